@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# COPYRPC_COMPILER: the C dialect and the warnings that every file is built with.
+
+AC_DEFUN([COPYRPC_COMPILER], [
+	AC_ARG_ENABLE([werror],
+		[AS_HELP_STRING([--enable-werror], [a compiler warning is an error])],
+		[], [enable_werror=no])
+
+	copyrpc_warnings="-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes"
+	AS_IF([test "x$enable_werror" = xyes], [copyrpc_warnings="$copyrpc_warnings -Werror"])
+
+	COPYRPC_CFLAGS="-std=gnu11 $copyrpc_warnings"
+	AC_SUBST([COPYRPC_CFLAGS])
+
+	AC_CACHE_CHECK([whether $CC is clang], [copyrpc_cv_clang],
+		[AC_COMPILE_IFELSE([AC_LANG_SOURCE([[
+			#ifndef __clang__
+			#error "not clang"
+			#endif
+		]])], [copyrpc_cv_clang=yes], [copyrpc_cv_clang=no])])
+
+	# Lock annotations are checked by clang alone; gcc sees empty macros.
+	AS_IF([test "x$copyrpc_cv_clang" = xyes],
+		[COPYRPC_CFLAGS="$COPYRPC_CFLAGS -Wthread-safety"])
+])

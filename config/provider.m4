@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# COPYRPC_PROVIDER: the libraries that the provider itself is linked with.
+
+AC_DEFUN([COPYRPC_PROVIDER], [
+	PKG_CHECK_MODULES([LIBFABRIC], [libfabric >= 1.17], [],
+		[AC_MSG_ERROR([libfabric 1.17 or newer is needed (Debian: libfabric-dev)])])
+	PKG_CHECK_MODULES([SODIUM], [libsodium], [],
+		[AC_MSG_ERROR([libsodium is needed (Debian: libsodium-dev)])])
+
+	copyrpc_save_CPPFLAGS=$CPPFLAGS
+	CPPFLAGS="$CPPFLAGS $LIBFABRIC_CFLAGS"
+	AC_CHECK_HEADER([rdma/providers/fi_prov.h], [],
+		[AC_MSG_ERROR([rdma/providers/fi_prov.h is missing: this libfabric was installed without its provider headers])])
+	CPPFLAGS=$copyrpc_save_CPPFLAGS
+])

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+#
+# COPYRPC_SUMMARY: what was found, on one screen, at the end of configure.
+
+AC_DEFUN([COPYRPC_SUMMARY], [
+	AC_MSG_NOTICE([
+copyrpc $PACKAGE_VERSION
+  compiler     $CC $CFLAGS $SANITIZE_CFLAGS
+  libfabric    $($PKG_CONFIG --modversion libfabric)
+  libsodium    $($PKG_CONFIG --modversion libsodium)
+  unit tests   $have_criterion (Criterion)
+  MPI tests    $have_mpi
+  installs to  $prefix
+])
+])

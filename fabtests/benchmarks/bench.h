@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How a benchmark is measured, apart from what carries the messages.
+ *
+ * A program (mpi_bench, fi_tagged_bench) gives the driver a struct bench_wire: three ways to
+ * move messages between rank 0 and rank 1, and two ways for the ranks to agree outside the
+ * timed part. The driver owns everything else: options, number of rounds, samples, statistics,
+ * instruction counters, the table and the JSON lines.
+ *
+ * Method: the rounds of one sample are doubled until a sample takes bench_conf.sample_us, which
+ * is also the warm-up. Then many short samples are taken, and the MEDIAN is reported: on a
+ * shared machine the mean measures the neighbours. Both ranks run the same samples; rank 0 holds
+ * the clock. Received bytes are checked after the last sample of every point.
+ *
+ * Call order: bench_conf_init, bench_conf_option for each option, bench_run once the wire is up,
+ * bench_conf_free at the end.
+ * One thread a rank. A failure ends the process: a benchmark has nothing to clean up.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+enum bench_test {
+	BENCH_LATENCY, /* ping-pong: half a round trip, in us */
+	BENCH_BW,      /* windows one way, an acknowledgement each: MB/s (10^6 bytes) */
+	BENCH_BIBW,    /* windows both ways at once: MB/s, both directions added */
+	BENCH_RATE,    /* as BENCH_BW at bench_conf.rate_size, in million messages per second */
+	BENCH_TEST_CNT,
+};
+
+enum {
+	BENCH_SIZE_MAX = 64,   /* sizes in one run */
+	BENCH_SAMPLE_MAX = 999 /* samples in one point */
+};
+
+struct bench_conf {
+	unsigned tests; /* bit n: enum bench_test n */
+	size_t sizes[BENCH_SIZE_MAX];
+	int size_cnt;
+	size_t rate_size; /* the one size of BENCH_RATE */
+	int window;
+	int samples;    /* wanted in each point */
+	long sample_us; /* wanted length of one sample */
+	long budget_ms; /* a point ends early, after 5 samples or more, when this is spent */
+	int cores[2];   /* rank n runs on cores[n]; -1: anywhere */
+	int rt_prio;    /* SCHED_FIFO priority while samples are taken; 0: ordinary */
+	bool table;
+	FILE *json; /* NULL: none */
+	const char *label;
+};
+
+struct bench_wire {
+	const char *name; /* what carries the messages, for the reports */
+	int rank;
+	char *tx, *rx; /* bench_conf_max_size bytes each */
+
+	/* One round: a message there and one back. */
+	void (*pingpong)(struct bench_wire *wire, size_t size, long rounds);
+	/* One round: window messages from rank 0 to rank 1, then an acknowledgement. */
+	void (*stream)(struct bench_wire *wire, size_t size, int window, long rounds);
+	/* One round: window messages each way, all under way at once. */
+	void (*exchange)(struct bench_wire *wire, size_t size, int window, long rounds);
+
+	/* Returns rank 0's value on both ranks. */
+	long (*agree)(struct bench_wire *wire, long value);
+	/* Returns the sum over both ranks on rank 0. */
+	uint64_t (*sum)(struct bench_wire *wire, uint64_t value);
+};
+
+#define BENCH_OPTIONS "t:s:r:w:n:T:B:c:R:l:j:"
+#define BENCH_USAGE                                                                                \
+	"  -t TEST,...   latency, bw, bibw, rate (default: latency,bw,rate)\n"                     \
+	"  -s SIZES      a,b,c or MIN:MAX in powers of two (default 0:4194304)\n"                  \
+	"  -r SIZE       size of the rate test (8)\n"                                              \
+	"  -w N          messages in a window (64)\n"                                              \
+	"  -n N          samples in a point, the median is reported (41)\n"                        \
+	"  -T US         length of one sample (1000)\n"                                            \
+	"  -B MS         time for one point (400)\n"                                               \
+	"  -c A,B        cores of rank 0 and rank 1\n"                                             \
+	"  -R PRIO       real-time priority while measuring (starves progress threads)\n"          \
+	"  -l TEXT       label in the reports\n"                                                   \
+	"  -j FILE       append JSON lines to FILE; - writes them to stdout, without the table\n"
+
+/* Defaults. */
+void bench_conf_init(struct bench_conf *conf);
+/* Takes one option of BENCH_OPTIONS. Returns 0, or -1 if the value makes no sense. */
+int bench_conf_option(struct bench_conf *conf, int opt, const char *arg);
+size_t bench_conf_max_size(const struct bench_conf *conf);
+void bench_conf_free(struct bench_conf *conf);
+
+/* Runs all points. Called by both ranks with the same conf; rank 0 reports. */
+void bench_run(const struct bench_conf *conf, struct bench_wire *wire);
+/* One number that is not a series (a start-up time, say): a table line and a JSON line. */
+void bench_report_value(const struct bench_conf *conf, const struct bench_wire *wire,
+			const char *test, const char *unit, double value);
+
+/* bench_host.c: this machine. */
+uint64_t bench_now_ns(void);
+void bench_pin(int core);
+bool bench_realtime(int prio); /* 0 goes back to ordinary; false: not allowed here */
+int bench_insn_open(void);     /* this thread's user instructions; -1: no counter here */
+uint64_t bench_insn_read(int fd);
+/* A second rank: a child that dies with its parent, and whose failure ends the parent. */
+pid_t bench_fork(void);
+void bench_join(pid_t child);
+
+#endif

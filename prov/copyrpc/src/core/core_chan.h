@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does messaging ask of a transport? THE ENGINE CONTRACT.
+ *
+ * core/ knows peers and channels; an engine (ring/, later erpc/, deleg/) implements these ops and
+ * makes the up-calls. A channel carries, towards one peer:
+ *   one-way messages  op word + bytes, delivered in order, may be refused with -FI_EAGAIN;
+ *   calls		a message with an allowance for its answer, -FI_EAGAIN when no credit;
+ *   replies		at most the allowance: always accepted, never block.
+ * A peer's channel is not for ever: it can go down, and a new one can come up in its place.
+ *
+ * Everything here runs under the domain's lock (or its single thread), up-calls included; an up-call may
+ * call ops of any channel, but not close one. Buffers given to an op are free on return.
+ *
+ * Reviewed against the datagram engine: send and call are requests (a one-way message has an empty response), reply is
+ * the response, hold/release is the ownership of its receive buffers, eager_max is what one request
+ * carries, get is absent there (caps), flush rings the burst.
+ *
+ * Shown by test/unit/core with test/support/fake_chan.h.
+ */
+#ifndef CORE_CHAN_H
+#define CORE_CHAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+struct core_chan;
+struct core_peer;
+struct core_ep;
+struct core_engine;
+struct core_engine_ep;
+
+#define CORE_FRAME_EXT_MAX 56
+
+/** One message to go: op word, extension bytes, user bytes. */
+struct core_frame {
+	uint32_t op; /* wire/wire_op.h */
+	uint32_t ext_len;
+	uint64_t ext[CORE_FRAME_EXT_MAX / 8];
+	const struct iovec *iov;
+	size_t iov_cnt;
+	size_t iov_off; /* bytes of iov to skip */
+	size_t len;	/* user bytes to take, from iov_off on */
+};
+
+/** Names a call at the side that answers it. */
+struct core_call_ref {
+	uint32_t call_id;
+	uint32_t allowance; /* bytes that reply accepts */
+};
+
+/** Names bytes that an up-call decided to keep: valid until release. */
+typedef uint64_t core_hold_t;
+
+enum core_rx_verdict {
+	CORE_RX_DONE = 0, /* the bytes may go */
+	CORE_RX_HOLD = 1, /* the bytes stay until ops->release; costs the peer ring room */
+	CORE_RX_BAD = -1, /* not a legal message: the channel goes down */
+};
+
+enum core_chan_cap {
+	CORE_CHAN_GET = 1 << 0, /* ops->get works */
+};
+
+enum core_send_flag {
+	CORE_SEND_MORE = 1 << 0, /* FI_MORE: need not leave before the next one or a flush */
+	CORE_SEND_NOW = 1 << 1,	 /* leaves before the return: its sender may never call progress */
+};
+
+/** A bulk fetch of the peer's memory. Owned by the caller until on_get_done. */
+struct core_get {
+	uint64_t remote_addr;
+	uint64_t remote_key;
+	const struct iovec *iov;
+	size_t iov_cnt;
+	size_t len;
+	int status; /* 0 or -FI_E* */
+	void *engine[7]; /* the engine's until then: a device's transfer */
+};
+
+struct core_chan {
+	const struct core_chan_ops *ops;
+	struct core_peer *peer; /* set by core when the channel is adopted */
+	size_t eager_max;	/* ext_len + len that one send or call may carry */
+	uint32_t caps;
+};
+
+struct core_chan_ops {
+	/* A one-way message: 0, -FI_EAGAIN, or the error that took the channel down. */
+	int (*send)(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
+	/* A call; its answer (or its failure) comes by on_reply with `context`. */
+	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
+		    void *context);
+	/* The answer: 0 or -FI_EMSGSIZE (len > allowance, nothing sent). Once per call. */
+	int (*reply)(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len);
+	/* Everything accepted so far leaves now, as far as the device allows. */
+	void (*flush)(struct core_chan *chan);
+	/* 1: ended at once (status set, no up-call); 0: on_get_done will come; or -FI_E*. */
+	int (*get)(struct core_chan *chan, struct core_get *get);
+	/*
+	 * `delta` more (or fewer) announcements of our memory are out, which the peer may get: a
+	 * transport in which both ends can copy looks for the chance to help.
+	 */
+	void (*lend)(struct core_chan *chan, int delta);
+	void (*release)(struct core_chan *chan, core_hold_t hold);
+	/* True while accepted messages have not left for good: fi_close waits for this. */
+	bool (*is_busy)(struct core_chan *chan);
+	/* Gone for good; no up-call afterwards, calls in progress are forgotten. */
+	void (*close)(struct core_chan *chan);
+};
+
+/** What an engine tells core. One constant table, given at engine open. */
+struct core_upcalls {
+	/* A one-way message. `data`: extension and user bytes, in memory the peer may still write. */
+	enum core_rx_verdict (*on_msg)(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				       uint32_t len, core_hold_t hold);
+	/* A call: must be answered by ops->reply exactly once, now or later. */
+	enum core_rx_verdict (*on_call)(struct core_chan *chan, struct core_call_ref ref,
+					const uint8_t *data, uint32_t len, core_hold_t hold);
+	/* An answer, or status < 0 when there will be none. The bytes go after the return. */
+	void (*on_reply)(struct core_chan *chan, void *context, int status, const uint8_t *data,
+			 uint32_t len);
+	void (*on_get_done)(struct core_chan *chan, struct core_get *get);
+	/*
+	 * A channel to `addr` is up, whoever asked for it. `incarnation` differs from the last
+	 * one's when the peer was restarted.
+	 */
+	void (*on_up)(struct core_ep *ep, struct core_chan *chan, const struct sockaddr *addr,
+		      uint64_t incarnation);
+	/* A connect to `addr` failed for good: -FI_E*; it was logged with the reason. */
+	void (*on_connect_failed)(struct core_ep *ep, const struct sockaddr *addr, int err);
+	/* The channel is dead; everything that had arrived was delivered before. core closes it. */
+	void (*on_down)(struct core_chan *chan, int err);
+};
+
+/** An engine: one per domain. */
+struct core_engine_ops {
+	const char *name;
+	int (*open)(const struct core_upcalls *up, struct core_engine **engine);
+	void (*close)(struct core_engine *engine);
+	/* Binds an endpoint at `addr` (port 0: any) and answers handshakes from now on. */
+	int (*ep_open)(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+		       struct core_engine_ep **eep);
+	/* The address peers reach it at: always concrete, never a wildcard. */
+	void (*ep_addr)(struct core_engine_ep *eep, struct sockaddr_storage *addr);
+	/* All its channels are closed by core before. */
+	void (*ep_close)(struct core_engine_ep *eep);
+	/* Starts (or joins) a handshake: on_up or on_connect_failed follows. 0 or -FI_E*. */
+	int (*connect)(struct core_engine_ep *eep, const struct sockaddr *addr);
+	/* Nobody waits for that handshake any more. */
+	void (*connect_cancel)(struct core_engine_ep *eep, const struct sockaddr *addr);
+	/* Takes in what arrived, sends what waits. */
+	void (*progress)(struct core_engine *engine);
+	/* As dev.h: a descriptor that turns readable once armed; -FI_EAGAIN: progress again. */
+	int (*wait_fd)(struct core_engine *engine);
+	int (*arm)(struct core_engine *engine);
+	void (*disarm)(struct core_engine *engine);
+};
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Where does the next completion go when the array is full?
+ *
+ * Into an array twice as large: a completion at position p moves from p & mask to p & the new mask,
+ * so positions, and with them the order, stay what they were. The records of failed completions
+ * are on the heap; the queue owns them until they are read.
+ *
+ * Shown by test/unit/core/test_core_cq.c.
+ */
+#include "core/core_cq.h"
+
+#include <assert.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#define CORE_CQ_START_MIN 16u
+#define CORE_CQ_START_MAX 64u /* 4 KiB */
+
+_Static_assert(sizeof(struct core_cqe) == UTIL_CACHE_LINE, "a completion is a cache line");
+
+static struct core_cqe *core_cq_ring_alloc(uint64_t cnt)
+{
+	size_t len;
+
+	if (!cnt || __builtin_mul_overflow(cnt, sizeof(struct core_cqe), &len))
+		return NULL;
+	return aligned_alloc(UTIL_CACHE_LINE, len);
+}
+
+int core_cq_init(struct core_cq *cq, size_t size_hint)
+{
+	size_t cnt = CORE_CQ_START_MAX;
+
+	if (size_hint && size_hint < cnt)
+		cnt = util_pow2_ceil(size_hint);
+	if (cnt < CORE_CQ_START_MIN)
+		cnt = CORE_CQ_START_MIN;
+	*cq = (struct core_cq){ .ring = core_cq_ring_alloc(cnt), .mask = cnt - 1 };
+	return cq->ring ? 0 : -FI_ENOMEM;
+}
+
+void core_cq_fini(struct core_cq *cq)
+{
+	for (; cq->ring && cq->head != cq->tail; cq->head++)
+		free(cq->ring[cq->head & cq->mask].err);
+	free(cq->ring);
+	cq->ring = NULL;
+}
+
+bool core_cq_grow_cold(struct core_cq *cq)
+{
+	uint64_t cnt = 2 * (cq->mask + 1);
+	struct core_cqe *ring = core_cq_ring_alloc(cnt);
+
+	if (!ring) {
+		cq->overrun = true;
+		return false;
+	}
+	for (uint64_t pos = cq->head; pos != cq->tail; pos++)
+		ring[pos & (cnt - 1)] = cq->ring[pos & cq->mask];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->mask = cnt - 1;
+	return true;
+}
+
+/* A copy of *err that the queue may own, without the provider's err_data. */
+static struct fi_cq_err_entry *core_cq_err_dup(const struct fi_cq_err_entry *err)
+{
+	struct fi_cq_err_entry *dup = malloc(sizeof(*dup));
+
+	if (!dup)
+		return NULL;
+	*dup = *err;
+	dup->err_data = NULL;
+	dup->err_data_size = 0;
+	return dup;
+}
+
+void core_cq_write_err(struct core_cq *cq, const struct fi_cq_err_entry *err, fi_addr_t src)
+{
+	struct fi_cq_err_entry *dup = core_cq_err_dup(err);
+	struct core_cqe *cqe;
+
+	assert(err->err > 0);
+	if (!dup) {
+		cq->overrun = true;
+		return;
+	}
+	cqe = core_cq_next(cq);
+	if (!cqe) {
+		free(dup);
+		return;
+	}
+	cqe->e = (struct fi_cq_tagged_entry){
+		.op_context = err->op_context,
+		.flags = err->flags,
+		.len = err->len,
+		.buf = err->buf,
+		.data = err->data,
+		.tag = err->tag,
+	};
+	cqe->src = src;
+	cqe->err = dup;
+	if (cq->notify)
+		cq->notify(cq);
+}
+
+int core_cq_read_err(struct core_cq *cq, struct fi_cq_err_entry *err)
+{
+	struct core_cqe *cqe = core_cq_front(cq);
+
+	if (!cqe || !cqe->err)
+		return -FI_EAGAIN;
+	*err = *cqe->err;
+	free(cqe->err);
+	cqe->err = NULL;
+	cq->head++;
+	return 1;
+}

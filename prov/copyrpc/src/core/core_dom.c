@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A domain's beginning and end, and the table of up-calls it gives its engine: see core_dom.h. */
+#include "core/core_dom.h"
+
+#include <rdma/fi_errno.h>
+
+#include "core/core_peer.h"
+#include "core/core_rx.h"
+#include "core/core_tx.h"
+
+static const struct core_upcalls core_dom_upcalls = {
+	.on_msg = core_rx_on_msg,
+	.on_call = core_rx_on_call,
+	.on_reply = core_tx_on_reply,
+	.on_get_done = core_rx_on_get_done,
+	.on_up = core_peer_on_up,
+	.on_connect_failed = core_peer_on_connect_failed,
+	.on_down = core_peer_on_down,
+};
+
+int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops,
+		  const struct core_limits *limits, bool locked)
+{
+	int ret = engine_ops->open(&core_dom_upcalls, &dom->engine);
+
+	if (ret)
+		return ret;
+	dom->engine_ops = engine_ops;
+	dom->limits = *limits;
+	dom->locked = locked;
+	pthread_mutex_init(&dom->lock, NULL);
+	dom->unexpected_used = 0;
+	dom->unexpected_warned = false;
+	util_list_init(&dom->eps);
+	util_list_init(&dom->tx_wait);
+	return 0;
+}
+
+void core_dom_fini(struct core_dom *dom)
+{
+	dom->engine_ops->close(dom->engine);
+	pthread_mutex_destroy(&dom->lock);
+}
+
+int core_dom_wait_fd(struct core_dom *dom)
+{
+	return dom->engine_ops->wait_fd(dom->engine);
+}
+
+int core_dom_arm(struct core_dom *dom)
+{
+	if (!util_list_is_empty(&dom->tx_wait))
+		return -FI_EAGAIN;
+	return dom->engine_ops->arm(dom->engine);
+}
+
+void core_dom_disarm(struct core_dom *dom)
+{
+	dom->engine_ops->disarm(dom->engine);
+}

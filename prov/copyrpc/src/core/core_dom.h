@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What makes progress together?
+ *
+ * A domain: the endpoints that share an engine, a lock and a budget. core_dom_progress takes in
+ * everything that arrived for any of them and continues what waits; every read of a CQ, counter
+ * or EQ calls it. The lock guards all that hangs below the domain; it is taken at the libfabric border
+ * (ofi/) and nowhere else, and not at all under FI_THREAD_DOMAIN and coarser (locked = false).
+ * Lock order: domain -> (engine's, control thread's own). Up-calls arrive with it held.
+ */
+#ifndef CORE_DOM_H
+#define CORE_DOM_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/core_chan.h"
+#include "util/bits.h"
+#include "util/list.h"
+
+struct core_dom;
+
+/** Continues sends that found no room (core_tx.c). */
+void core_tx_progress(struct core_dom *dom);
+
+/** Limits, fixed at open (from util_params; tests set their own). */
+struct core_limits {
+	size_t eager_max;	/* user bytes that may go in one piece */
+	size_t single_copy_min; /* from here a fetch beats parts; SIZE_MAX: never */
+	size_t unexpected_mem;	/* heap bytes for unexpected messages */
+};
+
+struct core_dom {
+	const struct core_engine_ops *engine_ops;
+	struct core_engine *engine;
+	bool locked;
+	pthread_mutex_t lock;
+	struct core_limits limits;
+	size_t unexpected_used; /* heap bytes held by unexpected messages */
+	bool unexpected_warned;
+	struct util_list eps;	  /* core_ep.dom_link */
+	struct util_list tx_wait; /* core_peer.wait_link: peers with sends that found no room */
+};
+
+/** Opens the engine. 0 or -FI_E*. */
+int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops,
+		  const struct core_limits *limits, bool locked);
+/** No endpoint is left. */
+void core_dom_fini(struct core_dom *dom);
+
+static inline void core_dom_lock(struct core_dom *dom)
+{
+	if (dom->locked)
+		pthread_mutex_lock(&dom->lock);
+}
+
+static inline void core_dom_unlock(struct core_dom *dom)
+{
+	if (dom->locked)
+		pthread_mutex_unlock(&dom->lock);
+}
+
+/** Everything that can be done now without waiting. */
+static inline void core_dom_progress(struct core_dom *dom)
+{
+	dom->engine_ops->progress(dom->engine);
+	if (UTIL_UNLIKELY(dom->tx_wait.next != &dom->tx_wait))
+		core_tx_progress(dom);
+}
+
+/** Waiting on the domain's events, as in core_chan.h. */
+int core_dom_wait_fd(struct core_dom *dom);
+int core_dom_arm(struct core_dom *dom);
+void core_dom_disarm(struct core_dom *dom);
+
+#endif

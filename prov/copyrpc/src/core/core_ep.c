@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* An endpoint's beginning and end: see core_ep.h. */
+#include "core/core_ep.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "core/core_dom.h"
+#include "core/core_peer.h"
+#include "core/core_req.h"
+
+#define CORE_EP_POOL_CHUNK 64
+
+static void core_ep_pools_init(struct core_ep *ep)
+{
+	util_pool_init(&ep->tx_reqs, sizeof(struct core_tx_req), CORE_EP_POOL_CHUNK, 0);
+	util_pool_init(&ep->rx_reqs, sizeof(struct core_rx_req), CORE_EP_POOL_CHUNK, 0);
+	util_pool_init(&ep->inmsgs, sizeof(struct core_inmsg), CORE_EP_POOL_CHUNK, 0);
+	util_idmap_init(&ep->tx_ids);
+	util_idmap_init(&ep->rx_ids);
+}
+
+static void core_ep_pools_fini(struct core_ep *ep)
+{
+	util_pool_fini(&ep->tx_reqs);
+	util_pool_fini(&ep->rx_reqs);
+	util_pool_fini(&ep->inmsgs);
+	util_idmap_fini(&ep->tx_ids);
+	util_idmap_fini(&ep->rx_ids);
+}
+
+int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr *addr)
+{
+	int ret = -FI_ENOMEM;
+
+	ep->dom = dom;
+	util_list_init(&ep->strangers);
+	util_list_init(&ep->known);
+	util_list_init(&ep->claimed);
+	core_ep_pools_init(ep);
+	ep->tagged = core_match_open();
+	ep->msg = core_match_open();
+	if (ep->tagged && ep->msg)
+		ret = dom->engine_ops->ep_open(dom->engine, ep, addr, &ep->eep);
+	if (ret)
+		goto err_close_match;
+	util_list_push_back(&dom->eps, &ep->dom_link);
+	return 0;
+
+err_close_match:
+	if (ep->tagged)
+		core_match_close(ep->tagged);
+	if (ep->msg)
+		core_match_close(ep->msg);
+	core_ep_pools_fini(ep);
+	return ret;
+}
+
+static bool core_ep_chans_busy(const struct util_list *peers)
+{
+	const struct util_list *it;
+	const struct core_peer *peer;
+
+	for (it = peers->next; it != peers; it = it->next) {
+		peer = UTIL_CONTAINER_OF(it, const struct core_peer, ep_link);
+		if (peer->chan && peer->chan->ops->is_busy(peer->chan))
+			return true;
+	}
+	return false;
+}
+
+bool core_ep_is_busy(const struct core_ep *ep)
+{
+	return ep->tx_open || core_ep_chans_busy(&ep->known) ||
+	       core_ep_chans_busy(&ep->strangers);
+}
+
+void core_ep_close(struct core_ep *ep)
+{
+	struct util_list *first;
+
+	/* Nobody reads these any more. */
+	ep->tx = (struct core_comp){0};
+	ep->rx = (struct core_comp){0};
+	core_rx_drop_all(ep);
+	while ((first = util_list_first(&ep->known)))
+		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
+	while ((first = util_list_first(&ep->strangers)))
+		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
+	ep->dom->engine_ops->ep_close(ep->eep);
+	core_match_close(ep->tagged);
+	core_match_close(ep->msg);
+	core_ep_pools_fini(ep);
+	free(ep->peers);
+	util_list_remove(&ep->dom_link);
+}
+
+void core_ep_addr(const struct core_ep *ep, struct sockaddr_storage *addr)
+{
+	ep->dom->engine_ops->ep_addr(ep->eep, addr);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What belongs to an endpoint?
+ *
+ * Its peers by libfabric address, its two matching spaces (tagged and untagged), where its
+ * completions go, and its pools. ofi/ embeds struct core_ep in its own and fills in the queues at bind; from
+ * core_ep_enable on core/ owns the rest until core_ep_close.
+ */
+#ifndef CORE_EP_H
+#define CORE_EP_H
+
+#include <rdma/fi_domain.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/core_av.h"
+#include "core/core_chan.h"
+#include "core/core_cntr.h"
+#include "core/core_cq.h"
+#include "core/core_match.h"
+#include "util/idmap.h"
+#include "util/list.h"
+#include "util/pool.h"
+
+struct core_dom;
+struct core_peer;
+
+/** Where one direction's completions go. */
+struct core_comp {
+	struct core_cq *cq;	/* or NULL */
+	struct core_cntr *cntr; /* or NULL */
+	bool selective;		/* FI_SELECTIVE_COMPLETION: only what asked with FI_COMPLETION */
+};
+
+struct core_ep {
+	struct core_dom *dom;
+	struct core_engine_ep *eep;
+	struct core_av *av;
+	/* peers[fi_addr], NULL until first used; grown on demand. */
+	struct core_peer **peers;
+	uint64_t peer_cnt;
+	struct util_list strangers; /* core_peer.ep_link: connected to us, in no AV yet */
+	struct util_list known;	    /* core_peer.ep_link: the others */
+	struct core_comp tx;
+	struct core_comp rx;
+	bool directed; /* FI_DIRECTED_RECV: a receive's src_addr counts */
+	bool source;   /* FI_SOURCE: completions name the sender */
+	bool enabled;
+	size_t min_multi_recv; /* FI_OPT_MIN_MULTI_RECV */
+	struct core_match *tagged;
+	struct core_match *msg;
+	struct util_pool tx_reqs; /* struct core_tx_req */
+	struct util_pool rx_reqs; /* struct core_rx_req */
+	struct util_pool inmsgs;  /* struct core_inmsg */
+	struct util_list claimed; /* core_inmsg.peer_link: FI_CLAIM took them out of matching */
+	struct util_idmap tx_ids; /* ids in PART, RNDV and PULL -> core_tx_req */
+	struct util_idmap rx_ids; /* ids in PULL and CONT -> core_inmsg */
+	uint32_t next_peer_id;
+	uint32_t tx_queued; /* sends that wait in a peer's tx_queue */
+	size_t tx_open;	    /* requests that have not completed */
+	struct util_list dom_link; /* core_dom.eps */
+};
+
+/** Binds the endpoint's address and opens its tables. The caller zeroed `ep`. 0 or -FI_E*. */
+int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr *addr);
+/** True while sends are on their way (fi_close drains them with progress, within a time limit). */
+bool core_ep_is_busy(const struct core_ep *ep);
+/**
+ * Ends everything: posted receives and open sends are dropped without a completion, channels say goodbye.
+ * No memory of the user is touched afterwards.
+ */
+void core_ep_close(struct core_ep *ep);
+void core_ep_addr(const struct core_ep *ep, struct sockaddr_storage *addr);
+
+/** The AV changed: a stranger may have got a name / a peer lost it (its channel is closed). */
+int core_ep_av_inserted(struct core_ep *ep, uint64_t fi_addr);
+void core_ep_av_removed(struct core_ep *ep, uint64_t fi_addr);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Peers: made at first use, connected lazily, failed as a whole. See core_peer.h. */
+#include "core/core_peer.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+#include "core/core_rx.h"
+#include "core/core_self.h"
+#include "core/core_tx.h"
+#include "util/log.h"
+
+/* from -> to */
+static const bool core_peer_may[4][4] = {
+	[CORE_PEER_IDLE] = {[CORE_PEER_CONNECTING] = true, [CORE_PEER_UP] = true},
+	[CORE_PEER_CONNECTING] = {[CORE_PEER_UP] = true, [CORE_PEER_DEAD] = true},
+	[CORE_PEER_UP] = {[CORE_PEER_IDLE] = true, [CORE_PEER_DEAD] = true},
+	[CORE_PEER_DEAD] = {[CORE_PEER_CONNECTING] = true, [CORE_PEER_UP] = true},
+};
+
+static void core_peer_set_state(struct core_peer *peer, enum core_peer_state state)
+{
+	assert(core_peer_may[peer->state][state]);
+	peer->state = state;
+	core_peer_set_eager(peer);
+}
+
+void core_peer_set_eager(struct core_peer *peer)
+{
+	size_t dom_max = peer->ep->dom->limits.eager_max;
+
+	peer->eager_lim = -1;
+	if (peer->state != CORE_PEER_UP || !util_list_is_empty(&peer->tx_queue))
+		return;
+	/* tag and 64 bits of data are the largest extension of an eager message */
+	peer->eager_lim = (ssize_t)(peer->chan->eager_max - 16);
+	if ((size_t)peer->eager_lim > dom_max)
+		peer->eager_lim = (ssize_t)dom_max;
+}
+
+static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr *addr)
+{
+	struct core_peer *peer = calloc(1, sizeof(*peer));
+
+	if (!peer)
+		return NULL;
+	peer->ep = ep;
+	peer->fi_addr = FI_ADDR_NOTAVAIL;
+	peer->id = ep->next_peer_id++;
+	peer->state = CORE_PEER_IDLE;
+	peer->eager_lim = -1;
+	util_list_init(&peer->tx);
+	util_list_init(&peer->tx_queue);
+	util_list_init(&peer->tx_stream);
+	util_list_init(&peer->rx);
+	util_list_init(&peer->ep_link);
+	util_list_init(&peer->wait_link);
+	memcpy(&peer->addr, addr,
+	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
+	return peer;
+}
+
+/** Room for index `fi_addr` in ep->peers. */
+static int core_peer_reserve(struct core_ep *ep, uint64_t fi_addr)
+{
+	uint64_t cnt = ep->peer_cnt ? ep->peer_cnt : 16;
+	struct core_peer **peers;
+
+	if (fi_addr < ep->peer_cnt)
+		return 0;
+	while (cnt <= fi_addr)
+		cnt *= 2;
+	peers = realloc(ep->peers, cnt * sizeof(struct core_peer *));
+	if (!peers)
+		return -FI_ENOMEM;
+	memset(peers + ep->peer_cnt, 0, (cnt - ep->peer_cnt) * sizeof(struct core_peer *));
+	ep->peers = peers;
+	ep->peer_cnt = cnt;
+	return 0;
+}
+
+static void core_peer_name(struct core_peer *peer, uint64_t fi_addr)
+{
+	peer->fi_addr = fi_addr;
+	peer->ep->peers[fi_addr] = peer;
+	util_list_remove(&peer->ep_link);
+	util_list_push_back(&peer->ep->known, &peer->ep_link);
+}
+
+static bool core_peer_same_addr(const struct sockaddr *a, const struct sockaddr *b)
+{
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET6)
+		return a6->sin6_port == b6->sin6_port &&
+		       !memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr));
+	return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+}
+
+/** A peer that talks to us under an address no AV has. */
+static struct core_peer *core_peer_stranger(struct core_ep *ep, const struct sockaddr *addr)
+{
+	struct util_list *it, *tmp;
+	struct core_peer *peer;
+
+	UTIL_LIST_FOREACH_SAFE(it, tmp, &ep->strangers)
+	{
+		peer = UTIL_CONTAINER_OF(it, struct core_peer, ep_link);
+		if (core_peer_same_addr((struct sockaddr *)&peer->addr, addr))
+			return peer;
+	}
+	return NULL;
+}
+
+static void core_peer_up(struct core_peer *peer, struct core_chan *chan)
+{
+	peer->chan = chan;
+	chan->peer = peer;
+	core_peer_set_state(peer, CORE_PEER_UP);
+}
+
+static void core_peer_connect_self(struct core_peer *peer)
+{
+	struct core_chan *chan = core_self_open();
+
+	if (chan)
+		core_peer_up(peer, chan);
+}
+
+struct core_peer *core_peer_get_cold(struct core_ep *ep, fi_addr_t fi_addr)
+{
+	struct sockaddr_storage addr, own;
+	struct core_peer *peer;
+
+	if (!core_av_addr(ep->av, fi_addr, &addr) || core_peer_reserve(ep, fi_addr))
+		return NULL;
+	if (ep->peers[fi_addr])
+		return ep->peers[fi_addr];
+	peer = core_peer_new(ep, (struct sockaddr *)&addr);
+	if (!peer)
+		return NULL;
+	core_peer_name(peer, fi_addr);
+	core_ep_addr(ep, &own);
+	if (core_peer_same_addr((struct sockaddr *)&own, (struct sockaddr *)&addr))
+		core_peer_connect_self(peer);
+	return peer;
+}
+
+int core_peer_connect(struct core_peer *peer)
+{
+	const struct core_engine_ops *engine = peer->ep->dom->engine_ops;
+	int ret;
+
+	if (peer->state == CORE_PEER_UP || peer->state == CORE_PEER_CONNECTING)
+		return 0;
+	ret = engine->connect(peer->ep->eep, (struct sockaddr *)&peer->addr);
+	if (!ret)
+		core_peer_set_state(peer, CORE_PEER_CONNECTING);
+	return ret;
+}
+
+/** The peer behind an address, named or not; made if it is new. */
+static struct core_peer *core_peer_by_addr(struct core_ep *ep, const struct sockaddr *addr)
+{
+	uint64_t fi_addr = ep->av ? core_av_find(ep->av, addr) : CORE_AV_NONE;
+	struct core_peer *peer;
+
+	if (fi_addr != CORE_AV_NONE)
+		return core_peer_get(ep, fi_addr);
+	peer = core_peer_stranger(ep, addr);
+	if (!peer) {
+		peer = core_peer_new(ep, addr);
+		if (peer)
+			util_list_push_back(&ep->strangers, &peer->ep_link);
+	}
+	return peer;
+}
+
+void core_peer_on_up(struct core_ep *ep, struct core_chan *chan, const struct sockaddr *addr,
+		     uint64_t incarnation)
+{
+	struct core_peer *peer = core_peer_by_addr(ep, addr);
+
+	if (!peer) {
+		UTIL_WARN(EP_CTRL, "out of memory: a connection is refused\n");
+		chan->ops->close(chan);
+		return;
+	}
+	if (peer->chan)
+		core_peer_fail(peer, -FI_ECONNABORTED, CORE_PEER_DEAD);
+	peer->incarnation = incarnation;
+	core_peer_up(peer, chan);
+	if (!util_list_is_empty(&peer->tx_queue) && util_list_is_empty(&peer->wait_link))
+		util_list_push_back(&ep->dom->tx_wait, &peer->wait_link);
+}
+
+void core_peer_on_connect_failed(struct core_ep *ep, const struct sockaddr *addr, int err)
+{
+	uint64_t fi_addr = ep->av ? core_av_find(ep->av, addr) : CORE_AV_NONE;
+	struct core_peer *peer = NULL;
+
+	if (fi_addr != CORE_AV_NONE && fi_addr < ep->peer_cnt)
+		peer = ep->peers[fi_addr];
+	if (peer && peer->state == CORE_PEER_CONNECTING)
+		core_peer_fail(peer, err, CORE_PEER_DEAD);
+}
+
+void core_peer_on_down(struct core_chan *chan, int err)
+{
+	struct core_peer *peer = chan->peer;
+	bool goodbye = err == -FI_ESHUTDOWN;
+
+	core_peer_fail(peer, err, goodbye ? CORE_PEER_IDLE : CORE_PEER_DEAD);
+}
+
+void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
+{
+	struct core_chan *chan = peer->chan;
+
+	/* What has arrived is saved while the channel's memory is still there. */
+	core_rx_fail_peer(peer, err);
+	peer->chan = NULL;
+	util_list_remove(&peer->wait_link);
+	if (peer->state != state)
+		core_peer_set_state(peer, state);
+	core_tx_fail_peer(peer, err);
+	core_peer_set_eager(peer);
+	if (chan)
+		chan->ops->close(chan);
+}
+
+void core_peer_free(struct core_peer *peer)
+{
+	struct core_ep *ep = peer->ep;
+
+	if (peer->state == CORE_PEER_CONNECTING)
+		ep->dom->engine_ops->connect_cancel(ep->eep, (struct sockaddr *)&peer->addr);
+	if (peer->state == CORE_PEER_UP)
+		core_peer_fail(peer, -FI_ESHUTDOWN, CORE_PEER_IDLE);
+	else
+		core_tx_fail_peer(peer, -FI_ESHUTDOWN);
+	core_rx_forget_peer(peer);
+	util_list_remove(&peer->ep_link);
+	util_list_remove(&peer->wait_link);
+	if (peer->fi_addr < ep->peer_cnt)
+		ep->peers[peer->fi_addr] = NULL;
+	free(peer);
+}
+
+int core_ep_av_inserted(struct core_ep *ep, uint64_t fi_addr)
+{
+	struct sockaddr_storage addr;
+	struct core_peer *peer;
+
+	if (util_list_is_empty(&ep->strangers) || !core_av_addr(ep->av, fi_addr, &addr))
+		return 0;
+	peer = core_peer_stranger(ep, (struct sockaddr *)&addr);
+	if (!peer)
+		return 0;
+	if (core_peer_reserve(ep, fi_addr))
+		return -FI_ENOMEM;
+	if (!ep->peers[fi_addr])
+		core_peer_name(peer, fi_addr);
+	return 0;
+}
+
+void core_ep_av_removed(struct core_ep *ep, uint64_t fi_addr)
+{
+	if (fi_addr < ep->peer_cnt && ep->peers[fi_addr])
+		core_peer_free(ep->peers[fi_addr]);
+}

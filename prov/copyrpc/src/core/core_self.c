@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The channel to ourselves: see core_self.h. */
+#include "core/core_self.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_chan.h"
+#include "core/core_rx.h"
+#include "core/core_tx.h"
+#include "util/copy.h"
+#include "util/idmap.h"
+
+#define CORE_SELF_EAGER_MAX (1u << 20)
+
+struct core_self {
+	struct core_chan chan;
+	struct util_idmap calls; /* id -> context, until the reply */
+};
+
+static struct core_self *core_self_of(struct core_chan *chan)
+{
+	return (struct core_self *)chan;
+}
+
+/** Extension and user bytes of a frame in one block, which is the hold token as well. */
+static uint8_t *core_self_flatten(const struct core_frame *frame, size_t head_len)
+{
+	uint8_t *data = malloc(head_len + frame->ext_len + frame->len + 1);
+
+	if (!data)
+		return NULL;
+	memcpy(data, &frame->op, head_len);
+	memcpy(data + head_len, frame->ext, frame->ext_len);
+	util_iov_gather(data + head_len + frame->ext_len, frame->iov, frame->iov_cnt,
+			frame->iov_off, frame->len);
+	return data;
+}
+
+static int core_self_verdict(enum core_rx_verdict verdict, uint8_t *data)
+{
+	if (verdict != CORE_RX_HOLD)
+		free(data);
+	return verdict == CORE_RX_BAD ? -FI_EIO : 0;
+}
+
+static int core_self_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags)
+{
+	uint8_t *data = core_self_flatten(frame, 0);
+
+	(void)flags;
+	if (!data)
+		return -FI_EAGAIN;
+	return core_self_verdict(core_rx_on_msg(chan, frame->op, data,
+						frame->ext_len + (uint32_t)frame->len,
+						(core_hold_t)(uintptr_t)data),
+				 data);
+}
+
+static int core_self_call(struct core_chan *chan, const struct core_frame *frame,
+			  uint32_t allowance, void *context)
+{
+	uint8_t *data = core_self_flatten(frame, sizeof(frame->op));
+	struct core_call_ref ref = {.allowance = allowance};
+	int ret;
+
+	if (!data)
+		return -FI_EAGAIN;
+	ret = util_idmap_alloc(&core_self_of(chan)->calls, context, &ref.call_id);
+	if (ret) {
+		free(data);
+		return ret;
+	}
+	return core_self_verdict(
+		core_rx_on_call(chan, ref, data,
+				(uint32_t)(sizeof(frame->op) + frame->ext_len + frame->len),
+				(core_hold_t)(uintptr_t)data),
+		data);
+}
+
+static int core_self_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf,
+			   size_t len)
+{
+	struct util_idmap *calls = &core_self_of(chan)->calls;
+	void *context = util_idmap_lookup(calls, ref.call_id);
+
+	if (len > ref.allowance)
+		return -FI_EMSGSIZE;
+	util_idmap_release(calls, ref.call_id);
+	core_tx_on_reply(chan, context, 0, buf, (uint32_t)len);
+	return 0;
+}
+
+static void core_self_flush(struct core_chan *chan)
+{
+	(void)chan;
+}
+
+static int core_self_get(struct core_chan *chan, struct core_get *get)
+{
+	(void)chan;
+	util_iov_scatter(get->iov, get->iov_cnt, 0, (const void *)(uintptr_t)get->remote_addr,
+			 get->len);
+	get->status = 0;
+	return 1;
+}
+
+static void core_self_lend(struct core_chan *chan, int delta)
+{
+	(void)chan;
+	(void)delta;
+}
+
+static void core_self_release(struct core_chan *chan, core_hold_t hold)
+{
+	(void)chan;
+	free((void *)(uintptr_t)hold);
+}
+
+static bool core_self_is_busy(struct core_chan *chan)
+{
+	(void)chan;
+	return false;
+}
+
+static void core_self_close(struct core_chan *chan)
+{
+	util_idmap_fini(&core_self_of(chan)->calls);
+	free(chan);
+}
+
+static const struct core_chan_ops core_self_ops = {
+	.send = core_self_send,
+	.call = core_self_call,
+	.reply = core_self_reply,
+	.flush = core_self_flush,
+	.get = core_self_get,
+	.lend = core_self_lend,
+	.release = core_self_release,
+	.is_busy = core_self_is_busy,
+	.close = core_self_close,
+};
+
+struct core_chan *core_self_open(void)
+{
+	struct core_self *self = calloc(1, sizeof(*self));
+
+	if (!self)
+		return NULL;
+	self->chan.ops = &core_self_ops;
+	self->chan.eager_max = CORE_SELF_EAGER_MAX;
+	self->chan.caps = CORE_CHAN_GET;
+	util_idmap_init(&self->calls);
+	return &self->chan;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Sends: the eager one that most are, and the queue behind it. See core_tx.h; messages that need
+ * more than one frame continue in core_tx_bulk.c.
+ */
+#include "core/core_tx.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+#include "core/core_peer.h"
+#include "core/core_tx_bulk.h"
+#include "util/log.h"
+#include "wire/wire_op.h"
+
+static inline uint64_t core_tx_comp_flags(bool tagged)
+{
+	return FI_SEND | (tagged ? FI_TAGGED : FI_MSG);
+}
+
+/** A send has ended well: completion and counter. */
+static inline void core_tx_complete(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
+				    bool silent)
+{
+	if (ep->tx.cntr)
+		core_cntr_add(ep->tx.cntr, 1);
+	if (silent || !ep->tx.cq || (ep->tx.selective && !(flags & FI_COMPLETION)))
+		return;
+	core_cq_write(ep->tx.cq, context, core_tx_comp_flags(tagged), 0, NULL, 0, 0,
+		      FI_ADDR_NOTAVAIL);
+}
+
+void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uint64_t flags,
+		      bool tagged)
+{
+	uint8_t *ext = (uint8_t *)frame->ext;
+
+	frame->ext_len = 0;
+	if (tagged) {
+		memcpy(ext, &tag, sizeof(tag));
+		frame->ext_len = sizeof(tag);
+		frame->op |= WIRE_F_TAG;
+	}
+	if (!(flags & FI_REMOTE_CQ_DATA))
+		return;
+	memcpy(ext + frame->ext_len, &data, sizeof(data));
+	if (data <= UINT32_MAX) {
+		frame->ext_len += 4;
+		frame->op |= WIRE_F_DATA32;
+	} else {
+		frame->ext_len += 8;
+		frame->op |= WIRE_F_DATA64;
+	}
+}
+
+static inline unsigned core_tx_send_flags(const struct core_send *s)
+{
+	return (s->flags & FI_MORE ? CORE_SEND_MORE : 0) |
+	       (s->flags & FI_INJECT ? CORE_SEND_NOW : 0);
+}
+
+static inline int core_tx_send_eager(struct core_chan *chan, const struct core_send *s)
+{
+	struct core_frame frame;
+
+	frame.op = WIRE_OP_MSG;
+	frame.iov = s->iov;
+	frame.iov_cnt = s->iov_cnt;
+	frame.iov_off = 0;
+	frame.len = s->len;
+	core_tx_fill_ext(&frame, s->tag, s->data, s->flags, s->tagged);
+	return chan->ops->send(chan, &frame, core_tx_send_flags(s));
+}
+
+/** The request of a send that waits. The iov is copied, the bytes stay the user's. */
+static struct core_tx_req *core_tx_req_new(struct core_ep *ep, struct core_peer *peer,
+					   const struct core_send *s)
+{
+	struct core_tx_req *req = util_pool_alloc(&ep->tx_reqs);
+
+	if (!req)
+		return NULL;
+	req->peer = peer;
+	req->state = CORE_TX_QUEUED;
+	req->tagged = s->tagged;
+	req->silent = s->silent;
+	req->lent = false;
+	req->send_id = CORE_NO_ID;
+	req->iov_cnt = s->iov_cnt;
+	req->len = s->len;
+	req->sent = 0;
+	req->tag = s->tag;
+	req->data = s->data;
+	req->flags = s->flags;
+	req->context = s->context;
+	memcpy(req->iov, s->iov, s->iov_cnt * sizeof(req->iov[0]));
+	util_list_push_back(&peer->tx, &req->peer_link);
+	util_list_init(&req->wait_link);
+	ep->tx_open++;
+	return req;
+}
+
+static void core_tx_req_free(struct core_tx_req *req)
+{
+	struct core_ep *ep = req->peer->ep;
+
+	if (req->state == CORE_TX_QUEUED)
+		ep->tx_queued--;
+	if (req->send_id != CORE_NO_ID)
+		util_idmap_release(&ep->tx_ids, req->send_id);
+	core_tx_lend(req, false);
+	util_list_remove(&req->peer_link);
+	util_list_remove(&req->wait_link);
+	ep->tx_open--;
+	util_pool_release(&ep->tx_reqs, req);
+}
+
+void core_tx_end(struct core_tx_req *req, int err)
+{
+	struct core_ep *ep = req->peer->ep;
+	struct fi_cq_err_entry entry = {
+		.op_context = req->context,
+		.flags = core_tx_comp_flags(req->tagged),
+		.err = -err,
+		.prov_errno = -err,
+	};
+
+	if (!err) {
+		core_tx_complete(ep, req->context, req->flags, req->tagged, req->silent);
+	} else {
+		if (ep->tx.cntr)
+			core_cntr_add_err(ep->tx.cntr, 1);
+		if (ep->tx.cq)
+			core_cq_write_err(ep->tx.cq, &entry, FI_ADDR_NOTAVAIL);
+	}
+	core_tx_req_free(req);
+}
+
+/** A queued send whose turn it is: 0, or -FI_EAGAIN and it stays first. */
+static int core_tx_start(struct core_tx_req *req)
+{
+	struct core_peer *peer = req->peer;
+	struct core_chan *chan = peer->chan;
+	struct core_send s = {
+		.iov = req->iov,
+		.iov_cnt = req->iov_cnt,
+		.len = req->len,
+		.tag = req->tag,
+		.data = req->data,
+		.flags = req->flags,
+		.tagged = req->tagged,
+	};
+	int ret;
+
+	if (core_tx_is_bulk(peer, req->len, req->flags))
+		return core_tx_bulk_start(req);
+	ret = core_tx_send_eager(chan, &s);
+	if (!ret)
+		core_tx_end(req, 0);
+	return ret;
+}
+
+/** Sends what waits in order, until there is no room. True when the queue is empty. */
+static bool core_tx_run_queue(struct core_peer *peer)
+{
+	struct core_tx_req *req;
+
+	while (peer->chan && !util_list_is_empty(&peer->tx_queue)) {
+		req = UTIL_CONTAINER_OF(peer->tx_queue.next, struct core_tx_req, wait_link);
+		if (core_tx_start(req))
+			return false; /* no room; or the channel failed, and on_down ends them all */
+	}
+	return true;
+}
+
+void core_tx_wait(struct core_peer *peer)
+{
+	if (peer->state == CORE_PEER_UP && util_list_is_empty(&peer->wait_link))
+		util_list_push_back(&peer->ep->dom->tx_wait, &peer->wait_link);
+}
+
+void core_tx_progress(struct core_dom *dom)
+{
+	struct util_list *it, *tmp;
+	struct core_peer *peer;
+	bool empty;
+
+	UTIL_LIST_FOREACH_SAFE(it, tmp, &dom->tx_wait)
+	{
+		peer = UTIL_CONTAINER_OF(it, struct core_peer, wait_link);
+		empty = core_tx_run_queue(peer);
+		empty = core_tx_run_streams(peer) && empty;
+		core_peer_set_eager(peer);
+		if (empty)
+			util_list_remove(&peer->wait_link);
+	}
+}
+
+static ssize_t core_tx_enqueue_cold(struct core_ep *ep, struct core_peer *peer,
+				    const struct core_send *s)
+{
+	struct core_tx_req *req;
+	int ret;
+
+	/* The bytes of an injected message may not be referred to after the return. */
+	if ((s->silent || (s->flags & FI_INJECT)) && s->len) {
+		ret = core_peer_connect(peer);
+		return ret ? ret : -FI_EAGAIN;
+	}
+	if (ep->tx_queued >= CORE_TX_QUEUE_MAX)
+		return -FI_EAGAIN;
+	ret = core_peer_connect(peer);
+	if (ret)
+		return ret;
+	req = core_tx_req_new(ep, peer, s);
+	if (!req)
+		return -FI_EAGAIN;
+	ep->tx_queued++;
+	util_list_push_back(&peer->tx_queue, &req->wait_link);
+	core_peer_set_eager(peer);
+	if (peer->state == CORE_PEER_UP) {
+		core_tx_run_queue(peer);
+		core_peer_set_eager(peer);
+		if (!util_list_is_empty(&peer->tx_queue) || !util_list_is_empty(&peer->tx_stream))
+			core_tx_wait(peer);
+	}
+	return 0;
+}
+
+ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
+{
+	struct core_peer *peer = core_peer_get(ep, s->dest);
+	int ret;
+
+	if (UTIL_UNLIKELY(!peer))
+		return -FI_EINVAL;
+	if (UTIL_UNLIKELY((ssize_t)s->len > peer->eager_lim ||
+			  (s->flags & FI_DELIVERY_COMPLETE)))
+		return core_tx_enqueue_cold(ep, peer, s);
+	ret = core_tx_send_eager(peer->chan, s);
+	if (UTIL_UNLIKELY(ret != 0))
+		return ret == -FI_EAGAIN ? core_tx_enqueue_cold(ep, peer, s) : ret;
+	core_tx_complete(ep, s->context, s->flags, s->tagged, s->silent);
+	return 0;
+}
+
+void core_tx_fail_peer(struct core_peer *peer, int err)
+{
+	struct util_list *first;
+
+	while ((first = util_list_first(&peer->tx)))
+		core_tx_end(UTIL_CONTAINER_OF(first, struct core_tx_req, peer_link), err);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does a message leave?
+ *
+ * Four ways, chosen by length and by what the completion promises:
+ *   eager	one frame, completed at once; no request
+ *   deliver	a call whose reply says "delivered" (FI_DELIVERY_COMPLETE)
+ *   parts	PART, then CONT frames as room permits, while the receiver copies the first ones out
+ *   fetch	RNDV call; the receiver fetches the bytes or asks for them in parts, and replies
+ *
+ * What finds no room, no credit or no connection yet waits in the peer's queue, in order; the
+ * user's buffer stays his until the completion. Only an injected message, which has no completion to wait for,
+ * gets -FI_EAGAIN (it may not be kept), and a sender that has CORE_TX_QUEUE_MAX sends waiting.
+ *
+ * Shown by test/unit/core/test_core_tx.c.
+ */
+#ifndef CORE_TX_H
+#define CORE_TX_H
+
+#include <rdma/fi_endpoint.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "core/core_ep.h"
+
+/** A send, as fi_tsendmsg and friends state it. */
+struct core_send {
+	fi_addr_t dest;
+	const struct iovec *iov;
+	size_t iov_cnt;
+	size_t len; /* sum of iov */
+	uint64_t tag;
+	uint64_t data;
+	void *context;
+	uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_*_COMPLETE, FI_MORE, FI_REMOTE_CQ_DATA */
+	bool tagged;
+	bool silent; /* fi_inject and friends: no completion, whatever the flags say */
+};
+
+/** Sends of an endpoint that may wait for room at a time. */
+#define CORE_TX_QUEUE_MAX 65536u
+
+/**
+ * Sends. 0; -FI_EAGAIN (make progress and try again); -FI_EINVAL (unknown address); or the error
+ * that made the peer unreachable. With FI_INJECT len is at most the inject size (checked by ofi/).
+ * A completion is written to ep->tx unless `silent`, if it is not selective or FI_COMPLETION is
+ * set; counters count every send.
+ */
+ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s);
+
+/** The reply to a call of ours. */
+void core_tx_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		      uint32_t len);
+/** Ends all open sends to a peer with an error completion. */
+void core_tx_fail_peer(struct core_peer *peer, int err);
+
+#endif

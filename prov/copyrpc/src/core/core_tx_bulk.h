@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does a message leave that one frame cannot carry, or whose delivery must be confirmed?
+ *
+ *   deliver  DLVR call with the bytes; ends with its reply
+ *   parts    PART with the first bytes, CONT with the rest; ends with the last one accepted
+ *   fetch    RNDV call with the address; the receiver fetches and replies, or its reply
+ *	      asks for CONT parts, the last of which is a call; ends with the reply
+ * CONT frames of several messages to one peer may interleave; the first frames are in order.
+ */
+#ifndef CORE_TX_BULK_H
+#define CORE_TX_BULK_H
+
+#include "core/core_chan.h"
+#include "core/core_peer.h"
+#include "core/core_req.h"
+
+/** Up to here parts are sent unasked even where the receiver cannot fetch. */
+#define CORE_TX_PARTS_MAX (64u << 10)
+/** User bytes of one part: small enough that both ends copy at the same time. */
+#define CORE_TX_PART_LEN (8u << 10)
+
+bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags);
+
+/** First frame of `req` (state QUEUED): 0 and it left the queue, or -FI_EAGAIN. */
+int core_tx_bulk_start(struct core_tx_req *req);
+
+/** Sends parts while there is room: true when no stream waits. */
+bool core_tx_run_streams(struct core_peer *peer);
+
+/** Our memory is announced to the peer, or no longer. */
+void core_tx_lend(struct core_tx_req *req, bool on);
+
+/* core_tx.c */
+void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uint64_t flags,
+		      bool tagged);
+/** The end of a request: completion (err = 0) or error completion, and it is gone. */
+void core_tx_end(struct core_tx_req *req, int err);
+/** Has progress visit the peer. */
+void core_tx_wait(struct core_peer *peer);
+
+#endif

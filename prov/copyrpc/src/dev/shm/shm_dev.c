@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Opening and closing the device, and its sleep. One per domain.
+ *
+ * To sleep: arm makes every link owe a post and says `sleeping`; the first post then rings the
+ * bell, whose descriptor wait_fd hands out. Something that came in between is -FI_EAGAIN.
+ *
+ * Shown by test/unit/dev/shm/test_shm_dev.c.
+ */
+#include "dev/shm/shm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "dev/shm/shm_watch.h"
+#include "util/log.h"
+
+const struct dev_ops shm_dev_ops = SHM_DEV_OPS_INIT;
+
+static int shm_dev_make_inbox(struct shm_dev *dev)
+{
+	void *map;
+	int ret;
+
+	ret = shm_seg_create("copyrpc-inbox", SHM_INBOX_LEN, &dev->inbox_fd);
+	if (ret)
+		return ret;
+	ret = shm_seg_map(dev->inbox_fd, SHM_INBOX_LEN, &map);
+	if (ret) {
+		close(dev->inbox_fd);
+		return ret;
+	}
+	dev->inbox = map;
+	return 0;
+}
+
+static int shm_dev_init(struct shm_dev *dev)
+{
+	int ret;
+
+	if (getrandom(dev->nonce, sizeof(dev->nonce), 0) != sizeof(dev->nonce))
+		return -FI_ENOSYS;
+	util_list_init(&dev->unsettled);
+	util_list_init(&dev->lent);
+	util_list_init(&dev->pending);
+	pthread_mutex_init(&dev->lock, NULL);
+	shm_watch_tune(dev, &shm_tune_default);
+	dev->membarrier = shm_membarrier_register();
+	if (!dev->membarrier)
+		UTIL_INFO(DOMAIN, "no membarrier (%s): every write pays for a fence\n",
+			  strerror(errno));
+	dev->bell_fd = shm_bell_create();
+	if (dev->bell_fd < 0)
+		return dev->bell_fd;
+	ret = shm_dev_make_inbox(dev);
+	if (ret)
+		close(dev->bell_fd);
+	return ret;
+}
+
+int shm_dev_open(struct dev **out)
+{
+	struct shm_dev *dev =
+		aligned_alloc(UTIL_CACHE_LINE, util_align_up(sizeof(*dev), UTIL_CACHE_LINE));
+	int ret;
+
+	if (!dev)
+		return -FI_ENOMEM;
+	memset(dev, 0, sizeof(*dev));
+	ret = shm_dev_init(dev);
+	if (ret) {
+		free(dev);
+		return ret;
+	}
+	*out = (struct dev *)dev;
+	return 0;
+}
+
+void shm_dev_close(struct dev *base)
+{
+	struct shm_dev *dev = (struct shm_dev *)base;
+
+	assert(!dev->attached_cnt);
+	shm_seg_unmap(dev->inbox, SHM_INBOX_LEN);
+	close(dev->inbox_fd);
+	close(dev->bell_fd);
+	pthread_mutex_destroy(&dev->lock);
+	/* Nobody may take what comes to this address next for us. */
+	explicit_bzero(dev->nonce, sizeof(dev->nonce));
+	free(dev->act);
+	free(dev);
+}
+
+int shm_dev_wait_fd(struct dev *base)
+{
+	return ((struct shm_dev *)base)->bell_fd;
+}
+
+int shm_dev_arm(struct dev *base)
+{
+	struct shm_dev *dev = (struct shm_dev *)base;
+	int ret;
+
+	if (!util_list_is_empty(&dev->pending))
+		return -FI_EAGAIN; /* ends by polling alone */
+	dev->armed = true;
+	shm_inbox_sleep(dev->inbox);
+	ret = shm_watch_arm_all(dev);
+	if (ret)
+		shm_dev_disarm(base);
+	return ret;
+}
+
+void shm_dev_disarm(struct dev *base)
+{
+	struct shm_dev *dev = (struct shm_dev *)base;
+
+	if (!dev->armed)
+		return;
+	dev->armed = false;
+	shm_inbox_wake(dev->inbox, dev->bell_fd);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The inbox's doorbell, the rare part of shm_inbox.h: an eventfd for readers that sleep. */
+#include "dev/shm/shm_inbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/log.h"
+
+void shm_inbox_ring(struct shm_inbox *inbox, int bell_fd)
+{
+	uint64_t one = 1;
+	ssize_t ret;
+
+	if (!__atomic_load_n(&inbox->sleeping, __ATOMIC_SEQ_CST) ||
+	    !__atomic_exchange_n(&inbox->sleeping, 0, __ATOMIC_SEQ_CST))
+		return;
+	/* Only a bell that is already ringing loud can refuse. */
+	ret = write(bell_fd, &one, sizeof(one));
+	(void)ret;
+}
+
+void shm_inbox_sleep(struct shm_inbox *inbox)
+{
+	__atomic_store_n(&inbox->sleeping, 1, __ATOMIC_SEQ_CST);
+}
+
+void shm_inbox_wake(struct shm_inbox *inbox, int bell_fd)
+{
+	uint64_t count;
+	ssize_t ret;
+
+	__atomic_store_n(&inbox->sleeping, 0, __ATOMIC_SEQ_CST);
+	ret = read(bell_fd, &count, sizeof(count));
+	(void)ret;
+}
+
+int shm_bell_create(void)
+{
+	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	UTIL_WARN(FABRIC, "eventfd: %s\n", strerror(errno));
+	return errno == EMFILE || errno == ENFILE ? -FI_EMFILE : -FI_ENOMEM;
+}
+
+int shm_bell_check(int fd)
+{
+	struct stat st;
+	int flags = fcntl(fd, F_GETFL);
+
+	/* Anonymous inodes have no file type: no pipe, socket or file passes. */
+	if (flags >= 0 && (flags & O_NONBLOCK) && !fstat(fd, &st) && !(st.st_mode & S_IFMT))
+		return 0;
+	UTIL_WARN(FABRIC, "peer's doorbell refused: not a non-blocking eventfd\n");
+	return -FI_EINVAL;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does a batch get from one process to another of the same host, and how does the reader know?
+ *
+ * The writer has the reader's ring mapped and writes into it. Eight bytes at offset 24 of each
+ * write's head, the link word, say that it is complete; the reader waits for a word that is not 0.
+ * To publish the write at `off`, whose next head is imm units further, at n:
+ *   1. if n is beyond the cleared stretch, clear its word                (relaxed)
+ *   2. store imm in the word at off                                      (release)
+ *   3. load the reader's notify; if it changed since our last post, post (shm_inbox.h)
+ *   4. clear the words of [n, n + ahead] that are not clear yet          (relaxed)
+ * A small message is one cache line from writer to reader. 4 comes after 2 because each line that
+ * is cleared must first be fetched from the reader, who read it a lap ago: before 2, the word would
+ * wait for that (112 ns one way instead of 67). It also fetches the lines of the next message
+ * before there is one.
+ *
+ * Order: 2 is a release, so data and clear words are seen before it (x86: plain stores; Arm: stlr,
+ * ldar). 2 before 3 is a StoreLoad, which no machine gives for nothing, and the writer does not pay
+ * for it: the reader does, with membarrier(2), before it sleeps (shm_watch.h). Where either process
+ * has no membarrier, tx_fence makes this writer pay.
+ *
+ * Owner: who holds the domain, from attach to detach; before and after, the control thread.
+ * Shown by test/unit/dev/shm/test_shm_link.c; figures by fabtests/benchmarks/shm_link_bench.c.
+ */
+#ifndef SHM_LINK_H
+#define SHM_LINK_H
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "dev/dev.h"
+#include "dev/shm/shm_inbox.h"
+#include "dev/shm/shm_seg.h"
+#include "util/bits.h"
+#include "util/list.h"
+
+#define SHM_IDX_NONE  UINT32_MAX
+#define SHM_IMM_SHIFT 5    /* DEV_IMM_UNIT */
+#define SHM_AHEAD_MAX 512u /* bytes cleared ahead; shm_link_bench --only ahead chose it */
+
+struct shm_dev;
+
+/** Proof that a process is the one that was connected to: 16 random bytes at an address of it. */
+struct shm_probe {
+	uint64_t nonce[2];
+	uint64_t addr;
+	pid_t pid;
+};
+
+struct shm_link {
+	struct dev_link base;
+
+	/* Writing. */
+	const uint32_t *peer_notify;
+	const uint64_t *peer_consumer;
+	uint32_t posted;      /* value of *peer_notify that we last posted for */
+	uint32_t ahead_len;   /* the words of [next head, + ahead_len] are 0 */
+	uint16_t ahead_units; /* the same in DEV_IMM_UNIT */
+	bool tx_fence;        /* the reader cannot make up for our missing fence */
+	/* Reading. */
+	uint64_t rx_off;  /* where the next head is */
+	uint32_t act_idx; /* in shm_dev.act; SHM_IDX_NONE: not looked at by poll */
+	uint32_t seen;    /* shm_dev.tick_cnt at the last event */
+	uint32_t epoch;   /* value of ctrl->notify */
+	bool armed;       /* epoch was changed and no post has come for it yet */
+	bool settled;     /* the word was found 0 after a membarrier that followed the change */
+	bool attached;
+	bool dead; /* DEV_EV_DOWN was given */
+
+	/* Seldom. */
+	struct util_list unsettled; /* in shm_dev.unsettled: parked, a notification may be lost */
+	struct shm_dev *dev;
+	uint32_t id;      /* ours, in our inbox */
+	uint32_t peer_id; /* ours, in the peer's inbox */
+	struct shm_ctrl *ctrl;
+	void *tx_map;
+	struct shm_inbox *peer_inbox;
+	int seg_fd; /* until attach */
+	int peer_bell_fd;
+	struct shm_probe peer;
+	struct shm_offer *peer_offer;
+	struct shm_share share;     /* the fetch that we offer */
+	struct util_list lent_link; /* in shm_dev.lent */
+	int lent;                   /* announcements of our memory that the peer may fetch */
+	uint64_t proven_ns; /* when peer was last found to be itself */
+};
+
+static_assert(offsetof(struct shm_link, base) == 0, "devices embed dev_link first");
+static_assert(offsetof(struct shm_link, unsettled) <= 2 * UTIL_CACHE_LINE, "hot part: two lines");
+
+static inline uint64_t *shm_link_word(uint8_t *ring, uint64_t off)
+{
+	return (uint64_t *)(void *)(ring + off + DEV_LINK_WORD_OFF);
+}
+
+/** The reader wants to be told: posts and, if it sleeps, rings. Once per epoch. */
+void shm_link_post(struct shm_link *link, uint32_t epoch);
+
+/** How far a writer clears ahead in a ring of `len` bytes: a 32nd of it, up to SHM_AHEAD_MAX. */
+static inline uint32_t shm_link_ahead(uint64_t len)
+{
+	return len / 32 < SHM_AHEAD_MAX ? (uint32_t)(len / 32) : SHM_AHEAD_MAX;
+}
+
+static inline void shm_link_clear(struct dev_link *base, uint64_t off)
+{
+	uint64_t *word = shm_link_word(base->tx_base, off & (base->tx_len - 1));
+
+	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+}
+
+static inline int shm_link_write_imm(struct dev_link *base, uint64_t off, uint32_t len,
+				     uint32_t imm)
+{
+	struct shm_link *link = (struct shm_link *)base;
+	uint64_t next = off + ((uint64_t)imm << SHM_IMM_SHIFT), k;
+	uint32_t units = link->ahead_units, epoch;
+
+	(void)len; /* the bytes are there already */
+	if (imm > units)
+		shm_link_clear(base, next);
+	else
+		units = imm;
+	__atomic_store_n(shm_link_word(base->tx_base, off), imm, __ATOMIC_RELEASE);
+	if (UTIL_UNLIKELY(link->tx_fence))
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the compiler keeps 2 before 3 */
+	epoch = __atomic_load_n(link->peer_notify, __ATOMIC_RELAXED);
+	if (UTIL_UNLIKELY(epoch != link->posted))
+		shm_link_post(link, epoch);
+	for (k = next + link->ahead_len; units; units--, k -= DEV_IMM_UNIT)
+		shm_link_clear(base, k);
+	return 0;
+}
+
+/** The acquire keeps our next stores behind the peer's last loads of what it has released. */
+static inline int shm_link_read_consumer(struct dev_link *base, uint64_t *value)
+{
+	*value = __atomic_load_n(((struct shm_link *)base)->peer_consumer, __ATOMIC_ACQUIRE);
+	return 1;
+}
+
+/* The rest of dev_link_ops. */
+int shm_link_get(struct dev_link *base, struct dev_get *get);
+int shm_link_put(struct dev_link *base, struct dev_get *get);
+void shm_link_lend(struct dev_link *base, int delta);
+int shm_link_describe(struct dev_link *base, struct dev_desc *desc);
+int shm_link_connect(struct dev_link *base, const struct dev_desc *peer);
+int shm_link_attach(struct dev_link *base);
+void shm_link_detach(struct dev_link *base);
+void shm_link_close(struct dev_link *base);
+
+int shm_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
+
+/** A transfer by this process alone. Always 1; get->status is set. */
+int shm_bulk_get(struct shm_link *link, struct dev_get *get);
+int shm_bulk_put(struct shm_link *link, struct dev_get *get);
+
+/** Does process_vm_readv reach the process that `probe` names, and is it still that one? */
+bool shm_probe_check(const struct shm_probe *probe);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What has arrived? One device, any number of links, a poll whose cost does not grow with them.
+ *
+ * Links are active (poll loads their word) or parked (their writer posts, shm_inbox.h). A poll is
+ * one load of the inbox's summary and at most `visits` loads of words, going round the active
+ * links. An event leaves the cursor where it is, so that a stream is found at the first look; every
+ * `tick` polls the cursor moves on regardless, so that a stream cannot keep the others out.
+ *
+ * A connection that is used costs one load per round, one that is not costs nothing, and the first
+ * message after a pause costs its writer two atomic operations. Who becomes active or parked, and
+ * the proof that nothing is missed, are in shm_watch.h.
+ *
+ * The hot functions are inline and shm_dev_ops_inline, shm_link_ops_inline are constants: an
+ * engine's loop over them, instantiated with always_inline, has no indirect call.
+ *
+ * Owner: whoever holds the domain; `lock` and the ids under it are shared with the control thread.
+ *
+ * Shown by test/unit/dev/shm/test_shm_poll.c.
+ */
+#ifndef SHM_POLL_H
+#define SHM_POLL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dev/dev.h"
+#include "dev/shm/shm_inbox.h"
+#include "dev/shm/shm_link.h"
+#include "util/bits.h"
+#include "util/list.h"
+
+/** An active link: where its next word is. Dense, so that an idle poll touches nothing else. */
+struct shm_slot {
+	uint64_t *word;
+	struct shm_link *link;
+};
+
+/** The constants of the policy; shm_watch.c says which measurement chose them. */
+struct shm_tune {
+	uint32_t visits;        /* words that one poll looks at, at most */
+	uint32_t tick;          /* polls between two ticks */
+	uint32_t keep;          /* this many links stay active however silent */
+	uint32_t idle_ticks;    /* silence that parks a link */
+	uint32_t crowded_ticks; /* the same while there are more active links than visits */
+};
+
+struct shm_dev {
+	/* Polling: one line. */
+	alignas(UTIL_CACHE_LINE) struct shm_slot *act;
+	struct shm_inbox *inbox;
+	uint32_t act_cnt;
+	uint32_t cursor;
+	uint32_t visits;
+	uint32_t tick_left;
+	uint32_t tick_cnt;
+	uint32_t hand; /* of the clock that ages active links: an index in act */
+	uint32_t bulk_cnt; /* lent memory and shared fetches: an idle poll looks after them */
+
+	/* Seldom. */
+	alignas(UTIL_CACHE_LINE) struct util_list unsettled;
+	struct util_list lent;    /* shm_link.lent_link */
+	struct util_list pending; /* shm_share.link */
+	struct shm_link *links[SHM_LINKS_MAX]; /* attached ones */
+	uint32_t act_cap;
+	uint32_t attached_cnt;
+	struct shm_tune tune;
+	bool armed;      /* sleeping was said */
+	bool membarrier; /* this process is registered */
+	bool told_no_barrier;
+	int bell_fd;
+	int inbox_fd;
+	uint64_t nonce[2]; /* peers read it here: shm_probe */
+
+	pthread_mutex_t lock; /* ids */
+	uint64_t ids[SHM_LINKS_MAX / 64];
+	bool told_no_get;
+};
+
+/** A tick: ages one active link, sweeps one parked one, moves the cursor. */
+void shm_watch_tick(struct shm_dev *dev);
+/** Takes the posts: their links become active and come next. */
+void shm_watch_take(struct shm_dev *dev);
+/** The peer wrote nonsense: the link is out and *ev says so. */
+bool shm_watch_fail(struct shm_dev *dev, struct shm_link *link, uint64_t word,
+		    struct dev_event *ev);
+
+/** The write that `word`, just loaded from slot->word, announces. */
+static inline bool shm_slot_take(struct shm_dev *dev, struct shm_slot *slot, uint64_t word,
+				 struct dev_event *ev)
+{
+	struct shm_link *link = slot->link;
+	uint64_t off = link->rx_off;
+
+	if (UTIL_UNLIKELY(word > (link->base.rx_len - off) >> SHM_IMM_SHIFT))
+		return shm_watch_fail(dev, link, word, ev);
+	off = (off + (word << SHM_IMM_SHIFT)) & (link->base.rx_len - 1);
+	link->rx_off = off;
+	link->seen = dev->tick_cnt;
+	slot->word = shm_link_word(link->base.rx_base, off);
+	ev->link = &link->base;
+	ev->kind = DEV_EV_IMM;
+	ev->imm = (uint32_t)word;
+	return true;
+}
+
+static inline bool shm_poll(struct dev *base, struct dev_event *ev)
+{
+	struct shm_dev *dev = (struct shm_dev *)base;
+	uint32_t i, left;
+
+	if (UTIL_UNLIKELY(!--dev->tick_left))
+		shm_watch_tick(dev);
+	if (UTIL_UNLIKELY(shm_inbox_is_set(dev->inbox)))
+		shm_watch_take(dev);
+
+	i = dev->cursor;
+	for (left = dev->act_cnt < dev->visits ? dev->act_cnt : dev->visits; left; left--) {
+		struct shm_slot *slot = &dev->act[i];
+		uint64_t word = __atomic_load_n(slot->word, __ATOMIC_ACQUIRE);
+
+		if (word) {
+			dev->cursor = i;
+			return shm_slot_take(dev, slot, word, ev);
+		}
+		if (++i == dev->act_cnt)
+			i = 0;
+	}
+	dev->cursor = i;
+	return UTIL_UNLIKELY(dev->bulk_cnt) && shm_share_poll(dev, ev);
+}
+
+/** One event of `link` alone. */
+bool shm_link_poll(struct dev_link *base, struct dev_event *ev);
+
+int shm_dev_open(struct dev **dev);
+void shm_dev_close(struct dev *dev);
+int shm_dev_wait_fd(struct dev *dev);
+int shm_dev_arm(struct dev *dev);
+void shm_dev_disarm(struct dev *dev);
+
+#define SHM_LINK_OPS_INIT                                                                          \
+	{                                                                                          \
+		.write_imm = shm_link_write_imm, .read_consumer = shm_link_read_consumer,          \
+		.get = shm_link_get, .put = shm_link_put, .lend = shm_link_lend, .describe = shm_link_describe,           \
+		.connect = shm_link_connect, .attach = shm_link_attach, .poll = shm_link_poll,     \
+		.detach = shm_link_detach, .close = shm_link_close,                                \
+	}
+
+#define SHM_DEV_OPS_INIT                                                                           \
+	{                                                                                          \
+		.name = "shm", .open = shm_dev_open, .close = shm_dev_close,                       \
+		.link_create = shm_link_create, .poll = shm_poll, .wait_fd = shm_dev_wait_fd,      \
+		.arm = shm_dev_arm, .disarm = shm_dev_disarm,                                      \
+	}
+
+/** The same operations, behind one address for all users ... */
+extern const struct dev_link_ops shm_link_ops;
+extern const struct dev_ops shm_dev_ops;
+
+/** ... and as constants that a compiler sees through. */
+static const struct dev_link_ops shm_link_ops_inline __attribute__((unused)) = SHM_LINK_OPS_INIT;
+static const struct dev_ops shm_dev_ops_inline __attribute__((unused)) = SHM_DEV_OPS_INIT;
+
+#endif

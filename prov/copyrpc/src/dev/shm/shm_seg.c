@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sealed memfds: see shm_seg.h. No state of its own. */
+#include "dev/shm/shm_seg.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/log.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+#define SHM_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/* Kernels before 6.3 do not know the flag; some newer ones are set up to insist on it. */
+static int shm_seg_memfd(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd >= 0)
+		return fd;
+	UTIL_WARN(FABRIC, "memfd_create: %s%s\n", strerror(errno),
+		  errno == EMFILE ? " (raise the limit on open files: ulimit -n)" : "");
+	return errno == EMFILE || errno == ENFILE ? -FI_EMFILE
+	       : errno == ENOSYS                  ? -FI_ENOSYS
+						  : -FI_ENOMEM;
+}
+
+/* Going over RLIMIT_FSIZE would not be an error but a SIGXFSZ. */
+static int shm_seg_check_limit(size_t len)
+{
+	struct rlimit lim;
+
+	if (getrlimit(RLIMIT_FSIZE, &lim) || lim.rlim_cur == RLIM_INFINITY || len <= lim.rlim_cur)
+		return 0;
+	UTIL_WARN(FABRIC,
+		  "a shared-memory segment of %zu bytes is above the limit on file sizes "
+		  "(%llu bytes): raise it (ulimit -f) or lower FI_COPYRPC_RING_SIZE\n",
+		  len, (unsigned long long)lim.rlim_cur);
+	return -FI_ENOMEM;
+}
+
+static int shm_seg_fill(int fd, size_t len)
+{
+	int ret;
+
+	do {
+		ret = fallocate(fd, 0, 0, (off_t)len);
+	} while (ret && errno == EINTR);
+	if (!ret)
+		return 0;
+	UTIL_WARN(FABRIC,
+		  "no memory for a shared-memory segment of %zu bytes (%s): it counts like a file "
+		  "in /dev/shm. Free some, raise the memory limit of the container, or lower "
+		  "FI_COPYRPC_MEM or FI_COPYRPC_RING_SIZE\n",
+		  len, strerror(errno));
+	return -FI_ENOMEM;
+}
+
+int shm_seg_create(const char *name, size_t len, int *fd)
+{
+	int mfd, ret;
+
+	ret = shm_seg_check_limit(len);
+	if (ret)
+		return ret;
+	mfd = shm_seg_memfd(name);
+	if (mfd < 0)
+		return mfd;
+	ret = shm_seg_fill(mfd, len);
+	if (ret)
+		goto err_close;
+	if (fcntl(mfd, F_ADD_SEALS, SHM_SEALS)) {
+		UTIL_WARN(FABRIC, "cannot seal a memfd: %s\n", strerror(errno));
+		ret = -FI_ENOSYS;
+		goto err_close;
+	}
+	*fd = mfd;
+	return 0;
+
+err_close:
+	close(mfd);
+	return ret;
+}
+
+int shm_seg_check(int fd, size_t len)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || (seals & SHM_SEALS) != SHM_SEALS) {
+		UTIL_WARN(FABRIC, "peer's shared memory refused: its size is not sealed\n");
+		return -FI_EINVAL;
+	}
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size != (off_t)len) {
+		UTIL_WARN(FABRIC, "peer's shared memory refused: %lld bytes, announced %zu\n",
+			  (long long)st.st_size, len);
+		return -FI_EINVAL;
+	}
+	if ((uint64_t)st.st_blocks * 512 < len) {
+		UTIL_WARN(FABRIC, "peer's shared memory refused: its pages are not allocated\n");
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+int shm_seg_map(int fd, size_t len, void **addr)
+{
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+
+	if (p == MAP_FAILED) {
+		UTIL_WARN(FABRIC, "cannot map %zu bytes of shared memory: %s\n", len,
+			  strerror(errno));
+		return -FI_ENOMEM;
+	}
+	*addr = p;
+	return 0;
+}
+
+void shm_seg_unmap(void *addr, size_t len)
+{
+	if (addr)
+		munmap(addr, len);
+}

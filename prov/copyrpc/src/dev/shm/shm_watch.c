@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Active and parked links: see shm_watch.h. */
+#include "dev/shm/shm_watch.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "util/log.h"
+
+#define SHM_ACT_CAP_MIN 16u
+
+const struct shm_tune shm_tune_default = {
+	.visits = 16,
+	.tick = 16,
+	.keep = 4,
+	.idle_ticks = 4096,
+};
+
+void shm_watch_tune(struct shm_dev *dev, const struct shm_tune *tune)
+{
+	dev->tune = *tune;
+	dev->visits = tune->visits;
+	dev->tick_left = tune->tick;
+}
+
+bool shm_membarrier_register(void)
+{
+	return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0);
+}
+
+int shm_watch_reserve(struct shm_dev *dev)
+{
+	struct shm_slot *act;
+	uint32_t cap;
+
+	if (dev->attached_cnt < dev->act_cap)
+		return 0;
+	cap = dev->act_cap ? 2 * dev->act_cap : SHM_ACT_CAP_MIN;
+	act = realloc(dev->act, cap * sizeof(*act));
+	if (!act)
+		return -FI_ENOMEM;
+	dev->act = act;
+	dev->act_cap = cap;
+	return 0;
+}
+
+static bool shm_watch_has_word(const struct shm_link *link)
+{
+	return __atomic_load_n(shm_link_word(link->base.rx_base, link->rx_off), __ATOMIC_ACQUIRE) !=
+	       0;
+}
+
+void shm_watch_add(struct shm_dev *dev, struct shm_link *link)
+{
+	struct shm_slot *slot = &dev->act[dev->act_cnt];
+
+	if (link->act_idx != SHM_IDX_NONE)
+		return;
+	util_list_remove(&link->unsettled);
+	slot->link = link;
+	slot->word = shm_link_word(link->base.rx_base, link->rx_off);
+	link->act_idx = dev->act_cnt++;
+	link->seen = dev->tick_cnt;
+}
+
+static void shm_watch_deactivate(struct shm_dev *dev, struct shm_link *link)
+{
+	uint32_t idx = link->act_idx, last = --dev->act_cnt;
+
+	if (idx != last) {
+		dev->act[idx] = dev->act[last];
+		dev->act[idx].link->act_idx = idx;
+	}
+	link->act_idx = SHM_IDX_NONE;
+	if (dev->cursor >= dev->act_cnt)
+		dev->cursor = 0;
+}
+
+void shm_watch_remove(struct shm_dev *dev, struct shm_link *link)
+{
+	util_list_remove(&link->unsettled);
+	if (link->act_idx != SHM_IDX_NONE)
+		shm_watch_deactivate(dev, link);
+}
+
+/* From here on the writer owes a post, as soon as it sees the change. */
+static void shm_watch_arm(struct shm_link *link)
+{
+	if (link->armed)
+		return;
+	link->armed = true;
+	link->settled = false;
+	__atomic_store_n(&link->ctrl->notify, ++link->epoch, __ATOMIC_RELEASE);
+}
+
+bool shm_watch_park(struct shm_dev *dev, struct shm_link *link)
+{
+	shm_watch_arm(link);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* our half of the Dekker pair */
+	if (shm_watch_has_word(link))
+		return false;
+	shm_watch_deactivate(dev, link);
+	if (!link->settled)
+		util_list_push_back(&dev->unsettled, &link->unsettled);
+	return true;
+}
+
+/* The clock's hand: the next active link in turn. */
+static struct shm_link *shm_watch_hand(struct shm_dev *dev)
+{
+	if (++dev->hand >= dev->act_cnt)
+		dev->hand = 0;
+	return dev->act[dev->hand].link;
+}
+
+static void shm_watch_age(struct shm_dev *dev)
+{
+	struct shm_link *link;
+
+	if (dev->act_cnt <= dev->tune.keep)
+		return;
+	link = shm_watch_hand(dev);
+	if (dev->tick_cnt - link->seen > dev->tune.idle_ticks)
+		shm_watch_park(dev, link);
+}
+
+/* No more active links than one poll looks at, unless all of them are busy right now. */
+static void shm_watch_shed(struct shm_dev *dev)
+{
+	uint32_t looks;
+
+	for (looks = dev->visits; looks && dev->act_cnt > dev->visits; looks--) {
+		struct shm_link *link = shm_watch_hand(dev);
+
+		if (link->seen != dev->tick_cnt)
+			shm_watch_park(dev, link);
+	}
+}
+
+static void shm_watch_sweep(struct shm_dev *dev)
+{
+	struct util_list *item = util_list_pop(&dev->unsettled);
+	struct shm_link *link;
+
+	if (!item)
+		return;
+	link = UTIL_CONTAINER_OF(item, struct shm_link, unsettled);
+	if (shm_watch_has_word(link))
+		shm_watch_add(dev, link);
+	else
+		util_list_push_back(&dev->unsettled, item);
+}
+
+void shm_watch_tick(struct shm_dev *dev)
+{
+	dev->tick_left = dev->tune.tick;
+	dev->tick_cnt++;
+	shm_watch_age(dev);
+	shm_watch_shed(dev);
+	shm_watch_sweep(dev);
+	if (++dev->cursor >= dev->act_cnt)
+		dev->cursor = 0;
+}
+
+static void shm_watch_take_one(struct shm_dev *dev, uint32_t id)
+{
+	struct shm_link *link = dev->links[id];
+
+	if (!link || link->dead)
+		return;
+	link->armed = false;
+	shm_watch_add(dev, link);
+}
+
+void shm_watch_take(struct shm_dev *dev)
+{
+	uint64_t groups = shm_inbox_take_groups(dev->inbox), bits;
+	uint32_t first = dev->act_cnt, group;
+
+	for (; groups; groups &= groups - 1) {
+		group = (uint32_t)__builtin_ctzll(groups);
+		for (bits = shm_inbox_take(dev->inbox, group); bits; bits &= bits - 1)
+			shm_watch_take_one(dev, 64 * group + (uint32_t)__builtin_ctzll(bits));
+	}
+	if (first < dev->act_cnt)
+		dev->cursor = first;
+	shm_watch_shed(dev);
+}
+
+bool shm_watch_fail(struct shm_dev *dev, struct shm_link *link, uint64_t word, struct dev_event *ev)
+{
+	UTIL_WARN(EP_DATA,
+		  "peer %d wrote an illegal step (0x%llx at offset %llu of %llu): "
+		  "the connection is closed\n",
+		  (int)link->peer.pid, (unsigned long long)word, (unsigned long long)link->rx_off,
+		  (unsigned long long)link->base.rx_len);
+	shm_watch_remove(dev, link);
+	link->dead = true;
+	ev->link = &link->base;
+	ev->kind = DEV_EV_DOWN;
+	ev->status = -FI_EIO;
+	return true;
+}
+
+bool shm_link_poll(struct dev_link *base, struct dev_event *ev)
+{
+	struct shm_link *link = (struct shm_link *)base;
+	struct shm_dev *dev = link->dev;
+	uint64_t word;
+
+	if (!link->attached || link->dead)
+		return false;
+	word = __atomic_load_n(shm_link_word(base->rx_base, link->rx_off), __ATOMIC_ACQUIRE);
+	if (!word)
+		return false;
+	shm_watch_add(dev, link);
+	return shm_slot_take(dev, &dev->act[link->act_idx], word, ev);
+}
+
+/* Nothing that a writer did before the barrier is invisible after it, and none misses an epoch. */
+static bool shm_watch_barrier(struct shm_dev *dev)
+{
+	if (!dev->membarrier) { /* our writers fence: tx_fence */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		return true;
+	}
+	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0))
+		return true;
+	if (!dev->told_no_barrier)
+		UTIL_WARN(DOMAIN,
+			  "membarrier: %s (a seccomp filter set after the start?): "
+			  "waiting will not sleep but poll\n",
+			  strerror(errno));
+	dev->told_no_barrier = true;
+	return false;
+}
+
+static bool shm_watch_settle_act(struct shm_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; i < dev->act_cnt; i++) {
+		if (shm_watch_has_word(dev->act[i].link))
+			return false;
+		dev->act[i].link->settled = true;
+	}
+	return true;
+}
+
+static bool shm_watch_settle_parked(struct shm_dev *dev)
+{
+	struct util_list *item;
+	struct shm_link *link;
+
+	while ((item = util_list_first(&dev->unsettled))) {
+		link = UTIL_CONTAINER_OF(item, struct shm_link, unsettled);
+		if (shm_watch_has_word(link)) {
+			shm_watch_add(dev, link);
+			return false;
+		}
+		util_list_remove(item);
+		link->settled = true;
+	}
+	return true;
+}
+
+int shm_watch_arm_all(struct shm_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; i < dev->act_cnt; i++)
+		shm_watch_arm(dev->act[i].link);
+	if (shm_watch_barrier(dev) && !shm_inbox_is_set(dev->inbox) && shm_watch_settle_act(dev) &&
+	    shm_watch_settle_parked(dev))
+		return 0;
+	return -FI_EAGAIN;
+}

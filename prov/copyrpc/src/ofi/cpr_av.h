@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which peer is number n? fi_av over core_av.
+ *
+ * Shared by the endpoints that are bound to it: each of them hears of insertions and removals.
+ * FI_AV_MAP and FI_AV_TABLE are the same here: the fi_addr_t is the index. The domain's lock
+ * covers the table and the list of endpoints.
+ *
+ * Shown by test/unit/ofi/test_cpr_av.c.
+ */
+#ifndef CPR_AV_H
+#define CPR_AV_H
+
+#include <rdma/fi_domain.h>
+#include <stdint.h>
+
+#include "core/core_av.h"
+#include "ofi/cpr_eq.h"
+#include "ofi/cpr_ref.h"
+#include "util/list.h"
+
+struct cpr_domain;
+
+struct cpr_av {
+	struct fid_av fid;
+	struct cpr_domain *domain;
+	struct core_av *core;
+	struct cpr_ref refs;  /* endpoints */
+	struct util_list eps; /* cpr_ep.av_link */
+	bool async;           /* FI_EVENT: insertions are reported to the event queue */
+	struct cpr_eq_user eq_user;
+};
+
+int cpr_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **av,
+		void *context);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Counters: see cpr_cntr.h. */
+#include "ofi/cpr_cntr.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "ofi/cpr_domain.h"
+#include "ofi/cpr_nosys.h"
+#include "util/log.h"
+
+static inline struct cpr_cntr *cpr_cntr_of(struct fid_cntr *fid)
+{
+	return container_of(fid, struct cpr_cntr, fid);
+}
+
+static uint64_t cpr_cntr_read(struct fid_cntr *fid)
+{
+	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	uint64_t value;
+
+	cpr_domain_lock(cntr->domain);
+	cpr_domain_progress(cntr->domain);
+	value = cntr->core.value;
+	cpr_domain_unlock(cntr->domain);
+	return value;
+}
+
+static uint64_t cpr_cntr_readerr(struct fid_cntr *fid)
+{
+	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	uint64_t errors;
+
+	cpr_domain_lock(cntr->domain);
+	cpr_domain_progress(cntr->domain);
+	errors = cntr->core.errors;
+	cpr_domain_unlock(cntr->domain);
+	return errors;
+}
+
+/* The user changed it: that is no news to fi_poll, but it is to those who wait. */
+static void cpr_cntr_touched(struct cpr_cntr *cntr)
+{
+	cntr->seen_value = cntr->core.value;
+	cntr->seen_errors = cntr->core.errors;
+	if (cntr->core.notify)
+		cntr->core.notify(&cntr->core);
+}
+
+static int cpr_cntr_change(struct fid_cntr *fid, uint64_t value, bool add, bool err)
+{
+	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	uint64_t *word = err ? &cntr->core.errors : &cntr->core.value;
+
+	cpr_domain_lock(cntr->domain);
+	*word = add ? *word + value : value;
+	cpr_cntr_touched(cntr);
+	cpr_domain_unlock(cntr->domain);
+	return 0;
+}
+
+static int cpr_cntr_add(struct fid_cntr *fid, uint64_t value)
+{
+	return cpr_cntr_change(fid, value, true, false);
+}
+
+static int cpr_cntr_set(struct fid_cntr *fid, uint64_t value)
+{
+	return cpr_cntr_change(fid, value, false, false);
+}
+
+static int cpr_cntr_adderr(struct fid_cntr *fid, uint64_t value)
+{
+	return cpr_cntr_change(fid, value, true, true);
+}
+
+static int cpr_cntr_seterr(struct fid_cntr *fid, uint64_t value)
+{
+	return cpr_cntr_change(fid, value, false, true);
+}
+
+static void cpr_cntr_notify(struct core_cntr *core)
+{
+	struct cpr_cntr *cntr = container_of(core, struct cpr_cntr, core);
+
+	core->notify = NULL;
+	cpr_wait_kick(&cntr->wait);
+}
+
+/* Waits for the threshold or for a new error, locked. */
+static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, uint64_t threshold, int timeout)
+{
+	uint64_t errors = cntr->core.errors;
+	struct cpr_wait_call call;
+	int ret = 0;
+
+	cpr_wait_begin(&cntr->wait, &call, timeout);
+	while (!ret) {
+		cpr_domain_progress(cntr->domain);
+		if (cntr->core.value >= threshold)
+			return 0;
+		if (cntr->core.errors != errors)
+			return -FI_EAVAIL;
+		cntr->core.notify = cpr_cntr_notify;
+		ret = cpr_wait_sleep(&cntr->wait, cntr->domain, &call);
+	}
+	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
+}
+
+static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
+{
+	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	int ret;
+
+	cpr_domain_lock(cntr->domain);
+	ret = cpr_cntr_wait_locked(cntr, threshold, timeout);
+	if (!cntr->wait.sleepers)
+		cntr->core.notify = NULL;
+	else
+		cpr_wait_kick(&cntr->wait);
+	cpr_domain_unlock(cntr->domain);
+	return ret;
+}
+
+int cpr_cntr_trywait(struct cpr_cntr *cntr)
+{
+	uint64_t value, errors;
+	int ret = -FI_EAGAIN;
+
+	cpr_domain_lock(cntr->domain);
+	value = cntr->core.value;
+	errors = cntr->core.errors;
+	cpr_domain_progress(cntr->domain);
+	if (cntr->core.value == value && cntr->core.errors == errors) {
+		cntr->core.notify = cpr_cntr_notify;
+		ret = cpr_wait_try(&cntr->wait, cntr->domain);
+	}
+	cpr_domain_unlock(cntr->domain);
+	return ret;
+}
+
+bool cpr_cntr_has_changed(struct cpr_cntr *cntr)
+{
+	bool changed =
+		cntr->core.value != cntr->seen_value || cntr->core.errors != cntr->seen_errors;
+
+	cntr->seen_value = cntr->core.value;
+	cntr->seen_errors = cntr->core.errors;
+	return changed;
+}
+
+static int cpr_cntr_close(struct fid *fid)
+{
+	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
+
+	if (cpr_ref_is_busy(&cntr->refs))
+		return -FI_EBUSY;
+	cpr_wait_close(&cntr->wait);
+	cpr_ref_put(&cntr->domain->refs);
+	free(cntr);
+	return 0;
+}
+
+static int cpr_cntr_control(struct fid *fid, int command, void *arg)
+{
+	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
+
+	return cpr_wait_control(&cntr->wait, cntr->domain, command, arg);
+}
+
+static struct fi_ops cpr_cntr_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_cntr_close,
+	.bind = cpr_no_bind,
+	.control = cpr_cntr_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static struct fi_ops_cntr cpr_cntr_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = cpr_cntr_read,
+	.readerr = cpr_cntr_readerr,
+	.add = cpr_cntr_add,
+	.set = cpr_cntr_set,
+	.wait = cpr_no_cntr_wait,
+	.adderr = cpr_cntr_adderr,
+	.seterr = cpr_cntr_seterr,
+};
+
+static struct fi_ops_cntr cpr_cntr_wait_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = cpr_cntr_read,
+	.readerr = cpr_cntr_readerr,
+	.add = cpr_cntr_add,
+	.set = cpr_cntr_set,
+	.wait = cpr_cntr_wait,
+	.adderr = cpr_cntr_adderr,
+	.seterr = cpr_cntr_seterr,
+};
+
+static int cpr_cntr_check(const struct fi_cntr_attr *attr, enum fi_wait_obj *obj)
+{
+	*obj = attr ? attr->wait_obj : FI_WAIT_NONE;
+	if (!attr)
+		return 0;
+	if (attr->flags)
+		return -FI_EINVAL;
+	return attr->events == FI_CNTR_EVENTS_COMP ? 0 : -FI_ENOSYS;
+}
+
+int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **out,
+		  void *context)
+{
+	struct cpr_cntr *cntr;
+	enum fi_wait_obj obj;
+	int ret = cpr_cntr_check(attr, &obj);
+
+	if (ret)
+		return ret;
+	cntr = calloc(1, sizeof(*cntr));
+	if (!cntr)
+		return -FI_ENOMEM;
+	ret = cpr_wait_open(&cntr->wait, obj);
+	if (ret) {
+		UTIL_INFO(CNTR, "wait object %d: offered none, unspecified, file descriptor\n",
+			  obj);
+		free(cntr);
+		return ret;
+	}
+	cntr->fid.fid.fclass = FI_CLASS_CNTR;
+	cntr->fid.fid.context = context;
+	cntr->fid.fid.ops = &cpr_cntr_fi_ops;
+	cntr->fid.ops = obj == FI_WAIT_NONE ? &cpr_cntr_ops : &cpr_cntr_wait_ops;
+	cntr->domain = cpr_domain_of(domain);
+	cpr_ref_get(&cntr->domain->refs);
+	*out = &cntr->fid;
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does the user count completions? fi_cntr over core_cntr: a read makes progress first.
+ *
+ * Shown by test/unit/ofi/test_cpr_cntr.c.
+ */
+#ifndef CPR_CNTR_H
+#define CPR_CNTR_H
+
+#include <rdma/fi_domain.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core_cntr.h"
+#include "ofi/cpr_ref.h"
+#include "ofi/cpr_wait.h"
+
+struct cpr_domain;
+
+struct cpr_cntr {
+	struct fid_cntr fid;
+	struct cpr_domain *domain;
+	struct core_cntr core;
+	struct cpr_wait wait;
+	struct cpr_ref refs; /* endpoints, poll sets */
+	uint64_t seen_value; /* what fi_poll, fi_cntr_set and fi_cntr_add last knew */
+	uint64_t seen_errors;
+};
+
+int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
+		  void *context);
+
+/** For fi_trywait: 0 or -FI_EAGAIN. */
+int cpr_cntr_trywait(struct cpr_cntr *cntr);
+
+/** True once after each change, for fi_poll. Locked. */
+bool cpr_cntr_has_changed(struct cpr_cntr *cntr);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does the user read completions?
+ *
+ * fi_cq over core_cq: entries are copied in the format chosen at open, by a loop compiled per
+ * format; the op table is chosen then too. A read makes progress when it could not be answered in
+ * full from what is queued, and always with count 0. Elastic: no size is too small.
+ *
+ * Shown by test/unit/ofi/test_cpr_cq.c.
+ */
+#ifndef CPR_CQ_H
+#define CPR_CQ_H
+
+#include <rdma/fi_domain.h>
+#include <stdint.h>
+
+#include "core/core_cq.h"
+#include "ofi/cpr_ref.h"
+#include "ofi/cpr_wait.h"
+
+struct cpr_domain;
+
+struct cpr_cq {
+	struct fid_cq fid;
+	struct cpr_domain *domain;
+	struct core_cq core;
+	struct cpr_wait wait;
+	struct cpr_ref refs; /* endpoints, poll sets */
+	enum fi_cq_wait_cond wait_cond;
+};
+
+int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
+		void *context);
+
+/** For fi_trywait: 0 or -FI_EAGAIN. */
+int cpr_cq_trywait(struct cpr_cq *cq);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Domains: see cpr_domain.h. */
+#include "ofi/cpr_domain.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi/cpr_addr.h"
+#include "ofi/cpr_av.h"
+#include "ofi/cpr_cntr.h"
+#include "ofi/cpr_cq.h"
+#include "ofi/cpr_engine.h"
+#include "ofi/cpr_ep.h"
+#include "ofi/cpr_eq.h"
+#include "ofi/cpr_fabric.h"
+#include "ofi/cpr_nosys.h"
+#include "ofi/cpr_offer.h"
+#include "ofi/cpr_poll.h"
+#include "util/log.h"
+#include "util/param.h"
+
+static int cpr_domain_close(struct fid *fid)
+{
+	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
+
+	if (cpr_ref_is_busy(&domain->refs))
+		return -FI_EBUSY;
+	cpr_fabric_remove(domain->fabric, domain);
+	cpr_progress_stop(&domain->progress);
+	cpr_eq_detach(&domain->eq_user);
+	core_dom_fini(&domain->core);
+	cpr_mr_table_fini(&domain->mrs);
+	free(domain);
+	return 0;
+}
+
+/* Registrations are reported with FI_REG_MR; there are no other asynchronous control events. */
+static int cpr_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
+	int ret;
+
+	if (bfid->fclass != FI_CLASS_EQ || (flags & ~FI_REG_MR))
+		return -FI_EINVAL;
+	ret = cpr_eq_attach(cpr_eq_of(bfid), domain, &domain->eq_user);
+	if (!ret && (flags & FI_REG_MR))
+		domain->mr_events = true;
+	return ret;
+}
+
+static int cpr_domain_control(struct fid *fid, int command, void *arg)
+{
+	(void)fid;
+	switch (command) {
+	case FI_MAP_RAW_MR: return arg ? cpr_mr_map_raw(arg) : -FI_EINVAL;
+	case FI_UNMAP_KEY: return 0;
+	default: return -FI_ENOSYS;
+	}
+}
+
+static struct fi_ops cpr_domain_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_domain_close,
+	.bind = cpr_domain_bind,
+	.control = cpr_domain_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static struct fi_ops_domain cpr_domain_ops = {
+	.size = sizeof(struct fi_ops_domain),
+	.av_open = cpr_av_open,
+	.cq_open = cpr_cq_open,
+	.endpoint = cpr_ep_open,
+	.scalable_ep = cpr_no_scalable_ep,
+	.cntr_open = cpr_cntr_open,
+	.poll_open = cpr_poll_open,
+	.stx_ctx = cpr_no_stx_ctx,
+	.srx_ctx = cpr_no_srx_ctx,
+	.query_atomic = cpr_no_query_atomic,
+	.query_collective = cpr_no_query_collective,
+	.endpoint2 = cpr_ep_open2,
+};
+
+bool cpr_domain_is_ours(const struct fid_domain *fid)
+{
+	return fid->ops == &cpr_domain_ops;
+}
+
+static bool cpr_domain_is_locked(const struct fi_domain_attr *attr)
+{
+	return attr->threading != FI_THREAD_DOMAIN || attr->data_progress == FI_PROGRESS_AUTO;
+}
+
+static int cpr_domain_init_core(struct cpr_domain *domain, const struct fi_domain_attr *attr)
+{
+	struct core_limits limits = {
+		.eager_max = util_params.eager_max,
+		.single_copy_min =
+			util_params.single_copy_min ? util_params.single_copy_min : SIZE_MAX,
+		.unexpected_mem = util_params.unexpected_mem,
+	};
+
+	return core_dom_init(&domain->core, cpr_engine_rc(), &limits, cpr_domain_is_locked(attr));
+}
+
+static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric,
+			    const struct fi_info *info, void *context)
+{
+	const struct fi_domain_attr *attr = info->domain_attr;
+
+	domain->fid.fid.fclass = FI_CLASS_DOMAIN;
+	domain->fid.fid.context = context;
+	domain->fid.fid.ops = &cpr_domain_fi_ops;
+	domain->fid.ops = &cpr_domain_ops;
+	domain->fid.mr = &cpr_mr_ops;
+	domain->fabric = fabric;
+	domain->api_version = fabric->api_version;
+	domain->addr_format =
+		info->addr_format == FI_SOCKADDR_IN6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+	domain->av_type = attr->av_type ? attr->av_type : FI_AV_TABLE;
+	domain->prov_key = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_PROV_KEY);
+	util_list_init(&domain->fabric_link);
+	cpr_mr_table_init(&domain->mrs);
+}
+
+static int cpr_domain_check(const struct fi_info *info)
+{
+	if (!info || !info->domain_attr)
+		return -FI_EINVAL;
+	if (info->domain_attr->name && strcmp(info->domain_attr->name, CPR_RC_NAME)) {
+		UTIL_INFO(DOMAIN, "domain %s: offered " CPR_RC_NAME "\n", info->domain_attr->name);
+		return -FI_EINVAL;
+	}
+	return 0;
+}
+
+int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out,
+		    void *context)
+{
+	struct cpr_domain *domain;
+	int ret = cpr_domain_check(info);
+
+	if (ret)
+		return ret;
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return -FI_ENOMEM;
+	cpr_domain_init(domain, cpr_fabric_of(fabric), info, context);
+	ret = cpr_domain_init_core(domain, info->domain_attr);
+	if (ret)
+		goto err_free;
+	if (info->domain_attr->data_progress == FI_PROGRESS_AUTO)
+		ret = cpr_progress_start(domain);
+	if (ret)
+		goto err_fini_core;
+	cpr_fabric_add(domain->fabric, domain);
+	*out = &domain->fid;
+	return 0;
+
+err_fini_core:
+	core_dom_fini(&domain->core);
+err_free:
+	cpr_mr_table_fini(&domain->mrs);
+	free(domain);
+	return ret;
+}
+
+int cpr_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		     uint64_t flags, void *context)
+{
+	return flags ? -FI_ENOSYS : cpr_domain_open(fabric, info, domain, context);
+}

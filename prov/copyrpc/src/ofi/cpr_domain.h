@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does a domain hold?
+ *
+ * The core domain (engine, lock, budget) and what libfabric adds: how it was opened, who may close
+ * it, who sleeps on it, its memory regions, its progress thread. The lock is taken at this border,
+ * by every call that reaches core/, and by nothing below; under FI_THREAD_DOMAIN without
+ * FI_PROGRESS_AUTO and without an event queue it is not taken at all.
+ */
+#ifndef CPR_DOMAIN_H
+#define CPR_DOMAIN_H
+
+#include <rdma/fi_domain.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core_dom.h"
+#include "ofi/cpr_eq.h"
+#include "ofi/cpr_mr.h"
+#include "ofi/cpr_progress.h"
+#include "ofi/cpr_ref.h"
+#include "ofi/cpr_wait.h"
+#include "util/list.h"
+
+struct cpr_fabric;
+
+struct cpr_domain {
+	struct fid_domain fid;
+	struct core_dom core;
+	uint64_t app_reads; /* reads of queues and counters: the application makes progress */
+	struct cpr_wait_dom wait;
+	struct cpr_fabric *fabric;
+	struct util_list fabric_link; /* cpr_fabric.domains */
+	struct cpr_ref refs;          /* whatever was opened in it */
+	uint32_t api_version;
+	uint32_t addr_format; /* FI_SOCKADDR_IN or FI_SOCKADDR_IN6 */
+	enum fi_av_type av_type;
+	bool prov_key; /* FI_MR_BASIC: we choose the keys */
+	struct cpr_mr_table mrs;
+	struct cpr_progress progress;
+	struct cpr_eq_user eq_user;
+	bool mr_events; /* bound to it with FI_REG_MR */
+};
+
+static inline struct cpr_domain *cpr_domain_of(struct fid_domain *fid)
+{
+	return container_of(fid, struct cpr_domain, fid);
+}
+
+int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		    void *context);
+int cpr_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		     uint64_t flags, void *context);
+bool cpr_domain_is_ours(const struct fid_domain *fid);
+
+static inline void cpr_domain_lock(struct cpr_domain *domain)
+{
+	core_dom_lock(&domain->core);
+}
+
+static inline void cpr_domain_unlock(struct cpr_domain *domain)
+{
+	core_dom_unlock(&domain->core);
+}
+
+/** The domain's progress, as a read of one of its queues makes it. Locked. */
+static inline void cpr_domain_progress(struct cpr_domain *domain)
+{
+	domain->app_reads++;
+	core_dom_progress(&domain->core);
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Which engine drives an endpoint? The only place in ofi/ that names one: a new engine, a new row. */
+#ifndef CPR_ENGINE_H
+#define CPR_ENGINE_H
+
+#include "core/core_chan.h"
+
+/** The engine of the rc endpoints. */
+const struct core_engine_ops *cpr_engine_rc(void);
+
+#endif

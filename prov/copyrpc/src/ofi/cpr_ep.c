@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* An endpoint's life: open, bind, enable, alias, close. See cpr_ep.h. */
+#include "ofi/cpr_ep.h"
+
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi/cpr_addr.h"
+#include "ofi/cpr_av.h"
+#include "ofi/cpr_cntr.h"
+#include "ofi/cpr_cq.h"
+#include "ofi/cpr_domain.h"
+#include "ofi/cpr_nosys.h"
+#include "ofi/cpr_offer.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/param.h"
+
+#define CPR_EP_CQ_FLAGS (FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
+/* Counters of RMA that this endpoint does not do stay at zero. */
+#define CPR_EP_CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+
+void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags)
+{
+	ep->tx_flags = flags;
+	ep->send_max = flags & FI_INJECT ? ep->inject_max : CPR_MSG_MAX;
+}
+
+static int cpr_ep_bind_av(struct cpr_ep *ep, struct cpr_av *av)
+{
+	if (ep->av || av->domain != ep->domain)
+		return -FI_EINVAL;
+	ep->av = av;
+	cpr_ref_get(&av->refs);
+	cpr_domain_lock(ep->domain);
+	util_list_push_back(&av->eps, &ep->av_link);
+	cpr_domain_unlock(ep->domain);
+	return 0;
+}
+
+static int cpr_ep_bind_cq(struct cpr_ep *ep, struct cpr_cq *cq, uint64_t flags)
+{
+	bool selective = flags & FI_SELECTIVE_COMPLETION;
+
+	if (cq->domain != ep->domain || !(flags & (FI_TRANSMIT | FI_RECV)))
+		return -FI_EINVAL;
+	if (flags & ~CPR_EP_CQ_FLAGS)
+		return -FI_EBADFLAGS;
+	if (((flags & FI_TRANSMIT) && ep->tx_cq) || ((flags & FI_RECV) && ep->rx_cq))
+		return -FI_EINVAL;
+	if (flags & FI_TRANSMIT) {
+		ep->tx_cq = cq;
+		ep->core_ep.tx.cq = &cq->core;
+		ep->core_ep.tx.selective = selective;
+		cpr_ref_get(&cq->refs);
+	}
+	if (flags & FI_RECV) {
+		ep->rx_cq = cq;
+		ep->core_ep.rx.cq = &cq->core;
+		ep->core_ep.rx.selective = selective;
+		cpr_ref_get(&cq->refs);
+	}
+	return 0;
+}
+
+static int cpr_ep_bind_cntr(struct cpr_ep *ep, struct cpr_cntr *cntr, uint64_t flags)
+{
+	if (cntr->domain != ep->domain)
+		return -FI_EINVAL;
+	if (flags & ~CPR_EP_CNTR_FLAGS)
+		return -FI_EBADFLAGS;
+	if (((flags & FI_SEND) && ep->tx_cntr) || ((flags & FI_RECV) && ep->rx_cntr))
+		return -FI_EINVAL;
+	if (flags & FI_SEND) {
+		ep->tx_cntr = cntr;
+		ep->core_ep.tx.cntr = &cntr->core;
+		cpr_ref_get(&cntr->refs);
+	}
+	if (flags & FI_RECV) {
+		ep->rx_cntr = cntr;
+		ep->core_ep.rx.cntr = &cntr->core;
+		cpr_ref_get(&cntr->refs);
+	}
+	return 0;
+}
+
+static int cpr_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+
+	if (ep->owner != ep)
+		return -FI_EINVAL;
+	if (bfid->fclass == FI_CLASS_EQ)
+		return flags ? -FI_EBADFLAGS
+			     : cpr_eq_attach(cpr_eq_of(bfid), ep->domain, &ep->eq_user);
+	if (ep->is_enabled)
+		return -FI_EOPBADSTATE;
+	switch (bfid->fclass) {
+	case FI_CLASS_AV:
+		return flags ? -FI_EBADFLAGS
+			     : cpr_ep_bind_av(ep, container_of(bfid, struct cpr_av, fid.fid));
+	case FI_CLASS_CQ:
+		return cpr_ep_bind_cq(ep, container_of(bfid, struct cpr_cq, fid.fid), flags);
+	case FI_CLASS_CNTR:
+		return cpr_ep_bind_cntr(ep, container_of(bfid, struct cpr_cntr, fid.fid), flags);
+	default: return -FI_ENOSYS;
+	}
+}
+
+static void cpr_ep_unbind_all(struct cpr_ep *ep)
+{
+	cpr_eq_detach(&ep->eq_user);
+	if (ep->av) {
+		cpr_domain_lock(ep->domain);
+		util_list_remove(&ep->av_link);
+		cpr_domain_unlock(ep->domain);
+		cpr_ref_put(&ep->av->refs);
+	}
+	if (ep->tx_cq)
+		cpr_ref_put(&ep->tx_cq->refs);
+	if (ep->rx_cq)
+		cpr_ref_put(&ep->rx_cq->refs);
+	if (ep->tx_cntr)
+		cpr_ref_put(&ep->tx_cntr->refs);
+	if (ep->rx_cntr)
+		cpr_ref_put(&ep->rx_cntr->refs);
+}
+
+/* Transfers that the capabilities do not cover stay refused. */
+static void cpr_ep_pick_msg(struct cpr_ep *ep)
+{
+	ep->msg_ops = ep->caps & FI_MSG ? cpr_msg_ops : cpr_no_msg_ops;
+	if (!(ep->caps & FI_SEND)) {
+		ep->msg_ops.send = cpr_no_msg_ops.send;
+		ep->msg_ops.sendv = cpr_no_msg_ops.sendv;
+		ep->msg_ops.sendmsg = cpr_no_msg_ops.sendmsg;
+		ep->msg_ops.inject = cpr_no_msg_ops.inject;
+		ep->msg_ops.senddata = cpr_no_msg_ops.senddata;
+		ep->msg_ops.injectdata = cpr_no_msg_ops.injectdata;
+	}
+	if (!(ep->caps & FI_RECV)) {
+		ep->msg_ops.recv = cpr_no_msg_ops.recv;
+		ep->msg_ops.recvv = cpr_no_msg_ops.recvv;
+		ep->msg_ops.recvmsg = cpr_no_msg_ops.recvmsg;
+	}
+}
+
+static void cpr_ep_pick_tagged(struct cpr_ep *ep)
+{
+	ep->tagged_ops = ep->caps & FI_TAGGED ? cpr_tagged_ops : cpr_no_tagged_ops;
+	if (!(ep->caps & FI_SEND)) {
+		ep->tagged_ops.send = cpr_no_tagged_ops.send;
+		ep->tagged_ops.sendv = cpr_no_tagged_ops.sendv;
+		ep->tagged_ops.sendmsg = cpr_no_tagged_ops.sendmsg;
+		ep->tagged_ops.inject = cpr_no_tagged_ops.inject;
+		ep->tagged_ops.senddata = cpr_no_tagged_ops.senddata;
+		ep->tagged_ops.injectdata = cpr_no_tagged_ops.injectdata;
+	}
+	if (!(ep->caps & FI_RECV)) {
+		ep->tagged_ops.recv = cpr_no_tagged_ops.recv;
+		ep->tagged_ops.recvv = cpr_no_tagged_ops.recvv;
+		ep->tagged_ops.recvmsg = cpr_no_tagged_ops.recvmsg;
+	}
+}
+
+static int cpr_ep_check_bound(const struct cpr_ep *ep)
+{
+	if (!ep->av) {
+		UTIL_WARN(EP_CTRL, "fi_enable: bind an address vector first\n");
+		return -FI_ENOAV;
+	}
+	if (((ep->caps & FI_SEND) && !ep->tx_cq) || ((ep->caps & FI_RECV) && !ep->rx_cq)) {
+		UTIL_WARN(EP_CTRL, "fi_enable: bind a completion queue for each direction first "
+				   "(errors are reported there)\n");
+		return -FI_ENOCQ;
+	}
+	return 0;
+}
+
+static int cpr_ep_enable(struct cpr_ep *ep)
+{
+	int ret;
+
+	if (ep->owner != ep || ep->is_enabled)
+		return -FI_EOPBADSTATE;
+	ret = cpr_ep_check_bound(ep);
+	if (ret)
+		return ret;
+	cpr_domain_lock(ep->domain);
+	ep->core_ep.av = ep->av->core;
+	ret = core_ep_open(&ep->core_ep, &ep->domain->core,
+			   ep->src.ss_family ? (struct sockaddr *)&ep->src : NULL);
+	if (!ret)
+		ep->is_enabled = true;
+	cpr_domain_unlock(ep->domain);
+	if (ret) {
+		UTIL_WARN(EP_CTRL, "fi_enable: %s; choose another source address or port\n",
+			  fi_strerror(-ret));
+		return ret;
+	}
+	cpr_ep_pick_msg(ep);
+	cpr_ep_pick_tagged(ep);
+	return 0;
+}
+
+/* The flags word says which direction is meant; exactly one. */
+static int cpr_ep_flags_direction(uint64_t flags, uint64_t *direction)
+{
+	*direction = flags & (FI_TRANSMIT | FI_RECV);
+	return *direction == FI_TRANSMIT || *direction == FI_RECV ? 0 : -FI_EINVAL;
+}
+
+static int cpr_ep_get_flags(const struct cpr_ep *ep, uint64_t *flags)
+{
+	uint64_t direction;
+	int ret = cpr_ep_flags_direction(*flags, &direction);
+
+	if (!ret)
+		*flags = direction == FI_TRANSMIT ? ep->tx_flags : ep->rx_flags;
+	return ret;
+}
+
+static int cpr_ep_set_flags(struct cpr_ep *ep, uint64_t flags)
+{
+	uint64_t direction;
+	int ret = cpr_ep_flags_direction(flags, &direction);
+
+	if (ret)
+		return ret;
+	flags &= ~direction;
+	if (flags & ~(direction == FI_TRANSMIT ? CPR_TX_OP_FLAGS : CPR_RX_OP_FLAGS))
+		return -FI_EBADFLAGS;
+	if (direction == FI_TRANSMIT)
+		cpr_ep_set_tx_flags(ep, flags);
+	else
+		ep->rx_flags = flags;
+	return 0;
+}
+
+static void cpr_ep_init_fid(struct cpr_ep *ep, void *context);
+
+static int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
+{
+	struct cpr_ep *alias;
+	int ret = 0;
+
+	if (!ep->owner->is_enabled)
+		return -FI_EOPBADSTATE;
+	alias = calloc(1, sizeof(*alias));
+	if (!alias)
+		return -FI_ENOMEM;
+	cpr_ep_init_fid(alias, ep->fid.fid.context);
+	alias->owner = ep->owner;
+	alias->domain = ep->domain;
+	alias->core = ep->core;
+	alias->dom = ep->dom;
+	alias->caps = ep->caps;
+	alias->inject_max = ep->inject_max;
+	alias->inject_flags = ep->inject_flags;
+	alias->rx_flags = ep->rx_flags;
+	cpr_ep_set_tx_flags(alias, ep->tx_flags);
+	alias->msg_ops = ep->msg_ops;
+	alias->tagged_ops = ep->tagged_ops;
+	if (arg->flags)
+		ret = cpr_ep_set_flags(alias, arg->flags);
+	if (ret) {
+		free(alias);
+		return ret;
+	}
+	cpr_ref_get(&ep->owner->refs);
+	*arg->fid = &alias->fid.fid;
+	return 0;
+}
+
+static int cpr_ep_control(struct fid *fid, int command, void *arg)
+{
+	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+
+	if (command == FI_ENABLE)
+		return cpr_ep_enable(ep);
+	if (!arg)
+		return -FI_EINVAL;
+	switch (command) {
+	case FI_GETOPSFLAG: return cpr_ep_get_flags(ep, arg);
+	case FI_SETOPSFLAG: return cpr_ep_set_flags(ep, *(uint64_t *)arg);
+	case FI_ALIAS: return cpr_ep_alias(ep, arg);
+	default: return -FI_ENOSYS;
+	}
+}
+
+/*
+ * What was accepted before fi_close reaches the peer: progress until nothing is on its way, for as
+ * long as a peer may be silent. Others may use the domain meanwhile.
+ */
+static void cpr_ep_drain(struct cpr_ep *ep)
+{
+	uint64_t deadline = 0;
+	unsigned looks = 0;
+	bool busy;
+
+	do {
+		cpr_domain_lock(ep->domain);
+		core_dom_progress(&ep->domain->core);
+		busy = core_ep_is_busy(&ep->core_ep);
+		cpr_domain_unlock(ep->domain);
+		if (!busy || ++looks < 1000)
+			continue;
+		if (!deadline)
+			deadline = util_clock_ns() +
+				   (uint64_t)util_params.peer_timeout_ms * UTIL_NS_PER_MS;
+		else if (util_clock_ns() >= deadline)
+			break;
+		poll(NULL, 0, 1);
+	} while (busy);
+}
+
+static int cpr_ep_close_alias(struct cpr_ep *alias)
+{
+	cpr_ref_put(&alias->owner->refs);
+	free(alias);
+	return 0;
+}
+
+static int cpr_ep_close(struct fid *fid)
+{
+	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+
+	if (ep->owner != ep)
+		return cpr_ep_close_alias(ep);
+	if (cpr_ref_is_busy(&ep->refs))
+		return -FI_EBUSY;
+	if (ep->is_enabled) {
+		cpr_ep_drain(ep);
+		cpr_domain_lock(ep->domain);
+		core_ep_close(&ep->core_ep);
+		ep->is_enabled = false;
+		cpr_domain_unlock(ep->domain);
+	}
+	cpr_ep_unbind_all(ep);
+	cpr_ref_put(&ep->domain->refs);
+	free(ep);
+	return 0;
+}
+
+static struct fi_ops cpr_ep_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_ep_close,
+	.bind = cpr_ep_bind,
+	.control = cpr_ep_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
+{
+	ep->fid.fid.fclass = FI_CLASS_EP;
+	ep->fid.fid.context = context;
+	ep->fid.fid.ops = &cpr_ep_fi_ops;
+	ep->fid.ops = &cpr_ep_ops;
+	ep->fid.cm = &cpr_ep_cm_ops;
+	ep->fid.msg = &ep->msg_ops;
+	ep->fid.rma = &cpr_no_rma_ops;
+	ep->fid.tagged = &ep->tagged_ops;
+	ep->fid.atomic = &cpr_no_atomic_ops;
+	ep->fid.collective = &cpr_no_collective_ops;
+}
+
+static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_info *info,
+			void *context)
+{
+	cpr_ep_init_fid(ep, context);
+	ep->msg_ops = cpr_early_msg_ops;
+	ep->tagged_ops = cpr_early_tagged_ops;
+	ep->owner = ep;
+	ep->domain = domain;
+	ep->dom = &domain->core;
+	ep->core = &ep->core_ep;
+	ep->caps = cpr_offer_caps(info->caps);
+	ep->inject_max = info->tx_attr && info->tx_attr->inject_size ? info->tx_attr->inject_size
+								     : util_params.eager_max;
+	ep->inject_flags = FI_INJECT;
+	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
+	cpr_ep_set_tx_flags(ep, info->tx_attr ? info->tx_attr->op_flags : 0);
+	ep->core_ep.directed = ep->caps & FI_DIRECTED_RECV;
+	ep->core_ep.source = ep->caps & FI_SOURCE;
+	ep->core_ep.min_multi_recv = CPR_MULTI_RECV_MIN;
+	util_list_init(&ep->av_link);
+	if (info->src_addr)
+		memcpy(&ep->src, info->src_addr, cpr_addr_len(domain->addr_format));
+}
+
+static int cpr_ep_check(const struct cpr_domain *domain, const struct fi_info *info)
+{
+	const struct sockaddr *src;
+
+	if (!info || (info->caps & ~CPR_CAPS))
+		return -FI_EINVAL;
+	if (info->ep_attr && info->ep_attr->type && info->ep_attr->type != FI_EP_RDM)
+		return -FI_EINVAL;
+	if (info->tx_attr && ((info->tx_attr->op_flags & ~CPR_TX_OP_FLAGS) ||
+			      info->tx_attr->inject_size > util_params.eager_max))
+		return -FI_EINVAL;
+	if (info->rx_attr && (info->rx_attr->op_flags & ~CPR_RX_OP_FLAGS))
+		return -FI_EINVAL;
+	src = info->src_addr;
+	if (src && (info->src_addrlen < cpr_addr_len(domain->addr_format) ||
+		    cpr_addr_format(src->sa_family) != domain->addr_format))
+		return -FI_EINVAL;
+	return 0;
+}
+
+int cpr_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
+{
+	struct cpr_domain *domain = cpr_domain_of(fid);
+	struct cpr_ep *ep;
+	int ret = cpr_ep_check(domain, info);
+
+	if (ret)
+		return ret;
+	ep = calloc(1, sizeof(*ep));
+	if (!ep)
+		return -FI_ENOMEM;
+	cpr_ep_init(ep, domain, info, context);
+	cpr_ref_get(&domain->refs);
+	*out = &ep->fid;
+	return 0;
+}
+
+int cpr_ep_open2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		 uint64_t flags, void *context)
+{
+	return flags ? -FI_ENOSYS : cpr_ep_open(domain, info, ep, context);
+}

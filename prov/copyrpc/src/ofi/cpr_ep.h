@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What is an endpoint to libfabric?
+ *
+ * struct cpr_ep begins with what every transfer reads (one or two cache lines); behind it stands
+ * what is bound to it, and core's endpoint. An alias is another cpr_ep that points to the same
+ * core endpoint and has default flags of its own.
+ *
+ * The op tables of transfers stand in the endpoint: before fi_enable they refuse with
+ * -FI_EOPBADSTATE, afterwards they hold what the capabilities allow. No transfer asks whether it
+ * is allowed.
+ *
+ * Shown by test/unit/ofi/test_cpr_ep.c.
+ */
+#ifndef CPR_EP_H
+#define CPR_EP_H
+
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "core/core_dom.h"
+#include "core/core_ep.h"
+#include "ofi/cpr_eq.h"
+#include "ofi/cpr_ref.h"
+#include "util/list.h"
+
+struct cpr_av;
+struct cpr_cntr;
+struct cpr_cq;
+struct cpr_domain;
+
+struct cpr_ep {
+	struct fid_ep fid;
+	struct core_ep *core; /* of `owner` */
+	struct core_dom *dom;
+	uint64_t tx_flags; /* of transfers without a flags parameter */
+	uint64_t rx_flags;
+	size_t send_max;   /* bytes of a send with tx_flags: less if they say FI_INJECT */
+	size_t inject_max; /* bytes of an injected send */
+	/* FI_INJECT. A constant would be merged with its neighbours in struct core_send into one
+	 * store across their borders, which core's loads would have to wait for. */
+	uint64_t inject_flags;
+	struct fi_ops_tagged tagged_ops;
+	struct fi_ops_msg msg_ops;
+
+	struct cpr_ep *owner; /* itself, unless it is an alias */
+	struct cpr_ref refs;  /* aliases */
+	struct cpr_domain *domain;
+	struct cpr_av *av;
+	struct util_list av_link; /* cpr_av.eps */
+	struct cpr_cq *tx_cq;
+	struct cpr_cq *rx_cq;
+	struct cpr_cntr *tx_cntr;
+	struct cpr_cntr *rx_cntr;
+	struct cpr_eq_user eq_user;
+	uint64_t caps;
+	bool is_enabled;
+	struct sockaddr_storage src; /* ss_family 0: any address */
+	struct core_ep core_ep;
+};
+
+static inline struct cpr_ep *cpr_ep_of(struct fid_ep *fid)
+{
+	return container_of(fid, struct cpr_ep, fid);
+}
+
+int cpr_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);
+int cpr_ep_open2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+		 uint64_t flags, void *context);
+
+/** Transfers of endpoints with all capabilities (cpr_msg.c, cpr_tagged.c). */
+extern const struct fi_ops_msg cpr_msg_ops;
+extern const struct fi_ops_tagged cpr_tagged_ops;
+
+/** fi_ops_ep and fi_ops_cm (cpr_ep_opt.c). */
+extern struct fi_ops_ep cpr_ep_ops;
+extern struct fi_ops_cm cpr_ep_cm_ops;
+
+/** Default flags changed: what follows from them. */
+void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Where do control events go?
+ *
+ * An event queue: a list of events under a mutex of its own, usable from any thread. It belongs to
+ * the fabric; domains whose objects were bound to it are progressed by its reads. Lock order:
+ * `bind_lock` -> a domain -> `lock`.
+ *
+ * Shown by test/unit/ofi/test_cpr_eq.c.
+ */
+#ifndef CPR_EQ_H
+#define CPR_EQ_H
+
+#include <pthread.h>
+#include <rdma/fi_domain.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ofi/cpr_ref.h"
+#include "ofi/cpr_wait.h"
+#include "util/list.h"
+
+struct cpr_domain;
+struct cpr_fabric;
+
+struct cpr_eq {
+	struct fid_eq fid;
+	struct cpr_fabric *fabric;
+	struct cpr_ref refs; /* what is bound to it */
+	bool may_write;      /* FI_WRITE: fi_eq_write is allowed */
+	pthread_mutex_t lock;
+	struct util_list events; /* struct cpr_eq_event, oldest first */
+	struct cpr_wait wait;    /* without an engine */
+	pthread_mutex_t bind_lock;
+	struct util_list users; /* cpr_eq_user.link */
+};
+
+/** Embedded in what is bound to a queue. */
+struct cpr_eq_user {
+	struct util_list link;
+	struct cpr_eq *eq; /* NULL: not bound */
+	struct cpr_domain *domain;
+};
+
+static inline struct cpr_eq *cpr_eq_of(struct fid *fid)
+{
+	return container_of(fid, struct cpr_eq, fid.fid);
+}
+
+int cpr_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
+		void *context);
+
+/** Queues an event / an error. 0 or -FI_ENOMEM. */
+int cpr_eq_post(struct cpr_eq *eq, uint32_t event, const void *buf, size_t len);
+int cpr_eq_post_err(struct cpr_eq *eq, const struct fi_eq_err_entry *err);
+
+/**
+ * Something of `domain` is bound to the queue: from now on reads of it, from whatever thread, make
+ * the domain's progress, so the domain takes its lock. Binding is serialised with all else
+ * (fi_endpoint(3)). -FI_EINVAL if it is bound to another queue already.
+ */
+int cpr_eq_attach(struct cpr_eq *eq, struct cpr_domain *domain, struct cpr_eq_user *user);
+void cpr_eq_detach(struct cpr_eq_user *user);
+
+/** For fi_trywait: 0 or -FI_EAGAIN. */
+int cpr_eq_trywait(struct cpr_eq *eq);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does fi_getinfo answer?
+ *
+ * One fi_info: the RDM endpoint "rc". Steps: decline to be a layer below ofi_rxm; compare the
+ * hints (cpr_attr.h); resolve addresses (cpr_addr.h); narrow the offer (cpr_offer.h). The answer
+ * is 0 or -FI_ENODATA (-FI_ENOMEM aside); nothing is opened, nothing is printed.
+ *
+ * Shown by test/unit/ofi/test_cpr_info.c.
+ */
+#ifndef CPR_INFO_H
+#define CPR_INFO_H
+
+#include <rdma/fabric.h>
+#include <stdint.h>
+
+/* Internal to libfabric, the same in 1.17 and 2.x: "I am a layer and look for a core provider". */
+#define CPR_FLAG_CORE_PROV_ONLY (1ULL << 59)
+
+int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		const struct fi_info *hints, struct fi_info **info);
+
+#endif

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory regions: see cpr_mr.h. */
+#include "ofi/cpr_mr.h"
+
+#include <rdma/fi_errno.h>
+#include <search.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi/cpr_domain.h"
+#include "ofi/cpr_eq.h"
+#include "ofi/cpr_nosys.h"
+#include "ofi/cpr_offer.h"
+#include "util/log.h"
+
+#define CPR_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define CPR_MR_ACCESS                                                                              \
+	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE)
+
+struct cpr_mr {
+	struct fid_mr fid;
+	struct cpr_domain *domain;
+	uint64_t access;
+	bool in_table;
+	size_t iov_cnt;
+	struct iovec iov[CPR_IOV_LIMIT];
+};
+
+static int cpr_mr_compare(const void *a, const void *b)
+{
+	uint64_t ka = ((const struct cpr_mr *)a)->fid.key;
+	uint64_t kb = ((const struct cpr_mr *)b)->fid.key;
+
+	return (ka > kb) - (ka < kb);
+}
+
+void cpr_mr_table_init(struct cpr_mr_table *table)
+{
+	pthread_mutex_init(&table->lock, NULL);
+	table->root = NULL;
+	table->next_key = 1;
+}
+
+void cpr_mr_table_fini(struct cpr_mr_table *table)
+{
+	pthread_mutex_destroy(&table->lock);
+}
+
+/* Gives the region its key: 0, -FI_ENOKEY if it is taken, -FI_ENOMEM. */
+static int cpr_mr_add(struct cpr_mr_table *table, struct cpr_mr *mr, bool prov_key)
+{
+	struct cpr_mr **found;
+	int ret = 0;
+
+	pthread_mutex_lock(&table->lock);
+	if (prov_key)
+		mr->fid.key = table->next_key++;
+	if (mr->access & CPR_MR_REMOTE) {
+		found = tsearch(mr, &table->root, cpr_mr_compare);
+		if (!found)
+			ret = -FI_ENOMEM;
+		else if (*found != mr)
+			ret = -FI_ENOKEY;
+		mr->in_table = !ret;
+	}
+	pthread_mutex_unlock(&table->lock);
+	return ret;
+}
+
+static void cpr_mr_remove(struct cpr_mr_table *table, struct cpr_mr *mr)
+{
+	if (!mr->in_table)
+		return;
+	pthread_mutex_lock(&table->lock);
+	tdelete(mr, &table->root, cpr_mr_compare);
+	pthread_mutex_unlock(&table->lock);
+}
+
+static int cpr_mr_close(struct fid *fid)
+{
+	struct cpr_mr *mr = container_of(fid, struct cpr_mr, fid.fid);
+
+	cpr_mr_remove(&mr->domain->mrs, mr);
+	cpr_ref_put(&mr->domain->refs);
+	free(mr);
+	return 0;
+}
+
+/* Endpoints see all regions of their domain, so binding to one changes nothing; no RMA, no events. */
+static int cpr_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	(void)fid;
+	if (bfid->fclass != FI_CLASS_EP)
+		return -FI_ENOSYS;
+	return flags ? -FI_EINVAL : 0;
+}
+
+static int cpr_mr_raw_attr(const struct cpr_mr *mr, const struct fi_mr_raw_attr *attr)
+{
+	size_t room = *attr->key_size;
+
+	*attr->key_size = sizeof(mr->fid.key);
+	if (room < sizeof(mr->fid.key))
+		return -FI_ETOOSMALL;
+	*attr->base_addr = (uintptr_t)mr->iov[0].iov_base;
+	memcpy(attr->raw_key, &mr->fid.key, sizeof(mr->fid.key));
+	return 0;
+}
+
+static int cpr_mr_control(struct fid *fid, int command, void *arg)
+{
+	switch (command) {
+	case FI_ENABLE:
+	case FI_REFRESH:
+		/* Nothing was pinned, so nothing has to be looked at again. */
+		return 0;
+	case FI_GET_RAW_MR:
+		return arg ? cpr_mr_raw_attr(container_of(fid, struct cpr_mr, fid.fid), arg)
+			   : -FI_EINVAL;
+	default: return -FI_ENOSYS;
+	}
+}
+
+int cpr_mr_map_raw(const struct fi_mr_map_raw *map)
+{
+	if (map->key_size != sizeof(*map->key))
+		return -FI_EINVAL;
+	memcpy(map->key, map->raw_key, sizeof(*map->key));
+	return 0;
+}
+
+static struct fi_ops cpr_mr_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_mr_close,
+	.bind = cpr_mr_bind,
+	.control = cpr_mr_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static int cpr_mr_check(const struct fi_mr_attr *attr, uint64_t flags)
+{
+	size_t i, len = 0;
+
+	if (!attr || !attr->mr_iov || !attr->iov_count || attr->iov_count > CPR_IOV_LIMIT ||
+	    attr->offset || (attr->access & ~CPR_MR_ACCESS))
+		return -FI_EINVAL;
+	if (flags & FI_RMA_EVENT)
+		return -FI_ENOSYS;
+	for (i = 0; i < attr->iov_count; i++)
+		len += attr->mr_iov[i].iov_len;
+	return len ? 0 : -FI_EINVAL;
+}
+
+/* Bound with FI_REG_MR, the domain reports every registration to its event queue. */
+static int cpr_mr_report(struct cpr_mr *mr)
+{
+	struct fi_eq_entry entry = { .fid = &mr->fid.fid, .context = mr->fid.fid.context };
+
+	if (!mr->domain->mr_events)
+		return 0;
+	return cpr_eq_post(mr->domain->eq_user.eq, FI_MR_COMPLETE, &entry, sizeof(entry));
+}
+
+static void cpr_mr_init(struct cpr_mr *mr, struct cpr_domain *domain, const struct fi_mr_attr *attr)
+{
+	mr->fid.fid.fclass = FI_CLASS_MR;
+	mr->fid.fid.context = attr->context;
+	mr->fid.fid.ops = &cpr_mr_fi_ops;
+	mr->fid.mem_desc = mr;
+	mr->fid.key = attr->requested_key;
+	mr->domain = domain;
+	mr->access = attr->access;
+	mr->iov_cnt = attr->iov_count;
+	memcpy(mr->iov, attr->mr_iov, attr->iov_count * sizeof(*attr->mr_iov));
+}
+
+static int cpr_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+			  struct fid_mr **out)
+{
+	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
+	struct cpr_mr *mr;
+	int ret = cpr_mr_check(attr, flags);
+
+	if (ret)
+		return ret;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -FI_ENOMEM;
+	cpr_mr_init(mr, domain, attr);
+	ret = cpr_mr_add(&domain->mrs, mr, domain->prov_key);
+	if (ret)
+		goto err_free;
+	cpr_ref_get(&domain->refs);
+	/* Before the report: whoever reads it may use the region at once. */
+	*out = &mr->fid;
+	ret = cpr_mr_report(mr);
+	if (ret)
+		goto err_remove;
+	return 0;
+
+err_remove:
+	*out = NULL;
+	cpr_ref_put(&domain->refs);
+	cpr_mr_remove(&domain->mrs, mr);
+err_free:
+	free(mr);
+	return ret;
+}
+
+static int cpr_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
+		       uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		       void *context)
+{
+	struct fi_mr_attr attr = { .mr_iov = iov,
+				   .iov_count = count,
+				   .access = access,
+				   .offset = offset,
+				   .requested_key = requested_key,
+				   .context = context };
+
+	return cpr_mr_regattr(fid, &attr, flags, mr);
+}
+
+static int cpr_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
+		      uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		      void *context)
+{
+	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
+
+	return cpr_mr_regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
+}
+
+struct fi_ops_mr cpr_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = cpr_mr_reg,
+	.regv = cpr_mr_regv,
+	.regattr = cpr_mr_regattr,
+};

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What do we offer, and what of it does this user get?
+ *
+ * cpr_offer_fill writes the most that an rc endpoint can do into an empty fi_info;
+ * cpr_attr_accepts (cpr_attr.h) compares a user's hints with it; cpr_offer_narrow then sets what
+ * the user asked for: no primary capability beyond the hints, values echoed where they fit.
+ *
+ * Shown by test/unit/ofi/test_cpr_offer.c, against fi_getinfo(3), fi_endpoint(3), fi_domain(3).
+ */
+#ifndef CPR_OFFER_H
+#define CPR_OFFER_H
+
+#include <rdma/fabric.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Fabric and domain of the rc endpoints: another protocol gets other names. */
+#define CPR_RC_NAME "copyrpc-rc"
+
+#define CPR_RC_PROTO         (FI_PROV_SPECIFIC | 0x00C09001u)
+#define CPR_RC_PROTO_VERSION 1u
+
+#define CPR_PRIMARY_CAPS (FI_MSG | FI_TAGGED | FI_DIRECTED_RECV)
+#define CPR_MODIFIERS    (FI_SEND | FI_RECV)
+#define CPR_DOMAIN_CAPS  (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define CPR_CAPS         (CPR_PRIMARY_CAPS | CPR_MODIFIERS | FI_MULTI_RECV | FI_SOURCE | CPR_DOMAIN_CAPS)
+#define CPR_TX_CAPS      (FI_MSG | FI_TAGGED | FI_SEND)
+#define CPR_RX_CAPS      (FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE)
+
+#define CPR_TX_OP_FLAGS                                                                            \
+	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
+	 FI_DELIVERY_COMPLETE)
+#define CPR_RX_OP_FLAGS (FI_COMPLETION | FI_MULTI_RECV)
+
+#define CPR_MSG_MAX        (SIZE_MAX >> 1)
+#define CPR_IOV_LIMIT      4u /* == CORE_RX_IOV_MAX */
+#define CPR_CTX_SIZE       1024u
+#define CPR_CTX_SIZE_MAX   65536u
+#define CPR_CQ_DATA_SIZE   8u
+#define CPR_MR_KEY_SIZE    8u
+#define CPR_MULTI_RECV_MIN 64u /* default of FI_OPT_MIN_MULTI_RECV */
+/* 64 one-bit fields: any mask may be used with a tag (fi_endpoint(3), mem_tag_format). */
+#define CPR_TAG_FORMAT 0xAAAAAAAAAAAAAAAAull
+
+/** Fills an info from fi_allocinfo. 0 or -FI_ENOMEM (the caller frees). */
+int cpr_offer_fill(struct fi_info *info);
+
+/** Narrows a filled info to accepted hints (NULL: all that we offer). */
+void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_t version);
+
+/** The capabilities that an endpoint gets who asked for `hints` (0: all). */
+uint64_t cpr_offer_caps(uint64_t hints);
+
+#endif

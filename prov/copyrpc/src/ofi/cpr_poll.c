@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Poll sets: see cpr_poll.h. The domain's lock covers the list of members. */
+#include "ofi/cpr_poll.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "ofi/cpr_cntr.h"
+#include "ofi/cpr_cq.h"
+#include "ofi/cpr_domain.h"
+#include "ofi/cpr_nosys.h"
+#include "util/list.h"
+
+struct cpr_poll {
+	struct fid_poll fid;
+	struct cpr_domain *domain;
+	struct util_list members; /* cpr_poll_member.link */
+};
+
+struct cpr_poll_member {
+	struct util_list link;
+	struct fid *fid; /* a completion queue or a counter of the domain */
+};
+
+static inline struct cpr_poll *cpr_poll_of(struct fid_poll *fid)
+{
+	return container_of(fid, struct cpr_poll, fid);
+}
+
+static bool cpr_poll_has_news(struct fid *fid)
+{
+	if (fid->fclass == FI_CLASS_CQ)
+		return !core_cq_is_empty(&container_of(fid, struct cpr_cq, fid.fid)->core);
+	return cpr_cntr_has_changed(container_of(fid, struct cpr_cntr, fid.fid));
+}
+
+static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
+{
+	struct cpr_poll *poll = cpr_poll_of(fid);
+	struct util_list *it, *tmp;
+	int found = 0;
+
+	cpr_domain_lock(poll->domain);
+	cpr_domain_progress(poll->domain);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &poll->members) {
+		struct fid *member = UTIL_CONTAINER_OF(it, struct cpr_poll_member, link)->fid;
+
+		if (found < count && cpr_poll_has_news(member))
+			context[found++] = member->context;
+	}
+	cpr_domain_unlock(poll->domain);
+	return found;
+}
+
+/* The reference count of a member, or NULL for what cannot be one. */
+static struct cpr_ref *cpr_poll_ref(const struct cpr_poll *poll, struct fid *fid)
+{
+	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);
+	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
+
+	if (fid->fclass == FI_CLASS_CQ && cq->domain == poll->domain)
+		return &cq->refs;
+	if (fid->fclass == FI_CLASS_CNTR && cntr->domain == poll->domain)
+		return &cntr->refs;
+	return NULL;
+}
+
+static int cpr_poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
+{
+	struct cpr_poll *poll = cpr_poll_of(fid);
+	struct cpr_ref *ref = cpr_poll_ref(poll, event_fid);
+	struct cpr_poll_member *member;
+
+	if (!ref || flags)
+		return -FI_EINVAL;
+	member = malloc(sizeof(*member));
+	if (!member)
+		return -FI_ENOMEM;
+	member->fid = event_fid;
+	cpr_ref_get(ref);
+	cpr_domain_lock(poll->domain);
+	util_list_push_back(&poll->members, &member->link);
+	cpr_domain_unlock(poll->domain);
+	return 0;
+}
+
+static void cpr_poll_drop(struct cpr_poll *poll, struct cpr_poll_member *member)
+{
+	util_list_remove(&member->link);
+	cpr_ref_put(cpr_poll_ref(poll, member->fid));
+	free(member);
+}
+
+static int cpr_poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
+{
+	struct cpr_poll *poll = cpr_poll_of(fid);
+	struct util_list *it, *tmp;
+	int ret = -FI_EINVAL;
+
+	if (flags)
+		return ret;
+	cpr_domain_lock(poll->domain);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &poll->members) {
+		struct cpr_poll_member *member =
+			UTIL_CONTAINER_OF(it, struct cpr_poll_member, link);
+
+		if (ret && member->fid == event_fid) {
+			cpr_poll_drop(poll, member);
+			ret = 0;
+		}
+	}
+	cpr_domain_unlock(poll->domain);
+	return ret;
+}
+
+static int cpr_poll_close(struct fid *fid)
+{
+	struct cpr_poll *poll = container_of(fid, struct cpr_poll, fid.fid);
+	struct util_list *first;
+
+	while ((first = util_list_first(&poll->members)))
+		cpr_poll_drop(poll, UTIL_CONTAINER_OF(first, struct cpr_poll_member, link));
+	cpr_ref_put(&poll->domain->refs);
+	free(poll);
+	return 0;
+}
+
+static struct fi_ops cpr_poll_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_poll_close,
+	.bind = cpr_no_bind,
+	.control = cpr_no_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static struct fi_ops_poll cpr_poll_ops = {
+	.size = sizeof(struct fi_ops_poll),
+	.poll = cpr_poll_poll,
+	.poll_add = cpr_poll_add,
+	.poll_del = cpr_poll_del,
+};
+
+int cpr_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **out)
+{
+	struct cpr_poll *poll;
+
+	if (attr && attr->flags)
+		return -FI_EINVAL;
+	poll = calloc(1, sizeof(*poll));
+	if (!poll)
+		return -FI_ENOMEM;
+	poll->fid.fid.fclass = FI_CLASS_POLL;
+	poll->fid.fid.ops = &cpr_poll_fi_ops;
+	poll->fid.ops = &cpr_poll_ops;
+	util_list_init(&poll->members);
+	poll->domain = cpr_domain_of(domain);
+	cpr_ref_get(&poll->domain->refs);
+	*out = &poll->fid;
+	return 0;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Wait objects: see cpr_wait.h. */
+#include "ofi/cpr_wait.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "ofi/cpr_domain.h"
+#include "util/clock.h"
+
+/* Looks before the first sleep: a few microseconds, less than a sleep and its wake-up cost. */
+#define CPR_WAIT_SPINS 200
+/* Looks that find the engine busy with what cannot be finished yet, before napping. */
+#define CPR_WAIT_BUSY   1000
+#define CPR_WAIT_NAP_MS 1
+
+static int cpr_wait_watch(const struct cpr_wait *wait, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(wait->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static void cpr_wait_close_fds(struct cpr_wait *wait)
+{
+	if (wait->event_fd >= 0)
+		close(wait->event_fd);
+	if (wait->epoll_fd >= 0)
+		close(wait->epoll_fd);
+	wait->event_fd = -1;
+	wait->epoll_fd = -1;
+}
+
+/*
+ * Descriptors are made when somebody needs them: a process may open queues by the thousand. A
+ * signal that finds none is counted, and the count is read again before the first sleep; one of
+ * the two sees the other (both sides are sequentially consistent).
+ */
+static int cpr_wait_open_fds(struct cpr_wait *wait)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	__atomic_store_n(&wait->event_fd, fd, __ATOMIC_SEQ_CST);
+	wait->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return wait->epoll_fd < 0 ? -errno : cpr_wait_watch(wait, fd);
+}
+
+int cpr_wait_open(struct cpr_wait *wait, enum fi_wait_obj obj)
+{
+	wait->obj = obj;
+	wait->epoll_fd = -1;
+	wait->event_fd = -1;
+	return obj <= FI_WAIT_UNSPEC || obj == FI_WAIT_FD ? 0 : -FI_ENOSYS;
+}
+
+void cpr_wait_close(struct cpr_wait *wait)
+{
+	cpr_wait_close_fds(wait);
+}
+
+int cpr_wait_fd(struct cpr_wait *wait, struct cpr_domain *domain)
+{
+	int ret;
+
+	if (wait->epoll_fd >= 0)
+		return wait->epoll_fd;
+	ret = cpr_wait_open_fds(wait);
+	if (!ret && domain)
+		ret = cpr_wait_watch(wait, core_dom_wait_fd(&domain->core));
+	if (!ret)
+		return wait->epoll_fd;
+	cpr_wait_close_fds(wait);
+	return ret;
+}
+
+int cpr_wait_control(struct cpr_wait *wait, struct cpr_domain *domain, int command, void *arg)
+{
+	int fd;
+
+	if (!arg)
+		return -FI_EINVAL;
+	if (wait->obj == FI_WAIT_NONE)
+		return -FI_ENOSYS;
+	switch (command) {
+	case FI_GETWAIT:
+		fd = cpr_wait_fd(wait, domain);
+		if (fd < 0)
+			return fd;
+		*(int *)arg = fd;
+		return 0;
+	case FI_GETWAITOBJ: *(enum fi_wait_obj *)arg = FI_WAIT_FD; return 0;
+	default: return -FI_ENOSYS;
+	}
+}
+
+void cpr_wait_kick(struct cpr_wait *wait)
+{
+	int fd = __atomic_load_n(&wait->event_fd, __ATOMIC_SEQ_CST);
+
+	/* It cannot block, and a counter that is full is readable just as well. */
+	if (fd >= 0)
+		eventfd_write(fd, 1);
+}
+
+void cpr_wait_signal(struct cpr_wait *wait)
+{
+	__atomic_add_fetch(&wait->signals, 1, __ATOMIC_SEQ_CST);
+	cpr_wait_kick(wait);
+}
+
+void cpr_wait_begin(struct cpr_wait *wait, struct cpr_wait_call *call, int timeout_ms)
+{
+	call->timeout_ms = timeout_ms;
+	call->deadline_ns = timeout_ms < 0 ? UINT64_MAX : 0;
+	call->spins = 0;
+	call->signals = __atomic_load_n(&wait->signals, __ATOMIC_ACQUIRE);
+}
+
+bool cpr_wait_is_signaled(struct cpr_wait *wait, const struct cpr_wait_call *call)
+{
+	uint32_t now = __atomic_load_n(&wait->signals, __ATOMIC_ACQUIRE);
+
+	if (now == call->signals && now == wait->signals_seen)
+		return false;
+	wait->signals_seen = now;
+	return true;
+}
+
+/* Milliseconds until the call must end, rounded up; -1: none; -FI_EAGAIN: now. */
+static int cpr_wait_left(struct cpr_wait_call *call)
+{
+	uint64_t now;
+
+	if (call->deadline_ns == UINT64_MAX)
+		return -1;
+	if (!call->timeout_ms)
+		return -FI_EAGAIN;
+	now = util_clock_ns();
+	if (!call->deadline_ns)
+		call->deadline_ns = now + (uint64_t)call->timeout_ms * UTIL_NS_PER_MS;
+	if (now >= call->deadline_ns)
+		return -FI_EAGAIN;
+	return (int)((call->deadline_ns - now + UTIL_NS_PER_MS - 1) / UTIL_NS_PER_MS);
+}
+
+/* Gives the others who sleep or want the lock a chance, for `ms` milliseconds at most. */
+static void cpr_wait_nap(struct cpr_domain *domain, int ms)
+{
+	cpr_domain_unlock(domain);
+	if (ms)
+		poll(NULL, 0, ms);
+	cpr_domain_lock(domain);
+}
+
+void cpr_wait_drain(struct cpr_wait *wait)
+{
+	eventfd_t cnt;
+
+	eventfd_read(wait->event_fd, &cnt);
+}
+
+/* Sleeps on the descriptor, with the engine armed and the lock given back meanwhile. */
+static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_domain *domain, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = wait->epoll_fd, .events = POLLIN };
+
+	wait->sleepers++;
+	domain->wait.sleepers++;
+	cpr_domain_unlock(domain);
+	poll(&pfd, 1, timeout_ms);
+	cpr_domain_lock(domain);
+	wait->sleepers--;
+	domain->wait.sleepers--;
+	if (!domain->wait.sleepers && !domain->wait.external)
+		core_dom_disarm(&domain->core);
+}
+
+int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_wait_call *call)
+{
+	int left, fd;
+
+	if (call->spins++ < CPR_WAIT_SPINS && call->timeout_ms) {
+		cpr_wait_nap(domain, 0);
+		return 0;
+	}
+	left = cpr_wait_left(call);
+	if (left < -1)
+		return left;
+	fd = cpr_wait_fd(wait, domain);
+	if (fd < 0)
+		return fd;
+	/*
+	 * The eventfd is emptied by a thread that sleeps alone on it: emptied by one of several, it
+	 * could be missed by the others. Those find it full, look, and nap.
+	 */
+	if (!wait->sleepers)
+		cpr_wait_drain(wait);
+	else if (call->spins > CPR_WAIT_SPINS + 1)
+		cpr_wait_nap(domain, CPR_WAIT_NAP_MS);
+	/* A signal that came before the drain wakes nobody: it must be seen here. */
+	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
+		return 0;
+	if (!core_dom_arm(&domain->core))
+		cpr_wait_poll(wait, domain, left);
+	else
+		cpr_wait_nap(domain, call->spins > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
+	return 0;
+}
+
+int cpr_wait_try(struct cpr_wait *wait, struct cpr_domain *domain)
+{
+	int ret;
+
+	if (wait->obj == FI_WAIT_NONE)
+		return -FI_EINVAL;
+	ret = cpr_wait_fd(wait, domain);
+	if (ret < 0)
+		return ret;
+	cpr_wait_drain(wait);
+	ret = core_dom_arm(&domain->core);
+	if (!ret)
+		domain->wait.external = true;
+	return ret;
+}

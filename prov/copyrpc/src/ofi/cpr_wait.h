@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does a thread sleep until there is something to read?
+ *
+ * A wait object belongs to a completion queue, counter or event queue. It is one descriptor, an
+ * epoll set of an eventfd of its own, written when a completion is queued or fi_cq_signal is
+ * called, and of the engine's descriptor, readable when something arrived for the domain.
+ *
+ *   reader				 whoever completes / the peer
+ *   nothing to read
+ *   hook = set, arm engine		 completes: hook -> kick -> eventfd
+ *   still nothing to read		 sends: sees "armed" -> engine's descriptor
+ *   poll(descriptor)
+ *   disarm (unless others sleep)
+ *
+ * The hook is the queue's `notify`; it fires once and takes itself out, so that nobody pays a
+ * system call per completion. All fields are covered by the domain's lock but `signals`, which
+ * any thread may raise. A thread that sleeps does not hold the lock.
+ *
+ * Shown by test/unit/ofi/test_cpr_cq.c and test_cpr_cntr.c.
+ */
+#ifndef CPR_WAIT_H
+#define CPR_WAIT_H
+
+#include <rdma/fi_eq.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cpr_domain;
+
+struct cpr_wait {
+	enum fi_wait_obj obj; /* FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_FD */
+	int epoll_fd;         /* -1 until first needed; so is event_fd */
+	int event_fd;
+	unsigned sleepers;
+	uint32_t signals;      /* atomic: calls of cpr_wait_signal */
+	uint32_t signals_seen; /* of these, how many a sleeper has answered */
+};
+
+/** How a domain stands with those who sleep on its engine. */
+struct cpr_wait_dom {
+	unsigned sleepers;
+	bool external; /* fi_trywait promised that a descriptor works: never disarm */
+};
+
+/** One blocking call. */
+struct cpr_wait_call {
+	uint64_t deadline_ns; /* UINT64_MAX: none; 0: not known yet */
+	int timeout_ms;
+	unsigned spins; /* looks taken without sleeping */
+	uint32_t signals;
+};
+
+/** 0, or -FI_ENOSYS for a kind of object that we do not have. */
+int cpr_wait_open(struct cpr_wait *wait, enum fi_wait_obj obj);
+void cpr_wait_close(struct cpr_wait *wait);
+
+/** The descriptor, which `domain` (NULL: none) wakes too: >= 0, or -FI_E*. */
+int cpr_wait_fd(struct cpr_wait *wait, struct cpr_domain *domain);
+
+/** fi_control: FI_GETWAIT, FI_GETWAITOBJ. */
+int cpr_wait_control(struct cpr_wait *wait, struct cpr_domain *domain, int command, void *arg);
+
+/** Wakes all sleepers: there is something to read. */
+void cpr_wait_kick(struct cpr_wait *wait);
+/** The descriptor says nothing any more: the owner looked, and found nothing. */
+void cpr_wait_drain(struct cpr_wait *wait);
+/** Wakes all sleepers, or the next one, for nothing. Any thread. */
+void cpr_wait_signal(struct cpr_wait *wait);
+
+void cpr_wait_begin(struct cpr_wait *wait, struct cpr_wait_call *call, int timeout_ms);
+/** True once per signal for the next call, and for every call that was in progress. */
+bool cpr_wait_is_signaled(struct cpr_wait *wait, const struct cpr_wait_call *call);
+/**
+ * The caller, with the domain locked, found nothing and has set the hook. Spins, then sleeps. 0:
+ * look again; -FI_EAGAIN: the time is over; another -FI_E*: cannot sleep.
+ */
+int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_wait_call *call);
+
+/** fi_trywait: the hook is set, nothing was found. 0: sleep on the descriptor; -FI_EAGAIN. */
+int cpr_wait_try(struct cpr_wait *wait, struct cpr_domain *domain);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A connection's beginning, failure and end: see ring_conn.h. */
+#include "ring/ring_conn.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "ring/ring_engine.h"
+#include "ring/ring_tx.h"
+#include "util/log.h"
+
+/**
+ * Largest message span that a quiet ring admits wherever its end falls: skip and message (with its
+ * metadata each) beside the replies, the reserve, and a quarter that the peer need not have told.
+ */
+static uint64_t ring_conn_span_max(const struct ring_tx *tx)
+{
+	uint64_t kept = 2 * tx->flow.grant_max + RING_CONTROL_RESERVE + RING_TOLD_MAX(tx->len);
+	uint64_t span = (tx->flow.cap - kept) / 2 - WIRE_META_LEN;
+
+	span = span < tx->len / 4 ? span : tx->len / 4;
+	return span & ~(uint64_t)(WIRE_ALIGN - 1);
+}
+
+void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_grant_max,
+		    uint64_t rx_grant_max)
+{
+	struct ring_tx *tx = &conn->tx;
+	struct ring_rx *rx = &conn->rx;
+
+	conn->link = link;
+	link->user = conn;
+	memset(tx, 0, sizeof(*tx));
+	tx->base = link->tx_base;
+	tx->len = link->tx_len;
+	tx->flow.cap = tx->len - link->inband_len;
+	tx->flow.grant_max = tx_grant_max;
+	tx->flow.granted = tx_grant_max;
+	tx->credit = rx_grant_max;
+	ring_tx_set_limit(tx);
+	memset(rx, 0, sizeof(*rx));
+	rx->base = link->rx_base;
+	rx->len = link->rx_len;
+	ring_holds_init(&rx->holds);
+	util_idmap_init(&conn->calls);
+	conn->chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
+	conn->chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
+}
+
+void ring_conn_fini(struct ring_conn *conn)
+{
+	ring_holds_fini(&conn->rx.holds);
+	util_idmap_fini(&conn->calls);
+}
+
+void ring_conn_mark(struct ring_conn *conn)
+{
+	if (!conn->err && util_list_is_empty(&conn->dirty_link))
+		util_list_push_back(&conn->engine->dirty, &conn->dirty_link);
+}
+
+void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)
+{
+	if (conn->err)
+		return;
+	conn->err = err;
+	UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
+	util_list_remove(&conn->dirty_link);
+	util_list_push_back(&conn->engine->failed, &conn->dirty_link);
+}

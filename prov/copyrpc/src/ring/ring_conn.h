@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What is a connection? A pair of byte rings over one link. (docs/ring-protocol.md, section 2)
+ *
+ * The sending half (ring_tx.h) appends, closes batches and keeps the credit; the receiving half
+ * (ring_rx.h) takes batches in and releases bytes. Owned by the engine, touched only under the domain's lock.
+ */
+#ifndef RING_CONN_H
+#define RING_CONN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core_chan.h"
+#include "dev/dev.h"
+#include "ring/ring_credit.h"
+#include "ring/ring_hold.h"
+#include "ring/ring_pos.h"
+#include "util/idmap.h"
+#include "util/list.h"
+
+struct core_engine;
+struct core_engine_ep;
+struct cm_conn;
+
+/** A closed batch or marker that the device had no room for. */
+struct ring_post {
+	uint64_t off;
+	uint32_t len;
+	uint32_t imm;
+};
+
+/*
+ * While one waits, further batches stay open and grow; only a wrap closes a batch (batch and marker:
+ * two posts), and what is not released fits less than two laps.
+ */
+#define RING_POSTS_MAX 8u
+
+/** The sending half: a ring that the peer reads. */
+struct ring_tx {
+	struct ring_flow flow;
+	uint8_t *base;
+	uint64_t len;	      /* C */
+	uint64_t limit;	      /* ring_flow_limit(&flow), kept current */
+	uint64_t flush_start; /* first byte not yet posted; the metadata of the open batch */
+	uint32_t msg_cnt;     /* in the open batch */
+	bool open;	      /* a batch is open: [flush_start, producer) */
+	uint64_t credit;      /* response bytes the peer granted us, unspent */
+	uint32_t post_cnt;
+	struct ring_post posts[RING_POSTS_MAX]; /* oldest first */
+};
+
+/** The receiving half: a ring that the peer writes. */
+struct ring_rx {
+	const uint8_t *base;
+	uint64_t len;
+	uint64_t producer; /* advanced by each immediate */
+	uint64_t parsed;   /* everything before has been parsed */
+	uint64_t consumer; /* everything before is released */
+	uint64_t told;	   /* consumer as last put into a batch */
+	struct ring_holds holds;
+};
+
+struct ring_conn {
+	struct core_chan chan; /* first: a channel is a connection */
+	struct dev_link *link;
+	struct ring_tx tx;
+	struct ring_rx rx;
+	struct core_engine *engine;
+	struct util_list dirty_link; /* in engine->dirty while something has to leave */
+	struct util_list conn_link;  /* in eep->conns */
+	struct util_idmap calls;     /* our calls that wait for an answer -> context */
+	const struct core_upcalls *up;
+	int err;	  /* not 0: failed, nothing more is taken in or sent */
+	bool read_wait;	  /* a read_consumer has not come back */
+	bool up_told;	  /* core knows the channel */
+	bool attached;	  /* the device polls the link */
+	struct cm_conn *cm;
+	struct core_ep *ep;
+	struct core_engine_ep *eep;
+};
+
+static inline struct ring_conn *ring_conn_of(struct core_chan *chan)
+{
+	return (struct ring_conn *)chan;
+}
+
+/** Puts a connection over a connected link into its first state. grant_max: for our R. */
+void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_grant_max,
+		    uint64_t rx_grant_max);
+void ring_conn_fini(struct ring_conn *conn);
+
+/** Marks the connection as failed with `err` (-FI_E*); core hears of it in the next progress. */
+void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why);
+
+/** Has the connection visited at the end of this progress call (or the next), unless it failed. */
+void ring_conn_mark(struct ring_conn *conn);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What drives the rings? The engine of rc endpoints: one per domain, over one device.
+ *
+ * Two threads meet here. The control thread (cm/) makes connections and hears of deaths; the thread that makes
+ * progress owns everything else. They share only the event queue (ring_event.h) and the list of
+ * connections that are being made, both under `lock`. Lock order: domain -> cm -> lock.
+ */
+#ifndef RING_ENGINE_H
+#define RING_ENGINE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cm/cm.h"
+#include "core/core_chan.h"
+#include "dev/dev.h"
+#include "util/list.h"
+
+struct ring_conn;
+
+struct core_engine {
+	const struct core_upcalls *up;
+	const struct core_chan_ops *chan_ops;
+	const struct dev_ops *dev_ops;
+	struct dev *dev;
+	struct cm_node *node;
+	int wait_fd;		 /* epoll over the device's and event_fd */
+	int event_fd;		 /* events are waiting */
+	struct util_list dirty;	 /* ring_conn.dirty_link: something has to leave */
+	struct util_list failed; /* ring_conn.dirty_link: core has to hear of it */
+	pthread_mutex_t lock;	 /* guards events and every ring_ep's conns */
+	struct util_list events; /* ring_event.link */
+	uint32_t event_cnt;	 /* read without the lock by progress */
+	size_t ring_mem;	 /* bytes of receive rings; atomic */
+};
+
+/** One endpoint's address. */
+struct core_engine_ep {
+	struct core_engine *engine;
+	struct core_ep *ep;
+	struct cm_agent *agent;
+	struct util_list conns; /* ring_conn.conn_link, from prepare to free */
+};
+
+/** The engine over shared memory: the rc endpoint of one host. */
+extern const struct core_engine_ops ring_engine_shm_ops;
+
+/* What every instantiation shares (ring_engine.c). */
+int ring_engine_open(const struct dev_ops *dev_ops, const struct core_chan_ops *chan_ops,
+		     const struct core_upcalls *up, struct core_engine **engine);
+void ring_engine_close(struct core_engine *engine);
+int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep,
+			const struct sockaddr *addr, struct core_engine_ep **eep);
+void ring_engine_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr);
+void ring_engine_ep_close(struct core_engine_ep *eep);
+int ring_engine_connect(struct core_engine_ep *eep, const struct sockaddr *addr);
+void ring_engine_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr);
+int ring_engine_wait_fd(struct core_engine *engine);
+int ring_engine_arm(struct core_engine *engine);
+void ring_engine_disarm(struct core_engine *engine);
+
+/** Ends a channel: core_chan_ops.close. */
+void ring_engine_chan_close(struct core_chan *chan);
+
+/** Events of the control thread and failed connections: the cold half of progress. */
+void ring_engine_events_cold(struct core_engine *engine);
+
+static inline bool ring_engine_has_events(const struct core_engine *engine)
+{
+	return __atomic_load_n(&engine->event_cnt, __ATOMIC_RELAXED) ||
+	       engine->failed.next != &engine->failed;
+}
+
+#endif

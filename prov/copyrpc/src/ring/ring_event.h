@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What has the control thread to say?
+ *
+ * The queue between cm's up-calls (control thread) and progress (the domain's thread). Events of
+ * one connection keep their order; a connection that is freed takes its events with it.
+ * Shown by test/unit/ring/test_ring_event.c.
+ */
+#ifndef RING_EVENT_H
+#define RING_EVENT_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "ring/ring_conn.h"
+#include "ring/ring_engine.h"
+
+enum ring_event_kind {
+	RING_EVENT_UP,	   /* conn: both ends are ready */
+	RING_EVENT_DOWN,   /* conn: err */
+	RING_EVENT_FAILED, /* eep, addr: a connect failed with err */
+};
+
+struct ring_event {
+	struct util_list link;
+	enum ring_event_kind kind;
+	struct core_engine_ep *eep;
+	struct ring_conn *conn;
+	int err;
+	struct sockaddr_storage addr;
+};
+
+/** Queues a copy and wakes a sleeper. -FI_ENOMEM: lost (logged). Control thread. */
+void ring_event_push(struct core_engine *engine, const struct ring_event *ev);
+
+/** Takes the oldest one. */
+bool ring_event_pop(struct core_engine *engine, struct ring_event *ev);
+
+/** Forgets what is queued for `conn`, or for all of `eep` if conn is NULL. */
+void ring_event_forget(struct core_engine_ep *eep, struct ring_conn *conn);
+
+/** cm's up-calls; ctx is the core_engine_ep. */
+extern const struct cm_agent_ops ring_cm_ops;
+
+/** Frees a connection in any state. */
+void ring_conn_free(struct ring_conn *conn);
+
+#endif

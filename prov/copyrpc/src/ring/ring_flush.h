@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Does the open batch leave now or with the next progress call? (docs/ring-protocol.md, section 4)
+ *
+ * One function, so that the policy is in one place. A batch that is held leaves with the next
+ * progress call at the latest. The constants are justified in docs/flush-policy.md by the rows of
+ * fabtests/benchmarks/fi_tagged_bench (rate and latency).
+ *
+ * Shown by test/unit/ring/test_ring_flush.c.
+ */
+#ifndef RING_FLUSH_H
+#define RING_FLUSH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** What the link is like; constant per device. */
+struct ring_flush_cfg {
+	uint32_t best_len; /* a batch of this many bytes leaves whatever else holds */
+	bool cheap;	   /* signalling is a store, not a doorbell: hold only what FI_MORE holds */
+};
+
+static inline bool ring_flush_now(const struct ring_flush_cfg *cfg, uint64_t batch_len,
+				  bool more, bool in_flight)
+{
+	if (batch_len >= cfg->best_len)
+		return true;
+	if (more)
+		return false;
+	return cfg->cheap || !in_flight;
+}
+
+#endif

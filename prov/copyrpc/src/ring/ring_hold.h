@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Up to where are received bytes no longer needed? (docs/ring-protocol.md, section 2)
+ *
+ * Parsed is not released: a message that is still referred to keeps its bytes, and everything behind it, since
+ * release is in order. A FIFO of held messages; one that ends before an older one waits for it. The
+ * consumer position is the start of the oldest held message, or the parse position if none is held.
+ *
+ * A hold is named by its sequence number, so a stale or invented one is recognised.
+ * Shown by test/unit/ring/test_ring_hold.c.
+ */
+#ifndef RING_HOLD_H
+#define RING_HOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ring_hold_slot {
+	uint64_t pos; /* start of the held message */
+	bool open;
+};
+
+struct ring_holds {
+	struct ring_hold_slot *slots; /* ring of mask + 1, NULL until first used */
+	uint64_t mask;
+	uint64_t head; /* sequence number of the oldest */
+	uint64_t tail; /* of the next one */
+};
+
+void ring_holds_init(struct ring_holds *h);
+void ring_holds_fini(struct ring_holds *h);
+
+/** Holds the message at `pos` (not below earlier ones): its number is the old h->tail. 0, -FI_ENOMEM. */
+int ring_holds_add(struct ring_holds *h, uint64_t pos);
+
+/** Ends hold `seq`: true if the oldest position changed. Unknown or ended numbers: false. */
+bool ring_holds_release(struct ring_holds *h, uint64_t seq);
+
+/** The consumer position when everything before `parse_pos` has been parsed. */
+static inline uint64_t ring_holds_consumer(const struct ring_holds *h, uint64_t parse_pos)
+{
+	return h->head == h->tail ? parse_pos : h->slots[h->head & h->mask].pos;
+}
+
+#endif

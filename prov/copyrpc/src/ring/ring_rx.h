@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What did the peer write? (docs/ring-protocol.md, section 7)
+ *
+ * One immediate is one batch: metadata first, then each message in order, first in, first out.
+ * Every byte is the peer's and may change while we look: headers are copied out once, the copy is validated and used.
+ * A batch that does not add up fails the connection, never the process.
+ *
+ * Shown by test/unit/ring/test_ring_flow.c and test/fuzz/fuzz_ring_rx.c.
+ */
+#ifndef RING_RX_H
+#define RING_RX_H
+
+#include "ring/ring_conn.h"
+#include "ring/ring_tx.h"
+
+/** Copies the metadata out; the loads are atomic so that the compiler cannot repeat them. */
+static inline struct wire_meta ring_rx_load_meta(const uint8_t *src)
+{
+	const struct wire_meta *m = (const struct wire_meta *)src;
+	struct wire_meta meta = {
+		.consumer_pos = __atomic_load_n(&m->consumer_pos, __ATOMIC_RELAXED),
+		.credit_grant = __atomic_load_n(&m->credit_grant, __ATOMIC_RELAXED),
+		.message_count = __atomic_load_n(&m->message_count, __ATOMIC_RELAXED),
+		.reserved = __atomic_load_n(&m->reserved, __ATOMIC_RELAXED),
+	};
+
+	return meta;
+}
+
+static inline struct wire_hdr ring_rx_load_hdr(const uint8_t *src)
+{
+	const struct wire_hdr *h = (const struct wire_hdr *)src;
+	struct wire_hdr hdr = {
+		.call_id = __atomic_load_n(&h->call_id, __ATOMIC_RELAXED),
+		.piggyback = __atomic_load_n(&h->piggyback, __ATOMIC_RELAXED),
+		.len = __atomic_load_n(&h->len, __ATOMIC_RELAXED),
+	};
+
+	return hdr;
+}
+
+/** Publishes how far the ring is released, if that moved. */
+static inline void ring_rx_release(struct ring_conn *conn)
+{
+	struct ring_rx *rx = &conn->rx;
+	uint64_t consumer = ring_holds_consumer(&rx->holds, rx->parsed);
+
+	/* In the middle of a batch `parsed` still stands at its start: never go back to there. */
+	if ((int64_t)(consumer - rx->consumer) <= 0)
+		return;
+	rx->consumer = consumer;
+	/* Release: our loads of those bytes are done before the peer may overwrite them. */
+	__atomic_store_n(conn->link->consumer_word, consumer, __ATOMIC_RELEASE);
+	if (UTIL_UNLIKELY(ring_tx_control_due(conn)))
+		ring_conn_mark(conn);
+}
+
+/** An answer to one of our calls. NULL, or what is wrong with it. */
+const char *ring_rx_response_cold(struct ring_conn *conn, struct wire_hdr hdr, const uint8_t *data);
+/** A call of the peer. */
+const char *ring_rx_call_cold(struct ring_conn *conn, struct wire_hdr hdr, const uint8_t *data,
+			      uint64_t pos);
+/** Keeps the message at `pos`: its up-call said CORE_RX_HOLD. */
+const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos);
+
+static inline const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr hdr,
+					  const uint8_t *data, uint64_t pos)
+{
+	enum core_rx_verdict verdict;
+
+	if (UTIL_UNLIKELY(hdr.call_id & WIRE_ID_RESPONSE))
+		return ring_rx_response_cold(conn, hdr, data);
+	if (UTIL_UNLIKELY(hdr.piggyback))
+		return ring_rx_call_cold(conn, hdr, data, pos);
+	verdict = conn->up->on_msg(&conn->chan, hdr.call_id, data, hdr.len, conn->rx.holds.tail);
+	if (UTIL_LIKELY(verdict == CORE_RX_DONE))
+		return NULL;
+	return ring_rx_hold_cold(conn, verdict, pos);
+}
+
+/** The messages of one batch: [pos, end). NULL, or what is wrong. */
+static inline const char *ring_rx_messages(struct ring_conn *conn, uint32_t count, uint64_t pos,
+					   uint64_t end)
+{
+	struct ring_rx *rx = &conn->rx;
+	const uint8_t *src;
+	struct wire_hdr hdr;
+	const char *why;
+
+	for (; count; count--) {
+		if (end - pos < WIRE_ALIGN)
+			return "message count beyond the batch";
+		src = rx->base + ring_off(pos, rx->len);
+		hdr = ring_rx_load_hdr(src);
+		if (UTIL_UNLIKELY(hdr.len > end - pos - WIRE_HDR_LEN))
+			return "message longer than its batch";
+		why = ring_rx_message(conn, hdr, src + WIRE_HDR_LEN, pos);
+		if (UTIL_UNLIKELY(why != NULL))
+			return why;
+		pos += wire_msg_span(hdr.len);
+	}
+	return pos == end ? NULL : "batch longer than its messages";
+}
+
+/** The metadata's news. NULL, or what is wrong. */
+static inline const char *ring_rx_meta(struct ring_conn *conn, const struct wire_meta *meta)
+{
+	struct ring_tx *tx = &conn->tx;
+
+	if (UTIL_UNLIKELY(meta->reserved))
+		return "reserved metadata bits are set";
+	if (UTIL_UNLIKELY(!ring_tx_released(tx, meta->consumer_pos)))
+		return "consumer position beyond what was sent";
+	if (UTIL_LIKELY(!meta->credit_grant))
+		return NULL;
+	if (meta->credit_grant > conn->rx.len / 4 - tx->credit ||
+	    (meta->credit_grant & (WIRE_ALIGN - 1)))
+		return "credit beyond a quarter of the ring";
+	tx->credit += meta->credit_grant;
+	return NULL;
+}
+
+static inline const char *ring_rx_batch_bytes(struct ring_conn *conn, uint64_t delta)
+{
+	struct ring_rx *rx = &conn->rx;
+	uint64_t start = rx->producer;
+	uint64_t off = ring_off(start, rx->len);
+	struct wire_meta meta;
+	const char *why;
+
+	if (UTIL_UNLIKELY(!delta || delta > rx->len - off))
+		return "immediate zero or across the ring's end";
+	if (UTIL_UNLIKELY(start + delta - rx->consumer > rx->len))
+		return "ring overrun";
+	meta = ring_rx_load_meta(rx->base + off);
+	why = ring_rx_meta(conn, &meta);
+	if (UTIL_UNLIKELY(why != NULL))
+		return why;
+	rx->producer = start + delta;
+	if (UTIL_UNLIKELY(meta.message_count == WIRE_COUNT_WRAP))
+		return off + delta == rx->len ? NULL : "wrap marker not at the end of a lap";
+	return ring_rx_messages(conn, meta.message_count, start + WIRE_META_LEN, rx->producer);
+}
+
+/** Takes in the batch that an immediate announced. */
+static inline void ring_rx_batch(struct ring_conn *conn, uint32_t imm)
+{
+	const char *why;
+
+	if (UTIL_UNLIKELY(conn->err))
+		return;
+	why = ring_rx_batch_bytes(conn, (uint64_t)imm * WIRE_ALIGN);
+	if (UTIL_UNLIKELY(why != NULL)) {
+		ring_conn_fail_cold(conn, -FI_EIO, why);
+		return;
+	}
+	conn->rx.parsed = conn->rx.producer;
+	ring_rx_release(conn);
+}
+
+#endif

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does a message get onto the ring, and when does the batch leave?
+ * (docs/ring-protocol.md, sections 4 to 6)
+ *
+ * append: admission (credit, room), wrap if it must, open a batch if none is, write header,
+ * extension, payload and zero padding. close: write the metadata with what we released and grant,
+ * and post it. Every function takes the device's ops as a compile-time constant and is inlined, so
+ * there is one loop per device and no indirect call.
+ *
+ * Must never block, allocate, or touch bytes that the peer has not released.
+ * Shown by test/unit/ring/test_ring_flow.c (two ends, millions of random steps, invariant after each).
+ */
+#ifndef RING_TX_H
+#define RING_TX_H
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "ring/ring_conn.h"
+#include "ring/ring_flush.h"
+#include "util/copy.h"
+
+#define RING_INLINE static inline __attribute__((always_inline))
+
+static inline void ring_tx_set_limit(struct ring_tx *tx)
+{
+	tx->limit = ring_flow_limit(&tx->flow);
+}
+
+/** The peer is known to have released everything before `pos`; false: it cannot have. */
+static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
+{
+	uint64_t advance = pos - tx->flow.remote_consumer;
+
+	if (UTIL_UNLIKELY(advance > tx->flush_start - tx->flow.remote_consumer))
+		return (int64_t)advance < 0; /* merely old: a READ and a batch overtake each other */
+	if (UTIL_UNLIKELY(pos & (WIRE_ALIGN - 1)))
+		return false;
+	tx->flow.remote_consumer = pos;
+	ring_tx_set_limit(tx);
+	return true;
+}
+
+/** Hands a closed batch or marker to the device, behind those that wait already. */
+RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *conn, uint64_t pos,
+			      uint32_t len, uint32_t imm)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t off = ring_off(pos, tx->len);
+
+	if (UTIL_LIKELY(!tx->post_cnt) && UTIL_LIKELY(!dev->write_imm(conn->link, off, len, imm)))
+		return;
+	assert(tx->post_cnt < RING_POSTS_MAX);
+	tx->posts[tx->post_cnt++] = (struct ring_post){.off = off, .len = len, .imm = imm};
+	ring_conn_mark(conn);
+}
+
+/** Tries again what the device had no room for. */
+RING_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint32_t done = 0;
+
+	while (done < tx->post_cnt && !dev->write_imm(conn->link, tx->posts[done].off,
+						      tx->posts[done].len, tx->posts[done].imm))
+		done++;
+	tx->post_cnt -= done;
+	memmove(tx->posts, tx->posts + done, tx->post_cnt * sizeof(tx->posts[0]));
+}
+
+/** Writes metadata at `pos`: what we released, what we grant, how many messages follow. */
+RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t count, uint64_t ahead)
+{
+	struct ring_tx *tx = &conn->tx;
+	struct wire_meta *meta = (struct wire_meta *)(tx->base + ring_off(pos, tx->len));
+	uint64_t grant = 0;
+
+	if (tx->flow.granted != tx->flow.grant_max)
+		grant = ring_flow_grantable(&tx->flow, ahead);
+	meta->consumer_pos = conn->rx.consumer;
+	meta->credit_grant = grant;
+	meta->message_count = count;
+	meta->reserved = 0;
+	if (!conn->link->inband_len)
+		meta->link_word = 0;
+	conn->rx.told = conn->rx.consumer;
+	if (UTIL_UNLIKELY(grant)) {
+		tx->flow.granted += grant;
+		ring_tx_set_limit(tx);
+	}
+}
+
+/** Closes the open batch and posts it. */
+RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn,
+			       uint64_t ahead)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t start = tx->flush_start;
+	uint32_t len = (uint32_t)(tx->flow.producer - start);
+
+	ring_tx_meta(conn, start, tx->msg_cnt, ahead);
+	tx->open = false;
+	tx->msg_cnt = 0;
+	tx->flush_start = tx->flow.producer;
+	ring_tx_post(dev, conn, start, len, len / WIRE_ALIGN);
+}
+
+/** Posts a marker at the producer and moves to the next lap. There is at least 32 bytes of this one. */
+RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *conn, uint64_t ahead)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t start = tx->flow.producer;
+	uint64_t skip = ring_skip(start, tx->len);
+
+	tx->flow.producer += skip;
+	ring_tx_meta(conn, start, WIRE_COUNT_WRAP, ahead);
+	tx->flush_start = tx->flow.producer;
+	ring_tx_post(dev, conn, start, WIRE_META_LEN, (uint32_t)(skip / WIRE_ALIGN));
+}
+
+/** Opens a batch where the producer stands (the caller saw that it fits before the end). */
+static inline void ring_tx_open(struct ring_tx *tx)
+{
+	tx->flush_start = tx->flow.producer;
+	tx->flow.producer += WIRE_META_LEN;
+	tx->msg_cnt = 0;
+	tx->open = true;
+}
+
+/** Bytes that a message of `span` moves in all: metadata, skip, itself. */
+static inline uint64_t ring_tx_move(const struct ring_tx *tx, uint64_t span)
+{
+	if (tx->open && !ring_must_wrap(tx->flow.producer, span, tx->len))
+		return span;
+	return ring_move(tx->flow.producer, WIRE_META_LEN + span, tx->len);
+}
+
+/** Makes an open batch with `span` contiguous bytes at the producer, wrapping if it must. */
+RING_INLINE void ring_tx_place_cold(const struct dev_link_ops *dev, struct ring_conn *conn,
+				    uint64_t span)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t move = ring_tx_move(tx, span);
+
+	if (tx->open && !ring_must_wrap(tx->flow.producer, span, tx->len))
+		return;
+	if (tx->open)
+		ring_tx_close(dev, conn, move);
+	if (ring_off(tx->flow.producer, tx->len) &&
+	    ring_must_wrap(tx->flow.producer, WIRE_META_LEN + span, tx->len))
+		ring_tx_wrap(dev, conn, WIRE_META_LEN + span);
+	ring_tx_open(tx);
+}
+
+RING_INLINE void ring_tx_place(const struct dev_link_ops *dev, struct ring_conn *conn,
+			       uint64_t span)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t need = tx->open ? span : WIRE_META_LEN + span;
+
+	if (UTIL_UNLIKELY(ring_must_wrap(tx->flow.producer, need, tx->len)))
+		ring_tx_place_cold(dev, conn, span);
+	else if (!tx->open)
+		ring_tx_open(tx);
+}
+
+/** Asks the device how far the peer got: true if there is news now. */
+RING_INLINE bool ring_tx_read_consumer(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	uint64_t before = conn->tx.flow.remote_consumer;
+	uint64_t pos;
+	int ret;
+
+	if (conn->read_wait)
+		return false;
+	ret = dev->read_consumer(conn->link, &pos);
+	if (ret == 0)
+		conn->read_wait = true;
+	if (ret != 1)
+		return false;
+	if (!ring_tx_released(&conn->tx, pos))
+		ring_conn_fail_cold(conn, -FI_EIO, "consumer word beyond what was sent");
+	return conn->tx.flow.remote_consumer != before;
+}
+
+/** May a message (not a reply) of `span` bytes go? Looks at the consumer word before it says no. */
+RING_INLINE bool ring_tx_admit(const struct dev_link_ops *dev, struct ring_conn *conn,
+			       uint64_t span)
+{
+	struct ring_tx *tx = &conn->tx;
+
+	if (UTIL_LIKELY(ring_flow_admits(&tx->flow, ring_tx_move(tx, span))))
+		return true;
+	return ring_tx_read_consumer(dev, conn) &&
+	       ring_flow_admits(&tx->flow, ring_tx_move(tx, span));
+}
+
+/** Writes header, extension, payload and padding at the producer; the batch is open. */
+RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t span,
+			       const struct core_frame *frame)
+{
+	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
+
+	memset(dst + span - WIRE_ALIGN, 0, WIRE_ALIGN);
+	memcpy(dst, &hdr, WIRE_HDR_LEN);
+	dst += WIRE_HDR_LEN;
+	util_copy(dst, frame->ext, frame->ext_len);
+	dst += frame->ext_len;
+	if (UTIL_LIKELY(frame->len && frame->iov_cnt == 1)) /* without bytes iov may be NULL */
+		util_copy(dst, (const uint8_t *)frame->iov[0].iov_base + frame->iov_off,
+			  frame->len);
+	else if (frame->len)
+		util_iov_gather(dst, frame->iov, frame->iov_cnt, frame->iov_off, frame->len);
+	tx->flow.producer += span;
+	tx->msg_cnt++;
+}
+
+/** Has the peer something of ours that it has not released? Looks once per batch, it costs a line. */
+RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+
+	if (tx->flow.remote_consumer != tx->flush_start && tx->msg_cnt == 1)
+		ring_tx_read_consumer(dev, conn);
+	return tx->flow.remote_consumer != tx->flush_start;
+}
+
+/** Lets the batch go or leaves it to the progress call. */
+RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
+					 const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+					 unsigned flags)
+{
+	struct ring_tx *tx = &conn->tx;
+	bool in_flight = !(flags & CORE_SEND_NOW) && ring_tx_in_flight(dev, conn);
+
+	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flow.producer - tx->flush_start,
+				       flags & CORE_SEND_MORE, in_flight) &&
+			!tx->post_cnt))
+		ring_tx_close(dev, conn, 0);
+	else
+		ring_conn_mark(conn);
+}
+
+/** core_chan_ops.send */
+RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+			     struct ring_conn *conn, const struct core_frame *frame, unsigned flags)
+{
+	uint32_t len = frame->ext_len + (uint32_t)frame->len;
+	uint32_t span = wire_msg_span(len);
+	struct wire_hdr hdr = {.call_id = frame->op, .piggyback = 0, .len = len};
+
+	if (UTIL_UNLIKELY(conn->err))
+		return conn->err;
+	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
+		return -FI_EAGAIN;
+	ring_tx_place(dev, conn, span);
+	ring_tx_write(&conn->tx, hdr, span, frame);
+	ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	return 0;
+}
+
+/** core_chan_ops.call: the operation word is the first four bytes of the payload. */
+RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+			     struct ring_conn *conn, const struct core_frame *frame,
+			     uint32_t allowance, void *context)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint32_t len = (uint32_t)sizeof(frame->op) + frame->ext_len + (uint32_t)frame->len;
+	uint32_t span = wire_msg_span(len);
+	uint32_t reserve = wire_reservation(allowance);
+	struct core_frame out = *frame;
+	struct wire_hdr hdr;
+	int ret;
+
+	if (UTIL_UNLIKELY(conn->err))
+		return conn->err;
+	if (tx->credit < reserve || !ring_tx_admit(dev, conn, span))
+		return -FI_EAGAIN;
+	ret = util_idmap_alloc(&conn->calls, context, &hdr.call_id);
+	if (ret)
+		return ret;
+	hdr.piggyback = wire_msg_span(allowance) / WIRE_ALIGN;
+	hdr.len = len;
+	memmove((uint8_t *)out.ext + sizeof(out.op), frame->ext, frame->ext_len);
+	memcpy(out.ext, &frame->op, sizeof(out.op));
+	out.ext_len += (uint32_t)sizeof(out.op);
+	tx->credit -= reserve;
+	ring_tx_place(dev, conn, span);
+	ring_tx_write(tx, hdr, span, &out);
+	ring_tx_flush_by_policy(dev, cfg, conn, 0);
+	return 0;
+}
+
+/** core_chan_ops.reply: room was reserved when the credit was granted. */
+RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+			      struct ring_conn *conn, struct core_call_ref ref, const void *buf,
+			      size_t len)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+	struct core_frame frame = {.iov = &iov, .iov_cnt = 1, .len = len};
+	struct wire_hdr hdr = {.call_id = ref.call_id | WIRE_ID_RESPONSE, .len = (uint32_t)len};
+	struct ring_flow *flow = &conn->tx.flow;
+	uint32_t reserve = wire_reservation(ref.allowance);
+
+	if (len > ref.allowance)
+		return -FI_EMSGSIZE;
+	if (UTIL_UNLIKELY(conn->err))
+		return 0; /* nobody waits for it any more */
+	assert(flow->claimed >= reserve);
+	ring_tx_place(dev, conn, wire_msg_span(hdr.len));
+	ring_tx_write(&conn->tx, hdr, wire_msg_span(hdr.len), &frame);
+	flow->claimed -= reserve;
+	flow->granted -= reserve;
+	ring_tx_set_limit(&conn->tx);
+	ring_tx_flush_by_policy(dev, cfg, conn, 0);
+	return 0;
+}
+
+/** A batch without messages (or a marker, at the end of a lap): tells consumer and grant. */
+RING_INLINE bool ring_tx_credit_only(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+
+	if (tx->post_cnt || !ring_flow_admits_control(&tx->flow, WIRE_META_LEN))
+		return false;
+	if (ring_must_wrap(tx->flow.producer, WIRE_META_LEN, tx->len)) {
+		ring_tx_wrap(dev, conn, 0);
+		return true;
+	}
+	ring_tx_open(tx);
+	ring_tx_close(dev, conn, 0);
+	return true;
+}
+
+/** Has the peer something to hear that no message carries? */
+static inline bool ring_tx_control_due(const struct ring_conn *conn)
+{
+	return conn->rx.consumer - conn->rx.told > RING_TOLD_MAX(conn->rx.len) ||
+	       ring_flow_grant_due(&conn->tx.flow);
+}
+
+/** What a progress call does for a marked connection: true when nothing is left to do. */
+RING_INLINE bool ring_tx_progress(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+
+	if (tx->post_cnt)
+		ring_tx_repost(dev, conn);
+	if (tx->post_cnt)
+		return false;
+	if (tx->open) {
+		ring_tx_close(dev, conn, 0);
+		return !tx->post_cnt;
+	}
+	if (!ring_tx_control_due(conn) || ring_tx_credit_only(dev, conn))
+		return !tx->post_cnt;
+	ring_tx_read_consumer(dev, conn);
+	return false;
+}
+
+#endif

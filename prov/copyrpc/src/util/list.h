@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What is next to what?
+ *
+ * An intrusive, circular, doubly linked list. A head and a member are the same struct; a member
+ * that is in no list points at itself, so removing it twice is harmless. Nothing here allocates,
+ * nothing locks: the owner of the head owns the links.
+ *
+ * Shown by test/unit/util/test_list.c.
+ */
+#ifndef UTIL_LIST_H
+#define UTIL_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** The object of `type` whose member `field` is at `ptr`. */
+#define UTIL_CONTAINER_OF(ptr, type, field) ((type *)((char *)(ptr)-offsetof(type, field)))
+
+struct util_list {
+	struct util_list *next;
+	struct util_list *prev;
+};
+
+static inline void util_list_init(struct util_list *l)
+{
+	l->next = l;
+	l->prev = l;
+}
+
+static inline bool util_list_is_empty(const struct util_list *l)
+{
+	return l->next == l;
+}
+
+static inline void util_list_insert(struct util_list *prev, struct util_list *item)
+{
+	item->prev = prev;
+	item->next = prev->next;
+	prev->next->prev = item;
+	prev->next = item;
+}
+
+static inline void util_list_push_back(struct util_list *head, struct util_list *item)
+{
+	util_list_insert(head->prev, item);
+}
+
+static inline void util_list_push_front(struct util_list *head, struct util_list *item)
+{
+	util_list_insert(head, item);
+}
+
+/** Takes `item` out of the list it is in, if any, and leaves it alone in the world. */
+static inline void util_list_remove(struct util_list *item)
+{
+	item->prev->next = item->next;
+	item->next->prev = item->prev;
+	util_list_init(item);
+}
+
+/** The first member, or NULL. */
+static inline struct util_list *util_list_first(struct util_list *head)
+{
+	return util_list_is_empty(head) ? NULL : head->next;
+}
+
+/** The first member, taken out, or NULL. */
+static inline struct util_list *util_list_pop(struct util_list *head)
+{
+	struct util_list *item = util_list_first(head);
+
+	if (item)
+		util_list_remove(item);
+	return item;
+}
+
+/** Walks the list; the body may remove `it`, nothing else. */
+#define UTIL_LIST_FOREACH_SAFE(it, tmp, head)                                                      \
+	for ((it) = (head)->next, (tmp) = (it)->next; (it) != (head);                              \
+	     (it) = (tmp), (tmp) = (it)->next)
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Where does the next chunk of objects come from?
+ *
+ * A chunk is one 64-byte line, whose first word links the chunks, and then the objects. Its
+ * objects go to the free list in address order: a burst of allocations walks memory forwards.
+ *
+ * Shown by test/unit/util/test_pool.c.
+ */
+#include "util/pool.h"
+
+#include <assert.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "util/bits.h"
+
+struct util_pool_chunk {
+	struct util_pool_chunk *next;
+} __attribute__((aligned(UTIL_CACHE_LINE)));
+
+void util_pool_init(struct util_pool *pool, size_t item_len, size_t chunk_items, size_t max_items)
+{
+	assert(item_len && chunk_items);
+	*pool = (struct util_pool){
+		.item_len = util_align_up(item_len, UTIL_CACHE_LINE),
+		.chunk_items = chunk_items,
+		.max_items = max_items,
+	};
+}
+
+void util_pool_fini(struct util_pool *pool)
+{
+	struct util_pool_chunk *chunk = pool->chunks;
+
+	while (chunk) {
+		struct util_pool_chunk *next = chunk->next;
+
+		free(chunk);
+		chunk = next;
+	}
+	pool->chunks = NULL;
+	pool->free = NULL;
+	pool->item_cnt = 0;
+	pool->used_cnt = 0;
+}
+
+/* Objects that the next chunk may have: fewer than usual close to the limit. */
+static size_t util_pool_next_items(const struct util_pool *pool)
+{
+	if (pool->max_items && pool->max_items - pool->item_cnt < pool->chunk_items)
+		return pool->max_items - pool->item_cnt;
+	return pool->chunk_items;
+}
+
+int util_pool_grow(struct util_pool *pool)
+{
+	size_t items = util_pool_next_items(pool);
+	struct util_pool_chunk *chunk;
+	size_t len;
+
+	if (!items || __builtin_mul_overflow(items, pool->item_len, &len) ||
+	    __builtin_add_overflow(len, sizeof(*chunk), &len))
+		return -FI_ENOMEM;
+	chunk = aligned_alloc(UTIL_CACHE_LINE, len);
+	if (!chunk)
+		return -FI_ENOMEM;
+	chunk->next = pool->chunks;
+	pool->chunks = chunk;
+	for (size_t i = items; i-- > 0;) {
+		struct util_pool_item *item = (void *)((char *)(chunk + 1) + i * pool->item_len);
+
+		item->next = pool->free;
+		pool->free = item;
+	}
+	pool->item_cnt += items;
+	return 0;
+}

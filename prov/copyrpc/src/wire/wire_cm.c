@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How do the handshake's packets become bytes, and which bytes are packets? See wire_cm.h.
+ *
+ * One table (wire_cm_forms) says for each type how long its packets are and which rules their head
+ * obeys; one encoder and one decoder per body do the rest.
+ */
+#include "wire/wire_cm.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#define WIRE_CM_ERR_MAX 1023u /* FI_E* are below */
+
+static_assert(WIRE_CM_HELLO_MIN == WIRE_CM_HEAD_LEN + 16 + 24 + 8 + WIRE_CM_MAC_LEN, "layout");
+static_assert(WIRE_CM_HELLO_MAX == WIRE_CM_HELLO_MIN + WIRE_CM_ENGINE_MAX + WIRE_CM_DEV_MAX, "max");
+static_assert(WIRE_CM_WELCOME_MIN == WIRE_CM_HEAD_LEN + 8 + WIRE_CM_MAC_LEN, "layout");
+static_assert(WIRE_CM_WELCOME_MAX == WIRE_CM_WELCOME_MIN + WIRE_CM_ENGINE_MAX + WIRE_CM_DEV_MAX,
+	      "max");
+static_assert(WIRE_CM_ACK_LEN == WIRE_CM_HEAD_LEN + 16 + 32 + 8 + WIRE_CM_MAC_LEN, "layout");
+static_assert(WIRE_CM_NAK_MAX == WIRE_CM_HEAD_LEN + 8 + WIRE_CM_TEXT_MAX + WIRE_CM_MAC_LEN, "max");
+static_assert(WIRE_CM_BARE_LEN == WIRE_CM_HEAD_LEN + WIRE_CM_MAC_LEN, "layout");
+static_assert(WIRE_CM_ACK_LEN <= WIRE_CM_REQ_LEN && WIRE_CM_NAK_MAX <= WIRE_CM_REQ_LEN,
+	      "a question is never answered with more bytes than it had");
+
+/** What the packets of a type have in common. */
+struct wire_cm_form {
+	const char *name;
+	uint32_t len_min;
+	uint32_t len_max;
+	bool has_dst;      /* dst_inc must be set (else: must be 0) */
+	bool has_features; /* features may be set */
+	size_t (*encode)(const struct wire_cm_pkt *pkt, uint8_t *body);
+	int (*decode)(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt);
+};
+
+static void wire_cm_put16(uint8_t *at, uint16_t v)
+{
+	v = htole16(v);
+	memcpy(at, &v, sizeof(v));
+}
+
+static void wire_cm_put32(uint8_t *at, uint32_t v)
+{
+	v = htole32(v);
+	memcpy(at, &v, sizeof(v));
+}
+
+static void wire_cm_put64(uint8_t *at, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(at, &v, sizeof(v));
+}
+
+static uint16_t wire_cm_get16(const uint8_t *at)
+{
+	uint16_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return le16toh(v);
+}
+
+static uint32_t wire_cm_get32(const uint8_t *at)
+{
+	uint32_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return le32toh(v);
+}
+
+static uint64_t wire_cm_get64(const uint8_t *at)
+{
+	uint64_t v;
+
+	memcpy(&v, at, sizeof(v));
+	return le64toh(v);
+}
+
+static bool wire_cm_is_zero(const uint8_t *at, size_t len)
+{
+	uint8_t all = 0;
+
+	for (size_t i = 0; i < len; i++)
+		all |= at[i];
+	return !all;
+}
+
+void wire_cm_addr_encode(const struct wire_cm_addr *addr, uint8_t *buf)
+{
+	buf[0] = addr->family;
+	buf[1] = 0;
+	wire_cm_put16(buf + 2, addr->port);
+	wire_cm_put32(buf + 4, addr->scope);
+	memcpy(buf + 8, addr->ip, sizeof(addr->ip));
+}
+
+int wire_cm_addr_decode(const uint8_t *buf, struct wire_cm_addr *addr)
+{
+	addr->family = buf[0];
+	addr->port = wire_cm_get16(buf + 2);
+	addr->scope = wire_cm_get32(buf + 4);
+	memcpy(addr->ip, buf + 8, sizeof(addr->ip));
+	if ((addr->family != 4 && addr->family != 6) || buf[1] || !addr->port)
+		return -FI_EINVAL;
+	if (addr->family == 4 && (addr->scope || !wire_cm_is_zero(addr->ip + 4, 12)))
+		return -FI_EINVAL;
+	return 0;
+}
+
+static size_t wire_cm_half_encode(const struct wire_cm_half *half, uint8_t *at)
+{
+	wire_cm_put16(at, (uint16_t)half->engine_len);
+	wire_cm_put16(at + 2, (uint16_t)half->dev_len);
+	at[4] = (uint8_t)half->fd_cnt;
+	memset(at + 5, 0, 3);
+	memcpy(at + 8, half->engine, half->engine_len);
+	memcpy(at + 8 + half->engine_len, half->dev, half->dev_len);
+	return 8 + half->engine_len + half->dev_len;
+}
+
+static int wire_cm_half_decode(const uint8_t *at, size_t len, struct wire_cm_half *half)
+{
+	half->engine_len = wire_cm_get16(at);
+	half->dev_len = wire_cm_get16(at + 2);
+	half->fd_cnt = at[4];
+	if (half->engine_len > WIRE_CM_ENGINE_MAX || half->dev_len > WIRE_CM_DEV_MAX ||
+	    half->fd_cnt > WIRE_CM_FDS_MAX || !wire_cm_is_zero(at + 5, 3))
+		return -FI_EINVAL;
+	if (len != 8 + half->engine_len + half->dev_len)
+		return -FI_EINVAL;
+	memcpy(half->engine, at + 8, half->engine_len);
+	memcpy(half->dev, at + 8 + half->engine_len, half->dev_len);
+	return 0;
+}
+
+static size_t wire_cm_req_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
+{
+	size_t len = WIRE_CM_REQ_LEN - WIRE_CM_BARE_LEN;
+
+	memset(body, 0, len);
+	wire_cm_put32(body, pkt->req.paths);
+	return len;
+}
+
+static int wire_cm_req_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
+{
+	pkt->req.paths = wire_cm_get32(body);
+	return wire_cm_is_zero(body + 4, len - 4) ? 0 : -FI_EINVAL;
+}
+
+static size_t wire_cm_ack_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
+{
+	memcpy(body, pkt->ack.cookie, WIRE_CM_COOKIE_LEN);
+	memcpy(body + 16, pkt->ack.name, WIRE_CM_NAME_LEN);
+	wire_cm_put32(body + 48, pkt->ack.paths);
+	wire_cm_put32(body + 52, 0);
+	return 56;
+}
+
+static int wire_cm_ack_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
+{
+	(void)len;
+	memcpy(pkt->ack.cookie, body, WIRE_CM_COOKIE_LEN);
+	memcpy(pkt->ack.name, body + 16, WIRE_CM_NAME_LEN);
+	pkt->ack.paths = wire_cm_get32(body + 48);
+	for (size_t i = 0; i < WIRE_CM_NAME_LEN; i++) {
+		char c = pkt->ack.name[i];
+
+		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
+			return -FI_EINVAL;
+	}
+	return wire_cm_get32(body + 52) ? -FI_EINVAL : 0;
+}
+
+static size_t wire_cm_nak_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
+{
+	size_t text_len = strnlen(pkt->nak.text, WIRE_CM_TEXT_MAX);
+
+	wire_cm_put32(body, pkt->nak.err);
+	wire_cm_put16(body + 4, (uint16_t)text_len);
+	wire_cm_put16(body + 6, 0);
+	memcpy(body + 8, pkt->nak.text, text_len);
+	return 8 + text_len;
+}
+
+/* The text goes to somebody's terminal: printable ASCII and nothing else. */
+static int wire_cm_nak_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
+{
+	size_t text_len = wire_cm_get16(body + 4);
+
+	pkt->nak.err = wire_cm_get32(body);
+	if (!pkt->nak.err || pkt->nak.err > WIRE_CM_ERR_MAX || wire_cm_get16(body + 6) ||
+	    len != 8 + text_len)
+		return -FI_EINVAL;
+	memcpy(pkt->nak.text, body + 8, text_len);
+	pkt->nak.text[text_len] = '\0';
+	for (size_t i = 0; i < text_len; i++)
+		if (pkt->nak.text[i] < ' ' || pkt->nak.text[i] > '~')
+			return -FI_EINVAL;
+	return 0;
+}
+
+static size_t wire_cm_hello_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
+{
+	memcpy(body, pkt->hello.cookie, WIRE_CM_COOKIE_LEN);
+	wire_cm_addr_encode(&pkt->hello.addr, body + 16);
+	return 40 + wire_cm_half_encode(&pkt->hello.half, body + 40);
+}
+
+static int wire_cm_hello_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
+{
+	memcpy(pkt->hello.cookie, body, WIRE_CM_COOKIE_LEN);
+	if (wire_cm_addr_decode(body + 16, &pkt->hello.addr))
+		return -FI_EINVAL;
+	return wire_cm_half_decode(body + 40, len - 40, &pkt->hello.half);
+}
+
+static size_t wire_cm_welcome_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
+{
+	return wire_cm_half_encode(&pkt->welcome.half, body);
+}
+
+static int wire_cm_welcome_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
+{
+	return wire_cm_half_decode(body, len, &pkt->welcome.half);
+}
+
+static size_t wire_cm_bare_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
+{
+	(void)pkt;
+	(void)body;
+	return 0;
+}
+
+static int wire_cm_bare_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
+{
+	(void)body;
+	(void)len;
+	(void)pkt;
+	return 0;
+}
+
+#define WIRE_CM_BARE(text)                                                                         \
+	{                                                                                          \
+		.name = text, .len_min = WIRE_CM_BARE_LEN, .len_max = WIRE_CM_BARE_LEN,            \
+		.has_dst = true, .encode = wire_cm_bare_encode, .decode = wire_cm_bare_decode,     \
+	}
+
+static const struct wire_cm_form wire_cm_forms[] = {
+	[WIRE_CM_REQ] = { .name = "REQ",
+			  .len_min = WIRE_CM_REQ_LEN,
+			  .len_max = WIRE_CM_REQ_LEN,
+			  .has_features = true,
+			  .encode = wire_cm_req_encode,
+			  .decode = wire_cm_req_decode },
+	[WIRE_CM_ACK] = { .name = "ACK",
+			  .len_min = WIRE_CM_ACK_LEN,
+			  .len_max = WIRE_CM_ACK_LEN,
+			  .has_dst = true,
+			  .has_features = true,
+			  .encode = wire_cm_ack_encode,
+			  .decode = wire_cm_ack_decode },
+	[WIRE_CM_NAK] = { .name = "NAK",
+			  .len_min = WIRE_CM_BARE_LEN + 8,
+			  .len_max = WIRE_CM_NAK_MAX,
+			  .has_dst = true,
+			  .encode = wire_cm_nak_encode,
+			  .decode = wire_cm_nak_decode },
+	[WIRE_CM_HELLO] = { .name = "HELLO",
+			    .len_min = WIRE_CM_HELLO_MIN,
+			    .len_max = WIRE_CM_HELLO_MAX,
+			    .has_dst = true,
+			    .has_features = true,
+			    .encode = wire_cm_hello_encode,
+			    .decode = wire_cm_hello_decode },
+	[WIRE_CM_WELCOME] = { .name = "WELCOME",
+			      .len_min = WIRE_CM_WELCOME_MIN,
+			      .len_max = WIRE_CM_WELCOME_MAX,
+			      .has_dst = true,
+			      .encode = wire_cm_welcome_encode,
+			      .decode = wire_cm_welcome_decode },
+	[WIRE_CM_READY] = WIRE_CM_BARE("READY"),
+	[WIRE_CM_CROSSED] = WIRE_CM_BARE("CROSSED"),
+	[WIRE_CM_BYE] = WIRE_CM_BARE("BYE"),
+};
+
+static const struct wire_cm_form *wire_cm_form(unsigned type)
+{
+	if (!type || type >= sizeof(wire_cm_forms) / sizeof(wire_cm_forms[0]))
+		return NULL;
+	return &wire_cm_forms[type];
+}
+
+const char *wire_cm_type_name(enum wire_cm_type type)
+{
+	const struct wire_cm_form *form = wire_cm_form(type);
+
+	return form ? form->name : "?";
+}
+
+size_t wire_cm_encode(const struct wire_cm_pkt *pkt, uint8_t *buf)
+{
+	const struct wire_cm_form *form = wire_cm_form(pkt->type);
+	size_t len;
+
+	assert(form);
+	len = WIRE_CM_HEAD_LEN + form->encode(pkt, buf + WIRE_CM_HEAD_LEN) + WIRE_CM_MAC_LEN;
+	wire_cm_put32(buf, WIRE_CM_MAGIC);
+	buf[4] = WIRE_CM_VERSION;
+	buf[5] = (uint8_t)pkt->type;
+	wire_cm_put16(buf + 6, (uint16_t)len);
+	wire_cm_put64(buf + 8, pkt->nonce);
+	wire_cm_put64(buf + 16, pkt->src_inc);
+	wire_cm_put64(buf + 24, pkt->dst_inc);
+	wire_cm_put64(buf + 32, pkt->features);
+	memset(buf + len - WIRE_CM_MAC_LEN, 0, WIRE_CM_MAC_LEN);
+	return len;
+}
+
+/* What holds in every version. */
+static int wire_cm_prefix_decode(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
+{
+	if (len < WIRE_CM_BARE_LEN || len > WIRE_CM_MAX || wire_cm_get32(buf) != WIRE_CM_MAGIC ||
+	    wire_cm_get16(buf + 6) != len)
+		return -FI_EINVAL;
+	pkt->type = buf[5];
+	pkt->nonce = wire_cm_get64(buf + 8);
+	pkt->src_inc = wire_cm_get64(buf + 16);
+	pkt->dst_inc = wire_cm_get64(buf + 24);
+	return pkt->nonce && pkt->src_inc ? 0 : -FI_EINVAL;
+}
+
+int wire_cm_decode(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
+{
+	const struct wire_cm_form *form;
+
+	if (wire_cm_prefix_decode(buf, len, pkt))
+		return -FI_EINVAL;
+	/* Refusals read the same in every version: they are how one tells another. */
+	if (buf[4] != WIRE_CM_VERSION && pkt->type != WIRE_CM_NAK)
+		return buf[4] ? -FI_ENOPROTOOPT : -FI_EINVAL;
+	form = wire_cm_form(pkt->type);
+	if (!form || len < form->len_min || len > form->len_max || !pkt->dst_inc == form->has_dst)
+		return -FI_EINVAL;
+	pkt->features = wire_cm_get64(buf + WIRE_CM_PREFIX_LEN);
+	if (pkt->features && !form->has_features)
+		return -FI_EINVAL;
+	return form->decode(buf + WIRE_CM_HEAD_LEN, len - WIRE_CM_BARE_LEN, pkt);
+}
+
+uint64_t wire_cm_peek_nonce(const uint8_t *buf, size_t len)
+{
+	if (len < WIRE_CM_PREFIX_LEN || wire_cm_get32(buf) != WIRE_CM_MAGIC)
+		return 0;
+	return wire_cm_get64(buf + 8);
+}

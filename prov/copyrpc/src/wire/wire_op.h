@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does a message mean? (docs/ring-protocol.md, section 3, "operations")
+ *
+ * A one-way message carries its operation in the 31 bits of call_id; a call carries the same word
+ * as the first four bytes of its payload. Operation and flags say which extension fields follow,
+ * in this order, before the user's bytes:
+ *
+ *   31 30        8 7      4 3    0
+ *   |R|  zero     | flags  |  op  |        R: response bit of call_id, never part of the word
+ *
+ *   tag     u64   WIRE_F_TAG
+ *   data    u32   WIRE_F_DATA32, or u64 with WIRE_F_DATA64 (remote CQ data; never both)
+ *   (operation's own fields, see the structs below)
+ *
+ * An 8-byte tagged message with 32 bits of CQ data is 12 + 8 + 4 + 8 = 32 bytes: one block.
+ * Unknown operations and bits end the connection with an error, never the process.
+ */
+#ifndef WIRE_OP_H
+#define WIRE_OP_H
+
+#include <assert.h>
+#include <stdint.h>
+
+enum wire_op {
+	WIRE_OP_MSG = 1,  /* a whole message: matched, delivered */
+	WIRE_OP_PART = 2, /* first part of a message sent in parts: struct wire_part follows */
+	WIRE_OP_CONT = 3, /* a later part: struct wire_cont, no tag, no data; the last part of a
+			   * message that was asked for (WIRE_STATUS_PULL) is a call */
+	WIRE_OP_RNDV = 4, /* call: announces a message to be fetched: struct wire_rndv follows */
+	WIRE_OP_DLVR = 5, /* call: a whole message; the reply says that it was delivered */
+	WIRE_OP_LAST = WIRE_OP_DLVR,
+};
+
+#define WIRE_OP_MASK	0x0000000Fu
+#define WIRE_F_TAG	0x00000010u
+#define WIRE_F_DATA32	0x00000020u
+#define WIRE_F_DATA64	0x00000040u
+#define WIRE_F_MASK	0x00000070u
+#define WIRE_OP_UNKNOWN (~(WIRE_OP_MASK | WIRE_F_MASK))
+
+/** WIRE_OP_PART: behind tag and data, before the first bytes of the message. */
+struct wire_part {
+	uint64_t total_len; /* of the whole message */
+	uint32_t send_id;   /* names the message in the CONT parts; unique per connection while open */
+	uint32_t zero;
+};
+
+/** WIRE_OP_CONT: the bytes from `offset` on; parts travel in order, so offset is a check. */
+struct wire_cont {
+	uint64_t offset;
+	uint32_t id;   /* send_id of the PART, or recv_id of the reply that asked for parts */
+	uint32_t kind; /* enum wire_cont_kind */
+};
+
+enum wire_cont_kind {
+	WIRE_CONT_SENT = 0,   /* id is a send_id */
+	WIRE_CONT_PULLED = 1, /* id is a recv_id */
+};
+
+/** WIRE_OP_RNDV: where the bytes are. The reply is struct wire_status. */
+struct wire_rndv {
+	uint64_t total_len;
+	uint64_t addr; /* in the sender's address space, for the device's get; 0: ask for parts */
+	uint64_t key;  /* device's key for it; 0 where the device needs none */
+};
+
+/** Reply to RNDV, DLVR and the last CONT of a message that was asked for. */
+struct wire_status {
+	uint32_t status;  /* 0: delivered; a positive FI_E*; or WIRE_STATUS_PULL, to RNDV only */
+	uint32_t recv_id; /* WIRE_STATUS_PULL: names the message in the CONT parts */
+	uint64_t len;	  /* bytes of the message */
+};
+
+#define WIRE_STATUS_PULL 0xFFFFFFFFu /* no fetch possible: send it in parts */
+
+static_assert(sizeof(struct wire_part) == 16, "wire");
+static_assert(sizeof(struct wire_cont) == 16, "wire");
+static_assert(sizeof(struct wire_rndv) == 24, "wire");
+static_assert(sizeof(struct wire_status) == 16, "wire");
+
+/** Bytes of tag and CQ data that the flags of an operation word announce. */
+static inline uint32_t wire_ext_len(uint32_t op)
+{
+	return (op & WIRE_F_TAG ? 8 : 0) + (op & WIRE_F_DATA32 ? 4 : 0) +
+	       (op & WIRE_F_DATA64 ? 8 : 0);
+}
+
+#endif

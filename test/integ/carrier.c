@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which libfabric provider carried this process's messages, and how many?
+ *
+ * A library for LD_PRELOAD that stands between a program and libfabric, knows nothing of any
+ * provider, and counts. fi_fabric() is the one door to every object that can send; from there the
+ * op tables of the fabric, of its domains and of their endpoints are replaced by copies of which one
+ * entry leads here first. At exit a line for each endpoint, `<provider> <messages sent>`, goes into
+ * the file $CARRIER_DIR/<pid>. Only the fi_tagged family is counted, because Open MPI and the like
+ * use no other; a receive is not counted, since the sender's line shows it.
+ *
+ * The copies live as long as the process: an endpoint may be closed and its counter still wanted.
+ */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
+
+#define CARRIER_EPS_MAX 256
+
+/** One endpoint: the copy of its op table comes first, so that the table leads back to here. */
+struct carrier_ep {
+	struct fi_ops_tagged ops;
+	const struct fi_ops_tagged *real;
+	char provider[64];
+	atomic_ulong sent;
+};
+
+struct carrier_fabric {
+	struct fi_ops_fabric ops;
+	const struct fi_ops_fabric *real;
+	char provider[64];
+};
+
+struct carrier_domain {
+	struct fi_ops_domain ops;
+	const struct fi_ops_domain *real;
+	char provider[64];
+};
+
+static struct carrier_ep *carrier_eps[CARRIER_EPS_MAX];
+static atomic_uint carrier_ep_cnt;
+
+static struct carrier_ep *carrier_ep_of(struct fid_ep *ep)
+{
+	return (struct carrier_ep *)ep->tagged;
+}
+
+/* Not a fetch_add: two threads may lose a count, but a measurement does not feel it. */
+static ssize_t carrier_count(struct fid_ep *ep, ssize_t rc)
+{
+	atomic_ulong *sent = &carrier_ep_of(ep)->sent;
+
+	if (rc == 0)
+		atomic_store_explicit(sent, atomic_load_explicit(sent, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
+	return rc;
+}
+
+static ssize_t carrier_send(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+			    fi_addr_t dest, uint64_t tag, void *context)
+{
+	const struct fi_ops_tagged *real = carrier_ep_of(ep)->real;
+
+	return carrier_count(ep, real->send(ep, buf, len, desc, dest, tag, context));
+}
+
+static ssize_t carrier_sendv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			     fi_addr_t dest, uint64_t tag, void *context)
+{
+	const struct fi_ops_tagged *real = carrier_ep_of(ep)->real;
+
+	return carrier_count(ep, real->sendv(ep, iov, desc, count, dest, tag, context));
+}
+
+static ssize_t carrier_sendmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	return carrier_count(ep, carrier_ep_of(ep)->real->sendmsg(ep, msg, flags));
+}
+
+static ssize_t carrier_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+			      uint64_t tag)
+{
+	return carrier_count(ep, carrier_ep_of(ep)->real->inject(ep, buf, len, dest, tag));
+}
+
+static ssize_t carrier_senddata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+				uint64_t data, fi_addr_t dest, uint64_t tag, void *context)
+{
+	const struct fi_ops_tagged *real = carrier_ep_of(ep)->real;
+
+	return carrier_count(ep, real->senddata(ep, buf, len, desc, data, dest, tag, context));
+}
+
+static ssize_t carrier_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+				  fi_addr_t dest, uint64_t tag)
+{
+	const struct fi_ops_tagged *real = carrier_ep_of(ep)->real;
+
+	return carrier_count(ep, real->injectdata(ep, buf, len, data, dest, tag));
+}
+
+static void carrier_watch_ep(struct fid_ep *ep, const char *provider)
+{
+	struct carrier_ep *c = calloc(1, sizeof(*c));
+	unsigned idx = atomic_fetch_add(&carrier_ep_cnt, 1);
+
+	if (!c || !ep->tagged || idx >= CARRIER_EPS_MAX)
+		return;
+	c->ops = *ep->tagged;
+	c->real = ep->tagged;
+	strcpy(c->provider, provider);
+	c->ops.send = carrier_send;
+	c->ops.sendv = carrier_sendv;
+	c->ops.sendmsg = carrier_sendmsg;
+	c->ops.inject = carrier_inject;
+	c->ops.senddata = carrier_senddata;
+	c->ops.injectdata = carrier_injectdata;
+	ep->tagged = &c->ops;
+	carrier_eps[idx] = c;
+}
+
+static int carrier_endpoint(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
+			    void *context)
+{
+	struct carrier_domain *c = (struct carrier_domain *)domain->ops;
+	int rc = c->real->endpoint(domain, info, ep, context);
+
+	if (rc == 0)
+		carrier_watch_ep(*ep, c->provider);
+	return rc;
+}
+
+static int carrier_domain(struct fid_fabric *fabric, struct fi_info *info,
+			  struct fid_domain **domain, void *context)
+{
+	struct carrier_fabric *f = (struct carrier_fabric *)fabric->ops;
+	int rc = f->real->domain(fabric, info, domain, context);
+	struct carrier_domain *c;
+
+	if (rc || !(c = calloc(1, sizeof(*c))))
+		return rc;
+	c->ops = *(*domain)->ops;
+	c->real = (*domain)->ops;
+	strcpy(c->provider, f->provider);
+	c->ops.endpoint = carrier_endpoint;
+	(*domain)->ops = &c->ops;
+	return 0;
+}
+
+__attribute__((visibility("default"))) int fi_fabric(struct fi_fabric_attr *attr,
+						     struct fid_fabric **fabric, void *context)
+{
+	int (*real)(struct fi_fabric_attr *, struct fid_fabric **, void *);
+	struct carrier_fabric *c;
+	int rc;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fi_fabric");
+	rc = real(attr, fabric, context);
+	if (rc || !(c = calloc(1, sizeof(*c))))
+		return rc;
+	c->ops = *(*fabric)->ops;
+	c->real = (*fabric)->ops;
+	snprintf(c->provider, sizeof(c->provider), "%s", attr->prov_name);
+	c->ops.domain = carrier_domain;
+	(*fabric)->ops = &c->ops;
+	return 0;
+}
+
+__attribute__((destructor)) static void carrier_report(void)
+{
+	const char *dir = getenv("CARRIER_DIR");
+	unsigned cnt = atomic_load(&carrier_ep_cnt);
+	char path[4096];
+	FILE *out;
+
+	if (!dir || cnt == 0)
+		return;
+	snprintf(path, sizeof(path), "%s/%d", dir, (int)getpid());
+	out = fopen(path, "w");
+	if (!out)
+		return;
+	for (unsigned i = 0; i < cnt && i < CARRIER_EPS_MAX; i++)
+		if (carrier_eps[i])
+			fprintf(out, "%s %lu\n", carrier_eps[i]->provider,
+				atomic_load(&carrier_eps[i]->sent));
+	fclose(out);
+}

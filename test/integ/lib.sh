@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# shellcheck shell=bash
+#
+# What the scripts that run programs over copyrpc share. Sourced, not run.
+#
+# BUILD names the build directory. The module is used where make left it, or, where COPYRPC_ENV names
+# an installed copyrpc_env, as that says. COPYRPC_TEST_PROVIDER stands another provider in for
+# copyrpc, to test these tests.
+
+integ_provider=${COPYRPC_TEST_PROVIDER:-copyrpc}
+
+# integ_die TEXT: ends with a line that says what is missing.
+integ_die()
+{
+	echo "${0##*/}: $*" >&2
+	exit 2
+}
+
+# integ_select_libfabric: libfabric finds the module of this build, and nothing else.
+integ_select_libfabric()
+{
+	[ -d "$BUILD" ] || integ_die "no build directory '$BUILD': set BUILD"
+	if [ "$integ_provider" != copyrpc ]; then
+		export FI_PROVIDER="$integ_provider"
+	elif [ -n "${COPYRPC_ENV:-}" ]; then
+		eval "$("$COPYRPC_ENV")"
+	else
+		export FI_PROVIDER_PATH="$BUILD/prov/copyrpc/.libs" FI_PROVIDER=copyrpc
+		[ -e "$FI_PROVIDER_PATH/libcopyrpc-fi.so" ] || integ_die "no module in $FI_PROVIDER_PATH"
+	fi
+}
+
+# integ_select_mpi: Open MPI matches through that provider; one-sided operations become messages
+# too (osc pt2pt) instead of going around it through shared windows.
+integ_select_mpi()
+{
+	integ_select_libfabric
+	export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_osc=pt2pt
+	export OMPI_MCA_mtl_ofi_provider_include="$integ_provider"
+}
+
+# integ_share_cores: ranks that find no core of their own sleep while they wait.
+integ_share_cores()
+{
+	export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+	export OMPI_MCA_hwloc_base_binding_policy=none
+}
+
+# integ_allow_root: mpirun refuses root unless it is told twice that root is meant.
+integ_allow_root()
+{
+	[ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+}
+
+# integ_check_carrier DIR RANKS: the lines that libcarrier left say that RANKS processes sent
+# everything through the chosen provider (a stand-in "a;b" may use a or b below itself). Prints
+# what they say.
+integ_check_carrier()
+{
+	cat "$1"/* 2>/dev/null | awk -v want="$integ_provider" -v ranks="$2" '
+		$2 > 0 && !index(";" want ";", ";" $1 ";") && $1 != want { other = other " " $1 }
+		$1 == want && $2 > 0 { senders++; sent += $2 }
+		END {
+			printf "carried by %s: %d messages of %d ranks\n", want, sent, senders
+			if (other != "" || senders != ranks) {
+				printf "expected %d ranks; other carriers:%s\n", ranks, other ? other : " none"
+				exit 1
+			}
+		}'
+}

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
+# shellcheck shell=bash
+#
+# Helpers for the checks of suite.d. Sourced by each of them; run-suite exports TOP, WORK and JOBS.
+
+set -eu -o pipefail
+cd "$TOP"
+
+# skip REASON: this check cannot run here.
+skip()
+{
+	echo "$*"
+	exit 77
+}
+
+# need TOOL...: skips where one is not installed.
+need()
+{
+	local tool
+	for tool in "$@"; do
+		command -v "$tool" > /dev/null || skip "$tool is not installed"
+	done
+}
+
+# build NAME FLAG...: an up-to-date build in $WORK/NAME, configured with these flags. Sets BUILD.
+build()
+{
+	export BUILD=$WORK/$1
+	shift
+	[ -x "$TOP/configure" ] || "$TOP/autogen.sh"
+	mkdir -p "$BUILD"
+	[ -e "$BUILD/config.status" ] ||
+		( cd "$BUILD" && "$TOP/configure" --quiet --prefix="$BUILD/install" "$@" )
+	make -s -C "$BUILD" -j"$JOBS"
+}
+
+# build_main: the build that users get, as the checks that run programs need it.
+build_main()
+{
+	build gcc CC=gcc --enable-werror --enable-maintainer-checks
+	make -s -C "$BUILD" -j"$JOBS" integ
+}
+
+# files PATTERN...: the project's own files, one a line, none that were generated. In a release, which
+# has no git, those are told by their names.
+files()
+{
+	local name pattern
+	if [ -e .git ] && command -v git > /dev/null; then
+		git ls-files -co --exclude-standard -- "$@"
+		return
+	fi
+	find . \( -path ./build -o -path ./build-aux -o -path ./autom4te.cache \) -prune -o -type f -print |
+	sed 's|^\./||' | grep -Evx 'configure~?|aclocal\.m4|Makefile\.in|config/l[it].*\.m4' |
+	while read -r name; do
+		for pattern; do
+			# shellcheck disable=SC2254 # a pattern is what it is
+			case $name in $pattern) echo "$name" ;; esac
+		done
+	done
+}
+
+# scripts: the project's own shell scripts, by their first line.
+scripts()
+{
+	local name
+	files '*' | while read -r name; do
+		! head -qn 2 "$name" | grep -Eqa '^#! ?/.*\b(ba)?sh\b|^# shellcheck shell=' || echo "$name"
+	done
+}

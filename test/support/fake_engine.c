@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The engine of tests: see fake_engine.h. One process, one thread, one global world. */
+#include "support/fake_engine.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/copy.h"
+#include "util/idmap.h"
+#include "util/list.h"
+
+enum fake_kind { FAKE_MSG, FAKE_CALL, FAKE_REPLY };
+
+struct fake_frame {
+	struct util_list link;
+	enum fake_kind kind;
+	uint32_t op;
+	struct core_call_ref ref;
+	uint32_t len;
+	uint8_t data[];
+};
+
+struct fake_chan {
+	struct core_chan chan;
+	struct fake_chan *other; /* NULL: the other end is gone */
+	struct core_engine_ep *eep;
+	struct util_list in; /* fake_frame.link */
+	unsigned in_cnt;
+	unsigned calls_open;
+	struct util_idmap calls;
+	struct util_list link; /* core_engine_ep.chans */
+	int down;	       /* -FI_E*: to be told */
+	bool up_told;
+	struct sockaddr_in peer_addr;
+};
+
+struct fake_connect {
+	struct util_list link;
+	struct sockaddr_in addr;
+	unsigned wait;
+};
+
+struct core_engine_ep {
+	struct core_engine *engine;
+	struct core_ep *ep;
+	struct sockaddr_in addr;
+	struct util_list chans;
+	struct util_list connects;
+	struct util_list link; /* fake_world */
+};
+
+struct core_engine {
+	const struct core_upcalls *up;
+};
+
+struct fake_engine_cfg fake_engine_cfg;
+static struct util_list fake_world = {&fake_world, &fake_world};
+static uint16_t fake_next_port = 1000;
+static unsigned fake_held_cnt;
+static uint64_t fake_incarnation = 1;
+
+void fake_engine_reset(void)
+{
+	fake_engine_cfg = (struct fake_engine_cfg){
+		.eager_max = 4096, .caps = CORE_CHAN_GET, .room = 1000, .credit = 1000};
+	fake_held_cnt = 0;
+}
+
+static struct fake_chan *fake_of(struct core_chan *chan)
+{
+	return (struct fake_chan *)chan;
+}
+
+static struct fake_frame *fake_frame_new(enum fake_kind kind, const struct core_frame *f,
+					 size_t head_len)
+{
+	uint32_t len = (uint32_t)(head_len + f->ext_len + f->len);
+	struct fake_frame *frame = malloc(sizeof(*frame) + len);
+
+	frame->kind = kind;
+	frame->op = f->op;
+	frame->len = len;
+	memcpy(frame->data, &f->op, head_len);
+	memcpy(frame->data + head_len, f->ext, f->ext_len);
+	util_iov_gather(frame->data + head_len + f->ext_len, f->iov, f->iov_cnt, f->iov_off,
+			f->len);
+	return frame;
+}
+
+static void fake_put(struct fake_chan *to, struct fake_frame *frame)
+{
+	util_list_push_back(&to->in, &frame->link);
+	to->in_cnt++;
+}
+
+static int fake_send(struct core_chan *chan, const struct core_frame *f, unsigned flags)
+{
+	struct fake_chan *fc = fake_of(chan);
+
+	(void)flags;
+	assert(f->ext_len + f->len <= chan->eager_max);
+	if (!fc->other)
+		return 0;
+	if (fc->other->in_cnt >= fake_engine_cfg.room)
+		return -FI_EAGAIN;
+	fake_put(fc->other, fake_frame_new(FAKE_MSG, f, 0));
+	return 0;
+}
+
+static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_t allowance,
+		     void *context)
+{
+	struct fake_chan *fc = fake_of(chan);
+	struct fake_frame *frame;
+
+	assert(f->ext_len + f->len <= chan->eager_max);
+	if (!fc->other)
+		return 0;
+	if (fc->other->in_cnt >= fake_engine_cfg.room || fc->calls_open >= fake_engine_cfg.credit)
+		return -FI_EAGAIN;
+	frame = fake_frame_new(FAKE_CALL, f, sizeof(f->op));
+	frame->ref.allowance = allowance;
+	util_idmap_alloc(&fc->calls, context, &frame->ref.call_id);
+	fc->calls_open++;
+	fake_put(fc->other, frame);
+	return 0;
+}
+
+static int fake_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+	struct core_frame f = {.iov = &iov, .iov_cnt = 1, .len = len};
+	struct fake_frame *frame;
+
+	if (len > ref.allowance)
+		return -FI_EMSGSIZE;
+	if (!fake_of(chan)->other)
+		return 0;
+	frame = fake_frame_new(FAKE_REPLY, &f, 0);
+	frame->ref = ref;
+	fake_put(fake_of(chan)->other, frame);
+	return 0;
+}
+
+static void fake_flush(struct core_chan *chan)
+{
+	(void)chan;
+}
+
+static int fake_get(struct core_chan *chan, struct core_get *get)
+{
+	(void)chan;
+	assert(chan->caps & CORE_CHAN_GET);
+	util_iov_scatter(get->iov, get->iov_cnt, 0, (void *)(uintptr_t)get->remote_addr, get->len);
+	get->status = 0;
+	return 1;
+}
+
+static int fake_lent;
+
+static void fake_lend(struct core_chan *chan, int delta)
+{
+	(void)chan;
+	fake_lent += delta;
+	assert(fake_lent >= 0);
+}
+
+static void fake_release(struct core_chan *chan, core_hold_t hold)
+{
+	struct fake_frame *frame = (void *)(uintptr_t)hold;
+
+	(void)chan;
+	memset(frame->data, 0xDB, frame->len);
+	free(frame);
+	fake_held_cnt--;
+}
+
+static bool fake_is_busy(struct core_chan *chan)
+{
+	(void)chan;
+	return false;
+}
+
+static void fake_close(struct core_chan *chan)
+{
+	struct fake_chan *fc = fake_of(chan);
+	struct util_list *first;
+
+	if (fc->other) {
+		fc->other->other = NULL;
+		fc->other->down = fc->other->down ? fc->other->down : -FI_ESHUTDOWN;
+	}
+	while ((first = util_list_pop(&fc->in)))
+		free(UTIL_CONTAINER_OF(first, struct fake_frame, link));
+	util_list_remove(&fc->link);
+	util_idmap_fini(&fc->calls);
+	free(fc);
+}
+
+static const struct core_chan_ops fake_chan_ops = {
+	.send = fake_send,
+	.call = fake_call,
+	.reply = fake_reply,
+	.flush = fake_flush,
+	.get = fake_get,
+	.lend = fake_lend,
+	.release = fake_release,
+	.is_busy = fake_is_busy,
+	.close = fake_close,
+};
+
+static int fake_open(const struct core_upcalls *up, struct core_engine **engine)
+{
+	*engine = calloc(1, sizeof(**engine));
+	(*engine)->up = up;
+	return 0;
+}
+
+static void fake_engine_close(struct core_engine *engine)
+{
+	free(engine);
+}
+
+static int fake_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+			struct core_engine_ep **out)
+{
+	struct core_engine_ep *eep = calloc(1, sizeof(*eep));
+
+	eep->engine = engine;
+	eep->ep = ep;
+	eep->addr.sin_family = AF_INET;
+	eep->addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	eep->addr.sin_port = htons(fake_next_port++);
+	if (addr && ((const struct sockaddr_in *)addr)->sin_port)
+		eep->addr.sin_port = ((const struct sockaddr_in *)addr)->sin_port;
+	util_list_init(&eep->chans);
+	util_list_init(&eep->connects);
+	util_list_push_back(&fake_world, &eep->link);
+	*out = eep;
+	return 0;
+}
+
+static void fake_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr)
+{
+	memcpy(addr, &eep->addr, sizeof(eep->addr));
+}
+
+static void fake_ep_close(struct core_engine_ep *eep)
+{
+	struct util_list *first;
+
+	while ((first = util_list_first(&eep->chans)))
+		fake_close(&UTIL_CONTAINER_OF(first, struct fake_chan, link)->chan);
+	while ((first = util_list_pop(&eep->connects)))
+		free(UTIL_CONTAINER_OF(first, struct fake_connect, link));
+	util_list_remove(&eep->link);
+	free(eep);
+}
+
+static int fake_connect(struct core_engine_ep *eep, const struct sockaddr *addr)
+{
+	struct fake_connect *c = calloc(1, sizeof(*c));
+
+	memcpy(&c->addr, addr, sizeof(c->addr));
+	c->wait = fake_engine_cfg.lazy_up;
+	util_list_push_back(&eep->connects, &c->link);
+	return 0;
+}
+
+static void fake_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE(it, tmp, &eep->connects)
+	{
+		struct fake_connect *c = UTIL_CONTAINER_OF(it, struct fake_connect, link);
+
+		if (memcmp(&c->addr, addr, sizeof(c->addr)))
+			continue;
+		util_list_remove(it);
+		free(c);
+	}
+}
+
+static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct sockaddr_in *peer)
+{
+	struct fake_chan *fc = calloc(1, sizeof(*fc));
+
+	fc->chan.ops = &fake_chan_ops;
+	fc->chan.eager_max = fake_engine_cfg.eager_max;
+	fc->chan.caps = fake_engine_cfg.caps;
+	fc->eep = eep;
+	fc->peer_addr = *peer;
+	util_list_init(&fc->in);
+	util_idmap_init(&fc->calls);
+	util_list_push_back(&eep->chans, &fc->link);
+	return fc;
+}
+
+static struct core_engine_ep *fake_find(const struct sockaddr_in *addr)
+{
+	struct util_list *it;
+
+	for (it = fake_world.next; it != &fake_world; it = it->next) {
+		struct core_engine_ep *eep = UTIL_CONTAINER_OF(it, struct core_engine_ep, link);
+
+		if (eep->addr.sin_port == addr->sin_port)
+			return eep;
+	}
+	return NULL;
+}
+
+static bool fake_has_chan(struct core_engine_ep *eep, const struct sockaddr_in *addr)
+{
+	struct util_list *it;
+
+	for (it = eep->chans.next; it != &eep->chans; it = it->next) {
+		struct fake_chan *fc = UTIL_CONTAINER_OF(it, struct fake_chan, link);
+
+		if (fc->peer_addr.sin_port == addr->sin_port && fc->other)
+			return true;
+	}
+	return false;
+}
+
+static void fake_run_connects(struct core_engine_ep *eep)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE(it, tmp, &eep->connects)
+	{
+		struct fake_connect *c = UTIL_CONTAINER_OF(it, struct fake_connect, link);
+		struct sockaddr_in addr = c->addr;
+		struct core_engine_ep *to = fake_find(&addr);
+
+		if (c->wait) {
+			c->wait--;
+			continue;
+		}
+		util_list_remove(it);
+		free(c);
+		if (!to || fake_engine_cfg.connect_err) {
+			eep->engine->up->on_connect_failed(
+				eep->ep, (struct sockaddr *)&addr,
+				to ? fake_engine_cfg.connect_err : -FI_ECONNREFUSED);
+		} else if (!fake_has_chan(eep, &addr)) {
+			struct fake_chan *a = fake_chan_new(eep, &addr);
+			struct fake_chan *b = fake_chan_new(to, &eep->addr);
+
+			a->other = b;
+			b->other = a;
+		}
+	}
+}
+
+static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame)
+{
+	const struct core_upcalls *up = fc->eep->engine->up;
+	core_hold_t hold = (core_hold_t)(uintptr_t)frame;
+	enum core_rx_verdict verdict = CORE_RX_DONE;
+	void *context;
+
+	switch (frame->kind) {
+	case FAKE_MSG:
+		verdict = up->on_msg(&fc->chan, frame->op, frame->data, frame->len, hold);
+		break;
+	case FAKE_CALL:
+		verdict = up->on_call(&fc->chan, frame->ref, frame->data, frame->len, hold);
+		break;
+	case FAKE_REPLY:
+		context = util_idmap_lookup(&fc->calls, frame->ref.call_id);
+		assert(context);
+		util_idmap_release(&fc->calls, frame->ref.call_id);
+		fc->calls_open--;
+		up->on_reply(&fc->chan, context, 0, frame->data, frame->len);
+		break;
+	}
+	assert(verdict != CORE_RX_BAD);
+	if (verdict == CORE_RX_HOLD) {
+		fake_held_cnt++;
+		return;
+	}
+	memset(frame->data, 0xDB, frame->len);
+	free(frame);
+}
+
+static void fake_run_chan(struct fake_chan *fc)
+{
+	const struct core_upcalls *up = fc->eep->engine->up;
+	struct util_list *first;
+
+	if (!fc->up_told) {
+		fc->up_told = true;
+		up->on_up(fc->eep->ep, &fc->chan, (struct sockaddr *)&fc->peer_addr,
+			  fake_incarnation++);
+	}
+	while (!fake_engine_cfg.hold_delivery && (first = util_list_pop(&fc->in))) {
+		fc->in_cnt--;
+		fake_deliver(fc, UTIL_CONTAINER_OF(first, struct fake_frame, link));
+	}
+	if (fc->down)
+		up->on_down(&fc->chan, fc->down);
+}
+
+static void fake_progress(struct core_engine *engine)
+{
+	struct util_list *it, *ct, *tmp;
+
+	for (it = fake_world.next; it != &fake_world; it = it->next) {
+		struct core_engine_ep *eep = UTIL_CONTAINER_OF(it, struct core_engine_ep, link);
+
+		if (eep->engine != engine)
+			continue;
+		fake_run_connects(eep);
+		UTIL_LIST_FOREACH_SAFE(ct, tmp, &eep->chans)
+		fake_run_chan(UTIL_CONTAINER_OF(ct, struct fake_chan, link));
+	}
+}
+
+void fake_engine_kill(struct core_ep *a, struct core_ep *b, int err)
+{
+	struct util_list *it, *ct;
+
+	for (it = fake_world.next; it != &fake_world; it = it->next) {
+		struct core_engine_ep *eep = UTIL_CONTAINER_OF(it, struct core_engine_ep, link);
+
+		if (eep->ep != a)
+			continue;
+		for (ct = eep->chans.next; ct != &eep->chans; ct = ct->next) {
+			struct fake_chan *fc = UTIL_CONTAINER_OF(ct, struct fake_chan, link);
+
+			if (!fc->other || fc->other->eep->ep != b)
+				continue;
+			fc->down = err;
+			fc->other->down = err;
+			fc->other->other = NULL;
+			fc->other = NULL;
+		}
+	}
+}
+
+unsigned fake_engine_queued(void)
+{
+	struct util_list *it, *ct;
+	unsigned cnt = 0;
+
+	for (it = fake_world.next; it != &fake_world; it = it->next) {
+		struct core_engine_ep *eep = UTIL_CONTAINER_OF(it, struct core_engine_ep, link);
+
+		for (ct = eep->chans.next; ct != &eep->chans; ct = ct->next)
+			cnt += UTIL_CONTAINER_OF(ct, struct fake_chan, link)->in_cnt;
+	}
+	return cnt;
+}
+
+unsigned fake_engine_held(void)
+{
+	return fake_held_cnt;
+}
+
+static int fake_wait_fd(struct core_engine *engine)
+{
+	(void)engine;
+	return -1;
+}
+
+static int fake_arm(struct core_engine *engine)
+{
+	(void)engine;
+	return -FI_EAGAIN;
+}
+
+static void fake_disarm(struct core_engine *engine)
+{
+	(void)engine;
+}
+
+const struct core_engine_ops fake_engine_ops = {
+	.name = "fake",
+	.open = fake_open,
+	.close = fake_engine_close,
+	.ep_open = fake_ep_open,
+	.ep_addr = fake_ep_addr,
+	.ep_close = fake_ep_close,
+	.connect = fake_connect,
+	.connect_cancel = fake_connect_cancel,
+	.progress = fake_progress,
+	.wait_fd = fake_wait_fd,
+	.arm = fake_arm,
+	.disarm = fake_disarm,
+};

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A device in memory that checks its user: see fake_link.h. */
+#include "support/fake_link.h"
+
+#include <rdma/fi_errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/guard.h"
+#include "util/bits.h"
+#include "util/copy.h"
+
+#define FAKE_MAGIC 0x66616B65u
+
+struct fake_desc {
+	uint32_t magic;
+	struct fake_link *link;
+};
+
+void fake_fail(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	fputs("fake device: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+	va_end(ap);
+	abort();
+}
+
+static struct fake_dev *fake_dev_from(struct dev *dev)
+{
+	return (struct fake_dev *)dev;
+}
+
+static uint64_t *fake_word(uint8_t *ring, uint64_t off)
+{
+	return (uint64_t *)(void *)(ring + off + DEV_LINK_WORD_OFF);
+}
+
+void fake_dev_init(struct fake_dev *fake, bool direct, uint64_t seed)
+{
+	memset(fake, 0, sizeof(*fake));
+	fake->direct = direct;
+	fake->sq_len = 4;
+	fake->rng.state = seed;
+}
+
+/* ---- writes ---- */
+
+static void fake_check_write(const struct fake_link *f, uint64_t off, uint32_t len, uint32_t imm)
+{
+	const struct dev_link *link = &f->base;
+	uint64_t span = (uint64_t)imm * DEV_IMM_UNIT;
+
+	if (len < DEV_IMM_UNIT || len % DEV_IMM_UNIT || off % DEV_IMM_UNIT || !imm)
+		fake_fail("write of %u bytes at %#lx, immediate %u", len, off, imm);
+	if (off + len > link->tx_len || off + span > link->tx_len || len > span)
+		fake_fail("write at %#lx crosses the end (%u bytes, immediate %u)", off, len, imm);
+	if (f->dev->sink)
+		return;
+	if (off != (f->tx_pos & (link->tx_len - 1)))
+		fake_fail("write at %#lx is out of order: %#lx is next", off, f->tx_pos);
+	if (f->tx_pos + span + link->inband_len - f->peer->consumer > link->tx_len)
+		fake_fail("write of %lu at %#lx into bytes not released (consumer %#lx, ring %lu)",
+			  span, f->tx_pos, f->peer->consumer, link->tx_len);
+}
+
+static void fake_enqueue(struct fake_link *f, uint64_t off, uint32_t len, uint32_t imm)
+{
+	if (f->wire_tail - f->wire_head > f->wire_mask)
+		fake_fail("more writes on the wire than fit into the ring");
+	memcpy(f->image + off, f->base.tx_base + off, len);
+	f->wire[f->wire_tail++ & f->wire_mask] = (struct fake_write){ off, len, imm };
+	f->tx_pos += (uint64_t)imm * DEV_IMM_UNIT;
+	f->dev->write_cnt++;
+}
+
+static int fake_direct_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm)
+{
+	struct fake_link *f = fake_link_of(link);
+	uint64_t next = (off + (uint64_t)imm * DEV_IMM_UNIT) & (link->tx_len - 1);
+
+	fake_check_write(f, off, len, imm);
+	*fake_word(link->tx_base, next) = 0;
+	*fake_word(link->tx_base, off) = imm;
+	if (!f->dev->sink)
+		fake_enqueue(f, off, len, imm);
+	f->wire_sent = f->wire_tail;
+	return 0;
+}
+
+static int fake_staged_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm)
+{
+	struct fake_link *f = fake_link_of(link);
+
+	fake_check_write(f, off, len, imm);
+	if (f->dev->sink)
+		return rng_chance(&f->dev->rng, 1, 4) ? -FI_EAGAIN : 0;
+	if (f->wire_tail - f->wire_sent >= f->dev->sq_len)
+		return -FI_EAGAIN;
+	fake_enqueue(f, off, len, imm);
+	return 0;
+}
+
+/** The oldest write arrives: are its bytes still what they were? */
+static struct fake_write fake_arrive(struct fake_link *from, uint64_t at)
+{
+	struct fake_write w = from->wire[at & from->wire_mask];
+	const uint8_t *now = from->base.tx_base + w.off;
+	const uint8_t *then = from->image + w.off;
+	uint32_t head = from->base.inband_len ? DEV_LINK_WORD_OFF : DEV_IMM_UNIT;
+
+	if (memcmp(now, then, head) ||
+	    memcmp(now + DEV_IMM_UNIT, then + DEV_IMM_UNIT, w.len - DEV_IMM_UNIT))
+		fake_fail("bytes of the write at %#lx changed before it arrived", w.off);
+	return w;
+}
+
+bool fake_link_deliver(struct dev_link *link)
+{
+	struct fake_link *f = fake_link_of(link);
+	struct fake_write w;
+
+	if (f->dev->direct || f->wire_sent == f->wire_tail)
+		return false;
+	w = fake_arrive(f, f->wire_sent++);
+	memcpy(f->peer->base.rx_base + w.off, link->tx_base + w.off, w.len);
+	return true;
+}
+
+/* ---- reads and gets ---- */
+
+static int fake_direct_read(struct dev_link *link, uint64_t *value)
+{
+	struct fake_link *f = fake_link_of(link);
+
+	if (f->dev->no_read)
+		return -FI_EAGAIN;
+	*value = f->dev->sink ? f->read_value : f->peer->consumer;
+	return 1;
+}
+
+static int fake_staged_read(struct dev_link *link, uint64_t *value)
+{
+	struct fake_link *f = fake_link_of(link);
+
+	(void)value;
+	if (f->read_busy && !f->dev->sink)
+		fake_fail("a second read_consumer while one is outstanding");
+	if (f->dev->no_read)
+		return -FI_EAGAIN;
+	f->read_busy = true;
+	f->read_taken = f->dev->sink;
+	return 0;
+}
+
+static int fake_get(struct dev_link *link, struct dev_get *get)
+{
+	struct fake_link *f = fake_link_of(link);
+
+	util_iov_scatter(get->iov, get->iov_cnt, 0, (const void *)(uintptr_t)get->remote_addr,
+			 get->len);
+	get->status = 0;
+	if (!f->dev->get_later)
+		return 1;
+	if (f->get)
+		return -FI_EAGAIN;
+	f->get = get;
+	return 0;
+}
+
+/* ---- events ---- */
+
+static bool fake_ev(struct fake_link *f, struct dev_event *ev, struct dev_event value)
+{
+	value.link = &f->base;
+	*ev = value;
+	return true;
+}
+
+static bool fake_poll_imm(struct fake_link *f, struct dev_event *ev)
+{
+	struct fake_link *from = f->peer;
+	struct fake_write w;
+	uint64_t *word;
+
+	if (!from || from->dev->sink || from->wire_head == from->wire_sent)
+		return false;
+	if (f->dev->direct) {
+		word = fake_word(f->base.rx_base, f->rx_pos & (f->base.rx_len - 1));
+		w = fake_arrive(from, from->wire_head);
+		if (*word != w.imm)
+			fake_fail("link word %#lx where %u was stored", *word, w.imm);
+		f->rx_pos += (uint64_t)w.imm * DEV_IMM_UNIT;
+	} else {
+		w = from->wire[from->wire_head & from->wire_mask];
+	}
+	from->wire_head++;
+	return fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_IMM, .imm = w.imm });
+}
+
+/** The two halves of a READ come at different times: load there, answer here. */
+static bool fake_poll_read(struct fake_link *f, struct dev_event *ev)
+{
+	if (!f->read_busy || (!f->dev->eager && rng_chance(&f->dev->rng, 3, 4)))
+		return false;
+	if (!f->read_taken) {
+		f->read_value = f->peer->consumer;
+		f->read_taken = true;
+		if (!f->dev->eager)
+			return false;
+	}
+	f->read_busy = false;
+	return fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_READ, .value = f->read_value });
+}
+
+static bool fake_poll_link(struct dev_link *link, struct dev_event *ev)
+{
+	struct fake_link *f = fake_link_of(link);
+	struct dev_get *get = f->get;
+	int down = f->down;
+
+	if (fake_poll_imm(f, ev) || fake_poll_read(f, ev))
+		return true;
+	if (get) {
+		f->get = NULL;
+		return fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_GET, .get = get });
+	}
+	f->down = 0;
+	return down && fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_DOWN, .status = down });
+}
+
+/** What a write of the peer's needs to arrive here: some of it, or all. */
+static void fake_pump(struct fake_dev *fake, struct fake_link *f)
+{
+	if (!f->peer)
+		return;
+	while (fake->eager || rng_chance(&fake->rng, 1, 2))
+		if (!fake_link_deliver(&f->peer->base))
+			return;
+}
+
+static bool fake_dev_poll(struct dev *dev, struct dev_event *ev)
+{
+	struct fake_dev *fake = fake_dev_from(dev);
+	unsigned first, i;
+
+	if (!fake->link_cnt || (!fake->eager && rng_chance(&fake->rng, 1, 4)))
+		return false;
+	first = (unsigned)rng_below(&fake->rng, fake->link_cnt);
+	for (i = 0; i < fake->link_cnt; i++) {
+		struct fake_link *f = fake->links[(first + i) % fake->link_cnt];
+
+		fake_pump(fake, f);
+		if (fake_poll_link(&f->base, ev))
+			return true;
+	}
+	return false;
+}
+
+uint32_t fake_link_in_transit(const struct dev_link *link)
+{
+	const struct fake_link *f = (const struct fake_link *)link;
+
+	return (uint32_t)(f->wire_tail - f->wire_head);
+}
+
+const uint8_t *fake_link_peek(const struct dev_link *link, uint32_t n, struct fake_write *w)
+{
+	const struct fake_link *f = (const struct fake_link *)link;
+
+	*w = f->wire[(f->wire_head + n) & f->wire_mask];
+	return f->image + w->off;
+}
+
+/* ---- life ---- */
+
+static int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **out)
+{
+	struct fake_dev *fake = fake_dev_from(dev);
+	struct fake_link *f;
+
+	if (fake->fail_create)
+		return fake->fail_create;
+	if (rx_len < 1024 || !util_is_pow2(rx_len))
+		return -FI_EINVAL;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -FI_ENOMEM;
+	f->dev = fake;
+	f->base.ops = fake->direct ? &fake_link_direct_ops : &fake_link_staged_ops;
+	f->base.rx_base = guard_alloc(rx_len);
+	f->base.rx_len = rx_len;
+	f->base.inband_len = fake->direct ? DEV_IMM_UNIT : 0;
+	f->base.caps = DEV_CAP_GET | (fake->direct ? DEV_CAP_DIRECT : 0);
+	f->base.consumer_word = &f->consumer;
+	*out = &f->base;
+	return 0;
+}
+
+static int fake_link_describe(struct dev_link *link, struct dev_desc *desc)
+{
+	struct fake_desc own = { .magic = FAKE_MAGIC, .link = fake_link_of(link) };
+
+	memset(desc, 0, sizeof(*desc));
+	memcpy(desc->bytes, &own, sizeof(own));
+	desc->len = sizeof(own);
+	return 0;
+}
+
+static int fake_link_connect(struct dev_link *link, const struct dev_desc *peer)
+{
+	struct fake_link *f = fake_link_of(link);
+	struct fake_desc theirs;
+
+	memcpy(&theirs, peer->bytes, sizeof(theirs));
+	if (peer->len != sizeof(theirs) || theirs.magic != FAKE_MAGIC)
+		return -FI_EINVAL;
+	if (f->dev->fail_connect)
+		return f->dev->fail_connect;
+	f->peer = theirs.link;
+	link->tx_len = f->peer->base.rx_len;
+	link->tx_base = f->dev->direct ? f->peer->base.rx_base : guard_alloc(link->tx_len);
+	f->image = calloc(1, link->tx_len);
+	f->wire_mask = link->tx_len / DEV_IMM_UNIT - 1;
+	f->wire = calloc(f->wire_mask + 1, sizeof(*f->wire));
+	if (!f->image || !f->wire)
+		abort();
+	return 0;
+}
+
+static int fake_link_attach(struct dev_link *link)
+{
+	struct fake_link *f = fake_link_of(link);
+	struct fake_dev *fake = f->dev;
+
+	if (fake->fail_attach || fake->link_cnt == FAKE_LINKS_MAX)
+		return fake->fail_attach ? fake->fail_attach : -FI_ENOMEM;
+	fake->links[fake->link_cnt++] = f;
+	f->attached = true;
+	return 0;
+}
+
+static void fake_link_detach(struct dev_link *link)
+{
+	struct fake_link *f = fake_link_of(link);
+	struct fake_dev *fake = f->dev;
+	unsigned i = 0;
+
+	while (fake->links[i] != f)
+		i++;
+	fake->links[i] = fake->links[--fake->link_cnt];
+	f->attached = false;
+}
+
+static void fake_link_close(struct dev_link *link)
+{
+	struct fake_link *f = fake_link_of(link);
+
+	if (f->attached)
+		fake_fail("a link is closed while it is attached");
+	if (f->peer && f->peer->peer == f)
+		f->peer->peer = NULL;
+	if (f->image && !f->dev->direct)
+		guard_free(link->tx_base, link->tx_len);
+	guard_free(link->rx_base, link->rx_len);
+	free(f->image);
+	free(f->wire);
+	free(f);
+}
+
+static int fake_dev_open(struct dev **dev)
+{
+	struct fake_dev *fake = malloc(sizeof(*fake));
+
+	if (!fake)
+		return -FI_ENOMEM;
+	fake_dev_init(fake, true, 1);
+	*dev = fake_dev_of(fake);
+	return 0;
+}
+
+static void fake_dev_close(struct dev *dev)
+{
+	struct fake_dev *fake = fake_dev_from(dev);
+
+	if (fake->link_cnt)
+		fake_fail("a device is closed while %u links are attached", fake->link_cnt);
+	free(fake);
+}
+
+static int fake_dev_wait_fd(struct dev *dev)
+{
+	(void)dev;
+	return -FI_ENOSYS;
+}
+
+static int fake_dev_arm(struct dev *dev)
+{
+	(void)dev;
+	return 0;
+}
+
+static void fake_dev_disarm(struct dev *dev)
+{
+	(void)dev;
+}
+
+void fake_link_pair(struct fake_dev *a, uint64_t a_rx_len, struct fake_dev *b, uint64_t b_rx_len,
+		    struct dev_link *out[2])
+{
+	struct dev_desc desc[2];
+
+	if (fake_link_create(fake_dev_of(a), a_rx_len, &out[0]) ||
+	    fake_link_create(fake_dev_of(b), b_rx_len, &out[1]) ||
+	    fake_link_describe(out[0], &desc[0]) || fake_link_describe(out[1], &desc[1]) ||
+	    fake_link_connect(out[0], &desc[1]) || fake_link_connect(out[1], &desc[0]) ||
+	    fake_link_attach(out[0]) || fake_link_attach(out[1]))
+		fake_fail("no pair of %lu and %lu bytes", a_rx_len, b_rx_len);
+}
+
+void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos)
+{
+	struct fake_link *f = fake_link_of(link);
+
+	f->tx_pos = tx_pos;
+	f->rx_pos = rx_pos;
+	f->consumer = rx_pos;
+}
+
+#define FAKE_LINK_OPS(write, read)                                                                 \
+	{                                                                                          \
+		.write_imm = (write), .read_consumer = (read), .get = fake_get,                    \
+		.describe = fake_link_describe, .connect = fake_link_connect,                      \
+		.poll = fake_poll_link, .attach = fake_link_attach,                           \
+		.detach = fake_link_detach, .close = fake_link_close,                              \
+	}
+
+const struct dev_link_ops fake_link_direct_ops =
+	FAKE_LINK_OPS(fake_direct_write, fake_direct_read);
+const struct dev_link_ops fake_link_staged_ops =
+	FAKE_LINK_OPS(fake_staged_write, fake_staged_read);
+
+const struct dev_ops fake_dev_ops = {
+	.name = "fake",
+	.open = fake_dev_open,
+	.close = fake_dev_close,
+	.link_create = fake_link_create,
+	.poll = fake_dev_poll,
+	.wait_fd = fake_dev_wait_fd,
+	.arm = fake_dev_arm,
+	.disarm = fake_dev_disarm,
+};

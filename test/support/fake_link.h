@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does a device do that keeps dev.h to the letter and helps in nothing?
+ *
+ * Two devices in memory, deterministic by seed, for tests of what stands above dev.h:
+ *   direct  tx_base is the peer's ring; in-band arrival of 32 bytes: the link word is stored at the
+ *           head of each write, after the word at the next head was cleared. Never out of room.
+ *   staged  tx_base is a send ring; the bytes travel at delivery, later. A send queue of `sq_len`
+ *           slots, -FI_EAGAIN when they are taken. read_consumer answers by event, with a value
+ *           that may be old by then.
+ *
+ * Order is kept per link, as dev.h promises; everything else is delayed at random (`eager`: not).
+ * A rule of dev.h that the user breaks is reported by fake_fail, which does not return: writes that
+ * are out of order or cross the end, bytes written or cleared that the peer has not released,
+ * bytes changed between the write and its delivery.
+ *
+ * Owner: one thread. Used by test/unit/ring and test/fuzz.
+ */
+#ifndef SUPPORT_FAKE_LINK_H
+#define SUPPORT_FAKE_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dev/dev.h"
+#include "support/rng.h"
+
+#define FAKE_LINKS_MAX 8
+
+/** A write on its way, oldest first in struct fake_link.wire. */
+struct fake_write {
+	uint64_t off;
+	uint32_t len;
+	uint32_t imm;
+};
+
+struct fake_dev {
+	bool direct;
+	bool eager;	   /* everything is delivered at the first look */
+	bool no_read;	   /* read_consumer answers -FI_EAGAIN for ever */
+	bool get_later;	   /* get ends by event */
+	bool sink;	   /* nothing arrives, nothing is checked but the bounds: a lying peer */
+	uint32_t sq_len;   /* staged: writes that may wait for delivery; 0: none goes */
+	int fail_create;   /* what the next calls of link_create, connect, attach return */
+	int fail_connect;
+	int fail_attach;
+	struct rng rng;
+	struct fake_link *links[FAKE_LINKS_MAX];
+	unsigned link_cnt;
+	uint64_t write_cnt; /* accepted */
+};
+
+struct fake_link {
+	struct dev_link base; /* first */
+	struct fake_dev *dev;
+	struct fake_link *peer;
+	uint64_t consumer; /* *base.consumer_word */
+	uint64_t tx_pos;   /* where the next write must begin */
+	uint64_t rx_pos;   /* direct: where the next arrival begins */
+	uint8_t *image;	   /* the bytes of all writes that have not arrived, as they were written */
+	struct fake_write *wire; /* ring of wire_mask + 1 */
+	uint64_t wire_mask;
+	uint64_t wire_head; /* oldest not arrived */
+	uint64_t wire_sent; /* staged: oldest not delivered (direct: as tail) */
+	uint64_t wire_tail;
+	bool read_busy;
+	bool read_taken; /* read_value was loaded at the peer */
+	uint64_t read_value;
+	struct dev_get *get; /* not ended */
+	int down;	     /* not 0: the next event is DEV_EV_DOWN */
+	bool attached;
+};
+
+extern const struct dev_link_ops fake_link_direct_ops;
+extern const struct dev_link_ops fake_link_staged_ops;
+extern const struct dev_ops fake_dev_ops;
+
+/** A device that does what its fields say: set them behind the call. */
+void fake_dev_init(struct fake_dev *fake, bool direct, uint64_t seed);
+
+static inline struct dev *fake_dev_of(struct fake_dev *fake)
+{
+	return (struct dev *)fake;
+}
+
+static inline struct fake_link *fake_link_of(struct dev_link *link)
+{
+	return (struct fake_link *)link;
+}
+
+/** Both ends of a connected, attached pair whose rings (of their readers) have these lengths. */
+void fake_link_pair(struct fake_dev *a, uint64_t a_rx_len, struct fake_dev *b, uint64_t b_rx_len,
+		    struct dev_link *out[2]);
+
+/** Has both rings start at other positions than 0; before the first write. */
+void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos);
+
+/** Staged: moves the oldest write into the peer's ring. False: there was none. */
+bool fake_link_deliver(struct dev_link *link);
+
+/** Writes of `link` that the peer has not polled. */
+uint32_t fake_link_in_transit(const struct dev_link *link);
+
+/** The n-th of them, oldest first, and its bytes as they were written. */
+const uint8_t *fake_link_peek(const struct dev_link *link, uint32_t n, struct fake_write *w);
+
+/** Ends the test with a message: a rule of dev.h was broken. */
+void fake_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does a connection look like without an engine around it?
+ *
+ * Two of them, back to back over a pair of fake links, with what ring/ needs of an engine: the two
+ * lists, the device, the up-calls. The channel ops and the progress call are instantiated over the
+ * fake devices as ring_over_shm.c does it over shared memory, with a flush policy that the test sets.
+ *
+ * Owner: the test, one thread. Used by test/unit/ring.
+ */
+#ifndef SUPPORT_RING_PAIR_H
+#define SUPPORT_RING_PAIR_H
+
+#include "support/fake_link.h"
+#include "ring/ring_conn.h"
+#include "ring/ring_engine.h"
+#include "ring/ring_flush.h"
+
+/** The policy of both instantiations. */
+extern struct ring_flush_cfg ring_pair_flush;
+
+struct ring_end {
+	struct ring_conn conn; /* first */
+	struct core_engine engine;
+	struct fake_dev dev;
+	struct dev_link *link;
+	void *user;
+};
+
+struct ring_pair_cfg {
+	bool direct;
+	uint64_t rx_len[2];   /* of the ring that end 0, end 1 reads */
+	uint64_t start[2];    /* first position of that ring; 0: the beginning */
+	uint64_t announce[2]; /* grant_max that the writer end announced; 0: C/8 */
+	uint64_t seed;
+};
+
+struct ring_pair {
+	struct ring_end end[2];
+};
+
+/** What both ends take for R_max of the ring of `len` bytes. */
+uint64_t ring_pair_grant(uint64_t announced, uint64_t len);
+
+void ring_pair_init(struct ring_pair *pair, const struct ring_pair_cfg *cfg,
+		    const struct core_upcalls *up);
+void ring_pair_fini(struct ring_pair *pair);
+
+static inline struct ring_end *ring_end_of(struct core_chan *chan)
+{
+	return (struct ring_end *)chan;
+}
+
+/** One progress call of an end: its events, then what it has to let go. */
+void ring_end_progress(struct ring_end *end);
+
+/** Up-calls that take everything and answer nothing: calls stay open, answers are forgotten. */
+extern const struct core_upcalls ring_pair_deaf;
+
+/** A frame of one piece. */
+static inline struct core_frame ring_frame(uint32_t op, const struct iovec *iov)
+{
+	return (struct core_frame){ .op = op, .iov = iov, .iov_cnt = 1, .len = iov->iov_len };
+}
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Who plays the engine in cm's tests, and who the stranger?
+ *
+ * struct cm_end is an agent with an engine that counts its up-calls and whose half carries a memfd
+ * with a word in it. struct cm_stranger is a hand-made peer: it sends and receives raw packets,
+ * sealed with whatever key it likes, and so can say things that the real one never would.
+ */
+#ifndef TEST_CM_FIXTURE_H
+#define TEST_CM_FIXTURE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cm/cm.h"
+#include "cm/cm_fd.h"
+#include "cm/cm_mac.h"
+#include "util/list.h"
+#include "wire/wire_cm.h"
+
+#define CM_TEST_WAIT_MS 10000
+
+/** A conn as its engine sees it. */
+struct cm_end_conn {
+	struct cm_end *end;
+	struct cm_conn *cm;
+	struct util_list link;
+	bool is_up;
+	bool is_down;
+	char text[32]; /* read from the peer's descriptor */
+};
+
+struct cm_end {
+	struct cm_node *node;
+	struct cm_agent *agent;
+	struct sockaddr_storage addr;
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t changed;
+	struct util_list conns;
+	char text[32]; /* in our descriptor */
+	int prepare_ret;
+	int establish_ret;
+	uint32_t fd_cnt; /* descriptors in our half; default 1 */
+	void (*on_prepare)(struct cm_end *end);
+	void *arg;
+	unsigned prepared, established, up, asked, down, failed;
+	int down_err, failed_err;
+	char why[512];
+};
+
+/** Opens an agent at "127.0.0.1" or "::1", any port, on `node`. */
+void cm_end_open(struct cm_end *end, struct cm_node *node, const char *ip, uint16_t port);
+void cm_end_close(struct cm_end *end);
+int cm_end_connect(struct cm_end *end, const struct cm_end *to);
+/** Waits until *counter >= cnt: true in time. */
+bool cm_end_wait(struct cm_end *end, const unsigned *counter, unsigned cnt, int ms);
+/** Reads a counter. */
+unsigned cm_end_get(struct cm_end *end, const unsigned *counter);
+/** Puts every conn that is down: how many. */
+unsigned cm_end_reap(struct cm_end *end);
+/** Conns that are up and not down. */
+unsigned cm_end_live(struct cm_end *end);
+/** Puts one of them: true if there was one. */
+bool cm_end_put_live(struct cm_end *end);
+/** Checks that the only live conn has read `text` from its peer. */
+void cm_end_check_text(struct cm_end *end, const char *text);
+struct cm_stats cm_end_stats(struct cm_end *end);
+
+struct cm_node *cm_test_node(const char *key, int timeout_ms);
+/** An address of loopback, from text. */
+void cm_test_addr(const char *ip, uint16_t port, union cm_addr *addr);
+union cm_addr cm_test_addr_of(const struct cm_end *end);
+uint16_t cm_test_port(const struct cm_end *end);
+void cm_test_sleep_ms(unsigned ms);
+/** CPU time of the process, in milliseconds. */
+double cm_test_cpu_ms(void);
+/** Open descriptors of the process. */
+unsigned cm_test_fd_count(void);
+/** A memfd with `text` in it. */
+int cm_test_memfd(const char *text);
+
+struct cm_stranger {
+	int udp;
+	int stream;
+	union cm_addr addr;
+	uint64_t inc;
+	uint64_t nonce;
+	struct cm_mac_key key;
+};
+
+void cm_stranger_open(struct cm_stranger *s, const char *ip, const char *key);
+void cm_stranger_close(struct cm_stranger *s);
+/** Sends `pkt` as it is, sealed. src_inc and nonce are filled in if 0. */
+void cm_stranger_send(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt);
+/** The next datagram, decoded: false if none comes in time. */
+bool cm_stranger_recv(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms);
+/** REQ, and the ACK that comes: true if it is one. */
+bool cm_stranger_ask(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *ack);
+/** A stream to where the ACK says. */
+bool cm_stranger_connect(struct cm_stranger *s, const struct wire_cm_pkt *ack);
+/** A HELLO with the ACK's cookie, and a half without descriptors. */
+void cm_stranger_hello(struct cm_stranger *s, const struct wire_cm_pkt *ack,
+		       struct wire_cm_pkt *hello);
+void cm_stranger_say(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt,
+		     const int *fds, uint32_t fd_cnt);
+/** The next packet on the stream: 1, 0 at its end, -1 if nothing comes in time. */
+int cm_stranger_hear(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms);
+
+#endif

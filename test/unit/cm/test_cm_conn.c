@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* How connections live and end: cm/cm_conn.c. */
+#include "cm/cm_conn.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "unit/cm/cm_fixture.h"
+
+static void connect_and_check(const char *ip, const char *key)
+{
+	struct cm_node *node_a = cm_test_node(key, 0), *node_b = cm_test_node(key, 0);
+	struct cm_end a, b;
+
+	cm_end_open(&a, node_a, ip, 0);
+	cm_end_open(&b, node_b, ip, 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(a.asked == 1 && b.asked == 0);
+	cr_assert(a.prepared == 1 && b.prepared == 1 && a.established == 1 && b.established == 1);
+	cm_end_check_text(&a, b.text);
+	cm_end_check_text(&b, a.text);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
+}
+
+Test(cm_conn, both_ends_come_up_with_usable_descriptors_ipv4)
+{
+	connect_and_check("127.0.0.1", NULL);
+}
+
+Test(cm_conn, both_ends_come_up_with_usable_descriptors_ipv6)
+{
+	connect_and_check("::1", NULL);
+}
+
+Test(cm_conn, both_ends_come_up_with_a_job_key)
+{
+	connect_and_check("127.0.0.1", "the key of the job");
+	connect_and_check("::1", "the key of the job");
+}
+
+Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)
+{
+	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_end a, b;
+	struct sockaddr_storage addr;
+	struct cm_end_conn *c;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+	c = UTIL_CONTAINER_OF(b.conns.next, struct cm_end_conn, link);
+	cm_conn_addr(c->cm, &addr);
+	cr_assert(!memcmp(&addr, &a.addr, sizeof(addr)));
+	cr_assert(cm_conn_incarnation(c->cm) == cm_agent_incarnation(a.agent));
+	c = UTIL_CONTAINER_OF(a.conns.next, struct cm_end_conn, link);
+	cm_conn_addr(c->cm, &addr);
+	cr_assert(!memcmp(&addr, &b.addr, sizeof(addr)));
+	cr_assert(cm_conn_incarnation(c->cm) == cm_agent_incarnation(b.agent));
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}
+
+Test(cm_conn, goodbye_is_shutdown_at_the_other_end)
+{
+	struct cm_node *node_a = cm_test_node(NULL, 0), *node_b = cm_test_node(NULL, 0);
+	struct cm_end a, b;
+
+	cm_end_open(&a, node_a, "127.0.0.1", 0);
+	cm_end_open(&b, node_b, "127.0.0.1", 0);
+	for (unsigned i = 1; i <= 20; i++) {
+		struct cm_end *quitter = i % 2 ? &a : &b, *other = i % 2 ? &b : &a;
+		unsigned before = cm_end_get(other, &other->down);
+
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&b, &b.up, i, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_put_live(quitter));
+		cr_assert(cm_end_wait(other, &other->down, before + 1, CM_TEST_WAIT_MS));
+		cr_assert_eq(other->down_err, -FI_ESHUTDOWN);
+		cr_assert_eq(cm_end_reap(other), 1);
+	}
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
+}
+
+Test(cm_conn, put_then_connect_at_once_gives_a_new_conn)
+{
+	struct cm_node *node_a = cm_test_node(NULL, 0), *node_b = cm_test_node(NULL, 0);
+	struct cm_end a, b;
+
+	cm_end_open(&a, node_a, "127.0.0.1", 0);
+	cm_end_open(&b, node_b, "127.0.0.1", 0);
+	for (unsigned i = 1; i <= 100; i++) {
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_put_live(&a));
+		cm_end_reap(&b);
+	}
+	cr_assert(cm_end_wait(&b, &b.down, 100, CM_TEST_WAIT_MS));
+	cr_assert_eq(b.up, 100);
+	cr_assert_eq(b.down_err, -FI_ESHUTDOWN);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
+}
+
+/* A peer in a process of its own: connects to `to` if it is given, tells its port, lives on. */
+static pid_t fork_peer(int tell[2], const struct sockaddr_storage *to, uint16_t port)
+{
+	pid_t pid;
+
+	cr_assert(!pipe(tell));
+	pid = fork();
+	if (pid)
+		return pid;
+	{
+		struct cm_node *node = cm_test_node(NULL, 0);
+		struct cm_end end;
+
+		cm_end_open(&end, node, "127.0.0.1", port);
+		port = cm_test_port(&end);
+		if (write(tell[1], &port, sizeof(port)) != sizeof(port))
+			_exit(1);
+		if (to && cm_connect(end.agent, (const struct sockaddr *)to))
+			_exit(1);
+		for (;;) {
+			cm_test_sleep_ms(1);
+			cm_end_reap(&end);
+		}
+	}
+}
+
+static void kill_peer(pid_t pid, int tell[2])
+{
+	cr_assert(!kill(pid, SIGKILL));
+	cr_assert(waitpid(pid, NULL, 0) == pid);
+	close(tell[0]);
+	close(tell[1]);
+}
+
+static void connect_to_port(struct cm_end *end, uint16_t port)
+{
+	union cm_addr addr;
+
+	cm_test_addr("127.0.0.1", port, &addr);
+	cr_assert(!cm_connect(end->agent, &addr.sa));
+}
+
+Test(cm_conn, killed_peer_is_a_reset_at_once_and_its_successor_is_another)
+{
+	struct cm_node *node;
+	struct cm_end a;
+	uint16_t port, same;
+	uint64_t inc;
+	int tell[2];
+	pid_t pid = fork_peer(tell, NULL, 0);
+
+	cr_assert(read(tell[0], &port, sizeof(port)) == sizeof(port));
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	connect_to_port(&a, port);
+	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	inc = cm_conn_incarnation(UTIL_CONTAINER_OF(a.conns.next, struct cm_end_conn, link)->cm);
+	kill_peer(pid, tell);
+	cr_assert(cm_end_wait(&a, &a.down, 1, 1000));
+	cr_assert_eq(a.down_err, -FI_ECONNRESET);
+	cm_end_reap(&a);
+
+	/* Ask while nobody is there: the successor is met within the grace. */
+	connect_to_port(&a, port);
+	cm_test_sleep_ms(200);
+	pid = fork_peer(tell, NULL, port);
+	cr_assert(read(tell[0], &same, sizeof(same)) == sizeof(same) && same == port);
+	cr_assert(cm_end_wait(&a, &a.asked, 2, CM_TEST_WAIT_MS));
+	cr_assert(inc != cm_conn_incarnation(
+				 UTIL_CONTAINER_OF(a.conns.next, struct cm_end_conn, link)->cm));
+	cm_end_close(&a);
+	cm_node_close(node);
+	kill_peer(pid, tell);
+}
+
+Test(cm_conn, killed_asker_is_a_reset_too)
+{
+	struct cm_node *node;
+	struct cm_end a;
+	int tell[2], go[2];
+	pid_t pid;
+
+	cr_assert(!pipe(go));
+	pid = fork();
+	if (!pid) {
+		struct sockaddr_storage to;
+		struct cm_end end;
+
+		if (read(go[0], &to, sizeof(to)) != sizeof(to))
+			_exit(1);
+		cm_end_open(&end, cm_test_node(NULL, 0), "127.0.0.1", 0);
+		cm_connect(end.agent, (struct sockaddr *)&to);
+		for (;;)
+			pause();
+	}
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cr_assert(write(go[1], &a.addr, sizeof(a.addr)) == sizeof(a.addr));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(!pipe(tell));
+	kill_peer(pid, tell);
+	cr_assert(cm_end_wait(&a, &a.down, 1, 1000));
+	cr_assert_eq(a.down_err, -FI_ECONNRESET);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+/* What is not the peer's word any more: another incarnation proves that the first is dead. */
+Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
+{
+	struct cm_node *node = cm_test_node(NULL, 0);
+	struct wire_cm_pkt ack, hello, answer, ready = { .type = WIRE_CM_READY };
+	struct cm_stranger s;
+	union cm_addr to;
+	struct cm_end a;
+	int first;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	to = cm_test_addr_of(&a);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	for (unsigned i = 1; i <= 2; i++) {
+		cr_assert(cm_stranger_ask(&s, &to, &ack));
+		first = s.stream;
+		s.stream = -1;
+		cr_assert(cm_stranger_connect(&s, &ack));
+		cm_stranger_hello(&s, &ack, &hello);
+		cm_stranger_say(&s, &to, &hello, NULL, 0);
+		cr_assert(cm_stranger_hear(&s, &answer, CM_TEST_WAIT_MS) == 1);
+		cr_assert_eq(answer.type, WIRE_CM_WELCOME);
+		ready.dst_inc = ack.src_inc;
+		ready.src_inc = ready.nonce = 0;
+		cm_stranger_say(&s, &to, &ready, NULL, 0);
+		cr_assert(cm_end_wait(&a, &a.up, i, CM_TEST_WAIT_MS));
+		s.inc = cm_mac_random();
+		s.nonce = cm_mac_random();
+	}
+	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.down_err, -FI_ECONNABORTED);
+	cr_assert_eq(cm_end_live(&a), 1);
+	close(first);
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+Test(cm_conn, nonsense_from_a_living_peer_ends_only_its_conn)
+{
+	struct cm_node *node = cm_test_node(NULL, 0);
+	struct wire_cm_pkt ack, hello, answer, ready = { .type = WIRE_CM_READY };
+	struct cm_stranger s;
+	union cm_addr to;
+	struct cm_end a, b;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	to = cm_test_addr_of(&a);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cr_assert(cm_stranger_ask(&s, &to, &ack));
+	cr_assert(cm_stranger_connect(&s, &ack));
+	cm_stranger_hello(&s, &ack, &hello);
+	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	cr_assert(cm_stranger_hear(&s, &answer, CM_TEST_WAIT_MS) == 1);
+	ready.dst_inc = ack.src_inc;
+	cm_stranger_say(&s, &to, &ready, NULL, 0);
+	cr_assert(cm_end_wait(&a, &a.up, 2, CM_TEST_WAIT_MS));
+	/* Bytes that are no packet change nothing; a packet out of place is the end. */
+	cr_assert(!cm_fd_send(s.stream, (const uint8_t *)"rubbish", 7, NULL, 0));
+	cr_assert(!cm_end_wait(&a, &a.down, 1, 50));
+	cm_stranger_say(&s, &to, &ready, NULL, 0);
+	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.down_err, -FI_EIO);
+	cr_assert_eq(cm_end_live(&a), 1);
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}
+
+Test(cm_conn, conns_outlive_their_agent_and_node_until_they_are_put)
+{
+	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_end_conn *c;
+	struct cm_end a, b;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	c = UTIL_CONTAINER_OF(util_list_pop(&a.conns), struct cm_end_conn, link);
+	cm_end_close(&a);
+	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(b.down_err, -FI_ESHUTDOWN);
+	cm_end_close(&b);
+	cm_node_close(node);
+	cm_conn_put(c->cm);
+	free(c);
+}
+
+Test(cm_conn, transitions_are_those_of_the_table_and_no_others)
+{
+	static const char *const legal[] = { "new>asked",    "new>invited", "new>down",
+					     "asked>up",     "asked>down",  "invited>up",
+					     "invited>down", "up>down" };
+	unsigned found = 0;
+
+	for (int from = 0; from < CM_CONN_STATE_CNT; from++) {
+		for (int to = 0; to < CM_CONN_STATE_CNT; to++) {
+			char pair[32];
+			bool is_legal = false;
+
+			snprintf(pair, sizeof(pair), "%s>%s", cm_conn_state_name(from),
+				 cm_conn_state_name(to));
+			for (size_t i = 0; i < sizeof(legal) / sizeof(legal[0]); i++)
+				is_legal |= !strcmp(pair, legal[i]);
+			cr_assert_eq(cm_conn_may(from, to), is_legal, "%s", pair);
+			found += is_legal;
+		}
+	}
+	cr_assert_eq(found, sizeof(legal) / sizeof(legal[0]));
+}

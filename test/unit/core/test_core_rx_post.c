@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Receives: cancel, peek, claim, discard, direction. The oracle is fi_tagged(3). */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "support/core_pair.h"
+
+static struct node nodes[3];
+static struct core_cqe e;
+static struct fi_cq_err_entry err;
+static uint8_t out[20000], in[20000];
+
+static void setup(void)
+{
+	fake_engine_reset();
+	node_limits = (struct core_limits){
+		.eager_max = 1000, .single_copy_min = 10000, .unexpected_mem = 1 << 20};
+	nodes_open(nodes, 3);
+}
+
+static void teardown(void)
+{
+	nodes_close(nodes, 3);
+}
+
+static void send_to_1(unsigned from, size_t len, uint64_t tag)
+{
+	node_fill(out, len, (uint32_t)tag);
+	cr_assert_eq(node_send(&nodes[from], 1, out, len, true, tag, FI_REMOTE_CQ_DATA, NULL), 0);
+	nodes_settle(nodes, 3);
+}
+
+static ssize_t probe(uint64_t flags, fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+{
+	struct core_recv r = {.src = src,
+			      .tag = tag,
+			      .ignore = ignore,
+			      .context = context,
+			      .flags = flags | FI_COMPLETION,
+			      .tagged = true};
+
+	return core_rx_peek(&nodes[1].ep, &r);
+}
+
+static ssize_t claim(uint64_t flags, size_t len, void *context)
+{
+	struct iovec iov = {.iov_base = in, .iov_len = len};
+	struct core_recv r = {.src = 0,
+			      .iov = &iov,
+			      .iov_cnt = 1,
+			      .context = context,
+			      .flags = flags | FI_COMPLETION,
+			      .tagged = true};
+
+	return core_rx_claim(&nodes[1].ep, &r);
+}
+
+Test(core_rx_post, cancel_gives_exactly_one_completion, .init = setup, .fini = teardown)
+{
+	node_recv(&nodes[1], 0, in, 8, true, 1, 0, 0, &in[0]);
+	node_recv(&nodes[1], 0, in, 8, true, 1, 0, 0, &in[1]);
+	cr_assert_eq(core_rx_cancel(&nodes[1].ep, &in[0]), 0);
+	cr_assert_eq(core_rx_cancel(&nodes[1].ep, &in[0]), -FI_ENOENT);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+	cr_assert_eq(err.err, FI_ECANCELED);
+	cr_assert_eq(err.op_context, &in[0]);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
+	send_to_1(0, 8, 1);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_assert_eq(e.e.op_context, &in[1]);
+}
+
+Test(core_rx_post, peek_reports_and_leaves, .init = setup, .fini = teardown)
+{
+	static const size_t lens[] = {0, 8, 1000, 5000, 20000};
+	size_t i;
+
+	for (i = 0; i < 5; i++) {
+		cr_assert_eq(probe(FI_PEEK, 0, i, 0, &e), 0);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+		cr_assert_eq(err.err, FI_ENOMSG);
+		cr_assert_eq(err.op_context, &e);
+		send_to_1(0, lens[i], i);
+		cr_assert_eq(probe(FI_PEEK, FI_ADDR_UNSPEC, i, 0, &in), 0);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_assert_eq(e.e.op_context, &in);
+		cr_assert_eq(e.e.len, lens[i]);
+		cr_assert_eq(e.e.tag, i);
+		cr_assert_eq(e.e.data, 3 * i);
+		cr_assert_eq(e.src, 0);
+		node_recv(&nodes[1], 0, in, sizeof(in), true, i, 0, 0, &in);
+		nodes_settle(nodes, 3);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_assert_eq(e.e.len, lens[i]);
+		cr_assert(node_check(in, lens[i], (uint32_t)i));
+	}
+}
+
+Test(core_rx_post, a_claimed_message_is_the_claimers_alone, .init = setup, .fini = teardown)
+{
+	static const size_t lens[] = {0, 8, 1000, 5000, 20000};
+	size_t i;
+
+	for (i = 0; i < 5; i++) {
+		send_to_1(0, lens[i], 5);
+		cr_assert_eq(probe(FI_PEEK | FI_CLAIM, 0, 5, 0, &in), 0);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_assert_eq(probe(FI_PEEK, 0, 5, 0, &out), 0);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL, "claimed twice");
+		cr_assert_eq(claim(FI_CLAIM, sizeof(in), &out), -FI_EINVAL, "not the claimer");
+		cr_assert_eq(claim(FI_CLAIM, sizeof(in), &in), 0);
+		nodes_settle(nodes, 3);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_assert_eq(e.e.len, lens[i]);
+		cr_assert(node_check(in, lens[i], 5));
+	}
+	cr_assert_eq(nodes[1].ep.inmsgs.used_cnt, 0);
+}
+
+Test(core_rx_post, a_discarded_message_is_gone_and_its_sender_free, .init = setup,
+     .fini = teardown)
+{
+	static const size_t lens[] = {0, 8, 1000, 5000, 20000};
+	size_t i;
+
+	for (i = 0; i < 5; i++) {
+		send_to_1(0, lens[i], 5);
+		cr_assert_eq(probe(FI_PEEK | FI_DISCARD, 0, 5, 0, &in), 0);
+		nodes_settle(nodes, 3);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
+		send_to_1(0, lens[i], 6);
+		cr_assert_eq(probe(FI_PEEK | FI_CLAIM, 0, 6, 0, &in), 0);
+		cr_assert_eq(claim(FI_CLAIM | FI_DISCARD, 0, &in), 0);
+		nodes_settle(nodes, 3);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	}
+	cr_assert_eq(nodes[1].ep.inmsgs.used_cnt, 0);
+	cr_assert_eq(nodes[0].ep.tx_open, 0, "every send has ended");
+}
+
+Test(core_rx_post, a_directed_receive_takes_its_sender_only, .init = setup, .fini = teardown)
+{
+	node_recv(&nodes[1], 2, in, 8, true, 1, 0, 0, &in[2]);
+	node_recv(&nodes[1], 0, in, 8, true, 1, 0, 0, &in[0]);
+	send_to_1(0, 8, 1);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_assert_eq(e.e.op_context, &in[0]);
+	send_to_1(2, 8, 1);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_assert_eq(e.e.op_context, &in[2]);
+	cr_assert_eq(node_recv(&nodes[1], 99, in, 8, true, 1, 0, 0, NULL), -FI_EINVAL);
+}

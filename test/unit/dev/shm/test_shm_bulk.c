@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dev/shm/shm.h"
+#include "dev/shm/shm_desc.h"
+#include "util/param.h"
+
+#include "shm_pair.h"
+
+TestSuite(shm_bulk, .fini = pair_fini, .timeout = 60);
+
+#define LEN (40u << 20) /* more than one chunk */
+
+/** A peer process that sleeps; both have `area` at the same address, ours of 1s, its of 2s. */
+struct peer {
+	struct shm_dev *dev;
+	struct lane lane;
+	pid_t pid;
+	uint8_t *area;
+	int sock;
+};
+
+static void peer_start(struct peer *p)
+{
+	int sv[2];
+	char c;
+
+	util_params.single_copy = 1;
+	p->area = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+	p->pid = fork();
+	cr_assert_geq(p->pid, 0);
+	p->sock = sv[!p->pid];
+	close(sv[!!p->pid]);
+	memset(p->area, p->pid ? 1 : 2, LEN);
+	p->dev = pair_dev();
+	pair_join(p->dev, &p->lane, 4096, p->sock);
+	if (p->pid)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(p->sock, &c, 1) == 1) /* tells what its area holds */
+		cr_assert_eq(write(p->sock, p->area, 4096), 4096);
+	_exit(0);
+}
+
+static void peer_kill(struct peer *p)
+{
+	kill(p->pid, SIGKILL);
+	cr_assert_eq(waitpid(p->pid, NULL, 0), p->pid);
+}
+
+static int get(struct peer *p, struct dev_get *g)
+{
+	g->status = 1;
+	cr_assert_eq(p->lane.link->ops->get(p->lane.link, g), 1);
+	return g->status;
+}
+
+static int put(struct peer *p, struct dev_get *g)
+{
+	g->status = 1;
+	cr_assert_eq(p->lane.link->ops->put(p->lane.link, g), 1);
+	return g->status;
+}
+
+static uint64_t addr_of(const void *p)
+{
+	return (uint64_t)(uintptr_t)p;
+}
+
+Test(shm_bulk, get_brings_the_peers_bytes_in_several_chunks)
+{
+	struct peer p;
+	uint8_t *dst = malloc(LEN);
+	struct iovec iov = { dst, LEN };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
+	size_t i;
+
+	peer_start(&p);
+	cr_assert(p.lane.link->caps & DEV_CAP_GET);
+	g.remote_addr = addr_of(p.area);
+	cr_assert_eq(get(&p, &g), 0);
+	for (i = 0; i < LEN; i++)
+		cr_assert_eq(dst[i], 2);
+	peer_kill(&p);
+	free(dst);
+}
+
+Test(shm_bulk, pieces_are_filled_in_order_and_not_beyond_len)
+{
+	static uint8_t dst[1000][3];
+	struct iovec iov[1001];
+	struct dev_get g = { .iov = iov, .iov_cnt = 1001, .len = 2500 };
+	struct peer p;
+	int i;
+
+	memset(dst, 7, sizeof(dst));
+	for (i = 0; i < 1000; i++)
+		iov[i + (i >= 500)] = (struct iovec){ dst[i], 3 };
+	iov[500] = (struct iovec){ NULL, 0 };
+	peer_start(&p);
+	g.remote_addr = addr_of(p.area) + 4095;
+	cr_assert_eq(get(&p, &g), 0);
+	for (i = 0; i < 3000; i++)
+		cr_assert_eq(((uint8_t *)dst)[i], i < 2500 ? 2 : 7, "byte %d", i);
+	peer_kill(&p);
+}
+
+Test(shm_bulk, put_reaches_the_peers_memory)
+{
+	uint8_t src[100], seen[4096];
+	struct iovec iov = { src, sizeof(src) };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = sizeof(src) };
+	struct peer p;
+	int i;
+
+	memset(src, 9, sizeof(src));
+	peer_start(&p);
+	cr_assert(p.lane.link->caps & DEV_CAP_PUT);
+	g.remote_addr = addr_of(p.area) + 50;
+	cr_assert_eq(put(&p, &g), 0);
+	cr_assert_eq(write(p.sock, "", 1), 1);
+	cr_assert_eq(recv(p.sock, seen, sizeof(seen), MSG_WAITALL), (ssize_t)sizeof(seen));
+	for (i = 0; i < 4096; i++)
+		cr_assert_eq(seen[i], i >= 50 && i < 150 ? 9 : 2, "byte %d", i);
+	peer_kill(&p);
+}
+
+Test(shm_bulk, wrong_address_is_an_error)
+{
+	uint8_t dst[64];
+	struct iovec iov = { dst, sizeof(dst) };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = sizeof(dst) };
+	struct peer p;
+
+	peer_start(&p);
+	g.remote_addr = 8;
+	cr_expect_eq(get(&p, &g), -FI_EFAULT);
+	g.remote_addr = UINT64_MAX - 8;
+	cr_expect_eq(get(&p, &g), -FI_EFAULT);
+	cr_expect_eq(put(&p, &g), -FI_EFAULT);
+	g.remote_addr = addr_of(p.area) + LEN - 32; /* half of it */
+	mprotect(p.area, LEN, PROT_NONE);           /* ours: no matter */
+	cr_expect_neq(get(&p, &g), 1);
+	g.remote_addr = addr_of(p.area);
+	cr_expect_eq(get(&p, &g), 0, "and the link goes on");
+	peer_kill(&p);
+}
+
+Test(shm_bulk, buffers_shorter_than_len_are_an_error)
+{
+	uint8_t dst[64];
+	struct iovec iov = { dst, sizeof(dst) };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = sizeof(dst) + 1 };
+	struct peer p;
+
+	peer_start(&p);
+	g.remote_addr = addr_of(p.area);
+	cr_expect_eq(get(&p, &g), -FI_EINVAL);
+	g.len = 0;
+	cr_expect_eq(get(&p, &g), 0);
+	peer_kill(&p);
+}
+
+Test(shm_bulk, dead_peer_is_an_error)
+{
+	uint8_t dst[64];
+	struct iovec iov = { dst, sizeof(dst) };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = sizeof(dst) };
+	struct peer p;
+
+	peer_start(&p);
+	g.remote_addr = addr_of(p.area);
+	cr_expect_eq(get(&p, &g), 0);
+	peer_kill(&p);
+	cr_expect_eq(get(&p, &g), -FI_ECONNRESET);
+	cr_expect_eq(put(&p, &g), -FI_ECONNRESET);
+}
+
+Test(shm_bulk, another_process_with_the_peers_pid_is_not_read)
+{
+	uint8_t dst[64] = { 0 };
+	struct iovec iov = { dst, sizeof(dst) };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = sizeof(dst) };
+	struct peer p;
+
+	peer_start(&p);
+	lane_shm(&p.lane)->peer.nonce[1] ^= 1; /* it is not the one that was proven */
+	g.remote_addr = addr_of(p.area);
+	cr_expect_eq(get(&p, &g), -FI_ECONNRESET);
+	cr_expect_eq(put(&p, &g), -FI_ECONNRESET);
+	cr_expect_eq(dst[0], 0);
+	peer_kill(&p);
+}
+
+static uint32_t caps_with(uint64_t flip_nonce, int32_t pid)
+{
+	struct shm_dev *a = pair_dev(), *b = pair_dev();
+	struct dev_desc da, db;
+	struct dev_link *la = pair_half(a, 1024, &da), *lb = pair_half(b, 1024, &db);
+	struct shm_desc d;
+
+	(void)lb;
+	memcpy(&d, db.bytes, sizeof(d));
+	d.nonce[0] ^= flip_nonce;
+	d.pid = pid ? pid : d.pid;
+	memcpy(db.bytes, &d, sizeof(d));
+	cr_assert_eq(la->ops->connect(la, &db), 0);
+	return la->caps & (DEV_CAP_GET | DEV_CAP_PUT);
+}
+
+Test(shm_bulk, capability_needs_proof)
+{
+	util_params.single_copy = 1;
+	cr_expect_eq(caps_with(0, 0), DEV_CAP_GET | DEV_CAP_PUT);
+	cr_expect_eq(caps_with(1, 0), 0);
+	cr_expect_eq(caps_with(0, getppid()), 0);
+	cr_expect_eq(caps_with(0, INT32_MAX), 0);
+}
+
+Test(shm_bulk, capability_needs_permission)
+{
+	util_params.single_copy = 1;
+	pair_forbid(SYS_process_vm_readv, EPERM);
+	cr_expect_eq(caps_with(0, 0), 0);
+}
+
+Test(shm_bulk, capability_can_be_switched_off)
+{
+	util_params.single_copy = 0;
+	cr_expect_eq(caps_with(0, 0), 0);
+}
+
+Test(shm_bulk, without_the_capability_nothing_is_moved)
+{
+	uint8_t dst[64] = { 0 };
+	struct iovec iov = { dst, sizeof(dst) };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = sizeof(dst) };
+	struct peer p;
+
+	peer_start(&p);
+	p.lane.link->caps &= ~(uint32_t)DEV_CAP_GET;
+	g.remote_addr = addr_of(p.area);
+	cr_expect_eq(get(&p, &g), -FI_EPERM);
+	cr_expect_eq(dst[0], 0);
+	peer_kill(&p);
+}
+
+Test(shm_bulk, permission_that_is_lost_later_takes_the_capability)
+{
+	uint8_t dst[64];
+	struct iovec iov = { dst, sizeof(dst) };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = sizeof(dst) };
+	struct peer p;
+
+	peer_start(&p);
+	g.remote_addr = addr_of(p.area);
+	cr_assert_eq(get(&p, &g), 0);
+	pair_forbid(SYS_process_vm_readv, EPERM);
+	pair_forbid(SYS_process_vm_writev, EPERM);
+	cr_expect_eq(get(&p, &g), -FI_EPERM);
+	cr_expect_eq(p.lane.link->caps & (DEV_CAP_GET | DEV_CAP_PUT), 0);
+	peer_kill(&p);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "dev/shm/shm.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shm_pair.h"
+
+TestSuite(shm_dev, .fini = pair_fini, .timeout = 60);
+
+static bool readable(struct shm_dev *dev, int ms)
+{
+	struct pollfd pfd = { .fd = shm_dev_ops.wait_fd((struct dev *)dev), .events = POLLIN };
+
+	return poll(&pfd, 1, ms) == 1;
+}
+
+static int arm(struct shm_dev *dev)
+{
+	return shm_dev_ops.arm((struct dev *)dev);
+}
+
+static void disarm(struct shm_dev *dev)
+{
+	shm_dev_ops.disarm((struct dev *)dev);
+}
+
+Test(shm_dev, open_and_close_leave_nothing)
+{
+	int before = pair_fd_cnt(), i;
+
+	for (i = 0; i < 100; i++)
+		pair_dev_close(pair_dev());
+	cr_expect_eq(pair_fd_cnt(), before);
+}
+
+Test(shm_dev, open_without_descriptors_is_an_error_that_leaves_nothing)
+{
+	int before = pair_fd_cnt(), next = dup(0);
+	struct rlimit lim;
+	struct dev *dev;
+
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &lim), 0);
+	close(next);
+	lim.rlim_cur = (rlim_t)next;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	cr_expect_eq(shm_dev_ops.open(&dev), -FI_EMFILE);
+	lim.rlim_cur++;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	cr_expect_eq(shm_dev_ops.open(&dev), -FI_EMFILE);
+	lim.rlim_cur = lim.rlim_max;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	cr_expect_eq(pair_fd_cnt(), before);
+}
+
+Test(shm_dev, wait_fd_is_readable_after_a_write_to_an_armed_device)
+{
+	struct shm_dev *da = pair_dev(), *db = pair_dev();
+	struct lane a, b;
+	int i;
+
+	pair_open(da, &a, 1024, db, &b, 1024);
+	for (i = 0; i < 50; i++) {
+		cr_assert_eq(arm(db), 0);
+		cr_assert(!readable(db, 0));
+		lane_write(&a, 1);
+		cr_assert(readable(db, 0), "round %d", i);
+		disarm(db);
+		cr_assert(!readable(db, 0));
+		cr_assert(lane_expect(db, &b, 1, 1));
+	}
+}
+
+Test(shm_dev, wait_fd_is_not_readable_unless_armed)
+{
+	struct shm_dev *da = pair_dev(), *db = pair_dev();
+	struct lane a, b;
+
+	pair_open(da, &a, 1024, db, &b, 1024);
+	lane_write(&a, 1);
+	cr_expect(!readable(db, 0));
+	cr_expect_eq(arm(db), -FI_EAGAIN);
+	lane_write(&a, 1);
+	cr_expect(!readable(db, 0), "a failed arm leaves it unarmed");
+	disarm(db);
+	disarm(db);
+	cr_expect(lane_expect(db, &b, 1, 1));
+	cr_expect(lane_expect(db, &b, 1, 1));
+}
+
+Test(shm_dev, arming_twice_is_arming_once)
+{
+	struct shm_dev *da = pair_dev(), *db = pair_dev();
+	struct lane a, b;
+
+	pair_open(da, &a, 1024, db, &b, 1024);
+	cr_assert_eq(arm(db), 0);
+	cr_assert_eq(arm(db), 0);
+	lane_write(&a, 1);
+	cr_expect(readable(db, 0));
+	cr_expect_eq(arm(db), -FI_EAGAIN);
+}
+
+/* Two processes take turns; each sleeps until the other writes. */
+static void ping_pong(struct shm_dev *dev, struct lane *lane, int rounds, bool first)
+{
+	struct dev_event ev;
+
+	for (; rounds; rounds--) {
+		if (first)
+			lane_write(lane, 1);
+		while (!lane_poll(dev, &ev, 1)) {
+			if (arm(dev))
+				continue;
+			cr_assert(readable(dev, 10000), "slept on");
+			disarm(dev);
+		}
+		if (!first)
+			lane_write(lane, 1);
+	}
+}
+
+static pid_t fork_peer(int sv[2])
+{
+	pid_t pid;
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
+	pid = fork();
+	cr_assert_geq(pid, 0);
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
+static void sleepers(bool membarrier)
+{
+	struct shm_dev *dev;
+	struct lane lane;
+	int sv[2], status;
+	pid_t pid = fork_peer(sv);
+
+	dev = pair_dev();
+	dev->membarrier = dev->membarrier && membarrier;
+	pair_join(dev, &lane, 4096, sv[!pid]);
+	ping_pong(dev, &lane, 3000, pid);
+	if (!pid)
+		_exit(0);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+}
+
+Test(shm_dev, sleeping_processes_wake_each_other)
+{
+	sleepers(true);
+}
+
+Test(shm_dev, sleeping_processes_wake_each_other_without_membarrier)
+{
+	sleepers(false);
+}
+
+Test(shm_dev, without_membarrier_the_device_opens_and_says_so)
+{
+	struct shm_dev *dev;
+
+	pair_forbid(SYS_membarrier, ENOSYS);
+	dev = pair_dev();
+	cr_expect(!dev->membarrier);
+	cr_expect_eq(arm(dev), 0);
+}
+
+Test(shm_dev, losing_membarrier_later_keeps_the_device_awake)
+{
+	struct shm_dev *dev = pair_dev();
+
+	pair_forbid(SYS_membarrier, EPERM);
+	cr_expect_eq(arm(dev), -FI_EAGAIN);
+	cr_expect_eq(arm(dev), -FI_EAGAIN);
+	cr_expect_eq(dev->inbox->sleeping, 0);
+}
+
+Test(shm_dev, killed_peer_is_no_danger_and_leaves_nothing)
+{
+	int before = pair_fd_cnt(), sv[2], i;
+	struct shm_dev *dev;
+	struct dev_event ev;
+	struct lane lane;
+	pid_t pid;
+
+	for (i = 0; i < 10; i++) {
+		pid = fork_peer(sv);
+		dev = pair_dev();
+		pair_join(dev, &lane, 4096, sv[!pid]);
+		if (!pid)
+			for (;;) { /* until killed, anywhere */
+				lane_write(&lane, 1);
+				lane_poll(dev, &ev, 1);
+			}
+		usleep(1000 + 777 * i);
+		kill(pid, SIGKILL);
+		cr_assert_eq(waitpid(pid, NULL, 0), pid);
+		while (lane_poll(dev, &ev, 10000) && ev.kind == DEV_EV_IMM)
+			lane_write(&lane, 1);
+		lane_write(&lane, 5);
+		pair_link_close(lane.link);
+		pair_dev_close(dev);
+		close(sv[0]);
+		close(sv[1]);
+	}
+	cr_expect_eq(pair_fd_cnt(), before);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "dev/shm/shm_inbox.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "shm_pair.h"
+
+TestSuite(shm_inbox, .fini = pair_fini, .timeout = 20);
+
+static uint64_t bell_count(int fd)
+{
+	uint64_t n = 0;
+
+	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
+Test(shm_inbox, every_id_is_found_once_where_it_was_posted)
+{
+	static struct shm_inbox inbox;
+	uint32_t id;
+
+	for (id = 0; id < SHM_LINKS_MAX; id++) {
+		shm_inbox_post(&inbox, id);
+		cr_assert(shm_inbox_is_set(&inbox));
+		cr_assert_eq(shm_inbox_take_groups(&inbox), 1ull << (id / 64));
+		cr_assert_eq(shm_inbox_take(&inbox, id / 64), 1ull << (id % 64));
+		cr_assert_eq(shm_inbox_take(&inbox, id / 64), 0);
+		cr_assert(!shm_inbox_is_set(&inbox));
+	}
+}
+
+Test(shm_inbox, posting_twice_is_posting_once)
+{
+	static struct shm_inbox inbox;
+
+	shm_inbox_post(&inbox, 77);
+	shm_inbox_post(&inbox, 77);
+	cr_expect_eq(shm_inbox_take_groups(&inbox), 2);
+	cr_expect_eq(shm_inbox_take(&inbox, 1), 1ull << 13);
+	cr_expect_eq(shm_inbox_take(&inbox, 1), 0);
+}
+
+Test(shm_inbox, all_links_at_once_fit)
+{
+	static struct shm_inbox inbox;
+	uint32_t id, group;
+
+	for (id = 0; id < SHM_LINKS_MAX; id++)
+		shm_inbox_post(&inbox, id);
+	cr_expect_eq(shm_inbox_take_groups(&inbox), UINT64_MAX);
+	for (group = 0; group < 64; group++)
+		cr_expect_eq(shm_inbox_take(&inbox, group), UINT64_MAX);
+}
+
+Test(shm_inbox, post_between_the_two_takes_is_not_lost)
+{
+	static struct shm_inbox inbox;
+
+	shm_inbox_post(&inbox, 5);
+	cr_assert_eq(shm_inbox_take_groups(&inbox), 1);
+	shm_inbox_post(&inbox, 6);
+	cr_expect_eq(shm_inbox_take(&inbox, 0), 3ull << 5);
+	/* Its summary bit stays for a look at nothing. */
+	cr_expect(shm_inbox_is_set(&inbox));
+	cr_expect_eq(shm_inbox_take_groups(&inbox), 1);
+	cr_expect_eq(shm_inbox_take(&inbox, 0), 0);
+}
+
+Test(shm_inbox, writer_killed_between_its_two_bits_hides_nobody_else)
+{
+	static struct shm_inbox inbox;
+
+	inbox.leaf[2] = 1; /* link 128's writer got this far */
+	cr_expect(!shm_inbox_is_set(&inbox));
+	shm_inbox_post(&inbox, 129);
+	cr_expect_eq(shm_inbox_take_groups(&inbox), 4);
+	cr_expect_eq(shm_inbox_take(&inbox, 2), 3);
+}
+
+Test(shm_inbox, bell_rings_once_and_only_for_a_sleeper)
+{
+	static struct shm_inbox inbox;
+	int fd = shm_bell_create();
+
+	cr_assert_geq(fd, 0);
+	shm_inbox_ring(&inbox, fd);
+	cr_expect_eq(bell_count(fd), 0);
+	shm_inbox_sleep(&inbox);
+	shm_inbox_ring(&inbox, fd);
+	shm_inbox_ring(&inbox, fd);
+	cr_expect_eq(bell_count(fd), 1);
+}
+
+Test(shm_inbox, waking_silences_the_bell)
+{
+	static struct shm_inbox inbox;
+	int fd = shm_bell_create();
+
+	shm_inbox_sleep(&inbox);
+	shm_inbox_ring(&inbox, fd);
+	shm_inbox_wake(&inbox, fd);
+	shm_inbox_ring(&inbox, fd);
+	cr_expect_eq(bell_count(fd), 0);
+}
+
+Test(shm_inbox, ringing_a_full_bell_does_not_block)
+{
+	static struct shm_inbox inbox;
+	uint64_t full = UINT64_MAX - 1;
+	int fd = shm_bell_create();
+
+	cr_assert_eq(write(fd, &full, sizeof(full)), (ssize_t)sizeof(full));
+	shm_inbox_sleep(&inbox);
+	shm_inbox_ring(&inbox, fd);
+	cr_expect_eq(inbox.sleeping, 0);
+}
+
+Test(shm_inbox, only_a_non_blocking_bell_is_accepted)
+{
+	int fds[2], sv[2], bell = shm_bell_create(), slow = eventfd(0, 0);
+
+	cr_assert_eq(pipe2(fds, O_NONBLOCK), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sv), 0);
+	cr_expect_eq(shm_bell_check(bell), 0);
+	cr_expect_eq(shm_bell_check(slow), -FI_EINVAL);
+	cr_expect_eq(shm_bell_check(fds[1]), -FI_EINVAL);
+	cr_expect_eq(shm_bell_check(sv[0]), -FI_EINVAL);
+	cr_expect_eq(shm_bell_check(open("/dev/null", O_WRONLY | O_NONBLOCK)), -FI_EINVAL);
+	cr_expect_eq(shm_bell_check(-1), -FI_EINVAL);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "dev/shm/shm_watch.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "shm_pair.h"
+
+TestSuite(shm_watch, .fini = pair_fini, .timeout = 60);
+
+#define MANY 100
+
+static struct shm_dev *da, *db;
+static struct lane a[MANY], b[MANY];
+
+static void setup_of(int cnt)
+{
+	int i;
+
+	da = pair_dev();
+	db = pair_dev();
+	for (i = 0; i < cnt; i++)
+		pair_open(da, &a[i], 1024, db, &b[i], 1024);
+}
+
+static bool is_active(int i)
+{
+	return lane_shm(&b[i])->act_idx != SHM_IDX_NONE;
+}
+
+static void poll_idle(uint32_t polls)
+{
+	struct dev_event ev;
+
+	cr_assert(!lane_poll(db, &ev, polls));
+}
+
+static void park(int i)
+{
+	cr_assert(shm_watch_park(db, lane_shm(&b[i])));
+}
+
+/* The writer's load of notify came before the change: it will not post. */
+static void lose_notification(int i)
+{
+	lane_shm(&a[i])->posted = lane_shm(&b[i])->epoch;
+}
+
+static uint32_t unsettled_cnt(void)
+{
+	struct util_list *it;
+	uint32_t n = 0;
+
+	for (it = db->unsettled.next; it != &db->unsettled; it = it->next)
+		n++;
+	return n;
+}
+
+Test(shm_watch, silent_links_are_parked_down_to_the_number_that_stays)
+{
+	const struct shm_tune *t = &shm_tune_default;
+
+	setup_of(10);
+	cr_expect_eq(db->act_cnt, 10);
+	poll_idle(t->tick * (t->idle_ticks - 1));
+	cr_expect_eq(db->act_cnt, 10);
+	poll_idle(t->tick * (2 + 2 * 10 + 10));
+	cr_expect_eq(db->act_cnt, t->keep);
+	poll_idle(t->tick * t->idle_ticks * 3);
+	cr_expect_eq(db->act_cnt, t->keep);
+}
+
+Test(shm_watch, a_link_in_use_is_not_parked)
+{
+	const struct shm_tune *t = &shm_tune_default;
+	uint32_t i;
+
+	setup_of(10);
+	for (i = 0; i < 20; i++) {
+		poll_idle(t->tick * t->idle_ticks / 4);
+		lane_write(&a[7], 1);
+		cr_assert(lane_expect(db, &b[7], 1, 20));
+	}
+	cr_expect(is_active(7));
+	cr_expect_eq(lane_shm(&b[7])->epoch, 0, "and its writer never had to post");
+}
+
+Test(shm_watch, more_links_than_one_poll_looks_at_are_shed)
+{
+	setup_of(MANY);
+	poll_idle(shm_tune_default.tick * MANY);
+	cr_expect_eq(db->act_cnt, shm_tune_default.visits);
+}
+
+Test(shm_watch, a_post_makes_a_parked_link_active_and_next)
+{
+	setup_of(10);
+	park(3);
+	cr_expect(!is_active(3));
+	lane_write(&a[3], 2);
+	cr_expect(lane_expect(db, &b[3], 2, 1));
+	cr_expect(is_active(3));
+}
+
+Test(shm_watch, writer_posts_once_for_each_change)
+{
+	setup_of(2);
+	park(0);
+	lane_write(&a[0], 1);
+	cr_expect(shm_inbox_is_set(db->inbox));
+	cr_expect(lane_expect(db, &b[0], 1, 1));
+	lane_write(&a[0], 1);
+	lane_write(&a[0], 1);
+	cr_expect(!shm_inbox_is_set(db->inbox));
+	cr_expect(lane_expect(db, &b[0], 1, 2));
+	cr_expect(lane_expect(db, &b[0], 1, 2));
+	park(0);
+	lane_write(&a[0], 1);
+	cr_expect(shm_inbox_is_set(db->inbox));
+}
+
+Test(shm_watch, a_link_with_something_to_read_is_not_parked)
+{
+	setup_of(2);
+	lane_write(&a[0], 1);
+	cr_expect(!shm_watch_park(db, lane_shm(&b[0])));
+	cr_expect(is_active(0));
+	cr_expect(lane_expect(db, &b[0], 1, 2));
+	/* The writer still owes its post; that is no event. */
+	lane_write(&a[0], 1);
+	cr_expect(lane_expect(db, &b[0], 1, 2));
+	poll_idle(100);
+}
+
+Test(shm_watch, sweep_finds_a_lost_notification_in_bounded_time)
+{
+	struct dev_event ev;
+	uint32_t i, bound;
+
+	setup_of(MANY);
+	poll_idle(shm_tune_default.tick * MANY);
+	for (i = 0; is_active((int)i); i++)
+		;
+	bound = (unsettled_cnt() + 1) * shm_tune_default.tick;
+	lose_notification((int)i);
+	lane_write(&a[i], 1);
+	cr_expect(!shm_inbox_is_set(db->inbox));
+	cr_assert(lane_poll(db, &ev, bound));
+	cr_expect_eq(ev.link, b[i].link);
+}
+
+Test(shm_watch, arming_for_a_sleep_settles_every_parked_link)
+{
+	setup_of(MANY);
+	poll_idle(shm_tune_default.tick * MANY);
+	cr_expect_eq(unsettled_cnt(), MANY - shm_tune_default.visits);
+	cr_assert_eq(shm_watch_arm_all(db), 0);
+	cr_expect_eq(unsettled_cnt(), 0);
+	/* Parking what was armed and settled needs neither another change nor the sweep. */
+	park((int)((struct lane *)db->act[0].link->base.user - b));
+	cr_expect_eq(unsettled_cnt(), 0);
+}
+
+Test(shm_watch, arming_fails_while_anything_is_there)
+{
+	setup_of(4);
+	lane_write(&a[1], 1);
+	cr_expect_eq(shm_watch_arm_all(db), -FI_EAGAIN, "an active link's word");
+	cr_expect(lane_expect(db, &b[1], 1, 1));
+	cr_assert_eq(shm_watch_arm_all(db), 0);
+
+	lane_write(&a[1], 1);
+	cr_expect_eq(shm_watch_arm_all(db), -FI_EAGAIN, "a post");
+	cr_expect(lane_expect(db, &b[1], 1, 1));
+	cr_assert_eq(shm_watch_arm_all(db), 0);
+}
+
+Test(shm_watch, arming_finds_a_notification_that_was_lost_before_the_barrier)
+{
+	setup_of(4);
+	park(2);
+	lose_notification(2);
+	lane_write(&a[2], 1);
+	cr_expect_eq(shm_watch_arm_all(db), -FI_EAGAIN);
+	cr_expect(lane_expect(db, &b[2], 1, 4));
+	cr_assert_eq(shm_watch_arm_all(db), 0);
+}
+
+Test(shm_watch, after_arming_every_writer_posts)
+{
+	int i;
+
+	setup_of(MANY);
+	poll_idle(shm_tune_default.tick * MANY);
+	for (i = 0; i < MANY; i++) {
+		cr_assert_eq(shm_watch_arm_all(db), 0);
+		lane_write(&a[i], 1);
+		cr_assert(shm_inbox_is_set(db->inbox), "link %d", i);
+		cr_assert(lane_expect(db, &b[i], 1, 2));
+	}
+}
+
+Test(shm_watch, spare_posts_and_posts_for_nobody_are_harmless)
+{
+	uint32_t i, id;
+
+	setup_of(20);
+	for (i = 0; i < 3; i++) {
+		memset(db->inbox, 0xff, SHM_INBOX_LEN);
+		poll_idle(1000);
+		for (id = 0; id < SHM_LINKS_MAX; id += 7)
+			shm_inbox_post(db->inbox, id);
+		poll_idle(1000);
+	}
+	for (i = 0; i < 20; i++) {
+		lane_write(&a[i], 1);
+		cr_assert(lane_expect(db, &b[i], 1, 2000));
+	}
+}
+
+Test(shm_watch, detaching_in_any_order_keeps_the_rest_reachable)
+{
+	uint64_t seed = 0x0ddba11, r;
+	int left = 40, i, k;
+	bool gone[40] = { false };
+
+	setup_of(40);
+	while (left) {
+		r = pair_rand(&seed);
+		i = (int)(r % 40);
+		if (gone[i])
+			continue;
+		if (r >> 63 && is_active(i))
+			park(i);
+		pair_close(&a[i], &b[i]);
+		gone[i] = true;
+		left--;
+		poll_idle((uint32_t)(r >> 40) % 300 + 1);
+		for (k = 0; k < 40; k++) {
+			if (gone[k])
+				continue;
+			lane_write(&a[k], 1);
+			cr_assert(lane_expect(db, &b[k], 1, 1000));
+		}
+	}
+	cr_expect_eq(db->act_cnt, 0);
+	cr_expect_eq(unsettled_cnt(), 0);
+	poll_idle(1000);
+}

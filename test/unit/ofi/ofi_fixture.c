@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fabrics, domains and pairs of endpoints for tests: see ofi_fixture.h. */
+#include "unit/ofi/ofi_fixture.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi/cpr_prov.h"
+#include "util/clock.h"
+
+#define OFI_PATIENCE_NS (10 * UTIL_NS_PER_S)
+
+struct fi_provider *ofi_provider(void)
+{
+	static struct fi_provider *prov;
+
+	if (!prov)
+		prov = fi_prov_ini();
+	return prov;
+}
+
+int ofi_getinfo(const struct fi_info *hints, struct fi_info **info)
+{
+	return ofi_provider()->getinfo(OFI_API, NULL, NULL, 0, hints, info);
+}
+
+struct fi_info *ofi_hints(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct sockaddr_in *sin = calloc(1, sizeof(*sin));
+
+	cr_assert(hints && sin);
+	sin->sin_family = AF_INET;
+	sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	hints->src_addr = sin;
+	hints->src_addrlen = sizeof(*sin);
+	return hints;
+}
+
+void ofi_domain_open(struct ofi_pair *p, const struct ofi_options *opts)
+{
+	uint32_t api = opts->api ? opts->api : OFI_API;
+	struct fi_info *hints = ofi_hints();
+
+	memset(p, 0, sizeof(*p));
+	hints->caps = opts->caps;
+	hints->tx_attr->op_flags = opts->tx_op_flags;
+	hints->rx_attr->op_flags = opts->rx_op_flags;
+	hints->domain_attr->threading = opts->threading ? opts->threading : FI_THREAD_DOMAIN;
+	hints->domain_attr->data_progress = opts->progress;
+	cr_assert_eq(ofi_provider()->getinfo(api, NULL, NULL, 0, hints, &p->info), 0);
+	fi_freeinfo(hints);
+	p->info->fabric_attr->api_version = api; /* libfabric's core does this */
+	cr_assert_eq(ofi_provider()->fabric(p->info->fabric_attr, &p->fabric, NULL), 0);
+	cr_assert_eq(fi_domain(p->fabric, p->info, &p->domain, NULL), 0);
+}
+
+static void ofi_pair_open_cq(struct ofi_pair *p, const struct ofi_options *opts, int i)
+{
+	struct fi_cq_attr attr = {
+		.format = opts->format ? opts->format : FI_CQ_FORMAT_TAGGED,
+		.wait_obj = opts->wait_obj,
+		.wait_cond = opts->wait_cond,
+	};
+
+	cr_assert_eq(fi_cq_open(p->domain, &attr, &p->cq[i], &p->cq[i]), 0);
+}
+
+static void ofi_pair_open_cntrs(struct ofi_pair *p, const struct ofi_options *opts, int i)
+{
+	struct fi_cntr_attr attr = { .wait_obj = opts->wait_obj };
+
+	cr_assert_eq(fi_cntr_open(p->domain, &attr, &p->tx_cntr[i], NULL), 0);
+	cr_assert_eq(fi_cntr_open(p->domain, &attr, &p->rx_cntr[i], NULL), 0);
+	cr_assert_eq(fi_ep_bind(p->ep[i], &p->tx_cntr[i]->fid, FI_SEND), 0);
+	cr_assert_eq(fi_ep_bind(p->ep[i], &p->rx_cntr[i]->fid, FI_RECV), 0);
+}
+
+static void ofi_pair_open_ep(struct ofi_pair *p, const struct ofi_options *opts, int i)
+{
+	struct sockaddr_in sin;
+	size_t len = sizeof(sin);
+
+	ofi_pair_open_cq(p, opts, i);
+	cr_assert_eq(fi_endpoint(p->domain, p->info, &p->ep[i], NULL), 0);
+	cr_assert_eq(fi_ep_bind(p->ep[i], &p->av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(p->ep[i], &p->cq[i]->fid, FI_TRANSMIT | FI_RECV | opts->bind_flags),
+		     0);
+	if (opts->counters)
+		ofi_pair_open_cntrs(p, opts, i);
+	cr_assert_eq(fi_enable(p->ep[i]), 0);
+	cr_assert_eq(fi_getname(&p->ep[i]->fid, &sin, &len), 0);
+	cr_assert_eq(fi_av_insert(p->av, &sin, 1, &p->addr[i], 0, NULL), 1);
+}
+
+void ofi_pair_open(struct ofi_pair *p, const struct ofi_options *opts)
+{
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+
+	ofi_domain_open(p, opts);
+	cr_assert_eq(fi_av_open(p->domain, &attr, &p->av, NULL), 0);
+	ofi_pair_open_ep(p, opts, 0);
+	ofi_pair_open_ep(p, opts, 1);
+}
+
+static void ofi_close(struct fid *fid)
+{
+	cr_assert_eq(fi_close(fid), 0);
+}
+
+void ofi_pair_close(struct ofi_pair *p)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (p->ep[i])
+			ofi_close(&p->ep[i]->fid);
+		if (p->cq[i])
+			ofi_close(&p->cq[i]->fid);
+		if (p->tx_cntr[i])
+			ofi_close(&p->tx_cntr[i]->fid);
+		if (p->rx_cntr[i])
+			ofi_close(&p->rx_cntr[i]->fid);
+	}
+	if (p->av)
+		ofi_close(&p->av->fid);
+	if (p->domain)
+		ofi_close(&p->domain->fid);
+	if (p->fabric)
+		ofi_close(&p->fabric->fid);
+	fi_freeinfo(p->info);
+	memset(p, 0, sizeof(*p));
+}
+
+void ofi_pair_progress(struct ofi_pair *p)
+{
+	fi_cq_read(p->cq[0], NULL, 0);
+}
+
+ssize_t ofi_read(struct fid_cq *cq, void *entry)
+{
+	uint64_t end = util_clock_ns() + OFI_PATIENCE_NS;
+	ssize_t ret;
+
+	do {
+		ret = fi_cq_read(cq, entry, 1);
+	} while (ret == -FI_EAGAIN && util_clock_ns() < end);
+	return ret;
+}
+
+/* Two endpoints of one domain: any read makes the progress of both. */
+ssize_t ofi_pair_read(struct ofi_pair *p, int which, void *entry)
+{
+	return ofi_read(p->cq[which], entry);
+}

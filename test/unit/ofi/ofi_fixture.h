@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What do the tests of ofi/ start from?
+ *
+ * The provider as libfabric sees it, without libfabric's loader: fi_prov_ini and op tables. A
+ * pair is two endpoints of one domain on the loopback address that know each other and themselves.
+ * Whatever fails here fails the test.
+ */
+#ifndef OFI_FIXTURE_H
+#define OFI_FIXTURE_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_prov.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OFI_API FI_VERSION(1, 17)
+
+struct ofi_options {
+	uint32_t api;  /* 0: OFI_API */
+	uint64_t caps; /* 0: all */
+	uint64_t tx_op_flags;
+	uint64_t rx_op_flags;
+	enum fi_threading threading;
+	enum fi_progress progress;
+	enum fi_cq_format format; /* unspecified: tagged */
+	enum fi_wait_obj wait_obj;
+	enum fi_cq_wait_cond wait_cond;
+	uint64_t bind_flags; /* beside FI_TRANSMIT | FI_RECV */
+	bool counters;       /* bind tx_cntr and rx_cntr too */
+};
+
+struct ofi_pair {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq[2];
+	struct fid_cntr *tx_cntr[2];
+	struct fid_cntr *rx_cntr[2];
+	struct fid_ep *ep[2];
+	fi_addr_t addr[2]; /* of ep[0] and ep[1], in av */
+};
+
+struct fi_provider *ofi_provider(void);
+
+/** fi_getinfo of the provider alone, flags 0; hints may be NULL. */
+int ofi_getinfo(const struct fi_info *hints, struct fi_info **info);
+/** Hints with the loopback address as source. Free with fi_freeinfo. */
+struct fi_info *ofi_hints(void);
+
+/** Fabric and domain for hints, no endpoints. */
+void ofi_domain_open(struct ofi_pair *p, const struct ofi_options *opts);
+void ofi_pair_open(struct ofi_pair *p, const struct ofi_options *opts);
+/** Closes whatever is open; every fi_close must return 0. */
+void ofi_pair_close(struct ofi_pair *p);
+
+/** Reads one completion: the result of fi_cq_read that is not -FI_EAGAIN, within ten seconds. */
+ssize_t ofi_read(struct fid_cq *cq, void *entry);
+/** Reads one completion while both queues make progress. */
+ssize_t ofi_pair_read(struct ofi_pair *p, int which, void *entry);
+/** Repeats a transfer while it returns -FI_EAGAIN, making progress on both ends. */
+#define OFI_RETRY(p, call)                                                                         \
+	({                                                                                         \
+		ssize_t ofi_ret;                                                                   \
+		while ((ofi_ret = (call)) == -FI_EAGAIN)                                           \
+			ofi_pair_progress(p);                                                      \
+		ofi_ret;                                                                           \
+	})
+void ofi_pair_progress(struct ofi_pair *p);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory regions (fi_mr(3)). */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit/ofi/ofi_fixture.h"
+
+static struct ofi_pair p;
+
+static void setup(void)
+{
+	struct ofi_options opts = { 0 };
+
+	ofi_domain_open(&p, &opts);
+}
+
+static void teardown(void)
+{
+	ofi_pair_close(&p);
+}
+
+TestSuite(cpr_mr, .init = setup, .fini = teardown);
+
+Test(cpr_mr, every_combination_of_access_is_registered)
+{
+	static const uint64_t bits[] = { FI_SEND,  FI_RECV,        FI_READ,
+					 FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE };
+	char buf[64] = "";
+	struct fid_mr *mr;
+	unsigned i, b;
+
+	for (i = 0; i < 64; i++) {
+		uint64_t access = 0;
+
+		for (b = 0; b < 6; b++)
+			access |= i & (1u << b) ? bits[b] : 0;
+		cr_assert_eq(fi_mr_reg(p.domain, buf, sizeof(buf), access, 0, 42, 0, &mr, &p), 0);
+		cr_expect_eq(fi_mr_key(mr), 42);
+		cr_expect_not_null(fi_mr_desc(mr));
+		cr_expect_eq(mr->fid.context, &p);
+		cr_assert_eq(fi_close(&mr->fid), 0);
+	}
+}
+
+Test(cpr_mr, keys_that_peers_could_use_are_unique)
+{
+	char buf[2] = "";
+	struct fid_mr *a, *b, *c;
+
+	cr_assert_eq(fi_mr_reg(p.domain, buf, 1, FI_REMOTE_READ, 0, 7, 0, &a, NULL), 0);
+	cr_expect_eq(fi_mr_reg(p.domain, buf, 1, FI_REMOTE_WRITE, 0, 7, 0, &b, NULL), -FI_ENOKEY);
+	cr_expect_eq(fi_mr_reg(p.domain, buf, 1, FI_SEND, 0, 7, 0, &c, NULL), 0);
+	cr_expect_eq(fi_close(&a->fid), 0);
+	cr_assert_eq(fi_mr_reg(p.domain, buf, 1, FI_REMOTE_WRITE, 0, 7, 0, &b, NULL), 0);
+	cr_expect_eq(fi_close(&b->fid), 0);
+	cr_expect_eq(fi_close(&c->fid), 0);
+}
+
+Test(cpr_mr, many_regions_keep_their_keys)
+{
+	enum { CNT = 1000 };
+	static char buf[CNT];
+	static struct fid_mr *mr[CNT];
+	unsigned i;
+
+	for (i = 0; i < CNT; i++)
+		cr_assert_eq(fi_mr_reg(p.domain, &buf[i], 1, FI_REMOTE_READ, 0, i * 2654435761u, 0,
+				       &mr[i], NULL),
+			     0);
+	cr_expect_eq(fi_close(&p.domain->fid), -FI_EBUSY);
+	for (i = 0; i < CNT; i++) {
+		cr_expect_eq(fi_mr_key(mr[i]), i * 2654435761u);
+		cr_assert_eq(fi_close(&mr[i]->fid), 0);
+	}
+}
+
+Test(cpr_mr, vectors_are_registered_up_to_the_limit)
+{
+	char buf[8] = "";
+	struct iovec iov[5] = {
+		{ buf, 1 }, { buf + 1, 2 }, { buf + 3, 1 }, { buf + 4, 1 }, { buf + 5, 1 }
+	};
+	struct fid_mr *mr;
+
+	cr_assert_eq(fi_mr_regv(p.domain, iov, p.info->domain_attr->mr_iov_limit, FI_SEND, 0, 1, 0,
+				&mr, NULL),
+		     0);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+	cr_expect_eq(fi_mr_regv(p.domain, iov, p.info->domain_attr->mr_iov_limit + 1, FI_SEND, 0, 1,
+				0, &mr, NULL),
+		     -FI_EINVAL);
+	cr_expect_eq(fi_mr_regv(p.domain, iov, 0, FI_SEND, 0, 1, 0, &mr, NULL), -FI_EINVAL);
+}
+
+Test(cpr_mr, a_freed_and_reused_buffer_is_registered_anew)
+{
+	struct fid_mr *mr;
+	void *buf;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		buf = malloc(4096);
+		cr_assert_eq(fi_mr_reg(p.domain, buf, 4096, FI_REMOTE_READ, 0, 9, 0, &mr, NULL), 0);
+		cr_assert_eq(fi_close(&mr->fid), 0);
+		free(buf);
+	}
+}
+
+Test(cpr_mr, a_raw_key_is_mapped_back)
+{
+	char buf[8] = "";
+	uint8_t raw[8];
+	size_t raw_len = 1;
+	uint64_t base, key = 0;
+	struct fid_mr *mr;
+
+	cr_assert_eq(fi_mr_reg(p.domain, buf, 8, FI_REMOTE_READ, 0, 0x1234567, 0, &mr, NULL), 0);
+	cr_expect_eq(fi_mr_raw_attr(mr, &base, raw, &raw_len, 0), -FI_ETOOSMALL);
+	cr_expect_eq(raw_len, 8);
+	cr_expect_eq(fi_mr_raw_attr(mr, &base, raw, &raw_len, 0), 0);
+	cr_expect_eq(fi_mr_map_raw(p.domain, base, raw, raw_len, &key, 0), 0);
+	cr_expect_eq(key, 0x1234567);
+	cr_expect_eq(fi_mr_unmap_key(p.domain, key), 0);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+Test(cpr_mr, with_fi_reg_mr_registrations_are_reported)
+{
+	struct fi_eq_attr attr = { 0 };
+	struct fi_eq_entry entry;
+	struct fid_eq *eq;
+	struct fid_mr *mr;
+	uint32_t event;
+	char buf[8] = "";
+
+	cr_assert_eq(fi_eq_open(p.fabric, &attr, &eq, NULL), 0);
+	cr_assert_eq(fi_domain_bind(p.domain, &eq->fid, FI_REG_MR), 0);
+	cr_assert_eq(fi_mr_reg(p.domain, buf, 8, FI_SEND, 0, 1, 0, &mr, &buf), 0);
+	cr_expect_eq(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+	cr_expect_eq(event, FI_MR_COMPLETE);
+	cr_expect_eq(entry.fid, &mr->fid);
+	cr_expect_eq(entry.context, &buf);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+	cr_expect_eq(fi_close(&p.domain->fid), 0);
+	p.domain = NULL;
+	cr_expect_eq(fi_close(&eq->fid), 0);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* How does a connection begin, and what does a failed one still do? (ring_conn.h) */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+
+#include "ring/ring_rx.h"
+#include "ring/ring_tx.h"
+#include "support/ring_pair.h"
+
+static struct ring_pair pair;
+static struct ring_conn *conn;
+static unsigned down_cnt;
+static int down_err;
+
+static void see_down(struct core_chan *chan, int err)
+{
+	(void)chan;
+	down_cnt++;
+	down_err = err;
+}
+
+static enum core_rx_verdict hold_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				     uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)op;
+	(void)data;
+	(void)len;
+	(void)hold;
+	return CORE_RX_HOLD;
+}
+
+static const struct core_upcalls upcalls = { .on_msg = hold_msg, .on_down = see_down };
+
+static void start(bool direct, uint64_t rx0, uint64_t rx1)
+{
+	const struct ring_pair_cfg cfg = { .direct = direct, .rx_len = { rx0, rx1 }, .seed = 1 };
+
+	ring_pair_init(&pair, &cfg, &upcalls);
+	pair.end[0].dev.eager = pair.end[1].dev.eager = true;
+	conn = &pair.end[0].conn;
+}
+
+static int send_some(struct ring_end *end)
+{
+	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
+	struct core_frame frame = ring_frame(1, &iov);
+
+	return end->conn.chan.ops->send(&end->conn.chan, &frame, 0);
+}
+
+Test(ring_conn, both_ends_begin_with_the_same_credit)
+{
+	start(true, 1024, 8192);
+	cr_expect_eq(pair.end[0].conn.tx.flow.granted, 1024);
+	cr_expect_eq(pair.end[1].conn.tx.credit, 1024);
+	cr_expect_eq(pair.end[1].conn.tx.flow.granted, 128);
+	cr_expect_eq(pair.end[0].conn.tx.credit, 128);
+	cr_expect(ring_flow_holds(&conn->tx.flow));
+	ring_pair_fini(&pair);
+}
+
+Test(ring_conn, an_in_band_link_costs_the_ring_one_block)
+{
+	start(true, 1024, 2048);
+	cr_expect_eq(conn->tx.flow.cap, 2048 - 32);
+	ring_pair_fini(&pair);
+	start(false, 1024, 2048);
+	cr_expect_eq(conn->tx.flow.cap, 2048);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_conn, eager_max_is_admitted_by_a_quiet_ring_wherever_its_end_falls)
+{
+	uint64_t len, off, told;
+
+	for (len = 1024; len <= 65536; len *= 2) {
+		start(true, 1024, len);
+		told = RING_TOLD_MAX(len);
+		for (off = 0; off < len; off += 32) {
+			struct ring_tx *tx = &conn->tx;
+
+			tx->flow.producer = tx->flush_start = 4 * len + off;
+			tx->flow.remote_consumer = tx->flow.producer - told;
+			cr_assert(ring_flow_admits(
+					  &tx->flow,
+					  ring_tx_move(tx, wire_msg_span((uint32_t)conn->chan
+										 .eager_max +
+									 4))),
+				  "ring %lu offset %lu", len, off);
+		}
+		cr_expect_leq(wire_msg_span((uint32_t)conn->chan.eager_max + 4), len / 4);
+		ring_pair_fini(&pair);
+	}
+}
+
+Test(ring_conn, the_device_s_get_is_the_channel_s)
+{
+	start(true, 1024, 1024);
+	cr_expect_eq(conn->chan.caps, CORE_CHAN_GET);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_conn, core_hears_of_a_failure_once)
+{
+	start(true, 1024, 1024);
+	ring_conn_fail_cold(conn, -FI_EIO, "first");
+	ring_conn_fail_cold(conn, -FI_EOTHER, "second");
+	cr_expect_eq(down_cnt, 0, "not in the middle of something");
+	ring_end_progress(&pair.end[0]);
+	ring_end_progress(&pair.end[0]);
+	cr_expect_eq(down_cnt, 1);
+	cr_expect_eq(down_err, -FI_EIO);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_conn, a_failed_connection_refuses_with_its_error)
+{
+	struct core_call_ref ref = { .call_id = 1, .allowance = 20 };
+	struct core_get get = { .len = 0 };
+
+	start(true, 1024, 1024);
+	ring_conn_fail_cold(conn, -FI_EIO, "test");
+	cr_expect_eq(send_some(&pair.end[0]), -FI_EIO);
+	cr_expect_eq(conn->chan.ops->call(&conn->chan, &(struct core_frame){ .op = 1 }, 20, &get),
+		     -FI_EIO);
+	cr_expect_eq(conn->chan.ops->get(&conn->chan, &get), -FI_EIO);
+	cr_expect_eq(conn->chan.ops->reply(&conn->chan, ref, NULL, 0), 0, "nobody waits for it");
+	cr_expect_eq(conn->chan.ops->reply(&conn->chan, ref, NULL, 21), -FI_EMSGSIZE);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_conn, a_failed_connection_sends_nothing_more)
+{
+	uint64_t writes, hold = 0;
+
+	start(true, 1024, 1024);
+	while (!send_some(&pair.end[1]))
+		;
+	ring_end_progress(&pair.end[0]);
+	send_some(&pair.end[0]);
+	writes = pair.end[0].dev.write_cnt;
+	ring_conn_fail_cold(conn, -FI_EIO, "test");
+	ring_end_progress(&pair.end[0]);
+	cr_assert_eq(down_cnt, 1);
+	/* What was held is let go: the peer would have to be told, if there still were one. */
+	while (hold != conn->rx.holds.tail)
+		conn->chan.ops->release(&conn->chan, hold++);
+	conn->chan.ops->flush(&conn->chan);
+	ring_end_progress(&pair.end[0]);
+	cr_expect_eq(pair.end[0].dev.write_cnt, writes);
+	cr_expect(util_list_is_empty(&conn->dirty_link));
+	ring_pair_fini(&pair);
+}
+
+Test(ring_conn, a_connection_is_marked_once)
+{
+	start(true, 1024, 1024);
+	ring_conn_mark(conn);
+	ring_conn_mark(conn);
+	cr_expect_eq(pair.end[0].engine.dirty.next, &conn->dirty_link);
+	cr_expect_eq(pair.end[0].engine.dirty.prev, &conn->dirty_link);
+	ring_end_progress(&pair.end[0]);
+	cr_expect(util_list_is_empty(&pair.end[0].engine.dirty));
+	ring_pair_fini(&pair);
+}

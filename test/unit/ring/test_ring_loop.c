@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What does one progress call take in? (ring_loop.h) */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "ring/ring_loop.h"
+#include "support/ring_pair.h"
+
+static struct ring_pair pair;
+static struct ring_end *a, *b;
+static unsigned msg_cnt, get_cnt, down_cnt;
+static int down_err;
+static struct core_get *seen_get;
+
+static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				    uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)op;
+	(void)data;
+	(void)len;
+	(void)hold;
+	msg_cnt++;
+	return CORE_RX_DONE;
+}
+
+static void see_get(struct core_chan *chan, struct core_get *get)
+{
+	(void)chan;
+	get_cnt++;
+	seen_get = get;
+}
+
+static void see_down(struct core_chan *chan, int err)
+{
+	(void)chan;
+	down_cnt++;
+	down_err = err;
+}
+
+static const struct core_upcalls upcalls = {
+	.on_msg = see_msg,
+	.on_get_done = see_get,
+	.on_down = see_down,
+};
+
+static void start(bool direct, uint64_t len)
+{
+	const struct ring_pair_cfg cfg = { .direct = direct, .rx_len = { len, len }, .seed = 1 };
+
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096, .cheap = true };
+	ring_pair_init(&pair, &cfg, &upcalls);
+	a = &pair.end[0];
+	b = &pair.end[1];
+	a->dev.eager = b->dev.eager = true;
+	a->dev.sq_len = b->dev.sq_len = 1000;
+}
+
+static int send_byte(struct ring_end *end)
+{
+	struct iovec iov = { .iov_base = "b", .iov_len = 1 };
+	struct core_frame frame = ring_frame(1, &iov);
+
+	return end->conn.chan.ops->send(&end->conn.chan, &frame, 0);
+}
+
+Test(ring_loop, one_call_takes_a_bounded_number_of_batches)
+{
+	unsigned i;
+
+	start(true, 65536);
+	for (i = 0; i < RING_LOOP_BUDGET + 10; i++)
+		cr_assert_eq(send_byte(a), 0);
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, RING_LOOP_BUDGET);
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, RING_LOOP_BUDGET + 10);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_loop, an_empty_call_changes_nothing)
+{
+	struct ring_conn before;
+
+	start(true, 1024);
+	before = a->conn;
+	ring_end_progress(a);
+	cr_expect_arr_eq(&a->conn, &before, sizeof(before));
+	ring_pair_fini(&pair);
+}
+
+Test(ring_loop, a_read_that_ends_makes_room_and_another_may_begin)
+{
+	start(false, 1024);
+	while (!send_byte(a))
+		;
+	cr_expect(a->conn.read_wait);
+	ring_end_progress(a);
+	cr_expect_not(a->conn.read_wait);
+	ring_end_progress(b);
+	cr_expect_eq(send_byte(a), -FI_EAGAIN);
+	ring_end_progress(a);
+	cr_expect_eq(a->conn.tx.flow.remote_consumer, a->conn.tx.flow.producer);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_loop, an_old_answer_to_a_read_is_ignored)
+{
+	struct dev_event ev = { .kind = DEV_EV_READ, .value = 32 };
+
+	start(false, 1024);
+	send_byte(a);
+	send_byte(a);
+	a->conn.tx.flow.remote_consumer = 64;
+	ring_loop_event_cold(&a->conn, &ev);
+	cr_expect_eq(a->conn.err, 0);
+	cr_expect_eq(a->conn.tx.flow.remote_consumer, 64);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_loop, an_answer_beyond_what_was_sent_fails_the_connection)
+{
+	struct dev_event ev = { .kind = DEV_EV_READ, .value = 96 };
+
+	start(false, 1024);
+	send_byte(a);
+	ring_loop_event_cold(&a->conn, &ev);
+	cr_expect_eq(a->conn.err, -FI_EIO);
+	cr_expect_eq(a->conn.tx.flow.remote_consumer, 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_loop, a_consumer_word_that_lies_fails_the_connection)
+{
+	start(true, 1024);
+	while (!send_byte(a))
+		;
+	*b->link->consumer_word = 1 << 20;
+	cr_expect_neq(send_byte(a), 0);
+	cr_expect_eq(a->conn.err, -FI_EIO);
+	ring_end_progress(a);
+	cr_expect_eq(down_cnt, 1);
+	ring_pair_fini(&pair);
+}
+
+static int get_bytes(char *to, const char *from, size_t len, struct core_get *get)
+{
+	static struct iovec iov;
+
+	iov = (struct iovec){ .iov_base = to, .iov_len = len };
+	*get = (struct core_get){ .remote_addr = (uintptr_t)from, .iov = &iov, .iov_cnt = 1,
+				  .len = len, .status = 1 };
+	return a->conn.chan.ops->get(&a->conn.chan, get);
+}
+
+Test(ring_loop, a_get_may_end_at_once)
+{
+	struct core_get get;
+	char to[6] = "";
+
+	start(true, 1024);
+	cr_expect_eq(get_bytes(to, "bytes", 6, &get), 1);
+	cr_expect_eq(get.status, 0);
+	cr_expect_str_eq(to, "bytes");
+	ring_end_progress(a);
+	cr_expect_eq(get_cnt, 0);
+	ring_pair_fini(&pair);
+}
+
+/** Overwrites the stack below its caller's frame. */
+static __attribute__((noinline)) void scribble(void)
+{
+	volatile char junk[4096];
+	size_t i;
+
+	for (i = 0; i < sizeof(junk); i++)
+		junk[i] = (char)0xA5;
+}
+
+Test(ring_loop, a_get_may_end_later)
+{
+	struct core_get get;
+	char to[6] = "";
+
+	start(true, 1024);
+	a->dev.get_later = true;
+	cr_expect_eq(get_bytes(to, "bytes", 6, &get), 0);
+	scribble();
+	ring_end_progress(a);
+	cr_expect_eq(get_cnt, 1);
+	cr_expect_eq(seen_get, &get);
+	cr_expect_eq(get.status, 0);
+	cr_expect_str_eq(to, "bytes");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_loop, a_dead_link_fails_its_connection_with_its_status)
+{
+	start(true, 1024);
+	fake_link_of(a->link)->down = -FI_ECONNRESET;
+	ring_end_progress(a);
+	cr_expect_eq(down_cnt, 1);
+	cr_expect_eq(down_err, -FI_ECONNRESET);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_loop, a_connection_that_fails_while_it_is_dirty_is_visited_no_more)
+{
+	struct wire_meta bad = { .reserved = 1 };
+
+	start(true, 1024);
+	cr_assert_eq(a->conn.chan.ops->send(&a->conn.chan, &(struct core_frame){ .op = 1 },
+					    CORE_SEND_MORE), 0);
+	send_byte(b);
+	memcpy(b->link->tx_base, &bad, 24);
+	memcpy(fake_link_of(b->link)->image, &bad, 24);
+	ring_end_progress(a);
+	cr_expect_eq(down_cnt, 1);
+	cr_expect_eq(a->dev.write_cnt, 0);
+	ring_pair_fini(&pair);
+}

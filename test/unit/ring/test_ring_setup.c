@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Do both ends build the same connection out of two halves? (ring_setup.c)
+ *
+ * The up-calls of cm are called by hand, over fake devices.
+ */
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring/ring_event.h"
+#include "support/fake_link.h"
+#include "util/param.h"
+
+/** An engine with one endpoint, as ring_engine_open makes them, and its fake device. */
+struct side {
+	struct core_engine engine;
+	struct core_engine_ep eep;
+	struct fake_dev dev;
+	struct cm_half half;
+	struct ring_conn *conn;
+};
+
+static struct side sides[2];
+
+static void side_init(struct side *s)
+{
+	memset(s, 0, sizeof(*s));
+	fake_dev_init(&s->dev, true, 1);
+	s->engine.dev_ops = &fake_dev_ops;
+	s->engine.dev = fake_dev_of(&s->dev);
+	util_list_init(&s->engine.dirty);
+	util_list_init(&s->engine.failed);
+	util_list_init(&s->engine.events);
+	pthread_mutex_init(&s->engine.lock, NULL);
+	s->engine.event_fd = -1;
+	s->eep.engine = &s->engine;
+	util_list_init(&s->eep.conns);
+}
+
+static void start(void)
+{
+	memset(&util_params, 0, sizeof(util_params));
+	util_params.mem = 256u << 20;
+	side_init(&sides[0]);
+	side_init(&sides[1]);
+}
+
+static int prepare(struct side *s)
+{
+	void *user = NULL;
+	int ret = ring_cm_ops.prepare(&s->eep, NULL, &s->half, &user);
+
+	s->conn = user;
+	return ret;
+}
+
+static int establish(struct side *s, const struct side *peer)
+{
+	return ring_cm_ops.establish(&s->eep, NULL, s->conn, &peer->half);
+}
+
+static void drop(struct side *s)
+{
+	if (!s->conn)
+		return;
+	util_list_remove(&s->conn->conn_link);
+	s->conn->link->ops->close(s->conn->link);
+	ring_conn_fini(s->conn);
+	free(s->conn);
+	s->conn = NULL;
+}
+
+static void stop(void)
+{
+	struct ring_event ev;
+
+	drop(&sides[0]);
+	drop(&sides[1]);
+	while (ring_event_pop(&sides[0].engine, &ev))
+		;
+}
+
+TestSuite(ring_setup, .init = start, .fini = stop);
+
+/** Prepares side i with a ring of `len` bytes. */
+static void prepare_len(int i, size_t len)
+{
+	util_params.ring_size = len;
+	cr_assert_eq(prepare(&sides[i]), 0);
+	cr_assert_eq(sides[i].conn->link->rx_len, len);
+}
+
+Test(ring_setup, both_ends_compute_the_same_first_credit)
+{
+	static const size_t len[] = { 4096, 16384, 262144, 1u << 20 };
+	unsigned i, k;
+
+	for (i = 0; i < 4; i++)
+		for (k = 0; k < 4; k++) {
+			struct ring_conn *a, *b;
+
+			prepare_len(0, len[i]);
+			prepare_len(1, len[k]);
+			cr_assert_eq(establish(&sides[0], &sides[1]), 0);
+			cr_assert_eq(establish(&sides[1], &sides[0]), 0);
+			a = sides[0].conn;
+			b = sides[1].conn;
+			cr_expect_eq(a->tx.flow.granted, b->tx.credit);
+			cr_expect_eq(b->tx.flow.granted, a->tx.credit);
+			cr_expect_eq(a->tx.flow.granted, a->tx.flow.grant_max);
+			cr_expect_leq(a->tx.flow.granted, len[k] / 4);
+			cr_expect_eq(a->tx.len, len[k]);
+			cr_expect_eq(b->rx.len, len[k]);
+			drop(&sides[0]);
+			drop(&sides[1]);
+		}
+}
+
+/** What a half says, for tests that change it: the layout of docs/ring-protocol.md, section 9. */
+struct said {
+	uint32_t version;
+	uint32_t features;
+	uint64_t grant_max;
+};
+
+static void say(struct side *s, struct said said)
+{
+	memcpy(s->half.engine, &said, sizeof(said));
+}
+
+static struct said said(const struct side *s)
+{
+	struct said said;
+
+	cr_assert_eq(s->half.engine_len, sizeof(said));
+	memcpy(&said, s->half.engine, sizeof(said));
+	return said;
+}
+
+Test(ring_setup, a_half_says_version_features_and_credit)
+{
+	prepare_len(0, 4096);
+	cr_expect_eq(said(&sides[0]).version, 1);
+	cr_expect_eq(said(&sides[0]).features, 0);
+	cr_expect_eq(said(&sides[0]).grant_max, 32768);
+}
+
+Test(ring_setup, a_peer_that_grants_less_or_more_is_believed_within_the_ring)
+{
+	static const uint64_t announced[] = { 0, 31, 100, 512, 513, UINT64_MAX };
+	static const uint64_t credit[] = { 0, 0, 96, 512, 512, 512 };
+	unsigned i;
+
+	for (i = 0; i < 6; i++) {
+		prepare_len(0, 4096);
+		prepare_len(1, 4096);
+		say(&sides[1], (struct said){ 1, 0, announced[i] });
+		cr_assert_eq(establish(&sides[0], &sides[1]), 0);
+		cr_expect_eq(sides[0].conn->tx.credit, credit[i], "announced %lu", announced[i]);
+		drop(&sides[0]);
+		drop(&sides[1]);
+	}
+}
+
+static int establish_with(struct said theirs)
+{
+	prepare_len(0, 4096);
+	prepare_len(1, 4096);
+	say(&sides[1], theirs);
+	return establish(&sides[0], &sides[1]);
+}
+
+Test(ring_setup, another_version_is_refused)
+{
+	cr_expect_eq(establish_with((struct said){ 2, 0, 512 }), -FI_EOPNOTSUPP);
+}
+
+Test(ring_setup, a_feature_that_nobody_knows_is_refused)
+{
+	cr_expect_eq(establish_with((struct said){ 1, 1u << 31, 512 }), -FI_EOPNOTSUPP);
+}
+
+Test(ring_setup, a_half_of_another_length_is_refused)
+{
+	prepare_len(0, 4096);
+	prepare_len(1, 4096);
+	sides[1].half.engine_len--;
+	cr_expect_eq(establish(&sides[0], &sides[1]), -FI_EIO);
+	sides[1].half.engine_len = 0;
+	cr_expect_eq(establish(&sides[0], &sides[1]), -FI_EIO);
+	sides[1].half.engine_len = CM_ENGINE_MAX;
+	cr_expect_eq(establish(&sides[0], &sides[1]), -FI_EIO);
+}
+
+Test(ring_setup, the_device_s_refusal_is_passed_on)
+{
+	prepare_len(0, 4096);
+	prepare_len(1, 4096);
+	sides[0].dev.fail_connect = -FI_EINVAL;
+	cr_expect_eq(establish(&sides[0], &sides[1]), -FI_EINVAL);
+	drop(&sides[0]);
+	sides[0].dev.fail_create = -FI_EMFILE;
+	cr_expect_eq(prepare(&sides[0]), -FI_EMFILE);
+	cr_expect_null(sides[0].conn);
+	cr_expect_eq(sides[0].engine.ring_mem, 4096, "only what was made counts");
+}
+
+Test(ring_setup, ring_memory_is_counted_and_never_beyond_the_budget)
+{
+	struct ring_conn *made[64];
+	unsigned cnt = 0;
+
+	util_params.mem = 1u << 20;
+	while (cnt < 64 && !prepare(&sides[0])) {
+		made[cnt++] = sides[0].conn;
+		cr_assert_leq(sides[0].engine.ring_mem, util_params.mem);
+		cr_assert(sides[0].conn->link->rx_len >= 16384);
+	}
+	cr_expect_eq(cnt, 64, "1 MiB is 64 rings of 16 KiB");
+	cr_expect_eq(prepare(&sides[0]), -FI_ENOMEM);
+	while (cnt) {
+		sides[0].conn = made[--cnt];
+		drop(&sides[0]);
+	}
+}
+
+Test(ring_setup, the_first_peers_get_large_rings_and_later_ones_what_is_left)
+{
+	cr_assert_eq(prepare(&sides[0]), 0);
+	cr_expect_eq(sides[0].conn->link->rx_len, 256 << 10);
+	drop(&sides[0]);
+	util_params.mem = 4u << 20;
+	sides[0].engine.ring_mem = 0;
+	cr_assert_eq(prepare(&sides[0]), 0);
+	cr_expect_eq(sides[0].conn->link->rx_len, 64 << 10);
+	drop(&sides[0]);
+	sides[0].engine.ring_mem = util_params.mem - (20 << 10);
+	cr_assert_eq(prepare(&sides[0]), 0);
+	cr_expect_eq(sides[0].conn->link->rx_len, 16 << 10);
+}
+
+Test(ring_setup, a_size_that_is_asked_for_is_a_power_of_two)
+{
+	util_params.ring_size = 100000;
+	cr_assert_eq(prepare(&sides[0]), 0);
+	cr_expect_eq(sides[0].conn->link->rx_len, 65536);
+}
+
+Test(ring_setup, a_prepared_connection_is_its_endpoint_s)
+{
+	prepare_len(0, 4096);
+	cr_expect_eq(sides[0].eep.conns.next, &sides[0].conn->conn_link);
+	cr_expect_eq(sides[0].conn->eep, &sides[0].eep);
+	cr_expect_not(sides[0].conn->up_told);
+}
+
+Test(ring_setup, news_wait_for_progress)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = 77 };
+	struct ring_event ev;
+
+	prepare_len(0, 4096);
+	ring_cm_ops.up(&sides[0].eep, NULL, sides[0].conn, true);
+	ring_cm_ops.down(&sides[0].eep, NULL, sides[0].conn, -FI_ECONNRESET);
+	ring_cm_ops.failed(&sides[0].eep, (struct sockaddr *)&addr, -FI_ECONNREFUSED, "test");
+	cr_assert(ring_event_pop(&sides[0].engine, &ev));
+	cr_expect(ev.kind == RING_EVENT_UP && ev.conn == sides[0].conn);
+	cr_assert(ring_event_pop(&sides[0].engine, &ev));
+	cr_expect(ev.kind == RING_EVENT_DOWN && ev.conn == sides[0].conn &&
+		  ev.err == -FI_ECONNRESET);
+	cr_assert(ring_event_pop(&sides[0].engine, &ev));
+	cr_expect(ev.kind == RING_EVENT_FAILED && ev.eep == &sides[0].eep &&
+		  ev.err == -FI_ECONNREFUSED);
+	cr_expect_arr_eq(&ev.addr, &addr, sizeof(addr));
+}

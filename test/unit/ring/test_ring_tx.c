@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Does one end append, close, wrap and post as it should? (ring_tx.h)
+ *
+ * Single steps, each seen in the bytes of the ring or at the other end; what both ends do together
+ * over a long time is in test_ring_flow.c.
+ */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "ring/ring_rx.h"
+#include "ring/ring_tx.h"
+#include "support/ring_pair.h"
+#include "wire/wire_ring.h"
+
+static struct ring_pair pair;
+static struct ring_end *a, *b;
+
+/* What the up-calls saw last. */
+static unsigned msg_cnt, call_cnt, reply_cnt;
+static uint8_t seen[8192];
+static uint32_t seen_len, seen_op;
+static struct core_call_ref seen_ref;
+static void *seen_context;
+
+static void see(const uint8_t *data, uint32_t len)
+{
+	memcpy(seen, data, len);
+	seen_len = len;
+}
+
+static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				    uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)hold;
+	see(data, len);
+	seen_op = op;
+	msg_cnt++;
+	return CORE_RX_DONE;
+}
+
+static enum core_rx_verdict see_call(struct core_chan *chan, struct core_call_ref ref,
+				     const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)hold;
+	see(data, len);
+	seen_ref = ref;
+	call_cnt++;
+	return CORE_RX_DONE;
+}
+
+static void see_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		      uint32_t len)
+{
+	(void)chan;
+	cr_assert_eq(status, 0);
+	see(data, len);
+	seen_context = context;
+	reply_cnt++;
+}
+
+static void no_down(struct core_chan *chan, int err)
+{
+	(void)chan;
+	cr_assert_fail("the connection went down: %d", err);
+}
+
+static const struct core_upcalls see_upcalls = {
+	.on_msg = see_msg,
+	.on_call = see_call,
+	.on_reply = see_reply,
+	.on_down = no_down,
+};
+
+static void start_with(bool direct, uint64_t len, const struct core_upcalls *up)
+{
+	const struct ring_pair_cfg cfg = { .direct = direct, .rx_len = { len, len }, .seed = 7 };
+
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096, .cheap = true };
+	ring_pair_init(&pair, &cfg, up);
+	a = &pair.end[0];
+	b = &pair.end[1];
+	a->dev.eager = b->dev.eager = true;
+	a->dev.sq_len = b->dev.sq_len = 1000;
+}
+
+static void start(bool direct, uint64_t len)
+{
+	start_with(direct, len, &see_upcalls);
+}
+
+static int send_len(struct ring_end *end, size_t len, unsigned flags)
+{
+	static uint8_t bytes[8192];
+	struct iovec iov = { .iov_base = bytes, .iov_len = len };
+	struct core_frame frame = ring_frame(5, &iov);
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(i + len);
+	return end->conn.chan.ops->send(&end->conn.chan, &frame, flags);
+}
+
+static int call_len(struct ring_end *end, size_t len, uint32_t allowance, void *context)
+{
+	static uint8_t bytes[8192];
+	struct iovec iov = { .iov_base = bytes, .iov_len = len };
+	struct core_frame frame = ring_frame(0x11223344, &iov);
+
+	return end->conn.chan.ops->call(&end->conn.chan, &frame, allowance, context);
+}
+
+static int reply_len(struct ring_end *end, const void *buf, size_t len)
+{
+	return end->conn.chan.ops->reply(&end->conn.chan, seen_ref, buf, len);
+}
+
+static void flush(struct ring_end *end)
+{
+	end->conn.chan.ops->flush(&end->conn.chan);
+}
+
+static struct wire_meta meta_at(const struct ring_end *end, uint64_t pos)
+{
+	struct wire_meta meta;
+
+	memcpy(&meta, end->conn.tx.base + ring_off(pos, end->conn.tx.len), sizeof(meta));
+	return meta;
+}
+
+/* ---- bytes ---- */
+
+Test(ring_tx, a_lone_message_is_metadata_header_bytes_and_zeros)
+{
+	static const uint8_t want[96] = {
+		[0] = 0,			/* consumer_pos, credit_grant */
+		[16] = 1,			/* message_count */
+		[32] = 0x15,	 [33] = 0x02,	/* op */
+		[40] = 24,			/* len */
+		[44] = 'e',	 [45] = 'x',	 [46] = 't', [51] = '!', /* extension */
+		[52] = 'p',	 [53] = 'a',	 [54] = 'y', [67] = '.',
+	};
+	static const char payload[16] = "pay\0\0\0\0\0\0\0\0\0\0\0\0.";
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)payload, .iov_len = 16 };
+	struct core_frame frame = ring_frame(0x215, &iov);
+
+	start(false, 1024);
+	memset(a->conn.tx.base, 0xEE, 1024);
+	frame.ext_len = 8;
+	memcpy(frame.ext, "ext\0\0\0\0!", 8);
+	cr_assert_eq(a->conn.chan.ops->send(&a->conn.chan, &frame, 0), 0);
+	cr_expect_arr_eq(a->conn.tx.base, want, 96);
+	cr_expect_eq(a->conn.tx.base[96], 0xEE, "nothing behind it is touched");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, the_padding_is_zero_whatever_stood_there)
+{
+	uint32_t len, i;
+
+	for (len = 0; len <= 84; len++) {
+		start(false, 1024);
+		memset(a->conn.tx.base, 0xEE, 1024);
+		cr_assert_eq(send_len(a, len, 0), 0);
+		for (i = 32 + 12 + len; i < 32 + wire_msg_span(len); i++)
+			cr_assert_eq(a->conn.tx.base[i], 0, "len %u byte %u", len, i);
+		cr_assert_eq(a->conn.tx.base[i], 0xEE);
+		ring_pair_fini(&pair);
+	}
+}
+
+Test(ring_tx, a_call_carries_its_operation_and_its_allowance_in_blocks)
+{
+	struct wire_hdr hdr;
+	int context;
+
+	start(true, 1024);
+	cr_assert_eq(call_len(a, 3, 20, &context), 0);
+	memcpy(&hdr, a->conn.tx.base + 32, sizeof(hdr));
+	cr_expect_eq(hdr.call_id & WIRE_ID_RESPONSE, 0);
+	cr_expect_eq(hdr.piggyback, 1);
+	cr_expect_eq(hdr.len, 7);
+	ring_end_progress(b);
+	cr_expect_eq(call_cnt, 1);
+	cr_expect_eq(seen_len, 7);
+	cr_expect_arr_eq(seen, "\x44\x33\x22\x11", 4);
+	cr_expect_eq(seen_ref.allowance, 20);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, a_call_keeps_its_extension_in_front_of_its_bytes)
+{
+	static const char payload[4] = "tail";
+	struct iovec iov[2] = { { (void *)(uintptr_t)payload, 1 },
+				{ (void *)(uintptr_t)(payload + 1), 3 } };
+	struct core_frame frame = { .op = 1, .iov = iov, .iov_cnt = 2, .iov_off = 1, .len = 3 };
+	int context;
+
+	start(true, 1024);
+	frame.ext_len = CORE_FRAME_EXT_MAX - 4;
+	memset(frame.ext, 'x', frame.ext_len);
+	cr_assert_eq(a->conn.chan.ops->call(&a->conn.chan, &frame, 0, &context), 0);
+	ring_end_progress(b);
+	cr_expect_eq(seen_len, CORE_FRAME_EXT_MAX + 3);
+	cr_expect_arr_eq(seen, "\1\0\0\0x", 5);
+	cr_expect_arr_eq(seen + CORE_FRAME_EXT_MAX - 1, "xail", 4);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, nothing_is_a_message_too)
+{
+	struct core_frame frame = { .op = 3 };
+
+	start(true, 1024);
+	cr_assert_eq(a->conn.chan.ops->send(&a->conn.chan, &frame, 0), 0);
+	cr_assert_eq(send_len(a, 0, 0), 0);
+	cr_assert_eq(call_len(a, 0, 0, &frame), 0);
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, 2);
+	cr_expect_eq(reply_len(b, NULL, 0), 0);
+	ring_end_progress(a);
+	cr_expect_eq(seen_len, 0);
+	cr_expect_eq(seen_context, &frame);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, the_link_word_is_the_link_s)
+{
+	start(true, 1024);
+	*(uint64_t *)(void *)(a->conn.tx.base + 24) = 0x1234;
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	ring_tx_meta(&a->conn, 0, 1, 0);
+	cr_expect_eq(meta_at(a, 0).link_word, 0x1234, "in-band: never written");
+	ring_pair_fini(&pair);
+	start(false, 1024);
+	memset(a->conn.tx.base, 0xEE, 32);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(meta_at(a, 0).link_word, 0, "elsewhere: zero");
+	ring_pair_fini(&pair);
+}
+
+/* ---- when a batch leaves ---- */
+
+Test(ring_tx, more_to_come_holds_the_batch_until_progress)
+{
+	start(true, 4096);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_assert_eq(send_len(a, 2, CORE_SEND_MORE), 0);
+	cr_expect_eq(a->dev.write_cnt, 0);
+	cr_expect(a->conn.chan.ops->is_busy(&a->conn.chan));
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 1);
+	cr_expect_not(a->conn.chan.ops->is_busy(&a->conn.chan));
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, 2);
+	cr_expect_eq(meta_at(a, 0).message_count, 2);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, the_first_without_more_takes_the_others_along)
+{
+	start(true, 4096);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_assert_eq(send_len(a, 2, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 1);
+	cr_expect_eq(meta_at(a, 0).message_count, 2);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, behind_a_batch_in_flight_messages_gather)
+{
+	start(false, 4096);
+	ring_pair_flush.cheap = false;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 1, "a lone message leaves at once");
+	cr_assert_eq(send_len(a, 2, 0), 0);
+	cr_assert_eq(send_len(a, 3, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 1);
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 2);
+	cr_expect_eq(meta_at(a, 64).message_count, 2);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, a_batch_of_the_best_size_leaves)
+{
+	start(true, 4096);
+	ring_pair_flush.best_len = 96;
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_expect_eq(a->dev.write_cnt, 0);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_expect_eq(a->dev.write_cnt, 1);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, only_what_is_dirty_is_visited)
+{
+	start(true, 4096);
+	cr_expect(util_list_is_empty(&a->engine.dirty));
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect(util_list_is_empty(&a->engine.dirty), "it left");
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_expect_not(util_list_is_empty(&a->engine.dirty));
+	ring_end_progress(a);
+	cr_expect(util_list_is_empty(&a->engine.dirty));
+	ring_pair_fini(&pair);
+}
+
+/* ---- the device has no room ---- */
+
+Test(ring_tx, what_the_device_refuses_leaves_later_and_in_order)
+{
+	start(false, 4096);
+	a->dev.sq_len = 0;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->conn.tx.post_cnt, 1);
+	cr_assert_eq(send_len(a, 2, 0), 0);
+	cr_assert_eq(send_len(a, 3, 0), 0);
+	cr_expect_eq(a->conn.tx.post_cnt, 1, "they gather behind it");
+	cr_expect(a->conn.chan.ops->is_busy(&a->conn.chan));
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 0);
+	cr_expect_not(util_list_is_empty(&a->engine.dirty));
+	a->dev.sq_len = 8;
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 2);
+	cr_expect_not(a->conn.chan.ops->is_busy(&a->conn.chan));
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, 3);
+	cr_expect_eq(seen_len, 3);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, however_long_the_device_refuses_what_waits_is_few)
+{
+	unsigned i;
+
+	start(false, 1024);
+	for (i = 0; i < 40; i++) {
+		a->dev.sq_len = 0;
+		while (!send_len(a, 20 + i % 7, 0))
+			cr_assert_leq(a->conn.tx.post_cnt, 5);
+		a->dev.sq_len = 100;
+		ring_end_progress(a);
+		ring_end_progress(b);
+		ring_end_progress(a);
+	}
+	cr_expect_gt(msg_cnt, 200);
+	ring_pair_fini(&pair);
+}
+
+/* ---- the end of the ring ---- */
+
+Test(ring_tx, a_message_that_would_end_at_the_end_goes_to_the_next_lap)
+{
+	start(true, 1024);
+	a->conn.tx.flow.producer = a->conn.tx.flow.remote_consumer = a->conn.tx.flush_start = 960;
+	ring_tx_set_limit(&a->conn.tx);
+	fake_link_start(a->link, 960, 0);
+	fake_link_start(b->link, 0, 960);
+	b->conn.rx.producer = b->conn.rx.parsed = b->conn.rx.consumer = b->conn.rx.told = 960;
+	cr_assert_eq(send_len(a, 20, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 2, "a marker and a batch");
+	cr_expect_eq(meta_at(a, 960).message_count, WIRE_COUNT_WRAP);
+	cr_expect_eq(meta_at(a, 1024).message_count, 1);
+	cr_expect_eq(a->conn.tx.flow.producer, 1024 + 64);
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, 1);
+	cr_expect_eq(b->conn.rx.consumer, 1024 + 64);
+	ring_pair_fini(&pair);
+}
+
+/** Puts end a's ring at `pos`, all released. */
+static void move_to(uint64_t pos)
+{
+	struct ring_tx *tx = &a->conn.tx;
+	struct ring_rx *rx = &b->conn.rx;
+
+	tx->flow.producer = tx->flow.remote_consumer = tx->flush_start = pos;
+	ring_tx_set_limit(tx);
+	rx->producer = rx->parsed = rx->consumer = rx->told = pos;
+	fake_link_start(a->link, pos, 0);
+	fake_link_start(b->link, 0, pos);
+}
+
+Test(ring_tx, at_the_start_of_a_lap_there_is_no_marker)
+{
+	start(true, 1024);
+	move_to(4096);
+	cr_assert_eq(send_len(a, 20, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 1);
+	cr_expect_eq(a->conn.tx.flow.producer, 4096 + 64);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, a_wrap_posts_the_open_batch_then_the_marker_then_the_rest)
+{
+	start(true, 1024);
+	move_to(832);
+	cr_assert_eq(send_len(a, 20, CORE_SEND_MORE), 0);
+	cr_assert_eq(send_len(a, 90, CORE_SEND_MORE), 0);
+	cr_expect_eq(a->dev.write_cnt, 2);
+	flush(a);
+	cr_expect_eq(a->dev.write_cnt, 3);
+	cr_expect_eq(meta_at(a, 832).message_count, 1);
+	cr_expect_eq(meta_at(a, 896).message_count, WIRE_COUNT_WRAP);
+	cr_expect_eq(meta_at(a, 1024).message_count, 1);
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, 2);
+	cr_expect_eq(seen_len, 90);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, a_marker_carries_consumer_and_credit)
+{
+	start(true, 1024);
+	move_to(960);
+	a->conn.rx.consumer = 96;
+	a->conn.tx.flow.granted = 32;
+	cr_assert_eq(send_len(a, 20, 0), 0);
+	cr_expect_eq(meta_at(a, 960).consumer_pos, 96);
+	cr_expect_eq(meta_at(a, 960).credit_grant, 96);
+	cr_expect_eq(meta_at(a, 1024).credit_grant, 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, room_for_the_skip_is_checked_before_anything_is_posted)
+{
+	uint64_t before;
+
+	start(true, 1024);
+	move_to(1024 - 160);
+	a->conn.tx.flow.remote_consumer -= 352; /* 320 are free: 128 + 160 fit, 192 + 160 do not */
+	ring_tx_set_limit(&a->conn.tx);
+	a->dev.no_read = true;
+	before = a->conn.tx.flow.producer;
+	cr_expect_eq(send_len(a, 148, 0), -FI_EAGAIN);
+	cr_expect_eq(a->conn.tx.flow.producer, before);
+	cr_expect_eq(a->dev.write_cnt, 0);
+	ring_pair_fini(&pair);
+}
+
+/* ---- refusals change nothing ---- */
+
+static struct ring_tx tx_before;
+
+static void remember(void)
+{
+	tx_before = a->conn.tx;
+}
+
+static void unchanged(void)
+{
+	cr_expect_arr_eq(&a->conn.tx, &tx_before, sizeof(tx_before));
+}
+
+Test(ring_tx, without_room_a_message_is_refused_and_nothing_changes)
+{
+	int context;
+
+	start(true, 1024);
+	while (!send_len(a, 20, 0))
+		;
+	remember();
+	cr_expect_eq(send_len(a, 0, 0), -FI_EAGAIN);
+	cr_expect_eq(call_len(a, 0, 0, &context), -FI_EAGAIN);
+	unchanged();
+	cr_expect_eq(a->conn.calls.used_cnt, 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, without_credit_a_call_is_refused_and_nothing_changes)
+{
+	int context;
+
+	start(true, 1024);
+	cr_expect_eq(a->conn.tx.credit, 128);
+	cr_expect_eq(call_len(a, 0, 20, &context), 0);
+	cr_expect_eq(a->conn.tx.credit, 64);
+	remember();
+	cr_expect_eq(call_len(a, 0, 21, &context), -FI_EAGAIN);
+	unchanged();
+	cr_expect_eq(call_len(a, 0, 20, &context), 0);
+	cr_expect_eq(call_len(a, 0, 0, &context), -FI_EAGAIN);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, a_reply_beyond_its_allowance_is_refused_and_nothing_changes)
+{
+	int context;
+
+	start(true, 1024);
+	cr_assert_eq(call_len(b, 0, 20, &context), 0);
+	ring_end_progress(a);
+	remember();
+	cr_expect_eq(reply_len(a, seen, 21), -FI_EMSGSIZE);
+	unchanged();
+	cr_expect_eq(reply_len(a, seen, 20), 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, a_reply_goes_into_a_full_ring)
+{
+	int context;
+
+	start(true, 1024);
+	cr_assert_eq(call_len(b, 0, 20, &context), 0);
+	cr_assert_eq(call_len(b, 0, 20, &context), 0);
+	ring_end_progress(a);
+	while (!send_len(a, 20, 0))
+		;
+	cr_expect_eq(reply_len(a, seen, 20), 0);
+	cr_expect(ring_flow_holds(&a->conn.tx.flow));
+	ring_end_progress(b);
+	cr_expect_eq(reply_cnt, 1);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, replies_give_their_reservation_back)
+{
+	int context[2];
+
+	start(true, 4096);
+	cr_assert_eq(call_len(b, 0, 20, &context[0]), 0);
+	cr_assert_eq(call_len(b, 0, 100, &context[1]), 0);
+	ring_end_progress(a);
+	cr_expect_eq(a->conn.tx.flow.claimed, 64 + 160);
+	cr_expect_eq(reply_len(a, seen, 1), 0);
+	cr_expect_eq(a->conn.tx.flow.claimed, 64);
+	cr_expect_eq(a->conn.tx.flow.granted, 512, "and it is granted again at once");
+	ring_end_progress(b);
+	cr_expect_eq(seen_context, &context[1]);
+	cr_expect_eq(b->conn.tx.credit, 512 - 64);
+	ring_pair_fini(&pair);
+}
+
+/* ---- news of the peer ---- */
+
+Test(ring_tx, out_of_room_the_consumer_word_is_looked_at)
+{
+	start(true, 1024);
+	while (!send_len(a, 20, 0))
+		;
+	ring_end_progress(b);
+	cr_expect_eq(send_len(a, 20, 0), 0, "nothing was told, but it is there to read");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, one_read_at_a_time_and_its_answer_makes_room)
+{
+	start(false, 1024);
+	while (!send_len(a, 20, 0))
+		;
+	ring_end_progress(b);
+	cr_expect(a->conn.read_wait);
+	cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN, "no second read: the device would say so");
+	ring_end_progress(a);
+	cr_expect_not(a->conn.read_wait);
+	cr_expect_eq(send_len(a, 20, 0), 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, more_than_a_quarter_released_is_told_without_a_message)
+{
+	start(true, 1024);
+	a->dev.no_read = true;
+	cr_assert_eq(send_len(a, 148, 0), 0); /* 192 */
+	cr_assert_eq(send_len(a, 20, 0), 0);  /* 256: a quarter */
+	ring_end_progress(b);
+	cr_expect_eq(b->dev.write_cnt, 0);
+	cr_assert_eq(send_len(a, 0, 0), 0);
+	ring_end_progress(b);
+	cr_expect_eq(b->dev.write_cnt, 1);
+	cr_expect_eq(meta_at(b, 0).message_count, 0);
+	ring_end_progress(a);
+	cr_expect_eq(a->conn.tx.flow.remote_consumer, a->conn.tx.flow.producer);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, at_the_end_of_a_lap_a_marker_tells_it)
+{
+	start(true, 1024);
+	move_to(1024 - 32);
+	a->conn.rx.consumer = 512;
+	cr_expect(ring_tx_credit_only(&fake_link_direct_ops, &a->conn));
+	cr_expect_eq(a->conn.tx.flow.producer, 1024);
+	cr_expect_eq(meta_at(a, 992).message_count, WIRE_COUNT_WRAP);
+	cr_expect_eq(meta_at(a, 992).consumer_pos, 512);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, two_idle_peers_are_silent)
+{
+	uint64_t writes;
+	unsigned i;
+
+	start(true, 1024);
+	for (i = 0; i < 500; i++) {
+		send_len(a, 100, 0);
+		send_len(b, 100, 0);
+		ring_end_progress(a);
+		ring_end_progress(b);
+	}
+	for (i = 0; i < 20; i++) {
+		ring_end_progress(a);
+		ring_end_progress(b);
+	}
+	writes = a->dev.write_cnt + b->dev.write_cnt;
+	for (i = 0; i < 1000; i++) {
+		ring_end_progress(a);
+		ring_end_progress(b);
+	}
+	cr_expect_eq(a->dev.write_cnt + b->dev.write_cnt, writes);
+	ring_pair_fini(&pair);
+}
+
+/* ---- who gets the room ---- */
+
+/** Takes all the room there is: the largest message that goes, again and again. */
+static void fill(struct ring_end *end)
+{
+	size_t len = end->conn.chan.eager_max;
+
+	for (; len >= 32; len -= 32)
+		while (!send_len(end, len, 0))
+			;
+}
+
+static enum core_rx_verdict refill_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				       uint32_t len, core_hold_t hold)
+{
+	fill(a);
+	return see_msg(chan, op, data, len, hold);
+}
+
+static enum core_rx_verdict answer_call(struct core_chan *chan, struct core_call_ref ref,
+					const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	see_call(chan, ref, data, len, hold);
+	cr_assert_eq(chan->ops->reply(chan, ref, data, 0), 0);
+	return CORE_RX_DONE;
+}
+
+Test(ring_tx, a_flood_of_messages_leaves_credit_for_the_peer_s_calls)
+{
+	static const struct core_upcalls up = { .on_msg = refill_msg,
+						.on_call = answer_call,
+						.on_reply = see_reply,
+						.on_down = no_down };
+	unsigned round;
+	int context;
+
+	start_with(true, 1024, &up);
+	for (round = 0; round < 2000; round++) {
+		fill(a);
+		call_len(b, 1, 20, &context);
+		ring_end_progress(b);
+		fill(a);
+		ring_end_progress(a);
+	}
+	cr_assert_gt(reply_cnt, 1000, "%u answers in %u rounds", reply_cnt, round);
+	ring_pair_fini(&pair);
+}
