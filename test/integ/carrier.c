@@ -4,12 +4,12 @@
  *
  * A library for LD_PRELOAD that stands between a program and libfabric, knows nothing of any
  * provider, and counts. fi_fabric() is the one door to every object that can send; from there the
- * op tables of the fabric, of its domains and of their endpoints are replaced by copies of which one
- * entry leads here first. At exit a line for each endpoint, `<provider> <messages sent>`, goes into
- * the file $CARRIER_DIR/<pid>. Only the fi_tagged family is counted, because Open MPI and the like
- * use no other; a receive is not counted, since the sender's line shows it.
+ * op tables of the fabric, of its domains and of their endpoints are replaced by ones that lead here
+ * first. At exit a line for each endpoint, `<provider> <messages sent>`, goes into the file
+ * $CARRIER_DIR/<pid>. Only the fi_tagged family is counted, because Open MPI and the like use no
+ * other; a receive is not counted, since the sender's line shows it.
  *
- * The copies live as long as the process: an endpoint may be closed and its counter still wanted.
+ * These tables live as long as the process: an endpoint may be closed and its counter still wanted.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -25,7 +25,7 @@
 
 #define CARRIER_EPS_MAX 256
 
-/** One endpoint: the copy of its op table comes first, so that the table leads back to here. */
+/** One endpoint: its op table comes first, so that the table leads back to here. */
 struct carrier_ep {
 	struct fi_ops_tagged ops;
 	const struct fi_ops_tagged *real;
@@ -62,6 +62,23 @@ static ssize_t carrier_count(struct fid_ep *ep, ssize_t rc)
 		atomic_store_explicit(sent, atomic_load_explicit(sent, memory_order_relaxed) + 1,
 				      memory_order_relaxed);
 	return rc;
+}
+
+static ssize_t carrier_recv(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t src,
+			    uint64_t tag, uint64_t ignore, void *context)
+{
+	return carrier_ep_of(ep)->real->recv(ep, buf, len, desc, src, tag, ignore, context);
+}
+
+static ssize_t carrier_recvv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+			     fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
+{
+	return carrier_ep_of(ep)->real->recvv(ep, iov, desc, count, src, tag, ignore, context);
+}
+
+static ssize_t carrier_recvmsg(struct fid_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+	return carrier_ep_of(ep)->real->recvmsg(ep, msg, flags);
 }
 
 static ssize_t carrier_send(struct fid_ep *ep, const void *buf, size_t len, void *desc,
@@ -107,6 +124,20 @@ static ssize_t carrier_injectdata(struct fid_ep *ep, const void *buf, size_t len
 	return carrier_count(ep, real->injectdata(ep, buf, len, data, dest, tag));
 }
 
+/* Every entry asks the real table at each call: a provider may fill it in when it enables. */
+static const struct fi_ops_tagged carrier_ops = {
+	.size = sizeof(struct fi_ops_tagged),
+	.recv = carrier_recv,
+	.recvv = carrier_recvv,
+	.recvmsg = carrier_recvmsg,
+	.send = carrier_send,
+	.sendv = carrier_sendv,
+	.sendmsg = carrier_sendmsg,
+	.inject = carrier_inject,
+	.senddata = carrier_senddata,
+	.injectdata = carrier_injectdata,
+};
+
 static void carrier_watch_ep(struct fid_ep *ep, const char *provider)
 {
 	struct carrier_ep *c = calloc(1, sizeof(*c));
@@ -114,15 +145,9 @@ static void carrier_watch_ep(struct fid_ep *ep, const char *provider)
 
 	if (!c || !ep->tagged || idx >= CARRIER_EPS_MAX)
 		return;
-	c->ops = *ep->tagged;
+	c->ops = carrier_ops;
 	c->real = ep->tagged;
 	strcpy(c->provider, provider);
-	c->ops.send = carrier_send;
-	c->ops.sendv = carrier_sendv;
-	c->ops.sendmsg = carrier_sendmsg;
-	c->ops.inject = carrier_inject;
-	c->ops.senddata = carrier_senddata;
-	c->ops.injectdata = carrier_injectdata;
 	ep->tagged = &c->ops;
 	carrier_eps[idx] = c;
 }

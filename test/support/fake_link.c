@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "support/guard.h"
 #include "util/bits.h"
@@ -46,6 +48,7 @@ void fake_dev_init(struct fake_dev *fake, bool direct, uint64_t seed)
 	memset(fake, 0, sizeof(*fake));
 	fake->direct = direct;
 	fake->sq_len = 4;
+	fake->fd = -1;
 	fake->rng.state = seed;
 }
 
@@ -380,6 +383,7 @@ static int fake_dev_open(struct dev **dev)
 	if (!fake)
 		return -FI_ENOMEM;
 	fake_dev_init(fake, true, 1);
+	fake->fd = eventfd(0, EFD_CLOEXEC);
 	*dev = fake_dev_of(fake);
 	return 0;
 }
@@ -390,13 +394,13 @@ static void fake_dev_close(struct dev *dev)
 
 	if (fake->link_cnt)
 		fake_fail("a device is closed while %u links are attached", fake->link_cnt);
+	close(fake->fd);
 	free(fake);
 }
 
 static int fake_dev_wait_fd(struct dev *dev)
 {
-	(void)dev;
-	return -FI_ENOSYS;
+	return fake_dev_from(dev)->fd;
 }
 
 static int fake_dev_arm(struct dev *dev)

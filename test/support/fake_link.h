@@ -48,6 +48,7 @@ struct fake_dev {
 	struct fake_link *links[FAKE_LINKS_MAX];
 	unsigned link_cnt;
 	uint64_t write_cnt; /* accepted */
+	int fd;		    /* wait_fd: never readable; of a device made by open */
 };
 
 struct fake_link {

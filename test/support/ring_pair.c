@@ -49,6 +49,7 @@ struct ring_flush_cfg ring_pair_flush = { .best_len = 4096, .cheap = true };
 		.get = ring_pair_##name##_get,                                                     \
 		.release = ring_pair_release,                                                      \
 		.is_busy = ring_pair_is_busy,                                                      \
+		.close = ring_engine_chan_close,                                                   \
 	}
 
 static void ring_pair_release(struct core_chan *chan, core_hold_t hold)
@@ -68,6 +69,16 @@ static bool ring_pair_is_busy(struct core_chan *chan)
 
 RING_PAIR_OPS(direct);
 RING_PAIR_OPS(staged);
+
+int ring_pair_engine_open(const struct core_upcalls *up, struct core_engine **engine)
+{
+	return ring_engine_open(&fake_dev_ops, &ring_pair_direct_ops, up, engine);
+}
+
+void ring_pair_engine_progress(struct core_engine *engine)
+{
+	ring_pair_direct_progress(engine);
+}
 
 uint64_t ring_pair_grant(uint64_t announced, uint64_t len)
 {

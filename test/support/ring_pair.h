@@ -54,6 +54,10 @@ static inline struct ring_end *ring_end_of(struct core_chan *chan)
 /** One progress call of an end: its events, then what it has to let go. */
 void ring_end_progress(struct ring_end *end);
 
+/** A whole engine over a direct fake device (engine->dev), with cm and all. */
+int ring_pair_engine_open(const struct core_upcalls *up, struct core_engine **engine);
+void ring_pair_engine_progress(struct core_engine *engine);
+
 /** Up-calls that take everything and answer nothing: calls stay open, answers are forgotten. */
 extern const struct core_upcalls ring_pair_deaf;
 

@@ -11,15 +11,9 @@
 
 #include "core/core_av.h"
 #include "support/rng.h"
+#include "unit/core/must.h"
 #include "unit/core/no_memory.h"
 #include "util/clock.h"
-
-/* As cr_assert, without an event for each time that it holds. */
-#define MUST(cond)                                                                                 \
-	do {                                                                                       \
-		if (!(cond))                                                                       \
-			cr_assert_fail("line %d: %s", __LINE__, #cond);                            \
-	} while (0)
 
 _Static_assert(CORE_AV_NONE == FI_ADDR_NOTAVAIL, "an index is an fi_addr_t");
 

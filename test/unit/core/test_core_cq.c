@@ -6,14 +6,8 @@
 #include <string.h>
 
 #include "core/core_cq.h"
+#include "unit/core/must.h"
 #include "unit/core/no_memory.h"
-
-/* As cr_assert, without an event for each time that it holds. */
-#define MUST(cond)                                                                                 \
-	do {                                                                                       \
-		if (!(cond))                                                                       \
-			cr_assert_fail("line %d: %s", __LINE__, #cond);                            \
-	} while (0)
 
 static void write_one(struct core_cq *cq, uint64_t n)
 {

@@ -14,15 +14,9 @@
 
 #include "core/core_match.h"
 #include "support/rng.h"
+#include "unit/core/must.h"
 #include "unit/core/no_memory.h"
 #include "util/clock.h"
-
-/* As cr_assert, without an event for each time that it holds. */
-#define MUST(cond)                                                                                 \
-	do {                                                                                       \
-		if (!(cond))                                                                       \
-			cr_assert_fail("line %d: %s", __LINE__, #cond);                            \
-	} while (0)
 
 #define OBJS_MAX 512
 

@@ -197,6 +197,7 @@ Test(cpr_tagged, a_peek_finds_nothing_or_describes_the_message)
 	cr_expect_eq(e.len, 20);
 	cr_expect_eq(e.tag, 5);
 	cr_expect_eq(e.data, 3);
+	cr_expect(e.flags & FI_REMOTE_CQ_DATA);
 	cr_expect_null(e.buf);
 }
 
@@ -231,6 +232,22 @@ Test(cpr_tagged, a_discarded_message_is_gone)
 	cr_expect_eq(probe(5, FI_PEEK | FI_DISCARD, &ctx, &e, &err), 1);
 	cr_expect_eq(probe(5, FI_PEEK, &ctx, &e, &err), -FI_EAVAIL);
 	cr_expect_eq(err.err, FI_ENOMSG);
+}
+
+Test(cpr_tagged, a_claimed_message_can_be_discarded_and_completes)
+{
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry e;
+	struct fi_context ctx;
+	struct fi_msg_tagged claim = { .context = &ctx };
+
+	send_unexpected();
+	cr_expect_eq(probe(5, FI_PEEK | FI_CLAIM, &ctx, &e, &err), 1);
+	cr_assert_eq(fi_trecvmsg(p.ep[1], &claim, FI_CLAIM | FI_DISCARD | FI_COMPLETION), 0);
+	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
+	cr_expect_eq(e.op_context, &ctx);
+	cr_expect_eq(fi_trecvmsg(p.ep[1], &claim, FI_CLAIM), -FI_EINVAL);
+	cr_expect_eq(probe(5, FI_PEEK, &ctx, &e, &err), -FI_EAVAIL);
 }
 
 Test(cpr_tagged, a_cancelled_receive_completes_once_as_cancelled)

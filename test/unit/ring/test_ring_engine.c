@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What becomes of a connection when its peer is gone? (ring_engine.c) */
+/*
+ * How does an engine come by a connection, and what becomes of it when its peer is gone?
+ * (ring_engine.c) The last tests run whole engines over fake devices, with the handshake.
+ */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <netinet/in.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "ring/ring_event.h"
 #include "support/ring_pair.h"
+#include "util/param.h"
 
 static struct ring_pair pair;
 static struct ring_end *a, *b;
@@ -127,4 +135,182 @@ Test(ring_engine, core_hears_once_of_a_connection_that_failed_and_then_went_down
 	peer_is_gone();
 	cr_expect_str_eq(story, "e");
 	ring_pair_fini(&pair);
+}
+
+Test(ring_engine, it_does_not_sleep_while_something_is_left_to_do)
+{
+	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
+	struct core_frame frame = ring_frame(1, &iov);
+	struct ring_event ev = { .kind = RING_EVENT_FAILED };
+
+	start(true);
+	a->engine.event_fd = eventfd(0, EFD_NONBLOCK);
+	cr_expect_eq(ring_engine_arm(&a->engine), 0);
+	cr_assert_eq(a->conn.chan.ops->send(&a->conn.chan, &frame, CORE_SEND_MORE), 0);
+	cr_expect_eq(ring_engine_arm(&a->engine), -FI_EAGAIN, "a batch is held");
+	ring_end_progress(a);
+	cr_expect_eq(ring_engine_arm(&a->engine), 0);
+	ring_event_push(&a->engine, &ev);
+	cr_expect_eq(ring_engine_arm(&a->engine), -FI_EAGAIN, "the control thread has news");
+	cr_expect_eq(ring_engine_arm(&a->engine), -FI_EAGAIN, "and still has");
+	cr_assert(ring_event_pop(&a->engine, &ev));
+	cr_expect_eq(ring_engine_arm(&a->engine), 0);
+	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
+	cr_expect_eq(ring_engine_arm(&a->engine), -FI_EAGAIN, "core does not know of a failure");
+	ring_end_progress(a);
+	cr_expect_eq(ring_engine_arm(&a->engine), 0);
+	ring_pair_fini(&pair);
+}
+
+/* ---- with the handshake ---- */
+
+struct whole {
+	struct core_engine *engine;
+	struct core_engine_ep *eep;
+	struct sockaddr_storage addr;
+	struct core_chan *chan;
+	int up, down, failed;
+	int err;
+	struct sockaddr_storage failed_addr;
+};
+
+static struct whole wholes[2];
+
+/* core's endpoint is opaque to an engine. */
+static struct whole *whole_of(struct core_ep *ep)
+{
+	return (struct whole *)ep;
+}
+
+static struct whole *whole_of_chan(struct core_chan *chan)
+{
+	return chan == wholes[0].chan ? &wholes[0] : &wholes[1];
+}
+
+static void whole_up(struct core_ep *ep, struct core_chan *chan, const struct sockaddr *addr,
+		     uint64_t incarnation)
+{
+	(void)addr;
+	cr_expect_neq(incarnation, 0);
+	whole_of(ep)->chan = chan;
+	whole_of(ep)->up++;
+}
+
+static void whole_failed(struct core_ep *ep, const struct sockaddr *addr, int err)
+{
+	whole_of(ep)->failed++;
+	whole_of(ep)->err = err;
+	memcpy(&whole_of(ep)->failed_addr, addr, sizeof(struct sockaddr_in));
+}
+
+static void whole_down(struct core_chan *chan, int err)
+{
+	struct whole *w = whole_of_chan(chan);
+
+	w->down++;
+	w->err = err;
+	w->chan = NULL;
+	chan->ops->close(chan);
+}
+
+static const struct core_upcalls whole_upcalls = {
+	.on_msg = tell_msg,
+	.on_up = whole_up,
+	.on_connect_failed = whole_failed,
+	.on_down = whole_down,
+};
+
+static void whole_open(struct whole *w)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	util_params.mem = 64u << 20;
+	util_params.peer_timeout_ms = 10000;
+	cr_assert_eq(ring_pair_engine_open(&whole_upcalls, &w->engine), 0);
+	cr_assert_eq(ring_engine_ep_open(w->engine, (struct core_ep *)w, (struct sockaddr *)&any,
+					 &w->eep), 0);
+	ring_engine_ep_addr(w->eep, &w->addr);
+}
+
+static void whole_close(struct whole *w)
+{
+	if (w->chan)
+		w->chan->ops->close(w->chan);
+	ring_engine_ep_close(w->eep);
+	ring_engine_close(w->engine);
+}
+
+/** Progress on both until *what is not 0, for at most some seconds. */
+static void until(const int *what)
+{
+	unsigned i;
+
+	for (i = 0; i < 8000 && !*what; i++) {
+		ring_pair_engine_progress(wholes[0].engine);
+		ring_pair_engine_progress(wholes[1].engine);
+		if (!*what)
+			usleep(1000);
+	}
+	cr_assert(*what);
+}
+
+static void connect_wholes(void)
+{
+	cr_assert_eq(ring_engine_connect(wholes[0].eep, (struct sockaddr *)&wholes[1].addr), 0);
+}
+
+Test(ring_engine, two_engines_shake_hands_and_talk, .timeout = 30)
+{
+	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
+	struct core_frame frame = ring_frame(1, &iov);
+	const int *told;
+
+	whole_open(&wholes[0]);
+	whole_open(&wholes[1]);
+	connect_wholes();
+	until(&wholes[0].up);
+	until(&wholes[1].up);
+	cr_assert_eq(wholes[0].chan->ops->send(wholes[0].chan, &frame, 0), 0);
+	while (!story[0])
+		ring_pair_engine_progress(wholes[1].engine);
+	cr_expect_str_eq(story, "m");
+
+	/* One end closes: the other hears of it once, and can close its own. */
+	wholes[0].chan->ops->close(wholes[0].chan);
+	wholes[0].chan = NULL;
+	told = &wholes[1].down;
+	until(told);
+	cr_expect_eq(wholes[1].err, -FI_ESHUTDOWN);
+	whole_close(&wholes[0]);
+	whole_close(&wholes[1]);
+}
+
+Test(ring_engine, a_link_that_cannot_be_polled_is_a_connect_that_failed, .timeout = 30)
+{
+	whole_open(&wholes[0]);
+	whole_open(&wholes[1]);
+	((struct fake_dev *)wholes[0].engine->dev)->fail_attach = -FI_ENOMEM;
+	connect_wholes();
+	until(&wholes[0].failed);
+	cr_expect_eq(wholes[0].err, -FI_ENOMEM);
+	cr_expect_eq(wholes[0].up, 0);
+	cr_expect_arr_eq(&wholes[0].failed_addr, &wholes[1].addr, sizeof(struct sockaddr_in));
+	whole_close(&wholes[0]);
+	whole_close(&wholes[1]);
+}
+
+Test(ring_engine, an_endpoint_may_close_in_the_middle_of_a_handshake, .timeout = 30)
+{
+	unsigned i;
+
+	for (i = 0; i < 20; i++) {
+		memset(wholes, 0, sizeof(wholes));
+		whole_open(&wholes[0]);
+		whole_open(&wholes[1]);
+		connect_wholes();
+		usleep(100 * i);
+		whole_close(&wholes[i % 2]);
+		whole_close(&wholes[!(i % 2)]);
+	}
 }

@@ -250,10 +250,10 @@ static int flow_send_len(struct flow_end *end, uint32_t len, unsigned flags)
 
 static void flow_send(struct flow_end *end)
 {
+	static const unsigned flags[] = { 0, 0, 0, CORE_SEND_NOW, CORE_SEND_MORE };
 	uint32_t max = (uint32_t)end->ring->conn.chan.eager_max;
 
-	flow_send_len(end, flow_draw_len(end->run, max),
-		      rng_chance(&end->run->rng, 1, 4) ? CORE_SEND_MORE : 0);
+	flow_send_len(end, flow_draw_len(end->run, max), flags[rng_below(&end->run->rng, 5)]);
 }
 
 /** The largest allowance that a call is promised to get sooner or later. */

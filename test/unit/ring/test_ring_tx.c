@@ -285,6 +285,19 @@ Test(ring_tx, behind_a_batch_in_flight_messages_gather)
 	ring_pair_fini(&pair);
 }
 
+Test(ring_tx, what_must_leave_now_leaves_with_all_before_it)
+{
+	start(false, 4096);
+	ring_pair_flush.cheap = false;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_assert_eq(send_len(a, 2, 0), 0);
+	cr_assert_eq(send_len(a, 3, CORE_SEND_NOW), 0);
+	cr_expect_eq(a->dev.write_cnt, 2);
+	cr_expect_eq(meta_at(a, 64).message_count, 2);
+	cr_expect(util_list_is_empty(&a->engine.dirty) || !a->conn.tx.open);
+	ring_pair_fini(&pair);
+}
+
 Test(ring_tx, a_batch_of_the_best_size_leaves)
 {
 	start(true, 4096);

@@ -33,7 +33,7 @@
 
 #define CORE_MATCH_ANY	  UINT64_MAX /* no message's source */
 #define CORE_MATCH_SHAPES 8
-#define CORE_MATCH_LAZY	  8  /* receives that are searched in order; match_bench has the figures */
+#define CORE_MATCH_LAZY	  16 /* receives that are searched in order; match_bench has the figures */
 #define CORE_MATCH_SCAN	  16 /* messages that are searched in order */
 
 /** Where a posted receive stands besides the order list: a shape's number, or one of these. */

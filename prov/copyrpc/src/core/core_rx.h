@@ -43,7 +43,7 @@ ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r);
  */
 ssize_t core_rx_peek(struct core_ep *ep, const struct core_recv *r);
 
-/** FI_CLAIM without FI_PEEK: receives the message claimed with r->context (FI_DISCARD: drops it). */
+/** FI_CLAIM alone: receives the message claimed with r->context, or drops it (FI_DISCARD). */
 ssize_t core_rx_claim(struct core_ep *ep, const struct core_recv *r);
 
 /** Cancels the oldest posted receive with `context`: 0 (one FI_ECANCELED completion), -FI_ENOENT. */

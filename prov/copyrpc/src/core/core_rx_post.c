@@ -141,9 +141,21 @@ static struct core_inmsg *core_rx_find(struct core_ep *ep, const struct core_rec
 	return msg ? UTIL_CONTAINER_OF(msg, struct core_inmsg, match) : NULL;
 }
 
-ssize_t core_rx_peek(struct core_ep *ep, const struct core_recv *r)
+/** A completion that describes a message without its bytes. */
+static void core_rx_write_found(struct core_ep *ep, const struct core_recv *r,
+				const struct core_inmsg *in)
 {
 	uint64_t flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG);
+
+	if (in->op & WIRE_F_DATA64)
+		flags |= FI_REMOTE_CQ_DATA;
+	if (ep->rx.cq)
+		core_cq_write(ep->rx.cq, r->context, flags, in->total, NULL, in->data, in->tag,
+			      in->peer ? in->peer->fi_addr : FI_ADDR_NOTAVAIL);
+}
+
+ssize_t core_rx_peek(struct core_ep *ep, const struct core_recv *r)
+{
 	struct core_inmsg *in;
 	uint64_t src;
 	int ret = core_rx_source(ep, r->src, &src);
@@ -159,11 +171,7 @@ ssize_t core_rx_peek(struct core_ep *ep, const struct core_recv *r)
 		core_rx_write_enomsg(ep, r);
 		return 0;
 	}
-	if (in->op & WIRE_F_DATA64)
-		flags |= FI_REMOTE_CQ_DATA;
-	if (ep->rx.cq)
-		core_cq_write(ep->rx.cq, r->context, flags, in->total, NULL, in->data, in->tag,
-			      in->peer ? in->peer->fi_addr : FI_ADDR_NOTAVAIL);
+	core_rx_write_found(ep, r, in);
 	if (r->flags & FI_DISCARD) {
 		core_inmsg_discard(in);
 	} else if (r->flags & FI_CLAIM) {
@@ -187,10 +195,13 @@ ssize_t core_rx_claim(struct core_ep *ep, const struct core_recv *r)
 			continue;
 		util_list_remove(&in->claim_link);
 		core_rx_fill_dest(&dest, r);
-		if (r->flags & FI_DISCARD)
+		if (r->flags & FI_DISCARD) {
+			if (!ep->rx.selective || (r->flags & FI_COMPLETION))
+				core_rx_write_found(ep, r, in);
 			core_inmsg_discard(in);
-		else
+		} else {
 			core_inmsg_match(in, &dest);
+		}
 		return 0;
 	}
 	return -FI_EINVAL;

@@ -54,7 +54,7 @@ static void cpr_offer_domain(struct fi_domain_attr *attr)
 	attr->control_progress = FI_PROGRESS_MANUAL;
 	attr->data_progress = FI_PROGRESS_MANUAL;
 	attr->resource_mgmt = FI_RM_ENABLED;
-	attr->av_type = FI_AV_TABLE;
+	attr->av_type = FI_AV_UNSPEC; /* either */
 	attr->mr_key_size = CPR_MR_KEY_SIZE;
 	attr->cq_data_size = CPR_CQ_DATA_SIZE;
 	attr->cq_cnt = CPR_OBJECT_CNT;

@@ -2,10 +2,31 @@
 /* The entry: see cpr_prov.h. */
 #include "ofi/cpr_prov.h"
 
+#include <stdbool.h>
+
 #include "ofi/cpr_fabric.h"
 #include "ofi/cpr_info.h"
 #include "util/log.h"
 #include "util/param.h"
+
+/*
+ * What libfabric's core keeps in fi_provider.context, from 1.17 to today's 2.x. With the last
+ * member it does not even ask for us when a utility provider looks for something to stack upon;
+ * cpr_getinfo declines that as well, but each such answer is a warning in the user's log.
+ */
+struct cpr_prov_context {
+	int type;
+	bool disable_logging;
+	bool disable_layering;
+};
+
+static void cpr_prov_decline_layers(struct fi_provider *prov)
+{
+	struct cpr_prov_context *context = (struct cpr_prov_context *)&prov->context;
+
+	if (FI_MAJOR(fi_version()) <= 2)
+		context->disable_layering = !util_params.layering;
+}
 
 FI_EXT_INI
 {
@@ -18,5 +39,6 @@ FI_EXT_INI
 	util_log_prov.cleanup = cpr_fabric_stop_all;
 	util_param_define(&util_log_prov);
 	util_param_load(&util_log_prov);
+	cpr_prov_decline_layers(&util_log_prov);
 	return &util_log_prov;
 }

@@ -169,20 +169,23 @@ void ring_engine_chan_close(struct core_chan *chan)
 
 static void ring_engine_conn_up(struct core_engine *engine, struct ring_conn *conn)
 {
+	struct core_ep *ep = conn->ep;
 	struct sockaddr_storage addr;
 	int ret;
 
 	if (conn->up_told || conn->err)
 		return;
+	cm_conn_addr(conn->cm, &addr);
 	ret = conn->link->ops->attach(conn->link);
 	if (ret) {
+		UTIL_WARN(EP_CTRL, "the device takes no more links: %s\n", fi_strerror(-ret));
 		ring_conn_free(conn);
+		engine->up->on_connect_failed(ep, (struct sockaddr *)&addr, ret);
 		return;
 	}
 	conn->attached = true;
 	conn->up_told = true;
-	cm_conn_addr(conn->cm, &addr);
-	engine->up->on_up(conn->ep, &conn->chan, (struct sockaddr *)&addr,
+	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr,
 			  cm_conn_incarnation(conn->cm));
 }
 

@@ -12,6 +12,7 @@
 #define SHM_SHARE_SPINS	     2000u /* about as long as one piece takes */
 #define SHM_SHARE_STOP_NS    UTIL_NS_PER_S
 #define SHM_SHARE_HELP_CALL  4u /* pieces that one poll may copy for a peer */
+#define SHM_SHARE_CLOSED     UINT32_MAX /* in claim: there is no piece */
 
 static uint32_t shm_share_pieces(uint64_t len, uint32_t piece_len)
 {
@@ -87,6 +88,28 @@ static void shm_share_end(struct shm_link *link)
 	s->get->status = s->status;
 }
 
+/**
+ * Opens a generation: the claim that goes with it. The word is closed before the parameters change,
+ * so that whoever has read one of the new ones cannot swap an old claim any more: our release
+ * fence pairs with the acquire fence in shm_share_help.
+ */
+static uint64_t shm_share_open(struct shm_link *link, const struct dev_get *get, uint32_t piece_len)
+{
+	struct shm_offer *offer = &link->ctrl->offer;
+	uint64_t claim = (uint64_t)++link->share.gen << 32;
+
+	__atomic_store_n(&offer->claim, claim | SHM_SHARE_CLOSED, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	__atomic_store_n(&offer->src, get->remote_addr, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->dst, (uintptr_t)get->iov[0].iov_base, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->len, get->len, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->piece_len, piece_len, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->failed, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->done, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->claim, claim, __ATOMIC_RELEASE);
+	return claim;
+}
+
 int shm_share_get(struct shm_link *link, struct dev_get *get)
 {
 	struct shm_offer *offer = &link->ctrl->offer;
@@ -94,17 +117,10 @@ int shm_share_get(struct shm_link *link, struct dev_get *get)
 	uint32_t piece_len = shm_share_piece_len(get->len);
 	uint32_t cnt = shm_share_pieces(get->len, piece_len);
 	uint32_t idx, mine = 0, spins;
-	uint64_t claim = (uint64_t)++s->gen << 32;
+	uint64_t claim = shm_share_open(link, get, piece_len);
 
 	s->get = get;
 	s->status = 0;
-	offer->src = get->remote_addr;
-	offer->dst = (uintptr_t)get->iov[0].iov_base;
-	offer->len = get->len;
-	offer->piece_len = piece_len;
-	offer->failed = 0;
-	__atomic_store_n(&offer->done, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->claim, claim, __ATOMIC_RELEASE);
 	while ((idx = shm_share_claim(&offer->claim, &claim, cnt)) < cnt) {
 		mine++;
 		claim++;
@@ -150,6 +166,7 @@ static void shm_share_help(struct shm_link *link)
 	    len / piece_len >= UINT32_MAX)
 		return;
 	cnt = shm_share_pieces(len, piece_len);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	while (left-- && (idx = shm_share_claim(&offer->claim, &claim, cnt)) < cnt) {
 		uint64_t from = (uint64_t)idx * piece_len;
 		struct iovec local = { (void *)(uintptr_t)(src + from),

@@ -10,8 +10,8 @@
  *   claim = generation << 32 | next piece      one compare-and-swap takes a piece
  *
  * A claim names the generation it was read in, so a sender that slept over the end of a fetch
- * cannot take a piece of the next one with the old parameters: those change only after every piece
- * of their generation was claimed and copied, when no such swap can succeed any more.
+ * cannot take a piece of the next one: the word is closed before the parameters change, and they
+ * change only after every piece of their generation was copied.
  * The fetch ends when all pieces are copied. One that the sender holds for long (stopped, descheduled) is waited for
  * by polling, not by spinning: other peers go on. A sender that dies cannot write any more; a piece
  * it could not write is read again by the receiver.

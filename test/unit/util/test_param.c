@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Does a parameter take what the user wrote, and does the user hear of it where not?
+ *
+ * Each test is a process of its own (Criterion): it sets the environment, loads the parameters
+ * through libfabric and reads what went to the log on standard error.
+ */
+#include <criterion/criterion.h>
+#include <rdma/fabric.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/log.h"
+#include "util/param.h"
+
+static char logged[65536];
+
+/* Runs `what` and keeps what it wrote to standard error in `logged`. */
+static void log_of(void (*what)(void))
+{
+	FILE *sink = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	size_t len;
+
+	cr_assert(sink && saved >= 0);
+	fflush(stderr);
+	dup2(fileno(sink), STDERR_FILENO);
+	what();
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	rewind(sink);
+	len = fread(logged, 1, sizeof(logged) - 1, sink);
+	logged[len] = 0;
+	fclose(sink);
+}
+
+static void start_libfabric(void)
+{
+	struct fi_param *params;
+	int cnt;
+
+	cr_assert_eq(fi_getparams(&params, &cnt), 0);
+	fi_freeparams(params);
+}
+
+/* libfabric without its providers; it logs nothing, warnings included, unless it is told to. */
+static void start(void)
+{
+	setenv("FI_PROVIDER", "none", 1);
+	setenv("FI_PROVIDER_PATH", "/nonexistent", 1);
+	setenv("FI_LOG_LEVEL", "warn", 0);
+	log_of(start_libfabric);
+	util_param_define(&util_log_prov);
+}
+
+static void load_params(void)
+{
+	util_param_load(&util_log_prov);
+}
+
+static void load(void)
+{
+	log_of(load_params);
+}
+
+static void load_with(const char *name, const char *value)
+{
+	setenv(name, value, 1);
+	load();
+	unsetenv(name);
+}
+
+static int warnings(void)
+{
+	int cnt = 0;
+
+	for (const char *at = logged; (at = strstr(at, ":copyrpc:")); at++)
+		cnt++;
+	return cnt;
+}
+
+static void expect_defaults(void)
+{
+	cr_assert_null(util_params.job_key);
+	cr_assert_str_eq(util_params.paths, "shm");
+	cr_assert_eq(util_params.mem, 256u << 20);
+	cr_assert_eq(util_params.ring_size, 0);
+	cr_assert_eq(util_params.eager_max, 8192);
+	cr_assert_eq(util_params.single_copy_min, 32768);
+	cr_assert_eq(util_params.unexpected_mem, 256u << 20);
+	cr_assert_eq(util_params.peer_timeout_ms, 30000);
+	cr_assert_eq(util_params.single_copy, 1);
+	cr_assert_eq(util_params.layering, 0);
+}
+
+Test(param, an_empty_environment_gives_the_defaults_in_silence)
+{
+	start();
+	load();
+	expect_defaults();
+	cr_assert_str_empty(logged);
+}
+
+Test(param, every_parameter_is_published_with_its_default)
+{
+	static const char *const names[] = { "JOB_KEY",        "PATHS",        "MEM",
+					     "RING_SIZE",      "EAGER_MAX",    "SINGLE_COPY_MIN",
+					     "UNEXPECTED_MEM", "PEER_TIMEOUT", "SINGLE_COPY",
+					     "LAYERING" };
+	struct fi_param *params;
+	int cnt, found = 0;
+
+	start();
+	cr_assert_eq(fi_getparams(&params, &cnt), 0);
+	for (int i = 0; i < cnt; i++) {
+		if (strncmp(params[i].name, "FI_COPYRPC_", 11))
+			continue;
+		cr_assert_str_eq(params[i].name + 11, names[found++]);
+		cr_assert_not_null(strstr(params[i].help_string, "default"));
+		cr_assert_null(params[i].value);
+	}
+	cr_assert_eq(found, sizeof(names) / sizeof(names[0]));
+	fi_freeparams(params);
+}
+
+Test(param, sizes_take_suffixes)
+{
+	static const struct {
+		const char *text;
+		size_t value;
+	} cases[] = {
+		{ "1048576", 1048576 },  { "1024K", 1048576 },  { "1024k", 1048576 },
+		{ "3M", 3145728 },       { "2g", 2147483648u }, { "1024G", 1ull << 40 },
+		{ "0x200000", 2097152 }, { "010M", 10u << 20 },
+	};
+
+	start();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		load_with("FI_COPYRPC_MEM", cases[i].text);
+		cr_assert_eq(util_params.mem, cases[i].value, "%s", cases[i].text);
+		cr_assert_str_empty(logged);
+	}
+}
+
+Test(param, a_value_out_of_bounds_becomes_the_nearest_bound_with_a_warning)
+{
+	static const struct {
+		const char *text;
+		size_t value;
+	} cases[] = {
+		{ "0", 1u << 20 },
+		{ "1", 1u << 20 },
+		{ "1048575", 1u << 20 },
+		{ "1025G", 1ull << 40 },
+		{ "99999999999999999999999", 1ull << 40 },
+		{ "18446744073709551615G", 1ull << 40 },
+	};
+
+	start();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		load_with("FI_COPYRPC_MEM", cases[i].text);
+		cr_assert_eq(util_params.mem, cases[i].value, "%s", cases[i].text);
+		cr_assert_eq(warnings(), 1);
+		cr_assert_not_null(strstr(logged, "FI_COPYRPC_MEM"));
+		cr_assert_not_null(strstr(logged, cases[i].text));
+	}
+}
+
+Test(param, what_is_no_number_becomes_the_default_with_a_warning)
+{
+	static const char *const texts[] = { "", " ", "x", "-1", "12x", "1KB", "1 M", "K", "1.5M" };
+
+	start();
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		load_with("FI_COPYRPC_EAGER_MAX", texts[i]);
+		cr_assert_eq(util_params.eager_max, 8192, "'%s'", texts[i]);
+		cr_assert_eq(warnings(), 1);
+		cr_assert_not_null(strstr(logged, "FI_COPYRPC_EAGER_MAX"));
+	}
+}
+
+Test(param, zero_is_allowed_where_it_has_a_meaning)
+{
+	start();
+	load_with("FI_COPYRPC_SINGLE_COPY_MIN", "0");
+	cr_assert_eq(util_params.single_copy_min, 0);
+	cr_assert_str_empty(logged);
+	load_with("FI_COPYRPC_RING_SIZE", "0");
+	cr_assert_eq(util_params.ring_size, 0);
+	cr_assert_str_empty(logged);
+	load_with("FI_COPYRPC_RING_SIZE", "1");
+	cr_assert_eq(util_params.ring_size, 4096);
+	cr_assert_eq(warnings(), 1);
+}
+
+Test(param, times_are_plain_numbers)
+{
+	start();
+	load_with("FI_COPYRPC_PEER_TIMEOUT", "500");
+	cr_assert_eq(util_params.peer_timeout_ms, 500);
+	cr_assert_str_empty(logged);
+	load_with("FI_COPYRPC_PEER_TIMEOUT", "5K");
+	cr_assert_eq(util_params.peer_timeout_ms, 30000);
+	cr_assert_eq(warnings(), 1);
+	load_with("FI_COPYRPC_PEER_TIMEOUT", "99999999999");
+	cr_assert_eq(util_params.peer_timeout_ms, 3600000);
+	cr_assert_eq(warnings(), 1);
+}
+
+Test(param, switches_take_the_usual_words)
+{
+	start();
+	load_with("FI_COPYRPC_SINGLE_COPY", "no");
+	cr_assert_eq(util_params.single_copy, 0);
+	cr_assert_str_empty(logged);
+	load_with("FI_COPYRPC_LAYERING", "1");
+	cr_assert_eq(util_params.layering, 1);
+	load_with("FI_COPYRPC_SINGLE_COPY", "perhaps");
+	cr_assert_eq(util_params.single_copy, 1);
+	cr_assert_not_null(strstr(logged, "FI_COPYRPC_SINGLE_COPY"));
+}
+
+Test(param, an_unknown_name_is_answered_with_the_nearest)
+{
+	static const struct {
+		const char *wrong, *nearest;
+	} cases[] = {
+		{ "FI_COPYRPC_PEER_TIMEOT", "FI_COPYRPC_PEER_TIMEOUT?" },
+		{ "FI_COPYRPC_PEERTIMEOUT", "FI_COPYRPC_PEER_TIMEOUT?" },
+		{ "FI_COPYRPC_RINGSIZE", "FI_COPYRPC_RING_SIZE?" },
+		{ "FI_COPYRPC_PATH", "FI_COPYRPC_PATHS?" },
+		{ "FI_COPYRPC_mem", "FI_COPYRPC_MEM?" },
+		{ "FI_COPYRPC_JOBKEY", "FI_COPYRPC_JOB_KEY?" },
+	};
+	char lengthy[300] = "FI_COPYRPC_";
+
+	start();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		load_with(cases[i].wrong, "secret");
+		cr_assert_eq(warnings(), 1);
+		cr_assert_not_null(strstr(logged, cases[i].wrong));
+		cr_assert_not_null(strstr(logged, cases[i].nearest), "%s", logged);
+		cr_assert_null(strstr(logged, "secret"), "it may have been meant as a key");
+	}
+	memset(lengthy + 11, 'A', sizeof(lengthy) - 12);
+	load_with(lengthy, "1");
+	cr_assert_eq(warnings(), 1);
+	expect_defaults();
+}
+
+Test(param, text_is_taken_as_it_is)
+{
+	start();
+	setenv("FI_COPYRPC_PATHS", "nic,shm", 1);
+	load();
+	cr_assert_str_eq(util_params.paths, "nic,shm");
+	cr_assert_str_empty(logged);
+}
+
+Test(param, the_job_key_is_never_logged)
+{
+	setenv("FI_LOG_LEVEL", "debug", 1);
+	setenv("FI_LOG_PROV", "copyrpc", 1);
+	start();
+	setenv("FI_COPYRPC_JOB_KEY", "tiger=swordfish", 1);
+	load();
+	cr_assert_str_eq(util_params.job_key, "tiger=swordfish");
+	cr_assert_not_null(strstr(logged, "copyrpc"), "the log is on");
+	cr_assert_null(strstr(logged, "swordfish"));
+	setenv("FI_COPYRPC_JOB_KEY", "", 1);
+	load();
+	cr_assert_null(util_params.job_key);
+}

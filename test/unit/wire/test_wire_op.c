@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Do operations and their fields have the bytes that wire_op.h draws?
+ *
+ * The expected bytes were written down by hand from the drawing there, not taken from a run: a
+ * change here is a change of the protocol, and needs a version or a feature bit.
+ */
+#include <criterion/criterion.h>
+
+#include "unit/wire/golden.h"
+#include "wire/wire_op.h"
+#include "wire/wire_ring.h"
+
+Test(wire_op, operation_numbers_are_fixed)
+{
+	cr_assert_eq(WIRE_OP_MSG, 1);
+	cr_assert_eq(WIRE_OP_PART, 2);
+	cr_assert_eq(WIRE_OP_CONT, 3);
+	cr_assert_eq(WIRE_OP_RNDV, 4);
+	cr_assert_eq(WIRE_OP_DLVR, 5);
+	cr_assert_eq(WIRE_OP_LAST, 5);
+	cr_assert_eq(WIRE_F_TAG, 0x10);
+	cr_assert_eq(WIRE_F_DATA32, 0x20);
+	cr_assert_eq(WIRE_F_DATA64, 0x40);
+	cr_assert_eq(WIRE_STATUS_PULL, 0xFFFFFFFF);
+	cr_assert_eq(WIRE_CONT_SENT, 0);
+	cr_assert_eq(WIRE_CONT_PULLED, 1);
+}
+
+Test(wire_op, every_bit_of_the_word_is_operation_flag_or_unknown)
+{
+	cr_assert_eq(WIRE_OP_MASK & WIRE_F_MASK, 0);
+	cr_assert_eq(WIRE_F_TAG | WIRE_F_DATA32 | WIRE_F_DATA64, WIRE_F_MASK);
+	cr_assert_eq(WIRE_OP_MASK | WIRE_F_MASK | WIRE_OP_UNKNOWN, UINT32_MAX);
+	cr_assert_eq((WIRE_OP_MASK | WIRE_F_MASK) & WIRE_OP_UNKNOWN, 0);
+	cr_assert_eq(WIRE_OP_UNKNOWN & WIRE_ID_RESPONSE, WIRE_ID_RESPONSE);
+	cr_assert_eq(WIRE_OP_LAST & ~WIRE_OP_MASK, 0);
+}
+
+Test(wire_op, flags_announce_their_bytes)
+{
+	cr_assert_eq(wire_ext_len(WIRE_OP_MSG), 0);
+	cr_assert_eq(wire_ext_len(WIRE_OP_MSG | WIRE_F_TAG), 8);
+	cr_assert_eq(wire_ext_len(WIRE_OP_MSG | WIRE_F_DATA32), 4);
+	cr_assert_eq(wire_ext_len(WIRE_OP_MSG | WIRE_F_DATA64), 8);
+	cr_assert_eq(wire_ext_len(WIRE_OP_MSG | WIRE_F_TAG | WIRE_F_DATA32), 12);
+	cr_assert_eq(wire_ext_len(WIRE_OP_RNDV | WIRE_F_TAG | WIRE_F_DATA64), 16);
+}
+
+/* 12 bytes of header, 8 of tag, 4 of data: 8 user bytes are left in a block. */
+Test(wire_op, the_common_extension_leaves_eight_bytes_in_a_block)
+{
+	uint32_t ext = wire_ext_len(WIRE_F_TAG | WIRE_F_DATA32);
+
+	cr_assert_eq(WIRE_HDR_LEN + ext + 8, WIRE_ALIGN);
+}
+
+Test(wire_op, first_part_is_total_length_and_name)
+{
+	struct wire_part part = { .total_len = 0x0102030405060708, .send_id = 0x11121314 };
+
+	EXPECT_BYTES(part, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 0x14, 0x13, 0x12, 0x11,
+		     0, 0, 0, 0);
+}
+
+Test(wire_op, later_part_is_offset_name_and_kind_of_name)
+{
+	struct wire_cont cont = {
+		.offset = 0x0102030405060708,
+		.id = 0x11121314,
+		.kind = WIRE_CONT_PULLED,
+	};
+
+	EXPECT_BYTES(cont, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 0x14, 0x13, 0x12, 0x11,
+		     1, 0, 0, 0);
+}
+
+Test(wire_op, rendezvous_is_total_length_address_and_key)
+{
+	struct wire_rndv rndv = {
+		.total_len = 0x0102030405060708,
+		.addr = 0x1112131415161718,
+		.key = 0x2122232425262728,
+	};
+
+	EXPECT_BYTES(rndv, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 0x18, 0x17, 0x16, 0x15,
+		     0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21);
+}
+
+Test(wire_op, status_is_error_name_and_length)
+{
+	struct wire_status delivered = { .status = 0, .len = 0x0102030405060708 };
+	struct wire_status pull = { .status = WIRE_STATUS_PULL, .recv_id = 0x11121314 };
+
+	EXPECT_BYTES(delivered, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02,
+		     0x01);
+	EXPECT_BYTES(pull, 0xFF, 0xFF, 0xFF, 0xFF, 0x14, 0x13, 0x12, 0x11, 0, 0, 0, 0, 0, 0, 0, 0);
+}
