@@ -12,7 +12,8 @@
  *   poll      an idle poll with n connected links
  *   publish   write_imm alone; a stream of small batches
  *   wake      a reader that sleeps in poll(2); arm + disarm
- *   copy      large messages: through the ring, process_vm_readv, and both processes half each
+ *   copy      large messages: through the ring, process_vm_readv, both processes half each, and as
+ *             the device fetches
  *
  * Prints a table, and with --json FILE the same as JSON lines. A pass runs every row of a section;
  * a value is the median of a pass's blocks, and the table has the best pass (the machine
@@ -468,7 +469,7 @@ static void bench_wake(void)
 
 /* ---- copy ---- */
 
-enum copy_how { COPY_RING, COPY_READV, COPY_HALVES };
+enum copy_how { COPY_RING, COPY_READV, COPY_HALVES, COPY_GET };
 
 struct copy_arg {
 	enum copy_how how;
@@ -485,6 +486,21 @@ static void vm_copy(struct side *s, size_t off, size_t len, bool is_write)
 			     : process_vm_readv(s->peer_pid, &local, 1, &remote, 1, 0);
 
 	CHECK(n == (ssize_t)len);
+}
+
+/* As an engine fetches: both ends copy, because the sender has lent its memory and polls. */
+static void dev_get(struct side *s, size_t off, size_t len)
+{
+	struct iovec iov = { s->buf + off, len };
+	struct dev_get g = {
+		.remote_addr = s->peer_buf + off, .iov = &iov, .iov_cnt = 1, .len = len
+	};
+	struct dev_event ev;
+
+	if (!s->conns[0].link->ops->get(s->conns[0].link, &g))
+		while (!shm_dev_ops_inline.poll(s->dev, &ev))
+			;
+	CHECK(!g.status);
 }
 
 /* The sender is the parent: announces, does its part, and waits for the receiver's last word. */
@@ -520,7 +536,10 @@ static void copy_recv(struct side *s, const struct copy_arg *arg, size_t off)
 			recv_one(s, s->buf + off + done);
 	} else {
 		recv_one(s, word);
-		vm_copy(s, off, arg->how == COPY_HALVES ? arg->len / 2 : arg->len, false);
+		if (arg->how == COPY_GET)
+			dev_get(s, off, arg->len);
+		else
+			vm_copy(s, off, arg->how == COPY_HALVES ? arg->len / 2 : arg->len, false);
 		if (arg->how == COPY_HALVES)
 			recv_one(s, word);
 	}
@@ -536,6 +555,8 @@ static double job_copy(struct side *s, const void *p)
 	uint64_t start;
 
 	n = n < 4 ? 4 : n > 2000 ? 2000 : n;
+	if (arg->how == COPY_GET && !s->is_child)
+		s->conns[0].link->ops->lend(s->conns[0].link, 1);
 	for (b = 0; b < BLOCKS; b++) {
 		start = util_clock_ns();
 		for (i = 0; i < n; i++) {
@@ -565,12 +586,13 @@ static void add_copy(size_t len, bool rotate)
 		{ "ring, pieces of 128 KiB", COPY_RING, 131072 },
 		{ "readv", COPY_READV, 0 },
 		{ "readv half + writev half", COPY_HALVES, 0 },
+		{ "get, sender polls", COPY_GET, 0 },
 	};
 	static uint32_t used;
 	struct row *r;
 	uint32_t i;
 
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 6; i++) {
 		if (ways[i].piece > 8192 && ways[i].piece > len)
 			continue;
 		copy_args[used] = (struct copy_arg){ ways[i].how, len, ways[i].piece, rotate };

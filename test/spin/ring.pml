@@ -534,7 +534,11 @@ end:	do
 	:: d_step { r[me].open > 0 && r[me].sent < SQ -> flush(me, 0); check() }
 	:: d_step { r[me].open == 0 && DUE(me) && ROOM_TO_TELL(me) && r[me].sent + POSTS(me, 0) < SQ ->
 		append(me, 0); flush(me, 0); check() }
+#ifdef PROMPT
+	:: d_step { r[other].sent > 0 -> receive(me); release(me); check() }
+#else
 	:: d_step { r[other].sent > 0 -> receive(me); check() }
+#endif
 	:: d_step { r[other].real > r[other].open + IN_TRANSIT(other) -> release(me); check() }
 #ifdef USE_READ
 	:: d_step { !r[me].reading && r[me].known > r[me].real && !ADMIT(me, MMAX(me)) ->

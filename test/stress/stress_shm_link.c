@@ -5,9 +5,9 @@
  * Two threads play two processes: a device each, links between them, messages of random length
  * both ways, every byte checked, room learnt from consumer words. Their devices look at few links
  * and park them early, so that posts, sweeps, sheddings and sleeps all happen all the time. A third
- * thread makes and closes links meanwhile, as the handshake's does.
+ * and a fourth make and close links meanwhile, as the handshake's does.
  *
- * Two rounds. In the first each writer is given the reader's own mapping: ThreadSanitizer knows
+ * Three rounds. In the first each writer is given the reader's own mapping: ThreadSanitizer knows
  * memory by its address, and would see nothing through two mappings of it. The second uses them as
  * they are. A third has the writers fence instead of membarrier.
  */
@@ -251,7 +251,7 @@ static void player_open(struct player *p, uint64_t seed, bool membarrier)
 
 static void run_round(const char *name, bool shared, bool membarrier, uint64_t seed)
 {
-	pthread_t ctl;
+	pthread_t ctl[2];
 	int i;
 
 	player_open(&players[0], seed, membarrier);
@@ -267,13 +267,15 @@ static void run_round(const char *name, bool shared, bool membarrier, uint64_t s
 		CHECK(!shm_link_attach(a->link) && !shm_link_attach(b->link));
 	}
 	stop_control = false;
-	CHECK(!pthread_create(&ctl, NULL, control, NULL));
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
+		CHECK(!pthread_create(&ctl[i], NULL, control, NULL));
 		CHECK(!pthread_create(&players[i].thread, NULL, play, &players[i]));
+	}
 	for (i = 0; i < 2; i++)
 		CHECK(!pthread_join(players[i].thread, NULL));
 	__atomic_store_n(&stop_control, true, __ATOMIC_RELEASE);
-	CHECK(!pthread_join(ctl, NULL));
+	for (i = 0; i < 2; i++)
+		CHECK(!pthread_join(ctl[i], NULL));
 	printf("%s: %u messages each way, %u + %u sleeps\n", name, LINKS * MSGS, players[0].sleeps,
 	       players[1].sleeps);
 	for (i = 0; i < LINKS; i++) {

@@ -82,13 +82,28 @@ static void fake_enqueue(struct fake_link *f, uint64_t off, uint32_t len, uint32
 	f->dev->write_cnt++;
 }
 
+/** Words of heads that are clear must stay so: the user writes neither them nor bytes behind a write. */
+static void fake_check_words(const struct fake_link *f, uint64_t off, uint32_t imm)
+{
+	uint64_t mask = f->base.tx_len - 1, at;
+
+	if (*fake_word(f->base.tx_base, off))
+		fake_fail("the link word at %#lx was written by somebody else", off);
+	for (at = (uint64_t)imm * DEV_IMM_UNIT; at <= f->dev->ahead; at += DEV_IMM_UNIT)
+		if (*fake_word(f->base.tx_base, (off + at) & mask))
+			fake_fail("bytes behind the write at %#lx were written before it", off);
+}
+
 static int fake_direct_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm)
 {
 	struct fake_link *f = fake_link_of(link);
-	uint64_t next = (off + (uint64_t)imm * DEV_IMM_UNIT) & (link->tx_len - 1);
+	uint64_t next = off + (uint64_t)imm * DEV_IMM_UNIT, at;
 
 	fake_check_write(f, off, len, imm);
-	*fake_word(link->tx_base, next) = 0;
+	if (!f->dev->sink)
+		fake_check_words(f, off, imm);
+	for (at = next; at <= next + f->dev->ahead; at += DEV_IMM_UNIT)
+		*fake_word(link->tx_base, at & (link->tx_len - 1)) = 0;
 	*fake_word(link->tx_base, off) = imm;
 	if (!f->dev->sink)
 		fake_enqueue(f, off, len, imm);
@@ -102,7 +117,7 @@ static int fake_staged_write(struct dev_link *link, uint64_t off, uint32_t len, 
 
 	fake_check_write(f, off, len, imm);
 	if (f->dev->sink)
-		return rng_chance(&f->dev->rng, 1, 4) ? -FI_EAGAIN : 0;
+		return f->dev->sq_len ? 0 : -FI_EAGAIN;
 	if (f->wire_tail - f->wire_sent >= f->dev->sq_len)
 		return -FI_EAGAIN;
 	fake_enqueue(f, off, len, imm);
@@ -298,7 +313,6 @@ static int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **
 	f->base.ops = fake->direct ? &fake_link_direct_ops : &fake_link_staged_ops;
 	f->base.rx_base = guard_alloc(rx_len);
 	f->base.rx_len = rx_len;
-	f->base.inband_len = fake->direct ? DEV_IMM_UNIT : 0;
 	f->base.caps = DEV_CAP_GET | (fake->direct ? DEV_CAP_DIRECT : 0);
 	f->base.consumer_word = &f->consumer;
 	*out = &f->base;
@@ -327,6 +341,7 @@ static int fake_link_connect(struct dev_link *link, const struct dev_desc *peer)
 		return f->dev->fail_connect;
 	f->peer = theirs.link;
 	link->tx_len = f->peer->base.rx_len;
+	link->inband_len = f->dev->direct ? DEV_IMM_UNIT + f->dev->ahead : 0;
 	link->tx_base = f->dev->direct ? f->peer->base.rx_base : guard_alloc(link->tx_len);
 	f->image = calloc(1, link->tx_len);
 	f->wire_mask = link->tx_len / DEV_IMM_UNIT - 1;

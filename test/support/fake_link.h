@@ -3,8 +3,9 @@
  * What does a device do that keeps dev.h to the letter and helps in nothing?
  *
  * Two devices in memory, deterministic by seed, for tests of what stands above dev.h:
- *   direct  tx_base is the peer's ring; in-band arrival of 32 bytes: the link word is stored at the
- *           head of each write, after the word at the next head was cleared. Never out of room.
+ *   direct  tx_base is the peer's ring; in-band arrival: the link word is stored at the head of
+ *           each write, after those of all heads in the `ahead` bytes behind it were cleared.
+ *           Never out of room.
  *   staged  tx_base is a send ring; the bytes travel at delivery, later. A send queue of `sq_len`
  *           slots, -FI_EAGAIN when they are taken. read_consumer answers by event, with a value
  *           that may be old by then.
@@ -12,7 +13,7 @@
  * Order is kept per link, as dev.h promises; everything else is delayed at random (`eager`: not).
  * A rule of dev.h that the user breaks is reported by fake_fail, which does not return: writes that
  * are out of order or cross the end, bytes written or cleared that the peer has not released,
- * bytes changed between the write and its delivery.
+ * bytes changed between the write and its delivery, link words written by others.
  *
  * Owner: one thread. Used by test/unit/ring and test/fuzz.
  */
@@ -40,6 +41,7 @@ struct fake_dev {
 	bool no_read;	   /* read_consumer answers -FI_EAGAIN for ever */
 	bool get_later;	   /* get ends by event */
 	bool sink;	   /* nothing arrives, nothing is checked but the bounds: a lying peer */
+	uint32_t ahead;	   /* direct: inband_len less 32; of links connected from now on */
 	uint32_t sq_len;   /* staged: writes that may wait for delivery; 0: none goes */
 	int fail_create;   /* what the next calls of link_create, connect, attach return */
 	int fail_connect;

@@ -130,8 +130,10 @@ void ring_pair_init(struct ring_pair *pair, const struct ring_pair_cfg *cfg,
 	int i;
 
 	memset(pair, 0, sizeof(*pair));
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
 		fake_dev_init(&pair->end[i].dev, cfg->direct, cfg->seed + (uint64_t)i);
+		pair->end[i].dev.ahead = cfg->ahead;
+	}
 	fake_link_pair(&pair->end[0].dev, cfg->rx_len[0], &pair->end[1].dev, cfg->rx_len[1], link);
 	for (i = 0; i < 2; i++)
 		pair->end[i].link = link[i];

@@ -22,7 +22,8 @@ int cm_test_memfd(const char *text)
 {
 	int fd = memfd_create("cm-test", MFD_CLOEXEC);
 
-	cr_assert(fd >= 0);
+	if (fd < 0)
+		return -errno;
 	cr_assert(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 	return fd;
 }
@@ -31,18 +32,25 @@ static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half,
 {
 	struct cm_end *end = ctx;
 	struct cm_end_conn *c = calloc(1, sizeof(*c));
+	int ret;
 
 	if (end->on_prepare)
 		end->on_prepare(end);
 	pthread_mutex_lock(&end->lock);
+	ret = end->prepare_ret;
 	end->prepared++;
-	for (uint32_t i = 0; i < end->fd_cnt; i++)
-		half->dev.fds[half->dev.fd_cnt++] = cm_test_memfd(end->text);
+	for (uint32_t i = 0; i < end->fd_cnt; i++) {
+		half->dev.fds[i] = cm_test_memfd(end->text);
+		if (half->dev.fds[i] < 0)
+			ret = half->dev.fds[i];
+		else
+			half->dev.fd_cnt++;
+	}
 	half->engine_len = 3;
 	memcpy(half->engine, "eng", 3);
 	half->dev.len = 5;
 	memcpy(half->dev.bytes, "bytes", 5);
-	if (end->prepare_ret) {
+	if (ret) {
 		free(c);
 	} else {
 		c->end = end;
@@ -51,23 +59,25 @@ static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half,
 		*user = c;
 	}
 	pthread_mutex_unlock(&end->lock);
-	return end->prepare_ret;
+	return ret;
 }
 
 static int cm_end_establish(void *ctx, struct cm_conn *conn, void *user, const struct cm_half *peer)
 {
 	struct cm_end *end = ctx;
 	struct cm_end_conn *c = user;
+	int ret;
 
 	(void)conn;
 	pthread_mutex_lock(&end->lock);
+	ret = end->establish_ret;
 	end->established++;
 	if (peer->dev.fd_cnt)
 		cr_expect(pread(peer->dev.fds[0], c->text, sizeof(c->text) - 1, 0) > 0);
 	if (peer->engine_len)
 		cr_expect(peer->engine_len == 3 && !memcmp(peer->engine, "eng", 3));
 	pthread_mutex_unlock(&end->lock);
-	return end->establish_ret;
+	return ret;
 }
 
 static void cm_end_on_up(void *ctx, struct cm_conn *conn, void *user, bool asked)
@@ -139,15 +149,22 @@ static void cm_end_init(struct cm_end *end)
 void cm_end_open(struct cm_end *end, struct cm_node *node, const char *ip, uint16_t port)
 {
 	union cm_addr addr;
+
+	cm_test_addr(ip, port, &addr);
+	cm_end_open_at(end, node, &addr);
+}
+
+void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_addr *addr)
+{
 	int ret;
 
 	cm_end_init(end);
 	end->node = node;
-	cm_test_addr(ip, port, &addr);
-	ret = cm_agent_open(node, &addr.sa, &cm_end_ops, end, &end->agent);
+	/* Before the agent is open: it may be called from then on. */
+	snprintf(end->text, sizeof(end->text), "end %p", (void *)end);
+	ret = cm_agent_open(node, &addr->sa, &cm_end_ops, end, &end->agent);
 	cr_assert(!ret, "cm_agent_open: %s", fi_strerror(-ret));
 	cm_agent_addr(end->agent, &end->addr);
-	snprintf(end->text, sizeof(end->text), "port %u", cm_test_port(end));
 }
 
 static void cm_end_put(struct cm_end *end, struct cm_end_conn *c)

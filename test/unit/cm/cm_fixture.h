@@ -52,6 +52,7 @@ struct cm_end {
 
 /** Opens an agent at "127.0.0.1" or "::1", any port, on `node`. */
 void cm_end_open(struct cm_end *end, struct cm_node *node, const char *ip, uint16_t port);
+void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_addr *addr);
 void cm_end_close(struct cm_end *end);
 int cm_end_connect(struct cm_end *end, const struct cm_end *to);
 /** Waits until *counter >= cnt: true in time. */
@@ -78,7 +79,7 @@ void cm_test_sleep_ms(unsigned ms);
 double cm_test_cpu_ms(void);
 /** Open descriptors of the process. */
 unsigned cm_test_fd_count(void);
-/** A memfd with `text` in it. */
+/** A memfd with `text` in it, or -FI_E*. */
 int cm_test_memfd(const char *text);
 
 struct cm_stranger {

@@ -122,38 +122,47 @@ Test(cm_conn, put_then_connect_at_once_gives_a_new_conn)
 	cm_node_close(node_b);
 }
 
-/* A peer in a process of its own: connects to `to` if it is given, tells its port, lives on. */
-static pid_t fork_peer(int tell[2], const struct sockaddr_storage *to, uint16_t port)
-{
+/* A peer in a process of its own, forked before there are threads. */
+struct forked {
 	pid_t pid;
+	int go[2];   /* the port that it shall have; 0: any */
+	int tell[2]; /* the port that it has */
+};
 
-	cr_assert(!pipe(tell));
-	pid = fork();
-	if (pid)
-		return pid;
-	{
-		struct cm_node *node = cm_test_node(NULL, 0);
-		struct cm_end end;
+static void forked_main(struct forked *f)
+{
+	struct cm_end end;
+	uint16_t port;
 
-		cm_end_open(&end, node, "127.0.0.1", port);
-		port = cm_test_port(&end);
-		if (write(tell[1], &port, sizeof(port)) != sizeof(port))
-			_exit(1);
-		if (to && cm_connect(end.agent, (const struct sockaddr *)to))
-			_exit(1);
-		for (;;) {
-			cm_test_sleep_ms(1);
-			cm_end_reap(&end);
-		}
-	}
+	if (read(f->go[0], &port, sizeof(port)) != sizeof(port))
+		_exit(1);
+	cm_end_open(&end, cm_test_node(NULL, 0), "127.0.0.1", port);
+	port = cm_test_port(&end);
+	if (write(f->tell[1], &port, sizeof(port)) != sizeof(port))
+		_exit(1);
+	for (;;)
+		pause();
 }
 
-static void kill_peer(pid_t pid, int tell[2])
+static void forked_start(struct forked *f)
+{
+	cr_assert(!pipe(f->go) && !pipe(f->tell));
+	f->pid = fork();
+	if (!f->pid)
+		forked_main(f);
+}
+
+static uint16_t forked_go(struct forked *f, uint16_t port)
+{
+	cr_assert(write(f->go[1], &port, sizeof(port)) == sizeof(port));
+	cr_assert(read(f->tell[0], &port, sizeof(port)) == sizeof(port));
+	return port;
+}
+
+static void kill_and_wait(pid_t pid)
 {
 	cr_assert(!kill(pid, SIGKILL));
 	cr_assert(waitpid(pid, NULL, 0) == pid);
-	close(tell[0]);
-	close(tell[1]);
 }
 
 static void connect_to_port(struct cm_end *end, uint16_t port)
@@ -164,22 +173,29 @@ static void connect_to_port(struct cm_end *end, uint16_t port)
 	cr_assert(!cm_connect(end->agent, &addr.sa));
 }
 
+static uint64_t peer_incarnation(struct cm_end *end)
+{
+	return cm_conn_incarnation(
+		UTIL_CONTAINER_OF(end->conns.next, struct cm_end_conn, link)->cm);
+}
+
 Test(cm_conn, killed_peer_is_a_reset_at_once_and_its_successor_is_another)
 {
+	struct forked first, second;
 	struct cm_node *node;
 	struct cm_end a;
-	uint16_t port, same;
+	uint16_t port;
 	uint64_t inc;
-	int tell[2];
-	pid_t pid = fork_peer(tell, NULL, 0);
 
-	cr_assert(read(tell[0], &port, sizeof(port)) == sizeof(port));
+	forked_start(&first);
+	forked_start(&second);
+	port = forked_go(&first, 0);
 	node = cm_test_node(NULL, 0);
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	connect_to_port(&a, port);
 	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
-	inc = cm_conn_incarnation(UTIL_CONTAINER_OF(a.conns.next, struct cm_end_conn, link)->cm);
-	kill_peer(pid, tell);
+	inc = peer_incarnation(&a);
+	kill_and_wait(first.pid);
 	cr_assert(cm_end_wait(&a, &a.down, 1, 1000));
 	cr_assert_eq(a.down_err, -FI_ECONNRESET);
 	cm_end_reap(&a);
@@ -187,21 +203,19 @@ Test(cm_conn, killed_peer_is_a_reset_at_once_and_its_successor_is_another)
 	/* Ask while nobody is there: the successor is met within the grace. */
 	connect_to_port(&a, port);
 	cm_test_sleep_ms(200);
-	pid = fork_peer(tell, NULL, port);
-	cr_assert(read(tell[0], &same, sizeof(same)) == sizeof(same) && same == port);
+	cr_assert_eq(forked_go(&second, port), port);
 	cr_assert(cm_end_wait(&a, &a.asked, 2, CM_TEST_WAIT_MS));
-	cr_assert(inc != cm_conn_incarnation(
-				 UTIL_CONTAINER_OF(a.conns.next, struct cm_end_conn, link)->cm));
+	cr_assert_neq(inc, peer_incarnation(&a));
 	cm_end_close(&a);
 	cm_node_close(node);
-	kill_peer(pid, tell);
+	kill_and_wait(second.pid);
 }
 
 Test(cm_conn, killed_asker_is_a_reset_too)
 {
 	struct cm_node *node;
 	struct cm_end a;
-	int tell[2], go[2];
+	int go[2];
 	pid_t pid;
 
 	cr_assert(!pipe(go));
@@ -221,8 +235,7 @@ Test(cm_conn, killed_asker_is_a_reset_too)
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cr_assert(write(go[1], &a.addr, sizeof(a.addr)) == sizeof(a.addr));
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
-	cr_assert(!pipe(tell));
-	kill_peer(pid, tell);
+	kill_and_wait(pid);
 	cr_assert(cm_end_wait(&a, &a.down, 1, 1000));
 	cr_assert_eq(a.down_err, -FI_ECONNRESET);
 	cm_end_close(&a);

@@ -238,7 +238,7 @@ Test(cm_udp, errors_of_earlier_answers_do_not_swallow_later_ones)
 	expect_untouched();
 }
 
-Test(cm_udp_key, without_the_key_there_is_no_answer, .init = NULL)
+Test(cm_udp_key, without_the_key_there_is_no_answer)
 {
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ }, pkt;
 

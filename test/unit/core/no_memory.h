@@ -48,7 +48,7 @@ static inline void no_memory_limit(rlim_t bytes)
 
 	if (getrlimit(RLIMIT_AS, &limit))
 		abort();
-	limit.rlim_cur = bytes;
+	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
 	if (setrlimit(RLIMIT_AS, &limit))
 		abort();
 }

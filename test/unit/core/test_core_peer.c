@@ -56,6 +56,19 @@ Test(core_peer, injected_messages_wait_outside, .init = setup, .fini = teardown)
 		     "nothing to keep: it may wait inside");
 }
 
+Test(core_peer, an_injected_message_is_told_that_nobody_is_there, .init = setup, .fini = teardown)
+{
+	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_ECONNREFUSED);
+	fake_engine_cfg.connect_err = 0;
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN,
+		     "the next use tries again");
+	nodes_settle(nodes, 3);
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), 0);
+}
+
 Test(core_peer, a_death_ends_open_sends_and_directed_receives, .init = setup, .fini = teardown)
 {
 	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
@@ -107,6 +120,7 @@ Test(core_peer, a_half_received_message_ends_with_its_sender, .init = setup, .fi
 	fake_engine_cfg.room = 3;
 	node_recv(&nodes[0], FI_ADDR_UNSPEC, in, sizeof(in), true, 1, 0, 0, &in);
 	node_send(&nodes[1], 0, out, 9999, true, 1, 0, NULL);
+	core_dom_progress(&nodes[1].dom); /* up */
 	core_dom_progress(&nodes[1].dom); /* three frames of four */
 	core_dom_progress(&nodes[0].dom);
 	cr_assert_eq(nodes[0].ep.rx_reqs.used_cnt, 0, "it has begun");

@@ -132,9 +132,11 @@ Test(core_rx_post, a_discarded_message_is_gone_and_its_sender_free, .init = setu
 		cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
 		send_to_1(0, lens[i], 6);
 		cr_assert_eq(probe(FI_PEEK | FI_CLAIM, 0, 6, 0, &in), 0);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
 		cr_assert_eq(claim(FI_CLAIM | FI_DISCARD, 0, &in), 0);
 		nodes_settle(nodes, 3);
 		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
 	}
 	cr_assert_eq(nodes[1].ep.inmsgs.used_cnt, 0);
 	cr_assert_eq(nodes[0].ep.tx_open, 0, "every send has ended");

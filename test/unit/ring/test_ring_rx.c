@@ -300,6 +300,28 @@ Test(ring_rx, a_consumer_position_in_the_open_batch_is_refused)
 	refused(32);
 }
 
+/** A peer that could release what never left would have batch after batch pile up in tx.posts. */
+Test(ring_rx, a_consumer_position_in_what_the_device_has_not_taken_is_refused)
+{
+	const struct ring_pair_cfg cfg = { .rx_len = { C, C }, .seed = 1 };
+	struct core_frame frame = { .op = 1 };
+
+	stop();
+	ring_pair_init(&pair, &cfg, &see_upcalls);
+	conn = &pair.end[0].conn;
+	ring = pair.end[0].link->rx_base;
+	pair.end[0].dev.sq_len = 1;
+	conn->chan.ops->send(&conn->chan, &frame, 0);
+	conn->chan.ops->send(&conn->chan, &frame, 0);
+	cr_assert_eq(conn->tx.post_cnt, 1);
+	cr_assert_eq(conn->tx.flush_start, 128);
+	put_meta(64, 0, 0);
+	accepted(32);
+	put_meta(96, 0, 0);
+	refused(32);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 64);
+}
+
 Test(ring_rx, a_consumer_position_between_blocks_is_refused)
 {
 	conn->tx.flow.producer = conn->tx.flush_start = 256;

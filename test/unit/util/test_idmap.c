@@ -85,7 +85,7 @@ Test(idmap, two_to_the_twenty_ids_and_then_try_again)
 
 	util_idmap_init(&map);
 	for (i = 0; i < UTIL_IDMAP_MAX; i++) {
-		if (util_idmap_alloc(&map, (char *)NULL + 1 + i, &last))
+		if (util_idmap_alloc(&map, (void *)(uintptr_t)(1 + i), &last))
 			break;
 	}
 	cr_assert_eq(i, UTIL_IDMAP_MAX);

@@ -112,7 +112,7 @@ Test(pool, a_size_that_cannot_be_is_no_memory)
 
 	util_pool_init(&pool, SIZE_MAX / 4, 16, 0);
 	cr_assert_null(util_pool_alloc(&pool));
-	util_pool_init(&pool, 1ull << 60, 8, 0);
+	util_pool_init(&pool, 1ull << 60, 16, 0);
 	cr_assert_null(util_pool_alloc(&pool));
 	util_pool_fini(&pool);
 }

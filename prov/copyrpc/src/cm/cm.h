@@ -114,6 +114,7 @@ void cm_node_close(struct cm_node *node);
 /**
  * Binds an agent at `addr` (IPv4 or IPv6; port 0: any; wildcard or NULL: the address of the interface
  * that the default route uses, else loopback). -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_EMFILE ...
+ * Up-calls may come from now on, even before the return.
  */
 int cm_agent_open(struct cm_node *node, const struct sockaddr *addr, const struct cm_agent_ops *ops,
 		  void *ctx, struct cm_agent **agent);

@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "cm/cm_fork.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -38,6 +39,7 @@ void cm_src_init(struct cm_src *src, void (*ready)(struct cm_src *src, uint32_t 
 {
 	src->fd = -1;
 	src->ready = ready;
+	util_list_init(&src->link);
 }
 
 int cm_src_open(struct cm_node *node, struct cm_src *src, int fd)
@@ -47,6 +49,7 @@ int cm_src_open(struct cm_node *node, struct cm_src *src, int fd)
 	if (epoll_ctl(node->epoll_fd, EPOLL_CTL_ADD, fd, &ev))
 		return -errno;
 	src->fd = fd;
+	util_list_push_back(&node->srcs, &src->link);
 	return 0;
 }
 
@@ -69,6 +72,7 @@ int cm_src_release(struct cm_node *node, struct cm_src *src)
 	if (fd < 0)
 		return -1;
 	epoll_ctl(node->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	util_list_remove(&src->link);
 	src->fd = -1;
 	return fd;
 }
@@ -79,7 +83,7 @@ void cm_src_close(struct cm_node *node, struct cm_src *src)
 
 	if (fd < 0)
 		return;
-	/* A child that was forked and not yet replaced holds a copy: the peer must not wait for it. */
+	/* Should there be a copy of it somewhere: the peer must not wait for its end. */
 	shutdown(fd, SHUT_RDWR);
 	close(fd);
 }
@@ -88,7 +92,7 @@ static void cm_node_wake(struct cm_node *node)
 {
 	uint64_t one = 1;
 
-	if (node->is_woken)
+	if (node->is_woken || node->is_husk)
 		return;
 	node->is_woken = true;
 	while (write(node->wake.fd, &one, sizeof(one)) < 0 && errno == EINTR)
@@ -129,6 +133,8 @@ void cm_node_wait_pass(struct cm_node *node)
 {
 	uint64_t before = node->pass_cnt;
 
+	if (node->is_husk)
+		return;
 	assert(!pthread_equal(pthread_self(), node->thread));
 	cm_node_wake(node);
 	while (node->pass_cnt == before)
@@ -233,7 +239,7 @@ err_close_epoll:
 	return ret;
 }
 
-static void cm_node_init(struct cm_node *node, const struct cm_cfg *cfg)
+static void cm_node_init_locks(struct cm_node *node)
 {
 	pthread_mutexattr_t attr;
 
@@ -242,7 +248,31 @@ static void cm_node_init(struct cm_node *node, const struct cm_cfg *cfg)
 	pthread_mutex_init(&node->lock, &attr);
 	pthread_mutexattr_destroy(&attr);
 	pthread_cond_init(&node->passed, NULL);
+}
+
+void cm_node_become_husk(struct cm_node *node)
+{
+	struct util_list *first;
+
+	/* The epoll set is the parent's too: nothing may be taken out of it, nothing shut down. */
+	while ((first = util_list_pop(&node->srcs))) {
+		struct cm_src *src = UTIL_CONTAINER_OF(first, struct cm_src, link);
+
+		close(src->fd);
+		src->fd = -1;
+	}
+	close(node->epoll_fd);
+	node->epoll_fd = -1;
+	node->is_husk = true;
+	cm_node_init_locks(node);
+}
+
+static void cm_node_init(struct cm_node *node, const struct cm_cfg *cfg)
+{
+	cm_node_init_locks(node);
+	util_list_init(&node->srcs);
 	util_list_init(&node->graves);
+	util_list_init(&node->fork_link);
 	node->cfg = *cfg;
 	node->cfg.job_key = NULL;
 	cm_mac_key_set(&node->key, cfg->job_key);
@@ -276,6 +306,7 @@ int cm_node_open_cfg(const struct cm_cfg *cfg, struct cm_node **out)
 	ret = cm_node_start_thread(node);
 	if (ret)
 		goto err_close_fds;
+	cm_fork_add(node);
 	*out = node;
 	return 0;
 
@@ -301,14 +332,17 @@ int cm_node_open(struct cm_node **node)
 
 void cm_node_close(struct cm_node *node)
 {
+	cm_fork_remove(node);
 	cm_node_lock(node);
 	assert(!node->agent_cnt);
 	node->is_stopping = true;
 	cm_node_wake(node);
 	cm_node_unlock(node);
-	pthread_join(node->thread, NULL);
+	if (!node->is_husk) {
+		pthread_join(node->thread, NULL);
+		close(node->wake.fd);
+		close(node->epoll_fd);
+	}
 	cm_node_pass(node);
-	close(node->wake.fd);
-	close(node->epoll_fd);
 	cm_node_fini(node);
 }

@@ -27,7 +27,8 @@
 
 /** A descriptor in the node's epoll set. */
 struct cm_src {
-	int fd; /* -1: not open */
+	int fd;                /* -1: not open */
+	struct util_list link; /* node->srcs, while open */
 	void (*ready)(struct cm_src *src, uint32_t events);
 };
 
@@ -44,16 +45,22 @@ struct cm_node {
 	int epoll_fd;
 	struct cm_src wake; /* eventfd */
 	bool is_stopping;
+	bool is_husk;      /* in a forked child: no thread, no descriptors */
 	bool is_woken;     /* wake holds a count */
 	uint64_t pass_cnt; /* moments without an event in hand */
 	uint64_t sleep_ns; /* the thread sleeps until then; 0: it is awake */
 	struct cm_timers timers;
+	struct util_list srcs; /* cm_src.link: all that is open */
 	struct util_list graves;
+	struct util_list fork_link; /* cm_fork.c's */
 	unsigned agent_cnt;
 	struct cm_mac_key key;
 	uint64_t peer_timeout_ns;
 	struct cm_cfg cfg; /* job_key is not kept */
 };
+
+/** In a forked child, under the lock: closes the copies of all descriptors and makes the lock new. */
+void cm_node_become_husk(struct cm_node *node);
 
 void cm_node_lock(struct cm_node *node);
 void cm_node_unlock(struct cm_node *node);

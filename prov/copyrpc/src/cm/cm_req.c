@@ -157,13 +157,16 @@ static void cm_req_fail_silent(struct cm_req *req)
 
 static void cm_req_fail_unreachable(struct cm_req *req)
 {
+	char here[CM_ADDR_TEXT_MAX];
+
 	if (req->refused_err == -FI_ECONNREFUSED)
 		cm_req_fail(
 			req->peer, -FI_ECONNREFUSED,
 			"nobody is there; has that process ended, or is the address an old one?");
 	else
-		cm_req_fail(req->peer, req->refused_err,
-			    "the network does not lead there (%s); look at `ip route get`",
+		cm_req_fail(req->peer, -FI_EHOSTUNREACH,
+			    "the network does not lead there from %s (%s); look at `ip route get`",
+			    cm_addr_print(&req->peer->agent->addr, here),
 			    fi_strerror(-req->refused_err));
 }
 

@@ -19,8 +19,8 @@
 
 #include "util/bits.h"
 
-#define CORE_AV_BLOCK	 64u
-#define CORE_AV_MAX	 (UINT32_MAX - CORE_AV_BLOCK) /* index + 1 is a 32-bit number */
+#define CORE_AV_BLOCK    64u
+#define CORE_AV_MAX      (UINT32_MAX - CORE_AV_BLOCK) /* index + 1 is a 32-bit number */
 #define CORE_AV_HASH_MIN 16u
 #define CORE_AV_HINT_MAX 4096u /* a larger hint is believed when the addresses come */
 
@@ -40,7 +40,7 @@ struct core_av_entry {
 
 struct core_av_block {
 	struct core_av_entry *entries; /* CORE_AV_BLOCK of them */
-	uint64_t used;		       /* bit per entry */
+	uint64_t used;                 /* bit per entry */
 };
 
 struct core_av {
@@ -63,8 +63,7 @@ static struct core_av_entry *core_av_entry(const struct core_av *av, uint64_t id
 
 static bool core_av_is_used(const struct core_av *av, uint64_t idx)
 {
-	return idx < av->end &&
-	       av->blocks[idx / CORE_AV_BLOCK].used & 1ull << idx % CORE_AV_BLOCK;
+	return idx < av->end && av->blocks[idx / CORE_AV_BLOCK].used & 1ull << idx % CORE_AV_BLOCK;
 }
 
 /* --- addresses ------------------------------------------------------------------------------ */
@@ -128,8 +127,8 @@ static bool core_av_is_same(const struct core_av_entry *a, const struct core_av_
 
 static uint64_t core_av_mix(uint64_t a, uint64_t b)
 {
-	unsigned __int128 p = (unsigned __int128)(a ^ 0x9E3779B97F4A7C15ull) *
-			      (b ^ 0xD1B54A32D192ED03ull);
+	unsigned __int128 p =
+		(unsigned __int128)(a ^ 0x9E3779B97F4A7C15ull) * (b ^ 0xD1B54A32D192ED03ull);
 
 	return (uint64_t)p ^ (uint64_t)(p >> 64);
 }

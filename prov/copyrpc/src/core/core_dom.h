@@ -62,12 +62,15 @@ static inline void core_dom_unlock(struct core_dom *dom)
 		pthread_mutex_unlock(&dom->lock);
 }
 
-/** Everything that can be done now without waiting. */
+/**
+ * Everything that can be done now without waiting. Queued sends go first: the engine's progress then
+ * lets them leave, for their completions may be the last that the user waits for.
+ */
 static inline void core_dom_progress(struct core_dom *dom)
 {
-	dom->engine_ops->progress(dom->engine);
 	if (UTIL_UNLIKELY(dom->tx_wait.next != &dom->tx_wait))
 		core_tx_progress(dom);
+	dom->engine_ops->progress(dom->engine);
 }
 
 /** Waiting on the domain's events, as in core_chan.h. */

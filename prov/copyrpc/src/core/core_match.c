@@ -28,8 +28,8 @@
 /* The halves of a 64 by 64 bit product, folded: one multiplication mixes every bit downwards. */
 static uint64_t core_match_hash(uint64_t tag, uint64_t src)
 {
-	unsigned __int128 p = (unsigned __int128)(tag ^ 0x9E3779B97F4A7C15ull) *
-			      (src ^ 0xD1B54A32D192ED03ull);
+	unsigned __int128 p =
+		(unsigned __int128)(tag ^ 0x9E3779B97F4A7C15ull) * (src ^ 0xD1B54A32D192ED03ull);
 
 	return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
@@ -135,8 +135,7 @@ static void core_match_table_erase(struct core_match_table *t, struct core_match
 static void core_match_table_remove(struct core_match_table *t, uint64_t tag, uint64_t src,
 				    struct util_list *link)
 {
-	struct core_match_slot *s =
-		core_match_table_probe(t, core_match_hash(tag, src), tag, src);
+	struct core_match_slot *s = core_match_table_probe(t, core_match_hash(tag, src), tag, src);
 
 	if (link->next == link) {
 		core_match_table_erase(t, s);
@@ -237,7 +236,7 @@ static void core_match_recv_hash_all(struct core_match *m)
 	struct util_list *it, *tmp;
 
 	m->hashed = true;
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &m->posted)
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &m->posted)
 		core_match_recv_hash(m, UTIL_CONTAINER_OF(it, struct core_match_recv, order));
 }
 
@@ -275,7 +274,7 @@ void core_match_cancel_cold(struct core_match *m, struct core_match_recv *recv)
 		core_match_table_remove(&shape->table, recv->tag & ~recv->ignore, recv->src,
 					&recv->bucket);
 		if (!--shape->cnt)
-			m->live &= (uint8_t)~(1u << recv->shape);
+			m->live &= (uint8_t) ~(1u << recv->shape);
 	}
 	if (util_list_is_empty(&m->posted))
 		core_match_recv_reset(m);
@@ -290,8 +289,7 @@ static struct core_match_recv *core_match_find_in_order(struct core_match *m, ui
 							uint64_t src)
 {
 	for (struct util_list *it = m->posted.next; it != &m->posted; it = it->next) {
-		struct core_match_recv *recv =
-			UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		struct core_match_recv *recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
 
 		if (core_match_accepts(recv, tag, src))
 			return recv;
@@ -301,8 +299,7 @@ static struct core_match_recv *core_match_find_in_order(struct core_match *m, ui
 
 /* The oldest of `best` and those in excess that accept. */
 static struct core_match_recv *core_match_find_in_excess(struct core_match *m, uint64_t tag,
-							 uint64_t src,
-							 struct core_match_recv *best)
+							 uint64_t src, struct core_match_recv *best)
 {
 	for (struct util_list *it = m->excess.next; it != &m->excess; it = it->next) {
 		struct core_match_recv *recv =
@@ -354,7 +351,7 @@ static void core_match_msg_unindex(struct core_match_shape *shape, int s,
 
 static void core_match_index_drop(struct core_match *m, int s)
 {
-	m->indexed &= (uint8_t)~(1u << s);
+	m->indexed &= (uint8_t) ~(1u << s);
 	core_match_table_free(&m->msg_shapes[s].table);
 }
 

@@ -31,15 +31,15 @@
 #include "util/bits.h"
 #include "util/list.h"
 
-#define CORE_MATCH_ANY	  UINT64_MAX /* no message's source */
+#define CORE_MATCH_ANY    UINT64_MAX /* no message's source */
 #define CORE_MATCH_SHAPES 8
-#define CORE_MATCH_LAZY	  16 /* receives that are searched in order; match_bench has the figures */
-#define CORE_MATCH_SCAN	  16 /* messages that are searched in order */
+#define CORE_MATCH_LAZY   16 /* receives that are searched in order; match_bench has the figures */
+#define CORE_MATCH_SCAN   16 /* messages that are searched in order */
 
 /** Where a posted receive stands besides the order list: a shape's number, or one of these. */
 enum core_match_place {
 	CORE_MATCH_UNHASHED = -1, /* nowhere: the queue is short */
-	CORE_MATCH_EXCESS = -2,	  /* in core_match.excess: its shape has no table */
+	CORE_MATCH_EXCESS = -2,   /* in core_match.excess: its shape has no table */
 };
 
 /** A receive, embedded in its request. Set tag, ignore, src; the rest is core_match's. */
@@ -47,9 +47,9 @@ struct core_match_recv {
 	uint64_t tag;
 	uint64_t ignore;
 	uint64_t src;
-	uint64_t seq;		 /* lower (modulo 2^64) is older; given by core_match_post */
-	struct util_list order;	 /* all posted receives, oldest first */
-	int shape;		 /* or enum core_match_place */
+	uint64_t seq;            /* lower (modulo 2^64) is older; given by core_match_post */
+	struct util_list order;  /* all posted receives, oldest first */
+	int shape;               /* or enum core_match_place */
 	struct util_list bucket; /* others with the same key, oldest first */
 };
 
@@ -72,7 +72,7 @@ struct core_match_slot {
 /** Open addressing, linear probing, at most half full. */
 struct core_match_table {
 	struct core_match_slot *slots; /* NULL: none yet */
-	size_t mask;		       /* slots - 1 */
+	size_t mask;                   /* slots - 1 */
 	size_t key_cnt;
 };
 
@@ -87,14 +87,14 @@ struct core_match_shape {
 struct core_match {
 	struct util_list posted;     /* core_match_recv.order */
 	struct util_list unexpected; /* core_match_msg.order */
-	uint64_t seq;		     /* of the next receive */
-	uint32_t room;		     /* receives that may still be queued without hashing */
-	bool hashed;		     /* every posted receive is in a table or in excess; room is 0 */
-	uint8_t live;		     /* bit per recv_shapes[]: it has receives */
-	uint8_t indexed;	     /* bit per msg_shapes[]: it has every unexpected message */
+	uint64_t seq;                /* of the next receive */
+	uint32_t room;               /* receives that may still be queued without hashing */
+	bool hashed;     /* every posted receive is in a table or in excess; room is 0 */
+	uint8_t live;    /* bit per recv_shapes[]: it has receives */
+	uint8_t indexed; /* bit per msg_shapes[]: it has every unexpected message */
 	/* From here on cold. */
 	struct util_list excess; /* core_match_recv.bucket, oldest first */
-	uint64_t search_cnt;	 /* searches for a message that an index could have helped */
+	uint64_t search_cnt;     /* searches for a message that an index could have helped */
 	size_t unexpected_cnt;
 	struct core_match_shape recv_shapes[CORE_MATCH_SHAPES];
 	struct core_match_shape msg_shapes[CORE_MATCH_SHAPES];

@@ -124,6 +124,8 @@ static void core_peer_up(struct core_peer *peer, struct core_chan *chan)
 {
 	peer->chan = chan;
 	chan->peer = peer;
+	peer->inject_waits = false;
+	peer->inject_err = 0;
 	core_peer_set_state(peer, CORE_PEER_UP);
 }
 
@@ -209,8 +211,12 @@ void core_peer_on_connect_failed(struct core_ep *ep, const struct sockaddr *addr
 
 	if (fi_addr != CORE_AV_NONE && fi_addr < ep->peer_cnt)
 		peer = ep->peers[fi_addr];
-	if (peer && peer->state == CORE_PEER_CONNECTING)
-		core_peer_fail(peer, err, CORE_PEER_DEAD);
+	if (!peer || peer->state != CORE_PEER_CONNECTING)
+		return;
+	if (peer->inject_waits)
+		peer->inject_err = err;
+	peer->inject_waits = false;
+	core_peer_fail(peer, err, CORE_PEER_DEAD);
 }
 
 void core_peer_on_down(struct core_chan *chan, int err)

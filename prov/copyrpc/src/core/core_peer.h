@@ -39,6 +39,8 @@ struct core_peer {
 	fi_addr_t fi_addr; /* FI_ADDR_NOTAVAIL for a stranger */
 	uint32_t id;	   /* what matching calls the source; unique in the endpoint */
 	enum core_peer_state state;
+	bool inject_waits; /* -FI_EAGAIN was returned for want of a connection */
+	int inject_err;	   /* what became of it: the next injected message is told (-FI_E*) */
 	struct util_list tx;	    /* core_tx_req.peer_link: all open sends */
 	struct util_list tx_queue;  /* core_tx_req.wait_link: nothing sent yet, in order */
 	struct util_list tx_stream; /* core_tx_req.wait_link: parts of them are sent */

@@ -197,17 +197,31 @@ void core_tx_progress(struct core_dom *dom)
 	}
 }
 
+/**
+ * The bytes of an injected message may not be referred to after the return. What it waits for may
+ * fail, and there is no request to say so: the next one is told, and the one after tries again.
+ */
+static ssize_t core_tx_inject_later(struct core_peer *peer)
+{
+	int ret = peer->inject_err;
+
+	peer->inject_err = 0;
+	if (!ret)
+		ret = core_peer_connect(peer);
+	if (ret)
+		return ret;
+	peer->inject_waits = peer->state != CORE_PEER_UP;
+	return -FI_EAGAIN;
+}
+
 static ssize_t core_tx_enqueue_cold(struct core_ep *ep, struct core_peer *peer,
 				    const struct core_send *s)
 {
 	struct core_tx_req *req;
 	int ret;
 
-	/* The bytes of an injected message may not be referred to after the return. */
-	if ((s->silent || (s->flags & FI_INJECT)) && s->len) {
-		ret = core_peer_connect(peer);
-		return ret ? ret : -FI_EAGAIN;
-	}
+	if ((s->silent || (s->flags & FI_INJECT)) && s->len)
+		return core_tx_inject_later(peer);
 	if (ep->tx_queued >= CORE_TX_QUEUE_MAX)
 		return -FI_EAGAIN;
 	ret = core_peer_connect(peer);

@@ -67,8 +67,7 @@ static inline __attribute__((always_inline)) ssize_t cpr_cq_read(struct fid_cq *
 	ssize_t ret;
 
 	cpr_domain_lock(domain);
-	if (q->tail - q->head < count || !count)
-		cpr_domain_progress(domain);
+	cpr_domain_progress(domain);
 	ret = cpr_cq_take(q, buf, count, src, entry_len);
 	if (!ret)
 		ret = cpr_cq_empty(q);

@@ -3,8 +3,9 @@
  * How does the user read completions?
  *
  * fi_cq over core_cq: entries are copied in the format chosen at open, by a loop compiled per
- * format; the op table is chosen then too. A read makes progress when it could not be answered in
- * full from what is queued, and always with count 0. Elastic: no size is too small.
+ * format; the op table is chosen then too. Every read makes progress first, whatever is queued and
+ * however much is asked for: it may be the last call for long, and what the sender holds back to
+ * fill a batch leaves with it. Elastic: no size is too small.
  *
  * Shown by test/unit/ofi/test_cpr_cq.c.
  */

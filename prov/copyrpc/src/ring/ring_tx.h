@@ -28,12 +28,26 @@ static inline void ring_tx_set_limit(struct ring_tx *tx)
 	tx->limit = ring_flow_limit(&tx->flow);
 }
 
+/** Bytes that are closed and that the device has not taken. */
+static inline uint64_t ring_tx_waiting(const struct ring_tx *tx)
+{
+	uint64_t len = 0;
+	uint32_t i;
+
+	for (i = 0; i < tx->post_cnt; i++)
+		len += (uint64_t)tx->posts[i].imm * WIRE_ALIGN;
+	return len;
+}
+
 /** The peer is known to have released everything before `pos`; false: it cannot have. */
 static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 {
 	uint64_t advance = pos - tx->flow.remote_consumer;
+	uint64_t sent = tx->flush_start - tx->flow.remote_consumer;
 
-	if (UTIL_UNLIKELY(advance > tx->flush_start - tx->flow.remote_consumer))
+	if (UTIL_UNLIKELY(tx->post_cnt))
+		sent -= ring_tx_waiting(tx);
+	if (UTIL_UNLIKELY(advance > sent))
 		return (int64_t)advance < 0; /* merely old: a READ and a batch overtake each other */
 	if (UTIL_UNLIKELY(pos & (WIRE_ALIGN - 1)))
 		return false;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define UTIL_LIKELY(x)	 __builtin_expect(!!(x), 1)
+#define UTIL_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UTIL_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 /** Bytes of a cache line on every machine this runs on; Arm's 128-byte prefetch pairs are two. */

@@ -14,8 +14,8 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#define UTIL_IDMAP_NONE	    UINT32_MAX
-#define UTIL_IDMAP_MIN	    64u
+#define UTIL_IDMAP_NONE     UINT32_MAX
+#define UTIL_IDMAP_MIN      64u
 #define UTIL_IDMAP_GEN_MASK ((1u << UTIL_IDMAP_GEN_BITS) - 1)
 
 void util_idmap_init(struct util_idmap *map)

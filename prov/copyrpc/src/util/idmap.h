@@ -18,12 +18,12 @@
 
 #define UTIL_IDMAP_SLOT_BITS 20
 #define UTIL_IDMAP_GEN_BITS  11
-#define UTIL_IDMAP_MAX	     (1u << UTIL_IDMAP_SLOT_BITS)
+#define UTIL_IDMAP_MAX       (1u << UTIL_IDMAP_SLOT_BITS)
 
 struct util_idmap_slot {
-	void *ptr;	/* NULL: free */
-	uint32_t gen;	/* 11 bits */
-	uint32_t next;	/* free list */
+	void *ptr;     /* NULL: free */
+	uint32_t gen;  /* 11 bits */
+	uint32_t next; /* free list */
 };
 
 struct util_idmap {

@@ -31,9 +31,9 @@
 
 enum util_param_kind {
 	UTIL_PARAM_SIZE,   /* size_t: a number with an optional K, M or G */
-	UTIL_PARAM_INT,	   /* int: a number */
+	UTIL_PARAM_INT,    /* int: a number */
 	UTIL_PARAM_BOOL,   /* int: 0, 1, and libfabric's words for them */
-	UTIL_PARAM_STR,	   /* const char *: any text */
+	UTIL_PARAM_STR,    /* const char *: any text */
 	UTIL_PARAM_SECRET, /* const char *: any text, never logged; empty: none */
 };
 
@@ -158,7 +158,8 @@ static void util_param_define_number(struct fi_provider *prov, const struct util
 	util_param_print(min, sizeof(min), p, p->min);
 	util_param_print(max, sizeof(max), p, p->max);
 	fi_param_define(prov, p->name, FI_PARAM_STRING, "%s (%s%s; %s%s to %s; default %s)",
-			p->help, p->unit, p->kind == UTIL_PARAM_SIZE ? ", K, M or G may follow" : "",
+			p->help, p->unit,
+			p->kind == UTIL_PARAM_SIZE ? ", K, M or G may follow" : "",
 			p->zero_ok ? "0 or " : "", min, max, def);
 }
 
@@ -229,7 +230,7 @@ static uint64_t util_param_clamp(const struct util_param *p, const char *text, u
 	if (bound == v || (!v && p->zero_ok))
 		return v;
 	util_param_print(used, sizeof(used), p, bound);
-	UTIL_WARN(CORE, UTIL_PARAM_PREFIX "%s=%s is out of bounds: using %s (%s)\n", p->name, text,
+	UTIL_WARN(FABRIC, UTIL_PARAM_PREFIX "%s=%s is out of bounds: using %s (%s)\n", p->name, text,
 		  used, p->unit);
 	return bound;
 }
@@ -239,7 +240,7 @@ static void util_param_warn_unreadable(const struct util_param *p, const char *t
 	char def[32];
 
 	util_param_print(def, sizeof(def), p, p->def);
-	UTIL_WARN(CORE, UTIL_PARAM_PREFIX "%s=%s cannot be read as %s: using the default, %s\n",
+	UTIL_WARN(FABRIC, UTIL_PARAM_PREFIX "%s=%s cannot be read as %s: using the default, %s\n",
 		  p->name, text, p->unit, def);
 }
 
@@ -264,7 +265,7 @@ static void util_param_load_bool(struct fi_provider *prov, const struct util_par
 	int v = (int)p->def;
 
 	if (fi_param_get_bool(prov, p->name, &v) == -FI_EINVAL) {
-		UTIL_WARN(CORE, UTIL_PARAM_PREFIX "%s is neither 0 nor 1: using the default, %d\n",
+		UTIL_WARN(FABRIC, UTIL_PARAM_PREFIX "%s is neither 0 nor 1: using the default, %d\n",
 			  p->name, (int)p->def);
 		v = (int)p->def;
 	}
@@ -356,7 +357,7 @@ static void util_param_scan_one(const char *name)
 	const struct util_param *p = util_param_find(name, len);
 
 	if (!p) {
-		UTIL_WARN(CORE,
+		UTIL_WARN(FABRIC,
 			  UTIL_PARAM_PREFIX "%.*s is not a parameter and has no effect: did you "
 					    "mean " UTIL_PARAM_PREFIX "%s?\n",
 			  (int)len, name, util_param_nearest(name, len)->name);

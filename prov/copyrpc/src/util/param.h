@@ -21,16 +21,16 @@ struct fi_provider;
 
 /** The values, fixed after load; sizes in bytes, times in milliseconds unless the name says. */
 struct util_params {
-	const char *job_key;	     /* JOB_KEY: NULL if none; owned by the environment */
-	const char *paths;	     /* PATHS: comma-separated, "shm,nic,udp" */
-	size_t mem;		     /* MEM: budget of ring memory per domain */
-	size_t ring_size;	     /* RING_SIZE: 0 = by budget and number of peers */
-	size_t eager_max;	     /* EAGER_MAX: largest message that goes in one piece */
-	size_t single_copy_min;	     /* SINGLE_COPY_MIN: from here the kernel copies, 0 = never */
-	size_t unexpected_mem;	     /* UNEXPECTED_MEM: heap for unexpected messages, per domain */
-	int peer_timeout_ms;	     /* PEER_TIMEOUT */
-	int single_copy;	     /* SINGLE_COPY: 0 never process_vm_readv, 1 if the probe passes */
-	int layering;		     /* LAYERING: 1 lets the core stack ofi_rxm over this provider */
+	const char *job_key;    /* JOB_KEY: NULL if none; owned by the environment */
+	const char *paths;      /* PATHS: comma-separated, "shm,nic,udp" */
+	size_t mem;             /* MEM: budget of ring memory per domain */
+	size_t ring_size;       /* RING_SIZE: 0 = by budget and number of peers */
+	size_t eager_max;       /* EAGER_MAX: largest message that goes in one piece */
+	size_t single_copy_min; /* SINGLE_COPY_MIN: from here the kernel copies, 0 = never */
+	size_t unexpected_mem;  /* UNEXPECTED_MEM: heap for unexpected messages, per domain */
+	int peer_timeout_ms;    /* PEER_TIMEOUT */
+	int single_copy;        /* SINGLE_COPY: 0 never process_vm_readv, 1 if the probe passes */
+	int layering;           /* LAYERING: 1 lets the core stack ofi_rxm over this provider */
 };
 
 extern struct util_params util_params;

@@ -83,8 +83,9 @@ Test(shm_bulk, get_brings_the_peers_bytes_in_several_chunks)
 {
 	struct peer p;
 	uint8_t *dst = malloc(LEN);
-	struct iovec iov = { dst, LEN };
-	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
+	/* The first chunk of 16 MiB ends inside the first piece. */
+	struct iovec iov[] = { { dst, 17u << 20 }, { dst + (17u << 20), LEN - (17u << 20) } };
+	struct dev_get g = { .iov = iov, .iov_cnt = 2, .len = LEN };
 	size_t i;
 
 	peer_start(&p);

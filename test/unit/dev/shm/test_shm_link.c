@@ -209,6 +209,7 @@ static void expect_down(uint64_t word, uint64_t off)
 	cr_assert_eq(ev.kind, DEV_EV_DOWN, "word %lx at %lu", (long)word, (long)off);
 	cr_expect_eq(ev.link, b.link);
 	cr_expect_eq(ev.status, -FI_EIO);
+	shm_inbox_post(db->inbox, lane_shm(&b)->id);
 	lane_write(&c, 5);
 	cr_expect(lane_poll(db, &ev, 4) && ev.link == d.link, "the other link goes on");
 	while (lane_poll(db, &ev, 100))

@@ -187,6 +187,17 @@ Test(shm_watch, arming_finds_a_notification_that_was_lost_before_the_barrier)
 	cr_assert_eq(shm_watch_arm_all(db), 0);
 }
 
+Test(shm_watch, arming_finds_the_post_of_a_settled_link)
+{
+	setup_of(4);
+	cr_assert_eq(shm_watch_arm_all(db), 0);
+	park(2);
+	cr_assert_eq(unsettled_cnt(), 0);
+	lane_write(&a[2], 1);
+	cr_expect_eq(shm_watch_arm_all(db), -FI_EAGAIN);
+	cr_expect(lane_expect(db, &b[2], 1, 1));
+}
+
 Test(shm_watch, after_arming_every_writer_posts)
 {
 	int i;

@@ -85,7 +85,7 @@ struct shm_link {
 	struct shm_share share;     /* the fetch that we offer */
 	struct util_list lent_link; /* in shm_dev.lent */
 	int lent;                   /* announcements of our memory that the peer may fetch */
-	uint64_t proven_ns; /* when peer was last found to be itself */
+	uint64_t proven_ns;         /* when peer was last found to be itself */
 };
 
 static_assert(offsetof(struct shm_link, base) == 0, "devices embed dev_link first");

@@ -55,13 +55,13 @@ struct shm_dev {
 	uint32_t visits;
 	uint32_t tick_left;
 	uint32_t tick_cnt;
-	uint32_t hand; /* of the clock that ages active links: an index in act */
+	uint32_t hand;     /* of the clock that ages active links: an index in act */
 	uint32_t bulk_cnt; /* lent memory and shared fetches: an idle poll looks after them */
 
 	/* Seldom. */
 	alignas(UTIL_CACHE_LINE) struct util_list unsettled;
-	struct util_list lent;    /* shm_link.lent_link */
-	struct util_list pending; /* shm_share.link */
+	struct util_list lent;                 /* shm_link.lent_link */
+	struct util_list pending;              /* shm_share.link */
 	struct shm_link *links[SHM_LINKS_MAX]; /* attached ones */
 	uint32_t act_cap;
 	uint32_t attached_cnt;
@@ -143,9 +143,10 @@ void shm_dev_disarm(struct dev *dev);
 #define SHM_LINK_OPS_INIT                                                                          \
 	{                                                                                          \
 		.write_imm = shm_link_write_imm, .read_consumer = shm_link_read_consumer,          \
-		.get = shm_link_get, .put = shm_link_put, .lend = shm_link_lend, .describe = shm_link_describe,           \
-		.connect = shm_link_connect, .attach = shm_link_attach, .poll = shm_link_poll,     \
-		.detach = shm_link_detach, .close = shm_link_close,                                \
+		.get = shm_link_get, .put = shm_link_put, .lend = shm_link_lend,                   \
+		.describe = shm_link_describe, .connect = shm_link_connect,                        \
+		.attach = shm_link_attach, .poll = shm_link_poll, .detach = shm_link_detach,       \
+		.close = shm_link_close,                                                           \
 	}
 
 #define SHM_DEV_OPS_INIT                                                                           \

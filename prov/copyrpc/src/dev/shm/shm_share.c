@@ -9,10 +9,10 @@
 #include "dev/shm/shm_poll.h"
 #include "util/clock.h"
 
-#define SHM_SHARE_SPINS	     2000u /* about as long as one piece takes */
-#define SHM_SHARE_STOP_NS    UTIL_NS_PER_S
-#define SHM_SHARE_HELP_CALL  4u /* pieces that one poll may copy for a peer */
-#define SHM_SHARE_CLOSED     UINT32_MAX /* in claim: there is no piece */
+#define SHM_SHARE_SPINS     2000u /* about as long as one piece takes */
+#define SHM_SHARE_STOP_NS   UTIL_NS_PER_S
+#define SHM_SHARE_HELP_CALL 4u         /* pieces that one poll may copy for a peer */
+#define SHM_SHARE_CLOSED    UINT32_MAX /* in claim: there is no piece */
 
 static uint32_t shm_share_pieces(uint64_t len, uint32_t piece_len)
 {
@@ -171,10 +171,9 @@ static void shm_share_help(struct shm_link *link)
 		uint64_t from = (uint64_t)idx * piece_len;
 		struct iovec local = { (void *)(uintptr_t)(src + from),
 				       shm_share_piece_end(len, piece_len, idx) - from };
-		struct dev_get part = { .remote_addr = dst + from,
-					.iov = &local,
-					.iov_cnt = 1,
-					.len = local.iov_len };
+		struct dev_get part = {
+			.remote_addr = dst + from, .iov = &local, .iov_cnt = 1, .len = local.iov_len
+		};
 
 		claim++;
 		shm_bulk_put(link, &part);
@@ -196,10 +195,9 @@ bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev)
 	struct util_list *it, *tmp;
 	struct shm_link *link;
 
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &dev->lent)
-	shm_share_help(UTIL_CONTAINER_OF(it, struct shm_link, lent_link));
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &dev->pending)
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->lent)
+		shm_share_help(UTIL_CONTAINER_OF(it, struct shm_link, lent_link));
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->pending) {
 		link = UTIL_CONTAINER_OF(it, struct shm_link, share.link);
 		if (!shm_share_is_done(link))
 			continue;
@@ -221,8 +219,7 @@ void shm_share_stop(struct shm_link *link)
 		shm_share_lend(link, -link->lent);
 	if (!link->share.get)
 		return;
-	while (!shm_share_is_done(link) && util_clock_ns() < until &&
-	       shm_probe_check(&link->peer))
+	while (!shm_share_is_done(link) && util_clock_ns() < until && shm_probe_check(&link->peer))
 		sched_yield();
 	shm_share_forget(link);
 }

@@ -4,17 +4,17 @@
  *
  * The receiver of a fetch offers it in its control page, cut into pieces, and both ends claim
  * pieces: the receiver reads them (process_vm_readv), the sender, if it is polling anyway, writes
- * them (process_vm_writev). Two cores copy nearly twice as fast as one; a sender that computes costs
- * nothing, the receiver takes all pieces.
+ * them (process_vm_writev). Two cores copy nearly twice as fast as one; a sender that computes
+ * costs nothing, the receiver takes all pieces.
  *
  *   claim = generation << 32 | next piece      one compare-and-swap takes a piece
  *
  * A claim names the generation it was read in, so a sender that slept over the end of a fetch
  * cannot take a piece of the next one: the word is closed before the parameters change, and they
- * change only after every piece of their generation was copied.
- * The fetch ends when all pieces are copied. One that the sender holds for long (stopped, descheduled) is waited for
- * by polling, not by spinning: other peers go on. A sender that dies cannot write any more; a piece
- * it could not write is read again by the receiver.
+ * change only after every piece of their generation was copied. The fetch ends when all pieces are
+ * copied. One that the sender holds for long (stopped, descheduled) is waited for by polling, not
+ * by spinning: other peers go on. A sender that dies cannot write any more; a piece it could not
+ * write is read again by the receiver.
  *
  * Owner: the offer is the receiver's; the sender claims and counts, nothing else. What the sender
  * reads there is validated: the worst a liar gets is his own memory overwritten.
@@ -35,7 +35,7 @@ struct dev_get;
 struct shm_dev;
 struct shm_link;
 
-#define SHM_SHARE_MIN	    (48u << 10) /* shorter ones are fetched alone: shm_link_bench */
+#define SHM_SHARE_MIN       (48u << 10) /* shorter ones are fetched alone: shm_link_bench */
 #define SHM_SHARE_PIECE_MIN (16u << 10)
 #define SHM_SHARE_PIECE_MAX (128u << 10)
 
@@ -46,7 +46,7 @@ struct shm_offer {
 	uint64_t dst; /* in the receiver's */
 	uint64_t len;
 	uint32_t piece_len;
-	uint32_t failed; /* the sender could not write a piece */
+	uint32_t failed;            /* the sender could not write a piece */
 	alignas(128) uint32_t done; /* pieces the sender has written */
 };
 

@@ -48,10 +48,10 @@ int shm_watch_reserve(struct shm_dev *dev)
 	return 0;
 }
 
+/* Relaxed: who takes the word loads it again, with acquire. */
 static bool shm_watch_has_word(const struct shm_link *link)
 {
-	return __atomic_load_n(shm_link_word(link->base.rx_base, link->rx_off), __ATOMIC_ACQUIRE) !=
-	       0;
+	return __atomic_load_n(shm_link_word(link->base.rx_base, link->rx_off), __ATOMIC_RELAXED);
 }
 
 void shm_watch_add(struct shm_dev *dev, struct shm_link *link)

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Can a peer that writes what it likes do more than fail its own connection?
+ *
+ * The input is a script: put bytes (or a plausible batch) into the receive ring, announce any
+ * immediate, answer reads of the consumer word with any value, and in between let the user send,
+ * call, answer, hold and release. Up-calls read every byte that they are given and return what the
+ * script says. The ring stands between pages that cannot be touched.
+ *
+ * Besides the sanitizers: flow control stays in a legal state, positions stay in the ring, an
+ * answer finds an open call only, and a failed connection is silent.
+ */
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ring/ring_rx.h"
+#include "support/ring_pair.h"
+#include "wire/wire_ring.h"
+
+#define CALLS 16u
+#define OPEN  64u
+#define HOLDS 64u
+
+#define CHECK(x)                                                                                   \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+struct script {
+	const uint8_t *at;
+	const uint8_t *end;
+};
+
+static struct script script;
+static struct ring_pair pair;
+static struct ring_conn *conn;
+static uint8_t *ring;
+static bool calls[CALLS]; /* a call's context is the address of its entry */
+static struct core_call_ref open_calls[OPEN];
+static unsigned open_cnt;
+static core_hold_t holds[HOLDS];
+static unsigned hold_cnt, down_cnt;
+
+/** The next bytes of the script; zeros behind its end. */
+static uint64_t take(unsigned bytes)
+{
+	uint64_t value = 0;
+	size_t left = (size_t)(script.end - script.at);
+
+	bytes = bytes < left ? bytes : (unsigned)left;
+	memcpy(&value, script.at, bytes);
+	script.at += bytes;
+	return value;
+}
+
+static void read_all(const uint8_t *data, uint32_t len)
+{
+	static volatile uint8_t sink;
+	uint8_t sum = 0;
+
+	CHECK(data >= ring && data + len <= ring + conn->rx.len);
+	while (len--)
+		sum ^= *data++;
+	sink = sum;
+	(void)sink;
+}
+
+static void act(void);
+
+static enum core_rx_verdict decide(core_hold_t hold)
+{
+	uint8_t what = (uint8_t)take(1);
+
+	if (what & 0x80)
+		act();
+	switch (what & 7) {
+	case 0: return CORE_RX_BAD;
+	case 1: return (enum core_rx_verdict)what;
+	case 2:
+		if (hold_cnt == HOLDS)
+			return CORE_RX_DONE;
+		holds[hold_cnt++] = hold;
+		return CORE_RX_HOLD;
+	default: return CORE_RX_DONE;
+	}
+}
+
+static enum core_rx_verdict fuzz_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				     uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	CHECK(!(op & WIRE_ID_RESPONSE));
+	read_all(data, len);
+	return decide(hold);
+}
+
+static enum core_rx_verdict fuzz_call(struct core_chan *chan, struct core_call_ref ref,
+				      const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	read_all(data, len);
+	CHECK(ref.allowance < conn->tx.flow.grant_max);
+	if (open_cnt < OPEN)
+		open_calls[open_cnt++] = ref;
+	return decide(hold);
+}
+
+static void fuzz_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		       uint32_t len)
+{
+	bool *call = context;
+
+	(void)chan;
+	CHECK(!status && call >= calls && call < calls + CALLS && *call);
+	*call = false;
+	read_all(data, len);
+	if (take(1) & 1)
+		act();
+}
+
+static void fuzz_down(struct core_chan *chan, int err)
+{
+	(void)chan;
+	CHECK(err < 0);
+	down_cnt++;
+}
+
+static const struct core_upcalls upcalls = {
+	.on_msg = fuzz_msg,
+	.on_call = fuzz_call,
+	.on_reply = fuzz_reply,
+	.on_down = fuzz_down,
+};
+
+/* ---- what the user does ---- */
+
+static void act_send(void)
+{
+	static uint8_t zeros[4096];
+	struct iovec iov = { .iov_base = zeros, .iov_len = take(1) };
+	struct core_frame frame = ring_frame(1, &iov);
+
+	conn->chan.ops->send(&conn->chan, &frame, take(1) & 3);
+}
+
+static void act_call(void)
+{
+	struct core_frame frame = { .op = 2 };
+	unsigned slot = 0;
+
+	while (slot < CALLS && calls[slot])
+		slot++;
+	if (slot < CALLS && !conn->chan.ops->call(&conn->chan, &frame, (uint32_t)take(1),
+						  &calls[slot]))
+		calls[slot] = true;
+}
+
+static void act_answer(void)
+{
+	static const uint8_t zeros[256];
+	size_t len = take(1);
+	int ret;
+
+	if (!open_cnt)
+		return;
+	ret = conn->chan.ops->reply(&conn->chan, open_calls[open_cnt - 1], zeros, len);
+	CHECK(ret == 0 || (ret == -FI_EMSGSIZE && len > open_calls[open_cnt - 1].allowance));
+	open_cnt -= !ret;
+}
+
+static void act_release(void)
+{
+	unsigned i;
+
+	if (!hold_cnt)
+		return;
+	i = (unsigned)take(1) % hold_cnt;
+	conn->chan.ops->release(&conn->chan, holds[i]);
+	holds[i] = holds[--hold_cnt];
+}
+
+static void act(void)
+{
+	switch (take(1) % 6) {
+	case 0: act_send(); break;
+	case 1: act_call(); break;
+	case 2: act_answer(); break;
+	case 3: act_release(); break;
+	case 4: conn->chan.ops->flush(&conn->chan); break;
+	case 5: pair.end[0].dev.sq_len ^= 1; break; /* the device refuses writes, or no more */
+	}
+}
+
+/* ---- what the peer does ---- */
+
+static void put(uint64_t at, const void *src, size_t len)
+{
+	uint64_t off = ring_off(conn->rx.producer + at, conn->rx.len);
+
+	memcpy(ring + off, src, len < conn->rx.len - off ? len : conn->rx.len - off);
+}
+
+static void peer_bytes(void)
+{
+	uint64_t at = take(2);
+	size_t len = take(1);
+	size_t left = (size_t)(script.end - script.at);
+
+	len = len < left ? len : left;
+	put(at, script.at, len);
+	script.at += len;
+}
+
+/** A message id from two bytes: an answer to one of the first calls, a call's, or a one-way's. */
+static uint32_t peer_id(void)
+{
+	uint8_t kind = (uint8_t)take(1);
+
+	return (kind & 1 ? WIRE_ID_RESPONSE : 0) | (kind & 2 ? (uint32_t)take(4) >> 1 : kind >> 4);
+}
+
+/** A batch that adds up, from a few bytes, but for its count or its immediate now and then. */
+static void peer_batch(void)
+{
+	uint8_t shape = (uint8_t)take(1);
+	struct wire_meta meta = { .consumer_pos = conn->tx.flow.remote_consumer + 32 * (shape & 1),
+				  .credit_grant = shape & 2 ? 32 * take(1) : 0,
+				  .message_count = shape >> 4 };
+	struct wire_hdr hdr;
+	uint64_t at = WIRE_META_LEN;
+	uint32_t i;
+
+	for (i = 0; i < meta.message_count; i++) {
+		hdr.call_id = peer_id();
+		hdr.piggyback = (uint32_t)take(1) & (hdr.call_id & WIRE_ID_RESPONSE ? 1 : 7);
+		hdr.len = (uint8_t)take(1);
+		put(at, &hdr, sizeof(hdr));
+		at += wire_msg_span(hdr.len);
+	}
+	if (shape & 8) {
+		meta.message_count += (uint32_t)take(1) & 1;
+		at += WIRE_ALIGN * (take(1) % 3) - WIRE_ALIGN;
+	}
+	if (shape & 4) {
+		meta.message_count = WIRE_COUNT_WRAP;
+		at = conn->rx.len - ring_off(conn->rx.producer, conn->rx.len);
+	}
+	put(0, &meta, sizeof(meta));
+	ring_rx_batch(conn, (uint32_t)(at / WIRE_ALIGN));
+}
+
+static void peer_read(void)
+{
+	fake_link_of(conn->link)->read_value = conn->tx.flow.remote_consumer + take(2);
+	if (conn->read_wait)
+		fake_link_of(conn->link)->read_busy = true;
+	ring_end_progress(&pair.end[0]);
+}
+
+static void check(void)
+{
+	const struct ring_rx *rx = &conn->rx;
+
+	CHECK(conn->err <= 0);
+	CHECK(ring_flow_holds(&conn->tx.flow));
+	CHECK(conn->tx.credit <= rx->len / 4);
+	CHECK(rx->producer - rx->consumer <= rx->len);
+	CHECK(conn->err || rx->parsed == rx->producer);
+	CHECK(*conn->link->consumer_word == rx->consumer);
+	CHECK(down_cnt <= 1);
+}
+
+static void step(void)
+{
+	switch (take(1) % 8) {
+	case 0:
+	case 1: peer_bytes(); break;
+	case 2: ring_rx_batch(conn, (uint32_t)take(1)); break;
+	case 3: ring_rx_batch(conn, (uint32_t)take(4)); break;
+	case 4:
+	case 5: peer_batch(); break;
+	case 6: peer_read(); break;
+	case 7: act(); break;
+	}
+	check();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const uint64_t starts[] = { 0, (1ull << 32) - 96, (1ull << 63) - 96, -96ull };
+	struct ring_pair_cfg cfg = { .seed = 1 };
+	uint8_t shape;
+
+	script = (struct script){ data, data + size };
+	shape = (uint8_t)take(1);
+	cfg.direct = shape & 1;
+	cfg.rx_len[0] = shape & 2 ? 1024 : 4096;
+	cfg.rx_len[1] = shape & 4 ? 1024 : 4096;
+	cfg.start[0] = starts[shape >> 3 & 3];
+	cfg.start[1] = starts[shape >> 5 & 3];
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 512, .cheap = shape & 0x80 };
+	ring_pair_init(&pair, &cfg, &upcalls);
+	pair.end[0].dev.sink = true;
+	pair.end[0].dev.sq_len = 1;
+	conn = &pair.end[0].conn;
+	ring = pair.end[0].link->rx_base;
+	memset(calls, 0, sizeof(calls));
+	open_cnt = hold_cnt = down_cnt = 0;
+	while (script.at < script.end)
+		step();
+	ring_pair_fini(&pair);
+	return 0;
+}
