@@ -155,8 +155,8 @@ static void act_call(void)
 
 	while (slot < CALLS && calls[slot])
 		slot++;
-	if (slot < CALLS && !conn->chan.ops->call(&conn->chan, &frame, (uint32_t)take(1),
-						  &calls[slot]))
+	if (slot < CALLS &&
+	    !conn->chan.ops->call(&conn->chan, &frame, (uint32_t)take(1), &calls[slot]))
 		calls[slot] = true;
 }
 

@@ -49,6 +49,7 @@ struct slot {
 	uint32_t ended[PROCS_MAX]; /* the life of that peer towards which nothing is open any more */
 	uint32_t parked;	   /* the round in which nothing is open at all */
 	uint32_t fds, maps;	   /* of shared memory; true while parked */
+	uint32_t sends[PROCS_MAX], recvs[PROCS_MAX]; /* open, for who must find out why */
 	uint64_t received[PROCS_MAX], errors;
 	int errs[256];
 };
@@ -78,6 +79,7 @@ struct op {
 struct peer {
 	uint32_t sends, recvs; /* open */
 	uint64_t tx_seq, rx_posts;
+	uint32_t met_life; /* of the peer: we have sent to it */
 	uint32_t rx_life;  /* whose messages are compared with each other; 0: none yet */
 	uint64_t rx_shift; /* number of a message less the number of its receive */
 	struct op *free_sends, *free_recvs;
@@ -263,6 +265,8 @@ static bool serve_peer(uint32_t i)
 	struct peer *peer = &peers[i];
 	uint32_t life = LOAD(other->life);
 
+	own->sends[i] = peer->sends;
+	own->recvs[i] = peer->recvs;
 	if (!LOAD(other->alive)) {
 		if (!peer->sends && !peer->recvs && own->ended[i] != life)
 			STORE(own->ended[i], life);
@@ -270,6 +274,12 @@ static bool serve_peer(uint32_t i)
 	}
 	if (LOAD(other->open_life) != life)
 		return false;
+	/* A receive alone connects to nobody: of a stranger's death it would never hear. */
+	if (peer->met_life != life) {
+		if (post_send(i))
+			peer->met_life = life;
+		return true;
+	}
 	post_recvs(i);
 	return LOAD(shared->phase) == PHASE_TALK && next_random() % 4 && post_send(i);
 }
@@ -349,7 +359,15 @@ static struct {
 
 static void fail(const char *what, uint32_t who)
 {
+	const struct slot *slot = &shared->slots[who];
+
 	fprintf(stderr, "kill_survivors: round %u: process %u: %s\n", shared->round, who, what);
+	for (uint32_t i = 0; i < procs; i++)
+		fprintf(stderr, "    towards %u (%s, life %u): %u sends and %u receives open\n", i,
+			shared->slots[i].alive ? "alive" : "dead", shared->slots[i].life,
+			slot->sends[i], slot->recvs[i]);
+	if (getenv("KILL_SURVIVORS_WAIT"))
+		sleep(30); /* for a debugger */
 	for (uint32_t i = 0; i < procs; i++)
 		if (shared->slots[i].pid > 0)
 			kill(shared->slots[i].pid, SIGKILL);

@@ -157,7 +157,6 @@ static void end_open(struct end *end)
 	end->is_open = true;
 	pthread_mutex_unlock(&end->lock);
 	CHECK(!cm_agent_open(end->node, (struct sockaddr *)&end->addr, &ops, end, &end->agent));
-	cm_agent_addr(end->agent, &end->addr);
 }
 
 /* A conn that is down, or any that is up: the caller's to put, or NULL. */
@@ -302,6 +301,7 @@ static void set_up(struct rng *rngs)
 		pthread_mutex_init(&end->lock, NULL);
 		util_list_init(&end->conns);
 		end_open(end);
+		cm_agent_addr(end->agent, &end->addr); /* the port that restarts keep */
 	}
 }
 

@@ -24,8 +24,8 @@
 #include "support/rng.h"
 #include "util/clock.h"
 
-#define CONNS	 6u
-#define ITEMS	 20000u /* messages and calls of a connection and direction */
+#define CONNS    6u
+#define ITEMS    20000u /* messages and calls of a connection and direction */
 #define OPEN_MAX 64u
 #define HOLD_MAX 8u
 #define LIMIT_NS (50 * UTIL_NS_PER_S)
@@ -214,10 +214,10 @@ static bool try_send(struct end *end)
 	if (item == ITEMS)
 		return false;
 	fill(bytes, item, (uint32_t)frame.len);
-	ret = item_is_call(item) ? send_call(end, &frame, item)
-				 : ring_tx_send(&shm_link_ops_inline, &flush_cfg, &end->conn, &frame,
-						rng_chance(&end->player->rng, 1, 4) ? CORE_SEND_MORE
-										    : 0);
+	ret = item_is_call(item)
+		      ? send_call(end, &frame, item)
+		      : ring_tx_send(&shm_link_ops_inline, &flush_cfg, &end->conn, &frame,
+				     rng_chance(&end->player->rng, 1, 4) ? CORE_SEND_MORE : 0);
 	CHECK(!ret || ret == -FI_EAGAIN);
 	end->sent += !ret;
 	end->player->again += !!ret;

@@ -455,14 +455,12 @@ void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos)
 	{                                                                                          \
 		.write_imm = (write), .read_consumer = (read), .get = fake_get,                    \
 		.describe = fake_link_describe, .connect = fake_link_connect,                      \
-		.poll = fake_poll_link, .attach = fake_link_attach,                           \
-		.detach = fake_link_detach, .close = fake_link_close,                              \
+		.poll = fake_poll_link, .attach = fake_link_attach, .detach = fake_link_detach,    \
+		.close = fake_link_close,                                                          \
 	}
 
-const struct dev_link_ops fake_link_direct_ops =
-	FAKE_LINK_OPS(fake_direct_write, fake_direct_read);
-const struct dev_link_ops fake_link_staged_ops =
-	FAKE_LINK_OPS(fake_staged_write, fake_staged_read);
+const struct dev_link_ops fake_link_direct_ops = FAKE_LINK_OPS(fake_direct_write, fake_direct_read);
+const struct dev_link_ops fake_link_staged_ops = FAKE_LINK_OPS(fake_staged_write, fake_staged_read);
 
 const struct dev_ops fake_dev_ops = {
 	.name = "fake",

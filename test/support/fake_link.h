@@ -37,20 +37,20 @@ struct fake_write {
 
 struct fake_dev {
 	bool direct;
-	bool eager;	   /* everything is delivered at the first look */
-	bool no_read;	   /* read_consumer answers -FI_EAGAIN for ever */
-	bool get_later;	   /* get ends by event */
-	bool sink;	   /* nothing arrives, nothing is checked but the bounds: a lying peer */
-	uint32_t ahead;	   /* direct: inband_len less 32; of links connected from now on */
-	uint32_t sq_len;   /* staged: writes that may wait for delivery; 0: none goes */
-	int fail_create;   /* what the next calls of link_create, connect, attach return */
+	bool eager;      /* everything is delivered at the first look */
+	bool no_read;    /* read_consumer answers -FI_EAGAIN for ever */
+	bool get_later;  /* get ends by event */
+	bool sink;       /* nothing arrives, nothing is checked but the bounds: a lying peer */
+	uint32_t ahead;  /* direct: inband_len less 32; of links connected from now on */
+	uint32_t sq_len; /* staged: writes that may wait for delivery; 0: none goes */
+	int fail_create; /* what the next calls of link_create, connect, attach return */
 	int fail_connect;
 	int fail_attach;
 	struct rng rng;
 	struct fake_link *links[FAKE_LINKS_MAX];
 	unsigned link_cnt;
 	uint64_t write_cnt; /* accepted */
-	int fd;		    /* wait_fd: never readable; of a device made by open */
+	int fd;             /* wait_fd: never readable; of a device made by open */
 };
 
 struct fake_link {
@@ -60,7 +60,7 @@ struct fake_link {
 	uint64_t consumer; /* *base.consumer_word */
 	uint64_t tx_pos;   /* where the next write must begin */
 	uint64_t rx_pos;   /* direct: where the next arrival begins */
-	uint8_t *image;	   /* the bytes of all writes that have not arrived, as they were written */
+	uint8_t *image;    /* the bytes of all writes that have not arrived, as they were written */
 	struct fake_write *wire; /* ring of wire_mask + 1 */
 	uint64_t wire_mask;
 	uint64_t wire_head; /* oldest not arrived */
@@ -70,7 +70,7 @@ struct fake_link {
 	bool read_taken; /* read_value was loaded at the peer */
 	uint64_t read_value;
 	struct dev_get *get; /* not ended */
-	int down;	     /* not 0: the next event is DEV_EV_DOWN */
+	int down;            /* not 0: the next event is DEV_EV_DOWN */
 	bool attached;
 };
 

@@ -23,8 +23,8 @@ static inline size_t guard_span(size_t len)
 static inline uint8_t *guard_alloc(size_t len)
 {
 	size_t span = guard_span(len);
-	uint8_t *map = mmap(NULL, span + 2 * GUARD_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-			    -1, 0);
+	uint8_t *map =
+		mmap(NULL, span + 2 * GUARD_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (map == MAP_FAILED || mprotect(map + GUARD_PAGE, span, PROT_READ | PROT_WRITE))
 		abort();

@@ -29,7 +29,7 @@ struct ring_end {
 
 struct ring_pair_cfg {
 	bool direct;
-	uint32_t ahead;	      /* fake_dev.ahead of both */
+	uint32_t ahead;       /* fake_dev.ahead of both */
 	uint64_t rx_len[2];   /* of the ring that end 0, end 1 reads */
 	uint64_t start[2];    /* first position of that ring; 0: the beginning */
 	uint64_t announce[2]; /* grant_max that the writer end announced; 0: C/8 */

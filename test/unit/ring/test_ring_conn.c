@@ -84,9 +84,9 @@ Test(ring_conn, eager_max_is_admitted_by_a_quiet_ring_wherever_its_end_falls)
 			tx->flow.remote_consumer = tx->flow.producer - told;
 			cr_assert(ring_flow_admits(
 					  &tx->flow,
-					  ring_tx_move(tx, wire_msg_span((uint32_t)conn->chan
-										 .eager_max +
-									 4))),
+					  ring_tx_move(
+						  tx, wire_msg_span((uint32_t)conn->chan.eager_max +
+								    4))),
 				  "ring %lu offset %lu", len, off);
 		}
 		cr_expect_leq(wire_msg_span((uint32_t)conn->chan.eager_max + 4), len / 4);

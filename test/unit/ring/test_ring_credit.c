@@ -26,7 +26,8 @@ Test(ring_credit, a_message_leaves_room_for_all_replies_twice_and_for_control)
 	struct ring_flow f;
 	uint64_t pos;
 
-	EACH_START(pos) {
+	EACH_START(pos)
+	{
 		f = flow_at(pos, 0);
 		cr_expect(ring_flow_admits(&f, 1024 - 256 - 64));
 		cr_expect_not(ring_flow_admits(&f, 1024 - 256 - 64 + 32));
@@ -70,7 +71,8 @@ Test(ring_credit, two_control_batches_fit_behind_the_last_message)
 	struct ring_flow f;
 	uint64_t pos;
 
-	EACH_START(pos) {
+	EACH_START(pos)
+	{
 		f = flow_at(pos, 704);
 		cr_expect_not(ring_flow_admits(&f, 32));
 		cr_expect(ring_flow_admits_control(&f, 32));

@@ -78,9 +78,7 @@ static void send_some(struct ring_end *end, unsigned cnt)
 
 static void peer_is_gone(void)
 {
-	struct ring_event ev = {
-		.kind = RING_EVENT_DOWN, .conn = &a->conn, .err = -FI_ECONNRESET
-	};
+	struct ring_event ev = { .kind = RING_EVENT_DOWN, .conn = &a->conn, .err = -FI_ECONNRESET };
 
 	ring_event_push(&a->engine, &ev);
 	ring_engine_events_cold(&a->engine);
@@ -100,8 +98,9 @@ Test(ring_engine, reads_and_transfers_that_had_ended_count_as_well)
 {
 	static char to[4];
 	struct iovec iov = { .iov_base = to, .iov_len = 4 };
-	struct core_get get = { .remote_addr = (uintptr_t)"from", .iov = &iov, .iov_cnt = 1,
-				.len = 4 };
+	struct core_get get = {
+		.remote_addr = (uintptr_t) "from", .iov = &iov, .iov_cnt = 1, .len = 4
+	};
 	uint64_t value;
 
 	start(false);
@@ -229,7 +228,8 @@ static void whole_open(struct whole *w)
 	util_params.peer_timeout_ms = 10000;
 	cr_assert_eq(ring_pair_engine_open(&whole_upcalls, &w->engine), 0);
 	cr_assert_eq(ring_engine_ep_open(w->engine, (struct core_ep *)w, (struct sockaddr *)&any,
-					 &w->eep), 0);
+					 &w->eep),
+		     0);
 	ring_engine_ep_addr(w->eep, &w->addr);
 }
 

@@ -74,7 +74,7 @@ struct flow_end {
 	struct flow_open open[FLOW_OPEN_MAX]; /* calls of the peer */
 	unsigned open_cnt;
 	struct flow_call calls[FLOW_OPEN_MAX]; /* our calls */
-	uint64_t reserved;		       /* by those that the peer has not answered */
+	uint64_t reserved;                     /* by those that the peer has not answered */
 	unsigned call_cnt;
 	struct flow_hold hold[FLOW_HOLD_MAX];
 	unsigned hold_cnt;
@@ -320,8 +320,9 @@ static void flow_answer(struct flow_end *end)
 	msg.len = flow_draw_len(run, open.ref.allowance);
 	msg.serial = open.serial;
 	flow_fill(flat, msg.len, msg.serial);
-	FLOW_CHECK(run, chan->ops->reply(chan, open.ref, flat, open.ref.allowance + 1) ==
-				-FI_EMSGSIZE, "a reply that is too long");
+	FLOW_CHECK(run,
+		   chan->ops->reply(chan, open.ref, flat, open.ref.allowance + 1) == -FI_EMSGSIZE,
+		   "a reply that is too long");
 	end->peer->reserved -= wire_reservation(open.ref.allowance);
 	FLOW_CHECK(run, !chan->ops->reply(chan, open.ref, flat, msg.len), "a reply was refused");
 	flow_sent(end, &msg);
@@ -650,34 +651,61 @@ static void flow_play(const struct flow_case *c, uint64_t seed, uint64_t steps)
 
 /* ---- the cases ---- */
 
-#define KIB		  1024ull
+#define KIB               1024ull
 #define BELOW(lap, below) ((lap) - (below))
-#define LEAVE_AT_ONCE	  { .best_len = 4096, .cheap = true }
-#define LEAVE_LONE	  { .best_len = 512, .cheap = false }
-#define GATHER		  { .best_len = 1u << 20, .cheap = false }
+#define LEAVE_AT_ONCE                                                                              \
+	{                                                                                          \
+		.best_len = 4096, .cheap = true                                                    \
+	}
+#define LEAVE_LONE                                                                                 \
+	{                                                                                          \
+		.best_len = 512, .cheap = false                                                    \
+	}
+#define GATHER                                                                                     \
+	{                                                                                          \
+		.best_len = 1u << 20, .cheap = false                                               \
+	}
 
 /* Rings are given by their reader; a start is the position of the first byte. */
 static const struct flow_case flow_cases[] = {
 	{ "direct 1K", { .direct = true, .rx_len = { KIB, KIB } }, LEAVE_AT_ONCE, 0, false },
 	{ "direct 1K, gathered", { .direct = true, .rx_len = { KIB, KIB } }, GATHER, 0, false },
-	{ "direct 1K, no read", { .direct = true, .rx_len = { KIB, KIB } }, LEAVE_AT_ONCE, 0, true },
-	{ "direct 1K/4K, no read", { .direct = true, .rx_len = { KIB, 4 * KIB } }, LEAVE_LONE, 0,
+	{ "direct 1K, no read",
+	  { .direct = true, .rx_len = { KIB, KIB } },
+	  LEAVE_AT_ONCE,
+	  0,
+	  true },
+	{ "direct 1K/4K, no read",
+	  { .direct = true, .rx_len = { KIB, 4 * KIB } },
+	  LEAVE_LONE,
+	  0,
 	  true },
 	{ "direct 4K/1K", { .direct = true, .rx_len = { 4 * KIB, KIB } }, LEAVE_AT_ONCE, 0, false },
 	{ "direct 2K, no read, below 2^32",
 	  { .direct = true,
 	    .rx_len = { 2 * KIB, 2 * KIB },
 	    .start = { BELOW(1ull << 32, 96), BELOW(1ull << 32, 2048) } },
-	  LEAVE_AT_ONCE, 0, true },
+	  LEAVE_AT_ONCE,
+	  0,
+	  true },
 	{ "direct 1K, below 2^63",
 	  { .direct = true,
 	    .rx_len = { KIB, KIB },
 	    .start = { BELOW(1ull << 63, 32), BELOW(1ull << 63, 4096) } },
-	  LEAVE_LONE, 0, false },
+	  LEAVE_LONE,
+	  0,
+	  false },
 	{ "direct 1K, no read, below 2^64",
-	  { .direct = true, .rx_len = { KIB, KIB }, .start = { BELOW(0ull, 64), BELOW(0ull, 9984) } },
-	  LEAVE_AT_ONCE, 0, true },
-	{ "direct 64K", { .direct = true, .rx_len = { 64 * KIB, 64 * KIB } }, LEAVE_AT_ONCE, 0,
+	  { .direct = true,
+	    .rx_len = { KIB, KIB },
+	    .start = { BELOW(0ull, 64), BELOW(0ull, 9984) } },
+	  LEAVE_AT_ONCE,
+	  0,
+	  true },
+	{ "direct 64K",
+	  { .direct = true, .rx_len = { 64 * KIB, 64 * KIB } },
+	  LEAVE_AT_ONCE,
+	  0,
 	  false },
 	{ "direct 1K, 64 ahead, no read",
 	  { .direct = true, .ahead = 64, .rx_len = { KIB, KIB } },
@@ -689,8 +717,11 @@ static const struct flow_case flow_cases[] = {
 	  LEAVE_AT_ONCE,
 	  0,
 	  false },
-	{ "direct 64K/1K, no read", { .direct = true, .rx_len = { 64 * KIB, KIB } }, LEAVE_AT_ONCE,
-	  0, true },
+	{ "direct 64K/1K, no read",
+	  { .direct = true, .rx_len = { 64 * KIB, KIB } },
+	  LEAVE_AT_ONCE,
+	  0,
+	  true },
 	{ "staged 1K, queue of 1", { .rx_len = { KIB, KIB } }, LEAVE_LONE, 1, false },
 	{ "staged 1K, queue of 1, no read", { .rx_len = { KIB, KIB } }, LEAVE_AT_ONCE, 1, true },
 	{ "staged 1K, queue of 3, gathered", { .rx_len = { KIB, KIB } }, GATHER, 3, true },
@@ -699,13 +730,20 @@ static const struct flow_case flow_cases[] = {
 	{ "staged 2K, below 2^32",
 	  { .rx_len = { 2 * KIB, 2 * KIB },
 	    .start = { BELOW(1ull << 32, 64), BELOW(1ull << 32, 32) } },
-	  LEAVE_AT_ONCE, 4, false },
+	  LEAVE_AT_ONCE,
+	  4,
+	  false },
 	{ "staged 1K, no read, below 2^63",
 	  { .rx_len = { KIB, KIB }, .start = { BELOW(1ull << 63, 96), BELOW(1ull << 63, 32) } },
-	  LEAVE_LONE, 2, true },
+	  LEAVE_LONE,
+	  2,
+	  true },
 	{ "staged 64K, queue of 8", { .rx_len = { 64 * KIB, 64 * KIB } }, LEAVE_LONE, 8, false },
 	{ "staged 64K/2K, no read, little credit",
-	  { .rx_len = { 64 * KIB, 2 * KIB }, .announce = { 128, 256 } }, LEAVE_LONE, 8, true },
+	  { .rx_len = { 64 * KIB, 2 * KIB }, .announce = { 128, 256 } },
+	  LEAVE_LONE,
+	  8,
+	  true },
 };
 
 #define FLOW_CASES (sizeof(flow_cases) / sizeof(flow_cases[0]))

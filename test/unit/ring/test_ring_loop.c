@@ -149,8 +149,9 @@ static int get_bytes(char *to, const char *from, size_t len, struct core_get *ge
 	static struct iovec iov;
 
 	iov = (struct iovec){ .iov_base = to, .iov_len = len };
-	*get = (struct core_get){ .remote_addr = (uintptr_t)from, .iov = &iov, .iov_cnt = 1,
-				  .len = len, .status = 1 };
+	*get = (struct core_get){
+		.remote_addr = (uintptr_t)from, .iov = &iov, .iov_cnt = 1, .len = len, .status = 1
+	};
 	return a->conn.chan.ops->get(&a->conn.chan, get);
 }
 
@@ -211,7 +212,8 @@ Test(ring_loop, a_connection_that_fails_while_it_is_dirty_is_visited_no_more)
 
 	start(true, 1024);
 	cr_assert_eq(a->conn.chan.ops->send(&a->conn.chan, &(struct core_frame){ .op = 1 },
-					    CORE_SEND_MORE), 0);
+					    CORE_SEND_MORE),
+		     0);
 	send_byte(b);
 	memcpy(b->link->tx_base, &bad, 24);
 	memcpy(fake_link_of(b->link)->image, &bad, 24);

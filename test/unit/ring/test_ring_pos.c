@@ -16,7 +16,8 @@ Test(ring_pos, offset_is_position_modulo_ring)
 {
 	uint64_t lap;
 
-	EACH_LAP(lap) {
+	EACH_LAP(lap)
+	{
 		cr_expect_eq(ring_off(lap, C), 0);
 		cr_expect_eq(ring_off(lap + 32, C), 32);
 		cr_expect_eq(ring_off(lap + C - 32, C), C - 32);
@@ -28,7 +29,8 @@ Test(ring_pos, a_span_that_would_end_exactly_at_the_end_wraps)
 {
 	uint64_t lap;
 
-	EACH_LAP(lap) {
+	EACH_LAP(lap)
+	{
 		cr_expect_not(ring_must_wrap(lap + C - 96, 64, C));
 		cr_expect(ring_must_wrap(lap + C - 64, 64, C));
 		cr_expect(ring_must_wrap(lap + C - 32, 64, C));
@@ -40,7 +42,8 @@ Test(ring_pos, the_start_of_a_lap_never_wraps)
 {
 	uint64_t lap;
 
-	EACH_LAP(lap) {
+	EACH_LAP(lap)
+	{
 		cr_expect_not(ring_must_wrap(lap, 32, C));
 		cr_expect_not(ring_must_wrap(lap, C - 32, C));
 		cr_expect_eq(ring_skip(lap, C), 0);
@@ -53,10 +56,10 @@ Test(ring_pos, the_skip_ends_at_the_next_lap)
 	uint64_t lap, off;
 
 	EACH_LAP(lap)
-		for (off = 32; off < C; off += 32) {
-			cr_assert_eq(ring_skip(lap + off, C), C - off);
-			cr_assert_eq(ring_off(lap + off + ring_skip(lap + off, C), C), 0);
-		}
+	for (off = 32; off < C; off += 32) {
+		cr_assert_eq(ring_skip(lap + off, C), C - off);
+		cr_assert_eq(ring_off(lap + off + ring_skip(lap + off, C), C), 0);
+	}
 }
 
 Test(ring_pos, a_move_is_the_span_and_the_skip_if_it_wraps)

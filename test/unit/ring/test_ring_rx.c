@@ -19,7 +19,7 @@
 
 static struct ring_pair pair;
 static struct ring_conn *conn; /* end 0 */
-static uint8_t *ring;	       /* what it reads */
+static uint8_t *ring;          /* what it reads */
 
 /* What the up-calls saw, and what the next ones say. */
 static unsigned msg_cnt, call_cnt, reply_cnt;
@@ -406,8 +406,9 @@ Test(ring_rx, a_message_one_byte_longer_than_its_batch_is_refused)
 
 Test(ring_rx, a_message_longer_than_the_ring_is_refused)
 {
-	static const uint32_t lens[] = { UINT32_MAX, UINT32_MAX - 11, UINT32_MAX - 12,
-					 UINT32_MAX - 43, C, C - 12 };
+	static const uint32_t lens[] = {
+		UINT32_MAX, UINT32_MAX - 11, UINT32_MAX - 12, UINT32_MAX - 43, C, C - 12
+	};
 	unsigned i;
 
 	for (i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
