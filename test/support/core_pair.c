@@ -21,8 +21,8 @@ static void node_open(struct node *n)
 	ret = core_cq_init(&n->cq, 0);
 	assert(!ret);
 	n->ep.av = core_av_open(0);
-	n->ep.tx = (struct core_comp){.cq = &n->cq, .cntr = &n->tx_cntr};
-	n->ep.rx = (struct core_comp){.cq = &n->cq, .cntr = &n->rx_cntr};
+	n->ep.tx = (struct core_comp){ .cq = &n->cq, .cntr = &n->tx_cntr };
+	n->ep.rx = (struct core_comp){ .cq = &n->cq, .cntr = &n->rx_cntr };
 	n->ep.directed = true;
 	n->ep.source = true;
 	n->ep.min_multi_recv = 64;
@@ -74,7 +74,7 @@ void nodes_settle(struct node *nodes, unsigned cnt)
 int node_send(struct node *n, unsigned to, const void *buf, size_t len, bool tagged, uint64_t tag,
 	      uint64_t flags, void *context)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	struct core_send s = {
 		.dest = to,
 		.iov = &iov,
@@ -93,7 +93,7 @@ int node_send(struct node *n, unsigned to, const void *buf, size_t len, bool tag
 int node_recv(struct node *n, fi_addr_t from, void *buf, size_t len, bool tagged, uint64_t tag,
 	      uint64_t ignore, uint64_t flags, void *context)
 {
-	struct iovec iov = {.iov_base = buf, .iov_len = len};
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
 	struct core_recv r = {
 		.src = from,
 		.iov = &iov,

@@ -32,7 +32,7 @@ struct fake_chan {
 	unsigned calls_open;
 	struct util_idmap calls;
 	struct util_list link; /* core_engine_ep.chans */
-	int down;	       /* -FI_E*: to be told */
+	int down;              /* -FI_E*: to be told */
 	bool up_told;
 	struct sockaddr_in peer_addr;
 };
@@ -57,7 +57,7 @@ struct core_engine {
 };
 
 struct fake_engine_cfg fake_engine_cfg;
-static struct util_list fake_world = {&fake_world, &fake_world};
+static struct util_list fake_world = { &fake_world, &fake_world };
 static uint16_t fake_next_port = 1000;
 static unsigned fake_held_cnt;
 static uint64_t fake_incarnation = 1;
@@ -65,7 +65,8 @@ static uint64_t fake_incarnation = 1;
 void fake_engine_reset(void)
 {
 	fake_engine_cfg = (struct fake_engine_cfg){
-		.eager_max = 4096, .caps = CORE_CHAN_GET, .room = 1000, .credit = 1000};
+		.eager_max = 4096, .caps = CORE_CHAN_GET, .room = 1000, .credit = 1000
+	};
 	fake_held_cnt = 0;
 }
 
@@ -131,8 +132,8 @@ static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_
 
 static int fake_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
-	struct core_frame f = {.iov = &iov, .iov_cnt = 1, .len = len};
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_frame f = { .iov = &iov, .iov_cnt = 1, .len = len };
 	struct fake_frame *frame;
 
 	if (len > ref.allowance)
@@ -274,8 +275,7 @@ static void fake_connect_cancel(struct core_engine_ep *eep, const struct sockadd
 {
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &eep->connects)
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &eep->connects) {
 		struct fake_connect *c = UTIL_CONTAINER_OF(it, struct fake_connect, link);
 
 		if (memcmp(&c->addr, addr, sizeof(c->addr)))
@@ -330,8 +330,7 @@ static void fake_run_connects(struct core_engine_ep *eep)
 {
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &eep->connects)
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &eep->connects) {
 		struct fake_connect *c = UTIL_CONTAINER_OF(it, struct fake_connect, link);
 		struct sockaddr_in addr = c->addr;
 		struct core_engine_ep *to = fake_find(&addr);
@@ -343,9 +342,9 @@ static void fake_run_connects(struct core_engine_ep *eep)
 		util_list_remove(it);
 		free(c);
 		if (!to || fake_engine_cfg.connect_err) {
-			eep->engine->up->on_connect_failed(
-				eep->ep, (struct sockaddr *)&addr,
-				to ? fake_engine_cfg.connect_err : -FI_ECONNREFUSED);
+			eep->engine->up->on_connect_failed(eep->ep, (struct sockaddr *)&addr,
+							   to ? fake_engine_cfg.connect_err
+							      : -FI_ECONNREFUSED);
 		} else if (!fake_has_chan(eep, &addr)) {
 			struct fake_chan *a = fake_chan_new(eep, &addr);
 			struct fake_chan *b = fake_chan_new(to, &eep->addr);
@@ -415,8 +414,8 @@ static void fake_progress(struct core_engine *engine)
 		if (eep->engine != engine)
 			continue;
 		fake_run_connects(eep);
-		UTIL_LIST_FOREACH_SAFE(ct, tmp, &eep->chans)
-		fake_run_chan(UTIL_CONTAINER_OF(ct, struct fake_chan, link));
+		UTIL_LIST_FOREACH_SAFE (ct, tmp, &eep->chans)
+			fake_run_chan(UTIL_CONTAINER_OF(ct, struct fake_chan, link));
 	}
 }
 

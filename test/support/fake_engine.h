@@ -18,8 +18,8 @@
 /** What the transport is like from now on; channels read it at every operation. */
 struct fake_engine_cfg {
 	size_t eager_max;   /* of channels made from now on */
-	uint32_t caps;	    /* the same */
-	unsigned room;	    /* messages that may wait per direction */
+	uint32_t caps;      /* the same */
+	unsigned room;      /* messages that may wait per direction */
 	unsigned credit;    /* calls that may wait for a reply per channel */
 	bool hold_delivery; /* progress delivers nothing */
 	int connect_err;    /* connects fail with this (-FI_E*) */

@@ -15,8 +15,9 @@ static uint8_t out[20000], in[20000];
 static void setup(void)
 {
 	fake_engine_reset();
-	node_limits = (struct core_limits){
-		.eager_max = 1000, .single_copy_min = 10000, .unexpected_mem = 1 << 20};
+	node_limits = (struct core_limits){ .eager_max = 1000,
+					    .single_copy_min = 10000,
+					    .unexpected_mem = 1 << 20 };
 	nodes_open(nodes, 2);
 	memset(in, 0, sizeof(in));
 }
@@ -26,7 +27,7 @@ static void teardown(void)
 	nodes_close(nodes, 2);
 }
 
-static const size_t lens[] = {1, 100, 1000, 1001, 9999, 10000, 20000};
+static const size_t lens[] = { 1, 100, 1000, 1001, 9999, 10000, 20000 };
 #define LENS (sizeof(lens) / sizeof(lens[0]))
 
 Test(core_rx, a_message_longer_than_its_buffer_is_truncated, .init = setup, .fini = teardown)
@@ -90,8 +91,8 @@ Test(core_rx, a_multi_receive_buffer_serves_until_it_is_spent, .init = setup, .f
 	unsigned i;
 
 	nodes[1].ep.min_multi_recv = 100;
-	node_recv(&nodes[1], FI_ADDR_UNSPEC, in, 1000, false, 0, 0,
-		  FI_COMPLETION | FI_MULTI_RECV, &in);
+	node_recv(&nodes[1], FI_ADDR_UNSPEC, in, 1000, false, 0, 0, FI_COMPLETION | FI_MULTI_RECV,
+		  &in);
 	for (i = 0; i < 4; i++) {
 		node_fill(out, 230, i);
 		node_send(&nodes[0], 1, out, 230, false, 0, 0, NULL);
@@ -163,16 +164,16 @@ Test(core_rx, garbage_ends_the_channel_not_the_process, .init = setup, .fini = t
 	static const struct {
 		uint32_t op, len;
 	} bad[] = {
-		{0, 8},		    /* no operation */
-		{0x11, 7},	    /* tag cut short */
-		{0x61, 16},	    /* both kinds of data */
-		{0x80, 16},	    /* unknown flag */
-		{0x06, 16},	    /* unknown operation */
-		{0x7FFFFFFF, 64},   /* everything */
-		{0x02, 16},	    /* PART without bytes */
-		{0x03, 16},	    /* CONT without bytes */
-		{0x03, 32},	    /* CONT of nothing */
-		{0x04, 24},	    /* RNDV that is not a call */
+		{ 0, 8 },           /* no operation */
+		{ 0x11, 7 },        /* tag cut short */
+		{ 0x61, 16 },       /* both kinds of data */
+		{ 0x80, 16 },       /* unknown flag */
+		{ 0x06, 16 },       /* unknown operation */
+		{ 0x7FFFFFFF, 64 }, /* everything */
+		{ 0x02, 16 },       /* PART without bytes */
+		{ 0x03, 16 },       /* CONT without bytes */
+		{ 0x03, 32 },       /* CONT of nothing */
+		{ 0x04, 24 },       /* RNDV that is not a call */
 	};
 	static const uint8_t zeros[64];
 	struct core_chan *chan;

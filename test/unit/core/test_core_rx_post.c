@@ -14,8 +14,9 @@ static uint8_t out[20000], in[20000];
 static void setup(void)
 {
 	fake_engine_reset();
-	node_limits = (struct core_limits){
-		.eager_max = 1000, .single_copy_min = 10000, .unexpected_mem = 1 << 20};
+	node_limits = (struct core_limits){ .eager_max = 1000,
+					    .single_copy_min = 10000,
+					    .unexpected_mem = 1 << 20 };
 	nodes_open(nodes, 3);
 }
 
@@ -33,25 +34,25 @@ static void send_to_1(unsigned from, size_t len, uint64_t tag)
 
 static ssize_t probe(uint64_t flags, fi_addr_t src, uint64_t tag, uint64_t ignore, void *context)
 {
-	struct core_recv r = {.src = src,
-			      .tag = tag,
-			      .ignore = ignore,
-			      .context = context,
-			      .flags = flags | FI_COMPLETION,
-			      .tagged = true};
+	struct core_recv r = { .src = src,
+			       .tag = tag,
+			       .ignore = ignore,
+			       .context = context,
+			       .flags = flags | FI_COMPLETION,
+			       .tagged = true };
 
 	return core_rx_peek(&nodes[1].ep, &r);
 }
 
 static ssize_t claim(uint64_t flags, size_t len, void *context)
 {
-	struct iovec iov = {.iov_base = in, .iov_len = len};
-	struct core_recv r = {.src = 0,
-			      .iov = &iov,
-			      .iov_cnt = 1,
-			      .context = context,
-			      .flags = flags | FI_COMPLETION,
-			      .tagged = true};
+	struct iovec iov = { .iov_base = in, .iov_len = len };
+	struct core_recv r = { .src = 0,
+			       .iov = &iov,
+			       .iov_cnt = 1,
+			       .context = context,
+			       .flags = flags | FI_COMPLETION,
+			       .tagged = true };
 
 	return core_rx_claim(&nodes[1].ep, &r);
 }
@@ -73,7 +74,7 @@ Test(core_rx_post, cancel_gives_exactly_one_completion, .init = setup, .fini = t
 
 Test(core_rx_post, peek_reports_and_leaves, .init = setup, .fini = teardown)
 {
-	static const size_t lens[] = {0, 8, 1000, 5000, 20000};
+	static const size_t lens[] = { 0, 8, 1000, 5000, 20000 };
 	size_t i;
 
 	for (i = 0; i < 5; i++) {
@@ -99,7 +100,7 @@ Test(core_rx_post, peek_reports_and_leaves, .init = setup, .fini = teardown)
 
 Test(core_rx_post, a_claimed_message_is_the_claimers_alone, .init = setup, .fini = teardown)
 {
-	static const size_t lens[] = {0, 8, 1000, 5000, 20000};
+	static const size_t lens[] = { 0, 8, 1000, 5000, 20000 };
 	size_t i;
 
 	for (i = 0; i < 5; i++) {
@@ -118,10 +119,9 @@ Test(core_rx_post, a_claimed_message_is_the_claimers_alone, .init = setup, .fini
 	cr_assert_eq(nodes[1].ep.inmsgs.used_cnt, 0);
 }
 
-Test(core_rx_post, a_discarded_message_is_gone_and_its_sender_free, .init = setup,
-     .fini = teardown)
+Test(core_rx_post, a_discarded_message_is_gone_and_its_sender_free, .init = setup, .fini = teardown)
 {
-	static const size_t lens[] = {0, 8, 1000, 5000, 20000};
+	static const size_t lens[] = { 0, 8, 1000, 5000, 20000 };
 	size_t i;
 
 	for (i = 0; i < 5; i++) {

@@ -12,11 +12,11 @@
 
 #include "support/core_pair.h"
 
-#define NODES	 3
-#define TAGS	 4
-#define LEN_MAX	 30000
+#define NODES    3
+#define TAGS     4
+#define LEN_MAX  30000
 #define MSGS_MAX 4000
-#define OPS_MAX	 (2 * MSGS_MAX) /* the last receives come on top */
+#define OPS_MAX  (2 * MSGS_MAX) /* the last receives come on top */
 
 static unsigned seed;
 
@@ -51,8 +51,9 @@ static void setup(void)
 
 	seed = s ? (unsigned)atoi(s) : 42;
 	fake_engine_reset();
-	node_limits = (struct core_limits){
-		.eager_max = 1000, .single_copy_min = 10000, .unexpected_mem = 1 << 20};
+	node_limits = (struct core_limits){ .eager_max = 1000,
+					    .single_copy_min = 10000,
+					    .unexpected_mem = 1 << 20 };
 	memset(ops, 0, sizeof(ops));
 	memset(sent_cnt, 0, sizeof(sent_cnt));
 	memset(posted_cnt, 0, sizeof(posted_cnt));
@@ -61,7 +62,9 @@ static void setup(void)
 
 static size_t random_len(void)
 {
-	static const size_t edges[] = {0, 1, 8, 64, 65, 999, 1000, 1001, 8192, 9999, 10000, 10001};
+	static const size_t edges[] = {
+		0, 1, 8, 64, 65, 999, 1000, 1001, 8192, 9999, 10000, 10001
+	};
 
 	return rnd(2) ? edges[rnd(sizeof(edges) / sizeof(edges[0]))] : rnd(LEN_MAX);
 }
@@ -73,7 +76,7 @@ static void step_send(void)
 	uint64_t flags = FI_COMPLETION | FI_REMOTE_CQ_DATA | (rnd(6) ? 0 : FI_DELIVERY_COMPLETE);
 	int ret;
 
-	*op = (struct op){.id = op_cnt, .len = random_len()};
+	*op = (struct op){ .id = op_cnt, .len = random_len() };
 	op->buf = malloc(op->len + 1);
 	node_fill(op->buf, op->len, op->id);
 	ret = node_send(&nodes[from], to, op->buf, op->len, t < TAGS, t, flags, op);
@@ -88,7 +91,7 @@ static void post_recv(unsigned from, unsigned to, unsigned t)
 	struct op *op = &ops[op_cnt++];
 	int ret;
 
-	*op = (struct op){.recv = true, .len = LEN_MAX, .from = from, .to = to, .tag = t};
+	*op = (struct op){ .recv = true, .len = LEN_MAX, .from = from, .to = to, .tag = t };
 	op->id = posted_cnt[from][to][t]++;
 	op->buf = malloc(LEN_MAX);
 	ret = node_recv(&nodes[to], from, op->buf, LEN_MAX, t < TAGS, t, 0, FI_COMPLETION, op);

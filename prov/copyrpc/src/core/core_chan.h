@@ -43,7 +43,7 @@ struct core_frame {
 	const struct iovec *iov;
 	size_t iov_cnt;
 	size_t iov_off; /* bytes of iov to skip */
-	size_t len;	/* user bytes to take, from iov_off on */
+	size_t len;     /* user bytes to take, from iov_off on */
 };
 
 /** Names a call at the side that answers it. */
@@ -67,7 +67,7 @@ enum core_chan_cap {
 
 enum core_send_flag {
 	CORE_SEND_MORE = 1 << 0, /* FI_MORE: need not leave before the next one or a flush */
-	CORE_SEND_NOW = 1 << 1,	 /* leaves before the return: its sender may never call progress */
+	CORE_SEND_NOW = 1 << 1,  /* leaves before the return: its sender may never call progress */
 };
 
 /** A bulk fetch of the peer's memory. Owned by the caller until on_get_done. */
@@ -77,14 +77,14 @@ struct core_get {
 	const struct iovec *iov;
 	size_t iov_cnt;
 	size_t len;
-	int status; /* 0 or -FI_E* */
+	int status;      /* 0 or -FI_E* */
 	void *engine[7]; /* the engine's until then: a device's transfer */
 };
 
 struct core_chan {
 	const struct core_chan_ops *ops;
 	struct core_peer *peer; /* set by core when the channel is adopted */
-	size_t eager_max;	/* ext_len + len that one send or call may carry */
+	size_t eager_max;       /* ext_len + len that one send or call may carry */
 	uint32_t caps;
 };
 

@@ -27,9 +27,9 @@ void core_tx_progress(struct core_dom *dom);
 
 /** Limits, fixed at open (from util_params; tests set their own). */
 struct core_limits {
-	size_t eager_max;	/* user bytes that may go in one piece */
+	size_t eager_max;       /* user bytes that may go in one piece */
 	size_t single_copy_min; /* from here a fetch beats parts; SIZE_MAX: never */
-	size_t unexpected_mem;	/* heap bytes for unexpected messages */
+	size_t unexpected_mem;  /* heap bytes for unexpected messages */
 };
 
 struct core_dom {
@@ -40,7 +40,7 @@ struct core_dom {
 	struct core_limits limits;
 	size_t unexpected_used; /* heap bytes held by unexpected messages */
 	bool unexpected_warned;
-	struct util_list eps;	  /* core_ep.dom_link */
+	struct util_list eps;     /* core_ep.dom_link */
 	struct util_list tx_wait; /* core_peer.wait_link: peers with sends that found no room */
 };
 

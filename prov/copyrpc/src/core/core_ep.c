@@ -71,8 +71,7 @@ static bool core_ep_chans_busy(const struct util_list *peers)
 
 bool core_ep_is_busy(const struct core_ep *ep)
 {
-	return ep->tx_open || core_ep_chans_busy(&ep->known) ||
-	       core_ep_chans_busy(&ep->strangers);
+	return ep->tx_open || core_ep_chans_busy(&ep->known) || core_ep_chans_busy(&ep->strangers);
 }
 
 void core_ep_close(struct core_ep *ep)
@@ -80,8 +79,8 @@ void core_ep_close(struct core_ep *ep)
 	struct util_list *first;
 
 	/* Nobody reads these any more. */
-	ep->tx = (struct core_comp){0};
-	ep->rx = (struct core_comp){0};
+	ep->tx = (struct core_comp){ 0 };
+	ep->rx = (struct core_comp){ 0 };
 	core_rx_drop_all(ep);
 	while ((first = util_list_first(&ep->known)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));

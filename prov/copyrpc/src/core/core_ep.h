@@ -28,9 +28,9 @@ struct core_peer;
 
 /** Where one direction's completions go. */
 struct core_comp {
-	struct core_cq *cq;	/* or NULL */
+	struct core_cq *cq;     /* or NULL */
 	struct core_cntr *cntr; /* or NULL */
-	bool selective;		/* FI_SELECTIVE_COMPLETION: only what asked with FI_COMPLETION */
+	bool selective;         /* FI_SELECTIVE_COMPLETION: only what asked with FI_COMPLETION */
 };
 
 struct core_ep {
@@ -41,7 +41,7 @@ struct core_ep {
 	struct core_peer **peers;
 	uint64_t peer_cnt;
 	struct util_list strangers; /* core_peer.ep_link: connected to us, in no AV yet */
-	struct util_list known;	    /* core_peer.ep_link: the others */
+	struct util_list known;     /* core_peer.ep_link: the others */
 	struct core_comp tx;
 	struct core_comp rx;
 	bool directed; /* FI_DIRECTED_RECV: a receive's src_addr counts */
@@ -57,8 +57,8 @@ struct core_ep {
 	struct util_idmap tx_ids; /* ids in PART, RNDV and PULL -> core_tx_req */
 	struct util_idmap rx_ids; /* ids in PULL and CONT -> core_inmsg */
 	uint32_t next_peer_id;
-	uint32_t tx_queued; /* sends that wait in a peer's tx_queue */
-	size_t tx_open;	    /* requests that have not completed */
+	uint32_t tx_queued;        /* sends that wait in a peer's tx_queue */
+	size_t tx_open;            /* requests that have not completed */
 	struct util_list dom_link; /* core_dom.eps */
 };
 

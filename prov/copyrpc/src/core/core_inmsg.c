@@ -123,8 +123,9 @@ static bool core_inmsg_alloc(struct core_inmsg *in, bool over_budget)
 	}
 	if (!over_budget && in->total > dom->limits.unexpected_mem - dom->unexpected_used) {
 		if (!dom->unexpected_warned)
-			UTIL_INFO(EP_DATA, "unexpected messages fill FI_COPYRPC_UNEXPECTED_MEM "
-					   "(%zu bytes): senders wait from here on\n",
+			UTIL_INFO(EP_DATA,
+				  "unexpected messages fill FI_COPYRPC_UNEXPECTED_MEM "
+				  "(%zu bytes): senders wait from here on\n",
 				  dom->limits.unexpected_mem);
 		dom->unexpected_warned = true;
 		return false;
@@ -309,7 +310,7 @@ void core_inmsg_discard(struct core_inmsg *in)
 	}
 	core_inmsg_drop_held(in);
 	core_inmsg_drop_buf(in);
-	in->dest = (struct core_dest){.silent = true};
+	in->dest = (struct core_dest){ .silent = true };
 	in->matched = true;
 	if ((in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->received < in->total)
 		return; /* the rest flows into nothing, then core_inmsg_end */

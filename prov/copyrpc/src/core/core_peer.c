@@ -16,10 +16,10 @@
 
 /* from -> to */
 static const bool core_peer_may[4][4] = {
-	[CORE_PEER_IDLE] = {[CORE_PEER_CONNECTING] = true, [CORE_PEER_UP] = true},
-	[CORE_PEER_CONNECTING] = {[CORE_PEER_UP] = true, [CORE_PEER_DEAD] = true},
-	[CORE_PEER_UP] = {[CORE_PEER_IDLE] = true, [CORE_PEER_DEAD] = true},
-	[CORE_PEER_DEAD] = {[CORE_PEER_CONNECTING] = true, [CORE_PEER_UP] = true},
+	[CORE_PEER_IDLE] = { [CORE_PEER_CONNECTING] = true, [CORE_PEER_UP] = true },
+	[CORE_PEER_CONNECTING] = { [CORE_PEER_UP] = true, [CORE_PEER_DEAD] = true },
+	[CORE_PEER_UP] = { [CORE_PEER_IDLE] = true, [CORE_PEER_DEAD] = true },
+	[CORE_PEER_DEAD] = { [CORE_PEER_CONNECTING] = true, [CORE_PEER_UP] = true },
 };
 
 static void core_peer_set_state(struct core_peer *peer, enum core_peer_state state)
@@ -111,8 +111,7 @@ static struct core_peer *core_peer_stranger(struct core_ep *ep, const struct soc
 	struct util_list *it, *tmp;
 	struct core_peer *peer;
 
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &ep->strangers)
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->strangers) {
 		peer = UTIL_CONTAINER_OF(it, struct core_peer, ep_link);
 		if (core_peer_same_addr((struct sockaddr *)&peer->addr, addr))
 			return peer;

@@ -25,10 +25,10 @@
 #include "util/list.h"
 
 enum core_peer_state {
-	CORE_PEER_IDLE,	      /* never used, or closed in good order */
+	CORE_PEER_IDLE,       /* never used, or closed in good order */
 	CORE_PEER_CONNECTING, /* a handshake is on its way */
-	CORE_PEER_UP,	      /* chan is there */
-	CORE_PEER_DEAD,	      /* it died or could not be reached */
+	CORE_PEER_UP,         /* chan is there */
+	CORE_PEER_DEAD,       /* it died or could not be reached */
 };
 
 struct core_peer {
@@ -37,14 +37,14 @@ struct core_peer {
 	ssize_t eager_lim;
 	struct core_ep *ep;
 	fi_addr_t fi_addr; /* FI_ADDR_NOTAVAIL for a stranger */
-	uint32_t id;	   /* what matching calls the source; unique in the endpoint */
+	uint32_t id;       /* what matching calls the source; unique in the endpoint */
 	enum core_peer_state state;
-	bool inject_waits; /* -FI_EAGAIN was returned for want of a connection */
-	int inject_err;	   /* what became of it: the next injected message is told (-FI_E*) */
-	struct util_list tx;	    /* core_tx_req.peer_link: all open sends */
+	bool inject_waits;   /* -FI_EAGAIN was returned for want of a connection */
+	int inject_err;      /* what became of it: the next injected message is told (-FI_E*) */
+	struct util_list tx; /* core_tx_req.peer_link: all open sends */
 	struct util_list tx_queue;  /* core_tx_req.wait_link: nothing sent yet, in order */
 	struct util_list tx_stream; /* core_tx_req.wait_link: parts of them are sent */
-	struct util_list rx;	    /* core_inmsg.peer_link: messages of this peer not yet done */
+	struct util_list rx;        /* core_inmsg.peer_link: messages of this peer not yet done */
 	struct util_list ep_link;   /* core_ep.known or .strangers */
 	struct util_list wait_link; /* core_dom.tx_wait */
 	uint64_t incarnation;

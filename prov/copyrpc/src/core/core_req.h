@@ -22,12 +22,12 @@
 #include "util/list.h"
 
 #define CORE_TX_IOV_MAX 4
-#define CORE_NO_ID	UINT32_MAX
+#define CORE_NO_ID      UINT32_MAX
 
 enum core_tx_state {
 	CORE_TX_QUEUED, /* nothing was sent: waits for its turn, room, credit or the connection */
-	CORE_TX_PARTS,	/* PART is out, CONT follow as room permits; ends with the last one */
-	CORE_TX_REPLY,	/* the call is out; ends with its reply, which may ask for parts */
+	CORE_TX_PARTS,  /* PART is out, CONT follow as room permits; ends with the last one */
+	CORE_TX_REPLY,  /* the call is out; ends with its reply, which may ask for parts */
 	CORE_TX_PULLED, /* CONT follow as room permits; the last one is a call: CONFIRM */
 	CORE_TX_CONFIRM /* ends with the reply to that call */
 };
@@ -39,7 +39,7 @@ struct core_tx_req {
 	enum core_tx_state state;
 	bool tagged;
 	bool silent;
-	bool lent;	  /* our memory is announced: core_chan_ops.lend */
+	bool lent;        /* our memory is announced: core_chan_ops.lend */
 	uint32_t send_id; /* in ep->tx_ids, or CORE_NO_ID */
 	uint32_t recv_id; /* PULLED: the receiver's name for it */
 	size_t iov_cnt;
@@ -55,10 +55,10 @@ struct core_tx_req {
 /** Where a message's bytes go, and who is told. */
 struct core_dest {
 	struct core_rx_req *multi; /* the multi-receive buffer it is a part of, or NULL */
-	bool silent;		   /* FI_DISCARD: the bytes go nowhere, nobody is told */
+	bool silent;               /* FI_DISCARD: the bytes go nowhere, nobody is told */
 	void *context;
 	uint64_t flags; /* FI_COMPLETION as posted */
-	size_t len;	/* room */
+	size_t len;     /* room */
 	size_t iov_cnt;
 	struct iovec iov[CORE_RX_IOV_MAX];
 };
@@ -69,8 +69,8 @@ struct core_dest {
 struct core_rx_req {
 	struct core_match_recv match;
 	bool tagged;
-	bool is_multi;	  /* FI_MULTI_RECV: dest is what is left of the buffer */
-	bool retired;	  /* multi: takes no more messages */
+	bool is_multi;    /* FI_MULTI_RECV: dest is what is left of the buffer */
+	bool retired;     /* multi: takes no more messages */
 	uint32_t pending; /* multi: messages on their way into it */
 	size_t multi_len; /* multi: length as posted */
 	struct core_dest dest;
@@ -89,26 +89,26 @@ struct core_held {
 struct core_inmsg {
 	struct core_match_msg match; /* in a matcher while unexpected */
 	struct core_ep *ep;
-	struct core_peer *peer;	    /* NULL once the peer is gone */
+	struct core_peer *peer;      /* NULL once the peer is gone */
 	struct util_list peer_link;  /* core_peer.rx */
 	struct util_list claim_link; /* core_ep.claimed: FI_CLAIM took it out of its matcher */
 	uint32_t op;
 	uint32_t send_id; /* PART: the sender's name for it */
 	uint32_t recv_id; /* in ep->rx_ids, or CORE_NO_ID */
-	bool queued;	  /* in a matcher */
-	bool matched;	  /* dest is set */
-	bool answer;	  /* a call waits for our reply: ref */
+	bool queued;      /* in a matcher */
+	bool matched;     /* dest is set */
+	bool answer;      /* a call waits for our reply: ref */
 	struct core_call_ref ref;
 	uint64_t tag;
 	uint64_t data;
-	uint64_t total;	   /* bytes of the whole message */
+	uint64_t total;    /* bytes of the whole message */
 	uint64_t received; /* of them, in order */
-	uint64_t addr;	   /* RNDV */
+	uint64_t addr;     /* RNDV */
 	uint64_t key;
-	uint8_t *buf;	       /* unexpected bytes: inline_buf or heap, NULL if none are kept */
+	uint8_t *buf;          /* unexpected bytes: inline_buf or heap, NULL if none are kept */
 	size_t heap_len;       /* counted in dom->unexpected_used */
 	struct util_list held; /* core_held.link, in order: bytes left in the ring instead */
-	void *claim;	       /* context of the FI_CLAIM */
+	void *claim;           /* context of the FI_CLAIM */
 	struct core_get get;
 	struct core_dest dest;
 	uint8_t inline_buf[CORE_INMSG_INLINE];

@@ -357,8 +357,7 @@ void core_rx_fail_peer(struct core_peer *peer, int err)
 	struct util_list *it, *tmp;
 	struct core_inmsg *in;
 
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &peer->rx)
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->rx) {
 		in = UTIL_CONTAINER_OF(it, struct core_inmsg, peer_link);
 		in->answer = false; /* nobody is there to hear it */
 		if (in->matched)

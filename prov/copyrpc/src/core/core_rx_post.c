@@ -135,8 +135,8 @@ static void core_rx_write_enomsg(struct core_ep *ep, const struct core_recv *r)
 
 static struct core_inmsg *core_rx_find(struct core_ep *ep, const struct core_recv *r, uint64_t src)
 {
-	struct core_match_msg *msg = core_match_peek(r->tagged ? ep->tagged : ep->msg, r->tag,
-						     r->ignore, src);
+	struct core_match_msg *msg =
+		core_match_peek(r->tagged ? ep->tagged : ep->msg, r->tag, r->ignore, src);
 
 	return msg ? UTIL_CONTAINER_OF(msg, struct core_inmsg, match) : NULL;
 }
@@ -261,8 +261,7 @@ static void core_rx_fail_directed_in(struct core_peer *peer, struct core_match *
 	struct util_list *it, *tmp;
 	struct core_match_recv *recv;
 
-	UTIL_LIST_FOREACH_SAFE(it, tmp, head)
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, head) {
 		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
 		if (recv->src == peer->id)
 			core_rx_fail_recv(peer->ep, m, recv, err);
@@ -281,15 +280,12 @@ static void core_rx_drop_queues(struct core_ep *ep, struct core_match *m)
 	struct core_match_recv *recv;
 	struct core_match_msg *msg;
 
-	UTIL_LIST_FOREACH_SAFE(it, tmp, core_match_posted(m))
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_posted(m)) {
 		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
 		core_match_cancel(m, recv);
-		util_pool_release(&ep->rx_reqs,
-				  UTIL_CONTAINER_OF(recv, struct core_rx_req, match));
+		util_pool_release(&ep->rx_reqs, UTIL_CONTAINER_OF(recv, struct core_rx_req, match));
 	}
-	UTIL_LIST_FOREACH_SAFE(it, tmp, core_match_unexpected(m))
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_unexpected(m)) {
 		msg = UTIL_CONTAINER_OF(it, struct core_match_msg, order);
 		core_inmsg_free(UTIL_CONTAINER_OF(msg, struct core_inmsg, match));
 	}

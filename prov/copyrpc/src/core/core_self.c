@@ -62,7 +62,7 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 			  uint32_t allowance, void *context)
 {
 	uint8_t *data = core_self_flatten(frame, sizeof(frame->op));
-	struct core_call_ref ref = {.allowance = allowance};
+	struct core_call_ref ref = { .allowance = allowance };
 	int ret;
 
 	if (!data)

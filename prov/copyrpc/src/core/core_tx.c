@@ -186,8 +186,7 @@ void core_tx_progress(struct core_dom *dom)
 	struct core_peer *peer;
 	bool empty;
 
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &dom->tx_wait)
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dom->tx_wait) {
 		peer = UTIL_CONTAINER_OF(it, struct core_peer, wait_link);
 		empty = core_tx_run_queue(peer);
 		empty = core_tx_run_streams(peer) && empty;
@@ -249,8 +248,7 @@ ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
 
 	if (UTIL_UNLIKELY(!peer))
 		return -FI_EINVAL;
-	if (UTIL_UNLIKELY((ssize_t)s->len > peer->eager_lim ||
-			  (s->flags & FI_DELIVERY_COMPLETE)))
+	if (UTIL_UNLIKELY((ssize_t)s->len > peer->eager_lim || (s->flags & FI_DELIVERY_COMPLETE)))
 		return core_tx_enqueue_cold(ep, peer, s);
 	ret = core_tx_send_eager(peer->chan, s);
 	if (UTIL_UNLIKELY(ret != 0))

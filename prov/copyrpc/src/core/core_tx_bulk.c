@@ -103,7 +103,7 @@ void core_tx_lend(struct core_tx_req *req, bool on)
 
 static int core_tx_start_fetch(struct core_tx_req *req)
 {
-	struct wire_rndv rndv = {.total_len = req->len};
+	struct wire_rndv rndv = { .total_len = req->len };
 	struct core_frame frame;
 	int ret;
 
@@ -123,7 +123,7 @@ static int core_tx_start_parts(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->peer->chan;
 	size_t max = core_tx_eager_max(req->peer) - sizeof(struct wire_part);
-	struct wire_part part = {.total_len = req->len};
+	struct wire_part part = { .total_len = req->len };
 	struct core_frame frame;
 	int ret = core_tx_name(req);
 
@@ -219,8 +219,8 @@ static int core_tx_run_stream(struct core_tx_req *req)
 bool core_tx_run_streams(struct core_peer *peer)
 {
 	while (!util_list_is_empty(&peer->tx_stream)) {
-		if (core_tx_run_stream(UTIL_CONTAINER_OF(peer->tx_stream.next, struct core_tx_req,
-							 wait_link)))
+		if (core_tx_run_stream(
+			    UTIL_CONTAINER_OF(peer->tx_stream.next, struct core_tx_req, wait_link)))
 			return false;
 	}
 	return true;
@@ -241,7 +241,7 @@ void core_tx_on_reply(struct core_chan *chan, void *context, int status, const u
 		      uint32_t len)
 {
 	struct core_tx_req *req = context;
-	struct wire_status reply = {.status = FI_EIO};
+	struct wire_status reply = { .status = FI_EIO };
 
 	(void)chan;
 	if (len == sizeof(reply))

@@ -247,7 +247,9 @@ int cpr_eq_attach(struct cpr_eq *eq, struct cpr_domain *domain, struct cpr_eq_us
 {
 	if (user->eq)
 		return user->eq == eq ? 0 : -FI_EINVAL;
-	domain->core.locked = true;
+	/* Not written again where it is set: the progress thread reads it. */
+	if (!domain->core.locked)
+		domain->core.locked = true;
 	user->eq = eq;
 	user->domain = domain;
 	cpr_ref_get(&eq->refs);

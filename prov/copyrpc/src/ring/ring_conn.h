@@ -40,11 +40,11 @@ struct ring_post {
 struct ring_tx {
 	struct ring_flow flow;
 	uint8_t *base;
-	uint64_t len;	      /* C */
-	uint64_t limit;	      /* ring_flow_limit(&flow), kept current */
+	uint64_t len;         /* C */
+	uint64_t limit;       /* ring_flow_limit(&flow), kept current */
 	uint64_t flush_start; /* first byte not yet posted; the metadata of the open batch */
 	uint32_t msg_cnt;     /* in the open batch */
-	bool open;	      /* a batch is open: [flush_start, producer) */
+	bool open;            /* a batch is open: [flush_start, producer) */
 	uint64_t credit;      /* response bytes the peer granted us, unspent */
 	uint32_t post_cnt;
 	struct ring_post posts[RING_POSTS_MAX]; /* oldest first */
@@ -57,7 +57,7 @@ struct ring_rx {
 	uint64_t producer; /* advanced by each immediate */
 	uint64_t parsed;   /* everything before has been parsed */
 	uint64_t consumer; /* everything before is released */
-	uint64_t told;	   /* consumer as last put into a batch */
+	uint64_t told;     /* consumer as last put into a batch */
 	struct ring_holds holds;
 };
 
@@ -71,10 +71,10 @@ struct ring_conn {
 	struct util_list conn_link;  /* in eep->conns */
 	struct util_idmap calls;     /* our calls that wait for an answer -> context */
 	const struct core_upcalls *up;
-	int err;	  /* not 0: failed, nothing more is taken in or sent */
-	bool read_wait;	  /* a read_consumer has not come back */
-	bool up_told;	  /* core knows the channel */
-	bool attached;	  /* the device polls the link */
+	int err;        /* not 0: failed, nothing more is taken in or sent */
+	bool read_wait; /* a read_consumer has not come back */
+	bool up_told;   /* core knows the channel */
+	bool attached;  /* the device polls the link */
 	struct cm_conn *cm;
 	struct core_ep *ep;
 	struct core_engine_ep *eep;

@@ -29,12 +29,12 @@
 #define RING_TOLD_MAX(ring_len) ((ring_len) / 4)
 
 struct ring_flow {
-	uint64_t cap;		  /* usable bytes of the ring we write */
-	uint64_t producer;	  /* next byte to write */
+	uint64_t cap;             /* usable bytes of the ring we write */
+	uint64_t producer;        /* next byte to write */
 	uint64_t remote_consumer; /* what the peer is known to have released */
-	uint64_t granted;	  /* R */
-	uint64_t grant_max;	  /* R never exceeds it; <= C/4 */
-	uint64_t claimed;	  /* part of R that calls of the peer have claimed: <= R */
+	uint64_t granted;         /* R */
+	uint64_t grant_max;       /* R never exceeds it; <= C/4 */
+	uint64_t claimed;         /* part of R that calls of the peer have claimed: <= R */
 };
 
 static inline uint64_t ring_flow_in_flight(const struct ring_flow *f)

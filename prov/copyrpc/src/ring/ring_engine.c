@@ -17,7 +17,7 @@
 
 static int ring_engine_watch(struct core_engine *engine, int fd)
 {
-	struct epoll_event ev = {.events = EPOLLIN};
+	struct epoll_event ev = { .events = EPOLLIN };
 
 	return epoll_ctl(engine->wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
@@ -92,8 +92,8 @@ void ring_engine_close(struct core_engine *engine)
 	free(engine);
 }
 
-int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep,
-			const struct sockaddr *addr, struct core_engine_ep **out)
+int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+			struct core_engine_ep **out)
 {
 	struct core_engine_ep *eep = calloc(1, sizeof(*eep));
 	int ret;
@@ -185,8 +185,7 @@ static void ring_engine_conn_up(struct core_engine *engine, struct ring_conn *co
 	}
 	conn->attached = true;
 	conn->up_told = true;
-	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr,
-			  cm_conn_incarnation(conn->cm));
+	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr, cm_conn_incarnation(conn->cm));
 }
 
 /** Everything that had arrived before the peer went is delivered first. */
@@ -222,12 +221,8 @@ void ring_engine_events_cold(struct core_engine *engine)
 
 	while (ring_event_pop(engine, &ev)) {
 		switch (ev.kind) {
-		case RING_EVENT_UP:
-			ring_engine_conn_up(engine, ev.conn);
-			break;
-		case RING_EVENT_DOWN:
-			ring_engine_conn_down(engine, ev.conn, ev.err);
-			break;
+		case RING_EVENT_UP: ring_engine_conn_up(engine, ev.conn); break;
+		case RING_EVENT_DOWN: ring_engine_conn_down(engine, ev.conn, ev.err); break;
 		case RING_EVENT_FAILED:
 			engine->up->on_connect_failed(ev.eep->ep, (struct sockaddr *)&ev.addr,
 						      ev.err);

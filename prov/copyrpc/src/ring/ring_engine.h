@@ -26,14 +26,14 @@ struct core_engine {
 	const struct dev_ops *dev_ops;
 	struct dev *dev;
 	struct cm_node *node;
-	int wait_fd;		 /* epoll over the device's and event_fd */
-	int event_fd;		 /* events are waiting */
-	struct util_list dirty;	 /* ring_conn.dirty_link: something has to leave */
+	int wait_fd;             /* epoll over the device's and event_fd */
+	int event_fd;            /* events are waiting */
+	struct util_list dirty;  /* ring_conn.dirty_link: something has to leave */
 	struct util_list failed; /* ring_conn.dirty_link: core has to hear of it */
-	pthread_mutex_t lock;	 /* guards events and every ring_ep's conns */
+	pthread_mutex_t lock;    /* guards events and every ring_ep's conns */
 	struct util_list events; /* ring_event.link */
-	uint32_t event_cnt;	 /* read without the lock by progress */
-	size_t ring_mem;	 /* bytes of receive rings; atomic */
+	uint32_t event_cnt;      /* read without the lock by progress */
+	size_t ring_mem;         /* bytes of receive rings; atomic */
 };
 
 /** One endpoint's address. */
@@ -51,8 +51,8 @@ extern const struct core_engine_ops ring_engine_shm_ops;
 int ring_engine_open(const struct dev_ops *dev_ops, const struct core_chan_ops *chan_ops,
 		     const struct core_upcalls *up, struct core_engine **engine);
 void ring_engine_close(struct core_engine *engine);
-int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep,
-			const struct sockaddr *addr, struct core_engine_ep **eep);
+int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+			struct core_engine_ep **eep);
 void ring_engine_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr);
 void ring_engine_ep_close(struct core_engine_ep *eep);
 int ring_engine_connect(struct core_engine_ep *eep, const struct sockaddr *addr);

@@ -57,8 +57,7 @@ void ring_event_forget(struct core_engine_ep *eep, struct ring_conn *conn)
 	struct ring_event *ev;
 
 	pthread_mutex_lock(&engine->lock);
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &engine->events)
-	{
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &engine->events) {
 		ev = UTIL_CONTAINER_OF(it, struct ring_event, link);
 		if (ev->eep != eep || (conn && ev->conn != conn))
 			continue;

@@ -16,7 +16,7 @@
 #include "ring/ring_engine.h"
 
 enum ring_event_kind {
-	RING_EVENT_UP,	   /* conn: both ends are ready */
+	RING_EVENT_UP,     /* conn: both ends are ready */
 	RING_EVENT_DOWN,   /* conn: err */
 	RING_EVENT_FAILED, /* eep, addr: a connect failed with err */
 };

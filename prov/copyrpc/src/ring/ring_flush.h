@@ -17,11 +17,11 @@
 /** What the link is like; constant per device. */
 struct ring_flush_cfg {
 	uint32_t best_len; /* a batch of this many bytes leaves whatever else holds */
-	bool cheap;	   /* signalling is a store, not a doorbell: hold only what FI_MORE holds */
+	bool cheap;        /* signalling is a store, not a doorbell: hold only what FI_MORE holds */
 };
 
-static inline bool ring_flush_now(const struct ring_flush_cfg *cfg, uint64_t batch_len,
-				  bool more, bool in_flight)
+static inline bool ring_flush_now(const struct ring_flush_cfg *cfg, uint64_t batch_len, bool more,
+				  bool in_flight)
 {
 	if (batch_len >= cfg->best_len)
 		return true;

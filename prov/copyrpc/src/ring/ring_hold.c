@@ -39,7 +39,7 @@ int ring_holds_add(struct ring_holds *h, uint64_t pos)
 {
 	if ((!h->slots || h->tail - h->head > h->mask) && ring_holds_grow(h))
 		return -FI_ENOMEM;
-	h->slots[h->tail++ & h->mask] = (struct ring_hold_slot){.pos = pos, .open = true};
+	h->slots[h->tail++ & h->mask] = (struct ring_hold_slot){ .pos = pos, .open = true };
 	return 0;
 }
 

@@ -58,11 +58,8 @@ static inline void ring_loop_event_cold(struct ring_conn *conn, const struct dev
 		get->status = ev->get->status;
 		conn->up->on_get_done(&conn->chan, get);
 		break;
-	case DEV_EV_DOWN:
-		ring_conn_fail_cold(conn, ev->status, "the link went down");
-		break;
-	case DEV_EV_IMM:
-		break;
+	case DEV_EV_DOWN: ring_conn_fail_cold(conn, ev->status, "the link went down"); break;
+	case DEV_EV_IMM: break;
 	}
 }
 
@@ -71,10 +68,8 @@ RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops,
 {
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE(it, tmp, &engine->dirty)
-	{
-		if (ring_tx_progress(link_ops,
-				     UTIL_CONTAINER_OF(it, struct ring_conn, dirty_link)))
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &engine->dirty) {
+		if (ring_tx_progress(link_ops, UTIL_CONTAINER_OF(it, struct ring_conn, dirty_link)))
 			util_list_remove(it);
 	}
 }

@@ -8,15 +8,16 @@
 #include "dev/shm/shm.h"
 #include "ring/ring_loop.h"
 
-static const struct ring_flush_cfg ring_shm_flush_cfg = {.best_len = 544, .cheap = false};
+static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544, .cheap = false };
 
 static int ring_shm_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags)
 {
-	return ring_tx_send(&shm_link_ops_inline, &ring_shm_flush_cfg, ring_conn_of(chan), frame, flags);
+	return ring_tx_send(&shm_link_ops_inline, &ring_shm_flush_cfg, ring_conn_of(chan), frame,
+			    flags);
 }
 
-static int ring_shm_call(struct core_chan *chan, const struct core_frame *frame,
-			 uint32_t allowance, void *context)
+static int ring_shm_call(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
+			 void *context)
 {
 	return ring_tx_call(&shm_link_ops_inline, &ring_shm_flush_cfg, ring_conn_of(chan), frame,
 			    allowance, context);
@@ -25,8 +26,8 @@ static int ring_shm_call(struct core_chan *chan, const struct core_frame *frame,
 static int ring_shm_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf,
 			  size_t len)
 {
-	return ring_tx_reply(&shm_link_ops_inline, &ring_shm_flush_cfg, ring_conn_of(chan), ref, buf,
-			     len);
+	return ring_tx_reply(&shm_link_ops_inline, &ring_shm_flush_cfg, ring_conn_of(chan), ref,
+			     buf, len);
 }
 
 static void ring_shm_flush(struct core_chan *chan)

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_LEN_MIN 1024u	  /* below, credit-only batches alone cannot keep a ring alive */
+#define RING_LEN_MIN 1024u        /* below, credit-only batches alone cannot keep a ring alive */
 #define RING_LEN_MAX (1ull << 31) /* far below what an immediate can express */
 
 static inline uint64_t ring_off(uint64_t pos, uint64_t ring_len)

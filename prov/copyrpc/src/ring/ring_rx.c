@@ -38,8 +38,6 @@ const char *ring_rx_call_cold(struct ring_conn *conn, struct wire_hdr hdr, const
 	if (reserve > flow->granted - flow->claimed)
 		return "allowance beyond the credit granted";
 	flow->claimed += reserve;
-	return ring_rx_hold_cold(conn,
-				 conn->up->on_call(&conn->chan, ref, data, hdr.len,
-						   conn->rx.holds.tail),
-				 pos);
+	return ring_rx_hold_cold(
+		conn, conn->up->on_call(&conn->chan, ref, data, hdr.len, conn->rx.holds.tail), pos);
 }

@@ -15,11 +15,11 @@
 #include "util/log.h"
 #include "util/param.h"
 
-#define RING_SETUP_VERSION  1u
-#define RING_GRANT_MAX	    (32u << 10) /* response bytes a peer may have outstanding */
-#define RING_LEN_DEFAULT    (256u << 10)
-#define RING_LEN_LEAST	    (16u << 10) /* what a connection gets when the budget runs low */
-#define RING_BUDGET_SHARES  64u		/* a new connection takes at most this part of what is left */
+#define RING_SETUP_VERSION 1u
+#define RING_GRANT_MAX     (32u << 10) /* response bytes a peer may have outstanding */
+#define RING_LEN_DEFAULT   (256u << 10)
+#define RING_LEN_LEAST     (16u << 10) /* what a connection gets when the budget runs low */
+#define RING_BUDGET_SHARES 64u /* a new connection takes at most this part of what is left */
 
 /** Our bytes in struct cm_half. */
 struct ring_half {
@@ -58,14 +58,15 @@ static int ring_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *hal
 {
 	struct core_engine_ep *eep = ctx;
 	struct core_engine *engine = eep->engine;
-	struct ring_half own = {.version = RING_SETUP_VERSION, .grant_max = RING_GRANT_MAX};
+	struct ring_half own = { .version = RING_SETUP_VERSION, .grant_max = RING_GRANT_MAX };
 	uint64_t len = ring_setup_len(engine);
 	struct ring_conn *conn;
 	int ret;
 
 	if (!len) {
-		UTIL_WARN(EP_CTRL, "no ring memory left for another peer: raise FI_COPYRPC_MEM "
-				   "(now %zu bytes)\n",
+		UTIL_WARN(EP_CTRL,
+			  "no ring memory left for another peer: raise FI_COPYRPC_MEM "
+			  "(now %zu bytes)\n",
 			  util_params.mem);
 		return -FI_ENOMEM;
 	}
@@ -115,8 +116,9 @@ static int ring_setup_establish(void *ctx, struct cm_conn *cm, void *user,
 		return -FI_EIO;
 	memcpy(&theirs, peer->engine, sizeof(theirs));
 	if (theirs.version != RING_SETUP_VERSION || theirs.features) {
-		UTIL_WARN(EP_CTRL, "peer speaks ring protocol %u (features %#x), we speak %u: "
-				   "install the same copyrpc on both sides\n",
+		UTIL_WARN(EP_CTRL,
+			  "peer speaks ring protocol %u (features %#x), we speak %u: "
+			  "install the same copyrpc on both sides\n",
 			  theirs.version, theirs.features, RING_SETUP_VERSION);
 		return -FI_EOPNOTSUPP;
 	}
@@ -134,7 +136,7 @@ static int ring_setup_establish(void *ctx, struct cm_conn *cm, void *user,
 static void ring_setup_up(void *ctx, struct cm_conn *cm, void *user, bool asked)
 {
 	struct core_engine_ep *eep = ctx;
-	struct ring_event ev = {.kind = RING_EVENT_UP, .eep = eep, .conn = user};
+	struct ring_event ev = { .kind = RING_EVENT_UP, .eep = eep, .conn = user };
 
 	(void)cm;
 	(void)asked;
@@ -144,8 +146,7 @@ static void ring_setup_up(void *ctx, struct cm_conn *cm, void *user, bool asked)
 static void ring_setup_down(void *ctx, struct cm_conn *cm, void *user, int err)
 {
 	struct core_engine_ep *eep = ctx;
-	struct ring_event ev = {
-		.kind = RING_EVENT_DOWN, .eep = eep, .conn = user, .err = err};
+	struct ring_event ev = { .kind = RING_EVENT_DOWN, .eep = eep, .conn = user, .err = err };
 
 	(void)cm;
 	ring_event_push(eep->engine, &ev);
@@ -154,7 +155,7 @@ static void ring_setup_down(void *ctx, struct cm_conn *cm, void *user, int err)
 static void ring_setup_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)
 {
 	struct core_engine_ep *eep = ctx;
-	struct ring_event ev = {.kind = RING_EVENT_FAILED, .eep = eep, .err = err};
+	struct ring_event ev = { .kind = RING_EVENT_FAILED, .eep = eep, .err = err };
 
 	UTIL_WARN(EP_CTRL, "%s\n", why);
 	memcpy(&ev.addr, addr,

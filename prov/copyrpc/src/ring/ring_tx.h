@@ -48,7 +48,8 @@ static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 	if (UTIL_UNLIKELY(tx->post_cnt))
 		sent -= ring_tx_waiting(tx);
 	if (UTIL_UNLIKELY(advance > sent))
-		return (int64_t)advance < 0; /* merely old: a READ and a batch overtake each other */
+		return (int64_t)advance <
+		       0; /* merely old: a READ and a batch overtake each other */
 	if (UTIL_UNLIKELY(pos & (WIRE_ALIGN - 1)))
 		return false;
 	tx->flow.remote_consumer = pos;
@@ -66,7 +67,7 @@ RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *
 	if (UTIL_LIKELY(!tx->post_cnt) && UTIL_LIKELY(!dev->write_imm(conn->link, off, len, imm)))
 		return;
 	assert(tx->post_cnt < RING_POSTS_MAX);
-	tx->posts[tx->post_cnt++] = (struct ring_post){.off = off, .len = len, .imm = imm};
+	tx->posts[tx->post_cnt++] = (struct ring_post){ .off = off, .len = len, .imm = imm };
 	ring_conn_mark(conn);
 }
 
@@ -121,7 +122,8 @@ RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn 
 }
 
 /** Posts a marker at the producer and moves to the next lap. There is at least 32 bytes of this one. */
-RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *conn, uint64_t ahead)
+RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *conn,
+			      uint64_t ahead)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint64_t start = tx->flow.producer;
@@ -262,7 +264,7 @@ RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_f
 {
 	uint32_t len = frame->ext_len + (uint32_t)frame->len;
 	uint32_t span = wire_msg_span(len);
-	struct wire_hdr hdr = {.call_id = frame->op, .piggyback = 0, .len = len};
+	struct wire_hdr hdr = { .call_id = frame->op, .piggyback = 0, .len = len };
 
 	if (UTIL_UNLIKELY(conn->err))
 		return conn->err;
@@ -311,9 +313,9 @@ RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_
 			      struct ring_conn *conn, struct core_call_ref ref, const void *buf,
 			      size_t len)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
-	struct core_frame frame = {.iov = &iov, .iov_cnt = 1, .len = len};
-	struct wire_hdr hdr = {.call_id = ref.call_id | WIRE_ID_RESPONSE, .len = (uint32_t)len};
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_frame frame = { .iov = &iov, .iov_cnt = 1, .len = len };
+	struct wire_hdr hdr = { .call_id = ref.call_id | WIRE_ID_RESPONSE, .len = (uint32_t)len };
 	struct ring_flow *flow = &conn->tx.flow;
 	uint32_t reserve = wire_reservation(ref.allowance);
 

@@ -230,8 +230,8 @@ static uint64_t util_param_clamp(const struct util_param *p, const char *text, u
 	if (bound == v || (!v && p->zero_ok))
 		return v;
 	util_param_print(used, sizeof(used), p, bound);
-	UTIL_WARN(FABRIC, UTIL_PARAM_PREFIX "%s=%s is out of bounds: using %s (%s)\n", p->name, text,
-		  used, p->unit);
+	UTIL_WARN(FABRIC, UTIL_PARAM_PREFIX "%s=%s is out of bounds: using %s (%s)\n", p->name,
+		  text, used, p->unit);
 	return bound;
 }
 
@@ -265,7 +265,8 @@ static void util_param_load_bool(struct fi_provider *prov, const struct util_par
 	int v = (int)p->def;
 
 	if (fi_param_get_bool(prov, p->name, &v) == -FI_EINVAL) {
-		UTIL_WARN(FABRIC, UTIL_PARAM_PREFIX "%s is neither 0 nor 1: using the default, %d\n",
+		UTIL_WARN(FABRIC,
+			  UTIL_PARAM_PREFIX "%s is neither 0 nor 1: using the default, %d\n",
 			  p->name, (int)p->def);
 		v = (int)p->def;
 	}

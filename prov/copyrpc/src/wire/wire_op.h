@@ -32,17 +32,18 @@ enum wire_op {
 	WIRE_OP_LAST = WIRE_OP_DLVR,
 };
 
-#define WIRE_OP_MASK	0x0000000Fu
-#define WIRE_F_TAG	0x00000010u
-#define WIRE_F_DATA32	0x00000020u
-#define WIRE_F_DATA64	0x00000040u
-#define WIRE_F_MASK	0x00000070u
+#define WIRE_OP_MASK    0x0000000Fu
+#define WIRE_F_TAG      0x00000010u
+#define WIRE_F_DATA32   0x00000020u
+#define WIRE_F_DATA64   0x00000040u
+#define WIRE_F_MASK     0x00000070u
 #define WIRE_OP_UNKNOWN (~(WIRE_OP_MASK | WIRE_F_MASK))
 
 /** WIRE_OP_PART: behind tag and data, before the first bytes of the message. */
 struct wire_part {
 	uint64_t total_len; /* of the whole message */
-	uint32_t send_id;   /* names the message in the CONT parts; unique per connection while open */
+	uint32_t
+		send_id; /* names the message in the CONT parts; unique per connection while open */
 	uint32_t zero;
 };
 
@@ -69,7 +70,7 @@ struct wire_rndv {
 struct wire_status {
 	uint32_t status;  /* 0: delivered; a positive FI_E*; or WIRE_STATUS_PULL, to RNDV only */
 	uint32_t recv_id; /* WIRE_STATUS_PULL: names the message in the CONT parts */
-	uint64_t len;	  /* bytes of the message */
+	uint64_t len;     /* bytes of the message */
 };
 
 #define WIRE_STATUS_PULL 0xFFFFFFFFu /* no fetch possible: send it in parts */

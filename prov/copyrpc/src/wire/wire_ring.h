@@ -23,24 +23,24 @@
 #error "the ring protocol is little endian and this build does not swap"
 #endif
 
-#define WIRE_ALIGN	 32u	     /* every position is a multiple of it; the unit of an immediate */
-#define WIRE_META_LEN	 32u	     /* flow metadata at the head of each batch */
-#define WIRE_HDR_LEN	 12u	     /* message header */
-#define WIRE_COUNT_WRAP	 0xFFFFFFFFu /* message_count of a wrap marker */
+#define WIRE_ALIGN       32u /* every position is a multiple of it; the unit of an immediate */
+#define WIRE_META_LEN    32u /* flow metadata at the head of each batch */
+#define WIRE_HDR_LEN     12u /* message header */
+#define WIRE_COUNT_WRAP  0xFFFFFFFFu /* message_count of a wrap marker */
 #define WIRE_ID_RESPONSE 0x80000000u /* bit 31 of call_id */
 
 struct wire_meta {
-	uint64_t consumer_pos;	/* writer's released position in the opposite ring, absolute */
-	uint64_t credit_grant;	/* response bytes newly granted to the reader */
+	uint64_t consumer_pos;  /* writer's released position in the opposite ring, absolute */
+	uint64_t credit_grant;  /* response bytes newly granted to the reader */
 	uint32_t message_count; /* 0: credit only; WIRE_COUNT_WRAP: wrap marker */
-	uint32_t reserved;	/* zero */
-	uint64_t link_word;	/* belongs to the link (dev.h, in-band arrival); zero elsewhere */
+	uint32_t reserved;      /* zero */
+	uint64_t link_word;     /* belongs to the link (dev.h, in-band arrival); zero elsewhere */
 };
 
 struct wire_hdr {
 	uint32_t call_id;   /* bit 31: response; else request id, or op and flags if one-way */
 	uint32_t piggyback; /* request: response allowance in 32-byte blocks; 0 = one-way */
-	uint32_t len;	    /* bytes that follow, extension included */
+	uint32_t len;       /* bytes that follow, extension included */
 };
 
 static_assert(sizeof(struct wire_meta) == WIRE_META_LEN, "flow metadata is 32 bytes");
