@@ -7,7 +7,7 @@
  *
  *   latency   one way (half a round trip): in-band words against posts only, head at a line's
  *             start or in its middle
- *   ahead     the same, by how far the writer clears ahead of the next head
+ *   ahead     the same, by how far the writer clears ahead of the next head (-1: as it chooses)
  *   links     the same with n connected links, one active or all in turn
  *   poll      an idle poll with n connected links
  *   publish   write_imm alone; a stream of small batches
@@ -251,7 +251,7 @@ static double job_stream(struct side *s, const void *p)
 
 static void bench_ahead(void)
 {
-	static const uint32_t aheads[] = { 0, 64, 128, 256, 512, 1024 };
+	static const int aheads[] = { 0, 128, 256, 512, 1024, -1 };
 	static const uint32_t lens[] = { 8, 32, 100, 256, 1000 };
 	static struct lat_arg args[5];
 	struct row *r;
@@ -262,21 +262,21 @@ static void bench_ahead(void)
 		args[i / 6].len = lens[i / 6];
 		r = row_add(job_latency, 1, 1 << 20, NULL);
 		r->arg = &args[i / 6];
-		r->conf.ahead = (int)aheads[i % 6];
-		snprintf(r->name, sizeof(r->name), "%u B, %u B cleared ahead", lens[i / 6],
+		r->conf.ahead = aheads[i % 6];
+		snprintf(r->name, sizeof(r->name), "%u B, %d B cleared ahead", lens[i / 6],
 			 aheads[i % 6]);
 	}
 	for (i = 0; i < 6; i++) {
 		r = row_add(job_stream, 1, 1 << 20, NULL);
 		r->arg = &args[0];
-		r->conf.ahead = (int)aheads[i % 6];
-		snprintf(r->name, sizeof(r->name), "stream of 8 B, %u B cleared ahead", aheads[i]);
+		r->conf.ahead = aheads[i % 6];
+		snprintf(r->name, sizeof(r->name), "stream of 8 B, %d B cleared ahead", aheads[i]);
 	}
 	for (i = 0; i < 6; i++) {
 		r = row_add(job_stream, 1, 1 << 20, NULL);
 		r->arg = &args[4];
-		r->conf.ahead = (int)aheads[i % 6];
-		snprintf(r->name, sizeof(r->name), "stream of 1000 B, %u B cleared ahead",
+		r->conf.ahead = aheads[i % 6];
+		snprintf(r->name, sizeof(r->name), "stream of 1000 B, %d B cleared ahead",
 			 aheads[i]);
 	}
 	rows_run("ahead");

@@ -67,9 +67,10 @@ static void conn_open(struct side *s, struct conn *c, uint64_t ring)
 	for (i = 0; i < peer.fd_cnt; i++)
 		close(peer.fds[i]);
 	if (s->ahead >= 0) {
-		((struct shm_link *)c->link)->ahead_len = (uint32_t)s->ahead;
-		((struct shm_link *)c->link)->ahead_units = (uint16_t)(s->ahead / DEV_IMM_UNIT);
-		c->link->inband_len = DEV_IMM_UNIT + (uint32_t)s->ahead;
+		struct shm_link *link = (struct shm_link *)c->link;
+
+		link->ahead_small = link->ahead_large = (uint16_t)(s->ahead / (int)DEV_IMM_UNIT);
+		link->base.inband_len = DEV_IMM_UNIT + (uint32_t)s->ahead;
 	}
 	CHECK(!c->link->ops->attach(c->link));
 	c->link->user = c;

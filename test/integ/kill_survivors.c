@@ -26,10 +26,10 @@
 #include "fab.h"
 
 #define PROCS_MAX 8
-#define WINDOW	  4 /* sends and receives that a process has open per peer */
-#define LEN_MAX	  (512u << 10)
-#define LIMIT	  10.0 /* seconds for whatever must end */
-#define CHATTER	  50 /* messages between survivors after a death */
+#define WINDOW    4 /* sends and receives that a process has open per peer */
+#define LEN_MAX   (512u << 10)
+#define LIMIT     10.0 /* seconds for whatever must end */
+#define CHATTER   50   /* messages between survivors after a death */
 
 enum phase {
 	PHASE_TALK, /* everyone with everyone that lives */
@@ -46,9 +46,10 @@ struct slot {
 	/* the child's */
 	struct sockaddr_in addr;
 	uint32_t open_life; /* the life whose endpoint is open */
-	uint32_t ended[PROCS_MAX]; /* the life of that peer towards which nothing is open any more */
-	uint32_t parked;	   /* the round in which nothing is open at all */
-	uint32_t fds, maps;	   /* of shared memory; true while parked */
+	uint32_t
+		ended[PROCS_MAX]; /* the life of that peer towards which nothing is open any more */
+	uint32_t parked;          /* the round in which nothing is open at all */
+	uint32_t fds, maps;       /* of shared memory; true while parked */
 	uint32_t sends[PROCS_MAX], recvs[PROCS_MAX]; /* open, for who must find out why */
 	uint64_t received[PROCS_MAX], errors;
 	int errs[256];
@@ -91,7 +92,7 @@ static struct fab fab;
 static struct peer peers[PROCS_MAX];
 static uint64_t rng;
 
-#define LOAD(x)	    __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define LOAD(x)     __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
 
 static uint64_t next_random(void)

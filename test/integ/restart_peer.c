@@ -2,7 +2,7 @@
 /*
  * A process that answers, and a process that asks: what the script `restart` starts, kills, starts again.
  *
- * usage: restart_peer serve IP PORT NAME     answers each question with NAME, until it is killed
+ * usage: restart_peer serve IP PORT NAME     answers each question with NAME, until it is killed (5 minutes)
  *        restart_peer ask IP PORT [COUNT]    asks COUNT times (once), a tenth of a second apart
  *
  * An asker prints a line whenever the answer is another one than before: "answered NAME", or
@@ -13,7 +13,7 @@
 
 #include "fab.h"
 
-#define TAG_ASK	   1
+#define TAG_ASK    1
 #define TAG_ANSWER 2
 #define PATIENCE   20.0 /* seconds in which an operation must end, well or badly */
 
@@ -51,17 +51,19 @@ static void serve(const char *ip, int port, const char *name)
 	struct note ask, answer = { 0 };
 	fi_addr_t from;
 
+	alarm(300);
 	fab_open(&fab, &src, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
 	snprintf(answer.text, sizeof(answer.text), "%s", name);
 	printf("ready %d\n", ntohs(fab.addr.sin_port));
 	fflush(stdout);
 	for (;;) {
-		FAB_CHECK(fi_trecv(fab.ep, &ask, sizeof(ask), NULL, FI_ADDR_UNSPEC, TAG_ASK, 0, &ask));
+		FAB_CHECK(fi_trecv(fab.ep, &ask, sizeof(ask), NULL, FI_ADDR_UNSPEC, TAG_ASK, 0,
+				   &ask));
 		if (wait_for(&ask, false))
 			continue;
 		from = fab_insert(&fab, &ask.from);
-		FAB_CHECK(fi_tsend(fab.ep, &answer, sizeof(answer), NULL, from, TAG_ANSWER,
-				   &answer));
+		FAB_CHECK(
+			fi_tsend(fab.ep, &answer, sizeof(answer), NULL, from, TAG_ANSWER, &answer));
 		wait_for(&answer, false);
 	}
 }

@@ -3,23 +3,13 @@
  * Does the flow control of the ring protocol keep its promises? (Sections 2 to 6 of the protocol.)
  *
  * Two peers, a ring in each direction: ring s is written by peer s and read by peer 1-s. Unit: 32 bytes.
- * Only differences of positions and the producer's offset are kept: positions may grow for ever and the
- * state graph stays finite.
- *
- * Checked after every step, in check():
- *   OVERWRITE   the producer is never more than cap past the reader's true consumer
- *   INVARIANT   (producer - remote_consumer) + 2R <= cap
- *   CONSERVED   R = credit the peer holds + grants in transit + what its unanswered calls reserved
- *   LIVE        where no step of the protocol is left to do, every message is admitted and every call has credit
- * and inside the steps: REPLY never blocks, a WRITE stays in its lap (LAP), no marker at a multiple of C
- * (MARKER), the head cleared in advance has been released (CLEAR), saturated one-way traffic does not keep
- * the peer without credit (STARVED).
- *
- * Two shapes: the two peers (default); with -DONE one ring whose reader does whatever a reader may do.
- * -DMUT_x puts one fault in; the script `run` knows what each of them must trip over. See README.
+ * Only the producer's offset and distances from the producer are kept: positions may grow for ever and the
+ * state graph stays finite. Two shapes: the two peers, and with -DONE one ring whose reader does whatever a
+ * reader may do. -DMUT_x puts one fault in; the script `run` knows what each of them must trip over.
+ * What is left out, and figures: README.
  */
 
-/* ---- sizes ---- */
+/* ---- sizes: all may be set with -D ---- */
 #ifndef C0
 #define C0 32			/* ring 0 */
 #endif
@@ -36,20 +26,23 @@
 #define RDIV 4			/* R_max = C / RDIV */
 #endif
 #ifndef SQ
-#define SQ 2			/* batches in transit in each direction */
-#endif
-#ifndef ONE_WAYS
-#define ONE_WAYS true
-#endif
-#ifndef SCRATCH
-#define SCRATCH hidden
-#endif
-#ifndef SHORTS
-#define SHORTS true
+#define SQ 1			/* batches in transit in each direction: 1 to 3 */
 #endif
 #ifndef BATCH
-#define BATCH 255		/* a batch of this size takes no further one-way message or call */
+#define BATCH 255		/* a batch of this size takes no further message */
 #endif
+
+/* ---- traffic of the two peers ---- */
+#ifndef ONE_WAYS
+#define ONE_WAYS true		/* who sends one-way messages: an expression of `me` */
+#endif
+#ifndef SHORTS
+#define SHORTS true		/* one-way messages of 1 unit and of the largest size, or the latter alone */
+#endif
+#ifndef CALLS
+#define CALLS false		/* who calls */
+#endif
+/* -DPROMPT: what has arrived is released at once. -DUSE_READ: the consumer word can be read. */
 
 #if C0 == C1
 #define SIZE(s) C0
@@ -59,15 +52,15 @@
 #define RMAX(s) (SIZE(s) / RDIV)
 #define TOLD(s) (SIZE(s) / TDIV)
 #define TRUE_CAP(s) (SIZE(s) - INB)
-#define IMIN 2			/* the smallest reservation: a reply of one unit, and metadata */
 
 /* A possible grant of half of R_max makes a credit-only batch due; IMAX is what a call can count on then. */
 #define HALF(s) ((RMAX(s) + 1) / 2)
 #define IMAX(s) (RMAX(s) - HALF(s) + 1)
+#define IMIN 2			/* the smallest reservation: a reply of one unit, and metadata */
 
 /*
- * The largest message that a quiet ring is sure to admit: released but not told + metadata and message, and
- * once more for the skip + the reserve + 2 R_max fit into cap.
+ * The largest message that a quiet ring is sure to admit. These fit into cap together: what was released and
+ * not told, metadata and message, as much again for the skip, the reserve, 2 R_max.
  */
 #ifdef USE_READ
 #define UNTOLD(s) 0
@@ -83,12 +76,14 @@
 #define CAP(s) TRUE_CAP(s)
 #endif
 
-#if defined(MUT_NO_RESERVE)
+#ifdef MUT_NO_RESERVE
 #define RESERVE 0
-#elif defined(MUT_HALF_RESERVE)
+#else
+#ifdef MUT_HALF_RESERVE
 #define RESERVE 1
 #else
 #define RESERVE 2		/* for credit-only batches and their markers */
+#endif
 #endif
 
 #ifdef MUT_ONE_R
@@ -98,15 +93,27 @@
 #endif
 
 #ifdef MUT_NO_AHEAD
-#define AHEAD(n) 0
+#define AHEAD(promised) 0
 #else
-#define AHEAD(n) (n)
+#define AHEAD(promised) (promised)
 #endif
 
 #ifdef MUT_LAX_WRAP
 #define AT_END(s, span) (r[s].off + (span) > SIZE(s))
 #else
 #define AT_END(s, span) (r[s].off + (span) >= SIZE(s))
+#endif
+
+#ifdef MUT_EXTRA_LAP
+#define WRAPS(s, span) (AT_END(s, span) || r[s].off == 0)
+#else
+#define WRAPS(s, span) AT_END(s, span)
+#endif
+
+#ifdef MUT_WRAP_ROOM
+#define SKIP_NEEDED(s) 0
+#else
+#define SKIP_NEEDED(s) SKIP(s)
 #endif
 
 #ifdef MUT_BIG_MESSAGE
@@ -118,7 +125,7 @@
 #ifdef MUT_ADMIT_BY_R
 #define KEPT(s) R[s]
 #else
-#define KEPT(s) RMAX(s)
+#define KEPT(s) RMAX(s)		/* messages leave room for all that may be granted, not for what is granted */
 #endif
 
 #ifdef MUT_PRICE
@@ -127,22 +134,14 @@
 #define LONGEST(price) ((price) - 1)	/* the longest reply that a reservation stands for */
 #endif
 
-#ifdef MUT_WRAP_ROOM
-#define NEED_SKIP(s) 0
-#else
-#define NEED_SKIP(s) SKIP(s)
-#endif
-
-#ifdef MUT_EXTRA_LAP
-#define WRAPS(s, span) (AT_END(s, span) || r[s].off == 0)
-#else
-#define WRAPS(s, span) AT_END(s, span)
-#endif
-
-#ifdef MUT_NO_CREDIT_BATCH
+#ifdef MUT_NO_TELL
 #define TELL_DUE(s) false
 #else
+#ifdef MUT_ECHO
+#define TELL_DUE(s) (r[1 - (s)].untold > 0)
+#else
 #define TELL_DUE(s) (r[1 - (s)].untold > TOLD(1 - (s)))
+#endif
 #endif
 
 #ifdef MUT_NO_GRANT_BATCH
@@ -159,24 +158,21 @@
 #endif
 
 /* ---- the rules ---- */
-#define SPAN(s, n) ((n) + (r[s].open -> 0 : 1))
+#define SPAN(s, units) ((units) + (r[s].open -> 0 : 1))
 #define SKIP(s) (SIZE(s) - r[s].off)
-#define NEED(s, n) (AT_END(s, SPAN(s, n)) -> NEED_SKIP(s) + 1 + (n) : SPAN(s, n))
-#define POSTS(s, n) (AT_END(s, SPAN(s, n)) -> 1 + (r[s].open > 0) : 0)
-#define SQ_ROOM(s, n) (r[s].sent + POSTS(s, n) <= SQ && r[s].open < BATCH)
-#define ADMIT(s, n) (r[s].known + NEED(s, n) + TWICE(KEPT(s)) + RESERVE <= CAP(s))
-/* over the batches in transit; unused places hold 0 */
-#if SQ == 1
-#define ALL(s, field) r[s].field[0]
-#elif SQ == 2
-#define ALL(s, field) (r[s].field[0] + r[s].field[1])
-#else
-#define ALL(s, field) (r[s].field[0] + r[s].field[1] + r[s].field[2])
-#endif
-#define IN_TRANSIT(s) ALL(s, size)
+#define NEED(s, units) (AT_END(s, SPAN(s, units)) -> SKIP_NEEDED(s) + 1 + (units) : SPAN(s, units))
+#define ADMIT(s, units) (r[s].known + NEED(s, units) + TWICE(KEPT(s)) + RESERVE <= CAP(s))
 #define DUE(s) (TELL_DUE(s) || GRANT_DUE(s))
+#ifdef ONE
+#define PRICE(s) IMAX(0)
+#else
+#define PRICE(s) IMAX(s)	/* what a call answered by s reserves */
+#endif
 
 /* ---- state ---- */
+#ifndef SCRATCH
+#define SCRATCH hidden		/* -DSCRATCH= for a breadth-first search, which cannot have hidden variables */
+#endif
 typedef ring {
 	byte off;		/* producer & (C - 1) */
 	byte known;		/* producer - remote_consumer */
@@ -185,11 +181,13 @@ typedef ring {
 #ifndef ONE
 	byte calls;		/* requests in the open batch */
 	byte untold;		/* the reader's: consumer - the position told last; saturates above the threshold */
-	byte sent;		/* batches in transit, oldest first: */
+	byte sent;		/* batches in transit, oldest first; unused places hold 0: */
 	byte size[SQ];		/*   the immediate */
 	byte grant[SQ];
 	byte call[SQ];		/*   requests in it */
 	byte lag[SQ];		/*   consumer_pos, of the opposite ring, as distance from that ring's producer */
+#endif
+#ifdef USE_READ
 	bit reading;		/* a READ of the consumer word is on its way back to the writer */
 	byte seen;		/*   with this value, as distance from the producer */
 #endif
@@ -197,90 +195,122 @@ typedef ring {
 ring r[2];
 byte R[2];			/* granted by s and not used up */
 byte cr[2];			/* credit that s holds */
-byte pend[2];			/* unanswered requests: at peer s; with ONE: by price, IMIN and IMAX */
+byte pend[2];			/* unanswered requests: at peer s; with -DONE: by price, IMIN and IMAX */
 #ifdef STARVE
-byte hunger;			/* one-way units sent while the peer could not have credit for a call */
+byte hunger;			/* units sent one-way while the peer waited for the credit of a call */
 #endif
-SCRATCH short g;		/* scratch */
+SCRATCH short g;
 SCRATCH byte k;
 
-#ifdef ONE
-#define PRICE(s) IMAX(0)
-#else
-#define PRICE(s) IMAX(s)	/* what a call answered by s reserves */
+/*
+ * The properties. Each is a constant 0, there to show its name when an assertion fails.
+ *   OVERWRITE   nothing that the reader has not released is written
+ *   INVARIANT   (producer - remote_consumer) + 2R <= cap = C - INB
+ *   AHEAD_OF    what the writer believes released has been released: the producer is never more than cap
+ *               past the reader's true consumer
+ *   CONSERVED   R = credit the peer holds + grants in transit + what its unanswered calls reserved
+ *   LIVE        where no step of the protocol is left to do, every message is admitted, every call has credit
+ *   REPLY       a reply within its reservation has room
+ *   LAP         a WRITE stays in its lap and does not reach the end of the ring
+ *   MARKER      no marker where the position is a multiple of C
+ *   CLEAR       the head of the next batch, cleared in advance, has been released
+ *   STARVED     saturated one-way traffic does not keep the peer without credit
+ */
+SCRATCH byte OVERWRITE, INVARIANT, AHEAD_OF, CONSERVED, LIVE, REPLY, LAP, MARKER, CLEAR, STARVED;
+
+#if SQ == 1
+#define ALL(s, field) r[s].field[0]
+#define SHIFT(s, field) r[s].field[0] = 0
+#endif
+#if SQ == 2
+#define ALL(s, field) (r[s].field[0] + r[s].field[1])
+#define SHIFT(s, field) r[s].field[0] = r[s].field[1]; r[s].field[1] = 0
+#endif
+#if SQ == 3
+#define ALL(s, field) (r[s].field[0] + r[s].field[1] + r[s].field[2])
+#define SHIFT(s, field) r[s].field[0] = r[s].field[1]; r[s].field[1] = r[s].field[2]; r[s].field[2] = 0
 #endif
 
 /* ---- steps of a writer ---- */
 
 /* Values that are merely old stay old: how old is of no interest. Keeps the state graph finite. */
-#define AGE_SLOT(s, q) \
-	if \
-	:: r[1 - (s)].lag[q] > r[s].known + 1 -> r[1 - (s)].lag[q] = r[s].known + 1 \
-	:: else \
+#ifdef MUT_STALE
+#define OLD 8
+#else
+#define OLD 1
+#endif
+inline age_one(s, slot)
+{
+	if
+	:: r[1 - s].lag[slot] > r[s].known + OLD -> r[1 - s].lag[slot] = r[s].known + OLD
+	:: else
 	fi
-#define MOVE_SLOT(s, q, by) \
-	if \
-	:: q < r[1 - (s)].sent -> r[1 - (s)].lag[q] = r[1 - (s)].lag[q] + by \
-	:: else \
-	fi
+}
 
 inline age(s)
 {
 #ifndef ONE
-	AGE_SLOT(s, 0);
+	age_one(s, 0);
 #if SQ > 1
-	AGE_SLOT(s, 1);
+	age_one(s, 1);
 #endif
 #if SQ > 2
-	AGE_SLOT(s, 2);
+	age_one(s, 2);
+#endif
 #endif
 #ifdef USE_READ
 	if
-	:: r[s].seen > r[s].known + 1 -> r[s].seen = r[s].known + 1
+	:: r[s].seen > r[s].known + OLD -> r[s].seen = r[s].known + OLD
 	:: else
 	fi;
-#endif
 #endif
 	skip
 }
 
+inline move_one(s, slot, by)
+{
+	if
+	:: slot < r[1 - s].sent -> r[1 - s].lag[slot] = r[1 - s].lag[slot] + by
+	:: else
+	fi
+}
+
 inline advance(s, by)
 {
-	r[s].off = (r[s].off + by) % SIZE(s);
-	r[s].known = r[s].known + by;
-	r[s].real = r[s].real + by;
-	r[s].open = r[s].open + by;
 #ifndef ONE
-	MOVE_SLOT(s, 0, by);
+	move_one(s, 0, by);
 #if SQ > 1
-	MOVE_SLOT(s, 1, by);
+	move_one(s, 1, by);
 #endif
 #if SQ > 2
-	MOVE_SLOT(s, 2, by);
+	move_one(s, 2, by);
+#endif
 #endif
 #ifdef USE_READ
 	if
 	:: r[s].reading -> r[s].seen = r[s].seen + by
 	:: else
-	fi
+	fi;
 #endif
-#endif
+	r[s].off = (r[s].off + by) % SIZE(s);
+	r[s].known = r[s].known + by;
+	r[s].real = r[s].real + by;
+	r[s].open = r[s].open + by
 }
 
-/* The open batch becomes one WRITE. `ahead`: promised to the message that causes this. */
-inline post(s, ahead, is_marker)
+/* What is open becomes one WRITE. `promised`: to the message that causes this. */
+inline post(s, promised, is_marker)
 {
-	g = (CAP(s) - RESERVE - r[s].known - AHEAD(ahead)) / TWICE(1) - R[s];
+#if INB > 0
+	assert(CLEAR || r[s].real + INB <= SIZE(s));
+#endif
+	g = (CAP(s) - RESERVE - r[s].known - AHEAD(promised)) / TWICE(1) - R[s];
 	if
 	:: g > RMAX(s) - R[s] -> g = RMAX(s) - R[s]
-	:: else
-	fi;
-	if
 	:: g < 0 -> g = 0
 	:: else
 	fi;
 	R[s] = R[s] + g;
-	assert(r[s].real + INB <= SIZE(s));				/* CLEAR */
 #ifdef MUT_MARKER_GRANT
 	if
 	:: is_marker -> g = 0
@@ -290,20 +320,13 @@ inline post(s, ahead, is_marker)
 #ifdef ONE
 	cr[1] = cr[1] + g;
 #else
-	assert(r[s].sent < SQ && r[s].open > 0);
 	r[s].size[r[s].sent] = r[s].open;
 	r[s].grant[r[s].sent] = g;
 	r[s].call[r[s].sent] = r[s].calls;
 #ifdef MUT_PARSED
-	r[s].lag[r[s].sent] = r[1 - s].open + IN_TRANSIT(1 - s);
+	r[s].lag[r[s].sent] = r[1 - s].open + ALL(1 - s, size);
 #else
 	r[s].lag[r[s].sent] = r[1 - s].real;
-#endif
-#ifdef MUT_MARKER_CONSUMER
-	if
-	:: is_marker -> r[s].lag[r[s].sent] = r[1 - s].known
-	:: else
-	fi;
 #endif
 	r[s].sent++;
 	r[s].calls = 0;
@@ -313,87 +336,82 @@ inline post(s, ahead, is_marker)
 	g = 0
 }
 
-inline flush(s, ahead)
+inline flush(s, promised)
 {
-	assert(r[s].open <= r[s].off);					/* LAP */
-	post(s, ahead, false)
+	assert(LAP || r[s].open <= r[s].off);
+	post(s, promised, false)
 }
 
-/* Room has been checked. n = 0: metadata alone. */
-inline append(s, n)
+/* Room has been checked. units = 0: metadata alone. */
+inline append(s, units)
 {
 	if
-	:: WRAPS(s, SPAN(s, n)) ->
+	:: WRAPS(s, SPAN(s, units)) ->
 		if
-		:: r[s].open -> flush(s, SKIP(s) + 1 + n)
+		:: r[s].open > 0 -> flush(s, SKIP(s) + 1 + units)
 		:: else
 		fi;
-		assert(r[s].off != 0);					/* MARKER */
+		assert(MARKER || r[s].off != 0);
 		k = SKIP(s);
 		advance(s, k);
 		k = 0;
-		post(s, 1 + n, true)
+		post(s, 1 + units, true)
 	:: else
 	fi;
 	if
 	:: r[s].open == 0 -> advance(s, 1)
 	:: else
 	fi;
-	advance(s, n);
+	advance(s, units);
 	age(s)
 }
 
-/* A reply of n units on a reservation of `price`. */
-inline reply(s, n, price)
+/* A reply of `units` on a reservation of `price`. */
+inline reply(s, units, price)
 {
-	assert(R[s] >= price);
+	assert(CONSERVED || R[s] >= price);
 #ifndef MUT_REPLY_KEEPS
 	R[s] = R[s] - price;
 #endif
-	assert(r[s].known + NEED(s, n) + TWICE(R[s]) <= CAP(s));	/* REPLY */
-	append(s, n)
+	assert(REPLY || r[s].known + NEED(s, units) + TWICE(R[s]) <= CAP(s));
+	append(s, units)
 }
-
-
-/* ---- after every step ---- */
-#define POSSIBLE(s, caller, price) (ADMIT(s, MMAX(s)) && cr[caller] >= price)
 
 inline check_ring(s)
 {
-	assert(r[s].real <= TRUE_CAP(s));				/* OVERWRITE */
-	assert(r[s].known + 2 * R[s] <= TRUE_CAP(s));			/* INVARIANT */
-	assert(r[s].real <= r[s].known)
+	assert(OVERWRITE || r[s].real <= SIZE(s));
+	assert(INVARIANT || r[s].known + 2 * R[s] <= CAP(s));
+	assert(AHEAD_OF || r[s].real <= r[s].known)
 }
 
 #ifdef ONE
 /* ---- one ring, any reader ---- */
 #define QUIET (r[0].real == 0 && r[0].open == 0 && pend[0] + pend[1] == 0 && \
 	r[0].known <= UNTOLD(0) && !GRANT_DUE(0))
+#define ROOM(units) (ADMIT(0, units) && r[0].open < BATCH)
 
 inline check()
 {
 	check_ring(0);
-	assert(R[0] == cr[1] + IMIN * pend[0] + IMAX(0) * pend[1]);	/* CONSERVED */
+	assert(CONSERVED || R[0] == cr[1] + IMIN * pend[0] + IMAX(0) * pend[1]);
 #ifdef STARVE
 	if
 	:: cr[1] >= IMAX(0) || pend[0] + pend[1] > 0 -> hunger = 0
 	:: else
 	fi;
 #endif
-	assert(!QUIET || (ADMIT(0, MMAX(0)) && cr[1] >= IMAX(0)))	/* LIVE */
+	assert(LIVE || !QUIET || (ADMIT(0, MMAX(0)) && cr[1] >= IMAX(0)))
 }
 
-inline one_way(n)
+inline one_way(units)
 {
 #ifdef STARVE
-	hunger = hunger + NEED(0, n);
-	assert(hunger <= 2 * SIZE(0));					/* STARVED */
+	hunger = hunger + NEED(0, units);
+	assert(STARVED || hunger <= 2 * SIZE(0));
 #endif
-	append(0, n);
+	append(0, units);
 	check()
 }
-
-#define ROOM(n) (ADMIT(0, n) && r[0].open < BATCH)
 
 init
 {
@@ -409,10 +427,9 @@ end:	do
 		od;
 		d_step { one_way(x); x = 0 }
 	}
-	/* credit-only batches and those of the reader's notifications that matter here */
 	:: d_step { r[0].open == 0 && ROOM_TO_TELL(0) -> append(0, 0); flush(0, 0); check() }
 	:: d_step { r[0].open > 0 -> flush(0, 0); check() }
-	/* calls of both prices, answered in any order with any length that was asked for */
+	/* calls of two prices, answered in any order, with any length that was asked for */
 	:: d_step { cr[1] >= IMIN -> cr[1] = cr[1] - IMIN; pend[0]++; check() }
 	:: d_step { cr[1] >= IMAX(0) -> cr[1] = cr[1] - IMAX(0); pend[1]++; check() }
 	:: d_step { pend[0] > 0 -> pend[0]--; reply(0, LONGEST(IMIN), IMIN); check() }
@@ -441,20 +458,21 @@ end:	do
 	}
 	od
 }
+
 #else
 /* ---- two peers ---- */
-#define STILL(s) (r[s].sent == 0 && r[s].open == 0 && r[s].real == 0 && pend[s] == 0 && \
-	!r[s].reading && !(DUE(s) && ROOM_TO_TELL(s)))
 #ifdef USE_READ
-#define QUIET (STILL(0) && STILL(1) && r[0].known == 0 && r[1].known == 0)
+#define READ_DONE(s) (!r[s].reading && r[s].known == 0)
 #else
-#define QUIET (STILL(0) && STILL(1))
+#define READ_DONE(s) true
 #endif
+#define STILL(s) (r[s].sent == 0 && r[s].open == 0 && r[s].real == 0 && pend[s] == 0 && \
+	READ_DONE(s) && !(DUE(s) && ROOM_TO_TELL(s)))
 
 inline check_credit(s)
 {
-	assert(R[s] == cr[1 - s] + ALL(s, grant) +
-		PRICE(s) * (r[1 - s].calls + ALL(1 - s, call) + pend[s]))	/* CONSERVED */
+	assert(CONSERVED || R[s] == cr[1 - s] + ALL(s, grant) +
+		PRICE(s) * (r[1 - s].calls + ALL(1 - s, call) + pend[s]))
 }
 
 inline check()
@@ -463,15 +481,15 @@ inline check()
 	check_ring(1);
 	check_credit(0);
 	check_credit(1);
-	assert(!QUIET || (ADMIT(0, MMAX(0)) && ADMIT(1, MMAX(1)) &&
-		cr[0] >= PRICE(1) && cr[1] >= PRICE(0)))		/* LIVE */
+	assert(LIVE || !STILL(0) || !STILL(1) || (ADMIT(0, MMAX(0)) && ADMIT(1, MMAX(1)) &&
+		cr[0] >= PRICE(1) && cr[1] >= PRICE(0)))
 }
 
 inline learn(s, value)
 {
 	if
 #ifdef MUT_STALE
-	:: true -> r[s].known = value
+	:: value != r[s].known -> r[s].known = value
 #else
 	:: value < r[s].known -> r[s].known = value
 #endif
@@ -480,33 +498,25 @@ inline learn(s, value)
 	age(s)
 }
 
-#if SQ == 1
-#define SHIFT(field, s) r[s].field[0] = 0
-#elif SQ == 2
-#define SHIFT(field, s) r[s].field[0] = r[s].field[1]; r[s].field[1] = 0
-#else
-#define SHIFT(field, s) r[s].field[0] = r[s].field[1]; r[s].field[1] = r[s].field[2]; r[s].field[2] = 0
-#endif
-
 /* The oldest batch in transit to s: metadata first, then the messages. */
 inline receive(s)
 {
 	cr[s] = cr[s] + r[1 - s].grant[0];
 	pend[s] = pend[s] + r[1 - s].call[0];
 	k = r[1 - s].lag[0];
-	SHIFT(size, 1 - s);
-	SHIFT(grant, 1 - s);
-	SHIFT(call, 1 - s);
-	SHIFT(lag, 1 - s);
+	SHIFT(1 - s, size);
+	SHIFT(1 - s, grant);
+	SHIFT(1 - s, call);
+	SHIFT(1 - s, lag);
 	r[1 - s].sent--;
 	learn(s, k);
 	k = 0
 }
 
-/* Peer s releases all that it has received. That it may do so late stands for handles kept open. */
+/* Peer s releases all that has arrived. That this may come late stands for handles kept open. */
 inline release(s)
 {
-	k = r[1 - s].open + IN_TRANSIT(1 - s);
+	k = r[1 - s].open + ALL(1 - s, size);
 	r[1 - s].untold = r[1 - s].untold + (r[1 - s].real - k);
 	if
 	:: r[1 - s].untold > TOLD(1 - s) -> r[1 - s].untold = TOLD(1 - s) + 1
@@ -517,29 +527,37 @@ inline release(s)
 }
 
 #define other (1 - me)
-#define ROOM(n) (ADMIT(me, n) && SQ_ROOM(me, n))
+#define POSTS(s, units) (AT_END(s, SPAN(s, units)) -> 1 + (r[s].open > 0) : 0)
+#define SQ_ROOM(units) (r[me].sent + POSTS(me, units) <= SQ && r[me].open < BATCH)
+#define ROOM(units) (ADMIT(me, units) && SQ_ROOM(units))
 
 proctype peer(bit me)
 {
 end:	do
-	:: d_step { ONE_WAYS && SHORTS && ROOM(1) -> append(me, 1); check() }
-	:: d_step { ONE_WAYS && (!SHORTS || MMAX(me) > 1) && ROOM(MMAX(me)) -> append(me, MMAX(me)); check() }
-#ifdef CALLS
-	:: d_step { CALLS && cr[me] >= PRICE(other) && ROOM(1) ->
-		cr[me] = cr[me] - PRICE(other); append(me, 1); r[me].calls++; check() }
-	:: d_step { pend[me] > 0 && SQ_ROOM(me, 1) -> pend[me]--; reply(me, 1, PRICE(me)); check() }
-	:: d_step { pend[me] > 0 && SQ_ROOM(me, LONGEST(PRICE(me))) ->
-		pend[me]--; reply(me, LONGEST(PRICE(me)), PRICE(me)); check() }
+	:: atomic { ONE_WAYS && SHORTS && ROOM(1) -> d_step { append(me, 1); check() };
+progress0:	skip }
+	:: atomic { ONE_WAYS && (!SHORTS || MMAX(me) > 1) && ROOM(MMAX(me)) -> d_step { append(me, MMAX(me)); check() };
+progress1:	skip }
+	:: atomic { CALLS && cr[me] >= PRICE(other) && ROOM(1) ->
+		d_step { cr[me] = cr[me] - PRICE(other); append(me, 1); r[me].calls++; check() };
+progress2:	skip }
+#ifdef MUT_CALL_LEAK
+	:: d_step { CALLS && cr[me] >= PRICE(other) && !ADMIT(me, 1) -> cr[me] = cr[me] - PRICE(other); check() }
 #endif
+	:: d_step { pend[me] > 0 && SQ_ROOM(1) -> pend[me]--; reply(me, 1, PRICE(me)); check() }
+	:: d_step { pend[me] > 0 && SQ_ROOM(LONGEST(PRICE(me))) ->
+		pend[me]--; reply(me, LONGEST(PRICE(me)), PRICE(me)); check() }
 	:: d_step { r[me].open > 0 && r[me].sent < SQ -> flush(me, 0); check() }
 	:: d_step { r[me].open == 0 && DUE(me) && ROOM_TO_TELL(me) && r[me].sent + POSTS(me, 0) < SQ ->
 		append(me, 0); flush(me, 0); check() }
+	:: d_step { r[other].sent > 0 -> receive(me);
 #ifdef PROMPT
-	:: d_step { r[other].sent > 0 -> receive(me); release(me); check() }
-#else
-	:: d_step { r[other].sent > 0 -> receive(me); check() }
+		release(me);
 #endif
-	:: d_step { r[other].real > r[other].open + IN_TRANSIT(other) -> release(me); check() }
+		check() }
+#ifndef PROMPT
+	:: d_step { r[other].real > r[other].open + ALL(other, size) -> release(me); check() }
+#endif
 #ifdef USE_READ
 	:: d_step { !r[me].reading && r[me].known > r[me].real && !ADMIT(me, MMAX(me)) ->
 		r[me].reading = 1; r[me].seen = r[me].real }

@@ -17,6 +17,7 @@
 #include <rdma/fi_errno.h>
 
 #include "cm/cm_addr.h"
+#include "cm/cm_node.h"
 
 int cm_test_memfd(const char *text)
 {
@@ -350,6 +351,16 @@ unsigned cm_test_fd_count(void)
 	while (readdir(dir))
 		cnt++;
 	closedir(dir);
+	return cnt;
+}
+
+unsigned cm_test_fd_count_at_rest(struct cm_node *node)
+{
+	unsigned cnt;
+
+	cm_node_lock(node);
+	cnt = cm_test_fd_count();
+	cm_node_unlock(node);
 	return cnt;
 }
 

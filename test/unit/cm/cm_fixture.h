@@ -77,8 +77,9 @@ uint16_t cm_test_port(const struct cm_end *end);
 void cm_test_sleep_ms(unsigned ms);
 /** CPU time of the process, in milliseconds. */
 double cm_test_cpu_ms(void);
-/** Open descriptors of the process. */
+/** Open descriptors of the process; at_rest: while no thread of `node` is in the middle of something. */
 unsigned cm_test_fd_count(void);
+unsigned cm_test_fd_count_at_rest(struct cm_node *node);
 /** A memfd with `text` in it, or -FI_E*. */
 int cm_test_memfd(const char *text);
 

@@ -149,7 +149,7 @@ Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
 
 	set_up_listener(0);
 	answer_hello(&hello);
-	before = cm_test_fd_count();
+	before = cm_test_fd_count_at_rest(node);
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
 	welcome.welcome.half.fd_cnt = 1;
@@ -158,7 +158,7 @@ Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
 	cr_assert(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) == 1);
 	cr_assert(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EINVAL);
 	cr_assert(!a.established);
-	cr_assert_eq(cm_test_fd_count(), before - 1); /* a's end of the stream */
+	cr_assert_eq(cm_test_fd_count_at_rest(node), before - 1); /* a's end of the stream */
 	tear_down();
 }
 
@@ -241,7 +241,7 @@ Test(cm_attempt, at_every_shortage_of_descriptors_it_waits_and_leaks_none)
 
 	set_up_timeout(0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
-	before = cm_test_fd_count();
+	before = cm_test_fd_count_at_rest(node);
 	/* One process: stream, both memfds, their copies, the accepted stream: eight at most. */
 	for (unsigned room = 0; room < 10; room++) {
 		cr_assert(!cm_end_connect(&a, &b));
@@ -254,7 +254,7 @@ Test(cm_attempt, at_every_shortage_of_descriptors_it_waits_and_leaks_none)
 		cr_assert(cm_end_wait(&b, &b.down, room + 1, CM_TEST_WAIT_MS));
 		cm_end_reap(&a);
 		cm_end_reap(&b);
-		cr_assert_eq(cm_test_fd_count(), before, "room %u", room);
+		cr_assert_eq(cm_test_fd_count_at_rest(node), before, "room %u", room);
 	}
 	cm_end_close(&b);
 	tear_down();

@@ -12,6 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
 
 static void connect_and_check(const char *ip, const char *key)
@@ -238,6 +239,84 @@ Test(cm_conn, killed_asker_is_a_reset_too)
 	kill_and_wait(pid);
 	cr_assert(cm_end_wait(&a, &a.down, 1, 1000));
 	cr_assert_eq(a.down_err, -FI_ECONNRESET);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+/* Forks a peer for each address that is written to it: one that connects to `to` and lives on. */
+static pid_t start_zygote(int addrs[2], int pids[2])
+{
+	struct sockaddr_storage ss[2]; /* own, peer's */
+	pid_t pid;
+
+	cr_assert(!pipe(addrs) && !pipe(pids));
+	pid = fork();
+	if (pid)
+		return pid;
+	signal(SIGCHLD, SIG_IGN); /* nobody waits for them */
+	while (read(addrs[0], ss, sizeof(ss)) == sizeof(ss)) {
+		struct cm_end end;
+
+		pid = fork();
+		if (pid)
+			continue;
+		cm_end_open_at(&end, cm_test_node(NULL, 0), (union cm_addr *)&ss[0]);
+		cm_agent_addr(end.agent, &ss[0]);
+		pid = getpid();
+		if (write(pids[1], &pid, sizeof(pid)) != sizeof(pid) ||
+		    write(pids[1], ss, sizeof(ss[0])) != sizeof(ss[0]))
+			_exit(1);
+		cm_connect(end.agent, (struct sockaddr *)&ss[1]);
+		for (;;)
+			pause();
+	}
+	_exit(0);
+}
+
+Test(cm_conn, peers_killed_at_any_moment_leave_answers_and_nothing_else)
+{
+	enum { KILLS = 200 };
+	struct rng rng = { 5 };
+	struct cm_node *node;
+	int addrs[2], pids[2];
+	unsigned fds;
+	pid_t zygote = start_zygote(addrs, pids), pid;
+	struct cm_end a;
+
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	fds = cm_test_fd_count_at_rest(node);
+	for (unsigned i = 0; i < KILLS; i++) {
+		struct sockaddr_storage ss[2] = { 0 };
+		char ip[16];
+
+		/* Each at an address of its own, so that each has its answer. */
+		snprintf(ip, sizeof(ip), "127.0.2.%u", i + 1);
+		cm_test_addr(ip, 0, (union cm_addr *)&ss[0]);
+		ss[1] = a.addr;
+		cr_assert(write(addrs[1], ss, sizeof(ss)) == sizeof(ss));
+		cr_assert(read(pids[0], &pid, sizeof(pid)) == sizeof(pid));
+		cr_assert(read(pids[0], ss, sizeof(ss[0])) == sizeof(ss[0]));
+		cr_assert(!cm_connect(a.agent, (struct sockaddr *)&ss[0]));
+		usleep((useconds_t)rng_below(&rng, 1500));
+		cr_assert(!kill(pid, SIGKILL));
+		cm_end_reap(&a);
+	}
+	for (int ms = 0; ms < CM_TEST_WAIT_MS; ms++) {
+		if (cm_end_get(&a, &a.asked) + cm_end_get(&a, &a.failed) == KILLS &&
+		    !cm_end_live(&a))
+			break;
+		cm_test_sleep_ms(1);
+	}
+	cr_assert_eq(a.asked + a.failed, KILLS, "%u + %u", a.asked, a.failed);
+	cr_assert_eq(cm_end_live(&a), 0);
+	cr_assert(a.asked && (!a.failed || a.failed_err == -FI_ECONNREFUSED), "%s", a.why);
+	cr_assert(!a.down || a.down_err == -FI_ECONNRESET);
+	cm_end_reap(&a);
+	cr_assert_eq(cm_test_fd_count_at_rest(node), fds);
+	close(addrs[1]);
+	cr_assert(!kill(zygote, SIGKILL));
+	cr_assert(waitpid(zygote, NULL, 0) == zygote);
 	cm_end_close(&a);
 	cm_node_close(node);
 }

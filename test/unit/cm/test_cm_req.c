@@ -103,7 +103,7 @@ static void expect_silence(struct cm_end *a, const union cm_addr *to)
 		cr_assert(!cm_connect(a->agent, &to->sa));
 	cr_assert(cm_end_wait(a, &a->failed, 1, CM_TEST_WAIT_MS));
 	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
-	cr_assert(ms >= 300 && ms < 1500, "%d ms", (int)ms);
+	cr_assert(ms >= 300 && ms < 5000, "%d ms", (int)ms);
 	cr_assert_eq(a->failed_err, -FI_ETIMEDOUT);
 	cr_assert(strstr(a->why, "FI_COPYRPC_PEER_TIMEOUT") &&
 		  strstr(a->why, "FI_COPYRPC_JOB_KEY"));
@@ -327,7 +327,7 @@ Test(cm_req, repetitions_come_slower_and_slower_and_never_in_step)
 
 		gap[i] = (at[i + 1] - at[i]) / UTIL_NS_PER_MS;
 		ms = ms < CM_REQ_RETRY_MAX ? ms : CM_REQ_RETRY_MAX;
-		cr_assert(gap[i] + 5 >= ms / 2 && gap[i] < 2 * ms + 200, "gap %u: %d ms", i,
+		cr_assert(gap[i] + 5 >= ms / 2 && gap[i] < 2 * ms + 1000, "gap %u: %d ms", i,
 			  (int)gap[i]);
 	}
 	cm_stranger_close(&s);

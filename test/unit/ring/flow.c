@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "support/rng.h"
-#include "wire/wire_op.h"
 #include "wire/wire_ring.h"
 
 #define FLOW_QUEUE    8192u /* messages that may be under way in one direction */

@@ -15,8 +15,8 @@
  *
  * Used by test_ring_flow.c, which has the cases.
  */
-#ifndef RING_FLOW_H
-#define RING_FLOW_H
+#ifndef UNIT_RING_FLOW_H
+#define UNIT_RING_FLOW_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,6 +3,7 @@
 #include "ofi/cpr_cq.h"
 
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include "util/log.h"
 
 #define CPR_CQ_SIZE_MAX 65536u /* of the first allocation: the queue grows anyway */
+
+#define CPR_CQ_IDLE_READS 1024u /* a power of two */
 
 /* fi_cq_err_entry as libfabric 1.20 and later have it; before, it ended with err_data_size. */
 struct cpr_cq_err_entry_src {
@@ -64,14 +67,21 @@ static inline __attribute__((always_inline)) ssize_t cpr_cq_read(struct fid_cq *
 	struct cpr_cq *cq = cpr_cq_of(fid);
 	struct cpr_domain *domain = cq->domain;
 	struct core_cq *q = &cq->core;
+	bool yields = false;
 	ssize_t ret;
 
 	cpr_domain_lock(domain);
 	cpr_domain_progress(domain);
 	ret = cpr_cq_take(q, buf, count, src, entry_len);
-	if (!ret)
+	if (UTIL_LIKELY(ret)) {
+		cq->idle_reads = 0;
+	} else {
 		ret = cpr_cq_empty(q);
+		yields = ++cq->idle_reads % CPR_CQ_IDLE_READS == 0;
+	}
 	cpr_domain_unlock(domain);
+	if (UTIL_UNLIKELY(yields))
+		sched_yield();
 	return ret;
 }
 

@@ -49,10 +49,11 @@ Test(shm_link, bytes_and_immediate_arrive_at_the_same_offset, .init = setup)
 Test(shm_link, link_is_direct_and_says_what_must_be_free, .init = setup)
 {
 	cr_expect(a.link->caps & DEV_CAP_DIRECT);
-	cr_expect_eq(a.link->inband_len, DEV_IMM_UNIT + shm_link_ahead(4096));
+	cr_expect_eq(a.link->inband_len, DEV_IMM_UNIT * 5);
 	cr_expect_eq(a.link->inband_len % DEV_IMM_UNIT, 0);
-	cr_expect_eq(shm_link_ahead(SHM_RING_MIN), 32);
-	cr_expect_eq(shm_link_ahead(SHM_RING_MAX), SHM_AHEAD_MAX);
+	cr_expect_eq(shm_link_ahead(SHM_RING_MIN, SHM_AHEAD_LARGE), 1);
+	cr_expect_eq(shm_link_ahead(8192, SHM_AHEAD_LARGE), 8);
+	cr_expect_eq(shm_link_ahead(SHM_RING_MAX, SHM_AHEAD_LARGE), SHM_AHEAD_LARGE);
 }
 
 Test(shm_link, each_direction_has_the_length_that_its_reader_chose)
@@ -106,7 +107,9 @@ static void expect_clear_stretch(void)
 {
 	uint64_t k;
 
-	for (k = 0; k <= lane_shm(&a)->ahead_len; k += DEV_IMM_UNIT)
+	cr_assert_geq(lane_shm(&a)->cleared, lane_shm(&a)->ahead_small);
+	cr_assert_leq(lane_shm(&a)->cleared, lane_shm(&a)->ahead_large);
+	for (k = 0; k <= lane_shm(&a)->cleared * DEV_IMM_UNIT; k += DEV_IMM_UNIT)
 		cr_assert_eq(word_at(a.tx_pos + k), 0, "word %lu ahead of the head", (long)k);
 }
 

@@ -190,9 +190,10 @@ int shm_link_connect(struct dev_link *base, const struct dev_desc *peer)
 	link->peer_consumer = &ctrl->consumer;
 	link->peer_offer = &((struct shm_ctrl *)link->tx_map)->offer;
 	link->peer_id = d.link_id;
-	link->ahead_len = shm_link_ahead(d.rx_len);
-	link->ahead_units = (uint16_t)(link->ahead_len / DEV_IMM_UNIT);
-	base->inband_len = DEV_IMM_UNIT + link->ahead_len;
+	link->ahead_small = shm_link_ahead(d.rx_len, SHM_AHEAD_SMALL);
+	link->ahead_large = shm_link_ahead(d.rx_len, SHM_AHEAD_LARGE);
+	link->cleared = link->ahead_large; /* a new ring is all zeros */
+	base->inband_len = DEV_IMM_UNIT * (1u + link->ahead_large);
 	link->tx_fence = !(link->dev->membarrier && (d.flags & SHM_DESC_MEMBARRIER));
 	link->peer = (struct shm_probe){ .nonce = { d.nonce[0], d.nonce[1] },
 					 .addr = d.nonce_addr,

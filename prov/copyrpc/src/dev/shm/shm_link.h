@@ -38,8 +38,16 @@
 #include "util/list.h"
 
 #define SHM_IDX_NONE  UINT32_MAX
-#define SHM_IMM_SHIFT 5    /* DEV_IMM_UNIT */
-#define SHM_AHEAD_MAX 512u /* bytes cleared ahead; shm_link_bench --only ahead chose it */
+#define SHM_IMM_SHIFT 5 /* DEV_IMM_UNIT */
+
+/*
+ * Units cleared ahead after a write of up to SHM_SMALL units, and after a larger one: shm_link_bench
+ * --only ahead. Further is quicker for larger messages, until the reader's prefetcher takes the lines
+ * back, and costs a stream of them.
+ */
+#define SHM_SMALL       5u
+#define SHM_AHEAD_SMALL 8u
+#define SHM_AHEAD_LARGE 16u
 
 struct shm_dev;
 
@@ -57,8 +65,9 @@ struct shm_link {
 	const uint32_t *peer_notify;
 	const uint64_t *peer_consumer;
 	uint32_t posted;      /* value of *peer_notify that we last posted for */
-	uint32_t ahead_len;   /* the words of [next head, + ahead_len] are 0 */
-	uint16_t ahead_units; /* the same in DEV_IMM_UNIT */
+	uint32_t cleared;     /* the words of the next head and so many units behind it are 0 */
+	uint16_t ahead_small; /* what `cleared` is brought to after a small write, in units */
+	uint16_t ahead_large; /* and after a larger one */
 	bool tx_fence;        /* the reader cannot make up for our missing fence */
 	/* Reading. */
 	uint64_t rx_off;  /* where the next head is */
@@ -99,10 +108,10 @@ static inline uint64_t *shm_link_word(uint8_t *ring, uint64_t off)
 /** The reader wants to be told: posts and, if it sleeps, rings. Once per epoch. */
 void shm_link_post(struct shm_link *link, uint32_t epoch);
 
-/** How far a writer clears ahead in a ring of `len` bytes: a 32nd of it, up to SHM_AHEAD_MAX. */
-static inline uint32_t shm_link_ahead(uint64_t len)
+/** `units`, but no more than a 32nd of a ring of `len` bytes. */
+static inline uint16_t shm_link_ahead(uint64_t len, uint32_t units)
 {
-	return len / 32 < SHM_AHEAD_MAX ? (uint32_t)(len / 32) : SHM_AHEAD_MAX;
+	return (uint16_t)(len / 32 / DEV_IMM_UNIT < units ? len / 32 / DEV_IMM_UNIT : units);
 }
 
 static inline void shm_link_clear(struct dev_link *base, uint64_t off)
@@ -116,14 +125,14 @@ static inline int shm_link_write_imm(struct dev_link *base, uint64_t off, uint32
 				     uint32_t imm)
 {
 	struct shm_link *link = (struct shm_link *)base;
-	uint64_t next = off + ((uint64_t)imm << SHM_IMM_SHIFT), k;
-	uint32_t units = link->ahead_units, epoch;
+	uint64_t next = off + ((uint64_t)imm << SHM_IMM_SHIFT);
+	uint32_t ahead = imm > SHM_SMALL ? link->ahead_large : link->ahead_small;
+	uint32_t cleared = link->cleared, epoch;
 
 	(void)len; /* the bytes are there already */
-	if (imm > units)
+	if (imm > cleared)
 		shm_link_clear(base, next);
-	else
-		units = imm;
+	cleared = imm > cleared ? 0 : cleared - imm;
 	__atomic_store_n(shm_link_word(base->tx_base, off), imm, __ATOMIC_RELEASE);
 	if (UTIL_UNLIKELY(link->tx_fence))
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -131,8 +140,9 @@ static inline int shm_link_write_imm(struct dev_link *base, uint64_t off, uint32
 	epoch = __atomic_load_n(link->peer_notify, __ATOMIC_RELAXED);
 	if (UTIL_UNLIKELY(epoch != link->posted))
 		shm_link_post(link, epoch);
-	for (k = next + link->ahead_len; units; units--, k -= DEV_IMM_UNIT)
-		shm_link_clear(base, k);
+	while (cleared < ahead)
+		shm_link_clear(base, next + (uint64_t)++cleared * DEV_IMM_UNIT);
+	link->cleared = cleared;
 	return 0;
 }
 
