@@ -42,7 +42,8 @@
 #ifndef CALLS
 #define CALLS false		/* who calls */
 #endif
-/* -DPROMPT: what has arrived is released at once. -DUSE_READ: the consumer word can be read. */
+/* -DPROMPT: what has arrived is released at once. -DUSE_READ: the consumer word can be read.
+   -DREST: for the search of cycles in which no application does anything. */
 
 #if C0 == C1
 #define SIZE(s) C0
@@ -531,16 +532,23 @@ inline release(s)
 #define SQ_ROOM(units) (r[me].sent + POSTS(me, units) <= SQ && r[me].open < BATCH)
 #define ROOM(units) (ADMIT(me, units) && SQ_ROOM(units))
 
+/* What an application does is progress; all else must come to rest (NO_REST in `run`). */
+#ifdef REST
+#define APP_STEP(label) ; label: skip
+#else
+#define APP_STEP(label)
+#endif
+
 proctype peer(bit me)
 {
 end:	do
-	:: atomic { ONE_WAYS && SHORTS && ROOM(1) -> d_step { append(me, 1); check() };
-progress0:	skip }
-	:: atomic { ONE_WAYS && (!SHORTS || MMAX(me) > 1) && ROOM(MMAX(me)) -> d_step { append(me, MMAX(me)); check() };
-progress1:	skip }
-	:: atomic { CALLS && cr[me] >= PRICE(other) && ROOM(1) ->
-		d_step { cr[me] = cr[me] - PRICE(other); append(me, 1); r[me].calls++; check() };
-progress2:	skip }
+	:: d_step { ONE_WAYS && SHORTS && ROOM(1) -> append(me, 1); check() }
+		APP_STEP(progress0)
+	:: d_step { ONE_WAYS && (!SHORTS || MMAX(me) > 1) && ROOM(MMAX(me)) -> append(me, MMAX(me)); check() }
+		APP_STEP(progress1)
+	:: d_step { CALLS && cr[me] >= PRICE(other) && ROOM(1) ->
+		cr[me] = cr[me] - PRICE(other); append(me, 1); r[me].calls++; check() }
+		APP_STEP(progress2)
 #ifdef MUT_CALL_LEAK
 	:: d_step { CALLS && cr[me] >= PRICE(other) && !ADMIT(me, 1) -> cr[me] = cr[me] - PRICE(other); check() }
 #endif

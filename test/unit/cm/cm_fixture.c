@@ -19,13 +19,19 @@
 #include "cm/cm_addr.h"
 #include "cm/cm_node.h"
 
+void cm_test_fail(const char *file, int line, const char *what)
+{
+	fprintf(stderr, "%s:%d: %s\n", file, line, what);
+	abort();
+}
+
 int cm_test_memfd(const char *text)
 {
 	int fd = memfd_create("cm-test", MFD_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
-	cr_assert(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	CM_CHECK(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 	return fd;
 }
 
@@ -74,9 +80,9 @@ static int cm_end_establish(void *ctx, struct cm_conn *conn, void *user, const s
 	ret = end->establish_ret;
 	end->established++;
 	if (peer->dev.fd_cnt)
-		cr_expect(pread(peer->dev.fds[0], c->text, sizeof(c->text) - 1, 0) > 0);
+		CM_CHECK(pread(peer->dev.fds[0], c->text, sizeof(c->text) - 1, 0) > 0);
 	if (peer->engine_len)
-		cr_expect(peer->engine_len == 3 && !memcmp(peer->engine, "eng", 3));
+		CM_CHECK(peer->engine_len == 3 && !memcmp(peer->engine, "eng", 3));
 	pthread_mutex_unlock(&end->lock);
 	return ret;
 }
@@ -102,7 +108,7 @@ static void cm_end_on_down(void *ctx, struct cm_conn *conn, void *user, int err)
 
 	(void)conn;
 	pthread_mutex_lock(&end->lock);
-	cr_expect(!c->is_down);
+	CM_CHECK(!c->is_down);
 	c->is_down = true;
 	if (c->is_up) {
 		end->down++;
@@ -164,7 +170,7 @@ void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_add
 	/* Before the agent is open: it may be called from then on. */
 	snprintf(end->text, sizeof(end->text), "end %p", (void *)end);
 	ret = cm_agent_open(node, &addr->sa, &cm_end_ops, end, &end->agent);
-	cr_assert(!ret, "cm_agent_open: %s", fi_strerror(-ret));
+	CM_CHECK(!ret);
 	cm_agent_addr(end->agent, &end->addr);
 }
 
@@ -276,7 +282,7 @@ void cm_end_check_text(struct cm_end *end, const char *text)
 {
 	struct cm_end_conn *c = cm_end_find(end, false);
 
-	cr_assert(c);
+	CM_CHECK(c);
 	cr_assert_str_eq(c->text, text);
 }
 
@@ -293,7 +299,7 @@ struct cm_node *cm_test_node(const char *key, int timeout_ms)
 	struct cm_cfg cfg = { .job_key = key, .peer_timeout_ms = timeout_ms };
 	struct cm_node *node;
 
-	cr_assert(!cm_node_open_cfg(&cfg, &node));
+	CM_CHECK(!cm_node_open_cfg(&cfg, &node));
 	return node;
 }
 
@@ -303,11 +309,11 @@ void cm_test_addr(const char *ip, uint16_t port, union cm_addr *addr)
 	if (strchr(ip, ':')) {
 		addr->in6.sin6_family = AF_INET6;
 		addr->in6.sin6_port = htons(port);
-		cr_assert(inet_pton(AF_INET6, ip, &addr->in6.sin6_addr) == 1);
+		CM_CHECK(inet_pton(AF_INET6, ip, &addr->in6.sin6_addr) == 1);
 	} else {
 		addr->in.sin_family = AF_INET;
 		addr->in.sin_port = htons(port);
-		cr_assert(inet_pton(AF_INET, ip, &addr->in.sin_addr) == 1);
+		CM_CHECK(inet_pton(AF_INET, ip, &addr->in.sin_addr) == 1);
 	}
 }
 
@@ -315,7 +321,7 @@ union cm_addr cm_test_addr_of(const struct cm_end *end)
 {
 	union cm_addr addr;
 
-	cr_assert(!cm_addr_import((const struct sockaddr *)&end->addr, &addr));
+	CM_CHECK(!cm_addr_import((const struct sockaddr *)&end->addr, &addr));
 	return addr;
 }
 
@@ -347,7 +353,7 @@ unsigned cm_test_fd_count(void)
 	DIR *dir = opendir("/proc/self/fd");
 	unsigned cnt = 0;
 
-	cr_assert(dir);
+	CM_CHECK(dir);
 	while (readdir(dir))
 		cnt++;
 	closedir(dir);
@@ -369,13 +375,13 @@ void cm_stranger_open(struct cm_stranger *s, const char *ip, const char *key)
 	union cm_addr raw;
 	socklen_t len = sizeof(raw);
 
-	cr_assert(!cm_mac_init());
+	CM_CHECK(!cm_mac_init());
 	memset(&raw, 0, sizeof(raw));
 	s->stream = -1;
 	cm_test_addr(ip, 0, &s->addr);
 	s->udp = socket(s->addr.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	cr_assert(s->udp >= 0 && !bind(s->udp, &s->addr.sa, cm_addr_len(&s->addr)));
-	cr_assert(!getsockname(s->udp, &raw.sa, &len));
+	CM_CHECK(s->udp >= 0 && !bind(s->udp, &s->addr.sa, cm_addr_len(&s->addr)));
+	CM_CHECK(!getsockname(s->udp, &raw.sa, &len));
 	cm_addr_import(&raw.sa, &s->addr);
 	s->inc = cm_mac_random();
 	s->nonce = cm_mac_random();
@@ -408,7 +414,7 @@ void cm_stranger_send(struct cm_stranger *s, const union cm_addr *to, struct wir
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = cm_stranger_seal(s, to, pkt, buf);
 
-	cr_assert(sendto(s->udp, buf, len, 0, &to->sa, cm_addr_len(to)) == (ssize_t)len);
+	CM_CHECK(sendto(s->udp, buf, len, 0, &to->sa, cm_addr_len(to)) == (ssize_t)len);
 }
 
 static bool cm_stranger_poll(int fd, int ms)
@@ -426,8 +432,8 @@ bool cm_stranger_recv(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms)
 	if (!cm_stranger_poll(s->udp, ms))
 		return false;
 	n = recv(s->udp, buf, sizeof(buf), 0);
-	cr_assert(n > 0);
-	cr_assert(!wire_cm_decode(buf, (size_t)n, pkt));
+	CM_CHECK(n > 0);
+	CM_CHECK(!wire_cm_decode(buf, (size_t)n, pkt));
 	return true;
 }
 
@@ -445,7 +451,7 @@ bool cm_stranger_connect(struct cm_stranger *s, const struct wire_cm_pkt *ack)
 	if (s->stream >= 0)
 		close(s->stream);
 	s->stream = cm_fd_socket();
-	cr_assert(s->stream >= 0);
+	CM_CHECK(s->stream >= 0);
 	return !cm_fd_connect(s->stream, ack->ack.name);
 }
 
@@ -463,7 +469,7 @@ void cm_stranger_say(struct cm_stranger *s, const union cm_addr *to, struct wire
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = cm_stranger_seal(s, to, pkt, buf);
 
-	cr_assert(!cm_fd_send(s->stream, buf, len, fds, fd_cnt));
+	CM_CHECK(!cm_fd_send(s->stream, buf, len, fds, fd_cnt));
 }
 
 int cm_stranger_hear(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms)
@@ -477,6 +483,6 @@ int cm_stranger_hear(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms)
 	if (ret != 1)
 		return 0;
 	cm_fd_drop(&msg);
-	cr_assert(!wire_cm_decode(msg.buf, msg.len, pkt));
+	CM_CHECK(!wire_cm_decode(msg.buf, msg.len, pkt));
 	return 1;
 }

@@ -22,6 +22,18 @@
 
 #define CM_TEST_WAIT_MS 10000
 
+/*
+ * cr_assert for other threads and forked children: Criterion's own writes to the runner also when all
+ * is well, and the runner does not bear two writers, or one that is killed while it writes.
+ */
+#define CM_CHECK(x)                                                                                \
+	do {                                                                                       \
+		if (!(x))                                                                          \
+			cm_test_fail(__FILE__, __LINE__, #x);                                      \
+	} while (0)
+
+_Noreturn void cm_test_fail(const char *file, int line, const char *what);
+
 /** A conn as its engine sees it. */
 struct cm_end_conn {
 	struct cm_end *end;

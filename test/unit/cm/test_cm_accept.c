@@ -443,7 +443,7 @@ static void *connect_late(void *arg)
 
 	for (volatile unsigned i = 0; i < late->spin; i++)
 		;
-	cr_assert(!cm_end_connect(&late->d->end[1], &late->d->end[0]));
+	CM_CHECK(!cm_end_connect(&late->d->end[1], &late->d->end[0]));
 	return NULL;
 }
 

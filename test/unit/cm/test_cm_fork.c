@@ -125,7 +125,7 @@ static void *fork_often(void *arg)
 
 		if (!pid)
 			_exit(0);
-		cr_assert(waitpid(pid, arg, 0) == pid);
+		CM_CHECK(waitpid(pid, arg, 0) == pid);
 	}
 	__atomic_store_n(&fork_done, true, __ATOMIC_RELEASE);
 	return NULL;

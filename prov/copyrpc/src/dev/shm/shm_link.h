@@ -41,9 +41,9 @@
 #define SHM_IMM_SHIFT 5 /* DEV_IMM_UNIT */
 
 /*
- * Units cleared ahead after a write of up to SHM_SMALL units, and after a larger one: shm_link_bench
- * --only ahead. Further is quicker for larger messages, until the reader's prefetcher takes the lines
- * back, and costs a stream of them.
+ * Units cleared ahead after a write of up to SHM_SMALL units, and after a larger one:
+ * shm_link_bench --only ahead. Further is quicker for larger messages, until the reader's
+ * prefetcher takes the lines back, and costs a stream of them.
  */
 #define SHM_SMALL       5u
 #define SHM_AHEAD_SMALL 8u
