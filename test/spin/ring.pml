@@ -419,7 +419,7 @@ init
 	byte x;
 
 	d_step { R[0] = RMAX(0); cr[1] = RMAX(0) };
-end:	do
+	do
 	:: ROOM(1) -> atomic {
 		x = 1;
 		do
@@ -467,8 +467,10 @@ end:	do
 #else
 #define READ_DONE(s) true
 #endif
+#define POSTS(s, units) (AT_END(s, SPAN(s, units)) -> 1 + (r[s].open > 0) : 0)
+#define CAN_TELL(s) (r[s].open == 0 && DUE(s) && ROOM_TO_TELL(s) && r[s].sent + POSTS(s, 0) <= SQ)
 #define STILL(s) (r[s].sent == 0 && r[s].open == 0 && r[s].real == 0 && pend[s] == 0 && \
-	READ_DONE(s) && !(DUE(s) && ROOM_TO_TELL(s)))
+	READ_DONE(s) && !CAN_TELL(s))
 
 inline check_credit(s)
 {
@@ -528,7 +530,6 @@ inline release(s)
 }
 
 #define other (1 - me)
-#define POSTS(s, units) (AT_END(s, SPAN(s, units)) -> 1 + (r[s].open > 0) : 0)
 #define SQ_ROOM(units) (r[me].sent + POSTS(me, units) <= SQ && r[me].open < BATCH)
 #define ROOM(units) (ADMIT(me, units) && SQ_ROOM(units))
 
@@ -541,7 +542,7 @@ inline release(s)
 
 proctype peer(bit me)
 {
-end:	do
+	do
 	:: d_step { ONE_WAYS && SHORTS && ROOM(1) -> append(me, 1); check() }
 		APP_STEP(progress0)
 	:: d_step { ONE_WAYS && (!SHORTS || MMAX(me) > 1) && ROOM(MMAX(me)) -> append(me, MMAX(me)); check() }
@@ -556,8 +557,7 @@ end:	do
 	:: d_step { pend[me] > 0 && SQ_ROOM(LONGEST(PRICE(me))) ->
 		pend[me]--; reply(me, LONGEST(PRICE(me)), PRICE(me)); check() }
 	:: d_step { r[me].open > 0 && r[me].sent < SQ -> flush(me, 0); check() }
-	:: d_step { r[me].open == 0 && DUE(me) && ROOM_TO_TELL(me) && r[me].sent + POSTS(me, 0) < SQ ->
-		append(me, 0); flush(me, 0); check() }
+	:: d_step { CAN_TELL(me) -> append(me, 0); check() }
 	:: d_step { r[other].sent > 0 -> receive(me);
 #ifdef PROMPT
 		release(me);
