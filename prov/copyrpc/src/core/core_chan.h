@@ -78,7 +78,7 @@ struct core_get {
 	size_t iov_cnt;
 	size_t len;
 	int status;      /* 0 or -FI_E* */
-	void *engine[7]; /* the engine's until then: a device's transfer */
+	void *engine[16]; /* the engine's until then: a device's transfer */
 };
 
 struct core_chan {

@@ -23,10 +23,16 @@
  * Life of a link: create (local half, from the control thread) -> describe -> the handshake carries
  * the description to the peer -> connect -> attach (from the thread that polls: events may flow) ->
  * detach -> close. create, describe, connect and close may run in another thread than poll; all the
- * rest is called by whoever holds the domain.
+ * rest is called by whoever holds the domain. A device whose arrivals come through a queue of its own
+ * may yield events of a link from connect on, before attach: the engine attaches it then.
+ *
+ * Memory of the user that a device moves by itself (get, put) is registered where the device needs that
+ * (mem_reg is not NULL): the lender registers what it announces with DEV_MEM_REMOTE_READ and sends
+ * remote_key along, the fetcher registers its buffers and passes them in dev_get.mem.
  *
  * Reviewed against: mlx5/verbs (write_imm = WRITE_WITH_IMM, tx_base = registered ring, get = READ,
- * read_consumer = 8-byte READ with a later event, -FI_EAGAIN = send queue full, DOWN = QP error),
+ * read_consumer = 8-byte READ with a later event, and a fence: when it is back all writes before it
+ * are placed; -FI_EAGAIN = send queue full, DOWN = QP error),
  * shared memory, and a reliable byte stream (write_imm = header + bytes; inband_len 0).
  */
 #ifndef DEV_DEV_H
@@ -42,6 +48,8 @@
 #define DEV_DESC_MAX      512u /* bytes of a description */
 #define DEV_DESC_FDS      4u   /* descriptors that go with it (shared memory only) */
 
+#define DEV_GET_IOV_MAX 4u
+
 struct dev;
 struct dev_link;
 
@@ -55,7 +63,32 @@ enum dev_event_kind {
 	DEV_EV_IMM,  /* a write arrived: imm */
 	DEV_EV_READ, /* a read_consumer ended: value */
 	DEV_EV_GET,  /* a get or put ended: get->status is set */
-	DEV_EV_DOWN, /* the link is dead: status */
+	DEV_EV_DOWN, /* the link is dead: status. No other event of it follows */
+};
+
+enum dev_mem_access {
+	DEV_MEM_LOCAL = 1 << 0,        /* a get of ours writes it, a put reads it */
+	DEV_MEM_REMOTE_READ = 1 << 1,  /* peers may get it */
+	DEV_MEM_REMOTE_WRITE = 1 << 2, /* peers may put into it */
+};
+
+/** Registered memory. Devices embed it first. */
+struct dev_mem {
+	uint64_t
+		remote_key; /* what a peer puts into dev_get.remote_key; remote_addr is the address */
+};
+
+/** What a NIC is, as fi_getinfo tells it. Text is terminated; empty or 0: not known. */
+struct dev_about {
+	char name[64];    /* "mlx5_0" */
+	char version[64]; /* of the firmware */
+	char state[16];   /* "active" */
+	char link[16];    /* "InfiniBand" or "Ethernet" */
+	char addr[64];    /* GID or LID, as people write it */
+	uint32_t vendor_id;
+	uint32_t device_id;
+	uint64_t mtu;
+	uint64_t speed; /* bits per second */
 };
 
 /**
@@ -66,9 +99,11 @@ struct dev_get {
 	uint64_t remote_key;
 	const struct iovec *iov; /* local buffers, in order; valid until the end */
 	size_t iov_cnt;
-	size_t len; /* bytes to move, at most what iov holds */
+	size_t len; /* bytes to move, at most what iov holds; the device splits what is too long */
 	int status; /* result: 0 or -FI_E* */
 	void *user;
+	struct dev_mem
+		*mem[DEV_GET_IOV_MAX]; /* of iov[i], covering it; if the device has mem_reg */
 };
 
 struct dev_event {
@@ -115,8 +150,10 @@ struct dev_link_ops {
 	 */
 	int (*read_consumer)(struct dev_link *link, uint64_t *value);
 	/*
-	 * Starts a get: 1 when it ended at once (status set), 0 when DEV_EV_GET will come, <0. A
-	 * status of -FI_EPERM also takes the capability away: use the ring from then on.
+	 * Starts a get: 1 when it ended at once (status set), 0 when DEV_EV_GET will come, <0:
+	 * nothing was started (-FI_EAGAIN: no room now). A status of -FI_EPERM also takes the
+	 * capability away: use the ring from then on. After DOWN or detach no event comes for what
+	 * is open; after detach neither it nor its buffers are touched any more.
 	 */
 	int (*get)(struct dev_link *link, struct dev_get *get);
 	/* The same from the local buffers into the peer's memory. NULL without DEV_CAP_PUT. */
@@ -130,7 +167,10 @@ struct dev_link_ops {
 	int (*describe)(struct dev_link *link, struct dev_desc *desc);
 	/* The peer's half. Takes nothing over: fds in desc stay the caller's. Validates it all. */
 	int (*connect)(struct dev_link *link, const struct dev_desc *peer);
-	/* Enters the set that poll visits / leaves it: no event after detach. */
+	/*
+	 * Enters the set that poll visits / leaves it: no event after detach, and no access by the
+	 * device to anything but the link's own memory.
+	 */
 	int (*attach)(struct dev_link *link);
 	void (*detach)(struct dev_link *link);
 	/*
@@ -144,10 +184,23 @@ struct dev_link_ops {
 
 struct dev_ops {
 	const char *name;
+	/*
+	 * Is there such a device here? 0 and *about, or -FI_ENODEV: quick and silent, since every
+	 * fi_getinfo asks. NULL: always (shared memory).
+	 */
+	int (*probe)(struct dev_about *about);
+	/* 0 or -FI_E*: -FI_ENODEV silently, anything else with a line that says what to do. */
 	int (*open)(struct dev **dev);
-	void (*close)(struct dev *dev); /* no link left */
+	void (*close)(struct dev *dev); /* no link and no memory left */
 	/* The local half of a link whose ring has rx_len bytes (a power of two >= 1024). */
 	int (*link_create)(struct dev *dev, uint64_t rx_len, struct dev_link **link);
+	/*
+	 * Registers memory of the user: access is a set of enum dev_mem_access. Stays valid until
+	 * mem_dereg; afterwards nobody reaches it, whatever is on its way. NULL: not needed.
+	 */
+	int (*mem_reg)(struct dev *dev, const void *addr, size_t len, unsigned access,
+		       struct dev_mem **mem);
+	void (*mem_dereg)(struct dev *dev, struct dev_mem *mem);
 	/* One event, if there is one: the caller's loop is compiled once per device. */
 	bool (*poll)(struct dev *dev, struct dev_event *ev);
 	/*
