@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The objects of a modelled fabric, as they lie in the segment that all its processes share.
+ *
+ * The kernel border (krn_*.c) creates, modifies and destroys objects and owns every field that is not
+ * said to be the NIC's; the NIC (nic_*.c) reads them and owns the parts named nic_*. An object's
+ * number carries its index in the table in the low bits and a generation above, so that a stale number
+ * finds nothing.
+ *
+ * Locks are robust: whoever gets one whose holder died repairs the object by putting it into the error
+ * state (mdl_lock() says so). Order, outermost first:
+ *
+ *	segment->table_lock  >  qp->sq_lock  >  qp->rq_lock  >  srq->lock  >  cq->lock  >  chan->lock
+ *
+ * One thread holds at most one sq_lock. Whoever holds an rq_lock takes no sq_lock: a requester holds
+ * its own sq_lock and then takes the rq_lock of the responder.
+ *
+ * Addresses: "seg offset" counts bytes from the start of the segment, mdl_at() makes a pointer of it,
+ * in any process. "user address" is an address in the process that owns the object.
+ */
+#ifndef MDL_OBJECTS_H
+#define MDL_OBJECTS_H
+
+#include "model/mdl_count.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MDL_QP_MAX    16384 /* powers of two: the index of an object is its number masked */
+#define MDL_CQ_MAX    16384
+#define MDL_SRQ_MAX   4096
+#define MDL_PD_MAX    16384
+#define MDL_MR_MAX    65536
+#define MDL_PROC_MAX  1024
+#define MDL_CHAN_MAX  4096
+#define MDL_NODE_MAX  64
+#define MDL_CTX_MAX   64 /* device contexts of one process */
+#define MDL_UAR_PAGES 8  /* UAR pages of one context */
+
+enum mdl_link { MDL_LINK_IB, MDL_LINK_ROCE };
+
+enum mdl_mode {
+	MDL_MODE_TRAP, /* UAR pages are read-only; a store to them runs the NIC before the next instruction */
+	MDL_MODE_POLL, /* a thread watches the UAR pages */
+	MDL_MODE_KICK, /* the driver calls copyrpc_hca_kick(); stores are trapped too */
+};
+
+struct mdl_lock {
+	pthread_mutex_t mutex;
+};
+
+enum mdl_proc_state { MDL_PROC_FREE, MDL_PROC_LIVE, MDL_PROC_DEAD };
+
+/* A process that opened the device. Slots are reused when their process is dead and swept. */
+struct mdl_proc {
+	uint32_t state; /* enum mdl_proc_state */
+	int32_t pid;
+	uint64_t
+		started; /* start time of the pid in clock ticks, so that a reused pid is told apart */
+	uint64_t checked_ns; /* when somebody last looked whether it lives */
+	uint32_t node;       /* index of the node that it runs on */
+	uint32_t generation;
+	char name[16];
+	struct mdl_count count;
+};
+
+/* A port with its addresses. Node n has LID n + 1. */
+struct mdl_node {
+	uint64_t guid; /* host order */
+	uint8_t mac[6];
+	uint16_t lid;
+	uint8_t gid[8][16];  /* as on the wire; entries from gid_cnt on are zero */
+	uint8_t gid_type[8]; /* 0: IB or RoCE v1, 2: RoCE v2 */
+	uint32_t gid_cnt;
+	uint32_t link_down; /* 1: every packet from and to this node is lost */
+};
+
+/* Where completion or async events of a process go. What read() of the descriptor returns. */
+#define MDL_CHAN_DEPTH 1024
+struct mdl_chan {
+	uint32_t used;
+	uint32_t proc;       /* slot of the owner */
+	uint32_t generation; /* part of the name of its socket */
+	uint32_t async;      /* 1: 16-byte async events, 0: 8-byte completion events */
+	struct mdl_lock lock;
+	uint32_t head, tail; /* events pushed and popped, counted for ever */
+	uint32_t tokens;     /* datagrams that lie in the socket: what poll() sees */
+	struct {
+		uint64_t element; /* the cookie the application gave for the CQ, QP, SRQ */
+		uint32_t type;    /* of an async event */
+		uint32_t
+			object; /* number of the CQ, QP, SRQ: a destroyed object's events are removed */
+	} event[MDL_CHAN_DEPTH];
+};
+
+struct mdl_pd {
+	uint32_t number; /* 0: free */
+	uint32_t proc;
+	uint32_t refs; /* objects on it */
+};
+
+/* Access bits as ibv_access_flags has them. */
+enum {
+	MDL_ACCESS_LOCAL_WRITE = 1,
+	MDL_ACCESS_REMOTE_WRITE = 2,
+	MDL_ACCESS_REMOTE_READ = 4,
+	MDL_ACCESS_REMOTE_ATOMIC = 8,
+	MDL_ACCESS_ZERO_BASED = 32,
+};
+
+/* lkey == rkey == key: index << 8 | a byte that changes with each registration. */
+struct mdl_mr {
+	uint32_t key; /* 0: free */
+	uint32_t proc;
+	uint32_t pd;
+	uint32_t access;
+	uint64_t addr; /* first address as WQEs name it (the IO virtual address) */
+	uint64_t length;
+	uint64_t user_addr; /* first address in the owner; == addr unless zero based */
+};
+
+/* Producer side state of a completion queue; everything below nic_ is the NIC's. */
+struct mdl_cq {
+	uint32_t number; /* 0: free */
+	uint32_t proc;
+	uint64_t cookie;     /* what completion and async events name */
+	uint32_t chan;       /* index + 1 of the completion channel, 0: none */
+	uint32_t async_chan; /* index + 1 */
+	uint64_t buf;        /* seg offset of CQE 0; contiguous */
+	uint32_t cqe_cnt;    /* power of two */
+	uint32_t cqe_size;   /* 64 or 128 */
+	uint64_t dbrec;      /* seg offset: __be32 consumer index at 0, __be32 arm record at 4 */
+	uint8_t comp_en;     /* created for compressed CQEs */
+	uint8_t comp_format; /* 0: hash, 1: checksum, as MLX5_IB_CQE_RES_FORMAT_* tells (its bit number) */
+	uint8_t pad128;
+	uint8_t pad_;
+	struct mdl_lock lock;
+	uint32_t refs;          /* QPs and SRQs on it */
+	uint32_t events_raised; /* completion events put into the channel */
+	uint32_t async_raised;
+
+	uint32_t nic_pi;    /* CQEs written, counted for ever: owner bit = (pi / cqe_cnt) & 1 */
+	uint32_t nic_armed; /* enum of the NIC: not armed, next, solicited */
+	uint32_t nic_arm_ci;
+	uint32_t nic_error; /* 1: overrun, nothing is written any more */
+	uint64_t nic_private[24];
+};
+
+struct mdl_srq {
+	uint32_t number; /* 0: free; what CREATE_SRQ reports as srqn */
+	uint32_t proc;
+	uint64_t cookie;
+	uint32_t async_chan;
+	uint32_t pd;
+	uint32_t type; /* IB_SRQT_BASIC 0, XRC 1, TM 2 */
+	uint32_t cq;   /* of an XRC or TM SRQ */
+	uint32_t uidx;
+	uint64_t buf;     /* seg offset of WQE 0; contiguous */
+	uint32_t wqe_cnt; /* power of two */
+	uint32_t stride;  /* bytes of one WQE, power of two, >= 32 */
+	uint32_t max_wr, max_sge;
+	uint64_t dbrec; /* seg offset: __be32 counter of WQEs ever posted */
+	uint32_t limit; /* armed limit, 0: none; the NIC clears it as it raises the event */
+	uint32_t refs;
+	struct mdl_lock lock;
+
+	uint32_t nic_head;     /* index of the next WQE that a message gets */
+	uint32_t nic_consumed; /* WQEs taken, counted for ever, 16 bits matter */
+	uint32_t nic_error;
+	uint32_t nic_pad;
+	uint64_t nic_private[24];
+};
+
+enum mdl_qp_type { /* as ibv_qp_type has them */
+		   MDL_QPT_RC = 2,
+		   MDL_QPT_UC = 3,
+		   MDL_QPT_UD = 4,
+		   MDL_QPT_DRIVER = 0xff,
+};
+
+enum mdl_qp_state { /* as ibv_qp_state has them */
+		    MDL_QPS_RESET,
+		    MDL_QPS_INIT,
+		    MDL_QPS_RTR,
+		    MDL_QPS_RTS,
+		    MDL_QPS_SQD,
+		    MDL_QPS_SQE,
+		    MDL_QPS_ERR,
+};
+
+/* A path as MODIFY_QP gave it. */
+struct mdl_path {
+	uint8_t dgid[16];
+	uint16_t dlid;
+	uint8_t sl;
+	uint8_t is_global;
+	uint8_t sgid_index;
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint8_t src_path_bits;
+	uint8_t static_rate;
+	uint8_t port;
+	uint8_t pad_[2];
+	uint32_t flow_label;
+};
+
+struct mdl_qp {
+	uint32_t number; /* 0: free; 24 bits */
+	uint32_t proc;
+	uint32_t node;
+	uint32_t type; /* enum mdl_qp_type */
+	uint32_t
+		state; /* enum mdl_qp_state; written under sq_lock and rq_lock, by the NIC to ERR or SQE */
+	uint32_t pd;
+	uint32_t send_cq, recv_cq; /* CQ numbers */
+	uint32_t srq;              /* SRQ number, 0: own RQ */
+	uint32_t uidx;             /* what CQEs carry instead of the QPN (CQE version 1) */
+	uint64_t cookie;           /* what async events name */
+	uint32_t async_chan;
+	uint32_t flags; /* MLX5_QP_FLAG_* bits of CREATE_QP: scatter-to-CQE and others */
+	uint32_t create_flags;
+	uint32_t max_inline, max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
+
+	uint64_t rq;       /* seg offset of receive WQE 0 */
+	uint32_t rq_cnt;   /* WQEs, power of two, 0: none */
+	uint32_t rq_shift; /* log2 of the bytes of one */
+	uint64_t sq;       /* seg offset of send block 0 */
+	uint32_t sq_cnt;   /* 64-byte blocks, power of two, 0: none */
+	uint64_t dbrec;    /* seg offset: __be32 receive counter at 0, __be32 send counter at 4 */
+	uint32_t ctx;      /* device context of the process */
+	uint32_t uar_page; /* 0 .. MDL_UAR_PAGES-1 */
+	uint32_t uar_off;  /* byte offset of its register in the page: 0x800 or 0xa00 */
+
+	/* attributes, in MODIFY_QP's units */
+	struct mdl_path path, alt_path;
+	uint32_t dest_qpn;
+	uint32_t sq_psn, rq_psn;
+	uint32_t qkey;
+	uint32_t access; /* MDL_ACCESS_* that remote operations may use */
+	uint16_t pkey_index, alt_pkey_index;
+	uint8_t path_mtu; /* enum ibv_mtu: 1 is 256 .. 5 is 4096 */
+	uint8_t path_mig_state, port, timeout;
+	uint8_t retry_cnt, rnr_retry, min_rnr_timer, max_rd_atomic;
+	uint8_t max_dest_rd_atomic, alt_timeout, alt_port, en_sqd_async;
+
+	struct mdl_lock sq_lock; /* execution of send WQEs */
+	struct mdl_lock rq_lock; /* the responder's side */
+	struct mdl_count count;
+
+	uint32_t nic_sq_ci; /* blocks executed, counted for ever, 16 bits matter */
+	uint32_t nic_sq_pi; /* blocks that doorbell records have shown */
+	uint32_t nic_rq_ci; /* receive WQEs taken */
+	uint32_t
+		nic_stalled; /* not 0: waits for its peer (RNR) or for a retry; nic_service() goes on */
+	uint64_t nic_private[64];
+};
+
+#define MDL_SEGMENT_MAGIC   0x6d646c3563617368ull
+#define MDL_SEGMENT_VERSION 1
+
+/* The head of the segment; the tables follow it, then the arena of pages. */
+struct mdl_segment {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t ready; /* 1: initialised */
+	uint64_t size;  /* of the file */
+	uint32_t link;  /* enum mdl_link */
+	uint32_t node_cnt;
+	uint64_t seed;              /* of faults and of poll mode's delays */
+	struct mdl_lock table_lock; /* allocation in all tables and of pages */
+	uint32_t next_qp, next_cq, next_srq, next_pd, next_mr,
+		next_chan; /* where to look for a free one */
+	uint32_t generation;
+	uint64_t page_first, page_cnt, page_next; /* arena: seg offset, pages, where to look */
+	uint64_t page_map;                        /* seg offset of its bitmap */
+	struct mdl_count retired;                 /* of processes that are gone */
+	struct mdl_node node[MDL_NODE_MAX];
+	struct mdl_proc proc[MDL_PROC_MAX];
+	struct mdl_pd pd[MDL_PD_MAX];
+	struct mdl_mr mr[MDL_MR_MAX];
+	struct mdl_cq cq[MDL_CQ_MAX];
+	struct mdl_srq srq[MDL_SRQ_MAX];
+	struct mdl_qp qp[MDL_QP_MAX];
+	struct mdl_chan chan[MDL_CHAN_MAX];
+	uint64_t nic_private[512];
+};
+
+#endif /* MDL_OBJECTS_H */
