@@ -7,6 +7,8 @@ AC_DEFUN([COPYRPC_PROVIDER], [
 		[AC_MSG_ERROR([libfabric 1.17 or newer is needed (Debian: libfabric-dev)])])
 	PKG_CHECK_MODULES([SODIUM], [libsodium], [],
 		[AC_MSG_ERROR([libsodium is needed (Debian: libsodium-dev)])])
+	PKG_CHECK_MODULES([VERBS], [libibverbs >= 1.14], [],
+		[AC_MSG_ERROR([libibverbs of rdma-core 44 or newer is needed (Debian: libibverbs-dev)])])
 
 	copyrpc_save_CPPFLAGS=$CPPFLAGS
 	CPPFLAGS="$CPPFLAGS $LIBFABRIC_CFLAGS"

@@ -8,6 +8,7 @@ copyrpc $PACKAGE_VERSION
   compiler     $CC $CFLAGS $SANITIZE_CFLAGS
   libfabric    $($PKG_CONFIG --modversion libfabric)
   libsodium    $($PKG_CONFIG --modversion libsodium)
+  libibverbs   $($PKG_CONFIG --modversion libibverbs)
   unit tests   $have_criterion (Criterion)
   MPI tests    $have_mpi
   installs to  $prefix

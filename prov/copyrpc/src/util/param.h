@@ -23,6 +23,8 @@ struct fi_provider;
 struct util_params {
 	const char *job_key;    /* JOB_KEY: NULL if none; owned by the environment */
 	const char *paths;      /* PATHS: comma-separated, "shm,nic,udp" */
+	const char *device;     /* DEVICE: "name" or "name:port"; NULL: the best */
+	const char *gid_index;  /* GID_INDEX: NULL: the best */
 	size_t mem;             /* MEM: budget of ring memory per domain */
 	size_t ring_size;       /* RING_SIZE: 0 = by budget and number of peers */
 	size_t eager_max;       /* EAGER_MAX: largest message that goes in one piece */
