@@ -257,7 +257,7 @@ static void peer_batch(void)
 static void peer_read(void)
 {
 	fake_link_of(conn->link)->read_value = conn->tx.flow.remote_consumer + take(2);
-	if (conn->read_wait)
+	if (conn->read == RING_READ_OUT)
 		fake_link_of(conn->link)->read_busy = true;
 	ring_end_progress(&pair.end[0]);
 }

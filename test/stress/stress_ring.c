@@ -75,7 +75,7 @@ struct player {
 };
 
 static struct player players[2];
-static const struct ring_flush_cfg flush_cfg = { .best_len = 512, .cheap = false };
+static const struct ring_flush_cfg flush_cfg = { .best_len = 512, .looks = true };
 
 /* ---- what is sent ---- */
 

@@ -6,7 +6,7 @@
 
 #include "ring/ring_loop.h"
 
-struct ring_flush_cfg ring_pair_flush = { .best_len = 4096, .cheap = true };
+struct ring_flush_cfg ring_pair_flush = { .best_len = 4096, .cheap = true, .looks = true };
 
 /* One copy of the engine's operations per device, as an engine has them. */
 #define RING_PAIR_OPS(name)                                                                        \
@@ -62,9 +62,10 @@ static void ring_pair_release(struct core_chan *chan, core_hold_t hold)
 
 static bool ring_pair_is_busy(struct core_chan *chan)
 {
-	const struct ring_tx *tx = &ring_conn_of(chan)->tx;
+	struct ring_conn *conn = ring_conn_of(chan);
 
-	return tx->open || tx->post_cnt;
+	return conn->link->caps & DEV_CAP_DIRECT ? ring_tx_is_busy(&fake_link_direct_ops, conn)
+						 : ring_tx_is_busy(&fake_link_staged_ops, conn);
 }
 
 RING_PAIR_OPS(direct);
@@ -92,7 +93,6 @@ static void ring_end_start(struct ring_conn *conn, uint64_t tx_pos, uint64_t rx_
 	conn->tx.flow.producer = tx_pos;
 	conn->tx.flow.remote_consumer = tx_pos;
 	conn->tx.flush_start = tx_pos;
-	ring_tx_set_limit(&conn->tx);
 	conn->rx.producer = rx_pos;
 	conn->rx.parsed = rx_pos;
 	conn->rx.consumer = rx_pos;
@@ -130,6 +130,7 @@ void ring_pair_init(struct ring_pair *pair, const struct ring_pair_cfg *cfg,
 	int i;
 
 	memset(pair, 0, sizeof(*pair));
+	ring_pair_flush.looks = cfg->direct;
 	for (i = 0; i < 2; i++) {
 		fake_dev_init(&pair->end[i].dev, cfg->direct, cfg->seed + (uint64_t)i);
 		pair->end[i].dev.ahead = cfg->ahead;

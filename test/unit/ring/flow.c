@@ -473,7 +473,6 @@ static void flow_check(struct flow_end *w)
 	FLOW_CHECK(run, rx->parsed - rx->consumer <= rx->len, "released and not parsed");
 	FLOW_CHECK(run, tx->flow.producer - rx->parsed <= tx->len, "parsed and not sent");
 	FLOW_CHECK(run, *w->peer->ring->link->consumer_word == rx->consumer, "consumer word");
-	FLOW_CHECK(run, tx->limit == ring_flow_limit(&tx->flow), "limit is not current");
 	FLOW_CHECK(run, tx->open || (!tx->msg_cnt && tx->flush_start == tx->flow.producer),
 		   "no batch is open");
 	w->peer->consumer = rx->consumer;

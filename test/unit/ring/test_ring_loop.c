@@ -95,10 +95,11 @@ Test(ring_loop, a_read_that_ends_makes_room_and_another_may_begin)
 	start(false, 1024);
 	while (!send_byte(a))
 		;
-	cr_expect(a->conn.read_wait);
+	cr_expect_eq(a->conn.read, RING_READ_OUT);
 	ring_end_progress(a);
-	cr_expect_not(a->conn.read_wait);
+	cr_expect_eq(a->conn.read, RING_READ_PAUSE, "it brought no news");
 	ring_end_progress(b);
+	a->conn.read_next_ns = 0;
 	cr_expect_eq(send_byte(a), -FI_EAGAIN);
 	ring_end_progress(a);
 	cr_expect_eq(a->conn.tx.flow.remote_consumer, a->conn.tx.flow.producer);

@@ -150,11 +150,11 @@ Test(ring_setup, a_half_says_version_features_and_credit)
 
 Test(ring_setup, a_peer_that_grants_less_or_more_is_believed_within_the_ring)
 {
-	static const uint64_t announced[] = { 0, 31, 100, 512, 513, UINT64_MAX };
-	static const uint64_t credit[] = { 0, 0, 96, 512, 512, 512 };
+	static const uint64_t announced[] = { 64, 100, 512, 513, UINT64_MAX };
+	static const uint64_t credit[] = { 64, 96, 512, 512, 512 };
 	unsigned i;
 
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < 5; i++) {
 		prepare_len(0, 4096);
 		prepare_len(1, 4096);
 		say(&sides[1], (struct said){ 1, 0, announced[i] });
@@ -171,6 +171,14 @@ static int establish_with(struct said theirs)
 	prepare_len(1, 4096);
 	say(&sides[1], theirs);
 	return establish(&sides[0], &sides[1]);
+}
+
+Test(ring_setup, a_peer_that_grants_too_little_for_any_call_is_refused)
+{
+	cr_expect_eq(establish_with((struct said){ 1, 0, 63 }), -FI_EIO);
+	drop(&sides[0]);
+	drop(&sides[1]);
+	cr_expect_eq(establish_with((struct said){ 1, 0, 0 }), -FI_EIO);
 }
 
 Test(ring_setup, another_version_is_refused)

@@ -232,7 +232,7 @@ Test(ring_tx, the_link_word_is_the_link_s)
 	start(true, 1024);
 	*(uint64_t *)(void *)(a->conn.tx.base + 24) = 0x1234;
 	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
-	ring_tx_meta(&a->conn, 0, 1, 0);
+	ring_tx_meta(&a->conn, 0, 1);
 	cr_expect_eq(meta_at(a, 0).link_word, 0x1234, "in-band: never written");
 	ring_pair_fini(&pair);
 	start(false, 1024);
@@ -340,7 +340,6 @@ Test(ring_tx, what_the_device_refuses_leaves_later_and_in_order)
 	a->dev.sq_len = 8;
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 2);
-	cr_expect_not(a->conn.chan.ops->is_busy(&a->conn.chan));
 	ring_end_progress(b);
 	cr_expect_eq(msg_cnt, 3);
 	cr_expect_eq(seen_len, 3);
@@ -371,7 +370,6 @@ Test(ring_tx, a_message_that_would_end_at_the_end_goes_to_the_next_lap)
 {
 	start(true, 1024);
 	a->conn.tx.flow.producer = a->conn.tx.flow.remote_consumer = a->conn.tx.flush_start = 960;
-	ring_tx_set_limit(&a->conn.tx);
 	fake_link_start(a->link, 960, 0);
 	fake_link_start(b->link, 0, 960);
 	b->conn.rx.producer = b->conn.rx.parsed = b->conn.rx.consumer = b->conn.rx.told = 960;
@@ -393,7 +391,6 @@ static void move_to(uint64_t pos)
 	struct ring_rx *rx = &b->conn.rx;
 
 	tx->flow.producer = tx->flow.remote_consumer = tx->flush_start = pos;
-	ring_tx_set_limit(tx);
 	rx->producer = rx->parsed = rx->consumer = rx->told = pos;
 	fake_link_start(a->link, pos, 0);
 	fake_link_start(b->link, 0, pos);
@@ -447,7 +444,6 @@ Test(ring_tx, room_for_the_skip_is_checked_before_anything_is_posted)
 	start(true, 1024);
 	move_to(1024 - 160);
 	a->conn.tx.flow.remote_consumer -= 352; /* 320 are free: 128 + 160 fit, 192 + 160 do not */
-	ring_tx_set_limit(&a->conn.tx);
 	a->dev.no_read = true;
 	before = a->conn.tx.flow.producer;
 	cr_expect_eq(send_len(a, 148, 0), -FI_EAGAIN);
@@ -568,11 +564,56 @@ Test(ring_tx, one_read_at_a_time_and_its_answer_makes_room)
 	while (!send_len(a, 20, 0))
 		;
 	ring_end_progress(b);
-	cr_expect(a->conn.read_wait);
+	cr_expect_eq(a->conn.read, RING_READ_OUT);
 	cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN, "no second read: the device would say so");
 	ring_end_progress(a);
-	cr_expect_not(a->conn.read_wait);
+	cr_expect_neq(a->conn.read, RING_READ_OUT);
 	cr_expect_eq(send_len(a, 20, 0), 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, reads_in_vain_are_repeated_later_and_later)
+{
+	unsigned i;
+
+	start(false, 1024);
+	while (!send_len(a, 20, 0))
+		;
+	ring_end_progress(a);
+	for (i = 1; i < 14; i++) {
+		cr_assert_eq(a->conn.read, RING_READ_PAUSE);
+		cr_expect_eq(a->conn.read_vain, i < 10 ? i : 10);
+		a->conn.read_next_ns = UINT64_MAX;
+		cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN);
+		cr_assert_eq(a->conn.read, RING_READ_PAUSE, "not before its time");
+		a->conn.read_next_ns = 0;
+		cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN);
+		cr_assert_eq(a->conn.read, RING_READ_OUT);
+		ring_end_progress(a);
+	}
+	ring_end_progress(b);
+	a->conn.read_next_ns = 0;
+	cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN);
+	ring_end_progress(a);
+	cr_expect_eq(a->conn.read, RING_READ_IDLE);
+	cr_expect_eq(a->conn.read_vain, 0, "news: the next one may come at once");
+	cr_expect_eq(send_len(a, 20, 0), 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, a_device_that_moves_bytes_is_busy_until_they_have_arrived)
+{
+	start(false, 4096);
+	a->dev.eager = b->dev.eager = false;
+	cr_assert_eq(send_len(a, 20, 0), 0);
+	cr_expect(a->conn.chan.ops->is_busy(&a->conn.chan), "it has not arrived for all we know");
+	cr_expect_eq(a->conn.read, RING_READ_OUT, "so we ask");
+	cr_expect(a->conn.chan.ops->is_busy(&a->conn.chan));
+	cr_assert(fake_link_deliver(a->link));
+	a->dev.eager = true;
+	ring_end_progress(a);
+	cr_expect_eq(a->conn.tx.placed, a->conn.tx.flow.producer);
+	cr_expect_not(a->conn.chan.ops->is_busy(&a->conn.chan), "nobody need have read it");
 	ring_pair_fini(&pair);
 }
 

@@ -77,7 +77,7 @@ struct core_get {
 	const struct iovec *iov;
 	size_t iov_cnt;
 	size_t len;
-	int status;      /* 0 or -FI_E* */
+	int status;       /* 0 or -FI_E* */
 	void *engine[16]; /* the engine's until then: a device's transfer */
 };
 

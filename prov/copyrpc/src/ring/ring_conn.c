@@ -7,6 +7,7 @@
 
 #include "ring/ring_engine.h"
 #include "ring/ring_tx.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 /**
@@ -37,7 +38,6 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	tx->flow.grant_max = tx_grant_max;
 	tx->flow.granted = tx_grant_max;
 	tx->credit = rx_grant_max;
-	ring_tx_set_limit(tx);
 	memset(rx, 0, sizeof(*rx));
 	rx->base = link->rx_base;
 	rx->len = link->rx_len;
@@ -67,4 +67,31 @@ void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)
 	UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
 	util_list_remove(&conn->dirty_link);
 	util_list_push_back(&conn->engine->failed, &conn->dirty_link);
+}
+
+bool ring_conn_may_read_cold(struct ring_conn *conn)
+{
+	if (conn->read == RING_READ_PAUSE && util_clock_ns() >= conn->read_next_ns)
+		conn->read = RING_READ_IDLE;
+	return conn->read == RING_READ_IDLE;
+}
+
+void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos)
+{
+	uint32_t vain;
+
+	conn->read = RING_READ_IDLE;
+	conn->tx.placed = conn->read_mark;
+	if (!ring_tx_released(&conn->tx, pos)) {
+		ring_conn_fail_cold(conn, -FI_EIO, "consumer word beyond what was sent");
+		return;
+	}
+	if (conn->tx.flow.remote_consumer != conn->read_known) {
+		conn->read_vain = 0;
+		return;
+	}
+	vain = conn->read_vain;
+	conn->read_vain += vain < RING_READ_PAUSE_MAX;
+	conn->read_next_ns = util_clock_ns() + ((uint64_t)RING_READ_PAUSE_NS << vain);
+	conn->read = RING_READ_PAUSE;
 }

@@ -41,11 +41,11 @@ struct ring_tx {
 	struct ring_flow flow;
 	uint8_t *base;
 	uint64_t len;         /* C */
-	uint64_t limit;       /* ring_flow_limit(&flow), kept current */
 	uint64_t flush_start; /* first byte not yet posted; the metadata of the open batch */
 	uint32_t msg_cnt;     /* in the open batch */
 	bool open;            /* a batch is open: [flush_start, producer) */
 	uint64_t credit;      /* response bytes the peer granted us, unspent */
+	uint64_t placed;      /* everything before is known to have arrived at the peer */
 	uint32_t post_cnt;
 	struct ring_post posts[RING_POSTS_MAX]; /* oldest first */
 };
@@ -61,6 +61,16 @@ struct ring_rx {
 	struct ring_holds holds;
 };
 
+/** A link that does not answer at once is asked again later the longer it has nothing to say. */
+enum ring_read {
+	RING_READ_IDLE,
+	RING_READ_OUT,   /* DEV_EV_READ will come */
+	RING_READ_PAUSE, /* the last one brought no news */
+};
+
+#define RING_READ_PAUSE_NS  1000u /* after the first one in vain; doubled up to: */
+#define RING_READ_PAUSE_MAX 10u   /* times, that is a millisecond */
+
 struct ring_conn {
 	struct core_chan chan; /* first: a channel is a connection */
 	struct dev_link *link;
@@ -71,10 +81,14 @@ struct ring_conn {
 	struct util_list conn_link;  /* in eep->conns */
 	struct util_idmap calls;     /* our calls that wait for an answer -> context */
 	const struct core_upcalls *up;
-	int err;        /* not 0: failed, nothing more is taken in or sent */
-	bool read_wait; /* a read_consumer has not come back */
-	bool up_told;   /* core knows the channel */
-	bool attached;  /* the device polls the link */
+	int err;               /* not 0: failed, nothing more is taken in or sent */
+	enum ring_read read;   /* of the peer's consumer word */
+	uint32_t read_vain;    /* READs in a row without news */
+	uint64_t read_mark;    /* RING_READ_OUT: what was handed to the device before it */
+	uint64_t read_known;   /* RING_READ_OUT: remote_consumer then */
+	uint64_t read_next_ns; /* RING_READ_PAUSE: not before then */
+	bool up_told;          /* core knows the channel */
+	bool attached;         /* the device polls the link */
 	struct cm_conn *cm;
 	struct core_ep *ep;
 	struct core_engine_ep *eep;
@@ -92,6 +106,12 @@ void ring_conn_fini(struct ring_conn *conn);
 
 /** Marks the connection as failed with `err` (-FI_E*); core hears of it in the next progress. */
 void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why);
+
+/** RING_READ_OUT or _PAUSE: may the consumer word be read now? */
+bool ring_conn_may_read_cold(struct ring_conn *conn);
+
+/** A READ of it came back with `pos`. */
+void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos);
 
 /** Has the connection visited at the end of this progress call (or the next), unless it failed. */
 void ring_conn_mark(struct ring_conn *conn);

@@ -49,15 +49,10 @@ static inline bool ring_flow_holds(const struct ring_flow *f)
 }
 
 /**
- * The first position that a new message (not a reply) must not go beyond. It leaves room for R_max,
- * not only for R: one-way traffic that takes all it gets cannot keep the peer without credit.
+ * Is there room for a message (not a reply) that moves `move` bytes (metadata, skip, itself)? Room for
+ * R_max is left, not only for R: one-way traffic that takes all it gets cannot keep the peer
+ * without credit, and what a message left free may be granted by any batch that leaves meanwhile.
  */
-static inline uint64_t ring_flow_limit(const struct ring_flow *f)
-{
-	return f->remote_consumer + f->cap - 2 * f->grant_max - RING_CONTROL_RESERVE;
-}
-
-/** Is there room for a message that moves `move` bytes (metadata, skip, itself)? */
 static inline bool ring_flow_admits(const struct ring_flow *f, uint64_t move)
 {
 	return ring_flow_in_flight(f) + move + 2 * f->grant_max + RING_CONTROL_RESERVE <= f->cap;
@@ -69,13 +64,10 @@ static inline bool ring_flow_admits_control(const struct ring_flow *f, uint64_t 
 	return ring_flow_in_flight(f) + move + 2 * f->granted <= f->cap;
 }
 
-/**
- * What the batch that leaves now may grant. `ahead`: bytes already promised to the message that
- * caused this flush in the middle of its append (its admission must not be given away).
- */
-static inline uint64_t ring_flow_grantable(const struct ring_flow *f, uint64_t ahead)
+/** What the batch that leaves now may grant, also in the middle of an append. */
+static inline uint64_t ring_flow_grantable(const struct ring_flow *f)
 {
-	uint64_t used = ring_flow_in_flight(f) + ahead + RING_CONTROL_RESERVE + 2 * f->granted;
+	uint64_t used = ring_flow_in_flight(f) + RING_CONTROL_RESERVE + 2 * f->granted;
 	uint64_t by_invariant = used < f->cap ? (f->cap - used) / 2 : 0;
 	uint64_t by_policy = f->grant_max - f->granted;
 
@@ -85,7 +77,7 @@ static inline uint64_t ring_flow_grantable(const struct ring_flow *f, uint64_t a
 /** Is a grant worth a batch of its own? With hysteresis, so that idle peers stay silent. */
 static inline bool ring_flow_grant_due(const struct ring_flow *f)
 {
-	return f->granted < f->grant_max / 2 && ring_flow_grantable(f, 0) >= f->grant_max / 4;
+	return f->granted < f->grant_max / 2 && ring_flow_grantable(f) >= f->grant_max / 4;
 }
 
 #endif

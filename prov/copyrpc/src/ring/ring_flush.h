@@ -18,6 +18,7 @@
 struct ring_flush_cfg {
 	uint32_t best_len; /* a batch of this many bytes leaves whatever else holds */
 	bool cheap;        /* signalling is a store, not a doorbell: hold only what FI_MORE holds */
+	bool looks; /* the peer's consumer word can be read at once: ask it what is in flight */
 };
 
 static inline bool ring_flush_now(const struct ring_flush_cfg *cfg, uint64_t batch_len, bool more,

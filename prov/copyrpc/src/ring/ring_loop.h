@@ -48,11 +48,7 @@ static inline void ring_loop_event_cold(struct ring_conn *conn, const struct dev
 	struct core_get *get;
 
 	switch (ev->kind) {
-	case DEV_EV_READ:
-		conn->read_wait = false;
-		if (!ring_tx_released(&conn->tx, ev->value))
-			ring_conn_fail_cold(conn, -FI_EIO, "consumer word beyond what was sent");
-		break;
+	case DEV_EV_READ: ring_conn_read_done_cold(conn, ev->value); break;
 	case DEV_EV_GET:
 		get = ev->get->user;
 		get->status = ev->get->status;

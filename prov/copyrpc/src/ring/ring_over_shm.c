@@ -8,7 +8,7 @@
 #include "dev/shm/shm.h"
 #include "ring/ring_loop.h"
 
-static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544, .cheap = false };
+static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544, .looks = true };
 
 static int ring_shm_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags)
 {
@@ -58,9 +58,7 @@ static void ring_shm_release(struct core_chan *chan, core_hold_t hold)
 
 static bool ring_shm_is_busy(struct core_chan *chan)
 {
-	const struct ring_tx *tx = &ring_conn_of(chan)->tx;
-
-	return tx->open || tx->post_cnt;
+	return ring_tx_is_busy(&shm_link_ops_inline, ring_conn_of(chan));
 }
 
 static const struct core_chan_ops ring_shm_chan_ops = {

@@ -19,6 +19,7 @@
 #define RING_GRANT_MAX     (32u << 10) /* response bytes a peer may have outstanding */
 #define RING_LEN_DEFAULT   (256u << 10)
 #define RING_LEN_LEAST     (16u << 10) /* what a connection gets when the budget runs low */
+#define RING_GRANT_LEAST   64u         /* the smallest reservation of a call */
 #define RING_BUDGET_SHARES 64u /* a new connection takes at most this part of what is left */
 
 /** Our bytes in struct cm_half. */
@@ -127,6 +128,9 @@ static int ring_setup_establish(void *ctx, struct cm_conn *cm, void *user,
 		return ret;
 	if (link->tx_len < RING_LEN_MIN || link->tx_len > RING_LEN_MAX ||
 	    !util_is_pow2(link->tx_len))
+		return -FI_EIO;
+	/* With less no call would ever be admitted, and what depends on one would wait for ever. */
+	if (ring_setup_grant(theirs.grant_max, link->rx_len) < RING_GRANT_LEAST)
 		return -FI_EIO;
 	ring_conn_init(conn, link, ring_setup_grant(RING_GRANT_MAX, link->tx_len),
 		       ring_setup_grant(theirs.grant_max, link->rx_len));

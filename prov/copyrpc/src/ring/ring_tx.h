@@ -23,11 +23,6 @@
 
 #define RING_INLINE static inline __attribute__((always_inline))
 
-static inline void ring_tx_set_limit(struct ring_tx *tx)
-{
-	tx->limit = ring_flow_limit(&tx->flow);
-}
-
 /** Bytes that are closed and that the device has not taken. */
 static inline uint64_t ring_tx_waiting(const struct ring_tx *tx)
 {
@@ -53,7 +48,6 @@ static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 	if (UTIL_UNLIKELY(pos & (WIRE_ALIGN - 1)))
 		return false;
 	tx->flow.remote_consumer = pos;
-	ring_tx_set_limit(tx);
 	return true;
 }
 
@@ -85,14 +79,14 @@ RING_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn
 }
 
 /** Writes metadata at `pos`: what we released, what we grant, how many messages follow. */
-RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t count, uint64_t ahead)
+RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t count)
 {
 	struct ring_tx *tx = &conn->tx;
 	struct wire_meta *meta = (struct wire_meta *)(tx->base + ring_off(pos, tx->len));
 	uint64_t grant = 0;
 
 	if (tx->flow.granted != tx->flow.grant_max)
-		grant = ring_flow_grantable(&tx->flow, ahead);
+		grant = ring_flow_grantable(&tx->flow);
 	meta->consumer_pos = conn->rx.consumer;
 	meta->credit_grant = grant;
 	meta->message_count = count;
@@ -100,21 +94,17 @@ RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t cou
 	if (!conn->link->inband_len)
 		meta->link_word = 0;
 	conn->rx.told = conn->rx.consumer;
-	if (UTIL_UNLIKELY(grant)) {
-		tx->flow.granted += grant;
-		ring_tx_set_limit(tx);
-	}
+	tx->flow.granted += grant;
 }
 
 /** Closes the open batch and posts it. */
-RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn,
-			       uint64_t ahead)
+RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint64_t start = tx->flush_start;
 	uint32_t len = (uint32_t)(tx->flow.producer - start);
 
-	ring_tx_meta(conn, start, tx->msg_cnt, ahead);
+	ring_tx_meta(conn, start, tx->msg_cnt);
 	tx->open = false;
 	tx->msg_cnt = 0;
 	tx->flush_start = tx->flow.producer;
@@ -122,15 +112,14 @@ RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn 
 }
 
 /** Posts a marker at the producer and moves to the next lap. There is at least 32 bytes of this one. */
-RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *conn,
-			      uint64_t ahead)
+RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint64_t start = tx->flow.producer;
 	uint64_t skip = ring_skip(start, tx->len);
 
 	tx->flow.producer += skip;
-	ring_tx_meta(conn, start, WIRE_COUNT_WRAP, ahead);
+	ring_tx_meta(conn, start, WIRE_COUNT_WRAP);
 	tx->flush_start = tx->flow.producer;
 	ring_tx_post(dev, conn, start, WIRE_META_LEN, (uint32_t)(skip / WIRE_ALIGN));
 }
@@ -157,15 +146,14 @@ RING_INLINE void ring_tx_place_cold(const struct dev_link_ops *dev, struct ring_
 				    uint64_t span)
 {
 	struct ring_tx *tx = &conn->tx;
-	uint64_t move = ring_tx_move(tx, span);
 
 	if (tx->open && !ring_must_wrap(tx->flow.producer, span, tx->len))
 		return;
 	if (tx->open)
-		ring_tx_close(dev, conn, move);
+		ring_tx_close(dev, conn);
 	if (ring_off(tx->flow.producer, tx->len) &&
 	    ring_must_wrap(tx->flow.producer, WIRE_META_LEN + span, tx->len))
-		ring_tx_wrap(dev, conn, WIRE_META_LEN + span);
+		ring_tx_wrap(dev, conn);
 	ring_tx_open(tx);
 }
 
@@ -181,19 +169,29 @@ RING_INLINE void ring_tx_place(const struct dev_link_ops *dev, struct ring_conn 
 		ring_tx_open(tx);
 }
 
+/** Starts a READ of the peer's consumer word: 1 and *pos, 0 and DEV_EV_READ follows, -FI_EAGAIN. */
+RING_INLINE int ring_tx_read_start(const struct dev_link_ops *dev, struct ring_conn *conn,
+				   uint64_t *pos)
+{
+	int ret = dev->read_consumer(conn->link, pos);
+
+	if (ret == 0) {
+		conn->read = RING_READ_OUT;
+		conn->read_known = conn->tx.flow.remote_consumer;
+		conn->read_mark = conn->tx.flush_start - ring_tx_waiting(&conn->tx);
+	}
+	return ret;
+}
+
 /** Asks the device how far the peer got: true if there is news now. */
 RING_INLINE bool ring_tx_read_consumer(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	uint64_t before = conn->tx.flow.remote_consumer;
 	uint64_t pos;
-	int ret;
 
-	if (conn->read_wait)
+	if (UTIL_UNLIKELY(conn->read != RING_READ_IDLE) && !ring_conn_may_read_cold(conn))
 		return false;
-	ret = dev->read_consumer(conn->link, &pos);
-	if (ret == 0)
-		conn->read_wait = true;
-	if (ret != 1)
+	if (ring_tx_read_start(dev, conn, &pos) != 1)
 		return false;
 	if (!ring_tx_released(&conn->tx, pos))
 		ring_conn_fail_cold(conn, -FI_EIO, "consumer word beyond what was sent");
@@ -232,12 +230,16 @@ RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t
 	tx->msg_cnt++;
 }
 
-/** Has the peer something of ours that it has not released? Looks once per batch, it costs a line. */
-RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, struct ring_conn *conn)
+/**
+ * Has the peer something of ours that it has not released? Looks once per batch, it costs a line; and
+ * only where the link answers at once: elsewhere the answer would be a round trip late.
+ */
+RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				   struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 
-	if (tx->flow.remote_consumer != tx->flush_start && tx->msg_cnt == 1)
+	if (cfg->looks && tx->flow.remote_consumer != tx->flush_start && tx->msg_cnt == 1)
 		ring_tx_read_consumer(dev, conn);
 	return tx->flow.remote_consumer != tx->flush_start;
 }
@@ -248,12 +250,12 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 					 unsigned flags)
 {
 	struct ring_tx *tx = &conn->tx;
-	bool in_flight = !(flags & CORE_SEND_NOW) && ring_tx_in_flight(dev, conn);
+	bool in_flight = !(flags & CORE_SEND_NOW) && ring_tx_in_flight(dev, cfg, conn);
 
 	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flow.producer - tx->flush_start,
 				       flags & CORE_SEND_MORE, in_flight) &&
 			!tx->post_cnt))
-		ring_tx_close(dev, conn, 0);
+		ring_tx_close(dev, conn);
 	else
 		ring_conn_mark(conn);
 }
@@ -328,7 +330,6 @@ RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_
 	ring_tx_write(&conn->tx, hdr, wire_msg_span(hdr.len), &frame);
 	flow->claimed -= reserve;
 	flow->granted -= reserve;
-	ring_tx_set_limit(&conn->tx);
 	ring_tx_flush_by_policy(dev, cfg, conn, 0);
 	return 0;
 }
@@ -341,11 +342,30 @@ RING_INLINE bool ring_tx_credit_only(const struct dev_link_ops *dev, struct ring
 	if (tx->post_cnt || !ring_flow_admits_control(&tx->flow, WIRE_META_LEN))
 		return false;
 	if (ring_must_wrap(tx->flow.producer, WIRE_META_LEN, tx->len)) {
-		ring_tx_wrap(dev, conn, 0);
+		ring_tx_wrap(dev, conn);
 		return true;
 	}
 	ring_tx_open(tx);
-	ring_tx_close(dev, conn, 0);
+	ring_tx_close(dev, conn);
+	return true;
+}
+
+/**
+ * Are there bytes that might not have arrived? Where the device moves them, a READ behind them tells:
+ * it comes back when they are placed. For fi_close, which asks until there are none.
+ */
+RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t pos;
+
+	if (tx->open || tx->post_cnt)
+		return !conn->err;
+	if ((conn->link->caps & DEV_CAP_DIRECT) || conn->err ||
+	    tx->flow.remote_consumer == tx->flush_start || tx->placed == tx->flush_start)
+		return false;
+	if (conn->read != RING_READ_OUT && ring_tx_read_start(dev, conn, &pos) == 1)
+		return false;
 	return true;
 }
 
@@ -366,7 +386,7 @@ RING_INLINE bool ring_tx_progress(const struct dev_link_ops *dev, struct ring_co
 	if (tx->post_cnt)
 		return false;
 	if (tx->open) {
-		ring_tx_close(dev, conn, 0);
+		ring_tx_close(dev, conn);
 		return !tx->post_cnt;
 	}
 	if (!ring_tx_control_due(conn) || ring_tx_credit_only(dev, conn))
