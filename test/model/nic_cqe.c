@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "nic_be.h"
+#include "nic_cqe.h"
+
+/* Bytes that the device leaves undefined: nothing may rely on their being 0. */
+enum { NIC_CQE_UNDEFINED = 0xa5 };
+
+static void nic_cqe_scatter(uint8_t *slot, uint32_t size, const struct nic_cqe *cqe)
+{
+	uint8_t *to = size == 128 ? slot : slot + size - NIC_CQE_BYTES;
+
+	memcpy(to, cqe->scatter, cqe->scatter_len);
+}
+
+static uint8_t nic_cqe_format(uint32_t size, const struct nic_cqe *cqe)
+{
+	if (!cqe->scatter_len)
+		return 0;
+	return size == 128 ? NIC_CQE_SCATTER_64 : NIC_CQE_SCATTER_32;
+}
+
+static void nic_cqe_encode_tail(uint8_t *cqe64, const struct nic_cqe *cqe)
+{
+	bool error = cqe->op == NIC_CQE_REQ_ERR || cqe->op == NIC_CQE_RESP_ERR;
+
+	nic_be32_put(cqe64 + 32, cqe->user_index & 0xffffff);
+	memcpy(cqe64 + 36, &cqe->imm, sizeof(cqe->imm));
+	memset(cqe64 + 40, 0, 4);
+	nic_be32_put(cqe64 + 44, cqe->byte_cnt);
+	if (error) {
+		memset(cqe64 + 48, 0, 6);
+		cqe64[54] = cqe->vendor_syndrome;
+		cqe64[55] = cqe->syndrome;
+	} else {
+		nic_be64_put(cqe64 + 48, cqe->timestamp);
+	}
+	nic_be32_put(cqe64 + 56, (uint32_t)cqe->wqe_op << 24 | (cqe->qpn & 0xffffff));
+	nic_be16_put(cqe64 + 60, cqe->wqe_counter);
+	cqe64[62] = 0;
+}
+
+uint8_t nic_cqe_encode(uint8_t *slot, uint32_t size, const struct nic_cqe *cqe, bool owner)
+{
+	uint8_t *cqe64 = slot + size - NIC_CQE_BYTES;
+
+	memset(slot, NIC_CQE_UNDEFINED, size - NIC_CQE_BYTES);
+	memset(cqe64, 0, 32);
+	nic_be16_put(cqe64 + 2, cqe->wqe_counter);
+	cqe64[17] = cqe->path_bits & 0x7f;
+	nic_be16_put(cqe64 + 22, cqe->slid);
+	nic_be32_put(cqe64 + 24, (uint32_t)cqe->grh << 28 | (uint32_t)(cqe->sl & 0xf) << 24 |
+					 (cqe->src_qpn & 0xffffff));
+	nic_cqe_encode_tail(cqe64, cqe);
+	if (cqe->scatter_len)
+		nic_cqe_scatter(slot, size, cqe);
+	return cqe->op << 4 | nic_cqe_format(size, cqe) << 2 | cqe->solicited << 1 | owner;
+}
+
+void nic_cqe_publish(uint8_t *slot, uint32_t size, uint8_t op_own)
+{
+	__atomic_store_n(slot + size - 1, op_own, __ATOMIC_RELEASE);
+}
+
+bool nic_cqe_joins(const struct nic_cqe *a, const struct nic_cqe *b, uint32_t k)
+{
+	if (a->op != b->op || a->op == NIC_CQE_REQ_ERR || a->op == NIC_CQE_RESP_ERR)
+		return false;
+	if (a->qpn != b->qpn || a->user_index != b->user_index || a->imm != b->imm ||
+	    a->src_qpn != b->src_qpn || a->slid != b->slid || a->sl != b->sl || a->grh != b->grh ||
+	    a->solicited != b->solicited || a->scatter_len || b->scatter_len)
+		return false;
+	return a->op == NIC_CQE_REQ || b->wqe_counter == (uint16_t)(a->wqe_counter + k);
+}
+
+uint32_t nic_mini_place(uint32_t k, uint32_t *byte)
+{
+	*byte = k % NIC_MINI_PER_SLOT * NIC_MINI_BYTES;
+	return k < NIC_MINI_PER_SLOT ? 1 : k / NIC_MINI_PER_SLOT * NIC_MINI_PER_SLOT;
+}
+
+void nic_mini_encode(uint8_t *at, const struct nic_cqe *cqe)
+{
+	memset(at, 0, 4);
+	if (cqe->op == NIC_CQE_REQ) {
+		nic_be16_put(at, cqe->wqe_counter);
+		at[2] = cqe->wqe_op;
+	}
+	nic_be32_put(at + 4, cqe->byte_cnt);
+}
+
+const char *nic_syndrome_name(uint8_t syndrome)
+{
+	switch (syndrome) {
+	case NIC_SYN_LOCAL_LENGTH: return "local length error";
+	case NIC_SYN_LOCAL_QP_OP: return "local QP operation error";
+	case NIC_SYN_LOCAL_PROT: return "local protection error";
+	case NIC_SYN_FLUSH: return "flushed";
+	case NIC_SYN_BAD_RESPONSE: return "bad response";
+	case NIC_SYN_LOCAL_ACCESS: return "local access error";
+	case NIC_SYN_REMOTE_INVALID: return "remote invalid request";
+	case NIC_SYN_REMOTE_ACCESS: return "remote access error";
+	case NIC_SYN_REMOTE_OP: return "remote operation error";
+	case NIC_SYN_RETRY_EXCEEDED: return "retry count exceeded";
+	case NIC_SYN_RNR_EXCEEDED: return "RNR retry count exceeded";
+	case NIC_SYN_REMOTE_ABORTED: return "remote aborted";
+	default: return "no error";
+	}
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does a WQE of a send queue ask for?
+ *
+ * A send queue is a ring of 64-byte blocks; a WQE is DS segments of 16 bytes, in as many blocks as
+ * they need, and may span the ring's end. Its first segment is the control segment:
+ *
+ *	byte	0	opcode modifier << 24 | index of the first block << 8 | opcode
+ *		4	QPN << 8 | DS (6 bits)
+ *		8	signature, 2 bytes of stream
+ *		11	fence (7..5), completion: 0 on error only, 2 always (3..2), solicited (1)
+ *		12	immediate, as software wrote it
+ *
+ * then, by transport and opcode: address vector; remote address (8) and rkey (4), 4 unused; swap or
+ * add (8) and compare (8); then data segments, each either length, lkey and address (4, 4, 8), or
+ * 1 << 31 | length and that many bytes, filled up to 16.
+ *
+ * nic_wqe_copy() takes the bytes out of the ring, nic_wqe_decode() reads them: pure functions of
+ * bytes. What is wrong with a WQE comes back as a sentence for the person who wrote it.
+ */
+#ifndef NIC_WQE_H
+#define NIC_WQE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "nic_av.h"
+
+enum nic_opcode {
+	NIC_OP_NOP = 0x00,
+	NIC_OP_SEND_INVAL = 0x01,
+	NIC_OP_WRITE = 0x08,
+	NIC_OP_WRITE_IMM = 0x09,
+	NIC_OP_SEND = 0x0a,
+	NIC_OP_SEND_IMM = 0x0b,
+	NIC_OP_READ = 0x10,
+	NIC_OP_CAS = 0x11,
+	NIC_OP_FETCH_ADD = 0x12,
+};
+
+enum nic_transport {
+	NIC_RC,
+	NIC_UC,
+	NIC_UD,
+};
+
+enum nic_fence {
+	NIC_FENCE_NONE = 0,
+	NIC_FENCE_SMALL = 1,
+	NIC_FENCE_STRONG_ORDER = 3,
+	NIC_FENCE_FULL = 4,
+};
+
+enum {
+	NIC_WQE_BLOCK = 64,
+	NIC_WQE_SEG = 16,
+	NIC_WQE_MAX_DS = 63,
+	NIC_WQE_MAX_BYTES = NIC_WQE_MAX_DS * NIC_WQE_SEG,
+};
+
+/* One piece of the message. An inline piece points into the bytes that were decoded. */
+struct nic_piece {
+	const uint8_t *inl;
+	uint64_t addr;
+	uint32_t len;
+	uint32_t lkey;
+};
+
+struct nic_wqe {
+	uint16_t index;
+	uint8_t opcode;
+	uint8_t opmod;
+	uint8_t ds;
+	uint8_t blocks;
+	uint8_t fence;
+	bool signalled;
+	bool solicited;
+	uint32_t qpn;
+	uint32_t imm; /* most significant byte first, as in the WQE */
+	uint32_t rkey;
+	uint64_t raddr;
+	uint64_t swap_add;
+	uint64_t compare;
+	uint64_t len; /* of all pieces */
+	uint32_t inline_len;
+	uint32_t piece_cnt;
+	struct nic_av av;
+	struct nic_piece piece[NIC_WQE_MAX_DS];
+};
+
+/*
+ * Copies the WQE that starts at block INDEX of RING (BLOCK_CNT blocks, a power of two) to OUT, which
+ * has room for NIC_WQE_MAX_BYTES + 48. Returns its DS, which may be 0.
+ */
+uint8_t nic_wqe_copy(uint8_t *out, const uint8_t *ring, uint32_t block_cnt, uint16_t index);
+
+/* Reads the control segment alone. */
+void nic_wqe_ctrl(struct nic_wqe *wqe, const uint8_t *bytes);
+
+/* Reads all of it. Returns NULL, or what is wrong. */
+const char *nic_wqe_decode(struct nic_wqe *wqe, const uint8_t *bytes, enum nic_transport transport);
+
+const char *nic_wqe_name(uint8_t opcode);
+
+#endif
