@@ -94,9 +94,16 @@ struct mdl_chan {
 	} event[MDL_CHAN_DEPTH];
 };
 
+/*
+ * Every object begins with these four words: mdl_table.h works on them.
+ *	number  0: not there. It is written last, when everything else is.
+ *	claimed 1: taken, perhaps not yet filled in
+ *	proc    slot of the owner
+ *	ctx     device context of that process
+ * Whoever finds an object of another process by number takes its lock and looks at the number again.
+ */
 struct mdl_pd {
-	uint32_t number; /* 0: free */
-	uint32_t proc;
+	uint32_t number, claimed, proc, ctx;
 	uint32_t refs; /* objects on it */
 };
 
@@ -111,8 +118,7 @@ enum {
 
 /* lkey == rkey == key: index << 8 | a byte that changes with each registration. */
 struct mdl_mr {
-	uint32_t key; /* 0: free */
-	uint32_t proc;
+	uint32_t key, claimed, proc, ctx; /* key 0: not there */
 	uint32_t pd;
 	uint32_t access;
 	uint64_t addr; /* first address as WQEs name it (the IO virtual address) */
@@ -122,8 +128,7 @@ struct mdl_mr {
 
 /* Producer side state of a completion queue; everything below nic_ is the NIC's. */
 struct mdl_cq {
-	uint32_t number; /* 0: free */
-	uint32_t proc;
+	uint32_t number, claimed, proc, ctx;
 	uint64_t cookie;     /* what completion and async events name */
 	uint32_t chan;       /* index + 1 of the completion channel, 0: none */
 	uint32_t async_chan; /* index + 1 */
@@ -148,8 +153,7 @@ struct mdl_cq {
 };
 
 struct mdl_srq {
-	uint32_t number; /* 0: free; what CREATE_SRQ reports as srqn */
-	uint32_t proc;
+	uint32_t number, claimed, proc, ctx; /* number: what CREATE_SRQ reports as srqn */
 	uint64_t cookie;
 	uint32_t async_chan;
 	uint32_t pd;
@@ -206,8 +210,7 @@ struct mdl_path {
 };
 
 struct mdl_qp {
-	uint32_t number; /* 0: free; 24 bits */
-	uint32_t proc;
+	uint32_t number, claimed, proc, ctx; /* number: 24 bits */
 	uint32_t node;
 	uint32_t type; /* enum mdl_qp_type */
 	uint32_t
@@ -228,7 +231,6 @@ struct mdl_qp {
 	uint64_t sq;       /* seg offset of send block 0 */
 	uint32_t sq_cnt;   /* 64-byte blocks, power of two, 0: none */
 	uint64_t dbrec;    /* seg offset: __be32 receive counter at 0, __be32 send counter at 4 */
-	uint32_t ctx;      /* device context of the process */
 	uint32_t uar_page; /* 0 .. MDL_UAR_PAGES-1 */
 	uint32_t uar_off;  /* byte offset of its register in the page: 0x800 or 0xa00 */
 
@@ -269,12 +271,11 @@ struct mdl_segment {
 	uint32_t node_cnt;
 	uint64_t seed;              /* of faults and of poll mode's delays */
 	struct mdl_lock table_lock; /* allocation in all tables and of pages */
-	uint32_t next_qp, next_cq, next_srq, next_pd, next_mr,
-		next_chan; /* where to look for a free one */
-	uint32_t generation;
+	uint32_t generation;        /* goes up with every object: part of its number */
 	uint64_t page_first, page_cnt, page_next; /* arena: seg offset, pages, where to look */
-	uint64_t page_map;                        /* seg offset of its bitmap */
-	struct mdl_count retired;                 /* of processes that are gone */
+	uint64_t
+		page_map; /* seg offset of a uint16_t per page: 0 free, else the owner's slot + 1 */
+	struct mdl_count retired; /* of processes that are gone */
 	struct mdl_node node[MDL_NODE_MAX];
 	struct mdl_proc proc[MDL_PROC_MAX];
 	struct mdl_pd pd[MDL_PD_MAX];

@@ -41,6 +41,10 @@ const struct mdl_config *mdl_config_get(void);
 
 /* Maps the segment, creating it where it does not exist. 0 or -errno. */
 int mdl_segment_map(bool create);
+/* The descriptor of the mapped file: kept above all that programs use, closed by nobody. */
+int mdl_segment_fd(void);
+/* "/dev/shm/copyrpc_hca-<uid>-<name>" followed by suffix. Returns its length, or -1 if it does not fit. */
+int mdl_segment_path(char *path, size_t size, const char *suffix);
 /* mdl_segment_map() and a slot of the process table for this process. 0 or -errno. */
 int mdl_segment_attach(void);
 
@@ -70,6 +74,12 @@ static inline uint32_t mdl_node_index(const struct mdl_node *node)
 
 /* Whether the process in that slot is gone. Looks at /proc at most once a millisecond a process. */
 bool mdl_proc_is_dead(uint32_t slot);
+/* The same, by its process id and start time, at once. */
+bool mdl_pid_is_dead(int32_t pid, uint64_t started);
+/* Start time of a process in clock ticks; 0: there is none, or it is a zombie. */
+uint64_t mdl_pid_started(int32_t pid);
+/* Takes the objects of processes that are gone out of the tables. Called by ordinary code. */
+void mdl_proc_sweep(void);
 
 /* Pages of the arena: contiguous, zeroed; 0 where there are none. */
 uint64_t mdl_pages_alloc(uint64_t pages);

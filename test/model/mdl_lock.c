@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Robust locks in the segment: a process that dies with one does not block the others.
+ *
+ * Signals need not be blocked by the caller: the NIC runs with all of them blocked, and what the border
+ * does under a lock is not done by signal handlers.
+ */
+#include "model/mdl_segment.h"
+
+#include <errno.h>
+
+void mdl_lock_init(struct mdl_lock *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&lock->mutex, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+/* The result of taking a mutex: true where its holder died. */
+static bool taken_over(struct mdl_lock *lock, int err)
+{
+	if (err != EOWNERDEAD)
+		return false;
+	pthread_mutex_consistent(&lock->mutex);
+	return true;
+}
+
+bool mdl_lock(struct mdl_lock *lock)
+{
+	int err = pthread_mutex_lock(&lock->mutex);
+
+	if (err && err != EOWNERDEAD)
+		mdl_fatal("a lock of the model cannot be taken (error %d): reset the segment", err);
+	return taken_over(lock, err);
+}
+
+bool mdl_trylock(struct mdl_lock *lock, bool *taken)
+{
+	int err = pthread_mutex_trylock(&lock->mutex);
+
+	*taken = !err || err == EOWNERDEAD;
+	return taken_over(lock, err);
+}
+
+void mdl_unlock(struct mdl_lock *lock)
+{
+	pthread_mutex_unlock(&lock->mutex);
+}

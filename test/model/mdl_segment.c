@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How a process comes to the segment: one file per fabric, made by the first process, thrown away by
+ * the next one that finds no living process in it.
+ *
+ * A lock file beside it (flock) orders those that come and go. The file is replaced, never shrunk: a
+ * tool that still maps an old one reads on.
+ */
+#include "model/mdl_raw.h"
+#include "model/mdl_segment.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+
+#define ARENA_BYTES (16ull << 30)
+
+struct mdl_self mdl_self;
+static int segment_fd = -1;
+
+static uint64_t round_page(uint64_t bytes)
+{
+	return (bytes + MDL_PAGE - 1) & ~(uint64_t)(MDL_PAGE - 1);
+}
+
+int mdl_segment_fd(void)
+{
+	return segment_fd;
+}
+
+int mdl_segment_path(char *path, size_t size, const char *suffix)
+{
+	int len = snprintf(path, size, "/dev/shm/copyrpc_hca-%ld-%s%s", MDL_RAW0(getuid),
+			   mdl_config_get()->segment, suffix);
+
+	return len < (int)size ? len : -1;
+}
+
+static void node_fill_gid(struct mdl_node *node, uint32_t index, uint8_t type,
+			  const uint8_t gid[16])
+{
+	memcpy(node->gid[index], gid, 16);
+	node->gid_type[index] = type;
+	node->gid_cnt = index + 1;
+}
+
+/* Port GUIDs are EUI-64s of the MAC, so that a RoCE link-local GID has its usual form. */
+static void node_fill(struct mdl_node *node, uint32_t index, enum mdl_link link)
+{
+	uint8_t mac[6] = { 0x02, 0xc0, 0xff, 0xee, 0x00, (uint8_t)(index + 1) };
+	uint8_t eui[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
+	uint8_t local[16] = { 0xfe, 0x80 };
+	uint8_t ipv4[16] = { [10] = 0xff, 0xff, 10, 212, 0, (uint8_t)(index + 1) };
+
+	memcpy(node->mac, mac, sizeof(mac));
+	memcpy(local + 8, eui, sizeof(eui));
+	for (int i = 0; i < 8; i++)
+		node->guid = node->guid << 8 | eui[i];
+	node->lid = link == MDL_LINK_IB ? (uint16_t)(index + 1) : 0;
+	node_fill_gid(node, 0, 0, local);
+	if (link == MDL_LINK_IB)
+		return;
+	node_fill_gid(node, 1, 2, local);
+	node_fill_gid(node, 2, 0, ipv4);
+	node_fill_gid(node, 3, 2, ipv4);
+}
+
+static void segment_init(struct mdl_segment *seg, uint64_t size)
+{
+	const struct mdl_config *config = mdl_config_get();
+	uint64_t tables = round_page(sizeof(*seg));
+
+	seg->size = size;
+	seg->link = config->link;
+	seg->node_cnt = config->nodes;
+	seg->seed = config->seed;
+	seg->generation = 1;
+	seg->page_cnt = ARENA_BYTES / MDL_PAGE;
+	seg->page_map = tables;
+	seg->page_first = tables + round_page(seg->page_cnt * sizeof(uint16_t));
+	mdl_lock_init(&seg->table_lock);
+	for (uint32_t i = 0; i < seg->node_cnt; i++)
+		node_fill(&seg->node[i], i, config->link);
+	seg->version = MDL_SEGMENT_VERSION;
+	seg->magic = MDL_SEGMENT_MAGIC;
+	__atomic_store_n(&seg->ready, 1, __ATOMIC_RELEASE);
+}
+
+static bool segment_in_use(const struct mdl_segment *seg)
+{
+	for (uint32_t slot = 0; slot < MDL_PROC_MAX; slot++) {
+		const struct mdl_proc *proc = &seg->proc[slot];
+
+		if (proc->state == MDL_PROC_LIVE && !mdl_pid_is_dead(proc->pid, proc->started))
+			return true;
+	}
+	return false;
+}
+
+/* A descriptor out of the way of programs that count on low numbers or close all of them. */
+static int move_up(int fd)
+{
+	long high = fd < 0 ? fd : MDL_RAW3(fcntl, fd, F_DUPFD_CLOEXEC, 900);
+
+	if (high < 0)
+		return fd;
+	MDL_RAW1(close, fd);
+	return (int)high;
+}
+
+static struct mdl_segment *map_file(int fd, uint64_t size)
+{
+	long at = MDL_RAW6(mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+			   0);
+
+	return at < 0 && at > -4096 ? NULL : (struct mdl_segment *)at;
+}
+
+static uint64_t segment_bytes(void)
+{
+	return round_page(sizeof(struct mdl_segment)) +
+	       round_page(ARENA_BYTES / MDL_PAGE * sizeof(uint16_t)) + ARENA_BYTES;
+}
+
+/* Maps what is there and whole, or returns null. */
+static struct mdl_segment *map_existing(const char *path, uint64_t size)
+{
+	long fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0);
+	struct mdl_segment *seg;
+
+	if (fd < 0)
+		return NULL;
+	if (MDL_RAW3(lseek, fd, 0, SEEK_END) != (long)size) {
+		MDL_RAW1(close, fd);
+		return NULL;
+	}
+	seg = map_file((int)fd, size);
+	if (!seg || seg->magic != MDL_SEGMENT_MAGIC || seg->version != MDL_SEGMENT_VERSION ||
+	    !seg->ready) {
+		if (seg)
+			MDL_RAW2(munmap, seg, size);
+		MDL_RAW1(close, fd);
+		return NULL;
+	}
+	segment_fd = move_up((int)fd);
+	return seg;
+}
+
+static struct mdl_segment *map_new(const char *path, uint64_t size)
+{
+	struct mdl_segment *seg;
+	long fd;
+
+	MDL_RAW1(unlink, path);
+	fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return NULL;
+	if (MDL_RAW2(ftruncate, fd, size) < 0 || !(seg = map_file((int)fd, size))) {
+		MDL_RAW1(close, fd);
+		return NULL;
+	}
+	segment_init(seg, size);
+	segment_fd = move_up((int)fd);
+	return seg;
+}
+
+static bool config_agrees(const struct mdl_segment *seg)
+{
+	const struct mdl_config *config = mdl_config_get();
+
+	if (seg->link == config->link && seg->node_cnt == config->nodes)
+		return true;
+	mdl_say("fabric \"%s\" is in use with another link layer or number of nodes (%s, %u): choose "
+		"another name (--segment) or the same options",
+		config->segment, seg->link == MDL_LINK_IB ? "ib" : "roce", seg->node_cnt);
+	return false;
+}
+
+/* The existing segment if it serves, else a new one. */
+static struct mdl_segment *map_or_make(const char *path, bool create, int *err)
+{
+	uint64_t size = segment_bytes();
+	struct mdl_segment *seg = map_existing(path, size);
+
+	*err = -ENOENT;
+	if (!create)
+		return seg;
+	if (seg && segment_in_use(seg)) {
+		*err = -EINVAL;
+		return config_agrees(seg) ? seg : NULL;
+	}
+	if (seg) {
+		MDL_RAW2(munmap, seg, size);
+		MDL_RAW1(close, segment_fd);
+	}
+	*err = -ENOMEM;
+	return map_new(path, size);
+}
+
+static int lock_file(void)
+{
+	char path[160];
+	long fd;
+
+	if (mdl_segment_path(path, sizeof(path), ".lock") < 0)
+		return -ENAMETOOLONG;
+	fd = MDL_RAW4(openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		MDL_RAW2(flock, fd, LOCK_EX);
+	return (int)fd;
+}
+
+static int map_locked(bool create)
+{
+	char path[160];
+	int err;
+
+	if (mdl_self.seg)
+		return 0;
+	if (mdl_segment_path(path, sizeof(path), "") < 0)
+		return -ENAMETOOLONG;
+	mdl_self.config = *mdl_config_get();
+	mdl_self.seg = map_or_make(path, create, &err);
+	return mdl_self.seg ? 0 : err;
+}
+
+int mdl_segment_map(bool create)
+{
+	int lock = lock_file(), err;
+
+	if (lock < 0)
+		return lock;
+	err = map_locked(create);
+	MDL_RAW1(close, lock);
+	return err;
+}
+
+static void proc_fill(struct mdl_proc *proc)
+{
+	uint32_t generation = proc->generation + 1;
+	long name;
+
+	memset(proc, 0, sizeof(*proc));
+	proc->generation = generation;
+	proc->pid = (int32_t)MDL_RAW0(getpid);
+	proc->started = mdl_pid_started(proc->pid);
+	proc->node = mdl_self.config.node;
+	name = MDL_RAW4(openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC, 0);
+	if (name >= 0) {
+		long len = MDL_RAW3(read, name, proc->name, sizeof(proc->name) - 1);
+
+		proc->name[len > 0 ? len - 1 : 0] = 0;
+		MDL_RAW1(close, name);
+	}
+	__atomic_store_n(&proc->state, MDL_PROC_LIVE, __ATOMIC_RELEASE);
+}
+
+static int take_slot(void)
+{
+	struct mdl_segment *seg = mdl_self.seg;
+
+	for (uint32_t slot = 0; slot < MDL_PROC_MAX; slot++) {
+		struct mdl_proc *proc = &seg->proc[slot];
+
+		if (proc->state != MDL_PROC_FREE)
+			continue;
+		proc_fill(proc);
+		mdl_self.slot = slot;
+		mdl_self.proc = proc;
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+int mdl_segment_attach(void)
+{
+	int lock, err;
+
+	if (mdl_self.proc)
+		return 0;
+	lock = lock_file();
+	if (lock < 0)
+		return lock;
+	err = map_locked(true);
+	if (!err) {
+		mdl_proc_sweep();
+		err = take_slot();
+	}
+	MDL_RAW1(close, lock);
+	return err;
+}

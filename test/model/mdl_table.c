@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The tables of the segment. All of them are arrays of structs that begin with the same four words, so
+ * that one set of functions serves them.
+ */
+#include "model/mdl_table.h"
+#include "model/mdl_segment.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* The first words of every object. */
+struct head {
+	uint32_t number, claimed, proc, ctx;
+};
+
+static const struct shape {
+	size_t base, stride;
+	uint32_t count;     /* power of two */
+	uint32_t first;     /* entries below are not used */
+	uint32_t index_low; /* index starts at this bit; what is below it is the generation */
+	uint32_t bits;      /* of a number */
+} shapes[MDL_TABLE_MAX] = {
+	[MDL_TABLE_PD] = { offsetof(struct mdl_segment, pd), sizeof(struct mdl_pd), MDL_PD_MAX, 1,
+			   0, 24 },
+	[MDL_TABLE_MR] = { offsetof(struct mdl_segment, mr), sizeof(struct mdl_mr), MDL_MR_MAX, 16,
+			   8, 24 },
+	[MDL_TABLE_CQ] = { offsetof(struct mdl_segment, cq), sizeof(struct mdl_cq), MDL_CQ_MAX, 1,
+			   0, 24 },
+	[MDL_TABLE_SRQ] = { offsetof(struct mdl_segment, srq), sizeof(struct mdl_srq), MDL_SRQ_MAX,
+			    1, 0, 24 },
+	[MDL_TABLE_QP] = { offsetof(struct mdl_segment, qp), sizeof(struct mdl_qp), MDL_QP_MAX, 2,
+			   0, 24 },
+};
+
+static struct head *entry(const struct shape *shape, uint32_t index)
+{
+	return (struct head *)((char *)mdl_self.seg + shape->base + index * shape->stride);
+}
+
+static uint32_t make_number(const struct shape *shape, uint32_t index)
+{
+	uint32_t generation = ++mdl_self.seg->generation;
+	uint32_t space = shape->index_low ? 0xff : (1u << shape->bits) / shape->count - 1;
+
+	generation = 1 + generation % space;
+	return shape->index_low ? index << shape->index_low | generation
+				: generation * shape->count + index;
+}
+
+static uint32_t number_index(const struct shape *shape, uint32_t number)
+{
+	return (number >> shape->index_low) & (shape->count - 1);
+}
+
+void *mdl_table_claim(enum mdl_table table, uint32_t ctx, uint32_t *number)
+{
+	const struct shape *shape = &shapes[table];
+	struct mdl_segment *seg = mdl_self.seg;
+	struct head *found = NULL;
+
+	mdl_lock(&seg->table_lock);
+	for (uint32_t tried = 0; tried < shape->count && !found; tried++) {
+		uint32_t index = seg->next[table]++ & (shape->count - 1);
+		struct head *head = entry(shape, index);
+
+		if (head->claimed || index < shape->first)
+			continue;
+		memset(head, 0, shape->stride);
+		head->proc = mdl_self.slot;
+		head->ctx = ctx;
+		head->claimed = 1;
+		*number = make_number(shape, index);
+		found = head;
+	}
+	mdl_unlock(&seg->table_lock);
+	return found;
+}
+
+void mdl_table_publish(void *object, uint32_t number)
+{
+	struct head *head = object;
+
+	__atomic_store_n(&head->number, number, __ATOMIC_RELEASE);
+}
+
+void mdl_table_hide(void *object)
+{
+	struct head *head = object;
+
+	__atomic_store_n(&head->number, 0, __ATOMIC_RELEASE);
+}
+
+void mdl_table_release(void *object)
+{
+	struct head *head = object;
+
+	__atomic_store_n(&head->claimed, 0, __ATOMIC_RELEASE);
+}
+
+void *mdl_table_find(enum mdl_table table, uint32_t number)
+{
+	struct head *head = entry(&shapes[table], number_index(&shapes[table], number));
+
+	if (!number || __atomic_load_n(&head->number, __ATOMIC_ACQUIRE) != number)
+		return NULL;
+	return head;
+}
+
+void *mdl_table_next(enum mdl_table table, uint32_t ctx, uint32_t *index)
+{
+	const struct shape *shape = &shapes[table];
+
+	while (*index < shape->count) {
+		struct head *head = entry(shape, (*index)++);
+
+		if (head->number && head->proc == mdl_self.slot && head->ctx == ctx)
+			return head;
+	}
+	return NULL;
+}
+
+struct mdl_qp *mdl_qp_find(uint32_t qpn)
+{
+	return mdl_table_find(MDL_TABLE_QP, qpn);
+}
+
+struct mdl_cq *mdl_cq_find(uint32_t cqn)
+{
+	return mdl_table_find(MDL_TABLE_CQ, cqn);
+}
+
+struct mdl_srq *mdl_srq_find(uint32_t srqn)
+{
+	return mdl_table_find(MDL_TABLE_SRQ, srqn);
+}
+
+struct mdl_mr *mdl_mr_find(uint32_t key)
+{
+	return mdl_table_find(MDL_TABLE_MR, key);
+}
+
+struct mdl_node *mdl_node_by_lid(uint16_t lid)
+{
+	struct mdl_segment *seg = mdl_self.seg;
+
+	return seg->link == MDL_LINK_IB && lid && lid <= seg->node_cnt ? &seg->node[lid - 1] : NULL;
+}
+
+struct mdl_node *mdl_node_by_gid(const uint8_t gid[16])
+{
+	struct mdl_segment *seg = mdl_self.seg;
+
+	for (uint32_t n = 0; n < seg->node_cnt; n++)
+		for (uint32_t i = 0; i < seg->node[n].gid_cnt; i++)
+			if (!memcmp(seg->node[n].gid[i], gid, 16))
+				return &seg->node[n];
+	return NULL;
+}
+
+/* A peer may be at work on a QP of the dead: it holds the lock while it is. */
+static void drop_qp(struct mdl_qp *qp)
+{
+	mdl_lock(&qp->sq_lock);
+	mdl_lock(&qp->rq_lock);
+	mdl_table_hide(qp);
+	mdl_unlock(&qp->rq_lock);
+	mdl_unlock(&qp->sq_lock);
+	mdl_table_release(qp);
+}
+
+static void drop_cq(struct mdl_cq *cq)
+{
+	mdl_lock(&cq->lock);
+	mdl_table_hide(cq);
+	mdl_unlock(&cq->lock);
+	mdl_table_release(cq);
+}
+
+static void drop_srq(struct mdl_srq *srq)
+{
+	mdl_lock(&srq->lock);
+	mdl_table_hide(srq);
+	mdl_unlock(&srq->lock);
+	mdl_table_release(srq);
+}
+
+static void drop_object(enum mdl_table table, struct head *head)
+{
+	if (head->number && table == MDL_TABLE_QP)
+		drop_qp((struct mdl_qp *)head);
+	else if (head->number && table == MDL_TABLE_CQ)
+		drop_cq((struct mdl_cq *)head);
+	else if (head->number && table == MDL_TABLE_SRQ)
+		drop_srq((struct mdl_srq *)head);
+	mdl_table_hide(head);
+	mdl_table_release(head);
+}
+
+static void drop_channels(uint32_t slot)
+{
+	for (uint32_t i = 0; i < MDL_CHAN_MAX; i++) {
+		struct mdl_chan *chan = &mdl_self.seg->chan[i];
+
+		if (chan->used && chan->proc == slot)
+			__atomic_store_n(&chan->used, 0, __ATOMIC_RELEASE);
+	}
+}
+
+void mdl_table_drop(uint32_t slot)
+{
+	for (int table = MDL_TABLE_MAX - 1; table >= 0; table--) {
+		const struct shape *shape = &shapes[table];
+
+		for (uint32_t index = shape->first; index < shape->count; index++) {
+			struct head *head = entry(shape, index);
+
+			if (head->claimed && head->proc == slot)
+				drop_object((enum mdl_table)table, head);
+		}
+	}
+	drop_channels(slot);
+	mdl_pages_drop(slot);
+}
