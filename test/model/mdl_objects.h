@@ -271,7 +271,9 @@ struct mdl_segment {
 	uint32_t node_cnt;
 	uint64_t seed;              /* of faults and of poll mode's delays */
 	struct mdl_lock table_lock; /* allocation in all tables and of pages */
-	uint32_t generation;        /* goes up with every object: part of its number */
+	uint32_t next
+		[8]; /* of each table: where to look for a free entry, so that numbers return late */
+	uint32_t generation; /* goes up with every object: part of its number */
 	uint64_t page_first, page_cnt, page_next; /* arena: seg offset, pages, where to look */
 	uint64_t
 		page_map; /* seg offset of a uint16_t per page: 0 free, else the owner's slot + 1 */
