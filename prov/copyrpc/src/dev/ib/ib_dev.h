@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "dev/dev.h"
+
 #define IB_SRQ_DEPTH       1024u
 #define IB_CQ_DEPTH        4096u /* to begin with */
 #define IB_SQ_DEPTH        256u
@@ -28,6 +30,7 @@ struct ib_dev {
 	struct ibv_device_attr_ex attr;
 	struct ibv_port_attr port_attr;
 	union ibv_gid gid;
+	char name[IBV_SYSFS_NAME_MAX + 4];
 	uint8_t port;
 	uint8_t gid_index;
 	bool is_eth;       /* RoCE: every packet has a GRH */
@@ -38,7 +41,7 @@ struct ib_dev {
 /** A device that a user of ib_dev can drive. */
 typedef bool ib_dev_fits_fn(struct ibv_device *device);
 
-/** Is there any RDMA device? Quick and silent; asked once per process. */
+/** Is there any RDMA device? Quick and silent. */
 bool ib_dev_exists(void);
 
 /**
@@ -50,7 +53,16 @@ int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits);
 /** All objects on it are gone. */
 void ib_dev_fini(struct ib_dev *dev);
 
-/** "mlx5_0:1", as the user writes it. Lives until the next call in this thread. */
-const char *ib_dev_name(const struct ib_dev *dev);
+/**
+ * The same choice, told only: 0 and *about, or -FI_ENODEV. Silent. What was found once is kept; that
+ * there is nothing is found again each time, at the cost of a few system calls.
+ */
+int ib_dev_probe(ib_dev_fits_fn *fits, struct dev_about *about);
+
+/** "mlx5_0:1", as the user writes it. */
+static inline const char *ib_dev_name(const struct ib_dev *dev)
+{
+	return dev->name;
+}
 
 #endif

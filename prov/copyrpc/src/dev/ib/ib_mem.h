@@ -14,6 +14,7 @@
 
 #include <stddef.h>
 
+#include "dev/dev.h"
 #include "dev/ib/ib_dev.h"
 
 struct ib_mem {
@@ -37,5 +38,16 @@ int ib_mr_reg(struct ib_dev *dev, void *addr, size_t len, int access, struct ibv
 
 /** NULL is fine. */
 void ib_mr_dereg(struct ibv_mr *mr);
+
+/** The user's memory. */
+struct ib_user {
+	struct dev_mem base;
+	struct ibv_mr *mr;
+};
+
+/** dev_ops.mem_reg and mem_dereg of every device here; access is a set of enum dev_mem_access. */
+int ib_user_reg(struct ib_dev *dev, const void *addr, size_t len, unsigned access,
+		struct dev_mem **mem);
+void ib_user_dereg(struct dev_mem *mem);
 
 #endif

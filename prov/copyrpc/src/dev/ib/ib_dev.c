@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Opening an RDMA device: see ib_dev.h. */
+#include "dev/ib/ib_dev.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev/ib/ib_gid.h"
+#include "dev/ib/ib_port.h"
+#include "util/log.h"
+#include "util/param.h"
+
+#define IB_GID_CNT_MAX   1024u
+#define IB_RD_ATOMIC_MAX 16 /* more gains nothing and costs the device memory */
+
+bool ib_dev_exists(void)
+{
+	int cnt = 0;
+	struct ibv_device **list = ibv_get_device_list(&cnt);
+
+	if (list)
+		ibv_free_device_list(list);
+	return list && cnt;
+}
+
+/* The GID that the user named, or the best one of the port. */
+static int ib_dev_choose_gid(struct ib_dev *dev, int wished)
+{
+	struct ibv_gid_entry *table, entry;
+	ssize_t cnt = 0;
+	int best = -1;
+
+	if (wished < 0 && !dev->is_eth)
+		wished = 0;
+	if (wished >= 0) {
+		if (ibv_query_gid_ex(dev->ctx, dev->port, (uint32_t)wished, &entry, 0))
+			return -FI_EINVAL;
+	} else {
+		table = calloc(IB_GID_CNT_MAX, sizeof(*table));
+		if (!table)
+			return -FI_ENOMEM;
+		cnt = ibv_query_gid_table(dev->ctx, table, IB_GID_CNT_MAX, 0);
+		for (ssize_t i = 0; i < cnt; i++)
+			if (table[i].port_num != dev->port)
+				memset(&table[i].gid, 0, sizeof(table[i].gid));
+		best = cnt > 0 ? ib_gid_pick(table, (size_t)cnt) : -1;
+		if (best >= 0)
+			entry = table[best];
+		free(table);
+		if (best < 0)
+			return -FI_EINVAL;
+	}
+	dev->gid = entry.gid;
+	dev->gid_index = (uint8_t)entry.gid_index;
+	return 0;
+}
+
+static uint8_t ib_dev_rd_atomic(const struct ibv_device_attr *attr)
+{
+	int cnt = attr->max_qp_rd_atom;
+
+	if (attr->max_qp_init_rd_atom < cnt)
+		cnt = attr->max_qp_init_rd_atom;
+	if (cnt > IB_RD_ATOMIC_MAX)
+		cnt = IB_RD_ATOMIC_MAX;
+	return (uint8_t)(cnt < 1 ? 1 : cnt);
+}
+
+/* Chooses: after success dev->ctx is open. *why is a sentence, or NULL if the log has one. */
+static int ib_dev_find(struct ib_dev *dev, ib_dev_fits_fn *fits, const char **why)
+{
+	struct ib_port port;
+	struct ib_wish wish;
+	int ret;
+
+	memset(dev, 0, sizeof(*dev));
+	*why = NULL;
+	ret = ib_wish_parse(util_params.device, util_params.gid_index, &wish);
+	if (ret)
+		return ret;
+	ret = ib_port_open(&wish, fits, &port, why);
+	if (ret)
+		return ret;
+	dev->ctx = port.ctx;
+	dev->port = port.num;
+	dev->port_attr = port.attr;
+	dev->is_eth = port.attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	dev->relaxed =
+		IBV_ACCESS_RELAXED_ORDERING; /* left out where the kernel has not heard of it */
+	snprintf(dev->name, sizeof(dev->name), "%s:%u", ibv_get_device_name(port.ctx->device),
+		 dev->port);
+	*why = "its attributes cannot be read: is libibverbs older than the kernel's driver?";
+	if (ibv_query_device_ex(dev->ctx, NULL, &dev->attr)) {
+		ret = -FI_EIO;
+		goto err_close;
+	}
+	dev->rd_atomic = ib_dev_rd_atomic(&dev->attr.orig_attr);
+	*why = "no usable GID: give its network interface an address, or see FI_COPYRPC_GID_INDEX";
+	ret = ib_dev_choose_gid(dev, wish.gid_index);
+	if (!ret)
+		return 0;
+
+err_close:
+	ibv_close_device(dev->ctx);
+	dev->ctx = NULL;
+	return ret;
+}
+
+/* Kernels from 5.12 on copy registered pages at fork; before, a child's write takes ours away. */
+static void ib_dev_check_fork(void)
+{
+	static bool told;
+
+	if (ibv_is_fork_initialized() != IBV_FORK_DISABLED || !ibv_fork_init())
+		return;
+	if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		UTIL_WARN(DOMAIN,
+			  "this kernel is older than 5.12 and another library has registered "
+			  "memory already: set RDMAV_FORK_SAFE=1 if this program forks\n");
+}
+
+static void ib_dev_tell(const struct ib_dev *dev)
+{
+	char text[IB_GID_TEXT_MAX];
+
+	UTIL_INFO(DOMAIN, "using %s (%s, %llu Mbit/s), lid %u, gid %u: %s\n", dev->name,
+		  dev->is_eth ? "Ethernet" : "InfiniBand",
+		  (unsigned long long)(ib_port_speed(dev->port_attr.active_width,
+						     dev->port_attr.active_speed) /
+				       1000000),
+		  dev->port_attr.lid, dev->gid_index, ib_gid_text(&dev->gid, text));
+}
+
+int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits)
+{
+	const char *why, *named = util_params.device;
+	int ret;
+
+	ib_dev_check_fork();
+	ret = ib_dev_find(dev, fits, &why);
+	if (ret) {
+		if (why && (ret != -FI_ENODEV || (named && !fits)))
+			UTIL_WARN(DOMAIN, "RDMA device%s%s: %s\n", named ? " " : "",
+				  named ? named : "", why);
+		return ret;
+	}
+	dev->pd = ibv_alloc_pd(dev->ctx);
+	if (!dev->pd) {
+		UTIL_WARN(DOMAIN, "%s: no protection domain: %s\n", dev->name, strerror(errno));
+		ibv_close_device(dev->ctx);
+		return -FI_ENOMEM;
+	}
+	ib_dev_tell(dev);
+	return 0;
+}
+
+void ib_dev_fini(struct ib_dev *dev)
+{
+	if (ibv_dealloc_pd(dev->pd))
+		UTIL_WARN(DOMAIN, "%s: something is still open on it\n", dev->name);
+	ibv_close_device(dev->ctx);
+	memset(dev, 0, sizeof(*dev));
+}
+
+static void ib_dev_fill_about(const struct ib_dev *dev, struct dev_about *about)
+{
+	char gid[IB_GID_TEXT_MAX];
+
+	memset(about, 0, sizeof(*about));
+	snprintf(about->name, sizeof(about->name), "%s", ibv_get_device_name(dev->ctx->device));
+	snprintf(about->version, sizeof(about->version), "%s", dev->attr.orig_attr.fw_ver);
+	snprintf(about->state, sizeof(about->state), "active");
+	snprintf(about->link, sizeof(about->link), dev->is_eth ? "Ethernet" : "InfiniBand");
+	if (dev->is_eth)
+		snprintf(about->addr, sizeof(about->addr), "%s", ib_gid_text(&dev->gid, gid));
+	else
+		snprintf(about->addr, sizeof(about->addr), "lid %u", dev->port_attr.lid);
+	about->vendor_id = dev->attr.orig_attr.vendor_id;
+	about->device_id = dev->attr.orig_attr.vendor_part_id;
+	about->mtu = 128ull << dev->port_attr.active_mtu;
+	about->speed = ib_port_speed(dev->port_attr.active_width, dev->port_attr.active_speed);
+}
+
+/** What a probe has found, and for which question. */
+struct ib_probe {
+	bool valid;
+	ib_dev_fits_fn *fits;
+	const char *device, *gid_index;
+	struct dev_about about;
+};
+
+#define IB_PROBES 2u
+
+static struct ib_probe *ib_probe_slot(ib_dev_fits_fn *fits)
+{
+	static struct ib_probe probes[IB_PROBES];
+	struct ib_probe *p = &probes[0];
+
+	for (unsigned i = 0; i < IB_PROBES && p->valid && p->fits != fits; i++)
+		p = &probes[i];
+	if (p->fits != fits || p->device != util_params.device ||
+	    p->gid_index != util_params.gid_index)
+		*p = (struct ib_probe){ .fits = fits,
+					.device = util_params.device,
+					.gid_index = util_params.gid_index };
+	return p;
+}
+
+int ib_dev_probe(ib_dev_fits_fn *fits, struct dev_about *about)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const char *why;
+	struct ib_probe *p;
+	struct ib_dev dev;
+	int ret = 0;
+
+	pthread_mutex_lock(&lock);
+	p = ib_probe_slot(fits);
+	if (!p->valid && ib_dev_exists() && !ib_dev_find(&dev, fits, &why)) {
+		ib_dev_fill_about(&dev, &p->about);
+		p->valid = true;
+		ibv_close_device(dev.ctx);
+	}
+	if (p->valid)
+		*about = p->about;
+	else
+		ret = -FI_ENODEV;
+	pthread_mutex_unlock(&lock);
+	return ret;
+}

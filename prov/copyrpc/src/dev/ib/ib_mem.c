@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory for the device, ours and the user's: see ib_mem.h. */
+#include "dev/ib/ib_mem.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "util/bits.h"
+#include "util/log.h"
+
+#define IB_MEM_HUGE (2ul << 20)
+
+static void *ib_mem_mmap(size_t len, int flags)
+{
+	void *addr =
+		mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	return addr == MAP_FAILED ? NULL : addr;
+}
+
+int ib_mem_map(struct ib_mem *mem, size_t len)
+{
+	size_t huge_len = util_align_up(len, IB_MEM_HUGE);
+	void *addr = NULL;
+
+	memset(mem, 0, sizeof(*mem));
+	mem->len = len;
+	/* Not where rounding up would waste more than an eighth. */
+	if (huge_len - len <= len / 8) {
+		mem->map_len = huge_len;
+		addr = ib_mem_mmap(huge_len, MAP_HUGETLB);
+	}
+	if (!addr) {
+		mem->map_len = util_align_up(len, (size_t)sysconf(_SC_PAGESIZE));
+		addr = ib_mem_mmap(mem->map_len, 0);
+		if (addr && mem->map_len >= IB_MEM_HUGE)
+			madvise(addr, mem->map_len, MADV_HUGEPAGE);
+	}
+	if (!addr) {
+		UTIL_WARN(EP_CTRL, "no memory: %zu bytes: %s\n", len, strerror(errno));
+		return -FI_ENOMEM;
+	}
+	madvise(addr, mem->map_len, MADV_DONTFORK);
+	mem->addr = addr;
+	return 0;
+}
+
+int ib_mem_init(struct ib_mem *mem, struct ib_dev *dev, size_t len, int access)
+{
+	int ret = ib_mem_map(mem, len);
+
+	if (ret)
+		return ret;
+	ret = ib_mr_reg(dev, mem->addr, len, access, &mem->mr);
+	if (ret)
+		ib_mem_fini(mem);
+	return ret;
+}
+
+void ib_mem_fini(struct ib_mem *mem)
+{
+	ib_mr_dereg(mem->mr);
+	if (mem->addr)
+		munmap(mem->addr, mem->map_len);
+	memset(mem, 0, sizeof(*mem));
+}
+
+static void ib_mr_log(const struct ib_dev *dev, size_t len, int err)
+{
+	struct rlimit limit = { 0, 0 };
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if ((err == ENOMEM || err == EAGAIN) && limit.rlim_cur != RLIM_INFINITY)
+		UTIL_WARN(MR,
+			  "%s cannot lock %zu bytes of memory; %llu KiB may be locked: raise the "
+			  "limit (ulimit -l unlimited, or memlock in limits.conf)\n",
+			  ib_dev_name(dev), len, (unsigned long long)limit.rlim_cur / 1024);
+	else if (err == EFAULT)
+		UTIL_WARN(MR,
+			  "%s: a buffer of %zu bytes is not all there: was part of it unmapped?\n",
+			  ib_dev_name(dev), len);
+	else
+		UTIL_WARN(MR, "%s cannot register %zu bytes: %s\n", ib_dev_name(dev), len,
+			  strerror(err));
+}
+
+int ib_mr_reg(struct ib_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr)
+{
+	int err;
+
+	*mr = ibv_reg_mr(dev->pd, addr, len, access);
+	if (*mr)
+		return 0;
+	err = errno;
+	ib_mr_log(dev, len, err);
+	switch (err) {
+	case ENOMEM:
+	case EAGAIN: return -FI_ENOMEM;
+	case EFAULT: return -FI_EFAULT;
+	case EACCES:
+	case EPERM: return -FI_EACCES;
+	default: return -FI_EIO;
+	}
+}
+
+void ib_mr_dereg(struct ibv_mr *mr)
+{
+	if (mr && ibv_dereg_mr(mr))
+		UTIL_WARN(MR, "memory could not be deregistered: %s\n", strerror(errno));
+}
+
+int ib_user_reg(struct ib_dev *dev, const void *addr, size_t len, unsigned access,
+		struct dev_mem **out)
+{
+	int rights = dev->relaxed;
+	struct ib_user *user;
+	int ret;
+
+	user = malloc(sizeof(*user));
+	if (!user)
+		return -FI_ENOMEM;
+	if (access & (DEV_MEM_LOCAL | DEV_MEM_REMOTE_WRITE))
+		rights |= IBV_ACCESS_LOCAL_WRITE;
+	if (access & DEV_MEM_REMOTE_READ)
+		rights |= IBV_ACCESS_REMOTE_READ;
+	if (access & DEV_MEM_REMOTE_WRITE)
+		rights |= IBV_ACCESS_REMOTE_WRITE;
+	ret = ib_mr_reg(dev, (void *)(uintptr_t)addr, len, rights, &user->mr);
+	if (ret) {
+		free(user);
+		return ret;
+	}
+	user->base.remote_key = user->mr->rkey;
+	*out = &user->base;
+	return 0;
+}
+
+void ib_user_dereg(struct dev_mem *mem)
+{
+	struct ib_user *user = (struct ib_user *)mem;
+
+	ib_mr_dereg(user->mr);
+	free(user);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The choice of a port: see ib_port.h. No state. */
+#include "dev/ib/ib_port.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/log.h"
+
+#define IB_PORT_MAX 255u
+#define IB_GID_MAX  255u
+
+/** A decimal number from min to max and nothing else. */
+static bool ib_wish_number(const char *text, unsigned min, unsigned max, unsigned *v)
+{
+	char *end;
+	unsigned long n;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	n = strtoul(text, &end, 10);
+	*v = (unsigned)n;
+	return !*end && n >= min && n <= max;
+}
+
+static bool ib_wish_device(const char *text, struct ib_wish *wish)
+{
+	size_t len = strcspn(text, ":");
+
+	if (len >= sizeof(wish->device) || (!len && text[len]))
+		return false;
+	memcpy(wish->device, text, len);
+	return !text[len] || ib_wish_number(text + len + 1, 1, IB_PORT_MAX, &wish->port);
+}
+
+int ib_wish_parse(const char *device, const char *gid_index, struct ib_wish *wish)
+{
+	unsigned index;
+
+	*wish = (struct ib_wish){ .gid_index = -1 };
+	if (device && !ib_wish_device(device, wish)) {
+		UTIL_WARN(FABRIC,
+			  "FI_COPYRPC_DEVICE=%s: a name as ibv_devices lists it is wanted, or "
+			  "name:port\n",
+			  device);
+		return -FI_EINVAL;
+	}
+	if (!gid_index || !*gid_index)
+		return 0;
+	if (!ib_wish_number(gid_index, 0, IB_GID_MAX, &index)) {
+		UTIL_WARN(FABRIC, "FI_COPYRPC_GID_INDEX=%s: a number from 0 to %u is wanted\n",
+			  gid_index, IB_GID_MAX);
+		return -FI_EINVAL;
+	}
+	wish->gid_index = (int)index;
+	return 0;
+}
+
+uint64_t ib_port_speed(uint8_t active_width, uint8_t active_speed)
+{
+	static const struct {
+		uint8_t code;
+		uint8_t lanes;
+	} widths[] = { { 1, 1 }, { 2, 4 }, { 4, 8 }, { 8, 12 }, { 16, 2 } };
+	static const struct {
+		uint8_t code;
+		uint32_t mbps;
+	} speeds[] = { { 1, 2500 },   { 2, 5000 },   { 4, 10000 },  { 8, 10000 },
+		       { 16, 14000 }, { 32, 25000 }, { 64, 50000 }, { 128, 100000 } };
+
+	for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
+		for (size_t s = 0; s < sizeof(speeds) / sizeof(speeds[0]); s++)
+			if (widths[w].code == active_width && speeds[s].code == active_speed)
+				return (uint64_t)widths[w].lanes * speeds[s].mbps * 1000000;
+	return 0;
+}
+
+/** Looks at one port of an open device: true if it is now the best. */
+static bool ib_port_look(struct ibv_context *ctx, unsigned num, struct ib_port *best)
+{
+	struct ibv_port_attr attr;
+	uint64_t speed;
+
+	if (ibv_query_port(ctx, (uint8_t)num, &attr) || attr.state != IBV_PORT_ACTIVE)
+		return false;
+	speed = ib_port_speed(attr.active_width, attr.active_speed);
+	if (best->ctx && speed <= best->speed)
+		return false;
+	if (best->ctx && best->ctx != ctx)
+		ibv_close_device(best->ctx);
+	*best = (struct ib_port){ .ctx = ctx, .attr = attr, .num = (uint8_t)num, .speed = speed };
+	return true;
+}
+
+/** 0: looked at. */
+static int ib_port_try(struct ibv_device *device, const struct ib_wish *wish, struct ib_port *best,
+		       const char **why)
+{
+	struct ibv_context *ctx = ibv_open_device(device);
+	struct ibv_device_attr attr;
+	bool taken = false;
+
+	if (!ctx && (errno == EACCES || errno == EPERM)) {
+		*why = "no right to open it: this user needs read and write access to "
+		       "/dev/infiniband/uverbs* (udev rule of rdma-core, group rdma)";
+		return -FI_EACCES;
+	}
+	if (!ctx) {
+		*why = "it cannot be opened: is ib_uverbs loaded, and /dev/infiniband there (in a "
+		       "container too)?";
+		return -FI_ENODEV;
+	}
+	*why = "no port is active: check cable and link (ibv_devinfo)";
+	if (!ibv_query_device(ctx, &attr))
+		for (unsigned num = 1; num <= attr.phys_port_cnt; num++)
+			if (!wish->port || wish->port == num)
+				taken |= ib_port_look(ctx, num, best);
+	if (!taken)
+		ibv_close_device(ctx);
+	return taken ? 0 : -FI_ENODEV;
+}
+
+int ib_port_open(const struct ib_wish *wish, bool (*fits)(struct ibv_device *),
+		 struct ib_port *port, const char **why)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	int ret = -FI_ENODEV;
+
+	*port = (struct ib_port){ 0 };
+	*why = "there is no such device (ibv_devices lists them)";
+	for (struct ibv_device **it = list; it && *it; it++) {
+		if (*wish->device && strcmp(wish->device, ibv_get_device_name(*it)) != 0)
+			continue;
+		if ((*it)->transport_type != IBV_TRANSPORT_IB || (fits && !fits(*it)))
+			continue;
+		if (ib_port_try(*it, wish, port, why) == -FI_EACCES)
+			ret = -FI_EACCES;
+	}
+	if (list)
+		ibv_free_device_list(list);
+	return port->ctx ? 0 : ret;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Can any bytes hurt who reads the description of an RDMA link?
+ *
+ * libFuzzer target. What decodes obeys the limits that the device relies on, and encodes to the
+ * same bytes again: nothing was made up, nothing was overlooked.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev/ib/ib_desc.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static void check(int is_true)
+{
+	if (!is_true)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	struct dev_desc desc = { .len = (uint32_t)len }, again;
+	struct ib_desc d;
+
+	if (len > sizeof(desc.bytes))
+		return 0;
+	memcpy(desc.bytes, data, len);
+	/* Most inputs get past the magic. */
+	if (len == IB_DESC_LEN && (data[95] & 1)) {
+		uint32_t magic = IB_DESC_MAGIC;
+
+		memcpy(desc.bytes, &magic, sizeof(magic));
+		desc.bytes[95] = 0;
+	}
+	if (ib_desc_decode(&desc, &d))
+		return 0;
+	check(d.qpn && d.qpn <= IB_QPN_MAX && d.psn <= IB_QPN_MAX && d.rd_atomic);
+	check(d.ring_len >= IB_RING_MIN && d.ring_len <= IB_RING_MAX);
+	check(!(d.ring_len & (d.ring_len - 1)) && d.ring_addr + d.ring_len > d.ring_addr);
+	ib_desc_encode(&d, &again);
+	check(again.len == desc.len && !memcmp(again.bytes, desc.bytes, desc.len));
+	return 0;
+}

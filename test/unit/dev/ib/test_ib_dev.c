@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The machine without a device; opening one is shown by test/rxe. */
+#include "dev/ib/ib_dev.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "util/param.h"
+
+static bool fits_none(struct ibv_device *device)
+{
+	(void)device;
+	return false;
+}
+
+/* Bytes that `what` writes to standard error, by whichever library. */
+static long noise(int (*what)(void), int *ret)
+{
+	FILE *sink = tmpfile();
+	int saved = dup(STDERR_FILENO);
+	long len;
+
+	cr_assert(sink && saved >= 0);
+	fflush(stderr);
+	dup2(fileno(sink), STDERR_FILENO);
+	*ret = what();
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	fseek(sink, 0, SEEK_END);
+	len = ftell(sink);
+	fclose(sink);
+	return len;
+}
+
+static int probe_none(void)
+{
+	struct dev_about about;
+
+	return ib_dev_probe(fits_none, &about);
+}
+
+static int open_none(void)
+{
+	struct ib_dev dev;
+
+	return ib_dev_init(&dev, fits_none);
+}
+
+Test(ib_dev, where_nothing_fits_probe_and_open_say_so_in_silence)
+{
+	int ret;
+
+	cr_expect_eq(noise(probe_none, &ret), 0);
+	cr_expect_eq(ret, -FI_ENODEV);
+	cr_expect_eq(noise(open_none, &ret), 0);
+	cr_expect_eq(ret, -FI_ENODEV);
+}
+
+Test(ib_dev, a_device_that_is_not_there_cannot_be_opened)
+{
+	struct dev_about about;
+	struct ib_dev dev;
+
+	util_params.device = "no_such_device";
+	cr_expect_eq(ib_dev_init(&dev, NULL), -FI_ENODEV);
+	cr_expect_eq(ib_dev_probe(NULL, &about), -FI_ENODEV);
+	util_params.device = "no_such_device:";
+	cr_expect_eq(ib_dev_init(&dev, NULL), -FI_EINVAL);
+}
+
+Test(ib_dev, asking_again_and_again_leaks_no_descriptor)
+{
+	struct dev_about about;
+	int before = dup(0), after;
+
+	close(before);
+	for (int i = 0; i < 50; i++)
+		ib_dev_probe(fits_none, &about);
+	after = dup(0);
+	close(after);
+	cr_expect_eq(before, after);
+}
