@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* FI_PROGRESS_AUTO: what arrives is taken in although nobody reads. */
+/*
+ * Who makes progress while nobody reads? FI_PROGRESS_AUTO's thread takes in what arrives; and where
+ * others sleep, who transfers lets go what waits.
+ */
 #include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,4 +41,107 @@ Test(cpr_progress, an_open_domain_is_stopped_by_cleanup)
 	ofi_provider()->cleanup();
 	cr_expect_not(cpr_domain_of(p.domain)->progress.running);
 	ofi_pair_close(&p);
+}
+
+/* Somebody who waits in p for news, and makes no progress before there is some. */
+enum watcher {
+	WATCHER_THREAD,     /* FI_PROGRESS_AUTO */
+	WATCHER_SREAD,      /* another thread, on another queue */
+	WATCHER_DESCRIPTOR, /* fi_trywait said that the descriptor works */
+	WATCHER_CNT
+};
+
+static void *sleep_in_sread(void *cq)
+{
+	struct fi_cq_tagged_entry e;
+
+	cr_expect_eq(fi_cq_sread(cq, &e, 1, NULL, -1), -FI_EAGAIN);
+	return NULL;
+}
+
+static fi_addr_t know(struct ofi_pair *p, struct fid_ep *ep)
+{
+	struct sockaddr_in sin;
+	size_t len = sizeof(sin);
+	fi_addr_t addr;
+
+	cr_assert_eq(fi_getname(&ep->fid, &sin, &len), 0);
+	cr_assert_eq(fi_av_insert(p->av, &sin, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+static void expect_numbers(struct fid_cq *cq, const int *in, int cnt)
+{
+	struct fi_cq_tagged_entry e;
+	int i;
+
+	for (i = 0; i < cnt; i++)
+		cr_assert_eq(ofi_read(cq, &e), 1, "message %d has not left", i);
+	for (i = 0; i < cnt; i++)
+		cr_expect_eq(in[i], i);
+}
+
+/* The connection is there, and p's first message has been taken. */
+static fi_addr_t meet(struct ofi_pair *p, struct ofi_pair *q)
+{
+	struct fi_cq_tagged_entry e;
+	fi_addr_t to = know(p, q->ep[0]);
+	int zero = 0, in = 1;
+
+	cr_assert_eq(fi_trecv(q->ep[0], &in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+	cr_assert_eq(fi_tsend(p->ep[0], &zero, sizeof(zero), NULL, to, 1, NULL), 0);
+	cr_assert_eq(ofi_read(p->cq[0], &e), 1);
+	expect_numbers(q->cq[0], &in, 1);
+	return to;
+}
+
+static void watch(struct ofi_pair *p, enum watcher watcher, pthread_t *thread)
+{
+	struct fid *fids[1] = { &p->cq[1]->fid };
+
+	if (watcher == WATCHER_SREAD)
+		pthread_create(thread, NULL, sleep_in_sread, p->cq[1]);
+	while (watcher == WATCHER_DESCRIPTOR && fi_trywait(p->fabric, fids, 1) == -FI_EAGAIN)
+		;
+	usleep(30000); /* until it sleeps; if it does not yet, nothing can fail */
+}
+
+/* The receiver lies still: what follows the first message finds it in flight, and is held. */
+static void send_while_watched(enum watcher watcher)
+{
+	struct ofi_options opts = { .progress = watcher == WATCHER_THREAD ? FI_PROGRESS_AUTO
+									  : FI_PROGRESS_MANUAL,
+				    .threading = FI_THREAD_SAFE,
+				    .wait_obj = FI_WAIT_FD };
+	int out[4] = { 0, 1, 2, 3 }, in[4], i;
+	struct ofi_pair p, q;
+	pthread_t thread;
+	fi_addr_t to;
+
+	ofi_pair_open(&p, &opts);
+	opts.progress = FI_PROGRESS_MANUAL;
+	ofi_pair_open(&q, &opts);
+	to = meet(&p, &q);
+	for (i = 0; i < 4; i++)
+		cr_assert_eq(
+			fi_trecv(q.ep[0], &in[i], sizeof(int), NULL, FI_ADDR_UNSPEC, 2, 0, NULL),
+			0);
+	watch(&p, watcher, &thread);
+	for (i = 0; i < 4; i++)
+		cr_assert_eq(fi_tsend(p.ep[0], &out[i], sizeof(int), NULL, to, 2, NULL), 0);
+	expect_numbers(q.cq[0], in, 4);
+	if (watcher == WATCHER_SREAD) {
+		cr_expect_eq(fi_cq_signal(p.cq[1]), 0);
+		pthread_join(thread, NULL);
+	}
+	ofi_pair_close(&q);
+	ofi_pair_close(&p);
+}
+
+Test(cpr_progress, nothing_is_held_back_while_others_sleep, .timeout = 60)
+{
+	enum watcher watcher;
+
+	for (watcher = 0; watcher < WATCHER_CNT; watcher++)
+		send_while_watched(watcher);
 }

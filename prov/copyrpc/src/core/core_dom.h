@@ -36,6 +36,11 @@ struct core_dom {
 	const struct core_engine_ops *engine_ops;
 	struct core_engine *engine;
 	bool locked;
+	/*
+	 * Somebody sleeps until this domain has news, or has a thread do so: who transfers makes
+	 * progress too, for nobody else will let go what waits.
+	 */
+	bool watched;
 	pthread_mutex_t lock;
 	struct core_limits limits;
 	size_t unexpected_used; /* heap bytes held by unexpected messages */
@@ -71,6 +76,13 @@ static inline void core_dom_progress(struct core_dom *dom)
 	if (UTIL_UNLIKELY(dom->tx_wait.next != &dom->tx_wait))
 		core_tx_progress(dom);
 	dom->engine_ops->progress(dom->engine);
+}
+
+/** After a transfer that nothing follows for now (no FI_MORE). */
+static inline void core_dom_transferred(struct core_dom *dom)
+{
+	if (UTIL_UNLIKELY(dom->watched))
+		core_dom_progress(dom);
 }
 
 /** Waiting on the domain's events, as in core_chan.h. */

@@ -30,7 +30,7 @@ static int cpr_progress_rest(struct cpr_domain *domain, struct cpr_progress_stat
 	}
 	if (!core_dom_arm(&domain->core)) {
 		state->busy = 0;
-		domain->wait.sleepers++;
+		cpr_wait_dom_enter(domain);
 		return -1;
 	}
 	return ++state->busy < CPR_PROGRESS_BUSY ? 0 : CPR_PROGRESS_LOOK_MS;
@@ -50,9 +50,7 @@ static int cpr_progress_step(struct cpr_domain *domain, struct cpr_progress_stat
 static void cpr_progress_woken(struct cpr_domain *domain)
 {
 	cpr_domain_lock(domain);
-	domain->wait.sleepers--;
-	if (!domain->wait.sleepers && !domain->wait.external)
-		core_dom_disarm(&domain->core);
+	cpr_wait_dom_leave(domain);
 	cpr_domain_unlock(domain);
 }
 
@@ -103,6 +101,10 @@ int cpr_progress_start(struct cpr_domain *domain)
 		return ret;
 	}
 	progress->running = true;
+	cpr_domain_lock(domain);
+	domain->wait.thread = true;
+	cpr_wait_dom_update(domain);
+	cpr_domain_unlock(domain);
 	return 0;
 }
 

@@ -48,6 +48,7 @@ static ssize_t cpr_tagged_probe(struct cpr_ep *ep, struct core_recv *recv)
 		ret = core_rx_peek(ep->core, recv);
 	else
 		ret = core_rx_claim(ep->core, recv);
+	core_dom_transferred(ep->dom);
 	cpr_domain_unlock(ep->domain);
 	return ret;
 }

@@ -165,20 +165,39 @@ void cpr_wait_drain(struct cpr_wait *wait)
 	eventfd_read(wait->event_fd, &cnt);
 }
 
+void cpr_wait_dom_update(struct cpr_domain *domain)
+{
+	const struct cpr_wait_dom *wait = &domain->wait;
+
+	domain->core.watched = wait->sleepers || wait->external || wait->thread;
+}
+
+void cpr_wait_dom_enter(struct cpr_domain *domain)
+{
+	domain->wait.sleepers++;
+	cpr_wait_dom_update(domain);
+}
+
+void cpr_wait_dom_leave(struct cpr_domain *domain)
+{
+	domain->wait.sleepers--;
+	cpr_wait_dom_update(domain);
+	if (!domain->wait.sleepers && !domain->wait.external)
+		core_dom_disarm(&domain->core);
+}
+
 /* Sleeps on the descriptor, with the engine armed and the lock given back meanwhile. */
 static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_domain *domain, int timeout_ms)
 {
 	struct pollfd pfd = { .fd = wait->epoll_fd, .events = POLLIN };
 
 	wait->sleepers++;
-	domain->wait.sleepers++;
+	cpr_wait_dom_enter(domain);
 	cpr_domain_unlock(domain);
 	poll(&pfd, 1, timeout_ms);
 	cpr_domain_lock(domain);
 	wait->sleepers--;
-	domain->wait.sleepers--;
-	if (!domain->wait.sleepers && !domain->wait.external)
-		core_dom_disarm(&domain->core);
+	cpr_wait_dom_leave(domain);
 }
 
 int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_wait_call *call)
@@ -224,7 +243,9 @@ int cpr_wait_try(struct cpr_wait *wait, struct cpr_domain *domain)
 		return ret;
 	cpr_wait_drain(wait);
 	ret = core_dom_arm(&domain->core);
-	if (!ret)
+	if (!ret) {
 		domain->wait.external = true;
+		cpr_wait_dom_update(domain);
+	}
 	return ret;
 }

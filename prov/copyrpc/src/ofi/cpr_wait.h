@@ -41,7 +41,14 @@ struct cpr_wait {
 struct cpr_wait_dom {
 	unsigned sleepers;
 	bool external; /* fi_trywait promised that a descriptor works: never disarm */
+	bool thread;   /* FI_PROGRESS_AUTO */
 };
+
+/** One more who sleeps on the domain's engine, which is armed; or one less. Locked. */
+void cpr_wait_dom_enter(struct cpr_domain *domain);
+void cpr_wait_dom_leave(struct cpr_domain *domain);
+/** Works out core_dom.watched after a change of the rest. */
+void cpr_wait_dom_update(struct cpr_domain *domain);
 
 /** One blocking call. */
 struct cpr_wait_call {

@@ -30,6 +30,8 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send(struct cpr_ep *ep, const struct core_send 
 
 	core_dom_lock(ep->dom);
 	ret = core_tx_send(ep->core, send);
+	if (!(send->flags & FI_MORE))
+		core_dom_transferred(ep->dom);
 	core_dom_unlock(ep->dom);
 	return ret;
 }
@@ -114,6 +116,7 @@ CPR_XFER_INLINE ssize_t cpr_xfer_recv_iov(struct cpr_ep *ep, struct core_recv *r
 		return ret;
 	core_dom_lock(ep->dom);
 	ret = core_rx_post(ep->core, recv);
+	core_dom_transferred(ep->dom);
 	core_dom_unlock(ep->dom);
 	return ret;
 }
