@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The streaming copies, one per vector width. See m5_bf.h.
+ *
+ * Written with the compiler's builtins for streaming stores, which it may neither widen nor merge
+ * nor turn into a call. It must not be made clever: a copy with a variable tail is what compilers
+ * recognise as memmove.
+ */
+#include "dev/mlx5/m5_bf.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+void m5_bf_copy(void *reg, const void *wqe, unsigned blocks)
+{
+	const __m128i *src = wqe;
+	__m128i *dst = reg;
+
+	do {
+		__m128i a = _mm_load_si128(src), b = _mm_load_si128(src + 1);
+		__m128i c = _mm_load_si128(src + 2), d = _mm_load_si128(src + 3);
+
+		_mm_stream_si128(dst, a);
+		_mm_stream_si128(dst + 1, b);
+		_mm_stream_si128(dst + 2, c);
+		_mm_stream_si128(dst + 3, d);
+		src += 4;
+		dst += 4;
+	} while (--blocks);
+}
+
+__attribute__((target("avx512f"))) void m5_bf_copy_wide(void *reg, const void *wqe, unsigned blocks)
+{
+	const __m512i *src = wqe;
+	__m512i *dst = reg;
+
+	do {
+		_mm512_stream_si512(dst++, _mm512_load_si512(src++));
+	} while (--blocks);
+}
+
+bool m5_bf_has_wide(void)
+{
+	return __builtin_cpu_supports("avx512f");
+}
+
+#elif defined(__aarch64__)
+
+void m5_bf_copy(void *reg, const void *wqe, unsigned blocks)
+{
+	const uint8_t *src = wqe;
+	uint8_t *dst = reg;
+
+	do {
+		__asm__ volatile("ldp q0, q1, [%1]\n\t"
+				 "ldp q2, q3, [%1, #32]\n\t"
+				 "stnp q0, q1, [%0]\n\t"
+				 "stnp q2, q3, [%0, #32]"
+				 :
+				 : "r"(dst), "r"(src)
+				 : "memory", "v0", "v1", "v2", "v3");
+		src += 64;
+		dst += 64;
+	} while (--blocks);
+}
+
+void m5_bf_copy_wide(void *reg, const void *wqe, unsigned blocks)
+{
+	m5_bf_copy(reg, wqe, blocks);
+}
+
+bool m5_bf_has_wide(void)
+{
+	return false;
+}
+
+#else
+#error "name this architecture's streaming stores"
+#endif

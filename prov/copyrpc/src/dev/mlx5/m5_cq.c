@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The seldom parts of a completion queue: start, arming, compressed CQEs, a QP that leaves. */
+#include "dev/mlx5/m5_cq.h"
+
+#define M5_CQ_ARM_REG  0x20u      /* byte offset in the UAR page */
+#define M5_CQ_ARM_NEXT (0u << 24) /* any CQE, not only solicited ones */
+
+void m5_cq_init(struct m5_cq *cq, void *buf, uint32_t size, uint32_t cqe_len, uint32_t *record,
+		uint32_t ci)
+{
+	uint32_t i;
+
+	*cq = (struct m5_cq){
+		.buf = (uint8_t *)buf + cqe_len - sizeof(struct m5_cqe),
+		.ci = ci,
+		.size = size,
+		.shift = (uint8_t)__builtin_ctz(cqe_len),
+		.record = record,
+	};
+	for (i = 0; i < size; i++)
+		m5_cq_at(cq, ci + i)->op_own = M5_CQE_INVALID << 4 | !((ci + i) & size);
+}
+
+const struct m5_cqe *m5_cq_unzip_cold(struct m5_cq *cq)
+{
+	struct m5_cqe *cqe = m5_cq_at(cq, cq->ci), *fresh;
+	uint8_t owner = !!(cq->ci & cq->size);
+
+	if (!cq->zip.left && !m5_zip_begin(&cq->zip, cqe, m5_cq_at(cq, cq->ci + 1), cq->size)) {
+		/* Nonsense: hand it out as an error of nobody. */
+		cqe->op_own = (uint8_t)(M5_CQE_RESP_ERR << 4 | owner);
+		cqe->sop_qpn = 0;
+		cq->ci++;
+		return cqe;
+	}
+	fresh = m5_zip_next(&cq->zip, cqe);
+	/* The device leaves holes: what is in them must not look written in the next lap. */
+	cqe->op_own = (uint8_t)(M5_CQE_INVALID << 4 | owner);
+	cq->ci++;
+	return fresh;
+}
+
+void m5_cq_arm(struct m5_cq *cq)
+{
+	uint32_t head = (cq->arm_sn & 3) << 28 | M5_CQ_ARM_NEXT | (cq->ci & 0xffffff);
+	uint64_t doorbell = htobe64((uint64_t)head << 32 | cq->cqn);
+
+	m5_cq_publish(cq);
+	m5_barrier_to_device();
+	*(volatile uint32_t *)&cq->record[1] = htobe32(head);
+	m5_barrier_mmio_start();
+	*(volatile uint64_t *)(void *)((uint8_t *)cq->uar + M5_CQ_ARM_REG) = doorbell;
+	m5_barrier_mmio_flush();
+}
+
+/** Places that the CQE at look->ci stands for; a compressed one holds no CQEs in the others. */
+static uint32_t m5_cq_span(const struct m5_cqe *cqe)
+{
+	uint32_t cnt = be32toh(cqe->len);
+
+	return (cqe->op_own & M5_CQE_ZIPPED) == M5_CQE_ZIPPED && cnt ? cnt : 1;
+}
+
+uint32_t m5_cq_forget(struct m5_cq *cq, uint32_t qpn)
+{
+	struct m5_cq look = *cq;
+	uint32_t cnt = 0;
+
+	if (cq->zip.left && m5_cqe_qpn(&cq->zip.cqe) == qpn) {
+		cq->zip.cqe.sop_qpn |= htobe32(M5_QPN_MASK);
+		cnt += cq->zip.left;
+	}
+	for (look.ci += cq->zip.left; look.ci - cq->ci < cq->size;) {
+		struct m5_cqe *cqe = m5_cq_at(&look, look.ci);
+
+		if (!m5_cq_is_ours(&look, cqe))
+			break;
+		m5_barrier_from_device();
+		look.ci += m5_cq_span(cqe);
+		if (m5_cqe_qpn(cqe) != qpn)
+			continue;
+		cqe->sop_qpn |= htobe32(M5_QPN_MASK);
+		cnt += m5_cq_span(cqe);
+	}
+	return cnt;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which bytes does the device read and write? Big endian, all of it.
+ *
+ * The field layouts of the vendor's programmer's manual, as rdma-core, UCX and DPDK implement them.
+ * Bytes only: who fills or reads them is m5_wqe.h, m5_cq.h, m5_srq.h. Nothing here needs rdma-core;
+ * test/unit/dev/mlx5/test_m5_layout.c compares every size and offset with <infiniband/mlx5dv.h>.
+ *
+ *   WQE   ctrl | [av] | [raddr] | [atomic] | [inline...] | [data]     multiples of 16 bytes ("ds")
+ *   in the queue: blocks of 64 bytes ("bb"), counted by 16 bits
+ */
+#ifndef M5_M5_LAYOUT_H
+#define M5_M5_LAYOUT_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define M5_BB         64u    /* bytes of a send queue block */
+#define M5_DS         16u    /* bytes of a segment unit */
+#define M5_WQE_MAX_BB 4u     /* of ours: what one BlueFlame register takes */
+#define M5_SQ_MAX_BB  32768u /* half the 16-bit counter, so that distances are unambiguous */
+#define M5_DBR_RECV   0u     /* index of the receive counter in a doorbell record */
+#define M5_DBR_SEND   1u
+#define M5_LKEY_NONE  0x100u
+#define M5_INLINE     0x80000000u /* of a byte count: the bytes follow */
+#define M5_QPN_MASK   0xffffffu
+
+enum m5_opcode {
+	M5_OP_NOP = 0x00,
+	M5_OP_WRITE = 0x08,
+	M5_OP_WRITE_IMM = 0x09,
+	M5_OP_SEND = 0x0a,
+	M5_OP_SEND_IMM = 0x0b,
+	M5_OP_READ = 0x10,
+	M5_OP_ATOMIC_CS = 0x11,
+	M5_OP_ATOMIC_FA = 0x12,
+};
+
+/** fm_ce_se of a control segment. */
+enum m5_ctrl_flag {
+	M5_CTRL_SOLICITED = 0x02,
+	M5_CTRL_SIGNAL = 0x08,      /* a CQE, please */
+	M5_CTRL_SMALL_FENCE = 0x20, /* wait for earlier READs and atomics of this queue */
+	M5_CTRL_FENCE = 0x80,
+};
+
+struct m5_ctrl {
+	uint32_t opmod_idx_opcode; /* 8 | 16 | 8 */
+	uint32_t qpn_ds;           /* 24 | 8 */
+	uint8_t signature;
+	uint8_t stream[2];
+	uint8_t fm_ce_se;
+	uint32_t imm;
+};
+
+struct m5_raddr {
+	uint64_t addr;
+	uint32_t rkey;
+	uint32_t rsvd;
+};
+
+struct m5_data {
+	uint32_t len; /* 31 bits */
+	uint32_t lkey;
+	uint64_t addr;
+};
+
+struct m5_atomic {
+	uint64_t swap_add;
+	uint64_t compare;
+};
+
+/** Address vector of a datagram. The last 32 bytes only if M5_AV_EXT is set in dqp_dct. */
+struct m5_av {
+	uint32_t qkey; /* bit 31: the queue pair's own */
+	uint32_t rsvd;
+	uint32_t dqp_dct;
+	uint8_t stat_rate_sl;
+	uint8_t fl_mlid;
+	uint16_t rlid; /* RoCE: UDP source port */
+	uint8_t rsvd16[4];
+	uint8_t rmac[6];
+	uint8_t tclass;
+	uint8_t hop_limit;
+	uint32_t grh_gid_fl;
+	uint8_t rgid[16];
+};
+
+#define M5_AV_EXT   0x80000000u
+#define M5_AV_SHORT 16u
+#define M5_GRH_LEN  40u /* of every datagram received, in front of its data */
+
+/** In front of a shared receive queue's WQE. */
+struct m5_srq_next {
+	uint8_t rsvd0[2];
+	uint16_t next;
+	uint8_t signature;
+	uint8_t rsvd5[11];
+};
+
+enum m5_cqe_opcode {
+	M5_CQE_REQ = 0,
+	M5_CQE_RESP_WRITE_IMM = 1,
+	M5_CQE_RESP_SEND = 2,
+	M5_CQE_RESP_SEND_IMM = 3,
+	M5_CQE_RESP_SEND_INV = 4,
+	M5_CQE_REQ_ERR = 13,
+	M5_CQE_RESP_ERR = 14,
+	M5_CQE_INVALID = 15,
+};
+
+/** op_own of a CQE: opcode in the upper four bits. */
+#define M5_CQE_OWNER     0x01u
+#define M5_CQE_SCATTER32 0x04u /* the data is in this CQE's first half */
+#define M5_CQE_SCATTER64 0x08u /* the data is in the 64 bytes in front of it */
+#define M5_CQE_ZIPPED    0x0cu /* both: compressed */
+
+/** A 64-byte CQE, or the second half of a 128-byte one. */
+struct m5_cqe {
+	uint8_t rsvd0[2];
+	uint16_t wqe_id;
+	uint8_t rsvd4[13];
+	uint8_t ml_path;
+	uint8_t rsvd18[4];
+	uint16_t slid;
+	uint32_t flags_rqpn; /* GRH 2 bits at 28, SL 4 at 24, source QP 24 */
+	uint8_t rsvd28[4];
+	uint32_t srqn_uidx;
+	uint32_t imm;
+	uint8_t rsvd40[4];
+	uint32_t len;
+	uint64_t timestamp;
+	uint32_t sop_qpn; /* opcode of the WQE 8 | our QP number 24 */
+	uint16_t wqe_counter;
+	uint8_t signature;
+	uint8_t op_own;
+};
+
+/** The same bytes of an error CQE. */
+struct m5_err_cqe {
+	uint8_t rsvd0[32];
+	uint32_t srqn_uidx;
+	uint8_t rsvd36[18];
+	uint8_t vendor_syndrome;
+	uint8_t syndrome;
+	uint32_t sop_qpn;
+	uint16_t wqe_counter;
+	uint8_t signature;
+	uint8_t op_own;
+};
+
+/** One of the short CQEs that a compressed one stands for. */
+struct m5_mini_cqe {
+	uint16_t wqe_counter; /* of a requester's */
+	uint8_t opcode;       /* of a requester's WQE */
+	uint8_t rsvd;
+	uint32_t len;
+};
+
+static_assert(sizeof(struct m5_ctrl) == 16, "manual");
+static_assert(sizeof(struct m5_raddr) == 16, "manual");
+static_assert(sizeof(struct m5_data) == 16, "manual");
+static_assert(sizeof(struct m5_atomic) == 16, "manual");
+static_assert(sizeof(struct m5_av) == 48, "manual");
+static_assert(sizeof(struct m5_srq_next) == 16, "manual");
+static_assert(sizeof(struct m5_cqe) == 64, "manual");
+static_assert(sizeof(struct m5_err_cqe) == 64, "manual");
+static_assert(sizeof(struct m5_mini_cqe) == 8, "manual");
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does a work request look like? Step one of three: segments, bytes only.
+ *
+ *   struct m5_wqe w;
+ *   m5_wqe_begin(&w, m5_sq_reserve(sq, bb));
+ *   m5_wqe_raddr(&w, addr, rkey);
+ *   m5_wqe_inline(&w, src, len);              and/or m5_wqe_data(&w, addr, len, lkey)
+ *   bb = m5_wqe_end(&w, sq->pi, M5_OP_WRITE_IMM, qpn, flags, imm);
+ *
+ * Step two registers what is to be told when it is done, step three rings (m5_sq.h). The room is
+ * contiguous: the queue never hands out a WQE that crosses its end.
+ *
+ * What fits one BlueFlame register of 256 bytes: a WRITE_IMM of up to M5_INLINE_MAX bytes inline,
+ * or M5_HYBRID_INLINE bytes inline and the rest by one gather entry. Nothing is added for no
+ * bytes: a gather entry of length 0 beside inline data gives sporadic local length errors, so
+ * m5_wqe_data() leaves it out itself.
+ *
+ * Shown by test/unit/dev/mlx5/test_m5_wqe.c (golden bytes).
+ */
+#ifndef M5_M5_WQE_H
+#define M5_M5_WQE_H
+
+#include <endian.h>
+#include <string.h>
+
+#include "dev/mlx5/m5_layout.h"
+#include "util/copy.h"
+
+#define M5_WQE_BLOCKS(bytes) (((bytes) + M5_BB - 1) / M5_BB)
+
+/** ctrl + raddr + count + 220 = 256; the hybrid gives 16 of them to the gather entry. */
+#define M5_INLINE_MAX    220u
+#define M5_HYBRID_INLINE 204u
+
+struct m5_wqe {
+	struct m5_ctrl *ctrl;
+	uint8_t *end;
+};
+
+static inline void m5_wqe_begin(struct m5_wqe *wqe, void *at)
+{
+	wqe->ctrl = at;
+	wqe->end = (uint8_t *)at + sizeof(struct m5_ctrl);
+}
+
+/** Where in the peer's memory. */
+static inline void m5_wqe_raddr(struct m5_wqe *wqe, uint64_t addr, uint32_t rkey)
+{
+	struct m5_raddr *seg = (void *)wqe->end;
+
+	seg->addr = htobe64(addr);
+	seg->rkey = htobe32(rkey);
+	seg->rsvd = 0;
+	wqe->end += sizeof(*seg);
+}
+
+/** Bytes in our registered memory; none: no segment. */
+static inline void m5_wqe_data(struct m5_wqe *wqe, uint64_t addr, uint32_t len, uint32_t lkey)
+{
+	struct m5_data *seg = (void *)wqe->end;
+
+	if (!len)
+		return;
+	seg->len = htobe32(len);
+	seg->lkey = htobe32(lkey);
+	seg->addr = htobe64(addr);
+	wqe->end += sizeof(*seg);
+}
+
+/** Bytes that travel in the WQE, padded with zeros to a whole segment unit. */
+static inline void m5_wqe_inline(struct m5_wqe *wqe, const void *src, uint32_t len)
+{
+	uint32_t total = (uint32_t)sizeof(uint32_t) + len;
+	uint32_t pad = -total % M5_DS, count = htobe32(len | M5_INLINE);
+
+	if (!len)
+		return;
+	memcpy(wqe->end, &count, sizeof(count));
+	util_copy(wqe->end + sizeof(count), src, len);
+	memset(wqe->end + total, 0, pad);
+	wqe->end += total + pad;
+}
+
+/** Compare and swap (compare, swap), or fetch and add (0, add). */
+static inline void m5_wqe_atomic(struct m5_wqe *wqe, uint64_t compare, uint64_t swap_add)
+{
+	struct m5_atomic *seg = (void *)wqe->end;
+
+	seg->swap_add = htobe64(swap_add);
+	seg->compare = htobe64(compare);
+	wqe->end += sizeof(*seg);
+}
+
+/** A datagram's address: 48 bytes if it has M5_AV_EXT, otherwise its first 16. */
+static inline void m5_wqe_av(struct m5_wqe *wqe, const struct m5_av *av)
+{
+	size_t len = be32toh(av->dqp_dct) & M5_AV_EXT ? sizeof(*av) : M5_AV_SHORT;
+
+	memcpy(wqe->end, av, len);
+	wqe->end += len;
+}
+
+/**
+ * The control segment, last. pi: counter of the WQE's first block. imm as the peer will read it.
+ * Returns the blocks that the WQE takes.
+ */
+static inline uint16_t m5_wqe_end(const struct m5_wqe *wqe, uint16_t pi, enum m5_opcode opcode,
+				  uint32_t qpn, uint8_t flags, uint32_t imm)
+{
+	uint32_t len = (uint32_t)(wqe->end - (uint8_t *)wqe->ctrl);
+	struct m5_ctrl *ctrl = wqe->ctrl;
+
+	ctrl->opmod_idx_opcode = htobe32((uint32_t)pi << 8 | opcode);
+	ctrl->qpn_ds = htobe32(qpn << 8 | len / M5_DS);
+	ctrl->signature = 0;
+	ctrl->stream[0] = 0;
+	ctrl->stream[1] = 0;
+	ctrl->fm_ce_se = flags;
+	ctrl->imm = htobe32(imm);
+	return (uint16_t)M5_WQE_BLOCKS(len);
+}
+
+/** Blocks of a WQE in the queue, from its own control segment. */
+static inline uint16_t m5_wqe_blocks(const struct m5_ctrl *ctrl)
+{
+	return (uint16_t)M5_WQE_BLOCKS((be32toh(ctrl->qpn_ds) & 0x3f) * M5_DS);
+}
+
+/** A NOP that takes `bb` blocks, at most M5_WQE_MAX_BB. */
+static inline void m5_wqe_nop(void *at, uint16_t bb, uint16_t pi, uint32_t qpn)
+{
+	struct m5_wqe wqe;
+
+	m5_wqe_begin(&wqe, at);
+	wqe.end = (uint8_t *)at + (size_t)bb * M5_BB;
+	m5_wqe_end(&wqe, pi, M5_OP_NOP, qpn, 0, 0);
+}
+
+#endif

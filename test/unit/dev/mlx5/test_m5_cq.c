@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Golden CQEs. Origin: the completion queue entry of the programmer's manual, by hand. */
+#include "dev/mlx5/m5_cq.h"
+
+#include "bytes.h"
+#include "cq_device.h"
+
+TestSuite(m5_cq, .timeout = 20);
+
+static struct cq_device d;
+
+static void expect_one(uint32_t imm)
+{
+	const struct m5_cqe *cqe = m5_cq_poll(&d.cq);
+
+	cr_assert_not_null(cqe);
+	cr_assert_eq(be32toh(cqe->imm), imm);
+}
+
+Test(m5_cq, fields_are_read_from_their_places)
+{
+	static const uint8_t golden[64] = {
+		/* 36: immediate */
+		[36] = 0x11,
+		0x22,
+		0x33,
+		0x44,
+		/* 44: length */
+		[44] = 0,
+		0,
+		0x10,
+		0x20,
+		/* 56: opcode of the WQE, QP number; 60: counter; 63: WRITE_IMM received, owner 0 */
+		[56] = 0x09,
+		0x12,
+		0x34,
+		0x56,
+		0xab,
+		0xcd,
+		0,
+		0x10,
+	};
+	const struct m5_cqe *cqe;
+
+	cq_device_init(&d, 4, 64, 0);
+	memcpy(cq_device_at(&d, 0), golden, 64);
+	cqe = m5_cq_poll(&d.cq);
+	cr_assert_not_null(cqe);
+	cr_expect_eq(m5_cqe_opcode(cqe), M5_CQE_RESP_WRITE_IMM);
+	cr_expect(!m5_cqe_is_error(cqe));
+	cr_expect_eq(m5_cqe_qpn(cqe), 0x123456);
+	cr_expect_eq(m5_cqe_wqe_opcode(cqe), 0x09);
+	cr_expect_eq(m5_cqe_counter(cqe), 0xabcd);
+	cr_expect_eq(be32toh(cqe->imm), 0x11223344);
+	cr_expect_eq(be32toh(cqe->len), 0x1020);
+	cr_expect_null(m5_cqe_scattered(cqe));
+	cq_device_fini(&d);
+}
+
+Test(m5_cq, nothing_of_the_first_lap_looks_written)
+{
+	static const uint32_t starts[] = { 0, 4, 0xfffffffc, 0xffffff, 7 };
+	size_t i;
+
+	for (i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		unsigned n;
+
+		cq_device_init(&d, 4, 64, starts[i]);
+		for (n = 0; n < 4; n++, d.cq.ci++)
+			cr_expect(m5_cq_is_empty(&d.cq), "start %#x place %u", starts[i], n);
+		cq_device_fini(&d);
+	}
+}
+
+static void three_laps(uint32_t cqe_len, uint32_t start)
+{
+	uint32_t i, k, imm = 1, seen = 1;
+
+	cq_device_init(&d, 4, cqe_len, start);
+	for (i = 0; i < 24; i++) {
+		cr_assert_null(m5_cq_poll(&d.cq));
+		for (k = 0; k <= i % 4; k++) /* 4 fill it */
+			cq_device_write(&d, M5_CQE_RESP_WRITE_IMM << 4, 1, 0, imm++);
+		for (k = 0; k <= i % 4; k++)
+			expect_one(seen++);
+		cr_assert_null(m5_cq_poll(&d.cq));
+	}
+	cq_device_fini(&d);
+}
+
+Test(m5_cq, laps_are_told_apart_by_the_owner_bit)
+{
+	three_laps(64, 0);
+	three_laps(64, 0xfffffff9); /* the counter passes 32 bits */
+	three_laps(64, 0x00fffff9); /* and the record's 24 */
+}
+
+Test(m5_cq, cqes_of_128_bytes_have_theirs_in_the_second_half)
+{
+	three_laps(128, 0);
+	cq_device_init(&d, 4, 128, 0);
+	cq_device_write(&d, M5_CQE_RESP_SEND << 4 | M5_CQE_SCATTER64, 1, 0, 5);
+	memcpy(d.buf, "in the first half", 18);
+	cr_expect_str_eq(m5_cqe_scattered(m5_cq_poll(&d.cq)), "in the first half");
+	cq_device_fini(&d);
+}
+
+Test(m5_cq, scattered_data_of_up_to_32_bytes_is_in_the_cqe)
+{
+	const struct m5_cqe *cqe;
+
+	cq_device_init(&d, 4, 64, 0);
+	cq_device_write(&d, M5_CQE_REQ << 4 | M5_CQE_SCATTER32, 1, 0, 5);
+	memcpy(cq_device_at(&d, 0), "12345678", 8);
+	cqe = m5_cq_poll(&d.cq);
+	cr_assert_not_null(cqe);
+	cr_expect_arr_eq(m5_cqe_scattered(cqe), "12345678", 8);
+	cq_device_fini(&d);
+}
+
+Test(m5_cq, consumer_index_is_published_in_24_bits)
+{
+	cq_device_init(&d, 4, 64, 0xfffffe);
+	cq_device_write(&d, 0, 1, 0, 0);
+	cq_device_write(&d, 0, 1, 0, 0);
+	cq_device_write(&d, 0, 1, 0, 0);
+	while (m5_cq_poll(&d.cq))
+		;
+	cr_expect_eq(d.record[0], 0);
+	m5_cq_publish(&d.cq);
+	EXPECT_AT(&d.record[0], 0, 0, 0, 1);
+	cq_device_fini(&d);
+}
+
+/* Origin: the arm doorbell as rdma-core's libmlx5 writes it. */
+Test(m5_cq, arming_names_sequence_consumer_and_queue)
+{
+	cq_device_init(&d, 4, 64, 0x345678);
+	m5_cq_arm(&d.cq);
+	EXPECT_AT(&d.record[0], 0, 0x34, 0x56, 0x78);
+	EXPECT_AT(&d.record[1], 0x00, 0x34, 0x56, 0x78);
+	EXPECT_AT(&d.page[4], 0x00, 0x34, 0x56, 0x78, 0x00, 0x00, 0xab, 0xcd);
+	m5_cq_event(&d.cq);
+	m5_cq_arm(&d.cq);
+	EXPECT_AT(&d.page[4], 0x10, 0x34, 0x56, 0x78, 0x00, 0x00, 0xab, 0xcd);
+	d.cq.arm_sn = 7;
+	m5_cq_arm(&d.cq);
+	EXPECT_AT(&d.page[4], 0x30);
+	cq_device_fini(&d);
+}
+
+Test(m5_cq, forgotten_qp_is_in_no_cqe_any_more)
+{
+	const struct m5_cqe *cqe;
+	unsigned i, of_nobody = 0;
+
+	cq_device_init(&d, 8, 64, 6);
+	for (i = 0; i < 8; i++) /* full, across the end */
+		cq_device_write(&d, 0x10, i % 2 ? 77 : 78, (uint16_t)i, i);
+	cr_expect_eq(m5_cq_forget(&d.cq, 77), 4);
+	cr_expect_eq(m5_cq_forget(&d.cq, 77), 0);
+	for (i = 0; (cqe = m5_cq_poll(&d.cq)); i++) {
+		cr_expect_eq(be32toh(cqe->imm), i, "order");
+		cr_expect_neq(m5_cqe_qpn(cqe), 77);
+		of_nobody += m5_cqe_qpn(cqe) == M5_QPN_MASK;
+	}
+	cr_expect_eq(i, 8);
+	cr_expect_eq(of_nobody, 4);
+	cq_device_fini(&d);
+}
