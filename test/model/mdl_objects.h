@@ -139,7 +139,7 @@ struct mdl_cq {
 	uint8_t comp_en;     /* created for compressed CQEs */
 	uint8_t comp_format; /* 0: hash, 1: checksum, as MLX5_IB_CQE_RES_FORMAT_* tells (its bit number) */
 	uint8_t pad128;
-	uint8_t pad_;
+	uint8_t ignore_overrun; /* created with IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN */
 	struct mdl_lock lock;
 	uint32_t refs;          /* QPs and SRQs on it */
 	uint32_t events_raised; /* completion events put into the channel */
@@ -214,7 +214,8 @@ struct mdl_qp {
 	uint32_t node;
 	uint32_t type; /* enum mdl_qp_type */
 	uint32_t
-		state; /* enum mdl_qp_state; written under sq_lock and rq_lock, by the NIC to ERR or SQE */
+		state; /* enum mdl_qp_state; written under sq_lock and rq_lock, by the NIC to ERR or
+			* SQE, to ERR under rq_lock alone where a requester broke its responder */
 	uint32_t pd;
 	uint32_t send_cq, recv_cq; /* CQ numbers */
 	uint32_t srq;              /* SRQ number, 0: own RQ */

@@ -61,15 +61,21 @@ void nic_cqe_publish(uint8_t *slot, uint32_t size, uint8_t op_own)
 	__atomic_store_n(slot + size - 1, op_own, __ATOMIC_RELEASE);
 }
 
-bool nic_cqe_joins(const struct nic_cqe *a, const struct nic_cqe *b, uint32_t k)
+bool nic_cqe_joins(const uint8_t *title, uint8_t title_op_own, const uint8_t *next,
+		   uint8_t next_op_own, uint32_t k)
 {
-	if (a->op != b->op || a->op == NIC_CQE_REQ_ERR || a->op == NIC_CQE_RESP_ERR)
+	bool requester = title_op_own >> 4 == NIC_CQE_REQ;
+
+	if (title_op_own >> 1 != next_op_own >> 1 || title_op_own >> 4 >= NIC_CQE_RESIZE ||
+	    (title_op_own >> 2 & 3) != 0)
 		return false;
-	if (a->qpn != b->qpn || a->user_index != b->user_index || a->imm != b->imm ||
-	    a->src_qpn != b->src_qpn || a->slid != b->slid || a->sl != b->sl || a->grh != b->grh ||
-	    a->solicited != b->solicited || a->scatter_len || b->scatter_len)
+	if (memcmp(title, next, 2) != 0 || memcmp(title + 4, next + 4, 40) != 0 ||
+	    memcmp(title + 57, next + 57, 3) != 0)
 		return false;
-	return a->op == NIC_CQE_REQ || b->wqe_counter == (uint16_t)(a->wqe_counter + k);
+	if (requester)
+		return true;
+	return title[56] == next[56] &&
+	       nic_be16_get(next + 60) == (uint16_t)(nic_be16_get(title + 60) + k);
 }
 
 uint32_t nic_mini_place(uint32_t k, uint32_t *byte)
@@ -78,14 +84,20 @@ uint32_t nic_mini_place(uint32_t k, uint32_t *byte)
 	return k < NIC_MINI_PER_SLOT ? 1 : k / NIC_MINI_PER_SLOT * NIC_MINI_PER_SLOT;
 }
 
-void nic_mini_encode(uint8_t *at, const struct nic_cqe *cqe)
+void nic_mini_encode(uint8_t *at, const uint8_t *cqe64, bool requester)
 {
 	memset(at, 0, 4);
-	if (cqe->op == NIC_CQE_REQ) {
-		nic_be16_put(at, cqe->wqe_counter);
-		at[2] = cqe->wqe_op;
+	if (requester) {
+		memcpy(at, cqe64 + 60, 2);
+		at[2] = cqe64[56];
 	}
-	nic_be32_put(at + 4, cqe->byte_cnt);
+	memcpy(at + 4, cqe64 + 44, 4);
+}
+
+uint8_t nic_mini_title(uint8_t *cqe64, uint8_t op_own, uint32_t cnt)
+{
+	nic_be32_put(cqe64 + 44, cnt);
+	return op_own | NIC_CQE_COMPRESSED << 2;
 }
 
 const char *nic_syndrome_name(uint8_t syndrome)

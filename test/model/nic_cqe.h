@@ -98,13 +98,21 @@ uint8_t nic_cqe_encode(uint8_t *slot, uint32_t size, const struct nic_cqe *cqe, 
 /* Gives the CQE to software. */
 void nic_cqe_publish(uint8_t *slot, uint32_t size, uint8_t op_own);
 
-/* May B follow A in one compressed run, as its K-th? */
-bool nic_cqe_joins(const struct nic_cqe *a, const struct nic_cqe *b, uint32_t k);
+/*
+ * May the CQE whose 64 bytes are at NEXT join the run whose title is at TITLE as its K-th? The last
+ * byte of each comes apart, because it is not published yet.
+ */
+bool nic_cqe_joins(const uint8_t *title, uint8_t title_op_own, const uint8_t *next,
+		   uint8_t next_op_own, uint32_t k);
 
 /* The slot, counted from the title's, and the byte in it where mini CQE K of a run stands. */
 uint32_t nic_mini_place(uint32_t k, uint32_t *byte);
 
-void nic_mini_encode(uint8_t *at, const struct nic_cqe *cqe);
+/* Mini CQE of the completion whose 64 bytes are at CQE64. */
+void nic_mini_encode(uint8_t *at, const uint8_t *cqe64, bool requester);
+
+/* Makes the title of a run of CNT out of its first CQE; returns the byte to publish. */
+uint8_t nic_mini_title(uint8_t *cqe64, uint8_t op_own, uint32_t cnt);
 
 const char *nic_syndrome_name(uint8_t syndrome);
 

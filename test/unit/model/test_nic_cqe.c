@@ -145,12 +145,32 @@ Test(nic_cqe, a_requesters_mini_cqe_has_its_counter_and_a_responders_none)
 	struct nic_cqe cqe = {
 		.op = NIC_CQE_REQ, .wqe_counter = 0x1234, .wqe_op = 9, .byte_cnt = 7
 	};
+	uint8_t mini[8];
 
-	nic_mini_encode(slot, &cqe);
-	cr_expect_arr_eq(slot, "\x12\x34\x09\0\0\0\0\x07", 8);
-	cqe.op = NIC_CQE_RESP_SEND;
-	nic_mini_encode(slot, &cqe);
-	cr_expect_arr_eq(slot, "\0\0\0\0\0\0\0\x07", 8);
+	encode(64, &cqe, 0);
+	nic_mini_encode(mini, slot, true);
+	cr_expect_arr_eq(mini, "\x12\x34\x09\0\0\0\0\x07", 8);
+	nic_mini_encode(mini, slot, false);
+	cr_expect_arr_eq(mini, "\0\0\0\0\0\0\0\x07", 8);
+}
+
+Test(nic_cqe, a_title_has_format_3_and_the_number_of_completions)
+{
+	struct nic_cqe cqe = { .op = NIC_CQE_RESP_SEND, .byte_cnt = 7 };
+	uint8_t op_own = nic_cqe_encode(slot, 64, &cqe, 1);
+
+	cr_expect_eq(nic_mini_title(slot, op_own, 9), 0x2d);
+	cr_expect_arr_eq(slot + 44, "\0\0\0\x09", 4);
+}
+
+/* Does B join A, whose place in the run is K before it? */
+static bool joins(const struct nic_cqe *a, const struct nic_cqe *b, uint32_t k)
+{
+	uint8_t first[64], second[64];
+	uint8_t first_op_own = nic_cqe_encode(first, 64, a, 0);
+	uint8_t second_op_own = nic_cqe_encode(second, 64, b, 1);
+
+	return nic_cqe_joins(first, first_op_own, second, second_op_own, k);
 }
 
 Test(nic_cqe, only_like_completions_join)
@@ -159,13 +179,24 @@ Test(nic_cqe, only_like_completions_join)
 	struct nic_cqe b = a;
 
 	b.wqe_counter = 1;
-	cr_expect(nic_cqe_joins(&a, &b, 2));
-	cr_expect_not(nic_cqe_joins(&a, &b, 1));
-	a.op = b.op = NIC_CQE_REQ;
-	cr_expect(nic_cqe_joins(&a, &b, 1));
+	b.byte_cnt = 99;
+	cr_expect(joins(&a, &b, 2), "over 65535");
+	cr_expect_not(joins(&a, &b, 1), "a gap");
+	b.imm = 1;
+	cr_expect_not(joins(&a, &b, 2), "another immediate");
+	b.imm = 0;
 	b.qpn = 2;
-	cr_expect_not(nic_cqe_joins(&a, &b, 1));
-	b = a;
+	cr_expect_not(joins(&a, &b, 2), "another QP");
+	b.qpn = 1;
+	b.scatter_len = 1;
+	cr_expect_not(joins(&a, &b, 2), "scattered");
+	b.scatter_len = 0;
+	b.op = NIC_CQE_RESP_SEND_IMM;
+	cr_expect_not(joins(&a, &b, 2), "another opcode");
+	a.op = b.op = NIC_CQE_REQ;
+	b.wqe_op = 9;
+	b.wqe_counter = 77;
+	cr_expect(joins(&a, &b, 1), "requesters say all in the mini CQE");
 	a.op = b.op = NIC_CQE_REQ_ERR;
-	cr_expect_not(nic_cqe_joins(&a, &b, 1));
+	cr_expect_not(joins(&a, &b, 1), "errors");
 }

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How do completions reach a program?
+ *
+ * Under cq->lock the CQE is written to the slot of the producer index, its last byte with release, then
+ * the index moves on. A writer that dies between the two leaves a published CQE behind the index: the
+ * next one who gets the lock sees it by its owner bit and moves the index itself (nic_cq_repair).
+ *
+ * A CQ that was created for compressed CQEs holds back completions that can join a run until one comes
+ * that cannot, or until the run of the send queue that caused them ends.
+ *
+ * The consumer index is read from the doorbell record only to find overruns, as the adapter does.
+ */
+#include "model/nic_be.h"
+#include "model/nic_priv.h"
+
+enum { NIC_ARM_NONE, NIC_ARM_NEXT, NIC_ARM_SOLICITED };
+enum { NIC_CQ_INDEX = 0xffffff, NIC_CQ_HELD_MAX = 24 };
+
+static uint8_t *nic_cq_slot(const struct mdl_cq *cq, uint32_t index)
+{
+	return (uint8_t *)mdl_at(cq->buf) + (uint64_t)(index & (cq->cqe_cnt - 1)) * cq->cqe_size;
+}
+
+static uint8_t *nic_cq_slot64(const struct mdl_cq *cq, uint32_t index)
+{
+	return nic_cq_slot(cq, index) + cq->cqe_size - NIC_CQE_BYTES;
+}
+
+static bool nic_cq_owner(const struct mdl_cq *cq, uint32_t index)
+{
+	return index & cq->cqe_cnt;
+}
+
+static void nic_cq_repair(struct mdl_cq *cq)
+{
+	uint8_t last = nic_cq_slot(cq, cq->nic_pi)[cq->cqe_size - 1];
+
+	if (!nic_cq_priv(cq)->held && last >> 4 != NIC_CQE_INVALID &&
+	    (last & 1) == nic_cq_owner(cq, cq->nic_pi))
+		cq->nic_pi++;
+}
+
+static void nic_cq_lock(struct mdl_cq *cq)
+{
+	if (mdl_lock(&cq->lock))
+		nic_cq_repair(cq);
+}
+
+/* CQEs that were written and that the program has not said to have read. */
+static uint32_t nic_cq_unread(const struct mdl_cq *cq)
+{
+	return (cq->nic_pi - nic_record_get(mdl_at(cq->dbrec))) & NIC_CQ_INDEX;
+}
+
+static bool nic_cq_overruns(struct mdl_cq *cq)
+{
+	uint32_t unread;
+
+	if (cq->ignore_overrun)
+		return false;
+	unread = nic_cq_unread(cq);
+	if (unread < cq->cqe_cnt)
+		return false;
+	cq->nic_error = 1;
+	krn_cq_async(cq, 0 /* IBV_EVENT_CQ_ERR */);
+	if (unread == cq->cqe_cnt)
+		nic_blame(
+			cq->proc,
+			"CQ 0x%x overrun: %u completions written, consumer index record %u, room for %u. "
+			"Size a CQ for all WQEs that can complete into it, and write the record as you poll.",
+			cq->number, cq->nic_pi, nic_record_get(mdl_at(cq->dbrec)), cq->cqe_cnt);
+	else
+		nic_blame(
+			cq->proc,
+			"CQ 0x%x: the consumer index record says %u, but only %u completions were written "
+			"(modulo 2^24). The record counts CQEs read, most significant byte first.",
+			cq->number, nic_record_get(mdl_at(cq->dbrec)), cq->nic_pi);
+	return true;
+}
+
+static void nic_cq_event(struct mdl_cq *cq, bool solicited)
+{
+	if (solicited)
+		nic_cq_priv(cq)->solicited_end = cq->nic_pi;
+	if (cq->nic_armed == NIC_ARM_NONE || (cq->nic_armed == NIC_ARM_SOLICITED && !solicited))
+		return;
+	cq->nic_armed = NIC_ARM_NONE;
+	mdl_count_add(&mdl_self.seg->proc[cq->proc].count, MDL_CNT_CQ_EVENTS, 1);
+	krn_cq_event(cq);
+}
+
+/* The mini CQEs are taken out of all slots before an array overwrites one of them. */
+static void nic_cq_compress(struct mdl_cq *cq, uint32_t first, uint32_t cnt, bool requester)
+{
+	uint8_t mini[NIC_CQ_HELD_MAX][NIC_MINI_BYTES];
+
+	for (uint32_t k = 0; k < cnt; k++)
+		nic_mini_encode(mini[k], nic_cq_slot64(cq, first + k), requester);
+	for (uint32_t k = 1; k < cnt; k++) /* holes: software may find anything there */
+		memset(nic_cq_slot64(cq, first + k), 0xa5, NIC_CQE_BYTES - 1);
+	for (uint32_t k = 0; k < cnt; k++) {
+		uint32_t byte, slot = nic_mini_place(k, &byte);
+
+		memcpy(nic_cq_slot64(cq, first + slot) + byte, mini[k], NIC_MINI_BYTES);
+	}
+}
+
+static void nic_cq_release_locked(struct mdl_cq *cq)
+{
+	struct nic_cq_priv *priv = nic_cq_priv(cq);
+	uint32_t first = cq->nic_pi - priv->held;
+	uint8_t op_own = priv->held_op_own;
+
+	if (!priv->held)
+		return;
+	if (priv->held > 1) {
+		nic_cq_compress(cq, first, priv->held, op_own >> 4 == NIC_CQE_REQ);
+		op_own = nic_mini_title(nic_cq_slot64(cq, first), op_own, priv->held);
+		mdl_count_add(&mdl_self.seg->proc[cq->proc].count, MDL_CNT_CQES_MINI, priv->held);
+	}
+	priv->held = 0;
+	nic_cqe_publish(nic_cq_slot(cq, first), cq->cqe_size, op_own);
+	nic_cq_event(cq, op_own >> 1 & 1);
+}
+
+void nic_cq_release(uint32_t cqn)
+{
+	struct mdl_cq *cq = mdl_cq_find(cqn);
+
+	if (!cq || !cq->comp_en)
+		return;
+	nic_cq_lock(cq);
+	nic_cq_release_locked(cq);
+	mdl_unlock(&cq->lock);
+}
+
+static void nic_cq_hold(struct mdl_cq *cq, uint8_t op_own)
+{
+	struct nic_cq_priv *priv = nic_cq_priv(cq);
+	uint32_t title = cq->nic_pi - priv->held;
+
+	if (priv->held && (priv->held == NIC_CQ_HELD_MAX || priv->held + 1 >= cq->cqe_cnt ||
+			   !nic_cqe_joins(nic_cq_slot64(cq, title), priv->held_op_own,
+					  nic_cq_slot64(cq, cq->nic_pi), op_own, priv->held)))
+		nic_cq_release_locked(cq);
+	if (!priv->held)
+		priv->held_op_own = op_own;
+	priv->held++;
+	cq->nic_pi++;
+}
+
+static void nic_cq_put(struct mdl_cq *cq, const struct nic_cqe *cqe)
+{
+	bool error = cqe->op == NIC_CQE_REQ_ERR || cqe->op == NIC_CQE_RESP_ERR;
+	uint8_t *slot = nic_cq_slot(cq, cq->nic_pi);
+	uint8_t op_own = nic_cqe_encode(slot, cq->cqe_size, cqe, nic_cq_owner(cq, cq->nic_pi));
+
+	if (cq->comp_en) {
+		nic_cq_hold(cq, op_own);
+		if (error || cqe->scatter_len)
+			nic_cq_release_locked(cq);
+		return;
+	}
+	nic_cqe_publish(slot, cq->cqe_size, op_own);
+	cq->nic_pi++;
+	nic_cq_event(cq, cqe->solicited || error);
+}
+
+static void nic_cq_account(struct mdl_qp *qp, const struct nic_cqe *cqe)
+{
+	bool error = cqe->op == NIC_CQE_REQ_ERR || cqe->op == NIC_CQE_RESP_ERR;
+	bool requester = cqe->op == NIC_CQE_REQ || cqe->op == NIC_CQE_REQ_ERR;
+
+	nic_count(qp, requester ? MDL_CNT_CQES_REQ : MDL_CNT_CQES_RESP, 1);
+	nic_count(qp, MDL_CNT_CQES_ERR, error);
+}
+
+bool nic_cq_write(struct mdl_qp *qp, uint32_t cqn, const struct nic_cqe *cqe)
+{
+	struct mdl_cq *cq = mdl_cq_find(cqn);
+	bool refused;
+
+	if (!cq)
+		return false;
+	nic_cq_lock(cq);
+	refused = cq->nic_error || nic_cq_overruns(cq);
+	if (!refused)
+		nic_cq_put(cq, cqe);
+	mdl_unlock(&cq->lock);
+	if (!refused)
+		nic_cq_account(qp, cqe);
+	return !refused;
+}
+
+bool nic_cq_has_room(uint32_t cqn)
+{
+	struct mdl_cq *cq = mdl_cq_find(cqn);
+
+	return !cq || cq->ignore_overrun || nic_cq_unread(cq) < cq->cqe_cnt;
+}
+
+static void nic_cq_arm_check(const struct mdl_cq *cq, uint32_t word)
+{
+	uint32_t record = nic_record_get((uint32_t *)mdl_at(cq->dbrec) + 1);
+
+	if (record != word)
+		nic_blame(
+			cq->proc,
+			"CQ 0x%x was armed with 0x%08x, but its arm record says 0x%08x. Write the record "
+			"first, then a barrier, then the register.",
+			cq->number, word, record);
+}
+
+void nic_cq_arm(uint32_t ctx, const uint8_t *bytes)
+{
+	uint32_t word = nic_be32_get(bytes), cqn = nic_be32_get(bytes + 4) & NIC_CQ_INDEX;
+	struct mdl_cq *cq = mdl_cq_find(cqn);
+	uint32_t ci = word & NIC_CQ_INDEX, unread, unread_solicited;
+	bool solicited = word >> 24 & 1;
+
+	(void)ctx;
+	if (!cq || !nic_is_ours(cq->proc)) {
+		nic_blame(mdl_self.slot, "CQ 0x%x was armed, but this process has no such CQ.",
+			  cqn);
+		return;
+	}
+	if (mdl_self.config.mode != MDL_MODE_POLL)
+		nic_cq_arm_check(cq, word);
+	mdl_count_add(&mdl_self.proc->count, MDL_CNT_CQ_ARMS, 1);
+	nic_cq_lock(cq);
+	cq->nic_armed = solicited ? NIC_ARM_SOLICITED : NIC_ARM_NEXT;
+	cq->nic_arm_ci = ci;
+	unread = (cq->nic_pi - ci) & NIC_CQ_INDEX;
+	unread_solicited = (nic_cq_priv(cq)->solicited_end - ci) & NIC_CQ_INDEX;
+	if (solicited ? unread_solicited && unread_solicited <= unread : unread)
+		nic_cq_event(cq, unread_solicited && unread_solicited <= unread);
+	mdl_unlock(&cq->lock);
+}
+
+void nic_cq_create(struct mdl_cq *cq)
+{
+	(void)cq;
+}
+
+/* Libraries copy what they find in the old buffer up to the resize CQE, then read the new one. */
+void nic_cq_resize(struct mdl_cq *cq, uint64_t old_buf, uint32_t old_cnt, uint32_t old_size)
+{
+	struct mdl_cq old = { .buf = old_buf, .cqe_cnt = old_cnt, .cqe_size = old_size };
+	struct nic_cqe cqe = { .op = NIC_CQE_RESIZE };
+	uint8_t *slot = nic_cq_slot(&old, cq->nic_pi);
+
+	nic_cqe_publish(slot, old_size,
+			nic_cqe_encode(slot, old_size, &cqe, nic_cq_owner(&old, cq->nic_pi)));
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What do the files of the NIC share? The meaning of the nic_private words of QPs, CQs and SRQs, and
+ * the calls between them, from the doorbell down:
+ *
+ *	nic_uar.c	a register was written: which, and was it allowed?
+ *	nic_sq.c	run a send queue until it is empty, waits or breaks
+ *	nic_rc.c, nic_ud.c	execute one WQE
+ *	nic_peer.c	find and lock the responder, break it
+ *	nic_recv.c	take a receive WQE, fill it, complete it
+ *	nic_mem.c	keys, bounds, copies
+ *	nic_cq.c	write CQEs, raise events
+ *	nic_qp.c	states, flushing, creation and the end of a QP
+ *	nic_service.c	what waits for time
+ *	nic_wire.c	packets and bytes
+ *	nic_fault.c	faults on order
+ *
+ * Everything runs where mdl_nic.h says: no malloc, no stdio, little stack.
+ */
+#ifndef NIC_PRIV_H
+#define NIC_PRIV_H
+
+#include "model/mdl_nic.h"
+#include "model/nic_cqe.h"
+#include "model/nic_rwqe.h"
+#include "model/nic_wqe.h"
+
+/* Why a QP waits: bits of mdl_qp.nic_stalled. */
+enum {
+	NIC_WAIT_RNR = 1,   /* the responder had no receive WQE */
+	NIC_WAIT_RETRY = 2, /* nobody answered */
+	NIC_WAIT_LATE = 4,  /* poll mode: a doorbell that is not looked at yet */
+	NIC_WAIT_FLUSH = 8, /* in error: WQEs may still come that want flushing */
+	NIC_WAIT_UD = 16,   /* a datagram is held back */
+	NIC_WAIT_SQ = NIC_WAIT_RNR | NIC_WAIT_RETRY | NIC_WAIT_LATE, /* those that hold the SQ */
+};
+
+/* mdl_qp.nic_private. Under sq_lock unless said otherwise. */
+struct nic_qp_priv {
+	uint64_t due_ns;      /* when a stalled QP is looked at again */
+	uint64_t deadline_ns; /* NIC_WAIT_RETRY: when it gives up; 0: never */
+	uint64_t ud_due_ns;   /* NIC_WAIT_UD */
+	uint16_t bf_first;    /* the blocks that came with the last BlueFlame write */
+	uint16_t bf_blocks;
+	uint32_t touched_cq;  /* the peer's CQ that was written last */
+	uint32_t rnr_left;    /* retries that remain, 7: for ever */
+	uint16_t retired;     /* end of the last WQE whose completion was written */
+	uint16_t record_seen; /* the diagnosis of records without doorbells */
+	uint64_t record_seen_ns;
+	uint64_t wqes;  /* executed since creation */
+	uint32_t tried; /* 1: the WQE at nic_sq_ci was begun: its retries are counted down */
+	/* Under rq_lock: the receive WQE that a requester has taken and not yet completed. */
+	uint32_t taken; /* 1: one is */
+	uint32_t taken_srq;
+	uint32_t taken_index;
+	uint32_t broken; /* 1: the responder is in error, its send queue is not flushed yet */
+	uint32_t last_wqe_told;
+};
+
+/* mdl_cq.nic_private. Under cq->lock. */
+struct nic_cq_priv {
+	uint32_t solicited_end; /* pi after the last solicited CQE */
+	uint32_t held;          /* CQEs at the end of the ring that wait to be compressed */
+	uint8_t held_op_own;
+};
+
+/* mdl_srq.nic_private. Under srq->lock. */
+struct nic_srq_priv {
+	uint64_t position; /* consumed << 32 | index of the next WQE: one store changes both */
+	uint32_t returned; /* a taken WQE whose taker died: index + 1; the next message gets it */
+	uint32_t limit_told;
+};
+
+/* mdl_segment.nic_private. */
+struct nic_seg_priv {
+	uint32_t atomic_owner; /* slot + 1 of the process inside an atomic operation */
+	uint32_t blamed;       /* slot + 1 of a process that broke a rule in another's sight */
+	char blame[400];
+};
+
+_Static_assert(sizeof(struct nic_qp_priv) <= sizeof(((struct mdl_qp *)0)->nic_private), "QP");
+_Static_assert(sizeof(struct nic_cq_priv) <= sizeof(((struct mdl_cq *)0)->nic_private), "CQ");
+_Static_assert(sizeof(struct nic_srq_priv) <= sizeof(((struct mdl_srq *)0)->nic_private), "SRQ");
+_Static_assert(sizeof(struct nic_seg_priv) <= sizeof(((struct mdl_segment *)0)->nic_private),
+	       "seg");
+
+static inline struct nic_qp_priv *nic_qp_priv(struct mdl_qp *qp)
+{
+	return (struct nic_qp_priv *)qp->nic_private;
+}
+
+static inline struct nic_cq_priv *nic_cq_priv(struct mdl_cq *cq)
+{
+	return (struct nic_cq_priv *)cq->nic_private;
+}
+
+static inline struct nic_srq_priv *nic_srq_priv(struct mdl_srq *srq)
+{
+	return (struct nic_srq_priv *)srq->nic_private;
+}
+
+static inline struct nic_seg_priv *nic_seg_priv(void)
+{
+	return (struct nic_seg_priv *)mdl_self.seg->nic_private;
+}
+
+static inline uint32_t nic_qp_state(const struct mdl_qp *qp)
+{
+	return __atomic_load_n(&qp->state, __ATOMIC_ACQUIRE);
+}
+
+static inline bool nic_is_ours(uint32_t slot)
+{
+	return slot == mdl_self.slot;
+}
+
+/* How one WQE went. */
+enum nic_outcome {
+	NIC_DONE,
+	NIC_FAILED, /* with the syndromes of the result */
+	NIC_RNR,    /* the responder is not ready */
+	NIC_LOST,   /* no answer */
+};
+
+struct nic_result {
+	uint8_t syndrome;
+	uint8_t vendor;
+	uint8_t scatter_len; /* of a READ or atomic into the CQE */
+	uint8_t rnr_timer;
+	uint32_t byte_cnt;
+	uint8_t scatter[64];
+};
+
+/* A piece of memory that a message comes from or goes to. */
+struct nic_span {
+	const struct mdl_mr *mr; /* null: bytes */
+	const uint8_t *bytes;
+	uint64_t addr;
+	uint64_t len;
+};
+
+struct nic_spans {
+	uint32_t cnt;
+	struct nic_span span[NIC_WQE_MAX_DS];
+};
+
+/* ---- nic_count: the row of the QP and of its process ------------------------------------------- */
+static inline void nic_count(struct mdl_qp *qp, enum mdl_count_id id, uint64_t n)
+{
+	if (!n)
+		return;
+	mdl_count_add(&qp->count, id, n);
+	mdl_count_add(&mdl_self.seg->proc[qp->proc].count, id, n);
+}
+
+/* ---- nic_mem.c --------------------------------------------------------------------------------- */
+/* The region that KEY names, if it covers the range, belongs to PROC and PD and grants ACCESS. */
+const struct mdl_mr *nic_mem_find(uint32_t key, uint32_t proc, uint32_t pd, uint64_t addr,
+				  uint64_t len, uint32_t access);
+/* The message of a WQE, or where it goes to (ACCESS): false where a key or a range is wrong. */
+bool nic_mem_pieces(const struct mdl_qp *qp, const struct nic_wqe *wqe, uint32_t access,
+		    struct nic_spans *spans);
+/* The first LEN bytes of a receive WQE, after SKIP. */
+bool nic_mem_scatter(const struct mdl_qp *qp, const struct nic_rwqe *rwqe, uint64_t skip,
+		     uint64_t len, struct nic_spans *spans);
+/* From one list into another: 0, -EFAULT, -ESRCH. *WRITES: pieces written. */
+int nic_mem_copy(const struct nic_spans *to, const struct nic_spans *from, uint64_t len,
+		 uint32_t *writes);
+/* 64-bit compare and swap or fetch and add; *OLD is what was there. */
+int nic_mem_atomic(const struct mdl_mr *mr, const struct nic_wqe *wqe, uint64_t *old);
+
+/* ---- nic_cq.c ---------------------------------------------------------------------------------- */
+/* Writes a CQE for QP (requester's or responder's) to CQN. False: the CQ has no room and may not overrun. */
+bool nic_cq_write(struct mdl_qp *qp, uint32_t cqn, const struct nic_cqe *cqe);
+/* True: there is room for another CQE. Used before flushing, which waits instead of overrunning. */
+bool nic_cq_has_room(uint32_t cqn);
+/* Publishes what waits to be compressed. */
+void nic_cq_release(uint32_t cqn);
+void nic_cq_arm(uint32_t ctx, const uint8_t *bytes);
+
+/* ---- nic_sq.c ---------------------------------------------------------------------------------- */
+/* Executes what the records have shown. sq_lock held. */
+void nic_sq_run(struct mdl_qp *qp);
+/* Writes the completion of a send WQE. */
+void nic_sq_complete(struct mdl_qp *qp, const struct nic_wqe *wqe, const struct nic_result *result);
+/* The QP wrote to a peer's CQ, which is released when the run ends or another one follows. */
+void nic_sq_touch(struct mdl_qp *qp, uint32_t cqn);
+
+/* ---- nic_rc.c, nic_ud.c: one WQE, sq_lock held --------------------------------------------------- */
+enum nic_outcome nic_rc_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
+				struct nic_result *result);
+enum nic_outcome nic_ud_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
+				struct nic_result *result);
+/* Sends what the QP has held back. */
+void nic_ud_late_flush(struct mdl_qp *qp);
+/* The 40 bytes before a datagram. */
+void nic_ud_grh(uint8_t grh[40], const struct mdl_qp *from, const struct nic_av *av, uint32_t len);
+
+/* ---- nic_peer.c -------------------------------------------------------------------------------- */
+/* The responder of an RC or UC QP, locked (rq_lock), or null: nobody answers. */
+struct mdl_qp *nic_peer_lock(struct mdl_qp *qp);
+/* A QP by its number, locked, if it can receive at all. */
+struct mdl_qp *nic_peer_lock_number(uint32_t qpn);
+void nic_peer_unlock(struct mdl_qp *peer);
+/* The responder goes into error, with an async event (0: none). rq_lock held. */
+void nic_peer_break(struct mdl_qp *peer, uint32_t event);
+
+/* ---- nic_recv.c: rq_lock of QP held ------------------------------------------------------------ */
+struct nic_taken {
+	struct nic_rwqe rwqe;
+	uint16_t counter; /* what the CQE says */
+};
+enum nic_take { NIC_TAKEN, NIC_NONE };
+enum nic_take nic_recv_take(struct mdl_qp *qp, struct nic_taken *taken);
+/* Completes it: fills in what the CQE says of the QP and of the WQE. */
+void nic_recv_complete(struct mdl_qp *qp, const struct nic_taken *taken, struct nic_cqe *cqe);
+/* Completes every receive WQE of an RQ in error with a flush. True: all of them. */
+bool nic_recv_flush(struct mdl_qp *qp);
+/* The holder of rq_lock died: what it had taken is made whole. */
+void nic_recv_repair(struct mdl_qp *qp);
+/* Receive WQEs that are posted and not taken. */
+uint32_t nic_recv_posted(struct mdl_qp *qp);
+
+/* ---- nic_qp.c ---------------------------------------------------------------------------------- */
+void nic_qp_lock_rq(struct mdl_qp *qp);
+/* The QP breaks by itself: ERR, everything flushed. sq_lock held, no rq_lock. */
+void nic_qp_break(struct mdl_qp *qp, uint32_t event);
+/* Flushes both queues as far as CQs have room. sq_lock held. */
+void nic_qp_flush(struct mdl_qp *qp);
+enum nic_transport nic_qp_transport(const struct mdl_qp *qp);
+
+/* ---- nic_service.c ----------------------------------------------------------------------------- */
+void nic_service_add(struct mdl_qp *qp);
+void nic_service_remove(struct mdl_qp *qp);
+/* The process PROC broke a rule: ends it with the message, at once or through its service thread. */
+void nic_blame(uint32_t proc, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- nic_wire.c -------------------------------------------------------------------------------- */
+enum nic_wire_kind { NIC_WIRE_SEND, NIC_WIRE_WRITE, NIC_WIRE_READ, NIC_WIRE_ATOMIC, NIC_WIRE_UD };
+uint32_t nic_wire_mtu(const struct mdl_qp *qp);
+/* Counts a message of LEN bytes and its answer at both ends. TO may be null: it was lost. */
+void nic_wire_count(struct mdl_qp *from, struct mdl_qp *to, enum nic_wire_kind kind, uint64_t len,
+		    bool imm, bool grh);
+/* How many packets a message takes: pure. */
+uint64_t nic_wire_packets(uint64_t len, uint32_t mtu);
+
+/* ---- nic_fault.c ------------------------------------------------------------------------------- */
+enum nic_fault {
+	NIC_FAULT_NONE,
+	NIC_FAULT_DROP,
+	NIC_FAULT_DUP,
+	NIC_FAULT_CORRUPT,
+	NIC_FAULT_DELAY,
+};
+/* What happens to the next datagram of QP. */
+enum nic_fault nic_fault_datagram(struct mdl_qp *qp);
+/* Is the responder to look as if it had no receive WQE? */
+bool nic_fault_rnr(struct mdl_qp *qp);
+/* Shall the QP break at this WQE? */
+bool nic_fault_breaks(struct mdl_qp *qp, uint64_t wqe);
+bool nic_fault_link_down(void);
+/* A number from the seed of the fabric, for this process. */
+uint64_t nic_random(void);
+
+#endif

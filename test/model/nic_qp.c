@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What do the states of a queue pair do to the work in it?
+ *
+ * RESET forgets it. ERR completes it with flush errors, send and receive WQEs alike, also those that
+ * are posted later: receive WQEs ring no doorbell, so a QP in error is looked at by nic_service() until
+ * it leaves that state. SQE (UC, UD) flushes the send queue only. SQD leaves what was not begun.
+ *
+ * Flushing waits for room in the CQ instead of overrunning it.
+ */
+#include "model/nic_priv.h"
+
+#include <string.h>
+
+enum {
+	NIC_VENDOR_FLUSHED = 0xf9,
+	NIC_EVENT_SQ_DRAINED = 5,
+};
+
+enum nic_transport nic_qp_transport(const struct mdl_qp *qp)
+{
+	return qp->type == MDL_QPT_UD ? NIC_UD : qp->type == MDL_QPT_UC ? NIC_UC : NIC_RC;
+}
+
+void nic_qp_lock_rq(struct mdl_qp *qp)
+{
+	if (mdl_lock(&qp->rq_lock))
+		nic_recv_repair(qp);
+}
+
+static bool nic_qp_flush_send(struct mdl_qp *qp)
+{
+	struct nic_result result = { .syndrome = NIC_SYN_FLUSH, .vendor = NIC_VENDOR_FLUSHED };
+	uint8_t bytes[NIC_WQE_MAX_BYTES + 48];
+
+	while ((uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci)) {
+		struct nic_wqe wqe;
+
+		if (!nic_cq_has_room(qp->send_cq))
+			return false;
+		nic_wqe_copy(bytes, mdl_at(qp->sq), qp->sq_cnt, qp->nic_sq_ci);
+		nic_wqe_ctrl(&wqe, bytes);
+		if (!wqe.blocks || wqe.blocks > (uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci))
+			wqe.blocks = (uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci);
+		wqe.index = qp->nic_sq_ci;
+		nic_sq_complete(qp, &wqe, &result);
+		qp->nic_sq_ci += wqe.blocks;
+	}
+	return true;
+}
+
+/* In error, whatever the SQ was waiting for is over. */
+void nic_qp_flush(struct mdl_qp *qp)
+{
+	__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)NIC_WAIT_SQ, __ATOMIC_RELEASE);
+	nic_qp_flush_send(qp);
+	if (nic_qp_state(qp) == MDL_QPS_ERR) {
+		nic_qp_lock_rq(qp);
+		nic_recv_flush(qp);
+		nic_qp_priv(qp)->broken = 0;
+		mdl_unlock(&qp->rq_lock);
+	}
+	if (!(__atomic_fetch_or(&qp->nic_stalled, NIC_WAIT_FLUSH, __ATOMIC_RELEASE) &
+	      NIC_WAIT_FLUSH))
+		krn_service_wake(qp->proc);
+}
+
+void nic_qp_break(struct mdl_qp *qp, uint32_t event)
+{
+	uint32_t state = qp->type == MDL_QPT_RC ? MDL_QPS_ERR : MDL_QPS_SQE;
+
+	nic_qp_lock_rq(qp);
+	__atomic_store_n(&qp->state, state, __ATOMIC_RELEASE);
+	mdl_unlock(&qp->rq_lock);
+	if (event)
+		krn_qp_async(qp, event);
+	nic_qp_flush(qp);
+}
+
+static void nic_qp_forget(struct mdl_qp *qp)
+{
+	memset(qp->nic_private, 0, sizeof(qp->nic_private));
+	qp->nic_sq_ci = qp->nic_sq_pi = qp->nic_rq_ci = 0;
+	__atomic_store_n(&qp->nic_stalled, 0, __ATOMIC_RELEASE);
+}
+
+void nic_qp_modify(struct mdl_qp *qp, uint32_t from, uint32_t to)
+{
+	(void)from;
+	if (nic_qp_priv(qp)->taken)
+		nic_recv_repair(qp);
+	if (to == MDL_QPS_RESET)
+		nic_qp_forget(qp);
+}
+
+void nic_qp_modified(struct mdl_qp *qp)
+{
+	uint32_t state = nic_qp_state(qp);
+
+	mdl_lock(&qp->sq_lock);
+	if (state == MDL_QPS_ERR || state == MDL_QPS_RTS)
+		nic_sq_run(qp);
+	if (state == MDL_QPS_SQD && qp->en_sqd_async)
+		krn_qp_async(qp, NIC_EVENT_SQ_DRAINED);
+	mdl_unlock(&qp->sq_lock);
+}
+
+void nic_qp_create(struct mdl_qp *qp)
+{
+	nic_qp_forget(qp);
+	nic_service_add(qp);
+}
+
+void nic_qp_destroy(struct mdl_qp *qp)
+{
+	nic_service_remove(qp);
+	mdl_lock(&qp->sq_lock);
+	nic_ud_late_flush(qp);
+	nic_qp_lock_rq(qp);
+	__atomic_store_n(&qp->state, MDL_QPS_RESET, __ATOMIC_RELEASE);
+	nic_qp_forget(qp);
+	mdl_unlock(&qp->rq_lock);
+	mdl_unlock(&qp->sq_lock);
+}
+
+void nic_attach(void)
+{
+}
+
+/* Its peers find out by their timeouts, as on a real wire. */
+void nic_proc_died(uint32_t slot)
+{
+	(void)slot;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which receive WQE does a message get, and what becomes of it if its taker dies?
+ *
+ * A receive queue is counted: the record says how many were ever posted, nic_rq_ci how many were
+ * completed. The counter moves when the completion is about to be written, so a taker that dies before
+ * has taken nothing. A shared receive queue is a list: its head and count change in one store, and the
+ * taker notes the index in the QP until the completion is written; who gets the dead one's rq_lock
+ * gives the WQE back (nic_recv_repair).
+ */
+#include "model/nic_be.h"
+#include "model/nic_priv.h"
+
+enum {
+	NIC_EVENT_SRQ_LIMIT = 15,
+	NIC_EVENT_LAST_WQE = 16,
+	NIC_VENDOR_FLUSH = 0xf9,
+};
+
+uint32_t nic_recv_posted(struct mdl_qp *qp)
+{
+	uint32_t posted;
+
+	if (!qp->rq_cnt)
+		return 0;
+	posted = (nic_record_get(mdl_at(qp->dbrec)) - qp->nic_rq_ci) & 0xffff;
+	if (posted > qp->rq_cnt)
+		nic_blame(
+			qp->proc,
+			"QP 0x%x: its receive record says %u, but %u receives were completed and the queue "
+			"holds %u. A receive WQE may be reused once its completion was read, not before.",
+			qp->number, nic_record_get(mdl_at(qp->dbrec)) & 0xffff,
+			qp->nic_rq_ci & 0xffff, qp->rq_cnt);
+	return posted <= qp->rq_cnt ? posted : 0;
+}
+
+static enum nic_take nic_recv_take_own(struct mdl_qp *qp, struct nic_taken *taken)
+{
+	const uint8_t *queue = mdl_at(qp->rq);
+	uint64_t index = qp->nic_rq_ci & (qp->rq_cnt - 1);
+
+	if (!nic_recv_posted(qp))
+		return NIC_NONE;
+	nic_rwqe_decode(&taken->rwqe, queue + (index << qp->rq_shift), 1u << qp->rq_shift);
+	taken->counter = qp->nic_rq_ci;
+	return NIC_TAKEN;
+}
+
+static void nic_recv_limit(struct mdl_srq *srq, uint32_t left)
+{
+	if (!srq->limit || left >= srq->limit)
+		return;
+	srq->limit = 0;
+	krn_srq_async(srq, NIC_EVENT_SRQ_LIMIT);
+}
+
+static uint32_t nic_recv_shared_left(struct mdl_srq *srq)
+{
+	struct nic_srq_priv *priv = nic_srq_priv(srq);
+	uint32_t record = nic_record_get(mdl_at(srq->dbrec));
+	uint32_t left = (record - (priv->position >> 32)) & 0xffff;
+
+	if (left > srq->wqe_cnt) {
+		nic_blame(
+			srq->proc,
+			"SRQ 0x%x: its record says %u, but %u WQEs were taken and the queue holds %u. A WQE "
+			"may be posted again once its completion was read, not before.",
+			srq->number, record & 0xffff, (uint32_t)(priv->position >> 32) & 0xffff,
+			srq->wqe_cnt);
+		return 0;
+	}
+	return left;
+}
+
+static void nic_recv_advance(struct mdl_srq *srq, uint16_t next)
+{
+	struct nic_srq_priv *priv = nic_srq_priv(srq);
+	uint64_t consumed = (priv->position >> 32) + 1;
+
+	__atomic_store_n(&priv->position, consumed << 32 | next, __ATOMIC_RELEASE);
+	srq->nic_head = next;
+	srq->nic_consumed = (uint32_t)consumed;
+}
+
+static enum nic_take nic_recv_take_locked(struct mdl_qp *qp, struct mdl_srq *srq,
+					  struct nic_taken *taken)
+{
+	struct nic_srq_priv *priv = nic_srq_priv(srq);
+	uint32_t left = nic_recv_shared_left(srq);
+	uint32_t index = priv->returned ? priv->returned - 1 : (uint32_t)priv->position;
+	uint16_t next;
+
+	if (!left && !priv->returned)
+		return NIC_NONE;
+	if (index >= srq->wqe_cnt) {
+		nic_blame(
+			srq->proc,
+			"SRQ 0x%x: the WQE taken last names %u as the next one, but there are %u. Bytes 2 "
+			"and 3 of each WQE link it to the next, most significant byte first.",
+			srq->number, index, srq->wqe_cnt);
+		return NIC_NONE;
+	}
+	next = nic_rwqe_decode_shared(&taken->rwqe,
+				      (uint8_t *)mdl_at(srq->buf) + (uint64_t)index * srq->stride,
+				      srq->stride);
+	taken->counter = index;
+	nic_qp_priv(qp)->taken_srq = srq->number;
+	nic_qp_priv(qp)->taken_index = index;
+	nic_qp_priv(qp)->taken = 1;
+	if (priv->returned) {
+		priv->returned = 0;
+	} else {
+		nic_recv_advance(srq, next);
+		left--;
+	}
+	nic_recv_limit(srq, left);
+	return NIC_TAKEN;
+}
+
+static enum nic_take nic_recv_take_shared(struct mdl_qp *qp, struct nic_taken *taken)
+{
+	struct mdl_srq *srq = mdl_srq_find(qp->srq);
+	enum nic_take take;
+
+	if (!srq)
+		return NIC_NONE;
+	mdl_lock(&srq->lock);
+	take = nic_recv_take_locked(qp, srq, taken);
+	mdl_unlock(&srq->lock);
+	return take;
+}
+
+enum nic_take nic_recv_take(struct mdl_qp *qp, struct nic_taken *taken)
+{
+	enum nic_take take =
+		qp->srq ? nic_recv_take_shared(qp, taken) : nic_recv_take_own(qp, taken);
+
+	if (take == NIC_TAKEN)
+		nic_count(qp, MDL_CNT_RECV_WQES, 1);
+	return take;
+}
+
+void nic_recv_complete(struct mdl_qp *qp, const struct nic_taken *taken, struct nic_cqe *cqe)
+{
+	cqe->qpn = qp->number;
+	cqe->user_index = qp->uidx;
+	cqe->wqe_counter = taken->counter;
+	cqe->timestamp = mdl_now_ns();
+	if (!qp->srq)
+		qp->nic_rq_ci++;
+	nic_qp_priv(qp)->taken = 0;
+	nic_cq_write(qp, qp->recv_cq, cqe);
+}
+
+void nic_recv_repair(struct mdl_qp *qp)
+{
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+	struct mdl_srq *srq = priv->taken ? mdl_srq_find(priv->taken_srq) : NULL;
+
+	if (srq) {
+		mdl_lock(&srq->lock);
+		if (!nic_srq_priv(srq)->returned)
+			nic_srq_priv(srq)->returned = priv->taken_index + 1;
+		mdl_unlock(&srq->lock);
+	}
+	priv->taken = 0;
+}
+
+static void nic_recv_last_wqe(struct mdl_qp *qp)
+{
+	if (!qp->srq || nic_qp_priv(qp)->last_wqe_told)
+		return;
+	nic_qp_priv(qp)->last_wqe_told = 1;
+	krn_qp_async(qp, NIC_EVENT_LAST_WQE);
+}
+
+bool nic_recv_flush(struct mdl_qp *qp)
+{
+	nic_recv_last_wqe(qp);
+	while (!qp->srq && nic_recv_posted(qp)) {
+		struct nic_cqe cqe = { .op = NIC_CQE_RESP_ERR,
+				       .syndrome = NIC_SYN_FLUSH,
+				       .vendor_syndrome = NIC_VENDOR_FLUSH };
+		struct nic_taken taken = { .counter = qp->nic_rq_ci };
+
+		if (!nic_cq_has_room(qp->recv_cq))
+			return false;
+		nic_recv_complete(qp, &taken, &cqe);
+	}
+	return true;
+}
+
+void nic_srq_create(struct mdl_srq *srq)
+{
+	(void)srq;
+}
+
+void nic_srq_limit(struct mdl_srq *srq)
+{
+	mdl_lock(&srq->lock);
+	nic_recv_limit(srq, nic_recv_shared_left(srq));
+	mdl_unlock(&srq->lock);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What waits for time, and who goes on with it?
+ *
+ * The service thread of each process calls nic_service(), which looks at that process's own QPs: those
+ * that wait (RNR, no answer, a doorbell that poll mode looks at late, a datagram held back), those in
+ * error whose queues may get more WQEs to flush, and, as a diagnosis, those whose doorbell record moved
+ * without a doorbell.
+ *
+ * It is also where a process hears that it broke a rule in the sight of another one (nic_blame): the
+ * one that noticed goes on, the one that did it ends.
+ */
+#include "model/nic_be.h"
+#include "model/nic_priv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint64_t nic_flush_look_ns = 1000000;
+static const uint64_t nic_record_look_ns = 500000000;
+static const uint64_t nic_record_wait_ns = 3000000000;
+
+/* The indices of this process's QPs; a slot is taken and given by its own threads. 0: free. */
+static uint32_t nic_own[MDL_QP_MAX];
+static uint32_t nic_own_end;
+
+void nic_service_add(struct mdl_qp *qp)
+{
+	uint32_t index = qp - mdl_self.seg->qp + 1;
+
+	for (uint32_t i = 0; i < MDL_QP_MAX; i++) {
+		uint32_t none = 0, end;
+
+		if (!__atomic_compare_exchange_n(&nic_own[i], &none, index, false, __ATOMIC_RELEASE,
+						 __ATOMIC_RELAXED))
+			continue;
+		end = __atomic_load_n(&nic_own_end, __ATOMIC_RELAXED);
+		while (end < i + 1 &&
+		       !__atomic_compare_exchange_n(&nic_own_end, &end, i + 1, true,
+						    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			;
+		return;
+	}
+}
+
+void nic_service_remove(struct mdl_qp *qp)
+{
+	uint32_t index = qp - mdl_self.seg->qp + 1;
+	uint32_t end = __atomic_load_n(&nic_own_end, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < end; i++)
+		if (__atomic_load_n(&nic_own[i], __ATOMIC_RELAXED) == index)
+			__atomic_store_n(&nic_own[i], 0, __ATOMIC_RELEASE);
+}
+
+void nic_blame(uint32_t proc, const char *format, ...)
+{
+	struct nic_seg_priv *priv = nic_seg_priv();
+	uint32_t none = 0;
+	char text[sizeof(priv->blame)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (nic_is_ours(proc))
+		mdl_fatal("%s", text);
+	if (!__atomic_compare_exchange_n(&priv->blamed, &none, ~0u, false, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return;
+	memcpy(priv->blame, text, sizeof(text));
+	__atomic_store_n(&priv->blamed, proc + 1, __ATOMIC_RELEASE);
+	krn_service_wake(proc);
+}
+
+static void nic_service_blame(void)
+{
+	struct nic_seg_priv *priv = nic_seg_priv();
+	char text[sizeof(priv->blame)];
+
+	if (__atomic_load_n(&priv->blamed, __ATOMIC_ACQUIRE) != mdl_self.slot + 1)
+		return;
+	memcpy(text, priv->blame, sizeof(text));
+	__atomic_store_n(&priv->blamed, 0, __ATOMIC_RELEASE);
+	mdl_fatal("%s", text);
+}
+
+static uint64_t nic_service_earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A record that stays ahead of the doorbells: the driver forgot one, or holds it back too long. */
+static uint64_t nic_service_record(struct mdl_qp *qp, uint64_t now)
+{
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+	uint16_t record;
+
+	if (nic_qp_state(qp) != MDL_QPS_RTS || !qp->sq_cnt)
+		return UINT64_MAX;
+	record = nic_record_get((uint32_t *)mdl_at(qp->dbrec) + 1);
+	if (record == (uint16_t)qp->nic_sq_pi || record != priv->record_seen ||
+	    !priv->record_seen_ns) {
+		priv->record_seen = record;
+		priv->record_seen_ns = record == (uint16_t)qp->nic_sq_pi ? 0 : now;
+		return now + nic_record_look_ns;
+	}
+	if (now - priv->record_seen_ns > nic_record_wait_ns)
+		mdl_fatal(
+			"QP 0x%x: its send record has said %u for 3 seconds, but no doorbell was rung since "
+			"it said %u. The adapter does not look at records by itself.",
+			qp->number, record, qp->nic_sq_pi & 0xffff);
+	return now + nic_record_look_ns;
+}
+
+static uint64_t nic_service_stalled(struct mdl_qp *qp, uint64_t now)
+{
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+	uint64_t next = UINT64_MAX;
+	uint32_t waits = __atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE);
+
+	if (waits & NIC_WAIT_UD) {
+		if (now >= priv->ud_due_ns) {
+			__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)NIC_WAIT_UD,
+					   __ATOMIC_RELEASE);
+			nic_ud_late_flush(qp);
+		} else {
+			next = priv->ud_due_ns;
+		}
+	}
+	if (waits & NIC_WAIT_FLUSH && nic_qp_state(qp) <= MDL_QPS_SQD) {
+		__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)NIC_WAIT_FLUSH, __ATOMIC_RELEASE);
+	} else if (waits & NIC_WAIT_FLUSH) {
+		nic_sq_run(qp);
+		return nic_service_earlier(next, now + nic_flush_look_ns);
+	}
+	if (waits & NIC_WAIT_SQ && now < priv->due_ns)
+		return nic_service_earlier(next, priv->due_ns);
+	if (waits & NIC_WAIT_SQ) {
+		__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)NIC_WAIT_SQ, __ATOMIC_RELEASE);
+		nic_sq_run(qp);
+		if (__atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE) & NIC_WAIT_SQ)
+			next = nic_service_earlier(next, priv->due_ns);
+	}
+	return next;
+}
+
+static uint64_t nic_service_qp(struct mdl_qp *qp, uint64_t now)
+{
+	uint64_t next = UINT64_MAX;
+
+	mdl_lock(&qp->sq_lock);
+	if (qp->number && nic_is_ours(qp->proc)) {
+		next = nic_service_stalled(qp, now);
+		next = nic_service_earlier(next, nic_service_record(qp, now));
+	}
+	mdl_unlock(&qp->sq_lock);
+	return next;
+}
+
+uint64_t nic_service(uint64_t now_ns)
+{
+	uint32_t end = __atomic_load_n(&nic_own_end, __ATOMIC_ACQUIRE);
+	uint64_t next = UINT64_MAX;
+
+	nic_service_blame();
+	for (uint32_t i = 0; i < end; i++) {
+		uint32_t index = __atomic_load_n(&nic_own[i], __ATOMIC_ACQUIRE);
+
+		if (index)
+			next = nic_service_earlier(
+				next, nic_service_qp(&mdl_self.seg->qp[index - 1], now_ns));
+	}
+	return next;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How is a send queue worked off?
+ *
+ * From nic_sq_ci to nic_sq_pi, one WQE after the other, each fetched when its turn comes. A WQE is
+ * executed at once and whole; it either is done, breaks the QP, or waits (its responder is not ready or
+ * does not answer) and is tried again by nic_service(). Its figures are counted when it is done.
+ *
+ * The rules of a send queue are checked here, on each WQE: index continuity, QP number, and that the
+ * record covers the whole of it. Who breaks one is told and ends.
+ */
+#include "model/nic_priv.h"
+
+#include <string.h>
+
+enum {
+	NIC_VENDOR_RETRY = 0x81,
+	NIC_VENDOR_RNR = 0x87,
+	NIC_RNR_FOR_EVER = 7,
+};
+
+static const uint64_t nic_retry_look_ns = 1000000;
+
+/* Timer codes of RNR NAKs, in units of 10 us. */
+static const uint32_t nic_rnr_10us[32] = {
+	65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,    32,
+	48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+static void nic_sq_wait(struct mdl_qp *qp, uint32_t why, uint64_t due_ns)
+{
+	nic_qp_priv(qp)->due_ns = due_ns;
+	__atomic_fetch_or(&qp->nic_stalled, why, __ATOMIC_RELEASE);
+	krn_service_wake(qp->proc);
+}
+
+void nic_sq_touch(struct mdl_qp *qp, uint32_t cqn)
+{
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+
+	if (priv->touched_cq && priv->touched_cq != cqn)
+		nic_cq_release(priv->touched_cq);
+	priv->touched_cq = cqn;
+}
+
+static void nic_sq_release(struct mdl_qp *qp)
+{
+	nic_cq_release(qp->send_cq);
+	nic_sq_touch(qp, 0);
+}
+
+/* Blocks of a WQE that came with a BlueFlame write need not be read from memory. */
+static uint32_t nic_sq_fetched(const struct mdl_qp *qp, const struct nic_wqe *wqe)
+{
+	const struct nic_qp_priv *priv = nic_qp_priv((struct mdl_qp *)qp);
+	uint16_t off = wqe->index - priv->bf_first;
+
+	return off < priv->bf_blocks ? 0 : wqe->blocks;
+}
+
+static void nic_sq_account(struct mdl_qp *qp, const struct nic_wqe *wqe)
+{
+	nic_count(qp, MDL_CNT_WQES, 1);
+	nic_count(qp, MDL_CNT_WQE_BLOCKS, wqe->blocks);
+	nic_count(qp, MDL_CNT_WQE_FETCHES, nic_sq_fetched(qp, wqe));
+	nic_count(qp, MDL_CNT_NOPS, wqe->opcode == NIC_OP_NOP);
+	nic_count(qp, MDL_CNT_INLINE_BYTES, wqe->inline_len);
+}
+
+void nic_sq_complete(struct mdl_qp *qp, const struct nic_wqe *wqe, const struct nic_result *result)
+{
+	bool error = result->syndrome != NIC_SYN_OK;
+	struct nic_cqe cqe = { .op = error ? NIC_CQE_REQ_ERR : NIC_CQE_REQ,
+			       .syndrome = result->syndrome,
+			       .vendor_syndrome = result->vendor,
+			       .wqe_op = wqe->opcode,
+			       .wqe_counter = wqe->index,
+			       .qpn = qp->number,
+			       .user_index = qp->uidx,
+			       .byte_cnt = result->byte_cnt,
+			       .timestamp = mdl_now_ns(),
+			       .scatter_len = result->scatter_len };
+
+	memcpy(cqe.scatter, result->scatter, result->scatter_len);
+	nic_qp_priv(qp)->retired = wqe->index + wqe->blocks;
+	nic_cq_write(qp, qp->send_cq, &cqe);
+}
+
+static void nic_sq_advance(struct mdl_qp *qp, const struct nic_wqe *wqe)
+{
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+
+	nic_sq_account(qp, wqe);
+	priv->wqes++;
+	priv->tried = 0;
+	qp->nic_sq_ci += wqe->blocks;
+}
+
+static void nic_sq_check(const struct mdl_qp *qp, const struct nic_wqe *wqe)
+{
+	uint32_t left = qp->nic_sq_pi - qp->nic_sq_ci;
+
+	if (wqe->ds == 0)
+		mdl_fatal(
+			"QP 0x%x, send block %u: DS is 0. Either the WQE was not written before its "
+			"doorbell record, or the record counts blocks that hold no WQE.",
+			qp->number, qp->nic_sq_ci & 0xffff);
+	if (wqe->index != (qp->nic_sq_ci & 0xffff))
+		mdl_fatal(
+			"QP 0x%x: the WQE in send block %u says index %u. Its control segment holds the "
+			"16-bit count of blocks posted before it; a WQE of more than 64 bytes counts all "
+			"of its blocks.",
+			qp->number, qp->nic_sq_ci & 0xffff, wqe->index);
+	if (wqe->qpn != qp->number)
+		mdl_fatal("QP 0x%x: the WQE in send block %u says QP 0x%x in its control segment.",
+			  qp->number, wqe->index, wqe->qpn);
+	if (wqe->blocks > left)
+		mdl_fatal(
+			"QP 0x%x: the WQE in send block %u has %u blocks, but the doorbell record ends "
+			"after %u. The record counts 64-byte blocks, not WQEs.",
+			qp->number, wqe->index, wqe->blocks, left);
+}
+
+static void nic_sq_fail(struct mdl_qp *qp, const struct nic_wqe *wqe, struct nic_result *result)
+{
+	nic_sq_complete(qp, wqe, result);
+	nic_sq_advance(qp, wqe);
+	nic_qp_break(qp, 0);
+}
+
+static void nic_sq_not_ready(struct mdl_qp *qp, const struct nic_wqe *wqe,
+			     struct nic_result *result)
+{
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+
+	if (qp->rnr_retry != NIC_RNR_FOR_EVER && priv->rnr_left == 0) {
+		result->syndrome = NIC_SYN_RNR_EXCEEDED;
+		result->vendor = NIC_VENDOR_RNR;
+		nic_sq_fail(qp, wqe, result);
+		return;
+	}
+	priv->rnr_left--;
+	nic_sq_wait(qp, NIC_WAIT_RNR,
+		    mdl_now_ns() + nic_rnr_10us[result->rnr_timer & 31] * 10000ull);
+}
+
+/* Retries are not played one by one: what counts is that they end when the last timeout is over. */
+static void nic_sq_lost(struct mdl_qp *qp, const struct nic_wqe *wqe, struct nic_result *result)
+{
+	uint64_t timeout = qp->timeout ? 4096ull << (qp->timeout & 31) : 0;
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+	uint64_t now = mdl_now_ns();
+
+	if (timeout && !priv->deadline_ns)
+		priv->deadline_ns = now + timeout * (qp->retry_cnt + 1);
+	if (timeout && now >= priv->deadline_ns) {
+		result->syndrome = NIC_SYN_RETRY_EXCEEDED;
+		result->vendor = NIC_VENDOR_RETRY;
+		nic_sq_fail(qp, wqe, result);
+		return;
+	}
+	nic_sq_wait(qp, NIC_WAIT_RETRY, now + nic_retry_look_ns);
+}
+
+static enum nic_outcome nic_sq_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
+				       struct nic_result *result)
+{
+	if (wqe->opcode == NIC_OP_NOP)
+		return NIC_DONE;
+	if (nic_fault_breaks(qp, nic_qp_priv(qp)->wqes)) {
+		result->syndrome = NIC_SYN_LOCAL_QP_OP;
+		return NIC_FAILED;
+	}
+	return qp->type == MDL_QPT_UD ? nic_ud_execute(qp, wqe, result)
+				      : nic_rc_execute(qp, wqe, result);
+}
+
+static void nic_sq_begin(struct mdl_qp *qp)
+{
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+
+	if (priv->tried)
+		return;
+	priv->tried = 1;
+	priv->rnr_left = qp->rnr_retry;
+	priv->deadline_ns = 0;
+}
+
+static void nic_sq_decode(struct mdl_qp *qp, uint8_t *bytes, struct nic_wqe *wqe)
+{
+	const char *wrong;
+
+	nic_wqe_copy(bytes, mdl_at(qp->sq), qp->sq_cnt, qp->nic_sq_ci);
+	nic_wqe_ctrl(wqe, bytes);
+	nic_sq_check(qp, wqe);
+	wrong = nic_wqe_decode(wqe, bytes, nic_qp_transport(qp));
+	if (wrong)
+		mdl_fatal("QP 0x%x: the WQE in send block %u (opcode 0x%02x %s, %u segments): %s.",
+			  qp->number, wqe->index, wqe->opcode, nic_wqe_name(wqe->opcode), wqe->ds,
+			  wrong);
+}
+
+static void nic_sq_one(struct mdl_qp *qp)
+{
+	uint8_t bytes[NIC_WQE_MAX_BYTES + 48];
+	struct nic_result result = { 0 };
+	struct nic_wqe wqe;
+
+	nic_sq_decode(qp, bytes, &wqe);
+	nic_sq_begin(qp);
+	switch (nic_sq_execute(qp, &wqe, &result)) {
+	case NIC_DONE:
+		if (wqe.signalled)
+			nic_sq_complete(qp, &wqe, &result);
+		nic_sq_advance(qp, &wqe);
+		break;
+	case NIC_FAILED: nic_sq_fail(qp, &wqe, &result); break;
+	case NIC_RNR: nic_sq_not_ready(qp, &wqe, &result); break;
+	case NIC_LOST: nic_sq_lost(qp, &wqe, &result); break;
+	}
+}
+
+void nic_sq_run(struct mdl_qp *qp)
+{
+	while ((uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci) &&
+	       !(__atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE) & NIC_WAIT_SQ) &&
+	       nic_qp_state(qp) == MDL_QPS_RTS)
+		nic_sq_one(qp);
+	if (nic_qp_state(qp) == MDL_QPS_ERR || nic_qp_state(qp) == MDL_QPS_SQE)
+		nic_qp_flush(qp);
+	nic_sq_release(qp);
+}
