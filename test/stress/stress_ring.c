@@ -271,16 +271,17 @@ static bool is_done(const struct player *p)
 /** All is sent and answered: only the peer can change anything, by a message. */
 static void sleep_if_idle(struct player *p)
 {
-	struct pollfd pfd = { .fd = shm_dev_wait_fd(p->engine.dev), .events = POLLIN };
+	struct pollfd pfd = { .fd = shm_dev_wait_fd(p->engine.lanes[0].dev), .events = POLLIN };
 	uint32_t i;
 
 	for (i = 0; i < CONNS; i++)
 		if (p->ends[i].sent != ITEMS || p->ends[i].open_cnt || p->ends[i].held_cnt)
 			return;
-	if (is_done(p) || !util_list_is_empty(&p->engine.dirty) || shm_dev_arm(p->engine.dev))
+	if (is_done(p) || !util_list_is_empty(&p->engine.lanes[0].dirty) ||
+	    shm_dev_arm(p->engine.lanes[0].dev))
 		return;
 	CHECK(poll(&pfd, 1, 20000) == 1);
-	shm_dev_disarm(p->engine.dev);
+	shm_dev_disarm(p->engine.lanes[0].dev);
 	p->sleeps++;
 }
 
@@ -317,9 +318,9 @@ static void player_open(struct player *p, uint64_t seed)
 {
 	memset(p, 0, sizeof(*p));
 	p->rng.state = seed;
-	CHECK(!shm_dev_open(&p->engine.dev));
+	CHECK(!shm_dev_open(&p->engine.lanes[0].dev));
 	p->engine.up = &upcalls;
-	util_list_init(&p->engine.dirty);
+	util_list_init(&p->engine.lanes[0].dirty);
 	util_list_init(&p->engine.failed);
 	util_list_init(&p->engine.events);
 	pthread_mutex_init(&p->engine.lock, NULL);
@@ -345,6 +346,7 @@ static void end_init(struct player *p, struct end *end)
 
 	end->player = p;
 	conn->engine = &p->engine;
+	conn->lane = &p->engine.lanes[0];
 	conn->up = &upcalls;
 	util_list_init(&conn->dirty_link);
 	ring_conn_init(conn, link, link->tx_len / 8, link->rx_len / 8);
@@ -358,7 +360,7 @@ static void connect_ends(uint32_t n, bool shared)
 	uint32_t i, k;
 
 	for (i = 0; i < 2; i++) {
-		CHECK(!shm_link_create(players[i].engine.dev, ring_lens[(n + i) % CONNS],
+		CHECK(!shm_link_create(players[i].engine.lanes[0].dev, ring_lens[(n + i) % CONNS],
 				       &end[i]->conn.link));
 		CHECK(!shm_link_describe(end[i]->conn.link, &desc[i]));
 	}
@@ -403,7 +405,7 @@ static void run_round(const char *name, bool shared, uint64_t seed)
 		for (i = 0; i < 2; i++)
 			end_close(&players[i].ends[n]);
 	for (i = 0; i < 2; i++)
-		shm_dev_close(players[i].engine.dev);
+		shm_dev_close(players[i].engine.lanes[0].dev);
 }
 
 int main(void)

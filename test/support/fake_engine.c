@@ -162,10 +162,20 @@ static int fake_get(struct core_chan *chan, struct core_get *get)
 
 static int fake_lent;
 
-static void fake_lend(struct core_chan *chan, int delta)
+static int fake_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan)
 {
 	(void)chan;
-	fake_lent += delta;
+	(void)addr;
+	(void)len;
+	loan->key = 0;
+	fake_lent++;
+	return 0;
+}
+
+static void fake_unlend(struct core_chan *chan, struct core_loan *loan)
+{
+	assert(chan == loan->chan);
+	fake_lent--;
 	assert(fake_lent >= 0);
 }
 
@@ -208,6 +218,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.flush = fake_flush,
 	.get = fake_get,
 	.lend = fake_lend,
+	.unlend = fake_unlend,
 	.release = fake_release,
 	.is_busy = fake_is_busy,
 	.close = fake_close,

@@ -176,19 +176,76 @@ static int fake_staged_read(struct dev_link *link, uint64_t *value)
 	return 0;
 }
 
+/** Is [addr, addr + len) registered for `access`? */
+static void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len,
+			   unsigned access)
+{
+	if (!mem || mem->magic != FAKE_MAGIC)
+		fake_fail("memory at %p is not registered", addr);
+	if (!(mem->access & access) || (const uint8_t *)addr < mem->addr ||
+	    (const uint8_t *)addr + len > mem->addr + mem->len)
+		fake_fail("memory at %p is not registered for this (%#x)", addr, access);
+}
+
+static void fake_get_copy(struct fake_link *f, struct dev_get *get)
+{
+	const void *from = (const void *)(uintptr_t)get->remote_addr;
+	size_t i;
+
+	if (f->dev->registers) {
+		fake_check_mem((const struct fake_mem *)(uintptr_t)get->remote_key, from, get->len,
+			       DEV_MEM_REMOTE_READ);
+		for (i = 0; i < get->iov_cnt; i++)
+			if (get->iov[i].iov_len)
+				fake_check_mem((const struct fake_mem *)get->mem[i],
+					       get->iov[i].iov_base, get->iov[i].iov_len,
+					       DEV_MEM_LOCAL);
+	}
+	util_iov_scatter(get->iov, get->iov_cnt, 0, from, get->len);
+	get->status = 0;
+}
+
 static int fake_get(struct dev_link *link, struct dev_get *get)
 {
 	struct fake_link *f = fake_link_of(link);
 
-	util_iov_scatter(get->iov, get->iov_cnt, 0, (const void *)(uintptr_t)get->remote_addr,
-			 get->len);
-	get->status = 0;
-	if (!f->dev->get_later)
-		return 1;
-	if (f->get)
+	if (f->dev->get_later && f->get)
 		return -FI_EAGAIN;
-	f->get = get;
+	if (f->dev->get_later) {
+		f->get = get;
+		return 0;
+	}
+	fake_get_copy(f, get);
+	return 1;
+}
+
+static int fake_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned access,
+			struct dev_mem **out)
+{
+	struct fake_dev *fake = fake_dev_from(dev);
+	struct fake_mem *mem = calloc(1, sizeof(*mem));
+
+	if (!mem || fake->fail_reg) {
+		free(mem);
+		return fake->fail_reg;
+	}
+	if (!len)
+		fake_fail("nothing at %p is registered", addr);
+	*mem = (struct fake_mem){ .base.remote_key = (uintptr_t)mem,
+				  .magic = FAKE_MAGIC,
+				  .addr = addr,
+				  .len = len,
+				  .access = access };
+	fake->mem_cnt++;
+	*out = &mem->base;
 	return 0;
+}
+
+static void fake_mem_dereg(struct dev *dev, struct dev_mem *mem)
+{
+	fake_dev_from(dev)->mem_cnt--;
+	((struct fake_mem *)mem)->magic = 0;
+	free(mem);
 }
 
 /* ---- events ---- */
@@ -246,6 +303,7 @@ static bool fake_poll_link(struct dev_link *link, struct dev_event *ev)
 		return true;
 	if (get) {
 		f->get = NULL;
+		fake_get_copy(f, get);
 		return fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_GET, .get = get });
 	}
 	f->down = 0;
@@ -373,6 +431,7 @@ static void fake_link_detach(struct dev_link *link)
 		i++;
 	fake->links[i] = fake->links[--fake->link_cnt];
 	f->attached = false;
+	f->get = NULL;
 }
 
 static void fake_link_close(struct dev_link *link)
@@ -409,6 +468,9 @@ static void fake_dev_close(struct dev *dev)
 
 	if (fake->link_cnt)
 		fake_fail("a device is closed while %u links are attached", fake->link_cnt);
+	if (fake->mem_cnt)
+		fake_fail("a device is closed while %u pieces of memory are registered",
+			  fake->mem_cnt);
 	close(fake->fd);
 	free(fake);
 }
@@ -461,6 +523,40 @@ void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos)
 
 const struct dev_link_ops fake_link_direct_ops = FAKE_LINK_OPS(fake_direct_write, fake_direct_read);
 const struct dev_link_ops fake_link_staged_ops = FAKE_LINK_OPS(fake_staged_write, fake_staged_read);
+
+static int fake_nic_probe(struct dev_about *about)
+{
+	*about = (struct dev_about){ .name = "fake0", .link = "Ethernet" };
+	return fake_nic_absent ? -FI_ENODEV : 0;
+}
+
+static int fake_nic_open(struct dev **dev)
+{
+	int ret = fake_nic_absent ? -FI_ENODEV : fake_dev_open(dev);
+
+	if (ret)
+		return ret;
+	fake_dev_from(*dev)->direct = false;
+	fake_dev_from(*dev)->registers = true;
+	fake_dev_from(*dev)->get_later = true;
+	return 0;
+}
+
+bool fake_nic_absent;
+
+const struct dev_ops fake_nic_ops = {
+	.name = "fake nic",
+	.probe = fake_nic_probe,
+	.open = fake_nic_open,
+	.close = fake_dev_close,
+	.link_create = fake_link_create,
+	.mem_reg = fake_mem_reg,
+	.mem_dereg = fake_mem_dereg,
+	.poll = fake_dev_poll,
+	.wait_fd = fake_dev_wait_fd,
+	.arm = fake_dev_arm,
+	.disarm = fake_dev_disarm,
+};
 
 const struct dev_ops fake_dev_ops = {
 	.name = "fake",

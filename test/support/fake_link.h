@@ -46,11 +46,22 @@ struct fake_dev {
 	int fail_create; /* what the next calls of link_create, connect, attach return */
 	int fail_connect;
 	int fail_attach;
+	int fail_reg;
+	bool registers;   /* a get needs registered memory at both ends */
+	unsigned mem_cnt; /* registered */
 	struct rng rng;
 	struct fake_link *links[FAKE_LINKS_MAX];
 	unsigned link_cnt;
 	uint64_t write_cnt; /* accepted */
 	int fd;             /* wait_fd: never readable; of a device made by open */
+};
+
+struct fake_mem {
+	struct dev_mem base; /* first */
+	uint32_t magic;
+	const uint8_t *addr;
+	size_t len;
+	unsigned access;
 };
 
 struct fake_link {
@@ -77,6 +88,10 @@ struct fake_link {
 extern const struct dev_link_ops fake_link_direct_ops;
 extern const struct dev_link_ops fake_link_staged_ops;
 extern const struct dev_ops fake_dev_ops;
+
+/** The staged device as a NIC: registers memory, gets end later. Not there while fake_nic_absent. */
+extern const struct dev_ops fake_nic_ops;
+extern bool fake_nic_absent;
 
 /** A device that does what its fields say: set them behind the call. */
 void fake_dev_init(struct fake_dev *fake, bool direct, uint64_t seed);

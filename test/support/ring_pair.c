@@ -4,81 +4,26 @@
 
 #include <string.h>
 
-#include "ring/ring_loop.h"
+#include "ring/ring_over.h"
+#include "wire/wire_cm.h"
 
 struct ring_flush_cfg ring_pair_flush = { .best_len = 4096, .cheap = true, .looks = true };
 
-/* One copy of the engine's operations per device, as an engine has them. */
-#define RING_PAIR_OPS(name)                                                                        \
-	static int ring_pair_##name##_send(struct core_chan *chan, const struct core_frame *frame, \
-					   unsigned flags)                                         \
-	{                                                                                          \
-		return ring_tx_send(&fake_link_##name##_ops, &ring_pair_flush, ring_conn_of(chan), \
-				    frame, flags);                                                 \
-	}                                                                                          \
-	static int ring_pair_##name##_call(struct core_chan *chan, const struct core_frame *frame, \
-					   uint32_t allowance, void *context)                      \
-	{                                                                                          \
-		return ring_tx_call(&fake_link_##name##_ops, &ring_pair_flush, ring_conn_of(chan), \
-				    frame, allowance, context);                                    \
-	}                                                                                          \
-	static int ring_pair_##name##_reply(struct core_chan *chan, struct core_call_ref ref,      \
-					    const void *buf, size_t len)                           \
-	{                                                                                          \
-		return ring_tx_reply(&fake_link_##name##_ops, &ring_pair_flush,                    \
-				     ring_conn_of(chan), ref, buf, len);                           \
-	}                                                                                          \
-	static void ring_pair_##name##_flush(struct core_chan *chan)                               \
-	{                                                                                          \
-		if (!ring_conn_of(chan)->err)                                                      \
-			ring_tx_progress(&fake_link_##name##_ops, ring_conn_of(chan));             \
-	}                                                                                          \
-	static int ring_pair_##name##_get(struct core_chan *chan, struct core_get *get)            \
-	{                                                                                          \
-		return ring_loop_get(&fake_link_##name##_ops, ring_conn_of(chan), get);            \
-	}                                                                                          \
-	static void ring_pair_##name##_progress(struct core_engine *engine)                        \
-	{                                                                                          \
-		ring_loop_progress(&fake_dev_ops, &fake_link_##name##_ops, engine);                \
-	}                                                                                          \
-	static const struct core_chan_ops ring_pair_##name##_ops = {                               \
-		.send = ring_pair_##name##_send,                                                   \
-		.call = ring_pair_##name##_call,                                                   \
-		.reply = ring_pair_##name##_reply,                                                 \
-		.flush = ring_pair_##name##_flush,                                                 \
-		.get = ring_pair_##name##_get,                                                     \
-		.release = ring_pair_release,                                                      \
-		.is_busy = ring_pair_is_busy,                                                      \
-		.close = ring_engine_chan_close,                                                   \
-	}
-
-static void ring_pair_release(struct core_chan *chan, core_hold_t hold)
-{
-	struct ring_conn *conn = ring_conn_of(chan);
-
-	if (ring_holds_release(&conn->rx.holds, hold))
-		ring_rx_release(conn);
-}
-
-static bool ring_pair_is_busy(struct core_chan *chan)
-{
-	struct ring_conn *conn = ring_conn_of(chan);
-
-	return conn->link->caps & DEV_CAP_DIRECT ? ring_tx_is_busy(&fake_link_direct_ops, conn)
-						 : ring_tx_is_busy(&fake_link_staged_ops, conn);
-}
-
-RING_PAIR_OPS(direct);
-RING_PAIR_OPS(staged);
+RING_OVER(pair_direct, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_direct_ops,
+	  ring_pair_flush, false);
+RING_OVER(pair_staged, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_staged_ops,
+	  ring_pair_flush, false);
 
 int ring_pair_engine_open(const struct core_upcalls *up, struct core_engine **engine)
 {
-	return ring_engine_open(&fake_dev_ops, &ring_pair_direct_ops, up, engine);
+	static const struct ring_paths paths = { .cnt = 1, .lane = { &ring_lane_pair_direct } };
+
+	return ring_engine_open(&paths, up, engine);
 }
 
 void ring_pair_engine_progress(struct core_engine *engine)
 {
-	ring_pair_direct_progress(engine);
+	ring_loop_progress(&fake_dev_ops, &fake_link_direct_ops, engine);
 }
 
 uint64_t ring_pair_grant(uint64_t announced, uint64_t len)
@@ -105,17 +50,19 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 {
 	struct ring_conn *conn = &end->conn;
 	struct core_engine *engine = &end->engine;
+	struct ring_lane *lane = &engine->lanes[0];
 
-	engine->dev_ops = &fake_dev_ops;
-	engine->dev = fake_dev_of(&end->dev);
-	engine->chan_ops = cfg->direct ? &ring_pair_direct_ops : &ring_pair_staged_ops;
+	lane->ops = cfg->direct ? &ring_lane_pair_direct : &ring_lane_pair_staged;
+	lane->dev = fake_dev_of(&end->dev);
+	util_list_init(&lane->dirty);
+	engine->lane_cnt = 1;
 	engine->up = up;
-	util_list_init(&engine->dirty);
 	util_list_init(&engine->failed);
 	util_list_init(&engine->events);
 	conn->engine = engine;
+	conn->lane = lane;
 	conn->up = up;
-	conn->chan.ops = engine->chan_ops;
+	conn->chan.ops = lane->ops->chan_ops;
 	util_list_init(&conn->dirty_link);
 	util_list_init(&conn->conn_link);
 	ring_conn_init(conn, end->link, ring_pair_grant(cfg->announce[self], end->link->tx_len),
@@ -157,10 +104,10 @@ void ring_pair_fini(struct ring_pair *pair)
 
 void ring_end_progress(struct ring_end *end)
 {
-	if (end->dev.direct)
-		ring_pair_direct_progress(&end->engine);
-	else
-		ring_pair_staged_progress(&end->engine);
+	const struct dev_link_ops *ops =
+		end->dev.direct ? &fake_link_direct_ops : &fake_link_staged_ops;
+
+	ring_loop_progress(&fake_dev_ops, ops, &end->engine);
 }
 
 static enum core_rx_verdict ring_deaf_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,

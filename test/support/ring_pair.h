@@ -16,8 +16,10 @@
 #include "ring/ring_engine.h"
 #include "ring/ring_flush.h"
 
-/** The policy of both instantiations. */
+/** The policy of both instantiations, and they. */
 extern struct ring_flush_cfg ring_pair_flush;
+extern const struct ring_lane_ops ring_lane_pair_direct;
+extern const struct ring_lane_ops ring_lane_pair_staged;
 
 struct ring_end {
 	struct ring_conn conn; /* first */

@@ -158,9 +158,9 @@ Test(ring_conn, a_connection_is_marked_once)
 	start(true, 1024, 1024);
 	ring_conn_mark(conn);
 	ring_conn_mark(conn);
-	cr_expect_eq(pair.end[0].engine.dirty.next, &conn->dirty_link);
-	cr_expect_eq(pair.end[0].engine.dirty.prev, &conn->dirty_link);
+	cr_expect_eq(pair.end[0].engine.lanes[0].dirty.next, &conn->dirty_link);
+	cr_expect_eq(pair.end[0].engine.lanes[0].dirty.prev, &conn->dirty_link);
 	ring_end_progress(&pair.end[0]);
-	cr_expect(util_list_is_empty(&pair.end[0].engine.dirty));
+	cr_expect(util_list_is_empty(&pair.end[0].engine.lanes[0].dirty));
 	ring_pair_fini(&pair);
 }

@@ -290,7 +290,7 @@ Test(ring_engine, a_link_that_cannot_be_polled_is_a_connect_that_failed, .timeou
 {
 	whole_open(&wholes[0]);
 	whole_open(&wholes[1]);
-	((struct fake_dev *)wholes[0].engine->dev)->fail_attach = -FI_ENOMEM;
+	((struct fake_dev *)wholes[0].engine->lanes[0].dev)->fail_attach = -FI_ENOMEM;
 	connect_wholes();
 	until(&wholes[0].failed);
 	cr_expect_eq(wholes[0].err, -FI_ENOMEM);

@@ -11,8 +11,9 @@
 #include <string.h>
 
 #include "ring/ring_event.h"
-#include "support/fake_link.h"
+#include "support/ring_pair.h"
 #include "util/param.h"
+#include "wire/wire_cm.h"
 
 /** An engine with one endpoint, as ring_engine_open makes them, and its fake device. */
 struct side {
@@ -29,9 +30,11 @@ static void side_init(struct side *s)
 {
 	memset(s, 0, sizeof(*s));
 	fake_dev_init(&s->dev, true, 1);
-	s->engine.dev_ops = &fake_dev_ops;
-	s->engine.dev = fake_dev_of(&s->dev);
-	util_list_init(&s->engine.dirty);
+	s->engine.lanes[0].ops = &ring_lane_pair_direct;
+	s->engine.lanes[0].dev = fake_dev_of(&s->dev);
+	util_list_init(&s->engine.lanes[0].dirty);
+	s->engine.lane_cnt = 1;
+	s->half.path = WIRE_CM_PATH_SHM;
 	util_list_init(&s->engine.failed);
 	util_list_init(&s->engine.events);
 	pthread_mutex_init(&s->engine.lock, NULL);

@@ -294,7 +294,7 @@ Test(ring_tx, what_must_leave_now_leaves_with_all_before_it)
 	cr_assert_eq(send_len(a, 3, CORE_SEND_NOW), 0);
 	cr_expect_eq(a->dev.write_cnt, 2);
 	cr_expect_eq(meta_at(a, 64).message_count, 2);
-	cr_expect(util_list_is_empty(&a->engine.dirty) || !a->conn.tx.open);
+	cr_expect(util_list_is_empty(&a->engine.lanes[0].dirty) || !a->conn.tx.open);
 	ring_pair_fini(&pair);
 }
 
@@ -312,13 +312,13 @@ Test(ring_tx, a_batch_of_the_best_size_leaves)
 Test(ring_tx, only_what_is_dirty_is_visited)
 {
 	start(true, 4096);
-	cr_expect(util_list_is_empty(&a->engine.dirty));
+	cr_expect(util_list_is_empty(&a->engine.lanes[0].dirty));
 	cr_assert_eq(send_len(a, 1, 0), 0);
-	cr_expect(util_list_is_empty(&a->engine.dirty), "it left");
+	cr_expect(util_list_is_empty(&a->engine.lanes[0].dirty), "it left");
 	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
-	cr_expect_not(util_list_is_empty(&a->engine.dirty));
+	cr_expect_not(util_list_is_empty(&a->engine.lanes[0].dirty));
 	ring_end_progress(a);
-	cr_expect(util_list_is_empty(&a->engine.dirty));
+	cr_expect(util_list_is_empty(&a->engine.lanes[0].dirty));
 	ring_pair_fini(&pair);
 }
 
@@ -336,7 +336,7 @@ Test(ring_tx, what_the_device_refuses_leaves_later_and_in_order)
 	cr_expect(a->conn.chan.ops->is_busy(&a->conn.chan));
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 0);
-	cr_expect_not(util_list_is_empty(&a->engine.dirty));
+	cr_expect_not(util_list_is_empty(&a->engine.lanes[0].dirty));
 	a->dev.sq_len = 8;
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 2);

@@ -85,13 +85,14 @@ static int warnings(void)
 static void expect_defaults(void)
 {
 	cr_assert_null(util_params.job_key);
-	cr_assert_str_eq(util_params.paths, "shm");
+	cr_assert_str_eq(util_params.paths, "shm,nic");
 	cr_assert_null(util_params.device);
 	cr_assert_null(util_params.gid_index);
 	cr_assert_eq(util_params.mem, 256u << 20);
 	cr_assert_eq(util_params.ring_size, 0);
 	cr_assert_eq(util_params.eager_max, 8192);
 	cr_assert_eq(util_params.single_copy_min, 32768);
+	cr_assert_eq(util_params.rndv_min, 65536);
 	cr_assert_eq(util_params.unexpected_mem, 256u << 20);
 	cr_assert_eq(util_params.peer_timeout_ms, 30000);
 	cr_assert_eq(util_params.single_copy, 1);
@@ -109,9 +110,9 @@ Test(param, an_empty_environment_gives_the_defaults_in_silence)
 Test(param, every_parameter_is_published_with_its_default)
 {
 	static const char *const names[] = {
-		"JOB_KEY",     "PATHS",     "DEVICE",          "GID_INDEX",      "MEM",
-		"RING_SIZE",   "EAGER_MAX", "SINGLE_COPY_MIN", "UNEXPECTED_MEM", "PEER_TIMEOUT",
-		"SINGLE_COPY", "LAYERING"
+		"JOB_KEY",      "PATHS",       "DEVICE",          "GID_INDEX", "MEM",
+		"RING_SIZE",    "EAGER_MAX",   "SINGLE_COPY_MIN", "RNDV_MIN",  "UNEXPECTED_MEM",
+		"PEER_TIMEOUT", "SINGLE_COPY", "LAYERING"
 	};
 	struct fi_param *params;
 	int cnt, found = 0;

@@ -44,6 +44,7 @@ struct cm_conn;
 
 /** One end's half of a connection: what the other end needs. */
 struct cm_half {
+	uint32_t path; /* the way it is for: one bit, WIRE_CM_PATH_* */
 	uint32_t engine_len;
 	uint8_t engine[CM_ENGINE_MAX];
 	struct dev_desc dev;
@@ -52,8 +53,8 @@ struct cm_half {
 /** What cm tells the engine. */
 struct cm_agent_ops {
 	/*
-	 * A connection is about to be made, by us or by the peer: fill in our half, keep what is
-	 * needed in *user. 0, or -FI_E* (the peer gets a NAK with it; -FI_EAGAIN and -FI_EMFILE are
+	 * A connection is about to be made, by us or by the peer: fill in our half for half->path,
+	 * keep what is needed in *user. 0, or -FI_E* (the peer gets a NAK with it; -FI_EAGAIN and -FI_EMFILE are
 	 * tried again until the peer timeout). cm closes the fds in `half`, also on error.
 	 */
 	int (*prepare)(void *ctx, struct cm_conn *conn, struct cm_half *half, void **user);

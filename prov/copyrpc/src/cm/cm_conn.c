@@ -91,7 +91,7 @@ int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc
 	ret = cm_src_open(agent->node, &conn->src, fd);
 	if (ret)
 		goto err_bury;
-	*half = (struct cm_half){ .engine_len = 0 };
+	*half = (struct cm_half){ .path = WIRE_CM_PATH_SHM };
 	ret = agent->ops->prepare(agent->ctx, conn, half, &conn->user);
 	if (ret)
 		goto err_release;

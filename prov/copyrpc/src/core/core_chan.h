@@ -81,10 +81,18 @@ struct core_get {
 	void *engine[16]; /* the engine's until then: a device's transfer */
 };
 
+/** Memory of ours that a peer may fetch. Owned by who lends it, until unlend. */
+struct core_loan {
+	struct core_chan *chan; /* NULL: nothing is lent */
+	uint64_t key;           /* for the peer's core_get.remote_key */
+	void *engine;
+};
+
 struct core_chan {
 	const struct core_chan_ops *ops;
 	struct core_peer *peer; /* set by core when the channel is adopted */
 	size_t eager_max;       /* ext_len + len that one send or call may carry */
+	size_t get_min; /* a get of fewer bytes is no gain here; 0: ask the domain's limits */
 	uint32_t caps;
 };
 
@@ -101,10 +109,12 @@ struct core_chan_ops {
 	/* 1: ended at once (status set, no up-call); 0: on_get_done will come; or -FI_E*. */
 	int (*get)(struct core_chan *chan, struct core_get *get);
 	/*
-	 * `delta` more (or fewer) announcements of our memory are out, which the peer may get: a
-	 * transport in which both ends can copy looks for the chance to help.
+	 * From now on the peer may get [addr, addr + len): 0 and *loan, or -FI_E* (then it must be
+	 * sent in parts). A transport in which both ends can copy looks for the chance to help.
 	 */
-	void (*lend)(struct core_chan *chan, int delta);
+	int (*lend)(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan);
+	/* No longer, whatever is on its way. Also on a channel that is down. */
+	void (*unlend)(struct core_chan *chan, struct core_loan *loan);
 	void (*release)(struct core_chan *chan, core_hold_t hold);
 	/* True while accepted messages have not left for good: fi_close waits for this. */
 	bool (*is_busy)(struct core_chan *chan);
@@ -132,7 +142,10 @@ struct core_upcalls {
 		      uint64_t incarnation);
 	/* A connect to `addr` failed for good: -FI_E*; it was logged with the reason. */
 	void (*on_connect_failed)(struct core_ep *ep, const struct sockaddr *addr, int err);
-	/* The channel is dead; everything that had arrived was delivered before. core closes it. */
+	/*
+	 * The channel is dead; everything that had arrived was delivered before, and nobody moves
+	 * bytes of a get any more. core closes it.
+	 */
 	void (*on_down)(struct core_chan *chan, int err);
 };
 

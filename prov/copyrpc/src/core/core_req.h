@@ -39,7 +39,6 @@ struct core_tx_req {
 	enum core_tx_state state;
 	bool tagged;
 	bool silent;
-	bool lent;        /* our memory is announced: core_chan_ops.lend */
 	uint32_t send_id; /* in ep->tx_ids, or CORE_NO_ID */
 	uint32_t recv_id; /* PULLED: the receiver's name for it */
 	size_t iov_cnt;
@@ -49,6 +48,7 @@ struct core_tx_req {
 	uint64_t data;
 	uint64_t flags;
 	void *context;
+	struct core_loan loan; /* our memory is announced to the peer */
 	struct iovec iov[CORE_TX_IOV_MAX];
 };
 

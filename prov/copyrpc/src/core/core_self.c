@@ -106,10 +106,20 @@ static int core_self_get(struct core_chan *chan, struct core_get *get)
 	return 1;
 }
 
-static void core_self_lend(struct core_chan *chan, int delta)
+static int core_self_lend(struct core_chan *chan, const void *addr, size_t len,
+			  struct core_loan *loan)
 {
 	(void)chan;
-	(void)delta;
+	(void)addr;
+	(void)len;
+	loan->key = 0;
+	return 0;
+}
+
+static void core_self_unlend(struct core_chan *chan, struct core_loan *loan)
+{
+	(void)chan;
+	(void)loan;
 }
 
 static void core_self_release(struct core_chan *chan, core_hold_t hold)
@@ -137,6 +147,7 @@ static const struct core_chan_ops core_self_ops = {
 	.flush = core_self_flush,
 	.get = core_self_get,
 	.lend = core_self_lend,
+	.unlend = core_self_unlend,
 	.release = core_self_release,
 	.is_busy = core_self_is_busy,
 	.close = core_self_close,

@@ -85,7 +85,7 @@ static struct core_tx_req *core_tx_req_new(struct core_ep *ep, struct core_peer 
 	req->state = CORE_TX_QUEUED;
 	req->tagged = s->tagged;
 	req->silent = s->silent;
-	req->lent = false;
+	req->loan.chan = NULL;
 	req->send_id = CORE_NO_ID;
 	req->iov_cnt = s->iov_cnt;
 	req->len = s->len;
@@ -109,7 +109,7 @@ static void core_tx_req_free(struct core_tx_req *req)
 		ep->tx_queued--;
 	if (req->send_id != CORE_NO_ID)
 		util_idmap_release(&ep->tx_ids, req->send_id);
-	core_tx_lend(req, false);
+	core_tx_unlend(req);
 	util_list_remove(&req->peer_link);
 	util_list_remove(&req->wait_link);
 	ep->tx_open--;

@@ -28,7 +28,8 @@ static bool core_tx_should_fetch(const struct core_peer *peer, const struct core
 	if (req->flags & FI_DELIVERY_COMPLETE)
 		return true;
 	if (peer->chan->caps & CORE_CHAN_GET)
-		return req->len >= peer->ep->dom->limits.single_copy_min;
+		return req->len >= (peer->chan->get_min ? peer->chan->get_min
+							: peer->ep->dom->limits.single_copy_min);
 	return req->len > CORE_TX_PARTS_MAX;
 }
 
@@ -92,31 +93,43 @@ static int core_tx_start_deliver(struct core_tx_req *req)
 	return core_tx_call(req, &frame);
 }
 
-void core_tx_lend(struct core_tx_req *req, bool on)
+void core_tx_unlend(struct core_tx_req *req)
+{
+	struct core_chan *chan = req->loan.chan;
+
+	if (!chan)
+		return;
+	chan->ops->unlend(chan, &req->loan);
+	req->loan.chan = NULL;
+}
+
+/** Lends the memory of `req`: false if it cannot be fetched. Stays lent while the call waits. */
+static bool core_tx_lend(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->peer->chan;
 
-	if (on != req->lent && chan)
-		chan->ops->lend(chan, on ? 1 : -1);
-	req->lent = on;
+	if (req->loan.chan)
+		return true;
+	if (req->iov_cnt != 1 || !(chan->caps & CORE_CHAN_GET) ||
+	    chan->ops->lend(chan, req->iov[0].iov_base, req->len, &req->loan))
+		return false;
+	req->loan.chan = chan;
+	return true;
 }
 
 static int core_tx_start_fetch(struct core_tx_req *req)
 {
 	struct wire_rndv rndv = { .total_len = req->len };
 	struct core_frame frame;
-	int ret;
 
 	core_tx_frame(&frame, req, WIRE_OP_RNDV);
 	/* Only contiguous memory can be fetched; address 0 says: ask for parts. */
-	if (req->iov_cnt == 1)
+	if (core_tx_lend(req)) {
 		rndv.addr = (uintptr_t)req->iov[0].iov_base;
+		rndv.key = req->loan.key;
+	}
 	core_tx_ext_add(&frame, &rndv, sizeof(rndv));
-	core_tx_lend(req, rndv.addr != 0);
-	ret = core_tx_call(req, &frame);
-	if (ret)
-		core_tx_lend(req, false);
-	return ret;
+	return core_tx_call(req, &frame);
 }
 
 static int core_tx_start_parts(struct core_tx_req *req)
@@ -229,7 +242,7 @@ bool core_tx_run_streams(struct core_peer *peer)
 /** The receiver cannot fetch: it gets the parts. */
 static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
 {
-	core_tx_lend(req, false);
+	core_tx_unlend(req);
 	req->recv_id = recv_id;
 	req->sent = 0;
 	req->state = CORE_TX_PULLED;

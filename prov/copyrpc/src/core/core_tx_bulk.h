@@ -28,8 +28,8 @@ int core_tx_bulk_start(struct core_tx_req *req);
 /** Sends parts while there is room: true when no stream waits. */
 bool core_tx_run_streams(struct core_peer *peer);
 
-/** Our memory is announced to the peer, or no longer. */
-void core_tx_lend(struct core_tx_req *req, bool on);
+/** Our memory is no longer the peer's to fetch. Harmless if it never was. */
+void core_tx_unlend(struct core_tx_req *req);
 
 /* core_tx.c */
 void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uint64_t flags,

@@ -6,5 +6,5 @@
 
 const struct core_engine_ops *cpr_engine_rc(void)
 {
-	return &ring_engine_shm_ops;
+	return ring_engine_rc();
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ring/ring_engine.h"
+#include "ring/ring_lane.h"
 #include "ring/ring_tx.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -43,6 +44,7 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	rx->len = link->rx_len;
 	ring_holds_init(&rx->holds);
 	util_idmap_init(&conn->calls);
+	util_list_init(&conn->gets);
 	conn->chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
 	conn->chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
 }
@@ -56,7 +58,7 @@ void ring_conn_fini(struct ring_conn *conn)
 void ring_conn_mark(struct ring_conn *conn)
 {
 	if (!conn->err && util_list_is_empty(&conn->dirty_link))
-		util_list_push_back(&conn->engine->dirty, &conn->dirty_link);
+		util_list_push_back(&conn->lane->dirty, &conn->dirty_link);
 }
 
 void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)

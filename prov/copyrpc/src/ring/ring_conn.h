@@ -22,6 +22,7 @@
 struct core_engine;
 struct core_engine_ep;
 struct cm_conn;
+struct ring_lane;
 
 /** A closed batch or marker that the device had no room for. */
 struct ring_post {
@@ -77,8 +78,10 @@ struct ring_conn {
 	struct ring_tx tx;
 	struct ring_rx rx;
 	struct core_engine *engine;
-	struct util_list dirty_link; /* in engine->dirty while something has to leave */
+	struct ring_lane *lane;
+	struct util_list dirty_link; /* in lane->dirty while something has to leave */
 	struct util_list conn_link;  /* in eep->conns */
+	struct util_list gets;       /* ring_get.link: transfers that have not ended */
 	struct util_idmap calls;     /* our calls that wait for an answer -> context */
 	const struct core_upcalls *up;
 	int err;               /* not 0: failed, nothing more is taken in or sent */
@@ -89,6 +92,7 @@ struct ring_conn {
 	uint64_t read_next_ns; /* RING_READ_PAUSE: not before then */
 	bool up_told;          /* core knows the channel */
 	bool attached;         /* the device polls the link */
+	size_t mem;            /* counted in engine->ring_mem */
 	struct cm_conn *cm;
 	struct core_ep *ep;
 	struct core_engine_ep *eep;

@@ -10,16 +10,63 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "ring/ring_bulk.h"
 #include "ring/ring_event.h"
 #include "ring/ring_loop.h"
 #include "ring/ring_node.h"
 #include "util/log.h"
+#include "util/param.h"
+
+#define RING_DRAIN_TURNS 1024u /* a bound: a completion queue is far shorter */
 
 static int ring_engine_watch(struct core_engine *engine, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
 	return epoll_ctl(engine->wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+/** Opens the devices, best first: 0, or the last error if there is none. */
+static int ring_engine_open_lanes(struct core_engine *engine, const struct ring_paths *paths)
+{
+	int ret = -FI_ENODEV;
+
+	for (uint32_t i = 0; i < paths->cnt && engine->lane_cnt < RING_LANES_MAX; i++) {
+		struct ring_lane *lane = &engine->lanes[engine->lane_cnt];
+
+		if (ring_engine_lane(engine, paths->lane[i]->path))
+			continue;
+		lane->ops = paths->lane[i];
+		util_list_init(&lane->dirty);
+		ret = lane->ops->dev_ops->open(&lane->dev);
+		if (!ret)
+			engine->lane_cnt++;
+		else
+			UTIL_INFO(DOMAIN, "device %s is not used: %s\n", lane->ops->dev_ops->name,
+				  fi_strerror(-ret));
+	}
+	return engine->lane_cnt ? 0 : ret;
+}
+
+static void ring_engine_close_lanes(struct core_engine *engine)
+{
+	while (engine->lane_cnt) {
+		struct ring_lane *lane = &engine->lanes[--engine->lane_cnt];
+
+		lane->ops->dev_ops->close(lane->dev);
+	}
+}
+
+static int ring_engine_watch_all(struct core_engine *engine)
+{
+	int ret = ring_engine_watch(engine, engine->event_fd);
+
+	for (uint32_t i = 0; i < engine->lane_cnt && !ret; i++) {
+		struct ring_lane *lane = &engine->lanes[i];
+
+		ret = ring_engine_watch(engine, lane->ops->dev_ops->wait_fd(lane->dev));
+	}
+	return ret;
 }
 
 static int ring_engine_open_fds(struct core_engine *engine)
@@ -34,9 +81,7 @@ static int ring_engine_open_fds(struct core_engine *engine)
 		ret = -errno;
 		goto err_close_wait;
 	}
-	ret = ring_engine_watch(engine, engine->event_fd);
-	if (!ret)
-		ret = ring_engine_watch(engine, engine->dev_ops->wait_fd(engine->dev));
+	ret = ring_engine_watch_all(engine);
 	if (!ret)
 		return 0;
 	close(engine->event_fd);
@@ -45,8 +90,8 @@ err_close_wait:
 	return ret;
 }
 
-int ring_engine_open(const struct dev_ops *dev_ops, const struct core_chan_ops *chan_ops,
-		     const struct core_upcalls *up, struct core_engine **out)
+int ring_engine_open(const struct ring_paths *paths, const struct core_upcalls *up,
+		     struct core_engine **out)
 {
 	struct core_engine *engine = calloc(1, sizeof(*engine));
 	int ret;
@@ -54,26 +99,23 @@ int ring_engine_open(const struct dev_ops *dev_ops, const struct core_chan_ops *
 	if (!engine)
 		return -FI_ENOMEM;
 	engine->up = up;
-	engine->chan_ops = chan_ops;
-	engine->dev_ops = dev_ops;
-	util_list_init(&engine->dirty);
 	util_list_init(&engine->failed);
 	util_list_init(&engine->events);
 	pthread_mutex_init(&engine->lock, NULL);
 	ret = ring_node_get(&engine->node);
 	if (ret)
 		goto err_free;
-	ret = dev_ops->open(&engine->dev);
+	ret = ring_engine_open_lanes(engine, paths);
 	if (ret)
 		goto err_put_node;
 	ret = ring_engine_open_fds(engine);
 	if (ret)
-		goto err_close_dev;
+		goto err_close_lanes;
 	*out = engine;
 	return 0;
 
-err_close_dev:
-	dev_ops->close(engine->dev);
+err_close_lanes:
+	ring_engine_close_lanes(engine);
 err_put_node:
 	ring_node_put();
 err_free:
@@ -87,9 +129,17 @@ void ring_engine_close(struct core_engine *engine)
 	ring_node_put();
 	close(engine->event_fd);
 	close(engine->wait_fd);
-	engine->dev_ops->close(engine->dev);
+	ring_engine_close_lanes(engine);
 	pthread_mutex_destroy(&engine->lock);
 	free(engine);
+}
+
+struct ring_lane *ring_engine_lane(struct core_engine *engine, uint32_t path)
+{
+	for (uint32_t i = 0; i < engine->lane_cnt; i++)
+		if (engine->lanes[i].ops->path == path)
+			return &engine->lanes[i];
+	return NULL;
 }
 
 int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
@@ -152,7 +202,7 @@ void ring_conn_free(struct ring_conn *conn)
 	util_list_remove(&conn->dirty_link);
 	if (conn->attached)
 		link->ops->detach(link);
-	__atomic_fetch_sub(&engine->ring_mem, link->rx_len, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&engine->ring_mem, conn->mem, __ATOMIC_RELAXED);
 	link->ops->close(link);
 	ring_conn_fini(conn);
 	free(conn);
@@ -167,33 +217,39 @@ void ring_engine_chan_close(struct core_chan *chan)
 	ring_conn_free(conn);
 }
 
-static void ring_engine_conn_up(struct core_engine *engine, struct ring_conn *conn)
+bool ring_engine_conn_up_cold(struct ring_conn *conn)
 {
+	struct core_engine *engine = conn->engine;
 	struct core_ep *ep = conn->ep;
 	struct sockaddr_storage addr;
 	int ret;
 
 	if (conn->up_told || conn->err)
-		return;
+		return !conn->err;
 	cm_conn_addr(conn->cm, &addr);
 	ret = conn->link->ops->attach(conn->link);
 	if (ret) {
 		UTIL_WARN(EP_CTRL, "the device takes no more links: %s\n", fi_strerror(-ret));
 		ring_conn_free(conn);
 		engine->up->on_connect_failed(ep, (struct sockaddr *)&addr, ret);
-		return;
+		return false;
 	}
 	conn->attached = true;
 	conn->up_told = true;
 	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr, cm_conn_incarnation(conn->cm));
+	return true;
 }
 
 /** Everything that had arrived before the peer went is delivered first. */
 static void ring_engine_drain(struct ring_conn *conn)
 {
 	const struct dev_link_ops *ops = conn->link->ops;
+	struct ring_lane *lane = conn->lane;
 	struct dev_event ev;
+	unsigned i;
 
+	for (i = 0; !ops->poll && i < RING_DRAIN_TURNS && lane->ops->poll(lane); i++)
+		;
 	while (!conn->err && ops->poll && ops->poll(conn->link, &ev) && ev.kind != DEV_EV_DOWN) {
 		if (ev.kind == DEV_EV_IMM)
 			ring_rx_batch(conn, ev.imm);
@@ -202,16 +258,28 @@ static void ring_engine_drain(struct ring_conn *conn)
 	}
 }
 
-static void ring_engine_conn_down(struct core_engine *engine, struct ring_conn *conn, int err)
+/** The end of a connection that core knows: the device lets go of its memory before core hears. */
+static void ring_engine_conn_end(struct ring_conn *conn)
+{
+	if (conn->attached && ring_lane_registers(conn->lane)) {
+		conn->attached = false;
+		conn->link->ops->detach(conn->link);
+		ring_bulk_fail(conn, conn->err);
+	}
+	conn->up->on_down(&conn->chan, conn->err);
+}
+
+static void ring_engine_conn_down(struct ring_conn *conn, int err)
 {
 	if (!conn->up_told) {
 		ring_conn_free(conn);
 		return;
 	}
-	ring_engine_drain(conn);
+	if (!conn->err)
+		ring_engine_drain(conn);
 	util_list_remove(&conn->dirty_link);
 	conn->err = conn->err ? conn->err : err;
-	engine->up->on_down(&conn->chan, conn->err);
+	ring_engine_conn_end(conn);
 }
 
 void ring_engine_events_cold(struct core_engine *engine)
@@ -221,24 +289,27 @@ void ring_engine_events_cold(struct core_engine *engine)
 
 	while (ring_event_pop(engine, &ev)) {
 		switch (ev.kind) {
-		case RING_EVENT_UP: ring_engine_conn_up(engine, ev.conn); break;
-		case RING_EVENT_DOWN: ring_engine_conn_down(engine, ev.conn, ev.err); break;
+		case RING_EVENT_UP: ring_engine_conn_up_cold(ev.conn); break;
+		case RING_EVENT_DOWN: ring_engine_conn_down(ev.conn, ev.err); break;
 		case RING_EVENT_FAILED:
 			engine->up->on_connect_failed(ev.eep->ep, (struct sockaddr *)&ev.addr,
 						      ev.err);
 			break;
 		}
 	}
-	while ((first = util_list_pop(&engine->failed))) {
-		struct ring_conn *conn = UTIL_CONTAINER_OF(first, struct ring_conn, dirty_link);
-
-		engine->up->on_down(&conn->chan, conn->err);
-	}
+	while ((first = util_list_pop(&engine->failed)))
+		ring_engine_conn_end(UTIL_CONTAINER_OF(first, struct ring_conn, dirty_link));
 }
 
 int ring_engine_wait_fd(struct core_engine *engine)
 {
 	return engine->wait_fd;
+}
+
+static void ring_engine_disarm_lanes(struct core_engine *engine, uint32_t cnt)
+{
+	for (uint32_t i = 0; i < cnt; i++)
+		engine->lanes[i].ops->dev_ops->disarm(engine->lanes[i].dev);
 }
 
 int ring_engine_arm(struct core_engine *engine)
@@ -247,12 +318,70 @@ int ring_engine_arm(struct core_engine *engine)
 
 	if (read(engine->event_fd, &cnt, sizeof(cnt)) < 0 && errno != EAGAIN)
 		return -errno;
-	if (ring_engine_has_events(engine) || !util_list_is_empty(&engine->dirty))
+	if (ring_engine_has_events(engine))
 		return -FI_EAGAIN;
-	return engine->dev_ops->arm(engine->dev);
+	for (uint32_t i = 0; i < engine->lane_cnt; i++) {
+		struct ring_lane *lane = &engine->lanes[i];
+		int ret = -FI_EAGAIN;
+
+		if (util_list_is_empty(&lane->dirty))
+			ret = lane->ops->dev_ops->arm(lane->dev);
+		if (ret) {
+			ring_engine_disarm_lanes(engine, i);
+			return ret;
+		}
+	}
+	return 0;
 }
 
 void ring_engine_disarm(struct core_engine *engine)
 {
-	engine->dev_ops->disarm(engine->dev);
+	ring_engine_disarm_lanes(engine, engine->lane_cnt);
+}
+
+/** Progress over several lanes: all of them are asked before anything waits. */
+static void ring_engine_any_progress(struct core_engine *engine)
+{
+	struct ring_lane *end = engine->lanes + engine->lane_cnt;
+
+	for (struct ring_lane *lane = engine->lanes; lane != end; lane++)
+		lane->ops->poll(lane);
+	if (UTIL_UNLIKELY(ring_engine_has_events(engine)))
+		ring_engine_events_cold(engine);
+	for (struct ring_lane *lane = engine->lanes; lane != end; lane++)
+		if (!util_list_is_empty(&lane->dirty))
+			lane->ops->flush(lane);
+}
+
+static int ring_engine_any_open(const struct core_upcalls *up, struct core_engine **engine)
+{
+	struct ring_paths paths;
+	int ret = ring_paths_read(util_params.paths, true, &paths);
+
+	return ret ? ret : ring_engine_open(&paths, up, engine);
+}
+
+const struct core_engine_ops ring_engine_any_ops = {
+	.name = "ring",
+	.open = ring_engine_any_open,
+	.close = ring_engine_close,
+	.ep_open = ring_engine_ep_open,
+	.ep_addr = ring_engine_ep_addr,
+	.ep_close = ring_engine_ep_close,
+	.connect = ring_engine_connect,
+	.connect_cancel = ring_engine_connect_cancel,
+	.progress = ring_engine_any_progress,
+	.wait_fd = ring_engine_wait_fd,
+	.arm = ring_engine_arm,
+	.disarm = ring_engine_disarm,
+};
+
+const struct core_engine_ops *ring_engine_rc(void)
+{
+	struct ring_paths paths;
+
+	if (!ring_paths_read(util_params.paths, false, &paths) && paths.cnt == 1 &&
+	    paths.lane[0] == &ring_lane_shm)
+		return &ring_engine_shm_ops;
+	return &ring_engine_any_ops;
 }

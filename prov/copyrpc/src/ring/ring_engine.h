@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What drives the rings? The engine of rc endpoints: one per domain, over one device.
+ * What drives the rings? The engine of rc endpoints: one per domain, over the devices that there are.
  *
  * Two threads meet here. The control thread (cm/) makes connections and hears of deaths; the thread that makes
  * progress owns everything else. They share only the event queue (ring_event.h) and the list of
@@ -16,19 +16,19 @@
 #include "cm/cm.h"
 #include "core/core_chan.h"
 #include "dev/dev.h"
+#include "ring/ring_lane.h"
+#include "ring/ring_paths.h"
 #include "util/list.h"
 
 struct ring_conn;
 
 struct core_engine {
 	const struct core_upcalls *up;
-	const struct core_chan_ops *chan_ops;
-	const struct dev_ops *dev_ops;
-	struct dev *dev;
+	struct ring_lane lanes[RING_LANES_MAX]; /* best first */
+	uint32_t lane_cnt;
 	struct cm_node *node;
-	int wait_fd;             /* epoll over the device's and event_fd */
+	int wait_fd;             /* epoll over the devices' and event_fd */
 	int event_fd;            /* events are waiting */
-	struct util_list dirty;  /* ring_conn.dirty_link: something has to leave */
 	struct util_list failed; /* ring_conn.dirty_link: core has to hear of it */
 	pthread_mutex_t lock;    /* guards events and every ring_ep's conns */
 	struct util_list events; /* ring_event.link */
@@ -44,12 +44,16 @@ struct core_engine_ep {
 	struct util_list conns; /* ring_conn.conn_link, from prepare to free */
 };
 
-/** The engine over shared memory: the rc endpoint of one host. */
+/** The engine over shared memory alone, and the one over whatever FI_COPYRPC_PATHS names. */
 extern const struct core_engine_ops ring_engine_shm_ops;
+extern const struct core_engine_ops ring_engine_any_ops;
+
+/** The first of them if the other had no more lanes. Any thread. */
+const struct core_engine_ops *ring_engine_rc(void);
 
 /* What every instantiation shares (ring_engine.c). */
-int ring_engine_open(const struct dev_ops *dev_ops, const struct core_chan_ops *chan_ops,
-		     const struct core_upcalls *up, struct core_engine **engine);
+int ring_engine_open(const struct ring_paths *paths, const struct core_upcalls *up,
+		     struct core_engine **engine);
 void ring_engine_close(struct core_engine *engine);
 int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
 			struct core_engine_ep **eep);
@@ -63,6 +67,12 @@ void ring_engine_disarm(struct core_engine *engine);
 
 /** Ends a channel: core_chan_ops.close. */
 void ring_engine_chan_close(struct core_chan *chan);
+
+/** The lane of a path (WIRE_CM_PATH_*), or NULL. */
+struct ring_lane *ring_engine_lane(struct core_engine *engine, uint32_t path);
+
+/** Attaches a connection that both ends have, and tells core: false if it is gone. */
+bool ring_engine_conn_up_cold(struct ring_conn *conn);
 
 /** Events of the control thread and failed connections: the cold half of progress. */
 void ring_engine_events_cold(struct core_engine *engine);

@@ -41,3 +41,11 @@ const char *ring_rx_call_cold(struct ring_conn *conn, struct wire_hdr hdr, const
 	return ring_rx_hold_cold(
 		conn, conn->up->on_call(&conn->chan, ref, data, hdr.len, conn->rx.holds.tail), pos);
 }
+
+void ring_rx_release_hold(struct core_chan *chan, core_hold_t hold)
+{
+	struct ring_conn *conn = ring_conn_of(chan);
+
+	if (ring_holds_release(&conn->rx.holds, hold))
+		ring_rx_release(conn);
+}

@@ -64,8 +64,8 @@ const char *ring_rx_call_cold(struct ring_conn *conn, struct wire_hdr hdr, const
 /** Keeps the message at `pos`: its up-call said CORE_RX_HOLD. */
 const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos);
 
-static inline const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr hdr,
-					  const uint8_t *data, uint64_t pos)
+RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr hdr,
+					const uint8_t *data, uint64_t pos)
 {
 	enum core_rx_verdict verdict;
 
@@ -80,8 +80,8 @@ static inline const char *ring_rx_message(struct ring_conn *conn, struct wire_hd
 }
 
 /** The messages of one batch: [pos, end). NULL, or what is wrong. */
-static inline const char *ring_rx_messages(struct ring_conn *conn, uint32_t count, uint64_t pos,
-					   uint64_t end)
+RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, uint32_t count, uint64_t pos,
+					 uint64_t end)
 {
 	struct ring_rx *rx = &conn->rx;
 	const uint8_t *src;
@@ -104,7 +104,7 @@ static inline const char *ring_rx_messages(struct ring_conn *conn, uint32_t coun
 }
 
 /** The metadata's news. NULL, or what is wrong. */
-static inline const char *ring_rx_meta(struct ring_conn *conn, const struct wire_meta *meta)
+RING_INLINE const char *ring_rx_meta(struct ring_conn *conn, const struct wire_meta *meta)
 {
 	struct ring_tx *tx = &conn->tx;
 
@@ -121,7 +121,7 @@ static inline const char *ring_rx_meta(struct ring_conn *conn, const struct wire
 	return NULL;
 }
 
-static inline const char *ring_rx_batch_bytes(struct ring_conn *conn, uint64_t delta)
+RING_INLINE const char *ring_rx_batch_bytes(struct ring_conn *conn, uint64_t delta)
 {
 	struct ring_rx *rx = &conn->rx;
 	uint64_t start = rx->producer;
@@ -143,8 +143,11 @@ static inline const char *ring_rx_batch_bytes(struct ring_conn *conn, uint64_t d
 	return ring_rx_messages(conn, meta.message_count, start + WIRE_META_LEN, rx->producer);
 }
 
+/** core_chan_ops.release */
+void ring_rx_release_hold(struct core_chan *chan, core_hold_t hold);
+
 /** Takes in the batch that an immediate announced. */
-static inline void ring_rx_batch(struct ring_conn *conn, uint32_t imm)
+RING_INLINE void ring_rx_batch(struct ring_conn *conn, uint32_t imm)
 {
 	const char *why;
 

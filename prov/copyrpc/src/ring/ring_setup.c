@@ -39,11 +39,20 @@ static uint64_t ring_setup_grant(uint64_t announced, uint64_t ring_len)
 	return grant & ~(uint64_t)(WIRE_ALIGN - 1);
 }
 
-/** Bytes for the ring of one more connection: 0 when the budget is spent. */
-static uint64_t ring_setup_len(struct core_engine *engine)
+static size_t ring_setup_left(struct core_engine *engine)
 {
 	size_t used = __atomic_load_n(&engine->ring_mem, __ATOMIC_RELAXED);
-	size_t left = used < util_params.mem ? util_params.mem - used : 0;
+
+	return used < util_params.mem ? util_params.mem - used : 0;
+}
+
+/**
+ * Bytes for the ring of one more connection: 0 when the budget is spent. A lane whose bytes are moved
+ * by a device also has a send ring per connection, whose size is the peer's choice: likely the same.
+ */
+static uint64_t ring_setup_len(struct core_engine *engine, const struct ring_lane *lane)
+{
+	size_t left = ring_setup_left(engine) / (ring_lane_registers(lane) ? 2 : 1);
 	uint64_t len = left / RING_BUDGET_SHARES;
 
 	if (util_params.ring_size)
@@ -55,26 +64,39 @@ static uint64_t ring_setup_len(struct core_engine *engine)
 	return len <= left ? len : 0;
 }
 
+static void ring_setup_count(struct ring_conn *conn, size_t len)
+{
+	conn->mem += len;
+	__atomic_fetch_add(&conn->engine->ring_mem, len, __ATOMIC_RELAXED);
+}
+
+static void ring_setup_warn_mem(void)
+{
+	UTIL_WARN(EP_CTRL,
+		  "no ring memory left for another peer: raise FI_COPYRPC_MEM (now %zu bytes)\n",
+		  util_params.mem);
+}
+
 static int ring_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half, void **user)
 {
 	struct core_engine_ep *eep = ctx;
 	struct core_engine *engine = eep->engine;
 	struct ring_half own = { .version = RING_SETUP_VERSION, .grant_max = RING_GRANT_MAX };
-	uint64_t len = ring_setup_len(engine);
+	struct ring_lane *lane = ring_engine_lane(engine, half->path);
+	uint64_t len = lane ? ring_setup_len(engine, lane) : 0;
 	struct ring_conn *conn;
 	int ret;
 
+	if (!lane)
+		return -FI_EOPNOTSUPP;
 	if (!len) {
-		UTIL_WARN(EP_CTRL,
-			  "no ring memory left for another peer: raise FI_COPYRPC_MEM "
-			  "(now %zu bytes)\n",
-			  util_params.mem);
+		ring_setup_warn_mem();
 		return -FI_ENOMEM;
 	}
 	conn = calloc(1, sizeof(*conn));
 	if (!conn)
 		return -FI_ENOMEM;
-	ret = engine->dev_ops->link_create(engine->dev, len, &conn->link);
+	ret = lane->ops->dev_ops->link_create(lane->dev, len, &conn->link);
 	if (ret)
 		goto err_free;
 	ret = conn->link->ops->describe(conn->link, &half->dev);
@@ -83,13 +105,14 @@ static int ring_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *hal
 	memcpy(half->engine, &own, sizeof(own));
 	half->engine_len = sizeof(own);
 	conn->engine = engine;
+	conn->lane = lane;
 	conn->up = engine->up;
 	conn->ep = eep->ep;
 	conn->eep = eep;
 	conn->cm = cm;
-	conn->chan.ops = engine->chan_ops;
+	conn->chan.ops = lane->ops->chan_ops;
 	util_list_init(&conn->dirty_link);
-	__atomic_fetch_add(&engine->ring_mem, conn->link->rx_len, __ATOMIC_RELAXED);
+	ring_setup_count(conn, conn->link->rx_len);
 	pthread_mutex_lock(&engine->lock);
 	util_list_push_back(&eep->conns, &conn->conn_link);
 	pthread_mutex_unlock(&engine->lock);
@@ -101,6 +124,21 @@ err_close_link:
 err_free:
 	free(conn);
 	return ret;
+}
+
+/** The peer chose how long the ring is that we write; where it is a copy here, it is our memory. */
+static int ring_setup_count_send_ring(struct ring_conn *conn)
+{
+	struct dev_link *link = conn->link;
+
+	if (link->caps & DEV_CAP_DIRECT)
+		return 0;
+	if (link->tx_len > ring_setup_left(conn->engine)) {
+		ring_setup_warn_mem();
+		return -FI_ENOMEM;
+	}
+	ring_setup_count(conn, link->tx_len);
+	return 0;
 }
 
 static int ring_setup_establish(void *ctx, struct cm_conn *cm, void *user,
@@ -124,6 +162,8 @@ static int ring_setup_establish(void *ctx, struct cm_conn *cm, void *user,
 		return -FI_EOPNOTSUPP;
 	}
 	ret = link->ops->connect(link, &peer->dev);
+	if (!ret)
+		ret = ring_setup_count_send_ring(conn);
 	if (ret)
 		return ret;
 	if (link->tx_len < RING_LEN_MIN || link->tx_len > RING_LEN_MAX ||
@@ -134,6 +174,8 @@ static int ring_setup_establish(void *ctx, struct cm_conn *cm, void *user,
 		return -FI_EIO;
 	ring_conn_init(conn, link, ring_setup_grant(RING_GRANT_MAX, link->tx_len),
 		       ring_setup_grant(theirs.grant_max, link->rx_len));
+	if (ring_lane_registers(conn->lane))
+		conn->chan.get_min = util_params.rndv_min;
 	return 0;
 }
 

@@ -22,12 +22,13 @@ struct fi_provider;
 /** The values, fixed after load; sizes in bytes, times in milliseconds unless the name says. */
 struct util_params {
 	const char *job_key;    /* JOB_KEY: NULL if none; owned by the environment */
-	const char *paths;      /* PATHS: comma-separated, "shm,nic,udp" */
+	const char *paths;      /* PATHS: comma-separated, "shm,nic" */
 	const char *device;     /* DEVICE: "name" or "name:port"; NULL: the best */
 	const char *gid_index;  /* GID_INDEX: NULL: the best */
 	size_t mem;             /* MEM: budget of ring memory per domain */
 	size_t ring_size;       /* RING_SIZE: 0 = by budget and number of peers */
 	size_t eager_max;       /* EAGER_MAX: largest message that goes in one piece */
+	size_t rndv_min;        /* RNDV_MIN: from here a NIC reads the sender's memory */
 	size_t single_copy_min; /* SINGLE_COPY_MIN: from here the kernel copies, 0 = never */
 	size_t unexpected_mem;  /* UNEXPECTED_MEM: heap for unexpected messages, per domain */
 	int peer_timeout_ms;    /* PEER_TIMEOUT */

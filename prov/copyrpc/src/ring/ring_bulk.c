@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Transfers beside the ring: see ring_bulk.h. */
+#include "ring/ring_bulk.h"
+
+#include <rdma/fi_errno.h>
+
+#include "ring/ring_lane.h"
+
+/** Gives back what was registered for the buffers of `get`. */
+static void ring_bulk_dereg(struct ring_conn *conn, struct dev_get *get)
+{
+	struct ring_lane *lane = conn->lane;
+	size_t i;
+
+	for (i = 0; i < DEV_GET_IOV_MAX; i++) {
+		if (get->mem[i])
+			lane->ops->dev_ops->mem_dereg(lane->dev, get->mem[i]);
+		get->mem[i] = NULL;
+	}
+}
+
+static int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get)
+{
+	struct ring_lane *lane = conn->lane;
+	int ret = 0;
+	size_t i;
+
+	if (!ring_lane_registers(lane))
+		return 0;
+	for (i = 0; i < get->iov_cnt && !ret; i++)
+		if (get->iov[i].iov_len)
+			ret = lane->ops->dev_ops->mem_reg(lane->dev, get->iov[i].iov_base,
+							  get->iov[i].iov_len, DEV_MEM_LOCAL,
+							  &get->mem[i]);
+	if (ret)
+		ring_bulk_dereg(conn, get);
+	return ret;
+}
+
+int ring_bulk_get(struct core_chan *chan, struct core_get *get)
+{
+	struct ring_conn *conn = ring_conn_of(chan);
+	struct ring_get *rget = (struct ring_get *)get->engine;
+	struct dev_get *dget = &rget->dev;
+	int ret;
+
+	if (conn->err)
+		return conn->err;
+	*dget = (struct dev_get){
+		.remote_addr = get->remote_addr,
+		.remote_key = get->remote_key,
+		.iov = get->iov,
+		.iov_cnt = get->iov_cnt,
+		.len = get->len,
+		.user = get,
+	};
+	assert(get->iov_cnt <= DEV_GET_IOV_MAX);
+	ret = ring_bulk_reg(conn, dget);
+	if (ret)
+		return ret;
+	util_list_init(&rget->link);
+	util_list_push_back(&conn->gets, &rget->link);
+	ret = conn->link->ops->get(conn->link, dget);
+	if (!ret)
+		return 0;
+	util_list_remove(&rget->link);
+	ring_bulk_dereg(conn, dget);
+	get->status = dget->status;
+	return ret;
+}
+
+void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *dget)
+{
+	struct ring_get *rget = (struct ring_get *)dget;
+	struct core_get *get = dget->user;
+
+	util_list_remove(&rget->link);
+	ring_bulk_dereg(conn, dget);
+	get->status = dget->status;
+	conn->up->on_get_done(&conn->chan, get);
+}
+
+void ring_bulk_fail(struct ring_conn *conn, int err)
+{
+	struct util_list *first;
+
+	while ((first = util_list_first(&conn->gets))) {
+		struct ring_get *rget = UTIL_CONTAINER_OF(first, struct ring_get, link);
+
+		rget->dev.status = err;
+		ring_bulk_get_done(conn, &rget->dev);
+	}
+}
+
+int ring_bulk_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan)
+{
+	struct ring_conn *conn = ring_conn_of(chan);
+	struct ring_lane *lane = conn->lane;
+	struct dev_mem *mem = NULL;
+	int ret;
+
+	if (conn->err)
+		return conn->err;
+	if (ring_lane_registers(lane)) {
+		ret = lane->ops->dev_ops->mem_reg(lane->dev, addr, len, DEV_MEM_REMOTE_READ, &mem);
+		if (ret)
+			return ret;
+	}
+	loan->key = mem ? mem->remote_key : 0;
+	loan->engine = mem;
+	if (conn->link->ops->lend)
+		conn->link->ops->lend(conn->link, 1);
+	return 0;
+}
+
+void ring_bulk_unlend(struct core_chan *chan, struct core_loan *loan)
+{
+	struct ring_conn *conn = ring_conn_of(chan);
+	struct ring_lane *lane = conn->lane;
+
+	if (conn->link->ops->lend)
+		conn->link->ops->lend(conn->link, -1);
+	if (loan->engine)
+		lane->ops->dev_ops->mem_dereg(lane->dev, loan->engine);
+	loan->engine = NULL;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What is compiled once per device? RING_OVER makes a lane's operations.
+ *
+ *   RING_OVER(shm, WIRE_CM_PATH_SHM, shm_dev_ops, shm_dev_ops_inline, shm_link_ops_inline, cfg, true)
+ *
+ * defines `const struct ring_lane_ops ring_lane_shm`. dev_inline and link_inline are constants that
+ * the compiler sees through, so that nothing below a channel's operation is an indirect call; cfg
+ * is the flush policy. `early`: the device may yield events before attach (dev.h).
+ */
+#ifndef RING_OVER_H
+#define RING_OVER_H
+
+#include "ring/ring_bulk.h"
+#include "ring/ring_lane.h"
+#include "ring/ring_loop.h"
+
+#define RING_OVER(name, path_bit, dev_table, dev_inline, link_inline, cfg, early)                  \
+	static int ring_##name##_send(struct core_chan *chan, const struct core_frame *frame,      \
+				      unsigned flags)                                              \
+	{                                                                                          \
+		return ring_tx_send(&link_inline, &cfg, ring_conn_of(chan), frame, flags);         \
+	}                                                                                          \
+	static int ring_##name##_call(struct core_chan *chan, const struct core_frame *frame,      \
+				      uint32_t allowance, void *context)                           \
+	{                                                                                          \
+		return ring_tx_call(&link_inline, &cfg, ring_conn_of(chan), frame, allowance,      \
+				    context);                                                      \
+	}                                                                                          \
+	static int ring_##name##_reply(struct core_chan *chan, struct core_call_ref ref,           \
+				       const void *buf, size_t len)                                \
+	{                                                                                          \
+		return ring_tx_reply(&link_inline, &cfg, ring_conn_of(chan), ref, buf, len);       \
+	}                                                                                          \
+	static void ring_##name##_flush_chan(struct core_chan *chan)                               \
+	{                                                                                          \
+		if (!ring_conn_of(chan)->err)                                                      \
+			ring_tx_progress(&link_inline, ring_conn_of(chan));                        \
+	}                                                                                          \
+	static bool ring_##name##_is_busy(struct core_chan *chan)                                  \
+	{                                                                                          \
+		return ring_tx_is_busy(&link_inline, ring_conn_of(chan));                          \
+	}                                                                                          \
+	static const struct core_chan_ops ring_##name##_chan_ops = {                               \
+		.send = ring_##name##_send,                                                        \
+		.call = ring_##name##_call,                                                        \
+		.reply = ring_##name##_reply,                                                      \
+		.flush = ring_##name##_flush_chan,                                                 \
+		.get = ring_bulk_get,                                                              \
+		.lend = ring_bulk_lend,                                                            \
+		.unlend = ring_bulk_unlend,                                                        \
+		.release = ring_rx_release_hold,                                                   \
+		.is_busy = ring_##name##_is_busy,                                                  \
+		.close = ring_engine_chan_close,                                                   \
+	};                                                                                         \
+	static bool ring_##name##_poll(struct ring_lane *lane)                                     \
+	{                                                                                          \
+		return ring_loop_poll(&dev_inline, lane, early);                                   \
+	}                                                                                          \
+	static void ring_##name##_flush(struct ring_lane *lane)                                    \
+	{                                                                                          \
+		ring_loop_flush_dirty(&link_inline, lane);                                         \
+	}                                                                                          \
+	const struct ring_lane_ops ring_lane_##name = {                                            \
+		.path = path_bit,                                                                  \
+		.dev_ops = &dev_table,                                                             \
+		.chan_ops = &ring_##name##_chan_ops,                                               \
+		.poll = ring_##name##_poll,                                                        \
+		.flush = ring_##name##_flush,                                                      \
+	}
+
+#endif

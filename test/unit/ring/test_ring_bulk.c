@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Is memory registered exactly as long as a device may move it? (ring_bulk.c)
+ *
+ * Over the fake NIC, which ends the test if it moves what is not registered, and counts.
+ */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "ring/ring_bulk.h"
+#include "support/ring_pair.h"
+
+static struct ring_pair pair;
+static struct ring_end *a, *b;
+static struct core_get *done;
+static bool down;
+
+static void on_done(struct core_chan *chan, struct core_get *get)
+{
+	cr_assert_eq(chan, &a->conn.chan);
+	cr_assert_not(down, "core hears of its gets before it hears of the end");
+	done = get;
+}
+
+static void on_down(struct core_chan *chan, int err)
+{
+	(void)chan;
+	(void)err;
+	down = true;
+}
+
+static const struct core_upcalls upcalls = { .on_get_done = on_done, .on_down = on_down };
+static struct ring_lane_ops nic;
+
+static void start(void)
+{
+	const struct ring_pair_cfg cfg = { .rx_len = { 4096, 4096 }, .seed = 1 };
+	int i;
+
+	ring_pair_init(&pair, &cfg, &upcalls);
+	nic = ring_lane_pair_staged;
+	nic.dev_ops = &fake_nic_ops;
+	for (i = 0; i < 2; i++) {
+		pair.end[i].engine.lanes[0].ops = &nic;
+		pair.end[i].dev.eager = true;
+		pair.end[i].dev.registers = true;
+		pair.end[i].dev.get_later = true;
+		pair.end[i].conn.attached = true;
+		pair.end[i].conn.up_told = true;
+		pair.end[i].engine.event_fd = -1;
+	}
+	a = &pair.end[0];
+	b = &pair.end[1];
+}
+
+static uint8_t source[4096], sink[4096];
+static struct core_loan loan;
+static struct iovec iov[2] = { { sink, 1000 }, { sink + 1000, 3096 } };
+
+static void lend(void)
+{
+	memset(source, 0x5A, sizeof(source));
+	memset(sink, 0, sizeof(sink));
+	loan.chan = &b->conn.chan;
+	cr_assert_eq(ring_bulk_lend(&b->conn.chan, source, sizeof(source), &loan), 0);
+	cr_expect_neq(loan.key, 0);
+}
+
+static struct core_get request(size_t len)
+{
+	return (struct core_get){ .remote_addr = (uintptr_t)source,
+				  .remote_key = loan.key,
+				  .iov = iov,
+				  .iov_cnt = 2,
+				  .len = len };
+}
+
+Test(ring_bulk, a_get_registers_what_it_writes_until_it_ends)
+{
+	struct core_get get;
+
+	start();
+	lend();
+	get = request(4096);
+	cr_assert_eq(ring_bulk_get(&a->conn.chan, &get), 0);
+	cr_expect_eq(a->dev.mem_cnt, 2);
+	ring_end_progress(a);
+	cr_assert_eq(done, &get);
+	cr_expect_eq(get.status, 0);
+	cr_expect_arr_eq(source, sink, 4096);
+	cr_expect_eq(a->dev.mem_cnt, 0);
+	cr_expect_eq(b->dev.mem_cnt, 1, "what is lent stays lent");
+	ring_bulk_unlend(&b->conn.chan, &loan);
+	cr_expect_eq(b->dev.mem_cnt, 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_bulk, empty_buffers_are_not_registered)
+{
+	struct core_get get;
+
+	start();
+	lend();
+	iov[0].iov_len = 0;
+	get = request(3096);
+	cr_assert_eq(ring_bulk_get(&a->conn.chan, &get), 0);
+	cr_expect_eq(a->dev.mem_cnt, 1);
+	ring_end_progress(a);
+	cr_expect_eq(done, &get);
+	ring_bulk_unlend(&b->conn.chan, &loan);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_bulk, what_cannot_be_registered_is_an_error_and_leaves_nothing)
+{
+	struct core_get get;
+	struct core_loan other = { .chan = &b->conn.chan };
+
+	start();
+	lend();
+	b->dev.fail_reg = -FI_ENOMEM;
+	cr_expect_eq(ring_bulk_lend(&b->conn.chan, source, 8, &other), -FI_ENOMEM);
+	a->dev.fail_reg = -FI_ENOMEM;
+	get = request(4096);
+	cr_expect_eq(ring_bulk_get(&a->conn.chan, &get), -FI_ENOMEM);
+	cr_expect(util_list_is_empty(&a->conn.gets));
+	a->dev.fail_reg = 0;
+	ring_bulk_unlend(&b->conn.chan, &loan);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_bulk, a_get_that_the_device_refuses_leaves_nothing)
+{
+	struct core_get first, second;
+
+	start();
+	lend();
+	first = request(4096);
+	second = request(4096);
+	cr_assert_eq(ring_bulk_get(&a->conn.chan, &first), 0);
+	cr_expect_eq(ring_bulk_get(&a->conn.chan, &second), -FI_EAGAIN);
+	cr_expect_eq(a->dev.mem_cnt, 2);
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.mem_cnt, 0);
+	ring_bulk_unlend(&b->conn.chan, &loan);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_bulk, the_end_of_a_link_ends_its_gets_and_their_memory_is_not_touched)
+{
+	struct core_get get;
+
+	start();
+	lend();
+	get = request(4096);
+	cr_assert_eq(ring_bulk_get(&a->conn.chan, &get), 0);
+	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
+	ring_engine_events_cold(&a->engine);
+	cr_assert_eq(done, &get);
+	cr_expect(down);
+	cr_expect_eq(get.status, -FI_EIO);
+	cr_expect_eq(a->dev.mem_cnt, 0);
+	cr_expect_eq(sink[0], 0);
+	cr_expect_not(a->conn.attached);
+	cr_expect_eq(ring_bulk_get(&a->conn.chan, &get), -FI_EIO, "no new one");
+	ring_bulk_unlend(&b->conn.chan, &loan);
+	a->link->ops->attach(a->link);
+	ring_pair_fini(&pair);
+}
