@@ -2,6 +2,7 @@
 #include "dev/shm/shm_share.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <signal.h>
 #include <string.h>
@@ -254,6 +255,60 @@ Test(shm_share, detaching_does_not_wait_for_a_dead_sender)
 	stop();
 	lane.link->ops->detach(lane.link);
 	cr_expect_eq(dev->bulk_cnt, 0);
+}
+
+static void *resume_later(void *arg)
+{
+	usleep(1300 * 1000);
+	*(bool *)arg = true;
+	kill(pid, SIGCONT);
+	return NULL;
+}
+
+/* Fetches until the sender is stopped between the claim of a piece and its writing. */
+static void stop_inside_a_piece(struct dev_get *g)
+{
+	const struct shm_link *link = lane_shm(&lane);
+	struct dev_event ev;
+	int i;
+
+	for (i = 0; i < TRIES; i++) {
+		if (lane.link->ops->get(lane.link, g))
+			continue;
+		cr_assert_eq(kill(pid, SIGSTOP), 0);
+		cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
+		if (link->ctrl->offer.done != link->share.theirs)
+			return;
+		kill(pid, SIGCONT); /* it was quicker */
+		while (!shm_dev_ops.poll((struct dev *)dev, &ev))
+			;
+	}
+	cr_assert_fail("no piece was held");
+}
+
+/* The buffer is the user's again afterwards: what a stopped process writes late would hit it. */
+Test(shm_share, detaching_outwaits_a_stopped_sender)
+{
+	struct iovec iov = { NULL, LEN };
+	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
+	bool resumed = false;
+	pthread_t thread;
+	size_t k, bad = 0;
+
+	start(SENDER_HOLDS);
+	iov.iov_base = dst;
+	g.remote_addr = (uintptr_t)src;
+	stop_inside_a_piece(&g);
+	pthread_create(&thread, NULL, resume_later, &resumed);
+	lane.link->ops->detach(lane.link);
+	cr_expect(resumed, "a piece was not written yet");
+	memset(dst, 0x11, LEN);
+	pthread_join(thread, NULL);
+	usleep(100 * 1000);
+	for (k = 0; k < LEN; k++)
+		bad += dst[k] != 0x11;
+	cr_expect_eq(bad, 0, "%zu bytes were written afterwards", bad);
+	stop();
 }
 
 Test(shm_share, an_offer_of_nonsense_does_no_harm)

@@ -35,14 +35,21 @@ struct shm_chunk {
 	struct iovec remote;
 };
 
-bool shm_probe_check(const struct shm_probe *probe)
+enum shm_probe_result shm_probe(const struct shm_probe *probe)
 {
 	uint64_t nonce[2] = { 0, 0 };
 	struct iovec local = { nonce, sizeof(nonce) };
 	struct iovec remote = { (void *)(uintptr_t)probe->addr, sizeof(nonce) };
+	ssize_t got = process_vm_readv(probe->pid, &local, 1, &remote, 1, 0);
 
-	return process_vm_readv(probe->pid, &local, 1, &remote, 1, 0) == sizeof(nonce) &&
-	       !memcmp(nonce, probe->nonce, sizeof(nonce));
+	if (got == sizeof(nonce))
+		return memcmp(nonce, probe->nonce, sizeof(nonce)) ? SHM_PROBE_GONE : SHM_PROBE_SAME;
+	return got < 0 && (errno == ESRCH || errno == EFAULT) ? SHM_PROBE_GONE : SHM_PROBE_HIDDEN;
+}
+
+bool shm_probe_check(const struct shm_probe *probe)
+{
+	return shm_probe(probe) == SHM_PROBE_SAME;
 }
 
 static bool shm_bulk_prove(struct shm_link *link)

@@ -169,7 +169,15 @@ int shm_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
 int shm_bulk_get(struct shm_link *link, struct dev_get *get);
 int shm_bulk_put(struct shm_link *link, struct dev_get *get);
 
-/** Does process_vm_readv reach the process that `probe` names, and is it still that one? */
+enum shm_probe_result {
+	SHM_PROBE_SAME,   /* process_vm_readv reaches it, and it is still the one that was named */
+	SHM_PROBE_GONE,   /* there is no such process, or another program in its place */
+	SHM_PROBE_HIDDEN, /* nobody can say: we may not look any more */
+};
+
+enum shm_probe_result shm_probe(const struct shm_probe *probe);
+
+/** Is it SHM_PROBE_SAME? */
 bool shm_probe_check(const struct shm_probe *probe);
 
 #endif

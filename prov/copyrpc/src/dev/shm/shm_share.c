@@ -2,17 +2,19 @@
 /* Fetches that both ends copy: see shm_share.h. */
 #include "dev/shm/shm_share.h"
 
+#include <poll.h>
 #include <sched.h>
 #include <sys/uio.h>
 
 #include "dev/shm/shm_link.h"
 #include "dev/shm/shm_poll.h"
 #include "util/clock.h"
+#include "util/log.h"
 
-#define SHM_SHARE_SPINS     2000u /* about as long as one piece takes */
-#define SHM_SHARE_STOP_NS   UTIL_NS_PER_S
-#define SHM_SHARE_HELP_CALL 4u         /* pieces that one poll may copy for a peer */
-#define SHM_SHARE_CLOSED    UINT32_MAX /* in claim: there is no piece */
+#define SHM_SHARE_SPINS     2000u         /* about as long as one piece takes */
+#define SHM_SHARE_STOP_NS   UTIL_NS_PER_S /* then a line says what we wait for */
+#define SHM_SHARE_HELP_CALL 4u            /* pieces that one poll may copy for a peer */
+#define SHM_SHARE_CLOSED    UINT32_MAX    /* in claim: there is no piece */
 
 static uint32_t shm_share_pieces(uint64_t len, uint32_t piece_len)
 {
@@ -211,15 +213,41 @@ bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev)
 	return false;
 }
 
+/** The sender holds a piece: may it still write it? Not if it is gone. */
+static bool shm_share_may_write(const struct shm_link *link, bool long_waited)
+{
+	enum shm_probe_result peer = shm_probe(&link->peer);
+
+	return peer == SHM_PROBE_SAME || (peer == SHM_PROBE_HIDDEN && !long_waited);
+}
+
+/** Waits until nobody writes into the buffer of the fetch any more. */
+static void shm_share_wait(const struct shm_link *link)
+{
+	uint64_t since = util_clock_ns();
+	bool told = false, late = false;
+
+	while (!shm_share_is_done(link) && shm_share_may_write(link, late)) {
+		late = util_clock_ns() - since > SHM_SHARE_STOP_NS;
+		if (late && !told)
+			UTIL_WARN(EP_DATA,
+				  "process %d is stopped while it writes into a receive buffer: "
+				  "waiting until it goes on or is killed\n",
+				  (int)link->peer.pid);
+		told = late;
+		if (late)
+			poll(NULL, 0, 1);
+		else
+			sched_yield();
+	}
+}
+
 void shm_share_stop(struct shm_link *link)
 {
-	uint64_t until = util_clock_ns() + SHM_SHARE_STOP_NS;
-
 	if (link->lent)
 		shm_share_lend(link, -link->lent);
 	if (!link->share.get)
 		return;
-	while (!shm_share_is_done(link) && util_clock_ns() < until && shm_probe_check(&link->peer))
-		sched_yield();
+	shm_share_wait(link);
 	shm_share_forget(link);
 }

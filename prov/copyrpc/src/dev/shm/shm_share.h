@@ -71,7 +71,10 @@ void shm_share_lend(struct shm_link *link, int delta);
 /** Idle poll: helps peers, ends what their senders have finished. True: *ev. */
 bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev);
 
-/** Withdraws what is offered, waiting (bounded) for a piece that is being written. */
+/**
+ * Withdraws what is offered. Afterwards nobody writes into its buffer: a piece that is being
+ * written is waited for, however long, unless its writer is gone.
+ */
 void shm_share_stop(struct shm_link *link);
 
 #endif
