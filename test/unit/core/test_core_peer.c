@@ -157,6 +157,22 @@ Test(core_peer, a_receive_directed_at_the_dead_ends_too, .init = setup, .fini = 
 	ends_with(&nodes[0], &in, FI_ECONNREFUSED);
 }
 
+/* Nobody watches a process that we were never connected to; from the first connection on, we do. */
+Test(core_peer, a_receive_directed_at_one_never_met_waits_until_it_was_met, .init = setup,
+     .fini = teardown)
+{
+	node_recv(&nodes[0], 1, in, 8, true, 1, 0, 0, &in);
+	nodes_settle(nodes, 3);
+	cr_expect_eq(nodes[0].ep.peers[1]->state, CORE_PEER_IDLE, "a receive connects nobody");
+	cr_expect_eq(node_poll(&nodes[0], &e, &err), 0);
+	node_send(&nodes[1], 0, out, 8, true, 2, 0, NULL);
+	nodes_settle(nodes, 3);
+	cr_expect_eq(node_poll(&nodes[0], &e, &err), 0, "another tag");
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
+	nodes_settle(nodes, 3);
+	ends_with(&nodes[0], &in, FI_ECONNRESET);
+}
+
 Test(core_peer, a_stranger_gets_its_name_when_the_av_learns_it, .init = setup, .fini = teardown)
 {
 	struct sockaddr_storage addr;

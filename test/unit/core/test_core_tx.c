@@ -210,3 +210,37 @@ Test(core_tx, connections_that_take_time_lose_nothing, .init = setup)
 	fake_engine_cfg.lazy_up = 500;
 	random_run(4000);
 }
+
+/* What the engine finds when a progress call reaches it. */
+static struct core_engine_ops spy;
+static uint32_t queued_then;
+
+static void spy_progress(struct core_engine *engine)
+{
+	queued_then = nodes[0].ep.tx_queued;
+	fake_engine_ops.progress(engine);
+}
+
+/* Frames that left the queue leave the process with the same call: it may be the user's last. */
+Test(core_tx, queued_sends_go_before_the_engines_own_progress, .init = setup)
+{
+	static uint8_t bytes[8];
+
+	fake_engine_cfg.room = 1;
+	nodes_open(nodes, 2);
+	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
+	nodes_settle(nodes, 2);
+	spy = fake_engine_ops;
+	spy.progress = spy_progress;
+	nodes[0].dom.engine_ops = &spy;
+	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
+	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
+	cr_assert_eq(nodes[0].ep.tx_queued, 1);
+	core_dom_progress(&nodes[0].dom);
+	cr_expect_eq(queued_then, 1, "there is no room yet");
+	core_dom_progress(&nodes[1].dom);
+	core_dom_progress(&nodes[0].dom);
+	cr_expect_eq(queued_then, 0, "the engine went first");
+	nodes[0].dom.engine_ops = &fake_engine_ops;
+	nodes_close(nodes, 2);
+}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "ofi/cpr_domain.h"
+#include "ofi/cpr_ep.h"
 #include "unit/ofi/ofi_fixture.h"
 
 Test(cpr_progress, a_message_is_received_while_the_application_sleeps)
@@ -144,4 +145,28 @@ Test(cpr_progress, nothing_is_held_back_while_others_sleep, .timeout = 60)
 
 	for (watcher = 0; watcher < WATCHER_CNT; watcher++)
 		send_while_watched(watcher);
+}
+
+/* It may be the last read for long: what a full queue hides must not stay. */
+Test(cpr_progress, a_read_that_finds_completions_makes_progress_all_the_same)
+{
+	struct ofi_options opts = { 0 };
+	int out[4] = { 0, 1, 2, 3 }, in[4], i;
+	struct fi_cq_tagged_entry e;
+	struct ofi_pair p, q;
+	fi_addr_t to;
+
+	ofi_pair_open(&p, &opts);
+	ofi_pair_open(&q, &opts);
+	to = meet(&p, &q);
+	for (i = 0; i < 4; i++) {
+		cr_assert_eq(fi_trecv(q.ep[0], &in[i], 4, NULL, FI_ADDR_UNSPEC, 2, 0, NULL), 0);
+		cr_assert_eq(fi_tsend(p.ep[0], &out[i], 4, NULL, to, 2, NULL), 0);
+	}
+	cr_assert(core_ep_is_busy(cpr_ep_of(p.ep[0])->core), "nothing was held: no test");
+	cr_assert_eq(fi_cq_read(p.cq[0], &e, 1), 1);
+	cr_expect_not(core_ep_is_busy(cpr_ep_of(p.ep[0])->core));
+	expect_numbers(q.cq[0], in, 4);
+	ofi_pair_close(&q);
+	ofi_pair_close(&p);
 }
