@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A bench for the device model's NIC: a fabric of one process in private memory, with the kernel border
+ * replaced by what notes down its calls. Work requests are written and completions read by plain code
+ * of its own, at offsets of the programmer's manual.
+ */
+#ifndef UNIT_MODEL_NIC_BENCH_H
+#define UNIT_MODEL_NIC_BENCH_H
+
+#include "model/nic_priv.h"
+
+#define BENCH_BUF 16384
+
+struct bench {
+	uint8_t *buf; /* BENCH_BUF bytes, all of it registered with every right */
+	uint32_t key; /* of that region */
+	uint32_t cq_events, async_cnt, async_last, wakes;
+	uint64_t next; /* where the next queue goes */
+};
+
+extern struct bench bench;
+
+/* One work request as a driver sees it. */
+struct bench_wr {
+	uint8_t opcode;
+	uint8_t flags; /* byte 11 of the control segment */
+	uint32_t imm;
+	uint64_t raddr;
+	uint32_t rkey;
+	uint64_t swap_add, compare;
+	const void *addr; /* null: no data */
+	uint32_t len;
+	uint32_t lkey;
+	bool inl;
+	/* UD */
+	uint32_t dqpn, qkey;
+	uint16_t rlid;
+	bool grh;
+};
+
+void bench_open(void);
+struct mdl_cq *bench_cq(uint32_t cnt, uint32_t size);
+struct mdl_srq *bench_srq(uint32_t cnt);
+/* In RTS, with `depth` send blocks and as many receive WQEs of one segment (none where srq is given). */
+struct mdl_qp *bench_qp(uint32_t type, struct mdl_cq *cq, struct mdl_srq *srq, uint32_t depth);
+void bench_connect(struct mdl_qp *a, struct mdl_qp *b);
+uint32_t bench_mr(void *addr, uint64_t len, uint32_t access);
+
+/* Writes a WQE behind the last one; returns its blocks. Then the record; then the doorbell. */
+uint32_t bench_put(struct mdl_qp *qp, const struct bench_wr *wr);
+void bench_record(struct mdl_qp *qp);
+void bench_ring(struct mdl_qp *qp);
+void bench_ring_blueflame(struct mdl_qp *qp, uint32_t blocks);
+void bench_post(struct mdl_qp *qp, const struct bench_wr *wr);
+void bench_recv(struct mdl_qp *qp, const void *addr, uint32_t len, uint32_t lkey);
+void bench_srq_recv(struct mdl_srq *srq, uint32_t index, uint32_t next, const void *addr,
+		    uint32_t len);
+void bench_arm(struct mdl_cq *cq, uint32_t ci, bool solicited);
+
+/* The next CQE's 64 bytes (in its slot), or null. Moves the consumer record. */
+const uint8_t *bench_poll(struct mdl_cq *cq);
+static inline uint8_t bench_op(const uint8_t *cqe)
+{
+	return cqe ? cqe[63] >> 4 : 0xff;
+}
+uint64_t bench_get(const struct mdl_qp *qp, enum mdl_count_id id);
+
+#endif

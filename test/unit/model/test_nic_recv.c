@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which receive WQE does a message get, and is none lost when its taker dies?
+ */
+#include "model/nic_be.h"
+#include "unit/model/nic_bench.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+
+static struct mdl_cq *cq;
+static struct mdl_srq *srq;
+static struct mdl_qp *a, *b;
+
+static void setup(void)
+{
+	bench_open();
+	cq = bench_cq(32, 64);
+	srq = bench_srq(4);
+	a = bench_qp(MDL_QPT_RC, bench_cq(16, 64), NULL, 8);
+	b = bench_qp(MDL_QPT_RC, cq, srq, 8);
+	bench_connect(a, b);
+}
+
+TestSuite(nic_recv, .init = setup);
+
+static int next_counter(void)
+{
+	const uint8_t *cqe;
+
+	bench_post(a, &(struct bench_wr){
+			      .opcode = NIC_OP_SEND, .flags = 8, .addr = bench.buf, .len = 8 });
+	cqe = bench_poll(cq);
+	return cqe ? nic_be16_get(cqe + 60) : -1;
+}
+
+Test(nic_recv, a_shared_queue_follows_its_links)
+{
+	bench_srq_recv(srq, 0, 2, bench.buf, 64);
+	bench_srq_recv(srq, 2, 1, bench.buf, 64);
+	bench_srq_recv(srq, 1, 3, bench.buf, 64);
+	cr_expect_eq(next_counter(), 0);
+	cr_expect_eq(next_counter(), 2);
+	cr_expect_eq(next_counter(), 1);
+	cr_expect_eq(next_counter(), -1, "index 3 is linked, but not posted");
+	bench_srq_recv(srq, 3, 0, bench.buf, 64);
+	nic_service(mdl_now_ns() + 20000);
+	cr_expect_eq(nic_be16_get(bench_poll(cq) + 60), 3);
+}
+
+Test(nic_recv, the_limit_event_comes_once_when_fewer_are_left)
+{
+	srq->limit = 2;
+	for (uint32_t i = 0; i < 4; i++)
+		bench_srq_recv(srq, i, (i + 1) & 3, bench.buf, 64);
+	next_counter();
+	next_counter();
+	cr_expect_eq(bench.async_cnt, 0, "2 are left");
+	next_counter();
+	cr_expect_eq(bench.async_cnt, 1);
+	cr_expect_eq(bench.async_last, 15);
+	next_counter();
+	cr_expect_eq(bench.async_cnt, 1);
+}
+
+Test(nic_recv, a_wqe_whose_taker_died_goes_to_the_next_message)
+{
+	struct nic_taken taken;
+
+	for (uint32_t i = 0; i < 3; i++)
+		bench_srq_recv(srq, i, i + 1, bench.buf, 64);
+	cr_assert_eq(nic_recv_take(b, &taken), NIC_TAKEN);
+	nic_recv_repair(b);
+	cr_expect_eq(next_counter(), 0);
+	cr_expect_eq(next_counter(), 1);
+	cr_expect_eq(next_counter(), 2);
+	cr_expect_eq(next_counter(), -1);
+}
+
+Test(nic_recv, more_posted_than_the_queue_holds_is_told, .signal = SIGABRT)
+{
+	for (uint32_t i = 0; i < 5; i++)
+		bench_srq_recv(srq, i & 3, i + 1, bench.buf, 64);
+	next_counter();
+}
+
+Test(nic_recv, a_link_out_of_the_queue_is_told, .signal = SIGABRT)
+{
+	bench_srq_recv(srq, 0, 4, bench.buf, 64);
+	bench_srq_recv(srq, 1, 2, bench.buf, 64);
+	next_counter();
+	next_counter();
+}
+
+Test(nic_recv, the_shared_queue_counts_over_65535)
+{
+	nic_srq_priv(srq)->position = 0xfffeull << 32;
+	nic_be32_put(mdl_at(srq->dbrec), 2);
+	for (uint32_t i = 0; i < 4; i++)
+		nic_be16_put((uint8_t *)mdl_at(srq->buf) + i * 32 + 2, (i + 1) & 3);
+	for (int want = 0; want < 4; want++) {
+		uint8_t *wqe = (uint8_t *)mdl_at(srq->buf) + want * 32;
+
+		nic_be32_put(wqe + 16, 64);
+		nic_be32_put(wqe + 20, bench.key);
+		nic_be64_put(wqe + 24, (uintptr_t)bench.buf);
+	}
+	for (int want = 0; want < 4; want++)
+		cr_expect_eq(next_counter(), want);
+	cr_expect_eq(next_counter(), -1);
+}
