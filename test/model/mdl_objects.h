@@ -61,6 +61,8 @@ struct mdl_proc {
 	uint64_t checked_ns; /* when somebody last looked whether it lives */
 	uint32_t node;       /* index of the node that it runs on */
 	uint32_t generation;
+	uint32_t service; /* futex that its service thread sleeps on; counts wake-ups */
+	uint32_t pad_;
 	char name[16];
 	struct mdl_count count;
 };
@@ -144,6 +146,8 @@ struct mdl_cq {
 	uint32_t refs;          /* QPs and SRQs on it */
 	uint32_t events_raised; /* completion events put into the channel */
 	uint32_t async_raised;
+	uint64_t user_buf, user_len; /* the buffer in the owner, and its bytes */
+	uint64_t user_dbrec;         /* the doorbell record in the owner */
 
 	uint32_t nic_pi;    /* CQEs written, counted for ever: owner bit = (pi / cqe_cnt) & 1 */
 	uint32_t nic_armed; /* enum of the NIC: not armed, next, solicited */
@@ -165,6 +169,9 @@ struct mdl_srq {
 	uint32_t stride;  /* bytes of one WQE, power of two, >= 32 */
 	uint32_t max_wr, max_sge;
 	uint64_t dbrec; /* seg offset: __be32 counter of WQEs ever posted */
+	uint32_t async_raised;
+	uint64_t user_buf, user_len; /* the buffer in the owner, and its bytes */
+	uint64_t user_dbrec;         /* the doorbell record in the owner */
 	uint32_t limit; /* armed limit, 0: none; the NIC clears it as it raises the event */
 	uint32_t refs;
 	struct mdl_lock lock;
@@ -223,6 +230,9 @@ struct mdl_qp {
 	uint64_t cookie;           /* what async events name */
 	uint32_t async_chan;
 	uint32_t flags; /* MLX5_QP_FLAG_* bits of CREATE_QP: scatter-to-CQE and others */
+	uint32_t async_raised;
+	uint64_t user_buf, user_len; /* the buffer in the owner, and its bytes */
+	uint64_t user_dbrec;         /* the doorbell record in the owner */
 	uint32_t create_flags;
 	uint32_t max_inline, max_send_wr, max_recv_wr, max_send_sge, max_recv_sge;
 

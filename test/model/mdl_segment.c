@@ -6,6 +6,7 @@
  * A lock file beside it (flock) orders those that come and go. The file is replaced, never shrunk: a
  * tool that still maps an old one reads on.
  */
+#include "model/mdl_node.h"
 #include "model/mdl_raw.h"
 #include "model/mdl_segment.h"
 
@@ -38,35 +39,6 @@ int mdl_segment_path(char *path, size_t size, const char *suffix)
 	return len < (int)size ? len : -1;
 }
 
-static void node_fill_gid(struct mdl_node *node, uint32_t index, uint8_t type,
-			  const uint8_t gid[16])
-{
-	memcpy(node->gid[index], gid, 16);
-	node->gid_type[index] = type;
-	node->gid_cnt = index + 1;
-}
-
-/* Port GUIDs are EUI-64s of the MAC, so that a RoCE link-local GID has its usual form. */
-static void node_fill(struct mdl_node *node, uint32_t index, enum mdl_link link)
-{
-	uint8_t mac[6] = { 0x02, 0xc0, 0xff, 0xee, 0x00, (uint8_t)(index + 1) };
-	uint8_t eui[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
-	uint8_t local[16] = { 0xfe, 0x80 };
-	uint8_t ipv4[16] = { [10] = 0xff, 0xff, 10, 212, 0, (uint8_t)(index + 1) };
-
-	memcpy(node->mac, mac, sizeof(mac));
-	memcpy(local + 8, eui, sizeof(eui));
-	for (int i = 0; i < 8; i++)
-		node->guid = node->guid << 8 | eui[i];
-	node->lid = link == MDL_LINK_IB ? (uint16_t)(index + 1) : 0;
-	node_fill_gid(node, 0, 0, local);
-	if (link == MDL_LINK_IB)
-		return;
-	node_fill_gid(node, 1, 2, local);
-	node_fill_gid(node, 2, 0, ipv4);
-	node_fill_gid(node, 3, 2, ipv4);
-}
-
 static void segment_init(struct mdl_segment *seg, uint64_t size)
 {
 	const struct mdl_config *config = mdl_config_get();
@@ -82,7 +54,7 @@ static void segment_init(struct mdl_segment *seg, uint64_t size)
 	seg->page_first = tables + round_page(seg->page_cnt * sizeof(uint16_t));
 	mdl_lock_init(&seg->table_lock);
 	for (uint32_t i = 0; i < seg->node_cnt; i++)
-		node_fill(&seg->node[i], i, config->link);
+		mdl_node_fill(&seg->node[i], i, (enum mdl_link)config->link);
 	seg->version = MDL_SEGMENT_VERSION;
 	seg->magic = MDL_SEGMENT_MAGIC;
 	__atomic_store_n(&seg->ready, 1, __ATOMIC_RELEASE);

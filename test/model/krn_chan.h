@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Event channels: what ibv_get_cq_event() and ibv_get_async_event() read.
+ *
+ * The events lie in the segment, where any process may put them. The descriptor is a datagram socket with
+ * an abstract name; a datagram in it is a token that says "there are events", so that poll(), epoll and a
+ * blocking read() work as they are. Tokens are fewer than events where many come at once, because a
+ * socket holds only about ten; the reader sends itself new ones.
+ */
+#ifndef KRN_CHAN_H
+#define KRN_CHAN_H
+
+#include "model/mdl_objects.h"
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* A descriptor of a new channel of this process, or -errno; *index is its place in the segment. */
+int krn_chan_open(bool async, uint32_t *index);
+/* The program closed the descriptor. Objects that still name the channel raise events into nothing. */
+void krn_chan_close(uint32_t index);
+/* The channel that a descriptor of the program is, as index + 1; 0: it is none. */
+uint32_t krn_chan_by_fd(int fd);
+void krn_chan_release(uint32_t index);
+
+/* What read() returns: one event, or -EAGAIN, -EINTR as the socket says. */
+ssize_t krn_chan_read(int fd, uint32_t index, void *to, size_t size);
+
+/* Removes the events of an object that goes away; how many were there. */
+uint32_t krn_chan_purge(uint32_t chan, uint32_t object, uint64_t element);
+
+#endif /* KRN_CHAN_H */

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * uverbs commands: what a write() to the device descriptor asks.
+ *
+ * A legacy command is {command, words in, words out}, the core struct with the address of the response
+ * first where there is one, then the driver's data. An extended one has a second header with that address
+ * and the driver's sizes. krn_cmd.c takes both apart; the functions of the other krn_cmd_*.c get this
+ * struct and return 0 or -errno. Structs are those of the kernel's own headers.
+ */
+#ifndef KRN_CMD_H
+#define KRN_CMD_H
+
+#include "model/krn_ctx.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct krn_cmd {
+	struct krn_ctx *ctx;
+	uint32_t ctx_index;
+	bool extended;
+	const void *core; /* the core struct: as long as the command's table says, at least */
+	const void *drv;  /* the driver's data behind it */
+	size_t drv_len;
+	void *resp; /* null: no response wanted */
+	size_t resp_len;
+	void *drv_resp;
+	size_t drv_resp_len;
+};
+
+/* What write() returns: size, or -errno. */
+ssize_t krn_cmd_write(uint32_t ctx, const void *from, size_t size);
+
+/* The driver's data as a struct of that size: what the program left out is zero. */
+void krn_cmd_driver(const struct krn_cmd *cmd, void *to, size_t size);
+/* Writes the core's and the driver's part of the response, cut to what the program has room for. */
+void krn_cmd_reply(const struct krn_cmd *cmd, const void *core, size_t core_len, const void *drv,
+		   size_t drv_len);
+
+int krn_cmd_get_context(struct krn_cmd *cmd);
+int krn_cmd_query_device(struct krn_cmd *cmd);
+int krn_cmd_query_port(struct krn_cmd *cmd);
+int krn_cmd_alloc_pd(struct krn_cmd *cmd);
+int krn_cmd_dealloc_pd(struct krn_cmd *cmd);
+int krn_cmd_create_ah(struct krn_cmd *cmd);
+int krn_cmd_destroy_ah(struct krn_cmd *cmd);
+int krn_cmd_reg_mr(struct krn_cmd *cmd);
+int krn_cmd_dereg_mr(struct krn_cmd *cmd);
+int krn_cmd_create_comp_channel(struct krn_cmd *cmd);
+int krn_cmd_create_cq(struct krn_cmd *cmd);
+int krn_cmd_resize_cq(struct krn_cmd *cmd);
+int krn_cmd_destroy_cq(struct krn_cmd *cmd);
+int krn_cmd_modify_cq(struct krn_cmd *cmd);
+int krn_cmd_create_srq(struct krn_cmd *cmd);
+int krn_cmd_create_xsrq(struct krn_cmd *cmd);
+int krn_cmd_modify_srq(struct krn_cmd *cmd);
+int krn_cmd_query_srq(struct krn_cmd *cmd);
+int krn_cmd_destroy_srq(struct krn_cmd *cmd);
+int krn_cmd_create_qp(struct krn_cmd *cmd);
+int krn_cmd_query_qp(struct krn_cmd *cmd);
+int krn_cmd_modify_qp(struct krn_cmd *cmd);
+int krn_cmd_destroy_qp(struct krn_cmd *cmd);
+
+#endif /* KRN_CMD_H */

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Protection domains, memory regions, and the MAC address that a RoCE address handle needs. */
+#include "model/krn_cmd.h"
+#include "model/krn_object.h"
+#include "model/mdl_raw.h"
+#include "model/mdl_segment.h"
+#include "model/mdl_table.h"
+
+#include <errno.h>
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <string.h>
+
+int krn_cmd_alloc_pd(struct krn_cmd *cmd)
+{
+	uint32_t number;
+	struct mdl_pd *pd = mdl_table_claim(MDL_TABLE_PD, cmd->ctx_index, &number);
+	struct ib_uverbs_alloc_pd_resp resp;
+	struct mlx5_ib_alloc_pd_resp drv;
+
+	if (!pd)
+		return -ENOMEM;
+	mdl_table_publish(pd, number);
+	resp.pd_handle = number;
+	drv.pdn = number;
+	krn_cmd_reply(cmd, &resp, sizeof(resp), &drv, sizeof(drv));
+	return 0;
+}
+
+int krn_cmd_dealloc_pd(struct krn_cmd *cmd)
+{
+	const struct ib_uverbs_dealloc_pd *req = cmd->core;
+	struct mdl_pd *pd = krn_object_own(MDL_TABLE_PD, cmd->ctx_index, req->pd_handle);
+
+	if (!pd)
+		return -EINVAL;
+	if (pd->refs)
+		return -EBUSY;
+	mdl_table_hide(pd);
+	mdl_table_release(pd);
+	return 0;
+}
+
+/* Whether every page of the range is mapped: one that is not cannot be pinned. */
+static bool range_is_mapped(uint64_t start, uint64_t length)
+{
+	uint64_t at = start & ~(uint64_t)(MDL_PAGE - 1), end = start + length;
+	unsigned char resident[4096];
+
+	while (at < end) {
+		uint64_t bytes = end - at, most = sizeof(resident) * MDL_PAGE;
+
+		if (bytes > most)
+			bytes = most;
+		if (MDL_RAW3(mincore, at, bytes, resident) < 0)
+			return false;
+		at += most;
+	}
+	return true;
+}
+
+#define ACCESS_ON_DEMAND      64
+#define ACCESS_REMOTE_CHANGES (MDL_ACCESS_REMOTE_WRITE | MDL_ACCESS_REMOTE_ATOMIC)
+
+static int check_reg(const struct krn_cmd *cmd, const struct ib_uverbs_reg_mr *req)
+{
+	if (req->access_flags & ACCESS_ON_DEMAND)
+		return -EOPNOTSUPP;
+	/* What others may write the owner must be able to write: the kernel insists. */
+	if ((req->access_flags & ACCESS_REMOTE_CHANGES) &&
+	    !(req->access_flags & MDL_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	if (!krn_object_own(MDL_TABLE_PD, cmd->ctx_index, req->pd_handle) ||
+	    req->start + req->length < req->start ||
+	    (req->start & (MDL_PAGE - 1)) != (req->hca_va & (MDL_PAGE - 1)))
+		return -EINVAL;
+	return range_is_mapped(req->start, req->length) ? 0 : -EFAULT;
+}
+
+int krn_cmd_reg_mr(struct krn_cmd *cmd)
+{
+	const struct ib_uverbs_reg_mr *req = cmd->core;
+	struct ib_uverbs_reg_mr_resp resp;
+	struct mdl_mr *mr;
+	uint32_t key;
+	int err = check_reg(cmd, req);
+
+	if (err)
+		return err;
+	mr = mdl_table_claim(MDL_TABLE_MR, cmd->ctx_index, &key);
+	if (!mr)
+		return -ENOMEM;
+	mr->pd = req->pd_handle;
+	mr->access = req->access_flags;
+	mr->addr = req->hca_va;
+	mr->length = req->length;
+	mr->user_addr = req->start;
+	krn_object_pd_ref(mr->pd, 1);
+	mdl_table_publish(mr, key);
+	resp = (struct ib_uverbs_reg_mr_resp){ .mr_handle = key, .lkey = key, .rkey = key };
+	krn_cmd_reply(cmd, &resp, sizeof(resp), NULL, 0);
+	return 0;
+}
+
+int krn_cmd_dereg_mr(struct krn_cmd *cmd)
+{
+	const struct ib_uverbs_dereg_mr *req = cmd->core;
+	struct mdl_mr *mr = krn_object_own(MDL_TABLE_MR, cmd->ctx_index, req->mr_handle);
+
+	if (!mr)
+		return -EINVAL;
+	krn_object_destroy_mr(mr);
+	return 0;
+}
+
+int krn_cmd_create_ah(struct krn_cmd *cmd)
+{
+	const struct ib_uverbs_create_ah *req = cmd->core;
+	struct ib_uverbs_create_ah_resp resp = { .ah_handle = 1 };
+	struct mlx5_ib_create_ah_resp drv = { .response_length = sizeof(drv) };
+	const struct mdl_node *node;
+
+	if (!krn_object_own(MDL_TABLE_PD, cmd->ctx_index, req->pd_handle))
+		return -EINVAL;
+	if (mdl_self.seg->link == MDL_LINK_ROCE) {
+		node = mdl_node_by_gid(req->attr.grh.dgid);
+		if (!node || !req->attr.is_global)
+			return -ENETUNREACH;
+		memcpy(drv.dmac, node->mac, sizeof(node->mac));
+	}
+	krn_cmd_reply(cmd, &resp, sizeof(resp), &drv, sizeof(drv));
+	return 0;
+}
+
+/* Nothing is kept of an address handle: its contents are in each WQE. */
+int krn_cmd_destroy_ah(struct krn_cmd *cmd)
+{
+	(void)cmd;
+	return 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The C library's functions that take a descriptor, for descriptors of the model; and the netlink socket
+ * that must not exist, so that libibverbs looks at sysfs.
+ *
+ * ioctl() needs no replacement: a memfd answers ENOTTY to RDMA_VERBS_IOCTL, which makes libibverbs use
+ * write() for everything.
+ */
+#include "model/krn_chan.h"
+#include "model/krn_cm.h"
+#include "model/krn_cmd.h"
+#include "model/krn_ctx.h"
+#include "model/krn_fd.h"
+#include "model/krn_path.h"
+#include "model/krn_real.h"
+#include "model/mdl_raw.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/sysmacros.h>
+
+#define EXPORT       __attribute__((visibility("default")))
+#define NETLINK_RDMA 20
+
+EXPORT ssize_t __read_chk(int fd, void *to, size_t size, size_t room);
+
+static ssize_t as_errno(ssize_t rc)
+{
+	if (rc >= 0)
+		return rc;
+	errno = (int)-rc;
+	return -1;
+}
+
+EXPORT ssize_t write(int fd, const void *from, size_t size)
+{
+	const struct krn_fd *entry = krn_fd_get(fd);
+
+	if (entry && entry->kind == KRN_FD_UVERBS)
+		return as_errno(krn_cmd_write(entry->index, from, size));
+	if (entry && entry->kind == KRN_FD_CM)
+		return as_errno(krn_cm_write(entry->index, from, size));
+	return krn_real()->write(fd, from, size);
+}
+
+EXPORT ssize_t read(int fd, void *to, size_t size)
+{
+	const struct krn_fd *entry = krn_fd_get(fd);
+
+	if (entry && (entry->kind == KRN_FD_COMP || entry->kind == KRN_FD_ASYNC))
+		return as_errno(krn_chan_read(fd, entry->index, to, size));
+	return krn_real()->read(fd, to, size);
+}
+
+ssize_t __read_chk(int fd, void *to, size_t size, size_t room)
+{
+	if (size > room)
+		abort();
+	return read(fd, to, size);
+}
+
+EXPORT int close(int fd)
+{
+	const struct krn_fd *entry = krn_fd_get(fd);
+
+	if (entry) {
+		struct krn_fd was = *entry;
+
+		krn_fd_clear(fd);
+		if (was.pid == MDL_RAW0(getpid)) {
+			if (was.kind == KRN_FD_UVERBS)
+				krn_ctx_close(was.index);
+			else if (was.kind == KRN_FD_CM)
+				krn_cm_close(was.index);
+			else
+				krn_chan_close(was.index);
+		}
+	}
+	return krn_real()->close(fd);
+}
+
+EXPORT int fstat(int fd, struct stat *st)
+{
+	const struct krn_fd *entry = krn_fd_get(fd);
+	int rc = krn_real()->fstat(fd, st);
+
+	if (!rc && entry && entry->kind == KRN_FD_UVERBS) {
+		st->st_mode = S_IFCHR | 0666;
+		st->st_rdev = makedev(KRN_DEV_MAJOR, KRN_DEV_MINOR);
+	}
+	return rc;
+}
+
+EXPORT int fstat64(int fd, struct stat64 *st)
+{
+	return fstat(fd, (struct stat *)st);
+}
+
+EXPORT int socket(int domain, int type, int protocol)
+{
+	if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
+		errno = EPROTONOSUPPORT;
+		return -1;
+	}
+	return krn_real()->socket(domain, type, protocol);
+}

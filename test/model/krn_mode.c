@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The threads of the model.
+ *
+ * The service thread sleeps on a futex in the process's slot until somebody wakes it or nic_service()
+ * asked for a time. The polling thread takes from each register what was written there, by exchanging it
+ * for zero (the control segment of a WQE is never zero), and sleeps a little between rounds, as it shares
+ * two cores with those it serves.
+ */
+#include "model/krn_mode.h"
+#include "model/krn_ctx.h"
+#include "model/krn_uar.h"
+#include "model/mdl_nic.h"
+#include "model/mdl_raw.h"
+#include "model/mdl_table.h"
+
+#include <linux/futex.h>
+#include <limits.h>
+#include <signal.h>
+#include <time.h>
+
+#define POLL_SLEEP_NS 2000
+#define IDLE_ROUNDS   64
+
+static int started;
+
+/* Signals of the program are not for these threads. */
+static void spawn(void *(*run)(void *))
+{
+	pthread_t thread;
+	pthread_attr_t attr;
+	sigset_t all, old;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (pthread_create(&thread, &attr, run, NULL))
+		mdl_fatal("cannot start a thread of the model");
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void krn_service_wake(uint32_t slot)
+{
+	uint32_t *word = &mdl_self.seg->proc[slot].service;
+
+	__atomic_fetch_add(word, 1, __ATOMIC_RELEASE);
+	MDL_RAW6(futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void sleep_until(uint32_t *word, uint32_t seen, uint64_t due)
+{
+	uint64_t now = mdl_now_ns(), ns = due > now ? due - now : 0;
+	struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+
+	if (!ns)
+		return;
+	MDL_RAW6(futex, word, FUTEX_WAIT, seen, due == UINT64_MAX ? NULL : &left, NULL, 0);
+}
+
+static void *service_run(void *unused)
+{
+	uint32_t *word = &mdl_self.proc->service;
+
+	(void)unused;
+	for (;;) {
+		uint32_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		uint64_t due = nic_service(mdl_now_ns());
+
+		if (due)
+			sleep_until(word, seen, due);
+	}
+	return NULL;
+}
+
+static void recheck_users(uint32_t index, uint32_t page, uint32_t off)
+{
+	struct mdl_qp *qp;
+
+	for (uint32_t at = 0; (qp = mdl_table_next(MDL_TABLE_QP, index, &at));)
+		if (qp->uar_page == page && qp->uar_off == off)
+			nic_qp_recheck(qp);
+}
+
+/* One 8-byte register: what is in it goes to the NIC. */
+static bool poll_register(struct krn_ctx *ctx, uint32_t index, uint32_t page, uint32_t off)
+{
+	uint64_t *at = (uint64_t *)(ctx->pages + page * MDL_PAGE + off), value;
+
+	if (!__atomic_load_n(at, __ATOMIC_ACQUIRE))
+		return false;
+	value = __atomic_exchange_n(at, 0, __ATOMIC_ACQ_REL);
+	nic_uar_write(index, page, off, &value, sizeof(value));
+	return true;
+}
+
+static bool poll_page(struct krn_ctx *ctx, uint32_t index, uint32_t page)
+{
+	bool found = poll_register(ctx, index, page, KRN_UAR_ARM);
+
+	for (uint32_t k = 0; k < 2; k++) {
+		uint32_t off = KRN_UAR_BF + k * KRN_UAR_BF_STRIDE;
+		bool rung = poll_register(ctx, index, page, off);
+
+		rung |= poll_register(ctx, index, page, off + KRN_UAR_BF_STRIDE / 2);
+		if (rung)
+			recheck_users(index, page, off);
+		found |= rung;
+	}
+	return found;
+}
+
+static bool poll_round(void)
+{
+	bool found = false;
+
+	for (uint32_t index = 0; index < MDL_CTX_MAX; index++) {
+		struct krn_ctx *ctx = krn_ctx_get(index);
+
+		for (uint32_t page = 0; ctx && page < MDL_UAR_PAGES; page++)
+			if (ctx->bfreg_users[page * 2] || ctx->bfreg_users[page * 2 + 1] || !page)
+				found |= poll_page(ctx, index, page);
+	}
+	if (found)
+		mdl_count_add(&mdl_self.proc->count, MDL_CNT_SCANS, 1);
+	return found;
+}
+
+static void *poll_run(void *unused)
+{
+	const struct timespec nap = { 0, POLL_SLEEP_NS }, rest = { 0, 50000 };
+	uint32_t idle = 0;
+
+	(void)unused;
+	for (;;) {
+		idle = poll_round() ? 0 : idle + 1;
+		MDL_RAW4(clock_nanosleep, CLOCK_MONOTONIC, 0, idle < IDLE_ROUNDS ? &nap : &rest,
+			 NULL);
+	}
+	return NULL;
+}
+
+void krn_mode_start(void)
+{
+	if (__atomic_exchange_n(&started, 1, __ATOMIC_ACQ_REL))
+		return;
+	spawn(service_run);
+	if (mdl_self.config.mode == MDL_MODE_POLL)
+		spawn(poll_run);
+	else
+		krn_trap_arm();
+}
+
+void krn_mode_forget(void)
+{
+	started = 0;
+}

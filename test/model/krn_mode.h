@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The threads of the model: the one that serves what waits for time (RNR, delays), and in poll mode the
+ * one that watches the UAR pages.
+ */
+#ifndef KRN_MODE_H
+#define KRN_MODE_H
+
+/* Starts what the mode of this process needs; called with GET_CONTEXT, so outside of handlers. */
+void krn_mode_start(void);
+/* After fork(), in the child: the threads are not there. */
+void krn_mode_forget(void);
+
+#endif /* KRN_MODE_H */

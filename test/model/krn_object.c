@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The end of objects.
+ *
+ * Each goes in the same order: nobody finds it any more (hide, under its locks, so that a peer that is at
+ * work on it has left), the NIC forgets it, its unread events go, its pages become private again, its
+ * entry is free.
+ */
+#include "model/krn_object.h"
+#include "model/krn_chan.h"
+#include "model/krn_ctx.h"
+#include "model/krn_share.h"
+#include "model/mdl_nic.h"
+
+void *krn_object_own(enum mdl_table table, uint32_t ctx, uint32_t handle)
+{
+	struct mdl_pd *head = mdl_table_find(table, handle); /* all begin alike */
+
+	return head && head->proc == mdl_self.slot && head->ctx == ctx ? head : NULL;
+}
+
+void krn_object_pd_ref(uint32_t number, int more)
+{
+	struct mdl_pd *pd = mdl_table_find(MDL_TABLE_PD, number);
+
+	if (pd)
+		__atomic_fetch_add(&pd->refs, (uint32_t)more, __ATOMIC_RELAXED);
+}
+
+void krn_object_cq_ref(uint32_t number, int more)
+{
+	struct mdl_cq *cq = mdl_cq_find(number);
+
+	if (cq)
+		__atomic_fetch_add(&cq->refs, (uint32_t)more, __ATOMIC_RELAXED);
+}
+
+void krn_object_srq_ref(uint32_t number, int more)
+{
+	struct mdl_srq *srq = mdl_srq_find(number);
+
+	if (srq)
+		__atomic_fetch_add(&srq->refs, (uint32_t)more, __ATOMIC_RELAXED);
+}
+
+void krn_object_destroy_mr(struct mdl_mr *mr)
+{
+	mdl_table_hide(mr);
+	krn_object_pd_ref(mr->pd, -1);
+	mdl_table_release(mr);
+}
+
+static uint32_t purge(uint32_t chan, uint32_t number, uint64_t cookie)
+{
+	return chan ? krn_chan_purge(chan - 1, number, cookie) : 0;
+}
+
+uint32_t krn_object_destroy_qp(struct mdl_qp *qp)
+{
+	struct krn_ctx *ctx = krn_ctx_get(qp->ctx);
+	uint32_t number = qp->number, unread;
+
+	nic_qp_destroy(qp);
+	mdl_lock(&qp->sq_lock);
+	mdl_lock(&qp->rq_lock);
+	mdl_table_hide(qp);
+	mdl_unlock(&qp->rq_lock);
+	mdl_unlock(&qp->sq_lock);
+	unread = purge(qp->async_chan, number, qp->cookie);
+	if (ctx && qp->uar_off)
+		krn_ctx_bfreg_put(ctx, qp->uar_page, qp->uar_off);
+	krn_unshare(qp->user_buf, qp->user_len);
+	krn_unshare(qp->user_dbrec, qp->user_dbrec ? 8 : 0);
+	krn_object_pd_ref(qp->pd, -1);
+	krn_object_cq_ref(qp->send_cq, -1);
+	krn_object_cq_ref(qp->recv_cq, -1);
+	krn_object_srq_ref(qp->srq, -1);
+	mdl_table_release(qp);
+	return qp->async_raised - unread;
+}
+
+uint32_t krn_object_destroy_srq(struct mdl_srq *srq)
+{
+	uint32_t number = srq->number, unread;
+
+	mdl_lock(&srq->lock);
+	mdl_table_hide(srq);
+	mdl_unlock(&srq->lock);
+	unread = purge(srq->async_chan, number, srq->cookie);
+	krn_unshare(srq->user_buf, srq->user_len);
+	krn_unshare(srq->user_dbrec, 4);
+	krn_object_pd_ref(srq->pd, -1);
+	krn_object_cq_ref(srq->cq, -1);
+	mdl_table_release(srq);
+	return srq->async_raised - unread;
+}
+
+void krn_object_destroy_cq(struct mdl_cq *cq, uint32_t *comp_read, uint32_t *async_read)
+{
+	uint32_t number = cq->number;
+
+	mdl_lock(&cq->lock);
+	mdl_table_hide(cq);
+	mdl_unlock(&cq->lock);
+	*comp_read = cq->events_raised - purge(cq->chan, number, cq->cookie);
+	*async_read = cq->async_raised - purge(cq->async_chan, number, cq->cookie);
+	krn_unshare(cq->user_buf, cq->user_len);
+	krn_unshare(cq->user_dbrec, 8);
+	mdl_table_release(cq);
+}
+
+void krn_object_destroy_all(uint32_t ctx)
+{
+	uint32_t at, comp, async;
+	void *object;
+
+	for (at = 0; (object = mdl_table_next(MDL_TABLE_QP, ctx, &at));)
+		krn_object_destroy_qp(object);
+	for (at = 0; (object = mdl_table_next(MDL_TABLE_SRQ, ctx, &at));)
+		krn_object_destroy_srq(object);
+	for (at = 0; (object = mdl_table_next(MDL_TABLE_CQ, ctx, &at));)
+		krn_object_destroy_cq(object, &comp, &async);
+	for (at = 0; (object = mdl_table_next(MDL_TABLE_MR, ctx, &at));)
+		krn_object_destroy_mr(object);
+	for (at = 0; (object = mdl_table_next(MDL_TABLE_PD, ctx, &at));) {
+		mdl_table_hide(object);
+		mdl_table_release(object);
+	}
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The files that programs read of the device, as a real directory. */
+#ifndef KRN_SYSFS_H
+#define KRN_SYSFS_H
+
+#include <stddef.h>
+
+#define KRN_SYSFS_PCI "0000:00:1d.0"
+#define KRN_SYSFS_DEV "mlx5_0"
+
+/* Makes the tree of this process's node unless it is there; writes its root. 0 or -errno. */
+int krn_sysfs_make(char *root, size_t size);
+
+#endif /* KRN_SYSFS_H */
