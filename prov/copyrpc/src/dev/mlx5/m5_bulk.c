@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How are the peer's consumer word and the peer's memory read, and written?
+ *
+ * By RDMA READ and RDMA WRITE, as one WQE each up to max_piece bytes and four local buffers, and as
+ * several beyond; the last one is signalled and carries the user's struct. READs in flight are
+ * counted: a queue with more of them than the peer answers at a time stops the writes behind.
+ *
+ * Shown by test/unit/dev/mlx5/test_m5_bulk.c.
+ */
+#include <string.h>
+
+#include "dev/mlx5/m5_link.h"
+#include "util/copy.h"
+#include "util/log.h"
+
+#define M5_BULK_PIECES 16u
+
+/** One WQE: opcode of the range of iov that begins at `skip`. There is room. */
+static void m5_bulk_post(struct m5_link *link, enum m5_opcode opcode, const struct dev_get *get,
+			 size_t skip, size_t len, uint8_t flags)
+{
+	struct iovec part[DEV_GET_IOV_MAX];
+	size_t i, k = 0, cnt, before = 0;
+	struct m5_wqe wqe;
+	uint16_t bb;
+
+	cnt = util_iov_slice(part, DEV_GET_IOV_MAX, get->iov, get->iov_cnt, skip, len);
+	/* The slice's first entry lies in this one of iov, whose keys go with it. */
+	while (before + get->iov[k].iov_len <= skip)
+		before += get->iov[k++].iov_len;
+	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, 2));
+	m5_wqe_raddr(&wqe, get->remote_addr + skip, (uint32_t)get->remote_key);
+	for (i = 0; i < cnt; i++, k++) {
+		while (!get->iov[k].iov_len)
+			k++;
+		m5_wqe_data(&wqe, (uintptr_t)part[i].iov_base, (uint32_t)part[i].iov_len,
+			    ((const struct ib_user *)get->mem[k])->mr->lkey);
+	}
+	bb = (uint16_t)M5_WQE_BLOCKS((size_t)(wqe.end - (uint8_t *)wqe.ctrl));
+	flags |= m5_sq_signal(&link->sq, bb);
+	m5_wqe_end(&wqe, link->sq.pi, opcode, link->sq.qpn, flags, 0);
+	m5_link_commit(link, bb, flags, M5_USER_NONE);
+}
+
+/* Two blocks hold four gather entries; each may need the tail of the ring before it, once. */
+static bool m5_bulk_has_room(const struct m5_link *link, size_t pieces)
+{
+	return m5_sq_in_flight(&link->sq) + 2 * pieces + 1 <= (size_t)link->sq.mask + 1;
+}
+
+static int m5_bulk_start(struct m5_link *link, enum m5_opcode opcode, struct dev_get *get)
+{
+	size_t pieces = (get->len + link->max_piece - 1) / link->max_piece, skip, len;
+
+	if (pieces > M5_BULK_PIECES || get->iov_cnt > DEV_GET_IOV_MAX)
+		return -FI_EMSGSIZE;
+	if (link->dead || !m5_bulk_has_room(link, pieces))
+		return -FI_EAGAIN;
+	if (opcode == M5_OP_READ && link->reads_out == link->reads_max)
+		return -FI_EAGAIN;
+	if (!pieces) {
+		get->status = 0;
+		return 1;
+	}
+	for (skip = 0; skip < get->len; skip += len) {
+		bool last = get->len - skip <= link->max_piece;
+
+		len = last ? get->len - skip : link->max_piece;
+		m5_bulk_post(link, opcode, get, skip, len, last ? M5_CTRL_SIGNAL : 0);
+	}
+	m5_sparse_put(&link->users, link->sq.last, (uintptr_t)get);
+	link->reads_out += opcode == M5_OP_READ;
+	m5_sq_ring(&link->sq);
+	return 0;
+}
+
+int m5_link_get(struct dev_link *base, struct dev_get *get)
+{
+	return m5_bulk_start((struct m5_link *)base, M5_OP_READ, get);
+}
+
+int m5_link_put(struct dev_link *base, struct dev_get *get)
+{
+	return m5_bulk_start((struct m5_link *)base, M5_OP_WRITE, get);
+}
+
+int m5_link_read_consumer(struct dev_link *base, uint64_t *value)
+{
+	struct m5_link *link = (struct m5_link *)base;
+	struct m5_wqe wqe;
+
+	(void)value;
+	if (link->dead || link->reading || !m5_sq_has_room(&link->sq, 1))
+		return -FI_EAGAIN;
+	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, 1));
+	m5_wqe_raddr(&wqe, link->peer_word, link->peer_word_rkey);
+	m5_wqe_data(&wqe, (uintptr_t)m5_link_landing(link), sizeof(uint64_t), link->tx_lkey);
+	m5_wqe_end(&wqe, link->sq.pi, M5_OP_READ, link->sq.qpn, M5_CTRL_SIGNAL, 0);
+	m5_link_commit(link, 1, M5_CTRL_SIGNAL, M5_USER_WORD);
+	link->reading = true;
+	m5_sq_ring(&link->sq);
+	return 0;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Opening and closing the device, registering, and its sleep. One per domain.
+ *
+ * To sleep: every CQ in use is armed, then looked at once more. An event of the channel names its
+ * CQ; disarm reads them all, and each makes the next arm of that CQ a new one.
+ *
+ * Shown by test/unit/dev/mlx5/test_m5_dev.c; on the device model by test/integ/mlx5_link.
+ */
+#include "dev/mlx5/m5_dev.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev/ib/ib_mem.h"
+#include "dev/mlx5/m5_dv.h"
+#include "util/log.h"
+
+static int m5_dev_refuse(struct m5_dev *dev, const char *what)
+{
+	UTIL_WARN(DOMAIN, "%s: no %s: %s%s\n", ib_dev_name(&dev->ib), what, strerror(errno),
+		  errno == ENOMEM ? ": may memory be locked (ulimit -l)?" : "");
+	return errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
+}
+
+static int m5_dev_make_chan(struct m5_dev *dev)
+{
+	int flags;
+
+	dev->chan = ibv_create_comp_channel(dev->ib.ctx);
+	if (!dev->chan)
+		return m5_dev_refuse(dev, "completion channel");
+	flags = fcntl(dev->chan->fd, F_GETFL);
+	if (flags < 0 || fcntl(dev->chan->fd, F_SETFL, flags | O_NONBLOCK))
+		return m5_dev_refuse(dev, "completion channel that does not block");
+	return 0;
+}
+
+/* The CQ holds more than all that can be posted, so that it cannot overrun. */
+static int m5_dev_make_rx(struct m5_dev *dev)
+{
+	dev->rx_obj = ibv_create_cq(dev->ib.ctx, IB_CQ_DEPTH - 1, dev, dev->chan, 0);
+	if (!dev->rx_obj)
+		return m5_dev_refuse(dev, "completion queue");
+	return m5_dev_take_cq(&dev->rx, dev->rx_obj);
+}
+
+static int m5_dev_make_srq(struct m5_dev *dev)
+{
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = IB_SRQ_DEPTH - 1, .max_sge = 1 } };
+	struct mlx5dv_srq dv = { 0 };
+	struct mlx5dv_obj objs = { .srq = { .out = &dv } };
+	uint32_t places;
+
+	dev->srq_obj = ibv_create_srq(dev->ib.pd, &attr);
+	if (!dev->srq_obj)
+		return m5_dev_refuse(dev, "shared receive queue");
+	objs.srq.in = dev->srq_obj;
+	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_SRQ))
+		return m5_dev_refuse(dev, "access to the shared receive queue");
+	/* Fresh: its free list is all of it, from head to tail. */
+	places = dv.tail + 1;
+	if (dv.head || !util_is_pow2(places) || places < 4 || places > dev->rx.size ||
+	    dv.stride < sizeof(struct m5_srq_next) + sizeof(struct m5_data)) {
+		UTIL_WARN(DOMAIN, "%s: libmlx5 made a receive queue of %u x %u bytes\n",
+			  ib_dev_name(&dev->ib), places, dv.stride);
+		return -FI_ENOSYS;
+	}
+	m5_srq_init(&dev->srq, dv.buf, places, dv.stride, (uint32_t *)dv.dbrec, 0);
+	m5_srq_post(&dev->srq);
+	return 0;
+}
+
+static void m5_dev_unmake(struct m5_dev *dev)
+{
+	if (dev->srq_obj)
+		ibv_destroy_srq(dev->srq_obj);
+	if (dev->rx_obj)
+		ibv_destroy_cq(dev->rx_obj);
+	if (dev->chan)
+		ibv_destroy_comp_channel(dev->chan);
+	ib_dev_fini(&dev->ib);
+	ib_qpns_fini(&dev->qpns);
+	pthread_mutex_destroy(&dev->lock);
+	free(dev->active);
+	free(dev);
+}
+
+int m5_dev_open(struct dev **out)
+{
+	struct m5_dev *dev =
+		aligned_alloc(UTIL_CACHE_LINE, util_align_up(sizeof(*dev), UTIL_CACHE_LINE));
+	int ret;
+
+	if (!dev)
+		return -FI_ENOMEM;
+	memset(dev, 0, sizeof(*dev));
+	util_list_init(&dev->early);
+	util_list_init(&dev->waiting);
+	util_list_init(&dev->graves);
+	util_list_init(&dev->scqs);
+	util_list_init(&dev->regs);
+	ret = ib_dev_init(&dev->ib, m5_dv_fits);
+	if (ret) {
+		free(dev);
+		return ret;
+	}
+	pthread_mutex_init(&dev->lock, NULL);
+	ret = m5_dev_make_chan(dev);
+	if (!ret)
+		ret = m5_dev_make_rx(dev);
+	if (!ret)
+		ret = m5_dev_make_srq(dev);
+	if (ret) {
+		m5_dev_unmake(dev);
+		return ret;
+	}
+	*out = (struct dev *)dev;
+	return 0;
+}
+
+void m5_dev_close(struct dev *base)
+{
+	struct m5_dev *dev = (struct m5_dev *)base;
+
+	m5_dev_disarm(base);
+	m5_dev_bury(dev);
+	UTIL_INFO(DOMAIN, "%s closes: %llu completions came too late for their links\n",
+		  ib_dev_name(&dev->ib), (unsigned long long)dev->stray_cnt);
+	m5_dev_unmake(dev);
+}
+
+int m5_dev_probe(struct dev_about *about)
+{
+	return ib_dev_probe(m5_dv_fits, about);
+}
+
+int m5_dev_mem_reg(struct dev *base, const void *addr, size_t len, unsigned access,
+		   struct dev_mem **mem)
+{
+	return ib_user_reg(&((struct m5_dev *)base)->ib, addr, len, access, mem);
+}
+
+void m5_dev_mem_dereg(struct dev *base, struct dev_mem *mem)
+{
+	(void)base;
+	ib_user_dereg(mem);
+}
+
+int m5_dev_wait_fd(struct dev *base)
+{
+	return ((struct m5_dev *)base)->chan->fd;
+}
+
+int m5_dev_arm(struct dev *base)
+{
+	struct m5_dev *dev = (struct m5_dev *)base;
+	bool empty = dev->early.next == &dev->early;
+	uint32_t i;
+
+	m5_cq_arm(&dev->rx);
+	for (i = 0; i < dev->active_cnt; i++)
+		m5_cq_arm(&dev->active[i]->cq);
+	empty = empty && m5_cq_is_empty(&dev->rx);
+	for (i = 0; i < dev->active_cnt; i++)
+		empty = empty && m5_cq_is_empty(&dev->active[i]->cq);
+	return empty ? 0 : -FI_EAGAIN;
+}
+
+void m5_dev_disarm(struct dev *base)
+{
+	struct m5_dev *dev = (struct m5_dev *)base;
+	struct ibv_cq *obj;
+	void *context;
+
+	/* A queue that the control thread destroys gives no event here meanwhile. */
+	pthread_mutex_lock(&dev->lock);
+	while (!ibv_get_cq_event(dev->chan, &obj, &context)) {
+		if (context == dev)
+			m5_cq_event(&dev->rx);
+		else
+			m5_cq_event(&((struct m5_scq *)context)->cq);
+		ibv_ack_cq_events(obj, 1);
+	}
+	pthread_mutex_unlock(&dev->lock);
+}

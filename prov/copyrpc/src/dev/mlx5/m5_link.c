@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A link's life: create, describe, connect, attach, detach, close. See m5_link.h.
+ *
+ * A queue pair's number is used again by the device once it is destroyed. So whoever polls first
+ * sends it to RESET, after which it makes no more CQEs, and takes its number out of those that are
+ * there (m5_cq_forget); only then it is destroyed. One that is closed by the control thread without
+ * ever having been attached is halted at once and waits in m5_dev.graves for that.
+ */
+#include "dev/mlx5/m5_link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dev/ib/ib_qp.h"
+#include "dev/mlx5/m5_dv.h"
+#include "dev/mlx5/m5_poll.h"
+#include "util/log.h"
+
+const struct dev_link_ops m5_link_ops = M5_LINK_OPS_INIT;
+
+#define M5_SEND_WRS (IB_SQ_DEPTH / M5_WQE_MAX_BB) /* the library counts four blocks for each */
+
+static int m5_link_refuse(struct m5_link *link, const char *what)
+{
+	UTIL_WARN(EP_CTRL, "%s: %s: %s%s\n", ib_dev_name(&link->dev->ib), what, strerror(errno),
+		  errno == ENOMEM ? ": the device has no more of them, or memory may not be locked "
+				    "(ulimit -l)"
+				  : "");
+	return errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
+}
+
+/* Under the device's lock: registers and send CQs are shared. */
+static int m5_link_take_sq(struct m5_link *link)
+{
+	struct mlx5dv_qp dv = { 0 };
+	struct mlx5dv_obj objs = { .qp = { .in = link->qp, .out = &dv } };
+	struct m5_uar *uar;
+	uint64_t *words;
+	int ret;
+
+	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_QP) || dv.sq.stride != M5_BB ||
+	    !util_is_pow2(dv.sq.wqe_cnt) || dv.sq.wqe_cnt < M5_SQ_MIN_BB ||
+	    dv.sq.wqe_cnt > link->sq_blocks) {
+		UTIL_WARN(EP_CTRL, "%s: libmlx5 made a send queue of %u x %u bytes\n",
+			  ib_dev_name(&link->dev->ib), dv.sq.wqe_cnt, dv.sq.stride);
+		return -FI_ENOSYS;
+	}
+	words = calloc(dv.sq.wqe_cnt, sizeof(*words));
+	if (!words)
+		return -FI_ENOMEM;
+	ret = m5_reg_get(link->dev, dv.bf.reg, dv.bf.size, &uar);
+	if (ret) {
+		free(words);
+		return ret;
+	}
+	m5_sparse_init(&link->users, words, dv.sq.wqe_cnt);
+	m5_sq_init(&link->sq, dv.sq.buf, dv.sq.wqe_cnt, (uint32_t *)&dv.dbrec[M5_DBR_SEND], uar,
+		   link->qp->qp_num, 0);
+	return 0;
+}
+
+static int m5_link_make_qp(struct m5_link *link)
+{
+	struct ibv_qp_init_attr attr = {
+		.recv_cq = link->dev->rx_obj,
+		.srq = link->dev->srq_obj,
+		.cap = { .max_send_wr = M5_SEND_WRS, .max_send_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	int ret;
+
+	link->sq_blocks = 4 * IB_SQ_DEPTH; /* at most; the library rounds up as it likes */
+	ret = m5_scq_get(link->dev, link->sq_blocks, &link->scq);
+	if (ret)
+		return ret;
+	attr.send_cq = link->scq->obj;
+	link->qp = ibv_create_qp(link->dev->ib.pd, &attr);
+	if (!link->qp)
+		return m5_link_refuse(link, "no queue pair");
+	ret = m5_link_take_sq(link);
+	if (ret)
+		return ret;
+	link->scq->room += link->sq_blocks - (link->sq.mask + 1u);
+	link->sq_blocks = link->sq.mask + 1u;
+	return ib_qp_init(link->qp, &link->dev->ib);
+}
+
+static int m5_link_make_memory(struct m5_link *link, uint64_t rx_len)
+{
+	struct ib_dev *ib = &link->dev->ib;
+	int write = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | ib->relaxed, ret;
+
+	ret = ib_mem_init(&link->rx, ib, rx_len, write);
+	if (!ret)
+		ret = ib_mem_init(&link->word, ib, sizeof(uint64_t),
+				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	return ret;
+}
+
+int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
+{
+	struct m5_dev *dev = (struct m5_dev *)base;
+	struct m5_link *link = calloc(1, sizeof(*link));
+	int ret;
+
+	if (!link)
+		return -FI_ENOMEM;
+	link->dev = dev;
+	util_list_init(&link->cold);
+	ret = m5_link_make_memory(link, rx_len);
+	if (!ret) {
+		pthread_mutex_lock(&dev->lock);
+		ret = m5_link_make_qp(link);
+		pthread_mutex_unlock(&dev->lock);
+	}
+	if (ret) {
+		m5_link_destroy(link);
+		return ret;
+	}
+	link->psn = ib_qp_psn();
+	link->base.ops = &m5_link_ops;
+	link->base.rx_base = link->rx.addr;
+	link->base.rx_len = rx_len;
+	link->base.consumer_word = link->word.addr;
+	*out = &link->base;
+	return 0;
+}
+
+int m5_link_describe(struct dev_link *base, struct dev_desc *desc)
+{
+	struct m5_link *link = (struct m5_link *)base;
+	struct ib_desc d = {
+		.ring_addr = (uintptr_t)link->rx.addr,
+		.ring_len = base->rx_len,
+		.ring_rkey = link->rx.mr->rkey,
+		.word_addr = (uintptr_t)link->word.addr,
+		.word_rkey = link->word.mr->rkey,
+	};
+
+	ib_qp_describe(link->qp, &link->dev->ib, link->psn, &d);
+	ib_desc_encode(&d, desc);
+	return 0;
+}
+
+int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
+{
+	struct m5_link *link = (struct m5_link *)base;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct ib_desc peer;
+	int ret;
+
+	ret = ib_desc_decode(desc, &peer);
+	if (!ret)
+		ret = ib_mem_init(&link->tx, &link->dev->ib, page + peer.ring_len,
+				  IBV_ACCESS_LOCAL_WRITE);
+	if (ret)
+		return ret;
+	link->peer_qpn = peer.qpn;
+	link->peer_ring = peer.ring_addr;
+	link->peer_rkey = peer.ring_rkey;
+	link->peer_word = peer.word_addr;
+	link->peer_word_rkey = peer.word_rkey;
+	link->tx_lkey = link->tx.mr->lkey;
+	link->max_piece = util_pow2_floor(link->dev->ib.port_attr.max_msg_sz | 1);
+	if (link->max_piece > 1u << 30)
+		link->max_piece = 1u << 30;
+	base->tx_base = (uint8_t *)link->tx.addr + page;
+	base->tx_len = peer.ring_len;
+	/* What arrives from here on is kept for attach. */
+	pthread_mutex_lock(&link->dev->lock);
+	util_list_push_back(&link->dev->waiting, &link->cold);
+	pthread_mutex_unlock(&link->dev->lock);
+	ret = ib_qp_connect(link->qp, &link->dev->ib, link->psn, &peer, &link->reads_max);
+	if (!ret && link->reads_max)
+		base->caps = DEV_CAP_GET | DEV_CAP_PUT;
+	return ret;
+}
+
+int m5_link_attach(struct dev_link *base)
+{
+	struct m5_link *link = (struct m5_link *)base;
+	struct m5_dev *dev = link->dev;
+	int ret;
+
+	m5_dev_bury(dev);
+	if (link->dead) /* what arrived could not be kept */
+		return -FI_ENOMEM;
+	ret = ib_qpns_set(&dev->qpns, link->sq.qpn, link);
+	if (ret)
+		return ret;
+	ret = m5_scq_activate(dev, link->scq);
+	if (ret) {
+		ib_qpns_clear(&dev->qpns, link->sq.qpn);
+		return ret;
+	}
+	pthread_mutex_lock(&dev->lock);
+	util_list_remove(&link->cold);
+	pthread_mutex_unlock(&dev->lock);
+	if (link->early_cnt)
+		util_list_push_back(&dev->early, &link->cold);
+	link->attached = true;
+	link->was_attached = true;
+	return 0;
+}
+
+void m5_link_halt(struct m5_link *link)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	link->dead = true;
+	/* Fails only for a device that is gone: then nothing moves either. */
+	if (ibv_modify_qp(link->qp, &attr, IBV_QP_STATE))
+		UTIL_INFO(EP_CTRL, "queue pair 0x%06x cannot be reset: %s\n", link->sq.qpn,
+			  strerror(errno));
+}
+
+/* The QP is halted: nothing of it is in any queue afterwards. */
+static void m5_link_forget(struct m5_link *link)
+{
+	ib_qpns_clear(&link->dev->qpns, link->sq.qpn);
+	m5_cq_forget(&link->dev->rx, link->sq.qpn);
+	m5_cq_forget(&link->scq->cq, link->sq.qpn);
+}
+
+void m5_link_detach(struct dev_link *base)
+{
+	struct m5_link *link = (struct m5_link *)base;
+
+	if (!link->attached)
+		return;
+	link->attached = false;
+	m5_link_halt(link);
+	m5_link_forget(link);
+	m5_scq_deactivate(link->dev, link->scq);
+	util_list_remove(&link->cold);
+}
+
+void m5_link_destroy(struct m5_link *link)
+{
+	struct m5_dev *dev = link->dev;
+
+	pthread_mutex_lock(&dev->lock);
+	if (link->qp && ibv_destroy_qp(link->qp))
+		UTIL_WARN(EP_CTRL, "queue pair 0x%06x stays: %s\n", link->sq.qpn, strerror(errno));
+	if (link->sq.uar)
+		m5_reg_put(dev, link->sq.uar);
+	if (link->scq)
+		m5_scq_put(link->scq, link->sq_blocks);
+	pthread_mutex_unlock(&dev->lock);
+	ib_mem_fini(&link->tx);
+	ib_mem_fini(&link->word);
+	ib_mem_fini(&link->rx);
+	free(link->users.user);
+	free(link->early);
+	free(link);
+}
+
+void m5_dev_bury(struct m5_dev *dev)
+{
+	struct util_list *it;
+
+	for (;;) {
+		pthread_mutex_lock(&dev->lock);
+		it = util_list_pop(&dev->graves);
+		pthread_mutex_unlock(&dev->lock);
+		if (!it)
+			return;
+		m5_link_forget(UTIL_CONTAINER_OF(it, struct m5_link, cold));
+		m5_link_destroy(UTIL_CONTAINER_OF(it, struct m5_link, cold));
+	}
+}
+
+void m5_link_close(struct dev_link *base)
+{
+	struct m5_link *link = (struct m5_link *)base;
+
+	if (link->was_attached || !base->tx_base) {
+		m5_link_destroy(link);
+		return;
+	}
+	m5_link_halt(link);
+	pthread_mutex_lock(&link->dev->lock);
+	util_list_remove(&link->cold);
+	util_list_push_back(&link->dev->graves, &link->cold);
+	pthread_mutex_unlock(&link->dev->lock);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does a batch get from one host to another, by our own WQEs?
+ *
+ * A link is an RC queue pair. write_imm is one RDMA WRITE WITH IMMEDIATE from the send ring into the
+ * same offset of the peer's ring: up to M5_INLINE_MAX bytes travel in the WQE, which BlueFlame then
+ * carries to the device whole; above, the device fetches them from the send ring (48 bytes of WQE),
+ * where they stay until the peer has released them. At the peer it takes one zero-length receive
+ * WQE and gives one CQE.
+ *
+ * Who waits for the end of a WQE has its word in the sparse table (m5_table.h): nothing for a write,
+ * M5_USER_WORD for the READ of the peer's consumer word, a struct dev_get for the last piece of a
+ * get or put. All other WQEs are signalled for their room alone (m5_sq.h).
+ *
+ * Owner: who polls, from attach to detach; before and after, the control thread.
+ * Shown by test/unit/dev/mlx5/test_m5_link.c; on the device model by test/integ/mlx5_link.
+ */
+#ifndef M5_M5_LINK_H
+#define M5_M5_LINK_H
+
+#include <rdma/fi_errno.h>
+
+#include "dev/dev.h"
+#include "dev/ib/ib_mem.h"
+#include "dev/mlx5/m5_dev.h"
+#include "dev/mlx5/m5_sq.h"
+#include "dev/mlx5/m5_table.h"
+
+#define M5_USER_NONE 0u
+#define M5_USER_WORD 1u
+
+struct m5_link {
+	struct dev_link base;
+
+	/* Writing. */
+	struct m5_sq sq;
+	uint64_t peer_ring;
+	uint32_t peer_rkey;
+	uint32_t tx_lkey;
+	bool dead;    /* no more posts; DEV_EV_DOWN was given */
+	bool reading; /* the consumer word */
+	uint8_t reads_out;
+	uint8_t reads_max;
+	struct m5_sparse users;
+	uint64_t peer_word;
+	uint32_t peer_word_rkey;
+
+	/* Seldom. */
+	struct m5_dev *dev;
+	struct m5_scq *scq;
+	struct ibv_qp *qp;
+	uint32_t sq_blocks;
+	uint32_t psn;
+	uint32_t peer_qpn;
+	uint64_t max_piece; /* bytes that one WQE of a get or put moves */
+	bool attached;
+	bool was_attached;
+	struct ib_mem rx;   /* the ring that the peer writes */
+	struct ib_mem word; /* a page of its own: all that the peer may read */
+	struct ib_mem tx;   /* a page where the peer's word lands, then the send ring */
+
+	/* Under the device's lock while not attached. */
+	struct util_list cold; /* in m5_dev.waiting, .early or .graves */
+	uint32_t *early;       /* immediates that came before attach */
+	uint32_t early_cnt;
+	uint32_t early_cap;
+	uint32_t early_at; /* the next one to give out */
+};
+
+static_assert(offsetof(struct m5_link, base) == 0, "devices embed dev_link first");
+
+/** Commits a WQE that was ended with `flags` and remembers for whom. */
+static inline void m5_link_commit(struct m5_link *link, uint16_t bb, uint8_t flags, uint64_t user)
+{
+	if (flags & M5_CTRL_SIGNAL)
+		m5_sparse_put(&link->users, link->sq.pi, user);
+	m5_sq_commit(&link->sq, bb, flags);
+}
+
+static inline int m5_link_write_imm(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm)
+{
+	struct m5_link *link = (struct m5_link *)base;
+	bool is_inline = len <= M5_INLINE_MAX;
+	uint16_t bb = is_inline ? (uint16_t)M5_WQE_BLOCKS(36 + len) : 1;
+	struct m5_wqe wqe;
+	uint8_t flags;
+
+	if (UTIL_UNLIKELY(link->dead || !m5_sq_has_room(&link->sq, bb)))
+		return -FI_EAGAIN;
+	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, bb));
+	m5_wqe_raddr(&wqe, link->peer_ring + off, link->peer_rkey);
+	if (is_inline)
+		m5_wqe_inline(&wqe, base->tx_base + off, len);
+	else
+		m5_wqe_data(&wqe, (uintptr_t)base->tx_base + off, len, link->tx_lkey);
+	flags = m5_sq_signal(&link->sq, bb);
+	m5_wqe_end(&wqe, link->sq.pi, M5_OP_WRITE_IMM, link->sq.qpn, flags, imm);
+	m5_link_commit(link, bb, flags, M5_USER_NONE);
+	m5_sq_ring(&link->sq);
+	return 0;
+}
+
+/** Where the peer's consumer word lands. */
+static inline const uint64_t *m5_link_landing(const struct m5_link *link)
+{
+	return link->tx.addr;
+}
+
+/* The rest of dev_link_ops. */
+int m5_link_read_consumer(struct dev_link *base, uint64_t *value);
+int m5_link_get(struct dev_link *base, struct dev_get *get);
+int m5_link_put(struct dev_link *base, struct dev_get *get);
+int m5_link_describe(struct dev_link *base, struct dev_desc *desc);
+int m5_link_connect(struct dev_link *base, const struct dev_desc *peer);
+int m5_link_attach(struct dev_link *base);
+void m5_link_detach(struct dev_link *base);
+void m5_link_close(struct dev_link *base);
+
+int m5_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
+
+/** The device does nothing for this QP any more: RESET. */
+void m5_link_halt(struct m5_link *link);
+/** Frees all of it. */
+void m5_link_destroy(struct m5_link *link);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The seldom completions: ends of WQEs, early arrivals, errors. See m5_poll.h. */
+#include "dev/mlx5/m5_poll.h"
+
+#include <stdlib.h>
+
+#include "dev/mlx5/m5_cqe_err.h"
+#include "util/log.h"
+
+const struct dev_ops m5_dev_ops = M5_DEV_OPS_INIT;
+
+bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev)
+{
+	struct m5_link *link = UTIL_CONTAINER_OF(dev->early.next, struct m5_link, cold);
+
+	ev->link = &link->base;
+	ev->kind = DEV_EV_IMM;
+	ev->imm = link->early[link->early_at++];
+	if (link->early_at == link->early_cnt)
+		util_list_remove(&link->cold);
+	return true;
+}
+
+/* Keeps it for attach. A link that runs out of memory here is of no use any more. */
+static void m5_poll_keep(struct m5_link *link, uint32_t imm)
+{
+	if (link->early_cnt == link->early_cap) {
+		uint32_t cap = link->early_cap ? link->early_cap * 2 : 16;
+		uint32_t *more = realloc(link->early, cap * sizeof(*more));
+
+		if (!more) {
+			UTIL_WARN(EP_CTRL, "out of memory: a link that is being made is lost\n");
+			m5_link_halt(link);
+			return;
+		}
+		link->early = more;
+		link->early_cap = cap;
+	}
+	link->early[link->early_cnt++] = imm;
+}
+
+static struct m5_link *m5_poll_find_waiting(struct m5_dev *dev, uint32_t qpn)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->waiting) {
+		struct m5_link *link = UTIL_CONTAINER_OF(it, struct m5_link, cold);
+
+		if (link->sq.qpn == qpn)
+			return link;
+	}
+	return NULL;
+}
+
+void m5_poll_stray(struct m5_dev *dev, uint32_t qpn, uint32_t imm)
+{
+	struct m5_link *link;
+
+	pthread_mutex_lock(&dev->lock);
+	link = m5_poll_find_waiting(dev, qpn);
+	if (link)
+		m5_poll_keep(link, imm);
+	else
+		dev->stray_cnt++;
+	pthread_mutex_unlock(&dev->lock);
+}
+
+static void m5_poll_log_error(const struct m5_dev *dev, const struct m5_link *link,
+			      const struct m5_err *err)
+{
+	UTIL_WARN(EP_DATA,
+		  "%s: link 0x%06x to 0x%06x failed: %s (syndrome 0x%02x, vendor 0x%02x): %s\n",
+		  ib_dev_name(&dev->ib), link->sq.qpn, link->peer_qpn, err->name, err->syndrome,
+		  err->vendor, err->advice);
+}
+
+/* The first error of a link is its end; those that follow it are not told. */
+static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev)
+{
+	struct m5_link *link = ib_qpns_get(&dev->qpns, m5_cqe_qpn(cqe));
+	struct m5_err err;
+
+	if (!link) {
+		dev->stray_cnt++;
+		return false;
+	}
+	m5_cqe_err_decode(cqe, &err);
+	m5_poll_log_error(dev, link, &err);
+	link->dead = true;
+	ib_qpns_clear(&dev->qpns, link->sq.qpn);
+	ev->link = &link->base;
+	ev->kind = DEV_EV_DOWN;
+	ev->status = err.status;
+	return true;
+}
+
+bool m5_poll_rx_other(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev)
+{
+	bool is_event = m5_cqe_is_error(cqe) && m5_poll_error(dev, cqe, ev);
+
+	/* An error has taken a receive WQE as well. */
+	m5_poll_refill(dev, cqe);
+	return is_event;
+}
+
+/* A small answer may lie in the CQE instead of the buffer. */
+static uint64_t m5_poll_word(const struct m5_link *link, const struct m5_cqe *cqe)
+{
+	const void *at = m5_cqe_scattered(cqe);
+	uint64_t value;
+
+	memcpy(&value, at ? at : m5_link_landing(link), sizeof(value));
+	return value;
+}
+
+static bool m5_poll_ended(struct m5_link *link, const struct m5_cqe *cqe, uint64_t user,
+			  struct dev_event *ev)
+{
+	if (user == M5_USER_NONE)
+		return false;
+	ev->link = &link->base;
+	if (user == M5_USER_WORD) {
+		link->reading = false;
+		ev->kind = DEV_EV_READ;
+		ev->value = m5_poll_word(link, cqe);
+		return true;
+	}
+	ev->kind = DEV_EV_GET;
+	ev->get = (struct dev_get *)(uintptr_t)user;
+	ev->get->status = 0;
+	if (m5_cqe_wqe_opcode(cqe) == M5_OP_READ)
+		link->reads_out--;
+	return true;
+}
+
+bool m5_poll_send(struct m5_dev *dev, struct m5_scq *scq, const struct m5_cqe *cqe,
+		  struct dev_event *ev)
+{
+	struct m5_link *link;
+	bool is_event;
+
+	if (m5_cqe_is_error(cqe)) {
+		is_event = m5_poll_error(dev, cqe, ev);
+		m5_cq_publish(&scq->cq);
+		return is_event;
+	}
+	link = ib_qpns_get(&dev->qpns, m5_cqe_qpn(cqe));
+	if (!link || !m5_sq_retire(&link->sq, m5_cqe_counter(cqe))) {
+		dev->stray_cnt++;
+		m5_cq_publish(&scq->cq);
+		return false;
+	}
+	is_event = m5_poll_ended(link, cqe, m5_sparse_take(&link->users, m5_cqe_counter(cqe)), ev);
+	m5_cq_publish(&scq->cq);
+	return is_event;
+}

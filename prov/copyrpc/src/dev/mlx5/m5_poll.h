@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What has arrived, what is done, what failed?
+ *
+ * An idle poll is three loads: is there something from before an attach, the owner bit of the
+ * receive CQ's next CQE, and that of one send CQ. An arrival is an owner bit, a CQE, two loads for
+ * its link, and the receive WQE hung back into its list; every few hundred of them the list is
+ * given to the device, with the CQ's consumer index before it.
+ *
+ * The hot functions are inline and m5_dev_ops_inline, m5_link_ops_inline are constants: an engine's
+ * loop over them has no indirect call.
+ *
+ * Shown by test/unit/dev/mlx5/test_m5_poll.c.
+ */
+#ifndef M5_M5_POLL_H
+#define M5_M5_POLL_H
+
+#include "dev/mlx5/m5_dev.h"
+#include "dev/mlx5/m5_link.h"
+
+/** A link of m5_dev.early has an event. */
+bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev);
+/** Any other CQE of the receive CQ: true if it is an event. */
+bool m5_poll_rx_other(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev);
+/** A write arrived for a link that is not attached, or no longer. */
+void m5_poll_stray(struct m5_dev *dev, uint32_t qpn, uint32_t imm);
+/** A CQE of a send CQ: true if it is an event. */
+bool m5_poll_send(struct m5_dev *dev, struct m5_scq *scq, const struct m5_cqe *cqe,
+		  struct dev_event *ev);
+
+/** The receive WQE that a CQE took goes back into the list. */
+static inline void m5_poll_refill(struct m5_dev *dev, const struct m5_cqe *cqe)
+{
+	if (UTIL_UNLIKELY(!m5_srq_give(&dev->srq, m5_cqe_counter(cqe))))
+		dev->stray_cnt++;
+	if (UTIL_UNLIKELY(m5_srq_is_due(&dev->srq))) {
+		m5_cq_publish(&dev->rx);
+		m5_srq_post(&dev->srq);
+	}
+}
+
+/** One look at one send CQ. */
+static inline bool m5_poll_sends(struct m5_dev *dev, struct dev_event *ev)
+{
+	const struct m5_cqe *cqe;
+	struct m5_scq *scq;
+
+	if (!dev->active_cnt)
+		return false;
+	scq = dev->active[dev->cursor];
+	while (UTIL_UNLIKELY((cqe = m5_cq_poll(&scq->cq)) != NULL))
+		if (m5_poll_send(dev, scq, cqe, ev))
+			return true;
+	if (++dev->cursor == dev->active_cnt)
+		dev->cursor = 0;
+	return false;
+}
+
+static inline bool m5_poll(struct dev *base, struct dev_event *ev)
+{
+	struct m5_dev *dev = (struct m5_dev *)base;
+	const struct m5_cqe *cqe;
+
+	if (UTIL_UNLIKELY(dev->early.next != &dev->early) && m5_poll_early(dev, ev))
+		return true;
+	while ((cqe = m5_cq_poll(&dev->rx)) != NULL) {
+		if (UTIL_LIKELY(cqe->op_own >> 4 == M5_CQE_RESP_WRITE_IMM)) {
+			uint32_t qpn = m5_cqe_qpn(cqe), imm = be32toh(cqe->imm);
+			struct m5_link *link = ib_qpns_get(&dev->qpns, qpn);
+
+			m5_poll_refill(dev, cqe);
+			if (UTIL_UNLIKELY(!link)) {
+				m5_poll_stray(dev, qpn, imm);
+				continue;
+			}
+			ev->link = &link->base;
+			ev->kind = DEV_EV_IMM;
+			ev->imm = imm;
+			return true;
+		}
+		if (m5_poll_rx_other(dev, cqe, ev))
+			return true;
+	}
+	return m5_poll_sends(dev, ev);
+}
+
+#define M5_LINK_OPS_INIT                                                                           \
+	{                                                                                          \
+		.write_imm = m5_link_write_imm, .read_consumer = m5_link_read_consumer,            \
+		.get = m5_link_get, .put = m5_link_put, .describe = m5_link_describe,              \
+		.connect = m5_link_connect, .attach = m5_link_attach, .detach = m5_link_detach,    \
+		.close = m5_link_close,                                                            \
+	}
+
+#define M5_DEV_OPS_INIT                                                                            \
+	{                                                                                          \
+		.name = "mlx5", .probe = m5_dev_probe, .open = m5_dev_open, .close = m5_dev_close, \
+		.link_create = m5_link_create, .mem_reg = m5_dev_mem_reg,                          \
+		.mem_dereg = m5_dev_mem_dereg, .poll = m5_poll, .wait_fd = m5_dev_wait_fd,         \
+		.arm = m5_dev_arm, .disarm = m5_dev_disarm,                                        \
+	}
+
+/** The same operations, behind one address for all users ... */
+extern const struct dev_link_ops m5_link_ops;
+extern const struct dev_ops m5_dev_ops;
+
+/** ... and as constants that a compiler sees through. */
+static const struct dev_link_ops m5_link_ops_inline __attribute__((unused)) = M5_LINK_OPS_INIT;
+static const struct dev_ops m5_dev_ops_inline __attribute__((unused)) = M5_DEV_OPS_INIT;
+
+#endif

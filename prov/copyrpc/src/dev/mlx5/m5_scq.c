@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Send CQs and doorbell registers: who has which. See m5_dev.h.
+ *
+ * Shown by test/unit/dev/mlx5/test_m5_scq.c.
+ */
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dev/mlx5/m5_dev.h"
+#include "dev/mlx5/m5_dv.h"
+#include "util/log.h"
+
+int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
+{
+	struct mlx5dv_cq dv = { 0 };
+	struct mlx5dv_obj objs = { .cq = { .in = obj, .out = &dv } };
+
+	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_CQ) ||
+	    (dv.cqe_size != 64 && dv.cqe_size != 128) || !util_is_pow2(dv.cqe_cnt)) {
+		UTIL_WARN(CQ, "libmlx5 made a completion queue that direct verbs cannot read\n");
+		return -FI_ENOSYS;
+	}
+	m5_cq_init(cq, dv.buf, dv.cqe_cnt, dv.cqe_size, (uint32_t *)dv.dbrec, 0);
+	cq->uar = dv.cq_uar;
+	cq->cqn = dv.cqn;
+	return 0;
+}
+
+static int m5_scq_make(struct m5_dev *dev, uint32_t wqes, struct m5_scq **out)
+{
+	uint32_t depth = wqes > IB_CQ_DEPTH ? wqes : IB_CQ_DEPTH;
+	struct m5_scq *scq = calloc(1, sizeof(*scq));
+	int ret;
+
+	if (!scq)
+		return -FI_ENOMEM;
+	scq->obj = ibv_create_cq(dev->ib.ctx, (int)depth - 1, scq, dev->chan, 0);
+	if (!scq->obj) {
+		UTIL_WARN(CQ, "%s: no completion queue of %u: %s\n", ib_dev_name(&dev->ib), depth,
+			  strerror(errno));
+		ret = errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
+		goto err_free;
+	}
+	ret = m5_dev_take_cq(&scq->cq, scq->obj);
+	if (ret)
+		goto err_destroy;
+	scq->room = scq->cq.size;
+	util_list_push_back(&dev->scqs, &scq->in_dev);
+	*out = scq;
+	return 0;
+
+err_destroy:
+	ibv_destroy_cq(scq->obj);
+err_free:
+	free(scq);
+	return ret;
+}
+
+int m5_scq_get(struct m5_dev *dev, uint32_t wqes, struct m5_scq **out)
+{
+	struct m5_scq *scq = NULL;
+	struct util_list *it, *tmp;
+	int ret;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->scqs) {
+		scq = UTIL_CONTAINER_OF(it, struct m5_scq, in_dev);
+		if (scq->room >= wqes)
+			break;
+		scq = NULL;
+	}
+	if (!scq) {
+		ret = m5_scq_make(dev, wqes, &scq);
+		if (ret)
+			return ret;
+	}
+	scq->room -= wqes;
+	scq->link_cnt++;
+	*out = scq;
+	return 0;
+}
+
+void m5_scq_put(struct m5_scq *scq, uint32_t wqes)
+{
+	scq->room += wqes;
+	if (--scq->link_cnt)
+		return;
+	util_list_remove(&scq->in_dev);
+	ibv_destroy_cq(scq->obj);
+	free(scq);
+}
+
+int m5_scq_activate(struct m5_dev *dev, struct m5_scq *scq)
+{
+	if (scq->attached_cnt++)
+		return 0;
+	if (dev->active_cnt == dev->active_cap) {
+		uint32_t cap = dev->active_cap ? dev->active_cap * 2 : 4;
+		struct m5_scq **more = realloc(dev->active, cap * sizeof(struct m5_scq *));
+
+		if (!more) {
+			scq->attached_cnt--;
+			return -FI_ENOMEM;
+		}
+		dev->active = more;
+		dev->active_cap = cap;
+	}
+	dev->active[dev->active_cnt++] = scq;
+	return 0;
+}
+
+void m5_scq_deactivate(struct m5_dev *dev, struct m5_scq *scq)
+{
+	uint32_t i;
+
+	if (--scq->attached_cnt)
+		return;
+	for (i = 0; dev->active[i] != scq; i++)
+		;
+	dev->active[i] = dev->active[--dev->active_cnt];
+	dev->cursor = 0;
+}
+
+int m5_reg_get(struct m5_dev *dev, void *at, uint32_t half, struct m5_uar **uar)
+{
+	struct util_list *it, *tmp;
+	struct m5_reg *reg;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->regs) {
+		reg = UTIL_CONTAINER_OF(it, struct m5_reg, in_dev);
+		if (reg->uar.reg == at) {
+			reg->uar.user_cnt++;
+			*uar = &reg->uar;
+			return 0;
+		}
+	}
+	reg = calloc(1, sizeof(*reg));
+	if (!reg)
+		return -FI_ENOMEM;
+	m5_uar_init(&reg->uar, at, half);
+	reg->uar.user_cnt = 1;
+	util_list_push_back(&dev->regs, &reg->in_dev);
+	*uar = &reg->uar;
+	return 0;
+}
+
+void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar)
+{
+	struct m5_reg *reg = UTIL_CONTAINER_OF(uar, struct m5_reg, uar);
+
+	(void)dev;
+	if (--uar->user_cnt)
+		return;
+	util_list_remove(&reg->in_dev);
+	free(reg);
+}

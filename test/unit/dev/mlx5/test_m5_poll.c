@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "bytes.h"
+#include "fake_dev.h"
+
+TestSuite(m5_poll, .timeout = 20);
+
+static struct fake_dev *f;
+static struct fake_link *l;
+static struct dev_event ev;
+
+static void setup(bool attach)
+{
+	f = fake_dev_make();
+	l = fake_link_make(f, 16, FAKE_QPN);
+	if (attach)
+		cr_assert_eq(m5_link_attach(&l->link.base), 0);
+}
+
+static void teardown(void)
+{
+	fake_link_free(l);
+	fake_dev_free(f);
+}
+
+static bool poll_one(void)
+{
+	memset(&ev, 0, sizeof(ev));
+	return m5_dev_ops_inline.poll((struct dev *)&f->dev, &ev);
+}
+
+static void expect_imm(uint32_t imm)
+{
+	cr_assert(poll_one());
+	cr_assert_eq(ev.kind, DEV_EV_IMM);
+	cr_assert_eq(ev.link, &l->link.base);
+	cr_assert_eq(ev.imm, imm);
+}
+
+Test(m5_poll, arrival_names_link_and_immediate)
+{
+	setup(true);
+	cr_expect(!poll_one());
+	fake_arrive(f, FAKE_QPN, 0, 0xdeadbeef);
+	expect_imm(0xdeadbeef);
+	cr_expect(!poll_one());
+	teardown();
+}
+
+Test(m5_poll, arrivals_of_links_that_are_gone_are_dropped_and_counted)
+{
+	setup(true);
+	fake_arrive(f, 0x42, 0, 1);
+	fake_arrive(f, FAKE_QPN, 1, 2);
+	expect_imm(2);
+	cr_expect_eq(f->dev.stray_cnt, 1);
+	teardown();
+}
+
+Test(m5_poll, receive_wqes_return_in_bulk_behind_the_consumer_index)
+{
+	unsigned i;
+
+	setup(true);
+	cr_expect_eq(be32toh(f->srq_record), 7);
+	for (i = 0; i < 60; i++) {
+		uint32_t before = be32toh(f->srq_record);
+
+		fake_arrive(f, FAKE_QPN, (uint16_t)(i % 8), i);
+		expect_imm(i);
+		if (be32toh(f->srq_record) != before)
+			cr_expect_eq(be32toh(f->rx.record[0]), i + 1);
+	}
+	cr_expect_eq(be32toh(f->srq_record), 7 + 60);
+	teardown();
+}
+
+Test(m5_poll, what_came_before_attach_comes_first_after_it)
+{
+	setup(false);
+	util_list_push_back(&f->dev.waiting, &l->link.cold);
+	fake_arrive(f, FAKE_QPN, 0, 1);
+	fake_arrive(f, FAKE_QPN, 1, 2);
+	cr_expect(!poll_one());
+	cr_expect_eq(f->dev.stray_cnt, 0);
+	cr_assert_eq(m5_link_attach(&l->link.base), 0);
+	fake_arrive(f, FAKE_QPN, 2, 3);
+	expect_imm(1);
+	expect_imm(2);
+	expect_imm(3);
+	cr_expect(!poll_one());
+	teardown();
+}
+
+Test(m5_poll, error_is_told_once_and_ends_that_link_alone)
+{
+	struct fake_link *other;
+
+	setup(true);
+	other = fake_link_make(f, 16, 0x77);
+	cr_assert_eq(m5_link_attach(&other->link.base), 0);
+	cr_assert_eq(m5_link_ops_inline.write_imm(&l->link.base, 0, 32, 1), 0);
+	cq_device_write(&f->tx, 0xd0, 0x09000000 | FAKE_QPN, 0, 0);
+	cq_device_at(&f->tx, 0)[55] = 0x15; /* retries exceeded */
+	cq_device_write(&f->tx, 0xd0, 0x09000000 | FAKE_QPN, 0, 0);
+	cq_device_at(&f->tx, 1)[55] = 0x05; /* flushed */
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_DOWN);
+	cr_expect_eq(ev.link, &l->link.base);
+	cr_expect_eq(ev.status, -FI_ETIMEDOUT);
+	cr_expect(!poll_one());
+	fake_arrive(f, FAKE_QPN, 0, 1);
+	cr_expect(!poll_one(), "no event follows");
+	fake_arrive(f, 0x77, 1, 2);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.link, &other->link.base);
+	fake_link_free(other);
+	teardown();
+}
+
+Test(m5_poll, error_of_a_receive_gives_its_wqe_back)
+{
+	setup(true);
+	cq_device_write(&f->rx, 0xe0, FAKE_QPN, 3, 0);
+	cq_device_at(&f->rx, 0)[55] = 0x11;
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_DOWN);
+	cr_expect_eq(ev.status, -FI_EACCES);
+	cr_expect_eq(f->dev.srq.free, 1);
+	cr_expect_eq(f->dev.srq.tail, 3);
+	teardown();
+}
+
+static void read_word(uint8_t op)
+{
+	uint64_t value;
+
+	cr_assert_eq(m5_link_read_consumer(&l->link.base, &value), 0);
+	cq_device_write(&f->tx, op, 0x10000000 | FAKE_QPN, (uint16_t)(l->link.sq.pi - 1), 0);
+}
+
+Test(m5_poll, consumer_word_comes_from_the_buffer_or_from_the_cqe)
+{
+	uint64_t in_buffer = 0x1122334455667788, in_cqe = 99;
+
+	setup(true);
+	read_word(0);
+	memcpy(l->page, &in_buffer, 8);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_READ);
+	cr_expect_eq(ev.value, in_buffer);
+	read_word(M5_CQE_SCATTER32);
+	memcpy(cq_device_at(&f->tx, 1), &in_cqe, 8);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.value, in_cqe);
+	teardown();
+}
+
+Test(m5_poll, end_of_a_get_names_it_and_frees_the_room)
+{
+	struct ibv_mr mr = { .lkey = 5 };
+	struct ib_user user = { .mr = &mr };
+	struct iovec iov = { l->page, 64 };
+	struct dev_get get = { .iov = &iov, .iov_cnt = 1, .len = 64, .status = -1 };
+
+	setup(true);
+	get.mem[0] = &user.base;
+	cr_assert_eq(m5_link_get(&l->link.base, &get), 0);
+	cr_expect(!poll_one());
+	cq_device_write(&f->tx, 0, 0x10000000 | FAKE_QPN, 0, 0);
+	cr_assert(poll_one());
+	cr_expect_eq(ev.kind, DEV_EV_GET);
+	cr_expect_eq(ev.get, &get);
+	cr_expect_eq(get.status, 0);
+	cr_expect_eq(l->link.reads_out, 0);
+	cr_expect_eq(m5_sq_in_flight(&l->link.sq), 0);
+	cr_expect_eq(be32toh(f->tx.record[0]), 1, "published");
+	teardown();
+}
+
+Test(m5_poll, completion_for_room_is_no_event)
+{
+	unsigned i;
+
+	setup(true);
+	for (i = 0; i < 4; i++)
+		cr_assert_eq(m5_link_ops_inline.write_imm(&l->link.base, 0, 1024, 1), 0);
+	cq_device_write(&f->tx, 0, 0x09000000 | FAKE_QPN, 3, 0);
+	cr_expect(!poll_one());
+	cr_expect_eq(m5_sq_in_flight(&l->link.sq), 0);
+	teardown();
+}
+
+Test(m5_poll, completion_of_no_wqe_is_dropped_and_counted)
+{
+	setup(true);
+	cq_device_write(&f->tx, 0, 0x09000000 | FAKE_QPN, 9, 0);
+	cr_expect(!poll_one());
+	cr_expect_eq(f->dev.stray_cnt, 1);
+	teardown();
+}
+
+Test(m5_poll, send_queues_take_turns)
+{
+	struct cq_device more;
+	struct m5_scq second = { 0 };
+	struct fake_link *other;
+	uint64_t value;
+
+	setup(true);
+	cq_device_init(&more, FAKE_CQES, 64, 0);
+	second.cq = more.cq;
+	other = fake_link_make(f, 16, 0x77);
+	other->link.scq = &second;
+	cr_assert_eq(m5_link_attach(&other->link.base), 0);
+	cr_expect_eq(f->dev.active_cnt, 2);
+	cr_assert_eq(m5_link_read_consumer(&other->link.base, &value), 0);
+	cq_device_write(&more, 0, 0x10000077, 0, 0);
+	cr_expect(poll_one() || poll_one());
+	cr_expect_eq(ev.link, &other->link.base);
+	fake_link_free(other);
+	teardown();
+	cq_device_fini(&more);
+}
