@@ -21,6 +21,7 @@
 #include "support/rng.h"
 #include "util/clock.h"
 #include "util/list.h"
+#include "wire/wire_cm.h"
 
 #define ENDS    4
 #define NODES   2
@@ -64,8 +65,10 @@ static int on_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half, void 
 
 	CHECK(conn);
 	conn->cm = cm;
-	half->dev.fds[0] = dup(0);
-	half->dev.fd_cnt = 1;
+	if (half->path == WIRE_CM_PATH_SHM) {
+		half->dev.fds[0] = dup(0);
+		half->dev.fd_cnt = 1;
+	}
 	*user = conn;
 	pthread_mutex_lock(&end->lock);
 	CHECK(end->is_open);
@@ -80,7 +83,7 @@ static int on_establish(void *ctx, struct cm_conn *cm, void *user, const struct 
 	struct conn *conn = user;
 
 	(void)cm;
-	CHECK(peer->dev.fd_cnt == 1);
+	CHECK(peer->dev.fd_cnt <= 1);
 	pthread_mutex_lock(&end->lock);
 	CHECK(end->is_open && !conn->is_established && !conn->is_up && !conn->is_down);
 	conn->is_established = true;
@@ -151,12 +154,17 @@ static ssize_t lossy_send(void *ctx, int fd, const void *buf, size_t len, const 
 	return sendto(fd, buf, len, MSG_DONTWAIT, to, to_len);
 }
 
+/** Half of the ends would rather go without a stream. */
 static void end_open(struct end *end)
 {
+	struct cm_paths paths = { WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC,
+				  (end - ends) % 2 ? WIRE_CM_PATH_SHM : WIRE_CM_PATH_NIC };
+
 	pthread_mutex_lock(&end->lock);
 	end->is_open = true;
 	pthread_mutex_unlock(&end->lock);
-	CHECK(!cm_agent_open(end->node, (struct sockaddr *)&end->addr, &ops, end, &end->agent));
+	CHECK(!cm_agent_open(end->node, (struct sockaddr *)&end->addr, paths, &ops, end,
+			     &end->agent));
 }
 
 /* A conn that is down, or any that is up: the caller's to put, or NULL. */

@@ -46,7 +46,7 @@ static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half,
 	pthread_mutex_lock(&end->lock);
 	ret = end->prepare_ret;
 	end->prepared++;
-	for (uint32_t i = 0; i < end->fd_cnt; i++) {
+	for (uint32_t i = 0; i < end->fd_cnt && half->path == WIRE_CM_PATH_SHM; i++) {
 		half->dev.fds[i] = cm_test_memfd(end->text);
 		if (half->dev.fds[i] < 0)
 			ret = half->dev.fds[i];
@@ -139,6 +139,8 @@ static const struct cm_agent_ops cm_end_ops = {
 	.failed = cm_end_on_failed,
 };
 
+struct cm_paths cm_test_paths = { WIRE_CM_PATH_SHM, WIRE_CM_PATH_SHM };
+
 static void cm_end_init(struct cm_end *end)
 {
 	pthread_condattr_t attr;
@@ -169,7 +171,7 @@ void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_add
 	end->node = node;
 	/* Before the agent is open: it may be called from then on. */
 	snprintf(end->text, sizeof(end->text), "end %p", (void *)end);
-	ret = cm_agent_open(node, &addr->sa, &cm_end_ops, end, &end->agent);
+	ret = cm_agent_open(node, &addr->sa, cm_test_paths, &cm_end_ops, end, &end->agent);
 	CM_CHECK(!ret);
 	cm_agent_addr(end->agent, &end->addr);
 }
@@ -441,7 +443,7 @@ bool cm_stranger_ask(struct cm_stranger *s, const union cm_addr *to, struct wire
 {
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ };
 
-	req.req.paths = WIRE_CM_PATH_SHM;
+	req.req.paths = WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC;
 	cm_stranger_send(s, to, &req);
 	return cm_stranger_recv(s, ack, CM_TEST_WAIT_MS) && ack->type == WIRE_CM_ACK;
 }

@@ -62,6 +62,9 @@ struct cm_end {
 	char why[512];
 };
 
+/** What agents that are opened from now on offer; at first shared memory. */
+extern struct cm_paths cm_test_paths;
+
 /** Opens an agent at "127.0.0.1" or "::1", any port, on `node`. */
 void cm_end_open(struct cm_end *end, struct cm_node *node, const char *ip, uint16_t port);
 void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_addr *addr);

@@ -16,6 +16,7 @@
 #include "unit/cm/cm_fixture.h"
 
 static struct cm_node *node;
+static const struct cm_paths shm_only = { WIRE_CM_PATH_SHM, WIRE_CM_PATH_SHM };
 static const struct cm_agent_ops no_ops;
 
 static void set_up(void)
@@ -37,7 +38,7 @@ static int try_open(const char *ip, uint16_t port)
 	int ret;
 
 	cm_test_addr(ip, port, &addr);
-	ret = cm_agent_open(node, &addr.sa, &no_ops, NULL, &agent);
+	ret = cm_agent_open(node, &addr.sa, shm_only, &no_ops, NULL, &agent);
 	if (!ret)
 		cm_agent_close(agent);
 	return ret;
@@ -54,7 +55,8 @@ Test(cm_agent, the_address_is_always_concrete)
 
 		if (ips[i])
 			cm_test_addr(ips[i], 0, &addr);
-		cr_assert(!cm_agent_open(node, ips[i] ? &addr.sa : NULL, &no_ops, NULL, &agent));
+		cr_assert(!cm_agent_open(node, ips[i] ? &addr.sa : NULL, shm_only, &no_ops, NULL,
+					 &agent));
 		cm_agent_addr(agent, &ss);
 		cr_assert(!cm_addr_import((struct sockaddr *)&ss, &addr));
 		cr_assert(cm_addr_is_peer(&addr));
@@ -72,7 +74,7 @@ Test(cm_agent, addresses_that_cannot_be_had_are_errors)
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cr_assert_eq(try_open("127.0.0.1", cm_test_port(&a)), -FI_EADDRINUSE);
 	cr_assert_eq(try_open("203.0.113.77", 0), -FI_EADDRNOTAVAIL);
-	cr_assert_eq(cm_agent_open(node, &unix_addr, &no_ops, NULL, &agent), -FI_EINVAL);
+	cr_assert_eq(cm_agent_open(node, &unix_addr, shm_only, &no_ops, NULL, &agent), -FI_EINVAL);
 	cm_end_close(&a);
 }
 
@@ -226,7 +228,8 @@ Test(cm_agent, link_local_addresses_work)
 	struct cm_end a, b;
 	union cm_addr addr;
 
-	if (!find_link_local(&addr) || cm_agent_open(node, &addr.sa, &no_ops, NULL, &probe))
+	if (!find_link_local(&addr) ||
+	    cm_agent_open(node, &addr.sa, shm_only, &no_ops, NULL, &probe))
 		cr_skip_test("no link-local address");
 	cm_agent_close(probe);
 	cm_end_open_at(&a, node, &addr);

@@ -10,7 +10,7 @@
  *   A                                     B
  *   |-- UDP  REQ  {inc_A, nonce, offers} ->|   allocates nothing
  *   |<- UDP  ACK  {inc_B, cookie, name}  --|   or NAK {reason}
- *   |== connect to B's abstract name =====>|   fails: not the same host
+ *   |== connect to B's abstract name =====>|   fails: not the same host, datagrams from here on
  *   |-- HELLO {cookie, addr_A, half_A, fds}|   peer credentials checked, cookie proves addr_A
  *   |<- WELCOME {half_B, fds} / NAK {why} -|   or CROSSED: B's own attempt wins
  *   |-- READY / NAK {why} ---------------->|   up at A, then at B
@@ -65,7 +65,7 @@ struct cm_agent_ops {
 	/*
 	 * The end of a conn that was prepared: before `up` (the attempt failed: as its cause; lost a
 	 * crossing: -FI_EALREADY) or after (peer died: -FI_ECONNRESET, said goodbye: -FI_ESHUTDOWN,
-	 * was restarted: -FI_ECONNABORTED, broke the rules: -FI_EIO).
+	 * was restarted: -FI_ECONNABORTED, was silent: -FI_ETIMEDOUT, broke the rules: -FI_EIO).
 	 * The conn stays valid until cm_conn_put.
 	 */
 	void (*down)(void *ctx, struct cm_conn *conn, void *user, int err);
@@ -75,6 +75,12 @@ struct cm_agent_ops {
 	 * -FI_EACCES: another user's; else what either end's prepare or establish returned, or the network.
 	 */
 	void (*failed)(void *ctx, const struct sockaddr *addr, int err, const char *why);
+};
+
+/** Ways to carry messages: sets of WIRE_CM_PATH_*. */
+struct cm_paths {
+	uint32_t all;   /* what this end can do */
+	uint32_t first; /* the one to try first when both ends can do more than one */
 };
 
 /** What an agent has seen. A packet that is counted as bad or stale has changed nothing else. */
@@ -88,6 +94,7 @@ struct cm_stats {
 	uint64_t tx_reqs;       /* REQ sent, repetitions included */
 	uint64_t tx_acks;
 	uint64_t tx_naks;
+	uint64_t tx_pings;
 	uint64_t crossings;       /* both ends connected at once */
 	uint64_t callers_foreign; /* processes of other users, turned away */
 	uint64_t callers_evicted; /* made room for others or said nothing in time */
@@ -117,8 +124,8 @@ void cm_node_close(struct cm_node *node);
  * that the default route uses, else loopback). -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_EMFILE ...
  * Up-calls may come from now on, even before the return.
  */
-int cm_agent_open(struct cm_node *node, const struct sockaddr *addr, const struct cm_agent_ops *ops,
-		  void *ctx, struct cm_agent **agent);
+int cm_agent_open(struct cm_node *node, const struct sockaddr *addr, struct cm_paths paths,
+		  const struct cm_agent_ops *ops, void *ctx, struct cm_agent **agent);
 /** The concrete address that peers use. */
 void cm_agent_addr(const struct cm_agent *agent, struct sockaddr_storage *addr);
 uint64_t cm_agent_incarnation(const struct cm_agent *agent);

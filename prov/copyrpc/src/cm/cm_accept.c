@@ -12,6 +12,7 @@
 
 #include "cm/cm_agent.h"
 #include "cm/cm_attempt.h"
+#include "cm/cm_dgram.h"
 #include "cm/cm_peer.h"
 #include "cm/cm_pkt.h"
 #include "cm/cm_req.h"
@@ -33,7 +34,7 @@ struct cm_caller {
 
 /** A HELLO that was found to be in order, and the stream it came on. */
 struct cm_hello {
-	int fd;
+	int fd; /* -1: it came as a datagram */
 	union cm_addr addr;
 	struct wire_cm_pkt pkt;
 	const struct cm_fd_msg *msg;
@@ -43,7 +44,8 @@ static void cm_hello_reply(struct cm_agent *agent, const struct cm_hello *hello,
 			   struct wire_cm_pkt *pkt)
 {
 	cm_pkt_send(agent, hello->fd, &hello->addr, pkt, NULL);
-	close(hello->fd);
+	if (hello->fd >= 0)
+		close(hello->fd);
 }
 
 static void cm_hello_refuse(struct cm_agent *agent, const struct cm_hello *hello, int err,
@@ -79,11 +81,16 @@ static int cm_hello_welcome(struct cm_conn *conn, const struct cm_hello *hello,
 				 util_clock_ns() + conn->node->peer_timeout_ns);
 }
 
+static uint32_t cm_hello_path(const struct cm_hello *hello)
+{
+	return hello->fd < 0 ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_SHM;
+}
+
 static void cm_hello_let_in(struct cm_agent *agent, struct cm_peer *peer,
 			    const struct cm_hello *hello)
 {
 	struct cm_conn *conn;
-	struct cm_half half;
+	struct cm_half half = { .path = cm_hello_path(hello) };
 	int ret = cm_conn_open(peer, hello->fd, hello->pkt.nonce, hello->pkt.src_inc, &conn, &half);
 
 	if (ret) {
@@ -125,6 +132,9 @@ static bool cm_hello_make_way(struct cm_agent *agent, const struct cm_hello *hel
 		cm_conn_end(conn, -FI_ECONNABORTED, "it was restarted");
 		return true;
 	}
+	/* Perhaps it has given up the one we have, and its goodbye was lost. */
+	if (conn->is_dgram && conn->state == CM_CONN_UP)
+		cm_dgram_suspect(conn);
 	if (conn->state != CM_CONN_ASKED ||
 	    cm_hello_we_win(agent, hello->pkt.src_inc, &hello->addr))
 		return false;
@@ -177,12 +187,28 @@ static void cm_hello_judge(struct cm_agent *agent, const struct cm_hello *hello)
 	} else if (ret == -FI_EMFILE) {
 		UTIL_WARN(EP_CTRL, "%s\n", CM_ACCEPT_NO_FDS);
 		cm_hello_refuse(agent, hello, ret, "it is " CM_ACCEPT_NO_FDS);
+	} else if (!(cm_hello_path(hello) & agent->paths.all)) {
+		cm_hello_refuse(agent, hello, -FI_EOPNOTSUPP, "it does not go that way");
+	} else if (hello->fd < 0 && agent->guest_cnt >= CM_DGRAM_GUESTS) {
+		cm_hello_refuse(agent, hello, -FI_EAGAIN, "too many are being let in there");
 	} else if (ret || pkt->features & ~CM_FEATURES) {
 		agent->stats.rx_malformed++;
 		cm_hello_refuse(agent, hello, -FI_EINVAL, "the HELLO contradicts itself");
 	} else {
 		cm_hello_admit(agent, hello);
 	}
+}
+
+void cm_accept_on_hello(struct cm_agent *agent, const union cm_addr *from,
+			const struct wire_cm_pkt *pkt)
+{
+	static const struct cm_fd_msg no_fds;
+	struct cm_hello hello = { .fd = -1, .addr = *from, .pkt = *pkt, .msg = &no_fds };
+
+	if (pkt->dst_inc == agent->inc && pkt->src_inc != agent->inc)
+		cm_hello_judge(agent, &hello);
+	else
+		agent->stats.rx_stale++;
 }
 
 /* The first message on a stream: takes fd over. */

@@ -35,6 +35,10 @@ struct cm_timer;
 void cm_accept_on_ready(struct cm_src *src, uint32_t events);
 void cm_accept_on_pause_over(struct cm_timer *timer);
 
+/** A HELLO that came as a datagram, of no conn that there is. */
+void cm_accept_on_hello(struct cm_agent *agent, const union cm_addr *from,
+			const struct wire_cm_pkt *pkt);
+
 /** A packet for a conn in state INVITED. */
 void cm_accept_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt);
 

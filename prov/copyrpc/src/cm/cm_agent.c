@@ -80,8 +80,8 @@ err_close_udp:
 	return ret;
 }
 
-int cm_agent_open(struct cm_node *node, const struct sockaddr *addr, const struct cm_agent_ops *ops,
-		  void *ctx, struct cm_agent **out)
+int cm_agent_open(struct cm_node *node, const struct sockaddr *addr, struct cm_paths paths,
+		  const struct cm_agent_ops *ops, void *ctx, struct cm_agent **out)
 {
 	struct cm_agent *agent = calloc(1, sizeof(*agent));
 	char text[CM_ADDR_TEXT_MAX];
@@ -90,6 +90,7 @@ int cm_agent_open(struct cm_node *node, const struct sockaddr *addr, const struc
 	if (!agent)
 		return -FI_ENOMEM;
 	agent->node = node;
+	agent->paths = paths;
 	agent->ops = ops;
 	agent->ctx = ctx;
 	cm_agent_init(agent);

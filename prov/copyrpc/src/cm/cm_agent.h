@@ -4,7 +4,7 @@
  *
  * The agent: two sockets (UDP for strangers, abstract for those who were invited), the secret
  * behind its cookies, the peers it deals with, and the callers that have not said who they are.
- * All of it under the node's mutex, but for what is fixed at open (node, ops, ctx, addr, inc, uid).
+ * All of it under the node's mutex, but for what is fixed at open (node, ops, ctx, addr, paths, inc, uid).
  *
  * Shown by test/unit/cm/test_cm_agent.c.
  */
@@ -25,7 +25,6 @@
 
 /** What this build speaks (docs/handshake.md, section 2.2). */
 #define CM_FEATURES 0ull
-#define CM_PATHS    WIRE_CM_PATH_SHM
 
 struct cm_agent {
 	struct cm_node *node;
@@ -34,6 +33,7 @@ struct cm_agent {
 	union cm_addr addr;
 	uint64_t inc;
 	uid_t uid;
+	struct cm_paths paths;
 	char name[WIRE_CM_NAME_LEN + 1]; /* of the abstract socket */
 	struct cm_src udp;
 	struct cm_src listen;
@@ -46,6 +46,7 @@ struct cm_agent {
 	uint32_t caller_cnt;
 	struct util_list req_queue; /* cm_req.queue_link: no slot yet */
 	uint32_t req_slot_cnt;      /* requests that are being probed */
+	uint32_t guest_cnt;         /* conns without a stream that are INVITED */
 	bool key_told;              /* the user knows that keys differ */
 	struct cm_stats stats;
 };

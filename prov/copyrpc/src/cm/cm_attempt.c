@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 
 #include "cm/cm_agent.h"
+#include "cm/cm_dgram.h"
 #include "cm/cm_peer.h"
 #include "cm/cm_pkt.h"
 #include "cm/cm_req.h"
@@ -25,23 +26,37 @@ static void cm_attempt_elsewhere(struct cm_peer *peer, uint64_t peer_inc)
 		cm_req_fail(
 			peer, -FI_EHOSTUNREACH,
 			"it answers, but not from this host's memory: it runs on another host or "
-			"in another network namespace (container); copyrpc connects only "
-			"processes that share both, so start them that way");
+			"in another network namespace (container), and only an RDMA device at both "
+			"ends leads there; look at FI_COPYRPC_PATHS");
 		return;
 	}
 	req->elsewhere_inc = peer_inc;
 	cm_req_again(peer, -FI_EHOSTUNREACH, "it answers, but not from this host's memory");
 }
 
-static void cm_attempt_not_connected(struct cm_peer *peer, uint64_t peer_inc, int err)
+/** This host's memory does not lead there. Does something else? */
+static bool cm_attempt_other_way(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+{
+	if (!(ack->ack.paths & peer->agent->paths.all & WIRE_CM_PATH_NIC))
+		return false;
+	cm_dgram_start(peer, ack);
+	return true;
+}
+
+static void cm_attempt_not_connected(struct cm_peer *peer, const struct wire_cm_pkt *ack, int err)
 {
 	switch (err) {
 	case -FI_ECONNREFUSED:
-	case -FI_ENOENT: cm_attempt_elsewhere(peer, peer_inc); break;
+	case -FI_ENOENT:
+		if (!cm_attempt_other_way(peer, ack))
+			cm_attempt_elsewhere(peer, ack->src_inc);
+		break;
 	case -FI_EAGAIN: cm_req_again(peer, err, "too many are waiting to be let in there"); break;
 	case -FI_ENOBUFS:
 	case -FI_ENOMEM: cm_req_again(peer, err, "the kernel has no memory for a socket"); break;
 	default:
+		if (cm_attempt_other_way(peer, ack))
+			break;
 		cm_req_fail(peer, err, "this system does not let us connect to it (%s)",
 			    fi_strerror(-err));
 		break;
@@ -63,12 +78,14 @@ static int cm_attempt_socket(struct cm_peer *peer)
 }
 
 /* Is the listener one of ours? */
-static bool cm_attempt_user_is_ours(struct cm_peer *peer, int fd)
+static bool cm_attempt_user_is_ours(struct cm_peer *peer, const struct wire_cm_pkt *ack, int fd)
 {
 	uid_t uid = (uid_t)-1;
 
 	if (!cm_fd_peer_uid(fd, &uid) && uid == peer->agent->uid)
 		return true;
+	if (cm_attempt_other_way(peer, ack))
+		return false;
 	cm_req_fail(peer, -FI_EACCES,
 		    "it belongs to user %d and this process to user %d; run all processes of a job "
 		    "as one user",
@@ -85,15 +102,14 @@ static int cm_attempt_connect(struct cm_peer *peer, const struct wire_cm_pkt *ac
 		return -1;
 	ret = cm_fd_connect(fd, ack->ack.name);
 	if (ret)
-		cm_attempt_not_connected(peer, ack->src_inc, ret);
-	else if (cm_attempt_user_is_ours(peer, fd))
+		cm_attempt_not_connected(peer, ack, ret);
+	else if (cm_attempt_user_is_ours(peer, ack, fd))
 		return fd;
 	close(fd);
 	return -1;
 }
 
-/* Our own end is the problem. */
-static void cm_attempt_failed_here(struct cm_peer *peer, int err, const char *what)
+void cm_attempt_failed_here(struct cm_peer *peer, int err, const char *what)
 {
 	char why[CM_WHY_MAX];
 
@@ -105,8 +121,8 @@ static void cm_attempt_failed_here(struct cm_peer *peer, int err, const char *wh
 		cm_req_fail(peer, err, "%s", why);
 }
 
-static void cm_attempt_say_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
-				 const struct cm_half *half)
+void cm_attempt_say_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
+			  const struct cm_half *half)
 {
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_HELLO, .features = CM_FEATURES & ack->features };
 	struct cm_peer *peer = conn->peer;
@@ -131,7 +147,7 @@ static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_
 			    "it wants features %#llx of the handshake that this process does not "
 			    "have; install the same copyrpc on both sides",
 			    (unsigned long long)(ack->features & ~CM_FEATURES));
-	else if (!(ack->ack.paths & CM_PATHS))
+	else if (!(ack->ack.paths & peer->agent->paths.all))
 		cm_req_fail(peer, -FI_EOPNOTSUPP,
 			    "no common way to carry messages; compare FI_COPYRPC_PATHS");
 	else
@@ -139,21 +155,31 @@ static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_
 	return false;
 }
 
+static bool cm_attempt_prefers_nic(const struct cm_agent *agent, uint32_t theirs)
+{
+	uint32_t both = agent->paths.all & theirs;
+
+	return (both & agent->paths.first ? both & agent->paths.first : both) & WIRE_CM_PATH_NIC;
+}
+
 void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
-	uint64_t nonce = peer->req->nonce;
+	struct cm_half half = { .path = WIRE_CM_PATH_SHM };
 	struct cm_conn *conn;
-	struct cm_half half;
 	int fd, ret;
 
 	if (!cm_attempt_is_acceptable(peer, ack))
 		return;
 	cm_req_hold(peer);
+	if (cm_attempt_prefers_nic(peer->agent, ack->ack.paths)) {
+		cm_dgram_start(peer, ack);
+		return;
+	}
 	fd = cm_attempt_connect(peer, ack);
 	if (fd < 0)
 		return;
 	peer->req->elsewhere_inc = 0;
-	ret = cm_conn_open(peer, fd, nonce, ack->src_inc, &conn, &half);
+	ret = cm_conn_open(peer, fd, ack->nonce, ack->src_inc, &conn, &half);
 	if (ret) {
 		close(fd);
 		cm_attempt_failed_here(peer, ret, "this end could not be prepared");

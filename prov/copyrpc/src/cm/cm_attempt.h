@@ -4,6 +4,7 @@
  *
  * Connecting to the abstract name is the proof of "same host": a refusal, twice in a row from the
  * same incarnation, means another host or network namespace (once may mean that it just ended).
+ * Where both ends have an RDMA device they then go on with datagrams (cm_dgram.h), and at once.
  * Shown by test/unit/cm/test_cm_attempt.c.
  */
 #ifndef CM_CM_ATTEMPT_H
@@ -21,6 +22,12 @@ void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack);
 /** A packet for a conn in state ASKED. */
 void cm_attempt_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
 		       const struct cm_fd_msg *msg);
+
+/** Says HELLO on a conn that is prepared. */
+void cm_attempt_say_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
+			  const struct cm_half *half);
+/** Our own end is the problem: tries again, or fails. */
+void cm_attempt_failed_here(struct cm_peer *peer, int err, const char *what);
 
 /** The peer's attempt wins: ours is given up. */
 void cm_attempt_yield(struct cm_conn *conn);

@@ -11,6 +11,7 @@
 #include "cm/cm_accept.h"
 #include "cm/cm_agent.h"
 #include "cm/cm_attempt.h"
+#include "cm/cm_dgram.h"
 #include "cm/cm_peer.h"
 #include "cm/cm_pkt.h"
 #include "cm/cm_req.h"
@@ -47,6 +48,10 @@ static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 	assert(cm_conn_may(conn->state, state));
 	UTIL_DBG(EP_CTRL, "conn %p: %s -> %s\n", (void *)conn, cm_conn_state_name(conn->state),
 		 cm_conn_state_name(state));
+	if (conn->is_dgram && state == CM_CONN_INVITED)
+		conn->agent->guest_cnt++;
+	if (conn->is_dgram && conn->state == CM_CONN_INVITED)
+		conn->agent->guest_cnt--;
 	conn->state = state;
 }
 
@@ -62,14 +67,16 @@ static void cm_conn_on_deadline(struct cm_timer *timer)
 		    "it answered, but did not finish the handshake in time");
 }
 
-static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, uint64_t nonce, uint64_t peer_inc)
+static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram, uint64_t nonce,
+				     uint64_t peer_inc)
 {
 	struct cm_conn *conn = calloc(1, sizeof(*conn));
 
 	if (!conn)
 		return NULL;
 	cm_src_init(&conn->src, cm_conn_on_ready);
-	cm_timer_init(&conn->timer, cm_conn_on_deadline);
+	cm_timer_init(&conn->timer, is_dgram ? cm_dgram_on_timer : cm_conn_on_deadline);
+	conn->is_dgram = is_dgram;
 	conn->agent = peer->agent;
 	conn->node = peer->agent->node;
 	conn->peer = peer;
@@ -83,15 +90,15 @@ int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc
 		 struct cm_conn **out, struct cm_half *half)
 {
 	struct cm_agent *agent = peer->agent;
-	struct cm_conn *conn = cm_conn_alloc(peer, nonce, peer_inc);
-	int ret;
+	struct cm_conn *conn = cm_conn_alloc(peer, fd < 0, nonce, peer_inc);
+	int ret = 0;
 
 	if (!conn)
 		return -FI_ENOMEM;
-	ret = cm_src_open(agent->node, &conn->src, fd);
+	if (fd >= 0)
+		ret = cm_src_open(agent->node, &conn->src, fd);
 	if (ret)
 		goto err_bury;
-	*half = (struct cm_half){ .path = WIRE_CM_PATH_SHM };
 	ret = agent->ops->prepare(agent->ctx, conn, half, &conn->user);
 	if (ret)
 		goto err_release;
@@ -108,6 +115,18 @@ err_bury:
 	return ret;
 }
 
+static int cm_conn_send_dgram(struct cm_conn *conn, struct wire_cm_pkt *pkt,
+			      enum cm_conn_state state, uint64_t deadline_ns)
+{
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = cm_pkt_seal(conn->agent, &conn->addr, pkt, buf);
+	int ret = cm_dgram_say(conn, buf, len, deadline_ns);
+
+	if (!ret)
+		cm_conn_set_state(conn, state);
+	return ret;
+}
+
 int cm_conn_send_half(struct cm_conn *conn, struct wire_cm_pkt *pkt, const struct cm_half *half,
 		      enum cm_conn_state state, uint64_t deadline_ns)
 {
@@ -115,10 +134,14 @@ int cm_conn_send_half(struct cm_conn *conn, struct wire_cm_pkt *pkt, const struc
 		pkt->type == WIRE_CM_HELLO ? &pkt->hello.half : &pkt->welcome.half;
 	int ret = cm_half_to_wire(half, wire);
 
+	if (!ret && conn->is_dgram && half->dev.fd_cnt)
+		ret = -FI_EINVAL; /* a datagram carries no descriptors */
 	if (ret)
 		return ret;
 	pkt->nonce = conn->nonce;
 	pkt->dst_inc = conn->peer_inc;
+	if (conn->is_dgram)
+		return cm_conn_send_dgram(conn, pkt, state, deadline_ns);
 	ret = cm_pkt_send(conn->agent, conn->src.fd, &conn->addr, pkt, half);
 	if (ret)
 		return ret;
@@ -163,6 +186,8 @@ void cm_conn_up(struct cm_conn *conn)
 
 	cm_conn_set_state(conn, CM_CONN_UP);
 	cm_node_disarm(agent->node, &conn->timer);
+	if (conn->is_dgram)
+		cm_dgram_watch(conn);
 	agent->stats.conns_up++;
 	UTIL_INFO(EP_CTRL, "connected to %s, incarnation %016llx\n",
 		  cm_addr_print(&conn->addr, text), (unsigned long long)conn->peer_inc);
@@ -178,6 +203,7 @@ static void cm_conn_shut(struct cm_conn *conn)
 	cm_conn_set_state(conn, CM_CONN_DOWN);
 	cm_node_disarm(conn->agent->node, &conn->timer);
 	cm_src_close(conn->agent->node, &conn->src);
+	cm_dgram_hush(conn);
 	conn->peer->conn = NULL;
 	conn->peer = NULL;
 }
@@ -251,10 +277,16 @@ void cm_conn_poll(struct cm_conn *conn)
 	}
 }
 
+/** Without a stream nothing else tells the peer that a handshake will not be finished. */
+static void cm_conn_bye(struct cm_conn *conn)
+{
+	if (conn->state == CM_CONN_UP || (conn->is_dgram && conn->state != CM_CONN_DOWN))
+		cm_conn_say(conn, WIRE_CM_BYE);
+}
+
 void cm_conn_orphan(struct cm_conn *conn)
 {
-	if (conn->state == CM_CONN_UP)
-		cm_conn_say(conn, WIRE_CM_BYE);
+	cm_conn_bye(conn);
 	if (conn->state != CM_CONN_DOWN)
 		cm_conn_shut(conn);
 	conn->agent = NULL;
@@ -274,8 +306,7 @@ static void cm_conn_put_locked(struct cm_conn *conn)
 {
 	struct cm_peer *peer = conn->peer;
 
-	if (conn->state == CM_CONN_UP)
-		cm_conn_say(conn, WIRE_CM_BYE);
+	cm_conn_bye(conn);
 	if (conn->state != CM_CONN_DOWN)
 		cm_conn_shut(conn);
 	if (peer && peer->req)

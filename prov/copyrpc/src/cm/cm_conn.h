@@ -39,7 +39,7 @@ enum cm_conn_state {
 };
 
 struct cm_conn {
-	struct cm_src src;      /* the stream */
+	struct cm_src src;      /* the stream, if there is one */
 	struct cm_agent *agent; /* NULL: orphan, the agent is closed */
 	struct cm_node *node;   /* atomic; NULL: orphan, and the node may be closed too */
 	struct cm_peer *peer;   /* NULL when DOWN */
@@ -48,7 +48,15 @@ struct cm_conn {
 	uint64_t nonce;
 	uint64_t peer_inc;
 	union cm_addr addr;
-	struct cm_timer timer; /* the handshake must be over by then */
+	struct cm_timer timer; /* the handshake must be over by then; or cm_dgram's */
+	bool is_dgram;         /* there is no stream: cm_dgram.h, and what follows is its own */
+	bool is_suspect;       /* has to be asked */
+	uint32_t try_cnt;
+	uint32_t refused_cnt; /* ICMP errors since it was heard last */
+	uint8_t *said;        /* ASKED, INVITED: what is repeated */
+	size_t said_len;
+	uint64_t deadline_ns; /* ASKED, INVITED */
+	uint64_t heard_ns;    /* UP */
 	struct util_list agent_link;
 	struct cm_grave grave;
 };
@@ -57,8 +65,8 @@ bool cm_conn_may(enum cm_conn_state from, enum cm_conn_state to);
 const char *cm_conn_state_name(enum cm_conn_state state);
 
 /**
- * A conn of `peer` on the stream `fd` and its half, prepared by the engine: 0 or -FI_E*. On error
- * nothing is left but fd, which is the caller's as before.
+ * A conn of `peer` on the stream `fd` (-1: without one) and its half, prepared by the engine for
+ * half->path: 0 or -FI_E*. On error nothing is left but fd, which is the caller's as before.
  */
 int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc,
 		 struct cm_conn **conn, struct cm_half *half);

@@ -8,6 +8,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "cm/cm_udp.h"
 #include "util/log.h"
 
 static_assert(CM_ENGINE_MAX == WIRE_CM_ENGINE_MAX, "a half fits a packet");
@@ -81,6 +82,8 @@ int cm_pkt_send(struct cm_agent *agent, int fd, const union cm_addr *to, struct 
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = cm_pkt_seal(agent, to, pkt, buf);
 
+	if (fd < 0)
+		return cm_udp_send_bytes(agent, buf, len, to);
 	return cm_fd_send(fd, buf, len, half ? half->dev.fds : NULL, half ? half->dev.fd_cnt : 0);
 }
 

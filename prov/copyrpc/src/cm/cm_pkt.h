@@ -35,7 +35,10 @@ int cm_pkt_open(struct cm_agent *agent, const union cm_addr *from, const uint8_t
 void cm_pkt_nak(struct wire_cm_pkt *pkt, uint64_t nonce, uint64_t dst_inc, int err,
 		const char *text);
 
-/** Seals `pkt` and sends it on a stream, with the descriptors of `half` if there is one. */
+/**
+ * Seals `pkt` and sends it on a stream, with the descriptors of `half` if there is one; fd -1: in a
+ * datagram.
+ */
 int cm_pkt_send(struct cm_agent *agent, int fd, const union cm_addr *to, struct wire_cm_pkt *pkt,
 		const struct cm_half *half);
 

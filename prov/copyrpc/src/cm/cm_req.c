@@ -49,8 +49,7 @@ static void cm_req_set_state(struct cm_req *req, enum cm_req_state state)
 	req->state = state;
 }
 
-/* 20 ms << cnt, at most a second, half to one and a half of it. */
-static uint64_t cm_req_backoff_ns(uint32_t cnt)
+uint64_t cm_req_backoff_ns(uint32_t cnt)
 {
 	uint64_t ms = cnt < 6 ? CM_REQ_RETRY_MS << cnt : CM_REQ_RETRY_MAX;
 	uint64_t us = 1000 * (ms < CM_REQ_RETRY_MAX ? ms : CM_REQ_RETRY_MAX);

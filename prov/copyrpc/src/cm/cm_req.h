@@ -85,6 +85,8 @@ void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /** A NAK of the peer: fails, or tries again if the peer says so. */
 void cm_req_refused(struct cm_peer *peer, const struct wire_cm_pkt *nak);
+/** 20 ms << cnt, at most a second, half to one and a half of it, at random. */
+uint64_t cm_req_backoff_ns(uint32_t cnt);
 /** Is it worth trying again? */
 bool cm_req_is_passing(int err);
 

@@ -13,6 +13,7 @@
 #include <rdma/fi_errno.h>
 
 #include "cm/cm_agent.h"
+#include "cm/cm_dgram.h"
 #include "cm/cm_pkt.h"
 #include "cm/cm_req.h"
 #include "util/clock.h"
@@ -75,6 +76,16 @@ static struct sock_extended_err *cm_udp_find_error(struct msghdr *mh)
 	return NULL;
 }
 
+static void cm_udp_on_unreachable(struct cm_peer *peer, uint64_t nonce, int err)
+{
+	struct cm_conn *conn = peer->conn;
+
+	if (conn && conn->is_dgram && conn->nonce == nonce)
+		cm_dgram_on_unreachable(conn, err);
+	else
+		cm_req_on_unreachable(peer, nonce, err);
+}
+
 /* An error counts if it quotes a packet that only we and the way there can know. */
 static void cm_udp_on_error(struct cm_agent *agent, struct msghdr *mh, const union cm_addr *raw,
 			    const uint8_t *quote, size_t len)
@@ -89,7 +100,7 @@ static void cm_udp_on_error(struct cm_agent *agent, struct msghdr *mh, const uni
 		return;
 	peer = cm_peer_find(agent, &to);
 	if (peer)
-		cm_req_on_unreachable(peer, wire_cm_peek_nonce(quote, len), -(int)ee->ee_errno);
+		cm_udp_on_unreachable(peer, wire_cm_peek_nonce(quote, len), -(int)ee->ee_errno);
 }
 
 /* Takes one error off the socket's queue: false when there is none. */
@@ -121,11 +132,9 @@ static void cm_udp_take_errors(struct cm_agent *agent)
 		;
 }
 
-static int cm_udp_send(struct cm_agent *agent, struct wire_cm_pkt *pkt, const union cm_addr *to)
+int cm_udp_send_bytes(struct cm_agent *agent, const uint8_t *buf, size_t len,
+		      const union cm_addr *to)
 {
-	uint8_t buf[WIRE_CM_MAX];
-	size_t len = cm_pkt_seal(agent, to, pkt, buf);
-
 	if (cm_udp_sendto(agent, buf, len, to) >= 0)
 		return 0;
 	/* Sockets report the ICMP error of an earlier packet in place of sending this one. */
@@ -142,11 +151,19 @@ static int cm_udp_send(struct cm_agent *agent, struct wire_cm_pkt *pkt, const un
 	}
 }
 
+int cm_udp_send(struct cm_agent *agent, struct wire_cm_pkt *pkt, const union cm_addr *to)
+{
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = cm_pkt_seal(agent, to, pkt, buf);
+
+	return cm_udp_send_bytes(agent, buf, len, to);
+}
+
 int cm_udp_send_req(struct cm_agent *agent, const union cm_addr *to, uint64_t nonce)
 {
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_REQ, .nonce = nonce, .features = CM_FEATURES };
 
-	pkt.req.paths = CM_PATHS;
+	pkt.req.paths = agent->paths.all;
 	return cm_udp_send(agent, &pkt, to);
 }
 
@@ -171,7 +188,7 @@ static void cm_udp_invite(struct cm_agent *agent, const union cm_addr *from,
 	cm_cookie_make(&agent->jar, from, req->src_inc, req->nonce, util_clock_ns(),
 		       pkt.ack.cookie);
 	memcpy(pkt.ack.name, agent->name, WIRE_CM_NAME_LEN);
-	pkt.ack.paths = CM_PATHS & req->req.paths;
+	pkt.ack.paths = agent->paths.all & req->req.paths;
 	agent->stats.tx_acks++;
 	cm_udp_send(agent, &pkt, from);
 }
@@ -184,7 +201,7 @@ static void cm_udp_on_req(struct cm_agent *agent, const union cm_addr *from,
 	else if (req->features & WIRE_CM_FEATURES_REQUIRED & ~CM_FEATURES)
 		cm_udp_refuse(agent, from, req, -FI_ENOPROTOOPT,
 			      "unknown features; install the same copyrpc on both sides");
-	else if (!(req->req.paths & CM_PATHS))
+	else if (!(req->req.paths & agent->paths.all))
 		cm_udp_refuse(agent, from, req, -FI_EOPNOTSUPP,
 			      "no common way to carry messages; compare FI_COPYRPC_PATHS");
 	else
@@ -219,9 +236,11 @@ static void cm_udp_on_datagram(struct cm_agent *agent, const union cm_addr *from
 		return;
 	switch (pkt.type) {
 	case WIRE_CM_REQ: cm_udp_on_req(agent, from, &pkt); break;
-	case WIRE_CM_ACK:
-	case WIRE_CM_NAK: cm_udp_on_answer(agent, from, &pkt); break;
-	default: agent->stats.rx_stale++; break;
+	case WIRE_CM_ACK: cm_udp_on_answer(agent, from, &pkt); break;
+	default:
+		if (!cm_dgram_on_pkt(agent, from, &pkt))
+			cm_udp_on_answer(agent, from, &pkt);
+		break;
 	}
 }
 

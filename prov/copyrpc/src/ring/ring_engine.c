@@ -142,6 +142,16 @@ struct ring_lane *ring_engine_lane(struct core_engine *engine, uint32_t path)
 	return NULL;
 }
 
+/** What the handshake may offer. */
+static struct cm_paths ring_engine_paths(const struct core_engine *engine)
+{
+	struct cm_paths paths = { .first = engine->lanes[0].ops->path };
+
+	for (uint32_t i = 0; i < engine->lane_cnt; i++)
+		paths.all |= engine->lanes[i].ops->path;
+	return paths;
+}
+
 int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
 			struct core_engine_ep **out)
 {
@@ -153,7 +163,8 @@ int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep, const st
 	eep->engine = engine;
 	eep->ep = ep;
 	util_list_init(&eep->conns);
-	ret = cm_agent_open(engine->node, addr, &ring_cm_ops, eep, &eep->agent);
+	ret = cm_agent_open(engine->node, addr, ring_engine_paths(engine), &ring_cm_ops, eep,
+			    &eep->agent);
 	if (ret) {
 		free(eep);
 		return ret;

@@ -286,6 +286,8 @@ static const struct wire_cm_form wire_cm_forms[] = {
 	[WIRE_CM_READY] = WIRE_CM_BARE("READY"),
 	[WIRE_CM_CROSSED] = WIRE_CM_BARE("CROSSED"),
 	[WIRE_CM_BYE] = WIRE_CM_BARE("BYE"),
+	[WIRE_CM_PING] = WIRE_CM_BARE("PING"),
+	[WIRE_CM_PONG] = WIRE_CM_BARE("PONG"),
 };
 
 static const struct wire_cm_form *wire_cm_form(unsigned type)

@@ -40,25 +40,28 @@
 #define WIRE_CM_HELLO_MAX   696u
 #define WIRE_CM_WELCOME_MIN 80u
 #define WIRE_CM_WELCOME_MAX 656u
-#define WIRE_CM_BARE_LEN    72u /* CROSSED, READY, BYE */
+#define WIRE_CM_BARE_LEN    72u /* CROSSED, READY, BYE, PING, PONG */
 #define WIRE_CM_MAX         WIRE_CM_HELLO_MAX
 
 enum wire_cm_type {
 	WIRE_CM_REQ = 1,     /* datagram: may I? */
 	WIRE_CM_ACK = 2,     /* datagram: come here, show this cookie */
 	WIRE_CM_NAK = 3,     /* datagram or stream: no, because */
-	WIRE_CM_HELLO = 4,   /* stream: cookie, address and half of the end that connects */
-	WIRE_CM_WELCOME = 5, /* stream: the other half */
-	WIRE_CM_READY = 6,   /* stream: both halves are in place */
-	WIRE_CM_CROSSED = 7, /* stream: my attempt towards you wins, or is done already */
-	WIRE_CM_BYE = 8,     /* stream: I am closing in good order */
+	WIRE_CM_HELLO = 4,   /* cookie, address and half of the end that connects */
+	WIRE_CM_WELCOME = 5, /* the other half */
+	WIRE_CM_READY = 6,   /* both halves are in place */
+	WIRE_CM_CROSSED = 7, /* my attempt towards you wins, or is done already */
+	WIRE_CM_BYE = 8,     /* I am closing in good order; datagram: there is no such connection */
+	WIRE_CM_PING = 9,    /* datagram: are you there? */
+	WIRE_CM_PONG = 10,   /* datagram: yes */
 };
 
 /** The low half of the feature bits may be ignored by who does not know them, the high half not. */
 #define WIRE_CM_FEATURES_REQUIRED 0xFFFFFFFF00000000ull
 
 /** Ways to carry messages that an end offers. */
-#define WIRE_CM_PATH_SHM 0x1u
+#define WIRE_CM_PATH_SHM 0x1u /* the memory of one host: HELLO on a stream */
+#define WIRE_CM_PATH_NIC 0x2u /* RDMA devices: HELLO in a datagram */
 
 struct wire_cm_addr {
 	uint8_t family; /* 4 or 6 */
