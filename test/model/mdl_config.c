@@ -49,7 +49,7 @@ static void config_read(void)
 	config.nodes = (uint32_t)env_number("COPYRPC_HCA_NODES", 2);
 	config.node = (uint32_t)env_number("COPYRPC_HCA_NODE", 0);
 	config.seed = env_number("COPYRPC_HCA_SEED", 1);
-	config.stats = env_number("COPYRPC_HCA_STATS", 0) != 0;
+	config.stats = (uint32_t)env_number("COPYRPC_HCA_STATS", 0);
 	config.mode = env_mode();
 	if (config.nodes < 1 || config.nodes > MDL_NODE_MAX)
 		config.nodes = 2;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Who lives: processes are recognised by pid and start time, and zombies count as dead, as their memory
- * is gone. Whoever attaches sweeps the tables of what dead processes left behind.
+ * is gone.
  */
-#include "model/mdl_nic.h"
 #include "model/mdl_raw.h"
-#include "model/mdl_table.h"
+#include "model/mdl_segment.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -93,28 +92,4 @@ bool mdl_proc_is_dead(uint32_t slot)
 		return false;
 	__atomic_store_n(&proc->state, MDL_PROC_DEAD, __ATOMIC_RELEASE);
 	return true;
-}
-
-/* The slot stays until its objects are out of the tables; its counters go to those of the retired. */
-static void proc_retire(uint32_t slot)
-{
-	struct mdl_proc *proc = &mdl_self.seg->proc[slot];
-
-	proc->state = MDL_PROC_DEAD;
-	nic_proc_died(slot);
-	mdl_table_drop(slot);
-	mdl_count_sum(&mdl_self.seg->retired, &proc->count);
-	proc->state = MDL_PROC_FREE;
-}
-
-void mdl_proc_sweep(void)
-{
-	for (uint32_t slot = 0; slot < MDL_PROC_MAX; slot++) {
-		struct mdl_proc *proc = &mdl_self.seg->proc[slot];
-
-		if (proc->state == MDL_PROC_FREE || proc == mdl_self.proc)
-			continue;
-		if (proc->state == MDL_PROC_DEAD || mdl_pid_is_dead(proc->pid, proc->started))
-			proc_retire(slot);
-	}
 }

@@ -171,7 +171,7 @@ static struct mdl_segment *map_or_make(const char *path, bool create, int *err)
 	return map_new(path, size);
 }
 
-static int lock_file(void)
+int mdl_segment_lock(void)
 {
 	char path[160];
 	long fd;
@@ -184,7 +184,7 @@ static int lock_file(void)
 	return (int)fd;
 }
 
-static int map_locked(bool create)
+int mdl_segment_map_locked(bool create)
 {
 	char path[160];
 	int err;
@@ -200,66 +200,11 @@ static int map_locked(bool create)
 
 int mdl_segment_map(bool create)
 {
-	int lock = lock_file(), err;
+	int lock = mdl_segment_lock(), err;
 
 	if (lock < 0)
 		return lock;
-	err = map_locked(create);
-	MDL_RAW1(close, lock);
-	return err;
-}
-
-static void proc_fill(struct mdl_proc *proc)
-{
-	uint32_t generation = proc->generation + 1;
-	long name;
-
-	memset(proc, 0, sizeof(*proc));
-	proc->generation = generation;
-	proc->pid = (int32_t)MDL_RAW0(getpid);
-	proc->started = mdl_pid_started(proc->pid);
-	proc->node = mdl_self.config.node;
-	name = MDL_RAW4(openat, AT_FDCWD, "/proc/self/comm", O_RDONLY | O_CLOEXEC, 0);
-	if (name >= 0) {
-		long len = MDL_RAW3(read, name, proc->name, sizeof(proc->name) - 1);
-
-		proc->name[len > 0 ? len - 1 : 0] = 0;
-		MDL_RAW1(close, name);
-	}
-	__atomic_store_n(&proc->state, MDL_PROC_LIVE, __ATOMIC_RELEASE);
-}
-
-static int take_slot(void)
-{
-	struct mdl_segment *seg = mdl_self.seg;
-
-	for (uint32_t slot = 0; slot < MDL_PROC_MAX; slot++) {
-		struct mdl_proc *proc = &seg->proc[slot];
-
-		if (proc->state != MDL_PROC_FREE)
-			continue;
-		proc_fill(proc);
-		mdl_self.slot = slot;
-		mdl_self.proc = proc;
-		return 0;
-	}
-	return -EAGAIN;
-}
-
-int mdl_segment_attach(void)
-{
-	int lock, err;
-
-	if (mdl_self.proc)
-		return 0;
-	lock = lock_file();
-	if (lock < 0)
-		return lock;
-	err = map_locked(true);
-	if (!err) {
-		mdl_proc_sweep();
-		err = take_slot();
-	}
+	err = mdl_segment_map_locked(create);
 	MDL_RAW1(close, lock);
 	return err;
 }

@@ -23,7 +23,7 @@ struct mdl_config {
 	uint32_t link, nodes, node, mode;
 	uint64_t seed;
 	char faults[256]; /* the fault plan as it was written; the NIC parses it */
-	bool stats;
+	uint32_t stats;   /* at exit: 0 nothing, 1 one line, 2 one counter a line */
 };
 
 /* Of this process. seg is null until the device was first opened (or counters were asked for). */
@@ -41,6 +41,9 @@ const struct mdl_config *mdl_config_get(void);
 
 /* Maps the segment, creating it where it does not exist. 0 or -errno. */
 int mdl_segment_map(bool create);
+/* The same under the lock file of the fabric: mdl_segment_lock() gives its descriptor, close() lets go. */
+int mdl_segment_lock(void);
+int mdl_segment_map_locked(bool create);
 /* The descriptor of the mapped file: kept above all that programs use, closed by nobody. */
 int mdl_segment_fd(void);
 /* "/dev/shm/copyrpc_hca-<uid>-<name>" followed by suffix. Returns its length, or -1 if it does not fit. */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The counters of the process, printed as it exits where the launcher was asked for them.
+ *
+ * After what the program printed, which may still lie in a buffer; in one write, so that the lines of several
+ * processes do not mix.
+ */
+#include "model/mdl_raw.h"
+#include "model/mdl_segment.h"
+
+#include <stdio.h>
+
+#define TEXT_MAX 4096
+
+static int put_head(char *text, int used, const char *end)
+{
+	return used + snprintf(text + used, TEXT_MAX - (size_t)used,
+			       "copyrpc_hca: stats%spid=%d%sprogram=%s%snode=%u", end,
+			       mdl_self.proc->pid, end, mdl_self.proc->name, end,
+			       mdl_self.proc->node);
+}
+
+__attribute__((destructor)) static void print_stats(void)
+{
+	const char *end = mdl_self.config.stats == 2 ? "\n" : " ";
+	char text[TEXT_MAX];
+	int used = 0;
+
+	if (!mdl_self.proc || !mdl_self.config.stats || mdl_self.proc->pid != MDL_RAW0(getpid))
+		return;
+	used = put_head(text, used, end);
+	for (int id = 0; id < MDL_CNT_MAX && used < TEXT_MAX - 64; id++)
+		used += snprintf(text + used, TEXT_MAX - (size_t)used, "%s%s=%llu", end,
+				 mdl_count_name((enum mdl_count_id)id),
+				 (unsigned long long)mdl_count_get(&mdl_self.proc->count,
+								   (enum mdl_count_id)id));
+	text[used++] = '\n';
+	fflush(stdout);
+	(void)MDL_RAW3(write, STDERR_FILENO, text, used);
+}
