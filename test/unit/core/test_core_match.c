@@ -92,8 +92,8 @@ static void check_shapes(const struct core_match *m, unsigned posted_cnt)
 	}
 	for (const struct util_list *it = m->excess.next; it != &m->excess; it = it->next)
 		hashed++;
-	MUST(hashed == (m->hashed ? posted_cnt : 0));
-	MUST(m->room == (m->hashed ? 0 : CORE_MATCH_LAZY - posted_cnt));
+	MUST(hashed == m->hashed_cnt);
+	MUST(m->hashed_cnt + m->fresh_cnt == posted_cnt);
 }
 
 static void check_all(struct model *o)
@@ -254,7 +254,7 @@ static void run_empty(struct model *o)
 		step_take(o);
 		check_all(o);
 	}
-	MUST(!o->m->hashed);
+	MUST(!o->m->hashed_cnt && !o->m->live);
 	MUST(o->m->indexed == 0);
 }
 
@@ -356,6 +356,44 @@ Test(core_match, equal_receives_are_matched_in_the_order_of_posting)
 	core_match_close(m);
 }
 
+Test(core_match, receives_taken_in_the_order_of_posting_are_never_hashed)
+{
+	struct core_match *m = core_match_open();
+
+	for (unsigned lap = 0; lap < 3; lap++) {
+		for (unsigned i = 0; i < 100; i++)
+			post(m, &recvs[i], i, 0, 3);
+		for (unsigned i = 0; i < 100; i++)
+			MUST(core_match_arrive(m, i, 3) == &recvs[i]);
+		MUST(!m->recv_shapes[0].table.slots);
+	}
+	core_match_close(m);
+}
+
+Test(core_match, a_hashed_receive_is_older_than_all_that_are_not)
+{
+	struct core_match *m = core_match_open();
+
+	for (unsigned i = 0; i < 2 * CORE_MATCH_LAZY; i++)
+		post(m, &recvs[i], i % 2, 0, 3);
+	MUST(!core_match_arrive(m, 2, 3));
+	MUST(m->hashed_cnt == 2 * CORE_MATCH_LAZY);
+	for (unsigned i = 0; i < CORE_MATCH_LAZY; i++)
+		post(m, &recvs[100 + i], i % 2, 0, 3);
+	MUST(m->fresh_cnt == CORE_MATCH_LAZY);
+	for (unsigned i = 1; i < 2 * CORE_MATCH_LAZY; i += 2)
+		MUST(core_match_arrive(m, 1, 3) == &recvs[i]);
+	for (unsigned i = 1; i < CORE_MATCH_LAZY; i += 2)
+		MUST(core_match_arrive(m, 1, 3) == &recvs[100 + i]);
+	for (unsigned i = 0; i < 2 * CORE_MATCH_LAZY; i += 2)
+		MUST(core_match_arrive(m, 0, 3) == &recvs[i]);
+	MUST(!m->hashed_cnt);
+	for (unsigned i = 0; i < CORE_MATCH_LAZY; i += 2)
+		MUST(core_match_arrive(m, 0, 3) == &recvs[100 + i]);
+	MUST(util_list_is_empty(core_match_posted(m)));
+	core_match_close(m);
+}
+
 Test(core_match, equal_messages_are_taken_in_the_order_of_arrival)
 {
 	static const unsigned lens[] = { 1, CORE_MATCH_SCAN, CORE_MATCH_SCAN + 1, 100 };
@@ -400,8 +438,8 @@ Test(core_match, more_shapes_than_tables_still_match_in_order)
 
 	for (unsigned i = 0; i < 64; i++)
 		post(m, &recvs[i], 0, (uint64_t)1 << i, CORE_MATCH_ANY);
-	MUST(!util_list_is_empty(&m->excess));
 	MUST(!core_match_arrive(m, 3, 0));
+	MUST(!util_list_is_empty(&m->excess));
 	for (unsigned i = 63; i > 0; i--)
 		MUST(core_match_arrive(m, (uint64_t)1 << i, 0) == &recvs[i]);
 	MUST(core_match_arrive(m, 0, 0) == &recvs[0]);
@@ -468,13 +506,13 @@ static uint64_t cost_least(uint64_t (*run)(struct core_match *, unsigned), unsig
 	return least + 1;
 }
 
-/* A search in order would cost ten times as much per message. */
+/* A search in order would cost ten times as much per message; what others do to the cache, less. */
 static void expect_flat(uint64_t (*run)(struct core_match *, unsigned))
 {
 	uint64_t at_1000 = cost_least(run, COST_OBJS / 10);
 	uint64_t at_10000 = cost_least(run, COST_OBJS);
 
-	cr_expect_lt(at_10000, 4 * at_1000, "%" PRIu64 " ns at 1000, %" PRIu64 " ns at 10000",
+	cr_expect_lt(at_10000, 7 * at_1000, "%" PRIu64 " ns at 1000, %" PRIu64 " ns at 10000",
 		     at_1000, at_10000);
 }
 
@@ -508,6 +546,7 @@ Test(core_match, a_large_queue_gives_its_memory_back_when_it_is_empty)
 
 	for (unsigned i = 0; i < LARGE_OBJS; i++)
 		post(m, &large_recvs[i], i, 0, 1);
+	MUST(!core_match_arrive(m, LARGE_OBJS, 1));
 	MUST(table_bytes(m) > 1 << 20);
 	for (unsigned i = 0; i < LARGE_OBJS; i++)
 		MUST(core_match_arrive(m, i, 1) == &large_recvs[i]);

@@ -3,15 +3,15 @@
  * Which receive, when there are many? The hashed half of core_match.h.
  *
  * Invariants:
- *	hashed			every posted receive is in the table of its shape or in excess
- *	not hashed		all are CORE_MATCH_UNHASHED; room + posted receives == CORE_MATCH_LAZY
+ *	posted			hashed_cnt receives, each in the table of its shape or in excess,
+ *				then fresh_cnt younger ones that are CORE_MATCH_UNHASHED
  *	bit s of live		recv_shapes[s].cnt > 0
  *	bit s of indexed	msg_shapes[s].table holds all unexpected messages; else it is empty
  *	a table's slot		its objects have that key, oldest first, in a circle without a head
  *
- * Receives go back to unhashed, and indexes are dropped, when their queue is empty: then nothing
- * has to be undone, and what it cost to hash has been paid by as many posts. A message index is
- * thrown out for another shape's only after as many searches without it as building one costs.
+ * A receive is hashed at most once, when an arrival looks past the oldest; what it cost has been paid
+ * by its post. Message indexes are dropped when the queue is empty: then nothing has to be undone.
+ * One is thrown out for another shape's only after as many searches without it as building one costs.
  *
  * Why not one table for all shapes: then an arrival has to probe with masks that nobody posted.
  * Why no tombstones: erasing closes the gap, so a table that was once full probes as a new one.
@@ -153,7 +153,7 @@ struct core_match *core_match_open(void)
 
 	if (!m)
 		return NULL;
-	*m = (struct core_match){ .room = CORE_MATCH_LAZY };
+	*m = (struct core_match){ 0 };
 	util_list_init(&m->posted);
 	util_list_init(&m->unexpected);
 	util_list_init(&m->excess);
@@ -231,33 +231,32 @@ static void core_match_recv_hash(struct core_match *m, struct core_match_recv *r
 	m->live |= (uint8_t)(1u << s);
 }
 
-static void core_match_recv_hash_all(struct core_match *m)
+/* The oldest receive that is not hashed, or the head. */
+static struct util_list *core_match_fresh(struct core_match *m)
 {
-	struct util_list *it, *tmp;
+	struct util_list *it = &m->posted;
+	size_t left;
 
-	m->hashed = true;
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &m->posted)
+	if (!m->hashed_cnt)
+		return it->next;
+	for (left = m->fresh_cnt; left; left--)
+		it = it->prev;
+	return it;
+}
+
+static void core_match_hash_fresh(struct core_match *m)
+{
+	struct util_list *it;
+
+	for (it = core_match_fresh(m); it != &m->posted; it = it->next)
 		core_match_recv_hash(m, UTIL_CONTAINER_OF(it, struct core_match_recv, order));
+	m->hashed_cnt += m->fresh_cnt;
+	m->fresh_cnt = 0;
 }
 
-static void core_match_recv_queue(struct core_match *m, struct core_match_recv *recv)
+/* The last hashed receive has gone. */
+static void core_match_tables_trim(struct core_match *m)
 {
-	recv->seq = m->seq++;
-	recv->shape = CORE_MATCH_UNHASHED;
-	util_list_push_back(&m->posted, &recv->order);
-	if (m->room)
-		m->room--;
-	else if (m->hashed)
-		core_match_recv_hash(m, recv);
-	else
-		core_match_recv_hash_all(m);
-}
-
-/* The last hashed receive has gone: start afresh. */
-static void core_match_recv_reset(struct core_match *m)
-{
-	m->hashed = false;
-	m->room = CORE_MATCH_LAZY;
 	for (int s = 0; s < CORE_MATCH_SHAPES; s++)
 		core_match_table_trim(&m->recv_shapes[s].table);
 }
@@ -276,8 +275,8 @@ void core_match_cancel_cold(struct core_match *m, struct core_match_recv *recv)
 		if (!--shape->cnt)
 			m->live &= (uint8_t) ~(1u << recv->shape);
 	}
-	if (util_list_is_empty(&m->posted))
-		core_match_recv_reset(m);
+	if (!--m->hashed_cnt)
+		core_match_tables_trim(m);
 }
 
 static bool core_match_is_older(const struct core_match_recv *a, const struct core_match_recv *b)
@@ -285,10 +284,10 @@ static bool core_match_is_older(const struct core_match_recv *a, const struct co
 	return !b || (int64_t)(a->seq - b->seq) < 0;
 }
 
-static struct core_match_recv *core_match_find_in_order(struct core_match *m, uint64_t tag,
-							uint64_t src)
+static struct core_match_recv *core_match_find_fresh(struct core_match *m, uint64_t tag,
+						     uint64_t src)
 {
-	for (struct util_list *it = m->posted.next; it != &m->posted; it = it->next) {
+	for (struct util_list *it = core_match_fresh(m); it != &m->posted; it = it->next) {
 		struct core_match_recv *recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
 
 		if (core_match_accepts(recv, tag, src))
@@ -313,12 +312,11 @@ static struct core_match_recv *core_match_find_in_excess(struct core_match *m, u
 	return best;
 }
 
-struct core_match_recv *core_match_find_cold(struct core_match *m, uint64_t tag, uint64_t src)
+static struct core_match_recv *core_match_find_hashed(struct core_match *m, uint64_t tag,
+						      uint64_t src)
 {
 	struct core_match_recv *best = NULL;
 
-	if (!m->hashed)
-		return core_match_find_in_order(m, tag, src);
 	for (unsigned live = m->live; live; live &= live - 1) {
 		const struct core_match_shape *shape = &m->recv_shapes[__builtin_ctz(live)];
 		struct util_list *first = core_match_table_first(
@@ -332,6 +330,17 @@ struct core_match_recv *core_match_find_cold(struct core_match *m, uint64_t tag,
 			best = recv;
 	}
 	return core_match_find_in_excess(m, tag, src, best);
+}
+
+struct core_match_recv *core_match_find_cold(struct core_match *m, uint64_t tag, uint64_t src)
+{
+	struct core_match_recv *found = NULL;
+
+	if (m->fresh_cnt > CORE_MATCH_LAZY)
+		core_match_hash_fresh(m);
+	if (m->hashed_cnt)
+		found = core_match_find_hashed(m, tag, src);
+	return found ? found : core_match_find_fresh(m, tag, src);
 }
 
 /* --- unexpected messages -------------------------------------------------------------------- */
@@ -486,6 +495,6 @@ struct core_match_msg *core_match_post_cold(struct core_match *m, struct core_ma
 	if (msg)
 		core_match_take(m, msg);
 	else
-		core_match_recv_queue(m, recv);
+		core_match_queue(m, recv);
 	return msg;
 }

@@ -13,8 +13,10 @@
  * keys stand in one FIFO. An arrival probes each live shape once and takes the oldest. More than
  * CORE_MATCH_SHAPES shapes at a time: the excess stands in one list that is searched in order.
  * Most queues are short and most matches take the oldest, so both are tried first: receives are
- * hashed only when more than CORE_MATCH_LAZY are posted, messages only when a search finds more
- * than CORE_MATCH_SCAN of them. That half is inline, here; the hashed half is core_match.c.
+ * hashed only when an arrival does not take the oldest and more than CORE_MATCH_LAZY wait unhashed,
+ * messages only when a search finds more than CORE_MATCH_SCAN of them. So receives that are used in
+ * the order of posting cost the same however many there are. That half is inline, here; the hashed
+ * half is core_match.c.
  *
  * Objects embed the structs below; nothing is allocated per message except when a table grows.
  * A table that cannot grow only gets slower. Not locked: the domain's lock covers it.
@@ -38,7 +40,7 @@
 
 /** Where a posted receive stands besides the order list: a shape's number, or one of these. */
 enum core_match_place {
-	CORE_MATCH_UNHASHED = -1, /* nowhere: the queue is short */
+	CORE_MATCH_UNHASHED = -1, /* nowhere: nobody had to look past the oldest since */
 	CORE_MATCH_EXCESS = -2,   /* in core_match.excess: its shape has no table */
 };
 
@@ -88,10 +90,10 @@ struct core_match {
 	struct util_list posted;     /* core_match_recv.order */
 	struct util_list unexpected; /* core_match_msg.order */
 	uint64_t seq;                /* of the next receive */
-	uint32_t room;               /* receives that may still be queued without hashing */
-	bool hashed;     /* every posted receive is in a table or in excess; room is 0 */
-	uint8_t live;    /* bit per recv_shapes[]: it has receives */
-	uint8_t indexed; /* bit per msg_shapes[]: it has every unexpected message */
+	size_t fresh_cnt;            /* receives that are not hashed: the youngest */
+	size_t hashed_cnt;           /* the others: in a table or in excess */
+	uint8_t live;                /* bit per recv_shapes[]: it has receives */
+	uint8_t indexed;             /* bit per msg_shapes[]: it has every unexpected message */
 	/* From here on cold. */
 	struct util_list excess; /* core_match_recv.bucket, oldest first */
 	uint64_t search_cnt;     /* searches for a message that an index could have helped */
@@ -124,16 +126,22 @@ static inline void core_match_unlink(struct util_list *link)
 	link->next->prev = link->prev;
 }
 
+/** `recv` becomes the youngest posted receive. */
+static inline void core_match_queue(struct core_match *m, struct core_match_recv *recv)
+{
+	m->fresh_cnt++;
+	recv->seq = m->seq++;
+	recv->shape = CORE_MATCH_UNHASHED;
+	util_list_push_back(&m->posted, &recv->order);
+}
+
 /** The oldest unexpected message that `recv` accepts, taken out; or NULL and `recv` is queued. */
 static inline struct core_match_msg *core_match_post(struct core_match *m,
 						     struct core_match_recv *recv)
 {
-	if (UTIL_UNLIKELY(!m->room || !util_list_is_empty(&m->unexpected)))
+	if (UTIL_UNLIKELY(!util_list_is_empty(&m->unexpected)))
 		return core_match_post_cold(m, recv);
-	m->room--;
-	recv->seq = m->seq++;
-	recv->shape = CORE_MATCH_UNHASHED;
-	util_list_push_back(&m->posted, &recv->order);
+	core_match_queue(m, recv);
 	return NULL;
 }
 
@@ -158,7 +166,7 @@ static inline void core_match_cancel(struct core_match *m, struct core_match_rec
 		core_match_cancel_cold(m, recv);
 		return;
 	}
-	m->room++;
+	m->fresh_cnt--;
 	core_match_unlink(&recv->order);
 }
 
