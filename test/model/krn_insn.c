@@ -12,8 +12,9 @@ struct scan {
 	uint8_t prefix; /* 0, 0x66, 0xf2 or 0xf3: what selects among opcodes */
 	bool wide_prefix, rep;
 	bool rex, w, r, x, b; /* of REX or VEX */
-	bool vex;
-	uint8_t vex_bytes; /* length of the vector: 16 or 32 */
+	bool vex, high;       /* high: bit 4 of the register, of EVEX */
+	uint8_t vex_bytes;    /* length of the vector: 16, 32 or 64 */
+	uint8_t scale;        /* what a displacement of one byte counts, of EVEX; 0: bytes */
 	uint8_t mod, reg, rm;
 	uint64_t ea;
 	bool rip_relative;
@@ -54,7 +55,7 @@ static void take_modrm(struct scan *s)
 	uint8_t modrm = *s->at++;
 
 	s->mod = modrm >> 6;
-	s->reg = (uint8_t)((modrm >> 3 & 7) | s->r << 3);
+	s->reg = (uint8_t)((modrm >> 3 & 7) | s->r << 3 | s->high << 4);
 	s->rm = (uint8_t)((modrm & 7) | s->b << 3);
 	if (s->mod == 3)
 		return;
@@ -66,7 +67,7 @@ static void take_modrm(struct scan *s)
 	} else
 		s->ea = s->regs[s->rm];
 	if (s->mod == 1)
-		s->ea += take_signed(s, 1);
+		s->ea += take_signed(s, 1) * (s->scale ? s->scale : 1);
 	else if (s->mod == 2)
 		s->ea += take_signed(s, 4);
 }
@@ -290,6 +291,30 @@ static struct krn_insn vex(struct scan *s, uint8_t first)
 	return (struct krn_insn){ .kind = INSN_OTHER };
 }
 
+/* 62: EVEX, without masking and broadcasting. Its moves count short displacements in their size. */
+static struct krn_insn evex(struct scan *s)
+{
+	static const uint8_t selected[4] = { 0, 0x66, 0xf3, 0xf2 };
+	uint8_t p0 = s->at[0], p1 = s->at[1], p2 = s->at[2], opcode = s->at[3];
+	struct krn_insn insn = { .kind = INSN_OTHER };
+
+	s->at += 4;
+	s->vex = true;
+	s->r = !(p0 & 0x80);
+	s->x = !(p0 & 0x40);
+	s->b = !(p0 & 0x20);
+	s->high = !(p0 & 0x10);
+	s->w = p1 & 0x80;
+	s->prefix = selected[p1 & 3];
+	s->vex_bytes = (uint8_t)(16 << (p2 >> 5 & 3));
+	if ((p0 & 0xf) != 1 || (p2 & 0x1f) != 8 || s->vex_bytes > 64)
+		return insn;
+	if (s->prefix == 0xf2 && (opcode == 0x6f || opcode == 0x7f))
+		s->prefix = 0xf3; /* moves of bytes and words, not masked, are moves */
+	s->scale = vector_size(s, opcode);
+	return s->scale ? two_bytes(s, opcode) : insn;
+}
+
 static void take_prefixes(struct scan *s)
 {
 	for (;; s->at++) {
@@ -321,6 +346,8 @@ static struct krn_insn decode_opcode(struct scan *s)
 	opcode = *s->at++;
 	if (opcode == 0xc4 || opcode == 0xc5)
 		return vex(s, opcode);
+	if (opcode == 0x62)
+		return evex(s);
 	if (opcode != 0x0f)
 		return one_byte(s, opcode);
 	opcode = *s->at++;

@@ -2,7 +2,7 @@
 /*
  * Which x86-64 instruction stands at an address: the few that drivers ring doorbells with.
  *
- * Stores of general registers, immediates and vectors (SSE, AVX; plain, aligned and non-temporal), direct
+ * Stores of general registers, immediates and vectors (SSE, AVX, AVX-512; plain, aligned and non-temporal), direct
  * stores, string moves; and what stands between the stores of a copy: loads, LEA, simple arithmetic,
  * jumps. Anything else is INSN_OTHER, and the program goes on by itself there.
  */

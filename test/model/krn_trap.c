@@ -11,6 +11,7 @@
 #include "model/krn_insn.h"
 #include "model/krn_real.h"
 #include "model/krn_uar.h"
+#include "model/krn_vector.h"
 #include "model/mdl_nic.h"
 #include "model/mdl_raw.h"
 
@@ -86,14 +87,17 @@ static void deliver_touched(struct trap *trap)
 	trap->touched = 0;
 }
 
+/* `same`: the bytes were there already. A copy of one block may store it twice (memmove() does). */
 static void note_register(struct trap *trap, uint32_t ctx, uint32_t page, uint32_t off,
-			  uint32_t len)
+			  uint32_t len, bool same)
 {
 	uint32_t half = (off - KRN_UAR_BF) / HALF_BYTES, at = off % HALF_BYTES;
 	uint64_t bits = (len >= HALF_BYTES ? ~0ull : (1ull << len / 4) - 1) << at / 4;
 
 	if (trap->touched && (trap->ctx != ctx || trap->page != page))
 		deliver_touched(trap);
+	if (same && (written[ctx][page][half] & bits) == bits)
+		return;
 	/* A new doorbell where another was under way: that one is all there is. */
 	if ((written[ctx][page][half] & bits) && at == 0)
 		deliver(ctx, page, half, true);
@@ -108,12 +112,16 @@ static void note_register(struct trap *trap, uint32_t ctx, uint32_t page, uint32
 static void store_uar(struct trap *trap, uint32_t ctx, uint32_t page, uint32_t off,
 		      const void *from, uint32_t len)
 {
+	char *to = krn_ctx_get(ctx)->pages + page * MDL_PAGE + off;
+	bool same;
+
 	if (off + len > MDL_PAGE)
 		mdl_fatal("a store of %u bytes runs over the end of a UAR page", len);
-	memcpy(krn_ctx_get(ctx)->pages + page * MDL_PAGE + off, from, len);
+	same = memcmp(to, from, len) == 0;
+	memcpy(to, from, len);
 	trap->stored = true;
 	if (off >= KRN_UAR_BF && off + len <= KRN_UAR_BF + 4 * HALF_BYTES)
-		note_register(trap, ctx, page, off, len);
+		note_register(trap, ctx, page, off, len, same);
 	else
 		nic_uar_write(ctx, page, off, from, len);
 }
@@ -126,44 +134,6 @@ static void store(struct trap *trap, uint64_t address, const void *from, uint32_
 		store_uar(trap, ctx, page, off, from, len);
 	else
 		memcpy((void *)address, from, len);
-}
-
-/* ---- vector registers, in the frame that the kernel saved (XSAVE, standard form) */
-
-#define XSAVE_HEADER 512
-#define XSAVE_YMM    576
-#define XSAVE_SSE    (1u << 1)
-#define XSAVE_AVX    (1u << 2)
-
-static void vector_get(const ucontext_t *uc, uint32_t reg, void *to, uint32_t len)
-{
-	const char *area = (const char *)uc->uc_mcontext.fpregs;
-	uint64_t present;
-	char value[32] = { 0 };
-
-	memcpy(&present, area + XSAVE_HEADER, sizeof(present));
-	memcpy(value, uc->uc_mcontext.fpregs->_xmm[reg].element, 16);
-	if (len > 16 && (present & XSAVE_AVX))
-		memcpy(value + 16, area + XSAVE_YMM + reg * 16, 16);
-	memcpy(to, value, len);
-}
-
-static void vector_set(ucontext_t *uc, uint32_t reg, const void *from, uint32_t len,
-		       bool zero_upper)
-{
-	char *area = (char *)uc->uc_mcontext.fpregs;
-	uint64_t present;
-	char value[32] = { 0 };
-
-	memcpy(&present, area + XSAVE_HEADER, sizeof(present));
-	if (!(present & XSAVE_AVX))
-		memset(area + XSAVE_YMM, 0, 256);
-	memcpy(value, from, len);
-	memcpy(uc->uc_mcontext.fpregs->_xmm[reg].element, value, 16);
-	if (len > 16 || zero_upper)
-		memcpy(area + XSAVE_YMM + reg * 16, value + 16, 16);
-	present |= XSAVE_SSE | (len > 16 ? XSAVE_AVX : 0);
-	memcpy(area + XSAVE_HEADER, &present, sizeof(present));
 }
 
 /* ---- carrying out */
@@ -271,15 +241,15 @@ static void run_store(struct trap *trap, const struct krn_insn *insn)
 
 static void run_vector(struct trap *trap, const struct krn_insn *insn)
 {
-	char value[32];
+	char value[64];
 
 	if (insn->kind == INSN_STORE_VEC) {
-		vector_get(trap->uc, insn->reg, value, insn->size);
+		krn_vector_get(trap->uc, insn->reg, value, insn->size);
 		store(trap, insn->address, value, insn->size);
 		return;
 	}
 	memcpy(value, (const void *)insn->address, insn->size);
-	vector_set(trap->uc, insn->reg, value, insn->size, insn->zero_upper);
+	krn_vector_set(trap->uc, insn->reg, value, insn->size, insn->zero_upper);
 }
 
 static void run_direct(struct trap *trap, const struct krn_insn *insn)
