@@ -22,7 +22,7 @@ Test(ib_qp, all_tries_end_within_the_peer_timeout_and_no_longer_one_would)
 Test(ib_qp, the_timeout_is_never_0_which_would_mean_for_ever)
 {
 	cr_expect_eq(ib_qp_timeout(0), 1);
-	cr_expect_eq(ib_qp_timeout(1), 4);
+	cr_expect_eq(ib_qp_timeout(1), 5);
 	cr_expect_eq(ib_qp_timeout(UINT32_MAX), IB_TIMEOUT_MAX);
 }
 

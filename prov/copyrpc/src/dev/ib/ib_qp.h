@@ -16,7 +16,7 @@
 #include "dev/ib/ib_desc.h"
 #include "dev/ib/ib_dev.h"
 
-#define IB_RETRIES     7u
+#define IB_RETRIES     6u  /* 7, the most there is, means for ever on soft-RoCE */
 #define IB_TIMEOUT_MAX 18u /* 1.07 s */
 
 /** The timeout exponent for a peer that may be silent for `ms`: 1 to IB_TIMEOUT_MAX. */

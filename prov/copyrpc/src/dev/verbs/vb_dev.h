@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What do all links of a device share?
+ *
+ * One completion queue, so that a poll costs the same for one peer and for a thousand; one shared
+ * receive queue of zero-length WQEs, each used up by one arriving write; the numbers of the queue
+ * pairs; memory for transfers in progress.
+ *
+ * The completion queue cannot overrun: it has room for the whole receive queue and for every WQE
+ * that any link may have in flight, and grows with the links (a queue pair that fails completes all
+ * of its WQEs, signalled or not).
+ *
+ * A peer may write as soon as it has connected, which may be before our attach. Such arrivals wait
+ * in their link (early) and come out right after attach.
+ *
+ * Owner: who polls. Under `lock`, which the control thread takes too: links that are not attached,
+ * and the size of the completion queue.
+ * Shown by test/unit/dev/verbs/test_vb_dev.c.
+ */
+#ifndef VB_VB_DEV_H
+#define VB_VB_DEV_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dev/dev.h"
+#include "dev/ib/ib_dev.h"
+#include "dev/ib/ib_qpns.h"
+#include "util/bits.h"
+#include "util/list.h"
+#include "util/pool.h"
+
+#define VB_POLL_BATCH 16u /* completions fetched at once */
+
+/** The queues' depths; smaller ones than the default let tests see a wrap soon. */
+struct vb_tune {
+	uint32_t srq_depth;
+	uint32_t sq_depth;
+	uint32_t signal_interval; /* at most half of sq_depth */
+	uint32_t chunk_len;       /* of a get or put */
+};
+
+struct vb_dev {
+	/* Polling. */
+	struct ibv_cq *cq;
+	uint32_t wc_at;  /* the next of wc[] */
+	uint32_t wc_cnt; /* filled */
+	uint32_t srq_posted;
+	uint32_t srq_low;         /* refill below this many */
+	struct util_list early;   /* attached links with arrivals from before: vb_link.cold */
+	struct util_list failing; /* links that no completion has ended yet: vb_link.cold */
+	struct ibv_wc wc[VB_POLL_BATCH];
+	struct ib_qpns qpns; /* attached links that are not dead */
+
+	/* Seldom. */
+	struct ibv_srq *srq;
+	struct ibv_recv_wr *recv_wrs; /* a chain of srq_depth, built once */
+	struct ibv_comp_channel *channel;
+	struct util_pool ops; /* struct vb_op */
+	struct vb_tune tune;
+	struct ib_dev ib;
+	uint32_t event_cnt; /* taken from the channel, not yet acknowledged */
+	uint64_t stray_cnt; /* completions of links that had left */
+
+	pthread_mutex_t lock;
+	struct util_list waiting; /* links that are not attached: vb_link.waiting */
+	uint32_t link_cnt;
+	uint32_t cq_depth;
+};
+
+/** Depths for a device of these limits. */
+void vb_tune_default(const struct ib_dev *ib, struct vb_tune *tune);
+
+/** Opens with depths of the caller's, or with the default ones (NULL). */
+int vb_dev_open_tuned(const struct vb_tune *tune, struct dev **dev);
+
+/** Room in the completion queue for one more link / for one fewer. */
+int vb_dev_add_link(struct vb_dev *dev);
+void vb_dev_remove_link(struct vb_dev *dev);
+
+/** Posts what is missing in the shared receive queue. */
+void vb_dev_refill_cold(struct vb_dev *dev);
+
+static inline void vb_dev_refill(struct vb_dev *dev)
+{
+	if (UTIL_UNLIKELY(dev->srq_posted < dev->srq_low))
+		vb_dev_refill_cold(dev);
+}
+
+int vb_dev_probe(struct dev_about *about);
+int vb_dev_open(struct dev **dev);
+void vb_dev_close(struct dev *dev);
+int vb_dev_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned access,
+		   struct dev_mem **mem);
+void vb_dev_mem_dereg(struct dev *dev, struct dev_mem *mem);
+int vb_dev_wait_fd(struct dev *dev);
+int vb_dev_arm(struct dev *dev);
+void vb_dev_disarm(struct dev *dev);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does a batch get from one host to another?
+ *
+ * By one RDMA WRITE WITH IMMEDIATE from the send ring into the same offset of the peer's ring. Up to
+ * what the device takes inline, the bytes go along with the WQE; above, the device fetches them from
+ * the send ring, where they stay until the peer has released them.
+ *
+ * The send queue: WQEs are counted from 0 on, wrapping at 2^32. Every signal_interval-th is
+ * signalled, and so is every one whose end somebody waits for; a completion of WQE n retires all up
+ * to n. A full queue always holds a signalled one, since it is at least twice the interval deep, so
+ * room comes by polling.
+ *
+ * Owner: who polls, from attach to detach; before and after, the control thread.
+ * Shown by test/unit/dev/verbs/test_vb_link.c, and on a kernel device by test/rxe.
+ */
+#ifndef VB_VB_LINK_H
+#define VB_VB_LINK_H
+
+#include <arpa/inet.h>
+#include <rdma/fi_errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dev/dev.h"
+#include "dev/ib/ib_mem.h"
+#include "dev/verbs/vb_dev.h"
+#include "util/bits.h"
+#include "util/list.h"
+
+/** What a WQE was for: the low byte of its wr_id. The rest of a send WQE's is its number. */
+enum vb_kind {
+	VB_KIND_RECV, /* of the shared receive queue */
+	VB_KIND_WRITE,
+	VB_KIND_WORD, /* the READ of the peer's consumer word */
+	VB_KIND_BULK, /* a piece of a get or put */
+};
+
+#define VB_KIND_BITS 8u
+
+struct vb_link {
+	struct dev_link base;
+
+	/* Writing. */
+	struct ibv_qp *qp;
+	uint64_t peer_ring;
+	uint32_t peer_rkey;
+	uint32_t tx_lkey;
+	uint32_t sq_head; /* number of the next WQE */
+	uint32_t sq_done; /* number of the first that is not known to have ended */
+	uint32_t sq_depth;
+	uint32_t sq_silent; /* WQEs since the last signalled one */
+	uint32_t signal_interval;
+	uint32_t inline_max;
+	bool dead;    /* no more posts; DEV_EV_DOWN was given or will be */
+	bool reading; /* the consumer word */
+
+	/* Bulk transfers, in order. */
+	uint8_t reads_out;
+	uint8_t reads_max;
+	struct util_list ops;  /* struct vb_op: not ended */
+	struct vb_op *op_next; /* the first that is not posted to its end, or NULL */
+
+	/* Seldom. */
+	struct vb_dev *dev;
+	bool attached;
+	int err;               /* what DEV_EV_DOWN will say: -FI_E*, 0: nothing yet */
+	struct util_list cold; /* in vb_dev.early or vb_dev.failing */
+	uint32_t psn;
+	uint32_t peer_qpn;
+	uint64_t peer_word;
+	uint32_t peer_word_rkey;
+	struct ib_mem rx;   /* the ring that the peer writes */
+	struct ib_mem word; /* a page of its own: all that the peer may read */
+	struct ib_mem tx;   /* a page where the peer's word lands, then the send ring */
+
+	/* Under the device's lock while not attached. */
+	struct util_list waiting; /* in vb_dev.waiting */
+	uint32_t *early;          /* immediates that came before attach */
+	uint32_t early_cnt;
+	uint32_t early_cap;
+	uint32_t early_at; /* the next one to give out */
+};
+
+static inline uint32_t vb_link_sq_room(const struct vb_link *link)
+{
+	return link->sq_depth - (link->sq_head - link->sq_done);
+}
+
+/** The post failed, or what came in makes no sense: DEV_EV_DOWN will follow. */
+void vb_link_fail_cold(struct vb_link *link, int err);
+
+/** Posts one WQE; there is room. False: the link has failed. */
+static inline bool vb_link_post(struct vb_link *link, struct ibv_send_wr *wr, enum vb_kind kind)
+{
+	struct ibv_send_wr *bad;
+	int err;
+
+	wr->wr_id = ((uint64_t)link->sq_head << VB_KIND_BITS) | kind;
+	if (kind != VB_KIND_WRITE || link->sq_silent + 1 >= link->signal_interval)
+		wr->send_flags |= IBV_SEND_SIGNALED;
+	err = ibv_post_send(link->qp, wr, &bad);
+	if (UTIL_UNLIKELY(err)) {
+		vb_link_fail_cold(link, err);
+		return false;
+	}
+	link->sq_silent = wr->send_flags & IBV_SEND_SIGNALED ? 0 : link->sq_silent + 1;
+	link->sq_head++;
+	return true;
+}
+
+static inline int vb_link_write_imm(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm)
+{
+	struct vb_link *link = (struct vb_link *)base;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)base->tx_base + off,
+		.length = len,
+		.lkey = link->tx_lkey,
+	};
+	struct ibv_send_wr wr;
+
+	if (UTIL_UNLIKELY(link->dead || !vb_link_sq_room(link)))
+		return -FI_EAGAIN;
+	wr.next = NULL;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr.send_flags = len <= link->inline_max ? IBV_SEND_INLINE : 0;
+	wr.imm_data = htonl(imm);
+	wr.wr.rdma.remote_addr = link->peer_ring + off;
+	wr.wr.rdma.rkey = link->peer_rkey;
+	return vb_link_post(link, &wr, VB_KIND_WRITE) ? 0 : -FI_EAGAIN;
+}
+
+/** The WQE `number` ended, and so did all before it. */
+static inline void vb_link_retire(struct vb_link *link, uint32_t number)
+{
+	if ((int32_t)(number + 1 - link->sq_done) > 0)
+		link->sq_done = number + 1;
+}
+
+/** Forgets what is open, takes the link out of everything that polls; it stays attached. */
+void vb_link_kill(struct vb_link *link);
+
+/* The rest of dev_link_ops. */
+int vb_link_read_consumer(struct dev_link *base, uint64_t *value);
+int vb_link_get(struct dev_link *base, struct dev_get *get);
+int vb_link_put(struct dev_link *base, struct dev_get *get);
+int vb_link_describe(struct dev_link *base, struct dev_desc *desc);
+int vb_link_connect(struct dev_link *base, const struct dev_desc *peer);
+int vb_link_attach(struct dev_link *base);
+void vb_link_detach(struct dev_link *base);
+void vb_link_close(struct dev_link *base);
+
+int vb_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Everything that poll seldom meets: see vb_poll.h. */
+#include "dev/verbs/vb_poll.h"
+
+#include <endian.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "dev/ib/ib_wc.h"
+#include "util/log.h"
+
+#define VB_EARLY_SLACK 64u
+
+static bool vb_poll_down(struct vb_link *link, int err, struct dev_event *ev)
+{
+	vb_link_kill(link);
+	ev->link = &link->base;
+	ev->kind = DEV_EV_DOWN;
+	ev->status = err;
+	return true;
+}
+
+bool vb_poll_early(struct vb_dev *dev, struct dev_event *ev)
+{
+	struct vb_link *link = UTIL_CONTAINER_OF(dev->early.next, struct vb_link, cold);
+
+	if (link->early_at < link->early_cnt) {
+		ev->link = &link->base;
+		ev->kind = DEV_EV_IMM;
+		ev->imm = link->early[link->early_at++];
+		return true;
+	}
+	util_list_remove(&link->cold);
+	free(link->early);
+	link->early = NULL;
+	link->early_cnt = link->early_at = link->early_cap = 0;
+	if (link->err)
+		util_list_push_back(&dev->failing, &link->cold);
+	return false;
+}
+
+bool vb_poll_failing(struct vb_dev *dev, struct dev_event *ev)
+{
+	struct vb_link *link = UTIL_CONTAINER_OF(dev->failing.next, struct vb_link, cold);
+
+	return vb_poll_down(link, link->err, ev);
+}
+
+/* The waiting link of this number, or NULL. Under the lock. */
+static struct vb_link *vb_poll_find_waiting(struct vb_dev *dev, uint32_t qpn)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->waiting) {
+		struct vb_link *link = UTIL_CONTAINER_OF(it, struct vb_link, waiting);
+
+		if (link->qp->qp_num == qpn)
+			return link;
+	}
+	return NULL;
+}
+
+static bool vb_poll_keep_early(struct vb_link *link, uint32_t imm)
+{
+	/* No ring holds more writes than this: the peer breaks the rules. */
+	uint64_t max = link->base.rx_len / DEV_IMM_UNIT + VB_EARLY_SLACK;
+
+	if (link->early_cnt == max)
+		return false;
+	if (link->early_cnt == link->early_cap) {
+		uint32_t cap = link->early_cap ? 2 * link->early_cap : 16;
+		uint32_t *early = realloc(link->early, cap * sizeof(*early));
+
+		if (!early)
+			return false;
+		link->early = early;
+		link->early_cap = cap;
+	}
+	link->early[link->early_cnt++] = imm;
+	return true;
+}
+
+void vb_poll_stray(struct vb_dev *dev, const struct ibv_wc *wc)
+{
+	struct vb_link *link;
+
+	pthread_mutex_lock(&dev->lock);
+	link = vb_poll_find_waiting(dev, wc->qp_num);
+	if (!link)
+		dev->stray_cnt++;
+	else if (!vb_poll_keep_early(link, ntohl(wc->imm_data)))
+		link->err = -FI_EIO;
+	pthread_mutex_unlock(&dev->lock);
+}
+
+/* A failed completion of a link that is not attached is remembered, of one that has left is not. */
+static void vb_poll_fail_stray(struct vb_dev *dev, const struct ibv_wc *wc)
+{
+	struct vb_link *link;
+
+	pthread_mutex_lock(&dev->lock);
+	link = vb_poll_find_waiting(dev, wc->qp_num);
+	if (link)
+		link->err = ib_wc_errno(wc->status);
+	else
+		dev->stray_cnt++;
+	pthread_mutex_unlock(&dev->lock);
+}
+
+static bool vb_poll_failed(struct vb_dev *dev, const struct ibv_wc *wc, struct dev_event *ev)
+{
+	struct vb_link *link = ib_qpns_get(&dev->qpns, wc->qp_num);
+
+	if ((wc->wr_id & UINT8_MAX) == VB_KIND_RECV) {
+		dev->srq_posted--;
+		vb_dev_refill(dev);
+	}
+	if (!link) {
+		vb_poll_fail_stray(dev, wc);
+		return false;
+	}
+	ib_wc_log(ib_dev_name(&dev->ib), wc->qp_num, link->peer_qpn, wc->status, wc->vendor_err);
+	return vb_poll_down(link, ib_wc_errno(wc->status), ev);
+}
+
+/* Something arrived that no copyrpc sends. */
+static bool vb_poll_foreign(struct vb_dev *dev, struct vb_link *link, struct dev_event *ev)
+{
+	dev->srq_posted--;
+	vb_dev_refill(dev);
+	if (!link)
+		return false;
+	UTIL_WARN(EP_DATA,
+		  "%s: qp 0x%06x: the peer sent what is no write: closing the connection\n",
+		  ib_dev_name(&dev->ib), link->qp->qp_num);
+	return vb_poll_down(link, -FI_EIO, ev);
+}
+
+bool vb_poll_other(struct vb_dev *dev, const struct ibv_wc *wc, struct dev_event *ev)
+{
+	struct vb_link *link;
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return vb_poll_failed(dev, wc, ev);
+	link = ib_qpns_get(&dev->qpns, wc->qp_num);
+	if ((wc->wr_id & UINT8_MAX) == VB_KIND_RECV)
+		return vb_poll_foreign(dev, link, ev);
+	if (!link) {
+		dev->stray_cnt++;
+		return false;
+	}
+	ev->link = &link->base;
+	vb_link_retire(link, (uint32_t)(wc->wr_id >> VB_KIND_BITS));
+	switch ((enum vb_kind)(wc->wr_id & UINT8_MAX)) {
+	case VB_KIND_WORD:
+		link->reading = false;
+		link->reads_out--;
+		ev->kind = DEV_EV_READ;
+		ev->value = le64toh(__atomic_load_n((uint64_t *)link->tx.addr, __ATOMIC_ACQUIRE));
+		vb_bulk_push(link);
+		return true;
+	case VB_KIND_BULK:
+		ev->kind = DEV_EV_GET;
+		ev->get = vb_bulk_done(link);
+		vb_bulk_push(link);
+		return ev->get;
+	case VB_KIND_WRITE: vb_bulk_push(link); break;
+	case VB_KIND_RECV: break;
+	}
+	return false;
+}
+
+void vb_poll_broken(struct vb_dev *dev)
+{
+	static bool told;
+
+	if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		UTIL_WARN(CQ, "%s: the completion queue is broken: was the device reset?\n",
+			  ib_dev_name(&dev->ib));
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "vb_pair.h"
+
+TestSuite(vb_dev, .fini = pair_fini, .timeout = 40);
+
+static struct vb_dev *devs[2];
+static struct lane lanes[2];
+
+Test(vb_dev, depths_follow_the_device)
+{
+	struct ib_dev ib = { .attr.orig_attr = { .max_cqe = 1 << 22,
+						 .max_qp_wr = 1 << 15,
+						 .max_srq_wr = 1 << 15 },
+			     .port_attr.max_msg_sz = 1u << 30 };
+	struct vb_tune tune;
+
+	vb_tune_default(&ib, &tune);
+	cr_expect_eq(tune.srq_depth, 1024);
+	cr_expect_eq(tune.sq_depth, 256);
+	cr_expect_eq(tune.signal_interval, 64);
+	cr_expect_eq(tune.chunk_len, 1 << 20);
+	ib.attr.orig_attr.max_cqe = 32767;
+	ib.attr.orig_attr.max_srq_wr = 512;
+	ib.port_attr.max_msg_sz = 8192;
+	vb_tune_default(&ib, &tune);
+	cr_expect_eq(tune.srq_depth, 512);
+	cr_expect_eq(tune.sq_depth, 64);
+	cr_expect_eq(tune.signal_interval, 16);
+	cr_expect_eq(tune.chunk_len, 8192);
+}
+
+Test(vb_dev, probe_tells_what_open_opens)
+{
+	struct dev_about about;
+
+	pair_open(devs, NULL);
+	cr_assert_eq(vb_dev_probe(&about), 0);
+	cr_expect_str_eq(about.name, ibv_get_device_name(devs[1]->ib.ctx->device));
+	cr_expect_str_eq(about.state, "active");
+	cr_expect_neq(about.mtu, 0);
+	cr_expect_str_not_empty(about.addr);
+}
+
+Test(vb_dev, an_idle_device_sleeps_and_an_arrival_wakes_it)
+{
+	struct pollfd pfd;
+
+	pair_open(devs, NULL);
+	pair_link(devs, 4096, true, lanes);
+	pfd = (struct pollfd){ .fd = vb_dev_wait_fd((struct dev *)devs[1]), .events = POLLIN };
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(vb_dev_arm((struct dev *)devs[1]), 0);
+		cr_assert_eq(poll(&pfd, 1, 50), 0, "nothing came");
+		cr_assert_eq(lane_write(&lanes[0], 64), 0);
+		cr_assert_eq(poll(&pfd, 1, PAIR_PATIENCE_S * 1000), 1);
+		vb_dev_disarm((struct dev *)devs[1]);
+		vb_dev_disarm((struct dev *)devs[1]);
+		cr_assert_eq(poll(&pfd, 1, 0), 0, "disarmed");
+		lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+	}
+}
+
+Test(vb_dev, what_came_before_arm_is_not_slept_over)
+{
+	struct dev_event ev;
+
+	pair_open(devs, NULL);
+	pair_link(devs, 4096, true, lanes);
+	cr_assert_eq(lane_write(&lanes[0], 64), 0);
+	cr_assert_eq(lane_write(&lanes[0], 64), 0);
+	lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+	/* The second one may be fetched already, in the queue, or on its way. */
+	for (int i = 0; i < 10000 && !vb_dev_arm((struct dev *)devs[1]); i++)
+		vb_dev_disarm((struct dev *)devs[1]);
+	cr_assert_eq(vb_dev_arm((struct dev *)devs[1]), -FI_EAGAIN);
+	cr_assert(vb_poll((struct dev *)devs[1], &ev));
+	lane_take(&lanes[1], ev.imm);
+	vb_dev_disarm((struct dev *)devs[1]);
+}
+
+Test(vb_dev, the_completion_queue_has_room_for_all_that_links_may_complete)
+{
+	struct vb_tune tune = {
+		.srq_depth = 16, .sq_depth = 1024, .signal_interval = 16, .chunk_len = 4096
+	};
+	struct dev_link *link[8];
+
+	pair_open(devs, &tune);
+	for (unsigned i = 0; i < 8; i++) {
+		cr_assert_eq(vb_link_create((struct dev *)devs[0], 1024, &link[i]), 0);
+		cr_expect_geq(devs[0]->cq_depth, 16 + 1024 * (i + 1));
+		cr_expect_geq(devs[0]->cq->cqe, 16 + 1024 * (i + 1));
+	}
+	for (unsigned i = 0; i < 8; i++)
+		link[i]->ops->close(link[i]);
+	cr_expect_eq(devs[0]->link_cnt, 0);
+}
+
+Test(vb_dev, more_links_than_the_completion_queue_can_serve_are_refused)
+{
+	struct dev_link *link;
+
+	pair_open(devs, &pair_small);
+	devs[0]->ib.attr.orig_attr.max_cqe = (int)devs[0]->cq_depth;
+	devs[0]->link_cnt = (devs[0]->cq_depth - pair_small.srq_depth) / pair_small.sq_depth;
+	cr_expect_eq(vb_link_create((struct dev *)devs[0], 1024, &link), -FI_ENOSPC);
+	devs[0]->link_cnt = 0;
+}
+
+Test(vb_dev, user_memory_is_registered_with_the_rights_that_were_asked_for)
+{
+	static char buf[8192];
+	struct dev_mem *mem;
+
+	pair_open(devs, NULL);
+	for (unsigned access = 1; access < 8; access++) {
+		cr_assert_eq(vb_dev_mem_reg((struct dev *)devs[0], buf, sizeof(buf), access, &mem),
+			     0);
+		vb_dev_mem_dereg((struct dev *)devs[0], mem);
+	}
+	cr_expect_eq(vb_dev_mem_reg((struct dev *)devs[0], (void *)4096, 4096, DEV_MEM_LOCAL, &mem),
+		     -FI_EFAULT);
+}

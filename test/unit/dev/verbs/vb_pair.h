@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Two devices of one process with links between them, for the tests.
+ *
+ * Which devices: COPYRPC_TEST_DEVICES ("rxe0,rxe1"), otherwise the first one there is, twice. Where
+ * there is none, every test that asks for a pair is skipped; test/rxe runs them all on a kernel
+ * device.
+ */
+#ifndef TEST_VB_PAIR_H
+#define TEST_VB_PAIR_H
+
+#include <stdint.h>
+
+#include "dev/verbs/vb.h"
+
+#define PAIR_PATIENCE_S 20
+
+struct lane {
+	struct dev_link *link;
+	struct vb_dev *dev;
+	uint64_t tx_pos; /* virtual */
+	uint64_t rx_pos;
+};
+
+/** Depths at which every ring wraps soon. */
+extern const struct vb_tune pair_small;
+
+/** Opens both; skips the test where there is no device. tune: NULL for the default. */
+void pair_open(struct vb_dev *devs[2], const struct vb_tune *tune);
+
+/** Closes what is open: the .fini of every suite. */
+void pair_fini(void);
+
+/** A link with a ring of ring_len at each end; attached if `attach`. */
+void pair_link(struct vb_dev *devs[2], uint64_t ring_len, bool attach, struct lane lanes[2]);
+
+/** Writes `len` bytes (a multiple of 32) of a pattern: what write_imm says. The test keeps room. */
+int lane_write(struct lane *lane, uint32_t len);
+
+/** Checks the pattern of an arrived write, and moves on. */
+void lane_take(struct lane *lane, uint32_t imm);
+
+/** Polls until there is an event of `kind`; fails the test if it takes too long. */
+struct dev_event lane_wait(struct vb_dev *dev, enum dev_event_kind kind);
+
+/** True if `dev` has an event within `ms`. */
+bool lane_poll(struct vb_dev *dev, struct dev_event *ev, unsigned ms);
+
+#endif
