@@ -14,6 +14,14 @@ RING_OVER(pair_direct, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_d
 RING_OVER(pair_staged, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_staged_ops,
 	  ring_pair_flush, false);
 
+RING_OVER(pair_nic, WIRE_CM_PATH_NIC, fake_nic_ops, fake_nic_ops, fake_link_staged_ops,
+	  ring_pair_flush, true);
+
+const struct ring_paths ring_pair_paths_nic = { .cnt = 1, .lane = { &ring_lane_pair_nic } };
+const struct ring_paths ring_pair_paths_both = {
+	.cnt = 2, .lane = { &ring_lane_pair_direct, &ring_lane_pair_nic }
+};
+
 int ring_pair_engine_open(const struct core_upcalls *up, struct core_engine **engine)
 {
 	static const struct ring_paths paths = { .cnt = 1, .lane = { &ring_lane_pair_direct } };

@@ -20,6 +20,11 @@
 extern struct ring_flush_cfg ring_pair_flush;
 extern const struct ring_lane_ops ring_lane_pair_direct;
 extern const struct ring_lane_ops ring_lane_pair_staged;
+extern const struct ring_lane_ops ring_lane_pair_nic;
+
+/** For ring_engine_open: the fake NIC alone, and behind the direct device. */
+extern const struct ring_paths ring_pair_paths_nic;
+extern const struct ring_paths ring_pair_paths_both;
 
 struct ring_end {
 	struct ring_conn conn; /* first */

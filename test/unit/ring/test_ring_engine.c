@@ -219,6 +219,9 @@ static const struct core_upcalls whole_upcalls = {
 	.on_down = whole_down,
 };
 
+/** What whole_open gives an engine: NULL for the direct device. */
+static const struct ring_paths *whole_paths;
+
 static void whole_open(struct whole *w)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET,
@@ -226,7 +229,10 @@ static void whole_open(struct whole *w)
 
 	util_params.mem = 64u << 20;
 	util_params.peer_timeout_ms = 10000;
-	cr_assert_eq(ring_pair_engine_open(&whole_upcalls, &w->engine), 0);
+	if (whole_paths)
+		cr_assert_eq(ring_engine_open(whole_paths, &whole_upcalls, &w->engine), 0);
+	else
+		cr_assert_eq(ring_pair_engine_open(&whole_upcalls, &w->engine), 0);
 	cr_assert_eq(ring_engine_ep_open(w->engine, (struct core_ep *)w, (struct sockaddr *)&any,
 					 &w->eep),
 		     0);
@@ -241,14 +247,22 @@ static void whole_close(struct whole *w)
 	ring_engine_close(w->engine);
 }
 
+static void whole_progress(struct whole *w)
+{
+	if (whole_paths)
+		ring_engine_any_ops.progress(w->engine);
+	else
+		ring_pair_engine_progress(w->engine);
+}
+
 /** Progress on both until *what is not 0, for at most some seconds. */
 static void until(const int *what)
 {
 	unsigned i;
 
 	for (i = 0; i < 8000 && !*what; i++) {
-		ring_pair_engine_progress(wholes[0].engine);
-		ring_pair_engine_progress(wholes[1].engine);
+		whole_progress(&wholes[0]);
+		whole_progress(&wholes[1]);
 		if (!*what)
 			usleep(1000);
 	}
@@ -313,4 +327,122 @@ Test(ring_engine, an_endpoint_may_close_in_the_middle_of_a_handshake, .timeout =
 		whole_close(&wholes[i % 2]);
 		whole_close(&wholes[!(i % 2)]);
 	}
+}
+
+/* ---- several devices ---- */
+
+static void meet(void)
+{
+	whole_open(&wholes[0]);
+	whole_open(&wholes[1]);
+	connect_wholes();
+	until(&wholes[0].up);
+	until(&wholes[1].up);
+}
+
+static void part(void)
+{
+	whole_close(&wholes[0]);
+	whole_close(&wholes[1]);
+}
+
+static struct ring_lane *lane_of(const struct whole *w)
+{
+	return ring_conn_of(w->chan)->lane;
+}
+
+static void send_and_see(struct whole *from, struct whole *to)
+{
+	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
+	struct core_frame frame = ring_frame(1, &iov);
+
+	memset(story, 0, sizeof(story));
+	cr_assert_eq(from->chan->ops->send(from->chan, &frame, 0), 0);
+	for (unsigned i = 0; i < 10000 && !story[0]; i++) {
+		whole_progress(from);
+		whole_progress(to);
+	}
+	cr_expect_str_eq(story, "m");
+}
+
+Test(ring_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 30)
+{
+	whole_paths = &ring_pair_paths_nic;
+	meet();
+	cr_expect_eq(lane_of(&wholes[0])->ops, &ring_lane_pair_nic);
+	send_and_see(&wholes[0], &wholes[1]);
+	send_and_see(&wholes[1], &wholes[0]);
+	wholes[0].chan->ops->close(wholes[0].chan);
+	wholes[0].chan = NULL;
+	until(&wholes[1].down);
+	cr_expect_eq(wholes[1].err, -FI_ESHUTDOWN);
+	part();
+}
+
+Test(ring_engine, where_both_lanes_lead_the_first_one_is_taken, .timeout = 30)
+{
+	whole_paths = &ring_pair_paths_both;
+	meet();
+	cr_expect_eq(lane_of(&wholes[0]), &wholes[0].engine->lanes[0]);
+	cr_expect_eq(lane_of(&wholes[1]), &wholes[1].engine->lanes[0]);
+	send_and_see(&wholes[0], &wholes[1]);
+	part();
+}
+
+Test(ring_engine, where_one_end_lacks_a_lane_the_other_is_taken, .timeout = 30)
+{
+	whole_paths = &ring_pair_paths_both;
+	whole_open(&wholes[0]);
+	whole_paths = &ring_pair_paths_nic;
+	whole_open(&wholes[1]);
+	connect_wholes();
+	until(&wholes[0].up);
+	until(&wholes[1].up);
+	cr_expect_eq(lane_of(&wholes[0]), &wholes[0].engine->lanes[1]);
+	send_and_see(&wholes[0], &wholes[1]);
+	send_and_see(&wholes[1], &wholes[0]);
+	part();
+}
+
+Test(ring_engine, a_device_that_does_not_open_is_left_out_if_another_does)
+{
+	struct core_engine *engine;
+
+	fake_nic_absent = true;
+	cr_assert_eq(ring_engine_open(&ring_pair_paths_both, &whole_upcalls, &engine), 0);
+	cr_expect_eq(engine->lane_cnt, 1);
+	ring_engine_close(engine);
+	cr_expect_eq(ring_engine_open(&ring_pair_paths_nic, &whole_upcalls, &engine), -FI_ENODEV);
+}
+
+Test(ring_engine, send_rings_count_against_the_budget, .timeout = 30)
+{
+	size_t mem;
+
+	whole_paths = &ring_pair_paths_nic;
+	meet();
+	mem = ring_conn_of(wholes[0].chan)->link->rx_len +
+	      ring_conn_of(wholes[0].chan)->link->tx_len;
+	cr_expect_eq(wholes[0].engine->ring_mem, mem);
+	wholes[0].chan->ops->close(wholes[0].chan);
+	wholes[0].chan = NULL;
+	cr_expect_eq(wholes[0].engine->ring_mem, 0);
+	until(&wholes[1].down);
+	part();
+}
+
+Test(ring_engine, a_link_that_goes_down_ends_its_connection_and_the_pair_meets_again, .timeout = 30)
+{
+	whole_paths = &ring_pair_paths_nic;
+	meet();
+	fake_link_of(ring_conn_of(wholes[0].chan)->link)->down = -FI_EIO;
+	until(&wholes[0].down);
+	cr_expect_eq(wholes[0].err, -FI_EIO);
+	until(&wholes[1].down);
+	wholes[0].up = wholes[1].up = 0;
+	connect_wholes();
+	until(&wholes[0].up);
+	until(&wholes[1].up);
+	send_and_see(&wholes[0], &wholes[1]);
+	part();
 }
