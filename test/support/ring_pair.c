@@ -10,12 +10,12 @@
 struct ring_flush_cfg ring_pair_flush = { .best_len = 4096, .cheap = true, .looks = true };
 
 RING_OVER(pair_direct, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_direct_ops,
-	  ring_pair_flush, false);
+	  ring_pair_flush);
 RING_OVER(pair_staged, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_staged_ops,
-	  ring_pair_flush, false);
+	  ring_pair_flush);
 
 RING_OVER(pair_nic, WIRE_CM_PATH_NIC, fake_nic_ops, fake_nic_ops, fake_link_staged_ops,
-	  ring_pair_flush, true);
+	  ring_pair_flush);
 
 const struct ring_paths ring_pair_paths_nic = { .cnt = 1, .lane = { &ring_lane_pair_nic } };
 const struct ring_paths ring_pair_paths_both = {

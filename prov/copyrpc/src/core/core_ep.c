@@ -60,18 +60,23 @@ static bool core_ep_chans_busy(const struct util_list *peers)
 {
 	const struct util_list *it;
 	const struct core_peer *peer;
+	bool busy = false;
 
+	/* All of them: some find out by asking, and can do so at the same time. */
 	for (it = peers->next; it != peers; it = it->next) {
 		peer = UTIL_CONTAINER_OF(it, const struct core_peer, ep_link);
 		if (peer->chan && peer->chan->ops->is_busy(peer->chan))
-			return true;
+			busy = true;
 	}
-	return false;
+	return busy;
 }
 
 bool core_ep_is_busy(const struct core_ep *ep)
 {
-	return ep->tx_open || core_ep_chans_busy(&ep->known) || core_ep_chans_busy(&ep->strangers);
+	bool known = core_ep_chans_busy(&ep->known);
+	bool strangers = core_ep_chans_busy(&ep->strangers);
+
+	return ep->tx_open || known || strangers;
 }
 
 void core_ep_close(struct core_ep *ep)

@@ -25,8 +25,7 @@
  * detach -> close. create, describe, connect and close may run in another thread than poll; all the
  * rest is called by whoever holds the domain.
  * The peer may write as soon as its own half is connected, before our attach. None of that is lost:
- * a device whose arrivals come through one queue for all links either yields them at once (the
- * engine attaches the link then, before it handles the event) or keeps them until attach.
+ * the device keeps it until attach.
  *
  * Memory of the user that a device moves by itself (get, put) is registered where the device needs that
  * (mem_reg is not NULL): the lender registers what it announces with DEV_MEM_REMOTE_READ and sends

@@ -2,9 +2,23 @@
 /* The engines by name: see cpr_engine.h. */
 #include "ofi/cpr_engine.h"
 
+#include <rdma/fi_errno.h>
+
 #include "ring/ring_engine.h"
+#include "util/param.h"
 
 const struct core_engine_ops *cpr_engine_rc(void)
 {
 	return ring_engine_rc();
+}
+
+int cpr_engine_check(void)
+{
+	static bool told;
+	struct ring_paths paths;
+
+	if (!ring_paths_read(util_params.paths, !told, &paths))
+		return 0;
+	told = true;
+	return -FI_ENODATA;
 }

@@ -8,4 +8,7 @@
 /** The engine of the rc endpoints. */
 const struct core_engine_ops *cpr_engine_rc(void);
 
+/** Could a domain be opened, as FI_COPYRPC_PATHS stands? 0 or -FI_ENODATA, with a line, once. */
+int cpr_engine_check(void);
+
 #endif

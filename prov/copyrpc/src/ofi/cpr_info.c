@@ -10,6 +10,7 @@
 
 #include "ofi/cpr_addr.h"
 #include "ofi/cpr_attr.h"
+#include "ofi/cpr_engine.h"
 #include "ofi/cpr_fabric.h"
 #include "ofi/cpr_offer.h"
 #include "util/log.h"
@@ -161,8 +162,10 @@ static int cpr_info_make(uint32_t version, const char *node, const char *service
 			 const struct fi_info *hints, struct fi_info *info)
 {
 	struct cpr_info_addrs addrs;
-	int ret = cpr_offer_fill(info);
+	int ret = cpr_engine_check();
 
+	if (!ret)
+		ret = cpr_offer_fill(info);
 	if (ret)
 		return ret;
 	if (!cpr_attr_accepts(info, hints, version))

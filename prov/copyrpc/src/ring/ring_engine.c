@@ -228,7 +228,7 @@ void ring_engine_chan_close(struct core_chan *chan)
 	ring_conn_free(conn);
 }
 
-bool ring_engine_conn_up_cold(struct ring_conn *conn)
+static void ring_engine_conn_up(struct ring_conn *conn)
 {
 	struct core_engine *engine = conn->engine;
 	struct core_ep *ep = conn->ep;
@@ -236,19 +236,18 @@ bool ring_engine_conn_up_cold(struct ring_conn *conn)
 	int ret;
 
 	if (conn->up_told || conn->err)
-		return !conn->err;
+		return;
 	cm_conn_addr(conn->cm, &addr);
 	ret = conn->link->ops->attach(conn->link);
 	if (ret) {
 		UTIL_WARN(EP_CTRL, "the device takes no more links: %s\n", fi_strerror(-ret));
 		ring_conn_free(conn);
 		engine->up->on_connect_failed(ep, (struct sockaddr *)&addr, ret);
-		return false;
+		return;
 	}
 	conn->attached = true;
 	conn->up_told = true;
 	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr, cm_conn_incarnation(conn->cm));
-	return true;
 }
 
 /** Everything that had arrived before the peer went is delivered first. */
@@ -300,7 +299,7 @@ void ring_engine_events_cold(struct core_engine *engine)
 
 	while (ring_event_pop(engine, &ev)) {
 		switch (ev.kind) {
-		case RING_EVENT_UP: ring_engine_conn_up_cold(ev.conn); break;
+		case RING_EVENT_UP: ring_engine_conn_up(ev.conn); break;
 		case RING_EVENT_DOWN: ring_engine_conn_down(ev.conn, ev.err); break;
 		case RING_EVENT_FAILED:
 			engine->up->on_connect_failed(ev.eep->ep, (struct sockaddr *)&ev.addr,

@@ -71,9 +71,6 @@ void ring_engine_chan_close(struct core_chan *chan);
 /** The lane of a path (WIRE_CM_PATH_*), or NULL. */
 struct ring_lane *ring_engine_lane(struct core_engine *engine, uint32_t path);
 
-/** Attaches a connection that both ends have, and tells core: false if it is gone. */
-bool ring_engine_conn_up_cold(struct ring_conn *conn);
-
 /** Events of the control thread and failed connections: the cold half of progress. */
 void ring_engine_events_cold(struct core_engine *engine);
 

@@ -14,6 +14,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** best_len of devices whose every write is a doorbell and a completion: docs/flush-policy.md. */
+#define RING_NIC_BEST_LEN 4096u
+
 /** What the link is like; constant per device. */
 struct ring_flush_cfg {
 	uint32_t best_len; /* a batch of this many bytes leaves whatever else holds */

@@ -40,8 +40,8 @@ RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops, stru
 	}
 }
 
-/** Takes in what arrived. `early`: the device may yield events of links that are not attached. */
-RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, struct ring_lane *lane, bool early)
+/** Takes in what arrived: true if there may be more. */
+RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, struct ring_lane *lane)
 {
 	unsigned budget = RING_LOOP_BUDGET;
 	struct dev_event ev;
@@ -49,8 +49,6 @@ RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, struct ring_lane *lan
 	while (dev->poll(lane->dev, &ev)) {
 		struct ring_conn *conn = ev.link->user;
 
-		if (early && UTIL_UNLIKELY(!conn->attached) && !ring_engine_conn_up_cold(conn))
-			continue;
 		if (UTIL_LIKELY(ev.kind == DEV_EV_IMM))
 			ring_rx_batch(conn, ev.imm);
 		else
@@ -67,7 +65,7 @@ RING_INLINE void ring_loop_progress(const struct dev_ops *dev, const struct dev_
 {
 	struct ring_lane *lane = &engine->lanes[0];
 
-	ring_loop_poll(dev, lane, false);
+	ring_loop_poll(dev, lane);
 	if (UTIL_UNLIKELY(ring_engine_has_events(engine)))
 		ring_engine_events_cold(engine);
 	if (UTIL_UNLIKELY(lane->dirty.next != &lane->dirty))

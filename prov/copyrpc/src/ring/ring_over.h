@@ -2,11 +2,11 @@
 /*
  * What is compiled once per device? RING_OVER makes a lane's operations.
  *
- *   RING_OVER(shm, WIRE_CM_PATH_SHM, shm_dev_ops, shm_dev_ops_inline, shm_link_ops_inline, cfg, true)
+ *   RING_OVER(shm, WIRE_CM_PATH_SHM, shm_dev_ops, shm_dev_ops_inline, shm_link_ops_inline, cfg)
  *
  * defines `const struct ring_lane_ops ring_lane_shm`. dev_inline and link_inline are constants that
  * the compiler sees through, so that nothing below a channel's operation is an indirect call; cfg
- * is the flush policy. `early`: the device may yield events before attach (dev.h).
+ * is the flush policy.
  */
 #ifndef RING_OVER_H
 #define RING_OVER_H
@@ -15,7 +15,7 @@
 #include "ring/ring_lane.h"
 #include "ring/ring_loop.h"
 
-#define RING_OVER(name, path_bit, dev_table, dev_inline, link_inline, cfg, early)                  \
+#define RING_OVER(name, path_bit, dev_table, dev_inline, link_inline, cfg)                         \
 	static int ring_##name##_send(struct core_chan *chan, const struct core_frame *frame,      \
 				      unsigned flags)                                              \
 	{                                                                                          \
@@ -55,7 +55,7 @@
 	};                                                                                         \
 	static bool ring_##name##_poll(struct ring_lane *lane)                                     \
 	{                                                                                          \
-		return ring_loop_poll(&dev_inline, lane, early);                                   \
+		return ring_loop_poll(&dev_inline, lane);                                          \
 	}                                                                                          \
 	static void ring_##name##_flush(struct ring_lane *lane)                                    \
 	{                                                                                          \

@@ -13,7 +13,7 @@
 static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544, .looks = true };
 
 RING_OVER(shm, WIRE_CM_PATH_SHM, shm_dev_ops, shm_dev_ops_inline, shm_link_ops_inline,
-	  ring_shm_flush_cfg, false);
+	  ring_shm_flush_cfg);
 
 static int ring_shm_open(const struct core_upcalls *up, struct core_engine **engine)
 {
