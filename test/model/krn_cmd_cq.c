@@ -7,6 +7,7 @@
 #include "model/mdl_nic.h"
 
 #include <errno.h>
+#include <rdma/ib_user_ioctl_verbs.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct create {
 	uint64_t cookie;
 	uint32_t cqe;
 	int32_t channel;
+	uint32_t flags; /* IB_UVERBS_CQ_FLAGS_* */
 	struct mlx5_ib_create_cq drv;
 };
 
@@ -41,6 +43,7 @@ static void take_create(const struct krn_cmd *cmd, struct create *create)
 
 	create->cookie = cmd->extended ? ex->user_handle : old->user_handle;
 	create->cqe = cmd->extended ? ex->cqe : old->cqe;
+	create->flags = cmd->extended ? ex->flags : 0;
 	create->channel = cmd->extended ? ex->comp_channel : old->comp_channel;
 	krn_cmd_driver(cmd, &create->drv, sizeof(create->drv));
 }
@@ -97,6 +100,7 @@ static int fill_cq(struct krn_cmd *cmd, struct mdl_cq *cq, const struct create *
 	cq->comp_en = create->drv.cqe_comp_en;
 	cq->comp_format = comp_format(&create->drv);
 	cq->pad128 = (create->drv.flags & MLX5_IB_CREATE_CQ_FLAGS_CQE_128B_PAD) != 0;
+	cq->ignore_overrun = (create->flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0;
 	mdl_lock_init(&cq->lock);
 	return share_cq(cq, &create->drv);
 }

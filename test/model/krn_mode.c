@@ -12,7 +12,6 @@
 #include "model/krn_uar.h"
 #include "model/mdl_nic.h"
 #include "model/mdl_raw.h"
-#include "model/mdl_table.h"
 
 #include <linux/futex.h>
 #include <limits.h>
@@ -75,15 +74,6 @@ static void *service_run(void *unused)
 	return NULL;
 }
 
-static void recheck_users(uint32_t index, uint32_t page, uint32_t off)
-{
-	struct mdl_qp *qp;
-
-	for (uint32_t at = 0; (qp = mdl_table_next(MDL_TABLE_QP, index, &at));)
-		if (qp->uar_page == page && qp->uar_off == off)
-			nic_qp_recheck(qp);
-}
-
 /* One 8-byte register: what is in it goes to the NIC. */
 static bool poll_register(struct krn_ctx *ctx, uint32_t index, uint32_t page, uint32_t off)
 {
@@ -100,13 +90,16 @@ static bool poll_page(struct krn_ctx *ctx, uint32_t index, uint32_t page)
 {
 	bool found = poll_register(ctx, index, page, KRN_UAR_ARM);
 
+	if (found)
+		nic_recheck(index, page, KRN_UAR_ARM);
+
 	for (uint32_t k = 0; k < 2; k++) {
 		uint32_t off = KRN_UAR_BF + k * KRN_UAR_BF_STRIDE;
 		bool rung = poll_register(ctx, index, page, off);
 
 		rung |= poll_register(ctx, index, page, off + KRN_UAR_BF_STRIDE / 2);
 		if (rung)
-			recheck_users(index, page, off);
+			nic_recheck(index, page, off);
 		found |= rung;
 	}
 	return found;

@@ -31,10 +31,11 @@ void nic_attach(void);
 void nic_uar_write(uint32_t ctx, uint32_t page, uint32_t off, const void *bytes, uint32_t len);
 
 /*
- * Poll mode only: the register was found changed, so any QP of this process that uses it may have been
- * rung in the meantime. qp is one of these; called for each. Compares its doorbell record.
+ * Poll mode only, after nic_uar_write(): the register was found changed, but other writes to it may have
+ * been missed. Looks at the records of all QPs of this process that use it (off: of its first half), or of
+ * all CQs (off 0x20).
  */
-void nic_qp_recheck(struct mdl_qp *qp);
+void nic_recheck(uint32_t ctx, uint32_t page, uint32_t off);
 
 /* A QP goes from one state to another; the attributes in *qp are the new ones, qp->state still `from`. Called
  * with sq_lock and rq_lock held; the caller sets qp->state = to afterwards. To RESET: forget everything. */

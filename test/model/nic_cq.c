@@ -212,23 +212,13 @@ static void nic_cq_arm_check(const struct mdl_cq *cq, uint32_t word)
 			cq->number, word, record);
 }
 
-void nic_cq_arm(uint32_t ctx, const uint8_t *bytes)
+static void nic_cq_arm_word(struct mdl_cq *cq, uint32_t word)
 {
-	uint32_t word = nic_be32_get(bytes), cqn = nic_be32_get(bytes + 4) & NIC_CQ_INDEX;
-	struct mdl_cq *cq = mdl_cq_find(cqn);
 	uint32_t ci = word & NIC_CQ_INDEX, unread, unread_solicited;
 	bool solicited = word >> 24 & 1;
 
-	(void)ctx;
-	if (!cq || !nic_is_ours(cq->proc)) {
-		nic_blame(mdl_self.slot, "CQ 0x%x was armed, but this process has no such CQ.",
-			  cqn);
-		return;
-	}
-	if (mdl_self.config.mode != MDL_MODE_POLL)
-		nic_cq_arm_check(cq, word);
-	mdl_count_add(&mdl_self.proc->count, MDL_CNT_CQ_ARMS, 1);
 	nic_cq_lock(cq);
+	nic_cq_priv(cq)->arm_word = word;
 	cq->nic_armed = solicited ? NIC_ARM_SOLICITED : NIC_ARM_NEXT;
 	cq->nic_arm_ci = ci;
 	unread = (cq->nic_pi - ci) & NIC_CQ_INDEX;
@@ -238,9 +228,36 @@ void nic_cq_arm(uint32_t ctx, const uint8_t *bytes)
 	mdl_unlock(&cq->lock);
 }
 
+void nic_cq_arm(const uint8_t *bytes)
+{
+	uint32_t word = nic_be32_get(bytes), cqn = nic_be32_get(bytes + 4) & NIC_CQ_INDEX;
+	struct mdl_cq *cq = mdl_cq_find(cqn);
+
+	if (!cq || !nic_is_ours(cq->proc)) {
+		nic_blame(mdl_self.slot, "CQ 0x%x was armed, but this process has no such CQ.",
+			  cqn);
+		return;
+	}
+	if (mdl_self.config.mode != MDL_MODE_POLL)
+		nic_cq_arm_check(cq, word);
+	mdl_count_add(&mdl_self.proc->count, MDL_CNT_CQ_ARMS, 1);
+	nic_cq_arm_word(cq, word);
+}
+
+/* The record of a CQ whose arming was overwritten by another's has a new word. */
+void nic_cq_recheck(struct mdl_cq *cq)
+{
+	uint32_t word = nic_record_get((uint32_t *)mdl_at(cq->dbrec) + 1);
+
+	if (cq->chan && word != nic_cq_priv(cq)->arm_word)
+		nic_cq_arm_word(cq, word);
+}
+
+/* No word was seen yet; 0 is one. */
 void nic_cq_create(struct mdl_cq *cq)
 {
-	(void)cq;
+	nic_cq_priv(cq)->arm_word = ~0u;
+	nic_own_add_cq(cq);
 }
 
 /* Libraries copy what they find in the old buffer up to the resize CQE, then read the new one. */

@@ -11,6 +11,7 @@
  *	nic_mem.c	keys, bounds, copies
  *	nic_cq.c	write CQEs, raise events
  *	nic_qp.c	states, flushing, creation and the end of a QP
+ *	nic_own.c	the objects of this process
  *	nic_service.c	what waits for time
  *	nic_wire.c	packets and bytes
  *	nic_fault.c	faults on order
@@ -61,6 +62,7 @@ struct nic_qp_priv {
 struct nic_cq_priv {
 	uint32_t solicited_end; /* pi after the last solicited CQE */
 	uint32_t held;          /* CQEs at the end of the ring that wait to be compressed */
+	uint32_t arm_word;      /* the arm record that was acted on last */
 	uint8_t held_op_own;
 };
 
@@ -176,7 +178,8 @@ bool nic_cq_write(struct mdl_qp *qp, uint32_t cqn, const struct nic_cqe *cqe);
 bool nic_cq_has_room(uint32_t cqn);
 /* Publishes what waits to be compressed. */
 void nic_cq_release(uint32_t cqn);
-void nic_cq_arm(uint32_t ctx, const uint8_t *bytes);
+void nic_cq_arm(const uint8_t *bytes);
+void nic_cq_recheck(struct mdl_cq *cq);
 
 /* ---- nic_sq.c ---------------------------------------------------------------------------------- */
 /* Executes what the records have shown. sq_lock held. */
@@ -229,9 +232,18 @@ void nic_qp_break(struct mdl_qp *qp, uint32_t event);
 void nic_qp_flush(struct mdl_qp *qp);
 enum nic_transport nic_qp_transport(const struct mdl_qp *qp);
 
+/* ---- nic_own.c: what this process has -------------------------------------------------------- */
+struct nic_register {
+	uint32_t ctx, page, off;
+};
+void nic_own_add_qp(struct mdl_qp *qp);
+void nic_own_remove_qp(struct mdl_qp *qp);
+void nic_own_add_cq(struct mdl_cq *cq);
+void nic_own_qps(void (*visit)(struct mdl_qp *qp, const struct nic_register *which),
+		 const struct nic_register *which);
+void nic_own_cqs(void (*visit)(struct mdl_cq *cq));
+
 /* ---- nic_service.c ----------------------------------------------------------------------------- */
-void nic_service_add(struct mdl_qp *qp);
-void nic_service_remove(struct mdl_qp *qp);
 /* The process PROC broke a rule: ends it with the message, at once or through its service thread. */
 void nic_blame(uint32_t proc, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

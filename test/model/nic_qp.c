@@ -108,12 +108,12 @@ void nic_qp_modified(struct mdl_qp *qp)
 void nic_qp_create(struct mdl_qp *qp)
 {
 	nic_qp_forget(qp);
-	nic_service_add(qp);
+	nic_own_add_qp(qp);
 }
 
 void nic_qp_destroy(struct mdl_qp *qp)
 {
-	nic_service_remove(qp);
+	nic_own_remove_qp(qp);
 	mdl_lock(&qp->sq_lock);
 	nic_ud_late_flush(qp);
 	nic_qp_lock_rq(qp);

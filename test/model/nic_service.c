@@ -21,39 +21,6 @@ static const uint64_t nic_flush_look_ns = 1000000;
 static const uint64_t nic_record_look_ns = 500000000;
 static const uint64_t nic_record_wait_ns = 3000000000;
 
-/* The indices of this process's QPs; a slot is taken and given by its own threads. 0: free. */
-static uint32_t nic_own[MDL_QP_MAX];
-static uint32_t nic_own_end;
-
-void nic_service_add(struct mdl_qp *qp)
-{
-	uint32_t index = qp - mdl_self.seg->qp + 1;
-
-	for (uint32_t i = 0; i < MDL_QP_MAX; i++) {
-		uint32_t none = 0, end;
-
-		if (!__atomic_compare_exchange_n(&nic_own[i], &none, index, false, __ATOMIC_RELEASE,
-						 __ATOMIC_RELAXED))
-			continue;
-		end = __atomic_load_n(&nic_own_end, __ATOMIC_RELAXED);
-		while (end < i + 1 &&
-		       !__atomic_compare_exchange_n(&nic_own_end, &end, i + 1, true,
-						    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-			;
-		return;
-	}
-}
-
-void nic_service_remove(struct mdl_qp *qp)
-{
-	uint32_t index = qp - mdl_self.seg->qp + 1;
-	uint32_t end = __atomic_load_n(&nic_own_end, __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; i < end; i++)
-		if (__atomic_load_n(&nic_own[i], __ATOMIC_RELAXED) == index)
-			__atomic_store_n(&nic_own[i], 0, __ATOMIC_RELEASE);
-}
-
 void nic_blame(uint32_t proc, const char *format, ...)
 {
 	struct nic_seg_priv *priv = nic_seg_priv();
@@ -146,31 +113,28 @@ static uint64_t nic_service_stalled(struct mdl_qp *qp, uint64_t now)
 	return next;
 }
 
-static uint64_t nic_service_qp(struct mdl_qp *qp, uint64_t now)
+/* What nic_service() is at: one thread of a process calls it. */
+static uint64_t nic_service_now, nic_service_next;
+
+static void nic_service_qp(struct mdl_qp *qp, const struct nic_register *unused)
 {
 	uint64_t next = UINT64_MAX;
 
+	(void)unused;
 	mdl_lock(&qp->sq_lock);
 	if (qp->number && nic_is_ours(qp->proc)) {
-		next = nic_service_stalled(qp, now);
-		next = nic_service_earlier(next, nic_service_record(qp, now));
+		next = nic_service_stalled(qp, nic_service_now);
+		next = nic_service_earlier(next, nic_service_record(qp, nic_service_now));
 	}
 	mdl_unlock(&qp->sq_lock);
-	return next;
+	nic_service_next = nic_service_earlier(nic_service_next, next);
 }
 
 uint64_t nic_service(uint64_t now_ns)
 {
-	uint32_t end = __atomic_load_n(&nic_own_end, __ATOMIC_ACQUIRE);
-	uint64_t next = UINT64_MAX;
-
 	nic_service_blame();
-	for (uint32_t i = 0; i < end; i++) {
-		uint32_t index = __atomic_load_n(&nic_own[i], __ATOMIC_ACQUIRE);
-
-		if (index)
-			next = nic_service_earlier(
-				next, nic_service_qp(&mdl_self.seg->qp[index - 1], now_ns));
-	}
-	return next;
+	nic_service_now = now_ns;
+	nic_service_next = UINT64_MAX;
+	nic_own_qps(nic_service_qp, NULL);
+	return nic_service_next;
 }

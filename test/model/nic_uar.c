@@ -248,7 +248,7 @@ static void nic_uar_doorbell(uint32_t ctx, uint32_t page, uint32_t off, const ui
 void nic_uar_write(uint32_t ctx, uint32_t page, uint32_t off, const void *bytes, uint32_t len)
 {
 	if (off == NIC_UAR_ARM && len == 8)
-		nic_cq_arm(ctx, bytes);
+		nic_cq_arm(bytes);
 	else if (off >= NIC_UAR_REGISTERS && len >= 8)
 		nic_uar_doorbell(ctx, page, off, bytes, len);
 	else
@@ -258,9 +258,22 @@ void nic_uar_write(uint32_t ctx, uint32_t page, uint32_t off, const void *bytes,
 			len, off, page);
 }
 
-void nic_qp_recheck(struct mdl_qp *qp)
+static void nic_uar_recheck_qp(struct mdl_qp *qp, const struct nic_register *which)
 {
+	if (qp->ctx != which->ctx || qp->uar_page != which->page || qp->uar_off != which->off)
+		return;
 	nic_uar_lock(qp);
-	nic_uar_polled(qp);
+	if (qp->number && nic_is_ours(qp->proc))
+		nic_uar_polled(qp);
 	mdl_unlock(&qp->sq_lock);
+}
+
+void nic_recheck(uint32_t ctx, uint32_t page, uint32_t off)
+{
+	struct nic_register which = { ctx, page, off };
+
+	if (off == NIC_UAR_ARM)
+		nic_own_cqs(nic_cq_recheck);
+	else
+		nic_own_qps(nic_uar_recheck_qp, &which);
 }
