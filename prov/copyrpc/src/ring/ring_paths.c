@@ -19,7 +19,8 @@ struct ring_path {
 };
 
 static const struct ring_lane_ops *const ring_path_shm[] = { &ring_lane_shm, NULL };
-static const struct ring_lane_ops *const ring_path_nic[] = { &ring_lane_mlx5, NULL };
+static const struct ring_lane_ops *const ring_path_nic[] = { &ring_lane_mlx5, &ring_lane_verbs,
+							     NULL };
 
 static const struct ring_path ring_path_table[] = {
 	{ "shm", ring_path_shm },

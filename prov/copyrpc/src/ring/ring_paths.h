@@ -26,6 +26,7 @@ struct ring_paths {
 
 extern const struct ring_lane_ops ring_lane_shm;
 extern const struct ring_lane_ops ring_lane_mlx5;
+extern const struct ring_lane_ops ring_lane_verbs;
 
 /** The memory of this host, and nothing else. */
 extern const struct ring_paths ring_paths_shm;

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The rings over any RDMA device, through libibverbs: this device's copy of the loop.
+ *
+ * What the peer has released is a round trip away, so the policy goes by what it has told.
+ */
+#include "dev/verbs/vb.h"
+#include "ring/ring_over.h"
+#include "wire/wire_cm.h"
+
+static const struct ring_flush_cfg ring_verbs_flush_cfg = { .best_len = RING_NIC_BEST_LEN };
+
+RING_OVER(verbs, WIRE_CM_PATH_NIC, vb_dev_ops, vb_dev_ops_inline, vb_link_ops_inline,
+	  ring_verbs_flush_cfg);
