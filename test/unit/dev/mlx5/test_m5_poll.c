@@ -159,7 +159,8 @@ Test(m5_poll, end_of_a_get_names_it_and_frees_the_room)
 {
 	struct ibv_mr mr = { .lkey = 5 };
 	struct ib_user user = { .mr = &mr };
-	struct iovec iov = { l->page, 64 };
+	uint8_t buf[64];
+	struct iovec iov = { buf, sizeof(buf) };
 	struct dev_get get = { .iov = &iov, .iov_cnt = 1, .len = 64, .status = -1 };
 
 	setup(true);

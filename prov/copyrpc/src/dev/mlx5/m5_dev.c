@@ -5,7 +5,7 @@
  * To sleep: every CQ in use is armed, then looked at once more. An event of the channel names its
  * CQ; disarm reads them all, and each makes the next arm of that CQ a new one.
  *
- * Shown by test/unit/dev/mlx5/test_m5_dev.c; on the device model by test/integ/mlx5_link.
+ * Shown by test/unit/dev/mlx5/test_m5_dev.c; on the device model by test/integ/dev_link.
  */
 #include "dev/mlx5/m5_dev.h"
 
@@ -18,6 +18,12 @@
 #include "dev/ib/ib_mem.h"
 #include "dev/mlx5/m5_dv.h"
 #include "util/log.h"
+
+struct m5_tune m5_tune = {
+	.srq = IB_SRQ_DEPTH - 1,
+	.cq = IB_CQ_DEPTH,
+	.sq_blocks = IB_SQ_DEPTH,
+};
 
 static int m5_dev_refuse(struct m5_dev *dev, const char *what)
 {
@@ -42,7 +48,7 @@ static int m5_dev_make_chan(struct m5_dev *dev)
 /* The CQ holds more than all that can be posted, so that it cannot overrun. */
 static int m5_dev_make_rx(struct m5_dev *dev)
 {
-	dev->rx_obj = ibv_create_cq(dev->ib.ctx, IB_CQ_DEPTH - 1, dev, dev->chan, 0);
+	dev->rx_obj = ibv_create_cq(dev->ib.ctx, (int)m5_tune.cq - 1, dev, dev->chan, 0);
 	if (!dev->rx_obj)
 		return m5_dev_refuse(dev, "completion queue");
 	return m5_dev_take_cq(&dev->rx, dev->rx_obj);
@@ -50,7 +56,7 @@ static int m5_dev_make_rx(struct m5_dev *dev)
 
 static int m5_dev_make_srq(struct m5_dev *dev)
 {
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = IB_SRQ_DEPTH - 1, .max_sge = 1 } };
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = m5_tune.srq, .max_sge = 1 } };
 	struct mlx5dv_srq dv = { 0 };
 	struct mlx5dv_obj objs = { .srq = { .out = &dv } };
 	uint32_t places;

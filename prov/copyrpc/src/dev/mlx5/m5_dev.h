@@ -14,7 +14,7 @@
  * for a CQE of a QP that it does not know: of a link that is not attached yet (its immediate is
  * kept for attach), or no longer (dropped and counted).
  *
- * Shown by test/unit/dev/mlx5/test_m5_dev.c; on the device model by test/integ/mlx5_link.
+ * Shown by test/unit/dev/mlx5/test_m5_dev.c; on the device model by test/integ/dev_link.
  */
 #ifndef M5_M5_DEV_H
 #define M5_M5_DEV_H
@@ -31,6 +31,15 @@
 #include "dev/mlx5/m5_srq.h"
 #include "dev/mlx5/m5_uar.h"
 #include "util/list.h"
+
+/** Depths to ask the library for; it rounds up. A test makes them small before open. */
+struct m5_tune {
+	uint32_t srq;       /* receive WQEs for all links; one place more is made */
+	uint32_t cq;        /* of the receive CQ, at least srq + 1; and of a send CQ */
+	uint32_t sq_blocks; /* per link */
+};
+
+extern struct m5_tune m5_tune;
 
 /** A send CQ and the links on it. */
 struct m5_scq {

@@ -21,7 +21,7 @@
 
 const struct dev_link_ops m5_link_ops = M5_LINK_OPS_INIT;
 
-#define M5_SEND_WRS (IB_SQ_DEPTH / M5_WQE_MAX_BB) /* the library counts four blocks for each */
+#define M5_BLOCKS_PER_WR 4u /* as the library counts, at most */
 
 static int m5_link_refuse(struct m5_link *link, const char *what)
 {
@@ -67,12 +67,12 @@ static int m5_link_make_qp(struct m5_link *link)
 	struct ibv_qp_init_attr attr = {
 		.recv_cq = link->dev->rx_obj,
 		.srq = link->dev->srq_obj,
-		.cap = { .max_send_wr = M5_SEND_WRS, .max_send_sge = 1 },
+		.cap = { .max_send_wr = m5_tune.sq_blocks / M5_BLOCKS_PER_WR, .max_send_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
 	int ret;
 
-	link->sq_blocks = 4 * IB_SQ_DEPTH; /* at most; the library rounds up as it likes */
+	link->sq_blocks = 4 * m5_tune.sq_blocks; /* at most; the library rounds up */
 	ret = m5_scq_get(link->dev, link->sq_blocks, &link->scq);
 	if (ret)
 		return ret;

@@ -13,7 +13,7 @@
  * get or put. All other WQEs are signalled for their room alone (m5_sq.h).
  *
  * Owner: who polls, from attach to detach; before and after, the control thread.
- * Shown by test/unit/dev/mlx5/test_m5_link.c; on the device model by test/integ/mlx5_link.
+ * Shown by test/unit/dev/mlx5/test_m5_link.c; on the device model by test/integ/dev_link.
  */
 #ifndef M5_M5_LINK_H
 #define M5_M5_LINK_H

@@ -31,7 +31,7 @@ int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
 
 static int m5_scq_make(struct m5_dev *dev, uint32_t wqes, struct m5_scq **out)
 {
-	uint32_t depth = wqes > IB_CQ_DEPTH ? wqes : IB_CQ_DEPTH;
+	uint32_t depth = wqes > m5_tune.cq ? wqes : m5_tune.cq;
 	struct m5_scq *scq = calloc(1, sizeof(*scq));
 	int ret;
 
