@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "vb_pair.h"
 
@@ -123,6 +124,15 @@ Test(vb_dev, user_memory_is_registered_with_the_rights_that_were_asked_for)
 			     0);
 		vb_dev_mem_dereg((struct dev *)devs[0], mem);
 	}
-	cr_expect_eq(vb_dev_mem_reg((struct dev *)devs[0], (void *)4096, 4096, DEV_MEM_LOCAL, &mem),
+}
+
+Test(vb_dev, memory_that_is_not_there_cannot_be_registered)
+{
+	void *gone = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct dev_mem *mem;
+
+	pair_open(devs, NULL);
+	munmap(gone, 8192);
+	cr_expect_eq(vb_dev_mem_reg((struct dev *)devs[0], gone, 8192, DEV_MEM_LOCAL, &mem),
 		     -FI_EFAULT);
 }

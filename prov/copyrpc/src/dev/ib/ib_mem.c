@@ -89,6 +89,14 @@ static void ib_mr_log(const struct ib_dev *dev, size_t len, int err)
 			  strerror(err));
 }
 
+static bool ib_mr_is_mapped(const void *addr, size_t len)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t start = (uintptr_t)addr & ~(page - 1);
+
+	return !msync((void *)start, len + ((uintptr_t)addr - start), MS_ASYNC) || errno != ENOMEM;
+}
+
 int ib_mr_reg(struct ib_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr)
 {
 	int err;
@@ -97,6 +105,9 @@ int ib_mr_reg(struct ib_dev *dev, void *addr, size_t len, int access, struct ibv
 	if (*mr)
 		return 0;
 	err = errno;
+	/* Where libibverbs protects memory from fork(), it is madvise that says it is not there. */
+	if (err == ENOMEM && !ib_mr_is_mapped(addr, len))
+		err = EFAULT;
 	ib_mr_log(dev, len, err);
 	switch (err) {
 	case ENOMEM:
