@@ -145,16 +145,21 @@ static inline struct core_match_msg *core_match_post(struct core_match *m,
 	return NULL;
 }
 
+/** The oldest posted receive, left in the queue, or NULL. */
+static inline struct core_match_recv *core_match_oldest(struct core_match *m)
+{
+	if (util_list_is_empty(&m->posted))
+		return NULL;
+	return UTIL_CONTAINER_OF(m->posted.next, struct core_match_recv, order);
+}
+
 /** The oldest posted receive that accepts (tag, src), left in the queue, or NULL. */
 static inline struct core_match_recv *core_match_find(struct core_match *m, uint64_t tag,
 						      uint64_t src)
 {
-	struct core_match_recv *recv;
+	struct core_match_recv *recv = core_match_oldest(m);
 
-	if (util_list_is_empty(&m->posted))
-		return NULL;
-	recv = UTIL_CONTAINER_OF(m->posted.next, struct core_match_recv, order);
-	if (core_match_accepts(recv, tag, src))
+	if (!recv || core_match_accepts(recv, tag, src))
 		return recv;
 	return core_match_find_cold(m, tag, src);
 }

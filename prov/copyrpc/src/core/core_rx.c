@@ -21,6 +21,17 @@ static uint64_t core_rx_comp_flags(const struct core_head *head)
 	       (head->has_data ? FI_REMOTE_CQ_DATA : 0);
 }
 
+/** A receive has ended well: counter and completion. `flags` of the completion, as in fi_cq(3). */
+static inline void core_rx_tell(struct core_ep *ep, const struct core_dest *dest, uint64_t flags,
+				size_t len, void *buf, uint64_t data, uint64_t tag, fi_addr_t src)
+{
+	if (ep->rx.cntr)
+		core_cntr_add(ep->rx.cntr, 1);
+	if (ep->rx.cq &&
+	    (!ep->rx.selective || (dest->flags & FI_COMPLETION) || (flags & FI_MULTI_RECV)))
+		core_cq_write(ep->rx.cq, dest->context, flags, len, buf, data, tag, src);
+}
+
 /** A message that went into a multi-receive buffer is done: was it the last one? */
 static bool core_rx_multi_done(struct core_ep *ep, struct core_rx_req *req)
 {
@@ -60,12 +71,7 @@ void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
 			core_cq_write_err(ep->rx.cq, &entry, src);
 		return;
 	}
-	if (ep->rx.cntr)
-		core_cntr_add(ep->rx.cntr, 1);
-	if (ep->rx.cq &&
-	    (!ep->rx.selective || (dest->flags & FI_COMPLETION) || (flags & FI_MULTI_RECV)))
-		core_cq_write(ep->rx.cq, dest->context, flags, len, buf, head->data, head->tag,
-			      src);
+	core_rx_tell(ep, dest, flags, len, buf, head->data, head->tag, src);
 }
 
 /** Gives a multi-receive buffer back without a message. */
@@ -261,6 +267,42 @@ static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct cor
 	return in;
 }
 
+/**
+ * What most messages are: tagged, with at most 32 bits of data, for the oldest posted receive, which
+ * has one buffer and room. Done with in place: nothing is decoded into a struct, nothing is copied
+ * but the bytes. False: nothing was done, the message goes the long way.
+ */
+static inline bool core_rx_quick(struct core_peer *peer, uint32_t op, const uint8_t *data,
+				 uint32_t len)
+{
+	uint32_t ext_len = op & WIRE_F_DATA32 ? 12 : 8;
+	struct core_ep *ep = peer->ep;
+	struct core_match_recv *oldest;
+	struct core_rx_req *req;
+	uint32_t cq_data = 0;
+	uint64_t tag;
+
+	if ((op & ~WIRE_F_DATA32) != (WIRE_OP_MSG | WIRE_F_TAG) || len < ext_len)
+		return false;
+	memcpy(&tag, data, sizeof(tag));
+	oldest = core_match_oldest(ep->tagged);
+	if (!oldest || !core_match_accepts(oldest, tag, peer->id))
+		return false;
+	req = UTIL_CONTAINER_OF(oldest, struct core_rx_req, match);
+	len -= ext_len;
+	if (req->dest.iov_cnt != 1 || len > req->dest.len)
+		return false;
+	if (op & WIRE_F_DATA32)
+		memcpy(&cq_data, data + sizeof(tag), sizeof(cq_data));
+	core_match_cancel(ep->tagged, oldest);
+	util_copy(req->dest.iov[0].iov_base, data + ext_len, len);
+	core_rx_tell(ep, &req->dest,
+		     FI_RECV | FI_TAGGED | (op & WIRE_F_DATA32 ? FI_REMOTE_CQ_DATA : 0), len, NULL,
+		     cq_data, tag, peer->fi_addr);
+	util_pool_release(&ep->rx_reqs, req);
+	return true;
+}
+
 enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				    uint32_t len, core_hold_t hold)
 {
@@ -268,6 +310,8 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 	struct core_inmsg *in;
 	struct core_head head;
 
+	if (UTIL_LIKELY(core_rx_quick(peer, op, data, len)))
+		return CORE_RX_DONE;
 	if (UTIL_UNLIKELY(!core_head_parse(&head, op, data, len)))
 		return CORE_RX_BAD;
 	if (UTIL_LIKELY(head.op == WIRE_OP_MSG))

@@ -83,7 +83,9 @@ static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
 	}
 }
 
-ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)
+/* Inlined where `r` is made of constants and registers: then it never is in memory. */
+static inline __attribute__((always_inline)) ssize_t core_rx_post_inline(struct core_ep *ep,
+									 const struct core_recv *r)
 {
 	struct core_match_msg *msg;
 	struct core_rx_req *req;
@@ -101,7 +103,7 @@ ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)
 	req->match.tag = r->tag;
 	req->match.ignore = r->ignore;
 	req->tagged = r->tagged;
-	req->is_multi = r->flags & FI_MULTI_RECV;
+	req->is_multi = !r->tagged && (r->flags & FI_MULTI_RECV);
 	core_rx_fill_dest(&req->dest, r);
 	if (UTIL_UNLIKELY(req->is_multi)) {
 		req->retired = false;
@@ -117,6 +119,27 @@ ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)
 	util_pool_release(&ep->rx_reqs, req);
 	core_rx_take_unexpected(msg, &dest);
 	return 0;
+}
+
+ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)
+{
+	return core_rx_post_inline(ep, r);
+}
+
+ssize_t core_rx_post_tagged(struct core_ep *ep, void *buf, size_t len, fi_addr_t src, uint64_t tag,
+			    uint64_t ignore, void *context, uint64_t flags)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct core_recv r = { .src = src,
+			       .iov = &iov,
+			       .iov_cnt = 1,
+			       .tag = tag,
+			       .ignore = ignore,
+			       .context = context,
+			       .flags = flags,
+			       .tagged = true };
+
+	return core_rx_post_inline(ep, &r);
 }
 
 static void core_rx_write_enomsg(struct core_ep *ep, const struct core_recv *r)

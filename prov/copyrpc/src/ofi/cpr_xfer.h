@@ -121,21 +121,30 @@ CPR_XFER_INLINE ssize_t cpr_xfer_recv_iov(struct cpr_ep *ep, struct core_recv *r
 	return ret;
 }
 
+/** fi_recv: one buffer, perhaps for many messages. */
 CPR_XFER_INLINE ssize_t cpr_xfer_recv_buf(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src,
-					  uint64_t tag, uint64_t ignore, void *context,
-					  uint64_t flags, bool tagged)
+					  void *context, uint64_t flags)
 {
 	struct iovec iov = { .iov_base = buf, .iov_len = len };
-	struct core_recv recv = { .src = src,
-				  .iov = &iov,
-				  .iov_cnt = 1,
-				  .tag = tag,
-				  .ignore = ignore,
-				  .context = context,
-				  .flags = flags,
-				  .tagged = tagged };
+	struct core_recv recv = {
+		.src = src, .iov = &iov, .iov_cnt = 1, .context = context, .flags = flags
+	};
 
 	return cpr_xfer_recv_iov(ep, &recv);
+}
+
+/** fi_trecv. */
+CPR_XFER_INLINE ssize_t cpr_xfer_trecv_buf(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src,
+					   uint64_t tag, uint64_t ignore, void *context,
+					   uint64_t flags)
+{
+	ssize_t ret;
+
+	core_dom_lock(ep->dom);
+	ret = core_rx_post_tagged(ep->core, buf, len, src, tag, ignore, context, flags);
+	core_dom_transferred(ep->dom);
+	core_dom_unlock(ep->dom);
+	return ret;
 }
 
 #endif
