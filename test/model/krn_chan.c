@@ -41,7 +41,7 @@ static socklen_t chan_address(uint32_t index, struct sockaddr_un *address)
 			   (size_t)(at - address->sun_path));
 }
 
-static int take_entry(bool async, uint32_t *index)
+static int take_entry(enum krn_chan_kind kind, uint32_t *index)
 {
 	struct mdl_segment *seg = mdl_self.seg;
 	int err = -ENOMEM;
@@ -54,7 +54,7 @@ static int take_entry(bool async, uint32_t *index)
 			continue;
 		chan->proc = mdl_self.slot;
 		chan->generation = ++seg->generation;
-		chan->async = async;
+		chan->async = kind;
 		chan->head = chan->tail = chan->tokens = 0;
 		mdl_lock_init(&chan->lock);
 		__atomic_store_n(&chan->used, 1, __ATOMIC_RELEASE);
@@ -76,10 +76,16 @@ static int sender_socket(void)
 	return fd;
 }
 
-int krn_chan_open(bool async, uint32_t *index)
+static const enum krn_fd_kind fd_kind[] = {
+	[KRN_CHAN_COMP] = KRN_FD_COMP,
+	[KRN_CHAN_ASYNC] = KRN_FD_ASYNC,
+	[KRN_CHAN_CM] = KRN_FD_CM,
+};
+
+int krn_chan_open(enum krn_chan_kind kind, uint32_t *index)
 {
 	struct sockaddr_un address;
-	long fd, err = take_entry(async, index);
+	long fd, err = take_entry(kind, index);
 	socklen_t len;
 
 	if (err)
@@ -93,7 +99,7 @@ int krn_chan_open(bool async, uint32_t *index)
 		krn_chan_release(*index);
 		return (int)(fd < 0 ? fd : err);
 	}
-	krn_fd_set((int)fd, async ? KRN_FD_ASYNC : KRN_FD_COMP, *index);
+	krn_fd_set((int)fd, fd_kind[kind], *index);
 	return (int)fd;
 }
 
@@ -114,7 +120,7 @@ void krn_chan_release(uint32_t index)
 /* An asynchronous channel lives as long as its context, as the context's objects name it. */
 void krn_chan_close(uint32_t index)
 {
-	if (!mdl_self.seg->chan[index].async)
+	if (mdl_self.seg->chan[index].async == KRN_CHAN_COMP)
 		krn_chan_release(index);
 }
 
@@ -133,12 +139,14 @@ static void refill_tokens(uint32_t index)
 	}
 }
 
-static void push(uint32_t index, uint64_t element, uint32_t type, uint32_t object)
+bool krn_chan_push(uint32_t index, uint64_t element, uint32_t type, uint32_t object)
 {
 	struct mdl_chan *chan = &mdl_self.seg->chan[index];
+	bool room;
 
 	mdl_lock(&chan->lock);
-	if (chan->used && chan->head - chan->tail < MDL_CHAN_DEPTH) {
+	room = chan->used && chan->head - chan->tail < MDL_CHAN_DEPTH;
+	if (room) {
 		chan->event[chan->head % MDL_CHAN_DEPTH].element = element;
 		chan->event[chan->head % MDL_CHAN_DEPTH].type = type;
 		chan->event[chan->head % MDL_CHAN_DEPTH].object = object;
@@ -146,6 +154,7 @@ static void push(uint32_t index, uint64_t element, uint32_t type, uint32_t objec
 		refill_tokens(index);
 	}
 	mdl_unlock(&chan->lock);
+	return room;
 }
 
 /* Takes the oldest event, if there is one, and returns its length as the program reads it. */
@@ -187,23 +196,38 @@ ssize_t krn_chan_read(int fd, uint32_t index, void *to, size_t size)
 	return got;
 }
 
-uint32_t krn_chan_purge(uint32_t index, uint32_t object, uint64_t element)
+/* Removes events, and hands the elements of those removed out where `elements` is given. */
+static uint32_t remove_events(struct mdl_chan *chan, uint32_t object, uint64_t *elements,
+			      uint32_t max)
+{
+	uint32_t kept = chan->tail, gone = 0;
+
+	for (uint32_t at = chan->tail; at != chan->head; at++) {
+		if (chan->event[at % MDL_CHAN_DEPTH].object == object && gone < max) {
+			if (elements)
+				elements[gone] = chan->event[at % MDL_CHAN_DEPTH].element;
+			gone++;
+		} else
+			chan->event[kept++ % MDL_CHAN_DEPTH] = chan->event[at % MDL_CHAN_DEPTH];
+	}
+	chan->head = kept;
+	return gone;
+}
+
+uint32_t krn_chan_take(uint32_t index, uint32_t object, uint64_t *elements, uint32_t max)
 {
 	struct mdl_chan *chan = &mdl_self.seg->chan[index];
-	uint32_t kept, gone;
+	uint32_t gone;
 
 	mdl_lock(&chan->lock);
-	kept = chan->tail;
-	for (uint32_t at = chan->tail; at != chan->head; at++) {
-		if (chan->event[at % MDL_CHAN_DEPTH].object == object &&
-		    chan->event[at % MDL_CHAN_DEPTH].element == element)
-			continue;
-		chan->event[kept++ % MDL_CHAN_DEPTH] = chan->event[at % MDL_CHAN_DEPTH];
-	}
-	gone = chan->head - kept;
-	chan->head = kept;
+	gone = remove_events(chan, object, elements, max);
 	mdl_unlock(&chan->lock);
 	return gone;
+}
+
+uint32_t krn_chan_purge(uint32_t index, uint32_t object)
+{
+	return krn_chan_take(index, object, NULL, UINT32_MAX);
 }
 
 void krn_cq_event(struct mdl_cq *cq)
@@ -211,7 +235,7 @@ void krn_cq_event(struct mdl_cq *cq)
 	if (!cq->chan)
 		return;
 	__atomic_fetch_add(&cq->events_raised, 1, __ATOMIC_RELAXED);
-	push(cq->chan - 1, cq->cookie, 0, cq->number);
+	krn_chan_push(cq->chan - 1, cq->cookie, 0, cq->number | KRN_ABOUT_CQ);
 }
 
 void krn_cq_async(struct mdl_cq *cq, uint32_t type)
@@ -219,7 +243,7 @@ void krn_cq_async(struct mdl_cq *cq, uint32_t type)
 	if (!cq->async_chan)
 		return;
 	__atomic_fetch_add(&cq->async_raised, 1, __ATOMIC_RELAXED);
-	push(cq->async_chan - 1, cq->cookie, type, cq->number);
+	krn_chan_push(cq->async_chan - 1, cq->cookie, type, cq->number | KRN_ABOUT_CQ);
 }
 
 void krn_qp_async(struct mdl_qp *qp, uint32_t type)
@@ -227,7 +251,7 @@ void krn_qp_async(struct mdl_qp *qp, uint32_t type)
 	if (!qp->async_chan)
 		return;
 	__atomic_fetch_add(&qp->async_raised, 1, __ATOMIC_RELAXED);
-	push(qp->async_chan - 1, qp->cookie, type, qp->number);
+	krn_chan_push(qp->async_chan - 1, qp->cookie, type, qp->number | KRN_ABOUT_QP);
 }
 
 void krn_srq_async(struct mdl_srq *srq, uint32_t type)
@@ -235,5 +259,5 @@ void krn_srq_async(struct mdl_srq *srq, uint32_t type)
 	if (!srq->async_chan)
 		return;
 	__atomic_fetch_add(&srq->async_raised, 1, __ATOMIC_RELAXED);
-	push(srq->async_chan - 1, srq->cookie, type, srq->number);
+	krn_chan_push(srq->async_chan - 1, srq->cookie, type, srq->number | KRN_ABOUT_SRQ);
 }

@@ -15,8 +15,18 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* What an event is about: its number, and one of these, as numbers of different kinds may be the same. */
+enum {
+	KRN_ABOUT_CQ = 1 << 24,
+	KRN_ABOUT_QP = 2 << 24,
+	KRN_ABOUT_SRQ = 3 << 24,
+	KRN_ABOUT_CM = 4 << 24,
+};
+
+enum krn_chan_kind { KRN_CHAN_COMP, KRN_CHAN_ASYNC, KRN_CHAN_CM };
+
 /* A descriptor of a new channel of this process, or -errno; *index is its place in the segment. */
-int krn_chan_open(bool async, uint32_t *index);
+int krn_chan_open(enum krn_chan_kind kind, uint32_t *index);
 /* The program closed the descriptor. Objects that still name the channel raise events into nothing. */
 void krn_chan_close(uint32_t index);
 /* The channel that a descriptor of the program is, as index + 1; 0: it is none. */
@@ -26,7 +36,16 @@ void krn_chan_release(uint32_t index);
 /* What read() returns: one event, or -EAGAIN, -EINTR as the socket says. */
 ssize_t krn_chan_read(int fd, uint32_t index, void *to, size_t size);
 
+/* Puts an event into a channel of any process; false: it is full or gone. */
+bool krn_chan_push(uint32_t index, uint64_t element, uint32_t type, uint32_t object);
+
 /* Removes the events of an object that goes away; how many were there. */
-uint32_t krn_chan_purge(uint32_t chan, uint32_t object, uint64_t element);
+uint32_t krn_chan_purge(uint32_t index, uint32_t object);
+
+/*
+ * For the connection manager, whose events are indices: takes out the events of one object, at most max of them, and
+ * gives their elements. Returns how many.
+ */
+uint32_t krn_chan_take(uint32_t index, uint32_t object, uint64_t *elements, uint32_t max);
 
 #endif /* KRN_CHAN_H */

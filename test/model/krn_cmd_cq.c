@@ -18,7 +18,7 @@ int krn_cmd_create_comp_channel(struct krn_cmd *cmd)
 {
 	struct ib_uverbs_create_comp_channel_resp resp;
 	uint32_t index;
-	int fd = krn_chan_open(false, &index);
+	int fd = krn_chan_open(KRN_CHAN_COMP, &index);
 
 	if (fd < 0)
 		return fd;

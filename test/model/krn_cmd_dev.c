@@ -45,7 +45,7 @@ int krn_cmd_get_context(struct krn_cmd *cmd)
 		return -EINVAL;
 	if (req.flags & MLX5_IB_ALLOC_UCTX_DEVX)
 		return -EOPNOTSUPP;
-	fd = krn_chan_open(true, &chan);
+	fd = krn_chan_open(KRN_CHAN_ASYNC, &chan);
 	if (fd < 0)
 		return fd;
 	cmd->ctx->async_chan = chan + 1;

@@ -107,6 +107,16 @@ static int open_locked(int flags)
 	return -EMFILE;
 }
 
+int krn_ctx_attach(void)
+{
+	int err;
+
+	pthread_mutex_lock(&context_lock);
+	err = attach();
+	pthread_mutex_unlock(&context_lock);
+	return err;
+}
+
 int krn_ctx_open(int flags)
 {
 	int fd;

@@ -25,6 +25,8 @@ struct krn_ctx {
 	pthread_mutex_t lock; /* commands of one context follow each other */
 };
 
+/* Makes this process one of the fabric, once. 0 or -errno. */
+int krn_ctx_attach(void);
 /* A descriptor of a new context, or -1 and errno. */
 int krn_ctx_open(int flags);
 /* The program closed it: whatever it left is destroyed. */

@@ -40,7 +40,7 @@ EXPORT ssize_t write(int fd, const void *from, size_t size)
 	if (entry && entry->kind == KRN_FD_UVERBS)
 		return as_errno(krn_cmd_write(entry->index, from, size));
 	if (entry && entry->kind == KRN_FD_CM)
-		return as_errno(krn_cm_write(entry->index, from, size));
+		return as_errno(krn_cm_write(fd, entry->index, from, size));
 	return krn_real()->write(fd, from, size);
 }
 
@@ -85,9 +85,10 @@ EXPORT int fstat(int fd, struct stat *st)
 	const struct krn_fd *entry = krn_fd_get(fd);
 	int rc = krn_real()->fstat(fd, st);
 
-	if (!rc && entry && entry->kind == KRN_FD_UVERBS) {
+	if (!rc && entry && (entry->kind == KRN_FD_UVERBS || entry->kind == KRN_FD_CM)) {
 		st->st_mode = S_IFCHR | 0666;
-		st->st_rdev = makedev(KRN_DEV_MAJOR, KRN_DEV_MINOR);
+		st->st_rdev = entry->kind == KRN_FD_UVERBS ? makedev(KRN_DEV_MAJOR, KRN_DEV_MINOR)
+							   : makedev(10, 59);
 	}
 	return rc;
 }

@@ -8,6 +8,7 @@
  * two cores with those it serves.
  */
 #include "model/krn_mode.h"
+#include "model/krn_cm.h"
 #include "model/krn_ctx.h"
 #include "model/krn_uar.h"
 #include "model/mdl_nic.h"
@@ -66,7 +67,9 @@ static void *service_run(void *unused)
 	(void)unused;
 	for (;;) {
 		uint32_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-		uint64_t due = nic_service(mdl_now_ns());
+		uint64_t now = mdl_now_ns(), due = nic_service(now), cm = krn_cm_service(now);
+
+		due = due < cm ? due : cm;
 
 		if (due)
 			sleep_until(word, seen, due);

@@ -50,9 +50,9 @@ void krn_object_destroy_mr(struct mdl_mr *mr)
 	mdl_table_release(mr);
 }
 
-static uint32_t purge(uint32_t chan, uint32_t number, uint64_t cookie)
+static uint32_t purge(uint32_t chan, uint32_t about)
 {
-	return chan ? krn_chan_purge(chan - 1, number, cookie) : 0;
+	return chan ? krn_chan_purge(chan - 1, about) : 0;
 }
 
 uint32_t krn_object_destroy_qp(struct mdl_qp *qp)
@@ -66,7 +66,7 @@ uint32_t krn_object_destroy_qp(struct mdl_qp *qp)
 	mdl_table_hide(qp);
 	mdl_unlock(&qp->rq_lock);
 	mdl_unlock(&qp->sq_lock);
-	unread = purge(qp->async_chan, number, qp->cookie);
+	unread = purge(qp->async_chan, number | KRN_ABOUT_QP);
 	if (ctx && qp->uar_off)
 		krn_ctx_bfreg_put(ctx, qp->uar_page, qp->uar_off);
 	krn_unshare(qp->user_buf, qp->user_len);
@@ -86,7 +86,7 @@ uint32_t krn_object_destroy_srq(struct mdl_srq *srq)
 	mdl_lock(&srq->lock);
 	mdl_table_hide(srq);
 	mdl_unlock(&srq->lock);
-	unread = purge(srq->async_chan, number, srq->cookie);
+	unread = purge(srq->async_chan, number | KRN_ABOUT_SRQ);
 	krn_unshare(srq->user_buf, srq->user_len);
 	krn_unshare(srq->user_dbrec, 4);
 	krn_object_pd_ref(srq->pd, -1);
@@ -102,8 +102,8 @@ void krn_object_destroy_cq(struct mdl_cq *cq, uint32_t *comp_read, uint32_t *asy
 	mdl_lock(&cq->lock);
 	mdl_table_hide(cq);
 	mdl_unlock(&cq->lock);
-	*comp_read = cq->events_raised - purge(cq->chan, number, cq->cookie);
-	*async_read = cq->async_raised - purge(cq->async_chan, number, cq->cookie);
+	*comp_read = cq->events_raised - purge(cq->chan, number | KRN_ABOUT_CQ);
+	*async_read = cq->async_raised - purge(cq->async_chan, number | KRN_ABOUT_CQ);
 	krn_unshare(cq->user_buf, cq->user_len);
 	krn_unshare(cq->user_dbrec, 8);
 	mdl_table_release(cq);

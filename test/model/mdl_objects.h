@@ -35,8 +35,9 @@
 #define MDL_PROC_MAX  1024
 #define MDL_CHAN_MAX  4096
 #define MDL_NODE_MAX  64
-#define MDL_CTX_MAX   64 /* device contexts of one process */
-#define MDL_UAR_PAGES 8  /* UAR pages of one context */
+#define MDL_CTX_MAX   64   /* device contexts of one process */
+#define MDL_CM_MAX    4096 /* connection manager identifiers, and events of theirs */
+#define MDL_UAR_PAGES 8    /* UAR pages of one context */
 
 enum mdl_link { MDL_LINK_IB, MDL_LINK_ROCE };
 
@@ -84,7 +85,8 @@ struct mdl_chan {
 	uint32_t used;
 	uint32_t proc;       /* slot of the owner */
 	uint32_t generation; /* part of the name of its socket */
-	uint32_t async;      /* 1: 16-byte async events, 0: 8-byte completion events */
+	uint32_t
+		async; /* 0: 8-byte completion events, 1: 16-byte async events, 2: connection events */
 	struct mdl_lock lock;
 	uint32_t head, tail; /* events pushed and popped, counted for ever */
 	uint32_t tokens;     /* datagrams that lie in the socket: what poll() sees */
@@ -269,8 +271,49 @@ struct mdl_qp {
 	uint64_t nic_private[64];
 };
 
+/* States of a connection manager identifier, in the order that it goes through them. */
+enum mdl_cm_state {
+	MDL_CM_IDLE,
+	MDL_CM_BOUND,
+	MDL_CM_LISTENING,
+	MDL_CM_REQUESTED, /* passive: a request that was not answered */
+	MDL_CM_CALLING,   /* active: its request was not answered */
+	MDL_CM_ACCEPTED,  /* both know each other; the active side has not confirmed */
+	MDL_CM_CONNECTED,
+	MDL_CM_CLOSED,
+};
+
+/*
+ * One end of a connection, or a listener: what librdmacm calls an rdma_cm_id. All under segment->cm_lock. ctx is
+ * the index of the event channel.
+ */
+struct mdl_cm_id {
+	uint32_t number, claimed, proc, ctx;
+	uint64_t uid;   /* what its events name */
+	uint32_t state; /* enum mdl_cm_state */
+	uint32_t ps;    /* port space */
+	uint32_t qp_type;
+	uint32_t node;
+	uint32_t peer; /* number of the other end, 0: none */
+	uint32_t
+		listener; /* number of the listener that a request came to; its events count there */
+	uint32_t reported; /* events that the program has read */
+	uint32_t qpn, psn, qkey;
+	uint32_t routed; /* 1: a path is known */
+	uint8_t initiator_depth, responder_resources, retry_count, rnr_retry;
+	uint8_t src[28], dst[28]; /* struct sockaddr_in or sockaddr_in6 */
+	uint32_t pad_;
+};
+
+/* An event that waits in a channel, as the program will read it. */
+struct mdl_cm_event {
+	uint32_t used;
+	uint32_t id; /* whose count of events it belongs to */
+	uint8_t resp[384];
+};
+
 #define MDL_SEGMENT_MAGIC   0x6d646c3563617368ull
-#define MDL_SEGMENT_VERSION 1
+#define MDL_SEGMENT_VERSION 2
 
 /* The head of the segment; the tables follow it, then the arena of pages. */
 struct mdl_segment {
@@ -297,6 +340,11 @@ struct mdl_segment {
 	struct mdl_srq srq[MDL_SRQ_MAX];
 	struct mdl_qp qp[MDL_QP_MAX];
 	struct mdl_chan chan[MDL_CHAN_MAX];
+	uint32_t cm_used, pad_; /* cm_used: the connection manager was ever asked */
+	struct mdl_lock
+		cm_lock; /* within it only locks of channels are taken, and the table lock */
+	struct mdl_cm_id cm_id[MDL_CM_MAX];
+	struct mdl_cm_event cm_event[MDL_CM_MAX];
 	uint64_t nic_private[512];
 };
 

@@ -53,6 +53,7 @@ static void segment_init(struct mdl_segment *seg, uint64_t size)
 	seg->page_map = tables;
 	seg->page_first = tables + round_page(seg->page_cnt * sizeof(uint16_t));
 	mdl_lock_init(&seg->table_lock);
+	mdl_lock_init(&seg->cm_lock);
 	for (uint32_t i = 0; i < seg->node_cnt; i++)
 		mdl_node_fill(&seg->node[i], i, (enum mdl_link)config->link);
 	seg->version = MDL_SEGMENT_VERSION;

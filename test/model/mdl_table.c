@@ -29,6 +29,8 @@ static const struct shape {
 			   0, 24 },
 	[MDL_TABLE_SRQ] = { offsetof(struct mdl_segment, srq), sizeof(struct mdl_srq), MDL_SRQ_MAX,
 			    1, 0, 24 },
+	[MDL_TABLE_CM] = { offsetof(struct mdl_segment, cm_id), sizeof(struct mdl_cm_id),
+			   MDL_CM_MAX, 1, 0, 24 },
 	[MDL_TABLE_QP] = { offsetof(struct mdl_segment, qp), sizeof(struct mdl_qp), MDL_QP_MAX, 2,
 			   0, 24 },
 };

@@ -17,6 +17,7 @@ enum mdl_table {
 	MDL_TABLE_CQ,
 	MDL_TABLE_SRQ,
 	MDL_TABLE_QP,
+	MDL_TABLE_CM,
 	MDL_TABLE_MAX
 };
 
