@@ -22,9 +22,14 @@ static const struct ring_lane_ops *const ring_path_shm[] = { &ring_lane_shm, NUL
 static const struct ring_lane_ops *const ring_path_nic[] = { &ring_lane_mlx5, &ring_lane_verbs,
 							     NULL };
 
+static const struct ring_lane_ops *const ring_path_nic_mlx5[] = { &ring_lane_mlx5, NULL };
+static const struct ring_lane_ops *const ring_path_nic_verbs[] = { &ring_lane_verbs, NULL };
+
 static const struct ring_path ring_path_table[] = {
 	{ "shm", ring_path_shm },
 	{ "nic", ring_path_nic },
+	{ "mlx5", ring_path_nic_mlx5 },
+	{ "verbs", ring_path_nic_verbs },
 };
 
 #define RING_PATH_CNT (sizeof(ring_path_table) / sizeof(ring_path_table[0]))
