@@ -244,3 +244,34 @@ Test(core_tx, queued_sends_go_before_the_engines_own_progress, .init = setup)
 	nodes[0].dom.engine_ops = &fake_engine_ops;
 	nodes_close(nodes, 2);
 }
+
+/* A ring may be so small that a frame carries less than FI_INJECT promises. */
+Test(core_tx, an_injected_message_that_one_frame_cannot_carry_is_copied_and_sent, .init = setup)
+{
+	static const size_t lens[] = { 200, 999, 1000 };
+	static uint8_t out[1000], in[1000], scrap[8];
+	struct fi_cq_err_entry err;
+	struct core_cqe e;
+
+	fake_engine_cfg.eager_max = 128;
+	nodes_open(nodes, 2);
+	cr_assert_eq(node_send(&nodes[0], 1, scrap, 8, true, 0, FI_COMPLETION, scrap), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
+	for (unsigned i = 0; i < 3; i++) {
+		node_fill(out, lens[i], i);
+		cr_assert_eq(node_send(&nodes[0], 1, out, lens[i], true, 1,
+				       FI_INJECT | FI_COMPLETION | FI_REMOTE_CQ_DATA, out),
+			     0);
+		memset(out, 0xEE, sizeof(out));
+		cr_assert_eq(node_recv(&nodes[1], 0, in, sizeof(in), true, 1, 0, FI_COMPLETION, in),
+			     0);
+		nodes_settle(nodes, 2);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_expect_eq(e.e.len, lens[i]);
+		cr_expect(node_check(in, lens[i], i));
+		cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
+		cr_expect_eq(e.e.op_context, out);
+	}
+	nodes_close(nodes, 2);
+}

@@ -49,6 +49,7 @@ struct core_tx_req {
 	uint64_t flags;
 	void *context;
 	struct core_loan loan; /* our memory is announced to the peer */
+	void *copy;            /* the bytes of an injected message, or NULL */
 	struct iovec iov[CORE_TX_IOV_MAX];
 };
 

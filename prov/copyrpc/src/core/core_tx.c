@@ -6,11 +6,13 @@
 #include "core/core_tx.h"
 
 #include <rdma/fi_errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/core_dom.h"
 #include "core/core_peer.h"
 #include "core/core_tx_bulk.h"
+#include "util/copy.h"
 #include "util/log.h"
 #include "wire/wire_op.h"
 
@@ -86,6 +88,7 @@ static struct core_tx_req *core_tx_req_new(struct core_ep *ep, struct core_peer 
 	req->tagged = s->tagged;
 	req->silent = s->silent;
 	req->loan.chan = NULL;
+	req->copy = NULL;
 	req->send_id = CORE_NO_ID;
 	req->iov_cnt = s->iov_cnt;
 	req->len = s->len;
@@ -110,6 +113,7 @@ static void core_tx_req_free(struct core_tx_req *req)
 	if (req->send_id != CORE_NO_ID)
 		util_idmap_release(&ep->tx_ids, req->send_id);
 	core_tx_unlend(req);
+	free(req->copy);
 	util_list_remove(&req->peer_link);
 	util_list_remove(&req->wait_link);
 	ep->tx_open--;
@@ -213,20 +217,46 @@ static ssize_t core_tx_inject_later(struct core_peer *peer)
 	return -FI_EAGAIN;
 }
 
+/** Will no room ever do, since it needs more than one frame on this channel, or an answer? */
+static bool core_tx_inject_is_bulk(const struct core_peer *peer, const struct core_send *s)
+{
+	return peer->state == CORE_PEER_UP && util_list_is_empty(&peer->tx_queue) &&
+	       core_tx_is_bulk(peer, s->len, s->flags);
+}
+
+/** The request of an injected message that is kept: it refers to bytes of its own. */
+static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, struct core_peer *peer,
+					    const struct core_send *s)
+{
+	void *copy = malloc(s->len);
+	struct core_tx_req *req = copy ? core_tx_req_new(ep, peer, s) : NULL;
+
+	if (!req) {
+		free(copy);
+		return NULL;
+	}
+	util_iov_gather(copy, s->iov, s->iov_cnt, 0, s->len);
+	req->copy = copy;
+	req->iov[0] = (struct iovec){ .iov_base = copy, .iov_len = s->len };
+	req->iov_cnt = 1;
+	return req;
+}
+
 static ssize_t core_tx_enqueue_cold(struct core_ep *ep, struct core_peer *peer,
 				    const struct core_send *s)
 {
+	bool inject = (s->silent || (s->flags & FI_INJECT)) && s->len;
 	struct core_tx_req *req;
 	int ret;
 
-	if ((s->silent || (s->flags & FI_INJECT)) && s->len)
+	if (inject && !core_tx_inject_is_bulk(peer, s))
 		return core_tx_inject_later(peer);
 	if (ep->tx_queued >= CORE_TX_QUEUE_MAX)
 		return -FI_EAGAIN;
 	ret = core_peer_connect(peer);
 	if (ret)
 		return ret;
-	req = core_tx_req_new(ep, peer, s);
+	req = inject ? core_tx_req_copy(ep, peer, s) : core_tx_req_new(ep, peer, s);
 	if (!req)
 		return -FI_EAGAIN;
 	ep->tx_queued++;
