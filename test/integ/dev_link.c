@@ -29,13 +29,14 @@
 #include "util/clock.h"
 #include "util/param.h"
 
-#define LINKS       6u
-#define BUF_LEN     (256u << 10) /* registered for the peer: a half to get, a half to put into */
-#define BULK_OPS    40u
-#define LIMIT_NS    (100 * UTIL_NS_PER_S)
-#define PEER_MS     1500
-#define DOWN_NS     (20 * UTIL_NS_PER_S)
-#define IDLE_ROUNDS 2000u /* empty polls until it sleeps */
+#define LINKS        6u
+#define BUF_LEN      (256u << 10) /* registered for the peer: a half to get, a half to put into */
+#define BULK_OPS     40u
+#define LIMIT_NS     (100 * UTIL_NS_PER_S)
+#define PEER_MS      1500
+#define DOWN_NS      (20 * UTIL_NS_PER_S)
+#define CHURN_ROUNDS 60u
+#define IDLE_ROUNDS  2000u /* empty polls until it sleeps */
 
 #define CHECK(x)                                                                                   \
 	do {                                                                                       \
@@ -124,6 +125,44 @@ static void make_links(void)
 		CHECK(ends[i].link->tx_base && ends[i].link->tx_len == 1024ull << 2 * i);
 	}
 	meet();
+}
+
+/*
+ * Links that come and go, with arrivals that nobody has read yet, so that numbers of queue pairs
+ * are used again while there are completions of their last users. Each round has immediates of its
+ * own. In every third one side 1 closes without having attached.
+ */
+static void churn(void)
+{
+	uint32_t round, i, sent = 0, got = 0;
+	struct dev_desc own, peer;
+	struct dev_link *link;
+	struct dev_event ev;
+
+	for (round = 1; round <= CHURN_ROUNDS; round++) {
+		bool skip = side && round % 3 == 0;
+
+		memset(&own, 0, sizeof(own));
+		CHECK(!ops->link_create(dev, 1024, &link));
+		CHECK(!link->ops->describe(link, &own));
+		tell(&own, sizeof(own));
+		hear(&peer, sizeof(peer));
+		CHECK(!link->ops->connect(link, &peer));
+		meet();
+		CHECK(skip || !link->ops->attach(link));
+		for (i = 0; i < 2 && !skip; i++, sent++)
+			CHECK(!link->ops->write_imm(link, 0, 32, round));
+		meet();
+		usleep(300); /* poll mode has its delays */
+		for (i = 0; i < 500 && round % 2 && ops->poll(dev, &ev); i++, got++)
+			CHECK(ev.link == link && ev.kind == DEV_EV_IMM && ev.imm == round);
+		meet();
+		if (!skip)
+			link->ops->detach(link);
+		link->ops->close(link);
+		CHECK(round % 2 || !ops->poll(dev, &ev));
+	}
+	CHECK(got > CHURN_ROUNDS / 4 && sent > CHURN_ROUNDS);
 }
 
 static void make_buffers(void)
@@ -434,6 +473,7 @@ static void run_side(void)
 	rnd = 0x9e3779b97f4a7c15ull + (unsigned)side;
 	CHECK(!ops->open(&dev));
 	CHECK(!ops->link_create(dev, 1024, &never));
+	churn();
 	make_links();
 	make_buffers();
 	start_ns = util_clock_ns();
