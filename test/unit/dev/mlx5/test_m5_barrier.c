@@ -8,11 +8,12 @@
 
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 
 TestSuite(m5_barrier, .timeout = 20);
 
-#define ROUNDS 200000u
+#define ROUNDS 20000u
 
 struct box {
 	volatile uint32_t owner;
@@ -22,14 +23,23 @@ struct box {
 
 static struct box box;
 
+/* The other thread may not be running. */
+static void wait_until(const volatile uint32_t *word, uint32_t value)
+{
+	unsigned spins = 0;
+
+	while (*word != value)
+		if (++spins % 200 == 0)
+			sched_yield();
+}
+
 static void *device(void *arg)
 {
 	uint32_t round, i;
 
 	(void)arg;
 	for (round = 1; round <= ROUNDS; round++) {
-		while (box.taken != round - 1)
-			;
+		wait_until(&box.taken, round - 1);
 		for (i = 0; i < 15; i++)
 			box.data[i] = round;
 		m5_barrier_to_device();
@@ -45,8 +55,7 @@ Test(m5_barrier, what_was_written_before_the_owner_bit_is_read_after_it)
 
 	cr_assert_eq(pthread_create(&thread, NULL, device, NULL), 0);
 	for (round = 1; round <= ROUNDS; round++) {
-		while (box.owner != round)
-			;
+		wait_until(&box.owner, round);
 		m5_barrier_from_device();
 		for (i = 0; i < 15; i++)
 			bad += box.data[i] != round;
