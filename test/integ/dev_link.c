@@ -2,9 +2,10 @@
 /*
  * Does a NIC's link keep its promises between two processes?
  *
- * usage: dev_link mlx5|verbs [messages [small]]     both directions at once, then the end of one process
+ * usage: dev_link mlx5|verbs [messages [small|zip]]     both directions at once, then the end of one process
  *
  * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the time.
+ * zip: CQEs may come compressed, and messages are alike, so that they do.
  *
  * Two processes, a device each, links with rings from 1 KiB to 1 MiB between them. Messages of
  * random length go both ways over all of them; every byte and every immediate is checked; room is
@@ -63,7 +64,7 @@ static const struct dev_ops *ops;
 static struct dev *dev;
 static struct end ends[LINKS];
 static uint32_t msgs = 20000;
-static bool small;
+static bool small, zip;
 static uint64_t rnd;
 static uint32_t sleeps, reads, get_cnt, put_cnt, downs;
 static uint64_t start_ns;
@@ -190,6 +191,8 @@ static uint32_t units_of(const struct end *end, uint32_t seq, uint64_t ring_len)
 	uint64_t max = ring_len / DEV_IMM_UNIT / 4;
 
 	(void)end;
+	if (zip)
+		return 2;
 	if (seq % 3 && max > 8)
 		max = 8; /* mostly small */
 	return 1 + (uint32_t)((seq * 2654435761ull >> 7) % (max < 1024 ? max : 1024));
@@ -471,6 +474,7 @@ static void run_side(void)
 	if (small)
 		m5_tune = (struct m5_tune){ .srq = 3, .cq = 8, .sq_blocks = 8 };
 	rnd = 0x9e3779b97f4a7c15ull + (unsigned)side;
+	m5_tune.zip = zip;
 	CHECK(!ops->open(&dev));
 	CHECK(!ops->link_create(dev, 1024, &never));
 	churn();
@@ -545,7 +549,8 @@ int main(int argc, char **argv)
 		return 2;
 	if (argc > 2)
 		msgs = (uint32_t)strtoul(argv[2], NULL, 0);
-	small = argc > 3;
+	small = argc > 3 && !strcmp(argv[3], "small");
+	zip = argc > 3 && !strcmp(argv[3], "zip");
 	if (!text)
 		return run_both(argv);
 	if (sscanf(text, "%d:%d", &side, &sock) != 2)

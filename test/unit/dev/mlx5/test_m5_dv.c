@@ -16,6 +16,7 @@ Test(m5_dv, functions_are_there_exactly_where_the_library_is)
 	if (dv) {
 		cr_expect_not_null(dv->init_obj);
 		cr_expect_not_null(dv->is_supported);
+		cr_expect_not_null(dv->create_cq);
 	}
 }
 

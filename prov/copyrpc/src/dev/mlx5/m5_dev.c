@@ -48,10 +48,7 @@ static int m5_dev_make_chan(struct m5_dev *dev)
 /* The CQ holds more than all that can be posted, so that it cannot overrun. */
 static int m5_dev_make_rx(struct m5_dev *dev)
 {
-	dev->rx_obj = ibv_create_cq(dev->ib.ctx, (int)m5_tune.cq - 1, dev, dev->chan, 0);
-	if (!dev->rx_obj)
-		return m5_dev_refuse(dev, "completion queue");
-	return m5_dev_take_cq(&dev->rx, dev->rx_obj);
+	return m5_dev_make_cq(dev, m5_tune.cq, dev, &dev->rx_obj, &dev->rx);
 }
 
 static int m5_dev_make_srq(struct m5_dev *dev)

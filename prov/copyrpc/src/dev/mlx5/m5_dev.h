@@ -37,6 +37,7 @@ struct m5_tune {
 	uint32_t srq;       /* receive WQEs for all links; one place more is made */
 	uint32_t cq;        /* of the receive CQ, at least srq + 1; and of a send CQ */
 	uint32_t sq_blocks; /* per link */
+	bool zip;           /* CQEs may be compressed: fewer bytes on the bus, more to do here */
 };
 
 extern struct m5_tune m5_tune;
@@ -95,8 +96,9 @@ void m5_scq_deactivate(struct m5_dev *dev, struct m5_scq *scq);
 int m5_reg_get(struct m5_dev *dev, void *reg, uint32_t half, struct m5_uar **uar);
 void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar);
 
-/** Fills cq from what the library made. */
-int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj);
+/** Makes a CQ of `depth`, whose events have this context, and fills cq from it. 0 or -FI_E*. */
+int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_cq **obj,
+		   struct m5_cq *cq);
 
 /** Buries what was closed without having been attached. By who polls, or when nobody does. */
 void m5_dev_bury(struct m5_dev *dev);

@@ -17,6 +17,8 @@
 struct m5_dv {
 	bool (*is_supported)(struct ibv_device *device);
 	int (*init_obj)(struct mlx5dv_obj *obj, uint64_t type);
+	struct ibv_cq_ex *(*create_cq)(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr,
+				       struct mlx5dv_cq_init_attr *dv_attr);
 };
 
 /** The functions, or NULL: there is no libmlx5, or one that lacks them. Quick after the first call. */

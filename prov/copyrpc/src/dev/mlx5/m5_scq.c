@@ -13,7 +13,7 @@
 #include "dev/mlx5/m5_dv.h"
 #include "util/log.h"
 
-int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
+static int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
 {
 	struct mlx5dv_cq dv = { 0 };
 	struct mlx5dv_obj objs = { .cq = { .in = obj, .out = &dv } };
@@ -29,6 +29,46 @@ int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
 	return 0;
 }
 
+/* The library makes one more than it is asked for, and rounds up. */
+static struct ibv_cq *m5_dev_create_cq(struct m5_dev *dev, uint32_t depth, void *context)
+{
+	struct mlx5dv_cq_init_attr zip = {
+		.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE,
+		.cqe_comp_res_format = MLX5DV_CQE_RES_FORMAT_HASH,
+	};
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = depth - 1,
+		.cq_context = context,
+		.channel = dev->chan,
+	};
+	struct ibv_cq_ex *ex;
+
+	if (!m5_tune.zip)
+		return ibv_create_cq(dev->ib.ctx, (int)depth - 1, context, dev->chan, 0);
+	ex = m5_dv_get()->create_cq(dev->ib.ctx, &attr, &zip);
+	return ex ? ibv_cq_ex_to_cq(ex) : NULL;
+}
+
+int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_cq **obj,
+		   struct m5_cq *cq)
+{
+	int ret;
+
+	*obj = m5_dev_create_cq(dev, depth, context);
+	if (!*obj) {
+		UTIL_WARN(CQ, "%s: no completion queue of %u: %s%s\n", ib_dev_name(&dev->ib), depth,
+			  strerror(errno),
+			  errno == ENOMEM ? ": may memory be locked (ulimit -l)?" : "");
+		return errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
+	}
+	ret = m5_dev_take_cq(cq, *obj);
+	if (ret) {
+		ibv_destroy_cq(*obj);
+		*obj = NULL;
+	}
+	return ret;
+}
+
 static int m5_scq_make(struct m5_dev *dev, uint32_t wqes, struct m5_scq **out)
 {
 	uint32_t depth = wqes > m5_tune.cq ? wqes : m5_tune.cq;
@@ -37,26 +77,15 @@ static int m5_scq_make(struct m5_dev *dev, uint32_t wqes, struct m5_scq **out)
 
 	if (!scq)
 		return -FI_ENOMEM;
-	scq->obj = ibv_create_cq(dev->ib.ctx, (int)depth - 1, scq, dev->chan, 0);
-	if (!scq->obj) {
-		UTIL_WARN(CQ, "%s: no completion queue of %u: %s\n", ib_dev_name(&dev->ib), depth,
-			  strerror(errno));
-		ret = errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
-		goto err_free;
+	ret = m5_dev_make_cq(dev, depth, scq, &scq->obj, &scq->cq);
+	if (ret) {
+		free(scq);
+		return ret;
 	}
-	ret = m5_dev_take_cq(&scq->cq, scq->obj);
-	if (ret)
-		goto err_destroy;
 	scq->room = scq->cq.size;
 	util_list_push_back(&dev->scqs, &scq->in_dev);
 	*out = scq;
 	return 0;
-
-err_destroy:
-	ibv_destroy_cq(scq->obj);
-err_free:
-	free(scq);
-	return ret;
 }
 
 int m5_scq_get(struct m5_dev *dev, uint32_t wqes, struct m5_scq **out)
