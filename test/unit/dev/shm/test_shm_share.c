@@ -195,6 +195,30 @@ Test(shm_share, a_sender_that_computes_is_not_waited_for)
 	stop();
 }
 
+Test(shm_share, a_short_message_is_halved_a_long_one_quartered)
+{
+	static const struct {
+		size_t len;
+		uint32_t piece_len;
+	} rows[] = {
+		{ SHM_SHARE_MIN, SHM_SHARE_MIN / 2 },
+		{ SHM_SHARE_MIN + 1, SHM_SHARE_MIN / 2 + 4096 },
+		{ 64 << 10, 32 << 10 },
+		{ SHM_SHARE_HALVES, SHM_SHARE_HALVES / 2 },
+		{ 2 * SHM_SHARE_HALVES, SHM_SHARE_HALVES / 2 },
+		{ LEN, SHM_SHARE_PIECE_MAX },
+	};
+	size_t i;
+
+	start(SENDER_COMPUTES);
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		cr_expect_eq(fetch(0, rows[i].len), 1);
+		cr_expect_eq(lane_shm(&lane)->ctrl->offer.piece_len, rows[i].piece_len, "%zu bytes",
+			     rows[i].len);
+	}
+	stop();
+}
+
 Test(shm_share, a_piece_that_is_held_is_waited_for_by_polling)
 {
 	int i, late = 0;

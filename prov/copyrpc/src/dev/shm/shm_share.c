@@ -21,10 +21,14 @@ static uint32_t shm_share_pieces(uint64_t len, uint32_t piece_len)
 	return (uint32_t)((len + piece_len - 1) / piece_len);
 }
 
-/** A quarter of the message, in pages, within bounds: both ends get a turn, few calls. */
+/**
+ * Half of a short message, where a call costs as much as its bytes; a quarter of a long one, where one
+ * end may come late; in pages, within bounds.
+ */
 static uint32_t shm_share_piece_len(uint64_t len)
 {
-	uint64_t piece = util_align_up(len / 4, SHM_PAGE);
+	uint64_t parts = len <= SHM_SHARE_HALVES ? 2 : 4;
+	uint64_t piece = util_align_up((len + parts - 1) / parts, SHM_PAGE);
 
 	piece = piece < SHM_SHARE_PIECE_MIN ? SHM_SHARE_PIECE_MIN : piece;
 	return (uint32_t)(piece < SHM_SHARE_PIECE_MAX ? piece : SHM_SHARE_PIECE_MAX);

@@ -35,7 +35,8 @@ struct dev_get;
 struct shm_dev;
 struct shm_link;
 
-#define SHM_SHARE_MIN       (48u << 10) /* shorter ones are fetched alone: shm_link_bench */
+#define SHM_SHARE_MIN       (32u << 10)  /* shorter ones are fetched alone: shm_link_bench */
+#define SHM_SHARE_HALVES    (128u << 10) /* up to here there are two pieces, then four and more */
 #define SHM_SHARE_PIECE_MIN (16u << 10)
 #define SHM_SHARE_PIECE_MAX (128u << 10)
 
