@@ -150,8 +150,9 @@ void krn_ctx_close(uint32_t index)
 	if (ctx->async_chan)
 		krn_chan_release(ctx->async_chan - 1);
 	pages = ctx->pages;
-	ctx->pages = NULL;
+	__atomic_store_n(&ctx->pages, NULL, __ATOMIC_RELEASE);
 	ctx->fd = -1;
+	krn_mode_quiesce();
 	MDL_RAW2(munmap, pages, KRN_UAR_FILE_BYTES);
 	pthread_mutex_unlock(&context_lock);
 }

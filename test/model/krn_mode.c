@@ -23,6 +23,7 @@
 #define IDLE_ROUNDS   64
 
 static int started;
+static pthread_mutex_t poll_lock = PTHREAD_MUTEX_INITIALIZER; /* held for a round */
 
 /* Signals of the program are not for these threads. */
 static void spawn(void *(*run)(void *))
@@ -70,7 +71,6 @@ static void *service_run(void *unused)
 		uint64_t now = mdl_now_ns(), due = nic_service(now), cm = krn_cm_service(now);
 
 		due = due < cm ? due : cm;
-
 		if (due)
 			sleep_until(word, seen, due);
 	}
@@ -78,9 +78,9 @@ static void *service_run(void *unused)
 }
 
 /* One 8-byte register: what is in it goes to the NIC. */
-static bool poll_register(struct krn_ctx *ctx, uint32_t index, uint32_t page, uint32_t off)
+static bool poll_register(char *pages, uint32_t index, uint32_t page, uint32_t off)
 {
-	uint64_t *at = (uint64_t *)(ctx->pages + page * MDL_PAGE + off), value;
+	uint64_t *at = (uint64_t *)(pages + page * MDL_PAGE + off), value;
 
 	if (!__atomic_load_n(at, __ATOMIC_ACQUIRE))
 		return false;
@@ -89,18 +89,18 @@ static bool poll_register(struct krn_ctx *ctx, uint32_t index, uint32_t page, ui
 	return true;
 }
 
-static bool poll_page(struct krn_ctx *ctx, uint32_t index, uint32_t page)
+static bool poll_page(char *pages, uint32_t index, uint32_t page)
 {
-	bool found = poll_register(ctx, index, page, KRN_UAR_ARM);
+	bool found = poll_register(pages, index, page, KRN_UAR_ARM);
 
 	if (found)
 		nic_recheck(index, page, KRN_UAR_ARM);
 
 	for (uint32_t k = 0; k < 2; k++) {
 		uint32_t off = KRN_UAR_BF + k * KRN_UAR_BF_STRIDE;
-		bool rung = poll_register(ctx, index, page, off);
+		bool rung = poll_register(pages, index, page, off);
 
-		rung |= poll_register(ctx, index, page, off + KRN_UAR_BF_STRIDE / 2);
+		rung |= poll_register(pages, index, page, off + KRN_UAR_BF_STRIDE / 2);
 		if (rung)
 			nic_recheck(index, page, off);
 		found |= rung;
@@ -114,10 +114,11 @@ static bool poll_round(void)
 
 	for (uint32_t index = 0; index < MDL_CTX_MAX; index++) {
 		struct krn_ctx *ctx = krn_ctx_get(index);
+		char *pages = ctx ? __atomic_load_n(&ctx->pages, __ATOMIC_ACQUIRE) : NULL;
 
-		for (uint32_t page = 0; ctx && page < MDL_UAR_PAGES; page++)
+		for (uint32_t page = 0; pages && page < MDL_UAR_PAGES; page++)
 			if (ctx->bfreg_users[page * 2] || ctx->bfreg_users[page * 2 + 1] || !page)
-				found |= poll_page(ctx, index, page);
+				found |= poll_page(pages, index, page);
 	}
 	if (found)
 		mdl_count_add(&mdl_self.proc->count, MDL_CNT_SCANS, 1);
@@ -131,7 +132,9 @@ static void *poll_run(void *unused)
 
 	(void)unused;
 	for (;;) {
+		pthread_mutex_lock(&poll_lock);
 		idle = poll_round() ? 0 : idle + 1;
+		pthread_mutex_unlock(&poll_lock);
 		MDL_RAW4(clock_nanosleep, CLOCK_MONOTONIC, 0, idle < IDLE_ROUNDS ? &nap : &rest,
 			 NULL);
 	}
@@ -149,7 +152,14 @@ void krn_mode_start(void)
 		krn_trap_arm();
 }
 
+void krn_mode_quiesce(void)
+{
+	pthread_mutex_lock(&poll_lock);
+	pthread_mutex_unlock(&poll_lock);
+}
+
 void krn_mode_forget(void)
 {
 	started = 0;
+	pthread_mutex_init(&poll_lock, NULL);
 }

@@ -8,6 +8,8 @@
 
 /* Starts what the mode of this process needs; called with GET_CONTEXT, so outside of handlers. */
 void krn_mode_start(void);
+/* Returns when no round of the polling thread that began before is under way. */
+void krn_mode_quiesce(void);
 /* After fork(), in the child: the threads are not there. */
 void krn_mode_forget(void);
 
