@@ -107,26 +107,35 @@ void krn_cm_close(uint32_t index)
 /* How often a process that has connections looks whether their other ends live. */
 #define LOOK_NS 200000000ull
 
+/* One identifier of this process; when to come again. */
+static uint64_t serve_id(struct mdl_cm_id *id, uint64_t now_ns)
+{
+	struct mdl_cm_id *peer = krn_cm_find(id->peer);
+
+	if (peer && mdl_proc_is_dead(peer->proc))
+		krn_cm_hang_up(peer);
+	if (id->hung_up_ns)
+		return krn_cm_tell(id, now_ns);
+	return id->peer ? now_ns + LOOK_NS : UINT64_MAX;
+}
+
 uint64_t krn_cm_service(uint64_t now_ns)
 {
 	struct mdl_segment *seg = mdl_self.seg;
-	bool any = false;
+	uint64_t due = UINT64_MAX;
 
 	if (!__atomic_load_n(&seg->cm_used, __ATOMIC_RELAXED))
-		return UINT64_MAX;
+		return due;
 	mdl_lock(&seg->cm_lock);
 	for (uint32_t i = 1; i < MDL_CM_MAX; i++) {
-		struct mdl_cm_id *id = &seg->cm_id[i], *peer;
+		struct mdl_cm_id *id = &seg->cm_id[i];
+		uint64_t next;
 
-		if (!id->number || id->proc != mdl_self.slot || !id->peer)
+		if (!id->number || id->proc != mdl_self.slot)
 			continue;
-		any = true;
-		peer = krn_cm_find(id->peer);
-		if (peer && mdl_proc_is_dead(peer->proc)) {
-			krn_cm_hang_up(peer);
-			id->peer = 0;
-		}
+		next = serve_id(id, now_ns);
+		due = next < due ? next : due;
 	}
 	mdl_unlock(&seg->cm_lock);
-	return any ? now_ns + LOOK_NS : UINT64_MAX;
+	return due;
 }

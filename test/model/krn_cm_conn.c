@@ -9,6 +9,7 @@
  *	DISCONNECTED                  <->     DISCONNECTED, whoever says so first
  */
 #include "model/krn_cm.h"
+#include "model/mdl_nic.h"
 #include "model/mdl_segment.h"
 #include "model/mdl_table.h"
 
@@ -182,6 +183,29 @@ int krn_cm_reject(struct krn_cm_cmd *cmd)
 	return 0;
 }
 
+/*
+ * A real disconnect request goes through both kernels and over the wire, long after the last message. Programs
+ * count on it: libfabric's rxm throws away what it has not read when it learns that its peer left.
+ */
+static void tell_later(struct mdl_cm_id *id)
+{
+	id->hung_up_ns = mdl_now_ns();
+	krn_service_wake(id->proc);
+}
+
+uint64_t krn_cm_tell(struct mdl_cm_id *id, uint64_t now_ns)
+{
+	uint64_t due = id->hung_up_ns + KRN_CM_WIRE_NS;
+
+	if (!id->hung_up_ns)
+		return UINT64_MAX;
+	if (now_ns < due)
+		return due;
+	id->hung_up_ns = 0;
+	krn_cm_event(id, id->number, id, EVENT_DISCONNECTED, 0, NULL);
+	return UINT64_MAX;
+}
+
 void krn_cm_hang_up(struct mdl_cm_id *id)
 {
 	struct mdl_cm_id *peer = krn_cm_find(id->peer);
@@ -198,7 +222,7 @@ void krn_cm_hang_up(struct mdl_cm_id *id)
 	if (peer->state == MDL_CM_CALLING)
 		krn_cm_event(peer, peer->number, peer, EVENT_REJECTED, REASON_CONSUMER, NULL);
 	else if (peer->state == MDL_CM_ACCEPTED || peer->state == MDL_CM_CONNECTED)
-		krn_cm_event(peer, peer->number, peer, EVENT_DISCONNECTED, 0, NULL);
+		tell_later(peer);
 	peer->state = MDL_CM_CLOSED;
 }
 
@@ -210,7 +234,8 @@ int krn_cm_disconnect(struct krn_cm_cmd *cmd)
 
 	if (!id)
 		return -EINVAL;
-	connected = id->state == MDL_CM_CONNECTED || id->state == MDL_CM_ACCEPTED;
+	connected = id->state == MDL_CM_CONNECTED || id->state == MDL_CM_ACCEPTED || id->hung_up_ns;
+	id->hung_up_ns = 0;
 	krn_cm_hang_up(id);
 	if (connected)
 		krn_cm_event(id, id->number, id, EVENT_DISCONNECTED, 0, NULL);

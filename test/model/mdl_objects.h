@@ -300,6 +300,8 @@ struct mdl_cm_id {
 	uint32_t reported; /* events that the program has read */
 	uint32_t qpn, psn, qkey;
 	uint32_t routed; /* 1: a path is known */
+	uint64_t
+		hung_up_ns; /* the other end said so then, the program is told a little later; 0: nothing to tell */
 	uint8_t initiator_depth, responder_resources, retry_count, rnr_retry;
 	uint8_t src[28], dst[28]; /* struct sockaddr_in or sockaddr_in6 */
 	uint32_t pad_;
