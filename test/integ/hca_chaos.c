@@ -47,7 +47,7 @@ static struct board {
 		uint64_t words; /* address of its array of words, one a sender */
 		volatile uint64_t got[PROCS];
 	} proc[PROCS];
-	volatile uint32_t go, stop;
+	volatile uint32_t go;
 	volatile int killed; /* -1: nobody */
 } * board;
 
@@ -296,7 +296,7 @@ static void take_completion(const struct ibv_wc *wc)
 		me.flying[low]--;
 		if (wc->status == IBV_WC_SUCCESS)
 			break;
-		NEED(board->killed == (int)low || board->stop == 2);
+		NEED(board->killed == (int)low);
 		NEED(wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_WR_FLUSH_ERR);
 		me.lost[low] = true;
 		break;
@@ -366,12 +366,34 @@ static uint32_t in_flight(void)
 	return sum;
 }
 
-static bool all_done(void)
+static bool all_done(uint32_t stage)
 {
 	for (uint32_t rank = 0; rank < PROCS; rank++)
-		if (alive(rank) && !board->proc[rank].done)
+		if (alive(rank) && board->proc[rank].done < stage)
 			return false;
 	return true;
+}
+
+/* What somebody who hangs leaves for a person to read. */
+static void tell(const uint64_t *before)
+{
+	fprintf(stderr, "hca_chaos %u: killed %d, datagrams under way %u\n", me.rank, board->killed,
+		me.ud_flying);
+	for (uint32_t peer = 0; peer < PROCS; peer++)
+		if (peer != me.rank)
+			fprintf(stderr,
+				"  peer %u: QP 0x%x, got %lu before, %lu now, under way %u%s\n",
+				peer, me.qp[peer]->qp_num, (unsigned long)before[peer],
+				(unsigned long)board->proc[me.rank].got[peer], me.flying[peer],
+				me.lost[peer] ? ", lost" : "");
+}
+
+static void hang(double start, const uint64_t *before, const char *what)
+{
+	if (now() - start < 30)
+		return;
+	tell(before);
+	die(what);
 }
 
 static void player(uint32_t rank)
@@ -388,20 +410,21 @@ static void player(uint32_t rank)
 	board->proc[rank].ready = 2;
 	while (board->go < 2)
 		usleep(500);
-	while (board->killed < 0)
+	while (board->killed < 0 || !alive(rank)) /* the victim plays until it dies */
 		play();
 	for (uint32_t peer = 0; peer < PROCS; peer++)
 		before[peer] = board->proc[rank].got[peer];
+	/* Who has seen enough goes on sending until all have. */
 	for (start = now(); !went_on(before) || !me.lost[board->killed]; play())
-		if (now() - start > 20)
-			die(went_on(before) ? "the dead one's queue pair never broke"
-					    : "the survivors do not go on");
+		hang(start, before,
+		     went_on(before) ? "the dead one's queue pair never broke"
+				     : "the survivors do not go on");
+	for (board->proc[rank].done = 1; !all_done(1); play())
+		hang(start, before, "others hang");
 	for (start = now(); in_flight(); poll_all())
-		if (now() - start > 20)
-			die("work that does not end");
-	board->proc[rank].done = 1;
-	while (!all_done())
-		poll_all();
+		hang(start, before, "work that does not end");
+	for (board->proc[rank].done = 2; !all_done(2); poll_all())
+		hang(start, before, "others hang");
 	_exit(0);
 }
 
@@ -445,9 +468,9 @@ static int round_of(unsigned *seed)
 	await_ready(2);
 	board->go = 2;
 	usleep(5000 + rand_r(seed) % 60000);
+	board->killed = victim;
 	kill(pid[victim], SIGKILL);
 	waitpid(pid[victim], NULL, 0);
-	board->killed = victim;
 	for (int rank = 0; rank < PROCS; rank++) {
 		int status;
 
