@@ -11,6 +11,7 @@ copyrpc $PACKAGE_VERSION
   libibverbs   $($PKG_CONFIG --modversion libibverbs)
   unit tests   $have_criterion (Criterion)
   MPI tests    $have_mpi
+  UCX peer     $have_ucx
   installs to  $prefix
 ])
 ])

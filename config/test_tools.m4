@@ -15,6 +15,10 @@ AC_DEFUN([COPYRPC_TEST_TOOLS], [
 	PKG_CHECK_MODULES([MPI], [ompi-c], [have_mpi=yes], [COPYRPC_MPI_FROM_MPICC])
 	COPYRPC_REQUIRE_TOOL([$have_mpi], [an MPI compiler (Debian: libopenmpi-dev)])
 	AM_CONDITIONAL([HAVE_MPI], [test "x$have_mpi" = xyes])
+
+	PKG_CHECK_MODULES([UCX], [ucx], [have_ucx=yes], [have_ucx=no])
+	COPYRPC_REQUIRE_TOOL([$have_ucx], [UCX, to compare with (Debian: libucx-dev)])
+	AM_CONDITIONAL([HAVE_UCX], [test "x$have_ucx" = xyes])
 ])
 
 # COPYRPC_REQUIRE_TOOL(found, name): complains where it was asked to.

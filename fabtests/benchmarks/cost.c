@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The messages of cost.h: options, the two shapes, and the check that the bytes arrived. */
+#include "cost.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define COST_STUCK 200000000L /* progress calls without an end: something is lost */
+
+struct cost_bufs {
+	char *tx[COST_ENDS], *rx[COST_ENDS]; /* window x size each */
+};
+
+void cost_die(const char *what, const char *why)
+{
+	fprintf(stderr, "%s: %s: %s\n", cost_transport, what, why);
+	exit(EXIT_FAILURE);
+}
+
+static void cost_post_recvs(struct cost_pair *pair, const struct cost_conf *conf, int end,
+			    char *buf)
+{
+	for (int slot = 0; slot < conf->window; slot++)
+		cost_recv(pair, end, buf + (size_t)slot * conf->size, conf->size, slot);
+}
+
+static void cost_post_sends(struct cost_pair *pair, const struct cost_conf *conf, int end,
+			    char *buf)
+{
+	for (int slot = 0; slot < conf->window; slot++)
+		cost_send(pair, end, buf + (size_t)slot * conf->size, conf->size, slot);
+}
+
+static void cost_step(struct cost_pair *pair, long *steps)
+{
+	cost_progress(pair, COST_CLIENT);
+	cost_progress(pair, COST_SERVER);
+	if (++*steps > COST_STUCK)
+		cost_die("waiting for messages", "nothing arrives any more");
+}
+
+static void cost_oneway(struct cost_pair *pair, const struct cost_conf *conf,
+			struct cost_bufs *bufs)
+{
+	long sent = pair->end[COST_CLIENT].sent + conf->window;
+	long received = pair->end[COST_SERVER].received + conf->window;
+	long steps = 0;
+
+	cost_post_recvs(pair, conf, COST_SERVER, bufs->rx[COST_SERVER]);
+	cost_post_sends(pair, conf, COST_CLIENT, bufs->tx[COST_CLIENT]);
+	while (pair->end[COST_SERVER].received < received || pair->end[COST_CLIENT].sent < sent)
+		cost_step(pair, &steps);
+}
+
+static void cost_rpc(struct cost_pair *pair, const struct cost_conf *conf, struct cost_bufs *bufs)
+{
+	long first = pair->end[COST_SERVER].received, answered = 0, steps = 0;
+	long received = pair->end[COST_CLIENT].received + conf->window;
+	long sent[COST_ENDS] = { pair->end[COST_CLIENT].sent + conf->window,
+				 pair->end[COST_SERVER].sent + conf->window };
+
+	cost_post_recvs(pair, conf, COST_CLIENT, bufs->rx[COST_CLIENT]);
+	cost_post_recvs(pair, conf, COST_SERVER, bufs->rx[COST_SERVER]);
+	cost_post_sends(pair, conf, COST_CLIENT, bufs->tx[COST_CLIENT]);
+	while (pair->end[COST_CLIENT].received < received ||
+	       pair->end[COST_CLIENT].sent < sent[COST_CLIENT] ||
+	       pair->end[COST_SERVER].sent < sent[COST_SERVER]) {
+		cost_step(pair, &steps);
+		for (; answered < pair->end[COST_SERVER].received - first; answered++)
+			cost_send(pair, COST_SERVER,
+				  bufs->rx[COST_SERVER] + (size_t)answered * conf->size, conf->size,
+				  (int)answered);
+	}
+}
+
+/* The part that is counted: callgrind collects while it runs (cost names it). */
+static __attribute__((noinline)) void cost_run(struct cost_pair *pair, const struct cost_conf *conf,
+					       struct cost_bufs *bufs)
+{
+	for (long round = 0; round < conf->rounds; round++)
+		(conf->shape == COST_RPC ? cost_rpc : cost_oneway)(pair, conf, bufs);
+}
+
+static void cost_bufs_init(struct cost_bufs *bufs, const struct cost_conf *conf)
+{
+	size_t len = (size_t)conf->window * conf->size;
+
+	for (int end = 0; end < COST_ENDS; end++) {
+		bufs->tx[end] = malloc(len);
+		bufs->rx[end] = calloc(1, len);
+		if (!bufs->tx[end] || !bufs->rx[end])
+			cost_die("buffers", "out of memory");
+		for (size_t i = 0; i < len; i++)
+			bufs->tx[end][i] = (char)(i * 31 + i / conf->size + 1);
+	}
+}
+
+static void cost_bufs_check(const struct cost_bufs *bufs, const struct cost_conf *conf)
+{
+	size_t len = (size_t)conf->window * conf->size;
+	const char *sent = bufs->tx[COST_CLIENT];
+
+	if (memcmp(sent, bufs->rx[COST_SERVER], len) ||
+	    (conf->shape == COST_RPC && memcmp(sent, bufs->rx[COST_CLIENT], len)))
+		cost_die("checking the bytes", "they are not those that were sent");
+}
+
+static void cost_bufs_free(struct cost_bufs *bufs)
+{
+	for (int end = 0; end < COST_ENDS; end++) {
+		free(bufs->tx[end]);
+		free(bufs->rx[end]);
+	}
+}
+
+static void usage(void)
+{
+	fprintf(stderr,
+		"usage: %s [-p NAME] [-S oneway|rpc] [-s BYTES] [-w WINDOW] [-n ROUNDS]\n"
+		"moves ROUNDS windows of messages between two ends in one thread\n",
+		cost_transport);
+	exit(2);
+}
+
+static long number(const char *text, long most)
+{
+	char *end;
+	long value = strtol(text, &end, 10);
+
+	if (*end || value < 1 || value > most)
+		usage();
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	struct cost_conf conf = { .shape = COST_ONEWAY, .size = 32, .window = 16, .rounds = 100 };
+	const char *name = NULL;
+	struct cost_bufs bufs;
+	struct cost_pair *pair;
+	int opt;
+
+	while ((opt = getopt(argc, argv, "p:S:s:w:n:")) != -1) {
+		switch (opt) {
+		case 'p': name = optarg; break;
+		case 'S':
+			if (strcmp(optarg, "oneway") && strcmp(optarg, "rpc"))
+				usage();
+			conf.shape = *optarg == 'r' ? COST_RPC : COST_ONEWAY;
+			break;
+		case 's': conf.size = (size_t)number(optarg, 1 << 20); break;
+		case 'w': conf.window = (int)number(optarg, 1024); break;
+		case 'n': conf.rounds = number(optarg, 1000000000); break;
+		default: usage();
+		}
+	}
+	cost_bufs_init(&bufs, &conf);
+	pair = cost_pair_open(name, conf.window);
+	cost_rpc(pair, &conf, &bufs); /* connects, both ways */
+	cost_run(pair, &conf, &bufs);
+	cost_bufs_check(&bufs, &conf);
+	cost_pair_close(pair);
+	cost_bufs_free(&bufs);
+	printf("%ld messages\n", conf.rounds * conf.window * (conf.shape == COST_RPC ? 2 : 1));
+	return 0;
+}

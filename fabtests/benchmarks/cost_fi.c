@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The two ends of cost.h as endpoints of any libfabric provider: FI_EP_RDM, fi_tagged, a domain and a
+ * completion queue each, every send with a completion (what MPI_Isend asks for).
+ */
+#include "cost.h"
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COST_TAG      1
+#define COST_BATCH    16
+#define COST_NAME_LEN 256
+
+const char *const cost_transport = "fi_cost_bench";
+
+/* The context comes first: the provider hands its address back. */
+struct cost_op {
+	struct fi_context2 context;
+	bool receive;
+};
+
+struct cost_fi_end {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t peer;
+	struct cost_op *tx, *rx;
+	char name[COST_NAME_LEN];
+};
+
+struct cost_fi {
+	struct cost_pair pair;
+	struct cost_fi_end end[COST_ENDS];
+};
+
+static void must(const char *what, long err)
+{
+	if (err)
+		cost_die(what, fi_strerror((int)-err));
+}
+
+static struct fi_info *cost_fi_info(const char *provider)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+
+	if (!hints)
+		cost_die("fi_allocinfo", "out of memory");
+	hints->caps = FI_TAGGED;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->tx_attr->op_flags = FI_COMPLETION;
+	hints->fabric_attr->prov_name = provider ? strdup(provider) : NULL;
+	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 9), NULL, NULL, 0, hints, &info));
+	fi_freeinfo(hints);
+	return info;
+}
+
+static struct cost_op *cost_fi_ops(int window, bool receive)
+{
+	struct cost_op *ops = calloc((size_t)window, sizeof(*ops));
+
+	if (!ops)
+		cost_die("contexts", "out of memory");
+	for (int i = 0; i < window; i++)
+		ops[i].receive = receive;
+	return ops;
+}
+
+static void cost_fi_open(struct cost_fi_end *e, const char *provider, int window)
+{
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT };
+	struct fi_av_attr av_attr = { .type = FI_AV_MAP };
+	size_t len = sizeof(e->name);
+
+	e->info = cost_fi_info(provider);
+	e->tx = cost_fi_ops(window, false);
+	e->rx = cost_fi_ops(window, true);
+	must("fi_fabric", fi_fabric(e->info->fabric_attr, &e->fabric, NULL));
+	must("fi_domain", fi_domain(e->fabric, e->info, &e->domain, NULL));
+	must("fi_av_open", fi_av_open(e->domain, &av_attr, &e->av, NULL));
+	must("fi_cq_open", fi_cq_open(e->domain, &cq_attr, &e->cq, NULL));
+	must("fi_endpoint", fi_endpoint(e->domain, e->info, &e->ep, NULL));
+	must("fi_ep_bind", fi_ep_bind(e->ep, &e->av->fid, 0));
+	must("fi_ep_bind", fi_ep_bind(e->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV));
+	must("fi_enable", fi_enable(e->ep));
+	must("fi_getname", fi_getname(&e->ep->fid, e->name, &len));
+}
+
+struct cost_pair *cost_pair_open(const char *name, int window)
+{
+	struct cost_fi *fi = calloc(1, sizeof(*fi));
+
+	if (!fi)
+		cost_die("a pair of ends", "out of memory");
+	for (int i = 0; i < COST_ENDS; i++)
+		cost_fi_open(&fi->end[i], name, window);
+	for (int i = 0; i < COST_ENDS; i++) {
+		struct cost_fi_end *e = &fi->end[i];
+
+		if (fi_av_insert(e->av, fi->end[!i].name, 1, &e->peer, 0, NULL) != 1)
+			cost_die("fi_av_insert", "the address was refused");
+	}
+	return &fi->pair;
+}
+
+static void cost_fi_close(struct cost_fi_end *e)
+{
+	must("fi_close", fi_close(&e->ep->fid));
+	must("fi_close", fi_close(&e->cq->fid));
+	must("fi_close", fi_close(&e->av->fid));
+	must("fi_close", fi_close(&e->domain->fid));
+	must("fi_close", fi_close(&e->fabric->fid));
+	fi_freeinfo(e->info);
+	free(e->tx);
+	free(e->rx);
+}
+
+void cost_pair_close(struct cost_pair *pair)
+{
+	struct cost_fi *fi = (struct cost_fi *)pair;
+
+	for (int i = 0; i < COST_ENDS; i++)
+		cost_fi_close(&fi->end[i]);
+	free(fi);
+}
+
+void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot)
+{
+	struct cost_fi_end *e = &((struct cost_fi *)pair)->end[end];
+	ssize_t ret;
+
+	/* A connection comes to life only if both ends make progress. */
+	while ((ret = fi_tsend(e->ep, buf, len, NULL, e->peer, COST_TAG, &e->tx[slot].context)) ==
+	       -FI_EAGAIN) {
+		cost_progress(pair, COST_CLIENT);
+		cost_progress(pair, COST_SERVER);
+	}
+	must("fi_tsend", ret);
+}
+
+void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot)
+{
+	struct cost_fi_end *e = &((struct cost_fi *)pair)->end[end];
+	ssize_t ret;
+
+	while ((ret = fi_trecv(e->ep, buf, len, NULL, FI_ADDR_UNSPEC, COST_TAG, 0,
+			       &e->rx[slot].context)) == -FI_EAGAIN)
+		cost_progress(pair, end);
+	must("fi_trecv", ret);
+}
+
+static void cost_fi_failed(struct cost_fi_end *e)
+{
+	struct fi_cq_err_entry error = { 0 };
+	ssize_t ret = fi_cq_readerr(e->cq, &error, 0);
+
+	cost_die("completion with an error", fi_strerror(ret < 0 ? (int)-ret : error.err));
+}
+
+void cost_progress(struct cost_pair *pair, int end)
+{
+	struct cost_fi_end *e = &((struct cost_fi *)pair)->end[end];
+	struct fi_cq_entry entries[COST_BATCH];
+	ssize_t cnt = fi_cq_read(e->cq, entries, COST_BATCH);
+
+	if (cnt == -FI_EAGAIN)
+		return;
+	if (cnt == -FI_EAVAIL)
+		cost_fi_failed(e);
+	if (cnt < 0)
+		cost_die("fi_cq_read", fi_strerror((int)-cnt));
+	for (ssize_t i = 0; i < cnt; i++) {
+		if (((struct cost_op *)entries[i].op_context)->receive)
+			pair->end[end].received++;
+		else
+			pair->end[end].sent++;
+	}
+}

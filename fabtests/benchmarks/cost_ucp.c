@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The two ends of cost.h as workers of UCX: ucp_tag, one context. UCX_TLS says what carries the
+ * messages. Built only where UCX's headers are: UCX is what copyrpc is compared with.
+ */
+#include "cost.h"
+
+#include <ucp/api/ucp.h>
+
+#include <stdlib.h>
+
+#define COST_TAG 1
+
+const char *const cost_transport = "ucp_cost_bench";
+
+struct cost_ucp_end {
+	ucp_worker_h worker;
+	ucp_ep_h ep;
+	ucp_address_t *addr;
+	size_t addr_len;
+};
+
+struct cost_ucp {
+	struct cost_pair pair;
+	ucp_context_h context;
+	struct cost_ucp_end end[COST_ENDS];
+};
+
+static void must(const char *what, ucs_status_t status)
+{
+	if (status != UCS_OK)
+		cost_die(what, ucs_status_string(status));
+}
+
+static void cost_ucp_sent(void *request, ucs_status_t status, void *user)
+{
+	must("a send", status);
+	((struct cost_end *)user)->sent++;
+	ucp_request_free(request);
+}
+
+static void cost_ucp_received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,
+			      void *user)
+{
+	(void)info;
+	must("a receive", status);
+	((struct cost_end *)user)->received++;
+	ucp_request_free(request);
+}
+
+static void cost_ucp_open(struct cost_ucp *ucp)
+{
+	ucp_params_t params = { .field_mask = UCP_PARAM_FIELD_FEATURES,
+				.features = UCP_FEATURE_TAG };
+	ucp_worker_params_t worker = { .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+				       .thread_mode = UCS_THREAD_MODE_SINGLE };
+
+	must("ucp_init", ucp_init(&params, NULL, &ucp->context));
+	for (int i = 0; i < COST_ENDS; i++) {
+		struct cost_ucp_end *e = &ucp->end[i];
+
+		must("ucp_worker_create", ucp_worker_create(ucp->context, &worker, &e->worker));
+		must("ucp_worker_get_address",
+		     ucp_worker_get_address(e->worker, &e->addr, &e->addr_len));
+	}
+}
+
+struct cost_pair *cost_pair_open(const char *name, int window)
+{
+	struct cost_ucp *ucp = calloc(1, sizeof(*ucp));
+
+	(void)window;
+	if (!ucp)
+		cost_die("a pair of ends", "out of memory");
+	if (name)
+		cost_die(name, "UCX_TLS chooses what carries the messages");
+	cost_ucp_open(ucp);
+	for (int i = 0; i < COST_ENDS; i++) {
+		ucp_ep_params_t params = { .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
+					   .address = ucp->end[!i].addr };
+
+		must("ucp_ep_create", ucp_ep_create(ucp->end[i].worker, &params, &ucp->end[i].ep));
+	}
+	return &ucp->pair;
+}
+
+static void cost_ucp_close_ep(struct cost_ucp *ucp, ucp_ep_h ep, ucp_worker_h worker)
+{
+	ucp_request_param_t param = { 0 };
+	ucs_status_ptr_t request = ucp_ep_close_nbx(ep, &param);
+
+	if (!UCS_PTR_IS_PTR(request))
+		return;
+	while (ucp_request_check_status(request) == UCS_INPROGRESS) {
+		ucp_worker_progress(worker);
+		cost_progress(&ucp->pair, COST_CLIENT);
+		cost_progress(&ucp->pair, COST_SERVER);
+	}
+	ucp_request_free(request);
+}
+
+void cost_pair_close(struct cost_pair *pair)
+{
+	struct cost_ucp *ucp = (struct cost_ucp *)pair;
+
+	for (int i = 0; i < COST_ENDS; i++)
+		cost_ucp_close_ep(ucp, ucp->end[i].ep, ucp->end[i].worker);
+	for (int i = 0; i < COST_ENDS; i++) {
+		ucp_worker_release_address(ucp->end[i].worker, ucp->end[i].addr);
+		ucp_worker_destroy(ucp->end[i].worker);
+	}
+	ucp_cleanup(ucp->context);
+	free(ucp);
+}
+
+void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot)
+{
+	struct cost_ucp *ucp = (struct cost_ucp *)pair;
+	ucp_request_param_t param = { .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+						      UCP_OP_ATTR_FIELD_USER_DATA,
+				      .cb.send = cost_ucp_sent,
+				      .user_data = &pair->end[end] };
+	ucs_status_ptr_t request = ucp_tag_send_nbx(ucp->end[end].ep, buf, len, COST_TAG, &param);
+
+	(void)slot;
+	if (UCS_PTR_IS_ERR(request))
+		must("ucp_tag_send_nbx", UCS_PTR_STATUS(request));
+	if (!request)
+		pair->end[end].sent++;
+}
+
+void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot)
+{
+	struct cost_ucp *ucp = (struct cost_ucp *)pair;
+	ucp_request_param_t param = { .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+						      UCP_OP_ATTR_FIELD_USER_DATA |
+						      UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
+				      .cb.recv = cost_ucp_received,
+				      .user_data = &pair->end[end] };
+	ucs_status_ptr_t request =
+		ucp_tag_recv_nbx(ucp->end[end].worker, buf, len, COST_TAG, UINT64_MAX, &param);
+
+	(void)slot;
+	if (UCS_PTR_IS_ERR(request))
+		must("ucp_tag_recv_nbx", UCS_PTR_STATUS(request));
+}
+
+void cost_progress(struct cost_pair *pair, int end)
+{
+	ucp_worker_progress(((struct cost_ucp *)pair)->end[end].worker);
+}
