@@ -213,6 +213,7 @@ static void fake_close(struct core_chan *chan)
 
 static const struct core_chan_ops fake_chan_ops = {
 	.send = fake_send,
+	.send_buf = core_chan_send_framed,
 	.call = fake_call,
 	.reply = fake_reply,
 	.flush = fake_flush,

@@ -97,6 +97,7 @@ Test(core_cq, growth_keeps_the_order_wherever_the_array_wraps)
 		MUST(core_cq_init(&cq, 1) == 0);
 		cq.head = first;
 		cq.tail = first;
+		cq.full = first;
 		for (uint64_t n = 0; n < 5; n++)
 			write_one(&cq, n);
 		for (uint64_t n = 0; n < 3; n++)
@@ -177,6 +178,7 @@ Test(core_cq, running_out_of_memory_is_remembered_and_keeps_what_is_there)
 	tail = cq.tail;
 	cq.mask = UINT64_MAX >> 1;
 	cq.tail = cq.head + cq.mask + 1;
+	cq.full = cq.tail;
 	write_one(&cq, 2);
 	write_err(&cq, 3);
 	MUST(cq.overrun);
@@ -220,7 +222,7 @@ Test(core_cq, whoever_waits_hears_of_every_completion)
 
 	MUST(core_cq_init(&cq, 0) == 0);
 	write_one(&cq, 0);
-	cq.notify = count_notify;
+	core_cq_set_notify(&cq, count_notify);
 	write_one(&cq, 1);
 	write_err(&cq, 2);
 	MUST(notified == 2);

@@ -27,6 +27,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "wire/wire_op.h"
+
 struct core_chan;
 struct core_peer;
 struct core_ep;
@@ -99,6 +101,12 @@ struct core_chan {
 struct core_chan_ops {
 	/* A one-way message: 0, -FI_EAGAIN, or the error that took the channel down. */
 	int (*send)(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
+	/*
+	 * The hot case of send, in registers: the extension that `op` announces in two words (what
+	 * is beyond it is 0), then one buffer.
+	 */
+	int (*send_buf)(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,
+			const void *buf, size_t len, unsigned flags);
 	/* A call; its answer (or its failure) comes by on_reply with `context`. */
 	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
 		    void *context);
@@ -121,6 +129,23 @@ struct core_chan_ops {
 	/* Gone for good; no up-call afterwards, calls in progress are forgotten. */
 	void (*close)(struct core_chan *chan);
 };
+
+/** send_buf by send, for an engine that has no quicker way. */
+static inline int core_chan_send_framed(struct core_chan *chan, uint32_t op, uint64_t ext0,
+					uint64_t ext1, const void *buf, size_t len, unsigned flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_frame frame = {
+		.op = op,
+		.ext_len = wire_ext_len(op),
+		.ext = { ext0, ext1 },
+		.iov = &iov,
+		.iov_cnt = 1,
+		.len = len,
+	};
+
+	return chan->ops->send(chan, &frame, flags);
+}
 
 /** What an engine tells core. One constant table, given at engine open. */
 struct core_upcalls {

@@ -36,7 +36,7 @@ int core_cq_init(struct core_cq *cq, size_t size_hint)
 		cnt = util_pow2_ceil(size_hint);
 	if (cnt < CORE_CQ_START_MIN)
 		cnt = CORE_CQ_START_MIN;
-	*cq = (struct core_cq){ .ring = core_cq_ring_alloc(cnt), .mask = cnt - 1 };
+	*cq = (struct core_cq){ .ring = core_cq_ring_alloc(cnt), .full = cnt, .mask = cnt - 1 };
 	return cq->ring ? 0 : -FI_ENOMEM;
 }
 
@@ -48,7 +48,7 @@ void core_cq_fini(struct core_cq *cq)
 	cq->ring = NULL;
 }
 
-bool core_cq_grow_cold(struct core_cq *cq)
+static bool core_cq_grow(struct core_cq *cq)
 {
 	uint64_t cnt = 2 * (cq->mask + 1);
 	struct core_cqe *ring = core_cq_ring_alloc(cnt);
@@ -63,6 +63,33 @@ bool core_cq_grow_cold(struct core_cq *cq)
 	cq->ring = ring;
 	cq->mask = cnt - 1;
 	return true;
+}
+
+struct core_cqe *core_cq_next_cold(struct core_cq *cq)
+{
+	if (cq->tail - cq->head > cq->mask && !core_cq_grow(cq))
+		return NULL;
+	cq->full = cq->notify ? cq->tail + 1 : cq->head + cq->mask + 1;
+	return &cq->ring[cq->tail++ & cq->mask];
+}
+
+void core_cq_write_cold(struct core_cq *cq, void *context, uint64_t flags, size_t len, void *buf,
+			uint64_t data, uint64_t tag, fi_addr_t src)
+{
+	struct core_cqe *cqe = core_cq_next_cold(cq);
+
+	if (!cqe)
+		return;
+	core_cqe_fill(cqe, context, flags, len, buf, data, tag, src);
+	if (cq->notify)
+		cq->notify(cq);
+}
+
+void core_cq_set_notify(struct core_cq *cq, void (*notify)(struct core_cq *cq))
+{
+	cq->notify = notify;
+	if (notify)
+		cq->full = cq->tail;
 }
 
 /* A copy of *err that the queue may own, without the provider's err_data. */
@@ -88,7 +115,7 @@ void core_cq_write_err(struct core_cq *cq, const struct fi_cq_err_entry *err, fi
 		cq->overrun = true;
 		return;
 	}
-	cqe = core_cq_next(cq);
+	cqe = core_cq_next_cold(cq);
 	if (!cqe) {
 		free(dup);
 		return;

@@ -32,9 +32,14 @@ struct core_cq {
 	struct core_cqe *ring;
 	uint64_t head; /* next to read */
 	uint64_t tail; /* next to write */
+	uint64_t
+		full; /* tail at which the ring is full, as far as the last look told; or see notify */
 	uint64_t mask; /* ring entries - 1 */
 	bool overrun;  /* memory ran out once: entries were lost, every read says so */
-	/* Called after each write while somebody waits on the queue's wait object; or NULL. */
+	/*
+	 * Called after each write while somebody waits on the queue's wait object; or NULL. While it
+	 * is set, `full` is `tail`, so that each write takes the way that looks.
+	 */
 	void (*notify)(struct core_cq *cq);
 };
 
@@ -42,24 +47,18 @@ struct core_cq {
 int core_cq_init(struct core_cq *cq, size_t size_hint);
 void core_cq_fini(struct core_cq *cq);
 
-/** Makes room for one more: cold. Sets overrun when memory ran out. */
-bool core_cq_grow_cold(struct core_cq *cq);
+/**
+ * The slot of the next completion, counted as written, or NULL after an overrun. Looks whether the
+ * ring is really full, makes it larger if it is.
+ */
+struct core_cqe *core_cq_next_cold(struct core_cq *cq);
 
-/** The slot of the next completion, counted as written, or NULL after an overrun. */
-static inline struct core_cqe *core_cq_next(struct core_cq *cq)
-{
-	if (UTIL_UNLIKELY(cq->tail - cq->head > cq->mask) && !core_cq_grow_cold(cq))
-		return NULL;
-	return &cq->ring[cq->tail++ & cq->mask];
-}
+/** Asks for a call after the next write. `notify` must be set this way only. */
+void core_cq_set_notify(struct core_cq *cq, void (*notify)(struct core_cq *cq));
 
-static inline void core_cq_write(struct core_cq *cq, void *context, uint64_t flags, size_t len,
+static inline void core_cqe_fill(struct core_cqe *cqe, void *context, uint64_t flags, size_t len,
 				 void *buf, uint64_t data, uint64_t tag, fi_addr_t src)
 {
-	struct core_cqe *cqe = core_cq_next(cq);
-
-	if (UTIL_UNLIKELY(!cqe))
-		return;
 	cqe->e.op_context = context;
 	cqe->e.flags = flags;
 	cqe->e.len = len;
@@ -68,8 +67,31 @@ static inline void core_cq_write(struct core_cq *cq, void *context, uint64_t fla
 	cqe->e.tag = tag;
 	cqe->src = src;
 	cqe->err = NULL;
-	if (UTIL_UNLIKELY(cq->notify != NULL))
-		cq->notify(cq);
+}
+
+/** Room at once, and nobody to be called. */
+static inline bool core_cq_has_room(const struct core_cq *cq)
+{
+	return cq->tail != cq->full;
+}
+
+/** The slot of the next completion, counted as written: there is room. */
+static inline struct core_cqe *core_cq_take(struct core_cq *cq)
+{
+	return &cq->ring[cq->tail++ & cq->mask];
+}
+
+/** A write for which core_cq_write finds no room at once, or after which somebody is called. */
+void core_cq_write_cold(struct core_cq *cq, void *context, uint64_t flags, size_t len, void *buf,
+			uint64_t data, uint64_t tag, fi_addr_t src);
+
+static inline void core_cq_write(struct core_cq *cq, void *context, uint64_t flags, size_t len,
+				 void *buf, uint64_t data, uint64_t tag, fi_addr_t src)
+{
+	if (UTIL_LIKELY(core_cq_has_room(cq)))
+		core_cqe_fill(core_cq_take(cq), context, flags, len, buf, data, tag, src);
+	else
+		core_cq_write_cold(cq, context, flags, len, buf, data, tag, src);
 }
 
 /** A failed completion; *err is copied (err_data is dropped). err->err is a positive FI_E*. */

@@ -67,6 +67,12 @@ static inline void core_dom_unlock(struct core_dom *dom)
 		pthread_mutex_unlock(&dom->lock);
 }
 
+/** One thread uses the domain and nobody sleeps on it: neither lock nor core_dom_transferred. */
+static inline bool core_dom_is_private(const struct core_dom *dom)
+{
+	return !dom->locked && !dom->watched;
+}
+
 /**
  * Everything that can be done now without waiting. Queued sends go first: the engine's progress then
  * lets them leave, for their completions may be the last that the user waits for.

@@ -126,6 +126,12 @@ static inline void core_match_unlink(struct util_list *link)
 	link->next->prev = link->prev;
 }
 
+/** Nothing is unexpected: core_match_queue is all of a post. */
+static inline bool core_match_is_quiet(struct core_match *m)
+{
+	return util_list_is_empty(&m->unexpected);
+}
+
 /** `recv` becomes the youngest posted receive. */
 static inline void core_match_queue(struct core_match *m, struct core_match_recv *recv)
 {
@@ -139,40 +145,49 @@ static inline void core_match_queue(struct core_match *m, struct core_match_recv
 static inline struct core_match_msg *core_match_post(struct core_match *m,
 						     struct core_match_recv *recv)
 {
-	if (UTIL_UNLIKELY(!util_list_is_empty(&m->unexpected)))
+	if (UTIL_UNLIKELY(!core_match_is_quiet(m)))
 		return core_match_post_cold(m, recv);
 	core_match_queue(m, recv);
 	return NULL;
 }
 
-/** The oldest posted receive, left in the queue, or NULL. */
-static inline struct core_match_recv *core_match_oldest(struct core_match *m)
+/** The oldest posted receive of all, left in the queue, if it accepts (tag, src); or NULL. */
+static inline struct core_match_recv *core_match_oldest(struct core_match *m, uint64_t tag,
+							uint64_t src)
 {
+	struct core_match_recv *recv;
+
 	if (util_list_is_empty(&m->posted))
 		return NULL;
-	return UTIL_CONTAINER_OF(m->posted.next, struct core_match_recv, order);
+	recv = UTIL_CONTAINER_OF(m->posted.next, struct core_match_recv, order);
+	return core_match_accepts(recv, tag, src) ? recv : NULL;
 }
 
 /** The oldest posted receive that accepts (tag, src), left in the queue, or NULL. */
 static inline struct core_match_recv *core_match_find(struct core_match *m, uint64_t tag,
 						      uint64_t src)
 {
-	struct core_match_recv *recv = core_match_oldest(m);
+	struct core_match_recv *recv = core_match_oldest(m, tag, src);
 
-	if (!recv || core_match_accepts(recv, tag, src))
+	if (recv || util_list_is_empty(&m->posted))
 		return recv;
 	return core_match_find_cold(m, tag, src);
+}
+
+/** Takes a queued receive out that is not hashed. */
+static inline void core_match_unqueue(struct core_match *m, struct core_match_recv *recv)
+{
+	m->fresh_cnt--;
+	core_match_unlink(&recv->order);
 }
 
 /** Takes a queued receive out (cancel, close, peer death, a spent multi-receive buffer). */
 static inline void core_match_cancel(struct core_match *m, struct core_match_recv *recv)
 {
-	if (UTIL_UNLIKELY(recv->shape != CORE_MATCH_UNHASHED)) {
+	if (UTIL_UNLIKELY(recv->shape != CORE_MATCH_UNHASHED))
 		core_match_cancel_cold(m, recv);
-		return;
-	}
-	m->fresh_cnt--;
-	core_match_unlink(&recv->order);
+	else
+		core_match_unqueue(m, recv);
 }
 
 /** The oldest posted receive that accepts (tag, src), taken out, or NULL. Hot. */

@@ -54,11 +54,17 @@ struct core_peer {
 /** The peer behind `fi_addr`, made if need be: NULL if the address is not in the AV or no memory. */
 struct core_peer *core_peer_get_cold(struct core_ep *ep, fi_addr_t fi_addr);
 
+/** The peer behind `fi_addr` if it was used before, or NULL. */
+static inline struct core_peer *core_peer_known(struct core_ep *ep, fi_addr_t fi_addr)
+{
+	return UTIL_LIKELY(fi_addr < ep->peer_cnt) ? ep->peers[fi_addr] : NULL;
+}
+
 static inline struct core_peer *core_peer_get(struct core_ep *ep, fi_addr_t fi_addr)
 {
-	if (UTIL_LIKELY(fi_addr < ep->peer_cnt && ep->peers[fi_addr] != NULL))
-		return ep->peers[fi_addr];
-	return core_peer_get_cold(ep, fi_addr);
+	struct core_peer *peer = core_peer_known(ep, fi_addr);
+
+	return UTIL_LIKELY(peer != NULL) ? peer : core_peer_get_cold(ep, fi_addr);
 }
 
 /** Starts a handshake if none runs. 0 or -FI_E*. */

@@ -64,6 +64,20 @@ struct core_dest {
 	struct iovec iov[CORE_RX_IOV_MAX];
 };
 
+/** One buffer, an ordinary receive. */
+static inline void core_rx_dest_init(struct core_dest *dest, void *context, uint64_t flags,
+				     void *buf, size_t len)
+{
+	dest->multi = NULL;
+	dest->silent = false;
+	dest->context = context;
+	dest->flags = flags;
+	dest->len = len;
+	dest->iov_cnt = 1;
+	dest->iov[0].iov_base = buf;
+	dest->iov[0].iov_len = len;
+}
+
 /** match.seq of a multi-receive buffer that is not in the matcher yet. */
 #define CORE_RX_UNPOSTED UINT64_MAX
 

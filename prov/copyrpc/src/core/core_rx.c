@@ -21,17 +21,6 @@ static uint64_t core_rx_comp_flags(const struct core_head *head)
 	       (head->has_data ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/** A receive has ended well: counter and completion. `flags` of the completion, as in fi_cq(3). */
-static inline void core_rx_tell(struct core_ep *ep, const struct core_dest *dest, uint64_t flags,
-				size_t len, void *buf, uint64_t data, uint64_t tag, fi_addr_t src)
-{
-	if (ep->rx.cntr)
-		core_cntr_add(ep->rx.cntr, 1);
-	if (ep->rx.cq &&
-	    (!ep->rx.selective || (dest->flags & FI_COMPLETION) || (flags & FI_MULTI_RECV)))
-		core_cq_write(ep->rx.cq, dest->context, flags, len, buf, data, tag, src);
-}
-
 /** A message that went into a multi-receive buffer is done: was it the last one? */
 static bool core_rx_multi_done(struct core_ep *ep, struct core_rx_req *req)
 {
@@ -39,6 +28,17 @@ static bool core_rx_multi_done(struct core_ep *ep, struct core_rx_req *req)
 		return false;
 	util_pool_release(&ep->rx_reqs, req);
 	return true;
+}
+
+/** A receive has ended well. `asked`: FI_COMPLETION, or FI_MULTI_RECV, which is always told. */
+static inline void core_rx_complete(struct core_ep *ep, void *context, uint64_t flags,
+				    uint64_t asked, size_t len, void *buf, uint64_t data,
+				    uint64_t tag, fi_addr_t src)
+{
+	if (ep->rx.cntr)
+		core_cntr_add(ep->rx.cntr, 1);
+	if (ep->rx.cq && (!ep->rx.selective || (asked & (FI_COMPLETION | FI_MULTI_RECV))))
+		core_cq_write(ep->rx.cq, context, flags, len, buf, data, tag, src);
 }
 
 void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
@@ -71,7 +71,8 @@ void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
 			core_cq_write_err(ep->rx.cq, &entry, src);
 		return;
 	}
-	core_rx_tell(ep, dest, flags, len, buf, head->data, head->tag, src);
+	core_rx_complete(ep, dest->context, flags, dest->flags | (flags & FI_MULTI_RECV), len, buf,
+			 head->data, head->tag, src);
 }
 
 /** Gives a multi-receive buffer back without a message. */
@@ -268,49 +269,62 @@ static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct cor
 }
 
 /**
- * What most messages are: tagged, with at most 32 bits of data, for the oldest posted receive, which
- * has one buffer and room. Done with in place: nothing is decoded into a struct, nothing is copied
- * but the bytes. False: nothing was done, the message goes the long way.
+ * A whole tagged message for the oldest receive, which has one buffer with room for it: most of all
+ * messages. False: it is anything else, and nothing was done. `leaf`: only if nothing needs a call.
  */
-static inline bool core_rx_quick(struct core_peer *peer, uint32_t op, const uint8_t *data,
-				 uint32_t len)
+static inline __attribute__((always_inline)) bool core_rx_in_order(struct core_peer *peer,
+								   uint32_t op, const uint8_t *data,
+								   uint32_t len, bool leaf)
 {
-	uint32_t ext_len = op & WIRE_F_DATA32 ? 12 : 8;
 	struct core_ep *ep = peer->ep;
-	struct core_match_recv *oldest;
+	struct core_cq *cq = ep->rx.cq;
+	uint32_t ext_len = wire_ext_len(op);
+	struct core_match_recv *recv;
+	uint64_t tag, flags = FI_RECV | FI_TAGGED;
 	struct core_rx_req *req;
 	uint32_t cq_data = 0;
-	uint64_t tag;
 
-	if ((op & ~WIRE_F_DATA32) != (WIRE_OP_MSG | WIRE_F_TAG) || len < ext_len)
+	if ((op & ~WIRE_F_DATA32) != (WIRE_OP_MSG | WIRE_F_TAG) || UTIL_UNLIKELY(len < ext_len))
 		return false;
 	memcpy(&tag, data, sizeof(tag));
-	oldest = core_match_oldest(ep->tagged);
-	if (!oldest || !core_match_accepts(oldest, tag, peer->id))
+	recv = core_match_oldest(ep->tagged, tag, peer->id);
+	if (!recv)
 		return false;
-	req = UTIL_CONTAINER_OF(oldest, struct core_rx_req, match);
+	req = UTIL_CONTAINER_OF(recv, struct core_rx_req, match);
 	len -= ext_len;
-	if (req->dest.iov_cnt != 1 || len > req->dest.len)
+	if (UTIL_UNLIKELY(len > req->dest.len || req->dest.iov_cnt != 1))
 		return false;
-	if (op & WIRE_F_DATA32)
+	if (leaf && UTIL_UNLIKELY(recv->shape != CORE_MATCH_UNHASHED || ep->rx.cntr || !cq ||
+				  !core_cq_has_room(cq) ||
+				  (ep->rx.selective && !(req->dest.flags & FI_COMPLETION))))
+		return false;
+	if (op & WIRE_F_DATA32) {
 		memcpy(&cq_data, data + sizeof(tag), sizeof(cq_data));
-	core_match_cancel(ep->tagged, oldest);
+		flags |= FI_REMOTE_CQ_DATA;
+	}
 	util_copy(req->dest.iov[0].iov_base, data + ext_len, len);
-	core_rx_tell(ep, &req->dest,
-		     FI_RECV | FI_TAGGED | (op & WIRE_F_DATA32 ? FI_REMOTE_CQ_DATA : 0), len, NULL,
-		     cq_data, tag, peer->fi_addr);
+	if (leaf) {
+		core_match_unqueue(ep->tagged, recv);
+		core_cqe_fill(core_cq_take(cq), req->dest.context, flags, len, NULL, cq_data, tag,
+			      peer->fi_addr);
+	} else {
+		core_match_cancel(ep->tagged, recv);
+		core_rx_complete(ep, req->dest.context, flags, req->dest.flags, len, NULL, cq_data,
+				 tag, peer->fi_addr);
+	}
 	util_pool_release(&ep->rx_reqs, req);
 	return true;
 }
 
-enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				    uint32_t len, core_hold_t hold)
+/* Long, or not in order, or with more to do than most. */
+static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
+	struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len, core_hold_t hold)
 {
 	struct core_peer *peer = chan->peer;
 	struct core_inmsg *in;
 	struct core_head head;
 
-	if (UTIL_LIKELY(core_rx_quick(peer, op, data, len)))
+	if (core_rx_in_order(peer, op, data, len, false))
 		return CORE_RX_DONE;
 	if (UTIL_UNLIKELY(!core_head_parse(&head, op, data, len)))
 		return CORE_RX_BAD;
@@ -322,6 +336,15 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 		return CORE_RX_BAD;
 	in = core_rx_cont_target(peer, &head);
 	return in ? core_inmsg_bytes(in, head.body, head.body_len, hold) : CORE_RX_BAD;
+}
+
+enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				    uint32_t len, core_hold_t hold)
+{
+	if (UTIL_LIKELY(len <= UTIL_COPY_SHORT &&
+			core_rx_in_order(chan->peer, op, data, len, true)))
+		return CORE_RX_DONE;
+	return core_rx_on_msg_cold(chan, op, data, len, hold);
 }
 
 static enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,

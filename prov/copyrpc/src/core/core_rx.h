@@ -37,9 +37,10 @@ struct core_recv {
 /** Posts a receive: 0, -FI_EAGAIN (no request), -FI_EINVAL (unknown source address). */
 ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r);
 
-/** The same for a tagged receive into one buffer, which most are. */
-ssize_t core_rx_post_tagged(struct core_ep *ep, void *buf, size_t len, fi_addr_t src, uint64_t tag,
-			    uint64_t ignore, void *context, uint64_t flags);
+/** The same, said in arguments: what core_post.h leaves. */
+ssize_t core_rx_post_buf_cold(struct core_ep *ep, void *buf, size_t len, fi_addr_t src,
+			      uint64_t tag, uint64_t ignore, void *context, uint64_t flags,
+			      bool tagged);
 
 /**
  * FI_PEEK, with FI_CLAIM or FI_DISCARD in r->flags: writes one completion (found, without data), or one error

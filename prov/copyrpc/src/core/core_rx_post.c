@@ -30,16 +30,10 @@ static inline int core_rx_source(struct core_ep *ep, fi_addr_t src, uint64_t *id
 
 static inline void core_rx_fill_dest(struct core_dest *dest, const struct core_recv *r)
 {
-	dest->multi = NULL;
-	dest->silent = false;
-	dest->context = r->context;
-	dest->flags = r->flags;
-	dest->iov_cnt = r->iov_cnt;
-	if (UTIL_LIKELY(r->iov_cnt == 1)) {
-		dest->iov[0] = r->iov[0];
-		dest->len = r->iov[0].iov_len;
+	core_rx_dest_init(dest, r->context, r->flags, r->iov[0].iov_base, r->iov[0].iov_len);
+	if (UTIL_LIKELY(r->iov_cnt == 1))
 		return;
-	}
+	dest->iov_cnt = r->iov_cnt;
 	memcpy(dest->iov, r->iov, r->iov_cnt * sizeof(dest->iov[0]));
 	dest->len = util_iov_len(r->iov, r->iov_cnt);
 }
@@ -83,9 +77,7 @@ static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
 	}
 }
 
-/* Inlined where `r` is made of constants and registers: then it never is in memory. */
-static inline __attribute__((always_inline)) ssize_t core_rx_post_inline(struct core_ep *ep,
-									 const struct core_recv *r)
+ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)
 {
 	struct core_match_msg *msg;
 	struct core_rx_req *req;
@@ -103,7 +95,7 @@ static inline __attribute__((always_inline)) ssize_t core_rx_post_inline(struct 
 	req->match.tag = r->tag;
 	req->match.ignore = r->ignore;
 	req->tagged = r->tagged;
-	req->is_multi = !r->tagged && (r->flags & FI_MULTI_RECV);
+	req->is_multi = r->flags & FI_MULTI_RECV;
 	core_rx_fill_dest(&req->dest, r);
 	if (UTIL_UNLIKELY(req->is_multi)) {
 		req->retired = false;
@@ -121,25 +113,21 @@ static inline __attribute__((always_inline)) ssize_t core_rx_post_inline(struct 
 	return 0;
 }
 
-ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)
-{
-	return core_rx_post_inline(ep, r);
-}
-
-ssize_t core_rx_post_tagged(struct core_ep *ep, void *buf, size_t len, fi_addr_t src, uint64_t tag,
-			    uint64_t ignore, void *context, uint64_t flags)
+ssize_t core_rx_post_buf_cold(struct core_ep *ep, void *buf, size_t len, fi_addr_t src,
+			      uint64_t tag, uint64_t ignore, void *context, uint64_t flags,
+			      bool tagged)
 {
 	struct iovec iov = { .iov_base = buf, .iov_len = len };
-	struct core_recv r = { .src = src,
-			       .iov = &iov,
-			       .iov_cnt = 1,
-			       .tag = tag,
-			       .ignore = ignore,
-			       .context = context,
-			       .flags = flags,
-			       .tagged = true };
+	struct core_recv recv = { .src = src,
+				  .iov = &iov,
+				  .iov_cnt = 1,
+				  .tag = tag,
+				  .ignore = ignore,
+				  .context = context,
+				  .flags = flags,
+				  .tagged = tagged };
 
-	return core_rx_post_inline(ep, &r);
+	return core_rx_post(ep, &recv);
 }
 
 static void core_rx_write_enomsg(struct core_ep *ep, const struct core_recv *r)

@@ -142,6 +142,7 @@ static void core_self_close(struct core_chan *chan)
 
 static const struct core_chan_ops core_self_ops = {
 	.send = core_self_send,
+	.send_buf = core_chan_send_framed,
 	.call = core_self_call,
 	.reply = core_self_reply,
 	.flush = core_self_flush,

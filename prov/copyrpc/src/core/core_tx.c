@@ -21,18 +21,6 @@ static inline uint64_t core_tx_comp_flags(bool tagged)
 	return FI_SEND | (tagged ? FI_TAGGED : FI_MSG);
 }
 
-/** A send has ended well: completion and counter. */
-static inline void core_tx_complete(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
-				    bool silent)
-{
-	if (ep->tx.cntr)
-		core_cntr_add(ep->tx.cntr, 1);
-	if (silent || !ep->tx.cq || (ep->tx.selective && !(flags & FI_COMPLETION)))
-		return;
-	core_cq_write(ep->tx.cq, context, core_tx_comp_flags(tagged), 0, NULL, 0, 0,
-		      FI_ADDR_NOTAVAIL);
-}
-
 void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uint64_t flags,
 		      bool tagged)
 {
@@ -56,12 +44,6 @@ void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uin
 	}
 }
 
-static inline unsigned core_tx_send_flags(const struct core_send *s)
-{
-	return (s->flags & FI_MORE ? CORE_SEND_MORE : 0) |
-	       (s->flags & FI_INJECT ? CORE_SEND_NOW : 0);
-}
-
 static inline int core_tx_send_eager(struct core_chan *chan, const struct core_send *s)
 {
 	struct core_frame frame;
@@ -72,7 +54,7 @@ static inline int core_tx_send_eager(struct core_chan *chan, const struct core_s
 	frame.iov_off = 0;
 	frame.len = s->len;
 	core_tx_fill_ext(&frame, s->tag, s->data, s->flags, s->tagged);
-	return chan->ops->send(chan, &frame, core_tx_send_flags(s));
+	return chan->ops->send(chan, &frame, core_tx_send_flags(s->flags));
 }
 
 /** The request of a send that waits. The iov is copied, the bytes stay the user's. */
@@ -285,6 +267,25 @@ ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
 		return ret == -FI_EAGAIN ? core_tx_enqueue_cold(ep, peer, s) : ret;
 	core_tx_complete(ep, s->context, s->flags, s->tagged, s->silent);
 	return 0;
+}
+
+ssize_t core_tx_send_buf_cold(struct core_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+			      uint64_t tag, uint64_t data, void *context, uint64_t flags,
+			      bool tagged, bool silent)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_send send = { .dest = dest,
+				  .iov = &iov,
+				  .iov_cnt = 1,
+				  .len = len,
+				  .tag = tag,
+				  .data = data,
+				  .context = context,
+				  .flags = flags,
+				  .tagged = tagged,
+				  .silent = silent };
+
+	return core_tx_send(ep, &send);
 }
 
 void core_tx_fail_peer(struct core_peer *peer, int err)

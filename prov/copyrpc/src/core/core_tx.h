@@ -26,6 +26,7 @@
 #include <sys/uio.h>
 
 #include "core/core_ep.h"
+#include "wire/wire_op.h"
 
 /** A send, as fi_tsendmsg and friends state it. */
 struct core_send {
@@ -51,6 +52,48 @@ struct core_send {
  * set; counters count every send.
  */
 ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s);
+
+/** The same, said in arguments: what core_post.h leaves. */
+ssize_t core_tx_send_buf_cold(struct core_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+			      uint64_t tag, uint64_t data, void *context, uint64_t flags,
+			      bool tagged, bool silent);
+
+/** The extension of a whole message, in two words, and its operation word. */
+static inline uint32_t core_tx_ext(uint64_t ext[2], uint64_t tag, uint64_t data, uint64_t flags,
+				   bool tagged)
+{
+	uint64_t *next = ext;
+	uint32_t op = WIRE_OP_MSG;
+
+	ext[0] = 0;
+	ext[1] = 0;
+	if (tagged) {
+		*next++ = tag;
+		op |= WIRE_F_TAG;
+	}
+	if (flags & FI_REMOTE_CQ_DATA) {
+		*next = data;
+		op |= data <= UINT32_MAX ? WIRE_F_DATA32 : WIRE_F_DATA64;
+	}
+	return op;
+}
+
+static inline unsigned core_tx_send_flags(uint64_t flags)
+{
+	return (flags & FI_MORE ? CORE_SEND_MORE : 0) | (flags & FI_INJECT ? CORE_SEND_NOW : 0);
+}
+
+/** A send has ended well: completion and counter. */
+static inline void core_tx_complete(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
+				    bool silent)
+{
+	if (ep->tx.cntr)
+		core_cntr_add(ep->tx.cntr, 1);
+	if (silent || !ep->tx.cq || (ep->tx.selective && !(flags & FI_COMPLETION)))
+		return;
+	core_cq_write(ep->tx.cq, context, FI_SEND | (tagged ? FI_TAGGED : FI_MSG), 0, NULL, 0, 0,
+		      FI_ADDR_NOTAVAIL);
+}
 
 /** The reply to a call of ours. */
 void core_tx_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,

@@ -33,12 +33,13 @@ static inline __attribute__((always_inline)) ssize_t cpr_cq_take(struct core_cq 
 								 size_t count, fi_addr_t *src,
 								 size_t entry_len)
 {
-	uint64_t head = q->head;
+	const struct core_cqe *ring = q->ring;
+	uint64_t head = q->head, mask = q->mask;
 	uint64_t end = q->tail - head < count ? q->tail : head + count;
 	ssize_t taken;
 
 	for (; head != end; head++) {
-		const struct core_cqe *cqe = &q->ring[head & q->mask];
+		const struct core_cqe *cqe = &ring[head & mask];
 
 		if (UTIL_UNLIKELY(cqe->err != NULL))
 			break;
@@ -90,7 +91,7 @@ static void cpr_cq_notify(struct core_cq *q)
 {
 	struct cpr_cq *cq = container_of(q, struct cpr_cq, core);
 
-	q->notify = NULL;
+	core_cq_set_notify(q, NULL);
 	cpr_wait_kick(&cq->wait);
 }
 
@@ -124,7 +125,7 @@ static int cpr_cq_wait(struct cpr_cq *cq, uint64_t threshold, int timeout)
 			return 0;
 		if (cpr_wait_is_signaled(&cq->wait, &call))
 			return -FI_EAGAIN;
-		cq->core.notify = cpr_cq_notify;
+		core_cq_set_notify(&cq->core, cpr_cq_notify);
 		ret = cpr_wait_sleep(&cq->wait, cq->domain, &call);
 	}
 	return ret;
@@ -140,7 +141,7 @@ static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr
 	cpr_domain_lock(cq->domain);
 	err = cpr_cq_wait(cq, cpr_cq_threshold(cq, cond, count), timeout);
 	if (!cq->wait.sleepers)
-		cq->core.notify = NULL;
+		core_cq_set_notify(&cq->core, NULL);
 	ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
 	if (!ret)
 		ret = err && err != -FI_EAGAIN ? err : cpr_cq_empty(&cq->core);
@@ -158,7 +159,7 @@ int cpr_cq_trywait(struct cpr_cq *cq)
 	cpr_domain_lock(cq->domain);
 	cpr_domain_progress(cq->domain);
 	if (!cpr_cq_is_ready(&cq->core, 1)) {
-		cq->core.notify = cpr_cq_notify;
+		core_cq_set_notify(&cq->core, cpr_cq_notify);
 		ret = cpr_wait_try(&cq->wait, cq->domain);
 	}
 	cpr_domain_unlock(cq->domain);

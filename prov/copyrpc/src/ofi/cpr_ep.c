@@ -258,7 +258,6 @@ static int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
 	alias->dom = ep->dom;
 	alias->caps = ep->caps;
 	alias->inject_max = ep->inject_max;
-	alias->inject_flags = ep->inject_flags;
 	alias->rx_flags = ep->rx_flags;
 	cpr_ep_set_tx_flags(alias, ep->tx_flags);
 	alias->msg_ops = ep->msg_ops;
@@ -381,7 +380,6 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 	ep->caps = cpr_offer_caps(info->caps);
 	ep->inject_max = info->tx_attr && info->tx_attr->inject_size ? info->tx_attr->inject_size
 								     : util_params.eager_max;
-	ep->inject_flags = FI_INJECT;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	cpr_ep_set_tx_flags(ep, info->tx_attr ? info->tx_attr->op_flags : 0);
 	ep->core_ep.directed = ep->caps & FI_DIRECTED_RECV;

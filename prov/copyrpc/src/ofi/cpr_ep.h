@@ -42,9 +42,6 @@ struct cpr_ep {
 	uint64_t rx_flags;
 	size_t send_max;   /* bytes of a send with tx_flags: less if they say FI_INJECT */
 	size_t inject_max; /* bytes of an injected send */
-	/* FI_INJECT. A constant would be merged with its neighbours in struct core_send into one
-	 * store across their borders, which core's loads would have to wait for. */
-	uint64_t inject_flags;
 	struct fi_ops_tagged tagged_ops;
 	struct fi_ops_msg msg_ops;
 

@@ -8,7 +8,7 @@ static ssize_t cpr_msg_recv(struct fid_ep *fid, void *buf, size_t len, void *des
 	struct cpr_ep *ep = cpr_ep_of(fid);
 
 	(void)desc;
-	return cpr_xfer_recv_buf(ep, buf, len, src_addr, context, ep->rx_flags);
+	return cpr_xfer_recv_buf(ep, buf, len, src_addr, 0, 0, context, ep->rx_flags, false);
 }
 
 static ssize_t cpr_msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,

@@ -14,8 +14,8 @@ static ssize_t cpr_tagged_recv(struct fid_ep *fid, void *buf, size_t len, void *
 	struct cpr_ep *ep = cpr_ep_of(fid);
 
 	(void)desc;
-	return cpr_xfer_trecv_buf(ep, buf, len, src_addr, tag, ignore, context,
-				  ep->rx_flags & FI_COMPLETION);
+	return cpr_xfer_recv_buf(ep, buf, len, src_addr, tag, ignore, context,
+				 ep->rx_flags & FI_COMPLETION, true);
 }
 
 static ssize_t cpr_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc,

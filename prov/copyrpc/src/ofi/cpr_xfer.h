@@ -4,15 +4,15 @@
  *
  * The calls of fi_msg and fi_tagged differ in their parameters only: each is one of these with
  * constants, inlined. A transfer checks a length, or flags and a count, takes the domain's lock
- * (nothing under FI_THREAD_DOMAIN) and calls core. Descriptors are not looked at.
+ * (nothing under FI_THREAD_DOMAIN: those of one buffer are then core's hot half and nothing else)
+ * and calls core. Descriptors are not looked at.
  */
 #ifndef CPR_XFER_H
 #define CPR_XFER_H
 
 #include <rdma/fi_errno.h>
 
-#include "core/core_rx.h"
-#include "core/core_tx.h"
+#include "core/core_post.h"
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_offer.h"
 #include "util/bits.h"
@@ -36,25 +36,25 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send(struct cpr_ep *ep, const struct core_send 
 	return ret;
 }
 
+/** The same as core_tx_send_buf and core_rx_post_buf, in domains that somebody else uses as well. */
+ssize_t cpr_xfer_send_guarded(struct cpr_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+			      uint64_t tag, uint64_t data, void *context, uint64_t flags,
+			      bool tagged, bool silent);
+ssize_t cpr_xfer_recv_guarded(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src, uint64_t tag,
+			      uint64_t ignore, void *context, uint64_t flags, bool tagged);
+
 /** fi_send, fi_senddata and their sisters: one buffer, default flags and `extra`. */
 CPR_XFER_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, size_t len,
 					  fi_addr_t dest, uint64_t tag, uint64_t data,
 					  void *context, uint64_t extra, bool tagged)
 {
-	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
-	struct core_send send = { .dest = dest,
-				  .iov = &iov,
-				  .iov_cnt = 1,
-				  .len = len,
-				  .tag = tag,
-				  .data = data,
-				  .context = context,
-				  .flags = ep->tx_flags | extra,
-				  .tagged = tagged };
-
 	if (UTIL_UNLIKELY(len > ep->send_max))
 		return -FI_EMSGSIZE;
-	return cpr_xfer_send(ep, &send);
+	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
+		return cpr_xfer_send_guarded(ep, buf, len, dest, tag, data, context,
+					     ep->tx_flags | extra, tagged, false);
+	return core_tx_send_buf(ep->core, buf, len, dest, tag, data, context, ep->tx_flags | extra,
+				tagged, false);
 }
 
 /** fi_inject and its sisters. */
@@ -62,20 +62,12 @@ CPR_XFER_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size
 					fi_addr_t dest, uint64_t tag, uint64_t data, uint64_t extra,
 					bool tagged)
 {
-	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
-	struct core_send send = { .dest = dest,
-				  .iov = &iov,
-				  .iov_cnt = 1,
-				  .len = len,
-				  .tag = tag,
-				  .data = data,
-				  .flags = ep->inject_flags | extra,
-				  .tagged = tagged,
-				  .silent = true };
-
 	if (UTIL_UNLIKELY(len > ep->inject_max))
 		return -FI_EMSGSIZE;
-	return cpr_xfer_send(ep, &send);
+	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
+		return cpr_xfer_send_guarded(ep, buf, len, dest, tag, data, NULL, extra, tagged,
+					     true);
+	return core_tx_send_buf(ep->core, buf, len, dest, tag, data, NULL, extra, tagged, true);
 }
 
 /* A vector without elements is one empty buffer to core: 0 or -FI_EINVAL for too many. */
@@ -121,30 +113,14 @@ CPR_XFER_INLINE ssize_t cpr_xfer_recv_iov(struct cpr_ep *ep, struct core_recv *r
 	return ret;
 }
 
-/** fi_recv: one buffer, perhaps for many messages. */
 CPR_XFER_INLINE ssize_t cpr_xfer_recv_buf(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src,
-					  void *context, uint64_t flags)
+					  uint64_t tag, uint64_t ignore, void *context,
+					  uint64_t flags, bool tagged)
 {
-	struct iovec iov = { .iov_base = buf, .iov_len = len };
-	struct core_recv recv = {
-		.src = src, .iov = &iov, .iov_cnt = 1, .context = context, .flags = flags
-	};
-
-	return cpr_xfer_recv_iov(ep, &recv);
-}
-
-/** fi_trecv. */
-CPR_XFER_INLINE ssize_t cpr_xfer_trecv_buf(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src,
-					   uint64_t tag, uint64_t ignore, void *context,
-					   uint64_t flags)
-{
-	ssize_t ret;
-
-	core_dom_lock(ep->dom);
-	ret = core_rx_post_tagged(ep->core, buf, len, src, tag, ignore, context, flags);
-	core_dom_transferred(ep->dom);
-	core_dom_unlock(ep->dom);
-	return ret;
+	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
+		return cpr_xfer_recv_guarded(ep, buf, len, src, tag, ignore, context, flags,
+					     tagged);
+	return core_rx_post_buf(ep->core, buf, len, src, tag, ignore, context, flags, tagged);
 }
 
 #endif

@@ -45,8 +45,13 @@ struct ring_tx {
 	uint64_t flush_start; /* first byte not yet posted; the metadata of the open batch */
 	uint32_t msg_cnt;     /* in the open batch */
 	bool open;            /* a batch is open: [flush_start, producer) */
-	uint64_t credit;      /* response bytes the peer granted us, unspent */
-	uint64_t placed;      /* everything before is known to have arrived at the peer */
+	/*
+	 * The open batch may grow up to here with no further question: there is room for it, it does
+	 * not wrap and does not have to leave. 0 unless a batch is held. Old is only too low.
+	 */
+	uint64_t hold_end;
+	uint64_t credit; /* response bytes the peer granted us, unspent */
+	uint64_t placed; /* everything before is known to have arrived at the peer */
 	uint32_t post_cnt;
 	struct ring_post posts[RING_POSTS_MAX]; /* oldest first */
 };

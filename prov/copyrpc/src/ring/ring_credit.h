@@ -48,6 +48,12 @@ static inline bool ring_flow_holds(const struct ring_flow *f)
 	       f->granted <= f->grant_max;
 }
 
+/** The position up to which messages (not replies) may be written. */
+static inline uint64_t ring_flow_limit(const struct ring_flow *f)
+{
+	return f->remote_consumer + f->cap - 2 * f->grant_max - RING_CONTROL_RESERVE;
+}
+
 /**
  * Is there room for a message (not a reply) that moves `move` bytes (metadata, skip, itself)? Room for
  * R_max is left, not only for R: one-way traffic that takes all it gets cannot keep the peer

@@ -21,6 +21,21 @@
 	{                                                                                          \
 		return ring_tx_send(&link_inline, &cfg, ring_conn_of(chan), frame, flags);         \
 	}                                                                                          \
+	static __attribute__((noinline)) int ring_##name##_send_alone(                             \
+		struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,                 \
+		const void *buf, size_t len, unsigned flags)                                       \
+	{                                                                                          \
+		return ring_tx_send_buf(&link_inline, &cfg, ring_conn_of(chan), op, ext0, ext1,    \
+					buf, len, flags);                                          \
+	}                                                                                          \
+	static int ring_##name##_send_buf(struct core_chan *chan, uint32_t op, uint64_t ext0,      \
+					  uint64_t ext1, const void *buf, size_t len,              \
+					  unsigned flags)                                          \
+	{                                                                                          \
+		if (ring_tx_join(ring_conn_of(chan), op, ext0, ext1, buf, len, flags))             \
+			return 0;                                                                  \
+		return ring_##name##_send_alone(chan, op, ext0, ext1, buf, len, flags);            \
+	}                                                                                          \
 	static int ring_##name##_call(struct core_chan *chan, const struct core_frame *frame,      \
 				      uint32_t allowance, void *context)                           \
 	{                                                                                          \
@@ -43,6 +58,7 @@
 	}                                                                                          \
 	static const struct core_chan_ops ring_##name##_chan_ops = {                               \
 		.send = ring_##name##_send,                                                        \
+		.send_buf = ring_##name##_send_buf,                                                \
 		.call = ring_##name##_call,                                                        \
 		.reply = ring_##name##_reply,                                                      \
 		.flush = ring_##name##_flush_chan,                                                 \

@@ -106,6 +106,7 @@ RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn 
 
 	ring_tx_meta(conn, start, tx->msg_cnt);
 	tx->open = false;
+	tx->hold_end = 0;
 	tx->msg_cnt = 0;
 	tx->flush_start = tx->flow.producer;
 	ring_tx_post(dev, conn, start, len, len / WIRE_ALIGN);
@@ -244,6 +245,24 @@ RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct 
 	return tx->flow.remote_consumer != tx->flush_start;
 }
 
+/** How far a batch that is held may grow before anybody has to think again. */
+static inline uint64_t ring_tx_hold_end(const struct ring_flush_cfg *cfg, const struct ring_tx *tx)
+{
+	uint64_t by_policy = tx->flush_start + cfg->best_len - WIRE_ALIGN;
+	uint64_t by_wrap = (tx->flush_start | (tx->len - 1)) + 1 - WIRE_ALIGN;
+	uint64_t by_room = ring_flow_limit(&tx->flow);
+	uint64_t end = by_policy < by_wrap ? by_policy : by_wrap;
+
+	return end < by_room ? end : by_room;
+}
+
+/** Leaves the open batch to the progress call, or to what makes it long enough. */
+RING_INLINE void ring_tx_hold(const struct ring_flush_cfg *cfg, struct ring_conn *conn)
+{
+	conn->tx.hold_end = ring_tx_hold_end(cfg, &conn->tx);
+	ring_conn_mark(conn);
+}
+
 /** Lets the batch go or leaves it to the progress call. */
 RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 					 const struct ring_flush_cfg *cfg, struct ring_conn *conn,
@@ -257,7 +276,7 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 			!tx->post_cnt))
 		ring_tx_close(dev, conn);
 	else
-		ring_conn_mark(conn);
+		ring_tx_hold(cfg, conn);
 }
 
 /** core_chan_ops.send */
@@ -274,6 +293,57 @@ RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_f
 		return -FI_EAGAIN;
 	ring_tx_place(dev, conn, span);
 	ring_tx_write(&conn->tx, hdr, span, frame);
+	ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	return 0;
+}
+
+/** Writes a message of one buffer whose extension is in two words, as ring_tx_write does. */
+RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint32_t op, uint64_t ext0, uint64_t ext1,
+				   uint32_t ext_len, const void *buf, size_t len, uint32_t span)
+{
+	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
+	uint64_t hdr = op; /* and no allowance */
+	uint32_t hdr_len = ext_len + (uint32_t)len;
+
+	memset(dst + span - WIRE_ALIGN, 0, WIRE_ALIGN);
+	memcpy(dst, &hdr, sizeof(hdr));
+	memcpy(dst + 8, &hdr_len, sizeof(hdr_len));
+	memcpy(dst + WIRE_HDR_LEN, &ext0, sizeof(ext0));     /* both within the first 32 bytes, */
+	memcpy(dst + WIRE_HDR_LEN + 8, &ext1, sizeof(ext1)); /* and 0 beyond ext_len */
+	util_copy(dst + WIRE_HDR_LEN + ext_len, buf, len);
+	tx->flow.producer += span;
+	tx->msg_cnt++;
+}
+
+/** core_chan_ops.send_buf into a batch that is held and stays so: false, or it was done. */
+RING_INLINE bool ring_tx_join(struct ring_conn *conn, uint32_t op, uint64_t ext0, uint64_t ext1,
+			      const void *buf, size_t len, unsigned flags)
+{
+	uint32_t ext_len = wire_ext_len(op);
+	uint32_t span = wire_msg_span(ext_len + (uint32_t)len);
+	struct ring_tx *tx = &conn->tx;
+
+	if (tx->flow.producer + span > tx->hold_end || (flags & CORE_SEND_NOW) ||
+	    tx->flow.remote_consumer == tx->flush_start)
+		return false;
+	ring_tx_write_buf(tx, op, ext0, ext1, ext_len, buf, len, span);
+	return true;
+}
+
+/** core_chan_ops.send_buf otherwise. */
+RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				 struct ring_conn *conn, uint32_t op, uint64_t ext0, uint64_t ext1,
+				 const void *buf, size_t len, unsigned flags)
+{
+	uint32_t ext_len = wire_ext_len(op);
+	uint32_t span = wire_msg_span(ext_len + (uint32_t)len);
+
+	if (UTIL_UNLIKELY(conn->err))
+		return conn->err;
+	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
+		return -FI_EAGAIN;
+	ring_tx_place(dev, conn, span);
+	ring_tx_write_buf(&conn->tx, op, ext0, ext1, ext_len, buf, len, span);
 	ring_tx_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }

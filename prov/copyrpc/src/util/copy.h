@@ -3,7 +3,7 @@
  * How are a few bytes moved without a call?
  *
  * Most messages are small and their length is not known at compile time; memcpy's call and dispatch cost
- * more than the move. Up to 32 bytes go with two overlapping loads and stores; more goes to memcpy.
+ * more than the move. Up to 64 bytes go with two or four overlapping loads and stores; more goes to memcpy.
  * Shown by test/unit/util/test_copy.c.
  */
 #ifndef UTIL_COPY_H
@@ -23,12 +23,18 @@
 		memcpy((uint8_t *)(dst) + (len) - sizeof(type), &last_, sizeof(type));             \
 	} while (0)
 
+#define UTIL_COPY_SHORT 64u /* up to here nothing is called */
+
 /** memcpy that is quick for short, variable lengths. The areas do not overlap. */
 static inline void util_copy(void *dst, const void *src, size_t len)
 {
-	if (len > 32)
+	if (len > UTIL_COPY_SHORT)
 		memcpy(dst, src, len);
-	else if (len >= 16)
+	else if (len > 32) {
+		UTIL_COPY_PAIR(unsigned __int128, dst, src, len);
+		UTIL_COPY_PAIR(unsigned __int128, (uint8_t *)dst + 16, (const uint8_t *)src + 16,
+			       len - 32);
+	} else if (len >= 16)
 		UTIL_COPY_PAIR(unsigned __int128, dst, src, len);
 	else if (len >= 8)
 		UTIL_COPY_PAIR(uint64_t, dst, src, len);

@@ -38,6 +38,19 @@ void util_pool_fini(struct util_pool *pool);
 /** Adds a chunk to the free list: 0, or -FI_ENOMEM (heap empty or max_items reached). */
 int util_pool_grow(struct util_pool *pool);
 
+/** The object that the next alloc would hand out, or NULL if the heap would have to be asked. */
+static inline void *util_pool_first(struct util_pool *pool)
+{
+	return pool->free;
+}
+
+/** Hands out `obj`, which util_pool_first just returned. */
+static inline void util_pool_take(struct util_pool *pool, void *obj)
+{
+	pool->free = ((struct util_pool_item *)obj)->next;
+	pool->used_cnt++;
+}
+
 /** An object with undefined content, or NULL (no memory, or max_items in use). */
 static inline void *util_pool_alloc(struct util_pool *pool)
 {
@@ -46,8 +59,7 @@ static inline void *util_pool_alloc(struct util_pool *pool)
 	if (__builtin_expect(!pool->free, 0) && util_pool_grow(pool))
 		return NULL;
 	item = pool->free;
-	pool->free = item->next;
-	pool->used_cnt++;
+	util_pool_take(pool, item);
 	return item;
 }
 

@@ -83,8 +83,10 @@ static_assert(sizeof(struct wire_status) == 16, "wire");
 /** Bytes of tag and CQ data that the flags of an operation word announce. */
 static inline uint32_t wire_ext_len(uint32_t op)
 {
-	return (op & WIRE_F_TAG ? 8 : 0) + (op & WIRE_F_DATA32 ? 4 : 0) +
-	       (op & WIRE_F_DATA64 ? 8 : 0);
+	/* A byte for each combination of the three flags: none, T, D32, T D32, D64, T D64, (both). */
+	const uint64_t lens = 0x140C10080C040800;
+
+	return (lens >> (op >> 1 & 0x38)) & 0xFF;
 }
 
 #endif

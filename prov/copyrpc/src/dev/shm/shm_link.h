@@ -114,11 +114,14 @@ static inline uint16_t shm_link_ahead(uint64_t len, uint32_t units)
 	return (uint16_t)(len / 32 / DEV_IMM_UNIT < units ? len / 32 / DEV_IMM_UNIT : units);
 }
 
+static inline void shm_link_clear_at(uint8_t *ring, uint64_t off)
+{
+	__atomic_store_n(shm_link_word(ring, off), 0, __ATOMIC_RELAXED);
+}
+
 static inline void shm_link_clear(struct dev_link *base, uint64_t off)
 {
-	uint64_t *word = shm_link_word(base->tx_base, off & (base->tx_len - 1));
-
-	__atomic_store_n(word, 0, __ATOMIC_RELAXED);
+	shm_link_clear_at(base->tx_base, off & (base->tx_len - 1));
 }
 
 static inline int shm_link_write_imm(struct dev_link *base, uint64_t off, uint32_t len,
@@ -140,8 +143,14 @@ static inline int shm_link_write_imm(struct dev_link *base, uint64_t off, uint32
 	epoch = __atomic_load_n(link->peer_notify, __ATOMIC_RELAXED);
 	if (UTIL_UNLIKELY(epoch != link->posted))
 		shm_link_post(link, epoch);
-	while (cleared < ahead)
-		shm_link_clear(base, next + (uint64_t)++cleared * DEV_IMM_UNIT);
+	if (cleared < ahead) {
+		uint8_t *ring = base->tx_base; /* the stores below do not change it */
+		uint64_t mask = base->tx_len - 1;
+
+		do
+			shm_link_clear_at(ring, (next + (uint64_t)++cleared * DEV_IMM_UNIT) & mask);
+		while (cleared < ahead);
+	}
 	link->cleared = cleared;
 	return 0;
 }
