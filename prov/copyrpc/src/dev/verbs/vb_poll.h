@@ -47,8 +47,10 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 	for (;;) {
 		const struct ibv_wc *wc;
 
-		if (UTIL_UNLIKELY(dev->early.next != &dev->early) && vb_poll_early(dev, ev))
-			return true;
+		/* All of them before any completion: those behind are of the same links. */
+		while (UTIL_UNLIKELY(dev->early.next != &dev->early))
+			if (vb_poll_early(dev, ev))
+				return true;
 		if (dev->wc_at == dev->wc_cnt && !vb_poll_fill(dev))
 			return UTIL_UNLIKELY(dev->failing.next != &dev->failing) &&
 			       vb_poll_failing(dev, ev);
