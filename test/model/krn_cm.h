@@ -46,8 +46,9 @@ void krn_cm_event(const struct mdl_cm_id *to, uint32_t number, const struct mdl_
 		  uint32_t event, int32_t status, const struct rdma_ucm_conn_param *param);
 /* A new identifier in a channel of a process, or null. */
 struct mdl_cm_id *krn_cm_new(uint32_t proc, uint32_t chan, uint32_t *number);
-/* How long a disconnect request is under way. */
-#define KRN_CM_WIRE_NS 10000000ull
+/* How long a disconnect request is under way, at least and at most. */
+#define KRN_CM_WIRE_NS     10000000ull
+#define KRN_CM_PATIENCE_NS 1000000000ull
 /* Tells the program that the other end hung up, when it is time; when to come again. */
 uint64_t krn_cm_tell(struct mdl_cm_id *id, uint64_t now_ns);
 /* Ends what the identifier is part of: the other end learns it. */

@@ -13,6 +13,7 @@
 #include "model/mdl_segment.h"
 #include "model/mdl_table.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <rdma/rdma_user_cm.h>
@@ -185,7 +186,8 @@ int krn_cm_reject(struct krn_cm_cmd *cmd)
 
 /*
  * A real disconnect request goes through both kernels and over the wire, long after the last message. Programs
- * count on it: libfabric's rxm throws away what it has not read when it learns that its peer left.
+ * count on it: libfabric's rxm throws away what it has not read when it learns that its peer left. So a
+ * program is told when it has read its completions, or a second has passed.
  */
 static void tell_later(struct mdl_cm_id *id)
 {
@@ -193,14 +195,24 @@ static void tell_later(struct mdl_cm_id *id)
 	krn_service_wake(id->proc);
 }
 
+/* Whether the program has read all completions of the queue pair's receive queue. */
+static bool has_read_all(const struct mdl_cm_id *id)
+{
+	const struct mdl_qp *qp = mdl_qp_find(id->qpn);
+	const struct mdl_cq *cq = qp ? mdl_cq_find(qp->recv_cq) : NULL;
+	const uint32_t *dbrec = cq ? mdl_at(cq->dbrec) : NULL;
+
+	return !cq || !((be32toh(*dbrec) ^ cq->nic_pi) & 0xffffff);
+}
+
 uint64_t krn_cm_tell(struct mdl_cm_id *id, uint64_t now_ns)
 {
-	uint64_t due = id->hung_up_ns + KRN_CM_WIRE_NS;
+	uint64_t since = now_ns - id->hung_up_ns;
 
 	if (!id->hung_up_ns)
 		return UINT64_MAX;
-	if (now_ns < due)
-		return due;
+	if (since < KRN_CM_WIRE_NS || (since < KRN_CM_PATIENCE_NS && !has_read_all(id)))
+		return now_ns + KRN_CM_WIRE_NS;
 	id->hung_up_ns = 0;
 	krn_cm_event(id, id->number, id, EVENT_DISCONNECTED, 0, NULL);
 	return UINT64_MAX;
