@@ -216,8 +216,11 @@ static void take_completion(const struct fi_cq_tagged_entry *entry, int err)
 	if (err) {
 		slot->errors++;
 		slot->errs[err & 255]++;
-		/* An error concerns the dead only: the parent notes a death before it kills. */
-		if (LOAD(shared->slots[op->peer].alive)) {
+		/*
+		 * An error concerns the dead only: the parent notes a death before it kills. Where no
+		 * stream tells of it, a peer with whom nothing was open may learn from its successor.
+		 */
+		if (LOAD(shared->slots[op->peer].alive) && err != FI_ECONNABORTED) {
 			fprintf(stderr, "process %u: %s towards %u, which lives: %s\n", self,
 				op->is_send ? "send" : "receive", op->peer, fi_strerror(err));
 			exit(1);
