@@ -193,6 +193,38 @@ bool nic_cq_write(struct mdl_qp *qp, uint32_t cqn, const struct nic_cqe *cqe)
 	return !refused;
 }
 
+uint32_t nic_cq_position(uint32_t cqn)
+{
+	const struct mdl_cq *cq = mdl_cq_find(cqn);
+
+	return cq ? __atomic_load_n(&cq->nic_pi, __ATOMIC_ACQUIRE) : 0;
+}
+
+static bool nic_cq_is(const uint8_t *cqe64, const struct mdl_qp *qp, uint16_t counter)
+{
+	uint8_t op = cqe64[63] >> 4;
+
+	return op != NIC_CQE_REQ && op != NIC_CQE_REQ_ERR && op != NIC_CQE_INVALID &&
+	       (nic_be32_get(cqe64 + 56) & 0xffffff) == qp->number &&
+	       nic_be16_get(cqe64 + 60) == counter;
+}
+
+bool nic_cq_has(uint32_t cqn, const struct mdl_qp *qp, uint16_t counter, uint32_t from)
+{
+	struct mdl_cq *cq = mdl_cq_find(cqn);
+	bool found = false;
+
+	if (!cq)
+		return false;
+	nic_cq_lock(cq);
+	if (cq->nic_pi - from > cq->cqe_cnt)
+		from = cq->nic_pi - cq->cqe_cnt;
+	for (; from != cq->nic_pi && !found; from++)
+		found = nic_cq_is(nic_cq_slot64(cq, from), qp, counter);
+	mdl_unlock(&cq->lock);
+	return found;
+}
+
 bool nic_cq_has_room(uint32_t cqn)
 {
 	struct mdl_cq *cq = mdl_cq_find(cqn);

@@ -22,10 +22,17 @@ enum nic_transport nic_qp_transport(const struct mdl_qp *qp)
 	return qp->type == MDL_QPT_UD ? NIC_UD : qp->type == MDL_QPT_UC ? NIC_UC : NIC_RC;
 }
 
+/* Under the lock nothing is half done, unless its last holder died. */
+static void nic_qp_repair(struct mdl_qp *qp)
+{
+	if (nic_qp_priv(qp)->taken || nic_qp_priv(qp)->completing)
+		nic_recv_repair(qp);
+}
+
 void nic_qp_lock_rq(struct mdl_qp *qp)
 {
-	if (mdl_lock(&qp->rq_lock))
-		nic_recv_repair(qp);
+	mdl_lock(&qp->rq_lock);
+	nic_qp_repair(qp);
 }
 
 static bool nic_qp_flush_send(struct mdl_qp *qp)
@@ -87,8 +94,7 @@ static void nic_qp_forget(struct mdl_qp *qp)
 void nic_qp_modify(struct mdl_qp *qp, uint32_t from, uint32_t to)
 {
 	(void)from;
-	if (nic_qp_priv(qp)->taken)
-		nic_recv_repair(qp);
+	nic_qp_repair(qp);
 	if (to == MDL_QPS_RESET)
 		nic_qp_forget(qp);
 }

@@ -3,10 +3,10 @@
  * Which receive WQE does a message get, and what becomes of it if its taker dies?
  *
  * A receive queue is counted: the record says how many were ever posted, nic_rq_ci how many were
- * completed. The counter moves when the completion is about to be written, so a taker that dies before
- * has taken nothing. A shared receive queue is a list: its head and count change in one store, and the
- * taker notes the index in the QP until the completion is written; who gets the dead one's rq_lock
- * gives the WQE back (nic_recv_repair).
+ * completed. A shared receive queue is a list: its head and count change in one store. The taker notes
+ * in the QP what it has taken and when it begins to write the completion; who gets a dead one's rq_lock
+ * looks whether that completion is there, and then either goes on behind it or gives the WQE to the
+ * next message (nic_recv_repair). None is lost, and none is completed twice.
  */
 #include "model/nic_be.h"
 #include "model/nic_priv.h"
@@ -17,12 +17,24 @@ enum {
 	NIC_VENDOR_FLUSH = 0xf9,
 };
 
+/* Both kinds of queues count in 16 bits; what is above is reserved. */
+static void nic_recv_check_record(uint32_t proc, const char *what, uint32_t number, uint32_t record)
+{
+	if (record >> 16)
+		nic_blame(
+			proc,
+			"%s 0x%x: its receive record says 0x%08x. The count has 16 bits, most significant "
+			"byte first; the others are 0.",
+			what, number, record);
+}
+
 uint32_t nic_recv_posted(struct mdl_qp *qp)
 {
 	uint32_t posted;
 
 	if (!qp->rq_cnt)
 		return 0;
+	nic_recv_check_record(qp->proc, "QP", qp->number, nic_record_get(mdl_at(qp->dbrec)));
 	posted = (nic_record_get(mdl_at(qp->dbrec)) - qp->nic_rq_ci) & 0xffff;
 	if (posted > qp->rq_cnt)
 		nic_blame(
@@ -60,6 +72,7 @@ static uint32_t nic_recv_shared_left(struct mdl_srq *srq)
 	uint32_t record = nic_record_get(mdl_at(srq->dbrec));
 	uint32_t left = (record - (priv->position >> 32)) & 0xffff;
 
+	nic_recv_check_record(srq->proc, "SRQ", srq->number, record);
 	if (left > srq->wqe_cnt) {
 		nic_blame(
 			srq->proc,
@@ -140,23 +153,41 @@ enum nic_take nic_recv_take(struct mdl_qp *qp, struct nic_taken *taken)
 	return take;
 }
 
+static void nic_recv_finish(struct mdl_qp *qp)
+{
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+
+	priv->taken = 0;
+	__atomic_store_n(&priv->completing, 0, __ATOMIC_RELEASE);
+	if (!qp->srq)
+		qp->nic_rq_ci++;
+}
+
 void nic_recv_complete(struct mdl_qp *qp, const struct nic_taken *taken, struct nic_cqe *cqe)
 {
+	struct nic_qp_priv *priv = nic_qp_priv(qp);
+
 	cqe->qpn = qp->number;
 	cqe->user_index = qp->uidx;
 	cqe->wqe_counter = taken->counter;
 	cqe->timestamp = mdl_now_ns();
-	if (!qp->srq)
-		qp->nic_rq_ci++;
-	nic_qp_priv(qp)->taken = 0;
+	priv->completing_pi = nic_cq_position(qp->recv_cq);
+	__atomic_store_n(&priv->completing, 1, __ATOMIC_RELEASE);
 	nic_cq_write(qp, qp->recv_cq, cqe);
+	nic_recv_finish(qp);
 }
 
 void nic_recv_repair(struct mdl_qp *qp)
 {
 	struct nic_qp_priv *priv = nic_qp_priv(qp);
+	uint16_t counter = qp->srq ? priv->taken_index : qp->nic_rq_ci;
 	struct mdl_srq *srq = priv->taken ? mdl_srq_find(priv->taken_srq) : NULL;
 
+	if (priv->completing && nic_cq_has(qp->recv_cq, qp, counter, priv->completing_pi)) {
+		nic_recv_finish(qp);
+		return;
+	}
+	priv->completing = 0;
 	if (srq) {
 		mdl_lock(&srq->lock);
 		if (!nic_srq_priv(srq)->returned)

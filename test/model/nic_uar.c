@@ -26,7 +26,14 @@ enum {
 
 static uint16_t nic_uar_record(struct mdl_qp *qp)
 {
-	return nic_record_get((uint32_t *)mdl_at(qp->dbrec) + 1);
+	uint32_t record = nic_record_get((uint32_t *)mdl_at(qp->dbrec) + 1);
+
+	if (record >> 16)
+		mdl_fatal(
+			"QP 0x%x: its send record says 0x%08x. The count has 16 bits, most significant byte "
+			"first; the others are 0.",
+			qp->number, record);
+	return record;
 }
 
 static bool nic_uar_sees_all(void)

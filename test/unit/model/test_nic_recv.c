@@ -77,6 +77,45 @@ Test(nic_recv, a_wqe_whose_taker_died_goes_to_the_next_message)
 	cr_expect_eq(next_counter(), -1);
 }
 
+/* It died between its CQE and its own bookkeeping: the WQE is done and not given again. */
+Test(nic_recv, a_wqe_whose_completion_was_written_is_not_given_again)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		bench_srq_recv(srq, i, i + 1, bench.buf, 64);
+	cr_assert_eq(next_counter(), 0);
+	nic_qp_priv(b)->taken = nic_qp_priv(b)->completing = 1;
+	nic_qp_priv(b)->completing_pi = 0;
+	nic_recv_repair(b);
+	cr_expect_eq(next_counter(), 1);
+}
+
+Test(nic_recv, a_counted_queue_goes_on_behind_a_written_completion)
+{
+	struct mdl_qp *c = bench_qp(MDL_QPT_RC, cq, NULL, 8);
+	uint32_t begun = cq->nic_pi;
+
+	bench_connect(a, c);
+	for (int i = 0; i < 3; i++)
+		bench_recv(c, bench.buf, 64, bench.key);
+	cr_assert_eq(next_counter(), 0);
+	c->nic_rq_ci--;
+	nic_qp_priv(c)->completing = 1;
+	nic_qp_priv(c)->completing_pi = begun;
+	nic_recv_repair(c);
+	cr_expect_eq(next_counter(), 1, "the one that was completed is done");
+	nic_qp_priv(c)->completing = 1;
+	nic_qp_priv(c)->completing_pi = cq->nic_pi;
+	nic_recv_repair(c);
+	cr_expect_eq(next_counter(), 2, "the one that was not comes next");
+}
+
+Test(nic_recv, a_record_of_more_than_16_bits_is_told, .signal = SIGABRT)
+{
+	bench_srq_recv(srq, 0, 1, bench.buf, 64);
+	nic_be32_put(mdl_at(srq->dbrec), 0x10001);
+	next_counter();
+}
+
 Test(nic_recv, more_posted_than_the_queue_holds_is_told, .signal = SIGABRT)
 {
 	for (uint32_t i = 0; i < 5; i++)

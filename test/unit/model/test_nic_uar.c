@@ -98,6 +98,20 @@ Test(nic_uar, a_record_beyond_what_was_written, .signal = SIGABRT)
 	bench_ring(a);
 }
 
+Test(nic_uar, a_record_of_more_than_16_bits, .signal = SIGABRT)
+{
+	bench_put(a, &nop);
+	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 0x10001);
+	bench_ring(a);
+}
+
+Test(nic_uar, a_record_in_the_wrong_byte_order, .signal = SIGABRT)
+{
+	bench_put(a, &nop);
+	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 0x01000000);
+	bench_ring(a);
+}
+
 Test(nic_uar, an_index_that_jumps, .signal = SIGABRT)
 {
 	bench_put(a, &nop);
