@@ -90,8 +90,8 @@ struct core_match {
 	struct util_list posted;     /* core_match_recv.order */
 	struct util_list unexpected; /* core_match_msg.order */
 	uint64_t seq;                /* of the next receive */
-	size_t fresh_cnt;            /* receives that are not hashed: the youngest */
-	size_t hashed_cnt;           /* the others: in a table or in excess */
+	size_t hashed_cnt;           /* posted receives in a table or in excess */
+	size_t fresh_cnt;            /* the others, which are younger */
 	uint8_t live;                /* bit per recv_shapes[]: it has receives */
 	uint8_t indexed;             /* bit per msg_shapes[]: it has every unexpected message */
 	/* From here on cold. */

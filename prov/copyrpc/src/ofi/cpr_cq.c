@@ -28,6 +28,25 @@ static inline struct cpr_cq *cpr_cq_of(struct fid_cq *fid)
 	return container_of(fid, struct cpr_cq, fid);
 }
 
+typedef uint64_t __attribute__((may_alias)) cpr_cq_word;
+
+/*
+ * Word by word, as core_cq_write stores them: a wider load of what was just written would wait until
+ * the stores have left the store buffer. The atomic loads keep the compiler from making wide ones.
+ */
+static inline __attribute__((always_inline)) void cpr_cq_copy(
+	uint8_t *dst, const struct fi_cq_tagged_entry *entry, size_t len)
+{
+	const cpr_cq_word *src = (const cpr_cq_word *)entry;
+	size_t i;
+
+	for (i = 0; i < len / sizeof(*src); i++) {
+		uint64_t word = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
+
+		memcpy(dst + i * sizeof(word), &word, sizeof(word));
+	}
+}
+
 /* Moves up to `count` good completions into buf; each format is a prefix of the tagged entry. */
 static inline __attribute__((always_inline)) ssize_t cpr_cq_take(struct core_cq *q, uint8_t *buf,
 								 size_t count, fi_addr_t *src,
@@ -43,7 +62,7 @@ static inline __attribute__((always_inline)) ssize_t cpr_cq_take(struct core_cq 
 
 		if (UTIL_UNLIKELY(cqe->err != NULL))
 			break;
-		__builtin_memcpy(buf, &cqe->e, entry_len);
+		cpr_cq_copy(buf, &cqe->e, entry_len);
 		buf += entry_len;
 		if (src)
 			*src++ = cqe->src;

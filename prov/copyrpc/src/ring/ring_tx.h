@@ -211,6 +211,28 @@ RING_INLINE bool ring_tx_admit(const struct dev_link_ops *dev, struct ring_conn 
 	       ring_flow_admits(&tx->flow, ring_tx_move(tx, span));
 }
 
+/*
+ * What was just written in small pieces must not be read back in larger ones: the load would wait
+ * until those stores have left the store buffer, on every message. So the header goes out field by
+ * field, and the usual extension (tag, 32 bits of data) as the two words that core/ wrote.
+ */
+static inline void ring_tx_write_hdr(uint8_t *dst, struct wire_hdr hdr)
+{
+	memcpy(dst + offsetof(struct wire_hdr, call_id), &hdr.call_id, sizeof(hdr.call_id));
+	memcpy(dst + offsetof(struct wire_hdr, piggyback), &hdr.piggyback, sizeof(hdr.piggyback));
+	memcpy(dst + offsetof(struct wire_hdr, len), &hdr.len, sizeof(hdr.len));
+}
+
+static inline void ring_tx_write_ext(uint8_t *dst, const struct core_frame *frame)
+{
+	if (UTIL_UNLIKELY(frame->ext_len != 12)) {
+		util_copy(dst, frame->ext, frame->ext_len);
+		return;
+	}
+	memcpy(dst, &frame->ext[0], 8);
+	memcpy(dst + 8, &frame->ext[1], 4);
+}
+
 /** Writes header, extension, payload and padding at the producer; the batch is open. */
 RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t span,
 			       const struct core_frame *frame)
@@ -218,9 +240,9 @@ RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t
 	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
 
 	memset(dst + span - WIRE_ALIGN, 0, WIRE_ALIGN);
-	memcpy(dst, &hdr, WIRE_HDR_LEN);
+	ring_tx_write_hdr(dst, hdr);
 	dst += WIRE_HDR_LEN;
-	util_copy(dst, frame->ext, frame->ext_len);
+	ring_tx_write_ext(dst, frame);
 	dst += frame->ext_len;
 	if (UTIL_LIKELY(frame->len && frame->iov_cnt == 1)) /* without bytes iov may be NULL */
 		util_copy(dst, (const uint8_t *)frame->iov[0].iov_base + frame->iov_off,
