@@ -71,15 +71,15 @@ static inline void m5_wqe_data(struct m5_wqe *wqe, uint64_t addr, uint32_t len, 
 /** Bytes that travel in the WQE, padded with zeros to a whole segment unit. */
 static inline void m5_wqe_inline(struct m5_wqe *wqe, const void *src, uint32_t len)
 {
-	uint32_t total = (uint32_t)sizeof(uint32_t) + len;
-	uint32_t pad = -total % M5_DS, count = htobe32(len | M5_INLINE);
+	uint32_t total = ((uint32_t)sizeof(uint32_t) + len + M5_DS - 1) & ~(M5_DS - 1);
+	uint32_t count = htobe32(len | M5_INLINE);
 
 	if (!len)
 		return;
+	memset(wqe->end + total - M5_DS, 0, M5_DS);
 	memcpy(wqe->end, &count, sizeof(count));
 	util_copy(wqe->end + sizeof(count), src, len);
-	memset(wqe->end + total, 0, pad);
-	wqe->end += total + pad;
+	wqe->end += total;
 }
 
 /** Compare and swap (compare, swap), or fetch and add (0, add). */
