@@ -15,6 +15,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -164,6 +165,80 @@ static void churn(void)
 		CHECK(round % 2 || !ops->poll(dev, &ev));
 	}
 	CHECK(got > CHURN_ROUNDS / 4 && sent > CHURN_ROUNDS);
+}
+
+/* ---- another thread makes links ---- */
+
+/*
+ * As the handshake's does: two links of this process with each other, again and again. Every second
+ * pair is closed as it is; the others go through the hands of who polls, who lets the second one
+ * wait for its attach until there is something for it.
+ */
+static struct {
+	struct dev_link *a, *b;
+	enum { PAIR_NONE, PAIR_MADE, PAIR_SENT, PAIR_USED } state;
+	uint32_t round, heard;
+	bool stop;
+	pthread_t thread;
+} pairs;
+
+static void pair_connect(struct dev_link *to, struct dev_link *from)
+{
+	struct dev_desc desc;
+
+	memset(&desc, 0, sizeof(desc));
+	CHECK(!from->ops->describe(from, &desc));
+	CHECK(!to->ops->connect(to, &desc));
+}
+
+static void *pair_maker(void *arg)
+{
+	uint32_t n;
+
+	(void)arg;
+	for (n = 0; n % 2 || !__atomic_load_n(&pairs.stop, __ATOMIC_ACQUIRE); n++) {
+		struct dev_link *a, *b;
+
+		CHECK(!ops->link_create(dev, 1024, &a) && !ops->link_create(dev, 1024, &b));
+		pair_connect(a, b);
+		pair_connect(b, a);
+		if (n % 2) {
+			pairs.a = a;
+			pairs.b = b;
+			__atomic_store_n(&pairs.state, PAIR_MADE, __ATOMIC_RELEASE);
+			while (__atomic_load_n(&pairs.state, __ATOMIC_ACQUIRE) != PAIR_USED)
+				usleep(200);
+		}
+		a->ops->close(a);
+		b->ops->close(b);
+		usleep(500);
+	}
+	__atomic_store_n(&pairs.stop, false, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void pair_use(void)
+{
+	switch (__atomic_load_n(&pairs.state, __ATOMIC_ACQUIRE)) {
+	case PAIR_MADE:
+		CHECK(!pairs.a->ops->attach(pairs.a));
+		CHECK(!pairs.a->ops->write_imm(pairs.a, 0, 32, ++pairs.round));
+		__atomic_store_n(&pairs.state, PAIR_SENT, __ATOMIC_RELEASE);
+		break;
+	case PAIR_SENT:
+		if (next_rand() & 31)
+			return;
+		if (pairs.heard == pairs.round) {
+			pairs.a->ops->detach(pairs.a);
+			pairs.b->ops->detach(pairs.b);
+			__atomic_store_n(&pairs.state, PAIR_USED, __ATOMIC_RELEASE);
+		} else if (!pairs.b->user) {
+			pairs.b->user = &pairs;
+			CHECK(!pairs.b->ops->attach(pairs.b));
+		}
+		break;
+	default: break;
+	}
 }
 
 static void make_buffers(void)
@@ -328,6 +403,11 @@ static bool poll_one(void)
 	if (!ops->poll(dev, &ev))
 		return false;
 	end = ev.link->user;
+	if ((void *)end == &pairs) {
+		CHECK(ev.kind == DEV_EV_IMM && ev.imm == pairs.round);
+		pairs.heard = ev.imm;
+		return true;
+	}
 	switch (ev.kind) {
 	case DEV_EV_IMM: take_imm(end, ev.imm); break;
 	case DEV_EV_READ:
@@ -380,6 +460,7 @@ static void play(void)
 			busy = true;
 		if (!bulk_open && get_cnt + put_cnt < BULK_OPS && !(next_rand() & 7))
 			bulk_start();
+		pair_use();
 		CHECK(!downs);
 		idle = busy ? 0 : idle + 1;
 		if (idle == IDLE_ROUNDS) {
@@ -422,10 +503,10 @@ static void report(void)
 		bytes += ends[i].tx_pos;
 	}
 	printf("side %d: %u messages, %llu bytes sent on %u links in %.2f s; %u consumer reads, %u gets, "
-	       "%u puts, %llu times no room in the send queue, %u sleeps\n",
+	       "%u puts, %llu times no room in the send queue, %u sleeps, %u other links\n",
 	       side, msgs * LINKS, (unsigned long long)bytes, LINKS,
 	       (double)(util_clock_ns() - start_ns) / 1e9, reads, get_cnt, put_cnt,
-	       (unsigned long long)eagain, sleeps);
+	       (unsigned long long)eagain, sleeps, pairs.round);
 	fflush(stdout);
 }
 
@@ -482,7 +563,16 @@ static void run_side(void)
 	make_buffers();
 	start_ns = util_clock_ns();
 	attach_all();
+	CHECK(!pthread_create(&pairs.thread, NULL, pair_maker, NULL));
 	play();
+	/* The thread ends behind a pair that was used. */
+	__atomic_store_n(&pairs.stop, true, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&pairs.stop, __ATOMIC_ACQUIRE)) {
+		poll_one();
+		pair_use();
+	}
+	pthread_join(pairs.thread, NULL);
+	CHECK(pairs.heard);
 	report();
 	meet();
 	while (poll_one())
