@@ -3,7 +3,9 @@
  * Trap mode: the handler of SIGSEGV carries out stores to UAR pages, and runs the NIC.
  *
  * It goes on through the instructions that follow, as long as they are of the few kinds that copies are
- * made of, so that a BlueFlame copy of straight-line code, or of a plain loop, is one trap. Where a copy is
+ * made of, so that a BlueFlame copy of straight-line code, or of a plain loop, is one trap. What it tried
+ * after the last store to a UAR page is undone, so that the program itself carries it out after the NIC
+ * has run, and sees what the NIC did. Where a copy is
  * done in several calls (memmove() of one block each) the parts are put together: a doorbell register's
  * first 8 bytes tell how long its WQE is.
  */
@@ -24,13 +26,25 @@
 #define STRAY_MAX  16  /* of these in a row without a store to a UAR page */
 #define HALF_BYTES 256
 
+/* What an instruction overwrote: memory, or a vector register. */
+struct undo {
+	void *memory; /* null: the register */
+	uint32_t reg, len;
+	char old[64];
+};
+
 /* One thread's trap. */
 struct trap {
 	ucontext_t *uc;
 	uint64_t regs[16];
-	uint32_t touched; /* doorbell halves, as bits of one context page: see half_index() */
+	uint32_t touched; /* halves of the doorbell registers of one page, as bits */
 	uint32_t ctx, page;
 	bool stored; /* the instruction stored to a UAR page */
+	/* as it was after the last such store, and what was overwritten since */
+	uint64_t kept_regs[16];
+	greg_t kept_rip, kept_flags;
+	struct undo undo[STRAY_MAX + 1];
+	uint32_t undo_cnt;
 };
 
 /* What of each half of each register was written and not yet given to the NIC: a bit for 4 bytes. */
@@ -94,7 +108,7 @@ static void note_register(struct trap *trap, uint32_t ctx, uint32_t page, uint32
 	uint32_t half = (off - KRN_UAR_BF) / HALF_BYTES, at = off % HALF_BYTES;
 	uint64_t bits = (len >= HALF_BYTES ? ~0ull : (1ull << len / 4) - 1) << at / 4;
 
-	if (trap->touched && (trap->ctx != ctx || trap->page != page))
+	if (trap->ctx != ctx || trap->page != page || (trap->touched & ~(1u << half)))
 		deliver_touched(trap);
 	if (same && (written[ctx][page][half] & bits) == bits)
 		return;
@@ -126,14 +140,58 @@ static void store_uar(struct trap *trap, uint32_t ctx, uint32_t page, uint32_t o
 		nic_uar_write(ctx, page, off, from, len);
 }
 
+static void remember_memory(struct trap *trap, uint64_t address, uint32_t len)
+{
+	struct undo *undo = &trap->undo[trap->undo_cnt++];
+
+	undo->memory = (void *)address;
+	undo->len = len;
+	memcpy(undo->old, undo->memory, len);
+}
+
+static void remember_vector(struct trap *trap, uint32_t reg)
+{
+	struct undo *undo = &trap->undo[trap->undo_cnt++];
+
+	undo->memory = NULL;
+	undo->reg = reg;
+	krn_vector_get(trap->uc, reg, undo->old, sizeof(undo->old));
+}
+
+/* From here on the program may be taken back to this point. */
+static void keep(struct trap *trap)
+{
+	memcpy(trap->kept_regs, trap->regs, sizeof(trap->regs));
+	trap->kept_rip = trap->uc->uc_mcontext.gregs[REG_RIP];
+	trap->kept_flags = trap->uc->uc_mcontext.gregs[REG_EFL];
+	trap->undo_cnt = 0;
+}
+
+static void take_back(struct trap *trap)
+{
+	while (trap->undo_cnt) {
+		struct undo *undo = &trap->undo[--trap->undo_cnt];
+
+		if (undo->memory)
+			memcpy(undo->memory, undo->old, undo->len);
+		else
+			krn_vector_set(trap->uc, undo->reg, undo->old, sizeof(undo->old), true);
+	}
+	memcpy(trap->regs, trap->kept_regs, sizeof(trap->regs));
+	trap->uc->uc_mcontext.gregs[REG_RIP] = trap->kept_rip;
+	trap->uc->uc_mcontext.gregs[REG_EFL] = trap->kept_flags;
+}
+
 static void store(struct trap *trap, uint64_t address, const void *from, uint32_t len)
 {
 	uint32_t ctx, page, off;
 
-	if (krn_uar_lookup(address, &ctx, &page, &off))
+	if (krn_uar_lookup(address, &ctx, &page, &off)) {
 		store_uar(trap, ctx, page, off, from, len);
-	else
-		memcpy((void *)address, from, len);
+		return;
+	}
+	remember_memory(trap, address, len);
+	memcpy((void *)address, from, len);
 }
 
 /* ---- carrying out */
@@ -249,6 +307,7 @@ static void run_vector(struct trap *trap, const struct krn_insn *insn)
 		return;
 	}
 	memcpy(value, (const void *)insn->address, insn->size);
+	remember_vector(trap, insn->reg);
 	krn_vector_set(trap->uc, insn->reg, value, insn->size, insn->zero_upper);
 }
 
@@ -260,6 +319,14 @@ static void run_direct(struct trap *trap, const struct krn_insn *insn)
 	store(trap, trap->regs[insn->reg], value, sizeof(value));
 }
 
+/* A string move elsewhere is a matter of its own. */
+static bool leads_elsewhere(const struct trap *trap, const struct krn_insn *insn)
+{
+	uint32_t ctx, page, off;
+
+	return insn->kind == INSN_REP_MOVS && !krn_uar_lookup(trap->regs[7], &ctx, &page, &off);
+}
+
 /* Carries out one instruction; false: it is not of those known, nothing was done. */
 static bool run_one(struct trap *trap)
 {
@@ -268,6 +335,8 @@ static bool run_one(struct trap *trap)
 	uint64_t next = rip + insn.len;
 
 	trap->stored = false;
+	if (leads_elsewhere(trap, &insn))
+		return false;
 	switch (insn.kind) {
 	case INSN_OTHER: return false;
 	case INSN_NOP: break;
@@ -317,7 +386,10 @@ static void run_trap(ucontext_t *uc)
 			break;
 		}
 		stray = trap.stored ? 0 : stray + 1;
+		if (trap.stored)
+			keep(&trap);
 	}
+	take_back(&trap);
 	for (int i = 0; i < 16; i++)
 		uc->uc_mcontext.gregs[greg_order[i]] = (greg_t)trap.regs[i];
 	deliver_touched(&trap);

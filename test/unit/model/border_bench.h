@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A bench for the kernel border: a fabric of the test's own, uverbs commands as libibverbs writes them, and
+ * a NIC that only notes what it is told.
+ */
+#ifndef BORDER_BENCH_H
+#define BORDER_BENCH_H
+
+#include "model/krn_ctx.h"
+#include "model/mdl_nic.h"
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* What the NIC was told. */
+struct border_notes {
+	uint32_t writes;         /* calls of nic_uar_write() */
+	uint32_t off, len, page; /* of the last one */
+	unsigned char bytes[256];
+	uint32_t created, destroyed, modified, resized;
+};
+extern struct border_notes notes;
+
+/* For .init and .fini of a suite. */
+void border_setup(void);
+void border_teardown(void);
+
+/* Opens a device context, as far as GET_CONTEXT; its index. */
+uint32_t border_open(void);
+/* Maps a UAR page of the context as libmlx5 does. */
+char *border_map_uar(uint32_t ctx, uint32_t page);
+
+/*
+ * Writes a legacy command: the core struct (its response address is filled in), the driver's data, room for both
+ * responses. Returns what write() would.
+ */
+ssize_t border_command(uint32_t ctx, uint32_t number, void *core, size_t core_len, const void *drv,
+		       size_t drv_len, void *resp, size_t resp_len);
+
+/* Objects as libmlx5 makes them, on zeroed pages of the test's own. */
+uint32_t border_pd(uint32_t ctx);
+uint32_t border_cq(uint32_t ctx, uint32_t cqe);
+/* Its queues have 4 receive WQEs of 64 bytes and 8 send blocks. 0: refused. */
+uint32_t border_qp(uint32_t ctx, uint32_t pd, uint32_t cq, uint32_t type);
+/* Pages that belong to nobody else. */
+char *border_pages(size_t pages);
+
+#endif /* BORDER_BENCH_H */
