@@ -5,6 +5,7 @@
  *
  *	nic_uar.c	a register was written: which, and was it allowed?
  *	nic_sq.c	run a send queue until it is empty, waits or breaks
+ *	nic_ahead.c	gather what a fence should have held back
  *	nic_rc.c, nic_ud.c	execute one WQE
  *	nic_peer.c	find and lock the responder, break it
  *	nic_recv.c	take a receive WQE, fill it, complete it
@@ -194,6 +195,14 @@ void nic_sq_run(struct mdl_qp *qp);
 void nic_sq_complete(struct mdl_qp *qp, const struct nic_wqe *wqe, const struct nic_result *result);
 /* The QP wrote to a peer's CQ, which is released when the run ends or another one follows. */
 void nic_sq_touch(struct mdl_qp *qp, uint32_t cqn);
+
+/* ---- nic_ahead.c: payload gathered before a READ that it should have waited for ------------------ */
+/* Is the WQE behind this one to be gathered ahead? */
+bool nic_ahead_wanted(const struct nic_wqe *wqe);
+void nic_ahead_take(struct mdl_qp *qp, const struct nic_wqe *next);
+/* If this is the one: its payload is what was gathered, until nic_ahead_drop(). */
+bool nic_ahead_use(struct mdl_qp *qp, struct nic_wqe *wqe);
+void nic_ahead_drop(const struct mdl_qp *qp);
 
 /* ---- nic_rc.c, nic_ud.c: one WQE, sq_lock held --------------------------------------------------- */
 enum nic_outcome nic_rc_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,

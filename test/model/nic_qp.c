@@ -59,6 +59,7 @@ static bool nic_qp_flush_send(struct mdl_qp *qp)
 /* In error, whatever the SQ was waiting for is over. */
 void nic_qp_flush(struct mdl_qp *qp)
 {
+	nic_ahead_drop(qp);
 	__atomic_fetch_and(&qp->nic_stalled, ~(uint32_t)NIC_WAIT_SQ, __ATOMIC_RELEASE);
 	nic_qp_flush_send(qp);
 	if (nic_qp_state(qp) == MDL_QPS_ERR) {
@@ -86,6 +87,7 @@ void nic_qp_break(struct mdl_qp *qp, uint32_t event)
 
 static void nic_qp_forget(struct mdl_qp *qp)
 {
+	nic_ahead_drop(qp);
 	memset(qp->nic_private, 0, sizeof(qp->nic_private));
 	qp->nic_sq_ci = qp->nic_sq_pi = qp->nic_rq_ci = 0;
 	__atomic_store_n(&qp->nic_stalled, 0, __ATOMIC_RELEASE);

@@ -20,6 +20,7 @@ enum {
 };
 
 static const uint64_t nic_retry_look_ns = 1000000;
+static const uint64_t nic_pause_ns = 20000;
 
 /* Timer codes of RNR NAKs, in units of 10 us. */
 static const uint32_t nic_rnr_10us[32] = {
@@ -97,21 +98,22 @@ static void nic_sq_advance(struct mdl_qp *qp, const struct nic_wqe *wqe)
 	qp->nic_sq_ci += wqe->blocks;
 }
 
-static void nic_sq_check(const struct mdl_qp *qp, const struct nic_wqe *wqe)
+/* WQE stands at block AT of the queue, counted for ever. */
+static void nic_sq_check(const struct mdl_qp *qp, uint32_t at, const struct nic_wqe *wqe)
 {
-	uint32_t left = qp->nic_sq_pi - qp->nic_sq_ci;
+	uint32_t left = qp->nic_sq_pi - at;
 
 	if (wqe->ds == 0)
 		mdl_fatal(
 			"QP 0x%x, send block %u: DS is 0. Either the WQE was not written before its "
 			"doorbell record, or the record counts blocks that hold no WQE.",
-			qp->number, qp->nic_sq_ci & 0xffff);
-	if (wqe->index != (qp->nic_sq_ci & 0xffff))
+			qp->number, at & 0xffff);
+	if (wqe->index != (at & 0xffff))
 		mdl_fatal(
 			"QP 0x%x: the WQE in send block %u says index %u. Its control segment holds the "
 			"16-bit count of blocks posted before it; a WQE of more than 64 bytes counts all "
 			"of its blocks.",
-			qp->number, qp->nic_sq_ci & 0xffff, wqe->index);
+			qp->number, at & 0xffff, wqe->index);
 	if (wqe->qpn != qp->number)
 		mdl_fatal("QP 0x%x: the WQE in send block %u says QP 0x%x in its control segment.",
 			  qp->number, wqe->index, wqe->qpn);
@@ -187,13 +189,13 @@ static void nic_sq_begin(struct mdl_qp *qp)
 	priv->deadline_ns = 0;
 }
 
-static void nic_sq_decode(struct mdl_qp *qp, uint8_t *bytes, struct nic_wqe *wqe)
+static void nic_sq_decode(struct mdl_qp *qp, uint32_t at, uint8_t *bytes, struct nic_wqe *wqe)
 {
 	const char *wrong;
 
-	nic_wqe_copy(bytes, mdl_at(qp->sq), qp->sq_cnt, qp->nic_sq_ci);
+	nic_wqe_copy(bytes, mdl_at(qp->sq), qp->sq_cnt, at);
 	nic_wqe_ctrl(wqe, bytes);
-	nic_sq_check(qp, wqe);
+	nic_sq_check(qp, at, wqe);
 	wrong = nic_wqe_decode(wqe, bytes, nic_qp_transport(qp));
 	if (wrong)
 		mdl_fatal("QP 0x%x: the WQE in send block %u (opcode 0x%02x %s, %u segments): %s.",
@@ -201,15 +203,35 @@ static void nic_sq_decode(struct mdl_qp *qp, uint8_t *bytes, struct nic_wqe *wqe
 			  wrong);
 }
 
+/* The WQE behind this READ, if there is one, may lose the race that a fence would have won. */
+static void nic_sq_look_ahead(struct mdl_qp *qp, const struct nic_wqe *wqe)
+{
+	uint8_t bytes[NIC_WQE_MAX_BYTES + 48];
+	uint32_t at = qp->nic_sq_ci + wqe->blocks;
+	struct nic_wqe next;
+
+	if (at == qp->nic_sq_pi || !nic_ahead_wanted(wqe))
+		return;
+	nic_sq_decode(qp, at, bytes, &next);
+	nic_ahead_take(qp, &next);
+}
+
 static void nic_sq_one(struct mdl_qp *qp)
 {
 	uint8_t bytes[NIC_WQE_MAX_BYTES + 48];
 	struct nic_result result = { 0 };
+	enum nic_outcome outcome;
 	struct nic_wqe wqe;
+	bool gathered;
 
-	nic_sq_decode(qp, bytes, &wqe);
+	nic_sq_decode(qp, qp->nic_sq_ci, bytes, &wqe);
 	nic_sq_begin(qp);
-	switch (nic_sq_execute(qp, &wqe, &result)) {
+	nic_sq_look_ahead(qp, &wqe);
+	gathered = nic_ahead_use(qp, &wqe);
+	outcome = nic_sq_execute(qp, &wqe, &result);
+	if (gathered)
+		nic_ahead_drop(qp);
+	switch (outcome) {
 	case NIC_DONE:
 		if (wqe.signalled)
 			nic_sq_complete(qp, &wqe, &result);
@@ -221,12 +243,21 @@ static void nic_sq_one(struct mdl_qp *qp)
 	}
 }
 
+/* In poll mode the adapter now and then leaves a queue for others in the middle of a list. */
+static void nic_sq_pause(struct mdl_qp *qp)
+{
+	if (mdl_self.config.mode == MDL_MODE_POLL && (nic_random() & 31) == 0)
+		nic_sq_wait(qp, NIC_WAIT_LATE, mdl_now_ns() + nic_random() % nic_pause_ns);
+}
+
 void nic_sq_run(struct mdl_qp *qp)
 {
 	while ((uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci) &&
 	       !(__atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE) & NIC_WAIT_SQ) &&
-	       nic_qp_state(qp) == MDL_QPS_RTS)
+	       nic_qp_state(qp) == MDL_QPS_RTS) {
 		nic_sq_one(qp);
+		nic_sq_pause(qp);
+	}
 	if (nic_qp_state(qp) == MDL_QPS_ERR || nic_qp_state(qp) == MDL_QPS_SQE)
 		nic_qp_flush(qp);
 	nic_sq_release(qp);

@@ -46,9 +46,10 @@ enum nic_transport {
 
 enum nic_fence {
 	NIC_FENCE_NONE = 0,
-	NIC_FENCE_SMALL = 1,
-	NIC_FENCE_STRONG_ORDER = 3,
-	NIC_FENCE_FULL = 4,
+	NIC_FENCE_SMALL = 1, /* waits for what changes regions here, not for READs */
+	NIC_FENCE_READS = 2, /* waits for READs and atomic operations */
+	NIC_FENCE_STRONG = 3,
+	NIC_FENCE_FULL = 4, /* both of the first two: what verbs' fence flag asks for */
 };
 
 enum {
