@@ -6,6 +6,7 @@
  *
  * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the time.
  * zip: CQEs may come compressed, and messages are alike, so that they do.
+ * DEV_LINK_DEVICE0, DEV_LINK_DEVICE1: the devices' names (default: the best one, twice).
  *
  * Two processes, a device each, links with rings from 1 KiB to 1 MiB between them. Messages of
  * random length go both ways over all of them; every byte and every immediate is checked; room is
@@ -552,6 +553,7 @@ static void run_side(void)
 	struct dev_link *never;
 
 	util_params.peer_timeout_ms = PEER_MS;
+	util_params.device = getenv(side ? "DEV_LINK_DEVICE1" : "DEV_LINK_DEVICE0");
 	if (small)
 		m5_tune = (struct m5_tune){ .srq = 3, .cq = 8, .sq_blocks = 8 };
 	rnd = 0x9e3779b97f4a7c15ull + (unsigned)side;
