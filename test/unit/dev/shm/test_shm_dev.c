@@ -111,6 +111,23 @@ Test(shm_dev, arming_twice_is_arming_once)
 	cr_expect_eq(arm(db), -FI_EAGAIN);
 }
 
+/* Who sleeps on the descriptor for ever arms it again and again, and never disarms it. */
+Test(shm_dev, arming_again_silences_the_bell_that_rang)
+{
+	struct shm_dev *da = pair_dev(), *db = pair_dev();
+	struct lane a, b;
+	int i;
+
+	pair_open(da, &a, 1024, db, &b, 1024);
+	for (i = 0; i < 50; i++) {
+		cr_assert_eq(arm(db), 0);
+		cr_assert(!readable(db, 0), "round %d", i);
+		lane_write(&a, 1);
+		cr_assert(readable(db, 0), "round %d", i);
+		cr_assert(lane_expect(db, &b, 1, 1));
+	}
+}
+
 /* Two processes take turns; each sleeps until the other writes. */
 static void ping_pong(struct shm_dev *dev, struct lane *lane, int rounds, bool first)
 {

@@ -106,6 +106,12 @@ int shm_dev_arm(struct dev *base)
 
 	if (!util_list_is_empty(&dev->pending))
 		return -FI_EAGAIN; /* ends by polling alone */
+	/*
+	 * A bell that rang since the last time is silenced first, or it would ring for ever: who keeps
+	 * the device armed does not disarm it between two sleeps. What it rang for is seen below.
+	 */
+	if (dev->armed)
+		shm_inbox_wake(dev->inbox, dev->bell_fd);
 	dev->armed = true;
 	shm_inbox_sleep(dev->inbox);
 	ret = shm_watch_arm_all(dev);
