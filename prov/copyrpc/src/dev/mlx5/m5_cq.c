@@ -12,11 +12,11 @@ void m5_cq_init(struct m5_cq *cq, void *buf, uint32_t size, uint32_t cqe_len, ui
 
 	*cq = (struct m5_cq){
 		.buf = (uint8_t *)buf + cqe_len - sizeof(struct m5_cqe),
-		.ci = ci,
 		.size = size,
 		.shift = (uint8_t)__builtin_ctz(cqe_len),
 		.record = record,
 	};
+	m5_cq_seek(cq, ci);
 	for (i = 0; i < size; i++)
 		m5_cq_at(cq, ci + i)->op_own = M5_CQE_INVALID << 4 | !((ci + i) & size);
 }
@@ -24,19 +24,23 @@ void m5_cq_init(struct m5_cq *cq, void *buf, uint32_t size, uint32_t cqe_len, ui
 const struct m5_cqe *m5_cq_unzip_cold(struct m5_cq *cq)
 {
 	struct m5_cqe *cqe = m5_cq_at(cq, cq->ci), *fresh;
-	uint8_t owner = !!(cq->ci & cq->size);
+	uint8_t owner = cq->owner;
 
 	if (!cq->zip.left && !m5_zip_begin(&cq->zip, cqe, m5_cq_at(cq, cq->ci + 1), cq->size)) {
 		/* Nonsense: hand it out as an error of nobody. */
 		cqe->op_own = (uint8_t)(M5_CQE_RESP_ERR << 4 | owner);
 		cqe->sop_qpn = 0;
-		cq->ci++;
+		m5_cq_seek(cq, cq->ci + 1);
 		return cqe;
 	}
 	fresh = m5_zip_next(&cq->zip, cqe);
 	/* The device leaves holes: what is in them must not look written in the next lap. */
 	cqe->op_own = (uint8_t)(M5_CQE_INVALID << 4 | owner);
-	cq->ci++;
+	m5_cq_seek(cq, cq->ci + 1);
+	if (cq->zip.left) {
+		cq->mark.op_own = M5_CQE_ZIPPED | cq->owner;
+		cq->next = &cq->mark;
+	}
 	return fresh;
 }
 
@@ -53,7 +57,7 @@ void m5_cq_arm(struct m5_cq *cq)
 	m5_barrier_mmio_flush();
 }
 
-/** Places that the CQE at look->ci stands for; a compressed one holds no CQEs in the others. */
+/** Places that a CQE stands for; a compressed one holds no CQEs in the others. */
 static uint32_t m5_cq_span(const struct m5_cqe *cqe)
 {
 	uint32_t cnt = be32toh(cqe->len);
@@ -63,20 +67,19 @@ static uint32_t m5_cq_span(const struct m5_cqe *cqe)
 
 uint32_t m5_cq_forget(struct m5_cq *cq, uint32_t qpn)
 {
-	struct m5_cq look = *cq;
-	uint32_t cnt = 0;
+	uint32_t ci = cq->ci + cq->zip.left, cnt = 0;
 
 	if (cq->zip.left && m5_cqe_qpn(&cq->zip.cqe) == qpn) {
 		cq->zip.cqe.sop_qpn |= htobe32(M5_QPN_MASK);
 		cnt += cq->zip.left;
 	}
-	for (look.ci += cq->zip.left; look.ci - cq->ci < cq->size;) {
-		struct m5_cqe *cqe = m5_cq_at(&look, look.ci);
+	while (ci - cq->ci < cq->size) {
+		struct m5_cqe *cqe = m5_cq_at(cq, ci);
 
-		if (!m5_cq_is_ours(&look, cqe))
+		if (!m5_cqe_is_ours(cqe, !!(ci & cq->size)))
 			break;
 		m5_barrier_from_device();
-		look.ci += m5_cq_span(cqe);
+		ci += m5_cq_span(cqe);
 		if (m5_cqe_qpn(cqe) != qpn)
 			continue;
 		cqe->sop_qpn |= htobe32(M5_QPN_MASK);

@@ -31,13 +31,17 @@
 #include "util/bits.h"
 
 struct m5_cq {
-	uint8_t *buf; /* of the first CQE's 64 bytes: behind its first half if they are 128 */
+	/* What m5_cq_poll looks at: the CQE of ci, or mark while a compressed one is expanded. */
+	const struct m5_cqe *next;
+	uint8_t owner; /* its owner bit once it is ours */
 	uint32_t ci;
+	uint8_t *buf; /* of the first CQE's 64 bytes: behind its first half if they are 128 */
 	uint32_t size;
 	uint8_t shift;
 	struct m5_zip zip;
-	uint32_t *record; /* [0] consumer index, [1] arm */
-	void *uar;        /* page of the arm register */
+	struct m5_cqe mark; /* always ours, and compressed */
+	uint32_t *record;   /* [0] consumer index, [1] arm */
+	void *uar;          /* page of the arm register */
 	uint32_t cqn;
 	uint32_t arm_sn;
 };
@@ -51,11 +55,17 @@ static inline struct m5_cqe *m5_cq_at(const struct m5_cq *cq, uint32_t ci)
 	return (void *)(cq->buf + ((size_t)(ci & (cq->size - 1)) << cq->shift));
 }
 
-static inline bool m5_cq_is_ours(const struct m5_cq *cq, const struct m5_cqe *cqe)
+/** The next one is that of `ci`. */
+static inline void m5_cq_seek(struct m5_cq *cq, uint32_t ci)
 {
-	uint8_t op_own = *(const volatile uint8_t *)&cqe->op_own;
+	cq->ci = ci;
+	cq->next = m5_cq_at(cq, ci);
+	cq->owner = !!(ci & cq->size);
+}
 
-	return (op_own & M5_CQE_OWNER) == !!(cq->ci & cq->size);
+static inline bool m5_cqe_is_ours(const struct m5_cqe *cqe, uint8_t owner)
+{
+	return ((*(const volatile uint8_t *)&cqe->op_own ^ owner) & M5_CQE_OWNER) == 0;
 }
 
 static inline enum m5_cqe_opcode m5_cqe_opcode(const struct m5_cqe *cqe)
@@ -99,23 +109,21 @@ const struct m5_cqe *m5_cq_unzip_cold(struct m5_cq *cq);
 
 static inline const struct m5_cqe *m5_cq_poll(struct m5_cq *cq)
 {
-	const struct m5_cqe *cqe = m5_cq_at(cq, cq->ci);
+	const struct m5_cqe *cqe = cq->next;
 
-	if (UTIL_UNLIKELY(cq->zip.left))
-		return m5_cq_unzip_cold(cq);
-	if (!m5_cq_is_ours(cq, cqe))
+	if (!m5_cqe_is_ours(cqe, cq->owner))
 		return NULL;
 	m5_barrier_from_device();
 	if (UTIL_UNLIKELY((cqe->op_own & M5_CQE_ZIPPED) == M5_CQE_ZIPPED))
 		return m5_cq_unzip_cold(cq);
-	cq->ci++;
+	m5_cq_seek(cq, cq->ci + 1);
 	return cqe;
 }
 
 /** Is there something to poll? */
 static inline bool m5_cq_is_empty(const struct m5_cq *cq)
 {
-	return !cq->zip.left && !m5_cq_is_ours(cq, m5_cq_at(cq, cq->ci));
+	return !m5_cqe_is_ours(cq->next, cq->owner);
 }
 
 static inline void m5_cq_publish(struct m5_cq *cq)
