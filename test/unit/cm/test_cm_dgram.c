@@ -270,6 +270,7 @@ Test(cm_dgram, a_goodbye_that_was_lost_is_made_good)
 	cm_end_open(&a, mute, "127.0.0.1", 0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
 	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
 	deaf = true;
 	cr_assert(cm_end_put_live(&a));
@@ -293,6 +294,7 @@ Test(cm_dgram, who_comes_back_after_a_lost_goodbye_is_let_in)
 	cm_end_open(&a, mute, "127.0.0.1", 0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
 	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
 	deaf = true;
 	cr_assert(cm_end_put_live(&a));

@@ -16,6 +16,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
+#include "util/sig.h"
 
 #define CM_NODE_EVENTS    32
 #define CM_NODE_STACK     (256u << 10) /* up-calls run on it; thread-local storage is in it */
@@ -205,7 +206,7 @@ static int cm_node_start_thread(struct cm_node *node)
 	sigset_t all, old;
 	int ret;
 
-	sigfillset(&all);
+	util_sig_others(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, CM_NODE_STACK);
 	pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -10,7 +10,7 @@
  * its way out of epoll_wait. So memory that holds a cm_src is buried, not freed: the thread frees it when
  * it has no event in hand (a pass). cm_node_wait_pass waits for that moment.
  *
- * The thread blocks every signal, is called "copyrpc-cm", and is joined by cm_node_close.
+ * The thread blocks signals (util/sig.h), is called "copyrpc-cm", and is joined by cm_node_close.
  * Shown by test/unit/cm/test_cm_node.c.
  */
 #ifndef CM_CM_NODE_H

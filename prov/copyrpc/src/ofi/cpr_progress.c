@@ -12,6 +12,7 @@
 
 #include "ofi/cpr_domain.h"
 #include "util/log.h"
+#include "util/sig.h"
 
 #define CPR_PROGRESS_LOOK_MS 1
 #define CPR_PROGRESS_BUSY    1000 /* looks at what cannot be finished yet, before napping */
@@ -78,7 +79,7 @@ static int cpr_progress_create(struct cpr_domain *domain)
 	sigset_t all, old;
 	int err;
 
-	sigfillset(&all);
+	util_sig_others(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&domain->progress.thread, NULL, cpr_progress_run, domain);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
