@@ -15,7 +15,7 @@
 #include "model/nic_priv.h"
 
 enum { NIC_ARM_NONE, NIC_ARM_NEXT, NIC_ARM_SOLICITED };
-enum { NIC_CQ_INDEX = 0xffffff, NIC_CQ_HELD_MAX = 24 };
+enum { NIC_CQ_INDEX = 0xffffff, NIC_CQ_HELD_MAX = 24, NIC_CQ_LINGER_NS = 3000 };
 
 static uint8_t *nic_cq_slot(const struct mdl_cq *cq, uint32_t index)
 {
@@ -150,6 +150,17 @@ static void nic_cq_hold(struct mdl_cq *cq, uint8_t op_own)
 	cq->nic_pi++;
 }
 
+/* Poll mode: the rest of a CQE is there for a while before its last byte is. */
+static void nic_cq_linger(void)
+{
+	uint64_t until;
+
+	if (mdl_self.config.mode != MDL_MODE_POLL || nic_random() & 15)
+		return;
+	for (until = mdl_now_ns() + nic_random() % NIC_CQ_LINGER_NS; mdl_now_ns() < until;)
+		;
+}
+
 static void nic_cq_put(struct mdl_cq *cq, const struct nic_cqe *cqe)
 {
 	bool error = cqe->op == NIC_CQE_REQ_ERR || cqe->op == NIC_CQE_RESP_ERR;
@@ -162,6 +173,7 @@ static void nic_cq_put(struct mdl_cq *cq, const struct nic_cqe *cqe)
 			nic_cq_release_locked(cq);
 		return;
 	}
+	nic_cq_linger();
 	nic_cqe_publish(slot, cq->cqe_size, op_own);
 	cq->nic_pi++;
 	nic_cq_event(cq, cqe->solicited || error);
