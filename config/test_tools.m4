@@ -19,6 +19,8 @@ AC_DEFUN([COPYRPC_TEST_TOOLS], [
 	PKG_CHECK_MODULES([UCX], [ucx], [have_ucx=yes], [have_ucx=no])
 	COPYRPC_REQUIRE_TOOL([$have_ucx], [UCX, to compare with (Debian: libucx-dev)])
 	AM_CONDITIONAL([HAVE_UCX], [test "x$have_ucx" = xyes])
+
+	AM_CONDITIONAL([X86_64], [test "x$host_cpu" = xx86_64])
 ])
 
 # COPYRPC_REQUIRE_TOOL(found, name): complains where it was asked to.

@@ -2,6 +2,7 @@
 /* The messages of cost.h: options, the two shapes, and the check that the bytes arrived. */
 #include "cost.h"
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +77,7 @@ static void cost_rpc(struct cost_pair *pair, const struct cost_conf *conf, struc
 	}
 }
 
-/* The part that is counted: callgrind collects while it runs (cost names it). */
+/* The part that is counted. */
 static __attribute__((noinline)) void cost_run(struct cost_pair *pair, const struct cost_conf *conf,
 					       struct cost_bufs *bufs)
 {
@@ -119,8 +120,9 @@ static void cost_bufs_free(struct cost_bufs *bufs)
 static void usage(void)
 {
 	fprintf(stderr,
-		"usage: %s [-p NAME] [-S oneway|rpc] [-s BYTES] [-w WINDOW] [-n ROUNDS]\n"
-		"moves ROUNDS windows of messages between two ends in one thread\n",
+		"usage: %s [-p NAME] [-S oneway|rpc] [-s BYTES] [-w WINDOW] [-n ROUNDS] [-m]\n"
+		"moves ROUNDS windows of messages between two ends in one thread\n"
+		"-m raises SIGUSR2 before and after them, for insn_count\n",
 		cost_transport);
 	exit(2);
 }
@@ -141,9 +143,10 @@ int main(int argc, char **argv)
 	const char *name = NULL;
 	struct cost_bufs bufs;
 	struct cost_pair *pair;
+	bool marks = false;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "p:S:s:w:n:")) != -1) {
+	while ((opt = getopt(argc, argv, "p:S:s:w:n:m")) != -1) {
 		switch (opt) {
 		case 'p': name = optarg; break;
 		case 'S':
@@ -154,13 +157,18 @@ int main(int argc, char **argv)
 		case 's': conf.size = (size_t)number(optarg, 1 << 20); break;
 		case 'w': conf.window = (int)number(optarg, 1024); break;
 		case 'n': conf.rounds = number(optarg, 1000000000); break;
+		case 'm': marks = true; break;
 		default: usage();
 		}
 	}
 	cost_bufs_init(&bufs, &conf);
 	pair = cost_pair_open(name, conf.window);
 	cost_rpc(pair, &conf, &bufs); /* connects, both ways */
+	if (marks)
+		raise(SIGUSR2);
 	cost_run(pair, &conf, &bufs);
+	if (marks)
+		raise(SIGUSR2);
 	cost_bufs_check(&bufs, &conf);
 	cost_pair_close(pair);
 	cost_bufs_free(&bufs);
