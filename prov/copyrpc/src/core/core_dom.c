@@ -28,6 +28,7 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 	dom->engine_ops = engine_ops;
 	dom->limits = *limits;
 	dom->locked = locked;
+	dom->guarded = locked;
 	dom->watched = false;
 	pthread_mutex_init(&dom->lock, NULL);
 	dom->unexpected_used = 0;

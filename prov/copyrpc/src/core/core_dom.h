@@ -35,6 +35,7 @@ struct core_limits {
 struct core_dom {
 	const struct core_engine_ops *engine_ops;
 	struct core_engine *engine;
+	bool guarded; /* locked or watched: somebody else is to be thought of */
 	bool locked;
 	/*
 	 * Somebody sleeps until this domain has news, or has a thread do so: who transfers makes
@@ -67,10 +68,24 @@ static inline void core_dom_unlock(struct core_dom *dom)
 		pthread_mutex_unlock(&dom->lock);
 }
 
+/** locked and watched change here only. Under the lock, if there is one already. */
+static inline void core_dom_set_locked(struct core_dom *dom)
+{
+	dom->locked = true;
+	dom->guarded = true;
+}
+
+static inline void core_dom_set_watched(struct core_dom *dom, bool watched)
+{
+	dom->watched = watched;
+	if (!dom->locked) /* else it is and stays set, and others read it without the lock */
+		dom->guarded = watched;
+}
+
 /** One thread uses the domain and nobody sleeps on it: neither lock nor core_dom_transferred. */
 static inline bool core_dom_is_private(const struct core_dom *dom)
 {
-	return !dom->locked && !dom->watched;
+	return !dom->guarded;
 }
 
 /**

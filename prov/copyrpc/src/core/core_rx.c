@@ -270,7 +270,8 @@ static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct cor
 
 /**
  * A whole tagged message for the oldest receive, which has one buffer with room for it: most of all
- * messages. False: it is anything else, and nothing was done. `leaf`: only if nothing needs a call.
+ * messages. False: it is anything else, and nothing was done. `leaf`: only if nothing
+ * needs a call; len is at most UTIL_COPY_SHORT.
  */
 static inline __attribute__((always_inline)) bool core_rx_in_order(struct core_peer *peer,
 								   uint32_t op, const uint8_t *data,
@@ -302,12 +303,13 @@ static inline __attribute__((always_inline)) bool core_rx_in_order(struct core_p
 		memcpy(&cq_data, data + sizeof(tag), sizeof(cq_data));
 		flags |= FI_REMOTE_CQ_DATA;
 	}
-	util_copy(req->dest.iov[0].iov_base, data + ext_len, len);
 	if (leaf) {
+		util_copy_short(req->dest.iov[0].iov_base, data + ext_len, len);
 		core_match_unqueue(ep->tagged, recv);
 		core_cqe_fill(core_cq_take(cq), req->dest.context, flags, len, NULL, cq_data, tag,
 			      peer->fi_addr);
 	} else {
+		util_copy(req->dest.iov[0].iov_base, data + ext_len, len);
 		core_match_cancel(ep->tagged, recv);
 		core_rx_complete(ep, req->dest.context, flags, req->dest.flags, len, NULL, cq_data,
 				 tag, peer->fi_addr);

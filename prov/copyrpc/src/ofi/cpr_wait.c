@@ -169,7 +169,7 @@ void cpr_wait_dom_update(struct cpr_domain *domain)
 {
 	const struct cpr_wait_dom *wait = &domain->wait;
 
-	domain->core.watched = wait->sleepers || wait->external || wait->thread;
+	core_dom_set_watched(&domain->core, wait->sleepers || wait->external || wait->thread);
 }
 
 void cpr_wait_dom_enter(struct cpr_domain *domain)

@@ -9,37 +9,38 @@ const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdi
 	return ring_holds_add(&conn->rx.holds, pos) ? "out of memory for held messages" : NULL;
 }
 
-const char *ring_rx_response_cold(struct ring_conn *conn, struct wire_hdr hdr, const uint8_t *data)
+const char *ring_rx_response_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
+				  const uint8_t *data, uint32_t len)
 {
-	uint32_t id = hdr.call_id & ~WIRE_ID_RESPONSE;
+	uint32_t id = call_id & ~WIRE_ID_RESPONSE;
 	void *context = util_idmap_lookup(&conn->calls, id);
 
 	if (!context)
 		return "answer to a call that does not wait";
-	if (hdr.piggyback)
+	if (piggyback)
 		return "answer with an allowance";
 	util_idmap_release(&conn->calls, id);
-	conn->up->on_reply(&conn->chan, context, 0, data, hdr.len);
+	conn->up->on_reply(&conn->chan, context, 0, data, len);
 	return NULL;
 }
 
-const char *ring_rx_call_cold(struct ring_conn *conn, struct wire_hdr hdr, const uint8_t *data,
-			      uint64_t pos)
+const char *ring_rx_call_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
+			      const uint8_t *data, uint32_t len, uint64_t pos)
 {
 	struct ring_flow *flow = &conn->tx.flow;
 	struct core_call_ref ref;
 	uint64_t reserve;
 
-	if (hdr.piggyback > flow->grant_max / WIRE_ALIGN)
+	if (piggyback > flow->grant_max / WIRE_ALIGN)
 		return "allowance beyond the credit granted";
-	ref.call_id = hdr.call_id;
-	ref.allowance = hdr.piggyback * WIRE_ALIGN - WIRE_HDR_LEN;
+	ref.call_id = call_id;
+	ref.allowance = piggyback * WIRE_ALIGN - WIRE_HDR_LEN;
 	reserve = wire_reservation(ref.allowance);
 	if (reserve > flow->granted - flow->claimed)
 		return "allowance beyond the credit granted";
 	flow->claimed += reserve;
 	return ring_rx_hold_cold(
-		conn, conn->up->on_call(&conn->chan, ref, data, hdr.len, conn->rx.holds.tail), pos);
+		conn, conn->up->on_call(&conn->chan, ref, data, len, conn->rx.holds.tail), pos);
 }
 
 void ring_rx_release_hold(struct core_chan *chan, core_hold_t hold)

@@ -57,50 +57,58 @@ static inline void ring_rx_release(struct ring_conn *conn)
 }
 
 /** An answer to one of our calls. NULL, or what is wrong with it. */
-const char *ring_rx_response_cold(struct ring_conn *conn, struct wire_hdr hdr, const uint8_t *data);
+const char *ring_rx_response_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
+				  const uint8_t *data, uint32_t len);
 /** A call of the peer. */
-const char *ring_rx_call_cold(struct ring_conn *conn, struct wire_hdr hdr, const uint8_t *data,
-			      uint64_t pos);
+const char *ring_rx_call_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
+			      const uint8_t *data, uint32_t len, uint64_t pos);
 /** Keeps the message at `pos`: its up-call said CORE_RX_HOLD. */
 const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos);
 
-RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr hdr,
-					const uint8_t *data, uint64_t pos)
+/** The position of `src` on the ring, in the batch that was taken in last, which ends at `end`. */
+static inline uint64_t ring_rx_pos(const struct ring_conn *conn, const uint8_t *src,
+				   const uint8_t *end)
 {
+	return conn->rx.producer - (uint64_t)(end - src);
+}
+
+/** The message at `src`, whose header is `hdr`. NULL, or what is wrong. */
+RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr hdr,
+					const uint8_t *src, const uint8_t *end)
+{
+	const uint8_t *data = src + WIRE_HDR_LEN;
 	enum core_rx_verdict verdict;
 
 	if (UTIL_UNLIKELY(hdr.call_id & WIRE_ID_RESPONSE))
-		return ring_rx_response_cold(conn, hdr, data);
+		return ring_rx_response_cold(conn, hdr.call_id, hdr.piggyback, data, hdr.len);
 	if (UTIL_UNLIKELY(hdr.piggyback))
-		return ring_rx_call_cold(conn, hdr, data, pos);
+		return ring_rx_call_cold(conn, hdr.call_id, hdr.piggyback, data, hdr.len,
+					 ring_rx_pos(conn, src, end));
 	verdict = conn->up->on_msg(&conn->chan, hdr.call_id, data, hdr.len, conn->rx.holds.tail);
 	if (UTIL_LIKELY(verdict == CORE_RX_DONE))
 		return NULL;
-	return ring_rx_hold_cold(conn, verdict, pos);
+	return ring_rx_hold_cold(conn, verdict, ring_rx_pos(conn, src, end));
 }
 
-/** The messages of one batch: [pos, end). NULL, or what is wrong. */
-RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, uint32_t count, uint64_t pos,
-					 uint64_t end)
+/** The messages of one batch, which never crosses the ring's end: [src, end). NULL, or what is wrong. */
+RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, uint32_t count, const uint8_t *src,
+					 const uint8_t *end)
 {
-	struct ring_rx *rx = &conn->rx;
-	const uint8_t *src;
 	struct wire_hdr hdr;
 	const char *why;
 
 	for (; count; count--) {
-		if (end - pos < WIRE_ALIGN)
+		if (UTIL_UNLIKELY(end - src < (ptrdiff_t)WIRE_ALIGN))
 			return "message count beyond the batch";
-		src = rx->base + ring_off(pos, rx->len);
 		hdr = ring_rx_load_hdr(src);
-		if (UTIL_UNLIKELY(hdr.len > end - pos - WIRE_HDR_LEN))
+		if (UTIL_UNLIKELY(hdr.len > (size_t)(end - src) - WIRE_HDR_LEN))
 			return "message longer than its batch";
-		why = ring_rx_message(conn, hdr, src + WIRE_HDR_LEN, pos);
+		why = ring_rx_message(conn, hdr, src, end);
 		if (UTIL_UNLIKELY(why != NULL))
 			return why;
-		pos += wire_msg_span(hdr.len);
+		src += wire_msg_span(hdr.len);
 	}
-	return pos == end ? NULL : "batch longer than its messages";
+	return src == end ? NULL : "batch longer than its messages";
 }
 
 /** The metadata's news. NULL, or what is wrong. */
@@ -140,7 +148,8 @@ RING_INLINE const char *ring_rx_batch_bytes(struct ring_conn *conn, uint64_t del
 	rx->producer = start + delta;
 	if (UTIL_UNLIKELY(meta.message_count == WIRE_COUNT_WRAP))
 		return off + delta == rx->len ? NULL : "wrap marker not at the end of a lap";
-	return ring_rx_messages(conn, meta.message_count, start + WIRE_META_LEN, rx->producer);
+	return ring_rx_messages(conn, meta.message_count, rx->base + off + WIRE_META_LEN,
+				rx->base + off + delta);
 }
 
 /** core_chan_ops.release */

@@ -25,12 +25,10 @@
 
 #define UTIL_COPY_SHORT 64u /* up to here nothing is called */
 
-/** memcpy that is quick for short, variable lengths. The areas do not overlap. */
-static inline void util_copy(void *dst, const void *src, size_t len)
+/** memcpy of at most UTIL_COPY_SHORT bytes. The areas do not overlap. */
+static inline void util_copy_short(void *dst, const void *src, size_t len)
 {
-	if (len > UTIL_COPY_SHORT)
-		memcpy(dst, src, len);
-	else if (len > 32) {
+	if (len > 32) {
 		UTIL_COPY_PAIR(unsigned __int128, dst, src, len);
 		UTIL_COPY_PAIR(unsigned __int128, (uint8_t *)dst + 16, (const uint8_t *)src + 16,
 			       len - 32);
@@ -48,6 +46,15 @@ static inline void util_copy(void *dst, const void *src, size_t len)
 		d[len / 2] = s[len / 2];
 		d[len - 1] = s[len - 1];
 	}
+}
+
+/** memcpy that is quick for short, variable lengths. The areas do not overlap. */
+static inline void util_copy(void *dst, const void *src, size_t len)
+{
+	if (len > UTIL_COPY_SHORT)
+		memcpy(dst, src, len);
+	else
+		util_copy_short(dst, src, len);
 }
 
 /** Gathers `len` bytes out of iov, from its byte `skip` on. iov holds at least skip + len. */
