@@ -6,7 +6,10 @@
 #ifndef UNIT_MLX5_FAKE_DEV_H
 #define UNIT_MLX5_FAKE_DEV_H
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "cq_device.h"
 #include "dev/mlx5/m5_link.h"
@@ -25,6 +28,7 @@
 
 struct fake_dev {
 	struct m5_dev dev;
+	struct ibv_comp_channel chan; /* never has an event */
 	struct cq_device rx, tx; /* what the device writes; their .cq is copied into dev at start */
 	struct m5_scq scq;
 	uint8_t *srq_buf;
@@ -49,12 +53,15 @@ static inline struct fake_dev *fake_dev_make(void)
 	util_list_init(&f->dev.scqs);
 	util_list_init(&f->dev.regs);
 	pthread_mutex_init(&f->dev.lock, NULL);
+	f->chan.fd = eventfd(0, EFD_NONBLOCK);
+	f->dev.chan = &f->chan;
 	strcpy(f->dev.ib.name, "fake_0:1");
 	return f;
 }
 
 static inline void fake_dev_free(struct fake_dev *f)
 {
+	close(f->chan.fd);
 	cq_device_fini(&f->rx);
 	cq_device_fini(&f->tx);
 	guard_free(f->srq_buf, FAKE_SRQ * 32);

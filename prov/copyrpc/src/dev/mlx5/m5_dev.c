@@ -3,7 +3,9 @@
  * Opening and closing the device, registering, and its sleep. One per domain.
  *
  * To sleep: every CQ in use is armed, then looked at once more. An event of the channel names its
- * CQ; disarm reads them all, and each makes the next arm of that CQ a new one.
+ * CQ; disarm reads them all, and each makes the next arm of that CQ a new one. So does arm, first of
+ * all: who keeps the device armed does not disarm it between two sleeps, and the device ignores an
+ * arm that it has answered already.
  *
  * Shown by test/unit/dev/mlx5/test_m5_dev.c; on the device model by test/integ/dev_link.
  */
@@ -164,6 +166,7 @@ int m5_dev_arm(struct dev *base)
 	bool empty = dev->early.next == &dev->early;
 	uint32_t i;
 
+	m5_dev_disarm(base);
 	m5_cq_arm(&dev->rx);
 	for (i = 0; i < dev->active_cnt; i++)
 		m5_cq_arm(&dev->active[i]->cq);
