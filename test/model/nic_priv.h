@@ -48,6 +48,7 @@ struct nic_qp_priv {
 	uint32_t rnr_left;    /* retries that remain, 7: for ever */
 	uint16_t retired;     /* end of the last WQE whose completion was written */
 	uint16_t record_seen; /* the diagnosis of records without doorbells */
+	uint32_t record_seen_cnt;
 	uint64_t record_seen_ns;
 	uint64_t wqes;  /* executed since creation */
 	uint32_t tried; /* 1: the WQE at nic_sq_ci was begun: its retries are counted down */

@@ -19,7 +19,7 @@
 
 static const uint64_t nic_flush_look_ns = 1000000;
 static const uint64_t nic_record_look_ns = 500000000;
-static const uint64_t nic_record_wait_ns = 3000000000;
+enum { NIC_RECORD_LOOKS = 6 };
 
 void nic_blame(uint32_t proc, const char *format, ...)
 {
@@ -58,7 +58,10 @@ static uint64_t nic_service_earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A record that stays ahead of the doorbells: the driver forgot one, or holds it back too long. */
+/*
+ * A record that stays ahead of the doorbells: the driver forgot one, or holds it back too long. Seen
+ * several times, because the process may have been stopped between the two.
+ */
 static uint64_t nic_service_record(struct mdl_qp *qp, uint64_t now)
 {
 	struct nic_qp_priv *priv = nic_qp_priv(qp);
@@ -67,13 +70,17 @@ static uint64_t nic_service_record(struct mdl_qp *qp, uint64_t now)
 	if (nic_qp_state(qp) != MDL_QPS_RTS || !qp->sq_cnt)
 		return UINT64_MAX;
 	record = nic_record_get((uint32_t *)mdl_at(qp->dbrec) + 1);
-	if (record == (uint16_t)qp->nic_sq_pi || record != priv->record_seen ||
-	    !priv->record_seen_ns) {
+	if (record == (uint16_t)qp->nic_sq_pi || record != priv->record_seen) {
 		priv->record_seen = record;
-		priv->record_seen_ns = record == (uint16_t)qp->nic_sq_pi ? 0 : now;
+		priv->record_seen_cnt = 0;
+		priv->record_seen_ns = now;
 		return now + nic_record_look_ns;
 	}
-	if (now - priv->record_seen_ns > nic_record_wait_ns)
+	if (now - priv->record_seen_ns >= nic_record_look_ns) {
+		priv->record_seen_cnt++;
+		priv->record_seen_ns = now;
+	}
+	if (priv->record_seen_cnt >= NIC_RECORD_LOOKS)
 		mdl_fatal(
 			"QP 0x%x: its send record has said %u for 3 seconds, but no doorbell was rung since "
 			"it said %u. The adapter does not look at records by itself.",

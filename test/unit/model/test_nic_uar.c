@@ -206,12 +206,30 @@ Test(nic_uar, an_empty_segment_beside_inline_data, .signal = SIGABRT)
 	bench_ring(a);
 }
 
+static void look_at_records(int times)
+{
+	uint64_t now = mdl_now_ns();
+
+	for (int i = 0; i < times; i++)
+		nic_service(now + i * 500000000ull);
+}
+
 Test(nic_uar, a_record_without_a_doorbell_is_found_out, .signal = SIGABRT)
 {
 	bench_put(a, &nop);
 	bench_record(a);
+	look_at_records(8);
+}
+
+Test(nic_uar, a_doorbell_that_comes_late_is_in_time)
+{
+	bench_put(a, &nop);
+	bench_record(a);
 	nic_service(mdl_now_ns());
-	nic_service(mdl_now_ns() + 4000000000ull);
+	nic_service(mdl_now_ns() + 60000000000ull); /* the process was stopped for a minute */
+	bench_ring(a);
+	look_at_records(20);
+	cr_expect_eq(bench_get(a, MDL_CNT_WQES), 1);
 }
 
 Test(nic_uar, an_arm_before_its_record, .signal = SIGABRT)
