@@ -304,7 +304,10 @@ void nic_cq_create(struct mdl_cq *cq)
 	nic_own_add_cq(cq);
 }
 
-/* Libraries copy what they find in the old buffer up to the resize CQE, then read the new one. */
+/*
+ * Libraries copy what they find in the old buffer up to the resize CQE into the new one, one place further on, as
+ * the resize CQE counts as a completion.
+ */
 void nic_cq_resize(struct mdl_cq *cq, uint64_t old_buf, uint32_t old_cnt, uint32_t old_size)
 {
 	struct mdl_cq old = { .buf = old_buf, .cqe_cnt = old_cnt, .cqe_size = old_size };
@@ -313,4 +316,5 @@ void nic_cq_resize(struct mdl_cq *cq, uint64_t old_buf, uint32_t old_cnt, uint32
 
 	nic_cqe_publish(slot, old_size,
 			nic_cqe_encode(slot, old_size, &cqe, nic_cq_owner(&old, cq->nic_pi)));
+	cq->nic_pi++;
 }
