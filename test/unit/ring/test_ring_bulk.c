@@ -115,9 +115,10 @@ Test(ring_bulk, empty_buffers_are_not_registered)
 Test(ring_bulk, what_cannot_be_registered_is_an_error_and_leaves_nothing)
 {
 	struct core_get get;
-	struct core_loan other = { .chan = &b->conn.chan };
+	struct core_loan other = { 0 };
 
 	start();
+	other.chan = &b->conn.chan;
 	lend();
 	b->dev.fail_reg = -FI_ENOMEM;
 	cr_expect_eq(ring_bulk_lend(&b->conn.chan, source, 8, &other), -FI_ENOMEM);
