@@ -60,6 +60,8 @@ static int take_entry(enum krn_chan_kind kind, uint32_t *index)
 		__atomic_store_n(&chan->used, 1, __ATOMIC_RELEASE);
 		*index = i;
 		err = 0;
+		if (i >= seg->chan_end)
+			seg->chan_end = i + 1;
 	}
 	mdl_unlock(&seg->table_lock);
 	return err;

@@ -315,7 +315,7 @@ struct mdl_cm_event {
 };
 
 #define MDL_SEGMENT_MAGIC   0x6d646c3563617368ull
-#define MDL_SEGMENT_VERSION 2
+#define MDL_SEGMENT_VERSION 3
 
 /* The head of the segment; the tables follow it, then the arena of pages. */
 struct mdl_segment {
@@ -329,6 +329,7 @@ struct mdl_segment {
 	struct mdl_lock table_lock; /* allocation in all tables and of pages */
 	uint32_t next
 		[8]; /* of each table: where to look for a free entry, so that numbers return late */
+	uint32_t chan_end;   /* channels from here on were never used */
 	uint32_t generation; /* goes up with every object: part of its number */
 	uint64_t page_first, page_cnt, page_next; /* arena: seg offset, pages, where to look */
 	uint64_t

@@ -40,6 +40,14 @@ static struct head *entry(const struct shape *shape, uint32_t index)
 	return (struct head *)((char *)mdl_self.seg + shape->base + index * shape->stride);
 }
 
+/* Entries that were ever taken end here: the others need not be looked at, which would make pages of them. */
+static uint32_t high_water(enum mdl_table table)
+{
+	uint32_t taken = mdl_self.seg->next[table];
+
+	return taken < shapes[table].count ? taken : shapes[table].count;
+}
+
 static uint32_t make_number(const struct shape *shape, uint32_t index)
 {
 	uint32_t generation = ++mdl_self.seg->generation;
@@ -113,7 +121,7 @@ void *mdl_table_next(enum mdl_table table, uint32_t ctx, uint32_t *index)
 {
 	const struct shape *shape = &shapes[table];
 
-	while (*index < shape->count) {
+	while (*index < high_water(table)) {
 		struct head *head = entry(shape, (*index)++);
 
 		if (head->number && head->proc == mdl_self.slot && head->ctx == ctx)
@@ -201,7 +209,7 @@ static void drop_object(enum mdl_table table, struct head *head)
 
 static void drop_channels(uint32_t slot)
 {
-	for (uint32_t i = 0; i < MDL_CHAN_MAX; i++) {
+	for (uint32_t i = 0; i < mdl_self.seg->chan_end; i++) {
 		struct mdl_chan *chan = &mdl_self.seg->chan[i];
 
 		if (chan->used && chan->proc == slot)
@@ -214,7 +222,9 @@ void mdl_table_drop(uint32_t slot)
 	for (int table = MDL_TABLE_MAX - 1; table >= 0; table--) {
 		const struct shape *shape = &shapes[table];
 
-		for (uint32_t index = shape->first; index < shape->count; index++) {
+		uint32_t end = high_water((enum mdl_table)table);
+
+		for (uint32_t index = shape->first; index < end; index++) {
 			struct head *head = entry(shape, index);
 
 			if (head->claimed && head->proc == slot)
