@@ -22,6 +22,21 @@ need()
 	done
 }
 
+# forget_fabrics NAME...: when this check ends, these fabrics of the device model leave nothing behind.
+forget_fabrics()
+{
+	fabrics="$*"
+	trap drop_fabrics EXIT
+}
+
+drop_fabrics()
+{
+	local fabric
+	for fabric in $fabrics; do
+		"$BUILD/test/model/copyrpc_hca" reset --segment "$fabric" --force > /dev/null 2>&1 || true
+	done
+}
+
 # build NAME FLAG...: an up-to-date build in $WORK/NAME, configured with these flags. Sets BUILD.
 build()
 {
