@@ -2,9 +2,11 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "util/param.h"
 #include "vb_pair.h"
 
 TestSuite(vb_dev, .fini = pair_fini, .timeout = 40);
@@ -135,4 +137,23 @@ Test(vb_dev, memory_that_is_not_there_cannot_be_registered)
 	munmap(gone, 8192);
 	cr_expect_eq(vb_dev_mem_reg((struct dev *)devs[0], gone, 8192, DEV_MEM_LOCAL, &mem),
 		     -FI_EFAULT);
+}
+
+Test(vb_dev, a_port_or_gid_that_is_not_there_is_refused)
+{
+	char name[IBV_SYSFS_NAME_MAX + 8];
+	struct dev *dev;
+
+	pair_open(devs, NULL);
+	snprintf(name, sizeof(name), "%s:9", ibv_get_device_name(devs[0]->ib.ctx->device));
+	util_params.device = name;
+	cr_expect_eq(vb_dev_open(&dev), -FI_ENODEV);
+	snprintf(name, sizeof(name), "%s:1", ibv_get_device_name(devs[0]->ib.ctx->device));
+	util_params.gid_index = "255";
+	cr_expect_eq(vb_dev_open(&dev), -FI_EINVAL);
+	util_params.gid_index = "0";
+	cr_assert_eq(vb_dev_open(&dev), 0);
+	cr_expect_eq(((struct vb_dev *)dev)->ib.gid_index, 0);
+	cr_expect_str_eq(ib_dev_name(&((struct vb_dev *)dev)->ib), name);
+	vb_dev_close(dev);
 }
