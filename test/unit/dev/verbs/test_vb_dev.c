@@ -97,7 +97,7 @@ Test(vb_dev, the_completion_queue_has_room_for_all_that_links_may_complete)
 	for (unsigned i = 0; i < 8; i++) {
 		cr_assert_eq(vb_link_create((struct dev *)devs[0], 1024, &link[i]), 0);
 		cr_expect_geq(devs[0]->cq_depth, 16 + 1024 * (i + 1));
-		cr_expect_geq(devs[0]->cq->cqe, 16 + 1024 * (i + 1));
+		cr_expect_geq((unsigned)devs[0]->cq->cqe, 16 + 1024 * (i + 1));
 	}
 	for (unsigned i = 0; i < 8; i++)
 		link[i]->ops->close(link[i]);
