@@ -25,6 +25,15 @@ static void cm_dgram_arm(struct cm_conn *conn, uint64_t delay_ns)
 	cm_node_arm(conn->node, &conn->timer, util_clock_ns() + delay_ns);
 }
 
+/** The next repetition, or the end if that comes first. */
+static void cm_dgram_arm_repeat(struct cm_conn *conn)
+{
+	uint64_t at_ns = util_clock_ns() + cm_req_backoff_ns(conn->try_cnt);
+
+	cm_node_arm(conn->node, &conn->timer,
+		    at_ns < conn->deadline_ns ? at_ns : conn->deadline_ns);
+}
+
 int cm_dgram_say(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t deadline_ns)
 {
 	conn->said = malloc(len);
@@ -34,7 +43,7 @@ int cm_dgram_say(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t 
 	conn->said_len = len;
 	conn->try_cnt = 0;
 	conn->deadline_ns = deadline_ns;
-	cm_dgram_arm(conn, cm_req_backoff_ns(0));
+	cm_dgram_arm_repeat(conn);
 	return cm_udp_send_bytes(conn->agent, buf, len, &conn->addr);
 }
 
@@ -48,7 +57,7 @@ void cm_dgram_hush(struct cm_conn *conn)
 static void cm_dgram_repeat(struct cm_conn *conn)
 {
 	conn->try_cnt++;
-	cm_dgram_arm(conn, cm_req_backoff_ns(conn->try_cnt));
+	cm_dgram_arm_repeat(conn);
 	cm_udp_send_bytes(conn->agent, conn->said, conn->said_len, &conn->addr);
 }
 
