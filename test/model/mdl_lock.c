@@ -8,6 +8,9 @@
 #include "model/mdl_segment.h"
 
 #include <errno.h>
+#include <time.h>
+
+#define LOCK_NAP_NS 20000000
 
 void mdl_lock_init(struct mdl_lock *lock)
 {
@@ -29,10 +32,33 @@ static bool taken_over(struct mdl_lock *lock, int err)
 	return true;
 }
 
+/*
+ * Never sleeps for good: who is killed between being woken for a lock and taking it takes the wake-up
+ * along, and the lock is free while the others sleep.
+ */
+static int lock_patiently(struct mdl_lock *lock)
+{
+	struct timespec until;
+	int err;
+
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += LOCK_NAP_NS;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		err = pthread_mutex_clocklock(&lock->mutex, CLOCK_MONOTONIC, &until);
+	} while (err == ETIMEDOUT);
+	return err;
+}
+
 bool mdl_lock(struct mdl_lock *lock)
 {
-	int err = pthread_mutex_lock(&lock->mutex);
+	int err = pthread_mutex_trylock(&lock->mutex);
 
+	if (err == EBUSY)
+		err = lock_patiently(lock);
 	if (err && err != EOWNERDEAD)
 		mdl_fatal("a lock of the model cannot be taken (error %d): reset the segment", err);
 	return taken_over(lock, err);
