@@ -6,7 +6,8 @@
  * completed. A shared receive queue is a list: its head and count change in one store. The taker notes
  * in the QP what it has taken and when it begins to write the completion; who gets a dead one's rq_lock
  * looks whether that completion is there, and then either goes on behind it or gives the WQE to the
- * next message (nic_recv_repair). None is lost, and none is completed twice.
+ * next message (nic_recv_repair). None is completed twice, and one can be lost only if the completion
+ * queue went round before anybody looked.
  */
 #include "model/nic_be.h"
 #include "model/nic_priv.h"
