@@ -285,6 +285,24 @@ Test(ring_tx, behind_a_batch_in_flight_messages_gather)
 	ring_pair_fini(&pair);
 }
 
+Test(ring_tx, nothing_joins_the_batch_of_a_connection_that_failed)
+{
+	struct core_chan *chan;
+	uint64_t bytes = 7;
+
+	start(false, 4096);
+	ring_pair_flush.cheap = false;
+	chan = &a->conn.chan;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_assert_eq(send_len(a, 2, 0), 0, "this one is held");
+	cr_assert_eq(chan->ops->send_buf(chan, 1, 0, 0, &bytes, sizeof(bytes), 0), 0);
+	cr_assert_eq(a->conn.tx.msg_cnt, 2, "and this one joins it");
+	ring_conn_fail_cold(&a->conn, -FI_EIO, "the test says so");
+	cr_expect_eq(chan->ops->send_buf(chan, 1, 0, 0, &bytes, sizeof(bytes), 0), -FI_EIO);
+	cr_expect_eq(a->conn.tx.msg_cnt, 2);
+	ring_pair_fini(&pair);
+}
+
 Test(ring_tx, what_must_leave_now_leaves_with_all_before_it)
 {
 	start(false, 4096);

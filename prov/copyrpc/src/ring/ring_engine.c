@@ -289,6 +289,7 @@ static void ring_engine_conn_down(struct ring_conn *conn, int err)
 		ring_engine_drain(conn);
 	util_list_remove(&conn->dirty_link);
 	conn->err = conn->err ? conn->err : err;
+	conn->tx.hold_end = 0;
 	ring_engine_conn_end(conn);
 }
 
