@@ -227,3 +227,33 @@ Test(cpr_ep, a_closed_endpoint_touches_no_memory)
 	ofi_pair_progress(&p);
 	ofi_pair_close(&p);
 }
+
+Test(cpr_ep, each_kind_of_operation_has_one_counter)
+{
+	static const uint64_t kinds[] = { FI_SEND,  FI_RECV,        FI_READ,
+					  FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE };
+	struct fid_cntr *cntr[2];
+	unsigned i;
+
+	open_unbound();
+	bind_all();
+	cr_assert_eq(fi_cntr_open(p.domain, NULL, &cntr[0], NULL), 0);
+	cr_assert_eq(fi_cntr_open(p.domain, NULL, &cntr[1], NULL), 0);
+	cr_expect_eq(fi_ep_bind(p.ep[0], &cntr[0]->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_ep_bind(p.ep[0], &cntr[0]->fid, FI_SEND | FI_MULTI_RECV), -FI_EBADFLAGS);
+	cr_expect_eq(fi_ep_bind(p.ep[0], &cntr[0]->fid, FI_SEND | FI_REMOTE_WRITE), 0);
+	cr_expect_eq(fi_ep_bind(p.ep[0], &cntr[1]->fid, FI_READ | FI_SEND), -FI_EINVAL);
+	cr_expect_eq(
+		fi_ep_bind(p.ep[0], &cntr[1]->fid, FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ),
+		0, "what was refused bound nothing");
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		cr_expect_eq(fi_ep_bind(p.ep[0], &cntr[0]->fid, kinds[i]), -FI_EINVAL);
+	cr_expect_eq(fi_enable(p.ep[0]), 0);
+	cr_expect_eq(fi_close(&cntr[0]->fid), -FI_EBUSY);
+	cr_expect_eq(fi_close(&cntr[1]->fid), -FI_EBUSY);
+	cr_expect_eq(fi_close(&p.ep[0]->fid), 0);
+	p.ep[0] = NULL;
+	cr_expect_eq(fi_close(&cntr[0]->fid), 0);
+	cr_expect_eq(fi_close(&cntr[1]->fid), 0);
+	ofi_pair_close(&p);
+}

@@ -18,11 +18,32 @@ static inline void core_cntr_add(struct core_cntr *cntr, uint64_t n)
 		cntr->notify(cntr);
 }
 
+/**
+ * What a counter of an endpoint counts besides messages: the first two what the endpoint did (an
+ * atomic that fetches is a read), the others what peers did to the memory behind it.
+ */
+enum core_cntr_rma {
+	CORE_CNTR_READ,
+	CORE_CNTR_WRITE,
+	CORE_CNTR_REMOTE_READ,
+	CORE_CNTR_REMOTE_WRITE,
+	CORE_CNTR_RMA_CNT
+};
+
 static inline void core_cntr_add_err(struct core_cntr *cntr, uint64_t n)
 {
 	cntr->errors += n;
 	if (cntr->notify)
 		cntr->notify(cntr);
+}
+
+/** One operation has ended, well or badly, and is counted if somebody wants that (NULL: nobody). */
+static inline void core_cntr_count(struct core_cntr *cntr, int err)
+{
+	if (cntr && err)
+		core_cntr_add_err(cntr, 1);
+	else if (cntr)
+		core_cntr_add(cntr, 1);
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/core_dom.h"
 #include "core/core_peer.h"
@@ -86,6 +87,7 @@ void core_ep_close(struct core_ep *ep)
 	/* Nobody reads these any more. */
 	ep->tx = (struct core_comp){ 0 };
 	ep->rx = (struct core_comp){ 0 };
+	memset(ep->rma_cntr, 0, sizeof(ep->rma_cntr));
 	core_rx_drop_all(ep);
 	while ((first = util_list_first(&ep->known)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));

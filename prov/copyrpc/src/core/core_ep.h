@@ -44,6 +44,7 @@ struct core_ep {
 	struct util_list known;     /* core_peer.ep_link: the others */
 	struct core_comp tx;
 	struct core_comp rx;
+	struct core_cntr *rma_cntr[CORE_CNTR_RMA_CNT]; /* or NULL */
 	bool directed; /* FI_DIRECTED_RECV: a receive's src_addr counts */
 	bool source;   /* FI_SOURCE: completions name the sender */
 	bool enabled;

@@ -19,8 +19,12 @@
 #include "util/param.h"
 
 #define CPR_EP_CQ_FLAGS (FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
-/* Counters of RMA that this endpoint does not do stay at zero. */
-#define CPR_EP_CNTR_FLAGS (FI_SEND | FI_RECV | FI_READ | FI_WRITE)
+/* Counters of what this endpoint does not do stay at zero. */
+static const uint64_t cpr_ep_cntr_flags[CPR_EP_CNTR_CNT] = { FI_SEND,        FI_RECV,
+							     FI_READ,        FI_WRITE,
+							     FI_REMOTE_READ, FI_REMOTE_WRITE };
+#define CPR_EP_CNTR_FLAGS                                                                          \
+	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags)
 {
@@ -65,22 +69,31 @@ static int cpr_ep_bind_cq(struct cpr_ep *ep, struct cpr_cq *cq, uint64_t flags)
 	return 0;
 }
 
+/* Where core counts operations of kind `i` of cpr_ep_cntr_flags. */
+static struct core_cntr **cpr_ep_cntr_slot(struct cpr_ep *ep, unsigned i)
+{
+	if (i < 2)
+		return i ? &ep->core_ep.rx.cntr : &ep->core_ep.tx.cntr;
+	return &ep->core_ep.rma_cntr[i - 2];
+}
+
+/* One counter per kind of operation; one counter may count several kinds. */
 static int cpr_ep_bind_cntr(struct cpr_ep *ep, struct cpr_cntr *cntr, uint64_t flags)
 {
-	if (cntr->domain != ep->domain)
+	unsigned i;
+
+	if (cntr->domain != ep->domain || !flags)
 		return -FI_EINVAL;
 	if (flags & ~CPR_EP_CNTR_FLAGS)
 		return -FI_EBADFLAGS;
-	if (((flags & FI_SEND) && ep->tx_cntr) || ((flags & FI_RECV) && ep->rx_cntr))
-		return -FI_EINVAL;
-	if (flags & FI_SEND) {
-		ep->tx_cntr = cntr;
-		ep->core_ep.tx.cntr = &cntr->core;
-		cpr_ref_get(&cntr->refs);
-	}
-	if (flags & FI_RECV) {
-		ep->rx_cntr = cntr;
-		ep->core_ep.rx.cntr = &cntr->core;
+	for (i = 0; i < CPR_EP_CNTR_CNT; i++)
+		if ((flags & cpr_ep_cntr_flags[i]) && ep->cntr[i])
+			return -FI_EINVAL;
+	for (i = 0; i < CPR_EP_CNTR_CNT; i++) {
+		if (!(flags & cpr_ep_cntr_flags[i]))
+			continue;
+		ep->cntr[i] = cntr;
+		*cpr_ep_cntr_slot(ep, i) = &cntr->core;
 		cpr_ref_get(&cntr->refs);
 	}
 	return 0;
@@ -122,10 +135,9 @@ static void cpr_ep_unbind_all(struct cpr_ep *ep)
 		cpr_ref_put(&ep->tx_cq->refs);
 	if (ep->rx_cq)
 		cpr_ref_put(&ep->rx_cq->refs);
-	if (ep->tx_cntr)
-		cpr_ref_put(&ep->tx_cntr->refs);
-	if (ep->rx_cntr)
-		cpr_ref_put(&ep->rx_cntr->refs);
+	for (unsigned i = 0; i < CPR_EP_CNTR_CNT; i++)
+		if (ep->cntr[i])
+			cpr_ref_put(&ep->cntr[i]->refs);
 }
 
 /* Transfers that the capabilities do not cover stay refused. */

@@ -34,6 +34,9 @@ struct cpr_cntr;
 struct cpr_cq;
 struct cpr_domain;
 
+/* Kinds of operations that can have a counter of their own: FI_SEND, FI_RECV, those of RMA. */
+#define CPR_EP_CNTR_CNT (2 + CORE_CNTR_RMA_CNT)
+
 struct cpr_ep {
 	struct fid_ep fid;
 	struct core_ep *core; /* of `owner` */
@@ -52,8 +55,7 @@ struct cpr_ep {
 	struct util_list av_link; /* cpr_av.eps */
 	struct cpr_cq *tx_cq;
 	struct cpr_cq *rx_cq;
-	struct cpr_cntr *tx_cntr;
-	struct cpr_cntr *rx_cntr;
+	struct cpr_cntr *cntr[CPR_EP_CNTR_CNT];
 	struct cpr_eq_user eq_user;
 	uint64_t caps;
 	bool is_enabled;
