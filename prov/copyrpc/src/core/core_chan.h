@@ -79,8 +79,9 @@ struct core_get {
 	const struct iovec *iov;
 	size_t iov_cnt;
 	size_t len;
-	int status;       /* 0 or -FI_E* */
-	void *engine[16]; /* the engine's until then: a device's transfer */
+	int status;                         /* 0 or -FI_E* */
+	void (*done)(struct core_get *get); /* core's own: who is told of the end */
+	void *engine[16];                   /* the engine's until then: a device's transfer */
 };
 
 /** Memory of ours that a peer may fetch. Owned by who lends it, until unlend. */

@@ -4,15 +4,21 @@
 
 #include <rdma/fi_errno.h>
 
+#include "core/core_op.h"
 #include "core/core_peer.h"
 #include "core/core_rx.h"
-#include "core/core_tx.h"
+
+static void core_dom_on_get_done(struct core_chan *chan, struct core_get *get)
+{
+	(void)chan;
+	get->done(get);
+}
 
 static const struct core_upcalls core_dom_upcalls = {
 	.on_msg = core_rx_on_msg,
 	.on_call = core_rx_on_call,
-	.on_reply = core_tx_on_reply,
-	.on_get_done = core_rx_on_get_done,
+	.on_reply = core_op_on_reply,
+	.on_get_done = core_dom_on_get_done,
 	.on_up = core_peer_on_up,
 	.on_connect_failed = core_peer_on_connect_failed,
 	.on_down = core_peer_on_down,

@@ -22,8 +22,8 @@
 
 struct core_dom;
 
-/** Continues sends that found no room (core_tx.c). */
-void core_tx_progress(struct core_dom *dom);
+/** Continues what found no room (core_op.c). */
+void core_op_progress(struct core_dom *dom);
 
 /** Limits, fixed at open (from util_params; tests set their own). */
 struct core_limits {
@@ -46,8 +46,9 @@ struct core_dom {
 	struct core_limits limits;
 	size_t unexpected_used; /* heap bytes held by unexpected messages */
 	bool unexpected_warned;
-	struct util_list eps;     /* core_ep.dom_link */
-	struct util_list tx_wait; /* core_peer.wait_link: peers with sends that found no room */
+	struct util_list eps; /* core_ep.dom_link */
+	struct util_list
+		tx_wait; /* core_peer.wait_link: peers with operations that found no room */
 };
 
 /** Opens the engine. 0 or -FI_E*. */
@@ -95,7 +96,7 @@ static inline bool core_dom_is_private(const struct core_dom *dom)
 static inline void core_dom_progress(struct core_dom *dom)
 {
 	if (UTIL_UNLIKELY(dom->tx_wait.next != &dom->tx_wait))
-		core_tx_progress(dom);
+		core_op_progress(dom);
 	dom->engine_ops->progress(dom->engine);
 }
 

@@ -58,8 +58,8 @@ struct core_ep {
 	struct util_idmap tx_ids; /* ids in PART, RNDV and PULL -> core_tx_req */
 	struct util_idmap rx_ids; /* ids in PULL and CONT -> core_inmsg */
 	uint32_t next_peer_id;
-	uint32_t tx_queued;        /* sends that wait in a peer's tx_queue */
-	size_t tx_open;            /* requests that have not completed */
+	uint32_t tx_queued;        /* operations that wait in a peer's tx_queue */
+	size_t tx_open;            /* operations that have not ended */
 	struct util_list dom_link; /* core_dom.eps */
 };
 

@@ -252,6 +252,11 @@ static void core_inmsg_pull(struct core_inmsg *in)
 		core_inmsg_answer(in, WIRE_STATUS_PULL);
 }
 
+static void core_inmsg_fetched(struct core_get *get)
+{
+	core_inmsg_end(UTIL_CONTAINER_OF(get, struct core_inmsg, get), get->status);
+}
+
 static void core_inmsg_fetch(struct core_inmsg *in)
 {
 	struct core_chan *chan = in->peer->chan;
@@ -266,11 +271,12 @@ static void core_inmsg_fetch(struct core_inmsg *in)
 	in->get.iov = in->dest.iov;
 	in->get.iov_cnt = in->dest.iov_cnt;
 	in->get.len = in->total < in->dest.len ? in->total : in->dest.len;
+	in->get.done = core_inmsg_fetched;
 	ret = in->get.len ? chan->ops->get(chan, &in->get) : 1;
 	if (ret < 0)
 		core_inmsg_pull(in);
 	else if (ret == 1)
-		core_rx_on_get_done(chan, &in->get);
+		core_inmsg_fetched(&in->get);
 }
 
 void core_inmsg_match(struct core_inmsg *in, const struct core_dest *dest)

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "core/core_dom.h"
+#include "core/core_op.h"
 #include "core/core_rx.h"
 #include "core/core_self.h"
-#include "core/core_tx.h"
 #include "util/log.h"
 
 /* from -> to */
@@ -199,8 +199,8 @@ void core_peer_on_up(struct core_ep *ep, struct core_chan *chan, const struct so
 		core_peer_fail(peer, -FI_ECONNABORTED, CORE_PEER_DEAD);
 	peer->incarnation = incarnation;
 	core_peer_up(peer, chan);
-	if (!util_list_is_empty(&peer->tx_queue) && util_list_is_empty(&peer->wait_link))
-		util_list_push_back(&ep->dom->tx_wait, &peer->wait_link);
+	if (!util_list_is_empty(&peer->tx_queue))
+		core_op_wait(peer);
 }
 
 void core_peer_on_connect_failed(struct core_ep *ep, const struct sockaddr *addr, int err)
@@ -236,7 +236,7 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	util_list_remove(&peer->wait_link);
 	if (peer->state != state)
 		core_peer_set_state(peer, state);
-	core_tx_fail_peer(peer, err);
+	core_op_fail_peer(peer, err);
 	core_peer_set_eager(peer);
 	if (chan)
 		chan->ops->close(chan);
@@ -251,7 +251,7 @@ void core_peer_free(struct core_peer *peer)
 	if (peer->state == CORE_PEER_UP)
 		core_peer_fail(peer, -FI_ESHUTDOWN, CORE_PEER_IDLE);
 	else
-		core_tx_fail_peer(peer, -FI_ESHUTDOWN);
+		core_op_fail_peer(peer, -FI_ESHUTDOWN);
 	core_rx_forget_peer(peer);
 	util_list_remove(&peer->ep_link);
 	util_list_remove(&peer->wait_link);

@@ -41,9 +41,9 @@ struct core_peer {
 	enum core_peer_state state;
 	bool inject_waits;   /* -FI_EAGAIN was returned for want of a connection */
 	int inject_err;      /* what became of it: the next injected message is told (-FI_E*) */
-	struct util_list tx; /* core_tx_req.peer_link: all open sends */
-	struct util_list tx_queue;  /* core_tx_req.wait_link: nothing sent yet, in order */
-	struct util_list tx_stream; /* core_tx_req.wait_link: parts of them are sent */
+	struct util_list tx; /* core_op.peer_link: all that is open */
+	struct util_list tx_queue;  /* core_op.wait_link: not started yet, in order */
+	struct util_list tx_stream; /* core_op.wait_link: parts of them are sent */
 	struct util_list rx;        /* core_inmsg.peer_link: messages of this peer not yet done */
 	struct util_list ep_link;   /* core_ep.known or .strangers */
 	struct util_list wait_link; /* core_dom.tx_wait */

@@ -18,6 +18,7 @@
 
 #include "core/core_chan.h"
 #include "core/core_match.h"
+#include "core/core_op.h"
 #include "core/core_rx.h"
 #include "util/list.h"
 
@@ -33,9 +34,7 @@ enum core_tx_state {
 };
 
 struct core_tx_req {
-	struct core_peer *peer;
-	struct util_list peer_link; /* core_peer.tx */
-	struct util_list wait_link; /* core_peer.tx_queue or .tx_stream */
+	struct core_op op;
 	enum core_tx_state state;
 	bool tagged;
 	bool silent;
@@ -52,6 +51,11 @@ struct core_tx_req {
 	void *copy;            /* the bytes of an injected message, or NULL */
 	struct iovec iov[CORE_TX_IOV_MAX];
 };
+
+static inline struct core_tx_req *core_tx_req_of(struct core_op *op)
+{
+	return UTIL_CONTAINER_OF(op, struct core_tx_req, op);
+}
 
 /** Where a message's bytes go, and who is told. */
 struct core_dest {

@@ -408,14 +408,6 @@ enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_re
 	return core_inmsg_bytes(in, head.body, head.body_len, hold);
 }
 
-void core_rx_on_get_done(struct core_chan *chan, struct core_get *get)
-{
-	struct core_inmsg *in = UTIL_CONTAINER_OF(get, struct core_inmsg, get);
-
-	(void)chan;
-	core_inmsg_end(in, get->status);
-}
-
 static bool core_rx_is_unfinished(const struct core_inmsg *in)
 {
 	return in->received < in->total;

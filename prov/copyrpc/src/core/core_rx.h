@@ -59,7 +59,6 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 				    uint32_t len, core_hold_t hold);
 enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
 				     const uint8_t *data, uint32_t len, core_hold_t hold);
-void core_rx_on_get_done(struct core_chan *chan, struct core_get *get);
 
 /** Ends what is half received from a peer, and receives directed at it, with an error completion. */
 void core_rx_fail_peer(struct core_peer *peer, int err);

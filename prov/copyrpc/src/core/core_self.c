@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/core_chan.h"
+#include "core/core_op.h"
 #include "core/core_rx.h"
-#include "core/core_tx.h"
 #include "util/copy.h"
 #include "util/idmap.h"
 
@@ -88,7 +88,7 @@ static int core_self_reply(struct core_chan *chan, struct core_call_ref ref, con
 	if (len > ref.allowance)
 		return -FI_EMSGSIZE;
 	util_idmap_release(calls, ref.call_id);
-	core_tx_on_reply(chan, context, 0, buf, (uint32_t)len);
+	core_op_on_reply(chan, context, 0, buf, (uint32_t)len);
 	return 0;
 }
 

@@ -58,14 +58,12 @@ static inline int core_tx_send_eager(struct core_chan *chan, const struct core_s
 }
 
 /** The request of a send that waits. The iov is copied, the bytes stay the user's. */
-static struct core_tx_req *core_tx_req_new(struct core_ep *ep, struct core_peer *peer,
-					   const struct core_send *s)
+static struct core_tx_req *core_tx_req_new(struct core_ep *ep, const struct core_send *s)
 {
 	struct core_tx_req *req = util_pool_alloc(&ep->tx_reqs);
 
 	if (!req)
 		return NULL;
-	req->peer = peer;
 	req->state = CORE_TX_QUEUED;
 	req->tagged = s->tagged;
 	req->silent = s->silent;
@@ -80,31 +78,21 @@ static struct core_tx_req *core_tx_req_new(struct core_ep *ep, struct core_peer 
 	req->flags = s->flags;
 	req->context = s->context;
 	memcpy(req->iov, s->iov, s->iov_cnt * sizeof(req->iov[0]));
-	util_list_push_back(&peer->tx, &req->peer_link);
-	util_list_init(&req->wait_link);
-	ep->tx_open++;
 	return req;
 }
 
-static void core_tx_req_free(struct core_tx_req *req)
+static void core_tx_req_free(struct core_ep *ep, struct core_tx_req *req)
 {
-	struct core_ep *ep = req->peer->ep;
-
-	if (req->state == CORE_TX_QUEUED)
-		ep->tx_queued--;
 	if (req->send_id != CORE_NO_ID)
 		util_idmap_release(&ep->tx_ids, req->send_id);
 	core_tx_unlend(req);
 	free(req->copy);
-	util_list_remove(&req->peer_link);
-	util_list_remove(&req->wait_link);
-	ep->tx_open--;
 	util_pool_release(&ep->tx_reqs, req);
 }
 
 void core_tx_end(struct core_tx_req *req, int err)
 {
-	struct core_ep *ep = req->peer->ep;
+	struct core_ep *ep = req->op.peer->ep;
 	struct fi_cq_err_entry entry = {
 		.op_context = req->context,
 		.flags = core_tx_comp_flags(req->tagged),
@@ -120,14 +108,13 @@ void core_tx_end(struct core_tx_req *req, int err)
 		if (ep->tx.cq)
 			core_cq_write_err(ep->tx.cq, &entry, FI_ADDR_NOTAVAIL);
 	}
-	core_tx_req_free(req);
+	core_op_end(&req->op);
+	core_tx_req_free(ep, req);
 }
 
-/** A queued send whose turn it is: 0, or -FI_EAGAIN and it stays first. */
-static int core_tx_start(struct core_tx_req *req)
+static int core_tx_start(struct core_op *op)
 {
-	struct core_peer *peer = req->peer;
-	struct core_chan *chan = peer->chan;
+	struct core_tx_req *req = core_tx_req_of(op);
 	struct core_send s = {
 		.iov = req->iov,
 		.iov_cnt = req->iov_cnt,
@@ -139,48 +126,25 @@ static int core_tx_start(struct core_tx_req *req)
 	};
 	int ret;
 
-	if (core_tx_is_bulk(peer, req->len, req->flags))
+	if (core_tx_is_bulk(op->peer, req->len, req->flags))
 		return core_tx_bulk_start(req);
-	ret = core_tx_send_eager(chan, &s);
+	ret = core_tx_send_eager(op->peer->chan, &s);
 	if (!ret)
 		core_tx_end(req, 0);
 	return ret;
 }
 
-/** Sends what waits in order, until there is no room. True when the queue is empty. */
-static bool core_tx_run_queue(struct core_peer *peer)
+static void core_tx_fail(struct core_op *op, int err)
 {
-	struct core_tx_req *req;
-
-	while (peer->chan && !util_list_is_empty(&peer->tx_queue)) {
-		req = UTIL_CONTAINER_OF(peer->tx_queue.next, struct core_tx_req, wait_link);
-		if (core_tx_start(req))
-			return false; /* no room; or the channel failed, and on_down ends them all */
-	}
-	return true;
+	core_tx_end(core_tx_req_of(op), err);
 }
 
-void core_tx_wait(struct core_peer *peer)
-{
-	if (peer->state == CORE_PEER_UP && util_list_is_empty(&peer->wait_link))
-		util_list_push_back(&peer->ep->dom->tx_wait, &peer->wait_link);
-}
-
-void core_tx_progress(struct core_dom *dom)
-{
-	struct util_list *it, *tmp;
-	struct core_peer *peer;
-	bool empty;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dom->tx_wait) {
-		peer = UTIL_CONTAINER_OF(it, struct core_peer, wait_link);
-		empty = core_tx_run_queue(peer);
-		empty = core_tx_run_streams(peer) && empty;
-		core_peer_set_eager(peer);
-		if (empty)
-			util_list_remove(&peer->wait_link);
-	}
-}
+static const struct core_op_ops core_tx_op_ops = {
+	.start = core_tx_start,
+	.stream = core_tx_bulk_stream,
+	.on_reply = core_tx_bulk_on_reply,
+	.fail = core_tx_fail,
+};
 
 /**
  * The bytes of an injected message may not be referred to after the return. What it waits for may
@@ -207,11 +171,10 @@ static bool core_tx_inject_is_bulk(const struct core_peer *peer, const struct co
 }
 
 /** The request of an injected message that is kept: it refers to bytes of its own. */
-static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, struct core_peer *peer,
-					    const struct core_send *s)
+static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, const struct core_send *s)
 {
 	void *copy = malloc(s->len);
-	struct core_tx_req *req = copy ? core_tx_req_new(ep, peer, s) : NULL;
+	struct core_tx_req *req = copy ? core_tx_req_new(ep, s) : NULL;
 
 	if (!req) {
 		free(copy);
@@ -233,24 +196,13 @@ static ssize_t core_tx_enqueue_cold(struct core_ep *ep, struct core_peer *peer,
 
 	if (inject && !core_tx_inject_is_bulk(peer, s))
 		return core_tx_inject_later(peer);
-	if (ep->tx_queued >= CORE_TX_QUEUE_MAX)
-		return -FI_EAGAIN;
-	ret = core_peer_connect(peer);
-	if (ret)
-		return ret;
-	req = inject ? core_tx_req_copy(ep, peer, s) : core_tx_req_new(ep, peer, s);
+	req = inject ? core_tx_req_copy(ep, s) : core_tx_req_new(ep, s);
 	if (!req)
 		return -FI_EAGAIN;
-	ep->tx_queued++;
-	util_list_push_back(&peer->tx_queue, &req->wait_link);
-	core_peer_set_eager(peer);
-	if (peer->state == CORE_PEER_UP) {
-		core_tx_run_queue(peer);
-		core_peer_set_eager(peer);
-		if (!util_list_is_empty(&peer->tx_queue) || !util_list_is_empty(&peer->tx_stream))
-			core_tx_wait(peer);
-	}
-	return 0;
+	ret = core_op_submit(&req->op, &core_tx_op_ops, peer);
+	if (ret)
+		core_tx_req_free(ep, req);
+	return ret;
 }
 
 ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
@@ -286,12 +238,4 @@ ssize_t core_tx_send_buf_cold(struct core_ep *ep, const void *buf, size_t len, f
 				  .silent = silent };
 
 	return core_tx_send(ep, &send);
-}
-
-void core_tx_fail_peer(struct core_peer *peer, int err)
-{
-	struct util_list *first;
-
-	while ((first = util_list_first(&peer->tx)))
-		core_tx_end(UTIL_CONTAINER_OF(first, struct core_tx_req, peer_link), err);
 }

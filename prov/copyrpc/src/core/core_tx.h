@@ -42,9 +42,6 @@ struct core_send {
 	bool silent; /* fi_inject and friends: no completion, whatever the flags say */
 };
 
-/** Sends of an endpoint that may wait for room at a time. */
-#define CORE_TX_QUEUE_MAX 65536u
-
 /**
  * Sends. 0; -FI_EAGAIN (make progress and try again); -FI_EINVAL (unknown address); or the error
  * that made the peer unreachable. With FI_INJECT len is at most the inject size (checked by ofi/).
@@ -94,11 +91,5 @@ static inline void core_tx_complete(struct core_ep *ep, void *context, uint64_t 
 	core_cq_write(ep->tx.cq, context, FI_SEND | (tagged ? FI_TAGGED : FI_MSG), 0, NULL, 0, 0,
 		      FI_ADDR_NOTAVAIL);
 }
-
-/** The reply to a call of ours. */
-void core_tx_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
-		      uint32_t len);
-/** Ends all open sends to a peer with an error completion. */
-void core_tx_fail_peer(struct core_peer *peer, int err);
 
 #endif

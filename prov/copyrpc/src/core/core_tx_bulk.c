@@ -49,38 +49,23 @@ static void core_tx_ext_add(struct core_frame *frame, const void *field, uint32_
 	frame->ext_len += len;
 }
 
-/** Takes a request out of the queue into `state`; undone by core_tx_requeue if the frame fails. */
-static void core_tx_dequeue(struct core_tx_req *req, enum core_tx_state state)
-{
-	util_list_remove(&req->wait_link);
-	req->peer->ep->tx_queued--;
-	req->state = state;
-}
-
-static void core_tx_requeue(struct core_tx_req *req)
-{
-	util_list_push_front(&req->peer->tx_queue, &req->wait_link);
-	req->peer->ep->tx_queued++;
-	req->state = CORE_TX_QUEUED;
-}
-
 static int core_tx_name(struct core_tx_req *req)
 {
 	if (req->send_id != CORE_NO_ID)
 		return 0;
-	return util_idmap_alloc(&req->peer->ep->tx_ids, req, &req->send_id);
+	return util_idmap_alloc(&req->op.peer->ep->tx_ids, req, &req->send_id);
 }
 
 /** The reply may come before the call returns: the request is in its new state by then. */
 static int core_tx_call(struct core_tx_req *req, const struct core_frame *frame)
 {
-	struct core_chan *chan = req->peer->chan;
+	struct core_chan *chan = req->op.peer->chan;
 	int ret;
 
-	core_tx_dequeue(req, CORE_TX_REPLY);
-	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), req);
+	req->state = CORE_TX_REPLY;
+	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op);
 	if (ret)
-		core_tx_requeue(req);
+		req->state = CORE_TX_QUEUED;
 	return ret;
 }
 
@@ -106,7 +91,7 @@ void core_tx_unlend(struct core_tx_req *req)
 /** Lends the memory of `req`: false if it cannot be fetched. Stays lent while the call waits. */
 static bool core_tx_lend(struct core_tx_req *req)
 {
-	struct core_chan *chan = req->peer->chan;
+	struct core_chan *chan = req->op.peer->chan;
 
 	if (req->loan.chan)
 		return true;
@@ -134,8 +119,8 @@ static int core_tx_start_fetch(struct core_tx_req *req)
 
 static int core_tx_start_parts(struct core_tx_req *req)
 {
-	struct core_chan *chan = req->peer->chan;
-	size_t max = core_tx_eager_max(req->peer) - sizeof(struct wire_part);
+	struct core_chan *chan = req->op.peer->chan;
+	size_t max = core_tx_eager_max(req->op.peer) - sizeof(struct wire_part);
 	struct wire_part part = { .total_len = req->len };
 	struct core_frame frame;
 	int ret = core_tx_name(req);
@@ -150,17 +135,16 @@ static int core_tx_start_parts(struct core_tx_req *req)
 	if (ret)
 		return ret;
 	req->sent = frame.len;
-	core_tx_dequeue(req, CORE_TX_PARTS);
-	util_list_push_back(&req->peer->tx_stream, &req->wait_link);
-	core_tx_run_streams(req->peer);
+	req->state = CORE_TX_PARTS;
+	core_op_stream(&req->op);
 	return 0;
 }
 
 int core_tx_bulk_start(struct core_tx_req *req)
 {
-	if (req->len <= core_tx_eager_max(req->peer))
+	if (req->len <= core_tx_eager_max(req->op.peer))
 		return core_tx_start_deliver(req);
-	if (core_tx_should_fetch(req->peer, req))
+	if (core_tx_should_fetch(req->op.peer, req))
 		return core_tx_start_fetch(req);
 	return core_tx_start_parts(req);
 }
@@ -190,23 +174,23 @@ static void core_tx_part(struct core_frame *frame, const struct core_tx_req *req
  */
 static int core_tx_send_last_pulled(struct core_tx_req *req, const struct core_frame *frame)
 {
-	struct core_peer *peer = req->peer;
+	struct core_chan *chan = req->op.peer->chan;
 	int ret;
 
-	util_list_remove(&req->wait_link);
+	core_op_unstream(&req->op);
 	req->state = CORE_TX_CONFIRM;
-	ret = peer->chan->ops->call(peer->chan, frame, sizeof(struct wire_status), req);
+	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op);
 	if (ret) {
 		req->state = CORE_TX_PULLED;
-		util_list_push_front(&peer->tx_stream, &req->wait_link);
+		core_op_restream(&req->op);
 	}
 	return ret;
 }
 
-/** The parts of one message while there is room: 0 when the last one left; `req` is done with. */
-static int core_tx_run_stream(struct core_tx_req *req)
+int core_tx_bulk_stream(struct core_op *op)
 {
-	struct core_chan *chan = req->peer->chan;
+	struct core_tx_req *req = core_tx_req_of(op);
+	struct core_chan *chan = op->peer->chan;
 	size_t max = chan->eager_max - sizeof(struct wire_cont);
 	bool pulled = req->state == CORE_TX_PULLED;
 	struct core_frame frame;
@@ -229,16 +213,6 @@ static int core_tx_run_stream(struct core_tx_req *req)
 	return ret;
 }
 
-bool core_tx_run_streams(struct core_peer *peer)
-{
-	while (!util_list_is_empty(&peer->tx_stream)) {
-		if (core_tx_run_stream(
-			    UTIL_CONTAINER_OF(peer->tx_stream.next, struct core_tx_req, wait_link)))
-			return false;
-	}
-	return true;
-}
-
 /** The receiver cannot fetch: it gets the parts. */
 static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
 {
@@ -246,17 +220,14 @@ static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
 	req->recv_id = recv_id;
 	req->sent = 0;
 	req->state = CORE_TX_PULLED;
-	util_list_push_back(&req->peer->tx_stream, &req->wait_link);
-	core_tx_wait(req->peer);
+	core_op_stream(&req->op);
 }
 
-void core_tx_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
-		      uint32_t len)
+void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
 {
-	struct core_tx_req *req = context;
+	struct core_tx_req *req = core_tx_req_of(op);
 	struct wire_status reply = { .status = FI_EIO };
 
-	(void)chan;
 	if (len == sizeof(reply))
 		memcpy(&reply, data, sizeof(reply));
 	if (!status && reply.status == WIRE_STATUS_PULL && req->state == CORE_TX_REPLY) {

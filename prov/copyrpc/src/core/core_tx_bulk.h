@@ -22,11 +22,12 @@
 
 bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags);
 
-/** First frame of `req` (state QUEUED): 0 and it left the queue, or -FI_EAGAIN. */
+/** First frame of `req` (state QUEUED): 0, or -FI_EAGAIN and nothing happened. */
 int core_tx_bulk_start(struct core_tx_req *req);
 
-/** Sends parts while there is room: true when no stream waits. */
-bool core_tx_run_streams(struct core_peer *peer);
+/* What struct core_op_ops wants of it. */
+int core_tx_bulk_stream(struct core_op *op);
+void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len);
 
 /** Our memory is no longer the peer's to fetch. Harmless if it never was. */
 void core_tx_unlend(struct core_tx_req *req);
@@ -36,7 +37,5 @@ void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uin
 		      bool tagged);
 /** The end of a request: completion (err = 0) or error completion, and it is gone. */
 void core_tx_end(struct core_tx_req *req, int err);
-/** Has progress visit the peer. */
-void core_tx_wait(struct core_peer *peer);
 
 #endif

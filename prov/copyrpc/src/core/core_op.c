@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Operations towards a peer, and their order: see core_op.h. */
+#include "core/core_op.h"
+
+#include <rdma/fi_errno.h>
+
+#include "core/core_dom.h"
+#include "core/core_peer.h"
+
+static struct core_op *core_op_first(const struct util_list *list)
+{
+	return UTIL_CONTAINER_OF(list->next, struct core_op, wait_link);
+}
+
+static void core_op_queue(struct core_op *op, bool front)
+{
+	if (front)
+		util_list_push_front(&op->peer->tx_queue, &op->wait_link);
+	else
+		util_list_push_back(&op->peer->tx_queue, &op->wait_link);
+	op->queued = true;
+	op->peer->ep->tx_queued++;
+}
+
+static void core_op_unqueue(struct core_op *op)
+{
+	util_list_remove(&op->wait_link);
+	op->queued = false;
+	op->peer->ep->tx_queued--;
+}
+
+/** The first of the queue, taken out of it while it starts: 0, or why it is there again. */
+static int core_op_start(struct core_op *op)
+{
+	int ret;
+
+	core_op_unqueue(op);
+	ret = op->ops->start(op);
+	if (ret)
+		core_op_queue(op, true);
+	return ret;
+}
+
+/** Starts what waits, in order: true when the queue is empty. */
+static bool core_op_run_queue(struct core_peer *peer)
+{
+	while (peer->chan && !util_list_is_empty(&peer->tx_queue)) {
+		if (core_op_start(core_op_first(&peer->tx_queue)))
+			return false;
+	}
+	return true;
+}
+
+static bool core_op_run_streams(struct core_peer *peer)
+{
+	struct core_op *op;
+
+	while (!util_list_is_empty(&peer->tx_stream)) {
+		op = core_op_first(&peer->tx_stream);
+		if (op->ops->stream(op))
+			return false;
+	}
+	return true;
+}
+
+/** Both, as far as there is room; progress comes back while something is left. */
+static void core_op_run(struct core_peer *peer)
+{
+	bool started = core_op_run_queue(peer);
+	bool sent = core_op_run_streams(peer);
+
+	core_peer_set_eager(peer);
+	if (started && sent)
+		util_list_remove(&peer->wait_link);
+	else
+		core_op_wait(peer);
+}
+
+int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
+{
+	int ret;
+
+	if (peer->ep->tx_queued >= CORE_OP_QUEUE_MAX)
+		return -FI_EAGAIN;
+	ret = core_peer_connect(peer);
+	if (ret)
+		return ret;
+	op->ops = ops;
+	op->peer = peer;
+	util_list_init(&op->wait_link);
+	util_list_push_back(&peer->tx, &op->peer_link);
+	peer->ep->tx_open++;
+	core_op_queue(op, false);
+	core_peer_set_eager(peer);
+	if (peer->state == CORE_PEER_UP)
+		core_op_run(peer);
+	return 0;
+}
+
+void core_op_end(struct core_op *op)
+{
+	if (op->queued)
+		op->peer->ep->tx_queued--;
+	util_list_remove(&op->peer_link);
+	util_list_remove(&op->wait_link);
+	op->peer->ep->tx_open--;
+}
+
+void core_op_stream(struct core_op *op)
+{
+	util_list_push_back(&op->peer->tx_stream, &op->wait_link);
+	core_op_wait(op->peer);
+}
+
+void core_op_unstream(struct core_op *op)
+{
+	util_list_remove(&op->wait_link);
+}
+
+void core_op_restream(struct core_op *op)
+{
+	util_list_push_front(&op->peer->tx_stream, &op->wait_link);
+}
+
+void core_op_wait(struct core_peer *peer)
+{
+	if (peer->state == CORE_PEER_UP && util_list_is_empty(&peer->wait_link))
+		util_list_push_back(&peer->ep->dom->tx_wait, &peer->wait_link);
+}
+
+void core_op_progress(struct core_dom *dom)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dom->tx_wait)
+		core_op_run(UTIL_CONTAINER_OF(it, struct core_peer, wait_link));
+}
+
+void core_op_fail_peer(struct core_peer *peer, int err)
+{
+	struct util_list *first;
+	struct core_op *op;
+
+	while ((first = util_list_first(&peer->tx))) {
+		op = UTIL_CONTAINER_OF(first, struct core_op, peer_link);
+		op->ops->fail(op, err);
+	}
+}
+
+void core_op_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		      uint32_t len)
+{
+	struct core_op *op = context;
+
+	(void)chan;
+	op->ops->on_reply(op, status, data, len);
+}

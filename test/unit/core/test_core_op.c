@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Operations: they start in order whatever stands in their way, stream, are answered, and all end
+ * exactly once, with an error if their peer fails.
+ */
+#include "core/core_op.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "support/core_pair.h"
+#include "support/rng.h"
+#include "wire/wire_op.h"
+
+#define OPS 64
+
+/** An operation that refuses to start and to stream some times, then sends one message or makes one call. */
+struct probe {
+	struct core_op op;
+	unsigned refusals;
+	unsigned parts;
+	bool call;
+	unsigned started; /* nth to start, from 1 */
+	unsigned ended;
+	int err;
+};
+
+static struct node nodes[2];
+static struct probe probes[OPS];
+static unsigned start_cnt;
+static struct rng rng;
+
+static struct probe *probe_of(struct core_op *op)
+{
+	return UTIL_CONTAINER_OF(op, struct probe, op);
+}
+
+static void probe_end(struct probe *p, int err)
+{
+	p->ended++;
+	p->err = err;
+	core_op_end(&p->op);
+}
+
+static int probe_call(struct probe *p)
+{
+	struct core_chan *chan = p->op.peer->chan;
+	struct core_frame frame = { .op = WIRE_OP_DLVR | WIRE_F_TAG, .ext_len = 8, .ext = { 7 } };
+
+	return chan->ops->call(chan, &frame, sizeof(struct wire_status), &p->op);
+}
+
+static int probe_start(struct core_op *op)
+{
+	struct probe *p = probe_of(op);
+	int ret;
+
+	cr_assert_eq(op->peer->state, CORE_PEER_UP);
+	if (p->refusals) {
+		p->refusals--;
+		return -FI_EAGAIN;
+	}
+	if (p->call) {
+		ret = probe_call(p);
+		if (ret)
+			return ret;
+		p->started = ++start_cnt;
+		return 0;
+	}
+	p->started = ++start_cnt;
+	if (p->parts)
+		core_op_stream(op);
+	else
+		probe_end(p, 0);
+	return 0;
+}
+
+static int probe_stream(struct core_op *op)
+{
+	struct probe *p = probe_of(op);
+
+	if (--p->parts)
+		return -FI_EAGAIN;
+	probe_end(p, 0);
+	return 0;
+}
+
+static void probe_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
+{
+	(void)data;
+	cr_expect_eq(len, sizeof(struct wire_status));
+	probe_end(probe_of(op), status);
+}
+
+static void probe_fail(struct core_op *op, int err)
+{
+	probe_end(probe_of(op), err);
+}
+
+static const struct core_op_ops probe_ops = {
+	.start = probe_start,
+	.stream = probe_stream,
+	.on_reply = probe_on_reply,
+	.fail = probe_fail,
+};
+
+static void setup(void)
+{
+	fake_engine_reset();
+	start_cnt = 0;
+	rng.state = 42;
+	memset(probes, 0, sizeof(probes));
+}
+
+static struct core_peer *peer_of(unsigned from, unsigned to)
+{
+	return core_peer_get(&nodes[from].ep, to);
+}
+
+static unsigned submit_random(unsigned cnt, bool calls)
+{
+	struct probe *p;
+	unsigned i;
+
+	for (i = 0; i < cnt; i++) {
+		p = &probes[i];
+		p->refusals = (unsigned)rng_below(&rng, 4);
+		p->parts = (unsigned)rng_below(&rng, 3);
+		p->call = calls && rng_chance(&rng, 1, 2);
+		cr_assert_eq(core_op_submit(&p->op, &probe_ops, peer_of(0, 1)), 0);
+		if (rng_chance(&rng, 1, 8))
+			core_dom_progress(&nodes[0].dom);
+	}
+	return cnt;
+}
+
+/** Takes in the messages that calls brought, so that they are answered. */
+static void answer_all(void)
+{
+	static uint8_t buf[8];
+	unsigned i;
+
+	for (i = 0; i < OPS; i++)
+		cr_assert_eq(
+			node_recv(&nodes[1], FI_ADDR_UNSPEC, buf, sizeof(buf), true, 7, 0, 0, NULL),
+			0);
+}
+
+static void settle(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 1000; i++)
+		nodes_settle(nodes, 2);
+}
+
+static void expect_in_order(unsigned cnt)
+{
+	unsigned i;
+
+	for (i = 0; i < cnt; i++) {
+		cr_expect_eq(probes[i].started, i + 1, "operation %u was number %u", i,
+			     probes[i].started);
+		cr_expect_eq(probes[i].ended, 1, "operation %u ended %u times", i, probes[i].ended);
+		cr_expect_eq(probes[i].err, 0);
+	}
+	cr_expect_eq(nodes[0].ep.tx_open, 0);
+	cr_expect_eq(nodes[0].ep.tx_queued, 0);
+	cr_expect(util_list_is_empty(&nodes[0].dom.tx_wait), "nobody waits, and progress looks");
+}
+
+Test(core_op, start_in_order_and_end_once, .init = setup)
+{
+	fake_engine_cfg.credit = 2;
+	nodes_open(nodes, 2);
+	answer_all();
+	submit_random(OPS, true);
+	settle();
+	expect_in_order(OPS);
+	nodes_close(nodes, 2);
+}
+
+Test(core_op, wait_for_the_connection, .init = setup)
+{
+	fake_engine_cfg.lazy_up = 20;
+	nodes_open(nodes, 2);
+	answer_all();
+	submit_random(OPS, true);
+	cr_expect_eq(start_cnt, 0, "started without a channel");
+	settle();
+	expect_in_order(OPS);
+	nodes_close(nodes, 2);
+}
+
+Test(core_op, towards_ourselves_end_within_the_call, .init = setup)
+{
+	nodes_open(nodes, 2);
+	cr_assert_eq(node_recv(&nodes[0], FI_ADDR_UNSPEC, NULL, 0, true, 7, 0, 0, NULL), 0);
+	probes[0].call = true;
+	cr_assert_eq(core_op_submit(&probes[0].op, &probe_ops, peer_of(0, 0)), 0);
+	expect_in_order(1);
+	nodes_close(nodes, 2);
+}
+
+Test(core_op, the_death_of_the_peer_ends_all, .init = setup)
+{
+	unsigned i, good = 0, bad = 0;
+
+	nodes_open(nodes, 2);
+	submit_random(OPS, true); /* nobody answers */
+	nodes_settle(nodes, 2);
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
+	settle();
+	for (i = 0; i < OPS; i++) {
+		cr_expect_eq(probes[i].ended, 1);
+		good += !probes[i].err;
+		bad += probes[i].err == -FI_ECONNRESET;
+	}
+	cr_expect_eq(good + bad, OPS);
+	cr_expect_gt(bad, 0);
+	cr_expect_eq(nodes[0].ep.tx_open, 0);
+	cr_expect_eq(nodes[0].ep.tx_queued, 0);
+	nodes_close(nodes, 2);
+}
+
+Test(core_op, nothing_is_taken_when_the_peer_cannot_be_asked, .init = setup)
+{
+	fake_engine_cfg.connect_err = -FI_EMFILE;
+	nodes_open(nodes, 2);
+	if (core_op_submit(&probes[0].op, &probe_ops, peer_of(0, 1))) {
+		cr_expect_eq(probes[0].ended, 0);
+	} else {
+		settle();
+		cr_expect_eq(probes[0].ended, 1);
+		cr_expect_eq(probes[0].err, -FI_EMFILE);
+	}
+	cr_expect_eq(nodes[0].ep.tx_open, 0);
+	nodes_close(nodes, 2);
+}
+
+Test(core_op, too_many_are_refused, .init = setup)
+{
+	fake_engine_cfg.lazy_up = 1000;
+	nodes_open(nodes, 2);
+	nodes[0].ep.tx_queued = CORE_OP_QUEUE_MAX;
+	cr_expect_eq(core_op_submit(&probes[0].op, &probe_ops, peer_of(0, 1)), -FI_EAGAIN);
+	nodes[0].ep.tx_queued = 0;
+	cr_expect_eq(nodes[0].ep.tx_open, 0);
+	nodes_close(nodes, 2);
+}
