@@ -146,3 +146,33 @@ Test(cpr_mr, with_fi_reg_mr_registrations_are_reported)
 	p.domain = NULL;
 	cr_expect_eq(fi_close(&eq->fid), 0);
 }
+
+Test(cpr_mr, each_direction_has_one_counter_which_may_go_first)
+{
+	struct fid_cntr *cntr;
+	struct fid_mr *mr;
+	char buf[8] = "";
+
+	cr_assert_eq(fi_cntr_open(p.domain, NULL, &cntr, NULL), 0);
+	cr_assert_eq(fi_mr_reg(p.domain, buf, 8, FI_REMOTE_WRITE, 0, 1, FI_RMA_EVENT, &mr, NULL),
+		     0);
+	cr_expect_eq(fi_mr_bind(mr, &cntr->fid, FI_SEND), -FI_EBADFLAGS);
+	cr_expect_eq(fi_mr_bind(mr, &cntr->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
+	cr_expect_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), -FI_EINVAL);
+	cr_expect_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_READ), 0);
+	cr_expect_eq(fi_mr_enable(mr), 0);
+	cr_expect_eq(fi_close(&cntr->fid), 0);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}
+
+Test(cpr_mr, a_region_longer_than_memory_is_refused)
+{
+	char buf[8] = "";
+	struct iovec iov[2] = { { buf, SIZE_MAX }, { buf, 1 } };
+	struct fid_mr *mr;
+
+	cr_expect_eq(fi_mr_regv(p.domain, iov, 2, FI_REMOTE_READ, 0, 1, 0, &mr, NULL), -FI_EINVAL);
+	cr_expect_eq(fi_mr_regv(p.domain, iov, 1, FI_REMOTE_READ, 0, 1, 0, &mr, NULL), 0);
+	cr_expect_eq(fi_close(&mr->fid), 0);
+}

@@ -39,6 +39,7 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 	pthread_mutex_init(&dom->lock, NULL);
 	dom->unexpected_used = 0;
 	dom->unexpected_warned = false;
+	core_mr_table_init(&dom->mrs);
 	util_list_init(&dom->eps);
 	util_list_init(&dom->tx_wait);
 	return 0;
@@ -47,6 +48,7 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 void core_dom_fini(struct core_dom *dom)
 {
 	dom->engine_ops->close(dom->engine);
+	core_mr_table_fini(&dom->mrs);
 	pthread_mutex_destroy(&dom->lock);
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "core/core_chan.h"
+#include "core/core_mr.h"
 #include "util/bits.h"
 #include "util/list.h"
 
@@ -46,7 +47,8 @@ struct core_dom {
 	struct core_limits limits;
 	size_t unexpected_used; /* heap bytes held by unexpected messages */
 	bool unexpected_warned;
-	struct util_list eps; /* core_ep.dom_link */
+	struct core_mr_table mrs; /* memory that peers may reach */
+	struct util_list eps;     /* core_ep.dom_link */
 	struct util_list
 		tx_wait; /* core_peer.wait_link: peers with operations that found no room */
 };

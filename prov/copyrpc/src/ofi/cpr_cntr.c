@@ -155,6 +155,9 @@ static int cpr_cntr_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cntr->refs))
 		return -FI_EBUSY;
+	cpr_domain_lock(cntr->domain);
+	core_mr_forget_cntr(&cntr->domain->core, &cntr->core);
+	cpr_domain_unlock(cntr->domain);
 	cpr_wait_close(&cntr->wait);
 	cpr_ref_put(&cntr->domain->refs);
 	free(cntr);

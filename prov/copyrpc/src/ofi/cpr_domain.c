@@ -14,6 +14,7 @@
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_eq.h"
 #include "ofi/cpr_fabric.h"
+#include "ofi/cpr_mr.h"
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
 #include "ofi/cpr_poll.h"
@@ -30,7 +31,6 @@ static int cpr_domain_close(struct fid *fid)
 	cpr_progress_stop(&domain->progress);
 	cpr_eq_detach(&domain->eq_user);
 	core_dom_fini(&domain->core);
-	cpr_mr_table_fini(&domain->mrs);
 	free(domain);
 	return 0;
 }
@@ -122,8 +122,8 @@ static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric
 		info->addr_format == FI_SOCKADDR_IN6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
 	domain->av_type = attr->av_type ? attr->av_type : FI_AV_TABLE;
 	domain->prov_key = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_PROV_KEY);
+	domain->virt_addr = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_VIRT_ADDR);
 	util_list_init(&domain->fabric_link);
-	cpr_mr_table_init(&domain->mrs);
 }
 
 static int cpr_domain_check(const struct fi_info *info)
@@ -163,7 +163,6 @@ int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 err_fini_core:
 	core_dom_fini(&domain->core);
 err_free:
-	cpr_mr_table_fini(&domain->mrs);
 	free(domain);
 	return ret;
 }

@@ -16,7 +16,6 @@
 
 #include "core/core_dom.h"
 #include "ofi/cpr_eq.h"
-#include "ofi/cpr_mr.h"
 #include "ofi/cpr_progress.h"
 #include "ofi/cpr_ref.h"
 #include "ofi/cpr_wait.h"
@@ -35,8 +34,8 @@ struct cpr_domain {
 	uint32_t api_version;
 	uint32_t addr_format; /* FI_SOCKADDR_IN or FI_SOCKADDR_IN6 */
 	enum fi_av_type av_type;
-	bool prov_key; /* FI_MR_BASIC: we choose the keys */
-	struct cpr_mr_table mrs;
+	bool prov_key;  /* FI_MR_BASIC, FI_MR_PROV_KEY: we choose the keys of regions */
+	bool virt_addr; /* FI_MR_BASIC, FI_MR_VIRT_ADDR: peers name memory by its address */
 	struct cpr_progress progress;
 	struct cpr_eq_user eq_user;
 	bool mr_events; /* bound to it with FI_REG_MR */

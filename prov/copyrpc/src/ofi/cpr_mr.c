@@ -3,16 +3,19 @@
 #include "ofi/cpr_mr.h"
 
 #include <rdma/fi_errno.h>
-#include <search.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_mr.h"
+#include "ofi/cpr_cntr.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_eq.h"
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
-#include "util/log.h"
+
+_Static_assert(CPR_IOV_LIMIT == CORE_MR_IOV_MAX, "core takes what we offer");
 
 #define CPR_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CPR_MR_ACCESS                                                                              \
@@ -20,80 +23,82 @@
 
 struct cpr_mr {
 	struct fid_mr fid;
+	struct core_mr core;
 	struct cpr_domain *domain;
-	uint64_t access;
-	bool in_table;
-	size_t iov_cnt;
-	struct iovec iov[CPR_IOV_LIMIT];
 };
 
-static int cpr_mr_compare(const void *a, const void *b)
+static inline struct cpr_mr *cpr_mr_of(struct fid *fid)
 {
-	uint64_t ka = ((const struct cpr_mr *)a)->fid.key;
-	uint64_t kb = ((const struct cpr_mr *)b)->fid.key;
-
-	return (ka > kb) - (ka < kb);
+	return container_of(fid, struct cpr_mr, fid.fid);
 }
 
-void cpr_mr_table_init(struct cpr_mr_table *table)
+static int cpr_mr_add(struct cpr_mr *mr)
 {
-	pthread_mutex_init(&table->lock, NULL);
-	table->root = NULL;
-	table->next_key = 1;
-}
+	int ret;
 
-void cpr_mr_table_fini(struct cpr_mr_table *table)
-{
-	pthread_mutex_destroy(&table->lock);
-}
-
-/* Gives the region its key: 0, -FI_ENOKEY if it is taken, -FI_ENOMEM. */
-static int cpr_mr_add(struct cpr_mr_table *table, struct cpr_mr *mr, bool prov_key)
-{
-	struct cpr_mr **found;
-	int ret = 0;
-
-	pthread_mutex_lock(&table->lock);
-	if (prov_key)
-		mr->fid.key = table->next_key++;
-	if (mr->access & CPR_MR_REMOTE) {
-		found = tsearch(mr, &table->root, cpr_mr_compare);
-		if (!found)
-			ret = -FI_ENOMEM;
-		else if (*found != mr)
-			ret = -FI_ENOKEY;
-		mr->in_table = !ret;
-	}
-	pthread_mutex_unlock(&table->lock);
+	cpr_domain_lock(mr->domain);
+	ret = core_mr_add(&mr->domain->core, &mr->core, mr->domain->prov_key);
+	cpr_domain_unlock(mr->domain);
+	mr->fid.key = mr->core.key;
 	return ret;
 }
 
-static void cpr_mr_remove(struct cpr_mr_table *table, struct cpr_mr *mr)
+/* No peer finds it any more, and what is under way in it has ended: its own progress sees to that. */
+static void cpr_mr_remove(struct cpr_mr *mr)
 {
-	if (!mr->in_table)
-		return;
-	pthread_mutex_lock(&table->lock);
-	tdelete(mr, &table->root, cpr_mr_compare);
-	pthread_mutex_unlock(&table->lock);
+	cpr_domain_lock(mr->domain);
+	core_mr_remove(&mr->domain->core, &mr->core);
+	while (mr->core.users) {
+		core_dom_progress(&mr->domain->core);
+		cpr_domain_unlock(mr->domain);
+		sched_yield();
+		cpr_domain_lock(mr->domain);
+	}
+	cpr_domain_unlock(mr->domain);
 }
 
 static int cpr_mr_close(struct fid *fid)
 {
-	struct cpr_mr *mr = container_of(fid, struct cpr_mr, fid.fid);
+	struct cpr_mr *mr = cpr_mr_of(fid);
 
-	cpr_mr_remove(&mr->domain->mrs, mr);
+	cpr_mr_remove(mr);
 	cpr_ref_put(&mr->domain->refs);
 	free(mr);
 	return 0;
 }
 
-/* Endpoints see all regions of their domain, so binding to one changes nothing; no RMA, no events. */
+/* Counts what peers have done to the region. One counter for each direction. */
+static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t flags)
+{
+	struct core_mr *core = &mr->core;
+	int ret = 0;
+
+	if (!flags || cntr->domain != mr->domain)
+		return -FI_EINVAL;
+	if (flags & ~CPR_MR_REMOTE)
+		return -FI_EBADFLAGS;
+	cpr_domain_lock(mr->domain);
+	if (((flags & FI_REMOTE_READ) && core->remote_read) ||
+	    ((flags & FI_REMOTE_WRITE) && core->remote_write))
+		ret = -FI_EINVAL;
+	if (!ret && (flags & FI_REMOTE_READ))
+		core->remote_read = &cntr->core;
+	if (!ret && (flags & FI_REMOTE_WRITE))
+		core->remote_write = &cntr->core;
+	cpr_domain_unlock(mr->domain);
+	return ret;
+}
+
+/* Endpoints see all regions of their domain: binding to one changes nothing. */
 static int cpr_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	(void)fid;
-	if (bfid->fclass != FI_CLASS_EP)
-		return -FI_ENOSYS;
-	return flags ? -FI_EINVAL : 0;
+	switch (bfid->fclass) {
+	case FI_CLASS_EP: return flags ? -FI_EBADFLAGS : 0;
+	case FI_CLASS_CNTR:
+		return cpr_mr_bind_cntr(cpr_mr_of(fid),
+					container_of(bfid, struct cpr_cntr, fid.fid), flags);
+	default: return -FI_ENOSYS;
+	}
 }
 
 static int cpr_mr_raw_attr(const struct cpr_mr *mr, const struct fi_mr_raw_attr *attr)
@@ -103,7 +108,7 @@ static int cpr_mr_raw_attr(const struct cpr_mr *mr, const struct fi_mr_raw_attr 
 	*attr->key_size = sizeof(mr->fid.key);
 	if (room < sizeof(mr->fid.key))
 		return -FI_ETOOSMALL;
-	*attr->base_addr = (uintptr_t)mr->iov[0].iov_base;
+	*attr->base_addr = mr->core.base;
 	memcpy(attr->raw_key, &mr->fid.key, sizeof(mr->fid.key));
 	return 0;
 }
@@ -115,9 +120,7 @@ static int cpr_mr_control(struct fid *fid, int command, void *arg)
 	case FI_REFRESH:
 		/* Nothing was pinned, so nothing has to be looked at again. */
 		return 0;
-	case FI_GET_RAW_MR:
-		return arg ? cpr_mr_raw_attr(container_of(fid, struct cpr_mr, fid.fid), arg)
-			   : -FI_EINVAL;
+	case FI_GET_RAW_MR: return arg ? cpr_mr_raw_attr(cpr_mr_of(fid), arg) : -FI_EINVAL;
 	default: return -FI_ENOSYS;
 	}
 }
@@ -147,10 +150,12 @@ static int cpr_mr_check(const struct fi_mr_attr *attr, uint64_t flags)
 	if (!attr || !attr->mr_iov || !attr->iov_count || attr->iov_count > CPR_IOV_LIMIT ||
 	    attr->offset || (attr->access & ~CPR_MR_ACCESS))
 		return -FI_EINVAL;
-	if (flags & FI_RMA_EVENT)
-		return -FI_ENOSYS;
+	/* Events need no preparation; the word is taken from who asks for it anyway. */
+	if (flags & ~FI_RMA_EVENT)
+		return -FI_EBADFLAGS;
 	for (i = 0; i < attr->iov_count; i++)
-		len += attr->mr_iov[i].iov_len;
+		if (__builtin_add_overflow(len, attr->mr_iov[i].iov_len, &len))
+			return -FI_EINVAL;
 	return len ? 0 : -FI_EINVAL;
 }
 
@@ -166,15 +171,20 @@ static int cpr_mr_report(struct cpr_mr *mr)
 
 static void cpr_mr_init(struct cpr_mr *mr, struct cpr_domain *domain, const struct fi_mr_attr *attr)
 {
+	struct core_mr *core = &mr->core;
+
 	mr->fid.fid.fclass = FI_CLASS_MR;
 	mr->fid.fid.context = attr->context;
 	mr->fid.fid.ops = &cpr_mr_fi_ops;
 	mr->fid.mem_desc = mr;
-	mr->fid.key = attr->requested_key;
 	mr->domain = domain;
-	mr->access = attr->access;
-	mr->iov_cnt = attr->iov_count;
-	memcpy(mr->iov, attr->mr_iov, attr->iov_count * sizeof(*attr->mr_iov));
+	core->key = attr->requested_key;
+	core->access = attr->access;
+	core->base = domain->virt_addr ? (uintptr_t)attr->mr_iov[0].iov_base : 0;
+	core->iov_cnt = attr->iov_count;
+	memcpy(core->iov, attr->mr_iov, attr->iov_count * sizeof(*attr->mr_iov));
+	for (size_t i = 0; i < core->iov_cnt; i++)
+		core->len += core->iov[i].iov_len;
 }
 
 static int cpr_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
@@ -190,7 +200,7 @@ static int cpr_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64
 	if (!mr)
 		return -FI_ENOMEM;
 	cpr_mr_init(mr, domain, attr);
-	ret = cpr_mr_add(&domain->mrs, mr, domain->prov_key);
+	ret = cpr_mr_add(mr);
 	if (ret)
 		goto err_free;
 	cpr_ref_get(&domain->refs);
@@ -204,7 +214,7 @@ static int cpr_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64
 err_remove:
 	*out = NULL;
 	cpr_ref_put(&domain->refs);
-	cpr_mr_remove(&domain->mrs, mr);
+	cpr_mr_remove(mr);
 err_free:
 	free(mr);
 	return ret;

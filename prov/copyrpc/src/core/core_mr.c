@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory regions and their table: see core_mr.h. */
+#include "core/core_mr.h"
+
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+
+#define CORE_MR_SLOTS_MIN 16u
+
+void core_mr_table_init(struct core_mr_table *table)
+{
+	memset(table, 0, sizeof(*table));
+	table->next_key = 1;
+}
+
+void core_mr_table_fini(struct core_mr_table *table)
+{
+	free(table->slots);
+}
+
+/** Keys are often small numbers or addresses: the upper bits of the product depend on all of them. */
+static struct core_mr **core_mr_slot(const struct core_mr_table *table, uint64_t key)
+{
+	return &table->slots[(key * 0x9E3779B97F4A7C15u >> 32) & (table->slot_cnt - 1)];
+}
+
+static struct core_mr *core_mr_find(const struct core_mr_table *table, uint64_t key)
+{
+	struct core_mr *mr;
+
+	if (!table->slot_cnt)
+		return NULL;
+	for (mr = *core_mr_slot(table, key); mr && mr->key != key; mr = mr->next)
+		;
+	return mr;
+}
+
+static void core_mr_link(struct core_mr_table *table, struct core_mr *mr)
+{
+	struct core_mr **slot = core_mr_slot(table, mr->key);
+
+	mr->next = *slot;
+	*slot = mr;
+}
+
+/** Room for one more: twice the slots when there are as many regions. */
+static int core_mr_table_grow(struct core_mr_table *table)
+{
+	struct core_mr_table old = *table;
+	struct core_mr *mr, *next;
+
+	if (table->cnt < table->slot_cnt)
+		return 0;
+	table->slot_cnt = old.slot_cnt ? 2 * old.slot_cnt : CORE_MR_SLOTS_MIN;
+	table->slots = calloc(table->slot_cnt, sizeof(*table->slots));
+	if (!table->slots) {
+		*table = old;
+		return -FI_ENOMEM;
+	}
+	for (uint64_t i = 0; i < old.slot_cnt; i++) {
+		for (mr = old.slots[i]; mr; mr = next) {
+			next = mr->next;
+			core_mr_link(table, mr);
+		}
+	}
+	free(old.slots);
+	return 0;
+}
+
+int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key)
+{
+	struct core_mr_table *table = &dom->mrs;
+	int ret;
+
+	mr->listed = false;
+	mr->users = 0;
+	if (prov_key)
+		mr->key = table->next_key++;
+	if (!(mr->access & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
+		return 0;
+	if (core_mr_find(table, mr->key))
+		return -FI_ENOKEY;
+	ret = core_mr_table_grow(table);
+	if (ret)
+		return ret;
+	core_mr_link(table, mr);
+	mr->listed = true;
+	table->cnt++;
+	return 0;
+}
+
+void core_mr_remove(struct core_dom *dom, struct core_mr *mr)
+{
+	struct core_mr **at;
+
+	if (!mr->listed)
+		return;
+	for (at = core_mr_slot(&dom->mrs, mr->key); *at != mr; at = &(*at)->next)
+		;
+	*at = mr->next;
+	mr->listed = false;
+	dom->mrs.cnt--;
+}
+
+void core_mr_forget_cntr(struct core_dom *dom, const struct core_cntr *cntr)
+{
+	struct core_mr *mr;
+
+	for (uint64_t i = 0; i < dom->mrs.slot_cnt; i++) {
+		for (mr = dom->mrs.slots[i]; mr; mr = mr->next) {
+			if (mr->remote_read == cntr)
+				mr->remote_read = NULL;
+			if (mr->remote_write == cntr)
+				mr->remote_write = NULL;
+		}
+	}
+}
+
+/** Where in the region is it? 0 and *off, or -FI_E*. */
+static int core_mr_locate(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len,
+			  uint64_t access, struct core_mr **out, uint64_t *off)
+{
+	struct core_mr *mr = core_mr_find(&dom->mrs, key);
+
+	if (!mr)
+		return -FI_EKEYREJECTED;
+	if (access & ~mr->access)
+		return -FI_EACCES;
+	/* Each compares with what is left: no sum that could wrap. */
+	if (addr < mr->base || addr - mr->base > mr->len || len > mr->len - (addr - mr->base))
+		return -FI_EINVAL;
+	*off = addr - mr->base;
+	*out = mr;
+	return 0;
+}
+
+int core_mr_reach_iov(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len,
+		      uint64_t access, struct iovec iov[CORE_MR_IOV_MAX], size_t *iov_cnt,
+		      struct core_mr **mr)
+{
+	uint64_t off;
+	size_t cnt = 0, part;
+	int ret = core_mr_locate(dom, key, addr, len, access, mr, &off);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; i < (*mr)->iov_cnt && (len || !cnt); i++) {
+		const struct iovec *from = &(*mr)->iov[i];
+
+		if (off > from->iov_len || (off == from->iov_len && len)) {
+			off -= from->iov_len;
+			continue;
+		}
+		part = from->iov_len - off < len ? from->iov_len - off : len;
+		iov[cnt].iov_base = (uint8_t *)from->iov_base + off;
+		iov[cnt++].iov_len = part;
+		len -= part;
+		off = 0;
+	}
+	*iov_cnt = cnt;
+	return 0;
+}
+
+int core_mr_reach(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len, uint64_t access,
+		  void **ptr, struct core_mr **mr)
+{
+	struct iovec iov[CORE_MR_IOV_MAX];
+	struct core_mr *found;
+	size_t cnt;
+	int ret = core_mr_reach_iov(dom, key, addr, len, access, iov, &cnt, &found);
+
+	if (ret)
+		return ret;
+	if (cnt != 1)
+		return -FI_EINVAL;
+	*ptr = iov[0].iov_base;
+	*mr = found;
+	return 0;
+}
