@@ -65,7 +65,11 @@ static uint64_t fake_incarnation = 1;
 void fake_engine_reset(void)
 {
 	fake_engine_cfg = (struct fake_engine_cfg){
-		.eager_max = 4096, .caps = CORE_CHAN_GET, .room = 1000, .credit = 1000
+		.eager_max = 4096,
+		.caps = CORE_CHAN_GET,
+		.allowance = 4096,
+		.room = 1000,
+		.credit = 1000,
 	};
 	fake_held_cnt = 0;
 }
@@ -117,7 +121,7 @@ static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_
 	struct fake_chan *fc = fake_of(chan);
 	struct fake_frame *frame;
 
-	assert(f->ext_len + f->len <= chan->eager_max);
+	assert(f->ext_len + f->len <= chan->eager_max && allowance <= chan->allowance_max);
 	if (!fc->other)
 		return 0;
 	if (fc->other->in_cnt >= fake_engine_cfg.room || fc->calls_open >= fake_engine_cfg.credit)
@@ -304,6 +308,8 @@ static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct 
 	fc->chan.ops = &fake_chan_ops;
 	fc->chan.eager_max = fake_engine_cfg.eager_max;
 	fc->chan.caps = fake_engine_cfg.caps;
+	fc->chan.allowance_max = fake_engine_cfg.allowance;
+	fc->chan.allowance_sure = fake_engine_cfg.allowance;
 	fc->eep = eep;
 	fc->peer_addr = *peer;
 	util_list_init(&fc->in);

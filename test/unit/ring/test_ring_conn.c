@@ -94,6 +94,18 @@ Test(ring_conn, eager_max_is_admitted_by_a_quiet_ring_wherever_its_end_falls)
 	}
 }
 
+Test(ring_conn, allowances_are_what_the_peer_grants)
+{
+	uint64_t grant;
+
+	start(true, 1024, 65536);
+	grant = conn->tx.credit;
+	cr_expect_leq(wire_reservation((uint32_t)conn->chan.allowance_max), grant);
+	cr_expect_gt(wire_reservation((uint32_t)conn->chan.allowance_max + 1), grant);
+	cr_expect_leq(wire_reservation((uint32_t)conn->chan.allowance_sure), grant / 2);
+	ring_pair_fini(&pair);
+}
+
 Test(ring_conn, the_device_s_get_is_the_channel_s)
 {
 	start(true, 1024, 1024);

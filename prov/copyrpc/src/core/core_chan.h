@@ -95,6 +95,8 @@ struct core_chan {
 	const struct core_chan_ops *ops;
 	struct core_peer *peer; /* set by core when the channel is adopted */
 	size_t eager_max;       /* ext_len + len that one send or call may carry */
+	size_t allowance_max;   /* bytes of the largest allowance that a call may have */
+	size_t allowance_sure;  /* up to here credit comes without other traffic, sooner or later */
 	size_t get_min; /* a get of fewer bytes is no gain here; 0: ask the domain's limits */
 	uint32_t caps;
 };

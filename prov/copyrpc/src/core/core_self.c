@@ -162,6 +162,8 @@ struct core_chan *core_self_open(void)
 		return NULL;
 	self->chan.ops = &core_self_ops;
 	self->chan.eager_max = CORE_SELF_EAGER_MAX;
+	self->chan.allowance_max = CORE_SELF_EAGER_MAX;
+	self->chan.allowance_sure = CORE_SELF_EAGER_MAX;
 	self->chan.caps = CORE_CHAN_GET;
 	util_idmap_init(&self->calls);
 	return &self->chan;

@@ -46,6 +46,8 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	util_idmap_init(&conn->calls);
 	util_list_init(&conn->gets);
 	conn->chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
+	conn->chan.allowance_max = wire_allowance(rx_grant_max);
+	conn->chan.allowance_sure = wire_allowance(rx_grant_max / 2);
 	conn->chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
 }
 

@@ -61,4 +61,11 @@ static inline uint32_t wire_reservation(uint32_t a)
 	return wire_msg_span(a) + WIRE_META_LEN;
 }
 
+/** The largest allowance that `reserve` bytes of credit are enough for; 0: not even an empty one. */
+static inline uint32_t wire_allowance(uint64_t reserve)
+{
+	reserve &= ~(uint64_t)(WIRE_ALIGN - 1);
+	return reserve < wire_reservation(0) ? 0 : (uint32_t)reserve - WIRE_META_LEN - WIRE_HDR_LEN;
+}
+
 #endif
