@@ -51,8 +51,6 @@ Test(cpr_nosys, no_member_of_an_op_table_is_null)
 Test(cpr_nosys, what_is_not_offered_is_refused)
 {
 	struct ofi_options opts = { 0 };
-	struct fi_wait_attr wait_attr = { 0 };
-	struct fid_wait *waitset;
 	struct fid_stx *stx;
 	struct fid_ep *ep;
 	struct ofi_pair p;
@@ -67,7 +65,6 @@ Test(cpr_nosys, what_is_not_offered_is_refused)
 	cr_expect_eq(fi_stx_context(p.domain, NULL, &stx, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_srx_context(p.domain, NULL, &ep, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_scalable_ep(p.domain, p.info, &ep, NULL), -FI_ENOSYS);
-	cr_expect_eq(fi_wait_open(p.fabric, &wait_attr, &waitset), -FI_ENOSYS);
 	cr_expect_eq(fi_connect(p.ep[0], buf, NULL, 0), -FI_ENOSYS);
 	cr_expect_eq(fi_open_ops(&p.domain->fid, "nothing", 0, &ops, NULL), -FI_ENOSYS);
 	ofi_pair_close(&p);

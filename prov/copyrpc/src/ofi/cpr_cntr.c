@@ -7,6 +7,7 @@
 
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_nosys.h"
+#include "ofi/cpr_waitset.h"
 #include "util/log.h"
 
 static inline struct cpr_cntr *cpr_cntr_of(struct fid_cntr *fid)
@@ -22,6 +23,7 @@ static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 	cpr_domain_lock(cntr->domain);
 	cpr_domain_progress(cntr->domain);
 	value = cntr->core.value;
+	cntr->told_value = value;
 	cpr_domain_unlock(cntr->domain);
 	return value;
 }
@@ -34,6 +36,7 @@ static uint64_t cpr_cntr_readerr(struct fid_cntr *fid)
 	cpr_domain_lock(cntr->domain);
 	cpr_domain_progress(cntr->domain);
 	errors = cntr->core.errors;
+	cntr->told_errors = errors;
 	cpr_domain_unlock(cntr->domain);
 	return errors;
 }
@@ -107,6 +110,17 @@ static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, uint64_t threshold, int t
 	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
 }
 
+/* Did it change since the user last looked? Asked twice, it says so once. */
+static bool cpr_cntr_is_unread(struct cpr_cntr *cntr)
+{
+	bool unread =
+		cntr->core.value != cntr->told_value || cntr->core.errors != cntr->told_errors;
+
+	cntr->told_value = cntr->core.value;
+	cntr->told_errors = cntr->core.errors;
+	return unread;
+}
+
 static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
@@ -114,6 +128,7 @@ static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
 	cpr_domain_lock(cntr->domain);
 	ret = cpr_cntr_wait_locked(cntr, threshold, timeout);
+	cpr_cntr_is_unread(cntr);
 	if (!cntr->wait.sleepers)
 		cntr->core.notify = NULL;
 	else
@@ -124,14 +139,11 @@ static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 
 int cpr_cntr_trywait(struct cpr_cntr *cntr)
 {
-	uint64_t value, errors;
 	int ret = -FI_EAGAIN;
 
 	cpr_domain_lock(cntr->domain);
-	value = cntr->core.value;
-	errors = cntr->core.errors;
 	cpr_domain_progress(cntr->domain);
-	if (cntr->core.value == value && cntr->core.errors == errors) {
+	if (!cpr_cntr_is_unread(cntr)) {
 		cntr->core.notify = cpr_cntr_notify;
 		ret = cpr_wait_try(&cntr->wait, cntr->domain);
 	}
@@ -158,7 +170,7 @@ static int cpr_cntr_close(struct fid *fid)
 	cpr_domain_lock(cntr->domain);
 	core_mr_forget_cntr(&cntr->domain->core, &cntr->core);
 	cpr_domain_unlock(cntr->domain);
-	cpr_wait_close(&cntr->wait);
+	cpr_waitset_close_member(&cntr->wait);
 	cpr_ref_put(&cntr->domain->refs);
 	free(cntr);
 	return 0;
@@ -168,6 +180,13 @@ static int cpr_cntr_control(struct fid *fid, int command, void *arg)
 {
 	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
 
+	/* A counter has no operational flags. */
+	if (arg && command == FI_GETOPSFLAG) {
+		*(uint64_t *)arg = 0;
+		return 0;
+	}
+	if (arg && command == FI_SETOPSFLAG)
+		return *(uint64_t *)arg ? -FI_EBADFLAGS : 0;
 	return cpr_wait_control(&cntr->wait, cntr->domain, command, arg);
 }
 
@@ -210,7 +229,10 @@ static int cpr_cntr_check(const struct fi_cntr_attr *attr, enum fi_wait_obj *obj
 		return 0;
 	if (attr->flags)
 		return -FI_EINVAL;
-	return attr->events == FI_CNTR_EVENTS_COMP ? 0 : -FI_ENOSYS;
+	if (attr->events == FI_CNTR_EVENTS_COMP)
+		return 0;
+	UTIL_INFO(CNTR, "counter of events %d: offered FI_CNTR_EVENTS_COMP\n", attr->events);
+	return -FI_ENOSYS;
 }
 
 int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **out,
@@ -225,18 +247,17 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr = calloc(1, sizeof(*cntr));
 	if (!cntr)
 		return -FI_ENOMEM;
-	ret = cpr_wait_open(&cntr->wait, obj);
-	if (ret) {
-		UTIL_INFO(CNTR, "wait object %d: offered none, unspecified, file descriptor\n",
-			  obj);
-		free(cntr);
-		return ret;
-	}
 	cntr->fid.fid.fclass = FI_CLASS_CNTR;
 	cntr->fid.fid.context = context;
 	cntr->fid.fid.ops = &cpr_cntr_fi_ops;
-	cntr->fid.ops = obj == FI_WAIT_NONE ? &cpr_cntr_ops : &cpr_cntr_wait_ops;
+	cntr->fid.ops = cpr_wait_blocks(obj) ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
+	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
+				      &cntr->fid.fid, cntr->domain);
+	if (ret) {
+		free(cntr);
+		return ret;
+	}
 	cpr_ref_get(&cntr->domain->refs);
 	*out = &cntr->fid;
 	return 0;

@@ -25,12 +25,14 @@ struct cpr_cntr {
 	struct cpr_ref refs; /* endpoints, poll sets */
 	uint64_t seen_value; /* what fi_poll, fi_cntr_set and fi_cntr_add last knew */
 	uint64_t seen_errors;
+	uint64_t told_value; /* what the user was last told by a read or a wait, or asked to read */
+	uint64_t told_errors;
 };
 
 int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
 		  void *context);
 
-/** For fi_trywait: 0 or -FI_EAGAIN. */
+/** For fi_trywait: 0, -FI_EAGAIN (it changed), or as cpr_wait_try. */
 int cpr_cntr_trywait(struct cpr_cntr *cntr);
 
 /** True once after each change, for fi_poll. Locked. */

@@ -11,6 +11,7 @@
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_fabric.h"
 #include "ofi/cpr_nosys.h"
+#include "ofi/cpr_waitset.h"
 #include "util/log.h"
 
 #define CPR_CQ_SIZE_MAX 65536u /* of the first allocation: the queue grows anyway */
@@ -315,7 +316,7 @@ static int cpr_cq_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cq->refs))
 		return -FI_EBUSY;
-	cpr_wait_close(&cq->wait);
+	cpr_waitset_close_member(&cq->wait);
 	core_cq_fini(&cq->core);
 	cpr_ref_put(&cq->domain->refs);
 	free(cq);
@@ -353,14 +354,16 @@ static int cpr_cq_check(const struct fi_cq_attr *attr)
 
 static int cpr_cq_init(struct cpr_cq *cq, const struct fi_cq_attr *attr)
 {
-	int ret = cpr_wait_open(&cq->wait, attr->wait_obj);
+	int ret;
 
-	if (ret) {
-		UTIL_INFO(CQ, "wait object %d: offered none, unspecified, file descriptor\n",
-			  attr->wait_obj);
+	ret = core_cq_init(&cq->core, attr->size < CPR_CQ_SIZE_MAX ? attr->size : CPR_CQ_SIZE_MAX);
+	if (ret)
 		return ret;
-	}
-	return core_cq_init(&cq->core, attr->size < CPR_CQ_SIZE_MAX ? attr->size : CPR_CQ_SIZE_MAX);
+	ret = cpr_waitset_open_member(&cq->wait, attr->wait_obj, attr->wait_set, &cq->fid.fid,
+				      cq->domain);
+	if (ret)
+		core_cq_fini(&cq->core);
+	return ret;
 }
 
 int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **out,
@@ -374,17 +377,17 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -FI_ENOMEM;
+	cq->fid.fid.fclass = FI_CLASS_CQ;
+	cq->fid.fid.context = context;
+	cq->fid.fid.ops = &cpr_cq_fi_ops;
+	cq->fid.ops = cpr_cq_pick_ops(attr->format, cpr_wait_blocks(attr->wait_obj));
+	cq->wait_cond = attr->wait_cond;
+	cq->domain = cpr_domain_of(domain);
 	ret = cpr_cq_init(cq, attr);
 	if (ret) {
 		free(cq);
 		return ret;
 	}
-	cq->fid.fid.fclass = FI_CLASS_CQ;
-	cq->fid.fid.context = context;
-	cq->fid.fid.ops = &cpr_cq_fi_ops;
-	cq->fid.ops = cpr_cq_pick_ops(attr->format, attr->wait_obj != FI_WAIT_NONE);
-	cq->wait_cond = attr->wait_cond;
-	cq->domain = cpr_domain_of(domain);
 	cpr_ref_get(&cq->domain->refs);
 	*out = &cq->fid;
 	return 0;

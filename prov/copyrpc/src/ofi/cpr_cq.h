@@ -38,7 +38,7 @@ struct cpr_cq {
 int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 		void *context);
 
-/** For fi_trywait: 0 or -FI_EAGAIN. */
+/** For fi_trywait: 0, -FI_EAGAIN (completions), or as cpr_wait_try. */
 int cpr_cq_trywait(struct cpr_cq *cq);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,9 @@
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_fabric.h"
 #include "ofi/cpr_nosys.h"
+#include "ofi/cpr_waitset.h"
 #include "util/clock.h"
 #include "util/log.h"
-
-/* Longest sleep of fi_eq_sread while domains depend on its progress. */
-#define CPR_EQ_LOOK_MS 10
 
 struct cpr_eq_event {
 	struct util_list link;
@@ -75,6 +74,16 @@ static bool cpr_eq_progress(struct cpr_eq *eq)
 	}
 	pthread_mutex_unlock(&eq->bind_lock);
 	return any;
+}
+
+bool cpr_eq_looks(struct cpr_eq *eq)
+{
+	bool looks;
+
+	pthread_mutex_lock(&eq->bind_lock);
+	looks = !util_list_is_empty(&eq->users);
+	pthread_mutex_unlock(&eq->bind_lock);
+	return looks;
 }
 
 /* The oldest event into buf, locked: bytes, or -FI_EAGAIN, -FI_EAVAIL, -FI_ETOOSMALL. */
@@ -146,6 +155,8 @@ static int cpr_eq_sleep(struct cpr_eq *eq, uint64_t deadline, bool looks)
 
 	if (deadline && now >= deadline)
 		return -FI_EAGAIN;
+	if (eq->wait.obj == FI_WAIT_YIELD)
+		return sched_yield();
 	if (deadline)
 		ms = (int)((deadline - now + UTIL_NS_PER_MS - 1) / UTIL_NS_PER_MS);
 	if (looks && (ms < 0 || ms > CPR_EQ_LOOK_MS))
@@ -184,7 +195,7 @@ int cpr_eq_trywait(struct cpr_eq *eq)
 {
 	int fd;
 
-	if (eq->wait.obj == FI_WAIT_NONE)
+	if (!cpr_wait_has_fd(eq->wait.obj))
 		return -FI_EINVAL;
 	cpr_eq_progress(eq);
 	fd = cpr_eq_prepare_sleep(eq);
@@ -281,7 +292,7 @@ static int cpr_eq_close(struct fid *fid)
 		return -FI_EBUSY;
 	while ((first = util_list_pop(&eq->events)))
 		free(UTIL_CONTAINER_OF(first, struct cpr_eq_event, link));
-	cpr_wait_close(&eq->wait);
+	cpr_waitset_close_member(&eq->wait);
 	pthread_mutex_destroy(&eq->bind_lock);
 	pthread_mutex_destroy(&eq->lock);
 	cpr_ref_put(&eq->fabric->refs);
@@ -346,22 +357,23 @@ int cpr_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
 	eq = calloc(1, sizeof(*eq));
 	if (!eq)
 		return -FI_ENOMEM;
-	ret = cpr_wait_open(&eq->wait, attr->wait_obj);
-	if (ret) {
-		UTIL_INFO(EQ, "wait object %d: offered none, unspecified, file descriptor\n",
-			  attr->wait_obj);
-		free(eq);
-		return ret;
-	}
 	eq->fid.fid.fclass = FI_CLASS_EQ;
 	eq->fid.fid.context = context;
 	eq->fid.fid.ops = &cpr_eq_fi_ops;
-	eq->fid.ops = attr->wait_obj == FI_WAIT_NONE ? &cpr_eq_ops : &cpr_eq_wait_ops;
+	eq->fid.ops = cpr_wait_blocks(attr->wait_obj) ? &cpr_eq_wait_ops : &cpr_eq_ops;
 	eq->may_write = attr->flags & FI_WRITE;
 	pthread_mutex_init(&eq->lock, NULL);
 	pthread_mutex_init(&eq->bind_lock, NULL);
 	util_list_init(&eq->events);
 	util_list_init(&eq->users);
+	ret = cpr_waitset_open_member(&eq->wait, attr->wait_obj, attr->wait_set, &eq->fid.fid,
+				      NULL);
+	if (ret) {
+		pthread_mutex_destroy(&eq->bind_lock);
+		pthread_mutex_destroy(&eq->lock);
+		free(eq);
+		return ret;
+	}
 	eq->fabric = cpr_fabric_of(fabric);
 	cpr_ref_get(&eq->fabric->refs);
 	*out = &eq->fid;

@@ -62,7 +62,12 @@ int cpr_eq_post_err(struct cpr_eq *eq, const struct fi_eq_err_entry *err);
 int cpr_eq_attach(struct cpr_eq *eq, struct cpr_domain *domain, struct cpr_eq_user *user);
 void cpr_eq_detach(struct cpr_eq_user *user);
 
-/** For fi_trywait: 0 or -FI_EAGAIN. */
+/** For fi_trywait: 0, -FI_EAGAIN (events), -FI_EINVAL (no descriptor). */
 int cpr_eq_trywait(struct cpr_eq *eq);
+
+/* Longest sleep on its descriptor, in ms, while domains depend on the queue's progress. */
+#define CPR_EQ_LOOK_MS 10
+/** True if that is so. */
+bool cpr_eq_looks(struct cpr_eq *eq);
 
 #endif

@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi/cpr_cntr.h"
-#include "ofi/cpr_cq.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_eq.h"
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
+#include "ofi/cpr_waitset.h"
 #include "util/log.h"
 
 static pthread_mutex_t cpr_fabric_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,25 +30,14 @@ static int cpr_fabric_close(struct fid *fid)
 	return 0;
 }
 
-/* One object of those that fi_trywait takes: 0 if it may be slept on, -FI_EAGAIN, -FI_EINVAL. */
-static int cpr_fabric_trywait_one(struct fid *fid)
-{
-	switch (fid->fclass) {
-	case FI_CLASS_CQ: return cpr_cq_trywait(container_of(fid, struct cpr_cq, fid.fid));
-	case FI_CLASS_CNTR: return cpr_cntr_trywait(container_of(fid, struct cpr_cntr, fid.fid));
-	case FI_CLASS_EQ: return cpr_eq_trywait(container_of(fid, struct cpr_eq, fid.fid));
-	default: return -FI_EINVAL;
-	}
-}
-
 static int cpr_fabric_trywait(struct fid_fabric *fid, struct fid **fids, int count)
 {
 	int i, ret = 0;
 
 	(void)fid;
 	for (i = 0; i < count && !ret; i++)
-		ret = cpr_fabric_trywait_one(fids[i]);
-	return ret;
+		ret = cpr_waitset_trywait_fid(fids[i]);
+	return ret == -FI_EBUSY ? -FI_EAGAIN : ret;
 }
 
 static struct fi_ops cpr_fabric_fi_ops = {
@@ -67,7 +55,7 @@ static struct fi_ops_fabric cpr_fabric_ops = {
 	.domain = cpr_domain_open,
 	.passive_ep = cpr_no_passive_ep,
 	.eq_open = cpr_eq_open,
-	.wait_open = cpr_no_wait_open,
+	.wait_open = cpr_waitset_open,
 	.trywait = cpr_fabric_trywait,
 	.domain2 = cpr_domain_open2,
 };

@@ -39,12 +39,6 @@ int cpr_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fi
 	return -FI_ENOSYS;
 }
 
-int cpr_no_wait_open(struct fid_fabric *fabric, struct fi_wait_attr *attr,
-		     struct fid_wait **waitset)
-{
-	return -FI_ENOSYS;
-}
-
 /* struct fi_ops_domain */
 int cpr_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
 		       void *context)

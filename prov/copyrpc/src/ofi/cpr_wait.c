@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "ofi/cpr_domain.h"
+#include "ofi/cpr_waitset.h"
 #include "util/clock.h"
 
 /* Looks before the first sleep: a few microseconds, less than a sleep and its wake-up cost. */
@@ -18,7 +20,7 @@
 #define CPR_WAIT_BUSY   1000
 #define CPR_WAIT_NAP_MS 1
 
-static int cpr_wait_watch(const struct cpr_wait *wait, int fd)
+int cpr_wait_watch(struct cpr_wait *wait, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
@@ -51,12 +53,52 @@ static int cpr_wait_open_fds(struct cpr_wait *wait)
 	return wait->epoll_fd < 0 ? -errno : cpr_wait_watch(wait, fd);
 }
 
+/** What there is to know of a kind of wait object. */
+struct cpr_wait_traits {
+	const char *name;
+	bool offered;
+	bool blocks; /* there are calls of ours that sleep on it alone */
+	bool has_fd; /* that the user may sleep on */
+};
+
+static const struct cpr_wait_traits *cpr_wait_traits_of(enum fi_wait_obj obj)
+{
+	static const struct cpr_wait_traits unknown = { .name = "(unknown)" };
+	static const struct cpr_wait_traits table[] = {
+		[FI_WAIT_NONE] = { "FI_WAIT_NONE", true, false, false },
+		[FI_WAIT_UNSPEC] = { "FI_WAIT_UNSPEC", true, true, true },
+		[FI_WAIT_SET] = { "FI_WAIT_SET", true, false, true },
+		[FI_WAIT_FD] = { "FI_WAIT_FD", true, true, true },
+		[FI_WAIT_MUTEX_COND] = { "FI_WAIT_MUTEX_COND", false, false, false },
+		[FI_WAIT_YIELD] = { "FI_WAIT_YIELD", true, true, false },
+		[FI_WAIT_POLLFD] = { "FI_WAIT_POLLFD", true, true, true },
+	};
+
+	return (unsigned)obj < sizeof(table) / sizeof(table[0]) ? &table[obj] : &unknown;
+}
+
 int cpr_wait_open(struct cpr_wait *wait, enum fi_wait_obj obj)
 {
 	wait->obj = obj;
 	wait->epoll_fd = -1;
 	wait->event_fd = -1;
-	return obj <= FI_WAIT_UNSPEC || obj == FI_WAIT_FD ? 0 : -FI_ENOSYS;
+	wait->set = NULL;
+	return cpr_wait_traits_of(obj)->offered ? 0 : -FI_ENOSYS;
+}
+
+const char *cpr_wait_name(enum fi_wait_obj obj)
+{
+	return cpr_wait_traits_of(obj)->name;
+}
+
+bool cpr_wait_blocks(enum fi_wait_obj obj)
+{
+	return cpr_wait_traits_of(obj)->blocks;
+}
+
+bool cpr_wait_has_fd(enum fi_wait_obj obj)
+{
+	return cpr_wait_traits_of(obj)->has_fd;
 }
 
 void cpr_wait_close(struct cpr_wait *wait)
@@ -79,22 +121,45 @@ int cpr_wait_fd(struct cpr_wait *wait, struct cpr_domain *domain)
 	return ret;
 }
 
+/* One descriptor for as long as the object lives: the list never changes. */
+static int cpr_wait_get_pollfd(int fd, struct fi_wait_pollfd *arg)
+{
+	size_t room = arg->nfds;
+
+	arg->change_index = 1;
+	arg->nfds = 1;
+	if (!room)
+		return -FI_ETOOSMALL;
+	arg->fd[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	return 0;
+}
+
+static int cpr_wait_get(struct cpr_wait *wait, struct cpr_domain *domain, void *arg)
+{
+	int fd = cpr_wait_fd(wait, domain);
+
+	if (fd < 0)
+		return fd;
+	if (wait->obj == FI_WAIT_POLLFD)
+		return cpr_wait_get_pollfd(fd, arg);
+	*(int *)arg = fd;
+	return 0;
+}
+
 int cpr_wait_control(struct cpr_wait *wait, struct cpr_domain *domain, int command, void *arg)
 {
-	int fd;
-
 	if (!arg)
 		return -FI_EINVAL;
+	if (wait->set)
+		return fi_control(&wait->set->fid.fid, command, arg);
 	if (wait->obj == FI_WAIT_NONE)
 		return -FI_ENOSYS;
 	switch (command) {
 	case FI_GETWAIT:
-		fd = cpr_wait_fd(wait, domain);
-		if (fd < 0)
-			return fd;
-		*(int *)arg = fd;
+		return cpr_wait_has_fd(wait->obj) ? cpr_wait_get(wait, domain, arg) : -FI_ENOSYS;
+	case FI_GETWAITOBJ:
+		*(enum fi_wait_obj *)arg = wait->obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : wait->obj;
 		return 0;
-	case FI_GETWAITOBJ: *(enum fi_wait_obj *)arg = FI_WAIT_FD; return 0;
 	default: return -FI_ENOSYS;
 	}
 }
@@ -200,10 +265,23 @@ static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_domain *domain, int 
 	cpr_wait_dom_leave(domain);
 }
 
+/* FI_WAIT_YIELD: gives the processor away, and the lock. */
+static int cpr_wait_yield(struct cpr_domain *domain, struct cpr_wait_call *call)
+{
+	int left = cpr_wait_left(call);
+
+	cpr_domain_unlock(domain);
+	sched_yield();
+	cpr_domain_lock(domain);
+	return left < -1 ? left : 0;
+}
+
 int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_wait_call *call)
 {
 	int left, fd;
 
+	if (wait->obj == FI_WAIT_YIELD)
+		return cpr_wait_yield(domain, call);
 	if (call->spins++ < CPR_WAIT_SPINS && call->timeout_ms) {
 		cpr_wait_nap(domain, 0);
 		return 0;
@@ -236,16 +314,15 @@ int cpr_wait_try(struct cpr_wait *wait, struct cpr_domain *domain)
 {
 	int ret;
 
-	if (wait->obj == FI_WAIT_NONE)
+	if (!cpr_wait_has_fd(wait->obj))
 		return -FI_EINVAL;
 	ret = cpr_wait_fd(wait, domain);
 	if (ret < 0)
 		return ret;
 	cpr_wait_drain(wait);
-	ret = core_dom_arm(&domain->core);
-	if (!ret) {
-		domain->wait.external = true;
-		cpr_wait_dom_update(domain);
-	}
-	return ret;
+	if (core_dom_arm(&domain->core))
+		return -FI_EBUSY;
+	domain->wait.external = true;
+	cpr_wait_dom_update(domain);
+	return 0;
 }

@@ -17,7 +17,11 @@
  * system call per completion. All fields are covered by the domain's lock but `signals`, which
  * any thread may raise. A thread that sleeps does not hold the lock.
  *
- * Shown by test/unit/ofi/test_cpr_cq.c and test_cpr_cntr.c.
+ * FI_WAIT_POLLFD shows the same descriptor in an array of one. Under FI_WAIT_YIELD nobody sleeps.
+ * FI_WAIT_MUTEX_COND is refused: a peer cannot signal a condition variable. An object in a wait set
+ * (cpr_waitset.h) has its own descriptor too, which the set watches.
+ *
+ * Shown by test/unit/ofi/test_cpr_wait.c, test_cpr_cq.c and test_cpr_cntr.c.
  */
 #ifndef CPR_WAIT_H
 #define CPR_WAIT_H
@@ -26,15 +30,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "util/list.h"
+
 struct cpr_domain;
 
+struct cpr_waitset;
+
 struct cpr_wait {
-	enum fi_wait_obj obj; /* FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_FD */
+	enum fi_wait_obj obj; /* one that cpr_wait_open takes */
 	int epoll_fd;         /* -1 until first needed; so is event_fd */
 	int event_fd;
 	unsigned sleepers;
-	uint32_t signals;      /* atomic: calls of cpr_wait_signal */
-	uint32_t signals_seen; /* of these, how many a sleeper has answered */
+	uint32_t signals;        /* atomic: calls of cpr_wait_signal */
+	uint32_t signals_seen;   /* of these, how many a sleeper has answered */
+	struct cpr_waitset *set; /* FI_WAIT_SET; the rest belongs to the set */
+	struct util_list set_link;
+	struct fid *fid; /* whose object this is */
 };
 
 /** How a domain stands with those who sleep on its engine. */
@@ -61,11 +72,20 @@ struct cpr_wait_call {
 /** 0, or -FI_ENOSYS for a kind of object that we do not have. */
 int cpr_wait_open(struct cpr_wait *wait, enum fi_wait_obj obj);
 void cpr_wait_close(struct cpr_wait *wait);
+/** "FI_WAIT_FD" and so on, for messages. */
+const char *cpr_wait_name(enum fi_wait_obj obj);
+/** May the user call what blocks on this one object (fi_cq_sread and so on)? */
+bool cpr_wait_blocks(enum fi_wait_obj obj);
+/** Has it a descriptor on which the user may sleep (after fi_trywait)? */
+bool cpr_wait_has_fd(enum fi_wait_obj obj);
 
 /** The descriptor, which `domain` (NULL: none) wakes too: >= 0, or -FI_E*. */
 int cpr_wait_fd(struct cpr_wait *wait, struct cpr_domain *domain);
 
-/** fi_control: FI_GETWAIT, FI_GETWAITOBJ. */
+/** Wakes who sleeps on the descriptor when `fd` is readable, too. 0 or -FI_E*. */
+int cpr_wait_watch(struct cpr_wait *wait, int fd);
+
+/** fi_control: FI_GETWAIT, FI_GETWAITOBJ; of a member, the set's. */
 int cpr_wait_control(struct cpr_wait *wait, struct cpr_domain *domain, int command, void *arg);
 
 /** Wakes all sleepers: there is something to read. */
@@ -84,7 +104,10 @@ bool cpr_wait_is_signaled(struct cpr_wait *wait, const struct cpr_wait_call *cal
  */
 int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_wait_call *call);
 
-/** fi_trywait: the hook is set, nothing was found. 0: sleep on the descriptor; -FI_EAGAIN. */
+/**
+ * fi_trywait: the hook is set, nothing was found. 0: sleep on the descriptor; -FI_EBUSY: not now,
+ * look again; -FI_EINVAL: there is no descriptor.
+ */
 int cpr_wait_try(struct cpr_wait *wait, struct cpr_domain *domain);
 
 #endif
