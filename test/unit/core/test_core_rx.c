@@ -85,6 +85,25 @@ Test(core_rx, over_budget_bytes_stay_in_the_ring_and_arrive_in_order, .init = se
 	cr_assert_eq(nodes[1].dom.unexpected_used, 0);
 }
 
+Test(core_rx, a_kept_message_counts_as_delivered, .init = setup, .fini = teardown)
+{
+	static const size_t kept[] = { 0, 1, 999, 1000 }; /* in one piece */
+	size_t i;
+
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		node_fill(out, kept[i], (uint32_t)i);
+		node_send(&nodes[0], 1, out, kept[i], true, 7, FI_COMPLETION | FI_DELIVERY_COMPLETE,
+			  &out);
+		nodes_settle(nodes, 2);
+		cr_assert_eq(node_poll(&nodes[0], &e, &err), 1, "%zu: nothing", kept[i]);
+		node_recv(&nodes[1], 0, in, sizeof(in), true, 7, 0, FI_COMPLETION, &in);
+		nodes_settle(nodes, 2);
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_assert(node_check(in, kept[i], (uint32_t)i));
+		cr_assert_eq(node_poll(&nodes[0], &e, &err), 0, "%zu: twice", kept[i]);
+	}
+}
+
 Test(core_rx, a_multi_receive_buffer_serves_until_it_is_spent, .init = setup, .fini = teardown)
 {
 	size_t at = 0;

@@ -186,6 +186,8 @@ enum core_rx_verdict core_inmsg_bytes(struct core_inmsg *in, const uint8_t *data
 	in->received += len;
 	if (in->matched && in->received == in->total)
 		core_inmsg_end(in, 0);
+	else
+		core_inmsg_confirm(in);
 	return verdict;
 }
 
@@ -239,6 +241,12 @@ static void core_inmsg_answer(struct core_inmsg *in, uint32_t code)
 		return;
 	in->answer = false;
 	chan->ops->reply(chan, in->ref, &status, sizeof(status));
+}
+
+void core_inmsg_confirm(struct core_inmsg *in)
+{
+	if ((in->op & WIRE_OP_MASK) != WIRE_OP_RNDV && in->received == in->total)
+		core_inmsg_answer(in, 0);
 }
 
 /** Asks the sender for the bytes in parts. */

@@ -39,6 +39,12 @@ struct core_inmsg *core_inmsg_new(struct core_peer *peer, const struct core_head
 void core_inmsg_free(struct core_inmsg *in);
 
 /**
+ * Tells a sender that wants to know (FI_DELIVERY_COMPLETE) that all of its message is here: matched or
+ * kept, it is the receiver's from now on. Nothing for a message that is not whole, or still to be fetched.
+ */
+void core_inmsg_confirm(struct core_inmsg *in);
+
+/**
  * `len` more bytes, in order: into the destination, or kept (memory within the budget, else they
  * stay in the ring: CORE_RX_HOLD). Ends the message when it is complete and matched.
  */

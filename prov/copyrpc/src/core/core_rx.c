@@ -206,10 +206,12 @@ static enum core_rx_verdict core_rx_begin(struct core_inmsg *in, struct core_hea
 	}
 	if (head->body_len)
 		verdict = core_inmsg_bytes(in, head->body, head->body_len, hold);
-	if (verdict == CORE_RX_BAD)
+	if (verdict == CORE_RX_BAD) {
 		core_inmsg_free(in);
-	else
-		core_rx_keep(peer->ep, in, head->tagged);
+		return verdict;
+	}
+	core_rx_keep(peer->ep, in, head->tagged);
+	core_inmsg_confirm(in);
 	return verdict;
 }
 
