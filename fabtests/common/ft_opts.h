@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The options that all programs of this directory share, named as in upstream's fabtests where those
+ * have the same: one meaning for a letter, whatever the program.
+ *
+ * A program with options of its own (the benchmarks) puts FT_OPTIONS in front of them, gives what it
+ * does not know to ft_opts_take(), and prints FT_USAGE.
+ */
+#ifndef FT_OPTS_H
+#define FT_OPTS_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_endpoint.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum ft_wait {
+	FT_WAIT_SPIN,  /* fi_cq_read */
+	FT_WAIT_SREAD, /* fi_cq_sread */
+	FT_WAIT_FD,    /* fi_trywait and poll(2) */
+};
+
+struct ft_opts {
+	const char *provider, *fabric, *domain;
+	const char *address;   /* of the endpoints here */
+	enum fi_ep_type type;  /* FI_EP_RDM or FI_EP_MSG */
+	const char *type_name; /* "rdm", "msg" */
+	const char *port;      /* of the endpoint of rank 0; NULL: any */
+	const char *talk_port; /* where the processes find each other */
+	const char *server;    /* this is rank 1, and rank 0 is there */
+	bool listen;           /* this is rank 0, and waits for rank 1 */
+	enum ft_wait wait;
+	uint64_t seed;
+	long iterations; /* 0: the program's own number */
+	double seconds;  /* for programs that run for a time; 0: their own */
+	double limit;    /* seconds that one case may take */
+	size_t size;     /* largest message; 0: the program's own */
+	bool delivery;   /* FI_DELIVERY_COMPLETE wherever nothing else is asked for */
+	bool json, list, verbose;
+	const char *only; /* cases whose names contain it */
+};
+
+#define FT_OPTIONS "p:f:d:e:s:B:b:lI:S:c:Uvk:T:t:h"
+#define FT_USAGE                                                                                   \
+	"  -p PROVIDER     as in FI_PROVIDER (copyrpc)\n"                                          \
+	"  -f FABRIC  -d DOMAIN\n"                                                                 \
+	"  -e TYPE         rdm or msg (rdm)\n"                                                     \
+	"  -s ADDRESS      of this end (127.0.0.1)\n"                                              \
+	"  -B PORT         of rank 0's endpoint (any)\n"                                           \
+	"  -c HOW          wait for completions by spin, sread or fd (spin)\n"                     \
+	"  -U              FI_DELIVERY_COMPLETE\n"                                                 \
+	"  -I N            iterations\n"                                                           \
+	"  -S BYTES        largest message\n"                                                      \
+	"  -T SECONDS      how long a random run goes on\n"                                        \
+	"  --seed N        of a random run (the time)\n"                                           \
+	"  -k TEXT         only cases whose names contain it\n"                                    \
+	"  -t SECONDS      limit of one case (60)\n"                                               \
+	"  -l              rank 1 is on another host: wait for it. There, name this host last\n"   \
+	"  -b PORT         for that (47592)\n"                                                     \
+	"  -v              say more\n"                                                             \
+	"  --list          the cases and what they promise\n"                                      \
+	"  --json          a line of JSON for each case\n"
+
+void ft_opts_init(struct ft_opts *opts);
+/** 0, or -1: unknown, or a value that makes no sense. */
+int ft_opts_take(struct ft_opts *opts, int letter, const char *arg);
+/** All of a command line: FT_OPTIONS, the long ones, a server's name. 0 or -1. */
+int ft_opts_parse(struct ft_opts *opts, int argc, char **argv);
+
+#endif
