@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can any bytes hurt who reads the description of an RDMA link?
+ * Can any bytes hurt who reads the description of an RDMA link, or of a datagram endpoint?
  *
  * libFuzzer target. What decodes obeys the limits that the device relies on, and encodes to the
  * same bytes again: nothing was made up, nothing was overlooked.
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "dev/ib/ib_desc.h"
+#include "dev/ib/ib_ud.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -17,6 +18,19 @@ static void check(int is_true)
 {
 	if (!is_true)
 		abort();
+}
+
+static void check_datagram(const struct dev_desc *desc)
+{
+	struct dev_desc again;
+	struct ib_ud_desc d;
+
+	if (ib_ud_desc_decode(desc, &d))
+		return;
+	check(d.qpn && d.qpn < IB_QPN_MAX && !(d.qkey >> 31));
+	check(d.mtu >= IBV_MTU_256 && d.mtu <= IBV_MTU_4096);
+	ib_ud_desc_encode(&d, &again);
+	check(again.len == desc->len && !memcmp(again.bytes, desc->bytes, desc->len));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
@@ -27,6 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	if (len > sizeof(desc.bytes))
 		return 0;
 	memcpy(desc.bytes, data, len);
+	check_datagram(&desc);
 	/* Most inputs get past the magic. */
 	if (len == IB_DESC_LEN && (data[95] & 1)) {
 		uint32_t magic = IB_DESC_MAGIC;

@@ -147,6 +147,7 @@ int ib_user_reg(struct ib_dev *dev, const void *addr, size_t len, unsigned acces
 		return ret;
 	}
 	user->base.remote_key = user->mr->rkey;
+	user->lkey = user->mr->lkey;
 	*out = &user->base;
 	return 0;
 }

@@ -42,8 +42,15 @@ void ib_mr_dereg(struct ibv_mr *mr);
 /** The user's memory. */
 struct ib_user {
 	struct dev_mem base;
+	uint32_t lkey;
 	struct ibv_mr *mr;
 };
+
+/** What the device reads it by. */
+static inline uint32_t ib_user_lkey(const struct dev_mem *mem)
+{
+	return ((const struct ib_user *)mem)->lkey;
+}
 
 /** dev_ops.mem_reg and mem_dereg of every device here; access is a set of enum dev_mem_access. */
 int ib_user_reg(struct ib_dev *dev, const void *addr, size_t len, unsigned access,

@@ -50,7 +50,7 @@ static int m5_dev_make_chan(struct m5_dev *dev)
 /* The CQ holds more than all that can be posted, so that it cannot overrun. */
 static int m5_dev_make_rx(struct m5_dev *dev)
 {
-	return m5_dev_make_cq(dev, m5_tune.cq, dev, &dev->rx_obj, &dev->rx);
+	return m5_dev_make_cq(dev, m5_tune.cq, dev, dev->chan, &dev->rx_obj, &dev->rx);
 }
 
 static int m5_dev_make_srq(struct m5_dev *dev)

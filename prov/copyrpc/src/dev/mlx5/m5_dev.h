@@ -96,9 +96,12 @@ void m5_scq_deactivate(struct m5_dev *dev, struct m5_scq *scq);
 int m5_reg_get(struct m5_dev *dev, void *reg, uint32_t half, struct m5_uar **uar);
 void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar);
 
-/** Makes a CQ of `depth`, whose events have this context, and fills cq from it. 0 or -FI_E*. */
-int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_cq **obj,
-		   struct m5_cq *cq);
+/**
+ * Makes a CQ of `depth`, whose events go to chan with this context, and fills cq from it. 0 or
+ * -FI_E*.
+ */
+int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_comp_channel *chan,
+		   struct ibv_cq **obj, struct m5_cq *cq);
 
 /** Buries what was closed without having been attached. By who polls, or when nobody does. */
 void m5_dev_bury(struct m5_dev *dev);

@@ -88,6 +88,7 @@ struct m5_av {
 };
 
 #define M5_AV_EXT   0x80000000u
+#define M5_AV_GRH   0x40000000u /* of grh_gid_fl: there is a routing header */
 #define M5_AV_SHORT 16u
 #define M5_GRH_LEN  40u /* of every datagram received, in front of its data */
 

@@ -30,7 +30,8 @@ static int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
 }
 
 /* The library makes one more than it is asked for, and rounds up. */
-static struct ibv_cq *m5_dev_create_cq(struct m5_dev *dev, uint32_t depth, void *context)
+static struct ibv_cq *m5_dev_create_cq(struct m5_dev *dev, uint32_t depth, void *context,
+				       struct ibv_comp_channel *chan)
 {
 	struct mlx5dv_cq_init_attr zip = {
 		.comp_mask = MLX5DV_CQ_INIT_ATTR_MASK_COMPRESSED_CQE,
@@ -39,22 +40,22 @@ static struct ibv_cq *m5_dev_create_cq(struct m5_dev *dev, uint32_t depth, void 
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = depth - 1,
 		.cq_context = context,
-		.channel = dev->chan,
+		.channel = chan,
 	};
 	struct ibv_cq_ex *ex;
 
 	if (!m5_tune.zip)
-		return ibv_create_cq(dev->ib.ctx, (int)depth - 1, context, dev->chan, 0);
+		return ibv_create_cq(dev->ib.ctx, (int)depth - 1, context, chan, 0);
 	ex = m5_dv_get()->create_cq(dev->ib.ctx, &attr, &zip);
 	return ex ? ibv_cq_ex_to_cq(ex) : NULL;
 }
 
-int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_cq **obj,
-		   struct m5_cq *cq)
+int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_comp_channel *chan,
+		   struct ibv_cq **obj, struct m5_cq *cq)
 {
 	int ret;
 
-	*obj = m5_dev_create_cq(dev, depth, context);
+	*obj = m5_dev_create_cq(dev, depth, context, chan);
 	if (!*obj) {
 		UTIL_WARN(CQ, "%s: no completion queue of %u: %s%s\n", ib_dev_name(&dev->ib), depth,
 			  strerror(errno),
@@ -77,7 +78,7 @@ static int m5_scq_make(struct m5_dev *dev, uint32_t wqes, struct m5_scq **out)
 
 	if (!scq)
 		return -FI_ENOMEM;
-	ret = m5_dev_make_cq(dev, depth, scq, &scq->obj, &scq->cq);
+	ret = m5_dev_make_cq(dev, depth, scq, dev->chan, &scq->obj, &scq->cq);
 	if (ret) {
 		free(scq);
 		return ret;

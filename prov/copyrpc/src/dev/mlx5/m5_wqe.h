@@ -82,6 +82,23 @@ static inline void m5_wqe_inline(struct m5_wqe *wqe, const void *src, uint32_t l
 	wqe->end += total;
 }
 
+/** The same of two pieces, one behind the other; either may be empty. */
+static inline void m5_wqe_inline2(struct m5_wqe *wqe, const void *first, uint32_t first_len,
+				  const void *second, uint32_t second_len)
+{
+	uint32_t len = first_len + second_len;
+	uint32_t total = ((uint32_t)sizeof(uint32_t) + len + M5_DS - 1) & ~(M5_DS - 1);
+	uint32_t count = htobe32(len | M5_INLINE);
+
+	if (!len)
+		return;
+	memset(wqe->end + total - M5_DS, 0, M5_DS);
+	memcpy(wqe->end, &count, sizeof(count));
+	util_copy(wqe->end + sizeof(count), first, first_len);
+	util_copy(wqe->end + sizeof(count) + first_len, second, second_len);
+	wqe->end += total;
+}
+
 /** Compare and swap (compare, swap), or fetch and add (0, add). */
 static inline void m5_wqe_atomic(struct m5_wqe *wqe, uint64_t compare, uint64_t swap_add)
 {

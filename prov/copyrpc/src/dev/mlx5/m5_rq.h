@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How do receive buffers of one queue pair get to the device, and which one came back?
+ *
+ * A ring of WQEs, each one gather entry: address, length, key. Buffers return in any order, so a
+ * place of the ring gets whichever is free next; the table of the receive queue (m5_recv,
+ * m5_table.h) remembers which one it was, and its counters are the exact number outstanding.
+ *
+ *         done            told             posted
+ *   .......##################++++++++++++++.......    # the device has, + written, not told yet
+ *
+ * Telling is in bulk: one doorbell record (a receive queue needs no register) for M5_RQ_BULK
+ * buffers, or for fewer when the device is about to run out. Before it, the CQ's consumer index is
+ * published (m5_srq.h says why).
+ *
+ * Owner: whoever polls. Does not block or allocate.
+ * Shown by test/unit/dev/mlx5/test_m5_rq.c.
+ */
+#ifndef M5_M5_RQ_H
+#define M5_M5_RQ_H
+
+#include <endian.h>
+#include <string.h>
+
+#include "dev/mlx5/m5_barrier.h"
+#include "dev/mlx5/m5_layout.h"
+#include "dev/mlx5/m5_table.h"
+#include "util/bits.h"
+
+#define M5_RQ_BULK 32u
+
+struct m5_rq {
+	uint8_t *buf;
+	uint32_t *record; /* the M5_DBR_RECV word */
+	uint32_t stride;
+	uint32_t lkey_be;
+	uint32_t len_be; /* of every buffer */
+	uint16_t told;
+	uint16_t bulk;
+	struct m5_recv recv;
+};
+
+/**
+ * `places`: a power of two, at most 32768, of stride bytes (16, or more: room for more entries); user
+ * has a word for each. Buffers are all of len bytes under lkey. Counter: 0 for the device.
+ */
+static inline void m5_rq_init(struct m5_rq *rq, void *buf, uint32_t places, uint32_t stride,
+			      uint32_t *record, uint64_t *user, uint32_t len, uint32_t lkey,
+			      uint16_t counter)
+{
+	*rq = (struct m5_rq){
+		.buf = buf,
+		.record = record,
+		.stride = stride,
+		.lkey_be = htobe32(lkey),
+		.len_be = htobe32(len),
+		.told = counter,
+		.bulk = (uint16_t)(places / 4 < M5_RQ_BULK ? (places + 3) / 4 : M5_RQ_BULK),
+	};
+	memset(buf, 0, (size_t)places * stride);
+	m5_recv_init(&rq->recv, user, places, counter);
+}
+
+/** The buffer at addr, known as `user`, is free. There is a place for it: nobody owns more. */
+static inline void m5_rq_put(struct m5_rq *rq, const void *addr, uint64_t user)
+{
+	uint16_t idx = rq->recv.posted & rq->recv.mask;
+	struct m5_data *data = (void *)(rq->buf + (size_t)idx * rq->stride);
+
+	data->len = rq->len_be;
+	data->lkey = rq->lkey_be;
+	data->addr = htobe64((uintptr_t)addr);
+	if (rq->stride > sizeof(*data)) /* the list of entries ends here */
+		data[1].lkey = htobe32(M5_LKEY_NONE);
+	m5_recv_put(&rq->recv, idx, user);
+}
+
+/** The WQE that was posted as `counter` is done: whose it was. False: no such one is with the device. */
+static inline bool m5_rq_take(struct m5_rq *rq, uint16_t counter, uint64_t *user)
+{
+	if (UTIL_UNLIKELY((uint16_t)(rq->told - rq->recv.done) == 0))
+		return false;
+	return m5_recv_take(&rq->recv, counter & rq->recv.mask, user);
+}
+
+/** Is it time to tell? */
+static inline bool m5_rq_is_due(const struct m5_rq *rq)
+{
+	uint16_t untold = (uint16_t)(rq->recv.posted - rq->told);
+
+	return untold >= rq->bulk || (untold && (uint16_t)(rq->told - rq->recv.done) < rq->bulk);
+}
+
+/** The device has all that is posted. */
+static inline void m5_rq_tell(struct m5_rq *rq)
+{
+	rq->told = rq->recv.posted;
+	m5_barrier_to_device();
+	*(volatile uint32_t *)rq->record = htobe32(rq->told);
+}
+
+#endif
