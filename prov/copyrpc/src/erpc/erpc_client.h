@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What may a client slot send next, and what may it take? (docs/datagram-protocol.md, section 4)
+ *
+ * A slot carries one request at a time. With n packets of request and m of response, both ends send
+ * n + m - 1 packets, and packet k of the server answers packet k of the client:
+ *
+ *	k		0 .. n-2	n-1		n .. n+m-2
+ *	client sends	REQ k		REQ n-1		RFR k
+ *	server answers	CR k		RESP n-1	RESP k		(response part k - (n-1))
+ *
+ * So two counters say everything: `tx` packets sent, `rx` answers taken, in order. tx - rx packets
+ * are in flight, each on one credit of the session. Losing time is going back to tx = rx.
+ * m is not known before the first RESP. Pure: no clock, no bytes, no credits of its own.
+ *
+ * Shown by test/unit/erpc/test_erpc_client.c, and with the server's half by test_erpc_wire.c.
+ */
+#ifndef ERPC_CLIENT_H
+#define ERPC_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/wire_erpc.h"
+
+/** Requests of a session at a time; the slot of a request is req_num modulo this. */
+#define ERPC_SLOTS 8u
+
+enum erpc_verdict {
+	ERPC_TAKE,   /* it is what was waited for: the state has moved on */
+	ERPC_LAST,   /* as TAKE, and the message is whole */
+	ERPC_REPEAT, /* seen before: what it asks for is to be said again */
+	ERPC_STALE,  /* of a request that is over: nobody cares */
+	ERPC_EARLY,  /* something before it was lost: it is dropped, and will come again */
+	ERPC_BAD,    /* no honest peer sends this */
+};
+
+struct erpc_client {
+	uint64_t req_num;
+	uint32_t payload;   /* bytes of a packet behind its header */
+	uint32_t req_pkts;  /* n; 0: the slot is free */
+	uint32_t resp_pkts; /* m; 0: not known yet */
+	uint32_t resp_size; /* bytes, once m is known */
+	uint32_t resp_max;  /* bytes that the caller has room for */
+	uint32_t tx;
+	uint32_t tx_max; /* highest tx so far: what was sent and then counted as lost may be late */
+	uint32_t rx;
+};
+
+/** A free slot whose first request will be `first`. */
+void erpc_client_init(struct erpc_client *c, uint64_t first, uint32_t payload);
+
+/**
+ * Begins a request of `size` bytes whose response has at most `resp_max`. Both together take at most
+ * WIRE_ERPC_PKT_MAX packets: false otherwise, and nothing has begun.
+ */
+bool erpc_client_begin(struct erpc_client *c, uint32_t size, uint32_t resp_max);
+
+static inline bool erpc_client_is_free(const struct erpc_client *c)
+{
+	return !c->req_pkts;
+}
+
+/** Packets that could leave now if there were credits. */
+static inline uint32_t erpc_client_sendable(const struct erpc_client *c)
+{
+	/* Before the first RESP is here nobody knows what to ask for. */
+	return c->req_pkts + (c->resp_pkts ? c->resp_pkts - 1 : 0) - c->tx;
+}
+
+static inline uint32_t erpc_client_in_flight(const struct erpc_client *c)
+{
+	return c->tx - c->rx;
+}
+
+/** The next packet leaves: its kind and number. It costs a credit. sendable > 0. */
+enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num);
+
+/**
+ * An answer for this slot, CR or RESP of `len` payload bytes. Credits come back as in_flight falls: an
+ * answer to what was counted as lost already returns none.
+ */
+enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc_hdr *h,
+				   uint32_t len);
+
+/** The slot is free again, for the request after this one. Credits in flight come back: how many. */
+uint32_t erpc_client_end(struct erpc_client *c);
+
+/** Nothing came for too long: what is in flight counts as lost. Credits that come back. */
+uint32_t erpc_client_go_back(struct erpc_client *c);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The timing wheel: see erpc_wheel.h. */
+#include "erpc/erpc_wheel.h"
+
+#include <rdma/fi_errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#define ERPC_WHEEL_MASK  (ERPC_WHEEL_SLOTS - 1)
+#define ERPC_WHEEL_WORDS (ERPC_WHEEL_SLOTS / 64)
+
+int erpc_wheel_init(struct erpc_wheel *w, uint64_t now_ns)
+{
+	uint32_t i;
+
+	w->slots = malloc(ERPC_WHEEL_SLOTS * sizeof(*w->slots));
+	w->used = calloc(ERPC_WHEEL_WORDS, sizeof(*w->used));
+	if (!w->slots || !w->used) {
+		erpc_wheel_fini(w);
+		return -FI_ENOMEM;
+	}
+	for (i = 0; i < ERPC_WHEEL_SLOTS; i++)
+		util_list_init(&w->slots[i]);
+	w->tick = now_ns >> ERPC_WHEEL_SHIFT;
+	w->cnt = 0;
+	return 0;
+}
+
+void erpc_wheel_fini(struct erpc_wheel *w)
+{
+	free(w->slots);
+	free(w->used);
+	w->slots = NULL;
+	w->used = NULL;
+}
+
+/** The slot whose end is the first not before `due_ns`. */
+static uint64_t erpc_wheel_tick_of(const struct erpc_wheel *w, uint64_t due_ns)
+{
+	uint64_t tick = (due_ns + (1u << ERPC_WHEEL_SHIFT) - 1) >> ERPC_WHEEL_SHIFT;
+
+	if (tick < w->tick)
+		return w->tick;
+	return tick - w->tick < ERPC_WHEEL_SLOTS ? tick : w->tick + ERPC_WHEEL_SLOTS - 1;
+}
+
+void erpc_wheel_insert(struct erpc_wheel *w, struct erpc_wheel_item *item, uint64_t due_ns)
+{
+	uint64_t slot = erpc_wheel_tick_of(w, due_ns) & ERPC_WHEEL_MASK;
+
+	item->due_ns = due_ns;
+	util_list_push_back(&w->slots[slot], &item->link);
+	w->used[slot / 64] |= 1ull << slot % 64;
+	w->cnt++;
+}
+
+void erpc_wheel_remove(struct erpc_wheel *w, struct erpc_wheel_item *item)
+{
+	if (util_list_is_empty(&item->link))
+		return;
+	util_list_remove(&item->link); /* the slot's bit may stay: it is only a hint */
+	w->cnt--;
+}
+
+/** Empties the slot of w->tick, which has passed. */
+static void erpc_wheel_reap(struct erpc_wheel *w, uint64_t now_ns, struct util_list *ready)
+{
+	uint64_t slot = w->tick & ERPC_WHEEL_MASK;
+	struct erpc_wheel_item *item;
+	struct util_list late, *first;
+
+	util_list_init(&late);
+	while ((first = util_list_pop(&w->slots[slot]))) {
+		item = UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link);
+		util_list_push_back(item->due_ns <= now_ns ? ready : &late, first);
+		w->cnt--;
+	}
+	w->used[slot / 64] &= ~(1ull << slot % 64);
+	w->tick++;
+	while ((first = util_list_pop(&late))) {
+		item = UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link);
+		erpc_wheel_insert(w, item, item->due_ns);
+	}
+}
+
+/** From w->tick on, the first tick up to `end` whose slot may hold something; else end + 1. */
+static uint64_t erpc_wheel_skip(const struct erpc_wheel *w, uint64_t end)
+{
+	uint64_t tick = w->tick, word;
+
+	while (tick <= end) {
+		word = w->used[(tick & ERPC_WHEEL_MASK) / 64] >> tick % 64;
+		if (word) {
+			tick += (uint64_t)__builtin_ctzll(word);
+			break;
+		}
+		tick += 64 - tick % 64;
+		if (tick - w->tick >= ERPC_WHEEL_SLOTS)
+			return end + 1;
+	}
+	return tick <= end ? tick : end + 1;
+}
+
+void erpc_wheel_advance(struct erpc_wheel *w, uint64_t now_ns, struct util_list *ready)
+{
+	uint64_t end = now_ns >> ERPC_WHEEL_SHIFT;
+
+	while (w->tick <= end) {
+		w->tick = erpc_wheel_skip(w, end);
+		if (w->tick <= end)
+			erpc_wheel_reap(w, now_ns, ready);
+	}
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The time-out follows the round trip, backs off while nothing comes, and stays within its bounds. */
+#include "erpc/erpc_rto.h"
+
+#include <criterion/criterion.h>
+
+#include "support/rng.h"
+
+#define US 1000ull
+#define MS 1000000ull
+
+static struct erpc_rto r;
+
+static void setup(void)
+{
+	erpc_rto_init(&r, 5 * MS, 100 * US, 80 * MS);
+}
+
+Test(erpc_rto, settles_above_a_steady_round_trip, .init = setup)
+{
+	int i;
+
+	cr_expect_eq(r.rto_ns, 5 * MS);
+	for (i = 0; i < 100; i++)
+		erpc_rto_sample(&r, 400 * US);
+	cr_expect_geq(r.rto_ns, 400 * US);
+	cr_expect_leq(r.rto_ns, 410 * US);
+}
+
+Test(erpc_rto, stays_above_round_trips_that_vary, .init = setup)
+{
+	struct rng rng = { 3 };
+	int i, late = 0;
+	uint64_t rtt;
+
+	for (i = 0; i < 10000; i++) {
+		rtt = 300 * US + rng_below(&rng, 200 * US);
+		late += i > 100 && rtt > r.rto_ns;
+		erpc_rto_sample(&r, rtt);
+	}
+	cr_expect_lt(late, 100, "%d of 10000 would have been taken for lost", late);
+	cr_expect_leq(r.rto_ns, MS, "and not by far");
+}
+
+Test(erpc_rto, backs_off_to_its_bound_and_comes_back_with_the_next_measurement, .init = setup)
+{
+	uint64_t before;
+	int i;
+
+	erpc_rto_sample(&r, US);
+	cr_expect_eq(r.rto_ns, 100 * US, "never below the lower bound");
+	for (i = 0; i < 20; i++) {
+		before = r.rto_ns;
+		erpc_rto_expired(&r);
+		cr_expect(r.rto_ns == 2 * before || r.rto_ns == 80 * MS);
+	}
+	cr_expect_eq(r.rto_ns, 80 * MS);
+	erpc_rto_sample(&r, US);
+	cr_expect_eq(r.rto_ns, 100 * US);
+	erpc_rto_sample(&r, 10000 * MS);
+	cr_expect_eq(r.rto_ns, 80 * MS, "never above the upper bound");
+}

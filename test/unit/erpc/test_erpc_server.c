@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The server's half of a request: once, in order, and every place where a packet does not belong. */
+#include "erpc/erpc_server.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define PAYLOAD 10u
+
+static struct erpc_server s;
+
+static void setup(void)
+{
+	erpc_server_init(&s, 5, PAYLOAD);
+}
+
+static enum erpc_verdict req(uint64_t req_num, uint16_t pkt_num, uint32_t size, uint32_t len)
+{
+	struct wire_erpc_hdr h = {
+		.kind = WIRE_ERPC_REQ, .pkt_num = pkt_num, .req_num = req_num, .msg_size = size
+	};
+
+	return erpc_server_take_req(&s, &h, len);
+}
+
+static enum erpc_verdict rfr(uint64_t req_num, uint16_t pkt_num, uint32_t size, uint32_t len)
+{
+	struct wire_erpc_hdr h = {
+		.kind = WIRE_ERPC_RFR, .pkt_num = pkt_num, .req_num = req_num, .msg_size = size
+	};
+
+	return erpc_server_take_rfr(&s, &h, len);
+}
+
+Test(erpc_server, runs_a_request_once_and_answers_it_as_often_as_asked, .init = setup)
+{
+	enum wire_erpc_kind kind;
+
+	cr_expect_eq(req(5, 0, 4, 4), ERPC_LAST);
+	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
+	cr_expect_not(erpc_server_answer(&s, 0, &kind), "it is still running");
+	cr_assert(erpc_server_respond(&s, 3));
+	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
+	cr_expect(erpc_server_answer(&s, 0, &kind));
+	cr_expect_eq(kind, WIRE_ERPC_RESP);
+	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 0, 0), ERPC_LAST);
+	cr_expect_eq(req(5, 0, 4, 4), ERPC_STALE);
+}
+
+Test(erpc_server, large_messages_follow_the_table, .init = setup)
+{
+	enum wire_erpc_kind kind;
+
+	cr_expect_eq(req(5, 0, 25, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(req(5, 2, 25, 5), ERPC_EARLY);
+	cr_expect_eq(req(5, 1, 25, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(req(5, 0, 25, PAYLOAD), ERPC_REPEAT);
+	cr_expect(erpc_server_answer(&s, 0, &kind));
+	cr_expect_eq(kind, WIRE_ERPC_CR);
+	cr_expect_not(erpc_server_answer(&s, 2, &kind));
+	cr_expect_eq(req(5, 2, 25, 5), ERPC_LAST);
+	cr_assert(erpc_server_respond(&s, 2 * PAYLOAD));
+	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE);
+	cr_expect_eq(erpc_server_part(&s, 3), 1);
+	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE, "again");
+}
+
+Test(erpc_server, what_does_not_belong_changes_nothing, .init = setup)
+{
+	struct erpc_server before = s;
+
+	cr_expect_eq(req(5, 1, 25, PAYLOAD), ERPC_EARLY, "the beginning is missing");
+	cr_expect_eq(req(5, 3, 25, 5), ERPC_BAD, "behind the end");
+	cr_expect_eq(req(5, 0, 25, 9), ERPC_BAD, "not full");
+	cr_expect_eq(req(5, 2, 25, 6), ERPC_BAD, "more than it says");
+	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_STALE, "one too far");
+	cr_expect_eq(rfr(5 - ERPC_SLOTS, 1, 0, 0), ERPC_STALE, "there was none");
+	cr_expect(!memcmp(&before, &s, sizeof(s)));
+	cr_assert_eq(req(5, 0, 25, PAYLOAD), ERPC_TAKE);
+	before = s;
+	cr_expect_eq(req(5, 1, 26, PAYLOAD), ERPC_BAD, "another length");
+	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_BAD, "this one is not answered yet");
+	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_BAD, "there is no response yet");
+	cr_expect(!memcmp(&before, &s, sizeof(s)));
+	cr_assert_eq(req(5, 1, 25, PAYLOAD), ERPC_TAKE);
+	cr_assert_eq(req(5, 2, 25, 5), ERPC_LAST);
+	cr_assert(erpc_server_respond(&s, 11));
+	cr_expect_eq(rfr(5, 2, 0, 0), ERPC_BAD, "the first part is not asked for");
+	cr_expect_eq(rfr(5, 4, 0, 0), ERPC_BAD, "behind the end");
+	cr_expect_eq(rfr(5, 3, 0, 1), ERPC_BAD, "with bytes");
+	cr_expect_eq(rfr(5, 3, 1, 0), ERPC_BAD, "with a size");
+	cr_expect_eq(rfr(5 + ERPC_SLOTS, 3, 0, 0), ERPC_BAD, "of a request that has not begun");
+	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE);
+}
+
+Test(erpc_server, responses_that_the_packet_numbers_cannot_count_are_refused)
+{
+	erpc_server_init(&s, 0, 1024);
+	cr_assert_eq(req(0, 0, 1025, 1024), ERPC_TAKE);
+	cr_assert_eq(req(0, 1, 1025, 1), ERPC_LAST);
+	cr_expect_not(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX + 1));
+	cr_expect_not(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX));
+	cr_expect(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX - 1023));
+}
