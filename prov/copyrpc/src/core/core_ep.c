@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_atomic.h"
 #include "core/core_dom.h"
 #include "core/core_peer.h"
 #include "core/core_req.h"
@@ -17,6 +18,7 @@ static void core_ep_pools_init(struct core_ep *ep)
 	util_pool_init(&ep->tx_reqs, sizeof(struct core_tx_req), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->rx_reqs, sizeof(struct core_rx_req), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->inmsgs, sizeof(struct core_inmsg), CORE_EP_POOL_CHUNK, 0);
+	util_pool_init(&ep->atomic_reqs, sizeof(struct core_atomic_req), CORE_EP_POOL_CHUNK, 0);
 	util_idmap_init(&ep->tx_ids);
 	util_idmap_init(&ep->rx_ids);
 }
@@ -26,6 +28,7 @@ static void core_ep_pools_fini(struct core_ep *ep)
 	util_pool_fini(&ep->tx_reqs);
 	util_pool_fini(&ep->rx_reqs);
 	util_pool_fini(&ep->inmsgs);
+	util_pool_fini(&ep->atomic_reqs);
 	util_idmap_fini(&ep->tx_ids);
 	util_idmap_fini(&ep->rx_ids);
 }

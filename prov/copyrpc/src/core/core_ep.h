@@ -45,18 +45,20 @@ struct core_ep {
 	struct core_comp tx;
 	struct core_comp rx;
 	struct core_cntr *rma_cntr[CORE_CNTR_RMA_CNT]; /* or NULL */
-	bool directed; /* FI_DIRECTED_RECV: a receive's src_addr counts */
-	bool source;   /* FI_SOURCE: completions name the sender */
+	uint64_t remote_access; /* FI_REMOTE_READ, FI_REMOTE_WRITE: what peers may do through it */
+	bool directed;          /* FI_DIRECTED_RECV: a receive's src_addr counts */
+	bool source;            /* FI_SOURCE: completions name the sender */
 	bool enabled;
 	size_t min_multi_recv; /* FI_OPT_MIN_MULTI_RECV */
 	struct core_match *tagged;
 	struct core_match *msg;
-	struct util_pool tx_reqs; /* struct core_tx_req */
-	struct util_pool rx_reqs; /* struct core_rx_req */
-	struct util_pool inmsgs;  /* struct core_inmsg */
-	struct util_list claimed; /* core_inmsg.peer_link: FI_CLAIM took them out of matching */
-	struct util_idmap tx_ids; /* ids in PART, RNDV and PULL -> core_tx_req */
-	struct util_idmap rx_ids; /* ids in PULL and CONT -> core_inmsg */
+	struct util_pool tx_reqs;     /* struct core_tx_req */
+	struct util_pool rx_reqs;     /* struct core_rx_req */
+	struct util_pool inmsgs;      /* struct core_inmsg */
+	struct util_pool atomic_reqs; /* struct core_atomic_req */
+	struct util_list claimed;     /* core_inmsg.peer_link: FI_CLAIM took them out of matching */
+	struct util_idmap tx_ids;     /* ids in PART, RNDV and PULL -> core_tx_req */
+	struct util_idmap rx_ids;     /* ids in PULL and CONT -> core_inmsg */
 	uint32_t next_peer_id;
 	uint32_t tx_queued;        /* operations that wait in a peer's tx_queue */
 	size_t tx_open;            /* operations that have not ended */

@@ -136,6 +136,11 @@ void core_op_progress(struct core_dom *dom)
 		core_op_run(UTIL_CONTAINER_OF(it, struct core_peer, wait_link));
 }
 
+bool core_op_is_alone(const struct core_op *op)
+{
+	return op->peer->tx.next == &op->peer_link;
+}
+
 void core_op_fail_peer(struct core_peer *peer, int err)
 {
 	struct util_list *first;

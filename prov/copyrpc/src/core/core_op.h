@@ -75,6 +75,9 @@ void core_op_progress(struct core_dom *dom);
 /** Has progress visit the peer, if it is up. */
 void core_op_wait(struct core_peer *peer);
 
+/** Has everything before it towards its peer ended (FI_FENCE)? */
+bool core_op_is_alone(const struct core_op *op);
+
 /** Ends all that is open towards a peer. */
 void core_op_fail_peer(struct core_peer *peer, int err);
 

@@ -23,13 +23,14 @@
 #include <stdint.h>
 
 enum wire_op {
-	WIRE_OP_MSG = 1,  /* a whole message: matched, delivered */
-	WIRE_OP_PART = 2, /* first part of a message sent in parts: struct wire_part follows */
-	WIRE_OP_CONT = 3, /* a later part: struct wire_cont, no tag, no data; the last part of a
+	WIRE_OP_MSG = 1,     /* a whole message: matched, delivered */
+	WIRE_OP_PART = 2,    /* first part of a message sent in parts: struct wire_part follows */
+	WIRE_OP_CONT = 3,    /* a later part: struct wire_cont, no tag, no data; the last part of a
 			   * message that was asked for (WIRE_STATUS_PULL) is a call */
-	WIRE_OP_RNDV = 4, /* call: announces a message to be fetched: struct wire_rndv follows */
-	WIRE_OP_DLVR = 5, /* call: a whole message; the reply says that it was delivered */
-	WIRE_OP_LAST = WIRE_OP_DLVR,
+	WIRE_OP_RNDV = 4,    /* call: announces a message to be fetched: struct wire_rndv follows */
+	WIRE_OP_DLVR = 5,    /* call: a whole message; the reply says that it was delivered */
+	WIRE_OP_ATOMIC = 10, /* call: atomic operation, old values in the reply (wire_atomic.h) */
+	WIRE_OP_LAST = WIRE_OP_ATOMIC,
 };
 
 #define WIRE_OP_MASK    0x0000000Fu
