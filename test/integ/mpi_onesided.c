@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Does one-sided communication give what MPI-3's chapter says, whatever carries it?
+ *
+ * One function a feature; each opens a window of its own, in memory that MPI allocates and in memory of
+ * the program, and checks every byte that anybody wrote. The last ones are what libraries above MPI do:
+ * shared counters, strided blocks of a distributed matrix, a queue lock.
+ *
+ * usage: mpi_onesided [feature]...      all of them by default
+ */
+#include <string.h>
+
+#include "integ.h"
+
+#define BLOCK  3001 /* bytes, odd on purpose */
+#define LARGE  ((1 << 20) + 8)
+#define ROUNDS 60
+
+static int rank, size;
+
+/** A window of `len` bytes: MPI's memory or, if `mine`, the program's. */
+struct window {
+	MPI_Win win;
+	void *memory;
+	int mine;
+};
+
+static void *window_open(struct window *w, size_t len, int unit, int mine)
+{
+	w->mine = mine;
+	if (mine) {
+		w->memory = malloc(len);
+		MPI_Win_create(w->memory, (MPI_Aint)len, unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+			       &w->win);
+	} else {
+		MPI_Win_allocate((MPI_Aint)len, unit, MPI_INFO_NULL, MPI_COMM_WORLD, &w->memory,
+				 &w->win);
+	}
+	MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, w->win);
+	memset(w->memory, 0, len);
+	MPI_Win_unlock(rank, w->win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	return w->memory;
+}
+
+static void window_close(struct window *w)
+{
+	MPI_Win_free(&w->win);
+	if (w->mine)
+		free(w->memory);
+}
+
+static uint64_t seed_of(int from, int to, int what)
+{
+	return (uint64_t)(from * 1000 + to * 10 + what);
+}
+
+/* Everybody puts a block to everybody, and gets it back. */
+static void put_get(size_t block, int mine)
+{
+	unsigned char *out = malloc(block), *in = malloc(block);
+	struct window w;
+	unsigned char *base = window_open(&w, block * (size_t)size, 1, mine);
+
+	MPI_Win_fence(0, w.win);
+	for (int to = 0; to < size; to++) {
+		integ_fill(out, block, seed_of(rank, to, 1));
+		MPI_Put(out, (int)block, MPI_BYTE, to, (MPI_Aint)block * rank, (int)block, MPI_BYTE,
+			w.win);
+		MPI_Win_fence(0, w.win); /* `out` is ours again */
+	}
+	for (int from = 0; from < size; from++)
+		INTEG_CHECK(integ_mismatch(base + block * (size_t)from, block,
+					   seed_of(from, rank, 1)) == block,
+			    "block of %zu bytes put by %d", block, from);
+	MPI_Win_fence(0, w.win);
+	for (int to = 0; to < size; to++) {
+		memset(in, 0, block);
+		MPI_Get(in, (int)block, MPI_BYTE, to, (MPI_Aint)block * rank, (int)block, MPI_BYTE,
+			w.win);
+		MPI_Win_fence(0, w.win);
+		INTEG_CHECK(integ_mismatch(in, block, seed_of(rank, to, 1)) == block,
+			    "block of %zu bytes got from %d", block, to);
+	}
+	window_close(&w);
+	free(out);
+	free(in);
+}
+
+static void feature_fence(void)
+{
+	for (int mine = 0; mine < 2; mine++) {
+		put_get(1, mine);
+		put_get(BLOCK, mine);
+		put_get(LARGE, mine);
+	}
+}
+
+/* Post, start, complete, wait: with the two neighbours of a ring. */
+static void feature_pscw(void)
+{
+	int next = (rank + 1) % size, prev = (rank + size - 1) % size;
+	unsigned char out[BLOCK];
+	MPI_Group world, origins, targets;
+	struct window w;
+	unsigned char *base = window_open(&w, BLOCK, 1, 0);
+
+	MPI_Comm_group(MPI_COMM_WORLD, &world);
+	MPI_Group_incl(world, 1, &prev, &origins);
+	MPI_Group_incl(world, 1, &next, &targets);
+	for (int i = 0; i < ROUNDS; i++) {
+		integ_fill(out, BLOCK, seed_of(rank, next, i));
+		MPI_Win_post(origins, 0, w.win);
+		MPI_Win_start(targets, 0, w.win);
+		MPI_Put(out, BLOCK, MPI_BYTE, next, 0, BLOCK, MPI_BYTE, w.win);
+		MPI_Win_complete(w.win);
+		MPI_Win_wait(w.win);
+		INTEG_CHECK(integ_mismatch(base, BLOCK, seed_of(prev, rank, i)) == BLOCK,
+			    "round %d", i);
+	}
+	MPI_Group_free(&origins);
+	MPI_Group_free(&targets);
+	MPI_Group_free(&world);
+	window_close(&w);
+}
+
+/* Exclusive locks make a read and a write one step. */
+static void feature_lock(void)
+{
+	long value, rounds = ROUNDS;
+	struct window w;
+	long *base = window_open(&w, sizeof(long), sizeof(long), 1);
+
+	for (int i = 0; i < rounds; i++) {
+		int to = (rank + i) % size;
+
+		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, w.win);
+		MPI_Get(&value, 1, MPI_LONG, to, 0, 1, MPI_LONG, w.win);
+		MPI_Win_flush(to, w.win);
+		value++;
+		MPI_Put(&value, 1, MPI_LONG, to, 0, 1, MPI_LONG, w.win);
+		MPI_Win_unlock(to, w.win);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, w.win);
+	value = *base;
+	MPI_Win_unlock(rank, w.win);
+	MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+	INTEG_CHECK(value == rounds * size, "%ld increments, not %ld", value, rounds * size);
+	window_close(&w);
+}
+
+/* Tickets of a counter of each rank: everybody's are different, none is missing. */
+static void fetch_and_op_of(MPI_Datatype type, int bytes)
+{
+	unsigned tickets = ROUNDS * (unsigned)size;
+	unsigned char *seen = calloc(tickets, 1);
+	struct window w;
+
+	window_open(&w, 8, bytes, bytes == 8);
+	MPI_Win_lock_all(0, w.win);
+	for (int owner = 0; owner < size; owner++) {
+		for (int i = 0; i < ROUNDS; i++) {
+			int64_t one = 1, ticket = 0; /* little endian, and narrower types fit */
+
+			MPI_Fetch_and_op(&one, &ticket, type, owner, 0, MPI_SUM, w.win);
+			MPI_Win_flush(owner, w.win);
+			INTEG_CHECK(ticket >= 0 && ticket < tickets, "ticket %ld", (long)ticket);
+			seen[ticket]++;
+		}
+		MPI_Allreduce(MPI_IN_PLACE, seen, (int)tickets, MPI_UNSIGNED_CHAR, MPI_SUM,
+			      MPI_COMM_WORLD);
+		for (unsigned i = 0; i < tickets; i++)
+			INTEG_CHECK(seen[i] == 1, "ticket %u was given %d times", i, seen[i]);
+		memset(seen, 0, tickets);
+	}
+	MPI_Win_unlock_all(w.win);
+	window_close(&w);
+	free(seen);
+}
+
+static void feature_fetch_and_op(void)
+{
+	fetch_and_op_of(MPI_INT64_T, 8);
+	fetch_and_op_of(MPI_INT32_T, 4);
+}
+
+/* Compare and swap until it was ours. */
+static void compare_and_swap_of(MPI_Datatype type, int bytes)
+{
+	int64_t expected = 0, wanted, old;
+	struct window w;
+	int64_t *base = window_open(&w, 8, bytes, 0);
+
+	MPI_Win_lock_all(0, w.win);
+	for (int i = 0; i < ROUNDS / 2; i++) {
+		for (;;) {
+			wanted = expected + 1;
+			old = 0;
+			MPI_Compare_and_swap(&wanted, &expected, &old, type, 0, 0, w.win);
+			MPI_Win_flush(0, w.win);
+			if (old == expected)
+				break;
+			expected = old;
+		}
+	}
+	MPI_Win_unlock_all(w.win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, w.win);
+	INTEG_CHECK(rank || *base == ROUNDS / 2 * size, "%ld", (long)*base);
+	MPI_Win_unlock(rank, w.win);
+	window_close(&w);
+}
+
+static void feature_compare_and_swap(void)
+{
+	compare_and_swap_of(MPI_INT64_T, 8);
+	compare_and_swap_of(MPI_INT32_T, 4);
+}
+
+/* Everybody adds to, and takes the maximum with, the same vectors. */
+static void feature_accumulate(void)
+{
+	enum { CNT = 5000 };
+	double *mine = malloc(CNT * sizeof(double));
+	struct window w;
+	double *base = window_open(&w, 2 * CNT * sizeof(double), sizeof(double), 1);
+
+	MPI_Win_fence(0, w.win);
+	for (int i = 0; i < CNT; i++)
+		mine[i] = i + rank;
+	for (int to = 0; to < size; to++) {
+		MPI_Accumulate(mine, CNT, MPI_DOUBLE, to, 0, CNT, MPI_DOUBLE, MPI_SUM, w.win);
+		MPI_Accumulate(mine, CNT, MPI_DOUBLE, to, CNT, CNT, MPI_DOUBLE, MPI_MAX, w.win);
+	}
+	MPI_Win_fence(0, w.win);
+	for (int i = 0; i < CNT; i++) {
+		double sum = (double)i * size + size * (size - 1) / 2.0;
+
+		INTEG_CHECK(base[i] == sum, "element %d is %g, not %g", i, base[i], sum);
+		INTEG_CHECK(base[CNT + i] == i + size - 1, "largest of %d is %g", i, base[CNT + i]);
+	}
+	window_close(&w);
+	free(mine);
+}
+
+/* Bits, 16 and 32 bit integers, floats: one operation each. */
+static void feature_accumulate_types(void)
+{
+	struct {
+		int bits;
+		int small;
+		float sum;
+		short least;
+	} * base, mine = { 1 << rank, 0, 0.5f, (short)(100 - rank) };
+	struct window w;
+
+	base = window_open(&w, sizeof(*base), 1, 0);
+	MPI_Win_lock_all(0, w.win);
+	for (int to = 0; to < size; to++) {
+		MPI_Accumulate(&mine.bits, 1, MPI_INT, to, 0, 1, MPI_INT, MPI_BOR, w.win);
+		MPI_Accumulate(&mine.sum, 1, MPI_FLOAT, to, 8, 1, MPI_FLOAT, MPI_SUM, w.win);
+		MPI_Accumulate(&mine.least, 1, MPI_SHORT, to, 12, 1, MPI_SHORT, MPI_MIN, w.win);
+	}
+	MPI_Win_unlock_all(w.win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, w.win);
+	INTEG_CHECK(base->bits == (1 << size) - 1, "0x%x", base->bits);
+	INTEG_CHECK(base->sum == 0.5f * (float)size, "%g", (double)base->sum);
+	INTEG_CHECK(base->least == 0 && base->small == 0, "%d %d", base->least, base->small);
+	MPI_Win_unlock(rank, w.win);
+	window_close(&w);
+}
+
+/* Old values come back: replaced, added to, only read; long and short. */
+static void get_accumulate_of(int cnt)
+{
+	long *mine = malloc((size_t)cnt * sizeof(long)), *old = malloc((size_t)cnt * sizeof(long));
+	int next = (rank + 1) % size;
+	struct window w;
+
+	window_open(&w, (size_t)cnt * sizeof(long), sizeof(long), 1);
+	MPI_Win_lock_all(0, w.win);
+	for (int i = 0; i < cnt; i++)
+		mine[i] = i + rank;
+	MPI_Get_accumulate(mine, cnt, MPI_LONG, old, cnt, MPI_LONG, next, 0, cnt, MPI_LONG,
+			   MPI_REPLACE, w.win);
+	MPI_Win_flush(next, w.win);
+	for (int i = 0; i < cnt; i++)
+		INTEG_CHECK(old[i] == 0, "element %d was %ld", i, old[i]);
+	MPI_Get_accumulate(mine, cnt, MPI_LONG, old, cnt, MPI_LONG, next, 0, cnt, MPI_LONG, MPI_SUM,
+			   w.win);
+	MPI_Win_flush(next, w.win);
+	for (int i = 0; i < cnt; i++)
+		INTEG_CHECK(old[i] == i + rank, "element %d was %ld", i, old[i]);
+	MPI_Get_accumulate(NULL, 0, MPI_LONG, old, cnt, MPI_LONG, next, 0, cnt, MPI_LONG, MPI_NO_OP,
+			   w.win);
+	MPI_Win_unlock_all(w.win);
+	for (int i = 0; i < cnt; i++)
+		INTEG_CHECK(old[i] == 2l * (i + rank), "element %d is %ld", i, old[i]);
+	MPI_Barrier(MPI_COMM_WORLD);
+	window_close(&w);
+	free(mine);
+	free(old);
+}
+
+static void feature_get_accumulate(void)
+{
+	get_accumulate_of(1);
+	get_accumulate_of(20000);
+}
+
+/* Operations with requests of their own. */
+static void feature_requests(void)
+{
+	int next = (rank + 1) % size, prev = (rank + size - 1) % size;
+	unsigned char out[BLOCK], in[BLOCK];
+	long one = 1;
+	MPI_Request req[2];
+	struct window w;
+	unsigned char *base = window_open(&w, 8 + BLOCK, 1, 1);
+
+	integ_fill(out, BLOCK, seed_of(rank, next, 3));
+	MPI_Win_lock_all(0, w.win);
+	MPI_Rput(out, BLOCK, MPI_BYTE, next, 8, BLOCK, MPI_BYTE, w.win, &req[0]);
+	MPI_Raccumulate(&one, 1, MPI_LONG, next, 0, 1, MPI_LONG, MPI_SUM, w.win, &req[1]);
+	MPI_Waitall(2, req, MPI_STATUSES_IGNORE);
+	MPI_Win_flush_all(w.win);
+	MPI_Rget(in, BLOCK, MPI_BYTE, next, 8, BLOCK, MPI_BYTE, w.win, &req[0]);
+	MPI_Wait(&req[0], MPI_STATUS_IGNORE);
+	INTEG_CHECK(integ_mismatch(in, BLOCK, seed_of(rank, next, 3)) == BLOCK, "own block");
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_sync(w.win);
+	INTEG_CHECK(integ_mismatch(base + 8, BLOCK, seed_of(prev, rank, 3)) == BLOCK, "block");
+	INTEG_CHECK(base[0] == 1, "count %d", base[0]);
+	MPI_Win_unlock_all(w.win);
+	window_close(&w);
+}
+
+/* Memory attached after the window was made; its address goes around by message. */
+static void feature_dynamic(void)
+{
+	long *mine = calloc(100, sizeof(long)), value = rank + 1, got = 0;
+	int next = (rank + 1) % size, prev = (rank + size - 1) % size;
+	MPI_Aint here, there;
+	MPI_Win win;
+
+	MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_attach(win, mine, 100 * sizeof(long));
+	MPI_Get_address(&mine[50], &here);
+	MPI_Sendrecv(&here, 1, MPI_AINT, prev, 0, &there, 1, MPI_AINT, next, 0, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
+	MPI_Win_lock_all(0, win);
+	MPI_Put(&value, 1, MPI_LONG, next, there, 1, MPI_LONG, win);
+	MPI_Win_flush(next, win);
+	MPI_Get(&got, 1, MPI_LONG, next, there, 1, MPI_LONG, win);
+	MPI_Win_unlock_all(win);
+	INTEG_CHECK(got == rank + 1, "%ld", got);
+	MPI_Barrier(MPI_COMM_WORLD);
+	INTEG_CHECK(mine[50] == prev + 1 && mine[49] == 0 && mine[51] == 0, "%ld", mine[50]);
+	MPI_Win_detach(win, mine);
+	MPI_Win_free(&win);
+	free(mine);
+}
+
+/* A block of a distributed matrix: rows of it on both sides, as Global Arrays and ARMCI have it. */
+static void feature_strided(void)
+{
+	enum { N = 64, ROWS = 20, COLS = 13 };
+	double local[ROWS][N], back[ROWS][COLS];
+	int next = (rank + 1) % size, prev = (rank + size - 1) % size;
+	MPI_Datatype block, rows;
+	struct window w;
+	double(*base)[N] = window_open(&w, sizeof(double) * N * N, sizeof(double), 0);
+
+	for (int r = 0; r < ROWS; r++)
+		for (int c = 0; c < N; c++)
+			local[r][c] = rank * 10000 + r * 100 + c;
+	MPI_Type_vector(ROWS, COLS, N, MPI_DOUBLE, &block);
+	MPI_Type_commit(&block);
+	MPI_Type_contiguous(ROWS * COLS, MPI_DOUBLE, &rows);
+	MPI_Type_commit(&rows);
+	MPI_Win_lock_all(0, w.win);
+	/* Into rows 3.., columns 7.. of the next one's matrix; then the same block is added there. */
+	MPI_Put(&local[0][1], 1, block, next, 3 * N + 7, 1, block, w.win);
+	MPI_Win_flush(next, w.win);
+	MPI_Accumulate(&local[0][1], 1, block, next, 3 * N + 7, 1, block, MPI_SUM, w.win);
+	MPI_Win_flush(next, w.win);
+	MPI_Get(back, 1, rows, next, 3 * N + 7, 1, block, w.win);
+	MPI_Win_unlock_all(w.win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, w.win);
+	for (int r = 0; r < N; r++) {
+		for (int c = 0; c < N; c++) {
+			int in = r >= 3 && r < 3 + ROWS && c >= 7 && c < 7 + COLS;
+			double want = in ? 2 * (prev * 10000 + (r - 3) * 100 + c - 6) : 0;
+
+			INTEG_CHECK(base[r][c] == want, "[%d][%d] is %g, not %g", r, c, base[r][c],
+				    want);
+			if (in)
+				INTEG_CHECK(back[r - 3][c - 7] == 2 * local[r - 3][c - 6],
+					    "[%d][%d] came back as %g", r, c, back[r - 3][c - 7]);
+		}
+	}
+	MPI_Win_unlock(rank, w.win);
+	MPI_Type_free(&block);
+	MPI_Type_free(&rows);
+	window_close(&w);
+}
+
+/* Dynamic load balancing: who has time takes the next task and adds its result where it belongs. */
+static void feature_tasks(void)
+{
+	enum { TASKS = 300 };
+	long one = 1, task, result, sum = 0;
+	struct window w;
+	long *base = window_open(&w, 2 * sizeof(long), sizeof(long), 0);
+
+	MPI_Win_lock_all(0, w.win);
+	for (;;) {
+		MPI_Fetch_and_op(&one, &task, MPI_LONG, 0, 0, MPI_SUM, w.win);
+		MPI_Win_flush(0, w.win);
+		if (task >= TASKS)
+			break;
+		result = task * task;
+		MPI_Accumulate(&result, 1, MPI_LONG, (int)(task % size), 1, 1, MPI_LONG, MPI_SUM,
+			       w.win);
+		MPI_Win_flush_local((int)(task % size), w.win);
+	}
+	MPI_Win_unlock_all(w.win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, w.win);
+	MPI_Reduce(&base[1], &sum, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+	MPI_Win_unlock(rank, w.win);
+	INTEG_CHECK(rank || sum == (long)(TASKS - 1) * TASKS * (2 * TASKS - 1) / 6, "%ld", sum);
+	window_close(&w);
+}
+
+/* A queue lock (MCS) of swaps and compare-and-swaps guards a counter that nothing else protects. */
+enum { MCS_NEXT, MCS_LOCKED, MCS_TAIL, MCS_COUNTER, MCS_WORDS };
+
+static long mcs_swap(MPI_Win win, int owner, int word, long value)
+{
+	long old;
+
+	MPI_Fetch_and_op(&value, &old, MPI_LONG, owner, word, MPI_REPLACE, win);
+	MPI_Win_flush(owner, win);
+	return old;
+}
+
+static long mcs_read(MPI_Win win, int owner, int word)
+{
+	long value;
+
+	MPI_Fetch_and_op(NULL, &value, MPI_LONG, owner, word, MPI_NO_OP, win);
+	MPI_Win_flush(owner, win);
+	return value;
+}
+
+/* Ranks count from 1 in the words; 0 is nobody. */
+static void mcs_lock(MPI_Win win)
+{
+	long before;
+
+	mcs_swap(win, rank, MCS_NEXT, 0);
+	mcs_swap(win, rank, MCS_LOCKED, 1);
+	before = mcs_swap(win, 0, MCS_TAIL, rank + 1);
+	if (!before)
+		return;
+	mcs_swap(win, (int)before - 1, MCS_NEXT, rank + 1);
+	while (mcs_read(win, rank, MCS_LOCKED))
+		;
+}
+
+static void mcs_unlock(MPI_Win win)
+{
+	long me = rank + 1, nobody = 0, old, next;
+
+	MPI_Compare_and_swap(&nobody, &me, &old, MPI_LONG, 0, MCS_TAIL, win);
+	MPI_Win_flush(0, win);
+	if (old == me)
+		return;
+	do
+		next = mcs_read(win, rank, MCS_NEXT);
+	while (!next);
+	mcs_swap(win, (int)next - 1, MCS_LOCKED, 0);
+}
+
+static void feature_queue_lock(void)
+{
+	struct window w;
+	long value, rounds = ROUNDS / 4;
+
+	window_open(&w, MCS_WORDS * sizeof(long), sizeof(long), 1);
+	MPI_Win_lock_all(0, w.win);
+	for (int i = 0; i < rounds; i++) {
+		mcs_lock(w.win);
+		MPI_Get(&value, 1, MPI_LONG, 0, MCS_COUNTER, 1, MPI_LONG, w.win);
+		MPI_Win_flush(0, w.win);
+		value++;
+		MPI_Put(&value, 1, MPI_LONG, 0, MCS_COUNTER, 1, MPI_LONG, w.win);
+		MPI_Win_flush(0, w.win);
+		mcs_unlock(w.win);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	value = mcs_read(w.win, 0, MCS_COUNTER);
+	INTEG_CHECK(value == rounds * size, "%ld", value);
+	MPI_Win_unlock_all(w.win);
+	window_close(&w);
+}
+
+struct feature {
+	const char *name;
+	void (*run)(void);
+};
+
+static const struct feature features[] = {
+	{ "fence", feature_fence },
+	{ "pscw", feature_pscw },
+	{ "lock", feature_lock },
+	{ "fetch_and_op", feature_fetch_and_op },
+	{ "compare_and_swap", feature_compare_and_swap },
+	{ "accumulate", feature_accumulate },
+	{ "accumulate_types", feature_accumulate_types },
+	{ "get_accumulate", feature_get_accumulate },
+	{ "requests", feature_requests },
+	{ "dynamic", feature_dynamic },
+	{ "strided", feature_strided },
+	{ "tasks", feature_tasks },
+	{ "queue_lock", feature_queue_lock },
+};
+#define FEATURES ((int)(sizeof(features) / sizeof(features[0])))
+
+static int is_wanted(const char *name, int argc, char **argv)
+{
+	if (argc == 1)
+		return 1;
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return 1;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	double start;
+
+	MPI_Init(&argc, &argv);
+	rank = integ_rank();
+	size = integ_size();
+	for (int i = 0; i < FEATURES; i++) {
+		if (!is_wanted(features[i].name, argc, argv))
+			continue;
+		start = MPI_Wtime();
+		features[i].run();
+		MPI_Barrier(MPI_COMM_WORLD);
+		if (!rank && getenv("INTEG_TIMES"))
+			printf("%8.3f s  %s\n", MPI_Wtime() - start, features[i].name);
+	}
+	integ_done("mpi_onesided");
+	MPI_Finalize();
+	return 0;
+}
