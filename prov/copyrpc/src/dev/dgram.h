@@ -29,6 +29,8 @@
 #ifndef DEV_DGRAM_H
 #define DEV_DGRAM_H
 
+#include <sys/socket.h>
+
 #include "dev/dev.h"
 
 #define DEV_DGRAM_PIECES  2u       /* of a datagram: a header and its data, which lie apart */
@@ -65,6 +67,8 @@ struct dev_dgram_in {
 };
 
 struct dev_dgram_attr {
+	/* IP devices: the address to use, its port aside. Others have it from `dev`. */
+	const struct sockaddr *local;
 	uint32_t rx_cnt; /* receive buffers, 1 to DEV_DGRAM_CNT_MAX */
 	uint32_t tx_cnt; /* datagrams that may be on their way, at least 8 */
 };
@@ -81,7 +85,10 @@ struct dev_dgram {
 };
 
 struct dev_dgram_ops {
-	/* An endpoint of its own on an open device: 0, or -FI_E* with a line in the log. */
+	/*
+	 * An endpoint of its own on an open device (UDP: NULL): 0, or -FI_E* with a line in the
+	 * log.
+	 */
 	int (*open)(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg);
 	/* No address handle left. Buffers that were received are gone with it. */
 	void (*close)(struct dev_dgram *dg);

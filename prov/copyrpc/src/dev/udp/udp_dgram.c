@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A UDP endpoint's life, its addresses and its waiting: see udp_dgram.h. */
+#include "dev/udp/udp_dgram.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "util/log.h"
+
+static void udp_close(struct dev_dgram *dg)
+{
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+
+	if (ud->wait_fd >= 0)
+		close(ud->wait_fd);
+	udp_sock_close(&ud->sock);
+	if (ud->bufs)
+		munmap(ud->bufs, (size_t)dg->rx_cnt * UDP_BUF_LEN);
+	free(ud->free);
+	free(ud->refs);
+	free(ud);
+}
+
+static int udp_make_bufs(struct udp_dgram *ud, uint32_t cnt)
+{
+	uint32_t i;
+	void *mem;
+
+	mem = mmap(NULL, (size_t)cnt * UDP_BUF_LEN, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (mem == MAP_FAILED)
+		return -FI_ENOMEM;
+	ud->bufs = mem;
+	ud->free = calloc(cnt, sizeof(*ud->free));
+	ud->refs = calloc(cnt, sizeof(*ud->refs));
+	if (!ud->free || !ud->refs)
+		return -FI_ENOMEM;
+	for (i = 0; i < cnt; i++)
+		ud->free[i] = cnt - 1 - i;
+	ud->free_cnt = cnt;
+	return 0;
+}
+
+static int udp_make_wait(struct udp_dgram *ud)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	ud->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ud->wait_fd < 0 || epoll_ctl(ud->wait_fd, EPOLL_CTL_ADD, ud->sock.fd, &ev)) {
+		UTIL_WARN(EP_CTRL, "nothing to wait for datagrams with: %s\n", strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+static int udp_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg)
+{
+	struct udp_dgram *ud = calloc(1, sizeof(*ud));
+	int ret;
+
+	(void)dev;
+	if (!ud)
+		return -FI_ENOMEM;
+	ud->base.ops = &udp_dgram_ops;
+	ud->base.rx_cnt = attr->rx_cnt;
+	ud->wait_fd = -1;
+	ret = udp_sock_open(&ud->sock, attr->local, attr->rx_cnt);
+	if (!ret)
+		ret = udp_make_bufs(ud, attr->rx_cnt);
+	if (!ret)
+		ret = udp_make_wait(ud);
+	if (ret) {
+		udp_close(&ud->base);
+		return ret;
+	}
+	ud->base.mtu = ud->sock.mtu;
+	ud->base.inline_max = ud->sock.mtu;
+	*dg = &ud->base;
+	return 0;
+}
+
+static int udp_describe(struct dev_dgram *dg, struct dev_desc *desc)
+{
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+
+	udp_desc_encode(&ud->sock.local, dg->mtu, desc);
+	return 0;
+}
+
+static int udp_resolve(struct dev_dgram *dg, const struct dev_desc *peer, struct dev_dgram_ah **out)
+{
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+	struct udp_ah *ah = calloc(1, sizeof(*ah));
+	uint32_t mtu;
+	int ret;
+
+	if (!ah)
+		return -FI_ENOMEM;
+	ret = udp_desc_decode(peer, &ah->addr, &mtu);
+	if (ret) {
+		UTIL_WARN(EP_CTRL, "a peer described no UDP endpoint\n");
+		goto err_free;
+	}
+	if (ah->addr.sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ah->addr.in6.sin6_addr))
+		ah->addr.in6.sin6_scope_id = ud->sock.local.in6.sin6_scope_id;
+	ret = udp_sock_route_mtu(&ud->sock, &ah->addr);
+	if (ret < 0) {
+		char text[64];
+
+		UTIL_WARN(EP_CTRL, "no way to %s: %s\n",
+			  udp_addr_text(&ah->addr, text, sizeof(text)), strerror(-ret));
+		goto err_free;
+	}
+	udp_addr_id(&ah->addr, &ah->base.id);
+	ah->base.mtu = mtu < dg->mtu ? mtu : dg->mtu;
+	if ((uint32_t)ret < ah->base.mtu)
+		ah->base.mtu = (uint32_t)ret;
+	*out = &ah->base;
+	return 0;
+
+err_free:
+	free(ah);
+	return ret;
+}
+
+static void udp_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
+{
+	(void)dg;
+	free(ah);
+}
+
+void udp_wait_for_room(struct udp_dgram *ud, bool full)
+{
+	struct epoll_event ev = { .events = EPOLLIN | (full ? EPOLLOUT : 0u) };
+
+	ud->tx_full = full;
+	epoll_ctl(ud->wait_fd, EPOLL_CTL_MOD, ud->sock.fd, &ev);
+}
+
+static int udp_wait_fd(struct dev_dgram *dg)
+{
+	return ((struct udp_dgram *)dg)->wait_fd;
+}
+
+/** The socket itself tells, for as long as there is something: there is nothing to arm. */
+static int udp_arm(struct dev_dgram *dg)
+{
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+	struct pollfd pfd = { .fd = ud->sock.fd, .events = POLLIN };
+
+	if (ud->status || ud->got_at < ud->got_cnt || poll(&pfd, 1, 0) > 0)
+		return -FI_EAGAIN;
+	return 0;
+}
+
+static void udp_disarm(struct dev_dgram *dg)
+{
+	(void)dg;
+}
+
+const struct dev_dgram_ops udp_dgram_ops = {
+	.open = udp_open,
+	.close = udp_close,
+	.describe = udp_describe,
+	.resolve = udp_resolve,
+	.forget = udp_forget,
+	.send = udp_send,
+	.poll = udp_poll,
+	.release = udp_release,
+	.wait_fd = udp_wait_fd,
+	.arm = udp_arm,
+	.disarm = udp_disarm,
+};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What is a datagram endpoint on a UDP socket?
+ *
+ * Sending (udp_tx.c): a burst is one sendmmsg; a run of datagrams of one length to one peer is one
+ * message of it, which the kernel cuts (GSO). The call copies, so tx_done follows at once.
+ *
+ * Receiving (udp_rx.c): recvmmsg fills free buffers. The kernel may join a run of one sender's
+ * datagrams into one buffer (GRO), so each buffer holds up to 64 KiB and counts those of its
+ * datagrams that are not released. Untouched buffer pages cost nothing.
+ *
+ * Owner: who polls; resolve may run in another thread.
+ * Shown by test/unit/dev/udp/test_udp_dgram.c.
+ */
+#ifndef UDP_UDP_DGRAM_H
+#define UDP_UDP_DGRAM_H
+
+#include "dev/udp/udp.h"
+#include "dev/udp/udp_sock.h"
+
+#define UDP_BURST   16u        /* messages of one system call */
+#define UDP_RUN_MAX 64u        /* datagrams that GSO cuts from one message */
+#define UDP_BUF_LEN (1u << 16) /* of a receive buffer: all that GRO may join */
+
+struct udp_ah {
+	struct dev_dgram_ah base;
+	union udp_addr addr;
+};
+
+/** What one buffer received: `len` bytes of datagrams of `seg` bytes, the last may be shorter. */
+struct udp_got {
+	uint32_t buf;
+	uint32_t len;
+	uint32_t seg;
+	uint32_t off; /* of the next datagram to hand out */
+	struct dev_dgram_id from;
+};
+
+struct udp_dgram {
+	struct dev_dgram base;
+	struct udp_sock sock;
+	int status;     /* what ended the endpoint, or 0 */
+	bool tx_full;   /* the socket had no room: the wait set looks for it */
+	bool tx_warned; /* that datagrams cannot leave was said */
+	uint8_t *bufs;
+	uint32_t *free; /* LIFO of buffers */
+	uint32_t free_cnt;
+	uint32_t *refs; /* of each buffer: datagrams handed out, and one while more are in it */
+	uint32_t got_at;
+	uint32_t got_cnt;
+	struct udp_got got[UDP_BURST];
+	uint64_t rx_bad; /* datagrams that were cut off or had no sender */
+	int wait_fd;     /* epoll over the socket */
+};
+
+static inline uint8_t *udp_buf(const struct udp_dgram *ud, uint32_t buf)
+{
+	return ud->bufs + (size_t)buf * UDP_BUF_LEN;
+}
+
+int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt);
+int udp_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
+void udp_release(struct dev_dgram *dg, uint32_t slot);
+
+/** Has the wait set look for room to send, or no longer. */
+void udp_wait_for_room(struct udp_dgram *ud, bool full);
+
+#endif

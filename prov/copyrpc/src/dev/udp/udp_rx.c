@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Datagrams arrive: see udp_dgram.h. */
+#include <errno.h>
+#include <netinet/udp.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "dev/udp/udp_dgram.h"
+#include "util/log.h"
+
+/** Room for one recvmmsg. */
+struct udp_fill {
+	struct mmsghdr msgs[UDP_BURST];
+	struct iovec iov[UDP_BURST];
+	union udp_addr from[UDP_BURST];
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} ctl[UDP_BURST];
+};
+
+static void udp_unref(struct udp_dgram *ud, uint32_t buf)
+{
+	if (!--ud->refs[buf])
+		ud->free[ud->free_cnt++] = buf;
+}
+
+/** Offers the newest free buffers to the kernel: how many. They stay in the list until used. */
+static uint32_t udp_fill_offer(struct udp_fill *f, const struct udp_dgram *ud)
+{
+	uint32_t cnt = ud->free_cnt < UDP_BURST ? ud->free_cnt : UDP_BURST, i;
+
+	for (i = 0; i < cnt; i++) {
+		f->iov[i].iov_base = udp_buf(ud, ud->free[ud->free_cnt - 1 - i]);
+		f->iov[i].iov_len = UDP_BUF_LEN;
+		f->msgs[i].msg_hdr = (struct msghdr){
+			.msg_name = &f->from[i],
+			.msg_namelen = sizeof(f->from[i]),
+			.msg_iov = &f->iov[i],
+			.msg_iovlen = 1,
+			.msg_control = ud->sock.gro ? f->ctl[i].bytes : NULL,
+			.msg_controllen = ud->sock.gro ? sizeof(f->ctl[i].bytes) : 0,
+		};
+	}
+	return cnt;
+}
+
+/** Length of the datagrams that were joined; the whole if none were. */
+static uint32_t udp_segment(struct msghdr *msg, uint32_t len)
+{
+	struct cmsghdr *cmsg;
+	int seg;
+
+	for (cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg)) {
+		if (cmsg->cmsg_level != SOL_UDP || cmsg->cmsg_type != UDP_GRO)
+			continue;
+		memcpy(&seg, CMSG_DATA(cmsg), sizeof(seg));
+		if (seg > 0 && (uint32_t)seg < len)
+			return (uint32_t)seg;
+	}
+	return len;
+}
+
+/** Takes over what message i brought in `buf`. */
+static void udp_fill_take(struct udp_fill *f, uint32_t i, uint32_t buf, struct udp_dgram *ud)
+{
+	struct udp_got *got = &ud->got[ud->got_cnt];
+
+	ud->refs[buf] = 1;
+	if ((f->msgs[i].msg_hdr.msg_flags & MSG_TRUNC) || !f->msgs[i].msg_hdr.msg_namelen) {
+		ud->rx_bad++;
+		udp_unref(ud, buf);
+		return;
+	}
+	got->buf = buf;
+	got->len = f->msgs[i].msg_len;
+	got->seg = udp_segment(&f->msgs[i].msg_hdr, got->len);
+	got->off = 0;
+	udp_addr_id(&f->from[i], &got->from);
+	ud->got_cnt++;
+}
+
+/** Asks the kernel for more: 0, or what ended the endpoint. Everything before is handed out. */
+static int udp_fill(struct udp_dgram *ud)
+{
+	struct udp_fill f;
+	uint32_t cnt = udp_fill_offer(&f, ud);
+	uint32_t used[UDP_BURST];
+	int ret, i;
+
+	ud->got_at = 0;
+	ud->got_cnt = 0;
+	if (!cnt)
+		return 0;
+	ret = recvmmsg(ud->sock.fd, f.msgs, cnt, MSG_DONTWAIT, NULL);
+	if (ret < 0) {
+		if (errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ECONNREFUSED)
+			return 0;
+		UTIL_WARN(EP_DATA, "the UDP socket is broken: %s\n", strerror(errno));
+		ud->status = -FI_EIO;
+		return ud->status;
+	}
+	/* What is given back goes on top of the list: first take all out that were used. */
+	for (i = 0; i < ret; i++)
+		used[i] = ud->free[--ud->free_cnt];
+	for (i = 0; i < ret; i++)
+		udp_fill_take(&f, (uint32_t)i, used[i], ud);
+	return 0;
+}
+
+/** The next datagram of what has come. */
+static void udp_hand_out(struct udp_dgram *ud, struct dev_dgram_in *in)
+{
+	struct udp_got *got = &ud->got[ud->got_at];
+	uint32_t rest = got->len - got->off;
+
+	in->data = udp_buf(ud, got->buf) + got->off;
+	in->len = rest < got->seg ? rest : got->seg;
+	in->slot = got->buf;
+	in->from = got->from;
+	ud->refs[got->buf]++;
+	ud->base.rx_held++;
+	got->off += in->len;
+	if (got->off == got->len) {
+		ud->got_at++;
+		udp_unref(ud, got->buf);
+	}
+}
+
+int udp_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt)
+{
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+	unsigned n = 0;
+	int ret = ud->status;
+
+	if (!ret && ud->got_at == ud->got_cnt)
+		ret = udp_fill(ud);
+	if (ret)
+		return ret;
+	while (n < cnt && ud->got_at < ud->got_cnt)
+		udp_hand_out(ud, &in[n++]);
+	return (int)n;
+}
+
+void udp_release(struct dev_dgram *dg, uint32_t slot)
+{
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+
+	dg->rx_held--;
+	udp_unref(ud, slot);
+}

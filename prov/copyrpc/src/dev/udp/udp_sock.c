@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sockets, their limits and their MTU: see udp_sock.h. */
+#include "dev/udp/udp_sock.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/udp.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "util/log.h"
+
+#define UDP_BUF_MAX  (4 << 20)
+#define UDP_BUF_WARN (1 << 20) /* a socket that holds less loses bursts */
+
+static uint32_t udp_header_len(const union udp_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET6 ? 40 + 8 : 20 + 8;
+}
+
+static bool udp_addr_same_host(const struct sockaddr *a, const union udp_addr *b)
+{
+	const union udp_addr *u = (const union udp_addr *)a;
+
+	if (a->sa_family != b->sa.sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return u->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	return a->sa_family == AF_INET6 && IN6_ARE_ADDR_EQUAL(&u->in6.sin6_addr, &b->in6.sin6_addr);
+}
+
+/** A link's MTU as bytes of a datagram. */
+static uint32_t udp_payload(const union udp_addr *addr, int mtu)
+{
+	int len = mtu - (int)udp_header_len(addr);
+
+	if (len < (int)UDP_MTU_MIN)
+		return UDP_MTU_MIN;
+	return len < (int)UDP_MTU_MAX ? (uint32_t)len : UDP_MTU_MAX;
+}
+
+/** Of the interface that has the address; what any link carries if that cannot be told. */
+static uint32_t udp_sock_mtu(const struct udp_sock *sock)
+{
+	struct ifreq ifr = { .ifr_mtu = 1280 };
+	struct ifaddrs *list, *it;
+
+	if (getifaddrs(&list))
+		return udp_payload(&sock->local, ifr.ifr_mtu);
+	for (it = list; it; it = it->ifa_next) {
+		if (!it->ifa_addr || !udp_addr_same_host(it->ifa_addr, &sock->local))
+			continue;
+		strncpy(ifr.ifr_name, it->ifa_name, IFNAMSIZ - 1);
+		if (ioctl(sock->fd, SIOCGIFMTU, &ifr))
+			ifr.ifr_mtu = 1280;
+		break;
+	}
+	freeifaddrs(list);
+	return udp_payload(&sock->local, ifr.ifr_mtu);
+}
+
+/** As many bytes as the system allows: what it gave. */
+static int udp_sock_buffer(int fd, int force, int plain, int want)
+{
+	socklen_t len = sizeof(int);
+	int got = 0;
+
+	if (setsockopt(fd, SOL_SOCKET, force, &want, sizeof(want)))
+		setsockopt(fd, SOL_SOCKET, plain, &want, sizeof(want));
+	getsockopt(fd, SOL_SOCKET, plain, &got, &len);
+	return got / 2; /* the kernel counts its own part as well */
+}
+
+static void udp_sock_buffers(const struct udp_sock *sock, uint32_t rx_cnt)
+{
+	uint64_t bytes = (uint64_t)rx_cnt * (sock->mtu + 1024u);
+	int want = bytes < UDP_BUF_MAX ? (int)bytes : UDP_BUF_MAX;
+	int got = udp_sock_buffer(sock->fd, SO_RCVBUFFORCE, SO_RCVBUF, want);
+
+	udp_sock_buffer(sock->fd, SO_SNDBUFFORCE, SO_SNDBUF, want);
+	if (got < want && got < UDP_BUF_WARN)
+		UTIL_WARN(
+			EP_CTRL,
+			"a UDP socket holds %d bytes where %d are wanted; bursts will be lost and "
+			"sent again. Raise the limit: sysctl -w net.core.rmem_max=%d\n",
+			got, want, want);
+}
+
+static void udp_sock_offloads(struct udp_sock *sock)
+{
+	int zero = 0, one = 1;
+	socklen_t len = sizeof(zero);
+
+	sock->gso = !getsockopt(sock->fd, SOL_UDP, UDP_SEGMENT, &zero, &len);
+	sock->gro = !setsockopt(sock->fd, SOL_UDP, UDP_GRO, &one, sizeof(one));
+}
+
+static int udp_sock_bind(struct udp_sock *sock, const struct sockaddr *local)
+{
+	socklen_t len = sizeof(sock->local);
+	int one = 1;
+
+	memset(&sock->local, 0, sizeof(sock->local));
+	if (local->sa_family == AF_INET6) {
+		sock->local.in6 = *(const struct sockaddr_in6 *)local;
+		sock->local.in6.sin6_port = 0;
+		if (setsockopt(sock->fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)))
+			return -errno;
+	} else {
+		sock->local.in = *(const struct sockaddr_in *)local;
+		sock->local.in.sin_port = 0;
+	}
+	if (bind(sock->fd, &sock->local.sa, udp_addr_len(&sock->local)) ||
+	    getsockname(sock->fd, &sock->local.sa, &len))
+		return -errno;
+	return 0;
+}
+
+int udp_sock_open(struct udp_sock *sock, const struct sockaddr *local, uint32_t rx_cnt)
+{
+	char text[64];
+	int ret;
+
+	sock->fd = -1;
+	if (!local || (local->sa_family != AF_INET && local->sa_family != AF_INET6))
+		return -FI_EINVAL;
+	sock->fd = socket(local->sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	ret = sock->fd < 0 ? -errno : udp_sock_bind(sock, local);
+	if (ret) {
+		UTIL_WARN(EP_CTRL, "no UDP socket at %s: %s\n",
+			  udp_addr_text((const union udp_addr *)local, text, sizeof(text)),
+			  strerror(-ret));
+		udp_sock_close(sock);
+		return ret;
+	}
+	sock->mtu = udp_sock_mtu(sock);
+	udp_sock_buffers(sock, rx_cnt);
+	udp_sock_offloads(sock);
+	UTIL_INFO(EP_CTRL, "UDP socket at %s, datagrams of up to %u bytes%s%s\n",
+		  udp_addr_text(&sock->local, text, sizeof(text)), sock->mtu,
+		  sock->gso ? ", GSO" : "", sock->gro ? ", GRO" : "");
+	return 0;
+}
+
+void udp_sock_close(struct udp_sock *sock)
+{
+	if (sock->fd >= 0)
+		close(sock->fd);
+	sock->fd = -1;
+}
+
+int udp_sock_route_mtu(const struct udp_sock *sock, const union udp_addr *peer)
+{
+	bool is_6 = peer->sa.sa_family == AF_INET6;
+	union udp_addr local = sock->local;
+	socklen_t len = sizeof(int);
+	int fd, mtu = 0, ret = 0;
+
+	if (peer->sa.sa_family != local.sa.sa_family)
+		return -FI_EHOSTUNREACH;
+	fd = socket(peer->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (is_6)
+		local.in6.sin6_port = 0;
+	else
+		local.in.sin_port = 0;
+	/* A connected socket knows the MTU of its route. */
+	if (bind(fd, &local.sa, udp_addr_len(&local)) ||
+	    connect(fd, &peer->sa, udp_addr_len(peer)) ||
+	    getsockopt(fd, is_6 ? IPPROTO_IPV6 : IPPROTO_IP, is_6 ? IPV6_MTU : IP_MTU, &mtu, &len))
+		ret = errno == EMFILE || errno == ENFILE ? -errno : -FI_EHOSTUNREACH;
+	close(fd);
+	return ret ? ret : (int)udp_payload(peer, mtu);
+}

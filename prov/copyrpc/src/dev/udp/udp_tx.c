@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A burst leaves: see udp_dgram.h. */
+#include <errno.h>
+#include <netinet/udp.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "dev/udp/udp_dgram.h"
+#include "util/log.h"
+
+/** One system call in the making. */
+struct udp_burst {
+	struct mmsghdr msgs[UDP_BURST];
+	uint32_t runs[UDP_BURST]; /* datagrams of each */
+	struct iovec iov[UDP_BURST * UDP_RUN_MAX * DEV_DGRAM_PIECES / 8];
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(uint16_t))];
+	} ctl[UDP_BURST];
+	uint32_t msg_cnt;
+	uint32_t iov_cnt;
+};
+
+#define UDP_BURST_IOV (sizeof(((struct udp_burst *)0)->iov) / sizeof(struct iovec))
+
+/** How many datagrams from out[0] on one message can carry. */
+static uint32_t udp_run(const struct udp_dgram *ud, const struct dev_dgram_out *out, unsigned cnt)
+{
+	uint32_t seg = dev_dgram_out_len(out), bytes = seg, len, n;
+
+	if (!ud->sock.gso || !seg)
+		return 1;
+	for (n = 1; n < cnt && n < UDP_RUN_MAX; n++) {
+		len = dev_dgram_out_len(&out[n]);
+		if (out[n].to != out->to || !len || len > seg || bytes + len > UDP_MTU_MAX)
+			break;
+		bytes += len;
+		if (len < seg)
+			return n + 1; /* a shorter one is the last */
+	}
+	return n;
+}
+
+static void udp_burst_pieces(struct udp_burst *b, const struct dev_dgram_out *out)
+{
+	uint32_t i;
+
+	for (i = 0; i < DEV_DGRAM_PIECES; i++) {
+		if (!out->len[i])
+			continue;
+		b->iov[b->iov_cnt].iov_base = (void *)(uintptr_t)out->base[i];
+		b->iov[b->iov_cnt].iov_len = out->len[i];
+		b->iov_cnt++;
+	}
+}
+
+static void udp_burst_segment(struct udp_burst *b, struct msghdr *msg, uint32_t seg)
+{
+	struct cmsghdr *cmsg;
+	uint16_t len = (uint16_t)seg;
+
+	msg->msg_control = &b->ctl[b->msg_cnt];
+	msg->msg_controllen = sizeof(b->ctl[0].bytes);
+	cmsg = CMSG_FIRSTHDR(msg);
+	cmsg->cmsg_level = SOL_UDP;
+	cmsg->cmsg_type = UDP_SEGMENT;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(len));
+	memcpy(CMSG_DATA(cmsg), &len, sizeof(len));
+}
+
+/** Adds the next run: how many datagrams, 0 when the burst is full. */
+static uint32_t udp_burst_add(struct udp_burst *b, const struct udp_dgram *ud,
+			      const struct dev_dgram_out *out, unsigned cnt)
+{
+	const struct udp_ah *to = (const struct udp_ah *)out->to;
+	uint32_t room = (uint32_t)(UDP_BURST_IOV - b->iov_cnt) / DEV_DGRAM_PIECES, n, i;
+	struct msghdr *msg = &b->msgs[b->msg_cnt].msg_hdr;
+
+	if (b->msg_cnt == UDP_BURST || !room)
+		return 0;
+	n = udp_run(ud, out, cnt < room ? cnt : room);
+	*msg = (struct msghdr){
+		.msg_name = (void *)(uintptr_t)&to->addr,
+		.msg_namelen = udp_addr_len(&to->addr),
+		.msg_iov = &b->iov[b->iov_cnt],
+	};
+	for (i = 0; i < n; i++)
+		udp_burst_pieces(b, &out[i]);
+	msg->msg_iovlen = (size_t)(&b->iov[b->iov_cnt] - msg->msg_iov);
+	if (n > 1)
+		udp_burst_segment(b, msg, dev_dgram_out_len(out));
+	b->runs[b->msg_cnt++] = n;
+	return n;
+}
+
+/** What kept the first message from leaving: -FI_EAGAIN, 0 (it is lost, as datagrams are), or fatal. */
+static int udp_send_failed(struct udp_dgram *ud, int err)
+{
+	switch (err) {
+	case EAGAIN:
+	case ENOBUFS:
+	case ENOMEM: return -FI_EAGAIN;
+	case EMSGSIZE:
+	case ENETDOWN:
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+	case EHOSTDOWN:
+	case ECONNREFUSED:
+	case EPERM:
+		if (!ud->tx_warned)
+			UTIL_WARN(
+				EP_DATA,
+				"UDP datagrams cannot leave: %s%s. They are tried again while their "
+				"operations last\n",
+				strerror(err),
+				err == EPERM ? " (look at the firewall's rules for output)" : "");
+		ud->tx_warned = true;
+		return 0;
+	default:
+		UTIL_WARN(EP_DATA, "the UDP socket is broken: %s\n", strerror(err));
+		ud->status = -FI_EIO;
+		return ud->status;
+	}
+}
+
+/** Sends the burst: how many of its datagrams are done with, or -FI_E*. */
+static int udp_burst_send(struct udp_dgram *ud, struct udp_burst *b)
+{
+	int sent, ret, i, n = 0;
+
+	do {
+		sent = sendmmsg(ud->sock.fd, b->msgs, b->msg_cnt, MSG_DONTWAIT | MSG_NOSIGNAL);
+	} while (sent < 0 && errno == EINTR);
+	if (sent <= 0) {
+		/* Not every interface can be given runs. */
+		if (b->runs[0] > 1 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE)) {
+			ud->sock.gso = false;
+			return 0;
+		}
+		ret = udp_send_failed(ud, errno);
+		return ret ? ret : (int)b->runs[0];
+	}
+	for (i = 0; i < sent; i++)
+		n += (int)b->runs[i];
+	return n;
+}
+
+int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt)
+{
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+	struct udp_burst b;
+	unsigned done = 0;
+	uint32_t at, n;
+	int ret = ud->status;
+
+	while (!ret && done < cnt) {
+		b.msg_cnt = 0;
+		b.iov_cnt = 0;
+		for (at = done; at < cnt; at += n) {
+			n = udp_burst_add(&b, ud, &out[at], cnt - at);
+			if (!n)
+				break;
+		}
+		ret = udp_burst_send(ud, &b);
+		if (ret < 0)
+			break;
+		done += (unsigned)ret;
+		ret = 0;
+	}
+	if (ret == -FI_EAGAIN && !ud->tx_full)
+		udp_wait_for_room(ud, true);
+	else if (!ret && ud->tx_full)
+		udp_wait_for_room(ud, false);
+	dg->tx_posted += done;
+	dg->tx_done = dg->tx_posted;
+	if (done || !ret)
+		return (int)done;
+	return ret;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A UDP endpoint's life: opening, addresses, waiting. */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+
+#include "unit/dev/udp/udp_pair.h"
+
+static struct udp_pair pair;
+
+static int readable(struct dev_dgram *dg, int ms)
+{
+	struct pollfd pfd = { .fd = udp_dgram_ops.wait_fd(dg), .events = POLLIN };
+
+	return poll(&pfd, 1, ms);
+}
+
+static void send_to_other(void)
+{
+	struct dev_dgram_out out = { .to = pair.to[0], .base = { "x" }, .len = { 1 } };
+
+	cr_assert_eq(udp_dgram_ops.send(pair.dg[0], &out, 1), 1);
+}
+
+Test(udp_dgram, says_what_it_can)
+{
+	cr_assert(udp_pair_open(&pair, AF_INET, 16));
+	cr_expect_eq(pair.dg[0]->rx_cnt, 16);
+	cr_expect_eq(pair.dg[0]->inline_max, pair.dg[0]->mtu, "everything is copied at once");
+	cr_expect_eq(pair.to[0]->mtu, pair.dg[0]->mtu);
+	udp_pair_close(&pair);
+}
+
+Test(udp_dgram, can_be_waited_for)
+{
+	struct dev_dgram_in in;
+
+	cr_assert(udp_pair_open(&pair, AF_INET, 16));
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), 0);
+	cr_expect_eq(readable(pair.dg[1], 0), 0);
+	send_to_other();
+	cr_expect_eq(readable(pair.dg[1], 1000), 1);
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), -FI_EAGAIN, "it has come already");
+	cr_assert_eq(udp_dgram_ops.poll(pair.dg[1], &in, 1), 1);
+	udp_dgram_ops.release(pair.dg[1], in.slot);
+	udp_dgram_ops.disarm(pair.dg[1]);
+	cr_expect_eq(readable(pair.dg[1], 0), 0);
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), 0);
+	udp_pair_close(&pair);
+}
+
+Test(udp_dgram, what_was_taken_in_and_not_handed_out_keeps_it_awake)
+{
+	struct dev_dgram_in in;
+
+	cr_assert(udp_pair_open(&pair, AF_INET, 16));
+	send_to_other();
+	send_to_other();
+	send_to_other();
+	cr_assert_eq(udp_pair_poll(pair.dg[1], &in, 1), 1);
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), -FI_EAGAIN);
+	udp_pair_close(&pair);
+}
+
+Test(udp_dgram, peers_that_cannot_be_reached_are_refused)
+{
+	struct dev_dgram_ah *ah;
+	struct dev_desc desc;
+
+	cr_assert(udp_pair_open(&pair, AF_INET, 16));
+	cr_assert_eq(udp_dgram_ops.describe(pair.dg[0], &desc), 0);
+	desc.bytes[0] = 9;
+	cr_expect_eq(udp_dgram_ops.resolve(pair.dg[0], &desc, &ah), -FI_EINVAL);
+	udp_desc_encode(&(union udp_addr){ .in6 = { .sin6_family = AF_INET6,
+						    .sin6_port = 1,
+						    .sin6_addr = IN6ADDR_LOOPBACK_INIT } },
+			1500, &desc);
+	cr_expect_eq(udp_dgram_ops.resolve(pair.dg[0], &desc, &ah), -FI_EHOSTUNREACH);
+	udp_pair_close(&pair);
+}

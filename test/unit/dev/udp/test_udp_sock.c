@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sockets: their MTU, their routes, and addresses that cannot be had. */
+#include "dev/udp/udp_sock.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <rdma/fi_errno.h>
+
+static union udp_addr ip4(const char *text)
+{
+	union udp_addr a = { .in = { .sin_family = AF_INET, .sin_port = htons(9) } };
+
+	cr_assert_eq(inet_pton(AF_INET, text, &a.in.sin_addr), 1);
+	return a;
+}
+
+Test(udp_sock, has_a_port_of_its_own_and_the_interface_s_mtu)
+{
+	union udp_addr any = ip4("127.0.0.1");
+	struct udp_sock a, b;
+	int ret;
+
+	cr_assert_eq(udp_sock_open(&a, &any.sa, 64), 0);
+	cr_assert_eq(udp_sock_open(&b, &any.sa, 64), 0);
+	cr_expect_neq(a.local.in.sin_port, 0);
+	cr_expect_neq(a.local.in.sin_port, any.in.sin_port, "the given port is not used");
+	cr_expect_neq(a.local.in.sin_port, b.local.in.sin_port);
+	cr_expect(fcntl(a.fd, F_GETFL) & O_NONBLOCK);
+	cr_expect(fcntl(a.fd, F_GETFD) & FD_CLOEXEC);
+	cr_expect_geq(a.mtu, UDP_MTU_MIN);
+	cr_expect_leq(a.mtu, UDP_MTU_MAX);
+	ret = udp_sock_route_mtu(&a, &b.local);
+	cr_expect_eq(ret, (int)a.mtu, "the loopback route has the loopback's MTU");
+	udp_sock_close(&a);
+	udp_sock_close(&b);
+	cr_expect_eq(a.fd, -1);
+}
+
+Test(udp_sock, addresses_that_are_not_here_are_refused)
+{
+	union udp_addr elsewhere = ip4("192.0.2.1");
+	struct sockaddr unix_addr = { .sa_family = AF_UNIX };
+	struct udp_sock s;
+
+	cr_expect_eq(udp_sock_open(&s, &elsewhere.sa, 64), -FI_EADDRNOTAVAIL);
+	cr_expect_eq(udp_sock_open(&s, &unix_addr, 64), -FI_EINVAL);
+	cr_expect_eq(udp_sock_open(&s, NULL, 64), -FI_EINVAL);
+	cr_expect_eq(s.fd, -1);
+}
+
+Test(udp_sock, there_is_no_route_to_the_other_family)
+{
+	union udp_addr any = ip4("127.0.0.1");
+	union udp_addr six = { .in6 = { .sin6_family = AF_INET6,
+					.sin6_port = htons(9),
+					.sin6_addr = IN6ADDR_LOOPBACK_INIT } };
+	struct udp_sock s;
+
+	cr_assert_eq(udp_sock_open(&s, &any.sa, 64), 0);
+	cr_expect_eq(udp_sock_route_mtu(&s, &six), -FI_EHOSTUNREACH);
+	udp_sock_close(&s);
+}

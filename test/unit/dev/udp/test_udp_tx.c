@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Bursts of every shape arrive as the datagrams they were, whether the kernel cuts runs or not. */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "support/rng.h"
+#include "unit/dev/udp/udp_pair.h"
+
+#define BURST 40u
+
+static struct udp_pair pair;
+static uint8_t bytes[BURST][9000];
+static uint32_t lens[BURST];
+
+/** Datagrams `from`.. arrive whole and in order, from endpoint 0. */
+static void expect_burst(uint32_t first, uint32_t cnt)
+{
+	struct dev_dgram_in in[7];
+	uint32_t n = 0;
+	int got, i;
+
+	while (n < cnt) {
+		got = udp_pair_poll(pair.dg[1], in, 7);
+		cr_assert_gt(got, 0, "%u of %u arrived", n, cnt);
+		for (i = 0; i < got; i++, n++) {
+			cr_assert_eq(in[i].len, lens[n]);
+			cr_assert(udp_check_bytes(in[i].data, in[i].len, first + n));
+			cr_assert(dev_dgram_is_from(pair.to[1], &in[i]));
+			udp_dgram_ops.release(pair.dg[1], in[i].slot);
+		}
+	}
+	cr_assert_eq(pair.dg[1]->rx_held, 0);
+}
+
+/** A burst of random lengths: runs of one length, lone ones, shorter ends; in one or two pieces. */
+static void send_burst(struct rng *rng, uint32_t first, uint32_t cnt)
+{
+	struct dev_dgram_out out[BURST];
+	uint32_t i, len = 1000, cut, posted = pair.dg[0]->tx_posted;
+	unsigned done = 0;
+	int ret;
+
+	for (i = 0; i < cnt; i++) {
+		if (rng_chance(rng, 1, 5))
+			len = 1 + (uint32_t)rng_below(rng, rng_chance(rng, 1, 4) ? 8999 : 64);
+		lens[i] = len;
+		udp_fill_bytes(bytes[i], len, first + i);
+		cut = rng_chance(rng, 1, 2) ? (uint32_t)rng_below(rng, len + 1) : len;
+		out[i] = (struct dev_dgram_out){
+			.to = pair.to[0],
+			.base = { bytes[i], bytes[i] + cut },
+			.len = { cut, len - cut },
+		};
+	}
+	while (done < cnt) {
+		ret = udp_dgram_ops.send(pair.dg[0], out + done, cnt - done);
+		cr_assert_gt(ret, 0);
+		done += (unsigned)ret;
+	}
+	cr_assert_eq(pair.dg[0]->tx_posted, posted + cnt);
+	cr_assert_eq(pair.dg[0]->tx_done, posted + cnt, "the kernel has copied them");
+	memset(bytes, 0xEE, sizeof(bytes));
+}
+
+static void random_bursts(int family, bool gso)
+{
+	struct rng rng = { 5 };
+	uint32_t first = 0, cnt, i;
+
+	if (!udp_pair_open(&pair, family, 256))
+		cr_skip_test("no such loopback here");
+	if (!gso)
+		((struct udp_dgram *)pair.dg[0])->sock.gso = false;
+	for (i = 0; i < 300; i++) {
+		cnt = 1 + (uint32_t)rng_below(&rng, BURST);
+		send_burst(&rng, first, cnt);
+		expect_burst(first, cnt);
+		first += cnt;
+	}
+	udp_pair_close(&pair);
+}
+
+Test(udp_tx, bursts_arrive_over_ipv4)
+{
+	random_bursts(AF_INET, true);
+}
+
+Test(udp_tx, bursts_arrive_over_ipv6)
+{
+	random_bursts(AF_INET6, true);
+}
+
+Test(udp_tx, bursts_arrive_without_segmentation)
+{
+	random_bursts(AF_INET, false);
+}
+
+Test(udp_tx, the_longest_datagram_arrives)
+{
+	static uint8_t big[UDP_MTU_MAX];
+	struct dev_dgram_out out = { .base = { big } };
+	struct dev_dgram_in in;
+
+	cr_assert(udp_pair_open(&pair, AF_INET, 4));
+	out.to = pair.to[0];
+	out.len[0] = pair.to[0]->mtu;
+	udp_fill_bytes(big, out.len[0], 1);
+	cr_assert_eq(udp_dgram_ops.send(pair.dg[0], &out, 1), 1);
+	cr_assert_eq(udp_pair_poll(pair.dg[1], &in, 1), 1);
+	cr_expect_eq(in.len, out.len[0]);
+	cr_expect(udp_check_bytes(in.data, in.len, 1));
+	udp_dgram_ops.release(pair.dg[1], in.slot);
+	udp_pair_close(&pair);
+}
+
+/* Nobody reads: the sender's socket fills up or the reader's overflows; neither may hurt. */
+Test(udp_tx, a_flood_is_refused_or_lost_and_the_endpoints_live)
+{
+	static uint8_t data[8192];
+	struct dev_dgram_out out[16];
+	struct dev_dgram_in in[16];
+	int i, ret, got, cnt = 0;
+
+	cr_assert(udp_pair_open(&pair, AF_INET, 64));
+	for (i = 0; i < 16; i++)
+		out[i] = (struct dev_dgram_out){ .to = pair.to[0],
+						 .base = { data },
+						 .len = { sizeof(data) } };
+	for (i = 0; i < 2000; i++) {
+		ret = udp_dgram_ops.send(pair.dg[0], out, 16);
+		cr_assert(ret > 0 || ret == -FI_EAGAIN);
+	}
+	while ((got = udp_dgram_ops.poll(pair.dg[1], in, 16)) > 0) {
+		for (i = 0; i < got; i++, cnt++)
+			udp_dgram_ops.release(pair.dg[1], in[i].slot);
+	}
+	cr_expect_eq(got, 0);
+	cr_expect_gt(cnt, 0);
+	cr_expect_gt(udp_dgram_ops.send(pair.dg[0], out, 1), 0);
+	cr_expect_gt(udp_pair_poll(pair.dg[1], in, 16), 0);
+	udp_pair_close(&pair);
+}
