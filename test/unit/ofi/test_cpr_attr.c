@@ -93,14 +93,14 @@ Test(cpr_attr, sizes_and_counts_have_a_limit)
 	EXPECT_MAX(ep_attr->auth_key_size, 0u);
 	EXPECT_MAX(domain_attr->cq_data_size, 8u);
 	EXPECT_MAX(domain_attr->mr_key_size, 8u);
-	EXPECT_MAX(domain_attr->max_ep_stx_ctx, 0u);
+	EXPECT_MAX(domain_attr->max_ep_tx_ctx, 1u);
 	EXPECT_MAX(domain_attr->max_err_data, 0u);
 }
 
-Test(cpr_attr, shared_contexts_are_rejected)
+Test(cpr_attr, contexts_are_one_or_shared)
 {
-	EXPECT_BITS(ep_attr->tx_ctx_cnt, 1, FI_SHARED_CONTEXT);
-	EXPECT_BITS(ep_attr->rx_ctx_cnt, 1, FI_SHARED_CONTEXT);
+	EXPECT_BITS(ep_attr->tx_ctx_cnt, FI_SHARED_CONTEXT, 2);
+	EXPECT_BITS(ep_attr->rx_ctx_cnt, FI_SHARED_CONTEXT, 2);
 }
 
 Test(cpr_attr, endpoint_type_and_protocol_are_ours_or_open)

@@ -51,7 +51,6 @@ Test(cpr_nosys, no_member_of_an_op_table_is_null)
 Test(cpr_nosys, what_is_not_offered_is_refused)
 {
 	struct ofi_options opts = { 0 };
-	struct fid_stx *stx;
 	struct fid_ep *ep;
 	struct ofi_pair p;
 	void *ops;
@@ -62,8 +61,6 @@ Test(cpr_nosys, what_is_not_offered_is_refused)
 	cr_expect_eq(fi_write(p.ep[0], buf, 8, NULL, p.addr[1], 0, 0, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_atomic(p.ep[0], buf, 1, NULL, p.addr[1], 0, 0, FI_INT8, FI_SUM, NULL),
 		     -FI_ENOSYS);
-	cr_expect_eq(fi_stx_context(p.domain, NULL, &stx, NULL), -FI_ENOSYS);
-	cr_expect_eq(fi_srx_context(p.domain, NULL, &ep, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_scalable_ep(p.domain, p.info, &ep, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_connect(p.ep[0], buf, NULL, 0), -FI_ENOSYS);
 	cr_expect_eq(fi_open_ops(&p.domain->fid, "nothing", 0, &ops, NULL), -FI_ENOSYS);

@@ -10,6 +10,7 @@
 #include "core/core_dom.h"
 #include "core/core_peer.h"
 #include "core/core_req.h"
+#include "core/core_srx.h"
 
 #define CORE_EP_POOL_CHUNK 64
 
@@ -33,31 +34,44 @@ static void core_ep_pools_fini(struct core_ep *ep)
 	util_idmap_fini(&ep->rx_ids);
 }
 
-int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr *addr)
+int core_ep_rx_init(struct core_ep *ep)
 {
-	int ret = -FI_ENOMEM;
-
-	ep->dom = dom;
-	util_list_init(&ep->strangers);
-	util_list_init(&ep->known);
 	util_list_init(&ep->claimed);
 	core_ep_pools_init(ep);
 	ep->tagged = core_match_open();
 	ep->msg = core_match_open();
 	if (ep->tagged && ep->msg)
-		ret = dom->engine_ops->ep_open(dom->engine, ep, addr, &ep->eep);
-	if (ret)
-		goto err_close_match;
-	util_list_push_back(&dom->eps, &ep->dom_link);
-	return 0;
+		return 0;
+	core_ep_rx_fini(ep);
+	return -FI_ENOMEM;
+}
 
-err_close_match:
+void core_ep_rx_fini(struct core_ep *ep)
+{
 	if (ep->tagged)
 		core_match_close(ep->tagged);
 	if (ep->msg)
 		core_match_close(ep->msg);
 	core_ep_pools_fini(ep);
-	return ret;
+}
+
+int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr *addr)
+{
+	int ret;
+
+	ep->dom = dom;
+	util_list_init(&ep->strangers);
+	util_list_init(&ep->known);
+	ret = core_ep_rx_init(ep);
+	if (ret)
+		return ret;
+	ret = dom->engine_ops->ep_open(dom->engine, ep, addr, &ep->eep);
+	if (ret) {
+		core_ep_rx_fini(ep);
+		return ret;
+	}
+	util_list_push_back(&dom->eps, &ep->dom_link);
+	return 0;
 }
 
 static bool core_ep_chans_busy(const struct util_list *peers)
@@ -91,15 +105,14 @@ void core_ep_close(struct core_ep *ep)
 	ep->tx = (struct core_comp){ 0 };
 	ep->rx = (struct core_comp){ 0 };
 	memset(ep->rma_cntr, 0, sizeof(ep->rma_cntr));
+	core_srx_leave(ep);
 	core_rx_drop_all(ep);
 	while ((first = util_list_first(&ep->known)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
 	while ((first = util_list_first(&ep->strangers)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
 	ep->dom->engine_ops->ep_close(ep->eep);
-	core_match_close(ep->tagged);
-	core_match_close(ep->msg);
-	core_ep_pools_fini(ep);
+	core_ep_rx_fini(ep);
 	free(ep->peers);
 	util_list_remove(&ep->dom_link);
 }

@@ -63,10 +63,15 @@ struct core_ep {
 	uint32_t tx_queued;        /* operations that wait in a peer's tx_queue */
 	size_t tx_open;            /* operations that have not ended */
 	struct util_list dom_link; /* core_dom.eps */
+	struct core_ep *srx;       /* the shared receive context, or NULL (core_srx.h) */
+	struct core_ep *rx_lender; /* of a context: the endpoint whose `rx` it uses, or NULL */
 };
 
 /** Binds the endpoint's address and opens its tables. The caller zeroed `ep`. 0 or -FI_E*. */
 int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr *addr);
+/** The part that receives: matchers, pools. For core_srx. */
+int core_ep_rx_init(struct core_ep *ep);
+void core_ep_rx_fini(struct core_ep *ep);
 /** True while sends are on their way (fi_close drains them with progress, within a time limit). */
 bool core_ep_is_busy(const struct core_ep *ep);
 /**

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/core_dom.h"
+#include "core/core_srx.h"
 #include "util/copy.h"
 #include "util/log.h"
 #include "wire/wire_op.h"
@@ -74,7 +75,9 @@ static struct core_head core_inmsg_head(const struct core_inmsg *in)
 
 static struct core_match *core_inmsg_matcher(const struct core_inmsg *in)
 {
-	return in->op & WIRE_F_TAG ? in->ep->tagged : in->ep->msg;
+	struct core_ep *rx = core_ep_rx(in->ep);
+
+	return in->op & WIRE_F_TAG ? rx->tagged : rx->msg;
 }
 
 static void core_inmsg_drop_buf(struct core_inmsg *in)

@@ -12,6 +12,7 @@
 #include "core/core_dom.h"
 #include "core/core_inmsg.h"
 #include "core/core_peer.h"
+#include "core/core_srx.h"
 #include "util/copy.h"
 #include "util/log.h"
 #include "wire/wire_op.h"
@@ -27,7 +28,7 @@ static bool core_rx_multi_done(struct core_ep *ep, struct core_rx_req *req)
 {
 	if (--req->pending || !req->retired)
 		return false;
-	util_pool_release(&ep->rx_reqs, req);
+	util_pool_release(&core_ep_rx(ep)->rx_reqs, req);
 	return true;
 }
 
@@ -76,17 +77,17 @@ void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
 			 head->data, head->tag, src);
 }
 
-/** Gives a multi-receive buffer back without a message. */
-static void core_rx_multi_retire(struct core_ep *ep, struct core_rx_req *req)
+/** Gives a multi-receive buffer of `rx` back without a message: one for `ep` was too long. */
+static void core_rx_multi_retire(struct core_ep *rx, struct core_ep *ep, struct core_rx_req *req)
 {
-	core_match_cancel(ep->msg, &req->match);
+	core_match_cancel(rx->msg, &req->match);
 	req->retired = true;
 	if (req->pending)
 		return;
 	if (ep->rx.cq)
 		core_cq_write(ep->rx.cq, req->dest.context, FI_MULTI_RECV, 0, NULL, 0, 0,
 			      FI_ADDR_NOTAVAIL);
-	util_pool_release(&ep->rx_reqs, req);
+	util_pool_release(&rx->rx_reqs, req);
 }
 
 void core_rx_multi_take(struct core_ep *ep, struct core_rx_req *req, uint64_t total,
@@ -110,54 +111,82 @@ void core_rx_multi_take(struct core_ep *ep, struct core_rx_req *req, uint64_t to
 	req->retired = true;
 }
 
-/** The destination of an untagged message, which may be a part of a multi-receive buffer. */
-static bool core_rx_match_msg(struct core_ep *ep, uint64_t src, uint64_t total,
-			      struct core_dest *dest)
+/**
+ * The destination of an untagged message for `ep` among the receives of `rx`, which may be a part of
+ * a multi-receive buffer.
+ */
+static inline __attribute__((always_inline)) bool core_rx_match_msg(struct core_ep *rx,
+								    struct core_ep *ep,
+								    uint64_t src, uint64_t total,
+								    struct core_dest *dest)
 {
 	struct core_match_recv *found;
 	struct core_rx_req *req;
 
-	while ((found = core_match_find(ep->msg, 0, src))) {
+	while ((found = core_match_find(rx->msg, 0, src))) {
 		req = UTIL_CONTAINER_OF(found, struct core_rx_req, match);
 		if (!req->is_multi) {
-			core_match_cancel(ep->msg, found);
+			core_match_cancel(rx->msg, found);
 			*dest = req->dest;
-			util_pool_release(&ep->rx_reqs, req);
+			util_pool_release(&rx->rx_reqs, req);
 			return true;
 		}
 		/* Used already, and too small for this one: it is spent, the next one is asked. */
 		if (total > req->dest.len && req->dest.len != req->multi_len) {
-			core_rx_multi_retire(ep, req);
+			core_rx_multi_retire(rx, ep, req);
 			continue;
 		}
-		core_rx_multi_take(ep, req, total, dest);
+		core_rx_multi_take(rx, req, total, dest);
 		return true;
 	}
 	return false;
 }
 
-static inline bool core_rx_match(struct core_peer *peer, const struct core_head *head,
-				 uint64_t total, struct core_dest *dest)
+static inline __attribute__((always_inline)) bool core_rx_match_in(struct core_ep *rx,
+								   struct core_ep *ep, uint64_t src,
+								   const struct core_head *head,
+								   uint64_t total,
+								   struct core_dest *dest)
 {
-	struct core_ep *ep = peer->ep;
 	struct core_match_recv *found;
 	struct core_rx_req *req;
 
 	if (!head->tagged)
-		return core_rx_match_msg(ep, peer->id, total, dest);
-	found = core_match_arrive(ep->tagged, head->tag, peer->id);
+		return core_rx_match_msg(rx, ep, src, total, dest);
+	found = core_match_arrive(rx->tagged, head->tag, src);
 	if (!found)
 		return false;
 	req = UTIL_CONTAINER_OF(found, struct core_rx_req, match);
 	*dest = req->dest;
-	util_pool_release(&ep->rx_reqs, req);
+	util_pool_release(&rx->rx_reqs, req);
 	return true;
+}
+
+/** The endpoint has no such receive: perhaps the context that it shares with others has one. */
+static __attribute__((noinline)) bool core_rx_match_shared(struct core_peer *peer,
+							   const struct core_head *head,
+							   uint64_t total, struct core_dest *dest)
+{
+	struct core_ep *ep = peer->ep;
+
+	return ep->srx && core_rx_match_in(ep->srx, ep, core_srx_source(peer), head, total, dest);
+}
+
+static inline bool core_rx_match(struct core_peer *peer, const struct core_head *head,
+				 uint64_t total, struct core_dest *dest)
+{
+	return UTIL_LIKELY(core_rx_match_in(peer->ep, peer->ep, peer->id, head, total, dest)) ||
+	       core_rx_match_shared(peer, head, total, dest);
 }
 
 /** Queues an unexpected message. */
 static void core_rx_keep(struct core_ep *ep, struct core_inmsg *in, bool tagged)
 {
-	core_match_keep(tagged ? ep->tagged : ep->msg, &in->match);
+	struct core_ep *rx = core_ep_rx(ep);
+
+	if (rx != ep)
+		in->match.src = core_srx_source(in->peer);
+	core_match_keep(tagged ? rx->tagged : rx->msg, &in->match);
 	in->queued = true;
 }
 

@@ -7,6 +7,7 @@
 #include "core/core_inmsg.h"
 #include "core/core_peer.h"
 #include "core/core_rx.h"
+#include "core/core_srx.h"
 #include "util/copy.h"
 #include "wire/wire_op.h"
 
@@ -18,6 +19,10 @@ static inline int core_rx_source(struct core_ep *ep, fi_addr_t src, uint64_t *id
 	*id = CORE_MATCH_ANY;
 	if (!ep->directed || src == FI_ADDR_UNSPEC)
 		return 0;
+	if (UTIL_UNLIKELY(core_ep_is_srx(ep))) {
+		*id = src;
+		return 0;
+	}
 	peer = core_peer_get(ep, src);
 	if (UTIL_UNLIKELY(!peer))
 		return -FI_EINVAL;
@@ -50,6 +55,7 @@ static void core_rx_take_unexpected(struct core_match_msg *msg, const struct cor
 /** A multi-receive buffer swallows unexpected messages until it is spent, then waits for more. */
 static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
 {
+	struct core_ep *teller = ep; /* where it is told that the buffer is spent */
 	struct core_match_msg *msg;
 	struct core_inmsg *in;
 	struct core_dest dest;
@@ -62,6 +68,7 @@ static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
 			req->retired = true;
 			break;
 		}
+		teller = in->ep;
 		core_match_take(ep->msg, msg);
 		core_rx_multi_take(ep, req, in->total, &dest);
 		core_rx_take_unexpected(msg, &dest);
@@ -70,9 +77,9 @@ static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
 	if (!req->retired) {
 		core_match_post(ep->msg, &req->match);
 	} else if (!req->pending) {
-		if (ep->rx.cq)
-			core_cq_write(ep->rx.cq, req->dest.context, FI_MULTI_RECV, 0, NULL, 0, 0,
-				      FI_ADDR_NOTAVAIL);
+		if (teller->rx.cq)
+			core_cq_write(teller->rx.cq, req->dest.context, FI_MULTI_RECV, 0, NULL, 0,
+				      0, FI_ADDR_NOTAVAIL);
 		util_pool_release(&ep->rx_reqs, req);
 	}
 }

@@ -114,8 +114,10 @@ static bool cpr_attr_ep(const struct fi_ep_attr *offer, const struct fi_ep_attr 
 	ok &= cpr_attr_max("ep_attr->protocol_version", hints->protocol_version,
 			   offer->protocol_version);
 	ok &= cpr_attr_max("ep_attr->max_msg_size", hints->max_msg_size, offer->max_msg_size);
-	ok &= cpr_attr_max("ep_attr->tx_ctx_cnt", hints->tx_ctx_cnt, offer->tx_ctx_cnt);
-	ok &= cpr_attr_max("ep_attr->rx_ctx_cnt", hints->rx_ctx_cnt, offer->rx_ctx_cnt);
+	if (hints->tx_ctx_cnt != FI_SHARED_CONTEXT)
+		ok &= cpr_attr_max("ep_attr->tx_ctx_cnt", hints->tx_ctx_cnt, offer->tx_ctx_cnt);
+	if (hints->rx_ctx_cnt != FI_SHARED_CONTEXT)
+		ok &= cpr_attr_max("ep_attr->rx_ctx_cnt", hints->rx_ctx_cnt, offer->rx_ctx_cnt);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 5)))
 		ok &= cpr_attr_absent("ep_attr->auth_key_size", hints->auth_key_size != 0);
 	return ok;
@@ -170,8 +172,10 @@ static bool cpr_attr_domain(const struct fi_domain_attr *offer, const struct fi_
 	ok &= cpr_attr_mr_mode(hints->mr_mode, version);
 	ok &= cpr_attr_max("domain_attr->mr_key_size", hints->mr_key_size, offer->mr_key_size);
 	ok &= cpr_attr_max("domain_attr->cq_data_size", hints->cq_data_size, offer->cq_data_size);
-	ok &= cpr_attr_max("domain_attr->max_ep_stx_ctx", hints->max_ep_stx_ctx, 0);
-	ok &= cpr_attr_max("domain_attr->max_ep_srx_ctx", hints->max_ep_srx_ctx, 0);
+	ok &= cpr_attr_max("domain_attr->max_ep_stx_ctx", hints->max_ep_stx_ctx,
+			   offer->max_ep_stx_ctx);
+	ok &= cpr_attr_max("domain_attr->max_ep_srx_ctx", hints->max_ep_srx_ctx,
+			   offer->max_ep_srx_ctx);
 	ok &= cpr_attr_max("domain_attr->max_ep_tx_ctx", hints->max_ep_tx_ctx, 1);
 	ok &= cpr_attr_max("domain_attr->max_ep_rx_ctx", hints->max_ep_rx_ctx, 1);
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))

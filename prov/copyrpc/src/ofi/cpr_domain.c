@@ -18,6 +18,8 @@
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
 #include "ofi/cpr_poll.h"
+#include "ofi/cpr_srx.h"
+#include "ofi/cpr_stx.h"
 #include "util/log.h"
 #include "util/param.h"
 
@@ -77,8 +79,8 @@ static struct fi_ops_domain cpr_domain_ops = {
 	.scalable_ep = cpr_no_scalable_ep,
 	.cntr_open = cpr_cntr_open,
 	.poll_open = cpr_poll_open,
-	.stx_ctx = cpr_no_stx_ctx,
-	.srx_ctx = cpr_no_srx_ctx,
+	.stx_ctx = cpr_stx_open,
+	.srx_ctx = cpr_srx_open,
 	.query_atomic = cpr_no_query_atomic,
 	.query_collective = cpr_no_query_collective,
 	.endpoint2 = cpr_ep_open2,

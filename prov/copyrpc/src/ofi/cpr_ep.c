@@ -14,6 +14,8 @@
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
+#include "ofi/cpr_srx.h"
+#include "ofi/cpr_stx.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -99,6 +101,15 @@ static int cpr_ep_bind_cntr(struct cpr_ep *ep, struct cpr_cntr *cntr, uint64_t f
 	return 0;
 }
 
+static int cpr_ep_bind_stx(struct cpr_ep *ep, struct cpr_stx *stx)
+{
+	if (ep->stx || stx->domain != ep->domain)
+		return -FI_EINVAL;
+	ep->stx = stx;
+	cpr_ref_get(&stx->refs);
+	return 0;
+}
+
 static int cpr_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
@@ -118,6 +129,10 @@ static int cpr_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return cpr_ep_bind_cq(ep, container_of(bfid, struct cpr_cq, fid.fid), flags);
 	case FI_CLASS_CNTR:
 		return cpr_ep_bind_cntr(ep, container_of(bfid, struct cpr_cntr, fid.fid), flags);
+	case FI_CLASS_SRX_CTX: return flags ? -FI_EBADFLAGS : cpr_srx_bind(ep, bfid);
+	case FI_CLASS_STX_CTX:
+		return flags ? -FI_EBADFLAGS
+			     : cpr_ep_bind_stx(ep, container_of(bfid, struct cpr_stx, fid.fid));
 	default: return -FI_ENOSYS;
 	}
 }
@@ -138,6 +153,9 @@ static void cpr_ep_unbind_all(struct cpr_ep *ep)
 	for (unsigned i = 0; i < CPR_EP_CNTR_CNT; i++)
 		if (ep->cntr[i])
 			cpr_ref_put(&ep->cntr[i]->refs);
+	if (ep->stx)
+		cpr_ref_put(&ep->stx->refs);
+	cpr_srx_unbind(ep);
 }
 
 /* Transfers that the capabilities do not cover stay refused. */
@@ -152,7 +170,7 @@ static void cpr_ep_pick_msg(struct cpr_ep *ep)
 		ep->msg_ops.senddata = cpr_no_msg_ops.senddata;
 		ep->msg_ops.injectdata = cpr_no_msg_ops.injectdata;
 	}
-	if (!(ep->caps & FI_RECV)) {
+	if (!(ep->caps & FI_RECV) || ep->srx) {
 		ep->msg_ops.recv = cpr_no_msg_ops.recv;
 		ep->msg_ops.recvv = cpr_no_msg_ops.recvv;
 		ep->msg_ops.recvmsg = cpr_no_msg_ops.recvmsg;
@@ -170,11 +188,27 @@ static void cpr_ep_pick_tagged(struct cpr_ep *ep)
 		ep->tagged_ops.senddata = cpr_no_tagged_ops.senddata;
 		ep->tagged_ops.injectdata = cpr_no_tagged_ops.injectdata;
 	}
-	if (!(ep->caps & FI_RECV)) {
+	if (!(ep->caps & FI_RECV) || ep->srx) {
 		ep->tagged_ops.recv = cpr_no_tagged_ops.recv;
 		ep->tagged_ops.recvv = cpr_no_tagged_ops.recvv;
 		ep->tagged_ops.recvmsg = cpr_no_tagged_ops.recvmsg;
 	}
+}
+
+void cpr_ep_pick_ops(struct cpr_ep *ep)
+{
+	cpr_ep_pick_msg(ep);
+	cpr_ep_pick_tagged(ep);
+}
+
+static int cpr_ep_check_shared(const struct cpr_ep *ep)
+{
+	if ((ep->wants_srx && !ep->srx) || (ep->wants_stx && !ep->stx)) {
+		UTIL_WARN(EP_CTRL, "fi_enable: the endpoint was opened for FI_SHARED_CONTEXT: bind "
+				   "the context first\n");
+		return -FI_EOPBADSTATE;
+	}
+	return cpr_srx_check(ep);
 }
 
 static int cpr_ep_check_bound(const struct cpr_ep *ep)
@@ -188,7 +222,7 @@ static int cpr_ep_check_bound(const struct cpr_ep *ep)
 				   "(errors are reported there)\n");
 		return -FI_ENOCQ;
 	}
-	return 0;
+	return cpr_ep_check_shared(ep);
 }
 
 static int cpr_ep_enable(struct cpr_ep *ep)
@@ -204,16 +238,17 @@ static int cpr_ep_enable(struct cpr_ep *ep)
 	ep->core_ep.av = ep->av->core;
 	ret = core_ep_open(&ep->core_ep, &ep->domain->core,
 			   ep->src.ss_family ? (struct sockaddr *)&ep->src : NULL);
-	if (!ret)
+	if (!ret) {
 		ep->is_enabled = true;
+		cpr_srx_join(ep);
+	}
 	cpr_domain_unlock(ep->domain);
 	if (ret) {
 		UTIL_WARN(EP_CTRL, "fi_enable: %s; choose another source address or port\n",
 			  fi_strerror(-ret));
 		return ret;
 	}
-	cpr_ep_pick_msg(ep);
-	cpr_ep_pick_tagged(ep);
+	cpr_ep_pick_ops(ep);
 	return 0;
 }
 
@@ -394,6 +429,8 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 								     : util_params.eager_max;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	cpr_ep_set_tx_flags(ep, info->tx_attr ? info->tx_attr->op_flags : 0);
+	ep->wants_stx = info->ep_attr && info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+	ep->wants_srx = info->ep_attr && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->core_ep.directed = ep->caps & FI_DIRECTED_RECV;
 	ep->core_ep.source = ep->caps & FI_SOURCE;
 	ep->core_ep.min_multi_recv = CPR_MULTI_RECV_MIN;

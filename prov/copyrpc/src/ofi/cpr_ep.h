@@ -33,6 +33,7 @@ struct cpr_av;
 struct cpr_cntr;
 struct cpr_cq;
 struct cpr_domain;
+struct cpr_stx;
 
 /* Kinds of operations that can have a counter of their own: FI_SEND, FI_RECV, those of RMA. */
 #define CPR_EP_CNTR_CNT (2 + CORE_CNTR_RMA_CNT)
@@ -49,13 +50,17 @@ struct cpr_ep {
 	struct fi_ops_msg msg_ops;
 
 	struct cpr_ep *owner; /* itself, unless it is an alias */
-	struct cpr_ref refs;  /* aliases */
+	struct cpr_ref refs;  /* aliases; of a shared receive context: endpoints */
 	struct cpr_domain *domain;
 	struct cpr_av *av;
 	struct util_list av_link; /* cpr_av.eps */
 	struct cpr_cq *tx_cq;
 	struct cpr_cq *rx_cq;
 	struct cpr_cntr *cntr[CPR_EP_CNTR_CNT];
+	struct cpr_ep *srx; /* shared contexts, or NULL */
+	struct cpr_stx *stx;
+	bool wants_srx; /* opened with FI_SHARED_CONTEXT: must be bound before fi_enable */
+	bool wants_stx;
 	struct cpr_eq_user eq_user;
 	uint64_t caps;
 	bool is_enabled;
@@ -79,6 +84,9 @@ extern const struct fi_ops_tagged cpr_tagged_ops;
 /** fi_ops_ep and fi_ops_cm (cpr_ep_opt.c). */
 extern struct fi_ops_ep cpr_ep_ops;
 extern struct fi_ops_cm cpr_ep_cm_ops;
+
+/** Fills in the transfers that the capabilities and shared contexts allow. */
+void cpr_ep_pick_ops(struct cpr_ep *ep);
 
 /** Default flags changed: what follows from them. */
 void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags);

@@ -46,18 +46,6 @@ int cpr_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct f
 	return -FI_ENOSYS;
 }
 
-int cpr_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
-		   void *context)
-{
-	return -FI_ENOSYS;
-}
-
-int cpr_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
-		   void *context)
-{
-	return -FI_ENOSYS;
-}
-
 int cpr_no_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 			struct fi_atomic_attr *attr, uint64_t flags)
 {

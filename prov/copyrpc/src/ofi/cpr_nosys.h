@@ -40,10 +40,6 @@ int cpr_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fi
 /* struct fi_ops_domain */
 int cpr_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
 		       void *context);
-int cpr_no_stx_ctx(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **stx,
-		   void *context);
-int cpr_no_srx_ctx(struct fid_domain *domain, struct fi_rx_attr *attr, struct fid_ep **rx_ep,
-		   void *context);
 int cpr_no_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 			struct fi_atomic_attr *attr, uint64_t flags);
 int cpr_no_query_collective(struct fid_domain *domain, enum fi_collective_op coll,

@@ -61,6 +61,8 @@ static void cpr_offer_domain(struct fi_domain_attr *attr)
 	attr->ep_cnt = CPR_OBJECT_CNT;
 	attr->tx_ctx_cnt = CPR_OBJECT_CNT;
 	attr->rx_ctx_cnt = CPR_OBJECT_CNT;
+	attr->max_ep_stx_ctx = CPR_OBJECT_CNT;
+	attr->max_ep_srx_ctx = CPR_OBJECT_CNT;
 	attr->max_ep_tx_ctx = 1;
 	attr->max_ep_rx_ctx = 1;
 	attr->cntr_cnt = CPR_OBJECT_CNT;
@@ -128,6 +130,10 @@ static void cpr_offer_narrow_ep(struct fi_ep_attr *attr, const struct fi_ep_attr
 	attr->max_order_raw_size = hints->max_order_raw_size;
 	attr->max_order_war_size = hints->max_order_war_size;
 	attr->max_order_waw_size = hints->max_order_waw_size;
+	if (hints->tx_ctx_cnt == FI_SHARED_CONTEXT)
+		attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+	if (hints->rx_ctx_cnt == FI_SHARED_CONTEXT)
+		attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (hints->mem_tag_format)
 		attr->mem_tag_format = hints->mem_tag_format;
 }
