@@ -30,6 +30,7 @@ struct fake_chan {
 	struct util_list in; /* fake_frame.link */
 	unsigned in_cnt;
 	unsigned calls_open;
+	struct fake_frame *told; /* the answer that is being told, unless it was kept */
 	struct util_idmap calls;
 	struct util_list link; /* core_engine_ep.chans */
 	int down;              /* -FI_E*: to be told */
@@ -134,12 +135,37 @@ static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_
 	return 0;
 }
 
-static int fake_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len)
+static int fake_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
+			 uint32_t allowance, void *context, unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_frame f = { .iov = &iov, .iov_cnt = 1, .len = len };
+	struct core_frame f = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
+
+	(void)flags;
+	return fake_call(chan, &f, allowance, context);
+}
+
+static size_t fake_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+{
+	struct fake_chan *fc = fake_of(chan);
+	unsigned in_cnt = fc->other ? fc->other->in_cnt : 0;
+	unsigned room = fake_engine_cfg.room > in_cnt ? fake_engine_cfg.room - in_cnt : 0;
+	unsigned credit = fake_engine_cfg.credit > fc->calls_open
+				  ? fake_engine_cfg.credit - fc->calls_open
+				  : 0;
+
+	(void)len;
+	(void)allowance;
+	return room < credit ? room : credit;
+}
+
+static int fake_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+			  size_t iov_cnt, size_t len, unsigned flags)
+{
+	struct core_frame f = { .iov = iov, .iov_cnt = iov_cnt, .len = len };
 	struct fake_frame *frame;
 
+	(void)flags;
 	if (len > ref.allowance)
 		return -FI_EMSGSIZE;
 	if (!fake_of(chan)->other)
@@ -148,6 +174,23 @@ static int fake_reply(struct core_chan *chan, struct core_call_ref ref, const vo
 	frame->ref = ref;
 	fake_put(fake_of(chan)->other, frame);
 	return 0;
+}
+
+static int fake_keep(struct core_chan *chan, core_hold_t *hold)
+{
+	struct fake_chan *fc = fake_of(chan);
+
+	assert(fc->told);
+	*hold = (core_hold_t)(uintptr_t)fc->told;
+	fc->told = NULL;
+	return 0;
+}
+
+static int fake_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return fake_reply_iov(chan, ref, &iov, 1, len, 0);
 }
 
 static void fake_flush(struct core_chan *chan)
@@ -199,7 +242,7 @@ static bool fake_is_busy(struct core_chan *chan)
 	return false;
 }
 
-static void fake_close(struct core_chan *chan)
+static void fake_stop(struct core_chan *chan)
 {
 	struct fake_chan *fc = fake_of(chan);
 	struct util_list *first;
@@ -208,9 +251,17 @@ static void fake_close(struct core_chan *chan)
 		fc->other->other = NULL;
 		fc->other->down = fc->other->down ? fc->other->down : -FI_ESHUTDOWN;
 	}
+	fc->other = NULL;
 	while ((first = util_list_pop(&fc->in)))
 		free(UTIL_CONTAINER_OF(first, struct fake_frame, link));
 	util_list_remove(&fc->link);
+}
+
+static void fake_close(struct core_chan *chan)
+{
+	struct fake_chan *fc = fake_of(chan);
+
+	fake_stop(chan);
 	util_idmap_fini(&fc->calls);
 	free(fc);
 }
@@ -219,13 +270,18 @@ static const struct core_chan_ops fake_chan_ops = {
 	.send = fake_send,
 	.send_buf = core_chan_send_framed,
 	.call = fake_call,
+	.call_buf = fake_call_buf,
+	.call_room = fake_call_room,
 	.reply = fake_reply,
+	.reply_iov = fake_reply_iov,
+	.keep = fake_keep,
 	.flush = fake_flush,
 	.get = fake_get,
 	.lend = fake_lend,
 	.unlend = fake_unlend,
 	.release = fake_release,
 	.is_busy = fake_is_busy,
+	.stop = fake_stop,
 	.close = fake_close,
 };
 
@@ -392,7 +448,10 @@ static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame)
 		assert(context);
 		util_idmap_release(&fc->calls, frame->ref.call_id);
 		fc->calls_open--;
+		fc->told = frame;
 		up->on_reply(&fc->chan, context, 0, frame->data, frame->len);
+		verdict = fc->told ? CORE_RX_DONE : CORE_RX_HOLD;
+		fc->told = NULL;
 		break;
 	}
 	assert(verdict != CORE_RX_BAD);

@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "util/list.h"
 #include "wire/wire_op.h"
 
 struct core_chan;
@@ -97,6 +98,8 @@ struct core_chan {
 	size_t eager_max;       /* ext_len + len that one send or call may carry */
 	size_t allowance_max;   /* bytes of the largest allowance that a call may have */
 	size_t allowance_sure;  /* up to here credit comes without other traffic, sooner or later */
+	size_t lent;            /* pieces of its memory that users refer to (core_rpc.h) */
+	struct util_list stopped_link; /* core_rpc.stopped */
 	size_t get_min; /* a get of fewer bytes is no gain here; 0: ask the domain's limits */
 	uint32_t caps;
 };
@@ -113,8 +116,18 @@ struct core_chan_ops {
 	/* A call; its answer (or its failure) comes by on_reply with `context`. */
 	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
 		    void *context);
+	/* The hot case of call: an operation word without extension, one buffer, as send_buf. */
+	int (*call_buf)(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
+			uint32_t allowance, void *context, unsigned flags);
+	/* At least so many calls of `len` bytes (extension included) would be accepted now. */
+	size_t (*call_room)(struct core_chan *chan, size_t len, uint32_t allowance);
 	/* The answer: 0 or -FI_EMSGSIZE (len > allowance, nothing sent). Once per call. */
 	int (*reply)(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len);
+	/* The same with CORE_SEND_MORE, from several buffers that have `len` bytes. */
+	int (*reply_iov)(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+			 size_t iov_cnt, size_t len, unsigned flags);
+	/* During on_reply only: its bytes stay until release(*hold). 0 or -FI_ENOMEM. */
+	int (*keep)(struct core_chan *chan, core_hold_t *hold);
 	/* Everything accepted so far leaves now, as far as the device allows. */
 	void (*flush)(struct core_chan *chan);
 	/* 1: ended at once (status set, no up-call); 0: on_get_done will come; or -FI_E*. */
@@ -129,6 +142,11 @@ struct core_chan_ops {
 	void (*release)(struct core_chan *chan, core_hold_t hold);
 	/* True while accepted messages have not left for good: fi_close waits for this. */
 	bool (*is_busy)(struct core_chan *chan);
+	/*
+	 * As good as closed, but that memory which is held stays, and release works, until close:
+	 * what was accepted leaves, no up-call comes afterwards, calls in progress are forgotten.
+	 */
+	void (*stop)(struct core_chan *chan);
 	/* Gone for good; no up-call afterwards, calls in progress are forgotten. */
 	void (*close)(struct core_chan *chan);
 };

@@ -34,8 +34,9 @@ struct core_cq {
 	uint64_t tail; /* next to write */
 	uint64_t
 		full; /* tail at which the ring is full, as far as the last look told; or see notify */
-	uint64_t mask; /* ring entries - 1 */
-	bool overrun;  /* memory ran out once: entries were lost, every read says so */
+	uint64_t mask;  /* ring entries - 1 */
+	bool overrun;   /* memory ran out once: entries were lost, every read says so */
+	uint32_t aside; /* things that are read elsewhere, and wake who sleeps here all the same */
 	/*
 	 * Called after each write while somebody waits on the queue's wait object; or NULL. While it
 	 * is set, `full` is `tail`, so that each write takes the way that looks.
@@ -96,6 +97,14 @@ static inline void core_cq_write(struct core_cq *cq, void *context, uint64_t fla
 
 /** A failed completion; *err is copied (err_data is dropped). err->err is a positive FI_E*. */
 void core_cq_write_err(struct core_cq *cq, const struct fi_cq_err_entry *err, fi_addr_t src);
+
+/** `cnt` more to be read elsewhere. */
+static inline void core_cq_add_aside(struct core_cq *cq, uint32_t cnt)
+{
+	cq->aside += cnt;
+	if (UTIL_UNLIKELY(cq->notify != NULL))
+		cq->notify(cq);
+}
 
 static inline bool core_cq_is_empty(const struct core_cq *cq)
 {

@@ -22,6 +22,7 @@ static void core_ep_pools_init(struct core_ep *ep)
 	util_pool_init(&ep->atomic_reqs, sizeof(struct core_atomic_req), CORE_EP_POOL_CHUNK, 0);
 	util_idmap_init(&ep->tx_ids);
 	util_idmap_init(&ep->rx_ids);
+	core_rpc_init(&ep->rpc);
 }
 
 static void core_ep_pools_fini(struct core_ep *ep)
@@ -94,13 +95,15 @@ bool core_ep_is_busy(const struct core_ep *ep)
 	bool known = core_ep_chans_busy(&ep->known);
 	bool strangers = core_ep_chans_busy(&ep->strangers);
 
-	return ep->tx_open || known || strangers;
+	/* The answer to a call may never come, and nobody would read its completion. */
+	return ep->tx_open > ep->rpc.call_cnt || known || strangers;
 }
 
 void core_ep_close(struct core_ep *ep)
 {
 	struct util_list *first;
 
+	core_rpc_unlisten(ep);
 	/* Nobody reads these any more. */
 	ep->tx = (struct core_comp){ 0 };
 	ep->rx = (struct core_comp){ 0 };
@@ -111,6 +114,7 @@ void core_ep_close(struct core_ep *ep)
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
 	while ((first = util_list_first(&ep->strangers)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
+	core_rpc_fini(ep);
 	ep->dom->engine_ops->ep_close(ep->eep);
 	core_ep_rx_fini(ep);
 	free(ep->peers);

@@ -19,6 +19,7 @@
 #include "core/core_cntr.h"
 #include "core/core_cq.h"
 #include "core/core_match.h"
+#include "core/core_rpc.h"
 #include "util/idmap.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -59,6 +60,7 @@ struct core_ep {
 	struct util_list claimed;     /* core_inmsg.peer_link: FI_CLAIM took them out of matching */
 	struct util_idmap tx_ids;     /* ids in PART, RNDV and PULL -> core_tx_req */
 	struct util_idmap rx_ids;     /* ids in PULL and CONT -> core_inmsg */
+	struct core_rpc rpc;
 	uint32_t next_peer_id;
 	uint32_t tx_queued;        /* operations that wait in a peer's tx_queue */
 	size_t tx_open;            /* operations that have not ended */

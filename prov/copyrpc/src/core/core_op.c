@@ -76,6 +76,16 @@ static void core_op_run(struct core_peer *peer)
 		core_op_wait(peer);
 }
 
+void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
+{
+	op->ops = ops;
+	op->peer = peer;
+	op->queued = false;
+	util_list_init(&op->wait_link);
+	util_list_push_back(&peer->tx, &op->peer_link);
+	peer->ep->tx_open++;
+}
+
 int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
 {
 	int ret;
@@ -85,11 +95,7 @@ int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct cor
 	ret = core_peer_connect(peer);
 	if (ret)
 		return ret;
-	op->ops = ops;
-	op->peer = peer;
-	util_list_init(&op->wait_link);
-	util_list_push_back(&peer->tx, &op->peer_link);
-	peer->ep->tx_open++;
+	core_op_adopt(op, ops, peer);
 	core_op_queue(op, false);
 	core_peer_set_eager(peer);
 	if (peer->state == CORE_PEER_UP)

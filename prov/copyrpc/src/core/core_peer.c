@@ -239,7 +239,7 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	core_op_fail_peer(peer, err);
 	core_peer_set_eager(peer);
 	if (chan)
-		chan->ops->close(chan);
+		core_rpc_close_chan(peer->ep, chan);
 }
 
 void core_peer_free(struct core_peer *peer)

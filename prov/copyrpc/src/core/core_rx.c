@@ -421,10 +421,14 @@ enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_re
 	struct core_head head;
 	uint32_t op;
 
-	if (len < sizeof(op) || ref.allowance < sizeof(struct wire_status))
+	if (len < sizeof(op))
 		return CORE_RX_BAD;
 	memcpy(&op, data, sizeof(op));
-	if (!core_head_parse(&head, op, data + sizeof(op), len - (uint32_t)sizeof(op)))
+	if ((op & WIRE_OP_MASK) == WIRE_OP_RPC)
+		return core_rpc_on_call(chan, ref, op, data + sizeof(op),
+					len - (uint32_t)sizeof(op), hold);
+	if (ref.allowance < sizeof(struct wire_status) ||
+	    !core_head_parse(&head, op, data + sizeof(op), len - (uint32_t)sizeof(op)))
 		return CORE_RX_BAD;
 	if (head.op == WIRE_OP_RNDV)
 		return core_rx_announced(peer, ref, &head);

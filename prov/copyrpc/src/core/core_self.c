@@ -17,6 +17,7 @@
 struct core_self {
 	struct core_chan chan;
 	struct util_idmap calls; /* id -> context, until the reply */
+	uint8_t *answer;         /* while it is told: its memory, unless it was kept */
 };
 
 static struct core_self *core_self_of(struct core_chan *chan)
@@ -79,6 +80,23 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 		data);
 }
 
+static int core_self_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
+			      uint32_t allowance, void *context, unsigned flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_frame frame = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
+
+	(void)flags;
+	return core_self_call(chan, &frame, allowance, context);
+}
+
+static size_t core_self_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+{
+	(void)len;
+	(void)allowance;
+	return UTIL_IDMAP_MAX - core_self_of(chan)->calls.used_cnt;
+}
+
 static int core_self_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf,
 			   size_t len)
 {
@@ -89,6 +107,37 @@ static int core_self_reply(struct core_chan *chan, struct core_call_ref ref, con
 		return -FI_EMSGSIZE;
 	util_idmap_release(calls, ref.call_id);
 	core_op_on_reply(chan, context, 0, buf, (uint32_t)len);
+	return 0;
+}
+
+/** In memory of its own, which keep may keep. */
+static int core_self_reply_iov(struct core_chan *chan, struct core_call_ref ref,
+			       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
+{
+	struct core_self *self = core_self_of(chan);
+	uint8_t *data = len > ref.allowance ? NULL : malloc(len + 1);
+	int ret;
+
+	(void)flags;
+	if (len > ref.allowance)
+		return -FI_EMSGSIZE;
+	if (!data)
+		return -FI_EAGAIN;
+	util_iov_gather(data, iov, iov_cnt, 0, len);
+	self->answer = data;
+	ret = core_self_reply(chan, ref, data, len);
+	if (self->answer)
+		free(data);
+	self->answer = NULL;
+	return ret;
+}
+
+static int core_self_keep(struct core_chan *chan, core_hold_t *hold)
+{
+	struct core_self *self = core_self_of(chan);
+
+	*hold = (core_hold_t)(uintptr_t)self->answer;
+	self->answer = NULL;
 	return 0;
 }
 
@@ -134,6 +183,11 @@ static bool core_self_is_busy(struct core_chan *chan)
 	return false;
 }
 
+static void core_self_stop(struct core_chan *chan)
+{
+	(void)chan;
+}
+
 static void core_self_close(struct core_chan *chan)
 {
 	util_idmap_fini(&core_self_of(chan)->calls);
@@ -144,13 +198,18 @@ static const struct core_chan_ops core_self_ops = {
 	.send = core_self_send,
 	.send_buf = core_chan_send_framed,
 	.call = core_self_call,
+	.call_buf = core_self_call_buf,
+	.call_room = core_self_call_room,
 	.reply = core_self_reply,
+	.reply_iov = core_self_reply_iov,
+	.keep = core_self_keep,
 	.flush = core_self_flush,
 	.get = core_self_get,
 	.lend = core_self_lend,
 	.unlend = core_self_unlend,
 	.release = core_self_release,
 	.is_busy = core_self_is_busy,
+	.stop = core_self_stop,
 	.close = core_self_close,
 };
 

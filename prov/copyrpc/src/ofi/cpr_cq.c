@@ -118,7 +118,7 @@ static void cpr_cq_notify(struct core_cq *q)
 /* True when a sleeping reader with that threshold should return. */
 static bool cpr_cq_is_ready(const struct core_cq *q, uint64_t threshold)
 {
-	return q->tail - q->head >= threshold || q->overrun ||
+	return q->tail - q->head >= threshold || q->overrun || q->aside ||
 	       (!core_cq_is_empty(q) && q->ring[q->head & q->mask].err);
 }
 
@@ -382,6 +382,7 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	cq->fid.fid.ops = &cpr_cq_fi_ops;
 	cq->fid.ops = cpr_cq_pick_ops(attr->format, cpr_wait_blocks(attr->wait_obj));
 	cq->wait_cond = attr->wait_cond;
+	cq->has_data = attr->format == FI_CQ_FORMAT_DATA || attr->format == FI_CQ_FORMAT_TAGGED;
 	cq->domain = cpr_domain_of(domain);
 	ret = cpr_cq_init(cq, attr);
 	if (ret) {

@@ -17,6 +17,7 @@
 #define CPR_CQ_H
 
 #include <rdma/fi_domain.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/core_cq.h"
@@ -33,10 +34,17 @@ struct cpr_cq {
 	struct cpr_wait wait;
 	struct cpr_ref refs; /* endpoints, poll sets */
 	enum fi_cq_wait_cond wait_cond;
+	bool has_data; /* its entries have buf and data */
 };
 
 int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 		void *context);
+
+/** Is there something to read, here or (core_cq.aside) elsewhere? For fi_poll. */
+static inline bool cpr_cq_has_news(const struct cpr_cq *cq)
+{
+	return !core_cq_is_empty(&cq->core) || cq->core.aside;
+}
 
 /** For fi_trywait: 0, -FI_EAGAIN (completions), or as cpr_wait_try. */
 int cpr_cq_trywait(struct cpr_cq *cq);

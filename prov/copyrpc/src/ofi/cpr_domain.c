@@ -18,6 +18,7 @@
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
 #include "ofi/cpr_poll.h"
+#include "ofi/cpr_rpc.h"
 #include "ofi/cpr_srx.h"
 #include "ofi/cpr_stx.h"
 #include "util/log.h"
@@ -66,7 +67,7 @@ static struct fi_ops cpr_domain_fi_ops = {
 	.close = cpr_domain_close,
 	.bind = cpr_domain_bind,
 	.control = cpr_domain_control,
-	.ops_open = cpr_no_ops_open,
+	.ops_open = cpr_rpc_domain_ops_open,
 	.tostr = cpr_no_tostr,
 	.ops_set = cpr_no_ops_set,
 };

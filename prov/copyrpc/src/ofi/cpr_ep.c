@@ -14,6 +14,7 @@
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
+#include "ofi/cpr_rpc.h"
 #include "ofi/cpr_srx.h"
 #include "ofi/cpr_stx.h"
 #include "util/clock.h"
@@ -395,7 +396,7 @@ static struct fi_ops cpr_ep_fi_ops = {
 	.close = cpr_ep_close,
 	.bind = cpr_ep_bind,
 	.control = cpr_ep_control,
-	.ops_open = cpr_no_ops_open,
+	.ops_open = cpr_rpc_ep_ops_open,
 	.tostr = cpr_no_tostr,
 	.ops_set = cpr_no_ops_set,
 };

@@ -3,13 +3,17 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "core/core_rpc.h"
 #include "core/core_rx.h"
 #include "ofi/cpr_addr.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_nosys.h"
 
-/* 0: a receive was found and cancelled. Sends are on their way at once and cannot be called back. */
+/*
+ * 0: a receive or a call was found and cancelled. Sends are on their way at once and cannot be
+ * called back.
+ */
 static ssize_t cpr_ep_cancel(fid_t fid, void *context)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
@@ -19,6 +23,8 @@ static ssize_t cpr_ep_cancel(fid_t fid, void *context)
 		return -FI_EOPBADSTATE;
 	cpr_domain_lock(ep->domain);
 	ret = core_rx_cancel(ep->core, context);
+	if (ret == -FI_ENOENT)
+		ret = core_rpc_cancel(ep->core, context);
 	cpr_domain_unlock(ep->domain);
 	return ret;
 }

@@ -30,7 +30,7 @@ static inline struct cpr_poll *cpr_poll_of(struct fid_poll *fid)
 static bool cpr_poll_has_news(struct fid *fid)
 {
 	if (fid->fclass == FI_CLASS_CQ)
-		return !core_cq_is_empty(&container_of(fid, struct cpr_cq, fid.fid)->core);
+		return cpr_cq_has_news(container_of(fid, struct cpr_cq, fid.fid));
 	return cpr_cntr_has_changed(container_of(fid, struct cpr_cntr, fid.fid));
 }
 

@@ -60,10 +60,11 @@ struct ring_tx {
 struct ring_rx {
 	const uint8_t *base;
 	uint64_t len;
-	uint64_t producer; /* advanced by each immediate */
-	uint64_t parsed;   /* everything before has been parsed */
-	uint64_t consumer; /* everything before is released */
-	uint64_t told;     /* consumer as last put into a batch */
+	uint64_t producer;   /* advanced by each immediate */
+	uint64_t parsed;     /* everything before has been parsed */
+	uint64_t consumer;   /* everything before is released */
+	uint64_t told;       /* consumer as last put into a batch */
+	uint64_t answer_pos; /* where the answer begins that core is being told */
 	struct ring_holds holds;
 };
 
@@ -97,6 +98,7 @@ struct ring_conn {
 	uint64_t read_next_ns; /* RING_READ_PAUSE: not before then */
 	bool up_told;          /* core knows the channel */
 	bool attached;         /* the device polls the link */
+	bool stopped;          /* core wants its memory and nothing else */
 	size_t mem;            /* counted in engine->ring_mem */
 	struct cm_conn *cm;
 	struct core_ep *ep;

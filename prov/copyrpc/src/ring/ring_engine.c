@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ring/ring_bulk.h"
+#include "ring/ring_call.h"
 #include "ring/ring_event.h"
 #include "ring/ring_loop.h"
 #include "ring/ring_node.h"
@@ -200,32 +201,54 @@ void ring_engine_connect_cancel(struct core_engine_ep *eep, const struct sockadd
 	cm_connect_cancel(eep->agent, addr);
 }
 
+/** Everything but its memory goes. Twice does no harm. */
+static void ring_conn_stop(struct ring_conn *conn)
+{
+	if (conn->stopped)
+		return;
+	conn->stopped = true;
+	cm_conn_put(conn->cm);
+	ring_event_forget(conn->eep, conn);
+	util_list_remove(&conn->dirty_link);
+	if (conn->attached)
+		conn->link->ops->detach(conn->link);
+	conn->attached = false;
+	conn->err = conn->err ? conn->err : -FI_ESHUTDOWN; /* nothing is marked or taken in */
+}
+
 void ring_conn_free(struct ring_conn *conn)
 {
 	struct core_engine *engine = conn->engine;
 	struct dev_link *link = conn->link;
 
-	cm_conn_put(conn->cm);
-	ring_event_forget(conn->eep, conn);
+	ring_conn_stop(conn);
 	pthread_mutex_lock(&engine->lock);
 	util_list_remove(&conn->conn_link);
 	pthread_mutex_unlock(&engine->lock);
-	util_list_remove(&conn->dirty_link);
-	if (conn->attached)
-		link->ops->detach(link);
 	__atomic_fetch_sub(&engine->ring_mem, conn->mem, __ATOMIC_RELAXED);
 	link->ops->close(link);
 	ring_conn_fini(conn);
 	free(conn);
 }
 
-void ring_engine_chan_close(struct core_chan *chan)
+void ring_engine_chan_stop(struct core_chan *chan)
 {
 	struct ring_conn *conn = ring_conn_of(chan);
 
 	if (!conn->err)
 		chan->ops->flush(chan);
-	ring_conn_free(conn);
+	ring_conn_stop(conn);
+}
+
+void ring_engine_chan_close(struct core_chan *chan)
+{
+	ring_engine_chan_stop(chan);
+	ring_conn_free(ring_conn_of(chan));
+}
+
+size_t ring_engine_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+{
+	return ring_call_room(ring_conn_of(chan), len, allowance);
 }
 
 static void ring_engine_conn_up(struct ring_conn *conn)

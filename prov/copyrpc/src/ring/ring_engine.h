@@ -65,8 +65,10 @@ int ring_engine_wait_fd(struct core_engine *engine);
 int ring_engine_arm(struct core_engine *engine);
 void ring_engine_disarm(struct core_engine *engine);
 
-/** Ends a channel: core_chan_ops.close. */
+/** Ends a channel: core_chan_ops.stop and close; and call_room. */
+void ring_engine_chan_stop(struct core_chan *chan);
 void ring_engine_chan_close(struct core_chan *chan);
+size_t ring_engine_call_room(struct core_chan *chan, size_t len, uint32_t allowance);
 
 /** The lane of a path (WIRE_CM_PATH_*), or NULL. */
 struct ring_lane *ring_engine_lane(struct core_engine *engine, uint32_t path);

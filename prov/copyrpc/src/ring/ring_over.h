@@ -12,6 +12,7 @@
 #define RING_OVER_H
 
 #include "ring/ring_bulk.h"
+#include "ring/ring_call.h"
 #include "ring/ring_lane.h"
 #include "ring/ring_loop.h"
 
@@ -42,6 +43,20 @@
 		return ring_tx_call(&link_inline, &cfg, ring_conn_of(chan), frame, allowance,      \
 				    context);                                                      \
 	}                                                                                          \
+	static int ring_##name##_call_buf(struct core_chan *chan, uint32_t op, const void *buf,    \
+					  size_t len, uint32_t allowance, void *context,           \
+					  unsigned flags)                                          \
+	{                                                                                          \
+		return ring_call_buf(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,         \
+				     allowance, context, flags);                                   \
+	}                                                                                          \
+	static int ring_##name##_reply_iov(struct core_chan *chan, struct core_call_ref ref,       \
+					   const struct iovec *iov, size_t iov_cnt, size_t len,    \
+					   unsigned flags)                                         \
+	{                                                                                          \
+		return ring_tx_reply_iov(&link_inline, &cfg, ring_conn_of(chan), ref, iov,         \
+					 iov_cnt, len, flags);                                     \
+	}                                                                                          \
 	static int ring_##name##_reply(struct core_chan *chan, struct core_call_ref ref,           \
 				       const void *buf, size_t len)                                \
 	{                                                                                          \
@@ -60,13 +75,18 @@
 		.send = ring_##name##_send,                                                        \
 		.send_buf = ring_##name##_send_buf,                                                \
 		.call = ring_##name##_call,                                                        \
+		.call_buf = ring_##name##_call_buf,                                                \
+		.call_room = ring_engine_call_room,                                                \
 		.reply = ring_##name##_reply,                                                      \
+		.reply_iov = ring_##name##_reply_iov,                                              \
+		.keep = ring_rx_keep,                                                              \
 		.flush = ring_##name##_flush_chan,                                                 \
 		.get = ring_bulk_get,                                                              \
 		.lend = ring_bulk_lend,                                                            \
 		.unlend = ring_bulk_unlend,                                                        \
 		.release = ring_rx_release_hold,                                                   \
 		.is_busy = ring_##name##_is_busy,                                                  \
+		.stop = ring_engine_chan_stop,                                                     \
 		.close = ring_engine_chan_close,                                                   \
 	};                                                                                         \
 	static bool ring_##name##_poll(struct ring_lane *lane)                                     \

@@ -10,7 +10,7 @@ const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdi
 }
 
 const char *ring_rx_response_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
-				  const uint8_t *data, uint32_t len)
+				  const uint8_t *data, uint32_t len, uint64_t pos)
 {
 	uint32_t id = call_id & ~WIRE_ID_RESPONSE;
 	void *context = util_idmap_lookup(&conn->calls, id);
@@ -20,8 +20,17 @@ const char *ring_rx_response_cold(struct ring_conn *conn, uint32_t call_id, uint
 	if (piggyback)
 		return "answer with an allowance";
 	util_idmap_release(&conn->calls, id);
+	conn->rx.answer_pos = pos;
 	conn->up->on_reply(&conn->chan, context, 0, data, len);
 	return NULL;
+}
+
+int ring_rx_keep(struct core_chan *chan, core_hold_t *hold)
+{
+	struct ring_rx *rx = &ring_conn_of(chan)->rx;
+
+	*hold = rx->holds.tail;
+	return ring_holds_add(&rx->holds, rx->answer_pos);
 }
 
 const char *ring_rx_call_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,

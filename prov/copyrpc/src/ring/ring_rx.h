@@ -58,7 +58,7 @@ static inline void ring_rx_release(struct ring_conn *conn)
 
 /** An answer to one of our calls. NULL, or what is wrong with it. */
 const char *ring_rx_response_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
-				  const uint8_t *data, uint32_t len);
+				  const uint8_t *data, uint32_t len, uint64_t pos);
 /** A call of the peer. */
 const char *ring_rx_call_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
 			      const uint8_t *data, uint32_t len, uint64_t pos);
@@ -80,7 +80,8 @@ RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr 
 	enum core_rx_verdict verdict;
 
 	if (UTIL_UNLIKELY(hdr.call_id & WIRE_ID_RESPONSE))
-		return ring_rx_response_cold(conn, hdr.call_id, hdr.piggyback, data, hdr.len);
+		return ring_rx_response_cold(conn, hdr.call_id, hdr.piggyback, data, hdr.len,
+					     ring_rx_pos(conn, src, end));
 	if (UTIL_UNLIKELY(hdr.piggyback))
 		return ring_rx_call_cold(conn, hdr.call_id, hdr.piggyback, data, hdr.len,
 					 ring_rx_pos(conn, src, end));
@@ -151,6 +152,9 @@ RING_INLINE const char *ring_rx_batch_bytes(struct ring_conn *conn, uint64_t del
 	return ring_rx_messages(conn, meta.message_count, rx->base + off + WIRE_META_LEN,
 				rx->base + off + delta);
 }
+
+/** core_chan_ops.keep */
+int ring_rx_keep(struct core_chan *chan, core_hold_t *hold);
 
 /** core_chan_ops.release */
 void ring_rx_release_hold(struct core_chan *chan, core_hold_t hold);

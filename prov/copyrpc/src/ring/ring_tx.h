@@ -319,12 +319,31 @@ RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_f
 	return 0;
 }
 
-/** Writes a message of one buffer whose extension is in two words, as ring_tx_write does. */
-RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint32_t op, uint64_t ext0, uint64_t ext1,
+/** Writes a response, as ring_tx_write does. */
+RING_INLINE void ring_tx_write_answer(struct ring_tx *tx, uint64_t hdr, const struct iovec *iov,
+				      size_t iov_cnt, uint32_t len, uint32_t span)
+{
+	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
+
+	memset(dst + span - WIRE_ALIGN, 0, WIRE_ALIGN);
+	memcpy(dst, &hdr, sizeof(hdr));
+	memcpy(dst + 8, &len, sizeof(len));
+	if (UTIL_LIKELY(iov_cnt == 1))
+		util_copy(dst + WIRE_HDR_LEN, iov[0].iov_base, len);
+	else
+		util_iov_gather(dst + WIRE_HDR_LEN, iov, iov_cnt, 0, len);
+	tx->flow.producer += span;
+	tx->msg_cnt++;
+}
+
+/**
+ * Writes a message of one buffer whose extension is in two words, as ring_tx_write does. hdr:
+ * call_id, and the allowance in its upper half.
+ */
+RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ext0, uint64_t ext1,
 				   uint32_t ext_len, const void *buf, size_t len, uint32_t span)
 {
 	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
-	uint64_t hdr = op; /* and no allowance */
 	uint32_t hdr_len = ext_len + (uint32_t)len;
 
 	memset(dst + span - WIRE_ALIGN, 0, WIRE_ALIGN);
@@ -402,14 +421,14 @@ RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 	return 0;
 }
 
-/** core_chan_ops.reply: room was reserved when the credit was granted. */
-RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-			      struct ring_conn *conn, struct core_call_ref ref, const void *buf,
-			      size_t len)
+/** core_chan_ops.reply_iov: room was reserved when the credit was granted. */
+RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				  struct ring_conn *conn, struct core_call_ref ref,
+				  const struct iovec *iov, size_t iov_cnt, size_t len,
+				  unsigned flags)
 {
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_frame frame = { .iov = &iov, .iov_cnt = 1, .len = len };
-	struct wire_hdr hdr = { .call_id = ref.call_id | WIRE_ID_RESPONSE, .len = (uint32_t)len };
+	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
+	uint32_t span = wire_msg_span((uint32_t)len);
 	struct ring_flow *flow = &conn->tx.flow;
 	uint32_t reserve = wire_reservation(ref.allowance);
 
@@ -418,12 +437,22 @@ RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_
 	if (UTIL_UNLIKELY(conn->err))
 		return 0; /* nobody waits for it any more */
 	assert(flow->claimed >= reserve);
-	ring_tx_place(dev, conn, wire_msg_span(hdr.len));
-	ring_tx_write(&conn->tx, hdr, wire_msg_span(hdr.len), &frame);
+	ring_tx_place(dev, conn, span);
+	ring_tx_write_answer(&conn->tx, hdr, iov, iov_cnt, (uint32_t)len, span);
 	flow->claimed -= reserve;
 	flow->granted -= reserve;
-	ring_tx_flush_by_policy(dev, cfg, conn, 0);
+	ring_tx_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
+}
+
+/** core_chan_ops.reply */
+RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+			      struct ring_conn *conn, struct core_call_ref ref, const void *buf,
+			      size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return ring_tx_reply_iov(dev, cfg, conn, ref, &iov, 1, len, 0);
 }
 
 /** A batch without messages (or a marker, at the end of a lap): tells consumer and grant. */

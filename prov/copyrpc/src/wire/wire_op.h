@@ -30,7 +30,9 @@ enum wire_op {
 	WIRE_OP_RNDV = 4,    /* call: announces a message to be fetched: struct wire_rndv follows */
 	WIRE_OP_DLVR = 5,    /* call: a whole message; the reply says that it was delivered */
 	WIRE_OP_ATOMIC = 10, /* call: atomic operation, old values in the reply (wire_atomic.h) */
-	WIRE_OP_LAST = WIRE_OP_ATOMIC,
+	WIRE_OP_RPC = 12, /* call: a user's request, whose reply is the user's answer; no flags, the
+			      * word has the allowance instead: wire_rpc_word */
+	WIRE_OP_LAST = WIRE_OP_RPC,
 };
 
 #define WIRE_OP_MASK    0x0000000Fu
@@ -39,6 +41,25 @@ enum wire_op {
 #define WIRE_F_DATA64   0x00000040u
 #define WIRE_F_MASK     0x00000070u
 #define WIRE_OP_UNKNOWN (~(WIRE_OP_MASK | WIRE_F_MASK))
+
+/*
+ * WIRE_OP_RPC: a ring rounds an allowance up to its blocks; the word says it to the byte.
+ *
+ *   31 30                8 7      4 3    0
+ *   |0|  allowance (bytes) |  zero  |  op  |
+ */
+#define WIRE_RPC_ALLOWANCE_MAX 0x007FFFFFu
+#define WIRE_RPC_UNKNOWN       0x800000F0u
+
+static inline uint32_t wire_rpc_word(uint32_t allowance)
+{
+	return WIRE_OP_RPC | allowance << 8;
+}
+
+static inline uint32_t wire_rpc_allowance(uint32_t word)
+{
+	return word >> 8 & WIRE_RPC_ALLOWANCE_MAX;
+}
 
 /** WIRE_OP_PART: behind tag and data, before the first bytes of the message. */
 struct wire_part {
