@@ -86,6 +86,7 @@ struct dev_about {
 	char state[16];   /* "active" */
 	char link[16];    /* "InfiniBand" or "Ethernet" */
 	char addr[64];    /* GID or LID, as people write it */
+	char pci[16];     /* "0000:3b:00.0" */
 	uint32_t vendor_id;
 	uint32_t device_id;
 	uint64_t mtu;

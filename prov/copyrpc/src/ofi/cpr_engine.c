@@ -4,6 +4,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "ofi/cpr_nic.h"
 #include "ring/ring_engine.h"
 #include "util/param.h"
 
@@ -21,4 +22,14 @@ int cpr_engine_check(void)
 		return 0;
 	told = true;
 	return -FI_ENODATA;
+}
+
+int cpr_engine_nic(struct fid_nic **nic)
+{
+	struct ring_paths paths;
+
+	*nic = NULL;
+	if (ring_paths_read(util_params.paths, false, &paths) || !paths.nic)
+		return 0;
+	return cpr_nic_make(&paths.about, paths.nic->dev_ops->name, nic);
 }

@@ -3,6 +3,8 @@
 #ifndef CPR_ENGINE_H
 #define CPR_ENGINE_H
 
+#include <rdma/fabric.h>
+
 #include "core/core_chan.h"
 
 /** The engine of the rc endpoints. */
@@ -10,5 +12,8 @@ const struct core_engine_ops *cpr_engine_rc(void);
 
 /** Could a domain be opened, as FI_COPYRPC_PATHS stands? 0 or -FI_ENODATA, with a line, once. */
 int cpr_engine_check(void);
+
+/** What info->nic tells: 0, *nic (NULL: there is none), or -FI_ENOMEM. */
+int cpr_engine_nic(struct fid_nic **nic);
 
 #endif

@@ -177,7 +177,7 @@ static int cpr_info_make(uint32_t version, const char *node, const char *service
 		return ret;
 	cpr_offer_narrow(info, hints, version);
 	cpr_fabric_fill_opened(info, hints);
-	return 0;
+	return cpr_engine_nic(&info->nic);
 }
 
 int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,

@@ -51,17 +51,29 @@ static bool ring_paths_has(const struct ring_paths *paths, const struct ring_lan
 	return false;
 }
 
-/** Adds what there is a device for. */
-static void ring_paths_add(struct ring_paths *paths, const struct ring_path *path)
+/** Is there a device for the lane? */
+static bool ring_paths_probe(struct ring_paths *paths, const struct ring_lane_ops *lane)
 {
 	struct dev_about about;
 
-	for (size_t i = 0; path->lanes[i] && paths->cnt < RING_PATHS_MAX; i++) {
-		const struct dev_ops *dev = path->lanes[i]->dev_ops;
-
-		if (!ring_paths_has(paths, path->lanes[i]) && (!dev->probe || !dev->probe(&about)))
-			paths->lane[paths->cnt++] = path->lanes[i];
+	if (!lane->dev_ops->probe)
+		return true;
+	if (lane->dev_ops->probe(&about))
+		return false;
+	if (!paths->nic) {
+		paths->nic = lane;
+		paths->about = about;
 	}
+	return true;
+}
+
+/** Adds what there is a device for. */
+static void ring_paths_add(struct ring_paths *paths, const struct ring_path *path)
+{
+	for (size_t i = 0; path->lanes[i] && paths->cnt < RING_PATHS_MAX; i++)
+		if (!ring_paths_has(paths, path->lanes[i]) &&
+		    ring_paths_probe(paths, path->lanes[i]))
+			paths->lane[paths->cnt++] = path->lanes[i];
 }
 
 static int ring_paths_no_such(const char *text, const char *at, size_t len, bool tell)
@@ -88,6 +100,7 @@ int ring_paths_read(const char *text, bool tell, struct ring_paths *paths)
 {
 	const char *at = text;
 
+	paths->nic = NULL;
 	for (paths->cnt = 0;; at++) {
 		size_t len = strcspn(at, ",");
 		const struct ring_path *path = ring_path_find(at, len);

@@ -22,6 +22,8 @@
 struct ring_paths {
 	uint32_t cnt;
 	const struct ring_lane_ops *lane[RING_PATHS_MAX]; /* best first */
+	const struct ring_lane_ops *nic; /* the first of them that is a NIC's, or NULL */
+	struct dev_about about;          /* the NIC */
 };
 
 extern const struct ring_lane_ops ring_lane_shm;

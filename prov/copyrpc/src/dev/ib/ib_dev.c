@@ -3,11 +3,13 @@
 #include "dev/ib/ib_dev.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dev/ib/ib_gid.h"
 #include "dev/ib/ib_port.h"
@@ -166,6 +168,26 @@ void ib_dev_fini(struct ib_dev *dev)
 	memset(dev, 0, sizeof(*dev));
 }
 
+/* The last name on the way to a PCI device is its address: there are four numbers in it. */
+static void ib_dev_fill_pci(const struct ibv_device *device, struct dev_about *about)
+{
+	char link[PATH_MAX], path[PATH_MAX];
+	unsigned n[4];
+	const char *last;
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "%s/device", device->ibdev_path);
+	len = readlink(link, path, sizeof(path) - 1);
+	if (len < 0)
+		return;
+	path[len] = '\0';
+	last = strrchr(path, '/');
+	last = last ? last + 1 : path;
+	if (strlen(last) < sizeof(about->pci) &&
+	    sscanf(last, "%x:%x:%x.%x", &n[0], &n[1], &n[2], &n[3]) == 4)
+		strcpy(about->pci, last);
+}
+
 static void ib_dev_fill_about(const struct ib_dev *dev, struct dev_about *about)
 {
 	char gid[IB_GID_TEXT_MAX];
@@ -179,6 +201,7 @@ static void ib_dev_fill_about(const struct ib_dev *dev, struct dev_about *about)
 		snprintf(about->addr, sizeof(about->addr), "%s", ib_gid_text(&dev->gid, gid));
 	else
 		snprintf(about->addr, sizeof(about->addr), "lid %u", dev->port_attr.lid);
+	ib_dev_fill_pci(dev->ctx->device, about);
 	about->vendor_id = dev->attr.orig_attr.vendor_id;
 	about->device_id = dev->attr.orig_attr.vendor_part_id;
 	about->mtu = 128ull << dev->port_attr.active_mtu;
