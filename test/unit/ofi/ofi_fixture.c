@@ -51,6 +51,7 @@ void ofi_domain_open(struct ofi_pair *p, const struct ofi_options *opts)
 	hints->rx_attr->op_flags = opts->rx_op_flags;
 	hints->domain_attr->threading = opts->threading ? opts->threading : FI_THREAD_DOMAIN;
 	hints->domain_attr->data_progress = opts->progress;
+	hints->domain_attr->mr_mode = opts->mr_mode;
 	cr_assert_eq(ofi_provider()->getinfo(api, NULL, NULL, 0, hints, &p->info), 0);
 	fi_freeinfo(hints);
 	p->info->fabric_attr->api_version = api; /* libfabric's core does this */

@@ -32,7 +32,8 @@ struct ofi_options {
 	enum fi_wait_obj wait_obj;
 	enum fi_cq_wait_cond wait_cond;
 	uint64_t bind_flags; /* beside FI_TRANSMIT | FI_RECV */
-	bool counters;       /* bind tx_cntr and rx_cntr too */
+	int mr_mode;
+	bool counters; /* bind tx_cntr and rx_cntr too */
 };
 
 struct ofi_pair {

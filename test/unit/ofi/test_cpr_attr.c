@@ -64,16 +64,16 @@ Test(cpr_attr, empty_hints_and_none_are_accepted)
 
 Test(cpr_attr, capabilities_and_flags_are_subsets_of_the_offer)
 {
-	EXPECT_BITS(caps, FI_MSG | FI_TAGGED | FI_SOURCE, FI_MSG | FI_RMA);
-	EXPECT_BITS(caps, FI_DIRECTED_RECV, FI_ATOMIC);
-	EXPECT_BITS(caps, FI_LOCAL_COMM | FI_REMOTE_COMM, FI_TAGGED | FI_FENCE);
+	EXPECT_BITS(caps, FI_MSG | FI_TAGGED | FI_SOURCE | FI_RMA, FI_MSG | FI_MULTICAST);
+	EXPECT_BITS(caps, FI_DIRECTED_RECV | FI_RMA_EVENT, FI_COLLECTIVE);
+	EXPECT_BITS(caps, FI_LOCAL_COMM | FI_REMOTE_COMM | FI_FENCE, FI_TAGGED | FI_TRIGGER);
 	EXPECT_BITS(caps, FI_TAGGED | FI_MULTI_RECV, FI_SOURCE | FI_SOURCE_ERR);
-	EXPECT_BITS(tx_attr->caps, FI_MSG | FI_RECV, FI_MSG | FI_RMA);
-	EXPECT_BITS(rx_attr->caps, FI_TAGGED | FI_SEND, FI_RMA_EVENT);
+	EXPECT_BITS(tx_attr->caps, FI_MSG | FI_RECV, FI_MSG | FI_RMA_PMEM);
+	EXPECT_BITS(rx_attr->caps, FI_TAGGED | FI_SEND, FI_NAMED_RX_CTX);
 	EXPECT_BITS(tx_attr->op_flags, FI_DELIVERY_COMPLETE | FI_COMPLETION, FI_COMMIT_COMPLETE);
 	EXPECT_BITS(rx_attr->op_flags, FI_COMPLETION | FI_MULTI_RECV, FI_INJECT);
-	EXPECT_BITS(tx_attr->msg_order, FI_ORDER_SAS, FI_ORDER_SAS | FI_ORDER_RAW);
-	EXPECT_BITS(rx_attr->msg_order, FI_ORDER_SAS, FI_ORDER_STRICT);
+	EXPECT_BITS(tx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_RAW, FI_ORDER_SAS | FI_ORDER_DATA);
+	EXPECT_BITS(rx_attr->msg_order, FI_ORDER_STRICT, FI_ORDER_DATA);
 	EXPECT_BITS(tx_attr->comp_order, FI_ORDER_NONE, FI_ORDER_STRICT);
 	EXPECT_BITS(domain_attr->caps, FI_LOCAL_COMM, FI_SHARED_AV);
 }
@@ -85,7 +85,7 @@ Test(cpr_attr, sizes_and_counts_have_a_limit)
 	EXPECT_MAX(rx_attr->size, CPR_CTX_SIZE_MAX);
 	EXPECT_MAX(tx_attr->iov_limit, CPR_IOV_LIMIT);
 	EXPECT_MAX(rx_attr->iov_limit, CPR_IOV_LIMIT);
-	EXPECT_MAX(tx_attr->rma_iov_limit, 0u);
+	EXPECT_MAX(tx_attr->rma_iov_limit, CPR_IOV_LIMIT);
 	EXPECT_MAX(ep_attr->max_msg_size, CPR_MSG_MAX);
 	EXPECT_MAX(ep_attr->protocol_version, CPR_RC_PROTO_VERSION);
 	EXPECT_MAX(ep_attr->tx_ctx_cnt, 1u);

@@ -180,13 +180,13 @@ Test(cpr_info, what_was_returned_is_accepted_as_a_hint)
 	fi_freeinfo(info);
 }
 
-Test(cpr_info, rma_and_atomics_are_not_offered_yet)
+Test(cpr_info, what_is_not_offered_is_no_data)
 {
 	struct fi_info *hints = fi_allocinfo();
 
-	hints->caps = FI_MSG | FI_RMA;
+	hints->caps = FI_MSG | FI_MULTICAST;
 	cr_expect_eq(get_ret(NULL, NULL, 0, hints), -FI_ENODATA);
-	hints->caps = FI_ATOMIC;
+	hints->caps = FI_RMA | FI_TRIGGER;
 	cr_expect_eq(get_ret(NULL, NULL, 0, hints), -FI_ENODATA);
 	fi_freeinfo(hints);
 }

@@ -67,6 +67,41 @@ Test(cpr_offer, directions_are_both_unless_one_was_named)
 	fi_freeinfo(hints);
 }
 
+Test(cpr_offer, directions_of_rma_are_all_unless_one_was_named)
+{
+	const uint64_t all = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *info;
+
+	cr_expect_eq(cpr_offer_caps(FI_RMA) & (all | FI_SEND | FI_RECV), all);
+	cr_expect_eq(cpr_offer_caps(FI_RMA | FI_MSG | FI_SEND) & all, all);
+	cr_expect_eq(cpr_offer_caps(FI_MSG) & all, 0);
+	hints->caps = FI_RMA | FI_REMOTE_WRITE;
+	info = narrowed(hints, OFI_API);
+	cr_expect_eq(info->caps & all, FI_REMOTE_WRITE);
+	cr_expect_eq(info->tx_attr->caps, 0);
+	cr_expect_eq(info->rx_attr->caps, FI_RMA | FI_REMOTE_WRITE);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+Test(cpr_offer, an_order_of_rma_is_for_who_asks_and_holds_at_any_size)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *info = narrowed(NULL, OFI_API);
+
+	cr_expect_eq(info->tx_attr->msg_order, FI_ORDER_SAS);
+	cr_expect_eq(info->ep_attr->max_order_waw_size, 0);
+	fi_freeinfo(info);
+	hints->tx_attr->msg_order = FI_ORDER_WAW | FI_ORDER_SAW;
+	info = narrowed(hints, OFI_API);
+	cr_expect_eq(info->tx_attr->msg_order, FI_ORDER_SAS | FI_ORDER_WAW | FI_ORDER_SAW);
+	cr_expect_eq(info->ep_attr->max_order_waw_size, info->ep_attr->max_msg_size);
+	cr_expect_eq(info->ep_attr->max_order_raw_size, 0);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
 Test(cpr_offer, attribute_capabilities_are_a_subset_of_the_endpoints)
 {
 	struct fi_info *hints = fi_allocinfo();

@@ -293,7 +293,7 @@ Test(cpr_tagged, bad_arguments_are_refused_at_once)
 	cr_expect_eq(fi_trecvmsg(ep, &msg, 0), -FI_EINVAL);
 	cr_expect_eq(fi_tsend(ep, buf, 1, NULL, 12345, 1, NULL), -FI_EINVAL, "no such address");
 	msg.iov_count = 1;
-	cr_expect_eq(fi_tsendmsg(ep, &msg, FI_FENCE), -FI_EBADFLAGS);
+	cr_expect_eq(fi_tsendmsg(ep, &msg, FI_COMMIT_COMPLETE), -FI_EBADFLAGS);
 	cr_expect_eq(fi_trecvmsg(ep, &msg, FI_MULTI_RECV), -FI_EBADFLAGS);
 	cr_expect_eq(fi_trecvmsg(ep, &msg, FI_DISCARD), -FI_EINVAL);
 	iov[0].iov_base = buf;

@@ -18,6 +18,8 @@ Test(wire_op, operation_numbers_are_fixed)
 	cr_assert_eq(WIRE_OP_CONT, 3);
 	cr_assert_eq(WIRE_OP_RNDV, 4);
 	cr_assert_eq(WIRE_OP_DLVR, 5);
+	cr_assert_eq(WIRE_OP_WRITE, 6);
+	cr_assert_eq(WIRE_OP_READ, 7);
 	cr_assert_eq(WIRE_OP_RPC, 12);
 	cr_assert_eq(WIRE_OP_LAST, 12);
 	cr_assert_eq(WIRE_F_TAG, 0x10);

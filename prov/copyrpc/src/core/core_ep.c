@@ -11,6 +11,7 @@
 #include "core/core_peer.h"
 #include "core/core_req.h"
 #include "core/core_srx.h"
+#include "core/core_rma.h"
 
 #define CORE_EP_POOL_CHUNK 64
 
@@ -20,6 +21,7 @@ static void core_ep_pools_init(struct core_ep *ep)
 	util_pool_init(&ep->rx_reqs, sizeof(struct core_rx_req), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->inmsgs, sizeof(struct core_inmsg), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->atomic_reqs, sizeof(struct core_atomic_req), CORE_EP_POOL_CHUNK, 0);
+	util_pool_init(&ep->rma_reqs, sizeof(struct core_rma_req), CORE_EP_POOL_CHUNK, 0);
 	util_idmap_init(&ep->tx_ids);
 	util_idmap_init(&ep->rx_ids);
 	core_rpc_init(&ep->rpc);
@@ -31,6 +33,7 @@ static void core_ep_pools_fini(struct core_ep *ep)
 	util_pool_fini(&ep->rx_reqs);
 	util_pool_fini(&ep->inmsgs);
 	util_pool_fini(&ep->atomic_reqs);
+	util_pool_fini(&ep->rma_reqs);
 	util_idmap_fini(&ep->tx_ids);
 	util_idmap_fini(&ep->rx_ids);
 }

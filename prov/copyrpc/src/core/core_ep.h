@@ -57,6 +57,7 @@ struct core_ep {
 	struct util_pool rx_reqs;     /* struct core_rx_req */
 	struct util_pool inmsgs;      /* struct core_inmsg */
 	struct util_pool atomic_reqs; /* struct core_atomic_req */
+	struct util_pool rma_reqs;    /* struct core_rma_req */
 	struct util_list claimed;     /* core_inmsg.peer_link: FI_CLAIM took them out of matching */
 	struct util_idmap tx_ids;     /* ids in PART, RNDV and PULL -> core_tx_req */
 	struct util_idmap rx_ids;     /* ids in PULL and CONT -> core_inmsg */

@@ -34,6 +34,8 @@ static int core_op_start(struct core_op *op)
 {
 	int ret;
 
+	if (op->fence && !core_op_is_alone(op))
+		return -FI_EAGAIN;
 	core_op_unqueue(op);
 	ret = op->ops->start(op);
 	if (ret)

@@ -47,7 +47,8 @@ struct core_op_ops {
 struct core_op {
 	const struct core_op_ops *ops;
 	struct core_peer *peer;
-	bool queued;                /* it has not started */
+	bool queued; /* it has not started */
+	bool fence;  /* the submitter's: starts when everything before it has ended */
 	struct util_list peer_link; /* core_peer.tx */
 	struct util_list wait_link; /* core_peer.tx_queue or .tx_stream */
 };

@@ -13,6 +13,7 @@
 #include "core/core_inmsg.h"
 #include "core/core_peer.h"
 #include "core/core_srx.h"
+#include "core/core_rma.h"
 #include "util/copy.h"
 #include "util/log.h"
 #include "wire/wire_op.h"
@@ -436,6 +437,8 @@ enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_re
 		return core_rx_deliver(peer, ref, &head, hold);
 	if (head.op == WIRE_OP_ATOMIC)
 		return core_atomic_on_call(chan, ref, &head);
+	if (head.op >= WIRE_OP_WRITE && head.op <= WIRE_OP_LEND)
+		return core_rma_on_call(chan, ref, &head);
 	if (head.op != WIRE_OP_CONT)
 		return CORE_RX_BAD;
 	in = core_rx_cont_target(peer, &head);

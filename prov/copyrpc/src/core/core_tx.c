@@ -64,6 +64,7 @@ static struct core_tx_req *core_tx_req_new(struct core_ep *ep, const struct core
 
 	if (!req)
 		return NULL;
+	req->op.fence = s->flags & FI_FENCE;
 	req->state = CORE_TX_QUEUED;
 	req->tagged = s->tagged;
 	req->silent = s->silent;
@@ -167,7 +168,7 @@ static ssize_t core_tx_inject_later(struct core_peer *peer)
 static bool core_tx_inject_is_bulk(const struct core_peer *peer, const struct core_send *s)
 {
 	return peer->state == CORE_PEER_UP && util_list_is_empty(&peer->tx_queue) &&
-	       core_tx_is_bulk(peer, s->len, s->flags);
+	       ((s->flags & FI_FENCE) || core_tx_is_bulk(peer, s->len, s->flags));
 }
 
 /** The request of an injected message that is kept: it refers to bytes of its own. */
@@ -212,7 +213,8 @@ ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
 
 	if (UTIL_UNLIKELY(!peer))
 		return -FI_EINVAL;
-	if (UTIL_UNLIKELY((ssize_t)s->len > peer->eager_lim || (s->flags & FI_DELIVERY_COMPLETE)))
+	if (UTIL_UNLIKELY((ssize_t)s->len > peer->eager_lim ||
+			  (s->flags & (FI_DELIVERY_COMPLETE | FI_FENCE))))
 		return core_tx_enqueue_cold(ep, peer, s);
 	ret = core_tx_send_eager(peer->chan, s);
 	if (UTIL_UNLIKELY(ret != 0))

@@ -17,6 +17,7 @@
 #include "ofi/cpr_rpc.h"
 #include "ofi/cpr_srx.h"
 #include "ofi/cpr_stx.h"
+#include "ofi/cpr_rma.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -200,6 +201,7 @@ void cpr_ep_pick_ops(struct cpr_ep *ep)
 {
 	cpr_ep_pick_msg(ep);
 	cpr_ep_pick_tagged(ep);
+	cpr_rma_pick(&ep->rma_ops, ep->caps);
 }
 
 static int cpr_ep_check_shared(const struct cpr_ep *ep)
@@ -218,7 +220,8 @@ static int cpr_ep_check_bound(const struct cpr_ep *ep)
 		UTIL_WARN(EP_CTRL, "fi_enable: bind an address vector first\n");
 		return -FI_ENOAV;
 	}
-	if (((ep->caps & FI_SEND) && !ep->tx_cq) || ((ep->caps & FI_RECV) && !ep->rx_cq)) {
+	if (((ep->caps & (FI_SEND | FI_READ | FI_WRITE)) && !ep->tx_cq) ||
+	    ((ep->caps & FI_RECV) && !ep->rx_cq)) {
 		UTIL_WARN(EP_CTRL, "fi_enable: bind a completion queue for each direction first "
 				   "(errors are reported there)\n");
 		return -FI_ENOCQ;
@@ -310,6 +313,7 @@ static int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
 	cpr_ep_set_tx_flags(alias, ep->tx_flags);
 	alias->msg_ops = ep->msg_ops;
 	alias->tagged_ops = ep->tagged_ops;
+	alias->rma_ops = ep->rma_ops;
 	if (arg->flags)
 		ret = cpr_ep_set_flags(alias, arg->flags);
 	if (ret) {
@@ -409,7 +413,7 @@ static void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
 	ep->fid.ops = &cpr_ep_ops;
 	ep->fid.cm = &cpr_ep_cm_ops;
 	ep->fid.msg = &ep->msg_ops;
-	ep->fid.rma = &cpr_no_rma_ops;
+	ep->fid.rma = &ep->rma_ops;
 	ep->fid.tagged = &ep->tagged_ops;
 	ep->fid.atomic = &cpr_no_atomic_ops;
 	ep->fid.collective = &cpr_no_collective_ops;
@@ -421,6 +425,7 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 	cpr_ep_init_fid(ep, context);
 	ep->msg_ops = cpr_early_msg_ops;
 	ep->tagged_ops = cpr_early_tagged_ops;
+	ep->rma_ops = cpr_early_rma_ops;
 	ep->owner = ep;
 	ep->domain = domain;
 	ep->dom = &domain->core;
@@ -434,6 +439,8 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 	ep->wants_srx = info->ep_attr && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->core_ep.directed = ep->caps & FI_DIRECTED_RECV;
 	ep->core_ep.source = ep->caps & FI_SOURCE;
+	if (ep->caps & FI_RMA)
+		ep->core_ep.remote_access = ep->caps & (FI_REMOTE_READ | FI_REMOTE_WRITE);
 	ep->core_ep.min_multi_recv = CPR_MULTI_RECV_MIN;
 	util_list_init(&ep->av_link);
 	if (info->src_addr)

@@ -18,6 +18,7 @@
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,6 +49,7 @@ struct cpr_ep {
 	size_t inject_max; /* bytes of an injected send */
 	struct fi_ops_tagged tagged_ops;
 	struct fi_ops_msg msg_ops;
+	struct fi_ops_rma rma_ops;
 
 	struct cpr_ep *owner; /* itself, unless it is an alias */
 	struct cpr_ref refs;  /* aliases; of a shared receive context: endpoints */

@@ -23,6 +23,7 @@ extern struct fi_ops_msg cpr_early_msg_ops;
 extern struct fi_ops_tagged cpr_no_tagged_ops;
 extern struct fi_ops_tagged cpr_early_tagged_ops;
 extern struct fi_ops_rma cpr_no_rma_ops;
+extern struct fi_ops_rma cpr_early_rma_ops;
 extern struct fi_ops_atomic cpr_no_atomic_ops;
 extern struct fi_ops_collective cpr_no_collective_ops;
 

@@ -19,18 +19,19 @@ _Static_assert(CPR_IOV_LIMIT == CORE_RX_IOV_MAX, "core takes what we offer");
 static void cpr_offer_tx(struct fi_tx_attr *attr)
 {
 	attr->caps = CPR_TX_CAPS;
-	attr->msg_order = FI_ORDER_SAS;
+	attr->msg_order = CPR_MSG_ORDER | CPR_RMA_ORDER;
 	/* A small send completes at once, a large one before it when its bytes are taken. */
 	attr->comp_order = FI_ORDER_NONE;
 	attr->inject_size = util_params.eager_max;
 	attr->size = CPR_CTX_SIZE;
 	attr->iov_limit = CPR_IOV_LIMIT;
+	attr->rma_iov_limit = CPR_IOV_LIMIT;
 }
 
 static void cpr_offer_rx(struct fi_rx_attr *attr)
 {
 	attr->caps = CPR_RX_CAPS;
-	attr->msg_order = FI_ORDER_SAS;
+	attr->msg_order = CPR_MSG_ORDER | CPR_RMA_ORDER;
 	attr->comp_order = FI_ORDER_NONE;
 	attr->total_buffered_recv = util_params.unexpected_mem;
 	attr->size = CPR_CTX_SIZE;
@@ -87,37 +88,45 @@ uint64_t cpr_offer_caps(uint64_t hints)
 {
 	uint64_t caps = hints ? hints & CPR_CAPS : CPR_CAPS;
 
-	if (!(caps & CPR_MODIFIERS) && (caps & (FI_MSG | FI_TAGGED)))
-		caps |= CPR_MODIFIERS;
+	if (!(caps & CPR_MSG_MODS) && (caps & (FI_MSG | FI_TAGGED)))
+		caps |= CPR_MSG_MODS;
+	if (!(caps & CPR_RMA_MODS) && (caps & FI_RMA))
+		caps |= CPR_RMA_MODS;
 	if ((caps & FI_MSG) && (caps & FI_RECV))
 		caps |= FI_MULTI_RECV;
 	return caps | CPR_DOMAIN_CAPS;
 }
 
 /* Capabilities of one direction: none that the endpoint lacks, none without the direction itself. */
-static uint64_t cpr_offer_side(uint64_t caps, uint64_t side, uint64_t direction, uint64_t asked)
+static uint64_t cpr_offer_side(uint64_t caps, uint64_t side, uint64_t asked)
 {
 	caps &= side;
-	if (!(caps & direction))
-		return caps & ~(FI_MSG | FI_TAGGED);
-	return asked & side ? caps & (asked | direction) : caps;
+	if (!(caps & CPR_MSG_MODS))
+		caps &= ~(FI_MSG | FI_TAGGED);
+	if (!(caps & CPR_RMA_MODS))
+		caps &= ~FI_RMA;
+	return asked & side ? caps & (asked | CPR_MODIFIERS) : caps;
 }
 
 static void cpr_offer_narrow_tx(struct fi_tx_attr *attr, const struct fi_tx_attr *hints)
 {
 	attr->op_flags = hints->op_flags;
 	attr->tclass = hints->tclass;
+	attr->msg_order |= hints->msg_order;
 	if (hints->inject_size)
 		attr->inject_size = hints->inject_size;
 	if (hints->size)
 		attr->size = hints->size;
 	if (hints->iov_limit)
 		attr->iov_limit = hints->iov_limit;
+	if (hints->rma_iov_limit)
+		attr->rma_iov_limit = hints->rma_iov_limit;
 }
 
 static void cpr_offer_narrow_rx(struct fi_rx_attr *attr, const struct fi_rx_attr *hints)
 {
 	attr->op_flags = hints->op_flags;
+	attr->msg_order |= hints->msg_order;
 	if (hints->size)
 		attr->size = hints->size;
 	if (hints->iov_limit)
@@ -126,14 +135,16 @@ static void cpr_offer_narrow_rx(struct fi_rx_attr *attr, const struct fi_rx_attr
 
 static void cpr_offer_narrow_ep(struct fi_ep_attr *attr, const struct fi_ep_attr *hints)
 {
-	/* There is no RMA that could break an order: any size keeps it. */
-	attr->max_order_raw_size = hints->max_order_raw_size;
-	attr->max_order_war_size = hints->max_order_war_size;
-	attr->max_order_waw_size = hints->max_order_waw_size;
 	if (hints->tx_ctx_cnt == FI_SHARED_CONTEXT)
 		attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
 	if (hints->rx_ctx_cnt == FI_SHARED_CONTEXT)
 		attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
+	if (hints->max_order_raw_size)
+		attr->max_order_raw_size = hints->max_order_raw_size;
+	if (hints->max_order_war_size)
+		attr->max_order_war_size = hints->max_order_war_size;
+	if (hints->max_order_waw_size)
+		attr->max_order_waw_size = hints->max_order_waw_size;
 	if (hints->mem_tag_format)
 		attr->mem_tag_format = hints->mem_tag_format;
 }
@@ -163,14 +174,24 @@ static void cpr_offer_narrow_domain(struct fi_domain_attr *attr, const struct fi
 		attr->av_type = hints->av_type;
 }
 
+/* An order that is kept is kept at any size. */
+static void cpr_offer_order_sizes(struct fi_ep_attr *attr, uint64_t order)
+{
+	attr->max_order_raw_size = order & (FI_ORDER_RAW | FI_ORDER_RMA_RAW) ? CPR_MSG_MAX : 0;
+	attr->max_order_war_size = order & (FI_ORDER_WAR | FI_ORDER_RMA_WAR) ? CPR_MSG_MAX : 0;
+	attr->max_order_waw_size = order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW) ? CPR_MSG_MAX : 0;
+}
+
 void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_t version)
 {
 	uint64_t tx_asked = hints && hints->tx_attr ? hints->tx_attr->caps : 0;
 	uint64_t rx_asked = hints && hints->rx_attr ? hints->rx_attr->caps : 0;
 
 	info->caps = cpr_offer_caps(hints ? hints->caps : 0);
-	info->tx_attr->caps = cpr_offer_side(info->caps, CPR_TX_CAPS, FI_SEND, tx_asked);
-	info->rx_attr->caps = cpr_offer_side(info->caps, CPR_RX_CAPS, FI_RECV, rx_asked);
+	info->tx_attr->caps = cpr_offer_side(info->caps, CPR_TX_CAPS, tx_asked);
+	info->rx_attr->caps = cpr_offer_side(info->caps, CPR_RX_CAPS, rx_asked);
+	info->tx_attr->msg_order = CPR_MSG_ORDER;
+	info->rx_attr->msg_order = CPR_MSG_ORDER;
 	info->domain_attr->mr_mode = cpr_offer_mr_mode(0, version);
 	if (!hints)
 		return;
@@ -178,6 +199,7 @@ void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_
 		cpr_offer_narrow_tx(info->tx_attr, hints->tx_attr);
 	if (hints->rx_attr)
 		cpr_offer_narrow_rx(info->rx_attr, hints->rx_attr);
+	cpr_offer_order_sizes(info->ep_attr, info->tx_attr->msg_order);
 	if (hints->ep_attr)
 		cpr_offer_narrow_ep(info->ep_attr, hints->ep_attr);
 	if (hints->domain_attr)

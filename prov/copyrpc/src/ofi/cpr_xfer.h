@@ -17,7 +17,7 @@
 #include "ofi/cpr_offer.h"
 #include "util/bits.h"
 
-#define CPR_SENDMSG_FLAGS (CPR_TX_OP_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE)
+#define CPR_SENDMSG_FLAGS (CPR_TX_OP_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE | FI_FENCE)
 #define CPR_RECVMSG_FLAGS                                                                          \
 	(FI_COMPLETION | FI_MORE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 

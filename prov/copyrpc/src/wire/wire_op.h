@@ -29,6 +29,11 @@ enum wire_op {
 			   * message that was asked for (WIRE_STATUS_PULL) is a call */
 	WIRE_OP_RNDV = 4,    /* call: announces a message to be fetched: struct wire_rndv follows */
 	WIRE_OP_DLVR = 5,    /* call: a whole message; the reply says that it was delivered */
+	WIRE_OP_WRITE = 6,   /* call: remote write, its bytes with it (wire_rma.h) */
+	WIRE_OP_READ = 7,    /* call: remote read, its bytes in the reply */
+	WIRE_OP_FETCH = 8,   /* call: remote write, the target fetches the bytes */
+	WIRE_OP_LEND = 9,    /* call: remote read, the target lends the bytes; as a one-way message:
+			    * they were fetched */
 	WIRE_OP_ATOMIC = 10, /* call: atomic operation, old values in the reply (wire_atomic.h) */
 	WIRE_OP_RPC = 12, /* call: a user's request, whose reply is the user's answer; no flags, the
 			      * word has the allowance instead: wire_rpc_word */
