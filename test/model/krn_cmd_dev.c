@@ -6,6 +6,7 @@
 #include "model/krn_chan.h"
 #include "model/krn_cmd.h"
 #include "model/krn_mode.h"
+#include "model/mdl_nic.h"
 #include "model/mdl_raw.h"
 #include "model/mdl_segment.h"
 
@@ -122,6 +123,7 @@ int krn_cmd_query_port(struct krn_cmd *cmd)
 {
 	const struct ib_uverbs_query_port *req = cmd->core;
 	bool roce = mdl_self.seg->link == MDL_LINK_ROCE;
+	bool down = own_node()->link_down || nic_fault_link_down();
 	struct ib_uverbs_query_port_resp resp = {
 		.port_cap_flags = roce ? 0x04010000 : 0x2651e848,
 		.max_msg_sz = 1u << 30,
@@ -129,14 +131,14 @@ int krn_cmd_query_port(struct krn_cmd *cmd)
 		.pkey_tbl_len = 1,
 		.lid = own_node()->lid,
 		.sm_lid = roce ? 0 : 1,
-		.state = own_node()->link_down ? 1 : 4,
+		.state = down ? 1 : 4,
 		.max_mtu = 5,
 		.active_mtu = roce ? 3 : 5,
 		.max_vl_num = 4,
 		.subnet_timeout = 18,
 		.active_width = 2,
 		.active_speed = 32,
-		.phys_state = own_node()->link_down ? 3 : 5,
+		.phys_state = down ? 3 : 5,
 		.link_layer = roce ? 2 : 1,
 	};
 

@@ -69,8 +69,10 @@ static void *service_run(void *unused)
 	for (;;) {
 		uint32_t seen = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 		uint64_t now = mdl_now_ns(), due = nic_service(now), cm = krn_cm_service(now);
+		uint64_t port = krn_port_service(mdl_now_ns());
 
 		due = due < cm ? due : cm;
+		due = due < port ? due : port;
 		if (due)
 			sleep_until(word, seen, due);
 	}

@@ -6,10 +6,14 @@
 #ifndef KRN_MODE_H
 #define KRN_MODE_H
 
+#include <stdint.h>
+
 /* Starts what the mode of this process needs; called with GET_CONTEXT, so outside of handlers. */
 void krn_mode_start(void);
 /* Returns when no round of the polling thread that began before is under way. */
 void krn_mode_quiesce(void);
+/* What the device says of itself: raises what is due and returns the time of the next (krn_port.c). */
+uint64_t krn_port_service(uint64_t now_ns);
 /* After fork(), in the child: the threads are not there. */
 void krn_mode_forget(void);
 

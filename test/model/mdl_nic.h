@@ -63,6 +63,11 @@ void nic_proc_died(uint32_t slot);
  */
 uint64_t nic_service(uint64_t now_ns);
 
+/* Faults that were ordered, now: the port is down; the device does nothing any more. When the next of it changes. */
+bool nic_fault_link_down(void);
+bool nic_fault_dead(void);
+uint64_t nic_fault_due(uint64_t now_ns);
+
 /* ---- the NIC calls, the border provides ------------------------------------------------------ */
 
 /* Copy between a local buffer and memory of a region's owner. addr is as WQEs name it, and the caller has

@@ -10,6 +10,7 @@
  *	break=N		every QP breaks at its N-th WQE (local QP operation error)
  *	breakqp=N	only the QP whose number is N does
  *	down=A-B	from A to B milliseconds after the process attached, its link is down
+ *	fatal=A		A milliseconds after that the device fails: it does nothing any more
  *	die=N		the process kills itself at the N-th WQE that it executes
  *	seed=N		another seed than the fabric's
  *
@@ -30,6 +31,7 @@ static struct {
 	uint64_t start_ns;
 	uint64_t wqes;
 	uint64_t drop, dup, late, corrupt, rnr, break_at, break_qp, down_from, down_to, die_at;
+	uint64_t fatal_at;
 } nic_plan;
 
 static uint64_t nic_fault_number(const char **at)
@@ -85,6 +87,7 @@ static void nic_fault_parse(void)
 	nic_plan.break_at = nic_fault_value(plan, "break");
 	nic_plan.break_qp = nic_fault_value(plan, "breakqp");
 	nic_plan.die_at = nic_fault_value(plan, "die");
+	nic_plan.fatal_at = nic_fault_value(plan, "fatal") * 1000000;
 	nic_fault_window(plan);
 	nic_plan.start_ns = mdl_now_ns();
 	nic_plan.random =
@@ -151,13 +154,36 @@ bool nic_fault_breaks(struct mdl_qp *qp, uint64_t wqe)
 	return true;
 }
 
+static uint64_t nic_fault_since(void)
+{
+	nic_fault_ready();
+	return mdl_now_ns() - nic_plan.start_ns;
+}
+
 bool nic_fault_link_down(void)
 {
-	uint64_t since;
+	uint64_t since = nic_fault_since();
+
+	return nic_plan.down_to && since >= nic_plan.down_from && since < nic_plan.down_to;
+}
+
+bool nic_fault_dead(void)
+{
+	uint64_t since = nic_fault_since();
+
+	return nic_plan.fatal_at && since >= nic_plan.fatal_at;
+}
+
+uint64_t nic_fault_due(uint64_t now)
+{
+	const uint64_t at[] = { nic_plan.down_from, nic_plan.down_to, nic_plan.fatal_at };
+	uint64_t since, due = UINT64_MAX;
 
 	nic_fault_ready();
-	if (!nic_plan.down_to)
-		return false;
-	since = mdl_now_ns() - nic_plan.start_ns;
-	return since >= nic_plan.down_from && since < nic_plan.down_to;
+	/* The plan may have begun a moment after `now` was taken. */
+	since = now > nic_plan.start_ns ? now - nic_plan.start_ns : 0;
+	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++)
+		if (at[i] != UINT64_MAX && at[i] > since && nic_plan.start_ns + at[i] < due)
+			due = nic_plan.start_ns + at[i];
+	return due;
 }

@@ -286,7 +286,6 @@ enum nic_fault nic_fault_datagram(struct mdl_qp *qp);
 bool nic_fault_rnr(struct mdl_qp *qp);
 /* Shall the QP break at this WQE? */
 bool nic_fault_breaks(struct mdl_qp *qp, uint64_t wqe);
-bool nic_fault_link_down(void);
 /* A number from the seed of the fabric, for this process. */
 uint64_t nic_random(void);
 

@@ -252,7 +252,7 @@ static void nic_sq_pause(struct mdl_qp *qp)
 
 void nic_sq_run(struct mdl_qp *qp)
 {
-	while ((uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci) &&
+	while ((uint16_t)(qp->nic_sq_pi - qp->nic_sq_ci) && !nic_fault_dead() &&
 	       !(__atomic_load_n(&qp->nic_stalled, __ATOMIC_ACQUIRE) & NIC_WAIT_SQ) &&
 	       nic_qp_state(qp) == MDL_QPS_RTS) {
 		nic_sq_one(qp);

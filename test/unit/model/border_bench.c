@@ -92,6 +92,22 @@ void nic_proc_died(uint32_t slot)
 	(void)slot;
 }
 
+bool nic_fault_link_down(void)
+{
+	return false;
+}
+
+bool nic_fault_dead(void)
+{
+	return false;
+}
+
+uint64_t nic_fault_due(uint64_t now_ns)
+{
+	(void)now_ns;
+	return UINT64_MAX;
+}
+
 uint64_t nic_service(uint64_t now_ns)
 {
 	(void)now_ns;

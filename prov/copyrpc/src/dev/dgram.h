@@ -23,7 +23,8 @@
  * that claim to come from a peer are held against its id: dev_dgram_is_from().
  *
  * Nothing here allocates or blocks but open, resolve, forget and close. Errors of a send itself
- * (not of its way) are the endpoint's end: logged once, and send and poll return them from then on.
+ * (not of its way), and the device's own, are the endpoint's end: logged once, and send and poll
+ * return them from then on.
  * Reviewed against: mlx5 and verbs UD, UDP sockets (sendmmsg copies: tx_done follows at once).
  */
 #ifndef DEV_DGRAM_H

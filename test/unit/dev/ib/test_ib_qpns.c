@@ -59,3 +59,19 @@ Test(ib_qpns, a_number_of_more_than_24_bits_is_not_looked_up_outside)
 {
 	cr_expect_null(ib_qpns_get(&map, UINT32_MAX));
 }
+
+Test(ib_qpns, all_are_found_in_order)
+{
+	static const uint32_t set[] = { 0, 1, 4095, 4096, 0x123456, 0xffffff };
+	uint32_t qpn = 0;
+	unsigned i;
+
+	ib_qpns_init(&map);
+	cr_expect_null(ib_qpns_next(&map, &qpn));
+	for (i = 0; i < 6; i++)
+		cr_assert_eq(ib_qpns_set(&map, set[i], &map), 0);
+	for (i = 0; ib_qpns_next(&map, &qpn); i++, qpn++)
+		cr_assert_eq(qpn, set[i]);
+	cr_expect_eq(i, 6);
+	ib_qpns_fini(&map);
+}

@@ -222,3 +222,37 @@ Test(m5_poll, send_queues_take_turns)
 	teardown();
 	cq_device_fini(&more);
 }
+
+/* The device says that it is over, and no completion ever will. */
+Test(m5_poll, a_link_that_the_device_gave_up_ends_once_behind_what_came_early)
+{
+	struct fake_dev *d = fake_dev_make();
+	struct fake_link *a = fake_link_make(d, 16, FAKE_QPN);
+	struct fake_link *b = fake_link_make(d, 16, FAKE_QPN + 1);
+	struct dev_event news;
+
+	util_list_push_back(&d->dev.waiting, &a->link.cold);
+	fake_arrive(d, FAKE_QPN, 0, 7);
+	cr_assert(!m5_poll((struct dev *)&d->dev, &news));
+	cr_assert_eq(m5_link_attach(&a->link.base), 0);
+	cr_assert_eq(m5_link_attach(&b->link.base), 0);
+	m5_link_fail(&a->link, -FI_ENETDOWN);
+	m5_link_fail(&b->link, -FI_EIO);
+	m5_link_fail(&b->link, -FI_ENETDOWN);
+	cr_expect_eq(m5_link_write_imm(&a->link.base, 0, 32, 1), -FI_EAGAIN);
+	cr_assert(m5_poll((struct dev *)&d->dev, &news));
+	cr_expect_eq(news.kind, DEV_EV_IMM);
+	cr_expect_eq(news.imm, 7);
+	cr_assert(m5_poll((struct dev *)&d->dev, &news));
+	cr_expect_eq(news.kind, DEV_EV_DOWN);
+	cr_expect_eq(news.status, -FI_ENETDOWN);
+	cr_expect_eq(news.link, &a->link.base);
+	cr_assert(m5_poll((struct dev *)&d->dev, &news));
+	cr_expect_eq(news.status, -FI_EIO, "the first reason");
+	cr_expect(!m5_poll((struct dev *)&d->dev, &news));
+	cq_device_write(&d->tx, M5_CQE_REQ_ERR << 4, FAKE_QPN, 0, 0);
+	cr_expect(!m5_poll((struct dev *)&d->dev, &news), "it is told once");
+	fake_link_free(b);
+	fake_link_free(a);
+	fake_dev_free(d);
+}

@@ -37,3 +37,19 @@ void ib_qpns_clear(struct ib_qpns *map, uint32_t qpn)
 	if (ib_qpns_get(map, qpn))
 		map->leaf[qpn / IB_QPNS_LEAF][qpn % IB_QPNS_LEAF] = NULL;
 }
+
+void *ib_qpns_next(const struct ib_qpns *map, uint32_t *qpn)
+{
+	uint32_t at = *qpn;
+
+	while (at < IB_QPNS_LEAF * IB_QPNS_LEAF) {
+		void *link = ib_qpns_get(map, at);
+
+		if (link) {
+			*qpn = at;
+			return link;
+		}
+		at = map->leaf[at / IB_QPNS_LEAF] ? at + 1 : (at / IB_QPNS_LEAF + 1) * IB_QPNS_LEAF;
+	}
+	return NULL;
+}

@@ -29,6 +29,9 @@ void ib_qpns_fini(struct ib_qpns *map);
 int ib_qpns_set(struct ib_qpns *map, uint32_t qpn, void *link);
 void ib_qpns_clear(struct ib_qpns *map, uint32_t qpn);
 
+/** The first entry at or behind *qpn, which becomes its number; NULL: there is none. Slow. */
+void *ib_qpns_next(const struct ib_qpns *map, uint32_t *qpn);
+
 static inline void *ib_qpns_get(const struct ib_qpns *map, uint32_t qpn)
 {
 	void **leaf = map->leaf[(qpn / IB_QPNS_LEAF) % IB_QPNS_LEAF];

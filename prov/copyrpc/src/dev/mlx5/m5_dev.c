@@ -44,7 +44,7 @@ static int m5_dev_make_chan(struct m5_dev *dev)
 	flags = fcntl(dev->chan->fd, F_GETFL);
 	if (flags < 0 || fcntl(dev->chan->fd, F_SETFL, flags | O_NONBLOCK))
 		return m5_dev_refuse(dev, "completion channel that does not block");
-	return 0;
+	return ib_async_init(&dev->async, &dev->ib, dev->chan->fd);
 }
 
 /* The CQ holds more than all that can be posted, so that it cannot overrun. */
@@ -85,6 +85,7 @@ static void m5_dev_unmake(struct m5_dev *dev)
 		ibv_destroy_srq(dev->srq_obj);
 	if (dev->rx_obj)
 		ibv_destroy_cq(dev->rx_obj);
+	ib_async_fini(&dev->async);
 	if (dev->chan)
 		ibv_destroy_comp_channel(dev->chan);
 	ib_dev_fini(&dev->ib);
@@ -104,6 +105,7 @@ int m5_dev_open(struct dev **out)
 		return -FI_ENOMEM;
 	memset(dev, 0, sizeof(*dev));
 	util_list_init(&dev->early);
+	util_list_init(&dev->uds);
 	util_list_init(&dev->waiting);
 	util_list_init(&dev->graves);
 	util_list_init(&dev->scqs);
@@ -157,16 +159,18 @@ void m5_dev_mem_dereg(struct dev *base, struct dev_mem *mem)
 
 int m5_dev_wait_fd(struct dev *base)
 {
-	return ((struct m5_dev *)base)->chan->fd;
+	return ((struct m5_dev *)base)->async.wait_fd;
 }
 
 int m5_dev_arm(struct dev *base)
 {
 	struct m5_dev *dev = (struct m5_dev *)base;
-	bool empty = dev->early.next == &dev->early;
+	bool empty;
 	uint32_t i;
 
 	m5_dev_disarm(base);
+	m5_dev_news_cold(dev);
+	empty = dev->early.next == &dev->early;
 	m5_cq_arm(&dev->rx);
 	for (i = 0; i < dev->active_cnt; i++)
 		m5_cq_arm(&dev->active[i]->cq);

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "dev/dev.h"
+#include "dev/ib/ib_async.h"
 #include "dev/ib/ib_dev.h"
 #include "dev/ib/ib_qpns.h"
 #include "dev/mlx5/m5_cq.h"
@@ -67,9 +68,12 @@ struct m5_dev {
 	uint32_t active_cnt;
 	uint32_t active_cap;
 	uint32_t cursor;
-	struct util_list early; /* attached links with immediates from before: m5_link.cold */
-	struct ib_qpns qpns;    /* attached links */
-	uint64_t stray_cnt;     /* CQEs of QPs that are gone: dropped */
+	struct ib_async async;
+	/* Attached links with immediates from before, or at their end: m5_link.cold */
+	struct util_list early;
+	struct util_list uds; /* m5_ud.in_dev */
+	struct ib_qpns qpns;  /* attached links */
+	uint64_t stray_cnt;   /* CQEs of QPs that are gone: dropped */
 
 	/* Seldom. */
 	struct ib_dev ib;
@@ -102,6 +106,9 @@ void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar);
  */
 int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_comp_channel *chan,
 		   struct ibv_cq **obj, struct m5_cq *cq);
+
+/** What the device says of itself: links that end by it are in `early` then. By who polls. */
+void m5_dev_news_cold(struct m5_dev *dev);
 
 /** Buries what was closed without having been attached. By who polls, or when nobody does. */
 void m5_dev_bury(struct m5_dev *dev);

@@ -206,6 +206,16 @@ int m5_link_attach(struct dev_link *base)
 	return 0;
 }
 
+void m5_link_fail(struct m5_link *link, int err)
+{
+	if (link->err)
+		return;
+	link->dead = true;
+	link->err = err;
+	if (util_list_is_empty(&link->cold))
+		util_list_push_back(&link->dev->early, &link->cold);
+}
+
 void m5_link_halt(struct m5_link *link)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };

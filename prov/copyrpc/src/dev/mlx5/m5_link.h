@@ -37,7 +37,7 @@ struct m5_link {
 	uint64_t peer_ring;
 	uint32_t peer_rkey;
 	uint32_t tx_lkey;
-	bool dead;    /* no more posts; DEV_EV_DOWN was given */
+	bool dead;    /* no more posts; DEV_EV_DOWN was given or will be */
 	bool reading; /* the consumer word */
 	uint8_t reads_out;
 	uint8_t reads_max;
@@ -55,6 +55,7 @@ struct m5_link {
 	uint64_t max_piece; /* bytes that one WQE of a get or put moves */
 	bool attached;
 	bool was_attached;
+	int err; /* what DEV_EV_DOWN will say, behind what came early: -FI_E*; 0: nothing yet */
 	struct ib_mem rx;   /* the ring that the peer writes */
 	struct ib_mem word; /* a page of its own: all that the peer may read */
 	struct ib_mem tx;   /* a page where the peer's word lands, then the send ring */
@@ -117,6 +118,9 @@ void m5_link_detach(struct dev_link *base);
 void m5_link_close(struct dev_link *base);
 
 int m5_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
+
+/** No completion will end this attached link: DEV_EV_DOWN follows. */
+void m5_link_fail(struct m5_link *link, int err);
 
 /** The device does nothing for this QP any more: RESET. */
 void m5_link_halt(struct m5_link *link);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "dev/mlx5/m5_cqe_err.h"
+#include "dev/mlx5/m5_ud.h"
 #include "util/log.h"
 
 const struct dev_ops m5_dev_ops = M5_DEV_OPS_INIT;
@@ -14,11 +15,59 @@ bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev)
 	struct m5_link *link = UTIL_CONTAINER_OF(dev->early.next, struct m5_link, cold);
 
 	ev->link = &link->base;
-	ev->kind = DEV_EV_IMM;
-	ev->imm = link->early[link->early_at++];
-	if (link->early_at == link->early_cnt)
-		util_list_remove(&link->cold);
+	if (link->early_at < link->early_cnt) {
+		ev->kind = DEV_EV_IMM;
+		ev->imm = link->early[link->early_at++];
+		if (link->early_at == link->early_cnt && !link->err)
+			util_list_remove(&link->cold);
+		return true;
+	}
+	util_list_remove(&link->cold);
+	ib_qpns_clear(&dev->qpns, link->sq.qpn);
+	ev->kind = DEV_EV_DOWN;
+	ev->status = link->err;
 	return true;
+}
+
+static void m5_poll_fail_all(struct m5_dev *dev, int err)
+{
+	struct m5_link *link;
+	struct util_list *it, *tmp;
+	uint32_t qpn;
+
+	for (qpn = 0; (link = ib_qpns_next(&dev->qpns, &qpn)); qpn++)
+		m5_link_fail(link, err);
+	if (err == -FI_ENETDOWN) /* datagrams are lost then, and sent again */
+		return;
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds)
+		m5_ud_fail(UTIL_CONTAINER_OF(it, struct m5_ud, in_dev), err);
+}
+
+static void m5_poll_fail_one(struct m5_dev *dev, uint32_t qpn, int err)
+{
+	struct m5_link *link = ib_qpns_get(&dev->qpns, qpn);
+	struct util_list *it, *tmp;
+
+	if (link)
+		m5_link_fail(link, err);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds) {
+		struct m5_ud *ud = UTIL_CONTAINER_OF(it, struct m5_ud, in_dev);
+
+		if (ud->sq.qpn == qpn)
+			m5_ud_fail(ud, err);
+	}
+}
+
+void m5_dev_news_cold(struct m5_dev *dev)
+{
+	struct ib_async_news news;
+
+	while (ib_async_next(&dev->async, &news)) {
+		if (news.what == IB_ASYNC_ALL)
+			m5_poll_fail_all(dev, news.err);
+		else
+			m5_poll_fail_one(dev, news.qpn, news.err);
+	}
 }
 
 /* Keeps it for attach. A link that runs out of memory here is of no use any more. */
@@ -87,6 +136,7 @@ static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, struct d
 	m5_cqe_err_decode(cqe, &err);
 	m5_poll_log_error(dev, link, &err);
 	link->dead = true;
+	util_list_remove(&link->cold); /* should the device have failed it too */
 	ib_qpns_clear(&dev->qpns, link->sq.qpn);
 	ev->link = &link->base;
 	ev->kind = DEV_EV_DOWN;

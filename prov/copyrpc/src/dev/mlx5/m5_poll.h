@@ -18,7 +18,7 @@
 #include "dev/mlx5/m5_dev.h"
 #include "dev/mlx5/m5_link.h"
 
-/** A link of m5_dev.early has an event. */
+/** The first link of m5_dev.early has an event: an arrival from before attach, or its end. */
 bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev);
 /** Any other CQE of the receive CQ: true if it is an event. */
 bool m5_poll_rx_other(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev);
@@ -53,6 +53,8 @@ static inline bool m5_poll_sends(struct m5_dev *dev, struct dev_event *ev)
 			return true;
 	if (++dev->cursor == dev->active_cnt)
 		dev->cursor = 0;
+	if (UTIL_UNLIKELY(ib_async_is_due(&dev->async)))
+		m5_dev_news_cold(dev);
 	return false;
 }
 

@@ -50,6 +50,7 @@ struct m5_ud {
 	struct m5_dev *dev;
 	struct ibv_cq *cq_obj;
 	struct ibv_comp_channel *chan;
+	struct util_list in_dev; /* in m5_dev.uds */
 };
 
 static_assert(offsetof(struct m5_ud, ib) == 0 && offsetof(struct ib_ud, base) == 0,
@@ -154,6 +155,8 @@ static inline int m5_ud_poll(struct dev_dgram *base, struct dev_dgram_in *in, un
 		else
 			m5_ud_other_cold(ud, cqe);
 	}
+	if (!n && UTIL_UNLIKELY(ib_async_is_due(&ud->dev->async)))
+		m5_dev_news_cold(ud->dev);
 	return n || UTIL_LIKELY(!ud->ib.status) ? (int)n : ud->ib.status;
 }
 
@@ -164,6 +167,9 @@ void m5_ud_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah);
 int m5_ud_wait_fd(struct dev_dgram *dg);
 int m5_ud_arm(struct dev_dgram *dg);
 void m5_ud_disarm(struct dev_dgram *dg);
+
+/** The device has given it up. */
+void m5_ud_fail(struct m5_ud *ud, int err);
 
 /** The address vector that reaches d, from the one that the library made. */
 void m5_ud_av(struct m5_av *av, const void *made, const struct ib_ud_desc *d);

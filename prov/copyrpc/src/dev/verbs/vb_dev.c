@@ -129,7 +129,7 @@ static int vb_dev_make_cq(struct vb_dev *dev)
 	dev->cq_depth = (uint32_t)dev->cq->cqe;
 	if (fcntl(dev->channel->fd, F_SETFL, fcntl(dev->channel->fd, F_GETFL) | O_NONBLOCK))
 		return -FI_EIO;
-	return 0;
+	return ib_async_init(&dev->async, &dev->ib, dev->channel->fd);
 }
 
 /* Frees whatever was made; the device is open. */
@@ -141,6 +141,7 @@ static void vb_dev_free(struct vb_dev *dev)
 		ibv_ack_cq_events(dev->cq, dev->event_cnt);
 		ibv_destroy_cq(dev->cq);
 	}
+	ib_async_fini(&dev->async);
 	if (dev->channel)
 		ibv_destroy_comp_channel(dev->channel);
 	free(dev->recv_wrs);
@@ -166,6 +167,7 @@ int vb_dev_open_tuned(const struct vb_tune *tune, struct dev **out)
 	pthread_mutex_init(&dev->lock, NULL);
 	util_list_init(&dev->early);
 	util_list_init(&dev->failing);
+	util_list_init(&dev->uds);
 	util_list_init(&dev->waiting);
 	util_pool_init(&dev->ops, sizeof(struct vb_op), VB_OPS_CHUNK, 0);
 	if (tune)
@@ -215,7 +217,7 @@ void vb_dev_mem_dereg(struct dev *base, struct dev_mem *mem)
 
 int vb_dev_wait_fd(struct dev *base)
 {
-	return ((struct vb_dev *)base)->channel->fd;
+	return ((struct vb_dev *)base)->async.wait_fd;
 }
 
 /* Takes the events that have come; the descriptor is readable no longer. */
@@ -236,6 +238,7 @@ int vb_dev_arm(struct dev *base)
 	struct vb_dev *dev = (struct vb_dev *)base;
 
 	vb_dev_drain(dev);
+	vb_dev_news_cold(dev);
 	if (ibv_req_notify_cq(dev->cq, 0))
 		return -FI_EAGAIN; /* then it is polled */
 	if (!util_list_is_empty(&dev->early) || !util_list_is_empty(&dev->failing))

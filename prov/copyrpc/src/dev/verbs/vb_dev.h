@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 #include "dev/dev.h"
+#include "dev/ib/ib_async.h"
 #include "dev/ib/ib_dev.h"
 #include "dev/ib/ib_qpns.h"
 #include "util/bits.h"
@@ -50,6 +51,8 @@ struct vb_dev {
 	uint32_t srq_low;         /* refill below this many */
 	struct util_list early;   /* attached links with arrivals from before: vb_link.cold */
 	struct util_list failing; /* links that no completion has ended yet: vb_link.cold */
+	struct ib_async async;
+	struct util_list uds; /* vb_ud.in_dev */
 	struct ibv_wc wc[VB_POLL_BATCH];
 	struct ib_qpns qpns; /* attached links that are not dead */
 
@@ -87,6 +90,9 @@ static inline void vb_dev_refill(struct vb_dev *dev)
 	if (UTIL_UNLIKELY(dev->srq_posted < dev->srq_low))
 		vb_dev_refill_cold(dev);
 }
+
+/** What the device says of itself: links that end by it are in `failing` then. By who polls. */
+void vb_dev_news_cold(struct vb_dev *dev);
 
 int vb_dev_probe(struct dev_about *about);
 int vb_dev_open(struct dev **dev);

@@ -223,8 +223,13 @@ void vb_link_fail_cold(struct vb_link *link, int err)
 {
 	UTIL_INFO(EP_DATA, "%s: qp 0x%06x takes no more work: %s\n", ib_dev_name(&link->dev->ib),
 		  link->qp->qp_num, strerror(err));
+	vb_link_fail(link, -FI_EIO);
+}
+
+void vb_link_fail(struct vb_link *link, int status)
+{
 	link->dead = true;
-	link->err = -FI_EIO;
+	link->err = status;
 	if (link->early_at < link->early_cnt)
 		return; /* what had arrived comes first */
 	util_list_remove(&link->cold);

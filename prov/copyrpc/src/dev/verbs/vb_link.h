@@ -88,7 +88,9 @@ static inline uint32_t vb_link_sq_room(const struct vb_link *link)
 	return link->sq_depth - (link->sq_head - link->sq_done);
 }
 
-/** The post failed, or what came in makes no sense: DEV_EV_DOWN will follow. */
+/** No completion will end it: DEV_EV_DOWN will follow, behind what had come early. */
+void vb_link_fail(struct vb_link *link, int status);
+/** The same because a post failed, with this errno. */
 void vb_link_fail_cold(struct vb_link *link, int err);
 
 /** Posts one WQE; there is room. False: the link has failed. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "dev/ib/ib_wc.h"
+#include "dev/verbs/vb_ud.h"
 #include "util/log.h"
 
 #define VB_EARLY_SLACK 64u
@@ -168,6 +169,47 @@ bool vb_poll_other(struct vb_dev *dev, const struct ibv_wc *wc, struct dev_event
 	case VB_KIND_RECV: break;
 	}
 	return false;
+}
+
+static void vb_poll_fail_all(struct vb_dev *dev, int err)
+{
+	struct util_list *it, *tmp;
+	struct vb_link *link;
+	uint32_t qpn;
+
+	for (qpn = 0; (link = ib_qpns_next(&dev->qpns, &qpn)); qpn++)
+		vb_link_fail(link, err);
+	if (err == -FI_ENETDOWN) /* datagrams are lost then, and sent again */
+		return;
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds)
+		vb_ud_fail(UTIL_CONTAINER_OF(it, struct vb_ud, in_dev), err);
+}
+
+static void vb_poll_fail_one(struct vb_dev *dev, uint32_t qpn, int err)
+{
+	struct vb_link *link = ib_qpns_get(&dev->qpns, qpn);
+	struct util_list *it, *tmp;
+
+	if (link)
+		vb_link_fail(link, err);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds) {
+		struct vb_ud *ud = UTIL_CONTAINER_OF(it, struct vb_ud, in_dev);
+
+		if (ud->ib.qp->qp_num == qpn)
+			vb_ud_fail(ud, err);
+	}
+}
+
+void vb_dev_news_cold(struct vb_dev *dev)
+{
+	struct ib_async_news news;
+
+	while (ib_async_next(&dev->async, &news)) {
+		if (news.what == IB_ASYNC_ALL)
+			vb_poll_fail_all(dev, news.err);
+		else
+			vb_poll_fail_one(dev, news.qpn, news.err);
+	}
 }
 
 void vb_poll_broken(struct vb_dev *dev)

@@ -51,9 +51,12 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 		while (UTIL_UNLIKELY(dev->early.next != &dev->early))
 			if (vb_poll_early(dev, ev))
 				return true;
-		if (dev->wc_at == dev->wc_cnt && !vb_poll_fill(dev))
+		if (dev->wc_at == dev->wc_cnt && !vb_poll_fill(dev)) {
+			if (UTIL_UNLIKELY(ib_async_is_due(&dev->async)))
+				vb_dev_news_cold(dev);
 			return UTIL_UNLIKELY(dev->failing.next != &dev->failing) &&
 			       vb_poll_failing(dev, ev);
+		}
 		wc = &dev->wc[dev->wc_at++];
 		if (UTIL_LIKELY(wc->status == IBV_WC_SUCCESS &&
 				wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)) {

@@ -29,6 +29,12 @@ static void vb_ud_end(struct vb_ud *ud, enum ibv_wc_status status, unsigned vend
 	ud->ib.status = ib_wc_errno(status);
 }
 
+void vb_ud_fail(struct vb_ud *ud, int err)
+{
+	if (!ud->ib.status)
+		ud->ib.status = err;
+}
+
 static int vb_ud_gather(struct vb_ud *ud, unsigned i, const struct dev_dgram_out *out,
 			bool is_inline)
 {
@@ -168,6 +174,8 @@ int vb_ud_poll(struct dev_dgram *base, struct dev_dgram_in *in, unsigned cnt)
 		else
 			n += vb_ud_take(ud, wc, &in[n]);
 	}
+	if (!n && UTIL_UNLIKELY(ib_async_is_due(&ud->dev->async)))
+		vb_dev_news_cold(ud->dev);
 	return n || !ud->ib.status ? (int)n : ud->ib.status;
 }
 

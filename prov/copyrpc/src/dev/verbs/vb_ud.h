@@ -58,6 +58,8 @@ struct vb_ud {
 	/* Seldom. */
 	struct ibv_comp_channel *chan;
 	uint32_t event_cnt; /* taken from the channel, not acknowledged */
+	struct vb_dev *dev;
+	struct util_list in_dev; /* in vb_dev.uds */
 };
 
 int vb_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg);
@@ -70,6 +72,9 @@ void vb_ud_release(struct dev_dgram *dg, uint32_t slot);
 int vb_ud_wait_fd(struct dev_dgram *dg);
 int vb_ud_arm(struct dev_dgram *dg);
 void vb_ud_disarm(struct dev_dgram *dg);
+
+/** The device has given it up. */
+void vb_ud_fail(struct vb_ud *ud, int err);
 
 /** The chain of free receives goes to the device. */
 void vb_ud_post_free(struct vb_ud *ud);

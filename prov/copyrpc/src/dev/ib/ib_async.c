@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Asynchronous events: see ib_async.h. */
+#include "dev/ib/ib_async.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "util/bits.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/param.h"
+
+static const struct ib_async_row ib_async_rows[] = {
+	[IBV_EVENT_CQ_ERR] = { IB_ASYNC_ALL, true,
+			       "a completion queue overran or was lost; please report it" },
+	[IBV_EVENT_QP_FATAL] = { IB_ASYNC_QP, true,
+				 "the device gave up a queue pair: see dmesg; please report it" },
+	[IBV_EVENT_QP_REQ_ERR] = { IB_ASYNC_QP, true,
+				   "the peer asked for what no copyrpc asks for: are both ends the "
+				   "same version?" },
+	[IBV_EVENT_QP_ACCESS_ERR] = { IB_ASYNC_QP, true,
+				      "the peer reached for memory that is not, or no longer, "
+				      "registered for it" },
+	[IBV_EVENT_COMM_EST] = { IB_ASYNC_TOLD, false, "a peer spoke before its answer came" },
+	[IBV_EVENT_SQ_DRAINED] = { IB_ASYNC_TOLD, false, "a send queue is drained" },
+	[IBV_EVENT_PATH_MIG] = { IB_ASYNC_TOLD, false, "a connection took its other path" },
+	[IBV_EVENT_PATH_MIG_ERR] = { IB_ASYNC_TOLD, true, "a connection has no other path" },
+	[IBV_EVENT_DEVICE_FATAL] = { IB_ASYNC_ALL, true,
+				     "the device failed and completes nothing more: see dmesg; this "
+				     "process must be started again" },
+	[IBV_EVENT_PORT_ACTIVE] = { IB_ASYNC_PORT_UP, true, "the port is up again" },
+	[IBV_EVENT_PORT_ERR] = { IB_ASYNC_PORT_DOWN, true,
+				 "the port is down: look for the cable, the switch, ip link" },
+	[IBV_EVENT_LID_CHANGE] = { IB_ASYNC_TOLD, true,
+				   "the subnet manager gave the port another LID: connections that "
+				   "lose their way end and are made again" },
+	[IBV_EVENT_PKEY_CHANGE] = { IB_ASYNC_TOLD, true, "the table of partitions changed" },
+	[IBV_EVENT_SM_CHANGE] = { IB_ASYNC_TOLD, false, "there is another subnet manager" },
+	[IBV_EVENT_SRQ_ERR] = { IB_ASYNC_ALL, true,
+				"the shared receive queue failed; please report it" },
+	[IBV_EVENT_SRQ_LIMIT_REACHED] = { IB_ASYNC_TOLD, false, "few receives are posted" },
+	[IBV_EVENT_QP_LAST_WQE_REACHED] = { IB_ASYNC_TOLD, false,
+					    "a failed queue pair takes no more receives" },
+	[IBV_EVENT_CLIENT_REREGISTER] = { IB_ASYNC_TOLD, false,
+					  "the subnet manager started again" },
+	[IBV_EVENT_GID_CHANGE] = { IB_ASYNC_TOLD, true,
+				   "an address of the port changed: if it was the one in use, peers "
+				   "do not reach it until this process is started again" },
+};
+
+const struct ib_async_row *ib_async_meaning(enum ibv_event_type type)
+{
+	static const struct ib_async_row unknown = { IB_ASYNC_TOLD, false, "an unknown event" };
+
+	if ((unsigned)type >= sizeof(ib_async_rows) / sizeof(ib_async_rows[0]) ||
+	    !ib_async_rows[type].text)
+		return &unknown;
+	return &ib_async_rows[type];
+}
+
+static int ib_async_watch(struct ib_async *async, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(async->wait_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+int ib_async_init(struct ib_async *async, struct ib_dev *dev, int chan_fd)
+{
+	int fd = dev->ctx->async_fd, flags = fcntl(fd, F_GETFL);
+
+	async->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	async->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	async->dev = dev;
+	if (async->wait_fd >= 0 && async->timer_fd >= 0 && flags >= 0 &&
+	    !fcntl(fd, F_SETFL, flags | O_NONBLOCK) && !ib_async_watch(async, chan_fd) &&
+	    !ib_async_watch(async, fd) && !ib_async_watch(async, async->timer_fd))
+		return 0;
+	UTIL_WARN(DOMAIN, "%s: its events cannot be waited for: %s\n", ib_dev_name(dev),
+		  strerror(errno));
+	return -FI_EIO;
+}
+
+void ib_async_fini(struct ib_async *async)
+{
+	if (!async->dev)
+		return;
+	if (async->timer_fd >= 0)
+		close(async->timer_fd);
+	if (async->wait_fd >= 0)
+		close(async->wait_fd);
+	async->dev = NULL;
+}
+
+static uint64_t ib_async_grace_ns(void)
+{
+	uint64_t ms = (uint64_t)util_params.peer_timeout_ms;
+
+	return (ms < IB_PORT_DOWN_MS ? ms : IB_PORT_DOWN_MS) * UTIL_NS_PER_MS;
+}
+
+/* A sleeper is woken then; 0: never. */
+static void ib_async_set_deadline(struct ib_async *async, uint64_t ns)
+{
+	uint64_t left = ns ? ib_async_grace_ns() : 0;
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(left / UTIL_NS_PER_S),
+					       .tv_nsec = (long)(left % UTIL_NS_PER_S) } };
+
+	async->deadline_ns = ns;
+	timerfd_settime(async->timer_fd, 0, &at, NULL);
+}
+
+static void ib_async_port(struct ib_async *async, bool is_down)
+{
+	if (!is_down)
+		ib_async_set_deadline(async, 0);
+	else if (!async->deadline_ns)
+		ib_async_set_deadline(async, util_clock_ns() + ib_async_grace_ns());
+}
+
+static bool ib_async_is_ours(const struct ib_async *async, const struct ibv_async_event *event)
+{
+	switch (ib_async_meaning(event->event_type)->what) {
+	case IB_ASYNC_PORT_DOWN:
+	case IB_ASYNC_PORT_UP: return event->element.port_num == async->dev->port;
+	default: return true;
+	}
+}
+
+/* Tells of the event: true if links end by it. */
+static bool ib_async_judge(struct ib_async *async, const struct ibv_async_event *event,
+			   struct ib_async_news *news)
+{
+	const struct ib_async_row *row = ib_async_meaning(event->event_type);
+	const char *name = ibv_event_type_str(event->event_type);
+
+	if (!ib_async_is_ours(async, event))
+		return false;
+	if (row->is_warning)
+		UTIL_WARN(EP_CTRL, "%s: %s: %s\n", ib_dev_name(async->dev), name, row->text);
+	else
+		UTIL_INFO(EP_CTRL, "%s: %s: %s\n", ib_dev_name(async->dev), name, row->text);
+	*news = (struct ib_async_news){ .what = row->what, .err = -FI_EIO };
+	if (row->what == IB_ASYNC_QP)
+		news->qpn = event->element.qp->qp_num;
+	if (row->what == IB_ASYNC_PORT_DOWN || row->what == IB_ASYNC_PORT_UP)
+		ib_async_port(async, row->what == IB_ASYNC_PORT_DOWN);
+	return row->what == IB_ASYNC_QP || row->what == IB_ASYNC_ALL;
+}
+
+static bool ib_async_is_late(struct ib_async *async, struct ib_async_news *news)
+{
+	if (UTIL_LIKELY(!async->deadline_ns) || util_clock_ns() < async->deadline_ns)
+		return false;
+	ib_async_set_deadline(async, 0);
+	UTIL_WARN(EP_CTRL, "%s: the port stays down: its connections end\n",
+		  ib_dev_name(async->dev));
+	*news = (struct ib_async_news){ .what = IB_ASYNC_ALL, .err = -FI_ENETDOWN };
+	return true;
+}
+
+bool ib_async_next(struct ib_async *async, struct ib_async_news *news)
+{
+	struct ibv_async_event event;
+	bool ends;
+
+	if (!async->dev)
+		return false;
+	while (!ibv_get_async_event(async->dev->ctx, &event)) {
+		ends = ib_async_judge(async, &event, news);
+		ibv_ack_async_event(&event);
+		if (ends)
+			return true;
+	}
+	return ib_async_is_late(async, news);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Do links end when the device says so, although nothing of theirs fails?
+ *
+ * usage: dev_news mlx5|verbs flap|down|fatal
+ *
+ * Two processes, links and a datagram endpoint between them, all idle: no completion can tell them
+ * anything. Side 0 polls, side 1 sleeps without limit. Meanwhile the port goes down for a moment (flap:
+ * nothing may end, and messages pass again), for long (down: all links end with -FI_ENETDOWN, the
+ * endpoint stays), or the device fails (fatal: all end, the endpoint too).
+ *
+ * Who does it to the device: the model's faults, from 1000 ms on; or DEV_NEWS_DOWN and DEV_NEWS_BACK,
+ * commands that side 0 runs.
+ */
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "dev/mlx5/m5.h"
+#include "dev/mlx5/m5_ud.h"
+#include "dev/verbs/vb.h"
+#include "dev/verbs/vb_ud.h"
+#include "dev_pair.h"
+#include "util/clock.h"
+#include "util/param.h"
+
+#define LINKS    3u
+#define FLAP_NS  (2500 * UTIL_NS_PER_MS)
+#define LIMIT_NS (12 * UTIL_NS_PER_S)
+
+static const struct dev_ops *ops;
+static const struct dev_dgram_ops *dops;
+static struct dev *dev;
+static struct dev_link *links[LINKS];
+static struct dev_dgram *dg;
+static bool is_flap, is_fatal;
+
+static void make_all(void)
+{
+	struct dev_dgram_attr attr = { .rx_cnt = 8, .tx_cnt = 8 };
+	struct dev_desc own, peer;
+
+	CHECK(!ops->open(&dev));
+	CHECK(!dops->open(dev, &attr, &dg));
+	for (unsigned i = 0; i < LINKS; i++) {
+		memset(&own, 0, sizeof(own));
+		CHECK(!ops->link_create(dev, 4096, &links[i]));
+		CHECK(!links[i]->ops->describe(links[i], &own));
+		pair_tell(&own, sizeof(own));
+		pair_hear(&peer, sizeof(peer));
+		CHECK(!links[i]->ops->connect(links[i], &peer));
+		CHECK(!links[i]->ops->attach(links[i]));
+	}
+	pair_meet();
+}
+
+/* One event, after polling or sleep. False: time is up. */
+static bool wait_event(struct dev_event *ev, uint64_t end)
+{
+	struct pollfd pfd = { .fd = ops->wait_fd(dev), .events = POLLIN };
+
+	while (util_clock_ns() < end) {
+		if (ops->poll(dev, ev))
+			return true;
+		if (!side || ops->arm(dev))
+			continue;
+		/* As long as it takes: nobody else wakes it. */
+		CHECK(poll(&pfd, 1, (int)((end - util_clock_ns()) / UTIL_NS_PER_MS) + 1) >= 0);
+		ops->disarm(dev);
+	}
+	return false;
+}
+
+static void run_command(const char *name)
+{
+	const char *command = getenv(name);
+
+	if (command && !side)
+		CHECK(!system(command));
+}
+
+static void see_a_flap(void)
+{
+	struct dev_event ev;
+
+	run_command("DEV_NEWS_DOWN");
+	if (getenv("DEV_NEWS_DOWN"))
+		usleep(300000);
+	run_command("DEV_NEWS_BACK");
+	CHECK(!wait_event(&ev, util_clock_ns() + FLAP_NS));
+	pair_meet();
+	for (unsigned i = 0; i < LINKS; i++)
+		CHECK(!links[i]->ops->write_imm(links[i], 0, 32, i + 1));
+	for (unsigned i = 0; i < LINKS; i++) {
+		CHECK(wait_event(&ev, util_clock_ns() + LIMIT_NS));
+		CHECK(ev.kind == DEV_EV_IMM);
+	}
+}
+
+static void see_the_end(void)
+{
+	uint64_t begin = util_clock_ns();
+	struct dev_dgram_in in;
+	struct dev_event ev;
+	int want = is_fatal ? -FI_EIO : -FI_ENETDOWN;
+
+	run_command("DEV_NEWS_DOWN");
+	for (unsigned i = 0; i < LINKS; i++) {
+		CHECK(wait_event(&ev, begin + LIMIT_NS));
+		CHECK(ev.kind == DEV_EV_DOWN && ev.status == want);
+		CHECK(ev.link->ops->write_imm(ev.link, 0, 32, 1) < 0);
+	}
+	CHECK(dops->poll(dg, &in, 1) == (is_fatal ? -FI_EIO : 0));
+	printf("side %d: all links ended after %.2f s\n", side,
+	       (double)(util_clock_ns() - begin) / 1e9);
+	fflush(stdout);
+}
+
+static void run_side(void)
+{
+	util_params.peer_timeout_ms = 10000;
+	make_all();
+	if (is_flap)
+		see_a_flap();
+	else
+		see_the_end();
+	pair_meet();
+	run_command("DEV_NEWS_BACK");
+	for (unsigned i = 0; i < LINKS; i++) {
+		links[i]->ops->detach(links[i]);
+		links[i]->ops->close(links[i]);
+	}
+	dops->close(dg);
+	ops->close(dev);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		return 2;
+	is_flap = !strcmp(argv[2], "flap");
+	is_fatal = !strcmp(argv[2], "fatal");
+	ops = !strcmp(argv[1], "mlx5") ? &m5_dev_ops : &vb_dev_ops;
+	dops = !strcmp(argv[1], "mlx5") ? &m5_dgram_ops : &vb_dgram_ops;
+	return pair_run(argv, run_side, false);
+}
