@@ -219,7 +219,9 @@ static void report(const struct runner *r, const struct ft_case *test, enum resu
 	else
 		printf("%-68s %-6s %7.2f s\n", name, result_names[result], took);
 	if (result == FAIL && !r->opts->json)
-		printf("  the promise: %s\n", test->promise);
+		printf("  the promise: %s\n  again: %s -p %s -e %s -k %s --seed %llu\n",
+		       test->promise, r->program, r->opts->provider, r->opts->type_name, test->name,
+		       (unsigned long long)r->opts->seed);
 	fflush(stdout);
 }
 

@@ -5,8 +5,8 @@
  *
  * Pages: fi_msg(3), fi_tagged(3), fi_cq(3) ("completion fields", "completion flags").
  */
-#include "ft_data.h"
-#include "ft_msg.h"
+#include "common/ft_data.h"
+#include "common/ft_msg.h"
 
 #define TAG       0x7A60
 #define SIZES     24
