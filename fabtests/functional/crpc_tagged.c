@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Matching: masks, order, directed receives, and the three ways to look at a message before it is
+ * received: peek, claim, discard.
+ *
+ * Pages: fi_tagged(3) (FLAGS), fi_msg(3), fi_getinfo(3) (FI_DIRECTED_RECV).
+ */
+#include "common/ft_data.h"
+#include "common/ft_msg.h"
+
+#include <rdma/fi_tagged.h>
+
+#define TAG 0x500
+
+static void begin(struct ft_fab *fab, struct ft *ft, uint64_t caps)
+{
+	struct ft_want want = { .caps = FI_TAGGED | caps, .order = FI_ORDER_SAS };
+
+	ft_fab_open(fab, ft, &want);
+	ft_sync(ft);
+}
+
+static void end(struct ft_fab *fab)
+{
+	ft_quiet(fab, 0.02);
+	ft_sync(fab->ft);
+	ft_fab_close(fab);
+}
+
+/* Numbered messages of `len` bytes from rank 0 to rank 1; they have arrived when it returns. */
+static void send_numbered(struct ft_fab *fab, int cnt, size_t len, uint64_t tag_step)
+{
+	uint8_t *buf = ft_buf_new(len);
+
+	for (int i = 0; fab->ft->rank == 0 && i < cnt; i++) {
+		struct ft_msg msg = { .tagged = true,
+				      .buf = buf,
+				      .len = len,
+				      .rank = 1,
+				      .tag = TAG + (uint64_t)i * tag_step,
+				      .data = (uint64_t)i };
+
+		ft_fill(buf, len, (uint32_t)i);
+		ft_send_wait(fab, FT_INJECT_DATA, msg);
+	}
+	ft_buf_free(buf);
+	ft_pause(fab->ft, 0.05);
+	ft_sync(fab->ft);
+	ft_pause(fab->ft, 0.05);
+}
+
+static void take(struct ft_fab *fab, uint64_t tag, uint64_t ignore, size_t len, int number)
+{
+	uint8_t *buf = ft_buf_new(len);
+	struct ft_msg msg = { .tagged = true,
+			      .tag = tag,
+			      .ignore = ignore,
+			      .buf = buf,
+			      .len = len,
+			      .rank = -1,
+			      .op = ft_op_new(fab, FT_ONE) };
+
+	FT_POST(fab, ft_recv(fab, FT_PLAIN, &msg));
+	ft_wait_good(fab, msg.op);
+	FT_CHECK(msg.op->len == len, "%zu bytes", msg.op->len);
+	FT_CHECK(ft_wrong(buf, len, (uint32_t)number) < 0, "not message %d", number);
+	ft_buf_free(buf);
+}
+
+/* ---- masks and order ---- */
+
+static void run_ignore(struct ft *ft)
+{
+	struct ft_fab fab;
+
+	begin(&fab, ft, 0);
+	send_numbered(&fab, 8, 16, 1); /* tags TAG .. TAG+7, kept */
+	if (ft->rank == 1) {
+		take(&fab, TAG + 5, 0, 16, 5);
+		take(&fab, TAG, 7, 16, 0);     /* the first of those left */
+		take(&fab, TAG + 2, 1, 16, 2); /* 2 or 3: 2 came first */
+		take(&fab, TAG + 2, 1, 16, 3);
+		take(&fab, 0, UINT64_MAX, 16, 1);
+		take(&fab, TAG, 7, 16, 4);
+		take(&fab, 0, UINT64_MAX, 16, 6);
+		take(&fab, TAG + 7, 0, 16, 7);
+	}
+	end(&fab);
+}
+
+/* Posted receives are searched in the order of posting. */
+static void run_posted_order(struct ft *ft)
+{
+	static const struct {
+		uint64_t tag, ignore;
+		int takes;
+	} rows[] = { { TAG + 3, 0, 3 }, { TAG, 7, 0 },      { TAG + 1, 0, 1 },
+		     { TAG, 7, 2 },     { TAG + 2, 0, 10 }, { TAG, 15, 4 } };
+	struct ft_op *ops[6];
+	uint8_t bufs[6][16];
+	struct ft_fab fab;
+
+	begin(&fab, ft, 0);
+	for (int i = 0; ft->rank == 1 && i < 6; i++) {
+		struct ft_msg msg = { .tagged = true,
+				      .tag = rows[i].tag,
+				      .buf = bufs[i],
+				      .ignore = rows[i].ignore,
+				      .len = 16,
+				      .rank = -1 };
+
+		ops[i] = msg.op = ft_op_new(&fab, FT_ONE);
+		FT_POST(&fab, ft_recv(&fab, FT_PLAIN, &msg));
+	}
+	ft_sync(ft);
+	send_numbered(&fab, 5, 16, 1);
+	for (int i = 0; ft->rank == 1 && i < 6; i++) {
+		if (rows[i].takes == 10) {
+			FT_OK(fi_cancel(&fab.ep->fid, &ops[i]->context));
+			ft_wait_bad(&fab, ops[i], FI_ECANCELED);
+			continue;
+		}
+		ft_wait_good(&fab, ops[i]);
+		FT_CHECK(ft_wrong(bufs[i], 16, (uint32_t)rows[i].takes) < 0,
+			 "receive %d did not take message %d", i, rows[i].takes);
+	}
+	end(&fab);
+}
+
+static void run_directed(struct ft *ft)
+{
+	uint8_t bufs[3][4], mine = (uint8_t)ft->rank;
+	struct ft_op *ops[3];
+	struct ft_fab fab;
+
+	if (ft->opts->type == FI_EP_MSG)
+		ft_notrun("a connected endpoint has one source");
+	begin(&fab, ft, FI_DIRECTED_RECV);
+	for (int i = 0; ft->rank == 0 && i < 3; i++) { /* from 2, from 1, from anybody */
+		struct ft_msg msg = { .tagged = true, .tag = TAG, .buf = bufs[i], .len = 4 };
+
+		msg.rank = i == 2 ? -1 : 2 - i;
+		ops[i] = msg.op = ft_op_new(&fab, FT_ONE);
+		FT_POST(&fab, ft_recv(&fab, FT_PLAIN, &msg));
+	}
+	ft_sync(ft);
+	for (int from = 1; from < 3; from++) { /* 1 sends two, then 2 sends one */
+		for (int n = 0; ft->rank == from && n < 3 - from; n++)
+			ft_send_wait(&fab, FT_INJECT,
+				     (struct ft_msg){
+					     .tagged = true, .tag = TAG, .buf = &mine, .len = 1 });
+		ft_pause(ft, 0.05);
+		ft_sync(ft);
+	}
+	for (int i = 0; ft->rank == 0 && i < 3; i++) {
+		ft_wait_good(&fab, ops[i]);
+		FT_CHECK(bufs[i][0] == (i == 0 ? 2 : 1), "receive %d took one from %d", i,
+			 bufs[i][0]);
+	}
+	end(&fab);
+}
+
+/* ---- looking ---- */
+
+static struct ft_op *look(struct ft_fab *fab, uint64_t tag, uint64_t flags, struct ft_op *claimed)
+{
+	struct ft_op *op = claimed ? claimed : ft_op_new(fab, FT_ONE);
+	struct fi_msg_tagged msg = { .tag = tag, .addr = FI_ADDR_UNSPEC, .context = &op->context };
+
+	FT_POST(fab, fi_trecvmsg(fab->ep, &msg, flags));
+	ft_wait(fab, op);
+	return op;
+}
+
+/* A peek looks at what has arrived; what is on its way may take another one. */
+static struct ft_op *look_until(struct ft_fab *fab, uint64_t tag, uint64_t flags)
+{
+	double deadline = ft_deadline(fab);
+	struct ft_op *op = look(fab, tag, flags, NULL);
+
+	while (op->err == FI_ENOMSG && ft_now() < deadline) {
+		ft_op_put(fab, op);
+		op = look(fab, tag, flags, NULL);
+	}
+	FT_CHECK(!op->err, "a peek ends with %s", ft_err_name(op->err));
+	return op;
+}
+
+static void look_none(struct ft_fab *fab, uint64_t tag, uint64_t flags)
+{
+	struct ft_op *op = look(fab, tag, flags, NULL);
+
+	FT_CHECK(op->err == FI_ENOMSG, "a peek at nothing ends with %s", ft_err_name(op->err));
+	ft_op_put(fab, op);
+}
+
+static void run_peek(struct ft *ft)
+{
+	size_t len = (size_t)ft->test->arg;
+	struct ft_op *op;
+	struct ft_fab fab;
+
+	begin(&fab, ft, FI_SOURCE);
+	if (ft->rank == 1)
+		look_none(&fab, TAG, FI_PEEK);
+	ft_sync(ft);
+	send_numbered(&fab, 2, len, 1);
+	for (int i = 0; ft->rank == 1 && i < 3; i++) { /* it stays where it is */
+		op = look_until(&fab, TAG, FI_PEEK);
+		FT_CHECK(op->len == len && op->tag == TAG, "len %zu, tag %#llx", op->len,
+			 (unsigned long long)op->tag);
+		if (fab.info->domain_attr->cq_data_size)
+			FT_CHECK(op->flags & FI_REMOTE_CQ_DATA && op->data == 0, "no data");
+		FT_CHECK(fab.av == NULL || op->src == fab.addr[0], "from another one");
+		ft_op_put(&fab, op);
+	}
+	if (ft->rank == 1) {
+		look_none(&fab, TAG + 9, FI_PEEK);
+		take(&fab, TAG, 0, len, 0);
+		look_none(&fab, TAG, FI_PEEK);
+		take(&fab, TAG + 1, 0, len, 1);
+	}
+	end(&fab);
+}
+
+static void claim_take(struct ft_fab *fab, struct ft_op *claimed, size_t len, int number)
+{
+	uint8_t *buf = ft_buf_new(len);
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct fi_msg_tagged msg = { .msg_iov = &iov,
+				     .iov_count = 1,
+				     .context = &claimed->context };
+
+	claimed->seen = 0; /* the pair's second half has a completion of its own */
+	FT_POST(fab, fi_trecvmsg(fab->ep, &msg, FI_CLAIM));
+	ft_wait(fab, claimed);
+	FT_CHECK(!claimed->err, "the claim ends with %s", ft_err_name(claimed->err));
+	FT_CHECK(claimed->len == len, "%zu bytes", claimed->len);
+	FT_CHECK(ft_wrong(buf, len, (uint32_t)number) < 0, "not message %d", number);
+	ft_buf_check(buf, len, len);
+	ft_op_put(fab, claimed);
+	ft_buf_free(buf);
+}
+
+static void run_claim(struct ft *ft)
+{
+	size_t len = (size_t)ft->test->arg;
+	struct ft_op *first, *second;
+	struct ft_fab fab;
+
+	begin(&fab, ft, 0);
+	send_numbered(&fab, 4, len, 0); /* four with the same tag */
+	if (ft->rank == 1) {
+		first = look_until(&fab, TAG, FI_PEEK | FI_CLAIM);
+		second = look_until(&fab, TAG, FI_PEEK | FI_CLAIM);
+		take(&fab, TAG, 0, len, 2); /* what is claimed is not for others */
+		claim_take(&fab, second, len, 1);
+		claim_take(&fab, first, len, 0);
+		take(&fab, TAG, 0, len, 3);
+		look_none(&fab, TAG, FI_PEEK | FI_CLAIM);
+	}
+	end(&fab);
+}
+
+static void run_discard(struct ft *ft)
+{
+	size_t len = (size_t)ft->test->arg;
+	struct ft_op *op;
+	struct ft_fab fab;
+
+	begin(&fab, ft, 0);
+	send_numbered(&fab, 3, len, 0);
+	if (ft->rank == 1) {
+		op = look_until(&fab, TAG, FI_PEEK | FI_DISCARD);
+		FT_CHECK(op->len == len, "%zu bytes", op->len);
+		ft_op_put(&fab, op);
+		op = look_until(&fab, TAG, FI_PEEK | FI_CLAIM);
+		op->seen = 0;
+		op = look(&fab, TAG, FI_CLAIM | FI_DISCARD, op);
+		FT_CHECK(!op->err, "a claimed message is discarded with %s", ft_err_name(op->err));
+		ft_op_put(&fab, op);
+		take(&fab, TAG, 0, len, 2);
+		look_none(&fab, TAG, FI_PEEK | FI_DISCARD);
+	}
+	end(&fab);
+}
+
+/* A claimed message that nobody fetches ends with its endpoint. */
+static void run_claim_left(struct ft *ft)
+{
+	struct ft_fab fab;
+
+	begin(&fab, ft, 0);
+	send_numbered(&fab, 2, 100, 0);
+	if (ft->rank == 1)
+		ft_op_put(&fab, look_until(&fab, TAG, FI_PEEK | FI_CLAIM));
+	end(&fab);
+}
+
+/* ---- many messages into one buffer ---- */
+
+struct multi {
+	struct ft_fab *fab;
+	uint8_t *buf;
+	size_t len;
+	int released, next;
+	size_t high; /* end of the last message */
+};
+
+static size_t multi_len(int number)
+{
+	return (size_t)(number * 37 % 200);
+}
+
+static void on_multi(struct ft_op *op, void *arg)
+{
+	struct multi *m = arg;
+	uint8_t *at = op->buf;
+
+	if (op->flags & FI_MULTI_RECV)
+		m->released++;
+	FT_CHECK(!op->err, "a multi-receive ends with %s", ft_err_name(op->err));
+	if (!(op->flags & FI_RECV))
+		return;
+	FT_CHECK(at >= m->buf && at + op->len <= m->buf + m->len, "outside of the buffer");
+	FT_CHECK((size_t)(at - m->buf) >= m->high, "over an earlier message");
+	m->high = (size_t)(at - m->buf) + op->len;
+	FT_CHECK(op->len == multi_len(m->next), "message %d has %zu bytes", m->next, op->len);
+	FT_CHECK(ft_wrong(at, op->len, (uint32_t)m->next) < 0, "message %d is wrong", m->next);
+	m->next++;
+}
+
+static void multi_post(struct ft_fab *fab, struct multi *m, uint64_t flags)
+{
+	struct ft_msg msg = { .buf = m->buf,
+			      .len = m->len,
+			      .rank = -1,
+			      .flags = FI_MULTI_RECV | flags,
+			      .op = ft_op_new(fab, FT_MANY) };
+	struct iovec iov = { .iov_base = m->buf, .iov_len = m->len };
+	struct fi_msg one = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &msg.op->context
+	};
+
+	msg.op->on = on_multi;
+	msg.op->arg = m;
+	FT_POST(fab, fi_recvmsg(fab->ep, &one, msg.flags));
+}
+
+static void run_multi(struct ft *ft)
+{
+	struct ft_want want = { .caps = FI_MSG | FI_MULTI_RECV, .order = FI_ORDER_SAS };
+	struct multi m = { .len = 4096 };
+	size_t least = 512;
+	uint8_t out[256];
+	struct ft_fab fab;
+
+	ft_fab_open(&fab, ft, &want);
+	FT_OK(fi_setopt(&fab.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+			sizeof(least)));
+	m.fab = &fab;
+	m.buf = ft_buf_new(m.len);
+	if (ft->rank == 1 && !ft->test->arg)
+		multi_post(&fab, &m, 0);
+	ft_sync(ft);
+	for (int i = 0; ft->rank == 0 && i < 200; i++) {
+		ft_fill(out, multi_len(i), (uint32_t)i);
+		ft_send_wait(&fab, FT_INJECT,
+			     (struct ft_msg){ .buf = out, .len = multi_len(i), .rank = 1 });
+	}
+	if (ft->rank == 1 && ft->test->arg)
+		ft_pause(ft, 0.1); /* they are unexpected */
+	while (ft->rank == 1 && m.next < 200) {
+		double deadline = ft_deadline(&fab);
+
+		if (ft->test->arg && !m.next)
+			multi_post(&fab, &m, 0);
+		while (!m.released && m.next < 200) {
+			ft_poll(&fab);
+			FT_CHECK(ft_now() < deadline, "stuck after %d messages", m.next);
+		}
+		if (m.next == 200)
+			break;
+		FT_CHECK(m.released == 1, "released %d times", m.released);
+		FT_CHECK(m.len - m.high < least + 8, "released with %zu bytes left",
+			 m.len - m.high);
+		ft_buf_check(m.buf, m.len, m.len);
+		ft_buf_free(m.buf);
+		m = (struct multi){ .fab = &fab, .len = m.len, .next = m.next };
+		m.buf = ft_buf_new(m.len);
+		multi_post(&fab, &m, 0);
+	}
+	end(&fab);
+}
+
+static const struct ft_case cases[] = {
+	FT_CASE("ignore", run_ignore,
+		"Ignored bits do not count; the first that matches is taken."),
+	FT_CASE("posted-order", run_posted_order,
+		"A message goes to the first posted receive that matches."),
+	FT_CASE("directed", run_directed, "A directed receive takes messages of its source only.",
+		.procs = 3),
+	FT_CASE("peek-short", run_peek, "A peek tells of a message and leaves it, or FI_ENOMSG.",
+		.arg = 40),
+	FT_CASE("peek-empty", run_peek, "A peek tells of a message and leaves it, or FI_ENOMSG.",
+		.arg = 0),
+	FT_CASE("peek-long", run_peek, "A peek tells of a message and leaves it, or FI_ENOMSG.",
+		.arg = 4000),
+	FT_CASE("claim-short", run_claim, "A claimed message is for the paired claim only.",
+		.arg = 40),
+	FT_CASE("claim-long", run_claim, "A claimed message is for the paired claim only.",
+		.arg = 4000),
+	FT_CASE("claim-left", run_claim_left, "A claim that is never redeemed ends in silence."),
+	FT_CASE("discard", run_discard, "Peeked or claimed, a message may be discarded.",
+		.arg = 1000),
+	FT_CASE("multi", run_multi,
+		"A multi-receive buffer takes messages until less than the minimum is left."),
+	FT_CASE("multi-early", run_multi, "... and those that came before it.", .arg = 1),
+};
+
+int main(int argc, char **argv)
+{
+	return ft_main(argc, argv, "Messages are matched, looked at and gathered as the pages say.",
+		       cases, FT_CNT(cases));
+}
