@@ -42,6 +42,7 @@ struct ft {
 	int rank, procs;
 	int sock[FT_PROCS_MAX]; /* to the other ranks; -1: none */
 	struct ft_shared *shared;
+	double started;
 	struct ft_fab *fab; /* what makes progress while this process waits; NULL: nothing */
 };
 
@@ -51,6 +52,7 @@ struct ft_case {
 	void (*run)(struct ft *ft);
 	int procs;        /* 0: two */
 	unsigned victims; /* bit n: rank n is killed, or ends, in the course of the case */
+	bool fresh;       /* sets parameters: it runs before libfabric is loaded */
 	bool local;       /* needs the other processes on this host: it kills them or stops them */
 	int arg;          /* for a function that several cases share */
 };

@@ -207,7 +207,7 @@ int ft_poll(struct ft_fab *fab)
 
 double ft_deadline(const struct ft_fab *fab)
 {
-	return ft_now() + fab->ft->opts->limit * 0.8;
+	return fab->ft->started + fab->ft->opts->limit * 0.8;
 }
 
 void ft_wait(struct ft_fab *fab, struct ft_op *op)

@@ -60,7 +60,7 @@ unsigned ft_remotes(const struct ft_fab *fab, struct fi_cq_tagged_entry *last);
 /** Operations that were posted and have no completion yet (FT_ONE only). */
 unsigned ft_open_ops(const struct ft_fab *fab);
 
-/** How long anything of this case may take. */
+/** When this process gives up waiting: before the runner ends the case, to say for what it waits. */
 double ft_deadline(const struct ft_fab *fab);
 /** For a call that returned -FI_EAGAIN: progress, and the end of the case when that goes on. */
 void ft_again(struct ft_fab *fab, double deadline);

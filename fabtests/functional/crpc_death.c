@@ -369,8 +369,9 @@ static const struct ft_case cases[] = {
 		.procs = 3, .victims = 2, .local = true, .arg = 1),
 	FT_CASE("nobody", run_nobody, "Sends to nobody end in error, in bounded time.", .procs = 1),
 	FT_CASE("silent", run_silent, "Sends to one who never answers end in error, in time.",
-		.procs = 1),
-	FT_CASE("wrong-key", run_wrong_key, "Without the job's key there is no connection."),
+		.procs = 1, .fresh = true),
+	FT_CASE("wrong-key", run_wrong_key, "Without the job's key there is no connection.",
+		.fresh = true),
 };
 
 int main(int argc, char **argv)
