@@ -8,11 +8,12 @@
 #include "wire/wire_cm.h"
 
 #include <assert.h>
-#include <endian.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include <rdma/fi_errno.h>
+
+#include "wire/wire_le.h"
 
 #define WIRE_CM_ERR_MAX 1023u /* FI_E* are below */
 
@@ -38,83 +39,32 @@ struct wire_cm_form {
 	int (*decode)(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt);
 };
 
-static void wire_cm_put16(uint8_t *at, uint16_t v)
-{
-	v = htole16(v);
-	memcpy(at, &v, sizeof(v));
-}
-
-static void wire_cm_put32(uint8_t *at, uint32_t v)
-{
-	v = htole32(v);
-	memcpy(at, &v, sizeof(v));
-}
-
-static void wire_cm_put64(uint8_t *at, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(at, &v, sizeof(v));
-}
-
-static uint16_t wire_cm_get16(const uint8_t *at)
-{
-	uint16_t v;
-
-	memcpy(&v, at, sizeof(v));
-	return le16toh(v);
-}
-
-static uint32_t wire_cm_get32(const uint8_t *at)
-{
-	uint32_t v;
-
-	memcpy(&v, at, sizeof(v));
-	return le32toh(v);
-}
-
-static uint64_t wire_cm_get64(const uint8_t *at)
-{
-	uint64_t v;
-
-	memcpy(&v, at, sizeof(v));
-	return le64toh(v);
-}
-
-static bool wire_cm_is_zero(const uint8_t *at, size_t len)
-{
-	uint8_t all = 0;
-
-	for (size_t i = 0; i < len; i++)
-		all |= at[i];
-	return !all;
-}
-
 void wire_cm_addr_encode(const struct wire_cm_addr *addr, uint8_t *buf)
 {
 	buf[0] = addr->family;
 	buf[1] = 0;
-	wire_cm_put16(buf + 2, addr->port);
-	wire_cm_put32(buf + 4, addr->scope);
+	wire_put16(buf + 2, addr->port);
+	wire_put32(buf + 4, addr->scope);
 	memcpy(buf + 8, addr->ip, sizeof(addr->ip));
 }
 
 int wire_cm_addr_decode(const uint8_t *buf, struct wire_cm_addr *addr)
 {
 	addr->family = buf[0];
-	addr->port = wire_cm_get16(buf + 2);
-	addr->scope = wire_cm_get32(buf + 4);
+	addr->port = wire_get16(buf + 2);
+	addr->scope = wire_get32(buf + 4);
 	memcpy(addr->ip, buf + 8, sizeof(addr->ip));
 	if ((addr->family != 4 && addr->family != 6) || buf[1] || !addr->port)
 		return -FI_EINVAL;
-	if (addr->family == 4 && (addr->scope || !wire_cm_is_zero(addr->ip + 4, 12)))
+	if (addr->family == 4 && (addr->scope || !wire_is_zero(addr->ip + 4, 12)))
 		return -FI_EINVAL;
 	return 0;
 }
 
 static size_t wire_cm_half_encode(const struct wire_cm_half *half, uint8_t *at)
 {
-	wire_cm_put16(at, (uint16_t)half->engine_len);
-	wire_cm_put16(at + 2, (uint16_t)half->dev_len);
+	wire_put16(at, (uint16_t)half->engine_len);
+	wire_put16(at + 2, (uint16_t)half->dev_len);
 	at[4] = (uint8_t)half->fd_cnt;
 	memset(at + 5, 0, 3);
 	memcpy(at + 8, half->engine, half->engine_len);
@@ -124,11 +74,11 @@ static size_t wire_cm_half_encode(const struct wire_cm_half *half, uint8_t *at)
 
 static int wire_cm_half_decode(const uint8_t *at, size_t len, struct wire_cm_half *half)
 {
-	half->engine_len = wire_cm_get16(at);
-	half->dev_len = wire_cm_get16(at + 2);
+	half->engine_len = wire_get16(at);
+	half->dev_len = wire_get16(at + 2);
 	half->fd_cnt = at[4];
 	if (half->engine_len > WIRE_CM_ENGINE_MAX || half->dev_len > WIRE_CM_DEV_MAX ||
-	    half->fd_cnt > WIRE_CM_FDS_MAX || !wire_cm_is_zero(at + 5, 3))
+	    half->fd_cnt > WIRE_CM_FDS_MAX || !wire_is_zero(at + 5, 3))
 		return -FI_EINVAL;
 	if (len != 8 + half->engine_len + half->dev_len)
 		return -FI_EINVAL;
@@ -142,22 +92,22 @@ static size_t wire_cm_req_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 	size_t len = WIRE_CM_REQ_LEN - WIRE_CM_BARE_LEN;
 
 	memset(body, 0, len);
-	wire_cm_put32(body, pkt->req.paths);
+	wire_put32(body, pkt->req.paths);
 	return len;
 }
 
 static int wire_cm_req_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
 {
-	pkt->req.paths = wire_cm_get32(body);
-	return wire_cm_is_zero(body + 4, len - 4) ? 0 : -FI_EINVAL;
+	pkt->req.paths = wire_get32(body);
+	return wire_is_zero(body + 4, len - 4) ? 0 : -FI_EINVAL;
 }
 
 static size_t wire_cm_ack_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 {
 	memcpy(body, pkt->ack.cookie, WIRE_CM_COOKIE_LEN);
 	memcpy(body + 16, pkt->ack.name, WIRE_CM_NAME_LEN);
-	wire_cm_put32(body + 48, pkt->ack.paths);
-	wire_cm_put32(body + 52, 0);
+	wire_put32(body + 48, pkt->ack.paths);
+	wire_put32(body + 52, 0);
 	return 56;
 }
 
@@ -166,23 +116,23 @@ static int wire_cm_ack_decode(const uint8_t *body, size_t len, struct wire_cm_pk
 	(void)len;
 	memcpy(pkt->ack.cookie, body, WIRE_CM_COOKIE_LEN);
 	memcpy(pkt->ack.name, body + 16, WIRE_CM_NAME_LEN);
-	pkt->ack.paths = wire_cm_get32(body + 48);
+	pkt->ack.paths = wire_get32(body + 48);
 	for (size_t i = 0; i < WIRE_CM_NAME_LEN; i++) {
 		char c = pkt->ack.name[i];
 
 		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
 			return -FI_EINVAL;
 	}
-	return wire_cm_get32(body + 52) ? -FI_EINVAL : 0;
+	return wire_get32(body + 52) ? -FI_EINVAL : 0;
 }
 
 static size_t wire_cm_nak_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 {
 	size_t text_len = strnlen(pkt->nak.text, WIRE_CM_TEXT_MAX);
 
-	wire_cm_put32(body, pkt->nak.err);
-	wire_cm_put16(body + 4, (uint16_t)text_len);
-	wire_cm_put16(body + 6, 0);
+	wire_put32(body, pkt->nak.err);
+	wire_put16(body + 4, (uint16_t)text_len);
+	wire_put16(body + 6, 0);
 	memcpy(body + 8, pkt->nak.text, text_len);
 	return 8 + text_len;
 }
@@ -190,10 +140,10 @@ static size_t wire_cm_nak_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 /* The text goes to somebody's terminal: printable ASCII and nothing else. */
 static int wire_cm_nak_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
 {
-	size_t text_len = wire_cm_get16(body + 4);
+	size_t text_len = wire_get16(body + 4);
 
-	pkt->nak.err = wire_cm_get32(body);
-	if (!pkt->nak.err || pkt->nak.err > WIRE_CM_ERR_MAX || wire_cm_get16(body + 6) ||
+	pkt->nak.err = wire_get32(body);
+	if (!pkt->nak.err || pkt->nak.err > WIRE_CM_ERR_MAX || wire_get16(body + 6) ||
 	    len != 8 + text_len)
 		return -FI_EINVAL;
 	memcpy(pkt->nak.text, body + 8, text_len);
@@ -311,14 +261,14 @@ size_t wire_cm_encode(const struct wire_cm_pkt *pkt, uint8_t *buf)
 
 	assert(form);
 	len = WIRE_CM_HEAD_LEN + form->encode(pkt, buf + WIRE_CM_HEAD_LEN) + WIRE_CM_MAC_LEN;
-	wire_cm_put32(buf, WIRE_CM_MAGIC);
+	wire_put32(buf, WIRE_CM_MAGIC);
 	buf[4] = WIRE_CM_VERSION;
 	buf[5] = (uint8_t)pkt->type;
-	wire_cm_put16(buf + 6, (uint16_t)len);
-	wire_cm_put64(buf + 8, pkt->nonce);
-	wire_cm_put64(buf + 16, pkt->src_inc);
-	wire_cm_put64(buf + 24, pkt->dst_inc);
-	wire_cm_put64(buf + 32, pkt->features);
+	wire_put16(buf + 6, (uint16_t)len);
+	wire_put64(buf + 8, pkt->nonce);
+	wire_put64(buf + 16, pkt->src_inc);
+	wire_put64(buf + 24, pkt->dst_inc);
+	wire_put64(buf + 32, pkt->features);
 	memset(buf + len - WIRE_CM_MAC_LEN, 0, WIRE_CM_MAC_LEN);
 	return len;
 }
@@ -326,13 +276,13 @@ size_t wire_cm_encode(const struct wire_cm_pkt *pkt, uint8_t *buf)
 /* What holds in every version. */
 static int wire_cm_prefix_decode(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
 {
-	if (len < WIRE_CM_BARE_LEN || len > WIRE_CM_MAX || wire_cm_get32(buf) != WIRE_CM_MAGIC ||
-	    wire_cm_get16(buf + 6) != len)
+	if (len < WIRE_CM_BARE_LEN || len > WIRE_CM_MAX || wire_get32(buf) != WIRE_CM_MAGIC ||
+	    wire_get16(buf + 6) != len)
 		return -FI_EINVAL;
 	pkt->type = buf[5];
-	pkt->nonce = wire_cm_get64(buf + 8);
-	pkt->src_inc = wire_cm_get64(buf + 16);
-	pkt->dst_inc = wire_cm_get64(buf + 24);
+	pkt->nonce = wire_get64(buf + 8);
+	pkt->src_inc = wire_get64(buf + 16);
+	pkt->dst_inc = wire_get64(buf + 24);
 	return pkt->nonce && pkt->src_inc ? 0 : -FI_EINVAL;
 }
 
@@ -348,7 +298,7 @@ int wire_cm_decode(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
 	form = wire_cm_form(pkt->type);
 	if (!form || len < form->len_min || len > form->len_max || !pkt->dst_inc == form->has_dst)
 		return -FI_EINVAL;
-	pkt->features = wire_cm_get64(buf + WIRE_CM_PREFIX_LEN);
+	pkt->features = wire_get64(buf + WIRE_CM_PREFIX_LEN);
 	if (pkt->features && !form->has_features)
 		return -FI_EINVAL;
 	return form->decode(buf + WIRE_CM_HEAD_LEN, len - WIRE_CM_BARE_LEN, pkt);
@@ -356,7 +306,7 @@ int wire_cm_decode(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
 
 uint64_t wire_cm_peek_nonce(const uint8_t *buf, size_t len)
 {
-	if (len < WIRE_CM_PREFIX_LEN || wire_cm_get32(buf) != WIRE_CM_MAGIC)
+	if (len < WIRE_CM_PREFIX_LEN || wire_get32(buf) != WIRE_CM_MAGIC)
 		return 0;
-	return wire_cm_get64(buf + 8);
+	return wire_get64(buf + 8);
 }
