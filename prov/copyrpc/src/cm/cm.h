@@ -75,6 +75,13 @@ struct cm_agent_ops {
 	 * -FI_EACCES: another user's; else what either end's prepare or establish returned, or the network.
 	 */
 	void (*failed)(void *ctx, const struct sockaddr *addr, int err, const char *why);
+	/*
+	 * For agents that dial or accept (cm_dial.h). The listener has said yes, with `data`, and the agent is
+	 * being connected with the one at `addr`: up or failed follows.
+	 */
+	void (*accepted)(void *ctx, const struct sockaddr *addr, const void *data, size_t len);
+	/* The call came to nothing, for `err`; `data` is what a listener that refused said. */
+	void (*refused)(void *ctx, int err, const void *data, size_t len);
 };
 
 /** Ways to carry messages: sets of WIRE_CM_PATH_*. */
@@ -129,6 +136,8 @@ int cm_agent_open(struct cm_node *node, const struct sockaddr *addr, struct cm_p
 /** The concrete address that peers use. */
 void cm_agent_addr(const struct cm_agent *agent, struct sockaddr_storage *addr);
 uint64_t cm_agent_incarnation(const struct cm_agent *agent);
+/** From now on nobody can connect to the agent but whom its call finds (cm_dial.h). */
+void cm_agent_make_private(struct cm_agent *agent);
 void cm_agent_stats(struct cm_agent *agent, struct cm_stats *stats);
 /** No up-call after the return. Every conn was put before, or is put later (it is then orphaned). */
 void cm_agent_close(struct cm_agent *agent);

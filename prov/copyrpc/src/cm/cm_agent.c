@@ -10,6 +10,7 @@
 #include <rdma/fi_errno.h>
 
 #include "cm/cm_accept.h"
+#include "cm/cm_call.h"
 #include "cm/cm_conn.h"
 #include "cm/cm_fd.h"
 #include "cm/cm_req.h"
@@ -157,6 +158,8 @@ void cm_agent_close(struct cm_agent *agent)
 	struct cm_node *node = agent->node;
 
 	cm_node_lock(node);
+	if (agent->call)
+		cm_call_end(agent->call);
 	cm_agent_drop_reqs(agent);
 	cm_agent_orphan_conns(agent);
 	cm_accept_drop_callers(agent);
@@ -183,11 +186,36 @@ static int cm_agent_check_peer(const struct cm_agent *agent, const union cm_addr
 	return -FI_EINVAL;
 }
 
-static int cm_connect_locked(struct cm_agent *agent, const union cm_addr *to)
+void cm_agent_make_private(struct cm_agent *agent)
 {
-	struct cm_peer *peer = cm_peer_get(agent, to);
-	int ret = 0;
+	cm_node_lock(agent->node);
+	cm_agent_admit(agent, NULL, 0);
+	cm_node_unlock(agent->node);
+}
 
+void cm_agent_admit(struct cm_agent *agent, const union cm_addr *addr, uint64_t inc)
+{
+	static const union cm_addr nobody;
+
+	agent->is_private = true;
+	agent->only = addr ? *addr : nobody;
+	agent->only_inc = inc;
+}
+
+bool cm_agent_admits(const struct cm_agent *agent, const union cm_addr *addr, uint64_t inc)
+{
+	return !agent->is_private ||
+	       (inc == agent->only_inc && cm_addr_is_equal(addr, &agent->only));
+}
+
+int cm_agent_connect(struct cm_agent *agent, const union cm_addr *to)
+{
+	int ret = cm_agent_check_peer(agent, to);
+	struct cm_peer *peer;
+
+	if (ret)
+		return ret;
+	peer = cm_peer_get(agent, to);
 	if (!peer)
 		return -FI_ENOMEM;
 	if (!peer->req)
@@ -196,33 +224,36 @@ static int cm_connect_locked(struct cm_agent *agent, const union cm_addr *to)
 	return ret;
 }
 
+void cm_agent_forget(struct cm_agent *agent, const union cm_addr *to)
+{
+	struct cm_peer *peer = cm_peer_find(agent, to);
+
+	if (!peer)
+		return;
+	cm_req_cancel(peer);
+	cm_peer_settle(peer);
+}
+
 int cm_connect(struct cm_agent *agent, const struct sockaddr *addr)
 {
 	union cm_addr to;
 	int ret = cm_addr_import(addr, &to);
 
-	if (!ret)
-		ret = cm_agent_check_peer(agent, &to);
 	if (ret)
 		return ret;
 	cm_node_lock(agent->node);
-	ret = cm_connect_locked(agent, &to);
+	ret = cm_agent_connect(agent, &to);
 	cm_node_unlock(agent->node);
 	return ret;
 }
 
 void cm_connect_cancel(struct cm_agent *agent, const struct sockaddr *addr)
 {
-	struct cm_peer *peer;
 	union cm_addr to;
 
 	if (cm_addr_import(addr, &to))
 		return;
 	cm_node_lock(agent->node);
-	peer = cm_peer_find(agent, &to);
-	if (peer) {
-		cm_req_cancel(peer);
-		cm_peer_settle(peer);
-	}
+	cm_agent_forget(agent, &to);
 	cm_node_unlock(agent->node);
 }

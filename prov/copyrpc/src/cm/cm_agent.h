@@ -26,6 +26,8 @@
 /** What this build speaks (docs/handshake.md, section 2.2). */
 #define CM_FEATURES 0ull
 
+struct cm_call;
+
 struct cm_agent {
 	struct cm_node *node;
 	const struct cm_agent_ops *ops;
@@ -47,8 +49,19 @@ struct cm_agent {
 	struct util_list req_queue; /* cm_req.queue_link: no slot yet */
 	uint32_t req_slot_cnt;      /* requests that are being probed */
 	uint32_t guest_cnt;         /* conns without a stream that are INVITED */
-	bool key_told;              /* the user knows that keys differ */
+	bool is_private;            /* connects with nobody but ... */
+	union cm_addr only;         /* family 0: nobody */
+	uint64_t only_inc;
+	struct cm_call *call; /* cm_dial.h; NULL: none */
+	bool key_told;        /* the user knows that keys differ */
 	struct cm_stats stats;
 };
+
+/** A private agent may be connected with this one, or with nobody (NULL). */
+void cm_agent_admit(struct cm_agent *agent, const union cm_addr *addr, uint64_t inc);
+bool cm_agent_admits(const struct cm_agent *agent, const union cm_addr *addr, uint64_t inc);
+/** cm_connect and cm_connect_cancel with the lock held. */
+int cm_agent_connect(struct cm_agent *agent, const union cm_addr *to);
+void cm_agent_forget(struct cm_agent *agent, const union cm_addr *to);
 
 #endif

@@ -11,6 +11,7 @@
 #include "cm/cm_accept.h"
 #include "cm/cm_agent.h"
 #include "cm/cm_attempt.h"
+#include "cm/cm_call.h"
 #include "cm/cm_dgram.h"
 #include "cm/cm_peer.h"
 #include "cm/cm_pkt.h"
@@ -95,7 +96,9 @@ int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc
 
 	if (!conn)
 		return -FI_ENOMEM;
-	if (fd >= 0)
+	if (!cm_agent_admits(agent, &peer->addr, peer_inc))
+		ret = -FI_EACCES;
+	if (!ret && fd >= 0)
 		ret = cm_src_open(agent->node, &conn->src, fd);
 	if (ret)
 		goto err_bury;
@@ -192,6 +195,7 @@ void cm_conn_up(struct cm_conn *conn)
 	UTIL_INFO(EP_CTRL, "connected to %s, incarnation %016llx\n",
 		  cm_addr_print(&conn->addr, text), (unsigned long long)conn->peer_inc);
 	asked = cm_req_take(conn->peer);
+	cm_call_met(agent);
 	agent->ops->up(agent->ctx, conn, conn->user, asked);
 }
 

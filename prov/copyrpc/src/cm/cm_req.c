@@ -11,6 +11,7 @@
 
 #include "cm/cm_agent.h"
 #include "cm/cm_attempt.h"
+#include "cm/cm_call.h"
 #include "cm/cm_conn.h"
 #include "cm/cm_udp.h"
 #include "util/clock.h"
@@ -141,6 +142,7 @@ void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 	vsnprintf(why + len, sizeof(why) - (size_t)len, fmt, args);
 	va_end(args);
 	cm_req_close(peer->req);
+	cm_call_missed(agent, err);
 	agent->ops->failed(agent->ctx, &peer->addr.sa, err, why);
 }
 
