@@ -30,6 +30,7 @@
 #include "util/list.h"
 #include "wire/wire_op.h"
 
+struct cm_call;
 struct core_chan;
 struct core_peer;
 struct core_ep;
@@ -188,6 +189,16 @@ struct core_upcalls {
 		      uint64_t incarnation);
 	/* A connect to `addr` failed for good: -FI_E*; it was logged with the reason. */
 	void (*on_connect_failed)(struct core_ep *ep, const struct sockaddr *addr, int err);
+	/* For dial: the listener said yes, with `data`; the endpoint at `addr` is being connected. */
+	void (*on_accepted)(struct core_ep *ep, const struct sockaddr *addr, const void *data,
+			    size_t len);
+	/* For dial and answer: it came to nothing, -FI_E*; `data` is what a listener that refused said. */
+	void (*on_refused)(struct core_ep *ep, int err, const void *data, size_t len);
+	/*
+	 * For a connected endpoint (core_conn.h): progress would bring news. From the engine's own thread,
+	 * without the domain's lock.
+	 */
+	void (*on_news)(struct core_ep *ep);
 	/*
 	 * The channel is dead; everything that had arrived was delivered before, and nobody moves
 	 * bytes of a get any more. core closes it.
@@ -211,6 +222,15 @@ struct core_engine_ops {
 	int (*connect)(struct core_engine_ep *eep, const struct sockaddr *addr);
 	/* Nobody waits for that handshake any more. */
 	void (*connect_cancel)(struct core_engine_ep *eep, const struct sockaddr *addr);
+	/*
+	 * Connected endpoints: calls the listener at `addr`, or says yes to one who has called. 0 or -FI_E*
+	 * (-FI_ECONNABORTED: the caller has gone). on_up follows, or one of on_refused and
+	 * on_connect_failed.
+	 */
+	int (*dial)(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
+		    size_t len);
+	int (*answer)(struct core_engine_ep *eep, struct cm_call *call, const void *data,
+		      size_t len);
 	/* Takes in what arrived, sends what waits. */
 	void (*progress)(struct core_engine *engine);
 	/* As dev.h: a descriptor that turns readable once armed; -FI_EAGAIN: progress again. */

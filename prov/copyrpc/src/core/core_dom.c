@@ -4,6 +4,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "core/core_conn.h"
 #include "core/core_op.h"
 #include "core/core_peer.h"
 #include "core/core_rx.h"
@@ -21,6 +22,9 @@ static const struct core_upcalls core_dom_upcalls = {
 	.on_get_done = core_dom_on_get_done,
 	.on_up = core_peer_on_up,
 	.on_connect_failed = core_peer_on_connect_failed,
+	.on_accepted = core_conn_on_accepted,
+	.on_refused = core_conn_on_refused,
+	.on_news = core_conn_on_news,
 	.on_down = core_peer_on_down,
 };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/core_atomic.h"
+#include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_peer.h"
 #include "core/core_req.h"
@@ -69,13 +70,21 @@ int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr
 	ret = core_ep_rx_init(ep);
 	if (ret)
 		return ret;
+	ret = ep->conn ? core_conn_open(ep->conn, ep) : 0;
+	if (ret)
+		goto err_fini_rx;
 	ret = dom->engine_ops->ep_open(dom->engine, ep, addr, &ep->eep);
-	if (ret) {
-		core_ep_rx_fini(ep);
-		return ret;
-	}
+	if (ret)
+		goto err_close_conn;
 	util_list_push_back(&dom->eps, &ep->dom_link);
 	return 0;
+
+err_close_conn:
+	if (ep->conn)
+		core_conn_close(ep->conn);
+err_fini_rx:
+	core_ep_rx_fini(ep);
+	return ret;
 }
 
 static bool core_ep_chans_busy(const struct util_list *peers)

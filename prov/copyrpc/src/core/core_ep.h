@@ -24,6 +24,7 @@
 #include "util/list.h"
 #include "util/pool.h"
 
+struct core_conn;
 struct core_dom;
 struct core_peer;
 
@@ -37,7 +38,8 @@ struct core_comp {
 struct core_ep {
 	struct core_dom *dom;
 	struct core_engine_ep *eep;
-	struct core_av *av;
+	struct core_av *av;     /* NULL with conn */
+	struct core_conn *conn; /* of a connected endpoint, set before core_ep_open; else NULL */
 	/* peers[fi_addr], NULL until first used; grown on demand. */
 	struct core_peer **peers;
 	uint64_t peer_cnt;

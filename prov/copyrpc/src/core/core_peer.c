@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_op.h"
 #include "core/core_rx.h"
@@ -119,13 +120,29 @@ static struct core_peer *core_peer_stranger(struct core_ep *ep, const struct soc
 	return NULL;
 }
 
-static void core_peer_up(struct core_peer *peer, struct core_chan *chan)
+void core_peer_up(struct core_peer *peer, struct core_chan *chan)
 {
 	peer->chan = chan;
 	chan->peer = peer;
 	peer->inject_waits = false;
 	peer->inject_err = 0;
 	core_peer_set_state(peer, CORE_PEER_UP);
+}
+
+struct core_peer *core_peer_make(struct core_ep *ep)
+{
+	static const struct sockaddr unknown;
+	struct core_peer *peer = core_peer_new(ep, &unknown);
+
+	if (!peer)
+		return NULL;
+	if (core_peer_reserve(ep, 0)) {
+		free(peer);
+		return NULL;
+	}
+	core_peer_name(peer, 0);
+	peer->fi_addr = FI_ADDR_NOTAVAIL;
+	return peer;
 }
 
 static void core_peer_connect_self(struct core_peer *peer)
@@ -141,6 +158,8 @@ struct core_peer *core_peer_get_cold(struct core_ep *ep, fi_addr_t fi_addr)
 	struct sockaddr_storage addr, own;
 	struct core_peer *peer;
 
+	if (ep->conn)
+		return ep->conn->peer;
 	if (!core_av_addr(ep->av, fi_addr, &addr) || core_peer_reserve(ep, fi_addr))
 		return NULL;
 	if (ep->peers[fi_addr])
@@ -162,6 +181,8 @@ int core_peer_connect(struct core_peer *peer)
 
 	if (peer->state == CORE_PEER_UP || peer->state == CORE_PEER_CONNECTING)
 		return 0;
+	if (peer->ep->conn)
+		return core_conn_refusal(peer->ep->conn);
 	ret = engine->connect(peer->ep->eep, (struct sockaddr *)&peer->addr);
 	if (!ret)
 		core_peer_set_state(peer, CORE_PEER_CONNECTING);
@@ -188,8 +209,13 @@ static struct core_peer *core_peer_by_addr(struct core_ep *ep, const struct sock
 void core_peer_on_up(struct core_ep *ep, struct core_chan *chan, const struct sockaddr *addr,
 		     uint64_t incarnation)
 {
-	struct core_peer *peer = core_peer_by_addr(ep, addr);
+	struct core_peer *peer;
 
+	if (ep->conn) {
+		core_conn_on_up(ep->conn, chan, addr, incarnation);
+		return;
+	}
+	peer = core_peer_by_addr(ep, addr);
 	if (!peer) {
 		UTIL_WARN(EP_CTRL, "out of memory: a connection is refused\n");
 		chan->ops->close(chan);
@@ -208,6 +234,10 @@ void core_peer_on_connect_failed(struct core_ep *ep, const struct sockaddr *addr
 	uint64_t fi_addr = ep->av ? core_av_find(ep->av, addr) : CORE_AV_NONE;
 	struct core_peer *peer = NULL;
 
+	if (ep->conn) {
+		core_conn_on_refused(ep, err, NULL, 0);
+		return;
+	}
 	if (fi_addr != CORE_AV_NONE && fi_addr < ep->peer_cnt)
 		peer = ep->peers[fi_addr];
 	if (!peer || peer->state != CORE_PEER_CONNECTING)
@@ -224,6 +254,8 @@ void core_peer_on_down(struct core_chan *chan, int err)
 	bool goodbye = err == -FI_ESHUTDOWN;
 
 	core_peer_fail(peer, err, goodbye ? CORE_PEER_IDLE : CORE_PEER_DEAD);
+	if (peer->ep->conn)
+		core_conn_on_down(peer->ep->conn);
 }
 
 void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)

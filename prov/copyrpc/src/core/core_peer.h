@@ -67,6 +67,12 @@ static inline struct core_peer *core_peer_get(struct core_ep *ep, fi_addr_t fi_a
 	return UTIL_LIKELY(peer != NULL) ? peer : core_peer_get_cold(ep, fi_addr);
 }
 
+/** The one peer of a connected endpoint, at index 0: NULL: no memory. */
+struct core_peer *core_peer_make(struct core_ep *ep);
+
+/** `chan` leads to it from now on. */
+void core_peer_up(struct core_peer *peer, struct core_chan *chan);
+
 /** Starts a handshake if none runs. 0 or -FI_E*. */
 int core_peer_connect(struct core_peer *peer);
 

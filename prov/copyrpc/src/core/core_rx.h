@@ -60,6 +60,9 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
 				     const uint8_t *data, uint32_t len, core_hold_t hold);
 
+/** All of them, and writes FI_ECANCELED for each. */
+void core_rx_flush(struct core_ep *ep);
+
 /** Ends what is half received from a peer, and receives directed at it, with an error completion. */
 void core_rx_fail_peer(struct core_peer *peer, int err);
 /** The peer is about to be freed: its messages stay, without a sender. */

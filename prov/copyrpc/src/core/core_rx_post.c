@@ -273,6 +273,21 @@ int core_rx_cancel(struct core_ep *ep, void *context)
 	return -FI_ENOENT;
 }
 
+static void core_rx_flush_in(struct core_ep *ep, struct core_match *m)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_posted(m))
+		core_rx_fail_recv(ep, m, UTIL_CONTAINER_OF(it, struct core_match_recv, order),
+				  -FI_ECANCELED);
+}
+
+void core_rx_flush(struct core_ep *ep)
+{
+	core_rx_flush_in(ep, ep->tagged);
+	core_rx_flush_in(ep, ep->msg);
+}
+
 static void core_rx_fail_directed_in(struct core_peer *peer, struct core_match *m, int err)
 {
 	struct util_list *head = core_match_posted(m);

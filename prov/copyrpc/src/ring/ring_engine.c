@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "core/core_ep.h"
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
 #include "ring/ring_event.h"
@@ -170,6 +171,10 @@ int ring_engine_ep_open(struct core_engine *engine, struct core_ep *ep, const st
 		free(eep);
 		return ret;
 	}
+	if (ep->conn) {
+		eep->tells_news = true;
+		cm_agent_make_private(eep->agent);
+	}
 	*out = eep;
 	return 0;
 }
@@ -329,6 +334,8 @@ void ring_engine_events_cold(struct core_engine *engine)
 			engine->up->on_connect_failed(ev.eep->ep, (struct sockaddr *)&ev.addr,
 						      ev.err);
 			break;
+		case RING_EVENT_ACCEPTED:
+		case RING_EVENT_REFUSED: ring_dial_event(&ev); break;
 		}
 	}
 	while ((first = util_list_pop(&engine->failed)))
@@ -404,6 +411,8 @@ const struct core_engine_ops ring_engine_any_ops = {
 	.ep_close = ring_engine_ep_close,
 	.connect = ring_engine_connect,
 	.connect_cancel = ring_engine_connect_cancel,
+	.dial = ring_engine_dial,
+	.answer = ring_engine_answer,
 	.progress = ring_engine_any_progress,
 	.wait_fd = ring_engine_wait_fd,
 	.arm = ring_engine_arm,

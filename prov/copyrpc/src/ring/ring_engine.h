@@ -42,6 +42,7 @@ struct core_engine_ep {
 	struct core_ep *ep;
 	struct cm_agent *agent;
 	struct util_list conns; /* ring_conn.conn_link, from prepare to free */
+	bool tells_news;        /* up->on_news is wanted */
 };
 
 /** The engine over shared memory alone, and the one over whatever FI_COPYRPC_PATHS names. */
@@ -61,6 +62,11 @@ void ring_engine_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *ad
 void ring_engine_ep_close(struct core_engine_ep *eep);
 int ring_engine_connect(struct core_engine_ep *eep, const struct sockaddr *addr);
 void ring_engine_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr);
+/** Connected endpoints (ring_dial.c). */
+int ring_engine_dial(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
+		     size_t len);
+int ring_engine_answer(struct core_engine_ep *eep, struct cm_call *call, const void *data,
+		       size_t len);
 int ring_engine_wait_fd(struct core_engine *engine);
 int ring_engine_arm(struct core_engine *engine);
 void ring_engine_disarm(struct core_engine *engine);

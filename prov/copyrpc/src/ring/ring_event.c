@@ -23,6 +23,8 @@ void ring_event_push(struct core_engine *engine, const struct ring_event *ev)
 	pthread_mutex_unlock(&engine->lock);
 	if (write(engine->event_fd, &one, sizeof(one)) < 0)
 		UTIL_DBG(EP_CTRL, "event counter full\n"); /* then it is readable already */
+	if (ev->eep && ev->eep->tells_news)
+		engine->up->on_news(ev->eep->ep);
 }
 
 static void ring_event_unlink_locked(struct core_engine *engine, struct ring_event *ev)

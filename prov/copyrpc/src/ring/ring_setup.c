@@ -216,4 +216,6 @@ const struct cm_agent_ops ring_cm_ops = {
 	.up = ring_setup_up,
 	.down = ring_setup_down,
 	.failed = ring_setup_failed,
+	.accepted = ring_dial_accepted,
+	.refused = ring_dial_refused,
 };
