@@ -105,7 +105,7 @@ Test(cpr_attr, contexts_are_one_or_shared)
 
 Test(cpr_attr, endpoint_type_and_protocol_are_ours_or_open)
 {
-	EXPECT_BITS(ep_attr->type, FI_EP_RDM, FI_EP_MSG);
+	EXPECT_BITS(ep_attr->type, FI_EP_RDM, FI_EP_MSG); /* which is an offer of its own */
 	EXPECT_BITS(ep_attr->type, FI_EP_UNSPEC, FI_EP_DGRAM);
 	EXPECT_BITS(ep_attr->protocol, CPR_RC_PROTO, FI_PROTO_SHM);
 }

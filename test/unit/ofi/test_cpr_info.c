@@ -20,7 +20,9 @@ static struct fi_info *get(const char *node, const char *service, uint64_t flags
 
 	cr_assert_eq(ofi_provider()->getinfo(OFI_API, node, service, flags, hints, &info), 0);
 	cr_assert_not_null(info);
-	cr_expect_null(info->next);
+	/* The second of two is the connected endpoint, unless a type was asked for. */
+	cr_expect(!info->next || (info->ep_attr->type == FI_EP_RDM &&
+				  info->next->ep_attr->type == FI_EP_MSG && !info->next->next));
 	return info;
 }
 
@@ -59,6 +61,47 @@ Test(cpr_info, no_hints_get_one_complete_info)
 	cr_expect_null(info->fabric_attr->prov_name, "libfabric's core fills it in");
 	cr_expect_null(info->nic);
 	fi_freeinfo(info);
+}
+
+Test(cpr_info, each_type_of_endpoint_is_listed_once)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *info = get(NULL, NULL, 0, NULL);
+
+	cr_assert_eq(info->ep_attr->type, FI_EP_RDM, "who takes the first gets what he always got");
+	cr_assert_not_null(info->next);
+	fi_freeinfo(info);
+	for (int type = FI_EP_MSG; type <= FI_EP_RDM; type++) {
+		if (type == FI_EP_DGRAM)
+			continue;
+		hints->ep_attr->type = type;
+		info = get(NULL, NULL, 0, hints);
+		cr_expect_eq((int)info->ep_attr->type, type);
+		cr_expect_null(info->next);
+		fi_freeinfo(info);
+	}
+	hints->ep_attr->type = FI_EP_DGRAM;
+	cr_expect_eq(get_ret(NULL, NULL, 0, hints), -FI_ENODATA);
+	fi_freeinfo(hints);
+}
+
+Test(cpr_info, a_connected_endpoint_has_no_sources_to_choose_from)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_info *info;
+
+	hints->ep_attr->type = FI_EP_MSG;
+	info = get(NULL, NULL, 0, hints);
+	cr_expect_not(info->caps & (FI_DIRECTED_RECV | FI_SOURCE));
+	cr_expect_not(info->rx_attr->caps & (FI_DIRECTED_RECV | FI_SOURCE));
+	cr_expect(info->caps & FI_MSG);
+	cr_expect(info->caps & FI_TAGGED);
+	fi_freeinfo(info);
+	hints->caps = FI_MSG | FI_DIRECTED_RECV;
+	cr_expect_eq(get_ret(NULL, NULL, 0, hints), -FI_ENODATA);
+	hints->caps = FI_MSG | FI_SOURCE;
+	cr_expect_eq(get_ret(NULL, NULL, 0, hints), -FI_ENODATA);
+	fi_freeinfo(hints);
 }
 
 Test(cpr_info, node_and_service_are_the_destination)
@@ -137,6 +180,15 @@ Test(cpr_info, a_layer_that_looks_for_a_core_provider_finds_none)
 	cr_expect_eq(get_ret(NULL, NULL, CPR_FLAG_CORE_PROV_ONLY, NULL), -FI_ENODATA);
 	util_params.layering = 1;
 	cr_expect_eq(get_ret(NULL, NULL, CPR_FLAG_CORE_PROV_ONLY, NULL), 0);
+}
+
+Test(cpr_info, a_layer_that_the_user_named_finds_us)
+{
+	struct fi_info *hints = fi_allocinfo();
+
+	hints->fabric_attr->prov_name = strdup("copyrpc");
+	cr_expect_eq(get_ret(NULL, NULL, CPR_FLAG_CORE_PROV_ONLY, hints), 0);
+	fi_freeinfo(hints);
 }
 
 Test(cpr_info, internal_flag_bits_change_nothing_else)

@@ -216,6 +216,17 @@ bool cpr_addr_is_ours(const struct sockaddr *addr)
 	return ours;
 }
 
+int cpr_addr_give(const struct sockaddr_storage *from, void *addr, size_t *addrlen)
+{
+	size_t len = cpr_addr_len(cpr_addr_format(from->ss_family));
+	size_t room = *addrlen;
+
+	*addrlen = len;
+	if (room)
+		memcpy(addr, from, room < len ? room : len);
+	return room < len ? -FI_ETOOSMALL : 0;
+}
+
 size_t cpr_addr_print(const struct sockaddr *addr, char *buf, size_t len)
 {
 	const struct sockaddr_in6 *sin6 = (const struct sockaddr_in6 *)addr;

@@ -38,6 +38,9 @@ void cpr_addr_local(int family, const struct sockaddr *dest, struct sockaddr_sto
 /** True if an endpoint could be bound there: a wildcard, or an address of this host. */
 bool cpr_addr_is_ours(const struct sockaddr *addr);
 
+/** For fi_getname and fi_getpeer: as much as fits, and what would be needed: 0 or -FI_ETOOSMALL. */
+int cpr_addr_give(const struct sockaddr_storage *from, void *addr, size_t *addrlen);
+
 /** Writes the text form, cut to `len` bytes, and returns the bytes that all of it needs. */
 size_t cpr_addr_print(const struct sockaddr *addr, char *buf, size_t len);
 

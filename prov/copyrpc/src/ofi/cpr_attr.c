@@ -68,12 +68,13 @@ static bool cpr_attr_absent(const char *hint, bool asked)
 	return !asked;
 }
 
-static bool cpr_attr_tx(const struct fi_tx_attr *offer, const struct fi_tx_attr *hints)
+static bool cpr_attr_tx(const struct fi_tx_attr *offer, const struct fi_tx_attr *hints,
+			uint64_t all)
 {
 	bool ok = true;
 
 	/* Bits of the other direction mean nothing here (fi_endpoint(3)). */
-	ok &= cpr_attr_bits("tx_attr->caps", FI_TYPE_CAPS, hints->caps, CPR_CAPS);
+	ok &= cpr_attr_bits("tx_attr->caps", FI_TYPE_CAPS, hints->caps, all);
 	ok &= cpr_attr_bits("tx_attr->op_flags", FI_TYPE_OP_FLAGS, hints->op_flags,
 			    CPR_TX_OP_FLAGS);
 	ok &= cpr_attr_bits("tx_attr->msg_order", FI_TYPE_MSG_ORDER, hints->msg_order,
@@ -87,11 +88,12 @@ static bool cpr_attr_tx(const struct fi_tx_attr *offer, const struct fi_tx_attr 
 	return ok;
 }
 
-static bool cpr_attr_rx(const struct fi_rx_attr *offer, const struct fi_rx_attr *hints)
+static bool cpr_attr_rx(const struct fi_rx_attr *offer, const struct fi_rx_attr *hints,
+			uint64_t all)
 {
 	bool ok = true;
 
-	ok &= cpr_attr_bits("rx_attr->caps", FI_TYPE_CAPS, hints->caps, CPR_CAPS);
+	ok &= cpr_attr_bits("rx_attr->caps", FI_TYPE_CAPS, hints->caps, all);
 	ok &= cpr_attr_bits("rx_attr->op_flags", FI_TYPE_OP_FLAGS, hints->op_flags,
 			    CPR_RX_OP_FLAGS);
 	ok &= cpr_attr_bits("rx_attr->msg_order", FI_TYPE_MSG_ORDER, hints->msg_order,
@@ -206,15 +208,15 @@ bool cpr_attr_accepts(const struct fi_info *offer, const struct fi_info *hints, 
 
 	if (!hints)
 		return true;
-	ok &= cpr_attr_bits("caps", FI_TYPE_CAPS, hints->caps, CPR_CAPS);
+	ok &= cpr_attr_bits("caps", FI_TYPE_CAPS, hints->caps, offer->caps);
 	ok &= cpr_attr_absent("addr_format (neither IPv4 nor IPv6)",
 			      cpr_addr_family(hints->addr_format) < 0);
 	if (hints->ep_attr)
 		ok &= cpr_attr_ep(offer->ep_attr, hints->ep_attr, version);
 	if (hints->tx_attr)
-		ok &= cpr_attr_tx(offer->tx_attr, hints->tx_attr);
+		ok &= cpr_attr_tx(offer->tx_attr, hints->tx_attr, offer->caps);
 	if (hints->rx_attr)
-		ok &= cpr_attr_rx(offer->rx_attr, hints->rx_attr);
+		ok &= cpr_attr_rx(offer->rx_attr, hints->rx_attr, offer->caps);
 	if (hints->domain_attr)
 		ok &= cpr_attr_domain(offer->domain_attr, hints->domain_attr, version);
 	if (hints->fabric_attr)

@@ -6,11 +6,22 @@
 
 #include "ofi/cpr_nic.h"
 #include "ring/ring_engine.h"
+#include "ring/ring_node.h"
 #include "util/param.h"
 
 const struct core_engine_ops *cpr_engine_rc(void)
 {
 	return ring_engine_rc();
+}
+
+int cpr_engine_get_cm(struct cm_node **cm)
+{
+	return ring_node_get(cm);
+}
+
+void cpr_engine_put_cm(void)
+{
+	ring_node_put();
 }
 
 int cpr_engine_check(void)

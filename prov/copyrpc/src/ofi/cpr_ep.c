@@ -10,6 +10,7 @@
 #include "ofi/cpr_addr.h"
 #include "ofi/cpr_av.h"
 #include "ofi/cpr_cntr.h"
+#include "ofi/cpr_conn.h"
 #include "ofi/cpr_cq.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_nosys.h"
@@ -38,7 +39,7 @@ void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags)
 
 static int cpr_ep_bind_av(struct cpr_ep *ep, struct cpr_av *av)
 {
-	if (ep->av || av->domain != ep->domain)
+	if (ep->av || av->domain != ep->domain || ep->core_ep.conn)
 		return -FI_EINVAL;
 	ep->av = av;
 	cpr_ref_get(&av->refs);
@@ -163,7 +164,9 @@ static void cpr_ep_unbind_all(struct cpr_ep *ep)
 /* Transfers that the capabilities do not cover stay refused. */
 static void cpr_ep_pick_msg(struct cpr_ep *ep)
 {
-	ep->msg_ops = ep->caps & FI_MSG ? cpr_msg_ops : cpr_no_msg_ops;
+	ep->msg_ops = ep->core_ep.conn ? cpr_conn_msg_ops : cpr_msg_ops;
+	if (!(ep->caps & FI_MSG))
+		ep->msg_ops = cpr_no_msg_ops;
 	if (!(ep->caps & FI_SEND)) {
 		ep->msg_ops.send = cpr_no_msg_ops.send;
 		ep->msg_ops.sendv = cpr_no_msg_ops.sendv;
@@ -181,7 +184,9 @@ static void cpr_ep_pick_msg(struct cpr_ep *ep)
 
 static void cpr_ep_pick_tagged(struct cpr_ep *ep)
 {
-	ep->tagged_ops = ep->caps & FI_TAGGED ? cpr_tagged_ops : cpr_no_tagged_ops;
+	ep->tagged_ops = ep->core_ep.conn ? cpr_conn_tagged_ops : cpr_tagged_ops;
+	if (!(ep->caps & FI_TAGGED))
+		ep->tagged_ops = cpr_no_tagged_ops;
 	if (!(ep->caps & FI_SEND)) {
 		ep->tagged_ops.send = cpr_no_tagged_ops.send;
 		ep->tagged_ops.sendv = cpr_no_tagged_ops.sendv;
@@ -216,7 +221,11 @@ static int cpr_ep_check_shared(const struct cpr_ep *ep)
 
 static int cpr_ep_check_bound(const struct cpr_ep *ep)
 {
-	if (!ep->av) {
+	if (ep->core_ep.conn && !ep->eq_user.eq) {
+		UTIL_WARN(EP_CTRL, "fi_enable: bind an event queue first\n");
+		return -FI_ENOEQ;
+	}
+	if (!ep->core_ep.conn && !ep->av) {
 		UTIL_WARN(EP_CTRL, "fi_enable: bind an address vector first\n");
 		return -FI_ENOAV;
 	}
@@ -229,7 +238,7 @@ static int cpr_ep_check_bound(const struct cpr_ep *ep)
 	return cpr_ep_check_shared(ep);
 }
 
-static int cpr_ep_enable(struct cpr_ep *ep)
+int cpr_ep_enable(struct cpr_ep *ep)
 {
 	int ret;
 
@@ -239,7 +248,7 @@ static int cpr_ep_enable(struct cpr_ep *ep)
 	if (ret)
 		return ret;
 	cpr_domain_lock(ep->domain);
-	ep->core_ep.av = ep->av->core;
+	ep->core_ep.av = ep->av ? ep->av->core : NULL;
 	ret = core_ep_open(&ep->core_ep, &ep->domain->core,
 			   ep->src.ss_family ? (struct sockaddr *)&ep->src : NULL);
 	if (!ret) {
@@ -389,6 +398,7 @@ static int cpr_ep_close(struct fid *fid)
 		ep->is_enabled = false;
 		cpr_domain_unlock(ep->domain);
 	}
+	cpr_conn_fini(ep);
 	cpr_ep_unbind_all(ep);
 	cpr_ref_put(&ep->domain->refs);
 	free(ep);
@@ -430,7 +440,8 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 	ep->domain = domain;
 	ep->dom = &domain->core;
 	ep->core = &ep->core_ep;
-	ep->caps = cpr_offer_caps(info->caps);
+	ep->caps = cpr_offer_caps(info->caps) &
+		   cpr_offer_all(cpr_conn_is_type(info) ? FI_EP_MSG : FI_EP_RDM);
 	ep->inject_max = info->tx_attr && info->tx_attr->inject_size ? info->tx_attr->inject_size
 								     : util_params.eager_max;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
@@ -453,7 +464,8 @@ static int cpr_ep_check(const struct cpr_domain *domain, const struct fi_info *i
 
 	if (!info || (info->caps & ~CPR_CAPS))
 		return -FI_EINVAL;
-	if (info->ep_attr && info->ep_attr->type && info->ep_attr->type != FI_EP_RDM)
+	if (info->ep_attr && info->ep_attr->type && info->ep_attr->type != FI_EP_RDM &&
+	    info->ep_attr->type != FI_EP_MSG)
 		return -FI_EINVAL;
 	if (info->tx_attr && ((info->tx_attr->op_flags & ~CPR_TX_OP_FLAGS) ||
 			      info->tx_attr->inject_size > util_params.eager_max))
@@ -479,6 +491,12 @@ int cpr_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	if (!ep)
 		return -FI_ENOMEM;
 	cpr_ep_init(ep, domain, info, context);
+	ret = cpr_conn_is_type(info) ? cpr_conn_init(ep, info) : 0;
+	if (ret) {
+		cpr_conn_fini(ep);
+		free(ep);
+		return ret;
+	}
 	cpr_ref_get(&domain->refs);
 	*out = &ep->fid;
 	return 0;

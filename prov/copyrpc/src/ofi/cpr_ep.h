@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "ofi/cpr_eq.h"
@@ -35,6 +36,7 @@ struct cpr_cntr;
 struct cpr_cq;
 struct cpr_domain;
 struct cpr_stx;
+struct cpr_request;
 
 /* Kinds of operations that can have a counter of their own: FI_SEND, FI_RECV, those of RMA. */
 #define CPR_EP_CNTR_CNT (2 + CORE_CNTR_RMA_CNT)
@@ -66,7 +68,11 @@ struct cpr_ep {
 	struct cpr_eq_user eq_user;
 	uint64_t caps;
 	bool is_enabled;
-	struct sockaddr_storage src; /* ss_family 0: any address */
+	struct core_conn conn; /* FI_EP_MSG: core_ep.conn */
+	struct cpr_request
+		*request; /* FI_EP_MSG: opened to answer it; NULL: none, or it is answered */
+	struct sockaddr_storage src;  /* ss_family 0: any address */
+	struct sockaddr_storage door; /* accepted: the listener's address, which is its name too */
 	struct core_ep core_ep;
 };
 
@@ -86,6 +92,11 @@ extern const struct fi_ops_tagged cpr_tagged_ops;
 /** fi_ops_ep and fi_ops_cm (cpr_ep_opt.c). */
 extern struct fi_ops_ep cpr_ep_ops;
 extern struct fi_ops_cm cpr_ep_cm_ops;
+int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen);
+int cpr_ep_getname(fid_t fid, void *addr, size_t *addrlen);
+
+/** fi_enable, which some calls imply. */
+int cpr_ep_enable(struct cpr_ep *ep);
 
 /** Fills in the transfers that the capabilities and shared contexts allow. */
 void cpr_ep_pick_ops(struct cpr_ep *ep);

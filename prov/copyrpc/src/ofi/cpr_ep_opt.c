@@ -6,6 +6,7 @@
 #include "core/core_rpc.h"
 #include "core/core_rx.h"
 #include "ofi/cpr_addr.h"
+#include "ofi/cpr_conn.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_nosys.h"
@@ -34,6 +35,8 @@ static int cpr_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
 	size_t room = *optlen;
 
+	if (level == FI_OPT_ENDPOINT && optname == FI_OPT_CM_DATA_SIZE && ep->core->conn)
+		return cpr_conn_getopt(level, optname, optval, optlen);
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
 		return -FI_ENOPROTOOPT;
 	*optlen = sizeof(size_t);
@@ -68,7 +71,7 @@ struct fi_ops_ep cpr_ep_ops = {
 	.tx_size_left = cpr_no_size_left,
 };
 
-static int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
+int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
 	const struct sockaddr *sa = addr;
@@ -86,21 +89,18 @@ static int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
 }
 
 /* Before fi_enable: the address that was asked for, as far as it was. */
-static int cpr_ep_getname(fid_t fid, void *addr, size_t *addrlen)
+int cpr_ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
 	struct sockaddr_storage ss = ep->owner->src;
-	size_t room = *addrlen;
-	size_t len = cpr_addr_len(ep->domain->addr_format);
 
-	if (ep->owner->is_enabled)
+	if (ep->owner->door.ss_family)
+		ss = ep->owner->door;
+	else if (ep->owner->is_enabled)
 		core_ep_addr(ep->core, &ss);
 	else if (!ss.ss_family)
 		return -FI_EOPBADSTATE;
-	*addrlen = len;
-	if (room)
-		memcpy(addr, &ss, room < len ? room : len);
-	return room < len ? -FI_ETOOSMALL : 0;
+	return cpr_addr_give(&ss, addr, addrlen);
 }
 
 struct fi_ops_cm cpr_ep_cm_ops = {

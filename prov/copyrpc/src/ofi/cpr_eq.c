@@ -16,45 +16,66 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-struct cpr_eq_event {
-	struct util_list link;
-	bool is_err; /* data is a struct fi_eq_err_entry */
-	uint32_t event;
-	size_t len;
-	uint8_t data[];
-};
-
 static inline struct cpr_eq *cpr_eq_of_eq(struct fid_eq *fid)
 {
 	return container_of(fid, struct cpr_eq, fid);
 }
 
-static int cpr_eq_push(struct cpr_eq *eq, uint32_t event, const void *buf, size_t len, bool is_err)
+struct cpr_eq_event *cpr_eq_event_new(uint32_t event, size_t len)
 {
-	struct cpr_eq_event *ev = malloc(sizeof(*ev) + len);
+	struct cpr_eq_event *ev = calloc(1, sizeof(*ev) + len);
 
 	if (!ev)
-		return -FI_ENOMEM;
-	ev->is_err = is_err;
+		return NULL;
 	ev->event = event;
+	ev->len_min = len;
 	ev->len = len;
-	if (len)
-		memcpy(ev->data, buf, len);
+	return ev;
+}
+
+void cpr_eq_push(struct cpr_eq *eq, struct cpr_eq_event *ev)
+{
 	pthread_mutex_lock(&eq->lock);
 	util_list_push_back(&eq->events, &ev->link);
 	cpr_wait_kick(&eq->wait);
 	pthread_mutex_unlock(&eq->lock);
-	return 0;
 }
 
 int cpr_eq_post(struct cpr_eq *eq, uint32_t event, const void *buf, size_t len)
 {
-	return cpr_eq_push(eq, event, buf, len, false);
+	struct cpr_eq_event *ev = cpr_eq_event_new(event, len);
+
+	if (!ev)
+		return -FI_ENOMEM;
+	if (len)
+		memcpy(ev->data, buf, len);
+	cpr_eq_push(eq, ev);
+	return 0;
 }
 
 int cpr_eq_post_err(struct cpr_eq *eq, const struct fi_eq_err_entry *err)
 {
-	return cpr_eq_push(eq, 0, err, sizeof(*err), true);
+	struct cpr_eq_event *ev = cpr_eq_event_new(0, sizeof(*err));
+
+	if (!ev)
+		return -FI_ENOMEM;
+	ev->is_err = true;
+	memcpy(ev->data, err, sizeof(*err));
+	cpr_eq_push(eq, ev);
+	return 0;
+}
+
+void cpr_eq_event_drop(struct cpr_eq_event *ev)
+{
+	if (ev->drop)
+		ev->drop(ev);
+	free(ev);
+}
+
+void cpr_eq_tell(struct cpr_eq *eq)
+{
+	__atomic_store_n(&eq->has_news, true, __ATOMIC_SEQ_CST);
+	cpr_wait_kick(&eq->wait);
 }
 
 /* Progress of all that depends on this queue; true if something does. */
@@ -63,6 +84,7 @@ static bool cpr_eq_progress(struct cpr_eq *eq)
 	struct util_list *it, *tmp;
 	bool any;
 
+	__atomic_store_n(&eq->has_news, false, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&eq->bind_lock);
 	any = !util_list_is_empty(&eq->users);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &eq->users) {
@@ -99,11 +121,11 @@ static ssize_t cpr_eq_take(struct cpr_eq *eq, uint32_t *event, void *buf, size_t
 	ev = UTIL_CONTAINER_OF(first, struct cpr_eq_event, link);
 	if (ev->is_err)
 		return -FI_EAVAIL;
-	if (len < ev->len)
+	if (len < ev->len_min)
 		return -FI_ETOOSMALL;
-	ret = (ssize_t)ev->len;
+	ret = (ssize_t)(len < ev->len ? len : ev->len);
 	*event = ev->event;
-	memcpy(buf, ev->data, ev->len);
+	memcpy(buf, ev->data, (size_t)ret);
 	if (!(flags & FI_PEEK)) {
 		util_list_remove(first);
 		free(ev);
@@ -142,6 +164,8 @@ static int cpr_eq_prepare_sleep(struct cpr_eq *eq)
 		fd = -FI_EAGAIN;
 	if (fd >= 0)
 		cpr_wait_drain(&eq->wait);
+	if (fd >= 0 && __atomic_load_n(&eq->has_news, __ATOMIC_SEQ_CST))
+		fd = -FI_EAGAIN;
 	pthread_mutex_unlock(&eq->lock);
 	return fd;
 }
@@ -202,14 +226,12 @@ int cpr_eq_trywait(struct cpr_eq *eq)
 	return fd < 0 ? fd : 0;
 }
 
-static ssize_t cpr_eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint64_t flags)
+/* The oldest event if it is an error, taken out; NULL: it is none. */
+static struct cpr_eq_event *cpr_eq_take_err(struct cpr_eq *eq)
 {
-	struct cpr_eq *eq = cpr_eq_of_eq(fid);
 	struct cpr_eq_event *ev = NULL;
 	struct util_list *first;
-	void *user_data;
 
-	(void)flags;
 	pthread_mutex_lock(&eq->lock);
 	first = util_list_first(&eq->events);
 	if (first)
@@ -219,12 +241,40 @@ static ssize_t cpr_eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, u
 	else
 		ev = NULL;
 	pthread_mutex_unlock(&eq->lock);
+	return ev;
+}
+
+/* Into the user's buffer, or into one of ours that he may read until the next call. */
+static void cpr_eq_give_err_data(struct cpr_eq *eq, struct fi_eq_err_entry *to, void *buf,
+				 size_t room, const void *data, size_t len)
+{
+	if (room && FI_VERSION_GE(eq->fabric->api_version, FI_VERSION(1, 5))) {
+		len = len < room ? len : room;
+		to->err_data = buf;
+	} else {
+		free(eq->err_data);
+		eq->err_data = len ? malloc(len) : NULL;
+		len = eq->err_data ? len : 0;
+		to->err_data = eq->err_data;
+	}
+	if (len)
+		memcpy(to->err_data, data, len);
+	to->err_data_size = len;
+}
+
+static ssize_t cpr_eq_readerr(struct fid_eq *fid, struct fi_eq_err_entry *buf, uint64_t flags)
+{
+	struct cpr_eq *eq = cpr_eq_of_eq(fid);
+	struct cpr_eq_event *ev = cpr_eq_take_err(eq);
+	void *user_data = buf->err_data;
+	size_t room = buf->err_data_size;
+
+	(void)flags;
 	if (!ev)
 		return -FI_EAGAIN;
-	/* We have no err_data: a buffer of the user's stays the user's. */
-	user_data = buf->err_data_size ? buf->err_data : NULL;
 	memcpy(buf, ev->data, sizeof(*buf));
-	buf->err_data = user_data;
+	cpr_eq_give_err_data(eq, buf, user_data, room, ev->data + sizeof(*buf),
+			     ev->len - sizeof(*buf));
 	free(ev);
 	return sizeof(*buf);
 }
@@ -291,7 +341,8 @@ static int cpr_eq_close(struct fid *fid)
 	if (cpr_ref_is_busy(&eq->refs))
 		return -FI_EBUSY;
 	while ((first = util_list_pop(&eq->events)))
-		free(UTIL_CONTAINER_OF(first, struct cpr_eq_event, link));
+		cpr_eq_event_drop(UTIL_CONTAINER_OF(first, struct cpr_eq_event, link));
+	free(eq->err_data);
 	cpr_waitset_close_member(&eq->wait);
 	pthread_mutex_destroy(&eq->bind_lock);
 	pthread_mutex_destroy(&eq->lock);

@@ -8,9 +8,12 @@
 #include <string.h>
 
 #include "ofi/cpr_domain.h"
+#include "ofi/cpr_engine.h"
 #include "ofi/cpr_eq.h"
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
+#include "ofi/cpr_pep.h"
+#include "ofi/cpr_request.h"
 #include "ofi/cpr_waitset.h"
 #include "util/log.h"
 
@@ -26,6 +29,10 @@ static int cpr_fabric_close(struct fid *fid)
 	pthread_mutex_lock(&cpr_fabric_lock);
 	util_list_remove(&fabric->link);
 	pthread_mutex_unlock(&cpr_fabric_lock);
+	cpr_request_reject_all(fabric);
+	if (fabric->cm)
+		cpr_engine_put_cm();
+	pthread_mutex_destroy(&fabric->request_lock);
 	free(fabric);
 	return 0;
 }
@@ -53,7 +60,7 @@ static struct fi_ops cpr_fabric_fi_ops = {
 static struct fi_ops_fabric cpr_fabric_ops = {
 	.size = sizeof(struct fi_ops_fabric),
 	.domain = cpr_domain_open,
-	.passive_ep = cpr_no_passive_ep,
+	.passive_ep = cpr_pep_open,
 	.eq_open = cpr_eq_open,
 	.wait_open = cpr_waitset_open,
 	.trywait = cpr_fabric_trywait,
@@ -79,11 +86,25 @@ int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *
 	fabric->fid.api_version = attr->api_version;
 	fabric->api_version = attr->api_version;
 	util_list_init(&fabric->domains);
+	util_list_init(&fabric->requests);
+	pthread_mutex_init(&fabric->request_lock, NULL);
 	pthread_mutex_lock(&cpr_fabric_lock);
 	util_list_push_back(&cpr_fabric_list, &fabric->link);
 	pthread_mutex_unlock(&cpr_fabric_lock);
 	*out = &fabric->fid;
 	return 0;
+}
+
+int cpr_fabric_cm(struct cpr_fabric *fabric, struct cm_node **cm)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&fabric->request_lock);
+	if (!fabric->cm)
+		ret = cpr_engine_get_cm(&fabric->cm);
+	*cm = fabric->cm;
+	pthread_mutex_unlock(&fabric->request_lock);
+	return ret;
 }
 
 bool cpr_fabric_is_ours(const struct fid_fabric *fid)

@@ -9,6 +9,7 @@
 #ifndef CPR_FABRIC_H
 #define CPR_FABRIC_H
 
+#include <pthread.h>
 #include <rdma/fi_domain.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,14 +17,18 @@
 #include "ofi/cpr_ref.h"
 #include "util/list.h"
 
+struct cm_node;
 struct cpr_domain;
 
 struct cpr_fabric {
 	struct fid_fabric fid;
 	uint32_t api_version;
-	struct cpr_ref refs;      /* domains, event queues */
-	struct util_list link;    /* in the list of all */
-	struct util_list domains; /* cpr_domain.fabric_link, under the same mutex */
+	struct cpr_ref refs;          /* domains, event queues */
+	struct util_list link;        /* in the list of all */
+	struct util_list domains;     /* cpr_domain.fabric_link, under the same mutex */
+	pthread_mutex_t request_lock; /* guards what follows */
+	struct util_list requests;    /* cpr_request.link: not answered yet */
+	struct cm_node *cm;           /* since the first fi_listen; NULL: none */
 };
 
 static inline struct cpr_fabric *cpr_fabric_of(struct fid_fabric *fid)
@@ -32,6 +37,9 @@ static inline struct cpr_fabric *cpr_fabric_of(struct fid_fabric *fid)
 }
 
 int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+
+/** The control thread, which stays as long as the fabric: 0 or -FI_E*. */
+int cpr_fabric_cm(struct cpr_fabric *fabric, struct cm_node **cm);
 
 bool cpr_fabric_is_ours(const struct fid_fabric *fid);
 

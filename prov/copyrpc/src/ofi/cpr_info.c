@@ -177,23 +177,22 @@ static int cpr_info_make(uint32_t version, const char *node, const char *service
 		return ret;
 	cpr_offer_narrow(info, hints, version);
 	cpr_fabric_fill_opened(info, hints);
+	if (hints && hints->handle && hints->handle->fclass == FI_CLASS_PEP)
+		info->handle = hints->handle;
 	return cpr_engine_nic(&info->nic);
 }
 
-int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
-		const struct fi_info *hints, struct fi_info **info)
+/* One of our endpoints, in the user's terms: 0 and *info, or -FI_ENODATA, -FI_ENOMEM. */
+static int cpr_info_of_type(enum fi_ep_type type, uint32_t version, const char *node,
+			    const char *service, uint64_t flags, const struct fi_info *hints,
+			    struct fi_info **info)
 {
-	struct fi_info *fi;
+	struct fi_info *fi = fi_allocinfo();
 	int ret;
 
-	if ((flags & CPR_FLAG_CORE_PROV_ONLY) && !util_params.layering) {
-		UTIL_INFO(CORE, "no layer is wanted above this provider (FI_COPYRPC_LAYERING=1 "
-				"allows it)\n");
-		return -FI_ENODATA;
-	}
-	fi = fi_allocinfo();
 	if (!fi)
 		return -FI_ENOMEM;
+	fi->ep_attr->type = type;
 	ret = cpr_info_make(version, node, service, flags, hints, fi);
 	if (ret) {
 		fi_freeinfo(fi);
@@ -201,4 +200,32 @@ int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_
 	}
 	*info = fi;
 	return 0;
+}
+
+/* A user who names the layer wants it. */
+static bool cpr_info_may_layer(const struct fi_info *hints)
+{
+	return util_params.layering ||
+	       (hints && hints->fabric_attr && hints->fabric_attr->prov_name);
+}
+
+int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		const struct fi_info *hints, struct fi_info **info)
+{
+	enum fi_ep_type asked = hints && hints->ep_attr ? hints->ep_attr->type : FI_EP_UNSPEC;
+	int ret = -FI_ENODATA;
+
+	if ((flags & CPR_FLAG_CORE_PROV_ONLY) && !cpr_info_may_layer(hints)) {
+		UTIL_INFO(CORE, "no layer is wanted above this provider (naming it, as in "
+				"\"copyrpc;ofi_rxm\", or FI_COPYRPC_LAYERING=1 allows it)\n");
+		return -FI_ENODATA;
+	}
+	*info = NULL;
+	if (asked != FI_EP_MSG)
+		ret = cpr_info_of_type(FI_EP_RDM, version, node, service, flags, hints, info);
+	if (asked != FI_EP_MSG && asked != FI_EP_UNSPEC)
+		return ret;
+	ret = cpr_info_of_type(FI_EP_MSG, version, node, service, flags, hints,
+			       *info ? &(*info)->next : info);
+	return *info ? 0 : ret;
 }

@@ -2,8 +2,8 @@
 /*
  * What does fi_getinfo answer?
  *
- * One fi_info: the RDM endpoint "rc". Steps: decline to be a layer below ofi_rxm; compare the
- * hints (cpr_attr.h); resolve addresses (cpr_addr.h); narrow the offer (cpr_offer.h). The answer
+ * Up to two fi_infos, of one protocol: RDM endpoints and connected ones (MSG). Steps for each: decline
+ * to be a layer below ofi_rxm, unless that was asked for by name; compare the hints (cpr_attr.h); resolve addresses (cpr_addr.h); narrow the offer (cpr_offer.h). The answer
  * is 0 or -FI_ENODATA (-FI_ENOMEM aside); nothing is opened, nothing is printed.
  *
  * Shown by test/unit/ofi/test_cpr_info.c.

@@ -33,12 +33,6 @@ int cpr_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
 }
 
 /* struct fi_ops_fabric */
-int cpr_no_passive_ep(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
-		      void *context)
-{
-	return -FI_ENOSYS;
-}
-
 /* struct fi_ops_domain */
 int cpr_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
 		       void *context)

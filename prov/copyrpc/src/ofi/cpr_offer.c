@@ -40,7 +40,8 @@ static void cpr_offer_rx(struct fi_rx_attr *attr)
 
 static void cpr_offer_ep(struct fi_ep_attr *attr)
 {
-	attr->type = FI_EP_RDM;
+	if (attr->type != FI_EP_MSG)
+		attr->type = FI_EP_RDM;
 	attr->protocol = CPR_RC_PROTO;
 	attr->protocol_version = CPR_RC_PROTO_VERSION;
 	attr->max_msg_size = CPR_MSG_MAX;
@@ -74,9 +75,10 @@ static void cpr_offer_domain(struct fi_domain_attr *attr)
 
 int cpr_offer_fill(struct fi_info *info)
 {
-	info->caps = CPR_CAPS;
+	info->caps = cpr_offer_all(info->ep_attr->type);
 	cpr_offer_tx(info->tx_attr);
 	cpr_offer_rx(info->rx_attr);
+	info->rx_attr->caps &= info->caps;
 	cpr_offer_ep(info->ep_attr);
 	cpr_offer_domain(info->domain_attr);
 	info->domain_attr->name = strdup(CPR_RC_NAME);
@@ -187,7 +189,7 @@ void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_
 	uint64_t tx_asked = hints && hints->tx_attr ? hints->tx_attr->caps : 0;
 	uint64_t rx_asked = hints && hints->rx_attr ? hints->rx_attr->caps : 0;
 
-	info->caps = cpr_offer_caps(hints ? hints->caps : 0);
+	info->caps = cpr_offer_caps(hints ? hints->caps : 0) & cpr_offer_all(info->ep_attr->type);
 	info->tx_attr->caps = cpr_offer_side(info->caps, CPR_TX_CAPS, tx_asked);
 	info->rx_attr->caps = cpr_offer_side(info->caps, CPR_RX_CAPS, rx_asked);
 	info->tx_attr->msg_order = CPR_MSG_ORDER;

@@ -56,11 +56,17 @@
 /* 64 one-bit fields: any mask may be used with a tag (fi_endpoint(3), mem_tag_format). */
 #define CPR_TAG_FORMAT 0xAAAAAAAAAAAAAAAAull
 
-/** Fills an info from fi_allocinfo. 0 or -FI_ENOMEM (the caller frees). */
+/** Fills an info from fi_allocinfo; ep_attr->type says which (0: RDM). 0 or -FI_ENOMEM (the caller frees). */
 int cpr_offer_fill(struct fi_info *info);
 
 /** Narrows a filled info to accepted hints (NULL: all that we offer). */
 void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_t version);
+
+/** All capabilities of endpoints of a type: with one peer there is none to choose or to name. */
+static inline uint64_t cpr_offer_all(enum fi_ep_type type)
+{
+	return type == FI_EP_MSG ? CPR_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE) : CPR_CAPS;
+}
 
 /** The capabilities that an endpoint gets who asked for `hints` (0: all). */
 uint64_t cpr_offer_caps(uint64_t hints);

@@ -3,6 +3,7 @@
 #include "ofi/cpr_prov.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "ofi/cpr_fabric.h"
 #include "ofi/cpr_info.h"
@@ -20,10 +21,26 @@ struct cpr_prov_context {
 	bool disable_layering;
 };
 
+/* FI_PROVIDER names a layer above us, as in "copyrpc;ofi_rxm": that is what the user wants. */
+static bool cpr_prov_is_layer_named(const struct fi_provider *prov)
+{
+	char *names = NULL;
+	const char *at;
+
+	if (fi_param_get(NULL, "provider", &names) || !names || names[0] == '^')
+		return false;
+	for (at = strstr(names, prov->name); at; at = strstr(at + 1, prov->name))
+		if (at[strlen(prov->name)] == ';' || (at > names && at[-1] == ';'))
+			return true;
+	return false;
+}
+
 static void cpr_prov_decline_layers(struct fi_provider *prov)
 {
 	struct cpr_prov_context *context = (struct cpr_prov_context *)&prov->context;
 
+	if (cpr_prov_is_layer_named(prov))
+		util_params.layering = 1;
 	if (FI_MAJOR(fi_version()) <= 2)
 		context->disable_layering = !util_params.layering;
 }
