@@ -57,8 +57,6 @@ Test(cpr_nosys, what_is_not_offered_is_refused)
 	char buf[8];
 
 	ofi_pair_open(&p, &opts);
-	cr_expect_eq(fi_atomic(p.ep[0], buf, 1, NULL, p.addr[1], 0, 0, FI_INT8, FI_SUM, NULL),
-		     -FI_ENOSYS);
 	cr_expect_eq(fi_scalable_ep(p.domain, p.info, &ep, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_connect(p.ep[0], buf, NULL, 0), -FI_ENOSYS);
 	cr_expect_eq(fi_open_ops(&p.domain->fid, "nothing", 0, &ops, NULL), -FI_ENOSYS);

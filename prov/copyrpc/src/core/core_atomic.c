@@ -184,8 +184,6 @@ static int core_atomic_start(struct core_op *op)
 	size_t max = core_atomic_call_max(req);
 	int ret = 0;
 
-	if ((req->flags & FI_FENCE) && !core_op_is_alone(op))
-		return -FI_EAGAIN;
 	if (core_atomic_allowance(req, max) > op->peer->chan->allowance_max)
 		req->err = -FI_EMSGSIZE; /* a ring so small that no such answer ever fits */
 	req->posting = true;
@@ -291,6 +289,7 @@ static struct core_atomic_req *core_atomic_new(struct core_ep *ep, const struct 
 	if (!req)
 		return NULL;
 	memset(req, 0, offsetof(struct core_atomic_req, rma));
+	req->op.fence = a->flags & FI_FENCE;
 	req->kind = a->kind;
 	req->type = (uint8_t)a->type;
 	req->code = (uint8_t)a->op;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ofi/cpr_addr.h"
+#include "ofi/cpr_atomic.h"
 #include "ofi/cpr_av.h"
 #include "ofi/cpr_cntr.h"
 #include "ofi/cpr_cq.h"
@@ -82,7 +83,7 @@ static struct fi_ops_domain cpr_domain_ops = {
 	.poll_open = cpr_poll_open,
 	.stx_ctx = cpr_stx_open,
 	.srx_ctx = cpr_srx_open,
-	.query_atomic = cpr_no_query_atomic,
+	.query_atomic = cpr_atomic_query,
 	.query_collective = cpr_no_query_collective,
 	.endpoint2 = cpr_ep_open2,
 };

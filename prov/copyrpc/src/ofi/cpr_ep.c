@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ofi/cpr_addr.h"
+#include "ofi/cpr_atomic.h"
 #include "ofi/cpr_av.h"
 #include "ofi/cpr_cntr.h"
 #include "ofi/cpr_conn.h"
@@ -207,6 +208,7 @@ void cpr_ep_pick_ops(struct cpr_ep *ep)
 	cpr_ep_pick_msg(ep);
 	cpr_ep_pick_tagged(ep);
 	cpr_rma_pick(&ep->rma_ops, ep->caps);
+	cpr_atomic_pick(&ep->atomic_ops, ep->caps);
 }
 
 static int cpr_ep_check_shared(const struct cpr_ep *ep)
@@ -323,6 +325,7 @@ static int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
 	alias->msg_ops = ep->msg_ops;
 	alias->tagged_ops = ep->tagged_ops;
 	alias->rma_ops = ep->rma_ops;
+	alias->atomic_ops = ep->atomic_ops;
 	if (arg->flags)
 		ret = cpr_ep_set_flags(alias, arg->flags);
 	if (ret) {
@@ -425,7 +428,7 @@ static void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
 	ep->fid.msg = &ep->msg_ops;
 	ep->fid.rma = &ep->rma_ops;
 	ep->fid.tagged = &ep->tagged_ops;
-	ep->fid.atomic = &cpr_no_atomic_ops;
+	ep->fid.atomic = &ep->atomic_ops;
 	ep->fid.collective = &cpr_no_collective_ops;
 }
 
@@ -436,6 +439,7 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 	ep->msg_ops = cpr_early_msg_ops;
 	ep->tagged_ops = cpr_early_tagged_ops;
 	ep->rma_ops = cpr_early_rma_ops;
+	ep->atomic_ops = cpr_early_atomic_ops;
 	ep->owner = ep;
 	ep->domain = domain;
 	ep->dom = &domain->core;
@@ -450,7 +454,7 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 	ep->wants_srx = info->ep_attr && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->core_ep.directed = ep->caps & FI_DIRECTED_RECV;
 	ep->core_ep.source = ep->caps & FI_SOURCE;
-	if (ep->caps & FI_RMA)
+	if (ep->caps & (FI_RMA | FI_ATOMIC))
 		ep->core_ep.remote_access = ep->caps & (FI_REMOTE_READ | FI_REMOTE_WRITE);
 	ep->core_ep.min_multi_recv = CPR_MULTI_RECV_MIN;
 	util_list_init(&ep->av_link);

@@ -15,6 +15,7 @@
 #ifndef CPR_EP_H
 #define CPR_EP_H
 
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -52,6 +53,7 @@ struct cpr_ep {
 	struct fi_ops_tagged tagged_ops;
 	struct fi_ops_msg msg_ops;
 	struct fi_ops_rma rma_ops;
+	struct fi_ops_atomic atomic_ops;
 
 	struct cpr_ep *owner; /* itself, unless it is an alias */
 	struct cpr_ref refs;  /* aliases; of a shared receive context: endpoints */

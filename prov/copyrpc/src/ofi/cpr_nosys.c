@@ -40,12 +40,6 @@ int cpr_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct f
 	return -FI_ENOSYS;
 }
 
-int cpr_no_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
-			struct fi_atomic_attr *attr, uint64_t flags)
-{
-	return -FI_ENOSYS;
-}
-
 int cpr_no_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
 			    struct fi_collective_attr *attr, uint64_t flags)
 {

@@ -25,6 +25,7 @@ extern struct fi_ops_tagged cpr_early_tagged_ops;
 extern struct fi_ops_rma cpr_no_rma_ops;
 extern struct fi_ops_rma cpr_early_rma_ops;
 extern struct fi_ops_atomic cpr_no_atomic_ops;
+extern struct fi_ops_atomic cpr_early_atomic_ops;
 extern struct fi_ops_collective cpr_no_collective_ops;
 
 /* struct fi_ops */
@@ -39,8 +40,6 @@ int cpr_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
 /* struct fi_ops_domain */
 int cpr_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
 		       void *context);
-int cpr_no_query_atomic(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
-			struct fi_atomic_attr *attr, uint64_t flags);
 int cpr_no_query_collective(struct fid_domain *domain, enum fi_collective_op coll,
 			    struct fi_collective_attr *attr, uint64_t flags);
 

@@ -92,7 +92,7 @@ uint64_t cpr_offer_caps(uint64_t hints)
 
 	if (!(caps & CPR_MSG_MODS) && (caps & (FI_MSG | FI_TAGGED)))
 		caps |= CPR_MSG_MODS;
-	if (!(caps & CPR_RMA_MODS) && (caps & FI_RMA))
+	if (!(caps & CPR_RMA_MODS) && (caps & (FI_RMA | FI_ATOMIC)))
 		caps |= CPR_RMA_MODS;
 	if ((caps & FI_MSG) && (caps & FI_RECV))
 		caps |= FI_MULTI_RECV;
@@ -106,7 +106,7 @@ static uint64_t cpr_offer_side(uint64_t caps, uint64_t side, uint64_t asked)
 	if (!(caps & CPR_MSG_MODS))
 		caps &= ~(FI_MSG | FI_TAGGED);
 	if (!(caps & CPR_RMA_MODS))
-		caps &= ~FI_RMA;
+		caps &= ~(FI_RMA | FI_ATOMIC);
 	return asked & side ? caps & (asked | CPR_MODIFIERS) : caps;
 }
 
@@ -179,9 +179,12 @@ static void cpr_offer_narrow_domain(struct fi_domain_attr *attr, const struct fi
 /* An order that is kept is kept at any size. */
 static void cpr_offer_order_sizes(struct fi_ep_attr *attr, uint64_t order)
 {
-	attr->max_order_raw_size = order & (FI_ORDER_RAW | FI_ORDER_RMA_RAW) ? CPR_MSG_MAX : 0;
-	attr->max_order_war_size = order & (FI_ORDER_WAR | FI_ORDER_RMA_WAR) ? CPR_MSG_MAX : 0;
-	attr->max_order_waw_size = order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW) ? CPR_MSG_MAX : 0;
+	attr->max_order_raw_size =
+		order & (FI_ORDER_RAW | FI_ORDER_RMA_RAW | FI_ORDER_ATOMIC_RAW) ? CPR_MSG_MAX : 0;
+	attr->max_order_war_size =
+		order & (FI_ORDER_WAR | FI_ORDER_RMA_WAR | FI_ORDER_ATOMIC_WAR) ? CPR_MSG_MAX : 0;
+	attr->max_order_waw_size =
+		order & (FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_WAW) ? CPR_MSG_MAX : 0;
 }
 
 void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_t version)

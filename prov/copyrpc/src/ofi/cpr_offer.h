@@ -21,7 +21,7 @@
 #define CPR_RC_PROTO         (FI_PROV_SPECIFIC | 0x00C09001u)
 #define CPR_RC_PROTO_VERSION 1u
 
-#define CPR_PRIMARY_CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_DIRECTED_RECV)
+#define CPR_PRIMARY_CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV)
 #define CPR_MSG_MODS     (FI_SEND | FI_RECV)
 #define CPR_RMA_MODS     (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CPR_MODIFIERS    (CPR_MSG_MODS | CPR_RMA_MODS)
@@ -29,9 +29,10 @@
 #define CPR_CAPS                                                                                   \
 	(CPR_PRIMARY_CAPS | CPR_MODIFIERS | FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_FENCE |  \
 	 CPR_DOMAIN_CAPS)
-#define CPR_TX_CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_SEND | FI_READ | FI_WRITE | FI_FENCE)
+#define CPR_TX_CAPS                                                                                \
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE)
 #define CPR_RX_CAPS                                                                                \
-	(FI_MSG | FI_TAGGED | FI_RMA | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |                \
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |    \
 	 FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
 
 /* Messages are always in order, what has to do with RMA only for who asks: it costs overlap. */
@@ -39,7 +40,8 @@
 #define CPR_RMA_ORDER                                                                              \
 	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_WAS | \
 	 FI_ORDER_SAR | FI_ORDER_SAW | FI_ORDER_RMA_RAR | FI_ORDER_RMA_RAW | FI_ORDER_RMA_WAR |    \
-	 FI_ORDER_RMA_WAW)
+	 FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |      \
+	 FI_ORDER_ATOMIC_WAW)
 
 #define CPR_TX_OP_FLAGS                                                                            \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
