@@ -151,7 +151,7 @@ Test(cpr_cq, a_failed_operation_stops_reads_until_its_error_is_read)
 	cr_expect_eq(err.err, FI_ECANCELED);
 	cr_expect_eq(err.op_context, &ctx);
 	cr_expect_str_eq(fi_cq_strerror(p.cq[1], err.prov_errno, err.err_data, buf, sizeof(buf)),
-			 fi_strerror(FI_ECANCELED));
+			 "The receive was cancelled");
 	cr_expect_eq(fi_cq_read(p.cq[1], &e, 1), -FI_EAGAIN);
 	cr_expect_eq(fi_cq_readerr(p.cq[1], &err, 0), -FI_EAGAIN);
 	ofi_pair_close(&p);

@@ -3,7 +3,9 @@
 #include "ofi/cpr_nosys.h"
 
 #include <criterion/criterion.h>
+#include <rdma/fi_collective.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_trigger.h>
 
 #include "unit/ofi/ofi_fixture.h"
 
@@ -73,5 +75,49 @@ Test(cpr_nosys, an_endpoint_does_what_its_capabilities_say_and_no_more)
 	cr_expect_eq(fi_send(p.ep[0], &c, 1, NULL, p.addr[1], NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_trecv(p.ep[0], &c, 1, NULL, FI_ADDR_UNSPEC, 0, 0, NULL), -FI_ENOSYS);
 	cr_expect_eq(OFI_RETRY(&p, fi_tsend(p.ep[0], &c, 1, NULL, p.addr[1], 0, NULL)), 0);
+	ofi_pair_close(&p);
+}
+
+Test(cpr_nosys, what_hints_ask_for_in_vain_is_no_data)
+{
+	static const uint64_t caps[] = { FI_COLLECTIVE,   FI_MULTICAST, FI_TRIGGER,
+					 FI_NAMED_RX_CTX, FI_HMEM,      FI_VARIABLE_MSG,
+					 FI_SHARED_AV };
+	struct fi_info *hints = ofi_hints(), *info;
+	unsigned i;
+
+	for (i = 0; i < sizeof(caps) / sizeof(caps[0]); i++) {
+		hints->caps = FI_MSG | caps[i];
+		cr_expect_eq(ofi_getinfo(hints, &info), -FI_ENODATA, "capability %u", i);
+	}
+	hints->caps = FI_MSG;
+	hints->ep_attr->tx_ctx_cnt = 2; /* a scalable endpoint */
+	cr_expect_eq(ofi_getinfo(hints, &info), -FI_ENODATA);
+	hints->ep_attr->tx_ctx_cnt = 1;
+	cr_assert_eq(ofi_getinfo(hints, &info), 0);
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+}
+
+Test(cpr_nosys, deferred_and_collective_work_is_refused)
+{
+	struct fi_collective_attr coll = { .op = FI_SUM, .datatype = FI_INT32 };
+	struct fi_deferred_work work = { .op_type = FI_OP_SEND };
+	struct fi_av_set_attr set_attr = { .count = 1 };
+	struct ofi_options opts = { 0 };
+	struct fi_msg msg = { 0 };
+	struct fid_av_set *set;
+	struct ofi_pair p;
+	struct fid_mc *mc;
+
+	ofi_pair_open(&p, &opts);
+	cr_expect_eq(fi_control(&p.domain->fid, FI_QUEUE_WORK, &work), -FI_ENOSYS);
+	cr_expect_eq(fi_control(&p.domain->fid, FI_CANCEL_WORK, &work), -FI_ENOSYS);
+	cr_expect_eq(fi_control(&p.domain->fid, FI_FLUSH_WORK, NULL), -FI_ENOSYS);
+	cr_expect_eq(fi_sendmsg(p.ep[0], &msg, FI_TRIGGER), -FI_EBADFLAGS);
+	cr_expect_eq(fi_query_collective(p.domain, FI_BARRIER, &coll, 0), -FI_ENOSYS);
+	cr_expect_eq(fi_barrier(p.ep[0], p.addr[0], NULL), -FI_ENOSYS);
+	cr_expect_eq(fi_av_set(p.av, &set_attr, &set, NULL), -FI_ENOSYS);
+	cr_expect_eq(fi_join(p.ep[0], &p, 0, &mc, NULL), -FI_ENOSYS);
 	ofi_pair_close(&p);
 }

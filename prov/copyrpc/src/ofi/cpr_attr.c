@@ -52,6 +52,20 @@ static bool cpr_attr_same(const char *hint, enum fi_type type, uint32_t asked, u
 	return false;
 }
 
+/* Words of an enumeration without gaps: any up to `last`. */
+static bool cpr_attr_upto(const char *hint, enum fi_type type, uint32_t asked, uint32_t last)
+{
+	char asked_str[CPR_ATTR_BITS_MAX];
+	char last_str[CPR_ATTR_BITS_MAX];
+
+	if (asked <= last)
+		return true;
+	UTIL_INFO(CORE, "hint %s: asked %s (%u), offered all up to %s (%u)\n", hint,
+		  fi_tostr_r(asked_str, sizeof(asked_str), &asked, type), asked,
+		  fi_tostr_r(last_str, sizeof(last_str), &last, type), last);
+	return false;
+}
+
 static bool cpr_attr_name(const char *hint, const char *asked, const char *offered)
 {
 	if (!asked || !strcmp(asked, offered))
@@ -121,13 +135,14 @@ static bool cpr_attr_ep(const struct fi_ep_attr *offer, const struct fi_ep_attr 
 	if (hints->rx_ctx_cnt != FI_SHARED_CONTEXT)
 		ok &= cpr_attr_max("ep_attr->rx_ctx_cnt", hints->rx_ctx_cnt, offer->rx_ctx_cnt);
 	if (FI_VERSION_GE(version, FI_VERSION(1, 5)))
-		ok &= cpr_attr_absent("ep_attr->auth_key_size", hints->auth_key_size != 0);
+		ok &= cpr_attr_max("ep_attr->auth_key_size", hints->auth_key_size, 0);
 	return ok;
 }
 
 static bool cpr_attr_mr_mode(int mr_mode, uint32_t version)
 {
 	int old = mr_mode & (FI_MR_BASIC | FI_MR_SCALABLE);
+	char str[CPR_ATTR_BITS_MAX];
 	bool ok;
 
 	/* The two old modes stand alone; before API 1.5 there was nothing else. */
@@ -137,8 +152,9 @@ static bool cpr_attr_mr_mode(int mr_mode, uint32_t version)
 		ok = !old || mr_mode == FI_MR_BASIC || mr_mode == FI_MR_SCALABLE;
 	if (!ok)
 		UTIL_INFO(CORE,
-			  "hint domain_attr->mr_mode: asked 0x%x, offered FI_MR_BASIC or "
+			  "hint domain_attr->mr_mode: asked %s (0x%x), offered FI_MR_BASIC or "
 			  "FI_MR_SCALABLE alone, or none of them\n",
+			  fi_tostr_r(str, sizeof(str), &mr_mode, FI_TYPE_MR_MODE),
 			  (unsigned)mr_mode);
 	return ok;
 }
@@ -154,12 +170,14 @@ static bool cpr_attr_domain_modes(const struct fi_domain_attr *hints)
 {
 	bool ok = true;
 
-	ok &= cpr_attr_max("domain_attr->threading", hints->threading, FI_THREAD_ENDPOINT);
-	ok &= cpr_attr_max("domain_attr->control_progress", hints->control_progress,
-			   CPR_PROGRESS_CONTROL_UNIFIED);
-	ok &= cpr_attr_max("domain_attr->data_progress", hints->data_progress, FI_PROGRESS_MANUAL);
+	ok &= cpr_attr_upto("domain_attr->threading", FI_TYPE_THREADING, hints->threading,
+			    FI_THREAD_ENDPOINT);
+	ok &= cpr_attr_upto("domain_attr->control_progress", FI_TYPE_PROGRESS,
+			    hints->control_progress, CPR_PROGRESS_CONTROL_UNIFIED);
+	ok &= cpr_attr_upto("domain_attr->data_progress", FI_TYPE_PROGRESS, hints->data_progress,
+			    FI_PROGRESS_MANUAL);
 	ok &= cpr_attr_max("domain_attr->resource_mgmt", hints->resource_mgmt, FI_RM_ENABLED);
-	ok &= cpr_attr_max("domain_attr->av_type", hints->av_type, FI_AV_TABLE);
+	ok &= cpr_attr_upto("domain_attr->av_type", FI_TYPE_AV_TYPE, hints->av_type, FI_AV_TABLE);
 	return ok;
 }
 
@@ -187,7 +205,7 @@ static bool cpr_attr_domain(const struct fi_domain_attr *offer, const struct fi_
 	ok &= cpr_attr_max("domain_attr->mr_iov_limit", hints->mr_iov_limit, offer->mr_iov_limit);
 	ok &= cpr_attr_max("domain_attr->mr_cnt", hints->mr_cnt, offer->mr_cnt);
 	ok &= cpr_attr_max("domain_attr->max_err_data", hints->max_err_data, 0);
-	ok &= cpr_attr_absent("domain_attr->auth_key_size", hints->auth_key_size != 0);
+	ok &= cpr_attr_max("domain_attr->auth_key_size", hints->auth_key_size, 0);
 	return ok;
 }
 
@@ -202,6 +220,19 @@ static bool cpr_attr_fabric(const struct fi_fabric_attr *offer, const struct fi_
 	return ok;
 }
 
+static bool cpr_attr_addr_format(uint32_t asked)
+{
+	char str[CPR_ATTR_BITS_MAX];
+
+	if (cpr_addr_family(asked) >= 0)
+		return true;
+	UTIL_INFO(CORE,
+		  "hint addr_format: asked %s (0x%x), offered FI_SOCKADDR, FI_SOCKADDR_IN, "
+		  "FI_SOCKADDR_IN6\n",
+		  fi_tostr_r(str, sizeof(str), &asked, FI_TYPE_ADDR_FORMAT), asked);
+	return false;
+}
+
 bool cpr_attr_accepts(const struct fi_info *offer, const struct fi_info *hints, uint32_t version)
 {
 	bool ok = true;
@@ -209,8 +240,7 @@ bool cpr_attr_accepts(const struct fi_info *offer, const struct fi_info *hints, 
 	if (!hints)
 		return true;
 	ok &= cpr_attr_bits("caps", FI_TYPE_CAPS, hints->caps, offer->caps);
-	ok &= cpr_attr_absent("addr_format (neither IPv4 nor IPv6)",
-			      cpr_addr_family(hints->addr_format) < 0);
+	ok &= cpr_attr_addr_format(hints->addr_format);
 	if (hints->ep_attr)
 		ok &= cpr_attr_ep(offer->ep_attr, hints->ep_attr, version);
 	if (hints->tx_attr)

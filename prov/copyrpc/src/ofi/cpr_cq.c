@@ -4,13 +4,13 @@
 
 #include <rdma/fi_errno.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_fabric.h"
 #include "ofi/cpr_nosys.h"
+#include "ofi/cpr_strerror.h"
 #include "ofi/cpr_waitset.h"
 #include "util/log.h"
 
@@ -236,17 +236,12 @@ static int cpr_cq_signal(struct fid_cq *fid)
 	return 0;
 }
 
-/* prov_errno is one of libfabric's codes: our errors have no other names. */
 static const char *cpr_cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data,
 				   char *buf, size_t len)
 {
-	const char *str = fi_strerror(prov_errno < 0 ? -prov_errno : prov_errno);
-
 	(void)fid;
 	(void)err_data;
-	if (buf && len)
-		snprintf(buf, len, "%s", str);
-	return str;
+	return cpr_strerror(prov_errno, buf, len);
 }
 
 /* One set of calls and two op tables, without and with a wait object, for a format. */

@@ -5,13 +5,13 @@
 #include <poll.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_fabric.h"
 #include "ofi/cpr_nosys.h"
+#include "ofi/cpr_strerror.h"
 #include "ofi/cpr_waitset.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -295,13 +295,9 @@ static ssize_t cpr_eq_write(struct fid_eq *fid, uint32_t event, const void *buf,
 static const char *cpr_eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data,
 				   char *buf, size_t len)
 {
-	const char *str = fi_strerror(prov_errno < 0 ? -prov_errno : prov_errno);
-
 	(void)fid;
 	(void)err_data;
-	if (buf && len)
-		snprintf(buf, len, "%s", str);
-	return str;
+	return cpr_strerror(prov_errno, buf, len);
 }
 
 int cpr_eq_attach(struct cpr_eq *eq, struct cpr_domain *domain, struct cpr_eq_user *user)
