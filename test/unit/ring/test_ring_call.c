@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Calls, their answers, and how many more there is room for. Random sizes in rings of the smallest size at every
+ * position: what ring_call_room promises is kept, what it is given arrives as it was, and an answer
+ * that is kept stays.
+ */
+#include "ring/ring_call.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "support/ring_pair.h"
+#include "support/rng.h"
+
+#define RING     4096u
+#define CALLS    2000u
+#define OP       0x1234560Cu
+#define HELD_MAX 64
+
+static struct ring_pair pair;
+static struct ring_end *a, *b;
+static struct rng rng;
+
+/* Requests that b has taken, in order. */
+static struct {
+	struct core_call_ref ref;
+	core_hold_t hold;
+	const uint8_t *data;
+	uint32_t len;
+} held[HELD_MAX];
+static unsigned held_cnt, reply_cnt;
+static bool keeps;
+static struct {
+	core_hold_t hold;
+	const uint8_t *data;
+	uint32_t len;
+} kept[HELD_MAX];
+static unsigned kept_cnt;
+
+static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
+				    const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	uint32_t op;
+
+	(void)chan;
+	memcpy(&op, data, sizeof(op));
+	cr_assert_eq(op, OP);
+	cr_assert_lt(held_cnt, HELD_MAX);
+	held[held_cnt].ref = ref;
+	held[held_cnt].hold = hold;
+	held[held_cnt].data = data + sizeof(op);
+	held[held_cnt++].len = len - (uint32_t)sizeof(op);
+	return CORE_RX_HOLD;
+}
+
+static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		     uint32_t len)
+{
+	cr_assert_eq(status, 0);
+	cr_assert_eq(context, &reply_cnt);
+	reply_cnt++;
+	for (uint32_t i = 0; i < len; i++)
+		cr_assert_eq(data[i], (uint8_t)(len * 3 + i));
+	if (!keeps)
+		return;
+	kept[kept_cnt].data = data;
+	kept[kept_cnt].len = len;
+	cr_assert_eq(chan->ops->keep(chan, &kept[kept_cnt++].hold), 0);
+}
+
+static void on_down(struct core_chan *chan, int err)
+{
+	(void)chan;
+	cr_assert_fail("the connection went down: %d", err);
+}
+
+static const struct core_upcalls upcalls = {
+	.on_call = on_call,
+	.on_reply = on_reply,
+	.on_down = on_down,
+};
+
+static void start(bool direct, uint64_t pos)
+{
+	const struct ring_pair_cfg cfg = {
+		.direct = direct, .rx_len = { RING, RING }, .start = { pos, pos }, .seed = 7
+	};
+
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096, .cheap = true, .looks = true };
+	ring_pair_init(&pair, &cfg, &upcalls);
+	a = &pair.end[0];
+	b = &pair.end[1];
+	a->dev.eager = b->dev.eager = true;
+	a->dev.sq_len = b->dev.sq_len = 1000;
+	held_cnt = reply_cnt = kept_cnt = 0;
+	keeps = false;
+}
+
+static int call(size_t len, uint32_t allowance, unsigned flags)
+{
+	static uint8_t bytes[RING];
+
+	for (size_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(len + i);
+	return a->conn.chan.ops->call_buf(&a->conn.chan, OP, bytes, len, allowance, &reply_cnt,
+					  flags);
+}
+
+static void check_request(unsigned i)
+{
+	for (uint32_t k = 0; k < held[i].len; k++)
+		cr_assert_eq(held[i].data[k], (uint8_t)(held[i].len + k));
+}
+
+static void answer(unsigned i, uint32_t len, unsigned flags)
+{
+	struct core_chan *chan = &b->conn.chan;
+	uint8_t bytes[RING];
+	struct iovec iov[2] = { { bytes, len / 3 }, { bytes + len / 3, len - len / 3 } };
+
+	check_request(i);
+	for (uint32_t k = 0; k < len; k++)
+		bytes[k] = (uint8_t)(len * 3 + k);
+	cr_assert_eq(chan->ops->reply_iov(chan, held[i].ref, iov, 2, len, flags), 0);
+	chan->ops->release(chan, held[i].hold);
+	held[i] = held[--held_cnt];
+}
+
+static void progress(void)
+{
+	for (int i = 0; i < 8; i++) {
+		ring_end_progress(a);
+		ring_end_progress(b);
+	}
+}
+
+static void answer_all(void)
+{
+	while (held_cnt) {
+		unsigned i = (unsigned)rng_below(&rng, held_cnt);
+
+		answer(i, (uint32_t)rng_below(&rng, held[i].ref.allowance + 1),
+		       rng_chance(&rng, 1, 2) ? CORE_SEND_MORE : 0);
+	}
+	progress();
+}
+
+static void room_is_kept(bool direct)
+{
+	uint32_t largest;
+	unsigned made = 0;
+
+	rng.state = rng_env("COPYRPC_TEST_SEED", 1);
+	start(direct, 0);
+	largest = (uint32_t)a->conn.chan.allowance_sure;
+	while (made < CALLS) {
+		size_t len = rng_below(&rng, rng_chance(&rng, 1, 4) ? 500 : 60);
+		uint32_t allowance = (uint32_t)rng_below(&rng, largest + 1);
+		size_t room = a->conn.chan.ops->call_room(&a->conn.chan, len, allowance);
+
+		for (size_t i = 0; i < room && made < CALLS && held_cnt < HELD_MAX; i++, made++)
+			cr_assert_eq(call(len, allowance, rng_chance(&rng, 1, 2)), 0,
+				     "call %zu of %zu, %zu bytes, allowance %u", i, room, len,
+				     allowance);
+		progress();
+		cr_assert(ring_flow_holds(&a->conn.tx.flow) && ring_flow_holds(&b->conn.tx.flow));
+		answer_all();
+	}
+	cr_assert_eq(reply_cnt, made);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_call, the_room_that_is_told_is_there_in_the_peers_ring)
+{
+	room_is_kept(true);
+}
+
+Test(ring_call, the_room_that_is_told_is_there_in_a_send_ring)
+{
+	room_is_kept(false);
+}
+
+Test(ring_call, the_room_that_is_told_is_there_at_every_position)
+{
+	for (uint64_t pos = 0; pos < RING; pos += WIRE_ALIGN) {
+		size_t room, len = 8 + pos % 200;
+
+		start(true, pos);
+		room = a->conn.chan.ops->call_room(&a->conn.chan, len, 0);
+		cr_assert_gt(room, 0);
+		while (room--)
+			cr_assert_eq(call(len, 0, CORE_SEND_MORE), 0);
+		ring_pair_fini(&pair);
+	}
+}
+
+Test(ring_call, without_credit_nothing_is_written)
+{
+	uint32_t largest;
+	uint64_t before;
+
+	start(true, 0);
+	largest = (uint32_t)a->conn.chan.allowance_max;
+	cr_assert_eq(call(8, largest, 0), 0);
+	before = a->conn.tx.flow.producer;
+	cr_assert_eq(call(8, 0, 0), -FI_EAGAIN);
+	cr_assert_eq(a->conn.chan.ops->call_room(&a->conn.chan, 8, 0), 0);
+	cr_assert_eq(a->conn.tx.flow.producer, before);
+	progress();
+	answer_all();
+	cr_assert_eq(call(8, 0, 0), 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_call, the_header_says_id_allowance_and_word)
+{
+	const uint8_t *at;
+	uint32_t word[4];
+
+	start(true, 0);
+	cr_assert_eq(call(4, 21, 0), 0);
+	at = a->conn.tx.base + WIRE_META_LEN;
+	memcpy(word, at, sizeof(word));
+	cr_assert_eq(word[0] & WIRE_ID_RESPONSE, 0);
+	cr_assert_eq(word[1], 2, "21 bytes are two blocks");
+	cr_assert_eq(word[2], 8);
+	cr_assert_eq(word[3], OP);
+	for (unsigned i = 20; i < 32; i++)
+		cr_assert_eq(at[i], 0, "padding");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_call, an_answer_that_is_kept_stays_and_holds_its_ring)
+{
+	uint64_t consumer;
+
+	start(true, 0);
+	keeps = true;
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(call(8, 20, 0), 0);
+	progress();
+	while (held_cnt)
+		answer(0, 20, 0);
+	consumer = a->conn.rx.consumer;
+	progress();
+	cr_assert_eq(kept_cnt, 3);
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(kept[i].data[0], 60);
+	a->conn.chan.ops->release(&a->conn.chan, kept[1].hold);
+	a->conn.chan.ops->release(&a->conn.chan, kept[2].hold);
+	cr_assert_leq(a->conn.rx.consumer, consumer + WIRE_META_LEN, "the oldest is kept");
+	a->conn.chan.ops->release(&a->conn.chan, kept[0].hold);
+	cr_assert_eq(a->conn.rx.consumer, a->conn.rx.parsed);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_call, a_failed_connection_takes_nothing)
+{
+	start(true, 0);
+	a->conn.err = -FI_EIO;
+	cr_assert_eq(call(8, 20, 0), -FI_EIO);
+	cr_assert_eq(a->conn.chan.ops->call_room(&a->conn.chan, 8, 20), 0);
+	a->conn.err = 0;
+	ring_pair_fini(&pair);
+}
