@@ -41,7 +41,7 @@ extern "C" {
 /**
  * Flag of a call: the answer stays where it arrived; its completion has this flag too, `buf` is
  * the answer, and `data` is for fi_copyrpc_release_response. Wants a queue of format
- * FI_CQ_FORMAT_DATA or FI_CQ_FORMAT_TAGGED.
+ * FI_CQ_FORMAT_DATA or FI_CQ_FORMAT_TAGGED. The call's `resp` is NULL; -FI_EINVAL otherwise.
  */
 #define FI_COPYRPC_LEND (1ULL << 61)
 

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Remote procedure calls, the extension of copyrpc: is every call answered once, with its own answer,
+ * whatever the order, the sizes, the load and the fate of the other side?
+ *
+ * Written from rdma/fi_ext_copyrpc.h and fi_copyrpc_rpc(3). Other providers: notrun.
+ */
+#include "common/ft_data.h"
+#include "common/ft_op.h"
+
+#include <rdma/fi_ext_copyrpc.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define BATCH 64
+
+struct rpc {
+	struct ft_fab fab;
+	struct fi_copyrpc_ops *ops;
+	uint64_t rng;
+	unsigned served;
+};
+
+static uint32_t roll(struct rpc *r, uint32_t below)
+{
+	r->rng = r->rng * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(r->rng >> 33) % below;
+}
+
+static void begin(struct rpc *r, struct ft *ft)
+{
+	struct ft_want want = { .caps = FI_MSG };
+
+	*r = (struct rpc){ .rng = ft->opts->seed + (uint64_t)ft->rank };
+	ft_fab_open(&r->fab, ft, &want);
+	if (fi_copyrpc_open(&r->fab.ep->fid, &r->ops))
+		ft_notrun("no remote procedure calls");
+	ft_sync(ft);
+}
+
+static void end(struct rpc *r)
+{
+	ft_quiet(&r->fab, 0.02);
+	FT_CHECK(!ft_open_ops(&r->fab), "%u calls never ended", ft_open_ops(&r->fab));
+	ft_sync(r->fab.ft);
+	ft_fab_close(&r->fab);
+}
+
+/* A request says what answer it wants: its key and length. The rest are the key's bytes. */
+struct question {
+	uint32_t key, answer_len;
+};
+
+#define LEAST sizeof(struct question)
+
+struct call {
+	struct ft_op *op;
+	uint8_t *answer;
+	size_t allowance;
+	struct question q;
+};
+
+/* 0 or -FI_EAGAIN. */
+static ssize_t call_try(struct rpc *r, struct call *c, size_t len, uint64_t flags)
+{
+	uint8_t *buf = ft_buf_new(len);
+	ssize_t ret;
+
+	ft_fill(buf, len, c->q.key);
+	memcpy(buf, &c->q, sizeof(c->q));
+	c->op = ft_op_new(&r->fab, FT_ONE);
+	ret = fi_copyrpc_call(r->ops, r->fab.ep, buf, len,
+			      flags & FI_COPYRPC_LEND ? NULL : c->answer, c->allowance,
+			      r->fab.addr[!r->fab.ft->rank], &c->op->context, flags);
+	ft_buf_free(buf); /* free on return */
+	FT_CHECK(!ret || ret == -FI_EAGAIN, "a call returns %zd (%s)", ret, ft_err_name(ret));
+	if (ret)
+		ft_op_put(&r->fab, c->op);
+	return ret;
+}
+
+static void call_init(struct call *c, uint32_t key, size_t answer_len, size_t allowance)
+{
+	c->q = (struct question){ key, (uint32_t)answer_len };
+	c->allowance = allowance;
+	c->answer = ft_buf_new(allowance);
+}
+
+static void serve(struct rpc *r);
+
+static void call_start(struct rpc *r, struct call *c, uint32_t key, size_t len, size_t answer_len,
+		       size_t allowance)
+{
+	double deadline = ft_deadline(&r->fab);
+
+	call_init(c, key, answer_len, allowance);
+	while (call_try(r, c, len, 0)) {
+		serve(r);
+		ft_again(&r->fab, deadline);
+	}
+}
+
+static void call_finish(struct rpc *r, struct call *c)
+{
+	double deadline = ft_deadline(&r->fab);
+
+	while (!c->op->seen) {
+		serve(r);
+		ft_poll(&r->fab);
+		FT_CHECK(ft_now() < deadline, "a call is never answered");
+	}
+	FT_CHECK(!c->op->err, "a call ended with %s", ft_err_name(c->op->err));
+	FT_CHECK(c->op->flags & FI_COPYRPC_CALL, "flags %#llx", (unsigned long long)c->op->flags);
+	FT_CHECK(c->op->len == c->q.answer_len, "an answer of %zu bytes, expected %u", c->op->len,
+		 c->q.answer_len);
+	FT_CHECK(ft_wrong(c->answer, c->op->len, ~c->q.key) < 0, "another call's answer");
+	ft_buf_check(c->answer, c->allowance, c->op->len);
+	ft_op_put(&r->fab, c->op);
+	ft_buf_free(c->answer);
+}
+
+/* ---- the other side ---- */
+
+static struct question read_request(const struct fi_copyrpc_request *req)
+{
+	struct question q;
+
+	FT_CHECK(req->len >= LEAST, "a request of %zu bytes", req->len);
+	memcpy(&q, req->data, sizeof(q));
+	FT_CHECK(ft_wrong_from((const uint8_t *)req->data + LEAST, req->len - LEAST, q.key, LEAST) <
+			 0,
+		 "a request's bytes are wrong");
+	FT_CHECK(q.answer_len <= req->allowance, "an allowance of %zu, expected at least %u",
+		 req->allowance, q.answer_len);
+	return q;
+}
+
+static void answer(struct rpc *r, const struct fi_copyrpc_request *req, struct question q,
+		   uint64_t flags)
+{
+	uint8_t *buf = ft_buf_new(q.answer_len);
+
+	ft_fill(buf, q.answer_len, ~q.key);
+	FT_OK(fi_copyrpc_reply(r->ops, r->fab.ep, req, buf, q.answer_len, flags));
+	ft_buf_free(buf);
+	r->served++;
+}
+
+/* Takes what is there, answers in any order. */
+static void serve(struct rpc *r)
+{
+	struct fi_copyrpc_request reqs[BATCH];
+	ssize_t cnt = fi_copyrpc_recv(r->ops, r->fab.ep, reqs, BATCH, 0);
+
+	FT_CHECK(cnt > 0 || cnt == -FI_EAGAIN, "fi_copyrpc_recv: %zd", cnt);
+	while (cnt > 0) {
+		ssize_t at = (ssize_t)roll(r, (uint32_t)cnt);
+		struct question q = read_request(&reqs[at]);
+
+		if (!roll(r, 4))
+			FT_OK(fi_copyrpc_release(r->ops, r->fab.ep, &reqs[at]));
+		answer(r, &reqs[at], q, 0);
+		reqs[at] = reqs[--cnt];
+	}
+}
+
+static void serve_until(struct rpc *r, unsigned cnt)
+{
+	double deadline = ft_deadline(&r->fab);
+
+	while (r->served < cnt) {
+		serve(r);
+		FT_CHECK(ft_now() < deadline, "%u of %u requests came", r->served, cnt);
+	}
+}
+
+static size_t take_all(struct rpc *r, struct fi_copyrpc_request *reqs, size_t cnt)
+{
+	double deadline = ft_deadline(&r->fab);
+	size_t have = 0;
+
+	while (have < cnt) {
+		ssize_t got = fi_copyrpc_recv(r->ops, r->fab.ep, reqs + have, cnt - have, 0);
+
+		FT_CHECK(got > 0 || got == -FI_EAGAIN, "fi_copyrpc_recv: %zd", got);
+		have += got > 0 ? (size_t)got : 0;
+		FT_CHECK(ft_now() < deadline, "%zu of %zu requests came", have, cnt);
+	}
+	return have;
+}
+
+/* ---- cases ---- */
+
+static void run_sizes(struct ft *ft)
+{
+	static const size_t lens[] = { LEAST, 9, 63, 255, 256, 1000, 2000 };
+	unsigned cnt = FT_CNT(lens) * FT_CNT(lens);
+	struct rpc r;
+
+	begin(&r, ft);
+	for (unsigned i = 0; ft->rank == 0 && i < cnt; i++) {
+		size_t allowance = lens[i % FT_CNT(lens)];
+		struct call c;
+
+		call_start(&r, &c, i, lens[i / FT_CNT(lens)],
+			   i % 3   ? allowance
+			   : i % 2 ? 0
+				   : allowance / 2,
+			   allowance);
+		call_finish(&r, &c);
+	}
+	if (ft->rank == 1)
+		serve_until(&r, cnt);
+	end(&r);
+}
+
+/* Both sides call and serve, many calls in flight, answers in any order. */
+static void run_both(struct ft *ft)
+{
+	enum { FLIGHT = 50 };
+	unsigned rounds = ft->opts->iterations ? (unsigned)ft->opts->iterations : 40;
+	static struct call calls[FLIGHT];
+	struct rpc r;
+
+	begin(&r, ft);
+	for (unsigned round = 0; round < rounds; round++) {
+		for (unsigned i = 0; i < FLIGHT; i++) {
+			size_t allowance = roll(&r, 1200);
+
+			call_start(&r, &calls[i], round * FLIGHT + i,
+				   LEAST + roll(&r, roll(&r, 5) ? 100 : 1500),
+				   roll(&r, (uint32_t)allowance + 1), allowance);
+		}
+		for (unsigned i = 0; i < FLIGHT; i++)
+			call_finish(&r, &calls[FLIGHT - 1 - i]);
+	}
+	serve_until(&r, rounds * FLIGHT);
+	end(&r);
+}
+
+/* In order as they were sent; answered in reverse. */
+static void run_order(struct ft *ft)
+{
+	enum { CNT = 32 };
+	struct fi_copyrpc_request reqs[CNT];
+	struct call calls[CNT];
+	struct rpc r;
+
+	begin(&r, ft);
+	for (uint32_t i = 0; ft->rank == 0 && i < CNT; i++)
+		call_start(&r, &calls[i], i, 20 + i, i, 40);
+	for (uint32_t i = 0; ft->rank == 0 && i < CNT; i++)
+		call_finish(&r, &calls[i]);
+	if (ft->rank == 1) {
+		take_all(&r, reqs, CNT);
+		for (uint32_t i = 0; i < CNT; i++) {
+			FT_CHECK(read_request(&reqs[i]).key == i, "request %u is not the next",
+				 read_request(&reqs[i]).key);
+			FT_CHECK(reqs[i].len == 20 + i && reqs[i].allowance >= 40,
+				 "len %zu, allowance %zu", reqs[i].len, reqs[i].allowance);
+			FT_CHECK(!r.fab.av || reqs[i].src_addr == r.fab.addr[0], "from %llu",
+				 (unsigned long long)reqs[i].src_addr);
+		}
+		for (uint32_t i = CNT; i-- > 0;)
+			answer(&r, &reqs[i], read_request(&reqs[i]), i % 3 ? FI_MORE : 0);
+		FT_OK(fi_copyrpc_flush(r.ops, r.fab.ep, FI_ADDR_UNSPEC));
+	}
+	end(&r);
+}
+
+static void run_allowance(struct ft *ft)
+{
+	struct fi_copyrpc_request req;
+	uint8_t buf[200] = { 0 };
+	struct call c;
+	struct rpc r;
+
+	begin(&r, ft);
+	for (size_t allowance = 0; allowance < 150; allowance += 50) {
+		if (ft->rank == 0) {
+			call_start(&r, &c, 5, 30, allowance, allowance);
+			call_finish(&r, &c);
+			continue;
+		}
+		take_all(&r, &req, 1);
+		FT_ROW(fi_copyrpc_reply(r.ops, r.fab.ep, &req, buf, req.allowance + 1, 0),
+		       -FI_EMSGSIZE);
+		answer(&r, &req, read_request(&req), 0); /* it is still owed */
+	}
+	end(&r);
+}
+
+/* Until no more are taken. The callee looks away; nothing of it may be lost. */
+static void run_flood(struct ft *ft)
+{
+	enum { MOST = 2000 };
+	static struct call calls[MOST];
+	unsigned cnt = 0;
+	struct rpc r;
+
+	begin(&r, ft);
+	if (ft->rank == 0) {
+		double stop = ft_now() + 1;
+
+		while (cnt < MOST && ft_now() < stop) {
+			call_init(&calls[cnt], cnt, 100, 100);
+			if (!call_try(&r, &calls[cnt], 100, 0)) {
+				cnt++;
+				continue;
+			}
+			ft_buf_free(calls[cnt].answer);
+			ft_poll(&r.fab);
+		}
+		ft_tell(ft, 1, &cnt, sizeof(cnt));
+		for (unsigned i = 0; i < cnt; i++)
+			call_finish(&r, &calls[i]);
+		FT_CHECK(cnt > 1, "%u calls were accepted", cnt);
+	} else {
+		sleep(1); /* looks away */
+		ft_hear(ft, 0, &cnt, sizeof(cnt));
+		serve_until(&r, cnt);
+	}
+	end(&r);
+}
+
+static void run_limits(struct ft *ft)
+{
+	enum { MOST = 500 };
+	static struct call calls[MOST];
+	struct fi_copyrpc_limits limits;
+	uint8_t *buf;
+	ssize_t room = 0;
+	double deadline;
+	struct rpc r;
+	int ret;
+
+	begin(&r, ft);
+	deadline = ft_deadline(&r.fab);
+	if (ft->rank == 0) {
+		fi_addr_t to = r.fab.addr[1];
+
+		while ((ret = fi_copyrpc_query(r.ops, r.fab.ep, to, &limits)) == -FI_EAGAIN)
+			ft_again(&r.fab, deadline);
+		FT_OK(ret);
+		FT_CHECK(limits.max_request && limits.max_response, "limits of 0");
+		buf = calloc(1, limits.max_request + 1);
+		FT_ROW(fi_copyrpc_call(r.ops, r.fab.ep, buf, limits.max_request + 1, buf, 8, to,
+				       NULL, 0),
+		       -FI_EMSGSIZE);
+		FT_ROW(fi_copyrpc_call(r.ops, r.fab.ep, buf, 8, buf, limits.max_response + 1, to,
+				       NULL, 0),
+		       -FI_EMSGSIZE);
+		free(buf);
+		while ((room = fi_copyrpc_room(r.ops, r.fab.ep, to, 64, 64)) == -FI_EAGAIN)
+			ft_again(&r.fab, deadline);
+		FT_CHECK(room > 0, "room for %zd calls", room);
+		room = room < MOST ? room : MOST;
+		for (ssize_t i = 0; i < room; i++) { /* sure to be accepted */
+			call_init(&calls[i], (uint32_t)i, 64, 64);
+			FT_RET(call_try(&r, &calls[i], 64, 0), 0);
+		}
+		ft_tell(ft, 1, &room, sizeof(room));
+		for (ssize_t i = 0; i < room; i++)
+			call_finish(&r, &calls[i]);
+	} else {
+		ft_hear(ft, 0, &room, sizeof(room));
+		serve_until(&r, (unsigned)room);
+	}
+	end(&r);
+}
+
+static void run_lend(struct ft *ft)
+{
+	enum { CNT = 200, HELD = 8 };
+	uint64_t lent[HELD] = { 0 };
+	struct rpc r;
+
+	begin(&r, ft);
+	for (uint32_t i = 0; ft->rank == 0 && i < CNT; i++) {
+		double deadline = ft_deadline(&r.fab);
+		struct call c;
+
+		call_init(&c, i, i % 100, 100);
+		while (call_try(&r, &c, 50, FI_COPYRPC_LEND))
+			ft_again(&r.fab, deadline);
+		ft_wait(&r.fab, c.op);
+		FT_CHECK(!c.op->err && c.op->flags & FI_COPYRPC_LEND, "error %d, flags %#llx",
+			 c.op->err, (unsigned long long)c.op->flags);
+		FT_CHECK(c.op->len == i % 100, "%zu bytes", c.op->len);
+		FT_CHECK(ft_wrong(c.op->buf, c.op->len, ~i) < 0, "another call's answer");
+		ft_buf_check(c.answer, 100, 0);
+		if (i >= HELD)
+			FT_OK(fi_copyrpc_release_response(r.ops, r.fab.ep, lent[i % HELD]));
+		lent[i % HELD] = c.op->data;
+		ft_op_put(&r.fab, c.op);
+		ft_buf_free(c.answer);
+	}
+	for (int i = 0; ft->rank == 0 && i < HELD; i++)
+		FT_OK(fi_copyrpc_release_response(r.ops, r.fab.ep, lent[i]));
+	if (ft->rank == 1)
+		serve_until(&r, CNT);
+	end(&r);
+}
+
+/* The callee dies; the caller's calls end. Or the caller dies; the callee's replies are told. */
+static void run_killed(struct ft *ft)
+{
+	enum { CNT = 20 };
+	struct fi_copyrpc_request reqs[CNT];
+	bool caller_dies = ft->test->arg;
+	struct call calls[CNT];
+	double deadline;
+	struct rpc r;
+
+	begin(&r, ft);
+	for (uint32_t i = 0; ft->rank == 0 && i < CNT; i++)
+		call_start(&r, &calls[i], i, 30, 10, 10);
+	if (ft->rank == 1)
+		take_all(&r, reqs, CNT);
+	ft_sync(ft);
+	if (ft->rank == (caller_dies ? 0 : 1))
+		pause();
+	ft_signal(ft, !ft->rank, SIGKILL);
+	for (int i = 0; !caller_dies && i < CNT; i++)
+		ft_wait_bad(&r.fab, calls[i].op, FI_ECONNRESET);
+	deadline = ft_deadline(&r.fab);
+	for (int i = 0; caller_dies && i < CNT; i++) {
+		struct question q = read_request(&reqs[i]); /* its bytes stay until the answer */
+		ssize_t ret = fi_copyrpc_reply(r.ops, r.fab.ep, &reqs[i], &q, 8, 0);
+
+		FT_CHECK(!ret || ret == -FI_ECONNRESET, "a reply to a dead caller: %zd", ret);
+		FT_CHECK(ft_now() < deadline, "replies to a dead caller take for ever");
+	}
+	ft_quiet(&r.fab, 0.1);
+	ft_fab_close(&r.fab);
+}
+
+/* A cancelled call ends once: cancelled, or with its answer. */
+static void run_cancel(struct ft *ft)
+{
+	enum { CNT = 30 };
+	struct call calls[CNT];
+	unsigned good = 0;
+	struct rpc r;
+
+	begin(&r, ft);
+	for (uint32_t i = 0; ft->rank == 0 && i < CNT; i++)
+		call_start(&r, &calls[i], i, 30, 10, 10);
+	for (uint32_t i = 0; ft->rank == 0 && i < CNT; i += 2)
+		fi_cancel(&r.fab.ep->fid, &calls[i].op->context);
+	ft_sync(ft);
+	if (ft->rank == 1)
+		serve_until(&r, CNT - CNT / 2);
+	for (uint32_t i = 0; ft->rank == 0 && i < CNT; i++) {
+		ft_wait(&r.fab, calls[i].op);
+		good += !calls[i].op->err;
+		FT_CHECK(!calls[i].op->err || (calls[i].op->err == FI_ECANCELED && i % 2 == 0),
+			 "call %u ended with %s", i, ft_err_name(calls[i].op->err));
+		ft_op_put(&r.fab, calls[i].op);
+	}
+	FT_CHECK(ft->rank || good >= CNT / 2, "%u calls were answered", good);
+	for (double stop = ft_now() + 0.2; ft->rank == 1 && ft_now() < stop;)
+		serve(&r);
+	end(&r);
+}
+
+static const struct ft_case cases[] = {
+	FT_CASE("sizes", run_sizes, "Requests and answers of all sizes arrive whole."),
+	FT_CASE("order", run_order, "Requests come in order; answers go in any order."),
+	FT_CASE("both", run_both, "Both sides call and answer: every call has its own answer."),
+	FT_CASE("allowance", run_allowance,
+		"An answer beyond the allowance is -FI_EMSGSIZE, and may be given again."),
+	FT_CASE("limits", run_limits, "fi_copyrpc_query and fi_copyrpc_room keep their word."),
+	FT_CASE("flood", run_flood, "-FI_EAGAIN when there is no credit; nothing is lost."),
+	FT_CASE("lend", run_lend, "A lent answer stays where it arrived until it is released."),
+	FT_CASE("cancel", run_cancel, "A cancelled call ends once."),
+	FT_CASE("callee-killed", run_killed, "Calls to a dead peer end with FI_ECONNRESET.",
+		.victims = 2, .local = true),
+	FT_CASE("caller-killed", run_killed, "A dead caller's requests can still be answered.",
+		.victims = 1, .local = true, .arg = 1),
+};
+
+int main(int argc, char **argv)
+{
+	return ft_main(argc, argv, "Every call has one answer, its own.", cases, FT_CNT(cases));
+}
