@@ -90,10 +90,13 @@ Test(cpr_cntr, wait_ends_at_the_threshold_or_in_time)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_cntr, wait_needs_a_wait_object)
+Test(cpr_cntr, wait_without_a_wait_object_looks_again_and_again)
 {
 	open_pair(FI_WAIT_NONE);
-	cr_expect_eq(fi_cntr_wait(p.rx_cntr[1], 0, 0), -FI_ENOSYS);
+	cr_expect_eq(fi_cntr_wait(p.rx_cntr[1], 0, 0), 0);
+	cr_expect_eq(fi_cntr_wait(p.rx_cntr[1], 1, 20), -FI_ETIMEDOUT);
+	send_one();
+	cr_expect_eq(fi_cntr_wait(p.rx_cntr[1], 1, 10000), 0);
 	ofi_pair_close(&p);
 }
 

@@ -250,7 +250,9 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.fid.fclass = FI_CLASS_CNTR;
 	cntr->fid.fid.context = context;
 	cntr->fid.fid.ops = &cpr_cntr_fi_ops;
-	cntr->fid.ops = cpr_wait_blocks(obj) ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
+	/* Without a wait object there is nothing to sleep on, but one can look again and again. */
+	cntr->fid.ops =
+		cpr_wait_blocks(obj) || obj == FI_WAIT_NONE ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
 	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
 				      &cntr->fid.fid, cntr->domain);

@@ -265,7 +265,7 @@ static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_domain *domain, int 
 	cpr_wait_dom_leave(domain);
 }
 
-/* FI_WAIT_YIELD: gives the processor away, and the lock. */
+/* Nothing to sleep on (FI_WAIT_YIELD; FI_WAIT_NONE): gives the processor away, and the lock. */
 static int cpr_wait_yield(struct cpr_domain *domain, struct cpr_wait_call *call)
 {
 	int left = cpr_wait_left(call);
@@ -280,7 +280,7 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_
 {
 	int left, fd;
 
-	if (wait->obj == FI_WAIT_YIELD)
+	if (!cpr_wait_has_fd(wait->obj))
 		return cpr_wait_yield(domain, call);
 	if (call->spins++ < CPR_WAIT_SPINS && call->timeout_ms) {
 		cpr_wait_nap(domain, 0);
