@@ -3,6 +3,7 @@
 #include "cost.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,9 @@
 #define COST_STUCK 200000000L /* progress calls without an end: something is lost */
 
 struct cost_bufs {
-	char *tx[COST_ENDS], *rx[COST_ENDS]; /* window x size each */
+	char *tx[COST_ENDS], *rx[COST_ENDS]; /* two windows of messages each */
+	long answered;                       /* replies of the server, in all */
+	bool odd;                            /* the second half of its buffers is in use */
 };
 
 void cost_die(const char *what, const char *why)
@@ -22,9 +25,9 @@ void cost_die(const char *what, const char *why)
 }
 
 static void cost_post_recvs(struct cost_pair *pair, const struct cost_conf *conf, int end,
-			    char *buf)
+			    char *buf, int first)
 {
-	for (int slot = 0; slot < conf->window; slot++)
+	for (int slot = first; slot < first + conf->window; slot++)
 		cost_recv(pair, end, buf + (size_t)slot * conf->size, conf->size, slot);
 }
 
@@ -50,31 +53,36 @@ static void cost_oneway(struct cost_pair *pair, const struct cost_conf *conf,
 	long received = pair->end[COST_SERVER].received + conf->window;
 	long steps = 0;
 
-	cost_post_recvs(pair, conf, COST_SERVER, bufs->rx[COST_SERVER]);
+	cost_post_recvs(pair, conf, COST_SERVER, bufs->rx[COST_SERVER], 0);
 	cost_post_sends(pair, conf, COST_CLIENT, bufs->tx[COST_CLIENT]);
 	while (pair->end[COST_SERVER].received < received || pair->end[COST_CLIENT].sent < sent)
 		cost_step(pair, &steps);
 }
 
+/*
+ * The client goes on when it has its answers. That the answers have arrived, the server learns
+ * meanwhile, as the two ends of a real ping-pong do: it has two windows of buffers in turns.
+ */
 static void cost_rpc(struct cost_pair *pair, const struct cost_conf *conf, struct cost_bufs *bufs)
 {
 	long first = pair->end[COST_SERVER].received, answered = 0, steps = 0;
 	long received = pair->end[COST_CLIENT].received + conf->window;
-	long sent[COST_ENDS] = { pair->end[COST_CLIENT].sent + conf->window,
-				 pair->end[COST_SERVER].sent + conf->window };
+	long sent = pair->end[COST_CLIENT].sent + conf->window, before = bufs->answered;
+	int half = bufs->odd ? conf->window : 0;
 
-	cost_post_recvs(pair, conf, COST_CLIENT, bufs->rx[COST_CLIENT]);
-	cost_post_recvs(pair, conf, COST_SERVER, bufs->rx[COST_SERVER]);
+	bufs->odd = !bufs->odd;
+	cost_post_recvs(pair, conf, COST_CLIENT, bufs->rx[COST_CLIENT], 0);
+	cost_post_recvs(pair, conf, COST_SERVER, bufs->rx[COST_SERVER], half);
 	cost_post_sends(pair, conf, COST_CLIENT, bufs->tx[COST_CLIENT]);
-	while (pair->end[COST_CLIENT].received < received ||
-	       pair->end[COST_CLIENT].sent < sent[COST_CLIENT] ||
-	       pair->end[COST_SERVER].sent < sent[COST_SERVER]) {
+	while (pair->end[COST_CLIENT].received < received || pair->end[COST_CLIENT].sent < sent ||
+	       pair->end[COST_SERVER].sent < before) {
 		cost_step(pair, &steps);
 		for (; answered < pair->end[COST_SERVER].received - first; answered++)
 			cost_send(pair, COST_SERVER,
-				  bufs->rx[COST_SERVER] + (size_t)answered * conf->size, conf->size,
-				  (int)answered);
+				  bufs->rx[COST_SERVER] + (size_t)(half + answered) * conf->size,
+				  conf->size, half + (int)answered);
 	}
+	bufs->answered += answered;
 }
 
 /* The part that is counted. */
@@ -87,7 +95,7 @@ static __attribute__((noinline)) void cost_run(struct cost_pair *pair, const str
 
 static void cost_bufs_init(struct cost_bufs *bufs, const struct cost_conf *conf)
 {
-	size_t len = (size_t)conf->window * conf->size;
+	size_t len = 2 * (size_t)conf->window * conf->size;
 
 	for (int end = 0; end < COST_ENDS; end++) {
 		bufs->tx[end] = malloc(len);
@@ -141,7 +149,7 @@ int main(int argc, char **argv)
 {
 	struct cost_conf conf = { .shape = COST_ONEWAY, .size = 32, .window = 16, .rounds = 100 };
 	const char *name = NULL;
-	struct cost_bufs bufs;
+	struct cost_bufs bufs = { .answered = 0 };
 	struct cost_pair *pair;
 	bool marks = false;
 	int opt;
@@ -162,7 +170,7 @@ int main(int argc, char **argv)
 		}
 	}
 	cost_bufs_init(&bufs, &conf);
-	pair = cost_pair_open(name, conf.window);
+	pair = cost_pair_open(name, 2 * conf.window);
 	cost_rpc(pair, &conf, &bufs); /* connects, both ways */
 	if (marks)
 		raise(SIGUSR2);

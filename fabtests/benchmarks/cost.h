@@ -39,7 +39,7 @@ struct cost_pair {
 	struct cost_end end[COST_ENDS];
 };
 
-/* What a transport provides. `slot` is below the window: its operations' contexts. */
+/* What a transport provides. `slot` is below the number that cost_pair_open was told: its operations' contexts. */
 extern const char *const cost_transport; /* "fi_cost_bench" */
 /** Connected ends; `name` chooses the provider, NULL: the transport's default. */
 struct cost_pair *cost_pair_open(const char *name, int window);

@@ -53,6 +53,7 @@ struct end {
 	struct dev_link *link;
 	uint64_t tx_pos, released, rx_pos;
 	uint32_t sent, got, eagain;
+	uint32_t asked, acked; /* writes whose end is told, and those that were */
 	bool reading;
 };
 
@@ -309,6 +310,7 @@ static bool try_send(struct end *end)
 	uint64_t off = end->tx_pos & (end->link->tx_len - 1), len, i;
 	uint32_t units =
 		clip(units_of(end, end->sent, end->link->tx_len), end->tx_pos, end->link->tx_len);
+	bool asks;
 	int ret;
 
 	len = (uint64_t)units * DEV_IMM_UNIT;
@@ -316,12 +318,15 @@ static bool try_send(struct end *end)
 		return false;
 	for (i = 0; i < len; i++)
 		end->link->tx_base[off + i] = pattern(end->sent, i);
-	ret = end->link->ops->write_imm(end->link, off, (uint32_t)len, units);
+	asks = end->sent % 5 == 0;
+	ret = (asks ? end->link->ops->write_imm_ack
+		    : end->link->ops->write_imm)(end->link, off, (uint32_t)len, units);
 	if (ret) {
 		CHECK(ret == -FI_EAGAIN);
 		end->eagain++;
 		return false;
 	}
+	end->asked += asks;
 	end->tx_pos += len;
 	end->sent++;
 	return true;
@@ -422,6 +427,7 @@ static bool poll_one(void)
 		end->reading = false;
 		end->released = ev.value;
 		break;
+	case DEV_EV_ACK: CHECK(++end->acked <= end->asked); break;
 	case DEV_EV_GET: bulk_done(); break;
 	case DEV_EV_DOWN:
 		CHECK(ev.status < 0);
@@ -437,7 +443,7 @@ static bool is_done(void)
 	unsigned i;
 
 	for (i = 0; i < LINKS; i++)
-		if (ends[i].sent != msgs || ends[i].got != msgs)
+		if (ends[i].sent != msgs || ends[i].got != msgs || ends[i].acked != ends[i].asked)
 			return false;
 	return !bulk_open && get_cnt + put_cnt >= BULK_OPS;
 }

@@ -35,6 +35,7 @@ struct fake_chan {
 	struct util_list link; /* core_engine_ep.chans */
 	int down;              /* -FI_E*: to be told */
 	bool up_told;
+	uint64_t taken; /* a position for each message: CORE_CHAN_LATE */
 	struct sockaddr_in peer_addr;
 };
 
@@ -61,6 +62,7 @@ struct fake_engine_cfg fake_engine_cfg;
 static struct util_list fake_world = { &fake_world, &fake_world };
 static uint16_t fake_next_port = 1000;
 static unsigned fake_held_cnt;
+static unsigned fake_await_cnt;
 static uint64_t fake_incarnation = 1;
 
 void fake_engine_reset(void)
@@ -73,6 +75,7 @@ void fake_engine_reset(void)
 		.credit = 1000,
 	};
 	fake_held_cnt = 0;
+	fake_await_cnt = 0;
 }
 
 static struct fake_chan *fake_of(struct core_chan *chan)
@@ -108,12 +111,26 @@ static int fake_send(struct core_chan *chan, const struct core_frame *f, unsigne
 
 	(void)flags;
 	assert(f->ext_len + f->len <= chan->eager_max);
-	if (!fc->other)
-		return 0;
-	if (fc->other->in_cnt >= fake_engine_cfg.room)
+	if (fc->other && fc->other->in_cnt >= fake_engine_cfg.room)
 		return -FI_EAGAIN;
-	fake_put(fc->other, fake_frame_new(FAKE_MSG, f, 0));
+	fc->taken += 32;
+	if (fc->other)
+		fake_put(fc->other, fake_frame_new(FAKE_MSG, f, 0));
 	return 0;
+}
+
+static int fake_send_buf(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,
+			 const void *buf, size_t len, unsigned flags)
+{
+	int ret = core_chan_send_framed(chan, op, ext0, ext1, buf, len, flags);
+
+	return ret ? ret : !!(chan->caps & CORE_CHAN_LATE);
+}
+
+static void fake_await(struct core_chan *chan)
+{
+	(void)chan;
+	fake_await_cnt++;
 }
 
 static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_t allowance,
@@ -268,13 +285,14 @@ static void fake_close(struct core_chan *chan)
 
 static const struct core_chan_ops fake_chan_ops = {
 	.send = fake_send,
-	.send_buf = core_chan_send_framed,
+	.send_buf = fake_send_buf,
 	.call = fake_call,
 	.call_buf = fake_call_buf,
 	.call_room = fake_call_room,
 	.reply = fake_reply,
 	.reply_iov = fake_reply_iov,
 	.keep = fake_keep,
+	.await = fake_await,
 	.flush = fake_flush,
 	.get = fake_get,
 	.lend = fake_lend,
@@ -366,6 +384,7 @@ static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct 
 	fc->chan.caps = fake_engine_cfg.caps;
 	fc->chan.allowance_max = fake_engine_cfg.allowance;
 	fc->chan.allowance_sure = fake_engine_cfg.allowance;
+	fc->chan.taken = &fc->taken;
 	fc->eep = eep;
 	fc->peer_addr = *peer;
 	util_list_init(&fc->in);
@@ -473,6 +492,8 @@ static void fake_run_chan(struct fake_chan *fc)
 		up->on_up(fc->eep->ep, &fc->chan, (struct sockaddr *)&fc->peer_addr,
 			  fake_incarnation++);
 	}
+	if ((fc->chan.caps & CORE_CHAN_LATE) && !fake_engine_cfg.hold_arrival && !fc->down)
+		up->on_arrived(&fc->chan, fc->taken);
 	while (!fake_engine_cfg.hold_delivery && (first = util_list_pop(&fc->in))) {
 		fc->in_cnt--;
 		fake_deliver(fc, UTIL_CONTAINER_OF(first, struct fake_frame, link));
@@ -530,6 +551,11 @@ unsigned fake_engine_queued(void)
 			cnt += UTIL_CONTAINER_OF(ct, struct fake_chan, link)->in_cnt;
 	}
 	return cnt;
+}
+
+unsigned fake_engine_awaits(void)
+{
+	return fake_await_cnt;
 }
 
 unsigned fake_engine_held(void)

@@ -25,6 +25,8 @@ struct fake_engine_cfg {
 	bool hold_delivery; /* progress delivers nothing */
 	int connect_err;    /* connects fail with this (-FI_E*) */
 	unsigned lazy_up;   /* progress calls before a connect comes up */
+	/* With CORE_CHAN_LATE in caps: progress does not say what has arrived. */
+	bool hold_arrival;
 };
 
 extern struct fake_engine_cfg fake_engine_cfg;
@@ -35,6 +37,9 @@ void fake_engine_reset(void);
 
 /** Kills the channels between two endpoints: both hear on_down(err) in their next progress. */
 void fake_engine_kill(struct core_ep *a, struct core_ep *b, int err);
+
+/** CORE_CHAN_LATE: how often somebody waited for what had CORE_SEND_NOW. */
+unsigned fake_engine_awaits(void);
 
 /** Frames that sit in any direction. */
 unsigned fake_engine_queued(void);

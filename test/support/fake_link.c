@@ -77,7 +77,7 @@ static void fake_enqueue(struct fake_link *f, uint64_t off, uint32_t len, uint32
 	if (f->wire_tail - f->wire_head > f->wire_mask)
 		fake_fail("more writes on the wire than fit into the ring");
 	memcpy(f->image + off, f->base.tx_base + off, len);
-	f->wire[f->wire_tail++ & f->wire_mask] = (struct fake_write){ off, len, imm };
+	f->wire[f->wire_tail++ & f->wire_mask] = (struct fake_write){ off, len, imm, false };
 	f->tx_pos += (uint64_t)imm * DEV_IMM_UNIT;
 	f->dev->write_cnt++;
 }
@@ -124,6 +124,16 @@ static int fake_staged_write(struct dev_link *link, uint64_t off, uint32_t len, 
 	return 0;
 }
 
+static int fake_late_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm)
+{
+	struct fake_link *f = fake_link_of(link);
+	int ret = fake_staged_write(link, off, len, imm);
+
+	if (!ret && !f->dev->sink)
+		f->wire[(f->wire_tail - 1) & f->wire_mask].ack = true;
+	return ret;
+}
+
 /** The oldest write arrives: are its bytes still what they were? */
 static struct fake_write fake_arrive(struct fake_link *from, uint64_t at)
 {
@@ -147,6 +157,7 @@ bool fake_link_deliver(struct dev_link *link)
 		return false;
 	w = fake_arrive(f, f->wire_sent++);
 	memcpy(f->peer->base.rx_base + w.off, link->tx_base + w.off, w.len);
+	f->acks += w.ack;
 	return true;
 }
 
@@ -301,6 +312,10 @@ static bool fake_poll_link(struct dev_link *link, struct dev_event *ev)
 
 	if (fake_poll_imm(f, ev) || fake_poll_read(f, ev))
 		return true;
+	if (f->acks) {
+		f->acks--;
+		return fake_ev(f, ev, (struct dev_event){ .kind = DEV_EV_ACK });
+	}
 	if (get) {
 		f->get = NULL;
 		fake_get_copy(f, get);
@@ -368,7 +383,9 @@ static int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **
 	if (!f)
 		return -FI_ENOMEM;
 	f->dev = fake;
-	f->base.ops = fake->direct ? &fake_link_direct_ops : &fake_link_staged_ops;
+	f->base.ops = fake->direct ? &fake_link_direct_ops
+		      : fake->late ? &fake_link_late_ops
+				   : &fake_link_staged_ops;
 	f->base.rx_base = guard_alloc(rx_len);
 	f->base.rx_len = rx_len;
 	f->base.caps = DEV_CAP_GET | (fake->direct ? DEV_CAP_DIRECT : 0);
@@ -513,16 +530,20 @@ void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos)
 	f->consumer = rx_pos;
 }
 
-#define FAKE_LINK_OPS(write, read)                                                                 \
+#define FAKE_LINK_OPS(write, ack, read)                                                            \
 	{                                                                                          \
-		.write_imm = (write), .read_consumer = (read), .get = fake_get,                    \
-		.describe = fake_link_describe, .connect = fake_link_connect,                      \
+		.write_imm = (write), .write_imm_ack = (ack), .read_consumer = (read),             \
+		.get = fake_get, .describe = fake_link_describe, .connect = fake_link_connect,     \
 		.poll = fake_poll_link, .attach = fake_link_attach, .detach = fake_link_detach,    \
 		.close = fake_link_close,                                                          \
 	}
 
-const struct dev_link_ops fake_link_direct_ops = FAKE_LINK_OPS(fake_direct_write, fake_direct_read);
-const struct dev_link_ops fake_link_staged_ops = FAKE_LINK_OPS(fake_staged_write, fake_staged_read);
+const struct dev_link_ops fake_link_direct_ops =
+	FAKE_LINK_OPS(fake_direct_write, NULL, fake_direct_read);
+const struct dev_link_ops fake_link_staged_ops =
+	FAKE_LINK_OPS(fake_staged_write, NULL, fake_staged_read);
+const struct dev_link_ops fake_link_late_ops =
+	FAKE_LINK_OPS(fake_staged_write, fake_late_write, fake_staged_read);
 
 static int fake_nic_probe(struct dev_about *about)
 {

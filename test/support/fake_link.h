@@ -33,10 +33,12 @@ struct fake_write {
 	uint64_t off;
 	uint32_t len;
 	uint32_t imm;
+	bool ack; /* its writer is told when it is delivered */
 };
 
 struct fake_dev {
 	bool direct;
+	bool late;       /* staged, and of links connected from now on: write_imm_ack */
 	bool eager;      /* everything is delivered at the first look */
 	bool no_read;    /* read_consumer answers -FI_EAGAIN for ever */
 	bool get_later;  /* get ends by event */
@@ -77,6 +79,7 @@ struct fake_link {
 	uint64_t wire_head; /* oldest not arrived */
 	uint64_t wire_sent; /* staged: oldest not delivered (direct: as tail) */
 	uint64_t wire_tail;
+	uint32_t acks; /* delivered, not told */
 	bool read_busy;
 	bool read_taken; /* read_value was loaded at the peer */
 	uint64_t read_value;
@@ -87,6 +90,7 @@ struct fake_link {
 
 extern const struct dev_link_ops fake_link_direct_ops;
 extern const struct dev_link_ops fake_link_staged_ops;
+extern const struct dev_link_ops fake_link_late_ops;
 extern const struct dev_ops fake_dev_ops;
 
 /** The staged device as a NIC: registers memory, gets end later. Not there while fake_nic_absent. */

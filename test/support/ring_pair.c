@@ -14,6 +14,8 @@ RING_OVER(pair_direct, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_d
 RING_OVER(pair_staged, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_staged_ops,
 	  ring_pair_flush);
 
+RING_OVER(pair_late, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_late_ops,
+	  ring_pair_flush);
 RING_OVER(pair_nic, WIRE_CM_PATH_NIC, fake_nic_ops, fake_nic_ops, fake_link_staged_ops,
 	  ring_pair_flush);
 
@@ -46,6 +48,11 @@ static void ring_end_start(struct ring_conn *conn, uint64_t tx_pos, uint64_t rx_
 	conn->tx.flow.producer = tx_pos;
 	conn->tx.flow.remote_consumer = tx_pos;
 	conn->tx.flush_start = tx_pos;
+	conn->tx.placed = tx_pos;
+	conn->chan.awaited = tx_pos;
+	conn->late.heard = tx_pos;
+	conn->late.told = tx_pos;
+	conn->late.watched = tx_pos;
 	conn->rx.producer = rx_pos;
 	conn->rx.parsed = rx_pos;
 	conn->rx.consumer = rx_pos;
@@ -60,9 +67,12 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	struct core_engine *engine = &end->engine;
 	struct ring_lane *lane = &engine->lanes[0];
 
-	lane->ops = cfg->direct ? &ring_lane_pair_direct : &ring_lane_pair_staged;
+	lane->ops = cfg->direct ? &ring_lane_pair_direct
+		    : cfg->late ? &ring_lane_pair_late
+				: &ring_lane_pair_staged;
 	lane->dev = fake_dev_of(&end->dev);
 	util_list_init(&lane->dirty);
+	util_list_init(&lane->unsure);
 	engine->lane_cnt = 1;
 	engine->up = up;
 	util_list_init(&engine->failed);
@@ -72,6 +82,7 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	conn->up = up;
 	conn->chan.ops = lane->ops->chan_ops;
 	util_list_init(&conn->dirty_link);
+	util_list_init(&conn->late.link);
 	util_list_init(&conn->conn_link);
 	ring_conn_init(conn, end->link, ring_pair_grant(cfg->announce[self], end->link->tx_len),
 		       ring_pair_grant(cfg->announce[!self], end->link->rx_len));
@@ -89,6 +100,7 @@ void ring_pair_init(struct ring_pair *pair, const struct ring_pair_cfg *cfg,
 	for (i = 0; i < 2; i++) {
 		fake_dev_init(&pair->end[i].dev, cfg->direct, cfg->seed + (uint64_t)i);
 		pair->end[i].dev.ahead = cfg->ahead;
+		pair->end[i].dev.late = cfg->late;
 	}
 	fake_link_pair(&pair->end[0].dev, cfg->rx_len[0], &pair->end[1].dev, cfg->rx_len[1], link);
 	for (i = 0; i < 2; i++)
@@ -112,8 +124,9 @@ void ring_pair_fini(struct ring_pair *pair)
 
 void ring_end_progress(struct ring_end *end)
 {
-	const struct dev_link_ops *ops =
-		end->dev.direct ? &fake_link_direct_ops : &fake_link_staged_ops;
+	const struct dev_link_ops *ops = end->dev.direct ? &fake_link_direct_ops
+					 : end->dev.late ? &fake_link_late_ops
+							 : &fake_link_staged_ops;
 
 	ring_loop_progress(&fake_dev_ops, ops, &end->engine);
 }

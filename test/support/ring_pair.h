@@ -20,6 +20,7 @@
 extern struct ring_flush_cfg ring_pair_flush;
 extern const struct ring_lane_ops ring_lane_pair_direct;
 extern const struct ring_lane_ops ring_lane_pair_staged;
+extern const struct ring_lane_ops ring_lane_pair_late;
 extern const struct ring_lane_ops ring_lane_pair_nic;
 
 /** For ring_engine_open: the fake NIC alone, and behind the direct device. */
@@ -36,6 +37,7 @@ struct ring_end {
 
 struct ring_pair_cfg {
 	bool direct;
+	bool late;            /* not direct: the links have write_imm_ack */
 	uint32_t ahead;       /* fake_dev.ahead of both */
 	uint64_t rx_len[2];   /* of the ring that end 0, end 1 reads */
 	uint64_t start[2];    /* first position of that ring; 0: the beginning */

@@ -33,6 +33,7 @@ static void side_init(struct side *s)
 	s->engine.lanes[0].ops = &ring_lane_pair_direct;
 	s->engine.lanes[0].dev = fake_dev_of(&s->dev);
 	util_list_init(&s->engine.lanes[0].dirty);
+	util_list_init(&s->engine.lanes[0].unsure);
 	s->engine.lane_cnt = 1;
 	s->half.path = WIRE_CM_PATH_SHM;
 	util_list_init(&s->engine.failed);

@@ -66,7 +66,8 @@ enum core_rx_verdict {
 };
 
 enum core_chan_cap {
-	CORE_CHAN_GET = 1 << 0, /* ops->get works */
+	CORE_CHAN_GET = 1 << 0,  /* ops->get works */
+	CORE_CHAN_LATE = 1 << 1, /* what was sent arrives later: *taken, awaited, on_arrived */
 };
 
 enum core_send_flag {
@@ -103,6 +104,14 @@ struct core_chan {
 	struct util_list stopped_link; /* core_rpc.stopped */
 	size_t get_min; /* a get of fewer bytes is no gain here; 0: ask the domain's limits */
 	uint32_t caps;
+	/*
+	 * CORE_CHAN_LATE. Positions of 64 bits that grow: everything sent before *taken was
+	 * accepted, everything before that of the last on_arrived is with the peer. core sets
+	 * `awaited` to where the last message ends whose arrival somebody waits for: the engine
+	 * finds out about it, at a cost if it must.
+	 */
+	const uint64_t *taken;
+	uint64_t awaited;
 };
 
 struct core_chan_ops {
@@ -110,7 +119,7 @@ struct core_chan_ops {
 	int (*send)(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
 	/*
 	 * The hot case of send, in registers: the extension that `op` announces in two words (what
-	 * is beyond it is 0), then one buffer.
+	 * is beyond it is 0), then one buffer. 1 instead of 0 where CORE_CHAN_LATE.
 	 */
 	int (*send_buf)(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,
 			const void *buf, size_t len, unsigned flags);
@@ -129,6 +138,11 @@ struct core_chan_ops {
 			 size_t iov_cnt, size_t len, unsigned flags);
 	/* During on_reply only: its bytes stay until release(*hold). 0 or -FI_ENOMEM. */
 	int (*keep)(struct core_chan *chan, core_hold_t *hold);
+	/*
+	 * CORE_CHAN_LATE: `awaited` has moved to the end of a message that had CORE_SEND_NOW; of the
+	 * others the engine assumes it.
+	 */
+	void (*await)(struct core_chan *chan);
 	/* Everything accepted so far leaves now, as far as the device allows. */
 	void (*flush)(struct core_chan *chan);
 	/* 1: ended at once (status set, no up-call); 0: on_get_done will come; or -FI_E*. */
@@ -181,6 +195,8 @@ struct core_upcalls {
 	void (*on_reply)(struct core_chan *chan, void *context, int status, const uint8_t *data,
 			 uint32_t len);
 	void (*on_get_done)(struct core_chan *chan, struct core_get *get);
+	/* CORE_CHAN_LATE: all that was sent before `pos` is with the peer. */
+	void (*on_arrived)(struct core_chan *chan, uint64_t pos);
 	/*
 	 * A channel to `addr` is up, whoever asked for it. `incarnation` differs from the last
 	 * one's when the peer was restarted.

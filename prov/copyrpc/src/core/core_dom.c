@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 
 #include "core/core_conn.h"
+#include "core/core_late.h"
 #include "core/core_op.h"
 #include "core/core_peer.h"
 #include "core/core_rx.h"
@@ -20,6 +21,7 @@ static const struct core_upcalls core_dom_upcalls = {
 	.on_call = core_rx_on_call,
 	.on_reply = core_op_on_reply,
 	.on_get_done = core_dom_on_get_done,
+	.on_arrived = core_late_on_arrived,
 	.on_up = core_peer_on_up,
 	.on_connect_failed = core_peer_on_connect_failed,
 	.on_accepted = core_conn_on_accepted,

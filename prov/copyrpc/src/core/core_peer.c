@@ -268,6 +268,7 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	util_list_remove(&peer->wait_link);
 	if (peer->state != state)
 		core_peer_set_state(peer, state);
+	core_late_fail_peer(peer, err);
 	core_op_fail_peer(peer, err);
 	core_peer_set_eager(peer);
 	if (chan)
@@ -289,6 +290,7 @@ void core_peer_free(struct core_peer *peer)
 	util_list_remove(&peer->wait_link);
 	if (peer->fi_addr < ep->peer_cnt)
 		ep->peers[peer->fi_addr] = NULL;
+	core_late_fini(&peer->late);
 	free(peer);
 }
 

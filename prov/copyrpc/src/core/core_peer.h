@@ -21,6 +21,7 @@
 
 #include "core/core_chan.h"
 #include "core/core_ep.h"
+#include "core/core_late.h"
 #include "util/bits.h"
 #include "util/list.h"
 
@@ -47,6 +48,7 @@ struct core_peer {
 	struct util_list rx;        /* core_inmsg.peer_link: messages of this peer not yet done */
 	struct util_list ep_link;   /* core_ep.known or .strangers */
 	struct util_list wait_link; /* core_dom.tx_wait */
+	struct core_late late;
 	uint64_t incarnation;
 	struct sockaddr_storage addr;
 };

@@ -39,13 +39,21 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 	struct core_peer *peer = core_peer_known(ep, dest);
 	uint64_t ext[2];
 	uint32_t op;
+	int ret;
 
 	if (UTIL_UNLIKELY(!peer || (ssize_t)len > peer->eager_lim || (flags & CORE_POST_RARE)))
 		goto cold;
 	op = core_tx_ext(ext, tag, data, flags, tagged);
-	if (UTIL_UNLIKELY(peer->chan->ops->send_buf(peer->chan, op, ext[0], ext[1], buf, len,
-						    silent ? CORE_SEND_NOW : 0)))
-		goto cold; /* which finds out why */
+	ret = peer->chan->ops->send_buf(peer->chan, op, ext[0], ext[1], buf, len,
+					silent ? CORE_SEND_NOW : 0);
+	if (UTIL_UNLIKELY(ret)) {
+		if (ret < 0)
+			goto cold; /* which finds out why */
+		if (!(flags & FI_INJECT_COMPLETE)) {
+			core_late_sent_buf(ep, dest, context, flags, tagged, silent);
+			return 0;
+		}
+	}
 	core_tx_complete(ep, context, flags, tagged, silent);
 	return 0;
 

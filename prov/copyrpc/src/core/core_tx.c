@@ -113,6 +113,25 @@ void core_tx_end(struct core_tx_req *req, int err)
 	core_tx_req_free(ep, req);
 }
 
+/** Its channel has accepted all of it: the end of a send, or nearly. */
+static void core_tx_left(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
+			 bool silent)
+{
+	if ((peer->chan->caps & CORE_CHAN_LATE) && !(flags & FI_INJECT_COMPLETE))
+		core_late_sent(peer, context, core_late_kind(peer->ep, flags, tagged, silent));
+	else
+		core_tx_complete(peer->ep, context, flags, tagged, silent);
+}
+
+void core_tx_end_left(struct core_tx_req *req)
+{
+	struct core_ep *ep = req->op.peer->ep;
+
+	core_tx_left(req->op.peer, req->context, req->flags, req->tagged, req->silent);
+	core_op_end(&req->op);
+	core_tx_req_free(ep, req);
+}
+
 static int core_tx_start(struct core_op *op)
 {
 	struct core_tx_req *req = core_tx_req_of(op);
@@ -131,7 +150,7 @@ static int core_tx_start(struct core_op *op)
 		return core_tx_bulk_start(req);
 	ret = core_tx_send_eager(op->peer->chan, &s);
 	if (!ret)
-		core_tx_end(req, 0);
+		core_tx_end_left(req);
 	return ret;
 }
 
@@ -219,7 +238,7 @@ ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
 	ret = core_tx_send_eager(peer->chan, s);
 	if (UTIL_UNLIKELY(ret != 0))
 		return ret == -FI_EAGAIN ? core_tx_enqueue_cold(ep, peer, s) : ret;
-	core_tx_complete(ep, s->context, s->flags, s->tagged, s->silent);
+	core_tx_left(peer, s->context, s->flags, s->tagged, s->silent);
 	return 0;
 }
 

@@ -3,10 +3,13 @@
  * How does a message leave?
  *
  * Four ways, chosen by length and by what the completion promises:
- *   eager	one frame, completed at once; no request
+ *   eager	one frame; no request
  *   deliver	a call whose reply says "delivered" (FI_DELIVERY_COMPLETE)
  *   parts	PART, then CONT frames as room permits, while the receiver copies the first ones out
  *   fetch	RNDV call; the receiver fetches the bytes or asks for them in parts, and replies
+ *
+ * Whose bytes are in the peer's memory then has completed. Where a device is still to move them, the
+ * send is remembered until it is known to have arrived (core_late.h).
  *
  * What finds no room, no credit or no connection yet waits in the peer's queue, in order; the
  * user's buffer stays his until the completion. Only an injected message, which has no completion to wait for,
@@ -80,16 +83,21 @@ static inline unsigned core_tx_send_flags(uint64_t flags)
 	return (flags & FI_MORE ? CORE_SEND_MORE : 0) | (flags & FI_INJECT ? CORE_SEND_NOW : 0);
 }
 
+/** Does a send write a completion when it ends well? */
+static inline bool core_tx_is_told(const struct core_ep *ep, uint64_t flags, bool silent)
+{
+	return !silent && ep->tx.cq && (!ep->tx.selective || (flags & FI_COMPLETION));
+}
+
 /** A send has ended well: completion and counter. */
 static inline void core_tx_complete(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
 				    bool silent)
 {
 	if (ep->tx.cntr)
 		core_cntr_add(ep->tx.cntr, 1);
-	if (silent || !ep->tx.cq || (ep->tx.selective && !(flags & FI_COMPLETION)))
-		return;
-	core_cq_write(ep->tx.cq, context, FI_SEND | (tagged ? FI_TAGGED : FI_MSG), 0, NULL, 0, 0,
-		      FI_ADDR_NOTAVAIL);
+	if (core_tx_is_told(ep, flags, silent))
+		core_cq_write(ep->tx.cq, context, FI_SEND | (tagged ? FI_TAGGED : FI_MSG), 0, NULL,
+			      0, 0, FI_ADDR_NOTAVAIL);
 }
 
 #endif

@@ -209,7 +209,7 @@ int core_tx_bulk_stream(struct core_op *op)
 		return core_tx_send_last_pulled(req, &frame);
 	ret = chan->ops->send(chan, &frame, 0);
 	if (!ret)
-		core_tx_end(req, 0);
+		core_tx_end_left(req);
 	return ret;
 }
 

@@ -35,6 +35,8 @@ void core_tx_unlend(struct core_tx_req *req);
 /* core_tx.c */
 void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uint64_t flags,
 		      bool tagged);
+/** All of a request has left without a call: it ends when that has arrived. It is gone. */
+void core_tx_end_left(struct core_tx_req *req);
 /** The end of a request: completion (err = 0) or error completion, and it is gone. */
 void core_tx_end(struct core_tx_req *req, int err);
 

@@ -33,7 +33,7 @@
  *
  * Reviewed against: mlx5/verbs (write_imm = WRITE_WITH_IMM, tx_base = registered ring, get = READ,
  * read_consumer = 8-byte READ with a later event, and a fence: when it is back all writes before it
- * are placed; -FI_EAGAIN = send queue full, DOWN = QP error),
+ * are placed; write_imm_ack = a signalled write; -FI_EAGAIN = send queue full, DOWN = QP error),
  * shared memory, and a reliable byte stream (write_imm = header + bytes; inband_len 0).
  */
 #ifndef DEV_DEV_H
@@ -63,6 +63,7 @@ enum dev_cap {
 enum dev_event_kind {
 	DEV_EV_IMM,  /* a write arrived: imm */
 	DEV_EV_READ, /* a read_consumer ended: value */
+	DEV_EV_ACK,  /* a write_imm_ack and all writes before it are in the peer's hands */
 	DEV_EV_GET,  /* a get or put ended: get->status is set */
 	DEV_EV_DOWN, /* the link is dead: status. No other event of it follows */
 };
@@ -146,6 +147,11 @@ struct dev_link_ops {
 	 * polling). The bytes may be overwritten only after the peer released them.
 	 */
 	int (*write_imm)(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
+	/*
+	 * The same, and a DEV_EV_ACK follows when the peer's device has it and all before it: one
+	 * for each, in order. NULL: direct links, whose writes are with the peer at once.
+	 */
+	int (*write_imm_ack)(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
 	/*
 	 * The peer's consumer word: 1 and *value at once, 0 when a DEV_EV_READ will bring it (at
 	 * most one outstanding), or -FI_EAGAIN.

@@ -7,6 +7,7 @@
 
 #include "ring/ring_engine.h"
 #include "ring/ring_lane.h"
+#include "ring/ring_late.h"
 #include "ring/ring_tx.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -49,6 +50,7 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	conn->chan.allowance_max = wire_allowance(rx_grant_max);
 	conn->chan.allowance_sure = wire_allowance(rx_grant_max / 2);
 	conn->chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
+	ring_late_init(conn);
 }
 
 void ring_conn_fini(struct ring_conn *conn)
@@ -70,6 +72,7 @@ void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)
 	conn->err = err;
 	conn->tx.hold_end = 0; /* nothing joins the batch that is held */
 	UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
+	util_list_remove(&conn->late.link);
 	util_list_remove(&conn->dirty_link);
 	util_list_push_back(&conn->engine->failed, &conn->dirty_link);
 }
@@ -86,11 +89,14 @@ void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos)
 	uint32_t vain;
 
 	conn->read = RING_READ_IDLE;
-	conn->tx.placed = conn->read_mark;
+	if ((int64_t)(conn->read_mark - conn->tx.placed) > 0)
+		conn->tx.placed = conn->read_mark;
 	if (!ring_tx_released(&conn->tx, pos)) {
 		ring_conn_fail_cold(conn, -FI_EIO, "consumer word beyond what was sent");
 		return;
 	}
+	if (conn->chan.caps & CORE_CHAN_LATE)
+		ring_late_news(conn);
 	if (conn->tx.flow.remote_consumer != conn->read_known) {
 		conn->read_vain = 0;
 		return;

@@ -75,6 +75,27 @@ enum ring_read {
 	RING_READ_PAUSE, /* the last one brought no news */
 };
 
+#define RING_ACKS_MAX 16u /* a power of two; beyond it a batch waits for a fence */
+
+/** What is known of the arrival of what was sent (ring_late.h). */
+struct ring_late {
+	struct util_list link; /* in lane->unsure: somebody waits, and nothing was asked for */
+	uint64_t told;         /* what core knows to have arrived */
+	uint64_t heard;        /* remote_consumer, when last compared */
+	/* Acks that will come, oldest first: what each tells to be placed. */
+	uint64_t ack_mark[RING_ACKS_MAX];
+	uint32_t ack_head;
+	uint32_t ack_tail;
+	uint32_t acked_at; /* lane->polls at the last ack */
+	uint64_t watched;  /* where the last batch that is unsure ends */
+	uint32_t tick;     /* lane->unsure_tick when the first one became so */
+	uint32_t answers;  /* asks: that came soon enough to have done as well */
+	uint32_t need;     /* so many, and it asks no more; doubled when that was wrong */
+	bool asks;         /* batches that somebody waits for are posted with an ack */
+	bool grouped;      /* the last one had several messages */
+	bool awaited;      /* somebody waits for a message of the open batch */
+};
+
 #define RING_READ_PAUSE_NS  1000u /* after the first one in vain; doubled up to: */
 #define RING_READ_PAUSE_MAX 10u   /* times, that is a millisecond */
 
@@ -90,7 +111,8 @@ struct ring_conn {
 	struct util_list gets;       /* ring_get.link: transfers that have not ended */
 	struct util_idmap calls;     /* our calls that wait for an answer -> context */
 	const struct core_upcalls *up;
-	int err;               /* not 0: failed, nothing more is taken in or sent */
+	int err; /* not 0: failed, nothing more is taken in or sent */
+	struct ring_late late;
 	enum ring_read read;   /* of the peer's consumer word */
 	uint32_t read_vain;    /* READs in a row without news */
 	uint64_t read_mark;    /* RING_READ_OUT: what was handed to the device before it */

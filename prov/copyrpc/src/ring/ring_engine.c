@@ -14,6 +14,7 @@
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
 #include "ring/ring_event.h"
+#include "ring/ring_late.h"
 #include "ring/ring_loop.h"
 #include "ring/ring_node.h"
 #include "util/log.h"
@@ -40,6 +41,7 @@ static int ring_engine_open_lanes(struct core_engine *engine, const struct ring_
 			continue;
 		lane->ops = paths->lane[i];
 		util_list_init(&lane->dirty);
+		util_list_init(&lane->unsure);
 		ret = lane->ops->dev_ops->open(&lane->dev);
 		if (!ret)
 			engine->lane_cnt++;
@@ -215,6 +217,7 @@ static void ring_conn_stop(struct ring_conn *conn)
 	cm_conn_put(conn->cm);
 	ring_event_forget(conn->eep, conn);
 	util_list_remove(&conn->dirty_link);
+	util_list_remove(&conn->late.link);
 	if (conn->attached)
 		conn->link->ops->detach(conn->link);
 	conn->attached = false;
@@ -316,6 +319,7 @@ static void ring_engine_conn_down(struct ring_conn *conn, int err)
 	if (!conn->err)
 		ring_engine_drain(conn);
 	util_list_remove(&conn->dirty_link);
+	util_list_remove(&conn->late.link);
 	conn->err = conn->err ? conn->err : err;
 	conn->tx.hold_end = 0;
 	ring_engine_conn_end(conn);
@@ -365,7 +369,7 @@ int ring_engine_arm(struct core_engine *engine)
 		struct ring_lane *lane = &engine->lanes[i];
 		int ret = -FI_EAGAIN;
 
-		if (util_list_is_empty(&lane->dirty))
+		if (util_list_is_empty(&lane->dirty) && !ring_late_ask_all(lane))
 			ret = lane->ops->dev_ops->arm(lane->dev);
 		if (ret) {
 			ring_engine_disarm_lanes(engine, i);
@@ -392,6 +396,8 @@ static void ring_engine_any_progress(struct core_engine *engine)
 	for (struct ring_lane *lane = engine->lanes; lane != end; lane++)
 		if (!util_list_is_empty(&lane->dirty))
 			lane->ops->flush(lane);
+	for (struct ring_lane *lane = engine->lanes; lane != end; lane++)
+		ring_late_progress(lane);
 }
 
 static int ring_engine_any_open(const struct core_upcalls *up, struct core_engine **engine)

@@ -8,7 +8,7 @@
  * are a constant table made by RING_OVER (ring_over.h); an engine with one lane calls its loop
  * directly, one with several goes round their tables.
  *
- * Owner: the engine; `dirty` belongs to whoever holds the domain.
+ * Owner: the engine; the lists belong to whoever holds the domain.
  */
 #ifndef RING_LANE_H
 #define RING_LANE_H
@@ -38,6 +38,12 @@ struct ring_lane {
 	const struct ring_lane_ops *ops;
 	struct dev *dev;
 	struct util_list dirty; /* ring_conn.dirty_link: something has to leave */
+	/* Of devices that move the bytes (ring_late.h). */
+	struct util_list unsure; /* ring_conn.late.link: has it arrived? */
+	uint64_t unsure_ns;      /* when this tick began */
+	uint32_t unsure_polls;   /* progress calls since then */
+	uint32_t unsure_tick;
+	uint32_t polls; /* progress calls, modulo 2^32 */
 };
 
 /** Must this device's memory be registered before it moves it? */

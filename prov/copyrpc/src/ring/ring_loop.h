@@ -14,6 +14,7 @@
 
 #include "ring/ring_bulk.h"
 #include "ring/ring_engine.h"
+#include "ring/ring_late.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_tx.h"
 
@@ -24,6 +25,7 @@ static inline void ring_loop_event_cold(struct ring_conn *conn, const struct dev
 {
 	switch (ev->kind) {
 	case DEV_EV_READ: ring_conn_read_done_cold(conn, ev->value); break;
+	case DEV_EV_ACK: ring_late_acked(conn); break;
 	case DEV_EV_GET: ring_bulk_get_done(conn, ev->get); break;
 	case DEV_EV_DOWN: ring_conn_fail_cold(conn, ev->status, "the link went down"); break;
 	case DEV_EV_IMM: break;
@@ -41,18 +43,24 @@ RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops, stru
 }
 
 /** Takes in what arrived: true if there may be more. */
-RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, struct ring_lane *lane)
+RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
+				struct ring_lane *lane)
 {
 	unsigned budget = RING_LOOP_BUDGET;
 	struct dev_event ev;
 
+	if (link_ops->write_imm_ack)
+		lane->polls++;
 	while (dev->poll(lane->dev, &ev)) {
 		struct ring_conn *conn = ev.link->user;
 
-		if (UTIL_LIKELY(ev.kind == DEV_EV_IMM))
-			ring_rx_batch(conn, ev.imm);
-		else
+		if (UTIL_UNLIKELY(ev.kind != DEV_EV_IMM)) {
 			ring_loop_event_cold(conn, &ev);
+		} else {
+			ring_rx_batch(conn, ev.imm);
+			if (link_ops->write_imm_ack)
+				ring_late_heard(conn, ev.imm);
+		}
 		if (!--budget)
 			return true;
 	}
@@ -65,11 +73,13 @@ RING_INLINE void ring_loop_progress(const struct dev_ops *dev, const struct dev_
 {
 	struct ring_lane *lane = &engine->lanes[0];
 
-	ring_loop_poll(dev, lane);
+	ring_loop_poll(dev, link_ops, lane);
 	if (UTIL_UNLIKELY(ring_engine_has_events(engine)))
 		ring_engine_events_cold(engine);
 	if (UTIL_UNLIKELY(lane->dirty.next != &lane->dirty))
 		ring_loop_flush_dirty(link_ops, lane);
+	if (link_ops->write_imm_ack)
+		ring_late_progress(lane);
 }
 
 #endif

@@ -34,7 +34,7 @@
 					  unsigned flags)                                          \
 	{                                                                                          \
 		if (ring_tx_join(ring_conn_of(chan), op, ext0, ext1, buf, len, flags))             \
-			return 0;                                                                  \
+			return ring_tx_is_late(&link_inline);                                      \
 		return ring_##name##_send_alone(chan, op, ext0, ext1, buf, len, flags);            \
 	}                                                                                          \
 	static int ring_##name##_call(struct core_chan *chan, const struct core_frame *frame,      \
@@ -67,6 +67,10 @@
 		if (!ring_conn_of(chan)->err)                                                      \
 			ring_tx_progress(&link_inline, ring_conn_of(chan));                        \
 	}                                                                                          \
+	static void ring_##name##_await(struct core_chan *chan)                                    \
+	{                                                                                          \
+		ring_late_watch(ring_conn_of(chan));                                               \
+	}                                                                                          \
 	static bool ring_##name##_is_busy(struct core_chan *chan)                                  \
 	{                                                                                          \
 		return ring_tx_is_busy(&link_inline, ring_conn_of(chan));                          \
@@ -80,6 +84,7 @@
 		.reply = ring_##name##_reply,                                                      \
 		.reply_iov = ring_##name##_reply_iov,                                              \
 		.keep = ring_rx_keep,                                                              \
+		.await = ring_##name##_await,                                                      \
 		.flush = ring_##name##_flush_chan,                                                 \
 		.get = ring_bulk_get,                                                              \
 		.lend = ring_bulk_lend,                                                            \
@@ -91,7 +96,7 @@
 	};                                                                                         \
 	static bool ring_##name##_poll(struct ring_lane *lane)                                     \
 	{                                                                                          \
-		return ring_loop_poll(&dev_inline, lane);                                          \
+		return ring_loop_poll(&dev_inline, &link_inline, lane);                            \
 	}                                                                                          \
 	static void ring_##name##_flush(struct ring_lane *lane)                                    \
 	{                                                                                          \

@@ -112,6 +112,7 @@ static int ring_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *hal
 	conn->cm = cm;
 	conn->chan.ops = lane->ops->chan_ops;
 	util_list_init(&conn->dirty_link);
+	util_list_init(&conn->late.link);
 	ring_setup_count(conn, conn->link->rx_len);
 	pthread_mutex_lock(&engine->lock);
 	util_list_push_back(&eep->conns, &conn->conn_link);

@@ -19,9 +19,16 @@
 
 #include "ring/ring_conn.h"
 #include "ring/ring_flush.h"
+#include "ring/ring_late.h"
 #include "util/copy.h"
 
 #define RING_INLINE static inline __attribute__((always_inline))
+
+/** Does the device move the bytes, so that what was sent arrives later? A constant. */
+RING_INLINE bool ring_tx_is_late(const struct dev_link_ops *dev)
+{
+	return dev->write_imm_ack;
+}
 
 /** Bytes that are closed and that the device has not taken. */
 static inline uint64_t ring_tx_waiting(const struct ring_tx *tx)
@@ -97,19 +104,48 @@ RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t cou
 	tx->flow.granted += grant;
 }
 
+/** Posts the batch before flush_start so that its end is told: false, it was not posted. */
+RING_INLINE bool ring_tx_post_asking(const struct dev_link_ops *dev, struct ring_conn *conn,
+				     uint64_t pos, uint32_t len)
+{
+	struct ring_late *late = &conn->late;
+	struct ring_tx *tx = &conn->tx;
+
+	if (tx->post_cnt || late->ack_tail - late->ack_head == RING_ACKS_MAX ||
+	    dev->write_imm_ack(conn->link, ring_off(pos, tx->len), len, len / WIRE_ALIGN))
+		return false;
+	late->ack_mark[late->ack_tail++ & (RING_ACKS_MAX - 1)] = tx->flush_start;
+	return true;
+}
+
+/** Posts the batch before flush_start; whoever waits for its arrival will hear of it. */
+RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_conn *conn,
+				    uint64_t pos, uint32_t len, uint32_t msg_cnt)
+{
+	if (ring_tx_is_late(dev) && conn->late.awaited) {
+		conn->late.awaited = false;
+		if (ring_late_should_ask(&conn->late, msg_cnt) &&
+		    ring_tx_post_asking(dev, conn, pos, len))
+			return;
+		ring_late_watch(conn);
+	}
+	ring_tx_post(dev, conn, pos, len, len / WIRE_ALIGN);
+}
+
 /** Closes the open batch and posts it. */
 RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint64_t start = tx->flush_start;
 	uint32_t len = (uint32_t)(tx->flow.producer - start);
+	uint32_t msg_cnt = tx->msg_cnt;
 
-	ring_tx_meta(conn, start, tx->msg_cnt);
+	ring_tx_meta(conn, start, msg_cnt);
 	tx->open = false;
 	tx->hold_end = 0;
 	tx->msg_cnt = 0;
 	tx->flush_start = tx->flow.producer;
-	ring_tx_post(dev, conn, start, len, len / WIRE_ALIGN);
+	ring_tx_post_batch(dev, conn, start, len, msg_cnt);
 }
 
 /** Posts a marker at the producer and moves to the next lap. There is at least 32 bytes of this one. */
@@ -293,6 +329,8 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 	struct ring_tx *tx = &conn->tx;
 	bool in_flight = !(flags & CORE_SEND_NOW) && ring_tx_in_flight(dev, cfg, conn);
 
+	if (ring_tx_is_late(dev) && !(flags & CORE_SEND_NOW))
+		conn->late.awaited = true;
 	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flow.producer - tx->flush_start,
 				       flags & CORE_SEND_MORE, in_flight) &&
 			!tx->post_cnt))
@@ -386,7 +424,7 @@ RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ri
 	ring_tx_place(dev, conn, span);
 	ring_tx_write_buf(&conn->tx, op, ext0, ext1, ext_len, buf, len, span);
 	ring_tx_flush_by_policy(dev, cfg, conn, flags);
-	return 0;
+	return ring_tx_is_late(dev);
 }
 
 /** core_chan_ops.call: the operation word is the first four bytes of the payload. */
@@ -473,7 +511,8 @@ RING_INLINE bool ring_tx_credit_only(const struct dev_link_ops *dev, struct ring
 
 /**
  * Are there bytes that might not have arrived? Where the device moves them, a READ behind them tells:
- * it comes back when they are placed. For fi_close, which asks until there are none.
+ * it comes back when they are placed. For fi_close, which asks until there are none; the peer is
+ * told what we have taken in, so that it knows of its own messages before it hears goodbye.
  */
 RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
@@ -482,6 +521,8 @@ RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_con
 
 	if (tx->open || tx->post_cnt)
 		return !conn->err;
+	if (ring_tx_is_late(dev) && !conn->err && conn->rx.consumer - conn->rx.told > WIRE_META_LEN)
+		ring_tx_credit_only(dev, conn);
 	if ((conn->link->caps & DEV_CAP_DIRECT) || conn->err ||
 	    tx->flow.remote_consumer == tx->flush_start || tx->placed == tx->flush_start)
 		return false;

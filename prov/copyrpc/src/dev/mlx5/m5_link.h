@@ -9,8 +9,8 @@
  * WQE and gives one CQE.
  *
  * Who waits for the end of a WQE has its word in the sparse table (m5_table.h): nothing for a write,
- * M5_USER_WORD for the READ of the peer's consumer word, a struct dev_get for the last piece of a
- * get or put. All other WQEs are signalled for their room alone (m5_sq.h).
+ * M5_USER_WORD for the READ of the peer's consumer word, M5_USER_ACK for a write whose end is told, a
+ * struct dev_get for the last piece of a get or put. All other WQEs are signalled for their room alone (m5_sq.h).
  *
  * Owner: who polls, from attach to detach; before and after, the control thread.
  * Shown by test/unit/dev/mlx5/test_m5_link.c; on the device model by test/integ/dev_link.
@@ -28,6 +28,7 @@
 
 #define M5_USER_NONE 0u
 #define M5_USER_WORD 1u
+#define M5_USER_ACK  2u
 
 struct m5_link {
 	struct dev_link base;
@@ -78,7 +79,8 @@ static inline void m5_link_commit(struct m5_link *link, uint16_t bb, uint8_t fla
 	m5_sq_commit(&link->sq, bb, flags);
 }
 
-static inline int m5_link_write_imm(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm)
+static inline __attribute__((always_inline)) int m5_link_write(struct dev_link *base, uint64_t off,
+							       uint32_t len, uint32_t imm, bool ack)
 {
 	struct m5_link *link = (struct m5_link *)base;
 	bool is_inline = len <= M5_INLINE_MAX;
@@ -94,11 +96,22 @@ static inline int m5_link_write_imm(struct dev_link *base, uint64_t off, uint32_
 		m5_wqe_inline(&wqe, base->tx_base + off, len);
 	else
 		m5_wqe_data(&wqe, (uintptr_t)base->tx_base + off, len, link->tx_lkey);
-	flags = m5_sq_signal(&link->sq, bb);
+	flags = ack ? M5_CTRL_SIGNAL : m5_sq_signal(&link->sq, bb);
 	m5_wqe_end(&wqe, link->sq.pi, M5_OP_WRITE_IMM, link->sq.qpn, flags, imm);
-	m5_link_commit(link, bb, flags, M5_USER_NONE);
+	m5_link_commit(link, bb, flags, ack ? M5_USER_ACK : M5_USER_NONE);
 	m5_sq_ring(&link->sq);
 	return 0;
+}
+
+static inline int m5_link_write_imm(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm)
+{
+	return m5_link_write(base, off, len, imm, false);
+}
+
+static inline int m5_link_write_imm_ack(struct dev_link *base, uint64_t off, uint32_t len,
+					uint32_t imm)
+{
+	return m5_link_write(base, off, len, imm, true);
 }
 
 /** Where the peer's consumer word lands. */

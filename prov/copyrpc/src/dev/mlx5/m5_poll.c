@@ -169,6 +169,10 @@ static bool m5_poll_ended(struct m5_link *link, const struct m5_cqe *cqe, uint64
 	if (user == M5_USER_NONE)
 		return false;
 	ev->link = &link->base;
+	if (user == M5_USER_ACK) {
+		ev->kind = DEV_EV_ACK;
+		return true;
+	}
 	if (user == M5_USER_WORD) {
 		link->reading = false;
 		ev->kind = DEV_EV_READ;

@@ -33,6 +33,7 @@
 enum vb_kind {
 	VB_KIND_RECV, /* of the shared receive queue */
 	VB_KIND_WRITE,
+	VB_KIND_ACK,  /* a write whose end is told */
 	VB_KIND_WORD, /* the READ of the peer's consumer word */
 	VB_KIND_BULK, /* a piece of a get or put */
 };
@@ -112,7 +113,9 @@ static inline bool vb_link_post(struct vb_link *link, struct ibv_send_wr *wr, en
 	return true;
 }
 
-static inline int vb_link_write_imm(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm)
+static inline __attribute__((always_inline)) int vb_link_write(struct dev_link *base, uint64_t off,
+							       uint32_t len, uint32_t imm,
+							       enum vb_kind kind)
 {
 	struct vb_link *link = (struct vb_link *)base;
 	struct ibv_sge sge = {
@@ -132,7 +135,18 @@ static inline int vb_link_write_imm(struct dev_link *base, uint64_t off, uint32_
 	wr.imm_data = htonl(imm);
 	wr.wr.rdma.remote_addr = link->peer_ring + off;
 	wr.wr.rdma.rkey = link->peer_rkey;
-	return vb_link_post(link, &wr, VB_KIND_WRITE) ? 0 : -FI_EAGAIN;
+	return vb_link_post(link, &wr, kind) ? 0 : -FI_EAGAIN;
+}
+
+static inline int vb_link_write_imm(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm)
+{
+	return vb_link_write(base, off, len, imm, VB_KIND_WRITE);
+}
+
+static inline int vb_link_write_imm_ack(struct dev_link *base, uint64_t off, uint32_t len,
+					uint32_t imm)
+{
+	return vb_link_write(base, off, len, imm, VB_KIND_ACK);
 }
 
 /** The WQE `number` ended, and so did all before it. */

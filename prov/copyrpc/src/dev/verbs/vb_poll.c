@@ -166,6 +166,10 @@ bool vb_poll_other(struct vb_dev *dev, const struct ibv_wc *wc, struct dev_event
 		vb_bulk_push(link);
 		return ev->get;
 	case VB_KIND_WRITE: vb_bulk_push(link); break;
+	case VB_KIND_ACK:
+		vb_bulk_push(link);
+		ev->kind = DEV_EV_ACK;
+		return true;
 	case VB_KIND_RECV: break;
 	}
 	return false;

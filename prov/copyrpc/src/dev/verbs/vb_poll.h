@@ -80,10 +80,10 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 
 #define VB_LINK_OPS_INIT                                                                           \
 	{                                                                                          \
-		.write_imm = vb_link_write_imm, .read_consumer = vb_link_read_consumer,            \
-		.get = vb_link_get, .put = vb_link_put, .describe = vb_link_describe,              \
-		.connect = vb_link_connect, .attach = vb_link_attach, .detach = vb_link_detach,    \
-		.close = vb_link_close,                                                            \
+		.write_imm = vb_link_write_imm, .write_imm_ack = vb_link_write_imm_ack,            \
+		.read_consumer = vb_link_read_consumer, .get = vb_link_get, .put = vb_link_put,    \
+		.describe = vb_link_describe, .connect = vb_link_connect,                          \
+		.attach = vb_link_attach, .detach = vb_link_detach, .close = vb_link_close,        \
 	}
 
 #define VB_DEV_OPS_INIT                                                                            \

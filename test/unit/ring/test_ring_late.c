@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "ring/ring_late.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+
+#include "ring/ring_tx.h"
+#include "support/ring_pair.h"
+
+#define LATE_TURNS 50000000u
+
+static struct ring_pair pair;
+static struct ring_end *a, *b;
+static uint64_t arrived;
+static unsigned news_cnt, msg_cnt;
+
+static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				    uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)op;
+	(void)data;
+	(void)len;
+	(void)hold;
+	msg_cnt++;
+	return CORE_RX_DONE;
+}
+
+static void see_arrived(struct core_chan *chan, uint64_t pos)
+{
+	if (chan != &a->conn.chan)
+		return;
+	arrived = pos;
+	news_cnt++;
+}
+
+static void see_down(struct core_chan *chan, int err)
+{
+	(void)chan;
+	(void)err;
+}
+
+static const struct core_upcalls upcalls = {
+	.on_msg = see_msg,
+	.on_arrived = see_arrived,
+	.on_down = see_down,
+};
+
+static void start(void)
+{
+	const struct ring_pair_cfg cfg = { .late = true, .rx_len = { 4096, 4096 }, .seed = 7 };
+
+	ring_pair_init(&pair, &cfg, &upcalls);
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096 };
+	a = &pair.end[0];
+	b = &pair.end[1];
+	a->dev.eager = b->dev.eager = true;
+	a->dev.sq_len = b->dev.sq_len = 1000;
+	arrived = news_cnt = msg_cnt = 0;
+}
+
+/** As core does: sends, and says that somebody waits. */
+static uint64_t post(struct ring_end *end, unsigned flags)
+{
+	struct core_chan *chan = &end->conn.chan;
+
+	cr_assert_eq(chan->ops->send_buf(chan, WIRE_OP_MSG, 0, 0, "x", 1, flags), 1);
+	if (!(flags & CORE_SEND_NOW))
+		chan->awaited = *chan->taken;
+	return *chan->taken;
+}
+
+static bool is_asking(const struct ring_end *end)
+{
+	return end->conn.read == RING_READ_OUT;
+}
+
+/** Progress of one end alone, until it asks with a READ. */
+static bool waits_until_asking(struct ring_end *end)
+{
+	for (unsigned i = 0; i < LATE_TURNS && !is_asking(end); i++)
+		ring_end_progress(end);
+	return is_asking(end);
+}
+
+static bool watched(const struct ring_end *end)
+{
+	return !util_list_is_empty(&end->conn.late.link);
+}
+
+Test(ring_late, a_channel_says_that_what_it_takes_arrives_later)
+{
+	start();
+	cr_expect(a->conn.chan.caps & CORE_CHAN_LATE);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_late, an_answer_tells_and_nothing_is_asked)
+{
+	uint64_t pos;
+
+	start();
+	for (unsigned round = 0; round < 1000; round++) {
+		pos = post(a, 0);
+		ring_end_progress(a); /* at the end of a lap a message follows the marker */
+		ring_end_progress(b);
+		post(b, 0);
+		ring_end_progress(b);
+		ring_end_progress(a);
+		cr_assert_eq(arrived, pos, "round %u", round);
+		cr_assert_not(is_asking(a) || is_asking(b));
+		cr_assert_not(a->conn.late.asks || b->conn.late.asks);
+	}
+	ring_pair_fini(&pair);
+}
+
+Test(ring_late, without_an_answer_a_fence_tells_and_then_acks)
+{
+	uint64_t pos;
+
+	start();
+	pos = post(a, 0);
+	cr_assert(waits_until_asking(a));
+	cr_expect_eq(arrived, 0, "not before it is known");
+	ring_end_progress(b);
+	while (arrived != pos)
+		ring_end_progress(a);
+	cr_expect(a->conn.late.asks);
+	for (unsigned round = 0; round < 1000; round++) {
+		pos = post(a, 0);
+		ring_end_progress(a);
+		ring_end_progress(b);
+		ring_end_progress(a);
+		cr_assert_eq(arrived, pos, "round %u", round);
+		cr_assert_not(is_asking(a), "the ack told");
+	}
+	cr_expect_not(watched(a));
+	ring_pair_fini(&pair);
+}
+
+Test(ring_late, several_acks_may_be_on_their_way)
+{
+	uint64_t pos[RING_ACKS_MAX + 2];
+
+	start();
+	a->conn.late.asks = true;
+	for (unsigned i = 0; i < RING_ACKS_MAX + 2; i++) {
+		pos[i] = post(a, 0);
+		ring_end_progress(a);
+	}
+	cr_expect(watched(a), "what is beyond them is watched");
+	ring_end_progress(b);
+	while (arrived < pos[RING_ACKS_MAX - 1])
+		ring_end_progress(a);
+	while (arrived < pos[RING_ACKS_MAX + 1])
+		ring_end_progress(a);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_late, answers_that_come_soon_end_the_asking)
+{
+	unsigned round;
+
+	start();
+	a->conn.late.asks = true;
+	for (round = 0; round < 10 && a->conn.late.asks; round++) {
+		post(a, 0);
+		ring_end_progress(b);
+		post(b, 0);
+		ring_end_progress(a);
+	}
+	cr_expect_eq(round, 1);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_late, whoever_was_wrong_about_that_needs_more_of_them)
+{
+	uint32_t need = 1;
+
+	start();
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t pos = post(a, 0);
+
+		cr_assert(waits_until_asking(a));
+		ring_end_progress(b);
+		while (arrived != pos)
+			ring_end_progress(a);
+		cr_expect_gt(a->conn.late.need, need);
+		need = a->conn.late.need;
+		for (unsigned round = 0; a->conn.late.asks; round++) {
+			cr_assert_lt(round, 2 * RING_LATE_NEED_MAX);
+			post(a, 0);
+			ring_end_progress(b);
+			post(b, 0);
+			ring_end_progress(a);
+		}
+	}
+	ring_pair_fini(&pair);
+}
+
+Test(ring_late, what_nobody_waits_for_is_not_asked_for)
+{
+	start();
+	for (unsigned i = 0; i < 10; i++)
+		post(a, CORE_SEND_NOW);
+	for (unsigned i = 0; i < 100000; i++)
+		ring_end_progress(a);
+	cr_expect_not(is_asking(a));
+	a->conn.chan.awaited = *a->conn.chan.taken;
+	a->conn.chan.ops->await(&a->conn.chan);
+	cr_expect(waits_until_asking(a), "now somebody does");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_late, before_a_sleep_it_is_asked_at_once)
+{
+	start();
+	post(a, 0);
+	cr_assert(watched(a));
+	cr_assert_eq(ring_late_ask_all(&a->engine.lanes[0]), 0);
+	cr_expect(is_asking(a));
+	cr_expect_not(watched(a));
+	ring_late_watch(&a->conn);
+	cr_expect_eq(ring_late_ask_all(&a->engine.lanes[0]), -FI_EAGAIN, "one question at a time");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_late, a_connection_that_failed_is_not_watched)
+{
+	start();
+	post(a, 0);
+	cr_assert(watched(a));
+	ring_conn_fail_cold(&a->conn, -FI_EIO, "for the test");
+	cr_expect_not(watched(a));
+	ring_late_watch(&a->conn);
+	cr_expect_not(watched(a));
+	ring_pair_fini(&pair);
+}
+
+Test(ring_late, a_first_message_ahead_of_its_group_leaves_the_ack_to_them)
+{
+	struct ring_late late = { .asks = true };
+
+	cr_expect(ring_late_should_ask(&late, 1));
+	cr_expect(ring_late_should_ask(&late, 15));
+	cr_expect_not(ring_late_should_ask(&late, 1));
+	cr_expect(ring_late_should_ask(&late, 1), "once");
+	late.asks = false;
+	cr_expect_not(ring_late_should_ask(&late, 15));
+}
+
+Test(ring_late, who_closes_tells_first_what_it_has_taken_in)
+{
+	uint64_t pos;
+
+	start();
+	pos = post(a, 0);
+	ring_end_progress(b);
+	cr_assert_eq(msg_cnt, 1);
+	while (b->conn.chan.ops->is_busy(&b->conn.chan)) {
+		ring_end_progress(b);
+		ring_end_progress(a);
+	}
+	cr_expect_eq(arrived, pos);
+	for (unsigned i = 0; i < 100; i++) {
+		cr_assert_not(b->conn.chan.ops->is_busy(&b->conn.chan), "and that is all");
+		ring_end_progress(a);
+		ring_end_progress(b);
+	}
+	ring_pair_fini(&pair);
+}
