@@ -131,12 +131,43 @@ static void cm_end_on_failed(void *ctx, const struct sockaddr *addr, int err, co
 	pthread_mutex_unlock(&end->lock);
 }
 
+static void cm_end_heard(struct cm_end *end, unsigned *counter, const void *data, size_t len)
+{
+	if (len)
+		memcpy(end->said, data, len);
+	end->said[len] = '\0';
+	(*counter)++;
+	pthread_cond_broadcast(&end->changed);
+}
+
+static void cm_end_on_accepted(void *ctx, const struct sockaddr *addr, const void *data, size_t len)
+{
+	struct cm_end *end = ctx;
+
+	(void)addr;
+	pthread_mutex_lock(&end->lock);
+	cm_end_heard(end, &end->accepted, data, len);
+	pthread_mutex_unlock(&end->lock);
+}
+
+static void cm_end_on_refused(void *ctx, int err, const void *data, size_t len)
+{
+	struct cm_end *end = ctx;
+
+	pthread_mutex_lock(&end->lock);
+	end->refused_err = err;
+	cm_end_heard(end, &end->refused, data, len);
+	pthread_mutex_unlock(&end->lock);
+}
+
 static const struct cm_agent_ops cm_end_ops = {
 	.prepare = cm_end_prepare,
 	.establish = cm_end_establish,
 	.up = cm_end_on_up,
 	.down = cm_end_on_down,
 	.failed = cm_end_on_failed,
+	.accepted = cm_end_on_accepted,
+	.refused = cm_end_on_refused,
 };
 
 struct cm_paths cm_test_paths = { WIRE_CM_PATH_SHM, WIRE_CM_PATH_SHM };

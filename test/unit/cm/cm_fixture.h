@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "cm/cm.h"
+#include "cm/cm_dial.h"
 #include "cm/cm_fd.h"
 #include "cm/cm_mac.h"
 #include "util/list.h"
@@ -57,7 +58,9 @@ struct cm_end {
 	uint32_t fd_cnt; /* descriptors in our half; default 1 */
 	void (*on_prepare)(struct cm_end *end);
 	void *arg;
-	unsigned prepared, established, up, asked, down, failed;
+	unsigned prepared, established, up, asked, down, failed, accepted, refused;
+	int refused_err;
+	char said[CM_DIAL_DATA_MAX + 1]; /* with accepted or refused */
 	int down_err, failed_err;
 	char why[512];
 };

@@ -217,7 +217,7 @@ void cm_call_reject(struct cm_call *call, int err, const void *data, size_t len)
 
 static int cm_listener_start(struct cm_listener *listener)
 {
-	int fd = cm_stream_listen(&listener->addr, (int)listener->backlog);
+	int fd = cm_stream_listen(&listener->addr, CM_LISTEN_QUEUE);
 	int ret;
 
 	if (fd < 0)

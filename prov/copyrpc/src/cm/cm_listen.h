@@ -23,6 +23,7 @@
 #include "util/list.h"
 
 #define CM_LISTEN_GUESTS    64u
+#define CM_LISTEN_QUEUE     1024 /* the kernel's: a flood that comes at once has to fit */
 #define CM_LISTEN_WAIT_MS   2000u
 #define CM_LISTEN_PAUSE_MS  50u
 #define CM_LISTEN_PAUSE_MAX 1000u
