@@ -39,6 +39,13 @@ integ_select_mpi()
 	export OMPI_MCA_mtl_ofi_provider_include="$integ_provider"
 }
 
+# integ_select_btl: Open MPI's one-sided operations are the provider's, by btl ofi, which Debian
+# switches off; a program is told by ONESIDED_OSC_RDMA. After integ_select_mpi.
+integ_select_btl()
+{
+	export OMPI_MCA_osc=rdma OMPI_MCA_btl=ofi,self ONESIDED_OSC_RDMA=1
+}
+
 # integ_share_cores: ranks that find no core of their own sleep while they wait.
 integ_share_cores()
 {
