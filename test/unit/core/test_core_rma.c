@@ -21,6 +21,7 @@
 #define KEY      77
 #define GUARD    64
 #define NOT_SENT 0xA5
+#define BULK     (CORE_CHAN_GET | CORE_CHAN_REVOKE)
 
 static struct node nodes[2];
 /* memory[i] is node i's; the region leaves a guard on both sides. */
@@ -146,8 +147,8 @@ Test(core_rma, lengths_around_what_a_call_carries_are_written_and_read_back)
 				 4096, 8191, 8192, 8193, 16384, 40000, MEM_LEN };
 	static const size_t eager[] = { 128, 192, 4096, 1 << 16 };
 
-	for (unsigned e = 0; e < 4; e++) {
-		start(eager[e], 100, 7, 0);
+	for (unsigned e = 0; e < 8; e++) {
+		start(eager[e % 4], 100, 7, e < 4 ? 0 : BULK);
 		for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 			size_t len = lens[i], addr = (MEM_LEN - len) / 2;
 
@@ -169,7 +170,7 @@ Test(core_rma, lengths_around_what_a_call_carries_are_written_and_read_back)
 
 Test(core_rma, an_endpoint_reaches_its_own_memory)
 {
-	start(256, 100, 7, CORE_CHAN_GET);
+	start(256, 100, 7, BULK);
 	node_fill(local, MEM_LEN, 1);
 	cr_assert_eq(access_key(0, 0, true, local, MEM_LEN, 0, KEY, 0, &local), 0);
 	expect_end(0, 0, &local, FI_RMA | FI_WRITE);
@@ -221,7 +222,7 @@ Test(core_rma, what_is_not_granted_is_an_error_at_the_initiator_and_nowhere_else
 	static const uint64_t flags[] = { FI_RMA | FI_READ, FI_RMA | FI_WRITE };
 
 	for (unsigned caps = 0; caps < 2; caps++) {
-		start(256, 100, 7, caps ? CORE_CHAN_GET : 0);
+		start(256, 100, 7, caps ? BULK : 0);
 		for (unsigned w = 0; w < 2; w++) {
 			for (size_t len = 1; len <= 20000; len += 19999) {
 				core_mr_remove(&nodes[1].dom, &regions[1]);
@@ -306,6 +307,65 @@ Test(core_rma, each_access_is_counted_once_at_both_ends_and_its_data_is_told_onc
 	stop();
 }
 
+Test(core_rma, a_long_access_is_got_and_what_was_lent_is_given_back)
+{
+	struct core_cntr read = { 0 }, write = { 0 };
+	struct core_cqe e;
+
+	start(256, 1000, 1000, BULK);
+	regions[1].remote_read = &read;
+	regions[1].remote_write = &write;
+	nodes_settle(nodes, 2);
+	node_fill(local, MEM_LEN, 4);
+	cr_assert_eq(put(local, MEM_LEN, 0, FI_REMOTE_CQ_DATA, NULL), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		cr_assert_leq(fake_engine_queued(), 1, "one call for all bytes");
+		core_dom_progress(&nodes[i & 1].dom);
+	}
+	expect_end(0, 0, NULL, FI_RMA | FI_WRITE);
+	cr_expect(node_check(memory[1] + GUARD, MEM_LEN, 4));
+	cr_assert_eq(ended(1, &e), 0);
+	cr_expect_eq(e.e.len, MEM_LEN);
+	memset(local, 0, MEM_LEN);
+	cr_assert_eq(get(local, MEM_LEN, 0, NULL), 0);
+	expect_end(0, 0, NULL, FI_RMA | FI_READ);
+	cr_expect(node_check(local, MEM_LEN, 4));
+	cr_expect_eq(read.value, 1);
+	cr_expect_eq(write.value, 1);
+	cr_expect(util_list_is_empty(&regions[1].loans));
+	cr_expect_eq(regions[1].users, 0);
+	stop();
+}
+
+Test(core_rma, a_loan_is_revoked_with_its_region_and_with_its_peer)
+{
+	for (unsigned kill = 0; kill < 2; kill++) {
+		start(256, 1000, 1000, BULK);
+		cr_assert_eq(put(local, 1, 0, 0, NULL), 0);
+		expect_end(0, 0, NULL, FI_RMA | FI_WRITE);
+		cr_assert_eq(get(local, MEM_LEN, 0, NULL), 0);
+		core_dom_progress(&nodes[1].dom);
+		cr_assert_not(util_list_is_empty(&regions[1].loans));
+		if (kill)
+			fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
+		else
+			core_mr_remove(&nodes[1].dom, &regions[1]);
+		settle();
+		cr_expect(util_list_is_empty(&regions[1].loans));
+		stop();
+	}
+}
+
+Test(core_rma, where_loans_cannot_be_revoked_reads_go_by_calls)
+{
+	start(512, 1000, 1000, CORE_CHAN_GET);
+	node_fill(memory[1] + GUARD, MEM_LEN, 8);
+	cr_assert_eq(get(local, MEM_LEN, 0, NULL), 0);
+	expect_end(0, 0, NULL, FI_RMA | FI_READ);
+	cr_expect(node_check(local, MEM_LEN, 8));
+	stop();
+}
+
 Test(core_rma, an_injected_write_leaves_its_buffer_at_once_and_is_silent)
 {
 	static const size_t lens[] = { 1, CORE_RMA_INLINE, CORE_RMA_INLINE + 1, 3000 };
@@ -380,7 +440,7 @@ Test(core_rma, a_peer_s_death_ends_each_access_once)
 	struct core_cqe e;
 
 	for (unsigned progress = 0; progress < 6; progress++) {
-		start(256, 5, 3, progress & 1 ? CORE_CHAN_GET : 0);
+		start(256, 5, 3, progress & 1 ? BULK : 0);
 		for (unsigned i = 0; i < 10; i++)
 			cr_assert_eq(access_key(0, 1, i & 1, local, 20000, 0, KEY, 0, &local[i]),
 				     0);
@@ -461,7 +521,8 @@ static void property_run(uint64_t seed)
 	unsigned steps = (unsigned)rng_env("COPYRPC_TEST_STEPS", 3000);
 
 	start(128 + rng_below(&rng, 4096), 1 + (unsigned)rng_below(&rng, 8),
-	      1 + (unsigned)rng_below(&rng, 8), 0);
+	      1 + (unsigned)rng_below(&rng, 8), seed % 2 ? BULK : 0);
+	nodes[0].ep.rma_ordered = nodes[1].ep.rma_ordered = true;
 	memset(model, NOT_SENT, sizeof(model));
 	for (unsigned step = 0; step < steps; step++) {
 		unsigned node = (unsigned)rng_below(&rng, 2);
@@ -504,7 +565,7 @@ Test(core_rma, after_a_region_is_closed_nobody_touches_its_memory)
 	unsigned open = 0;
 
 	for (unsigned caps = 0; caps < 2; caps++) {
-		start(256, 4, 3, caps ? CORE_CHAN_GET : 0);
+		start(256, 4, 3, caps ? BULK : 0);
 		for (unsigned round = 0; round < 300; round++) {
 			static uint8_t seen[sizeof(memory[1])];
 
@@ -599,7 +660,7 @@ Test(core_rma, malformed_calls_reach_no_other_memory, .timeout = 60)
 {
 	static uint8_t bytes[512];
 	struct rng rng = { .state = 99 };
-	struct core_chan liar = { .ops = &liar_ops, .caps = CORE_CHAN_GET, .eager_max = 4096 };
+	struct core_chan liar = { .ops = &liar_ops, .caps = BULK, .eager_max = 4096 };
 	unsigned legal = 0, calls = 0;
 	struct core_cqe e;
 

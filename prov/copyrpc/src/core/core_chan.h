@@ -66,8 +66,9 @@ enum core_rx_verdict {
 };
 
 enum core_chan_cap {
-	CORE_CHAN_GET = 1 << 0,  /* ops->get works */
-	CORE_CHAN_LATE = 1 << 1, /* what was sent arrives later: *taken, awaited, on_arrived */
+	CORE_CHAN_GET = 1 << 0,    /* ops->get works */
+	CORE_CHAN_LATE = 1 << 1,   /* what was sent arrives later: *taken, awaited, on_arrived */
+	CORE_CHAN_REVOKE = 1 << 2, /* unlend in the middle of the peer's get hurts that get alone */
 };
 
 enum core_send_flag {

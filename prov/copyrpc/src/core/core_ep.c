@@ -24,6 +24,7 @@ static void core_ep_pools_init(struct core_ep *ep)
 	util_pool_init(&ep->atomic_reqs, sizeof(struct core_atomic_req), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->rma_reqs, sizeof(struct core_rma_req), CORE_EP_POOL_CHUNK, 0);
 	util_idmap_init(&ep->tx_ids);
+	util_idmap_init(&ep->loan_ids);
 	util_idmap_init(&ep->rx_ids);
 	core_rpc_init(&ep->rpc);
 }
@@ -36,6 +37,7 @@ static void core_ep_pools_fini(struct core_ep *ep)
 	util_pool_fini(&ep->atomic_reqs);
 	util_pool_fini(&ep->rma_reqs);
 	util_idmap_fini(&ep->tx_ids);
+	util_idmap_fini(&ep->loan_ids);
 	util_idmap_fini(&ep->rx_ids);
 }
 

@@ -48,6 +48,7 @@ struct core_ep {
 	struct core_comp tx;
 	struct core_comp rx;
 	struct core_cntr *rma_cntr[CORE_CNTR_RMA_CNT]; /* or NULL */
+	bool rma_ordered; /* a long access ends before what follows it to the same peer starts */
 	uint64_t remote_access; /* FI_REMOTE_READ, FI_REMOTE_WRITE: what peers may do through it */
 	bool directed;          /* FI_DIRECTED_RECV: a receive's src_addr counts */
 	bool source;            /* FI_SOURCE: completions name the sender */
@@ -64,6 +65,7 @@ struct core_ep {
 	struct util_idmap tx_ids;     /* ids in PART, RNDV and PULL -> core_tx_req */
 	struct util_idmap rx_ids;     /* ids in PULL and CONT -> core_inmsg */
 	struct core_rpc rpc;
+	struct util_idmap loan_ids; /* ids of loans -> core_rma_held */
 	uint32_t next_peer_id;
 	uint32_t tx_queued;        /* operations that wait in a peer's tx_queue */
 	size_t tx_open;            /* operations that have not ended */

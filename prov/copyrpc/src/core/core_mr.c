@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/core_dom.h"
+#include "core/core_rma.h"
 
 #define CORE_MR_SLOTS_MIN 16u
 
@@ -78,6 +79,7 @@ int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key)
 
 	mr->listed = false;
 	mr->users = 0;
+	util_list_init(&mr->loans);
 	if (prov_key)
 		mr->key = table->next_key++;
 	if (!(mr->access & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
@@ -104,6 +106,7 @@ void core_mr_remove(struct core_dom *dom, struct core_mr *mr)
 	*at = mr->next;
 	mr->listed = false;
 	dom->mrs.cnt--;
+	core_rma_revoke(mr);
 }
 
 void core_mr_forget_cntr(struct core_dom *dom, const struct core_cntr *cntr)

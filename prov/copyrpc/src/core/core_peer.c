@@ -11,6 +11,7 @@
 #include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_op.h"
+#include "core/core_rma.h"
 #include "core/core_rx.h"
 #include "core/core_self.h"
 #include "util/log.h"
@@ -57,6 +58,7 @@ static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr
 	util_list_init(&peer->tx);
 	util_list_init(&peer->tx_queue);
 	util_list_init(&peer->tx_stream);
+	util_list_init(&peer->rma_held);
 	util_list_init(&peer->rx);
 	util_list_init(&peer->ep_link);
 	util_list_init(&peer->wait_link);
@@ -270,9 +272,11 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 		core_peer_set_state(peer, state);
 	core_late_fail_peer(peer, err);
 	core_op_fail_peer(peer, err);
+	core_rma_drop_loans(peer);
 	core_peer_set_eager(peer);
 	if (chan)
 		core_rpc_close_chan(peer->ep, chan);
+	core_rma_drop_fetches(peer); /* nobody moves their bytes any more */
 }
 
 void core_peer_free(struct core_peer *peer)

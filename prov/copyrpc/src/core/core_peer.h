@@ -46,6 +46,7 @@ struct core_peer {
 	struct util_list tx_queue;  /* core_op.wait_link: not started yet, in order */
 	struct util_list tx_stream; /* core_op.wait_link: parts of them are sent */
 	struct util_list rx;        /* core_inmsg.peer_link: messages of this peer not yet done */
+	struct util_list rma_held;  /* core_rma_held.peer_link: long accesses that it makes */
 	struct util_list ep_link;   /* core_ep.known or .strangers */
 	struct util_list wait_link; /* core_dom.tx_wait */
 	struct core_late late;

@@ -9,6 +9,7 @@
 #include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/core_peer.h"
+#include "core/core_rma_bulk.h"
 #include "util/copy.h"
 #include "wire/wire_rma.h"
 
@@ -19,6 +20,7 @@ static struct core_rma_req *core_rma_req_of(struct core_op *op)
 
 static void core_rma_free(struct core_ep *ep, struct core_rma_req *req)
 {
+	core_rma_bulk_unlend(req);
 	free(req->copy);
 	util_pool_release(&ep->rma_reqs, req);
 }
@@ -55,7 +57,7 @@ static void core_rma_end(struct core_rma_req *req)
 /** Ends it if nothing is to be waited for. */
 static void core_rma_settle(struct core_rma_req *req)
 {
-	if (!req->issued || req->calls || req->posting)
+	if (!req->issued || req->calls || req->posting || req->fetching || req->returning)
 		return;
 	if (!req->err && !req->write && req->got != req->len)
 		req->err = -FI_EIO;
@@ -90,8 +92,8 @@ static void core_rma_wire(const struct core_rma_req *req, size_t len, struct wir
 }
 
 /** Operation word and extension of a call for `len` bytes. */
-static void core_rma_frame(const struct core_rma_req *req, uint32_t op, size_t len,
-			   struct core_frame *frame)
+void core_rma_frame(const struct core_rma_req *req, uint32_t op, size_t len,
+		    struct core_frame *frame)
 {
 	struct wire_rma rma;
 
@@ -124,8 +126,8 @@ static size_t core_rma_read_max(const struct core_chan *chan)
 }
 
 /** The answer may come before the call returns: the stretch counts as called by then. */
-static int core_rma_call(struct core_rma_req *req, const struct core_frame *frame, size_t len,
-			 uint32_t allowance)
+int core_rma_call(struct core_rma_req *req, const struct core_frame *frame, size_t len,
+		  uint32_t allowance)
 {
 	struct core_chan *chan = req->op.peer->chan;
 	int ret;
@@ -163,20 +165,69 @@ static int core_rma_read(struct core_rma_req *req)
 	return core_rma_call(req, &frame, len, (uint32_t)(sizeof(struct wire_rma_reply) + len));
 }
 
-static int core_rma_start(struct core_op *op)
+static int core_rma_step(struct core_rma_req *req)
 {
-	struct core_rma_req *req = core_rma_req_of(op);
+	if (core_rma_is_bulk(req))
+		return core_rma_bulk_start(req);
+	return req->write ? core_rma_write(req) : core_rma_read(req);
+}
+
+/** Sends what there is to send: 0, or -FI_EAGAIN and something is left. */
+static int core_rma_run(struct core_rma_req *req)
+{
 	int ret = 0;
 
 	req->posting = true;
-	while (!req->issued && !req->err && !ret)
-		ret = req->write ? core_rma_write(req) : core_rma_read(req);
+	do {
+		if (req->returning && !req->fetching)
+			ret = core_rma_bulk_return(req);
+		else if (!req->issued && !req->err)
+			ret = core_rma_step(req);
+		else
+			break;
+	} while (!ret);
 	req->posting = false;
+	if (!ret)
+		req->issued = true;
+	return ret;
+}
+
+/** In an endpoint that keeps orders, a long access stays first in the queue until its end. */
+static int core_rma_start(struct core_op *op)
+{
+	struct core_rma_req *req = core_rma_req_of(op);
+	int ret = core_rma_run(req);
+
 	if (ret)
 		return ret;
-	req->issued = true;
+	if (op->peer->ep->rma_ordered && req->bulk && (req->calls || req->fetching))
+		return -FI_EAGAIN;
 	core_rma_settle(req);
 	return 0;
+}
+
+static int core_rma_stream(struct core_op *op)
+{
+	struct core_rma_req *req = core_rma_req_of(op);
+	int ret = core_rma_run(req);
+
+	if (ret)
+		return ret;
+	core_op_unstream(op);
+	core_rma_settle(req);
+	return 0;
+}
+
+void core_rma_resume(struct core_rma_req *req)
+{
+	bool more = (req->returning && !req->fetching) || (!req->issued && !req->err);
+
+	/* Who makes calls now, or will be asked to again, sees to it. */
+	if (req->posting || req->op.queued)
+		return;
+	if (more && util_list_is_empty(&req->op.wait_link))
+		core_op_stream(&req->op);
+	core_rma_settle(req);
 }
 
 /** The bytes of a read: 0, or -FI_EIO for an answer that does not fit. */
@@ -199,6 +250,9 @@ static int core_rma_answer(struct core_rma_req *req, const uint8_t *data, uint32
 	if (len < sizeof(reply))
 		return -FI_EIO;
 	memcpy(&reply, data, sizeof(reply));
+	if (req->bulk && (!reply.status || reply.status > INT32_MAX))
+		return core_rma_bulk_answer(req, reply.status, data + sizeof(reply),
+					    len - (uint32_t)sizeof(reply));
 	if (reply.status)
 		return reply.status <= INT32_MAX ? -(int)reply.status : -FI_EIO;
 	return core_rma_take(req, reply.offset, data + sizeof(reply),
@@ -214,7 +268,7 @@ static void core_rma_on_reply(struct core_op *op, int status, const uint8_t *dat
 		status = core_rma_answer(req, data, len);
 	if (!req->err)
 		req->err = status;
-	core_rma_settle(req);
+	core_rma_resume(req);
 }
 
 static void core_rma_fail(struct core_op *op, int err)
@@ -227,6 +281,7 @@ static void core_rma_fail(struct core_op *op, int err)
 
 static const struct core_op_ops core_rma_op_ops = {
 	.start = core_rma_start,
+	.stream = core_rma_stream,
 	.on_reply = core_rma_on_reply,
 	.fail = core_rma_fail,
 };

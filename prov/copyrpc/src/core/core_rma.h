@@ -62,6 +62,10 @@ struct core_rma_req {
 	bool silent;
 	bool posting;   /* calls are being made: answers that come meanwhile do not end it */
 	bool issued;    /* the last call has left, or none will */
+	bool bulk;      /* core_rma_bulk.h */
+	bool no_bulk;   /* that is not possible */
+	bool fetching;  /* get is under way */
+	bool returning; /* loan_id is to be given back */
 	uint32_t calls; /* that wait for their answer */
 	int err;        /* the first that failed */
 	size_t len;
@@ -72,6 +76,9 @@ struct core_rma_req {
 	uint64_t data;
 	uint64_t flags;
 	void *context;
+	struct core_loan loan; /* bulk write: of our buffer */
+	struct core_get get;   /* bulk read */
+	uint32_t loan_id;
 	void *copy; /* bytes of an injected write that are not inlined, or NULL */
 	size_t iov_cnt;
 	size_t rma_cnt;
@@ -80,7 +87,19 @@ struct core_rma_req {
 	uint8_t inlined[CORE_RMA_INLINE];
 };
 
-/** The target's side: WRITE, READ. */
+struct core_mr;
+struct core_peer;
+
+/** No region's memory is lent any more, whoever has borrowed it. */
+void core_rma_revoke(struct core_mr *mr);
+/** The peer's channel is about to be closed: its loans end; is closed: its fetches do. */
+void core_rma_drop_loans(struct core_peer *peer);
+void core_rma_drop_fetches(struct core_peer *peer);
+
+/** A loan comes back. */
+enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_head *head);
+
+/** The target's side: WRITE, READ, FETCH, LEND. */
 enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_ref ref,
 				      const struct core_head *head);
 

@@ -14,23 +14,12 @@
 #include "core/core_inmsg.h"
 #include "core/core_mr.h"
 #include "core/core_peer.h"
-#include "core/core_rma.h"
+#include "core/core_rma_bulk.h"
 #include "util/copy.h"
 #include "wire/wire_rma.h"
 
-/** A call under execution. */
-struct core_rma_in {
-	struct core_chan *chan;
-	struct core_call_ref ref;
-	struct core_head head;
-	struct wire_rma rma;
-	struct core_mr *mr; /* NULL: no bytes are reached */
-	struct iovec iov[CORE_MR_IOV_MAX];
-	size_t iov_cnt;
-};
-
 /** What the region grants: 0 and iov, or -FI_E*. No bytes need no region. */
-static int core_rma_reach(struct core_rma_in *in, uint64_t access)
+int core_rma_reach(struct core_rma_in *in, uint64_t access)
 {
 	struct core_ep *ep = in->chan->peer->ep;
 
@@ -43,7 +32,7 @@ static int core_rma_reach(struct core_rma_in *in, uint64_t access)
 }
 
 /** The last call of an access is its end: counters, and the completion that remote CQ data makes. */
-static void core_rma_notify(const struct core_rma_in *in, bool write)
+void core_rma_notify(const struct core_rma_in *in, bool write)
 {
 	struct core_peer *peer = in->chan->peer;
 	struct core_ep *ep = peer->ep;
@@ -58,9 +47,9 @@ static void core_rma_notify(const struct core_rma_in *in, bool write)
 			      in->rma.total, NULL, in->head.data, 0, peer->fi_addr);
 }
 
-static void core_rma_reply(const struct core_rma_in *in, int err)
+void core_rma_reply(const struct core_rma_in *in, uint32_t status)
 {
-	struct wire_rma_reply reply = { .status = (uint32_t)-err, .offset = in->rma.offset };
+	struct wire_rma_reply reply = { .status = status, .offset = in->rma.offset };
 
 	in->chan->ops->reply(in->chan, in->ref, &reply, sizeof(reply));
 }
@@ -77,7 +66,7 @@ static enum core_rx_verdict core_rma_write_in(struct core_rma_in *in)
 			util_iov_scatter(in->iov, in->iov_cnt, 0, in->head.body, in->rma.len);
 		core_rma_notify(in, true);
 	}
-	core_rma_reply(in, ret);
+	core_rma_reply(in, (uint32_t)-ret);
 	return CORE_RX_DONE;
 }
 
@@ -94,7 +83,7 @@ static enum core_rx_verdict core_rma_read_in(struct core_rma_in *in)
 		return CORE_RX_BAD;
 	ret = core_rma_reach(in, FI_REMOTE_READ);
 	if (ret) {
-		core_rma_reply(in, ret);
+		core_rma_reply(in, (uint32_t)-ret);
 		return CORE_RX_DONE;
 	}
 	reply.head = (struct wire_rma_reply){ .offset = in->rma.offset };
@@ -121,6 +110,8 @@ enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_r
 	switch (head->op) {
 	case WIRE_OP_WRITE: return core_rma_write_in(&in);
 	case WIRE_OP_READ: return core_rma_read_in(&in);
+	case WIRE_OP_FETCH: return core_rma_fetch_in(&in);
+	case WIRE_OP_LEND: return core_rma_lend_in(&in);
 	default: return CORE_RX_BAD;
 	}
 }

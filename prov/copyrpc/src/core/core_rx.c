@@ -367,6 +367,8 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
 		return core_rx_whole(peer, &head, hold);
 	if (head.op == WIRE_OP_PART)
 		return core_rx_part(peer, &head, hold);
+	if (head.op == WIRE_OP_LEND)
+		return core_rma_on_msg(chan, &head);
 	if (head.op != WIRE_OP_CONT)
 		return CORE_RX_BAD;
 	in = core_rx_cont_target(peer, &head);

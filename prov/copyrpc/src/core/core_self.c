@@ -223,7 +223,7 @@ struct core_chan *core_self_open(void)
 	self->chan.eager_max = CORE_SELF_EAGER_MAX;
 	self->chan.allowance_max = CORE_SELF_EAGER_MAX;
 	self->chan.allowance_sure = CORE_SELF_EAGER_MAX;
-	self->chan.caps = CORE_CHAN_GET;
+	self->chan.caps = CORE_CHAN_GET | CORE_CHAN_REVOKE;
 	util_idmap_init(&self->calls);
 	return &self->chan;
 }

@@ -455,6 +455,9 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 	ep->core_ep.directed = ep->caps & FI_DIRECTED_RECV;
 	ep->core_ep.source = ep->caps & FI_SOURCE;
 	if (ep->caps & (FI_RMA | FI_ATOMIC))
+		ep->core_ep.rma_ordered =
+			info->tx_attr && (info->tx_attr->msg_order & CPR_RMA_ORDER);
+	if (ep->caps & FI_RMA)
 		ep->core_ep.remote_access = ep->caps & (FI_REMOTE_READ | FI_REMOTE_WRITE);
 	ep->core_ep.min_multi_recv = CPR_MULTI_RECV_MIN;
 	util_list_init(&ep->av_link);

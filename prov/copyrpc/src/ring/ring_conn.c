@@ -51,6 +51,9 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	conn->chan.allowance_sure = wire_allowance(rx_grant_max / 2);
 	conn->chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
 	ring_late_init(conn);
+	/* A device whose memory is registered gives a connection up that reads what is no more. */
+	if (link->caps & DEV_CAP_DIRECT)
+		conn->chan.caps |= CORE_CHAN_REVOKE;
 }
 
 void ring_conn_fini(struct ring_conn *conn)
