@@ -2,6 +2,7 @@
 /* Two processes with a socket between them: see dev_pair.h. */
 #include "dev_pair.h"
 
+#include <rdma/fabric.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -45,6 +46,18 @@ void pair_meet(void)
 
 	pair_tell(&c, 1);
 	pair_hear(&c, 1);
+}
+
+/* libfabric reads FI_LOG_LEVEL when it is asked for providers, and not before. */
+static void pair_start_log(void)
+{
+	struct fi_info *info = NULL;
+
+	if (!getenv("FI_LOG_LEVEL"))
+		return;
+	setenv("FI_PROVIDER", "none", 1);
+	fi_getinfo(FI_VERSION(1, 9), NULL, NULL, 0, NULL, &info);
+	fi_freeinfo(info);
 }
 
 static pid_t pair_spawn(char **argv, int number, int fd, int other)
@@ -93,6 +106,7 @@ int pair_run(char **argv, void (*play)(void), bool killed)
 	if (sscanf(text, "%d:%d", &side, &sock) != 2)
 		return 2;
 	util_params.device = getenv(side ? "DEV_LINK_DEVICE1" : "DEV_LINK_DEVICE0");
+	pair_start_log();
 	play();
 	return 0;
 }

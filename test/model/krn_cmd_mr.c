@@ -7,9 +7,11 @@
 #include "model/mdl_table.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 #include <string.h>
+#include <sys/resource.h>
 
 int krn_cmd_alloc_pd(struct krn_cmd *cmd)
 {
@@ -77,6 +79,42 @@ static int check_reg(const struct krn_cmd *cmd, const struct ib_uverbs_reg_mr *r
 	return range_is_mapped(req->start, req->length) ? 0 : -EFAULT;
 }
 
+/* Pages of this process's regions, as the kernel counts them: those of two regions count twice. */
+static uint64_t pinned_pages;
+
+static uint64_t pages_of(uint64_t start, uint64_t length)
+{
+	return (start % MDL_PAGE + length + MDL_PAGE - 1) / MDL_PAGE;
+}
+
+/* Who has CAP_IPC_LOCK may lock without limit. */
+static bool may_lock_all(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+
+	return MDL_RAW2(capget, &head, data) >= 0 &&
+	       data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective & CAP_TO_MASK(CAP_IPC_LOCK);
+}
+
+static int pin(uint64_t start, uint64_t length)
+{
+	uint64_t pages = pages_of(start, length);
+	struct rlimit limit;
+	uint64_t now = __atomic_add_fetch(&pinned_pages, pages, __ATOMIC_RELAXED);
+
+	if (may_lock_all() || MDL_RAW4(prlimit64, 0, RLIMIT_MEMLOCK, NULL, &limit) < 0 ||
+	    limit.rlim_cur == RLIM_INFINITY || now <= limit.rlim_cur / MDL_PAGE)
+		return 0;
+	__atomic_sub_fetch(&pinned_pages, pages, __ATOMIC_RELAXED);
+	return -ENOMEM;
+}
+
+void krn_object_unpin(uint64_t start, uint64_t length)
+{
+	__atomic_sub_fetch(&pinned_pages, pages_of(start, length), __ATOMIC_RELAXED);
+}
+
 int krn_cmd_reg_mr(struct krn_cmd *cmd)
 {
 	const struct ib_uverbs_reg_mr *req = cmd->core;
@@ -85,11 +123,15 @@ int krn_cmd_reg_mr(struct krn_cmd *cmd)
 	uint32_t key;
 	int err = check_reg(cmd, req);
 
+	if (!err)
+		err = pin(req->start, req->length);
 	if (err)
 		return err;
 	mr = mdl_table_claim(MDL_TABLE_MR, cmd->ctx_index, &key);
-	if (!mr)
+	if (!mr) {
+		krn_object_unpin(req->start, req->length);
 		return -ENOMEM;
+	}
 	mr->pd = req->pd_handle;
 	mr->access = req->access_flags;
 	mr->addr = req->hca_va;

@@ -97,6 +97,8 @@ static int open_locked(int flags)
 {
 	int err = attach();
 
+	if (!err && nic_fault_denied())
+		err = -EACCES;
 	if (err)
 		return err;
 	for (uint32_t index = 0; index < MDL_CTX_MAX; index++) {
@@ -118,6 +120,11 @@ int krn_ctx_attach(void)
 	err = attach();
 	pthread_mutex_unlock(&context_lock);
 	return err;
+}
+
+bool krn_ctx_is_denied(void)
+{
+	return krn_ctx_attach() == 0 && nic_fault_denied();
 }
 
 int krn_ctx_open(int flags)

@@ -29,6 +29,8 @@ struct krn_ctx {
 int krn_ctx_attach(void);
 /* A descriptor of a new context, or -1 and errno. */
 int krn_ctx_open(int flags);
+/* A fault was ordered: this user has no right to the device. */
+bool krn_ctx_is_denied(void);
 /* The program closed it: whatever it left is destroyed. */
 void krn_ctx_close(uint32_t index);
 /* Of this process; null: there is no such context. */

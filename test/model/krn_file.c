@@ -181,6 +181,10 @@ EXPORT int access(const char *path, int mode)
 {
 	char buf[PATH_MAX];
 
+	if (krn_path_device(path) == KRN_DEV_IS_UVERBS && mode != F_OK && krn_ctx_is_denied()) {
+		errno = EACCES;
+		return -1;
+	}
 	return krn_real()->access(krn_path_map(path, buf), mode);
 }
 

@@ -46,6 +46,7 @@ void krn_object_srq_ref(uint32_t number, int more)
 void krn_object_destroy_mr(struct mdl_mr *mr)
 {
 	mdl_table_hide(mr);
+	krn_object_unpin(mr->user_addr, mr->length);
 	krn_object_pd_ref(mr->pd, -1);
 	mdl_table_release(mr);
 }

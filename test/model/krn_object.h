@@ -21,6 +21,8 @@ void krn_object_srq_ref(uint32_t srq, int more);
 void krn_object_destroy_mr(struct mdl_mr *mr);
 uint32_t krn_object_destroy_qp(struct mdl_qp *qp);
 uint32_t krn_object_destroy_srq(struct mdl_srq *srq);
+/* A region of this process is gone: its pages may be locked again (RLIMIT_MEMLOCK). */
+void krn_object_unpin(uint64_t start, uint64_t length);
 void krn_object_destroy_cq(struct mdl_cq *cq, uint32_t *comp_read, uint32_t *async_read);
 
 /* Everything that a context still has, users before what they use. */

@@ -443,17 +443,3 @@ void krn_trap_arm(void)
 	chained = now;
 	krn_real()->sigaction(SIGSEGV, &ours, NULL);
 }
-
-/* Fast doorbells: what a driver calls, where this library is loaded, instead of storing. */
-__attribute__((visibility("default"))) void copyrpc_hca_kick(void *reg, const void *bytes,
-							     size_t len);
-
-void copyrpc_hca_kick(void *reg, const void *bytes, size_t len)
-{
-	uint32_t ctx, page, off;
-
-	if (!krn_uar_lookup((uintptr_t)reg, &ctx, &page, &off))
-		mdl_fatal("copyrpc_hca_kick(%p): this is not in a UAR page that is mapped", reg);
-	mdl_count_add(&mdl_self.proc->count, MDL_CNT_KICKS, 1);
-	nic_uar_write(ctx, page, off, bytes, (uint32_t)len);
-}

@@ -27,7 +27,7 @@ void krn_uar_forget(void);
 /* Whether the address lies in a UAR page; then which, and where. */
 bool krn_uar_lookup(uintptr_t address, uint32_t *ctx, uint32_t *page, uint32_t *off);
 
-/* Installs the handler, or puts it back where a library replaced it. Trap and kick mode. */
+/* Installs the handler, or puts it back where a library replaced it. Trap mode. */
 void krn_trap_arm(void);
 
 #endif /* KRN_UAR_H */

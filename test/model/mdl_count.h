@@ -48,7 +48,6 @@
 	X(DROPPED, "dropped")   /* UD or UC packets that nobody took */                            \
 	X(FAULTS, "faults")     /* injected by a fault plan */                                     \
 	X(TRAPS, "traps")       /* signals taken in trap mode */                                   \
-	X(KICKS, "kicks")       /* calls of copyrpc_hca_kick() */                                  \
 	X(SCANS, "scans")       /* rounds of the polling thread that found work */
 
 enum mdl_count_id {

@@ -16,11 +16,14 @@ void mdl_lock_init(struct mdl_lock *lock)
 {
 	pthread_mutexattr_t attr;
 
+	if (__atomic_load_n(&lock->ready, __ATOMIC_ACQUIRE))
+		return;
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	pthread_mutex_init(&lock->mutex, &attr);
 	pthread_mutexattr_destroy(&attr);
+	__atomic_store_n(&lock->ready, 1, __ATOMIC_RELEASE);
 }
 
 /* The result of taking a mutex: true where its holder died. */

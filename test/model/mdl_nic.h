@@ -3,7 +3,7 @@
  * The contract between the kernel border (krn_*.c) and the NIC (nic_*.c).
  *
  * Where a call happens: in the process that owns the QP, in any thread: inside a SIGSEGV handler (trap
- * mode), in the polling thread, in copyrpc_hca_kick(), inside write() of a uverbs command. So neither
+ * mode), in the polling thread, inside write() of a uverbs command. So neither
  * side may call malloc or stdio from here on, the stack is what the application left (use little: 20
  * KiB), and all signals are blocked while the NIC runs.
  *
@@ -66,6 +66,8 @@ uint64_t nic_service(uint64_t now_ns);
 /* Faults that were ordered, now: the port is down; the device does nothing any more. When the next of it changes. */
 bool nic_fault_link_down(void);
 bool nic_fault_dead(void);
+/* The device's file may not be opened. */
+bool nic_fault_denied(void);
 uint64_t nic_fault_due(uint64_t now_ns);
 
 /* ---- the NIC calls, the border provides ------------------------------------------------------ */

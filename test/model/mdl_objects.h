@@ -44,11 +44,12 @@ enum mdl_link { MDL_LINK_IB, MDL_LINK_ROCE };
 enum mdl_mode {
 	MDL_MODE_TRAP, /* UAR pages are read-only; a store to them runs the NIC before the next instruction */
 	MDL_MODE_POLL, /* a thread watches the UAR pages */
-	MDL_MODE_KICK, /* the driver calls copyrpc_hca_kick(); stores are trapped too */
 };
 
+/* Made once for each place in a table, and kept from object to object: see mdl_table_claim(). */
 struct mdl_lock {
 	pthread_mutex_t mutex;
+	uint32_t ready;
 };
 
 enum mdl_proc_state { MDL_PROC_FREE, MDL_PROC_LIVE, MDL_PROC_DEAD };

@@ -20,19 +20,21 @@ static const struct shape {
 	uint32_t first;     /* entries below are not used */
 	uint32_t index_low; /* index starts at this bit; what is below it is the generation */
 	uint32_t bits;      /* of a number */
+	size_t lock;        /* offset of the first lock; 0: none */
+	uint32_t locks;     /* one behind the other */
 } shapes[MDL_TABLE_MAX] = {
 	[MDL_TABLE_PD] = { offsetof(struct mdl_segment, pd), sizeof(struct mdl_pd), MDL_PD_MAX, 1,
 			   0, 24 },
 	[MDL_TABLE_MR] = { offsetof(struct mdl_segment, mr), sizeof(struct mdl_mr), MDL_MR_MAX, 16,
 			   8, 24 },
 	[MDL_TABLE_CQ] = { offsetof(struct mdl_segment, cq), sizeof(struct mdl_cq), MDL_CQ_MAX, 1,
-			   0, 24 },
+			   0, 24, offsetof(struct mdl_cq, lock), 1 },
 	[MDL_TABLE_SRQ] = { offsetof(struct mdl_segment, srq), sizeof(struct mdl_srq), MDL_SRQ_MAX,
-			    1, 0, 24 },
+			    1, 0, 24, offsetof(struct mdl_srq, lock), 1 },
 	[MDL_TABLE_CM] = { offsetof(struct mdl_segment, cm_id), sizeof(struct mdl_cm_id),
 			   MDL_CM_MAX, 1, 0, 24 },
 	[MDL_TABLE_QP] = { offsetof(struct mdl_segment, qp), sizeof(struct mdl_qp), MDL_QP_MAX, 2,
-			   0, 24 },
+			   0, 24, offsetof(struct mdl_qp, sq_lock), 2 },
 };
 
 static struct head *entry(const struct shape *shape, uint32_t index)
@@ -63,6 +65,35 @@ static uint32_t number_index(const struct shape *shape, uint32_t number)
 	return (number >> shape->index_low) & (shape->count - 1);
 }
 
+static struct mdl_lock *object_lock(const struct shape *shape, struct head *head, uint32_t i)
+{
+	return (struct mdl_lock *)((char *)head + shape->lock) + i;
+}
+
+/*
+ * Clears what the last object in this place left. Whoever watches doorbells may just be taking the
+ * locks of that one: so they stay, and are held meanwhile.
+ */
+static void clear(const struct shape *shape, struct head *head)
+{
+	char *from = (char *)(head + 1), *end = (char *)head + shape->stride;
+	char *locks = (char *)head + shape->lock;
+
+	if (!shape->locks) {
+		memset(from, 0, (size_t)(end - from));
+		return;
+	}
+	for (uint32_t i = 0; i < shape->locks; i++) {
+		mdl_lock_init(object_lock(shape, head, i));
+		mdl_lock(object_lock(shape, head, i));
+	}
+	memset(from, 0, (size_t)(locks - from));
+	from = locks + shape->locks * sizeof(struct mdl_lock);
+	memset(from, 0, (size_t)(end - from));
+	for (uint32_t i = shape->locks; i-- > 0;)
+		mdl_unlock(object_lock(shape, head, i));
+}
+
 void *mdl_table_claim(enum mdl_table table, uint32_t ctx, uint32_t *number)
 {
 	const struct shape *shape = &shapes[table];
@@ -76,7 +107,6 @@ void *mdl_table_claim(enum mdl_table table, uint32_t ctx, uint32_t *number)
 
 		if (head->claimed || index < shape->first)
 			continue;
-		memset(head, 0, shape->stride);
 		head->proc = mdl_self.slot;
 		head->ctx = ctx;
 		head->claimed = 1;
@@ -84,6 +114,8 @@ void *mdl_table_claim(enum mdl_table table, uint32_t ctx, uint32_t *number)
 		found = head;
 	}
 	mdl_unlock(&seg->table_lock);
+	if (found)
+		clear(shape, found);
 	return found;
 }
 

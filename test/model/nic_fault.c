@@ -11,6 +11,7 @@
  *	breakqp=N	only the QP whose number is N does
  *	down=A-B	from A to B milliseconds after the process attached, its link is down
  *	fatal=A		A milliseconds after that the device fails: it does nothing any more
+ *	deny=1		the device's file may not be opened
  *	die=N		the process kills itself at the N-th WQE that it executes
  *	seed=N		another seed than the fabric's
  *
@@ -31,7 +32,7 @@ static struct {
 	uint64_t start_ns;
 	uint64_t wqes;
 	uint64_t drop, dup, late, corrupt, rnr, break_at, break_qp, down_from, down_to, die_at;
-	uint64_t fatal_at;
+	uint64_t fatal_at, deny;
 } nic_plan;
 
 static uint64_t nic_fault_number(const char **at)
@@ -88,6 +89,7 @@ static void nic_fault_parse(void)
 	nic_plan.break_qp = nic_fault_value(plan, "breakqp");
 	nic_plan.die_at = nic_fault_value(plan, "die");
 	nic_plan.fatal_at = nic_fault_value(plan, "fatal") * 1000000;
+	nic_plan.deny = nic_fault_value(plan, "deny");
 	nic_fault_window(plan);
 	nic_plan.start_ns = mdl_now_ns();
 	nic_plan.random =
@@ -172,6 +174,12 @@ bool nic_fault_dead(void)
 	uint64_t since = nic_fault_since();
 
 	return nic_plan.fatal_at && since >= nic_plan.fatal_at;
+}
+
+bool nic_fault_denied(void)
+{
+	nic_fault_ready();
+	return nic_plan.deny;
 }
 
 uint64_t nic_fault_due(uint64_t now)

@@ -102,6 +102,11 @@ bool nic_fault_dead(void)
 	return false;
 }
 
+bool nic_fault_denied(void)
+{
+	return false;
+}
+
 uint64_t nic_fault_due(uint64_t now_ns)
 {
 	(void)now_ns;

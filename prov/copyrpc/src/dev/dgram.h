@@ -105,7 +105,10 @@ struct dev_dgram_ops {
 	 * for more now, it comes by polling), -FI_EAGAIN (none), or what ended the endpoint.
 	 */
 	int (*send)(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt);
-	/* What has come, at most cnt: how many, or what ended the endpoint. */
+	/*
+	 * What has come, at most cnt (1 or more: reports of what was sent come behind what arrived
+	 * before them): how many, or what ended the endpoint.
+	 */
 	int (*poll)(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
 	/* The engine is done with that buffer. */
 	void (*release)(struct dev_dgram *dg, uint32_t slot);

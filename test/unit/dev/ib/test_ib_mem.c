@@ -4,6 +4,8 @@
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -67,4 +69,46 @@ Test(ib_mem, no_memory_is_an_error_and_leaves_nothing)
 	cr_expect_eq(ib_mem_map(&mem, 1ull << 60), -FI_ENOMEM);
 	cr_expect_null(mem.addr);
 	ib_mem_fini(&mem);
+}
+
+static long meminfo(const char *name)
+{
+	FILE *file = fopen("/proc/meminfo", "r");
+	char line[128];
+	long value = -1;
+
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, strlen(name)))
+			value = strtol(line + strlen(name), NULL, 10);
+	if (file)
+		fclose(file);
+	return value;
+}
+
+/* test/rxe reserves some and runs this. */
+Test(ib_mem, rings_are_in_huge_pages_while_there_are_any)
+{
+	long before = meminfo("HugePages_Free:");
+	struct ib_mem big, small, none[16];
+	unsigned i;
+
+	if (before < 4 || before > 14 || meminfo("Hugepagesize:") != 2048)
+		cr_skip_test("needs 4 to 14 free huge pages of 2 MiB");
+	cr_assert_eq(ib_mem_map(&big, 4 << 20), 0);
+	memset(big.addr, 1, big.len);
+	cr_expect_eq(meminfo("HugePages_Free:"), before - 2);
+	cr_assert_eq(ib_mem_map(&small, 64 << 10), 0);
+	memset(small.addr, 1, small.len);
+	cr_expect_eq(meminfo("HugePages_Free:"), before - 2, "none is wasted on little");
+	for (i = 0; i < 16; i++) {
+		cr_assert_eq(ib_mem_map(&none[i], 2 << 20), 0,
+			     "small ones do when they are used up");
+		memset(none[i].addr, 1, none[i].len);
+	}
+	cr_expect_eq(meminfo("HugePages_Free:"), 0);
+	for (i = 0; i < 16; i++)
+		ib_mem_fini(&none[i]);
+	ib_mem_fini(&small);
+	ib_mem_fini(&big);
+	cr_expect_eq(meminfo("HugePages_Free:"), before);
 }

@@ -148,6 +148,8 @@ int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits)
 		if (why && (ret != -FI_ENODEV || (named && !fits)))
 			UTIL_WARN(DOMAIN, "RDMA device%s%s: %s\n", named ? " " : "",
 				  named ? named : "", why);
+		else if (why)
+			UTIL_INFO(DOMAIN, "no RDMA device: %s\n", why);
 		return ret;
 	}
 	dev->pd = ibv_alloc_pd(dev->ctx);

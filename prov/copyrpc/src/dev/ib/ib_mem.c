@@ -23,6 +23,16 @@ static void *ib_mem_mmap(size_t len, int flags)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
+static void ib_mem_tell_small(void)
+{
+	static bool told;
+
+	if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		UTIL_INFO(EP_CTRL,
+			  "no huge pages of 2 MiB are free: rings take small ones; to have them, "
+			  "reserve some (sysctl vm.nr_hugepages)\n");
+}
+
 int ib_mem_map(struct ib_mem *mem, size_t len)
 {
 	size_t huge_len = util_align_up(len, IB_MEM_HUGE);
@@ -34,6 +44,8 @@ int ib_mem_map(struct ib_mem *mem, size_t len)
 	if (huge_len - len <= len / 8) {
 		mem->map_len = huge_len;
 		addr = ib_mem_mmap(huge_len, MAP_HUGETLB);
+		if (!addr)
+			ib_mem_tell_small();
 	}
 	if (!addr) {
 		mem->map_len = util_align_up(len, (size_t)sysconf(_SC_PAGESIZE));

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "util/log.h"
 
@@ -95,6 +97,15 @@ static bool ib_port_look(struct ibv_context *ctx, unsigned num, struct ib_port *
 	return true;
 }
 
+/* Opening tries again in other ways and then says why those failed: so ask. */
+static bool ib_port_is_forbidden(const struct ibv_device *device)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%.40s", device->dev_name);
+	return access(path, R_OK | W_OK) && (errno == EACCES || errno == EPERM);
+}
+
 /** 0: looked at. */
 static int ib_port_try(struct ibv_device *device, const struct ib_wish *wish, struct ib_port *best,
 		       const char **why)
@@ -103,7 +114,7 @@ static int ib_port_try(struct ibv_device *device, const struct ib_wish *wish, st
 	struct ibv_device_attr attr;
 	bool taken = false;
 
-	if (!ctx && (errno == EACCES || errno == EPERM)) {
+	if (!ctx && ib_port_is_forbidden(device)) {
 		*why = "no right to open it: this user needs read and write access to "
 		       "/dev/infiniband/uverbs* (udev rule of rdma-core, group rdma)";
 		return -FI_EACCES;

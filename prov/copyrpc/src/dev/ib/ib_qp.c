@@ -148,14 +148,22 @@ void ib_qp_stop(struct ibv_qp *qp)
 }
 
 void ib_qp_describe(const struct ibv_qp *qp, const struct ib_dev *dev, uint32_t psn,
-		    struct ib_desc *d)
+		    const struct ib_mem *ring, const struct ib_mem *word, struct dev_desc *desc)
 {
-	d->qpn = qp->qp_num;
-	d->psn = psn;
-	d->flags = 0;
-	d->lid = dev->port_attr.lid;
-	d->mtu = (uint8_t)dev->port_attr.active_mtu;
-	d->rd_atomic = dev->rd_atomic;
-	d->is_eth = dev->is_eth;
-	d->gid = dev->gid;
+	struct ib_desc d = {
+		.qpn = qp->qp_num,
+		.psn = psn,
+		.lid = dev->port_attr.lid,
+		.mtu = (uint8_t)dev->port_attr.active_mtu,
+		.rd_atomic = dev->rd_atomic,
+		.is_eth = dev->is_eth,
+		.gid = dev->gid,
+		.ring_addr = (uintptr_t)ring->addr,
+		.ring_len = ring->len,
+		.ring_rkey = ring->mr->rkey,
+		.word_addr = (uintptr_t)word->addr,
+		.word_rkey = word->mr->rkey,
+	};
+
+	ib_desc_encode(&d, desc);
 }

@@ -15,6 +15,7 @@
 
 #include "dev/ib/ib_desc.h"
 #include "dev/ib/ib_dev.h"
+#include "dev/ib/ib_mem.h"
 
 #define IB_RETRIES     6u  /* 7, the most there is, means for ever on soft-RoCE */
 #define IB_TIMEOUT_MAX 18u /* 1.07 s */
@@ -38,8 +39,8 @@ void ib_qp_stop(struct ibv_qp *qp);
 /** A random PSN. */
 uint32_t ib_qp_psn(void);
 
-/** Fills what does not depend on the link's ring: qpn, psn, lid, gid, mtu, rd_atomic. */
+/** Describes a link's end: its queue pair, the ring that the peer writes, the word that it reads. */
 void ib_qp_describe(const struct ibv_qp *qp, const struct ib_dev *dev, uint32_t psn,
-		    struct ib_desc *d);
+		    const struct ib_mem *ring, const struct ib_mem *word, struct dev_desc *desc);
 
 #endif

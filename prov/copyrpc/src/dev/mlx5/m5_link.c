@@ -132,16 +132,8 @@ int m5_link_create(struct dev *base, uint64_t rx_len, struct dev_link **out)
 int m5_link_describe(struct dev_link *base, struct dev_desc *desc)
 {
 	struct m5_link *link = (struct m5_link *)base;
-	struct ib_desc d = {
-		.ring_addr = (uintptr_t)link->rx.addr,
-		.ring_len = base->rx_len,
-		.ring_rkey = link->rx.mr->rkey,
-		.word_addr = (uintptr_t)link->word.addr,
-		.word_rkey = link->word.mr->rkey,
-	};
 
-	ib_qp_describe(link->qp, &link->dev->ib, link->psn, &d);
-	ib_desc_encode(&d, desc);
+	ib_qp_describe(link->qp, &link->dev->ib, link->psn, &link->rx, &link->word, desc);
 	return 0;
 }
 

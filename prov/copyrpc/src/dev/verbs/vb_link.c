@@ -130,16 +130,8 @@ err_free:
 int vb_link_describe(struct dev_link *base, struct dev_desc *desc)
 {
 	struct vb_link *link = (struct vb_link *)base;
-	struct ib_desc d = {
-		.ring_addr = (uintptr_t)link->rx.addr,
-		.ring_len = base->rx_len,
-		.ring_rkey = link->rx.mr->rkey,
-		.word_addr = (uintptr_t)link->word.addr,
-		.word_rkey = link->word.mr->rkey,
-	};
 
-	ib_qp_describe(link->qp, &link->dev->ib, link->psn, &d);
-	ib_desc_encode(&d, desc);
+	ib_qp_describe(link->qp, &link->dev->ib, link->psn, &link->rx, &link->word, desc);
 	return 0;
 }
 
