@@ -14,8 +14,13 @@
 #include "ofi/cpr_waitset.h"
 #include "util/clock.h"
 
-/* Looks before the first sleep: a few microseconds, less than a sleep and its wake-up cost. */
-#define CPR_WAIT_SPINS 200
+/*
+ * How long to look before the first sleep: longer than it takes when both ends sleep and wake each
+ * other, for then two who answer each other find back to answering at once. The clock is asked, and
+ * the processor offered to the peer, who may want this very one, only now and then.
+ */
+#define CPR_WAIT_SPIN_NS    50000u
+#define CPR_WAIT_SPIN_LOOKS 256u /* a power of two */
 /* Looks that find the engine busy with what cannot be finished yet, before napping. */
 #define CPR_WAIT_BUSY   1000
 #define CPR_WAIT_NAP_MS 1
@@ -183,7 +188,9 @@ void cpr_wait_begin(struct cpr_wait *wait, struct cpr_wait_call *call, int timeo
 {
 	call->timeout_ms = timeout_ms;
 	call->deadline_ns = timeout_ms < 0 ? UINT64_MAX : 0;
-	call->spins = 0;
+	call->spin_end_ns = 0;
+	call->looks = 0;
+	call->spins = true;
 	call->signals = __atomic_load_n(&wait->signals, __ATOMIC_ACQUIRE);
 }
 
@@ -265,6 +272,26 @@ static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_domain *domain, int 
 	cpr_wait_dom_leave(domain);
 }
 
+/* One more look without sleeping? Ends the looks, for good, when they took long enough. */
+static bool cpr_wait_spin(struct cpr_domain *domain, struct cpr_wait_call *call)
+{
+	bool asks = ++call->looks % CPR_WAIT_SPIN_LOOKS == 0;
+	uint64_t now = asks ? util_clock_ns() : 0;
+
+	if (asks && !call->spin_end_ns)
+		call->spin_end_ns = now + CPR_WAIT_SPIN_NS;
+	if (!call->timeout_ms || now > call->spin_end_ns) {
+		call->spins = false;
+		call->looks = 0;
+		return false;
+	}
+	cpr_domain_unlock(domain);
+	if (asks)
+		sched_yield();
+	cpr_domain_lock(domain);
+	return true;
+}
+
 /* Nothing to sleep on (FI_WAIT_YIELD; FI_WAIT_NONE): gives the processor away, and the lock. */
 static int cpr_wait_yield(struct cpr_domain *domain, struct cpr_wait_call *call)
 {
@@ -282,13 +309,12 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_
 
 	if (!cpr_wait_has_fd(wait->obj))
 		return cpr_wait_yield(domain, call);
-	if (call->spins++ < CPR_WAIT_SPINS && call->timeout_ms) {
-		cpr_wait_nap(domain, 0);
+	if (call->spins && cpr_wait_spin(domain, call))
 		return 0;
-	}
 	left = cpr_wait_left(call);
 	if (left < -1)
 		return left;
+	call->looks++;
 	fd = cpr_wait_fd(wait, domain);
 	if (fd < 0)
 		return fd;
@@ -298,7 +324,7 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_
 	 */
 	if (!wait->sleepers)
 		cpr_wait_drain(wait);
-	else if (call->spins > CPR_WAIT_SPINS + 1)
+	else if (call->looks > 1)
 		cpr_wait_nap(domain, CPR_WAIT_NAP_MS);
 	/* A signal that came before the drain wakes nobody: it must be seen here. */
 	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
@@ -306,7 +332,7 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_
 	if (!core_dom_arm(&domain->core))
 		cpr_wait_poll(wait, domain, left);
 	else
-		cpr_wait_nap(domain, call->spins > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
+		cpr_wait_nap(domain, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
 	return 0;
 }
 

@@ -65,7 +65,9 @@ void cpr_wait_dom_update(struct cpr_domain *domain);
 struct cpr_wait_call {
 	uint64_t deadline_ns; /* UINT64_MAX: none; 0: not known yet */
 	int timeout_ms;
-	unsigned spins; /* looks taken without sleeping */
+	uint64_t spin_end_ns; /* 0: not known yet */
+	unsigned looks;       /* without sleeping; afterwards, those that did */
+	bool spins;           /* has not slept yet */
 	uint32_t signals;
 };
 
