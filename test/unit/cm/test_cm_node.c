@@ -172,3 +172,19 @@ Test(cm_node, parameters_set_up_the_plain_node)
 	cr_assert(node->key.is_set);
 	cm_node_close(node);
 }
+
+Test(cm_node, a_halted_one_lets_everything_be_closed_without_its_thread)
+{
+	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_end a, b;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cr_assert_eq(cm_end_connect(&a, &b), 0);
+	cr_assert(cm_end_wait(&b, &b.up, 1, 5000));
+	cm_node_halt(node);
+	cm_node_halt(node);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}

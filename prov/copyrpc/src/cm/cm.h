@@ -125,6 +125,8 @@ int cm_node_open(struct cm_node **node);
 int cm_node_open_cfg(const struct cm_cfg *cfg, struct cm_node **node);
 /** Stops and joins it; no agent is left. */
 void cm_node_close(struct cm_node *node);
+/** The process is ending, or we are unloaded, with things open: stops the thread for good. */
+void cm_node_halt(struct cm_node *node);
 
 /**
  * Binds an agent at `addr` (IPv4 or IPv6; port 0: any; wildcard or NULL: the address of the interface

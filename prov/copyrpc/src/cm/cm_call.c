@@ -75,6 +75,7 @@ struct cm_call *cm_call_new(struct cm_node *node, int fd, bool is_caller)
 		goto err_close;
 	call->node = node;
 	call->is_caller = is_caller;
+	call->start_ns = util_clock_ns();
 	call->state = is_caller ? CM_CALL_DIAL : CM_CALL_GUEST;
 	cm_src_init(&call->stream.src, cm_call_on_ready);
 	cm_timer_init(&call->timer, cm_call_on_timer);

@@ -45,6 +45,7 @@ struct cm_call {
 	bool is_caller;
 	bool is_held; /* the application may still answer it */
 	struct cm_timer timer;
+	uint64_t start_ns;
 	int err;                      /* why it ends when the timer fires */
 	struct cm_agent *agent;       /* DIAL, ASKED, MEET */
 	struct cm_listener *listener; /* GUEST, WAITS; NULL: closed */

@@ -51,6 +51,14 @@ static void cm_listen_on_timer(struct cm_timer *timer)
 	cm_listen_resume(UTIL_CONTAINER_OF(timer, struct cm_listener, timer));
 }
 
+/* Somebody has gone: the pause is over, unless it is one for want of descriptors. */
+static void cm_listen_has_room(struct cm_listener *listener)
+{
+	if (!listener->pause_ms)
+		cm_node_disarm(listener->node, &listener->timer);
+	cm_listen_resume(listener);
+}
+
 void cm_listen_leave(struct cm_call *call)
 {
 	struct cm_listener *listener = call->listener;
@@ -62,7 +70,29 @@ void cm_listen_leave(struct cm_call *call)
 		listener->waiting_cnt--;
 	else
 		listener->guest_cnt--;
-	cm_listen_resume(listener);
+	cm_listen_has_room(listener);
+}
+
+/*
+ * Is there room for one more? If not, the oldest has to go once it has had a moment to speak: hundreds of honest
+ * callers may come at once. Until then the others wait in the kernel's queue.
+ */
+static bool cm_listen_make_room(struct cm_listener *listener)
+{
+	struct cm_call *oldest;
+	uint64_t until;
+
+	if (listener->guest_cnt < CM_LISTEN_GUESTS)
+		return true;
+	oldest = UTIL_CONTAINER_OF(listener->guests.next, struct cm_call, link);
+	until = oldest->start_ns + CM_LISTEN_HURRY_MS * UTIL_NS_PER_MS;
+	if (util_clock_ns() >= until) {
+		cm_call_end(oldest);
+		return true;
+	}
+	cm_listen_pause(listener);
+	cm_node_arm(listener->node, &listener->timer, until);
+	return false;
 }
 
 static void cm_listen_add_guest(struct cm_listener *listener, int fd)
@@ -70,8 +100,6 @@ static void cm_listen_add_guest(struct cm_listener *listener, int fd)
 	struct wire_dial_pkt greet = { .type = WIRE_DIAL_GREET };
 	struct cm_call *call;
 
-	if (listener->guest_cnt >= CM_LISTEN_GUESTS)
-		cm_call_end(UTIL_CONTAINER_OF(listener->guests.next, struct cm_call, link));
 	call = cm_call_new(listener->node, fd, false);
 	if (!call)
 		return;
@@ -89,9 +117,12 @@ static void cm_listen_on_accept(struct cm_src *src, uint32_t events)
 	struct cm_listener *listener = UTIL_CONTAINER_OF(src, struct cm_listener, src);
 
 	(void)events;
-	for (unsigned i = 0; i < CM_LISTEN_BURST && !listener->is_paused; i++) {
-		int fd = cm_stream_accept(src->fd);
+	for (unsigned i = 0; i < CM_LISTEN_BURST; i++) {
+		int fd;
 
+		if (listener->is_paused || !cm_listen_make_room(listener))
+			return;
+		fd = cm_stream_accept(src->fd);
 		if (fd == -FI_EAGAIN)
 			return;
 		if (fd < 0) {
@@ -138,6 +169,8 @@ static void cm_listen_on_call(struct cm_call *call, const struct wire_dial_pkt *
 	listener->guest_cnt--;
 	if (++listener->waiting_cnt >= listener->backlog)
 		cm_listen_pause(listener);
+	else
+		cm_listen_has_room(listener);
 	cm_call_give(call, call->node->peer_timeout_ns / UTIL_NS_PER_MS, -FI_ETIMEDOUT);
 }
 

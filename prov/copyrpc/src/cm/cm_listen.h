@@ -3,8 +3,8 @@
  * Who is calling, and how many may?
  *
  * A guest is a stream whose CALL has not come yet: at most CM_LISTEN_GUESTS, each for two seconds; one
- * more evicts the oldest, so a flood of silent ones costs an honest caller (who speaks as soon as he
- * was greeted) nothing. Calls that wait for the application's answer are at most `backlog`: then nobody
+ * more evicts the oldest, if that has had CM_LISTEN_HURRY_MS to speak, and waits for it otherwise: a flood of
+ * silent ones delays honest callers (who speak as soon as they were greeted), and keeps none out. Calls that wait for the application's answer are at most `backlog`: then nobody
  * is let in any more, callers wait in the kernel's queue, and the kernel bounds that. When no descriptor
  * is left accepting pauses, longer each time.
  *
@@ -22,7 +22,8 @@
 #include "cm/cm_timer.h"
 #include "util/list.h"
 
-#define CM_LISTEN_GUESTS    64u
+#define CM_LISTEN_GUESTS    256u
+#define CM_LISTEN_HURRY_MS  200u
 #define CM_LISTEN_QUEUE     1024 /* the kernel's: a flood that comes at once has to fit */
 #define CM_LISTEN_WAIT_MS   2000u
 #define CM_LISTEN_PAUSE_MS  50u

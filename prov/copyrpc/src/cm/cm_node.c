@@ -134,7 +134,7 @@ void cm_node_wait_pass(struct cm_node *node)
 {
 	uint64_t before = node->pass_cnt;
 
-	if (node->is_husk)
+	if (node->is_husk || node->is_halted)
 		return;
 	assert(!pthread_equal(pthread_self(), node->thread));
 	cm_node_wake(node);
@@ -331,16 +331,26 @@ int cm_node_open(struct cm_node **node)
 	return cm_node_open_cfg(&cfg, node);
 }
 
+void cm_node_halt(struct cm_node *node)
+{
+	if (node->is_husk || node->is_halted)
+		return;
+	cm_node_lock(node);
+	node->is_stopping = true;
+	cm_node_wake(node);
+	cm_node_unlock(node);
+	pthread_join(node->thread, NULL);
+	node->is_halted = true;
+}
+
 void cm_node_close(struct cm_node *node)
 {
 	cm_fork_remove(node);
 	cm_node_lock(node);
 	assert(!node->agent_cnt);
-	node->is_stopping = true;
-	cm_node_wake(node);
 	cm_node_unlock(node);
+	cm_node_halt(node);
 	if (!node->is_husk) {
-		pthread_join(node->thread, NULL);
 		close(node->wake.fd);
 		close(node->epoll_fd);
 	}

@@ -46,6 +46,7 @@ struct cm_node {
 	struct cm_src wake; /* eventfd */
 	bool is_stopping;
 	bool is_husk;      /* in a forked child: no thread, no descriptors */
+	bool is_halted;    /* the thread has ended before the node */
 	bool is_woken;     /* wake holds a count */
 	uint64_t pass_cnt; /* moments without an event in hand */
 	uint64_t sleep_ns; /* the thread sleeps until then; 0: it is awake */

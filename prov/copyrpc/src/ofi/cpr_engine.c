@@ -19,6 +19,11 @@ int cpr_engine_get_cm(struct cm_node **cm)
 	return ring_node_get(cm);
 }
 
+void cpr_engine_halt_cm(void)
+{
+	ring_node_halt();
+}
+
 void cpr_engine_put_cm(void)
 {
 	ring_node_put();

@@ -15,6 +15,8 @@ const struct core_engine_ops *cpr_engine_rc(void);
 /** The control thread of all engines, counted: 0 or -FI_E*. */
 int cpr_engine_get_cm(struct cm_node **cm);
 void cpr_engine_put_cm(void);
+/** Stops it for good, whatever is open: the process ends, or libfabric is unloaded. */
+void cpr_engine_halt_cm(void);
 
 /** Could a domain be opened, as FI_COPYRPC_PATHS stands? 0 or -FI_ENODATA, with a line, once. */
 int cpr_engine_check(void);

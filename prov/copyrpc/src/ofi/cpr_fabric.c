@@ -163,4 +163,5 @@ void cpr_fabric_stop_all(void)
 				&UTIL_CONTAINER_OF(d, struct cpr_domain, fabric_link)->progress);
 	}
 	pthread_mutex_unlock(&cpr_fabric_lock);
+	cpr_engine_halt_cm();
 }

@@ -25,6 +25,14 @@ int ring_node_get(struct cm_node **node)
 	return ret;
 }
 
+void ring_node_halt(void)
+{
+	pthread_mutex_lock(&ring_node_lock);
+	if (ring_node_refs)
+		cm_node_halt(ring_node);
+	pthread_mutex_unlock(&ring_node_lock);
+}
+
 void ring_node_put(void)
 {
 	pthread_mutex_lock(&ring_node_lock);

@@ -7,5 +7,7 @@ struct cm_node;
 
 int ring_node_get(struct cm_node **node);
 void ring_node_put(void);
+/** Stops the thread for good, as cm_node_halt. */
+void ring_node_halt(void);
 
 #endif
