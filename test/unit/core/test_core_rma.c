@@ -356,13 +356,28 @@ Test(core_rma, a_loan_is_revoked_with_its_region_and_with_its_peer)
 	}
 }
 
-Test(core_rma, where_loans_cannot_be_revoked_reads_go_by_calls)
+Test(core_rma, where_loans_cannot_be_revoked_they_are_waited_for)
 {
 	start(512, 1000, 1000, CORE_CHAN_GET);
 	node_fill(memory[1] + GUARD, MEM_LEN, 8);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(put(local, 1, 0, 0, NULL), 0);
+	expect_end(0, 0, NULL, FI_RMA | FI_WRITE);
+	node_fill(memory[1] + GUARD, MEM_LEN, 8);
 	cr_assert_eq(get(local, MEM_LEN, 0, NULL), 0);
+	core_dom_progress(&nodes[1].dom);
+	core_mr_remove(&nodes[1].dom, &regions[1]);
+	cr_expect_eq(regions[1].users, 1);
 	expect_end(0, 0, NULL, FI_RMA | FI_READ);
+	cr_expect_eq(regions[1].users, 0);
 	cr_expect(node_check(local, MEM_LEN, 8));
+	region_open(1, BOTH, 0);
+	cr_assert_eq(get(local, MEM_LEN, 0, NULL), 0);
+	core_dom_progress(&nodes[1].dom);
+	core_mr_remove(&nodes[1].dom, &regions[1]);
+	core_rma_revoke(&regions[1], true);
+	cr_expect_eq(regions[1].users, 0);
+	settle();
 	stop();
 }
 
@@ -629,9 +644,23 @@ static void liar_unlend(struct core_chan *chan, struct core_loan *loan)
 	(void)loan;
 }
 
-static const struct core_chan_ops liar_ops = {
-	.reply = liar_reply, .get = liar_get, .lend = liar_lend, .unlend = liar_unlend
-};
+static int liar_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+			  size_t iov_cnt, size_t len, unsigned flags)
+{
+	size_t sum = 0;
+
+	(void)flags;
+	for (size_t i = 0; i < iov_cnt; i++)
+		sum += iov[i].iov_len;
+	cr_assert_eq(sum, len);
+	return liar_reply(chan, ref, iov, len);
+}
+
+static const struct core_chan_ops liar_ops = { .reply_iov = liar_reply_iov,
+					       .reply = liar_reply,
+					       .get = liar_get,
+					       .lend = liar_lend,
+					       .unlend = liar_unlend };
 
 static uint32_t liar_frame(uint8_t *bytes, struct rng *rng)
 {

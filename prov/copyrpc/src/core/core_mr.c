@@ -106,7 +106,7 @@ void core_mr_remove(struct core_dom *dom, struct core_mr *mr)
 	*at = mr->next;
 	mr->listed = false;
 	dom->mrs.cnt--;
-	core_rma_revoke(mr);
+	core_rma_revoke(mr, false);
 }
 
 void core_mr_forget_cntr(struct core_dom *dom, const struct core_cntr *cntr)

@@ -38,7 +38,7 @@ struct core_mr {
 	struct core_cntr *remote_read;  /* counts accesses of peers that have ended, or NULL */
 	struct core_cntr *remote_write; /* the same */
 	uint32_t users;                 /* transfers under way that device or kernel carry out */
-	struct util_list loans;         /* core_rma_held.mr_link: revoked when it is removed */
+	struct util_list loans;         /* core_rma_held.mr_link */
 	bool listed;                    /* in the table */
 	struct core_mr *next;           /* in the table's slot */
 	size_t iov_cnt;

@@ -90,8 +90,8 @@ struct core_rma_req {
 struct core_mr;
 struct core_peer;
 
-/** No region's memory is lent any more, whoever has borrowed it. */
-void core_rma_revoke(struct core_mr *mr);
+/** Ends the loans of a region: those that may be revoked (core_chan.h), or all, whatever it costs. */
+void core_rma_revoke(struct core_mr *mr, bool all);
 /** The peer's channel is about to be closed: its loans end; is closed: its fetches do. */
 void core_rma_drop_loans(struct core_peer *peer);
 void core_rma_drop_fetches(struct core_peer *peer);

@@ -10,8 +10,8 @@
  * answered with REFUSED, and the access goes by calls as if nothing had been.
  *
  * What the target keeps meanwhile, a core_rma_held, belongs to the peer and ends with it. A fetch counts in
- * the region's `users`; a loan is revoked when the region is closed, and only given where
- * that hurts nobody (CORE_CHAN_REVOKE).
+ * the region's `users`, and so does a loan where revoking it in the middle of a get would cost the
+ * connection; any other loan is revoked when the region is closed (CORE_CHAN_REVOKE).
  *
  * Shown by test/unit/core/test_core_rma.c.
  */
@@ -46,6 +46,7 @@ struct core_rma_held {
 	struct core_get get;
 	struct core_loan loan; /* chan is NULL: it is a fetch */
 	uint32_t loan_id;      /* in ep->loan_ids */
+	bool counted;          /* in the region's users */
 };
 
 /* The initiator. */

@@ -28,9 +28,8 @@ static void core_rma_held_free(struct core_rma_held *held)
 	if (held->loan.chan) {
 		util_idmap_release(&held->ep->loan_ids, held->loan_id);
 		held->loan.chan->ops->unlend(held->loan.chan, &held->loan);
-	} else {
-		held->in.mr->users--;
 	}
+	held->in.mr->users -= held->counted;
 	util_list_remove(&held->mr_link);
 	util_list_remove(&held->peer_link);
 	free(held);
@@ -51,6 +50,7 @@ static int core_rma_fetch(struct core_rma_held *held, const struct wire_rma_sour
 {
 	struct core_chan *chan = held->in.chan;
 
+	held->counted = true;
 	held->in.mr->users++;
 	held->get.remote_addr = source->addr;
 	held->get.remote_key = source->key;
@@ -101,6 +101,8 @@ static bool core_rma_lend(struct core_rma_held *held)
 	}
 	held->loan.chan = chan;
 	util_list_push_back(&held->in.mr->loans, &held->mr_link);
+	held->counted = !(chan->caps & CORE_CHAN_REVOKE);
+	held->in.mr->users += held->counted;
 	return true;
 }
 
@@ -122,7 +124,6 @@ static void core_rma_lent(const struct core_rma_held *held)
 
 enum core_rx_verdict core_rma_lend_in(struct core_rma_in *in)
 {
-	const uint32_t caps = CORE_CHAN_GET | CORE_CHAN_REVOKE;
 	struct core_rma_held *held = NULL;
 	int ret;
 
@@ -134,7 +135,7 @@ enum core_rx_verdict core_rma_lend_in(struct core_rma_in *in)
 		core_rma_reply(in, (uint32_t)-ret);
 		return CORE_RX_DONE;
 	}
-	if (in->iov_cnt == 1 && (in->chan->caps & caps) == caps)
+	if (in->iov_cnt == 1 && (in->chan->caps & CORE_CHAN_GET))
 		held = core_rma_held_new(in);
 	if (held && !core_rma_lend(held)) {
 		util_list_remove(&held->peer_link);
@@ -164,12 +165,16 @@ enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_h
 	return CORE_RX_DONE;
 }
 
-void core_rma_revoke(struct core_mr *mr)
+void core_rma_revoke(struct core_mr *mr, bool all)
 {
-	struct util_list *first;
+	struct util_list *it, *tmp;
+	struct core_rma_held *held;
 
-	while ((first = util_list_first(&mr->loans)))
-		core_rma_held_free(UTIL_CONTAINER_OF(first, struct core_rma_held, mr_link));
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &mr->loans) {
+		held = UTIL_CONTAINER_OF(it, struct core_rma_held, mr_link);
+		if (all || !held->counted)
+			core_rma_held_free(held);
+	}
 }
 
 /** `loans`: only them. */

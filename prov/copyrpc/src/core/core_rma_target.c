@@ -72,25 +72,22 @@ static enum core_rx_verdict core_rma_write_in(struct core_rma_in *in)
 
 static enum core_rx_verdict core_rma_read_in(struct core_rma_in *in)
 {
-	struct {
-		struct wire_rma_reply head;
-		uint8_t bytes[WIRE_RMA_READ_MAX];
-	} reply;
+	struct wire_rma_reply reply = { .offset = in->rma.offset };
+	struct iovec iov[1 + CORE_MR_IOV_MAX] = { { &reply, sizeof(reply) } };
 	int ret;
 
 	if (in->head.body_len || in->head.has_data || in->rma.len > WIRE_RMA_READ_MAX ||
-	    in->ref.allowance < sizeof(reply.head) + in->rma.len)
+	    in->ref.allowance < sizeof(reply) + in->rma.len)
 		return CORE_RX_BAD;
 	ret = core_rma_reach(in, FI_REMOTE_READ);
 	if (ret) {
 		core_rma_reply(in, (uint32_t)-ret);
 		return CORE_RX_DONE;
 	}
-	reply.head = (struct wire_rma_reply){ .offset = in->rma.offset };
-	if (in->rma.len)
-		util_iov_gather(reply.bytes, in->iov, in->iov_cnt, 0, in->rma.len);
+	memcpy(iov + 1, in->iov, in->iov_cnt * sizeof(iov[0]));
+	in->chan->ops->reply_iov(in->chan, in->ref, iov, 1 + in->iov_cnt,
+				 sizeof(reply) + in->rma.len, 0);
 	core_rma_notify(in, false);
-	in->chan->ops->reply(in->chan, in->ref, &reply, sizeof(reply.head) + in->rma.len);
 	return CORE_RX_DONE;
 }
 

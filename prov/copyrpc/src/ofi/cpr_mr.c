@@ -9,11 +9,14 @@
 #include <string.h>
 
 #include "core/core_mr.h"
+#include "core/core_rma.h"
 #include "ofi/cpr_cntr.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_eq.h"
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
+#include "util/clock.h"
+#include "util/param.h"
 
 _Static_assert(CPR_IOV_LIMIT == CORE_MR_IOV_MAX, "core takes what we offer");
 
@@ -43,13 +46,21 @@ static int cpr_mr_add(struct cpr_mr *mr)
 	return ret;
 }
 
-/* No peer finds it any more, and what is under way in it has ended: its own progress sees to that. */
+/*
+ * No peer finds it any more, and what is under way in it has ended: its own progress sees to that.
+ * A peer that has borrowed memory over an RDMA device and does not give it back for long is cut off.
+ */
 static void cpr_mr_remove(struct cpr_mr *mr)
 {
+	uint64_t patience = (uint64_t)util_params.peer_timeout_ms * UTIL_NS_PER_MS;
+	uint64_t since = util_clock_ns();
+
 	cpr_domain_lock(mr->domain);
 	core_mr_remove(&mr->domain->core, &mr->core);
 	while (mr->core.users) {
 		core_dom_progress(&mr->domain->core);
+		if (util_clock_ns() - since > patience)
+			core_rma_revoke(&mr->core, true);
 		cpr_domain_unlock(mr->domain);
 		sched_yield();
 		cpr_domain_lock(mr->domain);
