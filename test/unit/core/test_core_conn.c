@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Connected endpoints: core/core_conn.c. The oracle is fi_cm(3). */
+#include "core/core_conn.h"
+
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "core/core_cq.h"
+#include "core/core_dom.h"
+#include "core/core_ep.h"
+#include "core/core_peer.h"
+#include "core/core_rx.h"
+#include "core/core_tx.h"
+#include "support/fake_engine.h"
+
+/* An engine that dials whatever it is told, and a domain with one connected endpoint. */
+static struct {
+	unsigned dials, answers;
+	int ret;
+} engine;
+
+static struct core_engine_ops ops;
+static struct core_dom dom;
+static struct core_ep ep;
+static struct core_conn conn;
+static struct core_cq cq;
+static unsigned connected, failed, ended;
+static int failed_err;
+static char heard[CORE_CONN_DATA_MAX + 1];
+
+static int fake_dial(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
+		     size_t len)
+{
+	(void)eep;
+	(void)addr;
+	(void)data;
+	(void)len;
+	engine.dials += !engine.ret;
+	return engine.ret;
+}
+
+static int fake_answer(struct core_engine_ep *eep, struct cm_call *call, const void *data,
+		       size_t len)
+{
+	(void)eep;
+	(void)call;
+	(void)data;
+	(void)len;
+	engine.answers += !engine.ret;
+	return engine.ret;
+}
+
+static void hear(const void *data, size_t len)
+{
+	if (len)
+		memcpy(heard, data, len);
+	heard[len] = '\0';
+}
+
+static void on_connected(void *ctx, const void *data, size_t len)
+{
+	cr_assert_eq(ctx, &ep);
+	connected++;
+	hear(data, len);
+}
+
+static void on_failed(void *ctx, int err, const void *data, size_t len)
+{
+	cr_assert_eq(ctx, &ep);
+	failed++;
+	failed_err = err;
+	hear(data, len);
+}
+
+static void on_ended(void *ctx)
+{
+	cr_assert_eq(ctx, &ep);
+	ended++;
+}
+
+static void on_news(void *ctx)
+{
+	cr_assert_eq(ctx, &ep);
+}
+
+static const struct core_conn_ops conn_ops = { on_connected, on_failed, on_ended, on_news };
+
+static const struct sockaddr_in listener = { .sin_family = AF_INET, .sin_port = 7 };
+
+static void setup(void)
+{
+	struct core_limits limits = { .eager_max = 1024,
+				      .single_copy_min = SIZE_MAX,
+				      .unexpected_mem = 1 << 20 };
+	struct sockaddr_in any = { .sin_family = AF_INET };
+
+	fake_engine_reset();
+	ops = fake_engine_ops;
+	ops.dial = fake_dial;
+	ops.answer = fake_answer;
+	cr_assert_eq(core_dom_init(&dom, &ops, &limits, false), 0);
+	cr_assert_eq(core_cq_init(&cq, 16), 0);
+	conn.ops = &conn_ops;
+	conn.ctx = &ep;
+	ep.conn = &conn;
+	ep.tx.cq = &cq;
+	ep.rx.cq = &cq;
+	cr_assert_eq(core_ep_open(&ep, &dom, (struct sockaddr *)&any), 0);
+}
+
+static void teardown(void)
+{
+	core_ep_close(&ep);
+	core_dom_fini(&dom);
+	core_cq_fini(&cq);
+}
+
+TestSuite(core_conn, .init = setup, .fini = teardown);
+
+static ssize_t try_send(fi_addr_t dest)
+{
+	struct iovec iov = { .iov_base = "x", .iov_len = 1 };
+	struct core_send send = { .dest = dest, .iov = &iov, .iov_cnt = 1, .len = 1 };
+
+	return core_tx_send(&ep, &send);
+}
+
+static void post(void *context)
+{
+	static char buf[8];
+	struct iovec iov = { .iov_base = buf, .iov_len = sizeof(buf) };
+	struct core_recv recv = { .src = 99, .iov = &iov, .iov_cnt = 1, .context = context };
+
+	cr_assert_eq(core_rx_post(&ep, &recv), 0);
+}
+
+static unsigned cancelled(void)
+{
+	struct fi_cq_err_entry err;
+	unsigned cnt = 0;
+
+	while (memset(&err, 0, sizeof(err)), core_cq_read_err(&cq, &err) == 1) {
+		cr_expect_eq(err.err, FI_ECANCELED);
+		cnt++;
+	}
+	return cnt;
+}
+
+static int dial(void)
+{
+	return core_conn_dial(&conn, (const struct sockaddr *)&listener, "hi", 2);
+}
+
+Test(core_conn, goes_only_where_the_header_says)
+{
+	static const char *const allowed[] = { ".c..", "..uo", "...o", "...." };
+
+	for (int from = 0; from < CORE_CONN_STATE_CNT; from++)
+		for (int to = 0; to < CORE_CONN_STATE_CNT; to++)
+			cr_expect_eq(core_conn_may(from, to), allowed[from][to] != '.', "%d %d",
+				     from, to);
+}
+
+Test(core_conn, sends_need_it_and_receives_do_not)
+{
+	post(&ep);
+	cr_expect_eq(try_send(0), -FI_ENOTCONN);
+	cr_expect_eq(try_send(FI_ADDR_UNSPEC), -FI_ENOTCONN);
+	cr_assert_eq(dial(), 0);
+	cr_expect_eq(try_send(0), -FI_ENOTCONN);
+	cr_expect_eq(core_conn_shutdown(&conn), -FI_ENOTCONN);
+	core_conn_on_refused(&ep, -FI_ECONNREFUSED, "no", 2);
+	cr_expect_eq(cancelled(), 1);
+	cr_expect_eq(try_send(0), -FI_ESHUTDOWN);
+}
+
+Test(core_conn, is_used_once)
+{
+	cr_assert_eq(dial(), 0);
+	cr_expect_eq(dial(), -FI_EISCONN);
+	cr_expect_eq(core_conn_answer(&conn, NULL, NULL, 0), -FI_EISCONN);
+	core_conn_on_refused(&ep, -FI_ETIMEDOUT, NULL, 0);
+	cr_expect_eq(dial(), -FI_EISCONN);
+	cr_expect_eq(engine.dials, 1);
+	cr_expect_eq(engine.answers, 0);
+}
+
+Test(core_conn, what_could_not_begin_may_be_tried_again)
+{
+	engine.ret = -FI_EINVAL;
+	cr_expect_eq(dial(), -FI_EINVAL);
+	cr_expect_eq(core_conn_answer(&conn, NULL, NULL, 0), -FI_EINVAL);
+	engine.ret = 0;
+	cr_expect_eq(dial(), 0);
+}
+
+Test(core_conn, a_refusal_is_told_once_with_its_data)
+{
+	cr_assert_eq(dial(), 0);
+	core_conn_on_refused(&ep, -FI_ECONNREFUSED, "because", 7);
+	core_conn_on_refused(&ep, -FI_ETIMEDOUT, NULL, 0);
+	core_peer_on_connect_failed(&ep, (const struct sockaddr *)&listener, -FI_EIO);
+	cr_expect_eq(failed, 1);
+	cr_expect_eq(failed_err, -FI_ECONNREFUSED);
+	cr_expect_str_eq(heard, "because");
+	cr_expect_eq(connected + ended, 0);
+}
+
+Test(core_conn, a_failed_handshake_is_a_failed_connection)
+{
+	cr_assert_eq(dial(), 0);
+	core_conn_on_accepted(&ep, (const struct sockaddr *)&listener, "yes", 3);
+	core_peer_on_connect_failed(&ep, (const struct sockaddr *)&listener, -FI_EHOSTUNREACH);
+	cr_expect_eq(failed, 1);
+	cr_expect_eq(failed_err, -FI_EHOSTUNREACH);
+	cr_expect_eq(connected, 0);
+}
+
+Test(core_conn, receives_that_come_too_late_end_at_once)
+{
+	cr_assert_eq(dial(), 0);
+	core_conn_on_refused(&ep, -FI_ETIMEDOUT, NULL, 0);
+	post(&ep);
+	core_conn_posted(&conn);
+	cr_expect_eq(cancelled(), 1);
+}
+
+Test(core_conn, any_address_finds_the_one_peer)
+{
+	cr_expect_eq(core_peer_get(&ep, 0), conn.peer);
+	cr_expect_eq(core_peer_get(&ep, 5), conn.peer);
+	cr_expect_eq(core_peer_get(&ep, FI_ADDR_UNSPEC), conn.peer);
+}
