@@ -6,7 +6,7 @@
  *
  * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the time.
  * zip: CQEs may come compressed, and messages are alike, so that they do.
- * DEV_LINK_DEVICE0, DEV_LINK_DEVICE1: the devices' names (default: the best one, twice).
+ * The devices' names: dev_pair.h.
  *
  * Two processes, a device each, links with rings from 1 KiB to 1 MiB between them. Messages of
  * random length go both ways over all of them; every byte and every immediate is checked; room is
@@ -14,102 +14,28 @@
  * that the other registered. Whoever has nothing to do sleeps. Half of the links are attached late,
  * when there is something to be heard already. Then one end is killed, and the other must be told.
  */
-#include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "dev/mlx5/m5.h"
 #include "dev/verbs/vb.h"
-#include "util/clock.h"
+#include "dev_link.h"
 #include "util/param.h"
 
-#define LINKS        6u
-#define BUF_LEN      (256u << 10) /* registered for the peer: a half to get, a half to put into */
-#define BULK_OPS     40u
-#define LIMIT_NS     (100 * UTIL_NS_PER_S)
-#define PEER_MS      1500
-#define DOWN_NS      (20 * UTIL_NS_PER_S)
-#define CHURN_ROUNDS 60u
-#define IDLE_ROUNDS  2000u /* empty polls until it sleeps */
+#define PEER_MS     1500
+#define DOWN_NS     (20 * UTIL_NS_PER_S)
+#define IDLE_ROUNDS 2000u /* empty polls until it sleeps */
 
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "side %d: %s:%d: %s\n", side, __FILE__, __LINE__, #x);     \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-struct end {
-	struct dev_link *link;
-	uint64_t tx_pos, released, rx_pos;
-	uint32_t sent, got, eagain;
-	uint32_t asked, acked; /* writes whose end is told, and those that were */
-	bool reading;
-};
-
-/** What the ends tell each other besides descriptions. */
-struct bulk_info {
-	uint64_t addr, key;
-};
-
-static int side, sock;
-static const struct dev_ops *ops;
-static struct dev *dev;
-static struct end ends[LINKS];
+const struct dev_ops *ops;
+struct dev *dev;
+struct end ends[LINKS];
 static uint32_t msgs = 20000;
 static bool small, zip;
-static uint64_t rnd;
-static uint32_t sleeps, reads, get_cnt, put_cnt, downs;
+static uint32_t sleeps, reads, downs;
 static uint64_t start_ns;
-
-static uint8_t *buf, *local;
-static struct dev_mem *buf_mem, *local_mem;
-static struct bulk_info peer_buf;
-static struct dev_get bulk;
-static struct iovec bulk_iov[2];
-static bool bulk_open, bulk_is_put;
-static size_t bulk_off;
-
-static uint64_t next_rand(void)
-{
-	rnd ^= rnd >> 12;
-	rnd ^= rnd << 25;
-	rnd ^= rnd >> 27;
-	return rnd * 0x2545f4914f6cdd1dull;
-}
-
-static uint8_t pattern(uint32_t seq, uint64_t i)
-{
-	return (uint8_t)(seq * 31 + i * 7 + (i >> 8) + 1);
-}
-
-static void tell(const void *bytes, size_t len)
-{
-	CHECK(write(sock, bytes, len) == (ssize_t)len);
-}
-
-static void hear(void *bytes, size_t len)
-{
-	CHECK(recv(sock, bytes, len, MSG_WAITALL) == (ssize_t)len);
-}
-
-static void meet(void)
-{
-	char c = 'x';
-
-	tell(&c, 1);
-	hear(&c, 1);
-}
 
 /* ---- set-up ---- */
 
@@ -122,148 +48,13 @@ static void make_links(void)
 		memset(&own, 0, sizeof(own));
 		CHECK(!ops->link_create(dev, 1024ull << 2 * i, &ends[i].link));
 		CHECK(!ends[i].link->ops->describe(ends[i].link, &own));
-		tell(&own, sizeof(own));
-		hear(&peer, sizeof(peer));
+		pair_tell(&own, sizeof(own));
+		pair_hear(&peer, sizeof(peer));
 		CHECK(!ends[i].link->ops->connect(ends[i].link, &peer));
 		ends[i].link->user = &ends[i];
 		CHECK(ends[i].link->tx_base && ends[i].link->tx_len == 1024ull << 2 * i);
 	}
-	meet();
-}
-
-/*
- * Links that come and go, with arrivals that nobody has read yet, so that numbers of queue pairs
- * are used again while there are completions of their last users. Each round has immediates of its
- * own. In every third one side 1 closes without having attached.
- */
-static void churn(void)
-{
-	uint32_t round, i, got = 0, heard = 0;
-	uint64_t begin = util_clock_ns();
-	struct dev_desc own, peer;
-	struct dev_link *link;
-	struct dev_event ev;
-
-	for (round = 1; round <= CHURN_ROUNDS; round++) {
-		bool skip = side && round % 3 == 0;
-
-		memset(&own, 0, sizeof(own));
-		CHECK(!ops->link_create(dev, 1024, &link));
-		CHECK(!link->ops->describe(link, &own));
-		tell(&own, sizeof(own));
-		hear(&peer, sizeof(peer));
-		CHECK(!link->ops->connect(link, &peer));
-		meet();
-		CHECK(skip || !link->ops->attach(link));
-		for (i = 0; i < 2 && !skip; i++)
-			CHECK(!link->ops->write_imm(link, 0, 32, round));
-		meet();
-		while (round % 2 && round % 3 && got < heard + 2) {
-			CHECK(util_clock_ns() - begin < LIMIT_NS);
-			if (!ops->poll(dev, &ev))
-				continue;
-			CHECK(ev.link == link && ev.kind == DEV_EV_IMM && ev.imm == round);
-			got++;
-		}
-		heard = got;
-		meet();
-		if (!skip)
-			link->ops->detach(link);
-		link->ops->close(link);
-		/* Nothing of a link that was closed unheard. */
-		CHECK(round % 2 || !ops->poll(dev, &ev));
-	}
-}
-
-/* ---- another thread makes links ---- */
-
-/*
- * As the handshake's does: two links of this process with each other, again and again. Every second
- * pair is closed as it is; the others go through the hands of who polls, who lets the second one
- * wait for its attach until there is something for it.
- */
-static struct {
-	struct dev_link *a, *b;
-	enum { PAIR_NONE, PAIR_MADE, PAIR_SENT, PAIR_USED } state;
-	uint32_t round, heard;
-	bool stop;
-	pthread_t thread;
-} pairs;
-
-static void pair_connect(struct dev_link *to, struct dev_link *from)
-{
-	struct dev_desc desc;
-
-	memset(&desc, 0, sizeof(desc));
-	CHECK(!from->ops->describe(from, &desc));
-	CHECK(!to->ops->connect(to, &desc));
-}
-
-static void *pair_maker(void *arg)
-{
-	uint32_t n;
-
-	(void)arg;
-	for (n = 0; n % 2 || !__atomic_load_n(&pairs.stop, __ATOMIC_ACQUIRE); n++) {
-		struct dev_link *a, *b;
-
-		CHECK(!ops->link_create(dev, 1024, &a) && !ops->link_create(dev, 1024, &b));
-		pair_connect(a, b);
-		pair_connect(b, a);
-		if (n % 2) {
-			pairs.a = a;
-			pairs.b = b;
-			__atomic_store_n(&pairs.state, PAIR_MADE, __ATOMIC_RELEASE);
-			while (__atomic_load_n(&pairs.state, __ATOMIC_ACQUIRE) != PAIR_USED)
-				usleep(200);
-		}
-		a->ops->close(a);
-		b->ops->close(b);
-		usleep(500);
-	}
-	__atomic_store_n(&pairs.stop, false, __ATOMIC_RELEASE);
-	return NULL;
-}
-
-static void pair_use(void)
-{
-	switch (__atomic_load_n(&pairs.state, __ATOMIC_ACQUIRE)) {
-	case PAIR_MADE:
-		CHECK(!pairs.a->ops->attach(pairs.a));
-		CHECK(!pairs.a->ops->write_imm(pairs.a, 0, 32, ++pairs.round));
-		__atomic_store_n(&pairs.state, PAIR_SENT, __ATOMIC_RELEASE);
-		break;
-	case PAIR_SENT:
-		if (next_rand() & 31)
-			return;
-		if (pairs.heard == pairs.round) {
-			pairs.a->ops->detach(pairs.a);
-			pairs.b->ops->detach(pairs.b);
-			__atomic_store_n(&pairs.state, PAIR_USED, __ATOMIC_RELEASE);
-		} else if (!pairs.b->user) {
-			pairs.b->user = &pairs;
-			CHECK(!pairs.b->ops->attach(pairs.b));
-		}
-		break;
-	default: break;
-	}
-}
-
-static void make_buffers(void)
-{
-	struct bulk_info own;
-	size_t i;
-
-	buf = malloc(BUF_LEN);
-	local = calloc(1, BUF_LEN);
-	for (i = 0; i < BUF_LEN; i++)
-		buf[i] = pattern(99, i);
-	CHECK(!ops->mem_reg(dev, buf, BUF_LEN, DEV_MEM_REMOTE_READ | DEV_MEM_REMOTE_WRITE,
-			    &buf_mem));
-	CHECK(!ops->mem_reg(dev, local, BUF_LEN, DEV_MEM_LOCAL, &local_mem));
-	own = (struct bulk_info){ (uintptr_t)buf, buf_mem->remote_key };
-	tell(&own, sizeof(own));
-	hear(&peer_buf, sizeof(peer_buf));
+	pair_meet();
 }
 
 /* ---- traffic ---- */
@@ -317,7 +108,7 @@ static bool try_send(struct end *end)
 	if (end->sent == msgs || !has_room(end, len))
 		return false;
 	for (i = 0; i < len; i++)
-		end->link->tx_base[off + i] = pattern(end->sent, i);
+		end->link->tx_base[off + i] = pair_pattern(end->sent, i);
 	asks = end->sent % 5 == 0;
 	ret = (asks ? end->link->ops->write_imm_ack
 		    : end->link->ops->write_imm)(end->link, off, (uint32_t)len, units);
@@ -340,69 +131,10 @@ static void take_imm(struct end *end, uint32_t imm)
 	CHECK(imm ==
 	      clip(units_of(end, end->got, end->link->rx_len), end->rx_pos, end->link->rx_len));
 	for (i = 0; i < len; i++)
-		CHECK(p[i] == pattern(end->got, i));
+		CHECK(p[i] == pair_pattern(end->got, i));
 	end->rx_pos += len;
 	end->got++;
 	__atomic_store_n(end->link->consumer_word, end->rx_pos, __ATOMIC_RELEASE);
-}
-
-/* ---- get and put ---- */
-
-static void bulk_done(void)
-{
-	size_t i;
-
-	CHECK(bulk_open && !bulk.status);
-	bulk_open = false;
-	if (bulk_is_put) {
-		put_cnt++;
-		return;
-	}
-	for (i = 0; i < bulk.len; i++)
-		CHECK(local[i] == pattern(99, bulk_off + i));
-	get_cnt++;
-}
-
-static void bulk_start(void)
-{
-	struct dev_link *link = ends[next_rand() % LINKS].link;
-	size_t half = BUF_LEN / 2, len = 1 + next_rand() % half, cut = next_rand() % len, i;
-	int ret;
-
-	bulk_is_put = get_cnt > put_cnt;
-	bulk_off = next_rand() % (half - len + 1) + (bulk_is_put ? half : 0);
-	for (i = 0; i < len; i++)
-		local[i] = bulk_is_put ? pattern(77, bulk_off + i) : 0;
-	bulk_iov[0] = (struct iovec){ local, cut };
-	bulk_iov[1] = (struct iovec){ local + cut, len - cut };
-	bulk = (struct dev_get){
-		.remote_addr = peer_buf.addr + bulk_off,
-		.remote_key = peer_buf.key,
-		.iov = bulk_iov,
-		.iov_cnt = 2,
-		.len = len,
-		.mem = { local_mem, local_mem },
-	};
-	ret = bulk_is_put ? link->ops->put(link, &bulk) : link->ops->get(link, &bulk);
-	CHECK(ret == 0 || ret == 1 || ret == -FI_EAGAIN);
-	bulk_open = ret >= 0;
-	if (ret == 1)
-		bulk_done();
-}
-
-/* What the peer has put is its pattern, what it has not is ours. */
-static void check_puts(void)
-{
-	size_t i, theirs = 0;
-
-	for (i = 0; i < BUF_LEN; i++) {
-		bool put = buf[i] == pattern(77, i);
-
-		CHECK(put || buf[i] == pattern(99, i));
-		CHECK(!put || i >= BUF_LEN / 2);
-		theirs += put;
-	}
-	CHECK(theirs > BUF_LEN / 8);
 }
 
 /* ---- the loop ---- */
@@ -414,12 +146,9 @@ static bool poll_one(void)
 
 	if (!ops->poll(dev, &ev))
 		return false;
-	end = ev.link->user;
-	if ((void *)end == &pairs) {
-		CHECK(ev.kind == DEV_EV_IMM && ev.imm == pairs.round);
-		pairs.heard = ev.imm;
+	if (loop_take(&ev))
 		return true;
-	}
+	end = ev.link->user;
 	switch (ev.kind) {
 	case DEV_EV_IMM: take_imm(end, ev.imm); break;
 	case DEV_EV_READ:
@@ -438,6 +167,11 @@ static bool poll_one(void)
 	return true;
 }
 
+static void poll_once(void)
+{
+	poll_one();
+}
+
 static bool is_done(void)
 {
 	unsigned i;
@@ -445,7 +179,7 @@ static bool is_done(void)
 	for (i = 0; i < LINKS; i++)
 		if (ends[i].sent != msgs || ends[i].got != msgs || ends[i].acked != ends[i].asked)
 			return false;
-	return !bulk_open && get_cnt + put_cnt >= BULK_OPS;
+	return bulk_is_over();
 }
 
 static void sleep_once(void)
@@ -476,12 +210,11 @@ static void play(void)
 		bool busy = false;
 
 		for (i = 0; i < LINKS; i++)
-			busy |= try_send(&ends[next_rand() % LINKS]);
+			busy |= try_send(&ends[pair_rand() % LINKS]);
 		for (i = 0; i < 32 && poll_one(); i++)
 			busy = true;
-		if (!bulk_open && get_cnt + put_cnt < BULK_OPS && !(next_rand() & 7))
-			bulk_start();
-		pair_use();
+		bulk_start();
+		loop_use();
 		CHECK(!downs);
 		idle = busy ? 0 : idle + 1;
 		if (idle >= IDLE_ROUNDS) {
@@ -514,7 +247,7 @@ static void attach_all(void)
 			CHECK(try_send(&ends[i]));
 }
 
-static void report(void)
+static void report(uint32_t rounds)
 {
 	uint64_t eagain = 0, bytes = 0;
 	unsigned i;
@@ -523,11 +256,12 @@ static void report(void)
 		eagain += ends[i].eagain;
 		bytes += ends[i].tx_pos;
 	}
-	printf("side %d: %u messages, %llu bytes sent on %u links in %.2f s; %u consumer reads, %u gets, "
-	       "%u puts, %llu times no room in the send queue, %u sleeps, %u other links\n",
+	printf("side %d: %u messages, %llu bytes sent on %u links in %.2f s; %u consumer reads, "
+	       "%llu times no room in the send queue, %u sleeps, %u other links\n",
 	       side, msgs * LINKS, (unsigned long long)bytes, LINKS,
-	       (double)(util_clock_ns() - start_ns) / 1e9, reads, get_cnt, put_cnt,
-	       (unsigned long long)eagain, sleeps, pairs.round);
+	       (double)(util_clock_ns() - start_ns) / 1e9, reads, (unsigned long long)eagain,
+	       sleeps, rounds);
+	bulk_report();
 	fflush(stdout);
 }
 
@@ -561,11 +295,8 @@ static void be_left(void)
 		ends[i].link->ops->detach(ends[i].link);
 		ends[i].link->ops->close(ends[i].link);
 	}
-	ops->mem_dereg(dev, buf_mem);
-	ops->mem_dereg(dev, local_mem);
+	bulk_free();
 	ops->close(dev);
-	free(buf);
-	free(local);
 }
 
 static void run_side(void)
@@ -573,84 +304,33 @@ static void run_side(void)
 	struct dev_link *never;
 
 	util_params.peer_timeout_ms = PEER_MS;
-	util_params.device = getenv(side ? "DEV_LINK_DEVICE1" : "DEV_LINK_DEVICE0");
 	if (small)
 		m5_tune = (struct m5_tune){ .srq = 3, .cq = 8, .sq_blocks = 8 };
-	rnd = 0x9e3779b97f4a7c15ull + (unsigned)side;
 	m5_tune.zip = zip;
 	CHECK(!ops->open(&dev));
 	CHECK(!ops->link_create(dev, 1024, &never));
 	churn();
 	make_links();
-	make_buffers();
+	bulk_make_buffers();
 	start_ns = util_clock_ns();
 	attach_all();
-	CHECK(!pthread_create(&pairs.thread, NULL, pair_maker, NULL));
+	loop_start();
 	play();
-	/* The thread ends behind a pair that was used. */
-	__atomic_store_n(&pairs.stop, true, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&pairs.stop, __ATOMIC_ACQUIRE)) {
-		poll_one();
-		pair_use();
-	}
-	pthread_join(pairs.thread, NULL);
-	CHECK(pairs.heard);
-	report();
-	meet();
+	report(loop_stop(poll_once));
+	pair_meet();
 	while (poll_one())
 		;
-	check_puts();
+	bulk_check_puts();
 	never->ops->close(never);
-	meet();
+	pair_meet();
 	if (side)
 		raise(SIGKILL);
 	usleep(50000);
 	be_left();
 }
 
-/* ---- two processes ---- */
-
-static pid_t spawn(char **argv, int number, int fd, int other)
-{
-	char text[32];
-	pid_t pid = fork();
-
-	if (pid)
-		return pid;
-	close(other);
-	snprintf(text, sizeof(text), "%d:%d", number, fd);
-	setenv("DEV_LINK_SIDE", text, 1);
-	snprintf(text, sizeof(text), "%d", number);
-	setenv("COPYRPC_HCA_NODE", text, 1);
-	execv("/proc/self/exe", argv);
-	_exit(127);
-}
-
-static int run_both(char **argv)
-{
-	int fds[2], status[2], i;
-	pid_t pid[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
-		return 1;
-	for (i = 0; i < 2; i++)
-		pid[i] = spawn(argv, i, fds[i], fds[!i]);
-	close(fds[0]);
-	close(fds[1]);
-	for (i = 0; i < 2; i++)
-		waitpid(pid[i], &status[i], 0);
-	if (status[0] || !WIFSIGNALED(status[1]) || WTERMSIG(status[1]) != SIGKILL) {
-		fprintf(stderr, "ended with %#x and %#x\n", (unsigned)status[0],
-			(unsigned)status[1]);
-		return 1;
-	}
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
-	const char *text = getenv("DEV_LINK_SIDE");
-
 	if (argc < 2)
 		return 2;
 	if (!strcmp(argv[1], "mlx5"))
@@ -663,10 +343,5 @@ int main(int argc, char **argv)
 		msgs = (uint32_t)strtoul(argv[2], NULL, 0);
 	small = argc > 3 && !strcmp(argv[3], "small");
 	zip = argc > 3 && !strcmp(argv[3], "zip");
-	if (!text)
-		return run_both(argv);
-	if (sscanf(text, "%d:%d", &side, &sock) != 2)
-		return 2;
-	run_side();
-	return 0;
+	return pair_run(argv, run_side, true);
 }

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What the parts of dev_link share: the device, its links, and which part does what.
+ *
+ *   dev_link        messages over all links, sleep, the end
+ *   dev_link_bulk   gets and puts beside them
+ *   dev_link_churn  links that come and go, made by this thread or by another
+ */
+#ifndef INTEG_DEV_LINK_H
+#define INTEG_DEV_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dev/dev.h"
+#include "dev_pair.h"
+#include "util/clock.h"
+
+#define LINKS    6u
+#define LIMIT_NS (100 * UTIL_NS_PER_S)
+
+struct end {
+	struct dev_link *link;
+	uint64_t tx_pos, released, rx_pos;
+	uint32_t sent, got, eagain;
+	uint32_t asked, acked; /* writes whose end is told, and those that were */
+	bool reading;
+};
+
+extern const struct dev_ops *ops;
+extern struct dev *dev;
+extern struct end ends[LINKS];
+
+/* dev_link_bulk.c */
+void bulk_make_buffers(void);
+/** Starts one if none is open and there are some to do; bulk_done: it ended. */
+void bulk_start(void);
+void bulk_done(void);
+bool bulk_is_over(void);
+void bulk_report(void);
+/** What the peer has put is whole. */
+void bulk_check_puts(void);
+void bulk_free(void);
+
+/* dev_link_churn.c */
+void churn(void);
+void loop_start(void);
+/** Goes on with the other thread's links; loop_take: an event of theirs, if it is. */
+void loop_use(void);
+bool loop_take(const struct dev_event *ev);
+/** The other thread ends; polls meanwhile. Returns how many rounds it had. */
+uint32_t loop_stop(void (*poll_one)(void));
+
+#endif
