@@ -38,37 +38,8 @@ void core_rpc_fini(struct core_ep *ep)
 	util_pool_fini(&rpc->calls);
 }
 
-struct core_rpc_held *core_rpc_held_new(struct core_ep *ep, struct core_chan *chan)
+void core_rpc_close_stopped_cold(struct core_chan *chan)
 {
-	struct core_rpc_held *held = util_pool_alloc(&ep->rpc.helds);
-
-	if (!held)
-		return NULL;
-	if (!++ep->rpc.next_seq)
-		ep->rpc.next_seq = 1;
-	held->seq = ep->rpc.next_seq;
-	held->chan = chan;
-	held->has_bytes = true;
-	chan->lent++;
-	return held;
-}
-
-void core_rpc_held_drop_bytes(struct core_rpc_held *held)
-{
-	if (held->has_bytes)
-		held->chan->ops->release(held->chan, held->hold);
-	held->has_bytes = false;
-}
-
-void core_rpc_held_free(struct core_ep *ep, struct core_rpc_held *held)
-{
-	struct core_chan *chan = held->chan;
-
-	core_rpc_held_drop_bytes(held);
-	held->seq = 0;
-	util_pool_release(&ep->rpc.helds, held);
-	if (--chan->lent || UTIL_LIKELY(chan->peer != NULL))
-		return;
 	util_list_remove(&chan->stopped_link);
 	chan->ops->close(chan);
 }
@@ -83,7 +54,7 @@ static void core_rpc_forget_intake(struct core_ep *ep, struct core_chan *chan)
 		if (held->chan != chan)
 			continue;
 		core_rpc_unlist(ep, held);
-		core_rpc_held_free(ep, held);
+		core_rpc_held_free(&ep->rpc, held);
 	}
 }
 

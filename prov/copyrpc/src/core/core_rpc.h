@@ -26,6 +26,7 @@
 
 #include "core/core_chan.h"
 #include "core/core_op.h"
+#include "util/bits.h"
 #include "util/idmap.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -139,9 +140,41 @@ void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan);
 
 /* For each other. */
 void core_rpc_unlist(struct core_ep *ep, struct core_rpc_held *held);
-struct core_rpc_held *core_rpc_held_new(struct core_ep *ep, struct core_chan *chan);
-void core_rpc_held_drop_bytes(struct core_rpc_held *held);
+void core_rpc_close_stopped_cold(struct core_chan *chan);
+
+/** A record of bytes that are held in the channel's ring; or NULL. */
+static inline struct core_rpc_held *core_rpc_held_new(struct core_rpc *rpc, struct core_chan *chan)
+{
+	struct core_rpc_held *held = util_pool_alloc(&rpc->helds);
+
+	if (UTIL_UNLIKELY(!held))
+		return NULL;
+	if (UTIL_UNLIKELY(!++rpc->next_seq))
+		rpc->next_seq = 1;
+	held->seq = rpc->next_seq;
+	held->chan = chan;
+	held->has_bytes = true;
+	chan->lent++;
+	return held;
+}
+
+static inline void core_rpc_held_drop_bytes(struct core_rpc_held *held)
+{
+	if (UTIL_LIKELY(held->has_bytes))
+		held->chan->ops->release(held->chan, held->hold);
+	held->has_bytes = false;
+}
+
 /** Drops its bytes too; its channel closes if it lived for this. */
-void core_rpc_held_free(struct core_ep *ep, struct core_rpc_held *held);
+static inline void core_rpc_held_free(struct core_rpc *rpc, struct core_rpc_held *held)
+{
+	struct core_chan *chan = held->chan;
+
+	core_rpc_held_drop_bytes(held);
+	held->seq = 0;
+	util_pool_release(&rpc->helds, held);
+	if (UTIL_UNLIKELY(!--chan->lent && !chan->peer))
+		core_rpc_close_stopped_cold(chan);
+}
 
 #endif

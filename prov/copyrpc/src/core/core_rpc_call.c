@@ -74,7 +74,7 @@ static void core_rpc_call_fail(struct core_op *op, int err)
 static int core_rpc_lend(struct core_ep *ep, struct core_chan *chan, const uint8_t *data,
 			 uint32_t *id)
 {
-	struct core_rpc_held *held = core_rpc_held_new(ep, chan);
+	struct core_rpc_held *held = core_rpc_held_new(&ep->rpc, chan);
 	int ret;
 
 	if (!held)
@@ -89,7 +89,7 @@ static int core_rpc_lend(struct core_ep *ep, struct core_chan *chan, const uint8
 			return 0;
 		util_idmap_release(&ep->rpc.lent, *id);
 	}
-	core_rpc_held_free(ep, held);
+	core_rpc_held_free(&ep->rpc, held);
 	return -FI_ENOMEM;
 }
 
@@ -192,21 +192,30 @@ static ssize_t core_rpc_queue(struct core_peer *peer, struct core_rpc_call *call
 	return ret;
 }
 
+/* Several buffers, or none. */
+static __attribute__((noinline)) int core_rpc_post_cold(struct core_chan *chan,
+							struct core_rpc_call *call,
+							const struct core_rpc_ask *ask)
+{
+	struct core_frame frame = {
+		.op = wire_rpc_word(call->allowance),
+		.iov = ask->iov,
+		.iov_cnt = ask->iov_cnt,
+		.len = ask->len,
+	};
+
+	return chan->ops->call(chan, &frame, call->allowance, &call->op);
+}
+
 static inline int core_rpc_post(struct core_chan *chan, struct core_rpc_call *call,
 				const struct core_rpc_ask *ask)
 {
 	unsigned flags = ask->flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0;
-	struct core_frame frame = { 0 };
 
-	if (UTIL_LIKELY(ask->iov_cnt == 1))
-		return chan->ops->call_buf(chan, wire_rpc_word(call->allowance),
-					   ask->iov[0].iov_base, ask->len, call->allowance,
-					   &call->op, flags);
-	frame.op = wire_rpc_word(call->allowance);
-	frame.iov = ask->iov;
-	frame.iov_cnt = ask->iov_cnt;
-	frame.len = ask->len;
-	return chan->ops->call(chan, &frame, call->allowance, &call->op);
+	if (UTIL_UNLIKELY(ask->iov_cnt != 1))
+		return core_rpc_post_cold(chan, call, ask);
+	return chan->ops->call_buf(chan, wire_rpc_word(call->allowance), ask->iov[0].iov_base,
+				   ask->len, call->allowance, &call->op, flags);
 }
 
 static inline ssize_t core_rpc_post_now(struct core_peer *peer, struct core_rpc_call *call,
@@ -295,7 +304,7 @@ int core_rpc_release_answer(struct core_ep *ep, uint64_t data)
 	if (!held)
 		return -FI_EINVAL;
 	util_idmap_release(&ep->rpc.lent, (uint32_t)data);
-	core_rpc_held_free(ep, held);
+	core_rpc_held_free(&ep->rpc, held);
 	return 0;
 }
 

@@ -40,7 +40,7 @@ enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_r
 
 	if (UTIL_UNLIKELY((word & WIRE_RPC_UNKNOWN) || allowance > ref.allowance))
 		return CORE_RX_BAD;
-	held = core_rpc_held_new(ep, chan);
+	held = core_rpc_held_new(&ep->rpc, chan);
 	if (UTIL_UNLIKELY(!held))
 		return CORE_RX_BAD;
 	held->data = data;
@@ -101,7 +101,7 @@ ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_held *held, uint64_t 
 		ret = chan->ops->reply_iov(chan, held->ref, iov, iov_cnt, len,
 					   flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
 	if (UTIL_LIKELY(ret != -FI_EAGAIN)) /* our own endpoint asked, and there is no memory */
-		core_rpc_held_free(ep, held);
+		core_rpc_held_free(&ep->rpc, held);
 	return ret;
 }
 

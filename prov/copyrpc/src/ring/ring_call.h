@@ -23,22 +23,25 @@ RING_INLINE int ring_call_buf(const struct dev_link_ops *dev, const struct ring_
 	struct ring_tx *tx = &conn->tx;
 	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
 	uint32_t answer = wire_msg_span(allowance);
+	bool joins = ring_tx_joins(tx, cfg, span, flags);
 	uint32_t id;
 	int ret;
 
 	if (UTIL_UNLIKELY(conn->err))
 		return conn->err;
 	if (UTIL_UNLIKELY(tx->credit < answer + WIRE_META_LEN) ||
-	    UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
+	    (!joins && UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span))))
 		return -FI_EAGAIN;
 	ret = util_idmap_alloc(&conn->calls, context, &id);
 	if (UTIL_UNLIKELY(ret))
 		return ret;
 	tx->credit -= answer + WIRE_META_LEN;
-	ring_tx_place(dev, conn, span);
+	if (!joins)
+		ring_tx_place(dev, conn, span);
 	ring_tx_write_buf(tx, id | (uint64_t)(answer / WIRE_ALIGN) << 32, op, 0, RING_CALL_WORD_LEN,
 			  buf, len, span);
-	ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	if (!joins)
+		ring_tx_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }
 

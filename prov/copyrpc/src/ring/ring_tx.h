@@ -459,6 +459,18 @@ RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 	return 0;
 }
 
+/**
+ * May this call or answer join the batch that is held, which then stays held? As ring_tx_join, but
+ * that FI_MORE is known to hold.
+ */
+static inline bool ring_tx_joins(const struct ring_tx *tx, const struct ring_flush_cfg *cfg,
+				 uint32_t span, unsigned flags)
+{
+	return tx->flow.producer + span <= tx->hold_end &&
+	       ((flags & CORE_SEND_MORE) ||
+		(!cfg->cheap && tx->flow.remote_consumer != tx->flush_start));
+}
+
 /** core_chan_ops.reply_iov: room was reserved when the credit was granted. */
 RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, struct core_call_ref ref,
@@ -469,17 +481,21 @@ RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct r
 	uint32_t span = wire_msg_span((uint32_t)len);
 	struct ring_flow *flow = &conn->tx.flow;
 	uint32_t reserve = wire_reservation(ref.allowance);
+	bool joins;
 
 	if (len > ref.allowance)
 		return -FI_EMSGSIZE;
 	if (UTIL_UNLIKELY(conn->err))
 		return 0; /* nobody waits for it any more */
 	assert(flow->claimed >= reserve);
-	ring_tx_place(dev, conn, span);
+	joins = ring_tx_joins(&conn->tx, cfg, span, flags);
+	if (!joins)
+		ring_tx_place(dev, conn, span);
 	ring_tx_write_answer(&conn->tx, hdr, iov, iov_cnt, (uint32_t)len, span);
 	flow->claimed -= reserve;
 	flow->granted -= reserve;
-	ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	if (!joins)
+		ring_tx_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }
 
