@@ -24,15 +24,15 @@ static const struct shape {
 	uint32_t locks;     /* one behind the other */
 } shapes[MDL_TABLE_MAX] = {
 	[MDL_TABLE_PD] = { offsetof(struct mdl_segment, pd), sizeof(struct mdl_pd), MDL_PD_MAX, 1,
-			   0, 24 },
+			   0, 24, 0, 0 },
 	[MDL_TABLE_MR] = { offsetof(struct mdl_segment, mr), sizeof(struct mdl_mr), MDL_MR_MAX, 16,
-			   8, 24 },
+			   8, 24, 0, 0 },
 	[MDL_TABLE_CQ] = { offsetof(struct mdl_segment, cq), sizeof(struct mdl_cq), MDL_CQ_MAX, 1,
 			   0, 24, offsetof(struct mdl_cq, lock), 1 },
 	[MDL_TABLE_SRQ] = { offsetof(struct mdl_segment, srq), sizeof(struct mdl_srq), MDL_SRQ_MAX,
 			    1, 0, 24, offsetof(struct mdl_srq, lock), 1 },
 	[MDL_TABLE_CM] = { offsetof(struct mdl_segment, cm_id), sizeof(struct mdl_cm_id),
-			   MDL_CM_MAX, 1, 0, 24 },
+			   MDL_CM_MAX, 1, 0, 24, 0, 0 },
 	[MDL_TABLE_QP] = { offsetof(struct mdl_segment, qp), sizeof(struct mdl_qp), MDL_QP_MAX, 2,
 			   0, 24, offsetof(struct mdl_qp, sq_lock), 2 },
 };

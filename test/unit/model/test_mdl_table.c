@@ -5,7 +5,9 @@
 #include "model/mdl_table.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 TestSuite(mdl_table, .init = border_setup, .fini = border_teardown);
 
@@ -111,4 +113,42 @@ Test(mdl_table, everything_of_a_dead_process_goes)
 	cr_expect_null(mdl_qp_find(qpn));
 	cr_expect_null(mdl_cq_find(cq));
 	cr_expect_null(mdl_table_find(MDL_TABLE_PD, pd));
+}
+
+static struct mdl_qp *taken;
+static int claimed;
+
+static void *claim_again(void *unused)
+{
+	uint32_t number;
+
+	(void)unused;
+	taken = mdl_table_claim(MDL_TABLE_QP, 0, &number);
+	__atomic_store_n(&claimed, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Who watches doorbells may hold a lock of the object that was there before. */
+Test(mdl_table, a_new_object_waits_for_who_is_still_at_the_last_one)
+{
+	uint32_t number;
+	struct mdl_qp *qp = mdl_table_claim(MDL_TABLE_QP, 0, &number);
+	pthread_t thread;
+
+	cr_assert_not_null(qp);
+	mdl_lock(&qp->rq_lock);
+	qp->dest_qpn = 77;
+	mdl_table_release(qp);
+	for (uint32_t i = 0; i < MDL_QP_MAX; i++) /* all other places: the next is that one */
+		if (mdl_self.seg->next[MDL_TABLE_QP] % MDL_QP_MAX !=
+		    (uint32_t)(qp - mdl_self.seg->qp))
+			mdl_self.seg->next[MDL_TABLE_QP]++;
+	cr_assert_eq(pthread_create(&thread, NULL, claim_again, NULL), 0);
+	usleep(50000);
+	cr_expect_eq(__atomic_load_n(&claimed, __ATOMIC_ACQUIRE), 0);
+	cr_expect_eq(qp->dest_qpn, 77);
+	mdl_unlock(&qp->rq_lock);
+	pthread_join(thread, NULL);
+	cr_assert_eq(taken, qp);
+	cr_expect_eq(qp->dest_qpn, 0);
 }
