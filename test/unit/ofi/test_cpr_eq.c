@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ofi/cpr_eq.h"
 #include "unit/ofi/ofi_fixture.h"
 #include "util/clock.h"
 
@@ -174,4 +175,26 @@ Test(cpr_eq, errors_have_words)
 	cr_expect_str_eq(fi_eq_strerror(eq, FI_EINVAL, NULL, buf, sizeof(buf)),
 			 fi_strerror(FI_EINVAL));
 	cr_expect_str_eq(buf, fi_strerror(FI_EINVAL));
+}
+
+/* A caller may ask for the next connection before this end has noticed that the first one is up. */
+Test(cpr_eq, what_is_up_is_told_before_requests_that_wait)
+{
+	static const uint32_t order[] = { FI_SHUTDOWN, FI_CONNECTED, FI_CONNECTED, FI_CONNREQ,
+					  FI_CONNREQ };
+	struct fi_eq_cm_entry entry;
+	struct cpr_eq *queue;
+	uint32_t event, i;
+
+	open_eq(0, FI_WAIT_NONE);
+	queue = cpr_eq_of(&eq->fid);
+	cr_assert_eq(cpr_eq_post_cm(queue, FI_SHUTDOWN, &p.domain->fid, NULL, 0), 0);
+	cr_assert_eq(cpr_eq_post_connreq(queue, &eq->fid, NULL, NULL, 0, NULL), 0);
+	cr_assert_eq(cpr_eq_post_cm(queue, FI_CONNECTED, &p.domain->fid, NULL, 0), 0);
+	cr_assert_eq(cpr_eq_post_connreq(queue, &eq->fid, NULL, NULL, 0, NULL), 0);
+	cr_assert_eq(cpr_eq_post_cm(queue, FI_CONNECTED, &p.fabric->fid, NULL, 0), 0);
+	for (i = 0; i < 5; i++) {
+		cr_expect_eq(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
+		cr_expect_eq(event, order[i]);
+	}
 }

@@ -33,10 +33,29 @@ struct cpr_eq_event *cpr_eq_event_new(uint32_t event, size_t len)
 	return ev;
 }
 
+static bool cpr_eq_is_request(const struct util_list *link)
+{
+	return UTIL_CONTAINER_OF(link, const struct cpr_eq_event, link)->event == FI_CONNREQ;
+}
+
+/*
+ * Before what does an event go? A caller whose first connection is up may ask for a second one at
+ * once, and that request needs no progress to be queued, while the listener's end of the first one
+ * does: it goes ahead of requests, as it came.
+ */
+static struct util_list *cpr_eq_place(struct cpr_eq *eq, const struct cpr_eq_event *ev)
+{
+	struct util_list *at = &eq->events;
+
+	while (ev->event == FI_CONNECTED && at->prev != &eq->events && cpr_eq_is_request(at->prev))
+		at = at->prev;
+	return at;
+}
+
 void cpr_eq_push(struct cpr_eq *eq, struct cpr_eq_event *ev)
 {
 	pthread_mutex_lock(&eq->lock);
-	util_list_push_back(&eq->events, &ev->link);
+	util_list_push_back(cpr_eq_place(eq, ev), &ev->link);
 	cpr_wait_kick(&eq->wait);
 	pthread_mutex_unlock(&eq->lock);
 }
@@ -136,8 +155,16 @@ static ssize_t cpr_eq_take(struct cpr_eq *eq, uint32_t *event, void *buf, size_t
 static ssize_t cpr_eq_read_locked(struct cpr_eq *eq, uint32_t *event, void *buf, size_t len,
 				  uint64_t flags)
 {
+	struct util_list *first;
 	ssize_t ret;
+	bool asks;
 
+	pthread_mutex_lock(&eq->lock);
+	first = util_list_first(&eq->events);
+	asks = first && cpr_eq_is_request(first);
+	pthread_mutex_unlock(&eq->lock);
+	if (asks) /* what is up goes first: see cpr_eq_place */
+		cpr_eq_progress(eq);
 	pthread_mutex_lock(&eq->lock);
 	ret = cpr_eq_take(eq, event, buf, len, flags);
 	pthread_mutex_unlock(&eq->lock);
