@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What calls came to reaches core, in order and with its data. (ring_dial.c) */
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "ring/ring_event.h"
+
+static struct core_engine engine;
+static struct core_engine_ep eep;
+static unsigned accepted, refused, news;
+static int refused_err;
+static char said[CM_DIAL_DATA_MAX + 1];
+
+static void hear(const void *data, size_t len)
+{
+	memcpy(said, data, len);
+	said[len] = '\0';
+}
+
+static void on_accepted(struct core_ep *ep, const struct sockaddr *addr, const void *data,
+			size_t len)
+{
+	(void)ep;
+	cr_expect_eq(((const struct sockaddr_in *)addr)->sin_port, 7);
+	cr_expect_eq(refused, 0, "first things first");
+	accepted++;
+	hear(data, len);
+}
+
+static void on_refused(struct core_ep *ep, int err, const void *data, size_t len)
+{
+	(void)ep;
+	refused++;
+	refused_err = err;
+	hear(data, len);
+}
+
+static void on_news(struct core_ep *ep)
+{
+	(void)ep;
+	news++;
+}
+
+static const struct core_upcalls upcalls = {
+	.on_accepted = on_accepted,
+	.on_refused = on_refused,
+	.on_news = on_news,
+};
+
+static void start(void)
+{
+	util_list_init(&engine.events);
+	util_list_init(&engine.failed);
+	pthread_mutex_init(&engine.lock, NULL);
+	engine.event_fd = eventfd(0, EFD_NONBLOCK);
+	engine.up = &upcalls;
+	eep.engine = &engine;
+}
+
+static void stop(void)
+{
+	close(engine.event_fd);
+	pthread_mutex_destroy(&engine.lock);
+}
+
+TestSuite(ring_dial, .init = start, .fini = stop);
+
+Test(ring_dial, answers_wait_for_progress_and_bring_their_data)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = 7 };
+	char most[CM_DIAL_DATA_MAX];
+
+	memset(most, 'm', sizeof(most));
+	ring_dial_accepted(&eep, (struct sockaddr *)&addr, most, sizeof(most));
+	cr_expect_eq(accepted, 0, "that is the control thread's");
+	cr_assert(ring_engine_has_events(&engine));
+	ring_engine_events_cold(&engine);
+	cr_expect_eq(accepted, 1);
+	cr_expect_eq(strlen(said), sizeof(most));
+	ring_dial_refused(&eep, -FI_ECONNREFUSED, "no", 2);
+	ring_engine_events_cold(&engine);
+	cr_expect_eq(refused, 1);
+	cr_expect_eq(refused_err, -FI_ECONNREFUSED);
+	cr_expect_str_eq(said, "no");
+	cr_expect_not(ring_engine_has_events(&engine));
+}
+
+Test(ring_dial, who_sleeps_on_the_news_is_told_and_nobody_else)
+{
+	ring_dial_refused(&eep, -FI_ETIMEDOUT, NULL, 0);
+	cr_expect_eq(news, 0);
+	eep.tells_news = true;
+	ring_dial_refused(&eep, -FI_ETIMEDOUT, NULL, 0);
+	cr_expect_eq(news, 1);
+	ring_engine_events_cold(&engine);
+	cr_expect_eq(refused, 2);
+}
+
+Test(ring_dial, what_is_queued_goes_with_the_endpoint)
+{
+	ring_dial_refused(&eep, -FI_ETIMEDOUT, "data", 4);
+	ring_event_forget(&eep, NULL);
+	ring_engine_events_cold(&engine);
+	cr_expect_eq(refused, 0);
+}
