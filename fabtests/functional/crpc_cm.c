@@ -14,9 +14,9 @@
 
 #define DATA_LEN 32
 
-struct event {
+union event {
 	struct fi_eq_cm_entry cm;
-	uint8_t data[512];
+	uint8_t room[sizeof(struct fi_eq_cm_entry) + 512];
 };
 
 static void only_msg(const struct ft *ft)
@@ -60,7 +60,7 @@ static void endpoint(struct ft_fab *fab, struct fi_info *info)
 	fab->ops = fab->ops ? fab->ops : ft_ops_open();
 }
 
-static void expect(struct ft_fab *fab, int want, struct event *e, ssize_t *len)
+static void expect(struct ft_fab *fab, int want, union event *e, ssize_t *len)
 {
 	struct fi_eq_err_entry bad = { 0 };
 	ssize_t got = 0;
@@ -81,7 +81,7 @@ static size_t data_size(struct ft_fab *fab)
 	return size;
 }
 
-static void check_data(const struct event *e, ssize_t len, uint32_t key)
+static void check_data(const union event *e, ssize_t len, uint32_t key)
 {
 	size_t have = (size_t)len - offsetof(struct fi_eq_cm_entry, data);
 
@@ -109,7 +109,7 @@ static void end(struct ft_fab *fab)
 static void connect_both(struct ft_fab *fab)
 {
 	uint8_t data[DATA_LEN];
-	struct event e;
+	union event e;
 	ssize_t len;
 
 	if (fab->ft->rank == 0) {
@@ -170,7 +170,7 @@ static void run_reject(struct ft *ft)
 	struct fi_eq_err_entry bad = { 0 };
 	uint8_t data[DATA_LEN];
 	struct ft_fab fab;
-	struct event e;
+	union event e;
 	int event;
 
 	begin(&fab, ft);
@@ -196,7 +196,7 @@ static void run_nobody(struct ft *ft)
 	double start = ft_now();
 	struct sockaddr_in *sin;
 	struct ft_fab fab;
-	struct event e;
+	union event e;
 
 	begin(&fab, ft);
 	if (ft->rank == 1) {
@@ -215,7 +215,7 @@ static void run_shutdown(struct ft *ft)
 {
 	struct ft_op *ops[8];
 	struct ft_fab fab;
-	struct event e;
+	union event e;
 	uint8_t buf[8][16];
 
 	begin(&fab, ft);
@@ -249,7 +249,7 @@ static void run_killed(struct ft *ft)
 	static uint8_t out[300000];
 	struct ft_op *ops[16];
 	struct ft_fab fab;
-	struct event e;
+	union event e;
 
 	begin(&fab, ft);
 	connect_both(&fab);
@@ -282,7 +282,7 @@ static void run_many(struct ft *ft)
 	enum { EPS = 8 };
 	struct fid_ep *eps[2 * EPS];
 	struct ft_fab fab;
-	struct event e;
+	union event e;
 	int cnt = ft->rank ? EPS : 2 * EPS, connected = 0, made = 0;
 	uint32_t got[2 * EPS] = { 0 }, value;
 
