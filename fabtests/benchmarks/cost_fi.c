@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The two ends of cost.h as endpoints of any libfabric provider: FI_EP_RDM, fi_tagged, a domain and a
- * completion queue each, every send with a completion (what MPI_Isend asks for).
+ * completion queue each, every send with a completion: that the buffer may be used again, as ucp_tag_send_nbx
+ * tells and as MPI_Isend asks for; with FI_COST_TRANSMIT in the environment, that the peer has the message.
  */
 #include "cost.h"
 
@@ -62,7 +63,9 @@ static struct fi_info *cost_fi_info(const char *provider)
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-	hints->tx_attr->op_flags = FI_COMPLETION;
+	hints->tx_attr->op_flags =
+		FI_COMPLETION |
+		(getenv("FI_COST_TRANSMIT") ? FI_TRANSMIT_COMPLETE : FI_INJECT_COMPLETE);
 	hints->fabric_attr->prov_name = provider ? strdup(provider) : NULL;
 	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 9), NULL, NULL, 0, hints, &info));
 	fi_freeinfo(hints);

@@ -311,6 +311,15 @@ bool cm_end_put_live(struct cm_end *end)
 	return c;
 }
 
+bool cm_end_break_live(struct cm_end *end)
+{
+	struct cm_end_conn *c = cm_end_find(end, false);
+
+	if (c)
+		cm_conn_break(c->cm);
+	return c && cm_end_put_live(end);
+}
+
 void cm_end_check_text(struct cm_end *end, const char *text)
 {
 	struct cm_end_conn *c = cm_end_find(end, false);

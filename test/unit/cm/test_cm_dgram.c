@@ -88,6 +88,23 @@ static void come_up(struct wire_cm_pkt *hello)
 
 /* ---- whole agents ---- */
 
+Test(cm_dgram, a_connection_that_failed_ends_without_a_goodbye)
+{
+	nic_only();
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_break_live(&a));
+	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(b.down_err, -FI_EIO);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}
+
 Test(cm_dgram, it_connects_and_says_goodbye)
 {
 	nic_only();

@@ -96,6 +96,24 @@ Test(core_peer, a_death_ends_open_sends_and_directed_receives, .init = setup, .f
 	cr_assert_eq(e.e.op_context, &in[1]);
 }
 
+Test(core_peer, a_broken_connection_ends_one_receive_from_anybody, .init = setup, .fini = teardown)
+{
+	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
+	nodes_settle(nodes, 3);
+	while (node_poll(&nodes[0], &e, &err) == 1)
+		;
+	node_recv(&nodes[0], 2, in, 8, true, 1, 0, 0, &in[0]);
+	node_recv(&nodes[0], FI_ADDR_UNSPEC, in, 8, true, 1, 0, 0, &in[1]);
+	node_recv(&nodes[0], FI_ADDR_UNSPEC, in, 8, true, 2, 0, 0, &in[2]);
+	node_recv(&nodes[0], FI_ADDR_UNSPEC, in, 8, false, 0, 0, 0, &in[3]);
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_EIO);
+	nodes_settle(nodes, 3);
+	ends_with(&nodes[0], &in[1], FI_EIO);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL, "of each kind");
+	cr_expect_eq(err.op_context, &in[3]);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), 0, "the others stay");
+}
+
 Test(core_peer, what_arrived_before_a_death_is_delivered_after_it, .init = setup, .fini = teardown)
 {
 	unsigned i;

@@ -86,6 +86,7 @@ static const struct golden {
 	GOLDEN(WIRE_CM_BYE, 72, HEAD("\x08", "\x48\0", TO_DST)),
 	GOLDEN(WIRE_CM_PING, 72, HEAD("\x09", "\x48\0", TO_DST)),
 	GOLDEN(WIRE_CM_PONG, 72, HEAD("\x0a", "\x48\0", TO_DST)),
+	GOLDEN(WIRE_CM_BROKEN, 72, HEAD("\x0b", "\x48\0", TO_DST)),
 };
 
 #define GOLDEN_CNT (sizeof(goldens) / sizeof(goldens[0]))
@@ -109,7 +110,7 @@ Test(wire_cm, encoded_bytes_are_those_of_the_document)
 
 Test(wire_cm, decode_gives_back_what_was_encoded)
 {
-	for (enum wire_cm_type type = WIRE_CM_REQ; type <= WIRE_CM_PONG; type++) {
+	for (enum wire_cm_type type = WIRE_CM_REQ; type <= WIRE_CM_BROKEN; type++) {
 		struct wire_cm_pkt pkt = make(type), back;
 		uint8_t buf[WIRE_CM_MAX], again[WIRE_CM_MAX];
 		size_t len = wire_cm_encode(&pkt, buf);
@@ -158,7 +159,7 @@ static int decode_exact(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
 
 Test(wire_cm, every_other_length_is_refused)
 {
-	for (enum wire_cm_type type = WIRE_CM_REQ; type <= WIRE_CM_PONG; type++) {
+	for (enum wire_cm_type type = WIRE_CM_REQ; type <= WIRE_CM_BROKEN; type++) {
 		struct wire_cm_pkt pkt = make(type), back;
 		uint8_t buf[WIRE_CM_MAX + 8] = { 0 };
 		size_t len = wire_cm_encode(&pkt, buf);

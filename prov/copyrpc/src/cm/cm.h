@@ -65,7 +65,8 @@ struct cm_agent_ops {
 	/*
 	 * The end of a conn that was prepared: before `up` (the attempt failed: as its cause; lost a
 	 * crossing: -FI_EALREADY) or after (peer died: -FI_ECONNRESET, said goodbye: -FI_ESHUTDOWN,
-	 * was restarted: -FI_ECONNABORTED, was silent: -FI_ETIMEDOUT, broke the rules: -FI_EIO).
+	 * was restarted: -FI_ECONNABORTED, was silent: -FI_ETIMEDOUT, broke the rules or says that
+	 * the connection failed at its end: -FI_EIO).
 	 * The conn stays valid until cm_conn_put.
 	 */
 	void (*down)(void *ctx, struct cm_conn *conn, void *user, int err);
@@ -155,6 +156,8 @@ void cm_connect_cancel(struct cm_agent *agent, const struct sockaddr *addr);
 /** Valid from prepare on. */
 void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr);
 uint64_t cm_conn_incarnation(const struct cm_conn *conn);
+/** What it stands for has failed here: cm_conn_put will say so instead of goodbye. */
+void cm_conn_break(struct cm_conn *conn);
 /** Says goodbye if it is up, and frees the conn. No up-call for it after the return. */
 void cm_conn_put(struct cm_conn *conn);
 

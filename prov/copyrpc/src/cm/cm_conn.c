@@ -239,6 +239,8 @@ static void cm_conn_on_pkt_up(struct cm_conn *conn, const struct wire_cm_pkt *pk
 {
 	if (pkt->type == WIRE_CM_BYE)
 		cm_conn_end(conn, -FI_ESHUTDOWN, "it closed the connection");
+	else if (pkt->type == WIRE_CM_BROKEN)
+		cm_conn_end(conn, -FI_EIO, "the connection failed at its end");
 	else
 		cm_conn_end(conn, -FI_EIO, "it broke the rules of the handshake");
 }
@@ -285,7 +287,7 @@ void cm_conn_poll(struct cm_conn *conn)
 static void cm_conn_bye(struct cm_conn *conn)
 {
 	if (conn->state == CM_CONN_UP || (conn->is_dgram && conn->state != CM_CONN_DOWN))
-		cm_conn_say(conn, WIRE_CM_BYE);
+		cm_conn_say(conn, conn->is_broken ? WIRE_CM_BROKEN : WIRE_CM_BYE);
 }
 
 void cm_conn_orphan(struct cm_conn *conn)
@@ -317,6 +319,17 @@ static void cm_conn_put_locked(struct cm_conn *conn)
 		cm_req_again(peer, -FI_ECANCELED, "the connection was given up here");
 	if (peer)
 		cm_peer_settle(peer);
+}
+
+void cm_conn_break(struct cm_conn *conn)
+{
+	struct cm_node *node = __atomic_load_n(&conn->node, __ATOMIC_ACQUIRE);
+
+	if (!node)
+		return;
+	cm_node_lock(node);
+	conn->is_broken = conn->state == CM_CONN_UP;
+	cm_node_unlock(node);
 }
 
 void cm_conn_put(struct cm_conn *conn)

@@ -51,6 +51,7 @@ struct cm_conn {
 	struct cm_timer timer; /* the handshake must be over by then; or cm_dgram's */
 	bool is_dgram;         /* there is no stream: cm_dgram.h, and what follows is its own */
 	bool is_suspect;       /* has to be asked */
+	bool is_broken;        /* its end is no goodbye */
 	uint32_t try_cnt;
 	uint32_t refused_cnt; /* ICMP errors since it was heard last */
 	uint8_t *said;        /* ASKED, INVITED: what is repeated */

@@ -212,6 +212,7 @@ static void cm_dgram_on_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 	case WIRE_CM_PONG: break;
 	case WIRE_CM_WELCOME: cm_conn_say(conn, WIRE_CM_READY); break;
 	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ESHUTDOWN, "it closed the connection"); break;
+	case WIRE_CM_BROKEN: cm_conn_end(conn, -FI_EIO, "the connection failed at its end"); break;
 	default: conn->agent->stats.rx_stale++; break;
 	}
 }

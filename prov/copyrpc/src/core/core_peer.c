@@ -250,12 +250,26 @@ void core_peer_on_connect_failed(struct core_ep *ep, const struct sockaddr *addr
 	core_peer_fail(peer, err, CORE_PEER_DEAD);
 }
 
+/** Did only the connection break, so that messages of a living peer may be lost? */
+static bool core_peer_lives_on(int err)
+{
+	switch (err) {
+	case -FI_ESHUTDOWN:    /* goodbye */
+	case -FI_ECONNRESET:   /* death */
+	case -FI_ECONNABORTED: /* restart */
+	case -FI_ETIMEDOUT: /* silence */ return false;
+	default: return true;
+	}
+}
+
 void core_peer_on_down(struct core_chan *chan, int err)
 {
 	struct core_peer *peer = chan->peer;
 	bool goodbye = err == -FI_ESHUTDOWN;
 
 	core_peer_fail(peer, err, goodbye ? CORE_PEER_IDLE : CORE_PEER_DEAD);
+	if (core_peer_lives_on(err))
+		core_rx_fail_lost(peer->ep, err);
 	if (peer->ep->conn)
 		core_conn_on_down(peer->ep->conn);
 }

@@ -65,6 +65,11 @@ void core_rx_flush(struct core_ep *ep);
 
 /** Ends what is half received from a peer, and receives directed at it, with an error completion. */
 void core_rx_fail_peer(struct core_peer *peer, int err);
+/**
+ * Messages of a peer that lives may be lost, and nobody knows which: the oldest receive that is open to
+ * any source ends with `err`, tagged and not, since it might have waited for one of them for ever.
+ */
+void core_rx_fail_lost(struct core_ep *ep, int err);
 /** The peer is about to be freed: its messages stay, without a sender. */
 void core_rx_forget_peer(struct core_peer *peer);
 /** Drops everything without completions. */

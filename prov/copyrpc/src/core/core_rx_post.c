@@ -307,6 +307,26 @@ void core_rx_fail_directed(struct core_peer *peer, int err)
 	core_rx_fail_directed_in(peer, peer->ep->msg, err);
 }
 
+static void core_rx_fail_lost_in(struct core_ep *ep, struct core_match *m, int err)
+{
+	struct util_list *it, *tmp;
+	struct core_match_recv *recv;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_posted(m)) {
+		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		if (recv->src != CORE_MATCH_ANY)
+			continue;
+		core_rx_fail_recv(ep, m, recv, err);
+		return;
+	}
+}
+
+void core_rx_fail_lost(struct core_ep *ep, int err)
+{
+	core_rx_fail_lost_in(ep, ep->tagged, err);
+	core_rx_fail_lost_in(ep, ep->msg, err);
+}
+
 static void core_rx_drop_queues(struct core_ep *ep, struct core_match *m)
 {
 	struct util_list *it, *tmp;

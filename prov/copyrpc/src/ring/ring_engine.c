@@ -342,8 +342,13 @@ void ring_engine_events_cold(struct core_engine *engine)
 		case RING_EVENT_REFUSED: ring_dial_event(&ev); break;
 		}
 	}
-	while ((first = util_list_pop(&engine->failed)))
-		ring_engine_conn_end(UTIL_CONTAINER_OF(first, struct ring_conn, dirty_link));
+	while ((first = util_list_pop(&engine->failed))) {
+		struct ring_conn *conn = UTIL_CONTAINER_OF(first, struct ring_conn, dirty_link);
+
+		if (conn->cm)
+			cm_conn_break(conn->cm);
+		ring_engine_conn_end(conn);
+	}
 }
 
 int ring_engine_wait_fd(struct core_engine *engine)

@@ -76,10 +76,8 @@ void ring_late_answered_cold(struct ring_conn *conn)
 /** Has all arrived that is watched, or that anybody waits for? */
 static bool ring_late_is_sure(const struct ring_conn *conn)
 {
-	uint64_t arrived = ring_late_arrived(&conn->tx);
-
-	return (int64_t)(conn->late.watched - arrived) <= 0 ||
-	       (int64_t)(conn->chan.awaited - arrived) <= 0;
+	return (int64_t)(conn->late.watched - ring_late_arrived(&conn->tx)) <= 0 ||
+	       ring_late_is_idle(conn);
 }
 
 /** What the peer says comes too late: from now on each batch is asked for. */

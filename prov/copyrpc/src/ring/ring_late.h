@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * When does a sender learn that its message is with the peer, where a device moves the bytes?
- * (docs/ring-protocol.md, section 9)
+ * (docs/ring-protocol.md, section 8)
  *
  *   news   the consumer position in the peer's batches: free, and what ping-pong traffic lives on
  *   ack    the batch itself is posted so that its end is told (write_imm_ack): one completion
@@ -38,6 +38,12 @@ static inline uint64_t ring_late_arrived(const struct ring_tx *tx)
 	int64_t ahead = (int64_t)(tx->placed - tx->flow.remote_consumer);
 
 	return ahead > 0 ? tx->placed : tx->flow.remote_consumer;
+}
+
+/** Does nobody wait for the arrival of anything? */
+static inline bool ring_late_is_idle(const struct ring_conn *conn)
+{
+	return (int64_t)(conn->chan.awaited - ring_late_arrived(&conn->tx)) <= 0;
 }
 
 /** Tells core how far the peer is known to have everything, if that is news. */

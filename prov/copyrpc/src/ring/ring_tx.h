@@ -124,6 +124,11 @@ RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_
 {
 	if (ring_tx_is_late(dev) && conn->late.awaited) {
 		conn->late.awaited = false;
+		/* Of a batch that was held, core has said whether somebody waits. */
+		if (msg_cnt > 1 && ring_late_is_idle(conn)) {
+			ring_tx_post(dev, conn, pos, len, len / WIRE_ALIGN);
+			return;
+		}
 		if (ring_late_should_ask(&conn->late, msg_cnt) &&
 		    ring_tx_post_asking(dev, conn, pos, len))
 			return;

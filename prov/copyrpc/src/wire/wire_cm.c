@@ -238,6 +238,7 @@ static const struct wire_cm_form wire_cm_forms[] = {
 	[WIRE_CM_BYE] = WIRE_CM_BARE("BYE"),
 	[WIRE_CM_PING] = WIRE_CM_BARE("PING"),
 	[WIRE_CM_PONG] = WIRE_CM_BARE("PONG"),
+	[WIRE_CM_BROKEN] = WIRE_CM_BARE("BROKEN"),
 };
 
 static const struct wire_cm_form *wire_cm_form(unsigned type)

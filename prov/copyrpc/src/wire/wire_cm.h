@@ -40,7 +40,7 @@
 #define WIRE_CM_HELLO_MAX   696u
 #define WIRE_CM_WELCOME_MIN 80u
 #define WIRE_CM_WELCOME_MAX 656u
-#define WIRE_CM_BARE_LEN    72u /* CROSSED, READY, BYE, PING, PONG */
+#define WIRE_CM_BARE_LEN    72u /* CROSSED, READY, BYE, PING, PONG, BROKEN */
 #define WIRE_CM_MAX         WIRE_CM_HELLO_MAX
 
 enum wire_cm_type {
@@ -54,6 +54,7 @@ enum wire_cm_type {
 	WIRE_CM_BYE = 8,     /* I am closing in good order; datagram: there is no such connection */
 	WIRE_CM_PING = 9,    /* datagram: are you there? */
 	WIRE_CM_PONG = 10,   /* datagram: yes */
+	WIRE_CM_BROKEN = 11, /* the connection failed at my end: what was on its way may be lost */
 };
 
 /** The low half of the feature bits may be ignored by who does not know them, the high half not. */
