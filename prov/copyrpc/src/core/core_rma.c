@@ -225,7 +225,7 @@ void core_rma_resume(struct core_rma_req *req)
 	/* Who makes calls now, or will be asked to again, sees to it. */
 	if (req->posting || req->op.queued)
 		return;
-	if (more && util_list_is_empty(&req->op.wait_link))
+	if (more && util_list_is_empty(&req->op.wait_link) && core_rma_run(req))
 		core_op_stream(&req->op);
 	core_rma_settle(req);
 }
