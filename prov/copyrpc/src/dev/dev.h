@@ -65,7 +65,7 @@ enum dev_event_kind {
 	DEV_EV_READ, /* a read_consumer ended: value */
 	DEV_EV_ACK,  /* a write_imm_ack and all writes before it are in the peer's hands */
 	DEV_EV_GET,  /* a get or put ended: get->status is set */
-	DEV_EV_DOWN, /* the link is dead: status. No other event of it follows */
+	DEV_EV_DOWN, /* the link is dead: status; the device logged why. The link's last event */
 };
 
 enum dev_mem_access {

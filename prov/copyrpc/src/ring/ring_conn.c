@@ -74,7 +74,8 @@ void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)
 		return;
 	conn->err = err;
 	conn->tx.hold_end = 0; /* nothing joins the batch that is held */
-	UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
+	if (why)
+		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
 	util_list_remove(&conn->late.link);
 	util_list_remove(&conn->dirty_link);
 	util_list_push_back(&conn->engine->failed, &conn->dirty_link);

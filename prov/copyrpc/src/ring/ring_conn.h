@@ -137,7 +137,10 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 		    uint64_t rx_grant_max);
 void ring_conn_fini(struct ring_conn *conn);
 
-/** Marks the connection as failed with `err` (-FI_E*); core hears of it in the next progress. */
+/**
+ * Marks the connection as failed with `err` (-FI_E*); core hears of it in the next progress. `why` is logged;
+ * NULL: the device has said it.
+ */
 void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why);
 
 /** RING_READ_OUT or _PAUSE: may the consumer word be read now? */
