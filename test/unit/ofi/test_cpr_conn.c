@@ -206,3 +206,15 @@ Test(cpr_conn, calls_that_make_no_sense_are_refused)
 	cr_expect_eq(fi_shutdown(ep[0], 1), -FI_EBADFLAGS);
 	conn_close(&ep[0]->fid);
 }
+
+Test(cpr_conn, a_receive_posted_to_a_closed_end_is_refused_as_ofi_rxm_needs_it)
+{
+	char in[8];
+
+	for (int i = 0; i < 3; i++) {
+		conn_pair(&w, ep);
+		close_pair();
+		cr_expect_eq(fi_recv(ep[0], in, 8, NULL, 0, NULL), -FI_EOPBADSTATE);
+		cr_expect_eq(fi_send(ep[1], in, 8, NULL, 0, NULL), -FI_EOPBADSTATE);
+	}
+}

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cm/cm_dial.h"
@@ -19,6 +20,8 @@
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
+
+#define CPR_CONN_HUSKS 64u
 
 _Static_assert(CORE_CONN_DATA_MAX == CM_DIAL_DATA_MAX, "what a call brings, a connection keeps");
 
@@ -101,6 +104,35 @@ void cpr_conn_fini(struct cpr_ep *ep)
 		cpr_request_reject(ep->request, NULL, 0);
 	if (ep->eq_user.eq)
 		cpr_eq_forget(ep->eq_user.eq, &ep->fid.fid);
+}
+
+static void cpr_conn_free_oldest(struct cpr_domain *domain)
+{
+	struct util_list *first = util_list_pop(&domain->closed_conns);
+
+	domain->closed_conn_cnt--;
+	free(UTIL_CONTAINER_OF(first, struct cpr_ep, av_link));
+}
+
+void cpr_conn_bury(struct cpr_ep *ep)
+{
+	struct cpr_domain *domain = ep->domain;
+
+	ep->msg_ops = cpr_early_msg_ops;
+	ep->tagged_ops = cpr_early_tagged_ops;
+	ep->fid.rma = &cpr_early_rma_ops;
+	ep->fid.atomic = &cpr_no_atomic_ops;
+	cpr_domain_lock(domain);
+	util_list_push_back(&domain->closed_conns, &ep->av_link);
+	if (++domain->closed_conn_cnt > CPR_CONN_HUSKS)
+		cpr_conn_free_oldest(domain);
+	cpr_domain_unlock(domain);
+}
+
+void cpr_conn_free_buried(struct cpr_domain *domain)
+{
+	while (domain->closed_conn_cnt)
+		cpr_conn_free_oldest(domain);
 }
 
 static int cpr_conn_enabled(struct cpr_ep *ep)

@@ -17,12 +17,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct cpr_domain;
 struct cpr_ep;
 
 /** Of an endpoint that is being opened for `info`: 0, or -FI_E* (info->handle is not what it should be). */
 int cpr_conn_init(struct cpr_ep *ep, const struct fi_info *info);
 /** It is closed: its events and its connection request, if it has not answered it, go. */
 void cpr_conn_fini(struct cpr_ep *ep);
+
+/**
+ * The last step of closing it, in place of free. ofi_rxm closes its end of a connection and then takes what
+ * is left in its queue, posting a receive to the closed endpoint for each: the last few of a domain stay as
+ * husks that refuse all transfers.
+ */
+void cpr_conn_bury(struct cpr_ep *ep);
+void cpr_conn_free_buried(struct cpr_domain *domain);
 
 static inline bool cpr_conn_is_type(const struct fi_info *info)
 {

@@ -10,6 +10,7 @@
 #include "ofi/cpr_atomic.h"
 #include "ofi/cpr_av.h"
 #include "ofi/cpr_cntr.h"
+#include "ofi/cpr_conn.h"
 #include "ofi/cpr_cq.h"
 #include "ofi/cpr_engine.h"
 #include "ofi/cpr_ep.h"
@@ -34,6 +35,7 @@ static int cpr_domain_close(struct fid *fid)
 	cpr_fabric_remove(domain->fabric, domain);
 	cpr_progress_stop(&domain->progress);
 	cpr_eq_detach(&domain->eq_user);
+	cpr_conn_free_buried(domain);
 	core_dom_fini(&domain->core);
 	free(domain);
 	return 0;
@@ -128,6 +130,7 @@ static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric
 	domain->prov_key = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_PROV_KEY);
 	domain->virt_addr = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_VIRT_ADDR);
 	util_list_init(&domain->fabric_link);
+	util_list_init(&domain->closed_conns);
 }
 
 static int cpr_domain_check(const struct fi_info *info)

@@ -389,6 +389,7 @@ static int cpr_ep_close_alias(struct cpr_ep *alias)
 static int cpr_ep_close(struct fid *fid)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_domain *domain = ep->domain;
 
 	if (ep->owner != ep)
 		return cpr_ep_close_alias(ep);
@@ -403,8 +404,11 @@ static int cpr_ep_close(struct fid *fid)
 	}
 	cpr_conn_fini(ep);
 	cpr_ep_unbind_all(ep);
-	cpr_ref_put(&ep->domain->refs);
-	free(ep);
+	if (ep->core_ep.conn)
+		cpr_conn_bury(ep);
+	else
+		free(ep);
+	cpr_ref_put(&domain->refs);
 	return 0;
 }
 
