@@ -161,6 +161,7 @@ static inline struct core_rpc_call *core_rpc_call_new(struct core_ep *ep,
 
 	if (UTIL_UNLIKELY(!call))
 		return NULL;
+	call->op.fence = false;
 	call->context = ask->context;
 	call->resp = ask->resp;
 	call->comp_flags = ask->comp_flags;
