@@ -404,6 +404,8 @@ Test(cpr_atomic, capabilities_say_what_there_is)
 {
 	limited(FI_MSG | FI_TAGGED, -FI_ENOSYS, -FI_ENOSYS);
 	limited(FI_MSG | FI_ATOMIC, 0, 0);
+	DONE(fi_atomic(p.ep[0], operand, 1, NULL, p.addr[1], 0, KEY, FI_UINT64, FI_SUM, &p),
+	     FI_ATOMIC | FI_WRITE);
 	limited(FI_MSG | FI_ATOMIC | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, -FI_ENOSYS);
 	limited(FI_MSG | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ, -FI_ENOSYS, 0);
 	/* No peer may do anything with the last one's memory. */

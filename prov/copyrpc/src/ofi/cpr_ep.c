@@ -461,7 +461,7 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 	if (ep->caps & (FI_RMA | FI_ATOMIC))
 		ep->core_ep.rma_ordered =
 			info->tx_attr && (info->tx_attr->msg_order & CPR_RMA_ORDER);
-	if (ep->caps & FI_RMA)
+	if (ep->caps & (FI_RMA | FI_ATOMIC))
 		ep->core_ep.remote_access = ep->caps & (FI_REMOTE_READ | FI_REMOTE_WRITE);
 	ep->core_ep.min_multi_recv = CPR_MULTI_RECV_MIN;
 	util_list_init(&ep->av_link);
