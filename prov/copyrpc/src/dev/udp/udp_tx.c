@@ -75,10 +75,11 @@ static uint32_t udp_burst_add(struct udp_burst *b, const struct udp_dgram *ud,
 {
 	const struct udp_ah *to = (const struct udp_ah *)out->to;
 	uint32_t room = (uint32_t)(UDP_BURST_IOV - b->iov_cnt) / DEV_DGRAM_PIECES, n, i;
-	struct msghdr *msg = &b->msgs[b->msg_cnt].msg_hdr;
+	struct msghdr *msg;
 
 	if (b->msg_cnt == UDP_BURST || !room)
 		return 0;
+	msg = &b->msgs[b->msg_cnt].msg_hdr;
 	n = udp_run(ud, out, cnt < room ? cnt : room);
 	*msg = (struct msghdr){
 		.msg_name = (void *)(uintptr_t)&to->addr,
