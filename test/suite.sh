@@ -56,6 +56,14 @@ build_main()
 	make -s -C "$BUILD" -j"$JOBS" integ
 }
 
+# check_units: every unit test of $BUILD. Each is a process that starts with libfabric, and libraries below
+# that sleep while they start: many at a time cost little more than one.
+check_units()
+{
+	make -s -C "$BUILD" -j"$JOBS" check TESTS=
+	make -s -C "$BUILD" -j$((4 * JOBS)) check VERBOSE=1
+}
+
 # files PATTERN...: the project's own files, one a line, none that were generated. In a release, which
 # has no git, those are told by their names.
 files()
