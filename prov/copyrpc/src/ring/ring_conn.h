@@ -94,6 +94,7 @@ struct ring_late {
 	bool asks;         /* batches that somebody waits for are posted with an ack */
 	bool grouped;      /* the last one had several messages */
 	bool awaited;      /* somebody waits for a message of the open batch */
+	bool fresh;        /* its last message is new: core has not said who waits for it */
 };
 
 #define RING_READ_PAUSE_NS  1000u /* after the first one in vain; doubled up to: */

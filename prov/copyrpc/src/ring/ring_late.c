@@ -73,11 +73,25 @@ void ring_late_answered_cold(struct ring_conn *conn)
 		late->asks = false;
 }
 
-/** Has all arrived that is watched, or that anybody waits for? */
+/** Will an ack that is on its way tell of everything that anybody waits for? */
+static bool ring_late_is_asked(const struct ring_conn *conn)
+{
+	const struct ring_late *late = &conn->late;
+
+	return late->ack_head != late->ack_tail &&
+	       (int64_t)(late->ack_mark[(late->ack_tail - 1) & (RING_ACKS_MAX - 1)] -
+			 conn->chan.awaited) >= 0;
+}
+
+/**
+ * Need nobody ask? All has arrived that anybody waits for; or what is watched has, and acks will tell
+ * of the rest. What has not left yet is neither: how it leaves is not known.
+ */
 static bool ring_late_is_sure(const struct ring_conn *conn)
 {
-	return (int64_t)(conn->late.watched - ring_late_arrived(&conn->tx)) <= 0 ||
-	       ring_late_is_idle(conn);
+	return ring_late_is_idle(conn) ||
+	       ((int64_t)(conn->late.watched - ring_late_arrived(&conn->tx)) <= 0 &&
+		ring_late_is_asked(conn));
 }
 
 /** What the peer says comes too late: from now on each batch is asked for. */

@@ -124,8 +124,8 @@ RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_
 {
 	if (ring_tx_is_late(dev) && conn->late.awaited) {
 		conn->late.awaited = false;
-		/* Of a batch that was held, core has said whether somebody waits. */
-		if (msg_cnt > 1 && ring_late_is_idle(conn)) {
+		/* Of what was held, core has said whether somebody waits. */
+		if (!conn->late.fresh && ring_late_is_idle(conn)) {
 			ring_tx_post(dev, conn, pos, len, len / WIRE_ALIGN);
 			return;
 		}
@@ -334,14 +334,18 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 	struct ring_tx *tx = &conn->tx;
 	bool in_flight = !(flags & CORE_SEND_NOW) && ring_tx_in_flight(dev, cfg, conn);
 
-	if (ring_tx_is_late(dev) && !(flags & CORE_SEND_NOW))
-		conn->late.awaited = true;
+	if (ring_tx_is_late(dev)) {
+		conn->late.fresh = !(flags & CORE_SEND_NOW);
+		conn->late.awaited = true; /* perhaps; of what joins it, nobody asks here */
+	}
 	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flow.producer - tx->flush_start,
 				       flags & CORE_SEND_MORE, in_flight) &&
 			!tx->post_cnt))
 		ring_tx_close(dev, conn);
 	else
 		ring_tx_hold(cfg, conn);
+	if (ring_tx_is_late(dev))
+		conn->late.fresh = false;
 }
 
 /** core_chan_ops.send */
