@@ -133,6 +133,7 @@ Test(cpr_cntr, a_poll_set_tells_who_has_news)
 	struct fi_poll_attr attr = { 0 };
 	struct fid_poll *set;
 	void *ctx[4];
+	int cnt;
 
 	open_pair(FI_WAIT_NONE);
 	cr_assert_eq(fi_poll_open(p.domain, &attr, &set), 0);
@@ -143,7 +144,9 @@ Test(cpr_cntr, a_poll_set_tells_who_has_news)
 	fi_cntr_add(p.tx_cntr[0], 1);
 	cr_expect_eq(fi_poll(set, ctx, 4), 0, "what the user did himself is no news");
 	send_one();
-	cr_expect_eq(fi_poll(set, ctx, 4), 1);
+	while (!(cnt = fi_poll(set, ctx, 4))) /* over a device, when it is with the peer */
+		;
+	cr_expect_eq(cnt, 1);
 	cr_expect_null(ctx[0], "the counter's context");
 	cr_expect_eq(fi_poll(set, ctx, 4), 0);
 	cr_expect_eq(fi_close(&p.domain->fid), -FI_EBUSY);
