@@ -20,12 +20,12 @@ struct conn_world {
 	/* The last event: */
 	uint32_t event;
 	size_t data_len;
-	union {
+	struct fi_eq_err_entry err;
+	char err_data[CONN_DATA_MAX];
+	union { /* the last: behind the entry comes its data */
 		struct fi_eq_cm_entry entry;
 		char room[sizeof(struct fi_eq_cm_entry) + CONN_DATA_MAX];
 	};
-	struct fi_eq_err_entry err;
-	char err_data[CONN_DATA_MAX];
 };
 
 /** Everything but the listener. */
