@@ -24,24 +24,48 @@ struct note {
 
 static struct fab fab;
 
-/** Waits for an operation: 0 or its error, or FI_ETIMEDOUT (positive) after PATIENCE if `bounded`. */
-static int wait_for(const void *context, bool bounded)
+/** Waits for an operation, without hurry: 0 or its error. */
+static int wait_for(const void *context)
 {
-	double end = fab_seconds() + PATIENCE;
 	struct fi_cq_tagged_entry entry;
 	int err;
 
-	while (!bounded || fab_seconds() < end) {
-		if (fab_poll(&fab, &entry, &err)) {
-			if (entry.op_context == context)
-				return err;
-		} else if (bounded) {
-			sched_yield();
-		} else {
+	for (;;) {
+		if (!fab_poll(&fab, &entry, &err))
 			usleep(500);
+		else if (entry.op_context == context)
+			return err;
+	}
+}
+
+/** The ends of a question and of its answer, which may come in either order: the question's error. */
+static int wait_for_both(const void *ask, const void *answer, int *answer_err)
+{
+	double end = fab_seconds() + PATIENCE;
+	bool asked = false, answered = false;
+	struct fi_cq_tagged_entry entry;
+	int ask_err = 0, err;
+
+	while (!(asked && answered) && fab_seconds() < end) {
+		if (!fab_poll(&fab, &entry, &err)) {
+			sched_yield();
+			continue;
+		}
+		if (entry.op_context == ask) {
+			asked = true;
+			ask_err = err;
+			/* Nobody answers what did not arrive. */
+			if (err && !answered)
+				fi_cancel(&fab.ep->fid, (void *)(uintptr_t)answer);
+		} else if (entry.op_context == answer) {
+			answered = true;
+			*answer_err = err;
 		}
 	}
-	fprintf(stderr, "an operation has not ended after %.0f s\n", PATIENCE);
+	if (asked && answered)
+		return ask_err;
+	fprintf(stderr, "%s has not ended after %.0f s\n", asked ? "a receive" : "a send",
+		PATIENCE);
 	exit(3);
 }
 
@@ -59,12 +83,12 @@ static void serve(const char *ip, int port, const char *name)
 	for (;;) {
 		FAB_CHECK(fi_trecv(fab.ep, &ask, sizeof(ask), NULL, FI_ADDR_UNSPEC, TAG_ASK, 0,
 				   &ask));
-		if (wait_for(&ask, false))
+		if (wait_for(&ask))
 			continue;
 		from = fab_insert(&fab, &ask.from);
 		FAB_CHECK(
 			fi_tsend(fab.ep, &answer, sizeof(answer), NULL, from, TAG_ANSWER, &answer));
-		wait_for(&answer, false);
+		wait_for(&answer);
 	}
 }
 
@@ -72,22 +96,12 @@ static void serve(const char *ip, int port, const char *name)
 static int ask_once(fi_addr_t to, struct note *answer)
 {
 	struct note ask = { .from = fab.addr };
-	int err, recv_err;
+	int err, recv_err = 0;
 
 	FAB_CHECK(fi_trecv(fab.ep, answer, sizeof(*answer), NULL, to, TAG_ANSWER, 0, answer));
 	FAB_CHECK(fi_tsend(fab.ep, &ask, sizeof(ask), NULL, to, TAG_ASK, &ask));
-	err = wait_for(&ask, true);
-	if (err) {
-		fi_cancel(&fab.ep->fid, answer);
-		/* It may have ended, and been passed over above, with the send's own error. */
-		for (int i = 0; i < 1000; i++) {
-			struct fi_cq_tagged_entry entry;
-
-			fab_poll(&fab, &entry, &recv_err);
-		}
-		return err;
-	}
-	return wait_for(answer, true);
+	err = wait_for_both(&ask, answer, &recv_err);
+	return err ? err : recv_err;
 }
 
 static int ask(const char *ip, int port, int count)
