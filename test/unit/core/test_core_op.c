@@ -225,17 +225,16 @@ Test(core_op, the_death_of_the_peer_ends_all, .init = setup)
 	nodes_close(nodes, 2);
 }
 
-Test(core_op, nothing_is_taken_when_the_peer_cannot_be_asked, .init = setup)
+Test(core_op, a_connection_that_cannot_be_made_ends_what_waits_for_it, .init = setup)
 {
 	fake_engine_cfg.connect_err = -FI_EMFILE;
 	nodes_open(nodes, 2);
-	if (core_op_submit(&probes[0].op, &probe_ops, peer_of(0, 1))) {
-		cr_expect_eq(probes[0].ended, 0);
-	} else {
-		settle();
-		cr_expect_eq(probes[0].ended, 1);
-		cr_expect_eq(probes[0].err, -FI_EMFILE);
-	}
+	cr_assert_eq(core_op_submit(&probes[0].op, &probe_ops, peer_of(0, 1)), 0);
+	cr_expect_eq(probes[0].ended, 0, "it waits");
+	settle();
+	cr_expect_eq(probes[0].ended, 1);
+	cr_expect_eq(probes[0].started, 0);
+	cr_expect_eq(probes[0].err, -FI_EMFILE);
 	cr_expect_eq(nodes[0].ep.tx_open, 0);
 	nodes_close(nodes, 2);
 }

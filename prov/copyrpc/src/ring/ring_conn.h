@@ -93,7 +93,7 @@ struct ring_late {
 	uint32_t need;     /* so many, and it asks no more; doubled when that was wrong */
 	bool asks;         /* batches that somebody waits for are posted with an ack */
 	bool grouped;      /* the last one had several messages */
-	bool awaited;      /* somebody waits for a message of the open batch */
+	bool awaited;      /* somebody may wait for a message of the open batch */
 	bool fresh;        /* its last message is new: core has not said who waits for it */
 };
 

@@ -49,8 +49,7 @@ struct udp_dgram {
 	uint32_t got_at;
 	uint32_t got_cnt;
 	struct udp_got got[UDP_BURST];
-	uint64_t rx_bad; /* datagrams that were cut off or had no sender */
-	int wait_fd;     /* epoll over the socket */
+	int wait_fd; /* epoll over the socket */
 };
 
 static inline uint8_t *udp_buf(const struct udp_dgram *ud, uint32_t buf)

@@ -69,8 +69,7 @@ static void udp_fill_take(struct udp_fill *f, uint32_t i, uint32_t buf, struct u
 
 	ud->refs[buf] = 1;
 	if ((f->msgs[i].msg_hdr.msg_flags & MSG_TRUNC) || !f->msgs[i].msg_hdr.msg_namelen) {
-		ud->rx_bad++;
-		udp_unref(ud, buf);
+		udp_unref(ud, buf); /* cut off, or from nowhere: it is lost */
 		return;
 	}
 	got->buf = buf;
