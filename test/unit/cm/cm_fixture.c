@@ -382,6 +382,16 @@ void cm_test_sleep_ms(unsigned ms)
 		;
 }
 
+uint64_t cm_test_passes(struct cm_node *node)
+{
+	uint64_t cnt;
+
+	cm_node_lock(node);
+	cnt = node->pass_cnt;
+	cm_node_unlock(node);
+	return cnt;
+}
+
 double cm_test_cpu_ms(void)
 {
 	struct timespec ts;

@@ -21,7 +21,7 @@
 #include "util/list.h"
 #include "wire/wire_cm.h"
 
-#define CM_TEST_WAIT_MS 10000
+#define CM_TEST_WAIT_MS 60000
 
 /*
  * cr_assert for other threads and forked children: Criterion's own writes to the runner also when all
@@ -95,6 +95,8 @@ void cm_test_addr(const char *ip, uint16_t port, union cm_addr *addr);
 union cm_addr cm_test_addr_of(const struct cm_end *end);
 uint16_t cm_test_port(const struct cm_end *end);
 void cm_test_sleep_ms(unsigned ms);
+/** How often the thread of `node` has woken up: who spins does so without end. */
+uint64_t cm_test_passes(struct cm_node *node);
 /** CPU time of the process, in milliseconds. */
 double cm_test_cpu_ms(void);
 /** Open descriptors of the process; at_rest: while no thread of `node` is in the middle of something. */
