@@ -128,7 +128,7 @@ Test(cm_accept, who_never_says_ready_is_never_up)
 	cm_stranger_say(&s, &to, &hello, NULL, 0);
 	cr_assert(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS) == 1 && pkt.type == WIRE_CM_WELCOME);
 	cr_assert_eq(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS), 0);
-	for (int i = 0; i < 1000 && !cm_end_reap(&a); i++)
+	for (int i = 0; i < CM_TEST_WAIT_MS && !cm_end_reap(&a); i++)
 		cm_test_sleep_ms(1);
 	cr_assert(a.prepared == 1 && !a.up && !a.down);
 	tear_down();
@@ -157,50 +157,82 @@ Test(cm_accept, a_second_hello_of_a_living_peer_gives_way_to_the_first)
 	tear_down();
 }
 
-static void expect_quick_connect(void)
+static void expect_connect(void)
 {
 	struct cm_end b;
-	uint64_t start = util_clock_ns();
 
 	cm_end_open(&b, node, "127.0.0.1", 0);
 	cr_assert(!cm_end_connect(&b, &a));
 	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
-	cr_assert((util_clock_ns() - start) / UTIL_NS_PER_MS < 1000);
 	cm_end_close(&b);
+}
+
+static unsigned callers(void)
+{
+	unsigned cnt;
+
+	cm_node_lock(node);
+	cnt = a.agent->caller_cnt;
+	cm_node_unlock(node);
+	return cnt;
+}
+
+/* Silent callers, and an honest one behind them: true if he got in while some of them still waited. */
+static bool flood(int *fds, int cnt, const struct wire_cm_pkt *ack)
+{
+	unsigned waiting;
+
+	for (int i = 0; i < cnt; i++) {
+		fds[i] = cm_fd_socket();
+		cr_assert(!cm_fd_connect(fds[i], ack->ack.name));
+	}
+	expect_connect();
+	waiting = callers();
+	cr_assert(waiting <= CM_ACCEPT_CALLERS);
+	return waiting;
+}
+
+/* Callers who speak, and not our language. */
+static void talk_garbage(int cnt, const struct wire_cm_pkt *ack)
+{
+	uint64_t end = util_clock_ns() + CM_TEST_WAIT_MS * UTIL_NS_PER_MS;
+
+	for (int i = 0; i < cnt; i++) {
+		int fd = cm_fd_socket();
+
+		cr_assert(!cm_fd_connect(fd, ack->ack.name));
+		cm_fd_send(fd, (const uint8_t *)"garbage", 7, NULL, 0);
+		while (cm_end_stats(&a).rx_malformed == (uint64_t)i && util_clock_ns() < end)
+			cm_test_sleep_ms(1);
+		cr_assert_eq(cm_end_stats(&a).rx_malformed, (uint64_t)i + 1);
+		close(fd);
+	}
 }
 
 Test(cm_accept, a_flood_of_silent_callers_is_bounded_evicted_and_in_nobodys_way)
 {
 	enum { FLOOD = 300 };
 	struct wire_cm_pkt ack;
-	struct cm_stats stats;
-	unsigned waiting;
 	int fds[FLOOD];
+	bool in_nobodys_way = false;
 
 	set_up_timeout(0);
 	cr_assert(cm_stranger_ask(&s, &to, &ack));
-	for (int i = 0; i < FLOOD; i++) {
-		fds[i] = cm_fd_socket();
-		cr_assert(!cm_fd_connect(fds[i], ack.ack.name));
+	/* Where the machine stands still for as long as they may wait, it is no proof. */
+	for (int i = 0; i < 10 && !in_nobodys_way; i++) {
+		in_nobodys_way = flood(fds, FLOOD, &ack);
+		cr_assert(cm_end_stats(&a).callers_evicted >= FLOOD - CM_ACCEPT_CALLERS);
+		/* Nobody closes his end: they are sent away. */
+		for (int ms = 0; ms < CM_TEST_WAIT_MS && callers(); ms++)
+			cm_test_sleep_ms(1);
+		cr_assert_eq(callers(), 0);
+		for (int k = 0; k < FLOOD; k++)
+			close(fds[k]);
 	}
-	expect_quick_connect();
-	stats = cm_end_stats(&a);
-	cr_assert(stats.callers_evicted >= FLOOD - CM_ACCEPT_CALLERS);
-	cm_node_lock(node);
-	waiting = a.agent->caller_cnt;
-	cm_node_unlock(node);
-	cr_assert(waiting <= CM_ACCEPT_CALLERS);
+	cr_assert(in_nobodys_way);
 	/* Garbage is no better than silence. */
-	for (int i = FLOOD - 10; i < FLOOD; i++)
-		cm_fd_send(fds[i], (const uint8_t *)"garbage", 7, NULL, 0);
-	cm_test_sleep_ms(CM_ACCEPT_WAIT_MS + 300);
-	cm_node_lock(node);
-	cr_assert_eq(a.agent->caller_cnt, 0);
-	cm_node_unlock(node);
-	cr_assert_eq(cm_end_stats(&a).rx_malformed, 10);
-	for (int i = 0; i < FLOOD; i++)
-		close(fds[i]);
-	expect_quick_connect();
+	talk_garbage(10, &ack);
+	expect_connect();
 	tear_down();
 }
 
@@ -269,7 +301,8 @@ Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
 		if (!cm_stranger_ask(&s, &to, &ack))
 			_exit(2);
 		/* The name is no secret from those who may read /proc: silence is turned away too. */
-		if (!cm_stranger_connect(&s, &ack) || cm_stranger_hear(&s, &nak, 5000) != 0)
+		if (!cm_stranger_connect(&s, &ack) ||
+		    cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) != 0)
 			_exit(3);
 		for (int i = 0; i < 100; i++) {
 			if (!cm_stranger_connect(&s, &ack))
@@ -285,7 +318,7 @@ Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
 				if (cm_fd_send(s.stream, buf, len, NULL, 0))
 					continue;
 			}
-			if (cm_stranger_hear(&s, &nak, 5000) != 1)
+			if (cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) != 1)
 				continue;
 			_exit(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EACCES &&
 					      strstr(nak.nak.text, "you to user 65534")
@@ -298,7 +331,7 @@ Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
 	cr_assert(cm_end_stats(&a).callers_foreign >= 2);
 	cr_assert(!a.prepared);
-	expect_quick_connect();
+	expect_connect();
 	tear_down();
 }
 

@@ -109,7 +109,7 @@ Test(cm_fork, a_child_does_not_hide_its_parents_death)
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 	cr_assert(!kill(pid, SIGKILL));
 	cr_assert(waitpid(pid, NULL, 0) == pid);
-	cr_assert(cm_end_wait(&a, &a.down, 1, 1000));
+	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
 	cr_assert_eq(a.down_err, -FI_ECONNRESET);
 	cr_assert(!kill(child, SIGKILL));
 	cm_end_close(&a);

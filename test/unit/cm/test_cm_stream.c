@@ -20,7 +20,7 @@ static void wait_for(int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
-	cr_assert_eq(poll(&pfd, 1, 5000), 1);
+	cr_assert_eq(poll(&pfd, 1, CM_TEST_WAIT_MS), 1);
 }
 
 static void open_ends(struct ends *e, const char *key)
