@@ -23,10 +23,20 @@ static char *put_hex(char *to, uint64_t number)
 	return to;
 }
 
-/* The abstract name of a channel: unique on the host, as it holds pid and start time of its owner. */
-static socklen_t chan_address(uint32_t index, struct sockaddr_un *address)
+static struct mdl_chan *chan_at(uint32_t number)
 {
-	const struct mdl_chan *chan = &mdl_self.seg->chan[index];
+	return &mdl_self.seg->chan[number & (MDL_CHAN_MAX - 1)];
+}
+
+/* Is it still the one that had this number? Under its lock. */
+static bool chan_lives(const struct mdl_chan *chan, uint32_t number)
+{
+	return number && chan->used && chan->number == number;
+}
+
+/* The abstract name of a channel: unique on the host, as it holds pid and start time of its owner. */
+static socklen_t chan_address(const struct mdl_chan *chan, struct sockaddr_un *address)
+{
 	const struct mdl_proc *proc = &mdl_self.seg->proc[chan->proc];
 	char *at = address->sun_path;
 
@@ -34,31 +44,44 @@ static socklen_t chan_address(uint32_t index, struct sockaddr_un *address)
 	address->sun_family = AF_UNIX;
 	*at++ = 0;
 	memcpy(at, "copyrpc_hca/", 12);
-	at = put_hex(at + 12, (uint64_t)(uint32_t)proc->pid << 32 | index);
+	at = put_hex(at + 12, (uint64_t)(uint32_t)proc->pid << 32 | chan->number);
 	*at++ = '/';
-	at = put_hex(at, proc->started ^ (uint64_t)chan->generation << 48);
+	at = put_hex(at, proc->started);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
 			   (size_t)(at - address->sun_path));
 }
 
-static int take_entry(enum krn_chan_kind kind, uint32_t *index)
+/* The generation is never 0, so that no number is. */
+static uint32_t next_number(uint32_t index)
+{
+	uint32_t generation = ++mdl_self.seg->generation & (UINT32_MAX / MDL_CHAN_MAX / 2);
+
+	return (generation | (UINT32_MAX / MDL_CHAN_MAX / 2 + 1)) * MDL_CHAN_MAX + index;
+}
+
+static void fill_entry(struct mdl_chan *chan, enum krn_chan_kind kind, uint32_t number)
+{
+	mdl_lock_init(&chan->lock);
+	mdl_lock(&chan->lock);
+	chan->proc = mdl_self.slot;
+	chan->number = number;
+	chan->async = kind;
+	chan->head = chan->tail = chan->tokens = 0;
+	__atomic_store_n(&chan->used, 1, __ATOMIC_RELEASE);
+	mdl_unlock(&chan->lock);
+}
+
+static int take_entry(enum krn_chan_kind kind, uint32_t *number)
 {
 	struct mdl_segment *seg = mdl_self.seg;
 	int err = -ENOMEM;
 
 	mdl_lock(&seg->table_lock);
 	for (uint32_t i = 0; i < MDL_CHAN_MAX && err; i++) {
-		struct mdl_chan *chan = &seg->chan[i];
-
-		if (chan->used)
+		if (__atomic_load_n(&seg->chan[i].used, __ATOMIC_ACQUIRE))
 			continue;
-		chan->proc = mdl_self.slot;
-		chan->generation = ++seg->generation;
-		chan->async = kind;
-		chan->head = chan->tail = chan->tokens = 0;
-		mdl_lock_init(&chan->lock);
-		__atomic_store_n(&chan->used, 1, __ATOMIC_RELEASE);
-		*index = i;
+		*number = next_number(i);
+		fill_entry(&seg->chan[i], kind, *number);
 		err = 0;
 		if (i >= seg->chan_end)
 			seg->chan_end = i + 1;
@@ -84,24 +107,24 @@ static const enum krn_fd_kind fd_kind[] = {
 	[KRN_CHAN_CM] = KRN_FD_CM,
 };
 
-int krn_chan_open(enum krn_chan_kind kind, uint32_t *index)
+int krn_chan_open(enum krn_chan_kind kind, uint32_t *number)
 {
 	struct sockaddr_un address;
-	long fd, err = take_entry(kind, index);
+	long fd, err = take_entry(kind, number);
 	socklen_t len;
 
 	if (err)
 		return (int)err;
 	sender_socket();
 	fd = MDL_RAW3(socket, AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	len = chan_address(*index, &address);
+	len = chan_address(chan_at(*number), &address);
 	if (fd < 0 || (err = MDL_RAW3(bind, fd, &address, len)) < 0) {
 		if (fd >= 0)
 			MDL_RAW1(close, fd);
-		krn_chan_release(*index);
+		krn_chan_release(*number);
 		return (int)(fd < 0 ? fd : err);
 	}
-	krn_fd_set((int)fd, fd_kind[kind], *index);
+	krn_fd_set((int)fd, fd_kind[kind], *number);
 	return (int)fd;
 }
 
@@ -109,29 +132,24 @@ uint32_t krn_chan_by_fd(int fd)
 {
 	const struct krn_fd *entry = krn_fd_get(fd);
 
-	return entry && (entry->kind == KRN_FD_COMP || entry->kind == KRN_FD_ASYNC)
-		       ? entry->index + 1
-		       : 0;
+	return entry && entry->kind == KRN_FD_COMP ? entry->index : 0;
 }
 
-void krn_chan_release(uint32_t index)
+void krn_chan_release(uint32_t number)
 {
-	__atomic_store_n(&mdl_self.seg->chan[index].used, 0, __ATOMIC_RELEASE);
-}
+	struct mdl_chan *chan = chan_at(number);
 
-/* An asynchronous channel lives as long as its context, as the context's objects name it. */
-void krn_chan_close(uint32_t index)
-{
-	if (mdl_self.seg->chan[index].async == KRN_CHAN_COMP)
-		krn_chan_release(index);
+	mdl_lock(&chan->lock);
+	if (chan_lives(chan, number))
+		__atomic_store_n(&chan->used, 0, __ATOMIC_RELEASE);
+	mdl_unlock(&chan->lock);
 }
 
 /* Makes the tokens as many as the events, up to the limit. Under the lock of the channel. */
-static void refill_tokens(uint32_t index)
+static void refill_tokens(struct mdl_chan *chan)
 {
-	struct mdl_chan *chan = &mdl_self.seg->chan[index];
 	struct sockaddr_un address;
-	socklen_t len = chan_address(index, &address);
+	socklen_t len = chan_address(chan, &address);
 	int fd = sender_socket();
 
 	while (chan->tokens < TOKENS_MAX && chan->tokens < chan->head - chan->tail) {
@@ -141,28 +159,29 @@ static void refill_tokens(uint32_t index)
 	}
 }
 
-bool krn_chan_push(uint32_t index, uint64_t element, uint32_t type, uint32_t object)
+bool krn_chan_push(uint32_t number, uint64_t element, uint32_t type, uint32_t object)
 {
-	struct mdl_chan *chan = &mdl_self.seg->chan[index];
+	struct mdl_chan *chan = chan_at(number);
 	bool room;
 
+	if (!number)
+		return false;
 	mdl_lock(&chan->lock);
-	room = chan->used && chan->head - chan->tail < MDL_CHAN_DEPTH;
+	room = chan_lives(chan, number) && chan->head - chan->tail < MDL_CHAN_DEPTH;
 	if (room) {
 		chan->event[chan->head % MDL_CHAN_DEPTH].element = element;
 		chan->event[chan->head % MDL_CHAN_DEPTH].type = type;
 		chan->event[chan->head % MDL_CHAN_DEPTH].object = object;
 		chan->head++;
-		refill_tokens(index);
+		refill_tokens(chan);
 	}
 	mdl_unlock(&chan->lock);
 	return room;
 }
 
 /* Takes the oldest event, if there is one, and returns its length as the program reads it. */
-static ssize_t pop(uint32_t index, void *to, size_t size)
+static ssize_t pop(struct mdl_chan *chan, void *to, size_t size)
 {
-	struct mdl_chan *chan = &mdl_self.seg->chan[index];
 	uint64_t out[2];
 	size_t len = chan->async ? 16 : 8;
 
@@ -177,9 +196,9 @@ static ssize_t pop(uint32_t index, void *to, size_t size)
 	return (ssize_t)len;
 }
 
-ssize_t krn_chan_read(int fd, uint32_t index, void *to, size_t size)
+ssize_t krn_chan_read(int fd, uint32_t number, void *to, size_t size)
 {
-	struct mdl_chan *chan = &mdl_self.seg->chan[index];
+	struct mdl_chan *chan = chan_at(number);
 	ssize_t got;
 	char token;
 
@@ -190,9 +209,12 @@ ssize_t krn_chan_read(int fd, uint32_t index, void *to, size_t size)
 		if (rc < 0)
 			return rc;
 		mdl_lock(&chan->lock);
-		chan->tokens -= chan->tokens > 0;
-		got = pop(index, to, size);
-		refill_tokens(index);
+		got = -EBADF; /* its context is closed */
+		if (chan_lives(chan, number)) {
+			chan->tokens -= chan->tokens > 0;
+			got = pop(chan, to, size);
+			refill_tokens(chan);
+		}
 		mdl_unlock(&chan->lock);
 	} while (got == -EAGAIN);
 	return got;
@@ -216,50 +238,53 @@ static uint32_t remove_events(struct mdl_chan *chan, uint32_t object, uint64_t *
 	return gone;
 }
 
-uint32_t krn_chan_take(uint32_t index, uint32_t object, uint64_t *elements, uint32_t max)
+uint32_t krn_chan_take(uint32_t number, uint32_t object, uint64_t *elements, uint32_t max)
 {
-	struct mdl_chan *chan = &mdl_self.seg->chan[index];
-	uint32_t gone;
+	struct mdl_chan *chan = chan_at(number);
+	uint32_t gone = 0;
 
+	if (!number)
+		return 0;
 	mdl_lock(&chan->lock);
-	gone = remove_events(chan, object, elements, max);
+	if (chan_lives(chan, number))
+		gone = remove_events(chan, object, elements, max);
 	mdl_unlock(&chan->lock);
 	return gone;
 }
 
-uint32_t krn_chan_purge(uint32_t index, uint32_t object)
+uint32_t krn_chan_purge(uint32_t number, uint32_t object)
 {
-	return krn_chan_take(index, object, NULL, UINT32_MAX);
+	return krn_chan_take(number, object, NULL, UINT32_MAX);
+}
+
+/*
+ * An event counts as raised only if it lies in the channel: who destroys the object waits for all that were
+ * raised and not purged. The object's lock is held, so that none is raised after the purge.
+ */
+static void raise_event(uint32_t *raised, uint32_t number, uint64_t element, uint32_t type,
+			uint32_t object)
+{
+	if (krn_chan_push(number, element, type, object))
+		__atomic_fetch_add(raised, 1, __ATOMIC_RELAXED);
 }
 
 void krn_cq_event(struct mdl_cq *cq)
 {
-	if (!cq->chan)
-		return;
-	__atomic_fetch_add(&cq->events_raised, 1, __ATOMIC_RELAXED);
-	krn_chan_push(cq->chan - 1, cq->cookie, 0, cq->number | KRN_ABOUT_CQ);
+	raise_event(&cq->events_raised, cq->chan, cq->cookie, 0, cq->number | KRN_ABOUT_CQ);
 }
 
 void krn_cq_async(struct mdl_cq *cq, uint32_t type)
 {
-	if (!cq->async_chan)
-		return;
-	__atomic_fetch_add(&cq->async_raised, 1, __ATOMIC_RELAXED);
-	krn_chan_push(cq->async_chan - 1, cq->cookie, type, cq->number | KRN_ABOUT_CQ);
+	raise_event(&cq->async_raised, cq->async_chan, cq->cookie, type, cq->number | KRN_ABOUT_CQ);
 }
 
 void krn_qp_async(struct mdl_qp *qp, uint32_t type)
 {
-	if (!qp->async_chan)
-		return;
-	__atomic_fetch_add(&qp->async_raised, 1, __ATOMIC_RELAXED);
-	krn_chan_push(qp->async_chan - 1, qp->cookie, type, qp->number | KRN_ABOUT_QP);
+	raise_event(&qp->async_raised, qp->async_chan, qp->cookie, type, qp->number | KRN_ABOUT_QP);
 }
 
 void krn_srq_async(struct mdl_srq *srq, uint32_t type)
 {
-	if (!srq->async_chan)
-		return;
-	__atomic_fetch_add(&srq->async_raised, 1, __ATOMIC_RELAXED);
-	krn_chan_push(srq->async_chan - 1, srq->cookie, type, srq->number | KRN_ABOUT_SRQ);
+	raise_event(&srq->async_raised, srq->async_chan, srq->cookie, type,
+		    srq->number | KRN_ABOUT_SRQ);
 }

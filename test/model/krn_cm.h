@@ -18,7 +18,7 @@
 
 /* A descriptor, or -1 and errno. */
 int krn_cm_open(int flags);
-/* What write() returns: size, or -errno. index is the channel. */
+/* What write() returns: size, or -errno. index is the number of the channel. */
 ssize_t krn_cm_write(int fd, uint32_t index, const void *from, size_t size);
 void krn_cm_close(uint32_t index);
 /* Tells live ends that the other process died; when to come again, as nic_service() says it. */

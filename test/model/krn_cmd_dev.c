@@ -49,7 +49,7 @@ int krn_cmd_get_context(struct krn_cmd *cmd)
 	fd = krn_chan_open(KRN_CHAN_ASYNC, &chan);
 	if (fd < 0)
 		return fd;
-	cmd->ctx->async_chan = chan + 1;
+	cmd->ctx->async_chan = chan;
 	cmd->ctx->async_fd = fd;
 	resp.async_fd = (uint32_t)fd;
 	krn_mode_start();

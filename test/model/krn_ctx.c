@@ -158,7 +158,7 @@ void krn_ctx_close(uint32_t index)
 	pthread_mutex_lock(&context_lock);
 	krn_uar_unmapped(index);
 	if (ctx->async_chan)
-		krn_chan_release(ctx->async_chan - 1);
+		krn_chan_release(ctx->async_chan);
 	pages = ctx->pages;
 	__atomic_store_n(&ctx->pages, NULL, __ATOMIC_RELEASE);
 	ctx->fd = -1;

@@ -17,7 +17,7 @@
 
 struct krn_ctx {
 	int fd;              /* of the program; -1: not in use */
-	uint32_t async_chan; /* index + 1 in the segment, 0 before GET_CONTEXT */
+	uint32_t async_chan; /* its number, 0 before GET_CONTEXT */
 	int async_fd;
 	char *pages;     /* our mapping of the memfd */
 	uint32_t mapped; /* UAR pages that the program was seen to have mapped */

@@ -73,8 +73,9 @@ EXPORT int close(int fd)
 				krn_ctx_close(was.index);
 			else if (was.kind == KRN_FD_CM)
 				krn_cm_close(was.index);
-			else
-				krn_chan_close(was.index);
+			else if (was.kind == KRN_FD_COMP)
+				krn_chan_release(was.index);
+			/* An asynchronous channel goes with its context, whichever is closed first. */
 		}
 	}
 	return krn_real()->close(fd);

@@ -51,15 +51,10 @@ void krn_object_destroy_mr(struct mdl_mr *mr)
 	mdl_table_release(mr);
 }
 
-static uint32_t purge(uint32_t chan, uint32_t about)
-{
-	return chan ? krn_chan_purge(chan - 1, about) : 0;
-}
-
 uint32_t krn_object_destroy_qp(struct mdl_qp *qp)
 {
 	struct krn_ctx *ctx = krn_ctx_get(qp->ctx);
-	uint32_t number = qp->number, unread;
+	uint32_t number = qp->number, read;
 
 	nic_qp_destroy(qp);
 	mdl_lock(&qp->sq_lock);
@@ -67,7 +62,7 @@ uint32_t krn_object_destroy_qp(struct mdl_qp *qp)
 	mdl_table_hide(qp);
 	mdl_unlock(&qp->rq_lock);
 	mdl_unlock(&qp->sq_lock);
-	unread = purge(qp->async_chan, number | KRN_ABOUT_QP);
+	read = qp->async_raised - krn_chan_purge(qp->async_chan, number | KRN_ABOUT_QP);
 	if (ctx && qp->uar_off)
 		krn_ctx_bfreg_put(ctx, qp->uar_page, qp->uar_off);
 	krn_unshare(qp->user_buf, qp->user_len);
@@ -77,23 +72,23 @@ uint32_t krn_object_destroy_qp(struct mdl_qp *qp)
 	krn_object_cq_ref(qp->recv_cq, -1);
 	krn_object_srq_ref(qp->srq, -1);
 	mdl_table_release(qp);
-	return qp->async_raised - unread;
+	return read;
 }
 
 uint32_t krn_object_destroy_srq(struct mdl_srq *srq)
 {
-	uint32_t number = srq->number, unread;
+	uint32_t number = srq->number, read;
 
 	mdl_lock(&srq->lock);
 	mdl_table_hide(srq);
 	mdl_unlock(&srq->lock);
-	unread = purge(srq->async_chan, number | KRN_ABOUT_SRQ);
+	read = srq->async_raised - krn_chan_purge(srq->async_chan, number | KRN_ABOUT_SRQ);
 	krn_unshare(srq->user_buf, srq->user_len);
 	krn_unshare(srq->user_dbrec, 4);
 	krn_object_pd_ref(srq->pd, -1);
 	krn_object_cq_ref(srq->cq, -1);
 	mdl_table_release(srq);
-	return srq->async_raised - unread;
+	return read;
 }
 
 void krn_object_destroy_cq(struct mdl_cq *cq, uint32_t *comp_read, uint32_t *async_read)
@@ -103,8 +98,8 @@ void krn_object_destroy_cq(struct mdl_cq *cq, uint32_t *comp_read, uint32_t *asy
 	mdl_lock(&cq->lock);
 	mdl_table_hide(cq);
 	mdl_unlock(&cq->lock);
-	*comp_read = cq->events_raised - purge(cq->chan, number | KRN_ABOUT_CQ);
-	*async_read = cq->async_raised - purge(cq->async_chan, number | KRN_ABOUT_CQ);
+	*comp_read = cq->events_raised - krn_chan_purge(cq->chan, number | KRN_ABOUT_CQ);
+	*async_read = cq->async_raised - krn_chan_purge(cq->async_chan, number | KRN_ABOUT_CQ);
 	krn_unshare(cq->user_buf, cq->user_len);
 	krn_unshare(cq->user_dbrec, 8);
 	mdl_table_release(cq);

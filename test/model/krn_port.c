@@ -20,7 +20,7 @@ static void port_tell(uint32_t type)
 		struct krn_ctx *ctx = krn_ctx_get(index);
 
 		if (ctx && ctx->async_chan)
-			krn_chan_push(ctx->async_chan - 1, KRN_PORT, type, 0);
+			krn_chan_push(ctx->async_chan, KRN_PORT, type, 0);
 	}
 }
 

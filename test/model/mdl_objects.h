@@ -84,8 +84,8 @@ struct mdl_node {
 #define MDL_CHAN_DEPTH 1024
 struct mdl_chan {
 	uint32_t used;
-	uint32_t proc;       /* slot of the owner */
-	uint32_t generation; /* part of the name of its socket */
+	uint32_t proc;   /* slot of the owner */
+	uint32_t number; /* index and a generation that is never 0 */
 	uint32_t
 		async; /* 0: 8-byte completion events, 1: 16-byte async events, 2: connection events */
 	struct mdl_lock lock;
@@ -134,14 +134,14 @@ struct mdl_mr {
 /* Producer side state of a completion queue; everything below nic_ is the NIC's. */
 struct mdl_cq {
 	uint32_t number, claimed, proc, ctx;
-	uint64_t cookie;     /* what completion and async events name */
-	uint32_t chan;       /* index + 1 of the completion channel, 0: none */
-	uint32_t async_chan; /* index + 1 */
-	uint64_t buf;        /* seg offset of CQE 0; contiguous */
-	uint32_t cqe_cnt;    /* power of two */
-	uint32_t cqe_size;   /* 64 or 128 */
-	uint64_t dbrec;      /* seg offset: __be32 consumer index at 0, __be32 arm record at 4 */
-	uint8_t comp_en;     /* created for compressed CQEs */
+	uint64_t cookie; /* what completion and async events name */
+	uint32_t chan;   /* number of the completion channel, 0: none */
+	uint32_t async_chan;
+	uint64_t buf;      /* seg offset of CQE 0; contiguous */
+	uint32_t cqe_cnt;  /* power of two */
+	uint32_t cqe_size; /* 64 or 128 */
+	uint64_t dbrec;    /* seg offset: __be32 consumer index at 0, __be32 arm record at 4 */
+	uint8_t comp_en;   /* created for compressed CQEs */
 	uint8_t comp_format; /* 0: hash, 1: checksum, as MLX5_IB_CQE_RES_FORMAT_* tells (its bit number) */
 	uint8_t pad128;
 	uint8_t ignore_overrun; /* created with IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN */
@@ -286,7 +286,7 @@ enum mdl_cm_state {
 
 /*
  * One end of a connection, or a listener: what librdmacm calls an rdma_cm_id. All under segment->cm_lock. ctx is
- * the index of the event channel.
+ * the number of the event channel.
  */
 struct mdl_cm_id {
 	uint32_t number, claimed, proc, ctx;
@@ -316,7 +316,7 @@ struct mdl_cm_event {
 };
 
 #define MDL_SEGMENT_MAGIC   0x6d646c3563617368ull
-#define MDL_SEGMENT_VERSION 3
+#define MDL_SEGMENT_VERSION 4
 
 /* The head of the segment; the tables follow it, then the arena of pages. */
 struct mdl_segment {

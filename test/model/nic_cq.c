@@ -47,6 +47,20 @@ static void nic_cq_lock(struct mdl_cq *cq)
 		nic_cq_repair(cq);
 }
 
+/* Locked, or null: it is gone, perhaps only since it was found. */
+static struct mdl_cq *nic_cq_take(uint32_t cqn)
+{
+	struct mdl_cq *cq = mdl_cq_find(cqn);
+
+	if (!cq)
+		return NULL;
+	nic_cq_lock(cq);
+	if (cq->number == cqn)
+		return cq;
+	mdl_unlock(&cq->lock);
+	return NULL;
+}
+
 /* CQEs that were written and that the program has not said to have read. */
 static uint32_t nic_cq_unread(const struct mdl_cq *cq)
 {
@@ -128,9 +142,8 @@ void nic_cq_release(uint32_t cqn)
 {
 	struct mdl_cq *cq = mdl_cq_find(cqn);
 
-	if (!cq || !cq->comp_en)
+	if (!cq || !cq->comp_en || !(cq = nic_cq_take(cqn)))
 		return;
-	nic_cq_lock(cq);
 	nic_cq_release_locked(cq);
 	mdl_unlock(&cq->lock);
 }
@@ -190,12 +203,11 @@ static void nic_cq_account(struct mdl_qp *qp, const struct nic_cqe *cqe)
 
 bool nic_cq_write(struct mdl_qp *qp, uint32_t cqn, const struct nic_cqe *cqe)
 {
-	struct mdl_cq *cq = mdl_cq_find(cqn);
+	struct mdl_cq *cq = nic_cq_take(cqn);
 	bool refused;
 
 	if (!cq)
 		return false;
-	nic_cq_lock(cq);
 	refused = cq->nic_error || nic_cq_overruns(cq);
 	if (!refused)
 		nic_cq_put(cq, cqe);
@@ -223,12 +235,11 @@ static bool nic_cq_is(const uint8_t *cqe64, const struct mdl_qp *qp, uint16_t co
 
 bool nic_cq_has(uint32_t cqn, const struct mdl_qp *qp, uint16_t counter, uint32_t from)
 {
-	struct mdl_cq *cq = mdl_cq_find(cqn);
+	struct mdl_cq *cq = nic_cq_take(cqn);
 	bool found = false;
 
 	if (!cq)
 		return false;
-	nic_cq_lock(cq);
 	/* A lap later nobody can tell: a receive that is lost does less harm than one given twice. */
 	found = cq->nic_pi - from > cq->cqe_cnt;
 	for (; from != cq->nic_pi && !found; from++)
@@ -256,12 +267,14 @@ static void nic_cq_arm_check(const struct mdl_cq *cq, uint32_t word)
 			cq->number, word, record);
 }
 
-static void nic_cq_arm_word(struct mdl_cq *cq, uint32_t word)
+static void nic_cq_arm_word(uint32_t cqn, uint32_t word)
 {
 	uint32_t ci = word & NIC_CQ_INDEX, unread, unread_solicited;
+	struct mdl_cq *cq = nic_cq_take(cqn);
 	bool solicited = word >> 24 & 1;
 
-	nic_cq_lock(cq);
+	if (!cq)
+		return;
 	nic_cq_priv(cq)->arm_word = word;
 	cq->nic_armed = solicited ? NIC_ARM_SOLICITED : NIC_ARM_NEXT;
 	cq->nic_arm_ci = ci;
@@ -278,14 +291,15 @@ void nic_cq_arm(const uint8_t *bytes)
 	struct mdl_cq *cq = mdl_cq_find(cqn);
 
 	if (!cq || !nic_is_ours(cq->proc)) {
-		nic_blame(mdl_self.slot, "CQ 0x%x was armed, but this process has no such CQ.",
-			  cqn);
+		if (mdl_self.config.mode != MDL_MODE_POLL) /* there it may be gone since */
+			nic_blame(mdl_self.slot,
+				  "CQ 0x%x was armed, but this process has no such CQ.", cqn);
 		return;
 	}
 	if (mdl_self.config.mode != MDL_MODE_POLL)
 		nic_cq_arm_check(cq, word);
 	mdl_count_add(&mdl_self.proc->count, MDL_CNT_CQ_ARMS, 1);
-	nic_cq_arm_word(cq, word);
+	nic_cq_arm_word(cqn, word);
 }
 
 /* The record of a CQ whose arming was overwritten by another's has a new word. */
@@ -294,7 +308,7 @@ void nic_cq_recheck(struct mdl_cq *cq)
 	uint32_t word = nic_record_get((uint32_t *)mdl_at(cq->dbrec) + 1);
 
 	if (cq->chan && word != nic_cq_priv(cq)->arm_word)
-		nic_cq_arm_word(cq, word);
+		nic_cq_arm_word(cq->number, word);
 }
 
 /* No word was seen yet; 0 is one. */

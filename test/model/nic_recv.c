@@ -134,12 +134,13 @@ static enum nic_take nic_recv_take_locked(struct mdl_qp *qp, struct mdl_srq *srq
 static enum nic_take nic_recv_take_shared(struct mdl_qp *qp, struct nic_taken *taken)
 {
 	struct mdl_srq *srq = mdl_srq_find(qp->srq);
-	enum nic_take take;
+	enum nic_take take = NIC_NONE;
 
 	if (!srq)
 		return NIC_NONE;
 	mdl_lock(&srq->lock);
-	take = nic_recv_take_locked(qp, srq, taken);
+	if (srq->number == qp->srq)
+		take = nic_recv_take_locked(qp, srq, taken);
 	mdl_unlock(&srq->lock);
 	return take;
 }

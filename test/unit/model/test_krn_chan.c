@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
 TestSuite(krn_chan, .init = border_setup, .fini = border_teardown);
 
@@ -88,7 +89,7 @@ Test(krn_chan, a_cq_counts_the_events_that_were_read)
 	int fd = open_chan(KRN_CHAN_COMP, &index);
 	uint64_t element;
 
-	cq->chan = index + 1;
+	cq->chan = index;
 	for (int i = 0; i < 5; i++)
 		krn_cq_event(cq);
 	for (int i = 0; i < 2; i++)
@@ -100,4 +101,51 @@ Test(krn_chan, a_cq_counts_the_events_that_were_read)
 		     0);
 	cr_expect_eq(resp.comp_events_reported, 2);
 	cr_expect_eq(resp.async_events_reported, 0);
+}
+
+/* ... nor for those that found no room. */
+Test(krn_chan, an_event_that_found_no_room_is_none)
+{
+	uint32_t ctx = border_open(), number = border_cq(ctx, 15), index;
+	struct ib_uverbs_destroy_cq req = { .cq_handle = number };
+	struct ib_uverbs_destroy_cq_resp resp;
+	struct mdl_cq *cq = mdl_cq_find(number);
+	int fd = open_chan(KRN_CHAN_COMP, &index);
+	uint64_t element;
+
+	cq->chan = index;
+	for (int i = 0; i < MDL_CHAN_DEPTH + 5; i++) {
+		krn_cq_event(cq);
+		krn_cq_async(cq, 0);
+	}
+	for (int i = 0; i < MDL_CHAN_DEPTH; i++)
+		cr_assert_eq(krn_chan_read(fd, index, &element, sizeof(element)), 8);
+	cr_assert_gt(border_command(ctx, IB_USER_VERBS_CMD_DESTROY_CQ, &req, sizeof(req), NULL, 0,
+				    &resp, sizeof(resp)),
+		     0);
+	cr_expect_eq(resp.comp_events_reported, MDL_CHAN_DEPTH);
+	cr_expect_eq(resp.async_events_reported, 0);
+}
+
+/* The place of a channel that is gone belongs to the next one, whatever is done with the old number. */
+Test(krn_chan, a_channel_that_is_gone_touches_nobody)
+{
+	uint32_t gone, here, other;
+	int old = open_chan(KRN_CHAN_ASYNC, &gone), fd, fd2;
+	uint64_t element;
+
+	krn_chan_release(gone);
+	fd = open_chan(KRN_CHAN_COMP, &here);
+	cr_assert_eq(here % MDL_CHAN_MAX, gone % MDL_CHAN_MAX, "the same place");
+	krn_chan_release(gone);
+	cr_expect_not(krn_chan_push(gone, 1, 0, 5));
+	cr_expect(krn_chan_push(here, 2, 0, 5));
+	cr_expect_eq(krn_chan_purge(gone, 5), 0);
+	fd2 = open_chan(KRN_CHAN_ASYNC, &other);
+	cr_expect_neq(other % MDL_CHAN_MAX, here % MDL_CHAN_MAX, "it is taken");
+	cr_expect_not(readable(fd2));
+	cr_expect(readable(fd));
+	cr_expect_eq(krn_chan_read(fd, here, &element, sizeof(element)), 8);
+	cr_expect_eq(element, 2);
+	close(old);
 }

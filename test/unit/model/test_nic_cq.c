@@ -2,6 +2,7 @@
 /*
  * Do completions come in their slots, their laps, their events, and compressed where that was asked?
  */
+#include "model/mdl_table.h"
 #include "model/nic_be.h"
 #include "unit/model/nic_bench.h"
 
@@ -110,6 +111,21 @@ Test(nic_cq, armed_for_solicited_it_waits_for_one)
 	cr_expect_eq(bench.cq_events, 2, "the solicited one is still there");
 	bench_arm(cq, 2, true);
 	cr_expect_eq(bench.cq_events, 2);
+}
+
+/* By the time that poll mode sees the store, the program may have destroyed the queue. */
+Test(nic_cq, an_arm_seen_late_finds_no_queue_any_more)
+{
+	mdl_self.config.mode = MDL_MODE_POLL;
+	mdl_table_hide(cq);
+	bench_arm(cq, 0, false);
+	cr_expect_eq(cq->nic_armed, 0);
+}
+
+Test(nic_cq, an_arm_that_is_seen_at_once_names_a_queue, .signal = SIGABRT)
+{
+	mdl_table_hide(cq);
+	bench_arm(cq, 0, false);
 }
 
 Test(nic_cq, an_error_counts_as_solicited)
