@@ -238,7 +238,7 @@ static struct cm_node *bad_node(struct network *net, unsigned loss, uint64_t see
 	return out;
 }
 
-Test(cm_dgram, over_a_bad_network_both_ask_and_one_connection_comes_of_it, .timeout = 60)
+Test(cm_dgram, over_a_bad_network_both_ask_and_one_connection_comes_of_it, .timeout = 200)
 {
 	static struct network net[2];
 	uint64_t seed = rng_env("COPYRPC_TEST_SEED", 1);
@@ -578,7 +578,7 @@ Test(cm_dgram, another_incarnation_at_the_address_ends_the_old_connection)
 	tear_down();
 }
 
-Test(cm_dgram, guests_that_never_get_ready_are_bounded, .timeout = 60)
+Test(cm_dgram, guests_that_never_get_ready_are_bounded, .timeout = 200)
 {
 	static struct cm_stranger guests[CM_DGRAM_GUESTS];
 	struct wire_cm_pkt hello;

@@ -565,7 +565,7 @@ static void property_run(uint64_t seed)
 	stop();
 }
 
-Test(core_rma, random_accesses_of_both_ends_agree_with_a_model, .timeout = 60)
+Test(core_rma, random_accesses_of_both_ends_agree_with_a_model, .timeout = 200)
 {
 	uint64_t only = rng_env("COPYRPC_TEST_SEED", 0);
 
@@ -685,7 +685,7 @@ static uint32_t liar_frame(uint8_t *bytes, struct rng *rng)
 				      : at + 40 + (uint32_t)body;
 }
 
-Test(core_rma, malformed_calls_reach_no_other_memory, .timeout = 60)
+Test(core_rma, malformed_calls_reach_no_other_memory, .timeout = 200)
 {
 	static uint8_t bytes[512];
 	struct rng rng = { .state = 99 };

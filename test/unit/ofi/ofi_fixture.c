@@ -11,7 +11,7 @@
 #include "ofi/cpr_prov.h"
 #include "util/clock.h"
 
-#define OFI_PATIENCE_NS (10 * UTIL_NS_PER_S)
+#define OFI_PATIENCE_NS (60 * UTIL_NS_PER_S)
 
 struct fi_provider *ofi_provider(void)
 {

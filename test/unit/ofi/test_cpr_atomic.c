@@ -57,7 +57,7 @@ static void teardown(void)
 	free(result);
 }
 
-TestSuite(cpr_atomic, .init = setup, .fini = teardown, .timeout = 30);
+TestSuite(cpr_atomic, .init = setup, .fini = teardown, .timeout = 200);
 
 static void expect(uint64_t flags, void *context)
 {

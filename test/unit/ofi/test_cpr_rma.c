@@ -45,7 +45,7 @@ static void teardown(void)
 	free(local);
 }
 
-TestSuite(cpr_rma, .init = setup, .fini = teardown, .timeout = 30);
+TestSuite(cpr_rma, .init = setup, .fini = teardown, .timeout = 200);
 
 static void expect(uint64_t flags, void *context)
 {

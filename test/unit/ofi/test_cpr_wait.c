@@ -170,7 +170,7 @@ static bool read_one(int i)
 }
 
 /* The loop of fi_poll(3): ask, sleep on the descriptor, read. */
-Test(cpr_wait, who_asked_first_is_woken_on_every_object, .timeout = 60)
+Test(cpr_wait, who_asked_first_is_woken_on_every_object, .timeout = 200)
 {
 	struct pollfd pfd = { .events = POLLIN };
 	int i, round, ready;
@@ -188,7 +188,7 @@ Test(cpr_wait, who_asked_first_is_woken_on_every_object, .timeout = 60)
 			do {
 				ready = 1;
 				if (!fi_trywait(p.fabric, fids, 1))
-					ready = poll(&pfd, 1, 10000);
+					ready = poll(&pfd, 1, 60000);
 				cr_assert_eq(ready, 1, "nobody woke us: object %d", i);
 			} while (!read_one(i));
 			pthread_join(thread, NULL);

@@ -228,7 +228,7 @@ static void whole_open(struct whole *w)
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
 	util_params.mem = 64u << 20;
-	util_params.peer_timeout_ms = 10000;
+	util_params.peer_timeout_ms = 60000;
 	if (whole_paths)
 		cr_assert_eq(ring_engine_open(whole_paths, &whole_upcalls, &w->engine), 0);
 	else
@@ -255,12 +255,12 @@ static void whole_progress(struct whole *w)
 		ring_pair_engine_progress(w->engine);
 }
 
-/** Progress on both until *what is not 0, for at most some seconds. */
+/** Progress on both until *what is not 0, for at most some minutes. */
 static void until(const int *what)
 {
 	unsigned i;
 
-	for (i = 0; i < 8000 && !*what; i++) {
+	for (i = 0; i < 60000 && !*what; i++) {
 		whole_progress(&wholes[0]);
 		whole_progress(&wholes[1]);
 		if (!*what)
@@ -274,7 +274,7 @@ static void connect_wholes(void)
 	cr_assert_eq(ring_engine_connect(wholes[0].eep, (struct sockaddr *)&wholes[1].addr), 0);
 }
 
-Test(ring_engine, two_engines_shake_hands_and_talk, .timeout = 30)
+Test(ring_engine, two_engines_shake_hands_and_talk, .timeout = 200)
 {
 	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
 	struct core_frame frame = ring_frame(1, &iov);
@@ -300,7 +300,7 @@ Test(ring_engine, two_engines_shake_hands_and_talk, .timeout = 30)
 	whole_close(&wholes[1]);
 }
 
-Test(ring_engine, a_link_that_cannot_be_polled_is_a_connect_that_failed, .timeout = 30)
+Test(ring_engine, a_link_that_cannot_be_polled_is_a_connect_that_failed, .timeout = 200)
 {
 	whole_open(&wholes[0]);
 	whole_open(&wholes[1]);
@@ -314,7 +314,7 @@ Test(ring_engine, a_link_that_cannot_be_polled_is_a_connect_that_failed, .timeou
 	whole_close(&wholes[1]);
 }
 
-Test(ring_engine, an_endpoint_may_close_in_the_middle_of_a_handshake, .timeout = 30)
+Test(ring_engine, an_endpoint_may_close_in_the_middle_of_a_handshake, .timeout = 200)
 {
 	unsigned i;
 
@@ -365,7 +365,7 @@ static void send_and_see(struct whole *from, struct whole *to)
 	cr_expect_str_eq(story, "m");
 }
 
-Test(ring_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 30)
+Test(ring_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 200)
 {
 	whole_paths = &ring_pair_paths_nic;
 	meet();
@@ -379,7 +379,7 @@ Test(ring_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 30)
 	part();
 }
 
-Test(ring_engine, where_both_lanes_lead_the_first_one_is_taken, .timeout = 30)
+Test(ring_engine, where_both_lanes_lead_the_first_one_is_taken, .timeout = 200)
 {
 	whole_paths = &ring_pair_paths_both;
 	meet();
@@ -389,7 +389,7 @@ Test(ring_engine, where_both_lanes_lead_the_first_one_is_taken, .timeout = 30)
 	part();
 }
 
-Test(ring_engine, where_one_end_lacks_a_lane_the_other_is_taken, .timeout = 30)
+Test(ring_engine, where_one_end_lacks_a_lane_the_other_is_taken, .timeout = 200)
 {
 	whole_paths = &ring_pair_paths_both;
 	whole_open(&wholes[0]);
@@ -415,7 +415,7 @@ Test(ring_engine, a_device_that_does_not_open_is_left_out_if_another_does)
 	cr_expect_eq(ring_engine_open(&ring_pair_paths_nic, &whole_upcalls, &engine), -FI_ENODEV);
 }
 
-Test(ring_engine, send_rings_count_against_the_budget, .timeout = 30)
+Test(ring_engine, send_rings_count_against_the_budget, .timeout = 200)
 {
 	size_t mem;
 
@@ -431,7 +431,8 @@ Test(ring_engine, send_rings_count_against_the_budget, .timeout = 30)
 	part();
 }
 
-Test(ring_engine, a_link_that_goes_down_ends_its_connection_and_the_pair_meets_again, .timeout = 30)
+Test(ring_engine, a_link_that_goes_down_ends_its_connection_and_the_pair_meets_again,
+     .timeout = 200)
 {
 	whole_paths = &ring_pair_paths_nic;
 	meet();

@@ -17,7 +17,7 @@ static unsigned threads(void)
 	return cnt - 2;
 }
 
-Test(ring_node, the_first_starts_it_and_the_last_stops_it, .timeout = 30)
+Test(ring_node, the_first_starts_it_and_the_last_stops_it, .timeout = 200)
 {
 	unsigned before = threads();
 	struct cm_node *first, *second;

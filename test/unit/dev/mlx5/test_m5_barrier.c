@@ -11,7 +11,7 @@
 #include <sched.h>
 #include <stdint.h>
 
-TestSuite(m5_barrier, .timeout = 20);
+TestSuite(m5_barrier, .timeout = 200);
 
 #define ROUNDS 20000u
 

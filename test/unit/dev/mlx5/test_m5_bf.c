@@ -7,7 +7,7 @@
 
 #include "support/guard.h"
 
-TestSuite(m5_bf, .timeout = 20);
+TestSuite(m5_bf, .timeout = 200);
 
 typedef void bf_copy_fn(void *reg, const void *wqe, unsigned blocks);
 

@@ -5,7 +5,7 @@
 #include "bytes.h"
 #include "cq_device.h"
 
-TestSuite(m5_cq, .timeout = 20);
+TestSuite(m5_cq, .timeout = 200);
 
 static struct cq_device d;
 

@@ -9,7 +9,7 @@
 
 #include "dev/mlx5/m5_cq.h"
 
-TestSuite(m5_cqe_err, .timeout = 20);
+TestSuite(m5_cqe_err, .timeout = 200);
 
 static struct m5_err decode(uint8_t op, uint8_t syndrome, uint8_t vendor)
 {

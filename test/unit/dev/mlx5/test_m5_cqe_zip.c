@@ -9,7 +9,7 @@
 #include "bytes.h"
 #include "cq_device.h"
 
-TestSuite(m5_cqe_zip, .timeout = 20);
+TestSuite(m5_cqe_zip, .timeout = 200);
 
 static struct cq_device d;
 

@@ -4,7 +4,7 @@
 
 #include "fake_dev.h"
 
-TestSuite(m5_dev, .timeout = 20);
+TestSuite(m5_dev, .timeout = 200);
 
 Test(m5_dev, without_a_nic_there_is_none_and_nothing_is_said)
 {

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 
-TestSuite(m5_dv, .timeout = 20);
+TestSuite(m5_dv, .timeout = 200);
 
 Test(m5_dv, functions_are_there_exactly_where_the_library_is)
 {

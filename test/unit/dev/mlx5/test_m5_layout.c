@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <infiniband/mlx5dv.h>
 
-TestSuite(m5_layout, .timeout = 20);
+TestSuite(m5_layout, .timeout = 200);
 
 #define SAME(ours, field, theirs, their_field)                                                     \
 	cr_expect_eq(offsetof(struct ours, field), offsetof(struct theirs, their_field),           \

@@ -2,7 +2,7 @@
 #include "bytes.h"
 #include "fake_dev.h"
 
-TestSuite(m5_poll, .timeout = 20);
+TestSuite(m5_poll, .timeout = 200);
 
 static struct fake_dev *f;
 static struct fake_link *l;

@@ -11,7 +11,7 @@
 #include "support/guard.h"
 #include "support/rng.h"
 
-TestSuite(m5_rq, .timeout = 60);
+TestSuite(m5_rq, .timeout = 200);
 
 #define PLACES_MAX 64u
 #define BASE       0x100000ull

@@ -3,7 +3,7 @@
 
 #include "fake_dev.h"
 
-TestSuite(m5_scq, .timeout = 20);
+TestSuite(m5_scq, .timeout = 200);
 
 Test(m5_scq, only_queues_with_attached_links_are_looked_at)
 {

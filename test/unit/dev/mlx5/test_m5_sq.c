@@ -3,7 +3,7 @@
 
 #include "support/rng.h"
 
-TestSuite(m5_sq, .timeout = 60);
+TestSuite(m5_sq, .timeout = 200);
 
 static struct sq_device d;
 

@@ -11,7 +11,7 @@
 #include "support/guard.h"
 #include "support/rng.h"
 
-TestSuite(m5_srq, .timeout = 60);
+TestSuite(m5_srq, .timeout = 200);
 
 struct taker {
 	struct m5_srq srq;

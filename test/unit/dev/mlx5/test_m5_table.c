@@ -5,7 +5,7 @@
 
 #include "support/rng.h"
 
-TestSuite(m5_table, .timeout = 20);
+TestSuite(m5_table, .timeout = 200);
 
 static uint64_t user[8];
 

@@ -7,7 +7,7 @@
 
 #include "bytes.h"
 
-TestSuite(m5_uar, .timeout = 20);
+TestSuite(m5_uar, .timeout = 200);
 
 struct desk {
 	struct m5_uar uar;

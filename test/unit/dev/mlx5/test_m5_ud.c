@@ -9,7 +9,7 @@
 #include "bytes.h"
 #include "fake_dev.h"
 
-TestSuite(m5_ud, .timeout = 20);
+TestSuite(m5_ud, .timeout = 200);
 
 #define MTU   1024u
 #define SLOTS 8u

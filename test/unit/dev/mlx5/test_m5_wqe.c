@@ -11,7 +11,7 @@
 
 #include "bytes.h"
 
-TestSuite(m5_wqe, .timeout = 20);
+TestSuite(m5_wqe, .timeout = 200);
 
 static alignas(64) uint8_t at[256];
 

@@ -18,7 +18,7 @@
 
 #include "shm_pair.h"
 
-TestSuite(shm_bulk, .fini = pair_fini, .timeout = 60);
+TestSuite(shm_bulk, .fini = pair_fini, .timeout = 200);
 
 #define LEN (40u << 20) /* more than one chunk */
 

@@ -9,7 +9,7 @@
 
 #include "shm_pair.h"
 
-TestSuite(shm_desc, .fini = pair_fini, .timeout = 20);
+TestSuite(shm_desc, .fini = pair_fini, .timeout = 200);
 
 static struct shm_dev *dev;
 static struct dev_link *end;

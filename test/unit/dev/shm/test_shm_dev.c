@@ -16,7 +16,7 @@
 
 #include "shm_pair.h"
 
-TestSuite(shm_dev, .fini = pair_fini, .timeout = 60);
+TestSuite(shm_dev, .fini = pair_fini, .timeout = 200);
 
 static bool readable(struct shm_dev *dev, int ms)
 {
@@ -139,7 +139,7 @@ static void ping_pong(struct shm_dev *dev, struct lane *lane, int rounds, bool f
 		while (!lane_poll(dev, &ev, 1)) {
 			if (arm(dev))
 				continue;
-			cr_assert(readable(dev, 10000), "slept on");
+			cr_assert(readable(dev, 60000), "slept on");
 			disarm(dev);
 		}
 		if (!first)

@@ -11,7 +11,7 @@
 
 #include "shm_pair.h"
 
-TestSuite(shm_inbox, .fini = pair_fini, .timeout = 20);
+TestSuite(shm_inbox, .fini = pair_fini, .timeout = 200);
 
 static uint64_t bell_count(int fd)
 {

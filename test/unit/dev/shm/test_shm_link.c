@@ -9,7 +9,7 @@
 
 #include "shm_pair.h"
 
-TestSuite(shm_link, .fini = pair_fini, .timeout = 30);
+TestSuite(shm_link, .fini = pair_fini, .timeout = 200);
 
 static struct shm_dev *da, *db;
 static struct lane a, b;

@@ -6,7 +6,7 @@
 
 #include "shm_pair.h"
 
-TestSuite(shm_poll, .fini = pair_fini, .timeout = 60);
+TestSuite(shm_poll, .fini = pair_fini, .timeout = 200);
 
 #define MANY 200
 

@@ -13,7 +13,7 @@
 
 #include "shm_pair.h"
 
-TestSuite(shm_seg, .fini = pair_fini, .timeout = 20);
+TestSuite(shm_seg, .fini = pair_fini, .timeout = 200);
 
 #define LEN (3 * SHM_PAGE)
 

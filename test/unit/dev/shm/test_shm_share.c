@@ -13,12 +13,22 @@
 #include <unistd.h>
 
 #include "shm_pair.h"
+#include "util/clock.h"
 #include "util/param.h"
 
-TestSuite(shm_share, .fini = pair_fini, .timeout = 60);
+TestSuite(shm_share, .fini = pair_fini, .timeout = 200);
 
-#define LEN   (4u << 20)
-#define TRIES 3000 /* until both processes happen to run at once */
+/* Until both processes happen to run at once, or hopelessly long. */
+static bool patient(void)
+{
+	static uint64_t end;
+
+	if (!end)
+		end = util_clock_ns() + 100 * UTIL_NS_PER_S;
+	return util_clock_ns() < end;
+}
+
+#define LEN (4u << 20)
 
 /** What the sender does all day. */
 enum sender {
@@ -175,11 +185,10 @@ static void fetch_many(int cnt)
 Test(shm_share, both_ends_copy_and_every_byte_is_right)
 {
 	uint32_t shared = 0;
-	int i;
 
 	start(SENDER_POLLS);
 	fetch_many(150);
-	for (i = 0; i < TRIES && !shared; i++) {
+	while (!shared && patient()) {
 		fetch(0, LEN);
 		shared += lane_shm(&lane)->share.theirs != 0;
 	}
@@ -221,10 +230,10 @@ Test(shm_share, a_short_message_is_halved_a_long_one_quartered)
 
 Test(shm_share, a_piece_that_is_held_is_waited_for_by_polling)
 {
-	int i, late = 0;
+	int late = 0;
 
 	start(SENDER_HOLDS);
-	for (i = 0; i < TRIES && late < 3; i++)
+	while (late < 3 && patient())
 		late += !fetch(7, LEN - 7);
 	cr_expect_gt(late, 0);
 	cr_expect_eq(dev->bulk_cnt, 0);
@@ -245,12 +254,11 @@ Test(shm_share, while_a_fetch_waits_others_go_their_own_way)
 {
 	struct iovec iov = { dst, LEN };
 	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
-	int i;
 
 	start(SENDER_HOLDS);
 	iov.iov_base = dst + 32;
 	g.remote_addr = (uintptr_t)src;
-	for (i = 0; i < TRIES; i++) {
+	while (patient()) {
 		if (lane.link->ops->get(lane.link, &g))
 			continue; /* the sender came too late to claim */
 		cr_assert_not_null(lane_shm(&lane)->share.get);
@@ -268,12 +276,12 @@ Test(shm_share, detaching_does_not_wait_for_a_dead_sender)
 {
 	struct iovec iov = { NULL, LEN };
 	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
-	int i, ret = 1;
+	int ret = 1;
 
 	start(SENDER_STOPS);
 	iov.iov_base = dst;
 	g.remote_addr = (uintptr_t)src;
-	for (i = 0; i < TRIES && ret; i++)
+	while (ret && patient())
 		ret = lane.link->ops->get(lane.link, &g);
 	cr_assert_eq(ret, 0);
 	stop();
@@ -294,9 +302,8 @@ static void stop_inside_a_piece(struct dev_get *g)
 {
 	const struct shm_link *link = lane_shm(&lane);
 	struct dev_event ev;
-	int i;
 
-	for (i = 0; i < TRIES; i++) {
+	while (patient()) {
 		if (lane.link->ops->get(lane.link, g))
 			continue;
 		cr_assert_eq(kill(pid, SIGSTOP), 0);

@@ -7,7 +7,7 @@
 
 #include "shm_pair.h"
 
-TestSuite(shm_watch, .fini = pair_fini, .timeout = 60);
+TestSuite(shm_watch, .fini = pair_fini, .timeout = 200);
 
 #define MANY 100
 

@@ -8,7 +8,7 @@
 
 #include "vb_pair.h"
 
-TestSuite(vb_bulk, .fini = pair_fini, .timeout = 40);
+TestSuite(vb_bulk, .fini = pair_fini, .timeout = 200);
 
 #define LEN 100000u
 

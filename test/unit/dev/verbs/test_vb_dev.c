@@ -9,7 +9,7 @@
 #include "util/param.h"
 #include "vb_pair.h"
 
-TestSuite(vb_dev, .fini = pair_fini, .timeout = 40);
+TestSuite(vb_dev, .fini = pair_fini, .timeout = 200);
 
 static struct vb_dev *devs[2];
 static struct lane lanes[2];

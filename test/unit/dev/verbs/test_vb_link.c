@@ -6,7 +6,7 @@
 #include "dev/ib/ib_desc.h"
 #include "vb_pair.h"
 
-TestSuite(vb_link, .fini = pair_fini, .timeout = 40);
+TestSuite(vb_link, .fini = pair_fini, .timeout = 200);
 
 static struct vb_dev *devs[2];
 static struct lane lanes[2];

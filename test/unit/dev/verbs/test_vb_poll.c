@@ -6,7 +6,7 @@
 
 #include "vb_pair.h"
 
-TestSuite(vb_poll, .fini = pair_fini, .timeout = 40);
+TestSuite(vb_poll, .fini = pair_fini, .timeout = 200);
 
 static struct vb_dev *devs[2];
 

@@ -27,7 +27,7 @@ static void close_all(void)
 	pair_fini();
 }
 
-TestSuite(vb_ud, .fini = close_all, .timeout = 40);
+TestSuite(vb_ud, .fini = close_all, .timeout = 200);
 
 static void open_all(uint32_t rx_cnt, uint32_t tx_cnt)
 {

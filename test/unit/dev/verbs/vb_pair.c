@@ -40,7 +40,7 @@ static void choose(void)
 
 void pair_open(struct vb_dev *devs[2], const struct vb_tune *tune)
 {
-	util_params.peer_timeout_ms = 1000;
+	util_params.peer_timeout_ms = 5000; /* longer than a machine stands still */
 	choose();
 	for (int i = 0; i < 2; i++) {
 		struct dev *dev;

@@ -13,7 +13,7 @@
 
 #include "dev/verbs/vb.h"
 
-#define PAIR_PATIENCE_S 20
+#define PAIR_PATIENCE_S 60
 
 struct lane {
 	struct dev_link *link;
