@@ -145,7 +145,7 @@ static void act_send(void)
 	struct iovec iov = { .iov_base = zeros, .iov_len = take(1) };
 	struct core_frame frame = ring_frame(1, &iov);
 
-	conn->chan.ops->send(&conn->chan, &frame, take(1) & 3);
+	conn->eng.chan.ops->send(&conn->eng.chan, &frame, take(1) & 3);
 }
 
 static void act_call(void)
@@ -156,7 +156,7 @@ static void act_call(void)
 	while (slot < CALLS && calls[slot])
 		slot++;
 	if (slot < CALLS &&
-	    !conn->chan.ops->call(&conn->chan, &frame, (uint32_t)take(1), &calls[slot]))
+	    !conn->eng.chan.ops->call(&conn->eng.chan, &frame, (uint32_t)take(1), &calls[slot]))
 		calls[slot] = true;
 }
 
@@ -168,7 +168,7 @@ static void act_answer(void)
 
 	if (!open_cnt)
 		return;
-	ret = conn->chan.ops->reply(&conn->chan, open_calls[open_cnt - 1], zeros, len);
+	ret = conn->eng.chan.ops->reply(&conn->eng.chan, open_calls[open_cnt - 1], zeros, len);
 	CHECK(ret == 0 || (ret == -FI_EMSGSIZE && len > open_calls[open_cnt - 1].allowance));
 	open_cnt -= !ret;
 }
@@ -180,7 +180,7 @@ static void act_release(void)
 	if (!hold_cnt)
 		return;
 	i = (unsigned)take(1) % hold_cnt;
-	conn->chan.ops->release(&conn->chan, holds[i]);
+	conn->eng.chan.ops->release(&conn->eng.chan, holds[i]);
 	holds[i] = holds[--hold_cnt];
 }
 
@@ -191,7 +191,7 @@ static void act(void)
 	case 1: act_call(); break;
 	case 2: act_answer(); break;
 	case 3: act_release(); break;
-	case 4: conn->chan.ops->flush(&conn->chan); break;
+	case 4: conn->eng.chan.ops->flush(&conn->eng.chan); break;
 	case 5: pair.end[0].dev.sq_len ^= 1; break; /* the device refuses writes, or no more */
 	}
 }
@@ -266,11 +266,11 @@ static void check(void)
 {
 	const struct ring_rx *rx = &conn->rx;
 
-	CHECK(conn->err <= 0);
+	CHECK(conn->eng.err <= 0);
 	CHECK(ring_flow_holds(&conn->tx.flow));
 	CHECK(conn->tx.credit <= rx->len / 4);
 	CHECK(rx->producer - rx->consumer <= rx->len);
-	CHECK(conn->err || rx->parsed == rx->producer);
+	CHECK(conn->eng.err || rx->parsed == rx->producer);
 	CHECK(*conn->link->consumer_word == rx->consumer);
 	CHECK(down_cnt <= 1);
 }

@@ -75,6 +75,11 @@ struct player {
 };
 
 static struct player players[2];
+
+static struct ring_lane *lane_of(struct player *p)
+{
+	return ring_lane_of(eng_lane_at(&p->engine, 0));
+}
 static const struct ring_flush_cfg flush_cfg = { .best_len = 512, .looks = true };
 
 /* ---- what is sent ---- */
@@ -92,7 +97,8 @@ static bool item_is_call(uint32_t item)
 
 static uint32_t item_len(const struct end *end, uint32_t item)
 {
-	return mix(item + 77) % 8 ? mix(item) % 64 : mix(item) % (uint32_t)end->conn.chan.eager_max;
+	return mix(item + 77) % 8 ? mix(item) % 64
+				  : mix(item) % (uint32_t)end->conn.eng.chan.eager_max;
 }
 
 static uint32_t item_allowance(uint32_t item)
@@ -271,17 +277,16 @@ static bool is_done(const struct player *p)
 /** All is sent and answered: only the peer can change anything, by a message. */
 static void sleep_if_idle(struct player *p)
 {
-	struct pollfd pfd = { .fd = shm_dev_wait_fd(p->engine.lanes[0].dev), .events = POLLIN };
+	struct pollfd pfd = { .fd = shm_dev_wait_fd(lane_of(p)->dev), .events = POLLIN };
 	uint32_t i;
 
 	for (i = 0; i < CONNS; i++)
 		if (p->ends[i].sent != ITEMS || p->ends[i].open_cnt || p->ends[i].held_cnt)
 			return;
-	if (is_done(p) || !util_list_is_empty(&p->engine.lanes[0].dirty) ||
-	    shm_dev_arm(p->engine.lanes[0].dev))
+	if (is_done(p) || !util_list_is_empty(&lane_of(p)->dirty) || shm_dev_arm(lane_of(p)->dev))
 		return;
 	CHECK(poll(&pfd, 1, 20000) == 1);
-	shm_dev_disarm(p->engine.lanes[0].dev);
+	shm_dev_disarm(lane_of(p)->dev);
 	p->sleeps++;
 }
 
@@ -316,11 +321,13 @@ static void *play(void *arg)
 
 static void player_open(struct player *p, uint64_t seed)
 {
+	struct ring_lane *lane = lane_of(p);
+
 	memset(p, 0, sizeof(*p));
 	p->rng.state = seed;
-	CHECK(!shm_dev_open(&p->engine.lanes[0].dev));
+	CHECK(!shm_dev_open(&lane->dev));
 	p->engine.up = &upcalls;
-	util_list_init(&p->engine.lanes[0].dirty);
+	util_list_init(&lane->dirty);
 	util_list_init(&p->engine.failed);
 	util_list_init(&p->engine.events);
 	pthread_mutex_init(&p->engine.lock, NULL);
@@ -345,9 +352,10 @@ static void end_init(struct player *p, struct end *end)
 	struct dev_link *link = conn->link;
 
 	end->player = p;
-	conn->engine = &p->engine;
-	conn->lane = &p->engine.lanes[0];
-	conn->up = &upcalls;
+	conn->eng.engine = &p->engine;
+	conn->eng.lane = eng_lane_at(&p->engine, 0);
+	conn->eng.up = &upcalls;
+	util_list_init(&conn->eng.fail_link);
 	util_list_init(&conn->dirty_link);
 	ring_conn_init(conn, link, link->tx_len / 8, link->rx_len / 8);
 	CHECK(!shm_link_attach(link));
@@ -360,7 +368,7 @@ static void connect_ends(uint32_t n, bool shared)
 	uint32_t i, k;
 
 	for (i = 0; i < 2; i++) {
-		CHECK(!shm_link_create(players[i].engine.lanes[0].dev, ring_lens[(n + i) % CONNS],
+		CHECK(!shm_link_create(lane_of(&players[i])->dev, ring_lens[(n + i) % CONNS],
 				       &end[i]->conn.link));
 		CHECK(!shm_link_describe(end[i]->conn.link, &desc[i]));
 	}
@@ -405,7 +413,7 @@ static void run_round(const char *name, bool shared, uint64_t seed)
 		for (i = 0; i < 2; i++)
 			end_close(&players[i].ends[n]);
 	for (i = 0; i < 2; i++)
-		shm_dev_close(players[i].engine.lanes[0].dev);
+		shm_dev_close(lane_of(&players[i])->dev);
 }
 
 int main(void)

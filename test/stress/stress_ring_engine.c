@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ring/ring_engine.h"
+#include "engine/eng_engine.h"
+#include "ring/ring_lanes.h"
 #include "util/clock.h"
 #include "util/param.h"
 
@@ -45,6 +46,7 @@ struct player {
 	pthread_t thread;
 };
 
+static const struct eng_lanes lanes = { .cnt = 1, .ops = { &ring_lane_shm } };
 static struct player players[2];
 static pthread_barrier_t barrier;
 
@@ -150,7 +152,7 @@ static void run_until(struct player *p, bool down)
 	uint64_t start = util_clock_ns();
 
 	while (down ? p->chan != NULL : !has_talked(p)) {
-		ring_engine_shm_ops.progress(p->engine);
+		ring_shm_progress(p->engine);
 		if (p->chan && !down)
 			talk(p);
 		sched_yield();
@@ -166,7 +168,7 @@ static void play_round(struct player *p, const struct player *peer, unsigned sel
 	p->called = p->replied = p->asked = false;
 	pthread_barrier_wait(&barrier);
 	if (who == 2 || who == self)
-		CHECK(!ring_engine_shm_ops.connect(p->eep, (const struct sockaddr *)&peer->addr));
+		CHECK(!eng_connect(p->eep, (const struct sockaddr *)&peer->addr));
 	run_until(p, false);
 	if (who == 2)
 		pthread_barrier_wait(&barrier);
@@ -197,10 +199,9 @@ static void player_open(struct player *p)
 	struct sockaddr_in any = { .sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
-	CHECK(!ring_engine_shm_ops.open(&upcalls, &p->engine));
-	CHECK(!ring_engine_shm_ops.ep_open(p->engine, (struct core_ep *)p,
-					   (const struct sockaddr *)&any, &p->eep));
-	ring_engine_shm_ops.ep_addr(p->eep, &p->addr);
+	CHECK(!eng_open(&lanes, &upcalls, &p->engine));
+	CHECK(!eng_ep_open(p->engine, (struct core_ep *)p, (const struct sockaddr *)&any, &p->eep));
+	eng_ep_addr(p->eep, &p->addr);
 }
 
 int main(void)
@@ -219,8 +220,8 @@ int main(void)
 	printf("%u rounds, channels up %u + %u, heard of an end %u + %u\n", ROUNDS, players[0].ups,
 	       players[1].ups, players[0].downs, players[1].downs);
 	for (i = 0; i < 2; i++) {
-		ring_engine_shm_ops.ep_close(players[i].eep);
-		ring_engine_shm_ops.close(players[i].engine);
+		eng_ep_close(players[i].eep);
+		eng_close(players[i].engine);
 	}
 	pthread_barrier_destroy(&barrier);
 	return 0;

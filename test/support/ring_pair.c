@@ -19,16 +19,16 @@ RING_OVER(pair_late, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_lat
 RING_OVER(pair_nic, WIRE_CM_PATH_NIC, fake_nic_ops, fake_nic_ops, fake_link_staged_ops,
 	  ring_pair_flush);
 
-const struct ring_paths ring_pair_paths_nic = { .cnt = 1, .lane = { &ring_lane_pair_nic } };
-const struct ring_paths ring_pair_paths_both = {
-	.cnt = 2, .lane = { &ring_lane_pair_direct, &ring_lane_pair_nic }
+const struct eng_lanes ring_pair_lanes_nic = { .cnt = 1, .ops = { &ring_lane_pair_nic } };
+const struct eng_lanes ring_pair_lanes_both = {
+	.cnt = 2, .ops = { &ring_lane_pair_direct, &ring_lane_pair_nic }
 };
 
 int ring_pair_engine_open(const struct core_upcalls *up, struct core_engine **engine)
 {
-	static const struct ring_paths paths = { .cnt = 1, .lane = { &ring_lane_pair_direct } };
+	static const struct eng_lanes lanes = { .cnt = 1, .ops = { &ring_lane_pair_direct } };
 
-	return ring_engine_open(&paths, up, engine);
+	return eng_open(&lanes, up, engine);
 }
 
 void ring_pair_engine_progress(struct core_engine *engine)
@@ -49,7 +49,7 @@ static void ring_end_start(struct ring_conn *conn, uint64_t tx_pos, uint64_t rx_
 	conn->tx.flow.remote_consumer = tx_pos;
 	conn->tx.flush_start = tx_pos;
 	conn->tx.placed = tx_pos;
-	conn->chan.awaited = tx_pos;
+	conn->eng.chan.awaited = tx_pos;
 	conn->late.heard = tx_pos;
 	conn->late.told = tx_pos;
 	conn->late.watched = tx_pos;
@@ -65,11 +65,17 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 {
 	struct ring_conn *conn = &end->conn;
 	struct core_engine *engine = &end->engine;
-	struct ring_lane *lane = &engine->lanes[0];
+	struct ring_lane *lane = ring_lane_of(eng_lane_at(engine, 0));
 
-	lane->ops = cfg->direct ? &ring_lane_pair_direct
-		    : cfg->late ? &ring_lane_pair_late
-				: &ring_lane_pair_staged;
+	lane->eng.engine = engine;
+	lane->eng.ops = cfg->direct ? &ring_lane_pair_direct
+			: cfg->late ? &ring_lane_pair_late
+				    : &ring_lane_pair_staged;
+	lane->chan_ops = cfg->direct ? &ring_pair_direct_chan_ops
+			 : cfg->late ? &ring_pair_late_chan_ops
+				     : &ring_pair_staged_chan_ops;
+	lane->eng.conn_cnt = 1;
+	lane->dev_ops = &fake_dev_ops;
 	lane->dev = fake_dev_of(&end->dev);
 	util_list_init(&lane->dirty);
 	util_list_init(&lane->unsure);
@@ -77,13 +83,14 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 	engine->up = up;
 	util_list_init(&engine->failed);
 	util_list_init(&engine->events);
-	conn->engine = engine;
-	conn->lane = lane;
-	conn->up = up;
-	conn->chan.ops = lane->ops->chan_ops;
+	conn->eng.engine = engine;
+	conn->eng.lane = &lane->eng;
+	conn->eng.up = up;
+	conn->eng.chan.ops = lane->chan_ops;
+	util_list_init(&conn->eng.fail_link);
 	util_list_init(&conn->dirty_link);
 	util_list_init(&conn->late.link);
-	util_list_init(&conn->conn_link);
+	util_list_init(&conn->eng.conn_link);
 	ring_conn_init(conn, end->link, ring_pair_grant(cfg->announce[self], end->link->tx_len),
 		       ring_pair_grant(cfg->announce[!self], end->link->rx_len));
 	ring_end_start(conn, cfg->start[!self], cfg->start[self]);

@@ -12,20 +12,21 @@
 #define SUPPORT_RING_PAIR_H
 
 #include "support/fake_link.h"
+#include "engine/eng_engine.h"
 #include "ring/ring_conn.h"
-#include "ring/ring_engine.h"
 #include "ring/ring_flush.h"
+#include "ring/ring_lane.h"
 
 /** The policy of both instantiations, and they. */
 extern struct ring_flush_cfg ring_pair_flush;
-extern const struct ring_lane_ops ring_lane_pair_direct;
-extern const struct ring_lane_ops ring_lane_pair_staged;
-extern const struct ring_lane_ops ring_lane_pair_late;
-extern const struct ring_lane_ops ring_lane_pair_nic;
+extern const struct eng_lane_ops ring_lane_pair_direct;
+extern const struct eng_lane_ops ring_lane_pair_staged;
+extern const struct eng_lane_ops ring_lane_pair_late;
+extern const struct eng_lane_ops ring_lane_pair_nic;
 
-/** For ring_engine_open: the fake NIC alone, and behind the direct device. */
-extern const struct ring_paths ring_pair_paths_nic;
-extern const struct ring_paths ring_pair_paths_both;
+/** For eng_open: the fake NIC alone, and behind the direct device. */
+extern const struct eng_lanes ring_pair_lanes_nic;
+extern const struct eng_lanes ring_pair_lanes_both;
 
 struct ring_end {
 	struct ring_conn conn; /* first */
@@ -34,6 +35,12 @@ struct ring_end {
 	struct dev_link *link;
 	void *user;
 };
+
+/** The lane of its engine. */
+static inline struct ring_lane *ring_end_lane(struct ring_end *end)
+{
+	return ring_lane_of(eng_lane_at(&end->engine, 0));
+}
 
 struct ring_pair_cfg {
 	bool direct;

@@ -207,7 +207,7 @@ static struct flow_frame flow_frame;
 
 static int flow_send_len(struct flow_end *end, uint32_t len, unsigned flags)
 {
-	struct core_chan *chan = &end->ring->conn.chan;
+	struct core_chan *chan = &end->ring->conn.eng.chan;
 	struct flow_run *run = end->run;
 	struct flow_msg msg = { FLOW_MSG, (uint32_t)rng_below(&run->rng, 1u << 31), len,
 				++run->serial, 0 };
@@ -226,7 +226,7 @@ static int flow_send_len(struct flow_end *end, uint32_t len, unsigned flags)
 static void flow_send(struct flow_end *end)
 {
 	static const unsigned flags[] = { 0, 0, 0, CORE_SEND_NOW, CORE_SEND_MORE };
-	uint32_t max = (uint32_t)end->ring->conn.chan.eager_max;
+	uint32_t max = (uint32_t)end->ring->conn.eng.chan.eager_max;
 
 	flow_send_len(end, flow_draw_len(end->run, max), flags[rng_below(&end->run->rng, 5)]);
 }
@@ -241,7 +241,7 @@ static uint32_t flow_sure_allowance(const struct flow_end *end)
 
 static int flow_call_with(struct flow_end *end, uint32_t len, uint32_t allowance)
 {
-	struct core_chan *chan = &end->ring->conn.chan;
+	struct core_chan *chan = &end->ring->conn.eng.chan;
 	struct flow_run *run = end->run;
 	struct flow_msg msg = { FLOW_CALL, 0, len, ++run->serial, allowance };
 	unsigned slot = 0;
@@ -268,7 +268,7 @@ static int flow_call_with(struct flow_end *end, uint32_t len, uint32_t allowance
 
 static void flow_call(struct flow_end *end)
 {
-	uint32_t max = (uint32_t)end->ring->conn.chan.eager_max;
+	uint32_t max = (uint32_t)end->ring->conn.eng.chan.eager_max;
 	uint32_t grant = (uint32_t)end->peer->ring->conn.tx.flow.grant_max;
 	uint32_t allowance = grant < 64 ? 0 : grant - WIRE_META_LEN - WIRE_HDR_LEN;
 
@@ -281,7 +281,7 @@ static void flow_call(struct flow_end *end)
 static void flow_answer(struct flow_end *end)
 {
 	static uint8_t flat[FLOW_DATA_MAX + 8];
-	struct core_chan *chan = &end->ring->conn.chan;
+	struct core_chan *chan = &end->ring->conn.eng.chan;
 	struct flow_run *run = end->run;
 	struct flow_msg msg = { .kind = FLOW_REPLY };
 	struct flow_open open;
@@ -306,7 +306,7 @@ static void flow_answer(struct flow_end *end)
 
 static void flow_release(struct flow_end *end)
 {
-	struct core_chan *chan = &end->ring->conn.chan;
+	struct core_chan *chan = &end->ring->conn.eng.chan;
 	const struct ring_rx *rx = &end->ring->conn.rx;
 	uint64_t before = rx->consumer;
 	struct flow_hold hold;
@@ -324,7 +324,7 @@ static void flow_release(struct flow_end *end)
 
 static void flow_flush(struct flow_end *end)
 {
-	end->ring->conn.chan.ops->flush(&end->ring->conn.chan);
+	end->ring->conn.eng.chan.ops->flush(&end->ring->conn.eng.chan);
 }
 
 static void flow_progress(struct flow_end *end)
@@ -562,7 +562,7 @@ static void flow_drain(struct flow_run *run)
 /** Both ends are silent: what is promised must be possible, at each of them. */
 static void flow_check_promises(struct flow_run *run, struct flow_end *end)
 {
-	uint32_t max = (uint32_t)end->ring->conn.chan.eager_max;
+	uint32_t max = (uint32_t)end->ring->conn.eng.chan.eager_max;
 	unsigned rounds;
 
 	for (rounds = 0; flow_send_len(end, max, 0); rounds++) {

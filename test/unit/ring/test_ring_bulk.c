@@ -18,7 +18,7 @@ static bool down;
 
 static void on_done(struct core_chan *chan, struct core_get *get)
 {
-	cr_assert_eq(chan, &a->conn.chan);
+	cr_assert_eq(chan, &a->conn.eng.chan);
 	cr_assert_not(down, "core hears of its gets before it hears of the end");
 	done = get;
 }
@@ -31,7 +31,6 @@ static void on_down(struct core_chan *chan, int err)
 }
 
 static const struct core_upcalls upcalls = { .on_get_done = on_done, .on_down = on_down };
-static struct ring_lane_ops nic;
 
 static void start(void)
 {
@@ -39,15 +38,14 @@ static void start(void)
 	int i;
 
 	ring_pair_init(&pair, &cfg, &upcalls);
-	nic = ring_lane_pair_staged;
-	nic.dev_ops = &fake_nic_ops;
 	for (i = 0; i < 2; i++) {
-		pair.end[i].engine.lanes[0].ops = &nic;
+		ring_end_lane(&pair.end[i])->dev_ops = &fake_nic_ops;
 		pair.end[i].dev.eager = true;
 		pair.end[i].dev.registers = true;
 		pair.end[i].dev.get_later = true;
 		pair.end[i].conn.attached = true;
-		pair.end[i].conn.up_told = true;
+		pair.end[i].conn.eng.attached = true;
+		pair.end[i].conn.eng.up_told = true;
 		pair.end[i].engine.event_fd = -1;
 	}
 	a = &pair.end[0];
@@ -62,8 +60,8 @@ static void lend(void)
 {
 	memset(source, 0x5A, sizeof(source));
 	memset(sink, 0, sizeof(sink));
-	loan.chan = &b->conn.chan;
-	cr_assert_eq(ring_bulk_lend(&b->conn.chan, source, sizeof(source), &loan), 0);
+	loan.chan = &b->conn.eng.chan;
+	cr_assert_eq(ring_bulk_lend(&b->conn.eng.chan, source, sizeof(source), &loan), 0);
 	cr_expect_neq(loan.key, 0);
 }
 
@@ -83,7 +81,7 @@ Test(ring_bulk, a_get_registers_what_it_writes_until_it_ends)
 	start();
 	lend();
 	get = request(4096);
-	cr_assert_eq(ring_bulk_get(&a->conn.chan, &get), 0);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
 	cr_expect_eq(a->dev.mem_cnt, 2);
 	ring_end_progress(a);
 	cr_assert_eq(done, &get);
@@ -91,7 +89,7 @@ Test(ring_bulk, a_get_registers_what_it_writes_until_it_ends)
 	cr_expect_arr_eq(source, sink, 4096);
 	cr_expect_eq(a->dev.mem_cnt, 0);
 	cr_expect_eq(b->dev.mem_cnt, 1, "what is lent stays lent");
-	ring_bulk_unlend(&b->conn.chan, &loan);
+	ring_bulk_unlend(&b->conn.eng.chan, &loan);
 	cr_expect_eq(b->dev.mem_cnt, 0);
 	ring_pair_fini(&pair);
 }
@@ -104,11 +102,11 @@ Test(ring_bulk, empty_buffers_are_not_registered)
 	lend();
 	iov[0].iov_len = 0;
 	get = request(3096);
-	cr_assert_eq(ring_bulk_get(&a->conn.chan, &get), 0);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
 	cr_expect_eq(a->dev.mem_cnt, 1);
 	ring_end_progress(a);
 	cr_expect_eq(done, &get);
-	ring_bulk_unlend(&b->conn.chan, &loan);
+	ring_bulk_unlend(&b->conn.eng.chan, &loan);
 	ring_pair_fini(&pair);
 }
 
@@ -118,16 +116,16 @@ Test(ring_bulk, what_cannot_be_registered_is_an_error_and_leaves_nothing)
 	struct core_loan other = { 0 };
 
 	start();
-	other.chan = &b->conn.chan;
+	other.chan = &b->conn.eng.chan;
 	lend();
 	b->dev.fail_reg = -FI_ENOMEM;
-	cr_expect_eq(ring_bulk_lend(&b->conn.chan, source, 8, &other), -FI_ENOMEM);
+	cr_expect_eq(ring_bulk_lend(&b->conn.eng.chan, source, 8, &other), -FI_ENOMEM);
 	a->dev.fail_reg = -FI_ENOMEM;
 	get = request(4096);
-	cr_expect_eq(ring_bulk_get(&a->conn.chan, &get), -FI_ENOMEM);
+	cr_expect_eq(ring_bulk_get(&a->conn.eng.chan, &get), -FI_ENOMEM);
 	cr_expect(util_list_is_empty(&a->conn.gets));
 	a->dev.fail_reg = 0;
-	ring_bulk_unlend(&b->conn.chan, &loan);
+	ring_bulk_unlend(&b->conn.eng.chan, &loan);
 	ring_pair_fini(&pair);
 }
 
@@ -139,12 +137,12 @@ Test(ring_bulk, a_get_that_the_device_refuses_leaves_nothing)
 	lend();
 	first = request(4096);
 	second = request(4096);
-	cr_assert_eq(ring_bulk_get(&a->conn.chan, &first), 0);
-	cr_expect_eq(ring_bulk_get(&a->conn.chan, &second), -FI_EAGAIN);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &first), 0);
+	cr_expect_eq(ring_bulk_get(&a->conn.eng.chan, &second), -FI_EAGAIN);
 	cr_expect_eq(a->dev.mem_cnt, 2);
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.mem_cnt, 0);
-	ring_bulk_unlend(&b->conn.chan, &loan);
+	ring_bulk_unlend(&b->conn.eng.chan, &loan);
 	ring_pair_fini(&pair);
 }
 
@@ -155,17 +153,17 @@ Test(ring_bulk, the_end_of_a_link_ends_its_gets_and_their_memory_is_not_touched)
 	start();
 	lend();
 	get = request(4096);
-	cr_assert_eq(ring_bulk_get(&a->conn.chan, &get), 0);
+	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
-	ring_engine_events_cold(&a->engine);
+	eng_events_cold(&a->engine);
 	cr_assert_eq(done, &get);
 	cr_expect(down);
 	cr_expect_eq(get.status, -FI_EIO);
 	cr_expect_eq(a->dev.mem_cnt, 0);
 	cr_expect_eq(sink[0], 0);
 	cr_expect_not(a->conn.attached);
-	cr_expect_eq(ring_bulk_get(&a->conn.chan, &get), -FI_EIO, "no new one");
-	ring_bulk_unlend(&b->conn.chan, &loan);
+	cr_expect_eq(ring_bulk_get(&a->conn.eng.chan, &get), -FI_EIO, "no new one");
+	ring_bulk_unlend(&b->conn.eng.chan, &loan);
 	a->link->ops->attach(a->link);
 	ring_pair_fini(&pair);
 }

@@ -103,8 +103,8 @@ static int call(size_t len, uint32_t allowance, unsigned flags)
 
 	for (size_t i = 0; i < len; i++)
 		bytes[i] = (uint8_t)(len + i);
-	return a->conn.chan.ops->call_buf(&a->conn.chan, OP, bytes, len, allowance, &reply_cnt,
-					  flags);
+	return a->conn.eng.chan.ops->call_buf(&a->conn.eng.chan, OP, bytes, len, allowance,
+					      &reply_cnt, flags);
 }
 
 static void check_request(unsigned i)
@@ -115,7 +115,7 @@ static void check_request(unsigned i)
 
 static void answer(unsigned i, uint32_t len, unsigned flags)
 {
-	struct core_chan *chan = &b->conn.chan;
+	struct core_chan *chan = &b->conn.eng.chan;
 	uint8_t bytes[RING];
 	struct iovec iov[2] = { { bytes, len / 3 }, { bytes + len / 3, len - len / 3 } };
 
@@ -153,11 +153,11 @@ static void room_is_kept(bool direct)
 
 	rng.state = rng_env("COPYRPC_TEST_SEED", 1);
 	start(direct, 0);
-	largest = (uint32_t)a->conn.chan.allowance_sure;
+	largest = (uint32_t)a->conn.eng.chan.allowance_sure;
 	while (made < CALLS) {
 		size_t len = rng_below(&rng, rng_chance(&rng, 1, 4) ? 500 : 60);
 		uint32_t allowance = (uint32_t)rng_below(&rng, largest + 1);
-		size_t room = a->conn.chan.ops->call_room(&a->conn.chan, len, allowance);
+		size_t room = a->conn.eng.chan.ops->call_room(&a->conn.eng.chan, len, allowance);
 
 		for (size_t i = 0; i < room && made < CALLS && held_cnt < HELD_MAX; i++, made++)
 			cr_assert_eq(call(len, allowance, rng_chance(&rng, 1, 2)), 0,
@@ -187,7 +187,7 @@ Test(ring_call, the_room_that_is_told_is_there_at_every_position)
 		size_t room, len = 8 + pos % 200;
 
 		start(true, pos);
-		room = a->conn.chan.ops->call_room(&a->conn.chan, len, 0);
+		room = a->conn.eng.chan.ops->call_room(&a->conn.eng.chan, len, 0);
 		cr_assert_gt(room, 0);
 		while (room--)
 			cr_assert_eq(call(len, 0, CORE_SEND_MORE), 0);
@@ -201,11 +201,11 @@ Test(ring_call, without_credit_nothing_is_written)
 	uint64_t before;
 
 	start(true, 0);
-	largest = (uint32_t)a->conn.chan.allowance_max;
+	largest = (uint32_t)a->conn.eng.chan.allowance_max;
 	cr_assert_eq(call(8, largest, 0), 0);
 	before = a->conn.tx.flow.producer;
 	cr_assert_eq(call(8, 0, 0), -FI_EAGAIN);
-	cr_assert_eq(a->conn.chan.ops->call_room(&a->conn.chan, 8, 0), 0);
+	cr_assert_eq(a->conn.eng.chan.ops->call_room(&a->conn.eng.chan, 8, 0), 0);
 	cr_assert_eq(a->conn.tx.flow.producer, before);
 	progress();
 	answer_all();
@@ -247,10 +247,10 @@ Test(ring_call, an_answer_that_is_kept_stays_and_holds_its_ring)
 	cr_assert_eq(kept_cnt, 3);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(kept[i].data[0], 60);
-	a->conn.chan.ops->release(&a->conn.chan, kept[1].hold);
-	a->conn.chan.ops->release(&a->conn.chan, kept[2].hold);
+	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[1].hold);
+	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[2].hold);
 	cr_assert_leq(a->conn.rx.consumer, consumer + WIRE_META_LEN, "the oldest is kept");
-	a->conn.chan.ops->release(&a->conn.chan, kept[0].hold);
+	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[0].hold);
 	cr_assert_eq(a->conn.rx.consumer, a->conn.rx.parsed);
 	ring_pair_fini(&pair);
 }
@@ -258,9 +258,9 @@ Test(ring_call, an_answer_that_is_kept_stays_and_holds_its_ring)
 Test(ring_call, a_failed_connection_takes_nothing)
 {
 	start(true, 0);
-	a->conn.err = -FI_EIO;
+	a->conn.eng.err = -FI_EIO;
 	cr_assert_eq(call(8, 20, 0), -FI_EIO);
-	cr_assert_eq(a->conn.chan.ops->call_room(&a->conn.chan, 8, 20), 0);
-	a->conn.err = 0;
+	cr_assert_eq(a->conn.eng.chan.ops->call_room(&a->conn.eng.chan, 8, 20), 0);
+	a->conn.eng.err = 0;
 	ring_pair_fini(&pair);
 }

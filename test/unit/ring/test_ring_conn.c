@@ -46,7 +46,7 @@ static int send_some(struct ring_end *end)
 	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
 	struct core_frame frame = ring_frame(1, &iov);
 
-	return end->conn.chan.ops->send(&end->conn.chan, &frame, 0);
+	return end->conn.eng.chan.ops->send(&end->conn.eng.chan, &frame, 0);
 }
 
 Test(ring_conn, both_ends_begin_with_the_same_credit)
@@ -85,11 +85,12 @@ Test(ring_conn, eager_max_is_admitted_by_a_quiet_ring_wherever_its_end_falls)
 			cr_assert(ring_flow_admits(
 					  &tx->flow,
 					  ring_tx_move(
-						  tx, wire_msg_span((uint32_t)conn->chan.eager_max +
-								    4))),
+						  tx,
+						  wire_msg_span((uint32_t)conn->eng.chan.eager_max +
+								4))),
 				  "ring %lu offset %lu", len, off);
 		}
-		cr_expect_leq(wire_msg_span((uint32_t)conn->chan.eager_max + 4), len / 4);
+		cr_expect_leq(wire_msg_span((uint32_t)conn->eng.chan.eager_max + 4), len / 4);
 		ring_pair_fini(&pair);
 	}
 }
@@ -100,16 +101,16 @@ Test(ring_conn, allowances_are_what_the_peer_grants)
 
 	start(true, 1024, 65536);
 	grant = conn->tx.credit;
-	cr_expect_leq(wire_reservation((uint32_t)conn->chan.allowance_max), grant);
-	cr_expect_gt(wire_reservation((uint32_t)conn->chan.allowance_max + 1), grant);
-	cr_expect_leq(wire_reservation((uint32_t)conn->chan.allowance_sure), grant / 2);
+	cr_expect_leq(wire_reservation((uint32_t)conn->eng.chan.allowance_max), grant);
+	cr_expect_gt(wire_reservation((uint32_t)conn->eng.chan.allowance_max + 1), grant);
+	cr_expect_leq(wire_reservation((uint32_t)conn->eng.chan.allowance_sure), grant / 2);
 	ring_pair_fini(&pair);
 }
 
 Test(ring_conn, the_device_s_get_is_the_channel_s)
 {
 	start(true, 1024, 1024);
-	cr_expect(conn->chan.caps & CORE_CHAN_GET);
+	cr_expect(conn->eng.chan.caps & CORE_CHAN_GET);
 	ring_pair_fini(&pair);
 }
 
@@ -134,11 +135,13 @@ Test(ring_conn, a_failed_connection_refuses_with_its_error)
 	start(true, 1024, 1024);
 	ring_conn_fail_cold(conn, -FI_EIO, "test");
 	cr_expect_eq(send_some(&pair.end[0]), -FI_EIO);
-	cr_expect_eq(conn->chan.ops->call(&conn->chan, &(struct core_frame){ .op = 1 }, 20, &get),
+	cr_expect_eq(conn->eng.chan.ops->call(&conn->eng.chan, &(struct core_frame){ .op = 1 }, 20,
+					      &get),
 		     -FI_EIO);
-	cr_expect_eq(conn->chan.ops->get(&conn->chan, &get), -FI_EIO);
-	cr_expect_eq(conn->chan.ops->reply(&conn->chan, ref, NULL, 0), 0, "nobody waits for it");
-	cr_expect_eq(conn->chan.ops->reply(&conn->chan, ref, NULL, 21), -FI_EMSGSIZE);
+	cr_expect_eq(conn->eng.chan.ops->get(&conn->eng.chan, &get), -FI_EIO);
+	cr_expect_eq(conn->eng.chan.ops->reply(&conn->eng.chan, ref, NULL, 0), 0,
+		     "nobody waits for it");
+	cr_expect_eq(conn->eng.chan.ops->reply(&conn->eng.chan, ref, NULL, 21), -FI_EMSGSIZE);
 	ring_pair_fini(&pair);
 }
 
@@ -157,8 +160,8 @@ Test(ring_conn, a_failed_connection_sends_nothing_more)
 	cr_assert_eq(down_cnt, 1);
 	/* What was held is let go: the peer would have to be told, if there still were one. */
 	while (hold != conn->rx.holds.tail)
-		conn->chan.ops->release(&conn->chan, hold++);
-	conn->chan.ops->flush(&conn->chan);
+		conn->eng.chan.ops->release(&conn->eng.chan, hold++);
+	conn->eng.chan.ops->flush(&conn->eng.chan);
 	ring_end_progress(&pair.end[0]);
 	cr_expect_eq(pair.end[0].dev.write_cnt, writes);
 	cr_expect(util_list_is_empty(&conn->dirty_link));
@@ -170,9 +173,9 @@ Test(ring_conn, a_connection_is_marked_once)
 	start(true, 1024, 1024);
 	ring_conn_mark(conn);
 	ring_conn_mark(conn);
-	cr_expect_eq(pair.end[0].engine.lanes[0].dirty.next, &conn->dirty_link);
-	cr_expect_eq(pair.end[0].engine.lanes[0].dirty.prev, &conn->dirty_link);
+	cr_expect_eq(ring_end_lane(&pair.end[0])->dirty.next, &conn->dirty_link);
+	cr_expect_eq(ring_end_lane(&pair.end[0])->dirty.prev, &conn->dirty_link);
 	ring_end_progress(&pair.end[0]);
-	cr_expect(util_list_is_empty(&pair.end[0].engine.lanes[0].dirty));
+	cr_expect(util_list_is_empty(&ring_end_lane(&pair.end[0])->dirty));
 	ring_pair_fini(&pair);
 }

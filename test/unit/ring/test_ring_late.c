@@ -29,7 +29,7 @@ static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const u
 
 static void see_arrived(struct core_chan *chan, uint64_t pos)
 {
-	if (chan != &a->conn.chan)
+	if (chan != &a->conn.eng.chan)
 		return;
 	arrived = pos;
 	news_cnt++;
@@ -63,7 +63,7 @@ static void start(void)
 /** As core does: sends, and says that somebody waits. */
 static uint64_t post(struct ring_end *end, unsigned flags)
 {
-	struct core_chan *chan = &end->conn.chan;
+	struct core_chan *chan = &end->conn.eng.chan;
 
 	cr_assert_eq(chan->ops->send_buf(chan, WIRE_OP_MSG, 0, 0, "x", 1, flags), 1);
 	if (!(flags & CORE_SEND_NOW))
@@ -92,7 +92,7 @@ static bool watched(const struct ring_end *end)
 Test(ring_late, a_channel_says_that_what_it_takes_arrives_later)
 {
 	start();
-	cr_expect(a->conn.chan.caps & CORE_CHAN_LATE);
+	cr_expect(a->conn.eng.chan.caps & CORE_CHAN_LATE);
 	ring_pair_fini(&pair);
 }
 
@@ -207,8 +207,8 @@ Test(ring_late, what_nobody_waits_for_is_not_asked_for)
 	for (unsigned i = 0; i < 100000; i++)
 		ring_end_progress(a);
 	cr_expect_not(is_asking(a));
-	a->conn.chan.awaited = *a->conn.chan.taken;
-	a->conn.chan.ops->await(&a->conn.chan);
+	a->conn.eng.chan.awaited = *a->conn.eng.chan.taken;
+	a->conn.eng.chan.ops->await(&a->conn.eng.chan);
 	cr_expect(waits_until_asking(a), "now somebody does");
 	ring_pair_fini(&pair);
 }
@@ -218,11 +218,11 @@ Test(ring_late, before_a_sleep_it_is_asked_at_once)
 	start();
 	post(a, 0);
 	cr_assert(watched(a));
-	cr_assert_eq(ring_late_ask_all(&a->engine.lanes[0]), 0);
+	cr_assert_eq(ring_late_ask_all(ring_end_lane(a)), 0);
 	cr_expect(is_asking(a));
 	cr_expect_not(watched(a));
 	ring_late_watch(&a->conn);
-	cr_expect_eq(ring_late_ask_all(&a->engine.lanes[0]), -FI_EAGAIN, "one question at a time");
+	cr_expect_eq(ring_late_ask_all(ring_end_lane(a)), -FI_EAGAIN, "one question at a time");
 	ring_pair_fini(&pair);
 }
 
@@ -258,13 +258,13 @@ Test(ring_late, who_closes_tells_first_what_it_has_taken_in)
 	pos = post(a, 0);
 	ring_end_progress(b);
 	cr_assert_eq(msg_cnt, 1);
-	while (b->conn.chan.ops->is_busy(&b->conn.chan)) {
+	while (b->conn.eng.chan.ops->is_busy(&b->conn.eng.chan)) {
 		ring_end_progress(b);
 		ring_end_progress(a);
 	}
 	cr_expect_eq(arrived, pos);
 	for (unsigned i = 0; i < 100; i++) {
-		cr_assert_not(b->conn.chan.ops->is_busy(&b->conn.chan), "and that is all");
+		cr_assert_not(b->conn.eng.chan.ops->is_busy(&b->conn.eng.chan), "and that is all");
 		ring_end_progress(a);
 		ring_end_progress(b);
 	}
@@ -274,7 +274,7 @@ Test(ring_late, who_closes_tells_first_what_it_has_taken_in)
 /** One message in any of the ways that core has, awaited or not: awaited messages of one group end at pos. */
 static void post_any(struct rng *rng, uint64_t *pos)
 {
-	struct core_chan *chan = &a->conn.chan;
+	struct core_chan *chan = &a->conn.eng.chan;
 	unsigned flags = (rng_chance(rng, 1, 3) ? CORE_SEND_NOW : 0) |
 			 (rng_chance(rng, 1, 3) ? CORE_SEND_MORE : 0);
 	size_t len = rng_below(rng, 3) ? 1 : 200;

@@ -62,7 +62,7 @@ static int send_byte(struct ring_end *end)
 	struct iovec iov = { .iov_base = "b", .iov_len = 1 };
 	struct core_frame frame = ring_frame(1, &iov);
 
-	return end->conn.chan.ops->send(&end->conn.chan, &frame, 0);
+	return end->conn.eng.chan.ops->send(&end->conn.eng.chan, &frame, 0);
 }
 
 Test(ring_loop, one_call_takes_a_bounded_number_of_batches)
@@ -115,7 +115,7 @@ Test(ring_loop, an_old_answer_to_a_read_is_ignored)
 	send_byte(a);
 	a->conn.tx.flow.remote_consumer = 64;
 	ring_loop_event_cold(&a->conn, &ev);
-	cr_expect_eq(a->conn.err, 0);
+	cr_expect_eq(a->conn.eng.err, 0);
 	cr_expect_eq(a->conn.tx.flow.remote_consumer, 64);
 	ring_pair_fini(&pair);
 }
@@ -127,7 +127,7 @@ Test(ring_loop, an_answer_beyond_what_was_sent_fails_the_connection)
 	start(false, 1024);
 	send_byte(a);
 	ring_loop_event_cold(&a->conn, &ev);
-	cr_expect_eq(a->conn.err, -FI_EIO);
+	cr_expect_eq(a->conn.eng.err, -FI_EIO);
 	cr_expect_eq(a->conn.tx.flow.remote_consumer, 0);
 	ring_pair_fini(&pair);
 }
@@ -139,7 +139,7 @@ Test(ring_loop, a_consumer_word_that_lies_fails_the_connection)
 		;
 	*b->link->consumer_word = 1 << 20;
 	cr_expect_neq(send_byte(a), 0);
-	cr_expect_eq(a->conn.err, -FI_EIO);
+	cr_expect_eq(a->conn.eng.err, -FI_EIO);
 	ring_end_progress(a);
 	cr_expect_eq(down_cnt, 1);
 	ring_pair_fini(&pair);
@@ -153,7 +153,7 @@ static int get_bytes(char *to, const char *from, size_t len, struct core_get *ge
 	*get = (struct core_get){
 		.remote_addr = (uintptr_t)from, .iov = &iov, .iov_cnt = 1, .len = len, .status = 1
 	};
-	return a->conn.chan.ops->get(&a->conn.chan, get);
+	return a->conn.eng.chan.ops->get(&a->conn.eng.chan, get);
 }
 
 Test(ring_loop, a_get_may_end_at_once)
@@ -212,8 +212,8 @@ Test(ring_loop, a_connection_that_fails_while_it_is_dirty_is_visited_no_more)
 	struct wire_meta bad = { .reserved = 1 };
 
 	start(true, 1024);
-	cr_assert_eq(a->conn.chan.ops->send(&a->conn.chan, &(struct core_frame){ .op = 1 },
-					    CORE_SEND_MORE),
+	cr_assert_eq(a->conn.eng.chan.ops->send(&a->conn.eng.chan, &(struct core_frame){ .op = 1 },
+						CORE_SEND_MORE),
 		     0);
 	send_byte(b);
 	memcpy(b->link->tx_base, &bad, 24);

@@ -125,7 +125,7 @@ static void accepted(uint32_t bytes)
 	uint64_t before = conn->rx.producer;
 
 	ring_rx_batch(conn, bytes / WIRE_ALIGN);
-	cr_expect_eq(conn->err, 0);
+	cr_expect_eq(conn->eng.err, 0);
 	cr_expect_eq(conn->rx.producer, before + bytes);
 	cr_expect_eq(conn->rx.parsed, before + bytes);
 }
@@ -133,7 +133,7 @@ static void accepted(uint32_t bytes)
 static void refused_imm(uint32_t imm)
 {
 	ring_rx_batch(conn, imm);
-	cr_expect_eq(conn->err, -FI_EIO);
+	cr_expect_eq(conn->eng.err, -FI_EIO);
 	cr_expect_not(util_list_is_empty(&pair.end[0].engine.failed), "core hears of it");
 }
 
@@ -311,8 +311,8 @@ Test(ring_rx, a_consumer_position_in_what_the_device_has_not_taken_is_refused)
 	conn = &pair.end[0].conn;
 	ring = pair.end[0].link->rx_base;
 	pair.end[0].dev.sq_len = 1;
-	conn->chan.ops->send(&conn->chan, &frame, 0);
-	conn->chan.ops->send(&conn->chan, &frame, 0);
+	conn->eng.chan.ops->send(&conn->eng.chan, &frame, 0);
+	conn->eng.chan.ops->send(&conn->eng.chan, &frame, 0);
 	cr_assert_eq(conn->tx.post_cnt, 1);
 	cr_assert_eq(conn->tx.flush_start, 128);
 	put_meta(64, 0, 0);
@@ -453,7 +453,7 @@ static uint32_t make_call(void)
 	uint64_t pos = conn->tx.flow.producer + WIRE_META_LEN;
 	struct wire_hdr hdr;
 
-	cr_assert_eq(conn->chan.ops->call(&conn->chan, &frame, 20, &answers), 0);
+	cr_assert_eq(conn->eng.chan.ops->call(&conn->eng.chan, &frame, 20, &answers), 0);
 	memcpy(&hdr, conn->tx.base + ring_off(pos, C), sizeof(hdr));
 	return hdr.call_id;
 }
@@ -564,7 +564,7 @@ Test(ring_rx, a_held_message_keeps_its_bytes_and_those_behind_it)
 	put_hdr(32, 2, 0, 0);
 	accepted(64);
 	cr_expect_eq(conn->rx.consumer, 32, "its metadata may go");
-	conn->chan.ops->release(&conn->chan, 0);
+	conn->eng.chan.ops->release(&conn->eng.chan, 0);
 	cr_expect_eq(conn->rx.consumer, 128);
 	cr_expect_eq(*conn->link->consumer_word, 128);
 }
@@ -588,9 +588,9 @@ static void hold_and_release(void)
 	verdict = seen_op == 3 ? CORE_RX_HOLD : CORE_RX_DONE;
 	if (seen_op != 4)
 		return;
-	conn->chan.ops->release(&conn->chan, 0);
+	conn->eng.chan.ops->release(&conn->eng.chan, 0);
 	cr_expect_eq(conn->rx.consumer, 128, "the second message");
-	conn->chan.ops->release(&conn->chan, 1);
+	conn->eng.chan.ops->release(&conn->eng.chan, 1);
 	cr_expect_eq(conn->rx.consumer, 128, "not back to the start of the batch");
 	cr_expect_eq(*conn->link->consumer_word, 128);
 }
@@ -646,16 +646,16 @@ Test(ring_rx, noise_fails_the_connection_and_reads_nothing_beside_the_ring)
 	unsigned i, good = 0;
 
 	for (i = 0; i < 20000; i++) {
-		if (conn->err) {
+		if (conn->eng.err) {
 			stop();
 			start();
 		}
 		verdict = rng_chance(&r, 1, 64) ? CORE_RX_HOLD : CORE_RX_DONE;
 		ring_rx_batch(conn, put_noise(&r));
-		cr_assert(conn->err == 0 || conn->err == -FI_EIO);
+		cr_assert(conn->eng.err == 0 || conn->eng.err == -FI_EIO);
 		cr_assert(ring_flow_holds(&conn->tx.flow));
 		cr_assert(conn->rx.producer - conn->rx.consumer <= C);
-		good += !conn->err;
+		good += !conn->eng.err;
 	}
 	cr_expect_gt(good, 10000, "only %u of %u batches were good", good, i);
 	cr_expect_lt(good, 19000, "%u of %u batches were good", good, i);

@@ -2,20 +2,18 @@
 /*
  * Do both ends build the same connection out of two halves? (ring_setup.c)
  *
- * The up-calls of cm are called by hand, over fake devices.
+ * cm's up-calls are made by hand, over fake devices.
  */
 #include <criterion/criterion.h>
-#include <netinet/in.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ring/ring_event.h"
 #include "support/ring_pair.h"
 #include "util/param.h"
 #include "wire/wire_cm.h"
 
-/** An engine with one endpoint, as ring_engine_open makes them, and its fake device. */
+/** An engine with one endpoint, as eng_open makes them, and its fake device. */
 struct side {
 	struct core_engine engine;
 	struct core_engine_ep eep;
@@ -28,12 +26,17 @@ static struct side sides[2];
 
 static void side_init(struct side *s)
 {
+	struct ring_lane *lane;
+
 	memset(s, 0, sizeof(*s));
 	fake_dev_init(&s->dev, true, 1);
-	s->engine.lanes[0].ops = &ring_lane_pair_direct;
-	s->engine.lanes[0].dev = fake_dev_of(&s->dev);
-	util_list_init(&s->engine.lanes[0].dirty);
-	util_list_init(&s->engine.lanes[0].unsure);
+	lane = ring_lane_of(eng_lane_at(&s->engine, 0));
+	lane->eng.ops = &ring_lane_pair_direct;
+	lane->eng.engine = &s->engine;
+	lane->dev_ops = &fake_dev_ops;
+	lane->dev = fake_dev_of(&s->dev);
+	util_list_init(&lane->dirty);
+	util_list_init(&lane->unsure);
 	s->engine.lane_cnt = 1;
 	s->half.path = WIRE_CM_PATH_SHM;
 	util_list_init(&s->engine.failed);
@@ -55,7 +58,7 @@ static void start(void)
 static int prepare(struct side *s)
 {
 	void *user = NULL;
-	int ret = ring_cm_ops.prepare(&s->eep, NULL, &s->half, &user);
+	int ret = eng_cm_ops.prepare(&s->eep, NULL, &s->half, &user);
 
 	s->conn = user;
 	return ret;
@@ -63,14 +66,14 @@ static int prepare(struct side *s)
 
 static int establish(struct side *s, const struct side *peer)
 {
-	return ring_cm_ops.establish(&s->eep, NULL, s->conn, &peer->half);
+	return eng_cm_ops.establish(&s->eep, NULL, s->conn, &peer->half);
 }
 
 static void drop(struct side *s)
 {
 	if (!s->conn)
 		return;
-	util_list_remove(&s->conn->conn_link);
+	util_list_remove(&s->conn->eng.conn_link);
 	s->conn->link->ops->close(s->conn->link);
 	ring_conn_fini(s->conn);
 	free(s->conn);
@@ -79,12 +82,8 @@ static void drop(struct side *s)
 
 static void stop(void)
 {
-	struct ring_event ev;
-
 	drop(&sides[0]);
 	drop(&sides[1]);
-	while (ring_event_pop(&sides[0].engine, &ev))
-		;
 }
 
 TestSuite(ring_setup, .init = start, .fini = stop);
@@ -217,7 +216,7 @@ Test(ring_setup, the_device_s_refusal_is_passed_on)
 	sides[0].dev.fail_create = -FI_EMFILE;
 	cr_expect_eq(prepare(&sides[0]), -FI_EMFILE);
 	cr_expect_null(sides[0].conn);
-	cr_expect_eq(sides[0].engine.ring_mem, 4096, "only what was made counts");
+	cr_expect_eq(sides[0].engine.mem, 4096, "only what was made counts");
 }
 
 Test(ring_setup, ring_memory_is_counted_and_never_beyond_the_budget)
@@ -228,7 +227,7 @@ Test(ring_setup, ring_memory_is_counted_and_never_beyond_the_budget)
 	util_params.mem = 1u << 20;
 	while (cnt < 64 && !prepare(&sides[0])) {
 		made[cnt++] = sides[0].conn;
-		cr_assert_leq(sides[0].engine.ring_mem, util_params.mem);
+		cr_assert_leq(sides[0].engine.mem, util_params.mem);
 		cr_assert(sides[0].conn->link->rx_len >= 16384);
 	}
 	cr_expect_eq(cnt, 64, "1 MiB is 64 rings of 16 KiB");
@@ -245,11 +244,11 @@ Test(ring_setup, the_first_peers_get_large_rings_and_later_ones_what_is_left)
 	cr_expect_eq(sides[0].conn->link->rx_len, 256 << 10);
 	drop(&sides[0]);
 	util_params.mem = 4u << 20;
-	sides[0].engine.ring_mem = 0;
+	sides[0].engine.mem = 0;
 	cr_assert_eq(prepare(&sides[0]), 0);
 	cr_expect_eq(sides[0].conn->link->rx_len, 64 << 10);
 	drop(&sides[0]);
-	sides[0].engine.ring_mem = util_params.mem - (20 << 10);
+	sides[0].engine.mem = util_params.mem - (20 << 10);
 	cr_assert_eq(prepare(&sides[0]), 0);
 	cr_expect_eq(sides[0].conn->link->rx_len, 16 << 10);
 }
@@ -264,27 +263,7 @@ Test(ring_setup, a_size_that_is_asked_for_is_a_power_of_two)
 Test(ring_setup, a_prepared_connection_is_its_endpoint_s)
 {
 	prepare_len(0, 4096);
-	cr_expect_eq(sides[0].eep.conns.next, &sides[0].conn->conn_link);
-	cr_expect_eq(sides[0].conn->eep, &sides[0].eep);
-	cr_expect_not(sides[0].conn->up_told);
-}
-
-Test(ring_setup, news_wait_for_progress)
-{
-	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = 77 };
-	struct ring_event ev;
-
-	prepare_len(0, 4096);
-	ring_cm_ops.up(&sides[0].eep, NULL, sides[0].conn, true);
-	ring_cm_ops.down(&sides[0].eep, NULL, sides[0].conn, -FI_ECONNRESET);
-	ring_cm_ops.failed(&sides[0].eep, (struct sockaddr *)&addr, -FI_ECONNREFUSED, "test");
-	cr_assert(ring_event_pop(&sides[0].engine, &ev));
-	cr_expect(ev.kind == RING_EVENT_UP && ev.conn == sides[0].conn);
-	cr_assert(ring_event_pop(&sides[0].engine, &ev));
-	cr_expect(ev.kind == RING_EVENT_DOWN && ev.conn == sides[0].conn &&
-		  ev.err == -FI_ECONNRESET);
-	cr_assert(ring_event_pop(&sides[0].engine, &ev));
-	cr_expect(ev.kind == RING_EVENT_FAILED && ev.eep == &sides[0].eep &&
-		  ev.err == -FI_ECONNREFUSED);
-	cr_expect_arr_eq(&ev.addr, &addr, sizeof(addr));
+	cr_expect_eq(sides[0].eep.conns.next, &sides[0].conn->eng.conn_link);
+	cr_expect_eq(sides[0].conn->eng.eep, &sides[0].eep);
+	cr_expect_not(sides[0].conn->eng.up_told);
 }

@@ -101,7 +101,7 @@ static int send_len(struct ring_end *end, size_t len, unsigned flags)
 
 	for (i = 0; i < len; i++)
 		bytes[i] = (uint8_t)(i + len);
-	return end->conn.chan.ops->send(&end->conn.chan, &frame, flags);
+	return end->conn.eng.chan.ops->send(&end->conn.eng.chan, &frame, flags);
 }
 
 static int call_len(struct ring_end *end, size_t len, uint32_t allowance, void *context)
@@ -110,17 +110,17 @@ static int call_len(struct ring_end *end, size_t len, uint32_t allowance, void *
 	struct iovec iov = { .iov_base = bytes, .iov_len = len };
 	struct core_frame frame = ring_frame(0x11223344, &iov);
 
-	return end->conn.chan.ops->call(&end->conn.chan, &frame, allowance, context);
+	return end->conn.eng.chan.ops->call(&end->conn.eng.chan, &frame, allowance, context);
 }
 
 static int reply_len(struct ring_end *end, const void *buf, size_t len)
 {
-	return end->conn.chan.ops->reply(&end->conn.chan, seen_ref, buf, len);
+	return end->conn.eng.chan.ops->reply(&end->conn.eng.chan, seen_ref, buf, len);
 }
 
 static void flush(struct ring_end *end)
 {
-	end->conn.chan.ops->flush(&end->conn.chan);
+	end->conn.eng.chan.ops->flush(&end->conn.eng.chan);
 }
 
 static struct wire_meta meta_at(const struct ring_end *end, uint64_t pos)
@@ -151,7 +151,7 @@ Test(ring_tx, a_lone_message_is_metadata_header_bytes_and_zeros)
 	memset(a->conn.tx.base, 0xEE, 1024);
 	frame.ext_len = 8;
 	memcpy(frame.ext, "ext\0\0\0\0!", 8);
-	cr_assert_eq(a->conn.chan.ops->send(&a->conn.chan, &frame, 0), 0);
+	cr_assert_eq(a->conn.eng.chan.ops->send(&a->conn.eng.chan, &frame, 0), 0);
 	cr_expect_arr_eq(a->conn.tx.base, want, 96);
 	cr_expect_eq(a->conn.tx.base[96], 0xEE, "nothing behind it is touched");
 	ring_pair_fini(&pair);
@@ -202,7 +202,7 @@ Test(ring_tx, a_call_keeps_its_extension_in_front_of_its_bytes)
 	start(true, 1024);
 	frame.ext_len = CORE_FRAME_EXT_MAX - 4;
 	memset(frame.ext, 'x', frame.ext_len);
-	cr_assert_eq(a->conn.chan.ops->call(&a->conn.chan, &frame, 0, &context), 0);
+	cr_assert_eq(a->conn.eng.chan.ops->call(&a->conn.eng.chan, &frame, 0, &context), 0);
 	ring_end_progress(b);
 	cr_expect_eq(seen_len, CORE_FRAME_EXT_MAX + 3);
 	cr_expect_arr_eq(seen, "\1\0\0\0x", 5);
@@ -215,7 +215,7 @@ Test(ring_tx, nothing_is_a_message_too)
 	struct core_frame frame = { .op = 3 };
 
 	start(true, 1024);
-	cr_assert_eq(a->conn.chan.ops->send(&a->conn.chan, &frame, 0), 0);
+	cr_assert_eq(a->conn.eng.chan.ops->send(&a->conn.eng.chan, &frame, 0), 0);
 	cr_assert_eq(send_len(a, 0, 0), 0);
 	cr_assert_eq(call_len(a, 0, 0, &frame), 0);
 	ring_end_progress(b);
@@ -250,10 +250,10 @@ Test(ring_tx, more_to_come_holds_the_batch_until_progress)
 	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
 	cr_assert_eq(send_len(a, 2, CORE_SEND_MORE), 0);
 	cr_expect_eq(a->dev.write_cnt, 0);
-	cr_expect(a->conn.chan.ops->is_busy(&a->conn.chan));
+	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 1);
-	cr_expect_not(a->conn.chan.ops->is_busy(&a->conn.chan));
+	cr_expect_not(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
 	ring_end_progress(b);
 	cr_expect_eq(msg_cnt, 2);
 	cr_expect_eq(meta_at(a, 0).message_count, 2);
@@ -292,7 +292,7 @@ Test(ring_tx, nothing_joins_the_batch_of_a_connection_that_failed)
 
 	start(false, 4096);
 	ring_pair_flush.cheap = false;
-	chan = &a->conn.chan;
+	chan = &a->conn.eng.chan;
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	cr_assert_eq(send_len(a, 2, 0), 0, "this one is held");
 	cr_assert_eq(chan->ops->send_buf(chan, 1, 0, 0, &bytes, sizeof(bytes), 0), 0);
@@ -312,7 +312,7 @@ Test(ring_tx, what_must_leave_now_leaves_with_all_before_it)
 	cr_assert_eq(send_len(a, 3, CORE_SEND_NOW), 0);
 	cr_expect_eq(a->dev.write_cnt, 2);
 	cr_expect_eq(meta_at(a, 64).message_count, 2);
-	cr_expect(util_list_is_empty(&a->engine.lanes[0].dirty) || !a->conn.tx.open);
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty) || !a->conn.tx.open);
 	ring_pair_fini(&pair);
 }
 
@@ -330,13 +330,13 @@ Test(ring_tx, a_batch_of_the_best_size_leaves)
 Test(ring_tx, only_what_is_dirty_is_visited)
 {
 	start(true, 4096);
-	cr_expect(util_list_is_empty(&a->engine.lanes[0].dirty));
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty));
 	cr_assert_eq(send_len(a, 1, 0), 0);
-	cr_expect(util_list_is_empty(&a->engine.lanes[0].dirty), "it left");
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty), "it left");
 	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
-	cr_expect_not(util_list_is_empty(&a->engine.lanes[0].dirty));
+	cr_expect_not(util_list_is_empty(&ring_end_lane(a)->dirty));
 	ring_end_progress(a);
-	cr_expect(util_list_is_empty(&a->engine.lanes[0].dirty));
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty));
 	ring_pair_fini(&pair);
 }
 
@@ -351,10 +351,10 @@ Test(ring_tx, what_the_device_refuses_leaves_later_and_in_order)
 	cr_assert_eq(send_len(a, 2, 0), 0);
 	cr_assert_eq(send_len(a, 3, 0), 0);
 	cr_expect_eq(a->conn.tx.post_cnt, 1, "they gather behind it");
-	cr_expect(a->conn.chan.ops->is_busy(&a->conn.chan));
+	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 0);
-	cr_expect_not(util_list_is_empty(&a->engine.lanes[0].dirty));
+	cr_expect_not(util_list_is_empty(&ring_end_lane(a)->dirty));
 	a->dev.sq_len = 8;
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 2);
@@ -624,14 +624,15 @@ Test(ring_tx, a_device_that_moves_bytes_is_busy_until_they_have_arrived)
 	start(false, 4096);
 	a->dev.eager = b->dev.eager = false;
 	cr_assert_eq(send_len(a, 20, 0), 0);
-	cr_expect(a->conn.chan.ops->is_busy(&a->conn.chan), "it has not arrived for all we know");
+	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan),
+		  "it has not arrived for all we know");
 	cr_expect_eq(a->conn.read, RING_READ_OUT, "so we ask");
-	cr_expect(a->conn.chan.ops->is_busy(&a->conn.chan));
+	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
 	cr_assert(fake_link_deliver(a->link));
 	a->dev.eager = true;
 	ring_end_progress(a);
 	cr_expect_eq(a->conn.tx.placed, a->conn.tx.flow.producer);
-	cr_expect_not(a->conn.chan.ops->is_busy(&a->conn.chan), "nobody need have read it");
+	cr_expect_not(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan), "nobody need have read it");
 	ring_pair_fini(&pair);
 }
 
@@ -694,7 +695,7 @@ Test(ring_tx, two_idle_peers_are_silent)
 /** Takes all the room there is: the largest message that goes, again and again. */
 static void fill(struct ring_end *end)
 {
-	size_t len = end->conn.chan.eager_max;
+	size_t len = end->conn.eng.chan.eager_max;
 
 	for (; len >= 32; len -= 32)
 		while (!send_len(end, len, 0))

@@ -9,19 +9,19 @@
 /** Gives back what was registered for the buffers of `get`. */
 static void ring_bulk_dereg(struct ring_conn *conn, struct dev_get *get)
 {
-	struct ring_lane *lane = conn->lane;
+	struct ring_lane *lane = ring_conn_lane(conn);
 	size_t i;
 
 	for (i = 0; i < DEV_GET_IOV_MAX; i++) {
 		if (get->mem[i])
-			lane->ops->dev_ops->mem_dereg(lane->dev, get->mem[i]);
+			lane->dev_ops->mem_dereg(lane->dev, get->mem[i]);
 		get->mem[i] = NULL;
 	}
 }
 
 static int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get)
 {
-	struct ring_lane *lane = conn->lane;
+	struct ring_lane *lane = ring_conn_lane(conn);
 	int ret = 0;
 	size_t i;
 
@@ -29,9 +29,9 @@ static int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get)
 		return 0;
 	for (i = 0; i < get->iov_cnt && !ret; i++)
 		if (get->iov[i].iov_len)
-			ret = lane->ops->dev_ops->mem_reg(lane->dev, get->iov[i].iov_base,
-							  get->iov[i].iov_len, DEV_MEM_LOCAL,
-							  &get->mem[i]);
+			ret = lane->dev_ops->mem_reg(lane->dev, get->iov[i].iov_base,
+						     get->iov[i].iov_len, DEV_MEM_LOCAL,
+						     &get->mem[i]);
 	if (ret)
 		ring_bulk_dereg(conn, get);
 	return ret;
@@ -44,8 +44,8 @@ int ring_bulk_get(struct core_chan *chan, struct core_get *get)
 	struct dev_get *dget = &rget->dev;
 	int ret;
 
-	if (conn->err)
-		return conn->err;
+	if (conn->eng.err)
+		return conn->eng.err;
 	*dget = (struct dev_get){
 		.remote_addr = get->remote_addr,
 		.remote_key = get->remote_key,
@@ -77,7 +77,7 @@ void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *dget)
 	util_list_remove(&rget->link);
 	ring_bulk_dereg(conn, dget);
 	get->status = dget->status;
-	conn->up->on_get_done(&conn->chan, get);
+	conn->eng.up->on_get_done(&conn->eng.chan, get);
 }
 
 void ring_bulk_fail(struct ring_conn *conn, int err)
@@ -95,14 +95,14 @@ void ring_bulk_fail(struct ring_conn *conn, int err)
 int ring_bulk_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan)
 {
 	struct ring_conn *conn = ring_conn_of(chan);
-	struct ring_lane *lane = conn->lane;
+	struct ring_lane *lane = ring_conn_lane(conn);
 	struct dev_mem *mem = NULL;
 	int ret;
 
-	if (conn->err)
-		return conn->err;
+	if (conn->eng.err)
+		return conn->eng.err;
 	if (ring_lane_registers(lane)) {
-		ret = lane->ops->dev_ops->mem_reg(lane->dev, addr, len, DEV_MEM_REMOTE_READ, &mem);
+		ret = lane->dev_ops->mem_reg(lane->dev, addr, len, DEV_MEM_REMOTE_READ, &mem);
 		if (ret)
 			return ret;
 	}
@@ -116,11 +116,11 @@ int ring_bulk_lend(struct core_chan *chan, const void *addr, size_t len, struct 
 void ring_bulk_unlend(struct core_chan *chan, struct core_loan *loan)
 {
 	struct ring_conn *conn = ring_conn_of(chan);
-	struct ring_lane *lane = conn->lane;
+	struct ring_lane *lane = ring_conn_lane(conn);
 
 	if (conn->link->ops->lend)
 		conn->link->ops->lend(conn->link, -1);
 	if (loan->engine)
-		lane->ops->dev_ops->mem_dereg(lane->dev, loan->engine);
+		lane->dev_ops->mem_dereg(lane->dev, loan->engine);
 	loan->engine = NULL;
 }

@@ -27,8 +27,8 @@ RING_INLINE int ring_call_buf(const struct dev_link_ops *dev, const struct ring_
 	uint32_t id;
 	int ret;
 
-	if (UTIL_UNLIKELY(conn->err))
-		return conn->err;
+	if (UTIL_UNLIKELY(conn->eng.err))
+		return conn->eng.err;
 	if (UTIL_UNLIKELY(tx->credit < answer + WIRE_META_LEN) ||
 	    (!joins && UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span))))
 		return -FI_EAGAIN;
@@ -57,7 +57,7 @@ static inline size_t ring_call_room(const struct ring_conn *conn, size_t len, ui
 	int64_t room = (int64_t)(ring_flow_limit(&tx->flow) - tx->flow.producer);
 	uint64_t by_room;
 
-	if (conn->err || room < 0 || !ring_flow_admits(&tx->flow, ring_tx_move(tx, span)))
+	if (conn->eng.err || room < 0 || !ring_flow_admits(&tx->flow, ring_tx_move(tx, span)))
 		return 0;
 	if (ring_must_wrap(tx->flow.producer, (uint64_t)room + WIRE_META_LEN, tx->len))
 		room -= span + 2 * WIRE_META_LEN;

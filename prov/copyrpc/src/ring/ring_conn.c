@@ -5,7 +5,6 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "ring/ring_engine.h"
 #include "ring/ring_lane.h"
 #include "ring/ring_late.h"
 #include "ring/ring_tx.h"
@@ -46,14 +45,14 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	ring_holds_init(&rx->holds);
 	util_idmap_init(&conn->calls);
 	util_list_init(&conn->gets);
-	conn->chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
-	conn->chan.allowance_max = wire_allowance(rx_grant_max);
-	conn->chan.allowance_sure = wire_allowance(rx_grant_max / 2);
-	conn->chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
+	conn->eng.chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
+	conn->eng.chan.allowance_max = wire_allowance(rx_grant_max);
+	conn->eng.chan.allowance_sure = wire_allowance(rx_grant_max / 2);
+	conn->eng.chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
 	ring_late_init(conn);
 	/* A device whose memory is registered gives a connection up that reads what is no more. */
 	if (link->caps & DEV_CAP_DIRECT)
-		conn->chan.caps |= CORE_CHAN_REVOKE;
+		conn->eng.chan.caps |= CORE_CHAN_REVOKE;
 }
 
 void ring_conn_fini(struct ring_conn *conn)
@@ -64,21 +63,20 @@ void ring_conn_fini(struct ring_conn *conn)
 
 void ring_conn_mark(struct ring_conn *conn)
 {
-	if (!conn->err && util_list_is_empty(&conn->dirty_link))
-		util_list_push_back(&conn->lane->dirty, &conn->dirty_link);
+	if (!conn->eng.err && util_list_is_empty(&conn->dirty_link))
+		util_list_push_back(&ring_conn_lane(conn)->dirty, &conn->dirty_link);
 }
 
 void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)
 {
-	if (conn->err)
+	if (conn->eng.err)
 		return;
-	conn->err = err;
 	conn->tx.hold_end = 0; /* nothing joins the batch that is held */
 	if (why)
 		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
 	util_list_remove(&conn->late.link);
 	util_list_remove(&conn->dirty_link);
-	util_list_push_back(&conn->engine->failed, &conn->dirty_link);
+	eng_conn_fail(&conn->eng, err);
 }
 
 bool ring_conn_may_read_cold(struct ring_conn *conn)
@@ -99,7 +97,7 @@ void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos)
 		ring_conn_fail_cold(conn, -FI_EIO, "consumer word beyond what was sent");
 		return;
 	}
-	if (conn->chan.caps & CORE_CHAN_LATE)
+	if (conn->eng.chan.caps & CORE_CHAN_LATE)
 		ring_late_news(conn);
 	if (conn->tx.flow.remote_consumer != conn->read_known) {
 		conn->read_vain = 0;

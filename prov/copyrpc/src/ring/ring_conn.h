@@ -13,16 +13,12 @@
 
 #include "core/core_chan.h"
 #include "dev/dev.h"
+#include "engine/eng_conn.h"
 #include "ring/ring_credit.h"
 #include "ring/ring_hold.h"
 #include "ring/ring_pos.h"
 #include "util/idmap.h"
 #include "util/list.h"
-
-struct core_engine;
-struct core_engine_ep;
-struct cm_conn;
-struct ring_lane;
 
 /** A closed batch or marker that the device had no room for. */
 struct ring_post {
@@ -101,31 +97,20 @@ struct ring_late {
 #define RING_READ_PAUSE_MAX 10u   /* times, that is a millisecond */
 
 struct ring_conn {
-	struct core_chan chan; /* first: a channel is a connection */
+	struct eng_conn eng; /* first */
 	struct dev_link *link;
 	struct ring_tx tx;
 	struct ring_rx rx;
-	struct core_engine *engine;
-	struct ring_lane *lane;
 	struct util_list dirty_link; /* in lane->dirty while something has to leave */
-	struct util_list conn_link;  /* in eep->conns */
 	struct util_list gets;       /* ring_get.link: transfers that have not ended */
 	struct util_idmap calls;     /* our calls that wait for an answer -> context */
-	const struct core_upcalls *up;
-	int err; /* not 0: failed, nothing more is taken in or sent */
 	struct ring_late late;
 	enum ring_read read;   /* of the peer's consumer word */
 	uint32_t read_vain;    /* READs in a row without news */
 	uint64_t read_mark;    /* RING_READ_OUT: what was handed to the device before it */
 	uint64_t read_known;   /* RING_READ_OUT: remote_consumer then */
 	uint64_t read_next_ns; /* RING_READ_PAUSE: not before then */
-	bool up_told;          /* core knows the channel */
 	bool attached;         /* the device polls the link */
-	bool stopped;          /* core wants its memory and nothing else */
-	size_t mem;            /* counted in engine->ring_mem */
-	struct cm_conn *cm;
-	struct core_ep *ep;
-	struct core_engine_ep *eep;
 };
 
 static inline struct ring_conn *ring_conn_of(struct core_chan *chan)

@@ -10,10 +10,10 @@ void ring_late_init(struct ring_conn *conn)
 	conn->late = (struct ring_late){ 0 };
 	util_list_init(&conn->late.link);
 	conn->late.need = 1;
-	conn->chan.taken = &conn->tx.flow.producer;
-	conn->chan.awaited = 0;
+	conn->eng.chan.taken = &conn->tx.flow.producer;
+	conn->eng.chan.awaited = 0;
 	if (conn->link->ops->write_imm_ack)
-		conn->chan.caps |= CORE_CHAN_LATE;
+		conn->eng.chan.caps |= CORE_CHAN_LATE;
 }
 
 void ring_late_news(struct ring_conn *conn)
@@ -23,18 +23,18 @@ void ring_late_news(struct ring_conn *conn)
 	if (arrived == conn->late.told)
 		return;
 	conn->late.told = arrived;
-	conn->up->on_arrived(&conn->chan, arrived);
+	conn->eng.up->on_arrived(&conn->eng.chan, arrived);
 }
 
 void ring_late_watch(struct ring_conn *conn)
 {
-	struct ring_lane *lane = conn->lane;
+	struct ring_lane *lane = ring_conn_lane(conn);
 	struct ring_late *late = &conn->late;
 
 	if ((int64_t)(late->watched - ring_late_arrived(&conn->tx)) <= 0)
 		late->tick = lane->unsure_tick;
 	late->watched = conn->tx.flush_start;
-	if (conn->err || !util_list_is_empty(&late->link))
+	if (conn->eng.err || !util_list_is_empty(&late->link))
 		return;
 	if (util_list_is_empty(&lane->unsure))
 		lane->unsure_polls = 0;
@@ -52,7 +52,7 @@ void ring_late_acked(struct ring_conn *conn)
 {
 	struct ring_late *late = &conn->late;
 
-	late->acked_at = conn->lane->polls;
+	late->acked_at = ring_conn_lane(conn)->polls;
 	ring_late_placed(conn, late->ack_mark[late->ack_head++ & (RING_ACKS_MAX - 1)]);
 }
 
@@ -67,7 +67,7 @@ void ring_late_answered_cold(struct ring_conn *conn)
 	}
 	if (tx->flow.remote_consumer != tx->flush_start ||
 	    (late->ack_head == late->ack_tail &&
-	     conn->lane->polls - late->acked_at > RING_LATE_SOON))
+	     ring_conn_lane(conn)->polls - late->acked_at > RING_LATE_SOON))
 		late->answers = 0;
 	else if (++late->answers >= late->need)
 		late->asks = false;
@@ -80,7 +80,7 @@ static bool ring_late_is_asked(const struct ring_conn *conn)
 
 	return late->ack_head != late->ack_tail &&
 	       (int64_t)(late->ack_mark[(late->ack_tail - 1) & (RING_ACKS_MAX - 1)] -
-			 conn->chan.awaited) >= 0;
+			 conn->eng.chan.awaited) >= 0;
 }
 
 /**

@@ -43,7 +43,7 @@ static inline uint64_t ring_late_arrived(const struct ring_tx *tx)
 /** Does nobody wait for the arrival of anything? */
 static inline bool ring_late_is_idle(const struct ring_conn *conn)
 {
-	return (int64_t)(conn->chan.awaited - ring_late_arrived(&conn->tx)) <= 0;
+	return (int64_t)(conn->eng.chan.awaited - ring_late_arrived(&conn->tx)) <= 0;
 }
 
 /** Tells core how far the peer is known to have everything, if that is news. */

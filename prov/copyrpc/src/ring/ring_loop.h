@@ -13,7 +13,7 @@
 #define RING_LOOP_H
 
 #include "ring/ring_bulk.h"
-#include "ring/ring_engine.h"
+#include "engine/eng_engine.h"
 #include "ring/ring_late.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_tx.h"
@@ -67,15 +67,15 @@ RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link
 	return false;
 }
 
-/** The progress of an engine with one lane. */
+/** The progress of an engine whose first lane this is. */
 RING_INLINE void ring_loop_progress(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
 				    struct core_engine *engine)
 {
-	struct ring_lane *lane = &engine->lanes[0];
+	struct ring_lane *lane = ring_lane_of(eng_lane_at(engine, 0));
 
 	ring_loop_poll(dev, link_ops, lane);
-	if (UTIL_UNLIKELY(ring_engine_has_events(engine)))
-		ring_engine_events_cold(engine);
+	if (UTIL_UNLIKELY(eng_has_news(engine)))
+		eng_news_cold(engine);
 	if (UTIL_UNLIKELY(lane->dirty.next != &lane->dirty))
 		ring_loop_flush_dirty(link_ops, lane);
 	if (link_ops->write_imm_ack)

@@ -21,7 +21,7 @@ const char *ring_rx_response_cold(struct ring_conn *conn, uint32_t call_id, uint
 		return "answer with an allowance";
 	util_idmap_release(&conn->calls, id);
 	conn->rx.answer_pos = pos;
-	conn->up->on_reply(&conn->chan, context, 0, data, len);
+	conn->eng.up->on_reply(&conn->eng.chan, context, 0, data, len);
 	return NULL;
 }
 
@@ -49,7 +49,8 @@ const char *ring_rx_call_cold(struct ring_conn *conn, uint32_t call_id, uint32_t
 		return "allowance beyond the credit granted";
 	flow->claimed += reserve;
 	return ring_rx_hold_cold(
-		conn, conn->up->on_call(&conn->chan, ref, data, len, conn->rx.holds.tail), pos);
+		conn, conn->eng.up->on_call(&conn->eng.chan, ref, data, len, conn->rx.holds.tail),
+		pos);
 }
 
 void ring_rx_release_hold(struct core_chan *chan, core_hold_t hold)

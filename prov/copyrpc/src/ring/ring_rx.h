@@ -85,7 +85,8 @@ RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr 
 	if (UTIL_UNLIKELY(hdr.piggyback))
 		return ring_rx_call_cold(conn, hdr.call_id, hdr.piggyback, data, hdr.len,
 					 ring_rx_pos(conn, src, end));
-	verdict = conn->up->on_msg(&conn->chan, hdr.call_id, data, hdr.len, conn->rx.holds.tail);
+	verdict = conn->eng.up->on_msg(&conn->eng.chan, hdr.call_id, data, hdr.len,
+				       conn->rx.holds.tail);
 	if (UTIL_LIKELY(verdict == CORE_RX_DONE))
 		return NULL;
 	return ring_rx_hold_cold(conn, verdict, ring_rx_pos(conn, src, end));
@@ -164,7 +165,7 @@ RING_INLINE void ring_rx_batch(struct ring_conn *conn, uint32_t imm)
 {
 	const char *why;
 
-	if (UTIL_UNLIKELY(conn->err))
+	if (UTIL_UNLIKELY(conn->eng.err))
 		return;
 	why = ring_rx_batch_bytes(conn, (uint64_t)imm * WIRE_ALIGN);
 	if (UTIL_UNLIKELY(why != NULL)) {

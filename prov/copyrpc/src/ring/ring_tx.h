@@ -356,8 +356,8 @@ RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_f
 	uint32_t span = wire_msg_span(len);
 	struct wire_hdr hdr = { .call_id = frame->op, .piggyback = 0, .len = len };
 
-	if (UTIL_UNLIKELY(conn->err))
-		return conn->err;
+	if (UTIL_UNLIKELY(conn->eng.err))
+		return conn->eng.err;
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
 	ring_tx_place(dev, conn, span);
@@ -426,8 +426,8 @@ RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ri
 	uint32_t ext_len = wire_ext_len(op);
 	uint32_t span = wire_msg_span(ext_len + (uint32_t)len);
 
-	if (UTIL_UNLIKELY(conn->err))
-		return conn->err;
+	if (UTIL_UNLIKELY(conn->eng.err))
+		return conn->eng.err;
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
 	ring_tx_place(dev, conn, span);
@@ -449,8 +449,8 @@ RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 	struct wire_hdr hdr;
 	int ret;
 
-	if (UTIL_UNLIKELY(conn->err))
-		return conn->err;
+	if (UTIL_UNLIKELY(conn->eng.err))
+		return conn->eng.err;
 	if (tx->credit < reserve || !ring_tx_admit(dev, conn, span))
 		return -FI_EAGAIN;
 	ret = util_idmap_alloc(&conn->calls, context, &hdr.call_id);
@@ -494,7 +494,7 @@ RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct r
 
 	if (len > ref.allowance)
 		return -FI_EMSGSIZE;
-	if (UTIL_UNLIKELY(conn->err))
+	if (UTIL_UNLIKELY(conn->eng.err))
 		return 0; /* nobody waits for it any more */
 	assert(flow->claimed >= reserve);
 	joins = ring_tx_joins(&conn->tx, cfg, span, flags);
@@ -545,10 +545,11 @@ RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_con
 	uint64_t pos;
 
 	if (tx->open || tx->post_cnt)
-		return !conn->err;
-	if (ring_tx_is_late(dev) && !conn->err && conn->rx.consumer - conn->rx.told > WIRE_META_LEN)
+		return !conn->eng.err;
+	if (ring_tx_is_late(dev) && !conn->eng.err &&
+	    conn->rx.consumer - conn->rx.told > WIRE_META_LEN)
 		ring_tx_credit_only(dev, conn);
-	if ((conn->link->caps & DEV_CAP_DIRECT) || conn->err ||
+	if ((conn->link->caps & DEV_CAP_DIRECT) || conn->eng.err ||
 	    tx->flow.remote_consumer == tx->flush_start || tx->placed == tx->flush_start)
 		return false;
 	if (conn->read != RING_READ_OUT && ring_tx_read_start(dev, conn, &pos) == 1)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The queue from the control thread to progress: see ring_event.h. */
-#include "ring/ring_event.h"
+/* The queue from the control thread to progress: see eng_event.h. */
+#include "engine/eng_event.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "util/log.h"
 
-void ring_event_push(struct core_engine *engine, const struct ring_event *ev)
+void eng_event_push(struct core_engine *engine, const struct eng_event *ev)
 {
-	struct ring_event *copy = malloc(sizeof(*copy));
+	struct eng_event *copy = malloc(sizeof(*copy));
 	uint64_t one = 1;
 
 	if (!copy) {
@@ -19,7 +19,7 @@ void ring_event_push(struct core_engine *engine, const struct ring_event *ev)
 	*copy = *ev;
 	pthread_mutex_lock(&engine->lock);
 	util_list_push_back(&engine->events, &copy->link);
-	__atomic_store_n(&engine->event_cnt, engine->event_cnt + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&engine->attention, engine->attention + 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&engine->lock);
 	if (write(engine->event_fd, &one, sizeof(one)) < 0)
 		UTIL_DBG(EP_CTRL, "event counter full\n"); /* then it is readable already */
@@ -27,22 +27,22 @@ void ring_event_push(struct core_engine *engine, const struct ring_event *ev)
 		engine->up->on_news(ev->eep->ep);
 }
 
-static void ring_event_unlink_locked(struct core_engine *engine, struct ring_event *ev)
+static void eng_event_unlink_locked(struct core_engine *engine, struct eng_event *ev)
 {
 	util_list_remove(&ev->link);
-	__atomic_store_n(&engine->event_cnt, engine->event_cnt - 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&engine->attention, engine->attention - 1, __ATOMIC_RELEASE);
 }
 
-bool ring_event_pop(struct core_engine *engine, struct ring_event *ev)
+bool eng_event_pop(struct core_engine *engine, struct eng_event *ev)
 {
 	struct util_list *first;
-	struct ring_event *found = NULL;
+	struct eng_event *found = NULL;
 
 	pthread_mutex_lock(&engine->lock);
 	first = util_list_first(&engine->events);
 	if (first) {
-		found = UTIL_CONTAINER_OF(first, struct ring_event, link);
-		ring_event_unlink_locked(engine, found);
+		found = UTIL_CONTAINER_OF(first, struct eng_event, link);
+		eng_event_unlink_locked(engine, found);
 	}
 	pthread_mutex_unlock(&engine->lock);
 	if (!found)
@@ -52,18 +52,18 @@ bool ring_event_pop(struct core_engine *engine, struct ring_event *ev)
 	return true;
 }
 
-void ring_event_forget(struct core_engine_ep *eep, struct ring_conn *conn)
+void eng_event_forget(struct core_engine_ep *eep, struct eng_conn *conn)
 {
 	struct core_engine *engine = eep->engine;
 	struct util_list *it, *tmp;
-	struct ring_event *ev;
+	struct eng_event *ev;
 
 	pthread_mutex_lock(&engine->lock);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &engine->events) {
-		ev = UTIL_CONTAINER_OF(it, struct ring_event, link);
+		ev = UTIL_CONTAINER_OF(it, struct eng_event, link);
 		if (ev->eep != eep || (conn && ev->conn != conn))
 			continue;
-		ring_event_unlink_locked(engine, ev);
+		eng_event_unlink_locked(engine, ev);
 		free(ev);
 	}
 	pthread_mutex_unlock(&engine->lock);

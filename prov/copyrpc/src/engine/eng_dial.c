@@ -4,60 +4,58 @@
  *
  * cm_dial.h lets two agents find each other; then the handshake makes the connection as it makes
  * any. What the control thread learns meanwhile goes to progress by the same queue as everything else, so
- * that "accepted" comes before "up". Shown by test/unit/ring/test_ring_dial.c.
+ * that "accepted" comes before "up". Shown by test/unit/engine/test_eng_dial.c.
  */
 #include <netinet/in.h>
 #include <string.h>
 
 #include "cm/cm_dial.h"
 #include "core/core_chan.h"
-#include "ring/ring_event.h"
+#include "engine/eng_event.h"
 
-int ring_engine_dial(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
-		     size_t len)
+int eng_dial(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data, size_t len)
 {
 	return cm_dial(eep->agent, addr, data, len);
 }
 
-int ring_engine_answer(struct core_engine_ep *eep, struct cm_call *call, const void *data,
-		       size_t len)
+int eng_answer(struct core_engine_ep *eep, struct cm_call *call, const void *data, size_t len)
 {
 	return cm_call_accept(call, eep->agent, data, len);
 }
 
-static void ring_dial_push(struct core_engine_ep *eep, struct ring_event *ev, const void *data,
-			   size_t len)
+static void eng_dial_push(struct core_engine_ep *eep, struct eng_event *ev, const void *data,
+			  size_t len)
 {
 	ev->eep = eep;
 	ev->data_len = (uint32_t)len;
 	if (len)
 		memcpy(ev->data, data, len);
-	ring_event_push(eep->engine, ev);
+	eng_event_push(eep->engine, ev);
 }
 
-void ring_dial_accepted(void *ctx, const struct sockaddr *addr, const void *data, size_t len)
+void eng_dial_accepted(void *ctx, const struct sockaddr *addr, const void *data, size_t len)
 {
-	struct ring_event ev = { .kind = RING_EVENT_ACCEPTED };
+	struct eng_event ev = { .kind = ENG_EVENT_ACCEPTED };
 
 	memcpy(&ev.addr, addr,
 	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					   : sizeof(struct sockaddr_in));
-	ring_dial_push(ctx, &ev, data, len);
+	eng_dial_push(ctx, &ev, data, len);
 }
 
-void ring_dial_refused(void *ctx, int err, const void *data, size_t len)
+void eng_dial_refused(void *ctx, int err, const void *data, size_t len)
 {
-	struct ring_event ev = { .kind = RING_EVENT_REFUSED, .err = err };
+	struct eng_event ev = { .kind = ENG_EVENT_REFUSED, .err = err };
 
-	ring_dial_push(ctx, &ev, data, len);
+	eng_dial_push(ctx, &ev, data, len);
 }
 
-void ring_dial_event(const struct ring_event *ev)
+void eng_dial_event(const struct eng_event *ev)
 {
 	struct core_engine_ep *eep = ev->eep;
 	const struct core_upcalls *up = eep->engine->up;
 
-	if (ev->kind == RING_EVENT_ACCEPTED)
+	if (ev->kind == ENG_EVENT_ACCEPTED)
 		up->on_accepted(eep->ep, (const struct sockaddr *)&ev->addr, ev->data,
 				ev->data_len);
 	else

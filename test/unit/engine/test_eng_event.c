@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the control thread has to say, in order and exactly once. (ring_event.h) */
+/* What the control thread has to say, in order and exactly once. (eng_event.h) */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "ring/ring_event.h"
+#include "engine/eng_conn.h"
+#include "engine/eng_event.h"
 
 static struct core_engine engine;
 static struct core_engine_ep eep[2];
-static struct ring_conn conn[3];
+static struct eng_conn conn[3];
 
 static void start(void)
 {
@@ -23,21 +24,21 @@ static void start(void)
 
 static void stop(void)
 {
-	struct ring_event ev;
+	struct eng_event ev;
 
-	while (ring_event_pop(&engine, &ev))
+	while (eng_event_pop(&engine, &ev))
 		;
 	close(engine.event_fd);
 	pthread_mutex_destroy(&engine.lock);
 }
 
-TestSuite(ring_event, .init = start, .fini = stop);
+TestSuite(eng_event, .init = start, .fini = stop);
 
-static void push(struct core_engine_ep *e, struct ring_conn *c, int err)
+static void push(struct core_engine_ep *e, struct eng_conn *c, int err)
 {
-	struct ring_event ev = { .kind = RING_EVENT_DOWN, .eep = e, .conn = c, .err = err };
+	struct eng_event ev = { .kind = ENG_EVENT_DOWN, .eep = e, .conn = c, .err = err };
 
-	ring_event_push(&engine, &ev);
+	eng_event_push(&engine, &ev);
 }
 
 static bool bell_rang(void)
@@ -47,34 +48,34 @@ static bool bell_rang(void)
 	return read(engine.event_fd, &cnt, sizeof(cnt)) == sizeof(cnt);
 }
 
-Test(ring_event, they_come_in_order_as_they_were_pushed)
+Test(eng_event, they_come_in_order_as_they_were_pushed)
 {
-	struct ring_event ev;
+	struct eng_event ev;
 	int i;
 
 	for (i = 0; i < 5; i++)
 		push(&eep[0], &conn[i % 3], i);
 	for (i = 0; i < 5; i++) {
-		cr_assert(ring_event_pop(&engine, &ev));
+		cr_assert(eng_event_pop(&engine, &ev));
 		cr_expect_eq(ev.err, i);
 		cr_expect_eq(ev.conn, &conn[i % 3]);
 		cr_expect_eq(ev.eep, &eep[0]);
 	}
-	cr_expect_not(ring_event_pop(&engine, &ev));
+	cr_expect_not(eng_event_pop(&engine, &ev));
 }
 
-Test(ring_event, a_load_tells_whether_there_is_one)
+Test(eng_event, a_load_tells_whether_there_is_one)
 {
-	struct ring_event ev;
+	struct eng_event ev;
 
-	cr_expect_not(ring_engine_has_events(&engine));
+	cr_expect_not(eng_has_events(&engine));
 	push(&eep[0], &conn[0], 0);
-	cr_expect(ring_engine_has_events(&engine));
-	ring_event_pop(&engine, &ev);
-	cr_expect_not(ring_engine_has_events(&engine));
+	cr_expect(eng_has_events(&engine));
+	eng_event_pop(&engine, &ev);
+	cr_expect_not(eng_has_events(&engine));
 }
 
-Test(ring_event, a_push_wakes_a_sleeper)
+Test(eng_event, a_push_wakes_a_sleeper)
 {
 	cr_expect_not(bell_rang());
 	push(&eep[0], &conn[0], 0);
@@ -83,30 +84,30 @@ Test(ring_event, a_push_wakes_a_sleeper)
 	cr_expect_not(bell_rang());
 }
 
-Test(ring_event, a_connection_takes_its_own_events_with_it)
+Test(eng_event, a_connection_takes_its_own_events_with_it)
 {
-	struct ring_event ev;
+	struct eng_event ev;
 
 	push(&eep[0], &conn[0], 1);
 	push(&eep[0], &conn[1], 2);
 	push(&eep[0], &conn[0], 3);
-	ring_event_forget(&eep[0], &conn[0]);
-	cr_assert(ring_event_pop(&engine, &ev));
+	eng_event_forget(&eep[0], &conn[0]);
+	cr_assert(eng_event_pop(&engine, &ev));
 	cr_expect_eq(ev.err, 2);
-	cr_expect_not(ring_engine_has_events(&engine));
+	cr_expect_not(eng_has_events(&engine));
 }
 
-Test(ring_event, an_endpoint_takes_all_its_events_with_it)
+Test(eng_event, an_endpoint_takes_all_its_events_with_it)
 {
-	struct ring_event ev;
+	struct eng_event ev;
 
 	push(&eep[0], &conn[0], 1);
 	push(&eep[1], &conn[1], 2);
 	push(&eep[0], NULL, 3);
-	ring_event_forget(&eep[0], NULL);
-	cr_assert(ring_event_pop(&engine, &ev));
+	eng_event_forget(&eep[0], NULL);
+	cr_assert(eng_event_pop(&engine, &ev));
 	cr_expect_eq(ev.eep, &eep[1]);
-	cr_expect_not(ring_event_pop(&engine, &ev));
+	cr_expect_not(eng_event_pop(&engine, &ev));
 }
 
 #define PUSHES 20000
@@ -120,23 +121,23 @@ static void *push_many(void *arg)
 	return NULL;
 }
 
-Test(ring_event, two_threads_lose_nothing)
+Test(eng_event, two_threads_lose_nothing)
 {
 	int next[2] = { 0, 0 };
-	struct ring_event ev;
+	struct eng_event ev;
 	pthread_t thread[2];
 	int left = 2 * PUSHES;
 
 	pthread_create(&thread[0], NULL, push_many, &eep[0]);
 	pthread_create(&thread[1], NULL, push_many, &eep[1]);
 	while (left) {
-		if (!ring_engine_has_events(&engine))
+		if (!eng_has_events(&engine))
 			continue;
-		cr_assert(ring_event_pop(&engine, &ev));
+		cr_assert(eng_event_pop(&engine, &ev));
 		cr_assert_eq(ev.err, next[ev.eep == &eep[1]]++);
 		left--;
 	}
 	pthread_join(thread[0], NULL);
 	pthread_join(thread[1], NULL);
-	cr_expect_not(ring_engine_has_events(&engine));
+	cr_expect_not(eng_has_events(&engine));
 }

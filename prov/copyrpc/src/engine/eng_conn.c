@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A connection's beginning, failure and end: see eng_conn.h. */
+#include "engine/eng_conn.h"
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm.h"
+#include "engine/eng_engine.h"
+#include "engine/eng_event.h"
+#include "util/log.h"
+
+void eng_conn_fail(struct eng_conn *conn, int err)
+{
+	if (conn->err)
+		return;
+	conn->err = err;
+	util_list_push_back(&conn->engine->failed, &conn->fail_link);
+}
+
+static int eng_conn_attach(struct eng_conn *conn)
+{
+	int ret = conn->lane->ops->attach(conn);
+
+	if (ret)
+		return ret;
+	conn->attached = true;
+	eng_lane_hold(conn->lane);
+	return 0;
+}
+
+void eng_conn_up(struct eng_conn *conn)
+{
+	struct core_engine *engine = conn->engine;
+	struct core_ep *ep = conn->ep;
+	struct sockaddr_storage addr;
+	int ret;
+
+	if (conn->up_told || conn->err)
+		return;
+	cm_conn_addr(conn->cm, &addr);
+	ret = eng_conn_attach(conn);
+	if (ret) {
+		UTIL_WARN(EP_CTRL, "the device takes no more connections: %s\n", fi_strerror(-ret));
+		eng_conn_free(conn);
+		engine->up->on_connect_failed(ep, (struct sockaddr *)&addr, ret);
+		return;
+	}
+	conn->up_told = true;
+	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr, cm_conn_incarnation(conn->cm));
+}
+
+void eng_conn_down(struct eng_conn *conn, int err)
+{
+	if (!conn->up_told) {
+		eng_conn_free(conn);
+		return;
+	}
+	if (!conn->err)
+		conn->lane->ops->drain(conn);
+	util_list_remove(&conn->fail_link);
+	conn->err = conn->err ? conn->err : err;
+	conn->lane->ops->end(conn);
+	conn->up->on_down(&conn->chan, conn->err);
+}
+
+void eng_conn_failed(struct eng_conn *conn)
+{
+	if (conn->cm)
+		cm_conn_break(conn->cm);
+	conn->lane->ops->end(conn);
+	conn->up->on_down(&conn->chan, conn->err);
+}
+
+/** Everything but its memory goes. Twice does no harm. */
+static void eng_conn_stop(struct eng_conn *conn)
+{
+	if (conn->stopped)
+		return;
+	conn->stopped = true;
+	cm_conn_put(conn->cm);
+	eng_event_forget(conn->eep, conn);
+	util_list_remove(&conn->fail_link);
+	conn->lane->ops->stop(conn);
+	conn->err = conn->err ? conn->err : -FI_ESHUTDOWN; /* nothing is marked or taken in */
+}
+
+void eng_conn_free(struct eng_conn *conn)
+{
+	struct core_engine *engine = conn->engine;
+
+	eng_conn_stop(conn);
+	pthread_mutex_lock(&engine->lock);
+	util_list_remove(&conn->conn_link);
+	pthread_mutex_unlock(&engine->lock);
+	__atomic_fetch_sub(&engine->mem, conn->mem, __ATOMIC_RELAXED);
+	if (conn->attached)
+		eng_lane_release(conn->lane);
+	conn->lane->ops->free(conn);
+}
+
+void eng_chan_stop(struct core_chan *chan)
+{
+	struct eng_conn *conn = eng_conn_of(chan);
+
+	if (!conn->err)
+		chan->ops->flush(chan);
+	eng_conn_stop(conn);
+}
+
+void eng_chan_close(struct core_chan *chan)
+{
+	eng_chan_stop(chan);
+	eng_conn_free(eng_conn_of(chan));
+}

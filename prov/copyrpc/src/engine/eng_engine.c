@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The engine's objects, and what it does with news of connections: see eng_engine.h. */
+#include "engine/eng_engine.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/core_ep.h"
+#include "engine/eng_conn.h"
+#include "engine/eng_event.h"
+#include "engine/eng_node.h"
+#include "util/log.h"
+#include "util/param.h"
+
+static int eng_watch(struct core_engine *engine, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(engine->wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static int eng_open_lane(struct core_engine *engine, const struct eng_lane_ops *ops)
+{
+	union eng_lane_room *room = &engine->rooms[engine->lane_cnt];
+	int ret;
+
+	memset(room, 0, sizeof(*room));
+	room->lane.ops = ops;
+	room->lane.engine = engine;
+	ret = ops->open(&room->lane);
+	if (!ret)
+		engine->lane_cnt++;
+	else
+		UTIL_INFO(DOMAIN, "device %s is not used: %s\n", ops->name, fi_strerror(-ret));
+	return ret;
+}
+
+/** Opens the devices, best first: 0, or the last error if there is none. */
+static int eng_open_lanes(struct core_engine *engine, const struct eng_lanes *lanes)
+{
+	int ret = -FI_ENODEV;
+
+	for (uint32_t i = 0; i < lanes->cnt && engine->lane_cnt < ENG_LANES_MAX; i++)
+		if (!eng_lane_find(engine, lanes->ops[i]->path))
+			ret = eng_open_lane(engine, lanes->ops[i]);
+	return engine->lane_cnt ? 0 : ret;
+}
+
+static void eng_close_lanes(struct core_engine *engine)
+{
+	while (engine->lane_cnt) {
+		struct eng_lane *lane = eng_lane_at(engine, --engine->lane_cnt);
+
+		lane->ops->close(lane);
+	}
+}
+
+static int eng_watch_all(struct core_engine *engine)
+{
+	int ret = eng_watch(engine, engine->event_fd);
+
+	for (uint32_t i = 0; i < engine->lane_cnt && !ret; i++) {
+		struct eng_lane *lane = eng_lane_at(engine, i);
+
+		ret = eng_watch(engine, lane->ops->wait_fd(lane));
+	}
+	return ret;
+}
+
+static int eng_open_fds(struct core_engine *engine)
+{
+	int ret;
+
+	engine->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (engine->wait_fd < 0)
+		return -errno;
+	engine->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (engine->event_fd < 0) {
+		ret = -errno;
+		goto err_close_wait;
+	}
+	ret = eng_watch_all(engine);
+	if (!ret)
+		return 0;
+	close(engine->event_fd);
+err_close_wait:
+	close(engine->wait_fd);
+	return ret;
+}
+
+int eng_open(const struct eng_lanes *lanes, const struct core_upcalls *up, struct core_engine **out)
+{
+	struct core_engine *engine = calloc(1, sizeof(*engine));
+	int ret;
+
+	if (!engine)
+		return -FI_ENOMEM;
+	engine->up = up;
+	util_list_init(&engine->failed);
+	util_list_init(&engine->events);
+	pthread_mutex_init(&engine->lock, NULL);
+	ret = eng_node_get(&engine->node);
+	if (ret)
+		goto err_free;
+	ret = eng_open_lanes(engine, lanes);
+	if (ret)
+		goto err_put_node;
+	ret = eng_open_fds(engine);
+	if (ret)
+		goto err_close_lanes;
+	*out = engine;
+	return 0;
+
+err_close_lanes:
+	eng_close_lanes(engine);
+err_put_node:
+	eng_node_put();
+err_free:
+	pthread_mutex_destroy(&engine->lock);
+	free(engine);
+	return ret;
+}
+
+void eng_close(struct core_engine *engine)
+{
+	eng_node_put();
+	close(engine->event_fd);
+	close(engine->wait_fd);
+	eng_close_lanes(engine);
+	pthread_mutex_destroy(&engine->lock);
+	free(engine);
+}
+
+struct eng_lane *eng_lane_find(struct core_engine *engine, uint32_t path)
+{
+	for (uint32_t i = 0; i < engine->lane_cnt; i++)
+		if (eng_lane_at(engine, i)->ops->path == path)
+			return eng_lane_at(engine, i);
+	return NULL;
+}
+
+/** Lanes behind the first one are polled from the cold half, as long as they carry something. */
+static void eng_lanes_changed(struct core_engine *engine)
+{
+	bool has_others = false;
+
+	for (uint32_t i = 1; i < engine->lane_cnt; i++)
+		has_others |= eng_lane_at(engine, i)->conn_cnt > 0;
+	if (has_others == engine->has_others)
+		return;
+	engine->has_others = has_others;
+	pthread_mutex_lock(&engine->lock);
+	__atomic_store_n(&engine->attention, engine->attention + (has_others ? 1u : -1u),
+			 __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+void eng_lane_hold(struct eng_lane *lane)
+{
+	lane->conn_cnt++;
+	eng_lanes_changed(lane->engine);
+}
+
+void eng_lane_release(struct eng_lane *lane)
+{
+	lane->conn_cnt--;
+	eng_lanes_changed(lane->engine);
+}
+
+void eng_mem_count(struct eng_conn *conn, size_t len)
+{
+	conn->mem += len;
+	__atomic_fetch_add(&conn->engine->mem, len, __ATOMIC_RELAXED);
+}
+
+size_t eng_mem_left(const struct core_engine *engine)
+{
+	size_t used = __atomic_load_n(&engine->mem, __ATOMIC_RELAXED);
+
+	return used < util_params.mem ? util_params.mem - used : 0;
+}
+
+/** What the handshake may offer. */
+static struct cm_paths eng_paths(struct core_engine *engine)
+{
+	struct cm_paths paths = { .first = eng_lane_at(engine, 0)->ops->path };
+
+	for (uint32_t i = 0; i < engine->lane_cnt; i++)
+		paths.all |= eng_lane_at(engine, i)->ops->path;
+	return paths;
+}
+
+int eng_ep_open(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+		struct core_engine_ep **out)
+{
+	struct core_engine_ep *eep = calloc(1, sizeof(*eep));
+	int ret;
+
+	if (!eep)
+		return -FI_ENOMEM;
+	eep->engine = engine;
+	eep->ep = ep;
+	util_list_init(&eep->conns);
+	ret = cm_agent_open(engine->node, addr, eng_paths(engine), &eng_cm_ops, eep, &eep->agent);
+	if (ret) {
+		free(eep);
+		return ret;
+	}
+	if (ep->conn) {
+		eep->tells_news = true;
+		cm_agent_make_private(eep->agent);
+	}
+	*out = eep;
+	return 0;
+}
+
+void eng_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr)
+{
+	cm_agent_addr(eep->agent, addr);
+}
+
+static void eng_ports_close(struct core_engine_ep *eep)
+{
+	for (uint32_t i = 0; i < eep->engine->lane_cnt; i++) {
+		struct eng_lane *lane = eng_lane_at(eep->engine, i);
+
+		if (eep->port[i])
+			lane->ops->ep_close(lane, eep->port[i]);
+	}
+}
+
+void eng_ep_close(struct core_engine_ep *eep)
+{
+	struct util_list *first;
+
+	cm_agent_close(eep->agent);
+	eng_event_forget(eep, NULL);
+	/* No up-call comes any more: nobody else touches the list. */
+	while ((first = util_list_first(&eep->conns)))
+		eng_conn_free(UTIL_CONTAINER_OF(first, struct eng_conn, conn_link));
+	eng_ports_close(eep);
+	free(eep);
+}
+
+int eng_connect(struct core_engine_ep *eep, const struct sockaddr *addr)
+{
+	return cm_connect(eep->agent, addr);
+}
+
+void eng_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr)
+{
+	cm_connect_cancel(eep->agent, addr);
+}
+
+static void eng_event_handle(const struct eng_event *ev)
+{
+	switch (ev->kind) {
+	case ENG_EVENT_UP: eng_conn_up(ev->conn); break;
+	case ENG_EVENT_DOWN: eng_conn_down(ev->conn, ev->err); break;
+	case ENG_EVENT_FAILED:
+		ev->eep->engine->up->on_connect_failed(ev->eep->ep, (struct sockaddr *)&ev->addr,
+						       ev->err);
+		break;
+	case ENG_EVENT_ACCEPTED:
+	case ENG_EVENT_REFUSED: eng_dial_event(ev); break;
+	}
+}
+
+void eng_events_cold(struct core_engine *engine)
+{
+	struct util_list *first;
+	struct eng_event ev;
+
+	while (eng_event_pop(engine, &ev))
+		eng_event_handle(&ev);
+	while ((first = util_list_pop(&engine->failed)))
+		eng_conn_failed(UTIL_CONTAINER_OF(first, struct eng_conn, fail_link));
+}
+
+bool eng_has_events(const struct core_engine *engine)
+{
+	return __atomic_load_n(&engine->attention, __ATOMIC_RELAXED) != engine->has_others ||
+	       engine->failed.next != &engine->failed;
+}
+
+static void eng_poll_from(struct core_engine *engine, uint32_t first)
+{
+	for (uint32_t i = first; i < engine->lane_cnt; i++) {
+		struct eng_lane *lane = eng_lane_at(engine, i);
+
+		if (lane->conn_cnt)
+			lane->ops->poll(lane);
+	}
+}
+
+static void eng_flush_from(struct core_engine *engine, uint32_t first)
+{
+	for (uint32_t i = first; i < engine->lane_cnt; i++) {
+		struct eng_lane *lane = eng_lane_at(engine, i);
+
+		if (lane->conn_cnt)
+			lane->ops->flush(lane);
+	}
+}
+
+void eng_news_cold(struct core_engine *engine)
+{
+	eng_poll_from(engine, 1);
+	if (eng_has_events(engine))
+		eng_events_cold(engine);
+	eng_flush_from(engine, 1);
+}
+
+/** All lanes are asked before anything waits. */
+void eng_progress(struct core_engine *engine)
+{
+	eng_poll_from(engine, 0);
+	if (UTIL_UNLIKELY(eng_has_events(engine)))
+		eng_events_cold(engine);
+	eng_flush_from(engine, 0);
+}
+
+int eng_wait_fd(struct core_engine *engine)
+{
+	return engine->wait_fd;
+}
+
+static void eng_disarm_lanes(struct core_engine *engine, uint32_t cnt)
+{
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct eng_lane *lane = eng_lane_at(engine, i);
+
+		lane->ops->disarm(lane);
+	}
+}
+
+int eng_arm(struct core_engine *engine)
+{
+	uint64_t cnt;
+
+	if (read(engine->event_fd, &cnt, sizeof(cnt)) < 0 && errno != EAGAIN)
+		return -errno;
+	if (eng_has_events(engine))
+		return -FI_EAGAIN;
+	for (uint32_t i = 0; i < engine->lane_cnt; i++) {
+		struct eng_lane *lane = eng_lane_at(engine, i);
+		int ret;
+
+		if (!lane->conn_cnt)
+			lane->ops->poll(lane); /* nobody else does: what it has must not wake us */
+		ret = lane->ops->arm(lane);
+		if (ret) {
+			eng_disarm_lanes(engine, i);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+void eng_disarm(struct core_engine *engine)
+{
+	eng_disarm_lanes(engine, engine->lane_cnt);
+}

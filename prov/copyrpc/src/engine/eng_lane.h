@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What carries the connections of an engine? THE LANE CONTRACT: one device and the loop over it.
+ *
+ * An engine has one lane per path that it offers. A connection belongs to the lane of the path that
+ * its handshake took, from prepare to free. An engine knows a lane by its table alone; a lane embeds
+ * struct eng_lane first, in the room that the engine has for it.
+ *
+ *   open -> { prepare -> establish -> attach -> poll, flush ... -> drain -> end -> stop -> free } -> close
+ *
+ * prepare and establish run in the control thread (with cm's mutex: they must not block, nor call
+ * cm), everything else runs under the domain's lock; open and close alone. A lane without an
+ * attached connection is polled only before somebody sleeps: what came for a connection before its
+ * attach must be there then. free may come at any time after prepare, stop comes before it, drain
+ * and end only after attach.
+ *
+ * Shown by test/unit/engine.
+ */
+#ifndef ENG_LANE_H
+#define ENG_LANE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "core/core_chan.h"
+#include "dev/dev.h"
+
+#define ENG_LANES_MAX 4u
+#define ENG_LANE_ROOM 256u /* bytes that a lane may have, struct eng_lane included */
+
+struct cm_half;
+struct eng_conn;
+struct eng_lane;
+
+struct eng_lane_ops {
+	uint32_t path; /* the bit of WIRE_CM_PATH_* that its connections take */
+	const char *name;
+	/* As dev_ops.probe: quick and silent. NULL: always there. */
+	int (*probe)(struct dev_about *about);
+	/* 0, or -FI_E* as dev_ops.open. */
+	int (*open)(struct eng_lane *lane);
+	void (*close)(struct eng_lane *lane);
+	/*
+	 * Something of its own per endpoint, before the first prepare for it, in the control
+	 * thread; `addr`: the endpoint's, concrete. NULL: nothing. Then every connection's
+	 * eep->port[] of this lane is what it gave (eng_port). ep_close: all of them are freed.
+	 */
+	int (*ep_open)(struct eng_lane *lane, struct core_engine_ep *eep,
+		       const struct sockaddr *addr, void **port);
+	void (*ep_close)(struct eng_lane *lane, void *port);
+	/*
+	 * Makes a connection, zeroed beyond what it sets itself, and our half of it (engine bytes and
+	 * dev; path is set). The engine fills in struct eng_conn behind it, chan.ops aside. 0, or
+	 * -FI_E* as cm_agent_ops.prepare; logged if it is worth it.
+	 */
+	int (*prepare)(struct eng_lane *lane, struct core_engine_ep *eep, struct cm_half *half,
+		       struct eng_conn **conn);
+	/* The peer's half: validates it all. 0 or -FI_E*: the peer is refused with it. */
+	int (*establish)(struct eng_conn *conn, const struct cm_half *peer);
+	/* From now on it is polled: 0 or -FI_E*. on_up follows. */
+	int (*attach)(struct eng_conn *conn);
+	/* The peer is gone: makes the up-calls for all that had arrived from it. */
+	void (*drain)(struct eng_conn *conn);
+	/*
+	 * conn->err is set: nothing more is sent or taken in, the device lets go of memory that
+	 * is not its own, what is open ends with the error. on_down follows.
+	 */
+	void (*end)(struct eng_conn *conn);
+	/*
+	 * Everything goes but memory that is held; no up-call any more. What was accepted was flushed
+	 * before, unless conn->err. Once.
+	 */
+	void (*stop)(struct eng_conn *conn);
+	/* The memory goes, too. */
+	void (*free)(struct eng_conn *conn);
+	/* Takes in a bounded part of what arrived: true if there may be more. */
+	bool (*poll)(struct eng_lane *lane);
+	/* Lets go what waits, and asks what has to be asked. */
+	void (*flush)(struct eng_lane *lane);
+	/* As in dev_ops. arm: -FI_EAGAIN also while flush has something to do. */
+	int (*wait_fd)(struct eng_lane *lane);
+	int (*arm)(struct eng_lane *lane);
+	void (*disarm)(struct eng_lane *lane);
+};
+
+struct eng_lane {
+	const struct eng_lane_ops *ops;
+	struct core_engine *engine;
+	uint32_t conn_cnt; /* attached and not freed */
+};
+
+union eng_lane_room {
+	struct eng_lane lane; /* first */
+	uint64_t bytes[ENG_LANE_ROOM / 8];
+};
+
+/** The lanes that an engine is opened with, best first; of one path the first that opens is taken. */
+struct eng_lanes {
+	uint32_t cnt;
+	const struct eng_lane_ops *ops[ENG_LANES_MAX];
+};
+
+#endif

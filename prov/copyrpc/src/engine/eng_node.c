@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The process's control thread, counted: see eng_node.h. */
+#include "engine/eng_node.h"
+
+#include <pthread.h>
+
+#include "cm/cm.h"
+
+static pthread_mutex_t eng_node_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct cm_node *eng_node;
+static unsigned eng_node_refs;
+
+int eng_node_get(struct cm_node **node)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&eng_node_lock);
+	if (!eng_node_refs)
+		ret = cm_node_open(&eng_node);
+	if (!ret) {
+		eng_node_refs++;
+		*node = eng_node;
+	}
+	pthread_mutex_unlock(&eng_node_lock);
+	return ret;
+}
+
+void eng_node_halt(void)
+{
+	pthread_mutex_lock(&eng_node_lock);
+	if (eng_node_refs)
+		cm_node_halt(eng_node);
+	pthread_mutex_unlock(&eng_node_lock);
+}
+
+void eng_node_put(void)
+{
+	pthread_mutex_lock(&eng_node_lock);
+	if (!--eng_node_refs)
+		cm_node_close(eng_node);
+	pthread_mutex_unlock(&eng_node_lock);
+}

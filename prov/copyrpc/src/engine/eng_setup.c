@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does the handshake reach a lane, and its outcome progress? cm's up-calls, in the control thread.
+ *
+ * The path of a half names the lane that makes it. up, down and failed are queued.
+ * Shown by test/unit/engine/test_eng_setup.c.
+ */
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "engine/eng_conn.h"
+#include "engine/eng_event.h"
+#include "util/log.h"
+
+/** What the lane has of its own for this endpoint is made when it is first needed. */
+static int eng_setup_port(struct core_engine_ep *eep, struct eng_lane *lane)
+{
+	void **port = &eep->port[(union eng_lane_room *)lane - eep->engine->rooms];
+	struct sockaddr_storage addr;
+
+	if (!lane->ops->ep_open || *port)
+		return 0;
+	cm_agent_addr(eep->agent, &addr);
+	return lane->ops->ep_open(lane, eep, (struct sockaddr *)&addr, port);
+}
+
+static void eng_setup_conn(struct eng_conn *conn, struct eng_lane *lane, struct core_engine_ep *eep,
+			   struct cm_conn *cm)
+{
+	struct core_engine *engine = eep->engine;
+
+	conn->engine = engine;
+	conn->lane = lane;
+	conn->up = engine->up;
+	conn->ep = eep->ep;
+	conn->eep = eep;
+	conn->cm = cm;
+	util_list_init(&conn->fail_link);
+	pthread_mutex_lock(&engine->lock);
+	util_list_push_back(&eep->conns, &conn->conn_link);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half, void **user)
+{
+	struct core_engine_ep *eep = ctx;
+	struct eng_lane *lane = eng_lane_find(eep->engine, half->path);
+	struct eng_conn *conn;
+	int ret;
+
+	if (!lane)
+		return -FI_EOPNOTSUPP;
+	ret = eng_setup_port(eep, lane);
+	if (!ret)
+		ret = lane->ops->prepare(lane, eep, half, &conn);
+	if (ret)
+		return ret;
+	eng_setup_conn(conn, lane, eep, cm);
+	*user = conn;
+	return 0;
+}
+
+static int eng_setup_establish(void *ctx, struct cm_conn *cm, void *user,
+			       const struct cm_half *peer)
+{
+	struct eng_conn *conn = user;
+
+	(void)ctx;
+	(void)cm;
+	return conn->lane->ops->establish(conn, peer);
+}
+
+static void eng_setup_up(void *ctx, struct cm_conn *cm, void *user, bool asked)
+{
+	struct core_engine_ep *eep = ctx;
+	struct eng_event ev = { .kind = ENG_EVENT_UP, .eep = eep, .conn = user };
+
+	(void)cm;
+	(void)asked;
+	eng_event_push(eep->engine, &ev);
+}
+
+static void eng_setup_down(void *ctx, struct cm_conn *cm, void *user, int err)
+{
+	struct core_engine_ep *eep = ctx;
+	struct eng_event ev = { .kind = ENG_EVENT_DOWN, .eep = eep, .conn = user, .err = err };
+
+	(void)cm;
+	eng_event_push(eep->engine, &ev);
+}
+
+static void eng_setup_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)
+{
+	struct core_engine_ep *eep = ctx;
+	struct eng_event ev = { .kind = ENG_EVENT_FAILED, .eep = eep, .err = err };
+
+	UTIL_WARN(EP_CTRL, "%s\n", why);
+	memcpy(&ev.addr, addr,
+	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+					   : sizeof(struct sockaddr_in));
+	eng_event_push(eep->engine, &ev);
+}
+
+const struct cm_agent_ops eng_cm_ops = {
+	.prepare = eng_setup_prepare,
+	.establish = eng_setup_establish,
+	.up = eng_setup_up,
+	.down = eng_setup_down,
+	.failed = eng_setup_failed,
+	.accepted = eng_dial_accepted,
+	.refused = eng_dial_refused,
+};

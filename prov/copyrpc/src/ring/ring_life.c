@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What do rings do when their connection begins to be polled, when its peer is gone, and when it
+ * ends? The lane's part of engine/eng_conn.h. Shown by test/unit/ring/test_ring_life.c.
+ */
+#include <stdlib.h>
+
+#include "ring/ring_bulk.h"
+#include "ring/ring_lane.h"
+#include "ring/ring_loop.h"
+
+#define RING_DRAIN_TURNS 1024u /* a bound: a completion queue is far shorter */
+
+static struct ring_conn *ring_life_conn(struct eng_conn *conn)
+{
+	return ring_conn_of(&conn->chan);
+}
+
+int ring_life_attach(struct eng_conn *eng)
+{
+	struct ring_conn *conn = ring_life_conn(eng);
+	int ret = conn->link->ops->attach(conn->link);
+
+	conn->attached = !ret;
+	return ret;
+}
+
+static void ring_life_detach(struct ring_conn *conn)
+{
+	if (conn->attached)
+		conn->link->ops->detach(conn->link);
+	conn->attached = false;
+}
+
+/** Where the device tells links apart only by polling them all, that is what delivers the rest. */
+void ring_life_drain(struct eng_conn *eng)
+{
+	struct ring_conn *conn = ring_life_conn(eng);
+	const struct dev_link_ops *ops = conn->link->ops;
+	struct eng_lane *lane = eng->lane;
+	struct dev_event ev;
+	unsigned i;
+
+	for (i = 0; !ops->poll && i < RING_DRAIN_TURNS && lane->ops->poll(lane); i++)
+		;
+	while (!eng->err && ops->poll && ops->poll(conn->link, &ev) && ev.kind != DEV_EV_DOWN) {
+		if (ev.kind == DEV_EV_IMM)
+			ring_rx_batch(conn, ev.imm);
+		else
+			ring_loop_event_cold(conn, &ev);
+	}
+}
+
+/** Where memory is registered, the device lets go of it before core hears. */
+void ring_life_end(struct eng_conn *eng)
+{
+	struct ring_conn *conn = ring_life_conn(eng);
+
+	util_list_remove(&conn->dirty_link);
+	util_list_remove(&conn->late.link);
+	conn->tx.hold_end = 0;
+	if (!conn->attached || !ring_lane_registers(ring_conn_lane(conn)))
+		return;
+	ring_life_detach(conn);
+	ring_bulk_fail(conn, eng->err);
+}
+
+void ring_life_stop(struct eng_conn *eng)
+{
+	struct ring_conn *conn = ring_life_conn(eng);
+
+	util_list_remove(&conn->dirty_link);
+	util_list_remove(&conn->late.link);
+	ring_life_detach(conn);
+}
+
+void ring_life_free(struct eng_conn *eng)
+{
+	struct ring_conn *conn = ring_life_conn(eng);
+
+	conn->link->ops->close(conn->link);
+	ring_conn_fini(conn);
+	free(conn);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What is a lane asked from the beginning of a connection to its end, in which order? (eng_conn.h) */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "eng_fixture.h"
+
+/** What is left of the story when only `letters` count. */
+static const char *only(const char *letters)
+{
+	static char left[sizeof(fake_story)];
+	size_t len = 0;
+
+	for (const char *at = fake_story; *at; at++)
+		if (strchr(letters, *at))
+			left[len++] = *at;
+	left[len] = '\0';
+	return left;
+}
+
+static void meet(void)
+{
+	wholes_meet(&fake_lanes_second, &fake_lanes_second);
+	cr_assert_eq(fake_told('a'), 2);
+	memset(fake_story, 0, sizeof(fake_story));
+}
+
+Test(eng_conn, it_is_made_told_and_freed_once_at_each_end, .timeout = 200)
+{
+	meet();
+	whole_close_chan(&wholes[0]);
+	cr_expect_str_eq(fake_story, "sf", "nothing had gone wrong");
+	wholes_until(&wholes[1].down);
+	cr_expect_str_eq(fake_story, "sfdxsf", "the peer takes in the rest, ends, and closes");
+	cr_expect_eq(wholes[1].err, -FI_ESHUTDOWN);
+	wholes_close();
+}
+
+Test(eng_conn, what_failed_takes_nothing_more_in_and_core_hears_once, .timeout = 200)
+{
+	struct eng_conn *conn;
+
+	meet();
+	conn = eng_conn_of(wholes[0].chan);
+	eng_conn_fail(conn, -FI_EIO);
+	eng_conn_fail(conn, -FI_ENOMEM);
+	cr_expect_eq(conn->err, -FI_EIO);
+	cr_expect(eng_has_events(wholes[0].engine));
+	whole_progress(&wholes[0]);
+	cr_expect_str_eq(fake_story, "xsf");
+	cr_expect_eq(wholes[0].down, 1);
+	cr_expect_eq(wholes[0].err, -FI_EIO);
+	wholes_until(&wholes[1].down);
+	cr_expect_eq(wholes[1].err, -FI_EIO, "the peer is told that it broke");
+	wholes_close();
+}
+
+Test(eng_conn, one_that_failed_and_whose_peer_goes_at_once_ends_once, .timeout = 200)
+{
+	struct eng_conn *conn;
+
+	meet();
+	conn = eng_conn_of(wholes[0].chan);
+	eng_conn_fail(conn, -FI_EIO);
+	eng_conn_down(conn, -FI_ECONNRESET);
+	cr_expect_str_eq(fake_story, "xsf");
+	whole_progress(&wholes[0]);
+	cr_expect_eq(wholes[0].down, 1);
+	cr_expect_eq(wholes[0].err, -FI_EIO, "the first reason counts");
+	wholes_until(&wholes[1].down);
+	wholes_close();
+}
+
+Test(eng_conn, stopping_keeps_the_memory_until_it_is_closed, .timeout = 200)
+{
+	struct core_chan *chan;
+
+	meet();
+	chan = wholes[0].chan;
+	chan->ops->stop(chan);
+	cr_expect_str_eq(fake_story, "s");
+	chan->ops->stop(chan);
+	cr_expect_str_eq(fake_story, "s");
+	wholes_until(&wholes[1].down);
+	memset(fake_story, 0, sizeof(fake_story));
+	whole_close_chan(&wholes[0]);
+	cr_expect_str_eq(fake_story, "f");
+	wholes_close();
+}
+
+Test(eng_conn, one_that_the_device_does_not_take_is_a_connect_that_failed, .timeout = 200)
+{
+	fake_cfg.fail_attach = -FI_ENOMEM;
+	whole_open(&wholes[0], &fake_lanes_first);
+	whole_open(&wholes[1], &fake_lanes_first);
+	wholes_connect();
+	wholes_until(&wholes[0].failed);
+	cr_expect_eq(wholes[0].err, -FI_ENOMEM);
+	cr_expect_eq(wholes[0].up, 0);
+	cr_expect_arr_eq(&wholes[0].failed_addr, &wholes[1].addr, sizeof(struct sockaddr_in));
+	wholes_close();
+	cr_expect_eq(fake_told('f'), fake_told('p'), "every one that was made is freed");
+	cr_expect_str_eq(only("dx"), "", "core never knew it");
+}

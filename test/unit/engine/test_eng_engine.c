@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Which lane carries what, and who is polled? (eng_engine.h) Whole engines, with the handshake. */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "eng_fixture.h"
+#include "support/ring_pair.h"
+#include "util/param.h"
+
+static const struct eng_lanes direct = { .cnt = 1, .ops = { &ring_lane_pair_direct } };
+
+static struct eng_lane *lane_of(const struct whole *w)
+{
+	return eng_conn_of(w->chan)->lane;
+}
+
+static void send_and_see(struct whole *from, struct whole *to)
+{
+	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
+	struct core_frame frame = ring_frame(1, &iov);
+
+	to->msgs = 0;
+	cr_assert_eq(from->chan->ops->send(from->chan, &frame, 0), 0);
+	wholes_until(&to->msgs);
+	cr_expect_eq(to->msgs, 1);
+}
+
+Test(eng_engine, two_engines_shake_hands_and_talk, .timeout = 200)
+{
+	wholes_meet(&direct, &direct);
+	send_and_see(&wholes[0], &wholes[1]);
+	/* One end closes: the other hears of it once, and can close its own. */
+	whole_close_chan(&wholes[0]);
+	wholes_until(&wholes[1].down);
+	cr_expect_eq(wholes[1].err, -FI_ESHUTDOWN);
+	wholes_close();
+}
+
+Test(eng_engine, an_endpoint_may_close_in_the_middle_of_a_handshake, .timeout = 200)
+{
+	for (unsigned i = 0; i < 20; i++) {
+		memset(wholes, 0, sizeof(wholes));
+		whole_open(&wholes[0], &direct);
+		whole_open(&wholes[1], &direct);
+		wholes_connect();
+		usleep(100 * i);
+		whole_close(&wholes[i % 2]);
+		whole_close(&wholes[!(i % 2)]);
+	}
+}
+
+Test(eng_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 200)
+{
+	wholes_meet(&ring_pair_lanes_nic, &ring_pair_lanes_nic);
+	cr_expect_eq(lane_of(&wholes[0])->ops, &ring_lane_pair_nic);
+	send_and_see(&wholes[0], &wholes[1]);
+	send_and_see(&wholes[1], &wholes[0]);
+	whole_close_chan(&wholes[0]);
+	wholes_until(&wholes[1].down);
+	cr_expect_eq(wholes[1].err, -FI_ESHUTDOWN);
+	wholes_close();
+}
+
+Test(eng_engine, where_both_lanes_lead_the_first_one_is_taken, .timeout = 200)
+{
+	wholes_meet(&ring_pair_lanes_both, &ring_pair_lanes_both);
+	cr_expect_eq(lane_of(&wholes[0]), eng_lane_at(wholes[0].engine, 0));
+	cr_expect_eq(lane_of(&wholes[1]), eng_lane_at(wholes[1].engine, 0));
+	send_and_see(&wholes[0], &wholes[1]);
+	wholes_close();
+}
+
+Test(eng_engine, where_one_end_lacks_a_lane_the_other_is_taken, .timeout = 200)
+{
+	wholes_meet(&ring_pair_lanes_both, &ring_pair_lanes_nic);
+	cr_expect_eq(lane_of(&wholes[0]), eng_lane_at(wholes[0].engine, 1));
+	send_and_see(&wholes[0], &wholes[1]);
+	send_and_see(&wholes[1], &wholes[0]);
+	wholes_close();
+}
+
+Test(eng_engine, memory_of_connections_counts_against_the_budget, .timeout = 200)
+{
+	const struct ring_conn *conn;
+
+	wholes_meet(&ring_pair_lanes_nic, &ring_pair_lanes_nic);
+	conn = ring_conn_of(wholes[0].chan);
+	cr_expect_eq(wholes[0].engine->mem, conn->link->rx_len + conn->link->tx_len);
+	cr_expect_eq(eng_mem_left(wholes[0].engine), util_params.mem - wholes[0].engine->mem);
+	whole_close_chan(&wholes[0]);
+	cr_expect_eq(wholes[0].engine->mem, 0);
+	wholes_until(&wholes[1].down);
+	wholes_close();
+}
+
+Test(eng_engine, a_link_that_goes_down_ends_its_connection_and_the_pair_meets_again, .timeout = 200)
+{
+	wholes_meet(&ring_pair_lanes_nic, &ring_pair_lanes_nic);
+	fake_link_of(ring_conn_of(wholes[0].chan)->link)->down = -FI_EIO;
+	wholes_until(&wholes[0].down);
+	cr_expect_eq(wholes[0].err, -FI_EIO);
+	wholes_until(&wholes[1].down);
+	wholes[0].up = wholes[1].up = 0;
+	wholes_connect();
+	wholes_until(&wholes[0].up);
+	wholes_until(&wholes[1].up);
+	send_and_see(&wholes[0], &wholes[1]);
+	wholes_close();
+}
+
+/* ---- lanes that carry nothing ---- */
+
+static struct core_engine *open_fake(const struct eng_lanes *lanes)
+{
+	static const struct core_upcalls none;
+	struct core_engine *engine;
+
+	cr_assert_eq(eng_open(lanes, &none, &engine), 0);
+	return engine;
+}
+
+Test(eng_engine, a_device_that_does_not_open_is_left_out_if_another_does)
+{
+	static const struct core_upcalls none;
+	struct core_engine *engine;
+
+	fake_cfg.fail_open[0] = -FI_ENODEV;
+	engine = open_fake(&fake_lanes_both);
+	cr_expect_eq(engine->lane_cnt, 1);
+	cr_expect_eq(eng_lane_at(engine, 0)->ops, &fake_lane_ops[1]);
+	eng_close(engine);
+	cr_expect_eq(eng_open(&fake_lanes_first, &none, &engine), -FI_ENODEV);
+	fake_cfg.fail_open[1] = -FI_EMFILE;
+	cr_expect_eq(eng_open(&fake_lanes_both, &none, &engine), -FI_EMFILE);
+}
+
+Test(eng_engine, only_lanes_that_carry_something_are_polled, .timeout = 200)
+{
+	wholes_meet(&fake_lanes_both, &fake_lanes_second);
+	whole_progress(&wholes[0]);
+	cr_expect_eq(fake_polls[0], 0);
+	cr_expect_gt(fake_polls[1], 0);
+	whole_close_chan(&wholes[0]);
+	wholes_until(&wholes[1].down);
+	fake_polls[1] = 0;
+	whole_progress(&wholes[0]);
+	whole_progress(&wholes[1]);
+	cr_expect_eq(fake_polls[1], 0);
+	wholes_close();
+}
+
+/** The lane behind the first one has a connection. */
+static void meet_behind(void)
+{
+	wholes_meet(&fake_lanes_both, &fake_lanes_second);
+	fake_polls[0] = fake_polls[1] = 0;
+}
+
+Test(eng_engine, lanes_behind_the_first_are_a_standing_event_while_they_carry_something,
+     .timeout = 200)
+{
+	struct core_engine *engine;
+
+	meet_behind();
+	engine = wholes[0].engine;
+	cr_expect(eng_has_news(engine));
+	cr_expect_not(eng_has_events(engine));
+	eng_news_cold(engine);
+	cr_expect_eq(fake_polls[0], 0, "the first one is the caller's");
+	cr_expect_eq(fake_polls[1], 1);
+	cr_expect(eng_has_news(engine));
+	cr_expect_not(eng_has_news(wholes[1].engine), "there it is the first one");
+	whole_close_chan(&wholes[0]);
+	cr_expect_not(eng_has_news(engine));
+	wholes_until(&wholes[1].down);
+	wholes_close();
+}
+
+Test(eng_engine, a_standing_event_keeps_nobody_from_sleeping_but_a_busy_lane_does, .timeout = 200)
+{
+	struct core_engine *engine;
+
+	meet_behind();
+	engine = wholes[0].engine;
+	cr_expect_eq(eng_arm(engine), 0);
+	cr_expect_eq(fake_polls[0], 1, "an idle lane is looked at before somebody sleeps");
+	cr_expect_eq(fake_polls[1], 0);
+	eng_disarm(engine);
+	fake_cfg.busy = true;
+	cr_expect_eq(eng_arm(engine), -FI_EAGAIN);
+	whole_close_chan(&wholes[0]);
+	wholes_until(&wholes[1].down);
+	wholes_close();
+}

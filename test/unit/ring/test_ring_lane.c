@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* When may somebody sleep who has rings? (ring_lane.c) */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "engine/eng_event.h"
+#include "support/ring_pair.h"
+
+static struct ring_pair pair;
+static struct ring_end *a;
+
+static void start(bool direct)
+{
+	const struct ring_pair_cfg cfg = { .direct = direct, .rx_len = { 4096, 4096 }, .seed = 1 };
+
+	ring_pair_init(&pair, &cfg, &ring_pair_deaf);
+	a = &pair.end[0];
+	a->dev.eager = pair.end[1].dev.eager = true;
+	a->conn.eng.up_told = true;
+	pthread_mutex_init(&a->engine.lock, NULL);
+}
+
+Test(ring_lane, it_does_not_sleep_while_something_is_left_to_do)
+{
+	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
+	struct core_frame frame = ring_frame(1, &iov);
+	struct eng_event ev = { .kind = ENG_EVENT_FAILED };
+
+	start(true);
+	a->engine.event_fd = eventfd(0, EFD_NONBLOCK);
+	cr_expect_eq(eng_arm(&a->engine), 0);
+	cr_assert_eq(a->conn.eng.chan.ops->send(&a->conn.eng.chan, &frame, CORE_SEND_MORE), 0);
+	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "a batch is held");
+	ring_end_progress(a);
+	cr_expect_eq(eng_arm(&a->engine), 0);
+	eng_event_push(&a->engine, &ev);
+	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "the control thread has news");
+	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "and still has");
+	cr_assert(eng_event_pop(&a->engine, &ev));
+	cr_expect_eq(eng_arm(&a->engine), 0);
+	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
+	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "core does not know of a failure");
+	ring_end_progress(a);
+	cr_expect_eq(eng_arm(&a->engine), 0);
+	close(a->engine.event_fd);
+	ring_pair_fini(&pair);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What becomes of what had arrived, and of what is open, when the peer is gone? (ring_life.c) */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "engine/eng_event.h"
+#include "support/ring_pair.h"
+
+static struct ring_pair pair;
+static struct ring_end *a, *b;
+static char story[64];
+
+static void tell(char what)
+{
+	story[strlen(story)] = what;
+}
+
+static enum core_rx_verdict tell_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				     uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)op;
+	(void)data;
+	(void)len;
+	(void)hold;
+	tell('m');
+	return CORE_RX_DONE;
+}
+
+static void tell_get(struct core_chan *chan, struct core_get *get)
+{
+	(void)chan;
+	(void)get;
+	tell('g');
+}
+
+static void tell_down(struct core_chan *chan, int err)
+{
+	(void)chan;
+	tell(err == -FI_ECONNRESET ? 'd' : err == -FI_EIO ? 'e' : '?');
+}
+
+static const struct core_upcalls upcalls = {
+	.on_msg = tell_msg,
+	.on_get_done = tell_get,
+	.on_down = tell_down,
+};
+
+static void start(bool direct)
+{
+	const struct ring_pair_cfg cfg = { .direct = direct, .rx_len = { 4096, 4096 }, .seed = 1 };
+
+	ring_pair_init(&pair, &cfg, &upcalls);
+	a = &pair.end[0];
+	b = &pair.end[1];
+	a->dev.eager = b->dev.eager = true;
+	a->conn.eng.up_told = true;
+	a->engine.event_fd = -1;
+}
+
+static void send_some(struct ring_end *end, unsigned cnt)
+{
+	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
+	struct core_frame frame = ring_frame(1, &iov);
+
+	while (cnt--)
+		cr_assert_eq(end->conn.eng.chan.ops->send(&end->conn.eng.chan, &frame, 0), 0);
+}
+
+static void peer_is_gone(void)
+{
+	struct eng_event ev = { .kind = ENG_EVENT_DOWN,
+				.conn = &a->conn.eng,
+				.err = -FI_ECONNRESET };
+
+	eng_event_push(&a->engine, &ev);
+	eng_events_cold(&a->engine);
+}
+
+Test(ring_life, all_that_had_arrived_is_delivered_before_the_end)
+{
+	start(true);
+	send_some(b, 3);
+	peer_is_gone();
+	cr_expect_str_eq(story, "mmmd");
+	cr_expect_eq(a->conn.eng.err, -FI_ECONNRESET);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_life, reads_and_transfers_that_had_ended_count_as_well)
+{
+	static char to[4];
+	struct iovec iov = { .iov_base = to, .iov_len = 4 };
+	struct core_get get = {
+		.remote_addr = (uintptr_t) "from", .iov = &iov, .iov_cnt = 1, .len = 4
+	};
+	uint64_t value;
+
+	start(false);
+	a->dev.get_later = true;
+	cr_assert_eq(a->conn.eng.chan.ops->get(&a->conn.eng.chan, &get), 0);
+	cr_assert_eq(a->link->ops->read_consumer(a->link, &value), 0);
+	send_some(b, 1);
+	fake_link_deliver(b->link);
+	peer_is_gone();
+	cr_expect_str_eq(story, "mgd");
+	cr_expect_eq(get.status, 0);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_life, nonsense_among_the_last_words_is_the_reason_that_core_hears)
+{
+	start(true);
+	send_some(b, 2);
+	memset(b->link->tx_base, 0xFF, 24);
+	memset(fake_link_of(b->link)->image, 0xFF, 24);
+	peer_is_gone();
+	cr_expect_str_eq(story, "e");
+	cr_expect(util_list_is_empty(&a->engine.failed), "core hears of it once");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_life, core_hears_once_of_a_connection_that_failed_and_then_went_down)
+{
+	start(true);
+	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
+	peer_is_gone();
+	cr_expect_str_eq(story, "e");
+	ring_pair_fini(&pair);
+}
