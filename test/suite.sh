@@ -37,31 +37,61 @@ drop_fabrics()
 	done
 }
 
+# locked NAME COMMAND...: checks run side by side; one of them does this at a time.
+locked()
+{
+	(
+		flock 9
+		"${@:2}" 9>&-
+	) 9> "$WORK/$1.lock"
+}
+
+# make_in_build TARGET...: makes it in $BUILD.
+make_in_build()
+{
+	locked "${BUILD##*/}" make -s -C "$BUILD" -j"$JOBS" "$@"
+}
+
+configure_build()
+{
+	[ ! -e "$BUILD/config.status" ] || return 0
+	mkdir -p "$BUILD"
+	cd "$BUILD"
+	"$TOP/configure" --quiet --prefix="$BUILD/install" "$@"
+}
+
 # build NAME FLAG...: an up-to-date build in $WORK/NAME, configured with these flags. Sets BUILD.
 build()
 {
 	export BUILD=$WORK/$1
 	shift
-	[ -x "$TOP/configure" ] || "$TOP/autogen.sh"
-	mkdir -p "$BUILD"
-	[ -e "$BUILD/config.status" ] ||
-		( cd "$BUILD" && "$TOP/configure" --quiet --prefix="$BUILD/install" "$@" )
-	make -s -C "$BUILD" -j"$JOBS"
+	[ -x "$TOP/configure" ] || locked autogen "$TOP/autogen.sh"
+	locked "${BUILD##*/}" configure_build "$@"
+	make_in_build
 }
 
 # build_main: the build that users get, as the checks that run programs need it.
 build_main()
 {
 	build gcc CC=gcc --enable-werror --enable-maintainer-checks
-	make -s -C "$BUILD" -j"$JOBS" integ
+	make_in_build integ
 }
 
-# check_units: every unit test of $BUILD. Each is a process that starts with libfabric, and libraries below
-# that sleep while they start: many at a time cost little more than one.
+# build_units: the unit tests of $BUILD.
+build_units()
+{
+	make_in_build check TESTS=
+}
+
+# Each unit test is a process that starts with libfabric, and libraries below that sleep while they start; and
+# many a test waits. So each program has several of its tests run at a time: that costs little more than one.
+export CRITERION_JOBS=${CRITERION_JOBS:-$((3 * JOBS))}
+
+# check_units: every unit test of $BUILD.
 check_units()
 {
-	make -s -C "$BUILD" -j"$JOBS" check TESTS=
-	make -s -C "$BUILD" -j$((4 * JOBS)) check VERBOSE=1
+	build_units
+	make -s -C "$BUILD" -j"$JOBS" check VERBOSE=1
 }
 
 # files PATTERN...: the project's own files, one a line, none that were generated. In a release, which
