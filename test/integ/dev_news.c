@@ -26,8 +26,8 @@
 #include "util/param.h"
 
 #define LINKS    3u
-#define FLAP_NS  (2500 * UTIL_NS_PER_MS)
-#define LIMIT_NS (12 * UTIL_NS_PER_S)
+#define FLAP_NS  (4500 * UTIL_NS_PER_MS)
+#define LIMIT_NS (60 * UTIL_NS_PER_S)
 
 static const struct dev_ops *ops;
 static const struct dev_dgram_ops *dops;

@@ -83,6 +83,8 @@ static void die(const char *what)
 	_exit(1);
 }
 
+#define PATIENCE 200.0 /* seconds */
+
 #define NEED(condition)                                                                            \
 	do {                                                                                       \
 		if (!(condition))                                                                  \
@@ -396,7 +398,7 @@ static void tell(const uint64_t *before)
 
 static void hang(double start, const uint64_t *before, const char *what)
 {
-	if (now() - start < 30)
+	if (now() - start < PATIENCE)
 		return;
 	tell(before);
 	die(what);
@@ -442,7 +444,7 @@ static void await_ready(uint32_t stage)
 	for (uint32_t rank = 0; rank < PROCS; rank++)
 		while (board->proc[rank].ready < stage) {
 			usleep(500);
-			if (now() - start > 30)
+			if (now() - start > PATIENCE)
 				die("the players do not come up");
 		}
 }

@@ -59,6 +59,33 @@ integ_allow_root()
 	[ "$(id -u)" -ne 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 }
 
+# integ_free_port: sets port to one that no socket has.
+integ_free_port()
+{
+	port=${port:-$((10000 + $$ % 20000))}
+	while
+		port=$((port + 1))
+		grep -qh "$(printf ':%04X ' $port)" /proc/net/tcp /proc/net/tcp6 2> /dev/null
+	do :; done
+}
+
+# integ_await SECONDS COMMAND...: until it succeeds; false: it does not.
+integ_await()
+{
+	local end=$((SECONDS + $1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.05
+	done
+}
+
+# integ_listening PORT: does anybody wait for connections there?
+integ_listening()
+{
+	grep -qh " 0*$(printf ':%04X ' "$1").* 0A " /proc/net/tcp /proc/net/tcp6 2> /dev/null
+}
+
 # integ_check_carrier DIR RANKS: the lines that libcarrier left say that RANKS processes sent
 # everything through the chosen provider (a stand-in "a;b" may use a or b below itself). Prints
 # what they say.

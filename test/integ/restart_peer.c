@@ -15,7 +15,7 @@
 
 #define TAG_ASK    1
 #define TAG_ANSWER 2
-#define PATIENCE   20.0 /* seconds in which an operation must end, well or badly */
+#define PATIENCE   90.0 /* seconds in which an operation must end, well or badly */
 
 struct note {
 	struct sockaddr_in from;
@@ -75,7 +75,7 @@ static void serve(const char *ip, int port, const char *name)
 	struct note ask, answer = { 0 };
 	fi_addr_t from;
 
-	alarm(300);
+	alarm(900);
 	fab_open(&fab, &src, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
 	snprintf(answer.text, sizeof(answer.text), "%s", name);
 	printf("ready %d\n", ntohs(fab.addr.sin_port));
@@ -104,7 +104,8 @@ static int ask_once(fi_addr_t to, struct note *answer)
 	return err ? err : recv_err;
 }
 
-static int ask(const char *ip, int port, int count)
+/** At most `count` times, until the answer is `last_line`. */
+static int ask(const char *ip, int port, int count, const char *last_line)
 {
 	struct sockaddr_in src = fab_addr(getenv("ASK_FROM") ? getenv("ASK_FROM") : ip, 0);
 	struct sockaddr_in dst = fab_addr(ip, port);
@@ -116,7 +117,7 @@ static int ask(const char *ip, int port, int count)
 
 	fab_open(&fab, &src, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
 	to = fab_insert(&fab, &dst);
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < count && strcmp(last, last_line); i++) {
 		begin = fab_seconds();
 		err = ask_once(to, &answer);
 		answer.text[sizeof(answer.text) - 1] = 0;
@@ -139,7 +140,8 @@ int main(int argc, char **argv)
 	if (argc == 5 && !strcmp(argv[1], "serve"))
 		serve(argv[2], atoi(argv[3]), argv[4]);
 	if (argc >= 4 && !strcmp(argv[1], "ask"))
-		return ask(argv[2], atoi(argv[3]), argc > 4 ? atoi(argv[4]) : 1);
-	fprintf(stderr, "usage: restart_peer serve IP PORT NAME | ask IP PORT [COUNT]\n");
+		return ask(argv[2], atoi(argv[3]), argc > 4 ? atoi(argv[4]) : 1,
+			   argc > 5 ? argv[5] : "none");
+	fprintf(stderr, "usage: restart_peer serve IP PORT NAME | ask IP PORT [COUNT [LINE]]\n");
 	return 1;
 }

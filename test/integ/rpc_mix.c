@@ -30,7 +30,7 @@
 #define HELD_MAX   128
 #define LENT_MAX   8
 #define GRAVES_MAX 256
-#define LIMIT      20.0
+#define LIMIT      28.0 /* seconds: less than the peer timeout */
 #define TAG        7
 
 struct head {
