@@ -4,8 +4,9 @@
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
-#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PORTS 3u
 
@@ -211,23 +212,54 @@ Test(fake_net, a_nic_keeps_the_bytes_until_it_reports, .init = setup, .fini = te
 	cr_expect_eq(dg[0]->tx_done, 2);
 }
 
-/* From here on the test process is to die. */
-Test(fake_net, bytes_that_change_too_early_end_the_test, .init = setup, .signal = SIGABRT)
+/** Is `what` the end of a process? */
+static bool is_fatal(void (*what)(void))
 {
-	struct dev_dgram_out out = { .base = { bytes }, .len = { 500 }, .flags = DEV_DGRAM_REPORT };
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		what();
+		_exit(0);
+	}
+	return waitpid(pid, &status, 0) == pid && status;
+}
+
+static void change_too_early(void)
+{
+	struct dev_dgram_out out = {
+		.to = to[0][1], .base = { bytes }, .len = { 500 }, .flags = DEV_DGRAM_REPORT
+	};
 	uint32_t len;
 
-	net.inline_max = 60;
-	ports_open(8);
-	out.to = to[0][1];
-	cr_assert_eq(fake_net_ops.send(dg[0], &out, 1), 1);
+	if (fake_net_ops.send(dg[0], &out, 1) != 1)
+		return;
 	bytes[499]++;
 	fake_net_run(&net, 100000);
 	receive(0, &len);
 }
 
-Test(fake_net, what_was_not_held_cannot_be_released, .init = setup, .signal = SIGABRT)
+static void release_what_is_not_held(void)
 {
-	ports_open(8);
 	fake_net_ops.release(dg[0], 3);
+}
+
+static void send_too_much(void)
+{
+	send_from(0, 1, 1025);
+}
+
+static void close_with_addresses(void)
+{
+	fake_net_ops.close(dg[0]);
+}
+
+Test(fake_net, who_breaks_a_rule_ends_the_test, .init = setup, .fini = teardown)
+{
+	net.inline_max = 60;
+	ports_open(8);
+	cr_expect(is_fatal(change_too_early));
+	cr_expect(is_fatal(release_what_is_not_held));
+	cr_expect(is_fatal(send_too_much));
+	cr_expect(is_fatal(close_with_addresses));
 }

@@ -88,6 +88,7 @@ static void expect_defaults(void)
 	cr_assert_str_eq(util_params.paths, "shm,nic");
 	cr_assert_null(util_params.device);
 	cr_assert_null(util_params.gid_index);
+	cr_assert_null(util_params.fault);
 	cr_assert_eq(util_params.mem, 256u << 20);
 	cr_assert_eq(util_params.ring_size, 0);
 	cr_assert_eq(util_params.eager_max, 8192);
@@ -112,7 +113,7 @@ Test(param, every_parameter_is_published_with_its_default)
 	static const char *const names[] = {
 		"JOB_KEY",      "PATHS",       "DEVICE",          "GID_INDEX", "MEM",
 		"RING_SIZE",    "EAGER_MAX",   "SINGLE_COPY_MIN", "RNDV_MIN",  "UNEXPECTED_MEM",
-		"PEER_TIMEOUT", "SINGLE_COPY", "LAYERING"
+		"PEER_TIMEOUT", "SINGLE_COPY", "FAULT",           "LAYERING"
 	};
 	struct fi_param *params;
 	int cnt, found = 0;

@@ -142,6 +142,12 @@ static const struct util_param util_param_table[] = {
 	  .max = 1,
 	  .unit = "boolean",
 	  .help = "Let the kernel copy large messages from process to process where it is allowed" },
+	{ .name = "FAULT",
+	  .kind = UTIL_PARAM_STR,
+	  .offset = UTIL_PARAM_FIELD(fault),
+	  .unit = "list",
+	  .help = "For tests: what happens to datagrams that come, as in "
+		  "drop=0.01,dup=0.01,reorder=0.05,delay=2ms,corrupt=0.001,seed=7" },
 	{ .name = "LAYERING",
 	  .kind = UTIL_PARAM_BOOL,
 	  .offset = UTIL_PARAM_FIELD(layering),

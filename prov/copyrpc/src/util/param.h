@@ -25,6 +25,7 @@ struct util_params {
 	const char *paths;      /* PATHS: comma-separated, "shm,nic" */
 	const char *device;     /* DEVICE: "name" or "name:port"; NULL: the best */
 	const char *gid_index;  /* GID_INDEX: NULL: the best */
+	const char *fault;      /* FAULT: NULL: none; dev/fault reads it */
 	size_t mem;             /* MEM: budget of ring memory per domain */
 	size_t ring_size;       /* RING_SIZE: 0 = by budget and number of peers */
 	size_t eager_max;       /* EAGER_MAX: largest message that goes in one piece */

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Each fault alone and all of them: what comes is what was sent, but for what is counted. */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "dev/fault/flt_dgram.h"
+#include "support/fake_net.h"
+
+#define BURST 8u
+
+static struct fake_net net;
+static struct dev_dgram *from, *dg; /* dg: behind faults */
+static struct dev_dgram_ah *to;
+static uint32_t seen[20000];
+
+static uint64_t simulated_ns(void)
+{
+	return net.now_ns;
+}
+
+static void open_with(const char *text)
+{
+	struct dev_dgram_attr attr = { .rx_cnt = 64, .tx_cnt = 64 };
+	struct flt_config cfg;
+	struct dev_dgram *below;
+	struct dev_desc desc;
+	char why[128];
+
+	fake_net_init(&net, 1);
+	cr_assert(flt_config_read(&cfg, text, why, sizeof(why)), "%s", why);
+	cr_assert_eq(fake_net_ops.open(fake_net_dev(&net), &attr, &from), 0);
+	cr_assert_eq(fake_net_ops.open(fake_net_dev(&net), &attr, &below), 0);
+	cr_assert_eq(flt_wrap(&cfg, below, &dg), 0);
+	((struct flt_dgram *)dg)->now_ns = simulated_ns;
+	cr_assert_eq(dg->ops->describe(dg, &desc), 0);
+	cr_assert_eq(from->ops->resolve(from, &desc, &to), 0);
+	memset(seen, 0, sizeof(seen));
+}
+
+static void close_all(void)
+{
+	cr_expect_eq(dg->rx_held, 0);
+	dg->ops->close(dg);
+	from->ops->forget(from, to);
+	from->ops->close(from);
+	fake_net_fini(&net);
+}
+
+static void send_number(uint32_t n)
+{
+	struct dev_dgram_out out = { .to = to, .base = { &n }, .len = { sizeof(n) } };
+
+	cr_assert_eq(from->ops->send(from, &out, 1), 1);
+}
+
+/** Takes what is there: how many; *last is the number of the last one. */
+static uint32_t take(uint32_t *last)
+{
+	struct dev_dgram_in in[BURST];
+	uint32_t cnt = 0;
+	int ret, i;
+
+	while ((ret = dg->ops->poll(dg, in, BURST)) > 0) {
+		for (i = 0; i < ret; i++, cnt++) {
+			cr_assert_eq(in[i].len, 4);
+			memcpy(last, in[i].data, 4);
+			seen[*last]++;
+			dg->ops->release(dg, in[i].slot);
+		}
+	}
+	cr_assert_eq(ret, 0);
+	return cnt;
+}
+
+static uint32_t send_and_take(uint32_t cnt)
+{
+	uint32_t i, last, got = 0;
+
+	for (i = 0; i < cnt; i++) {
+		send_number(i);
+		fake_net_run(&net, net.now_ns + 1000);
+		got += take(&last);
+	}
+	fake_net_run(&net, net.now_ns + 100 * FLT_BACK_NS);
+	return got + take(&last);
+}
+
+static bool about(uint64_t value, uint64_t expected)
+{
+	return value > expected * 8 / 10 && value < expected * 12 / 10;
+}
+
+Test(flt_rx, dropped_ones_do_not_come, .fini = close_all)
+{
+	uint32_t got;
+
+	open_with("drop=0.1,seed=1");
+	got = send_and_take(20000);
+	cr_expect_eq(got + flt_counters(dg)->dropped, 20000);
+	cr_expect(about(flt_counters(dg)->dropped, 2000));
+	cr_expect_eq(flt_counters(dg)->came, 20000);
+}
+
+Test(flt_rx, corrupt_ones_do_not_come_either_and_are_counted_apart, .fini = close_all)
+{
+	uint32_t got;
+
+	open_with("corrupt=0.1,seed=1");
+	got = send_and_take(20000);
+	cr_expect_eq(got + flt_counters(dg)->corrupt, 20000);
+	cr_expect(about(flt_counters(dg)->corrupt, 2000));
+	cr_expect_eq(flt_counters(dg)->dropped, 0);
+}
+
+Test(flt_rx, doubled_ones_come_twice, .fini = close_all)
+{
+	uint32_t got, i, twice = 0;
+
+	open_with("dup=0.1,seed=1");
+	got = send_and_take(20000);
+	for (i = 0; i < 20000; i++) {
+		cr_assert(seen[i] == 1 || seen[i] == 2);
+		twice += seen[i] == 2;
+	}
+	cr_expect_eq(got, 20000 + twice);
+	cr_expect_eq(twice, flt_counters(dg)->doubled);
+	cr_expect(about(twice, 2000));
+}
+
+Test(flt_rx, delayed_ones_come_when_their_time_is_over, .fini = close_all)
+{
+	uint32_t last;
+
+	open_with("delay=2ms");
+	send_number(5);
+	fake_net_run(&net, 5000);
+	cr_expect_eq(take(&last), 0);
+	cr_expect_eq(flt_next_ns((struct flt_dgram *)dg), 2005000);
+	fake_net_run(&net, 2004999);
+	cr_expect_eq(take(&last), 0);
+	fake_net_run(&net, 2005000);
+	cr_assert_eq(take(&last), 1);
+	cr_expect_eq(last, 5);
+	cr_expect_eq(flt_next_ns((struct flt_dgram *)dg), UINT64_MAX);
+}
+
+Test(flt_rx, reordered_ones_are_passed_by_others, .fini = close_all)
+{
+	uint32_t i, last, before = 0, backwards = 0;
+
+	open_with("reorder=0.1,seed=1");
+	for (i = 0; i < 20000; i++) {
+		struct dev_dgram_in in;
+
+		send_number(i);
+		fake_net_run(&net, net.now_ns + 10000);
+		while (dg->ops->poll(dg, &in, 1) == 1) {
+			memcpy(&last, in.data, 4);
+			seen[last]++;
+			backwards += last < before;
+			cr_assert(last + FLT_PASS_MAX + FLT_BACK_MAX > before);
+			before = last;
+			dg->ops->release(dg, in.slot);
+		}
+	}
+	fake_net_run(&net, net.now_ns + FLT_BACK_NS);
+	take(&last);
+	for (i = 0; i < 20000; i++)
+		cr_assert_eq(seen[i], 1, "%u", i);
+	cr_expect(about(flt_counters(dg)->reordered, 2000));
+	cr_expect_gt(backwards, 1000);
+}
+
+Test(flt_rx, one_that_nobody_passes_comes_after_all, .fini = close_all)
+{
+	uint32_t last;
+
+	open_with("reorder=1");
+	send_number(5);
+	fake_net_run(&net, 5000);
+	cr_expect_eq(take(&last), 0);
+	fake_net_run(&net, 5000 + FLT_BACK_NS);
+	cr_expect_eq(take(&last), 1);
+}
+
+Test(flt_rx, the_same_seed_does_the_same, .fini = close_all)
+{
+	struct flt_cnt first;
+	uint32_t got;
+
+	open_with("drop=0.1,dup=0.1,corrupt=0.1,reorder=0.1,seed=42");
+	got = send_and_take(2000);
+	first = *flt_counters(dg);
+	close_all();
+	open_with("drop=0.1,dup=0.1,corrupt=0.1,reorder=0.1,seed=42");
+	cr_expect_eq(send_and_take(2000), got);
+	cr_expect(!memcmp(&first, flt_counters(dg), sizeof(first)));
+}
+
+Test(flt_rx, more_than_there_is_room_for_is_lost_and_counted, .fini = close_all)
+{
+	uint32_t i, last, got = 0, cells = 64 + FLT_CELLS;
+
+	open_with("delay=10s");
+	for (i = 0; i < cells + 10; i++) {
+		send_number(i);
+		fake_net_run(&net, net.now_ns + 1000);
+		got += take(&last);
+	}
+	fake_net_run(&net, net.now_ns + 10000);
+	got += take(&last);
+	cr_expect_eq(got, 0);
+	cr_expect_eq(flt_counters(dg)->no_room, 10);
+	fake_net_run(&net, net.now_ns + FLT_DELAY_MAX_NS);
+	cr_expect_eq(take(&last), cells);
+}
+
+/* What is held stays as it is while others come and go; a longer one than the mtu is lost. */
+Test(flt_rx, what_is_held_is_left_alone, .fini = close_all)
+{
+	static uint8_t big[2000];
+	struct dev_dgram_in held, more;
+	uint32_t i, number;
+
+	open_with("dup=1");
+	send_number(77);
+	fake_net_run(&net, net.now_ns + 5000);
+	cr_assert_eq(dg->ops->poll(dg, &held, 1), 1);
+	cr_expect_eq((uintptr_t)held.data % 64, 0);
+	for (i = 0; i < 200; i++) {
+		send_number(i);
+		fake_net_run(&net, net.now_ns + 5000);
+		while (dg->ops->poll(dg, &more, 1) == 1)
+			dg->ops->release(dg, more.slot);
+	}
+	memcpy(&number, held.data, 4);
+	cr_expect_eq(number, 77);
+	cr_expect_eq(dg->rx_held, 1);
+	dg->ops->release(dg, held.slot);
+	fake_net_forge(&net, 0, 1, big, sizeof(big), 0);
+	fake_net_run(&net, net.now_ns + 5000);
+	cr_expect_eq(dg->ops->poll(dg, &more, 1), 0);
+	cr_expect_eq(flt_counters(dg)->no_room, 2);
+}
+
+Test(flt_rx, the_end_of_the_device_is_told, .fini = close_all)
+{
+	struct dev_dgram_in in;
+
+	open_with("drop=0.5");
+	fake_port_of(((struct flt_dgram *)dg)->below)->status = -FI_EIO;
+	cr_expect_eq(dg->ops->poll(dg, &in, 1), -FI_EIO);
+}
