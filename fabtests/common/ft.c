@@ -118,10 +118,14 @@ static void progress(struct ft *ft)
 void ft_pause(struct ft *ft, double seconds)
 {
 	double end = ft_now() + seconds;
+	unsigned turns = (unsigned)(seconds * 2000);
 
-	do
+	/* In turns as well: where the machine stood still meanwhile, nobody has come any further. */
+	for (unsigned i = 0; i < turns || ft_now() < end; i++) {
 		progress(ft);
-	while (ft_now() < end);
+		if (i < turns)
+			usleep(100);
+	}
 }
 
 /* ---- talking ---- */
@@ -199,7 +203,7 @@ void ft_signal(struct ft *ft, int rank, int sig)
 
 void ft_await_death(struct ft *ft, int rank)
 {
-	double end = ft_now() + 10;
+	double end = ft_now() + 100;
 
 	ft_proc_mark_gone(ft, rank);
 	while (!ft_proc_has_ended(ft, rank)) {

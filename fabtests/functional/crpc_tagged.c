@@ -10,7 +10,8 @@
 
 #include <rdma/fi_tagged.h>
 
-#define TAG 0x500
+#define TAG  0x500
+#define LAST 0x600 /* follows numbered ones */
 
 static void begin(struct ft_fab *fab, struct ft *ft, uint64_t caps)
 {
@@ -44,9 +45,12 @@ static void send_numbered(struct ft_fab *fab, int cnt, size_t len, uint64_t tag_
 		ft_send_wait(fab, FT_INJECT_DATA, msg);
 	}
 	ft_buf_free(buf);
-	ft_pause(fab->ft, 0.05);
+	if (fab->ft->rank == 0)
+		ft_send_wait(fab, FT_INJECT,
+			     (struct ft_msg){ .tagged = true, .rank = 1, .tag = LAST });
+	else
+		ft_wait_good(fab, ft_recv_post(fab, true, LAST, NULL, 0));
 	ft_sync(fab->ft);
-	ft_pause(fab->ft, 0.05);
 }
 
 static void take(struct ft_fab *fab, uint64_t tag, uint64_t ignore, size_t len, int number)
@@ -149,7 +153,9 @@ static void run_directed(struct ft *ft)
 			ft_send_wait(&fab, FT_INJECT,
 				     (struct ft_msg){
 					     .tagged = true, .tag = TAG, .buf = &mine, .len = 1 });
-		ft_pause(ft, 0.05);
+		for (int i = 2 - from; ft->rank == 0 && i < 3; i++)
+			while (!ops[i]->seen)
+				ft_again(&fab, ft_deadline(&fab));
 		ft_sync(ft);
 	}
 	for (int i = 0; ft->rank == 0 && i < 3; i++) {
