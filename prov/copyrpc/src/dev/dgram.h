@@ -70,6 +70,7 @@ struct dev_dgram_in {
 struct dev_dgram_attr {
 	/* IP devices: the address to use, its port aside. Others have it from `dev`. */
 	const struct sockaddr *local;
+	uint16_t port;   /* IP devices: the port, host order; 0: any that is free */
 	uint32_t rx_cnt; /* receive buffers, 1 to DEV_DGRAM_CNT_MAX */
 	uint32_t tx_cnt; /* datagrams that may be on their way, at least 8 */
 };

@@ -36,7 +36,11 @@ int cpr_addr_family(uint32_t format)
 
 size_t cpr_addr_len(uint32_t format)
 {
-	return format == FI_SOCKADDR_IN6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	switch (format) {
+	case FI_SOCKADDR_IN6: return sizeof(struct sockaddr_in6);
+	case FI_ADDR_IB_UD: return CPR_ADDR_IB_UD_LEN;
+	default: return sizeof(struct sockaddr_in);
+	}
 }
 
 /* getaddrinfo takes any number and cuts it to 16 bits; so "70000" would be port 4464. */
@@ -249,6 +253,28 @@ size_t cpr_addr_print(const struct sockaddr *addr, char *buf, size_t len)
 		break;
 	}
 	return (size_t)need + 1;
+}
+
+/* As libfabric itself writes it: GID, and in hexadecimal QP number, LID, P_Key and SL. */
+static size_t cpr_addr_print_ud(const uint8_t *addr, char *buf, size_t len)
+{
+	char gid[INET6_ADDRSTRLEN] = "?";
+	uint32_t qpn;
+	uint16_t lid, pkey;
+
+	inet_ntop(AF_INET6, addr, gid, sizeof(gid));
+	memcpy(&qpn, addr + 16, sizeof(qpn));
+	memcpy(&lid, addr + 20, sizeof(lid));
+	memcpy(&pkey, addr + 22, sizeof(pkey));
+	return (size_t)snprintf(buf, len, "fi_addr_ib_ud://%s:%x/%x/%x/%x", gid, qpn, lid, pkey,
+				addr[26]) +
+	       1;
+}
+
+size_t cpr_addr_print_as(uint32_t format, const void *addr, char *buf, size_t len)
+{
+	return format == FI_ADDR_IB_UD ? cpr_addr_print_ud(addr, buf, len)
+				       : cpr_addr_print(addr, buf, len);
 }
 
 static bool cpr_addr_add_be(uint8_t *bytes, size_t len, size_t add)

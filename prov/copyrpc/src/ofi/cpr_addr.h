@@ -16,13 +16,14 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#define CPR_ADDR_STR_MAX 96 /* "fi_sockaddr_in6://[...]:port" with its end */
+#define CPR_ADDR_IB_UD_LEN 32u
+#define CPR_ADDR_STR_MAX   96 /* "fi_sockaddr_in6://[...]:port" with its end */
 
 /** FI_SOCKADDR_IN or FI_SOCKADDR_IN6 for a family, FI_FORMAT_UNSPEC for any other. */
 uint32_t cpr_addr_format(int family);
 /** AF_INET or AF_INET6 for a format; AF_UNSPEC where either will do; -1 for what we do not speak. */
 int cpr_addr_family(uint32_t format);
-/** Bytes of an address in `format` (FI_SOCKADDR_IN or FI_SOCKADDR_IN6). */
+/** Bytes of an address in `format` (FI_SOCKADDR_IN, FI_SOCKADDR_IN6 or FI_ADDR_IB_UD). */
 size_t cpr_addr_len(uint32_t format);
 
 /**
@@ -43,6 +44,9 @@ int cpr_addr_give(const struct sockaddr_storage *from, void *addr, size_t *addrl
 
 /** Writes the text form, cut to `len` bytes, and returns the bytes that all of it needs. */
 size_t cpr_addr_print(const struct sockaddr *addr, char *buf, size_t len);
+
+/** The same for an address in any format. */
+size_t cpr_addr_print_as(uint32_t format, const void *addr, char *buf, size_t len);
 
 /** Adds to the host part and the port. False if either would run over. */
 bool cpr_addr_step(struct sockaddr_storage *addr, size_t nodes, size_t ports);

@@ -220,10 +220,12 @@ static bool cpr_attr_fabric(const struct fi_fabric_attr *offer, const struct fi_
 	return ok;
 }
 
-static bool cpr_attr_addr_format(uint32_t asked)
+static bool cpr_attr_addr_format(uint32_t asked, uint32_t offered)
 {
 	char str[CPR_ATTR_BITS_MAX];
 
+	if (offered)
+		return cpr_attr_same("addr_format", FI_TYPE_ADDR_FORMAT, asked, offered);
 	if (cpr_addr_family(asked) >= 0)
 		return true;
 	UTIL_INFO(CORE,
@@ -240,7 +242,7 @@ bool cpr_attr_accepts(const struct fi_info *offer, const struct fi_info *hints, 
 	if (!hints)
 		return true;
 	ok &= cpr_attr_bits("caps", FI_TYPE_CAPS, hints->caps, offer->caps);
-	ok &= cpr_attr_addr_format(hints->addr_format);
+	ok &= cpr_attr_addr_format(hints->addr_format, offer->addr_format);
 	if (hints->ep_attr)
 		ok &= cpr_attr_ep(offer->ep_attr, hints->ep_attr, version);
 	if (hints->tx_attr)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ofi/cpr_addr.h"
+#include "ofi/cpr_dgram.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_nosys.h"
@@ -20,6 +21,43 @@ static inline struct cpr_av *cpr_av_of(struct fid_av *fid)
 {
 	return container_of(fid, struct cpr_av, fid);
 }
+
+static int cpr_av_core_open(struct cpr_av *av, size_t count_hint)
+{
+	av->core = core_av_open(count_hint);
+	return av->core ? 0 : -FI_ENOMEM;
+}
+
+static void cpr_av_core_close(struct cpr_av *av)
+{
+	core_av_close(av->core);
+}
+
+static int cpr_av_core_insert(struct cpr_av *av, const struct sockaddr_storage *addr,
+			      uint64_t *number)
+{
+	if (cpr_addr_format(addr->ss_family) != av->domain->addr_format)
+		return -FI_EINVAL;
+	return core_av_insert(av->core, (const struct sockaddr *)addr, number);
+}
+
+static int cpr_av_core_remove(struct cpr_av *av, uint64_t number, bool *gone)
+{
+	return core_av_remove(av->core, number, gone);
+}
+
+static size_t cpr_av_core_addr(struct cpr_av *av, uint64_t number, struct sockaddr_storage *addr)
+{
+	return core_av_addr(av->core, number, addr);
+}
+
+static const struct cpr_av_kind cpr_av_kind_msg = {
+	.open = cpr_av_core_open,
+	.close = cpr_av_core_close,
+	.insert = cpr_av_core_insert,
+	.remove = cpr_av_core_remove,
+	.addr = cpr_av_core_addr,
+};
 
 /* One call of an insert function. */
 struct cpr_av_insert {
@@ -61,7 +99,7 @@ static int cpr_av_tell_inserted(struct cpr_av *av, uint64_t idx)
 		struct cpr_ep *ep = UTIL_CONTAINER_OF(it, struct cpr_ep, av_link);
 
 		if (!ret && ep->is_enabled)
-			ret = core_ep_av_inserted(ep->core, idx);
+			ret = ep->kind->av_inserted(ep, idx);
 	}
 	return ret;
 }
@@ -74,28 +112,26 @@ static void cpr_av_tell_removed(struct cpr_av *av, uint64_t idx)
 		struct cpr_ep *ep = UTIL_CONTAINER_OF(it, struct cpr_ep, av_link);
 
 		if (ep->is_enabled)
-			core_ep_av_removed(ep->core, idx);
+			ep->kind->av_removed(ep, idx);
 	}
 }
 
 static int cpr_av_remove_one(struct cpr_av *av, fi_addr_t fi_addr)
 {
 	bool gone = false;
-	int ret = core_av_remove(av->core, fi_addr, &gone);
+	int ret = av->kind->remove(av, fi_addr, &gone);
 
 	if (!ret && gone)
 		cpr_av_tell_removed(av, fi_addr);
 	return ret;
 }
 
-static int cpr_av_add(struct cpr_av *av, const struct sockaddr *addr, fi_addr_t *idx)
+static int cpr_av_add(struct cpr_av *av, const struct sockaddr_storage *addr, fi_addr_t *idx)
 {
 	int ret;
 
-	if (cpr_addr_format(addr->sa_family) != av->domain->addr_format)
-		return -FI_EINVAL;
 	cpr_domain_lock(av->domain);
-	ret = core_av_insert(av->core, addr, idx);
+	ret = av->kind->insert(av, addr, idx);
 	if (!ret) {
 		ret = cpr_av_tell_inserted(av, *idx);
 		if (ret)
@@ -118,7 +154,7 @@ static void cpr_av_report_err(const struct cpr_av_insert *ins, int err)
 }
 
 /* One address; NULL: one that could not be resolved. */
-static void cpr_av_insert_one(struct cpr_av_insert *ins, const struct sockaddr *addr)
+static void cpr_av_insert_one(struct cpr_av_insert *ins, const struct sockaddr_storage *addr)
 {
 	fi_addr_t idx = FI_ADDR_NOTAVAIL;
 	int ret = addr ? cpr_av_add(ins->av, addr, &idx) : -FI_EADDRNOTAVAIL;
@@ -160,7 +196,7 @@ static int cpr_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_
 	for (i = 0; i < count; i++) {
 		/* The user's array need not be aligned for a sockaddr. */
 		memcpy(&one, (const uint8_t *)addr + i * stride, stride);
-		cpr_av_insert_one(&ins, (struct sockaddr *)&one);
+		cpr_av_insert_one(&ins, &one);
 	}
 	return cpr_av_end(&ins);
 }
@@ -183,7 +219,7 @@ static int cpr_av_insertsvc(struct fid_av *fid, const char *node, const char *se
 	if (!node)
 		return -FI_EINVAL;
 	ret = cpr_av_resolve(ins.av, node, service, &addr);
-	cpr_av_insert_one(&ins, ret ? NULL : (struct sockaddr *)&addr);
+	cpr_av_insert_one(&ins, ret ? NULL : &addr);
 	return cpr_av_end(&ins);
 }
 
@@ -243,7 +279,7 @@ static int cpr_av_insertsym(struct fid_av *fid, const char *node, size_t nodecnt
 			if (err || !cpr_addr_step(&addr, 0, s))
 				cpr_av_insert_one(&ins, NULL);
 			else
-				cpr_av_insert_one(&ins, (struct sockaddr *)&addr);
+				cpr_av_insert_one(&ins, &addr);
 		}
 	}
 	return cpr_av_end(&ins);
@@ -271,10 +307,10 @@ static int cpr_av_lookup(struct fid_av *fid, fi_addr_t fi_addr, void *addr, size
 {
 	struct cpr_av *av = cpr_av_of(fid);
 	struct sockaddr_storage ss;
-	socklen_t len;
+	size_t len;
 
 	cpr_domain_lock(av->domain);
-	len = core_av_addr(av->core, fi_addr, &ss);
+	len = av->kind->addr(av, fi_addr, &ss);
 	cpr_domain_unlock(av->domain);
 	if (!len)
 		return -FI_EINVAL;
@@ -285,8 +321,7 @@ static int cpr_av_lookup(struct fid_av *fid, fi_addr_t fi_addr, void *addr, size
 
 static const char *cpr_av_straddr(struct fid_av *fid, const void *addr, char *buf, size_t *len)
 {
-	(void)fid;
-	*len = cpr_addr_print(addr, buf, *len);
+	*len = cpr_addr_print_as(cpr_av_of(fid)->domain->addr_format, addr, buf, *len);
 	return buf;
 }
 
@@ -297,7 +332,7 @@ static int cpr_av_close(struct fid *fid)
 	if (cpr_ref_is_busy(&av->refs))
 		return -FI_EBUSY;
 	cpr_eq_detach(&av->eq_user);
-	core_av_close(av->core);
+	av->kind->close(av);
 	cpr_ref_put(&av->domain->refs);
 	free(av);
 	return 0;
@@ -358,17 +393,18 @@ int cpr_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_a
 	av = calloc(1, sizeof(*av));
 	if (!av)
 		return -FI_ENOMEM;
-	av->core = core_av_open(attr->count);
-	if (!av->core) {
+	av->domain = cpr_domain_of(domain);
+	av->kind = av->domain->dgram ? &cpr_av_kind_dgram : &cpr_av_kind_msg;
+	ret = av->kind->open(av, attr->count);
+	if (ret) {
 		free(av);
-		return -FI_ENOMEM;
+		return ret;
 	}
 	av->fid.fid.fclass = FI_CLASS_AV;
 	av->fid.fid.context = context;
 	av->fid.fid.ops = &cpr_av_fi_ops;
 	av->fid.ops = &cpr_av_ops;
 	av->async = attr->flags & FI_EVENT;
-	av->domain = cpr_domain_of(domain);
 	util_list_init(&av->eps);
 	if (attr->type == FI_AV_UNSPEC)
 		attr->type = av->domain->av_type;

@@ -19,15 +19,29 @@
 #include "ofi/cpr_ref.h"
 #include "util/list.h"
 
+struct cpr_av;
 struct cpr_domain;
+struct dgram_av;
+
+/** The table behind it. All but open and close locked. */
+struct cpr_av_kind {
+	int (*open)(struct cpr_av *av, size_t count_hint); /* 0 or -FI_ENOMEM */
+	void (*close)(struct cpr_av *av);
+	int (*insert)(struct cpr_av *av, const struct sockaddr_storage *addr, uint64_t *number);
+	int (*remove)(struct cpr_av *av, uint64_t number, bool *gone);
+	/* Its bytes, 0: it is not in use. */
+	size_t (*addr)(struct cpr_av *av, uint64_t number, struct sockaddr_storage *addr);
+};
 
 struct cpr_av {
 	struct fid_av fid;
 	struct cpr_domain *domain;
-	struct core_av *core;
-	struct cpr_ref refs;  /* endpoints */
-	struct util_list eps; /* cpr_ep.av_link */
-	bool async;           /* FI_EVENT: insertions are reported to the event queue */
+	const struct cpr_av_kind *kind;
+	struct core_av *core;   /* of endpoints of messages */
+	struct dgram_av *dgram; /* of endpoints of datagrams */
+	struct cpr_ref refs;    /* endpoints */
+	struct util_list eps;   /* cpr_ep.av_link */
+	bool async;             /* FI_EVENT: insertions are reported to the event queue */
 	struct cpr_eq_user eq_user;
 };
 

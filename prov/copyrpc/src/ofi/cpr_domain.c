@@ -12,6 +12,7 @@
 #include "ofi/cpr_cntr.h"
 #include "ofi/cpr_conn.h"
 #include "ofi/cpr_cq.h"
+#include "ofi/cpr_dgram.h"
 #include "ofi/cpr_engine.h"
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_eq.h"
@@ -109,7 +110,9 @@ static int cpr_domain_init_core(struct cpr_domain *domain, const struct fi_domai
 		.unexpected_mem = util_params.unexpected_mem,
 	};
 
-	return core_dom_init(&domain->core, cpr_engine_rc(), &limits, cpr_domain_is_locked(attr));
+	return core_dom_init(&domain->core,
+			     domain->dgram ? domain->dgram->engine_ops : cpr_engine_rc(), &limits,
+			     cpr_domain_is_locked(attr));
 }
 
 static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric,
@@ -124,8 +127,11 @@ static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric
 	domain->fid.mr = &cpr_mr_ops;
 	domain->fabric = fabric;
 	domain->api_version = fabric->api_version;
+	domain->dgram = cpr_dgram_over(info->domain_attr->name);
 	domain->addr_format =
 		info->addr_format == FI_SOCKADDR_IN6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+	if (domain->dgram && !domain->dgram->is_ip)
+		domain->addr_format = FI_ADDR_IB_UD;
 	domain->av_type = attr->av_type ? attr->av_type : FI_AV_TABLE;
 	domain->prov_key = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_PROV_KEY);
 	domain->virt_addr = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_VIRT_ADDR);
@@ -137,7 +143,8 @@ static int cpr_domain_check(const struct fi_info *info)
 {
 	if (!info || !info->domain_attr)
 		return -FI_EINVAL;
-	if (info->domain_attr->name && strcmp(info->domain_attr->name, CPR_RC_NAME)) {
+	if (info->domain_attr->name && strcmp(info->domain_attr->name, CPR_RC_NAME) &&
+	    !cpr_dgram_over(info->domain_attr->name)) {
 		UTIL_INFO(DOMAIN, "domain %s: offered " CPR_RC_NAME "\n", info->domain_attr->name);
 		return -FI_EINVAL;
 	}

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "core/core_dom.h"
+#include "dgram/dgram_over.h"
 #include "ofi/cpr_eq.h"
 #include "ofi/cpr_progress.h"
 #include "ofi/cpr_ref.h"
@@ -32,7 +33,8 @@ struct cpr_domain {
 	struct util_list fabric_link; /* cpr_fabric.domains */
 	struct cpr_ref refs;          /* whatever was opened in it */
 	uint32_t api_version;
-	uint32_t addr_format; /* FI_SOCKADDR_IN or FI_SOCKADDR_IN6 */
+	const struct dgram_over *dgram; /* of datagram endpoints: their device; else NULL */
+	uint32_t addr_format; /* FI_SOCKADDR_IN or FI_SOCKADDR_IN6; with dgram: or FI_ADDR_IB_UD */
 	enum fi_av_type av_type;
 	bool prov_key;  /* FI_MR_BASIC, FI_MR_PROV_KEY: we choose the keys of regions */
 	bool virt_addr; /* FI_MR_BASIC, FI_MR_VIRT_ADDR: peers name memory by its address */

@@ -7,12 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_rpc.h"
+#include "core/core_rx.h"
 #include "ofi/cpr_addr.h"
 #include "ofi/cpr_atomic.h"
 #include "ofi/cpr_av.h"
 #include "ofi/cpr_cntr.h"
 #include "ofi/cpr_conn.h"
 #include "ofi/cpr_cq.h"
+#include "ofi/cpr_dgram.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_offer.h"
@@ -240,6 +243,63 @@ static int cpr_ep_check_bound(const struct cpr_ep *ep)
 	return cpr_ep_check_shared(ep);
 }
 
+static int cpr_ep_start(struct cpr_ep *ep)
+{
+	int ret;
+
+	ep->core_ep.av = ep->av ? ep->av->core : NULL;
+	ret = core_ep_open(&ep->core_ep, &ep->domain->core,
+			   ep->src.ss_family ? (struct sockaddr *)&ep->src : NULL);
+	if (!ret)
+		cpr_srx_join(ep);
+	return ret;
+}
+
+static bool cpr_ep_is_busy(struct cpr_ep *ep)
+{
+	return core_ep_is_busy(&ep->core_ep);
+}
+
+static void cpr_ep_stop(struct cpr_ep *ep)
+{
+	core_ep_close(&ep->core_ep);
+}
+
+static size_t cpr_ep_addr(struct cpr_ep *ep, struct sockaddr_storage *addr)
+{
+	core_ep_addr(ep->core, addr);
+	return cpr_addr_len(cpr_addr_format(addr->ss_family));
+}
+
+/* Sends are on their way at once and cannot be called back. */
+static int cpr_ep_cancel(struct cpr_ep *ep, void *context)
+{
+	int ret = core_rx_cancel(ep->core, context);
+
+	return ret == -FI_ENOENT ? core_rpc_cancel(ep->core, context) : ret;
+}
+
+static int cpr_ep_av_inserted(struct cpr_ep *ep, uint64_t number)
+{
+	return core_ep_av_inserted(ep->core, number);
+}
+
+static void cpr_ep_av_removed(struct cpr_ep *ep, uint64_t number)
+{
+	core_ep_av_removed(ep->core, number);
+}
+
+const struct cpr_ep_kind cpr_ep_kind_msg = {
+	.start = cpr_ep_start,
+	.is_busy = cpr_ep_is_busy,
+	.stop = cpr_ep_stop,
+	.pick_ops = cpr_ep_pick_ops,
+	.addr = cpr_ep_addr,
+	.cancel = cpr_ep_cancel,
+	.av_inserted = cpr_ep_av_inserted,
+	.av_removed = cpr_ep_av_removed,
+};
+
 int cpr_ep_enable(struct cpr_ep *ep)
 {
 	int ret;
@@ -250,20 +310,15 @@ int cpr_ep_enable(struct cpr_ep *ep)
 	if (ret)
 		return ret;
 	cpr_domain_lock(ep->domain);
-	ep->core_ep.av = ep->av ? ep->av->core : NULL;
-	ret = core_ep_open(&ep->core_ep, &ep->domain->core,
-			   ep->src.ss_family ? (struct sockaddr *)&ep->src : NULL);
-	if (!ret) {
-		ep->is_enabled = true;
-		cpr_srx_join(ep);
-	}
+	ret = ep->kind->start(ep);
+	ep->is_enabled = !ret;
 	cpr_domain_unlock(ep->domain);
 	if (ret) {
 		UTIL_WARN(EP_CTRL, "fi_enable: %s; choose another source address or port\n",
 			  fi_strerror(-ret));
 		return ret;
 	}
-	cpr_ep_pick_ops(ep);
+	ep->kind->pick_ops(ep);
 	return 0;
 }
 
@@ -316,6 +371,8 @@ static int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
 	cpr_ep_init_fid(alias, ep->fid.fid.context);
 	alias->owner = ep->owner;
 	alias->domain = ep->domain;
+	alias->kind = ep->kind;
+	alias->dgram = ep->dgram;
 	alias->core = ep->core;
 	alias->dom = ep->dom;
 	alias->caps = ep->caps;
@@ -366,7 +423,7 @@ static void cpr_ep_drain(struct cpr_ep *ep)
 	do {
 		cpr_domain_lock(ep->domain);
 		core_dom_progress(&ep->domain->core);
-		busy = core_ep_is_busy(&ep->core_ep);
+		busy = ep->kind->is_busy(ep);
 		cpr_domain_unlock(ep->domain);
 		if (!busy || ++looks < 1000)
 			continue;
@@ -398,7 +455,7 @@ static int cpr_ep_close(struct fid *fid)
 	if (ep->is_enabled) {
 		cpr_ep_drain(ep);
 		cpr_domain_lock(ep->domain);
-		core_ep_close(&ep->core_ep);
+		ep->kind->stop(ep);
 		ep->is_enabled = false;
 		cpr_domain_unlock(ep->domain);
 	}
@@ -436,8 +493,8 @@ static void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
 	ep->fid.collective = &cpr_no_collective_ops;
 }
 
-static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_info *info,
-			void *context)
+void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_info *info,
+		 void *context)
 {
 	cpr_ep_init_fid(ep, context);
 	ep->msg_ops = cpr_early_msg_ops;
@@ -448,8 +505,6 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 	ep->domain = domain;
 	ep->dom = &domain->core;
 	ep->core = &ep->core_ep;
-	ep->caps = cpr_offer_caps(info->caps) &
-		   cpr_offer_all(cpr_conn_is_type(info) ? FI_EP_MSG : FI_EP_RDM);
 	ep->inject_max = info->tx_attr && info->tx_attr->inject_size ? info->tx_attr->inject_size
 								     : util_params.eager_max;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
@@ -465,7 +520,7 @@ static void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const stru
 		ep->core_ep.remote_access = ep->caps & (FI_REMOTE_READ | FI_REMOTE_WRITE);
 	ep->core_ep.min_multi_recv = CPR_MULTI_RECV_MIN;
 	util_list_init(&ep->av_link);
-	if (info->src_addr)
+	if (info->src_addr && info->src_addrlen >= cpr_addr_len(domain->addr_format))
 		memcpy(&ep->src, info->src_addr, cpr_addr_len(domain->addr_format));
 }
 
@@ -494,13 +549,19 @@ int cpr_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 {
 	struct cpr_domain *domain = cpr_domain_of(fid);
 	struct cpr_ep *ep;
-	int ret = cpr_ep_check(domain, info);
+	int ret;
 
+	if (domain->dgram)
+		return cpr_dgram_open(domain, info, out, context);
+	ret = cpr_ep_check(domain, info);
 	if (ret)
 		return ret;
 	ep = calloc(1, sizeof(*ep));
 	if (!ep)
 		return -FI_ENOMEM;
+	ep->kind = &cpr_ep_kind_msg;
+	ep->caps = cpr_offer_caps(info->caps) &
+		   cpr_offer_all(cpr_conn_is_type(info) ? FI_EP_MSG : FI_EP_RDM);
 	cpr_ep_init(ep, domain, info, context);
 	ret = cpr_conn_is_type(info) ? cpr_conn_init(ep, info) : 0;
 	if (ret) {

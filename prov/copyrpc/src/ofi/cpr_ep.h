@@ -33,6 +33,8 @@
 #include "util/list.h"
 
 struct cpr_av;
+struct cpr_ep;
+struct dgram_ep;
 struct cpr_cntr;
 struct cpr_cq;
 struct cpr_domain;
@@ -41,6 +43,21 @@ struct cpr_request;
 
 /* Kinds of operations that can have a counter of their own: FI_SEND, FI_RECV, those of RMA. */
 #define CPR_EP_CNTR_CNT (2 + CORE_CNTR_RMA_CNT)
+
+/** What differs between endpoints of messages (core/) and of datagrams (dgram/). */
+struct cpr_ep_kind {
+	int (*start)(struct cpr_ep *ep);    /* fi_enable, locked: 0 or -FI_E* */
+	bool (*is_busy)(struct cpr_ep *ep); /* started, locked: something is still on its way */
+	void (*stop)(struct cpr_ep *ep);    /* started, locked: the end of it */
+	void (*pick_ops)(struct cpr_ep *ep);
+	/* Started, locked: bytes of its address in *addr. */
+	size_t (*addr)(struct cpr_ep *ep, struct sockaddr_storage *addr);
+	/* Locked: 0 or -FI_ENOENT. */
+	int (*cancel)(struct cpr_ep *ep, void *context);
+	/* Started, locked: the AV has a number more / less. */
+	int (*av_inserted)(struct cpr_ep *ep, uint64_t number);
+	void (*av_removed)(struct cpr_ep *ep, uint64_t number);
+};
 
 struct cpr_ep {
 	struct fid_ep fid;
@@ -55,8 +72,10 @@ struct cpr_ep {
 	struct fi_ops_rma rma_ops;
 	struct fi_ops_atomic atomic_ops;
 
-	struct cpr_ep *owner; /* itself, unless it is an alias */
-	struct cpr_ref refs;  /* aliases; of a shared receive context: endpoints */
+	const struct cpr_ep_kind *kind;
+	struct dgram_ep *dgram; /* FI_EP_DGRAM, once enabled; else NULL */
+	struct cpr_ep *owner;   /* itself, unless it is an alias */
+	struct cpr_ref refs;    /* aliases; of a shared receive context: endpoints */
 	struct cpr_domain *domain;
 	struct cpr_av *av;
 	struct util_list av_link; /* cpr_av.eps */
@@ -87,6 +106,9 @@ int cpr_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 int cpr_ep_open2(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep,
 		 uint64_t flags, void *context);
 
+/** The kind of all but FI_EP_DGRAM. */
+extern const struct cpr_ep_kind cpr_ep_kind_msg;
+
 /** Transfers of endpoints with all capabilities (cpr_msg.c, cpr_tagged.c). */
 extern const struct fi_ops_msg cpr_msg_ops;
 extern const struct fi_ops_tagged cpr_tagged_ops;
@@ -99,6 +121,10 @@ int cpr_ep_getname(fid_t fid, void *addr, size_t *addrlen);
 
 /** fi_enable, which some calls imply. */
 int cpr_ep_enable(struct cpr_ep *ep);
+
+/** The beginning of every endpoint: its kind is set, and its capabilities. */
+void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_info *info,
+		 void *context);
 
 /** Fills in the transfers that the capabilities and shared contexts allow. */
 void cpr_ep_pick_ops(struct cpr_ep *ep);

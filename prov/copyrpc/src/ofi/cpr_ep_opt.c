@@ -3,19 +3,15 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "core/core_rpc.h"
-#include "core/core_rx.h"
 #include "ofi/cpr_addr.h"
 #include "ofi/cpr_conn.h"
+#include "ofi/cpr_dgram.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_nosys.h"
 
-/*
- * 0: a receive or a call was found and cancelled. Sends are on their way at once and cannot be
- * called back.
- */
-static ssize_t cpr_ep_cancel(fid_t fid, void *context)
+/* 0: a receive or a call was found and cancelled. */
+static ssize_t cpr_ep_opt_cancel(fid_t fid, void *context)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
 	int ret;
@@ -23,9 +19,7 @@ static ssize_t cpr_ep_cancel(fid_t fid, void *context)
 	if (!ep->owner->is_enabled)
 		return -FI_EOPBADSTATE;
 	cpr_domain_lock(ep->domain);
-	ret = core_rx_cancel(ep->core, context);
-	if (ret == -FI_ENOENT)
-		ret = core_rpc_cancel(ep->core, context);
+	ret = ep->kind->cancel(ep, context);
 	cpr_domain_unlock(ep->domain);
 	return ret;
 }
@@ -62,7 +56,7 @@ static int cpr_ep_setopt(fid_t fid, int level, int optname, const void *optval, 
 
 struct fi_ops_ep cpr_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
-	.cancel = cpr_ep_cancel,
+	.cancel = cpr_ep_opt_cancel,
 	.getopt = cpr_ep_getopt,
 	.setopt = cpr_ep_setopt,
 	.tx_ctx = cpr_no_tx_ctx,
@@ -79,6 +73,8 @@ int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
 
 	if (ep->owner->is_enabled)
 		return -FI_EOPBADSTATE;
+	if (ep->domain->dgram && !ep->domain->dgram->is_ip)
+		return -FI_ENOSYS; /* the device gives it */
 	if (addrlen < len || cpr_addr_format(sa->sa_family) != ep->domain->addr_format)
 		return -FI_EINVAL;
 	if (!cpr_addr_is_ours(sa))
@@ -94,6 +90,8 @@ int cpr_ep_getname(fid_t fid, void *addr, size_t *addrlen)
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
 	struct sockaddr_storage ss = ep->owner->src;
 
+	if (ep->domain->dgram)
+		return cpr_dgram_getname(ep, addr, addrlen);
 	if (ep->owner->door.ss_family)
 		ss = ep->owner->door;
 	else if (ep->owner->is_enabled)

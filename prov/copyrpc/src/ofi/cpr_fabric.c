@@ -71,8 +71,9 @@ int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *
 {
 	struct cpr_fabric *fabric;
 
-	if (!attr || (attr->name && strcmp(attr->name, CPR_RC_NAME))) {
-		UTIL_INFO(FABRIC, "fabric %s: offered " CPR_RC_NAME "\n",
+	if (!attr ||
+	    (attr->name && strcmp(attr->name, CPR_RC_NAME) && strcmp(attr->name, CPR_DGRAM_NAME))) {
+		UTIL_INFO(FABRIC, "fabric %s: offered " CPR_RC_NAME ", " CPR_DGRAM_NAME "\n",
 			  attr && attr->name ? attr->name : "(none)");
 		return -FI_EINVAL;
 	}

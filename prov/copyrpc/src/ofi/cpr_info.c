@@ -10,18 +10,12 @@
 
 #include "ofi/cpr_addr.h"
 #include "ofi/cpr_attr.h"
+#include "ofi/cpr_dgram.h"
 #include "ofi/cpr_engine.h"
 #include "ofi/cpr_fabric.h"
 #include "ofi/cpr_offer.h"
 #include "util/log.h"
 #include "util/param.h"
-
-/* Where the endpoint is to be, and whom it is to talk to; ss_family 0: not known. */
-struct cpr_info_addrs {
-	int family;
-	struct sockaddr_storage src;
-	struct sockaddr_storage dest;
-};
 
 static bool cpr_info_is_set(const struct sockaddr_storage *addr)
 {
@@ -102,8 +96,8 @@ static int cpr_info_check_src(const struct sockaddr_storage *src)
 	return -FI_ENODATA;
 }
 
-static int cpr_info_find_addrs(const char *node, const char *service, uint64_t flags,
-			       const struct fi_info *hints, struct cpr_info_addrs *addrs)
+int cpr_info_find_addrs(const char *node, const char *service, uint64_t flags,
+			const struct fi_info *hints, struct cpr_info_addrs *addrs)
 {
 	bool named = node || service;
 	int ret = 0;
@@ -139,7 +133,7 @@ static void *cpr_info_dup_addr(const struct sockaddr_storage *addr, size_t len)
 	return dup;
 }
 
-static int cpr_info_set_addrs(struct fi_info *info, const struct cpr_info_addrs *addrs)
+int cpr_info_set_addrs(struct fi_info *info, const struct cpr_info_addrs *addrs)
 {
 	size_t len;
 
@@ -213,6 +207,7 @@ int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		const struct fi_info *hints, struct fi_info **info)
 {
 	enum fi_ep_type asked = hints && hints->ep_attr ? hints->ep_attr->type : FI_EP_UNSPEC;
+	struct fi_info **end;
 	int ret = -FI_ENODATA;
 
 	if ((flags & CPR_FLAG_CORE_PROV_ONLY) && !cpr_info_may_layer(hints)) {
@@ -221,11 +216,16 @@ int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		return -FI_ENODATA;
 	}
 	*info = NULL;
+	if (asked == FI_EP_DGRAM)
+		return cpr_dgram_getinfo(version, node, service, flags, hints, info);
 	if (asked != FI_EP_MSG)
 		ret = cpr_info_of_type(FI_EP_RDM, version, node, service, flags, hints, info);
 	if (asked != FI_EP_MSG && asked != FI_EP_UNSPEC)
 		return ret;
-	ret = cpr_info_of_type(FI_EP_MSG, version, node, service, flags, hints,
-			       *info ? &(*info)->next : info);
+	end = *info ? &(*info)->next : info;
+	ret = cpr_info_of_type(FI_EP_MSG, version, node, service, flags, hints, end);
+	if (asked == FI_EP_UNSPEC)
+		ret = cpr_dgram_getinfo(version, node, service, flags, hints,
+					*end ? &(*end)->next : end);
 	return *info ? 0 : ret;
 }

@@ -18,6 +18,9 @@
 /* Fabric and domain of the rc endpoints: another protocol gets other names. */
 #define CPR_RC_NAME "copyrpc-rc"
 
+/* Fabric of datagram endpoints; their domains add the device: "copyrpc-dgram-udp". */
+#define CPR_DGRAM_NAME "copyrpc-dgram"
+
 #define CPR_RC_PROTO         (FI_PROV_SPECIFIC | 0x00C09001u)
 #define CPR_RC_PROTO_VERSION 1u
 
@@ -29,6 +32,7 @@
 #define CPR_CAPS                                                                                   \
 	(CPR_PRIMARY_CAPS | CPR_MODIFIERS | FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_FENCE |  \
 	 CPR_DOMAIN_CAPS)
+#define CPR_DGRAM_CAPS (FI_MSG | CPR_MSG_MODS | FI_MULTI_RECV | FI_SOURCE | CPR_DOMAIN_CAPS)
 #define CPR_TX_CAPS                                                                                \
 	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE)
 #define CPR_RX_CAPS                                                                                \
@@ -67,6 +71,8 @@ void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_
 /** All capabilities of endpoints of a type: with one peer there is none to choose or to name. */
 static inline uint64_t cpr_offer_all(enum fi_ep_type type)
 {
+	if (type == FI_EP_DGRAM)
+		return CPR_DGRAM_CAPS;
 	return type == FI_EP_MSG ? CPR_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE) : CPR_CAPS;
 }
 

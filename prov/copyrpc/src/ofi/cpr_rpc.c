@@ -286,7 +286,8 @@ int cpr_rpc_ep_ops_open(struct fid *fid, const char *name, uint64_t flags, void 
 			void *context)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
-	int ret = cpr_rpc_domain_ops_open(fid, name, flags, ops, context);
+	int ret = ep->domain->dgram ? -FI_ENOSYS
+				    : cpr_rpc_domain_ops_open(fid, name, flags, ops, context);
 
 	if (ret)
 		return ret;

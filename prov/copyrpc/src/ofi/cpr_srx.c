@@ -128,6 +128,7 @@ static void cpr_srx_init(struct cpr_ep *srx, struct cpr_domain *domain,
 {
 	cpr_srx_init_fid(srx, context);
 	srx->owner = srx;
+	srx->kind = &cpr_ep_kind_msg;
 	srx->domain = domain;
 	srx->dom = &domain->core;
 	srx->core = &srx->core_ep;

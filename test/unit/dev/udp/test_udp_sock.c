@@ -21,8 +21,8 @@ Test(udp_sock, has_a_port_of_its_own_and_the_interface_s_mtu)
 	struct udp_sock a, b;
 	int ret;
 
-	cr_assert_eq(udp_sock_open(&a, &any.sa, 64), 0);
-	cr_assert_eq(udp_sock_open(&b, &any.sa, 64), 0);
+	cr_assert_eq(udp_sock_open(&a, &any.sa, 0, 64), 0);
+	cr_assert_eq(udp_sock_open(&b, &any.sa, 0, 64), 0);
 	cr_expect_neq(a.local.in.sin_port, 0);
 	cr_expect_neq(a.local.in.sin_port, any.in.sin_port, "the given port is not used");
 	cr_expect_neq(a.local.in.sin_port, b.local.in.sin_port);
@@ -43,9 +43,9 @@ Test(udp_sock, addresses_that_are_not_here_are_refused)
 	struct sockaddr unix_addr = { .sa_family = AF_UNIX };
 	struct udp_sock s;
 
-	cr_expect_eq(udp_sock_open(&s, &elsewhere.sa, 64), -FI_EADDRNOTAVAIL);
-	cr_expect_eq(udp_sock_open(&s, &unix_addr, 64), -FI_EINVAL);
-	cr_expect_eq(udp_sock_open(&s, NULL, 64), -FI_EINVAL);
+	cr_expect_eq(udp_sock_open(&s, &elsewhere.sa, 0, 64), -FI_EADDRNOTAVAIL);
+	cr_expect_eq(udp_sock_open(&s, &unix_addr, 0, 64), -FI_EINVAL);
+	cr_expect_eq(udp_sock_open(&s, NULL, 0, 64), -FI_EINVAL);
 	cr_expect_eq(s.fd, -1);
 }
 
@@ -57,7 +57,7 @@ Test(udp_sock, there_is_no_route_to_the_other_family)
 					.sin6_addr = IN6ADDR_LOOPBACK_INIT } };
 	struct udp_sock s;
 
-	cr_assert_eq(udp_sock_open(&s, &any.sa, 64), 0);
+	cr_assert_eq(udp_sock_open(&s, &any.sa, 0, 64), 0);
 	cr_expect_eq(udp_sock_route_mtu(&s, &six), -FI_EHOSTUNREACH);
 	udp_sock_close(&s);
 }

@@ -70,7 +70,7 @@ static int udp_open(struct dev *dev, const struct dev_dgram_attr *attr, struct d
 	ud->base.ops = &udp_dgram_ops;
 	ud->base.rx_cnt = attr->rx_cnt;
 	ud->wait_fd = -1;
-	ret = udp_sock_open(&ud->sock, attr->local, attr->rx_cnt);
+	ret = udp_sock_open(&ud->sock, attr->local, attr->port, attr->rx_cnt);
 	if (!ret)
 		ret = udp_make_bufs(ud, attr->rx_cnt);
 	if (!ret)

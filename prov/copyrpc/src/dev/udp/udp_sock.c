@@ -98,7 +98,7 @@ static void udp_sock_offloads(struct udp_sock *sock)
 	sock->gro = !setsockopt(sock->fd, SOL_UDP, UDP_GRO, &one, sizeof(one));
 }
 
-static int udp_sock_bind(struct udp_sock *sock, const struct sockaddr *local)
+static int udp_sock_bind(struct udp_sock *sock, const struct sockaddr *local, uint16_t port)
 {
 	socklen_t len = sizeof(sock->local);
 	int one = 1;
@@ -106,12 +106,12 @@ static int udp_sock_bind(struct udp_sock *sock, const struct sockaddr *local)
 	memset(&sock->local, 0, sizeof(sock->local));
 	if (local->sa_family == AF_INET6) {
 		sock->local.in6 = *(const struct sockaddr_in6 *)local;
-		sock->local.in6.sin6_port = 0;
+		sock->local.in6.sin6_port = htons(port);
 		if (setsockopt(sock->fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)))
 			return -errno;
 	} else {
 		sock->local.in = *(const struct sockaddr_in *)local;
-		sock->local.in.sin_port = 0;
+		sock->local.in.sin_port = htons(port);
 	}
 	if (bind(sock->fd, &sock->local.sa, udp_addr_len(&sock->local)) ||
 	    getsockname(sock->fd, &sock->local.sa, &len))
@@ -119,7 +119,8 @@ static int udp_sock_bind(struct udp_sock *sock, const struct sockaddr *local)
 	return 0;
 }
 
-int udp_sock_open(struct udp_sock *sock, const struct sockaddr *local, uint32_t rx_cnt)
+int udp_sock_open(struct udp_sock *sock, const struct sockaddr *local, uint16_t port,
+		  uint32_t rx_cnt)
 {
 	char text[64];
 	int ret;
@@ -128,7 +129,7 @@ int udp_sock_open(struct udp_sock *sock, const struct sockaddr *local, uint32_t 
 	if (!local || (local->sa_family != AF_INET && local->sa_family != AF_INET6))
 		return -FI_EINVAL;
 	sock->fd = socket(local->sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	ret = sock->fd < 0 ? -errno : udp_sock_bind(sock, local);
+	ret = sock->fd < 0 ? -errno : udp_sock_bind(sock, local, port);
 	if (ret) {
 		UTIL_WARN(EP_CTRL, "no UDP socket at %s: %s\n",
 			  udp_addr_text((const union udp_addr *)local, text, sizeof(text)),
@@ -150,6 +151,25 @@ void udp_sock_close(struct udp_sock *sock)
 	if (sock->fd >= 0)
 		close(sock->fd);
 	sock->fd = -1;
+}
+
+uint32_t udp_sock_link_mtu(const struct sockaddr *local)
+{
+	struct udp_sock sock = { .fd = -1 };
+	uint32_t mtu;
+
+	if (local->sa_family == AF_INET)
+		sock.local.in = *(const struct sockaddr_in *)local;
+	else if (local->sa_family == AF_INET6)
+		sock.local.in6 = *(const struct sockaddr_in6 *)local;
+	else
+		return 0;
+	sock.fd = socket(local->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (sock.fd < 0)
+		return 0;
+	mtu = udp_sock_mtu(&sock);
+	udp_sock_close(&sock);
+	return mtu;
 }
 
 int udp_sock_route_mtu(const struct udp_sock *sock, const union udp_addr *peer)

@@ -26,11 +26,15 @@ struct udp_sock {
 };
 
 /**
- * A socket on `local` (its port is ignored), with room for rx_cnt datagrams, if the system's limit
- * allows: otherwise a line says what to do. 0 or -FI_E*, logged.
+ * A socket on `local` (its port is ignored) and `port` (0: any), with room for rx_cnt datagrams, if
+ * the system's limit allows: otherwise a line says what to do. 0 or -FI_E*, logged.
  */
-int udp_sock_open(struct udp_sock *sock, const struct sockaddr *local, uint32_t rx_cnt);
+int udp_sock_open(struct udp_sock *sock, const struct sockaddr *local, uint16_t port,
+		  uint32_t rx_cnt);
 void udp_sock_close(struct udp_sock *sock);
+
+/** What sock.mtu of a socket on `local` would be; 0: no such address family, or no sockets. */
+uint32_t udp_sock_link_mtu(const struct sockaddr *local);
 
 /** Bytes of a datagram that the route to `peer` carries whole; -FI_EHOSTUNREACH: there is none. */
 int udp_sock_route_mtu(const struct udp_sock *sock, const union udp_addr *peer);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The engine of datagram endpoints: see dgram_engine.h. */
+#include "dgram/dgram_engine.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "dgram/dgram_ep.h"
+
+int dgram_engine_open(const struct dgram_over *over, struct core_engine **out)
+{
+	struct dgram_engine *engine = calloc(1, sizeof(*engine));
+	int ret;
+
+	if (!engine)
+		return -FI_ENOMEM;
+	engine->over = over;
+	util_list_init(&engine->eps);
+	engine->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	ret = engine->wait_fd < 0 ? -errno : 0;
+	if (!ret && over->dev_ops)
+		ret = over->dev_ops->open(&engine->dev);
+	if (ret) {
+		if (engine->wait_fd >= 0)
+			close(engine->wait_fd);
+		free(engine);
+		return ret;
+	}
+	*out = (struct core_engine *)engine;
+	return 0;
+}
+
+void dgram_engine_close(struct core_engine *base)
+{
+	struct dgram_engine *engine = dgram_engine_of(base);
+
+	if (engine->dev)
+		engine->over->dev_ops->close(engine->dev);
+	close(engine->wait_fd);
+	free(engine);
+}
+
+void dgram_engine_progress(struct core_engine *base)
+{
+	struct dgram_engine *engine = dgram_engine_of(base);
+	struct util_list *it;
+
+	for (it = engine->eps.next; it != &engine->eps; it = it->next)
+		dgram_ep_progress(UTIL_CONTAINER_OF(it, struct dgram_ep, link));
+}
+
+int dgram_engine_wait_fd(struct core_engine *base)
+{
+	return dgram_engine_of(base)->wait_fd;
+}
+
+void dgram_engine_disarm(struct core_engine *base)
+{
+	struct dgram_engine *engine = dgram_engine_of(base);
+	struct util_list *it;
+
+	for (it = engine->eps.next; it != &engine->eps; it = it->next)
+		dgram_ep_disarm(UTIL_CONTAINER_OF(it, struct dgram_ep, link));
+}
+
+int dgram_engine_arm(struct core_engine *base)
+{
+	struct dgram_engine *engine = dgram_engine_of(base);
+	struct util_list *it;
+	int ret = 0;
+
+	for (it = engine->eps.next; it != &engine->eps && !ret; it = it->next)
+		ret = dgram_ep_arm(UTIL_CONTAINER_OF(it, struct dgram_ep, link));
+	if (ret)
+		dgram_engine_disarm(base);
+	return ret;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Without a device there is nothing to offer; with one, test/suite.d has the rest. */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "dgram/dgram_over.h"
+
+Test(dgram_over_mlx5, offers_itself_exactly_where_it_can_be_opened)
+{
+	struct core_engine *engine = NULL;
+	struct dev_about about = { 0 };
+	uint32_t mtu = 0;
+	int ret = dgram_over_mlx5.probe(NULL, &about, &mtu);
+
+	cr_expect(ret == 0 || ret == -FI_ENODEV);
+	cr_expect_eq(dgram_over_mlx5.engine_ops->open(NULL, &engine), ret);
+	cr_expect_eq(ret == 0, mtu >= 256);
+	if (engine)
+		dgram_over_mlx5.engine_ops->close(engine);
+}
+
+Test(dgram_over_mlx5, has_the_name_that_paths_have)
+{
+	cr_expect_str_eq(dgram_over_mlx5.name, "mlx5");
+	cr_expect_not(dgram_over_mlx5.is_ip);
+}
