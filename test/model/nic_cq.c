@@ -4,7 +4,8 @@
  *
  * Under cq->lock the CQE is written to the slot of the producer index, its last byte with release, then
  * the index moves on. A writer that dies between the two leaves a published CQE behind the index: the
- * next one who gets the lock sees it by its owner bit and moves the index itself (nic_cq_repair).
+ * next one who gets the lock sees it by its owner bit, notes for whom it is and moves the index itself
+ * (nic_cq_repair).
  *
  * A CQ that was created for compressed CQEs holds back completions that can join a run until one comes
  * that cannot, or until the run of the send queue that caused them ends.
@@ -32,13 +33,28 @@ static bool nic_cq_owner(const struct mdl_cq *cq, uint32_t index)
 	return index & cq->cqe_cnt;
 }
 
+/* The receive WQE that this CQE completes is done, whoever dies from here on. */
+static void nic_cq_told(const uint8_t *cqe64, uint8_t op)
+{
+	struct mdl_qp *qp;
+
+	if (op == NIC_CQE_REQ || op == NIC_CQE_REQ_ERR)
+		return;
+	qp = mdl_qp_find(nic_be32_get(cqe64 + 56) & 0xffffff);
+	if (qp && nic_qp_priv(qp)->completing == NIC_COMPLETING_WRITES)
+		__atomic_store_n(&nic_qp_priv(qp)->completing, NIC_COMPLETING_WRITTEN,
+				 __ATOMIC_RELEASE);
+}
+
 static void nic_cq_repair(struct mdl_cq *cq)
 {
 	uint8_t last = nic_cq_slot(cq, cq->nic_pi)[cq->cqe_size - 1];
 
-	if (!nic_cq_priv(cq)->held && last >> 4 != NIC_CQE_INVALID &&
-	    (last & 1) == nic_cq_owner(cq, cq->nic_pi))
-		cq->nic_pi++;
+	if (nic_cq_priv(cq)->held || last >> 4 == NIC_CQE_INVALID ||
+	    (last & 1) != nic_cq_owner(cq, cq->nic_pi))
+		return;
+	nic_cq_told(nic_cq_slot64(cq, cq->nic_pi), last >> 4);
+	cq->nic_pi++;
 }
 
 static void nic_cq_lock(struct mdl_cq *cq)
@@ -182,12 +198,14 @@ static void nic_cq_put(struct mdl_cq *cq, const struct nic_cqe *cqe)
 
 	if (cq->comp_en) {
 		nic_cq_hold(cq, op_own);
+		nic_cq_told(nic_cq_slot64(cq, cq->nic_pi - 1), op_own >> 4);
 		if (error || cqe->scatter_len)
 			nic_cq_release_locked(cq);
 		return;
 	}
 	nic_cq_linger();
 	nic_cqe_publish(slot, cq->cqe_size, op_own);
+	nic_cq_told(nic_cq_slot64(cq, cq->nic_pi), op_own >> 4);
 	cq->nic_pi++;
 	nic_cq_event(cq, cqe->solicited || error);
 }
@@ -217,35 +235,12 @@ bool nic_cq_write(struct mdl_qp *qp, uint32_t cqn, const struct nic_cqe *cqe)
 	return !refused;
 }
 
-uint32_t nic_cq_position(uint32_t cqn)
-{
-	const struct mdl_cq *cq = mdl_cq_find(cqn);
-
-	return cq ? __atomic_load_n(&cq->nic_pi, __ATOMIC_ACQUIRE) : 0;
-}
-
-static bool nic_cq_is(const uint8_t *cqe64, const struct mdl_qp *qp, uint16_t counter)
-{
-	uint8_t op = cqe64[63] >> 4;
-
-	return op != NIC_CQE_REQ && op != NIC_CQE_REQ_ERR && op != NIC_CQE_INVALID &&
-	       (nic_be32_get(cqe64 + 56) & 0xffffff) == qp->number &&
-	       nic_be16_get(cqe64 + 60) == counter;
-}
-
-bool nic_cq_has(uint32_t cqn, const struct mdl_qp *qp, uint16_t counter, uint32_t from)
+void nic_cq_settle(uint32_t cqn)
 {
 	struct mdl_cq *cq = nic_cq_take(cqn);
-	bool found = false;
 
-	if (!cq)
-		return false;
-	/* A lap later nobody can tell: a receive that is lost does less harm than one given twice. */
-	found = cq->nic_pi - from > cq->cqe_cnt;
-	for (; from != cq->nic_pi && !found; from++)
-		found = nic_cq_is(nic_cq_slot64(cq, from), qp, counter);
-	mdl_unlock(&cq->lock);
-	return found;
+	if (cq)
+		mdl_unlock(&cq->lock);
 }
 
 bool nic_cq_has_room(uint32_t cqn)

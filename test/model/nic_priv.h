@@ -56,9 +56,8 @@ struct nic_qp_priv {
 	uint32_t taken; /* 1: one is */
 	uint32_t taken_srq;
 	uint32_t taken_index;
-	uint32_t completing; /* 1: its CQE is being written, no earlier than at completing_pi */
-	uint32_t completing_pi;
-	uint32_t broken; /* 1: the responder is in error, its send queue is not flushed yet */
+	uint32_t completing; /* NIC_COMPLETING_*; to WRITTEN under the lock of the CQ */
+	uint32_t broken;     /* 1: the responder is in error, its send queue is not flushed yet */
 	uint32_t last_wqe_told;
 };
 
@@ -120,6 +119,13 @@ static inline bool nic_is_ours(uint32_t slot)
 	return slot == mdl_self.slot;
 }
 
+/* How far the completion of a taken receive WQE is. */
+enum {
+	NIC_COMPLETING_NOT,
+	NIC_COMPLETING_WRITES,
+	NIC_COMPLETING_WRITTEN, /* its CQE is in the CQ */
+};
+
 /* How one WQE went. */
 enum nic_outcome {
 	NIC_DONE,
@@ -180,10 +186,8 @@ int nic_mem_atomic(const struct mdl_mr *mr, const struct nic_wqe *wqe, uint64_t 
 bool nic_cq_write(struct mdl_qp *qp, uint32_t cqn, const struct nic_cqe *cqe);
 /* True: there is room for another CQE. Used before flushing, which waits instead of overrunning. */
 bool nic_cq_has_room(uint32_t cqn);
-/* Where the next CQE will go. */
-uint32_t nic_cq_position(uint32_t cqn);
-/* Did QP's responder get a CQE with this WQE counter at FROM or later? */
-bool nic_cq_has(uint32_t cqn, const struct mdl_qp *qp, uint16_t counter, uint32_t from);
+/* What a writer that died had begun is whole after this: `completing` of its responder is final. */
+void nic_cq_settle(uint32_t cqn);
 /* Publishes what waits to be compressed. */
 void nic_cq_release(uint32_t cqn);
 void nic_cq_arm(const uint8_t *bytes);

@@ -4,10 +4,10 @@
  *
  * A receive queue is counted: the record says how many were ever posted, nic_rq_ci how many were
  * completed. A shared receive queue is a list: its head and count change in one store. The taker notes
- * in the QP what it has taken and when it begins to write the completion; who gets a dead one's rq_lock
- * looks whether that completion is there, and then either goes on behind it or gives the WQE to the
- * next message (nic_recv_repair). None is completed twice, and one can be lost only if the completion
- * queue went round before anybody looked.
+ * in the QP what it has taken and that it begins to write the completion; that it is written is noted
+ * under the lock of the CQ, if need be by whoever takes that over. Who gets a dead one's rq_lock then goes
+ * on behind the completion or gives the WQE to the next message (nic_recv_repair): none is lost and none
+ * completed twice, however much later that is.
  */
 #include "model/nic_be.h"
 #include "model/nic_priv.h"
@@ -160,7 +160,7 @@ static void nic_recv_finish(struct mdl_qp *qp)
 	struct nic_qp_priv *priv = nic_qp_priv(qp);
 
 	priv->taken = 0;
-	__atomic_store_n(&priv->completing, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&priv->completing, NIC_COMPLETING_NOT, __ATOMIC_RELEASE);
 	if (!qp->srq)
 		qp->nic_rq_ci++;
 }
@@ -173,8 +173,7 @@ void nic_recv_complete(struct mdl_qp *qp, const struct nic_taken *taken, struct 
 	cqe->user_index = qp->uidx;
 	cqe->wqe_counter = taken->counter;
 	cqe->timestamp = mdl_now_ns();
-	priv->completing_pi = nic_cq_position(qp->recv_cq);
-	__atomic_store_n(&priv->completing, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&priv->completing, NIC_COMPLETING_WRITES, __ATOMIC_RELEASE);
 	nic_cq_write(qp, qp->recv_cq, cqe);
 	nic_recv_finish(qp);
 }
@@ -182,14 +181,15 @@ void nic_recv_complete(struct mdl_qp *qp, const struct nic_taken *taken, struct 
 void nic_recv_repair(struct mdl_qp *qp)
 {
 	struct nic_qp_priv *priv = nic_qp_priv(qp);
-	uint16_t counter = qp->srq ? priv->taken_index : qp->nic_rq_ci;
 	struct mdl_srq *srq = priv->taken ? mdl_srq_find(priv->taken_srq) : NULL;
 
-	if (priv->completing && nic_cq_has(qp->recv_cq, qp, counter, priv->completing_pi)) {
+	if (priv->completing)
+		nic_cq_settle(qp->recv_cq);
+	if (__atomic_load_n(&priv->completing, __ATOMIC_ACQUIRE) == NIC_COMPLETING_WRITTEN) {
 		nic_recv_finish(qp);
 		return;
 	}
-	priv->completing = 0;
+	priv->completing = NIC_COMPLETING_NOT;
 	if (srq) {
 		mdl_lock(&srq->lock);
 		if (!nic_srq_priv(srq)->returned)

@@ -83,30 +83,74 @@ Test(nic_recv, a_wqe_whose_completion_was_written_is_not_given_again)
 	for (uint32_t i = 0; i < 3; i++)
 		bench_srq_recv(srq, i, i + 1, bench.buf, 64);
 	cr_assert_eq(next_counter(), 0);
-	nic_qp_priv(b)->taken = nic_qp_priv(b)->completing = 1;
-	nic_qp_priv(b)->completing_pi = 0;
+	nic_qp_priv(b)->taken = 1;
+	nic_qp_priv(b)->completing = NIC_COMPLETING_WRITTEN;
 	nic_recv_repair(b);
 	cr_expect_eq(next_counter(), 1);
 }
 
-Test(nic_recv, a_counted_queue_goes_on_behind_a_written_completion)
+static struct mdl_qp *counted(void)
 {
 	struct mdl_qp *c = bench_qp(MDL_QPT_RC, cq, NULL, 8);
-	uint32_t begun = cq->nic_pi;
 
 	bench_connect(a, c);
 	for (int i = 0; i < 3; i++)
 		bench_recv(c, bench.buf, 64, bench.key);
 	cr_assert_eq(next_counter(), 0);
+	return c;
+}
+
+Test(nic_recv, a_counted_queue_goes_on_behind_a_written_completion)
+{
+	struct mdl_qp *c = counted();
+
 	c->nic_rq_ci--;
-	nic_qp_priv(c)->completing = 1;
-	nic_qp_priv(c)->completing_pi = begun;
+	nic_qp_priv(c)->completing = NIC_COMPLETING_WRITTEN;
 	nic_recv_repair(c);
 	cr_expect_eq(next_counter(), 1, "the one that was completed is done");
-	nic_qp_priv(c)->completing = 1;
-	nic_qp_priv(c)->completing_pi = cq->nic_pi;
+	nic_qp_priv(c)->completing = NIC_COMPLETING_WRITES;
 	nic_recv_repair(c);
 	cr_expect_eq(next_counter(), 2, "the one that was not comes next");
+}
+
+static void *die_with_lock(void *lock)
+{
+	mdl_lock(lock);
+	return NULL;
+}
+
+/* It died in the CQ, behind its CQE and before the index: who comes next notes for whom that was. */
+Test(nic_recv, a_completion_that_its_writer_did_not_note_is_found)
+{
+	struct mdl_qp *c = counted();
+	uint32_t pi = cq->nic_pi;
+	pthread_t thread;
+
+	c->nic_rq_ci--;
+	cq->nic_pi--;
+	nic_qp_priv(c)->completing = NIC_COMPLETING_WRITES;
+	pthread_create(&thread, NULL, die_with_lock, &cq->lock);
+	pthread_join(thread, NULL);
+	nic_recv_repair(c);
+	cr_expect_eq(cq->nic_pi, pi);
+	cr_expect_eq(nic_qp_priv(c)->completing, NIC_COMPLETING_NOT);
+	cr_expect_eq(next_counter(), 1);
+}
+
+/* It died before its CQE, and the queue went round before anybody looked. */
+Test(nic_recv, a_receive_is_not_lost_after_a_lap_of_the_queue)
+{
+	struct bench_wr nop = { .opcode = NIC_OP_NOP, .flags = 8 };
+	struct mdl_qp *c = counted(), *other = bench_qp(MDL_QPT_RC, cq, NULL, 8);
+
+	nic_qp_priv(c)->completing = NIC_COMPLETING_WRITES;
+	bench_connect(bench_qp(MDL_QPT_RC, cq, NULL, 8), other);
+	for (int i = 0; i < 40; i++) {
+		bench_post(other, &nop);
+		cr_assert_not_null(bench_poll(cq));
+	}
+	nic_recv_repair(c);
+	cr_expect_eq(next_counter(), 1);
 }
 
 Test(nic_recv, a_record_of_more_than_16_bits_is_told, .signal = SIGABRT)
