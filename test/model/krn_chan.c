@@ -54,7 +54,8 @@ static socklen_t chan_address(const struct mdl_chan *chan, struct sockaddr_un *a
 /* The generation is never 0, so that no number is. */
 static uint32_t next_number(uint32_t index)
 {
-	uint32_t generation = ++mdl_self.seg->generation & (UINT32_MAX / MDL_CHAN_MAX / 2);
+	uint32_t generation = __atomic_add_fetch(&mdl_self.seg->generation, 1, __ATOMIC_RELAXED) &
+			      (UINT32_MAX / MDL_CHAN_MAX / 2);
 
 	return (generation | (UINT32_MAX / MDL_CHAN_MAX / 2 + 1)) * MDL_CHAN_MAX + index;
 }

@@ -77,18 +77,22 @@ static int context_fill(uint32_t index, int flags)
 {
 	struct krn_ctx *ctx = &contexts[index];
 	int fd = make_file(flags);
+	char *pages;
 
 	if (fd < 0)
 		return fd;
-	memset(ctx, 0, sizeof(*ctx));
-	ctx->pages = map_pages(fd);
-	if (!ctx->pages) {
+	pages = map_pages(fd);
+	if (!pages) {
 		MDL_RAW1(close, fd);
 		return -ENOMEM;
 	}
+	ctx->async_chan = ctx->mapped = 0;
+	for (uint32_t n = 0; n < KRN_BFREGS; n++)
+		__atomic_store_n(&ctx->bfreg_users[n], 0, __ATOMIC_RELAXED);
 	pthread_mutex_init(&ctx->lock, NULL);
 	ctx->async_fd = -1;
 	ctx->fd = fd;
+	__atomic_store_n(&ctx->pages, pages, __ATOMIC_RELEASE); /* it is there from here on */
 	krn_fd_set(fd, KRN_FD_UVERBS, index);
 	return fd;
 }
@@ -142,7 +146,8 @@ int krn_ctx_open(int flags)
 
 struct krn_ctx *krn_ctx_get(uint32_t index)
 {
-	if (index >= __atomic_load_n(&context_cnt, __ATOMIC_ACQUIRE) || !contexts[index].pages)
+	if (index >= __atomic_load_n(&context_cnt, __ATOMIC_ACQUIRE) ||
+	    !__atomic_load_n(&contexts[index].pages, __ATOMIC_ACQUIRE))
 		return NULL;
 	return &contexts[index];
 }
@@ -185,7 +190,7 @@ uint32_t krn_ctx_bfreg_take(struct krn_ctx *ctx, uint32_t *page, uint32_t *off)
 {
 	uint32_t n = choose_bfreg(ctx);
 
-	ctx->bfreg_users[n]++;
+	__atomic_fetch_add(&ctx->bfreg_users[n], 1, __ATOMIC_RELAXED);
 	*page = n / 2;
 	*off = KRN_UAR_BF + (n & 1) * KRN_UAR_BF_STRIDE;
 	return n / 2 * 4 + (n & 1);
@@ -193,5 +198,7 @@ uint32_t krn_ctx_bfreg_take(struct krn_ctx *ctx, uint32_t *page, uint32_t *off)
 
 void krn_ctx_bfreg_put(struct krn_ctx *ctx, uint32_t page, uint32_t off)
 {
-	ctx->bfreg_users[page * 2 + (off - KRN_UAR_BF) / KRN_UAR_BF_STRIDE]--;
+	uint32_t n = page * 2 + (off - KRN_UAR_BF) / KRN_UAR_BF_STRIDE;
+
+	__atomic_fetch_sub(&ctx->bfreg_users[n], 1, __ATOMIC_RELAXED);
 }

@@ -110,6 +110,13 @@ static bool poll_page(char *pages, uint32_t index, uint32_t page)
 	return found;
 }
 
+/* Has a QP a register there? The first page is also where queues are armed. */
+static bool page_is_used(const struct krn_ctx *ctx, uint32_t page)
+{
+	return !page || __atomic_load_n(&ctx->bfreg_users[page * 2], __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&ctx->bfreg_users[page * 2 + 1], __ATOMIC_RELAXED);
+}
+
 static bool poll_round(void)
 {
 	bool found = false;
@@ -119,7 +126,7 @@ static bool poll_round(void)
 		char *pages = ctx ? __atomic_load_n(&ctx->pages, __ATOMIC_ACQUIRE) : NULL;
 
 		for (uint32_t page = 0; pages && page < MDL_UAR_PAGES; page++)
-			if (ctx->bfreg_users[page * 2] || ctx->bfreg_users[page * 2 + 1] || !page)
+			if (page_is_used(ctx, page))
 				found |= poll_page(pages, index, page);
 	}
 	if (found)

@@ -45,14 +45,14 @@ static struct head *entry(const struct shape *shape, uint32_t index)
 /* Entries that were ever taken end here: the others need not be looked at, which would make pages of them. */
 static uint32_t high_water(enum mdl_table table)
 {
-	uint32_t taken = mdl_self.seg->next[table];
+	uint32_t taken = __atomic_load_n(&mdl_self.seg->next[table], __ATOMIC_RELAXED);
 
 	return taken < shapes[table].count ? taken : shapes[table].count;
 }
 
 static uint32_t make_number(const struct shape *shape, uint32_t index)
 {
-	uint32_t generation = ++mdl_self.seg->generation;
+	uint32_t generation = __atomic_add_fetch(&mdl_self.seg->generation, 1, __ATOMIC_RELAXED);
 	uint32_t space = shape->index_low ? 0xff : (1u << shape->bits) / shape->count - 1;
 
 	generation = 1 + generation % space;
@@ -102,14 +102,15 @@ void *mdl_table_claim(enum mdl_table table, uint32_t ctx, uint32_t *number)
 
 	mdl_lock(&seg->table_lock);
 	for (uint32_t tried = 0; tried < shape->count && !found; tried++) {
-		uint32_t index = seg->next[table]++ & (shape->count - 1);
+		uint32_t index = __atomic_fetch_add(&seg->next[table], 1, __ATOMIC_RELAXED) &
+				 (shape->count - 1);
 		struct head *head = entry(shape, index);
 
-		if (head->claimed || index < shape->first)
+		if (__atomic_load_n(&head->claimed, __ATOMIC_ACQUIRE) || index < shape->first)
 			continue;
-		head->proc = mdl_self.slot;
-		head->ctx = ctx;
-		head->claimed = 1;
+		__atomic_store_n(&head->proc, mdl_self.slot, __ATOMIC_RELAXED);
+		__atomic_store_n(&head->ctx, ctx, __ATOMIC_RELAXED);
+		__atomic_store_n(&head->claimed, 1, __ATOMIC_RELEASE);
 		*number = make_number(shape, index);
 		found = head;
 	}
@@ -149,6 +150,14 @@ void *mdl_table_find(enum mdl_table table, uint32_t number)
 	return head;
 }
 
+bool mdl_table_is_own(const void *object)
+{
+	const struct head *head = object;
+
+	return __atomic_load_n(&head->number, __ATOMIC_ACQUIRE) &&
+	       __atomic_load_n(&head->proc, __ATOMIC_RELAXED) == mdl_self.slot;
+}
+
 void *mdl_table_next(enum mdl_table table, uint32_t ctx, uint32_t *index)
 {
 	const struct shape *shape = &shapes[table];
@@ -156,7 +165,7 @@ void *mdl_table_next(enum mdl_table table, uint32_t ctx, uint32_t *index)
 	while (*index < high_water(table)) {
 		struct head *head = entry(shape, (*index)++);
 
-		if (head->number && head->proc == mdl_self.slot && head->ctx == ctx)
+		if (mdl_table_is_own(head) && __atomic_load_n(&head->ctx, __ATOMIC_RELAXED) == ctx)
 			return head;
 	}
 	return NULL;

@@ -35,6 +35,12 @@ void *mdl_table_find(enum mdl_table table, uint32_t number);
 /* The next object of a context of this process at or after *index, which is moved past it; null: no more. */
 void *mdl_table_next(enum mdl_table table, uint32_t ctx, uint32_t *index);
 
+/*
+ * Is an object in this place, and is it this process's? Under its lock it stays so; without, for a filter
+ * only.
+ */
+bool mdl_table_is_own(const void *object);
+
 /* Everything that belongs to a process that is dead: objects, event channels, pages. */
 void mdl_table_drop(uint32_t slot);
 /* Its pages alone. */

@@ -71,7 +71,7 @@ static struct mdl_cq *nic_cq_take(uint32_t cqn)
 	if (!cq)
 		return NULL;
 	nic_cq_lock(cq);
-	if (cq->number == cqn)
+	if (__atomic_load_n(&cq->number, __ATOMIC_ACQUIRE) == cqn)
 		return cq;
 	mdl_unlock(&cq->lock);
 	return NULL;
@@ -285,7 +285,7 @@ void nic_cq_arm(const uint8_t *bytes)
 	uint32_t word = nic_be32_get(bytes), cqn = nic_be32_get(bytes + 4) & NIC_CQ_INDEX;
 	struct mdl_cq *cq = mdl_cq_find(cqn);
 
-	if (!cq || !nic_is_ours(cq->proc)) {
+	if (!cq || !mdl_table_is_own(cq)) {
 		if (mdl_self.config.mode != MDL_MODE_POLL) /* there it may be gone since */
 			nic_blame(mdl_self.slot,
 				  "CQ 0x%x was armed, but this process has no such CQ.", cqn);

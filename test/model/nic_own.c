@@ -49,6 +49,13 @@ void nic_own_remove_qp(struct mdl_qp *qp)
 			__atomic_store_n(&nic_own_qp[i], 0, __ATOMIC_RELEASE);
 }
 
+/* Also one that has no number yet. */
+static bool nic_own_is_taken(const struct mdl_cq *cq)
+{
+	return __atomic_load_n(&cq->claimed, __ATOMIC_ACQUIRE) &&
+	       nic_is_ours(__atomic_load_n(&cq->proc, __ATOMIC_RELAXED));
+}
+
 /* The border says nothing when a CQ goes: entries of those that are gone are dropped here. */
 static void nic_own_drop_cqs(void)
 {
@@ -58,7 +65,7 @@ static void nic_own_drop_cqs(void)
 		uint32_t entry = __atomic_load_n(&nic_own_cq[i], __ATOMIC_ACQUIRE);
 		const struct mdl_cq *cq = entry ? &mdl_self.seg->cq[entry - 1] : NULL;
 
-		if (cq && (!cq->claimed || !nic_is_ours(cq->proc)))
+		if (cq && !nic_own_is_taken(cq))
 			__atomic_compare_exchange_n(&nic_own_cq[i], &entry, 0, false,
 						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
@@ -97,7 +104,7 @@ void nic_own_cqs(void (*visit)(struct mdl_cq *cq))
 		uint32_t entry = __atomic_load_n(&nic_own_cq[i], __ATOMIC_ACQUIRE);
 		struct mdl_cq *cq = entry ? &mdl_self.seg->cq[entry - 1] : NULL;
 
-		if (cq && cq->number && nic_is_ours(cq->proc))
+		if (cq && mdl_table_is_own(cq))
 			visit(cq);
 	}
 }

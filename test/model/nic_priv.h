@@ -23,6 +23,7 @@
 #define NIC_PRIV_H
 
 #include "model/mdl_nic.h"
+#include "model/mdl_table.h"
 #include "model/nic_cqe.h"
 #include "model/nic_rwqe.h"
 #include "model/nic_wqe.h"

@@ -139,7 +139,7 @@ static enum nic_take nic_recv_take_shared(struct mdl_qp *qp, struct nic_taken *t
 	if (!srq)
 		return NIC_NONE;
 	mdl_lock(&srq->lock);
-	if (srq->number == qp->srq)
+	if (__atomic_load_n(&srq->number, __ATOMIC_ACQUIRE) == qp->srq)
 		take = nic_recv_take_locked(qp, srq, taken);
 	mdl_unlock(&srq->lock);
 	return take;

@@ -129,7 +129,7 @@ static void nic_service_qp(struct mdl_qp *qp, const struct nic_register *unused)
 
 	(void)unused;
 	mdl_lock(&qp->sq_lock);
-	if (qp->number && nic_is_ours(qp->proc)) {
+	if (mdl_table_is_own(qp)) {
 		next = nic_service_stalled(qp, nic_service_now);
 		next = nic_service_earlier(next, nic_service_record(qp, nic_service_now));
 	}

@@ -233,7 +233,7 @@ static void nic_uar_doorbell(uint32_t ctx, uint32_t page, uint32_t off, const ui
 	uint32_t qpn = nic_be32_get(bytes + 4) >> 8;
 	struct mdl_qp *qp = mdl_qp_find(qpn);
 
-	if (!qp || !nic_is_ours(qp->proc)) {
+	if (!qp || !mdl_table_is_own(qp)) {
 		if (nic_uar_sees_all())
 			mdl_fatal(
 				"UAR page %u, offset 0x%x: a doorbell names QP 0x%x, but this process has no "
@@ -267,10 +267,9 @@ void nic_uar_write(uint32_t ctx, uint32_t page, uint32_t off, const void *bytes,
 
 static void nic_uar_recheck_qp(struct mdl_qp *qp, const struct nic_register *which)
 {
-	if (qp->ctx != which->ctx || qp->uar_page != which->page || qp->uar_off != which->off)
-		return;
 	nic_uar_lock(qp);
-	if (qp->number && nic_is_ours(qp->proc))
+	if (mdl_table_is_own(qp) && qp->ctx == which->ctx && qp->uar_page == which->page &&
+	    qp->uar_off == which->off)
 		nic_uar_polled(qp);
 	mdl_unlock(&qp->sq_lock);
 }
