@@ -42,21 +42,19 @@ Test(erpc_rto, stays_above_round_trips_that_vary, .init = setup)
 	cr_expect_leq(r.rto_ns, MS, "and not by far");
 }
 
-Test(erpc_rto, backs_off_to_its_bound_and_comes_back_with_the_next_measurement, .init = setup)
+Test(erpc_rto, backs_off_to_its_bound, .init = setup)
 {
-	uint64_t before;
-	int i;
+	unsigned losses;
 
 	erpc_rto_sample(&r, US);
 	cr_expect_eq(r.rto_ns, 100 * US, "never below the lower bound");
-	for (i = 0; i < 20; i++) {
-		before = r.rto_ns;
-		erpc_rto_expired(&r);
-		cr_expect(r.rto_ns == 2 * before || r.rto_ns == 80 * MS);
+	cr_expect_eq(erpc_rto_after(&r, 0), r.rto_ns);
+	for (losses = 1; losses < 100; losses++) {
+		uint64_t before = erpc_rto_after(&r, losses - 1), rto = erpc_rto_after(&r, losses);
+
+		cr_expect(rto == 2 * before || rto == 80 * MS);
 	}
-	cr_expect_eq(r.rto_ns, 80 * MS);
-	erpc_rto_sample(&r, US);
-	cr_expect_eq(r.rto_ns, 100 * US);
+	cr_expect_eq(erpc_rto_after(&r, 65535), 80 * MS);
 	erpc_rto_sample(&r, 10000 * MS);
 	cr_expect_eq(r.rto_ns, 80 * MS, "never above the upper bound");
 }

@@ -3,7 +3,7 @@
  * After how much silence is a packet lost?
  *
  * The smoothed round-trip time and four times its deviation (RFC 6298), between two bounds; twice as
- * long with each loss in a row, until a round trip is measured again. Only packets that were sent
+ * long with each loss in a row of what is waited for. Only packets that were sent
  * once are measured: the answer to a repeated one may belong to either. Nanoseconds. Pure.
  *
  * Shown by test/unit/erpc/test_erpc_rto.c.
@@ -47,10 +47,12 @@ static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 	r->rto_ns = rto < r->max_ns ? rto : r->max_ns;
 }
 
-/** Nothing came in time. */
-static inline void erpc_rto_expired(struct erpc_rto *r)
+/** What to wait after `losses` in a row of the same packet. */
+static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 {
-	r->rto_ns = r->rto_ns > r->max_ns / 2 ? r->max_ns : 2 * r->rto_ns;
+	uint64_t rto = losses < 32 ? r->rto_ns << losses : r->max_ns;
+
+	return rto < r->max_ns ? rto : r->max_ns;
 }
 
 #endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * When is a batch answered, and how do answers to calls travel?
+ *
+ * A batch without calls is answered at the end of the progress call that delivered it. One with calls waits for
+ * their answers, which then ride in its response: two packets for a call and its answer. It waits
+ * no longer than ERPC_ANSWER_NS, and not at all once any answer is ready at the end of a progress
+ * call. What comes later, or does not fit into a packet, goes as a request of its own (REPLIES),
+ * which nothing can keep waiting. So a call may be answered whenever its taker likes.
+ *
+ * Where core holds more than ERPC_HELD_MAX bytes of a session, the answer waits until it has
+ * released some: its peer has no slot for more then, and waits with what is its own.
+ *
+ * Shown by test/unit/erpc/test_erpc_port.c.
+ */
+#ifndef ERPC_ANSWER_H
+#define ERPC_ANSWER_H
+
+#include "erpc/erpc_session.h"
+
+/** A batch was delivered; `calls`: it had some. */
+void erpc_answer_delivered(struct erpc_session *s, uint32_t slot, bool calls);
+
+/** A request that is answered at once, with nothing. */
+void erpc_answer_empty(struct erpc_session *s, uint32_t slot);
+
+/** Sends packet `pkt_num` of what slot answers: false: no room in the burst. */
+bool erpc_answer_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
+			enum wire_erpc_kind kind);
+
+/** Part of erpc_session_flush. */
+void erpc_answer_flush(struct erpc_session *s);
+
+/** Something that was held was released. */
+void erpc_answer_released(struct erpc_session *s);
+
+/** Batches that waited long enough. */
+void erpc_answer_overdue(struct erpc_port *port);
+
+/** core_chan_ops.reply, reply_iov. */
+int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len);
+int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+		   size_t iov_cnt, size_t len, unsigned flags);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* References to bytes that arrived: see erpc_body.h. */
+#include "erpc/erpc_body.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "erpc/erpc_port.h"
+#include "erpc/erpc_session.h"
+#include "wire/wire_erpc.h"
+
+static struct erpc_body *erpc_body_make(struct erpc_session *s, uint32_t len)
+{
+	struct erpc_body *body = util_pool_alloc(&s->port->bodies);
+
+	if (!body)
+		return NULL;
+	body->session = s;
+	body->heap = NULL;
+	body->len = len;
+	body->refs = 1;
+	body->delivered = false;
+	util_list_push_back(&s->bodies, &body->link);
+	return body;
+}
+
+struct erpc_body *erpc_body_new(struct erpc_session *s, uint32_t len)
+{
+	uint8_t *heap = malloc(len ? len : 1);
+	struct erpc_body *body = heap ? erpc_body_make(s, len) : NULL;
+
+	if (!body) {
+		free(heap);
+		return NULL;
+	}
+	body->heap = heap;
+	body->data = heap;
+	return body;
+}
+
+struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in *in, bool *kept)
+{
+	const struct dev_dgram *dg = s->port->dg;
+	const uint8_t *data = in->data + WIRE_ERPC_HDR_LEN;
+	uint32_t len = in->len - WIRE_ERPC_HDR_LEN;
+	struct erpc_body *body;
+
+	if (dg->rx_held > dg->rx_cnt / 2) {
+		body = erpc_body_new(s, len);
+		if (body)
+			memcpy(body->heap, data, len);
+		return body;
+	}
+	body = erpc_body_make(s, len);
+	if (!body)
+		return NULL;
+	body->data = data;
+	body->slot = in->slot;
+	*kept = true;
+	return body;
+}
+
+void erpc_body_put(struct erpc_body *body)
+{
+	struct erpc_session *s = body->session;
+
+	if (--body->refs)
+		return;
+	if (body->delivered)
+		s->held_len -= body->len;
+	if (!body->heap)
+		s->port->dg->ops->release(s->port->dg, body->slot);
+	free(body->heap);
+	util_list_remove(&body->link);
+	util_pool_release(&s->port->bodies, body);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What a session is to core: core_chan.h's operations, each in the file of its subject. */
+#include "erpc/erpc_answer.h"
+#include "erpc/erpc_deliver.h"
+#include "erpc/erpc_get.h"
+#include "erpc/erpc_lend.h"
+#include "erpc/erpc_port.h"
+#include "erpc/erpc_send.h"
+#include "erpc/erpc_session.h"
+
+/** Every batch is answered: who waits for its arrival need not ask. */
+static void erpc_chan_await(struct core_chan *chan)
+{
+	(void)chan;
+}
+
+static void erpc_chan_flush(struct core_chan *chan)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+
+	erpc_session_flush(s);
+	erpc_port_ring(s->port);
+}
+
+static bool erpc_chan_is_busy(struct core_chan *chan)
+{
+	return erpc_session_is_busy(erpc_session_of(chan));
+}
+
+static void erpc_chan_stop(struct core_chan *chan)
+{
+	erpc_chan_flush(chan);
+	erpc_session_stop(erpc_session_of(chan));
+}
+
+static void erpc_chan_close(struct core_chan *chan)
+{
+	erpc_chan_flush(chan);
+	erpc_session_close(erpc_session_of(chan));
+}
+
+const struct core_chan_ops erpc_chan_ops = {
+	.send = erpc_send,
+	.send_buf = erpc_send_buf,
+	.call = erpc_call,
+	.call_buf = erpc_call_buf,
+	.call_room = erpc_call_room,
+	.reply = erpc_reply,
+	.reply_iov = erpc_reply_iov,
+	.keep = erpc_keep,
+	.await = erpc_chan_await,
+	.flush = erpc_chan_flush,
+	.get = erpc_get,
+	.lend = erpc_lend,
+	.unlend = erpc_unlend,
+	.release = erpc_release,
+	.is_busy = erpc_chan_is_busy,
+	.stop = erpc_chan_stop,
+	.close = erpc_chan_close,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What is in a request, and who is told?
+ *
+ * Frames become up-calls in order. Nothing of a peer's is believed: a frame that is none, a call beyond what we
+ * granted, an answer nobody waits for end the session. What core keeps keeps the body.
+ *
+ * Shown by test/unit/erpc/test_erpc_port.c and test_erpc_forged.c.
+ */
+#ifndef ERPC_DELIVER_H
+#define ERPC_DELIVER_H
+
+#include "erpc/erpc_session.h"
+
+/** A whole BATCH in rx[slot]: delivered if it is its turn, and then those that waited for it. */
+void erpc_deliver_batch(struct erpc_session *s, uint32_t slot);
+
+/** Answers: of a response, or of REPLIES. */
+void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body);
+
+/** core_chan_ops.keep and release. */
+int erpc_keep(struct core_chan *chan, core_hold_t *hold);
+void erpc_release(struct core_chan *chan, core_hold_t hold);
+
+#endif

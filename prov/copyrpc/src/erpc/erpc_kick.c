@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Packets of the client's half leave: see erpc_kick.h. */
+#include "erpc/erpc_kick.h"
+
+#include "util/bits.h"
+
+bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,
+		     uint32_t resp_max)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	if (!erpc_client_begin(&tx->c, buf->len, resp_max))
+		return false;
+	tx->buf = buf;
+	tx->type = type;
+	tx->tries = 0;
+	tx->early = 0;
+	tx->marked = false;
+	tx->sent_ns = s->port->now_ns;
+	s->free_mask &= ~(1u << slot);
+	if (util_list_is_empty(&s->active_link))
+		util_list_push_back(&s->port->active, &s->active_link);
+	return true;
+}
+
+struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+	struct erpc_buf *buf = tx->buf;
+
+	erpc_out_forget(&s->port->out, &tx->out);
+	s->credits += erpc_client_end(&tx->c);
+	s->free_mask |= 1u << slot;
+	tx->buf = NULL;
+	if (s->free_mask == ERPC_FREE_ALL)
+		util_list_remove(&s->active_link);
+	return buf;
+}
+
+void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	s->credits += erpc_client_go_back(&tx->c);
+	tx->marked = false;
+	if (tx->tries < UINT16_MAX)
+		tx->tries++;
+	tx->sent_ns = s->port->now_ns;
+	if (tx->buf)
+		tx->buf->again = true;
+	s->lossy = true;
+}
+
+/** May a packet leave now, for all that Timely says? If not, the wheel has the session. */
+static bool erpc_kick_may(struct erpc_session *s)
+{
+	struct erpc_port *port = s->port;
+
+	if (UTIL_LIKELY(!port->paces) || erpc_timely_is_open(&s->timely) ||
+	    s->next_ns <= port->now_ns)
+		return true;
+	if (util_list_is_empty(&s->pace.link))
+		erpc_wheel_insert(&port->wheel, &s->pace, s->next_ns);
+	port->stats.paced++;
+	return false;
+}
+
+static void erpc_kick_pay(struct erpc_session *s, uint32_t bytes)
+{
+	uint64_t from = s->next_ns > s->port->now_ns ? s->next_ns : s->port->now_ns;
+
+	if (s->port->paces && !erpc_timely_is_open(&s->timely))
+		s->next_ns = from + erpc_timely_gap_ns(&s->timely, bytes);
+}
+
+static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
+{
+	struct erpc_out *out = &s->port->out;
+	struct erpc_client *c = &tx->c;
+	struct erpc_buf *buf = tx->buf;
+	struct wire_erpc_hdr h = {
+		.req_type = tx->type,
+		.session = s->peer_num,
+		.req_num = c->req_num,
+		.tag = s->peer_tag,
+	};
+	bool again = c->tx < c->tx_max;
+	uint32_t len = 0;
+
+	s->port->stats.tx_pkts++;
+	s->port->stats.tx_again += again;
+	if (!erpc_client_in_flight(c))
+		tx->sent_ns = s->port->now_ns;
+	h.kind = erpc_client_next(c, &h.pkt_num);
+	if (h.kind == WIRE_ERPC_REQ) {
+		h.msg_size = buf->len;
+		len = wire_erpc_pkt_len(buf->len, s->payload, h.pkt_num);
+	}
+	if (!h.pkt_num)
+		erpc_out_put_first(out, s->ah, buf, len, &h, &tx->out);
+	else
+		erpc_out_put(out, s->ah, &h, buf->data + (size_t)h.pkt_num * s->payload * !!len,
+			     len, buf->mem, buf, &tx->out);
+	if (!tx->marked && !again) {
+		tx->marked = true;
+		tx->mark = h.pkt_num;
+		tx->mark_ns = s->port->running ? s->port->now_ns : 0;
+	}
+	erpc_kick_pay(s, len + WIRE_ERPC_HDR_LEN);
+}
+
+/** Sends what slot has: false if something keeps the session from sending more. */
+static bool erpc_kick_slot(struct erpc_session *s, struct erpc_tx *tx)
+{
+	while (erpc_client_sendable(&tx->c)) {
+		if (tx->fetch && erpc_client_in_flight(&tx->c) >= s->get_window)
+			return true;
+		if (!s->credits) {
+			s->port->stats.no_credit++;
+			return false; /* an answer brings one */
+		}
+		if (!erpc_kick_may(s))
+			return false;
+		if (!erpc_out_room(&s->port->out)) {
+			erpc_session_mark(s);
+			return false;
+		}
+		s->credits--;
+		erpc_kick_packet(s, tx);
+	}
+	return true;
+}
+
+void erpc_kick(struct erpc_session *s)
+{
+	uint32_t busy = ~s->free_mask & ERPC_FREE_ALL, slot;
+
+	if (!s->port->running && util_list_is_empty(&s->fresh_link) && busy)
+		util_list_push_back(&s->port->fresh, &s->fresh_link);
+	/* Answers to calls first: somebody waits for them, and they are never kept waiting. */
+	if ((busy & 1u << ERPC_REPLY_SLOT) && !erpc_kick_slot(s, &s->tx[ERPC_REPLY_SLOT]))
+		return;
+	/* The others in turn, so that a long request does not keep short ones back. */
+	for (busy = (busy >> s->turn | busy << (ERPC_SLOTS - s->turn)) & ERPC_FREE_ALL; busy;
+	     busy &= busy - 1) {
+		slot = (s->turn + (uint32_t)__builtin_ctz(busy)) % ERPC_SLOTS;
+		if (!erpc_kick_slot(s, &s->tx[slot])) {
+			s->turn = (slot + 1) % ERPC_SLOTS;
+			return;
+		}
+	}
+}
+
+void erpc_kick_answered(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h)
+{
+	uint64_t now_ns = s->port->now_ns, rtt_ns;
+
+	tx->sent_ns = now_ns;
+	tx->early = 0;
+	if (!tx->marked || h->pkt_num != tx->mark) {
+		tx->tries = 0;
+		return;
+	}
+	tx->marked = false;
+	tx->tries = 0;
+	if (h->req_type != WIRE_ERPC_PROMPT || now_ns <= tx->mark_ns)
+		return;
+	rtt_ns = now_ns - tx->mark_ns;
+	erpc_rto_sample(&s->rto, rtt_ns);
+	if (s->port->paces && !erpc_timely_may_skip(&s->timely, rtt_ns))
+		erpc_timely_update(&s->timely, now_ns, rtt_ns);
+}
+
+void erpc_kick_early(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	/* Once: what is sent again does not make it say so again. */
+	if (tx->early > ERPC_EARLY_MAX || ++tx->early != ERPC_EARLY_MAX || tx->out.unsent)
+		return;
+	tx->early++;
+	s->port->stats.losses++;
+	erpc_kick_go_back(s, slot);
+	erpc_session_mark(s);
+}
+
+void erpc_kick_stamp(struct erpc_port *port)
+{
+	struct util_list *first;
+	uint32_t slot;
+
+	while ((first = util_list_pop(&port->fresh))) {
+		struct erpc_session *s = UTIL_CONTAINER_OF(first, struct erpc_session, fresh_link);
+
+		for (slot = 0; slot < ERPC_SLOTS; slot++) {
+			struct erpc_tx *tx = &s->tx[slot];
+
+			if (s->free_mask & 1u << slot)
+				continue;
+			if (tx->marked && !tx->mark_ns) {
+				tx->mark_ns = port->now_ns;
+				tx->sent_ns = port->now_ns;
+			}
+		}
+	}
+}
+
+void erpc_kick_wheel(struct erpc_port *port)
+{
+	struct util_list ready, *first;
+
+	util_list_init(&ready);
+	erpc_wheel_advance(&port->wheel, port->now_ns, &ready);
+	while ((first = util_list_pop(&ready)))
+		erpc_session_mark(
+			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
+					  struct erpc_session, pace));
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does a session send now? Requests begin in a free slot; packets leave while there are credits, room in
+ * the burst, and time (Timely: below the link's rate a session's packets are spread by the wheel).
+ *
+ * What keeps a packet back, brings the session here again: an answer brings credits and slots, the
+ * next progress call brings room, the wheel brings time.
+ *
+ * Shown by test/unit/erpc/test_erpc_port.c.
+ */
+#ifndef ERPC_KICK_H
+#define ERPC_KICK_H
+
+#include "erpc/erpc_port.h"
+#include "erpc/erpc_session.h"
+
+#define ERPC_FREE_ALL  0xFFu
+#define ERPC_EARLY_MAX 3u
+
+/**
+ * Begins a request from `buf` in a free slot: its packets leave with the next kick. False: with a
+ * response of up to resp_max it has too many packets.
+ */
+bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,
+		     uint32_t resp_max);
+
+/** Sends what may be sent, of all slots. */
+void erpc_kick(struct erpc_session *s);
+
+/** A request is over: its slot is free, its credits are back. The buffer is the caller's. */
+struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot);
+
+/** What a slot had in flight counts as lost. */
+void erpc_kick_go_back(struct erpc_session *s, uint32_t slot);
+
+/** An answer moved the slot on: the clock of losses starts anew, and a round trip was measured, or not. */
+void erpc_kick_answered(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h);
+
+/** An answer came, and one before it did not: after ERPC_EARLY_MAX of them that one is lost. */
+void erpc_kick_early(struct erpc_session *s, uint32_t slot);
+
+/** Packets that left since the last progress call left at its time. */
+void erpc_kick_stamp(struct erpc_port *port);
+
+/** Sessions whose time has come. */
+void erpc_kick_wheel(struct erpc_port *port);
+
+#endif

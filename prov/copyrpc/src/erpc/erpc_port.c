@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A port's life, and its loop: see erpc_port.h. */
+#include "erpc/erpc_port.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+#include "erpc/erpc_kick.h"
+#include "erpc/erpc_lend.h"
+#include "erpc/erpc_loss.h"
+#include "erpc/erpc_answer.h"
+#include "erpc/erpc_pkt.h"
+#include "erpc/erpc_send.h"
+#include "erpc/erpc_session.h"
+#include "util/bits.h"
+
+#define ERPC_TABLE_LEN (ERPC_SESSIONS_MAX * sizeof(struct erpc_session *))
+
+/* ---- the loop ---- */
+
+/** One packet: true if its buffer was kept. */
+static inline bool erpc_port_take(struct erpc_port *port, const struct dev_dgram_in *in)
+{
+	struct wire_erpc_hdr h;
+	struct erpc_session *s = erpc_check(port, in, &h);
+
+	if (UTIL_UNLIKELY(!s))
+		return false;
+	switch (h.kind) {
+	case WIRE_ERPC_REQ: return erpc_req_on(s, &h, in);
+	case WIRE_ERPC_RESP: return erpc_resp_on(s, &h, in);
+	case WIRE_ERPC_CR: return erpc_cr_on(s, &h, in);
+	case WIRE_ERPC_RFR: return erpc_rfr_on(s, &h, in);
+	}
+	return false;
+}
+
+static void erpc_port_take_all(struct erpc_port *port, const struct dev_dgram_in *in, int cnt)
+{
+	int i;
+
+	port->stats.rx_pkts += (unsigned)cnt;
+	for (i = 0; i < cnt; i++)
+		if (!erpc_port_take(port, &in[i]))
+			port->dg->ops->release(port->dg, in[i].slot);
+}
+
+static void erpc_port_take_saved_cold(struct erpc_port *port)
+{
+	struct dev_dgram_in in[ERPC_POLL_BURST];
+	int cnt = (int)port->saved_cnt;
+
+	memcpy(in, port->saved, (size_t)cnt * sizeof(in[0]));
+	port->saved_cnt = 0;
+	erpc_port_take_all(port, in, cnt);
+}
+
+bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns)
+{
+	struct dev_dgram_in in[ERPC_POLL_BURST];
+	unsigned rounds = ERPC_POLL_ROUNDS;
+	int n = 0;
+
+	port->now_ns = now_ns;
+	port->running = true;
+	erpc_kick_stamp(port);
+	if (UTIL_UNLIKELY(port->saved_cnt))
+		erpc_port_take_saved_cold(port);
+	do {
+		if (UTIL_UNLIKELY(port->err))
+			break;
+		n = port->dg->ops->poll(port->dg, in, ERPC_POLL_BURST);
+		if (n > 0)
+			erpc_port_take_all(port, in, n);
+	} while (n == (int)ERPC_POLL_BURST && --rounds);
+	if (UTIL_UNLIKELY(n < 0))
+		erpc_port_fail(port, n);
+	port->running = false;
+	return !rounds;
+}
+
+static void erpc_port_visit(struct erpc_port *port)
+{
+	struct util_list todo, *first;
+
+	/* Who cannot go on marks itself again, for the next call. */
+	todo = port->dirty;
+	todo.next->prev = &todo;
+	todo.prev->next = &todo;
+	util_list_init(&port->dirty);
+	while ((first = util_list_pop(&todo)))
+		erpc_session_flush(UTIL_CONTAINER_OF(first, struct erpc_session, dirty_link));
+}
+
+static void erpc_port_tell_failures(struct erpc_port *port)
+{
+	struct util_list *first;
+
+	while ((first = util_list_pop(&port->failing)))
+		port->failed(UTIL_CONTAINER_OF(first, struct erpc_session, fail_link));
+}
+
+static inline bool erpc_port_waits_for_device(const struct erpc_port *port)
+{
+	return !util_list_is_empty(&port->bufs.waiting) || !util_list_is_empty(&port->returned) ||
+	       !util_list_is_empty(&port->leaving);
+}
+
+static void erpc_port_reap_cold(struct erpc_port *port)
+{
+	erpc_bufs_reap_cold(&port->bufs);
+	erpc_lend_reap(port, false);
+	erpc_session_reap(port, false);
+}
+
+void erpc_port_flush(struct erpc_port *port)
+{
+	int ret;
+
+	port->running = true;
+	if (!util_list_is_empty(&port->waiting))
+		erpc_answer_overdue(port);
+	if (port->wheel.cnt)
+		erpc_kick_wheel(port);
+	if (port->now_ns >= port->scan_ns)
+		erpc_loss_scan(port);
+	if (!util_list_is_empty(&port->dirty))
+		erpc_port_visit(port);
+	ret = erpc_out_flush(&port->out);
+	if (UTIL_UNLIKELY(ret))
+		erpc_port_fail(port, ret);
+	if (UTIL_UNLIKELY(erpc_port_waits_for_device(port)))
+		erpc_port_reap_cold(port);
+	port->running = false;
+	if (UTIL_UNLIKELY(!util_list_is_empty(&port->failing)))
+		erpc_port_tell_failures(port);
+}
+
+bool erpc_port_progress(struct erpc_port *port, uint64_t now_ns)
+{
+	bool more = erpc_port_poll(port, now_ns);
+
+	erpc_port_flush(port);
+	return more;
+}
+
+void erpc_port_ring(struct erpc_port *port)
+{
+	int ret;
+
+	if (port->running)
+		return;
+	ret = erpc_out_flush(&port->out);
+	if (UTIL_UNLIKELY(ret))
+		erpc_port_fail(port, ret);
+}
+
+void erpc_port_await(struct erpc_port *port, uint32_t number)
+{
+	unsigned polls;
+	int n = 0;
+
+	for (polls = 0; polls < ERPC_AWAIT_POLLS && !port->err; polls++) {
+		if (dev_dgram_is_done(port->dg, number))
+			return;
+		if (port->saved_cnt == ERPC_POLL_BURST) /* the last one is lost, as packets are */
+			port->dg->ops->release(port->dg, port->saved[--port->saved_cnt].slot);
+		n = port->dg->ops->poll(port->dg, port->saved + port->saved_cnt,
+					ERPC_POLL_BURST - port->saved_cnt);
+		if (n < 0)
+			erpc_port_fail(port, n);
+		else
+			port->saved_cnt += (unsigned)n;
+	}
+}
+
+void erpc_port_fail(struct erpc_port *port, int err)
+{
+	uint32_t num;
+
+	if (port->err)
+		return;
+	port->err = err;
+	for (num = 0; num < ERPC_SESSIONS_MAX; num++)
+		if (port->sessions[num])
+			erpc_session_fail(port->sessions[num], err, NULL);
+}
+
+bool erpc_port_is_quiet(const struct erpc_port *port)
+{
+	return util_list_is_empty(&port->dirty) && util_list_is_empty(&port->failing) &&
+	       !port->out.cnt;
+}
+
+uint64_t erpc_port_due_ns(const struct erpc_port *port)
+{
+	uint64_t due = UINT64_MAX, wait;
+
+	if (!util_list_is_empty(&port->active))
+		due = port->scan_ns > port->now_ns ? port->scan_ns - port->now_ns : 0;
+	if (port->wheel.cnt)
+		return 0;
+	if (util_list_is_empty(&port->waiting))
+		return due;
+	wait = UTIL_CONTAINER_OF(port->waiting.next, struct erpc_session, wait_link)->deadline_ns;
+	wait = wait > port->now_ns ? wait - port->now_ns : 0;
+	return wait < due ? wait : due;
+}
+
+/* ---- its life ---- */
+
+static int erpc_port_seed(struct erpc_port *port, uint64_t seed)
+{
+	port->random = seed;
+	if (!seed && getrandom(&port->random, sizeof(port->random), 0) != sizeof(port->random))
+		return -FI_EIO;
+	port->loan_random = port->random * 0x2545F4914F6CDD1Dull + 1;
+	return 0;
+}
+
+static int erpc_port_make(struct erpc_port *port, const struct erpc_port_attr *attr)
+{
+	void *table = mmap(NULL, ERPC_TABLE_LEN, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int ret;
+
+	if (table == MAP_FAILED)
+		return -FI_ENOMEM;
+	port->sessions = table; /* pages of numbers that nobody has cost nothing */
+	port->used = calloc(1, ERPC_SESSIONS_MAX / 8);
+	if (!port->used)
+		return -FI_ENOMEM;
+	ret = erpc_port_seed(port, attr->seed);
+	if (!ret)
+		ret = erpc_out_init(&port->out, port->dg, port->dev, port->dev_ops, attr->tx_cnt);
+	if (!ret && port->paces)
+		ret = erpc_wheel_init(&port->wheel, 0);
+	return ret;
+}
+
+int erpc_port_open(const struct erpc_port_attr *attr, struct erpc_port **out)
+{
+	struct erpc_port *port = calloc(1, sizeof(*port));
+	int ret;
+
+	if (!port) {
+		attr->dg->ops->close(attr->dg);
+		return -FI_ENOMEM;
+	}
+	port->dg = attr->dg;
+	port->dev = attr->dev;
+	port->dev_ops = attr->dev_ops;
+	port->up = attr->up;
+	port->failed = attr->failed;
+	port->paces = attr->link_rate > 0;
+	erpc_timely_cfg_init(&port->timely_cfg, port->paces ? attr->link_rate : 1e12);
+	util_list_init(&port->dirty);
+	util_list_init(&port->active);
+	util_list_init(&port->fresh);
+	util_list_init(&port->waiting);
+	util_list_init(&port->failing);
+	util_list_init(&port->returned);
+	util_list_init(&port->leaving);
+	util_pool_init(&port->bodies, sizeof(struct erpc_body), 64, 0);
+	util_pool_init(&port->asked, sizeof(struct erpc_asked), 64, 0);
+	util_pool_init(&port->lent, sizeof(struct erpc_loan), 16, 0);
+	util_idmap_init(&port->loans);
+	erpc_bufs_init(&port->bufs, port->dg, port->dev, port->dev_ops);
+	pthread_mutex_init(&port->lock, NULL);
+	ret = erpc_port_make(port, attr);
+	if (ret) {
+		erpc_port_close(port);
+		return ret;
+	}
+	*out = port;
+	return 0;
+}
+
+void erpc_port_close(struct erpc_port *port)
+{
+	erpc_session_reap(port, true);
+	port->dg->ops->close(port->dg);
+	erpc_lend_reap(port, true);
+	erpc_out_fini(&port->out);
+	erpc_bufs_fini(&port->bufs);
+	erpc_wheel_fini(&port->wheel);
+	util_pool_fini(&port->bodies);
+	util_pool_fini(&port->asked);
+	util_pool_fini(&port->lent);
+	util_idmap_fini(&port->loans);
+	if (port->sessions)
+		munmap(port->sessions, ERPC_TABLE_LEN);
+	free(port->used);
+	pthread_mutex_destroy(&port->lock);
+	free(port);
+}

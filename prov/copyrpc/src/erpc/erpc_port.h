@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Who speaks through a datagram endpoint? A port: its sessions, its burst, its buffers.
+ *
+ * It has no clock: progress is given the time, once, and everything that happens until the next
+ * one happens at that time (what is sent in between is dated by the next one). It has no thread: who
+ * holds the domain owns it, but for session numbers, which the control thread takes, too.
+ *
+ * The loop (erpc_port_progress), in this order: what came; what is due by the clock (losses, late
+ * answers, the wheel); sessions that have something to send; the burst; failures.
+ *
+ * Shown by test/unit/erpc/test_erpc_port.c: two ports, everything both ways, with loss.
+ */
+#ifndef ERPC_PORT_H
+#define ERPC_PORT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dev/dgram.h"
+#include "erpc/erpc_buf.h"
+#include "erpc/erpc_out.h"
+#include "erpc/erpc_stats.h"
+#include "erpc/erpc_timely.h"
+#include "erpc/erpc_wheel.h"
+#include "util/idmap.h"
+#include "util/list.h"
+#include "util/pool.h"
+
+struct core_upcalls;
+struct erpc_session;
+
+#define ERPC_SESSIONS_MAX 65536u
+#define ERPC_CREDITS_MAX  32u /* packets that a session may have in flight */
+#define ERPC_CREDITS_MIN  8u  /* however many sessions share the receive buffers */
+#define ERPC_POLL_BURST   32u /* packets of one look at the device */
+#define ERPC_POLL_ROUNDS  4u
+#define ERPC_AWAIT_POLLS  10000u
+
+#define ERPC_ANSWER_NS 50000u   /* so long replies may have to ride in their call's response */
+#define ERPC_SCAN_NS   500000u  /* between two looks for losses */
+#define ERPC_RTO_FIRST 5000000u /* until a round trip was measured */
+#define ERPC_RTO_MIN   4000000u
+#define ERPC_RTO_MAX   1000000000u
+#define ERPC_LINGER_NS 50000000u /* a session with losses stays so long after its last answer */
+
+struct erpc_port_attr {
+	struct dev_dgram *dg; /* taken over: closed with the port, also if open fails */
+	struct dev *dev;      /* that it was opened on, and its operations; or NULL */
+	const struct dev_ops *dev_ops;
+	uint32_t tx_cnt; /* as the device was opened with */
+	const struct core_upcalls *up;
+	double link_rate; /* bytes per second that Timely begins with; 0: no pacing */
+	uint64_t seed;    /* of tokens; 0: from the system */
+	/* A session has failed (session->err): in the thread of progress, behind all up-calls. */
+	void (*failed)(struct erpc_session *session);
+};
+
+struct erpc_port {
+	struct dev_dgram *dg;
+	struct dev *dev;
+	const struct dev_ops *dev_ops;
+	const struct core_upcalls *up;
+	void (*failed)(struct erpc_session *session);
+	int err;      /* what ended the device */
+	bool running; /* in progress: what is to leave leaves at its end */
+	uint64_t now_ns;
+	uint64_t scan_ns;               /* next look for losses */
+	struct erpc_session **sessions; /* by number; NULL: not attached */
+	struct erpc_out out;
+	struct erpc_bufs bufs;
+	struct util_pool bodies;   /* erpc_body */
+	struct util_pool asked;    /* erpc_asked */
+	struct util_pool lent;     /* erpc_loan */
+	struct util_list returned; /* erpc_loan.link: the device may still read them */
+	struct util_list leaving;  /* erpc_session.fail_link: closed, the device is not done */
+	struct util_list dirty, active, fresh, waiting, failing;
+	struct erpc_stats stats;
+	struct erpc_timely_cfg timely_cfg;
+	bool paces;
+	struct erpc_wheel wheel;
+	struct util_idmap loans;
+	uint32_t saved_cnt; /* packets that came while somebody waited */
+	struct dev_dgram_in saved[ERPC_POLL_BURST];
+	uint64_t loan_random;
+
+	pthread_mutex_t lock; /* what follows */
+	uint8_t *used;        /* a bit per session number */
+	uint32_t next_num;
+	uint32_t session_cnt;
+	uint32_t promised; /* packets that peers may send */
+	uint64_t random;
+};
+
+/** 0 or -FI_E*. */
+int erpc_port_open(const struct erpc_port_attr *attr, struct erpc_port **port);
+/** All sessions are closed. */
+void erpc_port_close(struct erpc_port *port);
+
+/** True if there may be more at once. now_ns never goes back. */
+bool erpc_port_progress(struct erpc_port *port, uint64_t now_ns);
+
+/** The two halves of it: takes in what came; lets go what waits, and sees to what is due. */
+bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns);
+void erpc_port_flush(struct erpc_port *port);
+
+/** Is there nothing that progress would have to do without a packet, before the time-outs? */
+bool erpc_port_is_quiet(const struct erpc_port *port);
+
+/** How long until something is due though nothing comes; UINT64_MAX: never. */
+uint64_t erpc_port_due_ns(const struct erpc_port *port);
+
+/**
+ * Waits until the device is done with datagram `number`, which reports; what comes meanwhile is taken in
+ * by the next poll. It gives up on a device that does not move.
+ */
+void erpc_port_await(struct erpc_port *port, uint32_t number);
+
+/** Packets leave now, unless progress is at work, which sees to it. */
+void erpc_port_ring(struct erpc_port *port);
+
+/** The device is broken: all sessions fail. */
+void erpc_port_fail(struct erpc_port *port, int err);
+
+/** Session numbers, credits and tokens (erpc_port_num.c). Any thread. */
+int erpc_port_take_num(struct erpc_port *port, uint16_t *num, uint32_t *credits, uint64_t *token);
+void erpc_port_give_num(struct erpc_port *port, uint16_t num, uint32_t credits);
+
+#endif

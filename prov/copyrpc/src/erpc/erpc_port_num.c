@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which number does a session have, and how many packets may its peer send?
+ *
+ * Numbers go round: one that was given back is not given again before all others were. Receive buffers are
+ * promised: to each session for requests of the peer and as many answers. The first ones get all
+ * they could use and nothing can overflow; later ones share what is left, down to a minimum that is
+ * always given. From there on a burst of all at once may find no buffer, and comes again.
+ */
+#include <rdma/fi_errno.h>
+
+#include "erpc/erpc_port.h"
+
+#define ERPC_SHARE 8u /* one session gets at most this part of what is left */
+
+/** splitmix64 over a seed from the system: tokens are guarded by their length, not by this. */
+static uint64_t erpc_port_random(struct erpc_port *port)
+{
+	uint64_t z = port->random += 0x9E3779B97F4A7C15ull;
+
+	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+	z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+	return z ^ (z >> 31);
+}
+
+static uint32_t erpc_port_share(const struct erpc_port *port)
+{
+	uint32_t left = port->dg->rx_cnt > port->promised ? port->dg->rx_cnt - port->promised : 0;
+	uint32_t share = left / ERPC_SHARE;
+
+	if (share < ERPC_CREDITS_MIN)
+		return ERPC_CREDITS_MIN;
+	return share < ERPC_CREDITS_MAX ? share : ERPC_CREDITS_MAX;
+}
+
+static bool erpc_port_is_used(const struct erpc_port *port, uint32_t num)
+{
+	return port->used[num / 8] >> num % 8 & 1;
+}
+
+int erpc_port_take_num(struct erpc_port *port, uint16_t *num, uint32_t *credits, uint64_t *token)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&port->lock);
+	if (port->session_cnt == ERPC_SESSIONS_MAX) {
+		ret = -FI_EMFILE;
+		goto out_unlock;
+	}
+	while (erpc_port_is_used(port, port->next_num % ERPC_SESSIONS_MAX))
+		port->next_num++;
+	*num = (uint16_t)(port->next_num++ % ERPC_SESSIONS_MAX);
+	port->used[*num / 8] |= (uint8_t)(1u << *num % 8);
+	port->session_cnt++;
+	*credits = erpc_port_share(port);
+	port->promised += 2 * *credits;
+	*token = erpc_port_random(port);
+out_unlock:
+	pthread_mutex_unlock(&port->lock);
+	return ret;
+}
+
+void erpc_port_give_num(struct erpc_port *port, uint16_t num, uint32_t credits)
+{
+	pthread_mutex_lock(&port->lock);
+	port->used[num / 8] &= (uint8_t) ~(1u << num % 8);
+	port->session_cnt--;
+	port->promised -= 2 * credits;
+	pthread_mutex_unlock(&port->lock);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Batches fill and leave: see erpc_send.h. */
+#include "erpc/erpc_send.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "erpc/erpc_kick.h"
+#include "util/bits.h"
+#include "util/copy.h"
+
+#define ERPC_BATCH_MASK ((1u << ERPC_BATCH_SLOTS) - 1)
+#define ERPC_BATCH_HEAD ((uint32_t)sizeof(struct wire_erpc_batch))
+
+/** May another batch begin? The peer orders no more than ERPC_SLOTS of them. */
+static bool erpc_send_has_slot(const struct erpc_session *s)
+{
+	return (s->free_mask & ERPC_BATCH_MASK) && s->seq - s->seq_done < ERPC_SLOTS;
+}
+
+bool erpc_send_leave(struct erpc_session *s)
+{
+	struct wire_erpc_batch head = { .seq = s->seq };
+	struct erpc_buf *buf = s->open;
+	uint32_t slot;
+
+	if (!buf)
+		return true;
+	if (!erpc_send_has_slot(s))
+		return false;
+	slot = (uint32_t)__builtin_ctz(s->free_mask);
+	memcpy(buf->data, &head, sizeof(head));
+	erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
+	s->tx[slot].seq = s->seq;
+	s->ends[s->seq % ERPC_SLOTS] = s->taken;
+	s->done_mask &= ~(1u << s->seq % ERPC_SLOTS);
+	s->seq++;
+	s->open = NULL;
+	s->port->stats.batches++;
+	return true;
+}
+
+void erpc_send_arrived(struct erpc_session *s, uint32_t seq)
+{
+	uint64_t pos = s->told;
+
+	s->done_mask |= 1u << seq % ERPC_SLOTS;
+	while (s->seq_done != s->seq && (s->done_mask & 1u << s->seq_done % ERPC_SLOTS)) {
+		pos = s->ends[s->seq_done % ERPC_SLOTS];
+		s->seq_done++;
+	}
+	if (pos == s->told)
+		return;
+	s->told = pos;
+	s->up->on_arrived(&s->chan, pos);
+}
+
+/** Bytes that messages share in one batch. */
+static uint32_t erpc_send_shared(const struct erpc_session *s)
+{
+	return s->payload < ERPC_BATCH_MAX ? s->payload : ERPC_BATCH_MAX;
+}
+
+/** Room for `span` bytes in the open batch, which is made, grown or replaced: NULL: not now. */
+static uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
+{
+	struct erpc_buf *buf = s->open, *larger;
+
+	if (buf && buf->len + span > erpc_send_shared(s)) {
+		if (!erpc_send_leave(s)) {
+			s->port->stats.no_slot++;
+			return NULL;
+		}
+		buf = NULL;
+	}
+	if (!buf) {
+		buf = erpc_buf_alloc(&s->port->bufs, ERPC_BATCH_HEAD + span);
+		if (!buf)
+			return NULL;
+		buf->len = ERPC_BATCH_HEAD;
+		s->open = buf;
+	} else if (buf->len + span > buf->cap) {
+		larger = erpc_buf_grow(&s->port->bufs, buf, buf->len + span);
+		if (!larger)
+			return NULL;
+		buf = s->open = larger;
+	}
+	return buf->data + buf->len;
+}
+
+/** A frame is whole: does the batch wait for others? */
+static inline void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
+{
+	s->open->len += span;
+	s->taken += ERPC_POS_STEP;
+	s->port->stats.frames++;
+	if (!(flags & CORE_SEND_NOW) && ((flags & CORE_SEND_MORE) || s->port->running ||
+					 (s->free_mask & ERPC_BATCH_MASK) != ERPC_BATCH_MASK)) {
+		erpc_session_mark(s);
+		return;
+	}
+	erpc_send_leave(s);
+	erpc_kick(s);
+	erpc_port_ring(s->port);
+}
+
+/** What must leave at once needs a slot now, behind what it does not fit into. */
+static bool erpc_send_may_leave(struct erpc_session *s, uint32_t span)
+{
+	if (s->open && s->open->len + span > erpc_send_shared(s) && erpc_send_leave(s))
+		erpc_session_mark(s);
+	return erpc_send_has_slot(s);
+}
+
+/** 0, or why nothing can be taken. */
+static inline int erpc_send_admit(struct erpc_session *s, uint32_t span, unsigned flags)
+{
+	if (UTIL_UNLIKELY(s->err))
+		return s->err;
+	if (UTIL_UNLIKELY(flags & CORE_SEND_NOW) && !erpc_send_may_leave(s, span))
+		return -FI_EAGAIN;
+	return 0;
+}
+
+/** Extension and user bytes. */
+static void erpc_send_gather(uint8_t *at, const struct core_frame *frame)
+{
+	memcpy(at, frame->ext, frame->ext_len);
+	util_iov_gather(at + frame->ext_len, frame->iov, frame->iov_cnt, frame->iov_off,
+			frame->len);
+}
+
+int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	uint32_t len = frame->ext_len + (uint32_t)frame->len;
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, len);
+	int ret = erpc_send_admit(s, span, flags);
+	uint8_t *at;
+
+	if (ret)
+		return ret;
+	at = erpc_send_room(s, span);
+	if (!at)
+		return -FI_EAGAIN;
+	erpc_send_gather(wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, frame->op, 0, len), frame);
+	erpc_send_added(s, span, flags);
+	return 0;
+}
+
+int erpc_send_buf(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,
+		  const void *buf, size_t len, unsigned flags)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	uint32_t ext_len = wire_ext_len(op);
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
+	int ret = erpc_send_admit(s, span, flags);
+	uint64_t ext[3] = { ext0, ext1, 0 };
+	uint8_t *at;
+
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	at = erpc_send_room(s, span);
+	if (UTIL_UNLIKELY(!at))
+		return -FI_EAGAIN;
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, op, 0, ext_len + (uint32_t)len);
+	util_copy_short(at, ext, ext_len);
+	util_copy(at + ext_len, buf, len);
+	erpc_send_added(s, span, flags);
+	return 1; /* CORE_CHAN_LATE */
+}
+
+/** Remembers a call: its name in *id. 0, or -FI_E*. */
+static int erpc_call_ask(struct erpc_session *s, uint32_t allowance, void *context, uint32_t *id)
+{
+	struct erpc_asked *asked = util_pool_alloc(&s->port->asked);
+	int ret;
+
+	if (!asked)
+		return -FI_ENOMEM;
+	*asked = (struct erpc_asked){ .context = context, .allowance = allowance };
+	ret = util_idmap_alloc(&s->calls, asked, id);
+	if (ret)
+		util_pool_release(&s->port->asked, asked);
+	else
+		s->grant_left -= erpc_send_cost(allowance);
+	return ret;
+}
+
+/** Room for a call of `len` bytes and its operation, its head written: NULL and *ret. */
+static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t len,
+				uint32_t allowance, void *context, unsigned flags, int *ret)
+{
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(op) + len), id;
+	uint8_t *at;
+
+	*ret = erpc_send_admit(s, span, flags);
+	if (*ret)
+		return NULL;
+	*ret = -FI_EAGAIN;
+	if (s->grant_left < erpc_send_cost(allowance))
+		return NULL;
+	at = erpc_send_room(s, span);
+	if (!at)
+		return NULL;
+	*ret = erpc_call_ask(s, allowance, context, &id);
+	if (*ret)
+		return NULL;
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, allowance, sizeof(op) + len);
+	memcpy(at, &op, sizeof(op));
+	return at + sizeof(op);
+}
+
+int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
+	      void *context)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	uint32_t len = frame->ext_len + (uint32_t)frame->len;
+	int ret;
+	uint8_t *at = erpc_call_begin(s, frame->op, len, allowance, context, 0, &ret);
+
+	if (!at)
+		return ret;
+	erpc_send_gather(at, frame);
+	erpc_send_added(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + len), 0);
+	return 0;
+}
+
+int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
+		  uint32_t allowance, void *context, unsigned flags)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	int ret;
+	uint8_t *at = erpc_call_begin(s, op, (uint32_t)len, allowance, context, flags, &ret);
+
+	if (!at)
+		return ret;
+	util_copy(at, buf, len);
+	erpc_send_added(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(op) + (uint32_t)len),
+			flags);
+	return 0;
+}
+
+/** The batch that is open, and one more for each slot. */
+size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+{
+	const struct erpc_session *s = erpc_session_of(chan);
+	uint32_t span =
+		wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + (uint32_t)len);
+	uint32_t room = erpc_send_shared(s) - ERPC_BATCH_HEAD, used;
+	size_t by_grant = s->grant_left / erpc_send_cost(allowance), by_slots, each, cnt;
+
+	if (s->err)
+		return 0;
+	each = span <= room ? room / span : 1;
+	by_slots = s->seq - s->seq_done < ERPC_SLOTS ? ERPC_SLOTS - (s->seq - s->seq_done) : 0;
+	cnt = (size_t)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
+	by_slots = by_slots < cnt ? by_slots : cnt;
+	used = s->open ? s->open->len - ERPC_BATCH_HEAD : 0;
+	cnt = by_slots * each;
+	if (!s->open)
+		cnt += each;
+	else if (used < room)
+		cnt += (room - used) / span;
+	return cnt < by_grant ? cnt : by_grant;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A session's beginning, failure and end: see erpc_session.h. */
+#include "erpc/erpc_session.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "erpc/erpc_answer.h"
+#include "erpc/erpc_deliver.h"
+#include "erpc/erpc_get.h"
+#include "erpc/erpc_kick.h"
+#include "erpc/erpc_lend.h"
+#include "erpc/erpc_port.h"
+#include "erpc/erpc_send.h"
+#include "util/log.h"
+
+#define ERPC_EAGER_MAX  (64u << 10)
+#define ERPC_EAGER_ONE  (32u << 10) /* from such a packet on, no message has more than one */
+#define ERPC_GET_MIN    (64u << 10)
+#define ERPC_MTU_MIN    256u
+#define ERPC_FLYING_MAX (512u << 10) /* bytes of one GET */
+#define ERPC_HEADS      32u          /* of a batch and of the frame in it, padding included */
+
+/* ---- beginning ---- */
+
+static void erpc_session_lists(struct erpc_session *s)
+{
+	util_list_init(&s->bodies);
+	util_list_init(&s->replies);
+	util_list_init(&s->fetches);
+	util_list_init(&s->fetching);
+	util_list_init(&s->dirty_link);
+	util_list_init(&s->active_link);
+	util_list_init(&s->fresh_link);
+	util_list_init(&s->wait_link);
+	util_list_init(&s->fail_link);
+	util_list_init(&s->chan.stopped_link);
+	erpc_wheel_item_init(&s->pace);
+	util_idmap_init(&s->calls);
+}
+
+int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
+		      struct erpc_session **session)
+{
+	struct erpc_session *s = calloc(1, sizeof(*s));
+	int ret;
+
+	if (!s)
+		return -FI_ENOMEM;
+	ret = erpc_port_take_num(port, &s->num, &s->credits_max, &s->token);
+	if (ret) {
+		free(s);
+		return ret;
+	}
+	s->promised = s->credits_max;
+	s->port = port;
+	s->up = port->up;
+	s->chan.ops = &erpc_chan_ops;
+	s->tag = (uint16_t)s->token;
+	s->free_mask = ERPC_FREE_ALL;
+	erpc_session_lists(s);
+	*half = (struct wire_erpc_half){
+		.version = WIRE_ERPC_VERSION,
+		.session = s->num,
+		.credits = (uint16_t)s->credits_max,
+		.token = s->token,
+		.mtu = port->dg->mtu,
+	};
+	*session = s;
+	return 0;
+}
+
+/** Number of the first request to who has this token: nobody else knows it. */
+static uint64_t erpc_session_first(uint64_t token)
+{
+	return token >> 20 & 0xFFFFFFFFF8;
+}
+
+static void erpc_session_slots(struct erpc_session *s, uint64_t peer_token)
+{
+	uint64_t to_peer = erpc_session_first(peer_token), to_us = erpc_session_first(s->token);
+	uint32_t slot;
+
+	for (slot = 0; slot < ERPC_SLOTS; slot++) {
+		erpc_client_init(&s->tx[slot].c, to_peer + slot, s->payload);
+		erpc_server_init(&s->rx[slot].s, to_us + slot, s->payload);
+	}
+	erpc_order_init(&s->order, 0);
+}
+
+static void erpc_session_limits(struct erpc_session *s)
+{
+	uint32_t one = s->payload - ERPC_HEADS, window = ERPC_FLYING_MAX / s->payload;
+	uint64_t parts = (uint64_t)(WIRE_ERPC_PKT_MAX - 1) * s->payload;
+
+	s->chan.caps = CORE_CHAN_GET | CORE_CHAN_LATE | CORE_CHAN_REVOKE;
+	s->chan.eager_max =
+		s->payload >= ERPC_EAGER_ONE && one < ERPC_EAGER_MAX ? one : ERPC_EAGER_MAX;
+	s->chan.allowance_max = ERPC_EAGER_MAX;
+	s->chan.allowance_sure = ERPC_EAGER_MAX;
+	s->chan.get_min = ERPC_GET_MIN;
+	s->chan.taken = &s->taken;
+	s->grant_left = ERPC_GRANT;
+	s->get_window = window > 4 ? window : 4;
+	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
+}
+
+int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *peer,
+			 struct dev_dgram_ah *ah)
+{
+	struct erpc_port *port = s->port;
+	uint32_t mtu = peer->mtu < port->dg->mtu ? peer->mtu : port->dg->mtu;
+
+	s->ah = ah;
+	if (peer->version != WIRE_ERPC_VERSION) {
+		UTIL_WARN(EP_CTRL,
+			  "peer speaks datagram protocol %u, we speak %u: install the same copyrpc "
+			  "on both sides\n",
+			  peer->version, WIRE_ERPC_VERSION);
+		return -FI_EOPNOTSUPP;
+	}
+	if (mtu < ERPC_MTU_MIN || !peer->credits || peer->zero)
+		return -FI_EIO;
+	s->payload = mtu - WIRE_ERPC_HDR_LEN;
+	s->peer_num = peer->session;
+	s->peer_tag = (uint16_t)peer->token;
+	if (peer->credits < s->credits_max)
+		s->credits_max = peer->credits;
+	s->credits = s->credits_max;
+	erpc_session_slots(s, peer->token);
+	erpc_session_limits(s);
+	erpc_rto_init(&s->rto, ERPC_RTO_FIRST, ERPC_RTO_MIN, ERPC_RTO_MAX);
+	erpc_timely_init(&s->timely, &port->timely_cfg, port->now_ns);
+	return 0;
+}
+
+void erpc_session_attach(struct erpc_session *s)
+{
+	s->attached = true;
+	s->port->sessions[s->num] = s;
+	if (s->port->err)
+		erpc_session_fail(s, s->port->err, NULL);
+}
+
+/* ---- what it has to do ---- */
+
+void erpc_session_mark(struct erpc_session *s)
+{
+	if (util_list_is_empty(&s->dirty_link) && !s->err)
+		util_list_push_back(&s->port->dirty, &s->dirty_link);
+}
+
+void erpc_session_flush(struct erpc_session *s)
+{
+	if (s->err)
+		return;
+	erpc_answer_flush(s);
+	erpc_send_leave(s);
+	erpc_get_flush(s);
+	erpc_kick(s);
+}
+
+/** Packets of ours that are still here. */
+static bool erpc_session_has_unsent(const struct erpc_session *s)
+{
+	uint32_t slot;
+
+	for (slot = 0; slot < ERPC_SLOTS; slot++)
+		if (s->rx[slot].out.unsent)
+			return true;
+	return false;
+}
+
+/**
+ * The last answer has no answer of its own. Where packets get lost, who sent it stays until the peer would
+ * have asked for it again.
+ */
+static bool erpc_session_lingers(const struct erpc_session *s)
+{
+	return s->lossy && s->answered_ns && s->port->now_ns - s->answered_ns < ERPC_LINGER_NS;
+}
+
+bool erpc_session_is_busy(const struct erpc_session *s)
+{
+	if (s->err)
+		return false;
+	return s->open || s->free_mask != ERPC_FREE_ALL || s->due_mask ||
+	       !util_list_is_empty(&s->replies) || erpc_session_has_unsent(s) ||
+	       erpc_session_lingers(s);
+}
+
+/* ---- end ---- */
+
+void erpc_session_fail(struct erpc_session *s, int err, const char *why)
+{
+	if (s->err)
+		return;
+	s->err = err;
+	if (why)
+		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
+	util_list_remove(&s->dirty_link);
+	if (util_list_is_empty(&s->fail_link))
+		util_list_push_back(&s->port->failing, &s->fail_link);
+}
+
+/** Nothing of it is in any list of the port's, or on its way to the device. */
+static void erpc_session_leave_lists(struct erpc_session *s)
+{
+	util_list_remove(&s->dirty_link);
+	util_list_remove(&s->active_link);
+	util_list_remove(&s->fresh_link);
+	util_list_remove(&s->wait_link);
+	util_list_remove(&s->fail_link);
+	if (s->port->paces)
+		erpc_wheel_remove(&s->port->wheel, &s->pace);
+	if (s->ah)
+		erpc_out_forget_peer(&s->port->out, s->ah);
+}
+
+void erpc_session_end(struct erpc_session *s)
+{
+	erpc_session_leave_lists(s);
+	erpc_get_fail(s, s->err);
+}
+
+/** Forgets calls that wait for an answer. */
+static void erpc_session_forget_calls(struct erpc_session *s)
+{
+	uint32_t slot;
+
+	for (slot = 0; slot < s->calls.slot_cnt; slot++)
+		if (s->calls.slots[slot].ptr)
+			util_pool_release(&s->port->asked, s->calls.slots[slot].ptr);
+	util_idmap_fini(&s->calls);
+	util_idmap_init(&s->calls);
+}
+
+static void erpc_session_drop_bufs(struct erpc_session *s)
+{
+	struct erpc_bufs *bufs = &s->port->bufs;
+	struct util_list *first;
+	uint32_t slot;
+
+	erpc_buf_free(bufs, s->open);
+	s->open = NULL;
+	while ((first = util_list_pop(&s->replies)))
+		erpc_buf_free(bufs, UTIL_CONTAINER_OF(first, struct erpc_buf, link));
+	for (slot = 0; slot < ERPC_SLOTS; slot++) {
+		erpc_buf_free(bufs, s->tx[slot].buf);
+		s->tx[slot].buf = NULL;
+		erpc_buf_free(bufs, s->rx[slot].resp);
+		s->rx[slot].resp = NULL;
+		if (s->rx[slot].body)
+			erpc_body_put(s->rx[slot].body);
+		s->rx[slot].body = NULL;
+	}
+}
+
+void erpc_session_stop(struct erpc_session *s)
+{
+	if (s->stopped)
+		return;
+	s->stopped = true;
+	if (!s->err)
+		s->err = -FI_ESHUTDOWN;
+	if (s->attached)
+		s->port->sessions[s->num] = NULL;
+	erpc_session_leave_lists(s);
+	erpc_session_forget_calls(s);
+	erpc_session_drop_bufs(s);
+}
+
+/** The device may still read an address: it is forgotten when it is done. */
+static bool erpc_session_is_read(const struct erpc_session *s)
+{
+	const struct dev_dgram *dg = s->port->dg;
+
+	return s->ah && s->attached && dg->tx_done != dg->tx_posted && !s->port->err;
+}
+
+static void erpc_session_free(struct erpc_session *s)
+{
+	if (s->ah)
+		s->port->dg->ops->forget(s->port->dg, s->ah);
+	free(s);
+}
+
+void erpc_session_close(struct erpc_session *s)
+{
+	struct erpc_port *port = s->port;
+	struct util_list *first;
+
+	erpc_session_stop(s);
+	while ((first = util_list_first(&s->bodies))) {
+		struct erpc_body *body = UTIL_CONTAINER_OF(first, struct erpc_body, link);
+
+		body->refs = 1;
+		erpc_body_put(body);
+	}
+	util_idmap_fini(&s->calls);
+	erpc_port_give_num(port, s->num, s->promised);
+	if (!erpc_session_is_read(s)) {
+		erpc_session_free(s);
+		return;
+	}
+	s->last_tx = port->dg->tx_posted - 1;
+	util_list_push_back(&port->leaving, &s->fail_link);
+}
+
+void erpc_session_reap(struct erpc_port *port, bool all)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &port->leaving) {
+		struct erpc_session *s = UTIL_CONTAINER_OF(it, struct erpc_session, fail_link);
+
+		if (!all && !dev_dgram_is_done(port->dg, s->last_tx))
+			continue;
+		util_list_remove(it);
+		erpc_session_free(s);
+	}
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What is a session? Two endpoints that speak in requests and responses, both ways.
+ * (docs/datagram-protocol.md, sections 3 to 6)
+ *
+ * Each direction has 8 slots, and each slot one purpose, so that nothing can wait for something
+ * that waits for it:
+ *
+ *   0 .. 4   BATCH    messages and calls in order; the answer may wait, for replies or held bytes
+ *   5, 6     GET      memory of the peer's, fetched
+ *   7        REPLIES  answers to calls that found no response to ride in; never waits
+ *
+ * Sending: what is accepted goes into the open batch. It leaves at once where nothing is under way,
+ * and otherwise when a slot is free and progress comes round, so messages gather while others are on
+ * their way. Positions (CORE_CHAN_LATE) count messages; they move as batches are answered, in order.
+ *
+ *   opened --connect--> connected --attach--> up --erpc_session_fail--> failed --stop--> stopped
+ *
+ * Owner: the port's thread; open and connect may run in another one before attach.
+ * Memory: ERPC_SESSION_MEM_MAX bytes here; buffers only while something is under way.
+ */
+#ifndef ERPC_SESSION_H
+#define ERPC_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core_chan.h"
+#include "dev/dgram.h"
+#include "erpc/erpc_body.h"
+#include "erpc/erpc_buf.h"
+#include "erpc/erpc_client.h"
+#include "erpc/erpc_order.h"
+#include "erpc/erpc_out.h"
+#include "erpc/erpc_rto.h"
+#include "erpc/erpc_server.h"
+#include "erpc/erpc_timely.h"
+#include "erpc/erpc_wheel.h"
+#include "util/idmap.h"
+#include "util/list.h"
+#include "wire/wire_erpc_msg.h"
+
+struct erpc_port;
+struct erpc_fetch;
+
+#define ERPC_SESSION_MEM_MAX 3072u
+
+#define ERPC_BATCH_SLOTS 5u
+#define ERPC_GET_SLOT    5u
+#define ERPC_GET_SLOTS   2u
+#define ERPC_REPLY_SLOT  7u
+
+#define ERPC_POS_STEP   32u            /* core keeps five bits of a position for itself */
+#define ERPC_BATCH_MAX  ERPC_BUF_SMALL /* bytes of a batch that several messages share */
+#define ERPC_GRANT      (512u << 10)   /* bytes of answers that may be outstanding */
+#define ERPC_GRANT_CALL 64u            /* what each call costs besides its allowance */
+#define ERPC_HELD_MAX   (256u << 10)   /* bytes held of which the peer knows nothing */
+
+/** The client's half of a slot. */
+struct erpc_tx {
+	struct erpc_client c;
+	struct erpc_out_owner out;
+	struct erpc_buf *buf;     /* the request */
+	struct erpc_fetch *fetch; /* GET: what it is a part of, */
+	uint64_t fetch_off;       /* from this byte on */
+	uint64_t sent_ns;         /* last progress; 0: since the last progress call */
+	uint64_t mark_ns;         /* when packet `mark` left; 0: as above */
+	uint32_t mark;            /* a packet whose round trip is measured */
+	uint32_t seq;             /* BATCH */
+	uint16_t tries;           /* losses in a row */
+	uint8_t type;             /* enum wire_erpc_type */
+	bool marked;
+	uint8_t early; /* answers behind one that is missing, since the last one that was not */
+};
+
+/** The server's half. */
+struct erpc_rx {
+	struct erpc_server s;
+	struct erpc_out_owner out;
+	struct erpc_body *body; /* the request as far as it is here */
+	struct erpc_buf *resp;  /* NULL: an empty response, or memory that is lent */
+	const uint8_t *lent;    /* GET: where the response is, */
+	const struct dev_mem *lent_mem;
+	struct erpc_loan *loan;
+	uint8_t said; /* enum wire_erpc_said */
+};
+
+struct erpc_session {
+	struct core_chan chan; /* first: a channel is a session */
+	const struct core_upcalls *up;
+	struct erpc_port *port;
+	void *user; /* whoever opened it */
+	struct dev_dgram_ah *ah;
+	int err; /* not 0: nothing more is taken in or sent */
+	uint16_t num;
+	uint16_t peer_num;
+	uint16_t tag;      /* that packets for us have, */
+	uint16_t peer_tag; /* and those for the peer */
+	bool attached;
+	bool stopped;
+	bool lossy; /* something was repeated: the peer may miss our last answer */
+	uint64_t token;
+	uint32_t payload;
+	uint32_t credits; /* packets that may leave now */
+	uint32_t credits_max;
+	uint32_t promised; /* packets that the peer may have on their way to us */
+
+	/* Sending. */
+	struct erpc_buf *open; /* the batch that grows, or NULL */
+	uint32_t open_cnt;
+	uint32_t seq;              /* of the next batch */
+	uint32_t seq_done;         /* all before are answered */
+	uint32_t turn;             /* the slot that comes first */
+	uint32_t free_mask;        /* slots that are free */
+	uint32_t done_mask;        /* seq % 8: answered */
+	uint64_t taken;            /* position of all that was accepted */
+	uint64_t told;             /* and of what core knows to have arrived */
+	uint64_t ends[ERPC_SLOTS]; /* seq % 8: position behind that batch */
+	uint64_t grant_left;       /* answers that may still be asked for */
+	struct util_idmap calls;   /* our name for a call -> context */
+	struct util_list fetches;  /* erpc_fetch.link: gets of which some was not asked for */
+	struct util_list fetching; /* erpc_fetch.open_link: gets that have not ended */
+	uint32_t get_max;          /* bytes of one GET */
+	uint32_t last_tx;          /* closed: the device is done with that datagram, then with us */
+	uint64_t answered_ns;      /* of the last answer that we sent, for fi_close */
+
+	/* Receiving. */
+	struct erpc_order order;
+	struct util_list bodies;
+	struct util_list replies;  /* erpc_buf.link: answers that have not left */
+	uint32_t calls_owed;       /* delivered and not answered */
+	uint64_t owed_len;         /* their allowances, and of the answers in `replies` */
+	uint32_t due_mask;         /* batches to answer now */
+	uint32_t wait_mask;        /* batches whose answer waits for replies */
+	uint32_t held_mask;        /* batches whose answer waits for release */
+	uint64_t held_len;         /* bytes of bodies that were delivered */
+	uint64_t deadline_ns;      /* of wait_mask */
+	uint32_t get_window;       /* packets of a GET that may be in flight */
+	struct erpc_body *telling; /* during on_reply: where the bytes are */
+
+	struct util_list dirty_link;  /* port->dirty: has something to do */
+	struct util_list active_link; /* port->active: packets in flight */
+	struct util_list fresh_link;  /* port->fresh: sent since the last progress */
+	struct util_list wait_link;   /* port->waiting: wait_mask is not 0 */
+	struct util_list fail_link;   /* port->failed */
+
+	struct erpc_rto rto;
+	struct erpc_timely timely;
+	struct erpc_wheel_item pace;
+	uint64_t next_ns; /* paced: no packet before */
+
+	struct erpc_tx tx[ERPC_SLOTS];
+	struct erpc_rx rx[ERPC_SLOTS];
+};
+
+_Static_assert(sizeof(struct erpc_session) <= ERPC_SESSION_MEM_MAX, "20,000 of them");
+
+static inline struct erpc_session *erpc_session_of(struct core_chan *chan)
+{
+	return (struct erpc_session *)chan;
+}
+
+/**
+ * Makes a session and our half of it. 0; -FI_ENOMEM; -FI_EMFILE: all numbers are taken. The caller sets
+ * `user` and chan.ops and peer. Any thread.
+ */
+int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
+		      struct erpc_session **session);
+
+/** The peer's half and address (which the session takes over, also on error). 0 or -FI_EPROTO... Any thread. */
+int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *peer,
+			 struct dev_dgram_ah *ah);
+
+/** From now on it takes in what comes. */
+void erpc_session_attach(struct erpc_session *s);
+
+/** Marks it as failed; the port's `failed` is told at the end of progress. `why` is logged, or NULL. */
+void erpc_session_fail(struct erpc_session *s, int err, const char *why);
+
+/** err is set: gets end with it, and nothing of it is under way any more. */
+void erpc_session_end(struct erpc_session *s);
+
+/** Everything goes but memory that is held. */
+void erpc_session_stop(struct erpc_session *s);
+
+/** In any state; the memory goes, too. */
+void erpc_session_close(struct erpc_session *s);
+
+/** Closed sessions that the device is done with, or all. */
+void erpc_session_reap(struct erpc_port *port, bool all);
+
+/** Has something to do at the end of this progress call, or of the next one. */
+void erpc_session_mark(struct erpc_session *s);
+
+/** Lets go what can go. */
+void erpc_session_flush(struct erpc_session *s);
+
+/** Something that was accepted has not left for good. */
+bool erpc_session_is_busy(const struct erpc_session *s);
+
+extern const struct core_chan_ops erpc_chan_ops;
+
+#endif

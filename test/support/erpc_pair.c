@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Two users of a session: see erpc_pair.h. */
+#include "support/erpc_pair.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAIR_RX_CNT  256u
+#define PAIR_TX_CNT  64u
+#define PAIR_ALLOW   3000u
+#define PAIR_OP_CALL 0x800u
+
+static uint8_t pair_byte(uint32_t number, uint32_t at, uint32_t kind)
+{
+	return (uint8_t)(number * 131 + at * 7 + kind * 61 + (at >> 8));
+}
+
+static void pair_fill(uint8_t *buf, uint32_t len, uint32_t number, uint32_t kind)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		buf[i] = pair_byte(number, i, kind);
+}
+
+static bool pair_is(const uint8_t *buf, uint32_t len, uint32_t number, uint32_t kind)
+{
+	uint32_t i;
+
+	for (i = 0; i < len; i++)
+		if (buf[i] != pair_byte(number, i, kind))
+			return false;
+	return true;
+}
+
+static struct pair_end *pair_of(struct core_chan *chan)
+{
+	return erpc_session_of(chan)->user;
+}
+
+static uint32_t pair_answer_len(uint32_t number)
+{
+	return number * 37 % PAIR_ALLOW;
+}
+
+/* ---- what is heard ---- */
+
+static enum core_rx_verdict pair_hear(struct pair_end *e, const uint8_t *data, uint32_t len,
+				      uint32_t number, core_hold_t hold)
+{
+	cr_assert_eq(number, e->heard, "%u after %u", number, e->heard - 1);
+	cr_assert(pair_is(data, len, number, 0));
+	e->heard++;
+	if (!rng_chance(e->rng, e->hold_chance, 100) || e->hold_cnt == PAIR_OWED_MAX)
+		return CORE_RX_DONE;
+	e->holds[e->hold_cnt++] =
+		(struct pair_hold){ .hold = hold, .data = data, .len = len, .number = number };
+	return CORE_RX_HOLD;
+}
+
+static enum core_rx_verdict pair_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+					uint32_t len, core_hold_t hold)
+{
+	struct pair_end *e = pair_of(chan);
+	uint64_t number;
+
+	cr_assert_eq(op, WIRE_OP_MSG | WIRE_F_TAG);
+	cr_assert_geq(len, sizeof(number));
+	memcpy(&number, data, sizeof(number));
+	return pair_hear(e, data + sizeof(number), len - (uint32_t)sizeof(number), (uint32_t)number,
+			 hold);
+}
+
+static void pair_reply(struct pair_end *e, const struct pair_owed *owed, unsigned flags)
+{
+	uint8_t buf[PAIR_ALLOW];
+	uint32_t len = pair_answer_len(owed->number);
+	struct iovec iov[2] = { { .iov_base = buf, .iov_len = len / 3 },
+				{ .iov_base = buf + len / 3, .iov_len = len - len / 3 } };
+
+	pair_fill(buf, len, owed->number, 1);
+	cr_assert_eq(e->s->chan.ops->reply_iov(&e->s->chan, owed->ref, iov, 2, len, flags), 0);
+}
+
+static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_call_ref ref,
+					 const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	struct pair_end *e = pair_of(chan);
+	struct pair_owed owed = { .ref = ref };
+	uint32_t op;
+
+	cr_assert_geq(len, sizeof(op));
+	memcpy(&op, data, sizeof(op));
+	cr_assert_eq(op & 0xFFF, PAIR_OP_CALL);
+	owed.number = op >> 12;
+	cr_assert_eq(ref.allowance, PAIR_ALLOW);
+	if (rng_chance(e->rng, e->late_chance, 100) && e->owed_cnt < PAIR_OWED_MAX)
+		e->owed[e->owed_cnt++] = owed;
+	else
+		pair_reply(e, &owed, 0);
+	return pair_hear(e, data + sizeof(op), len - (uint32_t)sizeof(op), owed.number, hold);
+}
+
+static void pair_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+			  uint32_t len)
+{
+	struct pair_end *e = pair_of(chan);
+	uint32_t number = (uint32_t)(uintptr_t)context;
+	struct pair_hold *hold;
+
+	cr_assert_eq(status, 0);
+	cr_assert_eq(len, pair_answer_len(number));
+	cr_assert(pair_is(data, len, number, 1));
+	e->answered++;
+	if (!rng_chance(e->rng, e->keep_chance, 100) || e->hold_cnt == PAIR_OWED_MAX)
+		return;
+	hold = &e->holds[e->hold_cnt++];
+	*hold = (struct pair_hold){ .data = data, .len = len, .number = number, .answer = true };
+	cr_assert_eq(chan->ops->keep(chan, &hold->hold), 0);
+}
+
+static void pair_on_get_done(struct core_chan *chan, struct core_get *get)
+{
+	struct pair_end *e = pair_of(chan);
+	struct pair_get *g = (struct pair_get *)get;
+
+	cr_assert(g->open);
+	g->open = false;
+	if (!get->status) {
+		cr_assert(!memcmp(g->buf, e->peer->memory + g->off, get->len));
+		e->gets_done++;
+	} else {
+		e->gets_refused++;
+	}
+	if (g->loan.chan)
+		g->loan.chan->ops->unlend(g->loan.chan, &g->loan);
+	g->loan.chan = NULL;
+}
+
+static void pair_on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	struct pair_end *e = pair_of(chan);
+
+	cr_assert_gt(pos, e->arrived);
+	cr_assert_leq(pos, *chan->taken);
+	e->arrived = pos;
+}
+
+static void pair_on_down(struct core_chan *chan, int err)
+{
+	pair_of(chan)->down = err;
+}
+
+static const struct core_upcalls pair_upcalls = {
+	.on_msg = pair_on_msg,
+	.on_call = pair_on_call,
+	.on_reply = pair_on_reply,
+	.on_get_done = pair_on_get_done,
+	.on_arrived = pair_on_arrived,
+	.on_down = pair_on_down,
+};
+
+static void pair_failed(struct erpc_session *s)
+{
+	erpc_session_end(s);
+	if (s->user)
+		s->up->on_down(&s->chan, s->err);
+}
+
+/* ---- its life ---- */
+
+void erpc_pair_init(struct erpc_pair *p, uint64_t seed)
+{
+	memset(p, 0, sizeof(*p));
+	fake_net_init(&p->net, seed);
+	p->net.now_ns = 1000000;
+	p->rng.state = seed * 7919;
+}
+
+void erpc_pair_join(struct erpc_port *a, struct erpc_port *b, struct erpc_session **sa,
+		    struct erpc_session **sb)
+{
+	struct wire_erpc_half ha, hb;
+	struct dev_dgram_ah *ah;
+	struct dev_desc desc;
+
+	cr_assert_eq(erpc_session_open(a, &ha, sa), 0);
+	cr_assert_eq(erpc_session_open(b, &hb, sb), 0);
+	cr_assert_eq(b->dg->ops->describe(b->dg, &desc), 0);
+	cr_assert_eq(a->dg->ops->resolve(a->dg, &desc, &ah), 0);
+	cr_assert_eq(erpc_session_connect(*sa, &hb, ah), 0);
+	cr_assert_eq(a->dg->ops->describe(a->dg, &desc), 0);
+	cr_assert_eq(b->dg->ops->resolve(b->dg, &desc, &ah), 0);
+	cr_assert_eq(erpc_session_connect(*sb, &ha, ah), 0);
+	erpc_session_attach(*sa);
+	erpc_session_attach(*sb);
+}
+
+static void pair_end_open(struct erpc_pair *p, struct pair_end *e)
+{
+	struct dev_dgram_attr dg_attr = { .rx_cnt = PAIR_RX_CNT, .tx_cnt = PAIR_TX_CNT };
+	struct erpc_port_attr attr = {
+		.tx_cnt = PAIR_TX_CNT,
+		.up = &pair_upcalls,
+		.seed = rng_next(&p->rng) | 1,
+		.failed = pair_failed,
+	};
+	uint32_t i;
+
+	cr_assert_eq(fake_net_ops.open(fake_net_dev(&p->net), &dg_attr, &attr.dg), 0);
+	cr_assert_eq(erpc_port_open(&attr, &e->port), 0);
+	e->rng = &p->rng;
+	e->len_max = 200;
+	e->get_max = PAIR_GET_LEN;
+	e->memory = malloc(PAIR_GET_LEN);
+	for (i = 0; i < PAIR_GET_LEN; i++)
+		e->memory[i] = (uint8_t)rng_next(&p->rng);
+	for (i = 0; i < PAIR_GET_MAX; i++)
+		e->gets[i].buf = malloc(PAIR_GET_LEN);
+}
+
+void erpc_pair_open(struct erpc_pair *p)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		pair_end_open(p, &p->end[i]);
+		p->end[i].peer = &p->end[!i];
+	}
+	erpc_pair_join(p->end[0].port, p->end[1].port, &p->end[0].s, &p->end[1].s);
+	for (i = 0; i < 2; i++)
+		p->end[i].s->user = &p->end[i];
+}
+
+static void pair_end_close(struct pair_end *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < PAIR_GET_MAX; i++)
+		if (e->gets[i].loan.chan)
+			e->gets[i].loan.chan->ops->unlend(e->gets[i].loan.chan, &e->gets[i].loan);
+	if (e->s) {
+		if (!e->s->err)
+			e->s->err = -FI_ESHUTDOWN;
+		erpc_session_end(e->s);
+	}
+}
+
+void erpc_pair_fini(struct erpc_pair *p)
+{
+	unsigned i, k;
+
+	for (i = 0; i < 2; i++)
+		pair_end_close(&p->end[i]);
+	for (i = 0; i < 2; i++) {
+		if (p->end[i].s)
+			p->end[i].s->chan.ops->close(&p->end[i].s->chan);
+		cr_assert_eq(p->end[i].port->dg->rx_held, 0, "every receive buffer was given back");
+		cr_assert_eq(p->end[i].port->session_cnt, 0);
+		cr_assert_eq(p->end[i].port->promised, 0);
+	}
+	/* What the device still reads comes back with its reports. */
+	for (i = 0; i < 2; i++) {
+		fake_net_run(&p->net, p->net.now_ns + 1000000);
+		erpc_port_progress(p->end[i].port, p->net.now_ns);
+		erpc_port_close(p->end[i].port);
+		free(p->end[i].memory);
+		for (k = 0; k < PAIR_GET_MAX; k++)
+			free(p->end[i].gets[k].buf);
+	}
+	fake_net_fini(&p->net);
+}
+
+/* ---- what is said ---- */
+
+static uint32_t pair_len(struct pair_end *e)
+{
+	return (uint32_t)rng_below(
+		e->rng, rng_chance(e->rng, 9, 10) && e->len_max > 200 ? 200 : e->len_max + 1);
+}
+
+int pair_send(struct pair_end *e, unsigned flags)
+{
+	uint32_t len = pair_len(e);
+	uint8_t *buf = malloc(len + 1);
+	struct iovec iov[2] = { { .iov_base = buf, .iov_len = len / 2 },
+				{ .iov_base = buf + len / 2, .iov_len = len - len / 2 } };
+	struct core_frame frame = { .op = WIRE_OP_MSG | WIRE_F_TAG,
+				    .ext_len = 8,
+				    .ext = { e->sent },
+				    .iov = iov,
+				    .iov_cnt = 2,
+				    .len = len };
+	const struct core_chan_ops *ops = e->s->chan.ops;
+	int ret;
+
+	pair_fill(buf, len, e->sent, 0);
+	if (rng_chance(e->rng, 1, 2))
+		ret = ops->send(&e->s->chan, &frame, flags);
+	else
+		ret = ops->send_buf(&e->s->chan, frame.op, e->sent, 0, buf, len, flags);
+	free(buf);
+	if (ret >= 0) {
+		e->sent++;
+		e->s->chan.awaited = e->s->taken;
+	}
+	return ret < 0 ? ret : 0;
+}
+
+int pair_call(struct pair_end *e)
+{
+	uint32_t len = pair_len(e), op = PAIR_OP_CALL | e->sent << 12;
+	void *context = (void *)(uintptr_t)e->sent;
+	uint8_t *buf = malloc(len + 1);
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct core_frame frame = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
+	const struct core_chan_ops *ops = e->s->chan.ops;
+	bool room = ops->call_room(&e->s->chan, len, PAIR_ALLOW) > 0;
+	int ret;
+
+	pair_fill(buf, len, e->sent, 0);
+	if (rng_chance(e->rng, 1, 2))
+		ret = ops->call(&e->s->chan, &frame, PAIR_ALLOW, context);
+	else
+		ret = ops->call_buf(&e->s->chan, op, buf, len, PAIR_ALLOW, context, 0);
+	free(buf);
+	cr_assert(!ret || !room, "%d where there was room", ret);
+	if (!ret) {
+		e->sent++;
+		e->asked++;
+	}
+	return ret;
+}
+
+bool pair_get(struct pair_end *e)
+{
+	struct core_chan *lender = &e->peer->s->chan;
+	struct pair_get *g = e->gets;
+	size_t len;
+
+	while (g < e->gets + PAIR_GET_MAX && g->open)
+		g++;
+	if (g == e->gets + PAIR_GET_MAX || e->peer->s->err)
+		return false;
+	g->off = rng_below(e->rng, PAIR_GET_LEN);
+	len = rng_below(e->rng, PAIR_GET_LEN - g->off) + 1;
+	len = len < e->get_max ? len : e->get_max;
+	cr_assert_eq(lender->ops->lend(lender, e->peer->memory + g->off, len, &g->loan), 0);
+	g->loan.chan = lender;
+	g->iov[0] = (struct iovec){ .iov_base = g->buf, .iov_len = len / 3 };
+	g->iov[1] = (struct iovec){ .iov_base = g->buf + len / 3, .iov_len = len - len / 3 };
+	g->get = (struct core_get){ .remote_addr = (uintptr_t)(e->peer->memory + g->off),
+				    .remote_key = g->loan.key,
+				    .iov = g->iov,
+				    .iov_cnt = 2,
+				    .len = len };
+	memset(g->buf, 0, len);
+	g->open = true;
+	cr_assert_eq(e->s->chan.ops->get(&e->s->chan, &g->get), 0);
+	return true;
+}
+
+bool pair_answer(struct pair_end *e)
+{
+	uint32_t at;
+	struct pair_owed owed;
+
+	if (!e->owed_cnt)
+		return false;
+	at = (uint32_t)rng_below(e->rng, e->owed_cnt);
+	owed = e->owed[at];
+	e->owed[at] = e->owed[--e->owed_cnt];
+	pair_reply(e, &owed, rng_chance(e->rng, 1, 2) ? CORE_SEND_MORE : 0);
+	return true;
+}
+
+bool pair_release(struct pair_end *e)
+{
+	struct pair_hold hold;
+	uint32_t at;
+
+	if (!e->hold_cnt)
+		return false;
+	at = (uint32_t)rng_below(e->rng, e->hold_cnt);
+	hold = e->holds[at];
+	e->holds[at] = e->holds[--e->hold_cnt];
+	cr_assert(pair_is(hold.data, hold.len, hold.number, hold.answer), "what is held stays");
+	e->s->chan.ops->release(&e->s->chan, hold.hold);
+	return true;
+}
+
+/* ---- time ---- */
+
+void erpc_pair_run(struct erpc_pair *p, uint64_t ns)
+{
+	uint64_t until = p->net.now_ns + ns;
+
+	do {
+		erpc_port_progress(p->end[0].port, p->net.now_ns);
+		erpc_port_progress(p->end[1].port, p->net.now_ns);
+	} while (fake_net_step(&p->net, until));
+	if (p->net.now_ns < until)
+		fake_net_run(&p->net, until);
+}
+
+static bool pair_is_done(const struct pair_end *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < PAIR_GET_MAX; i++)
+		if (e->gets[i].open)
+			return false;
+	return !e->owed_cnt && !e->hold_cnt && e->asked == e->answered &&
+	       !e->s->chan.ops->is_busy(&e->s->chan);
+}
+
+void erpc_pair_settle(struct erpc_pair *p)
+{
+	unsigned rounds, i;
+
+	for (rounds = 0; rounds < 200000; rounds++) {
+		for (i = 0; i < 2; i++) {
+			pair_answer(&p->end[i]);
+			pair_release(&p->end[i]);
+		}
+		if (pair_is_done(&p->end[0]) && pair_is_done(&p->end[1]))
+			return;
+		erpc_pair_run(p, 200000);
+	}
+	cr_assert_fail("it never ends: sent %u %u, heard %u %u, asked %u %u, answered %u %u",
+		       p->end[0].sent, p->end[1].sent, p->end[0].heard, p->end[1].heard,
+		       p->end[0].asked, p->end[1].asked, p->end[0].answered, p->end[1].answered);
+}
+
+void erpc_pair_check(struct erpc_pair *p)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		struct pair_end *e = &p->end[i];
+
+		cr_assert_eq(e->down, 0);
+		cr_assert_eq(e->heard, e->peer->sent);
+		cr_assert_eq(e->answered, e->asked);
+		cr_assert_eq(e->arrived, e->s->taken);
+		cr_assert_eq(e->s->credits, e->s->credits_max, "credits are conserved");
+		cr_assert_eq(e->s->grant_left, ERPC_GRANT);
+		cr_assert_eq(e->s->calls_owed, 0);
+		cr_assert_eq(e->s->owed_len, 0);
+		cr_assert_eq(e->s->held_len, 0);
+		cr_assert_eq(e->port->asked.used_cnt, 0);
+		cr_assert_eq(e->port->bodies.used_cnt, 0);
+	}
+}

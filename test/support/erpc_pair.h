@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Two datagram ports over a simulated network, a session between them, and two users who say what they
+ * like to each other and check what they hear.
+ *
+ * Each message, call, answer and fetched byte follows from its number, so nothing needs to be
+ * remembered to be checked; one-way messages and calls of an end share one row of numbers, because
+ * they share one order. A broken promise ends the test by an assertion of Criterion.
+ * Shared by the tests of erpc/.
+ */
+#ifndef ERPC_PAIR_H
+#define ERPC_PAIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "erpc/erpc_port.h"
+#include "erpc/erpc_session.h"
+#include "support/fake_net.h"
+#include "support/rng.h"
+
+#define PAIR_OWED_MAX 4096u
+#define PAIR_GET_MAX  4u
+#define PAIR_GET_LEN  (600u << 10)
+
+/** A call that was taken and not answered. */
+struct pair_owed {
+	struct core_call_ref ref;
+	uint32_t number;
+};
+
+/** Bytes that were not given back. */
+struct pair_hold {
+	core_hold_t hold;
+	const uint8_t *data;
+	uint32_t len;
+	uint32_t number;
+	bool answer;
+};
+
+struct pair_get {
+	struct core_get get;
+	struct core_loan loan; /* of the other end's memory */
+	uint8_t *buf;
+	struct iovec iov[2];
+	size_t off;
+	bool open;
+};
+
+struct pair_end {
+	struct erpc_port *port;
+	struct erpc_session *s;
+	struct pair_end *peer;
+	struct rng *rng;
+	uint32_t sent;     /* messages and calls: the number of the next one */
+	uint32_t heard;    /* of the peer's: the number expected next */
+	uint32_t asked;    /* calls */
+	uint32_t answered; /* of them */
+	uint64_t arrived;  /* position last told */
+	uint32_t gets_done;
+	uint32_t gets_refused;
+	struct pair_owed owed[PAIR_OWED_MAX];
+	uint32_t owed_cnt;
+	struct pair_hold holds[PAIR_OWED_MAX];
+	uint32_t hold_cnt;
+	struct pair_get gets[PAIR_GET_MAX];
+	uint8_t *memory; /* PAIR_GET_LEN bytes to lend */
+	int down;        /* on_down came with it */
+	/* What it does: chances in percent, and sizes. */
+	unsigned hold_chance, late_chance, keep_chance;
+	uint32_t len_max;
+	size_t get_max;
+};
+
+struct erpc_pair {
+	struct fake_net net;
+	struct rng rng;
+	struct pair_end end[2];
+};
+
+/** As the network is set up: mtu, inline_max, faults may be set in between. */
+void erpc_pair_init(struct erpc_pair *p, uint64_t seed);
+void erpc_pair_open(struct erpc_pair *p);
+/** Closes sessions and ports. */
+void erpc_pair_fini(struct erpc_pair *p);
+
+/** Joins two sessions of ports. */
+void erpc_pair_join(struct erpc_port *a, struct erpc_port *b, struct erpc_session **sa,
+		    struct erpc_session **sb);
+
+/** Says something, of a length by chance: 0, or what the session said (-FI_EAGAIN). */
+int pair_send(struct pair_end *e, unsigned flags);
+int pair_call(struct pair_end *e);
+/** Fetches from the peer's memory; false: as much as possible is under way. */
+bool pair_get(struct pair_end *e);
+/** Answers a call that waits, releases something that is held; false: nothing to do. */
+bool pair_answer(struct pair_end *e);
+bool pair_release(struct pair_end *e);
+
+/** Moves time by up to ns, and both ends with it. */
+void erpc_pair_run(struct erpc_pair *p, uint64_t ns);
+/** Answers, releases, moves time until nothing is open any more; asserts that it ends. */
+void erpc_pair_settle(struct erpc_pair *p);
+/** All that was said was heard, answered and arrived. */
+void erpc_pair_check(struct erpc_pair *p);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Two ports: what is said arrives once, whole and in order, whatever the network does. */
+#include "erpc/erpc_port.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/erpc_pair.h"
+
+static struct erpc_pair p;
+
+/** Random traffic both ways. */
+static void talk(unsigned steps, uint64_t slow_ns)
+{
+	unsigned i;
+
+	for (i = 0; i < steps; i++) {
+		struct pair_end *e = &p.end[rng_below(&p.rng, 2)];
+
+		switch (rng_below(&p.rng, 12)) {
+		case 0:
+		case 1:
+		case 2: pair_send(e, 0); break;
+		case 3: pair_send(e, CORE_SEND_MORE); break;
+		case 4: pair_send(e, CORE_SEND_NOW); break;
+		case 5:
+		case 6: pair_call(e); break;
+		case 7:
+		case 8: pair_answer(e); break;
+		case 9: pair_release(e); break;
+		case 10:
+			if (rng_chance(&p.rng, 1, 20))
+				pair_get(e);
+			break;
+		default:
+			erpc_pair_run(
+				&p, rng_below(&p.rng, rng_chance(&p.rng, 9, 10) ? 20000 : slow_ns));
+			break;
+		}
+	}
+}
+
+static void run(uint64_t seed, uint32_t mtu, uint32_t inline_max, uint32_t loss, unsigned steps)
+{
+	unsigned i;
+
+	erpc_pair_init(&p, seed);
+	p.net.mtu = mtu;
+	p.net.inline_max = inline_max;
+	p.net.faults = (struct fake_faults){
+		.drop = loss, .dup = loss, .reorder = loss, .corrupt = loss / 4, .reorder_ns = 30000
+	};
+	p.net.busy_chance = loss / 4;
+	erpc_pair_open(&p);
+	for (i = 0; i < 2; i++) {
+		p.end[i].hold_chance = 10;
+		p.end[i].late_chance = 50;
+		p.end[i].keep_chance = 10;
+		p.end[i].len_max = 3 * mtu;
+		if (loss >= 100000)
+			p.end[i].get_max = 20 * mtu;
+	}
+	talk((unsigned)rng_env("COPYRPC_TEST_STEPS", steps), loss ? 20000000 : 20000);
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	cr_assert(loss || !p.end[0].port->stats.losses);
+	cr_assert_gt(p.end[0].sent + p.end[1].sent, steps / 100);
+	cr_assert_gt(p.end[0].gets_done + p.end[1].gets_done, 0);
+	cr_assert_eq(p.end[0].gets_refused + p.end[1].gets_refused, 0);
+	cr_assert_eq(p.end[0].port->stats.rx_bad + p.end[1].port->stats.rx_bad, 0);
+	erpc_pair_fini(&p);
+}
+
+Test(erpc_port, everything_arrives_on_a_good_network)
+{
+	run(rng_env("COPYRPC_TEST_SEED", 1), 1024, 0, 0, 20000);
+}
+
+Test(erpc_port, everything_arrives_from_a_device_that_reads_late)
+{
+	run(rng_env("COPYRPC_TEST_SEED", 2), 4096, 60, 0, 20000);
+}
+
+Test(erpc_port, everything_arrives_once_though_packets_get_lost)
+{
+	static const uint32_t losses[] = { 1000, 10000, 100000, 300000 };
+	unsigned i;
+
+	for (i = 0; i < 4; i++) {
+		run(rng_env("COPYRPC_TEST_SEED", 10 + i), 300, 0, losses[i], 8000);
+		run(rng_env("COPYRPC_TEST_SEED", 20 + i), 2048, 60, losses[i], 8000);
+	}
+}

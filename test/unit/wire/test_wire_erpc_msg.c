@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The bytes of frames, and that nothing beyond them is ever read. */
+#include "wire/wire_erpc_msg.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "support/rng.h"
+
+Test(wire_erpc_msg, frames_have_these_bytes)
+{
+	static const uint8_t msg[] = { 3,   0,   0,   1, 0x44, 0x33, 0x22, 0x11,
+				       'a', 'b', 'c', 0, 0,    0,    0,    0 };
+	static const uint8_t call[] = { 5,  0, 0, 2, 9,   0, 0, 0, 0xE8, 3, 0, 0,
+					12, 0, 0, 0, 'x', 0, 0, 0, 0,    0, 0, 0 };
+	uint8_t buf[24];
+	uint32_t op = 12;
+
+	memset(buf, 0xFF, sizeof(buf));
+	memcpy(wire_erpc_frame_put(buf, WIRE_ERPC_FRAME_MSG, 0x11223344, 0, 3), "abc", 3);
+	cr_expect_arr_eq(buf, msg, sizeof(msg));
+	cr_expect_eq(wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, 3), sizeof(msg));
+
+	memset(buf, 0xFF, sizeof(buf));
+	memcpy(wire_erpc_frame_put(buf, WIRE_ERPC_FRAME_CALL, 9, 1000, 5), &op, sizeof(op));
+	buf[16] = 'x';
+	cr_expect_arr_eq(buf, call, sizeof(call));
+	cr_expect_eq(wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, 5), sizeof(call));
+}
+
+Test(wire_erpc_msg, what_is_written_is_read)
+{
+	struct rng rng = { 5 };
+	unsigned i;
+
+	for (i = 0; i < 2000; i++) {
+		enum wire_erpc_frame_kind kind =
+			(enum wire_erpc_frame_kind)(1 + rng_below(&rng, 3));
+		uint32_t least = kind == WIRE_ERPC_FRAME_CALL ? 4 : 0;
+		uint32_t len = least + (uint32_t)rng_below(&rng, 40),
+			 word = (uint32_t)rng_next(&rng);
+		uint32_t span = wire_erpc_frame_span(kind, len), allowance = i;
+		uint8_t *buf = malloc(span), *bytes;
+		const uint8_t *at = buf;
+		struct wire_erpc_frame f;
+
+		bytes = wire_erpc_frame_put(buf, kind, word, allowance, len);
+		memset(bytes, 7, len);
+		cr_assert_eq(span % WIRE_ERPC_FRAME_ALIGN, 0);
+		cr_assert(wire_erpc_frame_next(&f, &at, buf + span));
+		cr_assert_eq(at, buf + span);
+		cr_assert_eq(f.kind, kind);
+		cr_assert_eq(f.word, word);
+		cr_assert_eq(f.len, len);
+		cr_assert_eq(f.data, bytes);
+		cr_assert_eq(f.allowance, kind == WIRE_ERPC_FRAME_CALL ? allowance : 0);
+		at = buf;
+		cr_assert_not(wire_erpc_frame_next(&f, &at, buf + span - 1), "cut off");
+		free(buf);
+	}
+}
+
+Test(wire_erpc_msg, whatever_stands_there_nothing_beyond_its_end_is_read)
+{
+	struct rng rng = { 6 };
+	unsigned i, k;
+
+	for (i = 0; i < 20000; i++) {
+		uint32_t len = (uint32_t)rng_below(&rng, 64);
+		uint8_t *buf = malloc(len + 1);
+		const uint8_t *at = buf, *before;
+		struct wire_erpc_frame f;
+
+		for (k = 0; k < len; k++)
+			buf[k] = (uint8_t)(rng_chance(&rng, 1, 2) ? rng_below(&rng, 4)
+								  : rng_next(&rng));
+		for (before = at; wire_erpc_frame_next(&f, &at, buf + len); before = at) {
+			cr_assert_gt(at, before);
+			cr_assert_leq(at, buf + len);
+			cr_assert_leq(f.data + f.len, at);
+		}
+		free(buf);
+	}
+}
