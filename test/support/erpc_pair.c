@@ -277,6 +277,8 @@ void erpc_pair_fini(struct erpc_pair *p)
 
 static uint32_t pair_len(struct pair_end *e)
 {
+	if (e->len_exact)
+		return e->len_exact;
 	return (uint32_t)rng_below(
 		e->rng, rng_chance(e->rng, 9, 10) && e->len_max > 200 ? 200 : e->len_max + 1);
 }

@@ -69,6 +69,7 @@ struct pair_end {
 	/* What it does: chances in percent, and sizes. */
 	unsigned hold_chance, late_chance, keep_chance;
 	uint32_t len_max;
+	uint32_t len_exact; /* not 0: of each message and call */
 	size_t get_max;
 };
 
