@@ -265,7 +265,7 @@ static void finish(void)
 	for (int i = 0; i < NODES * ENDS; i++) {
 		unsigned answers = 0;
 
-		for (int ms = 0; ms < 30000 && answers < NODES * ENDS - 1; ms++) {
+		for (int ms = 0; ms < 200000 && answers < NODES * ENDS - 1; ms++) {
 			usleep(1000);
 			conn_put(end_take(&ends[i], false));
 			pthread_mutex_lock(&ends[i].lock);

@@ -28,7 +28,7 @@
 #define ITEMS    20000u /* messages and calls of a connection and direction */
 #define OPEN_MAX 64u
 #define HOLD_MAX 8u
-#define LIMIT_NS (50 * UTIL_NS_PER_S)
+#define LIMIT_NS (600 * UTIL_NS_PER_S)
 
 #define CHECK(x)                                                                                   \
 	do {                                                                                       \

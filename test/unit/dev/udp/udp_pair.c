@@ -67,6 +67,6 @@ int udp_pair_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt)
 
 	if (ret)
 		return ret;
-	poll(&pfd, 1, 1000);
+	poll(&pfd, 1, 60000);
 	return udp_dgram_ops.poll(dg, in, cnt);
 }

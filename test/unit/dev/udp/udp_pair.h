@@ -20,7 +20,7 @@ void udp_pair_close(struct udp_pair *p);
 void udp_fill_bytes(uint8_t *buf, uint32_t len, uint32_t n);
 bool udp_check_bytes(const uint8_t *buf, uint32_t len, uint32_t n);
 
-/** Polls until something is there, at most a second: how many. */
+/** Polls until something is there, at most a minute: how many. */
 int udp_pair_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
 
 #endif
