@@ -7,6 +7,7 @@
  * sizes, windows, samples and reports (a table as OSU's, or JSON lines) are those of bench.h.
  *
  *	msg, tagged  fi_send, fi_tsend; injected up to inject_size
+ *	cntr         fi_send without completions: counters tell what has been sent and received
  *	rma          latency: fi_writedata there and back; the rest: fi_write, the last one with data
  *	rpc          latency: a call and its answer of the same size; the rest: calls with answers of 8 bytes
  */
@@ -22,9 +23,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum mode { MSG, TAGGED, RMA, RPC, MODES };
+enum mode { MSG, TAGGED, CNTR, RMA, RPC, MODES };
 
-static const char *const mode_names[MODES] = { "msg", "tagged", "rma", "rpc" };
+static const char *const mode_names[MODES] = { "msg", "tagged", "cntr", "rma", "rpc" };
 
 #define BATCH      32
 #define TAG        1
@@ -65,11 +66,23 @@ static void serve(struct wire *w)
 	}
 }
 
+/* Injected messages count as sent, too. */
+static void progress_counters(struct wire *w)
+{
+	w->sent = fi_cntr_read(w->fab.tx_cntr);
+	w->received = fi_cntr_read(w->fab.rx_cntr);
+}
+
 static void progress(struct wire *w)
 {
 	struct fi_cq_tagged_entry entries[BATCH];
-	ssize_t cnt = fi_cq_read(w->fab.tx_cq, entries, BATCH);
+	ssize_t cnt;
 
+	if (w->mode == CNTR) {
+		progress_counters(w);
+		return;
+	}
+	cnt = fi_cq_read(w->fab.tx_cq, entries, BATCH);
 	FT_CHECK(cnt >= 0 || cnt == -FI_EAGAIN, "fi_cq_read: %s", ft_err_name(cnt));
 	for (ssize_t i = 0; i < cnt; i++) {
 		if (entries[i].flags & (FI_RECV | FI_REMOTE_WRITE))
@@ -108,6 +121,7 @@ static void send_message(struct wire *w, size_t size)
 	void *context;
 
 	if (size <= w->fab.info->tx_attr->inject_size) {
+		w->posted += w->mode == CNTR;
 		if (w->mode == TAGGED)
 			POST(w, fi_tinject(w->fab.ep, w->base.tx, size, to, TAG));
 		else
@@ -222,7 +236,7 @@ static void window_receive(struct wire *w, int window)
 
 static void window_prepare(struct wire *w, size_t size, int window)
 {
-	for (int n = 0; (w->mode == MSG || w->mode == TAGGED) && n < window; n++)
+	for (int n = 0; w->mode < RMA && n < window; n++)
 		post_receive(w, size);
 }
 
@@ -324,8 +338,14 @@ static void sizes_limit(struct wire *w, struct bench_conf *conf)
 
 static void wire_open(struct wire *w, struct bench_conf *conf)
 {
-	static const uint64_t caps[MODES] = { FI_MSG, FI_TAGGED, FI_RMA | FI_MSG, FI_MSG };
-	struct ft_want want = { .caps = caps[w->mode], .threading = FI_THREAD_DOMAIN };
+	static const uint64_t caps[MODES] = { FI_MSG, FI_TAGGED, FI_MSG, FI_RMA | FI_MSG, FI_MSG };
+	struct ft_want want = {
+		.caps = caps[w->mode],
+		.threading = FI_THREAD_DOMAIN,
+		.counters = w->mode == CNTR,
+		.selective_tx = w->mode == CNTR,
+		.selective_rx = w->mode == CNTR,
+	};
 	size_t size = bench_conf_max_size(conf);
 
 	ft_fab_open(&w->fab, &w->ft, &want);
@@ -379,10 +399,10 @@ static void rank_run(int rank, int sock, struct bench_conf *conf, const struct f
 static int usage(void)
 {
 	fprintf(stderr, "usage: crpc_bench [option]...\n"
-			"  -m MODE       msg, tagged, rma or rpc (tagged)\n"
+			"  -m MODE       msg, tagged, cntr, rma or rpc (tagged)\n"
 			"  -e TYPE       endpoints: rdm or msg (rdm)\n"
 			"  -p PROVIDER   as in FI_PROVIDER (copyrpc)\n"
-			"  -a ADDRESS    of both ends (127.0.0.1)\n"
+			"  -a ADDRESS    of both ends (127.0.0.1); any: what the provider chooses\n"
 			"  -U            FI_DELIVERY_COMPLETE\n" BENCH_USAGE);
 	return 2;
 }

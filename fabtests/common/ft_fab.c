@@ -22,7 +22,7 @@ struct fi_info *ft_fab_hints(const struct ft *ft, const struct ft_want *want)
 	FT_CHECK(hints, "fi_allocinfo");
 	hints->caps = want->caps ? want->caps : FI_MSG | FI_TAGGED;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->addr_format = FI_SOCKADDR_IN;
+	hints->addr_format = opts->address ? FI_SOCKADDR_IN : FI_FORMAT_UNSPEC;
 	hints->ep_attr->type = opts->type;
 	hints->tx_attr->op_flags = want->tx_flags | (opts->delivery ? FI_DELIVERY_COMPLETE : 0);
 	hints->rx_attr->op_flags = want->rx_flags;
@@ -41,6 +41,7 @@ void ft_fab_find(struct ft_fab *fab, struct ft *ft, const struct ft_want *want)
 {
 	struct fi_info *hints = ft_fab_hints(ft, want);
 	const char *port = want->port;
+	uint64_t flags;
 	int err;
 
 	memset(fab, 0, sizeof(*fab));
@@ -48,7 +49,8 @@ void ft_fab_find(struct ft_fab *fab, struct ft *ft, const struct ft_want *want)
 	fab->want = *want;
 	if (!port && ft->rank == 0 && !want->alone)
 		port = ft->opts->port;
-	err = fi_getinfo(FI_VERSION(1, 17), ft->opts->address, port, FI_SOURCE, hints, &fab->info);
+	flags = ft->opts->address || port ? FI_SOURCE : 0;
+	err = fi_getinfo(FI_VERSION(1, 17), ft->opts->address, port, flags, hints, &fab->info);
 	fi_freeinfo(hints);
 	if (err == -FI_ENODATA)
 		ft_notrun("fi_getinfo does not offer what this case needs");

@@ -59,7 +59,7 @@ int ft_opts_take(struct ft_opts *opts, int letter, const char *arg)
 	case 'p': opts->provider = arg; return 0;
 	case 'f': opts->fabric = arg; return 0;
 	case 'd': opts->domain = arg; return 0;
-	case 's': opts->address = arg; return 0;
+	case 's': opts->address = strcmp(arg, "any") ? arg : NULL; return 0;
 	case 'B': opts->port = arg; return 0;
 	case 'b': opts->talk_port = arg; return 0;
 	case 'k': opts->only = arg; return 0;

@@ -23,7 +23,7 @@ enum ft_wait {
 
 struct ft_opts {
 	const char *provider, *fabric, *domain;
-	const char *address;   /* of the endpoints here */
+	const char *address;   /* of the endpoints here; NULL: any */
 	enum fi_ep_type type;  /* FI_EP_RDM or FI_EP_MSG */
 	const char *type_name; /* "rdm", "msg" */
 	const char *port;      /* of the endpoint of rank 0; NULL: any */
@@ -46,7 +46,7 @@ struct ft_opts {
 	"  -p PROVIDER     as in FI_PROVIDER (copyrpc)\n"                                          \
 	"  -f FABRIC  -d DOMAIN\n"                                                                 \
 	"  -e TYPE         rdm or msg (rdm)\n"                                                     \
-	"  -s ADDRESS      of this end (127.0.0.1)\n"                                              \
+	"  -s ADDRESS      of this end (127.0.0.1); any: what the provider chooses\n"              \
 	"  -B PORT         of rank 0's endpoint (any)\n"                                           \
 	"  -c HOW          wait for completions by spin, sread or fd (spin)\n"                     \
 	"  -U              FI_DELIVERY_COMPLETE\n"                                                 \

@@ -326,7 +326,7 @@ static void run_silent(struct ft *ft)
 	struct ft_fab fab;
 
 	setenv("FI_COPYRPC_PEER_TIMEOUT", "1500", 1);
-	inet_pton(AF_INET, ft->opts->address, &sin.sin_addr);
+	inet_pton(AF_INET, ft->opts->address ? ft->opts->address : "127.0.0.1", &sin.sin_addr);
 	FT_OK(bind(sock, (struct sockaddr *)&sin, sizeof(sin)));
 	FT_OK(getsockname(sock, (struct sockaddr *)&sin, &len));
 	begin(&fab, ft, (struct ft_want){ 0 });
