@@ -167,7 +167,7 @@ static void expect_in_order(unsigned cnt)
 	}
 	cr_expect_eq(nodes[0].ep.tx_open, 0);
 	cr_expect_eq(nodes[0].ep.tx_queued, 0);
-	cr_expect(util_list_is_empty(&nodes[0].dom.tx_wait), "nobody waits, and progress looks");
+	cr_expect(util_list_is_empty(&nodes[0].dom.work), "nobody waits, and progress looks");
 }
 
 Test(core_op, start_in_order_and_end_once, .init = setup)

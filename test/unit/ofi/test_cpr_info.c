@@ -237,7 +237,7 @@ Test(cpr_info, what_is_not_offered_is_no_data)
 
 	hints->caps = FI_MSG | FI_MULTICAST;
 	cr_expect_eq(get_ret(NULL, NULL, 0, hints), -FI_ENODATA);
-	hints->caps = FI_RMA | FI_TRIGGER;
+	hints->caps = FI_RMA | FI_HMEM;
 	cr_expect_eq(get_ret(NULL, NULL, 0, hints), -FI_ENODATA);
 	fi_freeinfo(hints);
 }

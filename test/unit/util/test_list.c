@@ -98,3 +98,17 @@ Test(list, a_walk_may_remove_what_it_visits)
 	cr_assert_eq(n, 4);
 	expect(2, (int[]){ 1, 3 });
 }
+
+Test(list, move_takes_all_in_order_and_leaves_nothing)
+{
+	struct util_list to, *from = &head;
+
+	fill();
+	util_list_move(from, &to);
+	cr_expect(util_list_is_empty(from));
+	for (int i = 0; i < 4; i++)
+		cr_expect_eq(UTIL_CONTAINER_OF(util_list_pop(&to), struct item, link)->n, i);
+	cr_expect(util_list_is_empty(&to));
+	util_list_move(from, &to);
+	cr_expect(util_list_is_empty(&to), "of an empty one, nothing");
+}

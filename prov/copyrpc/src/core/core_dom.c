@@ -47,7 +47,7 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 	dom->unexpected_warned = false;
 	core_mr_table_init(&dom->mrs);
 	util_list_init(&dom->eps);
-	util_list_init(&dom->tx_wait);
+	util_list_init(&dom->work);
 	return 0;
 }
 
@@ -58,6 +58,19 @@ void core_dom_fini(struct core_dom *dom)
 	pthread_mutex_destroy(&dom->lock);
 }
 
+/* Each once: what is left is in the list again. One may take out others. */
+void core_dom_run_work(struct core_dom *dom)
+{
+	struct util_list todo, *first;
+	struct core_work *work;
+
+	util_list_move(&dom->work, &todo);
+	while ((first = util_list_pop(&todo))) {
+		work = UTIL_CONTAINER_OF(first, struct core_work, link);
+		work->run(work);
+	}
+}
+
 int core_dom_wait_fd(struct core_dom *dom)
 {
 	return dom->engine_ops->wait_fd(dom->engine);
@@ -65,7 +78,7 @@ int core_dom_wait_fd(struct core_dom *dom)
 
 int core_dom_arm(struct core_dom *dom)
 {
-	if (!util_list_is_empty(&dom->tx_wait))
+	if (!util_list_is_empty(&dom->work))
 		return -FI_EAGAIN;
 	return dom->engine_ops->arm(dom->engine);
 }

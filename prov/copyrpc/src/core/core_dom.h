@@ -23,8 +23,12 @@
 
 struct core_dom;
 
-/** Continues what found no room (core_op.c). */
-void core_op_progress(struct core_dom *dom);
+/** Something that could not be finished: progress goes on with it. In no list, or in core_dom.work. */
+struct core_work {
+	struct util_list link;
+	/* Is in no list when called, and calls core_dom_work if something is left. */
+	void (*run)(struct core_work *work);
+};
 
 /** Limits, fixed at open (from util_params; tests set their own). */
 struct core_limits {
@@ -49,8 +53,7 @@ struct core_dom {
 	bool unexpected_warned;
 	struct core_mr_table mrs; /* memory that peers may reach */
 	struct util_list eps;     /* core_ep.dom_link */
-	struct util_list
-		tx_wait; /* core_peer.wait_link: peers with operations that found no room */
+	struct util_list work;    /* core_work.link: peers with operations that found no room */
 };
 
 /** Opens the engine. 0 or -FI_E*. */
@@ -91,14 +94,23 @@ static inline bool core_dom_is_private(const struct core_dom *dom)
 	return !dom->guarded;
 }
 
+/** Has progress go on with it. */
+static inline void core_dom_work(struct core_dom *dom, struct core_work *work)
+{
+	if (util_list_is_empty(&work->link))
+		util_list_push_back(&dom->work, &work->link);
+}
+
+void core_dom_run_work(struct core_dom *dom);
+
 /**
  * Everything that can be done now without waiting. Queued sends go first: the engine's progress then
  * lets them leave, for their completions may be the last that the user waits for.
  */
 static inline void core_dom_progress(struct core_dom *dom)
 {
-	if (UTIL_UNLIKELY(dom->tx_wait.next != &dom->tx_wait))
-		core_op_progress(dom);
+	if (UTIL_UNLIKELY(dom->work.next != &dom->work))
+		core_dom_run_work(dom);
 	dom->engine_ops->progress(dom->engine);
 }
 

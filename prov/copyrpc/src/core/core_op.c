@@ -73,7 +73,7 @@ static void core_op_run(struct core_peer *peer)
 
 	core_peer_set_eager(peer);
 	if (started && sent)
-		util_list_remove(&peer->wait_link);
+		util_list_remove(&peer->work.link);
 	else
 		core_op_wait(peer);
 }
@@ -132,16 +132,13 @@ void core_op_restream(struct core_op *op)
 
 void core_op_wait(struct core_peer *peer)
 {
-	if (peer->state == CORE_PEER_UP && util_list_is_empty(&peer->wait_link))
-		util_list_push_back(&peer->ep->dom->tx_wait, &peer->wait_link);
+	if (peer->state == CORE_PEER_UP)
+		core_dom_work(peer->ep->dom, &peer->work);
 }
 
-void core_op_progress(struct core_dom *dom)
+void core_op_go_on(struct core_work *work)
 {
-	struct util_list *it, *tmp;
-
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dom->tx_wait)
-		core_op_run(UTIL_CONTAINER_OF(it, struct core_peer, wait_link));
+	core_op_run(UTIL_CONTAINER_OF(work, struct core_peer, work));
 }
 
 bool core_op_is_alone(const struct core_op *op)

@@ -9,7 +9,7 @@
  *        \--no room, no connection, others before it--> queued --its turn--> start
  *
  * Operations start in the order they were submitted. Queue and streams of a peer go on when
- * progress finds room (core_op_progress); a peer that fails ends all of them.
+ * progress finds room (core_op_go_on); a peer that fails ends all of them.
  *
  * Shown by test/unit/core/test_core_op.c.
  */
@@ -22,9 +22,9 @@
 #include "core/core_chan.h"
 #include "util/list.h"
 
-struct core_dom;
 struct core_op;
 struct core_peer;
+struct core_work;
 
 /** Operations of an endpoint that may be queued at a time. */
 #define CORE_OP_QUEUE_MAX 65536u
@@ -76,8 +76,8 @@ void core_op_stream(struct core_op *op);
 void core_op_unstream(struct core_op *op);
 void core_op_restream(struct core_op *op);
 
-/** Continues what waits for room; core_dom_progress does. */
-void core_op_progress(struct core_dom *dom);
+/** Continues what waits for room: core_peer.work. */
+void core_op_go_on(struct core_work *work);
 
 /** Has progress visit the peer, if it is up. */
 void core_op_wait(struct core_peer *peer);

@@ -61,7 +61,8 @@ static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr
 	util_list_init(&peer->rma_held);
 	util_list_init(&peer->rx);
 	util_list_init(&peer->ep_link);
-	util_list_init(&peer->wait_link);
+	util_list_init(&peer->work.link);
+	peer->work.run = core_op_go_on;
 	memcpy(&peer->addr, addr,
 	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					   : sizeof(struct sockaddr_in));
@@ -281,7 +282,7 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	/* What has arrived is saved while the channel's memory is still there. */
 	core_rx_fail_peer(peer, err);
 	peer->chan = NULL;
-	util_list_remove(&peer->wait_link);
+	util_list_remove(&peer->work.link);
 	if (peer->state != state)
 		core_peer_set_state(peer, state);
 	core_late_fail_peer(peer, err);
@@ -305,7 +306,7 @@ void core_peer_free(struct core_peer *peer)
 		core_op_fail_peer(peer, -FI_ESHUTDOWN);
 	core_rx_forget_peer(peer);
 	util_list_remove(&peer->ep_link);
-	util_list_remove(&peer->wait_link);
+	util_list_remove(&peer->work.link);
 	if (peer->fi_addr < ep->peer_cnt)
 		ep->peers[peer->fi_addr] = NULL;
 	core_late_fini(&peer->late);

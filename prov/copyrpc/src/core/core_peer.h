@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "core/core_chan.h"
+#include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/core_late.h"
 #include "util/bits.h"
@@ -48,7 +49,7 @@ struct core_peer {
 	struct util_list rx;        /* core_inmsg.peer_link: messages of this peer not yet done */
 	struct util_list rma_held;  /* core_rma_held.peer_link: long accesses that it makes */
 	struct util_list ep_link;   /* core_ep.known or .strangers */
-	struct util_list wait_link; /* core_dom.tx_wait */
+	struct core_work work;      /* what waits for room */
 	struct core_late late;
 	uint64_t incarnation;
 	struct sockaddr_storage addr;

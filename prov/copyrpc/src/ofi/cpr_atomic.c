@@ -172,6 +172,8 @@ static ssize_t cpr_atomic_post(struct fid_ep *fid, const struct cpr_atomic_call 
 		return ret;
 	if ((a.flags & FI_INJECT) && a.len > ep->inject_max)
 		return -FI_EMSGSIZE;
+	if (a.flags & FI_TRIGGER)
+		return cpr_trigger_atomic(ep, &a);
 	core_dom_lock(ep->dom);
 	ret = core_atomic_post(ep->core, &a);
 	if (!(a.flags & FI_MORE))
@@ -251,7 +253,7 @@ static ssize_t cpr_atomic_writemsg(struct fid_ep *fid, const struct fi_msg_atomi
 {
 	struct cpr_atomic_call call = cpr_atomic_from_msg(msg, flags, CORE_ATOMIC_BASE);
 
-	if (flags & ~CPR_ATOMICMSG_FLAGS)
+	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_ATOMICMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	return cpr_atomic_post(fid, &call);
 }
@@ -301,7 +303,7 @@ static ssize_t cpr_atomic_readwritemsg(struct fid_ep *fid, const struct fi_msg_a
 	struct cpr_atomic_call call = cpr_atomic_from_msg(msg, flags, CORE_ATOMIC_FETCH);
 
 	(void)result_desc;
-	if (flags & ~CPR_FETCHMSG_FLAGS)
+	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_FETCHMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	call.result = resultv;
 	call.result_cnt = result_count;
@@ -362,7 +364,7 @@ static ssize_t cpr_atomic_compwritemsg(struct fid_ep *fid, const struct fi_msg_a
 
 	(void)compare_desc;
 	(void)result_desc;
-	if (flags & ~CPR_FETCHMSG_FLAGS)
+	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_FETCHMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	call.compare = comparev;
 	call.compare_cnt = compare_count;

@@ -7,6 +7,7 @@
 
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_nosys.h"
+#include "ofi/cpr_trigger.h"
 #include "ofi/cpr_waitset.h"
 #include "util/log.h"
 
@@ -87,7 +88,13 @@ static void cpr_cntr_notify(struct core_cntr *core)
 	struct cpr_cntr *cntr = container_of(core, struct cpr_cntr, core);
 
 	core->notify = NULL;
+	cpr_trigger_look(cntr);
 	cpr_wait_kick(&cntr->wait);
+}
+
+void cpr_cntr_watch(struct cpr_cntr *cntr)
+{
+	cntr->core.notify = cpr_cntr_notify;
 }
 
 /* Waits for the threshold or for a new error, locked. */
@@ -104,7 +111,7 @@ static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, uint64_t threshold, int t
 			return 0;
 		if (cntr->core.errors != errors)
 			return -FI_EAVAIL;
-		cntr->core.notify = cpr_cntr_notify;
+		cpr_cntr_watch(cntr);
 		ret = cpr_wait_sleep(&cntr->wait, cntr->domain, &call);
 	}
 	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
@@ -129,10 +136,10 @@ static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	cpr_domain_lock(cntr->domain);
 	ret = cpr_cntr_wait_locked(cntr, threshold, timeout);
 	cpr_cntr_is_unread(cntr);
-	if (!cntr->wait.sleepers)
-		cntr->core.notify = NULL;
-	else
+	if (cntr->wait.sleepers)
 		cpr_wait_kick(&cntr->wait);
+	else if (util_list_is_empty(&cntr->triggers))
+		cntr->core.notify = NULL;
 	cpr_domain_unlock(cntr->domain);
 	return ret;
 }
@@ -144,7 +151,7 @@ int cpr_cntr_trywait(struct cpr_cntr *cntr)
 	cpr_domain_lock(cntr->domain);
 	cpr_domain_progress(cntr->domain);
 	if (!cpr_cntr_is_unread(cntr)) {
-		cntr->core.notify = cpr_cntr_notify;
+		cpr_cntr_watch(cntr);
 		ret = cpr_wait_try(&cntr->wait, cntr->domain);
 	}
 	cpr_domain_unlock(cntr->domain);
@@ -254,6 +261,7 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.ops =
 		cpr_wait_blocks(obj) || obj == FI_WAIT_NONE ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
+	cpr_trigger_init(cntr);
 	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
 				      &cntr->fid.fid, cntr->domain);
 	if (ret) {

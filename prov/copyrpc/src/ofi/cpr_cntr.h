@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "core/core_cntr.h"
+#include "core/core_dom.h"
 #include "ofi/cpr_ref.h"
 #include "ofi/cpr_wait.h"
 
@@ -22,15 +23,20 @@ struct cpr_cntr {
 	struct cpr_domain *domain;
 	struct core_cntr core;
 	struct cpr_wait wait;
-	struct cpr_ref refs; /* endpoints, poll sets */
+	struct cpr_ref refs; /* endpoints, poll sets, triggers */
 	uint64_t seen_value; /* what fi_poll, fi_cntr_set and fi_cntr_add last knew */
 	uint64_t seen_errors;
 	uint64_t told_value; /* what the user was last told by a read or a wait, or asked to read */
 	uint64_t told_errors;
+	struct util_list triggers;     /* cpr_trigger.link: transfers that wait for it */
+	struct core_work trigger_work; /* some of them are due */
 };
 
 int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
 		  void *context);
+
+/** cpr_trigger_look is called at the next change. Locked. */
+void cpr_cntr_watch(struct cpr_cntr *cntr);
 
 /** For fi_trywait: 0, -FI_EAGAIN (it changed), or as cpr_wait_try. */
 int cpr_cntr_trywait(struct cpr_cntr *cntr);

@@ -23,6 +23,7 @@
 #include "ofi/cpr_srx.h"
 #include "ofi/cpr_stx.h"
 #include "ofi/cpr_rma.h"
+#include "ofi/cpr_trigger.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -168,7 +169,7 @@ static void cpr_ep_unbind_all(struct cpr_ep *ep)
 /* Transfers that the capabilities do not cover stay refused. */
 static void cpr_ep_pick_msg(struct cpr_ep *ep)
 {
-	ep->msg_ops = ep->core_ep.conn ? cpr_conn_msg_ops : cpr_msg_ops;
+	ep->msg_ops = ep->core->conn ? cpr_conn_msg_ops : cpr_msg_ops;
 	if (!(ep->caps & FI_MSG))
 		ep->msg_ops = cpr_no_msg_ops;
 	if (!(ep->caps & FI_SEND)) {
@@ -179,7 +180,7 @@ static void cpr_ep_pick_msg(struct cpr_ep *ep)
 		ep->msg_ops.senddata = cpr_no_msg_ops.senddata;
 		ep->msg_ops.injectdata = cpr_no_msg_ops.injectdata;
 	}
-	if (!(ep->caps & FI_RECV) || ep->srx) {
+	if (!(ep->caps & FI_RECV) || ep->owner->srx) {
 		ep->msg_ops.recv = cpr_no_msg_ops.recv;
 		ep->msg_ops.recvv = cpr_no_msg_ops.recvv;
 		ep->msg_ops.recvmsg = cpr_no_msg_ops.recvmsg;
@@ -188,7 +189,7 @@ static void cpr_ep_pick_msg(struct cpr_ep *ep)
 
 static void cpr_ep_pick_tagged(struct cpr_ep *ep)
 {
-	ep->tagged_ops = ep->core_ep.conn ? cpr_conn_tagged_ops : cpr_tagged_ops;
+	ep->tagged_ops = ep->core->conn ? cpr_conn_tagged_ops : cpr_tagged_ops;
 	if (!(ep->caps & FI_TAGGED))
 		ep->tagged_ops = cpr_no_tagged_ops;
 	if (!(ep->caps & FI_SEND)) {
@@ -199,7 +200,7 @@ static void cpr_ep_pick_tagged(struct cpr_ep *ep)
 		ep->tagged_ops.senddata = cpr_no_tagged_ops.senddata;
 		ep->tagged_ops.injectdata = cpr_no_tagged_ops.injectdata;
 	}
-	if (!(ep->caps & FI_RECV) || ep->srx) {
+	if (!(ep->caps & FI_RECV) || ep->owner->srx) {
 		ep->tagged_ops.recv = cpr_no_tagged_ops.recv;
 		ep->tagged_ops.recvv = cpr_no_tagged_ops.recvv;
 		ep->tagged_ops.recvmsg = cpr_no_tagged_ops.recvmsg;
@@ -212,6 +213,8 @@ void cpr_ep_pick_ops(struct cpr_ep *ep)
 	cpr_ep_pick_tagged(ep);
 	cpr_rma_pick(&ep->rma_ops, ep->caps);
 	cpr_atomic_pick(&ep->atomic_ops, ep->caps);
+	if (ep->tx_flags & FI_TRIGGER)
+		cpr_trigger_pick(ep);
 }
 
 static int cpr_ep_check_shared(const struct cpr_ep *ep)
@@ -341,18 +344,22 @@ static int cpr_ep_get_flags(const struct cpr_ep *ep, uint64_t *flags)
 
 static int cpr_ep_set_flags(struct cpr_ep *ep, uint64_t flags)
 {
-	uint64_t direction;
+	uint64_t direction, allowed;
 	int ret = cpr_ep_flags_direction(flags, &direction);
 
 	if (ret)
 		return ret;
 	flags &= ~direction;
-	if (flags & ~(direction == FI_TRANSMIT ? CPR_TX_OP_FLAGS : CPR_RX_OP_FLAGS))
+	allowed = direction == FI_TRANSMIT ? CPR_TX_OP_FLAGS | (ep->caps & FI_TRIGGER)
+					   : CPR_RX_OP_FLAGS;
+	if (flags & ~allowed)
 		return -FI_EBADFLAGS;
 	if (direction == FI_TRANSMIT)
 		cpr_ep_set_tx_flags(ep, flags);
 	else
 		ep->rx_flags = flags;
+	if (ep->owner->is_enabled)
+		ep->kind->pick_ops(ep);
 	return 0;
 }
 
@@ -379,10 +386,7 @@ static int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
 	alias->inject_max = ep->inject_max;
 	alias->rx_flags = ep->rx_flags;
 	cpr_ep_set_tx_flags(alias, ep->tx_flags);
-	alias->msg_ops = ep->msg_ops;
-	alias->tagged_ops = ep->tagged_ops;
-	alias->rma_ops = ep->rma_ops;
-	alias->atomic_ops = ep->atomic_ops;
+	alias->kind->pick_ops(alias);
 	if (arg->flags)
 		ret = cpr_ep_set_flags(alias, arg->flags);
 	if (ret) {
@@ -455,6 +459,7 @@ static int cpr_ep_close(struct fid *fid)
 	if (ep->is_enabled) {
 		cpr_ep_drain(ep);
 		cpr_domain_lock(ep->domain);
+		cpr_trigger_drop_all(ep);
 		ep->kind->stop(ep);
 		ep->is_enabled = false;
 		cpr_domain_unlock(ep->domain);
@@ -520,6 +525,7 @@ void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_i
 		ep->core_ep.remote_access = ep->caps & (FI_REMOTE_READ | FI_REMOTE_WRITE);
 	ep->core_ep.min_multi_recv = CPR_MULTI_RECV_MIN;
 	util_list_init(&ep->av_link);
+	util_list_init(&ep->triggers);
 	if (info->src_addr && info->src_addrlen >= cpr_addr_len(domain->addr_format))
 		memcpy(&ep->src, info->src_addr, cpr_addr_len(domain->addr_format));
 }

@@ -82,7 +82,8 @@ struct cpr_ep {
 	struct cpr_cq *tx_cq;
 	struct cpr_cq *rx_cq;
 	struct cpr_cntr *cntr[CPR_EP_CNTR_CNT];
-	struct cpr_ep *srx; /* shared contexts, or NULL */
+	struct util_list triggers; /* cpr_trigger.ep_link */
+	struct cpr_ep *srx;        /* shared contexts, or NULL */
 	struct cpr_stx *stx;
 	bool wants_srx; /* opened with FI_SHARED_CONTEXT: must be bound before fi_enable */
 	bool wants_stx;

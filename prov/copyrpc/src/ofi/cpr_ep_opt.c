@@ -9,8 +9,9 @@
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_nosys.h"
+#include "ofi/cpr_trigger.h"
 
-/* 0: a receive or a call was found and cancelled. */
+/* 0: what waits for a counter, a receive or a call was found and cancelled. */
 static ssize_t cpr_ep_opt_cancel(fid_t fid, void *context)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
@@ -19,7 +20,9 @@ static ssize_t cpr_ep_opt_cancel(fid_t fid, void *context)
 	if (!ep->owner->is_enabled)
 		return -FI_EOPBADSTATE;
 	cpr_domain_lock(ep->domain);
-	ret = ep->kind->cancel(ep, context);
+	ret = cpr_trigger_cancel(ep, context);
+	if (ret == -FI_ENOENT)
+		ret = ep->kind->cancel(ep, context);
 	cpr_domain_unlock(ep->domain);
 	return ret;
 }

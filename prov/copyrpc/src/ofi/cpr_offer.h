@@ -31,10 +31,11 @@
 #define CPR_DOMAIN_CAPS  (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define CPR_CAPS                                                                                   \
 	(CPR_PRIMARY_CAPS | CPR_MODIFIERS | FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_FENCE |  \
-	 CPR_DOMAIN_CAPS)
+	 FI_TRIGGER | CPR_DOMAIN_CAPS)
 #define CPR_DGRAM_CAPS (FI_MSG | CPR_MSG_MODS | FI_MULTI_RECV | FI_SOURCE | CPR_DOMAIN_CAPS)
 #define CPR_TX_CAPS                                                                                \
-	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE)
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE |       \
+	 FI_TRIGGER)
 #define CPR_RX_CAPS                                                                                \
 	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |    \
 	 FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)

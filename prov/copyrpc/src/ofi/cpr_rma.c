@@ -44,6 +44,8 @@ static ssize_t cpr_rma_post(struct cpr_ep *ep, struct core_rma *r)
 		return ret;
 	if (r->len > CPR_MSG_MAX || (r->write && (r->flags & FI_INJECT) && r->len > ep->inject_max))
 		return -FI_EMSGSIZE;
+	if (r->flags & FI_TRIGGER)
+		return cpr_trigger_rma(ep, r);
 	core_dom_lock(ep->dom);
 	ret = core_rma_post(ep->core, r);
 	if (!(r->flags & FI_MORE))
@@ -108,7 +110,7 @@ static ssize_t cpr_rma_msg(struct fid_ep *fid, const struct fi_msg_rma *msg, uin
 
 static ssize_t cpr_rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	if (flags & ~CPR_READMSG_FLAGS)
+	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_READMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	return cpr_rma_msg(fid, msg, flags, false);
 }
@@ -132,7 +134,7 @@ static ssize_t cpr_rma_writev(struct fid_ep *fid, const struct iovec *iov, void 
 
 static ssize_t cpr_rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	if (flags & ~CPR_WRITEMSG_FLAGS)
+	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_WRITEMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	return cpr_rma_msg(fid, msg, flags, true);
 }

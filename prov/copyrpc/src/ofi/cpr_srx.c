@@ -132,6 +132,7 @@ static void cpr_srx_init(struct cpr_ep *srx, struct cpr_domain *domain,
 	srx->domain = domain;
 	srx->dom = &domain->core;
 	srx->core = &srx->core_ep;
+	util_list_init(&srx->triggers);
 	srx->is_enabled = true;
 	srx->caps = cpr_offer_caps(attr ? attr->caps : 0) & ~FI_SEND;
 	srx->rx_flags = attr ? attr->op_flags : 0;

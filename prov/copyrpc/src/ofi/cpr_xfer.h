@@ -15,6 +15,7 @@
 #include "core/core_post.h"
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_offer.h"
+#include "ofi/cpr_trigger.h"
 #include "util/bits.h"
 
 #define CPR_SENDMSG_FLAGS (CPR_TX_OP_FLAGS | FI_REMOTE_CQ_DATA | FI_MORE | FI_FENCE)
@@ -22,6 +23,12 @@
 	(FI_COMPLETION | FI_MORE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 
 #define CPR_XFER_INLINE static inline __attribute__((always_inline))
+
+/** Are these flags allowed, `most` and, where it was asked for, FI_TRIGGER? */
+CPR_XFER_INLINE bool cpr_xfer_takes(const struct cpr_ep *ep, uint64_t flags, uint64_t most)
+{
+	return UTIL_LIKELY(!(flags & ~most)) || !(flags & ~(most | (ep->caps & FI_TRIGGER)));
+}
 
 /* The domain is locked here and nowhere above. */
 CPR_XFER_INLINE ssize_t cpr_xfer_send(struct cpr_ep *ep, const struct core_send *send)
@@ -96,6 +103,8 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_iov(struct cpr_ep *ep, struct core_send *s
 		send->len += send->iov[i].iov_len;
 	if (UTIL_UNLIKELY((send->flags & FI_INJECT) && send->len > ep->inject_max))
 		return -FI_EMSGSIZE;
+	if (UTIL_UNLIKELY(send->flags & FI_TRIGGER))
+		return cpr_trigger_send(ep, send);
 	return cpr_xfer_send(ep, send);
 }
 

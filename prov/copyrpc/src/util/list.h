@@ -75,6 +75,13 @@ static inline struct util_list *util_list_pop(struct util_list *head)
 	return item;
 }
 
+/** All members of `from` go to `to`, which is not initialised, in their order; `from` is empty then. */
+static inline void util_list_move(struct util_list *from, struct util_list *to)
+{
+	util_list_insert(from, to);
+	util_list_remove(from);
+}
+
 /** Walks the list; the body may remove `it`, nothing else. */
 #define UTIL_LIST_FOREACH_SAFE(it, tmp, head)                                                      \
 	for ((it) = (head)->next, (tmp) = (it)->next; (it) != (head);                              \
