@@ -81,7 +81,8 @@ static void pair_reply(struct pair_end *e, const struct pair_owed *owed, unsigne
 				{ .iov_base = buf + len / 3, .iov_len = len - len / 3 } };
 
 	pair_fill(buf, len, owed->number, 1);
-	cr_assert_eq(e->s->chan.ops->reply_iov(&e->s->chan, owed->ref, iov, 2, len, flags), 0);
+	cr_assert_eq(
+		e->s->conn.chan.ops->reply_iov(&e->s->conn.chan, owed->ref, iov, 2, len, flags), 0);
 }
 
 static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_call_ref ref,
@@ -166,7 +167,7 @@ static void pair_failed(struct erpc_session *s)
 {
 	erpc_session_end(s);
 	if (s->user)
-		s->up->on_down(&s->chan, s->err);
+		s->conn.up->on_down(&s->conn.chan, s->err);
 }
 
 /* ---- its life ---- */
@@ -256,7 +257,7 @@ void erpc_pair_fini(struct erpc_pair *p)
 		pair_end_close(&p->end[i]);
 	for (i = 0; i < 2; i++) {
 		if (p->end[i].s)
-			p->end[i].s->chan.ops->close(&p->end[i].s->chan);
+			p->end[i].s->conn.chan.ops->close(&p->end[i].s->conn.chan);
 		cr_assert_eq(p->end[i].port->dg->rx_held, 0, "every receive buffer was given back");
 		cr_assert_eq(p->end[i].port->session_cnt, 0);
 		cr_assert_eq(p->end[i].port->promised, 0);
@@ -295,18 +296,18 @@ int pair_send(struct pair_end *e, unsigned flags)
 				    .iov = iov,
 				    .iov_cnt = 2,
 				    .len = len };
-	const struct core_chan_ops *ops = e->s->chan.ops;
+	const struct core_chan_ops *ops = e->s->conn.chan.ops;
 	int ret;
 
 	pair_fill(buf, len, e->sent, 0);
 	if (rng_chance(e->rng, 1, 2))
-		ret = ops->send(&e->s->chan, &frame, flags);
+		ret = ops->send(&e->s->conn.chan, &frame, flags);
 	else
-		ret = ops->send_buf(&e->s->chan, frame.op, e->sent, 0, buf, len, flags);
+		ret = ops->send_buf(&e->s->conn.chan, frame.op, e->sent, 0, buf, len, flags);
 	free(buf);
 	if (ret >= 0) {
 		e->sent++;
-		e->s->chan.awaited = e->s->taken;
+		e->s->conn.chan.awaited = e->s->taken;
 	}
 	return ret < 0 ? ret : 0;
 }
@@ -318,15 +319,15 @@ int pair_call(struct pair_end *e)
 	uint8_t *buf = malloc(len + 1);
 	struct iovec iov = { .iov_base = buf, .iov_len = len };
 	struct core_frame frame = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
-	const struct core_chan_ops *ops = e->s->chan.ops;
-	bool room = ops->call_room(&e->s->chan, len, PAIR_ALLOW) > 0;
+	const struct core_chan_ops *ops = e->s->conn.chan.ops;
+	bool room = ops->call_room(&e->s->conn.chan, len, PAIR_ALLOW) > 0;
 	int ret;
 
 	pair_fill(buf, len, e->sent, 0);
 	if (rng_chance(e->rng, 1, 2))
-		ret = ops->call(&e->s->chan, &frame, PAIR_ALLOW, context);
+		ret = ops->call(&e->s->conn.chan, &frame, PAIR_ALLOW, context);
 	else
-		ret = ops->call_buf(&e->s->chan, op, buf, len, PAIR_ALLOW, context, 0);
+		ret = ops->call_buf(&e->s->conn.chan, op, buf, len, PAIR_ALLOW, context, 0);
 	free(buf);
 	cr_assert(!ret || !room, "%d where there was room", ret);
 	if (!ret) {
@@ -338,7 +339,7 @@ int pair_call(struct pair_end *e)
 
 bool pair_get(struct pair_end *e)
 {
-	struct core_chan *lender = &e->peer->s->chan;
+	struct core_chan *lender = &e->peer->s->conn.chan;
 	struct pair_get *g = e->gets;
 	size_t len;
 
@@ -360,7 +361,7 @@ bool pair_get(struct pair_end *e)
 				    .len = len };
 	memset(g->buf, 0, len);
 	g->open = true;
-	cr_assert_eq(e->s->chan.ops->get(&e->s->chan, &g->get), 0);
+	cr_assert_eq(e->s->conn.chan.ops->get(&e->s->conn.chan, &g->get), 0);
 	return true;
 }
 
@@ -389,7 +390,7 @@ bool pair_release(struct pair_end *e)
 	hold = e->holds[at];
 	e->holds[at] = e->holds[--e->hold_cnt];
 	cr_assert(pair_is(hold.data, hold.len, hold.number, hold.answer), "what is held stays");
-	e->s->chan.ops->release(&e->s->chan, hold.hold);
+	e->s->conn.chan.ops->release(&e->s->conn.chan, hold.hold);
 	return true;
 }
 
@@ -415,7 +416,7 @@ static bool pair_is_done(const struct pair_end *e)
 		if (e->gets[i].open)
 			return false;
 	return !e->owed_cnt && !e->hold_cnt && e->asked == e->answered &&
-	       !e->s->chan.ops->is_busy(&e->s->chan);
+	       !e->s->conn.chan.ops->is_busy(&e->s->conn.chan);
 }
 
 void erpc_pair_settle(struct erpc_pair *p)

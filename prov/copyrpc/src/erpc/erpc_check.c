@@ -16,7 +16,7 @@ struct erpc_session *erpc_check(struct erpc_port *port, const struct dev_dgram_i
 
 	if (UTIL_UNLIKELY(!wire_erpc_get(h, in->data, in->len)))
 		return erpc_check_no(&port->stats.rx_malformed);
-	s = port->sessions[h->session];
+	s = __atomic_load_n(&port->sessions[h->session], __ATOMIC_ACQUIRE);
 	if (UTIL_UNLIKELY(!s))
 		return erpc_check_no(&port->stats.rx_no_session);
 	if (UTIL_UNLIKELY(h->tag != s->tag))

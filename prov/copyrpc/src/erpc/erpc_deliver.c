@@ -33,14 +33,16 @@ static const char *erpc_deliver_frame(struct erpc_session *s, const struct wire_
 		return "an answer among messages";
 	body->refs++;
 	if (f->kind == WIRE_ERPC_FRAME_MSG) {
-		verdict = s->up->on_msg(&s->chan, f->word, f->data, f->len, erpc_body_hold(body));
+		verdict = s->conn.up->on_msg(&s->conn.chan, f->word, f->data, f->len,
+					     erpc_body_hold(body));
 	} else {
 		/* What was answered and is not known to be with the peer counts there no more. */
 		if (s->owed_len + cost > 2 * ERPC_GRANT)
 			return "an allowance beyond what was granted";
 		s->owed_len += cost;
 		s->calls_owed++;
-		verdict = s->up->on_call(&s->chan, ref, f->data, f->len, erpc_body_hold(body));
+		verdict = s->conn.up->on_call(&s->conn.chan, ref, f->data, f->len,
+					      erpc_body_hold(body));
 	}
 	if (verdict != CORE_RX_HOLD)
 		body->refs--;
@@ -110,7 +112,7 @@ static const char *erpc_deliver_reply(struct erpc_session *s, const struct wire_
 	s->grant_left += erpc_send_cost(asked->allowance);
 	util_idmap_release(&s->calls, f->word);
 	util_pool_release(&s->port->asked, asked);
-	s->up->on_reply(&s->chan, context, 0, f->data, f->len);
+	s->conn.up->on_reply(&s->conn.chan, context, 0, f->data, f->len);
 	return NULL;
 }
 

@@ -90,7 +90,7 @@ static void erpc_get_over(struct erpc_session *s, uint32_t slot, int status)
 	if (--fetch->open || (!util_list_is_empty(&fetch->link)))
 		return;
 	util_list_remove(&fetch->open_link);
-	s->up->on_get_done(&s->chan, get);
+	s->conn.up->on_get_done(&s->conn.chan, get);
 }
 
 bool erpc_get_expects(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h,
@@ -139,6 +139,6 @@ void erpc_get_fail(struct erpc_session *s, int err)
 
 		util_list_remove(&fetch->link);
 		fetch->get->status = err;
-		s->up->on_get_done(&s->chan, fetch->get);
+		s->conn.up->on_get_done(&s->conn.chan, fetch->get);
 	}
 }

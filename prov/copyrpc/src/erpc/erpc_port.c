@@ -21,6 +21,16 @@
 
 /* ---- the loop ---- */
 
+/** Its session is not up yet: it waits, if there is room. True if its buffer was kept. */
+static bool __attribute__((noinline))
+erpc_port_save_cold(struct erpc_port *port, const struct dev_dgram_in *in)
+{
+	if (port->saved_cnt == ERPC_POLL_BURST)
+		return false;
+	port->saved[port->saved_cnt++] = *in;
+	return true;
+}
+
 /** One packet: true if its buffer was kept. */
 static inline bool erpc_port_take(struct erpc_port *port, const struct dev_dgram_in *in)
 {
@@ -29,6 +39,8 @@ static inline bool erpc_port_take(struct erpc_port *port, const struct dev_dgram
 
 	if (UTIL_UNLIKELY(!s))
 		return false;
+	if (UTIL_UNLIKELY(!s->attached))
+		return erpc_port_save_cold(port, in);
 	switch (h.kind) {
 	case WIRE_ERPC_REQ: return erpc_req_on(s, &h, in);
 	case WIRE_ERPC_RESP: return erpc_resp_on(s, &h, in);
@@ -185,7 +197,7 @@ void erpc_port_fail(struct erpc_port *port, int err)
 		return;
 	port->err = err;
 	for (num = 0; num < ERPC_SESSIONS_MAX; num++)
-		if (port->sessions[num])
+		if (port->sessions[num] && port->sessions[num]->attached)
 			erpc_session_fail(port->sessions[num], err, NULL);
 }
 

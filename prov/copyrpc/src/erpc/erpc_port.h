@@ -67,7 +67,7 @@ struct erpc_port {
 	bool running; /* in progress: what is to leave leaves at its end */
 	uint64_t now_ns;
 	uint64_t scan_ns;               /* next look for losses */
-	struct erpc_session **sessions; /* by number; NULL: not attached */
+	struct erpc_session **sessions; /* by number; NULL: not connected. Atomic */
 	struct erpc_out out;
 	struct erpc_bufs bufs;
 	struct util_pool bodies;   /* erpc_body */
@@ -81,7 +81,7 @@ struct erpc_port {
 	bool paces;
 	struct erpc_wheel wheel;
 	struct util_idmap loans;
-	uint32_t saved_cnt; /* packets that came while somebody waited */
+	uint32_t saved_cnt; /* packets that came while somebody waited, or before attach */
 	struct dev_dgram_in saved[ERPC_POLL_BURST];
 	uint64_t loan_random;
 
@@ -100,6 +100,12 @@ void erpc_port_close(struct erpc_port *port);
 
 /** True if there may be more at once. now_ns never goes back. */
 bool erpc_port_progress(struct erpc_port *port, uint64_t now_ns);
+
+/** Packets wait for a session to be attached, or for the next progress. */
+static inline bool erpc_port_has_saved(const struct erpc_port *port)
+{
+	return port->saved_cnt;
+}
 
 /** The two halves of it: takes in what came; lets go what waits, and sees to what is due. */
 bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns);

@@ -52,7 +52,7 @@ void erpc_send_arrived(struct erpc_session *s, uint32_t seq)
 	if (pos == s->told)
 		return;
 	s->told = pos;
-	s->up->on_arrived(&s->chan, pos);
+	s->conn.up->on_arrived(&s->conn.chan, pos);
 }
 
 /** Bytes that messages share in one batch. */

@@ -35,7 +35,7 @@ static void erpc_session_lists(struct erpc_session *s)
 	util_list_init(&s->fresh_link);
 	util_list_init(&s->wait_link);
 	util_list_init(&s->fail_link);
-	util_list_init(&s->chan.stopped_link);
+	util_list_init(&s->conn.chan.stopped_link);
 	erpc_wheel_item_init(&s->pace);
 	util_idmap_init(&s->calls);
 }
@@ -55,8 +55,8 @@ int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
 	}
 	s->promised = s->credits_max;
 	s->port = port;
-	s->up = port->up;
-	s->chan.ops = &erpc_chan_ops;
+	s->conn.up = port->up;
+	s->conn.chan.ops = &erpc_chan_ops;
 	s->tag = (uint16_t)s->token;
 	s->free_mask = ERPC_FREE_ALL;
 	erpc_session_lists(s);
@@ -94,13 +94,13 @@ static void erpc_session_limits(struct erpc_session *s)
 	uint32_t one = s->payload - ERPC_HEADS, window = ERPC_FLYING_MAX / s->payload;
 	uint64_t parts = (uint64_t)(WIRE_ERPC_PKT_MAX - 1) * s->payload;
 
-	s->chan.caps = CORE_CHAN_GET | CORE_CHAN_LATE | CORE_CHAN_REVOKE;
-	s->chan.eager_max =
+	s->conn.chan.caps = CORE_CHAN_GET | CORE_CHAN_LATE | CORE_CHAN_REVOKE;
+	s->conn.chan.eager_max =
 		s->payload >= ERPC_EAGER_ONE && one < ERPC_EAGER_MAX ? one : ERPC_EAGER_MAX;
-	s->chan.allowance_max = ERPC_EAGER_MAX;
-	s->chan.allowance_sure = ERPC_EAGER_MAX;
-	s->chan.get_min = ERPC_GET_MIN;
-	s->chan.taken = &s->taken;
+	s->conn.chan.allowance_max = ERPC_EAGER_MAX;
+	s->conn.chan.allowance_sure = ERPC_EAGER_MAX;
+	s->conn.chan.get_min = ERPC_GET_MIN;
+	s->conn.chan.taken = &s->taken;
 	s->grant_left = ERPC_GRANT;
 	s->get_window = window > 4 ? window : 4;
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
@@ -132,13 +132,14 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *pe
 	erpc_session_limits(s);
 	erpc_rto_init(&s->rto, ERPC_RTO_FIRST, ERPC_RTO_MIN, ERPC_RTO_MAX);
 	erpc_timely_init(&s->timely, &port->timely_cfg, port->now_ns);
+	s->listed = true;
+	__atomic_store_n(&port->sessions[s->num], s, __ATOMIC_RELEASE);
 	return 0;
 }
 
 void erpc_session_attach(struct erpc_session *s)
 {
 	s->attached = true;
-	s->port->sessions[s->num] = s;
 	if (s->port->err)
 		erpc_session_fail(s, s->port->err, NULL);
 }
@@ -264,8 +265,9 @@ void erpc_session_stop(struct erpc_session *s)
 	s->stopped = true;
 	if (!s->err)
 		s->err = -FI_ESHUTDOWN;
-	if (s->attached)
-		s->port->sessions[s->num] = NULL;
+	if (s->listed)
+		__atomic_store_n(&s->port->sessions[s->num], NULL, __ATOMIC_RELEASE);
+	s->listed = false;
 	erpc_session_leave_lists(s);
 	erpc_session_forget_calls(s);
 	erpc_session_drop_bufs(s);

@@ -16,6 +16,8 @@
  *
  *   opened --connect--> connected --attach--> up --erpc_session_fail--> failed --stop--> stopped
  *
+ * Packets that come between connect and attach wait for attach, in the port.
+ *
  * Owner: the port's thread; open and connect may run in another one before attach.
  * Memory: ERPC_SESSION_MEM_MAX bytes here; buffers only while something is under way.
  */
@@ -27,6 +29,7 @@
 
 #include "core/core_chan.h"
 #include "dev/dgram.h"
+#include "engine/eng_conn.h"
 #include "erpc/erpc_body.h"
 #include "erpc/erpc_buf.h"
 #include "erpc/erpc_client.h"
@@ -86,8 +89,7 @@ struct erpc_rx {
 };
 
 struct erpc_session {
-	struct core_chan chan; /* first: a channel is a session */
-	const struct core_upcalls *up;
+	struct eng_conn conn; /* first: what every connection has; its `err` is the engine's */
 	struct erpc_port *port;
 	void *user; /* whoever opened it */
 	struct dev_dgram_ah *ah;
@@ -96,7 +98,8 @@ struct erpc_session {
 	uint16_t peer_num;
 	uint16_t tag;      /* that packets for us have, */
 	uint16_t peer_tag; /* and those for the peer */
-	bool attached;
+	bool listed;       /* packets find it */
+	bool attached;     /* and are taken in */
 	bool stopped;
 	bool lossy; /* something was repeated: the peer may miss our last answer */
 	uint64_t token;
@@ -198,6 +201,8 @@ void erpc_session_flush(struct erpc_session *s);
 /** Something that was accepted has not left for good. */
 bool erpc_session_is_busy(const struct erpc_session *s);
 
+/** Without an engine, and with one, whose connection ends in eng_conn.h. */
 extern const struct core_chan_ops erpc_chan_ops;
+extern const struct core_chan_ops erpc_chan_eng_ops;
 
 #endif

@@ -62,7 +62,9 @@ enum wire_cm_type {
 
 /** Ways to carry messages that an end offers. */
 #define WIRE_CM_PATH_SHM 0x1u /* the memory of one host: HELLO on a stream */
-#define WIRE_CM_PATH_NIC 0x2u /* RDMA devices: HELLO in a datagram */
+#define WIRE_CM_PATH_NIC 0x2u /* RDMA devices; this and the following: HELLO in a datagram */
+#define WIRE_CM_PATH_UD  0x4u /* sessions over datagrams of RDMA devices */
+#define WIRE_CM_PATH_UDP 0x8u /* sessions over UDP */
 
 struct wire_cm_addr {
 	uint8_t family; /* 4 or 6 */
