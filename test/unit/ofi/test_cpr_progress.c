@@ -186,3 +186,25 @@ Test(cpr_progress, a_read_that_finds_completions_makes_progress_all_the_same)
 	ofi_pair_close(&q);
 	ofi_pair_close(&p);
 }
+
+/* The caller knows that they were accepted, and reads nothing any more. */
+Test(cpr_progress, what_was_accepted_reaches_a_peer_that_is_removed)
+{
+	struct ofi_options opts = { 0 };
+	int out[4] = { 0, 1, 2, 3 }, in[4], i;
+	struct ofi_pair p, q;
+	fi_addr_t to;
+
+	ofi_pair_open(&p, &opts);
+	ofi_pair_open(&q, &opts);
+	to = meet(&p, &q);
+	for (i = 0; i < 4; i++) {
+		cr_assert_eq(fi_trecv(q.ep[0], &in[i], 4, NULL, FI_ADDR_UNSPEC, 2, 0, NULL), 0);
+		send_told_at_once(p.ep[0], &out[i], to);
+	}
+	cr_assert(core_ep_is_busy(cpr_ep_of(p.ep[0])->core), "nothing was held: no test");
+	cr_assert_eq(fi_av_remove(p.av, &to, 1, 0), 0);
+	expect_numbers(q.cq[0], in, 4);
+	ofi_pair_close(&q);
+	ofi_pair_close(&p);
+}

@@ -88,6 +88,8 @@ bool core_ep_is_busy(const struct core_ep *ep);
 void core_ep_close(struct core_ep *ep);
 void core_ep_addr(const struct core_ep *ep, struct sockaddr_storage *addr);
 
+/** Is anything that was accepted for this peer, which is connected, still on its way? For fi_av_remove. */
+bool core_ep_av_is_busy(const struct core_ep *ep, uint64_t fi_addr);
 /** The AV changed: a stranger may have got a name / a peer lost it (its channel is closed). */
 int core_ep_av_inserted(struct core_ep *ep, uint64_t fi_addr);
 void core_ep_av_removed(struct core_ep *ep, uint64_t fi_addr);

@@ -116,6 +116,47 @@ static void cpr_av_tell_removed(struct cpr_av *av, uint64_t idx)
 	}
 }
 
+static bool cpr_av_one_is_busy(const struct cpr_av *av, fi_addr_t fi_addr)
+{
+	struct util_list *it, *tmp;
+	bool busy = false;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &av->eps) {
+		struct cpr_ep *ep = UTIL_CONTAINER_OF(it, struct cpr_ep, av_link);
+
+		if (ep->is_enabled && ep->kind->av_is_busy && ep->kind->av_is_busy(ep, fi_addr))
+			busy = true;
+	}
+	return busy;
+}
+
+/* All of them at a time: some find out by asking. */
+static bool cpr_av_is_busy(const struct cpr_av *av, const fi_addr_t *fi_addr, size_t count)
+{
+	bool busy = false;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (cpr_av_one_is_busy(av, fi_addr[i]))
+			busy = true;
+	return busy;
+}
+
+/* What was accepted for these reaches them, as before fi_close. */
+static void cpr_av_drain(struct cpr_av *av, const fi_addr_t *fi_addr, size_t count)
+{
+	struct cpr_drain drain = { 0 };
+	bool busy;
+
+	do {
+		cpr_domain_lock(av->domain);
+		busy = cpr_av_is_busy(av, fi_addr, count);
+		if (busy)
+			core_dom_progress(&av->domain->core);
+		cpr_domain_unlock(av->domain);
+	} while (busy && cpr_drain_again(&drain));
+}
+
 static int cpr_av_remove_one(struct cpr_av *av, fi_addr_t fi_addr)
 {
 	bool gone = false;
@@ -293,6 +334,7 @@ static int cpr_av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, u
 
 	if (flags)
 		return -FI_EINVAL;
+	cpr_av_drain(av, fi_addr, count);
 	cpr_domain_lock(av->domain);
 	for (i = 0; i < count; i++) {
 		err = cpr_av_remove_one(av, fi_addr[i]);

@@ -287,6 +287,11 @@ static int cpr_ep_av_inserted(struct cpr_ep *ep, uint64_t number)
 	return core_ep_av_inserted(ep->core, number);
 }
 
+static bool cpr_ep_av_is_busy(struct cpr_ep *ep, uint64_t number)
+{
+	return core_ep_av_is_busy(ep->core, number);
+}
+
 static void cpr_ep_av_removed(struct cpr_ep *ep, uint64_t number)
 {
 	core_ep_av_removed(ep->core, number);
@@ -300,6 +305,7 @@ const struct cpr_ep_kind cpr_ep_kind_msg = {
 	.addr = cpr_ep_addr,
 	.cancel = cpr_ep_cancel,
 	.av_inserted = cpr_ep_av_inserted,
+	.av_is_busy = cpr_ep_av_is_busy,
 	.av_removed = cpr_ep_av_removed,
 };
 
@@ -414,14 +420,26 @@ static int cpr_ep_control(struct fid *fid, int command, void *arg)
 	}
 }
 
+bool cpr_drain_again(struct cpr_drain *drain)
+{
+	if (++drain->looks < 1000)
+		return true;
+	if (!drain->deadline_ns)
+		drain->deadline_ns =
+			util_clock_ns() + (uint64_t)util_params.peer_timeout_ms * UTIL_NS_PER_MS;
+	else if (util_clock_ns() >= drain->deadline_ns)
+		return false;
+	poll(NULL, 0, 1);
+	return true;
+}
+
 /*
- * What was accepted before fi_close reaches the peer: progress until nothing is on its way, for as
- * long as a peer may be silent. Others may use the domain meanwhile.
+ * What was accepted before fi_close reaches the peer: progress until nothing is on its way. Others may use
+ * the domain meanwhile.
  */
 static void cpr_ep_drain(struct cpr_ep *ep)
 {
-	uint64_t deadline = 0;
-	unsigned looks = 0;
+	struct cpr_drain drain = { 0 };
 	bool busy;
 
 	do {
@@ -429,15 +447,7 @@ static void cpr_ep_drain(struct cpr_ep *ep)
 		core_dom_progress(&ep->domain->core);
 		busy = ep->kind->is_busy(ep);
 		cpr_domain_unlock(ep->domain);
-		if (!busy || ++looks < 1000)
-			continue;
-		if (!deadline)
-			deadline = util_clock_ns() +
-				   (uint64_t)util_params.peer_timeout_ms * UTIL_NS_PER_MS;
-		else if (util_clock_ns() >= deadline)
-			break;
-		poll(NULL, 0, 1);
-	} while (busy);
+	} while (busy && cpr_drain_again(&drain));
 }
 
 static int cpr_ep_close_alias(struct cpr_ep *alias)

@@ -56,8 +56,19 @@ struct cpr_ep_kind {
 	int (*cancel)(struct cpr_ep *ep, void *context);
 	/* Started, locked: the AV has a number more / less. */
 	int (*av_inserted)(struct cpr_ep *ep, uint64_t number);
+	/* Is something still on its way there? NULL: nobody can tell. */
+	bool (*av_is_busy)(struct cpr_ep *ep, uint64_t number);
 	void (*av_removed)(struct cpr_ep *ep, uint64_t number);
 };
+
+/** How long what was accepted is waited for: as long as a peer may be silent. Zero-filled at first. */
+struct cpr_drain {
+	uint64_t deadline_ns;
+	unsigned looks;
+};
+
+/** Something is still busy, and nothing is locked: look again? Naps after many looks. */
+bool cpr_drain_again(struct cpr_drain *drain);
 
 struct cpr_ep {
 	struct fid_ep fid;
