@@ -52,42 +52,36 @@ compare()
 	return 1
 }
 
-# call COMMAND...: the client's side. A listener of rdma_cm is not seen from outside: where `unseen` is set, who
-# finds nobody tries again, as long as the server lives.
-call()
+# both SERVER... -- CLIENT...: the two sides, %p is a port; sets rc and server_rc. A listener of rdma_cm is not seen
+# from outside: it is given `unseen` seconds instead.
+both()
 {
-	local try rc
-	for ((try = 0; try < 100; try++)); do
-		rc=0
-		"$@" > "$dir/client" 2>&1 || rc=$?
-		[ -n "${unseen:-}" ] || break
-		case $rc in 0 | 124) break ;; esac
-		kill -0 "$server" 2> /dev/null || break
-		sleep 0.2
-	done
-	return $rc
+	local server words=()
+	rc=0 server_rc=0
+	integ_free_port
+	while [ "$1" != -- ]; do words+=("${1//%p/$port}"); shift; done
+	shift
+	"${model[@]}" "${words[@]}" > "$dir/server" 2>&1 &
+	server=$!
+	if [ -n "${unseen:-}" ]; then sleep "$unseen"; else integ_await 100 integ_listening "$port"; fi
+	"${model[@]}" "${@//%p/$port}" > "$dir/client" 2>&1 || rc=$?
+	[ "$rc" -eq 0 ] || [ -z "${unseen:-}" ] || kill $server 2> /dev/null
+	wait $server || server_rc=$?
 }
 
-# run_pair NAME "MODEL OPTIONS" "EXPECTATIONS" SERVER... -- CLIENT...: %p in a word is a port.
+# run_pair NAME "MODEL OPTIONS" "EXPECTATIONS" SERVER... -- CLIENT...: where `unseen` was too short they are given more.
 run_pair()
 {
-	local name=$1 options=$2 expected=$3 rc=0 server_rc=0 server expectation wrong=0
-	local server_words=() client_words=() model
+	local name=$1 options=$2 expected=$3 rc server_rc expectation wrong=0 model
 	shift 3
 	wanted "$name" || return 0
 	command -v "$1" > /dev/null || { echo "skip  $name: $1 is not installed"; return 0; }
-	integ_free_port
-	while [ "$1" != -- ]; do server_words+=("${1//%p/$port}"); shift; done
-	shift
-	client_words=("${@//%p/$port}")
 	# shellcheck disable=SC2206
 	model=("$hca" run --segment "$segment" --stats $options -- timeout -k 1 200)
-	"${model[@]}" "${server_words[@]}" > "$dir/server" 2>&1 &
-	server=$!
-	[ -n "${unseen:-}" ] || integ_await 100 integ_listening "$port"
-	call "${model[@]}" "${client_words[@]}" || rc=$?
-	wait $server || server_rc=$?
-	[ $rc -eq 0 ] && [ $server_rc -eq 0 ] || wrong=1
+	both "$@"
+	[ "$rc" -eq 0 ] || [ -z "${unseen:-}" ] || unseen=5 both "$@"
+	[ "$rc" -eq 0 ] || [ -z "${unseen:-}" ] || unseen=20 both "$@"
+	[ "$rc" -eq 0 ] && [ "$server_rc" -eq 0 ] || wrong=1
 	for expectation in $expected; do
 		[ $wrong -eq 0 ] || break
 		compare "$expectation" || wrong=2
