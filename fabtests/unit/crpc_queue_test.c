@@ -3,13 +3,14 @@
  * Completion queues, counters and event queues: what do their calls say, full, empty, waited for and
  * used wrongly?
  *
- * Pages: fi_cq(3), fi_cntr(3), fi_eq(3), fi_poll(3) (fi_trywait).
+ * Pages: fi_cq(3), fi_cntr(3), fi_eq(3), fi_poll(3).
  */
 #include "common/ft_data.h"
 #include "common/ft_msg.h"
 
 #include <poll.h>
 #include <pthread.h>
+#include <rdma/fi_tagged.h>
 #include <unistd.h>
 
 static void open_with(struct ft_fab *fab, struct ft *ft, struct ft_want want)
@@ -119,6 +120,8 @@ static void run_cq_overrun(struct ft *ft)
 	if (!fab.av || fab.info->domain_attr->resource_mgmt != FI_RM_ENABLED)
 		ft_notrun("resource management is off");
 	FT_CLOSE(fab.tx_cq);
+	if (ft->opts->wait != FT_WAIT_SPIN)
+		attr.wait_obj = FI_WAIT_FD;
 	FT_OK(fi_cq_open(fab.domain, &attr, &fab.tx_cq, NULL));
 	fab.rx_cq = fab.tx_cq;
 	ft_fab_endpoint(&fab);
@@ -381,6 +384,91 @@ static void run_eq_wrong(struct ft *ft)
 	FT_CLOSE(fab.fabric);
 }
 
+/* ---- poll sets and wait sets ---- */
+
+static void *poll_once(struct fid_poll *set, double seconds)
+{
+	double end = ft_now() + seconds;
+	void *context = NULL;
+	int cnt;
+
+	do {
+		cnt = fi_poll(set, &context, 1);
+		FT_CHECK(cnt >= 0, "fi_poll: %s", ft_err_name(cnt));
+	} while (!cnt && ft_now() < end);
+	return cnt ? context : NULL;
+}
+
+/* Queue and counter of one endpoint, each with a context of its own. */
+static void run_pollset(struct ft *ft)
+{
+	struct fi_cntr_attr cntr_attr = { 0 };
+	struct fi_poll_attr attr = { 0 };
+	struct fi_cq_tagged_entry entry;
+	struct fid_cntr *cntr;
+	struct fid_poll *set;
+	struct ft_op *recv;
+	struct ft_fab fab;
+
+	open_with(&fab, ft, (struct ft_want){ 0 });
+	fab.tx_cq->fid.context = &fab;
+	if (fi_poll_open(fab.domain, &attr, &set))
+		ft_notrun("no poll sets");
+	FT_OK(fi_cntr_open(fab.domain, &cntr_attr, &cntr, &cntr));
+	FT_OK(fi_poll_add(set, &fab.tx_cq->fid, 0));
+	FT_OK(fi_poll_add(set, &cntr->fid, 0));
+	FT_REFUSED(fi_poll_add(set, &fab.ep->fid, 0));
+	FT_CHECK(!poll_once(set, 0.02), "something is there, and nothing has happened");
+	recv = ft_op_new(&fab, FT_ONE);
+	FT_POST(&fab, fi_trecv(fab.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, 1, 0, &recv->context));
+	FT_POST(&fab, fi_tinject(fab.ep, NULL, 0, fab.addr[0], 1));
+	FT_CHECK(poll_once(set, 30) == &fab, "the queue is not told of");
+	FT_RET(fi_cq_read(fab.tx_cq, &entry, 1), 1);
+	FT_CHECK(!poll_once(set, 0.02), "what was read is told of again");
+	FT_REFUSED(fi_close(&fab.tx_cq->fid)); /* it is in use */
+	FT_OK(fi_poll_del(set, &fab.tx_cq->fid, 0));
+	FT_OK(fi_poll_del(set, &cntr->fid, 0));
+	FT_CLOSE(set);
+	FT_CLOSE(cntr);
+	ft_fab_close(&fab);
+}
+
+static void run_waitset(struct ft *ft)
+{
+	struct fi_wait_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_SET };
+	struct fi_cq_tagged_entry entry;
+	struct fid_wait *set;
+	struct ft_fab fab;
+	char byte = 0;
+
+	ft_fab_find(&fab, ft, &(struct ft_want){ .alone = true, .two_cqs = true });
+	ft_fab_domain(&fab);
+	if (fi_wait_open(fab.fabric, &attr, &set))
+		ft_notrun("no wait sets");
+	ft_fab_queues(&fab);
+	FT_CLOSE(fab.rx_cq);
+	cq_attr.wait_set = set;
+	FT_OK(fi_cq_open(fab.domain, &cq_attr, &fab.rx_cq, NULL));
+	ft_fab_endpoint(&fab);
+	ft_fab_enable(&fab);
+	if (!fab.av)
+		ft_notrun("needs an endpoint that reaches itself");
+	ft_fab_meet(&fab);
+	FT_ROW(fi_wait(set, 20), -FI_ETIMEDOUT);
+	FT_POST(&fab, fi_trecv(fab.ep, &byte, 1, NULL, FI_ADDR_UNSPEC, 1, 0, NULL));
+	FT_POST(&fab, fi_tinject(fab.ep, "x", 1, fab.addr[0], 1));
+	FT_RET(fi_wait(set, 30000), 0);
+	FT_RET(fi_cq_read(fab.rx_cq, &entry, 1), 1);
+	FT_CHECK(byte == 'x', "another byte");
+	FT_REFUSED(fi_close(&set->fid)); /* it is in use */
+	FT_CLOSE(fab.ep);
+	FT_CLOSE(fab.rx_cq);
+	FT_CLOSE(set);
+	fab.rx_cq = fab.tx_cq;
+	ft_fab_close(&fab);
+}
+
 #define ROW(name, function, sentence) FT_CASE(name, function, sentence, .procs = 1)
 
 static const struct ft_case cases[] = {
@@ -397,6 +485,8 @@ static const struct ft_case cases[] = {
 	ROW("cntr-values", run_cntr_values, "A counter has two values, to add to and to set."),
 	ROW("cntr-wake", run_cntr_wake, "The threshold ends a wait, and so does any error."),
 	ROW("cntr-attr", run_cntr_attr, "Reserved flags and unknown attributes are refused."),
+	ROW("pollset", run_pollset, "fi_poll names what has something, once."),
+	ROW("waitset", run_waitset, "fi_wait ends when a member has something, or in time."),
 	ROW("eq", run_eq, "Events come in order; a peek leaves them; empty is -FI_EAGAIN."),
 	ROW("eq-wrong", run_eq_wrong, "Writing needs FI_WRITE, waiting a wait object."),
 };
