@@ -13,6 +13,7 @@
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_ep.h"
 #include "unit/ofi/ofi_fixture.h"
+#include "util/param.h"
 
 Test(cpr_progress, a_message_is_received_while_the_application_sleeps)
 {
@@ -57,6 +58,7 @@ enum watcher {
 	WATCHER_THREAD,     /* FI_PROGRESS_AUTO */
 	WATCHER_SREAD,      /* another thread, on another queue */
 	WATCHER_DESCRIPTOR, /* fi_trywait said that the descriptor works */
+	WATCHER_USER,       /* nobody; FI_COPYRPC_HOLD=0 says that none will come soon */
 	WATCHER_CNT
 };
 
@@ -127,7 +129,10 @@ static void send_while_watched(enum watcher watcher)
 	pthread_t thread;
 	fi_addr_t to;
 
+	ofi_provider(); /* reads the parameters */
+	util_params.hold = watcher != WATCHER_USER;
 	ofi_pair_open(&p, &opts);
+	util_params.hold = 1;
 	opts.progress = FI_PROGRESS_MANUAL;
 	ofi_pair_open(&q, &opts);
 	to = meet(&p, &q);

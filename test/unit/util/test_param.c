@@ -97,6 +97,7 @@ static void expect_defaults(void)
 	cr_assert_eq(util_params.unexpected_mem, 256u << 20);
 	cr_assert_eq(util_params.peer_timeout_ms, 30000);
 	cr_assert_eq(util_params.single_copy, 1);
+	cr_assert_eq(util_params.hold, 1);
 	cr_assert_eq(util_params.layering, 0);
 }
 
@@ -111,9 +112,10 @@ Test(param, an_empty_environment_gives_the_defaults_in_silence)
 Test(param, every_parameter_is_published_with_its_default)
 {
 	static const char *const names[] = {
-		"JOB_KEY",      "PATHS",       "DEVICE",          "GID_INDEX", "MEM",
-		"RING_SIZE",    "EAGER_MAX",   "SINGLE_COPY_MIN", "RNDV_MIN",  "UNEXPECTED_MEM",
-		"PEER_TIMEOUT", "SINGLE_COPY", "FAULT",           "LAYERING"
+		"JOB_KEY",  "PATHS",          "DEVICE",       "GID_INDEX",
+		"MEM",      "RING_SIZE",      "EAGER_MAX",    "SINGLE_COPY_MIN",
+		"RNDV_MIN", "UNEXPECTED_MEM", "PEER_TIMEOUT", "SINGLE_COPY",
+		"HOLD",     "FAULT",          "LAYERING"
 	};
 	struct fi_param *params;
 	int cnt, found = 0;

@@ -166,6 +166,7 @@ int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	ret = cpr_domain_init_core(domain, info->domain_attr);
 	if (ret)
 		goto err_free;
+	cpr_wait_dom_update(domain);
 	if (info->domain_attr->data_progress == FI_PROGRESS_AUTO)
 		ret = cpr_progress_start(domain);
 	if (ret)

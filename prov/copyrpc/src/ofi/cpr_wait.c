@@ -13,6 +13,7 @@
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_waitset.h"
 #include "util/clock.h"
+#include "util/param.h"
 
 /*
  * How long to look before the first sleep: longer than it takes when both ends sleep and wake each
@@ -241,7 +242,8 @@ void cpr_wait_dom_update(struct cpr_domain *domain)
 {
 	const struct cpr_wait_dom *wait = &domain->wait;
 
-	core_dom_set_watched(&domain->core, wait->sleepers || wait->external || wait->thread);
+	core_dom_set_watched(&domain->core,
+			     wait->sleepers || wait->external || wait->thread || !util_params.hold);
 }
 
 void cpr_wait_dom_enter(struct cpr_domain *domain)

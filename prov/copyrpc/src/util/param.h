@@ -34,6 +34,7 @@ struct util_params {
 	size_t unexpected_mem;  /* UNEXPECTED_MEM: heap for unexpected messages, per domain */
 	int peer_timeout_ms;    /* PEER_TIMEOUT */
 	int single_copy;        /* SINGLE_COPY: 0 never process_vm_readv, 1 if the probe passes */
+	int hold;               /* HOLD: 0 lets no transfer wait for the next progress call */
 	int layering;           /* LAYERING: 1 lets the core stack ofi_rxm over this provider */
 };
 
