@@ -73,7 +73,11 @@ enum core_chan_cap {
 
 enum core_send_flag {
 	CORE_SEND_MORE = 1 << 0, /* FI_MORE: need not leave before the next one or a flush */
-	CORE_SEND_NOW = 1 << 1,  /* leaves before the return: its sender may never call progress */
+	/*
+	 * Leaves before the return: its sender may never call progress. Where the engine must wait for
+	 * answers of the peer, and several are outstanding, it may leave with the next progress.
+	 */
+	CORE_SEND_NOW = 1 << 1,
 };
 
 /** A bulk fetch of the peer's memory. Owned by the caller until on_get_done. */

@@ -10,6 +10,8 @@
 #include "util/copy.h"
 
 #define ERPC_BATCH_MASK ((1u << ERPC_BATCH_SLOTS) - 1)
+/* What was asked to leave at once gathers behind so many batches that are under way. */
+#define ERPC_NOW_MAX    2u
 #define ERPC_BATCH_HEAD ((uint32_t)sizeof(struct wire_erpc_batch))
 
 /** May another batch begin? The peer orders no more than ERPC_SLOTS of them. */
@@ -88,38 +90,33 @@ static uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 	return buf->data + buf->len;
 }
 
+/** Batches under way. */
+static unsigned erpc_send_flying(const struct erpc_session *s)
+{
+	return ERPC_BATCH_SLOTS - (unsigned)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
+}
+
+/** Does the batch leave at once? Where others are under way, more gathers in it. */
+static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags)
+{
+	if (flags & CORE_SEND_NOW)
+		return erpc_send_flying(s) < ERPC_NOW_MAX;
+	return !(flags & CORE_SEND_MORE) && !s->port->running && !erpc_send_flying(s);
+}
+
 /** A frame is whole: does the batch wait for others? */
 static inline void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 {
 	s->open->len += span;
 	s->taken += ERPC_POS_STEP;
 	s->port->stats.frames++;
-	if (!(flags & CORE_SEND_NOW) && ((flags & CORE_SEND_MORE) || s->port->running ||
-					 (s->free_mask & ERPC_BATCH_MASK) != ERPC_BATCH_MASK)) {
+	if (!erpc_send_is_now(s, flags)) {
 		erpc_session_mark(s);
 		return;
 	}
 	erpc_send_leave(s);
 	erpc_kick(s);
 	erpc_port_ring(s->port);
-}
-
-/** What must leave at once needs a slot now, behind what it does not fit into. */
-static bool erpc_send_may_leave(struct erpc_session *s, uint32_t span)
-{
-	if (s->open && s->open->len + span > erpc_send_shared(s) && erpc_send_leave(s))
-		erpc_session_mark(s);
-	return erpc_send_has_slot(s);
-}
-
-/** 0, or why nothing can be taken. */
-static inline int erpc_send_admit(struct erpc_session *s, uint32_t span, unsigned flags)
-{
-	if (UTIL_UNLIKELY(s->err))
-		return s->err;
-	if (UTIL_UNLIKELY(flags & CORE_SEND_NOW) && !erpc_send_may_leave(s, span))
-		return -FI_EAGAIN;
-	return 0;
 }
 
 /** Extension and user bytes. */
@@ -135,11 +132,10 @@ int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned f
 	struct erpc_session *s = erpc_session_of(chan);
 	uint32_t len = frame->ext_len + (uint32_t)frame->len;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, len);
-	int ret = erpc_send_admit(s, span, flags);
 	uint8_t *at;
 
-	if (ret)
-		return ret;
+	if (UTIL_UNLIKELY(s->err))
+		return s->err;
 	at = erpc_send_room(s, span);
 	if (!at)
 		return -FI_EAGAIN;
@@ -154,12 +150,11 @@ int erpc_send_buf(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t e
 	struct erpc_session *s = erpc_session_of(chan);
 	uint32_t ext_len = wire_ext_len(op);
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
-	int ret = erpc_send_admit(s, span, flags);
 	uint64_t ext[3] = { ext0, ext1, 0 };
 	uint8_t *at;
 
-	if (UTIL_UNLIKELY(ret))
-		return ret;
+	if (UTIL_UNLIKELY(s->err))
+		return s->err;
 	at = erpc_send_room(s, span);
 	if (UTIL_UNLIKELY(!at))
 		return -FI_EAGAIN;
@@ -189,12 +184,12 @@ static int erpc_call_ask(struct erpc_session *s, uint32_t allowance, void *conte
 
 /** Room for a call of `len` bytes and its operation, its head written: NULL and *ret. */
 static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t len,
-				uint32_t allowance, void *context, unsigned flags, int *ret)
+				uint32_t allowance, void *context, int *ret)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(op) + len), id;
 	uint8_t *at;
 
-	*ret = erpc_send_admit(s, span, flags);
+	*ret = s->err;
 	if (*ret)
 		return NULL;
 	*ret = -FI_EAGAIN;
@@ -217,7 +212,7 @@ int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t a
 	struct erpc_session *s = erpc_session_of(chan);
 	uint32_t len = frame->ext_len + (uint32_t)frame->len;
 	int ret;
-	uint8_t *at = erpc_call_begin(s, frame->op, len, allowance, context, 0, &ret);
+	uint8_t *at = erpc_call_begin(s, frame->op, len, allowance, context, &ret);
 
 	if (!at)
 		return ret;
@@ -231,7 +226,7 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 {
 	struct erpc_session *s = erpc_session_of(chan);
 	int ret;
-	uint8_t *at = erpc_call_begin(s, op, (uint32_t)len, allowance, context, flags, &ret);
+	uint8_t *at = erpc_call_begin(s, op, (uint32_t)len, allowance, context, &ret);
 
 	if (!at)
 		return ret;
