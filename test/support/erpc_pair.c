@@ -205,6 +205,7 @@ static void pair_end_open(struct erpc_pair *p, struct pair_end *e)
 	struct erpc_port_attr attr = {
 		.tx_cnt = PAIR_TX_CNT,
 		.up = &pair_upcalls,
+		.link_rate = p->pace_rate,
 		.seed = rng_next(&p->rng) | 1,
 		.failed = pair_failed,
 	};

@@ -75,6 +75,7 @@ struct pair_end {
 
 struct erpc_pair {
 	struct fake_net net;
+	double pace_rate; /* erpc_port_attr.link_rate of ports opened from now on */
 	struct rng rng;
 	struct pair_end end[2];
 };

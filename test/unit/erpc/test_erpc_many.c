@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* One port has many sessions: their numbers, their credits, their memory; and sessions that are paced. */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "erpc/erpc_kick.h"
+#include "support/erpc_pair.h"
+
+#define MANY 2000u
+
+static struct erpc_pair p;
+
+Test(erpc_many, a_number_is_not_given_again_before_all_others)
+{
+	static struct erpc_session *all[ERPC_SESSIONS_MAX];
+	struct wire_erpc_half half;
+	struct erpc_session *s;
+	uint32_t i;
+
+	erpc_pair_init(&p, 1);
+	erpc_pair_open(&p);
+	cr_assert_eq(erpc_session_open(p.end[0].port, &half, &s), 0);
+	i = half.session;
+	erpc_session_close(s);
+	cr_assert_eq(erpc_session_open(p.end[0].port, &half, &s), 0);
+	cr_assert_neq(half.session, i);
+	erpc_session_close(s);
+	for (i = 0; i < ERPC_SESSIONS_MAX - 1; i++)
+		cr_assert_eq(erpc_session_open(p.end[0].port, &half, &all[i]), 0);
+	cr_assert_eq(erpc_session_open(p.end[0].port, &half, &s), -FI_EMFILE);
+	erpc_session_close(all[17]);
+	cr_assert_eq(erpc_session_open(p.end[0].port, &half, &all[17]), 0);
+	for (i = 0; i < ERPC_SESSIONS_MAX - 1; i++)
+		erpc_session_close(all[i]);
+	erpc_pair_fini(&p);
+}
+
+Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_get_some)
+{
+	struct erpc_session *all[MANY];
+	struct wire_erpc_half half;
+	uint32_t i, before = ERPC_CREDITS_MAX;
+
+	erpc_pair_init(&p, 2);
+	erpc_pair_open(&p);
+	for (i = 0; i < MANY; i++) {
+		cr_assert_eq(erpc_session_open(p.end[0].port, &half, &all[i]), 0);
+		cr_assert_geq(half.credits, ERPC_CREDITS_MIN);
+		cr_assert_leq(half.credits, before);
+		before = half.credits;
+		if (half.credits > ERPC_CREDITS_MIN)
+			cr_assert_leq(p.end[0].port->promised, p.end[0].port->dg->rx_cnt);
+	}
+	for (i = 0; i < MANY; i++)
+		erpc_session_close(all[i]);
+	erpc_pair_fini(&p);
+}
+
+Test(erpc_many, a_session_that_is_quiet_owns_its_struct_and_nothing_else)
+{
+	cr_expect_leq(sizeof(struct erpc_session), ERPC_SESSION_MEM_MAX);
+	erpc_pair_init(&p, 3);
+	erpc_pair_open(&p);
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	cr_assert_gt(p.end[0].port->bufs.used_cnt, 0);
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	cr_expect_eq(p.end[0].port->bufs.used_cnt, 0);
+	cr_expect_eq(p.end[1].port->bufs.used_cnt, 0);
+	cr_expect_eq(p.end[1].port->bodies.used_cnt, 0);
+	erpc_pair_fini(&p);
+}
+
+/** A narrow link with a queue of a few packets: whoever does not slow down loses most of them. */
+Test(erpc_many, a_paced_session_lives_with_a_narrow_link)
+{
+	unsigned i;
+
+	erpc_pair_init(&p, 4);
+	p.net.mtu = 1024;
+	p.pace_rate = 1e9;
+	erpc_pair_open(&p);
+	p.net.bytes_per_s = 20e6;
+	p.net.queue_max = 20000;
+	p.end[0].get_max = 100000;
+	for (i = 0; i < 20; i++) {
+		pair_get(&p.end[0]);
+		pair_send(&p.end[0], 0);
+		erpc_pair_run(&p, 5000000);
+	}
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	cr_assert_gt(p.end[0].gets_done, 5);
+	cr_assert_gt(p.end[0].port->stats.paced, 0);
+	cr_assert_lt(p.end[0].s->timely.rate, 1e9);
+	erpc_pair_fini(&p);
+}
