@@ -14,6 +14,13 @@ static char *copied(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
+static uint32_t format_of(const char *address)
+{
+	if (!address)
+		return FI_FORMAT_UNSPEC;
+	return strchr(address, ':') ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
+}
+
 struct fi_info *ft_fab_hints(const struct ft *ft, const struct ft_want *want)
 {
 	const struct ft_opts *opts = ft->opts;
@@ -22,7 +29,7 @@ struct fi_info *ft_fab_hints(const struct ft *ft, const struct ft_want *want)
 	FT_CHECK(hints, "fi_allocinfo");
 	hints->caps = want->caps ? want->caps : FI_MSG | FI_TAGGED;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->addr_format = opts->address ? FI_SOCKADDR_IN : FI_FORMAT_UNSPEC;
+	hints->addr_format = format_of(opts->address);
 	hints->ep_attr->type = opts->type;
 	hints->tx_attr->op_flags = want->tx_flags | (opts->delivery ? FI_DELIVERY_COMPLETE : 0);
 	hints->rx_attr->op_flags = want->rx_flags;
