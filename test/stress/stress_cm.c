@@ -158,7 +158,7 @@ static ssize_t lossy_send(void *ctx, int fd, const void *buf, size_t len, const 
 static void end_open(struct end *end)
 {
 	struct cm_paths paths = { WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC,
-				  (end - ends) % 2 ? WIRE_CM_PATH_SHM : WIRE_CM_PATH_NIC };
+				  { (end - ends) % 2 ? WIRE_CM_PATH_SHM : WIRE_CM_PATH_NIC } };
 
 	pthread_mutex_lock(&end->lock);
 	end->is_open = true;

@@ -44,7 +44,7 @@ static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half,
 	if (end->on_prepare)
 		end->on_prepare(end);
 	pthread_mutex_lock(&end->lock);
-	ret = end->prepare_ret;
+	ret = end->no_path & half->path ? -FI_ENOMEM : end->prepare_ret;
 	end->prepared++;
 	for (uint32_t i = 0; i < end->fd_cnt && half->path == WIRE_CM_PATH_SHM; i++) {
 		half->dev.fds[i] = cm_test_memfd(end->text);
@@ -170,7 +170,7 @@ static const struct cm_agent_ops cm_end_ops = {
 	.refused = cm_end_on_refused,
 };
 
-struct cm_paths cm_test_paths = { WIRE_CM_PATH_SHM, WIRE_CM_PATH_SHM };
+struct cm_paths cm_test_paths = { WIRE_CM_PATH_SHM, { WIRE_CM_PATH_SHM } };
 
 static void cm_end_init(struct cm_end *end)
 {
@@ -513,6 +513,7 @@ void cm_stranger_hello(struct cm_stranger *s, const struct wire_cm_pkt *ack,
 	*hello = (struct wire_cm_pkt){ .type = WIRE_CM_HELLO, .dst_inc = ack->src_inc };
 	memcpy(hello->hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
 	cm_addr_to_wire(&s->addr, &hello->hello.addr);
+	hello->hello.half.path = s->stream < 0 ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_SHM;
 }
 
 void cm_stranger_say(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt,

@@ -52,7 +52,8 @@ struct cm_end {
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t changed;
 	struct util_list conns;
-	char text[32]; /* in our descriptor */
+	char text[32];    /* in our descriptor */
+	uint32_t no_path; /* prepare fails for these, for good */
 	int prepare_ret;
 	int establish_ret;
 	uint32_t fd_cnt; /* descriptors in our half; default 1 */

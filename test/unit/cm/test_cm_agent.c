@@ -16,7 +16,7 @@
 #include "unit/cm/cm_fixture.h"
 
 static struct cm_node *node;
-static const struct cm_paths shm_only = { WIRE_CM_PATH_SHM, WIRE_CM_PATH_SHM };
+static const struct cm_paths shm_only = { WIRE_CM_PATH_SHM, { WIRE_CM_PATH_SHM } };
 static const struct cm_agent_ops no_ops;
 
 static void set_up(void)

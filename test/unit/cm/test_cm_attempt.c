@@ -145,7 +145,8 @@ Test(cm_attempt, a_stream_that_ends_is_tried_again)
 Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
 {
 	unsigned before;
-	struct wire_cm_pkt hello, welcome = { .type = WIRE_CM_WELCOME }, nak;
+	struct wire_cm_pkt hello,
+		welcome = { .type = WIRE_CM_WELCOME, .welcome.half.path = WIRE_CM_PATH_SHM }, nak;
 	int fds[2] = { cm_test_memfd("x"), cm_test_memfd("y") };
 
 	set_up_listener(0);
@@ -165,7 +166,8 @@ Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
 
 Test(cm_attempt, packets_of_other_attempts_change_nothing)
 {
-	struct wire_cm_pkt hello, welcome = { .type = WIRE_CM_WELCOME };
+	struct wire_cm_pkt hello,
+		welcome = { .type = WIRE_CM_WELCOME, .welcome.half.path = WIRE_CM_PATH_SHM };
 
 	set_up_listener(0);
 	answer_hello(&hello);

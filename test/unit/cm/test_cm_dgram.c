@@ -29,7 +29,7 @@ static union cm_addr to; /* where a is */
 
 static void nic_only(void)
 {
-	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_NIC, WIRE_CM_PATH_NIC };
+	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_NIC, { WIRE_CM_PATH_NIC } };
 }
 
 static void set_up(void)
@@ -64,6 +64,8 @@ static void say(enum wire_cm_type type, uint64_t nonce)
 {
 	struct wire_cm_pkt pkt = { .type = type, .nonce = nonce, .dst_inc = a.agent->inc };
 
+	if (type == WIRE_CM_WELCOME)
+		pkt.welcome.half.path = WIRE_CM_PATH_NIC;
 	cm_stranger_send(&s, &to, &pkt);
 }
 
@@ -127,7 +129,7 @@ Test(cm_dgram, it_connects_and_says_goodbye)
 
 static struct cm_paths both(uint32_t first)
 {
-	return (struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC, first };
+	return (struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC, { first } };
 }
 
 /** Which way did `end`'s only conn come about? */
@@ -152,9 +154,9 @@ Test(cm_dgram, the_one_who_asks_chooses_among_what_both_have)
 
 	node = cm_test_node(NULL, 0);
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		cm_test_paths = (struct cm_paths){ cases[i].all[0], cases[i].first };
+		cm_test_paths = (struct cm_paths){ cases[i].all[0], { cases[i].first } };
 		cm_end_open(&a, node, "127.0.0.1", 0);
-		cm_test_paths = (struct cm_paths){ cases[i].all[1], cases[i].all[1] & 1 ?: 2 };
+		cm_test_paths = (struct cm_paths){ cases[i].all[1], { cases[i].all[1] & 1 ?: 2 } };
 		cm_end_open(&b, node, "127.0.0.1", 0);
 		cr_assert(!cm_end_connect(&a, &b));
 		cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "case %u", i);
@@ -162,6 +164,86 @@ Test(cm_dgram, the_one_who_asks_chooses_among_what_both_have)
 		cm_end_close(&a);
 		cm_end_close(&b);
 	}
+	cm_node_close(node);
+}
+
+#define ANY_PATH (WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC | WIRE_CM_PATH_UD | WIRE_CM_PATH_UDP)
+
+/** Of the connection that was prepared last. */
+static uint32_t path_of(struct cm_end *end)
+{
+	cr_assert(!util_list_is_empty(&end->conns));
+	return UTIL_CONTAINER_OF(end->conns.prev, struct cm_end_conn, link)->cm->path;
+}
+
+Test(cm_dgram, the_order_of_the_one_who_asks_counts)
+{
+	static const struct cm_paths orders[] = {
+		{ ANY_PATH, { WIRE_CM_PATH_UDP, WIRE_CM_PATH_SHM } },
+		{ ANY_PATH, { WIRE_CM_PATH_UD, WIRE_CM_PATH_NIC } },
+		{ ANY_PATH, { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } },
+		{ WIRE_CM_PATH_UDP | WIRE_CM_PATH_UD, { WIRE_CM_PATH_UDP } },
+	};
+
+	node = cm_test_node(NULL, 0);
+	for (unsigned i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		cm_test_paths = orders[i];
+		cm_end_open(&a, node, "127.0.0.1", 0);
+		cm_test_paths = (struct cm_paths){ ANY_PATH, { WIRE_CM_PATH_SHM } };
+		cm_end_open(&b, node, "127.0.0.1", 0);
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "case %u", i);
+		cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS), "case %u", i);
+		cr_expect_eq(path_of(&a), orders[i].best[0], "case %u", i);
+		cr_expect_eq(path_of(&b), orders[i].best[0], "case %u", i);
+		cm_end_close(&a);
+		cm_end_close(&b);
+	}
+	cm_node_close(node);
+}
+
+Test(cm_dgram, a_path_that_one_end_cannot_make_is_avoided_as_long_as_there_is_another)
+{
+	static const struct {
+		uint32_t not_a, not_b, taken;
+	} cases[] = {
+		{ WIRE_CM_PATH_SHM, 0, WIRE_CM_PATH_NIC },
+		{ 0, WIRE_CM_PATH_SHM, WIRE_CM_PATH_NIC },
+		{ 0, WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP },
+		{ WIRE_CM_PATH_NIC, WIRE_CM_PATH_SHM, WIRE_CM_PATH_UDP },
+	};
+
+	node = cm_test_node(NULL, 0);
+	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+					   { WIRE_CM_PATH_SHM, WIRE_CM_PATH_NIC } };
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cm_end_open(&a, node, "127.0.0.1", 0);
+		cm_end_open(&b, node, "127.0.0.1", 0);
+		a.no_path = cases[i].not_a;
+		b.no_path = cases[i].not_b;
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS), "case %u", i);
+		cr_expect_eq(path_of(&a), cases[i].taken, "case %u", i);
+		cm_end_close(&a);
+		cm_end_close(&b);
+	}
+	cm_node_close(node);
+}
+
+Test(cm_dgram, when_every_path_failed_the_last_reason_is_told)
+{
+	node = cm_test_node(NULL, 0);
+	cm_test_paths =
+		(struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_UDP, { WIRE_CM_PATH_SHM } };
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	b.no_path = WIRE_CM_PATH_SHM | WIRE_CM_PATH_UDP;
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(a.failed_err, -FI_ENOMEM);
+	cr_expect_eq(b.prepared, 2);
+	cm_end_close(&a);
+	cm_end_close(&b);
 	cm_node_close(node);
 }
 
@@ -382,7 +464,7 @@ Test(cm_dgram, a_path_that_is_not_offered_is_not_taken)
 {
 	struct wire_cm_pkt hello;
 
-	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_SHM, WIRE_CM_PATH_SHM };
+	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_SHM, { WIRE_CM_PATH_SHM } };
 	node = cm_test_node(NULL, TIMEOUT_MS);
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cm_stranger_open(&s, "127.0.0.1", NULL);
@@ -451,7 +533,8 @@ Test(cm_dgram, a_ping_says_ready_when_that_was_lost)
 Test(cm_dgram, ready_is_said_again_whenever_welcome_comes_again)
 {
 	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
-	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME };
+	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME,
+				       .welcome.half.path = WIRE_CM_PATH_NIC };
 
 	set_up();
 	cr_assert(!cm_connect(a.agent, &s.addr.sa));

@@ -39,13 +39,14 @@ static struct wire_cm_pkt make(enum wire_cm_type type)
 		memset(pkt.hello.cookie, 0xC0, sizeof(pkt.hello.cookie));
 		pkt.hello.addr = (struct wire_cm_addr){ .family = 4, .port = 0x1234 };
 		memcpy(pkt.hello.addr.ip, "\x7f\0\0\x01", 4);
-		pkt.hello.half =
-			(struct wire_cm_half){ .engine_len = 2, .dev_len = 3, .fd_cnt = 1 };
+		pkt.hello.half = (struct wire_cm_half){
+			.path = 1, .engine_len = 2, .dev_len = 3, .fd_cnt = 1
+		};
 		memcpy(pkt.hello.half.engine, "en", 2);
 		memcpy(pkt.hello.half.dev, "dev", 3);
 		break;
 	case WIRE_CM_WELCOME:
-		pkt.welcome.half = (struct wire_cm_half){ .engine_len = 1, .fd_cnt = 4 };
+		pkt.welcome.half = (struct wire_cm_half){ .path = 8, .engine_len = 1, .fd_cnt = 4 };
 		pkt.welcome.half.engine[0] = 'e';
 		break;
 	default: break;
@@ -79,8 +80,8 @@ static const struct golden {
 	GOLDEN(WIRE_CM_HELLO, 125,
 	       HEAD("\x04", "\x7D\0", TO_DST) COOKIE
 	       "\x04\0\x34\x12\0\0\0\0\x7F\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0"
-	       "\x02\0\x03\0\x01\0\0\0endev"),
-	GOLDEN(WIRE_CM_WELCOME, 81, HEAD("\x05", "\x51\0", TO_DST) "\x01\0\0\0\x04\0\0\0e"),
+	       "\x02\0\x03\0\x01\x01\0\0endev"),
+	GOLDEN(WIRE_CM_WELCOME, 81, HEAD("\x05", "\x51\0", TO_DST) "\x01\0\0\0\x04\x08\0\0e"),
 	GOLDEN(WIRE_CM_READY, 72, HEAD("\x06", "\x48\0", TO_DST)),
 	GOLDEN(WIRE_CM_CROSSED, 72, HEAD("\x07", "\x48\0", TO_DST)),
 	GOLDEN(WIRE_CM_BYE, 72, HEAD("\x08", "\x48\0", TO_DST)),
@@ -128,7 +129,8 @@ Test(wire_cm, longest_halves_fit)
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len;
 
-	pkt.hello.half = (struct wire_cm_half){ .engine_len = WIRE_CM_ENGINE_MAX,
+	pkt.hello.half = (struct wire_cm_half){ .path = 128,
+						.engine_len = WIRE_CM_ENGINE_MAX,
 						.dev_len = WIRE_CM_DEV_MAX,
 						.fd_cnt = WIRE_CM_FDS_MAX };
 	memset(pkt.hello.half.dev, 0xDD, WIRE_CM_DEV_MAX);
@@ -222,7 +224,9 @@ static const struct spoiler {
 	{ WIRE_CM_HELLO, 81, 255, "engine length" },
 	{ WIRE_CM_HELLO, 83, 255, "device length" },
 	{ WIRE_CM_HELLO, 84, 5, "descriptors" },
-	{ WIRE_CM_HELLO, 85, 1, "reserved" },
+	{ WIRE_CM_HELLO, 85, 0, "no path" },
+	{ WIRE_CM_HELLO, 85, 3, "two paths" },
+	{ WIRE_CM_HELLO, 86, 1, "reserved" },
 	{ WIRE_CM_HELLO, 87, 1, "reserved" },
 	{ WIRE_CM_WELCOME, 39, 1, "features where there are none" },
 	{ WIRE_CM_WELCOME, 44, 5, "descriptors" },

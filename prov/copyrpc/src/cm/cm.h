@@ -37,6 +37,7 @@
 #include "dev/dev.h"
 
 #define CM_ENGINE_MAX 64u /* engine's own bytes in a half */
+#define CM_PATHS_MAX  4u
 
 struct cm_node;
 struct cm_agent;
@@ -87,8 +88,8 @@ struct cm_agent_ops {
 
 /** Ways to carry messages: sets of WIRE_CM_PATH_*. */
 struct cm_paths {
-	uint32_t all;   /* what this end can do */
-	uint32_t first; /* the one to try first when both ends can do more than one */
+	uint32_t all;                /* what this end can do */
+	uint32_t best[CM_PATHS_MAX]; /* in this order, when both ends can do more than one */
 };
 
 /** What an agent has seen. A packet that is counted as bad or stale has changed nothing else. */

@@ -81,16 +81,11 @@ static int cm_hello_welcome(struct cm_conn *conn, const struct cm_hello *hello,
 				 util_clock_ns() + conn->node->peer_timeout_ns);
 }
 
-static uint32_t cm_hello_path(const struct cm_hello *hello)
-{
-	return hello->fd < 0 ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_SHM;
-}
-
 static void cm_hello_let_in(struct cm_agent *agent, struct cm_peer *peer,
 			    const struct cm_hello *hello)
 {
 	struct cm_conn *conn;
-	struct cm_half half = { .path = cm_hello_path(hello) };
+	struct cm_half half = { .path = hello->pkt.hello.half.path };
 	int ret = cm_conn_open(peer, hello->fd, hello->pkt.nonce, hello->pkt.src_inc, &conn, &half);
 
 	if (ret) {
@@ -102,8 +97,10 @@ static void cm_hello_let_in(struct cm_agent *agent, struct cm_peer *peer,
 	if (ret) {
 		cm_conn_refuse(conn, ret, "it could not take what was offered");
 		cm_conn_down(conn, ret);
-		if (peer->req)
+		if (peer->req) {
+			cm_req_avoid(peer, half.path);
 			cm_req_again(peer, ret, "what it offered could not be used here");
+		}
 	}
 	cm_half_drop(&half);
 }
@@ -175,6 +172,12 @@ static bool cm_hello_read(struct cm_agent *agent, struct cm_hello *hello)
 	return false;
 }
 
+/** Shared memory needs a stream, and nothing else has one. */
+static bool cm_hello_strays(const struct cm_hello *hello)
+{
+	return (hello->fd >= 0) != (hello->pkt.hello.half.path == WIRE_CM_PATH_SHM);
+}
+
 static void cm_hello_judge(struct cm_agent *agent, const struct cm_hello *hello)
 {
 	const struct wire_cm_pkt *pkt = &hello->pkt;
@@ -187,11 +190,11 @@ static void cm_hello_judge(struct cm_agent *agent, const struct cm_hello *hello)
 	} else if (ret == -FI_EMFILE) {
 		UTIL_WARN(EP_CTRL, "%s\n", CM_ACCEPT_NO_FDS);
 		cm_hello_refuse(agent, hello, ret, "it is " CM_ACCEPT_NO_FDS);
-	} else if (!(cm_hello_path(hello) & agent->paths.all)) {
+	} else if (!(pkt->hello.half.path & agent->paths.all)) {
 		cm_hello_refuse(agent, hello, -FI_EOPNOTSUPP, "it does not go that way");
 	} else if (hello->fd < 0 && agent->guest_cnt >= CM_DGRAM_GUESTS) {
 		cm_hello_refuse(agent, hello, -FI_EAGAIN, "too many are being let in there");
-	} else if (ret || pkt->features & ~CM_FEATURES) {
+	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_strays(hello)) {
 		agent->stats.rx_malformed++;
 		cm_hello_refuse(agent, hello, -FI_EINVAL, "the HELLO contradicts itself");
 	} else {
@@ -381,9 +384,10 @@ void cm_accept_on_ready(struct cm_src *src, uint32_t events)
 static void cm_accept_on_nak(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	struct cm_peer *peer = conn->peer;
+	uint32_t path = conn->path;
 
 	cm_conn_down(conn, -(int)pkt->nak.err);
-	cm_req_refused(peer, pkt);
+	cm_req_refused(peer, path, pkt);
 	cm_peer_settle(peer);
 }
 

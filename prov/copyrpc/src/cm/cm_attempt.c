@@ -26,8 +26,8 @@ static void cm_attempt_elsewhere(struct cm_peer *peer, uint64_t peer_inc)
 		cm_req_fail(
 			peer, -FI_EHOSTUNREACH,
 			"it answers, but not from this host's memory: it runs on another host or "
-			"in another network namespace (container), and only an RDMA device at both "
-			"ends leads there; look at FI_COPYRPC_PATHS");
+			"in another network namespace (container), and FI_COPYRPC_PATHS allows "
+			"nothing else that both ends have; leave it unset, or name udp");
 		return;
 	}
 	req->elsewhere_inc = peer_inc;
@@ -37,9 +37,9 @@ static void cm_attempt_elsewhere(struct cm_peer *peer, uint64_t peer_inc)
 /** This host's memory does not lead there. Does something else? */
 static bool cm_attempt_other_way(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
-	if (!(ack->ack.paths & peer->agent->paths.all & WIRE_CM_PATH_NIC))
+	if (!cm_req_avoid(peer, WIRE_CM_PATH_SHM))
 		return false;
-	cm_dgram_start(peer, ack);
+	cm_dgram_start(peer, ack, cm_req_path(peer));
 	return true;
 }
 
@@ -109,13 +109,13 @@ static int cm_attempt_connect(struct cm_peer *peer, const struct wire_cm_pkt *ac
 	return -1;
 }
 
-void cm_attempt_failed_here(struct cm_peer *peer, int err, const char *what)
+void cm_attempt_failed_here(struct cm_peer *peer, uint32_t path, int err, const char *what)
 {
 	char why[CM_WHY_MAX];
 
 	snprintf(why, sizeof(why), "%s here (%s)%s", what, fi_strerror(-err),
 		 err == -FI_EMFILE ? "; raise `ulimit -n`" : "");
-	if (cm_req_is_passing(err))
+	if (cm_req_is_passing(err) || cm_req_avoid(peer, path))
 		cm_req_again(peer, err, why);
 	else
 		cm_req_fail(peer, err, "%s", why);
@@ -137,7 +137,7 @@ void cm_attempt_say_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
 	if (ret == -EPIPE || ret == -FI_ECONNRESET)
 		cm_req_again(peer, -FI_ECONNRESET, "it ended the connection without a word");
 	else
-		cm_attempt_failed_here(peer, ret, "our half could not be sent from");
+		cm_attempt_failed_here(peer, conn->path, ret, "our half could not be sent from");
 }
 
 static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_pkt *ack)
@@ -155,51 +155,55 @@ static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_
 	return false;
 }
 
-static bool cm_attempt_prefers_nic(const struct cm_agent *agent, uint32_t theirs)
-{
-	uint32_t both = agent->paths.all & theirs;
-
-	return (both & agent->paths.first ? both & agent->paths.first : both) & WIRE_CM_PATH_NIC;
-}
-
-void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
 	struct cm_half half = { .path = WIRE_CM_PATH_SHM };
 	struct cm_conn *conn;
-	int fd, ret;
+	int ret, fd = cm_attempt_connect(peer, ack);
 
-	if (!cm_attempt_is_acceptable(peer, ack))
-		return;
-	cm_req_hold(peer);
-	if (cm_attempt_prefers_nic(peer->agent, ack->ack.paths)) {
-		cm_dgram_start(peer, ack);
-		return;
-	}
-	fd = cm_attempt_connect(peer, ack);
 	if (fd < 0)
 		return;
 	peer->req->elsewhere_inc = 0;
 	ret = cm_conn_open(peer, fd, ack->nonce, ack->src_inc, &conn, &half);
 	if (ret) {
 		close(fd);
-		cm_attempt_failed_here(peer, ret, "this end could not be prepared");
+		cm_attempt_failed_here(peer, half.path, ret, "this end could not be prepared");
 		return;
 	}
 	cm_attempt_say_hello(conn, ack, &half);
 	cm_half_drop(&half);
 }
 
+void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+{
+	uint32_t path;
+
+	if (!cm_attempt_is_acceptable(peer, ack))
+		return;
+	peer->req->common = ack->ack.paths & peer->agent->paths.all;
+	if (!cm_req_path(peer))
+		peer->req->avoided = 0; /* it has other paths than before */
+	path = cm_req_path(peer);
+	cm_req_hold(peer);
+	if (path == WIRE_CM_PATH_SHM)
+		cm_attempt_start_stream(peer, ack);
+	else
+		cm_dgram_start(peer, ack, path);
+}
+
 static void cm_attempt_on_welcome(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
 				  const struct cm_fd_msg *msg)
 {
 	struct cm_peer *peer = conn->peer;
+	uint32_t path = conn->path;
 	int ret = cm_conn_establish(conn, &pkt->welcome.half, msg);
 
 	if (ret) {
 		cm_conn_refuse(conn, ret, "the other end could not take what was offered");
 		cm_conn_down(conn, ret);
 		if (peer->req)
-			cm_attempt_failed_here(peer, ret, "what it offered could not be used");
+			cm_attempt_failed_here(peer, path, ret,
+					       "what it offered could not be used");
 		cm_peer_settle(peer);
 		return;
 	}
@@ -212,9 +216,10 @@ static void cm_attempt_on_welcome(struct cm_conn *conn, const struct wire_cm_pkt
 static void cm_attempt_on_nak(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	struct cm_peer *peer = conn->peer;
+	uint32_t path = conn->path;
 
 	cm_conn_down(conn, -(int)pkt->nak.err);
-	cm_req_refused(peer, pkt);
+	cm_req_refused(peer, path, pkt);
 	cm_peer_settle(peer);
 }
 

@@ -4,7 +4,8 @@
  *
  * Connecting to the abstract name is the proof of "same host": a refusal, twice in a row from the
  * same incarnation, means another host or network namespace (once may mean that it just ended).
- * Where both ends have an RDMA device they then go on with datagrams (cm_dgram.h), and at once.
+ * Where both ends have another path they then go on with datagrams (cm_dgram.h), and at once. A path
+ * that comes to nothing for good is avoided as long as there is another.
  * Shown by test/unit/cm/test_cm_attempt.c.
  */
 #ifndef CM_CM_ATTEMPT_H
@@ -26,8 +27,8 @@ void cm_attempt_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
 /** Says HELLO on a conn that is prepared. */
 void cm_attempt_say_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
 			  const struct cm_half *half);
-/** Our own end is the problem: tries again, or fails. */
-void cm_attempt_failed_here(struct cm_peer *peer, int err, const char *what);
+/** Our own end is the problem: tries again, or another path than `path`, or fails. */
+void cm_attempt_failed_here(struct cm_peer *peer, uint32_t path, int err, const char *what);
 
 /** The peer's attempt wins: ours is given up. */
 void cm_attempt_yield(struct cm_conn *conn);

@@ -96,6 +96,7 @@ int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc
 
 	if (!conn)
 		return -FI_ENOMEM;
+	conn->path = half->path;
 	if (!cm_agent_admits(agent, &peer->addr, peer_inc))
 		ret = -FI_EACCES;
 	if (!ret && fd >= 0)
@@ -157,7 +158,7 @@ int cm_conn_establish(struct cm_conn *conn, const struct wire_cm_half *wire,
 		      const struct cm_fd_msg *msg)
 {
 	struct cm_half half;
-	int ret = cm_half_check_fds(wire, msg);
+	int ret = wire->path == conn->path ? cm_half_check_fds(wire, msg) : -FI_EINVAL;
 
 	if (ret)
 		return ret;

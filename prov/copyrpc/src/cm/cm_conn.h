@@ -44,7 +44,8 @@ struct cm_conn {
 	struct cm_node *node;   /* atomic; NULL: orphan, and the node may be closed too */
 	struct cm_peer *peer;   /* NULL when DOWN */
 	enum cm_conn_state state;
-	void *user; /* the engine's, from prepare on */
+	void *user;    /* the engine's, from prepare on */
+	uint32_t path; /* WIRE_CM_PATH_* */
 	uint64_t nonce;
 	uint64_t peer_inc;
 	union cm_addr addr;

@@ -153,14 +153,14 @@ void cm_dgram_on_timer(struct cm_timer *timer)
 		cm_dgram_keep_asking(conn, now_ns);
 }
 
-void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_t path)
 {
 	struct cm_conn *conn;
-	struct cm_half half = { .path = WIRE_CM_PATH_NIC };
+	struct cm_half half = { .path = path };
 	int ret = cm_conn_open(peer, -1, ack->nonce, ack->src_inc, &conn, &half);
 
 	if (ret) {
-		cm_attempt_failed_here(peer, ret, "this end could not be prepared");
+		cm_attempt_failed_here(peer, path, ret, "this end could not be prepared");
 		return;
 	}
 	cm_attempt_say_hello(conn, ack, &half);

@@ -27,8 +27,8 @@ struct cm_timer;
 #define CM_DGRAM_SUSPECT_MS  20u   /* between the PINGs that follow one */
 #define CM_DGRAM_PING_MS     2000u /* silence before a PING; an eighth of the timeout if shorter */
 
-/** Says HELLO where the ACK came from. The peer's request is in ATTEMPT. */
-void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack);
+/** Says HELLO for `path` where the ACK came from. The peer's request is in ATTEMPT. */
+void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_t path);
 
 /** Everything from `from` but REQ, ACK and a NAK to a REQ: true if it was ours. */
 bool cm_dgram_on_pkt(struct cm_agent *agent, const union cm_addr *from,

@@ -92,6 +92,7 @@ int cm_half_to_wire(const struct cm_half *half, struct wire_cm_half *wire)
 	if (half->engine_len > WIRE_CM_ENGINE_MAX || half->dev.len > WIRE_CM_DEV_MAX ||
 	    half->dev.fd_cnt > WIRE_CM_FDS_MAX)
 		return -FI_EINVAL;
+	wire->path = half->path;
 	wire->engine_len = half->engine_len;
 	wire->dev_len = half->dev.len;
 	wire->fd_cnt = half->dev.fd_cnt;
@@ -104,6 +105,7 @@ void cm_half_from_wire(const struct wire_cm_half *wire, const struct cm_fd_msg *
 		       struct cm_half *half)
 {
 	memset(half, 0, sizeof(*half));
+	half->path = wire->path;
 	half->engine_len = wire->engine_len;
 	half->dev.len = wire->dev_len;
 	half->dev.fd_cnt = wire->fd_cnt;

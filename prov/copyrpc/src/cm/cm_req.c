@@ -284,6 +284,27 @@ void cm_req_yield(struct cm_peer *peer)
 		cm_req_pause(peer->req, CM_REQ_CROSSED_MS * UTIL_NS_PER_MS + cm_req_backoff_ns(0));
 }
 
+uint32_t cm_req_path(const struct cm_peer *peer)
+{
+	const struct cm_paths *paths = &peer->agent->paths;
+	uint32_t left = peer->req->common & ~peer->req->avoided;
+
+	for (uint32_t i = 0; i < CM_PATHS_MAX; i++)
+		if (paths->best[i] & left)
+			return paths->best[i] & left;
+	return left & -left;
+}
+
+bool cm_req_avoid(struct cm_peer *peer, uint32_t path)
+{
+	struct cm_req *req = peer->req;
+
+	if (!(req->common & ~req->avoided & ~path))
+		return false;
+	req->avoided |= path;
+	return true;
+}
+
 bool cm_req_take(struct cm_peer *peer)
 {
 	if (!peer->req)
@@ -297,14 +318,14 @@ bool cm_req_is_passing(int err)
 	return err == -FI_EAGAIN || err == -FI_EMFILE || err == -ENFILE || err == -FI_ENOBUFS;
 }
 
-void cm_req_refused(struct cm_peer *peer, const struct wire_cm_pkt *nak)
+void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pkt *nak)
 {
 	int err = -(int)nak->nak.err;
 	char why[CM_WHY_MAX];
 
 	if (!peer->req)
 		return;
-	if (!cm_req_is_passing(err)) {
+	if (!cm_req_is_passing(err) && !cm_req_avoid(peer, path)) {
 		cm_req_fail(peer, err, "refused there: %s (%s)", nak->nak.text, fi_strerror(-err));
 		return;
 	}
@@ -337,7 +358,7 @@ void cm_req_on_nak(struct cm_peer *peer, const struct wire_cm_pkt *pkt)
 		return;
 	}
 	peer->req->refused_cnt = 0;
-	cm_req_refused(peer, pkt);
+	cm_req_refused(peer, ~0u, pkt);
 	cm_peer_settle(peer);
 }
 

@@ -60,6 +60,8 @@ struct cm_req {
 	uint32_t pause_cnt;     /* attempts that came to nothing */
 	uint32_t refused_cnt;   /* ICMP errors in a row */
 	int refused_err;        /* the last of them */
+	uint32_t common;        /* paths: what both have, by the last ACK */
+	uint32_t avoided;       /* paths that came to nothing, while there are others */
 	uint64_t elsewhere_inc; /* answered, but could not be reached in this host's memory */
 	int err;                /* why the last attempt came to nothing */
 	char why[CM_WHY_MAX];
@@ -78,13 +80,17 @@ void cm_req_hold(struct cm_peer *peer);
 void cm_req_again(struct cm_peer *peer, int err, const char *why);
 /** As again, but the peer's own attempt is on its way: later. */
 void cm_req_yield(struct cm_peer *peer);
+/** This path came to nothing, for a reason that will not pass: true if there is another to try. */
+bool cm_req_avoid(struct cm_peer *peer, uint32_t path);
+/** The best of the paths in `common` that are not avoided, or 0. */
+uint32_t cm_req_path(const struct cm_peer *peer);
 /** The request is answered: true if there was one. */
 bool cm_req_take(struct cm_peer *peer);
 /** Ends it for good, and says so. Settle the peer afterwards. Control thread only. */
 void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/** A NAK of the peer: fails, or tries again if the peer says so. */
-void cm_req_refused(struct cm_peer *peer, const struct wire_cm_pkt *nak);
+/** A NAK of the peer: fails, or tries again if the peer says so, or another path than `path`. */
+void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pkt *nak);
 /** 20 ms << cnt, at most a second, half to one and a half of it, at random. */
 uint64_t cm_req_backoff_ns(uint32_t cnt);
 /** Is it worth trying again? */

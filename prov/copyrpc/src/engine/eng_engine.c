@@ -188,10 +188,12 @@ size_t eng_mem_left(const struct core_engine *engine)
 /** What the handshake may offer. */
 static struct cm_paths eng_paths(struct core_engine *engine)
 {
-	struct cm_paths paths = { .first = eng_lane_at(engine, 0)->ops->path };
+	struct cm_paths paths = { 0 };
 
-	for (uint32_t i = 0; i < engine->lane_cnt; i++)
-		paths.all |= eng_lane_at(engine, i)->ops->path;
+	for (uint32_t i = 0; i < engine->lane_cnt; i++) {
+		paths.best[i] = eng_lane_at(engine, i)->ops->path;
+		paths.all |= paths.best[i];
+	}
 	return paths;
 }
 

@@ -66,7 +66,8 @@ static size_t wire_cm_half_encode(const struct wire_cm_half *half, uint8_t *at)
 	wire_put16(at, (uint16_t)half->engine_len);
 	wire_put16(at + 2, (uint16_t)half->dev_len);
 	at[4] = (uint8_t)half->fd_cnt;
-	memset(at + 5, 0, 3);
+	at[5] = (uint8_t)half->path;
+	memset(at + 6, 0, 2);
 	memcpy(at + 8, half->engine, half->engine_len);
 	memcpy(at + 8 + half->engine_len, half->dev, half->dev_len);
 	return 8 + half->engine_len + half->dev_len;
@@ -77,8 +78,11 @@ static int wire_cm_half_decode(const uint8_t *at, size_t len, struct wire_cm_hal
 	half->engine_len = wire_get16(at);
 	half->dev_len = wire_get16(at + 2);
 	half->fd_cnt = at[4];
+	half->path = at[5];
+	if (!half->path || half->path & (half->path - 1))
+		return -FI_EINVAL;
 	if (half->engine_len > WIRE_CM_ENGINE_MAX || half->dev_len > WIRE_CM_DEV_MAX ||
-	    half->fd_cnt > WIRE_CM_FDS_MAX || !wire_is_zero(at + 5, 3))
+	    half->fd_cnt > WIRE_CM_FDS_MAX || !wire_is_zero(at + 6, 2))
 		return -FI_EINVAL;
 	if (len != 8 + half->engine_len + half->dev_len)
 		return -FI_EINVAL;

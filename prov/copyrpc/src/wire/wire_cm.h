@@ -74,6 +74,7 @@ struct wire_cm_addr {
 };
 
 struct wire_cm_half {
+	uint32_t path; /* the one that it is for: one bit, below 256 */
 	uint32_t engine_len;
 	uint32_t dev_len;
 	uint32_t fd_cnt; /* descriptors that go with the packet */
