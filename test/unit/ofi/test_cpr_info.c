@@ -20,9 +20,7 @@ static struct fi_info *get(const char *node, const char *service, uint64_t flags
 
 	cr_assert_eq(ofi_provider()->getinfo(OFI_API, node, service, flags, hints, &info), 0);
 	cr_assert_not_null(info);
-	/* The second is the connected endpoint, unless a type was asked for; datagrams are last. */
-	if (info->ep_attr->type == FI_EP_RDM && info->next)
-		cr_expect_eq(info->next->ep_attr->type, FI_EP_MSG);
+	/* Datagrams are last, and ud endpoints behind all that have rings. */
 	for (struct fi_info *it = info; it->next; it = it->next)
 		cr_expect(it->ep_attr->type != FI_EP_DGRAM ||
 			  it->next->ep_attr->type == FI_EP_DGRAM);
@@ -66,22 +64,69 @@ Test(cpr_info, no_hints_get_one_complete_info)
 	fi_freeinfo(info);
 }
 
-Test(cpr_info, each_type_of_endpoint_is_listed_once)
+static void expect_kind(const struct fi_info *info, int type, uint32_t protocol, const char *name)
+{
+	cr_assert_not_null(info);
+	cr_expect_eq((int)info->ep_attr->type, type);
+	cr_expect_eq(info->ep_attr->protocol, protocol);
+	cr_expect_str_eq(info->fabric_attr->name, name);
+	cr_expect_str_eq(info->domain_attr->name, name);
+}
+
+Test(cpr_info, each_kind_of_endpoint_is_listed_once_the_best_one_first)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_info *info = get(NULL, NULL, 0, NULL);
 
-	cr_assert_eq(info->ep_attr->type, FI_EP_RDM, "who takes the first gets what he always got");
-	cr_assert_not_null(info->next);
+	expect_kind(info, FI_EP_RDM, CPR_RC_PROTO, CPR_RC_NAME);
+	expect_kind(info->next, FI_EP_MSG, CPR_RC_PROTO, CPR_RC_NAME);
+	expect_kind(info->next->next, FI_EP_RDM, CPR_UD_PROTO, CPR_UD_NAME);
 	fi_freeinfo(info);
-	for (int type = FI_EP_MSG; type <= FI_EP_RDM; type++) {
-		hints->ep_attr->type = type;
-		info = get(NULL, NULL, 0, hints);
-		cr_expect_eq((int)info->ep_attr->type, type);
-		cr_expect_null(info->next);
-		fi_freeinfo(info);
-	}
+	hints->ep_attr->type = FI_EP_MSG;
+	info = get(NULL, NULL, 0, hints);
+	expect_kind(info, FI_EP_MSG, CPR_RC_PROTO, CPR_RC_NAME);
+	cr_expect_null(info->next);
+	fi_freeinfo(info);
+	hints->ep_attr->type = FI_EP_RDM;
+	info = get(NULL, NULL, 0, hints);
+	expect_kind(info, FI_EP_RDM, CPR_RC_PROTO, CPR_RC_NAME);
+	expect_kind(info->next, FI_EP_RDM, CPR_UD_PROTO, CPR_UD_NAME);
+	cr_expect_null(info->next->next);
+	fi_freeinfo(info);
 	fi_freeinfo(hints);
+}
+
+/** What comes first when only these are offered, or the error. */
+static int first_protocol(const char *endpoint, const char *paths, uint32_t *protocol)
+{
+	struct fi_provider *prov = ofi_provider(); /* loads parameters, the first time */
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	int ret;
+
+	hints->ep_attr->type = FI_EP_RDM;
+	util_params.endpoint = endpoint;
+	util_params.paths = paths;
+	ret = prov->getinfo(OFI_API, NULL, NULL, 0, hints, &info);
+	*protocol = info ? info->ep_attr->protocol : 0;
+	if (endpoint && *endpoint && info)
+		cr_expect_null(info->next, "one kind alone");
+	fi_freeinfo(info);
+	fi_freeinfo(hints);
+	return ret;
+}
+
+Test(cpr_info, a_job_may_be_held_to_one_kind_of_endpoint)
+{
+	uint32_t protocol;
+
+	cr_expect_eq(first_protocol("rc", "shm,nic,udp", &protocol), 0);
+	cr_expect_eq(protocol, CPR_RC_PROTO);
+	cr_expect_eq(first_protocol("ud", "shm,nic,udp", &protocol), 0);
+	cr_expect_eq(protocol, CPR_UD_PROTO);
+	cr_expect_eq(first_protocol("", "shm,udp", &protocol), 0);
+	cr_expect_eq(protocol, CPR_RC_PROTO);
+	cr_expect_eq(first_protocol("ud", "shm", &protocol), -FI_ENODATA, "it has no rings");
+	cr_expect_eq(first_protocol("tcp", "shm,udp", &protocol), -FI_ENODATA);
 }
 
 Test(cpr_info, a_connected_endpoint_has_no_sources_to_choose_from)

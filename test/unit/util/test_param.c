@@ -85,7 +85,8 @@ static int warnings(void)
 static void expect_defaults(void)
 {
 	cr_assert_null(util_params.job_key);
-	cr_assert_str_eq(util_params.paths, "shm,nic");
+	cr_assert_str_eq(util_params.paths, "shm,nic,udp");
+	cr_assert_null(util_params.endpoint);
 	cr_assert_null(util_params.device);
 	cr_assert_null(util_params.gid_index);
 	cr_assert_null(util_params.fault);
@@ -111,12 +112,12 @@ Test(param, an_empty_environment_gives_the_defaults_in_silence)
 
 Test(param, every_parameter_is_published_with_its_default)
 {
-	static const char *const names[] = {
-		"JOB_KEY",  "PATHS",          "DEVICE",       "GID_INDEX",
-		"MEM",      "RING_SIZE",      "EAGER_MAX",    "SINGLE_COPY_MIN",
-		"RNDV_MIN", "UNEXPECTED_MEM", "PEER_TIMEOUT", "SINGLE_COPY",
-		"HOLD",     "FAULT",          "LAYERING"
-	};
+	static const char *const names[] = { "JOB_KEY",     "PATHS",          "ENDPOINT",
+					     "DEVICE",      "GID_INDEX",      "MEM",
+					     "RING_SIZE",   "EAGER_MAX",      "SINGLE_COPY_MIN",
+					     "RNDV_MIN",    "UNEXPECTED_MEM", "PEER_TIMEOUT",
+					     "SINGLE_COPY", "HOLD",           "FAULT",
+					     "LAYERING" };
 	struct fi_param *params;
 	int cnt, found = 0;
 

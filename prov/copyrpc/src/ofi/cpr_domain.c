@@ -111,8 +111,19 @@ static int cpr_domain_init_core(struct cpr_domain *domain, const struct fi_domai
 	};
 
 	return core_dom_init(&domain->core,
-			     domain->dgram ? domain->dgram->engine_ops : cpr_engine_rc(), &limits,
-			     cpr_domain_is_locked(attr));
+			     domain->dgram ? domain->dgram->engine_ops
+					   : cpr_engine_of(domain->kind),
+			     &limits, cpr_domain_is_locked(attr));
+}
+
+/** The name says; without one the endpoint's protocol. */
+static enum cpr_kind cpr_domain_kind(const struct fi_info *info)
+{
+	const char *name = info->domain_attr->name;
+
+	if (!name && info->ep_attr && info->ep_attr->protocol == CPR_UD_PROTO)
+		return CPR_UD;
+	return name && !strcmp(name, CPR_UD_NAME) ? CPR_UD : CPR_RC;
 }
 
 static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric,
@@ -128,6 +139,7 @@ static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric
 	domain->fabric = fabric;
 	domain->api_version = fabric->api_version;
 	domain->dgram = cpr_dgram_over(info->domain_attr->name);
+	domain->kind = cpr_domain_kind(info);
 	domain->addr_format =
 		info->addr_format == FI_SOCKADDR_IN6 ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
 	if (domain->dgram && !domain->dgram->is_ip)
@@ -144,8 +156,10 @@ static int cpr_domain_check(const struct fi_info *info)
 	if (!info || !info->domain_attr)
 		return -FI_EINVAL;
 	if (info->domain_attr->name && strcmp(info->domain_attr->name, CPR_RC_NAME) &&
+	    strcmp(info->domain_attr->name, CPR_UD_NAME) &&
 	    !cpr_dgram_over(info->domain_attr->name)) {
-		UTIL_INFO(DOMAIN, "domain %s: offered " CPR_RC_NAME "\n", info->domain_attr->name);
+		UTIL_INFO(DOMAIN, "domain %s: offered " CPR_RC_NAME ", " CPR_UD_NAME "\n",
+			  info->domain_attr->name);
 		return -FI_EINVAL;
 	}
 	return 0;

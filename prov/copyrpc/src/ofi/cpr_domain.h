@@ -16,6 +16,7 @@
 
 #include "core/core_dom.h"
 #include "dgram/dgram_over.h"
+#include "ofi/cpr_engine.h"
 #include "ofi/cpr_eq.h"
 #include "ofi/cpr_progress.h"
 #include "ofi/cpr_ref.h"
@@ -33,6 +34,7 @@ struct cpr_domain {
 	struct util_list fabric_link; /* cpr_fabric.domains */
 	struct cpr_ref refs;          /* whatever was opened in it */
 	uint32_t api_version;
+	enum cpr_kind kind;             /* of reliable endpoints */
 	const struct dgram_over *dgram; /* of datagram endpoints: their device; else NULL */
 	uint32_t addr_format; /* FI_SOCKADDR_IN or FI_SOCKADDR_IN6; with dgram: or FI_ADDR_IB_UD */
 	enum fi_av_type av_type;

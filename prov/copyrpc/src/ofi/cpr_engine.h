@@ -9,8 +9,14 @@
 
 struct cm_node;
 
-/** The engine of the rc endpoints. */
-const struct core_engine_ops *cpr_engine_rc(void);
+/** Reliable endpoints: rings with datagrams as the last resort, or datagrams alone. */
+enum cpr_kind {
+	CPR_RC,
+	CPR_UD,
+};
+
+/** The engine of a kind's endpoints. */
+const struct core_engine_ops *cpr_engine_of(enum cpr_kind kind);
 
 /** The control thread of all engines, counted: 0 or -FI_E*. */
 int cpr_engine_get_cm(struct cm_node **cm);
@@ -18,10 +24,13 @@ void cpr_engine_put_cm(void);
 /** Stops it for good, whatever is open: the process ends, or libfabric is unloaded. */
 void cpr_engine_halt_cm(void);
 
-/** Could a domain be opened, as FI_COPYRPC_PATHS stands? 0 or -FI_ENODATA, with a line, once. */
-int cpr_engine_check(void);
+/**
+ * Could a domain be opened, as FI_COPYRPC_PATHS and FI_COPYRPC_ENDPOINT stand? 0 or -FI_ENODATA; with
+ * a line, once, if no endpoint could be.
+ */
+int cpr_engine_check(enum cpr_kind kind);
 
 /** What info->nic tells: 0, *nic (NULL: there is none), or -FI_ENOMEM. */
-int cpr_engine_nic(struct fid_nic **nic);
+int cpr_engine_nic(enum cpr_kind kind, struct fid_nic **nic);
 
 #endif

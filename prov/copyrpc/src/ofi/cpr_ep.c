@@ -547,7 +547,7 @@ static int cpr_ep_check(const struct cpr_domain *domain, const struct fi_info *i
 	if (!info || (info->caps & ~CPR_CAPS))
 		return -FI_EINVAL;
 	if (info->ep_attr && info->ep_attr->type && info->ep_attr->type != FI_EP_RDM &&
-	    info->ep_attr->type != FI_EP_MSG)
+	    (info->ep_attr->type != FI_EP_MSG || domain->kind != CPR_RC))
 		return -FI_EINVAL;
 	if (info->tx_attr && ((info->tx_attr->op_flags & ~CPR_TX_OP_FLAGS) ||
 			      info->tx_attr->inject_size > util_params.eager_max))

@@ -67,14 +67,27 @@ static struct fi_ops_fabric cpr_fabric_ops = {
 	.domain2 = cpr_domain_open2,
 };
 
+/** Ours of that name (NULL: the first), or NULL. */
+static const char *cpr_fabric_name(const char *name)
+{
+	static const char *const ours[] = { CPR_RC_NAME, CPR_UD_NAME, CPR_DGRAM_NAME };
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (!name || !strcmp(name, ours[i]))
+			return ours[i];
+	return NULL;
+}
+
 int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
 {
 	struct cpr_fabric *fabric;
+	const char *name = attr ? cpr_fabric_name(attr->name) : NULL;
 
-	if (!attr ||
-	    (attr->name && strcmp(attr->name, CPR_RC_NAME) && strcmp(attr->name, CPR_DGRAM_NAME))) {
-		UTIL_INFO(FABRIC, "fabric %s: offered " CPR_RC_NAME ", " CPR_DGRAM_NAME "\n",
-			  attr && attr->name ? attr->name : "(none)");
+	if (!name) {
+		UTIL_INFO(FABRIC,
+			  "fabric %s: offered " CPR_RC_NAME ", " CPR_UD_NAME ", " CPR_DGRAM_NAME
+			  "\n",
+			  attr ? attr->name : "(none)");
 		return -FI_EINVAL;
 	}
 	fabric = calloc(1, sizeof(*fabric));
@@ -85,6 +98,7 @@ int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *
 	fabric->fid.fid.ops = &cpr_fabric_fi_ops;
 	fabric->fid.ops = &cpr_fabric_ops;
 	fabric->fid.api_version = attr->api_version;
+	fabric->name = name;
 	fabric->api_version = attr->api_version;
 	util_list_init(&fabric->domains);
 	util_list_init(&fabric->requests);
@@ -129,15 +143,28 @@ void cpr_fabric_remove(struct cpr_fabric *fabric, struct cpr_domain *domain)
 	cpr_ref_put(&fabric->refs);
 }
 
+/* The first that is open and bears the name of the info's. */
+static struct cpr_fabric *cpr_fabric_find_locked(const char *name)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &cpr_fabric_list) {
+		struct cpr_fabric *fabric = UTIL_CONTAINER_OF(it, struct cpr_fabric, link);
+
+		if (!strcmp(fabric->name, name))
+			return fabric;
+	}
+	return NULL;
+}
+
 void cpr_fabric_fill_opened(struct fi_info *info, const struct fi_info *hints)
 {
-	struct util_list *first, *dom;
+	struct cpr_fabric *fabric;
+	struct util_list *dom;
 
 	pthread_mutex_lock(&cpr_fabric_lock);
-	first = util_list_first(&cpr_fabric_list);
-	if (first) {
-		struct cpr_fabric *fabric = UTIL_CONTAINER_OF(first, struct cpr_fabric, link);
-
+	fabric = cpr_fabric_find_locked(info->fabric_attr->name);
+	if (fabric) {
 		info->fabric_attr->fabric = &fabric->fid;
 		dom = util_list_first(&fabric->domains);
 		if (dom)

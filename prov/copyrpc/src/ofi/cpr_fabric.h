@@ -22,6 +22,7 @@ struct cpr_domain;
 
 struct cpr_fabric {
 	struct fid_fabric fid;
+	const char *name; /* one of ours */
 	uint32_t api_version;
 	struct cpr_ref refs;          /* domains, event queues */
 	struct util_list link;        /* in the list of all */

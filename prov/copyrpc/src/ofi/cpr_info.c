@@ -155,8 +155,9 @@ int cpr_info_set_addrs(struct fi_info *info, const struct cpr_info_addrs *addrs)
 static int cpr_info_make(uint32_t version, const char *node, const char *service, uint64_t flags,
 			 const struct fi_info *hints, struct fi_info *info)
 {
+	enum cpr_kind kind = info->ep_attr->protocol == CPR_UD_PROTO ? CPR_UD : CPR_RC;
 	struct cpr_info_addrs addrs;
-	int ret = cpr_engine_check();
+	int ret = cpr_engine_check(kind);
 
 	if (!ret)
 		ret = cpr_offer_fill(info);
@@ -173,13 +174,13 @@ static int cpr_info_make(uint32_t version, const char *node, const char *service
 	cpr_fabric_fill_opened(info, hints);
 	if (hints && hints->handle && hints->handle->fclass == FI_CLASS_PEP)
 		info->handle = hints->handle;
-	return cpr_engine_nic(&info->nic);
+	return cpr_engine_nic(kind, &info->nic);
 }
 
 /* One of our endpoints, in the user's terms: 0 and *info, or -FI_ENODATA, -FI_ENOMEM. */
-static int cpr_info_of_type(enum fi_ep_type type, uint32_t version, const char *node,
-			    const char *service, uint64_t flags, const struct fi_info *hints,
-			    struct fi_info **info)
+static int cpr_info_of_type(enum fi_ep_type type, uint32_t protocol, uint32_t version,
+			    const char *node, const char *service, uint64_t flags,
+			    const struct fi_info *hints, struct fi_info **info)
 {
 	struct fi_info *fi = fi_allocinfo();
 	int ret;
@@ -187,6 +188,7 @@ static int cpr_info_of_type(enum fi_ep_type type, uint32_t version, const char *
 	if (!fi)
 		return -FI_ENOMEM;
 	fi->ep_attr->type = type;
+	fi->ep_attr->protocol = protocol;
 	ret = cpr_info_make(version, node, service, flags, hints, fi);
 	if (ret) {
 		fi_freeinfo(fi);
@@ -203,11 +205,21 @@ static bool cpr_info_may_layer(const struct fi_info *hints)
 	       (hints && hints->fabric_attr && hints->fabric_attr->prov_name);
 }
 
+/* Reliable endpoints that we have, the one to take first in front. */
+static const struct {
+	enum fi_ep_type type;
+	uint32_t protocol;
+} cpr_info_reliable[] = {
+	{ FI_EP_RDM, CPR_RC_PROTO },
+	{ FI_EP_MSG, CPR_RC_PROTO },
+	{ FI_EP_RDM, CPR_UD_PROTO },
+};
+
 int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		const struct fi_info *hints, struct fi_info **info)
 {
 	enum fi_ep_type asked = hints && hints->ep_attr ? hints->ep_attr->type : FI_EP_UNSPEC;
-	struct fi_info **end;
+	struct fi_info **end = info;
 	int ret = -FI_ENODATA;
 
 	if ((flags & CPR_FLAG_CORE_PROV_ONLY) && !cpr_info_may_layer(hints)) {
@@ -216,16 +228,18 @@ int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		return -FI_ENODATA;
 	}
 	*info = NULL;
-	if (asked == FI_EP_DGRAM)
-		return cpr_dgram_getinfo(version, node, service, flags, hints, info);
-	if (asked != FI_EP_MSG)
-		ret = cpr_info_of_type(FI_EP_RDM, version, node, service, flags, hints, info);
-	if (asked != FI_EP_MSG && asked != FI_EP_UNSPEC)
-		return ret;
-	end = *info ? &(*info)->next : info;
-	ret = cpr_info_of_type(FI_EP_MSG, version, node, service, flags, hints, end);
-	if (asked == FI_EP_UNSPEC)
-		ret = cpr_dgram_getinfo(version, node, service, flags, hints,
-					*end ? &(*end)->next : end);
+	for (unsigned i = 0; i < sizeof(cpr_info_reliable) / sizeof(cpr_info_reliable[0]); i++) {
+		enum fi_ep_type type = cpr_info_reliable[i].type;
+		bool other = type == FI_EP_MSG ? asked == FI_EP_RDM : asked == FI_EP_MSG;
+
+		if (other || asked == FI_EP_DGRAM)
+			continue;
+		ret = cpr_info_of_type(type, cpr_info_reliable[i].protocol, version, node, service,
+				       flags, hints, end);
+		if (*end)
+			end = &(*end)->next;
+	}
+	if (asked == FI_EP_UNSPEC || asked == FI_EP_DGRAM)
+		ret = cpr_dgram_getinfo(version, node, service, flags, hints, end);
 	return *info ? 0 : ret;
 }

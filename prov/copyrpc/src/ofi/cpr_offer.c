@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The rc endpoint in fi_info's words: see cpr_offer.h. */
+/* Our endpoints in fi_info's words: see cpr_offer.h. */
 #include "ofi/cpr_offer.h"
 
 #include <rdma/fi_errno.h>
@@ -42,8 +42,10 @@ static void cpr_offer_ep(struct fi_ep_attr *attr)
 {
 	if (attr->type != FI_EP_MSG)
 		attr->type = FI_EP_RDM;
-	attr->protocol = CPR_RC_PROTO;
-	attr->protocol_version = CPR_RC_PROTO_VERSION;
+	if (attr->protocol != CPR_UD_PROTO)
+		attr->protocol = CPR_RC_PROTO;
+	attr->protocol_version =
+		attr->protocol == CPR_UD_PROTO ? CPR_UD_PROTO_VERSION : CPR_RC_PROTO_VERSION;
 	attr->max_msg_size = CPR_MSG_MAX;
 	attr->mem_tag_format = CPR_TAG_FORMAT;
 	attr->tx_ctx_cnt = 1;
@@ -75,14 +77,16 @@ static void cpr_offer_domain(struct fi_domain_attr *attr)
 
 int cpr_offer_fill(struct fi_info *info)
 {
+	const char *name = info->ep_attr->protocol == CPR_UD_PROTO ? CPR_UD_NAME : CPR_RC_NAME;
+
 	info->caps = cpr_offer_all(info->ep_attr->type);
 	cpr_offer_tx(info->tx_attr);
 	cpr_offer_rx(info->rx_attr);
 	info->rx_attr->caps &= info->caps;
 	cpr_offer_ep(info->ep_attr);
 	cpr_offer_domain(info->domain_attr);
-	info->domain_attr->name = strdup(CPR_RC_NAME);
-	info->fabric_attr->name = strdup(CPR_RC_NAME);
+	info->domain_attr->name = strdup(name);
+	info->fabric_attr->name = strdup(name);
 	return info->domain_attr->name && info->fabric_attr->name ? 0 : -FI_ENOMEM;
 }
 

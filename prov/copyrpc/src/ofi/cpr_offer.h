@@ -2,7 +2,7 @@
 /*
  * What do we offer, and what of it does this user get?
  *
- * cpr_offer_fill writes the most that an rc endpoint can do into an empty fi_info;
+ * cpr_offer_fill writes the most that an endpoint can do into an empty fi_info;
  * cpr_attr_accepts (cpr_attr.h) compares a user's hints with it; cpr_offer_narrow then sets what
  * the user asked for: no primary capability beyond the hints, values echoed where they fit.
  *
@@ -15,14 +15,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fabric and domain of the rc endpoints: another protocol gets other names. */
+/* Fabric and domain of the rc and of the ud endpoints: another protocol gets other names. */
 #define CPR_RC_NAME "copyrpc-rc"
+#define CPR_UD_NAME "copyrpc-ud"
 
 /* Fabric of datagram endpoints; their domains add the device: "copyrpc-dgram-udp". */
 #define CPR_DGRAM_NAME "copyrpc-dgram"
 
 #define CPR_RC_PROTO         (FI_PROV_SPECIFIC | 0x00C09001u)
 #define CPR_RC_PROTO_VERSION 1u
+#define CPR_UD_PROTO         (FI_PROV_SPECIFIC | 0x00C09002u)
+#define CPR_UD_PROTO_VERSION 1u
 
 #define CPR_PRIMARY_CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV)
 #define CPR_MSG_MODS     (FI_SEND | FI_RECV)
@@ -63,7 +66,7 @@
 /* 64 one-bit fields: any mask may be used with a tag (fi_endpoint(3), mem_tag_format). */
 #define CPR_TAG_FORMAT 0xAAAAAAAAAAAAAAAAull
 
-/** Fills an info from fi_allocinfo; ep_attr->type says which (0: RDM). 0 or -FI_ENOMEM (the caller frees). */
+/** Fills an info from fi_allocinfo; ep_attr's type and protocol say which (0: RDM, rc). 0 or -FI_ENOMEM (the caller frees). */
 int cpr_offer_fill(struct fi_info *info);
 
 /** Narrows a filled info to accepted hints (NULL: all that we offer). */

@@ -56,8 +56,8 @@ static int cpr_paths_no_such(const char *text, const char *at, size_t len, bool 
 {
 	if (tell)
 		UTIL_WARN(FABRIC,
-			  "FI_COPYRPC_PATHS=%s: there is no path \"%.*s\"; write shm, nic, or both "
-			  "with a comma, the better one first\n",
+			  "FI_COPYRPC_PATHS=%s: there is no path \"%.*s\"; write shm, nic, udp, or "
+			  "several with commas, the better one first\n",
 			  text, (int)len, at);
 	return -FI_EINVAL;
 }
@@ -66,8 +66,8 @@ static int cpr_paths_no_device(const char *text, bool tell)
 {
 	if (tell)
 		UTIL_WARN(FABRIC,
-			  "FI_COPYRPC_PATHS=%s: there is no RDMA device here that could carry it; "
-			  "look at ibv_devinfo, or leave FI_COPYRPC_PATHS unset\n",
+			  "FI_COPYRPC_PATHS=%s: nothing here could carry that, there is no RDMA "
+			  "device; look at ibv_devinfo, or leave FI_COPYRPC_PATHS unset\n",
 			  text);
 	return -FI_ENODEV;
 }

@@ -22,7 +22,8 @@ struct fi_provider;
 /** The values, fixed after load; sizes in bytes, times in milliseconds unless the name says. */
 struct util_params {
 	const char *job_key;    /* JOB_KEY: NULL if none; owned by the environment */
-	const char *paths;      /* PATHS: comma-separated, "shm,nic" */
+	const char *paths;      /* PATHS: comma-separated, "shm,nic,udp" */
+	const char *endpoint;   /* ENDPOINT: "rc", "ud"; NULL: both */
 	const char *device;     /* DEVICE: "name" or "name:port"; NULL: the best */
 	const char *gid_index;  /* GID_INDEX: NULL: the best */
 	const char *fault;      /* FAULT: NULL: none; dev/fault reads it */
