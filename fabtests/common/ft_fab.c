@@ -29,7 +29,9 @@ struct fi_info *ft_fab_hints(const struct ft *ft, const struct ft_want *want)
 	FT_CHECK(hints, "fi_allocinfo");
 	hints->caps = want->caps ? want->caps : FI_MSG | FI_TAGGED;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
-	hints->addr_format = format_of(opts->address);
+	/* The addresses of datagrams are the device's. */
+	hints->addr_format =
+		opts->type == FI_EP_DGRAM ? FI_FORMAT_UNSPEC : format_of(opts->address);
 	hints->ep_attr->type = opts->type;
 	hints->tx_attr->op_flags = want->tx_flags | (opts->delivery ? FI_DELIVERY_COMPLETE : 0);
 	hints->rx_attr->op_flags = want->rx_flags;
@@ -58,6 +60,8 @@ void ft_fab_find(struct ft_fab *fab, struct ft *ft, const struct ft_want *want)
 		port = ft->opts->port;
 	flags = ft->opts->address || port ? FI_SOURCE : 0;
 	err = fi_getinfo(FI_VERSION(1, 17), ft->opts->address, port, flags, hints, &fab->info);
+	if (err == -FI_ENODATA && ft->opts->type == FI_EP_DGRAM)
+		err = fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &fab->info);
 	fi_freeinfo(hints);
 	if (err == -FI_ENODATA)
 		ft_notrun("fi_getinfo does not offer what this case needs");

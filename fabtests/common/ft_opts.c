@@ -24,9 +24,19 @@ void ft_opts_init(struct ft_opts *opts)
 
 static int type_take(struct ft_opts *opts, const char *arg)
 {
-	opts->type_name = arg;
-	opts->type = !strcmp(arg, "msg") ? FI_EP_MSG : FI_EP_RDM;
-	return strcmp(arg, "msg") && strcmp(arg, "rdm") ? -1 : 0;
+	static const struct {
+		const char *name;
+		enum fi_ep_type type;
+	} types[] = { { "rdm", FI_EP_RDM }, { "msg", FI_EP_MSG }, { "dgram", FI_EP_DGRAM } };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		if (strcmp(arg, types[i].name))
+			continue;
+		opts->type_name = types[i].name;
+		opts->type = types[i].type;
+		return 0;
+	}
+	return -1;
 }
 
 static int wait_take(struct ft_opts *opts, const char *arg)

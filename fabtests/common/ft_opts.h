@@ -24,8 +24,8 @@ enum ft_wait {
 struct ft_opts {
 	const char *provider, *fabric, *domain;
 	const char *address;   /* of the endpoints here; NULL: any */
-	enum fi_ep_type type;  /* FI_EP_RDM or FI_EP_MSG */
-	const char *type_name; /* "rdm", "msg" */
+	enum fi_ep_type type;  /* FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM */
+	const char *type_name; /* "rdm", "msg", "dgram" */
 	const char *port;      /* of the endpoint of rank 0; NULL: any */
 	const char *talk_port; /* where the processes find each other */
 	const char *server;    /* this is rank 1, and rank 0 is there */
@@ -45,7 +45,7 @@ struct ft_opts {
 #define FT_USAGE                                                                                   \
 	"  -p PROVIDER     as in FI_PROVIDER (copyrpc)\n"                                          \
 	"  -f FABRIC  -d DOMAIN\n"                                                                 \
-	"  -e TYPE         rdm or msg (rdm)\n"                                                     \
+	"  -e TYPE         rdm, msg or dgram (rdm)\n"                                              \
 	"  -s ADDRESS      of this end (127.0.0.1); any: what the provider chooses\n"              \
 	"  -B PORT         of rank 0's endpoint (any)\n"                                           \
 	"  -c HOW          wait for completions by spin, sread or fd (spin)\n"                     \
