@@ -345,6 +345,17 @@ struct cm_node *cm_test_node(const char *key, int timeout_ms)
 	return node;
 }
 
+void cm_test_need_ipv6(void)
+{
+	FILE *file = fopen("/proc/net/if_inet6", "re");
+	bool found = file && fgetc(file) != EOF;
+
+	if (file)
+		fclose(file);
+	if (!found)
+		cr_skip_test("no IPv6 here");
+}
+
 void cm_test_addr(const char *ip, uint16_t port, union cm_addr *addr)
 {
 	memset(addr, 0, sizeof(*addr));

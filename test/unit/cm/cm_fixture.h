@@ -91,6 +91,8 @@ void cm_end_check_text(struct cm_end *end, const char *text);
 struct cm_stats cm_end_stats(struct cm_end *end);
 
 struct cm_node *cm_test_node(const char *key, int timeout_ms);
+/** Skips the test where this host has no IPv6. */
+void cm_test_need_ipv6(void);
 /** An address of loopback, from text. */
 void cm_test_addr(const char *ip, uint16_t port, union cm_addr *addr);
 union cm_addr cm_test_addr_of(const struct cm_end *end);

@@ -42,12 +42,14 @@ Test(cm_conn, both_ends_come_up_with_usable_descriptors_ipv4)
 
 Test(cm_conn, both_ends_come_up_with_usable_descriptors_ipv6)
 {
+	cm_test_need_ipv6();
 	connect_and_check("::1", NULL);
 }
 
 Test(cm_conn, both_ends_come_up_with_a_job_key)
 {
 	connect_and_check("127.0.0.1", "the key of the job");
+	cm_test_need_ipv6();
 	connect_and_check("::1", "the key of the job");
 }
 

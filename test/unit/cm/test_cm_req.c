@@ -194,15 +194,18 @@ Test(cm_req, nobody_there_is_refused_after_a_grace_ipv4)
 
 Test(cm_req, nobody_there_is_refused_after_a_grace_ipv6)
 {
+	cm_test_need_ipv6();
 	nobody("::1");
 }
 
 Test(cm_req, no_route_is_said_as_such)
 {
-	struct cm_node *node = cm_test_node(NULL, 20000);
+	struct cm_node *node;
 	union cm_addr to;
 	struct cm_end a;
 
+	cm_test_need_ipv6();
+	node = cm_test_node(NULL, 20000);
 	/* From loopback to elsewhere: the kernel refuses to send. */
 	cm_end_open(&a, node, "::1", 0);
 	cm_test_addr("2001:db8::99", 9, &to);
