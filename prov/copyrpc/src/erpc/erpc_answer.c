@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "erpc/erpc_kick.h"
+#include "erpc/erpc_send.h"
 #include "util/copy.h"
 
 bool erpc_answer_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
@@ -147,17 +148,25 @@ void erpc_answer_overdue(struct erpc_port *port)
 	}
 }
 
-/** Answers that found no response: the next of their requests begins. */
+/**
+ * Answers that found no response: a request of their own. While one is under way already others go among
+ * messages, as long as there are slots: who gives an answer may never call progress again.
+ */
 static void erpc_answer_alone(struct erpc_session *s)
 {
-	struct util_list *first;
-	struct erpc_buf *buf;
+	while (!util_list_is_empty(&s->replies)) {
+		struct erpc_buf *buf = erpc_answer_first(s);
+		uint32_t len = buf->len;
 
-	if (!(s->free_mask & 1u << ERPC_REPLY_SLOT) || !(first = util_list_pop(&s->replies)))
-		return;
-	buf = UTIL_CONTAINER_OF(first, struct erpc_buf, link);
-	s->owed_len -= buf->len;
-	erpc_kick_begin(s, ERPC_REPLY_SLOT, WIRE_ERPC_REPLIES, buf, 0);
+		util_list_remove(&buf->link);
+		if (s->free_mask & 1u << ERPC_REPLY_SLOT) {
+			erpc_kick_begin(s, ERPC_REPLY_SLOT, WIRE_ERPC_REPLIES, buf, 0);
+		} else if (!erpc_send_batch(s, buf, s->left)) {
+			util_list_push_front(&s->replies, &buf->link);
+			return;
+		}
+		s->owed_len -= len;
+	}
 }
 
 void erpc_answer_flush(struct erpc_session *s)

@@ -21,6 +21,24 @@ static core_hold_t erpc_body_hold(const struct erpc_body *body)
 	return (core_hold_t)(uintptr_t)body;
 }
 
+/** An answer to a call of ours; s->telling has its bytes. */
+static const char *erpc_deliver_reply(struct erpc_session *s, const struct wire_erpc_frame *f)
+{
+	struct erpc_asked *asked = util_idmap_lookup(&s->calls, f->word);
+	void *context;
+
+	if (!asked)
+		return "an answer to a call that does not wait";
+	if (f->len > asked->allowance)
+		return "an answer beyond its allowance";
+	context = asked->context;
+	s->grant_left += erpc_send_cost(asked->allowance);
+	util_idmap_release(&s->calls, f->word);
+	util_pool_release(&s->port->asked, asked);
+	s->conn.up->on_reply(&s->conn.chan, context, 0, f->data, f->len);
+	return NULL;
+}
+
 /** A message or a call; the reference for a hold is taken before core may release it. */
 static const char *erpc_deliver_frame(struct erpc_session *s, const struct wire_erpc_frame *f,
 				      struct erpc_body *body)
@@ -29,8 +47,10 @@ static const char *erpc_deliver_frame(struct erpc_session *s, const struct wire_
 	uint64_t cost = (uint64_t)f->allowance + ERPC_GRANT_CALL;
 	enum core_rx_verdict verdict;
 
-	if (UTIL_UNLIKELY(f->kind == WIRE_ERPC_FRAME_REPLY))
-		return "an answer among messages";
+	if (UTIL_UNLIKELY(f->kind == WIRE_ERPC_FRAME_REPLY)) {
+		s->telling = body;
+		return erpc_deliver_reply(s, f);
+	}
 	body->refs++;
 	if (f->kind == WIRE_ERPC_FRAME_MSG) {
 		verdict = s->conn.up->on_msg(&s->conn.chan, f->word, f->data, f->len,
@@ -97,25 +117,6 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 		erpc_deliver_one(s, (uint32_t)((struct erpc_rx *)next - s->rx));
 }
 
-static const char *erpc_deliver_reply(struct erpc_session *s, const struct wire_erpc_frame *f)
-{
-	struct erpc_asked *asked = util_idmap_lookup(&s->calls, f->word);
-	void *context;
-
-	if (f->kind != WIRE_ERPC_FRAME_REPLY)
-		return "a message among answers";
-	if (!asked)
-		return "an answer to a call that does not wait";
-	if (f->len > asked->allowance)
-		return "an answer beyond its allowance";
-	context = asked->context;
-	s->grant_left += erpc_send_cost(asked->allowance);
-	util_idmap_release(&s->calls, f->word);
-	util_pool_release(&s->port->asked, asked);
-	s->conn.up->on_reply(&s->conn.chan, context, 0, f->data, f->len);
-	return NULL;
-}
-
 void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body)
 {
 	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch);
@@ -128,7 +129,7 @@ void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body)
 		why = "answers without a head";
 	s->telling = body;
 	while (!why && at < end && !s->err) {
-		if (wire_erpc_frame_next(&f, &at, end))
+		if (wire_erpc_frame_next(&f, &at, end) && f.kind == WIRE_ERPC_FRAME_REPLY)
 			why = erpc_deliver_reply(s, &f);
 		else
 			why = "no answer where one should be";

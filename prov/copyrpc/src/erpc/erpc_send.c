@@ -20,25 +20,32 @@ static bool erpc_send_has_slot(const struct erpc_session *s)
 	return (s->free_mask & ERPC_BATCH_MASK) && s->seq - s->seq_done < ERPC_SLOTS;
 }
 
-bool erpc_send_leave(struct erpc_session *s)
+bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 {
 	struct wire_erpc_batch head = { .seq = s->seq };
-	struct erpc_buf *buf = s->open;
 	uint32_t slot;
 
-	if (!buf)
-		return true;
 	if (!erpc_send_has_slot(s))
 		return false;
 	slot = (uint32_t)__builtin_ctz(s->free_mask);
 	memcpy(buf->data, &head, sizeof(head));
 	erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
 	s->tx[slot].seq = s->seq;
-	s->ends[s->seq % ERPC_SLOTS] = s->taken;
+	s->left = end;
+	s->ends[s->seq % ERPC_SLOTS] = end;
 	s->done_mask &= ~(1u << s->seq % ERPC_SLOTS);
 	s->seq++;
-	s->open = NULL;
 	s->port->stats.batches++;
+	return true;
+}
+
+bool erpc_send_leave(struct erpc_session *s)
+{
+	if (!s->open)
+		return true;
+	if (!erpc_send_batch(s, s->open, s->taken))
+		return false;
+	s->open = NULL;
 	return true;
 }
 

@@ -32,6 +32,9 @@ size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t allowance);
 /** The open batch leaves, if there is one and a slot for it: false if there is none. */
 bool erpc_send_leave(struct erpc_session *s);
 
+/** A batch leaves in a free slot; `end`: the position behind it. False: there is no slot. */
+bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end);
+
 /** Has a batch been answered? Then arrival moves on, in order. */
 void erpc_send_arrived(struct erpc_session *s, uint32_t seq);
 

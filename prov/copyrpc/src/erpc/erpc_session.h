@@ -6,7 +6,8 @@
  * Each direction has 8 slots, and each slot one purpose, so that nothing can wait for something
  * that waits for it:
  *
- *   0 .. 4   BATCH    messages and calls in order; the answer may wait, for replies or held bytes
+ *   0 .. 4   BATCH    messages and calls in order; the answer may wait, for replies or held bytes.
+ *		      And answers, where the last slot is taken and their sender may not come back soon
  *   5, 6     GET      memory of the peer's, fetched
  *   7        REPLIES  answers to calls that found no response to ride in; never waits
  *
@@ -116,6 +117,7 @@ struct erpc_session {
 	uint32_t turn;             /* the slot that comes first */
 	uint32_t free_mask;        /* slots that are free */
 	uint32_t done_mask;        /* seq % 8: answered */
+	uint64_t left;             /* position of all that has left, */
 	uint64_t taken;            /* position of all that was accepted */
 	uint64_t told;             /* and of what core knows to have arrived */
 	uint64_t ends[ERPC_SLOTS]; /* seq % 8: position behind that batch */
