@@ -45,7 +45,7 @@ static bool cpr_dgram_is_listed(const char *name)
 
 static bool cpr_dgram_is_allowed(const struct dgram_over *over)
 {
-	return cpr_dgram_is_listed(over->name) || cpr_dgram_is_listed(over->is_ip ? "shm" : "nic");
+	return cpr_dgram_is_listed(over->name) || (!over->is_ip && cpr_dgram_is_listed("nic"));
 }
 
 /* Node and service name IP addresses: an RDMA device's cannot be looked up. */
