@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Long runs on networks that lose more and more: nothing is lost, nothing comes twice, the order
+ * stays, every call is answered once; and how much gets through.
+ *
+ * Short in the suite. `make erpc-campaign` runs millions of messages, and prints the table of
+ * docs/datagram-protocol.md:
+ *
+ *	COPYRPC_CAMPAIGN        messages of each end for each loss (mixed)
+ *	COPYRPC_CAMPAIGN_BYTES  bytes of each stream (goodput)
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+
+#include "support/erpc_pair.h"
+
+#define LINK    (25e9 / 8) /* bytes per second */
+#define STEP_NS 10000u
+#define PER_RUN 200000u /* numbers of a pair's calls have 20 bits */
+
+static const uint32_t losses[] = { 0, 1000, 10000, 100000, 300000 }; /* of a million */
+
+#define LOSSES (sizeof(losses) / sizeof(losses[0]))
+
+static struct erpc_pair p;
+
+/* ---- properties ---- */
+
+/** Something is said at random, and time goes on. */
+static void chat(void)
+{
+	struct pair_end *e = &p.end[rng_below(&p.rng, 2)];
+	uint32_t what = (uint32_t)rng_below(&p.rng, 100), i;
+
+	for (i = (uint32_t)rng_below(&p.rng, 24); i && what < 70; i--)
+		if (what < 40 ? pair_send(e, 0) : pair_call(e))
+			break;
+	if (what >= 70 && what < 72)
+		pair_get(e);
+	while (rng_chance(&p.rng, 2, 3) && (pair_answer(e) || pair_release(e)))
+		;
+	erpc_pair_run(&p, rng_below(&p.rng, 20000));
+}
+
+static void mixed(uint64_t seed, uint32_t loss, uint64_t cnt)
+{
+	unsigned i;
+
+	erpc_pair_init(&p, seed);
+	p.net.mtu = seed & 1 ? 1024 : 4096;
+	p.net.inline_max = seed & 2 ? 60 : 0;
+	p.net.bytes_per_s = LINK;
+	p.net.faults = (struct fake_faults){ .drop = loss,
+					     .dup = loss / 2,
+					     .reorder = loss,
+					     .reorder_ns = 30000,
+					     .corrupt = loss / 10 };
+	erpc_pair_open(&p);
+	for (i = 0; i < 2; i++) {
+		p.end[i].late_chance = 30;
+		p.end[i].hold_chance = p.end[i].keep_chance = 5;
+		p.end[i].len_max = 6000;
+		p.end[i].get_max = loss >= 100000 ? 10000 : 100000;
+	}
+	while (p.end[0].sent < cnt || p.end[1].sent < cnt)
+		chat();
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	for (i = 0; i < 2; i++) {
+		const struct erpc_stats *s = &p.end[i].port->stats;
+
+		cr_assert_eq(s->rx_malformed + s->rx_no_session + s->rx_bad_token +
+				     s->rx_bad_source + s->rx_bad + s->rx_bad_state,
+			     0);
+		cr_assert_eq(p.end[i].gets_refused, 0);
+	}
+	cr_assert_eq(p.end[0].port->stats.rx_pkts + p.end[1].port->stats.rx_pkts,
+		     p.net.cnt.delivered);
+	erpc_pair_fini(&p);
+}
+
+Test(erpc_campaign, all_that_is_said_is_heard_once)
+{
+	uint64_t cnt = rng_env("COPYRPC_CAMPAIGN", 2000), left, now, seed = 1;
+	unsigned i;
+
+	for (i = 0; i < LOSSES; i++) {
+		for (left = cnt; left; left -= now) {
+			now = left < PER_RUN ? left : PER_RUN;
+			mixed(rng_env("COPYRPC_TEST_SEED", seed++), losses[i], now);
+		}
+		if (cnt > PER_RUN)
+			printf("%lu messages and calls each way with %.1f %% lost: all heard once\n",
+			       cnt, losses[i] / 10000.0);
+	}
+}
+
+/* ---- goodput ---- */
+
+struct stream {
+	double gbit_s;
+	double again; /* part of the packets that were repeated */
+};
+
+/** One end sends messages of `len` bytes as fast as it may. */
+static struct stream stream(uint32_t loss, uint32_t len, uint64_t bytes)
+{
+	struct pair_end *e = &p.end[0];
+	uint64_t began_ns;
+	struct stream s;
+
+	erpc_pair_init(&p, 3);
+	p.net.mtu = 1472;
+	p.net.bytes_per_s = LINK;
+	p.net.faults.drop = loss;
+	erpc_pair_open(&p);
+	e->len_exact = len;
+	began_ns = p.net.now_ns;
+	while ((uint64_t)e->sent * len < bytes) {
+		while (!pair_send(e, 0))
+			;
+		erpc_pair_run(&p, STEP_NS);
+	}
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	s.gbit_s = (double)e->sent * len * 8 / (double)(p.net.now_ns - began_ns);
+	s.again = (double)e->port->stats.tx_again / (double)e->port->stats.tx_pkts;
+	erpc_pair_fini(&p);
+	return s;
+}
+
+Test(erpc_campaign, what_gets_through_falls_with_the_loss)
+{
+	static const uint32_t lens[] = { 64, 1024, 16384, 65536 };
+	uint64_t bytes = rng_env("COPYRPC_CAMPAIGN_BYTES", 100000);
+	double before[4];
+	struct stream s;
+	unsigned i, k;
+
+	printf("goodput, Gbit/s of 25 (part of the packets that were repeated)\n| lost |");
+	for (k = 0; k < 4; k++)
+		printf(" %u B |", lens[k]);
+	for (i = 0; i < LOSSES; i++) {
+		printf("\n| %.1f %% |", losses[i] / 10000.0);
+		for (k = 0; k < 4; k++) {
+			s = stream(losses[i], lens[k], bytes);
+			printf(" %.3g (%.2g) |", s.gbit_s, s.again);
+			cr_expect_gt(s.gbit_s, 0);
+			/* Not compared between neighbours: the streams of the suite are short. */
+			if (i == 0)
+				before[k] = s.gbit_s;
+			else if (losses[i] >= 100000)
+				cr_expect_lt(s.gbit_s, before[k]);
+		}
+	}
+	printf("\n");
+}
