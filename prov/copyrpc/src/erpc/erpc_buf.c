@@ -115,6 +115,7 @@ struct erpc_buf *erpc_buf_alloc(struct erpc_bufs *b, uint32_t len)
 	buf->len = 0;
 	buf->sent = false;
 	buf->again = false;
+	buf->last_tx = b->dg->tx_done - 1; /* none of its packets has left */
 	b->used_cnt++;
 	return buf;
 }

@@ -33,7 +33,7 @@ struct erpc_buf {
 	const struct dev_mem *mem;
 	uint32_t cap;
 	uint32_t len;
-	uint32_t last_tx; /* the device's number of the last datagram that was read from it */
+	uint32_t last_tx; /* of the last datagram from it that left; of none: one that is done */
 	uint8_t cls;
 	bool sent;
 	bool again;     /* it was sent more than once */
