@@ -128,10 +128,37 @@ int erpc_out_flush(struct erpc_out *out)
 	return 0;
 }
 
+/** In the ring of headers? */
+static bool erpc_out_is_hdr(const struct erpc_out *out, const void *at)
+{
+	return (const uint8_t *)at >= out->hdrs[0] &&
+	       (const uint8_t *)at <= out->hdrs[out->hdr_mask];
+}
+
+/** The place of packet i's header is free: those behind it move up, lest the ring come round too soon. */
+static void erpc_out_drop_hdr(struct erpc_out *out, unsigned i)
+{
+	void *place = (void *)(uintptr_t)out->pkt[i].base[0];
+
+	if (!erpc_out_is_hdr(out, place))
+		return;
+	out->hdr_next--;
+	while (++i < out->cnt) {
+		void *next = (void *)(uintptr_t)out->pkt[i].base[0];
+
+		if (!erpc_out_is_hdr(out, next))
+			continue;
+		memcpy(place, next, WIRE_ERPC_HDR_LEN);
+		out->pkt[i].base[0] = place;
+		place = next;
+	}
+}
+
 static void erpc_out_drop(struct erpc_out *out, unsigned i)
 {
 	unsigned rest = out->cnt - i - 1;
 
+	erpc_out_drop_hdr(out, i);
 	if (out->owner[i])
 		out->owner[i]->unsent--;
 	memmove(out->pkt + i, out->pkt + i + 1, rest * sizeof(out->pkt[0]));
