@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Bytes that arrived stay as long as somebody refers to them, and no longer. */
+#include "erpc/erpc_body.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "erpc/erpc_port.h"
+#include "erpc/erpc_session.h"
+#include "support/fake_net.h"
+
+#define RX_CNT 6u
+#define LEN    48u /* of a packet, with its header */
+
+static struct fake_net net;
+static struct erpc_port *port;
+static struct erpc_session *s;
+
+static void failed(struct erpc_session *failing)
+{
+	(void)failing;
+}
+
+static void setup(void)
+{
+	struct dev_dgram_attr dg_attr = { .rx_cnt = RX_CNT, .tx_cnt = 8 };
+	struct erpc_port_attr attr = { .tx_cnt = 8, .seed = 1, .failed = failed };
+	struct wire_erpc_half half;
+
+	fake_net_init(&net, 1);
+	cr_assert_eq(fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg), 0);
+	cr_assert_eq(erpc_port_open(&attr, &port), 0);
+	cr_assert_eq(erpc_session_open(port, &half, &s), 0);
+}
+
+static void teardown(void)
+{
+	erpc_session_close(s);
+	cr_expect_eq(port->dg->rx_held, 0, "every buffer of the device was given back");
+	cr_expect_eq(port->bodies.used_cnt, 0);
+	erpc_port_close(port);
+	fake_net_fini(&net);
+}
+
+static uint8_t byte_of(unsigned number, uint32_t at)
+{
+	return (uint8_t)(number * 31 + at);
+}
+
+/** A packet arrives, is taken for a body, and its buffer goes back unless it was kept. */
+static struct erpc_body *arrive(unsigned number, bool *kept)
+{
+	uint8_t bytes[LEN];
+	struct dev_dgram_in in;
+	struct erpc_body *body;
+	uint32_t at;
+
+	for (at = 0; at < LEN; at++)
+		bytes[at] = byte_of(number, at);
+	fake_net_forge(&net, 9, 0, bytes, LEN, 0);
+	fake_net_run(&net, net.now_ns);
+	cr_assert_eq(port->dg->ops->poll(port->dg, &in, 1), 1, "a buffer was free");
+	*kept = false;
+	body = erpc_body_of(s, &in, kept);
+	cr_assert_not_null(body);
+	if (!*kept)
+		port->dg->ops->release(port->dg, in.slot);
+	return body;
+}
+
+static bool is_whole(const struct erpc_body *body, unsigned number)
+{
+	uint32_t at;
+
+	for (at = WIRE_ERPC_HDR_LEN; at < LEN; at++)
+		if (body->data[at - WIRE_ERPC_HDR_LEN] != byte_of(number, at))
+			return false;
+	return body->len == LEN - WIRE_ERPC_HDR_LEN;
+}
+
+/** However much is kept, others can still hear something: more than the device has arrives. */
+Test(erpc_body, half_of_the_buffers_are_kept_and_the_rest_is_copied, .init = setup,
+     .fini = teardown)
+{
+	struct erpc_body *all[4 * RX_CNT];
+	unsigned i, in_device = 0;
+	bool kept;
+
+	for (i = 0; i < 4 * RX_CNT; i++) {
+		all[i] = arrive(i, &kept);
+		in_device += kept;
+		cr_assert_eq(kept, i < RX_CNT / 2);
+		cr_assert_eq(kept, !all[i]->heap);
+		cr_assert_eq(port->dg->rx_held, in_device);
+	}
+	for (i = 0; i < 4 * RX_CNT; i++) {
+		cr_assert(is_whole(all[i], i));
+		erpc_body_put(all[i]);
+	}
+	cr_expect_eq(port->dg->rx_held, 0);
+	erpc_body_put(arrive(0, &kept));
+	cr_expect(kept, "room is room again");
+}
+
+Test(erpc_body, it_stays_until_the_last_reference, .init = setup, .fini = teardown)
+{
+	struct erpc_body *body;
+	unsigned i;
+	bool kept;
+
+	body = arrive(7, &kept);
+	body->refs += 2;
+	for (i = 0; i < 2; i++) {
+		erpc_body_put(body);
+		cr_expect_eq(port->dg->rx_held, 1);
+		cr_expect_eq(port->bodies.used_cnt, 1);
+		cr_expect(is_whole(body, 7));
+	}
+	erpc_body_put(body);
+	cr_expect_eq(port->dg->rx_held, 0);
+	cr_expect_eq(port->bodies.used_cnt, 0);
+	cr_expect(util_list_is_empty(&s->bodies));
+}
+
+Test(erpc_body, what_core_holds_counts_until_it_is_gone, .init = setup, .fini = teardown)
+{
+	struct erpc_body *told = erpc_body_new(s, 100), *not_told = erpc_body_new(s, 1000);
+
+	told->delivered = true;
+	told->refs++;
+	s->held_len = told->len;
+	erpc_body_put(told);
+	cr_expect_eq(s->held_len, 100);
+	erpc_body_put(not_told);
+	cr_expect_eq(s->held_len, 100, "nobody was told of it");
+	erpc_body_put(told);
+	cr_expect_eq(s->held_len, 0);
+}
+
+Test(erpc_body, parts_are_put_together_in_memory_of_that_length, .init = setup, .fini = teardown)
+{
+	static const uint32_t lens[] = { 0, 1, 5000, ERPC_BUF_LARGE };
+	unsigned i;
+
+	for (i = 0; i < 4; i++) {
+		struct erpc_body *body = erpc_body_new(s, lens[i]);
+
+		cr_assert_eq(body->len, lens[i]);
+		cr_assert_eq(body->data, body->heap);
+		memset(body->heap, 1, lens[i]);
+		cr_expect_eq(port->dg->rx_held, 0);
+		erpc_body_put(body);
+	}
+}
+
+/** teardown looks whether they came back. */
+Test(erpc_body, a_session_that_closes_gives_back_what_is_still_held, .init = setup,
+     .fini = teardown)
+{
+	bool kept;
+
+	arrive(1, &kept)->refs += 3;
+	cr_expect(kept);
+	arrive(2, &kept);
+	erpc_body_new(s, 300)->refs++;
+	cr_expect_eq(port->bodies.used_cnt, 3);
+}
