@@ -9,7 +9,6 @@
 
 #define PAIR_RX_CNT  256u
 #define PAIR_TX_CNT  64u
-#define PAIR_ALLOW   3000u
 #define PAIR_OP_CALL 0x800u
 
 static uint8_t pair_byte(uint32_t number, uint32_t at, uint32_t kind)
@@ -313,7 +312,7 @@ int pair_send(struct pair_end *e, unsigned flags)
 	return ret < 0 ? ret : 0;
 }
 
-int pair_call(struct pair_end *e)
+int pair_call(struct pair_end *e, unsigned flags)
 {
 	uint32_t len = pair_len(e), op = PAIR_OP_CALL | e->sent << 12;
 	void *context = (void *)(uintptr_t)e->sent;
@@ -325,10 +324,10 @@ int pair_call(struct pair_end *e)
 	int ret;
 
 	pair_fill(buf, len, e->sent, 0);
-	if (rng_chance(e->rng, 1, 2))
+	if (!flags && rng_chance(e->rng, 1, 2))
 		ret = ops->call(&e->s->conn.chan, &frame, PAIR_ALLOW, context);
 	else
-		ret = ops->call_buf(&e->s->conn.chan, op, buf, len, PAIR_ALLOW, context, 0);
+		ret = ops->call_buf(&e->s->conn.chan, op, buf, len, PAIR_ALLOW, context, flags);
 	free(buf);
 	cr_assert(!ret || !room, "%d where there was room", ret);
 	if (!ret) {

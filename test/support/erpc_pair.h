@@ -19,6 +19,7 @@
 #include "support/fake_net.h"
 #include "support/rng.h"
 
+#define PAIR_ALLOW    3000u /* of each call */
 #define PAIR_OWED_MAX 4096u
 #define PAIR_GET_MAX  4u
 #define PAIR_GET_LEN  (600u << 10)
@@ -92,7 +93,8 @@ void erpc_pair_join(struct erpc_port *a, struct erpc_port *b, struct erpc_sessio
 
 /** Says something, of a length by chance: 0, or what the session said (-FI_EAGAIN). */
 int pair_send(struct pair_end *e, unsigned flags);
-int pair_call(struct pair_end *e);
+/** The same with a call whose allowance is PAIR_ALLOW; flags as those of call_buf. */
+int pair_call(struct pair_end *e, unsigned flags);
 /** Fetches from the peer's memory; false: as much as possible is under way. */
 bool pair_get(struct pair_end *e);
 /** Answers a call that waits, releases something that is held; false: nothing to do. */

@@ -33,7 +33,7 @@ static void chat(void)
 	uint32_t what = (uint32_t)rng_below(&p.rng, 100), i;
 
 	for (i = (uint32_t)rng_below(&p.rng, 24); i && what < 70; i--)
-		if (what < 40 ? pair_send(e, 0) : pair_call(e))
+		if (what < 40 ? pair_send(e, 0) : pair_call(e, 0))
 			break;
 	if (what >= 70 && what < 72)
 		pair_get(e);

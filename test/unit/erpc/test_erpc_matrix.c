@@ -96,13 +96,13 @@ static void exchange(void)
 	for (i = 0; i < 3; i++) {
 		p.end[0].len_exact = i ? 100 : 1500;
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
-		cr_assert_eq(pair_call(&p.end[0]), 0);
+		cr_assert_eq(pair_call(&p.end[0], 0), 0);
 		p.end[1].len_exact = 700;
 		cr_assert_eq(pair_send(&p.end[1], 0), 0);
 		erpc_pair_run(&p, 20 * US);
 	}
 	cr_assert(pair_get(&p.end[0]));
-	cr_assert_eq(pair_call(&p.end[1]), 0);
+	cr_assert_eq(pair_call(&p.end[1], 0), 0);
 	erpc_pair_settle(&p);
 	/* What is late comes, and finds everything done. */
 	erpc_pair_run(&p, 10ull * ERPC_RTO_FIRST);

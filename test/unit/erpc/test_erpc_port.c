@@ -26,7 +26,7 @@ static void talk(unsigned steps, uint64_t slow_ns)
 		case 3: pair_send(e, CORE_SEND_MORE); break;
 		case 4: pair_send(e, CORE_SEND_NOW); break;
 		case 5:
-		case 6: pair_call(e); break;
+		case 6: pair_call(e, 0); break;
 		case 7:
 		case 8: pair_answer(e); break;
 		case 9: pair_release(e); break;

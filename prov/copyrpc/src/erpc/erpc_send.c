@@ -243,26 +243,45 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	return 0;
 }
 
-/** The batch that is open, and one more for each slot. */
+/** Batches that may leave before they are full, if the next calls are of those that wait for nothing. */
+static size_t erpc_call_early(const struct erpc_session *s)
+{
+	return erpc_send_flying(s) < ERPC_NOW_MAX ? ERPC_NOW_MAX - erpc_send_flying(s) : 0;
+}
+
+/** Batches that may still begin to travel. */
+static size_t erpc_call_slots(const struct erpc_session *s)
+{
+	size_t order = ERPC_SLOTS - (s->seq - s->seq_done);
+	size_t slots = (size_t)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
+
+	return order < slots ? order : slots;
+}
+
+/*
+ * One batch is open, and another one for each slot. The first ones may leave with a single call; an
+ * open one into which not even that fits takes a slot with it.
+ */
 size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
 {
 	const struct erpc_session *s = erpc_session_of(chan);
 	uint32_t span =
 		wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + (uint32_t)len);
-	uint32_t room = erpc_send_shared(s) - ERPC_BATCH_HEAD, used;
-	size_t by_grant = s->grant_left / erpc_send_cost(allowance), by_slots, each, cnt;
+	uint32_t room = erpc_send_shared(s) - ERPC_BATCH_HEAD;
+	uint32_t used = s->open ? s->open->len - ERPC_BATCH_HEAD : 0;
+	size_t each = span <= room ? room / span : 1;
+	size_t by_grant = s->grant_left / erpc_send_cost(allowance);
+	size_t slots = erpc_call_slots(s), early = erpc_call_early(s), open = each, cnt;
 
 	if (s->err)
 		return 0;
-	each = span <= room ? room / span : 1;
-	by_slots = s->seq - s->seq_done < ERPC_SLOTS ? ERPC_SLOTS - (s->seq - s->seq_done) : 0;
-	cnt = (size_t)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
-	by_slots = by_slots < cnt ? by_slots : cnt;
-	used = s->open ? s->open->len - ERPC_BATCH_HEAD : 0;
-	cnt = by_slots * each;
-	if (!s->open)
-		cnt += each;
-	else if (used < room)
-		cnt += (room - used) / span;
+	if (s->open)
+		open = used < room ? (room - used) / span : 0;
+	if (!open && slots) {
+		slots--;
+		open = each;
+	}
+	early = early < slots ? early : slots;
+	cnt = early ? early + (slots - early + 1) * each : open + slots * each;
 	return cnt < by_grant ? cnt : by_grant;
 }
