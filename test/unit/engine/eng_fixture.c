@@ -38,6 +38,11 @@ static enum core_rx_verdict whole_msg(struct core_chan *chan, uint32_t op, const
 	return CORE_RX_DONE;
 }
 
+static void whole_arrived(struct core_chan *chan, uint64_t pos)
+{
+	cr_expect_leq(pos, *chan->taken);
+}
+
 static void whole_up(struct core_ep *ep, struct core_chan *chan, const struct sockaddr *addr,
 		     uint64_t incarnation)
 {
@@ -65,6 +70,7 @@ static void whole_down(struct core_chan *chan, int err)
 
 static const struct core_upcalls whole_upcalls = {
 	.on_msg = whole_msg,
+	.on_arrived = whole_arrived,
 	.on_up = whole_up,
 	.on_connect_failed = whole_failed,
 	.on_down = whole_down,

@@ -93,3 +93,23 @@ Test(erpc_port, everything_arrives_once_though_packets_get_lost)
 		run(rng_env("COPYRPC_TEST_SEED", 20 + i), 2048, 60, losses[i], 8000);
 	}
 }
+
+Test(erpc_port, what_comes_before_attach_waits_and_is_counted_once)
+{
+	unsigned i;
+
+	erpc_pair_init(&p, 3);
+	erpc_pair_open(&p);
+	p.end[1].s->attached = false;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	for (i = 0; i < 10; i++)
+		erpc_pair_run(&p, 100000);
+	cr_assert(erpc_port_has_saved(p.end[1].port));
+	cr_assert_eq(p.end[1].heard, 0);
+	erpc_session_attach(p.end[1].s);
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	cr_expect_eq(p.end[0].port->stats.rx_pkts + p.end[1].port->stats.rx_pkts,
+		     p.net.cnt.delivered);
+	erpc_pair_fini(&p);
+}

@@ -57,8 +57,10 @@ static const char *erpc_deliver_frame(struct erpc_session *s, const struct wire_
 					     erpc_body_hold(body));
 	} else {
 		/* What was answered and is not known to be with the peer counts there no more. */
-		if (s->owed_len + cost > 2 * ERPC_GRANT)
+		if (s->owed_len + cost > 2 * ERPC_GRANT) {
+			body->refs--;
 			return "an allowance beyond what was granted";
+		}
 		s->owed_len += cost;
 		s->calls_owed++;
 		verdict = s->conn.up->on_call(&s->conn.chan, ref, f->data, f->len,

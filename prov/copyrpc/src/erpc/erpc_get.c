@@ -98,7 +98,8 @@ bool erpc_get_expects(struct erpc_session *s, struct erpc_tx *tx, const struct w
 {
 	if (h->req_num != tx->c.req_num)
 		return true; /* what the slot makes of it */
-	if (h->req_type == WIRE_ERPC_REFUSED && pkt_len == WIRE_ERPC_HDR_LEN) {
+	if (h->req_type == WIRE_ERPC_REFUSED && pkt_len == WIRE_ERPC_HDR_LEN &&
+	    h->kind == WIRE_ERPC_RESP && h->pkt_num < tx->c.tx_max) {
 		erpc_get_over(s, (uint32_t)(tx - s->tx), -FI_EACCES);
 		return false;
 	}

@@ -6,6 +6,7 @@
  * promised: to each session for requests of the peer and as many answers. The first ones get all
  * they could use and nothing can overflow; later ones share what is left, down to a minimum that is
  * always given. From there on a burst of all at once may find no buffer, and comes again.
+ * Shown by test/unit/erpc/test_erpc_many.c.
  */
 #include <rdma/fi_errno.h>
 

@@ -4,6 +4,7 @@
  *
  * For tests of whatever must live with a bad network, on a good one: FI_COPYRPC_FAULT says how bad
  * (flt_config.h). Without it nobody meets this device: flt_open opens the other one, and that is all.
+ * Shown by test/unit/dev/fault/test_flt_dgram.c.
  */
 #ifndef FLT_FLT_H
 #define FLT_FLT_H
