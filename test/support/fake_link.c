@@ -2,6 +2,7 @@
 /* A device in memory that checks its user: see fake_link.h. */
 #include "support/fake_link.h"
 
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,53 @@ struct fake_desc {
 	uint32_t magic;
 	struct fake_link *link;
 };
+
+/* A description may be of a link that is gone; it was made and closed by another thread, perhaps. */
+static pthread_mutex_t fake_open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct util_list fake_open = { .next = &fake_open, .prev = &fake_open };
+
+static bool fake_is_open_locked(const struct fake_link *f)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &fake_open)
+		if (UTIL_CONTAINER_OF(it, struct fake_link, open_link) == f)
+			return true;
+	return false;
+}
+
+/** No link has it for its peer any more. */
+static void fake_forget(struct fake_link *f)
+{
+	struct util_list *it, *tmp;
+
+	pthread_mutex_lock(&fake_open_lock);
+	util_list_remove(&f->open_link);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &fake_open) {
+		struct fake_link *other = UTIL_CONTAINER_OF(it, struct fake_link, open_link);
+
+		if (other->peer == f)
+			other->peer = NULL;
+	}
+	pthread_mutex_unlock(&fake_open_lock);
+}
+
+/** `link` may be anything. */
+static int fake_meet(struct fake_link *f, struct fake_link *link)
+{
+	int ret = -FI_ECONNREFUSED;
+
+	pthread_mutex_lock(&fake_open_lock);
+	if (fake_is_open_locked(link)) {
+		f->peer = link;
+		f->base.tx_len = link->base.rx_len;
+		if (f->dev->direct)
+			f->base.tx_base = link->base.rx_base;
+		ret = 0;
+	}
+	pthread_mutex_unlock(&fake_open_lock);
+	return ret;
+}
 
 void fake_fail(const char *fmt, ...)
 {
@@ -390,6 +438,9 @@ static int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **
 	f->base.rx_len = rx_len;
 	f->base.caps = DEV_CAP_GET | (fake->direct ? DEV_CAP_DIRECT : 0);
 	f->base.consumer_word = &f->consumer;
+	pthread_mutex_lock(&fake_open_lock);
+	util_list_push_back(&fake_open, &f->open_link);
+	pthread_mutex_unlock(&fake_open_lock);
 	*out = &f->base;
 	return 0;
 }
@@ -408,16 +459,19 @@ static int fake_link_connect(struct dev_link *link, const struct dev_desc *peer)
 {
 	struct fake_link *f = fake_link_of(link);
 	struct fake_desc theirs;
+	int ret;
 
 	memcpy(&theirs, peer->bytes, sizeof(theirs));
 	if (peer->len != sizeof(theirs) || theirs.magic != FAKE_MAGIC)
 		return -FI_EINVAL;
 	if (f->dev->fail_connect)
 		return f->dev->fail_connect;
-	f->peer = theirs.link;
-	link->tx_len = f->peer->base.rx_len;
+	ret = fake_meet(f, theirs.link);
+	if (ret)
+		return ret;
 	link->inband_len = f->dev->direct ? DEV_IMM_UNIT + f->dev->ahead : 0;
-	link->tx_base = f->dev->direct ? f->peer->base.rx_base : guard_alloc(link->tx_len);
+	if (!f->dev->direct)
+		link->tx_base = guard_alloc(link->tx_len);
 	f->image = calloc(1, link->tx_len);
 	f->wire_mask = link->tx_len / DEV_IMM_UNIT - 1;
 	f->wire = calloc(f->wire_mask + 1, sizeof(*f->wire));
@@ -457,8 +511,7 @@ static void fake_link_close(struct dev_link *link)
 
 	if (f->attached)
 		fake_fail("a link is closed while it is attached");
-	if (f->peer && f->peer->peer == f)
-		f->peer->peer = NULL;
+	fake_forget(f);
 	if (f->image && !f->dev->direct)
 		guard_free(link->tx_base, link->tx_len);
 	guard_free(link->rx_base, link->rx_len);

@@ -25,6 +25,7 @@
 
 #include "dev/dev.h"
 #include "support/rng.h"
+#include "util/list.h"
 
 #define FAKE_LINKS_MAX 8
 
@@ -68,6 +69,7 @@ struct fake_mem {
 
 struct fake_link {
 	struct dev_link base; /* first */
+	struct util_list open_link; /* of all there are, whoever has them */
 	struct fake_dev *dev;
 	struct fake_link *peer;
 	uint64_t consumer; /* *base.consumer_word */
