@@ -28,6 +28,14 @@ Test(wire_erpc_msg, frames_have_these_bytes)
 	cr_expect_eq(wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, 5), sizeof(call));
 }
 
+Test(wire_erpc_msg, the_head_of_a_batch_has_these_bytes)
+{
+	static const uint8_t bytes[] = { 4, 3, 2, 1, 8, 7, 6, 5 };
+	struct wire_erpc_batch head = { .seq = 0x01020304, .ack = 0x05060708 };
+
+	cr_expect_arr_eq(&head, bytes, sizeof(bytes));
+}
+
 Test(wire_erpc_msg, what_is_written_is_read)
 {
 	struct rng rng = { 5 };

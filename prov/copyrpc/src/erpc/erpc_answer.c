@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "erpc/erpc_kick.h"
+#include "erpc/erpc_ride.h"
 #include "erpc/erpc_send.h"
 #include "util/copy.h"
 
@@ -79,6 +80,8 @@ static bool erpc_answer_batch(struct erpc_session *s, uint32_t slot)
 		return false;
 	}
 	rx->resp = erpc_answer_take(s);
+	if (!rx->resp)
+		erpc_ride_known(s, slot);
 	erpc_server_respond(&rx->s, rx->resp ? rx->resp->len : 0);
 	erpc_answer_packet(s, slot, (uint16_t)(rx->s.req_pkts - 1), WIRE_ERPC_RESP);
 	return true;
@@ -110,6 +113,8 @@ void erpc_answer_delivered(struct erpc_session *s, uint32_t slot, bool calls)
 	struct erpc_rx *rx = &s->rx[slot];
 
 	rx->said = WIRE_ERPC_PROMPT;
+	if (!calls && s->held_len <= ERPC_HELD_MAX && erpc_ride_begin(s, slot))
+		return;
 	erpc_session_mark(s);
 	if (!calls || !s->calls_owed) {
 		erpc_answer_due(s, 1u << slot);
@@ -173,6 +178,8 @@ void erpc_answer_flush(struct erpc_session *s)
 {
 	uint32_t slot;
 
+	if (!erpc_ride_flush(s))
+		return;
 	if (s->wait_mask && !s->calls_owed)
 		erpc_answer_due(s, s->wait_mask);
 	else if (s->wait_mask && !s->due_mask && s->port->running && erpc_answer_fits(s))

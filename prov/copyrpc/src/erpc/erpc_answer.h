@@ -2,7 +2,8 @@
 /*
  * When is a batch answered, and how do answers to calls travel?
  *
- * A batch without calls is answered at the end of the progress call that delivered it. One with calls waits for
+ * A batch without calls is answered at the end of the progress call that delivered it, or a batch of ours
+ * takes its answer along (erpc_ride.h). One with calls waits for
  * their answers, which then ride in its response: two packets for a call and its answer. It waits
  * no longer than ERPC_ANSWER_NS, and not at all once any answer is ready at the end of a progress
  * call. What comes later, or does not fit into a packet, goes as a request of its own (REPLIES),

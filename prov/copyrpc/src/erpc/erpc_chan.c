@@ -5,6 +5,7 @@
 #include "erpc/erpc_get.h"
 #include "erpc/erpc_lend.h"
 #include "erpc/erpc_port.h"
+#include "erpc/erpc_ride.h"
 #include "erpc/erpc_send.h"
 #include "erpc/erpc_session.h"
 
@@ -19,6 +20,8 @@ static void erpc_chan_flush(struct core_chan *chan)
 	struct erpc_session *s = erpc_session_of(chan);
 
 	erpc_session_flush(s);
+	erpc_ride_over(s);
+	erpc_ride_flush(s);
 	erpc_port_ring(s->port);
 }
 

@@ -7,6 +7,7 @@
 
 #include "erpc/erpc_answer.h"
 #include "erpc/erpc_port.h"
+#include "erpc/erpc_ride.h"
 #include "erpc/erpc_send.h"
 #include "util/bits.h"
 
@@ -82,6 +83,7 @@ static void erpc_deliver_one(struct erpc_session *s, uint32_t slot)
 
 	s->rx[slot].body = NULL;
 	body->delivered = true;
+	erpc_ride_passed(s, s->rx[slot].seq);
 	s->held_len += body->len;
 	while (at < end && !why && !s->err) {
 		if (UTIL_UNLIKELY(!wire_erpc_frame_next(&f, &at, end))) {
@@ -101,6 +103,7 @@ static void erpc_deliver_one(struct erpc_session *s, uint32_t slot)
 void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 {
 	struct wire_erpc_batch head;
+	const char *why;
 	void *next;
 
 	if (s->rx[slot].body->len < sizeof(head)) {
@@ -108,6 +111,12 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 		return;
 	}
 	memcpy(&head, s->rx[slot].body->data, sizeof(head));
+	why = erpc_ride_heard(s, head.ack);
+	if (UTIL_UNLIKELY(why != NULL)) {
+		erpc_deliver_bad(s, why);
+		return;
+	}
+	s->rx[slot].seq = head.seq;
 	switch (erpc_order_take(&s->order, head.seq, &s->rx[slot])) {
 	case ERPC_TURN_NOW: break;
 	case ERPC_TURN_KEPT: return;

@@ -192,6 +192,8 @@ void erpc_kick_stamp(struct erpc_port *port)
 	while ((first = util_list_pop(&port->fresh))) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(first, struct erpc_session, fresh_link);
 
+		if (!s->spoke_ns)
+			s->spoke_ns = port->now_ns;
 		for (slot = 0; slot < ERPC_SLOTS; slot++) {
 			struct erpc_tx *tx = &s->tx[slot];
 

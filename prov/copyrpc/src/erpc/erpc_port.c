@@ -13,6 +13,7 @@
 #include "erpc/erpc_loss.h"
 #include "erpc/erpc_answer.h"
 #include "erpc/erpc_pkt.h"
+#include "erpc/erpc_ride.h"
 #include "erpc/erpc_send.h"
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
@@ -136,6 +137,8 @@ void erpc_port_flush(struct erpc_port *port)
 	port->running = true;
 	if (!util_list_is_empty(&port->waiting))
 		erpc_answer_overdue(port);
+	if (!util_list_is_empty(&port->riding))
+		erpc_ride_overdue(port, false);
 	if (port->wheel.cnt)
 		erpc_kick_wheel(port);
 	if (port->now_ns >= port->scan_ns)
@@ -208,19 +211,33 @@ bool erpc_port_is_quiet(const struct erpc_port *port)
 	       !port->out.cnt;
 }
 
+/** `due` from now on, or until the time at_ns. */
+static uint64_t erpc_port_sooner(const struct erpc_port *port, uint64_t due, uint64_t at_ns)
+{
+	uint64_t wait = at_ns > port->now_ns ? at_ns - port->now_ns : 0;
+
+	return wait < due ? wait : due;
+}
+
 uint64_t erpc_port_due_ns(const struct erpc_port *port)
 {
-	uint64_t due = UINT64_MAX, wait;
+	uint64_t due = UINT64_MAX;
 
 	if (!util_list_is_empty(&port->active))
 		due = port->scan_ns > port->now_ns ? port->scan_ns - port->now_ns : 0;
 	if (port->wheel.cnt)
 		return 0;
-	if (util_list_is_empty(&port->waiting))
-		return due;
-	wait = UTIL_CONTAINER_OF(port->waiting.next, struct erpc_session, wait_link)->deadline_ns;
-	wait = wait > port->now_ns ? wait - port->now_ns : 0;
-	return wait < due ? wait : due;
+	if (!util_list_is_empty(&port->waiting))
+		due = erpc_port_sooner(
+			port, due,
+			UTIL_CONTAINER_OF(port->waiting.next, struct erpc_session, wait_link)
+				->deadline_ns);
+	if (!util_list_is_empty(&port->riding))
+		due = erpc_port_sooner(
+			port, due,
+			UTIL_CONTAINER_OF(port->riding.next, struct erpc_session, ride_link)
+				->ride_ns);
+	return due;
 }
 
 /* ---- its life ---- */
@@ -274,6 +291,7 @@ int erpc_port_open(const struct erpc_port_attr *attr, struct erpc_port **out)
 	util_list_init(&port->active);
 	util_list_init(&port->fresh);
 	util_list_init(&port->waiting);
+	util_list_init(&port->riding);
 	util_list_init(&port->failing);
 	util_list_init(&port->returned);
 	util_list_init(&port->leaving);

@@ -75,7 +75,7 @@ struct erpc_port {
 	struct util_pool lent;     /* erpc_loan */
 	struct util_list returned; /* erpc_loan.link: the device may still read them */
 	struct util_list leaving;  /* erpc_session.fail_link: closed, the device is not done */
-	struct util_list dirty, active, fresh, waiting, failing;
+	struct util_list dirty, active, fresh, waiting, riding, failing;
 	struct erpc_stats stats;
 	struct erpc_timely_cfg timely_cfg;
 	bool paces;

@@ -12,6 +12,7 @@
 #include "erpc/erpc_deliver.h"
 #include "erpc/erpc_lend.h"
 #include "erpc/erpc_pkt.h"
+#include "erpc/erpc_ride.h"
 #include "util/bits.h"
 
 /** What a slot takes. */
@@ -39,6 +40,7 @@ static bool erpc_req_room(struct erpc_session *s, const struct wire_erpc_hdr *h,
 
 static void erpc_req_forget_last(struct erpc_session *s, struct erpc_rx *rx)
 {
+	erpc_ride_forget(s, (uint32_t)(rx - s->rx));
 	erpc_out_forget(&s->port->out, &rx->out);
 	erpc_buf_free(&s->port->bufs, rx->resp);
 	rx->resp = NULL;

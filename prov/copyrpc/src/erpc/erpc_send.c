@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "erpc/erpc_kick.h"
+#include "erpc/erpc_ride.h"
 #include "util/bits.h"
 #include "util/copy.h"
 
-#define ERPC_BATCH_MASK ((1u << ERPC_BATCH_SLOTS) - 1)
 /* What was asked to leave at once gathers behind so many batches that are under way. */
 #define ERPC_NOW_MAX    2u
 #define ERPC_BATCH_HEAD ((uint32_t)sizeof(struct wire_erpc_batch))
@@ -28,6 +28,7 @@ bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 	if (!erpc_send_has_slot(s))
 		return false;
 	slot = (uint32_t)__builtin_ctz(s->free_mask);
+	head.ack = erpc_ride_take(s);
 	memcpy(buf->data, &head, sizeof(head));
 	erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
 	s->tx[slot].seq = s->seq;

@@ -34,6 +34,7 @@ static void erpc_session_lists(struct erpc_session *s)
 	util_list_init(&s->active_link);
 	util_list_init(&s->fresh_link);
 	util_list_init(&s->wait_link);
+	util_list_init(&s->ride_link);
 	util_list_init(&s->fail_link);
 	util_list_init(&s->conn.chan.stopped_link);
 	erpc_wheel_item_init(&s->pace);
@@ -186,8 +187,8 @@ bool erpc_session_is_busy(const struct erpc_session *s)
 {
 	if (s->err)
 		return false;
-	return s->open || s->free_mask != ERPC_FREE_ALL || s->due_mask ||
-	       !util_list_is_empty(&s->replies) || erpc_session_has_unsent(s) ||
+	return s->open || s->free_mask != ERPC_FREE_ALL || s->due_mask || s->ride_mask ||
+	       s->alone_mask || !util_list_is_empty(&s->replies) || erpc_session_has_unsent(s) ||
 	       erpc_session_lingers(s);
 }
 
@@ -212,6 +213,7 @@ static void erpc_session_leave_lists(struct erpc_session *s)
 	util_list_remove(&s->active_link);
 	util_list_remove(&s->fresh_link);
 	util_list_remove(&s->wait_link);
+	util_list_remove(&s->ride_link);
 	util_list_remove(&s->fail_link);
 	if (s->port->paces)
 		erpc_wheel_remove(&s->port->wheel, &s->pace);

@@ -51,6 +51,7 @@ struct erpc_fetch;
 #define ERPC_SESSION_MEM_MAX 3072u
 
 #define ERPC_BATCH_SLOTS 5u
+#define ERPC_BATCH_MASK  ((1u << ERPC_BATCH_SLOTS) - 1)
 #define ERPC_GET_SLOT    5u
 #define ERPC_GET_SLOTS   2u
 #define ERPC_REPLY_SLOT  7u
@@ -87,6 +88,7 @@ struct erpc_rx {
 	const uint8_t *lent;    /* GET: where the response is, */
 	const struct dev_mem *lent_mem;
 	struct erpc_loan *loan;
+	uint32_t seq; /* BATCH: once it is delivered */
 	uint8_t said; /* enum wire_erpc_said */
 };
 
@@ -133,21 +135,32 @@ struct erpc_session {
 	/* Receiving. */
 	struct erpc_order order;
 	struct util_list bodies;
-	struct util_list replies;  /* erpc_buf.link: answers that have not left */
-	uint32_t calls_owed;       /* delivered and not answered */
-	uint64_t owed_len;         /* their allowances, and of the answers in `replies` */
-	uint32_t due_mask;         /* batches to answer now */
-	uint32_t wait_mask;        /* batches whose answer waits for replies */
-	uint32_t held_mask;        /* batches whose answer waits for release */
-	uint64_t held_len;         /* bytes of bodies that were delivered */
-	uint64_t deadline_ns;      /* of wait_mask */
-	uint32_t get_window;       /* packets of a GET that may be in flight */
+	struct util_list replies; /* erpc_buf.link: answers that have not left */
+	uint32_t calls_owed;      /* delivered and not answered */
+	uint64_t owed_len;        /* their allowances, and of the answers in `replies` */
+	uint32_t due_mask;        /* batches to answer now */
+	uint32_t wait_mask;       /* batches whose answer waits for replies */
+	uint32_t held_mask;       /* batches whose answer waits for release */
+	uint32_t
+		ride_mask; /* batches whose empty answer waits for a batch of ours (erpc_ride.h), */
+	uint32_t alone_mask; /* and those where none came */
+	int32_t talk; /* replies in a row that came quickly; below 0: so many to make up for */
+	uint32_t ack; /* all before need no answer any more, */
+	uint32_t known_mask;  /* and of those behind, these: seq % 8 */
+	bool rode;            /* since then a batch of ours took answers along */
+	uint64_t heard_ns;    /* the last batch of the peer's was delivered, */
+	uint64_t spoke_ns;    /* and the last one of ours left; 0: since the last progress call */
+	uint64_t ride_ns;     /* until then ride_mask waits */
+	uint64_t held_len;    /* bytes of bodies that were delivered */
+	uint64_t deadline_ns; /* of wait_mask */
+	uint32_t get_window;  /* packets of a GET that may be in flight */
 	struct erpc_body *telling; /* during on_reply: where the bytes are */
 
 	struct util_list dirty_link;  /* port->dirty: has something to do */
 	struct util_list active_link; /* port->active: packets in flight */
 	struct util_list fresh_link;  /* port->fresh: sent since the last progress */
 	struct util_list wait_link;   /* port->waiting: wait_mask is not 0 */
+	struct util_list ride_link;   /* port->riding: ride_mask is not 0 */
 	struct util_list fail_link;   /* port->failed */
 
 	struct erpc_rto rto;

@@ -30,7 +30,8 @@ struct erpc_stats {
 	uint64_t no_slot;       /* something was refused for want of a slot */
 	uint64_t paced;         /* a session had to wait for its rate */
 	uint64_t batches;       /* ordered requests begun */
-	uint64_t frames;        /* messages and calls in them */
+	uint64_t rides;  /* of them, those whose answer a batch of the peer's brought along */
+	uint64_t frames; /* messages and calls in batches */
 };
 
 #endif

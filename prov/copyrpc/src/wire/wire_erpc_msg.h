@@ -2,7 +2,7 @@
 /*
  * What do the requests and responses of datagram sessions say? (docs/datagram-protocol.md, section 5)
  *
- *   BATCH    {seq, 0} frame...    messages, calls and answers in order; its response: {0, 0} frame...,
+ *   BATCH    {seq, ack} frame...  messages, calls and answers in order; its response: {0, 0} frame...,
  *   REPLIES  {0, 0} frame...      answers that found no response to ride in; empty response
  *   GET      struct wire_erpc_get; the response is memory of who answers
  *
@@ -40,7 +40,8 @@ enum wire_erpc_said {
 
 struct wire_erpc_batch {
 	uint32_t seq; /* of BATCH: one more than that of the batch before it */
-	uint32_t zero;
+	/* Of BATCH: all of the receiver's before this one need no answer any more; it was empty, or it came. */
+	uint32_t ack;
 };
 
 enum wire_erpc_frame_kind {

@@ -2,10 +2,10 @@
 /*
  * What is a datagram endpoint on a UDP socket?
  *
- * Sending (udp_tx.c): a burst is one sendmmsg; a run of datagrams of one length to one peer is one
+ * Sending (udp_tx.c): a burst is one system call; a run of datagrams of one length to one peer is one
  * message of it, which the kernel cuts (GSO). The call copies, so tx_done follows at once.
  *
- * Receiving (udp_rx.c): recvmmsg fills free buffers. The kernel may join a run of one sender's
+ * Receiving (udp_rx.c): recvmmsg fills free buffers, recvmsg one where nothing came lately. The kernel may join a run of one sender's
  * datagrams into one buffer (GRO), so each buffer holds up to 64 KiB and counts those of its
  * datagrams that are not released. Untouched buffer pages cost nothing.
  *
@@ -42,6 +42,7 @@ struct udp_dgram {
 	int status;     /* what ended the endpoint, or 0 */
 	bool tx_full;   /* the socket had no room: the wait set looks for it */
 	bool tx_warned; /* that datagrams cannot leave was said */
+	bool rx_found;  /* the last look found something */
 	uint8_t *bufs;
 	uint32_t *free; /* LIFO of buffers */
 	uint32_t free_cnt;

@@ -26,10 +26,14 @@ static void udp_unref(struct udp_dgram *ud, uint32_t buf)
 		ud->free[ud->free_cnt++] = buf;
 }
 
-/** Offers the newest free buffers to the kernel: how many. They stay in the list until used. */
+/**
+ * Offers the newest free buffers to the kernel: how many. They stay in the list until used. Who finds nothing asks
+ * for one next time, which is a simpler call; who finds something asks for many.
+ */
 static uint32_t udp_fill_offer(struct udp_fill *f, const struct udp_dgram *ud)
 {
-	uint32_t cnt = ud->free_cnt < UDP_BURST ? ud->free_cnt : UDP_BURST, i;
+	uint32_t want = ud->rx_found ? UDP_BURST : 1;
+	uint32_t cnt = ud->free_cnt < want ? ud->free_cnt : want, i;
 
 	for (i = 0; i < cnt; i++) {
 		f->iov[i].iov_base = udp_buf(ud, ud->free[ud->free_cnt - 1 - i]);
@@ -80,6 +84,20 @@ static void udp_fill_take(struct udp_fill *f, uint32_t i, uint32_t buf, struct u
 	ud->got_cnt++;
 }
 
+/** As recvmmsg. */
+static int udp_fill_call(const struct udp_dgram *ud, struct udp_fill *f, uint32_t cnt)
+{
+	ssize_t ret;
+
+	if (cnt > 1)
+		return recvmmsg(ud->sock.fd, f->msgs, cnt, MSG_DONTWAIT, NULL);
+	ret = recvmsg(ud->sock.fd, &f->msgs[0].msg_hdr, MSG_DONTWAIT);
+	if (ret < 0)
+		return -1;
+	f->msgs[0].msg_len = (unsigned)ret;
+	return 1;
+}
+
 /** Asks the kernel for more: 0, or what ended the endpoint. Everything before is handed out. */
 static int udp_fill(struct udp_dgram *ud)
 {
@@ -92,7 +110,8 @@ static int udp_fill(struct udp_dgram *ud)
 	ud->got_cnt = 0;
 	if (!cnt)
 		return 0;
-	ret = recvmmsg(ud->sock.fd, f.msgs, cnt, MSG_DONTWAIT, NULL);
+	ret = udp_fill_call(ud, &f, cnt);
+	ud->rx_found = ret > 0;
 	if (ret < 0) {
 		if (errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ECONNREFUSED)
 			return 0;

@@ -125,13 +125,30 @@ static int udp_send_failed(struct udp_dgram *ud, int err)
 	}
 }
 
+/** One message is a simpler call. As sendmmsg. */
+static int udp_burst_call(const struct udp_dgram *ud, struct udp_burst *b)
+{
+	const struct msghdr *msg = &b->msgs[0].msg_hdr;
+	int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+	ssize_t ret;
+
+	if (b->msg_cnt > 1)
+		return sendmmsg(ud->sock.fd, b->msgs, b->msg_cnt, flags);
+	if (msg->msg_iovlen == 1 && !msg->msg_control)
+		ret = sendto(ud->sock.fd, msg->msg_iov->iov_base, msg->msg_iov->iov_len, flags,
+			     msg->msg_name, msg->msg_namelen);
+	else
+		ret = sendmsg(ud->sock.fd, msg, flags);
+	return ret < 0 ? -1 : 1;
+}
+
 /** Sends the burst: how many of its datagrams are done with, or -FI_E*. */
 static int udp_burst_send(struct udp_dgram *ud, struct udp_burst *b)
 {
 	int sent, ret, i, n = 0;
 
 	do {
-		sent = sendmmsg(ud->sock.fd, b->msgs, b->msg_cnt, MSG_DONTWAIT | MSG_NOSIGNAL);
+		sent = udp_burst_call(ud, b);
 	} while (sent < 0 && errno == EINTR);
 	if (sent <= 0) {
 		/* Not every interface can be given runs. */
