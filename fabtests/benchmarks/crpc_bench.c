@@ -149,8 +149,11 @@ static void write_message(struct wire *w, size_t size, bool tell)
 
 static void call_message(struct wire *w, size_t size, size_t answer)
 {
-	POST(w, fi_copyrpc_call(w->rpc, w->fab.ep, w->base.tx, size, w->base.rx, answer,
-				w->fab.addr[!w->base.rank], next_context(w), 0));
+	fi_addr_t to = w->fab.addr[!w->base.rank];
+	void *context = next_context(w);
+
+	POST(w, fi_copyrpc_call(w->rpc, w->fab.ep, w->base.tx, size, w->base.rx, answer, to,
+				context, 0));
 }
 
 static void post_receive(struct wire *w, size_t size)
