@@ -78,14 +78,12 @@ static int cm_attempt_socket(struct cm_peer *peer)
 }
 
 /* Is the listener one of ours? */
-static bool cm_attempt_user_is_ours(struct cm_peer *peer, const struct wire_cm_pkt *ack, int fd)
+static bool cm_attempt_user_is_ours(struct cm_peer *peer, int fd)
 {
 	uid_t uid = (uid_t)-1;
 
 	if (!cm_fd_peer_uid(fd, &uid) && uid == peer->agent->uid)
 		return true;
-	if (cm_attempt_other_way(peer, ack))
-		return false;
 	cm_req_fail(peer, -FI_EACCES,
 		    "it belongs to user %d and this process to user %d; run all processes of a job "
 		    "as one user",
@@ -103,7 +101,7 @@ static int cm_attempt_connect(struct cm_peer *peer, const struct wire_cm_pkt *ac
 	ret = cm_fd_connect(fd, ack->ack.name);
 	if (ret)
 		cm_attempt_not_connected(peer, ack, ret);
-	else if (cm_attempt_user_is_ours(peer, ack, fd))
+	else if (cm_attempt_user_is_ours(peer, fd))
 		return fd;
 	close(fd);
 	return -1;

@@ -325,7 +325,8 @@ void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pk
 
 	if (!peer->req)
 		return;
-	if (!cm_req_is_passing(err) && !cm_req_avoid(peer, path)) {
+	/* Who may not talk to us may not do so by another path. */
+	if (err == -FI_EACCES || (!cm_req_is_passing(err) && !cm_req_avoid(peer, path))) {
 		cm_req_fail(peer, err, "refused there: %s (%s)", nak->nak.text, fi_strerror(-err));
 		return;
 	}
