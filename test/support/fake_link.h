@@ -68,7 +68,7 @@ struct fake_mem {
 };
 
 struct fake_link {
-	struct dev_link base; /* first */
+	struct dev_link base;       /* first */
 	struct util_list open_link; /* of all there are, whoever has them */
 	struct fake_dev *dev;
 	struct fake_link *peer;
