@@ -101,10 +101,7 @@ static void erpc_port_visit(struct erpc_port *port)
 	struct util_list todo, *first;
 
 	/* Who cannot go on marks itself again, for the next call. */
-	todo = port->dirty;
-	todo.next->prev = &todo;
-	todo.prev->next = &todo;
-	util_list_init(&port->dirty);
+	util_list_move(&port->dirty, &todo);
 	while ((first = util_list_pop(&todo)))
 		erpc_session_flush(UTIL_CONTAINER_OF(first, struct erpc_session, dirty_link));
 }
