@@ -12,6 +12,7 @@
 #include "model/krn_chan.h"
 #include "model/krn_cmd.h"
 #include "model/krn_ctx.h"
+#include "model/krn_fd.h"
 #include "model/krn_uar.h"
 #include "model/mdl_nic.h"
 #include "model/mdl_raw.h"
@@ -103,8 +104,7 @@ static void open_context(struct end *end)
 
 	end->fd = krn_ctx_open(O_CLOEXEC);
 	need(end->fd >= 0, "the device cannot be opened");
-	for (end->ctx = 0; !krn_ctx_get(end->ctx) || krn_ctx_get(end->ctx)->fd != end->fd;)
-		end->ctx++;
+	end->ctx = krn_fd_get(end->fd)->index;
 	command(end, IB_USER_VERBS_CMD_GET_CONTEXT, &req, sizeof(req), &drv, sizeof(drv), resp,
 		sizeof(resp), "GET_CONTEXT");
 	fcntl((int)resp[0], F_SETFL, O_NONBLOCK);

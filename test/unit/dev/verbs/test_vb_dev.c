@@ -49,6 +49,17 @@ Test(vb_dev, probe_tells_what_open_opens)
 	cr_expect_str_not_empty(about.addr);
 }
 
+/* Armed, and nothing wakes it; a late report of what was taken before may, once. */
+static bool sleeps(struct vb_dev *dev, struct pollfd *pfd)
+{
+	for (int woken = 0; woken < 2; woken++) {
+		cr_assert_eq(vb_dev_arm((struct dev *)dev), 0);
+		if (!poll(pfd, 1, 50))
+			return true;
+	}
+	return false;
+}
+
 Test(vb_dev, an_idle_device_sleeps_and_an_arrival_wakes_it)
 {
 	struct pollfd pfd;
@@ -57,8 +68,7 @@ Test(vb_dev, an_idle_device_sleeps_and_an_arrival_wakes_it)
 	pair_link(devs, 4096, true, lanes);
 	pfd = (struct pollfd){ .fd = vb_dev_wait_fd((struct dev *)devs[1]), .events = POLLIN };
 	for (int i = 0; i < 3; i++) {
-		cr_assert_eq(vb_dev_arm((struct dev *)devs[1]), 0);
-		cr_assert_eq(poll(&pfd, 1, 50), 0, "nothing came");
+		cr_assert(sleeps(devs[1], &pfd), "nothing came");
 		cr_assert_eq(lane_write(&lanes[0], 64), 0);
 		cr_assert_eq(poll(&pfd, 1, PAIR_PATIENCE_S * 1000), 1);
 		vb_dev_disarm((struct dev *)devs[1]);

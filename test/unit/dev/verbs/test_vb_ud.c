@@ -174,6 +174,17 @@ Test(vb_ud, held_datagrams_are_not_overwritten)
 	cr_expect_arr_eq(late.data, "other", 5);
 }
 
+/* Armed, and nothing wakes it; a late report of what was taken before may, once. */
+static bool sleeps(struct dev_dgram *dg, struct pollfd *pfd)
+{
+	for (int woken = 0; woken < 2; woken++) {
+		cr_assert_eq(vb_ud_arm(dg), 0);
+		if (!poll(pfd, 1, 50))
+			return true;
+	}
+	return false;
+}
+
 Test(vb_ud, an_idle_endpoint_sleeps_and_an_arrival_wakes_it)
 {
 	struct dev_dgram_out out;
@@ -184,8 +195,7 @@ Test(vb_ud, an_idle_endpoint_sleeps_and_an_arrival_wakes_it)
 	out = text(0, "wake");
 	pfd = (struct pollfd){ .fd = vb_ud_wait_fd(dgs[1]), .events = POLLIN };
 	for (int i = 0; i < 3; i++) {
-		cr_assert_eq(vb_ud_arm(dgs[1]), 0);
-		cr_assert_eq(poll(&pfd, 1, 50), 0, "nothing came");
+		cr_assert(sleeps(dgs[1], &pfd), "nothing came");
 		cr_assert_eq(vb_ud_send(dgs[0], &out, 1), 1);
 		cr_assert_eq(poll(&pfd, 1, PAIR_PATIENCE_S * 1000), 1);
 		cr_assert_eq(vb_ud_arm(dgs[1]), -FI_EAGAIN, "something is there");
