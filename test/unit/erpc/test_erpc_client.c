@@ -129,6 +129,22 @@ Test(erpc_client, going_back_sends_again_and_takes_what_was_only_late)
 	cr_expect_eq(erpc_client_end(&c), 1, "given up with one in flight");
 }
 
+/** What counts as lost may still be answered, by whomever. */
+Test(erpc_client, a_bad_answer_to_what_counts_as_lost_changes_nothing)
+{
+	struct erpc_client before;
+
+	begin(1, PAYLOAD);
+	send_all();
+	cr_assert_eq(erpc_client_go_back(&c), 1);
+	before = c;
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, 4, 5), ERPC_BAD);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, PAYLOAD + 1, PAYLOAD), ERPC_BAD);
+	cr_expect(!memcmp(&before, &c, sizeof(c)), "nor a credit");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, 4, 4), ERPC_LAST);
+	cr_expect_eq(erpc_client_end(&c), 0);
+}
+
 Test(erpc_client, messages_that_the_packet_numbers_cannot_count_are_refused)
 {
 	erpc_client_init(&c, 0, 1024);

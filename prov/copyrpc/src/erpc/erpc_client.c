@@ -31,18 +31,23 @@ enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num)
 	return *pkt_num < c->req_pkts ? WIRE_ERPC_REQ : WIRE_ERPC_RFR;
 }
 
-/** A part of the response. The first one says how long it is, the others must agree. */
-static enum erpc_verdict erpc_client_take_resp(struct erpc_client *c, const struct wire_erpc_hdr *h,
-					       uint32_t len)
+/** Does this part of the response agree with the others? The first one says how long it is. */
+static bool erpc_client_fits(const struct erpc_client *c, const struct wire_erpc_hdr *h,
+			     uint32_t len)
 {
 	uint32_t size = c->resp_pkts ? c->resp_size : h->msg_size;
 	uint32_t part = h->pkt_num - (c->req_pkts - 1);
 
-	if (h->msg_size != size || size > c->resp_max ||
-	    len != wire_erpc_pkt_len(size, c->payload, part))
-		return ERPC_BAD;
-	c->resp_size = size;
-	c->resp_pkts = wire_erpc_pkts(size, c->payload);
+	return h->msg_size == size && size <= c->resp_max &&
+	       len == wire_erpc_pkt_len(size, c->payload, part);
+}
+
+static enum erpc_verdict erpc_client_take_resp(struct erpc_client *c, const struct wire_erpc_hdr *h)
+{
+	uint32_t part = h->pkt_num - (c->req_pkts - 1);
+
+	c->resp_size = h->msg_size;
+	c->resp_pkts = wire_erpc_pkts(h->msg_size, c->payload);
 	c->rx++;
 	return part + 1 == c->resp_pkts ? ERPC_LAST : ERPC_TAKE;
 }
@@ -67,10 +72,12 @@ enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc
 		return ERPC_BAD;
 	if (h->pkt_num != c->rx)
 		return h->pkt_num < c->rx ? ERPC_STALE : ERPC_EARLY;
+	if (h->kind == WIRE_ERPC_RESP && !erpc_client_fits(c, h, len))
+		return ERPC_BAD;
 	if (c->rx == c->tx) /* counted as lost, and only late */
 		c->tx++;
 	if (h->kind == WIRE_ERPC_RESP)
-		return erpc_client_take_resp(c, h, len);
+		return erpc_client_take_resp(c, h);
 	c->rx++;
 	return ERPC_TAKE;
 }

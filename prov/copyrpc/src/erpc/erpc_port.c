@@ -26,8 +26,10 @@
 static bool __attribute__((noinline))
 erpc_port_save_cold(struct erpc_port *port, const struct dev_dgram_in *in)
 {
-	if (port->saved_cnt == ERPC_POLL_BURST)
+	if (port->saved_cnt == ERPC_POLL_BURST) {
+		port->stats.rx_no_memory++;
 		return false;
+	}
 	port->saved[port->saved_cnt++] = *in;
 	port->stats.rx_pkts--; /* it is counted when it is taken in */
 	return true;

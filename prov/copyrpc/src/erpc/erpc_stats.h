@@ -22,7 +22,7 @@ struct erpc_stats {
 	uint64_t rx_early;      /* something before it was lost */
 	uint64_t rx_bad;        /* breaks the protocol: type, size, number, or content */
 	uint64_t rx_repeats;    /* a request's packet that was here before */
-	uint64_t rx_no_memory;  /* no buffer for a long request: it will come again */
+	uint64_t rx_no_memory;  /* no room for it before its session is up, or for a long request */
 	uint64_t tx_pkts;       /* accepted by the device */
 	uint64_t tx_again;      /* sent because it seemed lost */
 	uint64_t losses;        /* time-outs of a slot */
