@@ -5,7 +5,7 @@
  * Frames become up-calls in order. Nothing of a peer's is believed: a frame that is none, a call beyond what we
  * granted, an answer nobody waits for end the session. What core keeps keeps the body.
  *
- * Shown by test/unit/erpc/test_erpc_port.c and test_erpc_forged.c.
+ * Shown by test/unit/erpc/test_erpc_port.c and test_erpc_lies.c.
  */
 #ifndef ERPC_DELIVER_H
 #define ERPC_DELIVER_H

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Packets that no honest peer sends, for one end of a pair, and what they changed.
+ *
+ * Everything is forged for end 0, in the name of end 1. Shared by test_erpc_forged.c (what is refused) and
+ * test_erpc_lies.c (what fits, and says what it should not).
+ */
+#ifndef UNIT_ERPC_FORGED_H
+#define UNIT_ERPC_FORGED_H
+
+#include "erpc/erpc_stats.h"
+#include "support/erpc_pair.h"
+
+#define STRANGER   9u /* a port that nobody has */
+#define BATCH_HEAD sizeof(struct wire_erpc_batch)
+
+extern struct erpc_pair forged_pair;
+
+/** .init and .fini of tests. */
+void forged_setup(void);
+void forged_teardown(void);
+
+/** Honest traffic goes on as if nothing had been. */
+void forged_goes_on(void);
+
+struct packet {
+	struct wire_erpc_hdr h;
+	uint32_t from;
+	uint32_t len; /* of the payload */
+	uint8_t data[1024];
+};
+
+/** Next request of end 1 in that slot, which end 0 would take: a batch, a get or answers with nothing in it. */
+struct packet forged_request(uint32_t slot);
+/** An answer to end 0's request in that slot. */
+struct packet forged_response(uint32_t slot, enum wire_erpc_kind kind);
+
+/** It arrives at end 0 now. */
+void forged_deliver_bytes(uint32_t from, const uint8_t *bytes, uint32_t len);
+void forged_deliver(const struct packet *pkt);
+
+/** Hooks of the network: nothing reaches the peer any more. */
+void forged_swallow(struct fake_net *net, struct fake_pkt *pkt, void *arg);
+
+/** Reasons to refuse a packet, in the order of the checks. */
+enum reason { MALFORMED, NO_SESSION, BAD_TOKEN, BAD_SOURCE, BAD_STATE, STALE, EARLY, BAD };
+
+/** Their counters, beside each other. */
+const uint64_t *forged_counters(const struct erpc_stats *stats);
+
+/** What was there before. */
+struct before {
+	struct erpc_stats stats;
+	struct erpc_session s;
+	uint64_t answers;
+	size_t bufs;
+};
+
+void forged_look(struct before *b);
+/** Nothing is different but that counter. */
+void forged_only_counted(const struct before *b, enum reason reason, const char *what);
+/** The packet is refused, for that reason. */
+void forged_refused(const struct packet *pkt, enum reason reason, const char *what);
+
+#endif
