@@ -4,21 +4,53 @@
  * nothing is lost, nothing comes twice, the order stays, every call is answered once, and what was
  * refused is counted.
  *
- * The exchange has all kinds: messages of several packets (REQ, CR, RESP), calls, and memory that is
- * fetched (RFR). It runs once untouched to count the packets of each kind.
+ * A kind is what a header says, and what for: requests of each type, and among batches those that take
+ * answers along; answers that are empty, that bring answers to calls, memory, or a refusal. The exchange
+ * has all kinds. It runs once untouched to count the packets of each.
  */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "support/erpc_pair.h"
 
-#define US    1000u
-#define MTU   300u
-#define KINDS 4u
+#define US     1000u
+#define MTU    300u
+#define ROUNDS 12u /* of ping-pong; */
+#define QUIET  6u  /* in the first ones answers do not ride yet */
+
+enum kind {
+	BATCH,       /* REQ, a part of messages and calls */
+	RIDE,        /* the same, in a ping-pong: it takes answers along */
+	GET,         /* REQ, asks for memory */
+	REPLIES,     /* REQ, answers that found no response */
+	CR_BATCH,    /* a part of a batch is here */
+	RFR_GET,     /* asks for another part of the memory */
+	RESP_EMPTY,  /* a batch is here */
+	RESP_CALLS,  /* the same, with answers to its calls */
+	RESP_MEMORY, /* a part of the memory */
+	RESP_REFUSED,
+	RESP_REPLIES, /* answers are here */
+	KINDS,
+};
+
+static const char *const kind_names[] = {
+	"a batch",
+	"one that takes answers along",
+	"a get",
+	"answers alone",
+	"CR",
+	"RFR",
+	"an empty answer",
+	"answers to calls",
+	"memory",
+	"a refusal",
+	"the answer to answers",
+};
 
 enum fault {
 	LOST,
 	DOUBLED,
+	AGAIN,     /* a copy comes when all is over */
 	REORDERED, /* some that are sent later come first */
 	DELAYED,   /* past the time-out: it was sent again meanwhile */
 	CORRUPTED, /* its header is none any more */
@@ -29,21 +61,45 @@ enum fault {
 	FAULTS,
 };
 
-static const char *const fault_names[] = { "lost",      "doubled",   "reordered",
-					   "delayed",   "corrupted", "a stranger's",
-					   "a spoofed", "no one's",  "cut" };
+static const char *const fault_names[] = { "lost",     "doubled",   "again",        "reordered",
+					   "delayed",  "corrupted", "a stranger's", "a spoofed",
+					   "no one's", "cut" };
 
 struct matrix {
 	unsigned sender; /* its packets are counted, and one of them is hit */
-	enum wire_erpc_kind kind;
+	enum kind kind;
 	enum fault fault;
 	uint32_t nth; /* of that kind; UINT32_MAX: none */
 	uint32_t seen[2][KINDS];
 	uint32_t hits;
+	bool rides; /* now they do */
 };
 
 static struct erpc_pair p;
 static struct matrix m;
+
+static enum kind kind_of(const struct fake_pkt *pkt)
+{
+	struct wire_erpc_hdr h = { 0 };
+	uint32_t slot;
+
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	slot = h.req_num % ERPC_SLOTS;
+	switch (h.kind) {
+	case WIRE_ERPC_REQ:
+		if (slot < ERPC_BATCH_SLOTS)
+			return m.rides ? RIDE : BATCH;
+		return slot == ERPC_REPLY_SLOT ? REPLIES : GET;
+	case WIRE_ERPC_CR: return CR_BATCH;
+	case WIRE_ERPC_RFR: return RFR_GET;
+	case WIRE_ERPC_RESP: break;
+	}
+	if (slot < ERPC_BATCH_SLOTS)
+		return h.msg_size ? RESP_CALLS : RESP_EMPTY;
+	if (slot == ERPC_REPLY_SLOT)
+		return RESP_REPLIES;
+	return h.req_type == WIRE_ERPC_REFUSED ? RESP_REFUSED : RESP_MEMORY;
+}
 
 static void forge(struct fake_net *net, const struct fake_pkt *pkt)
 {
@@ -69,6 +125,9 @@ static void hit(struct fake_net *net, struct fake_pkt *pkt)
 	switch (m.fault) {
 	case LOST: pkt->copies = 0; break;
 	case DOUBLED: pkt->copies = 2; break;
+	case AGAIN:
+		fake_net_forge(net, pkt->from, pkt->to, pkt->data, pkt->len, 5 * ERPC_RTO_FIRST);
+		break;
 	case REORDERED: pkt->delay_ns = 30 * US; break;
 	case DELAYED: pkt->delay_ns = 5 * ERPC_RTO_FIRST; break;
 	case CORRUPTED: pkt->data[13] ^= 0xF0; break; /* the magic */
@@ -78,18 +137,16 @@ static void hit(struct fake_net *net, struct fake_pkt *pkt)
 
 static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
-	struct wire_erpc_hdr h = { 0 };
-	uint32_t n;
+	enum kind kind = kind_of(pkt);
+	uint32_t n = m.seen[pkt->from][kind]++;
 
 	(void)arg;
-	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
-	n = m.seen[pkt->from][h.kind]++;
-	if (pkt->from == m.sender && h.kind == m.kind && n == m.nth)
+	if (pkt->from == m.sender && kind == m.kind && n == m.nth)
 		hit(net, pkt);
 }
 
-/** From end 0: long and short messages, calls, memory to fetch; from end 1 a few of them. */
-static void exchange(void)
+/** Long and short messages, and calls, of end 0, and a few of end 1. */
+static void messages(void)
 {
 	unsigned i;
 
@@ -101,13 +158,74 @@ static void exchange(void)
 		cr_assert_eq(pair_send(&p.end[1], 0), 0);
 		erpc_pair_run(&p, 20 * US);
 	}
-	cr_assert(pair_get(&p.end[0]));
+}
+
+/** Memory, and some that is taken away before it is asked for. */
+static void gets(void)
+{
+	struct pair_end *e = &p.end[0];
+	unsigned i;
+
+	cr_assert(pair_get(e));
+	erpc_pair_settle(&p);
+	for (i = 0; i < 3; i++) {
+		cr_assert(pair_get(e));
+		p.end[1].s->conn.chan.ops->unlend(&p.end[1].s->conn.chan, &e->gets[0].loan);
+		erpc_pair_settle(&p);
+		cr_assert_eq(e->gets_refused, i + 1);
+	}
+}
+
+/** Answers that come so late that they need requests of their own. */
+static void late_answers(void)
+{
+	unsigned i;
+
+	p.end[1].late_chance = 100;
+	for (i = 0; i < 3; i++) {
+		cr_assert_eq(pair_call(&p.end[0], 0), 0);
+		while (!p.end[1].owed_cnt)
+			erpc_pair_run(&p, 1000 * US);
+		erpc_pair_run(&p, 1000 * US);
+		erpc_pair_settle(&p);
+	}
+}
+
+static void hear(struct pair_end *e)
+{
+	while (e->heard != e->peer->sent)
+		erpc_pair_run(&p, 5100);
+}
+
+static void ping_pong(void)
+{
+	unsigned i;
+
+	p.end[0].len_exact = p.end[1].len_exact = 8;
+	for (i = 0; i < ROUNDS; i++) {
+		m.rides = i >= QUIET;
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		hear(&p.end[1]);
+		cr_assert_eq(pair_send(&p.end[1], 0), 0);
+		hear(&p.end[0]);
+	}
+	m.rides = false;
+}
+
+static void exchange(void)
+{
+	messages();
+	gets();
 	cr_assert_eq(pair_call(&p.end[1], 0), 0);
+	erpc_pair_settle(&p);
+	late_answers();
+	ping_pong();
 	erpc_pair_settle(&p);
 	/* What is late comes, and finds everything done. */
 	erpc_pair_run(&p, 10ull * ERPC_RTO_FIRST);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_settle(&p);
+	erpc_pair_run(&p, 10ull * ERPC_RTO_FIRST);
 }
 
 static uint64_t refused(enum fault fault)
@@ -142,17 +260,19 @@ static void check_counters(void)
 	cr_assert_eq(m.hits, hit_one);
 	cr_assert_eq(a->rx_pkts + b->rx_pkts, p.net.cnt.delivered, "nothing vanishes");
 	cr_assert_eq(refused(m.fault), forged, "%lu", refused(m.fault));
-	cr_assert_eq(a->rx_bad + b->rx_bad + a->rx_bad_state + b->rx_bad_state, 0);
+	cr_assert_eq(b->rx_bad, p.end[0].gets_refused, "memory that was lent no more");
+	cr_assert_eq(a->rx_bad + a->rx_bad_state + b->rx_bad_state, 0);
+	cr_assert(hit_one || a->rides + b->rides >= ROUNDS, "answers rode");
 	if (hit_one && (m.fault == LOST || m.fault == CORRUPTED || m.fault == DELAYED)) {
 		/* What an answer says a later batch of its sender's may say as well. */
-		bool is_answer = m.kind == WIRE_ERPC_CR || m.kind == WIRE_ERPC_RESP;
+		bool is_answer = m.kind == CR_BATCH || m.kind >= RESP_EMPTY;
 		uint64_t spared = is_answer ? p.end[!m.sender].port->stats.rides : 0;
 
 		cr_assert_gt(a->losses + b->losses + spared, 0, "it was noticed");
 	} else if (m.fault != REORDERED)
 		cr_assert_eq(a->losses + b->losses, 0, "nothing was missing");
 	/* What came twice was recognized, at either end. */
-	if (hit_one && m.fault == DOUBLED)
+	if (hit_one && (m.fault == DOUBLED || m.fault == AGAIN))
 		cr_assert_eq(a->rx_repeats + a->rx_stale + b->rx_repeats + b->rx_stale >= 1, 1);
 }
 
@@ -166,7 +286,6 @@ static void run_one(uint32_t inline_max)
 	p.net.hook = look;
 	erpc_pair_open(&p);
 	p.end[0].get_max = 12 * MTU;
-	p.end[1].late_chance = 50;
 	p.end[0].hold_chance = p.end[1].hold_chance = 20;
 	exchange();
 	erpc_pair_check(&p);
@@ -175,7 +294,7 @@ static void run_one(uint32_t inline_max)
 	erpc_pair_fini(&p);
 }
 
-static void run_kind(unsigned sender, enum wire_erpc_kind kind, uint32_t inline_max)
+static void run_kind(unsigned sender, enum kind kind, uint32_t inline_max)
 {
 	uint32_t cnt, where[3], i;
 
@@ -189,40 +308,72 @@ static void run_kind(unsigned sender, enum wire_erpc_kind kind, uint32_t inline_
 	for (m.fault = 0; m.fault < FAULTS; m.fault++) {
 		for (i = 0; i < 3; i++) {
 			m.nth = where[i];
-			cr_log_info("kind %u, %s, number %u of %u", kind, fault_names[m.fault],
-				    m.nth, cnt);
+			cr_log_info("%s, %s, number %u of %u", kind_names[kind],
+				    fault_names[m.fault], m.nth, cnt);
 			run_one(inline_max);
 		}
 	}
 }
 
-static void run_both_devices(unsigned sender, enum wire_erpc_kind kind)
+static void run_both_devices(unsigned sender, enum kind kind)
 {
 	run_kind(sender, kind, 0);
 	run_kind(sender, kind, 60);
 }
 
-Test(erpc_matrix, parts_of_requests)
+Test(erpc_matrix, parts_of_batches)
 {
-	run_both_devices(0, WIRE_ERPC_REQ);
+	run_both_devices(0, BATCH);
+}
+
+Test(erpc_matrix, batches_of_both_that_take_answers_along)
+{
+	run_both_devices(0, RIDE);
+	run_both_devices(1, RIDE);
+}
+
+Test(erpc_matrix, requests_for_memory)
+{
+	run_both_devices(0, GET);
+}
+
+Test(erpc_matrix, answers_that_go_alone)
+{
+	run_both_devices(1, REPLIES);
 }
 
 Test(erpc_matrix, credit_returns)
 {
-	run_both_devices(1, WIRE_ERPC_CR);
+	run_both_devices(1, CR_BATCH);
 }
 
 Test(erpc_matrix, requests_for_responses)
 {
-	run_both_devices(0, WIRE_ERPC_RFR);
+	run_both_devices(0, RFR_GET);
 }
 
-Test(erpc_matrix, responses)
+Test(erpc_matrix, empty_answers_of_both)
 {
-	run_both_devices(1, WIRE_ERPC_RESP);
+	run_both_devices(0, RESP_EMPTY);
+	run_both_devices(1, RESP_EMPTY);
 }
 
-Test(erpc_matrix, responses_of_the_end_that_asks)
+Test(erpc_matrix, answers_to_calls)
 {
-	run_both_devices(0, WIRE_ERPC_RESP);
+	run_both_devices(1, RESP_CALLS);
+}
+
+Test(erpc_matrix, parts_of_memory)
+{
+	run_both_devices(1, RESP_MEMORY);
+}
+
+Test(erpc_matrix, refusals_of_memory)
+{
+	run_both_devices(1, RESP_REFUSED);
+}
+
+Test(erpc_matrix, what_answers_answers)
+{
+	run_both_devices(0, RESP_REPLIES);
 }
