@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Can datagrams of strangers hurt an agent, or what honest agents say to each other?
+ *
+ * An agent, an honest one that connects with it, and liars at addresses of their own, all over sockets
+ * on loopback; no thread: the input says when packets are looked at and deadlines pass. Liars know what a
+ * peer knows (cookies, incarnations, nonces of what they were sent), and bend it.
+ *
+ * Besides the sanitizers: up-calls come in their order; everything that comes is counted; an agent keeps
+ * something of a stranger only once it has proved its address; and the honest ones connect once, and stay so.
+ */
+#include <arpa/inet.h>
+#include <rdma/fi_errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "cm/cm_agent.h"
+#include "cm/cm_conn.h"
+#include "cm/cm_dgram.h"
+#include "script.h"
+#include "util/clock.h"
+
+#define LIARS 3u
+#define CONNS 16u
+#define PATHS (WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP)
+
+struct liar {
+	int fd;
+	union cm_addr addr;
+	struct wire_cm_pkt heard; /* the last packet for it */
+	uint8_t cookie[WIRE_CM_COOKIE_LEN];
+};
+
+/** A connection, as its user knows it. */
+struct known {
+	struct cm_conn *cm; /* NULL: free */
+	bool established, up, down;
+};
+
+struct user {
+	struct cm_agent *agent;
+	struct known conns[CONNS];
+	unsigned ups, downs;
+};
+
+static struct script script;
+static struct liar liars[LIARS];
+static struct cm_node *node;
+static struct user us, friend;
+
+static uint64_t take(unsigned bytes)
+{
+	return script_take(&script, bytes);
+}
+
+/* ---- users ---- */
+
+static int on_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half, void **user)
+{
+	struct user *u = ctx;
+	struct known *k = u->conns;
+
+	CHECK(half->path && !(half->path & (half->path - 1)));
+	if (u == &us && take(1) > 0xF0)
+		return -FI_ENOMEM;
+	while (k->cm)
+		CHECK(++k < u->conns + CONNS);
+	*k = (struct known){ .cm = conn };
+	half->engine_len = 3;
+	memcpy(half->engine, "eng", 3);
+	*user = k;
+	return 0;
+}
+
+static int on_establish(void *ctx, struct cm_conn *conn, void *user, const struct cm_half *peer)
+{
+	struct known *k = user;
+
+	CHECK(k->cm == conn && !k->established && !k->down);
+	CHECK(peer->engine_len <= CM_ENGINE_MAX && peer->dev.len <= DEV_DESC_MAX);
+	CHECK(!peer->dev.fd_cnt);
+	k->established = true;
+	return ctx == &us && take(1) > 0xF0 ? -FI_EIO : 0;
+}
+
+static void on_up(void *ctx, struct cm_conn *conn, void *user, bool asked)
+{
+	struct known *k = user;
+
+	CHECK(k->cm == conn && k->established && !k->down && (!k->up || asked));
+	((struct user *)ctx)->ups += !k->up;
+	k->up = true;
+}
+
+static void on_down(void *ctx, struct cm_conn *conn, void *user, int err)
+{
+	struct known *k = user;
+
+	CHECK(k->cm == conn && !k->down && err < 0);
+	((struct user *)ctx)->downs += k->up;
+	k->down = true;
+}
+
+static void on_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)
+{
+	(void)addr;
+	CHECK(ctx == &us && err < 0 && why);
+}
+
+static const struct cm_agent_ops ops = { .prepare = on_prepare,
+					 .establish = on_establish,
+					 .up = on_up,
+					 .down = on_down,
+					 .failed = on_failed };
+
+static void put(struct user *u, struct known *k)
+{
+	cm_conn_put(k->cm);
+	k->cm = NULL;
+	(void)u;
+}
+
+/** What is over goes. */
+static void reap(struct user *u)
+{
+	unsigned i;
+
+	for (i = 0; i < CONNS; i++)
+		if (u->conns[i].cm && u->conns[i].down)
+			put(u, &u->conns[i]);
+}
+
+/* ---- the way between ---- */
+
+static struct liar *liar_at(const struct sockaddr *to)
+{
+	union cm_addr addr;
+	unsigned i;
+
+	CHECK(!cm_addr_import(to, &addr));
+	for (i = 0; i < LIARS; i++)
+		if (cm_addr_is_equal(&addr, &liars[i].addr))
+			return &liars[i];
+	return NULL;
+}
+
+/** What agents send: a liar's is for its memory, the others' for the wire. */
+static ssize_t send_or_hear(void *ctx, int fd, const void *buf, size_t len,
+			    const struct sockaddr *to, socklen_t to_len)
+{
+	struct liar *liar = liar_at(to);
+
+	(void)ctx;
+	if (!liar)
+		return sendto(fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, to, to_len);
+	CHECK(!wire_cm_decode(buf, len, &liar->heard));
+	if (liar->heard.type == WIRE_CM_ACK)
+		memcpy(liar->cookie, liar->heard.ack.cookie, WIRE_CM_COOKIE_LEN);
+	return (ssize_t)len;
+}
+
+static void look(struct user *u)
+{
+	cm_node_lock(node);
+	u->agent->udp.ready(&u->agent->udp, EPOLLIN);
+	cm_node_unlock(node);
+	reap(u);
+}
+
+/** The next deadline passes. */
+static void next_deadline(void)
+{
+	cm_node_lock(node);
+	if (node->timers.root)
+		cm_timers_run(&node->timers, node->timers.root->at_ns);
+	cm_node_unlock(node);
+	reap(&us);
+	reap(&friend);
+}
+
+/* ---- liars ---- */
+
+static uint64_t bend(uint64_t honest)
+{
+	uint8_t how = (uint8_t)take(1);
+
+	if (how < 0xD0)
+		return honest;
+	return how < 0xF0 ? honest + how % 8 - 4 : take(8);
+}
+
+static void lie_half(struct wire_cm_half *half)
+{
+	uint8_t how = (uint8_t)take(1);
+
+	half->path = how & 1 ? WIRE_CM_PATH_UDP : WIRE_CM_PATH_NIC;
+	if (how & 0x80)
+		half->path = 1u << how % 8;
+	half->engine_len = (uint32_t)take(1) % (WIRE_CM_ENGINE_MAX + 1);
+	half->dev_len = (uint32_t)take(2) % (WIRE_CM_DEV_MAX + 1);
+	half->fd_cnt = how & 0x40 ? how % (WIRE_CM_FDS_MAX + 1) : 0;
+}
+
+static void lie_body(const struct liar *liar, struct wire_cm_pkt *pkt)
+{
+	switch (pkt->type) {
+	case WIRE_CM_REQ: pkt->req.paths = (uint32_t)bend(PATHS) & 0xFF; break;
+	case WIRE_CM_ACK:
+		memset(pkt->ack.name, 'a', WIRE_CM_NAME_LEN);
+		pkt->ack.paths = (uint32_t)bend(PATHS) & 0xFF;
+		break;
+	case WIRE_CM_NAK: pkt->nak.err = (uint32_t)bend(FI_EAGAIN); break;
+	case WIRE_CM_HELLO:
+		memcpy(pkt->hello.cookie, liar->cookie, WIRE_CM_COOKIE_LEN);
+		cm_addr_to_wire(&liar->addr, &pkt->hello.addr);
+		lie_half(&pkt->hello.half);
+		break;
+	case WIRE_CM_WELCOME: lie_half(&pkt->welcome.half); break;
+	default: break;
+	}
+}
+
+/** A packet that a peer could send now, or nearly. */
+static size_t lie(const struct liar *liar, uint8_t *buf)
+{
+	uint8_t what = (uint8_t)take(1), how = (uint8_t)take(1);
+	struct wire_cm_pkt pkt = {
+		.type = (enum wire_cm_type)(1 + what % 11),
+		.nonce = bend(how & 1 ? liar->heard.nonce : 1 + (how >> 1 & 3)),
+		.src_inc = 1 + (how >> 3 & 1),
+	};
+	size_t len;
+
+	if (pkt.type != WIRE_CM_REQ)
+		pkt.dst_inc = bend(us.agent->inc);
+	lie_body(liar, &pkt);
+	len = wire_cm_encode(&pkt, buf);
+	if (what & 0x80)
+		buf[take(2) % len] ^= (uint8_t)take(1);
+	if (what & 0x40)
+		len = take(2) % (len + 1);
+	return len;
+}
+
+static void come(const uint8_t *buf, size_t len, const struct liar *liar)
+{
+	uint64_t before;
+
+	look(&us);
+	before = us.agent->stats.rx_pkts;
+	CHECK(sendto(liar->fd, buf, len, 0, &us.agent->addr.sa, cm_addr_len(&us.agent->addr)) ==
+	      (ssize_t)len);
+	look(&us);
+	CHECK(us.agent->stats.rx_pkts > before);
+}
+
+static void come_lie(struct liar *liar)
+{
+	uint8_t buf[WIRE_CM_MAX];
+
+	come(buf, lie(liar, buf), liar);
+}
+
+static void come_bytes(struct liar *liar)
+{
+	uint8_t buf[WIRE_CM_MAX + 8];
+	size_t len = take(2) % sizeof(buf);
+
+	script_bytes(&script, buf, len);
+	come(buf, len, liar);
+}
+
+/* ---- what must hold ---- */
+
+static void check(void)
+{
+	const struct cm_agent *agent = us.agent;
+
+	CHECK(agent->guest_cnt <= CM_DGRAM_GUESTS);
+	CHECK(agent->peers.peer_cnt <= LIARS + 1);
+	CHECK(agent->caller_cnt == 0);
+	CHECK(friend.ups <= 1 && !friend.downs);
+}
+
+static void connect_to(struct user *from, const union cm_addr *to)
+{
+	cm_connect(from->agent, &to->sa);
+}
+
+static void step(void)
+{
+	uint8_t what = (uint8_t)take(1);
+	struct liar *liar = &liars[(what >> 4) % LIARS];
+	struct known *k = &us.conns[what >> 4];
+
+	switch (what % 16) {
+	default: come_lie(liar); break;
+	case 8: come_bytes(liar); break;
+	case 9: connect_to(&us, &liar->addr); break;
+	case 10: cm_connect_cancel(us.agent, &liar->addr.sa); break;
+	case 11: connect_to(&friend, &us.agent->addr); break;
+	case 12: look(&us); break;
+	case 13: look(&friend); break;
+	case 14: next_deadline(); break;
+	case 15:
+		if (k->cm && !cm_addr_is_equal(&k->cm->addr, &friend.agent->addr))
+			put(&us, k);
+		break;
+	}
+	check();
+}
+
+/** The honest ones have connected, whatever was said before. */
+static void settle(void)
+{
+	unsigned rounds;
+
+	if (!friend.ups)
+		connect_to(&friend, &us.agent->addr);
+	for (rounds = 0; !friend.ups; rounds++) {
+		CHECK(rounds < 2000);
+		look(&us);
+		look(&friend);
+		if (!friend.ups && rounds % 8 == 7)
+			next_deadline();
+	}
+	CHECK(friend.ups == 1 && !friend.downs);
+}
+
+/* ---- life ---- */
+
+static void agent_open(struct user *u)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct cm_paths paths = { PATHS, { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } };
+
+	memset(u, 0, sizeof(*u));
+	CHECK(!cm_agent_open(node, (struct sockaddr *)&any, paths, &ops, u, &u->agent));
+}
+
+static void agent_close(struct user *u)
+{
+	unsigned i;
+
+	for (i = 0; i < CONNS; i++)
+		if (u->conns[i].cm)
+			put(u, &u->conns[i]);
+	cm_agent_close(u->agent);
+}
+
+static void liar_open(struct liar *liar)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(at);
+
+	liar->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	CHECK(liar->fd >= 0 && !bind(liar->fd, (struct sockaddr *)&at, len));
+	CHECK(!getsockname(liar->fd, (struct sockaddr *)&at, &len));
+	CHECK(!cm_addr_import((struct sockaddr *)&at, &liar->addr));
+}
+
+static void open_all(void)
+{
+	struct cm_cfg cfg = { .udp_send = send_or_hear };
+	unsigned i;
+
+	for (i = 0; i < LIARS; i++) {
+		if (!liars[i].addr.sa.sa_family)
+			liar_open(&liars[i]);
+		memset(&liars[i].heard, 0, sizeof(liars[i].heard));
+	}
+	CHECK(!cm_node_open_cfg(&cfg, &node));
+	cm_node_halt(node); /* we are its thread */
+	agent_open(&us);
+	agent_open(&friend);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	script = (struct script){ data, data + size };
+	open_all();
+	while (!script_is_over(&script))
+		step();
+	settle();
+	agent_close(&friend);
+	agent_close(&us);
+	cm_node_close(node);
+	return 0;
+}

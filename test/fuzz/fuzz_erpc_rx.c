@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Can a datagram, or a peer that says what it likes, do more than end its own session?
+ *
+ * A port has an honest session and several with a liar, on the simulated network. The input is a script:
+ * packets that fit a session but for what the script bends (erpc_liar.h), bare bytes, packets of the honest
+ * peer once more, strangers in its name; in between users send, call, answer, fetch, lend, hold and
+ * close, and time goes on.
+ *
+ * Besides the sanitizers: what is refused is counted, under the reason that comes first, and has changed
+ * nothing; credits, grants, slots and held bytes add up; memory is bounded; what the honest ones say to
+ * each other arrives once and in order, whatever else happened.
+ */
+#include <rdma/fi_errno.h>
+
+#include "erpc/erpc_kick.h"
+#include "erpc_liar.h"
+#include "support/fake_net.h"
+
+#define RX_CNT    128u
+#define TX_CNT    64u
+#define LIED_TO   4u /* sessions with the liar */
+#define HOLDS     32u
+#define OPEN      32u
+#define SEEN      16u
+#define LEN_MAX   1500u
+#define MEM_LEN   5000u
+#define ALLOWANCE 64u
+#define STRANGER  77u
+#define MEM_MAX   (32u << 20)
+
+enum who { HERE, FRIEND, LIAR, WHO };
+
+/** A session of ours, and what its user has to do with it. */
+struct side {
+	struct erpc_session *s; /* NULL: closed */
+	uint64_t token;
+	bool honest;
+	uint32_t sent, heard, asked, answered, gets_done;
+	struct core_call_ref calls[OPEN]; /* to be answered */
+	uint32_t call_cnt;
+	core_hold_t holds[HOLDS];
+	uint32_t hold_cnt;
+	struct core_get get;
+	struct iovec iov;
+	uint8_t *into; /* where it goes; NULL: none is under way */
+	struct core_loan loan;
+	uint8_t *lent;
+};
+
+static struct script script;
+static struct fake_net net;
+static struct dev_dgram *liar_dg;
+static struct erpc_port *ports[LIAR]; /* HERE, FRIEND */
+static struct side ours, theirs;      /* of the honest session */
+static struct side lied[LIED_TO];
+static struct liar liar;
+static uint8_t seen[SEEN][LEN_MAX]; /* packets of the honest ones */
+static uint32_t seen_len[SEEN], seen_from[SEEN], seen_cnt;
+
+static uint64_t take(unsigned bytes)
+{
+	return script_take(&script, bytes);
+}
+
+static struct side *side_of(struct core_chan *chan)
+{
+	return erpc_session_of(chan)->user;
+}
+
+/* ---- what users hear ---- */
+
+static void read_all(const uint8_t *data, uint32_t len)
+{
+	static volatile uint8_t sink;
+	uint8_t sum = 0;
+
+	while (len--)
+		sum ^= *data++;
+	sink = sum;
+	(void)sink;
+}
+
+/** Of the honest: the number of what comes next, and as many bytes of it. */
+static void check_bytes(const uint8_t *data, uint32_t len, uint32_t number)
+{
+	CHECK(len == number % 200 * (number % 7));
+	while (len--)
+		CHECK(data[len] == (uint8_t)(number + len));
+}
+
+static enum core_rx_verdict decide(struct side *side, core_hold_t hold)
+{
+	uint8_t what = (uint8_t)take(1);
+
+	if (!side->honest && what > 0xF8)
+		return CORE_RX_BAD;
+	if ((what & 7) != 7 || side->hold_cnt == HOLDS)
+		return CORE_RX_DONE;
+	side->holds[side->hold_cnt++] = hold;
+	return CORE_RX_HOLD;
+}
+
+static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				   uint32_t len, core_hold_t hold)
+{
+	struct side *side = side_of(chan);
+
+	if (side->honest) {
+		CHECK(op == side->heard++);
+		check_bytes(data, len, op);
+	}
+	read_all(data, len);
+	return decide(side, hold);
+}
+
+static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
+				    const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	struct side *side = side_of(chan);
+	uint32_t op;
+
+	memcpy(&op, data, sizeof(op));
+	if (side->honest) {
+		CHECK(op == side->heard++ && ref.allowance == ALLOWANCE);
+		check_bytes(data + sizeof(op), len - sizeof(op), op);
+	}
+	read_all(data, len);
+	if (side->call_cnt < OPEN)
+		side->calls[side->call_cnt++] = ref;
+	else
+		chan->ops->reply(chan, ref, "late", ref.allowance < 4 ? ref.allowance : 4);
+	return decide(side, hold);
+}
+
+static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		     uint32_t len)
+{
+	struct side *side = side_of(chan);
+
+	CHECK(!status && len <= ALLOWANCE);
+	CHECK((uintptr_t)context < side->sent);
+	CHECK(side->answered++ < side->asked);
+	read_all(data, len);
+	if (take(1) > 0xF0 && side->hold_cnt < HOLDS &&
+	    !chan->ops->keep(chan, &side->holds[side->hold_cnt]))
+		side->hold_cnt++;
+}
+
+static void on_get_done(struct core_chan *chan, struct core_get *get)
+{
+	struct side *side = side_of(chan), *other = side == &ours ? &theirs : &ours;
+
+	CHECK(get == &side->get && side->into);
+	if (side->honest) {
+		CHECK(!get->status && !memcmp(side->into, other->lent, get->len));
+		other->s->conn.chan.ops->unlend(&other->s->conn.chan, &other->loan);
+		free(other->lent);
+		other->lent = NULL;
+	}
+	side->gets_done++;
+	free(side->into);
+	side->into = NULL;
+}
+
+static void on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	CHECK(pos <= *chan->taken);
+}
+
+static const struct core_upcalls upcalls = {
+	.on_msg = on_msg,
+	.on_call = on_call,
+	.on_reply = on_reply,
+	.on_get_done = on_get_done,
+	.on_arrived = on_arrived,
+};
+
+static void on_failed(struct erpc_session *s)
+{
+	CHECK(!((struct side *)s->user)->honest);
+	erpc_session_end(s);
+}
+
+/* ---- what users do ---- */
+
+static void act_say(struct side *side, bool call)
+{
+	uint32_t number = side->sent, len = number % 200 * (number % 7), i;
+	struct core_chan *chan = &side->s->conn.chan;
+	uint8_t bytes[LEN_MAX];
+	int ret;
+
+	for (i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(number + i);
+	if (call) {
+		ret = chan->ops->call_buf(chan, number, bytes, len, ALLOWANCE,
+					  (void *)(uintptr_t)number, take(1) & 3);
+		side->asked += !ret;
+	} else {
+		struct iovec iov = { .iov_base = bytes, .iov_len = len };
+		struct core_frame frame = { .op = number, .iov = &iov, .iov_cnt = 1, .len = len };
+
+		ret = chan->ops->send(chan, &frame, take(1) & 3);
+	}
+	side->sent += !ret;
+}
+
+static void act_answer(struct side *side)
+{
+	static const uint8_t zeros[256];
+	struct core_chan *chan = &side->s->conn.chan;
+	struct core_call_ref ref;
+	size_t len = take(1);
+
+	if (!side->call_cnt)
+		return;
+	ref = side->calls[--side->call_cnt];
+	len = len < ref.allowance ? len : ref.allowance;
+	CHECK(!chan->ops->reply(chan, ref, zeros, len));
+}
+
+static void act_release(struct side *side)
+{
+	core_hold_t hold;
+	unsigned i;
+
+	if (!side->hold_cnt)
+		return;
+	i = (unsigned)take(1) % side->hold_cnt;
+	hold = side->holds[i];
+	side->holds[i] = side->holds[--side->hold_cnt];
+	side->s->conn.chan.ops->release(&side->s->conn.chan, hold);
+}
+
+static bool lend(struct side *side, size_t len)
+{
+	size_t i;
+
+	if (side->lent || side->s->err)
+		return false;
+	side->lent = malloc(len);
+	CHECK(side->lent);
+	for (i = 0; i < len; i++)
+		side->lent[i] = (uint8_t)(i * 7);
+	CHECK(!side->s->conn.chan.ops->lend(&side->s->conn.chan, side->lent, len, &side->loan));
+	return true;
+}
+
+static void act_unlend(struct side *side)
+{
+	if (!side->lent || side->honest)
+		return;
+	side->s->conn.chan.ops->unlend(&side->s->conn.chan, &side->loan);
+	free(side->lent);
+	side->lent = NULL;
+}
+
+static void act_lend(struct side *side)
+{
+	size_t len = 1 + take(2) % MEM_LEN;
+
+	if (side->honest || !lend(side, len))
+		return;
+	liar.loan_addr = (uintptr_t)side->lent;
+	liar.loan_key = side->loan.key;
+	liar.loan_len = (uint32_t)len;
+}
+
+static void act_get(struct side *side)
+{
+	struct side *other = side == &ours ? &theirs : &ours;
+	size_t len = 1 + take(2) % MEM_LEN;
+
+	if (side->into || side->s->err || (side->honest && !lend(other, len)))
+		return;
+	side->into = malloc(len);
+	CHECK(side->into);
+	side->iov = (struct iovec){ .iov_base = side->into, .iov_len = len };
+	side->get = (struct core_get){ .iov = &side->iov, .iov_cnt = 1, .len = len };
+	if (side->honest) {
+		side->get.remote_addr = (uintptr_t)other->lent;
+		side->get.remote_key = other->loan.key;
+	}
+	CHECK(!side->s->conn.chan.ops->get(&side->s->conn.chan, &side->get));
+}
+
+static void act(struct side *side, uint8_t what)
+{
+	if (!side->s)
+		return;
+	switch (what % 9) {
+	case 0: act_say(side, false); break;
+	case 1: act_say(side, true); break;
+	case 2: act_answer(side); break;
+	case 3: act_release(side); break;
+	case 4: act_get(side); break;
+	case 5: act_lend(side); break;
+	case 6: act_unlend(side); break;
+	case 7: side->s->conn.chan.ops->flush(&side->s->conn.chan); break;
+	case 8: side->s->conn.chan.ops->is_busy(&side->s->conn.chan); break;
+	}
+}
+
+/* ---- the life of sessions and ports ---- */
+
+static struct dev_dgram_ah *address(struct dev_dgram *at, struct dev_dgram *of)
+{
+	struct dev_dgram_ah *ah;
+	struct dev_desc desc;
+
+	CHECK(!of->ops->describe(of, &desc));
+	CHECK(!at->ops->resolve(at, &desc, &ah));
+	return ah;
+}
+
+static void side_close(struct side *side)
+{
+	if (!side->s)
+		return;
+	act_unlend(side);
+	if (!side->s->err)
+		side->s->err = -FI_ESHUTDOWN;
+	erpc_session_end(side->s);
+	side->hold_cnt = side->call_cnt = 0;
+	side->s->conn.chan.ops->close(&side->s->conn.chan);
+	CHECK(!side->into);
+	side->s = NULL;
+}
+
+static void side_open(struct side *side, struct erpc_port *port, struct wire_erpc_half *half)
+{
+	*side = (struct side){ .honest = side->honest };
+	CHECK(!erpc_session_open(port, half, &side->s));
+	side->token = half->token;
+	side->s->user = side;
+}
+
+/** A session with the liar, who says of itself what it likes. */
+static void lied_open(struct side *side)
+{
+	uint8_t how = (uint8_t)take(1);
+	struct wire_erpc_half half;
+
+	side_open(side, ports[HERE], &half);
+	half = (struct wire_erpc_half){ .version = WIRE_ERPC_VERSION,
+					.session = (uint16_t)how,
+					.credits = 32,
+					.token = how,
+					.mtu = 1024 };
+	if (how & 0x80)
+		script_bytes(&script, (uint8_t *)&half + take(1) % sizeof(half) / 4 * 4, 4);
+	if (erpc_session_connect(side->s, &half, address(ports[HERE]->dg, liar_dg)))
+		side_close(side);
+	else if (!(how & 0x40))
+		erpc_session_attach(side->s);
+}
+
+/** Close, open, attach. */
+static void live(struct side *side)
+{
+	if (!side->s)
+		lied_open(side);
+	else if (!side->s->attached)
+		erpc_session_attach(side->s);
+	else
+		side_close(side);
+}
+
+static void hear(struct fake_net *n, struct fake_pkt *pkt, void *arg)
+{
+	uint32_t i = seen_cnt % SEEN;
+
+	(void)n;
+	(void)arg;
+	if (pkt->to == LIAR) {
+		liar_hears(&liar, pkt->data, pkt->len);
+		return;
+	}
+	CHECK(pkt->len <= LEN_MAX);
+	memcpy(seen[i], pkt->data, pkt->len);
+	seen_len[i] = pkt->len;
+	seen_from[i] = pkt->from;
+	seen_cnt++;
+}
+
+static void port_open(enum who who, double rate)
+{
+	struct dev_dgram_attr dg_attr = { .rx_cnt = RX_CNT, .tx_cnt = TX_CNT };
+	struct erpc_port_attr attr = { .tx_cnt = TX_CNT,
+				       .up = &upcalls,
+				       .link_rate = rate,
+				       .seed = 1 + who,
+				       .failed = on_failed };
+
+	CHECK(!fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg));
+	if (who == LIAR)
+		liar_dg = attr.dg;
+	else
+		CHECK(!erpc_port_open(&attr, &ports[who]));
+}
+
+static void open_all(uint8_t shape)
+{
+	struct wire_erpc_half here, there;
+	unsigned i;
+
+	fake_net_init(&net, 1);
+	net.now_ns = 1000000;
+	net.mtu = shape & 1 ? 300 : 1024;
+	net.inline_max = shape & 2 ? 60 : 0;
+	net.hook = hear;
+	for (i = 0; i < WHO; i++)
+		port_open((enum who)i, shape & 4 ? 1e8 : 0);
+	liar = (struct liar){ .script = &script };
+	seen_cnt = 0;
+	ours = theirs = (struct side){ .honest = true };
+	memset(lied, 0, sizeof(lied));
+	side_open(&ours, ports[HERE], &here);
+	side_open(&theirs, ports[FRIEND], &there);
+	CHECK(!erpc_session_connect(ours.s, &there, address(ports[HERE]->dg, ports[FRIEND]->dg)));
+	CHECK(!erpc_session_connect(theirs.s, &here, address(ports[FRIEND]->dg, ports[HERE]->dg)));
+	erpc_session_attach(ours.s);
+	erpc_session_attach(theirs.s);
+	for (i = 0; i < LIED_TO; i++)
+		lied_open(&lied[i]);
+}
+
+static void pass(uint64_t ns)
+{
+	uint64_t until = net.now_ns + ns;
+
+	do {
+		erpc_port_progress(ports[HERE], net.now_ns);
+		erpc_port_progress(ports[FRIEND], net.now_ns);
+	} while (fake_net_step(&net, until));
+}
+
+/* ---- what comes ---- */
+
+enum verdict { MALFORMED, NO_SESSION, BAD_TOKEN, BAD_SOURCE, BAD_STATE, PASSED };
+
+static struct side *side_with(uint32_t num)
+{
+	unsigned i;
+
+	if (ours.s->num == num)
+		return &ours;
+	for (i = 0; i < LIED_TO; i++)
+		if (lied[i].s && lied[i].s->num == num)
+			return &lied[i];
+	return NULL;
+}
+
+/** Read from docs/datagram-protocol.md, sections 2 and 7. */
+static enum verdict expected(uint32_t from, const uint8_t *pkt, uint32_t len)
+{
+	const struct side *side;
+
+	if (len < 16 || pkt[13] >> 4 != 0xB)
+		return MALFORMED;
+	side = side_with(pkt[4] | (uint32_t)pkt[5] << 8);
+	if (!side)
+		return NO_SESSION;
+	if ((pkt[14] | (uint32_t)pkt[15] << 8) != (side->token & 0xFFFF))
+		return BAD_TOKEN;
+	if (from != (side->honest ? FRIEND : LIAR))
+		return BAD_SOURCE;
+	return side->s->err ? BAD_STATE : PASSED;
+}
+
+static uint64_t refused_later(const struct erpc_stats *st)
+{
+	return st->rx_stale + st->rx_early + st->rx_bad + st->rx_repeats + st->rx_no_memory;
+}
+
+/** It comes alone: it is counted under its reason, or something comes of it. */
+static void deliver(uint32_t from, const uint8_t *pkt, uint32_t len)
+{
+	enum verdict verdict;
+	struct erpc_stats before;
+	struct erpc_session s;
+	const struct side *side;
+	uint32_t saved;
+
+	pass(0);
+	saved = ports[HERE]->saved_cnt;
+	before = ports[HERE]->stats;
+	verdict = expected(from, pkt, len);
+	side = verdict == PASSED ? side_with(pkt[4] | (uint32_t)pkt[5] << 8) : &ours;
+	s = *side->s;
+	fake_net_forge(&net, from, HERE, pkt, len, 0);
+	fake_net_run(&net, net.now_ns);
+	erpc_port_poll(ports[HERE], net.now_ns);
+	if (verdict != PASSED) {
+		before.rx_pkts++;
+		(&before.rx_malformed)[verdict]++;
+		CHECK(!memcmp(&before, &ports[HERE]->stats, sizeof(before)));
+		CHECK(!memcmp(&s, side->s, sizeof(s)));
+	} else if (!memcmp(&s, side->s, sizeof(s))) {
+		CHECK(refused_later(&ports[HERE]->stats) > refused_later(&before) ||
+		      ports[HERE]->saved_cnt > saved ||
+		      ports[HERE]->stats.tx_pkts > before.tx_pkts);
+	}
+	erpc_port_flush(ports[HERE]);
+}
+
+/** A liar's packet, for one of its sessions. */
+static void come_lie(void)
+{
+	struct side *side = &lied[take(1) % LIED_TO];
+	uint8_t pkt[LIAR_PKT_MAX];
+
+	if (side->s)
+		deliver(LIAR, pkt, liar_packet(&liar, side->s, pkt));
+}
+
+/** For the honest session, from somebody else or with another tag. */
+static void come_stranger(void)
+{
+	uint8_t pkt[LIAR_PKT_MAX], how = (uint8_t)take(1);
+	uint32_t from = how & 1 ? LIAR : how & 2 ? STRANGER : FRIEND, len;
+
+	len = liar_packet(&liar, ours.s, pkt);
+	if (from == FRIEND)
+		pkt[14 + (how >> 2 & 1)] ^= (uint8_t)(how >> 3 | 1);
+	if (expected(from, pkt, len) != PASSED)
+		deliver(from, pkt, len);
+}
+
+static void come_bytes(void)
+{
+	uint8_t pkt[256];
+	uint32_t len = (uint32_t)take(1), from = (uint32_t)take(1) % WHO;
+
+	script_bytes(&script, pkt, len);
+	if (expected(from, pkt, len) != PASSED || from == LIAR)
+		deliver(from, pkt, len);
+}
+
+/** Networks double things, and bring them late. */
+static void come_again(void)
+{
+	uint32_t i = (uint32_t)take(1) % SEEN;
+
+	if (i >= seen_cnt)
+		return;
+	fake_net_forge(&net, seen_from[i], !seen_from[i], seen[i], seen_len[i], 1 + take(2));
+}
+
+/* ---- what must hold ---- */
+
+static void check_session(const struct side *side)
+{
+	const struct erpc_session *s = side->s;
+	uint32_t flying = 0, slot;
+
+	if (!s || !s->listed || s->err)
+		return;
+	for (slot = 0; slot < ERPC_SLOTS; slot++) {
+		CHECK(erpc_client_is_free(&s->tx[slot].c) == (s->free_mask >> slot & 1));
+		CHECK(s->tx[slot].c.rx <= s->tx[slot].c.tx);
+		if (!erpc_client_is_free(&s->tx[slot].c))
+			flying += erpc_client_in_flight(&s->tx[slot].c);
+	}
+	CHECK(s->credits + flying == s->credits_max);
+	CHECK(s->grant_left <= ERPC_GRANT && s->owed_len <= 2 * ERPC_GRANT + ERPC_BUF_LARGE);
+	CHECK(s->seq - s->seq_done <= ERPC_SLOTS && s->told <= s->taken);
+	CHECK((s->ride_mask & s->alone_mask) == 0);
+}
+
+static void check(void)
+{
+	const struct erpc_port *port = ports[HERE];
+	unsigned i;
+
+	check_session(&ours);
+	check_session(&theirs);
+	for (i = 0; i < LIED_TO; i++)
+		check_session(&lied[i]);
+	CHECK(!ours.s->err && !theirs.s->err);
+	CHECK(port->dg->rx_held <= RX_CNT);
+	CHECK(port->bodies.used_cnt <= (LIED_TO + 1) * (HOLDS + ERPC_SLOTS));
+	CHECK(port->bufs.mem <= MEM_MAX);
+	CHECK(port->session_cnt <= LIED_TO + 1);
+}
+
+static void step(void)
+{
+	uint8_t what = (uint8_t)take(1);
+
+	switch (what % 16) {
+	default: come_lie(); break;
+	case 6:
+	case 7: come_stranger(); break;
+	case 8: come_bytes(); break;
+	case 9: come_again(); break;
+	case 10: act(&ours, what >> 4); break;
+	case 11: act(&theirs, what >> 4); break;
+	case 12:
+	case 13: act(&lied[what >> 4 & 3], (uint8_t)take(1)); break;
+	case 14: pass(take(1) << (what >> 4)); break;
+	case 15: live(&lied[what >> 4 & 3]); break;
+	}
+	check();
+}
+
+static bool is_done(const struct side *side, const struct side *other)
+{
+	return side->heard == other->sent && side->answered == side->asked && !side->into &&
+	       !side->s->conn.chan.ops->is_busy(&side->s->conn.chan);
+}
+
+/** Everything that was said was heard, soon after nobody disturbs. */
+static void settle(void)
+{
+	unsigned rounds = 0;
+
+	while (!is_done(&ours, &theirs) || !is_done(&theirs, &ours)) {
+		CHECK(rounds++ < 20000);
+		while (ours.call_cnt)
+			act_answer(&ours);
+		while (theirs.call_cnt)
+			act_answer(&theirs);
+		while (ours.hold_cnt)
+			act_release(&ours);
+		while (theirs.hold_cnt)
+			act_release(&theirs);
+		pass(1000000);
+	}
+	check();
+	CHECK(ours.s->credits == ours.s->credits_max && ours.s->grant_left == ERPC_GRANT);
+}
+
+/** Buffers that the device has not said to be done with. */
+static size_t waiting(const struct erpc_port *port)
+{
+	const struct util_list *it;
+	size_t cnt = 0;
+
+	for (it = port->bufs.waiting.next; it != &port->bufs.waiting; it = it->next)
+		cnt++;
+	return cnt;
+}
+
+static void port_close(struct erpc_port *port)
+{
+	fake_net_run(&net, net.now_ns + 1000000);
+	erpc_port_progress(port, net.now_ns);
+	CHECK(!port->dg->rx_held && !port->session_cnt && !port->promised);
+	CHECK(!port->bodies.used_cnt && !port->asked.used_cnt);
+	CHECK(port->bufs.used_cnt == waiting(port) && !port->lent.used_cnt);
+	erpc_port_close(port);
+}
+
+static void close_all(void)
+{
+	unsigned i;
+
+	for (i = 0; i < LIED_TO; i++)
+		side_close(&lied[i]);
+	side_close(&ours);
+	side_close(&theirs);
+	port_close(ports[HERE]);
+	port_close(ports[FRIEND]);
+	liar_dg->ops->close(liar_dg);
+	fake_net_fini(&net);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	script = (struct script){ data, data + size };
+	open_all((uint8_t)take(1));
+	while (!script_is_over(&script))
+		step();
+	settle();
+	close_all();
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * The input of a fuzzer, read as a script: what happens next, and with which numbers. Zeroes follow its end.
+ */
+#ifndef FUZZ_SCRIPT_H
+#define FUZZ_SCRIPT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** A promise that no input may break. */
+#define CHECK(x)                                                                                   \
+	do {                                                                                       \
+		if (!(x)) {                                                                        \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+struct script {
+	const uint8_t *at;
+	const uint8_t *end;
+};
+
+/** The next bytes, up to eight, as a number. */
+static inline uint64_t script_take(struct script *script, unsigned bytes)
+{
+	uint64_t value = 0;
+	size_t left = (size_t)(script->end - script->at);
+
+	bytes = bytes < left ? bytes : (unsigned)left;
+	memcpy(&value, script->at, bytes);
+	script->at += bytes;
+	return value;
+}
+
+/** The next bytes, as they are. */
+static inline void script_bytes(struct script *script, uint8_t *to, size_t len)
+{
+	size_t left = (size_t)(script->end - script->at);
+
+	memset(to, 0, len);
+	len = len < left ? len : left;
+	memcpy(to, script->at, len);
+	script->at += len;
+}
+
+static inline bool script_is_over(const struct script *script)
+{
+	return script->at == script->end;
+}
+
+#endif
