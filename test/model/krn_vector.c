@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The frame is an XSAVE area in its standard form: a register lies in up to three components, and a
+ * A register lies in up to three components, and a
  * component whose bit is not set in the header is all zero, whatever its bytes say. Where the components
  * of AVX-512 begin differs between makes of processors; CPUID leaf 13 tells.
  */
@@ -65,26 +65,26 @@ static uint64_t components(const char *area)
 	return bits;
 }
 
-void krn_vector_get(const ucontext_t *uc, uint32_t reg, void *to, uint32_t len)
+void krn_vector_get(const void *area, uint32_t reg, void *to, uint32_t len)
 {
-	const char *area = (const char *)uc->uc_mcontext.fpregs;
-	uint64_t bits = components(area);
+	const char *from = area;
+	uint64_t bits = components(from);
 	char value[64] = { 0 };
 
 	for (uint32_t part = 0; part < PARTS && part_start[part] < len; part++) {
 		struct place place = place_of(reg, part);
 
 		if (bits >> place.component & 1)
-			memcpy(value + part_start[part], area + place.off,
+			memcpy(value + part_start[part], from + place.off,
 			       part_start[part + 1] - part_start[part]);
 	}
 	memcpy(to, value, len);
 }
 
-void krn_vector_set(ucontext_t *uc, uint32_t reg, const void *from, uint32_t len, bool zero_upper)
+void krn_vector_set(void *area, uint32_t reg, const void *from, uint32_t len, bool zero_upper)
 {
-	char *area = (char *)uc->uc_mcontext.fpregs;
-	uint64_t bits = components(area);
+	char *to = area;
+	uint64_t bits = components(to);
 	char value[64] = { 0 };
 
 	memcpy(value, from, len);
@@ -98,10 +98,10 @@ void krn_vector_set(ucontext_t *uc, uint32_t reg, const void *from, uint32_t len
 		if (!reached && !(bits >> place.component & 1))
 			continue;
 		if (!(bits >> place.component & 1))
-			memset(area + place.component_off, 0, place.component_len);
+			memset(to + place.component_off, 0, place.component_len);
 		bits |= 1ull << place.component;
-		memcpy(area + place.off, value + part_start[part],
+		memcpy(to + place.off, value + part_start[part],
 		       part_start[part + 1] - part_start[part]);
 	}
-	memcpy(area + XSAVE_HEADER, &bits, sizeof(bits));
+	memcpy(to + XSAVE_HEADER, &bits, sizeof(bits));
 }

@@ -34,6 +34,8 @@ static enum mdl_mode env_mode(void)
 
 	if (text && !strcmp(text, "poll"))
 		return MDL_MODE_POLL;
+	if (text && !strcmp(text, "kick"))
+		return MDL_MODE_KICK;
 	return MDL_MODE_TRAP;
 }
 

@@ -7,7 +7,7 @@
  * requester), with relaxed atomics, because the thread of another QP may run beside it; the figures
  * of a requester and of the responder that it acts for go to the QP they belong to.
  *
- * In trap mode the figures are exact and repeat from run to run. In poll mode they are not: doorbells
+ * In trap and kick mode the figures are exact and repeat from run to run. In poll mode they are not: doorbells
  * that hit one register before the next scan are seen as one.
  *
  * What the figures mean on a real adapter: bytes and transactions on PCIe and packets on the wire.
@@ -48,6 +48,7 @@
 	X(DROPPED, "dropped")   /* UD or UC packets that nobody took */                            \
 	X(FAULTS, "faults")     /* injected by a fault plan */                                     \
 	X(TRAPS, "traps")       /* signals taken in trap mode */                                   \
+	X(KICKS, "kicks")       /* stores that were calls, in kick mode */                         \
 	X(SCANS, "scans")       /* rounds of the polling thread that found work */
 
 enum mdl_count_id {

@@ -44,6 +44,7 @@ enum mdl_link { MDL_LINK_IB, MDL_LINK_ROCE };
 enum mdl_mode {
 	MDL_MODE_TRAP, /* UAR pages are read-only; a store to them runs the NIC before the next instruction */
 	MDL_MODE_POLL, /* a thread watches the UAR pages */
+	MDL_MODE_KICK, /* as trap, but a store that trapped once is a call from then on */
 };
 
 /* Made once for each place in a table, and kept from object to object: see mdl_table_claim(). */
@@ -316,7 +317,7 @@ struct mdl_cm_event {
 };
 
 #define MDL_SEGMENT_MAGIC   0x6d646c3563617368ull
-#define MDL_SEGMENT_VERSION 4
+#define MDL_SEGMENT_VERSION 5
 
 /* The head of the segment; the tables follow it, then the arena of pages. */
 struct mdl_segment {

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "model/krn_vector.h"
 
@@ -16,12 +17,14 @@ static bool zero_upper, change;
 
 static void handler(int number, siginfo_t *info, void *context)
 {
+	void *area = ((ucontext_t *)context)->uc_mcontext.fpregs;
+
 	(void)number;
 	(void)info;
 	if (change)
-		krn_vector_set(context, reg, set, len, zero_upper);
+		krn_vector_set(area, reg, set, len, zero_upper);
 	else
-		krn_vector_get(context, reg, seen, len);
+		krn_vector_get(area, reg, seen, len);
 }
 
 static void setup(void)
