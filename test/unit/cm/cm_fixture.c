@@ -311,12 +311,12 @@ bool cm_end_put_live(struct cm_end *end)
 	return c;
 }
 
-bool cm_end_break_live(struct cm_end *end)
+bool cm_end_break_live(struct cm_end *end, bool came)
 {
 	struct cm_end_conn *c = cm_end_find(end, false);
 
 	if (c)
-		cm_conn_break(c->cm);
+		cm_conn_break(c->cm, came);
 	return c && cm_end_put_live(end);
 }
 

@@ -85,7 +85,7 @@ unsigned cm_end_live(struct cm_end *end);
 /** Puts one of them: true if there was one. */
 bool cm_end_put_live(struct cm_end *end);
 /** The same, but its end is no goodbye. */
-bool cm_end_break_live(struct cm_end *end);
+bool cm_end_break_live(struct cm_end *end, bool came);
 /** Checks that the only live conn has read `text` from its peer. */
 void cm_end_check_text(struct cm_end *end, const char *text);
 struct cm_stats cm_end_stats(struct cm_end *end);

@@ -14,6 +14,8 @@
 #include <rdma/fi_errno.h>
 
 #include "cm/cm_agent.h"
+#include "cm/cm_node.h"
+#include "cm/cm_peer.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"
@@ -100,7 +102,7 @@ Test(cm_dgram, a_connection_that_failed_ends_without_a_goodbye)
 	cr_assert(!cm_end_connect(&a, &b));
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
-	cr_assert(cm_end_break_live(&a));
+	cr_assert(cm_end_break_live(&a, true));
 	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(b.down_err, -FI_EIO);
 	cm_end_close(&a);
@@ -227,6 +229,52 @@ Test(cm_dgram, a_path_that_one_end_cannot_make_is_avoided_as_long_as_there_is_an
 		cm_end_close(&a);
 		cm_end_close(&b);
 	}
+	cm_node_close(node);
+}
+
+/* Two hosts with a NIC each and no wire between them. */
+Test(cm_dgram, a_path_by_which_nothing_ever_came_is_left_for_another)
+{
+	node = cm_test_node(NULL, 0);
+	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+					   { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } };
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	for (unsigned i = 0; i <= CM_PEER_STRIKES; i++) {
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, i + 1, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&b, &b.up, i + 1, CM_TEST_WAIT_MS));
+		cr_expect_eq(path_of(&a), i < CM_PEER_STRIKES ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_UDP,
+			     "try %u", i);
+		cr_assert(cm_end_break_live(&a, false));
+		cr_assert(cm_end_wait(&b, &b.down, i + 1, CM_TEST_WAIT_MS));
+	}
+	/* Nor does the other end get in by it. */
+	cr_assert(!cm_end_connect(&b, &a));
+	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(path_of(&b), WIRE_CM_PATH_UDP);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}
+
+Test(cm_dgram, a_path_that_worked_is_taken_again_however_often_it_breaks)
+{
+	node = cm_test_node(NULL, 0);
+	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+					   { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } };
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	for (unsigned i = 0; i < 4 * CM_PEER_STRIKES; i++) {
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, i + 1, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&b, &b.up, i + 1, CM_TEST_WAIT_MS));
+		cr_expect_eq(path_of(&a), WIRE_CM_PATH_NIC, "try %u", i);
+		cr_assert(cm_end_break_live(&a, i % CM_PEER_STRIKES != 0));
+		cr_assert(cm_end_wait(&b, &b.down, i + 1, CM_TEST_WAIT_MS));
+	}
+	cm_end_close(&a);
+	cm_end_close(&b);
 	cm_node_close(node);
 }
 
@@ -607,6 +655,26 @@ Test(cm_dgram, a_silent_peer_is_asked_and_fails_after_the_timeout)
 	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
 	cr_expect_eq(a.down_err, -FI_ETIMEDOUT);
 	cr_expect(ms >= TIMEOUT_MS, "%lu ms", ms);
+	tear_down();
+}
+
+/* Stopped, swapped out, in a debugger: what the peer said meanwhile lies unread. */
+Test(cm_dgram, a_standstill_of_our_own_is_not_the_peers_silence)
+{
+	struct wire_cm_pkt hello;
+	uint64_t pings;
+
+	set_up();
+	come_up(&hello);
+	cm_node_lock(node);
+	pings = a.agent->stats.tx_pings;
+	usleep(3 * TIMEOUT_MS / 2 * 1000);
+	cm_node_unlock(node);
+	do {
+		hear(WIRE_CM_PING);
+		say(WIRE_CM_PONG, s.nonce);
+	} while (cm_end_stats(&a).tx_pings <= pings);
+	cr_expect_eq(cm_end_get(&a, &a.down), 0);
 	tear_down();
 }
 

@@ -74,6 +74,32 @@ Test(cm_peer, a_peer_stays_while_something_is_going_on)
 	cm_peer_table_fini(&agent.peers);
 }
 
+Test(cm_peer, a_path_is_unsound_after_strikes_in_a_row_until_the_peer_starts_again)
+{
+	enum { BOTH = WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP };
+	union cm_addr addr = nth(1);
+	struct cm_peer *peer = cm_peer_get(&agent, &addr);
+
+	agent.paths.all = BOTH;
+	cm_peer_strike(peer, 7, WIRE_CM_PATH_NIC, false);
+	cr_assert_eq(cm_peer_sound(peer, 7, BOTH), BOTH);
+	cm_peer_strike(peer, 7, WIRE_CM_PATH_NIC, true);
+	cm_peer_strike(peer, 7, WIRE_CM_PATH_NIC, false);
+	cr_assert_eq(cm_peer_sound(peer, 7, BOTH), BOTH);
+	cm_peer_strike(peer, 7, WIRE_CM_PATH_NIC, false);
+	cr_assert_eq(cm_peer_sound(peer, 7, BOTH), WIRE_CM_PATH_UDP);
+	cr_assert_eq(cm_peer_sound(peer, 7, WIRE_CM_PATH_NIC), WIRE_CM_PATH_NIC);
+	cr_assert_eq(cm_peer_sound(peer, 8, BOTH), BOTH);
+	cm_peer_settle(peer);
+	cr_assert_eq(cm_peer_find(&agent, &addr), peer, "it is remembered");
+	cm_peer_strike(peer, 8, WIRE_CM_PATH_NIC, false);
+	cr_assert_eq(cm_peer_sound(peer, 8, BOTH), BOTH);
+	cm_peer_strike(peer, 8, WIRE_CM_PATH_NIC, true);
+	cm_peer_settle(peer);
+	cr_assert_null(cm_peer_find(&agent, &addr));
+	cm_peer_table_fini(&agent.peers);
+}
+
 Test(cm_peer, chains_stay_short_whatever_the_addresses)
 {
 	size_t longest = 0;

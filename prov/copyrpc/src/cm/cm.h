@@ -157,8 +157,11 @@ void cm_connect_cancel(struct cm_agent *agent, const struct sockaddr *addr);
 /** Valid from prepare on. */
 void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr);
 uint64_t cm_conn_incarnation(const struct cm_conn *conn);
-/** What it stands for has failed here: cm_conn_put will say so instead of goodbye. */
-void cm_conn_break(struct cm_conn *conn);
+/**
+ * What it stands for has failed here: cm_conn_put will say so instead of goodbye. came: the peer was heard by it
+ * before; a path by which nothing comes is left alone after a while.
+ */
+void cm_conn_break(struct cm_conn *conn, bool came);
 /** Says goodbye if it is up, and frees the conn. No up-call for it after the return. */
 void cm_conn_put(struct cm_conn *conn);
 

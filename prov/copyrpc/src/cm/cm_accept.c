@@ -178,6 +178,15 @@ static bool cm_hello_strays(const struct cm_hello *hello)
 	return (hello->fd >= 0) != (hello->pkt.hello.half.path == WIRE_CM_PATH_SHM);
 }
 
+/** Others took this path before, and nothing came. Refused only where we have another. */
+static bool cm_hello_is_struck(struct cm_agent *agent, const struct cm_hello *hello)
+{
+	const struct cm_peer *peer = cm_peer_find(agent, &hello->addr);
+
+	return peer && !(hello->pkt.hello.half.path &
+			 cm_peer_sound(peer, hello->pkt.src_inc, agent->paths.all));
+}
+
 static void cm_hello_judge(struct cm_agent *agent, const struct cm_hello *hello)
 {
 	const struct wire_cm_pkt *pkt = &hello->pkt;
@@ -192,6 +201,8 @@ static void cm_hello_judge(struct cm_agent *agent, const struct cm_hello *hello)
 		cm_hello_refuse(agent, hello, ret, "it is " CM_ACCEPT_NO_FDS);
 	} else if (!(pkt->hello.half.path & agent->paths.all)) {
 		cm_hello_refuse(agent, hello, -FI_EOPNOTSUPP, "it does not go that way");
+	} else if (cm_hello_is_struck(agent, hello)) {
+		cm_hello_refuse(agent, hello, -FI_EHOSTUNREACH, "nothing ever came that way");
 	} else if (hello->fd < 0 && agent->guest_cnt >= CM_DGRAM_GUESTS) {
 		cm_hello_refuse(agent, hello, -FI_EAGAIN, "too many are being let in there");
 	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_strays(hello)) {

@@ -178,7 +178,8 @@ void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 
 	if (!cm_attempt_is_acceptable(peer, ack))
 		return;
-	peer->req->common = ack->ack.paths & peer->agent->paths.all;
+	peer->req->common =
+		cm_peer_sound(peer, ack->src_inc, ack->ack.paths & peer->agent->paths.all);
 	if (!cm_req_path(peer))
 		peer->req->avoided = 0; /* it has other paths than before */
 	path = cm_req_path(peer);

@@ -322,7 +322,7 @@ static void cm_conn_put_locked(struct cm_conn *conn)
 		cm_peer_settle(peer);
 }
 
-void cm_conn_break(struct cm_conn *conn)
+void cm_conn_break(struct cm_conn *conn, bool came)
 {
 	struct cm_node *node = __atomic_load_n(&conn->node, __ATOMIC_ACQUIRE);
 
@@ -330,6 +330,8 @@ void cm_conn_break(struct cm_conn *conn)
 		return;
 	cm_node_lock(node);
 	conn->is_broken = conn->state == CM_CONN_UP;
+	if (conn->is_broken && conn->path & (WIRE_CM_PATH_NIC | WIRE_CM_PATH_UD))
+		cm_peer_strike(conn->peer, conn->peer_inc, conn->path, came);
 	cm_node_unlock(node);
 }
 

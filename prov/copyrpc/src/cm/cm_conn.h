@@ -58,7 +58,8 @@ struct cm_conn {
 	uint8_t *said;        /* ASKED, INVITED: what is repeated */
 	size_t said_len;
 	uint64_t deadline_ns; /* ASKED, INVITED */
-	uint64_t heard_ns;    /* UP */
+	uint64_t heard_ns;    /* UP; later by the time that nobody here looked */
+	uint64_t looked_ns;   /* UP: the last time that somebody did */
 	struct util_list agent_link;
 	struct cm_grave grave;
 };

@@ -80,7 +80,7 @@ static void cm_dgram_arm_watch(struct cm_conn *conn)
 void cm_dgram_watch(struct cm_conn *conn)
 {
 	cm_dgram_hush(conn);
-	conn->heard_ns = util_clock_ns();
+	conn->heard_ns = conn->looked_ns = util_clock_ns();
 	conn->refused_cnt = 0;
 	cm_dgram_arm_watch(conn);
 }
@@ -112,10 +112,30 @@ static void cm_dgram_ping(struct cm_conn *conn)
 	cm_conn_say(conn, WIRE_CM_PING);
 }
 
+/**
+ * This process may have stood still, and what the peer said meanwhile may lie unread: such a time is
+ * nobody's silence. What is left of it makes the peer be asked.
+ */
+static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
+{
+	uint64_t gap_ns = now_ns - conn->looked_ns, fair_ns = 2 * cm_dgram_ping_ns(conn);
+
+	conn->looked_ns = now_ns;
+	if (gap_ns <= fair_ns)
+		return;
+	conn->heard_ns += gap_ns - fair_ns;
+	if (conn->heard_ns > now_ns)
+		conn->heard_ns = now_ns;
+	conn->is_suspect = true;
+}
+
 static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 {
-	uint64_t silent_ns = now_ns - conn->heard_ns;
+	uint64_t silent_ns;
 	char why[64];
+
+	cm_dgram_discount(conn, now_ns);
+	silent_ns = now_ns - conn->heard_ns;
 
 	if (conn->refused_cnt >= CM_DGRAM_REFUSED_CNT) {
 		cm_conn_end(conn, -FI_ECONNRESET, "its port is closed: it has ended");

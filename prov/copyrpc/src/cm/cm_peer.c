@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cm/cm_agent.h"
+#include "util/log.h"
 
 #define CM_PEER_BUCKETS_MIN 16
 
@@ -76,11 +77,37 @@ struct cm_peer *cm_peer_get(struct cm_agent *agent, const union cm_addr *addr)
 	return peer;
 }
 
+void cm_peer_strike(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool came)
+{
+	char text[CM_ADDR_TEXT_MAX];
+
+	if (came || peer->strike_inc != peer_inc)
+		peer->strike_cnt = peer->struck = 0;
+	peer->strike_inc = peer_inc;
+	if (came || ++peer->strike_cnt < CM_PEER_STRIKES || peer->struck & path)
+		return;
+	peer->struck |= path;
+	if (peer->agent->paths.all & ~peer->struck)
+		UTIL_WARN(
+			EP_CTRL,
+			"nothing ever came from %s by RDMA, though both ends have a device: is there "
+			"no wire between them? Other ways are taken from now on. FI_COPYRPC_DEVICE "
+			"chooses among several devices, FI_COPYRPC_PATHS leaves RDMA out\n",
+			cm_addr_print(&peer->addr, text));
+}
+
+uint32_t cm_peer_sound(const struct cm_peer *peer, uint64_t peer_inc, uint32_t paths)
+{
+	uint32_t sound = paths & ~(peer->strike_inc == peer_inc ? peer->struck : 0);
+
+	return sound ? sound : paths;
+}
+
 void cm_peer_settle(struct cm_peer *peer)
 {
 	struct cm_peer **at;
 
-	if (peer->conn || peer->req)
+	if (peer->conn || peer->req || peer->strike_cnt)
 		return;
 	at = cm_peer_bucket(peer->agent, &peer->addr);
 	while (*at != peer)

@@ -66,7 +66,7 @@ void eng_conn_down(struct eng_conn *conn, int err)
 void eng_conn_failed(struct eng_conn *conn)
 {
 	if (conn->cm)
-		cm_conn_break(conn->cm);
+		cm_conn_break(conn->cm, !conn->lane->ops->came || conn->lane->ops->came(conn));
 	conn->lane->ops->end(conn);
 	conn->up->on_down(&conn->chan, conn->err);
 }

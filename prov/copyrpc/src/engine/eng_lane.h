@@ -60,6 +60,8 @@ struct eng_lane_ops {
 	int (*establish)(struct eng_conn *conn, const struct cm_half *peer);
 	/* From now on it is polled: 0 or -FI_E*. on_up follows. */
 	int (*attach)(struct eng_conn *conn);
+	/* Has it ever heard of the peer? NULL: that is not known. */
+	bool (*came)(const struct eng_conn *conn);
 	/* The peer is gone: makes the up-calls for all that had arrived from it. */
 	void (*drain)(struct eng_conn *conn);
 	/*

@@ -61,6 +61,7 @@ void ring_lane_disarm(struct eng_lane *lane);
 size_t ring_lane_call_room(struct core_chan *chan, size_t len, uint32_t allowance);
 
 int ring_life_attach(struct eng_conn *conn);
+bool ring_life_came(const struct eng_conn *conn);
 void ring_life_drain(struct eng_conn *conn);
 void ring_life_end(struct eng_conn *conn);
 void ring_life_stop(struct eng_conn *conn);

@@ -32,6 +32,14 @@ static void ring_life_detach(struct ring_conn *conn)
 	conn->attached = false;
 }
 
+/** A batch of the peer, or word that one of ours is there. */
+bool ring_life_came(const struct eng_conn *eng)
+{
+	const struct ring_conn *conn = (const struct ring_conn *)eng;
+
+	return conn->rx.producer || conn->tx.placed || conn->tx.flow.remote_consumer;
+}
+
 /** Where the device tells links apart only by polling them all, that is what delivers the rest. */
 void ring_life_drain(struct eng_conn *eng)
 {

@@ -122,6 +122,7 @@
 		.prepare = ring_setup_prepare,                                                     \
 		.establish = ring_setup_establish,                                                 \
 		.attach = ring_life_attach,                                                        \
+		.came = ring_life_came,                                                            \
 		.drain = ring_life_drain,                                                          \
 		.end = ring_life_end,                                                              \
 		.stop = ring_life_stop,                                                            \
