@@ -47,6 +47,7 @@ struct fab {
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	struct sockaddr_in addr; /* what others send to */
+	enum fi_wait_obj wait;   /* of the queue; set before fab_open, or FI_WAIT_NONE */
 };
 
 static inline void fab_fail(const char *file, int line, const char *what, const char *why)
@@ -86,7 +87,7 @@ static inline void fab_find(struct fab *fab, const struct sockaddr_in *src,
 static inline void fab_open(struct fab *fab, const struct sockaddr_in *src,
 			    enum fi_threading threading, enum fi_progress progress)
 {
-	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = fab->wait };
 	struct fi_av_attr av_attr = { .type = FI_AV_TABLE };
 	size_t len = sizeof(fab->addr);
 

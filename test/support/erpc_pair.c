@@ -401,6 +401,8 @@ void erpc_pair_run(struct erpc_pair *p, uint64_t ns)
 	uint64_t until = p->net.now_ns + ns;
 
 	do {
+		/* They sleep until something comes: nobody is away. */
+		p->end[0].port->armed = p->end[1].port->armed = true;
 		erpc_port_progress(p->end[0].port, p->net.now_ns);
 		erpc_port_progress(p->end[1].port, p->net.now_ns);
 	} while (fake_net_step(&p->net, until));

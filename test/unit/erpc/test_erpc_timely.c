@@ -72,8 +72,8 @@ Test(erpc_timely, between_them_the_trend_decides, .init = setup)
 {
 	samples(1, 500, 0);
 	t.rate = 1e9;
-	samples(3, 490, -10);
-	cr_expect_float_eq(t.rate, 1e9 + 3 * cfg.add_rate, 1, "falling");
+	samples(20, 490, -10);
+	cr_expect_float_eq(t.rate, 1e9 + 20 * cfg.add_rate, 1, "falling, never faster");
 	setup();
 	samples(50, 100, 5);
 	cr_expect_lt(t.rate, 0.7 * LINK, "rising");
@@ -93,6 +93,22 @@ Test(erpc_timely, stands_still_at_one_rate_only, .init = setup)
 			samples(1, 100, 0);
 		cr_expect_float_eq(t.rate, still, still / 100);
 	}
+}
+
+/* At a tenth of the rate a step is a tenth, and a packet takes ten times as long. */
+Test(erpc_timely, is_to_the_measure_of_the_link)
+{
+	struct erpc_timely_cfg slow;
+
+	erpc_timely_cfg_init(&cfg, LINK);
+	cr_expect_eq(cfg.t_low_ns, 50 * US);
+	cr_expect_eq(cfg.t_high_ns, 1000 * US);
+	erpc_timely_cfg_init(&slow, LINK / 100);
+	cr_expect_float_eq(slow.add_rate, cfg.add_rate / 100, 1);
+	cr_expect_lt(slow.min_rate, slow.max_rate / 500);
+	cr_expect_gt(slow.t_low_ns, 500 * US);
+	cr_expect_eq(slow.t_high_ns / slow.t_low_ns, 20);
+	cr_expect_eq(slow.t_low_ns / slow.min_rtt_ns, 25);
 }
 
 Test(erpc_timely, keeps_within_its_bounds, .init = setup)

@@ -19,7 +19,7 @@ static struct rng rng;
 
 static void insert(uint32_t i, uint64_t now, uint64_t due)
 {
-	erpc_wheel_insert(&w, &items[i], due);
+	erpc_wheel_insert(&w, &items[i], due, now);
 	wanted[i] = due;
 	inserted[i] = now;
 }
@@ -41,6 +41,22 @@ static uint32_t advance(uint64_t now)
 		cr_assert(!wanted[i] || wanted[i] + SLOT > now || inserted[i] + SLOT > now,
 			  "item %u is still there", i);
 	return cnt;
+}
+
+/** Who sleeps until erpc_wheel_next_ns misses nothing by more than a slot. */
+static void expect_next(uint64_t now)
+{
+	uint64_t first = UINT64_MAX, next;
+	uint32_t i;
+
+	for (i = 0; i < ITEMS; i++)
+		if (wanted[i] && wanted[i] < first)
+			first = wanted[i];
+	if (!w.cnt)
+		return;
+	next = erpc_wheel_next_ns(&w);
+	cr_assert_leq(next, first + SLOT);
+	cr_assert_gt(next, now);
 }
 
 /** Random insertions, removals and steps of a clock that sometimes jumps over laps. */
@@ -65,6 +81,7 @@ static void random_run(uint64_t now, uint32_t steps)
 		now += rng_chance(&rng, 1, 200) ? rng_below(&rng, 3 * LAP)
 						: rng_below(&rng, 4 * SLOT);
 		advance(now);
+		expect_next(now);
 	}
 	advance(now + 6 * LAP);
 	cr_expect_eq(w.cnt, 0);
@@ -88,7 +105,7 @@ Test(erpc_wheel, slots_leave_in_order)
 
 	cr_assert_eq(erpc_wheel_init(&w, 0), 0);
 	for (i = 0; i < ITEMS; i++)
-		erpc_wheel_insert(&w, &items[i], (ITEMS - i) * SLOT);
+		erpc_wheel_insert(&w, &items[i], (ITEMS - i) * SLOT, 0);
 	util_list_init(&ready);
 	erpc_wheel_advance(&w, ITEMS * SLOT, &ready);
 	while (!util_list_is_empty(&ready)) {
@@ -112,5 +129,19 @@ Test(erpc_wheel, an_empty_stretch_costs_nothing)
 		insert(0, i * 100 * LAP, i * 100 * LAP + LAP - SLOT);
 		cr_assert_eq(advance(i * 100 * LAP + LAP), 1);
 	}
+	erpc_wheel_fini(&w);
+}
+
+/* Step by step, the laps that were missed would take hours. */
+Test(erpc_wheel, who_was_long_empty_begins_anew)
+{
+	const uint64_t now = 1ull << 62;
+
+	cr_assert_eq(erpc_wheel_init(&w, 0), 0);
+	erpc_wheel_item_init(&items[0]);
+	insert(0, now, now + 10 * SLOT);
+	cr_expect_eq(erpc_wheel_next_ns(&w), now + 10 * SLOT);
+	cr_expect_eq(advance(now + 9 * SLOT), 0);
+	cr_expect_eq(advance(now + 10 * SLOT), 1);
 	erpc_wheel_fini(&w);
 }

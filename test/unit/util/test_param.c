@@ -100,6 +100,7 @@ static void expect_defaults(void)
 	cr_assert_eq(util_params.single_copy, 1);
 	cr_assert_eq(util_params.hold, 1);
 	cr_assert_eq(util_params.layering, 0);
+	cr_assert_eq(util_params.link_rate, 0);
 }
 
 Test(param, an_empty_environment_gives_the_defaults_in_silence)
@@ -116,8 +117,8 @@ Test(param, every_parameter_is_published_with_its_default)
 					     "DEVICE",      "GID_INDEX",      "MEM",
 					     "RING_SIZE",   "EAGER_MAX",      "SINGLE_COPY_MIN",
 					     "RNDV_MIN",    "UNEXPECTED_MEM", "PEER_TIMEOUT",
-					     "SINGLE_COPY", "HOLD",           "FAULT",
-					     "LAYERING" };
+					     "SINGLE_COPY", "HOLD",           "LINK_RATE",
+					     "FAULT",       "LAYERING" };
 	struct fi_param *params;
 	int cnt, found = 0;
 

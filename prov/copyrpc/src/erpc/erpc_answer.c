@@ -8,7 +8,17 @@
 #include "erpc/erpc_kick.h"
 #include "erpc/erpc_ride.h"
 #include "erpc/erpc_send.h"
+#include "util/bits.h"
 #include "util/copy.h"
+
+/** What the peer may make of the round trip. */
+static uint8_t erpc_answer_said(const struct erpc_session *s, const struct erpc_rx *rx,
+				enum wire_erpc_kind kind)
+{
+	if (kind == WIRE_ERPC_RESP && rx->said != WIRE_ERPC_PROMPT)
+		return rx->said;
+	return UTIL_UNLIKELY(s->port->away) ? WIRE_ERPC_AWAY : WIRE_ERPC_PROMPT;
+}
 
 bool erpc_answer_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
 			enum wire_erpc_kind kind)
@@ -16,7 +26,7 @@ bool erpc_answer_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
 	struct erpc_out *out = &s->port->out;
 	struct erpc_rx *rx = &s->rx[slot];
 	struct wire_erpc_hdr h = {
-		.req_type = kind == WIRE_ERPC_RESP ? rx->said : WIRE_ERPC_PROMPT,
+		.req_type = erpc_answer_said(s, rx, kind),
 		.session = s->peer_num,
 		.kind = kind,
 		.pkt_num = pkt_num,

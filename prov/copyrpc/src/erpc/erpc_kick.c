@@ -60,17 +60,31 @@ static bool erpc_kick_may(struct erpc_session *s)
 	    s->next_ns <= port->now_ns)
 		return true;
 	if (util_list_is_empty(&s->pace.link))
-		erpc_wheel_insert(&port->wheel, &s->pace, s->next_ns);
+		erpc_wheel_insert(&port->wheel, &s->pace, s->next_ns, port->now_ns);
 	port->stats.paced++;
 	return false;
 }
 
-static void erpc_kick_pay(struct erpc_session *s, uint32_t bytes)
+/** Bytes that a packet of ours puts on a link: its own, or those that it fetches. */
+static uint32_t erpc_kick_load(const struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
+			       uint16_t pkt_num)
+{
+	uint32_t part = pkt_num - (tx->c.req_pkts - 1);
+
+	if (tx->fetch)
+		len = wire_erpc_pkt_len(tx->c.resp_max, s->payload, part);
+	return len + WIRE_ERPC_HDR_LEN;
+}
+
+/** A packet of `len` bytes leaves: the next one has to wait until its rate allows. */
+static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
+			  uint16_t pkt_num)
 {
 	uint64_t from = s->next_ns > s->port->now_ns ? s->next_ns : s->port->now_ns;
 
 	if (s->port->paces && !erpc_timely_is_open(&s->timely))
-		s->next_ns = from + erpc_timely_gap_ns(&s->timely, bytes);
+		s->next_ns =
+			from + erpc_timely_gap_ns(&s->timely, erpc_kick_load(s, tx, len, pkt_num));
 }
 
 static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
@@ -106,7 +120,7 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 		tx->mark = h.pkt_num;
 		tx->mark_ns = s->port->running ? s->port->now_ns : 0;
 	}
-	erpc_kick_pay(s, len + WIRE_ERPC_HDR_LEN);
+	erpc_kick_pay(s, tx, len, h.pkt_num);
 }
 
 /** Sends what slot has: false if something keeps the session from sending more. */
@@ -163,11 +177,15 @@ void erpc_kick_answered(struct erpc_session *s, struct erpc_tx *tx, const struct
 	}
 	tx->marked = false;
 	tx->tries = 0;
-	if (h->req_type != WIRE_ERPC_PROMPT || now_ns <= tx->mark_ns)
+	if ((h->req_type != WIRE_ERPC_PROMPT && h->req_type != WIRE_ERPC_AWAY) ||
+	    now_ns <= tx->mark_ns)
 		return;
 	rtt_ns = now_ns - tx->mark_ns;
 	erpc_rto_sample(&s->rto, rtt_ns);
-	if (s->port->paces && !erpc_timely_may_skip(&s->timely, rtt_ns))
+	/* Where one of the ends was away, it says nothing of the network. */
+	if (!s->port->paces || s->port->away || h->req_type == WIRE_ERPC_AWAY)
+		return;
+	if (!erpc_timely_may_skip(&s->timely, rtt_ns))
 		erpc_timely_update(&s->timely, now_ns, rtt_ns);
 }
 

@@ -18,8 +18,10 @@
 #include "erpc/erpc_session.h"
 #include "util/clock.h"
 #include "util/log.h"
+#include "util/param.h"
 
 #define ERPC_DRAIN_TURNS 64u
+#define ERPC_MBIT_S      125000.0 /* bytes per second */
 
 static_assert(sizeof(struct erpc_lane) <= ENG_LANE_ROOM, "it lives there");
 static_assert(sizeof(struct wire_erpc_half) <= CM_ENGINE_MAX, "fits a half");
@@ -98,7 +100,8 @@ int erpc_lane_ep_open(struct eng_lane *eng, struct core_engine_ep *eep, const st
 		.dev_ops = what->dev,
 		.tx_cnt = what->tx_cnt,
 		.up = eng->engine->up,
-		.link_rate = what->link_rate,
+		.link_rate = util_params.link_rate ? util_params.link_rate * ERPC_MBIT_S
+						   : what->link_rate,
 		.failed = erpc_lane_failed,
 	};
 	struct erpc_lane_port *lp = calloc(1, sizeof(*lp));
@@ -274,13 +277,16 @@ void erpc_lane_disarm(struct eng_lane *eng)
 static int erpc_lane_arm_port(struct erpc_port *port, uint64_t *due_ns)
 {
 	uint64_t due;
+	int ret;
 
 	erpc_ride_overdue(port, true); /* who sleeps says nothing that could take them along */
 	due = erpc_port_due_ns(port);
 	if (!erpc_port_is_quiet(port) || erpc_port_has_saved(port) || !due)
 		return -FI_EAGAIN;
 	*due_ns = due < *due_ns ? due : *due_ns;
-	return port->dg->ops->arm(port->dg);
+	ret = port->dg->ops->arm(port->dg);
+	port->armed = !ret;
+	return ret;
 }
 
 int erpc_lane_arm(struct eng_lane *eng)

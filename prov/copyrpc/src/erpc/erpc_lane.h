@@ -25,7 +25,8 @@ struct erpc_lane_dev {
 	const struct dev_ops *dev; /* NULL: there is nothing to open */
 	uint32_t rx_cnt;
 	uint32_t tx_cnt;
-	double link_rate; /* bytes per second; 0: what congests is not the link, nothing is paced */
+	/* Bytes per second, unless LINK_RATE says another; 0: nothing is paced. */
+	double link_rate;
 };
 
 struct erpc_lane {

@@ -80,6 +80,8 @@ bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns)
 	unsigned rounds = ERPC_POLL_ROUNDS;
 	int n = 0;
 
+	port->away = now_ns - port->now_ns > ERPC_AWAY_NS && !port->armed;
+	port->armed = false;
 	port->now_ns = now_ns;
 	port->running = true;
 	erpc_kick_stamp(port);
@@ -225,7 +227,7 @@ uint64_t erpc_port_due_ns(const struct erpc_port *port)
 	if (!util_list_is_empty(&port->active))
 		due = port->scan_ns > port->now_ns ? port->scan_ns - port->now_ns : 0;
 	if (port->wheel.cnt)
-		return 0;
+		due = erpc_port_sooner(port, due, erpc_wheel_next_ns(&port->wheel));
 	if (!util_list_is_empty(&port->waiting))
 		due = erpc_port_sooner(
 			port, due,

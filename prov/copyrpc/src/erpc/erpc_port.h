@@ -39,6 +39,7 @@ struct erpc_session;
 #define ERPC_AWAIT_POLLS  10000u
 
 #define ERPC_ANSWER_NS 50000u   /* so long replies may have to ride in their call's response */
+#define ERPC_AWAY_NS   25000u   /* half of what Timely takes for an idle network */
 #define ERPC_SCAN_NS   500000u  /* between two looks for losses */
 #define ERPC_RTO_FIRST 5000000u /* until a round trip was measured */
 #define ERPC_RTO_MIN   4000000u
@@ -65,6 +66,8 @@ struct erpc_port {
 	void (*failed)(struct erpc_session *session);
 	int err;      /* what ended the device */
 	bool running; /* in progress: what is to leave leaves at its end */
+	bool away;    /* nobody had polled for ERPC_AWAY_NS: what came may have lain there */
+	bool armed;   /* it slept, and was not away */
 	uint64_t now_ns;
 	uint64_t scan_ns;               /* next look for losses */
 	struct erpc_session **sessions; /* by number; NULL: not connected. Atomic */

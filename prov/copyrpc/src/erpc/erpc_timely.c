@@ -2,23 +2,31 @@
 /* Rates from round-trip times: see erpc_timely.h. */
 #include "erpc/erpc_timely.h"
 
-#define ERPC_TIMELY_HAI 5u /* falls in a row after which the steps up are five times as long */
+#define ERPC_TIMELY_HAI   5u /* falls in a row after which the steps up are five times as long */
+#define ERPC_TIMELY_T_LOW 50000.0 /* ns, or what the next takes: */
+#define ERPC_TIMELY_QUEUE 16384.0 /* bytes that a link has to have in its queue to be busy */
+
+static double erpc_timely_lesser(double a, double b)
+{
+	return a < b ? a : b;
+}
 
 void erpc_timely_cfg_init(struct erpc_timely_cfg *cfg, double max_rate)
 {
+	double queue_ns = ERPC_TIMELY_QUEUE / max_rate * 1e9;
+	double t_low = queue_ns > ERPC_TIMELY_T_LOW ? queue_ns : ERPC_TIMELY_T_LOW;
+
 	*cfg = (struct erpc_timely_cfg){
-		.t_low_ns = 50000,
-		.t_high_ns = 1000000,
-		.min_rtt_ns = 2000,
+		.t_low_ns = (uint64_t)t_low,
+		.t_high_ns = (uint64_t)(20 * t_low),
+		.min_rtt_ns = (uint64_t)(t_low / 25),
 		.alpha = 0.875,
 		.beta = 0.008,
 		.beta_high = 0.8,
-		.add_rate = 5e6,
-		.min_rate = 15e6 / 8,
+		.add_rate = erpc_timely_lesser(5e6, max_rate / 625),
+		.min_rate = erpc_timely_lesser(15e6 / 8, max_rate / 1000),
 		.max_rate = max_rate,
 	};
-	if (cfg->min_rate > max_rate)
-		cfg->min_rate = max_rate;
 }
 
 void erpc_timely_init(struct erpc_timely *t, const struct erpc_timely_cfg *cfg, uint64_t now_ns)
@@ -63,11 +71,11 @@ void erpc_timely_update(struct erpc_timely *t, uint64_t now_ns, uint64_t rtt_ns)
 	const struct erpc_timely_cfg *cfg = t->cfg;
 	double gradient = erpc_timely_gradient(t, rtt_ns);
 	double share = erpc_timely_share(t, now_ns);
-	double up = share * cfg->add_rate * (t->falls >= ERPC_TIMELY_HAI ? 5 : 1);
+	double up = share * cfg->add_rate;
 	double rate = t->rate, weight, above;
 
 	if (rtt_ns < cfg->t_low_ns) {
-		rate += up;
+		rate += t->falls >= ERPC_TIMELY_HAI ? 5 * up : up;
 	} else if (rtt_ns > cfg->t_high_ns) {
 		rate *= 1 - share * cfg->beta_high * (1 - (double)cfg->t_high_ns / (double)rtt_ns);
 	} else {

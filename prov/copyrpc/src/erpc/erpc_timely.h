@@ -5,8 +5,8 @@
  *
  *	below t_low	the path is idle: more, additively (faster after five falls in a row)
  *	above t_high	queues are long: less, by how far above
- *	between		a mixture of both, weighted by the trend: falling times, more; rising times,
- *			less, by how far above t_low
+ *	between		a mixture of both, weighted by the trend: falling times, more (never faster);
+ *			rising times, less, by how far above t_low
  *
  * Without the amendment the trend alone decides in the middle. Then any division of a link is as
  * stable as any other: of two flows one may starve for ever. With it there is one rate at which a flow
@@ -45,7 +45,10 @@ struct erpc_timely {
 	uint32_t falls; /* samples in a row that were not longer than the one before */
 };
 
-/** The published constants, for a link of `max_rate` bytes per second. */
+/**
+ * The published constants, for a link of `max_rate` bytes per second. They were chosen for 10 Gbit/s and more:
+ * a slower link has smaller steps, and longer times where few packets already take as long.
+ */
 void erpc_timely_cfg_init(struct erpc_timely_cfg *cfg, double max_rate);
 
 /** Begins at the link's rate: who meets no congestion never waits. `cfg` is shared and outlives it. */

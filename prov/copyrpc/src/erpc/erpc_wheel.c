@@ -44,7 +44,8 @@ static uint64_t erpc_wheel_tick_of(const struct erpc_wheel *w, uint64_t due_ns)
 	return tick - w->tick < ERPC_WHEEL_SLOTS ? tick : w->tick + ERPC_WHEEL_SLOTS - 1;
 }
 
-void erpc_wheel_insert(struct erpc_wheel *w, struct erpc_wheel_item *item, uint64_t due_ns)
+/** Into its slot, in the lap that begins with w->tick. */
+static void erpc_wheel_put(struct erpc_wheel *w, struct erpc_wheel_item *item, uint64_t due_ns)
 {
 	uint64_t slot = erpc_wheel_tick_of(w, due_ns) & ERPC_WHEEL_MASK;
 
@@ -52,6 +53,16 @@ void erpc_wheel_insert(struct erpc_wheel *w, struct erpc_wheel_item *item, uint6
 	util_list_push_back(&w->slots[slot], &item->link);
 	w->used[slot / 64] |= 1ull << slot % 64;
 	w->cnt++;
+}
+
+void erpc_wheel_insert(struct erpc_wheel *w, struct erpc_wheel_item *item, uint64_t due_ns,
+		       uint64_t now_ns)
+{
+	uint64_t tick = now_ns >> ERPC_WHEEL_SHIFT;
+
+	if (!w->cnt && tick > w->tick)
+		w->tick = tick;
+	erpc_wheel_put(w, item, due_ns);
 }
 
 void erpc_wheel_remove(struct erpc_wheel *w, struct erpc_wheel_item *item)
@@ -79,7 +90,7 @@ static void erpc_wheel_reap(struct erpc_wheel *w, uint64_t now_ns, struct util_l
 	w->tick++;
 	while ((first = util_list_pop(&late))) {
 		item = UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link);
-		erpc_wheel_insert(w, item, item->due_ns);
+		erpc_wheel_put(w, item, item->due_ns);
 	}
 }
 
@@ -110,4 +121,9 @@ void erpc_wheel_advance(struct erpc_wheel *w, uint64_t now_ns, struct util_list 
 		if (w->tick <= end)
 			erpc_wheel_reap(w, now_ns, ready);
 	}
+}
+
+uint64_t erpc_wheel_next_ns(const struct erpc_wheel *w)
+{
+	return erpc_wheel_skip(w, w->tick + ERPC_WHEEL_SLOTS - 1) << ERPC_WHEEL_SHIFT;
 }

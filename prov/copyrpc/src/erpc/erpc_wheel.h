@@ -43,12 +43,17 @@ static inline void erpc_wheel_item_init(struct erpc_wheel_item *item)
 	util_list_init(&item->link);
 }
 
-void erpc_wheel_insert(struct erpc_wheel *w, struct erpc_wheel_item *item, uint64_t due_ns);
+/** An empty wheel begins at `now_ns`, however long nobody looked at it. */
+void erpc_wheel_insert(struct erpc_wheel *w, struct erpc_wheel_item *item, uint64_t due_ns,
+		       uint64_t now_ns);
 
 /** Harmless if it is not in. */
 void erpc_wheel_remove(struct erpc_wheel *w, struct erpc_wheel_item *item);
 
 /** Moves all that is due to the end of `ready`, in the order of their slots. */
 void erpc_wheel_advance(struct erpc_wheel *w, uint64_t now_ns, struct util_list *ready);
+
+/** It holds something: before this time nothing leaves, and at this time perhaps nothing either. */
+uint64_t erpc_wheel_next_ns(const struct erpc_wheel *w);
 
 #endif

@@ -157,6 +157,16 @@ static const struct util_param util_param_table[] = {
 	  .unit = "boolean",
 	  .help = "Messages behind others in flight wait for the next read of a queue, to leave "
 		  "together; 0: for programs that send and then compute" },
+	{ .name = "LINK_RATE",
+	  .kind = UTIL_PARAM_INT,
+	  .offset = UTIL_PARAM_FIELD(link_rate),
+	  .def = 0,
+	  .min = 1,
+	  .max = 1000000,
+	  .zero_ok = true,
+	  .unit = "Mbit/s",
+	  .help = "Link that sessions over datagrams share: they are paced by their round trips, each "
+		  "up to this rate; 0: 25000 over RDMA devices, not paced over UDP" },
 	{ .name = "FAULT",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(fault),

@@ -35,8 +35,9 @@ struct util_params {
 	size_t unexpected_mem;  /* UNEXPECTED_MEM: heap for unexpected messages, per domain */
 	int peer_timeout_ms;    /* PEER_TIMEOUT */
 	int single_copy;        /* SINGLE_COPY: 0 never process_vm_readv, 1 if the probe passes */
-	int hold;               /* HOLD: 0 lets no transfer wait for the next progress call */
-	int layering;           /* LAYERING: 1 lets the core stack ofi_rxm over this provider */
+	int link_rate; /* LINK_RATE: Mbit/s that datagrams are paced for, 0 = the device's */
+	int hold;      /* HOLD: 0 lets no transfer wait for the next progress call */
+	int layering;  /* LAYERING: 1 lets the core stack ofi_rxm over this provider */
 };
 
 extern struct util_params util_params;

@@ -36,6 +36,7 @@ enum wire_erpc_said {
 	WIRE_ERPC_PROMPT = 0, /* what it answers had just come */
 	WIRE_ERPC_LATE = 1, /* it waited for somebody: its round trip says nothing of the network */
 	WIRE_ERPC_REFUSED = 2, /* to GET: there is no such memory (any more); no bytes */
+	WIRE_ERPC_AWAY = 3,    /* who answers had not looked for a while: it may have lain there */
 };
 
 struct wire_erpc_batch {

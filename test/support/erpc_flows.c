@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sessions share a link: see erpc_flows.h. */
+#include "support/erpc_flows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/fake_link.h"
+
+#define FLOWS_RX_CNT  2048u
+#define FLOWS_TX_CNT  256u
+#define FLOWS_STEP_NS 500u
+
+struct flows_sim;
+
+struct flows_get {
+	struct core_get get; /* first */
+	struct core_loan loan;
+	struct iovec iov;
+	struct flow *flow;
+	bool open;
+};
+
+/** One sender. */
+struct flow {
+	struct flows_sim *sim;
+	unsigned idx;
+	uint64_t begin_ns;
+	struct erpc_port *port;
+	struct erpc_session *s;    /* the sender's end */
+	struct erpc_session *sink; /* the receiver's end; its `user` is this flow */
+	uint64_t sent, heard;
+	uint8_t *memory; /* FLOWS_FETCH bytes to send from, or to lend */
+	struct flows_get gets[FLOWS_GETS];
+};
+
+struct flows_sim {
+	struct fake_net net;
+	struct erpc_port *port; /* the receiver's */
+	struct flow flow[FLOWS_MAX];
+	uint8_t *sink; /* FLOWS_FETCH bytes: fetches end there */
+	uint64_t began_ns;
+	double bin_queue; /* of this bin: time in the queue, weighted by time */
+	struct flows *out;
+};
+
+struct flows_cfg flows_cfg_default(unsigned cnt)
+{
+	return (struct flows_cfg){ .cnt = cnt,
+				   .paced = true,
+				   .ns = 100000000,
+				   .bin_ns = 1000000,
+				   .link_bytes_per_s = 25e9 / 8,
+				   .latency_ns = 10000,
+				   .queue_max = 4u << 20,
+				   .mtu = 4096 };
+}
+
+/* ---- what arrives ---- */
+
+static void flow_heard(struct flow *flow, uint64_t len)
+{
+	struct flows_sim *sim = flow->sim;
+	uint64_t bin = (sim->net.now_ns - sim->began_ns) / sim->out->cfg.bin_ns;
+
+	if (bin < sim->out->bin_cnt)
+		sim->out->bins[bin].bytes[flow->idx] += (double)len;
+}
+
+static enum core_rx_verdict flows_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+					 uint32_t len, core_hold_t hold)
+{
+	struct flow *flow = erpc_session_of(chan)->user;
+	uint64_t number;
+
+	(void)op;
+	(void)hold;
+	memcpy(&number, data, sizeof(number));
+	if (number != flow->heard++ || len != FLOWS_LEN + sizeof(number))
+		fake_fail("flow %u: message %lu of %u bytes came as number %lu", flow->idx, number,
+			  len, flow->heard - 1);
+	flow_heard(flow, FLOWS_LEN);
+	return CORE_RX_DONE;
+}
+
+static void flows_on_get_done(struct core_chan *chan, struct core_get *get)
+{
+	struct flows_get *g = (struct flows_get *)get;
+
+	(void)chan;
+	if (get->status)
+		fake_fail("a fetch ends with %d", get->status);
+	g->open = false;
+	flow_heard(g->flow, get->len);
+}
+
+static void flows_on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	(void)chan;
+	(void)pos;
+}
+
+static const struct core_upcalls flows_upcalls = {
+	.on_msg = flows_on_msg,
+	.on_get_done = flows_on_get_done,
+	.on_arrived = flows_on_arrived,
+};
+
+static void flows_failed(struct erpc_session *s)
+{
+	fake_fail("a session fails: %d", s->err);
+}
+
+/* ---- what is said ---- */
+
+static void flow_send(struct flow *flow)
+{
+	struct core_chan *chan = &flow->s->conn.chan;
+
+	while (chan->ops->send_buf(chan, WIRE_OP_MSG | WIRE_F_TAG, flow->sent, 0, flow->memory,
+				   FLOWS_LEN, 0) >= 0) {
+		flow->sent++;
+		chan->awaited = *chan->taken;
+	}
+}
+
+static void flow_fetch(struct flow *flow)
+{
+	struct core_chan *lender = &flow->s->conn.chan, *getter = &flow->sink->conn.chan;
+	unsigned i;
+
+	for (i = 0; i < FLOWS_GETS; i++) {
+		struct flows_get *g = &flow->gets[i];
+
+		if (g->open)
+			continue;
+		if (!g->loan.chan && lender->ops->lend(lender, flow->memory, FLOWS_FETCH, &g->loan))
+			fake_fail("cannot lend");
+		g->loan.chan = lender;
+		g->flow = flow;
+		g->open = true;
+		g->iov = (struct iovec){ .iov_base = flow->sim->sink, .iov_len = FLOWS_FETCH };
+		g->get = (struct core_get){ .remote_addr = (uintptr_t)flow->memory,
+					    .remote_key = g->loan.key,
+					    .iov = &g->iov,
+					    .iov_cnt = 1,
+					    .len = FLOWS_FETCH };
+		if (getter->ops->get(getter, &g->get))
+			fake_fail("cannot fetch");
+	}
+}
+
+static void flows_say(struct flows_sim *sim)
+{
+	const struct flows_cfg *cfg = &sim->out->cfg;
+	unsigned i;
+
+	for (i = 0; i < cfg->cnt; i++) {
+		if (sim->net.now_ns < sim->flow[i].begin_ns)
+			continue;
+		if (cfg->fetch)
+			flow_fetch(&sim->flow[i]);
+		else
+			flow_send(&sim->flow[i]);
+	}
+}
+
+/* ---- their life ---- */
+
+static struct erpc_port *flows_port(struct flows_sim *sim, unsigned seed)
+{
+	struct dev_dgram_attr dg_attr = { .rx_cnt = FLOWS_RX_CNT, .tx_cnt = FLOWS_TX_CNT };
+	struct erpc_port_attr attr = { .tx_cnt = FLOWS_TX_CNT,
+				       .up = &flows_upcalls,
+				       .seed = seed + 1,
+				       .failed = flows_failed };
+	struct erpc_port *port;
+
+	if (sim->out->cfg.paced)
+		attr.link_rate = sim->out->cfg.link_bytes_per_s;
+	if (fake_net_ops.open(fake_net_dev(&sim->net), &dg_attr, &attr.dg) ||
+	    erpc_port_open(&attr, &port))
+		fake_fail("no port");
+	return port;
+}
+
+static struct dev_dgram_ah *flows_resolve(struct erpc_port *from, struct erpc_port *to)
+{
+	struct dev_dgram_ah *ah;
+	struct dev_desc desc;
+
+	if (to->dg->ops->describe(to->dg, &desc) || from->dg->ops->resolve(from->dg, &desc, &ah))
+		fake_fail("no address");
+	return ah;
+}
+
+static void flow_open(struct flows_sim *sim, unsigned idx)
+{
+	const struct flows_cfg *cfg = &sim->out->cfg;
+	struct flow *flow = &sim->flow[idx];
+	struct wire_erpc_half ours, theirs;
+
+	*flow = (struct flow){ .sim = sim, .idx = idx, .begin_ns = sim->began_ns };
+	if (cfg->late_ns && idx == cfg->cnt - 1)
+		flow->begin_ns += cfg->late_ns;
+	flow->port = flows_port(sim, idx + 1);
+	flow->memory = calloc(1, FLOWS_FETCH);
+	if (!flow->memory || erpc_session_open(flow->port, &ours, &flow->s) ||
+	    erpc_session_open(sim->port, &theirs, &flow->sink) ||
+	    erpc_session_connect(flow->s, &theirs, flows_resolve(flow->port, sim->port)) ||
+	    erpc_session_connect(flow->sink, &ours, flows_resolve(sim->port, flow->port)))
+		fake_fail("no session");
+	flow->s->user = flow;
+	flow->sink->user = flow;
+	erpc_session_attach(flow->s);
+	erpc_session_attach(flow->sink);
+}
+
+static void flow_close(struct flow *flow)
+{
+	const struct flows_cfg *cfg = &flow->sim->out->cfg;
+	const struct erpc_session *s = cfg->fetch ? flow->sink : flow->s;
+	unsigned i;
+
+	flow->sim->out->rate[flow->idx] = s->timely.rate / cfg->link_bytes_per_s;
+	flow->sim->out->again += flow->port->stats.tx_again;
+	for (i = 0; i < FLOWS_GETS; i++)
+		if (flow->gets[i].loan.chan)
+			flow->s->conn.chan.ops->unlend(&flow->s->conn.chan, &flow->gets[i].loan);
+	flow->s->conn.chan.ops->close(&flow->s->conn.chan);
+	flow->sink->conn.chan.ops->close(&flow->sink->conn.chan);
+	erpc_port_close(flow->port);
+	free(flow->memory);
+}
+
+static void flows_open(struct flows_sim *sim)
+{
+	const struct flows_cfg *cfg = &sim->out->cfg;
+	unsigned i;
+
+	fake_net_init(&sim->net, 1);
+	sim->net.now_ns = sim->began_ns = 1000000;
+	sim->net.mtu = cfg->mtu;
+	sim->net.bytes_per_s = cfg->link_bytes_per_s;
+	sim->net.latency_ns = cfg->latency_ns;
+	sim->net.queue_max = cfg->queue_max;
+	sim->sink = malloc(FLOWS_FETCH);
+	if (!sim->sink)
+		fake_fail("no memory");
+	sim->port = flows_port(sim, 0);
+	for (i = 0; i < cfg->cnt; i++)
+		flow_open(sim, i);
+}
+
+static void flows_close(struct flows_sim *sim)
+{
+	unsigned i;
+
+	sim->out->again += sim->port->stats.tx_again;
+	sim->out->lost = sim->net.cnt.queue_full;
+	for (i = 0; i < sim->out->cfg.cnt; i++)
+		flow_close(&sim->flow[i]);
+	erpc_port_close(sim->port);
+	fake_net_fini(&sim->net);
+	free(sim->sink);
+}
+
+/* ---- time ---- */
+
+static void flows_progress(struct flows_sim *sim)
+{
+	const struct flows_cfg *cfg = &sim->out->cfg;
+	bool away =
+		cfg->every_ns && (sim->net.now_ns - sim->began_ns) % cfg->every_ns < cfg->away_ns;
+	unsigned i;
+
+	if (!away || cfg->senders_away)
+		erpc_port_progress(sim->port, sim->net.now_ns);
+	for (i = 0; i < cfg->cnt && !(away && cfg->senders_away); i++)
+		erpc_port_progress(sim->flow[i].port, sim->net.now_ns);
+}
+
+/** How long the queue before the receiver's link is, for the time since `since_ns`. */
+static void flows_look(struct flows_sim *sim, uint64_t since_ns)
+{
+	uint64_t bin = (since_ns - sim->began_ns) / sim->out->cfg.bin_ns;
+	uint64_t free_ns = fake_port_of(sim->port->dg)->ingress_free_ns;
+	double queue_ns = free_ns > since_ns ? (double)(free_ns - since_ns) : 0;
+	struct flows_bin *b = &sim->out->bins[bin];
+
+	b->queue_ns +=
+		queue_ns * (double)(sim->net.now_ns - since_ns) / (double)sim->out->cfg.bin_ns;
+	if (queue_ns > b->queue_max_ns)
+		b->queue_max_ns = queue_ns;
+}
+
+void flows_run(const struct flows_cfg *cfg, struct flows *f)
+{
+	struct flows_sim *sim = calloc(1, sizeof(*sim));
+	uint64_t since_ns;
+
+	memset(f, 0, sizeof(*f));
+	f->cfg = *cfg;
+	f->bin_cnt = (unsigned)(cfg->ns / cfg->bin_ns);
+	if (!sim || f->bin_cnt > FLOWS_BINS || cfg->cnt > FLOWS_MAX)
+		fake_fail("%u flows, %u bins", cfg->cnt, f->bin_cnt);
+	sim->out = f;
+	flows_open(sim);
+	while (sim->net.now_ns < sim->began_ns + f->bin_cnt * cfg->bin_ns) {
+		since_ns = sim->net.now_ns;
+		flows_say(sim);
+		flows_progress(sim);
+		fake_net_step(&sim->net, since_ns + FLOWS_STEP_NS);
+		flows_look(sim, since_ns);
+	}
+	flows_close(sim);
+	free(sim);
+}
+
+/* ---- what it was like ---- */
+
+double flows_fairness(const struct flows *f, unsigned from, unsigned to)
+{
+	double sum = 0, squares = 0, bytes;
+	unsigned i, k;
+
+	for (i = 0; i < f->cfg.cnt; i++) {
+		for (bytes = 0, k = from; k < to; k++)
+			bytes += f->bins[k].bytes[i];
+		sum += bytes;
+		squares += bytes * bytes;
+	}
+	return squares > 0 ? sum * sum / (f->cfg.cnt * squares) : 0;
+}
+
+double flows_used(const struct flows *f, unsigned from, unsigned to)
+{
+	double sum = 0;
+	unsigned i, k;
+
+	for (k = from; k < to; k++)
+		for (i = 0; i < f->cfg.cnt; i++)
+			sum += f->bins[k].bytes[i];
+	return sum / (f->cfg.link_bytes_per_s * (double)((to - from) * f->cfg.bin_ns) / 1e9);
+}
+
+double flows_queue_ns(const struct flows *f, unsigned from, unsigned to)
+{
+	double sum = 0;
+	unsigned k;
+
+	for (k = from; k < to; k++)
+		sum += f->bins[k].queue_ns;
+	return sum / (to - from);
+}
+
+double flows_queue_max_ns(const struct flows *f, unsigned from, unsigned to)
+{
+	double max = 0;
+	unsigned k;
+
+	for (k = from; k < to; k++)
+		if (f->bins[k].queue_max_ns > max)
+			max = f->bins[k].queue_max_ns;
+	return max;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Sessions share a bottleneck: they fill it, keep its queue short, and get alike, also who comes late;
+ * what is sent as well as what is fetched. All that the pure rule promises (test_erpc_timely.c), seen
+ * through slots, credits, the wheel and measured round trips.
+ *
+ * `make erpc-plot` has it write down what happened, for test/plot/flows, which draws the picture in
+ * docs/datagram-protocol.md:
+ *
+ *	COPYRPC_FLOWS  directory for a file of each run: lines "ms, us of queue, longest, Gbit/s of each flow"
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/erpc_flows.h"
+
+#define MS 1000000ull
+
+static struct flows f;
+
+/** What happened, into $COPYRPC_FLOWS/<name>. */
+static void write_down(const char *name)
+{
+	const char *dir = getenv("COPYRPC_FLOWS");
+	double bin_ns = (double)f.cfg.bin_ns;
+	char path[512];
+	unsigned i, k;
+	FILE *out;
+
+	if (!dir)
+		return;
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	out = fopen(path, "w");
+	cr_assert_not_null(out, "cannot write %s", path);
+	for (k = 0; k < f.bin_cnt; k++) {
+		fprintf(out, "%.3f %.2f %.2f", k * bin_ns / 1e6, f.bins[k].queue_ns / 1e3,
+			f.bins[k].queue_max_ns / 1e3);
+		for (i = 0; i < f.cfg.cnt; i++)
+			fprintf(out, " %.4f", f.bins[k].bytes[i] * 8 / bin_ns);
+		fputc('\n', out);
+	}
+	fclose(out);
+}
+
+static unsigned bin_of(uint64_t ns)
+{
+	return (unsigned)(ns / f.cfg.bin_ns);
+}
+
+/** Runs it and says what its last quarter was like. */
+static void run(const struct flows_cfg *cfg, const char *name)
+{
+	unsigned from;
+
+	flows_run(cfg, &f);
+	write_down(name);
+	from = f.bin_cnt * 3 / 4;
+	printf("%-12s %2u flows: %.3f of the link, %3.0f us of queue (at most %.0f), fairness %.3f, "
+	       "%lu lost\n",
+	       name, cfg->cnt, flows_used(&f, from, f.bin_cnt),
+	       flows_queue_ns(&f, from, f.bin_cnt) / 1e3,
+	       flows_queue_max_ns(&f, from, f.bin_cnt) / 1e3, flows_fairness(&f, from, f.bin_cnt),
+	       f.lost);
+}
+
+/** The link is used, the queue is short, all get alike: from `ns` on. */
+static void expect_shared(uint64_t ns, double queue_us)
+{
+	unsigned from = bin_of(ns);
+
+	cr_expect_gt(flows_used(&f, from, f.bin_cnt), 0.85);
+	cr_expect_gt(flows_fairness(&f, from, f.bin_cnt), 0.9);
+	cr_expect_lt(flows_queue_ns(&f, from, f.bin_cnt) / 1e3, queue_us);
+	cr_expect_eq(f.lost, 0);
+}
+
+/** Begins together, and stays so; the last one comes at a third of the time. */
+static void together(unsigned cnt, bool fetch, double queue_us, const char *name)
+{
+	struct flows_cfg cfg = flows_cfg_default(cnt);
+
+	cfg.fetch = fetch;
+	run(&cfg, name);
+	expect_shared(20 * MS, queue_us);
+}
+
+static void late(unsigned cnt, bool fetch, double queue_us, const char *name)
+{
+	struct flows_cfg cfg = flows_cfg_default(cnt);
+
+	cfg.fetch = fetch;
+	cfg.late_ns = 30 * MS;
+	run(&cfg, name);
+	cr_expect_eq(f.bins[bin_of(cfg.late_ns) - 1].bytes[cnt - 1], 0);
+	cr_expect_gt(flows_used(&f, bin_of(10 * MS), bin_of(cfg.late_ns)), 0.85);
+	expect_shared(50 * MS, queue_us);
+}
+
+Test(erpc_flows, two_flows_share_a_link)
+{
+	together(2, false, 100, "2");
+}
+
+Test(erpc_flows, sixteen_flows_share_a_link)
+{
+	together(16, false, 300, "16");
+}
+
+Test(erpc_flows, who_comes_late_gets_as_much)
+{
+	late(2, false, 100, "2-late");
+}
+
+Test(erpc_flows, the_sixteenth_gets_as_much)
+{
+	late(16, false, 300, "16-late");
+}
+
+Test(erpc_flows, what_is_fetched_is_shared)
+{
+	together(2, true, 100, "2-fetch");
+	late(16, true, 300, "16-fetch");
+}
+
+/** The same with the wheel and without: credits alone keep much in the queue, the more flows the more. */
+static double unpaced(unsigned cnt, const char *name)
+{
+	struct flows_cfg cfg = flows_cfg_default(cnt);
+
+	cfg.paced = false;
+	cfg.late_ns = 30 * MS;
+	run(&cfg, name);
+	return flows_queue_ns(&f, bin_of(50 * MS), f.bin_cnt);
+}
+
+Test(erpc_flows, without_pacing_the_queue_is_longer)
+{
+	struct flows_cfg cfg = flows_cfg_default(16);
+	double paced;
+
+	unpaced(2, "2-unpaced");
+	flows_run(&cfg, &f);
+	paced = flows_queue_ns(&f, bin_of(50 * MS), f.bin_cnt);
+	cr_expect_gt(unpaced(16, "16-unpaced"), 2 * paced);
+}
+
+/** One flow on a link of its own; an end computes, four times as long as Timely takes for congestion. */
+static double alone(bool senders_away)
+{
+	struct flows_cfg cfg = flows_cfg_default(1);
+
+	cfg.every_ns = 1 * MS;
+	cfg.away_ns = MS / 5;
+	cfg.senders_away = senders_away;
+	run(&cfg, senders_away ? "1-busy" : "1-busy-peer");
+	return f.rate[0];
+}
+
+Test(erpc_flows, who_computes_is_no_congested_network)
+{
+	cr_expect_eq(alone(false), 1);
+	cr_expect_eq(alone(true), 1);
+}
