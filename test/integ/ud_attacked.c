@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Two processes talk over datagrams, and a third one that nobody invited attacks: do they notice?
+ *
+ * It floods all their ports with garbage, with headers that look right, with requests to connect; it shows
+ * cookies that it never got; it begins hundreds of handshakes and ends none; it ends some, and says in its
+ * sessions what no peer says. Meanwhile every message between the two must arrive, once, whole and in order,
+ * and their memory must not grow beyond a bound. Afterwards a newcomer connects; and who connects with an
+ * attacker that never ends the handshake hears of it after the peer timeout.
+ *
+ * The two are processes that call libfabric; the attacker has sockets, and the formats of wire/.
+ *
+ * usage: ud_attacked [packets of each flood]
+ */
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fab.h"
+#include "ud_foe.h"
+#include "wire/wire_erpc.h"
+
+#define LIMIT     60.0 /* seconds for whatever must happen */
+#define WINDOW    8
+#define LEN_MAX   20000u
+#define FOES      400u
+#define FRIENDLY  64u         /* of them: those that end the handshake */
+#define GROW_MAX  (48u << 10) /* KiB */
+#define TIMEOUT   "10000"
+#define PORTS_MAX 8u
+
+/** A process under attack. */
+struct victim {
+	pid_t pid;
+	struct sockaddr_in addr;
+	uint64_t heard;
+	int err; /* of a process that shall fail: what it was told, positive */
+	bool is_open, stop;
+};
+
+static struct victim *victims; /* shared: two that talk, a newcomer, one that talks to a foe */
+static struct foe foes[FOES];
+static struct sockaddr_in ports[PORTS_MAX]; /* all of the first victim's */
+static uint32_t port_cnt;
+static uint64_t rng = 88172645463325252ull;
+
+#define LOAD(x)     __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define STORE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELEASE)
+
+static uint64_t next_random(void)
+{
+	rng ^= rng << 13;
+	rng ^= rng >> 7;
+	rng ^= rng << 17;
+	return rng;
+}
+
+/* ---- those who talk ---- */
+
+static uint32_t len_of(uint64_t number)
+{
+	return (uint32_t)(number * 2654435761u % (number % 16 ? 200 : LEN_MAX));
+}
+
+static void fill(uint8_t *buf, uint64_t number)
+{
+	for (uint32_t i = 0, len = len_of(number); i < len; i++)
+		buf[i] = (uint8_t)(number * 7 + i);
+}
+
+static void check(const uint8_t *buf, size_t len, uint64_t number)
+{
+	FAB_TRUE(len == len_of(number));
+	for (uint32_t i = 0; i < len; i++)
+		FAB_TRUE(buf[i] == (uint8_t)(number * 7 + i));
+}
+
+/** A buffer under way: its completion's context. */
+struct op {
+	struct fi_context ctx;
+	uint8_t buf[LEN_MAX];
+	uint64_t number;
+	bool is_send;
+};
+
+static struct fab fab;
+static struct op ops[2 * WINDOW];
+static uint64_t sent, posted;
+
+static ssize_t try_post(struct op *op, fi_addr_t with)
+{
+	if (!op->is_send)
+		return fi_trecv(fab.ep, op->buf, LEN_MAX, NULL, with, op->number, 0, op);
+	return fi_tsend(fab.ep, op->buf, len_of(op->number), NULL, with, op->number, op);
+}
+
+static void post(struct op *op, fi_addr_t with)
+{
+	ssize_t ret;
+
+	op->number = op->is_send ? sent++ : posted++;
+	if (op->is_send)
+		fill(op->buf, op->number);
+	while ((ret = try_post(op, with)) == -FI_EAGAIN)
+		fi_cq_read(fab.cq, NULL, 0); /* progress */
+	FAB_CHECK(ret);
+}
+
+/** One completion: what came is what was sent, whole. */
+static struct op *take(struct victim *self)
+{
+	struct fi_cq_tagged_entry entry;
+	struct op *op;
+	int err;
+
+	if (!fab_poll(&fab, &entry, &err)) {
+		sched_yield();
+		return NULL;
+	}
+	op = entry.op_context;
+	if (err)
+		fprintf(stderr, "a %s ended: %s\n", op->is_send ? "send" : "receive",
+			fi_strerror(err));
+	FAB_TRUE(!err);
+	if (!op->is_send) {
+		check(op->buf, entry.len, op->number);
+		STORE(self->heard, self->heard + 1);
+	}
+	return op;
+}
+
+/** With one another, until all is told to stop and nothing is under way that the other waits for. */
+static void talk(struct victim *self, const struct victim *other)
+{
+	fi_addr_t with = fab_insert(&fab, &other->addr);
+	struct op *op;
+	unsigned i;
+
+	for (i = 0; i < 2 * WINDOW; i++) {
+		ops[i].is_send = i % 2;
+		post(&ops[i], with);
+	}
+	while (!LOAD(self->stop))
+		if ((op = take(self)))
+			post(op, with);
+}
+
+/** Whoever it is, it is told how the send ended. */
+static void call_at(struct victim *self, const struct victim *other)
+{
+	fi_addr_t to = fab_insert(&fab, &other->addr);
+	struct fi_cq_tagged_entry entry;
+	int err;
+
+	FAB_CHECK(fi_tsend(fab.ep, ops[0].buf, 8, NULL, to, UINT64_MAX, &ops[0]));
+	while (!fab_poll(&fab, &entry, &err))
+		sched_yield();
+	STORE(self->err, err);
+	STORE(self->heard, 1);
+}
+
+/** A process of its own: 0 and 1 talk with each other, the others call at one of `other`. */
+static void start(unsigned i, unsigned other, const char *timeout_ms)
+{
+	struct victim *self = &victims[i];
+	pid_t parent = getpid(), pid = fork();
+	struct sockaddr_in any;
+
+	FAB_TRUE(pid >= 0);
+	if (pid) {
+		self->pid = pid;
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	setenv("FI_COPYRPC_PEER_TIMEOUT", timeout_ms, 1);
+	any = fab_addr("127.0.0.1", 0);
+	fab_open(&fab, &any, FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
+	self->addr = fab.addr;
+	STORE(self->is_open, true);
+	while (!LOAD(victims[other].is_open))
+		usleep(1000);
+	if (i < 2)
+		talk(self, &victims[other]);
+	else
+		call_at(self, &victims[other]);
+	_exit(0);
+}
+
+/** Fails if it takes too long, or a process has ended that should not. */
+static void await(const char *what, bool (*done)(void))
+{
+	double begin = fab_seconds();
+	int status;
+
+	while (!done()) {
+		if (waitpid(-1, &status, WNOHANG) > 0 && status)
+			fab_fail(__FILE__, __LINE__, what, "a process under attack has ended");
+		if (fab_seconds() - begin > LIMIT)
+			fab_fail(__FILE__, __LINE__, what, "it takes too long");
+		usleep(1000);
+	}
+}
+
+static uint64_t marks[2];
+
+static bool both_heard_more(void)
+{
+	return LOAD(victims[0].heard) > marks[0] + 200 && LOAD(victims[1].heard) > marks[1] + 200;
+}
+
+/** The two go on talking. */
+static void await_talk(const char *what)
+{
+	marks[0] = LOAD(victims[0].heard);
+	marks[1] = LOAD(victims[1].heard);
+	await(what, both_heard_more);
+}
+
+/* ---- what can be seen of them from outside ---- */
+
+static unsigned long kib_of(const struct victim *v)
+{
+	char path[64], line[256];
+	unsigned long kib = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)v->pid);
+	file = fopen(path, "re");
+	FAB_TRUE(file);
+	while (fgets(line, sizeof(line), file) && sscanf(line, "VmRSS: %lu", &kib) != 1)
+		;
+	fclose(file);
+	FAB_TRUE(kib);
+	return kib;
+}
+
+/** Is the socket with that inode one of the process'? */
+static bool owns(const struct victim *v, unsigned long inode)
+{
+	char path[64], link[64], want[64];
+	struct dirent *ent;
+	bool found = false;
+	ssize_t len;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)v->pid);
+	snprintf(want, sizeof(want), "socket:[%lu]", inode);
+	dir = opendir(path);
+	FAB_TRUE(dir);
+	while (!found && (ent = readdir(dir))) {
+		len = readlinkat(dirfd(dir), ent->d_name, link, sizeof(link) - 1);
+		link[len > 0 ? len : 0] = '\0';
+		found = !strcmp(link, want);
+	}
+	closedir(dir);
+	return found;
+}
+
+/** The UDP ports of a process: the one of its endpoint, and the one for its sessions. */
+static void find_ports(const struct victim *v)
+{
+	FILE *file = fopen("/proc/net/udp", "re");
+	unsigned long inode;
+	unsigned port;
+	char line[512];
+
+	FAB_TRUE(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%*u: %*x:%x %*x:%*x %*x %*x:%*x %*x:%*x %*x %*u %*u %lu", &port,
+			   &inode) == 2 &&
+		    port_cnt < PORTS_MAX && owns(v, inode))
+			ports[port_cnt++] = fab_addr("127.0.0.1", (int)port);
+	fclose(file);
+	FAB_TRUE(port_cnt >= 2);
+}
+
+/* ---- attacks ---- */
+
+static uint32_t flood_cnt = 50000;
+
+static void flood_garbage(struct foe *foe, uint32_t i)
+{
+	uint8_t buf[1500];
+	size_t len = next_random() % (sizeof(buf) + 1), k;
+
+	for (k = 0; k < len; k++)
+		buf[k] = (uint8_t)next_random();
+	foe_send(foe, &ports[i % port_cnt], buf, len);
+}
+
+/** Headers that look right, for sessions that there may be. */
+static void flood_headers(struct foe *foe, uint32_t i)
+{
+	uint8_t buf[256] = { 0 };
+	struct wire_erpc_hdr h = {
+		.req_type = WIRE_ERPC_BATCH,
+		.msg_size = 8,
+		.session = (uint16_t)(next_random() % 4),
+		.kind = (enum wire_erpc_kind)(i % 4),
+		.req_num = next_random() % WIRE_ERPC_REQ_MAX,
+		.tag = (uint16_t)next_random(),
+	};
+
+	wire_erpc_put(buf, &h);
+	foe_send(foe, &ports[i % port_cnt], buf, WIRE_ERPC_HDR_LEN + 8);
+}
+
+static void flood_requests(struct foe *foe, uint32_t i)
+{
+	foe->nonce++;
+	foe_ask(foe, &victims[i % 2].addr);
+	foe_listen(foe, &victims[i % 2].addr);
+}
+
+/** Cookies that nobody got, and those of somebody else. */
+static void flood_cookies(struct foe *foe, uint32_t i)
+{
+	uint8_t cookie[WIRE_CM_COOKIE_LEN];
+	uint64_t random = next_random();
+
+	memcpy(cookie, &random, sizeof(random));
+	memcpy(cookie + sizeof(random), &random, sizeof(random));
+	foe_hello(foe, &victims[0].addr, i % 2 ? cookie : foes[(i + 1) % FOES].ack.ack.cookie);
+}
+
+/** The cookie of a moment ago, and then nothing. */
+static void flood_half_open(struct foe *foe, uint32_t i)
+{
+	foe->is_mute = true;
+	foe_listen(foe, &victims[0].addr);
+	if (foe->ack.src_inc && i % 4)
+		foe_hello(foe, &victims[0].addr, foe->ack.ack.cookie);
+	else
+		foe_ask(foe, &victims[0].addr);
+}
+
+/** In a session that was given: what a peer could say, with anything in it. */
+static void flood_session(struct foe *foe, uint32_t i)
+{
+	uint8_t buf[1472];
+	uint32_t slot = (uint32_t)next_random() % 8, k, len = (uint32_t)next_random() % 1400;
+	uint64_t first = foe->half.token >> 20 & 0xFFFFFFFFF8;
+	struct wire_erpc_hdr h = {
+		.req_type = slot < 5   ? WIRE_ERPC_BATCH
+			    : slot < 7 ? WIRE_ERPC_GET
+				       : WIRE_ERPC_REPLIES,
+		.msg_size = i % 8 ? len : 60000,
+		.session = foe->half.session,
+		.kind = (enum wire_erpc_kind)(i % 16 ? WIRE_ERPC_REQ : next_random() % 4),
+		.req_num = first + slot + 8 * (next_random() % 2),
+		.tag = (uint16_t)foe->half.token,
+	};
+
+	if (!foe->half.token)
+		return;
+	for (k = WIRE_ERPC_HDR_LEN; k < sizeof(buf); k++)
+		buf[k] = (uint8_t)next_random();
+	if (i % 4)
+		memset(buf + WIRE_ERPC_HDR_LEN, 0, 16);
+	wire_erpc_put(buf, &h);
+	foe_send(foe, &foe->port, buf, h.msg_size == len ? len + WIRE_ERPC_HDR_LEN : sizeof(buf));
+}
+
+static void flood(const char *what, void (*one)(struct foe *foe, uint32_t i), uint32_t foe_cnt)
+{
+	uint32_t i;
+
+	for (i = 0; i < flood_cnt; i++)
+		one(&foes[i % foe_cnt], i);
+	await_talk(what);
+	printf("ud_attacked: %-10s %u packets, the others went on talking, %lu MiB\n", what,
+	       flood_cnt, kib_of(&victims[0]) >> 10);
+	fflush(stdout);
+}
+
+/* ---- with and without an end of the handshake ---- */
+
+static bool friends_are_in(void)
+{
+	uint32_t i, cnt = 0;
+
+	for (i = 0; i < FRIENDLY; i++) {
+		struct foe *foe = &foes[i];
+
+		foe_listen(foe, &victims[0].addr);
+		cnt += foe->half.token != 0;
+		if (foe->half.token)
+			continue;
+		if (foe->ack.src_inc)
+			foe_hello(foe, &victims[0].addr, foe->ack.ack.cookie);
+		foe_ask(foe, &victims[0].addr);
+	}
+	return cnt == FRIENDLY;
+}
+
+static bool newcomer_is_in(void)
+{
+	return LOAD(victims[2].heard);
+}
+
+/** Answers requests to connect, and nothing else. */
+static bool caller_has_given_up(void)
+{
+	struct foe *foe = &foes[FOES - 1];
+
+	foe->req.src_inc = 0;
+	foe_listen(foe, &victims[3].addr);
+	if (foe->req.src_inc)
+		foe_invite(foe, &victims[3].addr);
+	return LOAD(victims[3].heard);
+}
+
+/** Who calls at a foe that stays silent is told, and not before the time that was stated. */
+static void call_at_a_mute(void)
+{
+	double begin = fab_seconds();
+
+	victims[4].addr = foes[FOES - 1].addr;
+	victims[4].is_open = true;
+	start(3, 4, "2000");
+	await("a call at a foe that is mute", caller_has_given_up);
+	FAB_TRUE(victims[3].err == FI_ETIMEDOUT);
+	FAB_TRUE(fab_seconds() - begin > 1.9);
+	printf("ud_attacked: who called at a mute foe was told after %.1f s\n",
+	       fab_seconds() - begin);
+}
+
+static void stop_all(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		int status;
+
+		STORE(victims[i].stop, true);
+		FAB_TRUE(waitpid(victims[i].pid, &status, 0) == victims[i].pid && !status);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long before;
+	uint32_t i;
+
+	flood_cnt = argc > 1 ? (uint32_t)atoi(argv[1]) : flood_cnt;
+	victims = mmap(NULL, 5 * sizeof(*victims), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	FAB_TRUE(victims != MAP_FAILED);
+	start(0, 1, TIMEOUT);
+	start(1, 0, TIMEOUT);
+	await_talk("the beginning");
+	find_ports(&victims[0]);
+	find_ports(&victims[1]);
+	before = kib_of(&victims[0]);
+	for (i = 0; i < FOES; i++)
+		foe_open(&foes[i], next_random() | 1);
+	flood("garbage", flood_garbage, FOES);
+	flood("headers", flood_headers, FOES);
+	flood("requests", flood_requests, FOES);
+	flood("cookies", flood_cookies, FOES);
+	await("foes that end the handshake", friends_are_in);
+	flood("sessions", flood_session, FRIENDLY);
+	flood("half open", flood_half_open, FOES - 1);
+	FAB_TRUE(kib_of(&victims[0]) < before + GROW_MAX);
+	start(2, 0, "30000");
+	await("a newcomer", newcomer_is_in);
+	FAB_TRUE(!victims[2].err);
+	call_at_a_mute();
+	await_talk("the end");
+	printf("ud_attacked: ok: %lu messages between the two, %ld KiB more in use\n",
+	       (unsigned long)(victims[0].heard + victims[1].heard),
+	       (long)kib_of(&victims[0]) - (long)before);
+	stop_all();
+	return 0;
+}
