@@ -30,6 +30,7 @@
 
 #define FT_PROCS_MAX   4
 #define FT_EXIT_NOTRUN 61 /* as upstream's programs: FI_ENODATA */
+#define FT_EXIT_NOCASE 3  /* -k: no case has such a name */
 #define FT_CNT(array)  (sizeof(array) / sizeof(*(array)))
 
 struct ft_fab;

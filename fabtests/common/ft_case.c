@@ -35,6 +35,7 @@ struct runner {
 	struct ft_shared *shared;
 	int listener; /* with -l; else -1 */
 	int cnt[RESULTS];
+	int chosen; /* cases */
 };
 
 /* ---- processes ---- */
@@ -266,17 +267,30 @@ static struct ft_shared *shared_map(void)
 	return shared == MAP_FAILED ? NULL : shared;
 }
 
+static bool is_chosen(const struct runner *r, const struct ft_case *test)
+{
+	return !r->opts->only || strstr(test->name, r->opts->only);
+}
+
 static void run_cases(struct runner *r, const struct ft_case *cases, size_t cnt, bool fresh)
 {
 	for (size_t i = 0; i < cnt; i++) {
-		if (cases[i].fresh != fresh ||
-		    (r->opts->only && !strstr(cases[i].name, r->opts->only)))
+		if (cases[i].fresh != fresh || !is_chosen(r, &cases[i]))
 			continue;
+		r->chosen++;
 		if (r->opts->list)
 			printf("%-24s %s\n", cases[i].name, cases[i].promise);
 		else
 			run_case(r, &cases[i]);
 	}
+}
+
+/* A name that was mistyped shall not look like success. */
+static int no_case(const struct runner *r)
+{
+	fprintf(stderr, "%s: no case has '%s' in its name; --list tells their names\n", r->program,
+		r->opts->only);
+	return FT_EXIT_NOCASE;
 }
 
 int ft_main(int argc, char **argv, const char *about, const struct ft_case *cases, size_t cnt)
@@ -299,6 +313,8 @@ int ft_main(int argc, char **argv, const char *about, const struct ft_case *case
 	if (!opts.list)
 		look_for_providers();
 	run_cases(&r, cases, cnt, false);
+	if (!r.chosen)
+		return no_case(&r);
 	if (r.cnt[FAIL])
 		return EXIT_FAILURE;
 	return r.cnt[PASS] || !r.cnt[NOTRUN] ? EXIT_SUCCESS : FT_EXIT_NOTRUN;
