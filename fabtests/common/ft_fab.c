@@ -116,9 +116,9 @@ void ft_fab_queues(struct ft_fab *fab)
 		fab->tx_cntr = cntr_open(fab);
 		fab->rx_cntr = cntr_open(fab);
 	}
-	if (fab->info->ep_attr->type == FI_EP_MSG)
+	if (fab->info->ep_attr->type == FI_EP_MSG || fab->want.events)
 		FT_OK(fi_eq_open(fab->fabric, &eq_attr, &fab->eq, NULL));
-	else
+	if (fab->info->ep_attr->type != FI_EP_MSG)
 		FT_OK(fi_av_open(fab->domain, &av_attr, &fab->av, NULL));
 }
 

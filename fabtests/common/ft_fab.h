@@ -33,6 +33,7 @@ struct ft_want {
 	uint64_t tx_flags, rx_flags; /* default flags of operations */
 	bool selective_tx, selective_rx;
 	bool two_cqs, counters;
+	bool events;              /* with -e rdm too: an event queue, bound to the endpoint */
 	enum fi_cq_format format; /* 0: FI_CQ_FORMAT_TAGGED */
 	enum fi_wait_obj wait;    /* 0: as option -c needs it */
 	enum fi_threading threading;
@@ -52,7 +53,7 @@ struct ft_fab {
 	struct fid_av *av; /* NULL with -e msg */
 	struct fid_cq *tx_cq, *rx_cq;
 	struct fid_cntr *tx_cntr, *rx_cntr; /* NULL unless wanted */
-	struct fid_eq *eq;                  /* with -e msg */
+	struct fid_eq *eq;                  /* with -e msg, or wanted */
 	struct fid_pep *pep;                /* rank 0 with -e msg */
 	struct fid_ep *ep;
 	fi_addr_t addr[FT_PROCS_MAX];         /* of each rank, this one included */

@@ -65,7 +65,7 @@ Test(cpr_attr, empty_hints_and_none_are_accepted)
 Test(cpr_attr, capabilities_and_flags_are_subsets_of_the_offer)
 {
 	EXPECT_BITS(caps, FI_MSG | FI_TAGGED | FI_SOURCE | FI_RMA, FI_MSG | FI_MULTICAST);
-	EXPECT_BITS(caps, FI_DIRECTED_RECV | FI_RMA_EVENT, FI_COLLECTIVE);
+	EXPECT_BITS(caps, FI_DIRECTED_RECV | FI_RMA_EVENT | FI_COLLECTIVE, FI_VARIABLE_MSG);
 	EXPECT_BITS(caps, FI_LOCAL_COMM | FI_REMOTE_COMM | FI_TRIGGER, FI_TAGGED | FI_HMEM);
 	EXPECT_BITS(caps, FI_TAGGED | FI_MULTI_RECV, FI_SOURCE | FI_SOURCE_ERR);
 	EXPECT_BITS(tx_attr->caps, FI_MSG | FI_RECV, FI_MSG | FI_RMA_PMEM);

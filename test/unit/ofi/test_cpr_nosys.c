@@ -80,9 +80,8 @@ Test(cpr_nosys, an_endpoint_does_what_its_capabilities_say_and_no_more)
 
 Test(cpr_nosys, what_hints_ask_for_in_vain_is_no_data)
 {
-	static const uint64_t caps[] = { FI_COLLECTIVE,   FI_MULTICAST, FI_RMA_PMEM,
-					 FI_NAMED_RX_CTX, FI_HMEM,      FI_VARIABLE_MSG,
-					 FI_SHARED_AV };
+	static const uint64_t caps[] = { FI_MULTICAST, FI_RMA_PMEM,     FI_NAMED_RX_CTX,
+					 FI_HMEM,      FI_VARIABLE_MSG, FI_SHARED_AV };
 	struct fi_info *hints = ofi_hints(), *info;
 	unsigned i;
 
@@ -99,13 +98,10 @@ Test(cpr_nosys, what_hints_ask_for_in_vain_is_no_data)
 	fi_freeinfo(hints);
 }
 
-Test(cpr_nosys, deferred_and_collective_work_is_refused)
+Test(cpr_nosys, deferred_work_and_multicast_is_refused_and_collectives_that_nobody_asked_for)
 {
-	struct fi_collective_attr coll = { .op = FI_SUM, .datatype = FI_INT32 };
 	struct fi_deferred_work work = { .op_type = FI_OP_SEND };
-	struct fi_av_set_attr set_attr = { .count = 1 };
-	struct ofi_options opts = { 0 };
-	struct fid_av_set *set;
+	struct ofi_options opts = { .caps = FI_MSG };
 	struct ofi_pair p;
 	struct fid_mc *mc;
 
@@ -113,9 +109,8 @@ Test(cpr_nosys, deferred_and_collective_work_is_refused)
 	cr_expect_eq(fi_control(&p.domain->fid, FI_QUEUE_WORK, &work), -FI_ENOSYS);
 	cr_expect_eq(fi_control(&p.domain->fid, FI_CANCEL_WORK, &work), -FI_ENOSYS);
 	cr_expect_eq(fi_control(&p.domain->fid, FI_FLUSH_WORK, NULL), -FI_ENOSYS);
-	cr_expect_eq(fi_query_collective(p.domain, FI_BARRIER, &coll, 0), -FI_ENOSYS);
 	cr_expect_eq(fi_barrier(p.ep[0], p.addr[0], NULL), -FI_ENOSYS);
-	cr_expect_eq(fi_av_set(p.av, &set_attr, &set, NULL), -FI_ENOSYS);
 	cr_expect_eq(fi_join(p.ep[0], &p, 0, &mc, NULL), -FI_ENOSYS);
+	cr_expect_eq(fi_join_collective(p.ep[0], p.addr[0], NULL, 0, &mc, NULL), -FI_ENOSYS);
 	ofi_pair_close(&p);
 }

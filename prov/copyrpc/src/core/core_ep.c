@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/core_atomic.h"
+#include "core/core_coll.h"
 #include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_peer.h"
@@ -129,6 +130,7 @@ void core_ep_close(struct core_ep *ep)
 	while ((first = util_list_first(&ep->strangers)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
 	core_rpc_fini(ep);
+	core_coll_fini(ep);
 	ep->dom->engine_ops->ep_close(ep->eep);
 	core_ep_rx_fini(ep);
 	free(ep->peers);

@@ -24,6 +24,7 @@
 #include "util/list.h"
 #include "util/pool.h"
 
+struct core_coll;
 struct core_conn;
 struct core_dom;
 struct core_peer;
@@ -70,7 +71,8 @@ struct core_ep {
 	uint32_t tx_queued;        /* operations that wait in a peer's tx_queue */
 	size_t tx_open;            /* operations that have not ended */
 	struct util_list dom_link; /* core_dom.eps */
-	struct core_ep *srx;       /* the shared receive context, or NULL (core_srx.h) */
+	struct core_coll *coll; /* collective operations (core_coll.h), or NULL: it takes no part */
+	struct core_ep *srx;    /* the shared receive context, or NULL (core_srx.h) */
 	struct core_ep *rx_lender; /* of a context: the endpoint whose `rx` it uses, or NULL */
 };
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_coll.h"
 #include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_op.h"
@@ -287,6 +288,7 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 		core_peer_set_state(peer, state);
 	core_late_fail_peer(peer, err);
 	core_op_fail_peer(peer, err);
+	core_coll_fail_peer(peer, err);
 	core_rma_drop_loans(peer);
 	core_peer_set_eager(peer);
 	if (chan)
@@ -304,6 +306,7 @@ void core_peer_free(struct core_peer *peer)
 		core_peer_fail(peer, -FI_ESHUTDOWN, CORE_PEER_IDLE);
 	else
 		core_op_fail_peer(peer, -FI_ESHUTDOWN);
+	core_coll_forget_peer(peer);
 	core_rx_forget_peer(peer);
 	util_list_remove(&peer->ep_link);
 	util_list_remove(&peer->work.link);

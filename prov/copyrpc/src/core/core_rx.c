@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/core_atomic.h"
+#include "core/core_coll_msg.h"
 #include "core/core_dom.h"
 #include "core/core_inmsg.h"
 #include "core/core_peer.h"
@@ -437,6 +438,8 @@ enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_re
 		return core_rx_announced(peer, ref, &head);
 	if (head.op == WIRE_OP_DLVR)
 		return core_rx_deliver(peer, ref, &head, hold);
+	if (head.op == WIRE_OP_COLL)
+		return core_coll_on_call(chan, ref, &head);
 	if (head.op == WIRE_OP_ATOMIC)
 		return core_atomic_on_call(chan, ref, &head);
 	if (head.op >= WIRE_OP_WRITE && head.op <= WIRE_OP_LEND)

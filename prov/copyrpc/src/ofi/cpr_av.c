@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ofi/cpr_addr.h"
+#include "ofi/cpr_av_set.h"
 #include "ofi/cpr_dgram.h"
 #include "ofi/cpr_domain.h"
 #include "ofi/cpr_ep.h"
@@ -407,7 +408,7 @@ static struct fi_ops_av cpr_av_ops = {
 	.remove = cpr_av_remove,
 	.lookup = cpr_av_lookup,
 	.straddr = cpr_av_straddr,
-	.av_set = cpr_no_av_set,
+	.av_set = cpr_av_set_open,
 };
 
 static int cpr_av_check(const struct fi_av_attr *attr)

@@ -8,6 +8,7 @@
 
 #include "ofi/cpr_addr.h"
 #include "ofi/cpr_atomic.h"
+#include "ofi/cpr_coll.h"
 #include "ofi/cpr_av.h"
 #include "ofi/cpr_cntr.h"
 #include "ofi/cpr_conn.h"
@@ -87,7 +88,7 @@ static struct fi_ops_domain cpr_domain_ops = {
 	.stx_ctx = cpr_stx_open,
 	.srx_ctx = cpr_srx_open,
 	.query_atomic = cpr_atomic_query,
-	.query_collective = cpr_no_query_collective,
+	.query_collective = cpr_coll_query,
 	.endpoint2 = cpr_ep_open2,
 };
 

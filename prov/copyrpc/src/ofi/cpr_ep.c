@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/core_coll.h"
 #include "core/core_rpc.h"
 #include "core/core_rx.h"
 #include "ofi/cpr_addr.h"
 #include "ofi/cpr_atomic.h"
 #include "ofi/cpr_av.h"
 #include "ofi/cpr_cntr.h"
+#include "ofi/cpr_coll.h"
 #include "ofi/cpr_conn.h"
 #include "ofi/cpr_cq.h"
 #include "ofi/cpr_dgram.h"
@@ -213,6 +215,8 @@ void cpr_ep_pick_ops(struct cpr_ep *ep)
 	cpr_ep_pick_tagged(ep);
 	cpr_rma_pick(&ep->rma_ops, ep->caps);
 	cpr_atomic_pick(&ep->atomic_ops, ep->caps);
+	if (ep->caps & FI_COLLECTIVE)
+		ep->fid.collective = &cpr_coll_ops;
 	if (ep->tx_flags & FI_TRIGGER)
 		cpr_trigger_pick(ep);
 }
@@ -248,12 +252,16 @@ static int cpr_ep_check_bound(const struct cpr_ep *ep)
 
 static int cpr_ep_start(struct cpr_ep *ep)
 {
-	int ret;
+	int ret = ep->caps & FI_COLLECTIVE ? core_coll_init(&ep->core_ep) : 0;
 
+	if (ret)
+		return ret;
 	ep->core_ep.av = ep->av ? ep->av->core : NULL;
 	ret = core_ep_open(&ep->core_ep, &ep->domain->core,
 			   ep->src.ss_family ? (struct sockaddr *)&ep->src : NULL);
-	if (!ret)
+	if (ret)
+		core_coll_fini(&ep->core_ep);
+	else
 		cpr_srx_join(ep);
 	return ret;
 }
@@ -505,7 +513,7 @@ static void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
 	ep->fid.rma = &ep->rma_ops;
 	ep->fid.tagged = &ep->tagged_ops;
 	ep->fid.atomic = &ep->atomic_ops;
-	ep->fid.collective = &cpr_no_collective_ops;
+	ep->fid.collective = &cpr_no_collective_ops; /* see cpr_ep_pick_ops */
 }
 
 void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_info *info,

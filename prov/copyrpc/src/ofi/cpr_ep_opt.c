@@ -7,6 +7,7 @@
 #include "ofi/cpr_conn.h"
 #include "ofi/cpr_dgram.h"
 #include "ofi/cpr_domain.h"
+#include "ofi/cpr_coll.h"
 #include "ofi/cpr_ep.h"
 #include "ofi/cpr_nosys.h"
 #include "ofi/cpr_trigger.h"
@@ -114,5 +115,5 @@ struct fi_ops_cm cpr_ep_cm_ops = {
 	.accept = cpr_no_accept,
 	.reject = cpr_no_reject,
 	.shutdown = cpr_no_shutdown,
-	.join = cpr_no_join,
+	.join = cpr_coll_join,
 };

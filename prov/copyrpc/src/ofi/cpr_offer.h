@@ -27,21 +27,22 @@
 #define CPR_UD_PROTO         (FI_PROV_SPECIFIC | 0x00C09002u)
 #define CPR_UD_PROTO_VERSION 1u
 
-#define CPR_PRIMARY_CAPS (FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV)
-#define CPR_MSG_MODS     (FI_SEND | FI_RECV)
-#define CPR_RMA_MODS     (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
-#define CPR_MODIFIERS    (CPR_MSG_MODS | CPR_RMA_MODS)
-#define CPR_DOMAIN_CAPS  (FI_LOCAL_COMM | FI_REMOTE_COMM)
+#define CPR_PRIMARY_CAPS                                                                           \
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_DIRECTED_RECV)
+#define CPR_MSG_MODS    (FI_SEND | FI_RECV)
+#define CPR_RMA_MODS    (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define CPR_MODIFIERS   (CPR_MSG_MODS | CPR_RMA_MODS)
+#define CPR_DOMAIN_CAPS (FI_LOCAL_COMM | FI_REMOTE_COMM)
 #define CPR_CAPS                                                                                   \
 	(CPR_PRIMARY_CAPS | CPR_MODIFIERS | FI_MULTI_RECV | FI_SOURCE | FI_RMA_EVENT | FI_FENCE |  \
 	 FI_TRIGGER | CPR_DOMAIN_CAPS)
 #define CPR_DGRAM_CAPS (FI_MSG | CPR_MSG_MODS | FI_MULTI_RECV | FI_SOURCE | CPR_DOMAIN_CAPS)
 #define CPR_TX_CAPS                                                                                \
-	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND | FI_READ | FI_WRITE | FI_FENCE |       \
-	 FI_TRIGGER)
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_SEND | FI_READ | FI_WRITE |  \
+	 FI_FENCE | FI_TRIGGER)
 #define CPR_RX_CAPS                                                                                \
-	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE |    \
-	 FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
+	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_RECV | FI_REMOTE_READ |      \
+	 FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
 
 /* Messages are always in order, what has to do with RMA only for who asks: it costs overlap. */
 #define CPR_MSG_ORDER FI_ORDER_SAS
@@ -72,12 +73,13 @@ int cpr_offer_fill(struct fi_info *info);
 /** Narrows a filled info to accepted hints (NULL: all that we offer). */
 void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_t version);
 
-/** All capabilities of endpoints of a type: with one peer there is none to choose or to name. */
+/** All capabilities of endpoints of a type: with one peer there is none to choose, to name, to gather. */
 static inline uint64_t cpr_offer_all(enum fi_ep_type type)
 {
 	if (type == FI_EP_DGRAM)
 		return CPR_DGRAM_CAPS;
-	return type == FI_EP_MSG ? CPR_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE) : CPR_CAPS;
+	return type == FI_EP_MSG ? CPR_CAPS & ~(FI_DIRECTED_RECV | FI_SOURCE | FI_COLLECTIVE)
+				 : CPR_CAPS;
 }
 
 /** The capabilities that an endpoint gets who asked for `hints` (0: all). */

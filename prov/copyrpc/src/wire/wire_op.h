@@ -35,6 +35,7 @@ enum wire_op {
 	WIRE_OP_LEND = 9,    /* call: remote read, the target lends the bytes; as a one-way message:
 			    * they were fetched */
 	WIRE_OP_ATOMIC = 10, /* call: atomic operation, old values in the reply (wire_atomic.h) */
+	WIRE_OP_COLL = 11,   /* call: of a collective operation (wire_coll.h) */
 	WIRE_OP_RPC = 12, /* call: a user's request, whose reply is the user's answer; no flags, the
 			      * word has the allowance instead: wire_rpc_word */
 	WIRE_OP_LAST = WIRE_OP_RPC,
