@@ -49,6 +49,47 @@ Test(udp_dgram, can_be_waited_for)
 	udp_pair_close(&pair);
 }
 
+static void take(void)
+{
+	struct dev_dgram_in in;
+
+	cr_assert_eq(udp_pair_poll(pair.dg[1], &in, 1), 1);
+	udp_dgram_ops.release(pair.dg[1], in.slot);
+}
+
+/** `cnt` datagrams, each of which is found by a look of its own. */
+static void send_and_take(unsigned cnt)
+{
+	while (cnt--) {
+		send_to_other();
+		take();
+	}
+}
+
+Test(udp_dgram, who_sleeps_is_watched_and_who_only_polls_is_not)
+{
+	const struct udp_dgram *ud;
+
+	cr_assert(udp_pair_open(&pair, AF_INET, 16));
+	ud = (const struct udp_dgram *)pair.dg[1];
+	cr_expect(!ud->watched, "nobody ever slept");
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), 0);
+	send_and_take(2 * UDP_AWAKE);
+	cr_expect(ud->watched, "one thread polls, but another one sleeps");
+	send_to_other();
+	cr_expect_eq(readable(pair.dg[1], 60000), 1);
+	take();
+	udp_dgram_ops.disarm(pair.dg[1]);
+	send_and_take(UDP_AWAKE);
+	cr_expect(ud->watched, "it may sleep again");
+	send_and_take(1);
+	cr_expect(!ud->watched);
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), 0);
+	send_to_other();
+	cr_expect_eq(readable(pair.dg[1], 60000), 1);
+	udp_pair_close(&pair);
+}
+
 Test(udp_dgram, what_was_taken_in_and_not_handed_out_keeps_it_awake)
 {
 	struct dev_dgram_in in;

@@ -49,14 +49,11 @@ static int udp_make_bufs(struct udp_dgram *ud, uint32_t cnt)
 
 static int udp_make_wait(struct udp_dgram *ud)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
-
 	ud->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ud->wait_fd < 0 || epoll_ctl(ud->wait_fd, EPOLL_CTL_ADD, ud->sock.fd, &ev)) {
-		UTIL_WARN(EP_CTRL, "nothing to wait for datagrams with: %s\n", strerror(errno));
-		return -errno;
-	}
-	return 0;
+	if (ud->wait_fd >= 0)
+		return 0;
+	UTIL_WARN(EP_CTRL, "nothing to wait for datagrams with: %s\n", strerror(errno));
+	return -errno;
 }
 
 static int udp_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg)
@@ -135,12 +132,27 @@ static void udp_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
 	free(ah);
 }
 
+/** Has the wait set look at the socket, or look for something else: epoll_ctl's `op`. */
+static int udp_watch(struct udp_dgram *ud, int op)
+{
+	struct epoll_event ev = { .events = EPOLLIN | (ud->tx_full ? EPOLLOUT : 0u) };
+
+	if (epoll_ctl(ud->wait_fd, op, ud->sock.fd, &ev))
+		return -errno;
+	ud->watched = true;
+	return 0;
+}
+
+void udp_unwatch_cold(struct udp_dgram *ud)
+{
+	ud->watched = epoll_ctl(ud->wait_fd, EPOLL_CTL_DEL, ud->sock.fd, NULL) != 0;
+}
+
 void udp_wait_for_room(struct udp_dgram *ud, bool full)
 {
-	struct epoll_event ev = { .events = EPOLLIN | (full ? EPOLLOUT : 0u) };
-
 	ud->tx_full = full;
-	epoll_ctl(ud->wait_fd, EPOLL_CTL_MOD, ud->sock.fd, &ev);
+	if (ud->watched)
+		udp_watch(ud, EPOLL_CTL_MOD);
 }
 
 static int udp_wait_fd(struct dev_dgram *dg)
@@ -148,7 +160,7 @@ static int udp_wait_fd(struct dev_dgram *dg)
 	return ((struct udp_dgram *)dg)->wait_fd;
 }
 
-/** The socket itself tells, for as long as there is something: there is nothing to arm. */
+/** The socket itself tells, for as long as there is something, once it is watched. */
 static int udp_arm(struct dev_dgram *dg)
 {
 	struct udp_dgram *ud = (struct udp_dgram *)dg;
@@ -156,12 +168,17 @@ static int udp_arm(struct dev_dgram *dg)
 
 	if (ud->status || ud->got_at < ud->got_cnt || poll(&pfd, 1, 0) > 0)
 		return -FI_EAGAIN;
-	return 0;
+	ud->armed = true;
+	return ud->watched ? 0 : udp_watch(ud, EPOLL_CTL_ADD);
 }
 
+/** It stays watched: who slept may well sleep again. */
 static void udp_disarm(struct dev_dgram *dg)
 {
-	(void)dg;
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+
+	ud->armed = false;
+	ud->found_cnt = 0;
 }
 
 const struct dev_dgram_ops udp_dgram_ops = {

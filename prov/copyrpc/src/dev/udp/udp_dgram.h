@@ -9,6 +9,10 @@
  * datagrams into one buffer (GRO), so each buffer holds up to 64 KiB and counts those of its
  * datagrams that are not released. Untouched buffer pages cost nothing.
  *
+ * Waiting: the kernel walks through all wait sets above a watched socket for each datagram, in the call that
+ * sends it. So the socket is watched from arm on, until so many polls after disarm found something
+ * (UDP_AWAKE) that nobody seems to sleep any more.
+ *
  * Owner: who polls; resolve may run in another thread.
  * Shown by test/unit/dev/udp/test_udp_dgram.c.
  */
@@ -21,6 +25,7 @@
 #define UDP_BURST   16u        /* messages of one system call */
 #define UDP_RUN_MAX 64u        /* datagrams that GSO cuts from one message */
 #define UDP_BUF_LEN (1u << 16) /* of a receive buffer: all that GRO may join */
+#define UDP_AWAKE   64u        /* polls that found something since disarm */
 
 struct udp_ah {
 	struct dev_dgram_ah base;
@@ -39,10 +44,13 @@ struct udp_got {
 struct udp_dgram {
 	struct dev_dgram base;
 	struct udp_sock sock;
-	int status;     /* what ended the endpoint, or 0 */
-	bool tx_full;   /* the socket had no room: the wait set looks for it */
-	bool tx_warned; /* that datagrams cannot leave was said */
-	bool rx_found;  /* the last look found something */
+	int status;         /* what ended the endpoint, or 0 */
+	bool tx_full;       /* the socket had no room: the wait set looks for it */
+	bool tx_warned;     /* that datagrams cannot leave was said */
+	bool rx_found;      /* the last look found something */
+	bool armed;         /* somebody sleeps, or may */
+	bool watched;       /* the wait set has the socket */
+	uint32_t found_cnt; /* polls that found something since disarm, while watched */
 	uint8_t *bufs;
 	uint32_t *free; /* LIFO of buffers */
 	uint32_t free_cnt;
@@ -61,6 +69,9 @@ static inline uint8_t *udp_buf(const struct udp_dgram *ud, uint32_t buf)
 int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt);
 int udp_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
 void udp_release(struct dev_dgram *dg, uint32_t slot);
+
+/** Nobody sleeps: the wait set lets go of the socket. */
+void udp_unwatch_cold(struct udp_dgram *ud);
 
 /** Has the wait set look for room to send, or no longer. */
 void udp_wait_for_room(struct udp_dgram *ud, bool full);

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include "dev/udp/udp_dgram.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 /** Room for one recvmmsg. */
@@ -119,6 +120,8 @@ static int udp_fill(struct udp_dgram *ud)
 		ud->status = -FI_EIO;
 		return ud->status;
 	}
+	if (UTIL_UNLIKELY(ud->watched && !ud->armed) && ++ud->found_cnt > UDP_AWAKE)
+		udp_unwatch_cold(ud);
 	/* What is given back goes on top of the list: first take all out that were used. */
 	for (i = 0; i < ret; i++)
 		used[i] = ud->free[--ud->free_cnt];
