@@ -11,7 +11,8 @@
 #include "util/copy.h"
 
 /* What was asked to leave at once gathers behind so many batches that are under way. */
-#define ERPC_NOW_MAX    2u
+#define ERPC_NOW_MAX 2u
+_Static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
 #define ERPC_BATCH_HEAD ((uint32_t)sizeof(struct wire_erpc_batch))
 
 /** May another batch begin? The peer orders no more than ERPC_SLOTS of them. */
@@ -107,9 +108,11 @@ static unsigned erpc_send_flying(const struct erpc_session *s)
 /** Does the batch leave at once? Where others are under way, more gathers in it. */
 static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags)
 {
+	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
+
 	if (flags & CORE_SEND_NOW)
-		return erpc_send_flying(s) < ERPC_NOW_MAX;
-	return !(flags & CORE_SEND_MORE) && !s->port->running && !erpc_send_flying(s);
+		return !(busy & (busy - 1)); /* below ERPC_NOW_MAX */
+	return !busy && !(flags & CORE_SEND_MORE) && !s->port->running;
 }
 
 /** A frame is whole: does the batch wait for others? */
