@@ -3,7 +3,7 @@
  * What does a message cost the processor and the NIC, counted and not timed?
  *
  * Both ends live in one thread of one process, so nobody polls in vain while the other works: the
- * instructions of a run are those of its messages. A transport (cost_fi.c, cost_ucp.c) gives two
+ * instructions of a run are those of its messages, and the clock goes by them too. A transport (cost_fi.c, cost_ucp.c) gives two
  * connected ends; cost.c moves the messages. fabtests/scripts/cost runs the program on the device
  * model with N and with 2 N rounds: the difference is free of whatever start and end cost.
  *
@@ -48,6 +48,10 @@ void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int
 void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot);
 /** One progress call of one end. */
 void cost_progress(struct cost_pair *pair, int end);
+
+/* cost_clock.c: from stop to start the time depends on nothing but how often it is asked for. */
+void cost_clock_stop(void);
+void cost_clock_start(void);
 
 /* cost.c */
 _Noreturn void cost_die(const char *what, const char *why);
