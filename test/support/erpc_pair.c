@@ -249,6 +249,17 @@ static void pair_end_close(struct pair_end *e)
 	}
 }
 
+/** Buffers are free, or wait for the device to say that it is done with them. */
+static void pair_check_bufs(const struct erpc_bufs *bufs)
+{
+	const struct util_list *it;
+	size_t waiting = 0;
+
+	for (it = bufs->waiting.next; it != &bufs->waiting; it = it->next)
+		waiting++;
+	cr_assert_eq(bufs->used_cnt, waiting);
+}
+
 void erpc_pair_fini(struct erpc_pair *p)
 {
 	unsigned i, k;
@@ -266,6 +277,7 @@ void erpc_pair_fini(struct erpc_pair *p)
 	for (i = 0; i < 2; i++) {
 		fake_net_run(&p->net, p->net.now_ns + 1000000);
 		erpc_port_progress(p->end[i].port, p->net.now_ns);
+		pair_check_bufs(&p->end[i].port->bufs);
 		erpc_port_close(p->end[i].port);
 		free(p->end[i].memory);
 		for (k = 0; k < PAIR_GET_MAX; k++)

@@ -94,6 +94,8 @@ Test(erpc_client, what_does_not_belong_changes_nothing)
 	cr_assert_eq(take(WIRE_ERPC_RESP, 2, 14, PAYLOAD), ERPC_TAKE);
 	send_all();
 	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 15, 5), ERPC_BAD, "another length than before");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 15, 4), ERPC_BAD,
+		     "so it says, with bytes of that one");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 14, 4), ERPC_LAST);
 }
 

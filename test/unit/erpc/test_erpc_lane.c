@@ -11,6 +11,7 @@
 #include "cm/cm.h"
 #include "erpc/erpc_session.h"
 #include "unit/engine/eng_fixture.h"
+#include "util/param.h"
 #include "wire/wire_op.h"
 
 #define LONG_MS 60000 /* a wakeup that has not come by then never will */
@@ -84,6 +85,19 @@ static uint64_t timer_ns(const struct whole *w)
 
 	cr_assert_eq(timerfd_gettime(erpc_of(w)->timer_fd, &at), 0);
 	return (uint64_t)at.it_value.tv_sec * 1000000000u + (uint64_t)at.it_value.tv_nsec;
+}
+
+/** Faults that cannot be read are a domain's error, and not its first peer's. */
+Test(erpc_lane, a_fault_that_nobody_understands_opens_nothing)
+{
+	union eng_lane_room room = { 0 };
+
+	util_params.fault = "drop=2";
+	cr_expect_eq(erpc_lane_udp.open(&room.lane), -FI_EINVAL);
+	util_params.fault = "drop=0.2";
+	cr_assert_eq(erpc_lane_udp.open(&room.lane), 0);
+	erpc_lane_udp.close(&room.lane);
+	util_params.fault = NULL;
 }
 
 Test(erpc_lane, two_engines_meet_talk_and_part, .timeout = 200)

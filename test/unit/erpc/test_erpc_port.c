@@ -113,3 +113,37 @@ Test(erpc_port, what_comes_before_attach_waits_and_is_counted_once)
 		     p.net.cnt.delivered);
 	erpc_pair_fini(&p);
 }
+
+static uint32_t answers;
+
+static void double_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	(void)net;
+	(void)arg;
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	if (h.kind == WIRE_ERPC_REQ)
+		pkt->copies = 2;
+	else
+		answers++;
+}
+
+/** A request that comes twice while its answer waits for room in the device is answered once. */
+Test(erpc_port, an_answer_that_is_still_here_is_not_given_again)
+{
+	erpc_pair_init(&p, 4);
+	p.net.hook = double_requests;
+	erpc_pair_open(&p);
+	answers = 0;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	p.net.busy_chance = 1000000;
+	erpc_pair_run(&p, 100000);
+	cr_expect_eq(p.end[1].port->stats.rx_repeats, 1);
+	cr_expect_eq(answers, 0);
+	p.net.busy_chance = 0;
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	cr_expect_eq(answers, 1);
+	erpc_pair_fini(&p);
+}

@@ -93,6 +93,30 @@ Test(erpc_server, what_does_not_belong_changes_nothing, .init = setup)
 	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE);
 }
 
+Test(erpc_server, a_request_keeps_its_type, .init = setup)
+{
+	struct wire_erpc_hdr h = { .req_num = 5, .msg_size = 25, .req_type = 1 };
+	struct erpc_server before;
+
+	cr_assert_eq(erpc_server_take_req(&s, &h, PAYLOAD), ERPC_TAKE);
+	before = s;
+	h.pkt_num = 1;
+	h.req_type = 2;
+	cr_expect_eq(erpc_server_take_req(&s, &h, PAYLOAD), ERPC_BAD);
+	cr_expect(!memcmp(&before, &s, sizeof(s)));
+}
+
+/** A long response is over, and what it was made of may be gone. */
+Test(erpc_server, no_part_of_a_response_is_another_request_s, .init = setup)
+{
+	cr_assert_eq(req(5, 0, 4, 4), ERPC_LAST);
+	cr_assert(erpc_server_respond(&s, 3 * PAYLOAD));
+	cr_assert_eq(rfr(5, 1, 0, 0), ERPC_TAKE);
+	cr_assert_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_LAST);
+	cr_expect_eq(rfr(5 + ERPC_SLOTS, 1, 0, 0), ERPC_BAD, "it is still running");
+	cr_expect_eq(rfr(5, 1, 0, 0), ERPC_STALE);
+}
+
 Test(erpc_server, responses_that_the_packet_numbers_cannot_count_are_refused)
 {
 	erpc_server_init(&s, 0, 1024);

@@ -65,13 +65,13 @@ void erpc_lane_close(struct eng_lane *eng)
 int erpc_lane_open(struct eng_lane *eng, const struct erpc_lane_dev *what)
 {
 	struct erpc_lane *lane = erpc_lane_of(eng);
-	int ret = 0;
+	int ret = flt_check(); /* now, and not with the first connection */
 
 	lane->what = what;
 	lane->wait_fd = -1;
 	lane->timer_fd = -1;
 	util_list_init(&lane->ports);
-	if (what->dev)
+	if (!ret && what->dev)
 		ret = what->dev->open(&lane->dev);
 	if (!ret)
 		ret = erpc_lane_open_fds(lane);

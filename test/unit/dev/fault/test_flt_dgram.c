@@ -61,6 +61,11 @@ Test(flt_dgram, without_the_parameter_there_is_nothing_between)
 Test(flt_dgram, what_cannot_be_read_opens_nothing)
 {
 	cr_expect_eq(open_one("drop=2"), -FI_EINVAL);
+	cr_expect_eq(flt_check(), -FI_EINVAL, "and that can be known before");
+	util_params.fault = "drop=0.2";
+	cr_expect_eq(flt_check(), 0);
+	util_params.fault = NULL;
+	cr_expect_eq(flt_check(), 0);
 }
 
 Test(flt_dgram, sends_through_and_says_what_the_device_can)

@@ -22,6 +22,9 @@ struct flt_cnt {
 	uint64_t no_room; /* lost: more was to be held than there is room for */
 };
 
+/** Can util_params.fault be read, if it is set? 0, or -FI_EINVAL with a line in the log. */
+int flt_check(void);
+
 /**
  * ops->open, behind faults if util_params.fault asks for them. -FI_EINVAL, with a line in the log
  * that says what to write, if it cannot be read.

@@ -134,21 +134,35 @@ static void flt_seed(struct flt_config *cfg)
 	cfg->seed += 0x632BE59BD9B4E019ull * opened++;
 }
 
+static int flt_read(struct flt_config *cfg)
+{
+	char why[256];
+
+	if (flt_config_read(cfg, util_params.fault, why, sizeof(why)))
+		return 0;
+	UTIL_WARN(EP_CTRL, "FI_COPYRPC_FAULT: %s\n", why);
+	return -FI_EINVAL;
+}
+
+int flt_check(void)
+{
+	struct flt_config cfg;
+
+	return util_params.fault ? flt_read(&cfg) : 0;
+}
+
 int flt_open(const struct dev_dgram_ops *ops, struct dev *dev, const struct dev_dgram_attr *attr,
 	     struct dev_dgram **dg)
 {
 	struct dev_dgram *below;
 	struct flt_config cfg;
-	char why[256];
 	int ret;
 
 	if (!util_params.fault)
 		return ops->open(dev, attr, dg);
-	if (!flt_config_read(&cfg, util_params.fault, why, sizeof(why))) {
-		UTIL_WARN(EP_CTRL, "FI_COPYRPC_FAULT: %s\n", why);
-		return -FI_EINVAL;
-	}
-	ret = ops->open(dev, attr, &below);
+	ret = flt_read(&cfg);
+	if (!ret)
+		ret = ops->open(dev, attr, &below);
 	if (ret)
 		return ret;
 	flt_seed(&cfg);
