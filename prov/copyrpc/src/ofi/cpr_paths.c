@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util/log.h"
+#include "util/param.h"
 
 static const struct cpr_path *cpr_path_find(const struct cpr_path *table, const char *name,
 					    size_t len)
@@ -42,14 +43,34 @@ static bool cpr_paths_probe(struct cpr_paths *paths, const struct eng_lane_ops *
 	return true;
 }
 
-/** Adds what there is a device for. */
-static void cpr_paths_add(struct cpr_paths *paths, const struct cpr_path *path)
+/** Adds what there is a device for: false if that left something out. */
+static bool cpr_paths_add(struct cpr_paths *paths, const struct cpr_path *path)
 {
 	struct eng_lanes *lanes = &paths->lanes;
+	bool all = true;
 
 	for (size_t i = 0; path->lanes[i] && lanes->cnt < ENG_LANES_MAX; i++)
-		if (!cpr_paths_has(paths, path->lanes[i]) && cpr_paths_probe(paths, path->lanes[i]))
+		if (cpr_paths_has(paths, path->lanes[i]))
+			continue;
+		else if (cpr_paths_probe(paths, path->lanes[i]))
 			lanes->ops[lanes->cnt++] = path->lanes[i];
+		else
+			all = false;
+	return all;
+}
+
+/** A device that was named and is not there is a mistake, also where there are other ways. */
+static void cpr_paths_check_device(void)
+{
+	static bool told;
+
+	if (!util_params.device || __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		return;
+	UTIL_WARN(
+		FABRIC,
+		"FI_COPYRPC_DEVICE=%s: there is no such RDMA device, or no port of it can be used; "
+		"ibv_devices lists them, ibv_devinfo tells of their ports\n",
+		util_params.device);
 }
 
 static int cpr_paths_no_such(const char *text, const char *at, size_t len, bool tell)
@@ -76,6 +97,7 @@ int cpr_paths_read(const struct cpr_path *table, const char *text, bool tell,
 		   struct cpr_paths *paths)
 {
 	const char *at = text;
+	bool all = true;
 
 	paths->nic = NULL;
 	for (paths->lanes.cnt = 0;; at++) {
@@ -84,10 +106,12 @@ int cpr_paths_read(const struct cpr_path *table, const char *text, bool tell,
 
 		if (!path)
 			return cpr_paths_no_such(text, at, len, tell);
-		cpr_paths_add(paths, path);
+		all &= cpr_paths_add(paths, path);
 		at += len;
 		if (!*at)
 			break;
 	}
+	if (tell && !all && !paths->nic)
+		cpr_paths_check_device();
 	return paths->lanes.cnt ? 0 : cpr_paths_no_device(text, tell);
 }

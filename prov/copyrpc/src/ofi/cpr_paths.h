@@ -3,7 +3,8 @@
  * Which ways to reach a peer does this process have, and in which order does it like them?
  *
  * What FI_COPYRPC_PATHS names, as far as there is a device for it. A path that is one of several
- * and has no device is left out without a word; one that was named alone is an error, said once.
+ * and has no device is left out without a word, unless FI_COPYRPC_DEVICE names one; one that was named
+ * alone is an error, said once.
  * The handshake then finds what both ends have (docs/handshake.md).
  *
  * Shown by test/unit/ofi/test_cpr_paths.c.
