@@ -33,6 +33,8 @@ struct fi_info *ft_fab_hints(const struct ft *ft, const struct ft_want *want)
 	hints->addr_format =
 		opts->type == FI_EP_DGRAM ? FI_FORMAT_UNSPEC : format_of(opts->address);
 	hints->ep_attr->type = opts->type;
+	if (want->shared)
+		hints->ep_attr->tx_ctx_cnt = hints->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
 	hints->tx_attr->op_flags = want->tx_flags | (opts->delivery ? FI_DELIVERY_COMPLETE : 0);
 	hints->rx_attr->op_flags = want->rx_flags;
 	hints->tx_attr->msg_order = hints->rx_attr->msg_order = want->order;

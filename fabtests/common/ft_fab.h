@@ -33,6 +33,7 @@ struct ft_want {
 	uint64_t tx_flags, rx_flags; /* default flags of operations */
 	bool selective_tx, selective_rx;
 	bool two_cqs, counters;
+	bool shared;              /* endpoints with shared contexts: fi_getinfo is asked for them */
 	bool events;              /* with -e rdm too: an event queue, bound to the endpoint */
 	enum fi_cq_format format; /* 0: FI_CQ_FORMAT_TAGGED */
 	enum fi_wait_obj wait;    /* 0: as option -c needs it */

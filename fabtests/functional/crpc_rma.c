@@ -90,7 +90,7 @@ static ssize_t rma(struct ft_fab *fab, const struct rma_op *o)
 
 static void begin(struct ft_fab *fab, struct ft *ft, struct ft_want want)
 {
-	want.caps = FI_RMA | FI_MSG;
+	want.caps |= FI_RMA | FI_MSG;
 	ft_fab_open(fab, ft, &want);
 }
 
@@ -517,7 +517,51 @@ static void run_crossing(struct ft *ft)
 	end(&fab, &region);
 }
 
+/* A region's counter tells the target of every write to it, and of nothing else. */
+static void run_events(struct ft *ft)
+{
+	enum { CNT = 20, LEN = 5000 };
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+	static uint8_t local[LEN];
+	struct ft_region region;
+	struct fid_cntr *cntr;
+	struct ft_fab fab;
+	double deadline;
+
+	begin(&fab, ft, (struct ft_want){ .caps = FI_RMA_EVENT });
+	ft_region_open(&fab, &region, LEN, ALL, 81);
+	FT_CLOSE(region.mr);
+	FT_OK(fi_mr_reg(fab.domain, region.buf, LEN, ALL, 0, 81, FI_RMA_EVENT, &region.mr, NULL));
+	FT_OK(fi_cntr_open(fab.domain, &attr, &cntr, NULL));
+	FT_OK(fi_mr_bind(region.mr, &cntr->fid, FI_REMOTE_WRITE));
+	region.here.key = fi_mr_key(region.mr);
+	ft_region_swap(&fab, &region, !ft->rank);
+	for (int i = 0; ft->rank == 0 && i < 2 * CNT; i++) {
+		struct rma_op o = { .how = i % 2 ? READ : WRITE,
+				    .buf = local,
+				    .len = LEN,
+				    .rank = 1,
+				    .key = region.there.key,
+				    .addr = region.there.base,
+				    .op = ft_op_new(&fab, FT_ONE) };
+
+		FT_POST(&fab, rma(&fab, &o));
+		ft_wait_good(&fab, o.op);
+	}
+	deadline = ft_deadline(&fab);
+	while (ft->rank == 1 && fi_cntr_read(cntr) < CNT)
+		ft_again(&fab, deadline);
+	ft_sync(ft);
+	FT_RET(fi_cntr_read(cntr), ft->rank ? CNT : 0);
+	FT_RET(fi_cntr_readerr(cntr), 0);
+	FT_CLOSE(region.mr);
+	FT_CLOSE(cntr);
+	FT_OK(fi_mr_reg(fab.domain, region.buf, LEN, ALL, 0, 81, 0, &region.mr, NULL));
+	end(&fab, &region);
+}
+
 static const struct ft_case cases[] = {
+	FT_CASE("events", run_events, "A region's counter counts what peers write to it."),
 	FT_CASE("calls", run_calls, "Every call moves the bytes it names, and completes once."),
 	FT_CASE("basic", run_basic, "The same with FI_MR_BASIC: addresses are virtual."),
 	FT_CASE("scalable", run_scalable, "The same with FI_MR_SCALABLE: addresses are offsets."),
