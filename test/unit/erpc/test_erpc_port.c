@@ -147,3 +147,44 @@ Test(erpc_port, an_answer_that_is_still_here_is_not_given_again)
 	cr_expect_eq(answers, 1);
 	erpc_pair_fini(&p);
 }
+
+static uint8_t first_request[1024];
+static uint32_t first_len;
+static uint64_t first_num, late_answers;
+
+static void see_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	(void)net;
+	(void)arg;
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	if (h.kind == WIRE_ERPC_REQ && !first_len) {
+		memcpy(first_request, pkt->data, pkt->len);
+		first_len = pkt->len;
+		first_num = h.req_num;
+	}
+	late_answers += h.kind == WIRE_ERPC_RESP && h.req_num == first_num;
+}
+
+/** Who begins another request has the answer to the one before: no copy of it leaves any more. */
+Test(erpc_port, an_answer_that_nobody_needs_any_more_is_forgotten)
+{
+	erpc_pair_init(&p, 5);
+	p.net.hook = see_requests;
+	erpc_pair_open(&p);
+	first_len = 0;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	erpc_pair_settle(&p);
+	cr_assert_eq(late_answers, 1);
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	p.net.busy_chance = 1000000;
+	fake_net_forge(&p.net, 0, 1, first_request, first_len, 0);
+	erpc_pair_run(&p, 100000);
+	cr_expect_eq(p.end[1].port->stats.rx_repeats, 1, "it was asked for again");
+	p.net.busy_chance = 0;
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	cr_expect_eq(late_answers, 1, "and then no more");
+	erpc_pair_fini(&p);
+}
