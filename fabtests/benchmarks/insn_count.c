@@ -7,7 +7,10 @@
  * thousand a second. A handler of SIGSEGV is not stepped through and not counted: the device model
  * carries out doorbells there. Other threads run as always and are not counted.
  *
- * usage: insn_count FILE PROGRAM [ARGUMENT...]     writes "COUNT OBJECT" lines to FILE
+ * usage: insn_count [-a] FILE PROGRAM [ARGUMENT...]
+ *
+ * writes "COUNT OBJECT" lines to FILE; with -a "COUNT OBJECT OFFSET", one for each instruction that was
+ * met, by its offset in the file (fabtests/scripts/cost-where makes functions of them).
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,6 +26,7 @@
 #include <unistd.h>
 
 #define MAPS_MAX 1024
+#define PCS_MAX  (1u << 18) /* instructions that are told apart: a power of two */
 
 enum pace {
 	PACE_RUN,  /* outside the stretch */
@@ -33,7 +37,13 @@ enum pace {
 
 struct map {
 	unsigned long start, end;
+	unsigned long offset; /* of start in the file */
 	char name[256];
+	unsigned long cnt;
+};
+
+struct pc {
+	unsigned long addr; /* 0: the place is free */
 	unsigned long cnt;
 };
 
@@ -43,6 +53,8 @@ struct count {
 	size_t map_cnt;
 	struct map *last; /* where the previous instruction was: so is most often the next */
 	enum pace pace;
+	struct pc *pcs; /* PCS_MAX, or NULL: not asked for */
+	size_t pc_cnt;
 };
 
 static void die(const char *what)
@@ -64,8 +76,8 @@ static void maps_read(struct count *c)
 	while (fgets(line, sizeof(line), file) && c->map_cnt < MAPS_MAX) {
 		struct map map = { 0 };
 
-		if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &map.start, &map.end, perms,
-			   map.name) >= 3 &&
+		if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %255s", &map.start, &map.end, perms,
+			   &map.offset, map.name) >= 4 &&
 		    strchr(perms, 'x'))
 			c->maps[c->map_cnt++] = map;
 	}
@@ -106,24 +118,68 @@ static long count_syscall(const struct count *c)
 #error "insn_count knows the registers of x86-64 only"
 #endif
 
-static void count_step(struct count *c)
+/* The place of `addr`: its own, or the free one that it gets. */
+static struct pc *pcs_find(struct count *c, unsigned long addr)
 {
-	struct map *map = maps_find(c, count_pc(c));
+	size_t at = addr * 0x9E3779B97F4A7C15ul >> 32 & (PCS_MAX - 1);
 
-	if (map)
-		map->cnt++;
+	while (c->pcs[at].addr && c->pcs[at].addr != addr)
+		at = (at + 1) & (PCS_MAX - 1);
+	return &c->pcs[at];
 }
 
-static void report(const struct count *c, const char *path)
+static void count_addr(struct count *c, unsigned long addr)
+{
+	struct pc *pc = pcs_find(c, addr);
+
+	if (!pc->addr && ++c->pc_cnt == PCS_MAX) {
+		fprintf(stderr, "insn_count: more than %u instructions\n", PCS_MAX - 1);
+		exit(EXIT_FAILURE);
+	}
+	pc->addr = addr;
+	pc->cnt++;
+}
+
+static void count_step(struct count *c)
+{
+	unsigned long addr = count_pc(c);
+	struct map *map = maps_find(c, addr);
+
+	if (!map)
+		return;
+	map->cnt++;
+	if (c->pcs)
+		count_addr(c, addr);
+}
+
+static const char *map_name(const struct map *map)
+{
+	return map->name[0] ? map->name : "(no file)";
+}
+
+static void report_addrs(struct count *c, FILE *out)
+{
+	for (size_t i = 0; i < PCS_MAX; i++) {
+		const struct pc *pc = &c->pcs[i];
+		const struct map *map = pc->addr ? maps_find(c, pc->addr) : NULL;
+
+		if (map)
+			fprintf(out, "%lu %s 0x%lx\n", pc->cnt, map_name(map),
+				pc->addr - map->start + map->offset);
+	}
+}
+
+static void report(struct count *c, const char *path)
 {
 	FILE *out = fopen(path, "w");
 
 	if (!out)
 		die(path);
-	for (size_t i = 0; i < c->map_cnt; i++) {
+	if (c->pcs)
+		report_addrs(c, out);
+	for (size_t i = 0; !c->pcs && i < c->map_cnt; i++) {
 		if (c->maps[i].cnt)
-			fprintf(out, "%lu %s\n", c->maps[i].cnt,
-				c->maps[i].name[0] ? c->maps[i].name : "(no file)");
+			fprintf(out, "%lu %s\n", c->maps[i].cnt, map_name(&c->maps[i]));
 	}
 	if (fclose(out))
 		die(path);
@@ -194,12 +250,17 @@ static int trace(struct count *c)
 int main(int argc, char **argv)
 {
 	static struct count c;
+	bool addrs = argc > 1 && !strcmp(argv[1], "-a");
 	int status;
 
+	argc -= addrs;
+	argv += addrs;
 	if (argc < 3) {
-		fprintf(stderr, "usage: insn_count FILE PROGRAM [ARGUMENT...]\n");
+		fprintf(stderr, "usage: insn_count [-a] FILE PROGRAM [ARGUMENT...]\n");
 		return 2;
 	}
+	if (addrs && !(c.pcs = calloc(PCS_MAX, sizeof(*c.pcs))))
+		die("counting by instruction");
 	c.pid = fork();
 	if (c.pid < 0)
 		die("fork");

@@ -130,8 +130,15 @@ static void fuzz_down(struct core_chan *chan, int err)
 	down_cnt++;
 }
 
+static void fuzz_arrived(struct core_chan *chan, uint64_t pos)
+{
+	(void)chan;
+	CHECK((int64_t)(pos - conn->tx.flow.producer) <= 0);
+}
+
 static const struct core_upcalls upcalls = {
 	.on_msg = fuzz_msg,
+	.on_arrived = fuzz_arrived,
 	.on_call = fuzz_call,
 	.on_reply = fuzz_reply,
 	.on_down = fuzz_down,
@@ -250,8 +257,13 @@ static void peer_batch(void)
 		meta.message_count = WIRE_COUNT_WRAP;
 		at = conn->rx.len - ring_off(conn->rx.producer, conn->rx.len);
 	}
+	if (take(1) & 1) { /* the short form: a link in memory takes it for a very long distance */
+		ring_rx_batch(conn->link->ops, conn,
+			      wire_imm_short((uint32_t)(at / WIRE_ALIGN), shape & 1));
+		return;
+	}
 	put(0, &meta, sizeof(meta));
-	ring_rx_batch(conn, (uint32_t)(at / WIRE_ALIGN));
+	ring_rx_batch(conn->link->ops, conn, (uint32_t)(at / WIRE_ALIGN));
 }
 
 static void peer_read(void)
@@ -280,8 +292,8 @@ static void step(void)
 	switch (take(1) % 8) {
 	case 0:
 	case 1: peer_bytes(); break;
-	case 2: ring_rx_batch(conn, (uint32_t)take(1)); break;
-	case 3: ring_rx_batch(conn, (uint32_t)take(4)); break;
+	case 2: ring_rx_batch(conn->link->ops, conn, (uint32_t)take(1)); break;
+	case 3: ring_rx_batch(conn->link->ops, conn, (uint32_t)take(4)); break;
 	case 4:
 	case 5: peer_batch(); break;
 	case 6: peer_read(); break;
@@ -305,6 +317,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cfg.rx_len[1] = shape & 4 ? 1024 : 4096;
 	cfg.start[0] = starts[shape >> 3 & 3];
 	cfg.start[1] = starts[shape >> 5 & 3];
+	cfg.late = !cfg.direct && (take(1) & 1);
 	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 512, .cheap = shape & 0x80 };
 	ring_pair_init(&pair, &cfg, &upcalls);
 	pair.end[0].dev.sink = true;

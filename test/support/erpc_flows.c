@@ -117,8 +117,8 @@ static void flow_send(struct flow *flow)
 {
 	struct core_chan *chan = &flow->s->conn.chan;
 
-	while (chan->ops->send_buf(chan, WIRE_OP_MSG | WIRE_F_TAG, flow->sent, 0, flow->memory,
-				   FLOWS_LEN, 0) >= 0) {
+	while (chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), flow->sent, 0,
+				   flow->memory, FLOWS_LEN) >= 0) {
 		flow->sent++;
 		chan->awaited = *chan->taken;
 	}

@@ -315,7 +315,8 @@ int pair_send(struct pair_end *e, unsigned flags)
 	if (rng_chance(e->rng, 1, 2))
 		ret = ops->send(&e->s->conn.chan, &frame, flags);
 	else
-		ret = ops->send_buf(&e->s->conn.chan, frame.op, e->sent, 0, buf, len, flags);
+		ret = ops->send_buf(&e->s->conn.chan, core_label(frame.op, flags), e->sent, 0, buf,
+				    len);
 	free(buf);
 	if (ret >= 0) {
 		e->sent++;

@@ -119,10 +119,10 @@ static int fake_send(struct core_chan *chan, const struct core_frame *f, unsigne
 	return 0;
 }
 
-static int fake_send_buf(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,
-			 const void *buf, size_t len, unsigned flags)
+static int fake_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
+			 const void *buf, size_t len)
 {
-	int ret = core_chan_send_framed(chan, op, ext0, ext1, buf, len, flags);
+	int ret = core_chan_send_framed(chan, label, ext0, ext1, buf, len);
 
 	return ret ? ret : !!(chan->caps & CORE_CHAN_LATE);
 }

@@ -49,6 +49,7 @@ static void ring_end_start(struct ring_conn *conn, uint64_t tx_pos, uint64_t rx_
 	conn->tx.flow.remote_consumer = tx_pos;
 	conn->tx.flush_start = tx_pos;
 	conn->tx.placed = tx_pos;
+	conn->tx.heard = tx_pos;
 	conn->eng.chan.awaited = tx_pos;
 	conn->late.heard = tx_pos;
 	conn->late.told = tx_pos;

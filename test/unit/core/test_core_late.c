@@ -104,6 +104,7 @@ Test(core_late, without_a_counter_too)
 {
 	start();
 	a->ep.tx.cntr = NULL;
+	core_comp_settle(&a->ep.tx);
 	for (int lap = 0; lap < 100; lap++) {
 		for (int i = 0; i < 40; i++)
 			cr_assert_eq(post(&ctx[i], 0, false), 0);

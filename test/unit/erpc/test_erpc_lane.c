@@ -32,7 +32,9 @@ static void say(struct whole *from)
 {
 	struct core_chan *chan = from->chan;
 
-	cr_assert_geq(chan->ops->send_buf(chan, WIRE_OP_MSG | WIRE_F_TAG, 1, 0, "some", 4, 0), 0);
+	cr_assert_geq(
+		chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), 1, 0, "some", 4),
+		0);
 	chan->awaited = *chan->taken;
 }
 

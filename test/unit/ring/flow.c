@@ -408,6 +408,14 @@ static void flow_on_reply(struct core_chan *chan, void *context, int status, con
 	flow_reenter(end);
 }
 
+static void flow_on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	struct flow_end *end = flow_end_of(chan);
+
+	FLOW_CHECK(end->run, (int64_t)(pos - end->ring->conn.tx.flow.producer) <= 0,
+		   "news of what was not sent");
+}
+
 static void flow_on_down(struct core_chan *chan, int err)
 {
 	(void)err;
@@ -418,15 +426,18 @@ static const struct core_upcalls flow_upcalls = {
 	.on_msg = flow_on_msg,
 	.on_call = flow_on_call,
 	.on_reply = flow_on_reply,
+	.on_arrived = flow_on_arrived,
 	.on_down = flow_on_down,
 };
 
 /* ---- what must hold ---- */
 
-static uint64_t flow_grant_at(const uint8_t *bytes)
+static uint64_t flow_grant_at(const uint8_t *bytes, uint32_t imm)
 {
 	struct wire_meta meta;
 
+	if (imm & WIRE_IMM_SHORT)
+		return 0;
 	memcpy(&meta, bytes, sizeof(meta));
 	return meta.credit_grant;
 }
@@ -438,10 +449,13 @@ static uint64_t flow_grants_in_transit(const struct ring_conn *conn)
 	struct fake_write w;
 	uint64_t sum = 0;
 
-	for (i = 0; i < cnt; i++)
-		sum += flow_grant_at(fake_link_peek(conn->link, i, &w));
+	for (i = 0; i < cnt; i++) {
+		const uint8_t *bytes = fake_link_peek(conn->link, i, &w);
+
+		sum += flow_grant_at(bytes, w.imm);
+	}
 	for (i = 0; i < conn->tx.post_cnt; i++)
-		sum += flow_grant_at(conn->tx.base + conn->tx.posts[i].off);
+		sum += flow_grant_at(conn->tx.base + conn->tx.posts[i].off, conn->tx.posts[i].imm);
 	return sum;
 }
 

@@ -31,6 +31,11 @@
 		.best_len = 1u << 20, .cheap = false                                               \
 	}
 
+#define PACKETS                                                                                    \
+	{                                                                                          \
+		.best_len = 256, .packet_len = 256, .cheap = false                                 \
+	}
+
 /* Rings are given by their reader; a start is the position of the first byte. */
 static const struct flow_case flow_cases[] = {
 	{ "direct 1K", { .direct = true, .rx_len = { KIB, KIB } }, LEAVE_AT_ONCE, 0, false },
@@ -109,6 +114,20 @@ static const struct flow_case flow_cases[] = {
 	  LEAVE_LONE,
 	  8,
 	  true },
+	{ "late 1K, queue of 1", { .late = true, .rx_len = { KIB, KIB } }, LEAVE_LONE, 1, false },
+	{ "late 1K, gathered in packets, no read",
+	  { .late = true, .rx_len = { KIB, KIB } },
+	  PACKETS,
+	  3,
+	  true },
+	{ "late 1K/4K, below 2^64 and 2^32",
+	  { .late = true,
+	    .rx_len = { KIB, 4 * KIB },
+	    .start = { BELOW(0ull, 96), BELOW(1ull << 32, 32) } },
+	  PACKETS,
+	  2,
+	  false },
+	{ "late 64K", { .late = true, .rx_len = { 64 * KIB, 64 * KIB } }, LEAVE_LONE, 8, true },
 };
 
 #define FLOW_CASES (sizeof(flow_cases) / sizeof(flow_cases[0]))

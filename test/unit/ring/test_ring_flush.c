@@ -31,6 +31,18 @@ Test(ring_flush, more_to_come_holds_it)
 	cr_expect_not(ring_flush_now(&store, 511, true, true));
 }
 
+Test(ring_flush, a_message_that_would_begin_a_packet_with_its_end_has_the_batch_leave)
+{
+	static const struct ring_flush_cfg cfg = { .best_len = 512, .packet_len = 512 };
+
+	cr_expect_not(ring_flush_before(&cfg, 448, 64), "it fills the packet");
+	cr_expect(ring_flush_before(&cfg, 480, 64));
+	cr_expect(ring_flush_before(&cfg, 288, 256));
+	cr_expect_not(ring_flush_before(&cfg, 256, 256));
+	cr_expect_not(ring_flush_before(&cfg, 480, 288), "large ones take several packets anyway");
+	cr_expect_not(ring_flush_before(&cfg, 0, 64));
+}
+
 Test(ring_flush, a_batch_of_the_best_size_leaves_whatever_holds)
 {
 	cr_expect(ring_flush_now(&doorbell, 512, true, true));

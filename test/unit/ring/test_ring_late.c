@@ -65,7 +65,7 @@ static uint64_t post(struct ring_end *end, unsigned flags)
 {
 	struct core_chan *chan = &end->conn.eng.chan;
 
-	cr_assert_eq(chan->ops->send_buf(chan, WIRE_OP_MSG, 0, 0, "x", 1, flags), 1);
+	cr_assert_eq(chan->ops->send_buf(chan, core_label(WIRE_OP_MSG, flags), 0, 0, "x", 1), 1);
 	if (!(flags & CORE_SEND_NOW))
 		chan->awaited = *chan->taken;
 	return *chan->taken;
@@ -240,12 +240,17 @@ Test(ring_late, a_connection_that_failed_is_not_watched)
 
 Test(ring_late, a_first_message_ahead_of_its_group_leaves_the_ack_to_them)
 {
-	struct ring_late late = { .asks = true };
+	struct ring_late late = { .asks = true, .fresh = true };
 
 	cr_expect(ring_late_should_ask(&late, 1));
 	cr_expect(ring_late_should_ask(&late, 15));
 	cr_expect_not(ring_late_should_ask(&late, 1));
 	cr_expect(ring_late_should_ask(&late, 1), "once");
+	late.fresh = false;
+	cr_expect(ring_late_should_ask(&late, 15));
+	cr_expect(ring_late_should_ask(&late, 1), "the rest of a group, which was held");
+	late.fresh = true;
+	cr_expect_not(ring_late_should_ask(&late, 1), "the next one's first");
 	late.asks = false;
 	cr_expect_not(ring_late_should_ask(&late, 15));
 }
@@ -280,7 +285,7 @@ static void post_any(struct rng *rng, uint64_t *pos)
 	size_t len = rng_below(rng, 3) ? 1 : 200;
 	static const uint8_t bytes[200];
 
-	if (chan->ops->send_buf(chan, WIRE_OP_MSG, 0, 0, bytes, len, flags) != 1) {
+	if (chan->ops->send_buf(chan, core_label(WIRE_OP_MSG, flags), 0, 0, bytes, len) != 1) {
 		ring_end_progress(a); /* no room: the peer has to make some */
 		ring_end_progress(b);
 		return;

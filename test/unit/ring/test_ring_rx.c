@@ -95,6 +95,19 @@ static void start(void)
 	start_at(0);
 }
 
+/** The same over a link that moves the bytes. */
+static void start_late(uint64_t pos)
+{
+	const struct ring_pair_cfg cfg = {
+		.late = true, .rx_len = { C, C }, .start = { pos, 0 }, .seed = 1
+	};
+
+	ring_pair_fini(&pair);
+	ring_pair_init(&pair, &cfg, &see_upcalls);
+	conn = &pair.end[0].conn;
+	ring = pair.end[0].link->rx_base;
+}
+
 static void stop(void)
 {
 	ring_pair_fini(&pair);
@@ -124,7 +137,7 @@ static void accepted(uint32_t bytes)
 {
 	uint64_t before = conn->rx.producer;
 
-	ring_rx_batch(conn, bytes / WIRE_ALIGN);
+	ring_rx_batch(conn->link->ops, conn, bytes / WIRE_ALIGN);
 	cr_expect_eq(conn->eng.err, 0);
 	cr_expect_eq(conn->rx.producer, before + bytes);
 	cr_expect_eq(conn->rx.parsed, before + bytes);
@@ -132,7 +145,7 @@ static void accepted(uint32_t bytes)
 
 static void refused_imm(uint32_t imm)
 {
-	ring_rx_batch(conn, imm);
+	ring_rx_batch(conn->link->ops, conn, imm);
 	cr_expect_eq(conn->eng.err, -FI_EIO);
 	cr_expect_not(util_list_is_empty(&pair.end[0].engine.failed), "core hears of it");
 }
@@ -271,6 +284,99 @@ Test(ring_rx, an_overrun_of_bytes_that_are_held_is_refused)
 	put_hdr(32, 1, 0, 0);
 	refused(64);
 	cr_expect_eq(msg_cnt, 1);
+}
+
+/* ---- short immediates ---- */
+
+static void accepted_short(uint32_t bytes, uint32_t news)
+{
+	uint64_t before = conn->rx.producer;
+
+	ring_rx_batch(conn->link->ops, conn, wire_imm_short(bytes / WIRE_ALIGN, news / WIRE_ALIGN));
+	cr_expect_eq(conn->eng.err, 0);
+	cr_expect_eq(conn->rx.parsed, before + bytes);
+}
+
+Test(ring_rx, a_short_immediate_brings_messages_and_news_without_metadata)
+{
+	start_late(-64ull);
+	put_meta(0, 0, WIRE_COUNT_WRAP);
+	accepted(64);
+	conn->tx.flow.producer = conn->tx.flush_start = 256;
+	memset(ring, 0xFF, WIRE_META_LEN);
+	put_hdr(32, 1, 0, 20);
+	put_hdr(64, 2, 0, 21);
+	accepted_short(128, 96);
+	cr_expect_eq(msg_cnt, 2);
+	cr_expect_eq(seen_op, 2);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 96);
+	put_hdr(32, 3, 0, 0);
+	accepted_short(64, 32);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 128, "news is what is new");
+	put_meta(224, 0, 1);
+	put_hdr(32, 4, 0, 0);
+	accepted(64);
+	put_hdr(32, 5, 0, 0);
+	accepted_short(64, 32);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 256, "also behind metadata");
+	cr_expect_eq(msg_cnt, 5);
+}
+
+Test(ring_rx, news_go_on_from_what_was_told_not_from_what_was_read)
+{
+	start_late(0);
+	conn->tx.flow.producer = conn->tx.flush_start = 256;
+	conn->tx.flow.remote_consumer = 192; /* a READ said so */
+	put_hdr(32, 1, 0, 0);
+	accepted_short(64, 96);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 192);
+	put_hdr(32, 1, 0, 0);
+	accepted_short(64, 160);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 256);
+}
+
+Test(ring_rx, a_short_immediate_without_a_message_is_refused)
+{
+	start_late(0);
+	refused_imm(wire_imm_short(1, 0));
+}
+
+Test(ring_rx, a_short_immediate_of_zero_is_refused)
+{
+	start_late(0);
+	refused_imm(wire_imm_short(0, 1));
+}
+
+Test(ring_rx, a_short_immediate_across_the_end_is_refused)
+{
+	start_late(C - 64);
+	put_hdr(32, 1, 0, 0);
+	refused_imm(wire_imm_short(3, 0));
+}
+
+Test(ring_rx, news_beyond_what_was_posted_are_refused)
+{
+	start_late(0);
+	conn->tx.flow.producer = conn->tx.flush_start = 256;
+	put_hdr(32, 1, 0, 0);
+	refused_imm(wire_imm_short(2, 9));
+	cr_expect_eq(conn->tx.flow.remote_consumer, 0);
+	cr_expect_eq(msg_cnt, 0);
+}
+
+Test(ring_rx, a_message_longer_than_its_short_batch_is_refused)
+{
+	start_late(0);
+	put_hdr(32, 1, 0, 21);
+	refused_imm(wire_imm_short(2, 0));
+	cr_expect_eq(msg_cnt, 0);
+}
+
+Test(ring_rx, a_link_in_memory_knows_no_short_immediates)
+{
+	put_hdr(32, 1, 0, 0);
+	refused_imm(wire_imm_short(2, 0));
+	cr_expect_eq(msg_cnt, 0);
 }
 
 /* ---- metadata ---- */
@@ -436,7 +542,7 @@ Test(ring_rx, a_failed_connection_takes_nothing_more)
 	refused_imm(0);
 	put_meta(0, 0, 1);
 	put_hdr(32, 1, 0, 0);
-	ring_rx_batch(conn, 2);
+	ring_rx_batch(conn->link->ops, conn, 2);
 	cr_expect_eq(msg_cnt, 0);
 	cr_expect_eq(conn->rx.producer, 0);
 }
@@ -651,7 +757,7 @@ Test(ring_rx, noise_fails_the_connection_and_reads_nothing_beside_the_ring)
 			start();
 		}
 		verdict = rng_chance(&r, 1, 64) ? CORE_RX_HOLD : CORE_RX_DONE;
-		ring_rx_batch(conn, put_noise(&r));
+		ring_rx_batch(conn->link->ops, conn, put_noise(&r));
 		cr_assert(conn->eng.err == 0 || conn->eng.err == -FI_EIO);
 		cr_assert(ring_flow_holds(&conn->tx.flow));
 		cr_assert(conn->rx.producer - conn->rx.consumer <= C);

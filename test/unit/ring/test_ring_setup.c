@@ -146,7 +146,7 @@ static struct said said(const struct side *s)
 Test(ring_setup, a_half_says_version_features_and_credit)
 {
 	prepare_len(0, 4096);
-	cr_expect_eq(said(&sides[0]).version, 1);
+	cr_expect_eq(said(&sides[0]).version, 2);
 	cr_expect_eq(said(&sides[0]).features, 0);
 	cr_expect_eq(said(&sides[0]).grant_max, 32768);
 }
@@ -160,7 +160,7 @@ Test(ring_setup, a_peer_that_grants_less_or_more_is_believed_within_the_ring)
 	for (i = 0; i < 5; i++) {
 		prepare_len(0, 4096);
 		prepare_len(1, 4096);
-		say(&sides[1], (struct said){ 1, 0, announced[i] });
+		say(&sides[1], (struct said){ 2, 0, announced[i] });
 		cr_assert_eq(establish(&sides[0], &sides[1]), 0);
 		cr_expect_eq(sides[0].conn->tx.credit, credit[i], "announced %lu", announced[i]);
 		drop(&sides[0]);
@@ -178,20 +178,21 @@ static int establish_with(struct said theirs)
 
 Test(ring_setup, a_peer_that_grants_too_little_for_any_call_is_refused)
 {
-	cr_expect_eq(establish_with((struct said){ 1, 0, 63 }), -FI_EIO);
+	cr_expect_eq(establish_with((struct said){ 2, 0, 63 }), -FI_EIO);
 	drop(&sides[0]);
 	drop(&sides[1]);
-	cr_expect_eq(establish_with((struct said){ 1, 0, 0 }), -FI_EIO);
+	cr_expect_eq(establish_with((struct said){ 2, 0, 0 }), -FI_EIO);
 }
 
 Test(ring_setup, another_version_is_refused)
 {
-	cr_expect_eq(establish_with((struct said){ 2, 0, 512 }), -FI_EOPNOTSUPP);
+	cr_expect_eq(establish_with((struct said){ 1, 0, 512 }), -FI_EOPNOTSUPP);
+	cr_expect_eq(establish_with((struct said){ 3, 0, 512 }), -FI_EOPNOTSUPP);
 }
 
 Test(ring_setup, a_feature_that_nobody_knows_is_refused)
 {
-	cr_expect_eq(establish_with((struct said){ 1, 1u << 31, 512 }), -FI_EOPNOTSUPP);
+	cr_expect_eq(establish_with((struct said){ 2, 1u << 31, 512 }), -FI_EOPNOTSUPP);
 }
 
 Test(ring_setup, a_half_of_another_length_is_refused)

@@ -62,6 +62,12 @@ static void see_reply(struct core_chan *chan, void *context, int status, const u
 	reply_cnt++;
 }
 
+static void see_arrived(struct core_chan *chan, uint64_t pos)
+{
+	(void)chan;
+	(void)pos;
+}
+
 static void no_down(struct core_chan *chan, int err)
 {
 	(void)chan;
@@ -72,6 +78,7 @@ static const struct core_upcalls see_upcalls = {
 	.on_msg = see_msg,
 	.on_call = see_call,
 	.on_reply = see_reply,
+	.on_arrived = see_arrived,
 	.on_down = no_down,
 };
 
@@ -133,9 +140,9 @@ static struct wire_meta meta_at(const struct ring_end *end, uint64_t pos)
 
 /* ---- bytes ---- */
 
-Test(ring_tx, a_lone_message_is_metadata_header_bytes_and_zeros)
+Test(ring_tx, a_lone_message_is_metadata_header_and_bytes)
 {
-	static const uint8_t want[96] = {
+	static const uint8_t want[32 + 12 + 24] = {
 		[0] = 0,                                          /* consumer_pos, credit_grant */
 		[16] = 1,                                         /* message_count */
 		[32] = 0x15, [33] = 0x02,                         /* op */
@@ -152,22 +159,20 @@ Test(ring_tx, a_lone_message_is_metadata_header_bytes_and_zeros)
 	frame.ext_len = 8;
 	memcpy(frame.ext, "ext\0\0\0\0!", 8);
 	cr_assert_eq(a->conn.eng.chan.ops->send(&a->conn.eng.chan, &frame, 0), 0);
-	cr_expect_arr_eq(a->conn.tx.base, want, 96);
-	cr_expect_eq(a->conn.tx.base[96], 0xEE, "nothing behind it is touched");
+	cr_expect_arr_eq(a->conn.tx.base, want, sizeof(want));
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx, the_padding_is_zero_whatever_stood_there)
+Test(ring_tx, nothing_behind_a_message_is_touched)
 {
-	uint32_t len, i;
+	uint32_t len;
 
 	for (len = 0; len <= 84; len++) {
 		start(false, 1024);
 		memset(a->conn.tx.base, 0xEE, 1024);
 		cr_assert_eq(send_len(a, len, 0), 0);
-		for (i = 32 + 12 + len; i < 32 + wire_msg_span(len); i++)
-			cr_assert_eq(a->conn.tx.base[i], 0, "len %u byte %u", len, i);
-		cr_assert_eq(a->conn.tx.base[i], 0xEE);
+		cr_assert_eq(a->conn.tx.flow.producer, 32 + wire_msg_span(len));
+		cr_assert_eq(a->conn.tx.base[32 + wire_msg_span(len)], 0xEE);
 		ring_pair_fini(&pair);
 	}
 }
@@ -242,6 +247,131 @@ Test(ring_tx, the_link_word_is_the_link_s)
 	ring_pair_fini(&pair);
 }
 
+/* ---- what leaves over a device that moves the bytes ---- */
+
+static void start_late(uint64_t len)
+{
+	const struct ring_pair_cfg cfg = { .late = true, .rx_len = { len, len }, .seed = 7 };
+
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096 };
+	ring_pair_init(&pair, &cfg, &see_upcalls);
+	a = &pair.end[0];
+	b = &pair.end[1];
+	a->dev.sq_len = b->dev.sq_len = 1000;
+}
+
+/** The n-th write on its way. */
+static struct fake_write on_wire(const struct ring_end *end, uint32_t n)
+{
+	struct fake_write w;
+
+	fake_link_peek(end->link, n, &w);
+	return w;
+}
+
+Test(ring_tx, of_a_lone_message_nothing_travels_but_its_bytes)
+{
+	struct fake_write w;
+
+	start_late(4096);
+	cr_assert_eq(send_len(a, 16, 0), 0);
+	w = on_wire(a, 0);
+	cr_expect_eq(w.off, 32);
+	cr_expect_eq(w.len, 12 + 16);
+	cr_expect_eq(w.imm, wire_imm_short(2, 0));
+	a->dev.eager = b->dev.eager = true;
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, 1);
+	cr_expect_eq(seen_len, 16);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, between_messages_the_padding_travels)
+{
+	struct fake_write w;
+
+	start_late(4096);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	w = on_wire(a, 0);
+	cr_expect_eq(w.len, 64);
+	cr_expect_eq(w.imm, wire_imm_short(3, 0));
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, what_was_released_is_told_once_in_the_immediate)
+{
+	start_late(4096);
+	a->dev.eager = b->dev.eager = true;
+	cr_assert_eq(send_len(b, 21, 0), 0);
+	ring_end_progress(a);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(on_wire(a, 0).imm, wire_imm_short(2, 3));
+	ring_end_progress(b);
+	cr_expect_eq(b->conn.tx.flow.remote_consumer, 96);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	flush(a);
+	cr_expect_eq(on_wire(a, 0).imm, wire_imm_short(2, 0));
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, what_an_immediate_cannot_say_stands_in_metadata)
+{
+	struct fake_write w;
+
+	start_late(4096);
+	a->conn.tx.flow.granted -= 64;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	w = on_wire(a, 0);
+	cr_expect_eq(w.off, 0, "a grant");
+	cr_expect_eq(w.len, 32 + 12 + 1);
+	cr_expect_eq(w.imm, 2);
+	cr_expect_eq(meta_at(a, 0).credit_grant, 64);
+	a->conn.rx.consumer = a->conn.rx.told + WIRE_ALIGN * (WIRE_IMM_NEWS_MAX + 1ull);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_NOW), 0);
+	cr_expect_eq(on_wire(a, 1).imm, 2, "much news");
+	cr_expect_eq(meta_at(a, 64).consumer_pos, a->conn.rx.consumer);
+	cr_assert(ring_tx_credit_only(&fake_link_late_ops, &a->conn));
+	cr_expect_eq(on_wire(a, 2).imm, 1, "no message");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, what_waits_for_the_device_is_counted_by_its_distance)
+{
+	start_late(4096);
+	a->dev.sq_len = 0;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_assert_eq(a->conn.tx.post_cnt, 1);
+	cr_expect_eq(ring_tx_waiting(&a->conn.tx), 64);
+	a->dev.sq_len = 8;
+	ring_end_progress(a);
+	cr_expect_eq(ring_tx_waiting(&a->conn.tx), 0);
+	ring_pair_fini(&pair);
+}
+
+/** Sends messages of `len` bytes, the first of which leaves alone: bytes of the second write. */
+static uint32_t second_write(size_t len, uint32_t packet_len)
+{
+	uint32_t sent;
+
+	start_late(16384);
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096, .packet_len = packet_len };
+	for (unsigned i = 0; i < 100 && fake_link_in_transit(a->link) < 2; i++)
+		cr_assert_eq(send_len(a, len, 0), 0);
+	sent = on_wire(a, 1).len;
+	ring_pair_fini(&pair);
+	return sent;
+}
+
+Test(ring_tx, a_batch_ends_where_a_packet_does)
+{
+	cr_expect_eq(second_write(52, 4096), 64 * 64, "and not before");
+	cr_expect_eq(second_write(276, 4096), 14 * 288);
+	cr_expect_eq(second_write(1044, 4096), 3 * 1056);
+	cr_expect_eq(second_write(276, 0), 15 * 288, "where there are packets");
+	cr_expect_eq(second_write(2052, 4096), 2 * 2080, "large ones begin one anyway");
+}
+
 /* ---- when a batch leaves ---- */
 
 Test(ring_tx, more_to_come_holds_the_batch_until_progress)
@@ -295,10 +425,11 @@ Test(ring_tx, nothing_joins_the_batch_of_a_connection_that_failed)
 	chan = &a->conn.eng.chan;
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	cr_assert_eq(send_len(a, 2, 0), 0, "this one is held");
-	cr_assert_eq(chan->ops->send_buf(chan, 1, 0, 0, &bytes, sizeof(bytes), 0), 0);
+	cr_assert_eq(chan->ops->send_buf(chan, core_label(1, 0), 0, 0, &bytes, sizeof(bytes)), 0);
 	cr_assert_eq(a->conn.tx.msg_cnt, 2, "and this one joins it");
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "the test says so");
-	cr_expect_eq(chan->ops->send_buf(chan, 1, 0, 0, &bytes, sizeof(bytes), 0), -FI_EIO);
+	cr_expect_eq(chan->ops->send_buf(chan, core_label(1, 0), 0, 0, &bytes, sizeof(bytes)),
+		     -FI_EIO);
 	cr_expect_eq(a->conn.tx.msg_cnt, 2);
 	ring_pair_fini(&pair);
 }

@@ -50,6 +50,27 @@ Test(wire_ring, a_response_has_bit_31_of_its_call_id)
 	EXPECT_BYTES(hdr, 0x05, 0, 0, 0x80, 0, 0, 0, 0, 16, 0, 0, 0);
 }
 
+Test(wire_ring, a_short_immediate_has_its_units_below_its_news_and_bit_31)
+{
+	uint32_t imm = wire_imm_short(0x1234, 0x5678);
+
+	cr_assert_eq(imm, 0xD6781234);
+	cr_assert_eq(wire_imm_units(imm), 0x1234);
+	cr_assert_eq(wire_imm_news(imm), 0x5678);
+	imm = wire_imm_short(WIRE_IMM_UNITS_MAX, WIRE_IMM_NEWS_MAX);
+	cr_assert_eq(imm, 0xFFFFFFFF);
+	cr_assert_eq(wire_imm_units(imm), 0xFFFF);
+	cr_assert_eq(wire_imm_news(imm), 0x7FFF);
+	cr_assert_eq(wire_imm_units(0x04000000), 0x04000000, "any other: the distance alone");
+}
+
+Test(wire_ring, a_span_is_the_same_beyond_32_bits)
+{
+	cr_assert_eq(wire_long_span(20), 32);
+	cr_assert_eq(wire_long_span(21), 64);
+	cr_assert_eq(wire_long_span(1ull << 62), (1ull << 62) + 32);
+}
+
 /* The span of a message: 32-byte blocks, header included. */
 Test(wire_ring, a_message_of_up_to_20_bytes_takes_one_block_and_of_52_two)
 {

@@ -80,6 +80,35 @@ enum core_send_flag {
 	CORE_SEND_NOW = 1 << 1,
 };
 
+/*
+ * What send_buf is told of a message in one word: the operation word, the bytes of the extension that it
+ * announces, and enum core_send_flag above them. With a flag the extension is longer than any batch:
+ * whoever asks whether that much fits need not ask for flags.
+ */
+#define CORE_LABEL_EXT_SHIFT  32
+#define CORE_LABEL_FLAG_SHIFT 62
+
+static inline uint64_t core_label(uint32_t op, unsigned flags)
+{
+	return op | (uint64_t)wire_ext_len(op) << CORE_LABEL_EXT_SHIFT |
+	       (uint64_t)flags << CORE_LABEL_FLAG_SHIFT;
+}
+
+static inline uint32_t core_label_op(uint64_t label)
+{
+	return (uint32_t)label;
+}
+
+static inline uint32_t core_label_ext_len(uint64_t label)
+{
+	return (uint8_t)(label >> CORE_LABEL_EXT_SHIFT);
+}
+
+static inline unsigned core_label_flags(uint64_t label)
+{
+	return (unsigned)(label >> CORE_LABEL_FLAG_SHIFT);
+}
+
 /** A bulk fetch of the peer's memory. Owned by the caller until on_get_done. */
 struct core_get {
 	uint64_t remote_addr;
@@ -123,15 +152,15 @@ struct core_chan_ops {
 	/* A one-way message: 0, -FI_EAGAIN, or the error that took the channel down. */
 	int (*send)(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
 	/*
-	 * The hot case of send, in registers: the extension that `op` announces in two words (what
-	 * is beyond it is 0), then one buffer. 1 instead of 0 where CORE_CHAN_LATE.
+	 * The hot case of send, in registers: core_label(op, flags), the extension that `op` announces
+	 * in two words (what is beyond it is 0), then one buffer. 1 instead of 0 where CORE_CHAN_LATE.
 	 */
-	int (*send_buf)(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,
-			const void *buf, size_t len, unsigned flags);
+	int (*send_buf)(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
+			const void *buf, size_t len);
 	/* A call; its answer (or its failure) comes by on_reply with `context`. */
 	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
 		    void *context);
-	/* The hot case of call: an operation word without extension, one buffer, as send_buf. */
+	/* The hot case of call: an operation word without extension, one buffer. */
 	int (*call_buf)(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
 			uint32_t allowance, void *context, unsigned flags);
 	/* At least so many calls of `len` bytes (extension included) would be accepted now. */
@@ -172,20 +201,20 @@ struct core_chan_ops {
 };
 
 /** send_buf by send, for an engine that has no quicker way. */
-static inline int core_chan_send_framed(struct core_chan *chan, uint32_t op, uint64_t ext0,
-					uint64_t ext1, const void *buf, size_t len, unsigned flags)
+static inline int core_chan_send_framed(struct core_chan *chan, uint64_t label, uint64_t ext0,
+					uint64_t ext1, const void *buf, size_t len)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	struct core_frame frame = {
-		.op = op,
-		.ext_len = wire_ext_len(op),
+		.op = core_label_op(label),
+		.ext_len = core_label_ext_len(label),
 		.ext = { ext0, ext1 },
 		.iov = &iov,
 		.iov_cnt = 1,
 		.len = len,
 	};
 
-	return chan->ops->send(chan, &frame, flags);
+	return chan->ops->send(chan, &frame, core_label_flags(label));
 }
 
 /** What an engine tells core. One constant table, given at engine open. */

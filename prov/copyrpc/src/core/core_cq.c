@@ -73,6 +73,15 @@ struct core_cqe *core_cq_next_cold(struct core_cq *cq)
 	return &cq->ring[cq->tail++ & cq->mask];
 }
 
+uint64_t core_cq_good_cnt_cold(const struct core_cq *cq, uint64_t cnt)
+{
+	uint64_t good = 0;
+
+	while (good < cnt && !cq->ring[(cq->head + good) & cq->mask].err)
+		good++;
+	return good;
+}
+
 void core_cq_write_cold(struct core_cq *cq, void *context, uint64_t flags, size_t len, void *buf,
 			uint64_t data, uint64_t tag, fi_addr_t src)
 {
@@ -130,6 +139,7 @@ void core_cq_write_err(struct core_cq *cq, const struct fi_cq_err_entry *err, fi
 	};
 	cqe->src = src;
 	cqe->err = dup;
+	cq->failed_cnt++;
 	if (cq->notify)
 		cq->notify(cq);
 }
@@ -143,6 +153,7 @@ int core_cq_read_err(struct core_cq *cq, struct fi_cq_err_entry *err)
 	*err = *cqe->err;
 	free(cqe->err);
 	cqe->err = NULL;
+	cq->failed_cnt--;
 	cq->head++;
 	return 1;
 }

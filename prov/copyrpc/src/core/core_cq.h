@@ -34,8 +34,9 @@ struct core_cq {
 	uint64_t tail; /* next to write */
 	uint64_t
 		full; /* tail at which the ring is full, as far as the last look told; or see notify */
-	uint64_t mask;  /* ring entries - 1 */
-	bool overrun;   /* memory ran out once: entries were lost, every read says so */
+	uint64_t mask;       /* ring entries - 1 */
+	uint64_t failed_cnt; /* failed completions in the ring */
+	bool overrun;        /* memory ran out once: entries were lost, every read says so */
 	uint32_t aside; /* things that are read elsewhere, and wake who sleeps here all the same */
 	/*
 	 * Called after each write while somebody waits on the queue's wait object; or NULL. While it
@@ -80,6 +81,18 @@ static inline bool core_cq_has_room(const struct core_cq *cq)
 static inline struct core_cqe *core_cq_take(struct core_cq *cq)
 {
 	return &cq->ring[cq->tail++ & cq->mask];
+}
+
+/** How many of the next `cnt` completions, all of them written, come before a failed one. */
+uint64_t core_cq_good_cnt_cold(const struct core_cq *cq, uint64_t cnt);
+
+/** Good completions that can be read now, at most `most`. */
+static inline uint64_t core_cq_good_cnt(const struct core_cq *cq, uint64_t most)
+{
+	uint64_t cnt = cq->tail - cq->head;
+
+	cnt = cnt < most ? cnt : most;
+	return UTIL_LIKELY(!cq->failed_cnt) ? cnt : core_cq_good_cnt_cold(cq, cnt);
 }
 
 /** A write for which core_cq_write finds no room at once, or after which somebody is called. */

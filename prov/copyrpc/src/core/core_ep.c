@@ -68,6 +68,8 @@ int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr
 	int ret;
 
 	ep->dom = dom;
+	core_comp_settle(&ep->tx);
+	core_comp_settle(&ep->rx);
 	util_list_init(&ep->strangers);
 	util_list_init(&ep->known);
 	ret = core_ep_rx_init(ep);

@@ -34,7 +34,15 @@ struct core_comp {
 	struct core_cq *cq;     /* or NULL */
 	struct core_cntr *cntr; /* or NULL */
 	bool selective;         /* FI_SELECTIVE_COMPLETION: only what asked with FI_COMPLETION */
+	/* cq, if every end is told there and nowhere else: what the common case looks at. Else NULL. */
+	struct core_cq *plain;
 };
+
+/** `plain` follows from the others: after they were changed. */
+static inline void core_comp_settle(struct core_comp *comp)
+{
+	comp->plain = comp->cntr || comp->selective ? NULL : comp->cq;
+}
 
 struct core_ep {
 	struct core_dom *dom;

@@ -11,11 +11,18 @@
 
 #define CORE_LATE_FIRST 32u
 
-_Static_assert(CORE_LATE_LEFT < WIRE_ALIGN, "a kind fits below a position");
+_Static_assert(CORE_LATE_FLAGS == (FI_MSG | FI_TAGGED) && CORE_LATE_SILENT < WIRE_ALIGN,
+	       "a kind fits below a position");
 
 static inline uint64_t core_late_comp_flags(uint64_t pos)
 {
-	return FI_SEND | (pos & CORE_LATE_TAGGED ? FI_TAGGED : FI_MSG);
+	return FI_SEND | (pos & CORE_LATE_FLAGS);
+}
+
+/** Is it one of those that are told, not counted, and have a context? */
+static inline bool core_late_is_common(uint64_t pos)
+{
+	return !(pos & (CORE_LATE_QUIET | CORE_LATE_COUNT | CORE_LATE_SILENT));
 }
 
 /** Room for one more, if there is memory. */
@@ -40,17 +47,23 @@ static void core_late_end(struct core_comp *tx, const struct core_late_slot *slo
 {
 	if (slot->pos & CORE_LATE_COUNT)
 		core_cntr_add(tx->cntr, 1);
-	if (slot->pos & CORE_LATE_TELL)
+	if (!(slot->pos & CORE_LATE_QUIET))
 		core_cq_write(tx->cq, slot->context, core_late_comp_flags(slot->pos), 0, NULL, 0, 0,
 			      FI_ADDR_NOTAVAIL);
 }
 
-/** No room at the last look, or somebody waits in a rarer way. */
-static void __attribute__((noinline))
-core_late_sent_cold(struct core_peer *peer, void *context, unsigned kind)
+static unsigned core_late_kind(const struct core_ep *ep, uint64_t flags, bool tagged, bool silent)
 {
-	struct core_late *late = &peer->late;
+	return (unsigned)(tagged ? FI_TAGGED : FI_MSG) | (silent ? CORE_LATE_SILENT : 0) |
+	       (ep->tx.cntr ? CORE_LATE_COUNT : 0) |
+	       (core_tx_is_told(ep, flags, silent) ? 0 : CORE_LATE_QUIET);
+}
+
+void core_late_sent(struct core_peer *peer, void *context, uint64_t flags, bool tagged, bool silent)
+{
+	unsigned kind = core_late_kind(peer->ep, flags, tagged, silent);
 	struct core_late_slot slot = { .pos = *peer->chan->taken | kind, .context = context };
+	struct core_late *late = &peer->late;
 
 	if ((!late->slots || late->tail - late->head > late->mask) && !core_late_grow(late)) {
 		/* Without memory to remember it by, it ends as if less had been promised. */
@@ -59,39 +72,11 @@ core_late_sent_cold(struct core_peer *peer, void *context, unsigned kind)
 	}
 	late->full = late->head + late->mask + 1;
 	late->slots[late->tail++ & late->mask] = slot;
-	if (!(kind & (CORE_LATE_TELL | CORE_LATE_COUNT)))
+	if ((kind & CORE_LATE_QUIET) && !(kind & CORE_LATE_COUNT))
 		return;
 	peer->chan->awaited = *peer->chan->taken;
-	if (kind & CORE_LATE_LEFT)
+	if (silent || (flags & FI_INJECT)) /* it had CORE_SEND_NOW */
 		peer->chan->ops->await(peer->chan);
-}
-
-static inline void core_late_push(struct core_peer *peer, void *context, unsigned kind)
-{
-	struct core_late *late = &peer->late;
-	struct core_chan *chan = peer->chan;
-	uint64_t tail = late->tail, pos = *chan->taken;
-	struct core_late_slot *slot = &late->slots[tail & late->mask];
-
-	if (UTIL_UNLIKELY(tail == late->full || (kind & ~1u) != CORE_LATE_TELL)) {
-		core_late_sent_cold(peer, context, kind);
-		return;
-	}
-	slot->pos = pos | kind;
-	slot->context = context;
-	late->tail = tail + 1;
-	chan->awaited = pos;
-}
-
-void core_late_sent(struct core_peer *peer, void *context, unsigned kind)
-{
-	core_late_push(peer, context, kind);
-}
-
-void core_late_sent_buf(struct core_ep *ep, fi_addr_t dest, void *context, uint64_t flags,
-			bool tagged, bool silent)
-{
-	core_late_push(ep->peers[dest], context, core_late_kind(ep, flags, tagged, silent));
 }
 
 /** The common ones, while there is room in the queue at once: how far it got. */
@@ -105,8 +90,7 @@ static uint64_t core_late_tell(struct core_cq *cq, const struct core_late *late,
 	for (; at != end && cq_at != cq_full; at++) {
 		uint64_t pos = slots[at & mask].pos;
 
-		if ((int64_t)(pos - arrived) >= (int64_t)WIRE_ALIGN ||
-		    (pos & (WIRE_ALIGN - 1) & ~(uint64_t)CORE_LATE_TAGGED) != CORE_LATE_TELL)
+		if ((int64_t)(pos - arrived) >= (int64_t)WIRE_ALIGN || !core_late_is_common(pos))
 			break;
 		core_cqe_fill(&ring[cq_at++ & cq_mask], slots[at & mask].context,
 			      core_late_comp_flags(pos), 0, NULL, 0, 0, FI_ADDR_NOTAVAIL);
@@ -138,7 +122,8 @@ void core_late_on_arrived(struct core_chan *chan, uint64_t pos)
 /** Nobody misses what a peer that left in good order did not take. */
 static bool core_late_is_missed(const struct core_late_slot *slot, int err)
 {
-	return err != -FI_ESHUTDOWN || (slot->pos & (CORE_LATE_TELL | CORE_LATE_COUNT));
+	return err != -FI_ESHUTDOWN || !(slot->pos & CORE_LATE_QUIET) ||
+	       (slot->pos & CORE_LATE_COUNT);
 }
 
 static void core_late_fail(struct core_ep *ep, const struct core_late_slot *slot, int err)

@@ -24,13 +24,15 @@
 
 struct core_peer;
 
-/** What its end is: a set, below WIRE_ALIGN. */
+/**
+ * What its end is: a set, below WIRE_ALIGN. Its completion's FI_MSG or FI_TAGGED stands in it as it is; nothing
+ * else: a completion when it arrives.
+ */
 enum core_late_kind {
-	CORE_LATE_TAGGED = 1 << 0,
-	CORE_LATE_TELL = 1 << 1,   /* a completion is written when it arrives */
-	CORE_LATE_COUNT = 1 << 2,  /* a counter counts it then */
-	CORE_LATE_SILENT = 1 << 3, /* fi_inject and friends: it has no context */
-	CORE_LATE_LEFT = 1 << 4,   /* it had CORE_SEND_NOW */
+	CORE_LATE_QUIET = 1 << 0,          /* none is written */
+	CORE_LATE_COUNT = 1 << 2,          /* a counter counts it */
+	CORE_LATE_SILENT = 1 << 4,         /* fi_inject and friends: it has no context */
+	CORE_LATE_FLAGS = 1 << 1 | 1 << 3, /* of the completion */
 };
 
 struct core_late_slot {
@@ -46,27 +48,32 @@ struct core_late {
 	uint64_t full; /* tail at which there is no room, as far as the last look told */
 };
 
-static inline unsigned core_late_kind(const struct core_ep *ep, uint64_t flags, bool tagged,
-				      bool silent)
-{
-	unsigned kind = (tagged ? CORE_LATE_TAGGED : 0) | (silent ? CORE_LATE_SILENT : 0);
-
-	if (silent || (flags & FI_INJECT))
-		kind |= CORE_LATE_LEFT;
-	if (UTIL_UNLIKELY(ep->tx.cntr != NULL))
-		kind |= CORE_LATE_COUNT;
-	return core_tx_is_told(ep, flags, silent) ? kind | CORE_LATE_TELL : kind;
-}
-
 /**
  * A send that does not ask for FI_INJECT_COMPLETE, and that its channel, which is late, has just
- * accepted. `kind` from core_late_kind.
+ * accepted.
  */
-void core_late_sent(struct core_peer *peer, void *context, unsigned kind);
+void core_late_sent(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
+		    bool silent);
 
-/** The same, out of the way of channels that are not late: to the known peer `dest`. */
-void core_late_sent_buf(struct core_ep *ep, fi_addr_t dest, void *context, uint64_t flags,
-			bool tagged, bool silent);
+/**
+ * The same of a send on an endpoint whose tx.plain is set, if there is room at once: false, it was not
+ * done. `late` is that of the channel's peer.
+ */
+static inline bool core_late_note(struct core_late *late, struct core_chan *chan, void *context,
+				  bool tagged)
+{
+	uint64_t tail = late->tail, pos = *chan->taken;
+	struct core_late_slot *slot;
+
+	if (UTIL_UNLIKELY(tail == late->full))
+		return false;
+	slot = &late->slots[tail & late->mask];
+	slot->pos = pos | (tagged ? FI_TAGGED : FI_MSG);
+	slot->context = context;
+	late->tail = tail + 1;
+	chan->awaited = pos;
+	return true;
+}
 
 /** core_upcalls.on_arrived */
 void core_late_on_arrived(struct core_chan *chan, uint64_t pos);

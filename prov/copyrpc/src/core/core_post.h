@@ -37,6 +37,7 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 					  void *context, uint64_t flags, bool tagged, bool silent)
 {
 	struct core_peer *peer = core_peer_known(ep, dest);
+	struct core_cq *cq;
 	uint64_t ext[2];
 	uint32_t op;
 	int ret;
@@ -44,17 +45,24 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 	if (UTIL_UNLIKELY(!peer || (ssize_t)len > peer->eager_lim || (flags & CORE_POST_RARE)))
 		goto cold;
 	op = core_tx_ext(ext, tag, data, flags, tagged);
-	ret = peer->chan->ops->send_buf(peer->chan, op, ext[0], ext[1], buf, len,
-					silent ? CORE_SEND_NOW : 0);
+	ret = peer->chan->ops->send_buf(peer->chan, core_label(op, silent ? CORE_SEND_NOW : 0),
+					ext[0], ext[1], buf, len);
+	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
 		if (ret < 0)
 			goto cold; /* which finds out why */
 		if (!(flags & FI_INJECT_COMPLETE)) {
-			core_late_sent_buf(ep, dest, context, flags, tagged, silent);
+			if (silent || !cq ||
+			    !core_late_note(&peer->late, peer->chan, context, tagged))
+				core_late_sent(peer, context, flags, tagged, silent);
 			return 0;
 		}
 	}
-	core_tx_complete(ep, context, flags, tagged, silent);
+	if (!silent && UTIL_LIKELY(cq && core_cq_has_room(cq)))
+		core_cqe_fill(core_cq_take(cq), context, core_tx_comp_flags(tagged), 0, NULL, 0, 0,
+			      FI_ADDR_NOTAVAIL);
+	else
+		core_tx_complete_cold(ep, context, flags, tagged, silent);
 	return 0;
 
 cold:

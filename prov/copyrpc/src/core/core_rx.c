@@ -302,52 +302,89 @@ static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct cor
 	return in;
 }
 
-/**
- * A whole tagged message for the oldest receive, which has one buffer with room for it: most of all
- * messages. False: it is anything else, and nothing was done. `leaf`: only if nothing
- * needs a call; len is at most UTIL_COPY_SHORT.
- */
-static inline __attribute__((always_inline)) bool core_rx_in_order(struct core_peer *peer,
-								   uint32_t op, const uint8_t *data,
-								   uint32_t len, bool leaf)
+#define CORE_RX_INLINE static inline __attribute__((always_inline))
+
+/* The operation words of most of all messages. */
+#define CORE_RX_TAGGED (WIRE_OP_MSG | WIRE_F_TAG)
+#define CORE_RX_DATA   (CORE_RX_TAGGED | WIRE_F_DATA32)
+
+/** The remote CQ data of a message whose operation word is CORE_RX_DATA, or CORE_RX_TAGGED: none. */
+CORE_RX_INLINE uint32_t core_rx_cq_data(uint32_t op, const uint8_t *data)
 {
-	struct core_ep *ep = peer->ep;
-	struct core_cq *cq = ep->rx.cq;
-	uint32_t ext_len = wire_ext_len(op);
-	struct core_match_recv *recv;
-	uint64_t tag, flags = FI_RECV | FI_TAGGED;
-	struct core_rx_req *req;
 	uint32_t cq_data = 0;
 
-	if ((op & ~WIRE_F_DATA32) != (WIRE_OP_MSG | WIRE_F_TAG) || UTIL_UNLIKELY(len < ext_len))
-		return false;
-	memcpy(&tag, data, sizeof(tag));
-	recv = core_match_oldest(ep->tagged, tag, peer->id);
+	if (op & WIRE_F_DATA32)
+		memcpy(&cq_data, data + sizeof(uint64_t), sizeof(cq_data));
+	return cq_data;
+}
+
+CORE_RX_INLINE uint64_t core_rx_flags(uint32_t op)
+{
+	return FI_RECV | FI_TAGGED | (op & WIRE_F_DATA32 ? FI_REMOTE_CQ_DATA : 0);
+}
+
+/**
+ * The oldest receive, if it takes this message and its first buffer has room for it; NULL: it is anything
+ * else. *tag as it was compared: the peer may still write it.
+ */
+CORE_RX_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32_t op,
+						  const uint8_t *data, uint32_t len, uint64_t *tag)
+{
+	struct core_match_recv *recv;
+	struct core_rx_req *req;
+
+	if (UTIL_UNLIKELY(len < wire_ext_len(op)))
+		return NULL;
+	memcpy(tag, data, sizeof(*tag));
+	recv = core_match_oldest(peer->ep->tagged, *tag, peer->id);
 	if (!recv)
-		return false;
+		return NULL;
 	req = UTIL_CONTAINER_OF(recv, struct core_rx_req, match);
-	len -= ext_len;
-	if (UTIL_UNLIKELY(len > req->dest.len || req->dest.iov_cnt != 1))
+	return UTIL_LIKELY(len - wire_ext_len(op) <= req->dest.iov[0].iov_len) ? req : NULL;
+}
+
+/**
+ * A whole tagged message of at most UTIL_COPY_SHORT bytes, `op` a constant, for the oldest receive, where
+ * nothing needs a call. False: it is anything else, and nothing was done.
+ */
+CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, uint32_t op, const uint8_t *data,
+				  uint32_t len)
+{
+	struct core_ep *ep = peer->ep;
+	struct core_cq *cq = ep->rx.plain;
+	struct core_rx_req *req;
+	uint64_t tag;
+
+	req = core_rx_oldest(peer, op, data, len, &tag);
+	if (UTIL_UNLIKELY(!req || req->match.shape != CORE_MATCH_UNHASHED || !cq ||
+			  !core_cq_has_room(cq)))
 		return false;
-	if (leaf && UTIL_UNLIKELY(recv->shape != CORE_MATCH_UNHASHED || ep->rx.cntr || !cq ||
-				  !core_cq_has_room(cq) ||
-				  (ep->rx.selective && !(req->dest.flags & FI_COMPLETION))))
+	len -= wire_ext_len(op);
+	core_cqe_fill(core_cq_take(cq), req->dest.context, core_rx_flags(op), len, NULL,
+		      core_rx_cq_data(op, data), tag, peer->fi_addr);
+	util_copy_short(req->dest.iov[0].iov_base, data + wire_ext_len(op), len);
+	core_match_unqueue(ep->tagged, &req->match);
+	util_pool_release(&ep->rx_reqs, req);
+	return true;
+}
+
+/** The same with all that core_rx_quick leaves: lengths, counters, hashed receives. */
+static bool core_rx_in_order(struct core_peer *peer, uint32_t op, const uint8_t *data, uint32_t len)
+{
+	struct core_ep *ep = peer->ep;
+	struct core_rx_req *req;
+	uint64_t tag;
+
+	if (op != CORE_RX_TAGGED && op != CORE_RX_DATA)
 		return false;
-	if (op & WIRE_F_DATA32) {
-		memcpy(&cq_data, data + sizeof(tag), sizeof(cq_data));
-		flags |= FI_REMOTE_CQ_DATA;
-	}
-	if (leaf) {
-		util_copy_short(req->dest.iov[0].iov_base, data + ext_len, len);
-		core_match_unqueue(ep->tagged, recv);
-		core_cqe_fill(core_cq_take(cq), req->dest.context, flags, len, NULL, cq_data, tag,
-			      peer->fi_addr);
-	} else {
-		util_copy(req->dest.iov[0].iov_base, data + ext_len, len);
-		core_match_cancel(ep->tagged, recv);
-		core_rx_complete(ep, req->dest.context, flags, req->dest.flags, len, NULL, cq_data,
-				 tag, peer->fi_addr);
-	}
+	req = core_rx_oldest(peer, op, data, len, &tag);
+	if (!req)
+		return false;
+	len -= wire_ext_len(op);
+	util_copy(req->dest.iov[0].iov_base, data + wire_ext_len(op), len);
+	core_match_cancel(ep->tagged, &req->match);
+	core_rx_complete(ep, req->dest.context, core_rx_flags(op), req->dest.flags, len, NULL,
+			 core_rx_cq_data(op, data), tag, peer->fi_addr);
 	util_pool_release(&ep->rx_reqs, req);
 	return true;
 }
@@ -360,7 +397,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
 	struct core_inmsg *in;
 	struct core_head head;
 
-	if (core_rx_in_order(peer, op, data, len, false))
+	if (core_rx_in_order(peer, op, data, len))
 		return CORE_RX_DONE;
 	if (UTIL_UNLIKELY(!core_head_parse(&head, op, data, len)))
 		return CORE_RX_BAD;
@@ -379,9 +416,12 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
 enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				    uint32_t len, core_hold_t hold)
 {
-	if (UTIL_LIKELY(len <= UTIL_COPY_SHORT &&
-			core_rx_in_order(chan->peer, op, data, len, true)))
-		return CORE_RX_DONE;
+	if (UTIL_LIKELY(len <= UTIL_COPY_SHORT)) {
+		if (op == CORE_RX_TAGGED && core_rx_quick(chan->peer, CORE_RX_TAGGED, data, len))
+			return CORE_RX_DONE;
+		if (op == CORE_RX_DATA && core_rx_quick(chan->peer, CORE_RX_DATA, data, len))
+			return CORE_RX_DONE;
+	}
 	return core_rx_on_msg_cold(chan, op, data, len, hold);
 }
 

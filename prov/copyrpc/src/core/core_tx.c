@@ -16,11 +16,6 @@
 #include "util/log.h"
 #include "wire/wire_op.h"
 
-static inline uint64_t core_tx_comp_flags(bool tagged)
-{
-	return FI_SEND | (tagged ? FI_TAGGED : FI_MSG);
-}
-
 void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uint64_t flags,
 		      bool tagged)
 {
@@ -118,9 +113,15 @@ static void core_tx_left(struct core_peer *peer, void *context, uint64_t flags, 
 			 bool silent)
 {
 	if ((peer->chan->caps & CORE_CHAN_LATE) && !(flags & FI_INJECT_COMPLETE))
-		core_late_sent(peer, context, core_late_kind(peer->ep, flags, tagged, silent));
+		core_late_sent(peer, context, flags, tagged, silent);
 	else
 		core_tx_complete(peer->ep, context, flags, tagged, silent);
+}
+
+void core_tx_complete_cold(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
+			   bool silent)
+{
+	core_tx_complete(ep, context, flags, tagged, silent);
 }
 
 void core_tx_end_left(struct core_tx_req *req)

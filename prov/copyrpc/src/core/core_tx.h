@@ -89,6 +89,16 @@ static inline bool core_tx_is_told(const struct core_ep *ep, uint64_t flags, boo
 	return !silent && ep->tx.cq && (!ep->tx.selective || (flags & FI_COMPLETION));
 }
 
+/** Flags of the completion of a send. */
+static inline uint64_t core_tx_comp_flags(bool tagged)
+{
+	return FI_SEND | (tagged ? FI_TAGGED : FI_MSG);
+}
+
+/** The same as core_tx_complete, out of line. */
+void core_tx_complete_cold(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
+			   bool silent);
+
 /** A send has ended well: completion and counter. */
 static inline void core_tx_complete(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
 				    bool silent)
@@ -96,8 +106,8 @@ static inline void core_tx_complete(struct core_ep *ep, void *context, uint64_t 
 	if (ep->tx.cntr)
 		core_cntr_add(ep->tx.cntr, 1);
 	if (core_tx_is_told(ep, flags, silent))
-		core_cq_write(ep->tx.cq, context, FI_SEND | (tagged ? FI_TAGGED : FI_MSG), 0, NULL,
-			      0, 0, FI_ADDR_NOTAVAIL);
+		core_cq_write(ep->tx.cq, context, core_tx_comp_flags(tagged), 0, NULL, 0, 0,
+			      FI_ADDR_NOTAVAIL);
 }
 
 #endif

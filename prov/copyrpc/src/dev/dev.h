@@ -18,7 +18,8 @@
  * inband_len bytes behind every write must be free (modulo the ring): the engine counts a ring that
  * is inband_len smaller. It writes the first 24 bytes of a head, never the word, and nothing behind
  * a write before its write_imm. An immediate counts units of DEV_IMM_UNIT bytes from this write's
- * head to the next one's, modulo the ring: that is all a device knows of the protocol above it.
+ * head to the next one's, modulo the ring: that is all a device knows of the protocol above it. Links
+ * without in-band arrival know nothing of it: a write is any stretch, its immediate any number.
  *
  * Life of a link: create (local half, from the control thread) -> describe -> the handshake carries
  * the description to the peer -> connect -> attach (from the thread that polls: events may flow) ->

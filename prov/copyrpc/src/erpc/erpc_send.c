@@ -155,11 +155,11 @@ int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned f
 	return 0;
 }
 
-int erpc_send_buf(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,
-		  const void *buf, size_t len, unsigned flags)
+int erpc_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
+		  const void *buf, size_t len)
 {
 	struct erpc_session *s = erpc_session_of(chan);
-	uint32_t ext_len = wire_ext_len(op);
+	uint32_t op = core_label_op(label), ext_len = wire_ext_len(op);
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
 	uint64_t ext[3] = { ext0, ext1, 0 };
 	uint8_t *at;
@@ -172,7 +172,7 @@ int erpc_send_buf(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t e
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, op, 0, ext_len + (uint32_t)len);
 	util_copy_short(at, ext, ext_len);
 	util_copy(at + ext_len, buf, len);
-	erpc_send_added(s, span, flags);
+	erpc_send_added(s, span, core_label_flags(label));
 	return 1; /* CORE_CHAN_LATE */
 }
 

@@ -22,8 +22,8 @@ struct erpc_asked {
 
 /** core_chan_ops.send, send_buf, call, call_buf, call_room. */
 int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
-int erpc_send_buf(struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,
-		  const void *buf, size_t len, unsigned flags);
+int erpc_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
+		  const void *buf, size_t len);
 int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
 	      void *context);
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,

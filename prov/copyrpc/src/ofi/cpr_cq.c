@@ -53,24 +53,24 @@ static inline __attribute__((always_inline)) ssize_t cpr_cq_take(struct core_cq 
 								 size_t count, fi_addr_t *src,
 								 size_t entry_len)
 {
-	const struct core_cqe *ring = q->ring;
-	uint64_t head = q->head, mask = q->mask;
-	uint64_t end = q->tail - head < count ? q->tail : head + count;
-	ssize_t taken;
+	uint64_t cnt = core_cq_good_cnt(q, count), left = cnt;
 
-	for (; head != end; head++) {
-		const struct core_cqe *cqe = &ring[head & mask];
+	/* One stretch, or two where the ring ends in between. */
+	while (left) {
+		const struct core_cqe *cqe = &q->ring[q->head & q->mask];
+		uint64_t room = q->mask + 1 - (q->head & q->mask);
+		const struct core_cqe *end = cqe + (left < room ? left : room);
 
-		if (UTIL_UNLIKELY(cqe->err != NULL))
-			break;
-		cpr_cq_copy(buf, &cqe->e, entry_len);
-		buf += entry_len;
-		if (src)
-			*src++ = cqe->src;
+		q->head += (uint64_t)(end - cqe);
+		left -= (uint64_t)(end - cqe);
+		for (; cqe != end; cqe++) {
+			cpr_cq_copy(buf, &cqe->e, entry_len);
+			buf += entry_len;
+			if (src)
+				*src++ = cqe->src;
+		}
 	}
-	taken = (ssize_t)(head - q->head);
-	q->head = head;
-	return taken;
+	return (ssize_t)cnt;
 }
 
 /* Nothing was taken: why? (0: nothing was wanted.) */

@@ -55,13 +55,15 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, si
 					  fi_addr_t dest, uint64_t tag, uint64_t data,
 					  void *context, uint64_t extra, bool tagged)
 {
+	/* That default flags have no data is known here: extra alone says it, a constant. */
+	uint64_t flags = (ep->tx_flags & ~(uint64_t)FI_REMOTE_CQ_DATA) | extra;
+
 	if (UTIL_UNLIKELY(len > ep->send_max))
 		return -FI_EMSGSIZE;
 	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
-		return cpr_xfer_send_guarded(ep, buf, len, dest, tag, data, context,
-					     ep->tx_flags | extra, tagged, false);
-	return core_tx_send_buf(ep->core, buf, len, dest, tag, data, context, ep->tx_flags | extra,
-				tagged, false);
+		return cpr_xfer_send_guarded(ep, buf, len, dest, tag, data, context, flags, tagged,
+					     false);
+	return core_tx_send_buf(ep->core, buf, len, dest, tag, data, context, flags, tagged, false);
 }
 
 /** fi_inject and its sisters. */

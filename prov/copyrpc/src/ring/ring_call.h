@@ -29,6 +29,8 @@ RING_INLINE int ring_call_buf(const struct dev_link_ops *dev, const struct ring_
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
+	if (!joins)
+		ring_tx_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(tx->credit < answer + WIRE_META_LEN) ||
 	    (!joins && UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span))))
 		return -FI_EAGAIN;

@@ -46,8 +46,11 @@ struct ring_tx {
 	 * not wrap and does not have to leave. 0 unless a batch is held. Old is only too low.
 	 */
 	uint64_t hold_end;
+	/* The same for what would leave if the peer had released all before it: 0 when it has. */
+	uint64_t join_end;
 	uint64_t credit; /* response bytes the peer granted us, unspent */
 	uint64_t placed; /* everything before is known to have arrived at the peer */
+	uint64_t heard;  /* where short immediates say their news from: the last position told */
 	uint32_t post_cnt;
 	struct ring_post posts[RING_POSTS_MAX]; /* oldest first */
 };
@@ -88,7 +91,7 @@ struct ring_late {
 	uint32_t answers;  /* asks: that came soon enough to have done as well */
 	uint32_t need;     /* so many, and it asks no more; doubled when that was wrong */
 	bool asks;         /* batches that somebody waits for are posted with an ack */
-	bool grouped;      /* the last one had several messages */
+	bool grouped;      /* the last one was not a message that left at once */
 	bool awaited;      /* somebody may wait for a message of the open batch */
 	bool fresh;        /* its last message is new: core has not said who waits for it */
 };
@@ -112,6 +115,13 @@ struct ring_conn {
 	uint64_t read_next_ns; /* RING_READ_PAUSE: not before then */
 	bool attached;         /* the device polls the link */
 };
+
+/** Nothing joins the batch that is held. */
+static inline void ring_conn_unhold(struct ring_conn *conn)
+{
+	conn->tx.hold_end = 0;
+	conn->tx.join_end = 0;
+}
 
 static inline struct ring_conn *ring_conn_of(struct core_chan *chan)
 {

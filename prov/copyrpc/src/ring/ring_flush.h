@@ -14,7 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** best_len of devices whose every write is a doorbell and a completion: docs/flush-policy.md. */
+/**
+ * best_len of devices whose every write is a doorbell and a completion: docs/flush-policy.md. A multiple
+ * of every path MTU: packet_len too.
+ */
 #define RING_NIC_BEST_LEN 4096u
 
 /** What the link is like; constant per device. */
@@ -22,7 +25,18 @@ struct ring_flush_cfg {
 	uint32_t best_len; /* a batch of this many bytes leaves whatever else holds */
 	bool cheap;        /* signalling is a store, not a doorbell: hold only what FI_MORE holds */
 	bool looks; /* the peer's consumer word can be read at once: ask it what is in flight */
+	uint32_t packet_len; /* 0: there are none */
 };
+
+/**
+ * Does the open batch, which would send `sent_len` bytes, leave before a message of `span` is appended? Where
+ * that spares the packet that the message would begin with its last bytes. Large ones begin one anyway.
+ */
+static inline bool ring_flush_before(const struct ring_flush_cfg *cfg, uint64_t sent_len,
+				     uint64_t span)
+{
+	return sent_len + span > cfg->packet_len && span <= cfg->packet_len / 2;
+}
 
 static inline bool ring_flush_now(const struct ring_flush_cfg *cfg, uint64_t batch_len, bool more,
 				  bool in_flight)

@@ -53,14 +53,15 @@ void ring_late_news(struct ring_conn *conn);
 void ring_late_watch(struct ring_conn *conn);
 
 /**
- * Is the batch that leaves now posted with an ack? A first message that leaves ahead of the others is
- * not: theirs will do. Once; if they do not come, a fence finds out.
+ * Is the batch that leaves now posted with an ack? A first message that leaves at once, ahead of the others,
+ * is not: theirs will do. Once; if they do not come, a fence finds out.
  */
 static inline bool ring_late_should_ask(struct ring_late *late, uint32_t msg_cnt)
 {
-	bool is_first = msg_cnt == 1 && late->grouped;
+	bool is_lone = msg_cnt == 1 && late->fresh;
+	bool is_first = is_lone && late->grouped;
 
-	late->grouped = msg_cnt > 1;
+	late->grouped = !is_lone;
 	return late->asks && !is_first;
 }
 

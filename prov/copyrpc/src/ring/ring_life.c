@@ -53,7 +53,7 @@ void ring_life_drain(struct eng_conn *eng)
 		;
 	while (!eng->err && ops->poll && ops->poll(conn->link, &ev) && ev.kind != DEV_EV_DOWN) {
 		if (ev.kind == DEV_EV_IMM)
-			ring_rx_batch(conn, ev.imm);
+			ring_rx_batch(ops, conn, ev.imm);
 		else
 			ring_loop_event_cold(conn, &ev);
 	}
@@ -66,7 +66,7 @@ void ring_life_end(struct eng_conn *eng)
 
 	util_list_remove(&conn->dirty_link);
 	util_list_remove(&conn->late.link);
-	conn->tx.hold_end = 0;
+	ring_conn_unhold(conn);
 	if (!conn->attached || !ring_lane_registers(ring_conn_lane(conn)))
 		return;
 	ring_life_detach(conn);

@@ -57,7 +57,7 @@ RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link
 		if (UTIL_UNLIKELY(ev.kind != DEV_EV_IMM)) {
 			ring_loop_event_cold(conn, &ev);
 		} else {
-			ring_rx_batch(conn, ev.imm);
+			ring_rx_batch(link_ops, conn, ev.imm);
 			if (link_ops->write_imm_ack)
 				ring_late_heard(conn, ev.imm);
 		}

@@ -23,19 +23,18 @@
 		return ring_tx_send(&link_inline, &cfg, ring_conn_of(chan), frame, flags);         \
 	}                                                                                          \
 	static __attribute__((noinline)) int ring_##kind##_send_alone(                             \
-		struct core_chan *chan, uint32_t op, uint64_t ext0, uint64_t ext1,                 \
-		const void *buf, size_t len, unsigned flags)                                       \
+		struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,              \
+		const void *buf, size_t len)                                                       \
 	{                                                                                          \
-		return ring_tx_send_buf(&link_inline, &cfg, ring_conn_of(chan), op, ext0, ext1,    \
-					buf, len, flags);                                          \
+		return ring_tx_send_buf(&link_inline, &cfg, ring_conn_of(chan), label, ext0, ext1, \
+					buf, len);                                                 \
 	}                                                                                          \
-	static int ring_##kind##_send_buf(struct core_chan *chan, uint32_t op, uint64_t ext0,      \
-					  uint64_t ext1, const void *buf, size_t len,              \
-					  unsigned flags)                                          \
+	static int ring_##kind##_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0,   \
+					  uint64_t ext1, const void *buf, size_t len)              \
 	{                                                                                          \
-		if (ring_tx_join(ring_conn_of(chan), op, ext0, ext1, buf, len, flags))             \
+		if (ring_tx_join(ring_conn_of(chan), label, ext0, ext1, buf, len))                 \
 			return ring_tx_is_late(&link_inline);                                      \
-		return ring_##kind##_send_alone(chan, op, ext0, ext1, buf, len, flags);            \
+		return ring_##kind##_send_alone(chan, label, ext0, ext1, buf, len);                \
 	}                                                                                          \
 	static int ring_##kind##_call(struct core_chan *chan, const struct core_frame *frame,      \
 				      uint32_t allowance, void *context)                           \

@@ -9,7 +9,8 @@
 #include "ring/ring_over.h"
 #include "wire/wire_cm.h"
 
-static const struct ring_flush_cfg ring_mlx5_flush_cfg = { .best_len = RING_NIC_BEST_LEN };
+static const struct ring_flush_cfg ring_mlx5_flush_cfg = { .best_len = RING_NIC_BEST_LEN,
+							   .packet_len = RING_NIC_BEST_LEN };
 
 RING_OVER(mlx5, WIRE_CM_PATH_NIC, m5_dev_ops, m5_dev_ops_inline, m5_link_ops_inline,
 	  ring_mlx5_flush_cfg);

@@ -9,7 +9,8 @@
 #include "ring/ring_over.h"
 #include "wire/wire_cm.h"
 
-static const struct ring_flush_cfg ring_verbs_flush_cfg = { .best_len = RING_NIC_BEST_LEN };
+static const struct ring_flush_cfg ring_verbs_flush_cfg = { .best_len = RING_NIC_BEST_LEN,
+							    .packet_len = RING_NIC_BEST_LEN };
 
 RING_OVER(verbs, WIRE_CM_PATH_NIC, vb_dev_ops, vb_dev_ops_inline, vb_link_ops_inline,
 	  ring_verbs_flush_cfg);

@@ -92,36 +92,51 @@ RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr 
 	return ring_rx_hold_cold(conn, verdict, ring_rx_pos(conn, src, end));
 }
 
-/** The messages of one batch, which never crosses the ring's end: [src, end). NULL, or what is wrong. */
-RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, uint32_t count, const uint8_t *src,
-					 const uint8_t *end)
+/**
+ * The messages that fill [src, end), a part of a batch, which never crosses the ring's end; both are multiples
+ * of WIRE_ALIGN. NULL, or what is wrong; *left: less one for each.
+ */
+RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *src,
+					 const uint8_t *end, uint32_t *left)
 {
 	struct wire_hdr hdr;
 	const char *why;
 
-	for (; count; count--) {
-		if (UTIL_UNLIKELY(end - src < (ptrdiff_t)WIRE_ALIGN))
-			return "message count beyond the batch";
+	for (; src != end; src += wire_msg_span(hdr.len)) {
 		hdr = ring_rx_load_hdr(src);
 		if (UTIL_UNLIKELY(hdr.len > (size_t)(end - src) - WIRE_HDR_LEN))
 			return "message longer than its batch";
 		why = ring_rx_message(conn, hdr, src, end);
 		if (UTIL_UNLIKELY(why != NULL))
 			return why;
-		src += wire_msg_span(hdr.len);
+		--*left;
 	}
-	return src == end ? NULL : "batch longer than its messages";
+	return NULL;
+}
+
+/** The peer tells how far it has released our ring. NULL, or what is wrong. */
+RING_INLINE const char *ring_rx_told(const struct dev_link_ops *dev, struct ring_conn *conn,
+				     uint64_t pos)
+{
+	if (UTIL_UNLIKELY(!ring_tx_released(&conn->tx, pos)))
+		return "consumer position beyond what was sent";
+	if (ring_tx_is_late(dev))
+		conn->tx.heard = pos;
+	return NULL;
 }
 
 /** The metadata's news. NULL, or what is wrong. */
-RING_INLINE const char *ring_rx_meta(struct ring_conn *conn, const struct wire_meta *meta)
+RING_INLINE const char *ring_rx_meta(const struct dev_link_ops *dev, struct ring_conn *conn,
+				     const struct wire_meta *meta)
 {
 	struct ring_tx *tx = &conn->tx;
+	const char *why;
 
 	if (UTIL_UNLIKELY(meta->reserved))
 		return "reserved metadata bits are set";
-	if (UTIL_UNLIKELY(!ring_tx_released(tx, meta->consumer_pos)))
-		return "consumer position beyond what was sent";
+	why = ring_rx_told(dev, conn, meta->consumer_pos);
+	if (UTIL_UNLIKELY(why != NULL))
+		return why;
 	if (UTIL_LIKELY(!meta->credit_grant))
 		return NULL;
 	if (meta->credit_grant > conn->rx.len / 4 - tx->credit ||
@@ -131,27 +146,57 @@ RING_INLINE const char *ring_rx_meta(struct ring_conn *conn, const struct wire_m
 	return NULL;
 }
 
-RING_INLINE const char *ring_rx_batch_bytes(struct ring_conn *conn, uint64_t delta)
+/** A batch with metadata, of `delta` bytes. NULL, or what is wrong. */
+RING_INLINE const char *ring_rx_long(const struct dev_link_ops *dev, struct ring_conn *conn,
+				     uint64_t delta)
 {
 	struct ring_rx *rx = &conn->rx;
-	uint64_t start = rx->producer;
-	uint64_t off = ring_off(start, rx->len);
-	struct wire_meta meta;
-	const char *why;
+	uint64_t off = ring_off(rx->producer, rx->len);
+	struct wire_meta meta = ring_rx_load_meta(rx->base + off);
+	const char *why = ring_rx_meta(dev, conn, &meta);
+	uint32_t left = meta.message_count;
 
-	if (UTIL_UNLIKELY(!delta || delta > rx->len - off))
-		return "immediate zero or across the ring's end";
-	if (UTIL_UNLIKELY(start + delta - rx->consumer > rx->len))
-		return "ring overrun";
-	meta = ring_rx_load_meta(rx->base + off);
-	why = ring_rx_meta(conn, &meta);
 	if (UTIL_UNLIKELY(why != NULL))
 		return why;
-	rx->producer = start + delta;
-	if (UTIL_UNLIKELY(meta.message_count == WIRE_COUNT_WRAP))
+	rx->producer += delta;
+	if (UTIL_UNLIKELY(left == WIRE_COUNT_WRAP))
 		return off + delta == rx->len ? NULL : "wrap marker not at the end of a lap";
-	return ring_rx_messages(conn, meta.message_count, rx->base + off + WIRE_META_LEN,
-				rx->base + off + delta);
+	why = ring_rx_messages(conn, rx->base + off + WIRE_META_LEN, rx->base + off + delta, &left);
+	return UTIL_LIKELY(why || !left) ? why : "a batch of other messages than it counts";
+}
+
+/** One whose immediate has all there is to tell. NULL, or what is wrong. */
+RING_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct ring_conn *conn,
+				      uint32_t imm, uint64_t delta)
+{
+	struct ring_rx *rx = &conn->rx;
+	uint64_t off = ring_off(rx->producer, rx->len);
+	uint64_t news = (uint64_t)wire_imm_news(imm) * WIRE_ALIGN;
+	const char *why;
+	uint32_t left = 0;
+
+	if (UTIL_UNLIKELY(delta == WIRE_META_LEN))
+		return "short immediate without a message";
+	why = ring_rx_told(dev, conn, conn->tx.heard + news);
+	if (UTIL_UNLIKELY(why != NULL))
+		return why;
+	rx->producer += delta;
+	return ring_rx_messages(conn, rx->base + off + WIRE_META_LEN, rx->base + off + delta,
+				&left);
+}
+
+RING_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, struct ring_conn *conn,
+					    uint32_t imm)
+{
+	bool is_short = ring_tx_is_late(dev) && (imm & WIRE_IMM_SHORT);
+	uint64_t delta = (uint64_t)(is_short ? wire_imm_units(imm) : imm) * WIRE_ALIGN;
+	struct ring_rx *rx = &conn->rx;
+
+	if (UTIL_UNLIKELY(!delta || delta > rx->len - ring_off(rx->producer, rx->len)))
+		return "immediate zero or across the ring's end";
+	if (UTIL_UNLIKELY(rx->producer + delta - rx->consumer > rx->len))
+		return "ring overrun";
+	return is_short ? ring_rx_short(dev, conn, imm, delta) : ring_rx_long(dev, conn, delta);
 }
 
 /** core_chan_ops.keep */
@@ -161,13 +206,13 @@ int ring_rx_keep(struct core_chan *chan, core_hold_t *hold);
 void ring_rx_release_hold(struct core_chan *chan, core_hold_t hold);
 
 /** Takes in the batch that an immediate announced. */
-RING_INLINE void ring_rx_batch(struct ring_conn *conn, uint32_t imm)
+RING_INLINE void ring_rx_batch(const struct dev_link_ops *dev, struct ring_conn *conn, uint32_t imm)
 {
 	const char *why;
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return;
-	why = ring_rx_batch_bytes(conn, (uint64_t)imm * WIRE_ALIGN);
+	why = ring_rx_batch_bytes(dev, conn, imm);
 	if (UTIL_UNLIKELY(why != NULL)) {
 		ring_conn_fail_cold(conn, -FI_EIO, why);
 		return;

@@ -15,7 +15,7 @@
 #include "util/log.h"
 #include "util/param.h"
 
-#define RING_SETUP_VERSION 1u
+#define RING_SETUP_VERSION 2u
 #define RING_GRANT_MAX     (32u << 10) /* response bytes a peer may have outstanding */
 #define RING_LEN_DEFAULT   (256u << 10)
 #define RING_LEN_LEAST     (16u << 10) /* what a connection gets when the budget runs low */

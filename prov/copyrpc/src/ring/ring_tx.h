@@ -37,7 +37,7 @@ static inline uint64_t ring_tx_waiting(const struct ring_tx *tx)
 	uint32_t i;
 
 	for (i = 0; i < tx->post_cnt; i++)
-		len += (uint64_t)tx->posts[i].imm * WIRE_ALIGN;
+		len += (uint64_t)wire_imm_units(tx->posts[i].imm) * WIRE_ALIGN;
 	return len;
 }
 
@@ -55,20 +55,22 @@ static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 	if (UTIL_UNLIKELY(pos & (WIRE_ALIGN - 1)))
 		return false;
 	tx->flow.remote_consumer = pos;
+	if (pos == tx->flush_start)
+		tx->join_end = 0;
 	return true;
 }
 
 /** Hands a closed batch or marker to the device, behind those that wait already. */
-RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *conn, uint64_t pos,
-			      uint32_t len, uint32_t imm)
+RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *conn,
+			      struct ring_post post)
 {
 	struct ring_tx *tx = &conn->tx;
-	uint64_t off = ring_off(pos, tx->len);
 
-	if (UTIL_LIKELY(!tx->post_cnt) && UTIL_LIKELY(!dev->write_imm(conn->link, off, len, imm)))
+	if (UTIL_LIKELY(!tx->post_cnt) &&
+	    UTIL_LIKELY(!dev->write_imm(conn->link, post.off, post.len, post.imm)))
 		return;
 	assert(tx->post_cnt < RING_POSTS_MAX);
-	tx->posts[tx->post_cnt++] = (struct ring_post){ .off = off, .len = len, .imm = imm };
+	tx->posts[tx->post_cnt++] = post;
 	ring_conn_mark(conn);
 }
 
@@ -104,15 +106,61 @@ RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t cou
 	tx->flow.granted += grant;
 }
 
+/** Bytes of a closed batch that travel: not the padding behind a lone message. */
+static inline uint32_t ring_tx_sent_len(const struct ring_tx *tx, uint64_t off, uint32_t len,
+					uint32_t msg_cnt)
+{
+	uint32_t body;
+
+	if (msg_cnt != 1)
+		return len;
+	memcpy(&body, tx->base + off + WIRE_META_LEN + offsetof(struct wire_hdr, len),
+	       sizeof(body));
+	return WIRE_META_LEN + WIRE_HDR_LEN + body;
+}
+
+/** May the metadata of the open batch, should it close now, go into its immediate? */
+static inline bool ring_tx_is_short(const struct ring_conn *conn)
+{
+	const struct ring_tx *tx = &conn->tx;
+
+	return tx->msg_cnt && tx->flow.granted == tx->flow.grant_max &&
+	       conn->rx.consumer - conn->rx.told <= WIRE_IMM_NEWS_MAX * WIRE_ALIGN &&
+	       tx->flow.producer - tx->flush_start <= WIRE_IMM_UNITS_MAX * WIRE_ALIGN;
+}
+
+/** Says in the open batch's metadata, or in its immediate alone, what it tells: how it leaves. */
+RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint32_t news = (uint32_t)(conn->rx.consumer - conn->rx.told) / WIRE_ALIGN;
+	uint32_t len = (uint32_t)(tx->flow.producer - tx->flush_start);
+	struct ring_post post = { .off = ring_off(tx->flush_start, tx->len),
+				  .len = len,
+				  .imm = len / WIRE_ALIGN };
+
+	if (ring_tx_is_late(dev))
+		post.len = ring_tx_sent_len(tx, post.off, len, tx->msg_cnt);
+	if (!ring_tx_is_late(dev) || !ring_tx_is_short(conn)) {
+		ring_tx_meta(conn, tx->flush_start, tx->msg_cnt);
+		return post;
+	}
+	conn->rx.told = conn->rx.consumer;
+	post.off += WIRE_META_LEN;
+	post.len -= WIRE_META_LEN;
+	post.imm = wire_imm_short(post.imm, news);
+	return post;
+}
+
 /** Posts the batch before flush_start so that its end is told: false, it was not posted. */
 RING_INLINE bool ring_tx_post_asking(const struct dev_link_ops *dev, struct ring_conn *conn,
-				     uint64_t pos, uint32_t len)
+				     struct ring_post post)
 {
 	struct ring_late *late = &conn->late;
 	struct ring_tx *tx = &conn->tx;
 
 	if (tx->post_cnt || late->ack_tail - late->ack_head == RING_ACKS_MAX ||
-	    dev->write_imm_ack(conn->link, ring_off(pos, tx->len), len, len / WIRE_ALIGN))
+	    dev->write_imm_ack(conn->link, post.off, post.len, post.imm))
 		return false;
 	late->ack_mark[late->ack_tail++ & (RING_ACKS_MAX - 1)] = tx->flush_start;
 	return true;
@@ -120,37 +168,35 @@ RING_INLINE bool ring_tx_post_asking(const struct dev_link_ops *dev, struct ring
 
 /** Posts the batch before flush_start; whoever waits for its arrival will hear of it. */
 RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_conn *conn,
-				    uint64_t pos, uint32_t len, uint32_t msg_cnt)
+				    struct ring_post post, uint32_t msg_cnt)
 {
 	if (ring_tx_is_late(dev) && conn->late.awaited) {
 		conn->late.awaited = false;
 		/* Of what was held, core has said whether somebody waits. */
 		if (!conn->late.fresh && ring_late_is_idle(conn)) {
-			ring_tx_post(dev, conn, pos, len, len / WIRE_ALIGN);
+			ring_tx_post(dev, conn, post);
 			return;
 		}
 		if (ring_late_should_ask(&conn->late, msg_cnt) &&
-		    ring_tx_post_asking(dev, conn, pos, len))
+		    ring_tx_post_asking(dev, conn, post))
 			return;
 		ring_late_watch(conn);
 	}
-	ring_tx_post(dev, conn, pos, len, len / WIRE_ALIGN);
+	ring_tx_post(dev, conn, post);
 }
 
 /** Closes the open batch and posts it. */
 RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
-	uint64_t start = tx->flush_start;
-	uint32_t len = (uint32_t)(tx->flow.producer - start);
+	struct ring_post post = ring_tx_seal(dev, conn);
 	uint32_t msg_cnt = tx->msg_cnt;
 
-	ring_tx_meta(conn, start, msg_cnt);
 	tx->open = false;
-	tx->hold_end = 0;
+	ring_conn_unhold(conn);
 	tx->msg_cnt = 0;
 	tx->flush_start = tx->flow.producer;
-	ring_tx_post_batch(dev, conn, start, len, msg_cnt);
+	ring_tx_post_batch(dev, conn, post, msg_cnt);
 }
 
 /** Posts a marker at the producer and moves to the next lap. There is at least 32 bytes of this one. */
@@ -159,11 +205,14 @@ RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *
 	struct ring_tx *tx = &conn->tx;
 	uint64_t start = tx->flow.producer;
 	uint64_t skip = ring_skip(start, tx->len);
+	struct ring_post post = { .off = ring_off(start, tx->len),
+				  .len = WIRE_META_LEN,
+				  .imm = (uint32_t)(skip / WIRE_ALIGN) };
 
 	tx->flow.producer += skip;
 	ring_tx_meta(conn, start, WIRE_COUNT_WRAP);
 	tx->flush_start = tx->flow.producer;
-	ring_tx_post(dev, conn, start, WIRE_META_LEN, (uint32_t)(skip / WIRE_ALIGN));
+	ring_tx_post(dev, conn, post);
 }
 
 /** Opens a batch where the producer stands (the caller saw that it fits before the end). */
@@ -209,6 +258,22 @@ RING_INLINE void ring_tx_place(const struct dev_link_ops *dev, struct ring_conn 
 		ring_tx_place_cold(dev, conn, span);
 	else if (!tx->open)
 		ring_tx_open(tx);
+}
+
+/** Closes the open batch if a message of `span` bytes does better in a packet of its own. */
+RING_INLINE void ring_tx_end_packet(const struct dev_link_ops *dev,
+				    const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+				    uint64_t span)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t len = tx->flow.producer - tx->flush_start;
+
+	if (!cfg->packet_len || !tx->open || tx->post_cnt)
+		return;
+	if (ring_tx_is_late(dev) && ring_tx_is_short(conn))
+		len -= WIRE_META_LEN;
+	if (ring_flush_before(cfg, len, span))
+		ring_tx_close(dev, conn);
 }
 
 /** Starts a READ of the peer's consumer word: 1 and *pos, 0 and DEV_EV_READ follows, -FI_EAGAIN. */
@@ -274,13 +339,12 @@ static inline void ring_tx_write_ext(uint8_t *dst, const struct core_frame *fram
 	memcpy(dst + 8, &frame->ext[1], 4);
 }
 
-/** Writes header, extension, payload and padding at the producer; the batch is open. */
+/** Writes header, extension and payload at the producer; the batch is open. */
 RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t span,
 			       const struct core_frame *frame)
 {
 	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
 
-	memset(dst + span - WIRE_ALIGN, 0, WIRE_ALIGN);
 	ring_tx_write_hdr(dst, hdr);
 	dst += WIRE_HDR_LEN;
 	ring_tx_write_ext(dst, frame);
@@ -322,7 +386,10 @@ static inline uint64_t ring_tx_hold_end(const struct ring_flush_cfg *cfg, const 
 /** Leaves the open batch to the progress call, or to what makes it long enough. */
 RING_INLINE void ring_tx_hold(const struct ring_flush_cfg *cfg, struct ring_conn *conn)
 {
-	conn->tx.hold_end = ring_tx_hold_end(cfg, &conn->tx);
+	struct ring_tx *tx = &conn->tx;
+
+	tx->hold_end = ring_tx_hold_end(cfg, tx);
+	tx->join_end = tx->flow.remote_consumer != tx->flush_start ? tx->hold_end : 0;
 	ring_conn_mark(conn);
 }
 
@@ -358,6 +425,7 @@ RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_f
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
+	ring_tx_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
 	ring_tx_place(dev, conn, span);
@@ -372,7 +440,6 @@ RING_INLINE void ring_tx_write_answer(struct ring_tx *tx, uint64_t hdr, const st
 {
 	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
 
-	memset(dst + span - WIRE_ALIGN, 0, WIRE_ALIGN);
 	memcpy(dst, &hdr, sizeof(hdr));
 	memcpy(dst + 8, &len, sizeof(len));
 	if (UTIL_LIKELY(iov_cnt == 1))
@@ -388,12 +455,11 @@ RING_INLINE void ring_tx_write_answer(struct ring_tx *tx, uint64_t hdr, const st
  * call_id, and the allowance in its upper half.
  */
 RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ext0, uint64_t ext1,
-				   uint32_t ext_len, const void *buf, size_t len, uint32_t span)
+				   uint64_t ext_len, const void *buf, size_t len, uint64_t span)
 {
 	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
-	uint32_t hdr_len = ext_len + (uint32_t)len;
+	uint32_t hdr_len = (uint32_t)(ext_len + len);
 
-	memset(dst + span - WIRE_ALIGN, 0, WIRE_ALIGN);
 	memcpy(dst, &hdr, sizeof(hdr));
 	memcpy(dst + 8, &hdr_len, sizeof(hdr_len));
 	memcpy(dst + WIRE_HDR_LEN, &ext0, sizeof(ext0));     /* both within the first 32 bytes, */
@@ -404,35 +470,35 @@ RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ex
 }
 
 /** core_chan_ops.send_buf into a batch that is held and stays so: false, or it was done. */
-RING_INLINE bool ring_tx_join(struct ring_conn *conn, uint32_t op, uint64_t ext0, uint64_t ext1,
-			      const void *buf, size_t len, unsigned flags)
+RING_INLINE bool ring_tx_join(struct ring_conn *conn, uint64_t label, uint64_t ext0, uint64_t ext1,
+			      const void *buf, size_t len)
 {
-	uint32_t ext_len = wire_ext_len(op);
-	uint32_t span = wire_msg_span(ext_len + (uint32_t)len);
+	uint64_t ext_len = label >> CORE_LABEL_EXT_SHIFT; /* with a flag nothing has room for it */
+	uint64_t span = wire_long_span(ext_len + len);
 	struct ring_tx *tx = &conn->tx;
 
-	if (tx->flow.producer + span > tx->hold_end || (flags & CORE_SEND_NOW) ||
-	    tx->flow.remote_consumer == tx->flush_start)
+	if (tx->flow.producer + span > tx->join_end)
 		return false;
-	ring_tx_write_buf(tx, op, ext0, ext1, ext_len, buf, len, span);
+	ring_tx_write_buf(tx, core_label_op(label), ext0, ext1, ext_len, buf, len, span);
 	return true;
 }
 
 /** core_chan_ops.send_buf otherwise. */
 RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-				 struct ring_conn *conn, uint32_t op, uint64_t ext0, uint64_t ext1,
-				 const void *buf, size_t len, unsigned flags)
+				 struct ring_conn *conn, uint64_t label, uint64_t ext0,
+				 uint64_t ext1, const void *buf, size_t len)
 {
-	uint32_t ext_len = wire_ext_len(op);
+	uint32_t ext_len = core_label_ext_len(label);
 	uint32_t span = wire_msg_span(ext_len + (uint32_t)len);
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
+	ring_tx_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
 	ring_tx_place(dev, conn, span);
-	ring_tx_write_buf(&conn->tx, op, ext0, ext1, ext_len, buf, len, span);
-	ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	ring_tx_write_buf(&conn->tx, core_label_op(label), ext0, ext1, ext_len, buf, len, span);
+	ring_tx_flush_by_policy(dev, cfg, conn, core_label_flags(label));
 	return ring_tx_is_late(dev);
 }
 
@@ -451,6 +517,7 @@ RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
+	ring_tx_end_packet(dev, cfg, conn, span);
 	if (tx->credit < reserve || !ring_tx_admit(dev, conn, span))
 		return -FI_EAGAIN;
 	ret = util_idmap_alloc(&conn->calls, context, &hdr.call_id);
@@ -498,8 +565,10 @@ RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct r
 		return 0; /* nobody waits for it any more */
 	assert(flow->claimed >= reserve);
 	joins = ring_tx_joins(&conn->tx, cfg, span, flags);
-	if (!joins)
+	if (!joins) {
+		ring_tx_end_packet(dev, cfg, conn, span);
 		ring_tx_place(dev, conn, span);
+	}
 	ring_tx_write_answer(&conn->tx, hdr, iov, iov_cnt, (uint32_t)len, span);
 	flow->claimed -= reserve;
 	flow->granted -= reserve;

@@ -3,7 +3,7 @@
  * Which bytes stand on a ring? (docs/ring-protocol.md, section 3)
  *
  *   batch   = struct wire_meta (32 B), then message_count messages
- *   message = struct wire_hdr (12 B), len bytes, zeros to the next multiple of 32
+ *   message = struct wire_hdr (12 B), len bytes, padding to the next multiple of 32
  *
  * Everything is little endian; the sizes and offsets are asserted below. Pure: no state, no device.
  * Bytes read from a ring are copied out once and then validated; these structs never overlay
@@ -37,6 +37,34 @@ struct wire_meta {
 	uint64_t link_word;     /* belongs to the link (dev.h, in-band arrival); zero elsewhere */
 };
 
+/*
+ * The immediate of a write: units of WIRE_ALIGN from its head to the next one's. Or the short form, in
+ * which it is the metadata of its batch as well: the 32 bytes of that do not travel, nothing is
+ * granted, and the messages behind fill the batch.
+ *
+ *   31  30              16 15               0
+ *   |1|  news              |  units          |     news: consumer_pos less the last one told, in units
+ */
+#define WIRE_IMM_SHORT     0x80000000u
+#define WIRE_IMM_NEWS_MAX  0x7FFFu
+#define WIRE_IMM_UNITS_MAX 0xFFFFu /* of the short form */
+
+static inline uint32_t wire_imm_short(uint32_t units, uint32_t news)
+{
+	return WIRE_IMM_SHORT | news << 16 | units;
+}
+
+static inline uint32_t wire_imm_units(uint32_t imm)
+{
+	return imm & WIRE_IMM_SHORT ? imm & WIRE_IMM_UNITS_MAX : imm;
+}
+
+/** Of the short form. */
+static inline uint32_t wire_imm_news(uint32_t imm)
+{
+	return imm >> 16 & WIRE_IMM_NEWS_MAX;
+}
+
 struct wire_hdr {
 	uint32_t call_id;   /* bit 31: response; else request id, or op and flags if one-way */
 	uint32_t piggyback; /* request: response allowance in 32-byte blocks; 0 = one-way */
@@ -53,6 +81,12 @@ static_assert(sizeof(struct wire_hdr) == WIRE_HDR_LEN, "message header is 12 byt
 static inline uint32_t wire_msg_span(uint32_t len)
 {
 	return (WIRE_HDR_LEN + len + WIRE_ALIGN - 1) & ~(WIRE_ALIGN - 1);
+}
+
+/** The same of a length that may be beyond any message. */
+static inline uint64_t wire_long_span(uint64_t len)
+{
+	return (WIRE_HDR_LEN + len + WIRE_ALIGN - 1) & ~(uint64_t)(WIRE_ALIGN - 1);
 }
 
 /** What an allowance of `a` response bytes reserves of the writer's credit. */
