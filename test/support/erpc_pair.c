@@ -10,6 +10,7 @@
 #define PAIR_RX_CNT  256u
 #define PAIR_TX_CNT  64u
 #define PAIR_OP_CALL 0x800u
+#define PAIR_POLL_NS 500u
 
 static uint8_t pair_byte(uint32_t number, uint32_t at, uint32_t kind)
 {
@@ -409,6 +410,17 @@ bool pair_release(struct pair_end *e)
 
 /* ---- time ---- */
 
+/** When one of them has something to do though nothing comes, or `until`. */
+static uint64_t pair_next_ns(const struct erpc_pair *p, uint64_t until)
+{
+	uint64_t a = erpc_port_due_ns(p->end[0].port), b = erpc_port_due_ns(p->end[1].port);
+	uint64_t due = a < b ? a : b;
+
+	if (due < PAIR_POLL_NS)
+		due = PAIR_POLL_NS;
+	return due < until - p->net.now_ns ? p->net.now_ns + due : until;
+}
+
 void erpc_pair_run(struct erpc_pair *p, uint64_t ns)
 {
 	uint64_t until = p->net.now_ns + ns;
@@ -418,9 +430,7 @@ void erpc_pair_run(struct erpc_pair *p, uint64_t ns)
 		p->end[0].port->armed = p->end[1].port->armed = true;
 		erpc_port_progress(p->end[0].port, p->net.now_ns);
 		erpc_port_progress(p->end[1].port, p->net.now_ns);
-	} while (fake_net_step(&p->net, until));
-	if (p->net.now_ns < until)
-		fake_net_run(&p->net, until);
+	} while (fake_net_step(&p->net, pair_next_ns(p, until)) || p->net.now_ns < until);
 }
 
 static bool pair_is_done(const struct pair_end *e)

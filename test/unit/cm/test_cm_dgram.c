@@ -777,3 +777,20 @@ Test(cm_dgram, without_the_key_nothing_changes)
 	cr_expect_eq(cm_end_stats(&a).rx_bad_mac, 2);
 	tear_down();
 }
+
+/** However many peers there are, asking them takes little; and each is asked before its time is over. */
+Test(cm_dgram, many_peers_are_asked_less_often)
+{
+	uint64_t second = 1000000000, timeout = 30 * second, ns;
+	uint32_t cnt;
+
+	cr_expect_eq(cm_dgram_ping_ns(timeout, 1), 2 * second);
+	cr_expect_eq(cm_dgram_ping_ns(timeout, 2000), 2 * second);
+	cr_expect_eq(cm_dgram_ping_ns(timeout, 5000), 5 * second);
+	cr_expect_eq(cm_dgram_ping_ns(second, 1), second / 8);
+	for (cnt = 1; cnt < 1000000; cnt *= 3) {
+		ns = cm_dgram_ping_ns(timeout, cnt);
+		cr_expect(cnt * second / ns <= CM_DGRAM_PINGS_S || ns == timeout / 4);
+		cr_expect_leq(ns, timeout / 4);
+	}
+}

@@ -57,8 +57,10 @@ struct before {
 };
 
 void forged_look(struct before *b);
+/** The session is what it was, but for notes of what came early, and when. */
+bool forged_is_same(struct before *b);
 /** Nothing is different but that counter. */
-void forged_only_counted(const struct before *b, enum reason reason, const char *what);
+void forged_only_counted(struct before *b, enum reason reason, const char *what);
 /** The packet is refused, for that reason. */
 void forged_refused(const struct packet *pkt, enum reason reason, const char *what);
 

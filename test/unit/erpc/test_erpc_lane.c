@@ -186,6 +186,46 @@ static int establish(const struct cm_half *peer)
 	return ret;
 }
 
+/** The way to a peer may be narrower than our link: our half says so before it leaves. */
+static uint32_t narrow(struct dev_dgram *dg, const struct sockaddr *peer)
+{
+	cr_expect_eq(peer->sa_family, AF_INET);
+	return dg->mtu < 1300 ? dg->mtu : 1300;
+}
+
+Test(erpc_lane, the_way_to_the_peer_is_told, .timeout = 200)
+{
+	const struct dev_dgram_ops *ops;
+	struct dev_dgram_ops narrow_ops;
+	struct wire_erpc_half half;
+	struct eng_lane *lane;
+	struct eng_conn *conn;
+	struct erpc_session *s;
+	struct cm_half own;
+
+	wholes_meet(&udp, &udp);
+	lane = lane_of(&wholes[0]);
+	memset(&own, 0, sizeof(own));
+	cr_assert_eq(lane->ops->prepare(lane, wholes[0].eep, &own, &conn), 0);
+	s = (struct erpc_session *)conn;
+	ops = s->port->dg->ops;
+	narrow_ops = *ops;
+	narrow_ops.route_mtu = narrow;
+	lane->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
+	memcpy(&half, own.engine, sizeof(half));
+	cr_expect_eq(half.mtu, s->port->dg->mtu, "loopback is as wide as it is");
+	s->port->dg->ops = &narrow_ops;
+	lane->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
+	s->port->dg->ops = ops;
+	memcpy(&half, own.engine, sizeof(half));
+	cr_expect_eq(half.mtu, 1300);
+	cr_expect_eq(half.session, s->num);
+	cr_expect_eq(half.token, s->token);
+	lane->ops->free(conn);
+	settle();
+	wholes_close();
+}
+
 static int establish_with(struct cm_half peer, struct wire_erpc_half half)
 {
 	memcpy(peer.engine, &half, sizeof(half));

@@ -263,9 +263,11 @@ static void check_counters(void)
 	cr_assert_eq(b->rx_bad, p.end[0].gets_refused, "memory that was lent no more");
 	cr_assert_eq(a->rx_bad + a->rx_bad_state + b->rx_bad_state, 0);
 	cr_assert(hit_one || a->rides + b->rides >= ROUNDS, "answers rode");
-	if (hit_one && (m.fault == LOST || m.fault == CORRUPTED || m.fault == DELAYED)) {
+	if (hit_one && m.kind == CR_BATCH) {
+		; /* what it says the next answer says as well */
+	} else if (hit_one && (m.fault == LOST || m.fault == CORRUPTED || m.fault == DELAYED)) {
 		/* What an answer says a later batch of its sender's may say as well. */
-		bool is_answer = m.kind == CR_BATCH || m.kind >= RESP_EMPTY;
+		bool is_answer = m.kind >= RESP_EMPTY;
 		uint64_t spared = is_answer ? p.end[!m.sender].port->stats.rides : 0;
 
 		cr_assert_gt(a->losses + b->losses + spared, 0, "it was noticed");

@@ -70,4 +70,5 @@ Test(erpc_order, nobody_may_be_further_ahead_than_the_slots)
 	cr_expect_eq(erpc_order_take(&o, 100 + ERPC_SLOTS - 1, &item), ERPC_TURN_KEPT);
 	cr_expect_eq(erpc_order_take(&o, 100 + ERPC_SLOTS - 1, &item), ERPC_TURN_TWICE);
 	cr_expect_null(erpc_order_pop(&o));
+	cr_expect_eq(erpc_order_first(&o), &item, "it waits");
 }

@@ -23,8 +23,10 @@ Test(erpc_rto, settles_above_a_steady_round_trip, .init = setup)
 	cr_expect_eq(r.rto_ns, 5 * MS);
 	for (i = 0; i < 100; i++)
 		erpc_rto_sample(&r, 400 * US);
-	cr_expect_geq(r.rto_ns, 400 * US);
-	cr_expect_leq(r.rto_ns, 410 * US);
+	cr_expect_geq(r.rto_ns, 600 * US, "answers may be a little late");
+	cr_expect_leq(r.rto_ns, 610 * US);
+	cr_expect_geq(r.look_ns, 500 * US);
+	cr_expect_leq(r.look_ns, 510 * US);
 }
 
 Test(erpc_rto, stays_above_round_trips_that_vary, .init = setup)
@@ -57,4 +59,19 @@ Test(erpc_rto, backs_off_to_its_bound, .init = setup)
 	cr_expect_eq(erpc_rto_after(&r, 65535), 80 * MS);
 	erpc_rto_sample(&r, 10000 * MS);
 	cr_expect_eq(r.rto_ns, 80 * MS, "never above the upper bound");
+}
+
+/** Where everything is repeated nothing is measured, and it would be repeated for ever. */
+Test(erpc_rto, stays_patient_until_something_was_measured, .init = setup)
+{
+	erpc_rto_sample(&r, US);
+	erpc_rto_keep(&r, 3);
+	cr_expect_eq(erpc_rto_after(&r, 0), 800 * US);
+	cr_expect_eq(erpc_rto_after(&r, 1), 1600 * US);
+	erpc_rto_keep(&r, 1);
+	cr_expect_eq(erpc_rto_after(&r, 0), 800 * US, "one that was quicker takes nothing back");
+	erpc_rto_keep(&r, 60000);
+	cr_expect_eq(erpc_rto_after(&r, 0), 1600 * US, "but there is a limit");
+	erpc_rto_sample(&r, US);
+	cr_expect_eq(erpc_rto_after(&r, 0), 100 * US);
 }

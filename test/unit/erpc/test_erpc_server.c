@@ -9,24 +9,32 @@
 
 static struct erpc_server s;
 
+static enum wire_erpc_kind kind;
+static uint16_t pkt_num;
+
+static bool answers(void)
+{
+	return erpc_server_answer(&s, &pkt_num, &kind);
+}
+
 static void setup(void)
 {
 	erpc_server_init(&s, 5, PAYLOAD);
 }
 
-static enum erpc_verdict req(uint64_t req_num, uint16_t pkt_num, uint32_t size, uint32_t len)
+static enum erpc_verdict req(uint64_t req_num, uint16_t nth, uint32_t size, uint32_t len)
 {
 	struct wire_erpc_hdr h = {
-		.kind = WIRE_ERPC_REQ, .pkt_num = pkt_num, .req_num = req_num, .msg_size = size
+		.kind = WIRE_ERPC_REQ, .pkt_num = nth, .req_num = req_num, .msg_size = size
 	};
 
 	return erpc_server_take_req(&s, &h, len);
 }
 
-static enum erpc_verdict rfr(uint64_t req_num, uint16_t pkt_num, uint32_t size, uint32_t len)
+static enum erpc_verdict rfr(uint64_t req_num, uint16_t nth, uint32_t size, uint32_t len)
 {
 	struct wire_erpc_hdr h = {
-		.kind = WIRE_ERPC_RFR, .pkt_num = pkt_num, .req_num = req_num, .msg_size = size
+		.kind = WIRE_ERPC_RFR, .pkt_num = nth, .req_num = req_num, .msg_size = size
 	};
 
 	return erpc_server_take_rfr(&s, &h, len);
@@ -34,32 +42,35 @@ static enum erpc_verdict rfr(uint64_t req_num, uint16_t pkt_num, uint32_t size, 
 
 Test(erpc_server, runs_a_request_once_and_answers_it_as_often_as_asked, .init = setup)
 {
-	enum wire_erpc_kind kind;
-
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_LAST);
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
-	cr_expect_not(erpc_server_answer(&s, 0, &kind), "it is still running");
+	cr_expect_not(answers(), "it is still running");
 	cr_assert(erpc_server_respond(&s, 3));
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
-	cr_expect(erpc_server_answer(&s, 0, &kind));
+	cr_expect(answers());
 	cr_expect_eq(kind, WIRE_ERPC_RESP);
+	cr_expect_eq(pkt_num, 0);
 	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 0, 0), ERPC_LAST);
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_STALE);
 }
 
 Test(erpc_server, large_messages_follow_the_table, .init = setup)
 {
-	enum wire_erpc_kind kind;
-
 	cr_expect_eq(req(5, 0, 25, PAYLOAD), ERPC_TAKE);
 	cr_expect_eq(req(5, 2, 25, 5), ERPC_EARLY);
 	cr_expect_eq(req(5, 1, 25, PAYLOAD), ERPC_TAKE);
 	cr_expect_eq(req(5, 0, 25, PAYLOAD), ERPC_REPEAT);
-	cr_expect(erpc_server_answer(&s, 0, &kind));
+	cr_expect(answers());
 	cr_expect_eq(kind, WIRE_ERPC_CR);
-	cr_expect_not(erpc_server_answer(&s, 2, &kind));
+	cr_expect_eq(pkt_num, 1, "the answer says how far it is, whatever was repeated");
 	cr_expect_eq(req(5, 2, 25, 5), ERPC_LAST);
+	cr_expect(answers());
+	cr_expect_eq(kind, WIRE_ERPC_CR);
+	cr_expect_eq(pkt_num, 1, "the last one is answered by the response alone");
 	cr_assert(erpc_server_respond(&s, 2 * PAYLOAD));
+	cr_expect(answers());
+	cr_expect_eq(kind, WIRE_ERPC_RESP);
+	cr_expect_eq(pkt_num, 2);
 	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE);
 	cr_expect_eq(erpc_server_part(&s, 3), 1);
 	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE, "again");

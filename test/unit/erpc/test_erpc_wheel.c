@@ -7,8 +7,8 @@
 
 #include "support/rng.h"
 
-#define SLOT  (1ull << ERPC_WHEEL_SHIFT)
-#define LAP   (SLOT * ERPC_WHEEL_SLOTS)
+#define SLOT  (1ull << ERPC_PACE_SHIFT)
+#define LAP   (SLOT * ERPC_PACE_SLOTS)
 #define ITEMS 400u
 
 static struct erpc_wheel w;
@@ -31,6 +31,7 @@ static uint32_t advance(uint64_t now)
 
 	util_list_init(&ready);
 	erpc_wheel_advance(&w, now, &ready);
+	cr_assert(!erpc_wheel_is_due(&w, now));
 	while ((it = util_list_pop(&ready))) {
 		i = (uint32_t)(UTIL_CONTAINER_OF(it, struct erpc_wheel_item, link) - items);
 		cr_assert(wanted[i] && wanted[i] <= now, "item %u leaves before its time", i);
@@ -65,7 +66,7 @@ static void random_run(uint64_t now, uint32_t steps)
 	uint32_t i, step;
 	uint64_t due;
 
-	cr_assert_eq(erpc_wheel_init(&w, now), 0);
+	cr_assert_eq(erpc_wheel_init(&w, now, ERPC_PACE_SHIFT, ERPC_PACE_SLOTS), 0);
 	for (i = 0; i < ITEMS; i++)
 		erpc_wheel_item_init(&items[i]);
 	for (step = 0; step < steps; step++) {
@@ -103,7 +104,7 @@ Test(erpc_wheel, slots_leave_in_order)
 	struct util_list ready;
 	uint32_t i, last = ITEMS;
 
-	cr_assert_eq(erpc_wheel_init(&w, 0), 0);
+	cr_assert_eq(erpc_wheel_init(&w, 0, ERPC_PACE_SHIFT, ERPC_PACE_SLOTS), 0);
 	for (i = 0; i < ITEMS; i++)
 		erpc_wheel_insert(&w, &items[i], (ITEMS - i) * SLOT, 0);
 	util_list_init(&ready);
@@ -123,7 +124,7 @@ Test(erpc_wheel, an_empty_stretch_costs_nothing)
 {
 	uint32_t i;
 
-	cr_assert_eq(erpc_wheel_init(&w, 0), 0);
+	cr_assert_eq(erpc_wheel_init(&w, 0, ERPC_PACE_SHIFT, ERPC_PACE_SLOTS), 0);
 	erpc_wheel_item_init(&items[0]);
 	for (i = 0; i < 1000; i++) {
 		insert(0, i * 100 * LAP, i * 100 * LAP + LAP - SLOT);
@@ -137,7 +138,7 @@ Test(erpc_wheel, who_was_long_empty_begins_anew)
 {
 	const uint64_t now = 1ull << 62;
 
-	cr_assert_eq(erpc_wheel_init(&w, 0), 0);
+	cr_assert_eq(erpc_wheel_init(&w, 0, ERPC_PACE_SHIFT, ERPC_PACE_SLOTS), 0);
 	erpc_wheel_item_init(&items[0]);
 	insert(0, now, now + 10 * SLOT);
 	cr_expect_eq(erpc_wheel_next_ns(&w), now + 10 * SLOT);

@@ -127,11 +127,12 @@ static void client_recv(const struct pkt *p)
 		client_done(c, slot);
 }
 
-static void server_answer(const struct erpc_server *s, uint16_t pkt_num)
+static void server_answer(const struct erpc_server *s)
 {
 	enum wire_erpc_kind kind;
+	uint16_t pkt_num;
 
-	if (erpc_server_answer(s, pkt_num, &kind))
+	if (erpc_server_answer(s, &pkt_num, &kind))
 		put_part(kind, s->req_num, pkt_num, 0);
 }
 
@@ -159,7 +160,7 @@ static void server_recv(const struct pkt *p)
 		cr_assert(erpc_server_respond(s, size_of(s->req_num, true)));
 	}
 	if (v == ERPC_TAKE || v == ERPC_LAST || v == ERPC_REPEAT)
-		server_answer(s, p->h.pkt_num);
+		server_answer(s);
 }
 
 static void deliver_one(void)

@@ -48,7 +48,8 @@ struct cm_agent {
 	uint32_t caller_cnt;
 	struct util_list req_queue; /* cm_req.queue_link: no slot yet */
 	uint32_t req_slot_cnt;      /* requests that are being probed */
-	uint32_t guest_cnt;         /* conns without a stream that are INVITED */
+	uint32_t guest_cnt;         /* conns without a stream that are INVITED, */
+	uint32_t watched_cnt;       /* and UP */
 	bool is_private;            /* connects with nobody but ... */
 	union cm_addr only;         /* family 0: nobody */
 	uint64_t only_inc;

@@ -53,6 +53,10 @@ static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 		conn->agent->guest_cnt++;
 	if (conn->is_dgram && conn->state == CM_CONN_INVITED)
 		conn->agent->guest_cnt--;
+	if (conn->is_dgram && state == CM_CONN_UP)
+		conn->agent->watched_cnt++;
+	if (conn->is_dgram && conn->state == CM_CONN_UP)
+		conn->agent->watched_cnt--;
 	conn->state = state;
 }
 

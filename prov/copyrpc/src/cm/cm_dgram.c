@@ -61,18 +61,27 @@ static void cm_dgram_repeat(struct cm_conn *conn)
 	cm_udp_send_bytes(conn->agent, conn->said, conn->said_len, &conn->addr);
 }
 
-/** How long a peer may be silent before it is asked. */
-static uint64_t cm_dgram_ping_ns(const struct cm_conn *conn)
+uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt)
 {
-	uint64_t ns = conn->node->peer_timeout_ns / 8;
+	uint64_t ns = CM_DGRAM_PING_MS * UTIL_NS_PER_MS;
+	uint64_t share_ns = peer_cnt * (UTIL_NS_PER_S / CM_DGRAM_PINGS_S);
 
-	return ns < CM_DGRAM_PING_MS * UTIL_NS_PER_MS ? ns : CM_DGRAM_PING_MS * UTIL_NS_PER_MS;
+	if (share_ns > timeout_ns / 4)
+		share_ns = timeout_ns / 4;
+	if (ns > timeout_ns / 8)
+		ns = timeout_ns / 8;
+	return ns > share_ns ? ns : share_ns;
+}
+
+static uint64_t cm_dgram_silence_ns(const struct cm_conn *conn)
+{
+	return cm_dgram_ping_ns(conn->node->peer_timeout_ns, conn->agent->watched_cnt);
 }
 
 /** The next look, spread so that a thousand peers are not asked at the same moment. */
 static void cm_dgram_arm_watch(struct cm_conn *conn)
 {
-	uint32_t us = (uint32_t)(cm_dgram_ping_ns(conn) / 1000);
+	uint32_t us = (uint32_t)(cm_dgram_silence_ns(conn) / 1000);
 
 	cm_dgram_arm(conn, 1000ull * (us - us / 4 + cm_mac_random_below(us / 2 + 1)));
 }
@@ -118,7 +127,7 @@ static void cm_dgram_ping(struct cm_conn *conn)
  */
 static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
 {
-	uint64_t gap_ns = now_ns - conn->looked_ns, fair_ns = 2 * cm_dgram_ping_ns(conn);
+	uint64_t gap_ns = now_ns - conn->looked_ns, fair_ns = 2 * cm_dgram_silence_ns(conn);
 
 	conn->looked_ns = now_ns;
 	if (gap_ns <= fair_ns)
@@ -146,7 +155,7 @@ static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 	} else {
 		cm_dgram_arm_watch(conn);
 		if (conn->is_suspect || conn->refused_cnt ||
-		    silent_ns >= cm_dgram_ping_ns(conn) / 2)
+		    silent_ns >= cm_dgram_silence_ns(conn) / 2)
 			cm_dgram_ping(conn);
 	}
 }

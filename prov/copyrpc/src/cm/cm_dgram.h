@@ -26,6 +26,7 @@ struct cm_timer;
 #define CM_DGRAM_REFUSED_CNT 3u    /* ICMP errors in a row that mean: it has ended */
 #define CM_DGRAM_SUSPECT_MS  20u   /* between the PINGs that follow one */
 #define CM_DGRAM_PING_MS     2000u /* silence before a PING; an eighth of the timeout if shorter */
+#define CM_DGRAM_PINGS_S     1000u /* of an agent, if that leaves each peer four in the timeout */
 
 /** Says HELLO for `path` where the ACK came from. The peer's request is in ATTEMPT. */
 void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_t path);
@@ -33,6 +34,9 @@ void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_
 /** Everything from `from` but REQ, ACK and a NAK to a REQ: true if it was ours. */
 bool cm_dgram_on_pkt(struct cm_agent *agent, const union cm_addr *from,
 		     const struct wire_cm_pkt *pkt);
+
+/** How long each of so many peers may be silent before it is asked. Pure. */
+uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt);
 
 /** cm_conn.timer of a conn without a stream. */
 void cm_dgram_on_timer(struct cm_timer *timer);

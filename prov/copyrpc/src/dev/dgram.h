@@ -98,6 +98,11 @@ struct dev_dgram_ops {
 	int (*describe)(struct dev_dgram *dg, struct dev_desc *desc);
 	/* Validates it all. -FI_EINVAL, -FI_EHOSTUNREACH, -FI_ENOMEM: logged. */
 	int (*resolve)(struct dev_dgram *dg, const struct dev_desc *peer, struct dev_dgram_ah **ah);
+	/*
+	 * The longest datagram that gets to this IP address, as far as is known; at most mtu. NULL: it does
+	 * not depend on the address.
+	 */
+	uint32_t (*route_mtu)(struct dev_dgram *dg, const struct sockaddr *peer);
 	/* Nothing that went there is open (tx_done). */
 	void (*forget)(struct dev_dgram *dg, struct dev_dgram_ah *ah);
 

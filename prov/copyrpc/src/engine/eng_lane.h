@@ -56,6 +56,11 @@ struct eng_lane_ops {
 	 */
 	int (*prepare)(struct eng_lane *lane, struct core_engine_ep *eep, struct cm_half *half,
 		       struct eng_conn **conn);
+	/*
+	 * What our half says depends on where the peer is: behind prepare, before the half leaves.
+	 * NULL: it does not.
+	 */
+	void (*aim)(struct eng_conn *conn, const struct sockaddr *peer, struct cm_half *half);
 	/* The peer's half: validates it all. 0 or -FI_E*: the peer is refused with it. */
 	int (*establish)(struct eng_conn *conn, const struct cm_half *peer);
 	/* From now on it is polled: 0 or -FI_E*. on_up follows. */

@@ -46,6 +46,7 @@ static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half
 {
 	struct core_engine_ep *eep = ctx;
 	struct eng_lane *lane = eng_lane_find(eep->engine, half->path);
+	struct sockaddr_storage addr;
 	struct eng_conn *conn;
 	int ret;
 
@@ -57,6 +58,10 @@ static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half
 	if (ret)
 		return ret;
 	eng_setup_conn(conn, lane, eep, cm);
+	if (lane->ops->aim) {
+		cm_conn_addr(cm, &addr);
+		lane->ops->aim(conn, (struct sockaddr *)&addr, half);
+	}
 	*user = conn;
 	return 0;
 }

@@ -56,6 +56,40 @@ bool erpc_answer_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
 	return true;
 }
 
+/** A CR that says more than that a part has arrived. */
+static void erpc_answer_cr(struct erpc_session *s, enum wire_erpc_said said, uint64_t req_num,
+			   uint32_t pkt_num, uint32_t what)
+{
+	struct wire_erpc_hdr h = {
+		.req_type = said,
+		.msg_size = what,
+		.session = s->peer_num,
+		.kind = WIRE_ERPC_CR,
+		.pkt_num = (uint16_t)pkt_num,
+		.req_num = req_num,
+		.tag = s->peer_tag,
+	};
+
+	if (!erpc_out_room(&s->port->out))
+		return;
+	s->port->stats.tx_pkts++;
+	s->port->stats.gaps++;
+	erpc_out_put(&s->port->out, s->ah, &h, NULL, 0, NULL, NULL, NULL);
+}
+
+void erpc_answer_gap(struct erpc_session *s, uint64_t req_num, uint32_t pkt_num)
+{
+	erpc_answer_cr(s, WIRE_ERPC_GAP, req_num, pkt_num, 0);
+}
+
+void erpc_answer_kept(struct erpc_session *s, uint32_t slot)
+{
+	const struct erpc_server *server = &s->rx[slot].s;
+
+	erpc_answer_cr(s, WIRE_ERPC_KEPT, server->req_num, server->req_pkts - 1,
+		       s->order.next & WIRE_ERPC_MSG_MAX);
+}
+
 static struct erpc_buf *erpc_answer_first(struct erpc_session *s)
 {
 	return UTIL_CONTAINER_OF(s->replies.next, struct erpc_buf, link);

@@ -29,6 +29,12 @@ void erpc_answer_empty(struct erpc_session *s, uint32_t slot);
 bool erpc_answer_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
 			enum wire_erpc_kind kind);
 
+/** Tells the client that packet `pkt_num` of a request is missing. Without room it will find out. */
+void erpc_answer_gap(struct erpc_session *s, uint64_t req_num, uint32_t pkt_num);
+
+/** Tells the client that a batch is whole, and that it waits for one before it. Without room: as above. */
+void erpc_answer_kept(struct erpc_session *s, uint32_t slot);
+
 /** Part of erpc_session_flush. */
 void erpc_answer_flush(struct erpc_session *s);
 

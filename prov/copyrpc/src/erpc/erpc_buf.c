@@ -115,6 +115,7 @@ struct erpc_buf *erpc_buf_alloc(struct erpc_bufs *b, uint32_t len)
 	buf->len = 0;
 	buf->sent = false;
 	buf->again = false;
+	buf->asks = false;
 	buf->last_tx = b->dg->tx_done - 1; /* none of its packets has left */
 	b->used_cnt++;
 	return buf;
@@ -128,6 +129,7 @@ struct erpc_buf *erpc_buf_grow(struct erpc_bufs *b, struct erpc_buf *buf, uint32
 		return NULL;
 	memcpy(larger->data, buf->data, buf->len);
 	larger->len = buf->len;
+	larger->asks = buf->asks;
 	erpc_buf_free(b, buf);
 	return larger;
 }

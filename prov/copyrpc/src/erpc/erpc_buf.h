@@ -37,7 +37,8 @@ struct erpc_buf {
 	uint8_t cls;
 	bool sent;
 	bool again;     /* it was sent more than once */
-	uint8_t pad[9]; /* the bytes begin a cache line */
+	bool asks;      /* a batch with calls: its answer may wait */
+	uint8_t pad[8]; /* the bytes begin a cache line */
 	uint8_t hdr[WIRE_ERPC_HDR_LEN];
 	uint8_t data[];
 };

@@ -31,24 +31,27 @@ enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num)
 	return *pkt_num < c->req_pkts ? WIRE_ERPC_REQ : WIRE_ERPC_RFR;
 }
 
-/** Does this part of the response agree with the others? The first one says how long it is. */
-static bool erpc_client_fits(const struct erpc_client *c, const struct wire_erpc_hdr *h,
-			     uint32_t len)
+/** All packets before `pkt_num` are answered, or need no answer any more. */
+static void erpc_client_pass(struct erpc_client *c, uint32_t pkt_num)
+{
+	c->rx = pkt_num;
+	if (c->tx < pkt_num) /* counted as lost, and only late */
+		c->tx = pkt_num;
+}
+
+/** A part of the response. The first one says how long it is, the others must agree. */
+static enum erpc_verdict erpc_client_take_resp(struct erpc_client *c, const struct wire_erpc_hdr *h,
+					       uint32_t len)
 {
 	uint32_t size = c->resp_pkts ? c->resp_size : h->msg_size;
 	uint32_t part = h->pkt_num - (c->req_pkts - 1);
 
-	return h->msg_size == size && size <= c->resp_max &&
-	       len == wire_erpc_pkt_len(size, c->payload, part);
-}
-
-static enum erpc_verdict erpc_client_take_resp(struct erpc_client *c, const struct wire_erpc_hdr *h)
-{
-	uint32_t part = h->pkt_num - (c->req_pkts - 1);
-
-	c->resp_size = h->msg_size;
-	c->resp_pkts = wire_erpc_pkts(h->msg_size, c->payload);
-	c->rx++;
+	if (h->msg_size != size || size > c->resp_max ||
+	    len != wire_erpc_pkt_len(size, c->payload, part))
+		return ERPC_BAD;
+	c->resp_size = size;
+	c->resp_pkts = wire_erpc_pkts(size, c->payload);
+	erpc_client_pass(c, h->pkt_num + 1u);
 	return part + 1 == c->resp_pkts ? ERPC_LAST : ERPC_TAKE;
 }
 
@@ -61,25 +64,63 @@ static bool erpc_client_expects(const struct erpc_client *c, const struct wire_e
 	return h->pkt_num < c->tx_max && is_cr == (h->pkt_num < c->req_pkts - 1) && !(is_cr && len);
 }
 
-enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc_hdr *h,
-				   uint32_t len)
+/** TAKE, if it is an answer to the request that is under way, whatever it says. */
+static inline enum erpc_verdict erpc_client_is_current(const struct erpc_client *c,
+						       const struct wire_erpc_hdr *h)
 {
 	if ((h->kind != WIRE_ERPC_CR && h->kind != WIRE_ERPC_RESP) || h->req_num > c->req_num)
 		return ERPC_BAD;
-	if (erpc_client_is_free(c) || h->req_num < c->req_num)
-		return ERPC_STALE;
+	return erpc_client_is_free(c) || h->req_num < c->req_num ? ERPC_STALE : ERPC_TAKE;
+}
+
+/** And if it has a place there. */
+static inline enum erpc_verdict erpc_client_place(const struct erpc_client *c,
+						  const struct wire_erpc_hdr *h, uint32_t len)
+{
+	enum erpc_verdict verdict = erpc_client_is_current(c, h);
+
+	if (verdict != ERPC_TAKE)
+		return verdict;
 	if (!erpc_client_expects(c, h, len))
 		return ERPC_BAD;
-	if (h->pkt_num != c->rx)
-		return h->pkt_num < c->rx ? ERPC_STALE : ERPC_EARLY;
-	if (h->kind == WIRE_ERPC_RESP && !erpc_client_fits(c, h, len))
-		return ERPC_BAD;
-	if (c->rx == c->tx) /* counted as lost, and only late */
-		c->tx++;
+	return h->pkt_num < c->rx ? ERPC_STALE : ERPC_TAKE;
+}
+
+enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc_hdr *h,
+				   uint32_t len)
+{
+	enum erpc_verdict verdict = erpc_client_place(c, h, len);
+
+	if (verdict != ERPC_TAKE)
+		return verdict;
+	/* Parts of the response bring bytes: none may be missing. */
+	if (h->pkt_num > c->rx && h->pkt_num >= c->req_pkts)
+		return ERPC_EARLY;
 	if (h->kind == WIRE_ERPC_RESP)
-		return erpc_client_take_resp(c, h);
-	c->rx++;
+		return erpc_client_take_resp(c, h, len);
+	erpc_client_pass(c, h->pkt_num + 1u);
 	return ERPC_TAKE;
+}
+
+enum erpc_verdict erpc_client_take_gap(struct erpc_client *c, const struct wire_erpc_hdr *h,
+				       uint32_t len)
+{
+	enum erpc_verdict verdict = erpc_client_place(c, h, len);
+
+	if (verdict == ERPC_TAKE)
+		erpc_client_pass(c, h->pkt_num);
+	return verdict;
+}
+
+enum erpc_verdict erpc_client_take_kept(const struct erpc_client *c, const struct wire_erpc_hdr *h,
+					uint32_t len)
+{
+	enum erpc_verdict verdict = erpc_client_is_current(c, h);
+
+	if (verdict != ERPC_TAKE)
+		return verdict;
+	return h->pkt_num != c->req_pkts - 1 || h->pkt_num >= c->tx_max || len ? ERPC_BAD
+									       : ERPC_TAKE;
 }
 
 uint32_t erpc_client_end(struct erpc_client *c)

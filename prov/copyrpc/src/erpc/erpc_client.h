@@ -10,7 +10,9 @@
  *	server answers	CR k		RESP n-1	RESP k		(response part k - (n-1))
  *
  * So two counters say everything: `tx` packets sent, `rx` answers taken, in order. tx - rx packets
- * are in flight, each on one credit of the session. Losing time is going back to tx = rx.
+ * are in flight, each on one credit of the session. Losing time is going back to tx = rx. The server
+ * takes packets in order, so its answer to one says that it has all before it: answers without
+ * bytes that are missing are made good by the next one.
  * m is not known before the first RESP. Pure: no clock, no bytes, no credits of its own.
  *
  * Shown by test/unit/erpc/test_erpc_client.c, and with the server's half by test_erpc_wire.c.
@@ -82,6 +84,14 @@ enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num);
  */
 enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc_hdr *h,
 				   uint32_t len);
+
+/** CR with WIRE_ERPC_GAP: that packet is missing there, and all before it have come. */
+enum erpc_verdict erpc_client_take_gap(struct erpc_client *c, const struct wire_erpc_hdr *h,
+				       uint32_t len);
+
+/** CR with WIRE_ERPC_KEPT: TAKE, if it is about the request that is under way. Nothing moves on. */
+enum erpc_verdict erpc_client_take_kept(const struct erpc_client *c, const struct wire_erpc_hdr *h,
+					uint32_t len);
 
 /** The slot is free again, for the request after this one. Credits in flight come back: how many. */
 uint32_t erpc_client_end(struct erpc_client *c);

@@ -119,13 +119,16 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 	s->rx[slot].seq = head.seq;
 	switch (erpc_order_take(&s->order, head.seq, &s->rx[slot])) {
 	case ERPC_TURN_NOW: break;
-	case ERPC_TURN_KEPT: return;
+	case ERPC_TURN_KEPT: erpc_answer_kept(s, slot); return;
 	case ERPC_TURN_TWICE:
 	case ERPC_TURN_BEYOND: erpc_deliver_bad(s, "a batch out of turn"); return;
 	}
 	erpc_deliver_one(s, slot);
 	while (!s->err && (next = erpc_order_pop(&s->order)))
 		erpc_deliver_one(s, (uint32_t)((struct erpc_rx *)next - s->rx));
+	next = erpc_order_first(&s->order);
+	if (UTIL_UNLIKELY(next && !s->err)) /* another one is missing */
+		erpc_answer_kept(s, (uint32_t)((struct erpc_rx *)next - s->rx));
 }
 
 void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body)

@@ -52,6 +52,7 @@ static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_fe
 	buf->len = sizeof(ask);
 	erpc_kick_begin(s, slot, WIRE_ERPC_GET, buf, ask.len);
 	s->tx[slot].fetch = fetch;
+	s->tx[slot].window = s->get_window;
 	s->tx[slot].fetch_off = fetch->asked;
 	fetch->asked += ask.len;
 	fetch->open++;

@@ -2,6 +2,7 @@
 /* Packets of the client's half leave: see erpc_kick.h. */
 #include "erpc/erpc_kick.h"
 
+#include "erpc/erpc_loss.h"
 #include "util/bits.h"
 
 bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,
@@ -16,10 +17,12 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 	tx->tries = 0;
 	tx->early = 0;
 	tx->marked = false;
+	tx->backed = false;
+	tx->passed = false;
+	tx->prompt = type == WIRE_ERPC_REPLIES;
+	tx->window = ERPC_CREDITS_MAX;
 	tx->sent_ns = s->port->now_ns;
 	s->free_mask &= ~(1u << slot);
-	if (util_list_is_empty(&s->active_link))
-		util_list_push_back(&s->port->active, &s->active_link);
 	return true;
 }
 
@@ -33,7 +36,7 @@ struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot)
 	s->free_mask |= 1u << slot;
 	tx->buf = NULL;
 	if (s->free_mask == ERPC_FREE_ALL)
-		util_list_remove(&s->active_link);
+		erpc_wheel_remove(&s->port->timers, &s->timer);
 	return buf;
 }
 
@@ -41,14 +44,17 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
+	s->port->stats.losses++;
 	s->credits += erpc_client_go_back(&tx->c);
 	tx->marked = false;
-	if (tx->tries < UINT16_MAX)
-		tx->tries++;
+	tx->early = 0;
+	tx->backed = true;
+	tx->passed = false;
 	tx->sent_ns = s->port->now_ns;
 	if (tx->buf)
 		tx->buf->again = true;
 	s->lossy = true;
+	erpc_session_mark(s);
 }
 
 /** May a packet leave now, for all that Timely says? If not, the wheel has the session. */
@@ -101,10 +107,13 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 	bool again = c->tx < c->tx_max;
 	uint32_t len = 0;
 
+	tx->nth = ++s->sent_cnt;
 	s->port->stats.tx_pkts++;
 	s->port->stats.tx_again += again;
-	if (!erpc_client_in_flight(c))
+	if (!erpc_client_in_flight(c)) {
 		tx->sent_ns = s->port->now_ns;
+		erpc_loss_watch(s);
+	}
 	h.kind = erpc_client_next(c, &h.pkt_num);
 	if (h.kind == WIRE_ERPC_REQ) {
 		h.msg_size = buf->len;
@@ -127,7 +136,7 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 static bool erpc_kick_slot(struct erpc_session *s, struct erpc_tx *tx)
 {
 	while (erpc_client_sendable(&tx->c)) {
-		if (tx->fetch && erpc_client_in_flight(&tx->c) >= s->get_window)
+		if (erpc_client_in_flight(&tx->c) >= tx->window)
 			return true;
 		if (!s->credits) {
 			s->port->stats.no_credit++;
@@ -165,22 +174,58 @@ void erpc_kick(struct erpc_session *s)
 	}
 }
 
+void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
+{
+	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
+	const struct erpc_tx *kept = &s->tx[slot];
+
+	for (; busy; busy &= busy - 1) {
+		uint32_t before = (uint32_t)__builtin_ctz(busy);
+		struct erpc_tx *tx = &s->tx[before];
+
+		if ((tx->seq & WIRE_ERPC_MSG_MAX) != missing)
+			continue;
+		/* What has not left altogether, or left behind it, may still be on its way. */
+		if (erpc_client_sendable(&tx->c) || (int32_t)(tx->nth - kept->nth) > 0)
+			return;
+		tx->passed = true;
+		erpc_kick_early(s, before);
+		return;
+	}
+}
+
+/** It had seemed lost: all of it may be in flight again. */
+static void __attribute__((noinline))
+erpc_kick_recovered_cold(struct erpc_session *s, struct erpc_tx *tx)
+{
+	erpc_rto_keep(&s->rto, tx->tries);
+	tx->tries = 0;
+	tx->window = tx->fetch ? s->get_window : ERPC_CREDITS_MAX;
+}
+
 void erpc_kick_answered(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h)
 {
 	uint64_t now_ns = s->port->now_ns, rtt_ns;
 
 	tx->sent_ns = now_ns;
 	tx->early = 0;
-	if (!tx->marked || h->pkt_num != tx->mark) {
-		tx->tries = 0;
+	tx->backed = false;
+	if (UTIL_UNLIKELY(tx->tries))
+		erpc_kick_recovered_cold(s, tx);
+	if (!tx->marked || h->pkt_num < tx->mark)
+		return;
+	tx->marked = false;
+	if (h->pkt_num > tx->mark || now_ns <= tx->mark_ns ||
+	    (h->req_type > WIRE_ERPC_LATE && h->req_type != WIRE_ERPC_AWAY))
+		return;
+	if (tx->mark_ns > s->passed_ns)
+		s->passed_ns = tx->mark_ns;
+	rtt_ns = now_ns - tx->mark_ns;
+	if (UTIL_UNLIKELY(h->req_type == WIRE_ERPC_LATE)) {
+		/* Bytes may have been held for very long: that is not to be expected again. */
+		erpc_rto_sample(&s->rto, rtt_ns < ERPC_LATE_NS ? rtt_ns : ERPC_LATE_NS);
 		return;
 	}
-	tx->marked = false;
-	tx->tries = 0;
-	if ((h->req_type != WIRE_ERPC_PROMPT && h->req_type != WIRE_ERPC_AWAY) ||
-	    now_ns <= tx->mark_ns)
-		return;
-	rtt_ns = now_ns - tx->mark_ns;
 	erpc_rto_sample(&s->rto, rtt_ns);
 	/* Where one of the ends was away, it says nothing of the network. */
 	if (!s->port->paces || s->port->away || h->req_type == WIRE_ERPC_AWAY)
@@ -189,34 +234,41 @@ void erpc_kick_answered(struct erpc_session *s, struct erpc_tx *tx, const struct
 		erpc_timely_update(&s->timely, now_ns, rtt_ns);
 }
 
+void erpc_kick_missing(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	if (!erpc_client_in_flight(&tx->c) || tx->out.unsent)
+		return;
+	/* What was said before the packets came that were sent again is no news. */
+	if (tx->backed && s->port->now_ns - tx->sent_ns < s->rto.srtt_ns)
+		return;
+	erpc_kick_go_back(s, slot);
+}
+
 void erpc_kick_early(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
-	/* Once: what is sent again does not make it say so again. */
-	if (tx->early > ERPC_EARLY_MAX || ++tx->early != ERPC_EARLY_MAX || tx->out.unsent)
-		return;
-	tx->early++;
-	s->port->stats.losses++;
-	erpc_kick_go_back(s, slot);
-	erpc_session_mark(s);
+	if (tx->early < ERPC_EARLY_MAX)
+		tx->early++;
+	if (tx->early == ERPC_EARLY_MAX)
+		erpc_kick_missing(s, slot);
 }
 
 void erpc_kick_stamp(struct erpc_port *port)
 {
 	struct util_list *first;
-	uint32_t slot;
+	uint32_t busy;
 
 	while ((first = util_list_pop(&port->fresh))) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(first, struct erpc_session, fresh_link);
 
 		if (!s->spoke_ns)
 			s->spoke_ns = port->now_ns;
-		for (slot = 0; slot < ERPC_SLOTS; slot++) {
-			struct erpc_tx *tx = &s->tx[slot];
+		for (busy = ~s->free_mask & ERPC_FREE_ALL; busy; busy &= busy - 1) {
+			struct erpc_tx *tx = &s->tx[__builtin_ctz(busy)];
 
-			if (s->free_mask & 1u << slot)
-				continue;
 			if (tx->marked && !tx->mark_ns) {
 				tx->mark_ns = port->now_ns;
 				tx->sent_ns = port->now_ns;

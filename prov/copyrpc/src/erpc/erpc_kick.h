@@ -14,8 +14,7 @@
 #include "erpc/erpc_port.h"
 #include "erpc/erpc_session.h"
 
-#define ERPC_FREE_ALL  0xFFu
-#define ERPC_EARLY_MAX 3u
+#define ERPC_FREE_ALL ((1u << ERPC_SLOTS) - 1)
 
 /**
  * Begins a request from `buf` in a free slot: its packets leave with the next kick. False: with a
@@ -38,6 +37,12 @@ void erpc_kick_answered(struct erpc_session *s, struct erpc_tx *tx, const struct
 
 /** An answer came, and one before it did not: after ERPC_EARLY_MAX of them that one is lost. */
 void erpc_kick_early(struct erpc_session *s, uint32_t slot);
+
+/** The peer has this batch, and waits for one that was sent before it: the low bits of its seq. */
+void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing);
+
+/** The first packet in flight is missing, it and those behind it are sent again; within a round trip once. */
+void erpc_kick_missing(struct erpc_session *s, uint32_t slot);
 
 /** Packets that left since the last progress call left at its time. */
 void erpc_kick_stamp(struct erpc_port *port);

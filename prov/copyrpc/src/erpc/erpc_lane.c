@@ -169,6 +169,20 @@ int erpc_lane_prepare(struct eng_lane *eng, struct core_engine_ep *eep, struct c
 	return 0;
 }
 
+void erpc_lane_aim(struct eng_conn *conn, const struct sockaddr *peer, struct cm_half *half)
+{
+	struct erpc_session *s = erpc_lane_session(conn);
+	struct dev_dgram *dg = s->port->dg;
+	struct wire_erpc_half own;
+
+	if (!dg->ops->route_mtu)
+		return;
+	s->mtu = dg->ops->route_mtu(dg, peer);
+	memcpy(&own, half->engine, sizeof(own));
+	own.mtu = s->mtu;
+	memcpy(half->engine, &own, sizeof(own));
+}
+
 int erpc_lane_establish(struct eng_conn *conn, const struct cm_half *peer)
 {
 	struct erpc_session *s = erpc_lane_session(conn);
@@ -177,8 +191,13 @@ int erpc_lane_establish(struct eng_conn *conn, const struct cm_half *peer)
 	struct dev_dgram_ah *ah;
 	int ret;
 
-	if (peer->engine_len != sizeof(half))
+	if (peer->engine_len != sizeof(half)) {
+		UTIL_WARN(EP_CTRL,
+			  "a peer says %u bytes of itself where %zu are expected: install the same "
+			  "copyrpc on both sides\n",
+			  (unsigned)peer->engine_len, sizeof(half));
 		return -FI_EIO;
+	}
 	memcpy(&half, peer->engine, sizeof(half));
 	ret = dg->ops->resolve(dg, &peer->dev, &ah);
 	return ret ? ret : erpc_session_connect(s, &half, ah);

@@ -53,6 +53,7 @@ int erpc_lane_ep_open(struct eng_lane *eng, struct core_engine_ep *eep, const st
 void erpc_lane_ep_close(struct eng_lane *eng, void *port);
 int erpc_lane_prepare(struct eng_lane *eng, struct core_engine_ep *eep, struct cm_half *half,
 		      struct eng_conn **conn);
+void erpc_lane_aim(struct eng_conn *conn, const struct sockaddr *peer, struct cm_half *half);
 int erpc_lane_establish(struct eng_conn *conn, const struct cm_half *peer);
 int erpc_lane_attach(struct eng_conn *conn);
 void erpc_lane_drain(struct eng_conn *conn);
@@ -81,6 +82,7 @@ void erpc_lane_disarm(struct eng_lane *eng);
 		.ep_open = erpc_lane_ep_open,                                                      \
 		.ep_close = erpc_lane_ep_close,                                                    \
 		.prepare = erpc_lane_prepare,                                                      \
+		.aim = erpc_lane_aim,                                                              \
 		.establish = erpc_lane_establish,                                                  \
 		.attach = erpc_lane_attach,                                                        \
 		.drain = erpc_lane_drain,                                                          \

@@ -4,33 +4,73 @@
 
 #include "erpc/erpc_kick.h"
 
-static bool erpc_loss_is_lost(const struct erpc_session *s, const struct erpc_tx *tx)
-{
-	uint64_t rto_ns = erpc_rto_after(&s->rto, tx->tries);
+#define ERPC_HEARD_TRIES 3u
 
-	return erpc_client_in_flight(&tx->c) && !tx->out.unsent &&
-	       s->port->now_ns - tx->sent_ns > rto_ns;
+void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
+{
+	erpc_wheel_remove(&s->port->timers, &s->timer);
+	erpc_wheel_insert(&s->port->timers, &s->timer, due_ns, s->port->now_ns);
+}
+
+/** Should it have been answered before what was? */
+static bool erpc_loss_is_passed(const struct erpc_session *s, const struct erpc_tx *tx)
+{
+	return !tx->tries && (tx->passed || (tx->prompt && tx->sent_ns < s->passed_ns));
+}
+
+static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	s->port->stats.timeouts++;
+	/* A peer that speaks is not the one that gets more and more time. */
+	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_HEARD_TRIES : UINT16_MAX))
+		tx->tries++;
+	tx->window = 1;
+	erpc_kick_go_back(s, slot);
+}
+
+/** Looks at a slot with packets in flight: when it is to be looked at again. */
+static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+	uint64_t now_ns = s->port->now_ns, rto_ns = erpc_rto_after(&s->rto, tx->tries), due_ns;
+
+	due_ns = tx->sent_ns + (erpc_loss_is_passed(s, tx) ? s->rto.look_ns : rto_ns);
+	if (due_ns > now_ns) {
+		uint64_t look_ns = now_ns + s->rto.look_ns;
+
+		return !tx->fetch && !tx->tries && look_ns < due_ns ? look_ns : due_ns;
+	}
+	if (!tx->out.unsent)
+		erpc_loss_timeout(s, slot);
+	return now_ns + erpc_rto_after(&s->rto, tx->tries);
 }
 
 static void erpc_loss_session(struct erpc_session *s)
 {
 	uint32_t busy = ~s->free_mask & ERPC_FREE_ALL, slot;
+	uint64_t next_ns = UINT64_MAX, due_ns;
 
 	for (; busy; busy &= busy - 1) {
 		slot = (uint32_t)__builtin_ctz(busy);
-		if (!erpc_loss_is_lost(s, &s->tx[slot]))
-			continue;
-		s->port->stats.losses++;
-		erpc_kick_go_back(s, slot);
-		erpc_session_mark(s);
+		if (!erpc_client_in_flight(&s->tx[slot].c))
+			continue; /* what keeps it back brings it on */
+		due_ns = erpc_loss_slot(s, slot);
+		next_ns = due_ns < next_ns ? due_ns : next_ns;
 	}
+	if (next_ns != UINT64_MAX)
+		erpc_loss_watch_until(s, next_ns);
 }
 
 void erpc_loss_scan(struct erpc_port *port)
 {
-	struct util_list *it, *tmp;
+	struct util_list ready, *first;
 
-	port->scan_ns = port->now_ns + ERPC_SCAN_NS;
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &port->active)
-		erpc_loss_session(UTIL_CONTAINER_OF(it, struct erpc_session, active_link));
+	util_list_init(&ready);
+	erpc_wheel_advance(&port->timers, port->now_ns, &ready);
+	while ((first = util_list_pop(&ready)))
+		erpc_loss_session(
+			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
+					  struct erpc_session, timer));
 }

@@ -2,17 +2,41 @@
 /*
  * What seems to be lost?
  *
- * Every half millisecond, of the sessions that have packets in flight: a slot that heard nothing for its
- * time-out goes back to the last answer and sends again from there. Not while one of its packets is
- * still here, in the burst: then it is not lost, and a second one would not help.
+ * A session with packets in flight has one timer, whatever the number of its slots, in a wheel of the
+ * port: nothing is done for sessions that wait for nothing, and for the others once in a round trip or
+ * two. A slot that heard nothing for its time-out (erpc_rto.h) goes back to the last answer
+ * and sends one packet again, no more until something comes: if the peer is only slow, it gets little to do.
+ * A batch is lost sooner if something that was sent later is known to have come (its answer, where one is due
+ * at once, is missing; or it keeps others waiting).
+ * Never while one of its packets is still here, in the burst: then it is not lost, and a second one
+ * would not help.
  *
- * Shown by test/unit/erpc/test_erpc_port.c.
+ * What is missing in the middle is known before that, by what came behind it (erpc_kick_missing).
+ *
+ * Shown by test/unit/erpc/test_erpc_loss.c.
  */
 #ifndef ERPC_LOSS_H
 #define ERPC_LOSS_H
 
-struct erpc_port;
+#include "erpc/erpc_port.h"
+#include "erpc/erpc_session.h"
 
+#define ERPC_LOSS_SHIFT 14u /* 16 us a slot, a lap of 34 ms */
+#define ERPC_LOSS_SLOTS 2048u
+
+/** Of sessions whose timer is over. */
 void erpc_loss_scan(struct erpc_port *port);
+
+/** The timer is over at that time, or sooner. */
+void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns);
+
+/** A packet leaves, and nothing of its slot is in flight. */
+static inline void erpc_loss_watch(struct erpc_session *s)
+{
+	uint64_t due_ns = s->port->now_ns + s->rto.look_ns;
+
+	if (util_list_is_empty(&s->timer.link) || due_ns < s->timer.due_ns)
+		erpc_loss_watch_until(s, due_ns);
+}
 
 #endif

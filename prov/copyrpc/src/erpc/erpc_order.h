@@ -26,6 +26,7 @@ enum erpc_turn {
 
 struct erpc_order {
 	uint32_t next; /* sequence number whose turn it is */
+	uint32_t kept_cnt;
 	void *early[ERPC_SLOTS];
 };
 
@@ -48,6 +49,7 @@ static inline enum erpc_turn erpc_order_take(struct erpc_order *o, uint32_t seq,
 	if (o->early[seq % ERPC_SLOTS])
 		return ERPC_TURN_TWICE;
 	o->early[seq % ERPC_SLOTS] = item;
+	o->kept_cnt++;
 	return ERPC_TURN_KEPT;
 }
 
@@ -59,8 +61,20 @@ static inline void *erpc_order_pop(struct erpc_order *o)
 	if (!item)
 		return NULL;
 	o->early[o->next % ERPC_SLOTS] = NULL;
+	o->kept_cnt--;
 	o->next++;
 	return item;
+}
+
+/** The first of those that wait behind one that is missing, or NULL. */
+static inline void *erpc_order_first(const struct erpc_order *o)
+{
+	uint32_t seq;
+
+	for (seq = o->next; o->kept_cnt && seq != o->next + ERPC_SLOTS; seq++)
+		if (o->early[seq % ERPC_SLOTS])
+			return o->early[seq % ERPC_SLOTS];
+	return NULL;
 }
 
 #endif

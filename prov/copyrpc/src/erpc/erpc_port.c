@@ -45,6 +45,7 @@ static inline bool erpc_port_take(struct erpc_port *port, const struct dev_dgram
 		return false;
 	if (UTIL_UNLIKELY(!s->attached))
 		return erpc_port_save_cold(port, in);
+	s->rx_ns = port->now_ns;
 	switch (h.kind) {
 	case WIRE_ERPC_REQ: return erpc_req_on(s, &h, in);
 	case WIRE_ERPC_RESP: return erpc_resp_on(s, &h, in);
@@ -142,7 +143,7 @@ void erpc_port_flush(struct erpc_port *port)
 		erpc_ride_overdue(port, false);
 	if (port->wheel.cnt)
 		erpc_kick_wheel(port);
-	if (port->now_ns >= port->scan_ns)
+	if (erpc_wheel_is_due(&port->timers, port->now_ns))
 		erpc_loss_scan(port);
 	if (!util_list_is_empty(&port->dirty))
 		erpc_port_visit(port);
@@ -224,10 +225,10 @@ uint64_t erpc_port_due_ns(const struct erpc_port *port)
 {
 	uint64_t due = UINT64_MAX;
 
-	if (!util_list_is_empty(&port->active))
-		due = port->scan_ns > port->now_ns ? port->scan_ns - port->now_ns : 0;
 	if (port->wheel.cnt)
 		due = erpc_port_sooner(port, due, erpc_wheel_next_ns(&port->wheel));
+	if (port->timers.cnt)
+		due = erpc_port_sooner(port, due, erpc_wheel_next_ns(&port->timers));
 	if (!util_list_is_empty(&port->waiting))
 		due = erpc_port_sooner(
 			port, due,
@@ -267,8 +268,10 @@ static int erpc_port_make(struct erpc_port *port, const struct erpc_port_attr *a
 	ret = erpc_port_seed(port, attr->seed);
 	if (!ret)
 		ret = erpc_out_init(&port->out, port->dg, port->dev, port->dev_ops, attr->tx_cnt);
+	if (!ret)
+		ret = erpc_wheel_init(&port->timers, 0, ERPC_LOSS_SHIFT, ERPC_LOSS_SLOTS);
 	if (!ret && port->paces)
-		ret = erpc_wheel_init(&port->wheel, 0);
+		ret = erpc_wheel_init(&port->wheel, 0, ERPC_PACE_SHIFT, ERPC_PACE_SLOTS);
 	return ret;
 }
 
@@ -289,7 +292,6 @@ int erpc_port_open(const struct erpc_port_attr *attr, struct erpc_port **out)
 	port->paces = attr->link_rate > 0;
 	erpc_timely_cfg_init(&port->timely_cfg, port->paces ? attr->link_rate : 1e12);
 	util_list_init(&port->dirty);
-	util_list_init(&port->active);
 	util_list_init(&port->fresh);
 	util_list_init(&port->waiting);
 	util_list_init(&port->riding);
@@ -319,6 +321,7 @@ void erpc_port_close(struct erpc_port *port)
 	erpc_out_fini(&port->out);
 	erpc_bufs_fini(&port->bufs);
 	erpc_wheel_fini(&port->wheel);
+	erpc_wheel_fini(&port->timers);
 	util_pool_fini(&port->bodies);
 	util_pool_fini(&port->asked);
 	util_pool_fini(&port->lent);

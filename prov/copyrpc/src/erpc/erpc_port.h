@@ -38,13 +38,14 @@ struct erpc_session;
 #define ERPC_POLL_ROUNDS  4u
 #define ERPC_AWAIT_POLLS  10000u
 
-#define ERPC_ANSWER_NS 50000u   /* so long replies may have to ride in their call's response */
-#define ERPC_AWAY_NS   25000u   /* half of what Timely takes for an idle network */
-#define ERPC_SCAN_NS   500000u  /* between two looks for losses */
-#define ERPC_RTO_FIRST 5000000u /* until a round trip was measured */
-#define ERPC_RTO_MIN   4000000u
-#define ERPC_RTO_MAX   1000000000u
-#define ERPC_LINGER_NS 50000000u /* a session with losses stays so long after its last answer */
+#define ERPC_ANSWER_NS     50000u   /* so long replies may have to ride in their call's response */
+#define ERPC_AWAY_NS       25000u   /* half of what Timely takes for an idle network */
+#define ERPC_RTO_FIRST     5000000u /* until a round trip was measured */
+#define ERPC_RTO_MIN       200000u
+#define ERPC_RTO_MIN_PACED 4000000u /* queues may grow by so much before rates fall */
+#define ERPC_RTO_MAX       1000000000u
+#define ERPC_LATE_NS       10000000u /* no answer is expected to wait longer for its giver */
+#define ERPC_LINGER_NS     50000000u /* a session with losses stays so long after its last answer */
 
 struct erpc_port_attr {
 	struct dev_dgram *dg; /* taken over: closed with the port, also if open fails */
@@ -69,7 +70,6 @@ struct erpc_port {
 	bool away;    /* nobody had polled for ERPC_AWAY_NS: what came may have lain there */
 	bool armed;   /* it slept, and was not away */
 	uint64_t now_ns;
-	uint64_t scan_ns;               /* next look for losses */
 	struct erpc_session **sessions; /* by number; NULL: not connected. Atomic */
 	struct erpc_out out;
 	struct erpc_bufs bufs;
@@ -78,7 +78,8 @@ struct erpc_port {
 	struct util_pool lent;     /* erpc_loan */
 	struct util_list returned; /* erpc_loan.link: the device may still read them */
 	struct util_list leaving;  /* erpc_session.fail_link: closed, the device is not done */
-	struct util_list dirty, active, fresh, waiting, riding, failing;
+	struct util_list dirty, fresh, waiting, riding, failing;
+	struct erpc_wheel timers; /* erpc_session.timer: packets in flight */
 	struct erpc_stats stats;
 	struct erpc_timely_cfg timely_cfg;
 	bool paces;

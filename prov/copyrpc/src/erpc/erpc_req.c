@@ -3,7 +3,8 @@
  * REQ: a part of a request. It is put in its place and answered with a CR; the last one makes it whole.
  *
  * A request of one packet stays in the device's buffer. What begins a request frees the response
- * of the one before.
+ * of the one before. What came behind a packet that is missing is dropped; if there is more of that,
+ * a CR says which one is missing.
  */
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -51,18 +52,31 @@ static void erpc_req_forget_last(struct erpc_session *s, struct erpc_rx *rx)
 }
 
 /** Seen before: it is answered again, if it has an answer. */
-static void erpc_req_repeat(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h)
+static void erpc_req_repeat(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_rx *rx = &s->rx[slot];
 	enum wire_erpc_kind kind;
+	uint16_t pkt_num;
 
 	s->lossy = true;
 	/* While the last answer is still here, it has not been lost. */
-	if (rx->out.unsent || !erpc_server_answer(&rx->s, h->pkt_num, &kind))
+	if (rx->out.unsent || !erpc_server_answer(&rx->s, &pkt_num, &kind))
 		return;
 	if (rx->resp)
 		rx->resp->again = true;
-	erpc_answer_packet(s, slot, h->pkt_num, kind);
+	erpc_answer_packet(s, slot, pkt_num, kind);
+}
+
+/** It came, and one before it did not. The third time in a row its sender is told. */
+static void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+
+	/* A lower number: its sender has begun to repeat them, and that one was lost again. */
+	rx->early = h->pkt_num > rx->early_num ? rx->early + 1 : 1;
+	rx->early_num = h->pkt_num;
+	if (rx->early == ERPC_EARLY_MAX)
+		erpc_answer_gap(s, h->req_num, h->req_num == rx->s.req_num ? rx->s.rx : 0);
 }
 
 static void erpc_req_whole(struct erpc_session *s, uint32_t slot)
@@ -97,7 +111,7 @@ static bool erpc_req_single(struct erpc_session *s, uint32_t slot, const struct 
 	if (UTIL_UNLIKELY(verdict != ERPC_LAST)) {
 		erpc_pkt_refuse(s, verdict);
 		if (verdict == ERPC_REPEAT)
-			erpc_req_repeat(s, slot, h);
+			erpc_req_repeat(s, slot);
 		return false;
 	}
 	erpc_req_forget_last(s, rx);
@@ -133,9 +147,13 @@ bool erpc_req_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 			erpc_body_put(body);
 		erpc_pkt_refuse(s, verdict);
 		if (verdict == ERPC_REPEAT)
-			erpc_req_repeat(s, slot, h);
+			erpc_req_repeat(s, slot);
+		else if (verdict == ERPC_EARLY)
+			erpc_req_early(s, slot, h);
 		return false;
 	}
+	rx->early = 0;
+	rx->early_num = 0;
 	if (body) {
 		erpc_req_forget_last(s, rx);
 		rx->body = body;

@@ -33,6 +33,7 @@ bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 	memcpy(buf->data, &head, sizeof(head));
 	erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
 	s->tx[slot].seq = s->seq;
+	s->tx[slot].prompt = !buf->asks;
 	s->left = end;
 	s->ends[s->seq % ERPC_SLOTS] = end;
 	s->done_mask &= ~(1u << s->seq % ERPC_SLOTS);
@@ -212,6 +213,7 @@ static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t le
 	*ret = erpc_call_ask(s, allowance, context, &id);
 	if (*ret)
 		return NULL;
+	s->open->asks = true;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, allowance, sizeof(op) + len);
 	memcpy(at, &op, sizeof(op));
 	return at + sizeof(op);

@@ -80,8 +80,15 @@ bool erpc_server_respond(struct erpc_server *s, uint32_t size)
 	return true;
 }
 
-bool erpc_server_answer(const struct erpc_server *s, uint16_t pkt_num, enum wire_erpc_kind *kind)
+bool erpc_server_answer(const struct erpc_server *s, uint16_t *pkt_num, enum wire_erpc_kind *kind)
 {
-	*kind = pkt_num < s->req_pkts - 1 ? WIRE_ERPC_CR : WIRE_ERPC_RESP;
-	return pkt_num < s->rx && (*kind == WIRE_ERPC_CR || s->answered);
+	uint32_t said = s->rx;
+
+	if (said == s->req_pkts && !s->answered)
+		said--; /* the last one is answered by the response alone */
+	if (!said)
+		return false;
+	*pkt_num = (uint16_t)(said - 1);
+	*kind = said < s->req_pkts ? WIRE_ERPC_CR : WIRE_ERPC_RESP;
+	return true;
 }

@@ -47,8 +47,11 @@ enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct
 /** The response is there: its first part is to be sent. False: the client cannot take that much. */
 bool erpc_server_respond(struct erpc_server *s, uint32_t size);
 
-/** The answer to packet `pkt_num` of the request: false when there is none yet. */
-bool erpc_server_answer(const struct erpc_server *s, uint16_t pkt_num, enum wire_erpc_kind *kind);
+/**
+ * The answer to a packet of the request that was here before: the one that says most of how far it is. False
+ * when there is none yet.
+ */
+bool erpc_server_answer(const struct erpc_server *s, uint16_t *pkt_num, enum wire_erpc_kind *kind);
 
 /** Which part of the response a RESP with this number is. */
 static inline uint32_t erpc_server_part(const struct erpc_server *s, uint16_t pkt_num)

@@ -31,13 +31,13 @@ static void erpc_session_lists(struct erpc_session *s)
 	util_list_init(&s->fetches);
 	util_list_init(&s->fetching);
 	util_list_init(&s->dirty_link);
-	util_list_init(&s->active_link);
 	util_list_init(&s->fresh_link);
 	util_list_init(&s->wait_link);
 	util_list_init(&s->ride_link);
 	util_list_init(&s->fail_link);
 	util_list_init(&s->conn.chan.stopped_link);
 	erpc_wheel_item_init(&s->pace);
+	erpc_wheel_item_init(&s->timer);
 	util_idmap_init(&s->calls);
 }
 
@@ -55,6 +55,7 @@ int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
 		return ret;
 	}
 	s->promised = s->credits_max;
+	s->mtu = port->dg->mtu;
 	s->port = port;
 	s->conn.up = port->up;
 	s->conn.chan.ops = &erpc_chan_ops;
@@ -66,7 +67,7 @@ int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
 		.session = s->num,
 		.credits = (uint16_t)s->credits_max,
 		.token = s->token,
-		.mtu = port->dg->mtu,
+		.mtu = s->mtu,
 	};
 	*session = s;
 	return 0;
@@ -107,13 +108,10 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
 }
 
-int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *peer,
-			 struct dev_dgram_ah *ah)
+/** Both ends cut messages into packets of one size: what both have said of their ways counts. */
+static int erpc_session_check(const struct erpc_session *s, const struct wire_erpc_half *peer,
+			      uint32_t mtu)
 {
-	struct erpc_port *port = s->port;
-	uint32_t mtu = peer->mtu < port->dg->mtu ? peer->mtu : port->dg->mtu;
-
-	s->ah = ah;
 	if (peer->version != WIRE_ERPC_VERSION) {
 		UTIL_WARN(EP_CTRL,
 			  "peer speaks datagram protocol %u, we speak %u: install the same copyrpc "
@@ -121,8 +119,34 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *pe
 			  peer->version, WIRE_ERPC_VERSION);
 		return -FI_EOPNOTSUPP;
 	}
-	if (mtu < ERPC_MTU_MIN || !peer->credits || peer->zero)
+	if (mtu < ERPC_MTU_MIN || !peer->credits || peer->zero) {
+		UTIL_WARN(
+			EP_CTRL,
+			"peer refused: it takes %u packets of %u bytes (at least 1 of %u): install "
+			"the same copyrpc on both sides, or raise the MTU\n",
+			peer->credits, mtu, ERPC_MTU_MIN);
 		return -FI_EIO;
+	}
+	if (s->ah->mtu < mtu) {
+		UTIL_INFO(EP_CTRL,
+			  "datagrams to a peer may have %u bytes now, %u before: once more\n",
+			  s->ah->mtu, mtu);
+		return -FI_EAGAIN;
+	}
+	return 0;
+}
+
+int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *peer,
+			 struct dev_dgram_ah *ah)
+{
+	struct erpc_port *port = s->port;
+	uint32_t mtu = peer->mtu < s->mtu ? peer->mtu : s->mtu;
+	int ret;
+
+	s->ah = ah;
+	ret = erpc_session_check(s, peer, mtu);
+	if (ret)
+		return ret;
 	s->payload = mtu - WIRE_ERPC_HDR_LEN;
 	s->peer_num = peer->session;
 	s->peer_tag = (uint16_t)peer->token;
@@ -131,7 +155,8 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *pe
 	s->credits = s->credits_max;
 	erpc_session_slots(s, peer->token);
 	erpc_session_limits(s);
-	erpc_rto_init(&s->rto, ERPC_RTO_FIRST, ERPC_RTO_MIN, ERPC_RTO_MAX);
+	erpc_rto_init(&s->rto, ERPC_RTO_FIRST, port->paces ? ERPC_RTO_MIN_PACED : ERPC_RTO_MIN,
+		      ERPC_RTO_MAX);
 	erpc_timely_init(&s->timely, &port->timely_cfg, port->now_ns);
 	s->listed = true;
 	__atomic_store_n(&port->sessions[s->num], s, __ATOMIC_RELEASE);
@@ -210,7 +235,7 @@ void erpc_session_fail(struct erpc_session *s, int err, const char *why)
 static void erpc_session_leave_lists(struct erpc_session *s)
 {
 	util_list_remove(&s->dirty_link);
-	util_list_remove(&s->active_link);
+	erpc_wheel_remove(&s->port->timers, &s->timer);
 	util_list_remove(&s->fresh_link);
 	util_list_remove(&s->wait_link);
 	util_list_remove(&s->ride_link);

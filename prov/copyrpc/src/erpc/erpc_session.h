@@ -56,6 +56,7 @@ struct erpc_fetch;
 #define ERPC_GET_SLOTS   2u
 #define ERPC_REPLY_SLOT  7u
 
+#define ERPC_EARLY_MAX  3u             /* packets behind one that is missing, and it is lost */
 #define ERPC_POS_STEP   32u            /* core keeps five bits of a position for itself */
 #define ERPC_BATCH_MAX  ERPC_BUF_SMALL /* bytes of a batch that several messages share */
 #define ERPC_GRANT      (512u << 10)   /* bytes of answers that may be outstanding */
@@ -73,9 +74,14 @@ struct erpc_tx {
 	uint64_t mark_ns;         /* when packet `mark` left; 0: as above */
 	uint32_t mark;            /* a packet whose round trip is measured */
 	uint32_t seq;             /* BATCH */
-	uint16_t tries;           /* losses in a row */
+	uint32_t window;          /* packets that may be in flight */
+	uint32_t nth;             /* of the session's packets: the last one of this slot */
+	uint16_t tries;           /* time-outs in a row */
 	uint8_t type;             /* enum wire_erpc_type */
 	bool marked;
+	bool prompt;   /* the answer is due at once */
+	bool backed;   /* it went back, and nothing has come since */
+	bool passed;   /* BATCH: later ones came, and wait for it */
 	uint8_t early; /* answers behind one that is missing, since the last one that was not */
 };
 
@@ -88,8 +94,10 @@ struct erpc_rx {
 	const uint8_t *lent;    /* GET: where the response is, */
 	const struct dev_mem *lent_mem;
 	struct erpc_loan *loan;
-	uint32_t seq; /* BATCH: once it is delivered */
-	uint8_t said; /* enum wire_erpc_said */
+	uint32_t seq;       /* BATCH: once it is delivered */
+	uint16_t early_num; /* the last packet that came behind one that is missing, */
+	uint8_t early;      /* and how many of them */
+	uint8_t said;       /* enum wire_erpc_said */
 };
 
 struct erpc_session {
@@ -107,6 +115,7 @@ struct erpc_session {
 	bool stopped;
 	bool lossy; /* something was repeated: the peer may miss our last answer */
 	uint64_t token;
+	uint32_t mtu; /* the longest datagram on our way to the peer, as we have told it */
 	uint32_t payload;
 	uint32_t credits; /* packets that may leave now */
 	uint32_t credits_max;
@@ -118,6 +127,7 @@ struct erpc_session {
 	uint32_t seq;              /* of the next batch */
 	uint32_t seq_done;         /* all before are answered */
 	uint32_t turn;             /* the slot that comes first */
+	uint32_t sent_cnt;         /* packets of all slots */
 	uint32_t free_mask;        /* slots that are free */
 	uint32_t done_mask;        /* seq % 8: answered */
 	uint64_t left;             /* position of all that has left, */
@@ -156,14 +166,16 @@ struct erpc_session {
 	uint32_t get_window;  /* packets of a GET that may be in flight */
 	struct erpc_body *telling; /* during on_reply: where the bytes are */
 
-	struct util_list dirty_link;  /* port->dirty: has something to do */
-	struct util_list active_link; /* port->active: packets in flight */
-	struct util_list fresh_link;  /* port->fresh: sent since the last progress */
-	struct util_list wait_link;   /* port->waiting: wait_mask is not 0 */
-	struct util_list ride_link;   /* port->riding: ride_mask is not 0 */
-	struct util_list fail_link;   /* port->failed */
+	struct util_list dirty_link; /* port->dirty: has something to do */
+	struct util_list fresh_link; /* port->fresh: sent since the last progress */
+	struct util_list wait_link;  /* port->waiting: wait_mask is not 0 */
+	struct util_list ride_link;  /* port->riding: ride_mask is not 0 */
+	struct util_list fail_link;  /* port->failed */
 
+	struct erpc_wheel_item timer; /* port->timers: packets in flight */
 	struct erpc_rto rto;
+	uint64_t rx_ns;     /* the last packet came */
+	uint64_t passed_ns; /* what was sent then has been answered */
 	struct erpc_timely timely;
 	struct erpc_wheel_item pace;
 	uint64_t next_ns; /* paced: no packet before */
@@ -186,7 +198,10 @@ static inline struct erpc_session *erpc_session_of(struct core_chan *chan)
 int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
 		      struct erpc_session **session);
 
-/** The peer's half and address (which the session takes over, also on error). 0 or -FI_EPROTO... Any thread. */
+/**
+ * The peer's half and address (which the session takes over, also on error). 0, or -FI_E*, logged: -FI_EAGAIN:
+ * it may be well the next time. Any thread.
+ */
 int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *peer,
 			 struct dev_dgram_ah *ah);
 

@@ -25,7 +25,9 @@ struct erpc_stats {
 	uint64_t rx_no_memory;  /* no room for it before its session is up, or for a long request */
 	uint64_t tx_pkts;       /* accepted by the device */
 	uint64_t tx_again;      /* sent because it seemed lost */
-	uint64_t losses;        /* time-outs of a slot */
+	uint64_t losses;        /* times that a slot went back, or asked */
+	uint64_t timeouts;      /* of them, because nothing came for too long */
+	uint64_t gaps;          /* times that a peer was told that something of its is missing */
 	uint64_t no_credit;     /* a slot had something to send and no credit */
 	uint64_t no_slot;       /* something was refused for want of a slot */
 	uint64_t paced;         /* a session had to wait for its rate */

@@ -3,25 +3,23 @@
 #include "erpc/erpc_wheel.h"
 
 #include <rdma/fi_errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
-#define ERPC_WHEEL_MASK  (ERPC_WHEEL_SLOTS - 1)
-#define ERPC_WHEEL_WORDS (ERPC_WHEEL_SLOTS / 64)
-
-int erpc_wheel_init(struct erpc_wheel *w, uint64_t now_ns)
+int erpc_wheel_init(struct erpc_wheel *w, uint64_t now_ns, uint32_t shift, uint32_t slot_cnt)
 {
 	uint32_t i;
 
-	w->slots = malloc(ERPC_WHEEL_SLOTS * sizeof(*w->slots));
-	w->used = calloc(ERPC_WHEEL_WORDS, sizeof(*w->used));
+	w->slots = malloc(slot_cnt * sizeof(*w->slots));
+	w->used = calloc(slot_cnt / 64, sizeof(*w->used));
 	if (!w->slots || !w->used) {
 		erpc_wheel_fini(w);
 		return -FI_ENOMEM;
 	}
-	for (i = 0; i < ERPC_WHEEL_SLOTS; i++)
+	for (i = 0; i < slot_cnt; i++)
 		util_list_init(&w->slots[i]);
-	w->tick = now_ns >> ERPC_WHEEL_SHIFT;
+	w->slot_cnt = slot_cnt;
+	w->shift = shift;
+	w->tick = now_ns >> shift;
 	w->cnt = 0;
 	return 0;
 }
@@ -37,17 +35,17 @@ void erpc_wheel_fini(struct erpc_wheel *w)
 /** The slot whose end is the first not before `due_ns`. */
 static uint64_t erpc_wheel_tick_of(const struct erpc_wheel *w, uint64_t due_ns)
 {
-	uint64_t tick = (due_ns + (1u << ERPC_WHEEL_SHIFT) - 1) >> ERPC_WHEEL_SHIFT;
+	uint64_t tick = (due_ns + (1ull << w->shift) - 1) >> w->shift;
 
 	if (tick < w->tick)
 		return w->tick;
-	return tick - w->tick < ERPC_WHEEL_SLOTS ? tick : w->tick + ERPC_WHEEL_SLOTS - 1;
+	return tick - w->tick < w->slot_cnt ? tick : w->tick + w->slot_cnt - 1;
 }
 
 /** Into its slot, in the lap that begins with w->tick. */
 static void erpc_wheel_put(struct erpc_wheel *w, struct erpc_wheel_item *item, uint64_t due_ns)
 {
-	uint64_t slot = erpc_wheel_tick_of(w, due_ns) & ERPC_WHEEL_MASK;
+	uint64_t slot = erpc_wheel_tick_of(w, due_ns) & (w->slot_cnt - 1);
 
 	item->due_ns = due_ns;
 	util_list_push_back(&w->slots[slot], &item->link);
@@ -58,7 +56,7 @@ static void erpc_wheel_put(struct erpc_wheel *w, struct erpc_wheel_item *item, u
 void erpc_wheel_insert(struct erpc_wheel *w, struct erpc_wheel_item *item, uint64_t due_ns,
 		       uint64_t now_ns)
 {
-	uint64_t tick = now_ns >> ERPC_WHEEL_SHIFT;
+	uint64_t tick = now_ns >> w->shift;
 
 	if (!w->cnt && tick > w->tick)
 		w->tick = tick;
@@ -76,7 +74,7 @@ void erpc_wheel_remove(struct erpc_wheel *w, struct erpc_wheel_item *item)
 /** Empties the slot of w->tick, which has passed. */
 static void erpc_wheel_reap(struct erpc_wheel *w, uint64_t now_ns, struct util_list *ready)
 {
-	uint64_t slot = w->tick & ERPC_WHEEL_MASK;
+	uint64_t slot = w->tick & (w->slot_cnt - 1);
 	struct erpc_wheel_item *item;
 	struct util_list late, *first;
 
@@ -100,30 +98,32 @@ static uint64_t erpc_wheel_skip(const struct erpc_wheel *w, uint64_t end)
 	uint64_t tick = w->tick, word;
 
 	while (tick <= end) {
-		word = w->used[(tick & ERPC_WHEEL_MASK) / 64] >> tick % 64;
+		word = w->used[(tick & (w->slot_cnt - 1)) / 64] >> tick % 64;
 		if (word) {
 			tick += (uint64_t)__builtin_ctzll(word);
 			break;
 		}
 		tick += 64 - tick % 64;
-		if (tick - w->tick >= ERPC_WHEEL_SLOTS)
+		if (tick - w->tick >= w->slot_cnt)
 			return end + 1;
 	}
 	return tick <= end ? tick : end + 1;
 }
 
+uint64_t erpc_wheel_next_ns(const struct erpc_wheel *w)
+{
+	if (!w->cnt)
+		return UINT64_MAX;
+	return erpc_wheel_skip(w, w->tick + w->slot_cnt - 1) << w->shift;
+}
+
 void erpc_wheel_advance(struct erpc_wheel *w, uint64_t now_ns, struct util_list *ready)
 {
-	uint64_t end = now_ns >> ERPC_WHEEL_SHIFT;
+	uint64_t end = now_ns >> w->shift;
 
 	while (w->tick <= end) {
 		w->tick = erpc_wheel_skip(w, end);
 		if (w->tick <= end)
 			erpc_wheel_reap(w, now_ns, ready);
 	}
-}
-
-uint64_t erpc_wheel_next_ns(const struct erpc_wheel *w)
-{
-	return erpc_wheel_skip(w, w->tick + ERPC_WHEEL_SLOTS - 1) << ERPC_WHEEL_SHIFT;
 }

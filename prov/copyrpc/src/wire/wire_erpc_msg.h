@@ -37,6 +37,13 @@ enum wire_erpc_said {
 	WIRE_ERPC_LATE = 1, /* it waited for somebody: its round trip says nothing of the network */
 	WIRE_ERPC_REFUSED = 2, /* to GET: there is no such memory (any more); no bytes */
 	WIRE_ERPC_AWAY = 3,    /* who answers had not looked for a while: it may have lain there */
+	/* CR: it is missing; all before it are here, and others behind it. */
+	WIRE_ERPC_GAP = 4,
+	/*
+	 * CR, to the last packet of a BATCH: it is here, and one before it is not: msg_size is the low 24
+	 * bits of the seq of that.
+	 */
+	WIRE_ERPC_KEPT = 5,
 };
 
 struct wire_erpc_batch {

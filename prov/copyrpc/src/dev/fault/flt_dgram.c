@@ -197,6 +197,13 @@ static int flt_resolve(struct dev_dgram *dg, const struct dev_desc *peer, struct
 	return flt_below(dg)->ops->resolve(flt_below(dg), peer, ah);
 }
 
+static uint32_t flt_route_mtu(struct dev_dgram *dg, const struct sockaddr *peer)
+{
+	struct dev_dgram *below = flt_below(dg);
+
+	return below->ops->route_mtu ? below->ops->route_mtu(below, peer) : below->mtu;
+}
+
 static void flt_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
 {
 	flt_below(dg)->ops->forget(flt_below(dg), ah);
@@ -252,6 +259,7 @@ const struct dev_dgram_ops flt_dgram_ops = {
 	.close = flt_close,
 	.describe = flt_describe,
 	.resolve = flt_resolve,
+	.route_mtu = flt_route_mtu,
 	.forget = flt_forget,
 	.send = flt_send,
 	.poll = flt_poll,

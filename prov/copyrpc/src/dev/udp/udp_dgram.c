@@ -126,6 +126,20 @@ err_free:
 	return ret;
 }
 
+static uint32_t udp_route_mtu(struct dev_dgram *dg, const struct sockaddr *peer)
+{
+	union udp_addr addr = { .sa.sa_family = peer->sa_family };
+	int ret;
+
+	if (peer->sa_family == AF_INET)
+		addr.in = *(const struct sockaddr_in *)peer;
+	else if (peer->sa_family == AF_INET6)
+		addr.in6 = *(const struct sockaddr_in6 *)peer;
+	ret = udp_sock_route_mtu(&((struct udp_dgram *)dg)->sock, &addr);
+	/* That nothing leads there resolve will say. */
+	return ret > 0 && (uint32_t)ret < dg->mtu ? (uint32_t)ret : dg->mtu;
+}
+
 static void udp_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
 {
 	(void)dg;
@@ -186,6 +200,7 @@ const struct dev_dgram_ops udp_dgram_ops = {
 	.close = udp_close,
 	.describe = udp_describe,
 	.resolve = udp_resolve,
+	.route_mtu = udp_route_mtu,
 	.forget = udp_forget,
 	.send = udp_send,
 	.poll = udp_poll,

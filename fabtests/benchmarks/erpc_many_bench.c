@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Does a message cost more when an endpoint has more sessions?
+ *
+ * usage: erpc_many_bench [-s SESSIONS] [-a ACTIVE] [-o rr|random] [-c] [-n ROUNDS] [-m]
+ *
+ * Two ports of erpc/ in one thread, back to back (erpc_pipe.h), and so many sessions between them, of which
+ * the first ACTIVE (all of them) speak. A round: BURST of them, one after the other or in random order, never
+ * one twice in a round, send a tagged message of 8 bytes, or with -c call and are answered; the other port
+ * makes progress, and then the first one. The clock is simulated: a round takes ROUND_NS.
+ *
+ * Prints nanoseconds per message: the median of its blocks, both ends together. -m raises SIGUSR2 before
+ * and after the rounds, for insn_count. fabtests/scripts/session-cost compares.
+ */
+#include <rdma/fi_errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "erpc/erpc_port.h"
+#include "erpc/erpc_session.h"
+#include "erpc_pipe.h"
+#include "util/clock.h"
+#include "wire/wire_op.h"
+
+#define BURST        8u
+#define ROUND_NS     4000u
+#define RX_CNT       2048u
+#define BLOCKS       15u
+#define SESSIONS_MAX 60000u
+#define CALL_OP      0x801u
+#define ALLOWANCE    64u
+
+static struct {
+	uint32_t sessions, active;
+	uint32_t rounds; /* of a block */
+	bool random, calls, marks;
+} opt = { .sessions = 10, .rounds = 2048 };
+
+static struct erpc_port *ports[2];
+static struct erpc_session *sessions[SESSIONS_MAX];
+static uint32_t order[SESSIONS_MAX + BURST]; /* who speaks, and the first ones again */
+static uint32_t at;
+static uint64_t now_ns = 1000000, heard, answered;
+
+static void must(const char *what, int ret)
+{
+	if (ret >= 0)
+		return;
+	fprintf(stderr, "erpc_many_bench: %s: %s\n", what, fi_strerror(-ret));
+	exit(EXIT_FAILURE);
+}
+
+/* ---- what is heard ---- */
+
+static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				   uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)op;
+	(void)data;
+	(void)len;
+	(void)hold;
+	heard++;
+	return CORE_RX_DONE;
+}
+
+static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
+				    const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	uint64_t answer = len;
+
+	(void)data;
+	(void)hold;
+	heard++;
+	must("reply", chan->ops->reply(chan, ref, &answer, sizeof(answer)));
+	return CORE_RX_DONE;
+}
+
+static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		     uint32_t len)
+{
+	(void)chan;
+	(void)context;
+	(void)data;
+	(void)len;
+	must("a call", status);
+	answered++;
+}
+
+static void on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	(void)chan;
+	(void)pos;
+	answered += !opt.calls;
+}
+
+static const struct core_upcalls upcalls = {
+	.on_msg = on_msg,
+	.on_call = on_call,
+	.on_reply = on_reply,
+	.on_arrived = on_arrived,
+};
+
+static void failed(struct erpc_session *s)
+{
+	must("a session", s->err);
+}
+
+/* ---- sessions ---- */
+
+static struct erpc_session *join(void)
+{
+	struct wire_erpc_half half[2];
+	struct erpc_session *s[2];
+	unsigned i;
+
+	for (i = 0; i < 2; i++)
+		must("session", erpc_session_open(ports[i], &half[i], &s[i]));
+	for (i = 0; i < 2; i++) {
+		must("connect", erpc_session_connect(s[i], &half[!i], erpc_pipe_ah(ports[i]->dg)));
+		erpc_session_attach(s[i]);
+	}
+	return s[0];
+}
+
+static void open_all(void)
+{
+	struct dev_dgram *ends[2];
+	unsigned i;
+
+	erpc_pipe_open(ends, RX_CNT);
+	for (i = 0; i < 2; i++) {
+		struct erpc_port_attr attr = { .dg = ends[i],
+					       .tx_cnt = RX_CNT,
+					       .up = &upcalls,
+					       .seed = i + 1,
+					       .failed = failed };
+
+		must("port", erpc_port_open(&attr, &ports[i]));
+	}
+	for (i = 0; i < opt.sessions; i++)
+		sessions[i] = join();
+}
+
+static void close_all(void)
+{
+	unsigned i;
+	uint32_t num;
+
+	for (i = 0; i < 2; i++)
+		for (num = 0; num < ERPC_SESSIONS_MAX; num++)
+			if (ports[i]->sessions[num])
+				erpc_session_close(ports[i]->sessions[num]);
+	for (i = 0; i < 2; i++)
+		erpc_port_close(ports[i]);
+}
+
+/** The same order in each run. */
+static void choose_order(void)
+{
+	uint64_t random = 88172645463325252ull;
+	uint32_t i, k, swap;
+
+	for (i = 0; i < opt.active; i++)
+		order[i] = i;
+	for (i = opt.active - 1; opt.random && i; i--) {
+		random ^= random << 13;
+		random ^= random >> 7;
+		random ^= random << 17;
+		k = (uint32_t)(random % (i + 1));
+		swap = order[i];
+		order[i] = order[k];
+		order[k] = swap;
+	}
+	for (i = 0; i < BURST; i++)
+		order[opt.active + i] = order[i % opt.active];
+}
+
+/* ---- what is measured ---- */
+
+static void say(struct erpc_session *s)
+{
+	static const uint64_t what = 42;
+	struct core_chan *chan = &s->conn.chan;
+
+	if (opt.calls)
+		must("call", chan->ops->call_buf(chan, CALL_OP, &what, sizeof(what), ALLOWANCE,
+						 (void *)(uintptr_t)1, 0));
+	else
+		must("send", chan->ops->send_buf(chan, WIRE_OP_MSG | WIRE_F_TAG, 1, 0, &what,
+						 sizeof(what), 0));
+}
+
+static void run(uint32_t rounds)
+{
+	uint32_t i;
+
+	while (rounds--) {
+		for (i = 0; i < BURST; i++)
+			say(sessions[order[at + i]]);
+		at += BURST;
+		at = at < opt.active ? at : at - opt.active;
+		now_ns += ROUND_NS / 2;
+		erpc_port_progress(ports[1], now_ns);
+		now_ns += ROUND_NS / 2;
+		erpc_port_progress(ports[0], now_ns);
+	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median_ns(void)
+{
+	double block[BLOCKS];
+	uint64_t began_ns;
+	unsigned i;
+
+	for (i = 0; i < BLOCKS; i++) {
+		began_ns = util_clock_ns();
+		run(opt.rounds);
+		block[i] = (double)(util_clock_ns() - began_ns) / (opt.rounds * BURST);
+	}
+	qsort(block, BLOCKS, sizeof(block[0]), by_value);
+	return block[BLOCKS / 2];
+}
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: erpc_many_bench [-s SESSIONS] [-a ACTIVE] [-o rr|random] [-c] "
+			"[-n ROUNDS] [-m]\n"
+			"sessions that speak: at least 8, all of them at most 60000\n");
+	exit(2);
+}
+
+static void options(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "s:a:o:cn:m")) != -1) {
+		switch (c) {
+		case 's': opt.sessions = (uint32_t)strtoul(optarg, NULL, 10); break;
+		case 'a': opt.active = (uint32_t)strtoul(optarg, NULL, 10); break;
+		case 'o': opt.random = !strcmp(optarg, "random"); break;
+		case 'c': opt.calls = true; break;
+		case 'n': opt.rounds = (uint32_t)strtoul(optarg, NULL, 10); break;
+		case 'm': opt.marks = true; break;
+		default: usage();
+		}
+	}
+	if (!opt.active)
+		opt.active = opt.sessions;
+	if (opt.active < BURST || opt.active > opt.sessions || opt.sessions > SESSIONS_MAX ||
+	    !opt.rounds || optind != argc)
+		usage();
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t said;
+
+	options(argc, argv);
+	open_all();
+	choose_order();
+	/* Each a few times: what is made at its first use is there, and round trips are known. */
+	run((4 * opt.active + BURST - 1) / BURST);
+	said = heard;
+	if (opt.marks) {
+		raise(SIGUSR2);
+		run(opt.rounds);
+		raise(SIGUSR2);
+		printf("%u messages\n", opt.rounds * BURST);
+	} else {
+		printf("%.1f ns a message\n", median_ns());
+	}
+	if (heard - said < (uint64_t)opt.rounds * BURST || heard != answered)
+		must("what was said was not heard and answered", -FI_EOTHER);
+	close_all();
+	return 0;
+}

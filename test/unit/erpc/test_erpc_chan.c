@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A session behind core_chan.h: nothing is left out, what was accepted leaves, and the end is the end. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "support/erpc_pair.h"
+
+static struct erpc_pair p;
+
+static const struct core_chan_ops *ops(void)
+{
+	return p.end[0].s->conn.chan.ops;
+}
+
+static struct core_chan *chan(void)
+{
+	return &p.end[0].s->conn.chan;
+}
+
+static void setup(void)
+{
+	erpc_pair_init(&p, 1);
+	erpc_pair_open(&p);
+}
+
+Test(erpc_chan, every_operation_is_there)
+{
+	const struct core_chan_ops *both[] = { &erpc_chan_ops, &erpc_chan_eng_ops };
+	struct core_chan_ops same;
+	void *entries[sizeof(same) / sizeof(void *)];
+	unsigned i, k;
+
+	for (i = 0; i < 2; i++) {
+		memcpy(entries, both[i], sizeof(entries));
+		for (k = 0; k < sizeof(entries) / sizeof(entries[0]); k++)
+			cr_expect_neq(entries[k], NULL, "entry %u", k);
+	}
+	same = erpc_chan_eng_ops;
+	same.stop = erpc_chan_ops.stop;
+	same.close = erpc_chan_ops.close;
+	cr_expect(!memcmp(&same, &erpc_chan_ops, sizeof(same)),
+		  "but for the end they are the same");
+	cr_expect_neq(erpc_chan_ops.stop, erpc_chan_eng_ops.stop);
+	cr_expect_neq(erpc_chan_ops.close, erpc_chan_eng_ops.close);
+}
+
+Test(erpc_chan, is_busy_until_everything_was_answered, .init = setup)
+{
+	cr_expect_not(ops()->is_busy(chan()));
+	cr_assert_eq(pair_send(&p.end[0], CORE_SEND_MORE), 0);
+	cr_expect(ops()->is_busy(chan()), "it has not left");
+	ops()->flush(chan());
+	cr_expect_eq(p.net.cnt.sent, 1);
+	cr_expect(ops()->is_busy(chan()), "it is on its way");
+	erpc_pair_settle(&p);
+	cr_expect_not(ops()->is_busy(chan()));
+	ops()->await(chan());
+	cr_expect_eq(p.net.cnt.sent, 2, "its arrival was known anyway");
+	erpc_pair_fini(&p);
+}
+
+Test(erpc_chan, what_was_accepted_leaves_before_a_stop, .init = setup)
+{
+	struct erpc_session *s = p.end[0].s;
+
+	cr_assert_eq(pair_send(&p.end[0], CORE_SEND_MORE), 0);
+	ops()->stop(chan());
+	cr_expect_eq(p.end[0].port->sessions[s->num], NULL, "no packet finds it any more");
+	cr_expect_eq(p.end[0].port->bufs.used_cnt, 0);
+	cr_expect_not(ops()->is_busy(chan()));
+	cr_expect_neq(pair_send(&p.end[0], 0), 0, "nothing more is accepted");
+	erpc_pair_run(&p, 20000);
+	cr_expect_eq(p.end[1].heard, 1);
+	cr_expect_eq(p.end[0].port->stats.rx_no_session, 1, "the answer to it");
+	erpc_pair_fini(&p);
+}
+
+Test(erpc_chan, what_is_held_outlives_a_stop, .init = setup)
+{
+	p.end[0].hold_chance = 100;
+	cr_assert_eq(pair_send(&p.end[1], 0), 0);
+	erpc_pair_run(&p, 20000);
+	cr_assert_eq(p.end[0].hold_cnt, 1);
+	ops()->stop(chan());
+	cr_expect_eq(p.end[0].port->dg->rx_held, 1);
+	cr_assert(pair_release(&p.end[0]), "the bytes are what they were");
+	cr_expect_eq(p.end[0].port->dg->rx_held, 0);
+	erpc_pair_fini(&p);
+}

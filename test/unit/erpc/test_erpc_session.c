@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What two ends agree on when a session begins: packets of one size, which all ways between them carry. */
+#include "erpc/erpc_session.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+
+#include "support/erpc_pair.h"
+
+#define MTU 4096u
+
+static struct erpc_pair p;
+static uint32_t longest;
+
+static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	(void)net;
+	(void)arg;
+	longest = pkt->len > longest ? pkt->len : longest;
+}
+
+static void setup(void)
+{
+	longest = 0;
+	erpc_pair_init(&p, 1);
+	p.net.mtu = MTU;
+	p.net.hook = look;
+	erpc_pair_open(&p);
+}
+
+static void teardown(void)
+{
+	erpc_pair_fini(&p);
+}
+
+static struct dev_dgram_ah *way(unsigned from)
+{
+	struct dev_dgram *dg = p.end[!from].port->dg;
+	struct dev_dgram_ah *ah;
+	struct dev_desc desc;
+
+	cr_assert_eq(dg->ops->describe(dg, &desc), 0);
+	dg = p.end[from].port->dg;
+	cr_assert_eq(dg->ops->resolve(dg, &desc, &ah), 0);
+	return ah;
+}
+
+/** New sessions between both ends, each of which knows how long datagrams on its own way may be. */
+static void meet(const uint32_t mtu[2])
+{
+	struct wire_erpc_half half[2];
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		erpc_session_close(p.end[i].s);
+		cr_assert_eq(erpc_session_open(p.end[i].port, &half[i], &p.end[i].s), 0);
+		cr_expect_eq(half[i].mtu, MTU, "as long as nothing is known of the way");
+		p.end[i].s->mtu = half[i].mtu = mtu[i];
+		p.end[i].s->user = &p.end[i];
+	}
+	for (i = 0; i < 2; i++) {
+		cr_assert_eq(erpc_session_connect(p.end[i].s, &half[!i], way(i)), 0);
+		erpc_session_attach(p.end[i].s);
+	}
+}
+
+Test(erpc_session, the_narrower_way_rules_both_ends, .init = setup, .fini = teardown)
+{
+	static const uint32_t mtus[][2] = {
+		{ MTU, MTU }, { 1500, MTU }, { MTU, 1500 }, { 600, 1500 }, { 256, 257 },
+	};
+	unsigned i, k;
+
+	for (i = 0; i < sizeof(mtus) / sizeof(mtus[0]); i++) {
+		uint32_t least = mtus[i][0] < mtus[i][1] ? mtus[i][0] : mtus[i][1];
+
+		longest = 0;
+		meet(mtus[i]);
+		for (k = 0; k < 2; k++) {
+			cr_expect_eq(p.end[k].s->payload, least - WIRE_ERPC_HDR_LEN);
+			p.end[k].sent = p.end[k].heard = p.end[k].asked = p.end[k].answered = 0;
+			p.end[k].arrived = 0;
+			p.end[k].len_exact = 3 * MTU;
+			cr_assert_eq(pair_send(&p.end[k], 0), 0);
+			cr_assert_eq(pair_call(&p.end[k], 0), 0);
+			cr_assert(pair_get(&p.end[k]));
+		}
+		erpc_pair_settle(&p);
+		erpc_pair_check(&p);
+		cr_expect_eq(longest, least, "%u: packets are full, and no fuller", longest);
+	}
+}
+
+static int connect_with(struct wire_erpc_half theirs, uint32_t ah_mtu)
+{
+	struct wire_erpc_half own;
+	struct erpc_session *s;
+	struct dev_dgram_ah *ah = way(0);
+	int ret;
+
+	ah->mtu = ah_mtu;
+	cr_assert_eq(erpc_session_open(p.end[0].port, &own, &s), 0);
+	ret = erpc_session_connect(s, &theirs, ah);
+	erpc_session_close(s);
+	return ret;
+}
+
+Test(erpc_session, what_cannot_work_is_refused, .init = setup, .fini = teardown)
+{
+	struct wire_erpc_half good = {
+		.version = WIRE_ERPC_VERSION, .session = 1, .credits = 8, .token = 5, .mtu = 1500
+	};
+	struct wire_erpc_half half = good;
+
+	cr_expect_eq(connect_with(half, MTU), 0);
+	cr_expect_eq(connect_with(half, 1500), 0);
+	cr_expect_eq(connect_with(half, 1499), -FI_EAGAIN,
+		     "the way has changed since it was told: it is asked again");
+	half.mtu = 255;
+	cr_expect_eq(connect_with(half, MTU), -FI_EIO);
+	half = good;
+	half.credits = 0;
+	cr_expect_eq(connect_with(half, MTU), -FI_EIO);
+	half = good;
+	half.zero = 1;
+	cr_expect_eq(connect_with(half, MTU), -FI_EIO);
+	half = good;
+	half.version++;
+	cr_expect_eq(connect_with(half, MTU), -FI_EOPNOTSUPP);
+}
