@@ -218,11 +218,9 @@ static void flow_open(struct flows_sim *sim, unsigned idx)
 
 static void flow_close(struct flow *flow)
 {
-	const struct flows_cfg *cfg = &flow->sim->out->cfg;
-	const struct erpc_session *s = cfg->fetch ? flow->sink : flow->s;
 	unsigned i;
 
-	flow->sim->out->rate[flow->idx] = s->timely.rate / cfg->link_bytes_per_s;
+	flow->sim->out->paced += flow->port->stats.paced;
 	flow->sim->out->again += flow->port->stats.tx_again;
 	for (i = 0; i < FLOWS_GETS; i++)
 		if (flow->gets[i].loan.chan)

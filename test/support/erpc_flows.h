@@ -56,9 +56,9 @@ struct flows {
 	struct flows_cfg cfg;
 	struct flows_bin bins[FLOWS_BINS];
 	unsigned bin_cnt;
-	double rate[FLOWS_MAX]; /* in the end: part of the link's; 1: not paced */
-	uint64_t lost;          /* datagrams that found the queue full */
-	uint64_t again;         /* packets that were sent again */
+	uint64_t paced; /* how often a session had to wait for its time */
+	uint64_t lost;  /* datagrams that found the queue full */
+	uint64_t again; /* packets that were sent again */
 };
 
 /** 25 Gbit/s, 20 us there and back, packets of 4 KiB, a queue of 4 MiB, 100 ms in bins of 1 ms. */
