@@ -191,8 +191,8 @@ static void say(struct erpc_session *s)
 		must("call", chan->ops->call_buf(chan, CALL_OP, &what, sizeof(what), ALLOWANCE,
 						 (void *)(uintptr_t)1, 0));
 	else
-		must("send", chan->ops->send_buf(chan, WIRE_OP_MSG | WIRE_F_TAG, 1, 0, &what,
-						 sizeof(what), 0));
+		must("send", chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), 1,
+						 0, &what, sizeof(what)));
 }
 
 static void run(uint32_t rounds)
