@@ -146,7 +146,7 @@ Test(erpc_flows, without_pacing_the_queue_is_longer)
 }
 
 /** One flow on a link of its own; an end computes, four times as long as Timely takes for congestion. */
-static uint64_t alone(bool senders_away)
+static double alone(bool senders_away)
 {
 	struct flows_cfg cfg = flows_cfg_default(1);
 
@@ -154,12 +154,12 @@ static uint64_t alone(bool senders_away)
 	cfg.away_ns = MS / 5;
 	cfg.senders_away = senders_away;
 	run(&cfg, senders_away ? "1-busy" : "1-busy-peer");
-	return f.paced;
+	return flows_used(&f, f.bin_cnt * 3 / 4, f.bin_cnt);
 }
 
 Test(erpc_flows, who_computes_is_no_congested_network)
 {
-	cr_expect_eq(alone(false), 0);
-	alone(true); /* its bursts are a queue, for a moment */
-	cr_expect_gt(flows_used(&f, 0, f.bin_cnt), 0.75);
+	/* Four fifths of the time, and what its absence left in the window; 0.79 where it counted. */
+	cr_expect_gt(alone(false), 0.80);
+	cr_expect_gt(alone(true), 0.80);
 }
