@@ -15,7 +15,7 @@ static bool is_locked(enum fi_threading threading, enum fi_progress progress)
 	bool locked;
 
 	ofi_domain_open(&p, &opts);
-	locked = cpr_domain_of(p.domain)->core.locked;
+	locked = cpr_domain_of(p.domain)->main.core.locked;
 	ofi_pair_close(&p);
 	return locked;
 }
@@ -41,7 +41,7 @@ Test(cpr_domain, an_event_queue_brings_the_lock)
 	cr_assert_eq(fi_eq_open(p.fabric, &attr, &eq, NULL), 0);
 	cr_assert_eq(fi_eq_open(p.fabric, &attr, &other, NULL), 0);
 	cr_expect_eq(fi_domain_bind(p.domain, &eq->fid, 0), 0);
-	cr_expect(cpr_domain_of(p.domain)->core.locked);
+	cr_expect(cpr_domain_of(p.domain)->main.core.locked);
 	cr_expect_eq(fi_domain_bind(p.domain, &other->fid, 0), -FI_EINVAL);
 	cr_expect_eq(fi_close(&eq->fid), -FI_EBUSY);
 	cr_expect_eq(fi_close(&p.domain->fid), 0);

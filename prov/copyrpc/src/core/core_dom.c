@@ -30,6 +30,21 @@ static const struct core_upcalls core_dom_upcalls = {
 	.on_down = core_peer_on_down,
 };
 
+/** Progress of the allies, when `work` is run: each of them has such a piece, and ours does not count. */
+static void core_dom_run_allies(struct core_work *work)
+{
+	struct core_dom *dom = UTIL_CONTAINER_OF(work, struct core_dom, ally_work);
+	struct core_dom *ally;
+
+	for (ally = dom->ally; ally != dom; ally = ally->ally) {
+		util_list_remove(&ally->ally_work.link);
+		core_dom_run_work(ally);
+		core_dom_work(ally, &ally->ally_work);
+		ally->engine_ops->progress(ally->engine);
+	}
+	core_dom_work(dom, work);
+}
+
 int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops,
 		  const struct core_limits *limits, bool locked)
 {
@@ -42,10 +57,15 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 	dom->locked = locked;
 	dom->guarded = locked;
 	dom->watched = false;
-	pthread_mutex_init(&dom->lock, NULL);
+	pthread_mutex_init(&dom->own_lock, NULL);
+	dom->lock = &dom->own_lock;
+	dom->ally = dom;
+	util_list_init(&dom->ally_work.link);
+	dom->ally_work.run = core_dom_run_allies;
 	dom->unexpected_used = 0;
 	dom->unexpected_warned = false;
-	core_mr_table_init(&dom->mrs);
+	core_mr_table_init(&dom->own_mrs);
+	dom->mrs = &dom->own_mrs;
 	util_list_init(&dom->eps);
 	util_list_init(&dom->work);
 	return 0;
@@ -54,8 +74,54 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 void core_dom_fini(struct core_dom *dom)
 {
 	dom->engine_ops->close(dom->engine);
-	core_mr_table_fini(&dom->mrs);
-	pthread_mutex_destroy(&dom->lock);
+	core_mr_table_fini(&dom->own_mrs);
+	pthread_mutex_destroy(&dom->own_lock);
+}
+
+void core_dom_share_mrs(struct core_dom *dom, struct core_dom *with)
+{
+	dom->mrs = with->mrs;
+}
+
+void core_dom_ally(struct core_dom *dom, struct core_dom *with)
+{
+	pthread_mutex_t *lock = core_dom_mutex(dom), *old = core_dom_mutex(with);
+	struct core_dom *ally = with, *next = with->ally;
+
+	if (lock == old)
+		return;
+	do {
+		__atomic_store_n(&ally->lock, lock, __ATOMIC_RELAXED);
+		ally = ally->ally;
+	} while (ally != with);
+	/* Two rings that exchange their next ones are one. */
+	with->ally = dom->ally;
+	dom->ally = next;
+	for (ally = dom->ally; ally != dom; ally = ally->ally)
+		core_dom_work(ally, &ally->ally_work);
+	core_dom_work(dom, &dom->ally_work);
+	pthread_mutex_unlock(old);
+}
+
+void core_dom_lock_again(struct core_dom *dom, pthread_mutex_t *held)
+{
+	do {
+		pthread_mutex_unlock(held);
+		held = core_dom_mutex(dom);
+		pthread_mutex_lock(held);
+	} while (core_dom_mutex(dom) != held);
+}
+
+bool core_dom_trylock(struct core_dom *dom)
+{
+	pthread_mutex_t *lock = core_dom_mutex(dom);
+
+	if (pthread_mutex_trylock(lock))
+		return false;
+	if (core_dom_mutex(dom) == lock)
+		return true;
+	pthread_mutex_unlock(lock);
+	return false;
 }
 
 /* Each once: what is left is in the list again. One may take out others. */

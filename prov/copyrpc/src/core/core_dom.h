@@ -2,11 +2,15 @@
 /*
  * What makes progress together?
  *
- * A domain: the endpoints that share an engine, a lock and a budget. core_dom_progress takes in
+ * A core domain: the endpoints that share an engine, a lock and a budget. core_dom_progress takes in
  * everything that arrived for any of them and continues what waits; every read of a CQ, counter
- * or EQ calls it. The lock guards all that hangs below the domain; it is taken at the libfabric border
+ * or EQ calls it. The lock guards all that hangs below; it is taken at the libfabric border
  * (ofi/) and nowhere else, and not at all under FI_THREAD_DOMAIN and coarser (locked = false).
  * Lock order: domain -> (engine's, control thread's own). Up-calls arrive with it held.
+ *
+ * A libfabric domain may have several (ofi/cpr_group.h). They have memory regions in common; who
+ * changes these holds the locks of all, so one lock is enough to look. Allies have everything in
+ * common: one lock, and progress of one is progress of all.
  */
 #ifndef CORE_DOM_H
 #define CORE_DOM_H
@@ -47,13 +51,17 @@ struct core_dom {
 	 * progress too, for nobody else will let go what waits.
 	 */
 	bool watched;
-	pthread_mutex_t lock;
+	pthread_mutex_t *lock; /* own_lock, or that of an ally; atomic, changed with both held */
+	pthread_mutex_t own_lock;
+	struct core_dom *ally;      /* the next in their ring; itself: none */
+	struct core_work ally_work; /* with allies: always in `work` */
 	struct core_limits limits;
 	size_t unexpected_used; /* heap bytes held by unexpected messages */
 	bool unexpected_warned;
-	struct core_mr_table mrs; /* memory that peers may reach */
-	struct util_list eps;     /* core_ep.dom_link */
-	struct util_list work;    /* core_work.link: peers with operations that found no room */
+	struct core_mr_table *mrs; /* memory that peers may reach: own_mrs, or another's */
+	struct core_mr_table own_mrs;
+	struct util_list eps;  /* core_ep.dom_link */
+	struct util_list work; /* core_work.link: peers with operations that found no room */
 };
 
 /** Opens the engine. 0 or -FI_E*. */
@@ -62,16 +70,45 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 /** No endpoint is left. */
 void core_dom_fini(struct core_dom *dom);
 
+/** Peers reach the regions of `with`, which outlives it. Before the first endpoint. */
+void core_dom_share_mrs(struct core_dom *dom, struct core_dom *with);
+
+/** For good: one lock, that of `dom`, and one progress. Both are locked; that of `with` is given back. */
+void core_dom_ally(struct core_dom *dom, struct core_dom *with);
+
+/** Its lock; any thread may ask, who holds it knows that it stays. */
+static inline pthread_mutex_t *core_dom_mutex(const struct core_dom *dom)
+{
+	return __atomic_load_n(&dom->lock, __ATOMIC_RELAXED);
+}
+
+/** `held` was its lock once: takes what is now. */
+void core_dom_lock_again(struct core_dom *dom, pthread_mutex_t *held);
+
 static inline void core_dom_lock(struct core_dom *dom)
 {
-	if (dom->locked)
-		pthread_mutex_lock(&dom->lock);
+	pthread_mutex_t *lock;
+
+	if (!dom->locked)
+		return;
+	lock = core_dom_mutex(dom);
+	pthread_mutex_lock(lock);
+	if (UTIL_UNLIKELY(core_dom_mutex(dom) != lock))
+		core_dom_lock_again(dom, lock);
 }
+
+/** Of a domain with a lock: false if somebody has it. */
+bool core_dom_trylock(struct core_dom *dom);
 
 static inline void core_dom_unlock(struct core_dom *dom)
 {
 	if (dom->locked)
-		pthread_mutex_unlock(&dom->lock);
+		pthread_mutex_unlock(core_dom_mutex(dom));
+}
+
+static inline bool core_dom_has_allies(const struct core_dom *dom)
+{
+	return dom->ally != dom;
 }
 
 /** locked and watched change here only. Under the lock, if there is one already. */

@@ -16,11 +16,13 @@ void core_mr_table_init(struct core_mr_table *table)
 {
 	memset(table, 0, sizeof(*table));
 	table->next_key = 1;
+	pthread_mutex_init(&table->use_lock, NULL);
 }
 
 void core_mr_table_fini(struct core_mr_table *table)
 {
 	free(table->slots);
+	pthread_mutex_destroy(&table->use_lock);
 }
 
 /** Keys are often small numbers or addresses: the upper bits of the product depend on all of them. */
@@ -51,30 +53,29 @@ static void core_mr_link(struct core_mr_table *table, struct core_mr *mr)
 /** Room for one more: twice the slots when there are as many regions. */
 static int core_mr_table_grow(struct core_mr_table *table)
 {
-	struct core_mr_table old = *table;
-	struct core_mr *mr, *next;
+	uint64_t old_cnt = table->slot_cnt, cnt = old_cnt ? 2 * old_cnt : CORE_MR_SLOTS_MIN;
+	struct core_mr **old = table->slots, **slots, *mr, *next;
 
-	if (table->cnt < table->slot_cnt)
+	if (table->cnt < old_cnt)
 		return 0;
-	table->slot_cnt = old.slot_cnt ? 2 * old.slot_cnt : CORE_MR_SLOTS_MIN;
-	table->slots = calloc(table->slot_cnt, sizeof(*table->slots));
-	if (!table->slots) {
-		*table = old;
+	slots = calloc(cnt, sizeof(*slots));
+	if (!slots)
 		return -FI_ENOMEM;
-	}
-	for (uint64_t i = 0; i < old.slot_cnt; i++) {
-		for (mr = old.slots[i]; mr; mr = next) {
+	table->slots = slots;
+	table->slot_cnt = cnt;
+	for (uint64_t i = 0; i < old_cnt; i++) {
+		for (mr = old[i]; mr; mr = next) {
 			next = mr->next;
 			core_mr_link(table, mr);
 		}
 	}
-	free(old.slots);
+	free(old);
 	return 0;
 }
 
 int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key)
 {
-	struct core_mr_table *table = &dom->mrs;
+	struct core_mr_table *table = dom->mrs;
 	int ret;
 
 	mr->listed = false;
@@ -101,20 +102,37 @@ void core_mr_remove(struct core_dom *dom, struct core_mr *mr)
 
 	if (!mr->listed)
 		return;
-	for (at = core_mr_slot(&dom->mrs, mr->key); *at != mr; at = &(*at)->next)
+	for (at = core_mr_slot(dom->mrs, mr->key); *at != mr; at = &(*at)->next)
 		;
 	*at = mr->next;
 	mr->listed = false;
-	dom->mrs.cnt--;
+	dom->mrs->cnt--;
 	core_rma_revoke(mr, false);
+}
+
+void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan)
+{
+	pthread_mutex_lock(&dom->mrs->use_lock);
+	mr->users += counts;
+	if (loan)
+		util_list_push_back(&mr->loans, loan);
+	pthread_mutex_unlock(&dom->mrs->use_lock);
+}
+
+void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan)
+{
+	pthread_mutex_lock(&dom->mrs->use_lock);
+	mr->users -= counts;
+	util_list_remove(loan);
+	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 
 void core_mr_forget_cntr(struct core_dom *dom, const struct core_cntr *cntr)
 {
 	struct core_mr *mr;
 
-	for (uint64_t i = 0; i < dom->mrs.slot_cnt; i++) {
-		for (mr = dom->mrs.slots[i]; mr; mr = mr->next) {
+	for (uint64_t i = 0; i < dom->mrs->slot_cnt; i++) {
+		for (mr = dom->mrs->slots[i]; mr; mr = mr->next) {
 			if (mr->remote_read == cntr)
 				mr->remote_read = NULL;
 			if (mr->remote_write == cntr)
@@ -127,7 +145,7 @@ void core_mr_forget_cntr(struct core_dom *dom, const struct core_cntr *cntr)
 static int core_mr_locate(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len,
 			  uint64_t access, struct core_mr **out, uint64_t *off)
 {
-	struct core_mr *mr = core_mr_find(&dom->mrs, key);
+	struct core_mr *mr = core_mr_find(dom->mrs, key);
 
 	if (!mr)
 		return -FI_EKEYREJECTED;

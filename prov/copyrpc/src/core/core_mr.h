@@ -11,12 +11,14 @@
  * transfer that goes on (a device moves the bytes) counts itself in `users` and is waited for
  * by who closes the region.
  *
- * Owner: the registrar embeds core_mr and frees it after core_mr_remove; the domain's lock guards
- * table and regions. Shown by test/unit/core/test_core_mr.c.
+ * Owner: the registrar embeds core_mr and frees it after core_mr_remove. Where core domains share a
+ * table, who changes it or waits for users holds the locks of all of them, who reaches
+ * for memory that of his own; users and loans have a lock of their own besides. Shown by test/unit/core/test_core_mr.c.
  */
 #ifndef CORE_MR_H
 #define CORE_MR_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,6 +53,7 @@ struct core_mr_table {
 	uint64_t slot_cnt;
 	uint64_t cnt;
 	uint64_t next_key;
+	pthread_mutex_t use_lock; /* guards users and loans of all regions; the innermost lock */
 };
 
 void core_mr_table_init(struct core_mr_table *table);
@@ -64,6 +67,9 @@ void core_mr_table_fini(struct core_mr_table *table);
 int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key);
 /** No peer finds it any more. Its `users` may still be under way. */
 void core_mr_remove(struct core_dom *dom, struct core_mr *mr);
+/** A transfer begins, or ends: counted in `users`, and in `loans` with this link (NULL: not). */
+void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan);
+void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan);
 /** The counter goes: no region refers to it any more. */
 void core_mr_forget_cntr(struct core_dom *dom, const struct core_cntr *cntr);
 

@@ -29,8 +29,7 @@ static void core_rma_held_free(struct core_rma_held *held)
 		util_idmap_release(&held->ep->loan_ids, held->loan_id);
 		held->loan.chan->ops->unlend(held->loan.chan, &held->loan);
 	}
-	held->in.mr->users -= held->counted;
-	util_list_remove(&held->mr_link);
+	core_mr_unuse(held->ep->dom, held->in.mr, held->counted, &held->mr_link);
 	util_list_remove(&held->peer_link);
 	free(held);
 }
@@ -51,7 +50,7 @@ static int core_rma_fetch(struct core_rma_held *held, const struct wire_rma_sour
 	struct core_chan *chan = held->in.chan;
 
 	held->counted = true;
-	held->in.mr->users++;
+	core_mr_use(held->ep->dom, held->in.mr, true, NULL);
 	held->get.remote_addr = source->addr;
 	held->get.remote_key = source->key;
 	held->get.iov = held->in.iov;
@@ -100,9 +99,8 @@ static bool core_rma_lend(struct core_rma_held *held)
 		return false;
 	}
 	held->loan.chan = chan;
-	util_list_push_back(&held->in.mr->loans, &held->mr_link);
 	held->counted = !(chan->caps & CORE_CHAN_REVOKE);
-	held->in.mr->users += held->counted;
+	core_mr_use(held->ep->dom, held->in.mr, held->counted, &held->mr_link);
 	return true;
 }
 

@@ -3,8 +3,8 @@
  * Which peer is number n? fi_av over core_av.
  *
  * Shared by the endpoints that are bound to it: each of them hears of insertions and removals.
- * FI_AV_MAP and FI_AV_TABLE are the same here: the fi_addr_t is the index. The domain's lock
- * covers the table and the list of endpoints.
+ * FI_AV_MAP and FI_AV_TABLE are the same here: the fi_addr_t is the index. All locks of the domain
+ * are held when the table or the list of endpoints changes, one is enough to look.
  *
  * Shown by test/unit/ofi/test_cpr_av.c.
  */
@@ -23,7 +23,7 @@ struct cpr_av;
 struct cpr_domain;
 struct dgram_av;
 
-/** The table behind it. All but open and close locked. */
+/** The table behind it. All but open and close locked; insert and remove, by all locks. */
 struct cpr_av_kind {
 	int (*open)(struct cpr_av *av, size_t count_hint); /* 0 or -FI_ENOMEM */
 	void (*close)(struct cpr_av *av);

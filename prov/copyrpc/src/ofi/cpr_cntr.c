@@ -3,6 +3,7 @@
 #include "ofi/cpr_cntr.h"
 
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "ofi/cpr_domain.h"
@@ -16,29 +17,40 @@ static inline struct cpr_cntr *cpr_cntr_of(struct fid_cntr *fid)
 	return container_of(fid, struct cpr_cntr, fid);
 }
 
+/* It was read again and again in vain: others may want progress. */
+static bool cpr_cntr_helps(struct cpr_cntr *cntr, bool vain)
+{
+	cntr->reads = vain ? cntr->reads + 1 : 0;
+	return vain && cntr->reads % CPR_GROUP_IDLE_READS == 0;
+}
+
 static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	struct cpr_group *group = cpr_place_lock(&cntr->place);
 	uint64_t value;
+	bool helps;
 
-	cpr_domain_lock(cntr->domain);
-	cpr_domain_progress(cntr->domain);
+	cpr_group_progress(group);
 	value = cntr->core.value;
+	helps = cpr_cntr_helps(cntr, value == cntr->told_value);
 	cntr->told_value = value;
-	cpr_domain_unlock(cntr->domain);
+	cpr_group_unlock(group);
+	if (UTIL_UNLIKELY(helps))
+		cpr_group_help(cntr->domain, group);
 	return value;
 }
 
 static uint64_t cpr_cntr_readerr(struct fid_cntr *fid)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	struct cpr_group *group = cpr_place_lock(&cntr->place);
 	uint64_t errors;
 
-	cpr_domain_lock(cntr->domain);
-	cpr_domain_progress(cntr->domain);
+	cpr_group_progress(group);
 	errors = cntr->core.errors;
 	cntr->told_errors = errors;
-	cpr_domain_unlock(cntr->domain);
+	cpr_group_unlock(group);
 	return errors;
 }
 
@@ -55,11 +67,11 @@ static int cpr_cntr_change(struct fid_cntr *fid, uint64_t value, bool add, bool 
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
 	uint64_t *word = err ? &cntr->core.errors : &cntr->core.value;
+	struct cpr_group *group = cpr_place_lock(&cntr->place);
 
-	cpr_domain_lock(cntr->domain);
 	*word = add ? *word + value : value;
 	cpr_cntr_touched(cntr);
-	cpr_domain_unlock(cntr->domain);
+	cpr_group_unlock(group);
 	return 0;
 }
 
@@ -97,8 +109,31 @@ void cpr_cntr_watch(struct cpr_cntr *cntr)
 	cntr->core.notify = cpr_cntr_notify;
 }
 
+/*
+ * Sleeps, or without something to sleep on gives the processor away: the counter may move to another
+ * group meanwhile. As cpr_wait_sleep.
+ */
+static int cpr_cntr_pause(struct cpr_cntr *cntr, struct cpr_group **group,
+			  struct cpr_wait_call *call)
+{
+	bool helps;
+	int ret;
+
+	if (cntr->place.fixed)
+		return cpr_wait_sleep(&cntr->wait, cntr->domain, call);
+	ret = cpr_wait_is_over(call) ? -FI_EAGAIN : 0;
+	helps = cpr_cntr_helps(cntr, true);
+	cpr_group_unlock(*group);
+	if (helps)
+		cpr_group_help(cntr->domain, *group);
+	sched_yield();
+	*group = cpr_place_lock(&cntr->place);
+	return ret;
+}
+
 /* Waits for the threshold or for a new error, locked. */
-static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, uint64_t threshold, int timeout)
+static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_group **group, uint64_t threshold,
+				int timeout)
 {
 	uint64_t errors = cntr->core.errors;
 	struct cpr_wait_call call;
@@ -106,13 +141,13 @@ static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, uint64_t threshold, int t
 
 	cpr_wait_begin(&cntr->wait, &call, timeout);
 	while (!ret) {
-		cpr_domain_progress(cntr->domain);
+		cpr_group_progress(*group);
 		if (cntr->core.value >= threshold)
 			return 0;
 		if (cntr->core.errors != errors)
 			return -FI_EAVAIL;
 		cpr_cntr_watch(cntr);
-		ret = cpr_wait_sleep(&cntr->wait, cntr->domain, &call);
+		ret = cpr_cntr_pause(cntr, group, &call);
 	}
 	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
 }
@@ -131,16 +166,15 @@ static bool cpr_cntr_is_unread(struct cpr_cntr *cntr)
 static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
-	int ret;
+	struct cpr_group *group = cpr_place_lock(&cntr->place);
+	int ret = cpr_cntr_wait_locked(cntr, &group, threshold, timeout);
 
-	cpr_domain_lock(cntr->domain);
-	ret = cpr_cntr_wait_locked(cntr, threshold, timeout);
 	cpr_cntr_is_unread(cntr);
 	if (cntr->wait.sleepers)
 		cpr_wait_kick(&cntr->wait);
 	else if (util_list_is_empty(&cntr->triggers))
 		cntr->core.notify = NULL;
-	cpr_domain_unlock(cntr->domain);
+	cpr_group_unlock(group);
 	return ret;
 }
 
@@ -148,6 +182,8 @@ int cpr_cntr_trywait(struct cpr_cntr *cntr)
 {
 	int ret = -FI_EAGAIN;
 
+	if (!cpr_wait_has_fd(cntr->wait.obj))
+		return -FI_EINVAL;
 	cpr_domain_lock(cntr->domain);
 	cpr_domain_progress(cntr->domain);
 	if (!cpr_cntr_is_unread(cntr)) {
@@ -174,9 +210,10 @@ static int cpr_cntr_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cntr->refs))
 		return -FI_EBUSY;
-	cpr_domain_lock(cntr->domain);
-	core_mr_forget_cntr(&cntr->domain->core, &cntr->core);
-	cpr_domain_unlock(cntr->domain);
+	cpr_group_lock_all(cntr->domain);
+	core_mr_forget_cntr(&cntr->domain->main.core, &cntr->core);
+	cpr_group_unlock_all(cntr->domain);
+	cpr_place_fini(&cntr->place, cntr->domain);
 	cpr_waitset_close_member(&cntr->wait);
 	cpr_ref_put(&cntr->domain->refs);
 	free(cntr);
@@ -261,6 +298,7 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.ops =
 		cpr_wait_blocks(obj) || obj == FI_WAIT_NONE ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
+	cpr_place_init(&cntr->place, cntr->domain, obj != FI_WAIT_NONE);
 	cpr_trigger_init(cntr);
 	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
 				      &cntr->fid.fid, cntr->domain);

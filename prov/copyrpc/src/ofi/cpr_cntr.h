@@ -13,6 +13,7 @@
 
 #include "core/core_cntr.h"
 #include "core/core_dom.h"
+#include "ofi/cpr_group.h"
 #include "ofi/cpr_ref.h"
 #include "ofi/cpr_wait.h"
 
@@ -21,8 +22,10 @@ struct cpr_domain;
 struct cpr_cntr {
 	struct fid_cntr fid;
 	struct cpr_domain *domain;
+	struct cpr_place place;
 	struct core_cntr core;
 	struct cpr_wait wait;
+	uint32_t reads;      /* that changed nothing, since another was looked after */
 	struct cpr_ref refs; /* endpoints, poll sets, triggers */
 	uint64_t seen_value; /* what fi_poll, fi_cntr_set and fi_cntr_add last knew */
 	uint64_t seen_errors;

@@ -188,7 +188,7 @@ static void cpr_conn_drain(struct cpr_ep *ep)
 
 	do {
 		cpr_domain_lock(ep->domain);
-		core_dom_progress(&ep->domain->core);
+		core_dom_progress(&ep->domain->main.core);
 		busy = core_conn_is_busy(&ep->conn);
 		cpr_domain_unlock(ep->domain);
 		if (busy && ++looks > 1000)

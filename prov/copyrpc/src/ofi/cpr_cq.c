@@ -16,7 +16,7 @@
 
 #define CPR_CQ_SIZE_MAX 65536u /* of the first allocation: the queue grows anyway */
 
-#define CPR_CQ_IDLE_READS 1024u /* a power of two */
+#define CPR_CQ_IDLE_READS 1024u /* a power of two, and of CPR_GROUP_IDLE_READS */
 
 /* fi_cq_err_entry as libfabric 1.20 and later have it; before, it ended with err_data_size. */
 struct cpr_cq_err_entry_src {
@@ -81,28 +81,37 @@ static ssize_t cpr_cq_empty(const struct core_cq *q)
 	return q->ring[q->head & q->mask].err ? -FI_EAVAIL : 0;
 }
 
+/* The end of a read that took nothing. Again and again: others may want the processor, or progress. */
+static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
+							     struct cpr_group *group)
+{
+	ssize_t ret = cpr_cq_empty(&cq->core);
+	uint32_t reads = ++cq->idle_reads;
+
+	cpr_group_unlock(group);
+	if (UTIL_LIKELY(reads % CPR_GROUP_IDLE_READS))
+		return ret;
+	cpr_group_help(cq->domain, group);
+	if (reads % CPR_CQ_IDLE_READS == 0)
+		sched_yield();
+	return ret;
+}
+
 static inline __attribute__((always_inline)) ssize_t cpr_cq_read(struct fid_cq *fid, void *buf,
 								 size_t count, fi_addr_t *src,
 								 size_t entry_len)
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
-	struct cpr_domain *domain = cq->domain;
+	struct cpr_group *group = cpr_place_lock(&cq->place);
 	struct core_cq *q = &cq->core;
-	bool yields = false;
 	ssize_t ret;
 
-	cpr_domain_lock(domain);
-	cpr_domain_progress(domain);
+	cpr_group_progress(group);
 	ret = cpr_cq_take(q, buf, count, src, entry_len);
-	if (UTIL_LIKELY(ret)) {
-		cq->idle_reads = 0;
-	} else {
-		ret = cpr_cq_empty(q);
-		yields = ++cq->idle_reads % CPR_CQ_IDLE_READS == 0;
-	}
-	cpr_domain_unlock(domain);
-	if (UTIL_UNLIKELY(yields))
-		sched_yield();
+	if (UTIL_UNLIKELY(!ret))
+		return cpr_cq_read_nothing(cq, group);
+	cq->idle_reads = 0;
+	cpr_group_unlock(group);
 	return ret;
 }
 
@@ -132,7 +141,10 @@ static uint64_t cpr_cq_threshold(const struct cpr_cq *cq, const void *cond, size
 	return threshold ? threshold : 1;
 }
 
-/* Waits until a read would find something: 0, -FI_EAGAIN (time, signal) or an error. Locked. */
+/*
+ * Waits until a read would find something: 0, -FI_EAGAIN (time, signal) or an error. Locked: with a
+ * wait object it is in the domain's first group.
+ */
 static int cpr_cq_wait(struct cpr_cq *cq, uint64_t threshold, int timeout)
 {
 	struct cpr_wait_call call;
@@ -176,6 +188,8 @@ int cpr_cq_trywait(struct cpr_cq *cq)
 {
 	int ret = -FI_EAGAIN;
 
+	if (!cpr_wait_has_fd(cq->wait.obj))
+		return -FI_EINVAL;
 	cpr_domain_lock(cq->domain);
 	cpr_domain_progress(cq->domain);
 	if (!cpr_cq_is_ready(&cq->core, 1)) {
@@ -208,13 +222,13 @@ static ssize_t cpr_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, u
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
 	struct fi_cq_err_entry err = { 0 };
+	struct cpr_group *group = cpr_place_lock(&cq->place);
 	struct core_cqe *cqe;
 	fi_addr_t src = FI_ADDR_NOTAVAIL;
 	int ret;
 
 	(void)flags;
-	cpr_domain_lock(cq->domain);
-	cpr_domain_progress(cq->domain);
+	cpr_group_progress(group);
 	cqe = core_cq_front(&cq->core);
 	if (cqe)
 		src = cqe->src;
@@ -224,7 +238,7 @@ static ssize_t cpr_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, u
 		err.prov_errno = FI_EOVERRUN;
 		ret = 1;
 	}
-	cpr_domain_unlock(cq->domain);
+	cpr_group_unlock(group);
 	if (ret == 1)
 		cpr_cq_fill_err(cq, &err, src, buf);
 	return ret;
@@ -311,6 +325,7 @@ static int cpr_cq_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cq->refs))
 		return -FI_EBUSY;
+	cpr_place_fini(&cq->place, cq->domain);
 	cpr_waitset_close_member(&cq->wait);
 	core_cq_fini(&cq->core);
 	cpr_ref_put(&cq->domain->refs);
@@ -379,6 +394,7 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	cq->wait_cond = attr->wait_cond;
 	cq->has_data = attr->format == FI_CQ_FORMAT_DATA || attr->format == FI_CQ_FORMAT_TAGGED;
 	cq->domain = cpr_domain_of(domain);
+	cpr_place_init(&cq->place, cq->domain, attr->wait_obj != FI_WAIT_NONE);
 	ret = cpr_cq_init(cq, attr);
 	if (ret) {
 		free(cq);

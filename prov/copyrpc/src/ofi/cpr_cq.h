@@ -9,7 +9,8 @@
  *
  * Who reads an empty queue in a circle gives the processor away now and then: the peer that he
  * waits for may want it. With a processor of one's own this costs nothing that can be measured;
- * two that share one exchange a message in tens of microseconds instead of time slices.
+ * two that share one exchange a message in tens of microseconds instead of time slices. More often
+ * he looks after groups of endpoints that nobody reads (cpr_group_help).
  *
  * Shown by test/unit/ofi/test_cpr_cq.c.
  */
@@ -21,6 +22,7 @@
 #include <stdint.h>
 
 #include "core/core_cq.h"
+#include "ofi/cpr_group.h"
 #include "ofi/cpr_ref.h"
 #include "ofi/cpr_wait.h"
 
@@ -28,13 +30,14 @@ struct cpr_domain;
 
 struct cpr_cq {
 	struct fid_cq fid;
-	struct cpr_domain *domain;
+	struct cpr_place place;
 	struct core_cq core;
 	uint32_t idle_reads; /* in a row that found nothing */
 	struct cpr_wait wait;
 	struct cpr_ref refs; /* endpoints, poll sets */
 	enum fi_cq_wait_cond wait_cond;
 	bool has_data; /* its entries have buf and data */
+	struct cpr_domain *domain;
 };
 
 int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,

@@ -28,6 +28,13 @@
 #include "util/log.h"
 #include "util/param.h"
 
+static void cpr_domain_fini_core(struct cpr_domain *domain)
+{
+	cpr_group_close_all(domain);
+	core_dom_fini(&domain->main.core);
+	pthread_mutex_destroy(&domain->changes);
+}
+
 static int cpr_domain_close(struct fid *fid)
 {
 	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
@@ -38,7 +45,7 @@ static int cpr_domain_close(struct fid *fid)
 	cpr_progress_stop(&domain->progress);
 	cpr_eq_detach(&domain->eq_user);
 	cpr_conn_free_buried(domain);
-	core_dom_fini(&domain->core);
+	cpr_domain_fini_core(domain);
 	free(domain);
 	return 0;
 }
@@ -102,6 +109,13 @@ static bool cpr_domain_is_locked(const struct fi_domain_attr *attr)
 	return attr->threading != FI_THREAD_DOMAIN || attr->data_progress == FI_PROGRESS_AUTO;
 }
 
+/* Where one thread makes progress for all, they are better off together. */
+static bool cpr_domain_may_split(const struct cpr_domain *domain, const struct fi_domain_attr *attr)
+{
+	return attr->threading != FI_THREAD_DOMAIN && attr->data_progress != FI_PROGRESS_AUTO &&
+	       !domain->dgram;
+}
+
 static int cpr_domain_init_core(struct cpr_domain *domain, const struct fi_domain_attr *attr)
 {
 	struct core_limits limits = {
@@ -111,10 +125,16 @@ static int cpr_domain_init_core(struct cpr_domain *domain, const struct fi_domai
 		.unexpected_mem = util_params.unexpected_mem,
 	};
 
-	return core_dom_init(&domain->core,
-			     domain->dgram ? domain->dgram->engine_ops
-					   : cpr_engine_of(domain->kind),
-			     &limits, cpr_domain_is_locked(attr));
+	int ret = core_dom_init(&domain->main.core,
+				domain->dgram ? domain->dgram->engine_ops
+					      : cpr_engine_of(domain->kind),
+				&limits, cpr_domain_is_locked(attr));
+
+	if (ret)
+		return ret;
+	pthread_mutex_init(&domain->changes, NULL);
+	domain->splits = cpr_domain_may_split(domain, attr);
+	return 0;
 }
 
 /** The name says; without one the endpoint's protocol. */
@@ -191,7 +211,7 @@ int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	return 0;
 
 err_fini_core:
-	core_dom_fini(&domain->core);
+	cpr_domain_fini_core(domain);
 err_free:
 	free(domain);
 	return ret;

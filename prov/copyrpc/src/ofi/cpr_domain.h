@@ -2,10 +2,10 @@
 /*
  * What does a domain hold?
  *
- * The core domain (engine, lock, budget) and what libfabric adds: how it was opened, who may close
- * it, who sleeps on it, its memory regions, its progress thread. The lock is taken at this border,
+ * Groups of endpoints (engine, lock, budget), and what libfabric adds: how it was opened, who may close
+ * it, who sleeps on it, its memory regions, its progress thread. Locks are taken at this border,
  * by every call that reaches core/, and by nothing below; under FI_THREAD_DOMAIN without
- * FI_PROGRESS_AUTO and without an event queue it is not taken at all.
+ * FI_PROGRESS_AUTO and without an event queue there is one group, and its lock is not taken.
  */
 #ifndef CPR_DOMAIN_H
 #define CPR_DOMAIN_H
@@ -18,6 +18,7 @@
 #include "dgram/dgram_over.h"
 #include "ofi/cpr_engine.h"
 #include "ofi/cpr_eq.h"
+#include "ofi/cpr_group.h"
 #include "ofi/cpr_progress.h"
 #include "ofi/cpr_ref.h"
 #include "ofi/cpr_wait.h"
@@ -27,8 +28,10 @@ struct cpr_fabric;
 
 struct cpr_domain {
 	struct fid_domain fid;
-	struct core_dom core;
-	uint64_t app_reads; /* reads of queues and counters: the application makes progress */
+	struct cpr_group main;   /* the first one */
+	pthread_mutex_t changes; /* what groups have in common changes: the outermost lock */
+	bool splits;             /* there may be more groups; under `changes` */
+	unsigned group_cnt;      /* how many there are besides; under `changes` */
 	struct cpr_wait_dom wait;
 	struct cpr_fabric *fabric;
 	struct util_list fabric_link; /* cpr_fabric.domains */
@@ -58,21 +61,20 @@ int cpr_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid
 		     uint64_t flags, void *context);
 bool cpr_domain_is_ours(const struct fid_domain *fid);
 
+/** The first group's lock, and progress: for what is always in it. */
 static inline void cpr_domain_lock(struct cpr_domain *domain)
 {
-	core_dom_lock(&domain->core);
+	cpr_group_lock(&domain->main);
 }
 
 static inline void cpr_domain_unlock(struct cpr_domain *domain)
 {
-	core_dom_unlock(&domain->core);
+	cpr_group_unlock(&domain->main);
 }
 
-/** The domain's progress, as a read of one of its queues makes it. Locked. */
 static inline void cpr_domain_progress(struct cpr_domain *domain)
 {
-	domain->app_reads++;
-	core_dom_progress(&domain->core);
+	cpr_group_progress(&domain->main);
 }
 
 #endif

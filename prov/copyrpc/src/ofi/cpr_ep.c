@@ -50,9 +50,9 @@ static int cpr_ep_bind_av(struct cpr_ep *ep, struct cpr_av *av)
 		return -FI_EINVAL;
 	ep->av = av;
 	cpr_ref_get(&av->refs);
-	cpr_domain_lock(ep->domain);
+	cpr_group_lock_all(ep->domain);
 	util_list_push_back(&av->eps, &ep->av_link);
-	cpr_domain_unlock(ep->domain);
+	cpr_group_unlock_all(ep->domain);
 	return 0;
 }
 
@@ -151,9 +151,9 @@ static void cpr_ep_unbind_all(struct cpr_ep *ep)
 {
 	cpr_eq_detach(&ep->eq_user);
 	if (ep->av) {
-		cpr_domain_lock(ep->domain);
+		cpr_group_lock_all(ep->domain);
 		util_list_remove(&ep->av_link);
-		cpr_domain_unlock(ep->domain);
+		cpr_group_unlock_all(ep->domain);
 		cpr_ref_put(&ep->av->refs);
 	}
 	if (ep->tx_cq)
@@ -257,7 +257,7 @@ static int cpr_ep_start(struct cpr_ep *ep)
 	if (ret)
 		return ret;
 	ep->core_ep.av = ep->av ? ep->av->core : NULL;
-	ret = core_ep_open(&ep->core_ep, &ep->domain->core,
+	ret = core_ep_open(&ep->core_ep, ep->dom,
 			   ep->src.ss_family ? (struct sockaddr *)&ep->src : NULL);
 	if (ret)
 		core_coll_fini(&ep->core_ep);
@@ -326,11 +326,13 @@ int cpr_ep_enable(struct cpr_ep *ep)
 	ret = cpr_ep_check_bound(ep);
 	if (ret)
 		return ret;
-	cpr_domain_lock(ep->domain);
+	cpr_group_enter(ep);
+	core_dom_lock(ep->dom);
 	ret = ep->kind->start(ep);
 	ep->is_enabled = !ret;
-	cpr_domain_unlock(ep->domain);
+	core_dom_unlock(ep->dom);
 	if (ret) {
+		cpr_group_leave(ep);
 		UTIL_WARN(EP_CTRL, "fi_enable: %s; choose another source address or port\n",
 			  fi_strerror(-ret));
 		return ret;
@@ -451,10 +453,10 @@ static void cpr_ep_drain(struct cpr_ep *ep)
 	bool busy;
 
 	do {
-		cpr_domain_lock(ep->domain);
-		core_dom_progress(&ep->domain->core);
+		cpr_group_progress_all(ep->domain);
+		core_dom_lock(ep->dom);
 		busy = ep->kind->is_busy(ep);
-		cpr_domain_unlock(ep->domain);
+		core_dom_unlock(ep->dom);
 	} while (busy && cpr_drain_again(&drain));
 }
 
@@ -476,11 +478,12 @@ static int cpr_ep_close(struct fid *fid)
 		return -FI_EBUSY;
 	if (ep->is_enabled) {
 		cpr_ep_drain(ep);
-		cpr_domain_lock(ep->domain);
+		core_dom_lock(ep->dom);
 		cpr_trigger_drop_all(ep);
 		ep->kind->stop(ep);
 		ep->is_enabled = false;
-		cpr_domain_unlock(ep->domain);
+		core_dom_unlock(ep->dom);
+		cpr_group_leave(ep);
 	}
 	cpr_conn_fini(ep);
 	cpr_ep_unbind_all(ep);
@@ -526,7 +529,7 @@ void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_i
 	ep->atomic_ops = cpr_early_atomic_ops;
 	ep->owner = ep;
 	ep->domain = domain;
-	ep->dom = &domain->core;
+	ep->dom = &domain->main.core;
 	ep->core = &ep->core_ep;
 	ep->inject_max = info->tx_attr && info->tx_attr->inject_size ? info->tx_attr->inject_size
 								     : util_params.eager_max;

@@ -20,11 +20,11 @@ static ssize_t cpr_ep_opt_cancel(fid_t fid, void *context)
 
 	if (!ep->owner->is_enabled)
 		return -FI_EOPBADSTATE;
-	cpr_domain_lock(ep->domain);
+	core_dom_lock(ep->dom);
 	ret = cpr_trigger_cancel(ep, context);
 	if (ret == -FI_ENOENT)
 		ret = ep->kind->cancel(ep, context);
-	cpr_domain_unlock(ep->domain);
+	core_dom_unlock(ep->dom);
 	return ret;
 }
 
@@ -52,9 +52,9 @@ static int cpr_ep_setopt(fid_t fid, int level, int optname, const void *optval, 
 		return -FI_ENOPROTOOPT;
 	if (optlen != sizeof(size_t))
 		return -FI_EINVAL;
-	cpr_domain_lock(ep->domain);
+	core_dom_lock(ep->dom);
 	ep->core->min_multi_recv = *(const size_t *)optval;
-	cpr_domain_unlock(ep->domain);
+	core_dom_unlock(ep->dom);
 	return 0;
 }
 

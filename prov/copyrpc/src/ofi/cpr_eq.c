@@ -332,8 +332,8 @@ int cpr_eq_attach(struct cpr_eq *eq, struct cpr_domain *domain, struct cpr_eq_us
 	if (user->eq)
 		return user->eq == eq ? 0 : -FI_EINVAL;
 	/* Not written again where it is set: the progress thread reads it. */
-	if (!domain->core.locked)
-		core_dom_set_locked(&domain->core);
+	if (!domain->main.core.locked)
+		core_dom_set_locked(&domain->main.core);
 	user->eq = eq;
 	user->domain = domain;
 	cpr_ref_get(&eq->refs);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Poll sets: see cpr_poll.h. The domain's lock covers the list of members. */
+/* Poll sets: see cpr_poll.h. Their lock comes before those of groups. */
 #include "ofi/cpr_poll.h"
 
+#include <pthread.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
@@ -14,7 +15,9 @@
 struct cpr_poll {
 	struct fid_poll fid;
 	struct cpr_domain *domain;
+	pthread_mutex_t lock;     /* guards members */
 	struct util_list members; /* cpr_poll_member.link */
+	uint32_t vain;            /* looks in a row that found nothing */
 };
 
 struct cpr_poll_member {
@@ -27,6 +30,13 @@ static inline struct cpr_poll *cpr_poll_of(struct fid_poll *fid)
 	return container_of(fid, struct cpr_poll, fid);
 }
 
+static struct cpr_place *cpr_poll_place(struct fid *fid)
+{
+	if (fid->fclass == FI_CLASS_CQ)
+		return &container_of(fid, struct cpr_cq, fid.fid)->place;
+	return &container_of(fid, struct cpr_cntr, fid.fid)->place;
+}
+
 static bool cpr_poll_has_news(struct fid *fid)
 {
 	if (fid->fclass == FI_CLASS_CQ)
@@ -34,21 +44,40 @@ static bool cpr_poll_has_news(struct fid *fid)
 	return cpr_cntr_has_changed(container_of(fid, struct cpr_cntr, fid.fid));
 }
 
+/* Progress once for members in a row that make it together. */
+static bool cpr_poll_look(struct fid *member, struct cpr_group **last)
+{
+	struct cpr_group *group = cpr_place_lock(cpr_poll_place(member));
+	bool news;
+
+	if (group != *last)
+		cpr_group_progress(group);
+	*last = group;
+	news = cpr_poll_has_news(member);
+	cpr_group_unlock(group);
+	return news;
+}
+
 static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 {
 	struct cpr_poll *poll = cpr_poll_of(fid);
+	struct cpr_group *last = NULL;
 	struct util_list *it, *tmp;
 	int found = 0;
+	bool helps;
 
-	cpr_domain_lock(poll->domain);
-	cpr_domain_progress(poll->domain);
+	pthread_mutex_lock(&poll->lock);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &poll->members) {
 		struct fid *member = UTIL_CONTAINER_OF(it, struct cpr_poll_member, link)->fid;
 
-		if (found < count && cpr_poll_has_news(member))
+		if (found < count && cpr_poll_look(member, &last))
 			context[found++] = member->context;
 	}
-	cpr_domain_unlock(poll->domain);
+	poll->vain = found ? 0 : poll->vain + 1;
+	helps = !found && poll->vain % CPR_GROUP_IDLE_READS == 0;
+	pthread_mutex_unlock(&poll->lock);
+	if (helps)
+		cpr_group_help(poll->domain, last);
 	return found;
 }
 
@@ -78,9 +107,9 @@ static int cpr_poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t fl
 		return -FI_ENOMEM;
 	member->fid = event_fid;
 	cpr_ref_get(ref);
-	cpr_domain_lock(poll->domain);
+	pthread_mutex_lock(&poll->lock);
 	util_list_push_back(&poll->members, &member->link);
-	cpr_domain_unlock(poll->domain);
+	pthread_mutex_unlock(&poll->lock);
 	return 0;
 }
 
@@ -99,7 +128,7 @@ static int cpr_poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t fl
 
 	if (flags)
 		return ret;
-	cpr_domain_lock(poll->domain);
+	pthread_mutex_lock(&poll->lock);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &poll->members) {
 		struct cpr_poll_member *member =
 			UTIL_CONTAINER_OF(it, struct cpr_poll_member, link);
@@ -109,7 +138,7 @@ static int cpr_poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t fl
 			ret = 0;
 		}
 	}
-	cpr_domain_unlock(poll->domain);
+	pthread_mutex_unlock(&poll->lock);
 	return ret;
 }
 
@@ -121,6 +150,7 @@ static int cpr_poll_close(struct fid *fid)
 	while ((first = util_list_first(&poll->members)))
 		cpr_poll_drop(poll, UTIL_CONTAINER_OF(first, struct cpr_poll_member, link));
 	cpr_ref_put(&poll->domain->refs);
+	pthread_mutex_destroy(&poll->lock);
 	free(poll);
 	return 0;
 }
@@ -155,6 +185,7 @@ int cpr_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct f
 	poll->fid.fid.ops = &cpr_poll_fi_ops;
 	poll->fid.ops = &cpr_poll_ops;
 	util_list_init(&poll->members);
+	pthread_mutex_init(&poll->lock, NULL);
 	poll->domain = cpr_domain_of(domain);
 	cpr_ref_get(&poll->domain->refs);
 	*out = &poll->fid;

@@ -25,11 +25,11 @@ struct cpr_progress_state {
 /* How long to sleep now: -1 until the engine's descriptor wakes us, 0, or milliseconds. Locked. */
 static int cpr_progress_rest(struct cpr_domain *domain, struct cpr_progress_state *state)
 {
-	if (domain->app_reads != state->seen_reads) {
-		state->seen_reads = domain->app_reads;
+	if (domain->main.app_reads != state->seen_reads) {
+		state->seen_reads = domain->main.app_reads;
 		return CPR_PROGRESS_LOOK_MS;
 	}
-	if (!core_dom_arm(&domain->core)) {
+	if (!core_dom_arm(&domain->main.core)) {
 		state->busy = 0;
 		cpr_wait_dom_enter(domain);
 		return -1;
@@ -42,7 +42,7 @@ static int cpr_progress_step(struct cpr_domain *domain, struct cpr_progress_stat
 	int timeout;
 
 	cpr_domain_lock(domain);
-	core_dom_progress(&domain->core);
+	core_dom_progress(&domain->main.core);
 	timeout = cpr_progress_rest(domain, state);
 	cpr_domain_unlock(domain);
 	return timeout;
@@ -59,7 +59,7 @@ static void *cpr_progress_run(void *arg)
 {
 	struct cpr_domain *domain = arg;
 	struct pollfd fds[2] = { { .fd = domain->progress.stop_fd, .events = POLLIN },
-				 { .fd = core_dom_wait_fd(&domain->core), .events = POLLIN } };
+				 { .fd = core_dom_wait_fd(&domain->main.core), .events = POLLIN } };
 	struct cpr_progress_state state = { 0 };
 	int timeout;
 

@@ -18,7 +18,7 @@
 
 #define CPR_RPC_CALL_FLAGS  (FI_MORE | FI_COMPLETION | FI_COPYRPC_LEND)
 #define CPR_RPC_REPLY_FLAGS (FI_MORE)
-#define CPR_RPC_IDLE_TAKES  1024u /* a power of two */
+#define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and of CPR_GROUP_IDLE_READS */
 
 static inline unsigned cpr_rpc_flags(uint64_t flags)
 {
@@ -133,26 +133,36 @@ static inline size_t cpr_rpc_take(struct core_ep *ep, struct fi_copyrpc_request 
 	return n;
 }
 
+/* Nothing came, again: others may want the processor, or progress. */
+static __attribute__((noinline)) void cpr_rpc_idle(struct cpr_ep *ep, struct cpr_group *group,
+						   uint32_t takes)
+{
+	cpr_group_help(ep->domain, group);
+	if (takes % CPR_RPC_IDLE_TAKES == 0)
+		sched_yield();
+}
+
 static ssize_t cpr_rpc_recv(struct fid_ep *fid, struct fi_copyrpc_request *reqs, size_t count,
 			    uint64_t flags)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid);
-	bool yields = false;
+	struct cpr_group *group = container_of(ep->dom, struct cpr_group, core);
+	uint32_t idle = 0;
 	int ret = flags ? -FI_EBADFLAGS : cpr_rpc_enter(ep);
 	size_t n;
 
 	if (UTIL_UNLIKELY(ret))
 		return ret;
 	core_rpc_listen(ep->core);
-	cpr_domain_progress(ep->domain);
+	cpr_group_progress(group);
 	n = cpr_rpc_take(ep->core, reqs, count);
 	if (UTIL_LIKELY(n))
 		ep->core->rpc.idle = 0;
 	else
-		yields = ++ep->core->rpc.idle % CPR_RPC_IDLE_TAKES == 0;
+		idle = ++ep->core->rpc.idle;
 	core_dom_unlock(ep->dom);
-	if (UTIL_UNLIKELY(yields))
-		sched_yield();
+	if (UTIL_UNLIKELY(idle && idle % CPR_GROUP_IDLE_READS == 0))
+		cpr_rpc_idle(ep, group, idle);
 	return n || !count ? (ssize_t)n : -FI_EAGAIN;
 }
 

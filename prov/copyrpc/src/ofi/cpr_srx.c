@@ -130,7 +130,7 @@ static void cpr_srx_init(struct cpr_ep *srx, struct cpr_domain *domain,
 	srx->owner = srx;
 	srx->kind = &cpr_ep_kind_msg;
 	srx->domain = domain;
-	srx->dom = &domain->core;
+	srx->dom = &domain->main.core;
 	srx->core = &srx->core_ep;
 	util_list_init(&srx->triggers);
 	srx->is_enabled = true;
@@ -155,7 +155,7 @@ int cpr_srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep 
 	if (!srx)
 		return -FI_ENOMEM;
 	cpr_srx_init(srx, domain, attr, context);
-	ret = core_srx_open(&srx->core_ep, &domain->core);
+	ret = core_srx_open(&srx->core_ep, &domain->main.core);
 	if (ret) {
 		free(srx);
 		return ret;

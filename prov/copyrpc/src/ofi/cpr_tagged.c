@@ -43,13 +43,13 @@ static ssize_t cpr_tagged_probe(struct cpr_ep *ep, struct core_recv *recv)
 
 	if (ret || !(recv->flags & (FI_PEEK | FI_CLAIM)))
 		return -FI_EINVAL;
-	cpr_domain_lock(ep->domain);
+	core_dom_lock(ep->dom);
 	if (recv->flags & FI_PEEK)
 		ret = core_rx_peek(ep->core, recv);
 	else
 		ret = core_rx_claim(ep->core, recv);
 	core_dom_transferred(ep->dom);
-	cpr_domain_unlock(ep->domain);
+	core_dom_unlock(ep->dom);
 	return ret;
 }
 

@@ -106,7 +106,7 @@ void cpr_trigger_init(struct cpr_cntr *cntr)
 void cpr_trigger_look(struct cpr_cntr *cntr)
 {
 	if (cpr_trigger_is_due(cntr))
-		core_dom_work(&cntr->domain->core, &cntr->trigger_work);
+		core_dom_work(&cntr->place.group->core, &cntr->trigger_work);
 	else if (!util_list_is_empty(&cntr->triggers))
 		cpr_cntr_watch(cntr);
 }
@@ -123,7 +123,7 @@ static void cpr_trigger_wait(struct cpr_trigger *t)
 	util_list_push_back(&t->ep->triggers, &t->ep_link);
 	cpr_ref_get(&t->cntr->refs);
 	cpr_trigger_look(t->cntr);
-	core_dom_transferred(&t->ep->domain->core);
+	core_dom_transferred(t->ep->dom);
 }
 
 /* What the context says: 0 and *cntr, or why not. */
@@ -183,9 +183,10 @@ static void cpr_trigger_copy_rma(struct cpr_trigger *t, const struct fi_rma_iov 
 
 static ssize_t cpr_trigger_submit(struct cpr_trigger *t)
 {
-	cpr_domain_lock(t->ep->domain);
+	cpr_group_tie(t->ep, t->cntr);
+	core_dom_lock(t->ep->dom);
 	cpr_trigger_wait(t);
-	cpr_domain_unlock(t->ep->domain);
+	core_dom_unlock(t->ep->dom);
 	return 0;
 }
 

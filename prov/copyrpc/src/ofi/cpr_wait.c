@@ -120,7 +120,7 @@ int cpr_wait_fd(struct cpr_wait *wait, struct cpr_domain *domain)
 		return wait->epoll_fd;
 	ret = cpr_wait_open_fds(wait);
 	if (!ret && domain)
-		ret = cpr_wait_watch(wait, core_dom_wait_fd(&domain->core));
+		ret = cpr_wait_watch(wait, core_dom_wait_fd(&domain->main.core));
 	if (!ret)
 		return wait->epoll_fd;
 	cpr_wait_close_fds(wait);
@@ -222,6 +222,11 @@ static int cpr_wait_left(struct cpr_wait_call *call)
 	return (int)((call->deadline_ns - now + UTIL_NS_PER_MS - 1) / UTIL_NS_PER_MS);
 }
 
+bool cpr_wait_is_over(struct cpr_wait_call *call)
+{
+	return cpr_wait_left(call) < -1;
+}
+
 /* Gives the others who sleep or want the lock a chance, for `ms` milliseconds at most. */
 static void cpr_wait_nap(struct cpr_domain *domain, int ms)
 {
@@ -242,7 +247,7 @@ void cpr_wait_dom_update(struct cpr_domain *domain)
 {
 	const struct cpr_wait_dom *wait = &domain->wait;
 
-	core_dom_set_watched(&domain->core,
+	core_dom_set_watched(&domain->main.core,
 			     wait->sleepers || wait->external || wait->thread || !util_params.hold);
 }
 
@@ -257,7 +262,7 @@ void cpr_wait_dom_leave(struct cpr_domain *domain)
 	domain->wait.sleepers--;
 	cpr_wait_dom_update(domain);
 	if (!domain->wait.sleepers && !domain->wait.external)
-		core_dom_disarm(&domain->core);
+		core_dom_disarm(&domain->main.core);
 }
 
 /* Sleeps on the descriptor, with the engine armed and the lock given back meanwhile. */
@@ -294,15 +299,15 @@ static bool cpr_wait_spin(struct cpr_domain *domain, struct cpr_wait_call *call)
 	return true;
 }
 
-/* Nothing to sleep on (FI_WAIT_YIELD; FI_WAIT_NONE): gives the processor away, and the lock. */
+/* Nothing to sleep on (FI_WAIT_YIELD): gives the processor away, and the lock. */
 static int cpr_wait_yield(struct cpr_domain *domain, struct cpr_wait_call *call)
 {
-	int left = cpr_wait_left(call);
+	bool over = cpr_wait_is_over(call);
 
 	cpr_domain_unlock(domain);
 	sched_yield();
 	cpr_domain_lock(domain);
-	return left < -1 ? left : 0;
+	return over ? -FI_EAGAIN : 0;
 }
 
 int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_wait_call *call)
@@ -331,7 +336,7 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_
 	/* A signal that came before the drain wakes nobody: it must be seen here. */
 	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
 		return 0;
-	if (!core_dom_arm(&domain->core))
+	if (!core_dom_arm(&domain->main.core))
 		cpr_wait_poll(wait, domain, left);
 	else
 		cpr_wait_nap(domain, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
@@ -348,7 +353,7 @@ int cpr_wait_try(struct cpr_wait *wait, struct cpr_domain *domain)
 	if (ret < 0)
 		return ret;
 	cpr_wait_drain(wait);
-	if (core_dom_arm(&domain->core))
+	if (core_dom_arm(&domain->main.core))
 		return -FI_EBUSY;
 	domain->wait.external = true;
 	cpr_wait_dom_update(domain);

@@ -100,6 +100,8 @@ void cpr_wait_signal(struct cpr_wait *wait);
 void cpr_wait_begin(struct cpr_wait *wait, struct cpr_wait_call *call, int timeout_ms);
 /** True once per signal for the next call, and for every call that was in progress. */
 bool cpr_wait_is_signaled(struct cpr_wait *wait, const struct cpr_wait_call *call);
+/** The call must end, unless something is found now. */
+bool cpr_wait_is_over(struct cpr_wait_call *call);
 /**
  * The caller, with the domain locked, found nothing and has set the hook. Spins, then sleeps. 0:
  * look again; -FI_EAGAIN: the time is over; another -FI_E*: cannot sleep.

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Threads with an endpoint and a queue each, in one domain: do they leave each other alone, and does the
+ * domain hold together around them?
+ *
+ * Each worker sends to all, messages around the limit between what goes at once and what is fetched,
+ * writes into a region that all share and adds to a word in it. Meanwhile another thread does to
+ * the domain whatever changes what endpoints have in common: inserts and removes addresses, registers
+ * and closes regions, opens endpoints, sends from them and closes them. In a second run it
+ * binds one endpoint to the queues of two workers, so that these have to share a lock from then on.
+ * Every message arrives once, in order of its sender, with its bytes; nothing added is lost.
+ * Built with TSan by the suite.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_prov.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi/cpr_prov.h"
+
+#define WORKERS 3
+#define MSGS    1200 /* to each worker */
+#define WINDOW  8
+#define LEN_MAX 20000
+#define KEY     1
+#define GUEST   WORKERS /* tag of those who come and go */
+
+#define CHECK(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #cond);                 \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+struct worker {
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t addr;
+	uint32_t sent[WORKERS];
+	uint32_t taken[WORKERS];
+	uint32_t guests;    /* atomic: messages of theirs */
+	uint32_t completed; /* all but receives */
+	uint8_t out[LEN_MAX];
+	uint8_t in[WINDOW][LEN_MAX];
+};
+
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_av *av;
+static struct worker workers[WORKERS];
+static uint64_t region[1 + WORKERS * WORKERS * 64]; /* the sum, then a place for each pair */
+static int done;  /* atomic: workers that have all they wait for */
+static bool stop; /* atomic: the guest is gone */
+
+static size_t len_of(uint32_t n)
+{
+	return n % 64 ? 4 + n % 300 : LEN_MAX - n % 1000;
+}
+
+static void open_all(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	CHECK(!fi_prov_ini()->getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints,
+				      &info));
+	fi_freeinfo(hints);
+	CHECK(!fi_prov_ini()->fabric(info->fabric_attr, &fabric, NULL));
+	CHECK(!fi_domain(fabric, info, &domain, NULL));
+	CHECK(!fi_av_open(domain, &attr, &av, NULL));
+}
+
+static struct fid_cq *open_cq(void)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fid_cq *cq;
+
+	CHECK(!fi_cq_open(domain, &attr, &cq, NULL));
+	return cq;
+}
+
+static struct fid_ep *open_ep(struct fid_cq *tx, struct fid_cq *rx)
+{
+	struct fid_ep *ep;
+
+	CHECK(!fi_endpoint(domain, info, &ep, NULL));
+	CHECK(!fi_ep_bind(ep, &av->fid, 0));
+	CHECK(!fi_ep_bind(ep, &tx->fid, FI_TRANSMIT));
+	CHECK(!fi_ep_bind(ep, &rx->fid, FI_RECV));
+	CHECK(!fi_enable(ep));
+	return ep;
+}
+
+static fi_addr_t insert(struct fid_ep *ep)
+{
+	char name[64];
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+
+	CHECK(!fi_getname(&ep->fid, name, &len));
+	CHECK(fi_av_insert(av, name, 1, &addr, 0, NULL) == 1);
+	return addr;
+}
+
+static void post(struct worker *w, uint8_t *buf)
+{
+	CHECK(!fi_trecv(w->ep, buf, LEN_MAX, NULL, FI_ADDR_UNSPEC, 0, UINT64_MAX, buf));
+}
+
+/* The tag says who sent it; the CQ data, which one of his. */
+static void take_message(struct worker *w, const struct fi_cq_tagged_entry *e)
+{
+	uint8_t *buf = e->op_context;
+	uint32_t n = (uint32_t)e->data;
+
+	if (e->tag == GUEST) {
+		__atomic_add_fetch(&w->guests, 1, __ATOMIC_RELEASE);
+	} else {
+		CHECK(e->tag < WORKERS && n == w->taken[e->tag]++);
+		CHECK(e->len == len_of(n));
+		CHECK(buf[0] == (n & 0xFF) && buf[e->len - 1] == (n & 0xFF));
+	}
+	post(w, buf);
+}
+
+static void progress(struct worker *w)
+{
+	struct fi_cq_tagged_entry e[4];
+	ssize_t i, ret = fi_cq_read(w->cq, e, 4);
+
+	CHECK(ret > 0 || ret == -FI_EAGAIN);
+	for (i = 0; i < ret; i++) {
+		if (e[i].flags & FI_RECV)
+			take_message(w, &e[i]);
+		else
+			w->completed++;
+	}
+}
+
+#define UNTIL_TAKEN(w, call)                                                                       \
+	do {                                                                                       \
+		uint32_t before = (w)->completed;                                                  \
+		ssize_t ret;                                                                       \
+		while ((ret = (call)) == -FI_EAGAIN)                                               \
+			progress(w);                                                               \
+		CHECK(!ret);                                                                       \
+		while ((w)->completed == before)                                                   \
+			progress(w);                                                               \
+	} while (0)
+
+static void send_next(struct worker *w, int me, int to)
+{
+	uint32_t n = w->sent[to]++;
+
+	memset(w->out, (int)(n & 0xFF), len_of(n));
+	UNTIL_TAKEN(w, fi_tsenddata(w->ep, w->out, len_of(n), NULL, n, workers[to].addr,
+				    (uint64_t)me, w->out));
+}
+
+/* Bytes into our place, and one to the sum; by way of another's endpoint. */
+static void touch_region(struct worker *w, int me, int to, uint32_t n)
+{
+	uint64_t place = 8 + (uint64_t)(me * WORKERS + to) * 512, one = 1;
+
+	memset(w->out, (int)n, 512);
+	UNTIL_TAKEN(w, fi_write(w->ep, w->out, 512, NULL, workers[to].addr, place, KEY, NULL));
+	UNTIL_TAKEN(w, fi_atomic(w->ep, &one, 1, NULL, workers[to].addr, 0, KEY, FI_UINT64, FI_SUM,
+				 NULL));
+}
+
+static bool has_all(const struct worker *w)
+{
+	for (int i = 0; i < WORKERS; i++)
+		if (w->taken[i] < MSGS)
+			return false;
+	return true;
+}
+
+static void *run_worker(void *arg)
+{
+	struct worker *w = arg;
+	int me = (int)(w - workers);
+
+	for (int i = 0; i < WINDOW; i++)
+		post(w, w->in[i]);
+	for (int i = 0; i < WORKERS * MSGS; i++) {
+		send_next(w, me, i % WORKERS);
+		if (i % 16 == 0)
+			touch_region(w, me, i / 16 % WORKERS, (uint32_t)i);
+	}
+	while (!has_all(w))
+		progress(w);
+	__atomic_add_fetch(&done, 1, __ATOMIC_ACQ_REL);
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE))
+		progress(w); /* the others may need us */
+	return NULL;
+}
+
+static bool are_done(void)
+{
+	return __atomic_load_n(&done, __ATOMIC_ACQUIRE) == WORKERS;
+}
+
+/* An address that nobody is at, which is never used. */
+static void change_addresses(uint16_t n)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(n % 1000 + 1) };
+	fi_addr_t addr;
+
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK(fi_av_insert(av, &sin, 1, &addr, 0, NULL) == 1);
+	CHECK(!fi_av_remove(av, &addr, 1, 0));
+}
+
+static void change_regions(uint32_t n)
+{
+	static uint8_t mem[4096];
+	struct fid_mr *mr;
+
+	CHECK(!fi_mr_reg(domain, mem, sizeof(mem), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY + 1 + n,
+			 0, &mr, NULL));
+	CHECK(!fi_close(&mr->fid));
+}
+
+static bool were_visited(uint32_t n)
+{
+	for (int i = 0; i < WORKERS; i++)
+		if (__atomic_load_n(&workers[i].guests, __ATOMIC_ACQUIRE) <= n)
+			return false;
+	return true;
+}
+
+/* A stranger, or one with a name, that sends to all. Without a name any more, it is gone. */
+static void visit(uint32_t n)
+{
+	struct fid_cq *cq = open_cq();
+	struct fid_ep *ep = open_ep(cq, cq);
+	fi_addr_t addr = n % 2 ? insert(ep) : FI_ADDR_UNSPEC;
+	struct fi_cq_tagged_entry e;
+	ssize_t ret;
+
+	for (int i = 0; i < WORKERS; i++)
+		while ((ret = fi_tinjectdata(ep, &n, sizeof(n), n, workers[i].addr, GUEST)))
+			CHECK(ret == -FI_EAGAIN && fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
+	if (addr == FI_ADDR_UNSPEC)
+		addr = insert(ep);
+	while (!were_visited(n))
+		CHECK(fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
+	CHECK(!fi_av_remove(av, &addr, 1, 0));
+	CHECK(!fi_close(&ep->fid));
+	CHECK(!fi_close(&cq->fid));
+}
+
+static uint32_t disturb(bool allies)
+{
+	struct fid_ep *between = NULL;
+	uint32_t n = 0;
+
+	for (; !are_done() || n < 40; n++) {
+		change_addresses((uint16_t)n);
+		change_regions(n);
+		visit(n);
+		if (allies && n == 3)
+			between = open_ep(workers[0].cq, workers[1].cq);
+		sched_yield();
+	}
+	if (between)
+		CHECK(!fi_close(&between->fid));
+	return n;
+}
+
+static void open_worker(struct worker *w)
+{
+	memset(w, 0, sizeof(*w));
+	w->cq = open_cq();
+	w->ep = open_ep(w->cq, w->cq);
+	w->addr = insert(w->ep);
+}
+
+static void run(bool allies)
+{
+	pthread_t threads[WORKERS];
+	struct fid_mr *mr;
+	uint32_t guests;
+	int i;
+
+	open_all();
+	memset(region, 0, sizeof(region));
+	CHECK(!fi_mr_reg(domain, region, sizeof(region), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY,
+			 0, &mr, NULL));
+	done = 0;
+	stop = false;
+	for (i = 0; i < WORKERS; i++)
+		open_worker(&workers[i]);
+	for (i = 0; i < WORKERS; i++)
+		pthread_create(&threads[i], NULL, run_worker, &workers[i]);
+	guests = disturb(allies);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	for (i = 0; i < WORKERS; i++)
+		pthread_join(threads[i], NULL);
+	CHECK(region[0] == WORKERS * ((WORKERS * MSGS + 15) / 16));
+	for (i = 0; i < WORKERS; i++) {
+		CHECK(!fi_close(&workers[i].ep->fid));
+		CHECK(!fi_close(&workers[i].cq->fid));
+	}
+	CHECK(!fi_close(&mr->fid));
+	CHECK(!fi_close(&av->fid));
+	CHECK(!fi_close(&domain->fid));
+	CHECK(!fi_close(&fabric->fid));
+	fi_freeinfo(info);
+	printf("stress_groups: %d workers, %d messages to each, %u guests%s\n", WORKERS, MSGS,
+	       guests, allies ? ", allies" : "");
+}
+
+int main(void)
+{
+	run(false);
+	run(true);
+	return 0;
+}

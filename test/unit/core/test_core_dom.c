@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Do allies have one lock and one progress? */
+#include "core/core_dom.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+
+#define DOMS 4
+
+struct counted {
+	int progress;
+};
+
+static struct core_dom doms[DOMS];
+static struct counted engines[DOMS];
+static int opened;
+
+static int fake_open(const struct core_upcalls *up, struct core_engine **engine)
+{
+	(void)up;
+	*engine = (struct core_engine *)&engines[opened++];
+	return 0;
+}
+
+static void fake_close(struct core_engine *engine)
+{
+	(void)engine;
+}
+
+static void fake_progress(struct core_engine *engine)
+{
+	((struct counted *)engine)->progress++;
+}
+
+static int fake_arm(struct core_engine *engine)
+{
+	(void)engine;
+	return 0;
+}
+
+static const struct core_engine_ops ops = {
+	.open = fake_open, .close = fake_close, .progress = fake_progress, .arm = fake_arm
+};
+
+static void setup(void)
+{
+	static const struct core_limits limits;
+
+	for (int i = 0; i < DOMS; i++)
+		cr_assert_eq(core_dom_init(&doms[i], &ops, &limits, true), 0);
+}
+
+static void teardown(void)
+{
+	for (int i = 0; i < DOMS; i++)
+		core_dom_fini(&doms[i]);
+}
+
+TestSuite(core_dom, .init = setup, .fini = teardown);
+
+static void ally(int a, int b)
+{
+	core_dom_lock(&doms[a]);
+	core_dom_lock(&doms[b]);
+	core_dom_ally(&doms[a], &doms[b]);
+	core_dom_unlock(&doms[a]);
+}
+
+static void expect_progress(int of, int n0, int n1, int n2, int n3)
+{
+	core_dom_lock(&doms[of]);
+	core_dom_progress(&doms[of]);
+	core_dom_unlock(&doms[of]);
+	cr_expect_eq(engines[0].progress, n0);
+	cr_expect_eq(engines[1].progress, n1);
+	cr_expect_eq(engines[2].progress, n2);
+	cr_expect_eq(engines[3].progress, n3);
+	for (int i = 0; i < DOMS; i++)
+		engines[i].progress = 0;
+}
+
+Test(core_dom, alone_it_makes_its_own_progress)
+{
+	expect_progress(1, 0, 1, 0, 0);
+	cr_expect_not(core_dom_has_allies(&doms[1]));
+	cr_expect_eq(core_dom_arm(&doms[1]), 0);
+}
+
+Test(core_dom, progress_of_one_ally_is_progress_of_each_once)
+{
+	ally(0, 2);
+	expect_progress(0, 1, 0, 1, 0);
+	expect_progress(2, 1, 0, 1, 0);
+	expect_progress(2, 1, 0, 1, 0);
+	expect_progress(1, 0, 1, 0, 0);
+	ally(1, 3);
+	ally(0, 1);
+	for (int i = 0; i < DOMS; i++)
+		expect_progress(i, 1, 1, 1, 1);
+}
+
+Test(core_dom, allies_have_one_lock)
+{
+	ally(0, 1);
+	ally(2, 3);
+	cr_expect_eq(core_dom_mutex(&doms[0]), core_dom_mutex(&doms[1]));
+	cr_expect_neq(core_dom_mutex(&doms[0]), core_dom_mutex(&doms[2]));
+	ally(0, 3);
+	for (int i = 1; i < DOMS; i++)
+		cr_expect_eq(core_dom_mutex(&doms[0]), core_dom_mutex(&doms[i]));
+	core_dom_lock(&doms[3]);
+	cr_expect_not(core_dom_trylock(&doms[1]));
+	core_dom_unlock(&doms[3]);
+	cr_expect(core_dom_trylock(&doms[1]));
+	core_dom_unlock(&doms[1]);
+}
+
+/* Its engine cannot wake anybody for the others. */
+Test(core_dom, allies_do_not_sleep)
+{
+	ally(0, 1);
+	cr_expect_eq(core_dom_arm(&doms[0]), -FI_EAGAIN);
+	cr_expect_eq(core_dom_arm(&doms[1]), -FI_EAGAIN);
+	expect_progress(0, 1, 1, 0, 0);
+	cr_expect_eq(core_dom_arm(&doms[1]), -FI_EAGAIN);
+}
+
+static int works[DOMS];
+
+struct fake_work {
+	struct core_work work;
+	int of;
+};
+
+static void count_work(struct core_work *work)
+{
+	struct fake_work *fake = UTIL_CONTAINER_OF(work, struct fake_work, work);
+
+	if (++works[fake->of] < 3)
+		core_dom_work(&doms[fake->of], work);
+}
+
+Test(core_dom, what_an_ally_could_not_finish_goes_on)
+{
+	struct fake_work fakes[2] = { { .work.run = count_work, .of = 0 },
+				      { .work.run = count_work, .of = 1 } };
+
+	ally(0, 1);
+	for (int i = 0; i < 2; i++) {
+		util_list_init(&fakes[i].work.link);
+		core_dom_work(&doms[i], &fakes[i].work);
+	}
+	for (int n = 1; n <= 4; n++) {
+		expect_progress(n & 1, 1, 1, 0, 0);
+		cr_expect_eq(works[0], n < 3 ? n : 3);
+		cr_expect_eq(works[1], n < 3 ? n : 3);
+	}
+}
+
+Test(core_dom, an_old_lock_is_exchanged_for_the_new_one)
+{
+	pthread_mutex_t *old = core_dom_mutex(&doms[1]);
+
+	ally(0, 1);
+	pthread_mutex_lock(old);
+	core_dom_lock_again(&doms[1], old);
+	cr_expect_not(core_dom_trylock(&doms[0]));
+	cr_expect_eq(pthread_mutex_trylock(old), 0);
+	pthread_mutex_unlock(old);
+	core_dom_unlock(&doms[1]);
+}
