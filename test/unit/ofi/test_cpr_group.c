@@ -204,6 +204,22 @@ Test(cpr_group, allies_join_rings_of_any_length)
 	exchange(8);
 }
 
+/* Who reads an event queue makes the progress of the first group. */
+Test(cpr_group, an_event_queue_brings_an_endpoint_to_the_first_group_even_late)
+{
+	struct fi_eq_attr attr = { 0 };
+	struct fid_eq *eq;
+
+	cr_assert_eq(fi_eq_open(p.fabric, &attr, &eq, NULL), 0);
+	cr_expect_not(are_allies(p.ep[0], p.ep[1]));
+	cr_assert_eq(fi_ep_bind(p.ep[1], &eq->fid, 0), 0);
+	cr_expect(are_allies(p.ep[0], p.ep[1]));
+	exchange(LEN);
+	cr_expect_eq(fi_close(&p.ep[1]->fid), 0);
+	p.ep[1] = NULL;
+	cr_expect_eq(fi_close(&eq->fid), 0);
+}
+
 Test(cpr_group, an_object_to_sleep_on_goes_to_the_first_group_and_brings_who_is_bound_to_it)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_FD);

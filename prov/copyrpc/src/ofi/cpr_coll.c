@@ -66,9 +66,9 @@ static int cpr_mc_close(struct fid *fid)
 	struct cpr_mc *mc = container_of(fid, struct cpr_mc, fid.fid);
 	struct cpr_ep *ep = mc->ep;
 
-	cpr_domain_lock(ep->domain);
+	core_dom_lock(ep->dom);
 	core_coll_leave(&mc->group);
-	cpr_domain_unlock(ep->domain);
+	core_dom_unlock(ep->dom);
 	cpr_eq_forget(ep->eq_user.eq, fid);
 	cpr_ref_put(&ep->refs);
 	free(mc);
@@ -123,13 +123,13 @@ static int cpr_mc_join(struct cpr_mc *mc, const struct fi_collective_addr *addr)
 	uint64_t parent;
 	int ret;
 
-	cpr_domain_lock(ep->domain);
+	core_dom_lock(ep->dom);
 	ret = cpr_mc_parent(ep, addr, &parent);
 	if (!ret)
 		ret = core_coll_join(ep->core, &mc->group, set->addrs, (uint32_t)set->cnt, parent,
 				     addr->coll_addr == FI_ADDR_NOTAVAIL);
 	core_dom_transferred(ep->dom);
-	cpr_domain_unlock(ep->domain);
+	core_dom_unlock(ep->dom);
 	return ret;
 }
 

@@ -120,6 +120,15 @@ static int cpr_ep_bind_stx(struct cpr_ep *ep, struct cpr_stx *stx)
 	return 0;
 }
 
+static int cpr_ep_bind_eq(struct cpr_ep *ep, struct cpr_eq *eq)
+{
+	int ret = cpr_eq_attach(eq, ep->domain, &ep->eq_user);
+
+	if (!ret)
+		cpr_group_tie_eq(ep);
+	return ret;
+}
+
 static int cpr_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
@@ -127,8 +136,7 @@ static int cpr_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	if (ep->owner != ep)
 		return -FI_EINVAL;
 	if (bfid->fclass == FI_CLASS_EQ)
-		return flags ? -FI_EBADFLAGS
-			     : cpr_eq_attach(cpr_eq_of(bfid), ep->domain, &ep->eq_user);
+		return flags ? -FI_EBADFLAGS : cpr_ep_bind_eq(ep, cpr_eq_of(bfid));
 	if (ep->is_enabled)
 		return -FI_EOPBADSTATE;
 	switch (bfid->fclass) {

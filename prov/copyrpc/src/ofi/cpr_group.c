@@ -282,6 +282,14 @@ void cpr_group_tie(struct cpr_ep *ep, struct cpr_cntr *cntr)
 	pthread_mutex_unlock(&ep->domain->changes);
 }
 
+void cpr_group_tie_eq(struct cpr_ep *ep)
+{
+	pthread_mutex_lock(&ep->domain->changes);
+	if (ep->is_enabled)
+		cpr_group_ally_sorted(ep->domain, &ep->domain->main, cpr_group_of(ep->dom));
+	pthread_mutex_unlock(&ep->domain->changes);
+}
+
 void cpr_group_close_all(struct cpr_domain *domain)
 {
 	struct cpr_group *group, *next;

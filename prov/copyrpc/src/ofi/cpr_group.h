@@ -89,6 +89,8 @@ void cpr_group_leave(struct cpr_ep *ep);
 
 /** The counter's changes will make the endpoint, which is enabled, do something. Not locked. */
 void cpr_group_tie(struct cpr_ep *ep, struct cpr_cntr *cntr);
+/** What is reported to its event queue comes from progress of the first group. Not locked. */
+void cpr_group_tie_eq(struct cpr_ep *ep);
 /** All groups are allies from now on, those to come included. Not locked. */
 void cpr_group_unite(struct cpr_domain *domain);
 
