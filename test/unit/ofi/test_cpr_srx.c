@@ -164,7 +164,7 @@ Test(cpr_srx, receives_can_be_cancelled_and_have_options)
 
 Test(cpr_srx, attributes_beyond_the_offer_are_refused)
 {
-	struct fi_rx_attr rx = { .caps = FI_COLLECTIVE };
+	struct fi_rx_attr rx = { .caps = FI_MULTICAST };
 	struct fi_tx_attr tx = { .inject_size = SIZE_MAX };
 	struct ofi_options opts = { 0 };
 

@@ -91,7 +91,7 @@ struct ring_late {
 	uint32_t answers;  /* asks: that came soon enough to have done as well */
 	uint32_t need;     /* so many, and it asks no more; doubled when that was wrong */
 	bool asks;         /* batches that somebody waits for are posted with an ack */
-	bool grouped;      /* the last one was not a message that left at once */
+	bool grouped;      /* the last ones were a group: several messages, or their rest */
 	bool awaited;      /* somebody may wait for a message of the open batch */
 	bool fresh;        /* its last message is new: core has not said who waits for it */
 };

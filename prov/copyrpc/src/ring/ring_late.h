@@ -54,14 +54,14 @@ void ring_late_watch(struct ring_conn *conn);
 
 /**
  * Is the batch that leaves now posted with an ack? A first message that leaves at once, ahead of the others,
- * is not: theirs will do. Once; if they do not come, a fence finds out.
+ * is not: theirs will do. Once; if they do not come, a fence finds out. A lone message that was
+ * held is the rest of a group, if there was one.
  */
 static inline bool ring_late_should_ask(struct ring_late *late, uint32_t msg_cnt)
 {
-	bool is_lone = msg_cnt == 1 && late->fresh;
-	bool is_first = is_lone && late->grouped;
+	bool is_first = msg_cnt == 1 && late->fresh && late->grouped;
 
-	late->grouped = !is_lone;
+	late->grouped = msg_cnt > 1 || (late->grouped && !late->fresh);
 	return late->asks && !is_first;
 }
 
