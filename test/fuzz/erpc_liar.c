@@ -32,6 +32,8 @@ static uint32_t liar_name(struct liar *liar)
 	return cnt ? liar->calls[take(liar, 1) % cnt] : 0;
 }
 
+#define LIAR_BODY_MAX (LIAR_PKT_MAX - WIRE_ERPC_HDR_LEN) /* behind the header */
+
 /** Appends a frame of a kind that belongs there, mostly: where the next one goes. */
 static uint32_t liar_frame(struct liar *liar, uint8_t *buf, uint32_t at, bool answers)
 {
@@ -46,12 +48,12 @@ static uint32_t liar_frame(struct liar *liar, uint8_t *buf, uint32_t at, bool an
 		allowance = (uint32_t)bend(liar, 64 * take(liar, 1));
 	head = len | kind << 24 | bend(liar, word) << 32;
 	span = wire_erpc_frame_span((enum wire_erpc_frame_kind)kind, len);
-	if (at + span + 16 > LIAR_PKT_MAX)
+	if (at + span + 16 > LIAR_BODY_MAX)
 		return at;
 	memset(buf + at, 0, span);
 	memcpy(buf + at, &head, sizeof(head));
 	memcpy(buf + at + sizeof(head), &allowance, sizeof(allowance));
-	return at + (uint32_t)bend(liar, span) % (LIAR_PKT_MAX - at);
+	return at + (uint32_t)bend(liar, span) % (LIAR_BODY_MAX - at);
 }
 
 static uint32_t liar_frames(struct liar *liar, uint8_t *buf, uint32_t at, bool answers)

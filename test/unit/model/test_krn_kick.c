@@ -11,6 +11,7 @@
 #include "model/krn_uar.h"
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,8 +271,11 @@ Test(krn_kick, a_store_that_depends_on_where_it_stands_is_left_alone)
 Test(krn_kick, the_c_librarys_copies_are_left_alone)
 {
 	static unsigned char wqe[64];
-	void *(*volatile copy)(void *, const void *, size_t) = memmove;
+	void *(*copy)(void *, const void *, size_t);
 
+	/* The library's own: a sanitizer has one in front of it. */
+	*(void **)&copy = dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), "memmove");
+	cr_assert(copy);
 	for (int n = 0; n < 3; n++)
 		copy(uar + 0x900, wqe, 64);
 	cr_expect_geq(counted(MDL_CNT_TRAPS), 3);

@@ -144,7 +144,8 @@ static ssize_t cpr_eq_take(struct cpr_eq *eq, uint32_t *event, void *buf, size_t
 		return -FI_ETOOSMALL;
 	ret = (ssize_t)(len < ev->len ? len : ev->len);
 	*event = ev->event;
-	memcpy(buf, ev->data, (size_t)ret);
+	if (ret)
+		memcpy(buf, ev->data, (size_t)ret);
 	if (!(flags & FI_PEEK)) {
 		util_list_remove(first);
 		free(ev);
