@@ -320,15 +320,17 @@ static void play(void)
 	}
 }
 
-/* The other one may still ask: what it asked again was answered, and the answer was lost. */
+/* The other one may still ask, and ask again when an answer is lost: until it says that it has done. */
 static void linger(void)
 {
-	uint64_t end = util_clock_ns() + 3 * RESEND_NS;
+	char done = 'x';
 
-	while (lossy && util_clock_ns() < end) {
+	pair_tell(&done, 1);
+	while (!pair_was_told()) {
 		hear_some();
 		answer();
 	}
+	pair_hear(&done, 1);
 	pair_meet();
 	while (hear_some())
 		;

@@ -2,6 +2,7 @@
 /* Two processes with a socket between them: see dev_pair.h. */
 #include "dev_pair.h"
 
+#include <poll.h>
 #include <rdma/fabric.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -38,6 +39,13 @@ void pair_tell(const void *bytes, size_t len)
 void pair_hear(void *bytes, size_t len)
 {
 	CHECK(recv(sock, bytes, len, MSG_WAITALL) == (ssize_t)len);
+}
+
+bool pair_was_told(void)
+{
+	struct pollfd pfd = { .fd = sock, .events = POLLIN };
+
+	return poll(&pfd, 1, 0) > 0;
 }
 
 void pair_meet(void)

@@ -34,6 +34,8 @@ uint8_t pair_pattern(uint32_t seq, uint64_t i);
 /** To and from the other process, whole. */
 void pair_tell(const void *bytes, size_t len);
 void pair_hear(void *bytes, size_t len);
+/** Something is there to hear. */
+bool pair_was_told(void);
 /** Both are here. */
 void pair_meet(void);
 
