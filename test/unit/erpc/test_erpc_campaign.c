@@ -106,7 +106,7 @@ struct stream {
 static struct stream stream(uint32_t loss, uint32_t len, uint64_t bytes)
 {
 	struct pair_end *e = &p.end[0];
-	uint64_t began_ns;
+	uint64_t began_ns, ended_ns;
 	struct stream s;
 
 	erpc_pair_init(&p, 3);
@@ -121,9 +121,12 @@ static struct stream stream(uint32_t loss, uint32_t len, uint64_t bytes)
 			;
 		erpc_pair_run(&p, STEP_NS);
 	}
+	while (p.end[1].heard < e->sent)
+		erpc_pair_run(&p, STEP_NS);
+	ended_ns = p.net.now_ns; /* a session that lost something stays longer than that */
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	s.gbit_s = (double)e->sent * len * 8 / (double)(p.net.now_ns - began_ns);
+	s.gbit_s = (double)e->sent * len * 8 / (double)(ended_ns - began_ns);
 	s.again = (double)e->port->stats.tx_again / (double)e->port->stats.tx_pkts;
 	erpc_pair_fini(&p);
 	return s;
