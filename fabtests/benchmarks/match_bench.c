@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "core/core_match.h"
+#include "core/msg/core_match.h"
 
 #define SAMPLE_MAX  999
 #define SAMPLE_NS   300000.0

@@ -12,8 +12,8 @@
 #include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/core_peer.h"
-#include "core/core_rx.h"
-#include "core/core_tx.h"
+#include "core/msg/core_rx.h"
+#include "core/msg/core_tx.h"
 #include "support/fake_engine.h"
 
 struct node {

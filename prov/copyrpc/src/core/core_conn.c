@@ -11,7 +11,7 @@
 #include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/core_peer.h"
-#include "core/core_rx.h"
+#include "core/msg/core_rx.h"
 
 /* from -> to */
 static const bool core_conn_next[CORE_CONN_STATE_CNT][CORE_CONN_STATE_CNT] = {

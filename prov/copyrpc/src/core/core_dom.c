@@ -5,10 +5,10 @@
 #include <rdma/fi_errno.h>
 
 #include "core/core_conn.h"
-#include "core/core_late.h"
+#include "core/msg/core_late.h"
 #include "core/core_op.h"
 #include "core/core_peer.h"
-#include "core/core_rx.h"
+#include "core/msg/core_rx.h"
 
 static void core_dom_on_get_done(struct core_chan *chan, struct core_get *get)
 {

@@ -8,7 +8,7 @@
  * (ofi/) and nowhere else, and not at all under FI_THREAD_DOMAIN and coarser (locked = false).
  * Lock order: domain -> (engine's, control thread's own). Up-calls arrive with it held.
  *
- * A libfabric domain may have several (ofi/cpr_group.h). They have memory regions in common; who
+ * A libfabric domain may have several (ofi/domain/cpr_group.h). They have memory regions in common; who
  * changes these holds the locks of all, so one lock is enough to look. Allies have everything in
  * common: one lock, and progress of one is progress of all.
  */

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/core_atomic.h"
-#include "core/core_coll.h"
+#include "core/rma/core_atomic.h"
+#include "core/coll/core_coll.h"
 #include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_peer.h"
-#include "core/core_req.h"
-#include "core/core_srx.h"
-#include "core/core_rma.h"
+#include "core/msg/core_req.h"
+#include "core/msg/core_srx.h"
+#include "core/rma/core_rma.h"
 
 #define CORE_EP_POOL_CHUNK 64
 

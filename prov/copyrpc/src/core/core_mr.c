@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/core_dom.h"
-#include "core/core_rma.h"
+#include "core/rma/core_rma.h"
 
 #define CORE_MR_SLOTS_MIN 16u
 

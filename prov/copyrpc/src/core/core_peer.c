@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/core_coll.h"
+#include "core/coll/core_coll.h"
 #include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_op.h"
-#include "core/core_rma.h"
-#include "core/core_rx.h"
+#include "core/rma/core_rma.h"
+#include "core/msg/core_rx.h"
 #include "core/core_self.h"
 #include "util/log.h"
 

@@ -22,7 +22,7 @@
 #include "core/core_chan.h"
 #include "core/core_dom.h"
 #include "core/core_ep.h"
-#include "core/core_late.h"
+#include "core/msg/core_late.h"
 #include "util/bits.h"
 #include "util/list.h"
 

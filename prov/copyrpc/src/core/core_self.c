@@ -8,7 +8,7 @@
 
 #include "core/core_chan.h"
 #include "core/core_op.h"
-#include "core/core_rx.h"
+#include "core/msg/core_rx.h"
 #include "util/copy.h"
 #include "util/idmap.h"
 

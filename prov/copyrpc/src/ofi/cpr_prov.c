@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "ofi/cpr_fabric.h"
-#include "ofi/cpr_info.h"
+#include "ofi/domain/cpr_fabric.h"
+#include "ofi/info/cpr_info.h"
 #include "util/log.h"
 #include "util/param.h"
 

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Messages that are not finished where they arrived: see core_inmsg.h. */
+#include "core/msg/core_inmsg.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+#include "core/msg/core_srx.h"
+#include "util/copy.h"
+#include "util/log.h"
+#include "wire/wire_op.h"
+
+bool core_head_parse(struct core_head *head, uint32_t op, const uint8_t *data, uint32_t len)
+{
+	uint32_t ext_len = wire_ext_len(op);
+
+	if ((op & WIRE_OP_UNKNOWN) || len < ext_len ||
+	    (op & (WIRE_F_DATA32 | WIRE_F_DATA64)) == (WIRE_F_DATA32 | WIRE_F_DATA64))
+		return false;
+	head->op = op & WIRE_OP_MASK;
+	head->tagged = op & WIRE_F_TAG;
+	head->has_data = op & (WIRE_F_DATA32 | WIRE_F_DATA64);
+	head->tag = 0;
+	head->data = 0;
+	head->body = data + ext_len;
+	head->body_len = len - ext_len;
+	if (head->tagged) {
+		memcpy(&head->tag, data, sizeof(head->tag));
+		data += sizeof(head->tag);
+	}
+	if (op & WIRE_F_DATA32)
+		memcpy(&head->data, data, 4);
+	else if (op & WIRE_F_DATA64)
+		memcpy(&head->data, data, 8);
+	return true;
+}
+
+struct core_inmsg *core_inmsg_new(struct core_peer *peer, const struct core_head *head,
+				  uint64_t total)
+{
+	struct core_inmsg *in = util_pool_alloc(&peer->ep->inmsgs);
+
+	if (!in)
+		return NULL;
+	memset(in, 0, offsetof(struct core_inmsg, inline_buf));
+	in->ep = peer->ep;
+	in->peer = peer;
+	in->op = head->op | (head->tagged ? WIRE_F_TAG : 0) | (head->has_data ? WIRE_F_DATA64 : 0);
+	in->recv_id = CORE_NO_ID;
+	in->tag = head->tag;
+	in->data = head->data;
+	in->total = total;
+	in->match.tag = head->tag;
+	in->match.src = peer->id;
+	util_list_init(&in->held);
+	util_list_init(&in->claim_link);
+	util_list_push_back(&peer->rx, &in->peer_link);
+	return in;
+}
+
+static struct core_head core_inmsg_head(const struct core_inmsg *in)
+{
+	struct core_head head = {
+		.op = in->op & WIRE_OP_MASK,
+		.tagged = in->op & WIRE_F_TAG,
+		.has_data = in->op & WIRE_F_DATA64,
+		.tag = in->tag,
+		.data = in->data,
+	};
+
+	return head;
+}
+
+static struct core_match *core_inmsg_matcher(const struct core_inmsg *in)
+{
+	struct core_ep *rx = core_ep_rx(in->ep);
+
+	return in->op & WIRE_F_TAG ? rx->tagged : rx->msg;
+}
+
+static void core_inmsg_drop_buf(struct core_inmsg *in)
+{
+	if (in->buf && in->buf != in->inline_buf)
+		free(in->buf);
+	in->ep->dom->unexpected_used -= in->heap_len;
+	in->heap_len = 0;
+	in->buf = NULL;
+}
+
+static void core_inmsg_drop_held(struct core_inmsg *in)
+{
+	struct util_list *first;
+	struct core_held *held;
+
+	while ((first = util_list_pop(&in->held))) {
+		held = UTIL_CONTAINER_OF(first, struct core_held, link);
+		if (in->peer && in->peer->chan)
+			in->peer->chan->ops->release(in->peer->chan, held->hold);
+		free(held);
+	}
+}
+
+void core_inmsg_free(struct core_inmsg *in)
+{
+	if (in->queued)
+		core_match_take(core_inmsg_matcher(in), &in->match);
+	if (in->recv_id != CORE_NO_ID)
+		util_idmap_release(&in->ep->rx_ids, in->recv_id);
+	core_inmsg_drop_held(in);
+	core_inmsg_drop_buf(in);
+	util_list_remove(&in->peer_link);
+	util_list_remove(&in->claim_link);
+	util_pool_release(&in->ep->inmsgs, in);
+}
+
+/** Memory for the whole message, if the budget allows. */
+static bool core_inmsg_alloc(struct core_inmsg *in, bool over_budget)
+{
+	struct core_dom *dom = in->ep->dom;
+
+	if (in->total <= CORE_INMSG_INLINE) {
+		in->buf = in->inline_buf;
+		return true;
+	}
+	if (!over_budget && in->total > dom->limits.unexpected_mem - dom->unexpected_used) {
+		if (!dom->unexpected_warned)
+			UTIL_INFO(EP_DATA,
+				  "unexpected messages fill FI_COPYRPC_UNEXPECTED_MEM "
+				  "(%zu bytes): senders wait from here on\n",
+				  dom->limits.unexpected_mem);
+		dom->unexpected_warned = true;
+		return false;
+	}
+	in->buf = malloc(in->total);
+	if (!in->buf)
+		return false;
+	in->heap_len = in->total;
+	dom->unexpected_used += in->heap_len;
+	return true;
+}
+
+/** Copies [skip, skip + len) of the message to where it belongs, as far as there is room. */
+static void core_dest_put(const struct core_dest *dest, uint64_t skip, const uint8_t *data,
+			  uint64_t len)
+{
+	if (skip >= dest->len)
+		return;
+	if (len > dest->len - skip)
+		len = dest->len - skip;
+	util_iov_scatter(dest->iov, dest->iov_cnt, skip, data, len);
+}
+
+static enum core_rx_verdict core_inmsg_keep_bytes(struct core_inmsg *in, const uint8_t *data,
+						  uint32_t len, core_hold_t hold)
+{
+	struct core_held *held;
+
+	if (!len)
+		return CORE_RX_DONE;
+	if (util_list_is_empty(&in->held) && (in->buf || core_inmsg_alloc(in, false))) {
+		memcpy(in->buf + in->received, data, len);
+		return CORE_RX_DONE;
+	}
+	held = malloc(sizeof(*held));
+	if (!held)
+		return CORE_RX_BAD;
+	held->hold = hold;
+	held->data = data;
+	held->len = len;
+	util_list_push_back(&in->held, &held->link);
+	return CORE_RX_HOLD;
+}
+
+enum core_rx_verdict core_inmsg_bytes(struct core_inmsg *in, const uint8_t *data, uint32_t len,
+				      core_hold_t hold)
+{
+	enum core_rx_verdict verdict = CORE_RX_DONE;
+
+	if (len > in->total - in->received)
+		return CORE_RX_BAD;
+	if (in->matched)
+		core_dest_put(&in->dest, in->received, data, len);
+	else
+		verdict = core_inmsg_keep_bytes(in, data, len, hold);
+	if (verdict == CORE_RX_BAD)
+		return verdict;
+	in->received += len;
+	if (in->matched && in->received == in->total)
+		core_inmsg_end(in, 0);
+	else
+		core_inmsg_confirm(in);
+	return verdict;
+}
+
+int core_inmsg_save(struct core_inmsg *in)
+{
+	struct util_list *it;
+	struct core_held *held;
+	uint64_t at = in->received;
+
+	if (util_list_is_empty(&in->held))
+		return 0;
+	if (!in->buf && !core_inmsg_alloc(in, true))
+		return -FI_ENOMEM;
+	for (it = in->held.prev; it != &in->held; it = it->prev) {
+		held = UTIL_CONTAINER_OF(it, struct core_held, link);
+		at -= held->len;
+		memcpy(in->buf + at, held->data, held->len);
+	}
+	core_inmsg_drop_held(in);
+	return 0;
+}
+
+/** Everything that was kept goes to the destination. */
+static void core_inmsg_deliver_kept(struct core_inmsg *in)
+{
+	uint64_t at = in->received;
+	struct util_list *it;
+	struct core_held *held;
+
+	for (it = in->held.prev; it != &in->held; it = it->prev) {
+		held = UTIL_CONTAINER_OF(it, struct core_held, link);
+		at -= held->len;
+		core_dest_put(&in->dest, at, held->data, held->len);
+	}
+	if (in->buf)
+		core_dest_put(&in->dest, 0, in->buf, at);
+	core_inmsg_drop_held(in);
+	core_inmsg_drop_buf(in);
+}
+
+static void core_inmsg_answer(struct core_inmsg *in, uint32_t code)
+{
+	struct core_chan *chan = in->peer ? in->peer->chan : NULL;
+	struct wire_status status = {
+		.status = code,
+		.recv_id = in->recv_id,
+		.len = in->total,
+	};
+
+	if (!in->answer || !chan)
+		return;
+	in->answer = false;
+	chan->ops->reply(chan, in->ref, &status, sizeof(status));
+}
+
+void core_inmsg_confirm(struct core_inmsg *in)
+{
+	if ((in->op & WIRE_OP_MASK) != WIRE_OP_RNDV && in->received == in->total)
+		core_inmsg_answer(in, 0);
+}
+
+/** Asks the sender for the bytes in parts. */
+static void core_inmsg_pull(struct core_inmsg *in)
+{
+	int ret = util_idmap_alloc(&in->ep->rx_ids, in, &in->recv_id);
+
+	if (ret)
+		core_inmsg_end(in, ret);
+	else
+		core_inmsg_answer(in, WIRE_STATUS_PULL);
+}
+
+static void core_inmsg_fetched(struct core_get *get)
+{
+	core_inmsg_end(UTIL_CONTAINER_OF(get, struct core_inmsg, get), get->status);
+}
+
+static void core_inmsg_fetch(struct core_inmsg *in)
+{
+	struct core_chan *chan = in->peer->chan;
+	int ret;
+
+	if (!in->addr || !(chan->caps & CORE_CHAN_GET)) {
+		core_inmsg_pull(in);
+		return;
+	}
+	in->get.remote_addr = in->addr;
+	in->get.remote_key = in->key;
+	in->get.iov = in->dest.iov;
+	in->get.iov_cnt = in->dest.iov_cnt;
+	in->get.len = in->total < in->dest.len ? in->total : in->dest.len;
+	in->get.done = core_inmsg_fetched;
+	ret = in->get.len ? chan->ops->get(chan, &in->get) : 1;
+	if (ret < 0)
+		core_inmsg_pull(in);
+	else if (ret == 1)
+		core_inmsg_fetched(&in->get);
+}
+
+void core_inmsg_match(struct core_inmsg *in, const struct core_dest *dest)
+{
+	in->dest = *dest;
+	in->matched = true;
+	if ((in->op & WIRE_OP_MASK) == WIRE_OP_RNDV) {
+		if (in->peer && in->peer->chan)
+			core_inmsg_fetch(in);
+		else
+			core_inmsg_end(in, -FI_ECONNRESET);
+		return;
+	}
+	core_inmsg_deliver_kept(in);
+	if (in->received == in->total)
+		core_inmsg_end(in, 0);
+}
+
+void core_inmsg_end(struct core_inmsg *in, int err)
+{
+	struct core_head head = core_inmsg_head(in);
+	struct core_dest dest = in->dest;
+	struct core_ep *ep = in->ep;
+	uint64_t total = in->total;
+	fi_addr_t src = in->peer ? in->peer->fi_addr : FI_ADDR_NOTAVAIL;
+
+	core_inmsg_answer(in, (uint32_t)-err);
+	core_inmsg_free(in);
+	core_dest_complete(ep, &dest, &head, total, src, err);
+}
+
+void core_inmsg_discard(struct core_inmsg *in)
+{
+	if (in->queued) {
+		core_match_take(core_inmsg_matcher(in), &in->match);
+		in->queued = false;
+	}
+	core_inmsg_drop_held(in);
+	core_inmsg_drop_buf(in);
+	in->dest = (struct core_dest){ .silent = true };
+	in->matched = true;
+	if ((in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->received < in->total)
+		return; /* the rest flows into nothing, then core_inmsg_end */
+	core_inmsg_answer(in, 0);
+	core_inmsg_free(in);
+}

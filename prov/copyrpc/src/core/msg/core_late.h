@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What was sent and is not known to be with the peer?
+ *
+ * FI_TRANSMIT_COMPLETE, the default of reliable endpoints, is a promise about the peer: a completion says
+ * that the message is with it. Where a device moves the bytes (CORE_CHAN_LATE) they are only on their way
+ * when send returns. A FIFO per peer remembers each of these sends: where it ends on the ring,
+ * and what its end is. It ends well when the engine says that the peer has it (on_arrived), and
+ * badly when the channel fails before that. Sends without a completion are in it too, since their
+ * failure has one (fi_cq(3)). Sends that ask for FI_INJECT_COMPLETE are not: they have ended.
+ *
+ * 16 bytes a send; it grows with what is on the ring, and the ring bounds it.
+ * Shown by test/unit/core/msg/test_core_late.c.
+ */
+#ifndef CORE_LATE_H
+#define CORE_LATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core_chan.h"
+#include "core/msg/core_tx.h"
+#include "util/bits.h"
+
+struct core_peer;
+
+/**
+ * What its end is: a set, below WIRE_ALIGN. Its completion's FI_MSG or FI_TAGGED stands in it as it is; nothing
+ * else: a completion when it arrives.
+ */
+enum core_late_kind {
+	CORE_LATE_QUIET = 1 << 0,          /* none is written */
+	CORE_LATE_COUNT = 1 << 2,          /* a counter counts it */
+	CORE_LATE_SILENT = 1 << 4,         /* fi_inject and friends: it has no context */
+	CORE_LATE_FLAGS = 1 << 1 | 1 << 3, /* of the completion */
+};
+
+struct core_late_slot {
+	uint64_t pos; /* where it ends on the ring, a multiple of WIRE_ALIGN, and its kind */
+	void *context;
+};
+
+struct core_late {
+	struct core_late_slot *slots; /* ring of mask + 1, NULL until first used */
+	uint64_t mask;
+	uint64_t head; /* oldest */
+	uint64_t tail; /* next */
+	uint64_t full; /* tail at which there is no room, as far as the last look told */
+};
+
+/**
+ * A send that does not ask for FI_INJECT_COMPLETE, and that its channel, which is late, has just
+ * accepted.
+ */
+void core_late_sent(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
+		    bool silent);
+
+/**
+ * The same of a send on an endpoint whose tx.plain is set, if there is room at once: false, it was not
+ * done. `late` is that of the channel's peer.
+ */
+static inline bool core_late_note(struct core_late *late, struct core_chan *chan, void *context,
+				  bool tagged)
+{
+	uint64_t tail = late->tail, pos = *chan->taken;
+	struct core_late_slot *slot;
+
+	if (UTIL_UNLIKELY(tail == late->full))
+		return false;
+	slot = &late->slots[tail & late->mask];
+	slot->pos = pos | (tagged ? FI_TAGGED : FI_MSG);
+	slot->context = context;
+	late->tail = tail + 1;
+	chan->awaited = pos;
+	return true;
+}
+
+/** core_upcalls.on_arrived */
+void core_late_on_arrived(struct core_chan *chan, uint64_t pos);
+
+/**
+ * The channel has failed: what has not arrived ends with `err` (-FI_E*). After the peer's goodbye
+ * (-FI_ESHUTDOWN) only those are told who wait for a completion.
+ */
+void core_late_fail_peer(struct core_peer *peer, int err);
+
+void core_late_fini(struct core_late *late);
+
+#endif

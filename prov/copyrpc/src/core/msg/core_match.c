@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which receive, when there are many? The hashed half of core_match.h.
+ *
+ * Invariants:
+ *	posted			hashed_cnt receives, each in the table of its shape or in excess,
+ *				then fresh_cnt younger ones that are CORE_MATCH_UNHASHED
+ *	bit s of live		recv_shapes[s].cnt > 0
+ *	bit s of indexed	msg_shapes[s].table holds all unexpected messages; else it is empty
+ *	a table's slot		its objects have that key, oldest first, in a circle without a head
+ *
+ * A receive is hashed at most once, when an arrival looks past the oldest; what it cost has been paid
+ * by its post. Message indexes are dropped when the queue is empty: then nothing has to be undone.
+ * One is thrown out for another shape's only after as many searches without it as building one costs.
+ *
+ * Why not one table for all shapes: then an arrival has to probe with masks that nobody posted.
+ * Why no tombstones: erasing closes the gap, so a table that was once full probes as a new one.
+ *
+ * Shown by test/unit/core/msg/test_core_match.c.
+ */
+#include "core/msg/core_match.h"
+
+#include <stdlib.h>
+
+#define CORE_MATCH_TABLE_MIN  64u
+#define CORE_MATCH_TABLE_KEEP 32768u /* slots (1 MiB) that an empty table may hold on to */
+
+/* The halves of a 64 by 64 bit product, folded: one multiplication mixes every bit downwards. */
+static uint64_t core_match_hash(uint64_t tag, uint64_t src)
+{
+	unsigned __int128 p =
+		(unsigned __int128)(tag ^ 0x9E3779B97F4A7C15ull) * (src ^ 0xD1B54A32D192ED03ull);
+
+	return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+static void core_match_table_free(struct core_match_table *t)
+{
+	free(t->slots);
+	*t = (struct core_match_table){ 0 };
+}
+
+/* An empty table gives its memory back if it has grown large. */
+static void core_match_table_trim(struct core_match_table *t)
+{
+	if (t->mask >= CORE_MATCH_TABLE_KEEP)
+		core_match_table_free(t);
+}
+
+/* The slot of the key, or the free one where it would go. There is at least one free slot. */
+static struct core_match_slot *core_match_table_probe(const struct core_match_table *t,
+						      uint64_t hash, uint64_t tag, uint64_t src)
+{
+	size_t i = hash & t->mask;
+
+	while (t->slots[i].first && (t->slots[i].tag != tag || t->slots[i].src != src))
+		i = (i + 1) & t->mask;
+	return &t->slots[i];
+}
+
+/* The oldest object with the key, or NULL. */
+static struct util_list *core_match_table_first(const struct core_match_table *t, uint64_t tag,
+						uint64_t src)
+{
+	if (!t->key_cnt)
+		return NULL;
+	return core_match_table_probe(t, core_match_hash(tag, src), tag, src)->first;
+}
+
+static bool core_match_table_grow_cold(struct core_match_table *t)
+{
+	size_t cnt = t->slots ? 2 * (t->mask + 1) : CORE_MATCH_TABLE_MIN;
+	struct core_match_table bigger = { .mask = cnt - 1, .key_cnt = t->key_cnt };
+
+	bigger.slots = calloc(cnt, sizeof(*bigger.slots));
+	if (!bigger.slots)
+		return false;
+	for (size_t i = 0; t->slots && i <= t->mask; i++) {
+		const struct core_match_slot *s = &t->slots[i];
+
+		if (s->first)
+			*core_match_table_probe(&bigger, s->hash, s->tag, s->src) = *s;
+	}
+	free(t->slots);
+	*t = bigger;
+	return true;
+}
+
+/* Room for one more key: half full is the aim, one free slot the limit. */
+static bool core_match_table_reserve(struct core_match_table *t)
+{
+	if (UTIL_LIKELY(t->slots && 2 * (t->key_cnt + 1) <= t->mask + 1))
+		return true;
+	return core_match_table_grow_cold(t) || (t->slots && t->key_cnt < t->mask);
+}
+
+/* Adds `link` as the youngest with its key: false if the table is full and cannot grow. */
+static bool core_match_table_push(struct core_match_table *t, uint64_t tag, uint64_t src,
+				  struct util_list *link)
+{
+	uint64_t hash = core_match_hash(tag, src);
+	struct core_match_slot *s;
+
+	if (!core_match_table_reserve(t))
+		return false;
+	s = core_match_table_probe(t, hash, tag, src);
+	if (s->first) {
+		util_list_push_back(s->first, link);
+		return true;
+	}
+	util_list_init(link);
+	*s = (struct core_match_slot){ .tag = tag, .src = src, .hash = hash, .first = link };
+	t->key_cnt++;
+	return true;
+}
+
+/* Frees a slot and moves later ones up, so that no probe stops short of its key. */
+static void core_match_table_erase(struct core_match_table *t, struct core_match_slot *s)
+{
+	size_t gap = (size_t)(s - t->slots);
+	size_t i = (gap + 1) & t->mask;
+
+	for (; t->slots[i].first; i = (i + 1) & t->mask) {
+		size_t from_home = (i - (t->slots[i].hash & t->mask)) & t->mask;
+
+		if (from_home < ((i - gap) & t->mask))
+			continue;
+		t->slots[gap] = t->slots[i];
+		gap = i;
+	}
+	t->slots[gap].first = NULL;
+	t->key_cnt--;
+}
+
+static void core_match_table_remove(struct core_match_table *t, uint64_t tag, uint64_t src,
+				    struct util_list *link)
+{
+	struct core_match_slot *s = core_match_table_probe(t, core_match_hash(tag, src), tag, src);
+
+	if (link->next == link) {
+		core_match_table_erase(t, s);
+		return;
+	}
+	if (s->first == link)
+		s->first = link->next;
+	core_match_unlink(link);
+}
+
+struct core_match *core_match_open(void)
+{
+	size_t len = util_align_up(sizeof(struct core_match), UTIL_CACHE_LINE);
+	struct core_match *m = aligned_alloc(UTIL_CACHE_LINE, len);
+
+	if (!m)
+		return NULL;
+	*m = (struct core_match){ 0 };
+	util_list_init(&m->posted);
+	util_list_init(&m->unexpected);
+	util_list_init(&m->excess);
+	return m;
+}
+
+void core_match_close(struct core_match *m)
+{
+	for (int s = 0; s < CORE_MATCH_SHAPES; s++) {
+		core_match_table_free(&m->recv_shapes[s].table);
+		core_match_table_free(&m->msg_shapes[s].table);
+	}
+	free(m);
+}
+
+/* The shape among those with a bit in `set`, or -1. */
+static int core_match_shape_find(const struct core_match_shape *shapes, unsigned set,
+				 uint64_t ignore, bool any)
+{
+	for (; set; set &= set - 1) {
+		int s = __builtin_ctz(set);
+
+		if (shapes[s].ignore == ignore && shapes[s].any == any)
+			return s;
+	}
+	return -1;
+}
+
+/* The lowest shape without a bit in `set`, or -1. */
+static int core_match_shape_free(unsigned set)
+{
+	int s = __builtin_ctz(~set);
+
+	return s < CORE_MATCH_SHAPES ? s : -1;
+}
+
+/* What a shape fixes of a source: nothing, if it takes any. */
+static uint64_t core_match_key_src(const struct core_match_shape *shape, uint64_t src)
+{
+	return shape->any ? CORE_MATCH_ANY : src;
+}
+
+/* --- posted receives ------------------------------------------------------------------------ */
+
+/* A table for the receive's shape, or -1. */
+static int core_match_recv_shape(struct core_match *m, const struct core_match_recv *recv)
+{
+	bool any = recv->src == CORE_MATCH_ANY;
+	int s = core_match_shape_find(m->recv_shapes, m->live, recv->ignore, any);
+
+	if (s >= 0)
+		return s;
+	s = core_match_shape_free(m->live);
+	if (s >= 0) {
+		m->recv_shapes[s].ignore = recv->ignore;
+		m->recv_shapes[s].any = any;
+	}
+	return s;
+}
+
+/* Receives are hashed in the order of their age: each becomes the youngest with its key. */
+static void core_match_recv_hash(struct core_match *m, struct core_match_recv *recv)
+{
+	int s = core_match_recv_shape(m, recv);
+	struct core_match_shape *shape = &m->recv_shapes[s < 0 ? 0 : s];
+
+	if (s < 0 || !core_match_table_push(&shape->table, recv->tag & ~recv->ignore, recv->src,
+					    &recv->bucket)) {
+		recv->shape = CORE_MATCH_EXCESS;
+		util_list_push_back(&m->excess, &recv->bucket);
+		return;
+	}
+	recv->shape = s;
+	shape->cnt++;
+	m->live |= (uint8_t)(1u << s);
+}
+
+/* The oldest receive that is not hashed, or the head. */
+static struct util_list *core_match_fresh(struct core_match *m)
+{
+	struct util_list *it = &m->posted;
+	size_t left;
+
+	if (!m->hashed_cnt)
+		return it->next;
+	for (left = m->fresh_cnt; left; left--)
+		it = it->prev;
+	return it;
+}
+
+static void core_match_hash_fresh(struct core_match *m)
+{
+	struct util_list *it;
+
+	for (it = core_match_fresh(m); it != &m->posted; it = it->next)
+		core_match_recv_hash(m, UTIL_CONTAINER_OF(it, struct core_match_recv, order));
+	m->hashed_cnt += m->fresh_cnt;
+	m->fresh_cnt = 0;
+}
+
+/* The last hashed receive has gone. */
+static void core_match_tables_trim(struct core_match *m)
+{
+	for (int s = 0; s < CORE_MATCH_SHAPES; s++)
+		core_match_table_trim(&m->recv_shapes[s].table);
+}
+
+void core_match_cancel_cold(struct core_match *m, struct core_match_recv *recv)
+{
+	struct core_match_shape *shape;
+
+	core_match_unlink(&recv->order);
+	if (recv->shape == CORE_MATCH_EXCESS) {
+		core_match_unlink(&recv->bucket);
+	} else {
+		shape = &m->recv_shapes[recv->shape];
+		core_match_table_remove(&shape->table, recv->tag & ~recv->ignore, recv->src,
+					&recv->bucket);
+		if (!--shape->cnt)
+			m->live &= (uint8_t) ~(1u << recv->shape);
+	}
+	if (!--m->hashed_cnt)
+		core_match_tables_trim(m);
+}
+
+static bool core_match_is_older(const struct core_match_recv *a, const struct core_match_recv *b)
+{
+	return !b || (int64_t)(a->seq - b->seq) < 0;
+}
+
+static struct core_match_recv *core_match_find_fresh(struct core_match *m, uint64_t tag,
+						     uint64_t src)
+{
+	for (struct util_list *it = core_match_fresh(m); it != &m->posted; it = it->next) {
+		struct core_match_recv *recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+
+		if (core_match_accepts(recv, tag, src))
+			return recv;
+	}
+	return NULL;
+}
+
+/* The oldest of `best` and those in excess that accept. */
+static struct core_match_recv *core_match_find_in_excess(struct core_match *m, uint64_t tag,
+							 uint64_t src, struct core_match_recv *best)
+{
+	for (struct util_list *it = m->excess.next; it != &m->excess; it = it->next) {
+		struct core_match_recv *recv =
+			UTIL_CONTAINER_OF(it, struct core_match_recv, bucket);
+
+		if (!core_match_is_older(recv, best))
+			break;
+		if (core_match_accepts(recv, tag, src))
+			return recv;
+	}
+	return best;
+}
+
+static struct core_match_recv *core_match_find_hashed(struct core_match *m, uint64_t tag,
+						      uint64_t src)
+{
+	struct core_match_recv *best = NULL;
+
+	for (unsigned live = m->live; live; live &= live - 1) {
+		const struct core_match_shape *shape = &m->recv_shapes[__builtin_ctz(live)];
+		struct util_list *first = core_match_table_first(
+			&shape->table, tag & ~shape->ignore, core_match_key_src(shape, src));
+		struct core_match_recv *recv;
+
+		if (!first)
+			continue;
+		recv = UTIL_CONTAINER_OF(first, struct core_match_recv, bucket);
+		if (core_match_is_older(recv, best))
+			best = recv;
+	}
+	return core_match_find_in_excess(m, tag, src, best);
+}
+
+struct core_match_recv *core_match_find_cold(struct core_match *m, uint64_t tag, uint64_t src)
+{
+	struct core_match_recv *found = NULL;
+
+	if (m->fresh_cnt > CORE_MATCH_LAZY)
+		core_match_hash_fresh(m);
+	if (m->hashed_cnt)
+		found = core_match_find_hashed(m, tag, src);
+	return found ? found : core_match_find_fresh(m, tag, src);
+}
+
+/* --- unexpected messages -------------------------------------------------------------------- */
+
+static bool core_match_msg_index(struct core_match_shape *shape, int s, struct core_match_msg *msg)
+{
+	return core_match_table_push(&shape->table, msg->tag & ~shape->ignore,
+				     core_match_key_src(shape, msg->src), &msg->bucket[s]);
+}
+
+static void core_match_msg_unindex(struct core_match_shape *shape, int s,
+				   struct core_match_msg *msg)
+{
+	core_match_table_remove(&shape->table, msg->tag & ~shape->ignore,
+				core_match_key_src(shape, msg->src), &msg->bucket[s]);
+}
+
+static void core_match_index_drop(struct core_match *m, int s)
+{
+	m->indexed &= (uint8_t) ~(1u << s);
+	core_match_table_free(&m->msg_shapes[s].table);
+}
+
+void core_match_keep_cold(struct core_match *m, struct core_match_msg *msg)
+{
+	for (unsigned set = m->indexed; set; set &= set - 1) {
+		int s = __builtin_ctz(set);
+
+		if (!core_match_msg_index(&m->msg_shapes[s], s, msg))
+			core_match_index_drop(m, s);
+	}
+}
+
+void core_match_take_cold(struct core_match *m, struct core_match_msg *msg)
+{
+	for (unsigned set = m->indexed; set; set &= set - 1) {
+		int s = __builtin_ctz(set);
+
+		core_match_msg_unindex(&m->msg_shapes[s], s, msg);
+		if (!m->unexpected_cnt)
+			core_match_table_trim(&m->msg_shapes[s].table);
+	}
+	if (!m->unexpected_cnt)
+		m->indexed = 0;
+}
+
+/* A place for one more index: a free one, or that of a shape that nobody asks for any more. */
+static int core_match_index_place(struct core_match *m)
+{
+	int oldest = core_match_shape_free(m->indexed);
+
+	if (oldest >= 0)
+		return oldest;
+	oldest = 0;
+	for (int s = 1; s < CORE_MATCH_SHAPES; s++) {
+		if (m->msg_shapes[s].used < m->msg_shapes[oldest].used)
+			oldest = s;
+	}
+	if (m->search_cnt - m->msg_shapes[oldest].used < m->unexpected_cnt)
+		return -1;
+	core_match_index_drop(m, oldest);
+	return oldest;
+}
+
+/* Indexes every unexpected message for a shape: the index's number, or -1. */
+static int core_match_index_build(struct core_match *m, uint64_t ignore, bool any)
+{
+	int s = core_match_index_place(m);
+	struct core_match_shape *shape = &m->msg_shapes[s < 0 ? 0 : s];
+	struct util_list *it;
+
+	if (s < 0)
+		return -1;
+	shape->ignore = ignore;
+	shape->any = any;
+	for (it = m->unexpected.next; it != &m->unexpected; it = it->next) {
+		if (!core_match_msg_index(shape, s,
+					  UTIL_CONTAINER_OF(it, struct core_match_msg, order))) {
+			core_match_index_drop(m, s);
+			return -1;
+		}
+	}
+	m->indexed |= (uint8_t)(1u << s);
+	return s;
+}
+
+/* Looks at up to `limit` messages from *it on. *it: the next one, or the head at the end. */
+static struct core_match_msg *core_match_scan(struct core_match *m, struct util_list **it,
+					      size_t limit, const struct core_match_recv *recv)
+{
+	for (; *it != &m->unexpected && limit; *it = (*it)->next, limit--) {
+		struct core_match_msg *msg = UTIL_CONTAINER_OF(*it, struct core_match_msg, order);
+
+		if (core_match_accepts(recv, msg->tag, msg->src))
+			return msg;
+	}
+	return NULL;
+}
+
+static struct core_match_msg *core_match_index_first(struct core_match *m, int s,
+						     const struct core_match_recv *recv)
+{
+	struct core_match_shape *shape = &m->msg_shapes[s];
+	struct util_list *first =
+		core_match_table_first(&shape->table, recv->tag & ~recv->ignore, recv->src);
+
+	shape->used = m->search_cnt;
+	if (!first)
+		return NULL;
+	return UTIL_CONTAINER_OF(first, struct core_match_msg, bucket[s]);
+}
+
+/*
+ * The oldest message that `recv` accepts: the first, or by the index of its shape, or among the
+ * first few, or by an index made for it now, or (nine shapes, no memory) among all.
+ */
+static struct core_match_msg *core_match_search(struct core_match *m,
+						const struct core_match_recv *recv)
+{
+	bool any = recv->src == CORE_MATCH_ANY;
+	struct util_list *it = m->unexpected.next;
+	struct core_match_msg *msg = core_match_scan(m, &it, 1, recv);
+	int s;
+
+	if (msg || it == &m->unexpected)
+		return msg;
+	m->search_cnt++;
+	s = core_match_shape_find(m->msg_shapes, m->indexed, recv->ignore, any);
+	if (s >= 0)
+		return core_match_index_first(m, s, recv);
+	msg = core_match_scan(m, &it, CORE_MATCH_SCAN - 1, recv);
+	if (msg || it == &m->unexpected)
+		return msg;
+	s = core_match_index_build(m, recv->ignore, any);
+	if (s >= 0)
+		return core_match_index_first(m, s, recv);
+	return core_match_scan(m, &it, SIZE_MAX, recv);
+}
+
+struct core_match_msg *core_match_peek(struct core_match *m, uint64_t tag, uint64_t ignore,
+				       uint64_t src)
+{
+	struct core_match_recv recv = { .tag = tag, .ignore = ignore, .src = src };
+
+	return core_match_search(m, &recv);
+}
+
+struct core_match_msg *core_match_post_cold(struct core_match *m, struct core_match_recv *recv)
+{
+	struct core_match_msg *msg = core_match_search(m, recv);
+
+	if (msg)
+		core_match_take(m, msg);
+	else
+		core_match_queue(m, recv);
+	return msg;
+}

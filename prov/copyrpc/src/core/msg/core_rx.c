@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Arrivals: a message meets a posted receive and is done with, or becomes a core_inmsg.
+ * See core_rx.h; receives are posted in core_rx_post.c.
+ */
+#include "core/msg/core_rx.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/rma/core_atomic.h"
+#include "core/coll/core_coll_msg.h"
+#include "core/core_dom.h"
+#include "core/msg/core_inmsg.h"
+#include "core/core_peer.h"
+#include "core/msg/core_srx.h"
+#include "core/rma/core_rma.h"
+#include "util/copy.h"
+#include "util/log.h"
+#include "wire/wire_op.h"
+
+static uint64_t core_rx_comp_flags(const struct core_head *head)
+{
+	return FI_RECV | (head->tagged ? FI_TAGGED : FI_MSG) |
+	       (head->has_data ? FI_REMOTE_CQ_DATA : 0);
+}
+
+/** A message that went into a multi-receive buffer is done: was it the last one? */
+static bool core_rx_multi_done(struct core_ep *ep, struct core_rx_req *req)
+{
+	if (--req->pending || !req->retired)
+		return false;
+	util_pool_release(&core_ep_rx(ep)->rx_reqs, req);
+	return true;
+}
+
+/** A receive has ended well. `asked`: FI_COMPLETION, or FI_MULTI_RECV, which is always told. */
+static inline void core_rx_complete(struct core_ep *ep, void *context, uint64_t flags,
+				    uint64_t asked, size_t len, void *buf, uint64_t data,
+				    uint64_t tag, fi_addr_t src)
+{
+	if (ep->rx.cntr)
+		core_cntr_add(ep->rx.cntr, 1);
+	if (ep->rx.cq && (!ep->rx.selective || (asked & (FI_COMPLETION | FI_MULTI_RECV))))
+		core_cq_write(ep->rx.cq, context, flags, len, buf, data, tag, src);
+}
+
+void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
+			const struct core_head *head, uint64_t total, fi_addr_t src, int err)
+{
+	uint64_t flags = core_rx_comp_flags(head);
+	size_t len = total < dest->len ? total : dest->len;
+	void *buf = dest->multi ? dest->iov[0].iov_base : NULL;
+
+	if (dest->silent)
+		return;
+	if (dest->multi && core_rx_multi_done(ep, dest->multi))
+		flags |= FI_MULTI_RECV;
+	if (UTIL_UNLIKELY(err || total > dest->len)) {
+		struct fi_cq_err_entry entry = {
+			.op_context = dest->context,
+			.flags = flags,
+			.len = err ? 0 : len,
+			.buf = buf,
+			.data = head->data,
+			.tag = head->tag,
+			.olen = err ? 0 : total - len,
+			.err = err ? -err : FI_ETRUNC,
+			.prov_errno = err ? -err : FI_ETRUNC,
+		};
+
+		if (ep->rx.cntr)
+			core_cntr_add_err(ep->rx.cntr, 1);
+		if (ep->rx.cq)
+			core_cq_write_err(ep->rx.cq, &entry, src);
+		return;
+	}
+	core_rx_complete(ep, dest->context, flags, dest->flags | (flags & FI_MULTI_RECV), len, buf,
+			 head->data, head->tag, src);
+}
+
+/** Gives a multi-receive buffer of `rx` back without a message: one for `ep` was too long. */
+static void core_rx_multi_retire(struct core_ep *rx, struct core_ep *ep, struct core_rx_req *req)
+{
+	core_match_cancel(rx->msg, &req->match);
+	req->retired = true;
+	if (req->pending)
+		return;
+	if (ep->rx.cq)
+		core_cq_write(ep->rx.cq, req->dest.context, FI_MULTI_RECV, 0, NULL, 0, 0,
+			      FI_ADDR_NOTAVAIL);
+	util_pool_release(&rx->rx_reqs, req);
+}
+
+void core_rx_multi_take(struct core_ep *ep, struct core_rx_req *req, uint64_t total,
+			struct core_dest *dest)
+{
+	struct iovec *rest = &req->dest.iov[0];
+	size_t take = total < req->dest.len ? total : req->dest.len;
+
+	*dest = req->dest;
+	dest->multi = req;
+	dest->iov[0].iov_len = take;
+	dest->len = take;
+	req->pending++;
+	rest->iov_base = (uint8_t *)rest->iov_base + take;
+	rest->iov_len -= take;
+	req->dest.len -= take;
+	if (req->dest.len >= ep->min_multi_recv && req->dest.len)
+		return;
+	if (req->match.seq != CORE_RX_UNPOSTED)
+		core_match_cancel(ep->msg, &req->match);
+	req->retired = true;
+}
+
+/**
+ * The destination of an untagged message for `ep` among the receives of `rx`, which may be a part of
+ * a multi-receive buffer.
+ */
+static inline __attribute__((always_inline)) bool core_rx_match_msg(struct core_ep *rx,
+								    struct core_ep *ep,
+								    uint64_t src, uint64_t total,
+								    struct core_dest *dest)
+{
+	struct core_match_recv *found;
+	struct core_rx_req *req;
+
+	while ((found = core_match_find(rx->msg, 0, src))) {
+		req = UTIL_CONTAINER_OF(found, struct core_rx_req, match);
+		if (!req->is_multi) {
+			core_match_cancel(rx->msg, found);
+			*dest = req->dest;
+			util_pool_release(&rx->rx_reqs, req);
+			return true;
+		}
+		/* Used already, and too small for this one: it is spent, the next one is asked. */
+		if (total > req->dest.len && req->dest.len != req->multi_len) {
+			core_rx_multi_retire(rx, ep, req);
+			continue;
+		}
+		core_rx_multi_take(rx, req, total, dest);
+		return true;
+	}
+	return false;
+}
+
+static inline __attribute__((always_inline)) bool core_rx_match_in(struct core_ep *rx,
+								   struct core_ep *ep, uint64_t src,
+								   const struct core_head *head,
+								   uint64_t total,
+								   struct core_dest *dest)
+{
+	struct core_match_recv *found;
+	struct core_rx_req *req;
+
+	if (!head->tagged)
+		return core_rx_match_msg(rx, ep, src, total, dest);
+	found = core_match_arrive(rx->tagged, head->tag, src);
+	if (!found)
+		return false;
+	req = UTIL_CONTAINER_OF(found, struct core_rx_req, match);
+	*dest = req->dest;
+	util_pool_release(&rx->rx_reqs, req);
+	return true;
+}
+
+/** The endpoint has no such receive: perhaps the context that it shares with others has one. */
+static __attribute__((noinline)) bool core_rx_match_shared(struct core_peer *peer,
+							   const struct core_head *head,
+							   uint64_t total, struct core_dest *dest)
+{
+	struct core_ep *ep = peer->ep;
+
+	return ep->srx && core_rx_match_in(ep->srx, ep, core_srx_source(peer), head, total, dest);
+}
+
+static inline bool core_rx_match(struct core_peer *peer, const struct core_head *head,
+				 uint64_t total, struct core_dest *dest)
+{
+	return UTIL_LIKELY(core_rx_match_in(peer->ep, peer->ep, peer->id, head, total, dest)) ||
+	       core_rx_match_shared(peer, head, total, dest);
+}
+
+/** Queues an unexpected message. */
+static void core_rx_keep(struct core_ep *ep, struct core_inmsg *in, bool tagged)
+{
+	struct core_ep *rx = core_ep_rx(ep);
+
+	if (rx != ep)
+		in->match.src = core_srx_source(in->peer);
+	core_match_keep(tagged ? rx->tagged : rx->msg, &in->match);
+	in->queued = true;
+}
+
+/** A message that is whole: the common case. */
+static inline enum core_rx_verdict core_rx_whole(struct core_peer *peer,
+						 const struct core_head *head, core_hold_t hold)
+{
+	struct core_ep *ep = peer->ep;
+	struct core_inmsg *in;
+	struct core_dest dest;
+	enum core_rx_verdict verdict;
+	size_t len;
+
+	if (UTIL_LIKELY(core_rx_match(peer, head, head->body_len, &dest))) {
+		len = head->body_len < dest.len ? head->body_len : dest.len;
+		if (UTIL_LIKELY(dest.iov_cnt == 1))
+			util_copy(dest.iov[0].iov_base, head->body, len);
+		else if (len)
+			util_iov_scatter(dest.iov, dest.iov_cnt, 0, head->body, len);
+		core_dest_complete(ep, &dest, head, head->body_len, peer->fi_addr, 0);
+		return CORE_RX_DONE;
+	}
+	in = core_inmsg_new(peer, head, head->body_len);
+	if (!in)
+		return CORE_RX_BAD;
+	verdict = core_inmsg_bytes(in, head->body, head->body_len, hold);
+	if (verdict == CORE_RX_BAD)
+		core_inmsg_free(in);
+	else
+		core_rx_keep(ep, in, head->tagged);
+	return verdict;
+}
+
+/** The beginning of a message in parts, or a call that carries or announces one. */
+static enum core_rx_verdict core_rx_begin(struct core_inmsg *in, struct core_head *head,
+					  core_hold_t hold)
+{
+	enum core_rx_verdict verdict = CORE_RX_DONE;
+	struct core_peer *peer = in->peer;
+	struct core_dest dest;
+
+	if (core_rx_match(peer, head, in->total, &dest)) {
+		core_inmsg_match(in, &dest);
+		/* A fetched message may be gone by now; it has no bytes here. */
+		return head->body_len ? core_inmsg_bytes(in, head->body, head->body_len, hold)
+				      : CORE_RX_DONE;
+	}
+	if (head->body_len)
+		verdict = core_inmsg_bytes(in, head->body, head->body_len, hold);
+	if (verdict == CORE_RX_BAD) {
+		core_inmsg_free(in);
+		return verdict;
+	}
+	core_rx_keep(peer->ep, in, head->tagged);
+	core_inmsg_confirm(in);
+	return verdict;
+}
+
+static enum core_rx_verdict core_rx_part(struct core_peer *peer, struct core_head *head,
+					 core_hold_t hold)
+{
+	struct wire_part part;
+	struct core_inmsg *in;
+
+	if (head->body_len <= sizeof(part))
+		return CORE_RX_BAD;
+	memcpy(&part, head->body, sizeof(part));
+	head->body += sizeof(part);
+	head->body_len -= (uint32_t)sizeof(part);
+	if (part.zero || part.total_len <= head->body_len)
+		return CORE_RX_BAD;
+	in = core_inmsg_new(peer, head, part.total_len);
+	if (!in)
+		return CORE_RX_BAD;
+	in->send_id = part.send_id;
+	return core_rx_begin(in, head, hold);
+}
+
+/** The message in parts that the sender calls `send_id`. Few are open at a time. */
+static struct core_inmsg *core_rx_find_part(struct core_peer *peer, uint32_t send_id)
+{
+	struct util_list *it;
+	struct core_inmsg *in;
+
+	for (it = peer->rx.prev; it != &peer->rx; it = it->prev) {
+		in = UTIL_CONTAINER_OF(it, struct core_inmsg, peer_link);
+		if ((in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->send_id == send_id &&
+		    in->received < in->total)
+			return in;
+	}
+	return NULL;
+}
+
+/** The message a CONT belongs to; NULL: none, or not in order. */
+static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct core_head *head)
+{
+	struct wire_cont cont;
+	struct core_inmsg *in;
+
+	if (head->body_len <= sizeof(cont) || head->tagged || head->has_data)
+		return NULL;
+	memcpy(&cont, head->body, sizeof(cont));
+	head->body += sizeof(cont);
+	head->body_len -= (uint32_t)sizeof(cont);
+	if (cont.kind == WIRE_CONT_SENT)
+		in = core_rx_find_part(peer, cont.id);
+	else
+		in = util_idmap_lookup(&peer->ep->rx_ids, cont.id);
+	if (!in || in->peer != peer || cont.offset != in->received)
+		return NULL;
+	return in;
+}
+
+#define CORE_RX_INLINE static inline __attribute__((always_inline))
+
+/* The operation words of most of all messages. */
+#define CORE_RX_TAGGED (WIRE_OP_MSG | WIRE_F_TAG)
+#define CORE_RX_DATA   (CORE_RX_TAGGED | WIRE_F_DATA32)
+
+/** The remote CQ data of a message whose operation word is CORE_RX_DATA, or CORE_RX_TAGGED: none. */
+CORE_RX_INLINE uint32_t core_rx_cq_data(uint32_t op, const uint8_t *data)
+{
+	uint32_t cq_data = 0;
+
+	if (op & WIRE_F_DATA32)
+		memcpy(&cq_data, data + sizeof(uint64_t), sizeof(cq_data));
+	return cq_data;
+}
+
+CORE_RX_INLINE uint64_t core_rx_flags(uint32_t op)
+{
+	return FI_RECV | FI_TAGGED | (op & WIRE_F_DATA32 ? FI_REMOTE_CQ_DATA : 0);
+}
+
+/**
+ * The oldest receive, if it takes this message and its first buffer has room for it; NULL: it is anything
+ * else. *tag as it was compared: the peer may still write it.
+ */
+CORE_RX_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32_t op,
+						  const uint8_t *data, uint32_t len, uint64_t *tag)
+{
+	struct core_match_recv *recv;
+	struct core_rx_req *req;
+
+	if (UTIL_UNLIKELY(len < wire_ext_len(op)))
+		return NULL;
+	memcpy(tag, data, sizeof(*tag));
+	recv = core_match_oldest(peer->ep->tagged, *tag, peer->id);
+	if (!recv)
+		return NULL;
+	req = UTIL_CONTAINER_OF(recv, struct core_rx_req, match);
+	return UTIL_LIKELY(len - wire_ext_len(op) <= req->dest.iov[0].iov_len) ? req : NULL;
+}
+
+/**
+ * A whole tagged message of at most UTIL_COPY_SHORT bytes, `op` a constant, for the oldest receive, where
+ * nothing needs a call. False: it is anything else, and nothing was done.
+ */
+CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, uint32_t op, const uint8_t *data,
+				  uint32_t len)
+{
+	struct core_ep *ep = peer->ep;
+	struct core_cq *cq = ep->rx.plain;
+	struct core_rx_req *req;
+	uint64_t tag;
+
+	req = core_rx_oldest(peer, op, data, len, &tag);
+	if (UTIL_UNLIKELY(!req || req->match.shape != CORE_MATCH_UNHASHED || !cq ||
+			  !core_cq_has_room(cq)))
+		return false;
+	len -= wire_ext_len(op);
+	core_cqe_fill(core_cq_take(cq), req->dest.context, core_rx_flags(op), len, NULL,
+		      core_rx_cq_data(op, data), tag, peer->fi_addr);
+	util_copy_short(req->dest.iov[0].iov_base, data + wire_ext_len(op), len);
+	core_match_unqueue(ep->tagged, &req->match);
+	util_pool_release(&ep->rx_reqs, req);
+	return true;
+}
+
+/** The same with all that core_rx_quick leaves: lengths, counters, hashed receives. */
+static bool core_rx_in_order(struct core_peer *peer, uint32_t op, const uint8_t *data, uint32_t len)
+{
+	struct core_ep *ep = peer->ep;
+	struct core_rx_req *req;
+	uint64_t tag;
+
+	if (op != CORE_RX_TAGGED && op != CORE_RX_DATA)
+		return false;
+	req = core_rx_oldest(peer, op, data, len, &tag);
+	if (!req)
+		return false;
+	len -= wire_ext_len(op);
+	util_copy(req->dest.iov[0].iov_base, data + wire_ext_len(op), len);
+	core_match_cancel(ep->tagged, &req->match);
+	core_rx_complete(ep, req->dest.context, core_rx_flags(op), req->dest.flags, len, NULL,
+			 core_rx_cq_data(op, data), tag, peer->fi_addr);
+	util_pool_release(&ep->rx_reqs, req);
+	return true;
+}
+
+/* Long, or not in order, or with more to do than most. */
+static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
+	struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	struct core_peer *peer = chan->peer;
+	struct core_inmsg *in;
+	struct core_head head;
+
+	if (core_rx_in_order(peer, op, data, len))
+		return CORE_RX_DONE;
+	if (UTIL_UNLIKELY(!core_head_parse(&head, op, data, len)))
+		return CORE_RX_BAD;
+	if (UTIL_LIKELY(head.op == WIRE_OP_MSG))
+		return core_rx_whole(peer, &head, hold);
+	if (head.op == WIRE_OP_PART)
+		return core_rx_part(peer, &head, hold);
+	if (head.op == WIRE_OP_LEND)
+		return core_rma_on_msg(chan, &head);
+	if (head.op != WIRE_OP_CONT)
+		return CORE_RX_BAD;
+	in = core_rx_cont_target(peer, &head);
+	return in ? core_inmsg_bytes(in, head.body, head.body_len, hold) : CORE_RX_BAD;
+}
+
+enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				    uint32_t len, core_hold_t hold)
+{
+	if (UTIL_LIKELY(len <= UTIL_COPY_SHORT)) {
+		if (op == CORE_RX_TAGGED && core_rx_quick(chan->peer, CORE_RX_TAGGED, data, len))
+			return CORE_RX_DONE;
+		if (op == CORE_RX_DATA && core_rx_quick(chan->peer, CORE_RX_DATA, data, len))
+			return CORE_RX_DONE;
+	}
+	return core_rx_on_msg_cold(chan, op, data, len, hold);
+}
+
+static enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
+					      struct core_head *head)
+{
+	struct wire_rndv rndv;
+	struct core_inmsg *in;
+
+	if (head->body_len != sizeof(rndv))
+		return CORE_RX_BAD;
+	memcpy(&rndv, head->body, sizeof(rndv));
+	head->body_len = 0;
+	in = core_inmsg_new(peer, head, rndv.total_len);
+	if (!in)
+		return CORE_RX_BAD;
+	in->addr = rndv.addr;
+	in->key = rndv.key;
+	in->answer = true;
+	in->ref = ref;
+	return core_rx_begin(in, head, 0);
+}
+
+static enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
+					    struct core_head *head, core_hold_t hold)
+{
+	struct core_inmsg *in = core_inmsg_new(peer, head, head->body_len);
+
+	if (!in)
+		return CORE_RX_BAD;
+	in->answer = true;
+	in->ref = ref;
+	return core_rx_begin(in, head, hold);
+}
+
+enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
+				     const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	struct core_peer *peer = chan->peer;
+	struct core_inmsg *in;
+	struct core_head head;
+	uint32_t op;
+
+	if (len < sizeof(op))
+		return CORE_RX_BAD;
+	memcpy(&op, data, sizeof(op));
+	if ((op & WIRE_OP_MASK) == WIRE_OP_RPC)
+		return core_rpc_on_call(chan, ref, op, data + sizeof(op),
+					len - (uint32_t)sizeof(op), hold);
+	if (ref.allowance < sizeof(struct wire_status) ||
+	    !core_head_parse(&head, op, data + sizeof(op), len - (uint32_t)sizeof(op)))
+		return CORE_RX_BAD;
+	if (head.op == WIRE_OP_RNDV)
+		return core_rx_announced(peer, ref, &head);
+	if (head.op == WIRE_OP_DLVR)
+		return core_rx_deliver(peer, ref, &head, hold);
+	if (head.op == WIRE_OP_COLL)
+		return core_coll_on_call(chan, ref, &head);
+	if (head.op == WIRE_OP_ATOMIC)
+		return core_atomic_on_call(chan, ref, &head);
+	if (head.op >= WIRE_OP_WRITE && head.op <= WIRE_OP_LEND)
+		return core_rma_on_call(chan, ref, &head);
+	if (head.op != WIRE_OP_CONT)
+		return CORE_RX_BAD;
+	in = core_rx_cont_target(peer, &head);
+	if (!in || in->answer || head.body_len != in->total - in->received)
+		return CORE_RX_BAD;
+	in->answer = true;
+	in->ref = ref;
+	return core_inmsg_bytes(in, head.body, head.body_len, hold);
+}
+
+static bool core_rx_is_unfinished(const struct core_inmsg *in)
+{
+	return in->received < in->total;
+}
+
+void core_rx_fail_peer(struct core_peer *peer, int err)
+{
+	struct util_list *it, *tmp;
+	struct core_inmsg *in;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->rx) {
+		in = UTIL_CONTAINER_OF(it, struct core_inmsg, peer_link);
+		in->answer = false; /* nobody is there to hear it */
+		if (in->matched)
+			core_inmsg_end(in, err);
+		else if (core_rx_is_unfinished(in) || core_inmsg_save(in))
+			core_inmsg_free(in);
+	}
+	if (err != -FI_ESHUTDOWN)
+		core_rx_fail_directed(peer, err);
+}
+
+void core_rx_forget_peer(struct core_peer *peer)
+{
+	struct util_list *first;
+	struct core_inmsg *in;
+
+	while ((first = util_list_pop(&peer->rx))) {
+		in = UTIL_CONTAINER_OF(first, struct core_inmsg, peer_link);
+		in->peer = NULL;
+	}
+}

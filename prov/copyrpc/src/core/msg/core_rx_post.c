@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Receives: posted, cancelled, probed, claimed. See core_rx.h. */
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+#include "core/msg/core_inmsg.h"
+#include "core/core_peer.h"
+#include "core/msg/core_rx.h"
+#include "core/msg/core_srx.h"
+#include "util/copy.h"
+#include "wire/wire_op.h"
+
+/** What matching calls the source of a receive: 0 or -FI_EINVAL. */
+static inline int core_rx_source(struct core_ep *ep, fi_addr_t src, uint64_t *id)
+{
+	struct core_peer *peer;
+
+	*id = CORE_MATCH_ANY;
+	if (!ep->directed || src == FI_ADDR_UNSPEC)
+		return 0;
+	if (UTIL_UNLIKELY(core_ep_is_srx(ep))) {
+		*id = src;
+		return 0;
+	}
+	peer = core_peer_get(ep, src);
+	if (UTIL_UNLIKELY(!peer))
+		return -FI_EINVAL;
+	*id = peer->id;
+	/* It died: only a new incarnation can serve this receive, or end it. */
+	if (UTIL_UNLIKELY(peer->state == CORE_PEER_DEAD))
+		return core_peer_connect(peer);
+	return 0;
+}
+
+static inline void core_rx_fill_dest(struct core_dest *dest, const struct core_recv *r)
+{
+	core_rx_dest_init(dest, r->context, r->flags, r->iov[0].iov_base, r->iov[0].iov_len);
+	if (UTIL_LIKELY(r->iov_cnt == 1))
+		return;
+	dest->iov_cnt = r->iov_cnt;
+	memcpy(dest->iov, r->iov, r->iov_cnt * sizeof(dest->iov[0]));
+	dest->len = util_iov_len(r->iov, r->iov_cnt);
+}
+
+/** An unexpected message leaves the matcher for `dest`. */
+static void core_rx_take_unexpected(struct core_match_msg *msg, const struct core_dest *dest)
+{
+	struct core_inmsg *in = UTIL_CONTAINER_OF(msg, struct core_inmsg, match);
+
+	in->queued = false;
+	core_inmsg_match(in, dest);
+}
+
+/** A multi-receive buffer swallows unexpected messages until it is spent, then waits for more. */
+static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
+{
+	struct core_ep *teller = ep; /* where it is told that the buffer is spent */
+	struct core_match_msg *msg;
+	struct core_inmsg *in;
+	struct core_dest dest;
+
+	req->match.seq = CORE_RX_UNPOSTED;
+	req->pending++; /* ours, while it is not in the matcher */
+	while (!req->retired && (msg = core_match_peek(ep->msg, 0, 0, req->match.src))) {
+		in = UTIL_CONTAINER_OF(msg, struct core_inmsg, match);
+		if (in->total > req->dest.len && req->dest.len != req->multi_len) {
+			req->retired = true;
+			break;
+		}
+		teller = in->ep;
+		core_match_take(ep->msg, msg);
+		core_rx_multi_take(ep, req, in->total, &dest);
+		core_rx_take_unexpected(msg, &dest);
+	}
+	req->pending--;
+	if (!req->retired) {
+		core_match_post(ep->msg, &req->match);
+	} else if (!req->pending) {
+		if (teller->rx.cq)
+			core_cq_write(teller->rx.cq, req->dest.context, FI_MULTI_RECV, 0, NULL, 0,
+				      0, FI_ADDR_NOTAVAIL);
+		util_pool_release(&ep->rx_reqs, req);
+	}
+}
+
+ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)
+{
+	struct core_match_msg *msg;
+	struct core_rx_req *req;
+	struct core_dest dest;
+	int ret;
+
+	req = util_pool_alloc(&ep->rx_reqs);
+	if (UTIL_UNLIKELY(!req))
+		return -FI_EAGAIN;
+	ret = core_rx_source(ep, r->src, &req->match.src);
+	if (UTIL_UNLIKELY(ret != 0)) {
+		util_pool_release(&ep->rx_reqs, req);
+		return ret;
+	}
+	req->match.tag = r->tag;
+	req->match.ignore = r->ignore;
+	req->tagged = r->tagged;
+	req->is_multi = r->flags & FI_MULTI_RECV;
+	core_rx_fill_dest(&req->dest, r);
+	if (UTIL_UNLIKELY(req->is_multi)) {
+		req->retired = false;
+		req->pending = 0;
+		req->multi_len = req->dest.len;
+		core_rx_post_multi(ep, req);
+		return 0;
+	}
+	msg = core_match_post(r->tagged ? ep->tagged : ep->msg, &req->match);
+	if (UTIL_LIKELY(!msg))
+		return 0;
+	dest = req->dest;
+	util_pool_release(&ep->rx_reqs, req);
+	core_rx_take_unexpected(msg, &dest);
+	return 0;
+}
+
+ssize_t core_rx_post_buf_cold(struct core_ep *ep, void *buf, size_t len, fi_addr_t src,
+			      uint64_t tag, uint64_t ignore, void *context, uint64_t flags,
+			      bool tagged)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct core_recv recv = { .src = src,
+				  .iov = &iov,
+				  .iov_cnt = 1,
+				  .tag = tag,
+				  .ignore = ignore,
+				  .context = context,
+				  .flags = flags,
+				  .tagged = tagged };
+
+	return core_rx_post(ep, &recv);
+}
+
+static void core_rx_write_enomsg(struct core_ep *ep, const struct core_recv *r)
+{
+	struct fi_cq_err_entry entry = {
+		.op_context = r->context,
+		.flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG),
+		.tag = r->tag,
+		.err = FI_ENOMSG,
+		.prov_errno = FI_ENOMSG,
+	};
+
+	if (ep->rx.cq)
+		core_cq_write_err(ep->rx.cq, &entry, FI_ADDR_NOTAVAIL);
+}
+
+static struct core_inmsg *core_rx_find(struct core_ep *ep, const struct core_recv *r, uint64_t src)
+{
+	struct core_match_msg *msg =
+		core_match_peek(r->tagged ? ep->tagged : ep->msg, r->tag, r->ignore, src);
+
+	return msg ? UTIL_CONTAINER_OF(msg, struct core_inmsg, match) : NULL;
+}
+
+/** A completion that describes a message without its bytes. */
+static void core_rx_write_found(struct core_ep *ep, const struct core_recv *r,
+				const struct core_inmsg *in)
+{
+	uint64_t flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG);
+
+	if (in->op & WIRE_F_DATA64)
+		flags |= FI_REMOTE_CQ_DATA;
+	if (ep->rx.cq)
+		core_cq_write(ep->rx.cq, r->context, flags, in->total, NULL, in->data, in->tag,
+			      in->peer ? in->peer->fi_addr : FI_ADDR_NOTAVAIL);
+}
+
+ssize_t core_rx_peek(struct core_ep *ep, const struct core_recv *r)
+{
+	struct core_inmsg *in;
+	uint64_t src;
+	int ret = core_rx_source(ep, r->src, &src);
+
+	if (ret)
+		return ret;
+	in = core_rx_find(ep, r, src);
+	if (!in) {
+		core_dom_progress(ep->dom);
+		in = core_rx_find(ep, r, src);
+	}
+	if (!in) {
+		core_rx_write_enomsg(ep, r);
+		return 0;
+	}
+	core_rx_write_found(ep, r, in);
+	if (r->flags & FI_DISCARD) {
+		core_inmsg_discard(in);
+	} else if (r->flags & FI_CLAIM) {
+		core_match_take(r->tagged ? ep->tagged : ep->msg, &in->match);
+		in->queued = false;
+		in->claim = r->context;
+		util_list_push_back(&ep->claimed, &in->claim_link);
+	}
+	return 0;
+}
+
+ssize_t core_rx_claim(struct core_ep *ep, const struct core_recv *r)
+{
+	struct util_list *it;
+	struct core_inmsg *in;
+	struct core_dest dest;
+
+	for (it = ep->claimed.next; it != &ep->claimed; it = it->next) {
+		in = UTIL_CONTAINER_OF(it, struct core_inmsg, claim_link);
+		if (in->claim != r->context)
+			continue;
+		util_list_remove(&in->claim_link);
+		core_rx_fill_dest(&dest, r);
+		if (r->flags & FI_DISCARD) {
+			if (!ep->rx.selective || (r->flags & FI_COMPLETION))
+				core_rx_write_found(ep, r, in);
+			core_inmsg_discard(in);
+		} else {
+			core_inmsg_match(in, &dest);
+		}
+		return 0;
+	}
+	return -FI_EINVAL;
+}
+
+/** Ends a posted receive with an error completion. */
+static void core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
+			      struct core_match_recv *recv, int err)
+{
+	struct core_rx_req *req = UTIL_CONTAINER_OF(recv, struct core_rx_req, match);
+	struct fi_cq_err_entry entry = {
+		.op_context = req->dest.context,
+		.flags = FI_RECV | (req->tagged ? FI_TAGGED : FI_MSG) |
+			 (req->is_multi ? FI_MULTI_RECV : 0),
+		.tag = recv->tag,
+		.err = -err,
+		.prov_errno = -err,
+	};
+
+	core_match_cancel(m, recv);
+	if (ep->rx.cntr)
+		core_cntr_add_err(ep->rx.cntr, 1);
+	if (ep->rx.cq)
+		core_cq_write_err(ep->rx.cq, &entry, FI_ADDR_NOTAVAIL);
+	if (req->is_multi && req->pending)
+		req->retired = true; /* the last message into it gives it back */
+	else
+		util_pool_release(&ep->rx_reqs, req);
+}
+
+static bool core_rx_cancel_in(struct core_ep *ep, struct core_match *m, void *context)
+{
+	struct util_list *head = core_match_posted(m);
+	struct util_list *it;
+	struct core_match_recv *recv;
+
+	for (it = head->next; it != head; it = it->next) {
+		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		if (UTIL_CONTAINER_OF(recv, struct core_rx_req, match)->dest.context != context)
+			continue;
+		core_rx_fail_recv(ep, m, recv, -FI_ECANCELED);
+		return true;
+	}
+	return false;
+}
+
+int core_rx_cancel(struct core_ep *ep, void *context)
+{
+	if (core_rx_cancel_in(ep, ep->tagged, context) || core_rx_cancel_in(ep, ep->msg, context))
+		return 0;
+	return -FI_ENOENT;
+}
+
+static void core_rx_flush_in(struct core_ep *ep, struct core_match *m)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_posted(m))
+		core_rx_fail_recv(ep, m, UTIL_CONTAINER_OF(it, struct core_match_recv, order),
+				  -FI_ECANCELED);
+}
+
+void core_rx_flush(struct core_ep *ep)
+{
+	core_rx_flush_in(ep, ep->tagged);
+	core_rx_flush_in(ep, ep->msg);
+}
+
+static void core_rx_fail_directed_in(struct core_peer *peer, struct core_match *m, int err)
+{
+	struct util_list *head = core_match_posted(m);
+	struct util_list *it, *tmp;
+	struct core_match_recv *recv;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, head) {
+		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		if (recv->src == peer->id)
+			core_rx_fail_recv(peer->ep, m, recv, err);
+	}
+}
+
+void core_rx_fail_directed(struct core_peer *peer, int err)
+{
+	core_rx_fail_directed_in(peer, peer->ep->tagged, err);
+	core_rx_fail_directed_in(peer, peer->ep->msg, err);
+}
+
+static void core_rx_fail_lost_in(struct core_ep *ep, struct core_match *m, int err)
+{
+	struct util_list *it, *tmp;
+	struct core_match_recv *recv;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_posted(m)) {
+		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		if (recv->src != CORE_MATCH_ANY)
+			continue;
+		core_rx_fail_recv(ep, m, recv, err);
+		return;
+	}
+}
+
+void core_rx_fail_lost(struct core_ep *ep, int err)
+{
+	core_rx_fail_lost_in(ep, ep->tagged, err);
+	core_rx_fail_lost_in(ep, ep->msg, err);
+}
+
+static void core_rx_drop_queues(struct core_ep *ep, struct core_match *m)
+{
+	struct util_list *it, *tmp;
+	struct core_match_recv *recv;
+	struct core_match_msg *msg;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_posted(m)) {
+		recv = UTIL_CONTAINER_OF(it, struct core_match_recv, order);
+		core_match_cancel(m, recv);
+		util_pool_release(&ep->rx_reqs, UTIL_CONTAINER_OF(recv, struct core_rx_req, match));
+	}
+	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_unexpected(m)) {
+		msg = UTIL_CONTAINER_OF(it, struct core_match_msg, order);
+		core_inmsg_free(UTIL_CONTAINER_OF(msg, struct core_inmsg, match));
+	}
+}
+
+void core_rx_drop_all(struct core_ep *ep)
+{
+	struct util_list *first;
+	struct core_inmsg *in;
+
+	while ((first = util_list_pop(&ep->claimed))) {
+		in = UTIL_CONTAINER_OF(first, struct core_inmsg, claim_link);
+		core_inmsg_free(in);
+	}
+	core_rx_drop_queues(ep, ep->tagged);
+	core_rx_drop_queues(ep, ep->msg);
+}

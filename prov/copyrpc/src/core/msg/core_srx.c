@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Shared receive contexts: see core_srx.h. */
+#include "core/msg/core_srx.h"
+
+#include <rdma/fi_errno.h>
+
+#include "core/core_dom.h"
+#include "core/msg/core_inmsg.h"
+
+int core_srx_open(struct core_ep *srx, struct core_dom *dom)
+{
+	srx->dom = dom;
+	util_list_init(&srx->strangers);
+	util_list_init(&srx->known);
+	return core_ep_rx_init(srx);
+}
+
+void core_srx_close(struct core_ep *srx)
+{
+	srx->rx = (struct core_comp){ 0 };
+	core_rx_drop_all(srx);
+	core_ep_rx_fini(srx);
+}
+
+void core_srx_join(struct core_ep *srx, struct core_ep *ep)
+{
+	ep->srx = srx;
+	if (srx->rx.cq)
+		return;
+	srx->rx = ep->rx;
+	srx->rx_lender = ep;
+}
+
+static void core_srx_drop(struct core_ep *ep, struct util_list *msgs)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, msgs) {
+		struct core_inmsg *in =
+			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(it, struct core_match_msg, order),
+					  struct core_inmsg, match);
+
+		if (in->ep == ep)
+			core_inmsg_free(in);
+	}
+}
+
+static void core_srx_drop_claimed(struct core_ep *ep)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->srx->claimed) {
+		struct core_inmsg *in = UTIL_CONTAINER_OF(it, struct core_inmsg, claim_link);
+
+		if (in->ep == ep)
+			core_inmsg_free(in);
+	}
+}
+
+/* Somebody else has to lend a queue now. */
+static void core_srx_find_lender(struct core_ep *srx)
+{
+	struct util_list *it;
+
+	srx->rx = (struct core_comp){ 0 };
+	srx->rx_lender = NULL;
+	for (it = srx->dom->eps.next; it != &srx->dom->eps && !srx->rx.cq; it = it->next) {
+		struct core_ep *ep = UTIL_CONTAINER_OF(it, struct core_ep, dom_link);
+
+		if (ep->srx == srx && ep->rx.cq)
+			core_srx_join(srx, ep);
+	}
+}
+
+void core_srx_leave(struct core_ep *ep)
+{
+	struct core_ep *srx = ep->srx;
+
+	if (!srx)
+		return;
+	core_srx_drop(ep, core_match_unexpected(srx->tagged));
+	core_srx_drop(ep, core_match_unexpected(srx->msg));
+	core_srx_drop_claimed(ep);
+	if (srx->rx_lender == ep)
+		core_srx_find_lender(srx);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Sends: the eager one that most are, and the queue behind it. See core_tx.h; messages that need
+ * more than one frame continue in core_tx_bulk.c.
+ */
+#include "core/msg/core_tx.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+#include "core/core_peer.h"
+#include "core/msg/core_tx_bulk.h"
+#include "util/copy.h"
+#include "util/log.h"
+#include "wire/wire_op.h"
+
+void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uint64_t flags,
+		      bool tagged)
+{
+	uint8_t *ext = (uint8_t *)frame->ext;
+
+	frame->ext_len = 0;
+	if (tagged) {
+		memcpy(ext, &tag, sizeof(tag));
+		frame->ext_len = sizeof(tag);
+		frame->op |= WIRE_F_TAG;
+	}
+	if (!(flags & FI_REMOTE_CQ_DATA))
+		return;
+	memcpy(ext + frame->ext_len, &data, sizeof(data));
+	if (data <= UINT32_MAX) {
+		frame->ext_len += 4;
+		frame->op |= WIRE_F_DATA32;
+	} else {
+		frame->ext_len += 8;
+		frame->op |= WIRE_F_DATA64;
+	}
+}
+
+static inline int core_tx_send_eager(struct core_chan *chan, const struct core_send *s)
+{
+	struct core_frame frame;
+
+	frame.op = WIRE_OP_MSG;
+	frame.iov = s->iov;
+	frame.iov_cnt = s->iov_cnt;
+	frame.iov_off = 0;
+	frame.len = s->len;
+	core_tx_fill_ext(&frame, s->tag, s->data, s->flags, s->tagged);
+	return chan->ops->send(chan, &frame, core_tx_send_flags(s->flags));
+}
+
+/** The request of a send that waits. The iov is copied, the bytes stay the user's. */
+static struct core_tx_req *core_tx_req_new(struct core_ep *ep, const struct core_send *s)
+{
+	struct core_tx_req *req = util_pool_alloc(&ep->tx_reqs);
+
+	if (!req)
+		return NULL;
+	req->op.fence = s->flags & FI_FENCE;
+	req->state = CORE_TX_QUEUED;
+	req->tagged = s->tagged;
+	req->silent = s->silent;
+	req->loan.chan = NULL;
+	req->copy = NULL;
+	req->send_id = CORE_NO_ID;
+	req->iov_cnt = s->iov_cnt;
+	req->len = s->len;
+	req->sent = 0;
+	req->tag = s->tag;
+	req->data = s->data;
+	req->flags = s->flags;
+	req->context = s->context;
+	memcpy(req->iov, s->iov, s->iov_cnt * sizeof(req->iov[0]));
+	return req;
+}
+
+static void core_tx_req_free(struct core_ep *ep, struct core_tx_req *req)
+{
+	if (req->send_id != CORE_NO_ID)
+		util_idmap_release(&ep->tx_ids, req->send_id);
+	core_tx_unlend(req);
+	free(req->copy);
+	util_pool_release(&ep->tx_reqs, req);
+}
+
+void core_tx_end(struct core_tx_req *req, int err)
+{
+	struct core_ep *ep = req->op.peer->ep;
+	struct fi_cq_err_entry entry = {
+		.op_context = req->context,
+		.flags = core_tx_comp_flags(req->tagged),
+		.err = -err,
+		.prov_errno = -err,
+	};
+
+	if (!err) {
+		core_tx_complete(ep, req->context, req->flags, req->tagged, req->silent);
+	} else {
+		if (ep->tx.cntr)
+			core_cntr_add_err(ep->tx.cntr, 1);
+		if (ep->tx.cq)
+			core_cq_write_err(ep->tx.cq, &entry, FI_ADDR_NOTAVAIL);
+	}
+	core_op_end(&req->op);
+	core_tx_req_free(ep, req);
+}
+
+/** Its channel has accepted all of it: the end of a send, or nearly. */
+static void core_tx_left(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
+			 bool silent)
+{
+	if ((peer->chan->caps & CORE_CHAN_LATE) && !(flags & FI_INJECT_COMPLETE))
+		core_late_sent(peer, context, flags, tagged, silent);
+	else
+		core_tx_complete(peer->ep, context, flags, tagged, silent);
+}
+
+void core_tx_complete_cold(struct core_ep *ep, void *context, uint64_t flags, bool tagged,
+			   bool silent)
+{
+	core_tx_complete(ep, context, flags, tagged, silent);
+}
+
+void core_tx_end_left(struct core_tx_req *req)
+{
+	struct core_ep *ep = req->op.peer->ep;
+
+	core_tx_left(req->op.peer, req->context, req->flags, req->tagged, req->silent);
+	core_op_end(&req->op);
+	core_tx_req_free(ep, req);
+}
+
+static int core_tx_start(struct core_op *op)
+{
+	struct core_tx_req *req = core_tx_req_of(op);
+	struct core_send s = {
+		.iov = req->iov,
+		.iov_cnt = req->iov_cnt,
+		.len = req->len,
+		.tag = req->tag,
+		.data = req->data,
+		.flags = req->flags,
+		.tagged = req->tagged,
+	};
+	int ret;
+
+	if (core_tx_is_bulk(op->peer, req->len, req->flags))
+		return core_tx_bulk_start(req);
+	ret = core_tx_send_eager(op->peer->chan, &s);
+	if (!ret)
+		core_tx_end_left(req);
+	return ret;
+}
+
+static void core_tx_fail(struct core_op *op, int err)
+{
+	core_tx_end(core_tx_req_of(op), err);
+}
+
+static const struct core_op_ops core_tx_op_ops = {
+	.start = core_tx_start,
+	.stream = core_tx_bulk_stream,
+	.on_reply = core_tx_bulk_on_reply,
+	.fail = core_tx_fail,
+};
+
+/**
+ * The bytes of an injected message may not be referred to after the return. What it waits for may
+ * fail, and there is no request to say so: the next one is told, and the one after tries again.
+ */
+static ssize_t core_tx_inject_later(struct core_peer *peer)
+{
+	int ret = peer->inject_err;
+
+	peer->inject_err = 0;
+	if (!ret)
+		ret = core_peer_connect(peer);
+	if (ret)
+		return ret;
+	peer->inject_waits = peer->state != CORE_PEER_UP;
+	return -FI_EAGAIN;
+}
+
+/** Will no room ever do, since it needs more than one frame on this channel, or an answer? */
+static bool core_tx_inject_is_bulk(const struct core_peer *peer, const struct core_send *s)
+{
+	return peer->state == CORE_PEER_UP && util_list_is_empty(&peer->tx_queue) &&
+	       ((s->flags & FI_FENCE) || core_tx_is_bulk(peer, s->len, s->flags));
+}
+
+/** The request of an injected message that is kept: it refers to bytes of its own. */
+static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, const struct core_send *s)
+{
+	void *copy = malloc(s->len);
+	struct core_tx_req *req = copy ? core_tx_req_new(ep, s) : NULL;
+
+	if (!req) {
+		free(copy);
+		return NULL;
+	}
+	util_iov_gather(copy, s->iov, s->iov_cnt, 0, s->len);
+	req->copy = copy;
+	req->iov[0] = (struct iovec){ .iov_base = copy, .iov_len = s->len };
+	req->iov_cnt = 1;
+	return req;
+}
+
+static ssize_t core_tx_enqueue_cold(struct core_ep *ep, struct core_peer *peer,
+				    const struct core_send *s)
+{
+	bool inject = (s->silent || (s->flags & FI_INJECT)) && s->len;
+	struct core_tx_req *req;
+	int ret;
+
+	if (inject && !core_tx_inject_is_bulk(peer, s))
+		return core_tx_inject_later(peer);
+	req = inject ? core_tx_req_copy(ep, s) : core_tx_req_new(ep, s);
+	if (!req)
+		return -FI_EAGAIN;
+	ret = core_op_submit(&req->op, &core_tx_op_ops, peer);
+	if (ret)
+		core_tx_req_free(ep, req);
+	return ret;
+}
+
+ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
+{
+	struct core_peer *peer = core_peer_get(ep, s->dest);
+	int ret;
+
+	if (UTIL_UNLIKELY(!peer))
+		return -FI_EINVAL;
+	if (UTIL_UNLIKELY((ssize_t)s->len > peer->eager_lim ||
+			  (s->flags & (FI_DELIVERY_COMPLETE | FI_FENCE))))
+		return core_tx_enqueue_cold(ep, peer, s);
+	ret = core_tx_send_eager(peer->chan, s);
+	if (UTIL_UNLIKELY(ret != 0))
+		return ret == -FI_EAGAIN ? core_tx_enqueue_cold(ep, peer, s) : ret;
+	core_tx_left(peer, s->context, s->flags, s->tagged, s->silent);
+	return 0;
+}
+
+ssize_t core_tx_send_buf_cold(struct core_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+			      uint64_t tag, uint64_t data, void *context, uint64_t flags,
+			      bool tagged, bool silent)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_send send = { .dest = dest,
+				  .iov = &iov,
+				  .iov_cnt = 1,
+				  .len = len,
+				  .tag = tag,
+				  .data = data,
+				  .context = context,
+				  .flags = flags,
+				  .tagged = tagged,
+				  .silent = silent };
+
+	return core_tx_send(ep, &send);
+}

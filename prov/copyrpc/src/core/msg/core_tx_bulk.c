@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Messages in parts, fetched messages, confirmed messages: the sender's side. See core_tx_bulk.h. */
+#include "core/msg/core_tx_bulk.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+#include "core/msg/core_tx.h"
+#include "wire/wire_op.h"
+
+static size_t core_tx_eager_max(const struct core_peer *peer)
+{
+	size_t chan_max = peer->chan->eager_max - 16;
+	size_t dom_max = peer->ep->dom->limits.eager_max;
+
+	return chan_max < dom_max ? chan_max : dom_max;
+}
+
+bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
+{
+	return len > core_tx_eager_max(peer) || (flags & FI_DELIVERY_COMPLETE);
+}
+
+/** Is this length better announced than sent unasked? */
+static bool core_tx_should_fetch(const struct core_peer *peer, const struct core_tx_req *req)
+{
+	if (req->flags & FI_DELIVERY_COMPLETE)
+		return true;
+	if (peer->chan->caps & CORE_CHAN_GET)
+		return req->len >= (peer->chan->get_min ? peer->chan->get_min
+							: peer->ep->dom->limits.single_copy_min);
+	return req->len > CORE_TX_PARTS_MAX;
+}
+
+static void core_tx_frame(struct core_frame *frame, const struct core_tx_req *req, uint32_t op)
+{
+	frame->op = op;
+	frame->iov = req->iov;
+	frame->iov_cnt = req->iov_cnt;
+	frame->iov_off = 0;
+	frame->len = 0;
+	core_tx_fill_ext(frame, req->tag, req->data, req->flags, req->tagged);
+}
+
+static void core_tx_ext_add(struct core_frame *frame, const void *field, uint32_t len)
+{
+	memcpy((uint8_t *)frame->ext + frame->ext_len, field, len);
+	frame->ext_len += len;
+}
+
+static int core_tx_name(struct core_tx_req *req)
+{
+	if (req->send_id != CORE_NO_ID)
+		return 0;
+	return util_idmap_alloc(&req->op.peer->ep->tx_ids, req, &req->send_id);
+}
+
+/** The reply may come before the call returns: the request is in its new state by then. */
+static int core_tx_call(struct core_tx_req *req, const struct core_frame *frame)
+{
+	struct core_chan *chan = req->op.peer->chan;
+	int ret;
+
+	req->state = CORE_TX_REPLY;
+	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op);
+	if (ret)
+		req->state = CORE_TX_QUEUED;
+	return ret;
+}
+
+static int core_tx_start_deliver(struct core_tx_req *req)
+{
+	struct core_frame frame;
+
+	core_tx_frame(&frame, req, WIRE_OP_DLVR);
+	frame.len = req->len;
+	return core_tx_call(req, &frame);
+}
+
+void core_tx_unlend(struct core_tx_req *req)
+{
+	struct core_chan *chan = req->loan.chan;
+
+	if (!chan)
+		return;
+	chan->ops->unlend(chan, &req->loan);
+	req->loan.chan = NULL;
+}
+
+/** Lends the memory of `req`: false if it cannot be fetched. Stays lent while the call waits. */
+static bool core_tx_lend(struct core_tx_req *req)
+{
+	struct core_chan *chan = req->op.peer->chan;
+
+	if (req->loan.chan)
+		return true;
+	if (req->iov_cnt != 1 || !(chan->caps & CORE_CHAN_GET) ||
+	    chan->ops->lend(chan, req->iov[0].iov_base, req->len, &req->loan))
+		return false;
+	req->loan.chan = chan;
+	return true;
+}
+
+static int core_tx_start_fetch(struct core_tx_req *req)
+{
+	struct wire_rndv rndv = { .total_len = req->len };
+	struct core_frame frame;
+
+	core_tx_frame(&frame, req, WIRE_OP_RNDV);
+	/* Only contiguous memory can be fetched; address 0 says: ask for parts. */
+	if (core_tx_lend(req)) {
+		rndv.addr = (uintptr_t)req->iov[0].iov_base;
+		rndv.key = req->loan.key;
+	}
+	core_tx_ext_add(&frame, &rndv, sizeof(rndv));
+	return core_tx_call(req, &frame);
+}
+
+static int core_tx_start_parts(struct core_tx_req *req)
+{
+	struct core_chan *chan = req->op.peer->chan;
+	size_t max = core_tx_eager_max(req->op.peer) - sizeof(struct wire_part);
+	struct wire_part part = { .total_len = req->len };
+	struct core_frame frame;
+	int ret = core_tx_name(req);
+
+	if (ret)
+		return ret;
+	core_tx_frame(&frame, req, WIRE_OP_PART);
+	part.send_id = req->send_id;
+	core_tx_ext_add(&frame, &part, sizeof(part));
+	frame.len = max < CORE_TX_PART_LEN ? max : CORE_TX_PART_LEN;
+	ret = chan->ops->send(chan, &frame, 0);
+	if (ret)
+		return ret;
+	req->sent = frame.len;
+	req->state = CORE_TX_PARTS;
+	core_op_stream(&req->op);
+	return 0;
+}
+
+int core_tx_bulk_start(struct core_tx_req *req)
+{
+	if (req->len <= core_tx_eager_max(req->op.peer))
+		return core_tx_start_deliver(req);
+	if (core_tx_should_fetch(req->op.peer, req))
+		return core_tx_start_fetch(req);
+	return core_tx_start_parts(req);
+}
+
+/** The part of `len` bytes that starts at req->sent. */
+static void core_tx_part(struct core_frame *frame, const struct core_tx_req *req, bool pulled,
+			 size_t len)
+{
+	struct wire_cont cont = {
+		.offset = req->sent,
+		.id = pulled ? req->recv_id : req->send_id,
+		.kind = pulled ? WIRE_CONT_PULLED : WIRE_CONT_SENT,
+	};
+
+	frame->op = WIRE_OP_CONT;
+	frame->ext_len = 0;
+	core_tx_ext_add(frame, &cont, sizeof(cont));
+	frame->iov = req->iov;
+	frame->iov_cnt = req->iov_cnt;
+	frame->iov_off = req->sent;
+	frame->len = len;
+}
+
+/**
+ * The last part of a message that was asked for is a call, whose reply ends the request. It may come
+ * before the call returns: the request is in its new state by then, and not touched afterwards.
+ */
+static int core_tx_send_last_pulled(struct core_tx_req *req, const struct core_frame *frame)
+{
+	struct core_chan *chan = req->op.peer->chan;
+	int ret;
+
+	core_op_unstream(&req->op);
+	req->state = CORE_TX_CONFIRM;
+	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op);
+	if (ret) {
+		req->state = CORE_TX_PULLED;
+		core_op_restream(&req->op);
+	}
+	return ret;
+}
+
+int core_tx_bulk_stream(struct core_op *op)
+{
+	struct core_tx_req *req = core_tx_req_of(op);
+	struct core_chan *chan = op->peer->chan;
+	size_t max = chan->eager_max - sizeof(struct wire_cont);
+	bool pulled = req->state == CORE_TX_PULLED;
+	struct core_frame frame;
+	int ret;
+
+	max = max < CORE_TX_PART_LEN ? max : CORE_TX_PART_LEN;
+	while (req->len - req->sent > max) {
+		core_tx_part(&frame, req, pulled, max);
+		ret = chan->ops->send(chan, &frame, 0);
+		if (ret)
+			return ret;
+		req->sent += max;
+	}
+	core_tx_part(&frame, req, pulled, req->len - req->sent);
+	if (pulled)
+		return core_tx_send_last_pulled(req, &frame);
+	ret = chan->ops->send(chan, &frame, 0);
+	if (!ret)
+		core_tx_end_left(req);
+	return ret;
+}
+
+/** The receiver cannot fetch: it gets the parts. */
+static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
+{
+	core_tx_unlend(req);
+	req->recv_id = recv_id;
+	req->sent = 0;
+	req->state = CORE_TX_PULLED;
+	core_op_stream(&req->op);
+}
+
+void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
+{
+	struct core_tx_req *req = core_tx_req_of(op);
+	struct wire_status reply = { .status = FI_EIO };
+
+	if (len == sizeof(reply))
+		memcpy(&reply, data, sizeof(reply));
+	if (!status && reply.status == WIRE_STATUS_PULL && req->state == CORE_TX_REPLY) {
+		core_tx_pulled(req, reply.recv_id);
+		return;
+	}
+	if (!status && reply.status)
+		status = -(int)(reply.status & 0xFFFF);
+	core_tx_end(req, status);
+}

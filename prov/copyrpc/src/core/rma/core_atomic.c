@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Atomic operations, the initiator's side: see core_atomic.h. */
+#include "core/rma/core_atomic.h"
+
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+#include "core/core_peer.h"
+#include "util/copy.h"
+#include "wire/wire_atomic.h"
+
+static struct core_atomic_req *core_atomic_req_of(struct core_op *op)
+{
+	return UTIL_CONTAINER_OF(op, struct core_atomic_req, op);
+}
+
+static void core_atomic_free(struct core_ep *ep, struct core_atomic_req *req)
+{
+	free(req->copy);
+	util_pool_release(&ep->atomic_reqs, req);
+}
+
+/** Who fetches reads, fi_cq(3). */
+static void core_atomic_tell(struct core_ep *ep, const struct core_atomic_req *req)
+{
+	bool write = req->kind == CORE_ATOMIC_BASE;
+	uint64_t flags = FI_ATOMIC | (write ? FI_WRITE : FI_READ);
+	struct fi_cq_err_entry entry = {
+		.op_context = req->context,
+		.flags = flags,
+		.err = -req->err,
+		.prov_errno = -req->err,
+	};
+
+	core_cntr_count(ep->rma_cntr[write ? CORE_CNTR_WRITE : CORE_CNTR_READ], req->err);
+	if (!ep->tx.cq)
+		return;
+	if (req->err)
+		core_cq_write_err(ep->tx.cq, &entry, FI_ADDR_NOTAVAIL);
+	else if (!req->silent && (!ep->tx.selective || (req->flags & FI_COMPLETION)))
+		core_cq_write(ep->tx.cq, req->context, flags, 0, NULL, 0, 0, FI_ADDR_NOTAVAIL);
+}
+
+/** The end of an operation: told, and gone. */
+static void core_atomic_end(struct core_atomic_req *req)
+{
+	struct core_ep *ep = req->op.peer->ep;
+
+	core_atomic_tell(ep, req);
+	core_op_end(&req->op);
+	core_atomic_free(ep, req);
+}
+
+/** Ends it if nothing is to be waited for. */
+static void core_atomic_settle(struct core_atomic_req *req)
+{
+	if (!req->issued || req->calls || req->posting)
+		return;
+	if (!req->err && req->result.cnt && req->got != req->len)
+		req->err = -FI_EIO;
+	core_atomic_end(req);
+}
+
+static size_t core_atomic_min(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static unsigned core_atomic_lists_out(const struct core_atomic_req *req)
+{
+	return !!req->operand.cnt + !!req->compare.cnt;
+}
+
+/** Bytes of elements that `room` holds, a list each beside `head`: at most `max`. */
+static size_t core_atomic_part(size_t room, size_t head, unsigned lists, size_t max)
+{
+	if (!lists)
+		return max;
+	return room > head ? core_atomic_min(max, (room - head) / lists) : 0;
+}
+
+/** Bytes of elements that one call can carry, there and back: whole elements, at least one. */
+static size_t core_atomic_call_max(const struct core_atomic_req *req)
+{
+	const struct core_chan *chan = req->op.peer->chan;
+	size_t max =
+		core_atomic_part(chan->eager_max, sizeof(struct wire_atomic) + sizeof(uint64_t),
+				 core_atomic_lists_out(req), WIRE_ATOMIC_LEN_MAX);
+
+	max = core_atomic_part(chan->allowance_sure, sizeof(struct wire_atomic_reply),
+			       !!req->result.cnt, max);
+	max -= max % req->size;
+	return max ? max : req->size;
+}
+
+/** What the answer to a call for `len` bytes of elements needs. */
+static uint32_t core_atomic_allowance(const struct core_atomic_req *req, size_t len)
+{
+	size_t need = sizeof(struct wire_atomic_reply) + (req->result.cnt ? len : 0);
+
+	return (uint32_t)(need < sizeof(struct wire_status) ? sizeof(struct wire_status) : need);
+}
+
+/** The stretch that the next call is about: 0 < its length <= max. */
+static size_t core_atomic_next(struct core_atomic_req *req, size_t max)
+{
+	while (req->rma_off == req->rma[req->rma_idx].len) {
+		req->rma_idx++;
+		req->rma_off = 0;
+	}
+	return core_atomic_min(max, req->rma[req->rma_idx].len - req->rma_off);
+}
+
+/** The next `len` bytes of the lists that go out, one behind the other: how many. */
+static size_t core_atomic_gather(const struct core_atomic_req *req, uint8_t *out, size_t len)
+{
+	const struct core_atomic_list *lists[] = { &req->operand, &req->compare };
+	size_t done = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		if (!lists[i]->cnt)
+			continue;
+		util_iov_gather(out + done, lists[i]->iov, lists[i]->cnt, req->sent, len);
+		done += len;
+	}
+	return done;
+}
+
+static void core_atomic_frame(const struct core_atomic_req *req, size_t len,
+			      struct core_frame *frame)
+{
+	const struct fi_rma_iov *remote = &req->rma[req->rma_idx];
+	struct wire_atomic atomic = {
+		.addr = remote->addr + req->rma_off,
+		.key = remote->key,
+		.first = (uint32_t)(req->sent / req->size),
+		.total = (uint32_t)(req->len / req->size),
+		.count = (uint16_t)(len / req->size),
+		.kind = (uint8_t)req->kind,
+		.type = req->type,
+		.op = req->code,
+	};
+
+	frame->op = WIRE_OP_ATOMIC;
+	frame->ext_len = 0;
+	if ((req->flags & FI_REMOTE_CQ_DATA) && req->sent + len == req->len) {
+		frame->op |= WIRE_F_DATA64;
+		frame->ext[0] = req->data;
+		frame->ext_len = sizeof(req->data);
+	}
+	memcpy((uint8_t *)frame->ext + frame->ext_len, &atomic, sizeof(atomic));
+	frame->ext_len += (uint32_t)sizeof(atomic);
+}
+
+/** One more call. The answer may come before it returns. */
+static int core_atomic_call(struct core_atomic_req *req, size_t len)
+{
+	struct core_chan *chan = req->op.peer->chan;
+	uint8_t lists[2 * WIRE_ATOMIC_LEN_MAX];
+	struct iovec iov = { .iov_base = lists };
+	struct core_frame frame = { .iov = &iov, .iov_cnt = 1 };
+	int ret;
+
+	core_atomic_frame(req, len, &frame);
+	frame.len = iov.iov_len = core_atomic_gather(req, lists, len);
+	req->calls++;
+	req->sent += len;
+	req->rma_off += len;
+	ret = chan->ops->call(chan, &frame, core_atomic_allowance(req, len), &req->op);
+	if (ret) {
+		req->calls--;
+		req->sent -= len;
+		req->rma_off -= len;
+	}
+	return ret;
+}
+
+static int core_atomic_start(struct core_op *op)
+{
+	struct core_atomic_req *req = core_atomic_req_of(op);
+	size_t max = core_atomic_call_max(req);
+	int ret = 0;
+
+	if (core_atomic_allowance(req, max) > op->peer->chan->allowance_max)
+		req->err = -FI_EMSGSIZE; /* a ring so small that no such answer ever fits */
+	req->posting = true;
+	while (req->sent < req->len && !req->err && !ret)
+		ret = core_atomic_call(req, core_atomic_next(req, max));
+	req->posting = false;
+	if (ret)
+		return ret;
+	req->issued = true;
+	core_atomic_settle(req);
+	return 0;
+}
+
+/** The old values of a call that succeeded: 0, or -FI_EIO if they are none. */
+static int core_atomic_take(struct core_atomic_req *req, size_t off, const uint8_t *data,
+			    uint32_t len)
+{
+	if (!req->result.cnt)
+		return len ? -FI_EIO : 0;
+	if (off > req->sent || len > req->sent - off)
+		return -FI_EIO;
+	util_iov_scatter(req->result.iov, req->result.cnt, off, data, len);
+	req->got += len;
+	return 0;
+}
+
+static int core_atomic_answer(struct core_atomic_req *req, const uint8_t *data, uint32_t len)
+{
+	struct wire_atomic_reply reply;
+
+	if (len < sizeof(reply))
+		return -FI_EIO;
+	memcpy(&reply, data, sizeof(reply));
+	if (reply.status)
+		return reply.status <= INT32_MAX ? -(int)reply.status : -FI_EIO;
+	return core_atomic_take(req, reply.first * req->size, data + sizeof(reply),
+				len - (uint32_t)sizeof(reply));
+}
+
+static void core_atomic_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
+{
+	struct core_atomic_req *req = core_atomic_req_of(op);
+
+	req->calls--;
+	if (!status)
+		status = core_atomic_answer(req, data, len);
+	if (!req->err)
+		req->err = status;
+	core_atomic_settle(req);
+}
+
+static void core_atomic_fail(struct core_op *op, int err)
+{
+	struct core_atomic_req *req = core_atomic_req_of(op);
+
+	req->err = err;
+	core_atomic_end(req);
+}
+
+static const struct core_op_ops core_atomic_op_ops = {
+	.start = core_atomic_start,
+	.on_reply = core_atomic_on_reply,
+	.fail = core_atomic_fail,
+};
+
+static void core_atomic_list_set(struct core_atomic_list *list, const struct iovec *iov, size_t cnt)
+{
+	list->cnt = cnt;
+	if (cnt)
+		memcpy(list->iov, iov, cnt * sizeof(*iov));
+}
+
+/** A list moves to `to`: its place behind. */
+static uint8_t *core_atomic_list_copy(struct core_atomic_list *list, uint8_t *to, size_t len)
+{
+	if (!list->cnt)
+		return to;
+	util_iov_gather(to, list->iov, list->cnt, 0, len);
+	list->iov[0] = (struct iovec){ .iov_base = to, .iov_len = len };
+	list->cnt = 1;
+	return to + len;
+}
+
+/** What goes out of an injected operation is not the user's to keep: 0 or -FI_EAGAIN. */
+static int core_atomic_inject(struct core_atomic_req *req)
+{
+	size_t len = req->len * core_atomic_lists_out(req);
+	uint8_t *to = req->inlined;
+
+	if (len > CORE_ATOMIC_INLINE)
+		to = req->copy = malloc(len);
+	if (!to)
+		return -FI_EAGAIN;
+	to = core_atomic_list_copy(&req->operand, to, req->len);
+	core_atomic_list_copy(&req->compare, to, req->len);
+	return 0;
+}
+
+static struct core_atomic_req *core_atomic_new(struct core_ep *ep, const struct core_atomic *a)
+{
+	struct core_atomic_req *req = util_pool_alloc(&ep->atomic_reqs);
+
+	if (!req)
+		return NULL;
+	memset(req, 0, offsetof(struct core_atomic_req, rma));
+	req->op.fence = a->flags & FI_FENCE;
+	req->kind = a->kind;
+	req->type = (uint8_t)a->type;
+	req->code = (uint8_t)a->op;
+	req->silent = a->silent;
+	req->size = core_atomic_size(a->type);
+	req->len = a->len;
+	req->data = a->data;
+	req->flags = a->flags;
+	req->context = a->context;
+	req->rma_cnt = a->rma_cnt;
+	memcpy(req->rma, a->rma, a->rma_cnt * sizeof(req->rma[0]));
+	core_atomic_list_set(&req->operand, a->operand, a->operand_cnt);
+	core_atomic_list_set(&req->compare, a->compare, a->compare_cnt);
+	core_atomic_list_set(&req->result, a->result, a->result_cnt);
+	if ((a->flags & FI_INJECT) && core_atomic_inject(req)) {
+		util_pool_release(&ep->atomic_reqs, req);
+		return NULL;
+	}
+	return req;
+}
+
+ssize_t core_atomic_post(struct core_ep *ep, const struct core_atomic *a)
+{
+	struct core_peer *peer = core_peer_get(ep, a->peer);
+	struct core_atomic_req *req;
+	int ret;
+
+	if (!peer)
+		return -FI_EINVAL;
+	req = core_atomic_new(ep, a);
+	if (!req)
+		return -FI_EAGAIN;
+	ret = core_op_submit(&req->op, &core_atomic_op_ops, peer);
+	if (ret)
+		core_atomic_free(ep, req);
+	return ret;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Long accesses, the initiator's side: see core_rma_bulk.h. */
+#include "core/rma/core_rma_bulk.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+#include "core/core_peer.h"
+
+bool core_rma_is_bulk(const struct core_rma_req *req)
+{
+	const struct core_peer *peer = req->op.peer;
+	size_t min =
+		peer->chan->get_min ? peer->chan->get_min : peer->ep->dom->limits.single_copy_min;
+
+	return !req->no_bulk && !req->sent && req->len >= min && req->rma_cnt == 1 &&
+	       (peer->chan->caps & CORE_CHAN_GET) && (!req->write || req->iov_cnt == 1);
+}
+
+static bool core_rma_bulk_lend(struct core_rma_req *req)
+{
+	struct core_chan *chan = req->op.peer->chan;
+
+	if (req->loan.chan)
+		return true;
+	if (chan->ops->lend(chan, req->iov[0].iov_base, req->len, &req->loan))
+		return false;
+	req->loan.chan = chan;
+	return true;
+}
+
+void core_rma_bulk_unlend(struct core_rma_req *req)
+{
+	if (req->loan.chan)
+		req->loan.chan->ops->unlend(req->loan.chan, &req->loan);
+	req->loan.chan = NULL;
+}
+
+static int core_rma_bulk_fetch(struct core_rma_req *req)
+{
+	struct wire_rma_source source = { .addr = (uintptr_t)req->iov[0].iov_base,
+					  .key = req->loan.key };
+	struct iovec iov = { .iov_base = &source, .iov_len = sizeof(source) };
+	struct core_frame frame;
+
+	core_rma_frame(req, WIRE_OP_FETCH, req->len, &frame);
+	frame.iov = &iov;
+	frame.iov_cnt = 1;
+	frame.len = sizeof(source);
+	return core_rma_call(req, &frame, req->len, sizeof(struct wire_rma_reply));
+}
+
+static int core_rma_bulk_borrow(struct core_rma_req *req)
+{
+	struct core_frame frame;
+
+	core_rma_frame(req, WIRE_OP_LEND, req->len, &frame);
+	return core_rma_call(req, &frame, req->len,
+			     sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_loan));
+}
+
+int core_rma_bulk_start(struct core_rma_req *req)
+{
+	int ret;
+
+	if (req->write && !core_rma_bulk_lend(req)) {
+		req->no_bulk = true;
+		return 0;
+	}
+	req->bulk = true;
+	ret = req->write ? core_rma_bulk_fetch(req) : core_rma_bulk_borrow(req);
+	if (ret)
+		req->bulk = false;
+	return ret;
+}
+
+/** It goes by calls, from the beginning. */
+static void core_rma_bulk_refused(struct core_rma_req *req)
+{
+	core_rma_bulk_unlend(req);
+	req->bulk = false;
+	req->no_bulk = true;
+	req->issued = false;
+	req->sent = 0;
+	req->got = 0;
+	req->rma_idx = 0;
+	req->rma_off = 0;
+}
+
+/** The bytes are here, or cannot be got; the loan goes back in either case. */
+static void core_rma_bulk_got(struct core_get *get)
+{
+	struct core_rma_req *req = UTIL_CONTAINER_OF(get, struct core_rma_req, get);
+
+	req->fetching = false;
+	if (get->status)
+		core_rma_bulk_refused(req);
+	else
+		req->got = req->len;
+	core_rma_resume(req);
+}
+
+static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_loan *loan)
+{
+	struct core_chan *chan = req->op.peer->chan;
+	int ret;
+
+	req->returning = true;
+	req->loan_id = loan->loan_id;
+	req->get.remote_addr = loan->addr;
+	req->get.remote_key = loan->key;
+	req->get.iov = req->iov;
+	req->get.iov_cnt = req->iov_cnt;
+	req->get.len = req->len;
+	req->get.done = core_rma_bulk_got;
+	req->fetching = true;
+	ret = chan->ops->get(chan, &req->get);
+	if (!ret)
+		return;
+	req->fetching = false;
+	if (ret < 0 || req->get.status)
+		core_rma_bulk_refused(req);
+	else
+		req->got = req->len;
+}
+
+int core_rma_bulk_answer(struct core_rma_req *req, uint32_t status, const uint8_t *data,
+			 uint32_t len)
+{
+	struct wire_rma_loan loan;
+
+	if (status == WIRE_RMA_REFUSED) {
+		core_rma_bulk_refused(req);
+		return 0;
+	}
+	if (req->write)
+		return status || len ? -FI_EIO : 0;
+	if (status != WIRE_RMA_LENT || len != sizeof(loan))
+		return -FI_EIO;
+	memcpy(&loan, data, sizeof(loan));
+	core_rma_bulk_get(req, &loan);
+	return 0;
+}
+
+int core_rma_bulk_return(struct core_rma_req *req)
+{
+	struct core_chan *chan = req->op.peer->chan;
+	struct iovec iov = { .iov_base = &req->loan_id, .iov_len = sizeof(req->loan_id) };
+	struct core_frame frame = {
+		.op = WIRE_OP_LEND, .iov = &iov, .iov_cnt = 1, .len = sizeof(req->loan_id)
+	};
+	int ret = chan->ops->send(chan, &frame, 0);
+
+	if (!ret)
+		req->returning = false;
+	return ret;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Remote memory accesses, the target's side: see core_rma.h.
+ *
+ * A call is checked against the region that it names and executed here, in the up-call that brings it.
+ * What does not fit the format ends the connection; what the region does not grant is answered with an
+ * error and hurts nobody else.
+ */
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/core_cntr.h"
+#include "core/core_dom.h"
+#include "core/msg/core_inmsg.h"
+#include "core/core_mr.h"
+#include "core/core_peer.h"
+#include "core/rma/core_rma_bulk.h"
+#include "util/copy.h"
+#include "wire/wire_rma.h"
+
+/** What the region grants: 0 and iov, or -FI_E*. No bytes need no region. */
+int core_rma_reach(struct core_rma_in *in, uint64_t access)
+{
+	struct core_ep *ep = in->chan->peer->ep;
+
+	if (!(ep->remote_access & access))
+		return -FI_EACCES;
+	if (!in->rma.len)
+		return 0;
+	return core_mr_reach_iov(ep->dom, in->rma.key, in->rma.addr, in->rma.len, access, in->iov,
+				 &in->iov_cnt, &in->mr);
+}
+
+/** The last call of an access is its end: counters, and the completion that remote CQ data makes. */
+void core_rma_notify(const struct core_rma_in *in, bool write)
+{
+	struct core_peer *peer = in->chan->peer;
+	struct core_ep *ep = peer->ep;
+
+	if (in->rma.offset + in->rma.len != in->rma.total)
+		return;
+	core_cntr_count(ep->rma_cntr[write ? CORE_CNTR_REMOTE_WRITE : CORE_CNTR_REMOTE_READ], 0);
+	if (in->mr)
+		core_cntr_count(write ? in->mr->remote_write : in->mr->remote_read, 0);
+	if (in->head.has_data && ep->rx.cq)
+		core_cq_write(ep->rx.cq, NULL, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+			      in->rma.total, NULL, in->head.data, 0, peer->fi_addr);
+}
+
+void core_rma_reply(const struct core_rma_in *in, uint32_t status)
+{
+	struct wire_rma_reply reply = { .status = status, .offset = in->rma.offset };
+
+	in->chan->ops->reply(in->chan, in->ref, &reply, sizeof(reply));
+}
+
+static enum core_rx_verdict core_rma_write_in(struct core_rma_in *in)
+{
+	int ret;
+
+	if (in->head.body_len != in->rma.len)
+		return CORE_RX_BAD;
+	ret = core_rma_reach(in, FI_REMOTE_WRITE);
+	if (!ret) {
+		if (in->rma.len)
+			util_iov_scatter(in->iov, in->iov_cnt, 0, in->head.body, in->rma.len);
+		core_rma_notify(in, true);
+	}
+	core_rma_reply(in, (uint32_t)-ret);
+	return CORE_RX_DONE;
+}
+
+static enum core_rx_verdict core_rma_read_in(struct core_rma_in *in)
+{
+	struct wire_rma_reply reply = { .offset = in->rma.offset };
+	struct iovec iov[1 + CORE_MR_IOV_MAX] = { { &reply, sizeof(reply) } };
+	int ret;
+
+	if (in->head.body_len || in->head.has_data || in->rma.len > WIRE_RMA_READ_MAX ||
+	    in->ref.allowance < sizeof(reply) + in->rma.len)
+		return CORE_RX_BAD;
+	ret = core_rma_reach(in, FI_REMOTE_READ);
+	if (ret) {
+		core_rma_reply(in, (uint32_t)-ret);
+		return CORE_RX_DONE;
+	}
+	memcpy(iov + 1, in->iov, in->iov_cnt * sizeof(iov[0]));
+	in->chan->ops->reply_iov(in->chan, in->ref, iov, 1 + in->iov_cnt,
+				 sizeof(reply) + in->rma.len, 0);
+	core_rma_notify(in, false);
+	return CORE_RX_DONE;
+}
+
+enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_ref ref,
+				      const struct core_head *head)
+{
+	struct core_rma_in in = { .chan = chan, .ref = ref, .head = *head };
+
+	if (head->tagged || head->body_len < sizeof(in.rma))
+		return CORE_RX_BAD;
+	memcpy(&in.rma, head->body, sizeof(in.rma));
+	in.head.body += sizeof(in.rma);
+	in.head.body_len -= (uint32_t)sizeof(in.rma);
+	/* The stretch lies within the access, whose length a wrapped sum cannot hide. */
+	if (in.rma.offset > in.rma.total || in.rma.len > in.rma.total - in.rma.offset)
+		return CORE_RX_BAD;
+	switch (head->op) {
+	case WIRE_OP_WRITE: return core_rma_write_in(&in);
+	case WIRE_OP_READ: return core_rma_read_in(&in);
+	case WIRE_OP_FETCH: return core_rma_fetch_in(&in);
+	case WIRE_OP_LEND: return core_rma_lend_in(&in);
+	default: return CORE_RX_BAD;
+	}
+}

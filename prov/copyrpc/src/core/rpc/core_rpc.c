@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How long does memory live that a user refers to?
+ *
+ * A request that was taken and an answer that was lent are bytes of a ring. Their record counts in
+ * core_chan.lent. When the channel ends while that is not 0, it is stopped instead of closed: nothing is
+ * taken in or sent any more, chan->peer is NULL, the memory stays. The last record closes it.
+ *
+ * Shown by test/unit/core/rpc/test_core_rpc.c.
+ */
+#include "core/rpc/core_rpc.h"
+
+#include "core/core_ep.h"
+
+#define CORE_RPC_POOL_CHUNK 64
+
+void core_rpc_init(struct core_rpc *rpc)
+{
+	util_pool_init(&rpc->calls, sizeof(struct core_rpc_call), CORE_RPC_POOL_CHUNK, 0);
+	util_pool_init(&rpc->helds, sizeof(struct core_rpc_held), CORE_RPC_POOL_CHUNK, 0);
+	util_list_init(&rpc->intake);
+	util_list_init(&rpc->stopped);
+	util_idmap_init(&rpc->lent);
+}
+
+void core_rpc_fini(struct core_ep *ep)
+{
+	struct core_rpc *rpc = &ep->rpc;
+	struct core_chan *chan;
+	struct util_list *first;
+
+	while ((first = util_list_pop(&rpc->stopped))) {
+		chan = UTIL_CONTAINER_OF(first, struct core_chan, stopped_link);
+		chan->ops->close(chan);
+	}
+	util_idmap_fini(&rpc->lent);
+	util_pool_fini(&rpc->helds);
+	util_pool_fini(&rpc->calls);
+}
+
+void core_rpc_close_stopped_cold(struct core_chan *chan)
+{
+	util_list_remove(&chan->stopped_link);
+	chan->ops->close(chan);
+}
+
+static void core_rpc_forget_intake(struct core_ep *ep, struct core_chan *chan)
+{
+	struct util_list *it, *tmp;
+	struct core_rpc_held *held;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->rpc.intake) {
+		held = UTIL_CONTAINER_OF(it, struct core_rpc_held, link);
+		if (held->chan != chan)
+			continue;
+		core_rpc_unlist(ep, held);
+		core_rpc_held_free(&ep->rpc, held);
+	}
+}
+
+void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan)
+{
+	core_rpc_forget_intake(ep, chan);
+	chan->peer = NULL;
+	if (!chan->lent) {
+		chan->ops->close(chan);
+		return;
+	}
+	chan->ops->stop(chan);
+	util_list_push_back(&ep->rpc.stopped, &chan->stopped_link);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Who waits for whose answer? Remote procedure calls, which users make (rdma/fi_ext_copyrpc.h).
+ *
+ *   caller: core_rpc_call --room--> out --answer--> completion          (core_rpc_call.c)
+ *              \--no connection yet--> queued with a copy of its bytes --its turn--> out
+ *           -FI_EAGAIN while the channel has no credit or no room: nothing was taken. A call
+ *           that is cancelled has its completion at once and stays out, silent, until the answer comes.
+ *   callee: arrival --> intake, oldest first --core_rpc_take--> the user's --core_rpc_reply--> gone
+ *           The request's bytes are held in the ring all the while (core_rpc_serve.c). How many wait
+ *           is bounded by the credit that their callers were granted.
+ *   memory that users refer to (requests they took, answers that were lent) outlives its channel:
+ *           the channel is stopped, and closed when the last of it was given back (core_rpc.c).
+ *
+ * Shown by test/unit/core/rpc/test_core_rpc*.c.
+ */
+#ifndef CORE_RPC_H
+#define CORE_RPC_H
+
+#include <rdma/fabric.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "core/core_chan.h"
+#include "core/core_op.h"
+#include "util/bits.h"
+#include "util/idmap.h"
+#include "util/list.h"
+#include "util/pool.h"
+#include "wire/wire_op.h"
+
+struct core_ep;
+
+/** What the operation word can say. */
+#define CORE_RPC_ALLOWANCE_MAX WIRE_RPC_ALLOWANCE_MAX
+
+/** Bytes of calls that an endpoint keeps while connections are being made. */
+#define CORE_RPC_QUEUE_BYTES (4u << 20)
+
+enum core_rpc_flag {
+	CORE_RPC_MORE = 1 << 0, /* the next one follows at once */
+	CORE_RPC_LEND = 1 << 1, /* the answer stays in the ring: completion with buf and data */
+};
+
+/** A call, as its user states it. */
+struct core_rpc_ask {
+	const struct iovec *iov; /* the request's bytes: free on return */
+	size_t iov_cnt;
+	size_t len;
+	void *resp; /* where the answer goes; not with CORE_RPC_LEND */
+	size_t allowance;
+	void *context;
+	uint64_t comp_flags; /* of its completion */
+	unsigned flags;      /* enum core_rpc_flag */
+};
+
+/** What a user refers to in a ring: a request that arrived, or an answer that was lent. */
+struct core_rpc_held {
+	struct util_list link; /* core_rpc.intake */
+	struct core_chan *chan;
+	const uint8_t *data;
+	core_hold_t hold;
+	struct core_call_ref ref;
+	uint32_t len;
+	uint32_t allowance; /* exact */
+	uint32_t seq;       /* names this use of the record; 0: it is free */
+	bool has_bytes;     /* hold is not released yet */
+};
+
+/** A call that has not ended, or that was cancelled and whose answer is still to come. */
+struct core_rpc_call {
+	struct core_op op;
+	void *context;
+	void *resp;
+	uint64_t comp_flags;
+	uint32_t allowance;
+	uint32_t len;  /* of copy */
+	uint8_t *copy; /* the request, while it is queued */
+	bool lend;
+	bool cancelled; /* its completion was written */
+};
+
+/** Of an endpoint. */
+struct core_rpc {
+	struct util_pool calls; /* struct core_rpc_call */
+	struct util_pool helds; /* struct core_rpc_held */
+	struct util_list
+		intake; /* core_rpc_held.link: requests that nobody has taken, oldest first */
+	uint32_t intake_cnt;
+	struct util_list stopped; /* core_chan.stopped_link: channels that live for their memory */
+	struct util_idmap lent;   /* answers that were lent -> core_rpc_held */
+	size_t call_cnt;          /* calls that core_ep.tx_open counts */
+	size_t queue_bytes;       /* copied for calls that wait for a connection */
+	uint32_t next_seq;
+	uint32_t idle; /* takes in a row that found nothing */
+	bool listens;  /* the user takes requests: those who sleep on its receive queue are woken */
+};
+
+void core_rpc_init(struct core_rpc *rpc);
+/** Closes stopped channels, whoever refers to them. */
+void core_rpc_fini(struct core_ep *ep);
+
+/** 0, -FI_EAGAIN, -FI_EMSGSIZE, or why the peer cannot be reached; nothing was taken unless 0. */
+ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_ask *ask);
+/** Ends the oldest call with this context: 0, or -FI_ENOENT. */
+int core_rpc_cancel(struct core_ep *ep, void *context);
+/** Gives an answer back: 0, or -FI_EINVAL. */
+int core_rpc_release_answer(struct core_ep *ep, uint64_t data);
+/** What the channel to `dest` takes: 0, or -FI_EAGAIN (a connection has begun), -FI_E*. */
+int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t *allowance);
+/** Calls of this size that are sure to be accepted now, or as core_rpc_limits. */
+ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t allowance);
+/** Lets everything go to `dest`; FI_ADDR_UNSPEC: to all. 0, or -FI_EINVAL. */
+int core_rpc_flush(struct core_ep *ep, fi_addr_t dest);
+
+/** The user takes requests from now on; or never again. */
+void core_rpc_listen(struct core_ep *ep);
+void core_rpc_unlisten(struct core_ep *ep);
+/** The oldest request, now the user's; or NULL. */
+struct core_rpc_held *core_rpc_take(struct core_ep *ep);
+/**
+ * Answers: 0, and it is gone; -FI_EMSGSIZE: it is still there; -FI_ECONNRESET: nobody waits any
+ * more, it is gone; -FI_EINVAL: no such request.
+ */
+ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq,
+		       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags);
+/** Gives its bytes back; the answer is still owed. 0 or -FI_EINVAL. */
+int core_rpc_release(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq);
+
+/** Arrival; `word` is the operation word. */
+enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
+				      uint32_t word, const uint8_t *data, uint32_t len,
+				      core_hold_t hold);
+
+/** A peer loses its channel: forgets what nobody took, closes it now or when it can be. */
+void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan);
+
+/* For each other. */
+void core_rpc_unlist(struct core_ep *ep, struct core_rpc_held *held);
+void core_rpc_close_stopped_cold(struct core_chan *chan);
+
+/** A record of bytes that are held in the channel's ring; or NULL. */
+static inline struct core_rpc_held *core_rpc_held_new(struct core_rpc *rpc, struct core_chan *chan)
+{
+	struct core_rpc_held *held = util_pool_alloc(&rpc->helds);
+
+	if (UTIL_UNLIKELY(!held))
+		return NULL;
+	if (UTIL_UNLIKELY(!++rpc->next_seq))
+		rpc->next_seq = 1;
+	held->seq = rpc->next_seq;
+	held->chan = chan;
+	held->has_bytes = true;
+	chan->lent++;
+	return held;
+}
+
+static inline void core_rpc_held_drop_bytes(struct core_rpc_held *held)
+{
+	if (UTIL_LIKELY(held->has_bytes))
+		held->chan->ops->release(held->chan, held->hold);
+	held->has_bytes = false;
+}
+
+/** Drops its bytes too; its channel closes if it lived for this. */
+static inline void core_rpc_held_free(struct core_rpc *rpc, struct core_rpc_held *held)
+{
+	struct core_chan *chan = held->chan;
+
+	core_rpc_held_drop_bytes(held);
+	held->seq = 0;
+	util_pool_release(&rpc->helds, held);
+	if (UTIL_UNLIKELY(!--chan->lent && !chan->peer))
+		core_rpc_close_stopped_cold(chan);
+}
+
+#endif

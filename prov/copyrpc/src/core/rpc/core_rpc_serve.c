@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Where does a request wait for its answer?
+ *
+ * In the ring: its bytes are held from arrival to answer, and a record names them. First in the
+ * endpoint's intake, a FIFO over all callers; from core_rpc_take on with the user, in any order. A
+ * caller whose requests nobody takes runs out of ring room and of credit, and nobody else suffers.
+ * Answers find room that was reserved at admission (core_chan.h), so they cannot fail for want of it.
+ *
+ * Shown by test/unit/core/rpc/test_core_rpc_serve.c.
+ */
+#include <rdma/fi_errno.h>
+
+#include "core/core_ep.h"
+#include "core/core_peer.h"
+#include "core/rpc/core_rpc.h"
+#include "util/bits.h"
+#include "wire/wire_op.h"
+
+/* Who sleeps on the receive queue wakes for requests as well. */
+static void core_rpc_tell(struct core_ep *ep, uint32_t cnt)
+{
+	if (cnt && ep->rpc.listens && ep->rx.cq)
+		core_cq_add_aside(ep->rx.cq, cnt);
+}
+
+static void core_rpc_untell(struct core_ep *ep, uint32_t cnt)
+{
+	if (ep->rpc.listens && ep->rx.cq)
+		ep->rx.cq->aside -= cnt;
+}
+
+enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
+				      uint32_t word, const uint8_t *data, uint32_t len,
+				      core_hold_t hold)
+{
+	struct core_ep *ep = chan->peer->ep;
+	uint32_t allowance = wire_rpc_allowance(word);
+	struct core_rpc_held *held;
+
+	if (UTIL_UNLIKELY((word & WIRE_RPC_UNKNOWN) || allowance > ref.allowance))
+		return CORE_RX_BAD;
+	held = core_rpc_held_new(&ep->rpc, chan);
+	if (UTIL_UNLIKELY(!held))
+		return CORE_RX_BAD;
+	held->data = data;
+	held->hold = hold;
+	held->ref = ref;
+	held->len = len;
+	held->allowance = allowance;
+	util_list_push_back(&ep->rpc.intake, &held->link);
+	ep->rpc.intake_cnt++;
+	core_rpc_tell(ep, 1);
+	return CORE_RX_HOLD;
+}
+
+void core_rpc_unlist(struct core_ep *ep, struct core_rpc_held *held)
+{
+	util_list_remove(&held->link);
+	ep->rpc.intake_cnt--;
+	core_rpc_untell(ep, 1);
+}
+
+void core_rpc_listen(struct core_ep *ep)
+{
+	if (ep->rpc.listens)
+		return;
+	ep->rpc.listens = true;
+	core_rpc_tell(ep, ep->rpc.intake_cnt);
+}
+
+void core_rpc_unlisten(struct core_ep *ep)
+{
+	core_rpc_untell(ep, ep->rpc.intake_cnt);
+	ep->rpc.listens = false;
+}
+
+struct core_rpc_held *core_rpc_take(struct core_ep *ep)
+{
+	struct util_list *first = util_list_first(&ep->rpc.intake);
+	struct core_rpc_held *held;
+
+	if (!first)
+		return NULL;
+	held = UTIL_CONTAINER_OF(first, struct core_rpc_held, link);
+	core_rpc_unlist(ep, held);
+	return held;
+}
+
+ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq,
+		       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
+{
+	struct core_chan *chan = held->chan;
+	ssize_t ret = -FI_ECONNRESET;
+
+	if (UTIL_UNLIKELY(!seq || held->seq != seq))
+		return -FI_EINVAL;
+	if (UTIL_UNLIKELY(len > held->allowance))
+		return -FI_EMSGSIZE;
+	if (UTIL_LIKELY(chan->peer != NULL))
+		ret = chan->ops->reply_iov(chan, held->ref, iov, iov_cnt, len,
+					   flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
+	if (UTIL_LIKELY(ret != -FI_EAGAIN)) /* our own endpoint asked, and there is no memory */
+		core_rpc_held_free(&ep->rpc, held);
+	return ret;
+}
+
+int core_rpc_release(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq)
+{
+	(void)ep;
+	if (!seq || held->seq != seq)
+		return -FI_EINVAL;
+	core_rpc_held_drop_bytes(held);
+	return 0;
+}

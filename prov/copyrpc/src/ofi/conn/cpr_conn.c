@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Connected endpoints: fi_cm(3) and their events. See cpr_conn.h. */
+#include "ofi/conn/cpr_conn.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/cm_dial.h"
+#include "core/core_conn.h"
+#include "core/core_peer.h"
+#include "ofi/base/cpr_addr.h"
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/conn/cpr_pep.h"
+#include "ofi/conn/cpr_request.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/param.h"
+
+#define CPR_CONN_HUSKS 64u
+
+_Static_assert(CORE_CONN_DATA_MAX == CM_DIAL_DATA_MAX, "what a call brings, a connection keeps");
+
+static void cpr_conn_no_memory(int ret)
+{
+	if (ret)
+		UTIL_WARN(EP_CTRL, "out of memory: a connection event is lost\n");
+}
+
+static void cpr_conn_connected(void *ctx, const void *data, size_t len)
+{
+	struct cpr_ep *ep = ctx;
+
+	cpr_conn_no_memory(cpr_eq_post_cm(ep->eq_user.eq, FI_CONNECTED, &ep->fid.fid, data, len));
+}
+
+static void cpr_conn_failed(void *ctx, int err, const void *data, size_t len)
+{
+	struct cpr_ep *ep = ctx;
+
+	cpr_conn_no_memory(cpr_eq_post_cm_err(ep->eq_user.eq, &ep->fid.fid, err, data, len));
+}
+
+static void cpr_conn_ended(void *ctx)
+{
+	struct cpr_ep *ep = ctx;
+
+	cpr_conn_no_memory(cpr_eq_post_cm(ep->eq_user.eq, FI_SHUTDOWN, &ep->fid.fid, NULL, 0));
+}
+
+static void cpr_conn_news(void *ctx)
+{
+	struct cpr_ep *ep = ctx;
+
+	cpr_eq_tell(ep->eq_user.eq);
+}
+
+static const struct core_conn_ops cpr_conn_core_ops = {
+	.connected = cpr_conn_connected,
+	.failed = cpr_conn_failed,
+	.ended = cpr_conn_ended,
+	.news = cpr_conn_news,
+};
+
+/* Whoever accepts was found at the listener's address, but has a port of its own for the handshake. */
+static void cpr_conn_take_local(struct cpr_ep *ep, const struct sockaddr_storage *local)
+{
+	ep->door = *local;
+	ep->src = *local;
+	if (ep->src.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&ep->src)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)&ep->src)->sin_port = 0;
+}
+
+int cpr_conn_init(struct cpr_ep *ep, const struct fi_info *info)
+{
+	struct cpr_fabric *fabric = ep->domain->fabric;
+
+	ep->conn.ops = &cpr_conn_core_ops;
+	ep->conn.ctx = ep;
+	ep->core_ep.conn = &ep->conn;
+	ep->fid.cm = &cpr_conn_cm_ops;
+	if (!info->handle)
+		return 0;
+	if (info->handle->fclass == FI_CLASS_PEP)
+		return cpr_pep_spend(fabric, info->handle, &ep->src);
+	ep->request = cpr_request_take(fabric, info->handle);
+	if (!ep->request)
+		return -FI_EINVAL;
+	if (cpr_addr_format(ep->request->local.ss_family) != ep->domain->addr_format)
+		return -FI_EINVAL;
+	cpr_conn_take_local(ep, &ep->request->local);
+	return 0;
+}
+
+void cpr_conn_fini(struct cpr_ep *ep)
+{
+	if (ep->request)
+		cpr_request_reject(ep->request, NULL, 0);
+	if (ep->eq_user.eq)
+		cpr_eq_forget(ep->eq_user.eq, &ep->fid.fid);
+}
+
+static void cpr_conn_free_oldest(struct cpr_domain *domain)
+{
+	struct util_list *first = util_list_pop(&domain->closed_conns);
+
+	domain->closed_conn_cnt--;
+	free(UTIL_CONTAINER_OF(first, struct cpr_ep, av_link));
+}
+
+void cpr_conn_bury(struct cpr_ep *ep)
+{
+	struct cpr_domain *domain = ep->domain;
+
+	ep->msg_ops = cpr_early_msg_ops;
+	ep->tagged_ops = cpr_early_tagged_ops;
+	ep->fid.rma = &cpr_early_rma_ops;
+	ep->fid.atomic = &cpr_no_atomic_ops;
+	cpr_domain_lock(domain);
+	util_list_push_back(&domain->closed_conns, &ep->av_link);
+	if (++domain->closed_conn_cnt > CPR_CONN_HUSKS)
+		cpr_conn_free_oldest(domain);
+	cpr_domain_unlock(domain);
+}
+
+void cpr_conn_free_buried(struct cpr_domain *domain)
+{
+	while (domain->closed_conn_cnt)
+		cpr_conn_free_oldest(domain);
+}
+
+static int cpr_conn_enabled(struct cpr_ep *ep)
+{
+	return ep->is_enabled ? 0 : cpr_ep_enable(ep);
+}
+
+static int cpr_conn_connect(struct fid_ep *fid, const void *addr, const void *param, size_t len)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
+	const struct sockaddr *sa = addr;
+	int ret;
+
+	if (len > CM_DIAL_DATA_MAX || !sa || ep->request ||
+	    cpr_addr_format(sa->sa_family) != ep->domain->addr_format)
+		return -FI_EINVAL;
+	ret = cpr_conn_enabled(ep);
+	if (ret)
+		return ret;
+	cpr_domain_lock(ep->domain);
+	ret = core_conn_dial(&ep->conn, sa, param, param ? len : 0);
+	cpr_domain_unlock(ep->domain);
+	return ret;
+}
+
+static int cpr_conn_accept(struct fid_ep *fid, const void *param, size_t len)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
+	int ret;
+
+	if (!ep->request || len > CM_DIAL_DATA_MAX)
+		return -FI_EINVAL;
+	ret = cpr_conn_enabled(ep);
+	if (ret)
+		return ret;
+	cpr_domain_lock(ep->domain);
+	ret = core_conn_answer(&ep->conn, ep->request->call, param, param ? len : 0);
+	cpr_domain_unlock(ep->domain);
+	if (ret)
+		return ret;
+	cpr_request_free(ep->request);
+	ep->request = NULL;
+	return 0;
+}
+
+/* What has completed reaches the peer; what waits for room does not count. */
+static void cpr_conn_drain(struct cpr_ep *ep)
+{
+	uint64_t deadline =
+		util_clock_ns() + (uint64_t)util_params.peer_timeout_ms * UTIL_NS_PER_MS;
+	unsigned looks = 0;
+	bool busy;
+
+	do {
+		cpr_domain_lock(ep->domain);
+		core_dom_progress(&ep->domain->main.core);
+		busy = core_conn_is_busy(&ep->conn);
+		cpr_domain_unlock(ep->domain);
+		if (busy && ++looks > 1000)
+			poll(NULL, 0, 1);
+	} while (busy && util_clock_ns() < deadline);
+}
+
+static int cpr_conn_shutdown(struct fid_ep *fid, uint64_t flags)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
+	int ret;
+
+	if (flags)
+		return -FI_EBADFLAGS;
+	if (!ep->is_enabled)
+		return -FI_ENOTCONN;
+	cpr_conn_drain(ep);
+	cpr_domain_lock(ep->domain);
+	ret = core_conn_shutdown(&ep->conn);
+	cpr_domain_unlock(ep->domain);
+	return ret;
+}
+
+static int cpr_conn_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
+	struct sockaddr_storage ss;
+	bool known;
+
+	cpr_domain_lock(ep->domain);
+	known = ep->conn.state >= CORE_CONN_UP && ep->conn.addr.ss_family;
+	ss = ep->conn.addr;
+	cpr_domain_unlock(ep->domain);
+	return known ? cpr_addr_give(&ss, addr, addrlen) : -FI_ENOTCONN;
+}
+
+int cpr_conn_getopt(int level, int optname, void *optval, size_t *optlen)
+{
+	size_t room = *optlen;
+
+	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_CM_DATA_SIZE)
+		return -FI_ENOPROTOOPT;
+	*optlen = sizeof(size_t);
+	if (room < sizeof(size_t))
+		return -FI_ETOOSMALL;
+	*(size_t *)optval = CM_DIAL_DATA_MAX;
+	return 0;
+}
+
+struct fi_ops_cm cpr_conn_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = cpr_ep_setname,
+	.getname = cpr_ep_getname,
+	.getpeer = cpr_conn_getpeer,
+	.connect = cpr_conn_connect,
+	.listen = cpr_no_listen,
+	.accept = cpr_conn_accept,
+	.reject = cpr_no_reject,
+	.shutdown = cpr_conn_shutdown,
+	.join = cpr_no_join,
+};

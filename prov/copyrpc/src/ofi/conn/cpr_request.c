@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Connection requests: see cpr_request.h. */
+#include "ofi/conn/cpr_request.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "cm/cm_dial.h"
+#include "ofi/domain/cpr_fabric.h"
+
+struct cpr_request *cpr_request_new(struct cpr_fabric *fabric, struct cm_call *call)
+{
+	struct cpr_request *request = calloc(1, sizeof(*request));
+
+	if (!request)
+		return NULL;
+	request->fid.fclass = FI_CLASS_CONNREQ;
+	request->fabric = fabric;
+	request->call = call;
+	pthread_mutex_lock(&fabric->request_lock);
+	util_list_push_back(&fabric->requests, &request->link);
+	pthread_mutex_unlock(&fabric->request_lock);
+	return request;
+}
+
+struct cpr_request *cpr_request_take(struct cpr_fabric *fabric, const struct fid *handle)
+{
+	struct cpr_request *request, *found = NULL;
+	struct util_list *it;
+
+	pthread_mutex_lock(&fabric->request_lock);
+	for (it = fabric->requests.next; it != &fabric->requests && !found; it = it->next) {
+		request = UTIL_CONTAINER_OF(it, struct cpr_request, link);
+		if (&request->fid == handle && !request->is_taken)
+			found = request;
+	}
+	if (found)
+		found->is_taken = true;
+	pthread_mutex_unlock(&fabric->request_lock);
+	return found;
+}
+
+void cpr_request_free(struct cpr_request *request)
+{
+	pthread_mutex_lock(&request->fabric->request_lock);
+	util_list_remove(&request->link);
+	pthread_mutex_unlock(&request->fabric->request_lock);
+	free(request);
+}
+
+void cpr_request_reject(struct cpr_request *request, const void *data, size_t len)
+{
+	cm_call_reject(request->call, -FI_ECONNREFUSED, data, len);
+	cpr_request_free(request);
+}
+
+void cpr_request_reject_all(struct cpr_fabric *fabric)
+{
+	struct util_list *first;
+
+	/* No event queue, endpoint or passive endpoint is left that could touch the list. */
+	while ((first = util_list_first(&fabric->requests)))
+		cpr_request_reject(UTIL_CONTAINER_OF(first, struct cpr_request, link), NULL, 0);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does a domain hold?
+ *
+ * Groups of endpoints (engine, lock, budget), and what libfabric adds: how it was opened, who may close
+ * it, who sleeps on it, its memory regions, its progress thread. Locks are taken at this border,
+ * by every call that reaches core/, and by nothing below; under FI_THREAD_DOMAIN without
+ * FI_PROGRESS_AUTO and without an event queue there is one group, and its lock is not taken.
+ */
+#ifndef CPR_DOMAIN_H
+#define CPR_DOMAIN_H
+
+#include <rdma/fi_domain.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/core_dom.h"
+#include "dgram/dgram_over.h"
+#include "ofi/domain/cpr_engine.h"
+#include "ofi/queue/cpr_eq.h"
+#include "ofi/domain/cpr_group.h"
+#include "ofi/domain/cpr_progress.h"
+#include "ofi/base/cpr_ref.h"
+#include "ofi/queue/cpr_wait.h"
+#include "util/list.h"
+
+struct cpr_fabric;
+
+struct cpr_domain {
+	struct fid_domain fid;
+	struct cpr_group main;   /* the first one */
+	pthread_mutex_t changes; /* what groups have in common changes: the outermost lock */
+	bool splits;             /* there may be more groups; under `changes` */
+	unsigned group_cnt;      /* how many there are besides; under `changes` */
+	struct cpr_wait_dom wait;
+	struct cpr_fabric *fabric;
+	struct util_list fabric_link; /* cpr_fabric.domains */
+	struct cpr_ref refs;          /* whatever was opened in it */
+	uint32_t api_version;
+	enum cpr_kind kind;             /* of reliable endpoints */
+	const struct dgram_over *dgram; /* of datagram endpoints: their device; else NULL */
+	uint32_t addr_format; /* FI_SOCKADDR_IN or FI_SOCKADDR_IN6; with dgram: or FI_ADDR_IB_UD */
+	enum fi_av_type av_type;
+	bool prov_key;  /* FI_MR_BASIC, FI_MR_PROV_KEY: we choose the keys of regions */
+	bool virt_addr; /* FI_MR_BASIC, FI_MR_VIRT_ADDR: peers name memory by its address */
+	struct util_list closed_conns; /* cpr_ep.av_link: see cpr_conn_bury */
+	unsigned closed_conn_cnt;
+	struct cpr_progress progress;
+	struct cpr_eq_user eq_user;
+	bool mr_events; /* bound to it with FI_REG_MR */
+};
+
+static inline struct cpr_domain *cpr_domain_of(struct fid_domain *fid)
+{
+	return container_of(fid, struct cpr_domain, fid);
+}
+
+int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		    void *context);
+int cpr_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
+		     uint64_t flags, void *context);
+bool cpr_domain_is_ours(const struct fid_domain *fid);
+
+/** The first group's lock, and progress: for what is always in it. */
+static inline void cpr_domain_lock(struct cpr_domain *domain)
+{
+	cpr_group_lock(&domain->main);
+}
+
+static inline void cpr_domain_unlock(struct cpr_domain *domain)
+{
+	cpr_group_unlock(&domain->main);
+}
+
+static inline void cpr_domain_progress(struct cpr_domain *domain)
+{
+	cpr_group_progress(&domain->main);
+}
+
+#endif

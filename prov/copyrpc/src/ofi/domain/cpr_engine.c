@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The engines, composed of lanes: see cpr_engine.h. */
+#include "ofi/domain/cpr_engine.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "engine/eng_engine.h"
+#include "engine/eng_node.h"
+#include "erpc/erpc_lanes.h"
+#include "ofi/base/cpr_nic.h"
+#include "ofi/domain/cpr_paths.h"
+#include "ring/ring_lanes.h"
+#include "util/log.h"
+#include "util/param.h"
+
+static const struct eng_lane_ops *const cpr_nobody[] = { NULL };
+static const struct eng_lane_ops *const cpr_rc_shm[] = { &ring_lane_shm, NULL };
+static const struct eng_lane_ops *const cpr_rc_nic[] = { &ring_lane_mlx5, &ring_lane_verbs, NULL };
+static const struct eng_lane_ops *const cpr_rc_mlx5[] = { &ring_lane_mlx5, NULL };
+static const struct eng_lane_ops *const cpr_rc_verbs[] = { &ring_lane_verbs, NULL };
+static const struct eng_lane_ops *const cpr_ud_nic[] = { &erpc_lane_mlx5, &erpc_lane_verbs, NULL };
+static const struct eng_lane_ops *const cpr_ud_mlx5[] = { &erpc_lane_mlx5, NULL };
+static const struct eng_lane_ops *const cpr_ud_verbs[] = { &erpc_lane_verbs, NULL };
+static const struct eng_lane_ops *const cpr_udp[] = { &erpc_lane_udp, NULL };
+
+static const struct cpr_path cpr_rc_paths[] = {
+	{ "shm", cpr_rc_shm },   { "nic", cpr_rc_nic },     { "udp", cpr_udp },
+	{ "mlx5", cpr_rc_mlx5 }, { "verbs", cpr_rc_verbs }, { 0 },
+};
+
+/* The memory of the host is left to rc. */
+static const struct cpr_path cpr_ud_paths[] = {
+	{ "shm", cpr_nobody },   { "nic", cpr_ud_nic },     { "udp", cpr_udp },
+	{ "mlx5", cpr_ud_mlx5 }, { "verbs", cpr_ud_verbs }, { 0 },
+};
+
+static int cpr_engine_paths(enum cpr_kind kind, bool tell, struct cpr_paths *paths)
+{
+	return cpr_paths_read(kind == CPR_UD ? cpr_ud_paths : cpr_rc_paths, util_params.paths, tell,
+			      paths);
+}
+
+static int cpr_engine_open(enum cpr_kind kind, const struct core_upcalls *up,
+			   struct core_engine **engine)
+{
+	struct cpr_paths paths;
+	int ret = cpr_engine_paths(kind, true, &paths);
+
+	return ret ? ret : eng_open(&paths.lanes, up, engine);
+}
+
+static int cpr_engine_open_rc(const struct core_upcalls *up, struct core_engine **engine)
+{
+	return cpr_engine_open(CPR_RC, up, engine);
+}
+
+static int cpr_engine_open_ud(const struct core_upcalls *up, struct core_engine **engine)
+{
+	return cpr_engine_open(CPR_UD, up, engine);
+}
+
+/** For cpr_engine_shm_first: its progress is that lane's, so without it there is no engine. */
+static int cpr_engine_open_shm(const struct core_upcalls *up, struct core_engine **engine)
+{
+	int ret = cpr_engine_open_rc(up, engine);
+
+	if (ret || eng_lane_at(*engine, 0)->ops == &ring_lane_shm)
+		return ret;
+	eng_close(*engine);
+	return -FI_ENODEV;
+}
+
+#define CPR_ENGINE(...)                                                                            \
+	{                                                                                          \
+		.close = eng_close, .ep_open = eng_ep_open, .ep_addr = eng_ep_addr,                \
+		.ep_close = eng_ep_close, .connect = eng_connect,                                  \
+		.connect_cancel = eng_connect_cancel, .dial = eng_dial, .answer = eng_answer,      \
+		.wait_fd = eng_wait_fd, .arm = eng_arm, .disarm = eng_disarm, __VA_ARGS__          \
+	}
+
+/** Any lanes in any order; and those where shared memory comes first, which is called directly. */
+static const struct core_engine_ops cpr_engine_any =
+	CPR_ENGINE(.name = "rc", .open = cpr_engine_open_rc, .progress = eng_progress);
+static const struct core_engine_ops cpr_engine_shm_first =
+	CPR_ENGINE(.name = "rc/shm", .open = cpr_engine_open_shm, .progress = ring_shm_progress);
+
+static const struct core_engine_ops cpr_engine_ud =
+	CPR_ENGINE(.name = "ud", .open = cpr_engine_open_ud, .progress = eng_progress);
+
+const struct core_engine_ops *cpr_engine_of(enum cpr_kind kind)
+{
+	struct cpr_paths paths;
+
+	if (kind == CPR_UD)
+		return &cpr_engine_ud;
+	if (!cpr_engine_paths(kind, false, &paths) && paths.lanes.ops[0] == &ring_lane_shm)
+		return &cpr_engine_shm_first;
+	return &cpr_engine_any;
+}
+
+int cpr_engine_get_cm(struct cm_node **cm)
+{
+	return eng_node_get(cm);
+}
+
+void cpr_engine_halt_cm(void)
+{
+	eng_node_halt();
+}
+
+void cpr_engine_put_cm(void)
+{
+	eng_node_put();
+}
+
+static bool cpr_engine_is_wanted(enum cpr_kind kind)
+{
+	static bool told;
+	const char *only = util_params.endpoint;
+
+	if (!only || !*only)
+		return true;
+	if (!strcmp(only, "rc"))
+		return kind == CPR_RC;
+	if (!strcmp(only, "ud"))
+		return kind == CPR_UD;
+	if (!told)
+		UTIL_WARN(FABRIC, "FI_COPYRPC_ENDPOINT=%s: write rc or ud, or leave it unset\n",
+			  only);
+	told = true;
+	return false;
+}
+
+int cpr_engine_check(enum cpr_kind kind)
+{
+	static bool told;
+	struct cpr_paths paths;
+
+	if (!cpr_engine_is_wanted(kind))
+		return -FI_ENODATA;
+	/* Of the two kinds rc has the more paths: what it cannot do is worth a line. */
+	if (!cpr_engine_paths(kind, !told && (kind == CPR_RC || util_params.endpoint), &paths))
+		return 0;
+	told |= kind == CPR_RC || util_params.endpoint;
+	return -FI_ENODATA;
+}
+
+int cpr_engine_nic(enum cpr_kind kind, struct fid_nic **nic)
+{
+	struct cpr_paths paths;
+
+	*nic = NULL;
+	if (cpr_engine_paths(kind, false, &paths) || !paths.nic)
+		return 0;
+	return cpr_nic_make(&paths.about, paths.nic->name, nic);
+}

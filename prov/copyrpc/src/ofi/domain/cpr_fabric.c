@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fabrics and the list of them: see cpr_fabric.h. */
+#include "ofi/domain/cpr_fabric.h"
+
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/domain/cpr_engine.h"
+#include "ofi/queue/cpr_eq.h"
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_offer.h"
+#include "ofi/conn/cpr_pep.h"
+#include "ofi/conn/cpr_request.h"
+#include "ofi/queue/cpr_waitset.h"
+#include "util/log.h"
+
+static pthread_mutex_t cpr_fabric_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct util_list cpr_fabric_list = { &cpr_fabric_list, &cpr_fabric_list };
+
+static int cpr_fabric_close(struct fid *fid)
+{
+	struct cpr_fabric *fabric = container_of(fid, struct cpr_fabric, fid.fid);
+
+	if (cpr_ref_is_busy(&fabric->refs))
+		return -FI_EBUSY;
+	pthread_mutex_lock(&cpr_fabric_lock);
+	util_list_remove(&fabric->link);
+	pthread_mutex_unlock(&cpr_fabric_lock);
+	cpr_request_reject_all(fabric);
+	if (fabric->cm)
+		cpr_engine_put_cm();
+	pthread_mutex_destroy(&fabric->request_lock);
+	free(fabric);
+	return 0;
+}
+
+static int cpr_fabric_trywait(struct fid_fabric *fid, struct fid **fids, int count)
+{
+	int i, ret = 0;
+
+	(void)fid;
+	for (i = 0; i < count && !ret; i++)
+		ret = cpr_waitset_trywait_fid(fids[i]);
+	return ret == -FI_EBUSY ? -FI_EAGAIN : ret;
+}
+
+static struct fi_ops cpr_fabric_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_fabric_close,
+	.bind = cpr_no_bind,
+	.control = cpr_no_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static struct fi_ops_fabric cpr_fabric_ops = {
+	.size = sizeof(struct fi_ops_fabric),
+	.domain = cpr_domain_open,
+	.passive_ep = cpr_pep_open,
+	.eq_open = cpr_eq_open,
+	.wait_open = cpr_waitset_open,
+	.trywait = cpr_fabric_trywait,
+	.domain2 = cpr_domain_open2,
+};
+
+/** Ours of that name (NULL: the first), or NULL. */
+static const char *cpr_fabric_name(const char *name)
+{
+	static const char *const ours[] = { CPR_RC_NAME, CPR_UD_NAME, CPR_DGRAM_NAME };
+
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (!name || !strcmp(name, ours[i]))
+			return ours[i];
+	return NULL;
+}
+
+int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *context)
+{
+	struct cpr_fabric *fabric;
+	const char *name = attr ? cpr_fabric_name(attr->name) : NULL;
+
+	if (!name) {
+		UTIL_INFO(FABRIC,
+			  "fabric %s: offered " CPR_RC_NAME ", " CPR_UD_NAME ", " CPR_DGRAM_NAME
+			  "\n",
+			  attr ? attr->name : "(none)");
+		return -FI_EINVAL;
+	}
+	fabric = calloc(1, sizeof(*fabric));
+	if (!fabric)
+		return -FI_ENOMEM;
+	fabric->fid.fid.fclass = FI_CLASS_FABRIC;
+	fabric->fid.fid.context = context;
+	fabric->fid.fid.ops = &cpr_fabric_fi_ops;
+	fabric->fid.ops = &cpr_fabric_ops;
+	fabric->fid.api_version = attr->api_version;
+	fabric->name = name;
+	fabric->api_version = attr->api_version;
+	util_list_init(&fabric->domains);
+	util_list_init(&fabric->requests);
+	pthread_mutex_init(&fabric->request_lock, NULL);
+	pthread_mutex_lock(&cpr_fabric_lock);
+	util_list_push_back(&cpr_fabric_list, &fabric->link);
+	pthread_mutex_unlock(&cpr_fabric_lock);
+	*out = &fabric->fid;
+	return 0;
+}
+
+int cpr_fabric_cm(struct cpr_fabric *fabric, struct cm_node **cm)
+{
+	int ret = 0;
+
+	pthread_mutex_lock(&fabric->request_lock);
+	if (!fabric->cm)
+		ret = cpr_engine_get_cm(&fabric->cm);
+	*cm = fabric->cm;
+	pthread_mutex_unlock(&fabric->request_lock);
+	return ret;
+}
+
+bool cpr_fabric_is_ours(const struct fid_fabric *fid)
+{
+	return fid->ops == &cpr_fabric_ops;
+}
+
+void cpr_fabric_add(struct cpr_fabric *fabric, struct cpr_domain *domain)
+{
+	cpr_ref_get(&fabric->refs);
+	pthread_mutex_lock(&cpr_fabric_lock);
+	util_list_push_back(&fabric->domains, &domain->fabric_link);
+	pthread_mutex_unlock(&cpr_fabric_lock);
+}
+
+void cpr_fabric_remove(struct cpr_fabric *fabric, struct cpr_domain *domain)
+{
+	pthread_mutex_lock(&cpr_fabric_lock);
+	util_list_remove(&domain->fabric_link);
+	pthread_mutex_unlock(&cpr_fabric_lock);
+	cpr_ref_put(&fabric->refs);
+}
+
+/* The first that is open and bears the name of the info's. */
+static struct cpr_fabric *cpr_fabric_find_locked(const char *name)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &cpr_fabric_list) {
+		struct cpr_fabric *fabric = UTIL_CONTAINER_OF(it, struct cpr_fabric, link);
+
+		if (!strcmp(fabric->name, name))
+			return fabric;
+	}
+	return NULL;
+}
+
+void cpr_fabric_fill_opened(struct fi_info *info, const struct fi_info *hints)
+{
+	struct cpr_fabric *fabric;
+	struct util_list *dom;
+
+	pthread_mutex_lock(&cpr_fabric_lock);
+	fabric = cpr_fabric_find_locked(info->fabric_attr->name);
+	if (fabric) {
+		info->fabric_attr->fabric = &fabric->fid;
+		dom = util_list_first(&fabric->domains);
+		if (dom)
+			info->domain_attr->domain =
+				&UTIL_CONTAINER_OF(dom, struct cpr_domain, fabric_link)->fid;
+	}
+	pthread_mutex_unlock(&cpr_fabric_lock);
+	if (hints && hints->fabric_attr && hints->fabric_attr->fabric)
+		info->fabric_attr->fabric = hints->fabric_attr->fabric;
+	if (hints && hints->domain_attr && hints->domain_attr->domain)
+		info->domain_attr->domain = hints->domain_attr->domain;
+}
+
+void cpr_fabric_stop_all(void)
+{
+	struct util_list *f, *d, *ftmp, *dtmp;
+
+	pthread_mutex_lock(&cpr_fabric_lock);
+	UTIL_LIST_FOREACH_SAFE (f, ftmp, &cpr_fabric_list) {
+		struct cpr_fabric *fabric = UTIL_CONTAINER_OF(f, struct cpr_fabric, link);
+
+		UTIL_LIST_FOREACH_SAFE (d, dtmp, &fabric->domains)
+			cpr_progress_stop(
+				&UTIL_CONTAINER_OF(d, struct cpr_domain, fabric_link)->progress);
+	}
+	pthread_mutex_unlock(&cpr_fabric_lock);
+	cpr_engine_halt_cm();
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What is open in this process?
+ *
+ * A fabric holds domains and event queues. All fabrics, and their domains, stand in one list, under one
+ * mutex that nothing holds for long: fi_getinfo names opened objects from it, and cleanup() finds
+ * the threads to stop.
+ */
+#ifndef CPR_FABRIC_H
+#define CPR_FABRIC_H
+
+#include <pthread.h>
+#include <rdma/fi_domain.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ofi/base/cpr_ref.h"
+#include "util/list.h"
+
+struct cm_node;
+struct cpr_domain;
+
+struct cpr_fabric {
+	struct fid_fabric fid;
+	const char *name; /* one of ours */
+	uint32_t api_version;
+	struct cpr_ref refs;          /* domains, event queues */
+	struct util_list link;        /* in the list of all */
+	struct util_list domains;     /* cpr_domain.fabric_link, under the same mutex */
+	pthread_mutex_t request_lock; /* guards what follows */
+	struct util_list requests;    /* cpr_request.link: not answered yet */
+	struct cm_node *cm;           /* since the first fi_listen; NULL: none */
+};
+
+static inline struct cpr_fabric *cpr_fabric_of(struct fid_fabric *fid)
+{
+	return container_of(fid, struct cpr_fabric, fid);
+}
+
+int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+
+/** The control thread, which stays as long as the fabric: 0 or -FI_E*. */
+int cpr_fabric_cm(struct cpr_fabric *fabric, struct cm_node **cm);
+
+bool cpr_fabric_is_ours(const struct fid_fabric *fid);
+
+void cpr_fabric_add(struct cpr_fabric *fabric, struct cpr_domain *domain);
+void cpr_fabric_remove(struct cpr_fabric *fabric, struct cpr_domain *domain);
+
+/** Names the opened fabric and domain in an info, if there are any (fi_fabric(3), fi_domain(3)). */
+void cpr_fabric_fill_opened(struct fi_info *info, const struct fi_info *hints);
+
+/** Stops the progress threads of all domains: the process ends or libfabric is unloaded. */
+void cpr_fabric_stop_all(void);
+
+#endif

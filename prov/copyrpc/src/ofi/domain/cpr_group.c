@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Who is in which group, and all groups at once: see cpr_group.h. */
+#include "ofi/domain/cpr_group.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "ofi/queue/cpr_cntr.h"
+#include "ofi/queue/cpr_cq.h"
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/ep/cpr_ep.h"
+#include "util/log.h"
+#include "util/param.h"
+
+/* Queues of both directions, and all counters. */
+#define CPR_GROUP_PLACES (2 + CPR_EP_CNTR_CNT)
+
+static struct cpr_group *cpr_group_next(const struct cpr_group *group)
+{
+	return __atomic_load_n(&group->next, __ATOMIC_ACQUIRE);
+}
+
+static struct cpr_group *cpr_group_of(struct core_dom *dom)
+{
+	return UTIL_CONTAINER_OF(dom, struct cpr_group, core);
+}
+
+/* --- all of them ---------------------------------------------------------------------------- */
+
+static bool cpr_group_leads(const struct cpr_group *group)
+{
+	return core_dom_mutex(&group->core) == &group->core.own_lock;
+}
+
+void cpr_group_lock_all(struct cpr_domain *domain)
+{
+	pthread_mutex_lock(&domain->changes);
+	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g))
+		if (cpr_group_leads(g))
+			cpr_group_lock(g);
+}
+
+void cpr_group_unlock_all(struct cpr_domain *domain)
+{
+	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g))
+		if (cpr_group_leads(g))
+			cpr_group_unlock(g);
+	pthread_mutex_unlock(&domain->changes);
+}
+
+void cpr_group_progress_locked(struct cpr_domain *domain)
+{
+	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g))
+		if (cpr_group_leads(g))
+			core_dom_progress(&g->core);
+}
+
+void cpr_group_progress_all(struct cpr_domain *domain)
+{
+	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g)) {
+		if (!cpr_group_leads(g))
+			continue;
+		cpr_group_lock(g);
+		core_dom_progress(&g->core);
+		cpr_group_unlock(g);
+	}
+}
+
+/* Did nobody read its queues since the last time that somebody asked? */
+static bool cpr_group_is_idle(struct cpr_group *group)
+{
+	bool idle = group->app_reads == group->seen_reads;
+
+	group->seen_reads = group->app_reads;
+	return idle;
+}
+
+void cpr_group_help(struct cpr_domain *domain, struct cpr_group *own)
+{
+	if (!cpr_group_next(&domain->main))
+		return;
+	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g)) {
+		if (g == own || !core_dom_trylock(&g->core))
+			continue;
+		if (cpr_group_is_idle(g))
+			core_dom_progress(&g->core);
+		cpr_group_unlock(g);
+	}
+}
+
+/* --- allies; domain.changes is held, and no group ------------------------------------------- */
+
+static void cpr_group_ally(struct cpr_group *a, struct cpr_group *b)
+{
+	if (core_dom_mutex(&a->core) == core_dom_mutex(&b->core))
+		return;
+	cpr_group_lock(a);
+	cpr_group_lock(b);
+	core_dom_ally(&a->core, &b->core);
+	cpr_group_unlock(a);
+}
+
+/* Oldest first: two locks are never held in another order. */
+static void cpr_group_ally_sorted(struct cpr_domain *domain, struct cpr_group *a,
+				  struct cpr_group *b)
+{
+	pthread_mutex_t *lock_a = core_dom_mutex(&a->core), *lock_b = core_dom_mutex(&b->core);
+
+	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g)) {
+		if (lock_a == &g->core.own_lock)
+			break;
+		if (lock_b == &g->core.own_lock) {
+			cpr_group_ally(b, a);
+			return;
+		}
+	}
+	cpr_group_ally(a, b);
+}
+
+void cpr_group_unite(struct cpr_domain *domain)
+{
+	pthread_mutex_lock(&domain->changes);
+	domain->splits = false;
+	for (struct cpr_group *g = cpr_group_next(&domain->main); g; g = cpr_group_next(g))
+		cpr_group_ally_sorted(domain, &domain->main, g);
+	pthread_mutex_unlock(&domain->changes);
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+void cpr_place_init(struct cpr_place *place, struct cpr_domain *domain, bool fixed)
+{
+	place->group = &domain->main;
+	place->taken = false;
+	place->fixed = fixed;
+}
+
+void cpr_place_fini(struct cpr_place *place, struct cpr_domain *domain)
+{
+	pthread_mutex_lock(&domain->changes);
+	if (place->taken)
+		place->group->members--;
+	place->taken = false;
+	pthread_mutex_unlock(&domain->changes);
+}
+
+/* It moves with the lock of where it was held: who has the lock and still finds it there, has it. */
+struct cpr_group *cpr_place_lock_guarded(struct cpr_place *place)
+{
+	struct cpr_group *group;
+
+	while (true) {
+		group = __atomic_load_n(&place->group, __ATOMIC_ACQUIRE);
+		cpr_group_lock(group);
+		if (UTIL_LIKELY(__atomic_load_n(&place->group, __ATOMIC_RELAXED) == group))
+			return group;
+		cpr_group_unlock(group);
+	}
+}
+
+/* domain.changes is held: nobody else moves it. */
+static void cpr_place_take(struct cpr_place *place, struct cpr_group *group)
+{
+	struct cpr_group *from = place->group;
+
+	if (place->taken)
+		return;
+	place->taken = true;
+	group->members++;
+	cpr_group_lock(from);
+	__atomic_store_n(&place->group, group, __ATOMIC_RELEASE);
+	cpr_group_unlock(from);
+}
+
+/* --- endpoints ------------------------------------------------------------------------------ */
+
+static struct cpr_group *cpr_group_open(struct cpr_domain *domain)
+{
+	struct cpr_group *group = calloc(1, sizeof(*group)), *last = &domain->main;
+	struct core_dom *main = &domain->main.core;
+	int ret = group ? core_dom_init(&group->core, main->engine_ops, &main->limits, true)
+			: -FI_ENOMEM;
+
+	if (ret) {
+		UTIL_INFO(DOMAIN, "endpoints share a lock, for want of an engine: %s\n",
+			  fi_strerror(-ret));
+		free(group);
+		return NULL;
+	}
+	core_dom_share_mrs(&group->core, main);
+	core_dom_set_watched(&group->core, !util_params.hold);
+	while (cpr_group_next(last))
+		last = cpr_group_next(last);
+	__atomic_store_n(&last->next, group, __ATOMIC_RELEASE);
+	domain->group_cnt++;
+	return group;
+}
+
+/* One that nobody is in, if need be a new one; or the first. */
+static struct cpr_group *cpr_group_pick(struct cpr_domain *domain)
+{
+	struct cpr_group *group = NULL;
+
+	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g))
+		if (!g->members && !core_dom_has_allies(&g->core))
+			return g;
+	if (domain->group_cnt < CPR_GROUPS_MAX)
+		group = cpr_group_open(domain);
+	return group ? group : &domain->main;
+}
+
+static size_t cpr_group_places(struct cpr_ep *ep, struct cpr_place *places[CPR_GROUP_PLACES])
+{
+	size_t cnt = 0;
+
+	if (ep->tx_cq)
+		places[cnt++] = &ep->tx_cq->place;
+	if (ep->rx_cq)
+		places[cnt++] = &ep->rx_cq->place;
+	for (unsigned i = 0; i < CPR_EP_CNTR_CNT; i++)
+		if (ep->cntr[i])
+			places[cnt++] = &ep->cntr[i]->place;
+	return cnt;
+}
+
+/* Must it be in the first group, whatever its queues want? */
+static bool cpr_group_is_fixed(const struct cpr_ep *ep, struct cpr_place *const *places, size_t cnt)
+{
+	if (!ep->domain->splits || ep->core_ep.conn || ep->srx || ep->eq_user.eq)
+		return true;
+	for (size_t i = 0; i < cnt; i++)
+		if (places[i]->fixed)
+			return true;
+	return false;
+}
+
+static struct cpr_group *cpr_group_find(struct cpr_ep *ep, struct cpr_place *const *places,
+					size_t cnt)
+{
+	struct cpr_domain *domain = ep->domain;
+	struct cpr_group *group = cpr_group_is_fixed(ep, places, cnt) ? &domain->main : NULL;
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (!places[i]->taken)
+			continue;
+		if (!group)
+			group = places[i]->group;
+		cpr_group_ally_sorted(domain, group, places[i]->group);
+	}
+	return group ? group : cpr_group_pick(domain);
+}
+
+void cpr_group_enter(struct cpr_ep *ep)
+{
+	struct cpr_place *places[CPR_GROUP_PLACES];
+	size_t cnt = cpr_group_places(ep, places);
+	struct cpr_group *group;
+
+	pthread_mutex_lock(&ep->domain->changes);
+	group = cpr_group_find(ep, places, cnt);
+	for (size_t i = 0; i < cnt; i++)
+		cpr_place_take(places[i], group);
+	group->members++;
+	ep->dom = &group->core;
+	pthread_mutex_unlock(&ep->domain->changes);
+}
+
+void cpr_group_leave(struct cpr_ep *ep)
+{
+	pthread_mutex_lock(&ep->domain->changes);
+	cpr_group_of(ep->dom)->members--;
+	pthread_mutex_unlock(&ep->domain->changes);
+}
+
+void cpr_group_tie(struct cpr_ep *ep, struct cpr_cntr *cntr)
+{
+	struct cpr_group *group = cpr_group_of(ep->dom);
+
+	pthread_mutex_lock(&ep->domain->changes);
+	cpr_place_take(&cntr->place, cntr->place.fixed ? &ep->domain->main : group);
+	cpr_group_ally_sorted(ep->domain, group, cntr->place.group);
+	pthread_mutex_unlock(&ep->domain->changes);
+}
+
+void cpr_group_tie_eq(struct cpr_ep *ep)
+{
+	pthread_mutex_lock(&ep->domain->changes);
+	if (ep->is_enabled)
+		cpr_group_ally_sorted(ep->domain, &ep->domain->main, cpr_group_of(ep->dom));
+	pthread_mutex_unlock(&ep->domain->changes);
+}
+
+void cpr_group_close_all(struct cpr_domain *domain)
+{
+	struct cpr_group *group, *next;
+
+	for (group = cpr_group_next(&domain->main); group; group = next) {
+		next = cpr_group_next(group);
+		core_dom_fini(&group->core);
+		free(group);
+	}
+	domain->main.next = NULL;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory regions: see cpr_mr.h. */
+#include "ofi/domain/cpr_mr.h"
+
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_mr.h"
+#include "core/rma/core_rma.h"
+#include "ofi/queue/cpr_cntr.h"
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/queue/cpr_eq.h"
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_offer.h"
+#include "util/clock.h"
+#include "util/param.h"
+
+_Static_assert(CPR_IOV_LIMIT == CORE_MR_IOV_MAX, "core takes what we offer");
+
+#define CPR_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
+#define CPR_MR_ACCESS                                                                              \
+	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE)
+
+struct cpr_mr {
+	struct fid_mr fid;
+	struct core_mr core;
+	struct cpr_domain *domain;
+};
+
+static inline struct cpr_mr *cpr_mr_of(struct fid *fid)
+{
+	return container_of(fid, struct cpr_mr, fid.fid);
+}
+
+static int cpr_mr_add(struct cpr_mr *mr)
+{
+	int ret;
+
+	cpr_group_lock_all(mr->domain);
+	ret = core_mr_add(&mr->domain->main.core, &mr->core, mr->domain->prov_key);
+	cpr_group_unlock_all(mr->domain);
+	mr->fid.key = mr->core.key;
+	return ret;
+}
+
+/*
+ * No peer finds it any more, and what is under way in it has ended: its own progress sees to that.
+ * A peer that has borrowed memory over an RDMA device and does not give it back for long is cut off.
+ */
+static void cpr_mr_remove(struct cpr_mr *mr)
+{
+	uint64_t patience = (uint64_t)util_params.peer_timeout_ms * UTIL_NS_PER_MS;
+	uint64_t since = util_clock_ns();
+
+	cpr_group_lock_all(mr->domain);
+	core_mr_remove(&mr->domain->main.core, &mr->core);
+	while (mr->core.users) {
+		cpr_group_progress_locked(mr->domain);
+		if (util_clock_ns() - since > patience)
+			core_rma_revoke(&mr->core, true);
+		cpr_group_unlock_all(mr->domain);
+		sched_yield();
+		cpr_group_lock_all(mr->domain);
+	}
+	cpr_group_unlock_all(mr->domain);
+}
+
+static int cpr_mr_close(struct fid *fid)
+{
+	struct cpr_mr *mr = cpr_mr_of(fid);
+
+	cpr_mr_remove(mr);
+	cpr_ref_put(&mr->domain->refs);
+	free(mr);
+	return 0;
+}
+
+/* Counts what peers have done to the region. One counter for each direction. */
+static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t flags)
+{
+	struct core_mr *core = &mr->core;
+	int ret = 0;
+
+	if (!flags || cntr->domain != mr->domain)
+		return -FI_EINVAL;
+	if (flags & ~CPR_MR_REMOTE)
+		return -FI_EBADFLAGS;
+	cpr_group_unite(mr->domain); /* any endpoint's peers may count there */
+	cpr_domain_lock(mr->domain);
+	if (((flags & FI_REMOTE_READ) && core->remote_read) ||
+	    ((flags & FI_REMOTE_WRITE) && core->remote_write))
+		ret = -FI_EINVAL;
+	if (!ret && (flags & FI_REMOTE_READ))
+		core->remote_read = &cntr->core;
+	if (!ret && (flags & FI_REMOTE_WRITE))
+		core->remote_write = &cntr->core;
+	cpr_domain_unlock(mr->domain);
+	return ret;
+}
+
+/* Endpoints see all regions of their domain: binding to one changes nothing. */
+static int cpr_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
+{
+	switch (bfid->fclass) {
+	case FI_CLASS_EP: return flags ? -FI_EBADFLAGS : 0;
+	case FI_CLASS_CNTR:
+		return cpr_mr_bind_cntr(cpr_mr_of(fid),
+					container_of(bfid, struct cpr_cntr, fid.fid), flags);
+	default: return -FI_ENOSYS;
+	}
+}
+
+static int cpr_mr_raw_attr(const struct cpr_mr *mr, const struct fi_mr_raw_attr *attr)
+{
+	size_t room = *attr->key_size;
+
+	*attr->key_size = sizeof(mr->fid.key);
+	if (room < sizeof(mr->fid.key))
+		return -FI_ETOOSMALL;
+	*attr->base_addr = mr->core.base;
+	memcpy(attr->raw_key, &mr->fid.key, sizeof(mr->fid.key));
+	return 0;
+}
+
+static int cpr_mr_control(struct fid *fid, int command, void *arg)
+{
+	switch (command) {
+	case FI_ENABLE:
+	case FI_REFRESH:
+		/* Nothing was pinned, so nothing has to be looked at again. */
+		return 0;
+	case FI_GET_RAW_MR: return arg ? cpr_mr_raw_attr(cpr_mr_of(fid), arg) : -FI_EINVAL;
+	default: return -FI_ENOSYS;
+	}
+}
+
+int cpr_mr_map_raw(const struct fi_mr_map_raw *map)
+{
+	if (map->key_size != sizeof(*map->key))
+		return -FI_EINVAL;
+	memcpy(map->key, map->raw_key, sizeof(*map->key));
+	return 0;
+}
+
+static struct fi_ops cpr_mr_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_mr_close,
+	.bind = cpr_mr_bind,
+	.control = cpr_mr_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static int cpr_mr_check(const struct fi_mr_attr *attr, uint64_t flags)
+{
+	size_t i, len = 0;
+
+	if (!attr || !attr->mr_iov || !attr->iov_count || attr->iov_count > CPR_IOV_LIMIT ||
+	    attr->offset || (attr->access & ~CPR_MR_ACCESS))
+		return -FI_EINVAL;
+	/* Events need no preparation; the word is taken from who asks for it anyway. */
+	if (flags & ~FI_RMA_EVENT)
+		return -FI_EBADFLAGS;
+	for (i = 0; i < attr->iov_count; i++)
+		if (__builtin_add_overflow(len, attr->mr_iov[i].iov_len, &len))
+			return -FI_EINVAL;
+	return len ? 0 : -FI_EINVAL;
+}
+
+/* Bound with FI_REG_MR, the domain reports every registration to its event queue. */
+static int cpr_mr_report(struct cpr_mr *mr)
+{
+	struct fi_eq_entry entry = { .fid = &mr->fid.fid, .context = mr->fid.fid.context };
+
+	if (!mr->domain->mr_events)
+		return 0;
+	return cpr_eq_post(mr->domain->eq_user.eq, FI_MR_COMPLETE, &entry, sizeof(entry));
+}
+
+static void cpr_mr_init(struct cpr_mr *mr, struct cpr_domain *domain, const struct fi_mr_attr *attr)
+{
+	struct core_mr *core = &mr->core;
+
+	mr->fid.fid.fclass = FI_CLASS_MR;
+	mr->fid.fid.context = attr->context;
+	mr->fid.fid.ops = &cpr_mr_fi_ops;
+	mr->fid.mem_desc = mr;
+	mr->domain = domain;
+	core->key = attr->requested_key;
+	core->access = attr->access;
+	core->base = domain->virt_addr ? (uintptr_t)attr->mr_iov[0].iov_base : 0;
+	core->iov_cnt = attr->iov_count;
+	memcpy(core->iov, attr->mr_iov, attr->iov_count * sizeof(*attr->mr_iov));
+	for (size_t i = 0; i < core->iov_cnt; i++)
+		core->len += core->iov[i].iov_len;
+}
+
+static int cpr_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
+			  struct fid_mr **out)
+{
+	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
+	struct cpr_mr *mr;
+	int ret = cpr_mr_check(attr, flags);
+
+	if (ret)
+		return ret;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return -FI_ENOMEM;
+	cpr_mr_init(mr, domain, attr);
+	ret = cpr_mr_add(mr);
+	if (ret)
+		goto err_free;
+	cpr_ref_get(&domain->refs);
+	/* Before the report: whoever reads it may use the region at once. */
+	*out = &mr->fid;
+	ret = cpr_mr_report(mr);
+	if (ret)
+		goto err_remove;
+	return 0;
+
+err_remove:
+	*out = NULL;
+	cpr_ref_put(&domain->refs);
+	cpr_mr_remove(mr);
+err_free:
+	free(mr);
+	return ret;
+}
+
+static int cpr_mr_regv(struct fid *fid, const struct iovec *iov, size_t count, uint64_t access,
+		       uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		       void *context)
+{
+	struct fi_mr_attr attr = { .mr_iov = iov,
+				   .iov_count = count,
+				   .access = access,
+				   .offset = offset,
+				   .requested_key = requested_key,
+				   .context = context };
+
+	return cpr_mr_regattr(fid, &attr, flags, mr);
+}
+
+static int cpr_mr_reg(struct fid *fid, const void *buf, size_t len, uint64_t access,
+		      uint64_t offset, uint64_t requested_key, uint64_t flags, struct fid_mr **mr,
+		      void *context)
+{
+	struct iovec iov = { .iov_base = (void *)buf, .iov_len = len };
+
+	return cpr_mr_regv(fid, &iov, 1, access, offset, requested_key, flags, mr, context);
+}
+
+struct fi_ops_mr cpr_mr_ops = {
+	.size = sizeof(struct fi_ops_mr),
+	.reg = cpr_mr_reg,
+	.regv = cpr_mr_regv,
+	.regattr = cpr_mr_regattr,
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The list of paths and the devices behind them: see cpr_paths.h. */
+#include "ofi/domain/cpr_paths.h"
+
+#include <rdma/fi_errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "util/log.h"
+#include "util/param.h"
+
+static const struct cpr_path *cpr_path_find(const struct cpr_path *table, const char *name,
+					    size_t len)
+{
+	for (; table->name; table++)
+		if (strlen(table->name) == len && !memcmp(table->name, name, len))
+			return table;
+	return NULL;
+}
+
+static bool cpr_paths_has(const struct cpr_paths *paths, const struct eng_lane_ops *lane)
+{
+	for (uint32_t i = 0; i < paths->lanes.cnt; i++)
+		if (paths->lanes.ops[i] == lane)
+			return true;
+	return false;
+}
+
+/** Is there a device for the lane? */
+static bool cpr_paths_probe(struct cpr_paths *paths, const struct eng_lane_ops *lane)
+{
+	struct dev_about about = { .name = "" };
+
+	if (!lane->probe)
+		return true;
+	if (lane->probe(&about))
+		return false;
+	if (!paths->nic && about.name[0]) {
+		paths->nic = lane;
+		paths->about = about;
+	}
+	return true;
+}
+
+/** Adds what there is a device for: false if that left something out. */
+static bool cpr_paths_add(struct cpr_paths *paths, const struct cpr_path *path)
+{
+	struct eng_lanes *lanes = &paths->lanes;
+	bool all = true;
+
+	for (size_t i = 0; path->lanes[i] && lanes->cnt < ENG_LANES_MAX; i++)
+		if (cpr_paths_has(paths, path->lanes[i]))
+			continue;
+		else if (cpr_paths_probe(paths, path->lanes[i]))
+			lanes->ops[lanes->cnt++] = path->lanes[i];
+		else
+			all = false;
+	return all;
+}
+
+/** A device that was named and is not there is a mistake, also where there are other ways. */
+static void cpr_paths_check_device(void)
+{
+	static bool told;
+
+	if (!util_params.device || __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		return;
+	UTIL_WARN(
+		FABRIC,
+		"FI_COPYRPC_DEVICE=%s: there is no such RDMA device, or no port of it can be used; "
+		"ibv_devices lists them, ibv_devinfo tells of their ports\n",
+		util_params.device);
+}
+
+static int cpr_paths_no_such(const char *text, const char *at, size_t len, bool tell)
+{
+	if (tell)
+		UTIL_WARN(FABRIC,
+			  "FI_COPYRPC_PATHS=%s: there is no path \"%.*s\"; write shm, nic, udp, or "
+			  "several with commas, the better one first\n",
+			  text, (int)len, at);
+	return -FI_EINVAL;
+}
+
+static int cpr_paths_no_device(const char *text, bool tell)
+{
+	if (tell)
+		UTIL_WARN(FABRIC,
+			  "FI_COPYRPC_PATHS=%s: nothing here could carry that, there is no RDMA "
+			  "device; look at ibv_devinfo, or leave FI_COPYRPC_PATHS unset\n",
+			  text);
+	return -FI_ENODEV;
+}
+
+int cpr_paths_read(const struct cpr_path *table, const char *text, bool tell,
+		   struct cpr_paths *paths)
+{
+	const char *at = text;
+	bool all = true;
+
+	paths->nic = NULL;
+	for (paths->lanes.cnt = 0;; at++) {
+		size_t len = strcspn(at, ",");
+		const struct cpr_path *path = cpr_path_find(table, at, len);
+
+		if (!path)
+			return cpr_paths_no_such(text, at, len, tell);
+		all &= cpr_paths_add(paths, path);
+		at += len;
+		if (!*at)
+			break;
+	}
+	if (tell && !all && !paths->nic)
+		cpr_paths_check_device();
+	return paths->lanes.cnt ? 0 : cpr_paths_no_device(text, tell);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Shared transmit contexts: see cpr_stx.h. */
+#include "ofi/ep/cpr_stx.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_offer.h"
+#include "util/param.h"
+
+static int cpr_stx_close(struct fid *fid)
+{
+	struct cpr_stx *stx = container_of(fid, struct cpr_stx, fid.fid);
+
+	if (cpr_ref_is_busy(&stx->refs))
+		return -FI_EBUSY;
+	cpr_ref_put(&stx->domain->refs);
+	free(stx);
+	return 0;
+}
+
+static struct fi_ops cpr_stx_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_stx_close,
+	.bind = cpr_no_bind,
+	.control = cpr_no_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static ssize_t cpr_stx_cancel(fid_t fid, void *context)
+{
+	(void)fid;
+	(void)context;
+	return -FI_ENOENT; /* sends cannot be called back */
+}
+
+static int cpr_stx_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	(void)fid;
+	(void)level;
+	(void)optname;
+	(void)optval;
+	(void)optlen;
+	return -FI_ENOPROTOOPT;
+}
+
+static int cpr_stx_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
+{
+	(void)fid;
+	(void)level;
+	(void)optname;
+	(void)optval;
+	(void)optlen;
+	return -FI_ENOPROTOOPT;
+}
+
+static struct fi_ops_ep cpr_stx_ops = {
+	.size = sizeof(struct fi_ops_ep),
+	.cancel = cpr_stx_cancel,
+	.getopt = cpr_stx_getopt,
+	.setopt = cpr_stx_setopt,
+	.tx_ctx = cpr_no_tx_ctx,
+	.rx_ctx = cpr_no_rx_ctx,
+	.rx_size_left = cpr_no_size_left,
+	.tx_size_left = cpr_no_size_left,
+};
+
+int cpr_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **out,
+		 void *context)
+{
+	struct cpr_stx *stx;
+
+	if (attr && ((attr->caps & ~CPR_CAPS) || (attr->op_flags & ~CPR_TX_OP_FLAGS) ||
+		     attr->inject_size > util_params.eager_max))
+		return -FI_EINVAL;
+	stx = calloc(1, sizeof(*stx));
+	if (!stx)
+		return -FI_ENOMEM;
+	stx->fid.fid.fclass = FI_CLASS_STX_CTX;
+	stx->fid.fid.context = context;
+	stx->fid.fid.ops = &cpr_stx_fi_ops;
+	stx->fid.ops = &cpr_stx_ops;
+	stx->domain = cpr_domain_of(domain);
+	cpr_ref_get(&stx->domain->refs);
+	*out = &stx->fid;
+	return 0;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Counters: see cpr_cntr.h. */
+#include "ofi/queue/cpr_cntr.h"
+
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/xfer/cpr_trigger.h"
+#include "ofi/queue/cpr_waitset.h"
+#include "util/log.h"
+
+static inline struct cpr_cntr *cpr_cntr_of(struct fid_cntr *fid)
+{
+	return container_of(fid, struct cpr_cntr, fid);
+}
+
+/* It was read again and again in vain: others may want progress. */
+static bool cpr_cntr_helps(struct cpr_cntr *cntr, bool vain)
+{
+	cntr->reads = vain ? cntr->reads + 1 : 0;
+	return vain && cntr->reads % CPR_GROUP_IDLE_READS == 0;
+}
+
+static uint64_t cpr_cntr_read(struct fid_cntr *fid)
+{
+	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	struct cpr_group *group = cpr_place_lock(&cntr->place);
+	uint64_t value;
+	bool helps;
+
+	cpr_group_progress(group);
+	value = cntr->core.value;
+	helps = cpr_cntr_helps(cntr, value == cntr->told_value);
+	cntr->told_value = value;
+	cpr_group_unlock(group);
+	if (UTIL_UNLIKELY(helps))
+		cpr_group_help(cntr->domain, group);
+	return value;
+}
+
+static uint64_t cpr_cntr_readerr(struct fid_cntr *fid)
+{
+	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	struct cpr_group *group = cpr_place_lock(&cntr->place);
+	uint64_t errors;
+
+	cpr_group_progress(group);
+	errors = cntr->core.errors;
+	cntr->told_errors = errors;
+	cpr_group_unlock(group);
+	return errors;
+}
+
+/* The user changed it: that is no news to fi_poll, but it is to those who wait. */
+static void cpr_cntr_touched(struct cpr_cntr *cntr)
+{
+	cntr->seen_value = cntr->core.value;
+	cntr->seen_errors = cntr->core.errors;
+	if (cntr->core.notify)
+		cntr->core.notify(&cntr->core);
+}
+
+static int cpr_cntr_change(struct fid_cntr *fid, uint64_t value, bool add, bool err)
+{
+	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	uint64_t *word = err ? &cntr->core.errors : &cntr->core.value;
+	struct cpr_group *group = cpr_place_lock(&cntr->place);
+
+	*word = add ? *word + value : value;
+	cpr_cntr_touched(cntr);
+	cpr_group_unlock(group);
+	return 0;
+}
+
+static int cpr_cntr_add(struct fid_cntr *fid, uint64_t value)
+{
+	return cpr_cntr_change(fid, value, true, false);
+}
+
+static int cpr_cntr_set(struct fid_cntr *fid, uint64_t value)
+{
+	return cpr_cntr_change(fid, value, false, false);
+}
+
+static int cpr_cntr_adderr(struct fid_cntr *fid, uint64_t value)
+{
+	return cpr_cntr_change(fid, value, true, true);
+}
+
+static int cpr_cntr_seterr(struct fid_cntr *fid, uint64_t value)
+{
+	return cpr_cntr_change(fid, value, false, true);
+}
+
+static void cpr_cntr_notify(struct core_cntr *core)
+{
+	struct cpr_cntr *cntr = container_of(core, struct cpr_cntr, core);
+
+	core->notify = NULL;
+	cpr_trigger_look(cntr);
+	cpr_wait_kick(&cntr->wait);
+}
+
+void cpr_cntr_watch(struct cpr_cntr *cntr)
+{
+	cntr->core.notify = cpr_cntr_notify;
+}
+
+/*
+ * Sleeps, or without something to sleep on gives the processor away: the counter may move to another
+ * group meanwhile. As cpr_wait_sleep.
+ */
+static int cpr_cntr_pause(struct cpr_cntr *cntr, struct cpr_group **group,
+			  struct cpr_wait_call *call)
+{
+	bool helps;
+	int ret;
+
+	if (cntr->place.fixed)
+		return cpr_wait_sleep(&cntr->wait, cntr->domain, call);
+	ret = cpr_wait_is_over(call) ? -FI_EAGAIN : 0;
+	helps = cpr_cntr_helps(cntr, true);
+	cpr_group_unlock(*group);
+	if (helps)
+		cpr_group_help(cntr->domain, *group);
+	sched_yield();
+	*group = cpr_place_lock(&cntr->place);
+	return ret;
+}
+
+/* Waits for the threshold or for a new error, locked. */
+static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_group **group, uint64_t threshold,
+				int timeout)
+{
+	uint64_t errors = cntr->core.errors;
+	struct cpr_wait_call call;
+	int ret = 0;
+
+	cpr_wait_begin(&cntr->wait, &call, timeout);
+	while (!ret) {
+		cpr_group_progress(*group);
+		if (cntr->core.value >= threshold)
+			return 0;
+		if (cntr->core.errors != errors)
+			return -FI_EAVAIL;
+		cpr_cntr_watch(cntr);
+		ret = cpr_cntr_pause(cntr, group, &call);
+	}
+	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
+}
+
+/* Did it change since the user last looked? Asked twice, it says so once. */
+static bool cpr_cntr_is_unread(struct cpr_cntr *cntr)
+{
+	bool unread =
+		cntr->core.value != cntr->told_value || cntr->core.errors != cntr->told_errors;
+
+	cntr->told_value = cntr->core.value;
+	cntr->told_errors = cntr->core.errors;
+	return unread;
+}
+
+static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
+{
+	struct cpr_cntr *cntr = cpr_cntr_of(fid);
+	struct cpr_group *group = cpr_place_lock(&cntr->place);
+	int ret = cpr_cntr_wait_locked(cntr, &group, threshold, timeout);
+
+	cpr_cntr_is_unread(cntr);
+	if (cntr->wait.sleepers)
+		cpr_wait_kick(&cntr->wait);
+	else if (util_list_is_empty(&cntr->triggers))
+		cntr->core.notify = NULL;
+	cpr_group_unlock(group);
+	return ret;
+}
+
+int cpr_cntr_trywait(struct cpr_cntr *cntr)
+{
+	int ret = -FI_EAGAIN;
+
+	if (!cpr_wait_has_fd(cntr->wait.obj))
+		return -FI_EINVAL;
+	cpr_domain_lock(cntr->domain);
+	cpr_domain_progress(cntr->domain);
+	if (!cpr_cntr_is_unread(cntr)) {
+		cpr_cntr_watch(cntr);
+		ret = cpr_wait_try(&cntr->wait, cntr->domain);
+	}
+	cpr_domain_unlock(cntr->domain);
+	return ret;
+}
+
+bool cpr_cntr_has_changed(struct cpr_cntr *cntr)
+{
+	bool changed =
+		cntr->core.value != cntr->seen_value || cntr->core.errors != cntr->seen_errors;
+
+	cntr->seen_value = cntr->core.value;
+	cntr->seen_errors = cntr->core.errors;
+	return changed;
+}
+
+static int cpr_cntr_close(struct fid *fid)
+{
+	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
+
+	if (cpr_ref_is_busy(&cntr->refs))
+		return -FI_EBUSY;
+	cpr_group_lock_all(cntr->domain);
+	core_mr_forget_cntr(&cntr->domain->main.core, &cntr->core);
+	cpr_group_unlock_all(cntr->domain);
+	cpr_place_fini(&cntr->place, cntr->domain);
+	cpr_waitset_close_member(&cntr->wait);
+	cpr_ref_put(&cntr->domain->refs);
+	free(cntr);
+	return 0;
+}
+
+static int cpr_cntr_control(struct fid *fid, int command, void *arg)
+{
+	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
+
+	/* A counter has no operational flags. */
+	if (arg && command == FI_GETOPSFLAG) {
+		*(uint64_t *)arg = 0;
+		return 0;
+	}
+	if (arg && command == FI_SETOPSFLAG)
+		return *(uint64_t *)arg ? -FI_EBADFLAGS : 0;
+	return cpr_wait_control(&cntr->wait, cntr->domain, command, arg);
+}
+
+static struct fi_ops cpr_cntr_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_cntr_close,
+	.bind = cpr_no_bind,
+	.control = cpr_cntr_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static struct fi_ops_cntr cpr_cntr_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = cpr_cntr_read,
+	.readerr = cpr_cntr_readerr,
+	.add = cpr_cntr_add,
+	.set = cpr_cntr_set,
+	.wait = cpr_no_cntr_wait,
+	.adderr = cpr_cntr_adderr,
+	.seterr = cpr_cntr_seterr,
+};
+
+static struct fi_ops_cntr cpr_cntr_wait_ops = {
+	.size = sizeof(struct fi_ops_cntr),
+	.read = cpr_cntr_read,
+	.readerr = cpr_cntr_readerr,
+	.add = cpr_cntr_add,
+	.set = cpr_cntr_set,
+	.wait = cpr_cntr_wait,
+	.adderr = cpr_cntr_adderr,
+	.seterr = cpr_cntr_seterr,
+};
+
+static int cpr_cntr_check(const struct fi_cntr_attr *attr, enum fi_wait_obj *obj)
+{
+	*obj = attr ? attr->wait_obj : FI_WAIT_NONE;
+	if (!attr)
+		return 0;
+	if (attr->flags)
+		return -FI_EINVAL;
+	if (attr->events == FI_CNTR_EVENTS_COMP)
+		return 0;
+	UTIL_INFO(CNTR, "counter of events %d: offered FI_CNTR_EVENTS_COMP\n", attr->events);
+	return -FI_ENOSYS;
+}
+
+int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **out,
+		  void *context)
+{
+	struct cpr_cntr *cntr;
+	enum fi_wait_obj obj;
+	int ret = cpr_cntr_check(attr, &obj);
+
+	if (ret)
+		return ret;
+	cntr = calloc(1, sizeof(*cntr));
+	if (!cntr)
+		return -FI_ENOMEM;
+	cntr->fid.fid.fclass = FI_CLASS_CNTR;
+	cntr->fid.fid.context = context;
+	cntr->fid.fid.ops = &cpr_cntr_fi_ops;
+	/* Without a wait object there is nothing to sleep on, but one can look again and again. */
+	cntr->fid.ops =
+		cpr_wait_blocks(obj) || obj == FI_WAIT_NONE ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
+	cntr->domain = cpr_domain_of(domain);
+	cpr_place_init(&cntr->place, cntr->domain, obj != FI_WAIT_NONE);
+	cpr_trigger_init(cntr);
+	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
+				      &cntr->fid.fid, cntr->domain);
+	if (ret) {
+		free(cntr);
+		return ret;
+	}
+	cpr_ref_get(&cntr->domain->refs);
+	*out = &cntr->fid;
+	return 0;
+}

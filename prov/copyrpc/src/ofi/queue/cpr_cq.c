@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Completion queues: see cpr_cq.h. cpr_cq_take is the hot loop of every receiver. */
+#include "ofi/queue/cpr_cq.h"
+
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/domain/cpr_fabric.h"
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/queue/cpr_strerror.h"
+#include "ofi/queue/cpr_waitset.h"
+#include "util/log.h"
+
+#define CPR_CQ_SIZE_MAX 65536u /* of the first allocation: the queue grows anyway */
+
+#define CPR_CQ_IDLE_READS 1024u /* a power of two, and of CPR_GROUP_IDLE_READS */
+
+/* fi_cq_err_entry as libfabric 1.20 and later have it; before, it ended with err_data_size. */
+struct cpr_cq_err_entry_src {
+	struct fi_cq_err_entry e;
+	fi_addr_t src_addr;
+};
+
+static inline struct cpr_cq *cpr_cq_of(struct fid_cq *fid)
+{
+	return container_of(fid, struct cpr_cq, fid);
+}
+
+typedef uint64_t __attribute__((may_alias)) cpr_cq_word;
+
+/*
+ * Word by word, as core_cq_write stores them: a wider load of what was just written would wait until
+ * the stores have left the store buffer. The atomic loads keep the compiler from making wide ones.
+ */
+static inline __attribute__((always_inline)) void cpr_cq_copy(
+	uint8_t *dst, const struct fi_cq_tagged_entry *entry, size_t len)
+{
+	const cpr_cq_word *src = (const cpr_cq_word *)entry;
+	size_t i;
+
+	for (i = 0; i < len / sizeof(*src); i++) {
+		uint64_t word = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
+
+		memcpy(dst + i * sizeof(word), &word, sizeof(word));
+	}
+}
+
+/* Moves up to `count` good completions into buf; each format is a prefix of the tagged entry. */
+static inline __attribute__((always_inline)) ssize_t cpr_cq_take(struct core_cq *q, uint8_t *buf,
+								 size_t count, fi_addr_t *src,
+								 size_t entry_len)
+{
+	uint64_t cnt = core_cq_good_cnt(q, count), left = cnt;
+
+	/* One stretch, or two where the ring ends in between. */
+	while (left) {
+		const struct core_cqe *cqe = &q->ring[q->head & q->mask];
+		uint64_t room = q->mask + 1 - (q->head & q->mask);
+		const struct core_cqe *end = cqe + (left < room ? left : room);
+
+		q->head += (uint64_t)(end - cqe);
+		left -= (uint64_t)(end - cqe);
+		for (; cqe != end; cqe++) {
+			cpr_cq_copy(buf, &cqe->e, entry_len);
+			buf += entry_len;
+			if (src)
+				*src++ = cqe->src;
+		}
+	}
+	return (ssize_t)cnt;
+}
+
+/* Nothing was taken: why? (0: nothing was wanted.) */
+static ssize_t cpr_cq_empty(const struct core_cq *q)
+{
+	if (core_cq_is_empty(q))
+		return q->overrun ? -FI_EAVAIL : -FI_EAGAIN;
+	return q->ring[q->head & q->mask].err ? -FI_EAVAIL : 0;
+}
+
+/* The end of a read that took nothing. Again and again: others may want the processor, or progress. */
+static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
+							     struct cpr_group *group)
+{
+	ssize_t ret = cpr_cq_empty(&cq->core);
+	uint32_t reads = ++cq->idle_reads;
+
+	cpr_group_unlock(group);
+	if (UTIL_LIKELY(reads % CPR_GROUP_IDLE_READS))
+		return ret;
+	cpr_group_help(cq->domain, group);
+	if (reads % CPR_CQ_IDLE_READS == 0)
+		sched_yield();
+	return ret;
+}
+
+static inline __attribute__((always_inline)) ssize_t cpr_cq_read(struct fid_cq *fid, void *buf,
+								 size_t count, fi_addr_t *src,
+								 size_t entry_len)
+{
+	struct cpr_cq *cq = cpr_cq_of(fid);
+	struct cpr_group *group = cpr_place_lock(&cq->place);
+	struct core_cq *q = &cq->core;
+	ssize_t ret;
+
+	cpr_group_progress(group);
+	ret = cpr_cq_take(q, buf, count, src, entry_len);
+	if (UTIL_UNLIKELY(!ret))
+		return cpr_cq_read_nothing(cq, group);
+	cq->idle_reads = 0;
+	cpr_group_unlock(group);
+	return ret;
+}
+
+/* Completions come one by one while a reader sleeps: wake it, and ask not to be called again. */
+static void cpr_cq_notify(struct core_cq *q)
+{
+	struct cpr_cq *cq = container_of(q, struct cpr_cq, core);
+
+	core_cq_set_notify(q, NULL);
+	cpr_wait_kick(&cq->wait);
+}
+
+/* True when a sleeping reader with that threshold should return. */
+static bool cpr_cq_is_ready(const struct core_cq *q, uint64_t threshold)
+{
+	return q->tail - q->head >= threshold || q->overrun || q->aside ||
+	       (!core_cq_is_empty(q) && q->ring[q->head & q->mask].err);
+}
+
+/* FI_CQ_COND_THRESHOLD passes the number itself in `cond`; more than fits is not waited for. */
+static uint64_t cpr_cq_threshold(const struct cpr_cq *cq, const void *cond, size_t count)
+{
+	uint64_t threshold = cq->wait_cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
+
+	if (threshold > count)
+		threshold = count;
+	return threshold ? threshold : 1;
+}
+
+/*
+ * Waits until a read would find something: 0, -FI_EAGAIN (time, signal) or an error. Locked: with a
+ * wait object it is in the domain's first group.
+ */
+static int cpr_cq_wait(struct cpr_cq *cq, uint64_t threshold, int timeout)
+{
+	struct cpr_wait_call call;
+	int ret = 0;
+
+	cpr_wait_begin(&cq->wait, &call, timeout);
+	while (!ret) {
+		cpr_domain_progress(cq->domain);
+		if (cpr_cq_is_ready(&cq->core, threshold))
+			return 0;
+		if (cpr_wait_is_signaled(&cq->wait, &call))
+			return -FI_EAGAIN;
+		core_cq_set_notify(&cq->core, cpr_cq_notify);
+		ret = cpr_wait_sleep(&cq->wait, cq->domain, &call);
+	}
+	return ret;
+}
+
+static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src,
+			    const void *cond, int timeout, size_t entry_len)
+{
+	struct cpr_cq *cq = cpr_cq_of(fid);
+	ssize_t ret;
+	int err;
+
+	cpr_domain_lock(cq->domain);
+	err = cpr_cq_wait(cq, cpr_cq_threshold(cq, cond, count), timeout);
+	if (!cq->wait.sleepers)
+		core_cq_set_notify(&cq->core, NULL);
+	ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
+	if (!ret)
+		ret = err && err != -FI_EAGAIN ? err : cpr_cq_empty(&cq->core);
+	/* Others sleep on the same queue and there is more: the next one, please. */
+	if (cq->wait.sleepers && !core_cq_is_empty(&cq->core))
+		cpr_wait_kick(&cq->wait);
+	cpr_domain_unlock(cq->domain);
+	return ret;
+}
+
+int cpr_cq_trywait(struct cpr_cq *cq)
+{
+	int ret = -FI_EAGAIN;
+
+	if (!cpr_wait_has_fd(cq->wait.obj))
+		return -FI_EINVAL;
+	cpr_domain_lock(cq->domain);
+	cpr_domain_progress(cq->domain);
+	if (!cpr_cq_is_ready(&cq->core, 1)) {
+		core_cq_set_notify(&cq->core, cpr_cq_notify);
+		ret = cpr_wait_try(&cq->wait, cq->domain);
+	}
+	cpr_domain_unlock(cq->domain);
+	return ret;
+}
+
+/*
+ * err_data belongs to the user from API 1.5 on, if err_data_size says that there is room; else to
+ * us. We have none either way.
+ */
+static void cpr_cq_fill_err(const struct cpr_cq *cq, const struct fi_cq_err_entry *err,
+			    fi_addr_t src, struct fi_cq_err_entry *buf)
+{
+	uint32_t api = cq->domain->api_version;
+	void *user_data = buf->err_data;
+	bool is_users = FI_VERSION_GE(api, FI_VERSION(1, 5)) && buf->err_data_size;
+
+	*buf = *err;
+	buf->err_data = is_users ? user_data : NULL;
+	buf->err_data_size = 0;
+	if (FI_VERSION_GE(api, FI_VERSION(1, 20)))
+		((struct cpr_cq_err_entry_src *)buf)->src_addr = src;
+}
+
+static ssize_t cpr_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint64_t flags)
+{
+	struct cpr_cq *cq = cpr_cq_of(fid);
+	struct fi_cq_err_entry err = { 0 };
+	struct cpr_group *group = cpr_place_lock(&cq->place);
+	struct core_cqe *cqe;
+	fi_addr_t src = FI_ADDR_NOTAVAIL;
+	int ret;
+
+	(void)flags;
+	cpr_group_progress(group);
+	cqe = core_cq_front(&cq->core);
+	if (cqe)
+		src = cqe->src;
+	ret = core_cq_read_err(&cq->core, &err);
+	if (ret != 1 && cq->core.overrun && core_cq_is_empty(&cq->core)) {
+		err.err = FI_EOVERRUN;
+		err.prov_errno = FI_EOVERRUN;
+		ret = 1;
+	}
+	cpr_group_unlock(group);
+	if (ret == 1)
+		cpr_cq_fill_err(cq, &err, src, buf);
+	return ret;
+}
+
+static int cpr_cq_signal(struct fid_cq *fid)
+{
+	cpr_wait_signal(&cpr_cq_of(fid)->wait);
+	return 0;
+}
+
+static const char *cpr_cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data,
+				   char *buf, size_t len)
+{
+	(void)fid;
+	(void)err_data;
+	return cpr_strerror(prov_errno, buf, len);
+}
+
+/* One set of calls and two op tables, without and with a wait object, for a format. */
+#define CPR_CQ_FORMAT(name, entry)                                                                 \
+	static ssize_t cpr_cq_read_##name(struct fid_cq *fid, void *buf, size_t count)             \
+	{                                                                                          \
+		return cpr_cq_read(fid, buf, count, NULL, sizeof(entry));                          \
+	}                                                                                          \
+	static ssize_t cpr_cq_readfrom_##name(struct fid_cq *fid, void *buf, size_t count,         \
+					      fi_addr_t *src)                                      \
+	{                                                                                          \
+		return cpr_cq_read(fid, buf, count, src, sizeof(entry));                           \
+	}                                                                                          \
+	static ssize_t cpr_cq_sread_##name(struct fid_cq *fid, void *buf, size_t count,            \
+					   const void *cond, int timeout)                          \
+	{                                                                                          \
+		return cpr_cq_sread(fid, buf, count, NULL, cond, timeout, sizeof(entry));          \
+	}                                                                                          \
+	static ssize_t cpr_cq_sreadfrom_##name(struct fid_cq *fid, void *buf, size_t count,        \
+					       fi_addr_t *src, const void *cond, int timeout)      \
+	{                                                                                          \
+		return cpr_cq_sread(fid, buf, count, src, cond, timeout, sizeof(entry));           \
+	}                                                                                          \
+	static struct fi_ops_cq cpr_cq_ops_##name = {                                              \
+		.size = sizeof(struct fi_ops_cq),                                                  \
+		.read = cpr_cq_read_##name,                                                        \
+		.readfrom = cpr_cq_readfrom_##name,                                                \
+		.readerr = cpr_cq_readerr,                                                         \
+		.sread = cpr_no_cq_sread,                                                          \
+		.sreadfrom = cpr_no_cq_sreadfrom,                                                  \
+		.signal = cpr_no_cq_signal,                                                        \
+		.strerror = cpr_cq_strerror,                                                       \
+	};                                                                                         \
+	static struct fi_ops_cq cpr_cq_wait_ops_##name = {                                         \
+		.size = sizeof(struct fi_ops_cq),                                                  \
+		.read = cpr_cq_read_##name,                                                        \
+		.readfrom = cpr_cq_readfrom_##name,                                                \
+		.readerr = cpr_cq_readerr,                                                         \
+		.sread = cpr_cq_sread_##name,                                                      \
+		.sreadfrom = cpr_cq_sreadfrom_##name,                                              \
+		.signal = cpr_cq_signal,                                                           \
+		.strerror = cpr_cq_strerror,                                                       \
+	}
+
+CPR_CQ_FORMAT(context, struct fi_cq_entry);
+CPR_CQ_FORMAT(msg, struct fi_cq_msg_entry);
+CPR_CQ_FORMAT(data, struct fi_cq_data_entry);
+CPR_CQ_FORMAT(tagged, struct fi_cq_tagged_entry);
+
+/* The op table for a format (unspecified: the shortest), or NULL for one that we do not know. */
+static struct fi_ops_cq *cpr_cq_pick_ops(enum fi_cq_format format, bool waits)
+{
+	static struct fi_ops_cq *const table[][2] = {
+		[FI_CQ_FORMAT_UNSPEC] = { &cpr_cq_ops_context, &cpr_cq_wait_ops_context },
+		[FI_CQ_FORMAT_CONTEXT] = { &cpr_cq_ops_context, &cpr_cq_wait_ops_context },
+		[FI_CQ_FORMAT_MSG] = { &cpr_cq_ops_msg, &cpr_cq_wait_ops_msg },
+		[FI_CQ_FORMAT_DATA] = { &cpr_cq_ops_data, &cpr_cq_wait_ops_data },
+		[FI_CQ_FORMAT_TAGGED] = { &cpr_cq_ops_tagged, &cpr_cq_wait_ops_tagged },
+	};
+
+	return (unsigned)format <= FI_CQ_FORMAT_TAGGED ? table[format][waits] : NULL;
+}
+
+static int cpr_cq_close(struct fid *fid)
+{
+	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);
+
+	if (cpr_ref_is_busy(&cq->refs))
+		return -FI_EBUSY;
+	cpr_place_fini(&cq->place, cq->domain);
+	cpr_waitset_close_member(&cq->wait);
+	core_cq_fini(&cq->core);
+	cpr_ref_put(&cq->domain->refs);
+	free(cq);
+	return 0;
+}
+
+static int cpr_cq_control(struct fid *fid, int command, void *arg)
+{
+	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);
+
+	return cpr_wait_control(&cq->wait, cq->domain, command, arg);
+}
+
+static struct fi_ops cpr_cq_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_cq_close,
+	.bind = cpr_no_bind,
+	.control = cpr_cq_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static int cpr_cq_check(const struct fi_cq_attr *attr)
+{
+	if (!attr || attr->wait_cond > FI_CQ_COND_THRESHOLD)
+		return -FI_EINVAL;
+	if (attr->flags & ~FI_AFFINITY) {
+		UTIL_INFO(CQ, "completion queue flags 0x%lx: offered FI_AFFINITY\n",
+			  (unsigned long)attr->flags);
+		return -FI_ENOSYS;
+	}
+	return cpr_cq_pick_ops(attr->format, false) ? 0 : -FI_ENOSYS;
+}
+
+static int cpr_cq_init(struct cpr_cq *cq, const struct fi_cq_attr *attr)
+{
+	int ret;
+
+	ret = core_cq_init(&cq->core, attr->size < CPR_CQ_SIZE_MAX ? attr->size : CPR_CQ_SIZE_MAX);
+	if (ret)
+		return ret;
+	ret = cpr_waitset_open_member(&cq->wait, attr->wait_obj, attr->wait_set, &cq->fid.fid,
+				      cq->domain);
+	if (ret)
+		core_cq_fini(&cq->core);
+	return ret;
+}
+
+int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **out,
+		void *context)
+{
+	struct cpr_cq *cq;
+	int ret = cpr_cq_check(attr);
+
+	if (ret)
+		return ret;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -FI_ENOMEM;
+	cq->fid.fid.fclass = FI_CLASS_CQ;
+	cq->fid.fid.context = context;
+	cq->fid.fid.ops = &cpr_cq_fi_ops;
+	cq->fid.ops = cpr_cq_pick_ops(attr->format, cpr_wait_blocks(attr->wait_obj));
+	cq->wait_cond = attr->wait_cond;
+	cq->has_data = attr->format == FI_CQ_FORMAT_DATA || attr->format == FI_CQ_FORMAT_TAGGED;
+	cq->domain = cpr_domain_of(domain);
+	cpr_place_init(&cq->place, cq->domain, attr->wait_obj != FI_WAIT_NONE);
+	ret = cpr_cq_init(cq, attr);
+	if (ret) {
+		free(cq);
+		return ret;
+	}
+	cpr_ref_get(&cq->domain->refs);
+	*out = &cq->fid;
+	return 0;
+}

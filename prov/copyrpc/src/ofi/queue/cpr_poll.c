@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Poll sets: see cpr_poll.h. Their lock comes before those of groups. */
+#include "ofi/queue/cpr_poll.h"
+
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "ofi/queue/cpr_cntr.h"
+#include "ofi/queue/cpr_cq.h"
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/base/cpr_nosys.h"
+#include "util/list.h"
+
+struct cpr_poll {
+	struct fid_poll fid;
+	struct cpr_domain *domain;
+	pthread_mutex_t lock;     /* guards members */
+	struct util_list members; /* cpr_poll_member.link */
+	uint32_t vain;            /* looks in a row that found nothing */
+};
+
+struct cpr_poll_member {
+	struct util_list link;
+	struct fid *fid; /* a completion queue or a counter of the domain */
+};
+
+static inline struct cpr_poll *cpr_poll_of(struct fid_poll *fid)
+{
+	return container_of(fid, struct cpr_poll, fid);
+}
+
+static struct cpr_place *cpr_poll_place(struct fid *fid)
+{
+	if (fid->fclass == FI_CLASS_CQ)
+		return &container_of(fid, struct cpr_cq, fid.fid)->place;
+	return &container_of(fid, struct cpr_cntr, fid.fid)->place;
+}
+
+static bool cpr_poll_has_news(struct fid *fid)
+{
+	if (fid->fclass == FI_CLASS_CQ)
+		return cpr_cq_has_news(container_of(fid, struct cpr_cq, fid.fid));
+	return cpr_cntr_has_changed(container_of(fid, struct cpr_cntr, fid.fid));
+}
+
+/* Progress once for members in a row that make it together. */
+static bool cpr_poll_look(struct fid *member, struct cpr_group **last)
+{
+	struct cpr_group *group = cpr_place_lock(cpr_poll_place(member));
+	bool news;
+
+	if (group != *last)
+		cpr_group_progress(group);
+	*last = group;
+	news = cpr_poll_has_news(member);
+	cpr_group_unlock(group);
+	return news;
+}
+
+static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
+{
+	struct cpr_poll *poll = cpr_poll_of(fid);
+	struct cpr_group *last = NULL;
+	struct util_list *it, *tmp;
+	int found = 0;
+	bool helps;
+
+	pthread_mutex_lock(&poll->lock);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &poll->members) {
+		struct fid *member = UTIL_CONTAINER_OF(it, struct cpr_poll_member, link)->fid;
+
+		if (found < count && cpr_poll_look(member, &last))
+			context[found++] = member->context;
+	}
+	poll->vain = found ? 0 : poll->vain + 1;
+	helps = !found && poll->vain % CPR_GROUP_IDLE_READS == 0;
+	pthread_mutex_unlock(&poll->lock);
+	if (helps)
+		cpr_group_help(poll->domain, last);
+	return found;
+}
+
+/* The reference count of a member, or NULL for what cannot be one. */
+static struct cpr_ref *cpr_poll_ref(const struct cpr_poll *poll, struct fid *fid)
+{
+	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);
+	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
+
+	if (fid->fclass == FI_CLASS_CQ && cq->domain == poll->domain)
+		return &cq->refs;
+	if (fid->fclass == FI_CLASS_CNTR && cntr->domain == poll->domain)
+		return &cntr->refs;
+	return NULL;
+}
+
+static int cpr_poll_add(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
+{
+	struct cpr_poll *poll = cpr_poll_of(fid);
+	struct cpr_ref *ref = cpr_poll_ref(poll, event_fid);
+	struct cpr_poll_member *member;
+
+	if (!ref || flags)
+		return -FI_EINVAL;
+	member = malloc(sizeof(*member));
+	if (!member)
+		return -FI_ENOMEM;
+	member->fid = event_fid;
+	cpr_ref_get(ref);
+	pthread_mutex_lock(&poll->lock);
+	util_list_push_back(&poll->members, &member->link);
+	pthread_mutex_unlock(&poll->lock);
+	return 0;
+}
+
+static void cpr_poll_drop(struct cpr_poll *poll, struct cpr_poll_member *member)
+{
+	util_list_remove(&member->link);
+	cpr_ref_put(cpr_poll_ref(poll, member->fid));
+	free(member);
+}
+
+static int cpr_poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t flags)
+{
+	struct cpr_poll *poll = cpr_poll_of(fid);
+	struct util_list *it, *tmp;
+	int ret = -FI_EINVAL;
+
+	if (flags)
+		return ret;
+	pthread_mutex_lock(&poll->lock);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &poll->members) {
+		struct cpr_poll_member *member =
+			UTIL_CONTAINER_OF(it, struct cpr_poll_member, link);
+
+		if (ret && member->fid == event_fid) {
+			cpr_poll_drop(poll, member);
+			ret = 0;
+		}
+	}
+	pthread_mutex_unlock(&poll->lock);
+	return ret;
+}
+
+static int cpr_poll_close(struct fid *fid)
+{
+	struct cpr_poll *poll = container_of(fid, struct cpr_poll, fid.fid);
+	struct util_list *first;
+
+	while ((first = util_list_first(&poll->members)))
+		cpr_poll_drop(poll, UTIL_CONTAINER_OF(first, struct cpr_poll_member, link));
+	cpr_ref_put(&poll->domain->refs);
+	pthread_mutex_destroy(&poll->lock);
+	free(poll);
+	return 0;
+}
+
+static struct fi_ops cpr_poll_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_poll_close,
+	.bind = cpr_no_bind,
+	.control = cpr_no_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static struct fi_ops_poll cpr_poll_ops = {
+	.size = sizeof(struct fi_ops_poll),
+	.poll = cpr_poll_poll,
+	.poll_add = cpr_poll_add,
+	.poll_del = cpr_poll_del,
+};
+
+int cpr_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, struct fid_poll **out)
+{
+	struct cpr_poll *poll;
+
+	if (attr && attr->flags)
+		return -FI_EINVAL;
+	poll = calloc(1, sizeof(*poll));
+	if (!poll)
+		return -FI_ENOMEM;
+	poll->fid.fid.fclass = FI_CLASS_POLL;
+	poll->fid.fid.ops = &cpr_poll_fi_ops;
+	poll->fid.ops = &cpr_poll_ops;
+	util_list_init(&poll->members);
+	pthread_mutex_init(&poll->lock, NULL);
+	poll->domain = cpr_domain_of(domain);
+	cpr_ref_get(&poll->domain->refs);
+	*out = &poll->fid;
+	return 0;
+}

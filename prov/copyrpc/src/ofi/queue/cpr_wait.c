@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Wait objects: see cpr_wait.h. */
+#include "ofi/queue/cpr_wait.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/queue/cpr_waitset.h"
+#include "util/clock.h"
+#include "util/param.h"
+
+/*
+ * How long to look before the first sleep: longer than it takes when both ends sleep and wake each
+ * other, for then two who answer each other find back to answering at once. The clock is asked, and
+ * the processor offered to the peer, who may want this very one, only now and then.
+ */
+#define CPR_WAIT_SPIN_NS    50000u
+#define CPR_WAIT_SPIN_LOOKS 256u /* a power of two */
+/* Looks that find the engine busy with what cannot be finished yet, before napping. */
+#define CPR_WAIT_BUSY   1000
+#define CPR_WAIT_NAP_MS 1
+
+int cpr_wait_watch(struct cpr_wait *wait, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return epoll_ctl(wait->epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static void cpr_wait_close_fds(struct cpr_wait *wait)
+{
+	if (wait->event_fd >= 0)
+		close(wait->event_fd);
+	if (wait->epoll_fd >= 0)
+		close(wait->epoll_fd);
+	wait->event_fd = -1;
+	wait->epoll_fd = -1;
+}
+
+/*
+ * Descriptors are made when somebody needs them: a process may open queues by the thousand. A
+ * signal that finds none is counted, and the count is read again before the first sleep; one of
+ * the two sees the other (both sides are sequentially consistent).
+ */
+static int cpr_wait_open_fds(struct cpr_wait *wait)
+{
+	int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	__atomic_store_n(&wait->event_fd, fd, __ATOMIC_SEQ_CST);
+	wait->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return wait->epoll_fd < 0 ? -errno : cpr_wait_watch(wait, fd);
+}
+
+/** What there is to know of a kind of wait object. */
+struct cpr_wait_traits {
+	const char *name;
+	bool offered;
+	bool blocks; /* there are calls of ours that sleep on it alone */
+	bool has_fd; /* that the user may sleep on */
+};
+
+static const struct cpr_wait_traits *cpr_wait_traits_of(enum fi_wait_obj obj)
+{
+	static const struct cpr_wait_traits unknown = { .name = "(unknown)" };
+	static const struct cpr_wait_traits table[] = {
+		[FI_WAIT_NONE] = { "FI_WAIT_NONE", true, false, false },
+		[FI_WAIT_UNSPEC] = { "FI_WAIT_UNSPEC", true, true, true },
+		[FI_WAIT_SET] = { "FI_WAIT_SET", true, false, true },
+		[FI_WAIT_FD] = { "FI_WAIT_FD", true, true, true },
+		[FI_WAIT_MUTEX_COND] = { "FI_WAIT_MUTEX_COND", false, false, false },
+		[FI_WAIT_YIELD] = { "FI_WAIT_YIELD", true, true, false },
+		[FI_WAIT_POLLFD] = { "FI_WAIT_POLLFD", true, true, true },
+	};
+
+	return (unsigned)obj < sizeof(table) / sizeof(table[0]) ? &table[obj] : &unknown;
+}
+
+int cpr_wait_open(struct cpr_wait *wait, enum fi_wait_obj obj)
+{
+	wait->obj = obj;
+	wait->epoll_fd = -1;
+	wait->event_fd = -1;
+	wait->set = NULL;
+	return cpr_wait_traits_of(obj)->offered ? 0 : -FI_ENOSYS;
+}
+
+const char *cpr_wait_name(enum fi_wait_obj obj)
+{
+	return cpr_wait_traits_of(obj)->name;
+}
+
+bool cpr_wait_blocks(enum fi_wait_obj obj)
+{
+	return cpr_wait_traits_of(obj)->blocks;
+}
+
+bool cpr_wait_has_fd(enum fi_wait_obj obj)
+{
+	return cpr_wait_traits_of(obj)->has_fd;
+}
+
+void cpr_wait_close(struct cpr_wait *wait)
+{
+	cpr_wait_close_fds(wait);
+}
+
+int cpr_wait_fd(struct cpr_wait *wait, struct cpr_domain *domain)
+{
+	int ret;
+
+	if (wait->epoll_fd >= 0)
+		return wait->epoll_fd;
+	ret = cpr_wait_open_fds(wait);
+	if (!ret && domain)
+		ret = cpr_wait_watch(wait, core_dom_wait_fd(&domain->main.core));
+	if (!ret)
+		return wait->epoll_fd;
+	cpr_wait_close_fds(wait);
+	return ret;
+}
+
+/* One descriptor for as long as the object lives: the list never changes. */
+static int cpr_wait_get_pollfd(int fd, struct fi_wait_pollfd *arg)
+{
+	size_t room = arg->nfds;
+
+	arg->change_index = 1;
+	arg->nfds = 1;
+	if (!room)
+		return -FI_ETOOSMALL;
+	arg->fd[0] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	return 0;
+}
+
+static int cpr_wait_get(struct cpr_wait *wait, struct cpr_domain *domain, void *arg)
+{
+	int fd = cpr_wait_fd(wait, domain);
+
+	if (fd < 0)
+		return fd;
+	if (wait->obj == FI_WAIT_POLLFD)
+		return cpr_wait_get_pollfd(fd, arg);
+	*(int *)arg = fd;
+	return 0;
+}
+
+int cpr_wait_control(struct cpr_wait *wait, struct cpr_domain *domain, int command, void *arg)
+{
+	if (!arg)
+		return -FI_EINVAL;
+	if (wait->set)
+		return fi_control(&wait->set->fid.fid, command, arg);
+	if (wait->obj == FI_WAIT_NONE)
+		return -FI_ENOSYS;
+	switch (command) {
+	case FI_GETWAIT:
+		return cpr_wait_has_fd(wait->obj) ? cpr_wait_get(wait, domain, arg) : -FI_ENOSYS;
+	case FI_GETWAITOBJ:
+		*(enum fi_wait_obj *)arg = wait->obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : wait->obj;
+		return 0;
+	default: return -FI_ENOSYS;
+	}
+}
+
+void cpr_wait_kick(struct cpr_wait *wait)
+{
+	int fd = __atomic_load_n(&wait->event_fd, __ATOMIC_SEQ_CST);
+
+	/* It cannot block, and a counter that is full is readable just as well. */
+	if (fd >= 0)
+		eventfd_write(fd, 1);
+}
+
+void cpr_wait_signal(struct cpr_wait *wait)
+{
+	__atomic_add_fetch(&wait->signals, 1, __ATOMIC_SEQ_CST);
+	cpr_wait_kick(wait);
+}
+
+void cpr_wait_begin(struct cpr_wait *wait, struct cpr_wait_call *call, int timeout_ms)
+{
+	call->timeout_ms = timeout_ms;
+	call->deadline_ns = timeout_ms < 0 ? UINT64_MAX : 0;
+	call->spin_end_ns = 0;
+	call->looks = 0;
+	call->spins = true;
+	call->signals = __atomic_load_n(&wait->signals, __ATOMIC_ACQUIRE);
+}
+
+bool cpr_wait_is_signaled(struct cpr_wait *wait, const struct cpr_wait_call *call)
+{
+	uint32_t now = __atomic_load_n(&wait->signals, __ATOMIC_ACQUIRE);
+
+	if (now == call->signals && now == wait->signals_seen)
+		return false;
+	wait->signals_seen = now;
+	return true;
+}
+
+/* Milliseconds until the call must end, rounded up; -1: none; -FI_EAGAIN: now. */
+static int cpr_wait_left(struct cpr_wait_call *call)
+{
+	uint64_t now;
+
+	if (call->deadline_ns == UINT64_MAX)
+		return -1;
+	if (!call->timeout_ms)
+		return -FI_EAGAIN;
+	now = util_clock_ns();
+	if (!call->deadline_ns)
+		call->deadline_ns = now + (uint64_t)call->timeout_ms * UTIL_NS_PER_MS;
+	if (now >= call->deadline_ns)
+		return -FI_EAGAIN;
+	return (int)((call->deadline_ns - now + UTIL_NS_PER_MS - 1) / UTIL_NS_PER_MS);
+}
+
+bool cpr_wait_is_over(struct cpr_wait_call *call)
+{
+	return cpr_wait_left(call) < -1;
+}
+
+/* Gives the others who sleep or want the lock a chance, for `ms` milliseconds at most. */
+static void cpr_wait_nap(struct cpr_domain *domain, int ms)
+{
+	cpr_domain_unlock(domain);
+	if (ms)
+		poll(NULL, 0, ms);
+	cpr_domain_lock(domain);
+}
+
+void cpr_wait_drain(struct cpr_wait *wait)
+{
+	eventfd_t cnt;
+
+	eventfd_read(wait->event_fd, &cnt);
+}
+
+void cpr_wait_dom_update(struct cpr_domain *domain)
+{
+	const struct cpr_wait_dom *wait = &domain->wait;
+
+	core_dom_set_watched(&domain->main.core,
+			     wait->sleepers || wait->external || wait->thread || !util_params.hold);
+}
+
+void cpr_wait_dom_enter(struct cpr_domain *domain)
+{
+	domain->wait.sleepers++;
+	cpr_wait_dom_update(domain);
+}
+
+void cpr_wait_dom_leave(struct cpr_domain *domain)
+{
+	domain->wait.sleepers--;
+	cpr_wait_dom_update(domain);
+	if (!domain->wait.sleepers && !domain->wait.external)
+		core_dom_disarm(&domain->main.core);
+}
+
+/* Sleeps on the descriptor, with the engine armed and the lock given back meanwhile. */
+static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_domain *domain, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = wait->epoll_fd, .events = POLLIN };
+
+	wait->sleepers++;
+	cpr_wait_dom_enter(domain);
+	cpr_domain_unlock(domain);
+	poll(&pfd, 1, timeout_ms);
+	cpr_domain_lock(domain);
+	wait->sleepers--;
+	cpr_wait_dom_leave(domain);
+}
+
+/* One more look without sleeping? Ends the looks, for good, when they took long enough. */
+static bool cpr_wait_spin(struct cpr_domain *domain, struct cpr_wait_call *call)
+{
+	bool asks = ++call->looks % CPR_WAIT_SPIN_LOOKS == 0;
+	uint64_t now = asks ? util_clock_ns() : 0;
+
+	if (asks && !call->spin_end_ns)
+		call->spin_end_ns = now + CPR_WAIT_SPIN_NS;
+	if (!call->timeout_ms || now > call->spin_end_ns) {
+		call->spins = false;
+		call->looks = 0;
+		return false;
+	}
+	cpr_domain_unlock(domain);
+	if (asks)
+		sched_yield();
+	cpr_domain_lock(domain);
+	return true;
+}
+
+/* Nothing to sleep on (FI_WAIT_YIELD): gives the processor away, and the lock. */
+static int cpr_wait_yield(struct cpr_domain *domain, struct cpr_wait_call *call)
+{
+	bool over = cpr_wait_is_over(call);
+
+	cpr_domain_unlock(domain);
+	sched_yield();
+	cpr_domain_lock(domain);
+	return over ? -FI_EAGAIN : 0;
+}
+
+int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_wait_call *call)
+{
+	int left, fd;
+
+	if (!cpr_wait_has_fd(wait->obj))
+		return cpr_wait_yield(domain, call);
+	if (call->spins && cpr_wait_spin(domain, call))
+		return 0;
+	left = cpr_wait_left(call);
+	if (left < -1)
+		return left;
+	call->looks++;
+	fd = cpr_wait_fd(wait, domain);
+	if (fd < 0)
+		return fd;
+	/*
+	 * The eventfd is emptied by a thread that sleeps alone on it: emptied by one of several, it
+	 * could be missed by the others. Those find it full, look, and nap.
+	 */
+	if (!wait->sleepers)
+		cpr_wait_drain(wait);
+	else if (call->looks > 1)
+		cpr_wait_nap(domain, CPR_WAIT_NAP_MS);
+	/* A signal that came before the drain wakes nobody: it must be seen here. */
+	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
+		return 0;
+	if (!core_dom_arm(&domain->main.core))
+		cpr_wait_poll(wait, domain, left);
+	else
+		cpr_wait_nap(domain, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
+	return 0;
+}
+
+int cpr_wait_try(struct cpr_wait *wait, struct cpr_domain *domain)
+{
+	int ret;
+
+	if (!cpr_wait_has_fd(wait->obj))
+		return -FI_EINVAL;
+	ret = cpr_wait_fd(wait, domain);
+	if (ret < 0)
+		return ret;
+	cpr_wait_drain(wait);
+	if (core_dom_arm(&domain->main.core))
+		return -FI_EBUSY;
+	domain->wait.external = true;
+	cpr_wait_dom_update(domain);
+	return 0;
+}

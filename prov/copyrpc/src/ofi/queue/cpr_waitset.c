@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Wait sets: see cpr_waitset.h. */
+#include "ofi/queue/cpr_waitset.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "ofi/queue/cpr_cntr.h"
+#include "ofi/queue/cpr_cq.h"
+#include "ofi/queue/cpr_eq.h"
+#include "ofi/domain/cpr_fabric.h"
+#include "ofi/base/cpr_nosys.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+/* Looks that find a member busy with what cannot be finished yet, before napping. */
+#define CPR_WAITSET_BUSY 1000
+
+int cpr_waitset_trywait_fid(struct fid *fid)
+{
+	switch (fid->fclass) {
+	case FI_CLASS_CQ: return cpr_cq_trywait(container_of(fid, struct cpr_cq, fid.fid));
+	case FI_CLASS_CNTR: return cpr_cntr_trywait(container_of(fid, struct cpr_cntr, fid.fid));
+	case FI_CLASS_EQ: return cpr_eq_trywait(container_of(fid, struct cpr_eq, fid.fid));
+	case FI_CLASS_WAIT:
+		return cpr_waitset_trywait(container_of(fid, struct cpr_waitset, fid.fid));
+	default: return -FI_EINVAL;
+	}
+}
+
+static bool cpr_waitset_looks(struct cpr_waitset *set)
+{
+	struct util_list *it;
+	bool looks = false;
+
+	pthread_mutex_lock(&set->lock);
+	for (it = set->members.next; it != &set->members && !looks; it = it->next) {
+		struct fid *fid = UTIL_CONTAINER_OF(it, struct cpr_wait, set_link)->fid;
+
+		looks = fid->fclass == FI_CLASS_EQ && cpr_eq_looks(cpr_eq_of(fid));
+	}
+	pthread_mutex_unlock(&set->lock);
+	return looks;
+}
+
+/* Every member: 0, -FI_EAGAIN or an error of one; else -FI_EBUSY if one is. Locked. */
+static int cpr_waitset_ask(struct cpr_waitset *set)
+{
+	struct util_list *it;
+	int ret, state = 0;
+
+	for (it = set->members.next; it != &set->members; it = it->next) {
+		ret = cpr_waitset_trywait_fid(
+			UTIL_CONTAINER_OF(it, struct cpr_wait, set_link)->fid);
+		if (ret && ret != -FI_EBUSY)
+			return ret;
+		if (ret)
+			state = ret;
+	}
+	return state;
+}
+
+int cpr_waitset_trywait(struct cpr_waitset *set)
+{
+	int ret;
+
+	if (set->wait.obj == FI_WAIT_YIELD)
+		return -FI_EINVAL;
+	pthread_mutex_lock(&set->lock);
+	ret = cpr_wait_fd(&set->wait, NULL);
+	if (ret >= 0)
+		ret = cpr_waitset_ask(set);
+	pthread_mutex_unlock(&set->lock);
+	return ret;
+}
+
+/* For a set that never sleeps. */
+static int cpr_waitset_look(struct cpr_waitset *set)
+{
+	int ret;
+
+	pthread_mutex_lock(&set->lock);
+	ret = cpr_waitset_ask(set);
+	pthread_mutex_unlock(&set->lock);
+	return ret ? ret : -FI_EBUSY;
+}
+
+/* Milliseconds until `deadline` (UINT64_MAX: none, -1), rounded up; 0: it is over. */
+static int cpr_waitset_left(uint64_t deadline)
+{
+	uint64_t now;
+
+	if (deadline == UINT64_MAX)
+		return -1;
+	now = util_clock_ns();
+	return now >= deadline ? 0 : (int)((deadline - now + UTIL_NS_PER_MS - 1) / UTIL_NS_PER_MS);
+}
+
+/* The members said `state`: sleeps, naps or gives the processor away before the next look. */
+static void cpr_waitset_sleep(struct cpr_waitset *set, int state, unsigned *busy, int left)
+{
+	struct pollfd pfd = { .fd = set->wait.epoll_fd, .events = POLLIN };
+
+	if (state == -FI_EBUSY) {
+		if (set->wait.obj != FI_WAIT_YIELD && ++*busy > CPR_WAITSET_BUSY)
+			poll(NULL, 0, 1);
+		else
+			sched_yield();
+		return;
+	}
+	if ((left < 0 || left > CPR_EQ_LOOK_MS) && cpr_waitset_looks(set))
+		left = CPR_EQ_LOOK_MS;
+	poll(&pfd, 1, left);
+}
+
+static int cpr_waitset_wait(struct fid_wait *fid, int timeout)
+{
+	struct cpr_waitset *set = container_of(fid, struct cpr_waitset, fid);
+	uint64_t deadline = UINT64_MAX;
+	unsigned busy = 0;
+	int state, left;
+
+	if (timeout >= 0)
+		deadline = util_clock_ns() + (uint64_t)timeout * UTIL_NS_PER_MS;
+	for (;;) {
+		state = set->wait.obj == FI_WAIT_YIELD ? cpr_waitset_look(set)
+						       : cpr_waitset_trywait(set);
+		if (state == -FI_EAGAIN)
+			return 0;
+		if (state && state != -FI_EBUSY)
+			return state;
+		left = cpr_waitset_left(deadline);
+		if (!left)
+			return -FI_ETIMEDOUT;
+		cpr_waitset_sleep(set, state, &busy, left);
+	}
+}
+
+/* The member's descriptor into the set's. */
+static int cpr_waitset_join(struct cpr_waitset *set, struct cpr_wait *wait,
+			    struct cpr_domain *domain)
+{
+	int fd = cpr_wait_fd(wait, domain);
+	int ret;
+
+	if (fd < 0)
+		return fd;
+	pthread_mutex_lock(&set->lock);
+	ret = cpr_wait_fd(&set->wait, NULL);
+	if (ret >= 0)
+		ret = cpr_wait_watch(&set->wait, fd);
+	if (!ret) {
+		util_list_push_back(&set->members, &wait->set_link);
+		wait->set = set;
+	}
+	pthread_mutex_unlock(&set->lock);
+	return ret;
+}
+
+int cpr_waitset_open_member(struct cpr_wait *wait, enum fi_wait_obj obj, struct fid_wait *fid,
+			    struct fid *member, struct cpr_domain *domain)
+{
+	int ret = cpr_wait_open(wait, obj);
+
+	if (ret) {
+		UTIL_INFO(FABRIC,
+			  "wait object %s: offered none, unspecified, wait set, file descriptor, "
+			  "pollfd, yield\n",
+			  cpr_wait_name(obj));
+		return ret;
+	}
+	if (obj != FI_WAIT_SET)
+		return 0;
+	if (!fid) {
+		UTIL_INFO(FABRIC, "FI_WAIT_SET without a wait_set\n");
+		return -FI_EINVAL;
+	}
+	wait->fid = member;
+	ret = cpr_waitset_join(container_of(fid, struct cpr_waitset, fid), wait, domain);
+	if (ret)
+		cpr_wait_close(wait);
+	return ret;
+}
+
+void cpr_waitset_close_member(struct cpr_wait *wait)
+{
+	struct cpr_waitset *set = wait->set;
+
+	if (set) {
+		pthread_mutex_lock(&set->lock);
+		util_list_remove(&wait->set_link);
+		epoll_ctl(set->wait.epoll_fd, EPOLL_CTL_DEL, wait->epoll_fd, NULL);
+		pthread_mutex_unlock(&set->lock);
+	}
+	cpr_wait_close(wait);
+}
+
+static int cpr_waitset_control(struct fid *fid, int command, void *arg)
+{
+	struct cpr_waitset *set = container_of(fid, struct cpr_waitset, fid.fid);
+	int ret;
+
+	pthread_mutex_lock(&set->lock);
+	ret = cpr_wait_control(&set->wait, NULL, command, arg);
+	pthread_mutex_unlock(&set->lock);
+	return ret;
+}
+
+static int cpr_waitset_close(struct fid *fid)
+{
+	struct cpr_waitset *set = container_of(fid, struct cpr_waitset, fid.fid);
+
+	if (!util_list_is_empty(&set->members))
+		return -FI_EBUSY;
+	cpr_wait_close(&set->wait);
+	pthread_mutex_destroy(&set->lock);
+	cpr_ref_put(&set->fabric->refs);
+	free(set);
+	return 0;
+}
+
+static struct fi_ops cpr_waitset_fi_ops = {
+	.size = sizeof(struct fi_ops),
+	.close = cpr_waitset_close,
+	.bind = cpr_no_bind,
+	.control = cpr_waitset_control,
+	.ops_open = cpr_no_ops_open,
+	.tostr = cpr_no_tostr,
+	.ops_set = cpr_no_ops_set,
+};
+
+static struct fi_ops_wait cpr_waitset_ops = {
+	.size = sizeof(struct fi_ops_wait),
+	.wait = cpr_waitset_wait,
+};
+
+static int cpr_waitset_check(const struct fi_wait_attr *attr)
+{
+	if (!attr || attr->flags)
+		return -FI_EINVAL;
+	switch (attr->wait_obj) {
+	case FI_WAIT_UNSPEC:
+	case FI_WAIT_FD:
+	case FI_WAIT_POLLFD:
+	case FI_WAIT_YIELD: return 0;
+	case FI_WAIT_NONE:
+	case FI_WAIT_SET: return -FI_EINVAL;
+	default:
+		UTIL_INFO(FABRIC,
+			  "wait object %s of a wait set: offered unspecified, file descriptor, "
+			  "pollfd, yield\n",
+			  cpr_wait_name(attr->wait_obj));
+		return -FI_ENOSYS;
+	}
+}
+
+int cpr_waitset_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struct fid_wait **out)
+{
+	struct cpr_waitset *set;
+	int ret = cpr_waitset_check(attr);
+
+	if (ret)
+		return ret;
+	set = calloc(1, sizeof(*set));
+	if (!set)
+		return -FI_ENOMEM;
+	cpr_wait_open(&set->wait, attr->wait_obj);
+	set->fid.fid.fclass = FI_CLASS_WAIT;
+	set->fid.fid.ops = &cpr_waitset_fi_ops;
+	set->fid.ops = &cpr_waitset_ops;
+	pthread_mutex_init(&set->lock, NULL);
+	util_list_init(&set->members);
+	set->fabric = cpr_fabric_of(fabric);
+	cpr_ref_get(&set->fabric->refs);
+	*out = &set->fid;
+	return 0;
+}

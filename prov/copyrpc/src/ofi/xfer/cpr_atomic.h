@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Which atomic operations does libfabric's user get?
+ *
+ * Every pair of a datatype and an operation that fi_atomic(3) gives a meaning (core_atomic_math.h), in
+ * all three families of calls, up to CORE_ATOMIC_LEN_MAX bytes of elements at a time.
+ *
+ * Shown by test/unit/ofi/xfer/test_cpr_atomic.c.
+ */
+#ifndef CPR_ATOMIC_H
+#define CPR_ATOMIC_H
+
+#include <rdma/fi_atomic.h>
+#include <stdint.h>
+
+/** The calls that an endpoint with these capabilities has. */
+void cpr_atomic_pick(struct fi_ops_atomic *ops, uint64_t caps);
+
+/** fi_query_atomic. */
+int cpr_atomic_query(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
+		     struct fi_atomic_attr *attr, uint64_t flags);
+
+#endif

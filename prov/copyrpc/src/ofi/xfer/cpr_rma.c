@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Remote memory access: fi_rma over core.
+ *
+ * The calls differ in their parameters only: each fills in a core_rma, cpr_rma_post checks it,
+ * takes the domain's lock and hands it to core. Descriptors are not looked at: no local buffer
+ * needs registration.
+ */
+#include <rdma/fi_rma.h>
+
+#include "core/rma/core_rma.h"
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/xfer/cpr_rma.h"
+#include "ofi/xfer/cpr_xfer.h"
+
+_Static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "core takes what we offer");
+
+#define CPR_READMSG_FLAGS                                                                          \
+	(FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |          \
+	 FI_DELIVERY_COMPLETE)
+#define CPR_WRITEMSG_FLAGS (CPR_READMSG_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA)
+
+/* Bytes on both sides: 0 and len, or -FI_EINVAL when they differ or there are too many pieces. */
+static int cpr_rma_measure(struct core_rma *r)
+{
+	size_t remote = 0;
+	int ret = cpr_xfer_check_iov(&r->iov, &r->iov_cnt);
+
+	if (ret || r->rma_cnt > CPR_IOV_LIMIT)
+		return -FI_EINVAL;
+	for (size_t i = 0; i < r->iov_cnt; i++)
+		r->len += r->iov[i].iov_len;
+	for (size_t i = 0; i < r->rma_cnt; i++)
+		if (__builtin_add_overflow(remote, r->rma_iov[i].len, &remote))
+			return -FI_EINVAL;
+	return remote == r->len ? 0 : -FI_EINVAL;
+}
+
+static ssize_t cpr_rma_post(struct cpr_ep *ep, struct core_rma *r)
+{
+	ssize_t ret = cpr_rma_measure(r);
+
+	if (ret)
+		return ret;
+	if (r->len > CPR_MSG_MAX || (r->write && (r->flags & FI_INJECT) && r->len > ep->inject_max))
+		return -FI_EMSGSIZE;
+	if (r->flags & FI_TRIGGER)
+		return cpr_trigger_rma(ep, r);
+	core_dom_lock(ep->dom);
+	ret = core_rma_post(ep->core, r);
+	if (!(r->flags & FI_MORE))
+		core_dom_transferred(ep->dom);
+	core_dom_unlock(ep->dom);
+	return ret;
+}
+
+/* One local buffer or several, one remote one. */
+static ssize_t cpr_rma_one(struct fid_ep *fid, bool write, const struct iovec *iov, size_t count,
+			   fi_addr_t peer, uint64_t addr, uint64_t key, uint64_t data,
+			   uint64_t extra, void *context)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	struct fi_rma_iov remote = { .addr = addr, .key = key };
+	struct core_rma r = { .write = write,
+			      .peer = peer,
+			      .iov = iov,
+			      .iov_cnt = count,
+			      .rma_iov = &remote,
+			      .rma_cnt = 1,
+			      .data = data,
+			      .context = context,
+			      .flags = ep->tx_flags | extra };
+
+	for (size_t i = 0; i < count && i < CPR_IOV_LIMIT; i++)
+		remote.len += iov[i].iov_len;
+	return cpr_rma_post(ep, &r);
+}
+
+static ssize_t cpr_rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t peer,
+			    uint64_t addr, uint64_t key, void *context)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+
+	(void)desc;
+	return cpr_rma_one(fid, false, &iov, 1, peer, addr, key, 0, 0, context);
+}
+
+static ssize_t cpr_rma_readv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
+			     fi_addr_t peer, uint64_t addr, uint64_t key, void *context)
+{
+	(void)desc;
+	return cpr_rma_one(fid, false, iov, count, peer, addr, key, 0, 0, context);
+}
+
+static ssize_t cpr_rma_msg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags,
+			   bool write)
+{
+	struct core_rma r = { .write = write,
+			      .peer = msg->addr,
+			      .iov = msg->msg_iov,
+			      .iov_cnt = msg->iov_count,
+			      .rma_iov = msg->rma_iov,
+			      .rma_cnt = msg->rma_iov_count,
+			      .data = msg->data,
+			      .context = msg->context,
+			      .flags = flags };
+
+	return cpr_rma_post(cpr_ep_of(fid), &r);
+}
+
+static ssize_t cpr_rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_READMSG_FLAGS))
+		return -FI_EBADFLAGS;
+	return cpr_rma_msg(fid, msg, flags, false);
+}
+
+static ssize_t cpr_rma_write(struct fid_ep *fid, const void *buf, size_t len, void *desc,
+			     fi_addr_t peer, uint64_t addr, uint64_t key, void *context)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	(void)desc;
+	return cpr_rma_one(fid, true, &iov, 1, peer, addr, key, 0, 0, context);
+}
+
+static ssize_t cpr_rma_writev(struct fid_ep *fid, const struct iovec *iov, void **desc,
+			      size_t count, fi_addr_t peer, uint64_t addr, uint64_t key,
+			      void *context)
+{
+	(void)desc;
+	return cpr_rma_one(fid, true, iov, count, peer, addr, key, 0, 0, context);
+}
+
+static ssize_t cpr_rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_WRITEMSG_FLAGS))
+		return -FI_EBADFLAGS;
+	return cpr_rma_msg(fid, msg, flags, true);
+}
+
+static ssize_t cpr_rma_writedata(struct fid_ep *fid, const void *buf, size_t len, void *desc,
+				 uint64_t data, fi_addr_t peer, uint64_t addr, uint64_t key,
+				 void *context)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	(void)desc;
+	return cpr_rma_one(fid, true, &iov, 1, peer, addr, key, data, FI_REMOTE_CQ_DATA, context);
+}
+
+/* No completion, whatever the default flags say. */
+static ssize_t cpr_rma_inject_any(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
+				  fi_addr_t peer, uint64_t addr, uint64_t key, uint64_t flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct fi_rma_iov remote = { .addr = addr, .len = len, .key = key };
+	struct core_rma r = { .write = true,
+			      .silent = true,
+			      .peer = peer,
+			      .iov = &iov,
+			      .iov_cnt = 1,
+			      .rma_iov = &remote,
+			      .rma_cnt = 1,
+			      .data = data,
+			      .flags = FI_INJECT | flags };
+
+	return cpr_rma_post(cpr_ep_of(fid), &r);
+}
+
+static ssize_t cpr_rma_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t peer,
+			      uint64_t addr, uint64_t key)
+{
+	return cpr_rma_inject_any(fid, buf, len, 0, peer, addr, key, 0);
+}
+
+static ssize_t cpr_rma_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
+				  fi_addr_t peer, uint64_t addr, uint64_t key)
+{
+	return cpr_rma_inject_any(fid, buf, len, data, peer, addr, key, FI_REMOTE_CQ_DATA);
+}
+
+static const struct fi_ops_rma cpr_rma_ops = {
+	.size = sizeof(struct fi_ops_rma),
+	.read = cpr_rma_read,
+	.readv = cpr_rma_readv,
+	.readmsg = cpr_rma_readmsg,
+	.write = cpr_rma_write,
+	.writev = cpr_rma_writev,
+	.writemsg = cpr_rma_writemsg,
+	.inject = cpr_rma_inject,
+	.writedata = cpr_rma_writedata,
+	.injectdata = cpr_rma_injectdata,
+};
+
+void cpr_rma_pick(struct fi_ops_rma *ops, uint64_t caps)
+{
+	*ops = caps & FI_RMA ? cpr_rma_ops : cpr_no_rma_ops;
+	if (!(caps & FI_READ)) {
+		ops->read = cpr_no_rma_ops.read;
+		ops->readv = cpr_no_rma_ops.readv;
+		ops->readmsg = cpr_no_rma_ops.readmsg;
+	}
+	if (!(caps & FI_WRITE)) {
+		ops->write = cpr_no_rma_ops.write;
+		ops->writev = cpr_no_rma_ops.writev;
+		ops->writemsg = cpr_no_rma_ops.writemsg;
+		ops->inject = cpr_no_rma_ops.inject;
+		ops->writedata = cpr_no_rma_ops.writedata;
+		ops->injectdata = cpr_no_rma_ops.injectdata;
+	}
+}

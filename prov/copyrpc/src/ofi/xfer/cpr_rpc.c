@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The RPC extension as applications see it: see cpr_rpc.h and rdma/fi_ext_copyrpc.h. */
+#include "ofi/xfer/cpr_rpc.h"
+
+#include <rdma/fi_errno.h>
+#include <rdma/fi_ext_copyrpc.h>
+#include <sched.h>
+#include <string.h>
+
+#include "core/core_peer.h"
+#include "core/rpc/core_rpc.h"
+#include "ofi/queue/cpr_cq.h"
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/ep/cpr_ep.h"
+#include "ofi/base/cpr_offer.h"
+
+#include "util/copy.h"
+
+#define CPR_RPC_CALL_FLAGS  (FI_MORE | FI_COMPLETION | FI_COPYRPC_LEND)
+#define CPR_RPC_REPLY_FLAGS (FI_MORE)
+#define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and of CPR_GROUP_IDLE_READS */
+
+static inline unsigned cpr_rpc_flags(uint64_t flags)
+{
+	return (flags & FI_MORE ? CORE_RPC_MORE : 0) |
+	       (flags & FI_COPYRPC_LEND ? CORE_RPC_LEND : 0);
+}
+
+/* Locks the domain of an endpoint that can be used: 0, or -FI_EOPBADSTATE. */
+static inline int cpr_rpc_enter(struct cpr_ep *ep)
+{
+	if (UTIL_UNLIKELY(!ep->owner->is_enabled))
+		return -FI_EOPBADSTATE;
+	core_dom_lock(ep->dom);
+	return 0;
+}
+
+static inline void cpr_rpc_leave(struct cpr_ep *ep, uint64_t flags)
+{
+	if (!(flags & FI_MORE))
+		core_dom_transferred(ep->dom);
+	core_dom_unlock(ep->dom);
+}
+
+/* A lent answer needs a completion that says where it is. */
+static bool cpr_rpc_may_lend(const struct cpr_ep *ep)
+{
+	return ep->owner->tx_cq->has_data;
+}
+
+static inline int cpr_rpc_check(const struct cpr_ep *ep, const struct core_rpc_ask *ask,
+				uint64_t flags)
+{
+	if (UTIL_UNLIKELY(flags & ~CPR_RPC_CALL_FLAGS))
+		return -FI_EBADFLAGS;
+	if (UTIL_UNLIKELY(!ep->owner->tx_cq))
+		return -FI_ENOCQ;
+	if (UTIL_UNLIKELY((flags & FI_COPYRPC_LEND) && (ask->resp || !cpr_rpc_may_lend(ep))))
+		return -FI_EINVAL;
+	if (UTIL_UNLIKELY(!ask->resp && ask->allowance && !(flags & FI_COPYRPC_LEND)))
+		return -FI_EINVAL;
+	return 0;
+}
+
+static ssize_t cpr_rpc_ask(struct cpr_ep *ep, fi_addr_t dest, struct core_rpc_ask *ask,
+			   uint64_t flags)
+{
+	ssize_t ret = cpr_rpc_check(ep, ask, flags);
+
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	ask->flags = cpr_rpc_flags(flags);
+	ask->comp_flags = FI_COPYRPC_CALL | (flags & FI_COPYRPC_LEND);
+	ret = cpr_rpc_enter(ep);
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	ret = core_rpc_call(ep->core, dest, ask);
+	cpr_rpc_leave(ep, flags);
+	return ret;
+}
+
+static ssize_t cpr_rpc_call(struct fid_ep *fid, const void *buf, size_t len, void *resp,
+			    size_t resp_len, fi_addr_t dest, void *context, uint64_t flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_rpc_ask ask;
+
+	ask.iov = &iov;
+	ask.iov_cnt = 1;
+	ask.len = len;
+	ask.resp = resp;
+	ask.allowance = resp_len;
+	ask.context = context;
+	return cpr_rpc_ask(cpr_ep_of(fid), dest, &ask, flags);
+}
+
+static ssize_t cpr_rpc_callmsg(struct fid_ep *fid, const struct fi_copyrpc_msg *msg, uint64_t flags)
+{
+	struct core_rpc_ask ask = {
+		.iov = msg->msg_iov,
+		.iov_cnt = msg->iov_count,
+		.resp = msg->resp,
+		.allowance = msg->resp_len,
+		.context = msg->context,
+	};
+
+	if (msg->iov_count > CPR_IOV_LIMIT)
+		return -FI_EINVAL;
+	if (!msg->iov_count)
+		return cpr_rpc_call(fid, NULL, 0, msg->resp, msg->resp_len, msg->addr, msg->context,
+				    flags);
+	ask.len = util_iov_len(msg->msg_iov, msg->iov_count);
+	return cpr_rpc_ask(cpr_ep_of(fid), msg->addr, &ask, flags);
+}
+
+static inline void cpr_rpc_hand_out(struct fi_copyrpc_request *req, struct core_rpc_held *held)
+{
+	req->data = held->data;
+	req->len = held->len;
+	req->allowance = held->allowance;
+	req->src_addr = held->chan->peer->fi_addr;
+	req->handle[0] = (uintptr_t)held;
+	req->handle[1] = held->seq;
+}
+
+static inline size_t cpr_rpc_take(struct core_ep *ep, struct fi_copyrpc_request *reqs, size_t count)
+{
+	struct core_rpc_held *held;
+	size_t n = 0;
+
+	while (n < count && (held = core_rpc_take(ep)))
+		cpr_rpc_hand_out(&reqs[n++], held);
+	return n;
+}
+
+/* Nothing came, again: others may want the processor, or progress. */
+static __attribute__((noinline)) void cpr_rpc_idle(struct cpr_ep *ep, struct cpr_group *group,
+						   uint32_t takes)
+{
+	cpr_group_help(ep->domain, group);
+	if (takes % CPR_RPC_IDLE_TAKES == 0)
+		sched_yield();
+}
+
+static ssize_t cpr_rpc_recv(struct fid_ep *fid, struct fi_copyrpc_request *reqs, size_t count,
+			    uint64_t flags)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	struct cpr_group *group = container_of(ep->dom, struct cpr_group, core);
+	uint32_t idle = 0;
+	int ret = flags ? -FI_EBADFLAGS : cpr_rpc_enter(ep);
+	size_t n;
+
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	core_rpc_listen(ep->core);
+	cpr_group_progress(group);
+	n = cpr_rpc_take(ep->core, reqs, count);
+	if (UTIL_LIKELY(n))
+		ep->core->rpc.idle = 0;
+	else
+		idle = ++ep->core->rpc.idle;
+	core_dom_unlock(ep->dom);
+	if (UTIL_UNLIKELY(idle && idle % CPR_GROUP_IDLE_READS == 0))
+		cpr_rpc_idle(ep, group, idle);
+	return n || !count ? (ssize_t)n : -FI_EAGAIN;
+}
+
+static inline struct core_rpc_held *cpr_rpc_held_of(const struct fi_copyrpc_request *req)
+{
+	return (struct core_rpc_held *)(uintptr_t)req->handle[0];
+}
+
+static inline ssize_t cpr_rpc_answer(struct cpr_ep *ep, const struct fi_copyrpc_request *req,
+				     const struct iovec *iov, size_t count, size_t len,
+				     uint64_t flags)
+{
+	ssize_t ret = cpr_rpc_enter(ep);
+
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	ret = core_rpc_reply(ep->core, cpr_rpc_held_of(req), req->handle[1], iov, count, len,
+			     cpr_rpc_flags(flags));
+	cpr_rpc_leave(ep, flags);
+	return ret;
+}
+
+static ssize_t cpr_rpc_reply(struct fid_ep *fid, const struct fi_copyrpc_request *req,
+			     const void *buf, size_t len, uint64_t flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	if (UTIL_UNLIKELY(flags & ~CPR_RPC_REPLY_FLAGS))
+		return -FI_EBADFLAGS;
+	return cpr_rpc_answer(cpr_ep_of(fid), req, &iov, 1, len, flags);
+}
+
+static ssize_t cpr_rpc_replyv(struct fid_ep *fid, const struct fi_copyrpc_request *req,
+			      const struct iovec *iov, size_t count, uint64_t flags)
+{
+	if (flags & ~CPR_RPC_REPLY_FLAGS)
+		return -FI_EBADFLAGS;
+	if (count > CPR_IOV_LIMIT)
+		return -FI_EINVAL;
+	return cpr_rpc_answer(cpr_ep_of(fid), req, iov, count, util_iov_len(iov, count), flags);
+}
+
+static int cpr_rpc_release(struct fid_ep *fid, const struct fi_copyrpc_request *req)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	int ret = cpr_rpc_enter(ep);
+
+	if (ret)
+		return ret;
+	ret = core_rpc_release(ep->core, cpr_rpc_held_of(req), req->handle[1]);
+	cpr_rpc_leave(ep, 0);
+	return ret;
+}
+
+static int cpr_rpc_release_response(struct fid_ep *fid, uint64_t data)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	int ret = cpr_rpc_enter(ep);
+
+	if (ret)
+		return ret;
+	ret = core_rpc_release_answer(ep->core, data);
+	cpr_rpc_leave(ep, 0);
+	return ret;
+}
+
+static int cpr_rpc_flush(struct fid_ep *fid, fi_addr_t dest)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	int ret = cpr_rpc_enter(ep);
+
+	if (ret)
+		return ret;
+	ret = core_rpc_flush(ep->core, dest);
+	cpr_rpc_leave(ep, 0);
+	return ret;
+}
+
+static int cpr_rpc_query(struct fid_ep *fid, fi_addr_t dest, struct fi_copyrpc_limits *limits)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	int ret = cpr_rpc_enter(ep);
+
+	if (ret)
+		return ret;
+	ret = core_rpc_limits(ep->core, dest, &limits->max_request, &limits->max_response);
+	cpr_rpc_leave(ep, 0);
+	return ret;
+}
+
+static ssize_t cpr_rpc_room(struct fid_ep *fid, fi_addr_t dest, size_t len, size_t resp_len)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	ssize_t ret = cpr_rpc_enter(ep);
+
+	if (ret)
+		return ret;
+	ret = core_rpc_room(ep->core, dest, len, resp_len);
+	cpr_rpc_leave(ep, 0);
+	return ret;
+}
+
+static struct fi_copyrpc_ops cpr_rpc_ops = {
+	.size = sizeof(struct fi_copyrpc_ops),
+	.call = cpr_rpc_call,
+	.callmsg = cpr_rpc_callmsg,
+	.recv = cpr_rpc_recv,
+	.reply = cpr_rpc_reply,
+	.replyv = cpr_rpc_replyv,
+	.release = cpr_rpc_release,
+	.release_response = cpr_rpc_release_response,
+	.flush = cpr_rpc_flush,
+	.query = cpr_rpc_query,
+	.room = cpr_rpc_room,
+};
+
+int cpr_rpc_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
+			    void *context)
+{
+	(void)fid;
+	(void)context;
+	if (!name || strcmp(name, FI_COPYRPC_RPC_OPS_1))
+		return -FI_ENOSYS;
+	if (flags)
+		return -FI_EBADFLAGS;
+	*ops = &cpr_rpc_ops;
+	return 0;
+}
+
+int cpr_rpc_ep_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
+			void *context)
+{
+	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	int ret = ep->domain->dgram ? -FI_ENOSYS
+				    : cpr_rpc_domain_ops_open(fid, name, flags, ops, context);
+
+	if (ret)
+		return ret;
+	core_dom_lock(ep->dom);
+	core_rpc_listen(ep->core);
+	core_dom_unlock(ep->dom);
+	return 0;
+}

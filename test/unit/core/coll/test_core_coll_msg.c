@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Messages of collective operations as a hostile or confused member would send them. */
+#include "core/coll/core_coll_msg.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "support/core_pair.h"
+#include "unit/core/must.h"
+
+static struct node nodes[2];
+static struct core_coll_group group;
+static struct core_chan chan;
+static struct core_chan_ops ops;
+static struct wire_coll_reply reply;
+static size_t reply_len;
+static unsigned replies;
+
+static void on_joined(struct core_coll_group *g, int err)
+{
+	(void)g;
+	cr_assert_eq(err, 0);
+}
+
+static int take_reply(struct core_chan *c, struct core_call_ref ref, const struct iovec *iov,
+		      size_t iov_cnt, size_t len, unsigned flags)
+{
+	(void)c;
+	(void)flags;
+	cr_assert_leq(len, ref.allowance);
+	cr_assert_eq(iov_cnt, len > sizeof(reply) ? 2 : 1);
+	memcpy(&reply, iov[0].iov_base, sizeof(reply));
+	reply_len = len;
+	replies++;
+	return 0;
+}
+
+/* Node 0 in a group with node 1, which says what the tests want it to. */
+static void setup(void)
+{
+	fi_addr_t members[] = { 0, 1 };
+
+	fake_engine_reset();
+	node_limits = (struct core_limits){ .eager_max = 1024,
+					    .single_copy_min = SIZE_MAX,
+					    .unexpected_mem = 4096 };
+	nodes_open(nodes, 2);
+	cr_assert_eq(core_coll_init(&nodes[0].ep), 0);
+	memset(&group, 0, sizeof(group));
+	group.joined = on_joined;
+	cr_assert_eq(core_coll_join(&nodes[0].ep, &group, members, 2, 0, true), 0);
+	ops.reply_iov = take_reply;
+	chan.ops = &ops;
+	chan.peer = core_peer_get(&nodes[0].ep, 1);
+	replies = 0;
+}
+
+static void teardown(void)
+{
+	if (group.members)
+		core_coll_leave(&group);
+	nodes_close(nodes, 2);
+	cr_expect_eq(nodes[0].dom.unexpected_used, 0);
+}
+
+TestSuite(core_coll_msg, .init = setup, .fini = teardown, .timeout = 100);
+
+/* The head with `len` bytes behind it arrives. */
+static enum core_rx_verdict arrive_with(const struct wire_coll *coll, size_t len)
+{
+	uint8_t body[sizeof(*coll) + 4096] = { 0 };
+	struct core_call_ref ref = { .allowance = sizeof(reply) + 100 };
+	struct core_head head = { .op = WIRE_OP_COLL, .body = body };
+
+	memcpy(body, coll, sizeof(*coll));
+	memset(body + sizeof(*coll), 0x5A, len);
+	head.body_len = (uint32_t)(sizeof(*coll) + len);
+	return core_coll_on_call(&chan, ref, &head);
+}
+
+static struct wire_coll put(uint64_t len)
+{
+	return (struct wire_coll){
+		.group = group.id, .from = 1, .len = len, .what = WIRE_COLL_PUT
+	};
+}
+
+Test(core_coll_msg, what_is_no_message_ends_the_connection)
+{
+	static const struct wire_coll wrong[] = {
+		{ .what = 0 },
+		{ .what = 4 },
+		{ .what = WIRE_COLL_PUT, .off = 1 },
+		{ .what = WIRE_COLL_PUT, .status = 1 },
+		{ .what = WIRE_COLL_PUT, .len = UINT64_MAX },
+		{ .what = WIRE_COLL_ABORT },
+		{ .what = WIRE_COLL_ABORT, .status = UINT32_MAX },
+		{ .what = WIRE_COLL_ABORT, .status = 1, .len = 1 },
+		{ .what = WIRE_COLL_READ, .len = 101 },
+		{ .what = WIRE_COLL_READ, .status = 1 },
+	};
+	struct core_call_ref ref = { .allowance = 100 };
+	struct core_head tiny = { .op = WIRE_OP_COLL, .body_len = sizeof(struct wire_coll) - 1 };
+	struct wire_coll coll = put(8);
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		cr_expect_eq(arrive_with(&wrong[i], 0), CORE_RX_BAD, "%zu", i);
+	cr_expect_eq(core_coll_on_call(&chan, ref, &tiny), CORE_RX_BAD);
+	cr_expect_eq(arrive_with(&coll, 7), CORE_RX_BAD, "neither all bytes nor none");
+	cr_expect_eq(replies, 0);
+}
+
+Test(core_coll_msg, only_a_member_speaks_for_itself)
+{
+	struct wire_coll coll = put(0);
+
+	coll.from = 0;
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_BAD);
+	coll.from = 2;
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_BAD);
+}
+
+Test(core_coll_msg, early_messages_are_kept_within_the_limit)
+{
+	struct wire_coll coll = put(1000);
+
+	for (unsigned i = 0; i < 100; i++) {
+		coll.seq = i;
+		coll.group = i % 2 ? group.id : 12345;
+		cr_assert_eq(arrive_with(&coll, 1000), CORE_RX_DONE);
+		cr_assert_leq(nodes[0].dom.unexpected_used, 4096);
+	}
+	cr_expect_eq(replies, 100);
+	cr_expect_eq(reply.status, FI_ENOMEM);
+}
+
+Test(core_coll_msg, nothing_can_be_read_that_was_not_announced)
+{
+	struct wire_coll coll = { .group = group.id, .from = 1, .len = 50, .what = WIRE_COLL_READ };
+
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE);
+	cr_expect_eq(reply.status, FI_ECANCELED);
+	cr_expect_eq(reply_len, sizeof(reply));
+}
+
+Test(core_coll_msg, no_more_can_be_read_than_there_is)
+{
+	static uint8_t bytes[5000];
+	struct core_coll_args args = {
+		.call = { .coll = FI_BROADCAST, .buf = bytes, .len = sizeof(bytes) }, .size = 1
+	};
+	struct wire_coll coll = { .group = group.id, .from = 1, .len = 50, .what = WIRE_COLL_READ };
+
+	fake_engine_cfg.hold_delivery = true;
+	cr_assert_eq(core_coll_post(&group, &args), 0);
+	nodes_settle(nodes, 2);
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE);
+	cr_expect_eq(reply.status, 0);
+	cr_expect_eq(reply_len, sizeof(reply) + 50);
+	coll.off = sizeof(bytes) - 49;
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_BAD);
+	coll.off = UINT64_MAX;
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_BAD);
+	coll.off = 0;
+	coll.len = 0;
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_BAD);
+	coll.len = 100;
+	for (unsigned i = 0; i < (sizeof(bytes) - 50) / 100; i++)
+		cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE);
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_BAD, "it has read enough");
+}
+
+Test(core_coll_msg, a_group_that_is_given_up_early_is_given_up_when_it_is_joined)
+{
+	fi_addr_t members[] = { 0, 1 };
+	struct core_coll_args args = { .call = { .coll = FI_BARRIER } };
+	struct core_coll_group theirs = { .joined = on_joined };
+	struct wire_coll coll = { .from = 1, .what = WIRE_COLL_ABORT, .status = FI_ECONNRESET };
+
+	/* The other one knows the number first. */
+	cr_assert_eq(core_coll_init(&nodes[1].ep), 0);
+	cr_assert_eq(core_coll_join(&nodes[1].ep, &theirs, members, 2, 77, true), 0);
+	coll.group = theirs.id;
+	core_coll_leave(&theirs);
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE);
+	core_coll_leave(&group);
+	memset(&group, 0, sizeof(group));
+	group.joined = on_joined;
+	cr_assert_eq(core_coll_join(&nodes[0].ep, &group, members, 2, 77, true), 0);
+	cr_expect_eq(group.id, coll.group);
+	cr_expect_eq(core_coll_post(&group, &args), -FI_ECONNRESET);
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE, "said twice");
+}
+
+Test(core_coll_msg, an_endpoint_that_takes_no_part_says_so)
+{
+	struct wire_coll coll = put(0);
+
+	chan.peer = core_peer_get(&nodes[1].ep, 0);
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE);
+	cr_expect_eq(reply.status, FI_EOPNOTSUPP);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+#include "core/msg/core_late.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+
+#include "core/core_peer.h"
+#include "core/msg/core_post.h"
+#include "support/core_pair.h"
+
+static struct node nodes[2];
+static struct node *a = &nodes[0];
+static int ctx[3000];
+
+static void start(void)
+{
+	fake_engine_reset();
+	fake_engine_cfg.caps |= CORE_CHAN_LATE;
+	fake_engine_cfg.hold_arrival = true;
+	fake_engine_cfg.room = 100000;
+	node_limits = (struct core_limits){ .eager_max = 2048,
+					    .single_copy_min = 1 << 20,
+					    .unexpected_mem = 1 << 20 };
+	nodes_open(nodes, 2);
+	/* The first send connects. */
+	cr_assert_eq(node_send(a, 1, "", 0, true, 1, FI_INJECT_COMPLETE, NULL), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(node_poll(a, &(struct core_cqe){ 0 }, NULL), 1);
+	cr_assert_eq(a->tx_cntr.value, 1);
+	a->tx_cntr.value = 0;
+}
+
+static void stop(void)
+{
+	nodes_close(nodes, 2);
+}
+
+static void arrive(void)
+{
+	fake_engine_cfg.hold_arrival = false;
+	core_dom_progress(&a->dom);
+	fake_engine_cfg.hold_arrival = true;
+}
+
+static ssize_t post(void *context, uint64_t flags, bool silent)
+{
+	return core_tx_send_buf(&a->ep, "x", 1, 1, 7, 0, context, flags, true, silent);
+}
+
+/** The next completion is a good one, with this context. */
+static void expect_good(const void *context)
+{
+	struct core_cqe e;
+
+	cr_assert_eq(node_poll(a, &e, NULL), 1);
+	cr_expect_eq(e.e.op_context, context);
+	cr_expect_eq(e.e.flags, FI_SEND | FI_TAGGED);
+}
+
+static void expect_bad(const void *context, int err)
+{
+	struct fi_cq_err_entry entry = { 0 };
+
+	cr_assert_eq(node_poll(a, &(struct core_cqe){ 0 }, &entry), -FI_EAVAIL);
+	cr_expect_eq(entry.op_context, context);
+	cr_expect_eq(entry.err, err);
+	cr_expect_eq(entry.flags, FI_SEND | FI_TAGGED);
+}
+
+static void expect_none(void)
+{
+	cr_expect_eq(node_poll(a, &(struct core_cqe){ 0 }, NULL), 0);
+}
+
+Test(core_late, a_send_ends_when_it_has_arrived)
+{
+	start();
+	cr_assert_eq(post(&ctx[0], 0, false), 0);
+	core_dom_progress(&a->dom);
+	expect_none();
+	cr_expect_eq(a->tx_cntr.value, 0);
+	arrive();
+	expect_good(&ctx[0]);
+	cr_expect_eq(a->tx_cntr.value, 1);
+	expect_none();
+	stop();
+}
+
+Test(core_late, ends_are_in_order_however_many_wait)
+{
+	start();
+	for (int i = 0; i < 3000; i++)
+		cr_assert_eq(post(&ctx[i], 0, false), 0);
+	expect_none();
+	arrive();
+	for (int i = 0; i < 3000; i++)
+		expect_good(&ctx[i]);
+	expect_none();
+	cr_expect_eq(a->tx_cntr.value, 3000);
+	stop();
+}
+
+Test(core_late, without_a_counter_too)
+{
+	start();
+	a->ep.tx.cntr = NULL;
+	core_comp_settle(&a->ep.tx);
+	for (int lap = 0; lap < 100; lap++) {
+		for (int i = 0; i < 40; i++)
+			cr_assert_eq(post(&ctx[i], 0, false), 0);
+		expect_none();
+		arrive();
+		for (int i = 0; i < 40; i++)
+			expect_good(&ctx[i]);
+	}
+	expect_none();
+	stop();
+}
+
+Test(core_late, a_send_that_asks_for_less_ends_at_once)
+{
+	start();
+	cr_assert_eq(post(&ctx[0], FI_INJECT_COMPLETE, false), 0);
+	expect_good(&ctx[0]);
+	cr_assert_eq(node_send(a, 1, "y", 1, true, 9, FI_INJECT_COMPLETE | FI_MORE, &ctx[1]), 0);
+	expect_good(&ctx[1]);
+	fake_engine_kill(&a->ep, &nodes[1].ep, -FI_EIO);
+	nodes_settle(nodes, 2);
+	expect_none();
+	stop();
+}
+
+Test(core_late, who_is_not_told_of_success_is_told_of_failure)
+{
+	start();
+	a->ep.tx.selective = true;
+	cr_assert_eq(post(&ctx[0], 0, false), 0);
+	cr_assert_eq(post(NULL, 0, true), 0);
+	arrive();
+	expect_none();
+	cr_assert_eq(post(&ctx[1], 0, false), 0);
+	cr_assert_eq(post(&ctx[2], FI_COMPLETION, false), 0);
+	cr_assert_eq(post(&ctx[3], 0, true), 0);
+	fake_engine_kill(&a->ep, &nodes[1].ep, -FI_EIO);
+	nodes_settle(nodes, 2);
+	expect_bad(&ctx[1], FI_EIO);
+	expect_bad(&ctx[2], FI_EIO);
+	expect_bad(NULL, FI_EIO);
+	expect_none();
+	cr_expect_eq(a->tx_cntr.errors, 3);
+	stop();
+}
+
+Test(core_late, a_peer_that_leaves_in_good_order_is_missed_by_those_who_wait)
+{
+	start();
+	a->ep.tx.cntr = NULL;
+	cr_assert_eq(post(NULL, 0, true), 0);
+	cr_assert_eq(post(&ctx[0], 0, false), 0);
+	fake_engine_kill(&a->ep, &nodes[1].ep, -FI_ESHUTDOWN);
+	nodes_settle(nodes, 2);
+	expect_bad(&ctx[0], FI_ESHUTDOWN);
+	expect_none();
+	stop();
+}
+
+Test(core_late, what_left_at_once_is_awaited_only_if_somebody_waits)
+{
+	start();
+	a->ep.tx.cntr = NULL;
+	cr_assert_eq(post(NULL, 0, true), 0);
+	cr_expect_eq(fake_engine_awaits(), 0);
+	cr_assert_eq(node_send(a, 1, "y", 1, true, 9, FI_INJECT, &ctx[0]), 0);
+	cr_expect_eq(fake_engine_awaits(), 1);
+	cr_assert_eq(post(&ctx[1], 0, false), 0);
+	cr_expect_eq(fake_engine_awaits(), 1, "the engine assumes it of the others");
+	stop();
+}
+
+Test(core_late, a_queued_send_and_a_long_one_end_when_they_have_arrived)
+{
+	static uint8_t bytes[20000];
+
+	start();
+	fake_engine_cfg.room = 2;
+	fake_engine_cfg.hold_delivery = true;
+	cr_assert_eq(node_send(a, 1, bytes, 1, true, 1, 0, &ctx[0]), 0);
+	cr_assert_eq(node_send(a, 1, bytes, sizeof(bytes), true, 2, 0, &ctx[1]), 0);
+	cr_assert_eq(node_send(a, 1, bytes, 1, true, 3, 0, &ctx[2]), 0);
+	fake_engine_cfg.hold_delivery = false;
+	nodes_settle(nodes, 2);
+	cr_expect_eq(a->ep.tx_open, 0, "all of it has left");
+	expect_none();
+	arrive();
+	expect_good(&ctx[0]);
+	cr_expect_eq(node_poll(a, &(struct core_cqe){ 0 }, NULL), 1);
+	cr_expect_eq(node_poll(a, &(struct core_cqe){ 0 }, NULL), 1);
+	expect_none();
+	stop();
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Shared receive contexts: matching, sources, ends. */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/msg/core_srx.h"
+#include "support/core_pair.h"
+
+/* 0 and 2 send to 1, which takes its receives from srx. */
+#define NODES 3
+static struct node nodes[NODES];
+static struct core_ep srx;
+static struct core_cqe e;
+static struct fi_cq_err_entry err;
+static uint8_t out[20000], in[20000];
+
+static void setup(void)
+{
+	fake_engine_reset();
+	node_limits = (struct core_limits){ .eager_max = 1000,
+					    .single_copy_min = 10000,
+					    .unexpected_mem = 1 << 20 };
+	nodes_open(nodes, NODES);
+	memset(&srx, 0, sizeof(srx));
+	srx.directed = true;
+	srx.min_multi_recv = 64;
+	cr_assert_eq(core_srx_open(&srx, &nodes[1].dom), 0);
+	core_srx_join(&srx, &nodes[1].ep);
+}
+
+static void teardown(void)
+{
+	nodes_close(nodes, NODES);
+	core_srx_close(&srx);
+}
+
+static void post(fi_addr_t from, void *buf, size_t len, bool tagged, uint64_t tag, uint64_t flags)
+{
+	struct iovec iov = { .iov_base = buf, .iov_len = len };
+	struct core_recv recv = { .src = from,
+				  .iov = &iov,
+				  .iov_cnt = 1,
+				  .tag = tagged ? tag : 0,
+				  .context = buf,
+				  .flags = flags,
+				  .tagged = tagged };
+
+	cr_assert_eq(core_rx_post(&srx, &recv), 0);
+}
+
+static void expect_message(void *buf, size_t len)
+{
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect_eq(e.e.op_context, buf);
+	cr_expect_eq(e.e.len, len);
+	cr_expect_eq(node_poll(&nodes[1], &e, &err), 0);
+}
+
+Test(core_srx, every_length_and_order_ends_in_the_endpoints_queue, .init = setup, .fini = teardown)
+{
+	static const size_t lens[] = { 0, 1, 100, 1000, 1001, 9999, 10000, 20000 };
+	size_t i;
+
+	for (i = 0; i < 4 * sizeof(lens) / sizeof(lens[0]); i++) {
+		size_t len = lens[i / 4];
+		bool first = i & 1, tagged = i & 2;
+
+		node_fill(out, len, (uint32_t)i);
+		memset(in, 0xEE, sizeof(in));
+		if (first)
+			post(FI_ADDR_UNSPEC, in, len, tagged, 7, 0);
+		node_send(&nodes[0], 1, out, len, tagged, 7, 0, NULL);
+		nodes_settle(nodes, NODES);
+		if (!first)
+			post(FI_ADDR_UNSPEC, in, len, tagged, 7, 0);
+		nodes_settle(nodes, NODES);
+		cr_assert_eq(nodes[1].rx_cntr.value, i + 1, "case %zu", i);
+		expect_message(in, len);
+		cr_assert(node_check(in, len, (uint32_t)i), "case %zu", i);
+	}
+	cr_expect_eq(nodes[1].rx_cntr.value, i, "the endpoint's counter counts");
+	cr_expect_eq(srx.rx_reqs.used_cnt, 0, "requests go back to where they came from");
+	cr_expect_eq(nodes[1].ep.rx_reqs.used_cnt, 0);
+}
+
+Test(core_srx, a_source_is_an_address_whoever_received, .init = setup, .fini = teardown)
+{
+	post(2, &in[2], 4, true, 7, 0);
+	post(0, &in[0], 4, true, 7, 0);
+	node_send(&nodes[0], 1, out, 4, true, 7, 0, NULL);
+	nodes_settle(nodes, NODES);
+	expect_message(&in[0], 4);
+	node_send(&nodes[2], 1, out, 4, true, 7, 0, NULL);
+	nodes_settle(nodes, NODES);
+	expect_message(&in[2], 4);
+	/* The other way round: first the messages. */
+	node_send(&nodes[0], 1, out, 4, true, 7, 0, NULL);
+	node_send(&nodes[2], 1, out, 4, true, 7, 0, NULL);
+	nodes_settle(nodes, NODES);
+	post(2, &in[2], 4, true, 7, 0);
+	expect_message(&in[2], 4);
+	post(0, &in[0], 4, true, 7, 0);
+	expect_message(&in[0], 4);
+}
+
+Test(core_srx, a_multi_receive_buffer_serves_until_it_is_spent, .init = setup, .fini = teardown)
+{
+	size_t i;
+
+	for (i = 0; i < 3; i++) /* unexpected ones first */
+		node_send(&nodes[0], 1, out, 100, false, 0, 0, NULL);
+	nodes_settle(nodes, NODES);
+	post(FI_ADDR_UNSPEC, in, 500, false, 0, FI_MULTI_RECV);
+	for (i = 0; i < 2; i++)
+		node_send(&nodes[2], 1, out, 100, false, 0, 0, NULL);
+	nodes_settle(nodes, NODES);
+	for (i = 0; i < 5; i++) {
+		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+		cr_expect_eq(e.e.buf, in + 100 * i);
+		cr_expect_eq(!!(e.e.flags & FI_MULTI_RECV), i == 4);
+	}
+	cr_expect_eq(srx.rx_reqs.used_cnt, 0);
+	/* One that is left too small for the next message is given back without one. */
+	post(FI_ADDR_UNSPEC, in, 500, false, 0, FI_MULTI_RECV);
+	node_send(&nodes[0], 1, out, 400, false, 0, 0, NULL);
+	node_send(&nodes[0], 1, out, 200, false, 0, 0, NULL);
+	nodes_settle(nodes, NODES);
+	cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect_eq(e.e.flags, FI_MULTI_RECV);
+	cr_expect_eq(srx.rx_reqs.used_cnt, 0);
+}
+
+Test(core_srx, a_cancelled_receive_is_told_to_the_first_user, .init = setup, .fini = teardown)
+{
+	post(FI_ADDR_UNSPEC, in, 4, true, 7, 0);
+	cr_expect_eq(core_rx_cancel(&srx, out), -FI_ENOENT);
+	cr_expect_eq(core_rx_cancel(&srx, in), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+	cr_expect_eq(err.err, FI_ECANCELED);
+	cr_expect_eq(err.op_context, in);
+}
+
+Test(core_srx, probing_and_claiming_work_as_on_an_endpoint, .init = setup, .fini = teardown)
+{
+	struct iovec iov = { .iov_base = in, .iov_len = 100 };
+	struct core_recv recv = { .src = FI_ADDR_UNSPEC,
+				  .iov = &iov,
+				  .iov_cnt = 1,
+				  .tag = 7,
+				  .context = &e,
+				  .flags = FI_PEEK | FI_CLAIM,
+				  .tagged = true };
+
+	node_fill(out, 100, 1);
+	cr_assert_eq(core_rx_peek(&srx, &recv), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), -FI_EAVAIL);
+	cr_expect_eq(err.err, FI_ENOMSG);
+	node_send(&nodes[0], 1, out, 100, true, 7, 0, NULL);
+	nodes_settle(nodes, NODES);
+	cr_assert_eq(core_rx_peek(&srx, &recv), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect_eq(e.e.len, 100);
+	recv.flags = FI_CLAIM;
+	cr_assert_eq(core_rx_claim(&srx, &recv), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_expect(node_check(in, 100, 1));
+}
+
+Test(core_srx, receives_stay_when_the_endpoint_goes, .init = setup)
+{
+	static const size_t lens[] = { 10, 500, 5000, 20000 };
+	size_t i;
+
+	for (i = 0; i < sizeof(lens) / sizeof(lens[0]); i++)
+		node_send(&nodes[0], 1, out, lens[i], true, i, 0, NULL);
+	nodes_settle(nodes, NODES);
+	cr_expect_eq(srx.tagged->unexpected_cnt, 4);
+	post(FI_ADDR_UNSPEC, in, 4, true, 77, 0);
+	nodes_close(nodes, NODES); /* the peers go, then the endpoint: nothing of it is left */
+	cr_expect_eq(srx.tagged->unexpected_cnt, 0);
+	cr_expect_eq(srx.rx_reqs.used_cnt, 1);
+	cr_expect_null(srx.rx.cq, "nobody lends a queue any more");
+	core_srx_close(&srx);
+}

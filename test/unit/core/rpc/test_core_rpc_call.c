@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What a caller is promised: a call that is accepted ends exactly once, one that is refused took
+ * nothing, and nothing is written into a buffer whose call has ended.
+ */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/rpc/core_rpc.h"
+#include "support/core_pair.h"
+
+static struct node nodes[2];
+static uint8_t resp[64];
+static int ctx[8];
+
+static void setup(void)
+{
+	fake_engine_reset();
+	node_limits = (struct core_limits){ .eager_max = 1000,
+					    .single_copy_min = 10000,
+					    .unexpected_mem = 1 << 20 };
+	nodes_open(nodes, 2);
+	memset(resp, 0xA5, sizeof(resp));
+}
+
+static void teardown(void)
+{
+	nodes_close(nodes, 2);
+}
+
+TestSuite(core_rpc_call, .init = setup, .fini = teardown);
+
+static ssize_t ask(unsigned to, const void *buf, size_t len, size_t allowance, void *context,
+		   unsigned flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_rpc_ask a = { .iov = &iov,
+				  .iov_cnt = 1,
+				  .len = len,
+				  .resp = resp,
+				  .allowance = allowance,
+				  .context = context,
+				  .comp_flags = 1ull << 60,
+				  .flags = flags };
+
+	return core_rpc_call(&nodes[0].ep, to, &a);
+}
+
+static void connect_both(void)
+{
+	size_t request, allowance;
+
+	cr_assert_eq(core_rpc_limits(&nodes[0].ep, 1, &request, &allowance), -FI_EAGAIN);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(core_rpc_limits(&nodes[0].ep, 1, &request, &allowance), 0);
+	cr_assert_eq(request, 4096);
+	cr_assert_eq(allowance, 4096);
+}
+
+static ssize_t answer(struct core_rpc_held *held, const void *buf, size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return core_rpc_reply(&nodes[1].ep, held, held->seq, &iov, 1, len, 0);
+}
+
+static void assert_error(void *context, int err)
+{
+	struct fi_cq_err_entry bad;
+	struct core_cqe e;
+
+	cr_assert_eq(node_poll(&nodes[0], &e, &bad), -FI_EAVAIL);
+	cr_assert_eq(bad.op_context, context);
+	cr_assert_eq(bad.err, err);
+	cr_assert_eq(bad.flags, 1ull << 60);
+	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 0);
+}
+
+static void assert_nothing(void)
+{
+	struct fi_cq_err_entry bad;
+	struct core_cqe e;
+
+	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 0);
+}
+
+Test(core_rpc_call, an_answer_is_a_completion_with_the_callers_context)
+{
+	struct fi_cq_err_entry bad;
+	struct core_cqe e;
+
+	connect_both();
+	cr_assert_eq(ask(1, "question", 8, 10, &ctx[0], 0), 0);
+	assert_nothing();
+	nodes_settle(nodes, 2);
+	cr_assert_eq(answer(core_rpc_take(&nodes[1].ep), "answer", 6), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
+	cr_assert_eq(e.e.op_context, &ctx[0]);
+	cr_assert_eq(e.e.flags, 1ull << 60);
+	cr_assert_eq(e.e.len, 6);
+	cr_assert_eq(e.src, 1);
+	cr_assert_arr_eq(resp, "answer\xA5", 7);
+	assert_nothing();
+}
+
+Test(core_rpc_call, without_credit_nothing_is_taken)
+{
+	connect_both();
+	fake_engine_cfg.credit = 1;
+	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(core_rpc_room(&nodes[0].ep, 1, 1, 10), 0);
+	cr_assert_eq(ask(1, "b", 1, 10, &ctx[1], 0), -FI_EAGAIN);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(answer(core_rpc_take(&nodes[1].ep), "", 0), 0);
+	cr_assert_null(core_rpc_take(&nodes[1].ep));
+	nodes_settle(nodes, 2);
+	cr_assert_eq(core_rpc_room(&nodes[0].ep, 1, 1, 10), 1);
+	cr_assert_eq(ask(1, "b", 1, 10, &ctx[1], 0), 0);
+}
+
+Test(core_rpc_call, what_can_never_go_is_refused_as_too_long)
+{
+	static uint8_t big[5000];
+
+	connect_both();
+	cr_assert_eq(ask(1, big, 4096, 10, &ctx[0], 0), 0);
+	cr_assert_eq(ask(1, big, 4097, 10, &ctx[0], 0), -FI_EMSGSIZE);
+	cr_assert_eq(ask(1, big, 1, 4097, &ctx[0], 0), -FI_EMSGSIZE);
+	cr_assert_eq(core_rpc_room(&nodes[0].ep, 1, 4097, 0), -FI_EMSGSIZE);
+	cr_assert_eq(ask(7, big, 1, 1, &ctx[0], 0), -FI_EINVAL);
+}
+
+Test(core_rpc_call, calls_before_the_connection_are_kept_with_their_bytes)
+{
+	char question[] = "first";
+	struct core_rpc_held *held;
+
+	fake_engine_cfg.lazy_up = 5;
+	cr_assert_eq(ask(1, question, 5, 10, &ctx[0], 0), 0);
+	memset(question, 'x', 5);
+	cr_assert_eq(ask(1, "second", 6, 10, &ctx[1], 0), 0);
+	nodes_settle(nodes, 2);
+	held = core_rpc_take(&nodes[1].ep);
+	cr_assert_eq(held->len, 5);
+	cr_assert_arr_eq(held->data, "first", 5);
+	held = core_rpc_take(&nodes[1].ep);
+	cr_assert_arr_eq(held->data, "second", 6);
+	cr_assert_eq(nodes[0].ep.rpc.queue_bytes, 0);
+}
+
+Test(core_rpc_call, a_kept_call_that_proves_too_long_ends_with_an_error)
+{
+	static uint8_t big[5000];
+
+	fake_engine_cfg.lazy_up = 5;
+	cr_assert_eq(ask(1, big, 4097, 10, &ctx[0], 0), 0);
+	nodes_settle(nodes, 2);
+	assert_error(&ctx[0], FI_EMSGSIZE);
+	cr_assert_eq(nodes[0].ep.rpc.queue_bytes, 0);
+}
+
+Test(core_rpc_call, a_connection_that_fails_ends_the_calls_that_waited_for_it)
+{
+	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
+	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	nodes_settle(nodes, 2);
+	assert_error(&ctx[0], FI_ECONNREFUSED);
+}
+
+Test(core_rpc_call, the_peers_death_ends_every_call_that_waits)
+{
+	struct fi_cq_err_entry bad;
+	struct core_cqe e;
+
+	connect_both();
+	for (int i = 0; i < 3; i++)
+		cr_assert_eq(ask(1, "a", 1, 10, &ctx[i], 0), 0);
+	nodes_settle(nodes, 2);
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
+	nodes_settle(nodes, 2);
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(node_poll(&nodes[0], &e, &bad), -FI_EAVAIL);
+		cr_assert_eq(bad.err, FI_ECONNRESET);
+	}
+	assert_nothing();
+	cr_assert_eq(nodes[0].ep.rpc.call_cnt, 0);
+}
+
+Test(core_rpc_call, a_cancelled_call_ends_once_and_its_late_answer_goes_nowhere)
+{
+	connect_both();
+	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), 0);
+	assert_error(&ctx[0], FI_ECANCELED);
+	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), -FI_ENOENT);
+	cr_assert_eq(answer(core_rpc_take(&nodes[1].ep), "late", 4), 0);
+	nodes_settle(nodes, 2);
+	assert_nothing();
+	for (size_t i = 0; i < sizeof(resp); i++)
+		cr_assert_eq(resp[i], 0xA5);
+	cr_assert_eq(nodes[0].ep.rpc.call_cnt, 0);
+}
+
+Test(core_rpc_call, a_cancelled_call_is_silent_when_the_peer_dies)
+{
+	connect_both();
+	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), 0);
+	assert_error(&ctx[0], FI_ECANCELED);
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
+	nodes_settle(nodes, 2);
+	assert_nothing();
+}
+
+Test(core_rpc_call, a_call_that_waits_for_its_connection_is_cancelled_at_once)
+{
+	fake_engine_cfg.lazy_up = 5;
+	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), 0);
+	assert_error(&ctx[0], FI_ECANCELED);
+	cr_assert_eq(nodes[0].ep.tx_open, 0);
+	nodes_settle(nodes, 2);
+	cr_assert_null(core_rpc_take(&nodes[1].ep));
+}
+
+Test(core_rpc_call, a_lent_answer_stays_until_it_is_given_back)
+{
+	struct fi_cq_err_entry bad;
+	struct core_cqe e;
+
+	connect_both();
+	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], CORE_RPC_LEND), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(answer(core_rpc_take(&nodes[1].ep), "lent", 4), 0);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
+	cr_assert_eq(e.e.len, 4);
+	cr_assert_arr_eq(e.e.buf, "lent", 4);
+	cr_assert_eq(resp[0], 0xA5);
+	cr_assert_eq(fake_engine_held(), 1);
+	cr_assert_eq(core_rpc_release_answer(&nodes[0].ep, e.e.data + (1ull << 32)), -FI_EINVAL);
+	cr_assert_eq(core_rpc_release_answer(&nodes[0].ep, e.e.data), 0);
+	cr_assert_eq(core_rpc_release_answer(&nodes[0].ep, e.e.data), -FI_EINVAL);
+	cr_assert_eq(fake_engine_held(), 0);
+}
+
+Test(core_rpc_call, our_own_endpoint_answers_as_well_and_lends)
+{
+	struct fi_cq_err_entry bad;
+	struct core_rpc_held *held;
+	struct core_cqe e;
+	struct iovec iov = { .iov_base = "self", .iov_len = 4 };
+
+	cr_assert_eq(ask(0, "to me", 5, 10, &ctx[0], CORE_RPC_LEND), 0);
+	held = core_rpc_take(&nodes[0].ep);
+	cr_assert_arr_eq(held->data, "to me", 5);
+	cr_assert_eq(core_rpc_reply(&nodes[0].ep, held, held->seq, &iov, 1, 4, 0), 0);
+	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
+	cr_assert_arr_eq(e.e.buf, "self", 4);
+	cr_assert_eq(core_rpc_release_answer(&nodes[0].ep, e.e.data), 0);
+}
+
+Test(core_rpc_call, open_calls_do_not_keep_an_endpoint_busy)
+{
+	connect_both();
+	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	nodes_settle(nodes, 2);
+	cr_assert(!core_ep_is_busy(&nodes[0].ep));
+}
+
+Test(core_rpc_call, calls_and_sends_keep_their_order_while_a_connection_is_made)
+{
+	struct core_rpc_held *held;
+	uint8_t buf[8];
+
+	fake_engine_cfg.lazy_up = 5;
+	cr_assert_eq(node_recv(&nodes[1], FI_ADDR_UNSPEC, buf, 8, true, 1, 0, 0, &ctx[7]), 0);
+	cr_assert_eq(node_send(&nodes[0], 1, "abcdefgh", 8, true, 1, 0, &ctx[6]), 0);
+	cr_assert_eq(ask(1, "b", 1, 10, &ctx[0], 0), 0);
+	nodes_settle(nodes, 2);
+	held = core_rpc_take(&nodes[1].ep);
+	cr_assert_not_null(held);
+	cr_assert_arr_eq(buf, "abcdefgh", 8);
+}

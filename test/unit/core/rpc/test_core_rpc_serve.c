@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What a callee is promised: requests in order, with their bytes until it answers; answers in any order; a
+ * handle that was used up is refused.
+ */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/rpc/core_rpc.h"
+#include "support/core_pair.h"
+
+#define CALLS 5
+
+static struct node nodes[3];
+static uint8_t resp[CALLS][16];
+
+static void setup(void)
+{
+	fake_engine_reset();
+	node_limits = (struct core_limits){ .eager_max = 1000,
+					    .single_copy_min = 10000,
+					    .unexpected_mem = 1 << 20 };
+	nodes_open(nodes, 3);
+}
+
+static void teardown(void)
+{
+	nodes_close(nodes, 3);
+}
+
+TestSuite(core_rpc_serve, .init = setup, .fini = teardown);
+
+/* Request i is the byte i; its answer goes to resp[i]. */
+static void ask(struct node *n, uint8_t i, size_t allowance)
+{
+	struct iovec iov = { .iov_base = &i, .iov_len = 1 };
+	struct core_rpc_ask a = { .iov = &iov,
+				  .iov_cnt = 1,
+				  .len = 1,
+				  .resp = resp[i],
+				  .allowance = allowance,
+				  .context = resp[i],
+				  .comp_flags = 1 };
+
+	cr_assert_eq(core_rpc_call(&n->ep, 1, &a), 0);
+}
+
+static ssize_t answer(struct core_rpc_held *held, uint64_t seq, size_t len)
+{
+	static const char zeros[100];
+	struct iovec iov[2] = { { (void *)(uintptr_t)zeros, len / 2 },
+				{ (void *)(uintptr_t)zeros, len - len / 2 } };
+
+	return core_rpc_reply(&nodes[1].ep, held, seq, iov, 2, len, 0);
+}
+
+Test(core_rpc_serve, requests_are_taken_in_order_and_answered_in_any)
+{
+	struct core_rpc_held *held[CALLS];
+	struct fi_cq_err_entry bad;
+	struct core_cqe e;
+
+	for (uint8_t i = 0; i < CALLS; i++)
+		ask(&nodes[0], i, 8);
+	nodes_settle(nodes, 3);
+	for (uint8_t i = 0; i < CALLS; i++) {
+		held[i] = core_rpc_take(&nodes[1].ep);
+		cr_assert_eq(*held[i]->data, i);
+		cr_assert_eq(held[i]->len, 1);
+		cr_assert_eq(held[i]->allowance, 8);
+	}
+	cr_assert_null(core_rpc_take(&nodes[1].ep));
+	for (int i = CALLS - 1; i >= 0; i--)
+		cr_assert_eq(answer(held[i], held[i]->seq, (size_t)i), 0);
+	nodes_settle(nodes, 3);
+	for (int i = CALLS - 1; i >= 0; i--) {
+		cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
+		cr_assert_eq(e.e.op_context, resp[i]);
+		cr_assert_eq(e.e.len, (size_t)i);
+	}
+	cr_assert_eq(fake_engine_held(), 0);
+}
+
+Test(core_rpc_serve, bytes_stay_until_the_answer)
+{
+	struct core_rpc_held *held;
+
+	ask(&nodes[0], 3, 8);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(fake_engine_held(), 1);
+	held = core_rpc_take(&nodes[1].ep);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(*held->data, 3);
+	cr_assert_eq(answer(held, held->seq, 1), 0);
+	cr_assert_eq(fake_engine_held(), 0);
+}
+
+Test(core_rpc_serve, released_bytes_go_and_the_answer_is_still_owed)
+{
+	struct core_rpc_held *held;
+	struct fi_cq_err_entry bad;
+	struct core_cqe e;
+
+	ask(&nodes[0], 3, 8);
+	nodes_settle(nodes, 3);
+	held = core_rpc_take(&nodes[1].ep);
+	cr_assert_eq(core_rpc_release(&nodes[1].ep, held, held->seq), 0);
+	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(core_rpc_release(&nodes[1].ep, held, held->seq), 0);
+	cr_assert_eq(answer(held, held->seq, 1), 0);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
+}
+
+Test(core_rpc_serve, an_answer_beyond_the_allowance_is_refused_and_another_one_taken)
+{
+	struct core_rpc_held *held;
+
+	ask(&nodes[0], 0, 8);
+	nodes_settle(nodes, 3);
+	held = core_rpc_take(&nodes[1].ep);
+	cr_assert_eq(answer(held, held->seq, 9), -FI_EMSGSIZE);
+	cr_assert_eq(answer(held, held->seq, 8), 0);
+}
+
+Test(core_rpc_serve, a_handle_works_once)
+{
+	struct core_rpc_held *held;
+	uint32_t seq;
+
+	ask(&nodes[0], 0, 8);
+	ask(&nodes[0], 1, 8);
+	nodes_settle(nodes, 3);
+	held = core_rpc_take(&nodes[1].ep);
+	seq = held->seq;
+	cr_assert_eq(answer(held, seq + 1, 1), -FI_EINVAL);
+	cr_assert_eq(answer(held, 0, 1), -FI_EINVAL);
+	cr_assert_eq(answer(held, seq, 1), 0);
+	cr_assert_eq(answer(held, seq, 1), -FI_EINVAL);
+	cr_assert_eq(core_rpc_release(&nodes[1].ep, held, seq), -FI_EINVAL);
+	/* the record is used again, under another number */
+	ask(&nodes[0], 2, 8);
+	nodes_settle(nodes, 3);
+	cr_assert_not_null(core_rpc_take(&nodes[1].ep));
+	cr_assert_not_null(core_rpc_take(&nodes[1].ep));
+	cr_assert_eq(answer(held, seq, 1), -FI_EINVAL);
+}
+
+Test(core_rpc_serve, who_sleeps_on_the_receive_queue_hears_of_requests)
+{
+	ask(&nodes[0], 0, 8);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(nodes[1].cq.aside, 0, "nobody takes requests here yet");
+	core_rpc_listen(&nodes[1].ep);
+	core_rpc_listen(&nodes[1].ep);
+	cr_assert_eq(nodes[1].cq.aside, 1);
+	ask(&nodes[0], 1, 8);
+	ask(&nodes[2], 2, 8);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(nodes[1].cq.aside, 3);
+	core_rpc_take(&nodes[1].ep);
+	cr_assert_eq(nodes[1].cq.aside, 2);
+	fake_engine_kill(&nodes[1].ep, &nodes[2].ep, -FI_ECONNRESET);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(nodes[1].cq.aside, 1);
+	core_rpc_unlisten(&nodes[1].ep);
+	cr_assert_eq(nodes[1].cq.aside, 0);
+}
+
+Test(core_rpc_serve, malformed_requests_fail_the_channel)
+{
+	struct core_call_ref ref = { .allowance = 20 };
+	struct core_chan *chan;
+	size_t request, allowance;
+
+	core_rpc_limits(&nodes[0].ep, 1, &request, &allowance);
+	nodes_settle(nodes, 3);
+	chan = core_peer_get(&nodes[0].ep, 1)->chan;
+	cr_assert_eq(core_rpc_on_call(chan, ref, wire_rpc_word(21), NULL, 0, 0), CORE_RX_BAD);
+	cr_assert_eq(core_rpc_on_call(chan, ref, WIRE_OP_RPC | 0x10, NULL, 0, 0), CORE_RX_BAD);
+	cr_assert_eq(core_rpc_on_call(chan, ref, WIRE_OP_RPC | 1u << 31, NULL, 0, 0), CORE_RX_BAD);
+	cr_assert_null(core_rpc_take(&nodes[0].ep));
+}

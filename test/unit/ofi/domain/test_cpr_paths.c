@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What does FI_COPYRPC_PATHS mean on a machine with this or that device? (cpr_paths.c) */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "ofi/domain/cpr_paths.h"
+
+static int nics; /* bit i: NIC i is there */
+
+static int nic0_probe(struct dev_about *about)
+{
+	*about = (struct dev_about){ .name = "nic0" };
+	return nics & 1 ? 0 : -FI_ENODEV;
+}
+
+static int nic1_probe(struct dev_about *about)
+{
+	*about = (struct dev_about){ .name = "nic1" };
+	return nics & 2 ? 0 : -FI_ENODEV;
+}
+
+static int memory_probe(struct dev_about *about)
+{
+	(void)about;
+	return 0;
+}
+
+static const struct eng_lane_ops memory = { .path = 1, .probe = memory_probe };
+static const struct eng_lane_ops nic0 = { .path = 2, .probe = nic0_probe };
+static const struct eng_lane_ops nic1 = { .path = 2, .probe = nic1_probe };
+static const struct eng_lane_ops always = { .path = 4 };
+static const struct eng_lane_ops *const shm[] = { &memory, NULL };
+static const struct eng_lane_ops *const nic[] = { &nic0, &nic1, NULL };
+static const struct eng_lane_ops *const second[] = { &nic1, NULL };
+static const struct eng_lane_ops *const sure[] = { &always, NULL };
+static const struct eng_lane_ops *const nobody[] = { NULL };
+static const struct cpr_path table[] = {
+	{ "shm", shm },   { "nic", nic },       { "second", second },
+	{ "sure", sure }, { "nobody", nobody }, { 0 },
+};
+
+static struct cpr_paths paths;
+
+static int get(const char *text)
+{
+	memset(&paths, 0xFF, sizeof(paths));
+	return cpr_paths_read(table, text, false, &paths);
+}
+
+/** The lanes that were found, and no more. */
+static void expect_lanes(const struct eng_lane_ops *a, const struct eng_lane_ops *b,
+			 const struct eng_lane_ops *c)
+{
+	const struct eng_lane_ops *want[] = { a, b, c };
+	uint32_t cnt = c ? 3 : b ? 2 : a ? 1 : 0;
+
+	cr_assert_eq(paths.lanes.cnt, cnt);
+	for (uint32_t i = 0; i < cnt; i++)
+		cr_expect_eq(paths.lanes.ops[i], want[i]);
+}
+
+Test(cpr_paths, what_needs_no_device_is_always_there)
+{
+	cr_assert_eq(get("shm"), 0);
+	expect_lanes(&memory, NULL, NULL);
+	cr_expect_null(paths.nic);
+	cr_assert_eq(get("sure,shm"), 0);
+	expect_lanes(&always, &memory, NULL);
+}
+
+Test(cpr_paths, a_path_that_is_one_of_several_need_not_be_there)
+{
+	cr_assert_eq(get("shm,nic,nobody"), 0);
+	expect_lanes(&memory, NULL, NULL);
+	nics = 3;
+	cr_assert_eq(get("nic,shm"), 0);
+	expect_lanes(&nic0, &nic1, &memory);
+}
+
+Test(cpr_paths, the_first_nic_that_is_there_is_the_one_to_tell_of)
+{
+	nics = 3;
+	cr_assert_eq(get("second,nic"), 0);
+	expect_lanes(&nic1, &nic0, NULL);
+	cr_expect_eq(paths.nic, &nic1);
+	cr_expect_str_eq(paths.about.name, "nic1");
+	nics = 2;
+	cr_assert_eq(get("shm,nic"), 0);
+	expect_lanes(&memory, &nic1, NULL);
+	cr_expect_eq(paths.nic, &nic1);
+}
+
+Test(cpr_paths, naming_one_twice_changes_nothing)
+{
+	nics = 3;
+	cr_assert_eq(get("shm,nic,shm,second,nic,shm"), 0);
+	expect_lanes(&memory, &nic0, &nic1);
+}
+
+Test(cpr_paths, what_is_no_list_of_paths_is_refused)
+{
+	static const char *const no[] = { "",     ",",   "shm,",    ",shm", "shm,,nic", "sh",
+					  "shmm", "SHM", "shm nic", " shm", "shm, nic", "udp" };
+
+	for (unsigned i = 0; i < sizeof(no) / sizeof(no[0]); i++)
+		cr_expect_eq(get(no[i]), -FI_EINVAL, "\"%s\"", no[i]);
+}
+
+Test(cpr_paths, a_path_alone_without_a_device_is_an_error)
+{
+	cr_expect_eq(get("nic"), -FI_ENODEV);
+	cr_expect_eq(get("second,nobody"), -FI_ENODEV);
+	nics = 1;
+	cr_expect_eq(get("nic"), 0);
+	cr_expect_eq(get("second"), -FI_ENODEV);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Who makes progress while nobody reads? FI_PROGRESS_AUTO's thread takes in what arrives; and where
+ * others sleep, who transfers lets go what waits.
+ */
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/ep/cpr_ep.h"
+#include "unit/ofi/ofi_fixture.h"
+#include "util/param.h"
+
+Test(cpr_progress, a_message_is_received_while_the_application_sleeps)
+{
+	struct ofi_options opts = { .progress = FI_PROGRESS_AUTO };
+	struct fi_cq_tagged_entry e;
+	volatile char in[8] = "";
+	struct ofi_pair p;
+	int ms;
+
+	ofi_pair_open(&p, &opts);
+	cr_assert_eq(fi_trecv(p.ep[1], (void *)in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+	/* A queued send: not even the connection is there. */
+	cr_assert_eq(fi_tsend(p.ep[0], "abc", 4, NULL, p.addr[1], 1, NULL), 0);
+	for (ms = 0; ms < 60000 && !in[0]; ms++)
+		usleep(1000);
+	cr_expect_str_eq((char *)in, "abc");
+	cr_expect_eq(ofi_read(p.cq[1], &e), 1);
+	ofi_pair_close(&p);
+}
+
+Test(cpr_progress, an_open_domain_is_stopped_by_cleanup)
+{
+	struct ofi_options opts = { .progress = FI_PROGRESS_AUTO };
+	struct ofi_pair p;
+
+	ofi_domain_open(&p, &opts);
+	cr_expect(cpr_domain_of(p.domain)->progress.running);
+	ofi_provider()->cleanup();
+	cr_expect_not(cpr_domain_of(p.domain)->progress.running);
+	ofi_pair_close(&p);
+}
+
+/* Criterion's own are for the main thread. */
+#define MUST(x)                                                                                    \
+	do {                                                                                       \
+		if (!(x))                                                                          \
+			abort();                                                                   \
+	} while (0)
+
+/* Somebody who waits in p for news, and makes no progress before there is some. */
+enum watcher {
+	WATCHER_THREAD,     /* FI_PROGRESS_AUTO */
+	WATCHER_SREAD,      /* another thread, on another queue */
+	WATCHER_DESCRIPTOR, /* fi_trywait said that the descriptor works */
+	WATCHER_USER,       /* nobody; FI_COPYRPC_HOLD=0 says that none will come soon */
+	WATCHER_CNT
+};
+
+static void *sleep_in_sread(void *cq)
+{
+	struct fi_cq_tagged_entry e;
+
+	MUST(fi_cq_sread(cq, &e, 1, NULL, -1) == -FI_EAGAIN);
+	return NULL;
+}
+
+static fi_addr_t know(struct ofi_pair *p, struct fid_ep *ep)
+{
+	struct sockaddr_in sin;
+	size_t len = sizeof(sin);
+	fi_addr_t addr;
+
+	cr_assert_eq(fi_getname(&ep->fid, &sin, &len), 0);
+	cr_assert_eq(fi_av_insert(p->av, &sin, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+static void expect_numbers(struct fid_cq *cq, const int *in, int cnt)
+{
+	struct fi_cq_tagged_entry e;
+	int i;
+
+	for (i = 0; i < cnt; i++)
+		cr_assert_eq(ofi_read(cq, &e), 1, "message %d has not left", i);
+	for (i = 0; i < cnt; i++)
+		cr_expect_eq(in[i], i);
+}
+
+/* The connection is there, and p's first message has been taken. */
+static fi_addr_t meet(struct ofi_pair *p, struct ofi_pair *q)
+{
+	struct fi_cq_tagged_entry e;
+	fi_addr_t to = know(p, q->ep[0]);
+	int zero = 0, in = 1;
+
+	cr_assert_eq(fi_trecv(q->ep[0], &in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+	cr_assert_eq(fi_tsend(p->ep[0], &zero, sizeof(zero), NULL, to, 1, NULL), 0);
+	cr_assert_eq(ofi_read(p->cq[0], &e), 1);
+	expect_numbers(q->cq[0], &in, 1);
+	return to;
+}
+
+static void watch(struct ofi_pair *p, enum watcher watcher, pthread_t *thread)
+{
+	struct fid *fids[1] = { &p->cq[1]->fid };
+
+	if (watcher == WATCHER_SREAD)
+		pthread_create(thread, NULL, sleep_in_sread, p->cq[1]);
+	while (watcher == WATCHER_DESCRIPTOR && fi_trywait(p->fabric, fids, 1) == -FI_EAGAIN)
+		;
+	usleep(30000); /* until it sleeps; if it does not yet, nothing can fail */
+}
+
+/* The receiver lies still: what follows the first message finds it in flight, and is held. */
+static void send_while_watched(enum watcher watcher)
+{
+	struct ofi_options opts = { .progress = watcher == WATCHER_THREAD ? FI_PROGRESS_AUTO
+									  : FI_PROGRESS_MANUAL,
+				    .threading = FI_THREAD_SAFE,
+				    .wait_obj = FI_WAIT_FD };
+	int out[4] = { 0, 1, 2, 3 }, in[4], i;
+	struct ofi_pair p, q;
+	pthread_t thread;
+	fi_addr_t to;
+
+	ofi_provider(); /* reads the parameters */
+	util_params.hold = watcher != WATCHER_USER;
+	ofi_pair_open(&p, &opts);
+	util_params.hold = 1;
+	opts.progress = FI_PROGRESS_MANUAL;
+	ofi_pair_open(&q, &opts);
+	to = meet(&p, &q);
+	for (i = 0; i < 4; i++)
+		cr_assert_eq(
+			fi_trecv(q.ep[0], &in[i], sizeof(int), NULL, FI_ADDR_UNSPEC, 2, 0, NULL),
+			0);
+	watch(&p, watcher, &thread);
+	for (i = 0; i < 4; i++)
+		cr_assert_eq(fi_tsend(p.ep[0], &out[i], sizeof(int), NULL, to, 2, NULL), 0);
+	expect_numbers(q.cq[0], in, 4);
+	if (watcher == WATCHER_SREAD) {
+		cr_expect_eq(fi_cq_signal(p.cq[1]), 0);
+		pthread_join(thread, NULL);
+	}
+	ofi_pair_close(&q);
+	ofi_pair_close(&p);
+}
+
+Test(cpr_progress, nothing_is_held_back_while_others_sleep, .timeout = 200)
+{
+	enum watcher watcher;
+
+	for (watcher = 0; watcher < WATCHER_CNT; watcher++)
+		send_while_watched(watcher);
+}
+
+/* Its completion is there when the call returns, over any path. */
+static void send_told_at_once(struct fid_ep *ep, const int *value, fi_addr_t to)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)value, .iov_len = sizeof(*value) };
+	struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1, .addr = to, .tag = 2 };
+
+	cr_assert_eq(fi_tsendmsg(ep, &msg, FI_COMPLETION | FI_INJECT_COMPLETE), 0);
+}
+
+/* It may be the last read for long: what a full queue hides must not stay. */
+Test(cpr_progress, a_read_that_finds_completions_makes_progress_all_the_same)
+{
+	struct ofi_options opts = { 0 };
+	int out[4] = { 0, 1, 2, 3 }, in[4], i;
+	struct fi_cq_tagged_entry e;
+	struct ofi_pair p, q;
+	fi_addr_t to;
+
+	ofi_pair_open(&p, &opts);
+	ofi_pair_open(&q, &opts);
+	to = meet(&p, &q);
+	for (i = 0; i < 4; i++) {
+		cr_assert_eq(fi_trecv(q.ep[0], &in[i], 4, NULL, FI_ADDR_UNSPEC, 2, 0, NULL), 0);
+		send_told_at_once(p.ep[0], &out[i], to);
+	}
+	cr_assert(core_ep_is_busy(cpr_ep_of(p.ep[0])->core), "nothing was held: no test");
+	cr_assert_eq(fi_cq_read(p.cq[0], &e, 1), 1);
+	expect_numbers(q.cq[0], in, 4); /* they have left with that read, for there is no other */
+	ofi_pair_close(&q);
+	ofi_pair_close(&p);
+}
+
+/* The caller knows that they were accepted, and reads nothing any more. */
+Test(cpr_progress, what_was_accepted_reaches_a_peer_that_is_removed)
+{
+	struct ofi_options opts = { 0 };
+	int out[4] = { 0, 1, 2, 3 }, in[4], i;
+	struct ofi_pair p, q;
+	fi_addr_t to;
+
+	ofi_pair_open(&p, &opts);
+	ofi_pair_open(&q, &opts);
+	to = meet(&p, &q);
+	for (i = 0; i < 4; i++) {
+		cr_assert_eq(fi_trecv(q.ep[0], &in[i], 4, NULL, FI_ADDR_UNSPEC, 2, 0, NULL), 0);
+		send_told_at_once(p.ep[0], &out[i], to);
+	}
+	cr_assert(core_ep_is_busy(cpr_ep_of(p.ep[0])->core), "nothing was held: no test");
+	cr_assert_eq(fi_av_remove(p.av, &to, 1, 0), 0);
+	expect_numbers(q.cq[0], in, 4);
+	ofi_pair_close(&q);
+	ofi_pair_close(&p);
+}
