@@ -22,6 +22,12 @@ need()
 	done
 }
 
+# as_users_do: from here on with the libraries that users have, however slowly they start (test/standins).
+as_users_do()
+{
+	export LD_LIBRARY_PATH=$USERS_LIBRARY_PATH
+}
+
 # forget_fabrics NAME...: when this check ends, these fabrics of the device model leave nothing behind.
 forget_fabrics()
 {
@@ -83,8 +89,8 @@ build_units()
 	make_in_build check TESTS=
 }
 
-# Each unit test is a process that starts with libfabric, and libraries below that sleep while they start; and
-# many a test waits. So each program has several of its tests run at a time: that costs little more than one.
+# Each unit test is a process, and many a test waits. So each program has several of its tests run at a time:
+# that costs little more than one.
 export CRITERION_JOBS=${CRITERION_JOBS:-$((3 * JOBS))}
 
 # check_units: every unit test of $BUILD.
