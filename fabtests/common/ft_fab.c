@@ -28,7 +28,7 @@ struct fi_info *ft_fab_hints(const struct ft *ft, const struct ft_want *want)
 
 	FT_CHECK(hints, "fi_allocinfo");
 	hints->caps = want->caps ? want->caps : FI_MSG | FI_TAGGED;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2 | want->mode;
 	/* The addresses of datagrams are the device's. */
 	hints->addr_format =
 		opts->type == FI_EP_DGRAM ? FI_FORMAT_UNSPEC : format_of(opts->address);

@@ -29,6 +29,7 @@ struct ft_ops;
 
 struct ft_want {
 	uint64_t caps;               /* 0: FI_MSG | FI_TAGGED */
+	uint64_t mode;               /* served beside FI_CONTEXT and FI_CONTEXT2 */
 	uint64_t order;              /* message order, both ways */
 	uint64_t tx_flags, rx_flags; /* default flags of operations */
 	bool selective_tx, selective_rx;

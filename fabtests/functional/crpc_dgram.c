@@ -90,6 +90,69 @@ static void run_every_call(struct ft *ft)
 	end(&fab);
 }
 
+/* Sends `len` bytes behind the prefix; those of the prefix are nobody's business. */
+static ssize_t send_behind(struct ft_fab *fab, enum ft_way way, uint8_t *buf, size_t len)
+{
+	size_t prefix = fab->info->ep_attr->msg_prefix_size;
+	struct iovec iov[2] = { { buf, prefix }, { buf + prefix, len } };
+	struct fi_msg msg = { .msg_iov = iov, .iov_count = 2, .addr = fab->addr[1] };
+
+	switch (way) {
+	case FT_VECTOR: return fi_sendv(fab->ep, iov, NULL, 2, fab->addr[1], NULL);
+	case FT_BY_MSG: return fi_sendmsg(fab->ep, &msg, 0);
+	case FT_INJECT: return fi_inject(fab->ep, buf, prefix + len, fab->addr[1]);
+	default: return fi_send(fab->ep, buf, prefix + len, NULL, fab->addr[1], NULL);
+	}
+}
+
+static void one_behind(struct ft_fab *fab, enum ft_way way, size_t len, size_t room)
+{
+	size_t prefix = fab->info->ep_attr->msg_prefix_size, whole = len < room ? len : room;
+	uint8_t *buf = ft_buf_new(prefix + (room > len ? room : len));
+	struct ft_op *op;
+
+	if (fab->ft->rank == 0) {
+		memset(buf, 0x33, prefix);
+		ft_fill(buf + prefix, len, 7);
+		ft_sync(fab->ft);
+		FT_POST(fab, send_behind(fab, way, buf, len));
+	} else {
+		op = ft_recv_post(fab, false, 0, buf, prefix + room);
+		ft_sync(fab->ft);
+		ft_wait(fab, op);
+		FT_CHECK(op->err == (len > room ? FI_ETRUNC : 0), "%s, %zu into %zu bytes: %s",
+			 ft_way_names[way], len, room, ft_err_name(op->err));
+		FT_CHECK(op->len == prefix + whole, "len %zu, without the prefix?", op->len);
+		FT_CHECK(op->err != FI_ETRUNC || op->olen == len - room, "olen %zu", op->olen);
+		FT_CHECK(ft_wrong(buf + prefix, whole, 7) < 0, "byte %ld is wrong",
+			 ft_wrong(buf + prefix, whole, 7));
+		ft_op_put(fab, op);
+	}
+	ft_sync(fab->ft);
+	ft_buf_free(buf);
+}
+
+static void run_prefix(struct ft *ft)
+{
+	static const enum ft_way ways[] = { FT_PLAIN, FT_VECTOR, FT_BY_MSG, FT_INJECT };
+	struct ft_fab fab;
+	size_t max, prefix;
+
+	begin(&fab, ft, (struct ft_want){ .mode = FI_MSG_PREFIX, .selective_tx = true });
+	if (!(fab.info->mode & FI_MSG_PREFIX))
+		ft_notrun("messages have no prefix");
+	prefix = fab.info->ep_attr->msg_prefix_size;
+	FT_CHECK(prefix && prefix % 8 == 0, "a prefix of %zu bytes", prefix);
+	for (size_t i = 0; i < FT_CNT(ways); i++) {
+		max = ways[i] == FT_INJECT ? fab.info->tx_attr->inject_size : longest(&fab);
+		one_behind(&fab, ways[i], 0, 0);
+		one_behind(&fab, ways[i], 1, 64);
+		one_behind(&fab, ways[i], 200, 199);
+		one_behind(&fab, ways[i], max, max);
+	}
+	end(&fab);
+}
+
 static void run_truncated(struct ft *ft)
 {
 	struct ft_fab fab;
@@ -357,6 +420,8 @@ static void run_close(struct ft *ft)
 static const struct ft_case cases[] = {
 	FT_CASE("every-call", run_every_call,
 		"A message of any length up to max_msg_size comes whole, whatever call sends it."),
+	FT_CASE("prefix", run_prefix,
+		"With FI_MSG_PREFIX a message lies behind msg_prefix_size bytes, which no limit counts."),
 	FT_CASE("truncated", run_truncated,
 		"A message that overruns its buffer ends the receive once, with FI_ETRUNC and olen."),
 	FT_CASE("too-long", run_too_long, "A message above max_msg_size is refused at once."),

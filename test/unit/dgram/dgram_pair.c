@@ -20,6 +20,7 @@ static void pair_open_one(struct dgram_pair *p, int i)
 				   .tx = &p->tx[i],
 				   .rx = &p->rx[i],
 				   .min_multi_recv = &p->min_multi_recv,
+				   .prefix = p->prefix,
 				   .source = true };
 	struct dev_desc desc;
 

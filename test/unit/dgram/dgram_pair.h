@@ -23,6 +23,7 @@ struct dgram_pair {
 	struct dgram_ep *ep[2];
 	uint64_t number[2]; /* in av */
 	size_t min_multi_recv;
+	uint32_t prefix; /* set before dgram_pair_open */
 };
 
 /** The network is set up already (fake_net_init). */

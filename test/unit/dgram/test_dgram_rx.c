@@ -8,13 +8,24 @@
 static struct dgram_pair p;
 static uint8_t out[1024], in[4096];
 
-static void setup(void)
+static void open_with(uint32_t prefix)
 {
 	memset(&p, 0, sizeof(p));
+	p.prefix = prefix;
 	fake_net_init(&p.net, 1);
 	for (size_t i = 0; i < sizeof(out); i++)
 		out[i] = (uint8_t)(i + 1);
 	dgram_pair_open(&p);
+}
+
+static void setup(void)
+{
+	open_with(0);
+}
+
+static void setup_prefix(void)
+{
+	open_with(DGRAM_PREFIX);
 }
 
 static void teardown(void)
@@ -23,6 +34,7 @@ static void teardown(void)
 }
 
 TestSuite(dgram_rx, .init = setup, .fini = teardown);
+TestSuite(dgram_rx_prefix, .init = setup_prefix, .fini = teardown);
 
 static void send_bytes(const void *buf, size_t len)
 {
@@ -153,4 +165,67 @@ Test(dgram_rx, told_is_only_who_asked)
 	cr_expect_eq(dgram_pair_left(&p, 1), 1);
 	cr_expect_eq(dgram_pair_take(&p, 1, 0).op_context, in + 8);
 	cr_expect_eq(p.received[1].value, 2);
+}
+
+Test(dgram_rx_prefix, bytes_lie_behind_it_and_it_counts)
+{
+	struct iovec iov[3] = { { in, DGRAM_PREFIX + 2 }, { in + 100, 5 }, { in + 200, 50 } };
+	struct dgram_post post = { .iov = iov, .iov_cnt = 3 };
+
+	memset(in, 0xEE, sizeof(in));
+	cr_assert_eq(dgram_rx_post(p.ep[1], &post), 0);
+	send_bytes(out, DGRAM_PREFIX + 20);
+	cr_expect_eq(dgram_pair_take(&p, 1, 0).len, DGRAM_PREFIX + 20);
+	cr_expect_arr_eq(in + DGRAM_PREFIX, out + DGRAM_PREFIX, 2);
+	cr_expect_arr_eq(in + 100, out + DGRAM_PREFIX + 2, 5);
+	cr_expect_arr_eq(in + 200, out + DGRAM_PREFIX + 7, 13);
+	cr_expect_eq(in[0] & in[DGRAM_PREFIX - 1], 0xEE, "it is left as it was");
+}
+
+Test(dgram_rx_prefix, what_is_too_long_is_cut_and_said)
+{
+	struct fi_cq_tagged_entry e;
+
+	dgram_pair_recv(&p, in, DGRAM_PREFIX, 0);
+	dgram_pair_recv(&p, in, DGRAM_PREFIX + 10, 0);
+	send_bytes(out, DGRAM_PREFIX);
+	send_bytes(out, DGRAM_PREFIX + 16);
+	cr_expect_eq(dgram_pair_take(&p, 1, 0).len, DGRAM_PREFIX, "an empty message");
+	e = dgram_pair_take(&p, 1, FI_ETRUNC);
+	cr_expect_eq(e.len, DGRAM_PREFIX + 10);
+	cr_expect_eq(e.data, 6);
+	cr_expect_arr_eq(in + DGRAM_PREFIX, out + DGRAM_PREFIX, 10);
+}
+
+Test(dgram_rx_prefix, a_buffer_without_room_for_it_is_refused)
+{
+	struct iovec iov[2] = { { in, DGRAM_PREFIX - 1 }, { in + 100, 50 } };
+	struct dgram_post post = { .iov = iov, .iov_cnt = 2 };
+
+	cr_expect_eq(dgram_rx_post(p.ep[1], &post), -FI_EINVAL);
+	post.iov_cnt = 0;
+	cr_expect_eq(dgram_rx_post(p.ep[1], &post), -FI_EINVAL);
+	send_bytes(out, DGRAM_PREFIX + 1);
+	cr_expect_eq(p.ep[1]->held_cnt, 1, "nothing took it");
+}
+
+Test(dgram_rx_prefix, in_a_buffer_for_many_each_message_has_its_own)
+{
+	struct fi_cq_tagged_entry e;
+
+	p.min_multi_recv = 1;
+	dgram_pair_recv(&p, in, 2 * (DGRAM_PREFIX + 8) + DGRAM_PREFIX - 1, FI_MULTI_RECV);
+	dgram_pair_recv(&p, in + 1000, DGRAM_PREFIX, FI_MULTI_RECV);
+	send_bytes(out, DGRAM_PREFIX + 8);
+	send_bytes(out, DGRAM_PREFIX + 8);
+	send_bytes(out, DGRAM_PREFIX);
+	cr_expect_eq(dgram_pair_take(&p, 1, 0).buf, in);
+	e = dgram_pair_take(&p, 1, 0);
+	cr_expect_eq(e.buf, in + DGRAM_PREFIX + 8);
+	cr_expect_eq(e.len, DGRAM_PREFIX + 8);
+	cr_expect_arr_eq(in + 2 * DGRAM_PREFIX + 8, out + DGRAM_PREFIX, 8);
+	cr_expect_eq(dgram_pair_take(&p, 1, 0).flags, FI_MULTI_RECV, "39 bytes hold no message");
+	e = dgram_pair_take(&p, 1, 0);
+	cr_expect_eq(e.buf, in + 1000);
+	cr_expect_eq(e.flags, FI_RECV | FI_MSG | FI_MULTI_RECV);
 }

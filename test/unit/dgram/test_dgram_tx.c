@@ -183,3 +183,38 @@ Test(dgram_tx, slots_are_not_reused_too_early)
 	cr_expect_eq(p.net.cnt.sent, p.sent[0].value);
 	dgram_pair_close(&p);
 }
+
+Test(dgram_tx, the_room_in_front_does_not_travel)
+{
+	struct iovec apart[3] = { { out, DGRAM_PREFIX }, { out + 100, 30 }, { out + 200, 700 } };
+	struct dgram_send s = { .iov = apart, .iov_cnt = 3, .len = DGRAM_PREFIX + 730 };
+
+	p.prefix = DGRAM_PREFIX;
+	open_nic();
+	s.dest = p.number[1];
+	memset(in, 0xEE, sizeof(in));
+	dgram_pair_recv(&p, in, sizeof(in), 0);
+	dgram_pair_recv(&p, in + 1000, 1000, 0);
+	cr_assert_eq(dgram_tx_send(p.ep[0], &s), 0);
+	cr_assert_eq(dgram_pair_send(&p, out, DGRAM_PREFIX + 8, 0), 0);
+	dgram_pair_run(&p);
+	cr_expect_eq(dgram_pair_take(&p, 1, 0).len, DGRAM_PREFIX + 730);
+	cr_expect_arr_eq(in + DGRAM_PREFIX, out + 100, 30);
+	cr_expect_arr_eq(in + DGRAM_PREFIX + 30, out + 200, 700);
+	cr_expect_eq(dgram_pair_take(&p, 1, 0).len, DGRAM_PREFIX + 8);
+	cr_expect_arr_eq(in + 1000 + DGRAM_PREFIX, out + DGRAM_PREFIX, 8);
+	cr_expect_eq(in[0] & in[DGRAM_PREFIX - 1] & in[1000], 0xEE, "it is left as it was");
+	dgram_pair_close(&p);
+}
+
+Test(dgram_tx, the_room_in_front_counts_in_no_limit)
+{
+	p.prefix = DGRAM_PREFIX;
+	open_nic();
+	cr_expect_eq(dgram_pair_send(&p, out, p.ep[0]->dg->mtu + DGRAM_PREFIX, 0), 0);
+	cr_expect_eq(dgram_pair_send(&p, out, p.ep[0]->dg->mtu + DGRAM_PREFIX + 1, 0),
+		     -FI_EMSGSIZE);
+	cr_expect_eq(dgram_pair_send(&p, out, DGRAM_PREFIX, 0), 0, "an empty message");
+	cr_expect_eq(dgram_pair_send(&p, out, DGRAM_PREFIX - 1, 0), -FI_EINVAL);
+	dgram_pair_close(&p);
+}

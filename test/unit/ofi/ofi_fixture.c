@@ -47,6 +47,7 @@ void ofi_domain_open(struct ofi_pair *p, const struct ofi_options *opts)
 
 	memset(p, 0, sizeof(*p));
 	hints->caps = opts->caps;
+	hints->mode = opts->mode;
 	hints->ep_attr->type = opts->ep_type;
 	hints->tx_attr->op_flags = opts->tx_op_flags;
 	hints->rx_attr->op_flags = opts->rx_op_flags;

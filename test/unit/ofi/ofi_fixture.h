@@ -22,8 +22,9 @@
 #define OFI_API FI_VERSION(1, 17)
 
 struct ofi_options {
-	uint32_t api;            /* 0: OFI_API */
-	uint64_t caps;           /* 0: all */
+	uint32_t api;  /* 0: OFI_API */
+	uint64_t caps; /* 0: all */
+	uint64_t mode;
 	enum fi_ep_type ep_type; /* 0: the first that is offered */
 	uint64_t tx_op_flags;
 	uint64_t rx_op_flags;

@@ -115,6 +115,7 @@ int dgram_ep_open(struct dgram_engine *engine, const struct dgram_conf *conf, st
 	ep->tx = conf->tx;
 	ep->rx = conf->rx;
 	ep->min_multi_recv = conf->min_multi_recv;
+	ep->prefix = conf->prefix;
 	ep->source = conf->source;
 	util_list_init(&ep->posted);
 	util_list_init(&ep->link);

@@ -32,6 +32,7 @@
 #define DGRAM_TX_CNT  256u /* on their way, a power of two */
 #define DGRAM_RX_CNT  512u /* buffers of the device */
 #define DGRAM_IOV_MAX 4u
+#define DGRAM_PREFIX  40u /* FI_MSG_PREFIX: a global route header, which comes in front over UD */
 
 /** How an endpoint is opened: ofi/ fills it in. */
 struct dgram_conf {
@@ -41,7 +42,8 @@ struct dgram_conf {
 	struct core_comp *tx; /* where completions go; they live as long as the endpoint */
 	struct core_comp *rx;
 	const size_t *min_multi_recv;
-	bool source; /* completions name the sender */
+	uint32_t prefix; /* bytes in front of each message in users' buffers: 0 or DGRAM_PREFIX */
+	bool source;     /* completions name the sender */
 };
 
 /** A posted receive. */
@@ -77,6 +79,7 @@ struct dgram_ep {
 	uint32_t held_at;
 	uint32_t held_cnt;
 	uint32_t held_mask;
+	uint32_t prefix; /* does not travel, counts in lengths; of a receive, iov[0] has it */
 	bool source;
 	const size_t *min_multi_recv;
 
@@ -141,13 +144,14 @@ void dgram_ep_fail(struct dgram_ep *ep, int err);
 
 /**
  * 0: taken, and its buffers are the user's again; -FI_EAGAIN: no room; -FI_EMSGSIZE: longer than
- * the way there allows; as dgram_ep_resolve; or what ended the endpoint.
+ * the way there allows; -FI_EINVAL: iov[0] has no room for the prefix; as dgram_ep_resolve; or what
+ * ended the endpoint.
  */
 int dgram_tx_send(struct dgram_ep *ep, const struct dgram_send *s);
 /** What was gathered leaves, as far as there is room: 0, -FI_EAGAIN, or what ended the endpoint. */
 int dgram_tx_flush(struct dgram_ep *ep);
 
-/** 0, or -FI_ENOMEM. */
+/** 0, -FI_ENOMEM, or -FI_EINVAL: iov[0] has no room for the prefix. */
 int dgram_rx_post(struct dgram_ep *ep, const struct dgram_post *p);
 /** The oldest receive with this context: 0 (its completion is FI_ECANCELED), or -FI_ENOENT. */
 int dgram_rx_cancel(struct dgram_ep *ep, void *context);

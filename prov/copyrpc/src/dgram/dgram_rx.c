@@ -52,13 +52,16 @@ static void dgram_rx_complete(const struct dgram_ep *ep, const struct dgram_recv
 		core_cq_write(rx->cq, recv->context, flags, len, buf, 0, 0, src);
 }
 
-static void dgram_rx_scatter(const struct dgram_recv *recv, const uint8_t *data, size_t len)
+/* `skip` bytes of the first piece are left alone. */
+static void dgram_rx_scatter(const struct dgram_recv *recv, size_t skip, const uint8_t *data,
+			     size_t len)
 {
-	for (size_t i = 0; i < recv->iov_cnt && len; i++) {
-		size_t part = recv->iov[i].iov_len < len ? recv->iov[i].iov_len : len;
+	for (size_t i = 0; i < recv->iov_cnt && len; i++, skip = 0) {
+		size_t room = recv->iov[i].iov_len - skip;
+		size_t part = room < len ? room : len;
 
 		if (part)
-			memcpy(recv->iov[i].iov_base, data, part);
+			memcpy((uint8_t *)recv->iov[i].iov_base + skip, data, part);
 		data += part;
 		len -= part;
 	}
@@ -96,25 +99,24 @@ static void dgram_rx_retire(struct dgram_ep *ep, struct dgram_recv *recv)
 static bool dgram_rx_deliver(struct dgram_ep *ep, const struct dev_dgram_in *in)
 {
 	struct dgram_recv *recv = dgram_rx_first(ep);
-	size_t len, cut;
+	size_t all = in->len + ep->prefix, len;
 	uint64_t src;
 
-	while (recv && recv->is_multi && recv->used && in->len > recv->len) {
+	while (recv && recv->is_multi && recv->used && all > recv->len) {
 		dgram_rx_retire(ep, recv);
 		recv = dgram_rx_first(ep);
 	}
 	if (!recv)
 		return false;
 	src = dgram_ep_sender(ep, in);
-	len = in->len < recv->len ? in->len : recv->len;
-	cut = in->len - len;
-	dgram_rx_scatter(recv, in->data, len);
+	len = all < recv->len ? all : recv->len;
+	dgram_rx_scatter(recv, ep->prefix, in->data, len - ep->prefix);
 	ep->ops->release(ep->dg, in->slot);
 	if (recv->is_multi) {
-		dgram_rx_take_multi(ep, recv, len, cut, src);
+		dgram_rx_take_multi(ep, recv, len, all - len, src);
 		return true;
 	}
-	dgram_rx_complete(ep, recv, FI_RECV | FI_MSG, NULL, len, cut, src);
+	dgram_rx_complete(ep, recv, FI_RECV | FI_MSG, NULL, len, all - len, src);
 	dgram_rx_drop(ep, recv);
 	return true;
 }
@@ -159,6 +161,8 @@ int dgram_rx_post(struct dgram_ep *ep, const struct dgram_post *p)
 
 	if (UTIL_UNLIKELY(ep->err))
 		return ep->err;
+	if (UTIL_UNLIKELY(ep->prefix && (!p->iov_cnt || p->iov[0].iov_len < ep->prefix)))
+		return -FI_EINVAL;
 	recv = util_pool_alloc(&ep->recvs);
 	if (UTIL_UNLIKELY(!recv))
 		return -FI_ENOMEM;

@@ -124,7 +124,7 @@ static int dgram_tx_try(struct dgram_ep *ep, const struct dgram_send *s,
 	return dgram_tx_is_direct(ep, s) ? dgram_tx_direct(ep, s, ah) : dgram_tx_by_slot(ep, s, ah);
 }
 
-int dgram_tx_send(struct dgram_ep *ep, const struct dgram_send *s)
+static int dgram_tx_message(struct dgram_ep *ep, const struct dgram_send *s)
 {
 	struct dev_dgram_ah *ah;
 	int ret = ep->err ? ep->err : dgram_tx_way(ep, s->dest, &ah);
@@ -141,4 +141,25 @@ int dgram_tx_send(struct dgram_ep *ep, const struct dgram_send *s)
 	if (UTIL_LIKELY(!ret))
 		dgram_tx_complete(ep, s);
 	return ret;
+}
+
+/* Without the room in front, which does not travel. */
+static int dgram_tx_behind_prefix(struct dgram_ep *ep, const struct dgram_send *s)
+{
+	struct iovec iov[DGRAM_IOV_MAX];
+	struct dgram_send bare = *s;
+
+	if (!s->iov_cnt || s->iov[0].iov_len < ep->prefix)
+		return -FI_EINVAL;
+	memcpy(iov, s->iov, s->iov_cnt * sizeof(iov[0]));
+	iov[0].iov_base = (uint8_t *)iov[0].iov_base + ep->prefix;
+	iov[0].iov_len -= ep->prefix;
+	bare.iov = iov;
+	bare.len -= ep->prefix;
+	return dgram_tx_message(ep, &bare);
+}
+
+int dgram_tx_send(struct dgram_ep *ep, const struct dgram_send *s)
+{
+	return UTIL_UNLIKELY(ep->prefix) ? dgram_tx_behind_prefix(ep, s) : dgram_tx_message(ep, s);
 }

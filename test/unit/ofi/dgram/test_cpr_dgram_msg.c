@@ -122,3 +122,48 @@ Test(cpr_dgram_msg, a_sleeper_wakes_up_when_something_comes)
 	cr_assert_eq(fi_cq_sread(p.cq[1], &e, 1, NULL, 30000), 1);
 	cr_expect_eq(e.len, 20);
 }
+
+Test(cpr_dgram_msg, with_a_prefix_every_send_call_arrives_behind_it)
+{
+	static char far_out[40 + 20], far_in[40 + 64];
+	struct iovec iov[2] = { { far_out, 40 }, { out, 20 } };
+	struct fi_msg msg = { .msg_iov = iov, .iov_count = 2 };
+	struct fi_cq_tagged_entry e;
+
+	open_pair((struct ofi_options){ .mode = FI_MSG_PREFIX });
+	msg.addr = p.addr[1];
+	memcpy(far_out + 40, out, 20);
+	for (int way = 0; way < 4; way++) {
+		memset(far_in, 0, sizeof(far_in));
+		cr_assert_eq(fi_recv(p.ep[1], far_in, sizeof(far_in), NULL, FI_ADDR_UNSPEC, in), 0);
+		if (way == 0)
+			cr_assert_eq(fi_send(p.ep[0], far_out, 60, NULL, p.addr[1], NULL), 0);
+		if (way == 1)
+			cr_assert_eq(fi_sendv(p.ep[0], iov, NULL, 2, p.addr[1], NULL), 0);
+		if (way == 2)
+			cr_assert_eq(fi_sendmsg(p.ep[0], &msg, FI_COMPLETION), 0);
+		if (way == 3)
+			cr_assert_eq(fi_inject(p.ep[0], far_out, 60, p.addr[1]), 0);
+		cr_assert_eq(ofi_read(p.cq[1], &e), 1);
+		cr_expect_eq(e.len, 60);
+		cr_expect_arr_eq(far_in + 40, out, 20);
+	}
+}
+
+Test(cpr_dgram_msg, a_prefix_counts_in_no_limit_and_must_be_there)
+{
+	static char big_out[1 << 16], big_in[1 << 16];
+	struct fi_cq_tagged_entry e;
+	size_t max;
+
+	open_pair((struct ofi_options){ .mode = FI_MSG_PREFIX });
+	max = p.info->ep_attr->max_msg_size + 40;
+	cr_assert_eq(fi_recv(p.ep[1], big_in, max, NULL, FI_ADDR_UNSPEC, NULL), 0);
+	cr_expect_eq(fi_send(p.ep[0], big_out, max + 1, NULL, p.addr[1], NULL), -FI_EMSGSIZE);
+	cr_expect_eq(fi_inject(p.ep[0], big_out, max + 1, p.addr[1]), -FI_EMSGSIZE);
+	cr_expect_eq(fi_send(p.ep[0], big_out, 39, NULL, p.addr[1], NULL), -FI_EINVAL);
+	cr_expect_eq(fi_recv(p.ep[0], big_in, 39, NULL, FI_ADDR_UNSPEC, NULL), -FI_EINVAL);
+	cr_assert_eq(fi_inject(p.ep[0], big_out, max, p.addr[1]), 0);
+	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
+	cr_expect_eq(e.len, max);
+}

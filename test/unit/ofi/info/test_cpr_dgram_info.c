@@ -53,8 +53,7 @@ Test(cpr_dgram_info, udp_says_what_a_bare_datagram_can)
 	cr_expect_eq(info->tx_attr->msg_order, 0);
 	cr_expect_eq(info->rx_attr->msg_order, 0);
 	cr_expect_eq(info->domain_attr->cq_data_size, 0);
-	cr_expect_eq(info->mode, 0,
-		     "no prefix: the device's header is none of the user's business");
+	cr_expect_eq(info->mode, 0, "no prefix for who cannot leave room for it");
 	cr_expect_eq(info->ep_attr->msg_prefix_size, 0);
 	cr_expect_str_eq(info->domain_attr->name, "copyrpc-dgram-udp");
 	cr_expect_str_eq(info->fabric_attr->name, CPR_DGRAM_NAME);
@@ -122,4 +121,34 @@ Test(cpr_dgram_info, node_and_service_are_where_datagrams_go)
 	fi_freeinfo(info);
 	cr_expect_eq(ofi_provider()->getinfo(OFI_API, "no such host", NULL, 0, hints, &info),
 		     -FI_ENODATA);
+}
+
+Test(cpr_dgram_info, who_can_leave_room_in_front_is_told_how_much)
+{
+	struct fi_info *info = NULL, *bare = NULL;
+
+	cr_assert_eq(ofi_getinfo(hints, &bare), 0);
+	hints->mode = FI_MSG_PREFIX | FI_CONTEXT;
+	cr_assert_eq(ofi_getinfo(hints, &info), 0);
+	cr_expect_eq(info->mode, FI_MSG_PREFIX);
+	cr_expect_eq(info->tx_attr->mode, FI_MSG_PREFIX);
+	cr_expect_eq(info->rx_attr->mode, FI_MSG_PREFIX);
+	cr_expect_eq(info->ep_attr->msg_prefix_size, 40);
+	cr_expect_eq(info->ep_attr->msg_prefix_size % 8, 0, "fi_endpoint(3)");
+	cr_expect_eq(info->ep_attr->max_msg_size, bare->ep_attr->max_msg_size);
+	cr_expect_eq(info->tx_attr->inject_size, bare->tx_attr->inject_size);
+	fi_freeinfo(info);
+	fi_freeinfo(bare);
+}
+
+Test(cpr_dgram_info, endpoints_that_are_reliable_have_no_room_in_front)
+{
+	struct fi_info *info = NULL;
+
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->mode = FI_MSG_PREFIX;
+	cr_assert_eq(ofi_getinfo(hints, &info), 0);
+	cr_expect_eq(info->mode, 0);
+	cr_expect_eq(info->ep_attr->msg_prefix_size, 0);
+	fi_freeinfo(info);
 }

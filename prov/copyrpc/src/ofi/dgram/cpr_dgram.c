@@ -112,6 +112,7 @@ static int cpr_dgram_start(struct cpr_ep *ep)
 		.tx = &ep->core_ep.tx,
 		.rx = &ep->core_ep.rx,
 		.min_multi_recv = &ep->core_ep.min_multi_recv,
+		.prefix = ep->dgram_prefix,
 		.source = ep->caps & FI_SOURCE,
 	};
 
@@ -240,6 +241,10 @@ int cpr_dgram_open(struct cpr_domain *domain, const struct fi_info *info, struct
 	cpr_ep_init(ep, domain, info, context);
 	if (!domain->dgram->is_ip)
 		memset(&ep->src, 0, sizeof(ep->src));
+	if (info->mode & FI_MSG_PREFIX) {
+		ep->dgram_prefix = DGRAM_PREFIX;
+		ep->inject_max += DGRAM_PREFIX; /* lengths of calls have it, limits have not */
+	}
 	cpr_ref_get(&domain->refs);
 	*out = &ep->fid;
 	return 0;

@@ -85,6 +85,7 @@ struct cpr_ep {
 
 	const struct cpr_ep_kind *kind;
 	struct dgram_ep *dgram; /* FI_EP_DGRAM, once enabled; else NULL */
+	uint32_t dgram_prefix;  /* FI_EP_DGRAM: msg_prefix_size */
 	struct cpr_ep *owner;   /* itself, unless it is an alias */
 	struct cpr_ref refs;    /* aliases; of a shared receive context: endpoints */
 	struct cpr_domain *domain;

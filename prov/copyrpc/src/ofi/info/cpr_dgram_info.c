@@ -135,6 +135,15 @@ static void cpr_dgram_narrow(struct fi_info *info, const struct fi_info *hints, 
 	info->ep_attr->mem_tag_format = 0;
 }
 
+/* Who can leave room in front of messages gets it: no device of ours needs it. */
+static void cpr_dgram_offer_prefix(struct fi_info *info, const struct fi_info *hints)
+{
+	if (!hints || !(hints->mode & FI_MSG_PREFIX))
+		return;
+	info->mode = info->tx_attr->mode = info->rx_attr->mode = FI_MSG_PREFIX;
+	info->ep_attr->msg_prefix_size = DGRAM_PREFIX;
+}
+
 static int cpr_dgram_make(uint32_t version, const struct cpr_dgram_found *found,
 			  const struct fi_info *hints, struct fi_info *info)
 {
@@ -147,6 +156,7 @@ static int cpr_dgram_make(uint32_t version, const struct cpr_dgram_found *found,
 	if (!cpr_attr_accepts(info, hints, version) || !cpr_dgram_accepts(hints))
 		return -FI_ENODATA;
 	cpr_dgram_narrow(info, hints, version);
+	cpr_dgram_offer_prefix(info, hints);
 	if (found->over->is_ip)
 		return cpr_info_set_addrs(info, &found->addrs);
 	return cpr_nic_make(&found->about, found->over->name, &info->nic);
