@@ -253,6 +253,19 @@ static void fake_release(struct core_chan *chan, core_hold_t hold)
 	fake_held_cnt--;
 }
 
+static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame);
+
+static void fake_drain(struct core_chan *chan)
+{
+	struct fake_chan *fc = fake_of(chan);
+	struct util_list *first;
+
+	while ((first = util_list_pop(&fc->in))) {
+		fc->in_cnt--;
+		fake_deliver(fc, UTIL_CONTAINER_OF(first, struct fake_frame, link));
+	}
+}
+
 static bool fake_is_busy(struct core_chan *chan)
 {
 	(void)chan;
@@ -298,6 +311,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.lend = fake_lend,
 	.unlend = fake_unlend,
 	.release = fake_release,
+	.drain = fake_drain,
 	.is_busy = fake_is_busy,
 	.stop = fake_stop,
 	.close = fake_close,
@@ -485,7 +499,6 @@ static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame)
 static void fake_run_chan(struct fake_chan *fc)
 {
 	const struct core_upcalls *up = fc->eep->engine->up;
-	struct util_list *first;
 
 	if (!fc->up_told) {
 		fc->up_told = true;
@@ -494,10 +507,8 @@ static void fake_run_chan(struct fake_chan *fc)
 	}
 	if ((fc->chan.caps & CORE_CHAN_LATE) && !fake_engine_cfg.hold_arrival && !fc->down)
 		up->on_arrived(&fc->chan, fc->taken);
-	while (!fake_engine_cfg.hold_delivery && (first = util_list_pop(&fc->in))) {
-		fc->in_cnt--;
-		fake_deliver(fc, UTIL_CONTAINER_OF(first, struct fake_frame, link));
-	}
+	if (!fake_engine_cfg.hold_delivery)
+		fake_drain(&fc->chan);
 	if (fc->down)
 		up->on_down(&fc->chan, fc->down);
 }

@@ -228,6 +228,32 @@ Test(core_peer, removing_an_address_ends_what_is_open_towards_it, .init = setup,
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL), -FI_EINVAL);
 }
 
+Test(core_peer, what_a_removed_peer_had_sent_is_received, .init = setup, .fini = teardown)
+{
+	bool gone;
+
+	node_send(&nodes[1], 0, out, 8, true, 1, 0, NULL);
+	nodes_settle(nodes, 3);
+	node_recv(&nodes[0], 1, in, 8, true, 1, 0, 0, &in[0]);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
+	fake_engine_cfg.hold_delivery = true;
+	node_recv(&nodes[0], FI_ADDR_UNSPEC, in, 8, true, 2, 0, 0, &in[2]);
+	for (uint64_t tag = 2; tag < 5; tag++)
+		node_send(&nodes[1], 0, out + tag, 8, true, tag, 0, NULL);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), 0, "unread");
+	core_av_remove(nodes[0].ep.av, 1, &gone);
+	core_ep_av_removed(&nodes[0].ep, 1);
+	cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
+	cr_expect_eq(e.e.op_context, &in[2], "a receive that waited has it");
+	for (uint64_t tag = 3; tag < 5; tag++) {
+		node_recv(&nodes[0], FI_ADDR_UNSPEC, in, 8, true, tag, 0, 0, &in[tag]);
+		cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
+		cr_expect_eq(e.e.op_context, &in[tag], "and one that comes later");
+		cr_expect_eq(e.src, FI_ADDR_NOTAVAIL);
+	}
+}
+
 Test(core_peer, a_merely_known_address_costs_no_peer, .init = setup, .fini = teardown)
 {
 	cr_assert_eq(nodes[0].ep.peer_cnt, 0);

@@ -73,6 +73,23 @@ Test(eng_conn, one_that_failed_and_whose_peer_goes_at_once_ends_once, .timeout =
 	wholes_close();
 }
 
+Test(eng_conn, one_that_is_drained_lives_on_unless_it_failed, .timeout = 200)
+{
+	struct eng_conn *conn;
+
+	meet();
+	conn = eng_conn_of(wholes[0].chan);
+	eng_chan_drain(&conn->chan);
+	cr_expect_str_eq(fake_story, "d");
+	eng_conn_fail(conn, -FI_EIO);
+	eng_chan_drain(&conn->chan);
+	cr_expect_str_eq(fake_story, "d", "nothing more is taken in");
+	whole_progress(&wholes[0]);
+	cr_expect_str_eq(fake_story, "dxsf");
+	wholes_until(&wholes[1].down);
+	wholes_close();
+}
+
 Test(eng_conn, stopping_keeps_the_memory_until_it_is_closed, .timeout = 200)
 {
 	struct core_chan *chan;

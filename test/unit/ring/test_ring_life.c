@@ -12,6 +12,7 @@
 static struct ring_pair pair;
 static struct ring_end *a, *b;
 static char story[64];
+static unsigned told_cnt;
 
 static void tell(char what)
 {
@@ -129,5 +130,31 @@ Test(ring_life, core_hears_once_of_a_connection_that_failed_and_then_went_down)
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
 	peer_is_gone();
 	cr_expect_str_eq(story, "e");
+	ring_pair_fini(&pair);
+}
+
+static enum core_rx_verdict ask_for_more(struct core_chan *chan, uint32_t op, const uint8_t *data,
+					 uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)op;
+	(void)data;
+	(void)len;
+	(void)hold;
+	cr_assert_lt(++told_cnt, 1000, "it goes on for ever");
+	send_some(b, 1);
+	return CORE_RX_DONE;
+}
+
+Test(ring_life, who_goes_on_sending_does_not_hold_up_who_takes_in_the_rest)
+{
+	static const struct core_upcalls endless = { .on_msg = ask_for_more };
+
+	start(true);
+	a->conn.eng.up = &endless;
+	send_some(b, 3);
+	a->conn.eng.lane->ops->drain(&a->conn.eng);
+	cr_expect_geq(told_cnt, 3, "all that was there");
+	cr_expect_eq(a->conn.eng.err, 0);
 	ring_pair_fini(&pair);
 }

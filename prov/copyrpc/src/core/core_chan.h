@@ -189,6 +189,8 @@ struct core_chan_ops {
 	/* No longer, whatever is on its way. Also on a channel that is down. */
 	void (*unlend)(struct core_chan *chan, struct core_loan *loan);
 	void (*release)(struct core_chan *chan, core_hold_t hold);
+	/* Takes in, by up-calls, all that has arrived from the peer. NULL: nothing waits unread. */
+	void (*drain)(struct core_chan *chan);
 	/* True while accepted messages have not left for good: fi_close waits for this. */
 	bool (*is_busy)(struct core_chan *chan);
 	/*

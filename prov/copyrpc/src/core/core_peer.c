@@ -342,8 +342,14 @@ bool core_ep_av_is_busy(const struct core_ep *ep, uint64_t fi_addr)
 	return !util_list_is_empty(&peer->tx_queue) || peer->chan->ops->is_busy(peer->chan);
 }
 
+/* What it had sent is ours: who sent it may have been told that it arrived. */
 void core_ep_av_removed(struct core_ep *ep, uint64_t fi_addr)
 {
-	if (fi_addr < ep->peer_cnt && ep->peers[fi_addr])
-		core_peer_free(ep->peers[fi_addr]);
+	struct core_peer *peer = fi_addr < ep->peer_cnt ? ep->peers[fi_addr] : NULL;
+
+	if (!peer)
+		return;
+	if (peer->chan && peer->chan->ops->drain)
+		peer->chan->ops->drain(peer->chan);
+	core_peer_free(peer);
 }

@@ -98,6 +98,14 @@ void eng_conn_free(struct eng_conn *conn)
 	conn->lane->ops->free(conn);
 }
 
+void eng_chan_drain(struct core_chan *chan)
+{
+	struct eng_conn *conn = eng_conn_of(chan);
+
+	if (!conn->err && conn->attached)
+		conn->lane->ops->drain(conn);
+}
+
 void eng_chan_stop(struct core_chan *chan)
 {
 	struct eng_conn *conn = eng_conn_of(chan);

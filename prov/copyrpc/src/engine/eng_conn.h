@@ -58,7 +58,8 @@ void eng_conn_failed(struct eng_conn *conn);
 /** Frees a connection in any state. */
 void eng_conn_free(struct eng_conn *conn);
 
-/** core_chan_ops.stop and close, for every lane. */
+/** core_chan_ops.drain, stop and close, for every lane. */
+void eng_chan_drain(struct core_chan *chan);
 void eng_chan_stop(struct core_chan *chan);
 void eng_chan_close(struct core_chan *chan);
 

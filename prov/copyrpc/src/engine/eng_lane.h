@@ -67,7 +67,10 @@ struct eng_lane_ops {
 	int (*attach)(struct eng_conn *conn);
 	/* Has it ever heard of the peer? NULL: that is not known. */
 	bool (*came)(const struct eng_conn *conn);
-	/* The peer is gone: makes the up-calls for all that had arrived from it. */
+	/*
+	 * Makes the up-calls for all that has arrived from the peer: it is gone, or will not be heard any
+	 * more. One that goes on sending does not keep it from returning.
+	 */
 	void (*drain)(struct eng_conn *conn);
 	/*
 	 * conn->err is set: nothing more is sent or taken in, the device lets go of memory that

@@ -42,15 +42,16 @@ static void erpc_chan_close(struct core_chan *chan)
 	erpc_session_close(erpc_session_of(chan));
 }
 
-#define ERPC_CHAN_OPS(stop_op, close_op)                                                           \
+#define ERPC_CHAN_OPS(drain_op, stop_op, close_op)                                                 \
 	{                                                                                          \
 		.send = erpc_send, .send_buf = erpc_send_buf, .call = erpc_call,                   \
 		.call_buf = erpc_call_buf, .call_room = erpc_call_room, .reply = erpc_reply,       \
 		.reply_iov = erpc_reply_iov, .keep = erpc_keep, .await = erpc_chan_await,          \
 		.flush = erpc_chan_flush, .get = erpc_get, .lend = erpc_lend,                      \
 		.unlend = erpc_unlend, .release = erpc_release, .is_busy = erpc_chan_is_busy,      \
-		.stop = (stop_op), .close = (close_op),                                            \
+		.drain = (drain_op), .stop = (stop_op), .close = (close_op),                       \
 	}
 
-const struct core_chan_ops erpc_chan_ops = ERPC_CHAN_OPS(erpc_chan_stop, erpc_chan_close);
-const struct core_chan_ops erpc_chan_eng_ops = ERPC_CHAN_OPS(eng_chan_stop, eng_chan_close);
+const struct core_chan_ops erpc_chan_ops = ERPC_CHAN_OPS(NULL, erpc_chan_stop, erpc_chan_close);
+const struct core_chan_ops erpc_chan_eng_ops =
+	ERPC_CHAN_OPS(eng_chan_drain, eng_chan_stop, eng_chan_close);

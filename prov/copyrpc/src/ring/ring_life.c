@@ -40,18 +40,23 @@ bool ring_life_came(const struct eng_conn *eng)
 	return conn->rx.producer || conn->tx.placed || conn->tx.flow.remote_consumer;
 }
 
-/** Where the device tells links apart only by polling them all, that is what delivers the rest. */
+/**
+ * Where the device tells links apart only by polling them all, that is what delivers the rest. What
+ * was there at the beginning is no more than the ring holds.
+ */
 void ring_life_drain(struct eng_conn *eng)
 {
 	struct ring_conn *conn = ring_life_conn(eng);
 	const struct dev_link_ops *ops = conn->link->ops;
 	struct eng_lane *lane = eng->lane;
+	uint64_t end = conn->rx.parsed + conn->rx.len;
 	struct dev_event ev;
 	unsigned i;
 
 	for (i = 0; !ops->poll && i < RING_DRAIN_TURNS && lane->ops->poll(lane); i++)
 		;
-	while (!eng->err && ops->poll && ops->poll(conn->link, &ev) && ev.kind != DEV_EV_DOWN) {
+	while (!eng->err && ops->poll && conn->rx.parsed <= end && ops->poll(conn->link, &ev) &&
+	       ev.kind != DEV_EV_DOWN) {
 		if (ev.kind == DEV_EV_IMM)
 			ring_rx_batch(ops, conn, ev.imm);
 		else

@@ -89,6 +89,7 @@
 		.lend = ring_bulk_lend,                                                            \
 		.unlend = ring_bulk_unlend,                                                        \
 		.release = ring_rx_release_hold,                                                   \
+		.drain = eng_chan_drain,                                                           \
 		.is_busy = ring_##kind##_is_busy,                                                  \
 		.stop = eng_chan_stop,                                                             \
 		.close = eng_chan_close,                                                           \
