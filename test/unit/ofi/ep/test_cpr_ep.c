@@ -170,6 +170,45 @@ Test(cpr_ep, an_alias_differs_in_its_default_flags_only)
 	ofi_pair_close(&p);
 }
 
+Test(cpr_ep, what_belongs_to_another_domain_is_refused)
+{
+	struct fi_cq_attr cq_attr = { 0 };
+	struct fi_cntr_attr cntr_attr = { 0 };
+	struct fi_av_attr av_attr = { 0 };
+	struct fid_domain *domain;
+	struct fid_cntr *cntr;
+	struct fid_cq *cq;
+	struct fid_av *av;
+
+	open_unbound();
+	cr_assert_eq(fi_domain(p.fabric, p.info, &domain, NULL), 0);
+	cr_assert_eq(fi_cq_open(domain, &cq_attr, &cq, NULL), 0);
+	cr_assert_eq(fi_cntr_open(domain, &cntr_attr, &cntr, NULL), 0);
+	cr_assert_eq(fi_av_open(domain, &av_attr, &av, NULL), 0);
+	cr_expect_eq(fi_ep_bind(p.ep[0], &cq->fid, FI_TRANSMIT | FI_RECV), -FI_EDOMAIN);
+	cr_expect_eq(fi_ep_bind(p.ep[0], &cntr->fid, FI_SEND), -FI_EDOMAIN);
+	cr_expect_eq(fi_ep_bind(p.ep[0], &av->fid, 0), -FI_EDOMAIN);
+	cr_expect_eq(fi_close(&av->fid) | fi_close(&cntr->fid) | fi_close(&cq->fid), 0);
+	cr_expect_eq(fi_close(&domain->fid), 0);
+	ofi_pair_close(&p);
+}
+
+Test(cpr_ep, options_of_memory_that_there_is_not_are_not_supported)
+{
+	struct ofi_options opts = { 0 };
+	int p2p = FI_HMEM_P2P_REQUIRED;
+	size_t len = sizeof(p2p);
+
+	ofi_pair_open(&p, &opts);
+	cr_expect_eq(fi_setopt(&p.ep[0]->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p, len),
+		     -FI_EOPNOTSUPP);
+	cr_expect_eq(fi_getopt(&p.ep[0]->fid, FI_OPT_ENDPOINT, FI_OPT_XPU_TRIGGER, &p2p, &len),
+		     -FI_EOPNOTSUPP);
+	cr_expect_eq(fi_setopt(&p.ep[0]->fid, 99, FI_OPT_FI_HMEM_P2P, &p2p, len), -FI_ENOPROTOOPT,
+		     "another level");
+	ofi_pair_close(&p);
+}
+
 Test(cpr_ep, options_are_those_of_multi_receive)
 {
 	struct ofi_options opts = { 0 };

@@ -46,7 +46,9 @@ void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags)
 
 static int cpr_ep_bind_av(struct cpr_ep *ep, struct cpr_av *av)
 {
-	if (ep->av || av->domain != ep->domain || ep->core_ep.conn)
+	if (av->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (ep->av || ep->core_ep.conn)
 		return -FI_EINVAL;
 	ep->av = av;
 	cpr_ref_get(&av->refs);
@@ -60,7 +62,9 @@ static int cpr_ep_bind_cq(struct cpr_ep *ep, struct cpr_cq *cq, uint64_t flags)
 {
 	bool selective = flags & FI_SELECTIVE_COMPLETION;
 
-	if (cq->domain != ep->domain || !(flags & (FI_TRANSMIT | FI_RECV)))
+	if (cq->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (!(flags & (FI_TRANSMIT | FI_RECV)))
 		return -FI_EINVAL;
 	if (flags & ~CPR_EP_CQ_FLAGS)
 		return -FI_EBADFLAGS;
@@ -94,7 +98,9 @@ static int cpr_ep_bind_cntr(struct cpr_ep *ep, struct cpr_cntr *cntr, uint64_t f
 {
 	unsigned i;
 
-	if (cntr->domain != ep->domain || !flags)
+	if (cntr->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (!flags)
 		return -FI_EINVAL;
 	if (flags & ~CPR_EP_CNTR_FLAGS)
 		return -FI_EBADFLAGS;
@@ -113,7 +119,9 @@ static int cpr_ep_bind_cntr(struct cpr_ep *ep, struct cpr_cntr *cntr, uint64_t f
 
 static int cpr_ep_bind_stx(struct cpr_ep *ep, struct cpr_stx *stx)
 {
-	if (ep->stx || stx->domain != ep->domain)
+	if (stx->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (ep->stx)
 		return -FI_EINVAL;
 	ep->stx = stx;
 	cpr_ref_get(&stx->refs);

@@ -28,6 +28,15 @@ static ssize_t cpr_ep_opt_cancel(fid_t fid, void *context)
 	return ret;
 }
 
+/* What the page knows, and what needs memory of devices, which there is none of; the rest is unknown. */
+static int cpr_ep_opt_refusal(int level, int optname)
+{
+	if (level == FI_OPT_ENDPOINT &&
+	    (optname == FI_OPT_FI_HMEM_P2P || optname == FI_OPT_XPU_TRIGGER))
+		return -FI_EOPNOTSUPP;
+	return -FI_ENOPROTOOPT;
+}
+
 static int cpr_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
@@ -36,7 +45,7 @@ static int cpr_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t
 	if (level == FI_OPT_ENDPOINT && optname == FI_OPT_CM_DATA_SIZE && ep->core->conn)
 		return cpr_conn_getopt(level, optname, optval, optlen);
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
-		return -FI_ENOPROTOOPT;
+		return cpr_ep_opt_refusal(level, optname);
 	*optlen = sizeof(size_t);
 	if (room < sizeof(size_t))
 		return -FI_ETOOSMALL;
@@ -49,7 +58,7 @@ static int cpr_ep_setopt(fid_t fid, int level, int optname, const void *optval, 
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
 
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
-		return -FI_ENOPROTOOPT;
+		return cpr_ep_opt_refusal(level, optname);
 	if (optlen != sizeof(size_t))
 		return -FI_EINVAL;
 	core_dom_lock(ep->dom);

@@ -18,7 +18,9 @@
 /* Where that is told which concerns no endpoint (core_srx.h). No user needs it. */
 static int cpr_srx_bind_cq(struct cpr_ep *srx, struct cpr_cq *cq, uint64_t flags)
 {
-	if (srx->rx_cq || cq->domain != srx->domain)
+	if (cq->domain != srx->domain)
+		return -FI_EDOMAIN;
+	if (srx->rx_cq)
 		return -FI_EINVAL;
 	if (flags != FI_RECV)
 		return -FI_EBADFLAGS;
@@ -169,7 +171,9 @@ int cpr_srx_bind(struct cpr_ep *ep, struct fid *fid)
 {
 	struct cpr_ep *srx = container_of(fid, struct cpr_ep, fid.fid);
 
-	if (ep->srx || srx->domain != ep->domain)
+	if (srx->domain != ep->domain)
+		return -FI_EDOMAIN;
+	if (ep->srx)
 		return -FI_EINVAL;
 	ep->srx = srx;
 	cpr_ref_get(&srx->refs);
