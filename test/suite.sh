@@ -66,13 +66,19 @@ configure_build()
 	"$TOP/configure" --quiet --prefix="$BUILD/install" "$@"
 }
 
-# build NAME FLAG...: an up-to-date build in $WORK/NAME, configured with these flags. Sets BUILD.
-build()
+# configured NAME FLAG...: $WORK/NAME, configured with these flags; nothing is made yet. Sets BUILD.
+configured()
 {
 	export BUILD=$WORK/$1
 	shift
 	[ -x "$TOP/configure" ] || locked autogen "$TOP/autogen.sh"
 	locked "${BUILD##*/}" configure_build "$@"
+}
+
+# build NAME FLAG...: the same, and everything that users get is up to date.
+build()
+{
+	configured "$@"
 	make_in_build
 }
 
