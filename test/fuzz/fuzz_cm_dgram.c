@@ -17,6 +17,7 @@
 #include "cm/cm_agent.h"
 #include "cm/cm_conn.h"
 #include "cm/cm_dgram.h"
+#include "cm/cm_guest.h"
 #include "script.h"
 #include "util/clock.h"
 
@@ -276,7 +277,8 @@ static void check(void)
 {
 	const struct cm_agent *agent = us.agent;
 
-	CHECK(agent->guest_cnt <= CM_DGRAM_GUESTS);
+	CHECK(agent->guest_cnt <= CM_GUESTS);
+	CHECK(agent->ghost_cnt <= CM_GUESTS + CM_GHOSTS);
 	CHECK(agent->peers.peer_cnt <= LIARS + 1);
 	CHECK(agent->caller_cnt == 0);
 	CHECK(friend.ups <= 1 && !friend.downs);

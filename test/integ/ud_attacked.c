@@ -5,8 +5,8 @@
  * It floods all their ports with garbage, with headers that look right, with requests to connect; it shows
  * cookies that it never got; it begins hundreds of handshakes and ends none; it ends some, and says in its
  * sessions what no peer says. Meanwhile every message between the two must arrive, once, whole and in order,
- * and their memory must not grow beyond a bound. Afterwards a newcomer connects; and who connects with an
- * attacker that never ends the handshake hears of it after the peer timeout.
+ * and their memory must not grow beyond a bound. While all places of those that are being let in are taken, and fought
+ * for, by the attacker's host, a newcomer from another one connects; and who connects with an attacker that never ends the handshake hears of it after the peer timeout.
  *
  * The two are processes that call libfabric; the attacker has sockets, and the formats of wire/.
  *
@@ -31,7 +31,8 @@
 #define FOES      400u
 #define FRIENDLY  64u         /* of them: those that end the handshake */
 #define GROW_MAX  (48u << 10) /* KiB */
-#define TIMEOUT   "10000"
+#define TIMEOUT   "120000"    /* nobody goes by himself before the test is over */
+#define FOE_IP    "127.0.0.2" /* another host than theirs, as far as addresses tell */
 #define PORTS_MAX 8u
 
 /** A process under attack. */
@@ -400,8 +401,14 @@ static bool friends_are_in(void)
 	return cnt == FRIENDLY;
 }
 
+/** Meanwhile the foes go on taking what places there are. */
 static bool newcomer_is_in(void)
 {
+	static uint32_t i;
+	uint32_t end = i + FOES;
+
+	while (i++ != end)
+		flood_half_open(&foes[i % (FOES - 1)], i);
 	return LOAD(victims[2].heard);
 }
 
@@ -460,7 +467,7 @@ int main(int argc, char **argv)
 	find_ports(&victims[1]);
 	before = kib_of(&victims[0]);
 	for (i = 0; i < FOES; i++)
-		foe_open(&foes[i], next_random() | 1);
+		foe_open(&foes[i], FOE_IP, next_random() | 1);
 	flood("garbage", flood_garbage, FOES);
 	flood("headers", flood_headers, FOES);
 	flood("requests", flood_requests, FOES);
@@ -469,7 +476,7 @@ int main(int argc, char **argv)
 	flood("sessions", flood_session, FRIENDLY);
 	flood("half open", flood_half_open, FOES - 1);
 	FAB_TRUE(kib_of(&victims[0]) < before + GROW_MAX);
-	start(2, 0, "30000");
+	start(2, 0, TIMEOUT);
 	await("a newcomer", newcomer_is_in);
 	FAB_TRUE(!victims[2].err);
 	call_at_a_mute();

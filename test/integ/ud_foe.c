@@ -7,13 +7,13 @@
 #include "dev/udp/udp_addr.h"
 #include "fab.h"
 
-void foe_open(struct foe *foe, uint64_t nonce)
+void foe_open(struct foe *foe, const char *ip, uint64_t nonce)
 {
 	socklen_t len = sizeof(foe->addr);
 
 	foe->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	FAB_TRUE(foe->fd >= 0);
-	foe->addr = fab_addr("127.0.0.1", 0);
+	foe->addr = fab_addr(ip, 0);
 	FAB_TRUE(!bind(foe->fd, (struct sockaddr *)&foe->addr, len));
 	FAB_TRUE(!getsockname(foe->fd, (struct sockaddr *)&foe->addr, &len));
 	foe->nonce = nonce;

@@ -23,7 +23,7 @@ struct foe {
 	struct sockaddr_in port;    /* and where packets for it go */
 };
 
-void foe_open(struct foe *foe, uint64_t nonce);
+void foe_open(struct foe *foe, const char *ip, uint64_t nonce);
 void foe_send(const struct foe *foe, const struct sockaddr_in *to, const void *buf, size_t len);
 
 /** May I? */

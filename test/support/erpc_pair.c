@@ -364,6 +364,10 @@ bool pair_get(struct pair_end *e)
 	g->off = rng_below(e->rng, PAIR_GET_LEN);
 	len = rng_below(e->rng, PAIR_GET_LEN - g->off) + 1;
 	len = len < e->get_max ? len : e->get_max;
+	if (e->get_exact) {
+		g->off = 0;
+		len = e->get_exact;
+	}
 	cr_assert_eq(lender->ops->lend(lender, e->peer->memory + g->off, len, &g->loan), 0);
 	g->loan.chan = lender;
 	g->iov[0] = (struct iovec){ .iov_base = g->buf, .iov_len = len / 3 };

@@ -729,34 +729,6 @@ Test(cm_dgram, another_incarnation_at_the_address_ends_the_old_connection)
 	tear_down();
 }
 
-Test(cm_dgram, guests_that_never_get_ready_are_bounded, .timeout = 200)
-{
-	static struct cm_stranger guests[CM_DGRAM_GUESTS];
-	struct wire_cm_pkt hello;
-	unsigned i;
-
-	nic_only();
-	node = cm_test_node(NULL, 20000);
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	to = cm_test_addr_of(&a);
-	for (i = 0; i < CM_DGRAM_GUESTS; i++) {
-		cm_stranger_open(&s, "127.0.0.1", NULL);
-		cr_assert_eq(hello_answer(&hello).type, WIRE_CM_WELCOME);
-		guests[i] = s;
-	}
-	cm_stranger_open(&s, "127.0.0.1", NULL);
-	cr_expect_eq(hello_answer(&hello).nak.err, FI_EAGAIN);
-	cm_stranger_close(&s);
-	s = guests[7];
-	say(WIRE_CM_READY, s.nonce);
-	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
-	cm_stranger_open(&s, "127.0.0.1", NULL);
-	cr_expect_eq(hello_answer(&hello).type, WIRE_CM_WELCOME, "there is a place again");
-	for (i = 0; i < CM_DGRAM_GUESTS; i++)
-		cm_stranger_close(&guests[i]);
-	tear_down();
-}
-
 Test(cm_dgram, without_the_key_nothing_changes)
 {
 	struct wire_cm_pkt hello, pkt;

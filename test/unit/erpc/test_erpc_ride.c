@@ -273,3 +273,91 @@ Test(erpc_ride, what_was_not_sent_has_not_arrived)
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
 }
+
+/** Takes credits until so many are left: how many. */
+static uint32_t leave_credits(struct erpc_session *s, uint32_t left)
+{
+	uint32_t taken = s->credits - left;
+
+	s->credits = left;
+	return taken;
+}
+
+/** An answer that waits for a batch which could not leave would wait for nothing. */
+Test(erpc_ride, without_credits_for_a_batch_no_answer_waits_for_one)
+{
+	struct erpc_session *s;
+	uint32_t taken;
+
+	begin(40);
+	ping_pong(8);
+	erpc_pair_settle(&p);
+	s = p.end[1].s;
+	s->talk = ERPC_RIDE_TRUST;
+	taken = leave_credits(s, s->credits_max / 2);
+	resps = 0;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	hear(&p.end[1]);
+	cr_expect_eq(s->ride_mask, 0);
+	erpc_pair_run(&p, SOON_NS);
+	cr_expect_eq(resps, 1);
+	cr_expect_eq(p.end[0].arrived, p.end[0].s->taken);
+
+	/* One more, and it would have waited. */
+	s->talk = ERPC_RIDE_TRUST;
+	s->credits++;
+	taken--;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	hear(&p.end[1]);
+	cr_expect_neq(s->ride_mask, 0);
+
+	/* And where the credits went meanwhile, a batch that begins takes nothing along: it may stay here. */
+	taken += leave_credits(s, 0);
+	resps = 0;
+	cr_assert_eq(pair_send(&p.end[1], 0), 0);
+	cr_expect_neq(s->ride_mask, 0);
+	erpc_pair_run(&p, ERPC_RIDE_NS + SOON_NS);
+	cr_expect_eq(resps, 1);
+	s->credits += taken;
+	erpc_session_mark(s);
+	end();
+}
+
+/**
+ * Batches of calls are answered with bytes: that these have arrived is known when their slot begins another request, or
+ * by a batch that is 8 further, and not before.
+ */
+Test(erpc_ride, answers_with_bytes_are_passed_by_a_batch_that_is_8_further)
+{
+	struct pair_end *a = &p.end[0], *b = &p.end[1];
+	uint32_t first, i;
+
+	begin(41);
+	for (i = 0; i < 22; i++) { /* answers get longer with the number of the call */
+		cr_assert_eq(pair_send(a, 0), 0);
+		erpc_pair_settle(&p);
+	}
+	a->len_exact = 900; /* a batch each, and an answer */
+	first = a->s->seq;
+	for (i = 0; i < ERPC_BATCH_SLOTS; i++)
+		cr_assert_eq(pair_call(a, 0), 0);
+	erpc_pair_settle(&p);
+	cr_assert_eq(a->answered, ERPC_BATCH_SLOTS);
+	cr_assert_eq(a->s->seq, first + ERPC_BATCH_SLOTS);
+	cr_expect_eq(b->s->ack, first, "nothing shows yet that it has the first one");
+	/* Only the first slot is used from now on. */
+	for (i = first + ERPC_BATCH_SLOTS; i < first + 3 * ERPC_SLOTS; i++) {
+		uint32_t passed = i - ERPC_SLOTS + 1;
+
+		cr_assert_eq(pair_send(a, 0), 0);
+		erpc_pair_settle(&p);
+		cr_assert_eq(a->s->seq, i + 1);
+		if ((int32_t)(passed - first) <= 1)
+			cr_expect_eq(b->s->ack, first + 1, "batch %u", i - first);
+		else if (passed - first < ERPC_BATCH_SLOTS)
+			cr_expect_eq(b->s->ack, passed, "batch %u", i - first);
+		else
+			cr_expect_eq(b->s->ack, i + 1, "batch %u", i - first);
+	}
+	end();
+}

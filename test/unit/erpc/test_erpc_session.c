@@ -128,3 +128,71 @@ Test(erpc_session, what_cannot_work_is_refused, .init = setup, .fini = teardown)
 	half.version++;
 	cr_expect_eq(connect_with(half, MTU), -FI_EOPNOTSUPP);
 }
+
+static uint32_t to_lose;
+
+static void lose_answers(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	(void)net;
+	(void)arg;
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	if (h.kind != WIRE_ERPC_RESP || !to_lose)
+		return;
+	to_lose--;
+	pkt->copies = 0;
+}
+
+/** Says one message whose answer is lost so often, and moves time until it is known to have arrived. */
+static void say_with_lost_answers(uint32_t cnt)
+{
+	to_lose = cnt;
+	p.net.hook = lose_answers;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	while (p.end[0].arrived != p.end[0].s->taken)
+		erpc_pair_run(&p, 1000);
+	cr_assert_eq(to_lose, 0);
+}
+
+Test(erpc_session, where_nothing_was_lost_nobody_lingers, .init = setup, .fini = teardown)
+{
+	say_with_lost_answers(0);
+	cr_expect_not(erpc_session_is_busy(p.end[0].s));
+	cr_expect_not(erpc_session_is_busy(p.end[1].s));
+}
+
+/** Nobody answers the last answer: who gave it stays until it would have been asked for again. */
+Test(erpc_session, who_gave_the_last_answer_stays_where_answers_get_lost, .init = setup,
+     .fini = teardown)
+{
+	struct erpc_session *s = p.end[1].s;
+	uint64_t answered_ns;
+
+	say_with_lost_answers(2);
+	answered_ns = s->answered_ns;
+	cr_assert_gt(answered_ns, 0);
+	cr_expect(erpc_session_is_busy(s));
+	erpc_port_progress(s->port, answered_ns + ERPC_LINGER_NS - 1);
+	cr_expect(erpc_session_is_busy(s));
+	erpc_port_progress(s->port, answered_ns + ERPC_LINGER_NS);
+	cr_expect_not(erpc_session_is_busy(s), "and no longer");
+}
+
+/** So a peer that closes at once costs nobody his last answer, however often that gets lost. */
+Test(erpc_session, who_closes_when_it_is_idle_leaves_no_question_open, .init = setup,
+     .fini = teardown)
+{
+	unsigned rounds;
+
+	say_with_lost_answers(1); /* that is how it knows */
+	to_lose = 2;
+	p.net.hook = lose_answers;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	for (rounds = 0; p.end[1].heard < 2 || erpc_session_is_busy(p.end[1].s); rounds++) {
+		erpc_pair_run(&p, 1000);
+		cr_assert_lt(rounds, 1000000);
+	}
+	cr_expect_eq(to_lose, 0);
+	cr_expect_eq(p.end[0].arrived, p.end[0].s->taken);
+}

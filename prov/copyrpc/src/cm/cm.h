@@ -107,6 +107,7 @@ struct cm_stats {
 	uint64_t crossings;       /* both ends connected at once */
 	uint64_t callers_foreign; /* processes of other users, turned away */
 	uint64_t callers_evicted; /* made room for others or said nothing in time */
+	uint64_t guests_evicted;  /* said HELLO, and not READY: made room for others */
 	uint64_t accept_pauses;   /* no descriptor left for a caller */
 	uint64_t conns_up;
 	uint64_t conns_down; /* of those */

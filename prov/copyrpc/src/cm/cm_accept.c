@@ -13,6 +13,7 @@
 #include "cm/cm_agent.h"
 #include "cm/cm_attempt.h"
 #include "cm/cm_dgram.h"
+#include "cm/cm_guest.h"
 #include "cm/cm_peer.h"
 #include "cm/cm_pkt.h"
 #include "cm/cm_req.h"
@@ -203,11 +204,11 @@ static void cm_hello_judge(struct cm_agent *agent, const struct cm_hello *hello)
 		cm_hello_refuse(agent, hello, -FI_EOPNOTSUPP, "it does not go that way");
 	} else if (cm_hello_is_struck(agent, hello)) {
 		cm_hello_refuse(agent, hello, -FI_EHOSTUNREACH, "nothing ever came that way");
-	} else if (hello->fd < 0 && agent->guest_cnt >= CM_DGRAM_GUESTS) {
-		cm_hello_refuse(agent, hello, -FI_EAGAIN, "too many are being let in there");
 	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_strays(hello)) {
 		agent->stats.rx_malformed++;
 		cm_hello_refuse(agent, hello, -FI_EINVAL, "the HELLO contradicts itself");
+	} else if (hello->fd < 0 && !cm_guest_make_room(agent, &hello->addr, util_clock_ns())) {
+		cm_hello_refuse(agent, hello, -FI_EAGAIN, "too many are being let in there");
 	} else {
 		cm_hello_admit(agent, hello);
 	}

@@ -39,6 +39,7 @@ static void cm_agent_init(struct cm_agent *agent)
 	util_list_init(&agent->conns);
 	util_list_init(&agent->callers);
 	util_list_init(&agent->req_queue);
+	util_list_init(&agent->guests);
 }
 
 static int cm_agent_watch(struct cm_agent *agent, int udp_fd, int listen_fd)

@@ -48,7 +48,9 @@ struct cm_agent {
 	uint32_t caller_cnt;
 	struct util_list req_queue; /* cm_req.queue_link: no slot yet */
 	uint32_t req_slot_cnt;      /* requests that are being probed */
+	struct util_list guests;    /* cm_conn.guest_link, oldest first */
 	uint32_t guest_cnt;         /* conns without a stream that are INVITED, */
+	uint32_t ghost_cnt;         /* that came to nothing (cm_guest.h), */
 	uint32_t watched_cnt;       /* and UP */
 	bool is_private;            /* connects with nobody but ... */
 	union cm_addr only;         /* family 0: nobody */

@@ -13,9 +13,11 @@
 #include "cm/cm_attempt.h"
 #include "cm/cm_call.h"
 #include "cm/cm_dgram.h"
+#include "cm/cm_guest.h"
 #include "cm/cm_peer.h"
 #include "cm/cm_pkt.h"
 #include "cm/cm_req.h"
+#include "util/clock.h"
 #include "util/log.h"
 
 #define CM_CONN_BIT(state) (1u << (state))
@@ -50,9 +52,12 @@ static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 	UTIL_DBG(EP_CTRL, "conn %p: %s -> %s\n", (void *)conn, cm_conn_state_name(conn->state),
 		 cm_conn_state_name(state));
 	if (conn->is_dgram && state == CM_CONN_INVITED)
-		conn->agent->guest_cnt++;
+		cm_guest_add(conn, util_clock_ns());
 	if (conn->is_dgram && conn->state == CM_CONN_INVITED)
-		conn->agent->guest_cnt--;
+		cm_guest_remove(conn);
+	if (conn->is_dgram && state == CM_CONN_DOWN &&
+	    (conn->state == CM_CONN_NEW || conn->state == CM_CONN_INVITED))
+		cm_guest_die(conn);
 	if (conn->is_dgram && state == CM_CONN_UP)
 		conn->agent->watched_cnt++;
 	if (conn->is_dgram && conn->state == CM_CONN_UP)
@@ -80,6 +85,7 @@ static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram, uint64
 	if (!conn)
 		return NULL;
 	cm_src_init(&conn->src, cm_conn_on_ready);
+	util_list_init(&conn->guest_link);
 	cm_timer_init(&conn->timer, is_dgram ? cm_dgram_on_timer : cm_conn_on_deadline);
 	conn->is_dgram = is_dgram;
 	conn->agent = peer->agent;
@@ -348,8 +354,10 @@ void cm_conn_put(struct cm_conn *conn)
 		return;
 	}
 	cm_node_lock(node);
-	if (conn->agent)
+	if (conn->agent) {
 		cm_conn_put_locked(conn);
+		cm_guest_put(conn);
+	}
 	util_list_remove(&conn->agent_link);
 	cm_node_bury(node, &conn->grave, conn);
 	cm_node_unlock(node);

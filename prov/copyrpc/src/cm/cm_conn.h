@@ -53,13 +53,17 @@ struct cm_conn {
 	bool is_dgram;         /* there is no stream: cm_dgram.h, and what follows is its own */
 	bool is_suspect;       /* has to be asked */
 	bool is_broken;        /* its end is no goodbye */
+	bool is_ghost;         /* cm_guest.h's */
 	uint32_t try_cnt;
 	uint32_t refused_cnt; /* ICMP errors since it was heard last */
 	uint8_t *said;        /* ASKED, INVITED: what is repeated */
 	size_t said_len;
-	uint64_t deadline_ns; /* ASKED, INVITED */
-	uint64_t heard_ns;    /* UP; later by the time that nobody here looked */
-	uint64_t looked_ns;   /* UP: the last time that somebody did */
+	uint64_t deadline_ns;        /* ASKED, INVITED */
+	uint64_t heard_ns;           /* UP; later by the time that nobody here looked */
+	uint64_t looked_ns;          /* UP: the last time that somebody did */
+	struct util_list guest_link; /* INVITED, without a stream: agent->guests */
+	uint64_t guest_ns;           /* since then, */
+	uint32_t guest_host;         /* and from there */
 	struct util_list agent_link;
 	struct cm_grave grave;
 };

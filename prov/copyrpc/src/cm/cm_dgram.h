@@ -22,7 +22,6 @@
 struct cm_agent;
 struct cm_timer;
 
-#define CM_DGRAM_GUESTS      256u  /* WELCOMEs out that no READY has answered, per agent */
 #define CM_DGRAM_REFUSED_CNT 3u    /* ICMP errors in a row that mean: it has ended */
 #define CM_DGRAM_SUSPECT_MS  20u   /* between the PINGs that follow one */
 #define CM_DGRAM_PING_MS     2000u /* silence before a PING; an eighth of the timeout if shorter */

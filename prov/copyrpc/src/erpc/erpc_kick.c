@@ -19,6 +19,7 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 	tx->marked = false;
 	tx->backed = false;
 	tx->passed = false;
+	tx->kept = false;
 	tx->prompt = type == WIRE_ERPC_REPLIES;
 	tx->window = ERPC_CREDITS_MAX;
 	tx->sent_ns = s->port->now_ns;
@@ -40,6 +41,19 @@ struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot)
 	return buf;
 }
 
+/** Batches are answered in order: how long the others wait for one that got lost says nothing of the network. */
+static void erpc_kick_measure_none(struct erpc_session *s)
+{
+	uint32_t slot;
+
+	for (slot = 0; slot < ERPC_BATCH_SLOTS; slot++) {
+		struct erpc_tx *tx = &s->tx[slot];
+
+		/* All packets but the last one are answered at once. */
+		tx->marked &= tx->mark + 1 < tx->c.req_pkts;
+	}
+}
+
 void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
@@ -47,6 +61,8 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 	s->port->stats.losses++;
 	s->credits += erpc_client_go_back(&tx->c);
 	tx->marked = false;
+	if (slot < ERPC_BATCH_SLOTS)
+		erpc_kick_measure_none(s);
 	tx->early = 0;
 	tx->backed = true;
 	tx->passed = false;
@@ -177,8 +193,13 @@ void erpc_kick(struct erpc_session *s)
 void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 {
 	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
-	const struct erpc_tx *kept = &s->tx[slot];
+	struct erpc_tx *kept = &s->tx[slot];
 
+	/* It says so at once, and its answer will say nothing of the way. */
+	if (kept->marked && kept->mark == kept->c.req_pkts - 1 && s->port->now_ns > kept->mark_ns)
+		erpc_rto_sample(&s->rto, s->port->now_ns - kept->mark_ns);
+	kept->marked = false;
+	kept->kept = true;
 	for (; busy; busy &= busy - 1) {
 		uint32_t before = (uint32_t)__builtin_ctz(busy);
 		struct erpc_tx *tx = &s->tx[before];
@@ -198,7 +219,8 @@ void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 static void __attribute__((noinline))
 erpc_kick_recovered_cold(struct erpc_session *s, struct erpc_tx *tx)
 {
-	erpc_rto_keep(&s->rto, tx->tries);
+	if (!erpc_loss_is_certain(s))
+		erpc_rto_keep(&s->rto, tx->tries);
 	tx->tries = 0;
 	tx->window = tx->fetch ? s->get_window : ERPC_CREDITS_MAX;
 }
@@ -238,6 +260,7 @@ void erpc_kick_missing(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
+	erpc_loss_note(s);
 	if (!erpc_client_in_flight(&tx->c) || tx->out.unsent)
 		return;
 	/* What was said before the packets came that were sent again is no news. */

@@ -22,6 +22,8 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
+	if (erpc_loss_is_passed(s, tx))
+		erpc_loss_note(s);
 	s->port->stats.timeouts++;
 	/* A peer that speaks is not the one that gets more and more time. */
 	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_HEARD_TRIES : UINT16_MAX))
@@ -30,13 +32,23 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 	erpc_kick_go_back(s, slot);
 }
 
+/** Silence after which what a slot has in flight is lost. */
+static uint64_t erpc_loss_patience(const struct erpc_session *s, const struct erpc_tx *tx)
+{
+	if (erpc_loss_is_passed(s, tx))
+		return s->rto.look_ns;
+	/* What is known to wait for others is not asked for before them. */
+	return erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->seq_done)
+		       ? erpc_rto_probe(&s->rto, tx->tries)
+		       : erpc_rto_after(&s->rto, tx->tries);
+}
+
 /** Looks at a slot with packets in flight: when it is to be looked at again. */
 static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
-	uint64_t now_ns = s->port->now_ns, rto_ns = erpc_rto_after(&s->rto, tx->tries), due_ns;
+	uint64_t now_ns = s->port->now_ns, due_ns = tx->sent_ns + erpc_loss_patience(s, tx);
 
-	due_ns = tx->sent_ns + (erpc_loss_is_passed(s, tx) ? s->rto.look_ns : rto_ns);
 	if (due_ns > now_ns) {
 		uint64_t look_ns = now_ns + s->rto.look_ns;
 
@@ -44,7 +56,7 @@ static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 	}
 	if (!tx->out.unsent)
 		erpc_loss_timeout(s, slot);
-	return now_ns + erpc_rto_after(&s->rto, tx->tries);
+	return now_ns + erpc_loss_patience(s, tx);
 }
 
 static void erpc_loss_session(struct erpc_session *s)

@@ -8,6 +8,8 @@
  * and sends one packet again, no more until something comes: if the peer is only slow, it gets little to do.
  * A batch is lost sooner if something that was sent later is known to have come (its answer, where one is due
  * at once, is missing; or it keeps others waiting).
+ * So is anything where packets are known to get lost: whether a peer is slow or a packet did not get there is
+ * no question then, and one packet a round trip asks for it.
  * Never while one of its packets is still here, in the burst: then it is not lost, and a second one
  * would not help.
  *
@@ -24,11 +26,26 @@
 #define ERPC_LOSS_SHIFT 14u /* 16 us a slot, a lap of 34 ms */
 #define ERPC_LOSS_SLOTS 2048u
 
+#define ERPC_LOSS_CERTAIN_NS 100000000u /* a loss that was seen says so much of what is to come */
+
 /** Of sessions whose timer is over. */
 void erpc_loss_scan(struct erpc_port *port);
 
 /** The timer is over at that time, or sooner. */
 void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns);
+
+/** Something was lost, and not only late: what was sent behind it is known to have come. */
+static inline void erpc_loss_note(struct erpc_session *s)
+{
+	s->loses = true;
+	s->lost_ns = s->port->now_ns;
+}
+
+/** Was it seen a moment ago that packets get lost here, and are not only late? */
+static inline bool erpc_loss_is_certain(const struct erpc_session *s)
+{
+	return s->loses && s->port->now_ns - s->lost_ns < ERPC_LOSS_CERTAIN_NS;
+}
 
 /** A packet leaves, and nothing of its slot is in flight. */
 static inline void erpc_loss_watch(struct erpc_session *s)

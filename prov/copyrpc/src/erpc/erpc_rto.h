@@ -11,6 +11,10 @@
  * Sooner, where something that was sent later has been answered already (RFC 8985): a round trip and a
  * quarter, and what the peer may let an answer wait that it could have given at once.
  *
+ * And where packets are known to get lost (RFC 8985's probes): as soon as an answer is late by what is
+ * measured, without the lower bound, and twice as long only with every second loss in a row. With
+ * half of all round trips lost, doubling each time would wait for ever longer on average.
+ *
  * Nanoseconds. Pure. Shown by test/unit/erpc/test_erpc_rto.c.
  */
 #ifndef ERPC_RTO_H
@@ -25,7 +29,8 @@ struct erpc_rto {
 	uint64_t srtt_ns; /* 0: nothing measured */
 	uint64_t var_ns;
 	uint64_t rto_ns;  /* what to wait now */
-	uint64_t look_ns; /* and if what was sent later has been answered */
+	uint64_t look_ns; /* and if what was sent later has been answered, */
+	uint64_t late_ns; /* or if packets are known to get lost */
 	uint64_t min_ns;
 	uint64_t max_ns;
 	uint32_t kept; /* doublings of what was answered last */
@@ -36,7 +41,11 @@ static inline void erpc_rto_init(struct erpc_rto *r, uint64_t first_ns, uint64_t
 				 uint64_t max_ns)
 {
 	*r = (struct erpc_rto){
-		.rto_ns = first_ns, .look_ns = first_ns, .min_ns = min_ns, .max_ns = max_ns
+		.rto_ns = first_ns,
+		.look_ns = first_ns,
+		.late_ns = first_ns,
+		.min_ns = min_ns,
+		.max_ns = max_ns,
 	};
 }
 
@@ -44,7 +53,7 @@ static inline void erpc_rto_init(struct erpc_rto *r, uint64_t first_ns, uint64_t
 static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 {
 	uint64_t diff = r->srtt_ns > rtt_ns ? r->srtt_ns - rtt_ns : rtt_ns - r->srtt_ns;
-	uint64_t rto, quarter;
+	uint64_t rto, late, quarter;
 
 	if (!r->srtt_ns) {
 		r->srtt_ns = rtt_ns ? rtt_ns : 1;
@@ -59,6 +68,8 @@ static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 		rto = r->min_ns;
 	r->rto_ns = rto < r->max_ns ? rto : r->max_ns;
 	r->look_ns = r->srtt_ns + (quarter > ERPC_RTO_SLACK_NS ? quarter : ERPC_RTO_SLACK_NS);
+	late = r->srtt_ns + 4 * r->var_ns;
+	r->late_ns = late > r->look_ns ? late : r->look_ns;
 	r->kept = 0;
 }
 
@@ -76,6 +87,15 @@ static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 	uint64_t rto = shift < 24 ? r->rto_ns << shift : r->max_ns;
 
 	return rto < r->max_ns ? rto : r->max_ns;
+}
+
+/** The same where packets are known to get lost. */
+static inline uint64_t erpc_rto_probe(const struct erpc_rto *r, unsigned losses)
+{
+	uint64_t rto = erpc_rto_after(r, losses);
+	uint64_t probe = losses < 48 ? r->late_ns << losses / 2 : rto;
+
+	return probe < rto ? probe : rto;
 }
 
 #endif

@@ -82,6 +82,7 @@ struct erpc_tx {
 	bool prompt;   /* the answer is due at once */
 	bool backed;   /* it went back, and nothing has come since */
 	bool passed;   /* BATCH: later ones came, and wait for it */
+	bool kept;     /* BATCH: it came, and waits for earlier ones */
 	uint8_t early; /* answers behind one that is missing, since the last one that was not */
 };
 
@@ -114,6 +115,7 @@ struct erpc_session {
 	bool attached;     /* and are taken in */
 	bool stopped;
 	bool lossy; /* something was repeated: the peer may miss our last answer */
+	bool loses; /* and at lost_ns it was known that packets of ours, or for us, get lost */
 	uint64_t token;
 	uint32_t mtu; /* the longest datagram on our way to the peer, as we have told it */
 	uint32_t payload;
@@ -176,6 +178,7 @@ struct erpc_session {
 	struct erpc_rto rto;
 	uint64_t rx_ns;     /* the last packet came */
 	uint64_t passed_ns; /* what was sent then has been answered */
+	uint64_t lost_ns;
 	struct erpc_timely timely;
 	struct erpc_wheel_item pace;
 	uint64_t next_ns; /* paced: no packet before */

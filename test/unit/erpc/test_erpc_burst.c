@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * All sessions of an endpoint burst at once: more packets than it has receive buffers.
+ *
+ * Whatever finds no buffer is counted by the network and comes again; nothing is lost, nothing comes twice, the
+ * order stays, and afterwards no more memory is in use than before. The sessions are of as many ports.
+ *
+ *	COPYRPC_BURST	sessions (at most 20000)
+ */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/erpc_pair.h"
+
+#define SERVER_RX 256u
+#define CLIENT_RX 64u
+#define TX_CNT    64u
+#define MTU       1024u
+#define STEP_NS   5000u
+#define TURNS_MAX 400000u /* two seconds of simulated time */
+
+struct burst_end {
+	struct erpc_session *s;
+	uint64_t sent, heard;
+	bool arrived;
+};
+
+/** A session: an end at the server's, and a port with the other end. */
+struct burst_peer {
+	struct erpc_port *port;
+	struct burst_end here, there;
+};
+
+static struct {
+	struct fake_net net;
+	struct erpc_port *port;
+	struct burst_peer *peers;
+	uint32_t cnt;
+	uint64_t bodies_max, rx_held_max;
+} b;
+
+/* ---- what is heard ---- */
+
+static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				   uint32_t len, core_hold_t hold)
+{
+	struct burst_end *e = erpc_session_of(chan)->user;
+	uint64_t number;
+	uint32_t i;
+
+	(void)op;
+	(void)hold;
+	memcpy(&number, data, sizeof(number));
+	cr_assert_eq(number, e->heard, "number %lu after %lu", number, e->heard);
+	for (i = sizeof(number); i < len; i++)
+		cr_assert_eq(data[i], (uint8_t)number);
+	e->heard++;
+	return CORE_RX_DONE;
+}
+
+static void on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	struct burst_end *e = erpc_session_of(chan)->user;
+
+	e->arrived = pos == *chan->taken;
+}
+
+static const struct core_upcalls ups = { .on_msg = on_msg, .on_arrived = on_arrived };
+
+static void failed(struct erpc_session *s)
+{
+	cr_assert_fail("a session fails: %d", s->err);
+}
+
+/* ---- life ---- */
+
+static struct erpc_port *port_open(uint32_t rx_cnt, uint64_t seed)
+{
+	struct dev_dgram_attr dg_attr = { .rx_cnt = rx_cnt, .tx_cnt = TX_CNT };
+	struct erpc_port_attr attr = {
+		.tx_cnt = TX_CNT, .up = &ups, .seed = seed, .failed = failed
+	};
+	struct erpc_port *port;
+
+	cr_assert_eq(fake_net_ops.open(fake_net_dev(&b.net), &dg_attr, &attr.dg), 0);
+	cr_assert_eq(erpc_port_open(&attr, &port), 0);
+	return port;
+}
+
+static void begin(uint32_t cnt, uint32_t inline_max)
+{
+	uint32_t i;
+
+	memset(&b, 0, sizeof(b));
+	fake_net_init(&b.net, 5);
+	b.net.now_ns = 1000000;
+	b.net.mtu = MTU;
+	b.net.inline_max = inline_max;
+	b.cnt = cnt;
+	b.peers = calloc(cnt, sizeof(*b.peers));
+	b.port = port_open(SERVER_RX, 1);
+	for (i = 0; i < cnt; i++) {
+		struct burst_peer *peer = &b.peers[i];
+
+		peer->port = port_open(CLIENT_RX, 2 + i);
+		erpc_pair_join(b.port, peer->port, &peer->here.s, &peer->there.s);
+		peer->here.s->user = &peer->here;
+		peer->there.s->user = &peer->there;
+	}
+}
+
+static void end(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < b.cnt; i++) {
+		b.peers[i].here.s->conn.chan.ops->close(&b.peers[i].here.s->conn.chan);
+		b.peers[i].there.s->conn.chan.ops->close(&b.peers[i].there.s->conn.chan);
+		erpc_port_close(b.peers[i].port);
+	}
+	cr_expect_eq(b.port->promised, 0);
+	erpc_port_close(b.port);
+	free(b.peers);
+	fake_net_fini(&b.net);
+}
+
+/* ---- what is said ---- */
+
+/** As much as it takes in at once: every slot has a batch, and one waits. */
+static void burst(struct burst_end *e, uint32_t len)
+{
+	struct core_chan *chan = &e->s->conn.chan;
+	static uint8_t buf[ERPC_BUF_LARGE];
+
+	memset(buf, (uint8_t)e->sent, len);
+	while (chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), e->sent, 0, buf,
+				   len) >= 0) {
+		memset(buf, (uint8_t)++e->sent, len);
+		chan->awaited = *chan->taken;
+		e->arrived = false;
+	}
+}
+
+static bool is_done(const struct burst_end *from, const struct burst_end *to)
+{
+	return from->arrived && to->heard == from->sent && from->s->credits == from->s->credits_max;
+}
+
+static uint32_t progress(bool back)
+{
+	uint32_t i, open = 0;
+
+	b.port->armed = true;
+	erpc_port_progress(b.port, b.net.now_ns);
+	if (b.port->bodies.used_cnt > b.bodies_max)
+		b.bodies_max = b.port->bodies.used_cnt;
+	if (b.port->dg->rx_held > b.rx_held_max)
+		b.rx_held_max = b.port->dg->rx_held;
+	for (i = 0; i < b.cnt; i++) {
+		struct burst_peer *peer = &b.peers[i];
+
+		peer->port->armed = true;
+		erpc_port_progress(peer->port, b.net.now_ns);
+		open += !is_done(&peer->there, &peer->here) ||
+			(back && !is_done(&peer->here, &peer->there));
+	}
+	return open;
+}
+
+/** All of them speak, and time goes on until all was heard. */
+static void run(uint32_t len, bool back)
+{
+	uint32_t i, turns;
+
+	for (i = 0; i < b.cnt; i++) {
+		burst(&b.peers[i].there, len);
+		if (back)
+			burst(&b.peers[i].here, len);
+	}
+	for (turns = 0; progress(back); turns++) {
+		cr_assert_lt(turns, TURNS_MAX);
+		fake_net_run(&b.net, b.net.now_ns + STEP_NS);
+	}
+}
+
+/** Nothing but what counts as lost was refused, and nothing of it is left. */
+static void check(void)
+{
+	const struct erpc_stats *s = &b.port->stats;
+
+	cr_expect_eq(s->rx_bad + s->rx_malformed + s->rx_no_session + s->rx_bad_token +
+			     s->rx_bad_source + s->rx_bad_state + s->rx_no_memory,
+		     0);
+	cr_expect_eq(b.port->bodies.used_cnt, 0);
+	cr_expect_leq(b.rx_held_max, SERVER_RX);
+	cr_expect_eq(b.net.cnt.sent, b.net.cnt.delivered + b.net.cnt.no_buffer,
+		     "what had no buffer was counted, and all else has come");
+}
+
+static uint32_t sessions(uint32_t usual)
+{
+	uint64_t cnt = rng_env("COPYRPC_BURST", usual);
+
+	return (uint32_t)(cnt < 20000 ? cnt : 20000);
+}
+
+/** With so few sessions that each has all the buffers it could use no packet finds none. */
+Test(erpc_burst, those_that_were_promised_buffers_find_them)
+{
+	begin(3, 0);
+	cr_assert_leq(b.port->promised, SERVER_RX);
+	run(900, true);
+	run(60000, true);
+	cr_expect_eq(b.net.cnt.no_buffer, 0);
+	check();
+	end();
+}
+
+Test(erpc_burst, of_many_small_messages_none_is_lost, .timeout = 300)
+{
+	begin(sessions(400), 0);
+	run(900, false);
+	cr_expect_gt(b.net.cnt.no_buffer, 0, "there were too few for all");
+	check();
+	end();
+}
+
+Test(erpc_burst, of_many_both_ways_none_is_lost, .timeout = 300)
+{
+	begin(sessions(200), 60);
+	run(900, true);
+	cr_expect_gt(b.net.cnt.no_buffer, 0);
+	check();
+	end();
+}
+
+/** Requests of many packets lie about in parts, but never more than the slots of all sessions. */
+Test(erpc_burst, of_many_long_messages_none_is_lost_and_memory_is_bounded, .timeout = 300)
+{
+	begin(sessions(100), 0);
+	run(60000, false);
+	cr_expect_gt(b.net.cnt.no_buffer, 0);
+	cr_expect_leq(b.bodies_max, ERPC_BATCH_SLOTS * b.cnt);
+	check();
+	end();
+}
+
+/** Again and again, at the same moment: it does not get worse. */
+Test(erpc_burst, bursts_in_a_row_are_all_heard, .timeout = 300)
+{
+	unsigned i;
+
+	begin(sessions(200), 0);
+	for (i = 0; i < 5; i++)
+		run(900, false);
+	check();
+	end();
+}
