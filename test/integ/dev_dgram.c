@@ -25,6 +25,7 @@
 #include "dev/verbs/vb.h"
 #include "dev/verbs/vb_ud.h"
 #include "dev_pair.h"
+#include "reg_seen.h"
 #include "util/clock.h"
 
 #define SESSIONS    20000u
@@ -204,6 +205,7 @@ static void take(const struct dev_dgram_in *in)
 
 	CHECK(dev_dgram_is_from(peer, in) && !dev_dgram_is_from(self, in));
 	CHECK(!((uintptr_t)in->data % 64));
+	CHECK(reg_seen_access(in->data) == (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING));
 	if (in->len < sizeof(*h) || h->len != in->len - sizeof(*h) ||
 	    h->sum != checksum(h, in->data + sizeof(*h))) {
 		CHECK(lossy);

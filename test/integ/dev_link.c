@@ -23,6 +23,7 @@
 #include "dev/mlx5/m5.h"
 #include "dev/verbs/vb.h"
 #include "dev_link.h"
+#include "reg_seen.h"
 #include "util/param.h"
 
 #define PEER_MS     1500
@@ -55,6 +56,28 @@ static void make_links(void)
 		CHECK(ends[i].link->tx_base && ends[i].link->tx_len == 1024ull << 2 * i);
 	}
 	pair_meet();
+}
+
+/*
+ * Relaxed order of writes is asked for wherever data lies, for nobody reads it before a completion says that it
+ * is there; not for the word that the peer reads, where there is nothing to gain.
+ */
+static void check_memory(void)
+{
+	const unsigned data = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
+	unsigned i;
+
+	for (i = 0; i < LINKS; i++) {
+		const struct dev_link *link = ends[i].link;
+
+		CHECK(reg_seen_access(link->rx_base) == (data | IBV_ACCESS_REMOTE_WRITE));
+		CHECK(reg_seen_access(link->rx_base + link->rx_len - 1) ==
+		      (data | IBV_ACCESS_REMOTE_WRITE));
+		CHECK(reg_seen_access(link->tx_base) == data);
+		CHECK((reg_seen_access(link->consumer_word) & ~(unsigned)IBV_ACCESS_LOCAL_WRITE) ==
+		      IBV_ACCESS_REMOTE_READ);
+	}
+	bulk_check_memory();
 }
 
 /* ---- traffic ---- */
@@ -312,6 +335,7 @@ static void run_side(void)
 	churn();
 	make_links();
 	bulk_make_buffers();
+	check_memory();
 	start_ns = util_clock_ns();
 	attach_all();
 	loop_start();

@@ -33,6 +33,8 @@ extern struct end ends[LINKS];
 
 /* dev_link_bulk.c */
 void bulk_make_buffers(void);
+/** They are registered for what is done with them, and no more. */
+void bulk_check_memory(void);
 /** Starts one if none is open and there are some to do; bulk_done: it ended. */
 void bulk_start(void);
 void bulk_done(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Gets and puts beside the messages: see dev_link.h. */
 #include "dev_link.h"
+#include "reg_seen.h"
 
 #include <rdma/fi_errno.h>
 
@@ -36,6 +37,14 @@ void bulk_make_buffers(void)
 	own = (struct bulk_info){ (uintptr_t)buf, buf_mem->remote_key };
 	pair_tell(&own, sizeof(own));
 	pair_hear(&peer_buf, sizeof(peer_buf));
+}
+
+void bulk_check_memory(void)
+{
+	const unsigned data = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
+
+	CHECK(reg_seen_access(buf) == (data | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE));
+	CHECK(reg_seen_access(local) == data);
 }
 
 void bulk_done(void)

@@ -89,6 +89,8 @@ static int context_fill(uint32_t index, int flags)
 		return -ENOMEM;
 	}
 	ctx->async_chan = ctx->mapped = 0;
+	for (uint32_t page = 0; page < MDL_UAR_PAGES; page++)
+		__atomic_store_n(&ctx->place[page], page, __ATOMIC_RELAXED);
 	for (uint32_t n = 0; n < KRN_BFREGS; n++)
 		__atomic_store_n(&ctx->bfreg_users[n], 0, __ATOMIC_RELAXED);
 	pthread_mutex_init(&ctx->lock, NULL);

@@ -11,6 +11,7 @@
 #define KRN_CTX_H
 
 #include "model/mdl_objects.h"
+#include "model/mdl_segment.h"
 
 #define KRN_BFREGS        16 /* doorbell registers of a context, two a page */
 #define KRN_BFREG_LOW_LAT 4  /* the last of them serve one QP each, without a lock */
@@ -19,8 +20,9 @@ struct krn_ctx {
 	int fd;              /* of the program; -1: not in use */
 	uint32_t async_chan; /* its number, 0 before GET_CONTEXT */
 	int async_fd;
-	char *pages;     /* our mapping of the memfd */
-	uint32_t mapped; /* UAR pages that the program was seen to have mapped */
+	char *pages;                   /* our mapping of the memfd */
+	uint32_t mapped;               /* UAR pages that the program was seen to have mapped */
+	uint32_t place[MDL_UAR_PAGES]; /* and where in the file: each way to map has its own */
 	uint32_t bfreg_users[KRN_BFREGS];
 	pthread_mutex_t lock; /* commands of one context follow each other */
 };
@@ -35,6 +37,12 @@ bool krn_ctx_is_denied(void);
 void krn_ctx_close(uint32_t index);
 /* Of this process; null: there is no such context. */
 struct krn_ctx *krn_ctx_get(uint32_t index);
+
+/* Where the program mapped a UAR page, in bytes from `pages`. */
+static inline size_t krn_ctx_place(const struct krn_ctx *ctx, uint32_t page)
+{
+	return (size_t)__atomic_load_n(&ctx->place[page], __ATOMIC_RELAXED) * MDL_PAGE;
+}
 
 /* A doorbell register for a QP: gives page and offset, and the number that CREATE_QP reports. */
 uint32_t krn_ctx_bfreg_take(struct krn_ctx *ctx, uint32_t *page, uint32_t *off);

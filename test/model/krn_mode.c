@@ -80,9 +80,9 @@ static void *service_run(void *unused)
 }
 
 /* One 8-byte register: what is in it goes to the NIC. */
-static bool poll_register(char *pages, uint32_t index, uint32_t page, uint32_t off)
+static bool poll_register(char *uar, uint32_t index, uint32_t page, uint32_t off)
 {
-	uint64_t *at = (uint64_t *)(pages + page * MDL_PAGE + off), value;
+	uint64_t *at = (uint64_t *)(uar + off), value;
 
 	if (!__atomic_load_n(at, __ATOMIC_ACQUIRE))
 		return false;
@@ -91,18 +91,18 @@ static bool poll_register(char *pages, uint32_t index, uint32_t page, uint32_t o
 	return true;
 }
 
-static bool poll_page(char *pages, uint32_t index, uint32_t page)
+static bool poll_page(char *uar, uint32_t index, uint32_t page)
 {
-	bool found = poll_register(pages, index, page, KRN_UAR_ARM);
+	bool found = poll_register(uar, index, page, KRN_UAR_ARM);
 
 	if (found)
 		nic_recheck(index, page, KRN_UAR_ARM);
 
 	for (uint32_t k = 0; k < 2; k++) {
 		uint32_t off = KRN_UAR_BF + k * KRN_UAR_BF_STRIDE;
-		bool rung = poll_register(pages, index, page, off);
+		bool rung = poll_register(uar, index, page, off);
 
-		rung |= poll_register(pages, index, page, off + KRN_UAR_BF_STRIDE / 2);
+		rung |= poll_register(uar, index, page, off + KRN_UAR_BF_STRIDE / 2);
 		if (rung)
 			nic_recheck(index, page, off);
 		found |= rung;
@@ -127,7 +127,7 @@ static bool poll_round(void)
 
 		for (uint32_t page = 0; pages && page < MDL_UAR_PAGES; page++)
 			if (page_is_used(ctx, page))
-				found |= poll_page(pages, index, page);
+				found |= poll_page(pages + krn_ctx_place(ctx, page), index, page);
 	}
 	if (found)
 		mdl_count_add(&mdl_self.proc->count, MDL_CNT_SCANS, 1);

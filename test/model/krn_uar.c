@@ -86,6 +86,7 @@ static void take_line(const char *line, uint64_t inode, uint32_t index)
 		if (page >= MDL_UAR_PAGES)
 			continue;
 		add_page(from, index, page);
+		__atomic_store_n(&ctx->place[page], offset / MDL_PAGE, __ATOMIC_RELAXED);
 		ctx->mapped |= 1u << page;
 	}
 }

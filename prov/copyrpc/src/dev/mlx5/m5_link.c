@@ -95,8 +95,7 @@ static int m5_link_make_memory(struct m5_link *link, uint64_t rx_len)
 
 	ret = ib_mem_init(&link->rx, ib, rx_len, write);
 	if (!ret)
-		ret = ib_mem_init(&link->word, ib, sizeof(uint64_t),
-				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+		ret = ib_mem_init(&link->word, ib, sizeof(uint64_t), IBV_ACCESS_REMOTE_READ);
 	return ret;
 }
 
@@ -147,7 +146,7 @@ int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
 	ret = ib_desc_decode(desc, &peer);
 	if (!ret)
 		ret = ib_mem_init(&link->tx, &link->dev->ib, page + peer.ring_len,
-				  IBV_ACCESS_LOCAL_WRITE);
+				  IBV_ACCESS_LOCAL_WRITE | link->dev->ib.relaxed);
 	if (ret)
 		return ret;
 	link->peer_qpn = peer.qpn;

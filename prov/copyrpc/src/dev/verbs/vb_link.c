@@ -138,7 +138,7 @@ int vb_link_describe(struct dev_link *base, struct dev_desc *desc)
 static int vb_link_make_tx(struct vb_link *link, const struct ib_desc *d)
 {
 	int ret = ib_mem_init(&link->tx, &link->dev->ib, VB_PAGE + d->ring_len,
-			      IBV_ACCESS_LOCAL_WRITE);
+			      IBV_ACCESS_LOCAL_WRITE | link->dev->ib.relaxed);
 
 	if (ret)
 		return ret;
