@@ -54,6 +54,9 @@ void ring_late_acked(struct ring_conn *conn)
 
 	late->acked_at = ring_conn_lane(conn)->polls;
 	ring_late_placed(conn, late->ack_mark[late->ack_head++ & (RING_ACKS_MAX - 1)]);
+	/* What it told of need not be watched for the rest of the tick: that costs looks at the clock. */
+	if (UTIL_UNLIKELY(late->link.next != &late->link) && ring_late_is_idle(conn))
+		util_list_remove(&late->link);
 }
 
 void ring_late_answered_cold(struct ring_conn *conn)

@@ -106,10 +106,14 @@
 	{                                                                                          \
 		return ring_loop_poll(&dev_inline, &link_inline, ring_lane_of(lane));              \
 	}                                                                                          \
+	static __attribute__((noinline)) void ring_##kind##_flush_some(struct ring_lane *lane)     \
+	{                                                                                          \
+		ring_loop_flush_dirty(&link_inline, lane);                                         \
+	}                                                                                          \
 	static void ring_##kind##_flush(struct eng_lane *lane)                                     \
 	{                                                                                          \
 		if (!util_list_is_empty(&ring_lane_of(lane)->dirty))                               \
-			ring_loop_flush_dirty(&link_inline, ring_lane_of(lane));                   \
+			ring_##kind##_flush_some(ring_lane_of(lane));                              \
 		if (link_inline.write_imm_ack)                                                     \
 			ring_late_progress(ring_lane_of(lane));                                    \
 	}                                                                                          \

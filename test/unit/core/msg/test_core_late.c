@@ -7,6 +7,7 @@
 #include "core/core_peer.h"
 #include "core/msg/core_post.h"
 #include "support/core_pair.h"
+#include "support/rng.h"
 
 static struct node nodes[2];
 static struct node *a = &nodes[0];
@@ -113,6 +114,47 @@ Test(core_late, without_a_counter_too)
 		for (int i = 0; i < 40; i++)
 			expect_good(&ctx[i]);
 	}
+	expect_none();
+	stop();
+}
+
+/* Whatever kinds are mixed, and however much arrives at a time: each end is told once, in order, and in time. */
+static void play(struct rng *rng, unsigned silent_of_8)
+{
+	struct core_chan *chan = core_peer_known(&a->ep, 1)->chan;
+	static uint64_t pos[3000];
+	unsigned sent = 0, arrived = 0, told = 0;
+	bool silent[3000];
+
+	while (told < 2000) {
+		for (unsigned n = rng_below(rng, 40); n && sent < 3000; n--, sent++) {
+			silent[sent] = rng_below(rng, 8) < silent_of_8;
+			cr_assert_eq(post(silent[sent] ? NULL : &ctx[sent], 0, silent[sent]), 0);
+			pos[sent] = *chan->taken;
+		}
+		arrived += (unsigned)rng_below(rng, sent - arrived + 1);
+		if (arrived)
+			core_late_on_arrived(chan, pos[arrived - 1]);
+		for (; told < arrived; told++)
+			if (!silent[told])
+				expect_good(&ctx[told]);
+		expect_none();
+	}
+	core_late_on_arrived(chan, pos[sent - 1]);
+	for (; told < sent; told++)
+		if (!silent[told])
+			expect_good(&ctx[told]);
+}
+
+Test(core_late, kinds_may_be_mixed_and_arrive_in_any_portions)
+{
+	struct rng rng = { .state = rng_env("COPYRPC_TEST_SEED", 1) };
+
+	start();
+	a->ep.tx.cntr = NULL;
+	core_comp_settle(&a->ep.tx);
+	for (unsigned silent_of_8 = 0; silent_of_8 < 8; silent_of_8++)
+		play(&rng, silent_of_8);
 	expect_none();
 	stop();
 }

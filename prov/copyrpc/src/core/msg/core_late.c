@@ -3,7 +3,9 @@
 #include "core/msg/core_late.h"
 
 #include <rdma/fi_errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/core_peer.h"
 #include "util/log.h"
@@ -71,6 +73,7 @@ void core_late_sent(struct core_peer *peer, void *context, uint64_t flags, bool 
 		return;
 	}
 	late->full = late->head + late->mask + 1;
+	late->odd_cnt += !core_late_is_common(kind);
 	late->slots[late->tail++ & late->mask] = slot;
 	if ((kind & CORE_LATE_QUIET) && !(kind & CORE_LATE_COUNT))
 		return;
@@ -79,24 +82,67 @@ void core_late_sent(struct core_peer *peer, void *context, uint64_t flags, bool 
 		peer->chan->ops->await(peer->chan);
 }
 
-/** The common ones, while there is room in the queue at once: how far it got. */
-static uint64_t core_late_tell(struct core_cq *cq, const struct core_late *late, uint64_t arrived)
+static inline bool core_late_has_arrived(const struct core_late_slot *slot, uint64_t arrived)
+{
+	return (int64_t)(slot->pos - arrived) < (int64_t)WIRE_ALIGN;
+}
+
+/** From head on: where the common ones end that have arrived. There is one at head. */
+static inline uint64_t core_late_common_end(const struct core_late *late, uint64_t arrived)
 {
 	const struct core_late_slot *slots = late->slots;
-	uint64_t mask = late->mask, at = late->head, end = late->tail;
-	uint64_t cq_mask = cq->mask, cq_at = cq->tail, cq_full = cq->full;
-	struct core_cqe *ring = cq->ring;
+	uint64_t mask = late->mask, at = late->head, tail = late->tail;
 
-	for (; at != end && cq_at != cq_full; at++) {
-		uint64_t pos = slots[at & mask].pos;
-
-		if ((int64_t)(pos - arrived) >= (int64_t)WIRE_ALIGN || !core_late_is_common(pos))
-			break;
-		core_cqe_fill(&ring[cq_at++ & cq_mask], slots[at & mask].context,
-			      core_late_comp_flags(pos), 0, NULL, 0, 0, FI_ADDR_NOTAVAIL);
-	}
-	cq->tail = cq_at;
+	if (UTIL_LIKELY(!late->odd_cnt &&
+			core_late_has_arrived(&slots[(tail - 1) & mask], arrived)))
+		return tail;
+	while (at != tail && core_late_has_arrived(&slots[at & mask], arrived) &&
+	       core_late_is_common(slots[at & mask].pos))
+		at++;
 	return at;
+}
+
+/** What a completion says that is the same of all. */
+static const struct core_cqe core_late_cqe = { .src = FI_ADDR_NOTAVAIL };
+
+static inline void core_late_fill(struct core_cqe *cqe, const struct core_late_slot *slot)
+{
+	size_t same = offsetof(struct core_cqe, e.len);
+
+	cqe->e.op_context = slot->context;
+	cqe->e.flags = core_late_comp_flags(slot->pos);
+	memcpy((char *)cqe + same, (const char *)&core_late_cqe + same, sizeof(*cqe) - same);
+}
+
+/** How many of those before `end` lie together, in the FIFO and in the queue: 0, it has no room at once. */
+static inline uint64_t core_late_stretch(const struct core_late *late, const struct core_cq *cq,
+					 uint64_t end)
+{
+	uint64_t cnt = end - late->head, slots = late->mask + 1 - (late->head & late->mask);
+	uint64_t room = cq->full - cq->tail, places = cq->mask + 1 - (cq->tail & cq->mask);
+
+	cnt = cnt < slots ? cnt : slots;
+	room = room < places ? room : places;
+	return cnt < room ? cnt : room;
+}
+
+/** Those before `end`, which are common, as long as there is room in the queue at once. */
+static inline void core_late_tell(struct core_late *late, struct core_cq *cq, uint64_t end)
+{
+	while (late->head != end) {
+		uint64_t cnt = core_late_stretch(late, cq, end);
+		const struct core_late_slot *slot = &late->slots[late->head & late->mask];
+		const struct core_late_slot *slot_end = slot + cnt;
+		struct core_cqe *cqe = &cq->ring[cq->tail & cq->mask];
+
+		if (UTIL_UNLIKELY(!cnt))
+			return;
+		late->head += cnt;
+		cq->tail += cnt;
+		do
+			core_late_fill(cqe++, slot++);
+		while (slot != slot_end);
+	}
 }
 
 void core_late_on_arrived(struct core_chan *chan, uint64_t pos)
@@ -104,18 +150,17 @@ void core_late_on_arrived(struct core_chan *chan, uint64_t pos)
 	struct core_late *late = &chan->peer->late;
 	struct core_comp *tx = &chan->peer->ep->tx;
 
-	for (;;) {
+	for (; late->head != late->tail; late->head++) {
 		const struct core_late_slot *slot;
 
 		if (UTIL_LIKELY(tx->cq != NULL))
-			late->head = core_late_tell(tx->cq, late, pos);
-		if (late->head == late->tail)
-			return;
+			core_late_tell(late, tx->cq, core_late_common_end(late, pos));
+		late->full = late->head + late->mask + 1;
 		slot = &late->slots[late->head & late->mask];
-		if ((int64_t)(slot->pos - pos) >= (int64_t)WIRE_ALIGN)
+		if (late->head == late->tail || !core_late_has_arrived(slot, pos))
 			return;
+		late->odd_cnt -= !core_late_is_common(slot->pos);
 		core_late_end(tx, slot);
-		late->head++;
 	}
 }
 
@@ -169,6 +214,7 @@ void core_late_fail_peer(struct core_peer *peer, int err)
 		cnt++;
 		silent_cnt += (slot->pos & CORE_LATE_SILENT) != 0;
 	}
+	late->odd_cnt = 0;
 	if (cnt && peer->ep->tx.cq)
 		core_late_log(cnt, silent_cnt, err);
 }

@@ -43,9 +43,10 @@ struct core_late_slot {
 struct core_late {
 	struct core_late_slot *slots; /* ring of mask + 1, NULL until first used */
 	uint64_t mask;
-	uint64_t head; /* oldest */
-	uint64_t tail; /* next */
-	uint64_t full; /* tail at which there is no room, as far as the last look told */
+	uint64_t head;    /* oldest */
+	uint64_t tail;    /* next */
+	uint64_t full;    /* tail at which there is no room, as far as the last look told */
+	uint64_t odd_cnt; /* of those in it, how many are not as core_late_note makes them */
 };
 
 /**
