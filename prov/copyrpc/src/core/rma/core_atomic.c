@@ -14,54 +14,20 @@
 
 static struct core_atomic_req *core_atomic_req_of(struct core_op *op)
 {
-	return UTIL_CONTAINER_OF(op, struct core_atomic_req, op);
-}
-
-static void core_atomic_free(struct core_ep *ep, struct core_atomic_req *req)
-{
-	free(req->copy);
-	util_pool_release(&ep->atomic_reqs, req);
-}
-
-/** Who fetches reads, fi_cq(3). */
-static void core_atomic_tell(struct core_ep *ep, const struct core_atomic_req *req)
-{
-	bool write = req->kind == CORE_ATOMIC_BASE;
-	uint64_t flags = FI_ATOMIC | (write ? FI_WRITE : FI_READ);
-	struct fi_cq_err_entry entry = {
-		.op_context = req->context,
-		.flags = flags,
-		.err = -req->err,
-		.prov_errno = -req->err,
-	};
-
-	core_cntr_count(ep->rma_cntr[write ? CORE_CNTR_WRITE : CORE_CNTR_READ], req->err);
-	if (!ep->tx.cq)
-		return;
-	if (req->err)
-		core_cq_write_err(ep->tx.cq, &entry, FI_ADDR_NOTAVAIL);
-	else if (!req->silent && (!ep->tx.selective || (req->flags & FI_COMPLETION)))
-		core_cq_write(ep->tx.cq, req->context, flags, 0, NULL, 0, 0, FI_ADDR_NOTAVAIL);
+	return UTIL_CONTAINER_OF(core_access_of(op), struct core_atomic_req, access);
 }
 
 /** The end of an operation: told, and gone. */
 static void core_atomic_end(struct core_atomic_req *req)
 {
-	struct core_ep *ep = req->op.peer->ep;
-
-	core_atomic_tell(ep, req);
-	core_op_end(&req->op);
-	core_atomic_free(ep, req);
+	core_access_end(&req->access, &req->access.op.peer->ep->atomic_reqs);
 }
 
 /** Ends it if nothing is to be waited for. */
 static void core_atomic_settle(struct core_atomic_req *req)
 {
-	if (!req->issued || req->calls || req->posting)
-		return;
-	if (!req->err && req->result.cnt && req->got != req->len)
-		req->err = -FI_EIO;
-	core_atomic_end(req);
+	if (core_access_is_over(&req->access))
+		core_atomic_end(req);
 }
 
 static size_t core_atomic_min(size_t a, size_t b)
@@ -85,7 +51,7 @@ static size_t core_atomic_part(size_t room, size_t head, unsigned lists, size_t 
 /** Bytes of elements that one call can carry, there and back: whole elements, at least one. */
 static size_t core_atomic_call_max(const struct core_atomic_req *req)
 {
-	const struct core_chan *chan = req->op.peer->chan;
+	const struct core_chan *chan = req->access.op.peer->chan;
 	size_t max =
 		core_atomic_part(chan->eager_max, sizeof(struct wire_atomic) + sizeof(uint64_t),
 				 core_atomic_lists_out(req), WIRE_ATOMIC_LEN_MAX);
@@ -104,16 +70,6 @@ static uint32_t core_atomic_allowance(const struct core_atomic_req *req, size_t 
 	return (uint32_t)(need < sizeof(struct wire_status) ? sizeof(struct wire_status) : need);
 }
 
-/** The stretch that the next call is about: 0 < its length <= max. */
-static size_t core_atomic_next(struct core_atomic_req *req, size_t max)
-{
-	while (req->rma_off == req->rma[req->rma_idx].len) {
-		req->rma_idx++;
-		req->rma_off = 0;
-	}
-	return core_atomic_min(max, req->rma[req->rma_idx].len - req->rma_off);
-}
-
 /** The next `len` bytes of the lists that go out, one behind the other: how many. */
 static size_t core_atomic_gather(const struct core_atomic_req *req, uint8_t *out, size_t len)
 {
@@ -123,7 +79,7 @@ static size_t core_atomic_gather(const struct core_atomic_req *req, uint8_t *out
 	for (size_t i = 0; i < 2; i++) {
 		if (!lists[i]->cnt)
 			continue;
-		util_iov_gather(out + done, lists[i]->iov, lists[i]->cnt, req->sent, len);
+		util_iov_gather(out + done, lists[i]->iov, lists[i]->cnt, req->access.sent, len);
 		done += len;
 	}
 	return done;
@@ -132,50 +88,30 @@ static size_t core_atomic_gather(const struct core_atomic_req *req, uint8_t *out
 static void core_atomic_frame(const struct core_atomic_req *req, size_t len,
 			      struct core_frame *frame)
 {
-	const struct fi_rma_iov *remote = &req->rma[req->rma_idx];
+	const struct fi_rma_iov *remote = &req->access.rma[req->access.rma_idx];
 	struct wire_atomic atomic = {
-		.addr = remote->addr + req->rma_off,
+		.addr = remote->addr + req->access.rma_off,
 		.key = remote->key,
-		.first = (uint32_t)(req->sent / req->size),
-		.total = (uint32_t)(req->len / req->size),
+		.first = (uint32_t)(req->access.sent / req->size),
+		.total = (uint32_t)(req->access.len / req->size),
 		.count = (uint16_t)(len / req->size),
 		.kind = (uint8_t)req->kind,
 		.type = req->type,
 		.op = req->code,
 	};
 
-	frame->op = WIRE_OP_ATOMIC;
-	frame->ext_len = 0;
-	if ((req->flags & FI_REMOTE_CQ_DATA) && req->sent + len == req->len) {
-		frame->op |= WIRE_F_DATA64;
-		frame->ext[0] = req->data;
-		frame->ext_len = sizeof(req->data);
-	}
-	memcpy((uint8_t *)frame->ext + frame->ext_len, &atomic, sizeof(atomic));
-	frame->ext_len += (uint32_t)sizeof(atomic);
+	core_access_ext(&req->access, frame, WIRE_OP_ATOMIC, len, &atomic, sizeof(atomic));
 }
 
-/** One more call. The answer may come before it returns. */
 static int core_atomic_call(struct core_atomic_req *req, size_t len)
 {
-	struct core_chan *chan = req->op.peer->chan;
 	uint8_t lists[2 * WIRE_ATOMIC_LEN_MAX];
 	struct iovec iov = { .iov_base = lists };
 	struct core_frame frame = { .iov = &iov, .iov_cnt = 1 };
-	int ret;
 
 	core_atomic_frame(req, len, &frame);
 	frame.len = iov.iov_len = core_atomic_gather(req, lists, len);
-	req->calls++;
-	req->sent += len;
-	req->rma_off += len;
-	ret = chan->ops->call(chan, &frame, core_atomic_allowance(req, len), &req->op);
-	if (ret) {
-		req->calls--;
-		req->sent -= len;
-		req->rma_off -= len;
-	}
-	return ret;
+	return core_access_call(&req->access, &frame, len, core_atomic_allowance(req, len));
 }
 
 static int core_atomic_start(struct core_op *op)
@@ -185,28 +121,15 @@ static int core_atomic_start(struct core_op *op)
 	int ret = 0;
 
 	if (core_atomic_allowance(req, max) > op->peer->chan->allowance_max)
-		req->err = -FI_EMSGSIZE; /* a ring so small that no such answer ever fits */
-	req->posting = true;
-	while (req->sent < req->len && !req->err && !ret)
-		ret = core_atomic_call(req, core_atomic_next(req, max));
-	req->posting = false;
+		req->access.err = -FI_EMSGSIZE; /* a ring so small that no such answer ever fits */
+	req->access.posting = true;
+	while (req->access.sent < req->access.len && !req->access.err && !ret)
+		ret = core_atomic_call(req, core_access_next(&req->access, max));
+	req->access.posting = false;
 	if (ret)
 		return ret;
-	req->issued = true;
+	req->access.issued = true;
 	core_atomic_settle(req);
-	return 0;
-}
-
-/** The old values of a call that succeeded: 0, or -FI_EIO if they are none. */
-static int core_atomic_take(struct core_atomic_req *req, size_t off, const uint8_t *data,
-			    uint32_t len)
-{
-	if (!req->result.cnt)
-		return len ? -FI_EIO : 0;
-	if (off > req->sent || len > req->sent - off)
-		return -FI_EIO;
-	util_iov_scatter(req->result.iov, req->result.cnt, off, data, len);
-	req->got += len;
 	return 0;
 }
 
@@ -218,8 +141,9 @@ static int core_atomic_answer(struct core_atomic_req *req, const uint8_t *data, 
 		return -FI_EIO;
 	memcpy(&reply, data, sizeof(reply));
 	if (reply.status)
-		return reply.status <= INT32_MAX ? -(int)reply.status : -FI_EIO;
-	return core_atomic_take(req, reply.first * req->size, data + sizeof(reply),
+		return core_access_status(reply.status);
+	return core_access_take(&req->access, req->result.iov, req->result.cnt,
+				(uint64_t)reply.first * req->size, data + sizeof(reply),
 				len - (uint32_t)sizeof(reply));
 }
 
@@ -227,11 +151,11 @@ static void core_atomic_on_reply(struct core_op *op, int status, const uint8_t *
 {
 	struct core_atomic_req *req = core_atomic_req_of(op);
 
-	req->calls--;
+	req->access.calls--;
 	if (!status)
 		status = core_atomic_answer(req, data, len);
-	if (!req->err)
-		req->err = status;
+	if (!req->access.err)
+		req->access.err = status;
 	core_atomic_settle(req);
 }
 
@@ -239,7 +163,7 @@ static void core_atomic_fail(struct core_op *op, int err)
 {
 	struct core_atomic_req *req = core_atomic_req_of(op);
 
-	req->err = err;
+	req->access.err = err;
 	core_atomic_end(req);
 }
 
@@ -270,15 +194,15 @@ static uint8_t *core_atomic_list_copy(struct core_atomic_list *list, uint8_t *to
 /** What goes out of an injected operation is not the user's to keep: 0 or -FI_EAGAIN. */
 static int core_atomic_inject(struct core_atomic_req *req)
 {
-	size_t len = req->len * core_atomic_lists_out(req);
+	size_t len = req->access.len * core_atomic_lists_out(req);
 	uint8_t *to = req->inlined;
 
 	if (len > CORE_ATOMIC_INLINE)
-		to = req->copy = malloc(len);
+		to = req->access.copy = malloc(len);
 	if (!to)
 		return -FI_EAGAIN;
-	to = core_atomic_list_copy(&req->operand, to, req->len);
-	core_atomic_list_copy(&req->compare, to, req->len);
+	to = core_atomic_list_copy(&req->operand, to, req->access.len);
+	core_atomic_list_copy(&req->compare, to, req->access.len);
 	return 0;
 }
 
@@ -288,19 +212,21 @@ static struct core_atomic_req *core_atomic_new(struct core_ep *ep, const struct 
 
 	if (!req)
 		return NULL;
-	memset(req, 0, offsetof(struct core_atomic_req, rma));
-	req->op.fence = a->flags & FI_FENCE;
+	memset(req, 0, offsetof(struct core_atomic_req, operand));
+	req->access.op.fence = a->flags & FI_FENCE;
+	req->access.kind = FI_ATOMIC | (a->kind == CORE_ATOMIC_BASE ? FI_WRITE : FI_READ);
+	req->access.fetches = a->result_cnt;
 	req->kind = a->kind;
 	req->type = (uint8_t)a->type;
 	req->code = (uint8_t)a->op;
-	req->silent = a->silent;
+	req->access.silent = a->silent;
 	req->size = core_atomic_size(a->type);
-	req->len = a->len;
-	req->data = a->data;
-	req->flags = a->flags;
-	req->context = a->context;
-	req->rma_cnt = a->rma_cnt;
-	memcpy(req->rma, a->rma, a->rma_cnt * sizeof(req->rma[0]));
+	req->access.len = a->len;
+	req->access.data = a->data;
+	req->access.flags = a->flags;
+	req->access.context = a->context;
+	req->access.rma_cnt = a->rma_cnt;
+	memcpy(req->access.rma, a->rma, a->rma_cnt * sizeof(req->access.rma[0]));
 	core_atomic_list_set(&req->operand, a->operand, a->operand_cnt);
 	core_atomic_list_set(&req->compare, a->compare, a->compare_cnt);
 	core_atomic_list_set(&req->result, a->result, a->result_cnt);
@@ -322,8 +248,8 @@ ssize_t core_atomic_post(struct core_ep *ep, const struct core_atomic *a)
 	req = core_atomic_new(ep, a);
 	if (!req)
 		return -FI_EAGAIN;
-	ret = core_op_submit(&req->op, &core_atomic_op_ops, peer);
+	ret = core_op_submit(&req->access.op, &core_atomic_op_ops, peer);
 	if (ret)
-		core_atomic_free(ep, req);
+		core_access_free(&req->access, &ep->atomic_reqs);
 	return ret;
 }

@@ -3,9 +3,8 @@
  * How do we change a peer's memory in one step?
  *
  * By calls that the peer executes in its progress as they arrive, with its processor's
- * instructions (core_atomic_exec.h), and answers at once. An operation has ended when all its calls are
- * answered: it was carried out then, whatever completion was asked for, and the first error ends
- * it. A call is never repeated, so nothing is done twice; one whose peer dies ends with an error, and may
+ * instructions (core_atomic_exec.h), and answers at once (core_access.h). One that has ended was
+ * carried out, whatever completion was asked for. A call is never repeated, so nothing is done twice; one whose peer dies ends with an error, and may
  * have been done or not. It leaves with room reserved for its answer: no order of operations
  * of both ends can block.
  *
@@ -27,13 +26,13 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-#include "core/rma/core_atomic_math.h"
 #include "core/core_chan.h"
 #include "core/core_ep.h"
 #include "core/msg/core_inmsg.h"
-#include "core/core_op.h"
+#include "core/rma/core_access.h"
+#include "core/rma/core_atomic_math.h"
 
-#define CORE_ATOMIC_IOV_MAX 4
+#define CORE_ATOMIC_IOV_MAX CORE_ACCESS_IOV_MAX
 /** Bytes of elements in one operation: what fi_atomicvalid counts. */
 #define CORE_ATOMIC_LEN_MAX (64u << 10)
 
@@ -74,29 +73,13 @@ struct core_atomic_list {
 
 /** An operation of ours, from the endpoint's pool. */
 struct core_atomic_req {
-	struct core_op op;
+	struct core_access access; /* its bytes are those of elements */
 	enum core_atomic_kind kind;
 	uint8_t type;
 	uint8_t code; /* enum fi_op */
-	bool silent;
-	bool posting;   /* calls are being made: answers that come meanwhile do not end it */
-	bool issued;    /* the last call has left, or none will */
-	uint32_t calls; /* that wait for their answer */
-	int err;        /* the first that failed */
-	size_t size;    /* bytes of an element */
-	size_t len;
-	size_t sent;    /* bytes of elements that calls have covered */
-	size_t got;     /* bytes of old values that have come back */
-	size_t rma_idx; /* where the next call begins */
-	uint64_t rma_off;
-	uint64_t data;
-	uint64_t flags;
-	void *context;
-	void *copy; /* lists of an injected operation that are not inlined, or NULL */
-	size_t rma_cnt;
-	struct fi_rma_iov rma[CORE_ATOMIC_IOV_MAX];
+	size_t size;  /* bytes of an element */
 	struct core_atomic_list operand, compare, result;
-	uint8_t inlined[CORE_ATOMIC_INLINE];
+	uint8_t inlined[CORE_ATOMIC_INLINE]; /* lists of an injected operation, if they fit */
 };
 
 /** The target's side. */

@@ -15,80 +15,33 @@
 
 static struct core_rma_req *core_rma_req_of(struct core_op *op)
 {
-	return UTIL_CONTAINER_OF(op, struct core_rma_req, op);
-}
-
-static void core_rma_free(struct core_ep *ep, struct core_rma_req *req)
-{
-	core_rma_bulk_unlend(req);
-	free(req->copy);
-	util_pool_release(&ep->rma_reqs, req);
-}
-
-static void core_rma_tell(struct core_ep *ep, const struct core_rma_req *req)
-{
-	uint64_t flags = FI_RMA | (req->write ? FI_WRITE : FI_READ);
-	struct fi_cq_err_entry entry = {
-		.op_context = req->context,
-		.flags = flags,
-		.err = -req->err,
-		.prov_errno = -req->err,
-	};
-
-	core_cntr_count(ep->rma_cntr[req->write ? CORE_CNTR_WRITE : CORE_CNTR_READ], req->err);
-	if (!ep->tx.cq)
-		return;
-	if (req->err)
-		core_cq_write_err(ep->tx.cq, &entry, FI_ADDR_NOTAVAIL);
-	else if (!req->silent && (!ep->tx.selective || (req->flags & FI_COMPLETION)))
-		core_cq_write(ep->tx.cq, req->context, flags, 0, NULL, 0, 0, FI_ADDR_NOTAVAIL);
+	return UTIL_CONTAINER_OF(core_access_of(op), struct core_rma_req, access);
 }
 
 /** The end of an access: told, and gone. */
 static void core_rma_end(struct core_rma_req *req)
 {
-	struct core_ep *ep = req->op.peer->ep;
-
-	core_rma_tell(ep, req);
-	core_op_end(&req->op);
-	core_rma_free(ep, req);
+	core_rma_bulk_unlend(req);
+	core_access_end(&req->access, &req->access.op.peer->ep->rma_reqs);
 }
 
 /** Ends it if nothing is to be waited for. */
 static void core_rma_settle(struct core_rma_req *req)
 {
-	if (!req->issued || req->calls || req->posting || req->fetching || req->returning)
-		return;
-	if (!req->err && !req->write && req->got != req->len)
-		req->err = -FI_EIO;
-	core_rma_end(req);
-}
-
-/** The stretch that comes next: what is left of a remote buffer, less what a call cannot carry. */
-static size_t core_rma_next(struct core_rma_req *req, size_t max)
-{
-	uint64_t left;
-
-	while (req->rma_idx < req->rma_cnt && req->rma_off == req->rma_iov[req->rma_idx].len) {
-		req->rma_idx++;
-		req->rma_off = 0;
-	}
-	if (req->rma_idx == req->rma_cnt)
-		return 0;
-	left = req->rma_iov[req->rma_idx].len - req->rma_off;
-	return left < max ? left : max;
+	if (!req->fetching && !req->returning && core_access_is_over(&req->access))
+		core_rma_end(req);
 }
 
 static void core_rma_wire(const struct core_rma_req *req, size_t len, struct wire_rma *rma)
 {
-	const struct fi_rma_iov *remote = &req->rma_iov[req->rma_idx];
-	bool none = req->rma_idx == req->rma_cnt; /* an access of no bytes */
+	const struct fi_rma_iov *remote = &req->access.rma[req->access.rma_idx];
+	bool none = req->access.rma_idx == req->access.rma_cnt; /* an access of no bytes */
 
-	rma->addr = none ? 0 : remote->addr + req->rma_off;
+	rma->addr = none ? 0 : remote->addr + req->access.rma_off;
 	rma->key = none ? 0 : remote->key;
 	rma->len = len;
-	rma->offset = req->sent;
-	rma->total = req->len;
+	rma->offset = req->access.sent;
+	rma->total = req->access.len;
 }
 
 /** Operation word and extension of a call for `len` bytes. */
@@ -97,15 +50,9 @@ void core_rma_frame(const struct core_rma_req *req, uint32_t op, size_t len,
 {
 	struct wire_rma rma;
 
-	*frame = (struct core_frame){ .op = op, .iov = req->iov, .iov_cnt = req->iov_cnt };
-	if ((req->flags & FI_REMOTE_CQ_DATA) && req->sent + len == req->len) {
-		frame->op |= WIRE_F_DATA64;
-		frame->ext[0] = req->data;
-		frame->ext_len = sizeof(req->data);
-	}
+	*frame = (struct core_frame){ .iov = req->iov, .iov_cnt = req->iov_cnt };
 	core_rma_wire(req, len, &rma);
-	memcpy((uint8_t *)frame->ext + frame->ext_len, &rma, sizeof(rma));
-	frame->ext_len += (uint32_t)sizeof(rma);
+	core_access_ext(&req->access, frame, op, len, &rma, sizeof(rma));
 }
 
 static size_t core_rma_write_max(const struct core_chan *chan)
@@ -125,44 +72,25 @@ static size_t core_rma_read_max(const struct core_chan *chan)
 	return max < CORE_RMA_READ_LEN ? max : CORE_RMA_READ_LEN;
 }
 
-/** The answer may come before the call returns: the stretch counts as called by then. */
-int core_rma_call(struct core_rma_req *req, const struct core_frame *frame, size_t len,
-		  uint32_t allowance)
-{
-	struct core_chan *chan = req->op.peer->chan;
-	int ret;
-
-	req->calls++;
-	req->sent += len;
-	ret = chan->ops->call(chan, frame, allowance, &req->op);
-	if (ret) {
-		req->calls--;
-		req->sent -= len;
-		return ret;
-	}
-	req->rma_off += len;
-	req->issued = req->sent == req->len;
-	return 0;
-}
-
 static int core_rma_write(struct core_rma_req *req)
 {
-	size_t len = core_rma_next(req, core_rma_write_max(req->op.peer->chan));
+	size_t len = core_access_next(&req->access, core_rma_write_max(req->access.op.peer->chan));
 	struct core_frame frame;
 
 	core_rma_frame(req, WIRE_OP_WRITE, len, &frame);
-	frame.iov_off = req->sent;
+	frame.iov_off = req->access.sent;
 	frame.len = len;
-	return core_rma_call(req, &frame, len, sizeof(struct wire_rma_reply));
+	return core_access_call(&req->access, &frame, len, sizeof(struct wire_rma_reply));
 }
 
 static int core_rma_read(struct core_rma_req *req)
 {
-	size_t len = core_rma_next(req, core_rma_read_max(req->op.peer->chan));
+	size_t len = core_access_next(&req->access, core_rma_read_max(req->access.op.peer->chan));
 	struct core_frame frame;
 
 	core_rma_frame(req, WIRE_OP_READ, len, &frame);
-	return core_rma_call(req, &frame, len, (uint32_t)(sizeof(struct wire_rma_reply) + len));
+	return core_access_call(&req->access, &frame, len,
+				(uint32_t)(sizeof(struct wire_rma_reply) + len));
 }
 
 static int core_rma_step(struct core_rma_req *req)
@@ -177,18 +105,18 @@ static int core_rma_run(struct core_rma_req *req)
 {
 	int ret = 0;
 
-	req->posting = true;
+	req->access.posting = true;
 	do {
 		if (req->returning && !req->fetching)
 			ret = core_rma_bulk_return(req);
-		else if (!req->issued && !req->err)
+		else if (!req->access.issued && !req->access.err)
 			ret = core_rma_step(req);
 		else
 			break;
 	} while (!ret);
-	req->posting = false;
+	req->access.posting = false;
 	if (!ret)
-		req->issued = true;
+		req->access.issued = true;
 	return ret;
 }
 
@@ -200,7 +128,7 @@ static int core_rma_start(struct core_op *op)
 
 	if (ret)
 		return ret;
-	if (op->peer->ep->rma_ordered && req->bulk && (req->calls || req->fetching))
+	if (op->peer->ep->rma_ordered && req->bulk && (req->access.calls || req->fetching))
 		return -FI_EAGAIN;
 	core_rma_settle(req);
 	return 0;
@@ -220,27 +148,14 @@ static int core_rma_stream(struct core_op *op)
 
 void core_rma_resume(struct core_rma_req *req)
 {
-	bool more = (req->returning && !req->fetching) || (!req->issued && !req->err);
+	bool more = (req->returning && !req->fetching) || (!req->access.issued && !req->access.err);
 
 	/* Who makes calls now, or will be asked to again, sees to it. */
-	if (req->posting || req->op.queued)
+	if (req->access.posting || req->access.op.queued)
 		return;
-	if (more && util_list_is_empty(&req->op.wait_link) && core_rma_run(req))
-		core_op_stream(&req->op);
+	if (more && util_list_is_empty(&req->access.op.wait_link) && core_rma_run(req))
+		core_op_stream(&req->access.op);
 	core_rma_settle(req);
-}
-
-/** The bytes of a read: 0, or -FI_EIO for an answer that does not fit. */
-static int core_rma_take(struct core_rma_req *req, uint64_t offset, const uint8_t *data,
-			 uint32_t len)
-{
-	if (req->write)
-		return len ? -FI_EIO : 0;
-	if (offset > req->sent || len > req->sent - offset)
-		return -FI_EIO;
-	util_iov_scatter(req->iov, req->iov_cnt, offset, data, len);
-	req->got += len;
-	return 0;
 }
 
 static int core_rma_answer(struct core_rma_req *req, const uint8_t *data, uint32_t len)
@@ -254,20 +169,20 @@ static int core_rma_answer(struct core_rma_req *req, const uint8_t *data, uint32
 		return core_rma_bulk_answer(req, reply.status, data + sizeof(reply),
 					    len - (uint32_t)sizeof(reply));
 	if (reply.status)
-		return reply.status <= INT32_MAX ? -(int)reply.status : -FI_EIO;
-	return core_rma_take(req, reply.offset, data + sizeof(reply),
-			     len - (uint32_t)sizeof(reply));
+		return core_access_status(reply.status);
+	return core_access_take(&req->access, req->iov, req->iov_cnt, reply.offset,
+				data + sizeof(reply), len - (uint32_t)sizeof(reply));
 }
 
 static void core_rma_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
 {
 	struct core_rma_req *req = core_rma_req_of(op);
 
-	req->calls--;
+	req->access.calls--;
 	if (!status)
 		status = core_rma_answer(req, data, len);
-	if (!req->err)
-		req->err = status;
+	if (!req->access.err)
+		req->access.err = status;
 	core_rma_resume(req);
 }
 
@@ -275,7 +190,7 @@ static void core_rma_fail(struct core_op *op, int err)
 {
 	struct core_rma_req *req = core_rma_req_of(op);
 
-	req->err = err;
+	req->access.err = err;
 	core_rma_end(req);
 }
 
@@ -292,7 +207,7 @@ static int core_rma_inject(struct core_rma_req *req, const struct core_rma *r)
 	void *to = req->inlined;
 
 	if (r->len > CORE_RMA_INLINE)
-		to = req->copy = malloc(r->len);
+		to = req->access.copy = malloc(r->len);
 	if (!to)
 		return -FI_EAGAIN;
 	util_iov_gather(to, r->iov, r->iov_cnt, 0, r->len);
@@ -307,18 +222,20 @@ static struct core_rma_req *core_rma_new(struct core_ep *ep, const struct core_r
 
 	if (!req)
 		return NULL;
-	memset(req, 0, offsetof(struct core_rma_req, inlined));
-	req->op.fence = r->flags & FI_FENCE;
+	memset(req, 0, offsetof(struct core_rma_req, iov));
+	req->access.op.fence = r->flags & FI_FENCE;
+	req->access.kind = FI_RMA | (r->write ? FI_WRITE : FI_READ);
+	req->access.fetches = !r->write;
 	req->write = r->write;
-	req->silent = r->silent;
-	req->len = r->len;
-	req->data = r->data;
-	req->flags = r->flags;
-	req->context = r->context;
+	req->access.silent = r->silent;
+	req->access.len = r->len;
+	req->access.data = r->data;
+	req->access.flags = r->flags;
+	req->access.context = r->context;
 	req->iov_cnt = r->iov_cnt;
-	req->rma_cnt = r->rma_cnt;
+	req->access.rma_cnt = r->rma_cnt;
 	memcpy(req->iov, r->iov, r->iov_cnt * sizeof(req->iov[0]));
-	memcpy(req->rma_iov, r->rma_iov, r->rma_cnt * sizeof(req->rma_iov[0]));
+	memcpy(req->access.rma, r->rma_iov, r->rma_cnt * sizeof(req->access.rma[0]));
 	if (r->write && (r->flags & FI_INJECT) && core_rma_inject(req, r)) {
 		util_pool_release(&ep->rma_reqs, req);
 		return NULL;
@@ -337,8 +254,10 @@ ssize_t core_rma_post(struct core_ep *ep, const struct core_rma *r)
 	req = core_rma_new(ep, r);
 	if (!req)
 		return -FI_EAGAIN;
-	ret = core_op_submit(&req->op, &core_rma_op_ops, peer);
-	if (ret)
-		core_rma_free(ep, req);
+	ret = core_op_submit(&req->access.op, &core_rma_op_ops, peer);
+	if (ret) {
+		core_rma_bulk_unlend(req);
+		core_access_free(&req->access, &ep->rma_reqs);
+	}
 	return ret;
 }

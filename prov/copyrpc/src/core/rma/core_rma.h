@@ -3,9 +3,8 @@
  * How do we read and write a peer's memory?
  *
  * By calls, each for one stretch of it, that the peer executes in its progress, one after the other as
- * they arrive, and answers: an access is done when all its calls are answered, so its end always means
- * that the bytes are where they belong, whatever completion was asked for. The first error
- * ends it. Nothing is kept at the peer between calls, and a call only leaves with room
+ * they arrive, and answers (core_access.h), so its end always means that the bytes are where they
+ * belong, whatever completion was asked for. Nothing is kept at the peer between calls, and a call only leaves with room
  * for its answer: no order of accesses of both ends can block.
  *
  *   core_rma_post -> core_op queue -> calls while there is room -> answers -> completion
@@ -28,9 +27,9 @@
 
 #include "core/core_chan.h"
 #include "core/msg/core_inmsg.h"
-#include "core/core_op.h"
+#include "core/rma/core_access.h"
 
-#define CORE_RMA_IOV_MAX 4
+#define CORE_RMA_IOV_MAX CORE_ACCESS_IOV_MAX
 /** User bytes that one call carries at most: both ends copy at the same time. */
 #define CORE_RMA_WRITE_LEN (8u << 10)
 #define CORE_RMA_READ_LEN  (4u << 10)
@@ -57,34 +56,18 @@ ssize_t core_rma_post(struct core_ep *ep, const struct core_rma *r);
 
 /** An access of ours, from the endpoint's pool. */
 struct core_rma_req {
-	struct core_op op;
+	struct core_access access;
 	bool write;
-	bool silent;
-	bool posting;   /* calls are being made: answers that come meanwhile do not end it */
-	bool issued;    /* the last call has left, or none will */
-	bool bulk;      /* core_rma_bulk.h */
-	bool no_bulk;   /* that is not possible */
-	bool fetching;  /* get is under way */
-	bool returning; /* loan_id is to be given back */
-	uint32_t calls; /* that wait for their answer */
-	int err;        /* the first that failed */
-	size_t len;
-	size_t sent;    /* bytes that calls have covered */
-	size_t got;     /* bytes that have come back (reads) */
-	size_t rma_idx; /* where the next call begins */
-	uint64_t rma_off;
-	uint64_t data;
-	uint64_t flags;
-	void *context;
+	bool bulk;             /* core_rma_bulk.h */
+	bool no_bulk;          /* that is not possible */
+	bool fetching;         /* get is under way */
+	bool returning;        /* loan_id is to be given back */
 	struct core_loan loan; /* bulk write: of our buffer */
 	struct core_get get;   /* bulk read */
 	uint32_t loan_id;
-	void *copy; /* bytes of an injected write that are not inlined, or NULL */
 	size_t iov_cnt;
-	size_t rma_cnt;
 	struct iovec iov[CORE_RMA_IOV_MAX];
-	struct fi_rma_iov rma_iov[CORE_RMA_IOV_MAX];
-	uint8_t inlined[CORE_RMA_INLINE];
+	uint8_t inlined[CORE_RMA_INLINE]; /* bytes of an injected write, if they fit */
 };
 
 struct core_mr;

@@ -10,21 +10,22 @@
 
 bool core_rma_is_bulk(const struct core_rma_req *req)
 {
-	const struct core_peer *peer = req->op.peer;
+	const struct core_peer *peer = req->access.op.peer;
 	size_t min =
 		peer->chan->get_min ? peer->chan->get_min : peer->ep->dom->limits.single_copy_min;
 
-	return !req->no_bulk && !req->sent && req->len >= min && req->rma_cnt == 1 &&
-	       (peer->chan->caps & CORE_CHAN_GET) && (!req->write || req->iov_cnt == 1);
+	return !req->no_bulk && !req->access.sent && req->access.len >= min &&
+	       req->access.rma_cnt == 1 && (peer->chan->caps & CORE_CHAN_GET) &&
+	       (!req->write || req->iov_cnt == 1);
 }
 
 static bool core_rma_bulk_lend(struct core_rma_req *req)
 {
-	struct core_chan *chan = req->op.peer->chan;
+	struct core_chan *chan = req->access.op.peer->chan;
 
 	if (req->loan.chan)
 		return true;
-	if (chan->ops->lend(chan, req->iov[0].iov_base, req->len, &req->loan))
+	if (chan->ops->lend(chan, req->iov[0].iov_base, req->access.len, &req->loan))
 		return false;
 	req->loan.chan = chan;
 	return true;
@@ -44,20 +45,21 @@ static int core_rma_bulk_fetch(struct core_rma_req *req)
 	struct iovec iov = { .iov_base = &source, .iov_len = sizeof(source) };
 	struct core_frame frame;
 
-	core_rma_frame(req, WIRE_OP_FETCH, req->len, &frame);
+	core_rma_frame(req, WIRE_OP_FETCH, req->access.len, &frame);
 	frame.iov = &iov;
 	frame.iov_cnt = 1;
 	frame.len = sizeof(source);
-	return core_rma_call(req, &frame, req->len, sizeof(struct wire_rma_reply));
+	return core_access_call(&req->access, &frame, req->access.len,
+				sizeof(struct wire_rma_reply));
 }
 
 static int core_rma_bulk_borrow(struct core_rma_req *req)
 {
 	struct core_frame frame;
 
-	core_rma_frame(req, WIRE_OP_LEND, req->len, &frame);
-	return core_rma_call(req, &frame, req->len,
-			     sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_loan));
+	core_rma_frame(req, WIRE_OP_LEND, req->access.len, &frame);
+	return core_access_call(&req->access, &frame, req->access.len,
+				sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_loan));
 }
 
 int core_rma_bulk_start(struct core_rma_req *req)
@@ -81,11 +83,11 @@ static void core_rma_bulk_refused(struct core_rma_req *req)
 	core_rma_bulk_unlend(req);
 	req->bulk = false;
 	req->no_bulk = true;
-	req->issued = false;
-	req->sent = 0;
-	req->got = 0;
-	req->rma_idx = 0;
-	req->rma_off = 0;
+	req->access.issued = false;
+	req->access.sent = 0;
+	req->access.got = 0;
+	req->access.rma_idx = 0;
+	req->access.rma_off = 0;
 }
 
 /** The bytes are here, or cannot be got; the loan goes back in either case. */
@@ -97,13 +99,13 @@ static void core_rma_bulk_got(struct core_get *get)
 	if (get->status)
 		core_rma_bulk_refused(req);
 	else
-		req->got = req->len;
+		req->access.got = req->access.len;
 	core_rma_resume(req);
 }
 
 static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_loan *loan)
 {
-	struct core_chan *chan = req->op.peer->chan;
+	struct core_chan *chan = req->access.op.peer->chan;
 	int ret;
 
 	req->returning = true;
@@ -112,7 +114,7 @@ static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_lo
 	req->get.remote_key = loan->key;
 	req->get.iov = req->iov;
 	req->get.iov_cnt = req->iov_cnt;
-	req->get.len = req->len;
+	req->get.len = req->access.len;
 	req->get.done = core_rma_bulk_got;
 	req->fetching = true;
 	ret = chan->ops->get(chan, &req->get);
@@ -122,7 +124,7 @@ static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_lo
 	if (ret < 0 || req->get.status)
 		core_rma_bulk_refused(req);
 	else
-		req->got = req->len;
+		req->access.got = req->access.len;
 }
 
 int core_rma_bulk_answer(struct core_rma_req *req, uint32_t status, const uint8_t *data,
@@ -145,7 +147,7 @@ int core_rma_bulk_answer(struct core_rma_req *req, uint32_t status, const uint8_
 
 int core_rma_bulk_return(struct core_rma_req *req)
 {
-	struct core_chan *chan = req->op.peer->chan;
+	struct core_chan *chan = req->access.op.peer->chan;
 	struct iovec iov = { .iov_base = &req->loan_id, .iov_len = sizeof(req->loan_id) };
 	struct core_frame frame = {
 		.op = WIRE_OP_LEND, .iov = &iov, .iov_cnt = 1, .len = sizeof(req->loan_id)

@@ -66,8 +66,6 @@ void core_rma_bulk_unlend(struct core_rma_req *req);
 /* core_rma.c */
 void core_rma_frame(const struct core_rma_req *req, uint32_t op, size_t len,
 		    struct core_frame *frame);
-int core_rma_call(struct core_rma_req *req, const struct core_frame *frame, size_t len,
-		  uint32_t allowance);
 /** Goes on with an access after something came in for it: more calls, or its end. */
 void core_rma_resume(struct core_rma_req *req);
 
