@@ -304,6 +304,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.call_room = fake_call_room,
 	.reply = fake_reply,
 	.reply_iov = fake_reply_iov,
+	.answer = core_chan_answer_plainly,
 	.keep = fake_keep,
 	.await = fake_await,
 	.flush = fake_flush,

@@ -170,6 +170,12 @@ struct core_chan_ops {
 	/* The same with CORE_SEND_MORE, from several buffers that have `len` bytes. */
 	int (*reply_iov)(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
 			 size_t iov_cnt, size_t len, unsigned flags);
+	/*
+	 * The hot case, in registers: one buffer, which may be that of the call; then the call's own
+	 * bytes are released. Nothing is done unless 0.
+	 */
+	int (*answer)(struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,
+		      const void *buf, size_t len, unsigned flags);
 	/* During on_reply only: its bytes stay until release(*hold). 0 or -FI_ENOMEM. */
 	int (*keep)(struct core_chan *chan, core_hold_t *hold);
 	/*
@@ -217,6 +223,19 @@ static inline int core_chan_send_framed(struct core_chan *chan, uint64_t label, 
 	};
 
 	return chan->ops->send(chan, &frame, core_label_flags(label));
+}
+
+/** answer by reply_iov and release, for an engine that has no quicker way. */
+static inline int core_chan_answer_plainly(struct core_chan *chan, struct core_call_ref ref,
+					   core_hold_t hold, const void *buf, size_t len,
+					   unsigned flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	int ret = chan->ops->reply_iov(chan, ref, &iov, 1, len, flags);
+
+	if (!ret)
+		chan->ops->release(chan, hold);
+	return ret;
 }
 
 /** What an engine tells core. One constant table, given at engine open. */

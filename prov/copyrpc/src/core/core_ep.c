@@ -112,8 +112,7 @@ bool core_ep_is_busy(const struct core_ep *ep)
 	bool known = core_ep_chans_busy(&ep->known);
 	bool strangers = core_ep_chans_busy(&ep->strangers);
 
-	/* The answer to a call may never come, and nobody would read its completion. */
-	return ep->tx_open > ep->rpc.call_cnt || known || strangers;
+	return ep->tx_open || known || strangers;
 }
 
 void core_ep_close(struct core_ep *ep)

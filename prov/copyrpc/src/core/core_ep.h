@@ -76,8 +76,9 @@ struct core_ep {
 	struct core_rpc rpc;
 	struct util_idmap loan_ids; /* ids of loans -> core_rma_held */
 	uint32_t next_peer_id;
-	uint32_t tx_queued;        /* operations that wait in a peer's tx_queue */
-	size_t tx_open;            /* operations that have not ended */
+	uint32_t tx_queued; /* operations that wait in a peer's tx_queue */
+	/* Operations that have not ended, less users' calls: their answers may never come. */
+	size_t tx_open;
 	struct util_list dom_link; /* core_dom.eps */
 	struct core_coll *coll; /* collective operations (core_coll.h), or NULL: it takes no part */
 	struct core_ep *srx;    /* the shared receive context, or NULL (core_srx.h) */

@@ -22,7 +22,7 @@ static void core_op_queue(struct core_op *op, bool front)
 	op->peer->ep->tx_queued++;
 }
 
-static void core_op_unqueue(struct core_op *op)
+void core_op_unqueue(struct core_op *op)
 {
 	util_list_remove(&op->wait_link);
 	op->queued = false;
@@ -78,7 +78,7 @@ static void core_op_run(struct core_peer *peer)
 		core_op_wait(peer);
 }
 
-void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
+static void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
 {
 	op->ops = ops;
 	op->peer = peer;

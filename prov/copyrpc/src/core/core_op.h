@@ -60,14 +60,11 @@ struct core_op {
  */
 int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer);
 
-/**
- * Takes on an operation that its owner starts now, since nothing is before it on a peer that is up. If it
- * cannot start after all: core_op_end.
- */
-void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer);
-
 /** It has ended: it is in no list any more. Its owner frees it. */
 void core_op_end(struct core_op *op);
+
+/** It waits no more, and will not start: of one that is queued. */
+void core_op_unqueue(struct core_op *op);
 
 /** It is out, and has more to send when there is room. */
 void core_op_stream(struct core_op *op);

@@ -128,6 +128,9 @@ void core_peer_up(struct core_peer *peer, struct core_chan *chan)
 {
 	peer->chan = chan;
 	chan->peer = peer;
+	peer->allowance_lim = chan->allowance_sure < CORE_RPC_ALLOWANCE_MAX
+				      ? chan->allowance_sure
+				      : CORE_RPC_ALLOWANCE_MAX;
 	peer->inject_waits = false;
 	peer->inject_err = 0;
 	core_peer_set_state(peer, CORE_PEER_UP);

@@ -37,6 +37,7 @@ struct core_peer {
 	struct core_chan *chan; /* NULL unless UP */
 	/* Largest message that may go eagerly right now; -1: not UP, or others wait in tx_queue. */
 	ssize_t eager_lim;
+	size_t allowance_lim; /* largest allowance of a user's call, while UP */
 	struct core_ep *ep;
 	fi_addr_t fi_addr; /* FI_ADDR_NOTAVAIL for a stranger */
 	uint32_t id;       /* what matching calls the source; unique in the endpoint */

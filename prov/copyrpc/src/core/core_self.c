@@ -202,6 +202,7 @@ static const struct core_chan_ops core_self_ops = {
 	.call_room = core_self_call_room,
 	.reply = core_self_reply,
 	.reply_iov = core_self_reply_iov,
+	.answer = core_chan_answer_plainly,
 	.keep = core_self_keep,
 	.flush = core_self_flush,
 	.get = core_self_get,

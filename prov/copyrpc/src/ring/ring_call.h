@@ -2,7 +2,7 @@
 /*
  * How does a user's call get onto the ring, and how many more would? (docs/ring-protocol.md, 5)
  *
- * The hot half of ring_tx_call, for an operation word without extension and one buffer: what
+ * The hot halves of ring_tx_call and ring_tx_reply_iov, for one buffer and no extension: what
  * ring_tx_send_buf is to ring_tx_send. A call takes credit, which the peer granted, and room; both
  * are looked at before anything is written.
  *
@@ -11,40 +11,103 @@
 #ifndef RING_CALL_H
 #define RING_CALL_H
 
+#include "ring/ring_rx.h"
 #include "ring/ring_tx.h"
 
 #define RING_CALL_WORD_LEN 4u /* of the operation word, which is the first of a call's payload */
 
-/** core_chan_ops.call_buf */
-RING_INLINE int ring_call_buf(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-			      struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
-			      uint32_t allowance, void *context, unsigned flags)
+/** Writes a call, for whose answer there is credit, where there is room for it. */
+RING_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, const void *buf,
+				 size_t len, uint32_t answer, uint32_t span)
+{
+	tx->credit -= answer + WIRE_META_LEN;
+	ring_tx_write_buf(tx, id | (uint64_t)(answer / WIRE_ALIGN) << 32, op, 0, RING_CALL_WORD_LEN,
+			  buf, len, span);
+}
+
+/** core_chan_ops.call_buf into a batch that is held and stays so: 0, or it is for ring_call_alone. */
+RING_INLINE int ring_call_join(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+			       uint32_t op, const void *buf, size_t len, uint32_t allowance,
+			       void *context, unsigned flags)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
 	uint32_t answer = wire_msg_span(allowance);
-	bool joins = ring_tx_joins(tx, cfg, span, flags);
+	uint32_t id;
+
+	if (!ring_tx_joins(tx, cfg, span, flags) ||
+	    UTIL_UNLIKELY(tx->credit < answer + WIRE_META_LEN) ||
+	    UTIL_UNLIKELY(util_idmap_alloc(&conn->calls, context, &id)))
+		return -FI_EAGAIN;
+	ring_call_write(tx, id, op, buf, len, answer, span);
+	return 0;
+}
+
+/** core_chan_ops.call_buf otherwise. */
+RING_INLINE int ring_call_alone(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
+				uint32_t allowance, void *context, unsigned flags)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
+	uint32_t answer = wire_msg_span(allowance);
 	uint32_t id;
 	int ret;
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
-	if (!joins)
-		ring_tx_end_packet(dev, cfg, conn, span);
+	ring_tx_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(tx->credit < answer + WIRE_META_LEN) ||
-	    (!joins && UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span))))
+	    UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
 	ret = util_idmap_alloc(&conn->calls, context, &id);
 	if (UTIL_UNLIKELY(ret))
 		return ret;
-	tx->credit -= answer + WIRE_META_LEN;
-	if (!joins)
-		ring_tx_place(dev, conn, span);
-	ring_tx_write_buf(tx, id | (uint64_t)(answer / WIRE_ALIGN) << 32, op, 0, RING_CALL_WORD_LEN,
-			  buf, len, span);
-	if (!joins)
-		ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	ring_tx_place(dev, conn, span);
+	ring_call_write(tx, id, op, buf, len, answer, span);
+	ring_tx_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
+}
+
+/** Releases what was held: ring_rx_release_hold for who inlines it. */
+static inline void ring_call_release(struct ring_conn *conn, core_hold_t hold)
+{
+	if (UTIL_LIKELY(ring_holds_release(&conn->rx.holds, hold)))
+		ring_rx_release(conn);
+}
+
+/** core_chan_ops.answer into a batch that is held and stays so: false, or it was done. */
+RING_INLINE bool ring_call_answer_join(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+				       struct core_call_ref ref, core_hold_t hold, const void *buf,
+				       size_t len, unsigned flags)
+{
+	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
+	uint32_t span = wire_msg_span((uint32_t)len);
+	uint32_t reserve = wire_reservation(ref.allowance);
+	struct ring_tx *tx = &conn->tx;
+
+	if (UTIL_UNLIKELY(len > ref.allowance) || !ring_tx_joins(tx, cfg, span, flags))
+		return false;
+	assert(tx->flow.claimed >= reserve);
+	ring_tx_write_buf(tx, hdr, 0, 0, 0, buf, len, span);
+	tx->flow.claimed -= reserve;
+	tx->flow.granted -= reserve;
+	ring_call_release(conn, hold);
+	return true;
+}
+
+/** core_chan_ops.answer otherwise. */
+RING_INLINE int ring_call_answer_alone(const struct dev_link_ops *dev,
+				       const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+				       struct core_call_ref ref, core_hold_t hold, const void *buf,
+				       size_t len, unsigned flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	int ret = ring_tx_reply_iov(dev, cfg, conn, ref, &iov, 1, len, flags);
+
+	if (UTIL_LIKELY(!ret))
+		ring_call_release(conn, hold);
+	return ret;
 }
 
 /**

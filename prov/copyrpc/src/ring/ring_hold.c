@@ -2,7 +2,6 @@
 /* The FIFO of held messages: see ring_hold.h. */
 #include "ring/ring_hold.h"
 
-#include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,7 @@ void ring_holds_fini(struct ring_holds *h)
 	ring_holds_init(h);
 }
 
-static int ring_holds_grow(struct ring_holds *h)
+int ring_holds_grow_cold(struct ring_holds *h)
 {
 	uint64_t cnt = h->slots ? 2 * (h->mask + 1) : RING_HOLDS_FIRST;
 	struct ring_hold_slot *slots = calloc(cnt, sizeof(*slots));
@@ -32,25 +31,6 @@ static int ring_holds_grow(struct ring_holds *h)
 	free(h->slots);
 	h->slots = slots;
 	h->mask = cnt - 1;
+	h->room = cnt;
 	return 0;
-}
-
-int ring_holds_add(struct ring_holds *h, uint64_t pos)
-{
-	if ((!h->slots || h->tail - h->head > h->mask) && ring_holds_grow(h))
-		return -FI_ENOMEM;
-	h->slots[h->tail++ & h->mask] = (struct ring_hold_slot){ .pos = pos, .open = true };
-	return 0;
-}
-
-bool ring_holds_release(struct ring_holds *h, uint64_t seq)
-{
-	uint64_t head = h->head;
-
-	if (seq - h->head >= h->tail - h->head || !h->slots[seq & h->mask].open)
-		return false;
-	h->slots[seq & h->mask].open = false;
-	while (h->head != h->tail && !h->slots[h->head & h->mask].open)
-		h->head++;
-	return h->head != head;
 }

@@ -12,8 +12,11 @@
 #ifndef RING_HOLD_H
 #define RING_HOLD_H
 
+#include <rdma/fi_errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "util/bits.h"
 
 struct ring_hold_slot {
 	uint64_t pos; /* start of the held message */
@@ -23,6 +26,7 @@ struct ring_hold_slot {
 struct ring_holds {
 	struct ring_hold_slot *slots; /* ring of mask + 1, NULL until first used */
 	uint64_t mask;
+	uint64_t room; /* of slots: 0 or mask + 1 */
 	uint64_t head; /* sequence number of the oldest */
 	uint64_t tail; /* of the next one */
 };
@@ -30,11 +34,40 @@ struct ring_holds {
 void ring_holds_init(struct ring_holds *h);
 void ring_holds_fini(struct ring_holds *h);
 
+/** More slots: 0 or -FI_ENOMEM. */
+int ring_holds_grow_cold(struct ring_holds *h);
+
 /** Holds the message at `pos` (not below earlier ones): its number is the old h->tail. 0, -FI_ENOMEM. */
-int ring_holds_add(struct ring_holds *h, uint64_t pos);
+static inline int ring_holds_add(struct ring_holds *h, uint64_t pos)
+{
+	struct ring_hold_slot *slot;
+
+	if (UTIL_UNLIKELY(h->tail - h->head == h->room) && ring_holds_grow_cold(h))
+		return -FI_ENOMEM;
+	slot = &h->slots[h->tail++ & h->mask];
+	slot->pos = pos;
+	slot->open = true;
+	return 0;
+}
 
 /** Ends hold `seq`: true if the oldest position changed. Unknown or ended numbers: false. */
-bool ring_holds_release(struct ring_holds *h, uint64_t seq);
+static inline bool ring_holds_release(struct ring_holds *h, uint64_t seq)
+{
+	struct ring_hold_slot *slot;
+
+	if (UTIL_UNLIKELY(seq - h->head >= h->tail - h->head))
+		return false;
+	slot = &h->slots[seq & h->mask];
+	if (UTIL_UNLIKELY(!slot->open))
+		return false;
+	slot->open = false;
+	if (seq != h->head)
+		return false;
+	do
+		h->head++;
+	while (h->head != h->tail && !h->slots[h->head & h->mask].open);
+	return true;
+}
 
 /** The consumer position when everything before `parse_pos` has been parsed. */
 static inline uint64_t ring_holds_consumer(const struct ring_holds *h, uint64_t parse_pos)

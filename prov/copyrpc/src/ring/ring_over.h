@@ -42,12 +42,21 @@
 		return ring_tx_call(&link_inline, &cfg, ring_conn_of(chan), frame, allowance,      \
 				    context);                                                      \
 	}                                                                                          \
+	static __attribute__((noinline)) int ring_##kind##_call_alone(                             \
+		struct core_chan *chan, uint32_t op, const void *buf, size_t len,                  \
+		uint32_t allowance, void *context, unsigned flags)                                 \
+	{                                                                                          \
+		return ring_call_alone(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,       \
+				       allowance, context, flags);                                 \
+	}                                                                                          \
 	static int ring_##kind##_call_buf(struct core_chan *chan, uint32_t op, const void *buf,    \
 					  size_t len, uint32_t allowance, void *context,           \
 					  unsigned flags)                                          \
 	{                                                                                          \
-		return ring_call_buf(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,         \
-				     allowance, context, flags);                                   \
+		if (!ring_call_join(&cfg, ring_conn_of(chan), op, buf, len, allowance, context,    \
+				    flags))                                                        \
+			return 0;                                                                  \
+		return ring_##kind##_call_alone(chan, op, buf, len, allowance, context, flags);    \
 	}                                                                                          \
 	static int ring_##kind##_reply_iov(struct core_chan *chan, struct core_call_ref ref,       \
 					   const struct iovec *iov, size_t iov_cnt, size_t len,    \
@@ -55,6 +64,21 @@
 	{                                                                                          \
 		return ring_tx_reply_iov(&link_inline, &cfg, ring_conn_of(chan), ref, iov,         \
 					 iov_cnt, len, flags);                                     \
+	}                                                                                          \
+	static __attribute__((noinline)) int ring_##kind##_answer_alone(                           \
+		struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,                \
+		const void *buf, size_t len, unsigned flags)                                       \
+	{                                                                                          \
+		return ring_call_answer_alone(&link_inline, &cfg, ring_conn_of(chan), ref, hold,   \
+					      buf, len, flags);                                    \
+	}                                                                                          \
+	static int ring_##kind##_answer(struct core_chan *chan, struct core_call_ref ref,          \
+					core_hold_t hold, const void *buf, size_t len,             \
+					unsigned flags)                                            \
+	{                                                                                          \
+		if (ring_call_answer_join(&cfg, ring_conn_of(chan), ref, hold, buf, len, flags))   \
+			return 0;                                                                  \
+		return ring_##kind##_answer_alone(chan, ref, hold, buf, len, flags);               \
 	}                                                                                          \
 	static int ring_##kind##_reply(struct core_chan *chan, struct core_call_ref ref,           \
 				       const void *buf, size_t len)                                \
@@ -82,6 +106,7 @@
 		.call_room = ring_lane_call_room,                                                  \
 		.reply = ring_##kind##_reply,                                                      \
 		.reply_iov = ring_##kind##_reply_iov,                                              \
+		.answer = ring_##kind##_answer,                                                    \
 		.keep = ring_rx_keep,                                                              \
 		.await = ring_##kind##_await,                                                      \
 		.flush = ring_##kind##_flush_chan,                                                 \

@@ -57,11 +57,11 @@ static inline void ring_rx_release(struct ring_conn *conn)
 }
 
 /** An answer to one of our calls. NULL, or what is wrong with it. */
-const char *ring_rx_response_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
-				  const uint8_t *data, uint32_t len, uint64_t pos);
+const char *ring_rx_response(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
+			     const uint8_t *data, uint32_t len, uint64_t pos);
 /** A call of the peer. */
-const char *ring_rx_call_cold(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
-			      const uint8_t *data, uint32_t len, uint64_t pos);
+const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
+			 const uint8_t *data, uint32_t len, uint64_t pos);
 /** Keeps the message at `pos`: its up-call said CORE_RX_HOLD. */
 const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos);
 
@@ -80,11 +80,11 @@ RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr 
 	enum core_rx_verdict verdict;
 
 	if (UTIL_UNLIKELY(hdr.call_id & WIRE_ID_RESPONSE))
-		return ring_rx_response_cold(conn, hdr.call_id, hdr.piggyback, data, hdr.len,
-					     ring_rx_pos(conn, src, end));
+		return ring_rx_response(conn, hdr.call_id, hdr.piggyback, data, hdr.len,
+					ring_rx_pos(conn, src, end));
 	if (UTIL_UNLIKELY(hdr.piggyback))
-		return ring_rx_call_cold(conn, hdr.call_id, hdr.piggyback, data, hdr.len,
-					 ring_rx_pos(conn, src, end));
+		return ring_rx_call(conn, hdr.call_id, hdr.piggyback, data, hdr.len,
+				    ring_rx_pos(conn, src, end));
 	verdict = conn->eng.up->on_msg(&conn->eng.chan, hdr.call_id, data, hdr.len,
 				       conn->rx.holds.tail);
 	if (UTIL_LIKELY(verdict == CORE_RX_DONE))

@@ -10,13 +10,10 @@
  */
 #include "util/idmap.h"
 
-#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#define UTIL_IDMAP_NONE     UINT32_MAX
-#define UTIL_IDMAP_MIN      64u
-#define UTIL_IDMAP_GEN_MASK ((1u << UTIL_IDMAP_GEN_BITS) - 1)
+#define UTIL_IDMAP_MIN 64u
 
 void util_idmap_init(struct util_idmap *map)
 {
@@ -32,18 +29,7 @@ void util_idmap_fini(struct util_idmap *map)
 	util_idmap_init(map);
 }
 
-static void util_idmap_push_free(struct util_idmap *map, uint32_t slot)
-{
-	map->slots[slot].ptr = NULL;
-	map->slots[slot].next = UTIL_IDMAP_NONE;
-	if (map->free_tail == UTIL_IDMAP_NONE)
-		map->free_head = slot;
-	else
-		map->slots[map->free_tail].next = slot;
-	map->free_tail = slot;
-}
-
-static int util_idmap_grow_cold(struct util_idmap *map)
+int util_idmap_grow_cold(struct util_idmap *map)
 {
 	uint32_t cnt = map->slot_cnt ? 2 * map->slot_cnt : UTIL_IDMAP_MIN;
 	struct util_idmap_slot *slots;
@@ -60,35 +46,4 @@ static int util_idmap_grow_cold(struct util_idmap *map)
 	}
 	map->slot_cnt = cnt;
 	return 0;
-}
-
-int util_idmap_alloc(struct util_idmap *map, void *ptr, uint32_t *id)
-{
-	struct util_idmap_slot *slot;
-	int ret;
-
-	assert(ptr);
-	if (map->free_head == UTIL_IDMAP_NONE) {
-		ret = util_idmap_grow_cold(map);
-		if (ret)
-			return ret;
-	}
-	slot = &map->slots[map->free_head];
-	*id = map->free_head | slot->gen << UTIL_IDMAP_SLOT_BITS;
-	map->free_head = slot->next;
-	if (map->free_head == UTIL_IDMAP_NONE)
-		map->free_tail = UTIL_IDMAP_NONE;
-	slot->ptr = ptr;
-	map->used_cnt++;
-	return 0;
-}
-
-void util_idmap_release(struct util_idmap *map, uint32_t id)
-{
-	uint32_t slot = id & (UTIL_IDMAP_MAX - 1);
-
-	assert(util_idmap_lookup(map, id));
-	map->slots[slot].gen = (map->slots[slot].gen + 1) & UTIL_IDMAP_GEN_MASK;
-	util_idmap_push_free(map, slot);
-	map->used_cnt--;
 }

@@ -13,12 +13,17 @@
 #ifndef UTIL_IDMAP_H
 #define UTIL_IDMAP_H
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "util/bits.h"
+
 #define UTIL_IDMAP_SLOT_BITS 20
 #define UTIL_IDMAP_GEN_BITS  11
+#define UTIL_IDMAP_GEN_MASK  ((1u << UTIL_IDMAP_GEN_BITS) - 1)
 #define UTIL_IDMAP_MAX       (1u << UTIL_IDMAP_SLOT_BITS)
+#define UTIL_IDMAP_NONE      UINT32_MAX
 
 struct util_idmap_slot {
 	void *ptr;     /* NULL: free */
@@ -30,15 +35,35 @@ struct util_idmap {
 	struct util_idmap_slot *slots;
 	uint32_t slot_cnt;
 	uint32_t used_cnt;
-	uint32_t free_head; /* UINT32_MAX: none */
-	uint32_t free_tail;
+	uint32_t free_head; /* UTIL_IDMAP_NONE: none */
+	uint32_t free_tail; /* while there is a free one */
 };
 
 void util_idmap_init(struct util_idmap *map);
 void util_idmap_fini(struct util_idmap *map);
 
-/** Gives `ptr` (not NULL) an id in *id: 0, -FI_ENOMEM, or -FI_EAGAIN when 2^20 ids are in use. */
-int util_idmap_alloc(struct util_idmap *map, void *ptr, uint32_t *id);
+/** Makes free slots, of which there are none: 0, -FI_ENOMEM, or -FI_EAGAIN when 2^20 ids are in use. */
+int util_idmap_grow_cold(struct util_idmap *map);
+
+/** Gives `ptr` (not NULL) an id in *id: 0, or as util_idmap_grow_cold. */
+static inline int util_idmap_alloc(struct util_idmap *map, void *ptr, uint32_t *id)
+{
+	struct util_idmap_slot *slot;
+	int ret;
+
+	assert(ptr);
+	if (UTIL_UNLIKELY(map->free_head == UTIL_IDMAP_NONE)) {
+		ret = util_idmap_grow_cold(map);
+		if (ret)
+			return ret;
+	}
+	slot = &map->slots[map->free_head];
+	*id = map->free_head | slot->gen << UTIL_IDMAP_SLOT_BITS;
+	map->free_head = slot->next;
+	slot->ptr = ptr;
+	map->used_cnt++;
+	return 0;
+}
 
 /** The pointer behind `id`, or NULL if the id was never given, was released, or has bit 31 set. */
 static inline void *util_idmap_lookup(const struct util_idmap *map, uint32_t id)
@@ -50,7 +75,37 @@ static inline void *util_idmap_lookup(const struct util_idmap *map, uint32_t id)
 	return map->slots[slot].ptr;
 }
 
+/** A slot becomes the last free one. */
+static inline void util_idmap_push_free(struct util_idmap *map, uint32_t slot)
+{
+	map->slots[slot].ptr = NULL;
+	map->slots[slot].next = UTIL_IDMAP_NONE;
+	if (UTIL_UNLIKELY(map->free_head == UTIL_IDMAP_NONE))
+		map->free_head = slot;
+	else
+		map->slots[map->free_tail].next = slot;
+	map->free_tail = slot;
+}
+
 /** Releases an id that lookup accepts. */
-void util_idmap_release(struct util_idmap *map, uint32_t id);
+static inline void util_idmap_release(struct util_idmap *map, uint32_t id)
+{
+	uint32_t slot = id & (UTIL_IDMAP_MAX - 1);
+
+	assert(util_idmap_lookup(map, id));
+	map->slots[slot].gen = (map->slots[slot].gen + 1) & UTIL_IDMAP_GEN_MASK;
+	util_idmap_push_free(map, slot);
+	map->used_cnt--;
+}
+
+/** The pointer behind `id`, whose last use this was; or NULL, as lookup. */
+static inline void *util_idmap_take(struct util_idmap *map, uint32_t id)
+{
+	void *ptr = util_idmap_lookup(map, id);
+
+	if (UTIL_LIKELY(ptr != NULL))
+		util_idmap_release(map, id);
+	return ptr;
+}
 
 #endif

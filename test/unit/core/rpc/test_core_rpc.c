@@ -7,7 +7,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "core/rpc/core_rpc.h"
+#include "core/rpc/core_rpc_post.h"
 #include "support/core_pair.h"
 
 static struct node nodes[2];
@@ -31,7 +31,8 @@ static void ask(unsigned flags)
 				  .len = 7,
 				  .allowance = 10,
 				  .context = &nodes,
-				  .flags = flags | CORE_RPC_LEND };
+				  .comp_flags = CORE_RPC_LEND,
+				  .flags = flags };
 
 	cr_assert_eq(core_rpc_call(&nodes[0].ep, 1, &a), 0);
 }

@@ -7,7 +7,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "core/rpc/core_rpc.h"
+#include "core/rpc/core_rpc_post.h"
 #include "support/core_pair.h"
 
 static struct node nodes[2];
@@ -32,7 +32,7 @@ static void teardown(void)
 TestSuite(core_rpc_call, .init = setup, .fini = teardown);
 
 static ssize_t ask(unsigned to, const void *buf, size_t len, size_t allowance, void *context,
-		   unsigned flags)
+		   uint64_t comp_flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	struct core_rpc_ask a = { .iov = &iov,
@@ -41,8 +41,7 @@ static ssize_t ask(unsigned to, const void *buf, size_t len, size_t allowance, v
 				  .resp = resp,
 				  .allowance = allowance,
 				  .context = context,
-				  .comp_flags = 1ull << 60,
-				  .flags = flags };
+				  .comp_flags = 1ull << 60 | comp_flags };
 
 	return core_rpc_call(&nodes[0].ep, to, &a);
 }
@@ -185,7 +184,7 @@ Test(core_rpc_call, the_peers_death_ends_every_call_that_waits)
 		cr_assert_eq(bad.err, FI_ECONNRESET);
 	}
 	assert_nothing();
-	cr_assert_eq(nodes[0].ep.rpc.call_cnt, 0);
+	cr_assert_eq(nodes[0].ep.rpc.calls.used_cnt, 0);
 }
 
 Test(core_rpc_call, a_cancelled_call_ends_once_and_its_late_answer_goes_nowhere)
@@ -201,7 +200,7 @@ Test(core_rpc_call, a_cancelled_call_ends_once_and_its_late_answer_goes_nowhere)
 	assert_nothing();
 	for (size_t i = 0; i < sizeof(resp); i++)
 		cr_assert_eq(resp[i], 0xA5);
-	cr_assert_eq(nodes[0].ep.rpc.call_cnt, 0);
+	cr_assert_eq(nodes[0].ep.rpc.calls.used_cnt, 0);
 }
 
 Test(core_rpc_call, a_cancelled_call_is_silent_when_the_peer_dies)

@@ -7,7 +7,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "core/rpc/core_rpc.h"
+#include "core/rpc/core_rpc_post.h"
 #include "support/core_pair.h"
 
 #define CALLS 5

@@ -42,8 +42,10 @@ struct core_ep;
 
 enum core_rpc_flag {
 	CORE_RPC_MORE = 1 << 0, /* the next one follows at once */
-	CORE_RPC_LEND = 1 << 1, /* the answer stays in the ring: completion with buf and data */
 };
+
+/** In comp_flags: the answer stays in the ring; a completion with buf and data (FI_COPYRPC_LEND). */
+#define CORE_RPC_LEND (1ull << 61)
 
 /** A call, as its user states it. */
 struct core_rpc_ask {
@@ -53,7 +55,7 @@ struct core_rpc_ask {
 	void *resp; /* where the answer goes; not with CORE_RPC_LEND */
 	size_t allowance;
 	void *context;
-	uint64_t comp_flags; /* of its completion */
+	uint64_t comp_flags; /* of its completion; FI_COPYRPC_LEND */
 	unsigned flags;      /* enum core_rpc_flag */
 };
 
@@ -75,12 +77,11 @@ struct core_rpc_call {
 	struct core_op op;
 	void *context;
 	void *resp;
-	uint64_t comp_flags;
+	uint64_t comp_flags; /* FI_COPYRPC_LEND: CORE_RPC_LEND */
 	uint32_t allowance;
-	uint32_t len;  /* of copy */
-	uint8_t *copy; /* the request, while it is queued */
-	bool lend;
 	bool cancelled; /* its completion was written */
+	uint32_t len;   /* of copy */
+	uint8_t *copy;  /* the request, while it is queued */
 };
 
 /** Of an endpoint. */
@@ -89,10 +90,8 @@ struct core_rpc {
 	struct util_pool helds; /* struct core_rpc_held */
 	struct util_list
 		intake; /* core_rpc_held.link: requests that nobody has taken, oldest first */
-	uint32_t intake_cnt;
 	struct util_list stopped; /* core_chan.stopped_link: channels that live for their memory */
 	struct util_idmap lent;   /* answers that were lent -> core_rpc_held */
-	size_t call_cnt;          /* calls that core_ep.tx_open counts */
 	size_t queue_bytes;       /* copied for calls that wait for a connection */
 	uint32_t next_seq;
 	uint32_t idle; /* takes in a row that found nothing */
@@ -119,8 +118,6 @@ int core_rpc_flush(struct core_ep *ep, fi_addr_t dest);
 /** The user takes requests from now on; or never again. */
 void core_rpc_listen(struct core_ep *ep);
 void core_rpc_unlisten(struct core_ep *ep);
-/** The oldest request, now the user's; or NULL. */
-struct core_rpc_held *core_rpc_take(struct core_ep *ep);
 /**
  * Answers: 0, and it is gone; -FI_EMSGSIZE: it is still there; -FI_ECONNRESET: nobody waits any
  * more, it is gone; -FI_EINVAL: no such request.
@@ -137,6 +134,16 @@ enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_r
 
 /** A peer loses its channel: forgets what nobody took, closes it now or when it can be. */
 void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan);
+
+/* For core_rpc_post.h. */
+extern const struct core_op_ops core_rpc_op_ops;
+ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, void *resp,
+			       size_t allowance, fi_addr_t dest, void *context, uint64_t comp_flags,
+			       unsigned flags);
+/** The channel did not take it, and said `err`: which is returned. */
+ssize_t core_rpc_call_undo_cold(struct core_rpc_call *call, int err);
+ssize_t core_rpc_answer_cold(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq,
+			     const void *buf, size_t len, unsigned flags);
 
 /* For each other. */
 void core_rpc_unlist(struct core_ep *ep, struct core_rpc_held *held);

@@ -19,7 +19,7 @@
 #include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/core_peer.h"
-#include "core/rpc/core_rpc.h"
+#include "core/rpc/core_rpc_post.h"
 #include "util/copy.h"
 #include "wire/wire_op.h"
 
@@ -28,23 +28,27 @@ static struct core_rpc_call *core_rpc_call_of(struct core_op *op)
 	return UTIL_CONTAINER_OF(op, struct core_rpc_call, op);
 }
 
-static void core_rpc_call_free(struct core_ep *ep, struct core_rpc_call *call)
+/** Of one whose bytes were copied: they go, and it leaves the queue if it still waits. */
+static __attribute__((noinline)) void core_rpc_call_drop_copy(struct core_ep *ep,
+							      struct core_rpc_call *call)
 {
-	if (UTIL_UNLIKELY(call->copy != NULL)) {
-		ep->rpc.queue_bytes -= call->len;
-		free(call->copy);
-	}
-	util_pool_release(&ep->rpc.calls, call);
+	ep->rpc.queue_bytes -= call->len;
+	free(call->copy);
+	if (call->op.queued)
+		core_op_unqueue(&call->op);
 }
 
 /** It is in no list any more, and gone. */
 static inline void core_rpc_call_end(struct core_rpc_call *call)
 {
+	struct util_list *link = &call->op.peer_link;
 	struct core_ep *ep = call->op.peer->ep;
 
-	core_op_end(&call->op);
-	ep->rpc.call_cnt--;
-	core_rpc_call_free(ep, call);
+	link->prev->next = link->next;
+	link->next->prev = link->prev;
+	if (UTIL_UNLIKELY(call->copy != NULL))
+		core_rpc_call_drop_copy(ep, call);
+	util_pool_release(&ep->rpc.calls, call);
 }
 
 static void core_rpc_write_err(struct core_rpc_call *call, int err, size_t olen)
@@ -107,23 +111,32 @@ static void core_rpc_answer_lent(struct core_rpc_call *call, const uint8_t *data
 			      (void *)(uintptr_t)data, id, 0, peer->fi_addr);
 }
 
+/* There is none, or it is too long, or nobody wants it, or it stays in the ring. */
+static __attribute__((noinline)) void core_rpc_on_reply_cold(struct core_rpc_call *call, int status,
+							     const uint8_t *data, uint32_t len)
+{
+	if (status)
+		core_rpc_write_err(call, status, 0);
+	else if (len > call->allowance)
+		core_rpc_write_err(call, -FI_ETRUNC, len - call->allowance);
+	else if (!call->cancelled)
+		core_rpc_answer_lent(call, data, len);
+	core_rpc_call_end(call);
+}
+
 static void core_rpc_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len)
 {
 	struct core_rpc_call *call = core_rpc_call_of(op);
-	struct core_ep *ep = op->peer->ep;
+	struct core_peer *peer = op->peer;
 
-	if (UTIL_UNLIKELY(status || len > call->allowance)) {
-		core_rpc_write_err(call, status ? status : -FI_ETRUNC,
-				   status ? 0 : len - call->allowance);
-	} else if (UTIL_UNLIKELY(call->cancelled)) {
-		/* a late answer goes nowhere */
-	} else if (UTIL_UNLIKELY(call->lend)) {
-		core_rpc_answer_lent(call, data, len);
-	} else {
-		util_copy(call->resp, data, len);
-		core_cq_write(ep->tx.cq, call->context, call->comp_flags, len, NULL, 0, 0,
-			      op->peer->fi_addr);
+	if (UTIL_UNLIKELY(status || len > call->allowance || call->cancelled ||
+			  (call->comp_flags & CORE_RPC_LEND))) {
+		core_rpc_on_reply_cold(call, status, data, len);
+		return;
 	}
+	util_copy(call->resp, data, len);
+	core_cq_write(peer->ep->tx.cq, call->context, call->comp_flags, len, NULL, 0, 0,
+		      peer->fi_addr);
 	core_rpc_call_end(call);
 }
 
@@ -134,7 +147,7 @@ static int core_rpc_start(struct core_op *op)
 	struct core_chan *chan = op->peer->chan;
 	int ret;
 
-	if (call->len > chan->eager_max || call->allowance > chan->allowance_sure) {
+	if (call->len > chan->eager_max || call->allowance > op->peer->allowance_lim) {
 		core_rpc_call_fail(op, -FI_EMSGSIZE);
 		return 0;
 	}
@@ -148,118 +161,108 @@ static int core_rpc_start(struct core_op *op)
 	return 0;
 }
 
-static const struct core_op_ops core_rpc_op_ops = {
+const struct core_op_ops core_rpc_op_ops = {
 	.start = core_rpc_start,
 	.on_reply = core_rpc_on_reply,
 	.fail = core_rpc_call_fail,
 };
 
-static inline struct core_rpc_call *core_rpc_call_new(struct core_ep *ep,
-						      const struct core_rpc_ask *ask)
-{
-	struct core_rpc_call *call = util_pool_alloc(&ep->rpc.calls);
-
-	if (UTIL_UNLIKELY(!call))
-		return NULL;
-	call->op.fence = false;
-	call->context = ask->context;
-	call->resp = ask->resp;
-	call->comp_flags = ask->comp_flags;
-	call->allowance = (uint32_t)ask->allowance;
-	call->copy = NULL;
-	call->lend = ask->flags & CORE_RPC_LEND;
-	call->cancelled = false;
-	return call;
-}
-
-static ssize_t core_rpc_queue(struct core_peer *peer, struct core_rpc_call *call,
-			      const struct core_rpc_ask *ask)
+/** Waits for the connection, and does not keep fi_close waiting. */
+static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_ask *ask)
 {
 	struct core_ep *ep = peer->ep;
+	struct core_rpc_call *call;
+	uint8_t *copy;
 	int ret;
 
 	if (ask->len > CORE_RPC_QUEUE_BYTES - ep->rpc.queue_bytes)
 		return -FI_EAGAIN;
-	call->copy = malloc(ask->len + 1);
-	if (!call->copy)
+	copy = malloc(ask->len + 1);
+	call = copy ? util_pool_alloc(&ep->rpc.calls) : NULL;
+	if (!call) {
+		free(copy);
 		return -FI_EAGAIN;
-	util_iov_gather(call->copy, ask->iov, ask->iov_cnt, 0, ask->len);
+	}
+	util_iov_gather(copy, ask->iov, ask->iov_cnt, 0, ask->len);
+	core_rpc_call_init(call, ask->resp, ask->allowance, ask->context, ask->comp_flags);
+	call->op.fence = false;
+	call->copy = copy;
 	call->len = (uint32_t)ask->len;
 	ep->rpc.queue_bytes += ask->len;
-	ep->rpc.call_cnt++;
 	ret = core_op_submit(&call->op, &core_rpc_op_ops, peer);
-	if (ret)
-		ep->rpc.call_cnt--;
+	if (!ret) {
+		ep->tx_open--;
+		return 0;
+	}
+	ep->rpc.queue_bytes -= ask->len;
+	free(copy);
+	util_pool_release(&ep->rpc.calls, call);
 	return ret;
 }
 
-/* Several buffers, or none. */
-static __attribute__((noinline)) int core_rpc_post_cold(struct core_chan *chan,
-							struct core_rpc_call *call,
-							const struct core_rpc_ask *ask)
+ssize_t core_rpc_call_undo_cold(struct core_rpc_call *call, int err)
 {
+	core_rpc_call_end(call);
+	return err;
+}
+
+static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_ask *ask)
+{
+	struct core_chan *chan = peer->chan;
 	struct core_frame frame = {
-		.op = wire_rpc_word(call->allowance),
+		.op = wire_rpc_word((uint32_t)ask->allowance),
 		.iov = ask->iov,
 		.iov_cnt = ask->iov_cnt,
 		.len = ask->len,
 	};
-
-	return chan->ops->call(chan, &frame, call->allowance, &call->op);
-}
-
-static inline int core_rpc_post(struct core_chan *chan, struct core_rpc_call *call,
-				const struct core_rpc_ask *ask)
-{
-	unsigned flags = ask->flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0;
-
-	if (UTIL_UNLIKELY(ask->iov_cnt != 1))
-		return core_rpc_post_cold(chan, call, ask);
-	return chan->ops->call_buf(chan, wire_rpc_word(call->allowance), ask->iov[0].iov_base,
-				   ask->len, call->allowance, &call->op, flags);
-}
-
-static inline ssize_t core_rpc_post_now(struct core_peer *peer, struct core_rpc_call *call,
-					const struct core_rpc_ask *ask)
-{
-	struct core_chan *chan = peer->chan;
+	struct core_rpc_call *call;
 	int ret;
 
-	if (UTIL_UNLIKELY(ask->len > chan->eager_max || ask->allowance > chan->allowance_sure))
+	if (ask->len > chan->eager_max || ask->allowance > peer->allowance_lim)
 		return -FI_EMSGSIZE;
-	if (UTIL_UNLIKELY(!util_list_is_empty(&peer->tx_queue)))
+	if (!util_list_is_empty(&peer->tx_queue))
 		return -FI_EAGAIN; /* others wait for the room, and they were first */
-	core_op_adopt(&call->op, &core_rpc_op_ops, peer);
-	peer->ep->rpc.call_cnt++;
-	ret = core_rpc_post(chan, call, ask);
-	if (UTIL_UNLIKELY(ret)) {
-		core_op_end(&call->op);
-		peer->ep->rpc.call_cnt--;
-	}
-	return ret;
+	call = util_pool_alloc(&peer->ep->rpc.calls);
+	if (!call)
+		return -FI_EAGAIN;
+	core_rpc_call_fill(call, peer, ask->resp, ask->allowance, ask->context, ask->comp_flags);
+	if (ask->iov_cnt == 1)
+		ret = chan->ops->call_buf(chan, frame.op, ask->iov[0].iov_base, ask->len,
+					  call->allowance, &call->op,
+					  ask->flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
+	else
+		ret = chan->ops->call(chan, &frame, call->allowance, &call->op);
+	return ret ? core_rpc_call_undo_cold(call, ret) : 0;
 }
 
 ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_ask *ask)
 {
 	struct core_peer *peer = core_peer_get(ep, dest);
-	struct core_rpc_call *call;
-	ssize_t ret;
 
-	if (UTIL_UNLIKELY(!peer))
+	if (!peer)
 		return -FI_EINVAL;
-	if (UTIL_UNLIKELY(ask->allowance > CORE_RPC_ALLOWANCE_MAX ||
-			  ask->len > CORE_RPC_QUEUE_BYTES))
+	if (ask->allowance > CORE_RPC_ALLOWANCE_MAX || ask->len > CORE_RPC_QUEUE_BYTES)
 		return -FI_EMSGSIZE;
-	call = core_rpc_call_new(ep, ask);
-	if (UTIL_UNLIKELY(!call))
-		return -FI_EAGAIN;
-	if (UTIL_LIKELY(peer->state == CORE_PEER_UP))
-		ret = core_rpc_post_now(peer, call, ask);
-	else
-		ret = core_rpc_queue(peer, call, ask);
-	if (UTIL_UNLIKELY(ret))
-		core_rpc_call_free(ep, call);
-	return ret;
+	return peer->state == CORE_PEER_UP ? core_rpc_post(peer, ask) : core_rpc_queue(peer, ask);
+}
+
+ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, void *resp,
+			       size_t allowance, fi_addr_t dest, void *context, uint64_t comp_flags,
+			       unsigned flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_rpc_ask ask = {
+		.iov = &iov,
+		.iov_cnt = 1,
+		.len = len,
+		.resp = resp,
+		.allowance = allowance,
+		.context = context,
+		.comp_flags = comp_flags,
+		.flags = flags,
+	};
+
+	return core_rpc_call(ep, dest, &ask);
 }
 
 static struct core_rpc_call *core_rpc_find_in(const struct util_list *peers, const void *context)
@@ -332,8 +335,7 @@ int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t 
 	if (ret)
 		return ret;
 	*request = chan->eager_max < CORE_RPC_QUEUE_BYTES ? chan->eager_max : CORE_RPC_QUEUE_BYTES;
-	*allowance = chan->allowance_sure < CORE_RPC_ALLOWANCE_MAX ? chan->allowance_sure
-								   : CORE_RPC_ALLOWANCE_MAX;
+	*allowance = chan->peer->allowance_lim;
 	return 0;
 }
 
@@ -344,7 +346,7 @@ ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t all
 
 	if (ret)
 		return ret;
-	if (len > chan->eager_max || allowance > chan->allowance_sure)
+	if (len > chan->eager_max || allowance > chan->peer->allowance_lim)
 		return -FI_EMSGSIZE;
 	if (!util_list_is_empty(&chan->peer->tx_queue))
 		return 0;

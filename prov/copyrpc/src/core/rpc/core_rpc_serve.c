@@ -17,19 +17,6 @@
 #include "util/bits.h"
 #include "wire/wire_op.h"
 
-/* Who sleeps on the receive queue wakes for requests as well. */
-static void core_rpc_tell(struct core_ep *ep, uint32_t cnt)
-{
-	if (cnt && ep->rpc.listens && ep->rx.cq)
-		core_cq_add_aside(ep->rx.cq, cnt);
-}
-
-static void core_rpc_untell(struct core_ep *ep, uint32_t cnt)
-{
-	if (ep->rpc.listens && ep->rx.cq)
-		ep->rx.cq->aside -= cnt;
-}
-
 enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
 				      uint32_t word, const uint8_t *data, uint32_t len,
 				      core_hold_t hold)
@@ -49,16 +36,26 @@ enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_r
 	held->len = len;
 	held->allowance = allowance;
 	util_list_push_back(&ep->rpc.intake, &held->link);
-	ep->rpc.intake_cnt++;
-	core_rpc_tell(ep, 1);
+	if (ep->rpc.listens && ep->rx.cq)
+		core_cq_add_aside(ep->rx.cq, 1);
 	return CORE_RX_HOLD;
 }
 
 void core_rpc_unlist(struct core_ep *ep, struct core_rpc_held *held)
 {
 	util_list_remove(&held->link);
-	ep->rpc.intake_cnt--;
-	core_rpc_untell(ep, 1);
+	if (ep->rpc.listens && ep->rx.cq)
+		ep->rx.cq->aside--;
+}
+
+static uint32_t core_rpc_intake_cnt(const struct core_ep *ep)
+{
+	const struct util_list *it;
+	uint32_t cnt = 0;
+
+	for (it = ep->rpc.intake.next; it != &ep->rpc.intake; it = it->next)
+		cnt++;
+	return cnt;
 }
 
 void core_rpc_listen(struct core_ep *ep)
@@ -66,25 +63,15 @@ void core_rpc_listen(struct core_ep *ep)
 	if (ep->rpc.listens)
 		return;
 	ep->rpc.listens = true;
-	core_rpc_tell(ep, ep->rpc.intake_cnt);
+	if (ep->rx.cq && !util_list_is_empty(&ep->rpc.intake))
+		core_cq_add_aside(ep->rx.cq, core_rpc_intake_cnt(ep));
 }
 
 void core_rpc_unlisten(struct core_ep *ep)
 {
-	core_rpc_untell(ep, ep->rpc.intake_cnt);
+	if (ep->rpc.listens && ep->rx.cq)
+		ep->rx.cq->aside -= core_rpc_intake_cnt(ep);
 	ep->rpc.listens = false;
-}
-
-struct core_rpc_held *core_rpc_take(struct core_ep *ep)
-{
-	struct util_list *first = util_list_first(&ep->rpc.intake);
-	struct core_rpc_held *held;
-
-	if (!first)
-		return NULL;
-	held = UTIL_CONTAINER_OF(first, struct core_rpc_held, link);
-	core_rpc_unlist(ep, held);
-	return held;
 }
 
 ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq,
@@ -103,6 +90,14 @@ ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_held *held, uint64_t 
 	if (UTIL_LIKELY(ret != -FI_EAGAIN)) /* our own endpoint asked, and there is no memory */
 		core_rpc_held_free(&ep->rpc, held);
 	return ret;
+}
+
+ssize_t core_rpc_answer_cold(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq,
+			     const void *buf, size_t len, unsigned flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return core_rpc_reply(ep, held, seq, &iov, 1, len, flags);
 }
 
 int core_rpc_release(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq)

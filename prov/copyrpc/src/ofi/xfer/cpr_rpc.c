@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/core_peer.h"
-#include "core/rpc/core_rpc.h"
+#include "core/rpc/core_rpc_post.h"
 #include "ofi/queue/cpr_cq.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
@@ -20,10 +20,16 @@
 #define CPR_RPC_REPLY_FLAGS (FI_MORE)
 #define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and of CPR_GROUP_IDLE_READS */
 
+_Static_assert(CORE_RPC_LEND == FI_COPYRPC_LEND, "a completion says what core/ was told");
+
 static inline unsigned cpr_rpc_flags(uint64_t flags)
 {
-	return (flags & FI_MORE ? CORE_RPC_MORE : 0) |
-	       (flags & FI_COPYRPC_LEND ? CORE_RPC_LEND : 0);
+	return flags & FI_MORE ? CORE_RPC_MORE : 0;
+}
+
+static inline uint64_t cpr_rpc_comp_flags(uint64_t flags)
+{
+	return FI_COPYRPC_CALL | (flags & FI_COPYRPC_LEND);
 }
 
 /* Locks the domain of an endpoint that can be used: 0, or -FI_EOPBADSTATE. */
@@ -31,15 +37,22 @@ static inline int cpr_rpc_enter(struct cpr_ep *ep)
 {
 	if (UTIL_UNLIKELY(!ep->owner->is_enabled))
 		return -FI_EOPBADSTATE;
-	core_dom_lock(ep->dom);
+	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
+		core_dom_lock(ep->dom);
 	return 0;
+}
+
+static __attribute__((noinline)) void cpr_rpc_leave_guarded(struct core_dom *dom, uint64_t flags)
+{
+	if (!(flags & FI_MORE))
+		core_dom_transferred(dom);
+	core_dom_unlock(dom);
 }
 
 static inline void cpr_rpc_leave(struct cpr_ep *ep, uint64_t flags)
 {
-	if (!(flags & FI_MORE))
-		core_dom_transferred(ep->dom);
-	core_dom_unlock(ep->dom);
+	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
+		cpr_rpc_leave_guarded(ep->dom, flags);
 }
 
 /* A lent answer needs a completion that says where it is. */
@@ -48,69 +61,67 @@ static bool cpr_rpc_may_lend(const struct cpr_ep *ep)
 	return ep->owner->tx_cq->has_data;
 }
 
-static inline int cpr_rpc_check(const struct cpr_ep *ep, const struct core_rpc_ask *ask,
-				uint64_t flags)
+static __attribute__((noinline)) int cpr_rpc_check_cold(const struct cpr_ep *ep, const void *resp,
+							size_t resp_len, uint64_t flags)
 {
-	if (UTIL_UNLIKELY(flags & ~CPR_RPC_CALL_FLAGS))
+	if (flags & ~CPR_RPC_CALL_FLAGS)
 		return -FI_EBADFLAGS;
-	if (UTIL_UNLIKELY(!ep->owner->tx_cq))
+	if (!ep->owner->tx_cq)
 		return -FI_ENOCQ;
-	if (UTIL_UNLIKELY((flags & FI_COPYRPC_LEND) && (ask->resp || !cpr_rpc_may_lend(ep))))
+	if ((flags & FI_COPYRPC_LEND) && (resp || !cpr_rpc_may_lend(ep)))
 		return -FI_EINVAL;
-	if (UTIL_UNLIKELY(!ask->resp && ask->allowance && !(flags & FI_COPYRPC_LEND)))
-		return -FI_EINVAL;
-	return 0;
+	return !resp && resp_len && !(flags & FI_COPYRPC_LEND) ? -FI_EINVAL : 0;
 }
 
-static ssize_t cpr_rpc_ask(struct cpr_ep *ep, fi_addr_t dest, struct core_rpc_ask *ask,
-			   uint64_t flags)
+static inline int cpr_rpc_check(const struct cpr_ep *ep, const void *resp, size_t resp_len,
+				uint64_t flags)
 {
-	ssize_t ret = cpr_rpc_check(ep, ask, flags);
-
-	if (UTIL_UNLIKELY(ret))
-		return ret;
-	ask->flags = cpr_rpc_flags(flags);
-	ask->comp_flags = FI_COPYRPC_CALL | (flags & FI_COPYRPC_LEND);
-	ret = cpr_rpc_enter(ep);
-	if (UTIL_UNLIKELY(ret))
-		return ret;
-	ret = core_rpc_call(ep->core, dest, ask);
-	cpr_rpc_leave(ep, flags);
-	return ret;
+	if (UTIL_UNLIKELY((flags & ~(FI_MORE | FI_COMPLETION)) || !ep->owner->tx_cq || !resp))
+		return cpr_rpc_check_cold(ep, resp, resp_len, flags);
+	return 0;
 }
 
 static ssize_t cpr_rpc_call(struct fid_ep *fid, const void *buf, size_t len, void *resp,
 			    size_t resp_len, fi_addr_t dest, void *context, uint64_t flags)
 {
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_rpc_ask ask;
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	ssize_t ret = cpr_rpc_check(ep, resp, resp_len, flags);
 
-	ask.iov = &iov;
-	ask.iov_cnt = 1;
-	ask.len = len;
-	ask.resp = resp;
-	ask.allowance = resp_len;
-	ask.context = context;
-	return cpr_rpc_ask(cpr_ep_of(fid), dest, &ask, flags);
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	ret = cpr_rpc_enter(ep);
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	ret = core_rpc_call_buf(ep->core, buf, len, resp, resp_len, dest, context,
+				cpr_rpc_comp_flags(flags), cpr_rpc_flags(flags));
+	cpr_rpc_leave(ep, flags);
+	return ret;
 }
 
 static ssize_t cpr_rpc_callmsg(struct fid_ep *fid, const struct fi_copyrpc_msg *msg, uint64_t flags)
 {
+	struct cpr_ep *ep = cpr_ep_of(fid);
 	struct core_rpc_ask ask = {
 		.iov = msg->msg_iov,
 		.iov_cnt = msg->iov_count,
 		.resp = msg->resp,
 		.allowance = msg->resp_len,
 		.context = msg->context,
+		.comp_flags = cpr_rpc_comp_flags(flags),
+		.flags = cpr_rpc_flags(flags),
 	};
+	ssize_t ret = cpr_rpc_check(ep, msg->resp, msg->resp_len, flags);
 
-	if (msg->iov_count > CPR_IOV_LIMIT)
-		return -FI_EINVAL;
-	if (!msg->iov_count)
-		return cpr_rpc_call(fid, NULL, 0, msg->resp, msg->resp_len, msg->addr, msg->context,
-				    flags);
+	if (!ret && msg->iov_count > CPR_IOV_LIMIT)
+		ret = -FI_EINVAL;
+	if (!ret)
+		ret = cpr_rpc_enter(ep);
+	if (ret)
+		return ret;
 	ask.len = util_iov_len(msg->msg_iov, msg->iov_count);
-	return cpr_rpc_ask(cpr_ep_of(fid), msg->addr, &ask, flags);
+	ret = core_rpc_call(ep->core, msg->addr, &ask);
+	cpr_rpc_leave(ep, flags);
+	return ret;
 }
 
 static inline void cpr_rpc_hand_out(struct fi_copyrpc_request *req, struct core_rpc_held *held)
@@ -153,14 +164,16 @@ static ssize_t cpr_rpc_recv(struct fid_ep *fid, struct fi_copyrpc_request *reqs,
 
 	if (UTIL_UNLIKELY(ret))
 		return ret;
-	core_rpc_listen(ep->core);
+	if (UTIL_UNLIKELY(!ep->core->rpc.listens))
+		core_rpc_listen(ep->core);
 	cpr_group_progress(group);
 	n = cpr_rpc_take(ep->core, reqs, count);
 	if (UTIL_LIKELY(n))
 		ep->core->rpc.idle = 0;
 	else
 		idle = ++ep->core->rpc.idle;
-	core_dom_unlock(ep->dom);
+	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
+		core_dom_unlock(ep->dom);
 	if (UTIL_UNLIKELY(idle && idle % CPR_GROUP_IDLE_READS == 0))
 		cpr_rpc_idle(ep, group, idle);
 	return n || !count ? (ssize_t)n : -FI_EAGAIN;
@@ -171,38 +184,40 @@ static inline struct core_rpc_held *cpr_rpc_held_of(const struct fi_copyrpc_requ
 	return (struct core_rpc_held *)(uintptr_t)req->handle[0];
 }
 
-static inline ssize_t cpr_rpc_answer(struct cpr_ep *ep, const struct fi_copyrpc_request *req,
-				     const struct iovec *iov, size_t count, size_t len,
-				     uint64_t flags)
-{
-	ssize_t ret = cpr_rpc_enter(ep);
-
-	if (UTIL_UNLIKELY(ret))
-		return ret;
-	ret = core_rpc_reply(ep->core, cpr_rpc_held_of(req), req->handle[1], iov, count, len,
-			     cpr_rpc_flags(flags));
-	cpr_rpc_leave(ep, flags);
-	return ret;
-}
-
 static ssize_t cpr_rpc_reply(struct fid_ep *fid, const struct fi_copyrpc_request *req,
 			     const void *buf, size_t len, uint64_t flags)
 {
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	ssize_t ret;
 
 	if (UTIL_UNLIKELY(flags & ~CPR_RPC_REPLY_FLAGS))
 		return -FI_EBADFLAGS;
-	return cpr_rpc_answer(cpr_ep_of(fid), req, &iov, 1, len, flags);
+	ret = cpr_rpc_enter(ep);
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	ret = core_rpc_answer(ep->core, cpr_rpc_held_of(req), req->handle[1], buf, len,
+			      cpr_rpc_flags(flags));
+	cpr_rpc_leave(ep, flags);
+	return ret;
 }
 
 static ssize_t cpr_rpc_replyv(struct fid_ep *fid, const struct fi_copyrpc_request *req,
 			      const struct iovec *iov, size_t count, uint64_t flags)
 {
+	struct cpr_ep *ep = cpr_ep_of(fid);
+	ssize_t ret;
+
 	if (flags & ~CPR_RPC_REPLY_FLAGS)
 		return -FI_EBADFLAGS;
 	if (count > CPR_IOV_LIMIT)
 		return -FI_EINVAL;
-	return cpr_rpc_answer(cpr_ep_of(fid), req, iov, count, util_iov_len(iov, count), flags);
+	ret = cpr_rpc_enter(ep);
+	if (ret)
+		return ret;
+	ret = core_rpc_reply(ep->core, cpr_rpc_held_of(req), req->handle[1], iov, count,
+			     util_iov_len(iov, count), cpr_rpc_flags(flags));
+	cpr_rpc_leave(ep, flags);
+	return ret;
 }
 
 static int cpr_rpc_release(struct fid_ep *fid, const struct fi_copyrpc_request *req)

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does the common call take? The hot halves of core_rpc_call, core_rpc_take and core_rpc_reply.
+ *
+ * One buffer, a peer that is connected and for whom nothing waits, a request that was not released: these
+ * go straight on, inlined into the extension's calls. All else takes the way of core_rpc_call.c and
+ * core_rpc_serve.c, which does the same and more: a caller cannot tell which way it went.
+ *
+ * What each line costs: fabtests/scripts/cost counts the instructions.
+ * Shown by test/unit/core/rpc/test_core_rpc_post.c.
+ */
+#ifndef CORE_RPC_POST_H
+#define CORE_RPC_POST_H
+
+#include <rdma/fi_errno.h>
+
+#include "core/core_ep.h"
+#include "core/core_peer.h"
+#include "core/rpc/core_rpc.h"
+
+#define CORE_RPC_INLINE static inline __attribute__((always_inline))
+
+/** What its user said. */
+CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, size_t allowance,
+					void *context, uint64_t comp_flags)
+{
+	call->context = context;
+	call->resp = resp;
+	call->comp_flags = comp_flags;
+	call->allowance = (uint32_t)allowance;
+	call->cancelled = false;
+	call->copy = NULL;
+}
+
+/** One that leaves at once, in the list of what is open towards its peer; wait_link is not used. */
+CORE_RPC_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_peer *peer,
+					void *resp, size_t allowance, void *context,
+					uint64_t comp_flags)
+{
+	core_rpc_call_init(call, resp, allowance, context, comp_flags);
+	call->op.ops = &core_rpc_op_ops;
+	call->op.peer = peer;
+	call->op.queued = false;
+	call->op.fence = false;
+	util_list_push_back(&peer->tx, &call->op.peer_link);
+}
+
+/** A call with one buffer: as core_rpc_call of a core_rpc_ask that says the same. */
+CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, size_t len,
+					  void *resp, size_t allowance, fi_addr_t dest,
+					  void *context, uint64_t comp_flags, unsigned flags)
+{
+	struct core_peer *peer = core_peer_known(ep, dest);
+	struct core_rpc_call *call = util_pool_first(&ep->rpc.calls);
+	int ret;
+
+	if (UTIL_UNLIKELY(!peer || !call || (ssize_t)len > peer->eager_lim ||
+			  allowance > peer->allowance_lim))
+		return core_rpc_call_buf_cold(ep, buf, len, resp, allowance, dest, context,
+					      comp_flags, flags);
+	util_pool_take(&ep->rpc.calls, call);
+	core_rpc_call_fill(call, peer, resp, allowance, context, comp_flags);
+	ret = peer->chan->ops->call_buf(peer->chan, wire_rpc_word((uint32_t)allowance), buf, len,
+					(uint32_t)allowance, &call->op,
+					flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
+	return UTIL_LIKELY(!ret) ? 0 : core_rpc_call_undo_cold(call, ret);
+}
+
+/** The oldest request, now the user's; or NULL. */
+CORE_RPC_INLINE struct core_rpc_held *core_rpc_take(struct core_ep *ep)
+{
+	struct util_list *head = &ep->rpc.intake, *first = head->next;
+
+	if (first == head)
+		return NULL;
+	head->next = first->next;
+	head->next->prev = head;
+	if (ep->rpc.listens && ep->rx.cq)
+		ep->rx.cq->aside--;
+	return UTIL_CONTAINER_OF(first, struct core_rpc_held, link);
+}
+
+/** An answer of one buffer: as core_rpc_reply. */
+CORE_RPC_INLINE ssize_t core_rpc_answer(struct core_ep *ep, struct core_rpc_held *held,
+					uint64_t seq, const void *buf, size_t len, unsigned flags)
+{
+	struct core_chan *chan = held->chan;
+	int ret;
+
+	if (UTIL_UNLIKELY(held->seq != seq || !seq || len > held->allowance || !held->has_bytes ||
+			  !chan->peer))
+		return core_rpc_answer_cold(ep, held, seq, buf, len, flags);
+	ret = chan->ops->answer(chan, held->ref, held->hold, buf, len,
+				flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	held->seq = 0;
+	util_pool_release(&ep->rpc.helds, held);
+	chan->lent--;
+	return 0;
+}
+
+#endif
