@@ -24,7 +24,7 @@ Test(idmap, an_empty_map_knows_no_id)
 Test(idmap, ids_that_were_not_given_find_nothing)
 {
 	struct util_idmap map;
-	uint32_t id;
+	uint32_t id = 0;
 
 	util_idmap_init(&map);
 	cr_assert_eq(util_idmap_alloc(&map, &object, &id), 0);
@@ -58,7 +58,7 @@ Test(idmap, an_id_comes_back_only_after_every_generation_of_every_free_slot)
 {
 	uint32_t turns = (SLOTS - 1) << UTIL_IDMAP_GEN_BITS;
 	struct util_idmap map;
-	uint32_t kept, old, id;
+	uint32_t kept = 0, old = 0, id;
 	uint32_t i;
 
 	util_idmap_init(&map);
