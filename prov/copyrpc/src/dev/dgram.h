@@ -67,6 +67,14 @@ struct dev_dgram_in {
 	struct dev_dgram_id from;
 };
 
+/** Where the payload of a run of datagrams belongs that may come next (poll_into). */
+struct dev_dgram_place {
+	uint8_t *base; /* whatever comes, these bytes may be written to */
+	uint32_t len;
+	uint32_t head_len; /* before the payload, in each datagram */
+	uint32_t part_len; /* payload of each but the last one */
+};
+
 struct dev_dgram_attr {
 	/* IP devices: the address to use, its port aside. Others have it from `dev`. */
 	const struct sockaddr *local;
@@ -116,6 +124,18 @@ struct dev_dgram_ops {
 	 * before them): how many, or what ended the endpoint.
 	 */
 	int (*poll)(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
+	/*
+	 * As poll, for who knows what ought to come: at most cnt datagrams, whose payload is in its place
+	 * already, and only the head is at in->data. -FI_EAGAIN: nothing came; 0: something else did, or the
+	 * device would rather not; poll has it. NULL: this device cannot.
+	 */
+	int (*poll_into)(struct dev_dgram *dg, const struct dev_dgram_place *place,
+			 struct dev_dgram_in *in, unsigned cnt);
+	/*
+	 * Of what the last poll_into gave, the datagrams from `first` on are something else after all: the
+	 * next polls give them again, whole. Their place is as it was; their buffers are released.
+	 */
+	void (*put_back)(struct dev_dgram *dg, const struct dev_dgram_place *place, unsigned first);
 	/* The engine is done with that buffer. */
 	void (*release)(struct dev_dgram *dg, uint32_t slot);
 

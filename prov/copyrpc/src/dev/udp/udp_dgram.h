@@ -9,6 +9,9 @@
  * datagrams into one buffer (GRO), so each buffer holds up to 64 KiB and counts those of its
  * datagrams that are not released. Untouched buffer pages cost nothing.
  *
+ * ... and straight to where it belongs (udp_into.c): one recvmsg whose pieces are heads, in a buffer, and
+ * places, by turns. What was not expected is gathered into a buffer, as if it had come there.
+ *
  * Waiting: the kernel walks through all wait sets above a watched socket for each datagram, in the call that
  * sends it. So the socket is watched from arm on, until so many polls after disarm found something
  * (UDP_AWAKE) that nobody seems to sleep any more.
@@ -41,6 +44,15 @@ struct udp_got {
 	struct dev_dgram_id from;
 };
 
+/** What the last poll_into gave. */
+struct udp_run {
+	uint32_t buf; /* of the heads */
+	uint32_t len;
+	uint32_t seg;
+	uint32_t cnt; /* datagrams */
+	struct dev_dgram_id from;
+};
+
 struct udp_dgram {
 	struct dev_dgram base;
 	struct udp_sock sock;
@@ -58,6 +70,7 @@ struct udp_dgram {
 	uint32_t got_at;
 	uint32_t got_cnt;
 	struct udp_got got[UDP_BURST];
+	struct udp_run run;
 	int wait_fd; /* epoll over the socket */
 };
 
@@ -69,6 +82,20 @@ static inline uint8_t *udp_buf(const struct udp_dgram *ud, uint32_t buf)
 int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt);
 int udp_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
 void udp_release(struct dev_dgram *dg, uint32_t slot);
+int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
+		  struct dev_dgram_in *in, unsigned cnt);
+void udp_put_back(struct dev_dgram *dg, const struct dev_dgram_place *place, unsigned first);
+
+/* What both ways of receiving share (udp_rx.c). */
+
+/** A datagram of the buffer less; the last one frees it. */
+void udp_unref(struct udp_dgram *ud, uint32_t buf);
+/** Length of the datagrams that the kernel joined to these `len` bytes; `len` if there is one. */
+uint32_t udp_segment(struct msghdr *msg, uint32_t len);
+/** The kernel had nothing (errno): 0, or what ended the endpoint. */
+int udp_rx_failed(struct udp_dgram *ud);
+/** The kernel had something. */
+void udp_rx_found(struct udp_dgram *ud);
 
 /** Nobody sleeps: the wait set lets go of the socket. */
 void udp_unwatch_cold(struct udp_dgram *ud);

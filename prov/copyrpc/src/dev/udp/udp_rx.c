@@ -21,7 +21,7 @@ struct udp_fill {
 	} ctl[UDP_BURST];
 };
 
-static void udp_unref(struct udp_dgram *ud, uint32_t buf)
+void udp_unref(struct udp_dgram *ud, uint32_t buf)
 {
 	if (!--ud->refs[buf])
 		ud->free[ud->free_cnt++] = buf;
@@ -51,8 +51,7 @@ static uint32_t udp_fill_offer(struct udp_fill *f, const struct udp_dgram *ud)
 	return cnt;
 }
 
-/** Length of the datagrams that were joined; the whole if none were. */
-static uint32_t udp_segment(struct msghdr *msg, uint32_t len)
+uint32_t udp_segment(struct msghdr *msg, uint32_t len)
 {
 	struct cmsghdr *cmsg;
 	int seg;
@@ -99,6 +98,23 @@ static int udp_fill_call(const struct udp_dgram *ud, struct udp_fill *f, uint32_
 	return 1;
 }
 
+int udp_rx_failed(struct udp_dgram *ud)
+{
+	ud->rx_found = false;
+	if (errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ECONNREFUSED)
+		return 0;
+	UTIL_WARN(EP_DATA, "the UDP socket is broken: %s\n", strerror(errno));
+	ud->status = -FI_EIO;
+	return ud->status;
+}
+
+void udp_rx_found(struct udp_dgram *ud)
+{
+	ud->rx_found = true;
+	if (UTIL_UNLIKELY(ud->watched && !ud->armed) && ++ud->found_cnt > UDP_AWAKE)
+		udp_unwatch_cold(ud);
+}
+
 /** Asks the kernel for more: 0, or what ended the endpoint. Everything before is handed out. */
 static int udp_fill(struct udp_dgram *ud)
 {
@@ -112,16 +128,9 @@ static int udp_fill(struct udp_dgram *ud)
 	if (!cnt)
 		return 0;
 	ret = udp_fill_call(ud, &f, cnt);
-	ud->rx_found = ret > 0;
-	if (ret < 0) {
-		if (errno == EAGAIN || errno == EINTR || errno == ENOMEM || errno == ECONNREFUSED)
-			return 0;
-		UTIL_WARN(EP_DATA, "the UDP socket is broken: %s\n", strerror(errno));
-		ud->status = -FI_EIO;
-		return ud->status;
-	}
-	if (UTIL_UNLIKELY(ud->watched && !ud->armed) && ++ud->found_cnt > UDP_AWAKE)
-		udp_unwatch_cold(ud);
+	if (ret <= 0)
+		return ret ? udp_rx_failed(ud) : 0;
+	udp_rx_found(ud);
 	/* What is given back goes on top of the list: first take all out that were used. */
 	for (i = 0; i < ret; i++)
 		used[i] = ud->free[--ud->free_cnt];

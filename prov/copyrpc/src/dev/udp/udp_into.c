@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How do bytes get to where they belong without a stop in a buffer? (dgram.h: poll_into)
+ *
+ * One recvmsg. Its pieces are heads and places by turns, and at last the rest of the buffer that has
+ * the heads, so that whatever comes finds room:
+ *
+ *	buffer:	 head 0 | head 1 | ... | rest
+ *	place:	 part 0 | part 1 | ...
+ *	message: head 0, part 0, head 1, part 1, ..., rest
+ *
+ * The kernel says how long the datagrams are that it has joined. If they are as the pieces were, each
+ * is in its place; if not, what came is gathered from the pieces into another buffer, and goes the usual way.
+ *
+ * Shown by test/unit/dev/udp/test_udp_into.c.
+ */
+#include <netinet/udp.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include "dev/udp/udp_dgram.h"
+#include "util/bits.h"
+#include "util/copy.h"
+
+#define UDP_HEAD_LEN 64u /* of the buffer, for each head */
+#define UDP_HEADS    (UDP_RUN_MAX * UDP_HEAD_LEN)
+
+/* Pieces that are shorter would not take the longest message, together with the rest of the buffer. */
+#define UDP_PLACE_MIN UDP_HEADS
+
+/** The pieces of a message. */
+struct udp_pieces {
+	struct iovec iov[2 * UDP_RUN_MAX + 1];
+	size_t cnt;
+	uint32_t len; /* of the places */
+};
+
+static void udp_pieces_add(struct udp_pieces *p, void *base, size_t len)
+{
+	p->iov[p->cnt++] = (struct iovec){ .iov_base = base, .iov_len = len };
+}
+
+/** For at most `cnt` datagrams whose heads are in `buf`. */
+static void udp_pieces_init(struct udp_pieces *p, const struct dev_dgram_place *place, uint8_t *buf,
+			    unsigned cnt)
+{
+	uint8_t *head = buf;
+	uint32_t part;
+
+	p->cnt = 0;
+	p->len = 0;
+	for (; cnt && p->len < place->len && head < buf + UDP_HEADS; cnt--) {
+		part = place->len - p->len;
+		part = part < place->part_len ? part : place->part_len;
+		udp_pieces_add(p, head, place->head_len);
+		udp_pieces_add(p, place->base + p->len, part);
+		p->len += part;
+		head += UDP_HEAD_LEN;
+	}
+	udp_pieces_add(p, buf + UDP_HEADS, UDP_BUF_LEN - UDP_HEADS);
+}
+
+/** Are `len` bytes in datagrams of `seg` like the pieces? Then the last one ends in a part, or with it. */
+static bool udp_pieces_fit(const struct udp_pieces *p, uint32_t len, uint32_t seg)
+{
+	size_t i, full;
+
+	for (i = 0; i + 2 < p->cnt; i += 2) {
+		full = p->iov[i].iov_len + p->iov[i + 1].iov_len;
+		if (len <= seg)
+			return len > p->iov[i].iov_len && len <= full;
+		if (seg != full)
+			return false;
+		len -= seg;
+	}
+	return false;
+}
+
+/** What has come, from byte `off` on, goes into a buffer for poll: it is lost if there is none. */
+static void udp_run_gather(struct udp_dgram *ud, const struct udp_pieces *p, uint32_t off)
+{
+	const struct udp_run *run = &ud->run;
+	uint32_t buf, len = run->len - off;
+
+	if (ud->got_at == ud->got_cnt)
+		ud->got_at = ud->got_cnt = 0;
+	if (!ud->free_cnt || ud->got_cnt == UDP_BURST)
+		return;
+	buf = ud->free[--ud->free_cnt];
+	ud->refs[buf] = 1;
+	util_iov_gather(udp_buf(ud, buf), p->iov, p->cnt, off, len);
+	ud->got[ud->got_cnt++] =
+		(struct udp_got){ .buf = buf, .len = len, .seg = run->seg, .from = run->from };
+}
+
+/** One message into the pieces: 1; 0: nothing, or it is lost; or what ended the endpoint. */
+static int udp_run_receive(struct udp_dgram *ud, struct udp_pieces *p)
+{
+	union udp_addr from;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} ctl;
+	struct msghdr msg = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = p->iov,
+		.msg_iovlen = p->cnt,
+		.msg_control = ud->sock.gro ? ctl.bytes : NULL,
+		.msg_controllen = ud->sock.gro ? sizeof(ctl.bytes) : 0,
+	};
+	ssize_t ret = recvmsg(ud->sock.fd, &msg, MSG_DONTWAIT);
+
+	if (ret < 0)
+		return udp_rx_failed(ud);
+	udp_rx_found(ud);
+	if ((msg.msg_flags & MSG_TRUNC) || !msg.msg_namelen)
+		return 0; /* cut off, or from nowhere */
+	ud->run.len = (uint32_t)ret;
+	ud->run.seg = udp_segment(&msg, ud->run.len);
+	udp_addr_id(&from, &ud->run.from);
+	return 1;
+}
+
+/** All is in its place. */
+static int udp_run_hand_out(struct udp_dgram *ud, struct dev_dgram_in *in)
+{
+	struct udp_run *run = &ud->run;
+	uint32_t off, rest;
+
+	ud->free_cnt--;
+	for (run->cnt = 0, off = 0; off < run->len; off += run->seg) {
+		rest = run->len - off;
+		in[run->cnt] = (struct dev_dgram_in){
+			.data = udp_buf(ud, run->buf) + run->cnt * UDP_HEAD_LEN,
+			.len = rest < run->seg ? rest : run->seg,
+			.slot = run->buf,
+			.from = run->from,
+		};
+		run->cnt++;
+	}
+	ud->refs[run->buf] = run->cnt;
+	ud->base.rx_held += run->cnt;
+	return (int)run->cnt;
+}
+
+int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
+		  struct dev_dgram_in *in, unsigned cnt)
+{
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+	struct udp_pieces p;
+	int ret;
+
+	if (ud->status || ud->got_at < ud->got_cnt || ud->free_cnt < 2 ||
+	    place->head_len > UDP_HEAD_LEN)
+		return ud->status;
+	ud->run.buf = ud->free[ud->free_cnt - 1];
+	udp_pieces_init(&p, place, udp_buf(ud, ud->run.buf), cnt);
+	if (p.len < UDP_PLACE_MIN)
+		return 0;
+	ret = udp_run_receive(ud, &p);
+	if (ret <= 0)
+		return ret ? ret : -FI_EAGAIN;
+	if (udp_pieces_fit(&p, ud->run.len, ud->run.seg))
+		return udp_run_hand_out(ud, in);
+	ud->free_cnt--; /* the heads are in that one */
+	udp_run_gather(ud, &p, 0);
+	ud->free[ud->free_cnt++] = ud->run.buf;
+	return 0;
+}
+
+void udp_put_back(struct dev_dgram *dg, const struct dev_dgram_place *place, unsigned first)
+{
+	struct udp_dgram *ud = (struct udp_dgram *)dg;
+	struct udp_pieces p;
+
+	udp_pieces_init(&p, place, udp_buf(ud, ud->run.buf), ud->run.cnt);
+	udp_run_gather(ud, &p, first * ud->run.seg);
+	for (; first < ud->run.cnt; first++)
+		udp_release(dg, ud->run.buf);
+}
