@@ -355,7 +355,7 @@ bool pair_get(struct pair_end *e)
 {
 	struct core_chan *lender = &e->peer->s->conn.chan;
 	struct pair_get *g = e->gets;
-	size_t len;
+	size_t len, first;
 
 	while (g < e->gets + PAIR_GET_MAX && g->open)
 		g++;
@@ -370,12 +370,13 @@ bool pair_get(struct pair_end *e)
 	}
 	cr_assert_eq(lender->ops->lend(lender, e->peer->memory + g->off, len, &g->loan), 0);
 	g->loan.chan = lender;
-	g->iov[0] = (struct iovec){ .iov_base = g->buf, .iov_len = len / 3 };
-	g->iov[1] = (struct iovec){ .iov_base = g->buf + len / 3, .iov_len = len - len / 3 };
+	first = (e->get_pieces ? e->get_pieces == 1 : g->off % 2) ? len : len / 3;
+	g->iov[0] = (struct iovec){ .iov_base = g->buf, .iov_len = first };
+	g->iov[1] = (struct iovec){ .iov_base = g->buf + first, .iov_len = len - first };
 	g->get = (struct core_get){ .remote_addr = (uintptr_t)(e->peer->memory + g->off),
 				    .remote_key = g->loan.key,
 				    .iov = g->iov,
-				    .iov_cnt = 2,
+				    .iov_cnt = first < len ? 2 : 1,
 				    .len = len };
 	memset(g->buf, 0, len);
 	g->open = true;

@@ -11,6 +11,9 @@
  * by now. Faults by chance (struct fake_faults), and by a hook that sees each datagram when it is sent
  * and may change everything. Datagrams that nobody sent: fake_net_forge.
  *
+ * poll_into guesses as badly as it may: where nothing fits it has written to the place all the same, and what
+ * was put into its place is nowhere else.
+ *
  * A device like UDP (copies: all is done at once) or, with inline_max below the mtu, like a NIC: what is
  * longer is gathered when it leaves, tx_done lags, reports come for what is marked and each 8th,
  * and only in poll. A rule of dgram.h that the user breaks ends the test with fake_fail: bytes
@@ -106,6 +109,9 @@ struct fake_port {
 	uint32_t order_head, order_tail;
 	uint32_t *free;
 	uint32_t free_cnt;
+	uint32_t into_head; /* order_head behind the last poll_into, which gave into_cnt */
+	uint32_t into_cnt;
+	uint32_t into_turn; /* poll_into gives one, two, ... datagrams at most, in turn */
 };
 
 extern const struct dev_dgram_ops fake_net_ops;

@@ -261,6 +261,99 @@ static int fake_port_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigne
 	return (int)n;
 }
 
+/* ---- right to its place ---- */
+
+#define FAKE_INTO_MAX 5u
+#define FAKE_SCRIBBLE 0xA5
+
+/** The n-th datagram that has come, and was not handed out. */
+static struct fake_rx *fake_port_nth(struct fake_port *port, uint32_t n)
+{
+	return &port->rx[port->order[(port->order_head + n) % port->base.rx_cnt]];
+}
+
+/** Bytes of the place that datagram n could fill. */
+static uint32_t fake_place_part(const struct dev_dgram_place *place, uint32_t n)
+{
+	uint32_t rest = place->len - n * place->part_len;
+
+	return rest < place->part_len ? rest : place->part_len;
+}
+
+/** How many of those that have come are heads and parts as the place has them. */
+static uint32_t fake_port_fits(struct fake_port *port, const struct dev_dgram_place *place,
+			       uint32_t max)
+{
+	uint32_t n, here = port->order_tail - port->order_head, part;
+	const struct fake_rx *rx;
+
+	for (n = 0; n < max && n < here && n * place->part_len < place->len; n++) {
+		rx = fake_port_nth(port, n);
+		part = fake_place_part(place, n);
+		if (rx->len <= place->head_len || rx->len > place->head_len + part)
+			break;
+		if (rx->len < place->head_len + part)
+			return n + 1; /* a shorter one is the last */
+	}
+	return n;
+}
+
+static void fake_port_into(struct fake_port *port, const struct dev_dgram_place *place, uint32_t n,
+			   struct dev_dgram_in *in)
+{
+	uint32_t slot = port->order[port->order_head++ % port->base.rx_cnt];
+	struct fake_rx *rx = &port->rx[slot];
+
+	memcpy(place->base + n * place->part_len, rx->data + place->head_len,
+	       rx->len - place->head_len);
+	memset(rx->data + place->head_len, FAKE_SCRIBBLE, rx->len - place->head_len);
+	rx->out = true;
+	*in = (struct dev_dgram_in){ .data = rx->data, .len = rx->len, .slot = slot };
+	fake_port_id(rx->from, &in->from);
+}
+
+static int fake_port_poll_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
+			       struct dev_dgram_in *in, unsigned cnt)
+{
+	struct fake_port *port = fake_port_of(dg);
+	uint32_t turn = 1 + port->into_turn++ % FAKE_INTO_MAX, n, i;
+
+	if (port->status || fake_port_is_nic(port))
+		return port->status;
+	if (port->order_head == port->order_tail)
+		return -FI_EAGAIN;
+	n = fake_port_fits(port, place, cnt < turn ? cnt : turn);
+	if (!n)
+		memset(place->base, FAKE_SCRIBBLE, place->len);
+	for (i = 0; i < n; i++)
+		fake_port_into(port, place, i, &in[i]);
+	port->into_head = port->order_head;
+	port->into_cnt = n;
+	dg->rx_held += n;
+	return (int)n;
+}
+
+static void fake_port_put_back(struct dev_dgram *dg, const struct dev_dgram_place *place,
+			       unsigned first)
+{
+	struct fake_port *port = fake_port_of(dg);
+	struct fake_rx *rx;
+	uint32_t n;
+
+	if (first >= port->into_cnt || port->order_head != port->into_head)
+		fake_fail("port %u: %u is put back, the last were %u", port->number, first,
+			  port->into_cnt);
+	for (n = port->into_cnt; n-- > first;) {
+		port->order_head--;
+		rx = fake_port_nth(port, 0);
+		memcpy(rx->data + place->head_len, place->base + n * place->part_len,
+		       rx->len - place->head_len);
+		rx->out = false;
+		dg->rx_held--;
+	}
+	port->into_cnt = 0;
+}
+
 static void fake_port_release(struct dev_dgram *dg, uint32_t slot)
 {
 	struct fake_port *port = fake_port_of(dg);
@@ -301,6 +394,8 @@ const struct dev_dgram_ops fake_net_ops = {
 	.forget = fake_port_forget,
 	.send = fake_port_send,
 	.poll = fake_port_poll,
+	.poll_into = fake_port_poll_into,
+	.put_back = fake_port_put_back,
 	.release = fake_port_release,
 	.wait_fd = fake_port_wait_fd,
 	.arm = fake_port_arm,

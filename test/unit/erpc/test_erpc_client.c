@@ -141,6 +141,24 @@ Test(erpc_client, a_gap_stands_for_those_before_it_and_not_for_itself)
 	cr_expect_eq(c.rx, 2);
 }
 
+Test(erpc_client, a_response_whose_length_is_known_is_asked_for_at_once)
+{
+	const uint32_t size = 3 * PAYLOAD;
+
+	begin(1, 3 * PAYLOAD);
+	cr_expect_eq(erpc_client_sendable(&c), 1);
+	erpc_client_knows(&c);
+	cr_expect_eq(erpc_client_sendable(&c), 3);
+	send_all();
+	cr_expect_eq(take(WIRE_ERPC_RESP, 1, size, PAYLOAD), ERPC_EARLY, "one is missing");
+	cr_expect_eq(gap(0), ERPC_TAKE, "RFR have come, and what they belong to has not");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, size - 1, PAYLOAD), ERPC_BAD, "another length");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, size, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(gap(0), ERPC_STALE);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 1, size, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 2, size, PAYLOAD), ERPC_LAST);
+}
+
 Test(erpc_client, what_is_kept_moves_nothing)
 {
 	struct wire_erpc_hdr h = {

@@ -233,14 +233,15 @@ Test(erpc_forged, parts_of_responses_that_are_not_there, .init = forged_setup,
 	uint32_t slot;
 
 	for (slot = 0; slot < ERPC_SLOTS; slot++) {
-		bool had = forged_pair.end[0].s->rx[slot].s.req_pkts;
+		const struct erpc_rx *rx = &forged_pair.end[0].s->rx[slot];
+		bool had = rx->s.req_pkts && rx->said != WIRE_ERPC_REFUSED;
 
 		pkt = forged_request(slot);
 		pkt.h.kind = WIRE_ERPC_RFR;
 		pkt.h.msg_size = 0;
 		pkt.h.pkt_num = 1;
 		pkt.len = 0;
-		forged_refused(&pkt, BAD, "of a request that has not begun");
+		forged_refused(&pkt, EARLY, "of a request that has not begun");
 		pkt.h.req_num -= ERPC_SLOTS;
 		pkt.h.pkt_num = (1u << 14) - 1;
 		forged_refused(&pkt, had ? BAD : STALE, "behind the end");
@@ -325,7 +326,7 @@ Test(erpc_forged, answers_that_are_not_what_a_get_asked_for, .init = forged_setu
 	pkt.len--;
 	forged_refused(&pkt, BAD, "a part that is not full");
 	pkt.len++;
-	pkt.h.pkt_num = 1;
+	pkt.h.pkt_num = (uint16_t)forged_pair.end[0].s->tx[slot].c.tx;
 	forged_refused(&pkt, BAD, "a part that was not asked for");
 	pkt.h.req_type = WIRE_ERPC_REFUSED;
 	pkt.h.msg_size = 0;

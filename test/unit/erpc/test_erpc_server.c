@@ -100,7 +100,7 @@ Test(erpc_server, what_does_not_belong_changes_nothing, .init = setup)
 	cr_expect_eq(rfr(5, 4, 0, 0), ERPC_BAD, "behind the end");
 	cr_expect_eq(rfr(5, 3, 0, 1), ERPC_BAD, "with bytes");
 	cr_expect_eq(rfr(5, 3, 1, 0), ERPC_BAD, "with a size");
-	cr_expect_eq(rfr(5 + ERPC_SLOTS, 3, 0, 0), ERPC_BAD, "of a request that has not begun");
+	cr_expect_eq(rfr(5 + ERPC_SLOTS, 3, 0, 0), ERPC_EARLY, "of a request that has not begun");
 	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE);
 }
 

@@ -105,11 +105,17 @@ enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc
 enum erpc_verdict erpc_client_take_gap(struct erpc_client *c, const struct wire_erpc_hdr *h,
 				       uint32_t len)
 {
-	enum erpc_verdict verdict = erpc_client_place(c, h, len);
+	enum erpc_verdict verdict = erpc_client_is_current(c, h);
 
-	if (verdict == ERPC_TAKE)
-		erpc_client_pass(c, h->pkt_num);
-	return verdict;
+	if (verdict != ERPC_TAKE)
+		return verdict;
+	/* One behind it was sent, and has come. */
+	if (h->pkt_num >= c->req_pkts || h->pkt_num + 1u >= c->tx_max || len)
+		return ERPC_BAD;
+	if (h->pkt_num < c->rx)
+		return ERPC_STALE;
+	erpc_client_pass(c, h->pkt_num);
+	return ERPC_TAKE;
 }
 
 enum erpc_verdict erpc_client_take_kept(const struct erpc_client *c, const struct wire_erpc_hdr *h,

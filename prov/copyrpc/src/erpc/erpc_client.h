@@ -13,7 +13,7 @@
  * are in flight, each on one credit of the session. Losing time is going back to tx = rx. The server
  * takes packets in order, so its answer to one says that it has all before it: answers without
  * bytes that are missing are made good by the next one.
- * m is not known before the first RESP. Pure: no clock, no bytes, no credits of its own.
+ * m is not known before the first RESP, unless what was asked for says it: then RFR follow at once. Pure: no clock, no bytes, no credits of its own.
  *
  * Shown by test/unit/erpc/test_erpc_client.c, and with the server's half by test_erpc_wire.c.
  */
@@ -58,6 +58,13 @@ void erpc_client_init(struct erpc_client *c, uint64_t first, uint32_t payload);
  */
 bool erpc_client_begin(struct erpc_client *c, uint32_t size, uint32_t resp_max);
 
+/** Right behind begin: the response has exactly resp_max bytes. */
+static inline void erpc_client_knows(struct erpc_client *c)
+{
+	c->resp_size = c->resp_max;
+	c->resp_pkts = wire_erpc_pkts(c->resp_max, c->payload);
+}
+
 static inline bool erpc_client_is_free(const struct erpc_client *c)
 {
 	return !c->req_pkts;
@@ -66,7 +73,7 @@ static inline bool erpc_client_is_free(const struct erpc_client *c)
 /** Packets that could leave now if there were credits. */
 static inline uint32_t erpc_client_sendable(const struct erpc_client *c)
 {
-	/* Before the first RESP is here nobody knows what to ask for. */
+	/* As long as nobody knows m there is nothing to ask for. */
 	return c->req_pkts + (c->resp_pkts ? c->resp_pkts - 1 : 0) - c->tx;
 }
 

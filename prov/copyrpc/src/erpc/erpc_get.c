@@ -7,6 +7,7 @@
 
 #include "erpc/erpc_kick.h"
 #include "erpc/erpc_pkt.h"
+#include "erpc/erpc_place.h"
 #include "util/copy.h"
 
 #define ERPC_GET_MASK (((1u << ERPC_GET_SLOTS) - 1) << ERPC_GET_SLOT)
@@ -51,9 +52,11 @@ static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_fe
 	memcpy(buf->data, &ask, sizeof(ask));
 	buf->len = sizeof(ask);
 	erpc_kick_begin(s, slot, WIRE_ERPC_GET, buf, ask.len);
+	erpc_client_knows(&s->tx[slot].c);
 	s->tx[slot].fetch = fetch;
 	s->tx[slot].window = s->get_window;
 	s->tx[slot].fetch_off = fetch->asked;
+	erpc_place_begin(s);
 	fetch->asked += ask.len;
 	fetch->open++;
 	if (fetch->asked == fetch->get->len)
@@ -115,10 +118,12 @@ void erpc_get_part(struct erpc_session *s, uint32_t slot, const struct wire_erpc
 {
 	struct erpc_tx *tx = &s->tx[slot];
 	struct core_get *get = tx->fetch->get;
-	uint64_t part = h->pkt_num - (tx->c.req_pkts - 1);
+	uint64_t part = erpc_get_part_of(tx, h->pkt_num);
 
-	util_iov_scatter(get->iov, get->iov_cnt, tx->fetch_off + part * s->payload,
-			 in->data + WIRE_ERPC_HDR_LEN, in->len - WIRE_ERPC_HDR_LEN);
+	erpc_place_came(s, slot);
+	if (!s->port->placed)
+		util_iov_scatter(get->iov, get->iov_cnt, tx->fetch_off + part * s->payload,
+				 in->data + WIRE_ERPC_HDR_LEN, in->len - WIRE_ERPC_HDR_LEN);
 	if (last)
 		erpc_get_over(s, slot, 0);
 	else

@@ -36,6 +36,12 @@ void erpc_get_flush(struct erpc_session *s);
 bool erpc_get_expects(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h,
 		      uint32_t pkt_len);
 
+/** Which part of what its request asks for is in the answer with this number? */
+static inline uint32_t erpc_get_part_of(const struct erpc_tx *tx, uint32_t pkt_num)
+{
+	return pkt_num - (tx->c.req_pkts - 1);
+}
+
 /** A part is here. */
 void erpc_get_part(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
 		   const struct dev_dgram_in *in, bool last);

@@ -26,6 +26,9 @@ bool erpc_cr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		  const struct dev_dgram_in *in);
 
+/** A packet of a request came, and one before it did not: its sender is told, the third time in a row. */
+void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h);
+
 /** Counts what a verdict other than TAKE and LAST means. */
 void erpc_pkt_refuse(struct erpc_session *s, enum erpc_verdict verdict);
 

@@ -13,6 +13,7 @@
 #include "erpc/erpc_loss.h"
 #include "erpc/erpc_answer.h"
 #include "erpc/erpc_pkt.h"
+#include "erpc/erpc_place.h"
 #include "erpc/erpc_ride.h"
 #include "erpc/erpc_send.h"
 #include "erpc/erpc_session.h"
@@ -55,7 +56,7 @@ static inline bool erpc_port_take(struct erpc_port *port, const struct dev_dgram
 	return false;
 }
 
-static void erpc_port_take_all(struct erpc_port *port, const struct dev_dgram_in *in, int cnt)
+void erpc_port_take_all(struct erpc_port *port, const struct dev_dgram_in *in, int cnt)
 {
 	int i;
 
@@ -79,6 +80,7 @@ bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns)
 {
 	struct dev_dgram_in in[ERPC_POLL_BURST];
 	unsigned rounds = ERPC_POLL_ROUNDS;
+	bool more = false, over;
 	int n = 0;
 
 	port->away = now_ns - port->now_ns > ERPC_AWAY_NS && !port->armed;
@@ -88,17 +90,18 @@ bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns)
 	erpc_kick_stamp(port);
 	if (UTIL_UNLIKELY(port->saved_cnt))
 		erpc_port_take_saved_cold(port);
-	do {
-		if (UTIL_UNLIKELY(port->err))
-			break;
+	over = UTIL_UNLIKELY(port->placing) && !port->err && erpc_place_poll(port, &more);
+	while (!over && !port->err && rounds--) {
 		n = port->dg->ops->poll(port->dg, in, ERPC_POLL_BURST);
 		if (n > 0)
 			erpc_port_take_all(port, in, n);
-	} while (n == (int)ERPC_POLL_BURST && --rounds);
+		over = n != (int)ERPC_POLL_BURST;
+		more = !over;
+	}
 	if (UTIL_UNLIKELY(n < 0))
 		erpc_port_fail(port, n);
 	port->running = false;
-	return !rounds;
+	return more;
 }
 
 static void erpc_port_visit(struct erpc_port *port)

@@ -88,6 +88,9 @@ struct erpc_port {
 	uint32_t saved_cnt; /* packets that came while somebody waited, or before attach */
 	struct dev_dgram_in saved[ERPC_POLL_BURST];
 	uint64_t loan_random;
+	struct erpc_session *placing; /* whose get is guessed to go on (erpc_place.h), or NULL */
+	uint32_t place_skip;          /* polls that do without */
+	bool placed;                  /* the payload of what is taken in is in its place */
 
 	pthread_mutex_t lock; /* what follows */
 	uint8_t *used;        /* a bit per session number */
@@ -114,6 +117,9 @@ static inline bool erpc_port_has_saved(const struct erpc_port *port)
 /** The two halves of it: takes in what came; lets go what waits, and sees to what is due. */
 bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns);
 void erpc_port_flush(struct erpc_port *port);
+
+/** Takes in datagrams, and gives their buffers back. Part of poll. */
+void erpc_port_take_all(struct erpc_port *port, const struct dev_dgram_in *in, int cnt);
 
 /** Is there nothing that progress would have to do without a packet, before the time-outs? */
 bool erpc_port_is_quiet(const struct erpc_port *port);

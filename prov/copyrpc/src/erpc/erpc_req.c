@@ -67,8 +67,7 @@ static void erpc_req_repeat(struct erpc_session *s, uint32_t slot)
 	erpc_answer_packet(s, slot, pkt_num, kind);
 }
 
-/** It came, and one before it did not. The third time in a row its sender is told. */
-static void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h)
+void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h)
 {
 	struct erpc_rx *rx = &s->rx[slot];
 

@@ -63,7 +63,7 @@ enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct
 				       uint32_t len)
 {
 	if (h->req_num != s->req_num || !s->req_pkts)
-		return erpc_server_is_next(s, h->req_num) ? ERPC_BAD : ERPC_STALE;
+		return erpc_server_is_next(s, h->req_num) ? ERPC_EARLY : ERPC_STALE;
 	if (!s->answered || len || h->msg_size || h->pkt_num < s->req_pkts ||
 	    erpc_server_part(s, h->pkt_num) >= wire_erpc_pkts(s->resp_size, s->payload))
 		return ERPC_BAD;

@@ -40,7 +40,9 @@ void erpc_server_init(struct erpc_server *s, uint64_t first, uint32_t payload);
 enum erpc_verdict erpc_server_take_req(struct erpc_server *s, const struct wire_erpc_hdr *h,
 				       uint32_t len);
 
-/** An RFR of `len` payload bytes: TAKE: send that part of the response. */
+/**
+ * An RFR of `len` payload bytes: TAKE: send that part of the response. EARLY: what it belongs to has not come.
+ */
 enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct wire_erpc_hdr *h,
 				       uint32_t len);
 

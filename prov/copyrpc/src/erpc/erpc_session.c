@@ -11,6 +11,7 @@
 #include "erpc/erpc_get.h"
 #include "erpc/erpc_kick.h"
 #include "erpc/erpc_lend.h"
+#include "erpc/erpc_place.h"
 #include "erpc/erpc_port.h"
 #include "erpc/erpc_send.h"
 #include "util/log.h"
@@ -234,6 +235,7 @@ void erpc_session_fail(struct erpc_session *s, int err, const char *why)
 /** Nothing of it is in any list of the port's, or on its way to the device. */
 static void erpc_session_leave_lists(struct erpc_session *s)
 {
+	erpc_place_forget(s);
 	util_list_remove(&s->dirty_link);
 	erpc_wheel_remove(&s->port->timers, &s->timer);
 	util_list_remove(&s->fresh_link);

@@ -62,6 +62,7 @@ struct erpc_fetch;
 #define ERPC_GRANT      (512u << 10)   /* bytes of answers that may be outstanding */
 #define ERPC_GRANT_CALL 64u            /* what each call costs besides its allowance */
 #define ERPC_HELD_MAX   (256u << 10)   /* bytes held of which the peer knows nothing */
+#define ERPC_ASKED_MAX  32u            /* ERPC_CREDITS_MAX */
 
 /** The client's half of a slot. */
 struct erpc_tx {
@@ -126,18 +127,20 @@ struct erpc_session {
 	/* Sending. */
 	struct erpc_buf *open; /* the batch that grows, or NULL */
 	uint32_t open_cnt;
-	uint32_t seq;              /* of the next batch */
-	uint32_t seq_done;         /* all before are answered */
-	uint32_t turn;             /* the slot that comes first */
-	uint32_t sent_cnt;         /* packets of all slots */
-	uint32_t free_mask;        /* slots that are free */
-	uint32_t done_mask;        /* seq % 8: answered */
-	uint64_t left;             /* position of all that has left, */
-	uint64_t taken;            /* position of all that was accepted */
-	uint64_t told;             /* and of what core knows to have arrived */
-	uint64_t ends[ERPC_SLOTS]; /* seq % 8: position behind that batch */
-	uint64_t grant_left;       /* answers that may still be asked for */
-	struct util_idmap calls;   /* our name for a call -> context */
+	uint32_t seq;                  /* of the next batch */
+	uint32_t seq_done;             /* all before are answered */
+	uint32_t turn;                 /* the slot that comes first */
+	uint32_t sent_cnt;             /* packets of all slots */
+	uint32_t free_mask;            /* slots that are free */
+	uint32_t done_mask;            /* seq % 8: answered */
+	uint64_t left;                 /* position of all that has left, */
+	uint64_t taken;                /* position of all that was accepted */
+	uint64_t told;                 /* and of what core knows to have arrived */
+	uint64_t ends[ERPC_SLOTS];     /* seq % 8: position behind that batch */
+	uint64_t grant_left;           /* answers that may still be asked for */
+	struct util_idmap calls;       /* our name for a call -> context */
+	uint8_t asked[ERPC_ASKED_MAX]; /* ring: slots of parts of gets that are to come, in order */
+	uint8_t asked_at, asked_cnt;
 	struct util_list fetches;  /* erpc_fetch.link: gets of which some was not asked for */
 	struct util_list fetching; /* erpc_fetch.open_link: gets that have not ended */
 	uint32_t get_max;          /* bytes of one GET */
