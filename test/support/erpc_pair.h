@@ -72,7 +72,7 @@ struct pair_end {
 	uint32_t len_max;
 	uint32_t len_exact; /* not 0: of each message and call */
 	size_t get_max;
-	size_t get_exact; /* not 0: of each get, from the beginning of the memory */
+	size_t get_exact;    /* not 0: of each get, from the beginning of the memory */
 	unsigned get_pieces; /* that fetched bytes go to: 1 or 2; 0: by chance */
 };
 
