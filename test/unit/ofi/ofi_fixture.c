@@ -159,3 +159,21 @@ ssize_t ofi_pair_read(struct ofi_pair *p, int which, void *entry)
 {
 	return ofi_read(p->cq[which], entry);
 }
+
+void ofi_open_unbound(struct ofi_pair *p)
+{
+	struct ofi_options opts = { 0 };
+	struct fi_av_attr av_attr = { 0 };
+	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_TAGGED };
+
+	ofi_domain_open(p, &opts);
+	cr_assert_eq(fi_av_open(p->domain, &av_attr, &p->av, NULL), 0);
+	cr_assert_eq(fi_cq_open(p->domain, &cq_attr, &p->cq[0], NULL), 0);
+	cr_assert_eq(fi_endpoint(p->domain, p->info, &p->ep[0], p), 0);
+}
+
+void ofi_bind_all(struct ofi_pair *p)
+{
+	cr_assert_eq(fi_ep_bind(p->ep[0], &p->av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(p->ep[0], &p->cq[0]->fid, FI_TRANSMIT | FI_RECV), 0);
+}

@@ -77,4 +77,8 @@ ssize_t ofi_pair_read(struct ofi_pair *p, int which, void *entry);
 	})
 void ofi_pair_progress(struct ofi_pair *p);
 
+/** Domain, AV, one queue and one endpoint (context p), nothing bound; then bound, for both directions. */
+void ofi_open_unbound(struct ofi_pair *p);
+void ofi_bind_all(struct ofi_pair *p);
+
 #endif

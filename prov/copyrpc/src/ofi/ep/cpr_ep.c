@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint's life: open, bind, enable, alias, close. See cpr_ep.h. */
+/* An endpoint's life: open, enable, close. See cpr_ep.h. */
 #include "ofi/ep/cpr_ep.h"
 
 #include <poll.h>
@@ -13,176 +13,21 @@
 #include "ofi/base/cpr_addr.h"
 #include "ofi/xfer/cpr_atomic.h"
 #include "ofi/domain/cpr_av.h"
-#include "ofi/queue/cpr_cntr.h"
 #include "ofi/xfer/cpr_coll.h"
 #include "ofi/conn/cpr_conn.h"
-#include "ofi/queue/cpr_cq.h"
 #include "ofi/dgram/cpr_dgram.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/xfer/cpr_rpc.h"
+#include "ofi/ep/cpr_ep_alias.h"
+#include "ofi/ep/cpr_ep_bind.h"
 #include "ofi/ep/cpr_srx.h"
-#include "ofi/ep/cpr_stx.h"
 #include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_trigger.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
-
-#define CPR_EP_CQ_FLAGS (FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
-/* Counters of what this endpoint does not do stay at zero. */
-static const uint64_t cpr_ep_cntr_flags[CPR_EP_CNTR_CNT] = { FI_SEND,        FI_RECV,
-							     FI_READ,        FI_WRITE,
-							     FI_REMOTE_READ, FI_REMOTE_WRITE };
-#define CPR_EP_CNTR_FLAGS                                                                          \
-	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
-
-void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags)
-{
-	ep->tx_flags = flags;
-	ep->send_max = flags & FI_INJECT ? ep->inject_max : CPR_MSG_MAX;
-}
-
-static int cpr_ep_bind_av(struct cpr_ep *ep, struct cpr_av *av)
-{
-	if (av->domain != ep->domain)
-		return -FI_EDOMAIN;
-	if (ep->av || ep->core_ep.conn)
-		return -FI_EINVAL;
-	ep->av = av;
-	cpr_ref_get(&av->refs);
-	cpr_group_lock_all(ep->domain);
-	util_list_push_back(&av->eps, &ep->av_link);
-	cpr_group_unlock_all(ep->domain);
-	return 0;
-}
-
-static int cpr_ep_bind_cq(struct cpr_ep *ep, struct cpr_cq *cq, uint64_t flags)
-{
-	bool selective = flags & FI_SELECTIVE_COMPLETION;
-
-	if (cq->domain != ep->domain)
-		return -FI_EDOMAIN;
-	if (!(flags & (FI_TRANSMIT | FI_RECV)))
-		return -FI_EINVAL;
-	if (flags & ~CPR_EP_CQ_FLAGS)
-		return -FI_EBADFLAGS;
-	if (((flags & FI_TRANSMIT) && ep->tx_cq) || ((flags & FI_RECV) && ep->rx_cq))
-		return -FI_EINVAL;
-	if (flags & FI_TRANSMIT) {
-		ep->tx_cq = cq;
-		ep->core_ep.tx.cq = &cq->core;
-		ep->core_ep.tx.selective = selective;
-		cpr_ref_get(&cq->refs);
-	}
-	if (flags & FI_RECV) {
-		ep->rx_cq = cq;
-		ep->core_ep.rx.cq = &cq->core;
-		ep->core_ep.rx.selective = selective;
-		cpr_ref_get(&cq->refs);
-	}
-	return 0;
-}
-
-/* Where core counts operations of kind `i` of cpr_ep_cntr_flags. */
-static struct core_cntr **cpr_ep_cntr_slot(struct cpr_ep *ep, unsigned i)
-{
-	if (i < 2)
-		return i ? &ep->core_ep.rx.cntr : &ep->core_ep.tx.cntr;
-	return &ep->core_ep.rma_cntr[i - 2];
-}
-
-/* One counter per kind of operation; one counter may count several kinds. */
-static int cpr_ep_bind_cntr(struct cpr_ep *ep, struct cpr_cntr *cntr, uint64_t flags)
-{
-	unsigned i;
-
-	if (cntr->domain != ep->domain)
-		return -FI_EDOMAIN;
-	if (!flags)
-		return -FI_EINVAL;
-	if (flags & ~CPR_EP_CNTR_FLAGS)
-		return -FI_EBADFLAGS;
-	for (i = 0; i < CPR_EP_CNTR_CNT; i++)
-		if ((flags & cpr_ep_cntr_flags[i]) && ep->cntr[i])
-			return -FI_EINVAL;
-	for (i = 0; i < CPR_EP_CNTR_CNT; i++) {
-		if (!(flags & cpr_ep_cntr_flags[i]))
-			continue;
-		ep->cntr[i] = cntr;
-		*cpr_ep_cntr_slot(ep, i) = &cntr->core;
-		cpr_ref_get(&cntr->refs);
-	}
-	return 0;
-}
-
-static int cpr_ep_bind_stx(struct cpr_ep *ep, struct cpr_stx *stx)
-{
-	if (stx->domain != ep->domain)
-		return -FI_EDOMAIN;
-	if (ep->stx)
-		return -FI_EINVAL;
-	ep->stx = stx;
-	cpr_ref_get(&stx->refs);
-	return 0;
-}
-
-static int cpr_ep_bind_eq(struct cpr_ep *ep, struct cpr_eq *eq)
-{
-	int ret = cpr_eq_attach(eq, ep->domain, &ep->eq_user);
-
-	if (!ret)
-		cpr_group_tie_eq(ep);
-	return ret;
-}
-
-static int cpr_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
-
-	if (ep->owner != ep)
-		return -FI_EINVAL;
-	if (bfid->fclass == FI_CLASS_EQ)
-		return flags ? -FI_EBADFLAGS : cpr_ep_bind_eq(ep, cpr_eq_of(bfid));
-	if (ep->is_enabled)
-		return -FI_EOPBADSTATE;
-	switch (bfid->fclass) {
-	case FI_CLASS_AV:
-		return flags ? -FI_EBADFLAGS
-			     : cpr_ep_bind_av(ep, container_of(bfid, struct cpr_av, fid.fid));
-	case FI_CLASS_CQ:
-		return cpr_ep_bind_cq(ep, container_of(bfid, struct cpr_cq, fid.fid), flags);
-	case FI_CLASS_CNTR:
-		return cpr_ep_bind_cntr(ep, container_of(bfid, struct cpr_cntr, fid.fid), flags);
-	case FI_CLASS_SRX_CTX: return flags ? -FI_EBADFLAGS : cpr_srx_bind(ep, bfid);
-	case FI_CLASS_STX_CTX:
-		return flags ? -FI_EBADFLAGS
-			     : cpr_ep_bind_stx(ep, container_of(bfid, struct cpr_stx, fid.fid));
-	default: return -FI_ENOSYS;
-	}
-}
-
-static void cpr_ep_unbind_all(struct cpr_ep *ep)
-{
-	cpr_eq_detach(&ep->eq_user);
-	if (ep->av) {
-		cpr_group_lock_all(ep->domain);
-		util_list_remove(&ep->av_link);
-		cpr_group_unlock_all(ep->domain);
-		cpr_ref_put(&ep->av->refs);
-	}
-	if (ep->tx_cq)
-		cpr_ref_put(&ep->tx_cq->refs);
-	if (ep->rx_cq)
-		cpr_ref_put(&ep->rx_cq->refs);
-	for (unsigned i = 0; i < CPR_EP_CNTR_CNT; i++)
-		if (ep->cntr[i])
-			cpr_ref_put(&ep->cntr[i]->refs);
-	if (ep->stx)
-		cpr_ref_put(&ep->stx->refs);
-	cpr_srx_unbind(ep);
-}
 
 /* Transfers that the capabilities do not cover stay refused. */
 static void cpr_ep_pick_msg(struct cpr_ep *ep)
@@ -235,35 +80,6 @@ void cpr_ep_pick_ops(struct cpr_ep *ep)
 		ep->fid.collective = &cpr_coll_ops;
 	if (ep->tx_flags & FI_TRIGGER)
 		cpr_trigger_pick(ep);
-}
-
-static int cpr_ep_check_shared(const struct cpr_ep *ep)
-{
-	if ((ep->wants_srx && !ep->srx) || (ep->wants_stx && !ep->stx)) {
-		UTIL_WARN(EP_CTRL, "fi_enable: the endpoint was opened for FI_SHARED_CONTEXT: bind "
-				   "the context first\n");
-		return -FI_EOPBADSTATE;
-	}
-	return cpr_srx_check(ep);
-}
-
-static int cpr_ep_check_bound(const struct cpr_ep *ep)
-{
-	if (ep->core_ep.conn && !ep->eq_user.eq) {
-		UTIL_WARN(EP_CTRL, "fi_enable: bind an event queue first\n");
-		return -FI_ENOEQ;
-	}
-	if (!ep->core_ep.conn && !ep->av) {
-		UTIL_WARN(EP_CTRL, "fi_enable: bind an address vector first\n");
-		return -FI_ENOAV;
-	}
-	if (((ep->caps & (FI_SEND | FI_READ | FI_WRITE)) && !ep->tx_cq) ||
-	    ((ep->caps & FI_RECV) && !ep->rx_cq)) {
-		UTIL_WARN(EP_CTRL, "fi_enable: bind a completion queue for each direction first "
-				   "(errors are reported there)\n");
-		return -FI_ENOCQ;
-	}
-	return cpr_ep_check_shared(ep);
 }
 
 static int cpr_ep_start(struct cpr_ep *ep)
@@ -357,79 +173,6 @@ int cpr_ep_enable(struct cpr_ep *ep)
 	return 0;
 }
 
-/* The flags word says which direction is meant; exactly one. */
-static int cpr_ep_flags_direction(uint64_t flags, uint64_t *direction)
-{
-	*direction = flags & (FI_TRANSMIT | FI_RECV);
-	return *direction == FI_TRANSMIT || *direction == FI_RECV ? 0 : -FI_EINVAL;
-}
-
-static int cpr_ep_get_flags(const struct cpr_ep *ep, uint64_t *flags)
-{
-	uint64_t direction;
-	int ret = cpr_ep_flags_direction(*flags, &direction);
-
-	if (!ret)
-		*flags = direction == FI_TRANSMIT ? ep->tx_flags : ep->rx_flags;
-	return ret;
-}
-
-static int cpr_ep_set_flags(struct cpr_ep *ep, uint64_t flags)
-{
-	uint64_t direction, allowed;
-	int ret = cpr_ep_flags_direction(flags, &direction);
-
-	if (ret)
-		return ret;
-	flags &= ~direction;
-	allowed = direction == FI_TRANSMIT ? CPR_TX_OP_FLAGS | (ep->caps & FI_TRIGGER)
-					   : CPR_RX_OP_FLAGS;
-	if (flags & ~allowed)
-		return -FI_EBADFLAGS;
-	if (direction == FI_TRANSMIT)
-		cpr_ep_set_tx_flags(ep, flags);
-	else
-		ep->rx_flags = flags;
-	if (ep->owner->is_enabled)
-		ep->kind->pick_ops(ep);
-	return 0;
-}
-
-static void cpr_ep_init_fid(struct cpr_ep *ep, void *context);
-
-static int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
-{
-	struct cpr_ep *alias;
-	int ret = 0;
-
-	if (!ep->owner->is_enabled)
-		return -FI_EOPBADSTATE;
-	alias = calloc(1, sizeof(*alias));
-	if (!alias)
-		return -FI_ENOMEM;
-	cpr_ep_init_fid(alias, ep->fid.fid.context);
-	alias->owner = ep->owner;
-	alias->domain = ep->domain;
-	alias->kind = ep->kind;
-	alias->dgram = ep->dgram;
-	alias->core = ep->core;
-	alias->dom = ep->dom;
-	alias->caps = ep->caps;
-	alias->inject_max = ep->inject_max;
-	alias->rx_flags = ep->rx_flags;
-	cpr_ep_set_tx_flags(alias, ep->tx_flags);
-	alias->kind->pick_ops(alias);
-	if (arg->flags)
-		ret = cpr_ep_set_flags(alias, arg->flags);
-	if (ret) {
-		free(alias);
-		return ret;
-	}
-	cpr_ref_get(&ep->owner->refs);
-	*arg->fid = &alias->fid.fid;
-	return 0;
-}
-
 static int cpr_ep_control(struct fid *fid, int command, void *arg)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
@@ -476,13 +219,6 @@ static void cpr_ep_drain(struct cpr_ep *ep)
 	} while (busy && cpr_drain_again(&drain));
 }
 
-static int cpr_ep_close_alias(struct cpr_ep *alias)
-{
-	cpr_ref_put(&alias->owner->refs);
-	free(alias);
-	return 0;
-}
-
 static int cpr_ep_close(struct fid *fid)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
@@ -521,7 +257,7 @@ static struct fi_ops cpr_ep_fi_ops = {
 	.ops_set = cpr_no_ops_set,
 };
 
-static void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
+void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
 {
 	ep->fid.fid.fclass = FI_CLASS_EP;
 	ep->fid.fid.context = context;

@@ -139,10 +139,13 @@ int cpr_ep_enable(struct cpr_ep *ep);
 void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_info *info,
 		 void *context);
 
+/** The interface, with transfers that are yet to be filled in. */
+void cpr_ep_init_fid(struct cpr_ep *ep, void *context);
+
 /** Fills in the transfers that the capabilities and shared contexts allow. */
 void cpr_ep_pick_ops(struct cpr_ep *ep);
 
-/** Default flags changed: what follows from them. */
+/** Default flags changed: what follows from them (cpr_ep_alias.c). */
 void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags);
 
 #endif
