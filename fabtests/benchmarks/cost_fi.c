@@ -3,6 +3,7 @@
  * The two ends of cost.h as endpoints of any libfabric provider: FI_EP_RDM, fi_tagged, a domain and a
  * completion queue each, every send with a completion: that the buffer may be used again, as ucp_tag_send_nbx
  * tells and as MPI_Isend asks for; with FI_COST_TRANSMIT in the environment, that the peer has the message.
+ * With FI_COST_COUNTERS messages without tags and without completions, which two counters tell of.
  */
 #include "cost.h"
 
@@ -34,6 +35,7 @@ struct cost_fi_end {
 	struct fid_domain *domain;
 	struct fid_av *av;
 	struct fid_cq *cq;
+	struct fid_cntr *tx_cntr, *rx_cntr;
 	struct fid_ep *ep;
 	fi_addr_t peer;
 	struct cost_op *tx, *rx;
@@ -44,6 +46,8 @@ struct cost_fi {
 	struct cost_pair pair;
 	struct cost_fi_end end[COST_ENDS];
 };
+
+static bool cost_counters; /* FI_COST_COUNTERS */
 
 static void must(const char *what, long err)
 {
@@ -57,14 +61,14 @@ static struct fi_info *cost_fi_info(const char *provider)
 
 	if (!hints)
 		cost_die("fi_allocinfo", "out of memory");
-	hints->caps = FI_TAGGED;
+	hints->caps = cost_counters ? FI_MSG : FI_TAGGED;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->tx_attr->op_flags =
-		FI_COMPLETION |
+		(cost_counters ? 0 : FI_COMPLETION) |
 		(getenv("FI_COST_TRANSMIT") ? FI_TRANSMIT_COMPLETE : FI_INJECT_COMPLETE);
 	hints->fabric_attr->prov_name = provider ? strdup(provider) : NULL;
 	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 9), NULL, NULL, 0, hints, &info));
@@ -83,6 +87,16 @@ static struct cost_op *cost_fi_ops(int window, bool receive)
 	return ops;
 }
 
+static void cost_fi_count(struct cost_fi_end *e)
+{
+	struct fi_cntr_attr attr = { .events = FI_CNTR_EVENTS_COMP };
+
+	must("fi_cntr_open", fi_cntr_open(e->domain, &attr, &e->tx_cntr, NULL));
+	must("fi_cntr_open", fi_cntr_open(e->domain, &attr, &e->rx_cntr, NULL));
+	must("fi_ep_bind", fi_ep_bind(e->ep, &e->tx_cntr->fid, FI_SEND));
+	must("fi_ep_bind", fi_ep_bind(e->ep, &e->rx_cntr->fid, FI_RECV));
+}
+
 static void cost_fi_open(struct cost_fi_end *e, const char *provider, int window)
 {
 	struct fi_cq_attr cq_attr = { .format = FI_CQ_FORMAT_CONTEXT };
@@ -98,7 +112,11 @@ static void cost_fi_open(struct cost_fi_end *e, const char *provider, int window
 	must("fi_cq_open", fi_cq_open(e->domain, &cq_attr, &e->cq, NULL));
 	must("fi_endpoint", fi_endpoint(e->domain, e->info, &e->ep, NULL));
 	must("fi_ep_bind", fi_ep_bind(e->ep, &e->av->fid, 0));
-	must("fi_ep_bind", fi_ep_bind(e->ep, &e->cq->fid, FI_TRANSMIT | FI_RECV));
+	must("fi_ep_bind",
+	     fi_ep_bind(e->ep, &e->cq->fid,
+			FI_TRANSMIT | FI_RECV | (cost_counters ? FI_SELECTIVE_COMPLETION : 0)));
+	if (cost_counters)
+		cost_fi_count(e);
 	must("fi_enable", fi_enable(e->ep));
 	must("fi_getname", fi_getname(&e->ep->fid, e->name, &len));
 }
@@ -109,6 +127,7 @@ struct cost_pair *cost_pair_open(const char *name, int window)
 
 	if (!fi)
 		cost_die("a pair of ends", "out of memory");
+	cost_counters = getenv("FI_COST_COUNTERS");
 	for (int i = 0; i < COST_ENDS; i++)
 		cost_fi_open(&fi->end[i], name, window);
 	for (int i = 0; i < COST_ENDS; i++) {
@@ -123,6 +142,10 @@ struct cost_pair *cost_pair_open(const char *name, int window)
 static void cost_fi_close(struct cost_fi_end *e)
 {
 	must("fi_close", fi_close(&e->ep->fid));
+	if (cost_counters) {
+		must("fi_close", fi_close(&e->tx_cntr->fid));
+		must("fi_close", fi_close(&e->rx_cntr->fid));
+	}
 	must("fi_close", fi_close(&e->cq->fid));
 	must("fi_close", fi_close(&e->av->fid));
 	must("fi_close", fi_close(&e->domain->fid));
@@ -141,18 +164,31 @@ void cost_pair_close(struct cost_pair *pair)
 	free(fi);
 }
 
+static ssize_t cost_fi_send(struct cost_fi_end *e, const void *buf, size_t len, int slot)
+{
+	if (cost_counters)
+		return fi_send(e->ep, buf, len, NULL, e->peer, &e->tx[slot].context);
+	return fi_tsend(e->ep, buf, len, NULL, e->peer, COST_TAG, &e->tx[slot].context);
+}
+
 void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot)
 {
 	struct cost_fi_end *e = &((struct cost_fi *)pair)->end[end];
 	ssize_t ret;
 
 	/* A connection comes to life only if both ends make progress. */
-	while ((ret = fi_tsend(e->ep, buf, len, NULL, e->peer, COST_TAG, &e->tx[slot].context)) ==
-	       -FI_EAGAIN) {
+	while ((ret = cost_fi_send(e, buf, len, slot)) == -FI_EAGAIN) {
 		cost_progress(pair, COST_CLIENT);
 		cost_progress(pair, COST_SERVER);
 	}
-	must("fi_tsend", ret);
+	must("a send", ret);
+}
+
+static ssize_t cost_fi_recv(struct cost_fi_end *e, void *buf, size_t len, int slot)
+{
+	if (cost_counters)
+		return fi_recv(e->ep, buf, len, NULL, FI_ADDR_UNSPEC, &e->rx[slot].context);
+	return fi_trecv(e->ep, buf, len, NULL, FI_ADDR_UNSPEC, COST_TAG, 0, &e->rx[slot].context);
 }
 
 void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot)
@@ -160,10 +196,9 @@ void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot)
 	struct cost_fi_end *e = &((struct cost_fi *)pair)->end[end];
 	ssize_t ret;
 
-	while ((ret = fi_trecv(e->ep, buf, len, NULL, FI_ADDR_UNSPEC, COST_TAG, 0,
-			       &e->rx[slot].context)) == -FI_EAGAIN)
+	while ((ret = cost_fi_recv(e, buf, len, slot)) == -FI_EAGAIN)
 		cost_progress(pair, end);
-	must("fi_trecv", ret);
+	must("a receive", ret);
 }
 
 static void cost_fi_failed(struct cost_fi_end *e)
@@ -178,8 +213,14 @@ void cost_progress(struct cost_pair *pair, int end)
 {
 	struct cost_fi_end *e = &((struct cost_fi *)pair)->end[end];
 	struct fi_cq_entry entries[COST_BATCH];
-	ssize_t cnt = fi_cq_read(e->cq, entries, COST_BATCH);
+	ssize_t cnt;
 
+	if (cost_counters) {
+		pair->end[end].sent = (long)fi_cntr_read(e->tx_cntr);
+		pair->end[end].received = (long)fi_cntr_read(e->rx_cntr);
+		return;
+	}
+	cnt = fi_cq_read(e->cq, entries, COST_BATCH);
 	if (cnt == -FI_EAGAIN)
 		return;
 	if (cnt == -FI_EAVAIL)

@@ -2,6 +2,7 @@
 /* Counters (fi_cntr(3)) and poll sets (fi_poll(3)). */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "unit/ofi/ofi_fixture.h"
@@ -60,6 +61,38 @@ Test(cpr_cntr, sends_and_receives_are_counted_without_completions)
 	cr_expect_eq(read_until(p.tx_cntr[0], 2), 2, "injected ones too");
 	cr_expect_eq(fi_cntr_read(p.rx_cntr[0]), 0);
 	cr_expect_eq(fi_cq_read(p.cq[1], &e, 1), -FI_EAGAIN);
+	ofi_pair_close(&p);
+}
+
+/* Whoever sends, reads what that changed, and sends again, takes in what arrives all the same. */
+Test(cpr_cntr, reads_that_always_have_news_make_progress)
+{
+	static char out[5] = "hello", in[16];
+	uint64_t end = util_clock_ns() + 60 * UTIL_NS_PER_S;
+	uint64_t before;
+
+	open_pair(FI_WAIT_NONE);
+	send_one();
+	cr_assert_eq(read_until(p.rx_cntr[1], 1), 1); /* the connection is there */
+	before = fi_cntr_read(p.rx_cntr[0]);
+	cr_assert_eq(fi_trecv(p.ep[0], in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[1], out, 5, p.addr[0], 1)), 0);
+	while (memcmp(in, out, sizeof(out)) && util_clock_ns() < end) {
+		cr_assert_eq(fi_cntr_add(p.tx_cntr[0], 1), 0);
+		fi_cntr_read(p.tx_cntr[0]);
+	}
+	cr_expect_arr_eq(in, out, sizeof(out));
+	cr_expect_eq(read_until(p.rx_cntr[0], before + 1), before + 1);
+	ofi_pair_close(&p);
+}
+
+Test(cpr_cntr, a_read_says_what_there_is_now)
+{
+	open_pair(FI_WAIT_NONE);
+	for (uint64_t i = 1; i < 10; i++) {
+		cr_assert_eq(fi_cntr_add(p.tx_cntr[0], 1), 0);
+		cr_expect_eq(fi_cntr_read(p.tx_cntr[0]), i);
+	}
 	ofi_pair_close(&p);
 }
 

@@ -305,22 +305,35 @@ static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct cor
 #define CORE_RX_INLINE static inline __attribute__((always_inline))
 
 /* The operation words of most of all messages. */
+#define CORE_RX_PLAIN  WIRE_OP_MSG
 #define CORE_RX_TAGGED (WIRE_OP_MSG | WIRE_F_TAG)
 #define CORE_RX_DATA   (CORE_RX_TAGGED | WIRE_F_DATA32)
 
-/** The remote CQ data of a message whose operation word is CORE_RX_DATA, or CORE_RX_TAGGED: none. */
+/** Those three, and without a tag with data: what core_rx_oldest takes. */
+CORE_RX_INLINE bool core_rx_is_common(uint32_t op)
+{
+	return (op & ~(WIRE_F_TAG | WIRE_F_DATA32)) == WIRE_OP_MSG;
+}
+
+CORE_RX_INLINE struct core_match *core_rx_matcher(const struct core_ep *ep, uint32_t op)
+{
+	return op & WIRE_F_TAG ? ep->tagged : ep->msg;
+}
+
+/** The remote CQ data of a message whose operation word is common; 0 where it has none. */
 CORE_RX_INLINE uint32_t core_rx_cq_data(uint32_t op, const uint8_t *data)
 {
 	uint32_t cq_data = 0;
 
 	if (op & WIRE_F_DATA32)
-		memcpy(&cq_data, data + sizeof(uint64_t), sizeof(cq_data));
+		memcpy(&cq_data, data + (op & WIRE_F_TAG ? sizeof(uint64_t) : 0), sizeof(cq_data));
 	return cq_data;
 }
 
 CORE_RX_INLINE uint64_t core_rx_flags(uint32_t op)
 {
-	return FI_RECV | FI_TAGGED | (op & WIRE_F_DATA32 ? FI_REMOTE_CQ_DATA : 0);
+	return FI_RECV | (op & WIRE_F_TAG ? FI_TAGGED : FI_MSG) |
+	       (op & WIRE_F_DATA32 ? FI_REMOTE_CQ_DATA : 0);
 }
 
 /**
@@ -335,16 +348,20 @@ CORE_RX_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32
 
 	if (UTIL_UNLIKELY(len < wire_ext_len(op)))
 		return NULL;
-	memcpy(tag, data, sizeof(*tag));
-	recv = core_match_oldest(peer->ep->tagged, *tag, peer->id);
+	*tag = 0;
+	if (op & WIRE_F_TAG)
+		memcpy(tag, data, sizeof(*tag));
+	recv = core_match_oldest(core_rx_matcher(peer->ep, op), *tag, peer->id);
 	if (!recv)
 		return NULL;
 	req = UTIL_CONTAINER_OF(recv, struct core_rx_req, match);
+	if (!(op & WIRE_F_TAG) && UTIL_UNLIKELY(req->is_multi))
+		return NULL;
 	return UTIL_LIKELY(len - wire_ext_len(op) <= req->dest.iov[0].iov_len) ? req : NULL;
 }
 
 /**
- * A whole tagged message of at most UTIL_COPY_SHORT bytes, `op` a constant, for the oldest receive, where
+ * A whole message of at most UTIL_COPY_SHORT bytes, `op` a constant, for the oldest receive, where
  * nothing needs a call. False: it is anything else, and nothing was done.
  */
 CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, uint32_t op, const uint8_t *data,
@@ -355,15 +372,16 @@ CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, uint32_t op, const uin
 	struct core_rx_req *req;
 	uint64_t tag;
 
+	if (UTIL_UNLIKELY(!cq || !core_cq_has_room(cq)))
+		return false;
 	req = core_rx_oldest(peer, op, data, len, &tag);
-	if (UTIL_UNLIKELY(!req || req->match.shape != CORE_MATCH_UNHASHED || !cq ||
-			  !core_cq_has_room(cq)))
+	if (UTIL_UNLIKELY(!req || req->match.shape != CORE_MATCH_UNHASHED))
 		return false;
 	len -= wire_ext_len(op);
 	core_cqe_fill(core_cq_take(cq), req->dest.context, core_rx_flags(op), len, NULL,
 		      core_rx_cq_data(op, data), tag, peer->fi_addr);
 	util_copy_short(req->dest.iov[0].iov_base, data + wire_ext_len(op), len);
-	core_match_unqueue(ep->tagged, &req->match);
+	core_match_unqueue(core_rx_matcher(ep, op), &req->match);
 	util_pool_release(&ep->rx_reqs, req);
 	return true;
 }
@@ -375,14 +393,14 @@ static bool core_rx_in_order(struct core_peer *peer, uint32_t op, const uint8_t 
 	struct core_rx_req *req;
 	uint64_t tag;
 
-	if (op != CORE_RX_TAGGED && op != CORE_RX_DATA)
+	if (!core_rx_is_common(op))
 		return false;
 	req = core_rx_oldest(peer, op, data, len, &tag);
 	if (!req)
 		return false;
 	len -= wire_ext_len(op);
 	util_copy(req->dest.iov[0].iov_base, data + wire_ext_len(op), len);
-	core_match_cancel(ep->tagged, &req->match);
+	core_match_cancel(core_rx_matcher(ep, op), &req->match);
 	core_rx_complete(ep, req->dest.context, core_rx_flags(op), req->dest.flags, len, NULL,
 			 core_rx_cq_data(op, data), tag, peer->fi_addr);
 	util_pool_release(&ep->rx_reqs, req);
@@ -420,6 +438,8 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 		if (op == CORE_RX_TAGGED && core_rx_quick(chan->peer, CORE_RX_TAGGED, data, len))
 			return CORE_RX_DONE;
 		if (op == CORE_RX_DATA && core_rx_quick(chan->peer, CORE_RX_DATA, data, len))
+			return CORE_RX_DONE;
+		if (op == CORE_RX_PLAIN && core_rx_quick(chan->peer, CORE_RX_PLAIN, data, len))
 			return CORE_RX_DONE;
 	}
 	return core_rx_on_msg_cold(chan, op, data, len, hold);

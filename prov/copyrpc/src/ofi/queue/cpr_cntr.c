@@ -24,6 +24,16 @@ static bool cpr_cntr_helps(struct cpr_cntr *cntr, bool vain)
 	return vain && cntr->reads % CPR_GROUP_IDLE_READS == 0;
 }
 
+/*
+ * Is there news already? Then a read tells it without progress; not twice in a row, for who sends and
+ * reads in turns makes progress by nothing else.
+ */
+static bool cpr_cntr_is_fresh(struct cpr_cntr *cntr)
+{
+	cntr->hurried = !cntr->hurried && cntr->core.value != cntr->told_value;
+	return cntr->hurried;
+}
+
 static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
@@ -31,7 +41,8 @@ static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 	uint64_t value;
 	bool helps;
 
-	cpr_group_progress(group);
+	if (!cpr_cntr_is_fresh(cntr))
+		cpr_group_progress(group);
 	value = cntr->core.value;
 	helps = cpr_cntr_helps(cntr, value == cntr->told_value);
 	cntr->told_value = value;

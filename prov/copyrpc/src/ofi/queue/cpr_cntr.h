@@ -31,6 +31,7 @@ struct cpr_cntr {
 	uint64_t seen_errors;
 	uint64_t told_value; /* what the user was last told by a read or a wait, or asked to read */
 	uint64_t told_errors;
+	bool hurried;                  /* the last read made no progress */
 	struct util_list triggers;     /* cpr_trigger.link: transfers that wait for it */
 	struct core_work trigger_work; /* some of them are due */
 };
