@@ -15,13 +15,6 @@
 #include "util/clock.h"
 #include "util/param.h"
 
-/*
- * How long to look before the first sleep: longer than it takes when both ends sleep and wake each
- * other, for then two who answer each other find back to answering at once. The clock is asked, and
- * the processor offered to the peer, who may want this very one, only now and then.
- */
-#define CPR_WAIT_SPIN_NS    50000u
-#define CPR_WAIT_SPIN_LOOKS 256u /* a power of two */
 /* Looks that find the engine busy with what cannot be finished yet, before napping. */
 #define CPR_WAIT_BUSY   1000
 #define CPR_WAIT_NAP_MS 1
@@ -189,8 +182,8 @@ void cpr_wait_begin(struct cpr_wait *wait, struct cpr_wait_call *call, int timeo
 {
 	call->timeout_ms = timeout_ms;
 	call->deadline_ns = timeout_ms < 0 ? UINT64_MAX : 0;
-	call->spin_end_ns = 0;
 	call->looks = 0;
+	cpr_look_init(&call->look);
 	call->spins = true;
 	call->signals = __atomic_load_n(&wait->signals, __ATOMIC_ACQUIRE);
 }
@@ -282,18 +275,16 @@ static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_domain *domain, int 
 /* One more look without sleeping? Ends the looks, for good, when they took long enough. */
 static bool cpr_wait_spin(struct cpr_domain *domain, struct cpr_wait_call *call)
 {
-	bool asks = ++call->looks % CPR_WAIT_SPIN_LOOKS == 0;
-	uint64_t now = asks ? util_clock_ns() : 0;
+	enum cpr_look_next next = CPR_LOOK_AGAIN;
 
-	if (asks && !call->spin_end_ns)
-		call->spin_end_ns = now + CPR_WAIT_SPIN_NS;
-	if (!call->timeout_ms || now > call->spin_end_ns) {
+	if (cpr_look_asks(&call->look))
+		next = cpr_look_at(&call->look, util_clock_ns());
+	if (!call->timeout_ms || next == CPR_LOOK_OVER) {
 		call->spins = false;
-		call->looks = 0;
 		return false;
 	}
 	cpr_domain_unlock(domain);
-	if (asks)
+	if (next == CPR_LOOK_GIVE)
 		sched_yield();
 	cpr_domain_lock(domain);
 	return true;

@@ -30,6 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ofi/queue/cpr_look.h"
 #include "util/list.h"
 
 struct cpr_domain;
@@ -65,8 +66,8 @@ void cpr_wait_dom_update(struct cpr_domain *domain);
 struct cpr_wait_call {
 	uint64_t deadline_ns; /* UINT64_MAX: none; 0: not known yet */
 	int timeout_ms;
-	uint64_t spin_end_ns; /* 0: not known yet */
-	unsigned looks;       /* without sleeping; afterwards, those that did */
+	struct cpr_look look; /* before the first sleep */
+	unsigned looks;       /* from then on */
 	bool spins;           /* has not slept yet */
 	uint32_t signals;
 };

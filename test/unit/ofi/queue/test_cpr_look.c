@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* However long a look takes: it ends in time, gives the processor away in time, and asks rarely. */
+#include "ofi/queue/cpr_look.h"
+
+#include <criterion/criterion.h>
+
+#define START 1000000000ull
+
+struct run {
+	unsigned looks, asks, gives;
+	uint64_t took_ns, give_gap_ns;
+};
+
+/** Looks of look_ns each, until the end. */
+static struct run run(uint64_t look_ns)
+{
+	uint64_t now_ns = START, gave_ns = START, gap_ns;
+	enum cpr_look_next next = CPR_LOOK_AGAIN;
+	struct run r = { 0 };
+	struct cpr_look l;
+
+	cpr_look_init(&l);
+	while (next != CPR_LOOK_OVER) {
+		now_ns += look_ns;
+		r.looks++;
+		if (!cpr_look_asks(&l))
+			continue;
+		r.asks++;
+		next = cpr_look_at(&l, now_ns);
+		if (next == CPR_LOOK_AGAIN)
+			continue;
+		r.gives += next == CPR_LOOK_GIVE;
+		gap_ns = now_ns - gave_ns;
+		r.give_gap_ns = gap_ns > r.give_gap_ns ? gap_ns : r.give_gap_ns;
+		gave_ns = now_ns;
+	}
+	r.took_ns = now_ns - START;
+	return r;
+}
+
+Test(cpr_look, it_ends_in_time)
+{
+	uint64_t look_ns;
+
+	for (look_ns = 10; look_ns < 20000; look_ns += 7) {
+		struct run r = run(look_ns);
+
+		cr_assert_geq(r.took_ns, CPR_LOOK_SPIN_NS);
+		cr_assert_leq(r.took_ns, CPR_LOOK_SPIN_NS + 3 * CPR_LOOK_GIVE_NS + 6 * look_ns,
+			      "looks of %lu ns: %lu ns", look_ns, r.took_ns);
+	}
+}
+
+Test(cpr_look, the_processor_is_given_away_in_time)
+{
+	uint64_t look_ns;
+
+	for (look_ns = 10; look_ns < 5000; look_ns += 7) {
+		struct run r = run(look_ns);
+
+		cr_assert_geq(r.gives, 2);
+		cr_assert_leq(r.give_gap_ns, 4 * CPR_LOOK_GIVE_NS + 6 * look_ns,
+			      "looks of %lu ns: %lu ns", look_ns, r.give_gap_ns);
+	}
+}
+
+Test(cpr_look, cheap_looks_ask_rarely)
+{
+	struct run r = run(20);
+
+	cr_expect_leq(r.asks, r.looks / 50);
+}
