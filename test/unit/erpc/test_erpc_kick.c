@@ -21,6 +21,7 @@ static struct {
 	uint32_t delay;    /* and then so many are late, */
 	uint64_t delay_ns; /* by so much */
 	uint32_t seen;
+	bool mute; /* no CR arrives */
 } plan;
 
 static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
@@ -30,6 +31,8 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 	(void)net;
 	(void)arg;
 	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	if (h.kind == WIRE_ERPC_CR && plan.mute)
+		pkt->copies = 0;
 	if (h.kind != plan.kind)
 		return;
 	plan.seen++;
@@ -192,6 +195,42 @@ Test(erpc_kick, the_time_that_passed_until_a_repetition_is_not_measured)
 	cr_assert_eq(plan.seen, 3);
 	cr_expect_eq(p.end[0].s->rto.srtt_ns, before.srtt_ns);
 	cr_expect_eq(p.end[0].s->rto.var_ns, before.var_ns);
+	end();
+}
+
+/** Not of the first packet of a long one either. */
+Test(erpc_kick, the_time_until_a_long_request_is_repeated_is_not_measured)
+{
+	struct erpc_rto before;
+
+	begin();
+	before = p.end[0].s->rto;
+	p.end[0].len_exact = 5 * MTU;
+	plan.drop = 6;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_arrived();
+	cr_assert_eq(plan.drop, 0);
+	cr_assert_gt(stats()->timeouts, 0);
+	cr_expect_eq(p.end[0].s->rto.srtt_ns, before.srtt_ns);
+	end();
+}
+
+/** Nor where nobody hears that they wait. */
+Test(erpc_kick, how_long_a_batch_waits_in_silence_is_not_measured)
+{
+	struct erpc_rto before;
+	unsigned i;
+
+	begin();
+	p.end[0].len_exact = MTU - 100;
+	before = p.end[0].s->rto;
+	plan.drop = 1;
+	plan.mute = true;
+	for (i = 0; i < 3; i++)
+		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
+	until_arrived();
+	cr_assert_gt(stats()->timeouts, 0);
+	cr_expect_leq(p.end[0].s->rto.srtt_ns, before.srtt_ns + US);
 	end();
 }
 
