@@ -96,6 +96,12 @@ static void prepare_len(int i, size_t len)
 	cr_assert_eq(sides[i].conn->link->rx_len, len);
 }
 
+/** Bytes of the longest answer over a ring of `len` bytes. */
+static size_t answer_max(size_t len)
+{
+	return (len < 262144 ? len : 262144) / 16 - 44;
+}
+
 Test(ring_setup, both_ends_compute_the_same_first_credit)
 {
 	static const size_t len[] = { 4096, 16384, 262144, 1u << 20 };
@@ -117,6 +123,8 @@ Test(ring_setup, both_ends_compute_the_same_first_credit)
 			cr_expect_leq(a->tx.flow.granted, len[k] / 4);
 			cr_expect_eq(a->tx.len, len[k]);
 			cr_expect_eq(b->rx.len, len[k]);
+			cr_expect_eq(a->eng.chan.allowance_sure, answer_max(len[i]),
+				     "as fi_copyrpc_rpc(3) says");
 			drop(&sides[0]);
 			drop(&sides[1]);
 		}
