@@ -59,3 +59,25 @@ Test(erpc_send, as_many_calls_as_there_is_room_for_are_taken)
 	room_is_room(rng_env("COPYRPC_TEST_SEED", 2), 4096);
 	room_is_room(rng_env("COPYRPC_TEST_SEED", 3), 9000);
 }
+
+/* Of a batch that waits behind others, most messages take the short way: each arrives as it was said. */
+Test(erpc_send, messages_of_any_length_join_a_batch_that_waits)
+{
+	struct pair_end *e = &p.end[0];
+	uint32_t i;
+
+	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 4));
+	p.net.mtu = 1024;
+	erpc_pair_open(&p);
+	for (i = 0; i < 4000; i++) {
+		e->len_exact = i % 80;
+		e->len_max = 80;
+		pair_send(e, rng_chance(&p.rng, 1, 20) ? CORE_SEND_NOW : 0);
+		if (rng_chance(&p.rng, 1, 30))
+			erpc_pair_run(&p, 3000);
+	}
+	erpc_pair_settle(&p);
+	cr_expect_gt(e->port->stats.frames, 3 * e->port->stats.batches, "they shared batches");
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}

@@ -90,3 +90,33 @@ Test(wire_erpc_msg, whatever_stands_there_nothing_beyond_its_end_is_read)
 		free(buf);
 	}
 }
+
+/* The short way for messages says the same as the long one, and leaves everything else to it. */
+Test(wire_erpc_msg, a_message_alone_is_read_as_any_frame_is)
+{
+	struct rng rng = { 11 };
+	unsigned i, msgs = 0;
+
+	for (i = 0; i < 20000; i++) {
+		uint32_t span = 8 * (1 + (uint32_t)rng_below(&rng, 6)), op, len;
+		uint8_t *buf = malloc(span);
+		const uint8_t *at = buf, *other = buf, *data;
+		struct wire_erpc_frame f;
+		uint64_t head = rng_below(&rng, 8 * span) | rng_below(&rng, 5) << 24 |
+				rng_next(&rng) << 32;
+		bool any;
+
+		memset(buf, 0, span);
+		memcpy(buf, &head, sizeof(head));
+		data = wire_erpc_msg_next(&at, buf + span, &op, &len);
+		any = wire_erpc_frame_next(&f, &other, buf + span);
+		cr_assert_eq(data != NULL, any && f.kind == WIRE_ERPC_FRAME_MSG);
+		cr_assert_eq(at, data ? other : buf);
+		if (data)
+			cr_assert(data == f.data && op == f.word && len == f.len);
+		msgs += data != NULL;
+		free(buf);
+	}
+	cr_assert_gt(msgs, 500);
+	cr_assert_lt(msgs, 19000);
+}

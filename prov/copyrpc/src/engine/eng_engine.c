@@ -318,13 +318,22 @@ void eng_news_cold(struct core_engine *engine)
 	eng_flush_from(engine, 1);
 }
 
-/** All lanes are asked before anything waits. */
+/** All lanes are asked before anything waits. Most engines have one, with connections. */
 void eng_progress(struct core_engine *engine)
 {
-	eng_poll_from(engine, 0);
+	struct eng_lane *first = eng_lane_at(engine, 0);
+	bool is_one = engine->lane_cnt == 1 && first->conn_cnt;
+
+	if (UTIL_LIKELY(is_one))
+		first->ops->poll(first);
+	else
+		eng_poll_from(engine, 0);
 	if (UTIL_UNLIKELY(eng_has_events(engine)))
 		eng_events_cold(engine);
-	eng_flush_from(engine, 0);
+	if (UTIL_LIKELY(is_one && first->conn_cnt))
+		first->ops->flush(first);
+	else
+		eng_flush_from(engine, 0);
 }
 
 int eng_wait_fd(struct core_engine *engine)

@@ -170,6 +170,7 @@ void erpc_answer_delivered(struct erpc_session *s, uint32_t slot, bool calls)
 	if (!s->wait_mask) {
 		s->deadline_ns = s->port->now_ns + ERPC_ANSWER_NS;
 		util_list_push_back(&s->port->waiting, &s->wait_link);
+		erpc_port_due_at(s->port, s->deadline_ns);
 	}
 	s->wait_mask |= 1u << slot;
 }

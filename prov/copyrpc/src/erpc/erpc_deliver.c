@@ -40,63 +40,87 @@ static const char *erpc_deliver_reply(struct erpc_session *s, const struct wire_
 	return NULL;
 }
 
-/** A message or a call; the reference for a hold is taken before core may release it. */
-static const char *erpc_deliver_frame(struct erpc_session *s, const struct wire_erpc_frame *f,
-				      struct erpc_body *body)
+/*
+ * Messages of a batch are delivered under one reference more than there can be holds: core may release
+ * what it holds before it says so.
+ */
+#define ERPC_DELIVER_REFS (1u << 30)
+
+static const char *erpc_deliver_call(struct erpc_session *s, const struct wire_erpc_frame *f,
+				     struct erpc_body *body)
 {
 	struct core_call_ref ref = { .call_id = f->word, .allowance = f->allowance };
 	uint64_t cost = (uint64_t)f->allowance + ERPC_GRANT_CALL;
 	enum core_rx_verdict verdict;
 
-	if (UTIL_UNLIKELY(f->kind == WIRE_ERPC_FRAME_REPLY)) {
-		s->telling = body;
-		return erpc_deliver_reply(s, f);
-	}
-	body->refs++;
-	if (f->kind == WIRE_ERPC_FRAME_MSG) {
-		verdict = s->conn.up->on_msg(&s->conn.chan, f->word, f->data, f->len,
-					     erpc_body_hold(body));
-	} else {
-		/* What was answered and is not known to be with the peer counts there no more. */
-		if (s->owed_len + cost > 2 * ERPC_GRANT) {
-			body->refs--;
-			return "an allowance beyond what was granted";
-		}
-		s->owed_len += cost;
-		s->calls_owed++;
-		verdict = s->conn.up->on_call(&s->conn.chan, ref, f->data, f->len,
-					      erpc_body_hold(body));
-	}
-	if (verdict != CORE_RX_HOLD)
-		body->refs--;
+	/* What was answered and is not known to be with the peer counts there no more. */
+	if (s->owed_len + cost > 2 * ERPC_GRANT)
+		return "an allowance beyond what was granted";
+	s->owed_len += cost;
+	s->calls_owed++;
+	verdict = s->conn.up->on_call(&s->conn.chan, ref, f->data, f->len, erpc_body_hold(body));
+	body->refs += verdict == CORE_RX_HOLD;
 	return verdict == CORE_RX_BAD ? "message not understood" : NULL;
+}
+
+/** A frame that is no message: what is wrong with it, or NULL. */
+static const char *__attribute__((noinline))
+erpc_deliver_other(struct erpc_session *s, const uint8_t **at, const uint8_t *end,
+		   struct erpc_body *body, bool *calls)
+{
+	struct wire_erpc_frame f;
+
+	if (!wire_erpc_frame_next(&f, at, end))
+		return "no message where one should be";
+	if (f.kind == WIRE_ERPC_FRAME_CALL) {
+		*calls = true;
+		return erpc_deliver_call(s, &f, body);
+	}
+	s->telling = body;
+	return erpc_deliver_reply(s, &f);
+}
+
+/** All frames of a batch; what is wrong with it, or NULL. *calls: some were calls. */
+static const char *erpc_deliver_frames(struct erpc_session *s, struct erpc_body *body, bool *calls)
+{
+	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch), *data;
+	const uint8_t *end = body->data + body->len;
+	const struct core_upcalls *up = s->conn.up;
+	enum core_rx_verdict verdict;
+	const char *why = NULL;
+	uint32_t op, len;
+
+	while (at < end && !why && UTIL_LIKELY(!s->err)) {
+		data = wire_erpc_msg_next(&at, end, &op, &len);
+		if (UTIL_UNLIKELY(!data)) {
+			why = erpc_deliver_other(s, &at, end, body, calls);
+			continue;
+		}
+		verdict = up->on_msg(&s->conn.chan, op, data, len, erpc_body_hold(body));
+		body->refs += verdict == CORE_RX_HOLD;
+		if (UTIL_UNLIKELY(verdict == CORE_RX_BAD))
+			why = "message not understood";
+	}
+	return why;
 }
 
 static void erpc_deliver_one(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_body *body = s->rx[slot].body;
-	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch);
-	const uint8_t *end = body->data + body->len;
-	struct wire_erpc_frame f;
-	const char *why = NULL;
 	bool calls = false;
+	const char *why;
 
 	s->rx[slot].body = NULL;
 	body->delivered = true;
 	erpc_ride_passed(s, s->rx[slot].seq);
 	s->held_len += body->len;
-	while (at < end && !why && !s->err) {
-		if (UTIL_UNLIKELY(!wire_erpc_frame_next(&f, &at, end))) {
-			why = "no message where one should be";
-			break;
-		}
-		calls |= f.kind == WIRE_ERPC_FRAME_CALL;
-		why = erpc_deliver_frame(s, &f, body);
-	}
+	body->refs += ERPC_DELIVER_REFS;
+	why = erpc_deliver_frames(s, body, &calls);
+	body->refs -= ERPC_DELIVER_REFS;
 	erpc_body_put(body);
 	if (UTIL_UNLIKELY(why != NULL))
 		erpc_deliver_bad(s, why);
-	else if (!s->err)
+	else if (UTIL_LIKELY(!s->err))
 		erpc_answer_delivered(s, slot, calls);
 }
 

@@ -37,6 +37,8 @@ struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot)
 	s->credits += erpc_client_end(&tx->c);
 	s->free_mask |= 1u << slot;
 	tx->buf = NULL;
+	if (!(~s->free_mask & ERPC_BATCH_MASK))
+		s->room = 0; /* the next message need not wait for others */
 	if (s->free_mask == ERPC_FREE_ALL)
 		erpc_wheel_remove(&s->port->timers, &s->timer);
 	return buf;
@@ -82,8 +84,10 @@ static bool erpc_kick_may(struct erpc_session *s)
 	if (UTIL_LIKELY(!port->paces) || erpc_timely_is_open(&s->timely) ||
 	    s->next_ns <= port->now_ns)
 		return true;
-	if (util_list_is_empty(&s->pace.link))
+	if (util_list_is_empty(&s->pace.link)) {
 		erpc_wheel_insert(&port->wheel, &s->pace, s->next_ns, port->now_ns);
+		erpc_port_due_at(port, erpc_wheel_next_ns(&port->wheel));
+	}
 	port->stats.paced++;
 	return false;
 }

@@ -97,7 +97,7 @@ void erpc_unlend(struct core_chan *chan, struct core_loan *loan)
 	if (l->sent)
 		erpc_port_await(s->port, l->last_tx);
 	if (l->mem)
-		util_list_push_back(&s->port->returned, &l->link);
+		erpc_port_return(s->port, &l->link);
 	else
 		erpc_loan_free(s->port, l);
 }

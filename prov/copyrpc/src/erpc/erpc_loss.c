@@ -10,6 +10,7 @@ void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 {
 	erpc_wheel_remove(&s->port->timers, &s->timer);
 	erpc_wheel_insert(&s->port->timers, &s->timer, due_ns, s->port->now_ns);
+	erpc_port_due_at(s->port, erpc_wheel_end_ns(&s->port->timers, due_ns));
 }
 
 /** Should it have been answered before what was? */

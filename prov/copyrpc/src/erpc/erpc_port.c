@@ -23,6 +23,31 @@
 
 /* ---- the loop ---- */
 
+static inline uint64_t erpc_port_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/** When something is due though nothing comes; UINT64_MAX: never. */
+static uint64_t erpc_port_next_ns(const struct erpc_port *port)
+{
+	uint64_t at_ns = UINT64_MAX;
+
+	if (port->wheel.cnt)
+		at_ns = erpc_port_min(at_ns, erpc_wheel_next_ns(&port->wheel));
+	if (port->timers.cnt)
+		at_ns = erpc_port_min(at_ns, erpc_wheel_next_ns(&port->timers));
+	if (!util_list_is_empty(&port->waiting))
+		at_ns = erpc_port_min(
+			at_ns, UTIL_CONTAINER_OF(port->waiting.next, struct erpc_session, wait_link)
+				       ->deadline_ns);
+	if (!util_list_is_empty(&port->riding))
+		at_ns = erpc_port_min(
+			at_ns, UTIL_CONTAINER_OF(port->riding.next, struct erpc_session, ride_link)
+				       ->ride_ns);
+	return at_ns;
+}
+
 /** Its session is not up yet: it waits, if there is room. True if its buffer was kept. */
 static bool __attribute__((noinline))
 erpc_port_save_cold(struct erpc_port *port, const struct dev_dgram_in *in)
@@ -87,7 +112,8 @@ bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns)
 	port->armed = false;
 	port->now_ns = now_ns;
 	port->running = true;
-	erpc_kick_stamp(port);
+	if (!util_list_is_empty(&port->fresh))
+		erpc_kick_stamp(port);
 	if (UTIL_UNLIKELY(port->saved_cnt))
 		erpc_port_take_saved_cold(port);
 	over = UTIL_UNLIKELY(port->placing) && !port->err && erpc_place_poll(port, &more);
@@ -128,18 +154,20 @@ static inline bool erpc_port_waits_for_device(const struct erpc_port *port)
 	       !util_list_is_empty(&port->leaving);
 }
 
+/** The device is done with more than before. */
 static void erpc_port_reap_cold(struct erpc_port *port)
 {
+	port->reaped = port->dg->tx_done;
+	if (!erpc_port_waits_for_device(port))
+		return;
 	erpc_bufs_reap_cold(&port->bufs);
 	erpc_lend_reap(port, false);
 	erpc_session_reap(port, false);
 }
 
-void erpc_port_flush(struct erpc_port *port)
+/** What the clock brings, and when it brings more. */
+static void erpc_port_due(struct erpc_port *port)
 {
-	int ret;
-
-	port->running = true;
 	if (!util_list_is_empty(&port->waiting))
 		erpc_answer_overdue(port);
 	if (!util_list_is_empty(&port->riding))
@@ -148,12 +176,22 @@ void erpc_port_flush(struct erpc_port *port)
 		erpc_kick_wheel(port);
 	if (erpc_wheel_is_due(&port->timers, port->now_ns))
 		erpc_loss_scan(port);
+	port->next_ns = erpc_port_next_ns(port);
+}
+
+void erpc_port_flush_some(struct erpc_port *port)
+{
+	int ret;
+
+	port->running = true;
+	if (port->now_ns >= port->next_ns)
+		erpc_port_due(port);
 	if (!util_list_is_empty(&port->dirty))
 		erpc_port_visit(port);
 	ret = erpc_out_flush(&port->out);
 	if (UTIL_UNLIKELY(ret))
 		erpc_port_fail(port, ret);
-	if (UTIL_UNLIKELY(erpc_port_waits_for_device(port)))
+	if (port->reaped != port->dg->tx_done)
 		erpc_port_reap_cold(port);
 	port->running = false;
 	if (UTIL_UNLIKELY(!util_list_is_empty(&port->failing)))
@@ -216,33 +254,13 @@ bool erpc_port_is_quiet(const struct erpc_port *port)
 	       !port->out.cnt;
 }
 
-/** `due` from now on, or until the time at_ns. */
-static uint64_t erpc_port_sooner(const struct erpc_port *port, uint64_t due, uint64_t at_ns)
-{
-	uint64_t wait = at_ns > port->now_ns ? at_ns - port->now_ns : 0;
-
-	return wait < due ? wait : due;
-}
-
 uint64_t erpc_port_due_ns(const struct erpc_port *port)
 {
-	uint64_t due = UINT64_MAX;
+	uint64_t at_ns = erpc_port_next_ns(port);
 
-	if (port->wheel.cnt)
-		due = erpc_port_sooner(port, due, erpc_wheel_next_ns(&port->wheel));
-	if (port->timers.cnt)
-		due = erpc_port_sooner(port, due, erpc_wheel_next_ns(&port->timers));
-	if (!util_list_is_empty(&port->waiting))
-		due = erpc_port_sooner(
-			port, due,
-			UTIL_CONTAINER_OF(port->waiting.next, struct erpc_session, wait_link)
-				->deadline_ns);
-	if (!util_list_is_empty(&port->riding))
-		due = erpc_port_sooner(
-			port, due,
-			UTIL_CONTAINER_OF(port->riding.next, struct erpc_session, ride_link)
-				->ride_ns);
-	return due;
+	if (at_ns == UINT64_MAX)
+		return UINT64_MAX;
+	return at_ns > port->now_ns ? at_ns - port->now_ns : 0;
 }
 
 /* ---- its life ---- */

@@ -69,7 +69,9 @@ struct erpc_port {
 	bool running; /* in progress: what is to leave leaves at its end */
 	bool away;    /* nobody had polled for ERPC_AWAY_NS: what came may have lain there */
 	bool armed;   /* it slept, and was not away */
+	uint32_t reaped; /* dg->tx_done, when those that wait for the device were looked at */
 	uint64_t now_ns;
+	uint64_t next_ns; /* before that nothing is due by the clock; it may be too early */
 	struct erpc_session **sessions; /* by number; NULL: not connected. Atomic */
 	struct erpc_out out;
 	struct erpc_bufs bufs;
@@ -116,7 +118,31 @@ static inline bool erpc_port_has_saved(const struct erpc_port *port)
 
 /** The two halves of it: takes in what came; lets go what waits, and sees to what is due. */
 bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns);
-void erpc_port_flush(struct erpc_port *port);
+static inline void erpc_port_flush(struct erpc_port *port);
+
+/** The second one, where there is something to do. */
+void erpc_port_flush_some(struct erpc_port *port);
+
+static inline void erpc_port_flush(struct erpc_port *port)
+{
+	if (port->now_ns >= port->next_ns || !util_list_is_empty(&port->dirty) || port->out.cnt ||
+	    port->reaped != port->dg->tx_done || !util_list_is_empty(&port->failing))
+		erpc_port_flush_some(port);
+}
+
+/** A loan that the device may be done with already: the next flush looks. */
+static inline void erpc_port_return(struct erpc_port *port, struct util_list *link)
+{
+	util_list_push_back(&port->returned, link);
+	port->reaped = port->dg->tx_done - 1;
+}
+
+/** Something is due at that time. */
+static inline void erpc_port_due_at(struct erpc_port *port, uint64_t at_ns)
+{
+	if (at_ns < port->next_ns)
+		port->next_ns = at_ns;
+}
 
 /** Takes in datagrams, and gives their buffers back. Part of poll. */
 void erpc_port_take_all(struct erpc_port *port, const struct dev_dgram_in *in, int cnt);

@@ -83,6 +83,7 @@ bool erpc_ride_begin(struct erpc_session *s, uint32_t slot)
 	if (!s->ride_mask) {
 		s->ride_ns = s->port->now_ns + ERPC_RIDE_NS;
 		util_list_push_back(&s->port->riding, &s->ride_link);
+		erpc_port_due_at(s->port, s->ride_ns);
 	}
 	s->ride_mask |= 1u << slot;
 	return true;

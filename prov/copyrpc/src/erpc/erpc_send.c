@@ -14,6 +14,13 @@
 #define ERPC_NOW_MAX 2u
 _Static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
 #define ERPC_BATCH_HEAD ((uint32_t)sizeof(struct wire_erpc_batch))
+#define ERPC_SEND_SLOP  24u /* beyond a frame: two words of an extension behind its head */
+
+/** Bytes in the open batch. */
+static inline uint32_t erpc_send_len(const struct erpc_session *s)
+{
+	return (uint32_t)(s->fill - s->open->data);
+}
 
 /** May another batch begin? The peer orders no more than ERPC_SLOTS of them. */
 static bool erpc_send_has_slot(const struct erpc_session *s)
@@ -44,10 +51,15 @@ bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 
 bool erpc_send_leave(struct erpc_session *s)
 {
+	uint64_t frames = (s->taken - s->left) / ERPC_POS_STEP;
+
 	if (!s->open)
 		return true;
+	s->room = 0; /* if it stays: who adds to it marks the session again */
+	s->open->len = erpc_send_len(s);
 	if (!erpc_send_batch(s, s->open, s->taken))
 		return false;
+	s->port->stats.frames += frames;
 	s->open = NULL;
 	return true;
 }
@@ -73,31 +85,58 @@ static uint32_t erpc_send_shared(const struct erpc_session *s)
 	return s->payload < ERPC_BATCH_MAX ? s->payload : ERPC_BATCH_MAX;
 }
 
+/**
+ * An empty batch for a frame of `span` bytes. One that will gather others, as far as can be known, gets room
+ * for them at once.
+ */
+static bool erpc_send_open(struct erpc_session *s, uint32_t span)
+{
+	bool gathers = ~s->free_mask & ERPC_BATCH_MASK;
+	uint32_t len = ERPC_BATCH_HEAD + span;
+	struct erpc_buf *buf;
+
+	if (gathers && len < s->usual)
+		len = s->usual;
+	buf = erpc_buf_alloc(&s->port->bufs, len);
+	if (!buf)
+		return false;
+	s->open = buf;
+	s->fill = buf->data + ERPC_BATCH_HEAD;
+	return true;
+}
+
+/** The open batch gets a buffer for `len` bytes, with all that is in it. */
+static bool erpc_send_grow(struct erpc_session *s, uint32_t len)
+{
+	struct erpc_buf *larger;
+
+	s->open->len = erpc_send_len(s);
+	larger = erpc_buf_grow(&s->port->bufs, s->open, len);
+	if (!larger)
+		return false;
+	s->open = larger;
+	s->fill = larger->data + larger->len;
+	return true;
+}
+
 /** Room for `span` bytes in the open batch, which is made, grown or replaced: NULL: not now. */
 static uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 {
-	struct erpc_buf *buf = s->open, *larger;
-
-	if (buf && buf->len + span > erpc_send_shared(s)) {
+	if (s->open && erpc_send_len(s) + span > erpc_send_shared(s)) {
+		s->usual = erpc_send_len(s);
 		if (!erpc_send_leave(s)) {
 			s->port->stats.no_slot++;
 			return NULL;
 		}
-		buf = NULL;
 	}
-	if (!buf) {
-		buf = erpc_buf_alloc(&s->port->bufs, ERPC_BATCH_HEAD + span);
-		if (!buf)
+	if (!s->open) {
+		if (!erpc_send_open(s, span))
 			return NULL;
-		buf->len = ERPC_BATCH_HEAD;
-		s->open = buf;
-	} else if (buf->len + span > buf->cap) {
-		larger = erpc_buf_grow(&s->port->bufs, buf, buf->len + span);
-		if (!larger)
+	} else if (erpc_send_len(s) + span > s->open->cap) {
+		if (!erpc_send_grow(s, erpc_send_len(s) + span))
 			return NULL;
-		buf = s->open = larger;
 	}
-	return buf->data + buf->len;
+	return s->fill;
 }
 
 /** Batches under way. */
@@ -116,13 +155,25 @@ static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags
 	return !busy && !(flags & CORE_SEND_MORE) && !s->port->running;
 }
 
+/** What erpc_send_buf may add to a batch that waits behind others: it stores more than it counts. */
+static uint32_t erpc_send_quick_room(const struct erpc_session *s)
+{
+	uint32_t shared = erpc_send_shared(s);
+	uint32_t max = (shared < s->open->cap ? shared : s->open->cap) - ERPC_SEND_SLOP;
+
+	if (!(~s->free_mask & ERPC_BATCH_MASK) || erpc_send_len(s) > max)
+		return 0;
+	return max - erpc_send_len(s);
+}
+
 /** A frame is whole: does the batch wait for others? */
 static inline void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 {
-	s->open->len += span;
+	s->fill += span;
 	s->taken += ERPC_POS_STEP;
-	s->port->stats.frames++;
 	if (!erpc_send_is_now(s, flags)) {
+		s->usual = erpc_send_len(s);
+		s->room = erpc_send_quick_room(s);
 		erpc_session_mark(s);
 		return;
 	}
@@ -156,13 +207,13 @@ int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned f
 	return 0;
 }
 
-int erpc_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
-		  const void *buf, size_t len)
+static int __attribute__((noinline))
+erpc_send_buf_cold(struct erpc_session *s, uint64_t label, uint64_t ext0, uint64_t ext1,
+		   const void *buf, size_t len)
 {
-	struct erpc_session *s = erpc_session_of(chan);
-	uint32_t op = core_label_op(label), ext_len = wire_ext_len(op);
+	uint32_t ext_len = core_label_ext_len(label);
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
-	uint64_t ext[3] = { ext0, ext1, 0 };
+	uint64_t ext[4] = { ext0, ext1 }; /* as much as a copy may load at once */
 	uint8_t *at;
 
 	if (UTIL_UNLIKELY(s->err))
@@ -170,10 +221,35 @@ int erpc_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_
 	at = erpc_send_room(s, span);
 	if (UTIL_UNLIKELY(!at))
 		return -FI_EAGAIN;
-	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, op, 0, ext_len + (uint32_t)len);
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_label_op(label), 0,
+				 ext_len + (uint32_t)len);
 	util_copy_short(at, ext, ext_len);
 	util_copy(at + ext_len, buf, len);
 	erpc_send_added(s, span, core_label_flags(label));
+	return 1; /* CORE_CHAN_LATE */
+}
+
+/*
+ * Most messages join a batch that waits already: then nothing but its bytes is to be done. Both words of an
+ * extension are stored, whatever it has, and the bytes then over what is none of it.
+ */
+int erpc_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
+		  const void *buf, size_t len)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	uint32_t ext_len = core_label_ext_len(label), body = ext_len + (uint32_t)len;
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, body);
+	uint64_t ext[2] = { ext0, ext1 };
+	uint8_t *at = s->fill;
+
+	if (UTIL_UNLIKELY(span > s->room || len > UTIL_COPY_SHORT || core_label_flags(label)))
+		return erpc_send_buf_cold(s, label, ext0, ext1, buf, len);
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_label_op(label), 0, body);
+	memcpy(at, ext, sizeof(ext));
+	util_copy_short(at + ext_len, buf, len);
+	s->fill += span;
+	s->room -= span;
+	s->taken += ERPC_POS_STEP;
 	return 1; /* CORE_CHAN_LATE */
 }
 
@@ -274,7 +350,7 @@ size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
 	uint32_t span =
 		wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + (uint32_t)len);
 	uint32_t room = erpc_send_shared(s) - ERPC_BATCH_HEAD;
-	uint32_t used = s->open ? s->open->len - ERPC_BATCH_HEAD : 0;
+	uint32_t used = s->open ? erpc_send_len(s) - ERPC_BATCH_HEAD : 0;
 	size_t each = span <= room ? room / span : 1;
 	size_t by_grant = s->grant_left / erpc_send_cost(allowance);
 	size_t slots = erpc_call_slots(s), early = erpc_call_early(s), open = each, cnt;

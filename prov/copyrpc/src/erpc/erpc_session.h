@@ -125,17 +125,19 @@ struct erpc_session {
 	uint32_t promised; /* packets that the peer may have on their way to us */
 
 	/* Sending. */
-	struct erpc_buf *open; /* the batch that grows, or NULL */
-	uint32_t open_cnt;
-	uint32_t seq;                  /* of the next batch */
-	uint32_t seq_done;             /* all before are answered */
-	uint32_t turn;                 /* the slot that comes first */
-	uint32_t sent_cnt;             /* packets of all slots */
-	uint32_t free_mask;            /* slots that are free */
-	uint32_t done_mask;            /* seq % 8: answered */
-	uint64_t left;                 /* position of all that has left, */
-	uint64_t taken;                /* position of all that was accepted */
-	uint64_t told;                 /* and of what core knows to have arrived */
+	struct erpc_buf *open; /* the batch that grows, or NULL; its len is set when it leaves */
+	uint8_t *fill;         /* where its next frame belongs, */
+	uint32_t room;         /* for which nothing but the bytes is to be done; mostly 0 */
+	uint32_t usual;        /* bytes of the last one that waited for others */
+	uint32_t seq;          /* of the next batch */
+	uint32_t seq_done;     /* all before are answered */
+	uint32_t turn;         /* the slot that comes first */
+	uint32_t sent_cnt;     /* packets of all slots */
+	uint32_t free_mask;    /* slots that are free */
+	uint32_t done_mask;    /* seq % 8: answered */
+	uint64_t left;         /* position of all that has left, */
+	uint64_t taken;        /* position of all that was accepted */
+	uint64_t told;         /* and of what core knows to have arrived */
 	uint64_t ends[ERPC_SLOTS];     /* seq % 8: position behind that batch */
 	uint64_t grant_left;           /* answers that may still be asked for */
 	struct util_idmap calls;       /* our name for a call -> context */

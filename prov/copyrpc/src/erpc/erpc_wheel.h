@@ -61,6 +61,12 @@ static inline bool erpc_wheel_is_due(const struct erpc_wheel *w, uint64_t now_ns
 	return now_ns >> w->shift >= w->tick;
 }
 
+/** What is due then leaves at this time, if it is less than a lap away. */
+static inline uint64_t erpc_wheel_end_ns(const struct erpc_wheel *w, uint64_t due_ns)
+{
+	return (due_ns + (1ull << w->shift) - 1) >> w->shift << w->shift;
+}
+
 /** Before this time nothing leaves, and at this time perhaps nothing either; UINT64_MAX: it is empty. */
 uint64_t erpc_wheel_next_ns(const struct erpc_wheel *w);
 

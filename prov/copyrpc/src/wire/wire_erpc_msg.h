@@ -115,6 +115,30 @@ static inline uint8_t *wire_erpc_frame_put(uint8_t *at, enum wire_erpc_frame_kin
 	return at + WIRE_ERPC_CALL_LEN;
 }
 
+/**
+ * The bytes of the message at *at, which moves behind it, before `end`: NULL if it is no message that is
+ * whole, and nothing has moved: wire_erpc_frame_next says what it is.
+ */
+static inline const uint8_t *wire_erpc_msg_next(const uint8_t **at, const uint8_t *end,
+						uint32_t *op, uint32_t *len)
+{
+	const uint8_t *frame = *at;
+	size_t rest = (size_t)(end - frame);
+	uint64_t head;
+	uint32_t span;
+
+	if (rest < sizeof(head))
+		return NULL;
+	memcpy(&head, frame, sizeof(head));
+	*op = (uint32_t)(head >> 32);
+	*len = (uint32_t)head - ((uint32_t)WIRE_ERPC_FRAME_MSG << 24);
+	span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, *len & 0xFFFFFF);
+	if (*len > 0xFFFFFF || span > rest)
+		return NULL;
+	*at = frame + span;
+	return frame + WIRE_ERPC_FRAME_LEN;
+}
+
 /** The frame at *at, before `end`, which moves behind it: false if there is none, or no legal one. */
 static inline bool wire_erpc_frame_next(struct wire_erpc_frame *f, const uint8_t **at,
 					const uint8_t *end)
