@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "support/rng.h"
+
 #define PAYLOAD 10u
 
 static struct erpc_server s;
@@ -136,4 +138,29 @@ Test(erpc_server, responses_that_the_packet_numbers_cannot_count_are_refused)
 	cr_expect_not(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX + 1));
 	cr_expect_not(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX));
 	cr_expect(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX - 1023));
+}
+
+/* The short way for a packet that is a whole request takes what the long one takes, and nothing else. */
+Test(erpc_server, a_request_of_one_packet_is_taken_the_short_way, .init = setup)
+{
+	struct rng rng = { 3 };
+	unsigned i, taken = 0;
+
+	for (i = 0; i < 20000; i++) {
+		struct wire_erpc_hdr h = { .kind = WIRE_ERPC_REQ,
+					   .pkt_num = (uint16_t)rng_below(&rng, 2),
+					   .req_num = s.req_num + 8 * rng_below(&rng, 3),
+					   .msg_size = (uint32_t)rng_below(&rng, PAYLOAD + 1) };
+		uint32_t len = rng_chance(&rng, 1, 5) ? 3 : h.msg_size;
+		struct erpc_server other = s;
+		bool is_single = erpc_server_take_single(&s, &h, len);
+
+		cr_assert_eq(is_single, erpc_server_take_req(&other, &h, len) == ERPC_LAST);
+		cr_assert_eq(s.req_num, other.req_num);
+		cr_assert(!is_single || (s.rx == 1 && s.req_pkts == 1 && s.size == other.size));
+		taken += is_single;
+		if (rng_chance(&rng, 1, 2))
+			erpc_server_respond_empty(&s);
+	}
+	cr_assert_gt(taken, 1000);
 }

@@ -146,3 +146,23 @@ Test(erpc_wheel, who_was_long_empty_begins_anew)
 	cr_expect_eq(advance(now + 10 * SLOT), 1);
 	erpc_wheel_fini(&w);
 }
+
+Test(erpc_wheel, the_first_one_is_known_also_when_others_before_it_were_removed)
+{
+	cr_assert_eq(erpc_wheel_init(&w, 0, ERPC_PACE_SHIFT, ERPC_PACE_SLOTS), 0);
+	cr_expect_null(erpc_wheel_first(&w));
+	for (uint32_t i = 0; i < 3; i++) {
+		erpc_wheel_item_init(&items[i]);
+		insert(i, 0, (100 - 40 * i) * SLOT);
+	}
+	cr_expect_eq(erpc_wheel_first(&w), &items[2]);
+	erpc_wheel_remove(&w, &items[2]);
+	cr_expect_eq(erpc_wheel_first(&w), &items[1]);
+	cr_expect_eq(erpc_wheel_next_ns(&w), 60 * SLOT, "what was left of the others is gone");
+	erpc_wheel_remove(&w, &items[1]);
+	erpc_wheel_remove(&w, &items[0]);
+	cr_expect_null(erpc_wheel_first(&w));
+	cr_expect_eq(erpc_wheel_end_ns(&w, 3 * SLOT + 1), 4 * SLOT);
+	cr_expect_eq(erpc_wheel_end_ns(&w, 4 * SLOT), 4 * SLOT);
+	erpc_wheel_fini(&w);
+}

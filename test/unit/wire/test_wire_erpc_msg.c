@@ -102,8 +102,8 @@ Test(wire_erpc_msg, a_message_alone_is_read_as_any_frame_is)
 		uint8_t *buf = malloc(span);
 		const uint8_t *at = buf, *other = buf, *data;
 		struct wire_erpc_frame f;
-		uint64_t head = rng_below(&rng, 8 * span) | rng_below(&rng, 5) << 24 |
-				rng_next(&rng) << 32;
+		uint64_t head =
+			rng_below(&rng, 8 * span) | rng_below(&rng, 5) << 24 | rng_next(&rng) << 32;
 		bool any;
 
 		memset(buf, 0, span);
@@ -117,6 +117,6 @@ Test(wire_erpc_msg, a_message_alone_is_read_as_any_frame_is)
 		msgs += data != NULL;
 		free(buf);
 	}
-	cr_assert_gt(msgs, 500);
+	cr_assert_gt(msgs, 200);
 	cr_assert_lt(msgs, 19000);
 }

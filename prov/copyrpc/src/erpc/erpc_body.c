@@ -7,9 +7,10 @@
 
 #include "erpc/erpc_port.h"
 #include "erpc/erpc_session.h"
+#include "util/bits.h"
 #include "wire/wire_erpc.h"
 
-static struct erpc_body *erpc_body_make(struct erpc_session *s, uint32_t len)
+static inline struct erpc_body *erpc_body_make(struct erpc_session *s, uint32_t len)
 {
 	struct erpc_body *body = util_pool_alloc(&s->port->bodies);
 
@@ -38,6 +39,16 @@ struct erpc_body *erpc_body_new(struct erpc_session *s, uint32_t len)
 	return body;
 }
 
+static struct erpc_body *__attribute__((noinline))
+erpc_body_copy_cold(struct erpc_session *s, const uint8_t *data, uint32_t len)
+{
+	struct erpc_body *body = erpc_body_new(s, len);
+
+	if (body)
+		memcpy(body->heap, data, len);
+	return body;
+}
+
 struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in *in, bool *kept)
 {
 	const struct dev_dgram *dg = s->port->dg;
@@ -45,12 +56,8 @@ struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in
 	uint32_t len = in->len - WIRE_ERPC_HDR_LEN;
 	struct erpc_body *body;
 
-	if (dg->rx_held > dg->rx_cnt / 2) {
-		body = erpc_body_new(s, len);
-		if (body)
-			memcpy(body->heap, data, len);
-		return body;
-	}
+	if (UTIL_UNLIKELY(dg->rx_held > dg->rx_cnt / 2))
+		return erpc_body_copy_cold(s, data, len);
 	body = erpc_body_make(s, len);
 	if (!body)
 		return NULL;
@@ -60,17 +67,16 @@ struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in
 	return body;
 }
 
-void erpc_body_put(struct erpc_body *body)
+void erpc_body_free(struct erpc_body *body)
 {
 	struct erpc_session *s = body->session;
 
-	if (--body->refs)
-		return;
 	if (body->delivered)
 		s->held_len -= body->len;
-	if (!body->heap)
+	if (UTIL_LIKELY(!body->heap))
 		s->port->dg->ops->release(s->port->dg, body->slot);
-	free(body->heap);
+	else
+		free(body->heap);
 	util_list_remove(&body->link);
 	util_pool_release(&s->port->bodies, body);
 }

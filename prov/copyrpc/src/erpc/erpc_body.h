@@ -42,7 +42,14 @@ struct erpc_body *erpc_body_new(struct erpc_session *s, uint32_t len);
  */
 struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in *in, bool *kept);
 
+/** Nobody refers to it. */
+void erpc_body_free(struct erpc_body *body);
+
 /** A reference less; with the last one it is gone. */
-void erpc_body_put(struct erpc_body *body);
+static inline void erpc_body_put(struct erpc_body *body)
+{
+	if (!--body->refs)
+		erpc_body_free(body);
+}
 
 #endif

@@ -129,15 +129,6 @@ enum erpc_verdict erpc_client_take_kept(const struct erpc_client *c, const struc
 									       : ERPC_TAKE;
 }
 
-uint32_t erpc_client_end(struct erpc_client *c)
-{
-	uint32_t credits = erpc_client_in_flight(c);
-
-	c->req_pkts = 0;
-	c->req_num += ERPC_SLOTS;
-	return credits;
-}
-
 uint32_t erpc_client_go_back(struct erpc_client *c)
 {
 	uint32_t credits = erpc_client_in_flight(c);

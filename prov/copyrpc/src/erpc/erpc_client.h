@@ -82,8 +82,26 @@ static inline uint32_t erpc_client_in_flight(const struct erpc_client *c)
 	return c->tx - c->rx;
 }
 
+/** The same of a request that is one packet, as is its response. */
+static inline void erpc_client_begin_single(struct erpc_client *c, uint32_t resp_max)
+{
+	c->req_pkts = 1;
+	c->resp_pkts = 0;
+	c->resp_max = resp_max;
+	c->tx = 0;
+	c->tx_max = 0;
+	c->rx = 0;
+}
+
 /** The next packet leaves: its kind and number. It costs a credit. sendable > 0. */
 enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num);
+
+/** A request that is one packet leaves for the first time. */
+static inline void erpc_client_first(struct erpc_client *c)
+{
+	c->tx = 1;
+	c->tx_max = 1;
+}
 
 /**
  * An answer for this slot, CR or RESP of `len` payload bytes. Credits come back as in_flight falls: an
@@ -101,7 +119,12 @@ enum erpc_verdict erpc_client_take_kept(const struct erpc_client *c, const struc
 					uint32_t len);
 
 /** The slot is free again, for the request after this one. Credits in flight come back: how many. */
-uint32_t erpc_client_end(struct erpc_client *c);
+static inline uint32_t erpc_client_end(struct erpc_client *c)
+{
+	c->req_pkts = 0;
+	c->req_num += ERPC_SLOTS;
+	return erpc_client_in_flight(c);
+}
 
 /** Nothing came for too long: what is in flight counts as lost. Credits that come back. */
 uint32_t erpc_client_go_back(struct erpc_client *c);

@@ -37,6 +37,7 @@ bool erpc_cr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		return false;
 	}
 	s->credits += flying - erpc_client_in_flight(&tx->c);
+	s->wants_mask |= 1u << slot;
 	if (tx->c.rx != rx)
 		erpc_kick_answered(s, tx, h);
 	if (gap)

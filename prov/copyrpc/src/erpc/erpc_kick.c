@@ -11,7 +11,9 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
-	if (!erpc_client_begin(&tx->c, buf->len, resp_max))
+	if (UTIL_LIKELY(buf->len <= s->payload && resp_max <= s->payload))
+		erpc_client_begin_single(&tx->c, resp_max);
+	else if (!erpc_client_begin(&tx->c, buf->len, resp_max))
 		return false;
 	tx->buf = buf;
 	tx->type = type;
@@ -25,6 +27,7 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 	tx->window = ERPC_CREDITS_MAX;
 	tx->sent_ns = s->port->now_ns;
 	s->free_mask &= ~(1u << slot);
+	s->wants_mask |= 1u << slot;
 	return true;
 }
 
@@ -33,14 +36,16 @@ struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot)
 	struct erpc_tx *tx = &s->tx[slot];
 	struct erpc_buf *buf = tx->buf;
 
-	erpc_out_forget(&s->port->out, &tx->out);
+	if (UTIL_UNLIKELY(tx->out.unsent))
+		erpc_out_forget(&s->port->out, &tx->out);
 	s->credits += erpc_client_end(&tx->c);
 	s->free_mask |= 1u << slot;
+	s->wants_mask &= ~(1u << slot);
 	tx->buf = NULL;
 	if (!(~s->free_mask & ERPC_BATCH_MASK))
 		s->room = 0; /* the next message need not wait for others */
 	if (s->free_mask == ERPC_FREE_ALL)
-		erpc_wheel_remove(&s->port->timers, &s->timer);
+		s->watched = false;
 	return buf;
 }
 
@@ -63,6 +68,7 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 
 	s->port->stats.losses++;
 	s->credits += erpc_client_go_back(&tx->c);
+	s->wants_mask |= 1u << slot;
 	tx->marked = false;
 	if (slot < ERPC_BATCH_SLOTS)
 		erpc_kick_measure_none(s);
@@ -155,9 +161,37 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 	erpc_kick_pay(s, tx, len, h.pkt_num);
 }
 
-/** Sends what slot has: false if something keeps the session from sending more. */
-static bool erpc_kick_slot(struct erpc_session *s, struct erpc_tx *tx)
+/** A request that is one packet, for the first time: what erpc_kick_packet makes of it. */
+static inline void erpc_kick_single(struct erpc_session *s, struct erpc_tx *tx)
 {
+	struct erpc_port *port = s->port;
+	struct wire_erpc_hdr h = {
+		.req_type = tx->type,
+		.msg_size = tx->buf->len,
+		.session = s->peer_num,
+		.kind = WIRE_ERPC_REQ,
+		.req_num = tx->c.req_num,
+		.tag = s->peer_tag,
+	};
+
+	erpc_client_first(&tx->c);
+	tx->sent_ns = port->now_ns;
+	tx->nth = ++s->sent_cnt;
+	port->stats.tx_pkts++;
+	erpc_loss_watch(s);
+	erpc_out_put_first(&port->out, s->ah, tx->buf, tx->buf->len, &h, &tx->out);
+	tx->marked = true;
+	tx->mark = 0;
+	tx->mark_ns = port->running ? port->now_ns : 0;
+	if (UTIL_UNLIKELY(port->paces && !erpc_timely_is_open(&s->timely)))
+		erpc_kick_pay(s, tx, tx->buf->len, 0);
+}
+
+/** Sends what slot has: false if something keeps the session from sending more. */
+static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
 	while (erpc_client_sendable(&tx->c)) {
 		if (erpc_client_in_flight(&tx->c) >= tx->window)
 			return true;
@@ -172,29 +206,47 @@ static bool erpc_kick_slot(struct erpc_session *s, struct erpc_tx *tx)
 			return false;
 		}
 		s->credits--;
-		erpc_kick_packet(s, tx);
+		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && !tx->fetch))
+			erpc_kick_single(s, tx);
+		else
+			erpc_kick_packet(s, tx);
 	}
+	s->wants_mask &= ~(1u << slot);
 	return true;
 }
 
-void erpc_kick(struct erpc_session *s)
+/** In turn, so that a long request does not keep short ones back. */
+static void erpc_kick_turns(struct erpc_session *s)
 {
-	uint32_t busy = ~s->free_mask & ERPC_FREE_ALL, slot;
+	uint32_t wants = s->wants_mask, slot;
 
-	if (!s->port->running && util_list_is_empty(&s->fresh_link) && busy)
-		util_list_push_back(&s->port->fresh, &s->fresh_link);
-	/* Answers to calls first: somebody waits for them, and they are never kept waiting. */
-	if ((busy & 1u << ERPC_REPLY_SLOT) && !erpc_kick_slot(s, &s->tx[ERPC_REPLY_SLOT]))
-		return;
-	/* The others in turn, so that a long request does not keep short ones back. */
-	for (busy = (busy >> s->turn | busy << (ERPC_SLOTS - s->turn)) & ERPC_FREE_ALL; busy;
-	     busy &= busy - 1) {
-		slot = (s->turn + (uint32_t)__builtin_ctz(busy)) % ERPC_SLOTS;
-		if (!erpc_kick_slot(s, &s->tx[slot])) {
+	for (wants = (wants >> s->turn | wants << (ERPC_SLOTS - s->turn)) & ERPC_FREE_ALL; wants;
+	     wants &= wants - 1) {
+		slot = (s->turn + (uint32_t)__builtin_ctz(wants)) % ERPC_SLOTS;
+		if (!erpc_kick_slot(s, slot)) {
 			s->turn = (slot + 1) % ERPC_SLOTS;
 			return;
 		}
 	}
+}
+
+void erpc_kick_wanted(struct erpc_session *s)
+{
+	uint32_t wants = s->wants_mask;
+
+	if (!s->port->running && util_list_is_empty(&s->fresh_link))
+		util_list_push_back(&s->port->fresh, &s->fresh_link);
+	if (UTIL_LIKELY(!(wants & (wants - 1)))) {
+		uint32_t slot = (uint32_t)__builtin_ctz(wants);
+
+		if (!erpc_kick_slot(s, slot) && slot != ERPC_REPLY_SLOT)
+			s->turn = (slot + 1) % ERPC_SLOTS;
+		return;
+	}
+	/* Answers to calls first: somebody waits for them, and they are never kept waiting. */
+	if ((wants & 1u << ERPC_REPLY_SLOT) && !erpc_kick_slot(s, ERPC_REPLY_SLOT))
+		return;
+	erpc_kick_turns(s);
 }
 
 void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)

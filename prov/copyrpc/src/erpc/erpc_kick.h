@@ -23,8 +23,14 @@
 bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,
 		     uint32_t resp_max);
 
-/** Sends what may be sent, of all slots. */
-void erpc_kick(struct erpc_session *s);
+/** Sends what may be sent, of slots that have something. */
+void erpc_kick_wanted(struct erpc_session *s);
+
+static inline void erpc_kick(struct erpc_session *s)
+{
+	if (s->wants_mask)
+		erpc_kick_wanted(s);
+}
 
 /** A request is over: its slot is free, its credits are back. The buffer is the caller's. */
 struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot);

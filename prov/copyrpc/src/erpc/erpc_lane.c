@@ -14,6 +14,7 @@
 #include "dev/fault/flt.h"
 #include "engine/eng_conn.h"
 #include "engine/eng_engine.h"
+#include "erpc/erpc_loss.h"
 #include "erpc/erpc_ride.h"
 #include "erpc/erpc_session.h"
 #include "util/clock.h"
@@ -299,6 +300,7 @@ static int erpc_lane_arm_port(struct erpc_port *port, uint64_t *due_ns)
 	int ret;
 
 	erpc_ride_overdue(port, true); /* who sleeps says nothing that could take them along */
+	erpc_loss_forget_idle(port);
 	due = erpc_port_due_ns(port);
 	if (!erpc_port_is_quiet(port) || erpc_port_has_saved(port) || !due)
 		return -FI_EAGAIN;

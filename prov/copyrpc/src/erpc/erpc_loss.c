@@ -8,6 +8,10 @@
 
 void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 {
+	s->watched = true;
+	s->watch_ns = due_ns;
+	if (!util_list_is_empty(&s->timer.link) && s->timer.due_ns <= due_ns)
+		return;
 	erpc_wheel_remove(&s->port->timers, &s->timer);
 	erpc_wheel_insert(&s->port->timers, &s->timer, due_ns, s->port->now_ns);
 	erpc_port_due_at(s->port, erpc_wheel_end_ns(&s->port->timers, due_ns));
@@ -65,6 +69,13 @@ static void erpc_loss_session(struct erpc_session *s)
 	uint32_t busy = ~s->free_mask & ERPC_FREE_ALL, slot;
 	uint64_t next_ns = UINT64_MAX, due_ns;
 
+	if (!s->watched)
+		return;
+	if (s->watch_ns > s->port->now_ns) { /* the timer was that of packets before */
+		erpc_loss_watch_until(s, s->watch_ns);
+		return;
+	}
+	s->watched = false;
 	for (; busy; busy &= busy - 1) {
 		slot = (uint32_t)__builtin_ctz(busy);
 		if (!erpc_client_in_flight(&s->tx[slot].c))
@@ -74,6 +85,19 @@ static void erpc_loss_session(struct erpc_session *s)
 	}
 	if (next_ns != UINT64_MAX)
 		erpc_loss_watch_until(s, next_ns);
+}
+
+void erpc_loss_forget_idle(struct erpc_port *port)
+{
+	struct erpc_wheel_item *item;
+
+	while ((item = erpc_wheel_first(&port->timers))) {
+		struct erpc_session *s = UTIL_CONTAINER_OF(item, struct erpc_session, timer);
+
+		if (s->watched)
+			return;
+		erpc_wheel_remove(&port->timers, item);
+	}
 }
 
 void erpc_loss_scan(struct erpc_port *port)

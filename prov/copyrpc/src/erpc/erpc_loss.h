@@ -3,8 +3,8 @@
  * What seems to be lost?
  *
  * A session with packets in flight has one timer, whatever the number of its slots, in a wheel of the
- * port: nothing is done for sessions that wait for nothing, and for the others once in a round trip or
- * two. A slot that heard nothing for its time-out (erpc_rto.h) goes back to the last answer
+ * port, which is looked at once in a round trip or two. Answers leave it alone: that all have come, is
+ * found when it is over, or before somebody sleeps. A slot that heard nothing for its time-out (erpc_rto.h) goes back to the last answer
  * and sends one packet again, no more until something comes: if the peer is only slow, it gets little to do.
  * A batch is lost sooner if something that was sent later is known to have come (its answer, where one is due
  * at once, is missing; or it keeps others waiting).
@@ -31,6 +31,9 @@
 /** Of sessions whose timer is over. */
 void erpc_loss_scan(struct erpc_port *port);
 
+/** Nobody is woken by the timer of a session that waits for nothing any more. */
+void erpc_loss_forget_idle(struct erpc_port *port);
+
 /** The timer is over at that time, or sooner. */
 void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns);
 
@@ -52,7 +55,7 @@ static inline void erpc_loss_watch(struct erpc_session *s)
 {
 	uint64_t due_ns = s->port->now_ns + s->rto.look_ns;
 
-	if (util_list_is_empty(&s->timer.link) || due_ns < s->timer.due_ns)
+	if (!s->watched || due_ns < s->watch_ns)
 		erpc_loss_watch_until(s, due_ns);
 }
 

@@ -39,42 +39,10 @@ void erpc_out_fini(struct erpc_out *out)
 	out->hdrs = NULL;
 }
 
-bool erpc_out_room(struct erpc_out *out)
+bool erpc_out_room_cold(struct erpc_out *out)
 {
-	if (UTIL_UNLIKELY(out->cnt == ERPC_BURST))
-		erpc_out_flush(out);
+	erpc_out_flush(out);
 	return out->cnt < ERPC_BURST;
-}
-
-static struct dev_dgram_out *erpc_out_next(struct erpc_out *out, const struct dev_dgram_ah *to,
-					   struct erpc_buf *buf, struct erpc_out_owner *owner)
-{
-	struct dev_dgram_out *pkt = &out->pkt[out->cnt];
-
-	out->owner[out->cnt] = owner;
-	out->buf[out->cnt] = buf;
-	out->cnt++;
-	if (owner)
-		owner->unsent++;
-	pkt->to = to;
-	pkt->flags = 0;
-	if (buf) {
-		pkt->flags = buf->sent && buf->again ? DEV_DGRAM_REPORT : 0;
-		buf->sent = true;
-	}
-	return pkt;
-}
-
-void erpc_out_put_first(struct erpc_out *out, const struct dev_dgram_ah *to, struct erpc_buf *buf,
-			uint32_t len, const struct wire_erpc_hdr *h, struct erpc_out_owner *owner)
-{
-	struct dev_dgram_out *pkt = erpc_out_next(out, to, buf, owner);
-
-	wire_erpc_put(buf->hdr, h);
-	pkt->base[0] = buf->hdr;
-	pkt->len[0] = WIRE_ERPC_HDR_LEN + len;
-	pkt->mem[0] = buf->mem;
-	pkt->len[1] = 0;
 }
 
 void erpc_out_put(struct erpc_out *out, const struct dev_dgram_ah *to,

@@ -19,6 +19,7 @@
 
 #include "dev/dgram.h"
 #include "erpc/erpc_buf.h"
+#include "util/bits.h"
 #include "wire/wire_erpc.h"
 
 #define ERPC_BURST 32u
@@ -48,12 +49,50 @@ int erpc_out_init(struct erpc_out *out, struct dev_dgram *dg, struct dev *dev,
 		  const struct dev_ops *dev_ops, uint32_t tx_cnt);
 void erpc_out_fini(struct erpc_out *out);
 
+/** The burst is full: some leave, if they can. */
+bool erpc_out_room_cold(struct erpc_out *out);
+
 /** Is there room for one more? It may have to let some go for that. */
-bool erpc_out_room(struct erpc_out *out);
+static inline bool erpc_out_room(struct erpc_out *out)
+{
+	return UTIL_LIKELY(out->cnt < ERPC_BURST) || erpc_out_room_cold(out);
+}
+
+/** A place in the burst, all but its pieces filled in. After room. */
+static inline struct dev_dgram_out *erpc_out_next(struct erpc_out *out,
+						  const struct dev_dgram_ah *to,
+						  struct erpc_buf *buf,
+						  struct erpc_out_owner *owner)
+{
+	struct dev_dgram_out *pkt = &out->pkt[out->cnt];
+
+	out->owner[out->cnt] = owner;
+	out->buf[out->cnt] = buf;
+	out->cnt++;
+	if (owner)
+		owner->unsent++;
+	pkt->to = to;
+	pkt->flags = 0;
+	if (buf) {
+		pkt->flags = buf->sent && buf->again ? DEV_DGRAM_REPORT : 0;
+		buf->sent = true;
+	}
+	return pkt;
+}
 
 /** Packet 0 of a message buffer: its header, and `len` bytes behind it. After room. */
-void erpc_out_put_first(struct erpc_out *out, const struct dev_dgram_ah *to, struct erpc_buf *buf,
-			uint32_t len, const struct wire_erpc_hdr *h, struct erpc_out_owner *owner);
+static inline void erpc_out_put_first(struct erpc_out *out, const struct dev_dgram_ah *to,
+				      struct erpc_buf *buf, uint32_t len,
+				      const struct wire_erpc_hdr *h, struct erpc_out_owner *owner)
+{
+	struct dev_dgram_out *pkt = erpc_out_next(out, to, buf, owner);
+
+	wire_erpc_put(buf->hdr, h);
+	pkt->base[0] = buf->hdr;
+	pkt->len[0] = WIRE_ERPC_HDR_LEN + len;
+	pkt->mem[0] = buf->mem;
+	pkt->len[1] = 0;
+}
 
 /** Any other: bytes that lie elsewhere, `buf` NULL where no buffer has them. After room. */
 void erpc_out_put(struct erpc_out *out, const struct dev_dgram_ah *to,

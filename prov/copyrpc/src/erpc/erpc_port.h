@@ -65,10 +65,10 @@ struct erpc_port {
 	const struct dev_ops *dev_ops;
 	const struct core_upcalls *up;
 	void (*failed)(struct erpc_session *session);
-	int err;      /* what ended the device */
-	bool running; /* in progress: what is to leave leaves at its end */
-	bool away;    /* nobody had polled for ERPC_AWAY_NS: what came may have lain there */
-	bool armed;   /* it slept, and was not away */
+	int err;         /* what ended the device */
+	bool running;    /* in progress: what is to leave leaves at its end */
+	bool away;       /* nobody had polled for ERPC_AWAY_NS: what came may have lain there */
+	bool armed;      /* it slept, and was not away */
 	uint32_t reaped; /* dg->tx_done, when those that wait for the device were looked at */
 	uint64_t now_ns;
 	uint64_t next_ns; /* before that nothing is due by the clock; it may be too early */

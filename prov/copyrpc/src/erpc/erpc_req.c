@@ -39,11 +39,13 @@ static bool erpc_req_room(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	return *body;
 }
 
-static void erpc_req_forget_last(struct erpc_session *s, struct erpc_rx *rx)
+static inline void erpc_req_forget_last(struct erpc_session *s, struct erpc_rx *rx)
 {
 	erpc_ride_forget(s, (uint32_t)(rx - s->rx));
-	erpc_out_forget(&s->port->out, &rx->out);
-	erpc_buf_free(&s->port->bufs, rx->resp);
+	if (UTIL_UNLIKELY(rx->out.unsent))
+		erpc_out_forget(&s->port->out, &rx->out);
+	if (rx->resp)
+		erpc_buf_free(&s->port->bufs, rx->resp);
 	rx->resp = NULL;
 	rx->lent = NULL;
 	rx->lent_mem = NULL;
@@ -98,28 +100,36 @@ static void erpc_req_whole(struct erpc_session *s, uint32_t slot)
 	erpc_body_put(body);
 }
 
+/** The only packet of a request, which is not the one that is expected. */
+static void __attribute__((noinline))
+erpc_req_single_cold(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
+		     const struct dev_dgram_in *in)
+{
+	enum erpc_verdict verdict =
+		erpc_server_take_req(&s->rx[slot].s, h, in->len - WIRE_ERPC_HDR_LEN);
+
+	erpc_pkt_refuse(s, verdict);
+	if (verdict == ERPC_REPEAT)
+		erpc_req_repeat(s, slot);
+}
+
 /** The only packet of a request. */
-static bool erpc_req_single(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
-			    const struct dev_dgram_in *in)
+static inline bool erpc_req_single(struct erpc_session *s, uint32_t slot,
+				   const struct wire_erpc_hdr *h, const struct dev_dgram_in *in)
 {
 	struct erpc_rx *rx = &s->rx[slot];
-	enum erpc_verdict verdict = erpc_server_take_req(&rx->s, h, in->len - WIRE_ERPC_HDR_LEN);
-	struct erpc_body *body;
 	bool kept = false;
 
-	if (UTIL_UNLIKELY(verdict != ERPC_LAST)) {
-		erpc_pkt_refuse(s, verdict);
-		if (verdict == ERPC_REPEAT)
-			erpc_req_repeat(s, slot);
+	if (UTIL_UNLIKELY(!erpc_server_take_single(&rx->s, h, in->len - WIRE_ERPC_HDR_LEN))) {
+		erpc_req_single_cold(s, slot, h, in);
 		return false;
 	}
 	erpc_req_forget_last(s, rx);
-	body = erpc_body_of(s, in, &kept);
-	if (UTIL_UNLIKELY(!body)) {
+	rx->body = erpc_body_of(s, in, &kept);
+	if (UTIL_UNLIKELY(!rx->body)) {
 		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
 		return false;
 	}
-	rx->body = body;
 	erpc_req_whole(s, slot);
 	return kept;
 }

@@ -32,7 +32,7 @@ static bool erpc_resp_batch(struct erpc_session *s, uint32_t slot, const struct 
 	uint32_t seq = s->tx[slot].seq;
 
 	erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
-	erpc_session_mark(s);
+	erpc_session_freed(s);
 	if (slot == ERPC_REPLY_SLOT)
 		return false;
 	erpc_send_arrived(s, seq);
@@ -57,6 +57,7 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		return false;
 	}
 	s->credits += flying - erpc_client_in_flight(&tx->c);
+	s->wants_mask |= 1u << slot; /* the rest of it, until it has ended */
 	erpc_kick_answered(s, tx, h);
 	if (!tx->fetch)
 		return erpc_resp_batch(s, slot, in);

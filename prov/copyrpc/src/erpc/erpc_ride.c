@@ -69,15 +69,22 @@ static void erpc_ride_judge(struct erpc_session *s)
 	s->heard_ns = s->port->now_ns;
 }
 
+/** ERPC_RIDE_MAX bits. */
+static inline bool erpc_ride_is_full(uint32_t mask)
+{
+	mask &= mask - 1;
+	return mask & (mask - 1);
+}
+
 bool erpc_ride_begin(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_rx *rx = &s->rx[slot];
 
 	erpc_ride_judge(s);
 	if (s->talk < ERPC_RIDE_TRUST || s->ack != rx->seq || !(rx->seq % ERPC_RIDE_SAMPLE) ||
-	    __builtin_popcount(s->ride_mask) == ERPC_RIDE_MAX || !erpc_ride_is_open(s))
+	    erpc_ride_is_full(s->ride_mask) || !erpc_ride_is_open(s))
 		return false;
-	erpc_server_respond(&rx->s, 0);
+	erpc_server_respond_empty(&rx->s);
 	rx->said = WIRE_ERPC_LATE;
 	erpc_ride_known(s, slot);
 	if (!s->ride_mask) {
@@ -100,10 +107,8 @@ uint32_t erpc_ride_take(struct erpc_session *s)
 	return s->ack;
 }
 
-void erpc_ride_forget(struct erpc_session *s, uint32_t slot)
+void erpc_ride_forget_cold(struct erpc_session *s, uint32_t slot)
 {
-	if (slot >= ERPC_BATCH_SLOTS)
-		return;
 	if (s->rx[slot].resp)
 		erpc_ride_known(s, slot);
 	s->alone_mask &= ~(1u << slot);
@@ -169,7 +174,7 @@ const char *erpc_ride_heard(struct erpc_session *s, uint32_t ack)
 		if (UTIL_UNLIKELY(tx->c.tx_max < tx->c.req_pkts))
 			return "it has what was not sent";
 		erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
-		erpc_session_mark(s);
+		erpc_session_freed(s);
 		s->port->stats.rides++;
 		erpc_send_arrived(s, tx->seq);
 	}

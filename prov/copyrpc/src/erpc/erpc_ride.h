@@ -45,7 +45,14 @@ void erpc_ride_passed(struct erpc_session *s, uint32_t seq);
 void erpc_ride_known(struct erpc_session *s, uint32_t slot);
 
 /** The peer begins another request in `slot`. */
-void erpc_ride_forget(struct erpc_session *s, uint32_t slot);
+void erpc_ride_forget_cold(struct erpc_session *s, uint32_t slot);
+
+static inline void erpc_ride_forget(struct erpc_session *s, uint32_t slot)
+{
+	if (slot < ERPC_BATCH_SLOTS &&
+	    (s->rx[slot].resp || ((s->ride_mask | s->alone_mask) & 1u << slot)))
+		erpc_ride_forget_cold(s, slot);
+}
 
 /** What waits is to leave alone, with the next erpc_ride_flush. */
 void erpc_ride_over(struct erpc_session *s);

@@ -213,7 +213,7 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t label, uint64_t ext0, uint64
 {
 	uint32_t ext_len = core_label_ext_len(label);
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
-	uint64_t ext[4] = { ext0, ext1 }; /* as much as a copy may load at once */
+	uint64_t ext[8] = { ext0, ext1 }; /* as much as util_copy_short may take */
 	uint8_t *at;
 
 	if (UTIL_UNLIKELY(s->err))

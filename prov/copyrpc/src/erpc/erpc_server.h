@@ -41,10 +41,36 @@ enum erpc_verdict erpc_server_take_req(struct erpc_server *s, const struct wire_
 				       uint32_t len);
 
 /**
+ * A REQ that is a whole request, and what is expected: true: as LAST. False: nothing has changed, and
+ * erpc_server_take_req says what it is. h->msg_size is at most s->payload.
+ */
+static inline bool erpc_server_take_single(struct erpc_server *s, const struct wire_erpc_hdr *h,
+					   uint32_t len)
+{
+	if (h->req_num != ((s->req_num + ERPC_SLOTS) & (WIRE_ERPC_REQ_MAX - 1)) || h->pkt_num ||
+	    len != h->msg_size || (s->req_pkts && !s->answered))
+		return false;
+	s->req_num = h->req_num;
+	s->req_type = h->req_type;
+	s->size = len;
+	s->req_pkts = 1;
+	s->rx = 1;
+	s->answered = false;
+	return true;
+}
+
+/**
  * An RFR of `len` payload bytes: TAKE: send that part of the response. EARLY: what it belongs to has not come.
  */
 enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct wire_erpc_hdr *h,
 				       uint32_t len);
+
+/** The response is there, and has no bytes. */
+static inline void erpc_server_respond_empty(struct erpc_server *s)
+{
+	s->resp_size = 0;
+	s->answered = true;
+}
 
 /** The response is there: its first part is to be sent. False: the client cannot take that much. */
 bool erpc_server_respond(struct erpc_server *s, uint32_t size);

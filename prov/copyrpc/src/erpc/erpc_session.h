@@ -134,6 +134,7 @@ struct erpc_session {
 	uint32_t turn;         /* the slot that comes first */
 	uint32_t sent_cnt;     /* packets of all slots */
 	uint32_t free_mask;    /* slots that are free */
+	uint32_t wants_mask;   /* slots that may have packets to send */
 	uint32_t done_mask;    /* seq % 8: answered */
 	uint64_t left;         /* position of all that has left, */
 	uint64_t taken;        /* position of all that was accepted */
@@ -179,7 +180,9 @@ struct erpc_session {
 	struct util_list ride_link;  /* port->riding: ride_mask is not 0 */
 	struct util_list fail_link;  /* port->failed */
 
-	struct erpc_wheel_item timer; /* port->timers: packets in flight */
+	struct erpc_wheel_item timer; /* port->timers: for what is watched, or something before */
+	uint64_t watch_ns;            /* if `watched`: losses are looked for then */
+	bool watched;
 	struct erpc_rto rto;
 	uint64_t rx_ns;     /* the last packet came */
 	uint64_t passed_ns; /* what was sent then has been answered */
@@ -233,6 +236,14 @@ void erpc_session_reap(struct erpc_port *port, bool all);
 
 /** Has something to do at the end of this progress call, or of the next one. */
 void erpc_session_mark(struct erpc_session *s);
+
+/** A slot or a credit is free: is there something that waits for one? */
+static inline void erpc_session_freed(struct erpc_session *s)
+{
+	if (s->open || s->wants_mask || !util_list_is_empty(&s->fetches) ||
+	    !util_list_is_empty(&s->replies))
+		erpc_session_mark(s);
+}
 
 /** Lets go what can go. */
 void erpc_session_flush(struct erpc_session *s);

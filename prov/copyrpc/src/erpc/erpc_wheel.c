@@ -92,10 +92,10 @@ static void erpc_wheel_reap(struct erpc_wheel *w, uint64_t now_ns, struct util_l
 	}
 }
 
-/** From w->tick on, the first tick up to `end` whose slot may hold something; else end + 1. */
-static uint64_t erpc_wheel_skip(const struct erpc_wheel *w, uint64_t end)
+/** From `tick` on, the first one up to `end` whose slot may hold something; else end + 1. */
+static uint64_t erpc_wheel_skip_from(const struct erpc_wheel *w, uint64_t tick, uint64_t end)
 {
-	uint64_t tick = w->tick, word;
+	uint64_t word;
 
 	while (tick <= end) {
 		word = w->used[(tick & (w->slot_cnt - 1)) / 64] >> tick % 64;
@@ -110,11 +110,30 @@ static uint64_t erpc_wheel_skip(const struct erpc_wheel *w, uint64_t end)
 	return tick <= end ? tick : end + 1;
 }
 
+static uint64_t erpc_wheel_skip(const struct erpc_wheel *w, uint64_t end)
+{
+	return erpc_wheel_skip_from(w, w->tick, end);
+}
+
 uint64_t erpc_wheel_next_ns(const struct erpc_wheel *w)
 {
 	if (!w->cnt)
 		return UINT64_MAX;
 	return erpc_wheel_skip(w, w->tick + w->slot_cnt - 1) << w->shift;
+}
+
+struct erpc_wheel_item *erpc_wheel_first(struct erpc_wheel *w)
+{
+	uint64_t end = w->tick + w->slot_cnt - 1, tick, slot;
+
+	for (tick = w->tick; w->cnt; tick++) {
+		tick = erpc_wheel_skip_from(w, tick, end);
+		slot = tick & (w->slot_cnt - 1);
+		if (!util_list_is_empty(&w->slots[slot]))
+			return UTIL_CONTAINER_OF(w->slots[slot].next, struct erpc_wheel_item, link);
+		w->used[slot / 64] &= ~(1ull << slot % 64);
+	}
+	return NULL;
 }
 
 void erpc_wheel_advance(struct erpc_wheel *w, uint64_t now_ns, struct util_list *ready)

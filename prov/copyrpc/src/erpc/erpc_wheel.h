@@ -70,6 +70,9 @@ static inline uint64_t erpc_wheel_end_ns(const struct erpc_wheel *w, uint64_t du
 /** Before this time nothing leaves, and at this time perhaps nothing either; UINT64_MAX: it is empty. */
 uint64_t erpc_wheel_next_ns(const struct erpc_wheel *w);
 
+/** The first that will leave, or NULL. */
+struct erpc_wheel_item *erpc_wheel_first(struct erpc_wheel *w);
+
 /** Moves all that is due to the end of `ready`, in the order of their slots. */
 void erpc_wheel_advance(struct erpc_wheel *w, uint64_t now_ns, struct util_list *ready);
 

@@ -112,10 +112,12 @@ static inline void m5_wqe_atomic(struct m5_wqe *wqe, uint64_t compare, uint64_t 
 /** A datagram's address: 48 bytes if it has M5_AV_EXT, otherwise its first 16. */
 static inline void m5_wqe_av(struct m5_wqe *wqe, const struct m5_av *av)
 {
-	size_t len = be32toh(av->dqp_dct) & M5_AV_EXT ? sizeof(*av) : M5_AV_SHORT;
-
-	memcpy(wqe->end, av, len);
-	wqe->end += len;
+	memcpy(wqe->end, av, M5_AV_SHORT);
+	wqe->end += M5_AV_SHORT;
+	if (!(av->dqp_dct & htobe32(M5_AV_EXT)))
+		return;
+	memcpy(wqe->end, (const uint8_t *)av + M5_AV_SHORT, sizeof(*av) - M5_AV_SHORT);
+	wqe->end += sizeof(*av) - M5_AV_SHORT;
 }
 
 /**
