@@ -16,7 +16,7 @@
  * the response, hold/release is the ownership of its receive buffers, eager_max is what one request
  * carries, get is absent there (caps), flush rings the burst.
  *
- * Shown by test/unit/core with test/support/fake_chan.h.
+ * Shown by test/unit/core, over test/support/fake_engine.h.
  */
 #ifndef CORE_CHAN_H
 #define CORE_CHAN_H

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* An endpoint that is its own peer gets what any other would: fi_endpoint(3) makes no difference. */
+#include "core/core_self.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "core/core_mr.h"
+#include "core/rma/core_rma.h"
+#include "support/core_pair.h"
+#include "unit/core/must.h"
+
+#define EAGER_MAX 64u
+#define FETCH_MIN 256u
+#define BYTES     4096u
+#define KEY       5
+
+static struct node node;
+static uint8_t from[BYTES], to[BYTES + 1];
+
+static void setup(void)
+{
+	fake_engine_reset();
+	node_limits = (struct core_limits){ .eager_max = EAGER_MAX,
+					    .single_copy_min = FETCH_MIN,
+					    .unexpected_mem = 1 << 20 };
+	nodes_open(&node, 1);
+	node.ep.remote_access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+}
+
+static void teardown(void)
+{
+	nodes_close(&node, 1);
+}
+
+TestSuite(core_self, .init = setup, .fini = teardown);
+
+/* Progress until there is a completion: it must be a good one. */
+static struct core_cqe completion(void)
+{
+	struct fi_cq_err_entry err;
+	struct core_cqe e = { 0 };
+
+	nodes_settle(&node, 1);
+	MUST(node_poll(&node, &e, &err) == 1);
+	return e;
+}
+
+static void post_recv(size_t len, bool tagged)
+{
+	MUST(!node_recv(&node, FI_ADDR_UNSPEC, to, len, tagged, 7, 0, 0, to));
+}
+
+static void post_send(size_t len, bool tagged, uint64_t flags)
+{
+	MUST(!node_send(&node, 0, from, len, tagged, 7, flags, from));
+}
+
+static void exchange(size_t len, bool posted, bool tagged, uint64_t flags)
+{
+	unsigned received = 0, sent = 0;
+
+	node_fill(from, len, (uint32_t)len);
+	memset(to, 0xA5, sizeof(to));
+	if (posted)
+		post_recv(len, tagged);
+	post_send(len, tagged, flags);
+	nodes_settle(&node, 1);
+	if (!posted)
+		post_recv(len, tagged);
+	for (unsigned i = 0; i < 2; i++) {
+		struct core_cqe e = completion();
+
+		received += e.e.op_context == to && e.e.len == len;
+		sent += e.e.op_context == from;
+	}
+	MUST(received == 1 && sent == 1);
+	MUST(node_check(to, len, (uint32_t)len) && to[len] == 0xA5);
+}
+
+Test(core_self, messages_of_every_way_arrive_whole_whenever_they_are_waited_for)
+{
+	static const size_t lens[] = { 0,    1, EAGER_MAX, EAGER_MAX + 1, FETCH_MIN, FETCH_MIN + 1,
+				       BYTES };
+	static const uint64_t flags[] = { 0, FI_DELIVERY_COMPLETE };
+
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++)
+		for (unsigned j = 0; j < 8; j++)
+			exchange(lens[i], j & 1, j & 2, flags[j >> 2]);
+	cr_assert_eq(node.ep.inmsgs.used_cnt, 0);
+}
+
+Test(core_self, order_is_that_of_the_sends)
+{
+	uint8_t out[8] = { 0, 1, 2, 3, 4, 5, 6, 7 }, in[8];
+
+	for (unsigned i = 0; i < 8; i++)
+		cr_assert_eq(node_send(&node, 0, &out[i], 1, false, 0, 0, &out[i]), 0);
+	nodes_settle(&node, 1);
+	for (unsigned i = 0; i < 8; i++)
+		cr_assert_eq(node_recv(&node, FI_ADDR_UNSPEC, &in[i], 1, false, 0, 0, 0, &in[i]),
+			     0);
+	for (unsigned i = 0; i < 16; i++)
+		completion();
+	cr_assert_arr_eq(in, out, sizeof(out));
+}
+
+static void reach(bool write, size_t len)
+{
+	struct iovec iov = { to, len };
+	struct fi_rma_iov remote = { .len = len, .key = KEY };
+	struct core_rma r = { .write = write,
+			      .iov = &iov,
+			      .iov_cnt = 1,
+			      .len = len,
+			      .rma_iov = &remote,
+			      .rma_cnt = 1,
+			      .context = to,
+			      .flags = FI_COMPLETION };
+
+	MUST(!core_rma_post(&node.ep, &r));
+	MUST(completion().e.op_context == to);
+}
+
+Test(core_self, its_own_regions_are_read_and_written_at_any_length)
+{
+	static const size_t lens[] = { 0, 1, EAGER_MAX + 1, FETCH_MIN, BYTES };
+	struct core_mr mr = { .key = KEY,
+			      .access = FI_REMOTE_READ | FI_REMOTE_WRITE,
+			      .len = BYTES,
+			      .iov_cnt = 1,
+			      .iov[0] = { from, BYTES } };
+
+	cr_assert_eq(core_mr_add(&node.dom, &mr, false), 0);
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		node_fill(from, BYTES, 1 + i);
+		memset(to, 0xA5, sizeof(to));
+		reach(false, lens[i]);
+		MUST(node_check(to, lens[i], 1 + i) && to[lens[i]] == 0xA5);
+		node_fill(to, lens[i], 100 + i);
+		reach(true, lens[i]);
+		MUST(node_check(from, lens[i], 100 + i));
+	}
+	core_mr_remove(&node.dom, &mr);
+}
+
+/* What it is for under a leak checker: each way's memory goes with the endpoint. */
+Test(core_self, what_nobody_received_goes_with_the_endpoint)
+{
+	static const size_t lens[] = { 0, EAGER_MAX, EAGER_MAX + 1, FETCH_MIN };
+
+	for (unsigned i = 0; i < 4; i++)
+		post_send(lens[i], i & 1, 0);
+	nodes_settle(&node, 1);
+	cr_assert_eq(node.ep.inmsgs.used_cnt, 4);
+}
