@@ -77,6 +77,14 @@ static inline bool core_cq_has_room(const struct core_cq *cq)
 	return cq->tail != cq->full;
 }
 
+/** For how many there is room at once: looks how far it was read, unless somebody is to be called. */
+static inline uint64_t core_cq_room(struct core_cq *cq)
+{
+	if (UTIL_LIKELY(!cq->notify))
+		cq->full = cq->head + cq->mask + 1;
+	return cq->full - cq->tail;
+}
+
 /** The slot of the next completion, counted as written: there is room. */
 static inline struct core_cqe *core_cq_take(struct core_cq *cq)
 {

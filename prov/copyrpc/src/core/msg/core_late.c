@@ -3,9 +3,7 @@
 #include "core/msg/core_late.h"
 
 #include <rdma/fi_errno.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/core_peer.h"
 #include "util/log.h"
@@ -27,8 +25,33 @@ static inline bool core_late_is_common(uint64_t pos)
 	return !(pos & (CORE_LATE_QUIET | CORE_LATE_COUNT | CORE_LATE_SILENT));
 }
 
+/** The number of the next one. */
+static inline uint64_t core_late_tail(const struct core_late *late)
+{
+	return late->lap + (uint64_t)(late->next - late->slots);
+}
+
+/** Nothing is in it: the next ones lie together, from the start. */
+static inline void core_late_restart(struct core_late *late)
+{
+	late->head = late->lap;
+	late->next = late->slots;
+	late->stop = late->slots + late->mask + 1;
+}
+
+/** `tail` numbers so far: says where the next one goes, and how many may at once. */
+static inline void core_late_open(struct core_late *late, uint64_t tail)
+{
+	uint64_t size = late->mask + 1, at = tail & late->mask;
+	uint64_t room = size - (tail - late->head);
+
+	late->lap = tail - at;
+	late->next = late->slots + at;
+	late->stop = late->next + (room < size - at ? room : size - at);
+}
+
 /** Room for one more, if there is memory. */
-static bool core_late_grow(struct core_late *late)
+static bool core_late_grow(struct core_late *late, uint64_t tail)
 {
 	uint64_t cnt = late->slots ? 2 * (late->mask + 1) : CORE_LATE_FIRST;
 	struct core_late_slot *slots = calloc(cnt, sizeof(*slots));
@@ -36,7 +59,7 @@ static bool core_late_grow(struct core_late *late)
 
 	if (!slots)
 		return false;
-	for (at = late->head; at != late->tail; at++)
+	for (at = late->head; at != tail; at++)
 		slots[at & (cnt - 1)] = late->slots[at & late->mask];
 	free(late->slots);
 	late->slots = slots;
@@ -66,20 +89,26 @@ void core_late_sent(struct core_peer *peer, void *context, uint64_t flags, bool 
 	unsigned kind = core_late_kind(peer->ep, flags, tagged, silent);
 	struct core_late_slot slot = { .pos = *peer->chan->taken | kind, .context = context };
 	struct core_late *late = &peer->late;
+	uint64_t tail = core_late_tail(late);
 
-	if ((!late->slots || late->tail - late->head > late->mask) && !core_late_grow(late)) {
+	if ((!late->slots || tail - late->head > late->mask) && !core_late_grow(late, tail)) {
 		/* Without memory to remember it by, it ends as if less had been promised. */
 		core_late_end(&peer->ep->tx, &slot);
 		return;
 	}
-	late->full = late->head + late->mask + 1;
+	core_late_open(late, tail);
 	late->odd_cnt += !core_late_is_common(kind);
-	late->slots[late->tail++ & late->mask] = slot;
+	*late->next++ = slot;
 	if ((kind & CORE_LATE_QUIET) && !(kind & CORE_LATE_COUNT))
 		return;
 	peer->chan->awaited = *peer->chan->taken;
 	if (silent || (flags & FI_INJECT)) /* it had CORE_SEND_NOW */
 		peer->chan->ops->await(peer->chan);
+}
+
+static inline struct core_late_slot *core_late_at(const struct core_late *late, uint64_t number)
+{
+	return &late->slots[number & late->mask];
 }
 
 static inline bool core_late_has_arrived(const struct core_late_slot *slot, uint64_t arrived)
@@ -90,36 +119,22 @@ static inline bool core_late_has_arrived(const struct core_late_slot *slot, uint
 /** From head on: where the common ones end that have arrived. There is one at head. */
 static inline uint64_t core_late_common_end(const struct core_late *late, uint64_t arrived)
 {
-	const struct core_late_slot *slots = late->slots;
-	uint64_t mask = late->mask, at = late->head, tail = late->tail;
+	uint64_t at = late->head, tail = core_late_tail(late);
 
-	if (UTIL_LIKELY(!late->odd_cnt &&
-			core_late_has_arrived(&slots[(tail - 1) & mask], arrived)))
+	if (UTIL_LIKELY(!late->odd_cnt && core_late_has_arrived(late->next - 1, arrived)))
 		return tail;
-	while (at != tail && core_late_has_arrived(&slots[at & mask], arrived) &&
-	       core_late_is_common(slots[at & mask].pos))
+	while (at != tail && core_late_has_arrived(core_late_at(late, at), arrived) &&
+	       core_late_is_common(core_late_at(late, at)->pos))
 		at++;
 	return at;
 }
 
-/** What a completion says that is the same of all. */
-static const struct core_cqe core_late_cqe = { .src = FI_ADDR_NOTAVAIL };
-
-static inline void core_late_fill(struct core_cqe *cqe, const struct core_late_slot *slot)
-{
-	size_t same = offsetof(struct core_cqe, e.len);
-
-	cqe->e.op_context = slot->context;
-	cqe->e.flags = core_late_comp_flags(slot->pos);
-	memcpy((char *)cqe + same, (const char *)&core_late_cqe + same, sizeof(*cqe) - same);
-}
-
 /** How many of those before `end` lie together, in the FIFO and in the queue: 0, it has no room at once. */
-static inline uint64_t core_late_stretch(const struct core_late *late, const struct core_cq *cq,
+static inline uint64_t core_late_stretch(const struct core_late *late, struct core_cq *cq,
 					 uint64_t end)
 {
 	uint64_t cnt = end - late->head, slots = late->mask + 1 - (late->head & late->mask);
-	uint64_t room = cq->full - cq->tail, places = cq->mask + 1 - (cq->tail & cq->mask);
+	uint64_t room = core_cq_room(cq), places = cq->mask + 1 - (cq->tail & cq->mask);
 
 	cnt = cnt < slots ? cnt : slots;
 	room = room < places ? room : places;
@@ -131,7 +146,7 @@ static inline void core_late_tell(struct core_late *late, struct core_cq *cq, ui
 {
 	while (late->head != end) {
 		uint64_t cnt = core_late_stretch(late, cq, end);
-		const struct core_late_slot *slot = &late->slots[late->head & late->mask];
+		const struct core_late_slot *slot = core_late_at(late, late->head);
 		const struct core_late_slot *slot_end = slot + cnt;
 		struct core_cqe *cqe = &cq->ring[cq->tail & cq->mask];
 
@@ -139,9 +154,10 @@ static inline void core_late_tell(struct core_late *late, struct core_cq *cq, ui
 			return;
 		late->head += cnt;
 		cq->tail += cnt;
-		do
-			core_late_fill(cqe++, slot++);
-		while (slot != slot_end);
+		do {
+			core_cqe_fill(cqe++, slot->context, core_late_comp_flags(slot->pos), 0,
+				      NULL, 0, 0, FI_ADDR_NOTAVAIL);
+		} while (++slot != slot_end);
 	}
 }
 
@@ -149,19 +165,23 @@ void core_late_on_arrived(struct core_chan *chan, uint64_t pos)
 {
 	struct core_late *late = &chan->peer->late;
 	struct core_comp *tx = &chan->peer->ep->tx;
+	uint64_t tail = core_late_tail(late);
 
-	for (; late->head != late->tail; late->head++) {
+	for (; late->head != tail; late->head++) {
 		const struct core_late_slot *slot;
 
 		if (UTIL_LIKELY(tx->cq != NULL))
 			core_late_tell(late, tx->cq, core_late_common_end(late, pos));
-		late->full = late->head + late->mask + 1;
-		slot = &late->slots[late->head & late->mask];
-		if (late->head == late->tail || !core_late_has_arrived(slot, pos))
-			return;
+		slot = core_late_at(late, late->head);
+		if (late->head == tail || !core_late_has_arrived(slot, pos))
+			break;
 		late->odd_cnt -= !core_late_is_common(slot->pos);
 		core_late_end(tx, slot);
 	}
+	if (UTIL_LIKELY(late->head == tail && late->slots))
+		core_late_restart(late);
+	else if (late->slots)
+		core_late_open(late, tail);
 }
 
 /** Nobody misses what a peer that left in good order did not take. */
@@ -203,10 +223,11 @@ static void core_late_log(unsigned cnt, unsigned silent_cnt, int err)
 void core_late_fail_peer(struct core_peer *peer, int err)
 {
 	struct core_late *late = &peer->late;
+	uint64_t tail = core_late_tail(late);
 	unsigned cnt = 0, silent_cnt = 0;
 
-	for (; late->head != late->tail; late->head++) {
-		const struct core_late_slot *slot = &late->slots[late->head & late->mask];
+	for (; late->head != tail; late->head++) {
+		const struct core_late_slot *slot = core_late_at(late, late->head);
 
 		if (!core_late_is_missed(slot, err))
 			continue;

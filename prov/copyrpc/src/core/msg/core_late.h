@@ -43,9 +43,10 @@ struct core_late_slot {
 struct core_late {
 	struct core_late_slot *slots; /* ring of mask + 1, NULL until first used */
 	uint64_t mask;
-	uint64_t head;    /* oldest */
-	uint64_t tail;    /* next */
-	uint64_t full;    /* tail at which there is no room, as far as the last look told */
+	struct core_late_slot *next; /* the next one goes there */
+	struct core_late_slot *stop; /* next, where there is no room at once */
+	uint64_t lap;                /* the number of the one in slots[0], of this lap */
+	uint64_t head;               /* of the oldest; numbers & mask are places */
 	uint64_t odd_cnt; /* of those in it, how many are not as core_late_note makes them */
 };
 
@@ -63,15 +64,14 @@ void core_late_sent(struct core_peer *peer, void *context, uint64_t flags, bool 
 static inline bool core_late_note(struct core_late *late, struct core_chan *chan, void *context,
 				  bool tagged)
 {
-	uint64_t tail = late->tail, pos = *chan->taken;
-	struct core_late_slot *slot;
+	struct core_late_slot *slot = late->next;
+	uint64_t pos = *chan->taken;
 
-	if (UTIL_UNLIKELY(tail == late->full))
+	if (UTIL_UNLIKELY(slot == late->stop))
 		return false;
-	slot = &late->slots[tail & late->mask];
 	slot->pos = pos | (tagged ? FI_TAGGED : FI_MSG);
 	slot->context = context;
-	late->tail = tail + 1;
+	late->next = slot + 1;
 	chan->awaited = pos;
 	return true;
 }

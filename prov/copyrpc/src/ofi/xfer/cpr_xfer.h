@@ -55,9 +55,12 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, si
 					  fi_addr_t dest, uint64_t tag, uint64_t data,
 					  void *context, uint64_t extra, bool tagged)
 {
-	/* That default flags have no data is known here: extra alone says it, a constant. */
-	uint64_t flags = (ep->tx_flags & ~(uint64_t)FI_REMOTE_CQ_DATA) | extra;
+	uint64_t flags = ep->tx_flags;
 
+	/* Default flags have no data (cpr_ep_set_tx_flags): extra alone says it, a constant. */
+	if (flags & FI_REMOTE_CQ_DATA)
+		__builtin_unreachable();
+	flags |= extra;
 	if (UTIL_UNLIKELY(len > ep->send_max))
 		return -FI_EMSGSIZE;
 	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
