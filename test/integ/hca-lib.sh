@@ -4,7 +4,7 @@
 # Pairs of programs on the device model, and what its counters must say. Sourced by hca-*; BUILD is the
 # build directory, the arguments are patterns: only pairs whose names contain one of them run.
 #
-# Expectations are "client:name=value", "server:name=value" or with ">"; a counter that is not printed
+# Expectations are "client:name=value", "server:name=value" or with ">" or "<"; a counter that is not printed
 # is 0.
 set -u
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
@@ -38,14 +38,15 @@ counter()
 	echo "${value:-0}"
 }
 
-# compare EXPECTATION: SIDE:NAME=VALUE or SIDE:NAME>VALUE; prints what differs.
+# compare EXPECTATION: SIDE:NAME=VALUE, or with > or <; prints what differs.
 compare()
 {
-	local side=${1%%:*} name=${1#*:} want=${1##*[=>]} got
-	name=${name%%[=>]*}
+	local side=${1%%:*} name=${1#*:} want=${1##*[=><]} got
+	name=${name%%[=><]*}
 	got=$(counter "$side" "$name")
 	case $1 in
 	*\>*) [ "$got" -gt "$want" ] && return 0 ;;
+	*\<*) [ "$got" -lt "$want" ] && return 0 ;;
 	*) [ "$got" -eq "$want" ] && return 0 ;;
 	esac
 	echo "      expected $1, found $got"
