@@ -5,7 +5,7 @@
  * Whatever finds no buffer is counted by the network and comes again; nothing is lost, nothing comes twice, the
  * order stays, and afterwards no more memory is in use than before. The sessions are of as many ports.
  *
- *	COPYRPC_BURST	sessions (at most 20000)
+ *	COPYRPC_BURST	sessions (at most 20000; many more than usual take longer than a test waits)
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
