@@ -331,8 +331,8 @@ static void cancel_one(void)
 {
 	struct call *call = &calls[below(window)];
 
-	if (!call->open || call->cancelled)
-		return;
+	if (!call->open || call->cancelled || is_dead(call->peer))
+		return; /* calls to the dead end by themselves */
 	FAB_CHECK(fi_cancel(&fab.ep->fid, call));
 	FAB_TRUE(fi_cancel(&fab.ep->fid, call) == -FI_ENOENT);
 	call->cancelled = true;
