@@ -18,22 +18,6 @@
 
 #define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"
 
-static void cm_attempt_elsewhere(struct cm_peer *peer, uint64_t peer_inc)
-{
-	struct cm_req *req = peer->req;
-
-	if (req->elsewhere_inc == peer_inc) {
-		cm_req_fail(
-			peer, -FI_EHOSTUNREACH,
-			"it answers, but not from this host's memory: it runs on another host or "
-			"in another network namespace (container), and FI_COPYRPC_PATHS allows "
-			"nothing else that both ends have; leave it unset, or name udp");
-		return;
-	}
-	req->elsewhere_inc = peer_inc;
-	cm_req_again(peer, -FI_EHOSTUNREACH, "it answers, but not from this host's memory");
-}
-
 /** This host's memory does not lead there. Does something else? */
 static bool cm_attempt_other_way(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
@@ -43,14 +27,28 @@ static bool cm_attempt_other_way(struct cm_peer *peer, const struct wire_cm_pkt 
 	return true;
 }
 
+/** It answered, but nobody listens at its name: has it ended since, or never been here? It is asked once more. */
+static void cm_attempt_elsewhere(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+{
+	struct cm_req *req = peer->req;
+
+	if (req->elsewhere_inc != ack->src_inc) {
+		req->elsewhere_inc = ack->src_inc;
+		cm_req_again(peer, -FI_EHOSTUNREACH, "it answers, but not from this host's memory");
+	} else if (!cm_attempt_other_way(peer, ack)) {
+		cm_req_fail(
+			peer, -FI_EHOSTUNREACH,
+			"it answers, but not from this host's memory: it runs on another host or "
+			"in another network namespace (container), and FI_COPYRPC_PATHS allows "
+			"nothing else that both ends have; leave it unset, or name udp");
+	}
+}
+
 static void cm_attempt_not_connected(struct cm_peer *peer, const struct wire_cm_pkt *ack, int err)
 {
 	switch (err) {
 	case -FI_ECONNREFUSED:
-	case -FI_ENOENT:
-		if (!cm_attempt_other_way(peer, ack))
-			cm_attempt_elsewhere(peer, ack->src_inc);
-		break;
+	case -FI_ENOENT: cm_attempt_elsewhere(peer, ack); break;
 	case -FI_EAGAIN: cm_req_again(peer, err, "too many are waiting to be let in there"); break;
 	case -FI_ENOBUFS:
 	case -FI_ENOMEM: cm_req_again(peer, err, "the kernel has no memory for a socket"); break;
