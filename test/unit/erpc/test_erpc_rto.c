@@ -75,3 +75,19 @@ Test(erpc_rto, stays_patient_until_something_was_measured, .init = setup)
 	erpc_rto_sample(&r, US);
 	cr_expect_eq(erpc_rto_after(&r, 0), 100 * US);
 }
+
+/** Whoever lost packets in the same moment repeats them at different ones, and nobody sooner than he should. */
+Test(erpc_rto, spreads_what_was_lost_together)
+{
+	uint64_t lot, wait, early = 0, late = 0;
+
+	for (lot = 0; lot < 1000; lot++) {
+		wait = erpc_rto_spread(MS, lot);
+		cr_assert(wait >= MS && wait <= MS + MS / 2);
+		early += wait < MS + MS / 8;
+		late += wait > MS + 3 * MS / 8;
+	}
+	cr_expect(early > 150 && early < 350, "a quarter of them in the first quarter: %lu", early);
+	cr_expect(late > 150 && late < 350, "and in the last: %lu", late);
+	cr_expect_eq(erpc_rto_spread(0, 5), 0);
+}

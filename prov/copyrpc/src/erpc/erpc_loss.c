@@ -40,12 +40,15 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 /** Silence after which what a slot has in flight is lost. */
 static uint64_t erpc_loss_patience(const struct erpc_session *s, const struct erpc_tx *tx)
 {
+	uint64_t silence;
+
 	if (erpc_loss_is_passed(s, tx))
 		return s->rto.look_ns;
 	/* What is known to wait for others is not asked for before them. */
-	return erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->seq_done)
-		       ? erpc_rto_probe(&s->rto, tx->tries)
-		       : erpc_rto_after(&s->rto, tx->tries);
+	silence = erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->seq_done)
+			  ? erpc_rto_probe(&s->rto, tx->tries)
+			  : erpc_rto_after(&s->rto, tx->tries);
+	return tx->tries ? erpc_rto_spread(silence, s->token + tx->c.req_num + tx->tries) : silence;
 }
 
 /** Looks at a slot with packets in flight: when it is to be looked at again. */

@@ -15,6 +15,9 @@
  * measured, without the lower bound, and twice as long only with every second loss in a row. With
  * half of all round trips lost, doubling each time would wait for ever longer on average.
  *
+ * Many sessions that lost packets in the same moment, because they all spoke at once and somebody had no buffers
+ * left, would do so again a time-out later, and after each doubling: repetitions are spread.
+ *
  * Nanoseconds. Pure. Shown by test/unit/erpc/test_erpc_rto.c.
  */
 #ifndef ERPC_RTO_H
@@ -96,6 +99,12 @@ static inline uint64_t erpc_rto_probe(const struct erpc_rto *r, unsigned losses)
 	uint64_t probe = losses < 48 ? r->late_ns << losses / 2 : rto;
 
 	return probe < rto ? probe : rto;
+}
+
+/** `wait_ns`, up to half as long again: whose `lot` is another waits another time. */
+static inline uint64_t erpc_rto_spread(uint64_t wait_ns, uint64_t lot)
+{
+	return wait_ns + (wait_ns >> 9) * (lot * 0x9e3779b97f4a7c15ull >> 56);
 }
 
 #endif
