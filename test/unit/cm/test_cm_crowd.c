@@ -284,7 +284,7 @@ Test(cm_crowd, a_host_that_dies_ends_all_of_its_own_and_nobody_elses)
 	until_down(1);
 	took_ns = util_clock_ns() - dead_ns;
 	/* The last one of them may have been heard a quarter of the time-out before it died. */
-	cr_expect_geq(took_ns, timeout_ns / 2, "%lu ms", took_ns / UTIL_NS_PER_MS);
+	cr_expect_geq(took_ns, timeout_ns / 2, "%lu ms", (unsigned long)(took_ns / UTIL_NS_PER_MS));
 	until_down(host_cnt(1));
 	took_ns = util_clock_ns() - dead_ns;
 	check_down(1);
