@@ -23,11 +23,26 @@ static void *next(const char *name)
 	return found;
 }
 
+/** Room: those that have been given back are forgotten. */
+static void forget(void)
+{
+	size_t i, left = 0;
+
+	for (i = 0; i < cnt; i++)
+		if (seen[i].mr)
+			seen[left++] = seen[i];
+	cnt = left;
+	if (cnt < REG_SEEN_MAX)
+		return;
+	fprintf(stderr, "reg_seen: more than %u registrations at a time\n", REG_SEEN_MAX);
+	abort();
+}
+
 static void note(struct ibv_mr *mr, struct ibv_pd *pd, void *addr, size_t len, unsigned access)
 {
 	pthread_mutex_lock(&lock);
 	if (cnt == REG_SEEN_MAX)
-		abort();
+		forget();
 	seen[cnt++] = (struct reg_seen){ mr, pd, addr, len, access };
 	pthread_mutex_unlock(&lock);
 }

@@ -21,7 +21,10 @@ struct reg_seen {
 	unsigned access; /* enum ibv_access_flags, as asked for */
 };
 
-/** The registrations so far, oldest first; at most REG_SEEN_MAX are noted, one more ends the program. */
+/**
+ * The registrations so far, oldest first. REG_SEEN_MAX are noted; then those that have been given back are
+ * forgotten, and if there are none the program ends.
+ */
 #define REG_SEEN_MAX 8192u
 size_t reg_seen_cnt(void);
 struct reg_seen reg_seen_at(size_t idx);
