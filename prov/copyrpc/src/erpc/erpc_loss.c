@@ -17,10 +17,11 @@ void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 	erpc_port_due_at(s->port, erpc_wheel_end_ns(&s->port->timers, due_ns));
 }
 
-/** Should it have been answered before what was? */
+/** Should it have been answered before what was? What was KEPT has come, and is answered after its elders. */
 static bool erpc_loss_is_passed(const struct erpc_session *s, const struct erpc_tx *tx)
 {
-	return !tx->tries && (tx->passed || (tx->prompt && tx->sent_ns < s->passed_ns));
+	return !tx->tries &&
+	       (tx->passed || (tx->prompt && !tx->kept && tx->sent_ns < s->passed_ns));
 }
 
 static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
