@@ -3,9 +3,10 @@
  * What does a message cost the processor and the NIC, counted and not timed?
  *
  * Both ends live in one thread of one process, so nobody polls in vain while the other works: the
- * instructions of a run are those of its messages, and the clock goes by them too. A transport (cost_fi.c, cost_ucp.c) gives two
- * connected ends; cost.c moves the messages. fabtests/scripts/cost runs the program on the device
- * model with N and with 2 N rounds: the difference is free of whatever start and end cost.
+ * instructions of a run are those of its messages, and the clock goes by them too. A transport
+ * (cost_fi.c, cost_ucp.c) gives two connected ends; cost.c moves the messages.
+ * fabtests/scripts/cost runs the program on the device model with N and with 2 N rounds: the
+ * difference is free of whatever start and end cost.
  *
  * A failure ends the process. One thread.
  */

@@ -3,11 +3,11 @@
  * What time is it while costs are counted?
  *
  * Protocols over datagrams decide by time: when an answer leaves alone, what counts as lost. Under
- * insn_count a message takes milliseconds, and on a busy machine anything may. So while messages are
- * counted, who asks for the time finds COST_LOOK_NS more than who asked before: it depends on nothing but the
- * program. This clock_gettime stands before libc's for every library that calls it by that name, and calls it,
- * so that it costs what it costs.
- * Who reads the processor's counter (UCX) is not reached; fabtests/scripts/cost compares the packets.
+ * insn_count a message takes milliseconds, and on a busy machine anything may. So while messages
+ * are counted, who asks for the time finds COST_LOOK_NS more than who asked before: it depends on
+ * nothing but the program. This clock_gettime stands before libc's for every library that calls it
+ * by that name, and calls it, so that it costs what it costs. Who reads the processor's counter
+ * (UCX) is not reached; fabtests/scripts/cost compares the packets.
  */
 #include "cost.h"
 

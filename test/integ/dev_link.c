@@ -59,8 +59,8 @@ static void make_links(void)
 }
 
 /*
- * Relaxed order of writes is asked for wherever data lies, for nobody reads it before a completion says that it
- * is there; not for the word that the peer reads, where there is nothing to gain.
+ * Relaxed order of writes is asked for wherever data lies, for nobody reads it before a completion
+ * says that it is there; not for the word that the peer reads, where there is nothing to gain.
  */
 static void check_memory(void)
 {

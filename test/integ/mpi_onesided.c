@@ -19,9 +19,10 @@
 static int rank, size;
 
 /*
- * Open MPI 4.1's osc rdma, whatever the btl below it (vader, too), dies of a compare and swap of a word of
- * the own rank, or of one in memory that it allocated for ranks of the same host, and loses the last bytes of an
- * MPI_Get_accumulate beyond its buffer of 32 KiB. ONESIDED_OSC_RDMA leaves these out.
+ * Open MPI 4.1's osc rdma, whatever the btl below it (vader, too), dies of a compare and swap of a
+ * word of the own rank, or of one in memory that it allocated for ranks of the same host, and loses
+ * the last bytes of an MPI_Get_accumulate beyond its buffer of 32 KiB. ONESIDED_OSC_RDMA leaves
+ * these out.
  */
 static int is_osc_rdma(void)
 {

@@ -2,11 +2,13 @@
 /*
  * Two processes talk over datagrams, and a third one that nobody invited attacks: do they notice?
  *
- * It floods all their ports with garbage, with headers that look right, with requests to connect; it shows
- * cookies that it never got; it begins hundreds of handshakes and ends none; it ends some, and says in its
- * sessions what no peer says. Meanwhile every message between the two must arrive, once, whole and in order,
- * and their memory must not grow beyond a bound. While all places of those that are being let in are taken, and fought
- * for, by the attacker's host, a newcomer from another one connects; and who connects with an attacker that never ends the handshake hears of it after the peer timeout.
+ * It floods all their ports with garbage, with headers that look right, with requests to connect;
+ * it shows cookies that it never got; it begins hundreds of handshakes and ends none; it ends some,
+ * and says in its sessions what no peer says. Meanwhile every message between the two must arrive,
+ * once, whole and in order, and their memory must not grow beyond a bound. While all places of
+ * those that are being let in are taken, and fought for, by the attacker's host, a newcomer from
+ * another one connects; and who connects with an attacker that never ends the handshake hears of it
+ * after the peer timeout.
  *
  * The two are processes that call libfabric; the attacker has sockets, and the formats of wire/.
  *

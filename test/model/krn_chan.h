@@ -45,8 +45,8 @@ bool krn_chan_push(uint32_t number, uint64_t element, uint32_t type, uint32_t ob
 uint32_t krn_chan_purge(uint32_t number, uint32_t object);
 
 /*
- * For the connection manager, whose events are indices: takes out the events of one object, at most max of them, and
- * gives their elements. Returns how many.
+ * For the connection manager, whose events are indices: takes out the events of one object, at most
+ * max of them, and gives their elements. Returns how many.
  */
 uint32_t krn_chan_take(uint32_t number, uint32_t object, uint64_t *elements, uint32_t max);
 

@@ -2,11 +2,11 @@
 /*
  * rdma_cm: what an open /dev/infiniband/rdma_cm is, as far as connections of RC queue pairs need it.
  *
- * A descriptor is an event channel (krn_chan.h) whose events are indices of segment->cm_event. Identifiers lie in
- * the segment, so that one end puts events into the channel of the other; there are no packets and no
- * daemon. All IP addresses of the host belong to the node of the process that asks; a listener is found by
- * its port. Commands are structs of the kernel's rdma_user_cm.h; those of AF_IB are refused, so that
- * librdmacm uses the ones with IP addresses.
+ * A descriptor is an event channel (krn_chan.h) whose events are indices of segment->cm_event.
+ * Identifiers lie in the segment, so that one end puts events into the channel of the other; there
+ * are no packets and no daemon. All IP addresses of the host belong to the node of the process that
+ * asks; a listener is found by its port. Commands are structs of the kernel's rdma_user_cm.h; those
+ * of AF_IB are refused, so that librdmacm uses the ones with IP addresses.
  */
 #ifndef KRN_CM_H
 #define KRN_CM_H

@@ -185,9 +185,10 @@ int krn_cm_reject(struct krn_cm_cmd *cmd)
 }
 
 /*
- * A real disconnect request goes through both kernels and over the wire, long after the last message. Programs
- * count on it: libfabric's rxm throws away what it has not read when it learns that its peer left. So a
- * program is told when it has read its completions, or a second has passed.
+ * A real disconnect request goes through both kernels and over the wire, long after the last
+ * message. Programs count on it: libfabric's rxm throws away what it has not read when it learns
+ * that its peer left. So a program is told when it has read its completions, or a second has
+ * passed.
  */
 static void tell_later(struct mdl_cm_id *id)
 {

@@ -2,9 +2,10 @@
 /*
  * Which x86-64 instruction stands at an address: the few that drivers ring doorbells with.
  *
- * Stores of general registers, immediates and vectors (SSE, AVX, AVX-512; plain, aligned and non-temporal), direct
- * stores, string moves; and what stands between the stores of a copy: loads, LEA, simple arithmetic,
- * jumps. Anything else is INSN_OTHER, and the program goes on by itself there.
+ * Stores of general registers, immediates and vectors (SSE, AVX, AVX-512; plain, aligned and
+ * non-temporal), direct stores, string moves; and what stands between the stores of a copy: loads,
+ * LEA, simple arithmetic, jumps. Anything else is INSN_OTHER, and the program goes on by itself
+ * there.
  */
 #ifndef KRN_INSN_H
 #define KRN_INSN_H
@@ -46,8 +47,8 @@ struct krn_insn {
 };
 
 /*
- * Decodes at code. regs are the general registers in the processor's order (rax, rcx, rdx, rbx, rsp, rbp, rsi,
- * rdi, r8 ...), rip the address of the instruction.
+ * Decodes at code. regs are the general registers in the processor's order (rax, rcx, rdx, rbx,
+ * rsp, rbp, rsi, rdi, r8 ...), rip the address of the instruction.
  */
 struct krn_insn krn_insn_decode(const uint8_t *code, const uint64_t regs[16], uint64_t rip);
 

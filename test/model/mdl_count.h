@@ -7,8 +7,8 @@
  * requester), with relaxed atomics, because the thread of another QP may run beside it; the figures
  * of a requester and of the responder that it acts for go to the QP they belong to.
  *
- * In trap and kick mode the figures are exact and repeat from run to run. In poll mode they are not: doorbells
- * that hit one register before the next scan are seen as one.
+ * In trap and kick mode the figures are exact and repeat from run to run. In poll mode they are
+ * not: doorbells that hit one register before the next scan are seen as one.
  *
  * What the figures mean on a real adapter: bytes and transactions on PCIe and packets on the wire.
  */

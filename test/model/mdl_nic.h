@@ -2,10 +2,11 @@
 /*
  * The contract between the kernel border (krn_*.c) and the NIC (nic_*.c).
  *
- * Where a call happens: in the process that owns the QP, in any thread: inside a SIGSEGV handler (trap
- * mode), called in place of a store (kick mode), in the polling thread, inside write() of a uverbs command. So
- * neither side may call malloc or stdio from here on, and the stack is what the application left (use
- * little: 20 KiB). All signals are blocked while the NIC runs, but in kick mode.
+ * Where a call happens: in the process that owns the QP, in any thread: inside a SIGSEGV handler
+ * (trap mode), called in place of a store (kick mode), in the polling thread, inside write() of a
+ * uverbs command. So neither side may call malloc or stdio from here on, and the stack is what the
+ * application left (use little: 20 KiB). All signals are blocked while the NIC runs, but in kick
+ * mode.
  *
  * The requester's process does everything: it reads its own WQEs, moves the bytes, takes the receive
  * WQE of its peer and writes the CQEs of both.

@@ -286,8 +286,8 @@ enum mdl_cm_state {
 };
 
 /*
- * One end of a connection, or a listener: what librdmacm calls an rdma_cm_id. All under segment->cm_lock. ctx is
- * the number of the event channel.
+ * One end of a connection, or a listener: what librdmacm calls an rdma_cm_id. All under
+ * segment->cm_lock. ctx is the number of the event channel.
  */
 struct mdl_cm_id {
 	uint32_t number, claimed, proc, ctx;

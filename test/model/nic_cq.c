@@ -314,8 +314,8 @@ void nic_cq_create(struct mdl_cq *cq)
 }
 
 /*
- * Libraries copy what they find in the old buffer up to the resize CQE into the new one, one place further on, as
- * the resize CQE counts as a completion.
+ * Libraries copy what they find in the old buffer up to the resize CQE into the new one, one place
+ * further on, as the resize CQE counts as a completion.
  */
 void nic_cq_resize(struct mdl_cq *cq, uint64_t old_buf, uint32_t old_cnt, uint32_t old_size)
 {

@@ -80,6 +80,26 @@ Test(cm_attempt, a_name_that_leads_nowhere_twice_is_another_host)
 	tear_down();
 }
 
+/** It may have ended since it answered: that is no reason to go another way. */
+Test(cm_attempt, another_way_is_taken_when_a_name_has_led_nowhere_twice)
+{
+	const uint32_t both = WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC;
+	struct wire_cm_pkt hello;
+
+	cm_test_paths = (struct cm_paths){ both, { WIRE_CM_PATH_SHM, WIRE_CM_PATH_NIC } };
+	set_up_timeout(0);
+	ask_stranger();
+	invite(0, both);
+	invite(0, both); /* it has asked again, and not said HELLO */
+	do
+		cr_assert(cm_stranger_recv(&s, &hello, CM_TEST_WAIT_MS));
+	while (hello.type != WIRE_CM_HELLO);
+	cr_expect_eq(hello.hello.half.path, WIRE_CM_PATH_NIC);
+	cr_expect_eq(cm_end_get(&a, &a.prepared), 1);
+	cr_expect_eq(cm_end_get(&a, &a.failed), 0);
+	tear_down();
+}
+
 Test(cm_attempt, unknown_required_features_and_no_common_path_are_refused)
 {
 	set_up_timeout(0);

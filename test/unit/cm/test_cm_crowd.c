@@ -2,9 +2,10 @@
 /*
  * Thousands of connections at one endpoint, and the hosts of some of them end: who notices what, and when?
  *
- * The crowd is one socket: each peer has an address of its own in 127/8, at the same port. It answers every PING, but for the
- * peers of a host (127.x/16) that was switched off. Those, and no others, must be told to have ended: not before the peer timeout, and all of
- * them. So must those of a host that says goodbye.
+ * The crowd is one socket: each peer has an address of its own in 127/8, at the same port. It
+ * answers every PING, but for the peers of a host (127.x/16) that was switched off. Those, and no
+ * others, must be told to have ended: not before the peer timeout, and all of them. So must those
+ * of a host that says goodbye.
  *
  *	COPYRPC_CROWD	connections (default 600; at most 60000)
  */

@@ -2,8 +2,9 @@
 /*
  * All sessions of an endpoint burst at once: more packets than it has receive buffers.
  *
- * Whatever finds no buffer is counted by the network and comes again; nothing is lost, nothing comes twice, the
- * order stays, and afterwards no more memory is in use than before. The sessions are of as many ports.
+ * Whatever finds no buffer is counted by the network and comes again; nothing is lost, nothing
+ * comes twice, the order stays, and afterwards no more memory is in use than before. The sessions
+ * are of as many ports.
  *
  *	COPYRPC_BURST	sessions (at most 20000; many more than usual take longer than a test waits)
  */

@@ -324,8 +324,8 @@ Test(erpc_ride, without_credits_for_a_batch_no_answer_waits_for_one)
 }
 
 /**
- * Batches of calls are answered with bytes: that these have arrived is known when their slot begins another request, or
- * by a batch that is 8 further, and not before.
+ * Batches of calls are answered with bytes: that these have arrived is known when their slot begins
+ * another request, or by a batch that is 8 further, and not before.
  */
 Test(erpc_ride, answers_with_bytes_are_passed_by_a_batch_that_is_8_further)
 {

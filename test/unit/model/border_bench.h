@@ -33,8 +33,8 @@ uint32_t border_open(void);
 char *border_map_uar(uint32_t ctx, uint32_t page);
 
 /*
- * Writes a legacy command: the core struct (its response address is filled in), the driver's data, room for both
- * responses. Returns what write() would.
+ * Writes a legacy command: the core struct (its response address is filled in), the driver's data,
+ * room for both responses. Returns what write() would.
  */
 ssize_t border_command(uint32_t ctx, uint32_t number, void *core, size_t core_len, const void *drv,
 		       size_t drv_len, void *resp, size_t resp_len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Calls, their answers, and how many more there is room for. Random sizes in rings of the smallest size at every
- * position: what ring_call_room promises is kept, what it is given arrives as it was, and an answer
- * that is kept stays.
+ * Calls, their answers, and how many more there is room for. Random sizes in rings of the smallest
+ * size at every position: what ring_call_room promises is kept, what it is given arrives as it was,
+ * and an answer that is kept stays.
  */
 #include "ring/ring_call.h"
 

@@ -148,8 +148,9 @@ void cm_agent_stats(struct cm_agent *agent, struct cm_stats *stats);
 void cm_agent_close(struct cm_agent *agent);
 
 /**
- * Asks for a connection to `addr` (of the agent's family, not its own: else -FI_EINVAL): `up` with asked = true, or `failed`, follows, exactly once per
- * address however often it was asked meanwhile. A conn that is up already is answered by `up` again.
+ * Asks for a connection to `addr` (of the agent's family, not its own: else -FI_EINVAL): `up` with
+ * asked = true, or `failed`, follows, exactly once per address however often it was asked
+ * meanwhile. A conn that is up already is answered by `up` again.
  */
 int cm_connect(struct cm_agent *agent, const struct sockaddr *addr);
 /** Withdraws it: neither `up` with asked nor `failed` follows (a conn may still come up). */
@@ -159,8 +160,8 @@ void cm_connect_cancel(struct cm_agent *agent, const struct sockaddr *addr);
 void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr);
 uint64_t cm_conn_incarnation(const struct cm_conn *conn);
 /**
- * What it stands for has failed here: cm_conn_put will say so instead of goodbye. came: the peer was heard by it
- * before; a path by which nothing comes is left alone after a while.
+ * What it stands for has failed here: cm_conn_put will say so instead of goodbye. came: the peer
+ * was heard by it before; a path by which nothing comes is left alone after a while.
  */
 void cm_conn_break(struct cm_conn *conn, bool came);
 /** Says goodbye if it is up, and frees the conn. No up-call for it after the return. */

@@ -6,9 +6,9 @@
  *   listener  GUEST ------CALL---------> WAITS --accepted--> MEET --up--> OVER
  *             (any of them) --REFUSE, end, time, close------------------> OVER
  *
- * MEET: the two agents connect to each other. Who calls and who has accepted belongs to its agent (agent->call), a
- * guest to its listener, one that waits to the application as well (is_held): only its memory
- * stays when it is over, until the application answers.
+ * MEET: the two agents connect to each other. Who calls and who has accepted belongs to its agent
+ * (agent->call), a guest to its listener, one that waits to the application as well (is_held): only
+ * its memory stays when it is over, until the application answers.
  *
  * Shown by test/unit/cm/test_cm_call.c.
  */

@@ -3,9 +3,9 @@
  * What may a forked child do with our sockets? Nothing.
  *
  * A child that is not replaced by another program keeps copies of every descriptor. With them it
- * could say BYE in its parent's name, and its mere existence would hide its parent's death from
- * the peers. So fork waits until no node is in the middle of something, and the child closes the copies before
- * it runs on: its nodes are husks that can be closed and do nothing else.
+ * could say BYE in its parent's name, and its mere existence would hide its parent's death from the
+ * peers. So fork waits until no node is in the middle of something, and the child closes the copies
+ * before it runs on: its nodes are husks that can be closed and do nothing else.
  *
  * Shown by test/unit/cm/test_cm_fork.c.
  */

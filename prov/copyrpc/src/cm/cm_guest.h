@@ -2,16 +2,16 @@
 /*
  * Whom do we let in next, when many are being let in?
  *
- * A guest is a connection without a stream that was said WELCOME and has not said READY. Without a job key anybody who can
- * receive at the address that he claims can become one, and stay it. So there are CM_GUESTS at most, and when
- * all places are taken somebody may have to go:
+ * A guest is a connection without a stream that was said WELCOME and has not said READY. Without a
+ * job key anybody who can receive at the address that he claims can become one, and stay it. So
+ * there are CM_GUESTS at most, and when all places are taken somebody may have to go:
  *
  *	of the host that has most of them, the oldest, once it has had CM_GUEST_MS to say READY, for somebody
  *	from a host that has fewer; for anybody after CM_GUEST_OLD_MS.
  *
- * Else the newcomer is told to come again. So who attacks from one host keeps nobody out of another. A host is an
- * IPv4 address, or an IPv6 network of 64 bits. An honest guest that had to go says HELLO again, as he does
- * anyway until he hears WELCOME, and is let in anew.
+ * Else the newcomer is told to come again. So who attacks from one host keeps nobody out of
+ * another. A host is an IPv4 address, or an IPv6 network of 64 bits. An honest guest that had to go
+ * says HELLO again, as he does anyway until he hears WELCOME, and is let in anew.
  *
  * What is over belongs to the engine until it looks (cm_conn_put). A guest that came to nothing, and of which
  * that is not true yet, is a ghost. From CM_GHOSTS on nobody is let in: whoever does not look could not

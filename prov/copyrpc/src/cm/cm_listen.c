@@ -74,8 +74,8 @@ void cm_listen_leave(struct cm_call *call)
 }
 
 /*
- * Is there room for one more? If not, the oldest has to go once it has had a moment to speak: hundreds of honest
- * callers may come at once. Until then the others wait in the kernel's queue.
+ * Is there room for one more? If not, the oldest has to go once it has had a moment to speak:
+ * hundreds of honest callers may come at once. Until then the others wait in the kernel's queue.
  */
 static bool cm_listen_make_room(struct cm_listener *listener)
 {

@@ -2,11 +2,12 @@
 /*
  * Who is calling, and how many may?
  *
- * A guest is a stream whose CALL has not come yet: at most CM_LISTEN_GUESTS, each for two seconds; one
- * more evicts the oldest, if that has had CM_LISTEN_HURRY_MS to speak, and waits for it otherwise: a flood of
- * silent ones delays honest callers (who speak as soon as they were greeted), and keeps none out. Calls that wait for the application's answer are at most `backlog`: then nobody
- * is let in any more, callers wait in the kernel's queue, and the kernel bounds that. When no descriptor
- * is left accepting pauses, longer each time.
+ * A guest is a stream whose CALL has not come yet: at most CM_LISTEN_GUESTS, each for two seconds;
+ * one more evicts the oldest, if that has had CM_LISTEN_HURRY_MS to speak, and waits for it
+ * otherwise: a flood of silent ones delays honest callers (who speak as soon as they were greeted),
+ * and keeps none out. Calls that wait for the application's answer are at most `backlog`: then
+ * nobody is let in any more, callers wait in the kernel's queue, and the kernel bounds that. When
+ * no descriptor is left accepting pauses, longer each time.
  *
  * Shown by test/unit/cm/test_cm_listen.c.
  */

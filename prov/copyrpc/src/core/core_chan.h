@@ -2,7 +2,7 @@
 /*
  * What does messaging ask of a transport? THE ENGINE CONTRACT.
  *
- * core/ knows peers and channels; an engine (ring/, later erpc/, deleg/) implements these ops and
+ * core/ knows peers and channels; an engine (ring/, erpc/) implements these ops and
  * makes the up-calls. A channel carries, towards one peer:
  *   one-way messages  op word + bytes, delivered in order, may be refused with -FI_EAGAIN;
  *   calls		a message with an allowance for its answer, -FI_EAGAIN when no credit;
@@ -12,9 +12,9 @@
  * Everything here runs under the domain's lock (or its single thread), up-calls included; an up-call may
  * call ops of any channel, but not close one. Buffers given to an op are free on return.
  *
- * Reviewed against the datagram engine: send and call are requests (a one-way message has an empty response), reply is
- * the response, hold/release is the ownership of its receive buffers, eager_max is what one request
- * carries, get is absent there (caps), flush rings the burst.
+ * Reviewed against the datagram engine: send and call are requests (a one-way message has an empty
+ * response), reply is the response, hold/release is the ownership of its receive buffers, eager_max
+ * is what one request carries, get is absent there (caps), flush rings the burst.
  *
  * Shown by test/unit/core, over test/support/fake_engine.h.
  */

@@ -12,8 +12,9 @@
  * by who closes the region.
  *
  * Owner: the registrar embeds core_mr and frees it after core_mr_remove. Where core domains share a
- * table, who changes it or waits for users holds the locks of all of them, who reaches
- * for memory that of his own; users and loans have a lock of their own besides. Shown by test/unit/core/test_core_mr.c.
+ * table, who changes it or waits for users holds the locks of all of them, who reaches for memory
+ * that of his own; users and loans have a lock of their own besides. Shown by
+ * test/unit/core/test_core_mr.c.
  */
 #ifndef CORE_MR_H
 #define CORE_MR_H

@@ -2,8 +2,8 @@
 /*
  * Who is at the other end, and can we talk now?
  *
- * A peer exists from the first use of an address (or from the first handshake of a stranger). It has a channel
- * while it is UP. States and what leads from one to the next:
+ * A peer exists from the first use of an address (or from the first handshake of a stranger). It
+ * has a channel while it is UP. States and what leads from one to the next:
  *
  *   IDLE --first send--> CONNECTING --on_up--> UP --on_down--> DEAD --next use--> CONNECTING
  *     \--stranger's on_up--------------------->/ \--on_connect_failed--> DEAD

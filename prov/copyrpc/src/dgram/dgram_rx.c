@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Datagrams arrive: see dgram_ep.h. */
 #include <rdma/fi_errno.h>
-#include <string.h>
 
 #include "dgram/dgram_ep.h"
+#include "util/copy.h"
 
 static struct dgram_recv *dgram_rx_first(struct dgram_ep *ep)
 {
@@ -52,21 +52,6 @@ static void dgram_rx_complete(const struct dgram_ep *ep, const struct dgram_recv
 		core_cq_write(rx->cq, recv->context, flags, len, buf, 0, 0, src);
 }
 
-/* `skip` bytes of the first piece are left alone. */
-static void dgram_rx_scatter(const struct dgram_recv *recv, size_t skip, const uint8_t *data,
-			     size_t len)
-{
-	for (size_t i = 0; i < recv->iov_cnt && len; i++, skip = 0) {
-		size_t room = recv->iov[i].iov_len - skip;
-		size_t part = room < len ? room : len;
-
-		if (part)
-			memcpy((uint8_t *)recv->iov[i].iov_base + skip, data, part);
-		data += part;
-		len -= part;
-	}
-}
-
 /* A part of a multi-receive buffer: it stays while what is left serves another one. */
 static void dgram_rx_take_multi(struct dgram_ep *ep, struct dgram_recv *recv, size_t len,
 				size_t cut, uint64_t src)
@@ -110,7 +95,7 @@ static bool dgram_rx_deliver(struct dgram_ep *ep, const struct dev_dgram_in *in)
 		return false;
 	src = dgram_ep_sender(ep, in);
 	len = all < recv->len ? all : recv->len;
-	dgram_rx_scatter(recv, ep->prefix, in->data, len - ep->prefix);
+	util_iov_scatter(recv->iov, recv->iov_cnt, ep->prefix, in->data, len - ep->prefix);
 	ep->ops->release(ep->dg, in->slot);
 	if (recv->is_multi) {
 		dgram_rx_take_multi(ep, recv, len, all - len, src);

@@ -3,9 +3,9 @@
  * What drives the connections of a domain? The engine: its lanes, its endpoints, and what is common
  * to all connections.
  *
- * Two threads meet here. The control thread (cm/) makes connections and hears of deaths; the thread that makes
- * progress owns everything else. They share only the event queue (eng_event.h) and the list of
- * connections that are being made, both under `lock`. Lock order: domain -> cm -> lock.
+ * Two threads meet here. The control thread (cm/) makes connections and hears of deaths; the thread
+ * that makes progress owns everything else. They share only the event queue (eng_event.h) and the
+ * list of connections that are being made, both under `lock`. Lock order: domain -> cm -> lock.
  *
  * An engine whose first lane has a progress call of its own pays for the others only while they
  * carry something: these are then a standing event (`attention`), and the cold half of that call.

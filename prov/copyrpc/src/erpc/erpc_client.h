@@ -13,7 +13,8 @@
  * are in flight, each on one credit of the session. Losing time is going back to tx = rx. The server
  * takes packets in order, so its answer to one says that it has all before it: answers without
  * bytes that are missing are made good by the next one.
- * m is not known before the first RESP, unless what was asked for says it: then RFR follow at once. Pure: no clock, no bytes, no credits of its own.
+ * m is not known before the first RESP, unless what was asked for says it: then RFR follow at once.
+ * Pure: no clock, no bytes, no credits of its own.
  *
  * Shown by test/unit/erpc/test_erpc_client.c, and with the server's half by test_erpc_wire.c.
  */
@@ -82,7 +83,7 @@ static inline uint32_t erpc_client_in_flight(const struct erpc_client *c)
 	return c->tx - c->rx;
 }
 
-/** The same of a request that is one packet, as is its response. */
+/** erpc_client_begin of a request that is one packet, as is its response: it cannot fail. */
 static inline void erpc_client_begin_single(struct erpc_client *c, uint32_t resp_max)
 {
 	c->req_pkts = 1;

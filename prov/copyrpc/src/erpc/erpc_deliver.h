@@ -2,8 +2,9 @@
 /*
  * What is in a request, and who is told?
  *
- * Frames become up-calls in order. Nothing of a peer's is believed: a frame that is none, a call beyond what we
- * granted, an answer nobody waits for end the session. What core keeps keeps the body.
+ * Frames become up-calls in order. Nothing of a peer's is believed: a frame that is none, a call
+ * beyond what we granted, an answer nobody waits for end the session. What core keeps keeps the
+ * body.
  *
  * Shown by test/unit/erpc/test_erpc_port.c and test_erpc_lies.c.
  */

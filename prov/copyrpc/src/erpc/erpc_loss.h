@@ -3,15 +3,16 @@
  * What seems to be lost?
  *
  * A session with packets in flight has one timer, whatever the number of its slots, in a wheel of the
- * port, which is looked at once in a round trip or two. Answers leave it alone: that all have come, is
- * found when it is over, or before somebody sleeps. A slot that heard nothing for its time-out (erpc_rto.h) goes back to the last answer
- * and sends one packet again, no more until something comes: if the peer is only slow, it gets little to do.
- * A batch is lost sooner if something that was sent later is known to have come (its answer, where one is due
- * at once, is missing; or it keeps others waiting).
- * So is anything where packets are known to get lost: whether a peer is slow or a packet did not get there is
- * no question then, and one packet a round trip asks for it.
- * Never while one of its packets is still here, in the burst: then it is not lost, and a second one
- * would not help.
+ * port, which is looked at once in a round trip or two. Answers leave it alone: that all have come is
+ * found when it is over, or before somebody sleeps.
+ *
+ * A slot that heard nothing for its time-out (erpc_rto.h) goes back to the last answer and sends one
+ * packet again, no more until something comes: if the peer is only slow, it gets little to do. A batch is
+ * lost sooner if something that was sent later is known to have come (its answer, where one is due at once,
+ * is missing; or it keeps others waiting). So is anything where packets are known to get lost: whether a
+ * peer is slow or a packet did not get there is no question then, and one packet a round trip asks for it.
+ * A batch that was KEPT has come: it waits for its elders, and is not missed before them. Nothing is lost
+ * while one of its packets is still here, in the burst: a second one would not help.
  *
  * What is missing in the middle is known before that, by what came behind it (erpc_kick_missing).
  *

@@ -2,11 +2,12 @@
 /*
  * Which part of a get comes next, and where does it belong?
  *
- * Where the device can (dgram.h: poll_into), it is told before it looks, and the bytes of a get are moved
- * once. The guess: answers come in the order in which they were asked for, from the session that has
- * begun a get, or got a part of one, last. A wrong guess costs a copy and changes nothing: what
- * comes is held against all checks, and taken only if it is the next part. The memory that is guessed belongs to a get under
- * way, behind all that has come: its bytes are its peer's until its end.
+ * Where the device can (dgram.h: poll_into), it is told before it looks, and the bytes of a get are
+ * moved once. The guess: answers come in the order in which they were asked for, from the session
+ * that has begun a get, or got a part of one, last. A wrong guess costs a copy and changes nothing:
+ * what comes is held against all checks, and taken only if it is the next part. The memory that is
+ * guessed belongs to a get under way, behind all that has come: its bytes are its peer's until its
+ * end.
  *
  * Where answers of several peers come by turns guesses fail: after each that did some polls go
  * without.

@@ -3,12 +3,13 @@
  * When does an empty answer need no packet of its own?
  *
  * Where messages go both ways, each batch says which of the peer's batches need no answer any more:
- * all before `ack`, in order. So the answer to a batch waits a little for one of ours that takes it along.
- * It waits no longer than ERPC_RIDE_NS if progress is called. But who heard something may go away and compute,
- * and somebody may wait for the answer. So answers wait only with those who replied quickly so often in a
- * row (ERPC_RIDE_TRUST); each that had to leave alone costs many quick replies more, and most where its time was over
- * for long. Every ERPC_RIDE_SAMPLE-th batch is answered at once, for its round trip; so is
- * what the credits or the rate of what is to take it along might stop.
+ * all before `ack`, in order. So the answer to a batch waits a little for one of ours that takes it
+ * along. It waits no longer than ERPC_RIDE_NS if progress is called. But who heard something may go
+ * away and compute, and somebody may wait for the answer. So answers wait only with those who
+ * replied quickly so often in a row (ERPC_RIDE_TRUST); each that had to leave alone costs many
+ * quick replies more, and most where its time was over for long. Every ERPC_RIDE_SAMPLE-th batch is
+ * answered at once, for its round trip; so is what the credits or the rate of what is to take it
+ * along might stop.
  *
  * An answer that waits is given already, for all that its slot knows: a repeated request gets it, and
  * the peer may begin another one. It stays empty. Where a batch was answered with bytes, `ack`

@@ -15,8 +15,9 @@
  * measured, without the lower bound, and twice as long only with every second loss in a row. With
  * half of all round trips lost, doubling each time would wait for ever longer on average.
  *
- * Many sessions that lost packets in the same moment, because they all spoke at once and somebody had no buffers
- * left, would do so again a time-out later, and after each doubling: repetitions are spread.
+ * Many sessions that lost packets in the same moment, because they all spoke at once and somebody
+ * had no buffers left, would do so again a time-out later, and after each doubling: repetitions are
+ * spread.
  *
  * Nanoseconds. Pure. Shown by test/unit/erpc/test_erpc_rto.c.
  */

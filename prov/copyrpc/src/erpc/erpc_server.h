@@ -60,7 +60,8 @@ static inline bool erpc_server_take_single(struct erpc_server *s, const struct w
 }
 
 /**
- * An RFR of `len` payload bytes: TAKE: send that part of the response. EARLY: what it belongs to has not come.
+ * An RFR of `len` payload bytes: TAKE: send that part of the response. EARLY: what it belongs to
+ * has not come.
  */
 enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct wire_erpc_hdr *h,
 				       uint32_t len);

@@ -210,8 +210,8 @@ int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
 		      struct erpc_session **session);
 
 /**
- * The peer's half and address (which the session takes over, also on error). 0, or -FI_E*, logged: -FI_EAGAIN:
- * it may be well the next time. Any thread.
+ * The peer's half and address (which the session takes over, also on error). 0, or -FI_E*, logged:
+ * -FI_EAGAIN: it may be well the next time. Any thread.
  */
 int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *peer,
 			 struct dev_dgram_ah *ah);

@@ -46,8 +46,9 @@ struct erpc_timely {
 };
 
 /**
- * The published constants, for a link of `max_rate` bytes per second. They were chosen for 10 Gbit/s and more:
- * a slower link has smaller steps, and longer times where few packets already take as long.
+ * The published constants, for a link of `max_rate` bytes per second. They were chosen for 10
+ * Gbit/s and more: a slower link has smaller steps, and longer times where few packets already take
+ * as long.
  */
 void erpc_timely_cfg_init(struct erpc_timely_cfg *cfg, double max_rate);
 

@@ -7,9 +7,9 @@
  *	(producer - remote_consumer) + 2R <= cap
  *
  * R = response bytes granted to the peer and not yet used up: once for the replies themselves, once
- * for what the ring's end may waste when they cross it (at most once, since R <= C/4, and less
- * than they are). cap = C, less the link's in-band reserve. The last 64 bytes are left to credit-only batches and
- * markers, so that two full rings can still tell each other what they released.
+ * for what the ring's end may waste when they cross it (at most once, since R <= C/4, and less than
+ * they are). cap = C, less the link's in-band reserve. The last 64 bytes are left to credit-only
+ * batches and markers, so that two full rings can still tell each other what they released.
  *
  * Pure functions over struct ring_flow; the owner is the connection's ring_tx.
  * Shown by test/unit/ring/test_ring_credit.c and exhaustively by test/spin.

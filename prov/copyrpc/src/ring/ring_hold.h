@@ -2,9 +2,10 @@
 /*
  * Up to where are received bytes no longer needed? (docs/ring-protocol.md, section 2)
  *
- * Parsed is not released: a message that is still referred to keeps its bytes, and everything behind it, since
- * release is in order. A FIFO of held messages; one that ends before an older one waits for it. The
- * consumer position is the start of the oldest held message, or the parse position if none is held.
+ * Parsed is not released: a message that is still referred to keeps its bytes, and everything
+ * behind it, since release is in order. A FIFO of held messages; one that ends before an older one
+ * waits for it. The consumer position is the start of the oldest held message, or the parse
+ * position if none is held.
  *
  * A hold is named by its sequence number, so a stale or invented one is recognised.
  * Shown by test/unit/ring/test_ring_hold.c.

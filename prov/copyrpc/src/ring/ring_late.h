@@ -10,7 +10,8 @@
  * A batch that somebody waits for is watched: if no news came within two ticks (RING_LATE_TICK_*),
  * a fence is asked for, and from then on this connection's batches are posted with an ack. It goes
  * back to waiting for news when the peer answers all it was sent right after the ack: then the
- * answer would have told as much; after that was wrong, only if it does so more often. So a stream costs a completion per batch, a ping-pong nothing.
+ * answer would have told as much; after that was wrong, only if it does so more often. So a stream
+ * costs a completion per batch, a ping-pong nothing.
  *
  * core/ hears by on_arrived. Owner: whoever holds the domain; `unsure` is the lane's.
  * Shown by test/unit/ring/test_ring_late.c.

@@ -6,8 +6,9 @@
  *   2. news of connections and failures, if there are any (one load says so)
  *   3. let go what waits: only connections on the dirty list
  *
- * The loop is made of inline functions over constant device ops: ring_over_shm.c and its like compile
- * one copy per device (ring_over.h), and there is one place to read it. An empty call is one poll and two loads.
+ * The loop is made of inline functions over constant device ops: ring_over_shm.c and its like
+ * compile one copy per device (ring_over.h), and there is one place to read it. An empty call is
+ * one poll and two loads.
  */
 #ifndef RING_LOOP_H
 #define RING_LOOP_H

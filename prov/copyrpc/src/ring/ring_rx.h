@@ -3,8 +3,8 @@
  * What did the peer write? (docs/ring-protocol.md, section 7)
  *
  * One immediate is one batch: metadata first, then each message in order, first in, first out.
- * Every byte is the peer's and may change while we look: headers are copied out once, the copy is validated and used.
- * A batch that does not add up fails the connection, never the process.
+ * Every byte is the peer's and may change while we look: headers are copied out once, the copy is
+ * validated and used. A batch that does not add up fails the connection, never the process.
  *
  * Shown by test/unit/ring/test_ring_flow.c and test/fuzz/fuzz_ring_rx.c.
  */
@@ -93,8 +93,8 @@ RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr 
 }
 
 /**
- * The messages that fill [src, end), a part of a batch, which never crosses the ring's end; both are multiples
- * of WIRE_ALIGN. NULL, or what is wrong; *left: less one for each.
+ * The messages that fill [src, end), a part of a batch, which never crosses the ring's end; both
+ * are multiples of WIRE_ALIGN. NULL, or what is wrong; *left: less one for each.
  */
 RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *src,
 					 const uint8_t *end, uint32_t *left)

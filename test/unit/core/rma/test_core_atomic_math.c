@@ -2,8 +2,9 @@
 /*
  * Is every operation on every type what fi_atomic(3) says?
  *
- * The model computes differently: integers as sequences of bytes (schoolbook sums and products, bit by
- * bit comparisons), reals and complex numbers as pairs of long doubles whose values every format holds exactly.
+ * The model computes differently: integers as sequences of bytes (schoolbook sums and products, bit
+ * by bit comparisons), reals and complex numbers as pairs of long doubles whose values every format
+ * holds exactly.
  */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -25,8 +25,8 @@
 struct core_peer;
 
 /**
- * What its end is: a set, below WIRE_ALIGN. Its completion's FI_MSG or FI_TAGGED stands in it as it is; nothing
- * else: a completion when it arrives.
+ * What its end is: a set, below WIRE_ALIGN. Its completion's FI_MSG or FI_TAGGED stands in it as it
+ * is; nothing else: a completion when it arrives.
  */
 enum core_late_kind {
 	CORE_LATE_QUIET = 1 << 0,          /* none is written */

@@ -3,9 +3,9 @@
  * Where does a message go?
  *
  * Into the oldest receive that accepts it, with one copy; otherwise it is unexpected. Unexpected
- * bytes are copied out of the ring while the domain's budget lasts (FI_COPYRPC_UNEXPECTED_MEM); beyond it they
- * stay where they are, in the sender's ring, which then fills and makes that sender wait: no other
- * peer suffers, nothing is lost, replies still get through.
+ * bytes are copied out of the ring while the domain's budget lasts (FI_COPYRPC_UNEXPECTED_MEM);
+ * beyond it they stay where they are, in the sender's ring, which then fills and makes that sender
+ * wait: no other peer suffers, nothing is lost, replies still get through.
  */
 #ifndef CORE_RX_H
 #define CORE_RX_H

@@ -12,9 +12,10 @@
  * send is remembered until it is known to have arrived (core_late.h).
  *
  * What finds no room, no credit or no connection yet waits in the peer's queue, in order; the
- * user's buffer stays his until the completion. Only an injected message, which has no completion to wait for,
- * gets -FI_EAGAIN (it may not be kept), and a sender that has CORE_TX_QUEUE_MAX sends waiting. An injected
- * message that one frame of this peer cannot carry (its ring is small) is copied and then waits too.
+ * user's buffer stays his until the completion. Only an injected message, which has no completion
+ * to wait for, gets -FI_EAGAIN (it may not be kept), and a sender that has CORE_TX_QUEUE_MAX sends
+ * waiting. An injected message that one frame of this peer cannot carry (its ring is small) is
+ * copied and then waits too.
  *
  * Shown by test/unit/core/msg/test_core_tx.c.
  */

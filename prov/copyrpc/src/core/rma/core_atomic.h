@@ -2,11 +2,11 @@
 /*
  * How do we change a peer's memory in one step?
  *
- * By calls that the peer executes in its progress as they arrive, with its processor's
- * instructions (core_atomic_exec.h), and answers at once (core_access.h). One that has ended was
- * carried out, whatever completion was asked for. A call is never repeated, so nothing is done twice; one whose peer dies ends with an error, and may
- * have been done or not. It leaves with room reserved for its answer: no order of operations
- * of both ends can block.
+ * By calls that the peer executes in its progress as they arrive, with its processor's instructions
+ * (core_atomic_exec.h), and answers at once (core_access.h). One that has ended was carried out,
+ * whatever completion was asked for. A call is never repeated, so nothing is done twice; one whose
+ * peer dies ends with an error, and may have been done or not. It leaves with room reserved for its
+ * answer: no order of operations of both ends can block.
  *
  * The NIC's own 64-bit atomics are not used: they are not atomic with respect to processors.
  *

@@ -2,10 +2,10 @@
 /*
  * How do we read and write a peer's memory?
  *
- * By calls, each for one stretch of it, that the peer executes in its progress, one after the other as
- * they arrive, and answers (core_access.h), so its end always means that the bytes are where they
- * belong, whatever completion was asked for. Nothing is kept at the peer between calls, and a call only leaves with room
- * for its answer: no order of accesses of both ends can block.
+ * By calls, each for one stretch of it, that the peer executes in its progress, one after the other
+ * as they arrive, and answers (core_access.h), so its end always means that the bytes are where
+ * they belong, whatever completion was asked for. Nothing is kept at the peer between calls, and a
+ * call only leaves with room for its answer: no order of accesses of both ends can block.
  *
  *   core_rma_post -> core_op queue -> calls while there is room -> answers -> completion
  *

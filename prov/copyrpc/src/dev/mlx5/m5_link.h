@@ -8,9 +8,10 @@
  * where they stay until the peer has released them. At the peer it takes one zero-length receive
  * WQE and gives one CQE.
  *
- * Who waits for the end of a WQE has its word in the sparse table (m5_table.h): nothing for a write,
- * M5_USER_WORD for the READ of the peer's consumer word, M5_USER_ACK for a write whose end is told, a
- * struct dev_get for the last piece of a get or put. All other WQEs are signalled for their room alone (m5_sq.h).
+ * Who waits for the end of a WQE has its word in the sparse table (m5_table.h): nothing for a
+ * write, M5_USER_WORD for the READ of the peer's consumer word, M5_USER_ACK for a write whose end
+ * is told, a struct dev_get for the last piece of a get or put. All other WQEs are signalled for
+ * their room alone (m5_sq.h).
  *
  * Owner: who polls, from attach to detach; before and after, the control thread.
  * Shown by test/unit/dev/mlx5/test_m5_link.c; on the device model by test/integ/dev_link.

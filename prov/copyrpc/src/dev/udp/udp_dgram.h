@@ -5,9 +5,10 @@
  * Sending (udp_tx.c): a burst is one system call; a run of datagrams of one length to one peer is one
  * message of it, which the kernel cuts (GSO). The call copies, so tx_done follows at once.
  *
- * Receiving (udp_rx.c): recvmmsg fills free buffers, recvmsg one where nothing came lately. The kernel may join a run of one sender's
- * datagrams into one buffer (GRO), so each buffer holds up to 64 KiB and counts those of its
- * datagrams that are not released. Untouched buffer pages cost nothing.
+ * Receiving (udp_rx.c): recvmmsg fills free buffers, recvmsg one where nothing came lately. The
+ * kernel may join a run of one sender's datagrams into one buffer (GRO), so each buffer holds up to
+ * 64 KiB and counts those of its datagrams that are not released. Untouched buffer pages cost
+ * nothing.
  *
  * ... and straight to where it belongs (udp_into.c): one recvmsg whose pieces are heads, in a buffer, and
  * places, by turns. What was not expected is gathered into a buffer, as if it had come there.
@@ -88,8 +89,6 @@ void udp_put_back(struct dev_dgram *dg, const struct dev_dgram_place *place, uns
 
 /* What both ways of receiving share (udp_rx.c). */
 
-/** A datagram of the buffer less; the last one frees it. */
-void udp_unref(struct udp_dgram *ud, uint32_t buf);
 /** Length of the datagrams that the kernel joined to these `len` bytes; `len` if there is one. */
 uint32_t udp_segment(struct msghdr *msg, uint32_t len);
 /** The kernel had nothing (errno): 0, or what ended the endpoint. */

@@ -21,15 +21,16 @@ struct udp_fill {
 	} ctl[UDP_BURST];
 };
 
-void udp_unref(struct udp_dgram *ud, uint32_t buf)
+/** A datagram of the buffer less; the last one frees it. */
+static void udp_unref(struct udp_dgram *ud, uint32_t buf)
 {
 	if (!--ud->refs[buf])
 		ud->free[ud->free_cnt++] = buf;
 }
 
 /**
- * Offers the newest free buffers to the kernel: how many. They stay in the list until used. Who finds nothing asks
- * for one next time, which is a simpler call; who finds something asks for many.
+ * Offers the newest free buffers to the kernel: how many. They stay in the list until used. Who
+ * finds nothing asks for one next time, which is a simpler call; who finds something asks for many.
  */
 static uint32_t udp_fill_offer(struct udp_fill *f, const struct udp_dgram *ud)
 {

@@ -2,10 +2,11 @@
 /*
  * Who wants to be connected?
  *
- * A connection request is what fi_info.handle of an FI_CONNREQ event points at. It lives from the event to
- * its one answer: fi_accept of the endpoint that was opened for it, fi_reject, or the fi_close of
- * either end of the matter (that endpoint, the fabric; the passive endpoint, if nobody has read the event). All
- * of a fabric stand in one list, so a handle of the user's is looked up, not believed.
+ * A connection request is what fi_info.handle of an FI_CONNREQ event points at. It lives from the
+ * event to its one answer: fi_accept of the endpoint that was opened for it, fi_reject, or the
+ * fi_close of either end of the matter (that endpoint, the fabric; the passive endpoint, if nobody
+ * has read the event). All of a fabric stand in one list, so a handle of the user's is looked up,
+ * not believed.
  *
  * Lock order: cm's -> the fabric's request_lock. Shown by test/unit/ofi/conn/test_cpr_pep.c.
  */

@@ -2,8 +2,9 @@
 /*
  * Which flags do transfers without a flags parameter have?
  *
- * Those of their endpoint, for each direction: fi_control reads and changes them. An alias is the same endpoint
- * (`owner`) with default flags of its own; the endpoint is busy as long as there is one.
+ * Those of their endpoint, for each direction: fi_control reads and changes them. An alias is the
+ * same endpoint (`owner`) with default flags of its own; the endpoint is busy as long as there is
+ * one.
  *
  * Shown by test/unit/ofi/ep/test_cpr_ep_alias.c, against fi_endpoint(3).
  */

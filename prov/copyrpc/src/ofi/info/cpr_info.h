@@ -3,9 +3,10 @@
  * What does fi_getinfo answer?
  *
  * Up to two fi_infos, of one protocol: RDM endpoints and connected ones (MSG); behind them those of
- * datagrams (cpr_dgram.h). Steps for each: decline
- * to be a layer below ofi_rxm, unless that was asked for by name; compare the hints (cpr_attr.h); resolve addresses (cpr_addr.h); narrow the offer (cpr_offer.h). The answer
- * is 0 or -FI_ENODATA (-FI_ENOMEM aside); nothing is opened, nothing is printed.
+ * datagrams (cpr_dgram.h). Steps for each: decline to be a layer below ofi_rxm, unless that was
+ * asked for by name; compare the hints (cpr_attr.h); resolve addresses (cpr_addr.h); narrow the
+ * offer (cpr_offer.h). The answer is 0 or -FI_ENODATA (-FI_ENOMEM aside); nothing is opened,
+ * nothing is printed.
  *
  * Shown by test/unit/ofi/info/test_cpr_info.c.
  */

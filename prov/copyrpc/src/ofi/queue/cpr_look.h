@@ -2,10 +2,10 @@
 /*
  * How often does one look before the first sleep, and when may others have the processor?
  *
- * A look takes tens of nanoseconds over shared memory, and a system call over sockets. What is to be
- * given away and when to stop is a matter of time, and asking for the time at each look would cost as much as a
- * cheap look. So the clock is asked at the fourth look, and then after as many as seem to take
- * CPR_LOOK_GIVE_NS: more or fewer each time.
+ * A look takes tens of nanoseconds over shared memory, and a system call over sockets. What is to
+ * be given away and when to stop is a matter of time, and asking for the time at each look would
+ * cost as much as a cheap look. So the clock is asked at the fourth look, and then after as many as
+ * seem to take CPR_LOOK_GIVE_NS: more or fewer each time.
  *
  * Who gives the processor away lets the peer run that is to answer, where both are bound to this one.
  *
