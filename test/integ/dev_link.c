@@ -2,9 +2,10 @@
 /*
  * Does a NIC's link keep its promises between two processes?
  *
- * usage: dev_link mlx5|verbs [messages [small|zip]]     both directions at once, then the end of one process
+ * usage: dev_link mlx5|verbs [messages [small|wrap|zip]]     both directions at once, then the end of one process
  *
  * small: queues of the smallest depths, so that each of them is full, empty and wrapped all the time.
+ * wrap: as small, on two links only and without long waits, so that 16 bits overflow: that all counters did is checked.
  * zip: CQEs may come compressed, and messages are alike, so that they do.
  * The devices' names: dev_pair.h.
  *
@@ -16,6 +17,7 @@
  */
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +26,7 @@
 #include "dev/verbs/vb.h"
 #include "dev_link.h"
 #include "reg_seen.h"
+#include "rnr_soon.h"
 #include "util/param.h"
 
 #define PEER_MS     1500
@@ -33,8 +36,9 @@
 const struct dev_ops *ops;
 struct dev *dev;
 struct end ends[LINKS];
+unsigned links = LINKS;
 static uint32_t msgs = 20000;
-static bool small, zip;
+static bool small, wrap, zip;
 static uint32_t sleeps, reads, downs;
 static uint64_t start_ns;
 
@@ -45,7 +49,7 @@ static void make_links(void)
 	struct dev_desc own, peer;
 	unsigned i;
 
-	for (i = 0; i < LINKS; i++) {
+	for (i = 0; i < links; i++) {
 		memset(&own, 0, sizeof(own));
 		CHECK(!ops->link_create(dev, 1024ull << 2 * i, &ends[i].link));
 		CHECK(!ends[i].link->ops->describe(ends[i].link, &own));
@@ -67,7 +71,7 @@ static void check_memory(void)
 	const unsigned data = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
 	unsigned i;
 
-	for (i = 0; i < LINKS; i++) {
+	for (i = 0; i < links; i++) {
 		const struct dev_link *link = ends[i].link;
 
 		CHECK(reg_seen_access(link->rx_base) == (data | IBV_ACCESS_REMOTE_WRITE));
@@ -119,6 +123,47 @@ static bool has_room(struct end *end, uint64_t len)
 	return false;
 }
 
+/* ---- 16 bits ---- */
+
+/* The device's own counters of blocks and of receives: as numbers that do not end. */
+static struct long_count {
+	uint16_t last;
+	uint64_t total;
+} blocks[LINKS], receives;
+
+static void long_count_see(struct long_count *count, uint16_t now)
+{
+	count->total += (uint16_t)(now - count->last);
+	count->last = now;
+}
+
+static void see_lap(struct end *end)
+{
+	long_count_see(&blocks[end - ends], ((struct m5_link *)end->link)->sq.pi);
+	long_count_see(&receives, ((struct m5_dev *)dev)->srq.recv.posted);
+}
+
+/* Every ring was as short as it may be, and every counter of 16 bits overflowed. */
+static void check_laps(void)
+{
+	const struct m5_dev *m5 = (struct m5_dev *)dev;
+	unsigned i;
+
+	CHECK(m5->srq.mask == 3 && m5->rx.size == 4);
+	CHECK(receives.total > UINT16_MAX && m5->rx.ci > UINT16_MAX);
+	for (i = 0; i < links; i++) {
+		const struct m5_link *link = (struct m5_link *)ends[i].link;
+
+		printf("side %d: link %u: %llu blocks in a queue of %u, %u send completions in a queue of %u\n",
+		       side, i, (unsigned long long)blocks[i].total, link->sq.mask + 1u,
+		       link->scq->cq.ci, link->scq->cq.size);
+		CHECK(blocks[i].total > UINT16_MAX);
+		CHECK(ends[i].rx_pos / DEV_IMM_UNIT > UINT16_MAX);
+	}
+	printf("side %d: %llu receives posted in a list of 3, %u completions in a queue of %u\n",
+	       side, (unsigned long long)receives.total, m5->rx.ci, m5->rx.size);
+}
+
 static bool try_send(struct end *end)
 {
 	uint64_t off = end->tx_pos & (end->link->tx_len - 1), len, i;
@@ -143,6 +188,8 @@ static bool try_send(struct end *end)
 	end->asked += asks;
 	end->tx_pos += len;
 	end->sent++;
+	if (wrap)
+		see_lap(end);
 	return true;
 }
 
@@ -157,6 +204,8 @@ static void take_imm(struct end *end, uint32_t imm)
 		CHECK(p[i] == pair_pattern(end->got, i));
 	end->rx_pos += len;
 	end->got++;
+	if (wrap)
+		see_lap(end);
 	__atomic_store_n(end->link->consumer_word, end->rx_pos, __ATOMIC_RELEASE);
 }
 
@@ -199,7 +248,7 @@ static bool is_done(void)
 {
 	unsigned i;
 
-	for (i = 0; i < LINKS; i++)
+	for (i = 0; i < links; i++)
 		if (ends[i].sent != msgs || ends[i].got != msgs || ends[i].acked != ends[i].asked)
 			return false;
 	return bulk_is_over();
@@ -232,18 +281,19 @@ static void play(void)
 	while (!is_done()) {
 		bool busy = false;
 
-		for (i = 0; i < LINKS; i++)
-			busy |= try_send(&ends[pair_rand() % LINKS]);
+		for (i = 0; i < links; i++)
+			busy |= try_send(&ends[pair_rand() % links]);
 		for (i = 0; i < 32 && poll_one(); i++)
 			busy = true;
 		bulk_start();
 		loop_use();
 		CHECK(!downs);
 		idle = busy ? 0 : idle + 1;
-		if (idle >= IDLE_ROUNDS) {
-			/* Again and again until there is something, as an application does. */
+		/* Again and again until there is something, as an application does. */
+		if (idle >= IDLE_ROUNDS && !wrap)
 			sleep_once();
-		}
+		else if (idle && wrap)
+			sched_yield(); /* what is waited for is a thread of the device */
 		CHECK(util_clock_ns() - start_ns < LIMIT_NS);
 	}
 }
@@ -253,7 +303,7 @@ static void attach_all(void)
 	struct dev_event ev;
 	unsigned i;
 
-	for (i = 0; i < LINKS; i += 2)
+	for (i = 0; i < links; i += 2)
 		CHECK(!ends[i].link->ops->attach(ends[i].link));
 	/* The other end speaks before we attach the rest. */
 	if (side) {
@@ -262,11 +312,11 @@ static void attach_all(void)
 			if (ops->poll(dev, &ev))
 				take_imm(ev.link->user, ev.imm);
 	}
-	for (i = 1; i < LINKS; i += 2)
+	for (i = 1; i < links; i += 2)
 		CHECK(!ends[i].link->ops->attach(ends[i].link));
 	CHECK(!ends[1].sent);
 	if (!side)
-		for (i = 0; i < LINKS; i++)
+		for (i = 0; i < links; i++)
 			CHECK(try_send(&ends[i]));
 }
 
@@ -275,13 +325,13 @@ static void report(uint32_t rounds)
 	uint64_t eagain = 0, bytes = 0;
 	unsigned i;
 
-	for (i = 0; i < LINKS; i++) {
+	for (i = 0; i < links; i++) {
 		eagain += ends[i].eagain;
 		bytes += ends[i].tx_pos;
 	}
 	printf("side %d: %u messages, %llu bytes sent on %u links in %.2f s; %u consumer reads, "
 	       "%llu times no room in the send queue, %u sleeps, %u other links\n",
-	       side, msgs * LINKS, (unsigned long long)bytes, LINKS,
+	       side, msgs * links, (unsigned long long)bytes, links,
 	       (double)(util_clock_ns() - start_ns) / 1e9, reads, (unsigned long long)eagain,
 	       sleeps, rounds);
 	bulk_report();
@@ -294,9 +344,9 @@ static void be_left(void)
 	uint64_t begin = util_clock_ns(), value;
 	unsigned i;
 
-	while (downs < LINKS) {
+	while (downs < links) {
 		/* A link that is used notices. */
-		for (i = 0; i < LINKS; i++) {
+		for (i = 0; i < links; i++) {
 			int ret;
 
 			if (ends[i].reading)
@@ -313,7 +363,7 @@ static void be_left(void)
 	       (double)(util_clock_ns() - begin) / 1e9);
 	for (i = 0; i < 1000; i++)
 		CHECK(!poll_one());
-	for (i = 0; i < LINKS; i++) {
+	for (i = 0; i < links; i++) {
 		CHECK(ends[i].link->ops->write_imm(ends[i].link, 0, 32, 1) < 0);
 		ends[i].link->ops->detach(ends[i].link);
 		ends[i].link->ops->close(ends[i].link);
@@ -328,7 +378,8 @@ static void run_side(void)
 
 	util_params.peer_timeout_ms = PEER_MS;
 	if (small)
-		m5_tune = (struct m5_tune){ .srq = 3, .cq = 8, .sq_blocks = 8 };
+		m5_tune = (struct m5_tune){ .srq = 3, .cq = 4, .sq_blocks = 8 };
+	rnr_is_soon = wrap;
 	m5_tune.zip = zip;
 	CHECK(!ops->open(&dev));
 	CHECK(!ops->link_create(dev, 1024, &never));
@@ -341,6 +392,8 @@ static void run_side(void)
 	loop_start();
 	play();
 	report(loop_stop(poll_once));
+	if (wrap)
+		check_laps();
 	pair_meet();
 	while (poll_one())
 		;
@@ -365,7 +418,9 @@ int main(int argc, char **argv)
 		return 2;
 	if (argc > 2)
 		msgs = (uint32_t)strtoul(argv[2], NULL, 0);
-	small = argc > 3 && !strcmp(argv[3], "small");
+	wrap = argc > 3 && !strcmp(argv[3], "wrap");
+	small = wrap || (argc > 3 && !strcmp(argv[3], "small"));
+	links = wrap ? 2 : LINKS;
 	zip = argc > 3 && !strcmp(argv[3], "zip");
 	return pair_run(argv, run_side, true);
 }

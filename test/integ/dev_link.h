@@ -16,7 +16,7 @@
 #include "dev_pair.h"
 #include "util/clock.h"
 
-#define LINKS    6u
+#define LINKS    6u /* at most */
 #define LIMIT_NS (100 * UTIL_NS_PER_S)
 
 struct end {
@@ -30,6 +30,7 @@ struct end {
 extern const struct dev_ops *ops;
 extern struct dev *dev;
 extern struct end ends[LINKS];
+extern unsigned links; /* that are used */
 
 /* dev_link_bulk.c */
 void bulk_make_buffers(void);

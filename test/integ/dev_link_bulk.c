@@ -64,7 +64,7 @@ void bulk_done(void)
 
 static void bulk_begin(void)
 {
-	struct dev_link *link = ends[pair_rand() % LINKS].link;
+	struct dev_link *link = ends[pair_rand() % links].link;
 	size_t half = BUF_LEN / 2, len = 1 + pair_rand() % half, cut = pair_rand() % len, i;
 	int ret;
 
