@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "cm/cm_agent.h"
-#include "cm/cm_conn.h"
-#include "cm/cm_dgram.h"
-#include "cm/cm_guest.h"
+#include "cm/conn/cm_conn.h"
+#include "cm/conn/cm_dgram.h"
+#include "cm/conn/cm_guest.h"
 #include "script.h"
 #include "util/clock.h"
 

@@ -13,7 +13,7 @@
  */
 #include <rdma/fi_errno.h>
 
-#include "erpc/erpc_kick.h"
+#include "erpc/tx/erpc_kick.h"
 #include "erpc_liar.h"
 #include "support/fake_net.h"
 

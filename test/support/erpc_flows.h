@@ -12,7 +12,7 @@
  * round trips as they measure them. The last flow may begin later than the others. What arrived, and how
  * long the queue was, is written down in bins of time.
  *
- * Shown by, and used in test/unit/erpc/test_erpc_flows.c.
+ * Shown by, and used in test/unit/erpc/pace/test_erpc_flows.c.
  */
 #ifndef ERPC_FLOWS_H
 #define ERPC_FLOWS_H

@@ -16,8 +16,8 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_addr.h"
-#include "cm/cm_node.h"
+#include "cm/base/cm_addr.h"
+#include "cm/node/cm_node.h"
 
 void cm_test_fail(const char *file, int line, const char *what)
 {

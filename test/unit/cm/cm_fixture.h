@@ -15,9 +15,9 @@
 #include <sys/types.h>
 
 #include "cm/cm.h"
-#include "cm/cm_dial.h"
-#include "cm/cm_fd.h"
-#include "cm/cm_mac.h"
+#include "cm/dial/cm_dial.h"
+#include "cm/base/cm_fd.h"
+#include "cm/base/cm_mac.h"
 #include "util/list.h"
 #include "wire/wire_cm.h"
 

@@ -23,7 +23,7 @@
 #include <rdma/fi_errno.h>
 
 #include "cm/cm_agent.h"
-#include "cm/cm_dgram.h"
+#include "cm/conn/cm_dgram.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/cm_conn.h"
+#include "cm/conn/cm_conn.h"
 #include "eng_fixture.h"
 #include "engine/eng_event.h"
 #include "wire/wire_cm.h"

@@ -4,7 +4,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#include "erpc/erpc_kick.h"
+#include "erpc/tx/erpc_kick.h"
 #include "support/erpc_pair.h"
 
 #define MANY 2000u

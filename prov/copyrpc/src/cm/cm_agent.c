@@ -9,12 +9,12 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_accept.h"
-#include "cm/cm_call.h"
-#include "cm/cm_conn.h"
-#include "cm/cm_fd.h"
-#include "cm/cm_req.h"
-#include "cm/cm_udp.h"
+#include "cm/conn/cm_accept.h"
+#include "cm/dial/cm_call.h"
+#include "cm/conn/cm_conn.h"
+#include "cm/base/cm_fd.h"
+#include "cm/ask/cm_req.h"
+#include "cm/ask/cm_udp.h"
 #include "util/log.h"
 
 static int cm_agent_place(struct cm_agent *agent, const struct sockaddr *addr)

@@ -16,11 +16,11 @@
 #include <sys/types.h>
 
 #include "cm/cm.h"
-#include "cm/cm_addr.h"
-#include "cm/cm_mac.h"
-#include "cm/cm_node.h"
-#include "cm/cm_peer.h"
-#include "cm/cm_timer.h"
+#include "cm/base/cm_addr.h"
+#include "cm/base/cm_mac.h"
+#include "cm/node/cm_node.h"
+#include "cm/ask/cm_peer.h"
+#include "cm/base/cm_timer.h"
 #include "util/list.h"
 
 /** What this build speaks (docs/handshake.md, section 2.2). */

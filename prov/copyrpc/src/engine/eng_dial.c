@@ -9,7 +9,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-#include "cm/cm_dial.h"
+#include "cm/dial/cm_dial.h"
 #include "core/core_chan.h"
 #include "engine/eng_event.h"
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "cm/cm_dial.h"
+#include "cm/dial/cm_dial.h"
 #include "engine/eng_engine.h"
 
 enum eng_event_kind {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* What a session is to core: core_chan.h's operations, each in the file of its subject. */
-#include "erpc/erpc_answer.h"
-#include "erpc/erpc_deliver.h"
-#include "erpc/erpc_get.h"
-#include "erpc/erpc_lend.h"
+#include "erpc/tx/erpc_answer.h"
+#include "erpc/rx/erpc_deliver.h"
+#include "erpc/bulk/erpc_get.h"
+#include "erpc/bulk/erpc_lend.h"
 #include "erpc/erpc_port.h"
-#include "erpc/erpc_ride.h"
-#include "erpc/erpc_send.h"
+#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_send.h"
 #include "erpc/erpc_session.h"
 
 /** Every batch is answered: who waits for its arrival need not ask. */

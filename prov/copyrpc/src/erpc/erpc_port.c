@@ -8,14 +8,14 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "erpc/erpc_kick.h"
-#include "erpc/erpc_lend.h"
-#include "erpc/erpc_loss.h"
-#include "erpc/erpc_answer.h"
+#include "erpc/tx/erpc_kick.h"
+#include "erpc/bulk/erpc_lend.h"
+#include "erpc/tx/erpc_loss.h"
+#include "erpc/tx/erpc_answer.h"
 #include "erpc/erpc_pkt.h"
-#include "erpc/erpc_place.h"
-#include "erpc/erpc_ride.h"
-#include "erpc/erpc_send.h"
+#include "erpc/bulk/erpc_place.h"
+#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_send.h"
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
 

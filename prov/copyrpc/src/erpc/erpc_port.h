@@ -19,11 +19,11 @@
 #include <stdint.h>
 
 #include "dev/dgram.h"
-#include "erpc/erpc_buf.h"
-#include "erpc/erpc_out.h"
+#include "erpc/buf/erpc_buf.h"
+#include "erpc/buf/erpc_out.h"
 #include "erpc/erpc_stats.h"
-#include "erpc/erpc_timely.h"
-#include "erpc/erpc_wheel.h"
+#include "erpc/pace/erpc_timely.h"
+#include "erpc/pace/erpc_wheel.h"
 #include "util/idmap.h"
 #include "util/list.h"
 #include "util/pool.h"

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "erpc/erpc_answer.h"
-#include "erpc/erpc_deliver.h"
-#include "erpc/erpc_get.h"
-#include "erpc/erpc_kick.h"
-#include "erpc/erpc_lend.h"
-#include "erpc/erpc_place.h"
+#include "erpc/tx/erpc_answer.h"
+#include "erpc/rx/erpc_deliver.h"
+#include "erpc/bulk/erpc_get.h"
+#include "erpc/tx/erpc_kick.h"
+#include "erpc/bulk/erpc_lend.h"
+#include "erpc/bulk/erpc_place.h"
 #include "erpc/erpc_port.h"
-#include "erpc/erpc_send.h"
+#include "erpc/tx/erpc_send.h"
 #include "util/log.h"
 
 #define ERPC_EAGER_MAX  (64u << 10)

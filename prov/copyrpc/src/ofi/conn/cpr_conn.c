@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/cm_dial.h"
+#include "cm/dial/cm_dial.h"
 #include "core/core_conn.h"
 #include "core/core_peer.h"
 #include "ofi/base/cpr_addr.h"

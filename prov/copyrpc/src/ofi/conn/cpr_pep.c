@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/cm_dial.h"
+#include "cm/dial/cm_dial.h"
 #include "ofi/base/cpr_addr.h"
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/domain/cpr_engine.h"

@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#include "cm/cm_dial.h"
+#include "cm/dial/cm_dial.h"
 #include "ofi/domain/cpr_fabric.h"
 
 struct cpr_request *cpr_request_new(struct cpr_fabric *fabric, struct cm_call *call)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/cm_addr.h"
+#include "cm/base/cm_addr.h"
 #include "dgram/dgram_ep.h"
 #include "ofi/base/cpr_addr.h"
 #include "ofi/domain/cpr_domain.h"

@@ -7,7 +7,7 @@
 
 #include "engine/eng_engine.h"
 #include "engine/eng_node.h"
-#include "erpc/erpc_lanes.h"
+#include "erpc/lane/erpc_lanes.h"
 #include "ofi/base/cpr_nic.h"
 #include "ofi/domain/cpr_paths.h"
 #include "ring/ring_lanes.h"

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Addresses in canonical form: see cm_addr.h. */
+#include "cm/base/cm_addr.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+/* Documentation addresses (RFC 5737, RFC 3849): routed by default everywhere, and never sent to. */
+#define CM_ADDR_FAR_IN  0xCB007101u /* 203.0.113.1 */
+#define CM_ADDR_FAR_IN6 "2001:db8::1"
+
+static void cm_addr_import_in(const struct sockaddr_in *in, union cm_addr *addr)
+{
+	addr->in.sin_family = AF_INET;
+	addr->in.sin_port = in->sin_port;
+	addr->in.sin_addr = in->sin_addr;
+}
+
+static void cm_addr_import_in6(const struct sockaddr_in6 *in6, union cm_addr *addr)
+{
+	if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr)) {
+		addr->in.sin_family = AF_INET;
+		addr->in.sin_port = in6->sin6_port;
+		memcpy(&addr->in.sin_addr, &in6->sin6_addr.s6_addr[12], 4);
+		return;
+	}
+	addr->in6.sin6_family = AF_INET6;
+	addr->in6.sin6_port = in6->sin6_port;
+	addr->in6.sin6_addr = in6->sin6_addr;
+	if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+		addr->in6.sin6_scope_id = in6->sin6_scope_id;
+}
+
+int cm_addr_import(const struct sockaddr *sa, union cm_addr *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	switch (sa->sa_family) {
+	case AF_INET:
+		cm_addr_import_in((const struct sockaddr_in *)(const void *)sa, addr);
+		return 0;
+	case AF_INET6:
+		cm_addr_import_in6((const struct sockaddr_in6 *)(const void *)sa, addr);
+		return 0;
+	default: return -FI_EINVAL;
+	}
+}
+
+void cm_addr_export(const union cm_addr *addr, struct sockaddr_storage *ss)
+{
+	memset(ss, 0, sizeof(*ss));
+	memcpy(ss, addr, cm_addr_len(addr));
+}
+
+socklen_t cm_addr_len(const union cm_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET6 ? sizeof(addr->in6) : sizeof(addr->in);
+}
+
+uint16_t cm_addr_port(const union cm_addr *addr)
+{
+	return ntohs(addr->sa.sa_family == AF_INET6 ? addr->in6.sin6_port : addr->in.sin_port);
+}
+
+bool cm_addr_is_equal(const union cm_addr *a, const union cm_addr *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+bool cm_addr_is_wildcard(const union cm_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET6)
+		return IN6_IS_ADDR_UNSPECIFIED(&addr->in6.sin6_addr);
+	return addr->in.sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+bool cm_addr_is_peer(const union cm_addr *addr)
+{
+	if (!cm_addr_port(addr) || cm_addr_is_wildcard(addr))
+		return false;
+	if (addr->sa.sa_family == AF_INET6)
+		return !IN6_IS_ADDR_MULTICAST(&addr->in6.sin6_addr);
+	return !IN_MULTICAST(ntohl(addr->in.sin_addr.s_addr)) &&
+	       addr->in.sin_addr.s_addr != htonl(INADDR_BROADCAST);
+}
+
+const char *cm_addr_print(const union cm_addr *addr, char text[CM_ADDR_TEXT_MAX])
+{
+	char ip[INET6_ADDRSTRLEN] = "?";
+	char scope[16] = "";
+
+	if (addr->sa.sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &addr->in6.sin6_addr, ip, sizeof(ip));
+		if (addr->in6.sin6_scope_id)
+			snprintf(scope, sizeof(scope), "%%%u", addr->in6.sin6_scope_id);
+		snprintf(text, CM_ADDR_TEXT_MAX, "[%s%s]:%u", ip, scope, cm_addr_port(addr));
+	} else {
+		inet_ntop(AF_INET, &addr->in.sin_addr, ip, sizeof(ip));
+		snprintf(text, CM_ADDR_TEXT_MAX, "%s:%u", ip, cm_addr_port(addr));
+	}
+	return text;
+}
+
+void cm_addr_to_wire(const union cm_addr *addr, struct wire_cm_addr *wire)
+{
+	memset(wire, 0, sizeof(*wire));
+	wire->port = cm_addr_port(addr);
+	if (addr->sa.sa_family == AF_INET6) {
+		wire->family = 6;
+		wire->scope = addr->in6.sin6_scope_id;
+		memcpy(wire->ip, &addr->in6.sin6_addr, 16);
+	} else {
+		wire->family = 4;
+		memcpy(wire->ip, &addr->in.sin_addr, 4);
+	}
+}
+
+void cm_addr_from_wire(const struct wire_cm_addr *wire, union cm_addr *addr)
+{
+	union cm_addr raw;
+
+	memset(&raw, 0, sizeof(raw));
+	if (wire->family == 6) {
+		raw.in6.sin6_family = AF_INET6;
+		raw.in6.sin6_port = htons(wire->port);
+		raw.in6.sin6_scope_id = wire->scope;
+		memcpy(&raw.in6.sin6_addr, wire->ip, 16);
+	} else {
+		raw.in.sin_family = AF_INET;
+		raw.in.sin_port = htons(wire->port);
+		memcpy(&raw.in.sin_addr, wire->ip, 4);
+	}
+	cm_addr_import(&raw.sa, addr);
+}
+
+/* Which address of ours would a packet to `far` carry? */
+static int cm_addr_source_towards(const union cm_addr *far, union cm_addr *source)
+{
+	int fd = socket(far->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(*source);
+	int ret = -1;
+
+	if (fd < 0)
+		return -1;
+	if (!connect(fd, &far->sa, cm_addr_len(far)))
+		ret = getsockname(fd, &source->sa, &len);
+	close(fd);
+	return ret;
+}
+
+static void cm_addr_resolve_in(union cm_addr *addr)
+{
+	union cm_addr far = { .in = { .sin_family = AF_INET, .sin_port = htons(9) } };
+	union cm_addr source;
+
+	far.in.sin_addr.s_addr = htonl(CM_ADDR_FAR_IN);
+	memset(&source, 0, sizeof(source));
+	if (cm_addr_source_towards(&far, &source) || cm_addr_is_wildcard(&source))
+		source.in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	addr->in.sin_addr = source.in.sin_addr;
+}
+
+static void cm_addr_resolve_in6(union cm_addr *addr)
+{
+	union cm_addr far = { .in6 = { .sin6_family = AF_INET6, .sin6_port = htons(9) } };
+	union cm_addr source;
+
+	inet_pton(AF_INET6, CM_ADDR_FAR_IN6, &far.in6.sin6_addr);
+	memset(&source, 0, sizeof(source));
+	if (cm_addr_source_towards(&far, &source) || IN6_IS_ADDR_UNSPECIFIED(&source.in6.sin6_addr))
+		source.in6.sin6_addr = in6addr_loopback;
+	addr->in6.sin6_addr = source.in6.sin6_addr;
+	if (IN6_IS_ADDR_LINKLOCAL(&source.in6.sin6_addr))
+		addr->in6.sin6_scope_id = source.in6.sin6_scope_id;
+}
+
+void cm_addr_resolve(union cm_addr *addr)
+{
+	if (!cm_addr_is_wildcard(addr))
+		return;
+	if (addr->sa.sa_family == AF_INET6)
+		cm_addr_resolve_in6(addr);
+	else
+		cm_addr_resolve_in(addr);
+}

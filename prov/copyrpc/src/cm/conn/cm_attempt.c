@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The attempt of the end that asked: see cm_attempt.h. */
+#include "cm/conn/cm_attempt.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_agent.h"
+#include "cm/conn/cm_dgram.h"
+#include "cm/ask/cm_peer.h"
+#include "cm/ask/cm_pkt.h"
+#include "cm/ask/cm_req.h"
+#include "util/log.h"
+
+#define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"
+
+/** This host's memory does not lead there. Does something else? */
+static bool cm_attempt_other_way(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+{
+	if (!cm_req_avoid(peer, WIRE_CM_PATH_SHM))
+		return false;
+	cm_dgram_start(peer, ack, cm_req_path(peer));
+	return true;
+}
+
+/** It answered, but nobody listens at its name: has it ended since, or never been here? It is asked once more. */
+static void cm_attempt_elsewhere(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+{
+	struct cm_req *req = peer->req;
+
+	if (req->elsewhere_inc != ack->src_inc) {
+		req->elsewhere_inc = ack->src_inc;
+		cm_req_again(peer, -FI_EHOSTUNREACH, "it answers, but not from this host's memory");
+	} else if (!cm_attempt_other_way(peer, ack)) {
+		cm_req_fail(
+			peer, -FI_EHOSTUNREACH,
+			"it answers, but not from this host's memory: it runs on another host or "
+			"in another network namespace (container), and FI_COPYRPC_PATHS allows "
+			"nothing else that both ends have; leave it unset, or name udp");
+	}
+}
+
+static void cm_attempt_not_connected(struct cm_peer *peer, const struct wire_cm_pkt *ack, int err)
+{
+	switch (err) {
+	case -FI_ECONNREFUSED:
+	case -FI_ENOENT: cm_attempt_elsewhere(peer, ack); break;
+	case -FI_EAGAIN: cm_req_again(peer, err, "too many are waiting to be let in there"); break;
+	case -FI_ENOBUFS:
+	case -FI_ENOMEM: cm_req_again(peer, err, "the kernel has no memory for a socket"); break;
+	default:
+		if (cm_attempt_other_way(peer, ack))
+			break;
+		cm_req_fail(peer, err, "this system does not let us connect to it (%s)",
+			    fi_strerror(-err));
+		break;
+	}
+}
+
+static int cm_attempt_socket(struct cm_peer *peer)
+{
+	int fd = cm_fd_socket();
+
+	if (fd == -FI_EMFILE || fd == -ENFILE) {
+		if (peer->req->err != -FI_EMFILE)
+			UTIL_WARN(EP_CTRL, "%s\n", CM_ATTEMPT_NO_FDS);
+		cm_req_again(peer, -FI_EMFILE, CM_ATTEMPT_NO_FDS);
+	} else if (fd < 0) {
+		cm_req_fail(peer, fd, "no socket (%s)", fi_strerror(-fd));
+	}
+	return fd;
+}
+
+/* Is the listener one of ours? */
+static bool cm_attempt_user_is_ours(struct cm_peer *peer, int fd)
+{
+	uid_t uid = (uid_t)-1;
+
+	if (!cm_fd_peer_uid(fd, &uid) && uid == peer->agent->uid)
+		return true;
+	cm_req_fail(peer, -FI_EACCES,
+		    "it belongs to user %d and this process to user %d; run all processes of a job "
+		    "as one user",
+		    (int)uid, (int)peer->agent->uid);
+	return false;
+}
+
+static int cm_attempt_connect(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+{
+	int fd = cm_attempt_socket(peer);
+	int ret;
+
+	if (fd < 0)
+		return -1;
+	ret = cm_fd_connect(fd, ack->ack.name);
+	if (ret)
+		cm_attempt_not_connected(peer, ack, ret);
+	else if (cm_attempt_user_is_ours(peer, fd))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+void cm_attempt_failed_here(struct cm_peer *peer, uint32_t path, int err, const char *what)
+{
+	char why[CM_WHY_MAX];
+
+	snprintf(why, sizeof(why), "%s here (%s)%s", what, fi_strerror(-err),
+		 err == -FI_EMFILE ? "; raise `ulimit -n`" : "");
+	if (cm_req_is_passing(err) || cm_req_avoid(peer, path))
+		cm_req_again(peer, err, why);
+	else
+		cm_req_fail(peer, err, "%s", why);
+}
+
+void cm_attempt_say_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
+			  const struct cm_half *half)
+{
+	struct wire_cm_pkt pkt = { .type = WIRE_CM_HELLO, .features = CM_FEATURES & ack->features };
+	struct cm_peer *peer = conn->peer;
+	int ret;
+
+	memcpy(pkt.hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
+	cm_addr_to_wire(&conn->agent->addr, &pkt.hello.addr);
+	ret = cm_conn_send_half(conn, &pkt, half, CM_CONN_ASKED, peer->req->deadline_ns);
+	if (!ret)
+		return;
+	cm_conn_down(conn, ret);
+	if (ret == -EPIPE || ret == -FI_ECONNRESET)
+		cm_req_again(peer, -FI_ECONNRESET, "it ended the connection without a word");
+	else
+		cm_attempt_failed_here(peer, conn->path, ret, "our half could not be sent from");
+}
+
+static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+{
+	if (ack->features & WIRE_CM_FEATURES_REQUIRED & ~CM_FEATURES)
+		cm_req_fail(peer, -FI_ENOPROTOOPT,
+			    "it wants features %#llx of the handshake that this process does not "
+			    "have; install the same copyrpc on both sides",
+			    (unsigned long long)(ack->features & ~CM_FEATURES));
+	else if (!(ack->ack.paths & peer->agent->paths.all))
+		cm_req_fail(peer, -FI_EOPNOTSUPP,
+			    "no common way to carry messages; compare FI_COPYRPC_PATHS");
+	else
+		return true;
+	return false;
+}
+
+static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+{
+	struct cm_half half = { .path = WIRE_CM_PATH_SHM };
+	struct cm_conn *conn;
+	int ret, fd = cm_attempt_connect(peer, ack);
+
+	if (fd < 0)
+		return;
+	peer->req->elsewhere_inc = 0;
+	ret = cm_conn_open(peer, fd, ack->nonce, ack->src_inc, &conn, &half);
+	if (ret) {
+		close(fd);
+		cm_attempt_failed_here(peer, half.path, ret, "this end could not be prepared");
+		return;
+	}
+	cm_attempt_say_hello(conn, ack, &half);
+	cm_half_drop(&half);
+}
+
+void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+{
+	uint32_t path;
+
+	if (!cm_attempt_is_acceptable(peer, ack))
+		return;
+	peer->req->common =
+		cm_peer_sound(peer, ack->src_inc, ack->ack.paths & peer->agent->paths.all);
+	if (!cm_req_path(peer))
+		peer->req->avoided = 0; /* it has other paths than before */
+	path = cm_req_path(peer);
+	cm_req_hold(peer);
+	if (path == WIRE_CM_PATH_SHM)
+		cm_attempt_start_stream(peer, ack);
+	else
+		cm_dgram_start(peer, ack, path);
+}
+
+static void cm_attempt_on_welcome(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
+				  const struct cm_fd_msg *msg)
+{
+	struct cm_peer *peer = conn->peer;
+	uint32_t path = conn->path;
+	int ret = cm_conn_establish(conn, &pkt->welcome.half, msg);
+
+	if (ret) {
+		cm_conn_refuse(conn, ret, "the other end could not take what was offered");
+		cm_conn_down(conn, ret);
+		if (peer->req)
+			cm_attempt_failed_here(peer, path, ret,
+					       "what it offered could not be used");
+		cm_peer_settle(peer);
+		return;
+	}
+	if (cm_conn_say(conn, WIRE_CM_READY))
+		cm_conn_end(conn, -FI_ECONNRESET, "it ended in the middle of the handshake");
+	else
+		cm_conn_up(conn);
+}
+
+static void cm_attempt_on_nak(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
+{
+	struct cm_peer *peer = conn->peer;
+	uint32_t path = conn->path;
+
+	cm_conn_down(conn, -(int)pkt->nak.err);
+	cm_req_refused(peer, path, pkt);
+	cm_peer_settle(peer);
+}
+
+void cm_attempt_yield(struct cm_conn *conn)
+{
+	struct cm_peer *peer = conn->peer;
+
+	conn->agent->stats.crossings++;
+	cm_conn_down(conn, -FI_EALREADY);
+	cm_req_yield(peer);
+	cm_peer_settle(peer);
+}
+
+void cm_attempt_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
+		       const struct cm_fd_msg *msg)
+{
+	switch (pkt->type) {
+	case WIRE_CM_WELCOME: cm_attempt_on_welcome(conn, pkt, msg); break;
+	case WIRE_CM_NAK: cm_attempt_on_nak(conn, pkt); break;
+	case WIRE_CM_CROSSED: cm_attempt_yield(conn); break;
+	default: cm_conn_end(conn, -FI_EIO, "it broke the rules of the handshake"); break;
+	}
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A connection's states, its stream, and its end: see cm_conn.h. */
+#include "cm/conn/cm_conn.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/conn/cm_accept.h"
+#include "cm/cm_agent.h"
+#include "cm/conn/cm_attempt.h"
+#include "cm/dial/cm_call.h"
+#include "cm/conn/cm_dgram.h"
+#include "cm/conn/cm_guest.h"
+#include "cm/ask/cm_peer.h"
+#include "cm/ask/cm_pkt.h"
+#include "cm/ask/cm_req.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#define CM_CONN_BIT(state) (1u << (state))
+
+static const uint8_t cm_conn_next[CM_CONN_STATE_CNT] = {
+	[CM_CONN_NEW] = CM_CONN_BIT(CM_CONN_ASKED) | CM_CONN_BIT(CM_CONN_INVITED) |
+			CM_CONN_BIT(CM_CONN_DOWN),
+	[CM_CONN_ASKED] = CM_CONN_BIT(CM_CONN_UP) | CM_CONN_BIT(CM_CONN_DOWN),
+	[CM_CONN_INVITED] = CM_CONN_BIT(CM_CONN_UP) | CM_CONN_BIT(CM_CONN_DOWN),
+	[CM_CONN_UP] = CM_CONN_BIT(CM_CONN_DOWN),
+	[CM_CONN_DOWN] = 0,
+};
+
+static const char *const cm_conn_names[CM_CONN_STATE_CNT] = {
+	[CM_CONN_NEW] = "new", [CM_CONN_ASKED] = "asked", [CM_CONN_INVITED] = "invited",
+	[CM_CONN_UP] = "up",   [CM_CONN_DOWN] = "down",
+};
+
+bool cm_conn_may(enum cm_conn_state from, enum cm_conn_state to)
+{
+	return cm_conn_next[from] & CM_CONN_BIT(to);
+}
+
+const char *cm_conn_state_name(enum cm_conn_state state)
+{
+	return cm_conn_names[state];
+}
+
+static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
+{
+	assert(cm_conn_may(conn->state, state));
+	UTIL_DBG(EP_CTRL, "conn %p: %s -> %s\n", (void *)conn, cm_conn_state_name(conn->state),
+		 cm_conn_state_name(state));
+	if (conn->is_dgram && state == CM_CONN_INVITED)
+		cm_guest_add(conn, util_clock_ns());
+	if (conn->is_dgram && conn->state == CM_CONN_INVITED)
+		cm_guest_remove(conn);
+	if (conn->is_dgram && state == CM_CONN_DOWN &&
+	    (conn->state == CM_CONN_NEW || conn->state == CM_CONN_INVITED))
+		cm_guest_die(conn);
+	if (conn->is_dgram && state == CM_CONN_UP)
+		conn->agent->watched_cnt++;
+	if (conn->is_dgram && conn->state == CM_CONN_UP)
+		conn->agent->watched_cnt--;
+	conn->state = state;
+}
+
+static void cm_conn_on_ready(struct cm_src *src, uint32_t events)
+{
+	(void)events;
+	cm_conn_poll(UTIL_CONTAINER_OF(src, struct cm_conn, src));
+}
+
+static void cm_conn_on_deadline(struct cm_timer *timer)
+{
+	cm_conn_end(UTIL_CONTAINER_OF(timer, struct cm_conn, timer), -FI_ETIMEDOUT,
+		    "it answered, but did not finish the handshake in time");
+}
+
+static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram, uint64_t nonce,
+				     uint64_t peer_inc)
+{
+	struct cm_conn *conn = calloc(1, sizeof(*conn));
+
+	if (!conn)
+		return NULL;
+	cm_src_init(&conn->src, cm_conn_on_ready);
+	util_list_init(&conn->guest_link);
+	cm_timer_init(&conn->timer, is_dgram ? cm_dgram_on_timer : cm_conn_on_deadline);
+	conn->is_dgram = is_dgram;
+	conn->agent = peer->agent;
+	conn->node = peer->agent->node;
+	conn->peer = peer;
+	conn->nonce = nonce;
+	conn->peer_inc = peer_inc;
+	conn->addr = peer->addr;
+	return conn;
+}
+
+int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc,
+		 struct cm_conn **out, struct cm_half *half)
+{
+	struct cm_agent *agent = peer->agent;
+	struct cm_conn *conn = cm_conn_alloc(peer, fd < 0, nonce, peer_inc);
+	int ret = 0;
+
+	if (!conn)
+		return -FI_ENOMEM;
+	conn->path = half->path;
+	if (!cm_agent_admits(agent, &peer->addr, peer_inc))
+		ret = -FI_EACCES;
+	if (!ret && fd >= 0)
+		ret = cm_src_open(agent->node, &conn->src, fd);
+	if (ret)
+		goto err_bury;
+	ret = agent->ops->prepare(agent->ctx, conn, half, &conn->user);
+	if (ret)
+		goto err_release;
+	util_list_push_back(&agent->conns, &conn->agent_link);
+	peer->conn = conn;
+	*out = conn;
+	return 0;
+
+err_release:
+	cm_half_drop(half);
+	cm_src_release(agent->node, &conn->src);
+err_bury:
+	cm_node_bury(agent->node, &conn->grave, conn);
+	return ret;
+}
+
+static int cm_conn_send_dgram(struct cm_conn *conn, struct wire_cm_pkt *pkt,
+			      enum cm_conn_state state, uint64_t deadline_ns)
+{
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = cm_pkt_seal(conn->agent, &conn->addr, pkt, buf);
+	int ret = cm_dgram_say(conn, buf, len, deadline_ns);
+
+	if (!ret)
+		cm_conn_set_state(conn, state);
+	return ret;
+}
+
+int cm_conn_send_half(struct cm_conn *conn, struct wire_cm_pkt *pkt, const struct cm_half *half,
+		      enum cm_conn_state state, uint64_t deadline_ns)
+{
+	struct wire_cm_half *wire =
+		pkt->type == WIRE_CM_HELLO ? &pkt->hello.half : &pkt->welcome.half;
+	int ret = cm_half_to_wire(half, wire);
+
+	if (!ret && conn->is_dgram && half->dev.fd_cnt)
+		ret = -FI_EINVAL; /* a datagram carries no descriptors */
+	if (ret)
+		return ret;
+	pkt->nonce = conn->nonce;
+	pkt->dst_inc = conn->peer_inc;
+	if (conn->is_dgram)
+		return cm_conn_send_dgram(conn, pkt, state, deadline_ns);
+	ret = cm_pkt_send(conn->agent, conn->src.fd, &conn->addr, pkt, half);
+	if (ret)
+		return ret;
+	cm_conn_set_state(conn, state);
+	cm_node_arm(conn->node, &conn->timer, deadline_ns);
+	return 0;
+}
+
+int cm_conn_establish(struct cm_conn *conn, const struct wire_cm_half *wire,
+		      const struct cm_fd_msg *msg)
+{
+	struct cm_half half;
+	int ret = wire->path == conn->path ? cm_half_check_fds(wire, msg) : -FI_EINVAL;
+
+	if (ret)
+		return ret;
+	cm_half_from_wire(wire, msg, &half);
+	return conn->agent->ops->establish(conn->agent->ctx, conn, conn->user, &half);
+}
+
+int cm_conn_say(struct cm_conn *conn, enum wire_cm_type type)
+{
+	struct wire_cm_pkt pkt = { .type = type, .nonce = conn->nonce, .dst_inc = conn->peer_inc };
+
+	return cm_pkt_send(conn->agent, conn->src.fd, &conn->addr, &pkt, NULL);
+}
+
+void cm_conn_refuse(struct cm_conn *conn, int err, const char *text)
+{
+	struct wire_cm_pkt pkt;
+
+	cm_pkt_nak(&pkt, conn->nonce, conn->peer_inc, err, text);
+	conn->agent->stats.tx_naks++;
+	cm_pkt_send(conn->agent, conn->src.fd, &conn->addr, &pkt, NULL);
+}
+
+void cm_conn_up(struct cm_conn *conn)
+{
+	struct cm_agent *agent = conn->agent;
+	char text[CM_ADDR_TEXT_MAX];
+	bool asked;
+
+	cm_conn_set_state(conn, CM_CONN_UP);
+	cm_node_disarm(agent->node, &conn->timer);
+	if (conn->is_dgram)
+		cm_dgram_watch(conn);
+	agent->stats.conns_up++;
+	UTIL_INFO(EP_CTRL, "connected to %s, incarnation %016llx\n",
+		  cm_addr_print(&conn->addr, text), (unsigned long long)conn->peer_inc);
+	asked = cm_req_take(conn->peer);
+	cm_call_met(agent);
+	agent->ops->up(agent->ctx, conn, conn->user, asked);
+}
+
+/* Closes all that is open; the peer is not told. */
+static void cm_conn_shut(struct cm_conn *conn)
+{
+	if (conn->state == CM_CONN_UP)
+		conn->agent->stats.conns_down++;
+	cm_conn_set_state(conn, CM_CONN_DOWN);
+	cm_node_disarm(conn->agent->node, &conn->timer);
+	cm_src_close(conn->agent->node, &conn->src);
+	cm_dgram_hush(conn);
+	conn->peer->conn = NULL;
+	conn->peer = NULL;
+}
+
+void cm_conn_down(struct cm_conn *conn, int err)
+{
+	struct cm_agent *agent = conn->agent;
+	char text[CM_ADDR_TEXT_MAX];
+
+	if (conn->state == CM_CONN_UP)
+		UTIL_INFO(EP_CTRL, "disconnected from %s: %s\n", cm_addr_print(&conn->addr, text),
+			  fi_strerror(-err));
+	cm_conn_shut(conn);
+	agent->ops->down(agent->ctx, conn, conn->user, err);
+}
+
+void cm_conn_end(struct cm_conn *conn, int err, const char *why)
+{
+	struct cm_peer *peer = conn->peer;
+
+	cm_conn_down(conn, err);
+	if (peer->req)
+		cm_req_again(peer, err, why);
+	cm_peer_settle(peer);
+}
+
+/* What the peer may still say when all is said. */
+static void cm_conn_on_pkt_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
+{
+	if (pkt->type == WIRE_CM_BYE)
+		cm_conn_end(conn, -FI_ESHUTDOWN, "it closed the connection");
+	else if (pkt->type == WIRE_CM_BROKEN)
+		cm_conn_end(conn, -FI_EIO, "the connection failed at its end");
+	else
+		cm_conn_end(conn, -FI_EIO, "it broke the rules of the handshake");
+}
+
+static void cm_conn_on_msg(struct cm_conn *conn, const struct cm_fd_msg *msg)
+{
+	struct cm_agent *agent = conn->agent;
+	struct wire_cm_pkt pkt;
+
+	if (cm_pkt_open(agent, &conn->addr, msg->buf, msg->len, &pkt))
+		return;
+	if (pkt.nonce != conn->nonce || pkt.src_inc != conn->peer_inc ||
+	    pkt.dst_inc != agent->inc) {
+		agent->stats.rx_stale++;
+		return;
+	}
+	switch (conn->state) {
+	case CM_CONN_ASKED: cm_attempt_on_pkt(conn, &pkt, msg); break;
+	case CM_CONN_INVITED: cm_accept_on_pkt(conn, &pkt); break;
+	case CM_CONN_UP: cm_conn_on_pkt_up(conn, &pkt); break;
+	default: break;
+	}
+}
+
+void cm_conn_poll(struct cm_conn *conn)
+{
+	struct cm_fd_msg msg;
+	int ret;
+
+	while (conn->src.fd >= 0) {
+		ret = cm_fd_recv(conn->src.fd, &msg);
+		if (ret == -FI_EAGAIN)
+			return;
+		if (!ret) {
+			cm_conn_end(conn, -FI_ECONNRESET, "it ended the connection without a word");
+			return;
+		}
+		cm_conn_on_msg(conn, &msg);
+		cm_fd_drop(&msg);
+	}
+}
+
+/** Without a stream nothing else tells the peer that a handshake will not be finished. */
+static void cm_conn_bye(struct cm_conn *conn)
+{
+	if (conn->state == CM_CONN_UP || (conn->is_dgram && conn->state != CM_CONN_DOWN))
+		cm_conn_say(conn, conn->is_broken ? WIRE_CM_BROKEN : WIRE_CM_BYE);
+}
+
+void cm_conn_orphan(struct cm_conn *conn)
+{
+	cm_conn_bye(conn);
+	if (conn->state != CM_CONN_DOWN)
+		cm_conn_shut(conn);
+	conn->agent = NULL;
+}
+
+void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr)
+{
+	cm_addr_export(&conn->addr, addr);
+}
+
+uint64_t cm_conn_incarnation(const struct cm_conn *conn)
+{
+	return conn->peer_inc;
+}
+
+static void cm_conn_put_locked(struct cm_conn *conn)
+{
+	struct cm_peer *peer = conn->peer;
+
+	cm_conn_bye(conn);
+	if (conn->state != CM_CONN_DOWN)
+		cm_conn_shut(conn);
+	if (peer && peer->req)
+		cm_req_again(peer, -FI_ECANCELED, "the connection was given up here");
+	if (peer)
+		cm_peer_settle(peer);
+}
+
+void cm_conn_break(struct cm_conn *conn, bool came)
+{
+	struct cm_node *node = __atomic_load_n(&conn->node, __ATOMIC_ACQUIRE);
+
+	if (!node)
+		return;
+	cm_node_lock(node);
+	conn->is_broken = conn->state == CM_CONN_UP;
+	if (conn->is_broken && conn->path & (WIRE_CM_PATH_NIC | WIRE_CM_PATH_UD))
+		cm_peer_strike(conn->peer, conn->peer_inc, conn->path, came);
+	cm_node_unlock(node);
+}
+
+void cm_conn_put(struct cm_conn *conn)
+{
+	struct cm_node *node = __atomic_load_n(&conn->node, __ATOMIC_ACQUIRE);
+
+	if (!node) {
+		free(conn);
+		return;
+	}
+	cm_node_lock(node);
+	if (conn->agent) {
+		cm_conn_put_locked(conn);
+		cm_guest_put(conn);
+	}
+	util_list_remove(&conn->agent_link);
+	cm_node_bury(node, &conn->grave, conn);
+	cm_node_unlock(node);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Connections without a stream: see cm_dgram.h. */
+#include "cm/conn/cm_dgram.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/conn/cm_accept.h"
+#include "cm/cm_agent.h"
+#include "cm/conn/cm_attempt.h"
+#include "cm/ask/cm_peer.h"
+#include "cm/ask/cm_pkt.h"
+#include "cm/ask/cm_req.h"
+#include "cm/ask/cm_udp.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+static const struct cm_fd_msg cm_dgram_no_fds;
+
+static void cm_dgram_arm(struct cm_conn *conn, uint64_t delay_ns)
+{
+	cm_node_arm(conn->node, &conn->timer, util_clock_ns() + delay_ns);
+}
+
+/** The next repetition, or the end if that comes first. */
+static void cm_dgram_arm_repeat(struct cm_conn *conn)
+{
+	uint64_t at_ns = util_clock_ns() + cm_req_backoff_ns(conn->try_cnt);
+
+	cm_node_arm(conn->node, &conn->timer,
+		    at_ns < conn->deadline_ns ? at_ns : conn->deadline_ns);
+}
+
+int cm_dgram_say(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t deadline_ns)
+{
+	conn->said = malloc(len);
+	if (!conn->said)
+		return -FI_ENOMEM;
+	memcpy(conn->said, buf, len);
+	conn->said_len = len;
+	conn->try_cnt = 0;
+	conn->deadline_ns = deadline_ns;
+	cm_dgram_arm_repeat(conn);
+	return cm_udp_send_bytes(conn->agent, buf, len, &conn->addr);
+}
+
+void cm_dgram_hush(struct cm_conn *conn)
+{
+	free(conn->said);
+	conn->said = NULL;
+}
+
+/** Once more what we said last. */
+static void cm_dgram_repeat(struct cm_conn *conn)
+{
+	conn->try_cnt++;
+	cm_dgram_arm_repeat(conn);
+	cm_udp_send_bytes(conn->agent, conn->said, conn->said_len, &conn->addr);
+}
+
+uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt)
+{
+	uint64_t ns = CM_DGRAM_PING_MS * UTIL_NS_PER_MS;
+	uint64_t share_ns = peer_cnt * (UTIL_NS_PER_S / CM_DGRAM_PINGS_S);
+
+	if (share_ns > timeout_ns / 4)
+		share_ns = timeout_ns / 4;
+	if (ns > timeout_ns / 8)
+		ns = timeout_ns / 8;
+	return ns > share_ns ? ns : share_ns;
+}
+
+static uint64_t cm_dgram_silence_ns(const struct cm_conn *conn)
+{
+	return cm_dgram_ping_ns(conn->node->peer_timeout_ns, conn->agent->watched_cnt);
+}
+
+/** The next look, spread so that a thousand peers are not asked at the same moment. */
+static void cm_dgram_arm_watch(struct cm_conn *conn)
+{
+	uint32_t us = (uint32_t)(cm_dgram_silence_ns(conn) / 1000);
+
+	cm_dgram_arm(conn, 1000ull * (us - us / 4 + cm_mac_random_below(us / 2 + 1)));
+}
+
+void cm_dgram_watch(struct cm_conn *conn)
+{
+	cm_dgram_hush(conn);
+	conn->heard_ns = conn->looked_ns = util_clock_ns();
+	conn->refused_cnt = 0;
+	cm_dgram_arm_watch(conn);
+}
+
+void cm_dgram_suspect(struct cm_conn *conn)
+{
+	if (conn->state != CM_CONN_UP)
+		return;
+	conn->is_suspect = true;
+	cm_node_arm(conn->node, &conn->timer, 0);
+}
+
+void cm_dgram_on_unreachable(struct cm_conn *conn, int err)
+{
+	/* A route that is gone may come back within the timeout; a closed port will not. */
+	if (err != -FI_ECONNREFUSED)
+		return;
+	conn->agent->stats.rx_refused++;
+	conn->refused_cnt++;
+	cm_dgram_arm(conn, conn->refused_cnt < CM_DGRAM_REFUSED_CNT
+				   ? CM_DGRAM_SUSPECT_MS * UTIL_NS_PER_MS
+				   : 0);
+}
+
+static void cm_dgram_ping(struct cm_conn *conn)
+{
+	conn->is_suspect = false;
+	conn->agent->stats.tx_pings++;
+	cm_conn_say(conn, WIRE_CM_PING);
+}
+
+/**
+ * This process may have stood still, and what the peer said meanwhile may lie unread: such a time is
+ * nobody's silence. What is left of it makes the peer be asked.
+ */
+static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
+{
+	uint64_t gap_ns = now_ns - conn->looked_ns, fair_ns = 2 * cm_dgram_silence_ns(conn);
+
+	conn->looked_ns = now_ns;
+	if (gap_ns <= fair_ns)
+		return;
+	conn->heard_ns += gap_ns - fair_ns;
+	if (conn->heard_ns > now_ns)
+		conn->heard_ns = now_ns;
+	conn->is_suspect = true;
+}
+
+static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
+{
+	uint64_t silent_ns;
+	char why[64];
+
+	cm_dgram_discount(conn, now_ns);
+	silent_ns = now_ns - conn->heard_ns;
+
+	if (conn->refused_cnt >= CM_DGRAM_REFUSED_CNT) {
+		cm_conn_end(conn, -FI_ECONNRESET, "its port is closed: it has ended");
+	} else if (silent_ns >= conn->node->peer_timeout_ns) {
+		snprintf(why, sizeof(why), "it has been silent for %.1f s",
+			 (double)silent_ns / 1e9);
+		cm_conn_end(conn, -FI_ETIMEDOUT, why);
+	} else {
+		cm_dgram_arm_watch(conn);
+		if (conn->is_suspect || conn->refused_cnt ||
+		    silent_ns >= cm_dgram_silence_ns(conn) / 2)
+			cm_dgram_ping(conn);
+	}
+}
+
+static void cm_dgram_keep_asking(struct cm_conn *conn, uint64_t now_ns)
+{
+	if (conn->refused_cnt >= CM_DGRAM_REFUSED_CNT)
+		cm_conn_end(conn, -FI_ECONNRESET, "it ended in the middle of the handshake");
+	else if (now_ns >= conn->deadline_ns)
+		cm_conn_end(conn, -FI_ETIMEDOUT,
+			    "it answered, but did not finish the handshake in time");
+	else
+		cm_dgram_repeat(conn);
+}
+
+void cm_dgram_on_timer(struct cm_timer *timer)
+{
+	struct cm_conn *conn = UTIL_CONTAINER_OF(timer, struct cm_conn, timer);
+	uint64_t now_ns = util_clock_ns();
+
+	if (conn->state == CM_CONN_UP)
+		cm_dgram_look_after(conn, now_ns);
+	else
+		cm_dgram_keep_asking(conn, now_ns);
+}
+
+void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_t path)
+{
+	struct cm_conn *conn;
+	struct cm_half half = { .path = path };
+	int ret = cm_conn_open(peer, -1, ack->nonce, ack->src_inc, &conn, &half);
+
+	if (ret) {
+		cm_attempt_failed_here(peer, path, ret, "this end could not be prepared");
+		return;
+	}
+	cm_attempt_say_hello(conn, ack, &half);
+	cm_half_drop(&half);
+}
+
+/** There is no such connection here: whoever believes in it should know. Never an answer to BYE. */
+static void cm_dgram_disown(struct cm_agent *agent, const union cm_addr *from,
+			    const struct wire_cm_pkt *pkt)
+{
+	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE,
+				   .nonce = pkt->nonce,
+				   .dst_inc = pkt->src_inc };
+
+	agent->stats.rx_stale++;
+	if (pkt->type == WIRE_CM_WELCOME || pkt->type == WIRE_CM_READY || pkt->type == WIRE_CM_PING)
+		cm_udp_send(agent, &bye, from);
+}
+
+static void cm_dgram_on_asked(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
+{
+	switch (pkt->type) {
+	case WIRE_CM_WELCOME:
+	case WIRE_CM_NAK:
+	case WIRE_CM_CROSSED: cm_attempt_on_pkt(conn, pkt, &cm_dgram_no_fds); break;
+	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ECONNRESET, "it gave the connection up"); break;
+	default: conn->agent->stats.rx_stale++; break;
+	}
+}
+
+/* Whoever pings is up: READY was lost. */
+static void cm_dgram_on_invited(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
+{
+	switch (pkt->type) {
+	case WIRE_CM_PING: cm_conn_say(conn, WIRE_CM_PONG); /* fall through */
+	case WIRE_CM_READY: cm_conn_up(conn); break;
+	case WIRE_CM_NAK: cm_accept_on_pkt(conn, pkt); break;
+	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ECONNRESET, "it gave the connection up"); break;
+	default: conn->agent->stats.rx_stale++; break;
+	}
+}
+
+static void cm_dgram_on_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
+{
+	conn->heard_ns = util_clock_ns();
+	conn->refused_cnt = 0;
+	switch (pkt->type) {
+	case WIRE_CM_PING: cm_conn_say(conn, WIRE_CM_PONG); break;
+	case WIRE_CM_PONG: break;
+	case WIRE_CM_WELCOME: cm_conn_say(conn, WIRE_CM_READY); break;
+	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ESHUTDOWN, "it closed the connection"); break;
+	case WIRE_CM_BROKEN: cm_conn_end(conn, -FI_EIO, "the connection failed at its end"); break;
+	default: conn->agent->stats.rx_stale++; break;
+	}
+}
+
+static void cm_dgram_on_conn_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
+{
+	switch (conn->state) {
+	case CM_CONN_ASKED: cm_dgram_on_asked(conn, pkt); break;
+	case CM_CONN_INVITED: cm_dgram_on_invited(conn, pkt); break;
+	case CM_CONN_UP: cm_dgram_on_up(conn, pkt); break;
+	default: break;
+	}
+}
+
+/** A HELLO that we have answered: the answer was lost, or is on its way. */
+static void cm_dgram_on_hello_again(struct cm_conn *conn)
+{
+	conn->agent->stats.rx_stale++;
+	if (conn->state == CM_CONN_INVITED)
+		cm_udp_send_bytes(conn->agent, conn->said, conn->said_len, &conn->addr);
+}
+
+bool cm_dgram_on_pkt(struct cm_agent *agent, const union cm_addr *from,
+		     const struct wire_cm_pkt *pkt)
+{
+	struct cm_peer *peer = cm_peer_find(agent, from);
+	struct cm_conn *conn = peer ? peer->conn : NULL;
+
+	if (!conn || !conn->is_dgram || conn->nonce != pkt->nonce)
+		conn = NULL;
+	if (pkt->type == WIRE_CM_NAK && (!conn || conn->state == CM_CONN_UP))
+		return false;
+	if (conn && pkt->dst_inc == agent->inc && pkt->src_inc == conn->peer_inc) {
+		if (pkt->type == WIRE_CM_HELLO)
+			cm_dgram_on_hello_again(conn);
+		else
+			cm_dgram_on_conn_pkt(conn, pkt);
+	} else if (conn && pkt->dst_inc == agent->inc && pkt->type == WIRE_CM_BYE) {
+		cm_conn_end(conn, -FI_ECONNABORTED, "it was restarted");
+	} else if (pkt->type == WIRE_CM_HELLO) {
+		cm_accept_on_hello(agent, from, pkt);
+	} else {
+		cm_dgram_disown(agent, from, pkt);
+	}
+	return true;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Handlers around fork, over all nodes of the process: see cm_fork.h. */
+#include "cm/node/cm_fork.h"
+
+#include <pthread.h>
+
+#include "cm/node/cm_node.h"
+#include "util/list.h"
+
+/* Lock order: this one, then the nodes'. */
+static pthread_mutex_t cm_fork_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t cm_fork_once = PTHREAD_ONCE_INIT;
+static struct util_list cm_fork_nodes = { &cm_fork_nodes, &cm_fork_nodes };
+
+static struct cm_node *cm_fork_node(struct util_list *it)
+{
+	return UTIL_CONTAINER_OF(it, struct cm_node, fork_link);
+}
+
+static void cm_fork_before(void)
+{
+	pthread_mutex_lock(&cm_fork_lock);
+	for (struct util_list *it = cm_fork_nodes.next; it != &cm_fork_nodes; it = it->next)
+		cm_node_lock(cm_fork_node(it));
+}
+
+static void cm_fork_in_parent(void)
+{
+	for (struct util_list *it = cm_fork_nodes.next; it != &cm_fork_nodes; it = it->next)
+		cm_node_unlock(cm_fork_node(it));
+	pthread_mutex_unlock(&cm_fork_lock);
+}
+
+static void cm_fork_in_child(void)
+{
+	for (struct util_list *it = cm_fork_nodes.next; it != &cm_fork_nodes; it = it->next)
+		cm_node_become_husk(cm_fork_node(it));
+	pthread_mutex_unlock(&cm_fork_lock);
+}
+
+/* Unregistered by the C library when this one is unloaded. */
+static void cm_fork_register(void)
+{
+	pthread_atfork(cm_fork_before, cm_fork_in_parent, cm_fork_in_child);
+}
+
+void cm_fork_add(struct cm_node *node)
+{
+	pthread_once(&cm_fork_once, cm_fork_register);
+	pthread_mutex_lock(&cm_fork_lock);
+	util_list_push_back(&cm_fork_nodes, &node->fork_link);
+	pthread_mutex_unlock(&cm_fork_lock);
+}
+
+void cm_fork_remove(struct cm_node *node)
+{
+	pthread_mutex_lock(&cm_fork_lock);
+	util_list_remove(&node->fork_link);
+	pthread_mutex_unlock(&cm_fork_lock);
+}

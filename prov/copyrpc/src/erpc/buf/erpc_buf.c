@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Message buffers and their pools: see erpc_buf.h. */
+#include "erpc/buf/erpc_buf.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "util/log.h"
+
+/** Bytes of a chunk, and of a buffer in it, by size. */
+static const struct {
+	size_t chunk;
+	uint32_t cap;
+} erpc_buf_sizes[ERPC_BUF_CLASSES] = {
+	{ .chunk = 64u << 10, .cap = ERPC_BUF_TINY },
+	{ .chunk = 256u << 10, .cap = ERPC_BUF_SMALL },
+	{ .chunk = 2u << 20, .cap = ERPC_BUF_LARGE },
+};
+
+/** At the start of its memory. */
+struct erpc_chunk {
+	struct util_list link;
+	struct dev_mem *mem;
+};
+
+#define ERPC_CHUNK_HEAD 64u
+
+void erpc_bufs_init(struct erpc_bufs *b, const struct dev_dgram *dg, struct dev *dev,
+		    const struct dev_ops *dev_ops)
+{
+	unsigned i;
+
+	*b = (struct erpc_bufs){ .dg = dg, .dev = dev, .dev_ops = dev_ops };
+	util_list_init(&b->waiting);
+	for (i = 0; i < ERPC_BUF_CLASSES; i++) {
+		util_list_init(&b->cls[i].free);
+		util_list_init(&b->cls[i].chunks);
+	}
+}
+
+void erpc_bufs_fini(struct erpc_bufs *b)
+{
+	struct util_list *first;
+	unsigned i;
+
+	for (i = 0; i < ERPC_BUF_CLASSES; i++) {
+		while ((first = util_list_pop(&b->cls[i].chunks))) {
+			struct erpc_chunk *chunk =
+				UTIL_CONTAINER_OF(first, struct erpc_chunk, link);
+
+			if (chunk->mem)
+				b->dev_ops->mem_dereg(b->dev, chunk->mem);
+			free(chunk);
+		}
+	}
+}
+
+static int erpc_chunk_register(struct erpc_bufs *b, struct erpc_chunk *chunk, size_t len)
+{
+	chunk->mem = NULL;
+	if (!b->dev_ops || !b->dev_ops->mem_reg)
+		return 0;
+	return b->dev_ops->mem_reg(b->dev, chunk, len, DEV_MEM_LOCAL, &chunk->mem);
+}
+
+static int erpc_bufs_grow(struct erpc_bufs *b, unsigned cls)
+{
+	size_t len = erpc_buf_sizes[cls].chunk;
+	size_t step = sizeof(struct erpc_buf) + erpc_buf_sizes[cls].cap, at;
+	struct erpc_chunk *chunk = aligned_alloc(len < 4096 ? 64 : len, len);
+
+	if (!chunk)
+		return -FI_ENOMEM;
+	if (len >= 2u << 20)
+		madvise(chunk, len, MADV_HUGEPAGE);
+	if (erpc_chunk_register(b, chunk, len)) {
+		free(chunk);
+		return -FI_ENOMEM;
+	}
+	util_list_push_back(&b->cls[cls].chunks, &chunk->link);
+	b->mem += len;
+	for (at = ERPC_CHUNK_HEAD; at + step <= len; at += step) {
+		struct erpc_buf *buf = (struct erpc_buf *)((uint8_t *)chunk + at);
+
+		buf->mem = chunk->mem;
+		buf->cap = erpc_buf_sizes[cls].cap;
+		buf->cls = (uint8_t)cls;
+		util_list_push_back(&b->cls[cls].free, &buf->link);
+	}
+	return 0;
+}
+
+static unsigned erpc_buf_class(uint32_t len)
+{
+	return len <= ERPC_BUF_TINY ? 0 : len <= ERPC_BUF_SMALL ? 1 : 2;
+}
+
+struct erpc_buf *erpc_buf_alloc(struct erpc_bufs *b, uint32_t len)
+{
+	unsigned cls = erpc_buf_class(len);
+	struct util_list *first;
+	struct erpc_buf *buf;
+
+	if (len > ERPC_BUF_LARGE)
+		return NULL;
+	first = util_list_pop(&b->cls[cls].free);
+	if (!first) {
+		if (erpc_bufs_grow(b, cls))
+			return NULL;
+		first = util_list_pop(&b->cls[cls].free);
+	}
+	buf = UTIL_CONTAINER_OF(first, struct erpc_buf, link);
+	buf->len = 0;
+	buf->sent = false;
+	buf->again = false;
+	buf->asks = false;
+	buf->last_tx = b->dg->tx_done - 1; /* none of its packets has left */
+	b->used_cnt++;
+	return buf;
+}
+
+struct erpc_buf *erpc_buf_grow(struct erpc_bufs *b, struct erpc_buf *buf, uint32_t len)
+{
+	struct erpc_buf *larger = erpc_buf_alloc(b, len);
+
+	if (!larger)
+		return NULL;
+	memcpy(larger->data, buf->data, buf->len);
+	larger->len = buf->len;
+	larger->asks = buf->asks;
+	erpc_buf_free(b, buf);
+	return larger;
+}
+
+static void erpc_buf_put(struct erpc_bufs *b, struct erpc_buf *buf)
+{
+	b->used_cnt--;
+	util_list_push_front(&b->cls[buf->cls].free, &buf->link);
+}
+
+/** Does the device still refer to it? What is short was copied. */
+static bool erpc_buf_is_read(const struct erpc_bufs *b, const struct erpc_buf *buf)
+{
+	return buf->sent && buf->len + WIRE_ERPC_HDR_LEN > b->dg->inline_max &&
+	       !dev_dgram_is_done(b->dg, buf->last_tx);
+}
+
+void erpc_buf_free(struct erpc_bufs *b, struct erpc_buf *buf)
+{
+	if (!buf)
+		return;
+	if (erpc_buf_is_read(b, buf))
+		util_list_push_back(&b->waiting, &buf->link);
+	else
+		erpc_buf_put(b, buf);
+}
+
+void erpc_bufs_reap_cold(struct erpc_bufs *b)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &b->waiting) {
+		struct erpc_buf *buf = UTIL_CONTAINER_OF(it, struct erpc_buf, link);
+
+		if (!dev_dgram_is_done(b->dg, buf->last_tx))
+			return; /* nor have most of those behind it */
+		util_list_remove(it);
+		erpc_buf_put(b, buf);
+	}
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Bursts: see erpc_out.h. */
+#include "erpc/buf/erpc_out.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/bits.h"
+
+int erpc_out_init(struct erpc_out *out, struct dev_dgram *dg, struct dev *dev,
+		  const struct dev_ops *dev_ops, uint32_t tx_cnt)
+{
+	uint32_t cnt = 64;
+	size_t len;
+	int ret;
+
+	while (cnt < 2 * (tx_cnt + ERPC_BURST))
+		cnt *= 2;
+	len = (size_t)cnt * WIRE_ERPC_HDR_LEN;
+	*out = (struct erpc_out){ .dg = dg, .dev = dev, .dev_ops = dev_ops, .hdr_mask = cnt - 1 };
+	out->hdrs = aligned_alloc(64, len);
+	if (!out->hdrs)
+		return -FI_ENOMEM;
+	if (!dev_ops || !dev_ops->mem_reg)
+		return 0;
+	ret = dev_ops->mem_reg(dev, out->hdrs, len, DEV_MEM_LOCAL, &out->hdrs_mem);
+	if (ret)
+		erpc_out_fini(out);
+	return ret;
+}
+
+void erpc_out_fini(struct erpc_out *out)
+{
+	if (out->hdrs_mem)
+		out->dev_ops->mem_dereg(out->dev, out->hdrs_mem);
+	free(out->hdrs);
+	out->hdrs_mem = NULL;
+	out->hdrs = NULL;
+}
+
+bool erpc_out_room_cold(struct erpc_out *out)
+{
+	erpc_out_flush(out);
+	return out->cnt < ERPC_BURST;
+}
+
+void erpc_out_put(struct erpc_out *out, const struct dev_dgram_ah *to,
+		  const struct wire_erpc_hdr *h, const void *data, uint32_t len,
+		  const struct dev_mem *mem, struct erpc_buf *buf, struct erpc_out_owner *owner)
+{
+	struct dev_dgram_out *pkt = erpc_out_next(out, to, buf, owner);
+	uint8_t *hdr = out->hdrs[out->hdr_next++ & out->hdr_mask];
+
+	wire_erpc_put(hdr, h);
+	pkt->base[0] = hdr;
+	pkt->len[0] = WIRE_ERPC_HDR_LEN;
+	pkt->mem[0] = out->hdrs_mem;
+	pkt->base[1] = data;
+	pkt->len[1] = len;
+	pkt->mem[1] = mem;
+}
+
+/** The first `n` have left: what comes behind them moves up. */
+static void erpc_out_left(struct erpc_out *out, unsigned n, uint32_t first)
+{
+	unsigned i;
+
+	for (i = 0; i < n; i++) {
+		if (out->owner[i]) {
+			out->owner[i]->unsent--;
+			out->owner[i]->last_tx = first + i;
+		}
+		if (out->buf[i])
+			out->buf[i]->last_tx = first + i;
+	}
+	out->cnt -= n;
+	if (UTIL_LIKELY(!out->cnt))
+		return;
+	memmove(out->pkt, out->pkt + n, out->cnt * sizeof(out->pkt[0]));
+	memmove(out->owner, out->owner + n, out->cnt * sizeof(out->owner[0]));
+	memmove(out->buf, out->buf + n, out->cnt * sizeof(out->buf[0]));
+}
+
+int erpc_out_flush(struct erpc_out *out)
+{
+	uint32_t first = out->dg->tx_posted;
+	int n;
+
+	if (!out->cnt)
+		return 0;
+	n = out->dg->ops->send(out->dg, out->pkt, out->cnt);
+	if (UTIL_UNLIKELY(n < 0))
+		return n == -FI_EAGAIN ? 0 : n;
+	erpc_out_left(out, (unsigned)n, first);
+	return 0;
+}
+
+/** In the ring of headers? */
+static bool erpc_out_is_hdr(const struct erpc_out *out, const void *at)
+{
+	return (const uint8_t *)at >= out->hdrs[0] &&
+	       (const uint8_t *)at <= out->hdrs[out->hdr_mask];
+}
+
+/** The place of packet i's header is free: those behind it move up, lest the ring come round too soon. */
+static void erpc_out_drop_hdr(struct erpc_out *out, unsigned i)
+{
+	void *place = (void *)(uintptr_t)out->pkt[i].base[0];
+
+	if (!erpc_out_is_hdr(out, place))
+		return;
+	out->hdr_next--;
+	while (++i < out->cnt) {
+		void *next = (void *)(uintptr_t)out->pkt[i].base[0];
+
+		if (!erpc_out_is_hdr(out, next))
+			continue;
+		memcpy(place, next, WIRE_ERPC_HDR_LEN);
+		out->pkt[i].base[0] = place;
+		place = next;
+	}
+}
+
+static void erpc_out_drop(struct erpc_out *out, unsigned i)
+{
+	unsigned rest = out->cnt - i - 1;
+
+	erpc_out_drop_hdr(out, i);
+	if (out->owner[i])
+		out->owner[i]->unsent--;
+	memmove(out->pkt + i, out->pkt + i + 1, rest * sizeof(out->pkt[0]));
+	memmove(out->owner + i, out->owner + i + 1, rest * sizeof(out->owner[0]));
+	memmove(out->buf + i, out->buf + i + 1, rest * sizeof(out->buf[0]));
+	out->cnt--;
+}
+
+void erpc_out_forget(struct erpc_out *out, struct erpc_out_owner *owner)
+{
+	unsigned i = out->cnt;
+
+	while (owner->unsent && i--)
+		if (out->owner[i] == owner)
+			erpc_out_drop(out, i);
+}
+
+void erpc_out_forget_peer(struct erpc_out *out, const struct dev_dgram_ah *to)
+{
+	unsigned i = out->cnt;
+
+	while (i--)
+		if (out->pkt[i].to == to)
+			erpc_out_drop(out, i);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Loans: see erpc_lend.h. */
+#include "erpc/bulk/erpc_lend.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "erpc/tx/erpc_answer.h"
+#include "erpc/erpc_pkt.h"
+
+static uint32_t erpc_lend_secret(struct erpc_port *port)
+{
+	uint64_t z = port->loan_random += 0x9E3779B97F4A7C15ull;
+
+	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+	z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+	return (uint32_t)(z >> 32);
+}
+
+static int erpc_lend_register(struct erpc_port *port, struct erpc_loan *l)
+{
+	l->mem = NULL;
+	if (!port->dev_ops || !port->dev_ops->mem_reg)
+		return 0;
+	return port->dev_ops->mem_reg(port->dev, l->addr, l->len, DEV_MEM_LOCAL, &l->mem);
+}
+
+int erpc_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	struct erpc_port *port = s->port;
+	struct erpc_loan *l;
+	int ret;
+
+	if (s->err)
+		return s->err;
+	l = util_pool_alloc(&port->lent);
+	if (!l)
+		return -FI_ENOMEM;
+	*l = (struct erpc_loan){ .session = s, .addr = addr, .len = len };
+	l->secret = erpc_lend_secret(port);
+	ret = erpc_lend_register(port, l);
+	if (ret)
+		goto err_free;
+	ret = util_idmap_alloc(&port->loans, l, &l->id);
+	if (ret)
+		goto err_dereg;
+	loan->key = l->id | (uint64_t)l->secret << 32;
+	loan->engine = l;
+	return 0;
+
+err_dereg:
+	if (l->mem)
+		port->dev_ops->mem_dereg(port->dev, l->mem);
+err_free:
+	util_pool_release(&port->lent, l);
+	return ret;
+}
+
+/** A response that is being fetched from memory that is no longer lent. */
+static void erpc_lend_revoke(struct erpc_session *s, struct erpc_loan *l)
+{
+	uint32_t slot;
+
+	for (slot = ERPC_GET_SLOT; slot < ERPC_GET_SLOT + ERPC_GET_SLOTS; slot++) {
+		struct erpc_rx *rx = &s->rx[slot];
+
+		if (rx->loan != l)
+			continue;
+		erpc_out_forget(&s->port->out, &rx->out);
+		l->sent = true;
+		l->last_tx = rx->out.last_tx;
+		rx->loan = NULL;
+		rx->lent = NULL;
+		rx->lent_mem = NULL;
+		rx->said = WIRE_ERPC_REFUSED;
+	}
+}
+
+static void erpc_loan_free(struct erpc_port *port, struct erpc_loan *l)
+{
+	if (l->mem)
+		port->dev_ops->mem_dereg(port->dev, l->mem);
+	util_pool_release(&port->lent, l);
+}
+
+void erpc_unlend(struct core_chan *chan, struct core_loan *loan)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	struct erpc_loan *l = loan->engine;
+
+	if (!l)
+		return;
+	loan->engine = NULL;
+	util_idmap_release(&s->port->loans, l->id);
+	erpc_lend_revoke(s, l);
+	if (l->sent)
+		erpc_port_await(s->port, l->last_tx);
+	if (l->mem)
+		erpc_port_return(s->port, &l->link);
+	else
+		erpc_loan_free(s->port, l);
+}
+
+void erpc_lend_reap(struct erpc_port *port, bool all)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &port->returned) {
+		struct erpc_loan *l = UTIL_CONTAINER_OF(it, struct erpc_loan, link);
+
+		if (!all && l->sent && !dev_dgram_is_done(port->dg, l->last_tx))
+			continue;
+		util_list_remove(it);
+		erpc_loan_free(port, l);
+	}
+}
+
+/** The loan that a GET names, if all that it asks for is in it. */
+static struct erpc_loan *erpc_lend_find(struct erpc_session *s, const struct wire_erpc_get *ask)
+{
+	struct erpc_loan *l = util_idmap_lookup(&s->port->loans, (uint32_t)ask->key);
+	uint64_t off;
+
+	if (!l || l->session != s || l->secret != ask->key >> 32)
+		return NULL;
+	off = ask->addr - (uintptr_t)l->addr;
+	return off <= l->len && ask->len <= l->len - off ? l : NULL;
+}
+
+void erpc_lend_answer(struct erpc_session *s, uint32_t slot, const uint8_t *data, uint32_t len)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+	struct erpc_loan *l = NULL;
+	struct wire_erpc_get ask;
+
+	if (len == sizeof(ask)) {
+		memcpy(&ask, data, sizeof(ask));
+		l = erpc_lend_find(s, &ask);
+	}
+	if (l && erpc_server_respond(&rx->s, ask.len)) {
+		rx->loan = l;
+		rx->lent = l->addr + (ask.addr - (uintptr_t)l->addr);
+		rx->lent_mem = l->mem;
+	} else {
+		s->port->stats.rx_bad++;
+		rx->said = WIRE_ERPC_REFUSED;
+		erpc_server_respond(&rx->s, 0);
+	}
+	erpc_answer_packet(s, slot, (uint16_t)(rx->s.req_pkts - 1), WIRE_ERPC_RESP);
+}

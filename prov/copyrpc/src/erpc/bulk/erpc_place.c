@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Parts of gets, straight to their place: see erpc_place.h. */
+#include "erpc/bulk/erpc_place.h"
+
+#include <assert.h>
+#include <rdma/fi_errno.h>
+
+#include "erpc/bulk/erpc_get.h"
+#include "util/bits.h"
+
+#define ERPC_PLACE_ROUNDS 4u /* messages of the device, before what they bring about leaves */
+#define ERPC_PLACE_SKIP   8u /* polls after a guess that failed */
+
+static_assert(ERPC_ASKED_MAX == ERPC_CREDITS_MAX, "as many may be in flight");
+
+void erpc_place_begin(struct erpc_session *s)
+{
+	if (s->port->dg->ops->poll_into)
+		s->port->placing = s;
+}
+
+static void erpc_place_drop(struct erpc_session *s)
+{
+	s->asked_at++;
+	s->asked_cnt--;
+}
+
+void erpc_place_came(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_port *port = s->port;
+	uint32_t first = ERPC_SLOTS;
+
+	while (s->asked_cnt && first != slot) {
+		first = s->asked[s->asked_at % ERPC_ASKED_MAX];
+		erpc_place_drop(s);
+	}
+	if (port->placed)
+		return;
+	if (port->placing == s && !port->place_skip)
+		port->place_skip = ERPC_PLACE_SKIP;
+	erpc_place_begin(s);
+}
+
+/** The slot whose answers come next, and how many in a row: 0: nobody knows. */
+static uint32_t erpc_place_run(struct erpc_session *s, uint32_t *slot)
+{
+	uint32_t n = 0, max;
+
+	while (s->asked_cnt) {
+		*slot = s->asked[s->asked_at % ERPC_ASKED_MAX];
+		if (s->tx[*slot].fetch && erpc_client_in_flight(&s->tx[*slot].c))
+			break;
+		erpc_place_drop(s);
+	}
+	max = s->asked_cnt ? erpc_client_in_flight(&s->tx[*slot].c) : 0;
+	max = max < s->asked_cnt ? max : s->asked_cnt;
+	while (n < max && s->asked[(s->asked_at + n) % ERPC_ASKED_MAX] == *slot)
+		n++;
+	return n;
+}
+
+/** Where the next `cnt` parts of the get in `slot` belong: false: not in one piece. */
+static bool erpc_place_of(const struct erpc_session *s, uint32_t slot, uint32_t cnt,
+			  struct dev_dgram_place *place)
+{
+	const struct erpc_tx *tx = &s->tx[slot];
+	const struct core_get *get = tx->fetch->get;
+	uint64_t off = (uint64_t)erpc_get_part_of(tx, tx->c.rx) * s->payload;
+	uint64_t rest = tx->c.resp_max - off, len = (uint64_t)cnt * s->payload;
+
+	if (get->iov_cnt != 1)
+		return false;
+	*place = (struct dev_dgram_place){
+		.base = (uint8_t *)get->iov->iov_base + tx->fetch_off + off,
+		.len = (uint32_t)(len < rest ? len : rest),
+		.head_len = WIRE_ERPC_HDR_LEN,
+		.part_len = s->payload,
+	};
+	return true;
+}
+
+/** Is it the next part of the get in `slot`? */
+static bool erpc_place_is(const struct erpc_session *s, uint32_t slot,
+			  const struct dev_dgram_in *in)
+{
+	const struct erpc_tx *tx = &s->tx[slot];
+	struct wire_erpc_hdr h;
+
+	return wire_erpc_get(&h, in->data, in->len) && h.kind == WIRE_ERPC_RESP &&
+	       h.session == s->num && h.tag == s->tag && h.req_num == tx->c.req_num &&
+	       h.pkt_num == tx->c.rx && tx->fetch && dev_dgram_is_from(s->ah, in);
+}
+
+/** False: something else has come; poll has it. */
+static bool erpc_place_take(struct erpc_port *port, uint32_t slot,
+			    const struct dev_dgram_place *place, const struct dev_dgram_in *in,
+			    unsigned cnt)
+{
+	struct erpc_session *s = port->placing;
+	unsigned i;
+
+	for (i = 0; i < cnt; i++) {
+		if (UTIL_UNLIKELY(!erpc_place_is(s, slot, &in[i]))) {
+			port->dg->ops->put_back(port->dg, place, i);
+			return false;
+		}
+		port->placed = true;
+		erpc_port_take_all(port, &in[i], 1);
+		port->placed = false;
+	}
+	return true;
+}
+
+bool erpc_place_poll(struct erpc_port *port, bool *more)
+{
+	struct dev_dgram_in in[ERPC_ASKED_MAX];
+	unsigned rounds = ERPC_PLACE_ROUNDS;
+	struct dev_dgram_place place;
+	uint32_t slot, cnt;
+	int n;
+
+	if (port->place_skip) {
+		port->place_skip--;
+		return false;
+	}
+	while (rounds--) {
+		cnt = port->placing ? erpc_place_run(port->placing, &slot) : 0;
+		if (!cnt) {
+			port->placing = NULL;
+			return false;
+		}
+		if (!erpc_place_of(port->placing, slot, cnt, &place))
+			return false;
+		n = port->dg->ops->poll_into(port->dg, &place, in, cnt);
+		if (n <= 0)
+			return n == -FI_EAGAIN;
+		if (!erpc_place_take(port, slot, &place, in, (unsigned)n))
+			return false;
+	}
+	*more = true;
+	return true;
+}

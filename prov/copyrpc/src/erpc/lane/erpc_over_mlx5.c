@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sessions over the unreliable datagrams of a ConnectX that we drive ourselves. */
+#include "dev/mlx5/m5.h"
+#include "dev/mlx5/m5_ud.h"
+#include "erpc/lane/erpc_lane.h"
+#include "wire/wire_cm.h"
+
+#define ERPC_MLX5_RATE 3.125e9 /* bytes per second: a session that may send so fast is not paced */
+
+static int erpc_mlx5_probe(struct dev_about *about)
+{
+	return m5_dev_ops.probe ? m5_dev_ops.probe(about) : 0;
+}
+
+ERPC_LANE(mlx5, WIRE_CM_PATH_UD, erpc_mlx5_probe, .dgram = &m5_dgram_ops, .dev = &m5_dev_ops,
+	  .rx_cnt = 2048, .tx_cnt = 256, .link_rate = ERPC_MLX5_RATE);

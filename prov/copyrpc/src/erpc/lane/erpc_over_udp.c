@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Sessions over UDP sockets.
+ *
+ * Between processes on busy processors a round trip says more about who runs than about the network, and the
+ * kernel has queues of its own: nothing is paced, credits bound what is on its way.
+ */
+#include "dev/udp/udp.h"
+#include "erpc/lane/erpc_lane.h"
+#include "wire/wire_cm.h"
+
+ERPC_LANE(udp, WIRE_CM_PATH_UDP, NULL, .dgram = &udp_dgram_ops, .rx_cnt = 1024, .tx_cnt = 256);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sessions over the unreliable datagrams of any RDMA device, through libibverbs. */
+#include "dev/verbs/vb.h"
+#include "dev/verbs/vb_ud.h"
+#include "erpc/lane/erpc_lane.h"
+#include "wire/wire_cm.h"
+
+#define ERPC_VERBS_RATE 3.125e9 /* bytes per second: a session that may send so fast is not paced */
+
+static int erpc_verbs_probe(struct dev_about *about)
+{
+	return vb_dev_ops.probe ? vb_dev_ops.probe(about) : 0;
+}
+
+ERPC_LANE(verbs, WIRE_CM_PATH_UD, erpc_verbs_probe, .dgram = &vb_dgram_ops, .dev = &vb_dev_ops,
+	  .rx_cnt = 2048, .tx_cnt = 256, .link_rate = ERPC_VERBS_RATE);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Rates from round-trip times: see erpc_timely.h. */
+#include "erpc/pace/erpc_timely.h"
+
+#define ERPC_TIMELY_HAI   5u /* falls in a row after which the steps up are five times as long */
+#define ERPC_TIMELY_T_LOW 50000.0 /* ns, or what the next takes: */
+#define ERPC_TIMELY_QUEUE 16384.0 /* bytes that a link has to have in its queue to be busy */
+
+static double erpc_timely_lesser(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+void erpc_timely_cfg_init(struct erpc_timely_cfg *cfg, double max_rate)
+{
+	double queue_ns = ERPC_TIMELY_QUEUE / max_rate * 1e9;
+	double t_low = queue_ns > ERPC_TIMELY_T_LOW ? queue_ns : ERPC_TIMELY_T_LOW;
+
+	*cfg = (struct erpc_timely_cfg){
+		.t_low_ns = (uint64_t)t_low,
+		.t_high_ns = (uint64_t)(20 * t_low),
+		.min_rtt_ns = (uint64_t)(t_low / 25),
+		.alpha = 0.875,
+		.beta = 0.008,
+		.beta_high = 0.8,
+		.add_rate = erpc_timely_lesser(5e6, max_rate / 625),
+		.min_rate = erpc_timely_lesser(15e6 / 8, max_rate / 1000),
+		.max_rate = max_rate,
+	};
+}
+
+void erpc_timely_init(struct erpc_timely *t, const struct erpc_timely_cfg *cfg, uint64_t now_ns)
+{
+	*t = (struct erpc_timely){ .cfg = cfg, .rate = cfg->max_rate, .updated_ns = now_ns };
+}
+
+/** Takes the sample into the trend: the gradient, in min_rtt per sample. */
+static double erpc_timely_gradient(struct erpc_timely *t, uint64_t rtt_ns)
+{
+	const struct erpc_timely_cfg *cfg = t->cfg;
+	double diff;
+
+	if (!t->prev_rtt_ns)
+		t->prev_rtt_ns = rtt_ns;
+	diff = (double)rtt_ns - (double)t->prev_rtt_ns;
+	t->prev_rtt_ns = rtt_ns;
+	t->falls = diff <= 0 ? t->falls + 1 : 0;
+	t->avg_diff_ns = (1 - cfg->alpha) * t->avg_diff_ns + cfg->alpha * diff;
+	return t->avg_diff_ns / (double)cfg->min_rtt_ns;
+}
+
+/** How much of one min_rtt has passed since the last change: 0 to 1. */
+static double erpc_timely_share(struct erpc_timely *t, uint64_t now_ns)
+{
+	uint64_t passed = now_ns - t->updated_ns;
+
+	t->updated_ns = now_ns;
+	return passed < t->cfg->min_rtt_ns ? (double)passed / (double)t->cfg->min_rtt_ns : 1;
+}
+
+/** Between the thresholds: how much of the step is one down, by the trend. */
+static double erpc_timely_weight(double gradient)
+{
+	if (gradient <= -0.25)
+		return 0;
+	return gradient >= 0.25 ? 1 : 2 * gradient + 0.5;
+}
+
+void erpc_timely_update(struct erpc_timely *t, uint64_t now_ns, uint64_t rtt_ns)
+{
+	const struct erpc_timely_cfg *cfg = t->cfg;
+	double gradient = erpc_timely_gradient(t, rtt_ns);
+	double share = erpc_timely_share(t, now_ns);
+	double up = share * cfg->add_rate;
+	double rate = t->rate, weight, above;
+
+	if (rtt_ns < cfg->t_low_ns) {
+		rate += t->falls >= ERPC_TIMELY_HAI ? 5 * up : up;
+	} else if (rtt_ns > cfg->t_high_ns) {
+		rate *= 1 - share * cfg->beta_high * (1 - (double)cfg->t_high_ns / (double)rtt_ns);
+	} else {
+		weight = erpc_timely_weight(gradient);
+		above = (double)(rtt_ns - cfg->t_low_ns) / (double)cfg->t_low_ns;
+		rate += up * (1 - weight) - share * cfg->beta * weight * above * rate;
+	}
+	/* No sample alone takes more than half. */
+	if (rate < t->rate / 2)
+		rate = t->rate / 2;
+	if (rate > cfg->max_rate)
+		rate = cfg->max_rate;
+	t->rate = rate > cfg->min_rate ? rate : cfg->min_rate;
+}

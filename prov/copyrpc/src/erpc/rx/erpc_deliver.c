@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Up-calls: see erpc_deliver.h. */
+#include "erpc/rx/erpc_deliver.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "erpc/tx/erpc_answer.h"
+#include "erpc/erpc_port.h"
+#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_send.h"
+#include "util/bits.h"
+
+static void erpc_deliver_bad(struct erpc_session *s, const char *why)
+{
+	s->port->stats.rx_bad++;
+	erpc_session_fail(s, -FI_EIO, why);
+}
+
+static core_hold_t erpc_body_hold(const struct erpc_body *body)
+{
+	return (core_hold_t)(uintptr_t)body;
+}
+
+/** An answer to a call of ours; s->telling has its bytes. */
+static const char *erpc_deliver_reply(struct erpc_session *s, const struct wire_erpc_frame *f)
+{
+	struct erpc_asked *asked = util_idmap_lookup(&s->calls, f->word);
+	void *context;
+
+	if (!asked)
+		return "an answer to a call that does not wait";
+	if (f->len > asked->allowance)
+		return "an answer beyond its allowance";
+	context = asked->context;
+	s->grant_left += erpc_send_cost(asked->allowance);
+	util_idmap_release(&s->calls, f->word);
+	util_pool_release(&s->port->asked, asked);
+	s->conn.up->on_reply(&s->conn.chan, context, 0, f->data, f->len);
+	return NULL;
+}
+
+/*
+ * Messages of a batch are delivered under one reference more than there can be holds: core may release
+ * what it holds before it says so.
+ */
+#define ERPC_DELIVER_REFS (1u << 30)
+
+static const char *erpc_deliver_call(struct erpc_session *s, const struct wire_erpc_frame *f,
+				     struct erpc_body *body)
+{
+	struct core_call_ref ref = { .call_id = f->word, .allowance = f->allowance };
+	uint64_t cost = (uint64_t)f->allowance + ERPC_GRANT_CALL;
+	enum core_rx_verdict verdict;
+
+	/* What was answered and is not known to be with the peer counts there no more. */
+	if (s->owed_len + cost > 2 * ERPC_GRANT)
+		return "an allowance beyond what was granted";
+	s->owed_len += cost;
+	s->calls_owed++;
+	verdict = s->conn.up->on_call(&s->conn.chan, ref, f->data, f->len, erpc_body_hold(body));
+	body->refs += verdict == CORE_RX_HOLD;
+	return verdict == CORE_RX_BAD ? "message not understood" : NULL;
+}
+
+/** A frame that is no message: what is wrong with it, or NULL. */
+static const char *__attribute__((noinline))
+erpc_deliver_other(struct erpc_session *s, const uint8_t **at, const uint8_t *end,
+		   struct erpc_body *body, bool *calls)
+{
+	struct wire_erpc_frame f;
+
+	if (!wire_erpc_frame_next(&f, at, end))
+		return "no message where one should be";
+	if (f.kind == WIRE_ERPC_FRAME_CALL) {
+		*calls = true;
+		return erpc_deliver_call(s, &f, body);
+	}
+	s->telling = body;
+	return erpc_deliver_reply(s, &f);
+}
+
+/** All frames of a batch; what is wrong with it, or NULL. *calls: some were calls. */
+static const char *erpc_deliver_frames(struct erpc_session *s, struct erpc_body *body, bool *calls)
+{
+	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch), *data;
+	const uint8_t *end = body->data + body->len;
+	const struct core_upcalls *up = s->conn.up;
+	enum core_rx_verdict verdict;
+	const char *why = NULL;
+	uint32_t op, len;
+
+	while (at < end && !why && UTIL_LIKELY(!s->err)) {
+		data = wire_erpc_msg_next(&at, end, &op, &len);
+		if (UTIL_UNLIKELY(!data)) {
+			why = erpc_deliver_other(s, &at, end, body, calls);
+			continue;
+		}
+		verdict = up->on_msg(&s->conn.chan, op, data, len, erpc_body_hold(body));
+		body->refs += verdict == CORE_RX_HOLD;
+		if (UTIL_UNLIKELY(verdict == CORE_RX_BAD))
+			why = "message not understood";
+	}
+	return why;
+}
+
+static void erpc_deliver_one(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_body *body = s->rx[slot].body;
+	bool calls = false;
+	const char *why;
+
+	s->rx[slot].body = NULL;
+	body->delivered = true;
+	erpc_ride_passed(s, s->rx[slot].seq);
+	s->held_len += body->len;
+	body->refs += ERPC_DELIVER_REFS;
+	why = erpc_deliver_frames(s, body, &calls);
+	body->refs -= ERPC_DELIVER_REFS;
+	erpc_body_put(body);
+	if (UTIL_UNLIKELY(why != NULL))
+		erpc_deliver_bad(s, why);
+	else if (UTIL_LIKELY(!s->err))
+		erpc_answer_delivered(s, slot, calls);
+}
+
+void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
+{
+	struct wire_erpc_batch head;
+	const char *why;
+	void *next;
+
+	if (s->rx[slot].body->len < sizeof(head)) {
+		erpc_deliver_bad(s, "a batch without a number");
+		return;
+	}
+	memcpy(&head, s->rx[slot].body->data, sizeof(head));
+	why = erpc_ride_heard(s, head.ack);
+	if (UTIL_UNLIKELY(why != NULL)) {
+		erpc_deliver_bad(s, why);
+		return;
+	}
+	s->rx[slot].seq = head.seq;
+	switch (erpc_order_take(&s->order, head.seq, &s->rx[slot])) {
+	case ERPC_TURN_NOW: break;
+	case ERPC_TURN_KEPT: erpc_answer_kept(s, slot); return;
+	case ERPC_TURN_TWICE:
+	case ERPC_TURN_BEYOND: erpc_deliver_bad(s, "a batch out of turn"); return;
+	}
+	erpc_deliver_one(s, slot);
+	while (!s->err && (next = erpc_order_pop(&s->order)))
+		erpc_deliver_one(s, (uint32_t)((struct erpc_rx *)next - s->rx));
+	next = erpc_order_first(&s->order);
+	if (UTIL_UNLIKELY(next && !s->err)) /* another one is missing */
+		erpc_answer_kept(s, (uint32_t)((struct erpc_rx *)next - s->rx));
+}
+
+void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body)
+{
+	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch);
+	const uint8_t *end = body->data + body->len;
+	struct erpc_body *before = s->telling;
+	struct wire_erpc_frame f;
+	const char *why = NULL;
+
+	if (body->len < sizeof(struct wire_erpc_batch))
+		why = "answers without a head";
+	s->telling = body;
+	while (!why && at < end && !s->err) {
+		if (wire_erpc_frame_next(&f, &at, end) && f.kind == WIRE_ERPC_FRAME_REPLY)
+			why = erpc_deliver_reply(s, &f);
+		else
+			why = "no answer where one should be";
+	}
+	s->telling = before;
+	if (why)
+		erpc_deliver_bad(s, why);
+}
+
+int erpc_keep(struct core_chan *chan, core_hold_t *hold)
+{
+	struct erpc_body *body = erpc_session_of(chan)->telling;
+
+	body->refs++;
+	*hold = erpc_body_hold(body);
+	return 0;
+}
+
+void erpc_release(struct core_chan *chan, core_hold_t hold)
+{
+	erpc_body_put((struct erpc_body *)(uintptr_t)hold);
+	erpc_answer_released(erpc_session_of(chan));
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * REQ: a part of a request. It is put in its place and answered with a CR; the last one makes it whole.
+ *
+ * A request of one packet stays in the device's buffer. What begins a request frees the response
+ * of the one before. What came behind a packet that is missing is dropped; if there is more of that,
+ * a CR says which one is missing.
+ */
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "erpc/tx/erpc_answer.h"
+#include "erpc/rx/erpc_deliver.h"
+#include "erpc/bulk/erpc_lend.h"
+#include "erpc/erpc_pkt.h"
+#include "erpc/tx/erpc_ride.h"
+#include "util/bits.h"
+
+/** What a slot takes. */
+static bool erpc_req_is_for(uint32_t slot, uint8_t type)
+{
+	if (slot < ERPC_BATCH_SLOTS)
+		return type == WIRE_ERPC_BATCH;
+	return type == (slot == ERPC_REPLY_SLOT ? WIRE_ERPC_REPLIES : WIRE_ERPC_GET);
+}
+
+/** Does this packet begin a request, if its slot takes it? */
+static bool erpc_req_begins(const struct erpc_rx *rx, const struct wire_erpc_hdr *h)
+{
+	return h->req_num != rx->s.req_num && !h->pkt_num;
+}
+
+/** Memory for a request of several packets that begins: false: none. */
+static bool erpc_req_room(struct erpc_session *s, const struct wire_erpc_hdr *h,
+			  struct erpc_body **body)
+{
+	*body = erpc_body_new(s, h->msg_size);
+	s->port->stats.rx_no_memory += !*body;
+	return *body;
+}
+
+static inline void erpc_req_forget_last(struct erpc_session *s, struct erpc_rx *rx)
+{
+	erpc_ride_forget(s, (uint32_t)(rx - s->rx));
+	if (UTIL_UNLIKELY(rx->out.unsent))
+		erpc_out_forget(&s->port->out, &rx->out);
+	if (rx->resp)
+		erpc_buf_free(&s->port->bufs, rx->resp);
+	rx->resp = NULL;
+	rx->lent = NULL;
+	rx->lent_mem = NULL;
+	rx->loan = NULL;
+	rx->said = WIRE_ERPC_PROMPT;
+}
+
+/** Seen before: it is answered again, if it has an answer. */
+static void erpc_req_repeat(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+	enum wire_erpc_kind kind;
+	uint16_t pkt_num;
+
+	s->lossy = true;
+	/* While the last answer is still here, it has not been lost. */
+	if (rx->out.unsent || !erpc_server_answer(&rx->s, &pkt_num, &kind))
+		return;
+	if (rx->resp)
+		rx->resp->again = true;
+	erpc_answer_packet(s, slot, pkt_num, kind);
+}
+
+void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+
+	/* A lower number: its sender has begun to repeat them, and that one was lost again. */
+	rx->early = h->pkt_num > rx->early_num ? rx->early + 1 : 1;
+	rx->early_num = h->pkt_num;
+	if (rx->early == ERPC_EARLY_MAX)
+		erpc_answer_gap(s, h->req_num, h->req_num == rx->s.req_num ? rx->s.rx : 0);
+}
+
+static void erpc_req_whole(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+	struct erpc_body *body;
+
+	if (slot < ERPC_BATCH_SLOTS) {
+		erpc_deliver_batch(s, slot);
+		return;
+	}
+	body = rx->body;
+	rx->body = NULL;
+	if (slot == ERPC_REPLY_SLOT) {
+		erpc_answer_empty(s, slot);
+		erpc_deliver_replies(s, body);
+	} else {
+		erpc_lend_answer(s, slot, body->data, body->len);
+	}
+	erpc_body_put(body);
+}
+
+/** The only packet of a request, which is not the one that is expected. */
+static void __attribute__((noinline))
+erpc_req_single_cold(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
+		     const struct dev_dgram_in *in)
+{
+	enum erpc_verdict verdict =
+		erpc_server_take_req(&s->rx[slot].s, h, in->len - WIRE_ERPC_HDR_LEN);
+
+	erpc_pkt_refuse(s, verdict);
+	if (verdict == ERPC_REPEAT)
+		erpc_req_repeat(s, slot);
+}
+
+/** The only packet of a request. */
+static inline bool erpc_req_single(struct erpc_session *s, uint32_t slot,
+				   const struct wire_erpc_hdr *h, const struct dev_dgram_in *in)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+	bool kept = false;
+
+	if (UTIL_UNLIKELY(!erpc_server_take_single(&rx->s, h, in->len - WIRE_ERPC_HDR_LEN))) {
+		erpc_req_single_cold(s, slot, h, in);
+		return false;
+	}
+	erpc_req_forget_last(s, rx);
+	rx->body = erpc_body_of(s, in, &kept);
+	if (UTIL_UNLIKELY(!rx->body)) {
+		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
+		return false;
+	}
+	erpc_req_whole(s, slot);
+	return kept;
+}
+
+bool erpc_req_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
+		 const struct dev_dgram_in *in)
+{
+	uint32_t slot = h->req_num % ERPC_SLOTS, len = in->len - WIRE_ERPC_HDR_LEN;
+	struct erpc_rx *rx = &s->rx[slot];
+	struct erpc_body *body = NULL;
+	enum erpc_verdict verdict;
+
+	if (UTIL_UNLIKELY(!erpc_req_is_for(slot, h->req_type) || h->msg_size > ERPC_BUF_LARGE)) {
+		erpc_pkt_refuse(s, ERPC_BAD);
+		return false;
+	}
+	if (UTIL_LIKELY(h->msg_size <= s->payload))
+		return erpc_req_single(s, slot, h, in);
+	if (erpc_req_begins(rx, h) && !erpc_req_room(s, h, &body))
+		return false;
+	verdict = erpc_server_take_req(&rx->s, h, len);
+	if (verdict != ERPC_TAKE && verdict != ERPC_LAST) {
+		if (body)
+			erpc_body_put(body);
+		erpc_pkt_refuse(s, verdict);
+		if (verdict == ERPC_REPEAT)
+			erpc_req_repeat(s, slot);
+		else if (verdict == ERPC_EARLY)
+			erpc_req_early(s, slot, h);
+		return false;
+	}
+	rx->early = 0;
+	rx->early_num = 0;
+	if (body) {
+		erpc_req_forget_last(s, rx);
+		rx->body = body;
+	}
+	memcpy(rx->body->heap + (size_t)h->pkt_num * s->payload, in->data + WIRE_ERPC_HDR_LEN, len);
+	if (verdict == ERPC_LAST)
+		erpc_req_whole(s, slot);
+	else
+		erpc_answer_packet(s, slot, h->pkt_num, WIRE_ERPC_CR);
+	return false;
+}

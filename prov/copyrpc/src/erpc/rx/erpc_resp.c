@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * RESP: a part of a response. The last one ends its request: the slot is free, and what it stood for is
+ * known to have arrived.
+ */
+#include <rdma/fi_errno.h>
+
+#include "erpc/rx/erpc_deliver.h"
+#include "erpc/bulk/erpc_get.h"
+#include "erpc/tx/erpc_kick.h"
+#include "erpc/erpc_pkt.h"
+#include "erpc/tx/erpc_send.h"
+#include "util/bits.h"
+
+/** Answers that came with it. True: the device's buffer was kept. */
+static bool erpc_resp_replies(struct erpc_session *s, const struct dev_dgram_in *in)
+{
+	bool kept = false;
+	struct erpc_body *body = erpc_body_of(s, in, &kept);
+
+	if (!body) {
+		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
+		return false;
+	}
+	erpc_deliver_replies(s, body);
+	erpc_body_put(body);
+	return kept;
+}
+
+static bool erpc_resp_batch(struct erpc_session *s, uint32_t slot, const struct dev_dgram_in *in)
+{
+	uint32_t seq = s->tx[slot].seq;
+
+	erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
+	erpc_session_freed(s);
+	if (slot == ERPC_REPLY_SLOT)
+		return false;
+	erpc_send_arrived(s, seq);
+	return in->len > WIRE_ERPC_HDR_LEN && erpc_resp_replies(s, in);
+}
+
+bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
+		  const struct dev_dgram_in *in)
+{
+	uint32_t slot = h->req_num % ERPC_SLOTS;
+	struct erpc_tx *tx = &s->tx[slot];
+	uint32_t flying = erpc_client_in_flight(&tx->c);
+	enum erpc_verdict verdict;
+
+	if (UTIL_UNLIKELY(tx->fetch && !erpc_get_expects(s, tx, h, in->len)))
+		return false;
+	verdict = erpc_client_take(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN);
+	if (UTIL_UNLIKELY(verdict != ERPC_TAKE && verdict != ERPC_LAST)) {
+		erpc_pkt_refuse(s, verdict);
+		if (verdict == ERPC_EARLY)
+			erpc_kick_early(s, slot);
+		return false;
+	}
+	s->credits += flying - erpc_client_in_flight(&tx->c);
+	s->wants_mask |= 1u << slot; /* the rest of it, until it has ended */
+	erpc_kick_answered(s, tx, h);
+	if (!tx->fetch)
+		return erpc_resp_batch(s, slot, in);
+	erpc_get_part(s, slot, h, in, verdict == ERPC_LAST);
+	return false;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * RFR: asks for a part of a response that is longer than a packet; only memory that is lent is. It may
+ * come without the request: that was lost, and its sender is told.
+ */
+#include "erpc/tx/erpc_answer.h"
+#include "erpc/erpc_pkt.h"
+
+bool erpc_rfr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
+		 const struct dev_dgram_in *in)
+{
+	uint32_t slot = h->req_num % ERPC_SLOTS;
+	struct erpc_rx *rx = &s->rx[slot];
+	enum erpc_verdict verdict = erpc_server_take_rfr(&rx->s, h, in->len - WIRE_ERPC_HDR_LEN);
+
+	if (verdict == ERPC_TAKE) {
+		erpc_answer_packet(s, slot, h->pkt_num, WIRE_ERPC_RESP);
+		return false;
+	}
+	/* Who asked for more than one packet at once has not heard yet that it gets none. */
+	if (verdict == ERPC_BAD && h->req_num == rx->s.req_num && rx->said == WIRE_ERPC_REFUSED)
+		verdict = ERPC_STALE;
+	erpc_pkt_refuse(s, verdict);
+	if (verdict == ERPC_EARLY)
+		erpc_req_early(s, slot, h);
+	return false;
+}

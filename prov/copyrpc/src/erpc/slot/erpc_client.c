@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The client's half of a request: see erpc_client.h. */
+#include "erpc/slot/erpc_client.h"
+
+void erpc_client_init(struct erpc_client *c, uint64_t first, uint32_t payload)
+{
+	*c = (struct erpc_client){ .req_num = first, .payload = payload };
+}
+
+bool erpc_client_begin(struct erpc_client *c, uint32_t size, uint32_t resp_max)
+{
+	uint32_t req_pkts = wire_erpc_pkts(size, c->payload);
+
+	if (size > WIRE_ERPC_MSG_MAX || resp_max > WIRE_ERPC_MSG_MAX ||
+	    req_pkts + wire_erpc_pkts(resp_max, c->payload) - 1 > WIRE_ERPC_PKT_MAX)
+		return false;
+	c->req_pkts = req_pkts;
+	c->resp_pkts = 0;
+	c->resp_max = resp_max;
+	c->tx = 0;
+	c->tx_max = 0;
+	c->rx = 0;
+	return true;
+}
+
+enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num)
+{
+	*pkt_num = (uint16_t)c->tx++;
+	if (c->tx > c->tx_max)
+		c->tx_max = c->tx;
+	return *pkt_num < c->req_pkts ? WIRE_ERPC_REQ : WIRE_ERPC_RFR;
+}
+
+/** All packets before `pkt_num` are answered, or need no answer any more. */
+static void erpc_client_pass(struct erpc_client *c, uint32_t pkt_num)
+{
+	c->rx = pkt_num;
+	if (c->tx < pkt_num) /* counted as lost, and only late */
+		c->tx = pkt_num;
+}
+
+/** A part of the response. The first one says how long it is, the others must agree. */
+static enum erpc_verdict erpc_client_take_resp(struct erpc_client *c, const struct wire_erpc_hdr *h,
+					       uint32_t len)
+{
+	uint32_t size = c->resp_pkts ? c->resp_size : h->msg_size;
+	uint32_t part = h->pkt_num - (c->req_pkts - 1);
+
+	if (h->msg_size != size || size > c->resp_max ||
+	    len != wire_erpc_pkt_len(size, c->payload, part))
+		return ERPC_BAD;
+	c->resp_size = size;
+	c->resp_pkts = wire_erpc_pkts(size, c->payload);
+	erpc_client_pass(c, h->pkt_num + 1u);
+	return part + 1 == c->resp_pkts ? ERPC_LAST : ERPC_TAKE;
+}
+
+/** Is there a place for such a packet in the request that is under way? */
+static bool erpc_client_expects(const struct erpc_client *c, const struct wire_erpc_hdr *h,
+				uint32_t len)
+{
+	bool is_cr = h->kind == WIRE_ERPC_CR;
+
+	return h->pkt_num < c->tx_max && is_cr == (h->pkt_num < c->req_pkts - 1) && !(is_cr && len);
+}
+
+/** TAKE, if it is an answer to the request that is under way, whatever it says. */
+static inline enum erpc_verdict erpc_client_is_current(const struct erpc_client *c,
+						       const struct wire_erpc_hdr *h)
+{
+	if ((h->kind != WIRE_ERPC_CR && h->kind != WIRE_ERPC_RESP) || h->req_num > c->req_num)
+		return ERPC_BAD;
+	return erpc_client_is_free(c) || h->req_num < c->req_num ? ERPC_STALE : ERPC_TAKE;
+}
+
+/** And if it has a place there. */
+static inline enum erpc_verdict erpc_client_place(const struct erpc_client *c,
+						  const struct wire_erpc_hdr *h, uint32_t len)
+{
+	enum erpc_verdict verdict = erpc_client_is_current(c, h);
+
+	if (verdict != ERPC_TAKE)
+		return verdict;
+	if (!erpc_client_expects(c, h, len))
+		return ERPC_BAD;
+	return h->pkt_num < c->rx ? ERPC_STALE : ERPC_TAKE;
+}
+
+enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc_hdr *h,
+				   uint32_t len)
+{
+	enum erpc_verdict verdict = erpc_client_place(c, h, len);
+
+	if (verdict != ERPC_TAKE)
+		return verdict;
+	/* Parts of the response bring bytes: none may be missing. */
+	if (h->pkt_num > c->rx && h->pkt_num >= c->req_pkts)
+		return ERPC_EARLY;
+	if (h->kind == WIRE_ERPC_RESP)
+		return erpc_client_take_resp(c, h, len);
+	erpc_client_pass(c, h->pkt_num + 1u);
+	return ERPC_TAKE;
+}
+
+enum erpc_verdict erpc_client_take_gap(struct erpc_client *c, const struct wire_erpc_hdr *h,
+				       uint32_t len)
+{
+	enum erpc_verdict verdict = erpc_client_is_current(c, h);
+
+	if (verdict != ERPC_TAKE)
+		return verdict;
+	/* One behind it was sent, and has come. */
+	if (h->pkt_num >= c->req_pkts || h->pkt_num + 1u >= c->tx_max || len)
+		return ERPC_BAD;
+	if (h->pkt_num < c->rx)
+		return ERPC_STALE;
+	erpc_client_pass(c, h->pkt_num);
+	return ERPC_TAKE;
+}
+
+enum erpc_verdict erpc_client_take_kept(const struct erpc_client *c, const struct wire_erpc_hdr *h,
+					uint32_t len)
+{
+	enum erpc_verdict verdict = erpc_client_is_current(c, h);
+
+	if (verdict != ERPC_TAKE)
+		return verdict;
+	return h->pkt_num != c->req_pkts - 1 || h->pkt_num >= c->tx_max || len ? ERPC_BAD
+									       : ERPC_TAKE;
+}
+
+uint32_t erpc_client_go_back(struct erpc_client *c)
+{
+	uint32_t credits = erpc_client_in_flight(c);
+
+	c->tx = c->rx;
+	return credits;
+}

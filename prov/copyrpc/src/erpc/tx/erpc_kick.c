@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Packets of the client's half leave: see erpc_kick.h. */
+#include "erpc/tx/erpc_kick.h"
+
+#include "erpc/tx/erpc_loss.h"
+#include "erpc/bulk/erpc_place.h"
+#include "util/bits.h"
+
+bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,
+		     uint32_t resp_max)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	if (UTIL_LIKELY(buf->len <= s->payload && resp_max <= s->payload))
+		erpc_client_begin_single(&tx->c, resp_max);
+	else if (!erpc_client_begin(&tx->c, buf->len, resp_max))
+		return false;
+	tx->buf = buf;
+	tx->type = type;
+	tx->tries = 0;
+	tx->early = 0;
+	tx->marked = false;
+	tx->backed = false;
+	tx->passed = false;
+	tx->kept = false;
+	tx->prompt = type == WIRE_ERPC_REPLIES;
+	tx->window = ERPC_CREDITS_MAX;
+	tx->sent_ns = s->port->now_ns;
+	s->free_mask &= ~(1u << slot);
+	s->wants_mask |= 1u << slot;
+	return true;
+}
+
+struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+	struct erpc_buf *buf = tx->buf;
+
+	if (UTIL_UNLIKELY(tx->out.unsent))
+		erpc_out_forget(&s->port->out, &tx->out);
+	s->credits += erpc_client_end(&tx->c);
+	s->free_mask |= 1u << slot;
+	s->wants_mask &= ~(1u << slot);
+	tx->buf = NULL;
+	if (!(~s->free_mask & ERPC_BATCH_MASK))
+		s->room = 0; /* the next message need not wait for others */
+	if (s->free_mask == ERPC_FREE_ALL)
+		s->watched = false;
+	return buf;
+}
+
+/** Batches are answered in order: how long the others wait for one that got lost says nothing of the network. */
+static void erpc_kick_measure_none(struct erpc_session *s)
+{
+	uint32_t slot;
+
+	for (slot = 0; slot < ERPC_BATCH_SLOTS; slot++) {
+		struct erpc_tx *tx = &s->tx[slot];
+
+		/* All packets but the last one are answered at once. */
+		tx->marked &= tx->mark + 1 < tx->c.req_pkts;
+	}
+}
+
+void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	s->port->stats.losses++;
+	s->credits += erpc_client_go_back(&tx->c);
+	s->wants_mask |= 1u << slot;
+	tx->marked = false;
+	if (slot < ERPC_BATCH_SLOTS)
+		erpc_kick_measure_none(s);
+	tx->early = 0;
+	tx->backed = true;
+	tx->passed = false;
+	tx->sent_ns = s->port->now_ns;
+	if (tx->buf)
+		tx->buf->again = true;
+	s->lossy = true;
+	erpc_session_mark(s);
+}
+
+/** May a packet leave now, for all that Timely says? If not, the wheel has the session. */
+static bool erpc_kick_may(struct erpc_session *s)
+{
+	struct erpc_port *port = s->port;
+
+	if (UTIL_LIKELY(!port->paces) || erpc_timely_is_open(&s->timely) ||
+	    s->next_ns <= port->now_ns)
+		return true;
+	if (util_list_is_empty(&s->pace.link)) {
+		erpc_wheel_insert(&port->wheel, &s->pace, s->next_ns, port->now_ns);
+		erpc_port_due_at(port, erpc_wheel_next_ns(&port->wheel));
+	}
+	port->stats.paced++;
+	return false;
+}
+
+/** Bytes that a packet of ours puts on a link: its own, or those that it fetches. */
+static uint32_t erpc_kick_load(const struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
+			       uint16_t pkt_num)
+{
+	uint32_t part = pkt_num - (tx->c.req_pkts - 1);
+
+	if (tx->fetch)
+		len = wire_erpc_pkt_len(tx->c.resp_max, s->payload, part);
+	return len + WIRE_ERPC_HDR_LEN;
+}
+
+/** A packet of `len` bytes leaves: the next one has to wait until its rate allows. */
+static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
+			  uint16_t pkt_num)
+{
+	uint64_t from = s->next_ns > s->port->now_ns ? s->next_ns : s->port->now_ns;
+
+	if (s->port->paces && !erpc_timely_is_open(&s->timely))
+		s->next_ns =
+			from + erpc_timely_gap_ns(&s->timely, erpc_kick_load(s, tx, len, pkt_num));
+}
+
+static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
+{
+	struct erpc_out *out = &s->port->out;
+	struct erpc_client *c = &tx->c;
+	struct erpc_buf *buf = tx->buf;
+	struct wire_erpc_hdr h = {
+		.req_type = tx->type,
+		.session = s->peer_num,
+		.req_num = c->req_num,
+		.tag = s->peer_tag,
+	};
+	bool again = c->tx < c->tx_max;
+	uint32_t len = 0;
+
+	tx->nth = ++s->sent_cnt;
+	s->port->stats.tx_pkts++;
+	s->port->stats.tx_again += again;
+	if (!erpc_client_in_flight(c)) {
+		tx->sent_ns = s->port->now_ns;
+		erpc_loss_watch(s);
+	}
+	h.kind = erpc_client_next(c, &h.pkt_num);
+	if (h.kind == WIRE_ERPC_REQ) {
+		h.msg_size = buf->len;
+		len = wire_erpc_pkt_len(buf->len, s->payload, h.pkt_num);
+	}
+	if (UTIL_UNLIKELY(tx->fetch))
+		erpc_place_asked(s, (uint32_t)(tx - s->tx));
+	if (!h.pkt_num)
+		erpc_out_put_first(out, s->ah, buf, len, &h, &tx->out);
+	else
+		erpc_out_put(out, s->ah, &h, buf->data + (size_t)h.pkt_num * s->payload * !!len,
+			     len, buf->mem, buf, &tx->out);
+	if (!tx->marked && !again) {
+		tx->marked = true;
+		tx->mark = h.pkt_num;
+		tx->mark_ns = s->port->running ? s->port->now_ns : 0;
+	}
+	erpc_kick_pay(s, tx, len, h.pkt_num);
+}
+
+/** A request that is one packet, for the first time: what erpc_kick_packet makes of it. */
+static inline void erpc_kick_single(struct erpc_session *s, struct erpc_tx *tx)
+{
+	struct erpc_port *port = s->port;
+	struct wire_erpc_hdr h = {
+		.req_type = tx->type,
+		.msg_size = tx->buf->len,
+		.session = s->peer_num,
+		.kind = WIRE_ERPC_REQ,
+		.req_num = tx->c.req_num,
+		.tag = s->peer_tag,
+	};
+
+	erpc_client_first(&tx->c);
+	tx->sent_ns = port->now_ns;
+	tx->nth = ++s->sent_cnt;
+	port->stats.tx_pkts++;
+	erpc_loss_watch(s);
+	erpc_out_put_first(&port->out, s->ah, tx->buf, tx->buf->len, &h, &tx->out);
+	tx->marked = true;
+	tx->mark = 0;
+	tx->mark_ns = port->running ? port->now_ns : 0;
+	if (UTIL_UNLIKELY(port->paces && !erpc_timely_is_open(&s->timely)))
+		erpc_kick_pay(s, tx, tx->buf->len, 0);
+}
+
+/** Sends what slot has: false if something keeps the session from sending more. */
+static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	while (erpc_client_sendable(&tx->c)) {
+		if (erpc_client_in_flight(&tx->c) >= tx->window)
+			return true;
+		if (!s->credits) {
+			s->port->stats.no_credit++;
+			return false; /* an answer brings one */
+		}
+		if (!erpc_kick_may(s))
+			return false;
+		if (!erpc_out_room(&s->port->out)) {
+			erpc_session_mark(s);
+			return false;
+		}
+		s->credits--;
+		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && !tx->fetch))
+			erpc_kick_single(s, tx);
+		else
+			erpc_kick_packet(s, tx);
+	}
+	s->wants_mask &= ~(1u << slot);
+	return true;
+}
+
+/** In turn, so that a long request does not keep short ones back. */
+static void erpc_kick_turns(struct erpc_session *s)
+{
+	uint32_t wants = s->wants_mask, slot;
+
+	for (wants = (wants >> s->turn | wants << (ERPC_SLOTS - s->turn)) & ERPC_FREE_ALL; wants;
+	     wants &= wants - 1) {
+		slot = (s->turn + (uint32_t)__builtin_ctz(wants)) % ERPC_SLOTS;
+		if (!erpc_kick_slot(s, slot)) {
+			s->turn = (slot + 1) % ERPC_SLOTS;
+			return;
+		}
+	}
+}
+
+void erpc_kick_wanted(struct erpc_session *s)
+{
+	uint32_t wants = s->wants_mask;
+
+	if (!s->port->running && util_list_is_empty(&s->fresh_link))
+		util_list_push_back(&s->port->fresh, &s->fresh_link);
+	if (UTIL_LIKELY(!(wants & (wants - 1)))) {
+		uint32_t slot = (uint32_t)__builtin_ctz(wants);
+
+		if (!erpc_kick_slot(s, slot) && slot != ERPC_REPLY_SLOT)
+			s->turn = (slot + 1) % ERPC_SLOTS;
+		return;
+	}
+	/* Answers to calls first: somebody waits for them, and they are never kept waiting. */
+	if ((wants & 1u << ERPC_REPLY_SLOT) && !erpc_kick_slot(s, ERPC_REPLY_SLOT))
+		return;
+	erpc_kick_turns(s);
+}
+
+void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
+{
+	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
+	struct erpc_tx *kept = &s->tx[slot];
+
+	/* It says so at once, and its answer will say nothing of the way. */
+	if (kept->marked && kept->mark == kept->c.req_pkts - 1 && s->port->now_ns > kept->mark_ns)
+		erpc_rto_sample(&s->rto, s->port->now_ns - kept->mark_ns);
+	kept->marked = false;
+	kept->kept = true;
+	for (; busy; busy &= busy - 1) {
+		uint32_t before = (uint32_t)__builtin_ctz(busy);
+		struct erpc_tx *tx = &s->tx[before];
+
+		if ((tx->seq & WIRE_ERPC_MSG_MAX) != missing)
+			continue;
+		/* What has not left altogether, or left behind it, may still be on its way. */
+		if (erpc_client_sendable(&tx->c) || (int32_t)(tx->nth - kept->nth) > 0)
+			return;
+		tx->passed = true;
+		erpc_kick_early(s, before);
+		return;
+	}
+}
+
+/** It had seemed lost: all of it may be in flight again. */
+static void __attribute__((noinline))
+erpc_kick_recovered_cold(struct erpc_session *s, struct erpc_tx *tx)
+{
+	if (!erpc_loss_is_certain(s))
+		erpc_rto_keep(&s->rto, tx->tries);
+	tx->tries = 0;
+	tx->window = tx->fetch ? s->get_window : ERPC_CREDITS_MAX;
+}
+
+void erpc_kick_answered(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h)
+{
+	uint64_t now_ns = s->port->now_ns, rtt_ns;
+
+	tx->sent_ns = now_ns;
+	tx->early = 0;
+	tx->backed = false;
+	if (UTIL_UNLIKELY(tx->tries))
+		erpc_kick_recovered_cold(s, tx);
+	if (!tx->marked || h->pkt_num < tx->mark)
+		return;
+	tx->marked = false;
+	if (h->pkt_num > tx->mark || now_ns <= tx->mark_ns ||
+	    (h->req_type > WIRE_ERPC_LATE && h->req_type != WIRE_ERPC_AWAY))
+		return;
+	if (tx->mark_ns > s->passed_ns)
+		s->passed_ns = tx->mark_ns;
+	rtt_ns = now_ns - tx->mark_ns;
+	if (UTIL_UNLIKELY(h->req_type == WIRE_ERPC_LATE)) {
+		/* Bytes may have been held for very long: that is not to be expected again. */
+		erpc_rto_sample(&s->rto, rtt_ns < ERPC_LATE_NS ? rtt_ns : ERPC_LATE_NS);
+		return;
+	}
+	erpc_rto_sample(&s->rto, rtt_ns);
+	/* Where one of the ends was away, it says nothing of the network. */
+	if (!s->port->paces || s->port->away || h->req_type == WIRE_ERPC_AWAY)
+		return;
+	if (!erpc_timely_may_skip(&s->timely, rtt_ns))
+		erpc_timely_update(&s->timely, now_ns, rtt_ns);
+}
+
+void erpc_kick_missing(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	erpc_loss_note(s);
+	if (!erpc_client_in_flight(&tx->c) || tx->out.unsent)
+		return;
+	/* What was said before the packets came that were sent again is no news. */
+	if (tx->backed && s->port->now_ns - tx->sent_ns < s->rto.srtt_ns)
+		return;
+	erpc_kick_go_back(s, slot);
+}
+
+void erpc_kick_early(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	if (tx->early < ERPC_EARLY_MAX)
+		tx->early++;
+	if (tx->early == ERPC_EARLY_MAX)
+		erpc_kick_missing(s, slot);
+}
+
+void erpc_kick_stamp(struct erpc_port *port)
+{
+	struct util_list *first;
+	uint32_t busy;
+
+	while ((first = util_list_pop(&port->fresh))) {
+		struct erpc_session *s = UTIL_CONTAINER_OF(first, struct erpc_session, fresh_link);
+
+		if (!s->spoke_ns)
+			s->spoke_ns = port->now_ns;
+		for (busy = ~s->free_mask & ERPC_FREE_ALL; busy; busy &= busy - 1) {
+			struct erpc_tx *tx = &s->tx[__builtin_ctz(busy)];
+
+			if (tx->marked && !tx->mark_ns) {
+				tx->mark_ns = port->now_ns;
+				tx->sent_ns = port->now_ns;
+			}
+		}
+	}
+}
+
+void erpc_kick_wheel(struct erpc_port *port)
+{
+	struct util_list ready, *first;
+
+	util_list_init(&ready);
+	erpc_wheel_advance(&port->wheel, port->now_ns, &ready);
+	while ((first = util_list_pop(&ready)))
+		erpc_session_mark(
+			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
+					  struct erpc_session, pace));
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Go-back-N: see erpc_loss.h. */
+#include "erpc/tx/erpc_loss.h"
+
+#include "erpc/tx/erpc_kick.h"
+
+#define ERPC_HEARD_TRIES 3u
+
+void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
+{
+	s->watched = true;
+	s->watch_ns = due_ns;
+	if (!util_list_is_empty(&s->timer.link) && s->timer.due_ns <= due_ns)
+		return;
+	erpc_wheel_remove(&s->port->timers, &s->timer);
+	erpc_wheel_insert(&s->port->timers, &s->timer, due_ns, s->port->now_ns);
+	erpc_port_due_at(s->port, erpc_wheel_end_ns(&s->port->timers, due_ns));
+}
+
+/** Should it have been answered before what was? What was KEPT has come, and is answered after its elders. */
+static bool erpc_loss_is_passed(const struct erpc_session *s, const struct erpc_tx *tx)
+{
+	return !tx->tries &&
+	       (tx->passed || (tx->prompt && !tx->kept && tx->sent_ns < s->passed_ns));
+}
+
+static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	if (erpc_loss_is_passed(s, tx))
+		erpc_loss_note(s);
+	s->port->stats.timeouts++;
+	/* A peer that speaks is not the one that gets more and more time. */
+	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_HEARD_TRIES : UINT16_MAX))
+		tx->tries++;
+	tx->window = 1;
+	erpc_kick_go_back(s, slot);
+}
+
+/** Silence after which what a slot has in flight is lost. */
+static uint64_t erpc_loss_patience(const struct erpc_session *s, const struct erpc_tx *tx)
+{
+	uint64_t silence;
+
+	if (erpc_loss_is_passed(s, tx))
+		return s->rto.look_ns;
+	/* What is known to wait for others is not asked for before them. */
+	silence = erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->seq_done)
+			  ? erpc_rto_probe(&s->rto, tx->tries)
+			  : erpc_rto_after(&s->rto, tx->tries);
+	return tx->tries ? erpc_rto_spread(silence, s->token + tx->c.req_num + tx->tries) : silence;
+}
+
+/** Looks at a slot with packets in flight: when it is to be looked at again. */
+static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+	uint64_t now_ns = s->port->now_ns, due_ns = tx->sent_ns + erpc_loss_patience(s, tx);
+
+	if (due_ns > now_ns) {
+		uint64_t look_ns = now_ns + s->rto.look_ns;
+
+		return !tx->fetch && !tx->tries && look_ns < due_ns ? look_ns : due_ns;
+	}
+	if (!tx->out.unsent)
+		erpc_loss_timeout(s, slot);
+	return now_ns + erpc_loss_patience(s, tx);
+}
+
+static void erpc_loss_session(struct erpc_session *s)
+{
+	uint32_t busy = ~s->free_mask & ERPC_FREE_ALL, slot;
+	uint64_t next_ns = UINT64_MAX, due_ns;
+
+	if (!s->watched)
+		return;
+	if (s->watch_ns > s->port->now_ns) { /* the timer was that of packets before */
+		erpc_loss_watch_until(s, s->watch_ns);
+		return;
+	}
+	s->watched = false;
+	for (; busy; busy &= busy - 1) {
+		slot = (uint32_t)__builtin_ctz(busy);
+		if (!erpc_client_in_flight(&s->tx[slot].c))
+			continue; /* what keeps it back brings it on */
+		due_ns = erpc_loss_slot(s, slot);
+		next_ns = due_ns < next_ns ? due_ns : next_ns;
+	}
+	if (next_ns != UINT64_MAX)
+		erpc_loss_watch_until(s, next_ns);
+}
+
+void erpc_loss_forget_idle(struct erpc_port *port)
+{
+	struct erpc_wheel_item *item;
+
+	while ((item = erpc_wheel_first(&port->timers))) {
+		struct erpc_session *s = UTIL_CONTAINER_OF(item, struct erpc_session, timer);
+
+		if (s->watched)
+			return;
+		erpc_wheel_remove(&port->timers, item);
+	}
+}
+
+void erpc_loss_scan(struct erpc_port *port)
+{
+	struct util_list ready, *first;
+
+	util_list_init(&ready);
+	erpc_wheel_advance(&port->timers, port->now_ns, &ready);
+	while ((first = util_list_pop(&ready)))
+		erpc_loss_session(
+			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
+					  struct erpc_session, timer));
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Empty answers ride along: see erpc_ride.h. */
+#include "erpc/tx/erpc_ride.h"
+
+#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_kick.h"
+#include "erpc/tx/erpc_send.h"
+#include "util/bits.h"
+
+/* ---- what `ack` says ---- */
+
+/** Moves on over all that are known. */
+static void erpc_ride_advance(struct erpc_session *s)
+{
+	while (s->known_mask & 1u << s->ack % ERPC_SLOTS) {
+		s->known_mask &= ~(1u << s->ack % ERPC_SLOTS);
+		s->ack++;
+	}
+}
+
+void erpc_ride_known(struct erpc_session *s, uint32_t slot)
+{
+	uint32_t seq = s->rx[slot].seq;
+
+	if (seq - s->ack >= ERPC_SLOTS)
+		return; /* passed already */
+	s->known_mask |= 1u << seq % ERPC_SLOTS;
+	erpc_ride_advance(s);
+}
+
+void erpc_ride_passed(struct erpc_session *s, uint32_t seq)
+{
+	while (UTIL_UNLIKELY(seq - s->ack >= ERPC_SLOTS)) {
+		s->known_mask &= ~(1u << s->ack % ERPC_SLOTS);
+		s->ack++;
+	}
+	erpc_ride_advance(s);
+}
+
+/* ---- our answers ---- */
+
+/** Would a batch that leaves now leave at once? */
+static bool erpc_ride_is_open(const struct erpc_session *s)
+{
+	return 2 * s->credits > s->credits_max &&
+	       (!s->port->paces || erpc_timely_is_open(&s->timely));
+}
+
+/** An answer waited in vain for so long beyond the time of a quick reply. */
+static int32_t erpc_ride_cost(uint64_t late_ns)
+{
+	return late_ns > ERPC_RIDE_AWAY_NS ? -ERPC_RIDE_AWAY : -ERPC_RIDE_LONE;
+}
+
+/** A batch is delivered: did we reply quickly to the one before? */
+static void erpc_ride_judge(struct erpc_session *s)
+{
+	uint64_t gap_ns = s->spoke_ns - s->heard_ns;
+
+	if (s->spoke_ns >= s->heard_ns) {
+		if (gap_ns <= ERPC_RIDE_NS)
+			s->talk += s->talk < ERPC_RIDE_TRUST;
+		else if (s->rode)
+			s->talk = erpc_ride_cost(gap_ns - ERPC_RIDE_NS);
+		else if (s->talk > 0)
+			s->talk = 0;
+	}
+	s->rode = false;
+	s->heard_ns = s->port->now_ns;
+}
+
+/** ERPC_RIDE_MAX bits. */
+static inline bool erpc_ride_is_full(uint32_t mask)
+{
+	mask &= mask - 1;
+	return mask & (mask - 1);
+}
+
+bool erpc_ride_begin(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+
+	erpc_ride_judge(s);
+	if (s->talk < ERPC_RIDE_TRUST || s->ack != rx->seq || !(rx->seq % ERPC_RIDE_SAMPLE) ||
+	    erpc_ride_is_full(s->ride_mask) || !erpc_ride_is_open(s))
+		return false;
+	erpc_server_respond_empty(&rx->s);
+	rx->said = WIRE_ERPC_LATE;
+	erpc_ride_known(s, slot);
+	if (!s->ride_mask) {
+		s->ride_ns = s->port->now_ns + ERPC_RIDE_NS;
+		util_list_push_back(&s->port->riding, &s->ride_link);
+		erpc_port_due_at(s->port, s->ride_ns);
+	}
+	s->ride_mask |= 1u << slot;
+	return true;
+}
+
+uint32_t erpc_ride_take(struct erpc_session *s)
+{
+	s->spoke_ns = s->port->running ? s->port->now_ns : 0;
+	if (s->ride_mask && erpc_ride_is_open(s)) {
+		s->ride_mask = 0;
+		s->rode = true;
+		util_list_remove(&s->ride_link);
+	}
+	return s->ack;
+}
+
+void erpc_ride_forget_cold(struct erpc_session *s, uint32_t slot)
+{
+	if (s->rx[slot].resp)
+		erpc_ride_known(s, slot);
+	s->alone_mask &= ~(1u << slot);
+	s->ride_mask &= ~(1u << slot);
+	if (!s->ride_mask)
+		util_list_remove(&s->ride_link);
+}
+
+void erpc_ride_over(struct erpc_session *s)
+{
+	if (!s->ride_mask)
+		return;
+	s->talk = erpc_ride_cost(s->port->now_ns > s->ride_ns ? s->port->now_ns - s->ride_ns : 0);
+	s->alone_mask |= s->ride_mask;
+	s->ride_mask = 0;
+	util_list_remove(&s->ride_link);
+	erpc_session_mark(s);
+}
+
+void erpc_ride_overdue(struct erpc_port *port, bool all)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &port->riding) {
+		struct erpc_session *s = UTIL_CONTAINER_OF(it, struct erpc_session, ride_link);
+
+		if (!all && s->ride_ns > port->now_ns)
+			return;
+		erpc_ride_over(s);
+	}
+}
+
+bool erpc_ride_flush(struct erpc_session *s)
+{
+	for (; UTIL_UNLIKELY(s->alone_mask); s->alone_mask &= s->alone_mask - 1) {
+		uint32_t slot = (uint32_t)__builtin_ctz(s->alone_mask);
+		uint16_t last = (uint16_t)(s->rx[slot].s.req_pkts - 1);
+
+		if (erpc_answer_packet(s, slot, last, WIRE_ERPC_RESP))
+			continue;
+		erpc_session_mark(s);
+		return false;
+	}
+	return true;
+}
+
+/* ---- the peer's ---- */
+
+const char *erpc_ride_heard(struct erpc_session *s, uint32_t ack)
+{
+	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
+
+	if (UTIL_UNLIKELY((int32_t)(s->seq - ack) < 0))
+		return "it has what was not sent";
+	if ((int32_t)(ack - s->seq_done) <= 0)
+		return NULL;
+	for (; busy && !s->err; busy &= busy - 1) {
+		uint32_t slot = (uint32_t)__builtin_ctz(busy);
+		struct erpc_tx *tx = &s->tx[slot];
+
+		if ((int32_t)(ack - tx->seq) <= 0)
+			continue;
+		if (UTIL_UNLIKELY(tx->c.tx_max < tx->c.req_pkts))
+			return "it has what was not sent";
+		erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
+		erpc_session_freed(s);
+		s->port->stats.rides++;
+		erpc_send_arrived(s, tx->seq);
+	}
+	return NULL;
+}

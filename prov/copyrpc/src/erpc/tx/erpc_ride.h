@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * When does an empty answer need no packet of its own?
+ *
+ * Where messages go both ways, each batch says which of the peer's batches need no answer any more:
+ * all before `ack`, in order. So the answer to a batch waits a little for one of ours that takes it
+ * along. It waits no longer than ERPC_RIDE_NS if progress is called. But who heard something may go
+ * away and compute, and somebody may wait for the answer. So answers wait only with those who
+ * replied quickly so often in a row (ERPC_RIDE_TRUST); each that had to leave alone costs many
+ * quick replies more, and most where its time was over for long. Every ERPC_RIDE_SAMPLE-th batch is
+ * answered at once, for its round trip; so is what the credits or the rate of what is to take it
+ * along might stop.
+ *
+ * An answer that waits is given already, for all that its slot knows: a repeated request gets it, and
+ * the peer may begin another one. It stays empty. Where a batch was answered with bytes, `ack`
+ * passes it when the peer has begun something else in its slot, or a batch that is 8 further.
+ *
+ * Shown by test/unit/erpc/tx/test_erpc_ride.c.
+ */
+#ifndef ERPC_RIDE_H
+#define ERPC_RIDE_H
+
+#include "erpc/erpc_session.h"
+
+#define ERPC_RIDE_NS      20000u
+#define ERPC_RIDE_MAX     3 /* answers of a session that wait */
+#define ERPC_RIDE_SAMPLE  16u
+#define ERPC_RIDE_TRUST   4
+#define ERPC_RIDE_LONE    8
+#define ERPC_RIDE_AWAY    128
+#define ERPC_RIDE_AWAY_NS 100000u
+
+/** rx[slot] is delivered and has an empty answer: true: it waits for a batch of ours. */
+bool erpc_ride_begin(struct erpc_session *s, uint32_t slot);
+
+/** A batch of ours leaves: its `ack`. */
+uint32_t erpc_ride_take(struct erpc_session *s);
+
+/** The peer's `ack`: its batches of ours are over. NULL, or what is wrong with it. */
+const char *erpc_ride_heard(struct erpc_session *s, uint32_t ack);
+
+/** Batch `seq` of the peer's is delivered: of those that are 8 before it, it has the answer. */
+void erpc_ride_passed(struct erpc_session *s, uint32_t seq);
+
+/** The peer has the answer to rx[slot], or will know it to be empty. */
+void erpc_ride_known(struct erpc_session *s, uint32_t slot);
+
+/** The peer begins another request in `slot`. */
+void erpc_ride_forget_cold(struct erpc_session *s, uint32_t slot);
+
+static inline void erpc_ride_forget(struct erpc_session *s, uint32_t slot)
+{
+	if (slot < ERPC_BATCH_SLOTS &&
+	    (s->rx[slot].resp || ((s->ride_mask | s->alone_mask) & 1u << slot)))
+		erpc_ride_forget_cold(s, slot);
+}
+
+/** What waits is to leave alone, with the next erpc_ride_flush. */
+void erpc_ride_over(struct erpc_session *s);
+
+/** Those of sessions that waited long enough; `all`: of any. */
+void erpc_ride_overdue(struct erpc_port *port, bool all);
+
+/** Part of erpc_answer_flush: false: no room in the burst. */
+bool erpc_ride_flush(struct erpc_session *s);
+
+#endif

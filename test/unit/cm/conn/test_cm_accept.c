@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Callers, HELLOs and crossings, at the end that is asked: cm/conn/cm_accept.c. */
+#include "cm/conn/cm_accept.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_agent.h"
+#include "support/rng.h"
+#include "unit/cm/cm_fixture.h"
+#include "util/clock.h"
+
+static struct cm_node *node;
+static struct cm_end a;
+static struct cm_stranger s;
+static union cm_addr to;
+
+static void set_up_timeout(int ms)
+{
+	node = cm_test_node(NULL, ms);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	to = cm_test_addr_of(&a);
+}
+
+static void tear_down(void)
+{
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+/* A stream that shows an honest cookie; the HELLO is not sent yet. */
+static void come_in(struct wire_cm_pkt *ack, struct wire_cm_pkt *hello)
+{
+	cr_assert(cm_stranger_ask(&s, &to, ack));
+	cr_assert(cm_stranger_connect(&s, ack));
+	cm_stranger_hello(&s, ack, hello);
+}
+
+static void expect_refusal(uint32_t err, const char *why)
+{
+	struct wire_cm_pkt nak;
+
+	cr_assert(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) == 1);
+	cr_assert_eq(nak.type, WIRE_CM_NAK);
+	cr_assert_eq(nak.nak.err, err, "%s", nak.nak.text);
+	cr_assert(strstr(nak.nak.text, why), "%s", nak.nak.text);
+	cr_assert_eq(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS), 0);
+	cr_assert(!a.up);
+}
+
+Test(cm_accept, a_forged_cookie_prepares_nothing)
+{
+	struct wire_cm_pkt ack, hello;
+
+	set_up_timeout(0);
+	for (unsigned what = 0; what < 4; what++) {
+		come_in(&ack, &hello);
+		switch (what) {
+		case 0: hello.hello.cookie[0] ^= 1; break;
+		case 1: hello.nonce = s.nonce + 1; break;
+		case 2: hello.src_inc = s.inc + 1; break;
+		case 3: hello.hello.addr.port ^= 1; break;
+		}
+		cm_stranger_say(&s, &to, &hello, NULL, 0);
+		expect_refusal(FI_EAGAIN, "too old");
+	}
+	cr_assert_eq(cm_end_stats(&a).rx_bad_cookie, 4);
+	cr_assert(!a.prepared);
+	tear_down();
+}
+
+Test(cm_accept, a_hello_to_somebody_else_is_not_heard)
+{
+	struct wire_cm_pkt ack, hello, pkt;
+
+	set_up_timeout(0);
+	come_in(&ack, &hello);
+	hello.dst_inc++;
+	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	cr_assert_eq(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS), 0);
+	come_in(&ack, &hello);
+	hello.src_inc = a.agent->inc;
+	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	cr_assert_eq(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS), 0);
+	cr_assert_eq(cm_end_stats(&a).rx_stale, 2);
+	cr_assert(!a.prepared);
+	tear_down();
+}
+
+Test(cm_accept, descriptors_that_do_not_match_are_refused_and_closed)
+{
+	struct wire_cm_pkt ack, hello;
+	unsigned before;
+	int fd;
+
+	set_up_timeout(0);
+	fd = cm_test_memfd("x");
+	before = cm_test_fd_count_at_rest(node);
+	come_in(&ack, &hello); /* one more than announced */
+	cm_stranger_say(&s, &to, &hello, &fd, 1);
+	expect_refusal(FI_EINVAL, "contradicts itself");
+	come_in(&ack, &hello); /* one less */
+	hello.hello.half.fd_cnt = 1;
+	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	expect_refusal(FI_EINVAL, "contradicts itself");
+	cr_assert(!a.prepared);
+	close(s.stream);
+	s.stream = -1;
+	cr_assert_eq(cm_test_fd_count_at_rest(node), before);
+	tear_down();
+}
+
+Test(cm_accept, who_never_says_ready_is_never_up)
+{
+	struct wire_cm_pkt ack, hello, pkt;
+
+	set_up_timeout(300);
+	come_in(&ack, &hello);
+	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	cr_assert(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS) == 1 && pkt.type == WIRE_CM_WELCOME);
+	cr_assert_eq(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS), 0);
+	for (int i = 0; i < CM_TEST_WAIT_MS && !cm_end_reap(&a); i++)
+		cm_test_sleep_ms(1);
+	cr_assert(a.prepared == 1 && !a.up && !a.down);
+	tear_down();
+}
+
+Test(cm_accept, a_second_hello_of_a_living_peer_gives_way_to_the_first)
+{
+	struct wire_cm_pkt ack, hello, pkt, ready = { .type = WIRE_CM_READY };
+	int first;
+
+	set_up_timeout(0);
+	come_in(&ack, &hello);
+	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	cr_assert(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS) == 1 && pkt.type == WIRE_CM_WELCOME);
+	ready.dst_inc = ack.src_inc;
+	cm_stranger_say(&s, &to, &ready, NULL, 0);
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	first = s.stream;
+	s.stream = -1;
+	come_in(&ack, &hello);
+	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	cr_assert(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS) == 1 && pkt.type == WIRE_CM_CROSSED);
+	cr_assert(cm_end_live(&a) == 1 && a.prepared == 1);
+	close(first);
+	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
+	tear_down();
+}
+
+static void expect_connect(void)
+{
+	struct cm_end b;
+
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&b, &a));
+	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cm_end_close(&b);
+}
+
+static unsigned callers(void)
+{
+	unsigned cnt;
+
+	cm_node_lock(node);
+	cnt = a.agent->caller_cnt;
+	cm_node_unlock(node);
+	return cnt;
+}
+
+/* Silent callers, and an honest one behind them: true if he got in while some of them still waited. */
+static bool flood(int *fds, int cnt, const struct wire_cm_pkt *ack)
+{
+	unsigned waiting;
+
+	for (int i = 0; i < cnt; i++) {
+		fds[i] = cm_fd_socket();
+		cr_assert(!cm_fd_connect(fds[i], ack->ack.name));
+	}
+	expect_connect();
+	waiting = callers();
+	cr_assert(waiting <= CM_ACCEPT_CALLERS);
+	return waiting;
+}
+
+/* Callers who speak, and not our language. */
+static void talk_garbage(int cnt, const struct wire_cm_pkt *ack)
+{
+	uint64_t end = util_clock_ns() + CM_TEST_WAIT_MS * UTIL_NS_PER_MS;
+
+	for (int i = 0; i < cnt; i++) {
+		int fd = cm_fd_socket();
+
+		cr_assert(!cm_fd_connect(fd, ack->ack.name));
+		cm_fd_send(fd, (const uint8_t *)"garbage", 7, NULL, 0);
+		while (cm_end_stats(&a).rx_malformed == (uint64_t)i && util_clock_ns() < end)
+			cm_test_sleep_ms(1);
+		cr_assert_eq(cm_end_stats(&a).rx_malformed, (uint64_t)i + 1);
+		close(fd);
+	}
+}
+
+Test(cm_accept, a_flood_of_silent_callers_is_bounded_evicted_and_in_nobodys_way)
+{
+	enum { FLOOD = 300 };
+	struct wire_cm_pkt ack;
+	int fds[FLOOD];
+	bool in_nobodys_way = false;
+
+	set_up_timeout(0);
+	cr_assert(cm_stranger_ask(&s, &to, &ack));
+	/* Where the machine stands still for as long as they may wait, it is no proof. */
+	for (int i = 0; i < 10 && !in_nobodys_way; i++) {
+		in_nobodys_way = flood(fds, FLOOD, &ack);
+		cr_assert(cm_end_stats(&a).callers_evicted >= FLOOD - CM_ACCEPT_CALLERS);
+		/* Nobody closes his end: they are sent away. */
+		for (int ms = 0; ms < CM_TEST_WAIT_MS && callers(); ms++)
+			cm_test_sleep_ms(1);
+		cr_assert_eq(callers(), 0);
+		for (int k = 0; k < FLOOD; k++)
+			close(fds[k]);
+	}
+	cr_assert(in_nobodys_way);
+	/* Garbage is no better than silence. */
+	talk_garbage(10, &ack);
+	expect_connect();
+	tear_down();
+}
+
+static void set_room(int room)
+{
+	struct rlimit lim;
+	int probe = dup(0);
+
+	close(probe);
+	getrlimit(RLIMIT_NOFILE, &lim);
+	lim.rlim_cur = room < 0 ? lim.rlim_max : (rlim_t)(probe + room);
+	cr_assert(!setrlimit(RLIMIT_NOFILE, &lim));
+}
+
+/* The first pauses are 50, 100 and 200 ms long: nobody sees the fourth begin earlier than that. */
+static void expect_longer_pauses(uint64_t start)
+{
+	while (cm_end_stats(&a).accept_pauses < 4) {
+		cr_assert(util_clock_ns() - start < CM_TEST_WAIT_MS * UTIL_NS_PER_MS);
+		cm_test_sleep_ms(1);
+	}
+	cr_assert_geq(util_clock_ns() - start, 7 * CM_ACCEPT_PAUSE_MS * UTIL_NS_PER_MS);
+}
+
+Test(cm_accept, without_descriptors_callers_wait_and_nothing_spins)
+{
+	struct wire_cm_pkt ack, hello, pkt;
+	uint64_t start, passes, pauses;
+
+	set_up_timeout(0);
+	come_in(&ack, &hello);
+	close(s.stream);
+	cr_assert(cm_stranger_ask(&s, &to, &ack));
+	s.stream = cm_fd_socket();
+	set_room(0);
+	passes = cm_test_passes(node);
+	start = util_clock_ns();
+	cr_assert(!cm_fd_connect(s.stream, ack.ack.name));
+	cm_stranger_hello(&s, &ack, &hello);
+	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	expect_longer_pauses(start);
+	/* The thread wakes up at the beginning and at the end of a pause, and hardly otherwise. */
+	passes = cm_test_passes(node) - passes;
+	pauses = cm_end_stats(&a).accept_pauses;
+	cr_assert(passes <= 4 * pauses + 8, "%lu passes, %lu pauses", passes, pauses);
+	set_room(-1);
+	cr_assert(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS) == 1 && pkt.type == WIRE_CM_WELCOME);
+	tear_down();
+}
+
+/* Another user who does not look who we are: we look. */
+Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
+{
+	int status;
+	pid_t pid;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	set_up_timeout(0);
+	pid = fork();
+	if (!pid) {
+		struct wire_cm_pkt ack, hello, nak;
+
+		if (setgid(65534) || setuid(65534))
+			_exit(1);
+		if (!cm_stranger_ask(&s, &to, &ack))
+			_exit(2);
+		/* The name is no secret from those who may read /proc: silence is turned away too. */
+		if (!cm_stranger_connect(&s, &ack) ||
+		    cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) != 0)
+			_exit(3);
+		for (int i = 0; i < 100; i++) {
+			if (!cm_stranger_connect(&s, &ack))
+				_exit(4);
+			cm_stranger_hello(&s, &ack, &hello);
+			hello.src_inc = s.inc;
+			hello.nonce = s.nonce;
+			{
+				uint8_t buf[WIRE_CM_MAX];
+				size_t len = wire_cm_encode(&hello, buf);
+
+				/* Too late where we were turned away before we spoke. */
+				if (cm_fd_send(s.stream, buf, len, NULL, 0))
+					continue;
+			}
+			if (cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) != 1)
+				continue;
+			_exit(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EACCES &&
+					      strstr(nak.nak.text, "you to user 65534")
+				      ? 0
+				      : 5);
+		}
+		_exit(6);
+	}
+	cr_assert(waitpid(pid, &status, 0) == pid);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+	cr_assert(cm_end_stats(&a).callers_foreign >= 2);
+	cr_assert(!a.prepared);
+	expect_connect();
+	tear_down();
+}
+
+/* Two ends, each on a node of its own, that connect to each other. */
+struct duel {
+	struct cm_node *node[2];
+	struct cm_end end[2];
+};
+
+/* Keeps the first ACK that each of the two nodes sends until both have sent one. */
+static struct mailbox {
+	pthread_mutex_t lock;
+	bool is_open; /* passes everything on */
+	struct letter {
+		uint8_t buf[WIRE_CM_MAX];
+		size_t len;
+		int fd;
+		struct sockaddr_storage to;
+		socklen_t to_len;
+	} letters[2];
+} mailbox = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static pthread_barrier_t crossing;
+
+/* Both have their ACK, and are about to say HELLO. */
+static void meet(struct cm_end *end)
+{
+	end->on_prepare = NULL;
+	pthread_barrier_wait(&crossing);
+}
+
+static ssize_t post(void *ctx, int fd, const void *buf, size_t len, const struct sockaddr *addr,
+		    socklen_t addr_len)
+{
+	struct letter *letter = ctx;
+	bool is_kept;
+
+	pthread_mutex_lock(&mailbox.lock);
+	is_kept = !mailbox.is_open && ((const uint8_t *)buf)[5] == WIRE_CM_ACK;
+	if (is_kept) {
+		memcpy(letter->buf, buf, len);
+		memcpy(&letter->to, addr, addr_len);
+		letter->len = len;
+		letter->to_len = addr_len;
+		letter->fd = fd;
+	}
+	pthread_mutex_unlock(&mailbox.lock);
+	return is_kept ? (ssize_t)len : sendto(fd, buf, len, MSG_DONTWAIT, addr, addr_len);
+}
+
+static void deliver_both(void)
+{
+	bool is_full = false;
+
+	for (int i = 0; i < CM_TEST_WAIT_MS && !is_full; i++) {
+		cm_test_sleep_ms(1);
+		pthread_mutex_lock(&mailbox.lock);
+		is_full = mailbox.letters[0].len && mailbox.letters[1].len;
+		mailbox.is_open = is_full;
+		pthread_mutex_unlock(&mailbox.lock);
+	}
+	cr_assert(is_full);
+	for (int i = 0; i < 2; i++) {
+		struct letter *letter = &mailbox.letters[i];
+
+		cr_assert(sendto(letter->fd, letter->buf, letter->len, 0,
+				 (struct sockaddr *)&letter->to, letter->to_len) > 0);
+	}
+}
+
+static void duel_post_nodes(struct duel *d)
+{
+	for (int i = 0; i < 2; i++) {
+		struct cm_cfg cfg = { .udp_send = post, .udp_send_ctx = &mailbox.letters[i] };
+
+		cr_assert(!cm_node_open_cfg(&cfg, &d->node[i]));
+	}
+}
+
+static void duel_check(struct duel *d, unsigned round)
+{
+	for (int i = 0; i < 2; i++) {
+		struct cm_end *end = &d->end[i], *other = &d->end[1 - i];
+
+		cr_assert(cm_end_wait(end, &end->asked, 1, CM_TEST_WAIT_MS), "round %u end %d",
+			  round, i);
+		cr_assert(cm_end_wait(other, &other->asked, 1, CM_TEST_WAIT_MS));
+	}
+	cm_test_sleep_ms(1);
+	for (int i = 0; i < 2; i++) {
+		struct cm_end *end = &d->end[i];
+
+		cm_end_reap(end);
+		cr_assert_eq(cm_end_live(end), 1, "round %u: %u conns live", round,
+			     cm_end_live(end));
+		/* Who asked when it was up already heard of it once more. */
+		cr_assert(end->up - end->asked <= 1 && end->asked == 1);
+		cr_assert(!end->down && !end->failed);
+		cm_end_check_text(end, d->end[1 - i].text);
+	}
+	/* It is one and the same. */
+	cr_assert(cm_end_put_live(&d->end[round % 2]));
+	cr_assert(cm_end_wait(&d->end[1 - round % 2], &d->end[1 - round % 2].down, 1,
+			      CM_TEST_WAIT_MS));
+	cr_assert_eq(d->end[1 - round % 2].down_err, -FI_ESHUTDOWN);
+}
+
+static void duel_open(struct duel *d)
+{
+	for (int i = 0; i < 2; i++)
+		cm_end_open(&d->end[i], d->node[i], "127.0.0.1", 0);
+}
+
+static void duel_close(struct duel *d)
+{
+	for (int i = 0; i < 2; i++)
+		cm_end_close(&d->end[i]);
+}
+
+Test(cm_accept, crossing_hellos_end_with_one_conn_and_two_answers)
+{
+	static struct duel d;
+	uint64_t crossings = 0;
+
+	duel_post_nodes(&d);
+	for (unsigned round = 0; round < 100; round++) {
+		mailbox.is_open = false;
+		mailbox.letters[0].len = mailbox.letters[1].len = 0;
+		duel_open(&d);
+		pthread_barrier_init(&crossing, NULL, 2);
+		d.end[0].on_prepare = d.end[1].on_prepare = meet;
+		cr_assert(!cm_end_connect(&d.end[0], &d.end[1]));
+		cr_assert(!cm_end_connect(&d.end[1], &d.end[0]));
+		deliver_both();
+		duel_check(&d, round);
+		crossings += cm_end_stats(&d.end[0]).crossings + cm_end_stats(&d.end[1]).crossings;
+		pthread_barrier_destroy(&crossing);
+		duel_close(&d);
+	}
+	cr_assert(crossings >= 100, "%d", (int)crossings);
+	cm_node_close(d.node[0]);
+	cm_node_close(d.node[1]);
+}
+
+struct late {
+	struct duel *d;
+	unsigned spin;
+};
+
+static void *connect_late(void *arg)
+{
+	struct late *late = arg;
+
+	for (volatile unsigned i = 0; i < late->spin; i++)
+		;
+	CM_CHECK(!cm_end_connect(&late->d->end[1], &late->d->end[0]));
+	return NULL;
+}
+
+Test(cm_accept, connects_at_any_distance_in_time_end_with_one_conn)
+{
+	static struct duel d;
+	struct rng rng = { 3 };
+
+	d.node[0] = cm_test_node(NULL, 0);
+	d.node[1] = cm_test_node(NULL, 0);
+	for (unsigned round = 0; round < 300; round++) {
+		struct late late = { &d, (unsigned)rng_below(&rng, 300000) };
+		pthread_t thread;
+
+		duel_open(&d);
+		cr_assert(!pthread_create(&thread, NULL, connect_late, &late));
+		for (volatile unsigned i = (unsigned)rng_below(&rng, 300000); i; i--)
+			;
+		cr_assert(!cm_end_connect(&d.end[0], &d.end[1]));
+		cr_assert(!pthread_join(thread, NULL));
+		duel_check(&d, round);
+		duel_close(&d);
+	}
+	cm_node_close(d.node[0]);
+	cm_node_close(d.node[1]);
+}
+
+/* All to all, at once, each on its own node in turn. */
+Test(cm_accept, all_to_all_at_once_ends_with_one_conn_per_pair)
+{
+	enum { CNT = 24 };
+	static struct cm_end end[CNT];
+	struct cm_node *nodes[2] = { cm_test_node("k", 0), cm_test_node("k", 0) };
+
+	for (unsigned i = 0; i < CNT; i++)
+		cm_end_open(&end[i], nodes[i % 2], "127.0.0.1", 0);
+	for (unsigned i = 0; i < CNT; i++)
+		for (unsigned k = 0; k < CNT; k++)
+			if (i != k)
+				cr_assert(!cm_end_connect(&end[i], &end[k]));
+	for (unsigned i = 0; i < CNT; i++) {
+		cr_assert(cm_end_wait(&end[i], &end[i].asked, CNT - 1, CM_TEST_WAIT_MS));
+		cr_assert(!end[i].failed);
+	}
+	cm_test_sleep_ms(50);
+	for (unsigned i = 0; i < CNT; i++) {
+		cm_end_reap(&end[i]);
+		cr_assert_eq(cm_end_live(&end[i]), CNT - 1);
+		cr_assert(end[i].asked == CNT - 1 && !end[i].down);
+	}
+	for (unsigned i = 0; i < CNT; i++)
+		cm_end_close(&end[i]);
+	cm_node_close(nodes[0]);
+	cm_node_close(nodes[1]);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* From ACK to WELCOME, at the end that asked: cm/conn/cm_attempt.c. */
+#include "cm/conn/cm_attempt.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_agent.h"
+#include "unit/cm/cm_fixture.h"
+#include "util/clock.h"
+
+static struct cm_node *node;
+static struct cm_end a;
+static struct cm_stranger s;
+static union cm_addr to;
+static char name[WIRE_CM_NAME_LEN + 1]; /* of the stranger's listener */
+
+static void set_up_timeout(int ms)
+{
+	node = cm_test_node(NULL, ms);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	to = cm_test_addr_of(&a);
+	cm_mac_random_name(name, sizeof(name));
+}
+
+static void tear_down(void)
+{
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+/* Waits for a REQ of a's and invites it to `name`; those that were answered may have been repeated. */
+static void invite(uint64_t features, uint32_t paths)
+{
+	static uint64_t answered;
+	struct wire_cm_pkt req, ack = { .type = WIRE_CM_ACK, .features = features };
+
+	do
+		cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS));
+	while (req.type != WIRE_CM_REQ || req.nonce == answered);
+	answered = ack.nonce = req.nonce;
+	ack.dst_inc = req.src_inc;
+	ack.ack.paths = paths;
+	memcpy(ack.ack.name, name, WIRE_CM_NAME_LEN);
+	cm_stranger_send(&s, &to, &ack);
+}
+
+static void ask_stranger(void)
+{
+	cr_assert(!cm_connect(a.agent, &s.addr.sa));
+}
+
+static void expect_failure(int err, const char *why)
+{
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.failed_err, err, "%s", a.why);
+	cr_assert(strstr(a.why, why), "%s", a.why);
+	cr_assert(!a.up);
+}
+
+Test(cm_attempt, a_name_that_leads_nowhere_twice_is_another_host)
+{
+	set_up_timeout(0);
+	ask_stranger();
+	invite(0, WIRE_CM_PATH_SHM);
+	cr_assert(!cm_end_wait(&a, &a.failed, 1, 5));
+	invite(0, WIRE_CM_PATH_SHM);
+	expect_failure(-FI_EHOSTUNREACH, "another host or in another network namespace");
+	cr_assert(!a.prepared);
+	tear_down();
+}
+
+/** It may have ended since it answered: that is no reason to go another way. */
+Test(cm_attempt, another_way_is_taken_when_a_name_has_led_nowhere_twice)
+{
+	const uint32_t both = WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC;
+	struct wire_cm_pkt hello;
+
+	cm_test_paths = (struct cm_paths){ both, { WIRE_CM_PATH_SHM, WIRE_CM_PATH_NIC } };
+	set_up_timeout(0);
+	ask_stranger();
+	invite(0, both);
+	invite(0, both); /* it has asked again, and not said HELLO */
+	do
+		cr_assert(cm_stranger_recv(&s, &hello, CM_TEST_WAIT_MS));
+	while (hello.type != WIRE_CM_HELLO);
+	cr_expect_eq(hello.hello.half.path, WIRE_CM_PATH_NIC);
+	cr_expect_eq(cm_end_get(&a, &a.prepared), 1);
+	cr_expect_eq(cm_end_get(&a, &a.failed), 0);
+	tear_down();
+}
+
+Test(cm_attempt, unknown_required_features_and_no_common_path_are_refused)
+{
+	set_up_timeout(0);
+	ask_stranger();
+	invite(1ull << 63, WIRE_CM_PATH_SHM);
+	expect_failure(-FI_ENOPROTOOPT, "install the same copyrpc");
+	a.failed = 0;
+	ask_stranger();
+	invite(0, 0);
+	expect_failure(-FI_EOPNOTSUPP, "FI_COPYRPC_PATHS");
+	cr_assert(!a.prepared);
+	tear_down();
+}
+
+/* The stranger's side of the stream, up to a's HELLO. */
+static int listener = -1;
+
+static void answer_hello(struct wire_cm_pkt *hello)
+{
+	invite(0, WIRE_CM_PATH_SHM);
+	do
+		s.stream = cm_fd_accept(listener);
+	while (s.stream == -FI_EAGAIN);
+	cr_assert(s.stream >= 0);
+	cr_assert(cm_stranger_hear(&s, hello, CM_TEST_WAIT_MS) == 1);
+	cr_assert(hello->type == WIRE_CM_HELLO && hello->src_inc == a.agent->inc);
+	cr_assert(hello->dst_inc == s.inc);
+}
+
+static void set_up_listener(int ms)
+{
+	set_up_timeout(ms);
+	listener = cm_fd_listen(name);
+	cr_assert(listener >= 0);
+	ask_stranger();
+}
+
+Test(cm_attempt, who_answers_but_never_finishes_times_out)
+{
+	struct wire_cm_pkt hello;
+
+	set_up_listener(3000);
+	answer_hello(&hello);
+	expect_failure(-FI_ETIMEDOUT, "did not finish the handshake in time");
+	cr_assert_eq(cm_end_reap(&a), 1);
+	tear_down();
+}
+
+Test(cm_attempt, a_stream_that_ends_is_tried_again)
+{
+	struct wire_cm_pkt hello, first;
+
+	set_up_listener(0);
+	answer_hello(&first);
+	close(s.stream);
+	answer_hello(&hello);
+	cr_assert(hello.nonce != first.nonce);
+	cr_assert(!a.failed);
+	cr_assert_eq(cm_end_reap(&a), 1);
+	tear_down();
+}
+
+Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
+{
+	unsigned before;
+	struct wire_cm_pkt hello,
+		welcome = { .type = WIRE_CM_WELCOME, .welcome.half.path = WIRE_CM_PATH_SHM }, nak;
+	int fds[2] = { cm_test_memfd("x"), cm_test_memfd("y") };
+
+	set_up_listener(0);
+	answer_hello(&hello);
+	before = cm_test_fd_count_at_rest(node);
+	welcome.nonce = hello.nonce;
+	welcome.dst_inc = hello.src_inc;
+	welcome.welcome.half.fd_cnt = 1;
+	cm_stranger_say(&s, &to, &welcome, fds, 2);
+	expect_failure(-FI_EINVAL, "what it offered could not be used here");
+	cr_assert(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) == 1);
+	cr_assert(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EINVAL);
+	cr_assert(!a.established);
+	cr_assert_eq(cm_test_fd_count_at_rest(node), before - 1); /* a's end of the stream */
+	tear_down();
+}
+
+Test(cm_attempt, packets_of_other_attempts_change_nothing)
+{
+	struct wire_cm_pkt hello,
+		welcome = { .type = WIRE_CM_WELCOME, .welcome.half.path = WIRE_CM_PATH_SHM };
+
+	set_up_listener(0);
+	answer_hello(&hello);
+	welcome.dst_inc = hello.src_inc;
+	welcome.nonce = hello.nonce + 1;
+	cm_stranger_say(&s, &to, &welcome, NULL, 0);
+	welcome.nonce = hello.nonce;
+	welcome.src_inc = s.inc + 1;
+	cm_stranger_say(&s, &to, &welcome, NULL, 0);
+	cr_assert(!cm_end_wait(&a, &a.up, 1, 50));
+	cr_assert_eq(cm_end_stats(&a).rx_stale, 2);
+	welcome.src_inc = s.inc;
+	cm_stranger_say(&s, &to, &welcome, NULL, 0);
+	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_stranger_hear(&s, &hello, CM_TEST_WAIT_MS) == 1 &&
+		  hello.type == WIRE_CM_READY);
+	tear_down();
+}
+
+Test(cm_attempt, crossed_means_wait_then_ask_again)
+{
+	struct wire_cm_pkt hello, crossed = { .type = WIRE_CM_CROSSED };
+	uint64_t start;
+
+	set_up_listener(0);
+	answer_hello(&hello);
+	crossed.nonce = hello.nonce;
+	crossed.dst_inc = hello.src_inc;
+	start = util_clock_ns();
+	cm_stranger_say(&s, &to, &crossed, NULL, 0);
+	invite(0, WIRE_CM_PATH_SHM);
+	cr_assert(util_clock_ns() - start >= 400 * UTIL_NS_PER_MS);
+	cr_assert(!a.failed);
+	tear_down();
+}
+
+/* The room for descriptors, less what is open. */
+static void set_room(int room)
+{
+	struct rlimit lim;
+	int probe = dup(0);
+
+	close(probe);
+	getrlimit(RLIMIT_NOFILE, &lim);
+	lim.rlim_cur = room < 0 ? lim.rlim_max : (rlim_t)(probe + room);
+	cr_assert(!setrlimit(RLIMIT_NOFILE, &lim));
+}
+
+Test(cm_attempt, without_descriptors_it_waits_and_says_what_to_do)
+{
+	struct cm_end b;
+	uint64_t passes;
+
+	set_up_timeout(3000);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	set_room(0);
+	passes = cm_test_passes(node);
+	cr_assert(!cm_end_connect(&a, &b));
+	expect_failure(-FI_EMFILE, "ulimit -n");
+	/* A dozen tries, of a few packets each. */
+	passes = cm_test_passes(node) - passes;
+	cr_assert(passes < 300, "%lu", passes);
+	/* And goes on when there are some again, before the time is over. */
+	cr_assert(!cm_end_connect(&a, &b));
+	cm_test_sleep_ms(100);
+	set_room(-1);
+	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	cm_end_close(&b);
+	tear_down();
+}
+
+Test(cm_attempt, at_every_shortage_of_descriptors_it_waits_and_leaks_none)
+{
+	unsigned before;
+	struct cm_end b;
+
+	set_up_timeout(0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	before = cm_test_fd_count_at_rest(node);
+	/* One process: stream, both memfds, their copies, the accepted stream: eight at most. */
+	for (unsigned room = 0; room < 10; room++) {
+		cr_assert(!cm_end_connect(&a, &b));
+		set_room((int)room);
+		cm_test_sleep_ms(60);
+		set_room(-1);
+		cr_assert(cm_end_wait(&a, &a.asked, room + 1, CM_TEST_WAIT_MS), "room %u", room);
+		cr_assert(cm_end_wait(&b, &b.up, room + 1, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_put_live(&a));
+		cr_assert(cm_end_wait(&b, &b.down, room + 1, CM_TEST_WAIT_MS));
+		cm_end_reap(&a);
+		cm_end_reap(&b);
+		cr_assert_eq(cm_test_fd_count_at_rest(node), before, "room %u", room);
+	}
+	cm_end_close(&b);
+	tear_down();
+}
+
+/*
+ * The control thread in another network namespace than the datagram sockets: packets arrive, and
+ * abstract names lead nowhere. The same from the outside as a container with a network of its own.
+ */
+Test(cm_attempt, another_network_namespace_is_another_host)
+{
+	struct cm_node *here, *there;
+	struct cm_end b;
+	int home;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	here = cm_test_node(NULL, 0);
+	cr_assert(home >= 0);
+	if (unshare(CLONE_NEWNET))
+		cr_skip_test("no network namespaces");
+	there = cm_test_node(NULL, 0);
+	cr_assert(!setns(home, CLONE_NEWNET));
+	cm_end_open(&a, there, "127.0.0.1", 0);
+	cm_end_open(&b, here, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	expect_failure(-FI_EHOSTUNREACH, "another network namespace (container)");
+	cr_assert(!b.prepared);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(here);
+	cm_node_close(there);
+}
+
+/* A peer that belongs to nobody, as the one that is asked (asks == false) or the one that asks. */
+static pid_t fork_nobody(int tell[2], bool asks)
+{
+	pid_t pid;
+
+	cr_assert(!pipe(tell));
+	pid = fork();
+	if (pid)
+		return pid;
+	{
+		struct cm_end end;
+		uint16_t port;
+		union cm_addr there;
+		unsigned result;
+
+		if (setgid(65534) || setuid(65534))
+			_exit(1);
+		cm_end_open(&end, cm_test_node(NULL, 0), "127.0.0.1", 0);
+		if (!asks) {
+			port = cm_test_port(&end);
+			if (write(tell[1], &port, sizeof(port)) != sizeof(port))
+				_exit(1);
+			for (;;)
+				pause();
+		}
+		if (read(tell[0], &port, sizeof(port)) != sizeof(port))
+			_exit(1);
+		cm_test_addr("127.0.0.1", port, &there);
+		cm_connect(end.agent, &there.sa);
+		cm_end_wait(&end, &end.failed, 1, CM_TEST_WAIT_MS);
+		result = end.failed && end.failed_err == -FI_EACCES &&
+			 strstr(end.why, "it belongs to user 0 and this process to user 65534");
+		_exit(result ? 0 : 2);
+	}
+}
+
+Test(cm_attempt, another_users_process_is_refused)
+{
+	union cm_addr there;
+	int tell[2], status;
+	uint16_t port;
+	pid_t pid;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	pid = fork_nobody(tell, false);
+	cr_assert(read(tell[0], &port, sizeof(port)) == sizeof(port));
+	set_up_timeout(0);
+	cm_test_addr("127.0.0.1", port, &there);
+	cr_assert(!cm_connect(a.agent, &there.sa));
+	expect_failure(-FI_EACCES, "it belongs to user 65534 and this process to user 0");
+	cr_assert(!a.prepared);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	tear_down();
+}
+
+Test(cm_attempt, to_another_users_process_we_are_the_other)
+{
+	int tell[2], status;
+	uint16_t port;
+	pid_t pid;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	pid = fork_nobody(tell, true);
+	set_up_timeout(0);
+	port = cm_test_port(&a);
+	cr_assert(write(tell[1], &port, sizeof(port)) == sizeof(port));
+	cr_assert(waitpid(pid, &status, 0) == pid);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
+	cr_assert(!a.prepared);
+	tear_down();
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* How connections live and end: cm/conn/cm_conn.c. */
+#include "cm/conn/cm_conn.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "support/rng.h"
+#include "unit/cm/cm_fixture.h"
+
+static void connect_and_check(const char *ip, const char *key)
+{
+	struct cm_node *node_a = cm_test_node(key, 0), *node_b = cm_test_node(key, 0);
+	struct cm_end a, b;
+
+	cm_end_open(&a, node_a, ip, 0);
+	cm_end_open(&b, node_b, ip, 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(a.asked == 1 && b.asked == 0);
+	cr_assert(a.prepared == 1 && b.prepared == 1 && a.established == 1 && b.established == 1);
+	cm_end_check_text(&a, b.text);
+	cm_end_check_text(&b, a.text);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
+}
+
+Test(cm_conn, both_ends_come_up_with_usable_descriptors_ipv4)
+{
+	connect_and_check("127.0.0.1", NULL);
+}
+
+Test(cm_conn, both_ends_come_up_with_usable_descriptors_ipv6)
+{
+	cm_test_need_ipv6();
+	connect_and_check("::1", NULL);
+}
+
+Test(cm_conn, both_ends_come_up_with_a_job_key)
+{
+	connect_and_check("127.0.0.1", "the key of the job");
+	cm_test_need_ipv6();
+	connect_and_check("::1", "the key of the job");
+}
+
+Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)
+{
+	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_end a, b;
+	struct sockaddr_storage addr;
+	struct cm_end_conn *c;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+	c = UTIL_CONTAINER_OF(b.conns.next, struct cm_end_conn, link);
+	cm_conn_addr(c->cm, &addr);
+	cr_assert(!memcmp(&addr, &a.addr, sizeof(addr)));
+	cr_assert(cm_conn_incarnation(c->cm) == cm_agent_incarnation(a.agent));
+	c = UTIL_CONTAINER_OF(a.conns.next, struct cm_end_conn, link);
+	cm_conn_addr(c->cm, &addr);
+	cr_assert(!memcmp(&addr, &b.addr, sizeof(addr)));
+	cr_assert(cm_conn_incarnation(c->cm) == cm_agent_incarnation(b.agent));
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}
+
+Test(cm_conn, goodbye_is_shutdown_at_the_other_end)
+{
+	struct cm_node *node_a = cm_test_node(NULL, 0), *node_b = cm_test_node(NULL, 0);
+	struct cm_end a, b;
+
+	cm_end_open(&a, node_a, "127.0.0.1", 0);
+	cm_end_open(&b, node_b, "127.0.0.1", 0);
+	for (unsigned i = 1; i <= 20; i++) {
+		struct cm_end *quitter = i % 2 ? &a : &b, *other = i % 2 ? &b : &a;
+		unsigned before = cm_end_get(other, &other->down);
+
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&b, &b.up, i, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_put_live(quitter));
+		cr_assert(cm_end_wait(other, &other->down, before + 1, CM_TEST_WAIT_MS));
+		cr_assert_eq(other->down_err, -FI_ESHUTDOWN);
+		cr_assert_eq(cm_end_reap(other), 1);
+	}
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
+}
+
+Test(cm_conn, put_then_connect_at_once_gives_a_new_conn)
+{
+	struct cm_node *node_a = cm_test_node(NULL, 0), *node_b = cm_test_node(NULL, 0);
+	struct cm_end a, b;
+
+	cm_end_open(&a, node_a, "127.0.0.1", 0);
+	cm_end_open(&b, node_b, "127.0.0.1", 0);
+	for (unsigned i = 1; i <= 100; i++) {
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_put_live(&a));
+		cm_end_reap(&b);
+	}
+	cr_assert(cm_end_wait(&b, &b.down, 100, CM_TEST_WAIT_MS));
+	cr_assert_eq(b.up, 100);
+	cr_assert_eq(b.down_err, -FI_ESHUTDOWN);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
+}
+
+/* A peer in a process of its own, forked before there are threads. */
+struct forked {
+	pid_t pid;
+	int go[2];   /* the port that it shall have; 0: any */
+	int tell[2]; /* the port that it has */
+};
+
+static void forked_main(struct forked *f)
+{
+	struct cm_end end;
+	uint16_t port;
+
+	if (read(f->go[0], &port, sizeof(port)) != sizeof(port))
+		_exit(1);
+	cm_end_open(&end, cm_test_node(NULL, 0), "127.0.0.1", port);
+	port = cm_test_port(&end);
+	if (write(f->tell[1], &port, sizeof(port)) != sizeof(port))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+static void forked_start(struct forked *f)
+{
+	cr_assert(!pipe(f->go) && !pipe(f->tell));
+	f->pid = fork();
+	if (!f->pid)
+		forked_main(f);
+}
+
+static uint16_t forked_go(struct forked *f, uint16_t port)
+{
+	cr_assert(write(f->go[1], &port, sizeof(port)) == sizeof(port));
+	cr_assert(read(f->tell[0], &port, sizeof(port)) == sizeof(port));
+	return port;
+}
+
+static void kill_and_wait(pid_t pid)
+{
+	cr_assert(!kill(pid, SIGKILL));
+	cr_assert(waitpid(pid, NULL, 0) == pid);
+}
+
+static void connect_to_port(struct cm_end *end, uint16_t port)
+{
+	union cm_addr addr;
+
+	cm_test_addr("127.0.0.1", port, &addr);
+	cr_assert(!cm_connect(end->agent, &addr.sa));
+}
+
+static uint64_t peer_incarnation(struct cm_end *end)
+{
+	return cm_conn_incarnation(
+		UTIL_CONTAINER_OF(end->conns.next, struct cm_end_conn, link)->cm);
+}
+
+/* `asked` or `failed` goes up: true for the first. */
+static bool ask_port(struct cm_end *end, uint16_t port, struct forked *starts)
+{
+	unsigned asked = cm_end_get(end, &end->asked), failed = cm_end_get(end, &end->failed);
+
+	connect_to_port(end, port);
+	if (starts) {
+		cm_test_sleep_ms(200);
+		cr_assert_eq(forked_go(starts, port), port);
+	}
+	for (int i = 0; i < CM_TEST_WAIT_MS; i++) {
+		if (cm_end_get(end, &end->asked) > asked)
+			return true;
+		if (cm_end_get(end, &end->failed) > failed)
+			return false;
+		cm_test_sleep_ms(1);
+	}
+	cr_assert_fail("no answer");
+	return false;
+}
+
+/*
+ * Who asks while nobody is there meets a successor that starts within the grace. A machine may stand
+ * still for longer than that: then this successor is killed in its turn.
+ */
+Test(cm_conn, killed_peer_is_a_reset_at_once_and_its_successor_is_another)
+{
+	enum { LIVES = 6 };
+	struct forked lives[LIVES];
+	struct cm_node *node;
+	struct cm_end a;
+	uint16_t port;
+	uint64_t inc;
+	bool is_met = false;
+
+	for (int i = 0; i < LIVES; i++)
+		forked_start(&lives[i]);
+	port = forked_go(&lives[0], 0);
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cr_assert(ask_port(&a, port, NULL));
+	for (int i = 0; i < LIVES - 1 && !is_met; i++) {
+		unsigned downs = cm_end_get(&a, &a.down);
+
+		inc = peer_incarnation(&a);
+		kill_and_wait(lives[i].pid);
+		cr_assert(cm_end_wait(&a, &a.down, downs + 1, CM_TEST_WAIT_MS));
+		cr_assert_eq(a.down_err, -FI_ECONNRESET);
+		cm_end_reap(&a);
+		is_met = ask_port(&a, port, &lives[i + 1]);
+		cr_assert(is_met || ask_port(&a, port, NULL));
+		cr_assert_neq(inc, peer_incarnation(&a));
+	}
+	cr_assert(is_met);
+	cm_end_close(&a);
+	cm_node_close(node);
+	for (int i = 0; i < LIVES; i++)
+		kill(lives[i].pid, SIGKILL);
+}
+
+Test(cm_conn, killed_asker_is_a_reset_too)
+{
+	struct cm_node *node;
+	struct cm_end a;
+	int go[2];
+	pid_t pid;
+
+	cr_assert(!pipe(go));
+	pid = fork();
+	if (!pid) {
+		struct sockaddr_storage to;
+		struct cm_end end;
+
+		if (read(go[0], &to, sizeof(to)) != sizeof(to))
+			_exit(1);
+		cm_end_open(&end, cm_test_node(NULL, 0), "127.0.0.1", 0);
+		cm_connect(end.agent, (struct sockaddr *)&to);
+		for (;;)
+			pause();
+	}
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cr_assert(write(go[1], &a.addr, sizeof(a.addr)) == sizeof(a.addr));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	kill_and_wait(pid);
+	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.down_err, -FI_ECONNRESET);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+/* Forks a peer for each address that is written to it: one that connects to `to` and lives on. */
+static pid_t start_zygote(int addrs[2], int pids[2])
+{
+	struct sockaddr_storage ss[2]; /* own, peer's */
+	pid_t pid;
+
+	cr_assert(!pipe(addrs) && !pipe(pids));
+	pid = fork();
+	if (pid)
+		return pid;
+	signal(SIGCHLD, SIG_IGN); /* nobody waits for them */
+	while (read(addrs[0], ss, sizeof(ss)) == sizeof(ss)) {
+		struct cm_end end;
+
+		pid = fork();
+		if (pid)
+			continue;
+		cm_end_open_at(&end, cm_test_node(NULL, 0), (union cm_addr *)&ss[0]);
+		cm_agent_addr(end.agent, &ss[0]);
+		pid = getpid();
+		if (write(pids[1], &pid, sizeof(pid)) != sizeof(pid) ||
+		    write(pids[1], ss, sizeof(ss[0])) != sizeof(ss[0]))
+			_exit(1);
+		cm_connect(end.agent, (struct sockaddr *)&ss[1]);
+		for (;;)
+			pause();
+	}
+	_exit(0);
+}
+
+Test(cm_conn, peers_killed_at_any_moment_leave_answers_and_nothing_else)
+{
+	enum { KILLS = 200 };
+	struct rng rng = { 5 };
+	struct cm_node *node;
+	int addrs[2], pids[2];
+	unsigned fds;
+	pid_t zygote = start_zygote(addrs, pids), pid;
+	struct cm_end a;
+
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	fds = cm_test_fd_count_at_rest(node);
+	for (unsigned i = 0; i < KILLS; i++) {
+		struct sockaddr_storage ss[2] = { 0 };
+		char ip[16];
+
+		/* Each at an address of its own, so that each has its answer. */
+		snprintf(ip, sizeof(ip), "127.0.2.%u", i + 1);
+		cm_test_addr(ip, 0, (union cm_addr *)&ss[0]);
+		ss[1] = a.addr;
+		cr_assert(write(addrs[1], ss, sizeof(ss)) == sizeof(ss));
+		cr_assert(read(pids[0], &pid, sizeof(pid)) == sizeof(pid));
+		cr_assert(read(pids[0], ss, sizeof(ss[0])) == sizeof(ss[0]));
+		cr_assert(!cm_connect(a.agent, (struct sockaddr *)&ss[0]));
+		usleep((useconds_t)rng_below(&rng, 1500));
+		cr_assert(!kill(pid, SIGKILL));
+		cm_end_reap(&a);
+	}
+	for (int ms = 0; ms < CM_TEST_WAIT_MS; ms++) {
+		if (cm_end_get(&a, &a.asked) + cm_end_get(&a, &a.failed) == KILLS &&
+		    !cm_end_live(&a))
+			break;
+		cm_test_sleep_ms(1);
+	}
+	cr_assert_eq(a.asked + a.failed, KILLS, "%u + %u", a.asked, a.failed);
+	cr_assert_eq(cm_end_live(&a), 0);
+	cr_assert(a.asked && (!a.failed || a.failed_err == -FI_ECONNREFUSED), "%s", a.why);
+	cr_assert(!a.down || a.down_err == -FI_ECONNRESET);
+	cm_end_reap(&a);
+	cr_assert_eq(cm_test_fd_count_at_rest(node), fds);
+	close(addrs[1]);
+	cr_assert(!kill(zygote, SIGKILL));
+	cr_assert(waitpid(zygote, NULL, 0) == zygote);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+/* What is not the peer's word any more: another incarnation proves that the first is dead. */
+Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
+{
+	struct cm_node *node = cm_test_node(NULL, 0);
+	struct wire_cm_pkt ack, hello, answer, ready = { .type = WIRE_CM_READY };
+	struct cm_stranger s;
+	union cm_addr to;
+	struct cm_end a;
+	int first;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	to = cm_test_addr_of(&a);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	for (unsigned i = 1; i <= 2; i++) {
+		cr_assert(cm_stranger_ask(&s, &to, &ack));
+		first = s.stream;
+		s.stream = -1;
+		cr_assert(cm_stranger_connect(&s, &ack));
+		cm_stranger_hello(&s, &ack, &hello);
+		cm_stranger_say(&s, &to, &hello, NULL, 0);
+		cr_assert(cm_stranger_hear(&s, &answer, CM_TEST_WAIT_MS) == 1);
+		cr_assert_eq(answer.type, WIRE_CM_WELCOME);
+		ready.dst_inc = ack.src_inc;
+		ready.src_inc = ready.nonce = 0;
+		cm_stranger_say(&s, &to, &ready, NULL, 0);
+		cr_assert(cm_end_wait(&a, &a.up, i, CM_TEST_WAIT_MS));
+		s.inc = cm_mac_random();
+		s.nonce = cm_mac_random();
+	}
+	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.down_err, -FI_ECONNABORTED);
+	cr_assert_eq(cm_end_live(&a), 1);
+	close(first);
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+Test(cm_conn, nonsense_from_a_living_peer_ends_only_its_conn)
+{
+	struct cm_node *node = cm_test_node(NULL, 0);
+	struct wire_cm_pkt ack, hello, answer, ready = { .type = WIRE_CM_READY };
+	struct cm_stranger s;
+	union cm_addr to;
+	struct cm_end a, b;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	to = cm_test_addr_of(&a);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cr_assert(cm_stranger_ask(&s, &to, &ack));
+	cr_assert(cm_stranger_connect(&s, &ack));
+	cm_stranger_hello(&s, &ack, &hello);
+	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	cr_assert(cm_stranger_hear(&s, &answer, CM_TEST_WAIT_MS) == 1);
+	ready.dst_inc = ack.src_inc;
+	cm_stranger_say(&s, &to, &ready, NULL, 0);
+	cr_assert(cm_end_wait(&a, &a.up, 2, CM_TEST_WAIT_MS));
+	/* Bytes that are no packet change nothing; a packet out of place is the end. */
+	cr_assert(!cm_fd_send(s.stream, (const uint8_t *)"rubbish", 7, NULL, 0));
+	cr_assert(!cm_end_wait(&a, &a.down, 1, 50));
+	cm_stranger_say(&s, &to, &ready, NULL, 0);
+	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.down_err, -FI_EIO);
+	cr_assert_eq(cm_end_live(&a), 1);
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}
+
+Test(cm_conn, conns_outlive_their_agent_and_node_until_they_are_put)
+{
+	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_end_conn *c;
+	struct cm_end a, b;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	c = UTIL_CONTAINER_OF(util_list_pop(&a.conns), struct cm_end_conn, link);
+	cm_end_close(&a);
+	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(b.down_err, -FI_ESHUTDOWN);
+	cm_end_close(&b);
+	cm_node_close(node);
+	cm_conn_put(c->cm);
+	free(c);
+}
+
+Test(cm_conn, transitions_are_those_of_the_table_and_no_others)
+{
+	static const char *const legal[] = { "new>asked",    "new>invited", "new>down",
+					     "asked>up",     "asked>down",  "invited>up",
+					     "invited>down", "up>down" };
+	unsigned found = 0;
+
+	for (int from = 0; from < CM_CONN_STATE_CNT; from++) {
+		for (int to = 0; to < CM_CONN_STATE_CNT; to++) {
+			char pair[32];
+			bool is_legal = false;
+
+			snprintf(pair, sizeof(pair), "%s>%s", cm_conn_state_name(from),
+				 cm_conn_state_name(to));
+			for (size_t i = 0; i < sizeof(legal) / sizeof(legal[0]); i++)
+				is_legal |= !strcmp(pair, legal[i]);
+			cr_assert_eq(cm_conn_may(from, to), is_legal, "%s", pair);
+			found += is_legal;
+		}
+	}
+	cr_assert_eq(found, sizeof(legal) / sizeof(legal[0]));
+}

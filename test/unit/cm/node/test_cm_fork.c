@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What forked children can and cannot do: cm/node/cm_fork.c. */
+#include "cm/node/cm_fork.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "unit/cm/cm_fixture.h"
+
+static struct cm_node *node_a, *node_b;
+static struct cm_end a, b;
+
+static void connect_both(void)
+{
+	node_a = cm_test_node(NULL, 0);
+	node_b = cm_test_node(NULL, 0);
+	cm_end_open(&a, node_a, "127.0.0.1", 0);
+	cm_end_open(&b, node_b, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+}
+
+static void close_both(void)
+{
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
+}
+
+Test(cm_fork, a_child_may_close_everything_and_the_parents_conns_do_not_notice)
+{
+	int status;
+	pid_t pid;
+
+	connect_both();
+	pid = fork();
+	if (!pid) {
+		cm_end_put_live(&a);
+		close_both();
+		_exit(0);
+	}
+	cr_assert(waitpid(pid, &status, 0) == pid);
+	cr_assert(WIFEXITED(status) && !WEXITSTATUS(status), "%x", status);
+	cr_assert(!cm_end_wait(&b, &b.down, 1, 50));
+	cr_assert(cm_end_live(&a) == 1 && cm_end_live(&b) == 1);
+	/* And they work as before. */
+	cr_assert(cm_end_put_live(&a));
+	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
+	cm_end_reap(&b);
+	cr_assert(!cm_end_connect(&b, &a));
+	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	close_both();
+}
+
+Test(cm_fork, a_child_holds_no_copy_of_any_descriptor)
+{
+	unsigned before = cm_test_fd_count();
+	int status;
+	pid_t pid;
+
+	connect_both();
+	pid = fork();
+	if (!pid)
+		_exit(cm_test_fd_count() == before ? 0 : 1);
+	cr_assert(waitpid(pid, &status, 0) == pid);
+	cr_assert(WIFEXITED(status) && !WEXITSTATUS(status), "%x", status);
+	close_both();
+}
+
+/* The asker of a process of its own, which forks once more and is killed. */
+static void be_killed(int go, int tell)
+{
+	struct sockaddr_storage to;
+	pid_t child;
+
+	if (read(go, &to, sizeof(to)) != sizeof(to))
+		_exit(1);
+	node_b = cm_test_node(NULL, 0);
+	cm_end_open(&b, node_b, "127.0.0.1", 0);
+	cm_connect(b.agent, (struct sockaddr *)&to);
+	if (!cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS))
+		_exit(2);
+	child = fork();
+	if (child && write(tell, &child, sizeof(child)) != sizeof(child))
+		_exit(3);
+	for (;;)
+		pause();
+}
+
+Test(cm_fork, a_child_does_not_hide_its_parents_death)
+{
+	int go[2], tell[2];
+	pid_t pid, child;
+
+	cr_assert(!pipe(go) && !pipe(tell));
+	pid = fork();
+	if (!pid)
+		be_killed(go[0], tell[1]);
+	node_a = cm_test_node(NULL, 0);
+	cm_end_open(&a, node_a, "127.0.0.1", 0);
+	cr_assert(write(go[1], &a.addr, sizeof(a.addr)) == sizeof(a.addr));
+	cr_assert(read(tell[0], &child, sizeof(child)) == sizeof(child));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_assert(!kill(pid, SIGKILL));
+	cr_assert(waitpid(pid, NULL, 0) == pid);
+	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.down_err, -FI_ECONNRESET);
+	cr_assert(!kill(child, SIGKILL));
+	cm_end_close(&a);
+	cm_node_close(node_a);
+}
+
+static bool fork_done;
+
+static void *fork_often(void *arg)
+{
+	for (int i = 0; i < 100; i++) {
+		pid_t pid = fork();
+
+		if (!pid)
+			_exit(0);
+		CM_CHECK(waitpid(pid, arg, 0) == pid);
+	}
+	__atomic_store_n(&fork_done, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+Test(cm_fork, forking_in_the_middle_of_handshakes_disturbs_nobody)
+{
+	pthread_t thread;
+	unsigned i;
+	int status;
+
+	connect_both();
+	cr_assert(!pthread_create(&thread, NULL, fork_often, &status));
+	for (i = 1; !__atomic_load_n(&fork_done, __ATOMIC_ACQUIRE); i++) {
+		cr_assert(cm_end_put_live(&a));
+		cr_assert(cm_end_wait(&b, &b.down, i, CM_TEST_WAIT_MS));
+		cm_end_reap(&b);
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.up, i + 1, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&b, &b.up, i + 1, CM_TEST_WAIT_MS));
+	}
+	cr_assert(!pthread_join(thread, NULL));
+	close_both();
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Memory that is fetched: parts that get lost, how much is under way, and what becomes of it at the end. */
+#include "erpc/bulk/erpc_get.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "support/erpc_pair.h"
+
+#define US    1000u
+#define MTU   1024u
+#define PARTS 20u
+
+static struct erpc_pair p;
+static struct {
+	uint32_t part;     /* RESP with this number, */
+	uint32_t drop;     /* is lost so often, */
+	uint64_t delay_ns; /* and then once so late */
+	uint32_t parts;    /* how often it left, */
+	uint32_t came;     /* and RESP packets with bytes */
+} see;
+
+static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	(void)net;
+	(void)arg;
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	see.came += h.kind == WIRE_ERPC_RESP && pkt->len > WIRE_ERPC_HDR_LEN;
+	if (h.kind != WIRE_ERPC_RESP || h.pkt_num != see.part)
+		return;
+	see.parts++;
+	if (see.drop) {
+		see.drop--;
+		pkt->copies = 0;
+	} else if (see.delay_ns) {
+		pkt->delay_ns = see.delay_ns;
+		see.delay_ns = 0;
+	}
+}
+
+static const struct erpc_stats *stats(void)
+{
+	return &p.end[0].port->stats;
+}
+
+/** Round trips are known. */
+static void begin(uint32_t mtu)
+{
+	unsigned i;
+
+	memset(&see, 0, sizeof(see));
+	erpc_pair_init(&p, 1);
+	p.net.mtu = mtu;
+	p.net.bytes_per_s = 3e9;
+	erpc_pair_open(&p);
+	p.end[0].len_exact = 100;
+	for (i = 0; i < 20; i++) {
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		erpc_pair_settle(&p);
+	}
+	p.net.hook = look;
+	p.end[0].get_exact = PARTS * p.end[0].s->payload;
+}
+
+static void end(void)
+{
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
+static void until_done(uint32_t cnt)
+{
+	unsigned rounds;
+
+	for (rounds = 0; p.end[0].gets_done + p.end[0].gets_refused < cnt; rounds++) {
+		erpc_pair_run(&p, US);
+		cr_assert_lt(rounds, 1000000);
+	}
+}
+
+Test(erpc_get, a_part_that_is_lost_is_known_by_three_behind_it)
+{
+	uint32_t i;
+
+	for (i = 1; i + 3 < PARTS; i++) {
+		begin(MTU);
+		see.part = i;
+		see.drop = 1;
+		cr_assert(pair_get(&p.end[0]));
+		until_done(1);
+		cr_expect_eq(p.end[0].gets_done, 1);
+		cr_expect_eq(stats()->losses, 1, "part %u", i);
+		cr_expect_eq(stats()->timeouts, 0, "part %u", i);
+		end();
+	}
+}
+
+/** What came early was dropped, and is asked for again; the part itself is not. */
+Test(erpc_get, a_part_that_two_others_overtake_is_not_lost)
+{
+	begin(MTU);
+	see.part = 5;
+	see.delay_ns = (uint64_t)(2.5 * MTU / p.net.bytes_per_s * 1e9);
+	cr_assert(pair_get(&p.end[0]));
+	until_done(1);
+	cr_expect_eq(see.parts, 1);
+	cr_expect_eq(stats()->losses, 1);
+	cr_expect_eq(stats()->timeouts, 0);
+	end();
+}
+
+/** Packets are so long that the window is less than the credits: at most 512 KiB are under way. */
+Test(erpc_get, no_more_is_under_way_than_its_window)
+{
+	const struct erpc_tx *tx;
+	uint32_t most = 0, flying;
+	unsigned rounds;
+
+	begin(60000);
+	p.end[0].get_exact = PAIR_GET_LEN;
+	cr_assert_lt(p.end[0].s->get_window, p.end[0].s->credits_max / 2);
+	cr_assert(pair_get(&p.end[0]));
+	tx = &p.end[0].s->tx[ERPC_GET_SLOT];
+	for (rounds = 0; !p.end[0].gets_done; rounds++) {
+		erpc_pair_run(&p, US);
+		flying = erpc_client_in_flight(&tx->c);
+		most = flying > most ? flying : most;
+		cr_assert_lt(rounds, 1000000);
+	}
+	cr_expect_leq(most * p.end[0].s->payload, 512u << 10);
+	cr_expect_eq(most, p.end[0].s->get_window, "and it is used");
+	end();
+}
+
+/** After a time-out one packet is out; when it is answered, as many as before, and not as many as there are credits. */
+Test(erpc_get, after_a_time_out_its_window_is_the_same)
+{
+	const struct erpc_tx *tx;
+
+	begin(60000);
+	p.end[0].get_exact = PAIR_GET_LEN;
+	see.part = 1;
+	see.drop = 1;
+	cr_assert(pair_get(&p.end[0]));
+	tx = &p.end[0].s->tx[ERPC_GET_SLOT];
+	p.net.faults.drop = 1000000; /* nothing gets through for a while */
+	while (!stats()->timeouts)
+		erpc_pair_run(&p, US);
+	cr_expect_eq(tx->window, 1);
+	p.net.faults.drop = 0;
+	see.drop = 0;
+	while (tx->window == 1)
+		erpc_pair_run(&p, US);
+	cr_expect_eq(tx->window, p.end[0].s->get_window);
+	end();
+}
+
+/** Those that were asked for, and those that wait for a slot, end once, with the session's error; no byte comes later. */
+Test(erpc_get, with_its_session_each_get_ends_once)
+{
+	static uint8_t before[PAIR_GET_LEN];
+	unsigned i;
+
+	begin(MTU);
+	p.end[0].get_exact = PAIR_GET_LEN;
+	for (i = 0; i < PAIR_GET_MAX; i++)
+		cr_assert(pair_get(&p.end[0]));
+	erpc_pair_run(&p, 100 * US);
+	cr_assert_eq(p.end[0].gets_done, 0);
+	cr_assert_gt(see.came, 0);
+	erpc_session_fail(p.end[0].s, -FI_EIO, NULL);
+	erpc_port_progress(p.end[0].port, p.net.now_ns);
+	cr_expect_eq(p.end[0].down, -FI_EIO);
+	cr_expect_eq(p.end[0].gets_refused, PAIR_GET_MAX);
+	for (i = 0; i < PAIR_GET_MAX; i++) {
+		cr_expect_not(p.end[0].gets[i].open);
+		cr_expect_eq(p.end[0].gets[i].get.status, -FI_EIO);
+	}
+	memcpy(before, p.end[0].gets[0].buf, PAIR_GET_LEN);
+	erpc_pair_run(&p, 1000 * US);
+	cr_expect(!memcmp(before, p.end[0].gets[0].buf, PAIR_GET_LEN));
+	cr_expect_eq(p.end[0].gets_refused, PAIR_GET_MAX);
+	erpc_pair_fini(&p);
+}

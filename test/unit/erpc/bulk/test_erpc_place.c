@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Parts of gets land in their place, and guesses that fail change nothing but the time it takes. */
+#include "erpc/bulk/erpc_place.h"
+
+#include <criterion/criterion.h>
+
+#include "support/erpc_pair.h"
+
+#define GETS 40u
+
+static struct erpc_pair p;
+static uint64_t into, back;
+
+static int count_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
+		      struct dev_dgram_in *in, unsigned cnt)
+{
+	int n = fake_net_ops.poll_into(dg, place, in, cnt);
+
+	into += n > 0 ? (unsigned)n : 0;
+	return n;
+}
+
+static void count_back(struct dev_dgram *dg, const struct dev_dgram_place *place, unsigned first)
+{
+	back += fake_port_of(dg)->into_cnt - first;
+	fake_net_ops.put_back(dg, place, first);
+}
+
+static struct dev_dgram_ops counting;
+
+static void open_pair(unsigned pieces)
+{
+	into = back = 0;
+	erpc_pair_init(&p, 3);
+	erpc_pair_open(&p);
+	counting = fake_net_ops;
+	counting.poll_into = count_into;
+	counting.put_back = count_back;
+	p.end[0].port->dg->ops = &counting;
+	p.end[0].get_pieces = pieces;
+}
+
+static void close_pair(void)
+{
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	do
+		erpc_port_progress(p.end[0].port, p.net.now_ns);
+	while (p.end[0].port->place_skip);
+	erpc_port_progress(p.end[0].port, p.net.now_ns);
+	cr_expect_null(p.end[0].port->placing, "nothing is to come");
+	p.end[0].port->dg->ops = &fake_net_ops;
+	erpc_pair_fini(&p);
+}
+
+static void get_some(void)
+{
+	uint32_t want = p.end[0].gets_done + GETS;
+
+	while (p.end[0].gets_done < want) {
+		pair_get(&p.end[0]);
+		erpc_pair_run(&p, 20000);
+	}
+}
+
+Test(erpc_place, all_parts_of_gets_are_placed_where_nothing_else_comes)
+{
+	open_pair(1);
+	get_some();
+	erpc_pair_settle(&p);
+	cr_expect_eq(back, 0);
+	cr_expect_eq(into, p.end[1].port->stats.tx_pkts, "two gets at a time, and none was copied");
+	close_pair();
+}
+
+Test(erpc_place, other_packets_in_between_are_taken_as_ever)
+{
+	open_pair(1);
+	while (p.end[0].gets_done < GETS) {
+		pair_get(&p.end[0]);
+		pair_send(&p.end[1], 0);
+		pair_call(&p.end[1], 0);
+		pair_send(&p.end[0], 0);
+		erpc_pair_run(&p, 20000);
+		while (pair_answer(&p.end[0]) || pair_answer(&p.end[1]))
+			;
+	}
+	cr_expect_gt(into, back);
+	cr_expect_gt(back, 0, "batches, too, are heads and parts");
+	close_pair();
+}
+
+Test(erpc_place, losses_and_disorder_are_made_good)
+{
+	open_pair(1);
+	p.net.faults = (struct fake_faults){
+		.drop = 20000, .dup = 20000, .reorder = 50000, .reorder_ns = 20000
+	};
+	get_some();
+	p.net.faults = (struct fake_faults){ 0 };
+	cr_expect_gt(into, 0);
+	cr_expect_gt(p.end[0].port->stats.losses, 0);
+	close_pair();
+}
+
+Test(erpc_place, bytes_that_go_to_several_pieces_are_scattered)
+{
+	open_pair(2);
+	get_some();
+	cr_expect_eq(into, 0);
+	close_pair();
+}
+
+/* Who fetches from many at a time guesses wrong, and soon guesses no more. */
+Test(erpc_place, a_guess_that_fails_is_followed_by_polls_without)
+{
+	struct erpc_port *port;
+
+	open_pair(1);
+	port = p.end[0].port;
+	cr_assert(pair_get(&p.end[0]));
+	erpc_port_progress(port, p.net.now_ns);
+	cr_assert_eq(port->placing, p.end[0].s);
+	/* As if the answers to another request were due. */
+	while (p.end[0].s->asked_cnt)
+		p.end[0].s->asked_cnt--;
+	erpc_place_came(p.end[0].s, ERPC_GET_SLOT);
+	cr_expect_gt(port->place_skip, 0);
+	close_pair();
+}
+
+Test(erpc_place, a_session_that_ends_is_guessed_no_more)
+{
+	open_pair(1);
+	cr_assert(pair_get(&p.end[0]));
+	erpc_port_progress(p.end[0].port, p.net.now_ns);
+	cr_assert_not_null(p.end[0].port->placing);
+	p.end[0].s->err = -1;
+	erpc_session_end(p.end[0].s);
+	cr_expect_null(p.end[0].port->placing);
+	p.end[0].port->dg->ops = &fake_net_ops;
+	erpc_pair_fini(&p);
+}
+
+/* Its peer's answer comes again when the next get is under way: its bytes are not in the place. */
+Test(erpc_place, what_is_late_spoils_nothing)
+{
+	open_pair(1);
+	p.net.faults = (struct fake_faults){ .dup = 300000 };
+	p.net.latency_ns = 50000;
+	get_some();
+	p.net.faults = (struct fake_faults){ 0 };
+	cr_expect_gt(back, 0);
+	cr_expect_gt(p.end[0].port->stats.rx_stale, 0);
+	close_pair();
+}

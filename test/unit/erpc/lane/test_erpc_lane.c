@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sessions as connections of whole engines, over UDP: they meet, talk, sleep, wake and end. */
+#include "erpc/lane/erpc_lane.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <sys/timerfd.h>
+
+#include "cm/cm.h"
+#include "erpc/erpc_session.h"
+#include "unit/engine/eng_fixture.h"
+#include "util/param.h"
+#include "wire/wire_op.h"
+
+#define LONG_MS 60000 /* a wakeup that has not come by then never will */
+
+static const struct eng_lanes udp = { .cnt = 1, .ops = { &erpc_lane_udp } };
+
+static struct eng_lane *lane_of(const struct whole *w)
+{
+	return eng_lane_at(w->engine, 0);
+}
+
+static struct erpc_lane *erpc_of(const struct whole *w)
+{
+	return (struct erpc_lane *)lane_of(w);
+}
+
+static void say(struct whole *from)
+{
+	struct core_chan *chan = from->chan;
+
+	cr_assert_geq(
+		chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), 1, 0, "some", 4),
+		0);
+	chan->awaited = *chan->taken;
+}
+
+static void say_and_hear(struct whole *from, struct whole *to)
+{
+	int before = to->msgs;
+
+	to->msgs = 0;
+	say(from);
+	wholes_until(&to->msgs);
+	cr_expect_eq(to->msgs, 1);
+	to->msgs += before;
+}
+
+static bool is_busy(const struct whole *w)
+{
+	return w->chan->ops->is_busy(w->chan);
+}
+
+/** Everything was answered, at both ends. */
+static void settle(void)
+{
+	int done;
+
+	do {
+		whole_progress(&wholes[0]);
+		whole_progress(&wholes[1]);
+		done = !is_busy(&wholes[0]) && !is_busy(&wholes[1]);
+	} while (!done);
+}
+
+/** Until it may sleep. */
+static void arm(struct whole *w)
+{
+	while (lane_of(w)->ops->arm(lane_of(w)))
+		whole_progress(w);
+}
+
+static bool wakes(struct whole *w, int ms)
+{
+	struct pollfd fd = { .fd = lane_of(w)->ops->wait_fd(lane_of(w)), .events = POLLIN };
+
+	return poll(&fd, 1, ms) == 1;
+}
+
+/** What the timer will still take, in ns; 0: it is not set. */
+static uint64_t timer_ns(const struct whole *w)
+{
+	struct itimerspec at;
+
+	cr_assert_eq(timerfd_gettime(erpc_of(w)->timer_fd, &at), 0);
+	return (uint64_t)at.it_value.tv_sec * 1000000000u + (uint64_t)at.it_value.tv_nsec;
+}
+
+/** Faults that cannot be read are a domain's error, and not its first peer's. */
+Test(erpc_lane, a_fault_that_nobody_understands_opens_nothing)
+{
+	union eng_lane_room room = { 0 };
+
+	util_params.fault = "drop=2";
+	cr_expect_eq(erpc_lane_udp.open(&room.lane), -FI_EINVAL);
+	util_params.fault = "drop=0.2";
+	cr_assert_eq(erpc_lane_udp.open(&room.lane), 0);
+	erpc_lane_udp.close(&room.lane);
+	util_params.fault = NULL;
+}
+
+Test(erpc_lane, two_engines_meet_talk_and_part, .timeout = 200)
+{
+	whole_open(&wholes[0], &udp);
+	whole_open(&wholes[1], &udp);
+	cr_expect(util_list_is_empty(&erpc_of(&wholes[0])->ports), "nobody to hear from");
+	wholes_connect();
+	wholes_until(&wholes[0].up);
+	wholes_until(&wholes[1].up);
+	cr_expect_not(util_list_is_empty(&erpc_of(&wholes[0])->ports));
+	say_and_hear(&wholes[0], &wholes[1]);
+	say_and_hear(&wholes[1], &wholes[0]);
+	settle();
+	whole_close_chan(&wholes[0]);
+	wholes_until(&wholes[1].down);
+	cr_expect_eq(wholes[1].err, -FI_ESHUTDOWN);
+	wholes_close();
+}
+
+/** What had arrived when the peer went is delivered before it is known that it went. */
+Test(erpc_lane, the_last_words_of_who_leaves_are_heard, .timeout = 200)
+{
+	wholes_meet(&udp, &udp);
+	say(&wholes[0]);
+	whole_close_chan(&wholes[0]);
+	wholes_until(&wholes[1].down);
+	cr_expect_eq(wholes[1].msgs, 1);
+	wholes_close();
+}
+
+Test(erpc_lane, a_packet_wakes_who_sleeps, .timeout = 200)
+{
+	wholes_meet(&udp, &udp);
+	say_and_hear(&wholes[0], &wholes[1]);
+	settle();
+	arm(&wholes[1]);
+	cr_expect_eq(timer_ns(&wholes[1]), 0, "nothing is due: it may sleep for ever");
+	cr_expect_not(wakes(&wholes[1], 0));
+	say(&wholes[0]);
+	cr_assert(wakes(&wholes[1], LONG_MS));
+	lane_of(&wholes[1])->ops->disarm(lane_of(&wholes[1]));
+	wholes_until(&wholes[1].msgs);
+	settle();
+	wholes_close();
+}
+
+/** Nobody answers: the look for what is lost is due, and no packet says so. */
+Test(erpc_lane, what_is_due_without_a_packet_wakes_who_sleeps, .timeout = 200)
+{
+	const struct erpc_session *s;
+	unsigned i;
+
+	wholes_meet(&udp, &udp);
+	s = (const struct erpc_session *)wholes[0].chan;
+	say(&wholes[0]);
+	for (i = 0; !s->port->stats.losses; i++) {
+		arm(&wholes[0]);
+		cr_assert(wakes(&wholes[0], LONG_MS), "sleep %u", i);
+		lane_of(&wholes[0])->ops->disarm(lane_of(&wholes[0]));
+		cr_expect_eq(timer_ns(&wholes[0]), 0, "who is awake needs no timer");
+		whole_progress(&wholes[0]);
+	}
+	wholes_until(&wholes[1].msgs);
+	settle();
+	cr_expect_eq(wholes[1].msgs, 1, "it was sent again, and heard once");
+	wholes_close();
+}
+
+/* ---- what a peer says of itself ---- */
+
+/** A connection that is prepared, and what establish makes of `peer`. */
+static int establish(const struct cm_half *peer)
+{
+	struct eng_lane *lane = lane_of(&wholes[0]);
+	struct eng_conn *conn;
+	struct cm_half own;
+	int ret;
+
+	memset(&own, 0, sizeof(own));
+	cr_assert_eq(lane->ops->prepare(lane, wholes[0].eep, &own, &conn), 0);
+	ret = lane->ops->establish(conn, peer);
+	lane->ops->free(conn);
+	return ret;
+}
+
+/** The way to a peer may be narrower than our link: our half says so before it leaves. */
+static uint32_t narrow(struct dev_dgram *dg, const struct sockaddr *peer)
+{
+	cr_expect_eq(peer->sa_family, AF_INET);
+	return dg->mtu < 1300 ? dg->mtu : 1300;
+}
+
+Test(erpc_lane, the_way_to_the_peer_is_told, .timeout = 200)
+{
+	const struct dev_dgram_ops *ops;
+	struct dev_dgram_ops narrow_ops;
+	struct wire_erpc_half half;
+	struct eng_lane *lane;
+	struct eng_conn *conn;
+	struct erpc_session *s;
+	struct cm_half own;
+
+	wholes_meet(&udp, &udp);
+	lane = lane_of(&wholes[0]);
+	memset(&own, 0, sizeof(own));
+	cr_assert_eq(lane->ops->prepare(lane, wholes[0].eep, &own, &conn), 0);
+	s = (struct erpc_session *)conn;
+	ops = s->port->dg->ops;
+	narrow_ops = *ops;
+	narrow_ops.route_mtu = narrow;
+	lane->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
+	memcpy(&half, own.engine, sizeof(half));
+	cr_expect_eq(half.mtu, s->port->dg->mtu, "loopback is as wide as it is");
+	s->port->dg->ops = &narrow_ops;
+	lane->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
+	s->port->dg->ops = ops;
+	memcpy(&half, own.engine, sizeof(half));
+	cr_expect_eq(half.mtu, 1300);
+	cr_expect_eq(half.session, s->num);
+	cr_expect_eq(half.token, s->token);
+	lane->ops->free(conn);
+	settle();
+	wholes_close();
+}
+
+static int establish_with(struct cm_half peer, struct wire_erpc_half half)
+{
+	memcpy(peer.engine, &half, sizeof(half));
+	return establish(&peer);
+}
+
+Test(erpc_lane, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
+{
+	struct wire_erpc_half good, half;
+	struct eng_lane *lane;
+	struct eng_conn *conn;
+	struct cm_half peer;
+
+	wholes_meet(&udp, &udp); /* that opens the port */
+	lane = lane_of(&wholes[0]);
+	memset(&peer, 0, sizeof(peer));
+	cr_assert_eq(lane->ops->prepare(lane, wholes[0].eep, &peer, &conn), 0);
+	cr_assert_eq(peer.engine_len, sizeof(good));
+	memcpy(&good, peer.engine, sizeof(good));
+	cr_expect_geq(good.credits, ERPC_CREDITS_MIN);
+	cr_expect_eq(establish_with(peer, good), 0);
+	half = good;
+	half.version++;
+	cr_expect_eq(establish_with(peer, half), -FI_EOPNOTSUPP);
+	half = good;
+	half.credits = 0;
+	cr_expect_eq(establish_with(peer, half), -FI_EIO);
+	half = good;
+	half.zero = 1;
+	cr_expect_eq(establish_with(peer, half), -FI_EIO);
+	half = good;
+	half.mtu = 0;
+	cr_expect_eq(establish_with(peer, half), -FI_EIO);
+	peer.engine_len--;
+	cr_expect_eq(establish_with(peer, good), -FI_EIO);
+	peer.engine_len += 2;
+	cr_expect_eq(establish_with(peer, good), -FI_EIO);
+	peer.engine_len--;
+	peer.dev.len--;
+	cr_expect_neq(establish_with(peer, good), 0);
+	lane->ops->free(conn);
+	cr_expect_eq(((struct erpc_lane_port *)eng_port(wholes[0].eep, lane))->port->session_cnt,
+		     1);
+	say_and_hear(&wholes[0], &wholes[1]);
+	settle();
+	wholes_close();
+}

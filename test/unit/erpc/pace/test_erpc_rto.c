@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The time-out follows the round trip, backs off while nothing comes, and stays within its bounds. */
+#include "erpc/pace/erpc_rto.h"
+
+#include <criterion/criterion.h>
+
+#include "support/rng.h"
+
+#define US 1000ull
+#define MS 1000000ull
+
+static struct erpc_rto r;
+
+static void setup(void)
+{
+	erpc_rto_init(&r, 5 * MS, 100 * US, 80 * MS);
+}
+
+Test(erpc_rto, settles_above_a_steady_round_trip, .init = setup)
+{
+	int i;
+
+	cr_expect_eq(r.rto_ns, 5 * MS);
+	for (i = 0; i < 100; i++)
+		erpc_rto_sample(&r, 400 * US);
+	cr_expect_geq(r.rto_ns, 600 * US, "answers may be a little late");
+	cr_expect_leq(r.rto_ns, 610 * US);
+	cr_expect_geq(r.look_ns, 500 * US);
+	cr_expect_leq(r.look_ns, 510 * US);
+}
+
+Test(erpc_rto, stays_above_round_trips_that_vary, .init = setup)
+{
+	struct rng rng = { 3 };
+	int i, late = 0;
+	uint64_t rtt;
+
+	for (i = 0; i < 10000; i++) {
+		rtt = 300 * US + rng_below(&rng, 200 * US);
+		late += i > 100 && rtt > r.rto_ns;
+		erpc_rto_sample(&r, rtt);
+	}
+	cr_expect_lt(late, 100, "%d of 10000 would have been taken for lost", late);
+	cr_expect_leq(r.rto_ns, MS, "and not by far");
+}
+
+Test(erpc_rto, backs_off_to_its_bound, .init = setup)
+{
+	unsigned losses;
+
+	erpc_rto_sample(&r, US);
+	cr_expect_eq(r.rto_ns, 100 * US, "never below the lower bound");
+	cr_expect_eq(erpc_rto_after(&r, 0), r.rto_ns);
+	for (losses = 1; losses < 100; losses++) {
+		uint64_t before = erpc_rto_after(&r, losses - 1), rto = erpc_rto_after(&r, losses);
+
+		cr_expect(rto == 2 * before || rto == 80 * MS);
+	}
+	cr_expect_eq(erpc_rto_after(&r, 65535), 80 * MS);
+	erpc_rto_sample(&r, 10000 * MS);
+	cr_expect_eq(r.rto_ns, 80 * MS, "never above the upper bound");
+}
+
+/** Where everything is repeated nothing is measured, and it would be repeated for ever. */
+Test(erpc_rto, stays_patient_until_something_was_measured, .init = setup)
+{
+	erpc_rto_sample(&r, US);
+	erpc_rto_keep(&r, 3);
+	cr_expect_eq(erpc_rto_after(&r, 0), 800 * US);
+	cr_expect_eq(erpc_rto_after(&r, 1), 1600 * US);
+	erpc_rto_keep(&r, 1);
+	cr_expect_eq(erpc_rto_after(&r, 0), 800 * US, "one that was quicker takes nothing back");
+	erpc_rto_keep(&r, 60000);
+	cr_expect_eq(erpc_rto_after(&r, 0), 1600 * US, "but there is a limit");
+	erpc_rto_sample(&r, US);
+	cr_expect_eq(erpc_rto_after(&r, 0), 100 * US);
+}
+
+/** Whoever lost packets in the same moment repeats them at different ones, and nobody sooner than he should. */
+Test(erpc_rto, spreads_what_was_lost_together)
+{
+	uint64_t lot, wait, early = 0, late = 0;
+
+	for (lot = 0; lot < 1000; lot++) {
+		wait = erpc_rto_spread(MS, lot);
+		cr_assert(wait >= MS && wait <= MS + MS / 2);
+		early += wait < MS + MS / 8;
+		late += wait > MS + 3 * MS / 8;
+	}
+	cr_expect(early > 150 && early < 350, "a quarter of them in the first quarter: %lu", early);
+	cr_expect(late > 150 && late < 350, "and in the last: %lu", late);
+	cr_expect_eq(erpc_rto_spread(0, 5), 0);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Forged packets: see forged.h. */
+#include "unit/erpc/rx/forged.h"
+
+#include <criterion/criterion.h>
+#include <stddef.h>
+#include <string.h>
+
+struct erpc_pair forged_pair;
+
+void forged_setup(void)
+{
+	unsigned i;
+
+	erpc_pair_init(&forged_pair, 1);
+	erpc_pair_open(&forged_pair);
+	/* Every slot that is tried has had a request, so that there is one that is over. */
+	for (i = 0; i < 2; i++) {
+		cr_assert_eq(pair_call(&forged_pair.end[i], 0), 0);
+		cr_assert(pair_get(&forged_pair.end[i]));
+	}
+	erpc_pair_settle(&forged_pair);
+	erpc_pair_check(&forged_pair);
+}
+
+void forged_teardown(void)
+{
+	cr_expect_eq(forged_pair.end[0].port->dg->rx_held, 0, "what was refused was given back");
+	erpc_pair_fini(&forged_pair);
+}
+
+void forged_goes_on(void)
+{
+	cr_assert_eq(forged_pair.end[0].s->err, 0);
+	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
+	cr_assert_eq(pair_call(&forged_pair.end[1], 0), 0);
+	cr_assert(pair_get(&forged_pair.end[0]));
+	cr_assert(pair_get(&forged_pair.end[1]));
+	erpc_pair_settle(&forged_pair);
+	erpc_pair_check(&forged_pair);
+	cr_assert_eq(forged_pair.end[0].gets_refused + forged_pair.end[1].gets_refused, 0);
+}
+
+/* ---- a packet ---- */
+
+struct packet forged_request(uint32_t slot)
+{
+	const struct erpc_session *s = forged_pair.end[0].s;
+	struct wire_erpc_batch head = { .seq = s->order.next };
+	struct packet pkt = {
+		.h = { .req_type = slot < ERPC_BATCH_SLOTS   ? WIRE_ERPC_BATCH
+				   : slot == ERPC_REPLY_SLOT ? WIRE_ERPC_REPLIES
+							     : WIRE_ERPC_GET,
+		       .session = s->num,
+		       .kind = WIRE_ERPC_REQ,
+		       .req_num = (s->rx[slot].s.req_num + ERPC_SLOTS) % WIRE_ERPC_REQ_MAX,
+		       .msg_size = sizeof(head),
+		       .tag = s->tag },
+		.from = fake_port_of(forged_pair.end[1].port->dg)->number,
+		.len = sizeof(head),
+	};
+
+	memcpy(pkt.data, &head, sizeof(head));
+	return pkt;
+}
+
+struct packet forged_response(uint32_t slot, enum wire_erpc_kind kind)
+{
+	struct packet pkt = forged_request(slot);
+
+	pkt.h.kind = kind;
+	pkt.h.req_type = 0;
+	pkt.h.req_num = forged_pair.end[0].s->tx[slot].c.req_num;
+	pkt.h.msg_size = 0;
+	pkt.len = 0;
+	return pkt;
+}
+
+void forged_deliver_bytes(uint32_t from, const uint8_t *bytes, uint32_t len)
+{
+	struct fake_net *net = &forged_pair.net;
+
+	fake_net_forge(net, from, fake_port_of(forged_pair.end[0].port->dg)->number, bytes, len, 0);
+	fake_net_run(net, net->now_ns);
+	erpc_port_progress(forged_pair.end[0].port, net->now_ns);
+}
+
+void forged_deliver(const struct packet *pkt)
+{
+	uint8_t bytes[WIRE_ERPC_HDR_LEN + sizeof(pkt->data)];
+
+	wire_erpc_put(bytes, &pkt->h);
+	memcpy(bytes + WIRE_ERPC_HDR_LEN, pkt->data, pkt->len);
+	forged_deliver_bytes(pkt->from, bytes, WIRE_ERPC_HDR_LEN + pkt->len);
+}
+
+/* ---- what it changed ---- */
+
+static const char *const reasons[] = { "malformed", "no session", "token", "source",
+				       "state",     "stale",      "early", "bad" };
+
+const uint64_t *forged_counters(const struct erpc_stats *stats)
+{
+	_Static_assert(offsetof(struct erpc_stats, rx_bad) -
+				       offsetof(struct erpc_stats, rx_malformed) ==
+			       7 * sizeof(uint64_t),
+		       "eight in a row");
+	return &stats->rx_malformed;
+}
+
+void forged_look(struct before *b)
+{
+	b->stats = forged_pair.end[0].port->stats;
+	b->s = *forged_pair.end[0].s;
+	b->answers = forged_pair.net.cnt.sent;
+	b->bufs = forged_pair.end[0].port->bufs.used_cnt;
+}
+
+/** What came too early is noted, beside everything that says how far a request is. */
+bool forged_is_same(struct before *b)
+{
+	const struct erpc_session *s = forged_pair.end[0].s;
+	uint32_t slot;
+
+	for (slot = 0; slot < ERPC_SLOTS; slot++) {
+		b->s.rx[slot].early = s->rx[slot].early;
+		b->s.rx[slot].early_num = s->rx[slot].early_num;
+	}
+	b->s.rx_ns = s->rx_ns; /* that somebody spoke is true */
+	return !memcmp(&b->s, s, sizeof(b->s));
+}
+
+void forged_only_counted(struct before *b, enum reason reason, const char *what)
+{
+	const struct erpc_port *port = forged_pair.end[0].port;
+	struct erpc_stats want = b->stats;
+
+	want.rx_pkts++;
+	(&want.rx_malformed)[reason]++;
+	cr_expect_eq(forged_counters(&port->stats)[reason], forged_counters(&b->stats)[reason] + 1,
+		     "%s: %s", what, reasons[reason]);
+	cr_expect(!memcmp(&want, &port->stats, sizeof(want)), "%s: another counter", what);
+	cr_expect(forged_is_same(b), "%s: the session has changed", what);
+	cr_expect_eq(forged_pair.net.cnt.sent, b->answers, "%s: it was answered", what);
+	cr_expect_eq(port->bufs.used_cnt, b->bufs, "%s", what);
+	cr_expect_eq(port->dg->rx_held, 0, "%s: its buffer was kept", what);
+	cr_expect_eq(port->bodies.used_cnt, 0, "%s", what);
+}
+
+void forged_refused(const struct packet *pkt, enum reason reason, const char *what)
+{
+	struct before b;
+
+	forged_look(&b);
+	forged_deliver(pkt);
+	forged_only_counted(&b, reason, what);
+}
+
+void forged_swallow(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	(void)net;
+	(void)arg;
+	pkt->copies = 0;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The client's half of a request, packet by packet; every place where a packet does not belong. */
+#include "erpc/slot/erpc_client.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "wire/wire_erpc_msg.h"
+
+#define PAYLOAD 10u
+
+static struct erpc_client c;
+
+static void begin(uint32_t req_pkts, uint32_t resp_max)
+{
+	erpc_client_init(&c, 3, PAYLOAD);
+	cr_assert(erpc_client_begin(&c, req_pkts * PAYLOAD, resp_max));
+}
+
+static void send_all(void)
+{
+	uint16_t pkt_num;
+
+	while (erpc_client_sendable(&c))
+		erpc_client_next(&c, &pkt_num);
+}
+
+static enum erpc_verdict take(enum wire_erpc_kind kind, uint16_t pkt_num, uint32_t size,
+			      uint32_t len)
+{
+	struct wire_erpc_hdr h = {
+		.kind = kind, .pkt_num = pkt_num, .req_num = 3, .msg_size = size
+	};
+
+	return erpc_client_take(&c, &h, len);
+}
+
+Test(erpc_client, small_request_is_one_packet_each_way)
+{
+	uint16_t pkt_num;
+
+	begin(1, PAYLOAD);
+	cr_expect_eq(erpc_client_sendable(&c), 1);
+	cr_expect_eq(erpc_client_next(&c, &pkt_num), WIRE_ERPC_REQ);
+	cr_expect_eq(pkt_num, 0);
+	cr_expect_eq(erpc_client_sendable(&c), 0);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, 4, 4), ERPC_LAST);
+	cr_expect_eq(c.resp_size, 4);
+	cr_expect_eq(erpc_client_end(&c), 0);
+	cr_expect(erpc_client_is_free(&c));
+	cr_expect_eq(c.req_num, 3 + ERPC_SLOTS);
+}
+
+Test(erpc_client, large_messages_follow_the_table)
+{
+	uint16_t pkt_num;
+
+	begin(3, 3 * PAYLOAD);
+	cr_expect_eq(erpc_client_sendable(&c), 3);
+	send_all();
+	cr_expect_eq(take(WIRE_ERPC_CR, 0, 0, 0), ERPC_TAKE);
+	cr_expect_eq(take(WIRE_ERPC_CR, 1, 0, 0), ERPC_TAKE);
+	cr_expect_eq(erpc_client_sendable(&c), 0, "nobody knows the length of the response yet");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 2, 25, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(erpc_client_sendable(&c), 2);
+	cr_expect_eq(erpc_client_next(&c, &pkt_num), WIRE_ERPC_RFR);
+	cr_expect_eq(pkt_num, 3);
+	cr_expect_eq(erpc_client_next(&c, &pkt_num), WIRE_ERPC_RFR);
+	cr_expect_eq(pkt_num, 4);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 25, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 4, 25, 5), ERPC_LAST);
+}
+
+Test(erpc_client, what_does_not_belong_changes_nothing)
+{
+	struct erpc_client before;
+
+	begin(3, 2 * PAYLOAD);
+	send_all();
+	cr_assert_eq(take(WIRE_ERPC_CR, 0, 0, 0), ERPC_TAKE);
+	before = c;
+	cr_expect_eq(take(WIRE_ERPC_CR, 0, 0, 0), ERPC_STALE, "again");
+	cr_expect_eq(take(WIRE_ERPC_CR, 1, 0, 1), ERPC_BAD, "CR with bytes");
+	cr_expect_eq(take(WIRE_ERPC_CR, 2, 0, 0), ERPC_BAD, "CR for the last packet");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 1, 4, 4), ERPC_BAD, "RESP in the place of a CR");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 14, 4), ERPC_BAD, "what nobody asked for");
+	cr_expect_eq(take(WIRE_ERPC_REQ, 1, 30, PAYLOAD), ERPC_BAD, "a server does not ask");
+	cr_expect(!memcmp(&before, &c, sizeof(c)));
+	cr_assert_eq(take(WIRE_ERPC_CR, 1, 0, 0), ERPC_TAKE);
+	before = c;
+	cr_expect_eq(take(WIRE_ERPC_RESP, 2, 2 * PAYLOAD + 1, PAYLOAD), ERPC_BAD, "too long");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 2, 4, 5), ERPC_BAD, "more bytes than it says");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 2, 14, 4), ERPC_BAD, "a part that is not full");
+	cr_expect(!memcmp(&before, &c, sizeof(c)));
+	cr_assert_eq(take(WIRE_ERPC_RESP, 2, 14, PAYLOAD), ERPC_TAKE);
+	send_all();
+	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 15, 5), ERPC_BAD, "another length than before");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 15, 4), ERPC_BAD,
+		     "so it says, with bytes of that one");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 14, 4), ERPC_LAST);
+}
+
+Test(erpc_client, an_answer_stands_for_those_before_it)
+{
+	begin(5, 3 * PAYLOAD);
+	send_all();
+	cr_expect_eq(take(WIRE_ERPC_CR, 2, 0, 0), ERPC_TAKE);
+	cr_expect_eq(c.rx, 3);
+	cr_expect_eq(take(WIRE_ERPC_CR, 1, 0, 0), ERPC_STALE);
+	cr_expect_eq(erpc_client_go_back(&c), 2);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 4, 3 * PAYLOAD, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(erpc_client_in_flight(&c), 0, "their credits are back already");
+	send_all();
+	cr_expect_eq(take(WIRE_ERPC_RESP, 6, 3 * PAYLOAD, PAYLOAD), ERPC_EARLY,
+		     "bytes of the response are missing");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 5, 3 * PAYLOAD, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 6, 3 * PAYLOAD, PAYLOAD), ERPC_LAST);
+}
+
+static enum erpc_verdict gap(uint16_t pkt_num)
+{
+	struct wire_erpc_hdr h = {
+		.kind = WIRE_ERPC_CR, .req_type = WIRE_ERPC_GAP, .pkt_num = pkt_num, .req_num = 3
+	};
+
+	return erpc_client_take_gap(&c, &h, 0);
+}
+
+Test(erpc_client, a_gap_stands_for_those_before_it_and_not_for_itself)
+{
+	begin(5, PAYLOAD);
+	send_all();
+	cr_expect_eq(gap(0), ERPC_TAKE);
+	cr_expect_eq(c.rx, 0);
+	cr_expect_eq(gap(2), ERPC_TAKE);
+	cr_expect_eq(c.rx, 2);
+	cr_expect_eq(erpc_client_in_flight(&c), 3);
+	cr_expect_eq(gap(1), ERPC_STALE);
+	cr_expect_eq(gap(4), ERPC_BAD, "nothing can have come behind the last one");
+	cr_expect_eq(gap(5), ERPC_BAD);
+	cr_expect_eq(c.rx, 2);
+}
+
+Test(erpc_client, a_response_whose_length_is_known_is_asked_for_at_once)
+{
+	const uint32_t size = 3 * PAYLOAD;
+
+	begin(1, 3 * PAYLOAD);
+	cr_expect_eq(erpc_client_sendable(&c), 1);
+	erpc_client_knows(&c);
+	cr_expect_eq(erpc_client_sendable(&c), 3);
+	send_all();
+	cr_expect_eq(take(WIRE_ERPC_RESP, 1, size, PAYLOAD), ERPC_EARLY, "one is missing");
+	cr_expect_eq(gap(0), ERPC_TAKE, "RFR have come, and what they belong to has not");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, size - 1, PAYLOAD), ERPC_BAD, "another length");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, size, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(gap(0), ERPC_STALE);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 1, size, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 2, size, PAYLOAD), ERPC_LAST);
+}
+
+Test(erpc_client, what_is_kept_moves_nothing)
+{
+	struct wire_erpc_hdr h = {
+		.kind = WIRE_ERPC_CR, .req_type = WIRE_ERPC_KEPT, .pkt_num = 2, .req_num = 3
+	};
+	struct erpc_client before;
+
+	begin(3, PAYLOAD);
+	before = c;
+	cr_expect_eq(erpc_client_take_kept(&c, &h, 0), ERPC_BAD, "it was not sent yet");
+	send_all();
+	before = c;
+	cr_expect_eq(erpc_client_take_kept(&c, &h, 0), ERPC_TAKE);
+	cr_expect_eq(erpc_client_take_kept(&c, &h, 1), ERPC_BAD, "with bytes");
+	h.pkt_num = 1;
+	cr_expect_eq(erpc_client_take_kept(&c, &h, 0), ERPC_BAD, "not the last one");
+	h.pkt_num = 2;
+	h.req_num = 2;
+	cr_expect_eq(erpc_client_take_kept(&c, &h, 0), ERPC_STALE);
+	h.req_num = 4;
+	cr_expect_eq(erpc_client_take_kept(&c, &h, 0), ERPC_BAD);
+	cr_expect(!memcmp(&before, &c, sizeof(c)));
+}
+
+Test(erpc_client, requests_before_and_after_are_told_apart)
+{
+	struct wire_erpc_hdr h = { .kind = WIRE_ERPC_RESP };
+
+	begin(1, PAYLOAD);
+	send_all();
+	h.req_num = 2;
+	cr_expect_eq(erpc_client_take(&c, &h, 0), ERPC_STALE);
+	h.req_num = 4;
+	cr_expect_eq(erpc_client_take(&c, &h, 0), ERPC_BAD);
+	h.req_num = 3;
+	cr_expect_eq(erpc_client_take(&c, &h, 0), ERPC_LAST);
+	erpc_client_end(&c);
+	cr_expect_eq(erpc_client_take(&c, &h, 0), ERPC_STALE, "the slot is free");
+}
+
+Test(erpc_client, going_back_sends_again_and_takes_what_was_only_late)
+{
+	uint16_t pkt_num;
+
+	begin(3, PAYLOAD);
+	send_all();
+	cr_assert_eq(take(WIRE_ERPC_CR, 0, 0, 0), ERPC_TAKE);
+	cr_expect_eq(erpc_client_go_back(&c), 2, "credits of what was in flight");
+	cr_expect_eq(take(WIRE_ERPC_CR, 1, 0, 0), ERPC_TAKE, "late");
+	cr_expect_eq(erpc_client_in_flight(&c), 0, "its credit is back already");
+	cr_expect_eq(erpc_client_sendable(&c), 1);
+	cr_expect_eq(erpc_client_next(&c, &pkt_num), WIRE_ERPC_REQ);
+	cr_expect_eq(pkt_num, 2);
+	cr_expect_eq(erpc_client_end(&c), 1, "given up with one in flight");
+}
+
+/** What counts as lost may still be answered, by whomever. */
+Test(erpc_client, a_bad_answer_to_what_counts_as_lost_changes_nothing)
+{
+	struct erpc_client before;
+
+	begin(1, PAYLOAD);
+	send_all();
+	cr_assert_eq(erpc_client_go_back(&c), 1);
+	before = c;
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, 4, 5), ERPC_BAD);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, PAYLOAD + 1, PAYLOAD), ERPC_BAD);
+	cr_expect(!memcmp(&before, &c, sizeof(c)), "nor a credit");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, 4, 4), ERPC_LAST);
+	cr_expect_eq(erpc_client_end(&c), 0);
+}
+
+Test(erpc_client, messages_that_the_packet_numbers_cannot_count_are_refused)
+{
+	erpc_client_init(&c, 0, 1024);
+	cr_expect_not(erpc_client_begin(&c, WIRE_ERPC_MSG_MAX + 1, 0));
+	cr_expect_not(erpc_client_begin(&c, 0, WIRE_ERPC_MSG_MAX + 1));
+	cr_expect(erpc_client_begin(&c, WIRE_ERPC_MSG_MAX, 1024));
+	cr_expect_not(erpc_client_begin(&c, WIRE_ERPC_MSG_MAX, 1025));
+	cr_expect_not(erpc_client_begin(&c, 1025, WIRE_ERPC_MSG_MAX));
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Whatever order messages come in, they leave in the one they were sent in, each once. */
+#include "erpc/slot/erpc_order.h"
+
+#include <criterion/criterion.h>
+#include <stdbool.h>
+
+#include "support/rng.h"
+
+#define MESSAGES 20000u
+
+static uint32_t first;
+static uint32_t delivered;
+
+static void deliver(uint32_t seq)
+{
+	cr_assert_eq(seq, first + delivered);
+	delivered++;
+}
+
+static void arrive(struct erpc_order *o, uint32_t *seqs, uint32_t i, bool fresh)
+{
+	enum erpc_turn turn = erpc_order_take(o, first + i, &seqs[i]);
+	uint32_t *item;
+
+	if (!fresh) {
+		cr_assert_eq(turn, ERPC_TURN_TWICE);
+		return;
+	}
+	cr_assert(turn == ERPC_TURN_NOW || turn == ERPC_TURN_KEPT);
+	if (turn == ERPC_TURN_KEPT)
+		return;
+	deliver(first + i);
+	while ((item = erpc_order_pop(o)))
+		deliver(*item);
+}
+
+/** Up to ERPC_SLOTS on their way, any of them next, some twice; numbers that wrap in between. */
+Test(erpc_order, any_order_becomes_the_right_one)
+{
+	static uint32_t seqs[MESSAGES];
+	static bool arrived[MESSAGES];
+	struct rng rng = { 7 };
+	struct erpc_order o;
+	uint32_t i, pick;
+
+	first = UINT32_MAX - MESSAGES / 2;
+	for (i = 0; i < MESSAGES; i++)
+		seqs[i] = first + i;
+	erpc_order_init(&o, first);
+	while (delivered < MESSAGES) {
+		pick = delivered + (uint32_t)rng_below(&rng, ERPC_SLOTS);
+		if (pick >= MESSAGES)
+			continue;
+		arrive(&o, seqs, pick, !arrived[pick]);
+		arrived[pick] = true;
+		if (delivered && rng_chance(&rng, 1, 4))
+			arrive(&o, seqs, delivered - 1, false);
+	}
+}
+
+Test(erpc_order, nobody_may_be_further_ahead_than_the_slots)
+{
+	struct erpc_order o;
+	int item;
+
+	erpc_order_init(&o, 100);
+	cr_expect_eq(erpc_order_take(&o, 100 + ERPC_SLOTS, &item), ERPC_TURN_BEYOND);
+	cr_expect_eq(erpc_order_take(&o, 99, &item), ERPC_TURN_TWICE);
+	cr_expect_eq(erpc_order_take(&o, 100 + ERPC_SLOTS - 1, &item), ERPC_TURN_KEPT);
+	cr_expect_eq(erpc_order_take(&o, 100 + ERPC_SLOTS - 1, &item), ERPC_TURN_TWICE);
+	cr_expect_null(erpc_order_pop(&o));
+	cr_expect_eq(erpc_order_first(&o), &item, "it waits");
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The server's half of a request: once, in order, and every place where a packet does not belong. */
+#include "erpc/slot/erpc_server.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "support/rng.h"
+
+#define PAYLOAD 10u
+
+static struct erpc_server s;
+
+static enum wire_erpc_kind kind;
+static uint16_t pkt_num;
+
+static bool answers(void)
+{
+	return erpc_server_answer(&s, &pkt_num, &kind);
+}
+
+static void setup(void)
+{
+	erpc_server_init(&s, 5, PAYLOAD);
+}
+
+static enum erpc_verdict req(uint64_t req_num, uint16_t nth, uint32_t size, uint32_t len)
+{
+	struct wire_erpc_hdr h = {
+		.kind = WIRE_ERPC_REQ, .pkt_num = nth, .req_num = req_num, .msg_size = size
+	};
+
+	return erpc_server_take_req(&s, &h, len);
+}
+
+static enum erpc_verdict rfr(uint64_t req_num, uint16_t nth, uint32_t size, uint32_t len)
+{
+	struct wire_erpc_hdr h = {
+		.kind = WIRE_ERPC_RFR, .pkt_num = nth, .req_num = req_num, .msg_size = size
+	};
+
+	return erpc_server_take_rfr(&s, &h, len);
+}
+
+Test(erpc_server, runs_a_request_once_and_answers_it_as_often_as_asked, .init = setup)
+{
+	cr_expect_eq(req(5, 0, 4, 4), ERPC_LAST);
+	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
+	cr_expect_not(answers(), "it is still running");
+	cr_assert(erpc_server_respond(&s, 3));
+	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
+	cr_expect(answers());
+	cr_expect_eq(kind, WIRE_ERPC_RESP);
+	cr_expect_eq(pkt_num, 0);
+	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 0, 0), ERPC_LAST);
+	cr_expect_eq(req(5, 0, 4, 4), ERPC_STALE);
+}
+
+Test(erpc_server, large_messages_follow_the_table, .init = setup)
+{
+	cr_expect_eq(req(5, 0, 25, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(req(5, 2, 25, 5), ERPC_EARLY);
+	cr_expect_eq(req(5, 1, 25, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(req(5, 0, 25, PAYLOAD), ERPC_REPEAT);
+	cr_expect(answers());
+	cr_expect_eq(kind, WIRE_ERPC_CR);
+	cr_expect_eq(pkt_num, 1, "the answer says how far it is, whatever was repeated");
+	cr_expect_eq(req(5, 2, 25, 5), ERPC_LAST);
+	cr_expect(answers());
+	cr_expect_eq(kind, WIRE_ERPC_CR);
+	cr_expect_eq(pkt_num, 1, "the last one is answered by the response alone");
+	cr_assert(erpc_server_respond(&s, 2 * PAYLOAD));
+	cr_expect(answers());
+	cr_expect_eq(kind, WIRE_ERPC_RESP);
+	cr_expect_eq(pkt_num, 2);
+	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE);
+	cr_expect_eq(erpc_server_part(&s, 3), 1);
+	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE, "again");
+}
+
+Test(erpc_server, what_does_not_belong_changes_nothing, .init = setup)
+{
+	struct erpc_server before = s;
+
+	cr_expect_eq(req(5, 1, 25, PAYLOAD), ERPC_EARLY, "the beginning is missing");
+	cr_expect_eq(req(5, 3, 25, 5), ERPC_BAD, "behind the end");
+	cr_expect_eq(req(5, 0, 25, 9), ERPC_BAD, "not full");
+	cr_expect_eq(req(5, 2, 25, 6), ERPC_BAD, "more than it says");
+	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_STALE, "one too far");
+	cr_expect_eq(rfr(5 - ERPC_SLOTS, 1, 0, 0), ERPC_STALE, "there was none");
+	cr_expect(!memcmp(&before, &s, sizeof(s)));
+	cr_assert_eq(req(5, 0, 25, PAYLOAD), ERPC_TAKE);
+	before = s;
+	cr_expect_eq(req(5, 1, 26, PAYLOAD), ERPC_BAD, "another length");
+	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_BAD, "this one is not answered yet");
+	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_BAD, "there is no response yet");
+	cr_expect(!memcmp(&before, &s, sizeof(s)));
+	cr_assert_eq(req(5, 1, 25, PAYLOAD), ERPC_TAKE);
+	cr_assert_eq(req(5, 2, 25, 5), ERPC_LAST);
+	cr_assert(erpc_server_respond(&s, 11));
+	cr_expect_eq(rfr(5, 2, 0, 0), ERPC_BAD, "the first part is not asked for");
+	cr_expect_eq(rfr(5, 4, 0, 0), ERPC_BAD, "behind the end");
+	cr_expect_eq(rfr(5, 3, 0, 1), ERPC_BAD, "with bytes");
+	cr_expect_eq(rfr(5, 3, 1, 0), ERPC_BAD, "with a size");
+	cr_expect_eq(rfr(5 + ERPC_SLOTS, 3, 0, 0), ERPC_EARLY, "of a request that has not begun");
+	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE);
+}
+
+Test(erpc_server, a_request_keeps_its_type, .init = setup)
+{
+	struct wire_erpc_hdr h = { .req_num = 5, .msg_size = 25, .req_type = 1 };
+	struct erpc_server before;
+
+	cr_assert_eq(erpc_server_take_req(&s, &h, PAYLOAD), ERPC_TAKE);
+	before = s;
+	h.pkt_num = 1;
+	h.req_type = 2;
+	cr_expect_eq(erpc_server_take_req(&s, &h, PAYLOAD), ERPC_BAD);
+	cr_expect(!memcmp(&before, &s, sizeof(s)));
+}
+
+/** A long response is over, and what it was made of may be gone. */
+Test(erpc_server, no_part_of_a_response_is_another_request_s, .init = setup)
+{
+	cr_assert_eq(req(5, 0, 4, 4), ERPC_LAST);
+	cr_assert(erpc_server_respond(&s, 3 * PAYLOAD));
+	cr_assert_eq(rfr(5, 1, 0, 0), ERPC_TAKE);
+	cr_assert_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_LAST);
+	cr_expect_eq(rfr(5 + ERPC_SLOTS, 1, 0, 0), ERPC_BAD, "it is still running");
+	cr_expect_eq(rfr(5, 1, 0, 0), ERPC_STALE);
+}
+
+Test(erpc_server, responses_that_the_packet_numbers_cannot_count_are_refused)
+{
+	erpc_server_init(&s, 0, 1024);
+	cr_assert_eq(req(0, 0, 1025, 1024), ERPC_TAKE);
+	cr_assert_eq(req(0, 1, 1025, 1), ERPC_LAST);
+	cr_expect_not(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX + 1));
+	cr_expect_not(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX));
+	cr_expect(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX - 1023));
+}
+
+/* The short way for a packet that is a whole request takes what the long one takes, and nothing else. */
+Test(erpc_server, a_request_of_one_packet_is_taken_the_short_way, .init = setup)
+{
+	struct rng rng = { 3 };
+	unsigned i, taken = 0;
+
+	for (i = 0; i < 20000; i++) {
+		struct wire_erpc_hdr h = { .kind = WIRE_ERPC_REQ,
+					   .pkt_num = (uint16_t)rng_below(&rng, 2),
+					   .req_num = s.req_num + 8 * rng_below(&rng, 3),
+					   .msg_size = (uint32_t)rng_below(&rng, PAYLOAD + 1) };
+		uint32_t len = rng_chance(&rng, 1, 5) ? 3 : h.msg_size;
+		struct erpc_server other = s;
+		bool is_single = erpc_server_take_single(&s, &h, len);
+
+		cr_assert_eq(is_single, erpc_server_take_req(&other, &h, len) == ERPC_LAST);
+		cr_assert_eq(s.req_num, other.req_num);
+		cr_assert(!is_single || (s.rx == 1 && s.req_pkts == 1 && s.size == other.size));
+		taken += is_single;
+		if (rng_chance(&rng, 1, 2))
+			erpc_server_respond_empty(&s);
+	}
+	cr_assert_gt(taken, 1000);
+}

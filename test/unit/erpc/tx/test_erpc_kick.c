@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What is sent again, and when not; and of which packets the round trip is measured. */
+#include "erpc/tx/erpc_kick.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "erpc/tx/erpc_loss.h"
+#include "support/erpc_pair.h"
+
+#define US  1000u
+#define MS  1000000u
+#define MTU 1024u
+
+static struct erpc_pair p;
+
+/** What happens to the next packets of this kind from end 0 or to it. */
+static struct {
+	enum wire_erpc_kind kind;
+	uint32_t drop;     /* so many are lost, */
+	uint32_t delay;    /* and then so many are late, */
+	uint64_t delay_ns; /* by so much */
+	uint32_t seen;
+	bool mute; /* no CR arrives */
+} plan;
+
+static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	(void)net;
+	(void)arg;
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	if (h.kind == WIRE_ERPC_CR && plan.mute)
+		pkt->copies = 0;
+	if (h.kind != plan.kind)
+		return;
+	plan.seen++;
+	if (plan.drop) {
+		plan.drop--;
+		pkt->copies = 0;
+	} else if (plan.delay) {
+		plan.delay--;
+		pkt->delay_ns = plan.delay_ns;
+	}
+}
+
+static const struct erpc_stats *stats(void)
+{
+	return &p.end[0].port->stats;
+}
+
+/** Round trips are known. */
+static void begin(void)
+{
+	unsigned i;
+
+	memset(&plan, 0, sizeof(plan));
+	erpc_pair_init(&p, 1);
+	p.net.mtu = MTU;
+	p.net.hook = look;
+	erpc_pair_open(&p);
+	p.end[0].len_exact = 100;
+	for (i = 0; i < 20; i++) {
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		erpc_pair_settle(&p);
+	}
+	cr_assert_gt(p.end[0].s->rto.srtt_ns, 0);
+	memset(&plan, 0, sizeof(plan));
+	plan.kind = WIRE_ERPC_REQ;
+}
+
+static void end(void)
+{
+	p.net.busy_chance = 0;
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
+static void until_arrived(void)
+{
+	unsigned rounds;
+
+	for (rounds = 0; p.end[0].arrived != p.end[0].s->taken; rounds++) {
+		erpc_pair_run(&p, US);
+		cr_assert_lt(rounds, 1000000);
+	}
+}
+
+/** A device that takes nothing for long: a packet that waits for it is not lost, and goes once. */
+Test(erpc_kick, what_has_not_left_is_not_lost)
+{
+	begin();
+	p.net.busy_chance = 1000000;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	erpc_pair_run(&p, 200 * MS);
+	cr_assert_gt(p.end[0].s->tx[0].out.unsent, 0);
+	cr_expect_eq(stats()->timeouts, 0);
+	cr_expect_eq(stats()->losses, 0);
+	p.net.busy_chance = 0;
+	erpc_pair_settle(&p);
+	cr_expect_eq(plan.seen, 1);
+	cr_expect_eq(stats()->tx_again, 0);
+	end();
+}
+
+/** CR that says: packet 0 of what slot 0 sends has not come, and others have. */
+static void forge_gap(void)
+{
+	struct erpc_session *to = p.end[0].s;
+	uint8_t bytes[WIRE_ERPC_HDR_LEN];
+	struct wire_erpc_hdr h = {
+		.req_type = WIRE_ERPC_GAP,
+		.session = to->num,
+		.kind = WIRE_ERPC_CR,
+		.req_num = to->tx[0].c.req_num,
+		.tag = to->tag,
+	};
+
+	wire_erpc_put(bytes, &h);
+	fake_net_forge(&p.net, 1, 0, bytes, sizeof(bytes), 1);
+	erpc_pair_run(&p, 10);
+}
+
+/** Who is told again and again that a packet is missing sends it again once a round trip, and never while it is here. */
+Test(erpc_kick, what_is_missing_is_not_sent_again_while_it_is_still_here)
+{
+	begin();
+	p.end[0].len_exact = 10 * MTU;
+	plan.drop = UINT32_MAX;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	erpc_pair_run(&p, US);
+	p.net.busy_chance = 1000000;
+	forge_gap();
+	cr_assert_eq(stats()->losses, 1);
+	cr_assert_gt(p.end[0].s->tx[0].out.unsent, 0);
+	erpc_pair_run(&p, 2 * p.end[0].s->rto.srtt_ns);
+	forge_gap();
+	cr_expect_eq(stats()->losses, 1, "it is here");
+	plan.drop = 0;
+	p.net.busy_chance = 0;
+	erpc_pair_settle(&p);
+	end();
+}
+
+Test(erpc_kick, what_is_missing_is_sent_again_once_in_a_round_trip)
+{
+	begin();
+	p.end[0].len_exact = 10 * MTU;
+	plan.drop = UINT32_MAX;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	erpc_pair_run(&p, US);
+	forge_gap();
+	cr_expect_eq(stats()->losses, 1);
+	erpc_pair_run(&p, p.end[0].s->rto.srtt_ns / 2);
+	forge_gap();
+	cr_expect_eq(stats()->losses, 1, "that may have been said before the second ones came");
+	erpc_pair_run(&p, p.end[0].s->rto.srtt_ns);
+	forge_gap();
+	cr_expect_eq(stats()->losses, 2);
+	plan.drop = 0;
+	end();
+}
+
+/** The answer to the first of two copies, just after the second one left, would look like a very short way. */
+Test(erpc_kick, an_answer_that_may_belong_to_the_first_copy_is_not_measured)
+{
+	struct erpc_rto before;
+
+	begin();
+	before = p.end[0].s->rto;
+	plan.delay = 2;
+	plan.delay_ns = before.rto_ns - before.srtt_ns + 40 * US;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_arrived();
+	cr_assert_eq(plan.seen, 2, "it was sent again before the answer came");
+	cr_assert_eq(stats()->timeouts, 1);
+	cr_expect_eq(p.end[0].s->rto.srtt_ns, before.srtt_ns);
+	cr_expect_eq(p.end[0].s->rto.var_ns, before.var_ns);
+	cr_expect_eq(p.end[0].s->rto.kept, 1, "but it is known that this was too early");
+	end();
+}
+
+/** And what was lost took no longer because of that. */
+Test(erpc_kick, the_time_that_passed_until_a_repetition_is_not_measured)
+{
+	struct erpc_rto before;
+
+	begin();
+	before = p.end[0].s->rto;
+	plan.drop = 2;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_arrived();
+	cr_assert_eq(plan.seen, 3);
+	cr_expect_eq(p.end[0].s->rto.srtt_ns, before.srtt_ns);
+	cr_expect_eq(p.end[0].s->rto.var_ns, before.var_ns);
+	end();
+}
+
+/** Not of the first packet of a long one either. */
+Test(erpc_kick, the_time_until_a_long_request_is_repeated_is_not_measured)
+{
+	struct erpc_rto before;
+
+	begin();
+	before = p.end[0].s->rto;
+	p.end[0].len_exact = 5 * MTU;
+	plan.drop = 6;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_arrived();
+	cr_assert_eq(plan.drop, 0);
+	cr_assert_gt(stats()->timeouts, 0);
+	cr_expect_eq(p.end[0].s->rto.srtt_ns, before.srtt_ns);
+	end();
+}
+
+/** Nor where nobody hears that they wait. */
+Test(erpc_kick, how_long_a_batch_waits_in_silence_is_not_measured)
+{
+	struct erpc_rto before;
+	unsigned i;
+
+	begin();
+	p.end[0].len_exact = MTU - 100;
+	before = p.end[0].s->rto;
+	plan.drop = 1;
+	plan.mute = true;
+	for (i = 0; i < 2; i++) {
+		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
+		erpc_pair_run(&p, i ? US : before.rto_ns - 60 * US);
+	}
+	until_arrived();
+	cr_assert_eq(stats()->timeouts, 1, "the second one had not yet waited so long");
+	cr_expect_leq(p.end[0].s->rto.srtt_ns, before.srtt_ns + US);
+	end();
+}
+
+/** Batches are answered in order: what waits for one that got lost waits longer than any way takes. */
+Test(erpc_kick, how_long_a_batch_waits_for_another_is_not_measured)
+{
+	struct erpc_rto before;
+	unsigned i;
+
+	begin();
+	p.end[0].len_exact = MTU - 100;
+	before = p.end[0].s->rto;
+	plan.drop = 1;
+	for (i = 0; i < 3; i++)
+		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
+	until_arrived();
+	cr_assert_gt(p.end[1].port->stats.gaps, 0);
+	cr_expect_leq(p.end[0].s->rto.srtt_ns, before.srtt_ns + US);
+	end();
+}
+
+/** But that it waits is said at once, and so says how long the way is, where nobody knows yet. */
+Test(erpc_kick, that_a_batch_waits_is_measured)
+{
+	unsigned i;
+
+	memset(&plan, 0, sizeof(plan));
+	erpc_pair_init(&p, 1);
+	p.net.mtu = MTU;
+	p.net.hook = look;
+	erpc_pair_open(&p);
+	p.end[0].len_exact = MTU - 100;
+	plan.kind = WIRE_ERPC_REQ;
+	plan.drop = 1;
+	for (i = 0; i < 3; i++)
+		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
+	erpc_pair_run(&p, 3 * p.net.latency_ns);
+	cr_assert_gt(p.end[1].port->stats.gaps, 0);
+	cr_expect_eq(p.end[1].heard, 0);
+	cr_expect_geq(p.end[0].s->rto.srtt_ns, 2 * p.net.latency_ns);
+	cr_expect_leq(p.end[0].s->rto.srtt_ns, 2 * p.net.latency_ns + US);
+	end();
+}
+
+/** In a request of several packets one that was sent once is measured again. */
+Test(erpc_kick, what_was_sent_once_behind_a_repetition_is_measured)
+{
+	struct erpc_rto before;
+
+	begin();
+	before = p.end[0].s->rto;
+	p.end[0].len_exact = 60 * MTU; /* more than credits: its last packets leave later */
+	p.net.latency_ns *= 2;
+	plan.drop = 1;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_arrived();
+	cr_assert_gt(stats()->tx_again, 0);
+	cr_expect_gt(p.end[0].s->rto.srtt_ns, before.srtt_ns);
+	end();
+}
+
+/** Something is lost and known to be, with what comes behind it. */
+static void lose_something(void)
+{
+	uint32_t before = p.end[0].len_exact;
+
+	p.end[0].len_exact = 10 * MTU;
+	plan.drop = 1;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_arrived();
+	p.end[0].len_exact = before;
+	cr_assert_eq(stats()->timeouts, 0);
+	plan.seen = 0;
+}
+
+/** How long a lone message takes that is lost so often. */
+static uint64_t lone(uint32_t times)
+{
+	uint64_t began_ns = p.net.now_ns;
+
+	plan.drop = times;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_arrived();
+	cr_assert_eq(plan.drop, 0);
+	return p.net.now_ns - began_ns;
+}
+
+/** Nothing comes behind it. Where losses are known it is asked for within a few round trips, each time. */
+Test(erpc_kick, where_packets_get_lost_the_last_one_is_asked_for_soon)
+{
+	uint64_t patient_ns, soon_ns;
+
+	begin();
+	patient_ns = lone(3);
+	cr_assert_geq(patient_ns, 7 * ERPC_RTO_MIN, "nobody knows whether the peer is only slow");
+	end();
+	begin();
+	lose_something();
+	soon_ns = lone(3);
+	cr_expect_lt(soon_ns, 3 * ERPC_RTO_MIN / 2, "%lu", soon_ns);
+	cr_expect_eq(plan.seen, 4, "one packet at a time");
+	cr_expect_eq(p.end[0].s->rto.kept, 0, "and it does not make what follows more patient");
+	cr_expect_lt(lone(1), ERPC_RTO_MIN / 2);
+	end();
+}
+
+/** What was seen of a network is soon no longer true. */
+Test(erpc_kick, a_loss_of_long_ago_says_nothing)
+{
+	begin();
+	lose_something();
+	erpc_pair_run(&p, ERPC_LOSS_CERTAIN_NS + MS);
+	cr_expect_geq(lone(1), ERPC_RTO_MIN);
+	end();
+}
+
+/** So a peer that goes away a moment after a loss gets more packets, but not many. */
+Test(erpc_kick, who_goes_away_where_packets_get_lost_is_not_flooded)
+{
+	uint64_t until_ns;
+
+	begin();
+	lose_something();
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_ns = p.net.now_ns + 1000ull * MS;
+	while (p.net.now_ns < until_ns) {
+		erpc_port_progress(p.end[0].port, p.net.now_ns);
+		fake_net_run(&p.net, p.net.now_ns + 10 * US);
+	}
+	cr_expect_leq(plan.seen, 36, "%u", plan.seen);
+	end();
+}

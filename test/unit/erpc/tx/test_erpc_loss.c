@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What was lost is sent again soon, once, and a peer that is only slow gets little to do. */
+#include "erpc/tx/erpc_loss.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "support/erpc_pair.h"
+
+#define US     1000u
+#define MS     1000000u
+#define RTT_NS 10000u
+#define MTU    1024u
+#define PARTS  20u
+
+static struct erpc_pair p;
+static struct {
+	enum wire_erpc_kind kind;
+	uint32_t first, last; /* numbers of packets to lose, */
+	uint32_t times;       /* so often in all */
+	uint32_t seen[4];     /* of each kind */
+} lose;
+
+static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	(void)net;
+	(void)arg;
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	lose.seen[h.kind]++;
+	if (!lose.times || h.kind != lose.kind || h.pkt_num < lose.first || h.pkt_num > lose.last)
+		return;
+	lose.times--;
+	pkt->copies = 0;
+}
+
+static const struct erpc_stats *stats(void)
+{
+	return &p.end[0].port->stats;
+}
+
+/** Round trips are known. */
+static void begin(void)
+{
+	unsigned i;
+
+	memset(&lose, 0, sizeof(lose));
+	erpc_pair_init(&p, 1);
+	p.net.mtu = MTU;
+	p.net.bytes_per_s = 3e9;
+	p.net.hook = look;
+	erpc_pair_open(&p);
+	p.end[0].len_exact = 100;
+	for (i = 0; i < 20; i++) {
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		erpc_pair_settle(&p);
+	}
+	cr_assert_eq(stats()->losses, 0);
+	memset(&lose, 0, sizeof(lose));
+}
+
+static void end(void)
+{
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	erpc_loss_forget_idle(p.end[0].port);
+	erpc_loss_forget_idle(p.end[1].port);
+	cr_expect_eq(p.end[0].port->timers.cnt, 0, "who waits for nothing wakes nobody");
+	cr_expect_eq(p.end[1].port->timers.cnt, 0);
+	erpc_pair_fini(&p);
+}
+
+/** Until everything that was said is known to have arrived: how long that takes. */
+static uint64_t until_arrived(void)
+{
+	uint64_t began_ns = p.net.now_ns;
+
+	while (p.end[0].s->conn.chan.ops->is_busy(&p.end[0].s->conn.chan)) {
+		erpc_pair_run(&p, US);
+		cr_assert_lt(p.net.now_ns - began_ns, 1000ull * MS);
+		p.end[0].s->lossy = false; /* it need not linger */
+	}
+	return p.net.now_ns - began_ns;
+}
+
+/** A message of PARTS packets, of which some are lost. */
+static uint64_t long_message(enum wire_erpc_kind kind, uint32_t first, uint32_t last,
+			     uint32_t times)
+{
+	p.end[0].len_exact = PARTS * p.end[0].s->payload - 100;
+	lose.kind = kind;
+	lose.first = first;
+	lose.last = last;
+	lose.times = times;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	return until_arrived();
+}
+
+Test(erpc_loss, nothing_is_sent_twice_that_was_not_lost)
+{
+	begin();
+	cr_expect_leq(long_message(WIRE_ERPC_REQ, 0, 0, 0), 5 * RTT_NS);
+	cr_expect_eq(stats()->tx_again, 0);
+	end();
+}
+
+Test(erpc_loss, what_is_missing_in_the_middle_is_known_by_what_comes_behind_it)
+{
+	uint32_t i;
+
+	for (i = 0; i + 4 < PARTS; i++) {
+		begin();
+		cr_expect_leq(long_message(WIRE_ERPC_REQ, i, i, 1), 8 * RTT_NS, "packet %u", i);
+		cr_expect_eq(stats()->losses, 1);
+		cr_expect_eq(stats()->timeouts, 0);
+		cr_expect_eq(p.end[1].port->stats.gaps, 1);
+		end();
+	}
+}
+
+Test(erpc_loss, it_may_be_lost_more_than_once)
+{
+	begin();
+	cr_expect_leq(long_message(WIRE_ERPC_REQ, 5, 5, 4), 20 * RTT_NS);
+	cr_expect_eq(stats()->timeouts, 0);
+	cr_expect_eq(stats()->losses, 4);
+	end();
+}
+
+Test(erpc_loss, the_last_packet_is_asked_for_alone)
+{
+	begin();
+	cr_expect_leq(long_message(WIRE_ERPC_REQ, PARTS - 1, PARTS - 1, 1),
+		      ERPC_RTO_MIN + 10 * RTT_NS);
+	cr_expect_eq(stats()->timeouts, 1);
+	cr_expect_eq(stats()->tx_again, 1);
+	end();
+}
+
+Test(erpc_loss, credit_returns_stand_for_those_before_them)
+{
+	begin();
+	cr_expect_leq(long_message(WIRE_ERPC_CR, 0, PARTS, UINT32_MAX), 5 * RTT_NS);
+	cr_expect_eq(stats()->losses, 0);
+	end();
+}
+
+/** All of it was there, and its answers lost: one packet finds that out. */
+Test(erpc_loss, who_is_asked_says_how_far_it_is)
+{
+	begin();
+	lose.kind = WIRE_ERPC_RESP;
+	lose.last = UINT32_MAX;
+	lose.times = 1;
+	p.end[0].len_exact = PARTS * p.end[0].s->payload - 100;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_arrived();
+	cr_expect_eq(stats()->timeouts, 1);
+	cr_expect_eq(stats()->tx_again, 1);
+	end();
+}
+
+Test(erpc_loss, what_was_sent_later_and_answered_shows_that_it_is_lost)
+{
+	uint64_t began_ns;
+
+	begin();
+	p.end[0].len_exact = MTU - 100;
+	lose.kind = WIRE_ERPC_REQ;
+	lose.times = 1;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	began_ns = p.net.now_ns;
+	erpc_pair_run(&p, US);
+	cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
+	until_arrived();
+	cr_expect_lt(p.net.now_ns - began_ns, ERPC_RTO_MIN / 2);
+	cr_expect_eq(stats()->tx_again, 1);
+	end();
+}
+
+Test(erpc_loss, three_that_came_before_their_turn_show_at_once_which_is_missing)
+{
+	uint64_t began_ns;
+	unsigned i;
+
+	begin();
+	p.end[0].len_exact = 3 * MTU; /* more than what is shared: each has a batch to itself */
+	lose.kind = WIRE_ERPC_REQ;
+	lose.last = UINT32_MAX;
+	lose.times = 4;
+	began_ns = p.net.now_ns;
+	for (i = 0; i < 5; i++)
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	until_arrived();
+	cr_expect_lt(p.net.now_ns - began_ns, 6 * RTT_NS, "%lu", p.net.now_ns - began_ns);
+	cr_expect_eq(stats()->losses, 1);
+	cr_expect_eq(stats()->timeouts, 0);
+	cr_expect_eq(p.end[1].port->stats.gaps, 4);
+	end();
+}
+
+/** A call may be answered whenever its taker likes: what comes later says nothing of it. */
+Test(erpc_loss, a_call_that_is_not_answered_yet_is_not_lost)
+{
+	unsigned i;
+
+	begin();
+	p.end[1].late_chance = 100;
+	cr_assert_eq(pair_call(&p.end[0], 0), 0);
+	erpc_pair_run(&p, US);
+	for (i = 0; i < 10; i++) {
+		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
+		erpc_pair_run(&p, 5 * US);
+	}
+	cr_expect_eq(stats()->tx_again, 0);
+	end();
+}
+
+/** The peer makes no progress for so long: packets that go to it meanwhile. */
+static uint32_t while_away(uint64_t ns)
+{
+	uint64_t until_ns = p.net.now_ns + ns;
+	uint32_t before = lose.seen[WIRE_ERPC_REQ];
+	unsigned i;
+
+	p.end[0].len_exact = MTU - 100;
+	for (i = 0; i < 4; i++)
+		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
+	while (p.net.now_ns < until_ns) {
+		erpc_port_progress(p.end[0].port, p.net.now_ns);
+		fake_net_run(&p.net, p.net.now_ns + 10 * US);
+	}
+	before = lose.seen[WIRE_ERPC_REQ] - before;
+	erpc_pair_settle(&p);
+	return before;
+}
+
+Test(erpc_loss, who_is_away_is_not_flooded)
+{
+	uint32_t first;
+
+	begin();
+	first = while_away(100ull * MS);
+	cr_expect_leq(first, 4 * 11, "%u", first); /* 4, repeated after 0.2, 0.6, 1.4 ... ms */
+	cr_expect_lt(while_away(100ull * MS), first, "it has learnt");
+	cr_expect_gt(p.end[1].port->stats.rx_repeats, 0);
+	end();
+}

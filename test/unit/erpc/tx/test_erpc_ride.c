@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Empty answers ride along where messages go both ways, leave alone where none do, and say nothing untrue. */
+#include "erpc/tx/erpc_ride.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "support/erpc_pair.h"
+
+#define ROUNDS  320u
+#define SOON_NS 11000u /* both ways through the network, and a little */
+
+static struct erpc_pair p;
+static uint32_t resps; /* empty RESP packets */
+static uint32_t reqs;
+static uint32_t lose; /* REQ packets to lose from now on */
+
+static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	(void)net;
+	(void)arg;
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	resps += h.kind == WIRE_ERPC_RESP && pkt->len == WIRE_ERPC_HDR_LEN;
+	reqs += h.kind == WIRE_ERPC_REQ;
+	if (h.kind == WIRE_ERPC_REQ && lose) {
+		lose--;
+		pkt->copies = 0;
+	}
+}
+
+static void begin(uint64_t seed)
+{
+	resps = reqs = lose = 0;
+	erpc_pair_init(&p, seed);
+	p.net.hook = look;
+	erpc_pair_open(&p);
+	p.end[0].len_exact = p.end[1].len_exact = 8;
+}
+
+/** Until `e` has heard everything. */
+static void hear(struct pair_end *e)
+{
+	uint32_t steps = 0;
+
+	while (e->heard != e->peer->sent) {
+		erpc_pair_run(&p, 5100);
+		cr_assert_lt(++steps, 100000);
+	}
+}
+
+static void ping_pong(uint32_t rounds)
+{
+	uint32_t i;
+
+	for (i = 0; i < rounds; i++) {
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		hear(&p.end[1]);
+		cr_assert_eq(pair_send(&p.end[1], 0), 0);
+		hear(&p.end[0]);
+	}
+}
+
+static uint64_t sum_losses(void)
+{
+	return p.end[0].port->stats.losses + p.end[1].port->stats.losses;
+}
+
+static void end(void)
+{
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	cr_assert_eq(p.end[0].port->stats.rx_bad + p.end[1].port->stats.rx_bad, 0);
+	cr_assert(util_list_is_empty(&p.end[0].port->riding));
+	cr_assert(util_list_is_empty(&p.end[1].port->riding));
+	erpc_pair_fini(&p);
+}
+
+Test(erpc_ride, a_ping_pong_has_two_packets_a_round)
+{
+	begin(1);
+	ping_pong(ROUNDS);
+	cr_expect_eq(reqs, 2 * ROUNDS);
+	/* Those for the round trips, the first ones, and the last one is to come. */
+	cr_expect_leq(resps, 2 * (ROUNDS / ERPC_RIDE_SAMPLE + ERPC_RIDE_TRUST + 1), "%u", resps);
+	cr_expect_geq(resps, 2 * ROUNDS / ERPC_RIDE_SAMPLE - 2, "%u", resps);
+	cr_expect_gt(p.end[0].s->rto.srtt_ns, 0, "round trips are measured");
+	cr_expect_eq(sum_losses(), 0);
+	end();
+}
+
+Test(erpc_ride, who_only_hears_answers_at_once)
+{
+	uint32_t i;
+
+	begin(2);
+	for (i = 0; i < ROUNDS; i++) {
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		erpc_pair_run(&p, SOON_NS);
+		cr_assert_eq(p.end[0].arrived, p.end[0].s->taken);
+	}
+	cr_expect_eq(resps, ROUNDS);
+	end();
+}
+
+Test(erpc_ride, an_answer_that_nothing_takes_along_leaves_when_its_time_is_over)
+{
+	struct pair_end *a = &p.end[0], *b = &p.end[1];
+
+	begin(3);
+	ping_pong(8);
+	resps = 0;
+	cr_assert_eq(pair_send(a, 0), 0);
+	hear(b);
+	cr_assert_neq(b->s->ride_mask, 0);
+	cr_assert(erpc_session_is_busy(b->s), "it is owed");
+	cr_assert_leq(erpc_port_due_ns(b->port), ERPC_RIDE_NS, "who sleeps wakes for it");
+	erpc_pair_run(&p, ERPC_RIDE_NS);
+	erpc_pair_run(&p, SOON_NS);
+	cr_assert_eq(b->s->ride_mask | b->s->alone_mask, 0);
+	cr_assert_eq(resps, 1);
+	cr_assert_eq(a->arrived, a->s->taken);
+	cr_expect_eq(sum_losses(), 0);
+	end();
+}
+
+Test(erpc_ride, few_wait_when_one_side_falls_silent)
+{
+	uint32_t i;
+
+	begin(4);
+	ping_pong(8);
+	for (i = 0; i < 3 * ERPC_RIDE_MAX; i++) {
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		hear(&p.end[1]);
+		cr_assert_leq(__builtin_popcount(p.end[1].s->ride_mask), ERPC_RIDE_MAX);
+	}
+	cr_assert_lt(p.end[1].s->talk, 0);
+	resps = 0;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	erpc_pair_run(&p, SOON_NS);
+	cr_assert_eq(resps, 1, "not again");
+	end();
+}
+
+/** After so many round trips one end computes: how often of 100 times has it not answered before? */
+static uint32_t count_waits(uint32_t rounds)
+{
+	uint32_t i, waited = 0;
+
+	begin(30);
+	ping_pong(8);
+	for (i = 0; i < 100; i++) {
+		ping_pong(rounds);
+		erpc_port_progress(p.end[1].port, p.net.now_ns);
+		fake_net_run(&p.net, p.net.now_ns + 6000);
+		erpc_port_progress(p.end[1].port, p.net.now_ns);
+		waited += p.end[1].arrived != p.end[1].s->taken;
+		fake_net_run(&p.net, p.net.now_ns + 1000000);
+	}
+	end();
+	return waited;
+}
+
+Test(erpc_ride, who_goes_away_does_not_keep_others_waiting)
+{
+	cr_expect_leq(count_waits(1), 2);
+	cr_expect_leq(count_waits(10), 100 * 10 / ERPC_RIDE_AWAY + 2);
+	cr_expect_gt(count_waits(10), 0, "it is tried");
+}
+
+Test(erpc_ride, who_closes_lets_answers_go)
+{
+	struct pair_end *b = &p.end[1];
+
+	begin(5);
+	ping_pong(8);
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	hear(b);
+	cr_assert_neq(b->s->ride_mask, 0);
+	resps = 0;
+	b->s->conn.chan.ops->flush(&b->s->conn.chan);
+	cr_assert_eq(resps, 1);
+	cr_assert_eq(b->s->ride_mask | b->s->alone_mask, 0);
+	end();
+}
+
+Test(erpc_ride, losing_what_takes_an_answer_along_costs_a_time_out_and_nothing_else)
+{
+	uint32_t round;
+
+	for (round = 0; round < 30; round++) {
+		begin(10 + round);
+		ping_pong(7 + round);
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		hear(&p.end[1]);
+		lose = 1 + round % 3;
+		cr_assert_eq(pair_send(&p.end[1], 0), 0);
+		hear(&p.end[0]);
+		cr_assert_gt(sum_losses(), 0);
+		ping_pong(20);
+		end();
+	}
+}
+
+Test(erpc_ride, numbers_wrap)
+{
+	unsigned i;
+
+	begin(6);
+	for (i = 0; i < 2; i++) {
+		struct erpc_session *s = p.end[i].s;
+
+		s->seq = s->seq_done = s->ack = s->order.next = UINT32_MAX - 39;
+	}
+	ping_pong(80);
+	cr_assert_gt(p.end[0].port->stats.rides, 60);
+	end();
+}
+
+/** A batch from end 1 with this `ack`, and nothing else in it. */
+static void forge(uint32_t ack)
+{
+	struct erpc_session *to = p.end[0].s, *from = p.end[1].s;
+	struct wire_erpc_batch head = { .seq = from->seq, .ack = ack };
+	uint8_t bytes[WIRE_ERPC_HDR_LEN + sizeof(head)];
+	struct wire_erpc_hdr h = {
+		.req_type = WIRE_ERPC_BATCH,
+		.msg_size = sizeof(head),
+		.session = to->num,
+		.kind = WIRE_ERPC_REQ,
+		.req_num = from->tx[0].c.req_num,
+		.tag = to->tag,
+	};
+
+	wire_erpc_put(bytes, &h);
+	memcpy(bytes + WIRE_ERPC_HDR_LEN, &head, sizeof(head));
+	fake_net_forge(&p.net, 1, 0, bytes, sizeof(bytes), 1);
+	erpc_pair_run(&p, 10);
+}
+
+Test(erpc_ride, what_was_over_before_is_no_news)
+{
+	begin(7);
+	ping_pong(20);
+	erpc_pair_settle(&p);
+	forge(p.end[0].s->seq_done - 5);
+	cr_assert_eq(p.end[0].down, 0);
+	cr_assert_eq(p.end[0].port->stats.rx_bad, 0);
+	erpc_pair_fini(&p);
+}
+
+Test(erpc_ride, what_was_not_sent_has_not_arrived)
+{
+	begin(8);
+	ping_pong(8);
+	erpc_pair_settle(&p);
+	forge(p.end[0].s->seq + 1);
+	cr_assert_eq(p.end[0].port->stats.rx_bad, 1);
+	cr_assert_neq(p.end[0].s->err, 0);
+	erpc_pair_fini(&p);
+
+	/* Begun, and kept back for want of credits. */
+	begin(9);
+	ping_pong(8);
+	erpc_pair_settle(&p);
+	p.end[0].s->credits = 0;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	forge(p.end[0].s->seq);
+	cr_assert_eq(p.end[0].port->stats.rx_bad, 1);
+	cr_assert_neq(p.end[0].s->err, 0);
+	erpc_pair_fini(&p);
+}
+
+/** Takes credits until so many are left: how many. */
+static uint32_t leave_credits(struct erpc_session *s, uint32_t left)
+{
+	uint32_t taken = s->credits - left;
+
+	s->credits = left;
+	return taken;
+}
+
+/** An answer that waits for a batch which could not leave would wait for nothing. */
+Test(erpc_ride, without_credits_for_a_batch_no_answer_waits_for_one)
+{
+	struct erpc_session *s;
+	uint32_t taken;
+
+	begin(40);
+	ping_pong(8);
+	erpc_pair_settle(&p);
+	s = p.end[1].s;
+	s->talk = ERPC_RIDE_TRUST;
+	taken = leave_credits(s, s->credits_max / 2);
+	resps = 0;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	hear(&p.end[1]);
+	cr_expect_eq(s->ride_mask, 0);
+	erpc_pair_run(&p, SOON_NS);
+	cr_expect_eq(resps, 1);
+	cr_expect_eq(p.end[0].arrived, p.end[0].s->taken);
+
+	/* One more, and it would have waited. */
+	s->talk = ERPC_RIDE_TRUST;
+	s->credits++;
+	taken--;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	hear(&p.end[1]);
+	cr_expect_neq(s->ride_mask, 0);
+
+	/* And where the credits went meanwhile, a batch that begins takes nothing along: it may stay here. */
+	taken += leave_credits(s, 0);
+	resps = 0;
+	cr_assert_eq(pair_send(&p.end[1], 0), 0);
+	cr_expect_neq(s->ride_mask, 0);
+	erpc_pair_run(&p, ERPC_RIDE_NS + SOON_NS);
+	cr_expect_eq(resps, 1);
+	s->credits += taken;
+	erpc_session_mark(s);
+	end();
+}
+
+/**
+ * Batches of calls are answered with bytes: that these have arrived is known when their slot begins
+ * another request, or by a batch that is 8 further, and not before.
+ */
+Test(erpc_ride, answers_with_bytes_are_passed_by_a_batch_that_is_8_further)
+{
+	struct pair_end *a = &p.end[0], *b = &p.end[1];
+	uint32_t first, i;
+
+	begin(41);
+	for (i = 0; i < 22; i++) { /* answers get longer with the number of the call */
+		cr_assert_eq(pair_send(a, 0), 0);
+		erpc_pair_settle(&p);
+	}
+	a->len_exact = 900; /* a batch each, and an answer */
+	first = a->s->seq;
+	for (i = 0; i < ERPC_BATCH_SLOTS; i++)
+		cr_assert_eq(pair_call(a, 0), 0);
+	erpc_pair_settle(&p);
+	cr_assert_eq(a->answered, ERPC_BATCH_SLOTS);
+	cr_assert_eq(a->s->seq, first + ERPC_BATCH_SLOTS);
+	cr_expect_eq(b->s->ack, first, "nothing shows yet that it has the first one");
+	/* Only the first slot is used from now on. */
+	for (i = first + ERPC_BATCH_SLOTS; i < first + 3 * ERPC_SLOTS; i++) {
+		uint32_t passed = i - ERPC_SLOTS + 1;
+
+		cr_assert_eq(pair_send(a, 0), 0);
+		erpc_pair_settle(&p);
+		cr_assert_eq(a->s->seq, i + 1);
+		if ((int32_t)(passed - first) <= 1)
+			cr_expect_eq(b->s->ack, first + 1, "batch %u", i - first);
+		else if (passed - first < ERPC_BATCH_SLOTS)
+			cr_expect_eq(b->s->ack, passed, "batch %u", i - first);
+		else
+			cr_expect_eq(b->s->ack, i + 1, "batch %u", i - first);
+	}
+	end();
+}
