@@ -40,9 +40,12 @@ integ_select_mpi()
 }
 
 # integ_select_btl: Open MPI's one-sided operations are the provider's, by btl ofi, which Debian
-# switches off; a program is told by ONESIDED_OSC_RDMA. After integ_select_mpi.
+# switches off; a program is told by ONESIDED_OSC_RDMA. Of accumulation only compare and swap is the
+# network's, unless OMPI_MCA_osc_rdma_acc_use_amo says otherwise: fi_copyrpc(7), "Open MPI". After
+# integ_select_mpi.
 integ_select_btl()
 {
+	export OMPI_MCA_osc_rdma_acc_use_amo=${OMPI_MCA_osc_rdma_acc_use_amo:-0}
 	export OMPI_MCA_osc=rdma OMPI_MCA_btl=ofi,self ONESIDED_OSC_RDMA=1
 }
 
