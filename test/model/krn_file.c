@@ -3,7 +3,7 @@
  * The C library's functions that take a path, with paths of the device led into the model's tree.
  *
  * Each is replaced under all the names that programs of this platform are linked to: with and without
- * "64", and the checking variants of _FORTIFY_SOURCE.
+ * "64", the checking variants of _FORTIFY_SOURCE, and stat() as it was before glibc 2.33.
  */
 #include "model/krn_cm.h"
 #include "model/krn_ctx.h"
@@ -28,6 +28,10 @@ EXPORT int __openat64_2(int dir, const char *path, int flags);
 EXPORT ssize_t __readlink_chk(const char *path, char *to, size_t size, size_t room);
 EXPORT ssize_t __readlinkat_chk(int dir, const char *path, char *to, size_t size, size_t room);
 EXPORT char *__realpath_chk(const char *path, char *to, size_t room);
+EXPORT int __xstat(int version, const char *path, struct stat *st);
+EXPORT int __xstat64(int version, const char *path, struct stat64 *st);
+EXPORT int __lxstat(int version, const char *path, struct stat *st);
+EXPORT int __lxstat64(int version, const char *path, struct stat64 *st);
 
 static int open_device(enum krn_dev device, int flags)
 {
@@ -138,18 +142,29 @@ static int as_device(const char *path, struct stat *st, int rc)
 	return rc;
 }
 
-EXPORT int stat(const char *path, struct stat *st)
+/* Under each of their names: none calls another, which may be somebody else's (a sanitizer's). */
+static int file_stat(const char *path, struct stat *st)
 {
 	char buf[PATH_MAX];
 
 	return as_device(path, st, krn_real()->stat(krn_path_map(path, buf), st));
 }
 
-EXPORT int lstat(const char *path, struct stat *st)
+static int file_lstat(const char *path, struct stat *st)
 {
 	char buf[PATH_MAX];
 
 	return as_device(path, st, krn_real()->lstat(krn_path_map(path, buf), st));
+}
+
+EXPORT int stat(const char *path, struct stat *st)
+{
+	return file_stat(path, st);
+}
+
+EXPORT int lstat(const char *path, struct stat *st)
+{
+	return file_lstat(path, st);
 }
 
 EXPORT int fstatat(int dir, const char *path, struct stat *st, int flags)
@@ -164,17 +179,41 @@ EXPORT int fstatat(int dir, const char *path, struct stat *st, int flags)
 /* struct stat64 is struct stat on this platform. */
 EXPORT int stat64(const char *path, struct stat64 *st)
 {
-	return stat(path, (struct stat *)st);
+	return file_stat(path, (struct stat *)st);
 }
 
 EXPORT int lstat64(const char *path, struct stat64 *st)
 {
-	return lstat(path, (struct stat *)st);
+	return file_lstat(path, (struct stat *)st);
 }
 
 EXPORT int fstatat64(int dir, const char *path, struct stat64 *st, int flags)
 {
 	return fstatat(dir, path, (struct stat *)st, flags);
+}
+
+EXPORT int __xstat(int version, const char *path, struct stat *st)
+{
+	(void)version;
+	return file_stat(path, st);
+}
+
+EXPORT int __xstat64(int version, const char *path, struct stat64 *st)
+{
+	(void)version;
+	return file_stat(path, (struct stat *)st);
+}
+
+EXPORT int __lxstat(int version, const char *path, struct stat *st)
+{
+	(void)version;
+	return file_lstat(path, st);
+}
+
+EXPORT int __lxstat64(int version, const char *path, struct stat64 *st)
+{
+	(void)version;
+	return file_lstat(path, (struct stat *)st);
 }
 
 EXPORT int access(const char *path, int mode)

@@ -24,6 +24,8 @@
 #define NETLINK_RDMA 20
 
 EXPORT ssize_t __read_chk(int fd, void *to, size_t size, size_t room);
+EXPORT int __fxstat(int version, int fd, struct stat *st);
+EXPORT int __fxstat64(int version, int fd, struct stat64 *st);
 
 static ssize_t as_errno(ssize_t rc)
 {
@@ -81,7 +83,8 @@ EXPORT int close(int fd)
 	return krn_real()->close(fd);
 }
 
-EXPORT int fstat(int fd, struct stat *st)
+/* Under each of its names: none calls another, which may be somebody else's (a sanitizer's). */
+static int io_fstat(int fd, struct stat *st)
 {
 	const struct krn_fd *entry = krn_fd_get(fd);
 	int rc = krn_real()->fstat(fd, st);
@@ -94,9 +97,27 @@ EXPORT int fstat(int fd, struct stat *st)
 	return rc;
 }
 
+EXPORT int fstat(int fd, struct stat *st)
+{
+	return io_fstat(fd, st);
+}
+
 EXPORT int fstat64(int fd, struct stat64 *st)
 {
-	return fstat(fd, (struct stat *)st);
+	return io_fstat(fd, (struct stat *)st);
+}
+
+/* What programs older than glibc 2.33 are linked to, and sanitizers call. */
+EXPORT int __fxstat(int version, int fd, struct stat *st)
+{
+	(void)version;
+	return io_fstat(fd, st);
+}
+
+EXPORT int __fxstat64(int version, int fd, struct stat64 *st)
+{
+	(void)version;
+	return io_fstat(fd, (struct stat *)st);
 }
 
 EXPORT int socket(int domain, int type, int protocol)
