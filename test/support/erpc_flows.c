@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "support/fake_link.h"
+#include "support/rng.h"
 
-#define FLOWS_RX_CNT  2048u
-#define FLOWS_TX_CNT  256u
-#define FLOWS_STEP_NS 500u
+#define FLOWS_RX_CNT 2048u
+#define FLOWS_TX_CNT 256u
+#define FLOWS_LATE   50u /* one wake-up of so many is ten times as late */
 
 struct flows_sim;
 
@@ -40,7 +41,9 @@ struct flows_sim {
 	struct flow flow[FLOWS_MAX];
 	uint8_t *sink; /* FLOWS_FETCH bytes: fetches end there */
 	uint64_t began_ns;
-	double bin_queue; /* of this bin: time in the queue, weighted by time */
+	struct rng rng;
+	uint64_t wake_ns[FLOWS_MAX + 1]; /* the receiver's last: nobody looks before */
+	double bin_queue;                /* of this bin: time in the queue, weighted by time */
 	struct flows *out;
 };
 
@@ -53,6 +56,7 @@ struct flows_cfg flows_cfg_default(unsigned cnt)
 				   .link_bytes_per_s = 25e9 / 8,
 				   .latency_ns = 10000,
 				   .queue_max = 4u << 20,
+				   .step_ns = 500,
 				   .mtu = 4096 };
 }
 
@@ -178,6 +182,7 @@ static struct erpc_port *flows_port(struct flows_sim *sim, unsigned seed)
 
 	if (sim->out->cfg.paced)
 		attr.link_rate = sim->out->cfg.link_bytes_per_s;
+	attr.host_ns = sim->out->cfg.host_ns;
 	if (fake_net_ops.open(fake_net_dev(&sim->net), &dg_attr, &attr.dg) ||
 	    erpc_port_open(&attr, &port))
 		fake_fail("no port");
@@ -238,6 +243,7 @@ static void flows_open(struct flows_sim *sim)
 
 	fake_net_init(&sim->net, 1);
 	sim->net.now_ns = sim->began_ns = 1000000;
+	sim->rng.state = 1;
 	sim->net.mtu = cfg->mtu;
 	sim->net.bytes_per_s = cfg->link_bytes_per_s;
 	sim->net.latency_ns = cfg->latency_ns;
@@ -265,6 +271,21 @@ static void flows_close(struct flows_sim *sim)
 
 /* ---- time ---- */
 
+/** Has a port progress, unless its end is still asleep. */
+static void flows_look_at(struct flows_sim *sim, struct erpc_port *port, uint64_t *wake_ns)
+{
+	uint64_t mean_ns = sim->out->cfg.wake_ns, late_ns;
+
+	if (sim->net.now_ns < *wake_ns)
+		return;
+	port->armed = mean_ns;
+	erpc_port_progress(port, sim->net.now_ns);
+	if (!mean_ns)
+		return;
+	late_ns = rng_below(&sim->rng, 2 * mean_ns);
+	*wake_ns = sim->net.now_ns + (rng_chance(&sim->rng, 1, FLOWS_LATE) ? 10 : 1) * late_ns;
+}
+
 static void flows_progress(struct flows_sim *sim)
 {
 	const struct flows_cfg *cfg = &sim->out->cfg;
@@ -273,9 +294,9 @@ static void flows_progress(struct flows_sim *sim)
 	unsigned i;
 
 	if (!away || cfg->senders_away)
-		erpc_port_progress(sim->port, sim->net.now_ns);
+		flows_look_at(sim, sim->port, &sim->wake_ns[FLOWS_MAX]);
 	for (i = 0; i < cfg->cnt && !(away && cfg->senders_away); i++)
-		erpc_port_progress(sim->flow[i].port, sim->net.now_ns);
+		flows_look_at(sim, sim->flow[i].port, &sim->wake_ns[i]);
 }
 
 /** How long the queue before the receiver's link is, for the time since `since_ns`. */
@@ -308,7 +329,7 @@ void flows_run(const struct flows_cfg *cfg, struct flows *f)
 		since_ns = sim->net.now_ns;
 		flows_say(sim);
 		flows_progress(sim);
-		fake_net_step(&sim->net, since_ns + FLOWS_STEP_NS);
+		fake_net_step(&sim->net, since_ns + cfg->step_ns);
 		flows_look(sim, since_ns);
 	}
 	flows_close(sim);

@@ -44,6 +44,10 @@ struct flows_cfg {
 	/* Ends that compute: of each every_ns the first away_ns; the receiver, or all senders. */
 	uint64_t every_ns, away_ns;
 	bool senders_away;
+	/* Ends that sleep: woken so late on average, and sometimes ten times as late; */
+	uint64_t wake_ns;
+	uint64_t host_ns; /* what a round trip may take longer for that */
+	uint64_t step_ns; /* of time, at once */
 };
 
 struct flows_bin {
@@ -61,7 +65,7 @@ struct flows {
 	uint64_t again; /* packets that were sent again */
 };
 
-/** 25 Gbit/s, 20 us there and back, packets of 4 KiB, a queue of 4 MiB, 100 ms in bins of 1 ms. */
+/** 25 Gbit/s, 20 us there and back, packets of 4 KiB, a queue of 4 MiB, 100 ms in bins of 1 ms, nobody sleeps. */
 struct flows_cfg flows_cfg_default(unsigned cnt);
 
 /** Runs it. A fault ends the program. */

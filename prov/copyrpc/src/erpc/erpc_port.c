@@ -311,7 +311,8 @@ int erpc_port_open(const struct erpc_port_attr *attr, struct erpc_port **out)
 	port->up = attr->up;
 	port->failed = attr->failed;
 	port->paces = attr->link_rate > 0;
-	erpc_timely_cfg_init(&port->timely_cfg, port->paces ? attr->link_rate : 1e12);
+	erpc_timely_cfg_init(&port->timely_cfg, port->paces ? attr->link_rate : 1e12,
+			     attr->host_ns);
 	util_list_init(&port->dirty);
 	util_list_init(&port->fresh);
 	util_list_init(&port->waiting);

@@ -38,14 +38,14 @@ struct erpc_session;
 #define ERPC_POLL_ROUNDS  4u
 #define ERPC_AWAIT_POLLS  10000u
 
-#define ERPC_ANSWER_NS     50000u   /* so long replies may have to ride in their call's response */
-#define ERPC_AWAY_NS       25000u   /* half of what Timely takes for an idle network */
-#define ERPC_RTO_FIRST     5000000u /* until a round trip was measured */
-#define ERPC_RTO_MIN       200000u
-#define ERPC_RTO_MIN_PACED 4000000u /* queues may grow by so much before rates fall */
-#define ERPC_RTO_MAX       1000000000u
-#define ERPC_LATE_NS       10000000u /* no answer is expected to wait longer for its giver */
-#define ERPC_LINGER_NS     50000000u /* a session with losses stays so long after its last answer */
+#define ERPC_ANSWER_NS    50000u   /* so long replies may have to ride in their call's response */
+#define ERPC_AWAY_NS      25000u   /* half of what Timely takes for an idle network */
+#define ERPC_RTO_FIRST    5000000u /* until a round trip was measured */
+#define ERPC_RTO_MIN      200000u
+#define ERPC_RTO_MIN_HIGH 4u /* paced, of t_high: queues grow before rates fall */
+#define ERPC_RTO_MAX      1000000000u
+#define ERPC_LATE_NS      10000000u /* no answer is expected to wait longer for its giver */
+#define ERPC_LINGER_NS    50000000u /* a session with losses stays so long after its last answer */
 
 struct erpc_port_attr {
 	struct dev_dgram *dg; /* taken over: closed with the port, also if open fails */
@@ -54,6 +54,7 @@ struct erpc_port_attr {
 	uint32_t tx_cnt; /* as the device was opened with */
 	const struct core_upcalls *up;
 	double link_rate; /* bytes per second that Timely begins with; 0: no pacing */
+	uint64_t host_ns; /* of a round trip: what waking processes may take */
 	uint64_t seed;    /* of tokens; 0: from the system */
 	/* A session has failed (session->err): in the thread of progress, behind all up-calls. */
 	void (*failed)(struct erpc_session *session);

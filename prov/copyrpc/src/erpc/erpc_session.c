@@ -137,6 +137,20 @@ static int erpc_session_check(const struct erpc_session *s, const struct wire_er
 	return 0;
 }
 
+/** How long nothing has to come until something counts as lost. */
+static void erpc_session_patience(struct erpc_session *s)
+{
+	uint64_t first_ns = ERPC_RTO_FIRST, min_ns = ERPC_RTO_MIN;
+
+	if (s->port->paces)
+		min_ns = ERPC_RTO_MIN_HIGH * s->port->timely_cfg.t_high_ns;
+	if (min_ns > ERPC_RTO_MAX)
+		min_ns = ERPC_RTO_MAX;
+	if (first_ns < min_ns)
+		first_ns = min_ns;
+	erpc_rto_init(&s->rto, first_ns, min_ns, ERPC_RTO_MAX);
+}
+
 int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *peer,
 			 struct dev_dgram_ah *ah)
 {
@@ -156,8 +170,7 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *pe
 	s->credits = s->credits_max;
 	erpc_session_slots(s, peer->token);
 	erpc_session_limits(s);
-	erpc_rto_init(&s->rto, ERPC_RTO_FIRST, port->paces ? ERPC_RTO_MIN_PACED : ERPC_RTO_MIN,
-		      ERPC_RTO_MAX);
+	erpc_session_patience(s);
 	erpc_timely_init(&s->timely, &port->timely_cfg, port->now_ns);
 	s->listed = true;
 	__atomic_store_n(&port->sessions[s->num], s, __ATOMIC_RELEASE);

@@ -123,6 +123,41 @@ Test(erpc_flows, what_is_fetched_is_shared)
 	late(16, true, 300, "16-fetch");
 }
 
+/**
+ * A narrow link whose queue is shorter than what Timely takes for much, and ends that are woken for each packet.
+ * All begin at once at its full rate; what each gets from the second second on.
+ */
+static void narrow(unsigned cnt, unsigned mbit, uint64_t queue_max, const char *name)
+{
+	struct flows_cfg cfg = flows_cfg_default(cnt);
+	unsigned from;
+
+	cfg.link_bytes_per_s = mbit * 125000.0;
+	cfg.mtu = 1472;
+	cfg.queue_max = queue_max;
+	cfg.step_ns = 1000000 / mbit;
+	cfg.wake_ns = 100000;
+	cfg.host_ns = 300000;
+	cfg.ns = mbit < 100 ? 8000 * MS : 3000 * MS;
+	cfg.bin_ns = cfg.ns / 500;
+	run(&cfg, name);
+	from = f.bin_cnt / 3;
+	cr_expect_gt(flows_used(&f, from, f.bin_cnt), 0.85);
+	cr_expect_gt(flows_fairness(&f, from, f.bin_cnt), 0.9);
+}
+
+Test(erpc_flows, a_narrow_link_is_shared)
+{
+	narrow(2, 200, 250000, "2-narrow");
+	narrow(16, 200, 250000, "16-narrow");
+}
+
+Test(erpc_flows, a_very_narrow_link_is_shared)
+{
+	narrow(2, 20, 60000, "2-very-narrow");
+	narrow(16, 20, 60000, "16-very-narrow");
+}
+
 /** The same with the wheel and without: credits alone keep much in the queue, the more flows the more. */
 static double unpaced(unsigned cnt, const char *name)
 {

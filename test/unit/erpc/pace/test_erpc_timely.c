@@ -17,7 +17,7 @@ static struct erpc_timely t;
 
 static void setup(void)
 {
-	erpc_timely_cfg_init(&cfg, LINK);
+	erpc_timely_cfg_init(&cfg, LINK, 0);
 	erpc_timely_init(&t, &cfg, 0);
 }
 
@@ -100,15 +100,68 @@ Test(erpc_timely, is_to_the_measure_of_the_link)
 {
 	struct erpc_timely_cfg slow;
 
-	erpc_timely_cfg_init(&cfg, LINK);
+	erpc_timely_cfg_init(&cfg, LINK, 0);
 	cr_expect_eq(cfg.t_low_ns, 50 * US);
 	cr_expect_eq(cfg.t_high_ns, 1000 * US);
-	erpc_timely_cfg_init(&slow, LINK / 100);
+	erpc_timely_cfg_init(&slow, LINK / 100, 0);
 	cr_expect_float_eq(slow.add_rate, cfg.add_rate / 100, 1);
-	cr_expect_lt(slow.min_rate, slow.max_rate / 500);
-	cr_expect_gt(slow.t_low_ns, 500 * US);
+	cr_expect_lt(slow.min_rate, slow.max_rate / 200);
+	cr_expect_gt(slow.t_low_ns, 300 * US);
 	cr_expect_eq(slow.t_high_ns / slow.t_low_ns, 20);
 	cr_expect_eq(slow.t_low_ns / slow.min_rtt_ns, 25);
+}
+
+Test(erpc_timely, what_hosts_take_is_no_queue)
+{
+	struct erpc_timely_cfg woken;
+
+	erpc_timely_cfg_init(&cfg, LINK, 0);
+	erpc_timely_cfg_init(&woken, LINK, 300 * US);
+	cr_expect_eq(woken.t_low_ns, cfg.t_low_ns + 300 * US);
+	cr_expect_eq(woken.t_high_ns, cfg.t_high_ns + 300 * US);
+	cr_expect_eq(woken.min_rtt_ns, cfg.min_rtt_ns);
+}
+
+Test(erpc_timely, a_loss_halves_the_rate_once_in_a_round_trip, .init = setup)
+{
+	samples(1, 500, 0);
+	t.rate = 1e9;
+	erpc_timely_lost(&t, 1000 * US);
+	cr_expect_float_eq(t.rate, 0.5e9, 1);
+	erpc_timely_lost(&t, 1499 * US);
+	cr_expect_float_eq(t.rate, 0.5e9, 1);
+	erpc_timely_lost(&t, 1500 * US);
+	cr_expect_float_eq(t.rate, 0.25e9, 1);
+}
+
+Test(erpc_timely, losses_do_not_starve, .init = setup)
+{
+	int i;
+
+	for (i = 1; i <= 100; i++)
+		erpc_timely_lost(&t, (uint64_t)i * 1000 * US);
+	cr_expect_float_eq(t.rate, LINK / 32, 1, "nothing was measured");
+	t.rate = cfg.min_rate;
+	erpc_timely_lost(&t, 200000 * US);
+	cr_expect_float_eq(t.rate, cfg.min_rate, 1, "never faster");
+}
+
+Test(erpc_timely, a_loss_where_times_are_short_is_the_networks, .init = setup)
+{
+	samples(1, 50, 0);
+	erpc_timely_lost(&t, t.updated_ns + 1000 * US);
+	cr_expect(erpc_timely_is_open(&t));
+}
+
+Test(erpc_timely, who_comes_late_makes_up_for_it, .init = setup)
+{
+	const uint64_t due = 1000 * US, gap = 10 * US;
+
+	t.rate = 1e8; /* 1000 bytes in 10 us */
+	cr_expect_eq(erpc_timely_next_ns(&t, due, due - 5 * US, 1000), due + gap, "early");
+	cr_expect_eq(erpc_timely_next_ns(&t, due, due + 5 * US, 1000), due + gap, "late");
+	cr_expect_eq(erpc_timely_next_ns(&t, due, due + 1000 * US, 1000),
+		     due + 1000 * US - cfg.catch_ns + gap, "so late that it was not pacing");
 }
 
 Test(erpc_timely, keeps_within_its_bounds, .init = setup)

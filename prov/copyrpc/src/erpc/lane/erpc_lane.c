@@ -103,6 +103,7 @@ int erpc_lane_ep_open(struct eng_lane *eng, struct core_engine_ep *eep, const st
 		.up = eng->engine->up,
 		.link_rate = util_params.link_rate ? util_params.link_rate * ERPC_MBIT_S
 						   : what->link_rate,
+		.host_ns = what->host_ns,
 		.failed = erpc_lane_failed,
 	};
 	struct erpc_lane_port *lp = calloc(1, sizeof(*lp));

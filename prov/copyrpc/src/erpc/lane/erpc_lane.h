@@ -27,6 +27,7 @@ struct erpc_lane_dev {
 	uint32_t tx_cnt;
 	/* Bytes per second, unless LINK_RATE says another; 0: nothing is paced. */
 	double link_rate;
+	uint64_t host_ns; /* of a round trip: what waking processes may take */
 };
 
 struct erpc_lane {

@@ -4,27 +4,29 @@
 
 #define ERPC_TIMELY_HAI   5u /* falls in a row after which the steps up are five times as long */
 #define ERPC_TIMELY_T_LOW 50000.0 /* ns, or what the next takes: */
-#define ERPC_TIMELY_QUEUE 16384.0 /* bytes that a link has to have in its queue to be busy */
+#define ERPC_TIMELY_QUEUE 12288.0 /* bytes that a link has to have in its queue to be busy */
 
 static double erpc_timely_lesser(double a, double b)
 {
 	return a < b ? a : b;
 }
 
-void erpc_timely_cfg_init(struct erpc_timely_cfg *cfg, double max_rate)
+void erpc_timely_cfg_init(struct erpc_timely_cfg *cfg, double max_rate, uint64_t host_ns)
 {
 	double queue_ns = ERPC_TIMELY_QUEUE / max_rate * 1e9;
 	double t_low = queue_ns > ERPC_TIMELY_T_LOW ? queue_ns : ERPC_TIMELY_T_LOW;
 
 	*cfg = (struct erpc_timely_cfg){
-		.t_low_ns = (uint64_t)t_low,
-		.t_high_ns = (uint64_t)(20 * t_low),
+		.t_low_ns = (uint64_t)t_low + host_ns,
+		.t_high_ns = (uint64_t)(20 * t_low) + host_ns,
 		.min_rtt_ns = (uint64_t)(t_low / 25),
+		.catch_ns = (uint64_t)t_low + host_ns,
 		.alpha = 0.875,
 		.beta = 0.008,
 		.beta_high = 0.8,
 		.add_rate = erpc_timely_lesser(5e6, max_rate / 625),
-		.min_rate = erpc_timely_lesser(15e6 / 8, max_rate / 1000),
+		.min_rate = erpc_timely_lesser(15e6 / 8, max_rate / 256),
+		.lost_rate = max_rate / 32,
 		.max_rate = max_rate,
 	};
 }
@@ -89,4 +91,16 @@ void erpc_timely_update(struct erpc_timely *t, uint64_t now_ns, uint64_t rtt_ns)
 	if (rate > cfg->max_rate)
 		rate = cfg->max_rate;
 	t->rate = rate > cfg->min_rate ? rate : cfg->min_rate;
+}
+
+void erpc_timely_lost(struct erpc_timely *t, uint64_t now_ns)
+{
+	const struct erpc_timely_cfg *cfg = t->cfg;
+	/* Before anything was measured a full queue is as likely as any. */
+	uint64_t rtt_ns = t->prev_rtt_ns ? t->prev_rtt_ns : cfg->t_high_ns / 4;
+
+	if (rtt_ns <= cfg->t_low_ns || now_ns - t->lost_ns < rtt_ns || t->rate <= cfg->lost_rate)
+		return;
+	t->lost_ns = now_ns;
+	t->rate = t->rate / 2 > cfg->lost_rate ? t->rate / 2 : cfg->lost_rate;
 }

@@ -67,6 +67,8 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 	struct erpc_tx *tx = &s->tx[slot];
 
 	s->port->stats.losses++;
+	if (s->port->paces)
+		erpc_timely_lost(&s->timely, s->port->now_ns);
 	s->credits += erpc_client_go_back(&tx->c);
 	s->wants_mask |= 1u << slot;
 	tx->marked = false;
@@ -113,11 +115,9 @@ static uint32_t erpc_kick_load(const struct erpc_session *s, const struct erpc_t
 static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
 			  uint16_t pkt_num)
 {
-	uint64_t from = s->next_ns > s->port->now_ns ? s->next_ns : s->port->now_ns;
-
 	if (s->port->paces && !erpc_timely_is_open(&s->timely))
-		s->next_ns =
-			from + erpc_timely_gap_ns(&s->timely, erpc_kick_load(s, tx, len, pkt_num));
+		s->next_ns = erpc_timely_next_ns(&s->timely, s->next_ns, s->port->now_ns,
+						 erpc_kick_load(s, tx, len, pkt_num));
 }
 
 static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
