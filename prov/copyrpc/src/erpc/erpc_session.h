@@ -11,9 +11,9 @@
  *   5, 6     GET      memory of the peer's, fetched
  *   7        REPLIES  answers to calls that found no response to ride in; never waits
  *
- * Sending: what is accepted goes into the open batch. It leaves at once where nothing is under way,
- * and otherwise when a slot is free and progress comes round, so messages gather while others are on
- * their way. Positions (CORE_CHAN_LATE) count messages; they move as batches are answered, in order.
+ * Sending: what is accepted goes into the open batch. It leaves at once where nothing is under way
+ * and bursts are not usual, and otherwise when a slot is free and progress comes round, so messages gather
+ * while others are on their way. Positions (CORE_CHAN_LATE) count messages; they move as batches are answered, in order.
  *
  *   opened --connect--> connected --attach--> up --erpc_session_fail--> failed --stop--> stopped
  *
@@ -129,16 +129,18 @@ struct erpc_session {
 	uint8_t *fill;         /* where its next frame belongs, */
 	uint32_t room;         /* for which nothing but the bytes is to be done; mostly 0 */
 	uint32_t usual;        /* bytes of the last one that waited for others */
-	uint32_t seq;          /* of the next batch */
-	uint32_t seq_done;     /* all before are answered */
-	uint32_t turn;         /* the slot that comes first */
-	uint32_t sent_cnt;     /* packets of all slots */
-	uint32_t free_mask;    /* slots that are free */
-	uint32_t wants_mask;   /* slots that may have packets to send */
-	uint32_t done_mask;    /* seq % 8: answered */
-	uint64_t left;         /* position of all that has left, */
-	uint64_t taken;        /* position of all that was accepted */
-	uint64_t told;         /* and of what core knows to have arrived */
+	uint8_t bursts; /* in a row: more followed a message that left by itself, before progress */
+	bool lone;      /* nothing has followed the last one that did */
+	uint32_t seq;   /* of the next batch */
+	uint32_t seq_done;             /* all before are answered */
+	uint32_t turn;                 /* the slot that comes first */
+	uint32_t sent_cnt;             /* packets of all slots */
+	uint32_t free_mask;            /* slots that are free */
+	uint32_t wants_mask;           /* slots that may have packets to send */
+	uint32_t done_mask;            /* seq % 8: answered */
+	uint64_t left;                 /* position of all that has left, */
+	uint64_t taken;                /* position of all that was accepted */
+	uint64_t told;                 /* and of what core knows to have arrived */
 	uint64_t ends[ERPC_SLOTS];     /* seq % 8: position behind that batch */
 	uint64_t grant_left;           /* answers that may still be asked for */
 	struct util_idmap calls;       /* our name for a call -> context */

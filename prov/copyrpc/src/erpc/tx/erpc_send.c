@@ -13,8 +13,9 @@
 /* What was asked to leave at once gathers behind so many batches that are under way. */
 #define ERPC_NOW_MAX 2u
 _Static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
-#define ERPC_BATCH_HEAD ((uint32_t)sizeof(struct wire_erpc_batch))
-#define ERPC_SEND_SLOP  24u /* beyond a frame: two words of an extension behind its head */
+#define ERPC_BURSTS_TRUST 2u /* bursts in a row, and one more is expected */
+#define ERPC_BATCH_HEAD   ((uint32_t)sizeof(struct wire_erpc_batch))
+#define ERPC_SEND_SLOP    24u /* beyond a frame: two words of an extension behind its head */
 
 /** Bytes in the open batch. */
 static inline uint32_t erpc_send_len(const struct erpc_session *s)
@@ -49,13 +50,30 @@ bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 	return true;
 }
 
+/** Batches under way: a bit for each. */
+static inline uint32_t erpc_send_busy(const struct erpc_session *s)
+{
+	return ~s->free_mask & ERPC_BATCH_MASK;
+}
+
+/**
+ * Does what is said gather in the open batch? Behind others that are under way, and where it is usual that
+ * more follows before the next progress.
+ */
+static inline bool erpc_send_gathers(const struct erpc_session *s)
+{
+	return erpc_send_busy(s) || s->bursts == ERPC_BURSTS_TRUST;
+}
+
 bool erpc_send_leave(struct erpc_session *s)
 {
 	uint64_t frames = (s->taken - s->left) / ERPC_POS_STEP;
 
 	if (!s->open)
 		return true;
-	s->room = 0; /* if it stays: who adds to it marks the session again */
+	if (frames == 1 && !s->lone && !erpc_send_busy(s))
+		s->bursts = 0; /* it has waited for others in vain */
+	s->room = 0;           /* if it stays: who adds to it marks the session again */
 	s->open->len = erpc_send_len(s);
 	if (!erpc_send_batch(s, s->open, s->taken))
 		return false;
@@ -91,11 +109,10 @@ static uint32_t erpc_send_shared(const struct erpc_session *s)
  */
 static bool erpc_send_open(struct erpc_session *s, uint32_t span)
 {
-	bool gathers = ~s->free_mask & ERPC_BATCH_MASK;
 	uint32_t len = ERPC_BATCH_HEAD + span;
 	struct erpc_buf *buf;
 
-	if (gathers && len < s->usual)
+	if (erpc_send_gathers(s) && len < s->usual)
 		len = s->usual;
 	buf = erpc_buf_alloc(&s->port->bufs, len);
 	if (!buf)
@@ -145,14 +162,34 @@ static unsigned erpc_send_flying(const struct erpc_session *s)
 	return ERPC_BATCH_SLOTS - (unsigned)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
 }
 
-/** Does the batch leave at once? Where others are under way, more gathers in it. */
+/** Does the batch leave at once? */
 static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags)
 {
-	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
+	uint32_t busy = erpc_send_busy(s);
 
 	if (flags & CORE_SEND_NOW)
 		return !(busy & (busy - 1)); /* below ERPC_NOW_MAX */
-	return !busy && !(flags & CORE_SEND_MORE) && !s->port->running;
+	return !erpc_send_gathers(s) && !(flags & CORE_SEND_MORE) && !s->port->running;
+}
+
+/** A message leaves by itself: so did the one before, if nothing followed it. */
+static inline void erpc_send_alone(struct erpc_session *s)
+{
+	if (s->lone)
+		s->bursts = 0;
+	s->lone = true;
+}
+
+/** A message stays: does it follow one that left by itself, without progress in between? */
+static inline void erpc_send_follows(struct erpc_session *s)
+{
+	if (!s->lone)
+		return;
+	s->lone = false;
+	if (util_list_is_empty(&s->fresh_link))
+		s->bursts = 0;
+	else if (s->bursts < ERPC_BURSTS_TRUST)
+		s->bursts++;
 }
 
 /** What erpc_send_buf may add to a batch that waits behind others: it stores more than it counts. */
@@ -161,7 +198,7 @@ static uint32_t erpc_send_quick_room(const struct erpc_session *s)
 	uint32_t shared = erpc_send_shared(s);
 	uint32_t max = (shared < s->open->cap ? shared : s->open->cap) - ERPC_SEND_SLOP;
 
-	if (!(~s->free_mask & ERPC_BATCH_MASK) || erpc_send_len(s) > max)
+	if (!erpc_send_gathers(s) || erpc_send_len(s) > max)
 		return 0;
 	return max - erpc_send_len(s);
 }
@@ -172,11 +209,14 @@ static inline void erpc_send_added(struct erpc_session *s, uint32_t span, unsign
 	s->fill += span;
 	s->taken += ERPC_POS_STEP;
 	if (!erpc_send_is_now(s, flags)) {
+		erpc_send_follows(s);
 		s->usual = erpc_send_len(s);
 		s->room = erpc_send_quick_room(s);
 		erpc_session_mark(s);
 		return;
 	}
+	if (!(flags & CORE_SEND_NOW))
+		erpc_send_alone(s);
 	erpc_send_leave(s);
 	erpc_kick(s);
 	erpc_port_ring(s->port);
