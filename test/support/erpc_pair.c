@@ -75,14 +75,17 @@ static enum core_rx_verdict pair_on_msg(struct core_chan *chan, uint32_t op, con
 
 static void pair_reply(struct pair_end *e, const struct pair_owed *owed, unsigned flags)
 {
+	struct core_chan *chan = &e->s->conn.chan;
 	uint8_t buf[PAIR_ALLOW];
 	uint32_t len = pair_answer_len(owed->number);
 	struct iovec iov[2] = { { .iov_base = buf, .iov_len = len / 3 },
 				{ .iov_base = buf + len / 3, .iov_len = len - len / 3 } };
 
 	pair_fill(buf, len, owed->number, 1);
-	cr_assert_eq(
-		e->s->conn.chan.ops->reply_iov(&e->s->conn.chan, owed->ref, iov, 2, len, flags), 0);
+	if (owed->held)
+		cr_assert_eq(chan->ops->answer(chan, owed->ref, owed->hold, buf, len, flags), 0);
+	else
+		cr_assert_eq(chan->ops->reply_iov(chan, owed->ref, iov, 2, len, flags), 0);
 }
 
 static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_call_ref ref,
@@ -90,6 +93,7 @@ static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_cal
 {
 	struct pair_end *e = pair_of(chan);
 	struct pair_owed owed = { .ref = ref };
+	enum core_rx_verdict verdict;
 	uint32_t op;
 
 	cr_assert_geq(len, sizeof(op));
@@ -97,11 +101,19 @@ static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_cal
 	cr_assert_eq(op & 0xFFF, PAIR_OP_CALL);
 	owed.number = op >> 12;
 	cr_assert_eq(ref.allowance, PAIR_ALLOW);
-	if (rng_chance(e->rng, e->late_chance, 100) && e->owed_cnt < PAIR_OWED_MAX)
+	if (rng_chance(e->rng, e->late_chance, 100) && e->owed_cnt < PAIR_OWED_MAX) {
+		owed.held = e->held_chance && rng_chance(e->rng, e->held_chance, 100);
+		owed.hold = hold;
 		e->owed[e->owed_cnt++] = owed;
-	else
+	} else {
 		pair_reply(e, &owed, 0);
-	return pair_hear(e, data + sizeof(op), len - (uint32_t)sizeof(op), owed.number, hold);
+	}
+	verdict = pair_hear(e, data + sizeof(op), len - (uint32_t)sizeof(op), owed.number, hold);
+	if (!owed.held)
+		return verdict;
+	if (verdict == CORE_RX_HOLD)
+		e->hold_cnt--; /* it is held already */
+	return CORE_RX_HOLD;
 }
 
 static void pair_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,

@@ -28,6 +28,8 @@
 struct pair_owed {
 	struct core_call_ref ref;
 	uint32_t number;
+	bool held; /* its bytes stay until it is answered */
+	core_hold_t hold;
 };
 
 /** Bytes that were not given back. */
@@ -69,6 +71,7 @@ struct pair_end {
 	int down;        /* on_down came with it */
 	/* What it does: chances in percent, and sizes. */
 	unsigned hold_chance, late_chance, keep_chance;
+	unsigned held_chance; /* of calls that are answered late: their bytes are held until then */
 	uint32_t len_max;
 	uint32_t len_exact; /* not 0: of each message and call */
 	size_t get_max;

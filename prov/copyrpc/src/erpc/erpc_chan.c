@@ -5,6 +5,7 @@
 #include "erpc/bulk/erpc_get.h"
 #include "erpc/bulk/erpc_lend.h"
 #include "erpc/erpc_port.h"
+#include "erpc/tx/erpc_reply.h"
 #include "erpc/tx/erpc_ride.h"
 #include "erpc/tx/erpc_send.h"
 #include "erpc/erpc_session.h"
@@ -46,11 +47,11 @@ static void erpc_chan_close(struct core_chan *chan)
 	{                                                                                          \
 		.send = erpc_send, .send_buf = erpc_send_buf, .call = erpc_call,                   \
 		.call_buf = erpc_call_buf, .call_room = erpc_call_room, .reply = erpc_reply,       \
-		.reply_iov = erpc_reply_iov, .answer = core_chan_answer_plainly,                   \
-		.keep = erpc_keep, .await = erpc_chan_await, .flush = erpc_chan_flush,             \
-		.get = erpc_get, .lend = erpc_lend, .unlend = erpc_unlend,                         \
-		.release = erpc_release, .is_busy = erpc_chan_is_busy, .drain = (drain_op),        \
-		.stop = (stop_op), .close = (close_op),                                            \
+		.reply_iov = erpc_reply_iov, .answer = erpc_reply_buf, .keep = erpc_keep,          \
+		.await = erpc_chan_await, .flush = erpc_chan_flush, .get = erpc_get,               \
+		.lend = erpc_lend, .unlend = erpc_unlend, .release = erpc_release,                 \
+		.is_busy = erpc_chan_is_busy, .drain = (drain_op), .stop = (stop_op),              \
+		.close = (close_op),                                                               \
 	}
 
 const struct core_chan_ops erpc_chan_ops = ERPC_CHAN_OPS(NULL, erpc_chan_stop, erpc_chan_close);

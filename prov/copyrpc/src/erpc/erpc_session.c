@@ -163,6 +163,7 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *pe
 	if (ret)
 		return ret;
 	s->payload = mtu - WIRE_ERPC_HDR_LEN;
+	s->shared = s->payload < ERPC_BATCH_MAX ? s->payload : ERPC_BATCH_MAX;
 	s->peer_num = peer->session;
 	s->peer_tag = (uint16_t)peer->token;
 	if (peer->credits < s->credits_max)
@@ -186,9 +187,9 @@ void erpc_session_attach(struct erpc_session *s)
 
 /* ---- what it has to do ---- */
 
-void erpc_session_mark(struct erpc_session *s)
+void erpc_session_mark_cold(struct erpc_session *s)
 {
-	if (util_list_is_empty(&s->dirty_link) && !s->err)
+	if (!s->err)
 		util_list_push_back(&s->port->dirty, &s->dirty_link);
 }
 

@@ -120,6 +120,7 @@ struct erpc_session {
 	uint64_t token;
 	uint32_t mtu; /* the longest datagram on our way to the peer, as we have told it */
 	uint32_t payload;
+	uint32_t shared;  /* bytes of a batch, or of answers, that several share */
 	uint32_t credits; /* packets that may leave now */
 	uint32_t credits_max;
 	uint32_t promised; /* packets that the peer may have on their way to us */
@@ -237,7 +238,13 @@ void erpc_session_close(struct erpc_session *s);
 void erpc_session_reap(struct erpc_port *port, bool all);
 
 /** Has something to do at the end of this progress call, or of the next one. */
-void erpc_session_mark(struct erpc_session *s);
+void erpc_session_mark_cold(struct erpc_session *s);
+
+static inline void erpc_session_mark(struct erpc_session *s)
+{
+	if (util_list_is_empty(&s->dirty_link))
+		erpc_session_mark_cold(s);
+}
 
 /** A slot or a credit is free: is there something that waits for one? */
 static inline void erpc_session_freed(struct erpc_session *s)

@@ -9,7 +9,6 @@
 #include "erpc/tx/erpc_ride.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
-#include "util/copy.h"
 
 /** What the peer may make of the round trip. */
 static uint8_t erpc_answer_said(const struct erpc_session *s, const struct erpc_rx *rx,
@@ -237,70 +236,4 @@ void erpc_answer_flush(struct erpc_session *s)
 	}
 	if (!util_list_is_empty(&s->replies) && !(s->wait_mask && erpc_answer_fits(s)))
 		erpc_answer_alone(s);
-}
-
-/** Where the bytes of an answer of `span` bytes belong, or NULL: no memory. */
-static uint8_t *erpc_reply_room(struct erpc_session *s, uint32_t span)
-{
-	uint32_t head = sizeof(struct wire_erpc_batch);
-	uint32_t max = s->payload < ERPC_BATCH_MAX ? s->payload : ERPC_BATCH_MAX;
-	struct erpc_buf *buf = NULL, *larger;
-
-	if (!util_list_is_empty(&s->replies))
-		buf = UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
-	if (buf && buf->len + span > max)
-		buf = NULL;
-	if (buf && buf->len + span > buf->cap) {
-		util_list_remove(&buf->link);
-		larger = erpc_buf_grow(&s->port->bufs, buf, buf->len + span);
-		util_list_push_back(&s->replies, larger ? &larger->link : &buf->link);
-		buf = larger;
-	}
-	if (!buf) {
-		buf = erpc_buf_alloc(&s->port->bufs, head + span);
-		if (!buf)
-			return NULL;
-		memset(buf->data, 0, head);
-		buf->len = head;
-		s->owed_len += head;
-		util_list_push_back(&s->replies, &buf->link);
-	}
-	buf->len += span;
-	s->owed_len += span;
-	return buf->data + buf->len - span;
-}
-
-int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
-		   size_t iov_cnt, size_t len, unsigned flags)
-{
-	struct erpc_session *s = erpc_session_of(chan);
-	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
-	uint8_t *at;
-
-	if (len > ref.allowance)
-		return -FI_EMSGSIZE;
-	if (s->err || s->stopped)
-		return 0;
-	s->calls_owed--;
-	s->owed_len -= ref.allowance + ERPC_GRANT_CALL;
-	at = erpc_reply_room(s, span);
-	if (!at) {
-		erpc_session_fail(s, -FI_ENOMEM, "out of memory for an answer");
-		return 0;
-	}
-	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, (uint32_t)len);
-	util_iov_gather(at, iov, iov_cnt, 0, len);
-	erpc_session_mark(s);
-	if ((flags & CORE_SEND_MORE) || s->port->running)
-		return 0;
-	erpc_session_flush(s);
-	erpc_port_ring(s->port);
-	return 0;
-}
-
-int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-
-	return erpc_reply_iov(chan, ref, &iov, len ? 1 : 0, len, 0);
 }

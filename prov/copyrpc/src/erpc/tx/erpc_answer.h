@@ -44,9 +44,4 @@ void erpc_answer_released(struct erpc_session *s);
 /** Batches that waited long enough. */
 void erpc_answer_overdue(struct erpc_port *port);
 
-/** core_chan_ops.reply, reply_iov. */
-int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len);
-int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
-		   size_t iov_cnt, size_t len, unsigned flags);
-
 #endif

@@ -97,12 +97,6 @@ void erpc_send_arrived(struct erpc_session *s, uint32_t seq)
 	s->conn.up->on_arrived(&s->conn.chan, pos);
 }
 
-/** Bytes that messages share in one batch. */
-static uint32_t erpc_send_shared(const struct erpc_session *s)
-{
-	return s->payload < ERPC_BATCH_MAX ? s->payload : ERPC_BATCH_MAX;
-}
-
 /**
  * An empty batch for a frame of `span` bytes. One that will gather others, as far as can be known, gets room
  * for them at once.
@@ -139,7 +133,7 @@ static bool erpc_send_grow(struct erpc_session *s, uint32_t len)
 /** Room for `span` bytes in the open batch, which is made, grown or replaced: NULL: not now. */
 static uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 {
-	if (s->open && erpc_send_len(s) + span > erpc_send_shared(s)) {
+	if (s->open && erpc_send_len(s) + span > s->shared) {
 		s->usual = erpc_send_len(s);
 		if (!erpc_send_leave(s)) {
 			s->port->stats.no_slot++;
@@ -195,8 +189,7 @@ static inline void erpc_send_follows(struct erpc_session *s)
 /** What erpc_send_buf may add to a batch that waits behind others: it stores more than it counts. */
 static uint32_t erpc_send_quick_room(const struct erpc_session *s)
 {
-	uint32_t shared = erpc_send_shared(s);
-	uint32_t max = (shared < s->open->cap ? shared : s->open->cap) - ERPC_SEND_SLOP;
+	uint32_t cap = s->open->cap, max = (s->shared < cap ? s->shared : cap) - ERPC_SEND_SLOP;
 
 	if (!erpc_send_gathers(s) || erpc_send_len(s) > max)
 		return 0;
@@ -389,7 +382,7 @@ size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
 	const struct erpc_session *s = erpc_session_of(chan);
 	uint32_t span =
 		wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + (uint32_t)len);
-	uint32_t room = erpc_send_shared(s) - ERPC_BATCH_HEAD;
+	uint32_t room = s->shared - ERPC_BATCH_HEAD;
 	uint32_t used = s->open ? erpc_send_len(s) - ERPC_BATCH_HEAD : 0;
 	size_t each = span <= room ? room / span : 1;
 	size_t by_grant = s->grant_left / erpc_send_cost(allowance);

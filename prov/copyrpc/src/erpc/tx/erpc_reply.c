@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Answers to calls gather: see erpc_reply.h. */
+#include "erpc/tx/erpc_reply.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "erpc/erpc_port.h"
+#include "util/bits.h"
+#include "util/copy.h"
+
+/** The buffer that answers join: the last one, or NULL. */
+static inline struct erpc_buf *erpc_reply_last(struct erpc_session *s)
+{
+	if (util_list_is_empty(&s->replies))
+		return NULL;
+	return UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
+}
+
+/** `buf`, which is the last one, in a larger buffer for `len` bytes, or NULL. */
+static struct erpc_buf *erpc_reply_grow(struct erpc_session *s, struct erpc_buf *buf, uint32_t len)
+{
+	struct erpc_buf *larger;
+
+	util_list_remove(&buf->link);
+	larger = erpc_buf_grow(&s->port->bufs, buf, len);
+	util_list_push_back(&s->replies, larger ? &larger->link : &buf->link);
+	return larger;
+}
+
+/** A new one for an answer of `span` bytes, or NULL. */
+static struct erpc_buf *erpc_reply_open(struct erpc_session *s, uint32_t span)
+{
+	uint32_t head = sizeof(struct wire_erpc_batch);
+	struct erpc_buf *buf = erpc_buf_alloc(&s->port->bufs, head + span);
+
+	if (!buf)
+		return NULL;
+	memset(buf->data, 0, head);
+	buf->len = head;
+	s->owed_len += head;
+	util_list_push_back(&s->replies, &buf->link);
+	return buf;
+}
+
+/** A buffer with room for `span` bytes, or NULL: no memory. */
+static struct erpc_buf *__attribute__((noinline))
+erpc_reply_room_cold(struct erpc_session *s, uint32_t span)
+{
+	struct erpc_buf *buf = erpc_reply_last(s);
+
+	if (!buf || buf->len + span > s->shared)
+		return erpc_reply_open(s, span);
+	return erpc_reply_grow(s, buf, buf->len + span);
+}
+
+static inline struct erpc_buf *erpc_reply_room(struct erpc_session *s, uint32_t span)
+{
+	struct erpc_buf *buf = erpc_reply_last(s);
+
+	if (UTIL_UNLIKELY(!buf || buf->len + span > buf->cap || buf->len + span > s->shared))
+		return erpc_reply_room_cold(s, span);
+	return buf;
+}
+
+/** Where the bytes of an answer belong, its head written; NULL: no memory, and the session has failed. */
+static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_ref ref,
+				      uint32_t len)
+{
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, len);
+	struct erpc_buf *buf = erpc_reply_room(s, span);
+	uint8_t *at;
+
+	s->calls_owed--;
+	s->owed_len -= ref.allowance + ERPC_GRANT_CALL;
+	if (UTIL_UNLIKELY(!buf)) {
+		erpc_session_fail(s, -FI_ENOMEM, "out of memory for an answer");
+		return NULL;
+	}
+	at = buf->data + buf->len;
+	buf->len += span;
+	s->owed_len += span;
+	return wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, len);
+}
+
+/** An answer is whole: it leaves, unless more follow. */
+static inline void erpc_reply_added(struct erpc_session *s, unsigned flags)
+{
+	erpc_session_mark(s);
+	if ((flags & CORE_SEND_MORE) || s->port->running)
+		return;
+	erpc_session_flush(s);
+	erpc_port_ring(s->port);
+}
+
+int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+		   size_t iov_cnt, size_t len, unsigned flags)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	uint8_t *at;
+
+	if (len > ref.allowance)
+		return -FI_EMSGSIZE;
+	if (s->err || s->stopped)
+		return 0;
+	at = erpc_reply_put(s, ref, (uint32_t)len);
+	if (!at)
+		return 0;
+	util_iov_gather(at, iov, iov_cnt, 0, len);
+	erpc_reply_added(s, flags);
+	return 0;
+}
+
+int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return erpc_reply_iov(chan, ref, &iov, len ? 1 : 0, len, 0);
+}
+
+int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,
+		   const void *buf, size_t len, unsigned flags)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	uint8_t *at;
+
+	if (UTIL_UNLIKELY(len > ref.allowance || s->err || s->stopped))
+		return core_chan_answer_plainly(chan, ref, hold, buf, len, flags);
+	at = erpc_reply_put(s, ref, (uint32_t)len);
+	if (UTIL_LIKELY(at != NULL)) {
+		util_copy(at, buf, len);
+		erpc_reply_added(s, flags);
+	}
+	chan->ops->release(chan, hold);
+	return 0;
+}
