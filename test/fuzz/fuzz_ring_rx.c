@@ -11,30 +11,15 @@
  * answer finds an open call only, and a failed connection is silent.
  */
 #include <rdma/fi_errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "ring/ring_rx.h"
+#include "script.h"
 #include "support/ring_pair.h"
 #include "wire/wire_ring.h"
 
 #define CALLS 16u
 #define OPEN  64u
 #define HOLDS 64u
-
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-struct script {
-	const uint8_t *at;
-	const uint8_t *end;
-};
 
 static struct script script;
 static struct ring_pair pair;
@@ -46,16 +31,9 @@ static unsigned open_cnt;
 static core_hold_t holds[HOLDS];
 static unsigned hold_cnt, down_cnt;
 
-/** The next bytes of the script; zeros behind its end. */
 static uint64_t take(unsigned bytes)
 {
-	uint64_t value = 0;
-	size_t left = (size_t)(script.end - script.at);
-
-	bytes = bytes < left ? bytes : (unsigned)left;
-	memcpy(&value, script.at, bytes);
-	script.at += bytes;
-	return value;
+	return script_take(&script, bytes);
 }
 
 static void read_all(const uint8_t *data, uint32_t len)
@@ -326,7 +304,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ring = pair.end[0].link->rx_base;
 	memset(calls, 0, sizeof(calls));
 	open_cnt = hold_cnt = down_cnt = 0;
-	while (script.at < script.end)
+	while (!script_is_over(&script))
 		step();
 	ring_pair_fini(&pair);
 	return 0;

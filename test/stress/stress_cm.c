@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cm/cm.h"
+#include "support/check.h"
 #include "support/rng.h"
 #include "util/clock.h"
 #include "util/list.h"
@@ -27,14 +28,6 @@
 #define NODES   2
 #define THREADS 4
 #define SECONDS 8
-
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 /** An endpoint. `use` is held for reading by whoever calls cm, for writing by who restarts it. */
 struct end {

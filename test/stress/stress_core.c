@@ -26,20 +26,13 @@
 #include <rdma/fi_tagged.h>
 
 #include "ofi/cpr_prov.h"
+#include "support/check.h"
 #include "util/clock.h"
 
 #define THREADS  4
 #define TURNS    2000u
 #define LEN_MAX  (96u << 10)
 #define LIMIT_NS (600 * UTIL_NS_PER_S)
-
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 struct end {
 	struct fid_fabric *fabric;

@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "ofi/cpr_prov.h"
+#include "support/check.h"
 
 #define WORKERS 3
 #define MSGS    1200 /* to each worker */
@@ -37,14 +38,6 @@
 #define LEN_MAX 20000
 #define KEY     1
 #define GUEST   WORKERS /* tag of those who come and go */
-
-#define CHECK(cond)                                                                                \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #cond);                 \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 struct worker {
 	struct fid_cq *cq;

@@ -24,18 +24,11 @@
 #include <string.h>
 
 #include "ofi/cpr_prov.h"
+#include "support/check.h"
 
 #define MSGS    20000
 #define TAG     7
 #define LEN_MAX 20000
-
-#define CHECK(cond)                                                                                \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #cond);                 \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 struct side {
 	struct fid_ep *ep;

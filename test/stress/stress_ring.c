@@ -21,6 +21,7 @@
 
 #include "dev/shm/shm.h"
 #include "ring/ring_loop.h"
+#include "support/check.h"
 #include "support/rng.h"
 #include "util/clock.h"
 
@@ -29,14 +30,6 @@
 #define OPEN_MAX 64u
 #define HOLD_MAX 8u
 #define LIMIT_NS (600 * UTIL_NS_PER_S)
-
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static const uint64_t ring_lens[CONNS] = { 1024, 1024, 2048, 4096, 4096, 16384 };
 

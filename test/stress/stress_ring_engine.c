@@ -18,20 +18,13 @@
 
 #include "engine/eng_engine.h"
 #include "ring/ring_lanes.h"
+#include "support/check.h"
 #include "util/clock.h"
 #include "util/param.h"
 
 #define ROUNDS   150u
 #define MESSAGES 5u
 #define LIMIT_NS (200 * UTIL_NS_PER_S) /* a round */
-
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 struct player {
 	struct core_engine *engine;

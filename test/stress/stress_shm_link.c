@@ -21,6 +21,7 @@
 
 #include "dev/shm/shm.h"
 #include "dev/shm/shm_watch.h"
+#include "support/check.h"
 #include "util/clock.h"
 
 #define LINKS    24
@@ -28,14 +29,6 @@
 #define MSGS     1500u /* a link and direction */
 #define UNIT_MAX 12u
 #define LIMIT_NS (600 * UTIL_NS_PER_S)
-
-#define CHECK(x)                                                                                   \
-	do {                                                                                       \
-		if (!(x)) {                                                                        \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                    \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 struct end {
 	struct dev_link *link;

@@ -23,19 +23,12 @@
 #include <string.h>
 
 #include "ofi/cpr_prov.h"
+#include "support/check.h"
 
 #define MSGS    3000
 #define THREADS 2
 #define WINDOW  8
 #define LEN_MAX 20000
-
-#define CHECK(cond)                                                                                \
-	do {                                                                                       \
-		if (!(cond)) {                                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #cond);                 \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
 
 struct place {
 	struct fid_fabric *fabric;

@@ -160,6 +160,28 @@ ssize_t ofi_pair_read(struct ofi_pair *p, int which, void *entry)
 	return ofi_read(p->cq[which], entry);
 }
 
+void ofi_pair_expect(struct ofi_pair *p, int which, uint64_t flags, const void *context)
+{
+	struct fi_cq_tagged_entry e;
+
+	cr_assert_eq(ofi_pair_read(p, which, &e), 1);
+	cr_expect_eq(e.flags, flags);
+	cr_expect_eq(e.op_context, context);
+}
+
+void ofi_pair_expect_error(struct ofi_pair *p, int which, uint64_t flags, int err,
+			   const void *context)
+{
+	struct fi_cq_err_entry e = { 0 };
+	struct fi_cq_tagged_entry good;
+
+	cr_assert_eq(ofi_pair_read(p, which, &good), -FI_EAVAIL);
+	cr_assert_eq(fi_cq_readerr(p->cq[which], &e, 0), 1);
+	cr_expect_eq(e.flags, flags);
+	cr_expect_eq(e.err, err);
+	cr_expect_eq(e.op_context, context);
+}
+
 void ofi_open_unbound(struct ofi_pair *p)
 {
 	struct ofi_options opts = { 0 };

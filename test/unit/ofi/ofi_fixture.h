@@ -67,6 +67,11 @@ void ofi_pair_close(struct ofi_pair *p);
 ssize_t ofi_read(struct fid_cq *cq, void *entry);
 /** Reads one completion while both queues make progress. */
 ssize_t ofi_pair_read(struct ofi_pair *p, int which, void *entry);
+/** The next completion of end `which` is this one, and a good one. */
+void ofi_pair_expect(struct ofi_pair *p, int which, uint64_t flags, const void *context);
+/** The next completion of end `which` is this error. */
+void ofi_pair_expect_error(struct ofi_pair *p, int which, uint64_t flags, int err,
+			   const void *context);
 /** Repeats a transfer while it returns -FI_EAGAIN, making progress on both ends. */
 #define OFI_RETRY(p, call)                                                                         \
 	({                                                                                         \

@@ -49,23 +49,12 @@ TestSuite(cpr_rma, .init = setup, .fini = teardown, .timeout = 200);
 
 static void expect(uint64_t flags, void *context)
 {
-	struct fi_cq_tagged_entry e;
-
-	cr_assert_eq(ofi_pair_read(&p, 0, &e), 1);
-	cr_expect_eq(e.flags, flags);
-	cr_expect_eq(e.op_context, context);
+	ofi_pair_expect(&p, 0, flags, context);
 }
 
 static void expect_error(uint64_t flags, int err, void *context)
 {
-	struct fi_cq_err_entry e = { 0 };
-	struct fi_cq_tagged_entry good;
-
-	cr_assert_eq(ofi_pair_read(&p, 0, &good), -FI_EAVAIL);
-	cr_assert_eq(fi_cq_readerr(p.cq[0], &e, 0), 1);
-	cr_expect_eq(e.flags, flags);
-	cr_expect_eq(e.err, err);
-	cr_expect_eq(e.op_context, context);
+	ofi_pair_expect_error(&p, 0, flags, err, context);
 }
 
 Test(cpr_rma, each_call_moves_its_bytes)
