@@ -3,6 +3,7 @@
  * The two ends of cost.h as endpoints of any libfabric provider: FI_EP_RDM, fi_tagged, a domain and a
  * completion queue each, every send with a completion: that the buffer may be used again, as ucp_tag_send_nbx
  * tells and as MPI_Isend asks for; with FI_COST_TRANSMIT in the environment, that the peer has the message.
+ * With FI_COST_SAFE at FI_THREAD_SAFE, with a lock; else FI_THREAD_DOMAIN.
  * With FI_COST_COUNTERS messages without tags and without completions, which two counters tell of.
  */
 #include "cost.h"
@@ -65,7 +66,8 @@ static struct fi_info *cost_fi_info(const char *provider)
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->threading =
+		getenv("FI_COST_SAFE") ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->tx_attr->op_flags =
 		(cost_counters ? 0 : FI_COMPLETION) |

@@ -103,11 +103,11 @@ Test(core_dom, allies_have_one_lock)
 {
 	ally(0, 1);
 	ally(2, 3);
-	cr_expect_eq(core_dom_mutex(&doms[0]), core_dom_mutex(&doms[1]));
-	cr_expect_neq(core_dom_mutex(&doms[0]), core_dom_mutex(&doms[2]));
+	cr_expect_eq(core_dom_bias(&doms[0]), core_dom_bias(&doms[1]));
+	cr_expect_neq(core_dom_bias(&doms[0]), core_dom_bias(&doms[2]));
 	ally(0, 3);
 	for (int i = 1; i < DOMS; i++)
-		cr_expect_eq(core_dom_mutex(&doms[0]), core_dom_mutex(&doms[i]));
+		cr_expect_eq(core_dom_bias(&doms[0]), core_dom_bias(&doms[i]));
 	core_dom_lock(&doms[3]);
 	cr_expect_not(core_dom_trylock(&doms[1]));
 	core_dom_unlock(&doms[3]);
@@ -159,13 +159,13 @@ Test(core_dom, what_an_ally_could_not_finish_goes_on)
 
 Test(core_dom, an_old_lock_is_exchanged_for_the_new_one)
 {
-	pthread_mutex_t *old = core_dom_mutex(&doms[1]);
+	struct util_bias *old = core_dom_bias(&doms[1]);
 
 	ally(0, 1);
-	pthread_mutex_lock(old);
+	util_bias_lock(old);
 	core_dom_lock_again(&doms[1], old);
 	cr_expect_not(core_dom_trylock(&doms[0]));
-	cr_expect_eq(pthread_mutex_trylock(old), 0);
-	pthread_mutex_unlock(old);
+	cr_expect(util_bias_trylock(old));
+	util_bias_unlock(old);
 	core_dom_unlock(&doms[1]);
 }

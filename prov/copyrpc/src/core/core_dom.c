@@ -57,7 +57,7 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 	dom->locked = locked;
 	dom->guarded = locked;
 	dom->watched = false;
-	pthread_mutex_init(&dom->own_lock, NULL);
+	util_bias_init(&dom->own_lock);
 	dom->lock = &dom->own_lock;
 	dom->ally = dom;
 	util_list_init(&dom->ally_work.link);
@@ -75,7 +75,7 @@ void core_dom_fini(struct core_dom *dom)
 {
 	dom->engine_ops->close(dom->engine);
 	core_mr_table_fini(&dom->own_mrs);
-	pthread_mutex_destroy(&dom->own_lock);
+	util_bias_fini(&dom->own_lock);
 }
 
 void core_dom_share_mrs(struct core_dom *dom, struct core_dom *with)
@@ -85,7 +85,7 @@ void core_dom_share_mrs(struct core_dom *dom, struct core_dom *with)
 
 void core_dom_ally(struct core_dom *dom, struct core_dom *with)
 {
-	pthread_mutex_t *lock = core_dom_mutex(dom), *old = core_dom_mutex(with);
+	struct util_bias *lock = core_dom_bias(dom), *old = core_dom_bias(with);
 	struct core_dom *ally = with, *next = with->ally;
 
 	if (lock == old)
@@ -100,27 +100,39 @@ void core_dom_ally(struct core_dom *dom, struct core_dom *with)
 	for (ally = dom->ally; ally != dom; ally = ally->ally)
 		core_dom_work(ally, &ally->ally_work);
 	core_dom_work(dom, &dom->ally_work);
-	pthread_mutex_unlock(old);
+	util_bias_unlock(old);
 }
 
-void core_dom_lock_again(struct core_dom *dom, pthread_mutex_t *held)
+void core_dom_lock_again(struct core_dom *dom, struct util_bias *held)
 {
 	do {
-		pthread_mutex_unlock(held);
-		held = core_dom_mutex(dom);
-		pthread_mutex_lock(held);
-	} while (core_dom_mutex(dom) != held);
+		util_bias_unlock(held);
+		held = core_dom_bias(dom);
+		util_bias_lock(held);
+	} while (core_dom_bias(dom) != held);
+}
+
+void core_dom_visit(struct core_dom *dom)
+{
+	struct util_bias *lock;
+
+	if (!dom->locked)
+		return;
+	lock = core_dom_bias(dom);
+	util_bias_visit(lock);
+	if (core_dom_bias(dom) != lock)
+		core_dom_lock_again(dom, lock);
 }
 
 bool core_dom_trylock(struct core_dom *dom)
 {
-	pthread_mutex_t *lock = core_dom_mutex(dom);
+	struct util_bias *lock = core_dom_bias(dom);
 
-	if (pthread_mutex_trylock(lock))
+	if (!util_bias_trylock(lock))
 		return false;
-	if (core_dom_mutex(dom) == lock)
+	if (core_dom_bias(dom) == lock)
 		return true;
-	pthread_mutex_unlock(lock);
+	util_bias_unlock(lock);
 	return false;
 }
 

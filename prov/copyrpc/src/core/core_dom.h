@@ -5,7 +5,8 @@
  * A core domain: the endpoints that share an engine, a lock and a budget. core_dom_progress takes in
  * everything that arrived for any of them and continues what waits; every read of a CQ, counter
  * or EQ calls it. The lock guards all that hangs below; it is taken at the libfabric border
- * (ofi/) and nowhere else, and not at all under FI_THREAD_DOMAIN and coarser (locked = false).
+ * (ofi/) and nowhere else, and not at all under FI_THREAD_DOMAIN (locked = false). It costs a thread
+ * that alone uses the domain plain loads and stores (util/bias.h).
  * Lock order: domain -> (engine's, control thread's own). Up-calls arrive with it held.
  *
  * A libfabric domain may have several (ofi/domain/cpr_group.h). They have memory regions in common; who
@@ -15,13 +16,13 @@
 #ifndef CORE_DOM_H
 #define CORE_DOM_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/core_chan.h"
 #include "core/core_mr.h"
+#include "util/bias.h"
 #include "util/bits.h"
 #include "util/list.h"
 
@@ -51,8 +52,8 @@ struct core_dom {
 	 * progress too, for nobody else will let go what waits.
 	 */
 	bool watched;
-	pthread_mutex_t *lock; /* own_lock, or that of an ally; atomic, changed with both held */
-	pthread_mutex_t own_lock;
+	struct util_bias *lock; /* own_lock, or that of an ally; atomic, changed with both held */
+	struct util_bias own_lock;
 	struct core_dom *ally;      /* the next in their ring; itself: none */
 	struct core_work ally_work; /* with allies: always in `work` */
 	struct core_limits limits;
@@ -77,33 +78,36 @@ void core_dom_share_mrs(struct core_dom *dom, struct core_dom *with);
 void core_dom_ally(struct core_dom *dom, struct core_dom *with);
 
 /** Its lock; any thread may ask, who holds it knows that it stays. */
-static inline pthread_mutex_t *core_dom_mutex(const struct core_dom *dom)
+static inline struct util_bias *core_dom_bias(const struct core_dom *dom)
 {
 	return __atomic_load_n(&dom->lock, __ATOMIC_RELAXED);
 }
 
 /** `held` was its lock once: takes what is now. */
-void core_dom_lock_again(struct core_dom *dom, pthread_mutex_t *held);
+void core_dom_lock_again(struct core_dom *dom, struct util_bias *held);
 
 static inline void core_dom_lock(struct core_dom *dom)
 {
-	pthread_mutex_t *lock;
+	struct util_bias *lock;
 
 	if (!dom->locked)
 		return;
-	lock = core_dom_mutex(dom);
-	pthread_mutex_lock(lock);
-	if (UTIL_UNLIKELY(core_dom_mutex(dom) != lock))
+	lock = core_dom_bias(dom);
+	util_bias_lock(lock);
+	if (UTIL_UNLIKELY(core_dom_bias(dom) != lock))
 		core_dom_lock_again(dom, lock);
 }
 
 /** Of a domain with a lock: false if somebody has it. */
 bool core_dom_trylock(struct core_dom *dom);
 
+/** As core_dom_lock, by who will not be back soon: nobody loses a lock that costs nothing (util/bias.h). */
+void core_dom_visit(struct core_dom *dom);
+
 static inline void core_dom_unlock(struct core_dom *dom)
 {
 	if (dom->locked)
-		pthread_mutex_unlock(core_dom_mutex(dom));
+		util_bias_unlock(core_dom_bias(dom));
 }
 
 static inline bool core_dom_has_allies(const struct core_dom *dom)

@@ -54,7 +54,7 @@ static struct cpr_group *group_of(struct fid_cq *cq)
 
 static bool are_allies(struct fid_ep *a, struct fid_ep *b)
 {
-	return core_dom_mutex(dom_of(a)) == core_dom_mutex(dom_of(b));
+	return core_dom_bias(dom_of(a)) == core_dom_bias(dom_of(b));
 }
 
 static unsigned group_cnt(void)

@@ -74,6 +74,7 @@ static inline void cpr_domain_unlock(struct cpr_domain *domain)
 
 static inline void cpr_domain_progress(struct cpr_domain *domain)
 {
+	cpr_group_count_read(&domain->main);
 	cpr_group_progress(&domain->main);
 }
 

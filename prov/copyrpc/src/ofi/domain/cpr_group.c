@@ -29,7 +29,7 @@ static struct cpr_group *cpr_group_of(struct core_dom *dom)
 
 static bool cpr_group_leads(const struct cpr_group *group)
 {
-	return core_dom_mutex(&group->core) == &group->core.own_lock;
+	return core_dom_bias(&group->core) == &group->core.own_lock;
 }
 
 void cpr_group_lock_all(struct cpr_domain *domain)
@@ -37,7 +37,7 @@ void cpr_group_lock_all(struct cpr_domain *domain)
 	pthread_mutex_lock(&domain->changes);
 	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g))
 		if (cpr_group_leads(g))
-			cpr_group_lock(g);
+			core_dom_visit(&g->core);
 }
 
 void cpr_group_unlock_all(struct cpr_domain *domain)
@@ -66,13 +66,12 @@ void cpr_group_progress_all(struct cpr_domain *domain)
 	}
 }
 
-/* Did nobody read its queues since the last time that somebody asked? */
+/* Did nobody read its queues since the last time that somebody asked? Not locked. */
 static bool cpr_group_is_idle(struct cpr_group *group)
 {
-	bool idle = group->app_reads == group->seen_reads;
+	uint64_t reads = __atomic_load_n(&group->app_reads, __ATOMIC_RELAXED);
 
-	group->seen_reads = group->app_reads;
-	return idle;
+	return __atomic_exchange_n(&group->seen_reads, reads, __ATOMIC_RELAXED) == reads;
 }
 
 void cpr_group_help(struct cpr_domain *domain, struct cpr_group *own)
@@ -80,10 +79,10 @@ void cpr_group_help(struct cpr_domain *domain, struct cpr_group *own)
 	if (!cpr_group_next(&domain->main))
 		return;
 	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g)) {
-		if (g == own || !core_dom_trylock(&g->core))
+		/* Asked first: to take its lock from a busy thread would cost that one. */
+		if (g == own || !cpr_group_is_idle(g) || !core_dom_trylock(&g->core))
 			continue;
-		if (cpr_group_is_idle(g))
-			core_dom_progress(&g->core);
+		core_dom_progress(&g->core);
 		cpr_group_unlock(g);
 	}
 }
@@ -92,7 +91,7 @@ void cpr_group_help(struct cpr_domain *domain, struct cpr_group *own)
 
 static void cpr_group_ally(struct cpr_group *a, struct cpr_group *b)
 {
-	if (core_dom_mutex(&a->core) == core_dom_mutex(&b->core))
+	if (core_dom_bias(&a->core) == core_dom_bias(&b->core))
 		return;
 	cpr_group_lock(a);
 	cpr_group_lock(b);
@@ -104,7 +103,7 @@ static void cpr_group_ally(struct cpr_group *a, struct cpr_group *b)
 static void cpr_group_ally_sorted(struct cpr_domain *domain, struct cpr_group *a,
 				  struct cpr_group *b)
 {
-	pthread_mutex_t *lock_a = core_dom_mutex(&a->core), *lock_b = core_dom_mutex(&b->core);
+	struct util_bias *lock_a = core_dom_bias(&a->core), *lock_b = core_dom_bias(&b->core);
 
 	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g)) {
 		if (lock_a == &g->core.own_lock)
@@ -152,8 +151,10 @@ struct cpr_group *cpr_place_lock_guarded(struct cpr_place *place)
 	while (true) {
 		group = __atomic_load_n(&place->group, __ATOMIC_ACQUIRE);
 		cpr_group_lock(group);
-		if (UTIL_LIKELY(__atomic_load_n(&place->group, __ATOMIC_RELAXED) == group))
+		if (UTIL_LIKELY(__atomic_load_n(&place->group, __ATOMIC_RELAXED) == group)) {
+			cpr_group_count_read(group);
 			return group;
+		}
 		cpr_group_unlock(group);
 	}
 }

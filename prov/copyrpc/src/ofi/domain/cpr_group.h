@@ -37,8 +37,9 @@ struct cpr_ep;
 
 struct cpr_group {
 	struct core_dom core;
-	uint64_t app_reads;     /* of its queues and counters: the application makes progress */
-	uint64_t seen_reads;    /* of these, what cpr_group_help last saw */
+	uint64_t
+		app_reads; /* of its queues and counters, if it is locked; atomic, under the lock */
+	uint64_t seen_reads;    /* of these, what cpr_group_help last saw; atomic */
 	unsigned members;       /* endpoints, queues, counters; under domain.changes */
 	struct cpr_group *next; /* younger; atomic, written once */
 };
@@ -76,10 +77,15 @@ static inline void cpr_group_unlock(struct cpr_group *group)
 	core_dom_unlock(&group->core);
 }
 
+/** The application looks after it. Locked. */
+static inline void cpr_group_count_read(struct cpr_group *group)
+{
+	__atomic_store_n(&group->app_reads, group->app_reads + 1, __ATOMIC_RELAXED);
+}
+
 /** Its progress, as a read of one of its queues makes it. Locked. */
 static inline void cpr_group_progress(struct cpr_group *group)
 {
-	group->app_reads++;
 	core_dom_progress(&group->core);
 }
 

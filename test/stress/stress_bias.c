@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Can two threads have a biased lock at once?
+ *
+ * Threads take it in bursts, long ones that make them its owner and short ones that take it from
+ * another, by all its ways. What it guards is two numbers that are equal whenever nobody has it, and
+ * a sum. Built with TSan by the suite; without, it looks for what only a processor's store buffer
+ * does: it fails if util_bias_barrier does nothing.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "util/bias.h"
+
+#define THREADS 3
+#define BURSTS  20000
+#define VISITS  200000
+
+static struct util_bias bias;
+static volatile uint64_t one, other; /* under it */
+static uint64_t plain;               /* under it: turns without the mutex */
+static bool stop;                    /* atomic */
+
+static void turn(void)
+{
+	if (one != other) {
+		fprintf(stderr, "two have the lock\n");
+		exit(1);
+	}
+	one++;
+	plain += bias.held != NULL;
+	other++;
+}
+
+/* By one of its ways: false, it was not free. */
+static bool enter(int way)
+{
+	if (way == 0)
+		util_bias_visit(&bias);
+	else if (way > 1)
+		util_bias_lock(&bias);
+	else
+		return util_bias_trylock(&bias);
+	return true;
+}
+
+static void *run_bursts(void *arg)
+{
+	uint64_t *turns = arg;
+	unsigned seed = (unsigned)*turns;
+
+	*turns = 0;
+	for (int i = 0; i < BURSTS; i++) {
+		int left = rand_r(&seed) % 8 ? rand_r(&seed) % 3 : rand_r(&seed) % 400;
+		int way = rand_r(&seed) % 4;
+
+		for (; left; left--) {
+			if (!enter(way))
+				continue;
+			turn();
+			/* Else nobody owns it long enough after a while. */
+			if (!bias.held && bias.needed)
+				bias.needed = UTIL_BIAS_TURNS_MIN;
+			util_bias_unlock(&bias);
+			++*turns;
+		}
+	}
+	return NULL;
+}
+
+/* An owner that is in and out all the time, and a thread that comes again and again for a moment. */
+static void *run_owner(void *arg)
+{
+	uint64_t *turns = arg;
+
+	for (*turns = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); ++*turns) {
+		util_bias_lock(&bias);
+		turn();
+		util_bias_unlock(&bias);
+	}
+	return NULL;
+}
+
+static void *run_visitor(void *arg)
+{
+	uint64_t *turns = arg;
+
+	for (*turns = 0; *turns < VISITS; ++*turns) {
+		util_bias_visit(&bias);
+		turn();
+		util_bias_unlock(&bias);
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* All of them at once; 0 if each turn has counted, and some were the owner's. */
+static int run(void *(*const runs[])(void *), unsigned cnt)
+{
+	uint64_t turns[THREADS], sum = 0;
+	pthread_t threads[THREADS];
+
+	one = other = plain = 0;
+	util_bias_init(&bias);
+	for (unsigned i = 0; i < cnt; i++) {
+		turns[i] = i + 1;
+		if (pthread_create(&threads[i], NULL, runs[i], &turns[i]))
+			return 1;
+	}
+	for (unsigned i = 0; i < cnt; i++) {
+		pthread_join(threads[i], NULL);
+		sum += turns[i];
+	}
+	util_bias_fini(&bias);
+	printf("stress_bias: %ju turns, %ju of them without the mutex\n", (uintmax_t)sum,
+	       (uintmax_t)plain);
+	return sum != one || one != other || (bias.needed && !plain);
+}
+
+int main(void)
+{
+	void *(*const bursts[])(void *) = { run_bursts, run_bursts, run_bursts };
+	void *(*const visits[])(void *) = { run_owner, run_visitor };
+
+	return run(bursts, THREADS) || run(visits, 2);
+}
