@@ -170,6 +170,8 @@ static void run_mr(struct ft *ft)
 	REFUSED("events of nothing", fi_mr_bind(mr, &cntr->fid, 0));
 	REFUSED("what nobody can be bound to", fi_mr_bind(mr, &fab.tx_cq->fid, FI_REMOTE_READ));
 	RULE("a region is registered", fi_close(&fab.domain->fid), -FI_EBUSY);
+	if (fi_mr_bind(mr, &cntr->fid, FI_REMOTE_READ) == 0)
+		RULE("a region counts there", fi_close(&cntr->fid), -FI_EBUSY);
 	FT_CLOSE(mr);
 	FT_CLOSE(cntr);
 	ft_fab_close(&fab);

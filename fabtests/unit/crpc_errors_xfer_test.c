@@ -297,6 +297,7 @@ static void run_poll(struct ft *ft)
 	REFUSED("what is not a member", fi_poll_del(poll, &fab.tx_cq->fid, 0));
 	FT_OK(fi_poll_add(poll, &fab.tx_cq->fid, 0));
 	RULE("a set has it", fi_close(&fab.tx_cq->fid), -FI_EBUSY);
+	RULE("the set has a member", fi_close(&poll->fid), -FI_EBUSY);
 	FT_OK(fi_poll_del(poll, &fab.tx_cq->fid, 0));
 	FT_CLOSE(poll);
 	FT_OK(fi_wait_open(fab.fabric, &wait_attr, &set));

@@ -145,21 +145,6 @@ Test(core_mr, keys_that_the_domain_chooses_are_unique)
 	cr_expect_eq(dom.mrs->cnt, 0);
 }
 
-Test(core_mr, a_closed_counter_is_forgotten)
-{
-	struct core_cntr cntr = { 0 }, other = { 0 };
-	struct core_mr mr;
-
-	region(&mr, 1, BOTH, 0, 1);
-	mr.remote_read = &cntr;
-	mr.remote_write = &other;
-	cr_assert_eq(core_mr_add(&dom, &mr, false), 0);
-	core_mr_forget_cntr(&dom, &cntr);
-	cr_expect_null(mr.remote_read);
-	cr_expect_eq(mr.remote_write, &other);
-	core_mr_remove(&dom, &mr);
-}
-
 /* Few keys, so that they collide; many regions, so that the table grows. */
 Test(core_mr, the_table_agrees_with_a_list)
 {

@@ -127,20 +127,6 @@ void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts, struct
 	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 
-void core_mr_forget_cntr(struct core_dom *dom, const struct core_cntr *cntr)
-{
-	struct core_mr *mr;
-
-	for (uint64_t i = 0; i < dom->mrs->slot_cnt; i++) {
-		for (mr = dom->mrs->slots[i]; mr; mr = mr->next) {
-			if (mr->remote_read == cntr)
-				mr->remote_read = NULL;
-			if (mr->remote_write == cntr)
-				mr->remote_write = NULL;
-		}
-	}
-}
-
 /** Where in the region is it? 0 and *off, or -FI_E*. */
 static int core_mr_locate(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len,
 			  uint64_t access, struct core_mr **out, uint64_t *off)

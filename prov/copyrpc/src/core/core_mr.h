@@ -71,8 +71,6 @@ void core_mr_remove(struct core_dom *dom, struct core_mr *mr);
 /** A transfer begins, or ends: counted in `users`, and in `loans` with this link (NULL: not). */
 void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan);
 void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan);
-/** The counter goes: no region refers to it any more. */
-void core_mr_forget_cntr(struct core_dom *dom, const struct core_cntr *cntr);
 
 /**
  * [addr, addr + len) of the region `key`, as a peer asked, if it grants all of `access`

@@ -457,6 +457,8 @@ Test(cpr_group, a_poll_set_looks_into_all_groups_of_its_members)
 		cr_assert_geq(cnt, 0);
 	} while (cnt < 2);
 	cr_expect((found[0] == &p.cq[0] && found[1] == &p.cq[1]));
+	for (i = 0; i < 2; i++)
+		cr_expect_eq(fi_poll_del(set, &p.cq[i]->fid, 0), 0);
 	cr_expect_eq(fi_close(&set->fid), 0);
 }
 

@@ -147,7 +147,7 @@ Test(cpr_mr, with_fi_reg_mr_registrations_are_reported)
 	cr_expect_eq(fi_close(&eq->fid), 0);
 }
 
-Test(cpr_mr, each_direction_has_one_counter_which_may_go_first)
+Test(cpr_mr, each_direction_has_one_counter_which_goes_last)
 {
 	struct fid_cntr *cntr;
 	struct fid_mr *mr;
@@ -162,8 +162,9 @@ Test(cpr_mr, each_direction_has_one_counter_which_may_go_first)
 	cr_expect_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), -FI_EINVAL);
 	cr_expect_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_READ), 0);
 	cr_expect_eq(fi_mr_enable(mr), 0);
-	cr_expect_eq(fi_close(&cntr->fid), 0);
+	cr_expect_eq(fi_close(&cntr->fid), -FI_EBUSY);
 	cr_expect_eq(fi_close(&mr->fid), 0);
+	cr_expect_eq(fi_close(&cntr->fid), 0);
 }
 
 Test(cpr_mr, a_region_longer_than_memory_is_refused)

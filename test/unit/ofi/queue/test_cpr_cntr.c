@@ -185,6 +185,8 @@ Test(cpr_cntr, a_poll_set_tells_who_has_news)
 	cr_expect_eq(fi_close(&p.domain->fid), -FI_EBUSY);
 	cr_expect_eq(fi_poll_del(set, &p.tx_cntr[0]->fid, 0), 0);
 	cr_expect_eq(fi_poll_del(set, &p.tx_cntr[0]->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_close(&set->fid), -FI_EBUSY);
+	cr_expect_eq(fi_poll_del(set, &p.cq[0]->fid, 0), 0);
 	cr_expect_eq(fi_close(&set->fid), 0);
 	ofi_pair_close(&p);
 }

@@ -28,6 +28,7 @@ struct cpr_mr {
 	struct fid_mr fid;
 	struct core_mr core;
 	struct cpr_domain *domain;
+	struct cpr_cntr *cntr[2]; /* bound to it, by direction: they outlive it */
 };
 
 static inline struct cpr_mr *cpr_mr_of(struct fid *fid)
@@ -73,15 +74,28 @@ static int cpr_mr_close(struct fid *fid)
 	struct cpr_mr *mr = cpr_mr_of(fid);
 
 	cpr_mr_remove(mr);
+	for (int i = 0; i < 2; i++)
+		if (mr->cntr[i])
+			cpr_ref_put(&mr->cntr[i]->refs);
 	cpr_ref_put(&mr->domain->refs);
 	free(mr);
 	return 0;
 }
 
+/* Locked. The counter is closed after the region. */
+static void cpr_mr_set_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, bool write)
+{
+	mr->cntr[write] = cntr;
+	cpr_ref_get(&cntr->refs);
+	if (write)
+		mr->core.remote_write = &cntr->core;
+	else
+		mr->core.remote_read = &cntr->core;
+}
+
 /* Counts what peers have done to the region. One counter for each direction. */
 static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t flags)
 {
-	struct core_mr *core = &mr->core;
 	int ret = 0;
 
 	if (!flags || cntr->domain != mr->domain)
@@ -90,13 +104,12 @@ static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t f
 		return -FI_EBADFLAGS;
 	cpr_group_unite(mr->domain); /* any endpoint's peers may count there */
 	cpr_domain_lock(mr->domain);
-	if (((flags & FI_REMOTE_READ) && core->remote_read) ||
-	    ((flags & FI_REMOTE_WRITE) && core->remote_write))
+	if (((flags & FI_REMOTE_READ) && mr->cntr[0]) || ((flags & FI_REMOTE_WRITE) && mr->cntr[1]))
 		ret = -FI_EINVAL;
 	if (!ret && (flags & FI_REMOTE_READ))
-		core->remote_read = &cntr->core;
+		cpr_mr_set_cntr(mr, cntr, false);
 	if (!ret && (flags & FI_REMOTE_WRITE))
-		core->remote_write = &cntr->core;
+		cpr_mr_set_cntr(mr, cntr, true);
 	cpr_domain_unlock(mr->domain);
 	return ret;
 }

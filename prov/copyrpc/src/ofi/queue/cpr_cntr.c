@@ -221,9 +221,6 @@ static int cpr_cntr_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cntr->refs))
 		return -FI_EBUSY;
-	cpr_group_lock_all(cntr->domain);
-	core_mr_forget_cntr(&cntr->domain->main.core, &cntr->core);
-	cpr_group_unlock_all(cntr->domain);
 	cpr_place_fini(&cntr->place, cntr->domain);
 	cpr_waitset_close_member(&cntr->wait);
 	cpr_ref_put(&cntr->domain->refs);

@@ -26,7 +26,7 @@ struct cpr_cntr {
 	struct core_cntr core;
 	struct cpr_wait wait;
 	uint32_t reads;      /* that changed nothing, since another was looked after */
-	struct cpr_ref refs; /* endpoints, poll sets, triggers */
+	struct cpr_ref refs; /* endpoints, regions, poll sets, triggers */
 	uint64_t seen_value; /* what fi_poll, fi_cntr_set and fi_cntr_add last knew */
 	uint64_t seen_errors;
 	uint64_t told_value; /* what the user was last told by a read or a wait, or asked to read */

@@ -145,10 +145,13 @@ static int cpr_poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t fl
 static int cpr_poll_close(struct fid *fid)
 {
 	struct cpr_poll *poll = container_of(fid, struct cpr_poll, fid.fid);
-	struct util_list *first;
+	bool busy;
 
-	while ((first = util_list_first(&poll->members)))
-		cpr_poll_drop(poll, UTIL_CONTAINER_OF(first, struct cpr_poll_member, link));
+	pthread_mutex_lock(&poll->lock);
+	busy = !util_list_is_empty(&poll->members);
+	pthread_mutex_unlock(&poll->lock);
+	if (busy)
+		return -FI_EBUSY;
 	cpr_ref_put(&poll->domain->refs);
 	pthread_mutex_destroy(&poll->lock);
 	free(poll);
