@@ -66,8 +66,7 @@ static struct fi_info *cost_fi_info(const char *provider)
 	hints->mode = FI_CONTEXT | FI_CONTEXT2;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
-	hints->domain_attr->threading =
-		getenv("FI_COST_SAFE") ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
+	hints->domain_attr->threading = getenv("FI_COST_SAFE") ? FI_THREAD_SAFE : FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->tx_attr->op_flags =
 		(cost_counters ? 0 : FI_COMPLETION) |
