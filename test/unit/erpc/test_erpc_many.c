@@ -40,13 +40,16 @@ Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_g
 {
 	struct erpc_session *all[MANY];
 	struct wire_erpc_half half;
-	uint32_t i, before = ERPC_CREDITS_MAX;
+	uint32_t i, left, before = ERPC_CREDITS_MAX;
 
 	erpc_pair_init(&p, 2);
 	erpc_pair_open(&p);
 	for (i = 0; i < MANY; i++) {
+		left = p.end[0].port->dg->rx_cnt - p.end[0].port->promised;
 		cr_assert_eq(erpc_session_open(p.end[0].port, &half, &all[i]), 0);
 		cr_assert_geq(half.credits, ERPC_CREDITS_MIN);
+		if (half.credits > ERPC_CREDITS_MIN)
+			cr_assert_leq(8 * half.credits, left, "an eighth of what is left");
 		cr_assert_leq(half.credits, before);
 		before = half.credits;
 		if (half.credits > ERPC_CREDITS_MIN)

@@ -117,6 +117,38 @@ Test(erpc_port, what_comes_before_attach_waits_and_is_counted_once)
 	erpc_pair_fini(&p);
 }
 
+/** Several sessions that nobody attaches: what has no room counts as lost, and its buffer goes back. */
+Test(erpc_port, what_comes_before_attach_waits_within_bounds)
+{
+	struct erpc_session *here[4], *there[4];
+	struct erpc_port *port;
+	unsigned i, k;
+
+	erpc_pair_init(&p, 4);
+	erpc_pair_open(&p);
+	port = p.end[1].port;
+	for (i = 0; i < 4; i++) {
+		erpc_pair_join(p.end[0].port, port, &here[i], &there[i]);
+		there[i]->attached = false;
+		for (k = 0; k < 3; k++)
+			cr_assert_geq(here[i]->conn.chan.ops->send_buf(
+					      &here[i]->conn.chan, core_label(WIRE_OP_MSG, 0), 0, 0,
+					      p.end[0].memory, 20000),
+				      0);
+	}
+	erpc_pair_run(&p, 20000000);
+	cr_expect_eq(port->saved_cnt, ERPC_POLL_BURST);
+	cr_expect_eq(port->dg->rx_held, ERPC_POLL_BURST);
+	cr_expect_gt(port->stats.rx_no_memory, 0);
+	for (i = 0; i < 4; i++) {
+		here[i]->conn.chan.ops->close(&here[i]->conn.chan);
+		there[i]->conn.chan.ops->close(&there[i]->conn.chan);
+	}
+	erpc_pair_run(&p, 100000);
+	cr_expect_eq(port->dg->rx_held, 0, "what waited for the closed is given back");
+	erpc_pair_fini(&p);
+}
+
 static uint32_t answers;
 
 static void double_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)

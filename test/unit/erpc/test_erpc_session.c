@@ -129,6 +129,30 @@ Test(erpc_session, what_cannot_work_is_refused, .init = setup, .fini = teardown)
 	cr_expect_eq(connect_with(half, MTU), -FI_EOPNOTSUPP);
 }
 
+/** Who does not know a session's token does not know how its requests are numbered, however many sessions he has. */
+Test(erpc_session, numbers_of_requests_begin_where_nobody_else_knows, .init = setup,
+     .fini = teardown)
+{
+	struct erpc_session *here[16], *there[16];
+	unsigned i, k;
+
+	for (i = 0; i < 16; i++)
+		erpc_pair_join(p.end[0].port, p.end[1].port, &here[i], &there[i]);
+	for (i = 0; i < 16; i++) {
+		cr_expect_eq(here[i]->tx[0].c.req_num % ERPC_SLOTS, 0);
+		cr_expect_lt(here[i]->tx[0].c.req_num, WIRE_ERPC_REQ_MAX);
+		for (k = 0; k < i; k++) {
+			cr_expect_neq(here[i]->tx[0].c.req_num, here[k]->tx[0].c.req_num);
+			cr_expect_neq(there[i]->tx[0].c.req_num, there[k]->tx[0].c.req_num);
+		}
+		cr_expect_neq(here[i]->tx[0].c.req_num, there[i]->tx[0].c.req_num);
+	}
+	for (i = 0; i < 16; i++) {
+		here[i]->conn.chan.ops->close(&here[i]->conn.chan);
+		there[i]->conn.chan.ops->close(&there[i]->conn.chan);
+	}
+}
+
 static uint32_t to_lose;
 
 static void lose_answers(struct fake_net *net, struct fake_pkt *pkt, void *arg)

@@ -247,3 +247,46 @@ Test(erpc_loss, who_is_away_is_not_flooded)
 	cr_expect_gt(p.end[1].port->stats.rx_repeats, 0);
 	end();
 }
+
+/** Requests of end 0 get lost. */
+static void lose_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	(void)net;
+	(void)arg;
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	if (h.kind == WIRE_ERPC_REQ && h.session == p.end[1].s->num &&
+	    pkt->to == fake_port_of(p.end[1].port->dg)->number) {
+		lose.times++;
+		pkt->copies = 0;
+	}
+}
+
+/** How often one message is sent in so long, all in vain, while its peer speaks or does not. */
+static uint32_t in_vain(uint64_t ns, bool speaks)
+{
+	uint64_t until_ns;
+	uint32_t times;
+
+	begin();
+	p.net.hook = lose_requests;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	for (until_ns = p.net.now_ns + ns; p.net.now_ns < until_ns;) {
+		if (speaks)
+			pair_send(&p.end[1], 0);
+		erpc_pair_run(&p, 100 * US);
+	}
+	times = lose.times;
+	p.net.hook = NULL;
+	end();
+	return times;
+}
+
+/** Time that doubles and doubles is for who is silent. */
+Test(erpc_loss, a_peer_that_speaks_is_asked_again_and_again)
+{
+	uint32_t silent = in_vain(500ull * MS, false), speaks = in_vain(500ull * MS, true);
+
+	cr_expect_gt(speaks, 4 * silent, "%u, and %u of one that is silent", speaks, silent);
+}

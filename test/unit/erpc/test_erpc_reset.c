@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Very many sessions of one endpoint, and two of three peers are gone in the same moment.
+ *
+ * Each is in the midst of everything: messages both ways, a call that nobody has answered, memory that is
+ * fetched, bytes that are held. One of three goes on, one vanishes, one begins again: with some of
+ * these before the end of the old session is known here, with some after. What was open with the gone
+ * ends, once; what is still on its way changes nothing; all others are heard in full and in order; and
+ * in the end nothing is left of any of them.
+ *
+ *	COPYRPC_RESET	sessions (at most 20000)
+ */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/erpc_pair.h"
+
+#define PEERS     4u /* ports that all peers share */
+#define RX_CNT    2048u
+#define TX_CNT    64u
+#define MTU       1024u
+#define FETCH_LEN 2500u /* three packets */
+#define ALLOW     64u
+#define STEP_NS   5000u
+#define TURNS_MAX 400000u
+
+struct reset_side {
+	struct erpc_session *s;
+	struct reset_side *peer;
+	uint64_t sent, heard;
+	bool arrived, fetching, owes;
+	unsigned asked, answered;
+	unsigned fetches_over;
+	int fetch_status;
+	struct core_call_ref ref;
+	core_hold_t hold;
+	struct core_get get;
+	struct iovec iov;
+	struct core_loan loan; /* that the peer fetches */
+};
+
+/** A session, and what becomes of its peer. */
+struct reset_link {
+	struct reset_side here, there;
+	enum { STAYS, VANISHES, RESTARTS } fate;
+	bool over;
+};
+
+static struct {
+	struct fake_net net;
+	struct erpc_port *port, *peers[PEERS];
+	struct reset_link *links; /* 2 * cnt: who begins again is a new one */
+	uint32_t cnt, link_cnt;
+	uint8_t memory[FETCH_LEN], sink[FETCH_LEN];
+} r;
+
+/* ---- what is heard ---- */
+
+static struct reset_side *side_of(struct core_chan *chan)
+{
+	return erpc_session_of(chan)->user;
+}
+
+static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				   uint32_t len, core_hold_t hold)
+{
+	struct reset_side *e = side_of(chan);
+	uint64_t number;
+
+	(void)op;
+	cr_assert_eq(len, sizeof(number));
+	memcpy(&number, data, sizeof(number));
+	cr_assert_eq(number, e->heard);
+	e->heard++;
+	if (e->hold)
+		return CORE_RX_DONE;
+	e->hold = hold;
+	return CORE_RX_HOLD;
+}
+
+static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
+				    const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	struct reset_side *e = side_of(chan);
+
+	(void)data;
+	(void)len;
+	(void)hold;
+	cr_assert(!e->owes);
+	e->owes = true;
+	e->ref = ref;
+	return CORE_RX_DONE;
+}
+
+static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		     uint32_t len)
+{
+	struct reset_side *e = side_of(chan);
+
+	(void)data;
+	(void)len;
+	cr_assert_eq(context, e);
+	cr_assert_eq(status, 0);
+	e->answered++;
+}
+
+static void on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	side_of(chan)->arrived = pos == *chan->taken;
+}
+
+static void unlend(struct reset_side *e)
+{
+	if (e->loan.chan)
+		e->loan.chan->ops->unlend(e->loan.chan, &e->loan);
+	e->loan.chan = NULL;
+}
+
+static void on_get_done(struct core_chan *chan, struct core_get *get)
+{
+	struct reset_side *e = side_of(chan);
+
+	cr_assert(e->fetching);
+	e->fetching = false;
+	e->fetches_over++;
+	e->fetch_status = get->status;
+	if (!get->status) /* or else the lender hears of the end by itself */
+		unlend(e->peer);
+}
+
+static const struct core_upcalls ups = {
+	.on_msg = on_msg,
+	.on_call = on_call,
+	.on_reply = on_reply,
+	.on_arrived = on_arrived,
+	.on_get_done = on_get_done,
+};
+
+static void failed(struct erpc_session *s)
+{
+	cr_assert_eq(s->err, -FI_ECONNRESET);
+	erpc_session_end(s);
+}
+
+/* ---- life ---- */
+
+static struct erpc_port *port_open(uint64_t seed)
+{
+	struct dev_dgram_attr dg_attr = { .rx_cnt = RX_CNT, .tx_cnt = TX_CNT };
+	struct erpc_port_attr attr = {
+		.tx_cnt = TX_CNT, .up = &ups, .seed = seed, .failed = failed
+	};
+	struct erpc_port *port;
+
+	cr_assert_eq(fake_net_ops.open(fake_net_dev(&r.net), &dg_attr, &attr.dg), 0);
+	cr_assert_eq(erpc_port_open(&attr, &port), 0);
+	return port;
+}
+
+static void join(uint32_t nth)
+{
+	struct reset_link *link = &r.links[r.link_cnt++];
+
+	erpc_pair_join(r.port, r.peers[nth % PEERS], &link->here.s, &link->there.s);
+	link->here.s->user = &link->here;
+	link->there.s->user = &link->there;
+	link->here.peer = &link->there;
+	link->there.peer = &link->here;
+	link->fate = STAYS;
+}
+
+static void begin(uint32_t cnt, uint32_t inline_max)
+{
+	uint32_t i;
+
+	memset(&r, 0, sizeof(r));
+	fake_net_init(&r.net, 7);
+	r.net.now_ns = 1000000;
+	r.net.mtu = MTU;
+	r.net.inline_max = inline_max;
+	r.cnt = cnt;
+	r.links = calloc(2 * (size_t)cnt, sizeof(*r.links));
+	r.port = port_open(1);
+	for (i = 0; i < PEERS; i++)
+		r.peers[i] = port_open(2 + i);
+	for (i = 0; i < cnt; i++) {
+		join(i);
+		r.links[i].fate = i % 3;
+	}
+}
+
+static void turn(void)
+{
+	unsigned i;
+
+	r.port->armed = true;
+	erpc_port_progress(r.port, r.net.now_ns);
+	for (i = 0; i < PEERS; i++) {
+		r.peers[i]->armed = true;
+		erpc_port_progress(r.peers[i], r.net.now_ns);
+	}
+	fake_net_run(&r.net, r.net.now_ns + STEP_NS);
+}
+
+static void close_side(struct reset_side *e)
+{
+	unlend(e);
+	e->s->conn.chan.ops->close(&e->s->conn.chan);
+	e->s = NULL;
+}
+
+/** Everything was given back, but for what a device may still read: the last packets, which did not report. */
+static void check_port(const struct erpc_port *port)
+{
+	if (port->dg->tx_done == port->dg->tx_posted) {
+		cr_expect_eq(port->bufs.used_cnt, 0);
+		cr_expect_eq(port->lent.used_cnt, 0);
+		cr_expect(util_list_is_empty(&port->leaving));
+	}
+	cr_expect_eq(port->bodies.used_cnt, 0);
+	cr_expect_eq(port->asked.used_cnt, 0);
+	cr_expect_eq(port->dg->rx_held, 0);
+	cr_expect_eq(port->timers.cnt, 0);
+	cr_expect_eq(port->session_cnt, 0);
+	cr_expect_eq(port->promised, 0);
+}
+
+static void end(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < r.link_cnt; i++) {
+		if (r.links[i].over)
+			continue;
+		close_side(&r.links[i].here);
+		close_side(&r.links[i].there);
+	}
+	for (i = 0; i < 10; i++) /* for reports of the device */
+		turn();
+	check_port(r.port);
+	erpc_port_close(r.port);
+	for (i = 0; i < PEERS; i++) {
+		check_port(r.peers[i]);
+		erpc_port_close(r.peers[i]);
+	}
+	free(r.links);
+	fake_net_fini(&r.net);
+}
+
+/* ---- what is said ---- */
+
+static void say(struct reset_side *e)
+{
+	struct core_chan *chan = &e->s->conn.chan;
+
+	if (chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), e->sent, 0, r.memory,
+				0) < 0)
+		return;
+	e->sent++;
+	chan->awaited = *chan->taken;
+	e->arrived = false;
+}
+
+static void fetch(struct reset_side *e)
+{
+	struct core_chan *lender = &e->peer->s->conn.chan;
+
+	cr_assert_eq(lender->ops->lend(lender, r.memory, FETCH_LEN, &e->peer->loan), 0);
+	e->peer->loan.chan = lender;
+	e->iov = (struct iovec){ .iov_base = r.sink, .iov_len = FETCH_LEN };
+	e->get = (struct core_get){ .remote_addr = (uintptr_t)r.memory,
+				    .remote_key = e->peer->loan.key,
+				    .iov = &e->iov,
+				    .iov_cnt = 1,
+				    .len = FETCH_LEN };
+	e->fetching = true;
+	cr_assert_eq(e->s->conn.chan.ops->get(&e->s->conn.chan, &e->get), 0);
+}
+
+static void speak(struct reset_side *e)
+{
+	struct core_chan *chan = &e->s->conn.chan;
+
+	say(e);
+	if (!e->asked && !chan->ops->call_buf(chan, 0x800, "what?", 5, ALLOW, e, 0))
+		e->asked++;
+	if (!e->fetching)
+		fetch(e);
+	say(e);
+}
+
+/** All links that live speak, some at a time: so some are done with it and others not. */
+static void speak_all(uint32_t from)
+{
+	uint32_t i;
+
+	for (i = from; i < r.link_cnt; i++) {
+		if (r.links[i].over)
+			continue;
+		speak(&r.links[i].here);
+		speak(&r.links[i].there);
+		if (!(i % 64))
+			turn();
+	}
+}
+
+/** What it still has to do for others. */
+static void settle(struct reset_side *e)
+{
+	struct core_chan *chan = &e->s->conn.chan;
+
+	if (e->hold)
+		chan->ops->release(chan, e->hold);
+	e->hold = 0;
+	if (e->owes)
+		cr_assert_eq(chan->ops->reply(chan, e->ref, "that", 4), 0);
+	e->owes = false;
+}
+
+static bool is_done(const struct reset_side *e)
+{
+	return e->arrived && e->peer->heard == e->sent && e->asked == e->answered && !e->fetching &&
+	       !e->fetch_status && e->s->credits == e->s->credits_max;
+}
+
+/** Both ends of a link have answered, and heard all. */
+static bool is_over(struct reset_link *link)
+{
+	settle(&link->here);
+	settle(&link->there);
+	return is_done(&link->here) && is_done(&link->there);
+}
+
+static void until_all_is_heard(void)
+{
+	uint32_t at, turns = 0;
+
+	for (at = 0; at < r.link_cnt; at++)
+		while (!r.links[at].over && !is_over(&r.links[at])) {
+			turn();
+			cr_assert_lt(turns++, TURNS_MAX, "link %u hears no end", at);
+		}
+}
+
+/* ---- the end of many ---- */
+
+/** Their processes are gone. Nobody here knows. */
+static void peers_go(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < r.cnt; i++) {
+		struct reset_side *there = &r.links[i].there;
+
+		if (r.links[i].fate == STAYS)
+			continue;
+		there->s->err = -FI_ESHUTDOWN;
+		erpc_session_end(there->s);
+		close_side(there);
+	}
+}
+
+static void begin_again(bool before)
+{
+	uint32_t i;
+
+	for (i = 0; i < r.cnt; i++)
+		if (r.links[i].fate == RESTARTS && (i % 2 == 0) == before)
+			join(i);
+}
+
+/** The control thread hears of it: what is open ends, then the sessions. */
+static void hear_of_it(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < r.cnt; i++)
+		if (r.links[i].fate != STAYS)
+			erpc_session_fail(r.links[i].here.s, -FI_ECONNRESET, NULL);
+	turn();
+	for (i = 0; i < r.cnt; i++) {
+		struct reset_side *here = &r.links[i].here;
+
+		if (r.links[i].fate == STAYS)
+			continue;
+		cr_expect_not(here->fetching, "what was open has ended");
+		cr_expect_eq(here->fetches_over, 1, "once");
+		if (here->hold && i % 2) { /* before its session, or with it */
+			erpc_session_stop(here->s);
+			here->s->conn.chan.ops->release(&here->s->conn.chan, here->hold);
+		}
+		close_side(here);
+		r.links[i].over = true;
+	}
+}
+
+/** What is said to the gone finds nobody. */
+static void speak_to_the_gone(void)
+{
+	uint64_t refused = 0;
+	uint32_t i, turns;
+
+	for (i = 0; i < r.cnt; i++)
+		if (r.links[i].fate != STAYS)
+			say(&r.links[i].here);
+	for (turns = 0; !refused; turns++) {
+		turn();
+		cr_assert_lt(turns, TURNS_MAX);
+		for (i = 0; i < PEERS; i++)
+			refused += r.peers[i]->stats.rx_no_session;
+	}
+}
+
+static void reset(uint32_t cnt, uint32_t inline_max)
+{
+	uint32_t first;
+
+	begin(cnt, inline_max);
+	speak_all(0);
+	peers_go();
+	begin_again(true);
+	speak_all(r.cnt);
+	speak_to_the_gone();
+	hear_of_it();
+	first = r.link_cnt;
+	begin_again(false);
+	speak_all(first);
+	until_all_is_heard();
+	cr_expect(util_list_is_empty(&r.port->leaving), "nobody reads what was of the gone");
+	cr_expect(util_list_is_empty(&r.port->returned));
+	cr_expect_eq(r.port->stats.rx_bad + r.port->stats.rx_malformed, 0);
+	end();
+}
+
+static uint32_t sessions(uint32_t usual)
+{
+	uint64_t cnt = rng_env("COPYRPC_RESET", usual);
+
+	return (uint32_t)(cnt < 20000 ? cnt : 20000);
+}
+
+Test(erpc_reset, who_stays_hears_all_and_nothing_is_left_of_the_gone, .timeout = 300)
+{
+	reset(sessions(600), 0);
+}
+
+Test(erpc_reset, over_a_device_that_reads_late_too, .timeout = 300)
+{
+	reset(sessions(600), 60);
+}
