@@ -239,7 +239,7 @@ void erpc_session_fail(struct erpc_session *s, int err, const char *why)
 	if (s->err)
 		return;
 	s->err = err;
-	s->room = 0;
+	erpc_session_close_batch(s);
 	if (why)
 		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
 	util_list_remove(&s->dirty_link);
@@ -265,7 +265,7 @@ static void erpc_session_leave_lists(struct erpc_session *s)
 
 void erpc_session_end(struct erpc_session *s)
 {
-	s->room = 0;
+	erpc_session_close_batch(s);
 	erpc_session_leave_lists(s);
 	erpc_get_fail(s, s->err);
 }
@@ -290,7 +290,7 @@ static void erpc_session_drop_bufs(struct erpc_session *s)
 
 	erpc_buf_free(bufs, s->open);
 	s->open = NULL;
-	s->room = 0;
+	erpc_session_close_batch(s);
 	while ((first = util_list_pop(&s->replies)))
 		erpc_buf_free(bufs, UTIL_CONTAINER_OF(first, struct erpc_buf, link));
 	for (slot = 0; slot < ERPC_SLOTS; slot++) {

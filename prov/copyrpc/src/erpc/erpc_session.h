@@ -129,6 +129,7 @@ struct erpc_session {
 	struct erpc_buf *open; /* the batch that grows, or NULL; its len is set when it leaves */
 	uint8_t *fill;         /* where its next frame belongs, */
 	uint32_t room;         /* for which nothing but the bytes is to be done; mostly 0 */
+	uint8_t *fill_end;     /* the same for who says that more follows: frames fit up to here */
 	uint32_t usual;        /* bytes of the last one that waited for others */
 	uint8_t bursts; /* in a row: more followed a message that left by itself, before progress */
 	bool lone;      /* nothing has followed the last one that did */
@@ -244,6 +245,13 @@ static inline void erpc_session_mark(struct erpc_session *s)
 {
 	if (util_list_is_empty(&s->dirty_link))
 		erpc_session_mark_cold(s);
+}
+
+/** Nothing joins the open batch by its bytes alone. */
+static inline void erpc_session_close_batch(struct erpc_session *s)
+{
+	s->room = 0;
+	s->fill_end = s->fill;
 }
 
 /** A slot or a credit is free: is there something that waits for one? */

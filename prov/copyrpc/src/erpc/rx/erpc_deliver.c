@@ -63,21 +63,34 @@ static const char *erpc_deliver_call(struct erpc_session *s, const struct wire_e
 	return verdict == CORE_RX_BAD ? "message not understood" : NULL;
 }
 
-/** A frame that is no message: what is wrong with it, or NULL. */
-static const char *__attribute__((noinline))
-erpc_deliver_other(struct erpc_session *s, const uint8_t **at, const uint8_t *end,
-		   struct erpc_body *body, bool *calls)
+/** A frame that is no message: where it ends, and *why: what is wrong with it, or NULL. */
+static const uint8_t *__attribute__((noinline))
+erpc_deliver_other(struct erpc_session *s, const uint8_t *at, const uint8_t *end,
+		   struct erpc_body *body, bool *calls, const char **why)
 {
 	struct wire_erpc_frame f;
 
-	if (!wire_erpc_frame_next(&f, at, end))
-		return "no message where one should be";
+	if (!wire_erpc_frame_next(&f, &at, end)) {
+		*why = "no message where one should be";
+		return at;
+	}
 	if (f.kind == WIRE_ERPC_FRAME_CALL) {
 		*calls = true;
-		return erpc_deliver_call(s, &f, body);
+		*why = erpc_deliver_call(s, &f, body);
+		return at;
 	}
 	s->telling = body;
-	return erpc_deliver_reply(s, &f);
+	*why = erpc_deliver_reply(s, &f);
+	return at;
+}
+
+/** What becomes of a message that is not done with: what is wrong with it, or NULL. */
+static const char *erpc_deliver_kept(struct erpc_body *body, enum core_rx_verdict verdict)
+{
+	if (verdict == CORE_RX_BAD)
+		return "message not understood";
+	body->refs++;
+	return NULL;
 }
 
 /** All frames of a batch; what is wrong with it, or NULL. *calls: some were calls. */
@@ -90,16 +103,17 @@ static const char *erpc_deliver_frames(struct erpc_session *s, struct erpc_body 
 	const char *why = NULL;
 	uint32_t op, len;
 
-	while (at < end && !why && UTIL_LIKELY(!s->err)) {
+	while (!why && UTIL_LIKELY(!s->err)) {
 		data = wire_erpc_msg_next(&at, end, &op, &len);
 		if (UTIL_UNLIKELY(!data)) {
-			why = erpc_deliver_other(s, &at, end, body, calls);
+			if (at == end)
+				return NULL;
+			at = erpc_deliver_other(s, at, end, body, calls, &why);
 			continue;
 		}
 		verdict = up->on_msg(&s->conn.chan, op, data, len, erpc_body_hold(body));
-		body->refs += verdict == CORE_RX_HOLD;
-		if (UTIL_UNLIKELY(verdict == CORE_RX_BAD))
-			why = "message not understood";
+		if (UTIL_UNLIKELY(verdict != CORE_RX_DONE))
+			why = erpc_deliver_kept(body, verdict);
 	}
 	return why;
 }

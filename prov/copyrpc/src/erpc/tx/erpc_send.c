@@ -72,8 +72,8 @@ bool erpc_send_leave(struct erpc_session *s)
 	if (!s->open)
 		return true;
 	if (frames == 1 && !s->lone && !erpc_send_busy(s))
-		s->bursts = 0; /* it has waited for others in vain */
-	s->room = 0;           /* if it stays: who adds to it marks the session again */
+		s->bursts = 0;       /* it has waited for others in vain */
+	erpc_session_close_batch(s); /* if it stays: who adds to it marks the session again */
 	s->open->len = erpc_send_len(s);
 	if (!erpc_send_batch(s, s->open, s->taken))
 		return false;
@@ -186,14 +186,17 @@ static inline void erpc_send_follows(struct erpc_session *s)
 		s->bursts++;
 }
 
-/** What erpc_send_buf may add to a batch that waits behind others: it stores more than it counts. */
-static uint32_t erpc_send_quick_room(const struct erpc_session *s)
+/** The batch stays: what may join it by bytes alone. Who does stores more than he counts. */
+static void erpc_send_stay(struct erpc_session *s)
 {
 	uint32_t cap = s->open->cap, max = (s->shared < cap ? s->shared : cap) - ERPC_SEND_SLOP;
 
-	if (!erpc_send_gathers(s) || erpc_send_len(s) > max)
-		return 0;
-	return max - erpc_send_len(s);
+	erpc_session_close_batch(s);
+	if (erpc_send_len(s) > max)
+		return;
+	s->fill_end = s->open->data + max;
+	if (erpc_send_gathers(s))
+		s->room = max - erpc_send_len(s);
 }
 
 /** A frame is whole: does the batch wait for others? */
@@ -204,7 +207,7 @@ static inline void erpc_send_added(struct erpc_session *s, uint32_t span, unsign
 	if (!erpc_send_is_now(s, flags)) {
 		erpc_send_follows(s);
 		s->usual = erpc_send_len(s);
-		s->room = erpc_send_quick_room(s);
+		erpc_send_stay(s);
 		erpc_session_mark(s);
 		return;
 	}
@@ -287,7 +290,8 @@ int erpc_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_
 }
 
 /** Remembers a call: its name in *id. 0, or -FI_E*. */
-static int erpc_call_ask(struct erpc_session *s, uint32_t allowance, void *context, uint32_t *id)
+static inline int erpc_call_ask(struct erpc_session *s, uint32_t allowance, void *context,
+				uint32_t *id)
 {
 	struct erpc_asked *asked = util_pool_alloc(&s->port->asked);
 	int ret;
@@ -343,10 +347,10 @@ int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t a
 	return 0;
 }
 
-int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
-		  uint32_t allowance, void *context, unsigned flags)
+static int __attribute__((noinline))
+erpc_call_buf_cold(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
+		   uint32_t allowance, void *context, unsigned flags)
 {
-	struct erpc_session *s = erpc_session_of(chan);
 	int ret;
 	uint8_t *at = erpc_call_begin(s, op, (uint32_t)len, allowance, context, &ret);
 
@@ -355,6 +359,44 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	util_copy(at, buf, len);
 	erpc_send_added(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(op) + (uint32_t)len),
 			flags);
+	return 0;
+}
+
+/** Is nothing but its bytes to be done for a call of `span` bytes? */
+static inline bool erpc_call_joins(const struct erpc_session *s, uint32_t span, unsigned flags)
+{
+	return span <= (flags & CORE_SEND_MORE ? (size_t)(s->fill_end - s->fill) : s->room);
+}
+
+/** It joins the open batch. */
+static inline void erpc_call_join(struct erpc_session *s, uint32_t span, bool gathers)
+{
+	s->open->asks = true;
+	s->fill += span;
+	s->room -= gathers ? span : 0;
+	s->taken += ERPC_POS_STEP;
+	erpc_session_mark(s);
+}
+
+int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
+		  uint32_t allowance, void *context, unsigned flags)
+{
+	uint32_t body = (uint32_t)(sizeof(op) + len), id;
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body);
+	struct erpc_session *s = erpc_session_of(chan);
+	uint8_t *at;
+	int ret;
+
+	if (UTIL_UNLIKELY(!erpc_call_joins(s, span, flags) || len > UTIL_COPY_SHORT ||
+			  s->grant_left < erpc_send_cost(allowance)))
+		return erpc_call_buf_cold(s, op, buf, len, allowance, context, flags);
+	ret = erpc_call_ask(s, allowance, context, &id);
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	at = wire_erpc_frame_put(s->fill, WIRE_ERPC_FRAME_CALL, id, allowance, body);
+	memcpy(at, &op, sizeof(op));
+	util_copy_short(at + sizeof(op), buf, len);
+	erpc_call_join(s, span, s->room != 0);
 	return 0;
 }
 
