@@ -91,8 +91,8 @@ Test(wire_erpc_msg, whatever_stands_there_nothing_beyond_its_end_is_read)
 	}
 }
 
-/* The short way for messages says the same as the long one, and leaves everything else to it. */
-Test(wire_erpc_msg, a_message_alone_is_read_as_any_frame_is)
+/* The short way says the same as the long one of frames of its kind, and leaves all others to it. */
+static void plain_is_read_as_any(enum wire_erpc_frame_kind kind)
 {
 	struct rng rng = { 11 };
 	unsigned i, msgs = 0;
@@ -108,9 +108,9 @@ Test(wire_erpc_msg, a_message_alone_is_read_as_any_frame_is)
 
 		memset(buf, 0, span);
 		memcpy(buf, &head, sizeof(head));
-		data = wire_erpc_msg_next(&at, buf + span, &op, &len);
+		data = wire_erpc_plain_next(&at, buf + span, kind, &op, &len);
 		any = wire_erpc_frame_next(&f, &other, buf + span);
-		cr_assert_eq(data != NULL, any && f.kind == WIRE_ERPC_FRAME_MSG);
+		cr_assert_eq(data != NULL, any && f.kind == kind);
 		cr_assert_eq(at, data ? other : buf);
 		if (data)
 			cr_assert(data == f.data && op == f.word && len == f.len);
@@ -119,4 +119,10 @@ Test(wire_erpc_msg, a_message_alone_is_read_as_any_frame_is)
 	}
 	cr_assert_gt(msgs, 200);
 	cr_assert_lt(msgs, 19000);
+}
+
+Test(wire_erpc_msg, a_message_or_an_answer_is_read_as_any_frame_is)
+{
+	plain_is_read_as_any(WIRE_ERPC_FRAME_MSG);
+	plain_is_read_as_any(WIRE_ERPC_FRAME_REPLY);
 }

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/core_chan.h"
 #include "dev/dgram.h"
 #include "util/list.h"
 
@@ -44,6 +45,17 @@ struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in
 
 /** Nobody refers to it. */
 void erpc_body_free(struct erpc_body *body);
+
+/** As core knows it, and back. */
+static inline core_hold_t erpc_body_hold(const struct erpc_body *body)
+{
+	return (core_hold_t)(uintptr_t)body;
+}
+
+static inline struct erpc_body *erpc_body_held(core_hold_t hold)
+{
+	return (struct erpc_body *)(uintptr_t)hold;
+}
 
 /** A reference less; with the last one it is gone. */
 static inline void erpc_body_put(struct erpc_body *body)

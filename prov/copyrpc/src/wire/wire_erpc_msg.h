@@ -116,11 +116,12 @@ static inline uint8_t *wire_erpc_frame_put(uint8_t *at, enum wire_erpc_frame_kin
 }
 
 /**
- * The bytes of the message at *at, which moves behind it, before `end`: NULL if it is no message that is
- * whole, and nothing has moved: wire_erpc_frame_next says what it is.
+ * The bytes of the frame at *at, which moves behind it, before `end`: NULL if it is none of that kind (MSG or
+ * REPLY, a constant) that is whole, and nothing has moved: wire_erpc_frame_next says what it is.
  */
-static inline const uint8_t *wire_erpc_msg_next(const uint8_t **at, const uint8_t *end,
-						uint32_t *op, uint32_t *len)
+static inline const uint8_t *wire_erpc_plain_next(const uint8_t **at, const uint8_t *end,
+						  enum wire_erpc_frame_kind kind, uint32_t *word,
+						  uint32_t *len)
 {
 	const uint8_t *frame = *at;
 	size_t rest = (size_t)(end - frame);
@@ -130,9 +131,9 @@ static inline const uint8_t *wire_erpc_msg_next(const uint8_t **at, const uint8_
 	if (rest < sizeof(head))
 		return NULL;
 	memcpy(&head, frame, sizeof(head));
-	*op = (uint32_t)(head >> 32);
-	*len = (uint32_t)head - ((uint32_t)WIRE_ERPC_FRAME_MSG << 24);
-	span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, *len & 0xFFFFFF);
+	*word = (uint32_t)(head >> 32);
+	*len = (uint32_t)head - ((uint32_t)kind << 24);
+	span = wire_erpc_frame_span(kind, *len & 0xFFFFFF);
 	if (*len > 0xFFFFFF || span > rest)
 		return NULL;
 	*at = frame + span;

@@ -143,9 +143,17 @@ static inline bool m5_ud_take(struct m5_ud *ud, const struct m5_cqe *cqe, struct
 	return true;
 }
 
-static inline int m5_ud_poll(struct dev_dgram *base, struct dev_dgram_in *in, unsigned cnt)
+/* Nothing has come: is there other news? */
+static inline int m5_ud_idle(struct m5_ud *ud)
 {
-	struct m5_ud *ud = (struct m5_ud *)base;
+	if (UTIL_UNLIKELY(ib_async_is_due(&ud->dev->async)))
+		m5_dev_news_cold(ud->dev);
+	return ud->ib.status;
+}
+
+static __attribute__((noinline, unused)) int m5_ud_poll_some(struct m5_ud *ud,
+							     struct dev_dgram_in *in, unsigned cnt)
+{
 	const struct m5_cqe *cqe;
 	unsigned n = 0;
 
@@ -155,9 +163,14 @@ static inline int m5_ud_poll(struct dev_dgram *base, struct dev_dgram_in *in, un
 		else
 			m5_ud_other_cold(ud, cqe);
 	}
-	if (!n && UTIL_UNLIKELY(ib_async_is_due(&ud->dev->async)))
-		m5_dev_news_cold(ud->dev);
-	return n || UTIL_LIKELY(!ud->ib.status) ? (int)n : ud->ib.status;
+	return n ? (int)n : m5_ud_idle(ud);
+}
+
+static inline int m5_ud_poll(struct dev_dgram *base, struct dev_dgram_in *in, unsigned cnt)
+{
+	struct m5_ud *ud = (struct m5_ud *)base;
+
+	return m5_cq_is_empty(&ud->cq) ? m5_ud_idle(ud) : m5_ud_poll_some(ud, in, cnt);
 }
 
 int m5_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg);

@@ -17,26 +17,22 @@ static void erpc_deliver_bad(struct erpc_session *s, const char *why)
 	erpc_session_fail(s, -FI_EIO, why);
 }
 
-static core_hold_t erpc_body_hold(const struct erpc_body *body)
+/** An answer to a call of ours, which has this id; s->telling has its bytes. */
+static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id,
+					     const uint8_t *data, uint32_t len)
 {
-	return (core_hold_t)(uintptr_t)body;
-}
-
-/** An answer to a call of ours; s->telling has its bytes. */
-static const char *erpc_deliver_reply(struct erpc_session *s, const struct wire_erpc_frame *f)
-{
-	struct erpc_asked *asked = util_idmap_lookup(&s->calls, f->word);
+	struct erpc_asked *asked = util_idmap_lookup(&s->calls, id);
 	void *context;
 
-	if (!asked)
+	if (UTIL_UNLIKELY(!asked))
 		return "an answer to a call that does not wait";
-	if (f->len > asked->allowance)
+	if (UTIL_UNLIKELY(len > asked->allowance))
 		return "an answer beyond its allowance";
 	context = asked->context;
 	s->grant_left += erpc_send_cost(asked->allowance);
-	util_idmap_release(&s->calls, f->word);
+	util_idmap_release(&s->calls, id);
 	util_pool_release(&s->port->asked, asked);
-	s->conn.up->on_reply(&s->conn.chan, context, 0, f->data, f->len);
+	s->conn.up->on_reply(&s->conn.chan, context, 0, data, len);
 	return NULL;
 }
 
@@ -80,7 +76,7 @@ erpc_deliver_other(struct erpc_session *s, const uint8_t *at, const uint8_t *end
 		return at;
 	}
 	s->telling = body;
-	*why = erpc_deliver_reply(s, &f);
+	*why = erpc_deliver_reply(s, f.word, f.data, f.len);
 	return at;
 }
 
@@ -104,7 +100,7 @@ static const char *erpc_deliver_frames(struct erpc_session *s, struct erpc_body 
 	uint32_t op, len;
 
 	while (!why && UTIL_LIKELY(!s->err)) {
-		data = wire_erpc_msg_next(&at, end, &op, &len);
+		data = wire_erpc_plain_next(&at, end, WIRE_ERPC_FRAME_MSG, &op, &len);
 		if (UTIL_UNLIKELY(!data)) {
 			if (at == end)
 				return NULL;
@@ -169,25 +165,34 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 		erpc_answer_kept(s, (uint32_t)((struct erpc_rx *)next - s->rx));
 }
 
+/** Frames that are nothing but answers: what is wrong with them, or NULL. */
+static const char *erpc_deliver_answers(struct erpc_session *s, const uint8_t *at,
+					const uint8_t *end)
+{
+	const char *why = NULL;
+	const uint8_t *data;
+	uint32_t id, len;
+
+	while (!why && UTIL_LIKELY(!s->err)) {
+		data = wire_erpc_plain_next(&at, end, WIRE_ERPC_FRAME_REPLY, &id, &len);
+		if (UTIL_UNLIKELY(!data))
+			return at == end ? NULL : "no answer where one should be";
+		why = erpc_deliver_reply(s, id, data, len);
+	}
+	return why;
+}
+
 void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body)
 {
-	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch);
-	const uint8_t *end = body->data + body->len;
+	uint32_t head = sizeof(struct wire_erpc_batch);
 	struct erpc_body *before = s->telling;
-	struct wire_erpc_frame f;
-	const char *why = NULL;
+	const char *why = "answers without a head";
 
-	if (body->len < sizeof(struct wire_erpc_batch))
-		why = "answers without a head";
 	s->telling = body;
-	while (!why && at < end && !s->err) {
-		if (wire_erpc_frame_next(&f, &at, end) && f.kind == WIRE_ERPC_FRAME_REPLY)
-			why = erpc_deliver_reply(s, &f);
-		else
-			why = "no answer where one should be";
-	}
+	if (UTIL_LIKELY(body->len >= head))
+		why = erpc_deliver_answers(s, body->data + head, body->data + body->len);
 	s->telling = before;
-	if (why)
+	if (UTIL_UNLIKELY(why != NULL))
 		erpc_deliver_bad(s, why);
 }
 
@@ -202,6 +207,6 @@ int erpc_keep(struct core_chan *chan, core_hold_t *hold)
 
 void erpc_release(struct core_chan *chan, core_hold_t hold)
 {
-	erpc_body_put((struct erpc_body *)(uintptr_t)hold);
+	erpc_body_put(erpc_body_held(hold));
 	erpc_answer_released(erpc_session_of(chan));
 }

@@ -118,10 +118,11 @@ int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf
 	return erpc_reply_iov(chan, ref, &iov, len ? 1 : 0, len, 0);
 }
 
-int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,
-		   const void *buf, size_t len, unsigned flags)
+static int __attribute__((noinline))
+erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_hold_t hold,
+		    const void *buf, size_t len, unsigned flags)
 {
-	struct erpc_session *s = erpc_session_of(chan);
+	struct core_chan *chan = &s->conn.chan;
 	uint8_t *at;
 
 	if (UTIL_UNLIKELY(len > ref.allowance || s->err || s->stopped))
@@ -132,5 +133,47 @@ int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_hold_t
 		erpc_reply_added(s, flags);
 	}
 	chan->ops->release(chan, hold);
+	return 0;
+}
+
+/**
+ * Is nothing but bytes to be done? Others wait in `to`, for which the session is marked already, as none that
+ * has failed is.
+ */
+static inline bool erpc_reply_joins(const struct erpc_session *s, const struct erpc_buf *to,
+				    uint32_t span)
+{
+	return !util_list_is_empty(&s->replies) && !util_list_is_empty(&s->dirty_link) &&
+	       !s->held_mask && to->len + span <= to->cap && to->len + span <= s->shared;
+}
+
+/** An answer joins those in `to`. */
+static inline void erpc_reply_join(struct erpc_session *s, struct erpc_buf *to,
+				   struct core_call_ref ref, uint32_t span, const void *buf,
+				   size_t len)
+{
+	uint8_t *at = wire_erpc_frame_put(to->data + to->len, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0,
+					  (uint32_t)len);
+
+	util_copy_short(at, buf, len);
+	to->len += span;
+	s->calls_owed--;
+	s->owed_len -= ref.allowance + ERPC_GRANT_CALL - span;
+}
+
+int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,
+		   const void *buf, size_t len, unsigned flags)
+{
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
+	struct erpc_session *s = erpc_session_of(chan);
+	struct erpc_buf *to = UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
+	struct erpc_body *body = erpc_body_held(hold);
+
+	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || len > ref.allowance ||
+			  len > UTIL_COPY_SHORT || body->refs < 2 ||
+			  !erpc_reply_joins(s, to, span)))
+		return erpc_reply_buf_cold(s, ref, hold, buf, len, flags);
+	erpc_reply_join(s, to, ref, span, buf, len);
+	body->refs--;
 	return 0;
 }

@@ -362,10 +362,12 @@ erpc_call_buf_cold(struct erpc_session *s, uint32_t op, const void *buf, size_t 
 	return 0;
 }
 
-/** Is nothing but its bytes to be done for a call of `span` bytes? */
+/** Is nothing but its bytes, and a name, to be done for a call of `span` bytes? */
 static inline bool erpc_call_joins(const struct erpc_session *s, uint32_t span, unsigned flags)
 {
-	return span <= (flags & CORE_SEND_MORE ? (size_t)(s->fill_end - s->fill) : s->room);
+	return span <= (flags & CORE_SEND_MORE ? (size_t)(s->fill_end - s->fill) : s->room) &&
+	       s->calls.free_head != UTIL_IDMAP_NONE && util_pool_first(&s->port->asked) &&
+	       !util_list_is_empty(&s->dirty_link);
 }
 
 /** It joins the open batch. */
@@ -375,7 +377,6 @@ static inline void erpc_call_join(struct erpc_session *s, uint32_t span, bool ga
 	s->fill += span;
 	s->room -= gathers ? span : 0;
 	s->taken += ERPC_POS_STEP;
-	erpc_session_mark(s);
 }
 
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
@@ -385,14 +386,12 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body);
 	struct erpc_session *s = erpc_session_of(chan);
 	uint8_t *at;
-	int ret;
 
 	if (UTIL_UNLIKELY(!erpc_call_joins(s, span, flags) || len > UTIL_COPY_SHORT ||
 			  s->grant_left < erpc_send_cost(allowance)))
 		return erpc_call_buf_cold(s, op, buf, len, allowance, context, flags);
-	ret = erpc_call_ask(s, allowance, context, &id);
-	if (UTIL_UNLIKELY(ret))
-		return ret;
+	if (UTIL_UNLIKELY(erpc_call_ask(s, allowance, context, &id)))
+		return -FI_ENOMEM;
 	at = wire_erpc_frame_put(s->fill, WIRE_ERPC_FRAME_CALL, id, allowance, body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);
