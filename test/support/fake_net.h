@@ -73,6 +73,7 @@ struct fake_net {
 	struct rng rng;
 	/* Of ports opened from now on: */
 	uint32_t mtu;        /* 1024 */
+	uint32_t rx_room;    /* 0; only said */
 	uint32_t inline_max; /* = mtu at open when 0: like UDP */
 	/* Of datagrams sent from now on: */
 	uint64_t latency_ns;  /* one way; 5000 */

@@ -72,6 +72,7 @@ static int fake_port_open(struct dev *dev, const struct dev_dgram_attr *attr, st
 		abort();
 	port->base.ops = &fake_net_ops;
 	port->base.mtu = net->mtu;
+	port->base.rx_room = net->rx_room;
 	port->base.inline_max = net->inline_max ? net->inline_max : net->mtu;
 	port->base.rx_cnt = attr->rx_cnt;
 	port->net = net;

@@ -118,7 +118,7 @@ Test(param, every_parameter_is_published_with_its_default)
 					     "RING_SIZE",   "EAGER_MAX",      "SINGLE_COPY_MIN",
 					     "RNDV_MIN",    "UNEXPECTED_MEM", "PEER_TIMEOUT",
 					     "SINGLE_COPY", "HOLD",           "LINK_RATE",
-					     "FAULT",       "LAYERING" };
+					     "UDP_PLAIN",   "FAULT",          "LAYERING" };
 	struct fi_param *params;
 	int cnt, found = 0;
 

@@ -37,6 +37,7 @@
 #define DEV_DGRAM_PIECES  2u       /* of a datagram: a header and its data, which lie apart */
 #define DEV_DGRAM_CNT_MAX 32768u   /* of rx_cnt */
 #define DEV_DGRAM_REPORT  (1 << 0) /* of dev_dgram_out.flags */
+#define DEV_DGRAM_ROOM    1024u    /* what a datagram takes in rx_room besides its bytes */
 
 /** Who sent it, or where it goes: equal for the same endpoint. Meaningless beyond that. */
 struct dev_dgram_id {
@@ -92,6 +93,7 @@ struct dev_dgram {
 	uint32_t tx_done;   /* all before this number have left their buffers */
 	uint32_t rx_cnt;
 	uint32_t rx_held; /* received, not released */
+	uint32_t rx_room; /* bytes that wait for poll, and DEV_DGRAM_ROOM each; 0: no such bound */
 };
 
 struct dev_dgram_ops {

@@ -20,7 +20,7 @@
 #define ERPC_EAGER_ONE  (32u << 10) /* from such a packet on, no message has more than one */
 #define ERPC_GET_MIN    (64u << 10)
 #define ERPC_MTU_MIN    256u
-#define ERPC_FLYING_MAX (512u << 10) /* bytes of one GET */
+#define ERPC_FLYING_MAX (512u << 10) /* bytes of one GET on their way */
 #define ERPC_HEADS      32u          /* of a batch and of the frame in it, padding included */
 
 /* ---- beginning ---- */
@@ -92,9 +92,20 @@ static void erpc_session_slots(struct erpc_session *s, uint64_t peer_token)
 	erpc_order_init(&s->order, 0);
 }
 
+/** Packets of one GET that may be on their way to us: no more than there is room for, should we not look. */
+static uint32_t erpc_session_window(const struct erpc_session *s)
+{
+	uint32_t room = s->port->dg->rx_room / ERPC_GET_SLOTS / (s->payload + DEV_DGRAM_ROOM);
+	uint32_t window = ERPC_FLYING_MAX / s->payload;
+
+	if (s->port->dg->rx_room && room < window)
+		window = room;
+	return window ? window : 1;
+}
+
 static void erpc_session_limits(struct erpc_session *s)
 {
-	uint32_t one = s->payload - ERPC_HEADS, window = ERPC_FLYING_MAX / s->payload;
+	uint32_t one = s->payload - ERPC_HEADS;
 	uint64_t parts = (uint64_t)(WIRE_ERPC_PKT_MAX - 1) * s->payload;
 
 	s->conn.chan.caps = CORE_CHAN_GET | CORE_CHAN_LATE | CORE_CHAN_REVOKE;
@@ -105,7 +116,7 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.get_min = ERPC_GET_MIN;
 	s->conn.chan.taken = &s->taken;
 	s->grant_left = ERPC_GRANT;
-	s->get_window = window > 4 ? window : 4;
+	s->get_window = erpc_session_window(s);
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
 }
 

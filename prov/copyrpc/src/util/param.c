@@ -167,6 +167,15 @@ static const struct util_param util_param_table[] = {
 	  .unit = "Mbit/s",
 	  .help = "Link that sessions over datagrams share: they are paced by their round trips, each "
 		  "up to this rate; 0: 25000 over RDMA devices, not paced over UDP" },
+	{ .name = "UDP_PLAIN",
+	  .kind = UTIL_PARAM_BOOL,
+	  .offset = UTIL_PARAM_FIELD(udp_plain),
+	  .def = 0,
+	  .min = 0,
+	  .max = 1,
+	  .unit = "boolean",
+	  .help = "1: the kernel neither cuts nor joins UDP datagrams (GSO, GRO), as where it cannot; "
+		  "for drivers that do it badly" },
 	{ .name = "FAULT",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(fault),

@@ -36,6 +36,7 @@ struct util_params {
 	int peer_timeout_ms;    /* PEER_TIMEOUT */
 	int single_copy;        /* SINGLE_COPY: 0 never process_vm_readv, 1 if the probe passes */
 	int link_rate; /* LINK_RATE: Mbit/s that datagrams are paced for, 0 = the device's */
+	int udp_plain; /* UDP_PLAIN: 1 has the kernel neither cut nor join datagrams */
 	int hold;      /* HOLD: 0 lets no transfer wait for the next progress call */
 	int layering;  /* LAYERING: 1 lets the core stack ofi_rxm over this provider */
 };

@@ -7,6 +7,7 @@
 
 #include "support/rng.h"
 #include "unit/dev/udp/udp_pair.h"
+#include "util/param.h"
 
 #define HEAD    16u
 #define PART    2000u
@@ -223,7 +224,7 @@ Test(udp_into, a_place_that_is_too_short_or_no_buffer_is_for_poll)
 }
 
 /* Parts, other things, and guesses that were wrong, in any order. */
-Test(udp_into, nothing_is_lost_or_mixed_up_whatever_comes)
+static void whatever_comes(void)
 {
 	struct dev_dgram_in in[RUN];
 	struct dev_dgram_place place;
@@ -258,4 +259,16 @@ Test(udp_into, nothing_is_lost_or_mixed_up_whatever_comes)
 	}
 	cr_expect_eq(seen, sent);
 	over();
+}
+
+Test(udp_into, nothing_is_lost_or_mixed_up_whatever_comes)
+{
+	whatever_comes();
+}
+
+/* Where the kernel neither cuts nor joins, runs are datagrams, each of which may be in its place. */
+Test(udp_into, without_offloads_it_is_the_same)
+{
+	util_params.udp_plain = 1;
+	whatever_comes();
 }

@@ -6,6 +6,7 @@
 
 #include "support/rng.h"
 #include "unit/dev/udp/udp_pair.h"
+#include "util/param.h"
 
 #define HELD_MAX 64u
 
@@ -58,7 +59,7 @@ Test(udp_rx, a_buffer_that_is_held_is_not_written_to)
 }
 
 /* Any mixture of runs, of taking a few at a time, and of releasing in any order. */
-Test(udp_rx, nothing_is_lost_or_mixed_up_whatever_is_held)
+static void whatever_is_held(void)
 {
 	struct dev_dgram_in held[HELD_MAX];
 	uint32_t number[HELD_MAX], held_cnt = 0, sent = 0, seen = 0, i, run;
@@ -98,6 +99,17 @@ Test(udp_rx, nothing_is_lost_or_mixed_up_whatever_is_held)
 	cr_expect_eq(seen, sent);
 	cr_expect_eq(((struct udp_dgram *)pair.dg[1])->free_cnt, HELD_MAX, "all buffers are back");
 	udp_pair_close(&pair);
+}
+
+Test(udp_rx, nothing_is_lost_or_mixed_up_whatever_is_held)
+{
+	whatever_is_held();
+}
+
+Test(udp_rx, without_offloads_it_is_the_same)
+{
+	util_params.udp_plain = 1;
+	whatever_is_held();
 }
 
 Test(udp_rx, a_run_is_one_buffer_where_the_kernel_cuts_and_joins)

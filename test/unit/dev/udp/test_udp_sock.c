@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <rdma/fi_errno.h>
 
+#include "util/param.h"
+
 static union udp_addr ip4(const char *text)
 {
 	union udp_addr a = { .in = { .sin_family = AF_INET, .sin_port = htons(9) } };
@@ -59,5 +61,32 @@ Test(udp_sock, there_is_no_route_to_the_other_family)
 
 	cr_assert_eq(udp_sock_open(&s, &any.sa, 0, 64), 0);
 	cr_expect_eq(udp_sock_route_mtu(&s, &six), -FI_EHOSTUNREACH);
+	udp_sock_close(&s);
+}
+
+/* What the engine keeps on its way is to fit: the kernel's bound is SO_RCVBUF as it reports it. */
+Test(udp_sock, says_how_much_may_wait)
+{
+	union udp_addr any = ip4("127.0.0.1");
+	socklen_t len = sizeof(int);
+	struct udp_sock s;
+	int bytes = 0;
+
+	cr_assert_eq(udp_sock_open(&s, &any.sa, 0, 16), 0);
+	cr_assert_eq(getsockopt(s.fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len), 0);
+	cr_expect_gt(bytes, 0);
+	cr_expect_eq(s.rx_room, (uint32_t)bytes);
+	udp_sock_close(&s);
+}
+
+Test(udp_sock, offloads_can_be_done_without)
+{
+	union udp_addr any = ip4("127.0.0.1");
+	struct udp_sock s;
+
+	util_params.udp_plain = 1;
+	cr_assert_eq(udp_sock_open(&s, &any.sa, 0, 16), 0);
+	cr_expect_not(s.gso);
+	cr_expect_not(s.gro);
 	udp_sock_close(&s);
 }

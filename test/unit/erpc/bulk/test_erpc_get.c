@@ -46,14 +46,15 @@ static const struct erpc_stats *stats(void)
 	return &p.end[0].port->stats;
 }
 
-/** Round trips are known. */
-static void begin(uint32_t mtu)
+/** Round trips are known. `room`: of the device, for what nobody looked at. */
+static void begin_with_room(uint32_t mtu, uint32_t room)
 {
 	unsigned i;
 
 	memset(&see, 0, sizeof(see));
 	erpc_pair_init(&p, 1);
 	p.net.mtu = mtu;
+	p.net.rx_room = room;
 	p.net.bytes_per_s = 3e9;
 	erpc_pair_open(&p);
 	p.end[0].len_exact = 100;
@@ -63,6 +64,11 @@ static void begin(uint32_t mtu)
 	}
 	p.net.hook = look;
 	p.end[0].get_exact = PARTS * p.end[0].s->payload;
+}
+
+static void begin(uint32_t mtu)
+{
+	begin_with_room(mtu, 0);
 }
 
 static void end(void)
@@ -113,16 +119,14 @@ Test(erpc_get, a_part_that_two_others_overtake_is_not_lost)
 	end();
 }
 
-/** Packets are so long that the window is less than the credits: at most 512 KiB are under way. */
-Test(erpc_get, no_more_is_under_way_than_its_window)
+/** A get, to its end: the most packets that were under way. */
+static uint32_t most_under_way(void)
 {
 	const struct erpc_tx *tx;
 	uint32_t most = 0, flying;
 	unsigned rounds;
 
-	begin(60000);
 	p.end[0].get_exact = PAIR_GET_LEN;
-	cr_assert_lt(p.end[0].s->get_window, p.end[0].s->credits_max / 2);
 	cr_assert(pair_get(&p.end[0]));
 	tx = &p.end[0].s->tx[ERPC_GET_SLOT];
 	for (rounds = 0; !p.end[0].gets_done; rounds++) {
@@ -131,8 +135,30 @@ Test(erpc_get, no_more_is_under_way_than_its_window)
 		most = flying > most ? flying : most;
 		cr_assert_lt(rounds, 1000000);
 	}
+	return most;
+}
+
+/** Packets are so long that the window is less than the credits: at most 512 KiB are under way. */
+Test(erpc_get, no_more_is_under_way_than_its_window)
+{
+	uint32_t most;
+
+	begin(60000);
+	cr_assert_lt(p.end[0].s->get_window, p.end[0].s->credits_max / 2);
+	most = most_under_way();
 	cr_expect_leq(most * p.end[0].s->payload, 512u << 10);
 	cr_expect_eq(most, p.end[0].s->get_window, "and it is used");
+	end();
+}
+
+/** Two gets fit what the device holds, should nobody look for a while; one packet of each is always asked for. */
+Test(erpc_get, no_more_is_under_way_than_there_is_room_for)
+{
+	begin_with_room(60000, 2 * 3 * (60000 + DEV_DGRAM_ROOM));
+	cr_expect_eq(most_under_way(), 3);
+	end();
+	begin_with_room(60000, 60000);
+	cr_expect_eq(most_under_way(), 1);
 	end();
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "util/log.h"
+#include "util/param.h"
 
 #define UDP_BUF_MAX  (4 << 20)
 #define UDP_BUF_WARN (1 << 20) /* a socket that holds less loses bursts */
@@ -74,19 +75,31 @@ static int udp_sock_buffer(int fd, int force, int plain, int want)
 	return got / 2; /* the kernel counts its own part as well */
 }
 
-static void udp_sock_buffers(const struct udp_sock *sock, uint32_t rx_cnt)
+/** Once for all sockets: the next one would say the same. */
+static void udp_sock_warn(int got, int want)
+{
+	static bool told;
+
+	if (got >= want || got >= UDP_BUF_WARN ||
+	    __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+		return;
+	UTIL_WARN(EP_CTRL,
+		  "UDP sockets hold %d bytes where %d are wanted: large messages are slower, and "
+		  "bursts of many peers are lost and sent again. Raise the limit: "
+		  "sysctl -w net.core.rmem_max=%d\n",
+		  got, want, want);
+}
+
+static void udp_sock_buffers(struct udp_sock *sock, uint32_t rx_cnt)
 {
 	uint64_t bytes = (uint64_t)rx_cnt * (sock->mtu + 1024u);
 	int want = bytes < UDP_BUF_MAX ? (int)bytes : UDP_BUF_MAX;
 	int got = udp_sock_buffer(sock->fd, SO_RCVBUFFORCE, SO_RCVBUF, want);
 
+	/* What finds no room here comes back as -FI_EAGAIN: nothing is lost by it. */
 	udp_sock_buffer(sock->fd, SO_SNDBUFFORCE, SO_SNDBUF, want);
-	if (got < want && got < UDP_BUF_WARN)
-		UTIL_WARN(
-			EP_CTRL,
-			"a UDP socket holds %d bytes where %d are wanted; bursts will be lost and "
-			"sent again. Raise the limit: sysctl -w net.core.rmem_max=%d\n",
-			got, want, want);
+	udp_sock_warn(got, want);
+	sock->rx_room = 2 * (uint32_t)got; /* the kernel's own part is in it */
 }
 
 static void udp_sock_offloads(struct udp_sock *sock)
@@ -94,6 +107,10 @@ static void udp_sock_offloads(struct udp_sock *sock)
 	int zero = 0, one = 1;
 	socklen_t len = sizeof(zero);
 
+	sock->gso = false;
+	sock->gro = false;
+	if (util_params.udp_plain)
+		return;
 	sock->gso = !getsockopt(sock->fd, SOL_UDP, UDP_SEGMENT, &zero, &len);
 	sock->gro = !setsockopt(sock->fd, SOL_UDP, UDP_GRO, &one, sizeof(one));
 }

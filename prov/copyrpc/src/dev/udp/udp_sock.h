@@ -20,7 +20,8 @@
 struct udp_sock {
 	int fd;
 	union udp_addr local;
-	uint32_t mtu; /* of the interface, without headers */
+	uint32_t mtu;     /* of the interface, without headers */
+	uint32_t rx_room; /* as dev_dgram's */
 	bool gso;
 	bool gro;
 };
