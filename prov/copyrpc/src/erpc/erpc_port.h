@@ -45,7 +45,9 @@ struct erpc_session;
 #define ERPC_RTO_MIN_HIGH 4u /* paced, of t_high: queues grow before rates fall */
 #define ERPC_RTO_MAX      1000000000u
 #define ERPC_LATE_NS      10000000u /* no answer is expected to wait longer for its giver */
-#define ERPC_LINGER_NS    50000000u /* a session with losses stays so long after its last answer */
+#define ERPC_LINGER       4u        /* time-outs that who answered last stays, */
+#define ERPC_LINGER_LOSSY 96u /* and where packets got lost: 1 + 2 + ... + 32, spread by half, */
+#define ERPC_LINGER_MIN   50000000u /* and at least so long */
 
 struct erpc_port_attr {
 	struct dev_dgram *dg; /* taken over: closed with the port, also if open fails */

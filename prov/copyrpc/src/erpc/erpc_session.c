@@ -225,13 +225,18 @@ static bool erpc_session_has_unsent(const struct erpc_session *s)
 	return false;
 }
 
-/**
- * The last answer has no answer of its own. Where packets get lost, who sent it stays until the peer would
- * have asked for it again.
- */
+uint64_t erpc_session_linger_ns(const struct erpc_session *s)
+{
+	uint64_t ns = s->rto.rto_ns * (s->lossy ? ERPC_LINGER_LOSSY : ERPC_LINGER);
+
+	if (s->lossy && ns < ERPC_LINGER_MIN)
+		ns = ERPC_LINGER_MIN;
+	return ns < ERPC_RTO_MAX ? ns : ERPC_RTO_MAX;
+}
+
 static bool erpc_session_lingers(const struct erpc_session *s)
 {
-	return s->lossy && s->answered_ns && s->port->now_ns - s->answered_ns < ERPC_LINGER_NS;
+	return s->answered_ns && s->port->now_ns - s->answered_ns < erpc_session_linger_ns(s);
 }
 
 bool erpc_session_is_busy(const struct erpc_session *s)

@@ -265,6 +265,12 @@ static inline void erpc_session_freed(struct erpc_session *s)
 /** Lets go what can go. */
 void erpc_session_flush(struct erpc_session *s);
 
+/**
+ * The last answer has no answer of its own: who gave it stays so long, to give it again. The peer asks after a
+ * time-out, which is much like ours, and, where packets are known to get lost, after five more, each doubled.
+ */
+uint64_t erpc_session_linger_ns(const struct erpc_session *s);
+
 /** Something that was accepted has not left for good. */
 bool erpc_session_is_busy(const struct erpc_session *s);
 
