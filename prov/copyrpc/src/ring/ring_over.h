@@ -32,9 +32,10 @@
 	static int ring_##kind##_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0,   \
 					  uint64_t ext1, const void *buf, size_t len)              \
 	{                                                                                          \
-		if (ring_tx_join(ring_conn_of(chan), label, ext0, ext1, buf, len))                 \
-			return ring_tx_is_late(&link_inline);                                      \
-		return ring_##kind##_send_alone(chan, label, ext0, ext1, buf, len);                \
+		if (!ring_tx_may_join(ring_conn_of(chan), label, len))                             \
+			return ring_##kind##_send_alone(chan, label, ext0, ext1, buf, len);        \
+		return ring_tx_join(&link_inline, ring_conn_of(chan), label, ext0, ext1, buf,      \
+				    len);                                                          \
 	}                                                                                          \
 	static int ring_##kind##_call(struct core_chan *chan, const struct core_frame *frame,      \
 				      uint32_t allowance, void *context)                           \

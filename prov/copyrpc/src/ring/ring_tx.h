@@ -451,11 +451,11 @@ RING_INLINE void ring_tx_write_answer(struct ring_tx *tx, uint64_t hdr, const st
 }
 
 /**
- * Writes a message of one buffer whose extension is in two words, as ring_tx_write does. hdr:
+ * The header of a message of one buffer, and its extension in two words: where the buffer's bytes go. hdr:
  * call_id, and the allowance in its upper half.
  */
-RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ext0, uint64_t ext1,
-				   uint64_t ext_len, const void *buf, size_t len, uint64_t span)
+RING_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, uint64_t ext0,
+					uint64_t ext1, uint64_t ext_len, size_t len)
 {
 	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
 	uint32_t hdr_len = (uint32_t)(ext_len + len);
@@ -464,23 +464,48 @@ RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ex
 	memcpy(dst + 8, &hdr_len, sizeof(hdr_len));
 	memcpy(dst + WIRE_HDR_LEN, &ext0, sizeof(ext0));     /* both within the first 32 bytes, */
 	memcpy(dst + WIRE_HDR_LEN + 8, &ext1, sizeof(ext1)); /* and 0 beyond ext_len */
-	util_copy(dst + WIRE_HDR_LEN + ext_len, buf, len);
+	return dst + WIRE_HDR_LEN + ext_len;
+}
+
+/** Writes a message of one buffer, as ring_tx_write does; hdr as above. */
+RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ext0, uint64_t ext1,
+				   uint64_t ext_len, const void *buf, size_t len, uint64_t span)
+{
+	util_copy(ring_tx_write_head(tx, hdr, ext0, ext1, ext_len, len), buf, len);
 	tx->flow.producer += span;
 	tx->msg_cnt++;
 }
 
-/** core_chan_ops.send_buf into a batch that is held and stays so: false, or it was done. */
-RING_INLINE bool ring_tx_join(struct ring_conn *conn, uint64_t label, uint64_t ext0, uint64_t ext1,
-			      const void *buf, size_t len)
+/** memcpy as the last thing that a function does, which returns `ret`: it needs no frame then. */
+static __attribute__((noinline, unused)) int ring_tx_copy_long(void *dst, const void *src,
+							       size_t len, int ret)
+{
+	memcpy(dst, src, len);
+	return ret;
+}
+
+/** Does such a message join a batch that is held and stays so? */
+RING_INLINE bool ring_tx_may_join(const struct ring_conn *conn, uint64_t label, size_t len)
 {
 	uint64_t ext_len = label >> CORE_LABEL_EXT_SHIFT; /* with a flag nothing has room for it */
-	uint64_t span = wire_long_span(ext_len + len);
-	struct ring_tx *tx = &conn->tx;
 
-	if (tx->flow.producer + span > tx->join_end)
-		return false;
-	ring_tx_write_buf(tx, core_label_op(label), ext0, ext1, ext_len, buf, len, span);
-	return true;
+	return conn->tx.flow.producer + wire_long_span(ext_len + len) <= conn->tx.join_end;
+}
+
+/** core_chan_ops.send_buf where it may: there is nothing to decide. */
+RING_INLINE int ring_tx_join(const struct dev_link_ops *dev, struct ring_conn *conn, uint64_t label,
+			     uint64_t ext0, uint64_t ext1, const void *buf, size_t len)
+{
+	uint64_t ext_len = label >> CORE_LABEL_EXT_SHIFT;
+	struct ring_tx *tx = &conn->tx;
+	uint8_t *dst = ring_tx_write_head(tx, core_label_op(label), ext0, ext1, ext_len, len);
+
+	tx->flow.producer += wire_long_span(ext_len + len);
+	tx->msg_cnt++;
+	if (len > UTIL_COPY_SHORT)
+		return ring_tx_copy_long(dst, buf, len, ring_tx_is_late(dev));
+	util_copy_short(dst, buf, len);
+	return ring_tx_is_late(dev);
 }
 
 /** core_chan_ops.send_buf otherwise. */

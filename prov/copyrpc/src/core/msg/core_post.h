@@ -29,6 +29,19 @@
 #define CORE_POST_RARE (FI_DELIVERY_COMPLETE | FI_MORE | FI_INJECT)
 
 /**
+ * What the cold half needs if the channel has no room lies in memory during the call: in registers that
+ * survive it each would be saved, moved and restored, by every message.
+ */
+struct core_post_kept {
+	const void *buf;
+	size_t len;
+	fi_addr_t dest;
+	uint64_t tag;
+};
+
+#define CORE_POST_KEEP(kept) __asm__("" : "+m"(kept)) /* so that the compiler cannot know better */
+
+/**
  * A send of one buffer: as core_tx_send of a core_send that says the same, but that a `silent` one is
  * injected. FI_REMOTE_CQ_DATA in flags should be a constant.
  */
@@ -36,7 +49,9 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 					  fi_addr_t dest, uint64_t tag, uint64_t data,
 					  void *context, uint64_t flags, bool tagged, bool silent)
 {
+	const uint64_t cold_flags = silent ? flags | FI_INJECT : flags;
 	struct core_peer *peer = core_peer_known(ep, dest);
+	struct core_post_kept kept;
 	struct core_cq *cq;
 	uint64_t ext[2];
 	uint32_t op;
@@ -45,12 +60,15 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 	if (UTIL_UNLIKELY(!peer || (ssize_t)len > peer->eager_lim || (flags & CORE_POST_RARE)))
 		goto cold;
 	op = core_tx_ext(ext, tag, data, flags, tagged);
+	kept = (struct core_post_kept){ buf, len, dest, tag };
+	CORE_POST_KEEP(kept);
 	ret = peer->chan->ops->send_buf(peer->chan, core_label(op, silent ? CORE_SEND_NOW : 0),
 					ext[0], ext[1], buf, len);
 	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
-		if (ret < 0)
-			goto cold; /* which finds out why */
+		if (ret < 0) /* the cold half finds out why */
+			return core_tx_send_buf_cold(ep, kept.buf, kept.len, kept.dest, kept.tag,
+						     data, context, cold_flags, tagged, silent);
 		if (!(flags & FI_INJECT_COMPLETE)) {
 			if (silent || !cq ||
 			    !core_late_note(&peer->late, peer->chan, context, tagged))
@@ -66,8 +84,8 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 	return 0;
 
 cold:
-	return core_tx_send_buf_cold(ep, buf, len, dest, tag, data, context,
-				     silent ? flags | FI_INJECT : flags, tagged, silent);
+	return core_tx_send_buf_cold(ep, buf, len, dest, tag, data, context, cold_flags, tagged,
+				     silent);
 }
 
 /** A receive into one buffer: as core_rx_post of a core_recv that says the same. */
