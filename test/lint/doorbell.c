@@ -8,6 +8,7 @@
 
 void doorbell_to_device(void);
 void doorbell_from_device(void);
+void doorbell_give_back(void);
 void doorbell_start(void);
 void doorbell_flush(void);
 
@@ -19,6 +20,11 @@ void doorbell_to_device(void)
 void doorbell_from_device(void)
 {
 	m5_barrier_from_device();
+}
+
+void doorbell_give_back(void)
+{
+	m5_barrier_give_back();
 }
 
 void doorbell_start(void)

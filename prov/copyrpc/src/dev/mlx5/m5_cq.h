@@ -126,8 +126,10 @@ static inline bool m5_cq_is_empty(const struct m5_cq *cq)
 	return !m5_cqe_is_ours(cq->next, cq->owner);
 }
 
+/** What was polled may be overwritten from now on: all that was needed of it has been read. */
 static inline void m5_cq_publish(struct m5_cq *cq)
 {
+	m5_barrier_give_back();
 	*(volatile uint32_t *)&cq->record[0] = htobe32(cq->ci & 0xffffff);
 }
 

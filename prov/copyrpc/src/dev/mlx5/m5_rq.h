@@ -95,6 +95,7 @@ static inline bool m5_rq_is_due(const struct m5_rq *rq)
 static inline void m5_rq_tell(struct m5_rq *rq)
 {
 	rq->told = rq->recv.posted;
+	m5_barrier_give_back();
 	m5_barrier_to_device();
 	*(volatile uint32_t *)rq->record = htobe32(rq->told);
 }
