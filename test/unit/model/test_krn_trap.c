@@ -4,6 +4,7 @@
  * each takes the signal.
  */
 #include "unit/model/border_bench.h"
+#include "unit/model/broken_rule.h"
 
 #include "model/krn_uar.h"
 
@@ -206,4 +207,16 @@ Test(krn_trap, string_moves)
 	expect(1, 0x800, 64);
 	cr_expect_eq(count, 0);
 	cr_expect_eq(to, uar + 0x840);
+}
+
+Test(krn_trap, what_is_no_store_is_told, .signal = SIGABRT)
+{
+	broken_rule_expect("accessed by an instruction that trap mode cannot carry out");
+	__asm__ volatile("lock addl $1, (%0)" : : "r"(uar + 0x800) : "memory", "cc");
+}
+
+Test(krn_trap, a_store_over_the_end_of_a_page_is_told, .signal = SIGABRT)
+{
+	broken_rule_expect("a store of 16 bytes runs over the end of a UAR page");
+	__asm__ volatile("movups %%xmm1, (%0)" : : "r"(uar + MDL_PAGE - 8) : "memory");
 }

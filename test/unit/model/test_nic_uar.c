@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Are the rules of doorbells and of the send queue enforced, each of them, and nothing that is right?
+ * Are the rules of doorbells and of the send queue enforced, each of them by the sentence that teaches it,
+ * and nothing that is right?
  */
 #include "model/nic_be.h"
+#include "unit/model/broken_rule.h"
 #include "unit/model/nic_bench.h"
 
 #include <criterion/criterion.h>
@@ -71,12 +73,14 @@ Test(nic_uar, the_index_runs_over_65535)
 
 Test(nic_uar, a_doorbell_before_its_record, .signal = SIGABRT)
 {
+	broken_rule_expect("First the record");
 	bench_put(a, &nop);
 	bench_ring(a);
 }
 
 Test(nic_uar, a_doorbell_rung_twice, .signal = SIGABRT)
 {
+	broken_rule_expect("rung a second time for the WQE in send block 0");
 	bench_post(a, &nop);
 	bench_ring(a);
 }
@@ -86,6 +90,7 @@ Test(nic_uar, a_record_that_counts_wqes_and_not_blocks, .signal = SIGABRT)
 	static const uint8_t bytes[200];
 	struct bench_wr wr = long_write(bytes);
 
+	broken_rule_expect("the record says 1, but the doorbell carries the control segment");
 	bench_put(a, &wr);
 	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 1);
 	bench_ring(a);
@@ -93,6 +98,7 @@ Test(nic_uar, a_record_that_counts_wqes_and_not_blocks, .signal = SIGABRT)
 
 Test(nic_uar, a_record_beyond_what_was_written, .signal = SIGABRT)
 {
+	broken_rule_expect("the record says 2, but the doorbell carries the control segment");
 	bench_put(a, &nop);
 	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 2);
 	bench_ring(a);
@@ -100,6 +106,7 @@ Test(nic_uar, a_record_beyond_what_was_written, .signal = SIGABRT)
 
 Test(nic_uar, a_record_of_more_than_16_bits, .signal = SIGABRT)
 {
+	broken_rule_expect("its send record says 0x00010001. The count has 16 bits");
 	bench_put(a, &nop);
 	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 0x10001);
 	bench_ring(a);
@@ -107,31 +114,104 @@ Test(nic_uar, a_record_of_more_than_16_bits, .signal = SIGABRT)
 
 Test(nic_uar, a_record_in_the_wrong_byte_order, .signal = SIGABRT)
 {
+	broken_rule_expect(
+		"its send record says 0x01000000. The count has 16 bits, most significant byte first");
 	bench_put(a, &nop);
 	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 0x01000000);
 	bench_ring(a);
 }
 
-Test(nic_uar, an_index_that_jumps, .signal = SIGABRT)
+/* Two WQEs, the first of which is then spoilt: its 32-bit word at `off` becomes `value`. */
+static void post_two(uint32_t off, uint32_t value)
 {
 	bench_put(a, &nop);
-	nic_be32_put(mdl_at(a->sq), 1u << 8);
-	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 2);
+	bench_put(a, &nop);
+	nic_be32_put((uint8_t *)mdl_at(a->sq) + off, value);
+	bench_record(a);
 	bench_ring(a);
+}
+
+Test(nic_uar, a_wqe_that_was_not_written, .signal = SIGABRT)
+{
+	broken_rule_expect(
+		"send block 0: DS is 0. Either the WQE was not written before its doorbell");
+	post_two(4, a->number << 8);
+}
+
+Test(nic_uar, an_index_that_jumps, .signal = SIGABRT)
+{
+	broken_rule_expect("the WQE in send block 0 says index 5");
+	post_two(0, 5u << 8);
 }
 
 Test(nic_uar, another_queue_pairs_number, .signal = SIGABRT)
 {
+	broken_rule_expect("the WQE in send block 0 says QP");
+	post_two(4, b->number << 8 | 1);
+}
+
+Test(nic_uar, a_wqe_that_reaches_beyond_the_record, .signal = SIGABRT)
+{
+	broken_rule_expect(
+		"the WQE in send block 0 has 3 blocks, but the doorbell record ends after 2");
+	post_two(4, a->number << 8 | 12);
+}
+
+Test(nic_uar, segments_that_are_missing, .signal = SIGABRT)
+{
+	broken_rule_expect(
+		"(opcode 0x08 WRITE, 1 segments): the WQE ends before its remote address");
+	post_two(0, NIC_OP_WRITE);
+}
+
+Test(nic_uar, a_doorbell_of_a_queue_pair_that_is_not_there, .signal = SIGABRT)
+{
+	uint8_t bytes[8] = { 0, 0, 0, 0, 0xab, 0xcd, 0xef, 1 };
+
+	broken_rule_expect("a doorbell names QP 0xabcdef, but this process has no such QP");
+	nic_uar_write(0, 0, 0x800, bytes, 8);
+}
+
+Test(nic_uar, a_doorbell_beside_the_start_of_a_register, .signal = SIGABRT)
+{
+	broken_rule_expect("a doorbell was written to 0x808, which is no start of a register half");
 	bench_put(a, &nop);
-	nic_be32_put((uint8_t *)mdl_at(a->sq) + 4, b->number << 8 | 1);
 	bench_record(a);
-	bench_ring(a);
+	nic_uar_write(0, 0, 0x808, mdl_at(a->sq), 8);
+}
+
+Test(nic_uar, what_is_no_register_at_all, .signal = SIGABRT)
+{
+	broken_rule_expect(
+		"8 bytes were written to offset 0x100 of UAR page 0. The arm register is");
+	bench_put(a, &nop);
+	nic_uar_write(0, 0, 0x100, mdl_at(a->sq), 8);
+}
+
+Test(nic_uar, a_copy_with_a_block_that_is_empty, .signal = SIGABRT)
+{
+	broken_rule_expect("a BlueFlame copy of 128 bytes holds no WQE at byte 64 (DS is 0)");
+	bench_put(a, &nop);
+	bench_record(a);
+	nic_uar_write(0, 0, 0x800, mdl_at(a->sq), 128);
+}
+
+Test(nic_uar, a_copy_with_a_wqe_of_another_queue_pair, .signal = SIGABRT)
+{
+	broken_rule_expect("a BlueFlame copy holds a WQE of QP");
+	bench_put(a, &nop);
+	bench_put(a, &nop);
+	nic_be32_put((uint8_t *)mdl_at(a->sq) + 64 + 4, b->number << 8 | 1);
+	bench_record(a);
+	nic_uar_write(0, 0, 0x800, mdl_at(a->sq), 128);
 }
 
 Test(nic_uar, a_wqe_that_is_not_in_the_queue, .signal = SIGABRT)
 {
 	uint8_t copy[64];
 
+	broken_rule_expect(
+		"differs from send block 0 of the queue. A WQE always stands in the queue too");
 	bench_put(a, &nop);
 	bench_record(a);
 	memcpy(copy, mdl_at(a->sq), 64);
@@ -141,6 +221,7 @@ Test(nic_uar, a_wqe_that_is_not_in_the_queue, .signal = SIGABRT)
 
 Test(nic_uar, a_copy_that_is_longer_than_the_register, .signal = SIGABRT)
 {
+	broken_rule_expect("320 bytes were written to the register half at 0x800, which has 256");
 	bench_put(a, &nop);
 	bench_record(a);
 	nic_uar_write(0, 0, 0x800, mdl_at(a->sq), 320);
@@ -148,6 +229,7 @@ Test(nic_uar, a_copy_that_is_longer_than_the_register, .signal = SIGABRT)
 
 Test(nic_uar, a_copy_that_is_not_made_of_blocks, .signal = SIGABRT)
 {
+	broken_rule_expect("a BlueFlame copy has 48 bytes. It is made of whole 64-byte blocks");
 	bench_put(a, &nop);
 	bench_record(a);
 	nic_uar_write(0, 0, 0x800, mdl_at(a->sq), 48);
@@ -158,6 +240,8 @@ Test(nic_uar, a_copy_of_half_a_wqe, .signal = SIGABRT)
 	static const uint8_t bytes[200];
 	struct bench_wr wr = long_write(bytes);
 
+	broken_rule_expect(
+		"a BlueFlame copy of 128 bytes ends inside the WQE of block 0, which has 4 blocks");
 	bench_put(a, &wr);
 	bench_record(a);
 	nic_uar_write(0, 0, 0x800, mdl_at(a->sq), 128);
@@ -165,6 +249,7 @@ Test(nic_uar, a_copy_of_half_a_wqe, .signal = SIGABRT)
 
 Test(nic_uar, a_register_of_another_page, .signal = SIGABRT)
 {
+	broken_rule_expect("rung on UAR page 1 of context 0; the QP was created on page 0");
 	bench_put(a, &nop);
 	bench_record(a);
 	nic_uar_write(0, 1, 0x800, mdl_at(a->sq), 8);
@@ -172,6 +257,7 @@ Test(nic_uar, a_register_of_another_page, .signal = SIGABRT)
 
 Test(nic_uar, a_queue_pair_that_is_not_ready, .signal = SIGABRT)
 {
+	broken_rule_expect("its doorbell was rung in state RTR");
 	a->state = MDL_QPS_RTR;
 	bench_post(a, &nop);
 }
@@ -179,6 +265,7 @@ Test(nic_uar, a_queue_pair_that_is_not_ready, .signal = SIGABRT)
 /* Four unsignalled WQEs fill the queue; nothing says that any of them is done. */
 Test(nic_uar, a_slot_reused_before_a_completion, .signal = SIGABRT)
 {
+	broken_rule_expect("WQEs that may still be needed were overwritten");
 	for (int i = 0; i < 5; i++)
 		bench_post(a, &quiet);
 }
@@ -197,6 +284,7 @@ Test(nic_uar, an_empty_segment_beside_inline_data, .signal = SIGABRT)
 {
 	uint8_t *wqe = mdl_at(a->sq);
 
+	broken_rule_expect("a data segment of length 0 stands beside inline data");
 	bench_put(a, &nop);
 	memset(wqe, 0, 64);
 	nic_be32_put(wqe, NIC_OP_SEND);
@@ -216,6 +304,7 @@ static void look_at_records(int times)
 
 Test(nic_uar, a_record_without_a_doorbell_is_found_out, .signal = SIGABRT)
 {
+	broken_rule_expect("but no doorbell was rung since");
 	bench_put(a, &nop);
 	bench_record(a);
 	look_at_records(8);
@@ -236,6 +325,7 @@ Test(nic_uar, an_arm_before_its_record, .signal = SIGABRT)
 {
 	uint8_t bytes[8] = { 0, 0, 0, 1 };
 
+	broken_rule_expect("but its arm record says 0x00000000. Write the record first");
 	nic_be32_put(bytes + 4, cq->number);
 	nic_uar_write(0, 0, 0x20, bytes, 8);
 }

@@ -374,31 +374,42 @@ Test(nic_wqe, a_nop_of_any_size_says_only_its_blocks)
 Test(nic_wqe, what_cannot_be_is_refused_with_a_sentence)
 {
 	static const struct {
-		const char *what;
+		const char *sentence;
 		uint8_t bytes[64];
 		enum nic_transport transport;
 	} cases[] = {
-		{ "ds 0", { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 0 }, NIC_RC },
-		{ "opcode", { 0, 0, 0, 0x3f, 0, 0, 1, 1 }, NIC_RC },
-		{ "read on UC", { 0, 0, 0, NIC_OP_READ, 0, 0, 1, 2 }, NIC_UC },
-		{ "write on UD", { 0, 0, 0, NIC_OP_WRITE, 0, 0, 1, 2 }, NIC_UD },
-		{ "no raddr", { 0, 0, 0, NIC_OP_WRITE, 0, 0, 1, 1 }, NIC_RC },
-		{ "no address vector", { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 1 }, NIC_UD },
-		{ "half an address vector",
+		{ "DS is 0: a WQE has at least", { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 0 }, NIC_RC },
+		{ "the model knows no such opcode", { 0, 0, 0, 0x3f, 0, 0, 1, 1 }, NIC_RC },
+		{ "only an RC queue pair", { 0, 0, 0, NIC_OP_READ, 0, 0, 1, 2 }, NIC_UC },
+		{ "a UD queue pair only sends", { 0, 0, 0, NIC_OP_WRITE, 0, 0, 1, 2 }, NIC_UD },
+		{ "before its remote address", { 0, 0, 0, NIC_OP_WRITE, 0, 0, 1, 1 }, NIC_RC },
+		{ "before its atomic segment", { 0, 0, 0, NIC_OP_CAS, 0, 0, 1, 2 }, NIC_RC },
+		{ "before its address vector", { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 1 }, NIC_UD },
+		{ "before its address vector (48 bytes",
 		  { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 3, [24] = 0x80 },
 		  NIC_UD },
-		{ "empty pointer", { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 2 }, NIC_RC },
-		{ "long inline",
+		{ "length 0 means 2 GiB", { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 2 }, NIC_RC },
+		{ "inline data reaches beyond the WQE",
 		  { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 2, [16] = 0x80, [19] = 13 },
 		  NIC_RC },
-		{ "empty pointer after inline",
+		{ "length 0 stands beside inline data",
 		  { 0, 0, 0, NIC_OP_SEND, 0, 0, 1, 3, [16] = 0x80, [19] = 12 },
 		  NIC_RC },
-		{ "atomic of 4 bytes",
+		{ "a READ takes no inline data",
+		  { 0, 0, 0, NIC_OP_READ, 0, 0, 1, 3, [32] = 0x80, [35] = 12 },
+		  NIC_RC },
+		{ "an atomic operation takes no inline data",
+		  { 0, 0, 0, NIC_OP_FETCH_ADD, 0, 0, 1, 4, [48] = 0x80, [51] = 8 },
+		  NIC_RC },
+		{ "one data segment of 8 bytes",
 		  { 0, 0, 0, NIC_OP_FETCH_ADD, 0, 0, 1, 4, [51] = 4 },
 		  NIC_RC },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		cr_expect_not_null(decode(cases[i].bytes, cases[i].transport), "%s", cases[i].what);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *said = decode(cases[i].bytes, cases[i].transport);
+
+		cr_expect(said && strstr(said, cases[i].sentence), "expected \"%s\", got \"%s\"",
+			  cases[i].sentence, said ? said : "nothing");
+	}
 }
