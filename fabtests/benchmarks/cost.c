@@ -32,11 +32,14 @@ static void cost_post_recvs(struct cost_pair *pair, const struct cost_conf *conf
 		cost_recv(pair, end, buf + (size_t)slot * conf->size, conf->size, slot);
 }
 
-static void cost_post_sends(struct cost_pair *pair, const struct cost_conf *conf, int end,
-			    char *buf)
+/* The window's sends from `slot` on, as many as there is room for: the first that was not sent. */
+static int cost_post_sends(struct cost_pair *pair, const struct cost_conf *conf, int end, char *buf,
+			   int slot)
 {
-	for (int slot = 0; slot < conf->window; slot++)
-		cost_send(pair, end, buf + (size_t)slot * conf->size, conf->size, slot);
+	while (slot < conf->window &&
+	       cost_send(pair, end, buf + (size_t)slot * conf->size, conf->size, slot))
+		slot++;
+	return slot;
 }
 
 static void cost_step(struct cost_pair *pair, long *steps)
@@ -53,9 +56,13 @@ static void cost_oneway(struct cost_pair *pair, const struct cost_conf *conf,
 	long sent = pair->end[COST_CLIENT].sent + conf->window;
 	long received = pair->end[COST_SERVER].received + conf->window;
 	long steps = 0;
+	int posted = 0;
 
 	cost_post_recvs(pair, conf, COST_SERVER, bufs->rx[COST_SERVER], 0);
-	cost_post_sends(pair, conf, COST_CLIENT, bufs->tx[COST_CLIENT]);
+	while (posted < conf->window) {
+		posted = cost_post_sends(pair, conf, COST_CLIENT, bufs->tx[COST_CLIENT], posted);
+		cost_step(pair, &steps);
+	}
 	while (pair->end[COST_SERVER].received < received || pair->end[COST_CLIENT].sent < sent)
 		cost_step(pair, &steps);
 }
@@ -69,14 +76,14 @@ static void cost_rpc(struct cost_pair *pair, const struct cost_conf *conf, struc
 	long first = pair->end[COST_SERVER].received, answered = 0, steps = 0;
 	long received = pair->end[COST_CLIENT].received + conf->window;
 	long sent = pair->end[COST_CLIENT].sent + conf->window, before = bufs->answered;
-	int half = bufs->odd ? conf->window : 0;
+	int half = bufs->odd ? conf->window : 0, posted = 0;
 
 	bufs->odd = !bufs->odd;
 	cost_post_recvs(pair, conf, COST_CLIENT, bufs->rx[COST_CLIENT], 0);
 	cost_post_recvs(pair, conf, COST_SERVER, bufs->rx[COST_SERVER], half);
-	cost_post_sends(pair, conf, COST_CLIENT, bufs->tx[COST_CLIENT]);
 	while (pair->end[COST_CLIENT].received < received || pair->end[COST_CLIENT].sent < sent ||
 	       pair->end[COST_SERVER].sent < before) {
+		posted = cost_post_sends(pair, conf, COST_CLIENT, bufs->tx[COST_CLIENT], posted);
 		cost_step(pair, &steps);
 		for (; answered < pair->end[COST_SERVER].received - first; answered++)
 			cost_send(pair, COST_SERVER,

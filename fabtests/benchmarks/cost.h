@@ -45,7 +45,8 @@ extern const char *const cost_transport; /* "fi_cost_bench" */
 /** Connected ends; `name` chooses the provider, NULL: the transport's default. */
 struct cost_pair *cost_pair_open(const char *name, int window);
 void cost_pair_close(struct cost_pair *pair);
-void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot);
+/** False: no room until the other end has answered what it has. */
+bool cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot);
 void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot);
 /** One progress call of one end. */
 void cost_progress(struct cost_pair *pair, int end);

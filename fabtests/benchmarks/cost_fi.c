@@ -172,7 +172,7 @@ static ssize_t cost_fi_send(struct cost_fi_end *e, const void *buf, size_t len, 
 	return fi_tsend(e->ep, buf, len, NULL, e->peer, COST_TAG, &e->tx[slot].context);
 }
 
-void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot)
+bool cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot)
 {
 	struct cost_fi_end *e = &((struct cost_fi *)pair)->end[end];
 	ssize_t ret;
@@ -183,6 +183,7 @@ void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int
 		cost_progress(pair, COST_SERVER);
 	}
 	must("a send", ret);
+	return true;
 }
 
 static ssize_t cost_fi_recv(struct cost_fi_end *e, void *buf, size_t len, int slot)

@@ -135,20 +135,19 @@ void cost_pair_close(struct cost_pair *pair)
 	free(rpc);
 }
 
-static void cost_call(struct cost_rpc *rpc, const void *buf, size_t len, int slot)
+static bool cost_call(struct cost_rpc *rpc, const void *buf, size_t len, int slot)
 {
 	struct cost_rpc_end *e = &rpc->end[COST_CLIENT];
 	struct cost_place *to = &rpc->answers[slot];
 	uint64_t flags = slot + 1 < rpc->window ? FI_MORE : 0;
 	ssize_t ret;
 
-	while ((ret = fi_copyrpc_call(e->rpc, e->ep, buf, len, to->buf, to->len, rpc->server, to,
-				      flags)) == -FI_EAGAIN) {
-		cost_progress(&rpc->pair, COST_CLIENT);
-		cost_progress(&rpc->pair, COST_SERVER);
-	}
+	ret = fi_copyrpc_call(e->rpc, e->ep, buf, len, to->buf, to->len, rpc->server, to, flags);
+	if (ret == -FI_EAGAIN)
+		return false;
 	must("fi_copyrpc_call", ret);
 	rpc->pair.end[COST_CLIENT].sent++;
+	return true;
 }
 
 static void cost_reply(struct cost_rpc *rpc, const void *buf, size_t len)
@@ -162,12 +161,12 @@ static void cost_reply(struct cost_rpc *rpc, const void *buf, size_t len)
 	rpc->pair.end[COST_SERVER].sent++;
 }
 
-void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot)
+bool cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot)
 {
 	if (end == COST_CLIENT)
-		cost_call((struct cost_rpc *)pair, buf, len, slot);
-	else
-		cost_reply((struct cost_rpc *)pair, buf, len);
+		return cost_call((struct cost_rpc *)pair, buf, len, slot);
+	cost_reply((struct cost_rpc *)pair, buf, len);
+	return true;
 }
 
 void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot)

@@ -113,7 +113,7 @@ void cost_pair_close(struct cost_pair *pair)
 	free(ucp);
 }
 
-void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot)
+bool cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int slot)
 {
 	struct cost_ucp *ucp = (struct cost_ucp *)pair;
 	ucp_request_param_t param = { .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
@@ -127,6 +127,7 @@ void cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int
 		must("ucp_tag_send_nbx", UCS_PTR_STATUS(request));
 	if (!request)
 		pair->end[end].sent++;
+	return true;
 }
 
 void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot)
