@@ -271,9 +271,12 @@ void nic_blame(uint32_t proc, const char *format, ...) __attribute__((format(pri
 /* ---- nic_wire.c -------------------------------------------------------------------------------- */
 enum nic_wire_kind { NIC_WIRE_SEND, NIC_WIRE_WRITE, NIC_WIRE_READ, NIC_WIRE_ATOMIC, NIC_WIRE_UD };
 uint32_t nic_wire_mtu(const struct mdl_qp *qp);
-/* Counts a message of LEN bytes and its answer at both ends. TO may be null: it was lost. */
+/*
+ * Counts a message of LEN bytes and its answer at both ends. TO may be null: it was lost. SGID: the index of
+ * the address that it goes from; -1: it has no GRH, within an InfiniBand subnet.
+ */
 void nic_wire_count(struct mdl_qp *from, struct mdl_qp *to, enum nic_wire_kind kind, uint64_t len,
-		    bool imm, bool grh);
+		    bool imm, int sgid);
 /* How many packets a message takes: pure. */
 uint64_t nic_wire_packets(uint64_t len, uint32_t mtu);
 

@@ -130,6 +130,11 @@ static int nic_rc_fill_cqe(struct mdl_qp *qp, const struct nic_spans *from, uint
 	return rc;
 }
 
+static int nic_rc_sgid(const struct mdl_qp *qp)
+{
+	return qp->path.is_global ? qp->path.sgid_index : -1;
+}
+
 static enum nic_outcome nic_rc_deliver(struct mdl_qp *qp, struct mdl_qp *peer,
 				       const struct nic_wqe *wqe, const struct nic_spans *from,
 				       const struct nic_taken *taken, struct nic_result *result)
@@ -155,7 +160,7 @@ static enum nic_outcome nic_rc_deliver(struct mdl_qp *qp, struct mdl_qp *peer,
 	}
 	if (rc)
 		return nic_rc_copy_failed(peer, result, rc);
-	nic_wire_count(qp, peer, NIC_WIRE_SEND, wqe->len, imm, qp->path.is_global);
+	nic_wire_count(qp, peer, NIC_WIRE_SEND, wqe->len, imm, nic_rc_sgid(qp));
 	nic_recv_complete(peer, taken, &cqe);
 	return NIC_DONE;
 }
@@ -209,7 +214,7 @@ static enum nic_outcome nic_rc_write(struct mdl_qp *qp, struct mdl_qp *peer,
 	rc = wqe->len ? nic_rc_fill(qp, peer, &to, from, wqe->len) : 0;
 	if (rc)
 		return nic_rc_copy_failed(peer, result, rc);
-	nic_wire_count(qp, peer, NIC_WIRE_WRITE, wqe->len, imm, qp->path.is_global);
+	nic_wire_count(qp, peer, NIC_WIRE_WRITE, wqe->len, imm, nic_rc_sgid(qp));
 	if (imm)
 		nic_recv_complete(peer, &taken, &cqe);
 	return NIC_DONE;
@@ -265,7 +270,7 @@ static enum nic_outcome nic_rc_read(struct mdl_qp *qp, struct mdl_qp *peer,
 		return nic_rc_copy_failed(peer, result, rc);
 	nic_count(peer, MDL_CNT_PAYLOAD_READS, wqe->len != 0);
 	nic_count(peer, MDL_CNT_PAYLOAD_READ_BYTES, wqe->len);
-	nic_wire_count(qp, peer, NIC_WIRE_READ, wqe->len, false, qp->path.is_global);
+	nic_wire_count(qp, peer, NIC_WIRE_READ, wqe->len, false, nic_rc_sgid(qp));
 	return NIC_DONE;
 }
 
@@ -291,7 +296,7 @@ static enum nic_outcome nic_rc_atomic(struct mdl_qp *qp, struct mdl_qp *peer,
 		return nic_rc_copy_failed(peer, result, rc);
 	nic_count(peer, MDL_CNT_PAYLOAD_READS, 1);
 	nic_count(peer, MDL_CNT_PAYLOAD_READ_BYTES, 8);
-	nic_wire_count(qp, peer, NIC_WIRE_ATOMIC, 8, false, qp->path.is_global);
+	nic_wire_count(qp, peer, NIC_WIRE_ATOMIC, 8, false, nic_rc_sgid(qp));
 	return NIC_DONE;
 }
 
@@ -346,7 +351,7 @@ enum nic_outcome nic_rc_execute(struct mdl_qp *qp, const struct nic_wqe *wqe,
 	}
 	if (qp->type != MDL_QPT_UC)
 		return NIC_LOST;
-	nic_wire_count(qp, NULL, NIC_WIRE_SEND, wqe->len, false, qp->path.is_global);
+	nic_wire_count(qp, NULL, NIC_WIRE_SEND, wqe->len, false, nic_rc_sgid(qp));
 	nic_count(qp, MDL_CNT_DROPPED, 1);
 	return NIC_DONE;
 }

@@ -164,15 +164,20 @@ static void nic_ud_fill(struct mdl_qp *from, struct mdl_qp *peer, const struct n
 	nic_recv_complete(peer, taken, &cqe);
 }
 
+/* RoCE has always a GRH. */
+static int nic_ud_sgid_index(const struct nic_av *av)
+{
+	return av->grh || mdl_self.seg->link == MDL_LINK_ROCE ? av->sgid_index : -1;
+}
+
 static void nic_ud_deliver(struct mdl_qp *from, const struct nic_wqe *wqe,
 			   const struct nic_spans *pieces)
 {
 	struct mdl_qp *peer = nic_ud_find(from, &wqe->av);
-	bool grh = wqe->av.grh || mdl_self.seg->link == MDL_LINK_ROCE;
 	bool imm = wqe->opcode == NIC_OP_SEND_IMM;
 	struct nic_taken taken;
 
-	nic_wire_count(from, peer, NIC_WIRE_UD, wqe->len, imm, grh);
+	nic_wire_count(from, peer, NIC_WIRE_UD, wqe->len, imm, nic_ud_sgid_index(&wqe->av));
 	if (!peer) {
 		nic_count(from, MDL_CNT_DROPPED, 1);
 		return;
@@ -265,7 +270,7 @@ static void nic_ud_send(struct mdl_qp *from, const struct nic_wqe *wqe,
 	switch (nic_fault_datagram(from)) {
 	case NIC_FAULT_DROP:
 		nic_wire_count(from, NULL, NIC_WIRE_UD, wqe->len, wqe->opcode == NIC_OP_SEND_IMM,
-			       wqe->av.grh);
+			       nic_ud_sgid_index(&wqe->av));
 		nic_count(from, MDL_CNT_DROPPED, 1);
 		break;
 	case NIC_FAULT_DELAY:

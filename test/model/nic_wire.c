@@ -49,13 +49,13 @@ static bool nic_wire_is_ipv4(const uint8_t gid[16])
 	return memcmp(gid, mapped, sizeof(mapped)) == 0;
 }
 
-static uint64_t nic_wire_base(const struct mdl_qp *from, bool grh)
+static uint64_t nic_wire_base(const struct mdl_qp *from, int sgid)
 {
 	const struct mdl_node *node = &mdl_self.seg->node[from->node];
-	uint32_t index = from->path.sgid_index < 8 ? from->path.sgid_index : 0;
+	uint32_t index = sgid >= 0 && sgid < 8 ? (uint32_t)sgid : 0;
 
 	if (mdl_self.seg->link == MDL_LINK_IB)
-		return NIC_WIRE_LRH + (grh ? NIC_WIRE_GRH : 0) + NIC_WIRE_BTH + NIC_WIRE_ICRC;
+		return NIC_WIRE_LRH + (sgid >= 0 ? NIC_WIRE_GRH : 0) + NIC_WIRE_BTH + NIC_WIRE_ICRC;
 	if (node->gid_type[index] == 0)
 		return NIC_WIRE_ETH + NIC_WIRE_GRH + NIC_WIRE_BTH + NIC_WIRE_ICRC;
 	return NIC_WIRE_ETH + (nic_wire_is_ipv4(node->gid[index]) ? NIC_WIRE_IPV4 : NIC_WIRE_IPV6) +
@@ -84,9 +84,9 @@ static void nic_wire_read(struct mdl_qp *from, struct mdl_qp *to, uint64_t len, 
 }
 
 void nic_wire_count(struct mdl_qp *from, struct mdl_qp *to, enum nic_wire_kind kind, uint64_t len,
-		    bool imm, bool grh)
+		    bool imm, int sgid)
 {
-	uint64_t base = nic_wire_base(from, grh), once = imm ? NIC_WIRE_IMM : 0;
+	uint64_t base = nic_wire_base(from, sgid), once = imm ? NIC_WIRE_IMM : 0;
 	uint64_t packets = nic_wire_packets(len, nic_wire_mtu(from));
 
 	if (kind == NIC_WIRE_READ) {

@@ -46,7 +46,7 @@ static uint64_t bytes(enum nic_wire_kind kind, uint64_t len, bool imm, bool grh)
 {
 	uint64_t before = bench_get(a, MDL_CNT_WIRE_BYTES_OUT);
 
-	nic_wire_count(a, b, kind, len, imm, grh);
+	nic_wire_count(a, b, kind, len, imm, grh ? 0 : -1);
 	return bench_get(a, MDL_CNT_WIRE_BYTES_OUT) - before;
 }
 
@@ -78,6 +78,21 @@ Test(nic_wire, roce)
 	cr_expect_eq(bytes(NIC_WIRE_SEND, 4, false, true), 14 + 20 + 8 + 12 + 4 + 4, "over IPv4");
 }
 
+/* A datagram's address says where it goes from; its queue pair has no path. */
+Test(nic_wire, a_datagram_over_roce_goes_from_the_address_of_its_wqe)
+{
+	static const uint8_t ipv4[16] = { [10] = 0xff, 0xff, 10, 0, 0, 1 };
+	struct mdl_node *node = &mdl_self.seg->node[0];
+
+	mdl_self.seg->link = MDL_LINK_ROCE;
+	node->gid_type[3] = 2;
+	memcpy(node->gid[3], ipv4, 16);
+	nic_wire_count(a, b, NIC_WIRE_UD, 4, false, 3);
+	cr_expect_eq(bench_get(a, MDL_CNT_WIRE_BYTES_OUT), 14 + 20 + 8 + 12 + 8 + 4 + 4);
+	nic_wire_count(a, b, NIC_WIRE_UD, 4, false, 0);
+	cr_expect_eq(bench_get(a, MDL_CNT_WIRE_BYTES_OUT), 70 + 14 + 40 + 12 + 8 + 4 + 4);
+}
+
 Test(nic_wire, only_rc_acknowledges_and_only_what_arrives)
 {
 	bytes(NIC_WIRE_SEND, 4, false, false);
@@ -85,7 +100,7 @@ Test(nic_wire, only_rc_acknowledges_and_only_what_arrives)
 	a->type = MDL_QPT_UC;
 	bytes(NIC_WIRE_SEND, 4, false, false);
 	cr_expect_eq(bench_get(b, MDL_CNT_ACKS_OUT), 1);
-	nic_wire_count(a, NULL, NIC_WIRE_SEND, 4, false, false);
+	nic_wire_count(a, NULL, NIC_WIRE_SEND, 4, false, -1);
 	cr_expect_eq(bench_get(a, MDL_CNT_PACKETS_OUT), 3);
 	cr_expect_eq(bench_get(b, MDL_CNT_PACKETS_IN), 2);
 }
