@@ -55,14 +55,19 @@ static inline void cpr_rpc_leave(struct cpr_ep *ep, uint64_t flags)
 		cpr_rpc_leave_guarded(ep->dom, flags);
 }
 
+/* Can it be used, and by us alone? */
+static inline bool cpr_rpc_is_plain(const struct cpr_ep *ep)
+{
+	return ep->owner->is_enabled && ep->owner->tx_cq && core_dom_is_private(ep->dom);
+}
+
 /* A lent answer needs a completion that says where it is. */
 static bool cpr_rpc_may_lend(const struct cpr_ep *ep)
 {
 	return ep->owner->tx_cq->has_data;
 }
 
-static __attribute__((noinline)) int cpr_rpc_check_cold(const struct cpr_ep *ep, const void *resp,
-							size_t resp_len, uint64_t flags)
+static int cpr_rpc_check(const struct cpr_ep *ep, const void *resp, size_t resp_len, uint64_t flags)
 {
 	if (flags & ~CPR_RPC_CALL_FLAGS)
 		return -FI_EBADFLAGS;
@@ -73,29 +78,32 @@ static __attribute__((noinline)) int cpr_rpc_check_cold(const struct cpr_ep *ep,
 	return !resp && resp_len && !(flags & FI_COPYRPC_LEND) ? -FI_EINVAL : 0;
 }
 
-static inline int cpr_rpc_check(const struct cpr_ep *ep, const void *resp, size_t resp_len,
-				uint64_t flags)
+static __attribute__((noinline)) ssize_t cpr_rpc_call_cold(struct cpr_ep *ep, const void *buf,
+							   size_t len, void *resp, size_t resp_len,
+							   fi_addr_t dest, void *context,
+							   uint64_t flags)
 {
-	if (UTIL_UNLIKELY((flags & ~(FI_MORE | FI_COMPLETION)) || !ep->owner->tx_cq || !resp))
-		return cpr_rpc_check_cold(ep, resp, resp_len, flags);
-	return 0;
+	ssize_t ret = cpr_rpc_check(ep, resp, resp_len, flags);
+
+	if (!ret)
+		ret = cpr_rpc_enter(ep);
+	if (ret)
+		return ret;
+	ret = core_rpc_call_buf(ep->core, buf, len, resp, resp_len, dest, context,
+				cpr_rpc_comp_flags(flags), cpr_rpc_flags(flags));
+	cpr_rpc_leave(ep, flags);
+	return ret;
 }
 
 static ssize_t cpr_rpc_call(struct fid_ep *fid, const void *buf, size_t len, void *resp,
 			    size_t resp_len, fi_addr_t dest, void *context, uint64_t flags)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid);
-	ssize_t ret = cpr_rpc_check(ep, resp, resp_len, flags);
 
-	if (UTIL_UNLIKELY(ret))
-		return ret;
-	ret = cpr_rpc_enter(ep);
-	if (UTIL_UNLIKELY(ret))
-		return ret;
-	ret = core_rpc_call_buf(ep->core, buf, len, resp, resp_len, dest, context,
-				cpr_rpc_comp_flags(flags), cpr_rpc_flags(flags));
-	cpr_rpc_leave(ep, flags);
-	return ret;
+	if (UTIL_UNLIKELY((flags & ~(FI_MORE | FI_COMPLETION)) || !resp || !cpr_rpc_is_plain(ep)))
+		return cpr_rpc_call_cold(ep, buf, len, resp, resp_len, dest, context, flags);
+	return core_rpc_call_buf(ep->core, buf, len, resp, resp_len, dest, context, FI_COPYRPC_CALL,
+				 cpr_rpc_flags(flags));
 }
 
 static ssize_t cpr_rpc_callmsg(struct fid_ep *fid, const struct fi_copyrpc_msg *msg, uint64_t flags)
