@@ -139,6 +139,33 @@ Test(cpr_ep, what_was_accepted_arrives_although_the_sender_closes)
 	ofi_pair_close(&p);
 }
 
+/*
+ * A sender that injects as much as is taken and then closes, without a look at its queue: what is in a ring or
+ * waits for room in a device's queue goes out all the same, in order.
+ */
+Test(cpr_ep, what_was_injected_arrives_although_nothing_is_read_afterwards)
+{
+	struct ofi_options opts = { 0 };
+	struct fi_cq_tagged_entry e;
+	uint32_t sent = 1, in, first = 0;
+
+	ofi_pair_open(&p, &opts);
+	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[0], &first, sizeof(first), p.addr[1], 1)), 0);
+	while (sent < 2000 && !fi_tinject(p.ep[0], &sent, sizeof(sent), p.addr[1], 1))
+		sent++;
+	cr_expect_gt(sent, 256, "only %u were taken", sent);
+	cr_assert_eq(fi_close(&p.ep[0]->fid), 0);
+	p.ep[0] = NULL;
+	for (uint32_t i = 0; i < sent; i++) {
+		in = UINT32_MAX;
+		cr_assert_eq(fi_trecv(p.ep[1], &in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, NULL),
+			     0);
+		cr_assert_eq(ofi_read(p.cq[1], &e), 1, "%u of %u arrived", i, sent);
+		cr_assert_eq(in, i);
+	}
+	ofi_pair_close(&p);
+}
+
 Test(cpr_ep, a_closed_endpoint_touches_no_memory)
 {
 	struct ofi_options opts = { 0 };
