@@ -111,6 +111,17 @@ Test(param, an_empty_environment_gives_the_defaults_in_silence)
 	cr_assert_str_empty(logged);
 }
 
+Test(param, an_empty_text_is_as_none)
+{
+	start();
+	setenv("FI_COPYRPC_FAULT", "", 1);
+	setenv("FI_COPYRPC_PATHS", "", 1);
+	load();
+	cr_assert_null(util_params.fault);
+	expect_defaults();
+	cr_assert_str_empty(logged);
+}
+
 Test(param, every_parameter_is_published_with_its_default)
 {
 	static const char *const names[] = { "JOB_KEY",     "PATHS",          "ENDPOINT",

@@ -33,7 +33,7 @@ enum util_param_kind {
 	UTIL_PARAM_SIZE,   /* size_t: a number with an optional K, M or G */
 	UTIL_PARAM_INT,    /* int: a number */
 	UTIL_PARAM_BOOL,   /* int: 0, 1, and libfabric's words for them */
-	UTIL_PARAM_STR,    /* const char *: any text */
+	UTIL_PARAM_STR,    /* const char *: any text; empty: as if it were not set */
 	UTIL_PARAM_SECRET, /* const char *: any text, never logged; empty: none */
 };
 
@@ -337,7 +337,7 @@ static void util_param_load_str(struct fi_provider *prov, const struct util_para
 	const char **value = util_param_at(&util_params, p);
 	char *text;
 
-	*value = fi_param_get_str(prov, p->name, &text) ? p->str_def : text;
+	*value = fi_param_get_str(prov, p->name, &text) || !*text ? p->str_def : text;
 }
 
 static void util_param_load_one(struct fi_provider *prov, const struct util_param *p)
