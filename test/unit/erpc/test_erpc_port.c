@@ -183,6 +183,48 @@ Test(erpc_port, an_answer_that_is_still_here_is_not_given_again)
 	erpc_pair_fini(&p);
 }
 
+static bool is_idle;
+
+static bool say_idle(struct dev_dgram *dg)
+{
+	(void)dg;
+	return is_idle;
+}
+
+/** Polls that find nothing are left out, but not too many in a row, nor any that has something to do. */
+Test(erpc_port, few_polls_in_a_row_do_without_the_time)
+{
+	struct dev_dgram_ops ops;
+	const struct dev_dgram_ops *own;
+	struct erpc_port *port;
+	unsigned i;
+
+	erpc_pair_init(&p, 5);
+	erpc_pair_open(&p);
+	port = p.end[0].port;
+	own = port->dg->ops;
+	cr_expect_not(erpc_port_is_idle(port), "this device does not know");
+	ops = *own;
+	ops.is_idle = say_idle;
+	port->dg->ops = &ops;
+	cr_expect_not(erpc_port_is_idle(port), "something has come");
+	is_idle = true;
+	for (i = 0; i < ERPC_IDLE_MAX; i++)
+		cr_expect(erpc_port_is_idle(port));
+	cr_expect_not(erpc_port_is_idle(port), "the time is to be told");
+	erpc_port_poll(port, port->now_ns + (ERPC_IDLE_MAX + 1) * ERPC_AWAY_NS);
+	cr_expect_not(port->away, "it was polled often enough");
+	cr_expect(erpc_port_is_idle(port));
+	erpc_port_poll(port, port->now_ns + 2 * ERPC_AWAY_NS + 1);
+	cr_expect(port->away);
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	cr_expect_not(erpc_port_is_idle(port), "what has left is to be dated");
+	port->dg->ops = own;
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
 static uint8_t first_request[1024];
 static uint32_t first_len;
 static uint64_t first_num, late_answers;

@@ -127,6 +127,10 @@ struct dev_dgram_ops {
 	 */
 	int (*poll)(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
 	/*
+	 * Would poll find nothing? For a few instructions; it may say no and be wrong. NULL: only poll knows.
+	 */
+	bool (*is_idle)(struct dev_dgram *dg);
+	/*
 	 * As poll, for who knows what ought to come: at most cnt datagrams, whose payload is in its place
 	 * already, and only the head is at in->data. -FI_EAGAIN: nothing came; 0: something else did, or the
 	 * device would rather not; poll has it. NULL: this device cannot.

@@ -108,9 +108,7 @@ bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns)
 	bool more = false, over;
 	int n = 0;
 
-	port->away = now_ns - port->now_ns > ERPC_AWAY_NS && !port->armed;
-	port->armed = false;
-	port->now_ns = now_ns;
+	erpc_port_tell_time(port, now_ns);
 	port->running = true;
 	if (!util_list_is_empty(&port->fresh))
 		erpc_kick_stamp(port);

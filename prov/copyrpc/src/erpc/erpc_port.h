@@ -36,6 +36,7 @@ struct erpc_session;
 #define ERPC_CREDITS_MIN  8u  /* however many sessions share the receive buffers */
 #define ERPC_POLL_BURST   32u /* packets of one look at the device */
 #define ERPC_POLL_ROUNDS  4u
+#define ERPC_IDLE_MAX     3u /* polls in a row that are left out, and with them the time */
 #define ERPC_AWAIT_POLLS  10000u
 
 #define ERPC_ANSWER_NS    50000u   /* so long replies may have to ride in their call's response */
@@ -73,6 +74,7 @@ struct erpc_port {
 	bool away;       /* nobody had polled for ERPC_AWAY_NS: what came may have lain there */
 	bool armed;      /* it slept, and was not away */
 	uint32_t reaped; /* dg->tx_done, when those that wait for the device were looked at */
+	unsigned idle;   /* polls since now_ns that were left out (erpc_port_is_idle) */
 	uint64_t now_ns;
 	uint64_t next_ns; /* before that nothing is due by the clock; it may be too early */
 	struct erpc_session **sessions; /* by number; NULL: not connected. Atomic */
@@ -117,6 +119,30 @@ bool erpc_port_progress(struct erpc_port *port, uint64_t now_ns);
 static inline bool erpc_port_has_saved(const struct erpc_port *port)
 {
 	return port->saved_cnt;
+}
+
+/** It is that late. It was away, if the polls since it was told last were too few for that long. */
+static inline void erpc_port_tell_time(struct erpc_port *port, uint64_t now_ns)
+{
+	port->away = now_ns - port->now_ns > ERPC_AWAY_NS * (port->idle + 1ull) && !port->armed;
+	port->armed = false;
+	port->idle = 0;
+	port->now_ns = now_ns;
+}
+
+/**
+ * Nothing has come, and nothing waits for the time: true: erpc_port_poll may be left out, and with it the
+ * look at the clock. What is due by the clock waits for ERPC_IDLE_MAX more progress calls at most.
+ */
+static inline bool erpc_port_is_idle(struct erpc_port *port)
+{
+	struct dev_dgram *dg = port->dg;
+
+	if (port->idle == ERPC_IDLE_MAX || !util_list_is_empty(&port->fresh) || port->saved_cnt ||
+	    !dg->ops->is_idle || !dg->ops->is_idle(dg))
+		return false;
+	port->idle++;
+	return true;
 }
 
 /** The two halves of it: takes in what came; lets go what waits, and sees to what is due. */

@@ -275,6 +275,26 @@ Test(m5_ud, what_arrives_stays_until_it_is_released)
 	teardown();
 }
 
+Test(m5_ud, is_idle_while_poll_would_find_nothing)
+{
+	struct m5_ud_ah ah = ah_make(false);
+	struct dev_dgram_out out = one(&ah, "abcd", 4);
+
+	setup(16);
+	cr_expect(m5_ud_is_idle(&f->ud.ib.base));
+	arrive(4, 7, 8);
+	cr_expect_not(m5_ud_is_idle(&f->ud.ib.base));
+	cr_expect_eq(poll_none(), 1);
+	cr_expect(m5_ud_is_idle(&f->ud.ib.base));
+	cr_assert_eq(m5_ud_send(&f->ud.ib.base, &out, 1), 1);
+	report(0);
+	cr_expect_not(m5_ud_is_idle(&f->ud.ib.base), "a report is no less");
+	cr_expect_eq(poll_none(), 0);
+	m5_ud_fail(&f->ud, -FI_EIO);
+	cr_expect_not(m5_ud_is_idle(&f->ud.ib.base), "poll says what ended it");
+	teardown();
+}
+
 Test(m5_ud, lengths_that_cannot_be_are_dropped)
 {
 	static const uint32_t bad[] = { MTU + 1, (uint32_t)-1, (uint32_t)-40 };

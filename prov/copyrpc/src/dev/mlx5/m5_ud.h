@@ -173,6 +173,13 @@ static inline int m5_ud_poll(struct dev_dgram *base, struct dev_dgram_in *in, un
 	return m5_cq_is_empty(&ud->cq) ? m5_ud_idle(ud) : m5_ud_poll_some(ud, in, cnt);
 }
 
+static inline bool m5_ud_is_idle(struct dev_dgram *base)
+{
+	struct m5_ud *ud = (struct m5_ud *)base;
+
+	return m5_cq_is_empty(&ud->cq) && !m5_ud_idle(ud);
+}
+
 int m5_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg);
 void m5_ud_close(struct dev_dgram *dg);
 int m5_ud_resolve(struct dev_dgram *dg, const struct dev_desc *peer, struct dev_dgram_ah **ah);
@@ -191,8 +198,8 @@ void m5_ud_av(struct m5_av *av, const void *made, const struct ib_ud_desc *d);
 	{                                                                                          \
 		.open = m5_ud_open, .close = m5_ud_close, .describe = ib_ud_describe,              \
 		.resolve = m5_ud_resolve, .forget = m5_ud_forget, .send = m5_ud_send,              \
-		.poll = m5_ud_poll, .release = m5_ud_release, .wait_fd = m5_ud_wait_fd,            \
-		.arm = m5_ud_arm, .disarm = m5_ud_disarm,                                          \
+		.poll = m5_ud_poll, .is_idle = m5_ud_is_idle, .release = m5_ud_release,            \
+		.wait_fd = m5_ud_wait_fd, .arm = m5_ud_arm, .disarm = m5_ud_disarm,                \
 	}
 
 /** The same operations behind one address, and as a constant that a compiler sees through. */

@@ -248,13 +248,18 @@ void erpc_lane_free(struct eng_conn *conn)
 bool erpc_lane_poll(struct eng_lane *eng)
 {
 	struct erpc_lane *lane = erpc_lane_of(eng);
-	uint64_t now_ns = util_clock_ns();
 	struct util_list *it, *tmp;
+	uint64_t now_ns = 0;
 	bool more = false;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &lane->ports)
-		more |= erpc_port_poll(UTIL_CONTAINER_OF(it, struct erpc_lane_port, link)->port,
-				       now_ns);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &lane->ports) {
+		struct erpc_port *port = UTIL_CONTAINER_OF(it, struct erpc_lane_port, link)->port;
+
+		if (erpc_port_is_idle(port))
+			continue;
+		now_ns = now_ns ? now_ns : util_clock_ns();
+		more |= erpc_port_poll(port, now_ns);
+	}
 	return more;
 }
 
@@ -300,6 +305,8 @@ static int erpc_lane_arm_port(struct erpc_port *port, uint64_t *due_ns)
 	uint64_t due;
 	int ret;
 
+	if (port->idle)
+		erpc_port_tell_time(port, util_clock_ns());
 	erpc_ride_overdue(port, true); /* who sleeps says nothing that could take them along */
 	erpc_loss_forget_idle(port);
 	due = erpc_port_due_ns(port);

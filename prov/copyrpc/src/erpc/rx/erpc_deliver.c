@@ -89,28 +89,43 @@ static const char *erpc_deliver_kept(struct erpc_body *body, enum core_rx_verdic
 	return NULL;
 }
 
+/** Messages from *at on, which ends at a frame that is none, or at `end`: what is wrong with them, or NULL. */
+static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_body *body,
+					    const uint8_t **at, const uint8_t *end)
+{
+	const struct core_upcalls *up = s->conn.up;
+	enum core_rx_verdict verdict;
+	const uint8_t *data;
+	uint32_t op, len;
+	const char *why;
+
+	while (UTIL_LIKELY(!s->err)) {
+		data = wire_erpc_plain_next(at, end, WIRE_ERPC_FRAME_MSG, &op, &len);
+		if (UTIL_UNLIKELY(!data))
+			return NULL;
+		verdict = up->on_msg(&s->conn.chan, op, data, len, erpc_body_hold(body));
+		if (UTIL_LIKELY(verdict == CORE_RX_DONE))
+			continue;
+		why = erpc_deliver_kept(body, verdict);
+		if (why)
+			return why;
+	}
+	return NULL;
+}
+
 /** All frames of a batch; what is wrong with it, or NULL. *calls: some were calls. */
 static const char *erpc_deliver_frames(struct erpc_session *s, struct erpc_body *body, bool *calls)
 {
-	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch), *data;
+	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch);
 	const uint8_t *end = body->data + body->len;
-	const struct core_upcalls *up = s->conn.up;
-	enum core_rx_verdict verdict;
-	const char *why = NULL;
-	uint32_t op, len;
+	const char *why;
 
-	while (!why && UTIL_LIKELY(!s->err)) {
-		data = wire_erpc_plain_next(&at, end, WIRE_ERPC_FRAME_MSG, &op, &len);
-		if (UTIL_UNLIKELY(!data)) {
-			if (at == end)
-				return NULL;
-			at = erpc_deliver_other(s, at, end, body, calls, &why);
-			continue;
-		}
-		verdict = up->on_msg(&s->conn.chan, op, data, len, erpc_body_hold(body));
-		if (UTIL_UNLIKELY(verdict != CORE_RX_DONE))
-			why = erpc_deliver_kept(body, verdict);
-	}
+	do {
+		why = erpc_deliver_msgs(s, body, &at, end);
+		if (why || at == end || s->err)
+			return why;
+		at = erpc_deliver_other(s, at, end, body, calls, &why);
+	} while (!why);
 	return why;
 }
 

@@ -75,6 +75,8 @@ bool erpc_send_leave(struct erpc_session *s)
 		s->bursts = 0;       /* it has waited for others in vain */
 	erpc_session_close_batch(s); /* if it stays: who adds to it marks the session again */
 	s->open->len = erpc_send_len(s);
+	if (!s->lone)
+		s->usual = s->open->len;
 	if (!erpc_send_batch(s, s->open, s->taken))
 		return false;
 	s->port->stats.frames += frames;
@@ -206,7 +208,6 @@ static inline void erpc_send_added(struct erpc_session *s, uint32_t span, unsign
 	s->taken += ERPC_POS_STEP;
 	if (!erpc_send_is_now(s, flags)) {
 		erpc_send_follows(s);
-		s->usual = erpc_send_len(s);
 		erpc_send_stay(s);
 		erpc_session_mark(s);
 		return;
