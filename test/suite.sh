@@ -13,6 +13,13 @@ skip()
 	exit 77
 }
 
+# fail WHY: what this check looks for is not so.
+fail()
+{
+	echo "$*" >&2
+	exit 1
+}
+
 # need TOOL...: skips where one is not installed.
 need()
 {
