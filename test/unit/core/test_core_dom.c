@@ -9,6 +9,8 @@
 
 struct counted {
 	int progress;
+	bool busy;
+	bool armed;
 };
 
 static struct core_dom doms[DOMS];
@@ -34,12 +36,23 @@ static void fake_progress(struct core_engine *engine)
 
 static int fake_arm(struct core_engine *engine)
 {
-	(void)engine;
-	return 0;
+	struct counted *counted = (struct counted *)engine;
+
+	counted->armed = !counted->busy;
+	return counted->busy ? -FI_EAGAIN : 0;
+}
+
+static void fake_disarm(struct core_engine *engine)
+{
+	((struct counted *)engine)->armed = false;
 }
 
 static const struct core_engine_ops ops = {
-	.open = fake_open, .close = fake_close, .progress = fake_progress, .arm = fake_arm
+	.open = fake_open,
+	.close = fake_close,
+	.progress = fake_progress,
+	.arm = fake_arm,
+	.disarm = fake_disarm,
 };
 
 static void setup(void)
@@ -115,14 +128,37 @@ Test(core_dom, allies_have_one_lock)
 	core_dom_unlock(&doms[1]);
 }
 
-/* Its engine cannot wake anybody for the others. */
-Test(core_dom, allies_do_not_sleep)
+static int armed_cnt(void)
+{
+	int cnt = 0;
+
+	for (int i = 0; i < DOMS; i++)
+		cnt += engines[i].armed;
+	return cnt;
+}
+
+Test(core_dom, allies_are_armed_together)
 {
 	ally(0, 1);
-	cr_expect_eq(core_dom_arm(&doms[0]), -FI_EAGAIN);
-	cr_expect_eq(core_dom_arm(&doms[1]), -FI_EAGAIN);
-	expect_progress(0, 1, 1, 0, 0);
-	cr_expect_eq(core_dom_arm(&doms[1]), -FI_EAGAIN);
+	ally(0, 2);
+	for (int i = 0; i < 3; i++) {
+		cr_expect_eq(core_dom_arm(&doms[i]), 0);
+		cr_expect_eq(armed_cnt(), 3);
+		core_dom_disarm(&doms[(i + 1) % 3]);
+		cr_expect_eq(armed_cnt(), 0);
+		expect_progress(i, 1, 1, 1, 0);
+	}
+}
+
+Test(core_dom, one_that_is_busy_keeps_its_allies_awake)
+{
+	ally(0, 1);
+	engines[1].busy = true;
+	for (int i = 0; i < 2; i++)
+		cr_expect_eq(core_dom_arm(&doms[i]), -FI_EAGAIN);
+	cr_expect_eq(core_dom_arm(&doms[2]), 0);
+	engines[1].busy = false;
+	cr_expect_eq(core_dom_arm(&doms[0]), 0);
 }
 
 static int works[DOMS];
@@ -154,6 +190,8 @@ Test(core_dom, what_an_ally_could_not_finish_goes_on)
 		expect_progress(n & 1, 1, 1, 0, 0);
 		cr_expect_eq(works[0], n < 3 ? n : 3);
 		cr_expect_eq(works[1], n < 3 ? n : 3);
+		for (int i = 0; i < 2; i++)
+			cr_expect_eq(core_dom_arm(&doms[i]), n < 3 ? -FI_EAGAIN : 0);
 	}
 }
 

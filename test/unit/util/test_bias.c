@@ -149,3 +149,34 @@ Test(bias, without_a_barrier_it_is_a_mutex)
 	cr_expect_eq(take(3 * UTIL_BIAS_TURNS_MAX), 0);
 	cr_expect_eq(take_elsewhere(10), 0);
 }
+
+static void *run_is_mine(void *arg)
+{
+	*(bool *)arg = util_bias_is_mine(&bias);
+	return NULL;
+}
+
+static bool is_mine_elsewhere(void)
+{
+	pthread_t thread;
+	bool mine;
+
+	cr_assert_eq(pthread_create(&thread, NULL, run_is_mine, &mine), 0);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	return mine;
+}
+
+/* Whether it took it once, or owns it. */
+Test(bias, it_is_his_who_took_it_last)
+{
+	cr_expect_not(util_bias_is_mine(&bias));
+	for (unsigned turns = 1; turns <= UTIL_BIAS_TURNS_MIN; turns *= UTIL_BIAS_TURNS_MIN) {
+		take(turns);
+		cr_expect(util_bias_is_mine(&bias));
+		cr_expect_not(is_mine_elsewhere());
+	}
+	take_elsewhere(1);
+	cr_expect_not(util_bias_is_mine(&bias));
+	take(1);
+	cr_expect(util_bias_is_mine(&bias));
+}

@@ -154,14 +154,34 @@ int core_dom_wait_fd(struct core_dom *dom)
 	return dom->engine_ops->wait_fd(dom->engine);
 }
 
+/* Is there work, but for that of looking after allies? */
+static bool core_dom_is_busy(const struct core_dom *dom)
+{
+	const struct util_list *first = dom->work.next;
+
+	if (first == &dom->ally_work.link)
+		first = first->next;
+	return first != &dom->work;
+}
+
 int core_dom_arm(struct core_dom *dom)
 {
-	if (!util_list_is_empty(&dom->work))
-		return -FI_EAGAIN;
-	return dom->engine_ops->arm(dom->engine);
+	struct core_dom *ally = dom;
+	int ret;
+
+	do {
+		ret = core_dom_is_busy(ally) ? -FI_EAGAIN : ally->engine_ops->arm(ally->engine);
+		ally = ally->ally;
+	} while (!ret && ally != dom);
+	return ret;
 }
 
 void core_dom_disarm(struct core_dom *dom)
 {
-	dom->engine_ops->disarm(dom->engine);
+	struct core_dom *ally = dom;
+
+	do {
+		ally->engine_ops->disarm(ally->engine);
+		ally = ally->ally;
+	} while (ally != dom);
 }

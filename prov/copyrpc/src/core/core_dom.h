@@ -162,8 +162,9 @@ static inline void core_dom_transferred(struct core_dom *dom)
 		core_dom_progress(dom);
 }
 
-/** Waiting on the domain's events, as in core_chan.h. */
+/** The domain's events make it readable, as in core_chan.h; those of allies, theirs. */
 int core_dom_wait_fd(struct core_dom *dom);
+/** Allies are armed together. -FI_E*: some may be armed, and some that were not any more. */
 int core_dom_arm(struct core_dom *dom);
 void core_dom_disarm(struct core_dom *dom);
 

@@ -113,7 +113,7 @@ static void util_bias_count(struct util_bias *bias)
 	struct util_bias_seat *seat;
 
 	if (bias->last != self) {
-		bias->last = self;
+		__atomic_store_n(&bias->last, self, __ATOMIC_RELAXED);
 		bias->turns = 0;
 	}
 	if (++bias->turns != bias->needed)
@@ -127,6 +127,15 @@ static void util_bias_count(struct util_bias *bias)
 static bool util_bias_is_owner(const struct util_bias *bias)
 {
 	return bias->seat->thread == util_bias_self();
+}
+
+bool util_bias_is_mine(const struct util_bias *bias)
+{
+	const struct util_bias_seat *seat = __atomic_load_n(&bias->seat, __ATOMIC_ACQUIRE);
+
+	if (seat == &bias->none)
+		return __atomic_load_n(&bias->last, __ATOMIC_RELAXED) == util_bias_self();
+	return __atomic_load_n(&seat->thread, __ATOMIC_RELAXED) == util_bias_self();
 }
 
 /* --- the lock ------------------------------------------------------------------------------- */

@@ -45,9 +45,9 @@ struct util_bias_seat {
 struct util_bias {
 	struct util_bias_seat *seat; /* the owner's, or `none`; atomic, changes under the mutex */
 	struct util_bias_seat *held; /* of who has the lock; NULL: it has the mutex */
-	uintptr_t last;              /* who had the mutex; like all below: under the mutex */
-	uint32_t turns;              /* of `last`, in a row */
-	uint32_t needed;             /* to make it the owner; 0: never */
+	uintptr_t last;  /* who had the mutex; atomic; like all below: under the mutex */
+	uint32_t turns;  /* of `last`, in a row */
+	uint32_t needed; /* to make it the owner; 0: never */
 	struct util_bias_seat *host; /* a visitor has the lock: who is the owner afterwards */
 	pthread_mutex_t mutex;
 	struct util_bias_seat none;
@@ -101,6 +101,9 @@ static inline void util_bias_unlock(struct util_bias *bias)
 
 /** False if somebody has it, or tries to. */
 bool util_bias_trylock(struct util_bias *bias);
+
+/** Was the caller the last who took it, visits aside? For a guess: others may take it meanwhile. */
+bool util_bias_is_mine(const struct util_bias *bias);
 
 /** As util_bias_lock, for once. */
 void util_bias_visit(struct util_bias *bias);

@@ -132,7 +132,7 @@ static bool splits(enum fi_threading threading, enum fi_progress progress, enum 
 	return two;
 }
 
-Test(cpr_group_none, there_is_one_where_nobody_would_gain_or_somebody_sleeps)
+Test(cpr_group_none, there_is_one_where_nobody_would_gain)
 {
 	cr_expect(splits(FI_THREAD_SAFE, FI_PROGRESS_MANUAL, FI_WAIT_NONE));
 	cr_expect(splits(FI_THREAD_FID, FI_PROGRESS_MANUAL, FI_WAIT_NONE));
@@ -140,8 +140,8 @@ Test(cpr_group_none, there_is_one_where_nobody_would_gain_or_somebody_sleeps)
 	cr_expect(splits(FI_THREAD_COMPLETION, FI_PROGRESS_MANUAL, FI_WAIT_NONE));
 	cr_expect_not(splits(FI_THREAD_DOMAIN, FI_PROGRESS_MANUAL, FI_WAIT_NONE));
 	cr_expect_not(splits(FI_THREAD_SAFE, FI_PROGRESS_AUTO, FI_WAIT_NONE));
-	cr_expect_not(splits(FI_THREAD_SAFE, FI_PROGRESS_MANUAL, FI_WAIT_FD));
-	cr_expect_not(splits(FI_THREAD_SAFE, FI_PROGRESS_MANUAL, FI_WAIT_YIELD));
+	cr_expect(splits(FI_THREAD_SAFE, FI_PROGRESS_MANUAL, FI_WAIT_FD));
+	cr_expect(splits(FI_THREAD_SAFE, FI_PROGRESS_MANUAL, FI_WAIT_YIELD));
 }
 
 Test(cpr_group, who_shares_a_queue_shares_the_group)
@@ -220,20 +220,20 @@ Test(cpr_group, an_event_queue_brings_an_endpoint_to_the_first_group_even_late)
 	cr_expect_eq(fi_close(&eq->fid), 0);
 }
 
-Test(cpr_group, an_object_to_sleep_on_goes_to_the_first_group_and_brings_who_is_bound_to_it)
+Test(cpr_group, an_object_to_sleep_on_goes_where_its_endpoint_is)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_FD);
 	struct fid_ep *third = new_ep(cq, p.cq[1]);
 
-	cr_expect_eq(dom_of(third), &cpr_domain_of(p.domain)->main.core);
-	cr_expect(are_allies(third, p.ep[1]));
+	cr_expect_eq(dom_of(third), dom_of(p.ep[1]));
+	cr_expect_eq(&group_of(cq)->core, dom_of(p.ep[1]));
+	cr_expect_not(are_allies(third, p.ep[0]));
 	exchange(8);
 	cr_expect_eq(fi_close(&third->fid), 0);
 	cr_expect_eq(fi_close(&cq->fid), 0);
 }
 
-/* Sleeping on one engine would miss the other's news: it looks instead, and the time passes. */
-Test(cpr_group, who_sleeps_beside_allies_is_woken)
+Test(cpr_group, who_sleeps_beside_others_is_woken)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_FD);
 	struct fid_ep *third = new_ep(cq, p.cq[1]);

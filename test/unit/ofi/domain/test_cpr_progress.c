@@ -56,7 +56,7 @@ Test(cpr_progress, an_open_domain_is_stopped_by_cleanup)
 /* Somebody who waits in p for news, and makes no progress before there is some. */
 enum watcher {
 	WATCHER_THREAD,     /* FI_PROGRESS_AUTO */
-	WATCHER_SREAD,      /* another thread, on another queue */
+	WATCHER_SREAD,      /* another thread, on another queue of an ally */
 	WATCHER_DESCRIPTOR, /* fi_trywait said that the descriptor works */
 	WATCHER_USER,       /* nobody; FI_COPYRPC_HOLD=0 says that none will come soon */
 	WATCHER_CNT
@@ -117,6 +117,19 @@ static void watch(struct ofi_pair *p, enum watcher watcher, pthread_t *thread)
 	usleep(30000); /* until it sleeps; if it does not yet, nothing can fail */
 }
 
+/* An endpoint with the queues of both others: from now on these make progress together. */
+static void make_allies(struct ofi_pair *p)
+{
+	struct fid_ep *ep;
+
+	cr_assert_eq(fi_endpoint(p->domain, p->info, &ep, NULL), 0);
+	cr_assert_eq(fi_ep_bind(ep, &p->av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &p->cq[0]->fid, FI_TRANSMIT), 0);
+	cr_assert_eq(fi_ep_bind(ep, &p->cq[1]->fid, FI_RECV), 0);
+	cr_assert_eq(fi_enable(ep), 0);
+	cr_assert_eq(fi_close(&ep->fid), 0);
+}
+
 /* The receiver lies still: what follows the first message finds it in flight, and is held. */
 static void send_while_watched(enum watcher watcher)
 {
@@ -135,6 +148,8 @@ static void send_while_watched(enum watcher watcher)
 	util_params.hold = 1;
 	opts.progress = FI_PROGRESS_MANUAL;
 	ofi_pair_open(&q, &opts);
+	if (watcher == WATCHER_SREAD)
+		make_allies(&p);
 	to = meet(&p, &q);
 	for (i = 0; i < 4; i++)
 		cr_assert_eq(

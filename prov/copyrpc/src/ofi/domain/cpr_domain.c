@@ -134,6 +134,7 @@ static int cpr_domain_init_core(struct cpr_domain *domain, const struct fi_domai
 		return ret;
 	pthread_mutex_init(&domain->changes, NULL);
 	domain->splits = cpr_domain_may_split(domain, attr);
+	cpr_group_init(&domain->main, domain);
 	return 0;
 }
 
@@ -201,7 +202,6 @@ int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	ret = cpr_domain_init_core(domain, info->domain_attr);
 	if (ret)
 		goto err_free;
-	cpr_wait_dom_update(domain);
 	if (info->domain_attr->data_progress == FI_PROGRESS_AUTO)
 		ret = cpr_progress_start(domain);
 	if (ret)

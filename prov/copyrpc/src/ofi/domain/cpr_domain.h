@@ -32,7 +32,6 @@ struct cpr_domain {
 	pthread_mutex_t changes; /* what groups have in common changes: the outermost lock */
 	bool splits;             /* there may be more groups; under `changes` */
 	unsigned group_cnt;      /* how many there are besides; under `changes` */
-	struct cpr_wait_dom wait;
 	struct cpr_fabric *fabric;
 	struct util_list fabric_link; /* cpr_fabric.domains */
 	struct cpr_ref refs;          /* whatever was opened in it */

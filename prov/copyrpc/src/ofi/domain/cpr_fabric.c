@@ -43,7 +43,7 @@ static int cpr_fabric_trywait(struct fid_fabric *fid, struct fid **fids, int cou
 
 	(void)fid;
 	for (i = 0; i < count && !ret; i++)
-		ret = cpr_waitset_trywait_fid(fids[i]);
+		ret = cpr_waitset_trywait_fid(fids[i], count > 1);
 	return ret == -FI_EBUSY ? -FI_EAGAIN : ret;
 }
 

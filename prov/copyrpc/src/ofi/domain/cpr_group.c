@@ -10,15 +10,9 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
 #include "util/log.h"
-#include "util/param.h"
 
 /* Queues of both directions, and all counters. */
 #define CPR_GROUP_PLACES (2 + CPR_EP_CNTR_CNT)
-
-static struct cpr_group *cpr_group_next(const struct cpr_group *group)
-{
-	return __atomic_load_n(&group->next, __ATOMIC_ACQUIRE);
-}
 
 static struct cpr_group *cpr_group_of(struct core_dom *dom)
 {
@@ -87,6 +81,53 @@ void cpr_group_help(struct cpr_domain *domain, struct cpr_group *own)
 	}
 }
 
+static bool cpr_group_is_with(const struct cpr_group *a, const struct cpr_group *b)
+{
+	return core_dom_bias(&a->core) == core_dom_bias(&b->core);
+}
+
+/* With the caller's promise, if he makes one; locked, but not `own`. 0 or -FI_E*. */
+static int cpr_group_rest_locked(struct cpr_group *group, enum cpr_group_rest how, uint64_t *groups)
+{
+	int ret;
+
+	if (how == CPR_GROUP_SHARES && !cpr_alarm_is_idle(&group->alarm))
+		return 0;
+	core_dom_progress(&group->core);
+	ret = cpr_alarm_set(group);
+	if (ret)
+		return ret;
+	if (how != CPR_GROUP_SLEEPS)
+		cpr_alarm_attend(group);
+	*groups |= CPR_GROUP_BIT(group);
+	return 0;
+}
+
+static int cpr_group_rest_other(struct cpr_group *group, enum cpr_group_rest how, uint64_t *groups)
+{
+	int ret;
+
+	if (!util_bias_is_mine(core_dom_bias(&group->core)) || !core_dom_trylock(&group->core))
+		return 0;
+	ret = cpr_group_rest_locked(group, how, groups);
+	cpr_group_unlock(group);
+	return ret;
+}
+
+int cpr_group_rest(struct cpr_group *own, enum cpr_group_rest how, uint64_t *groups)
+{
+	int ret = 0;
+
+	*groups = 0;
+	for (struct cpr_group *g = &own->domain->main; g && !ret; g = cpr_group_next(g)) {
+		if (cpr_group_is_with(g, own))
+			*groups |= CPR_GROUP_BIT(g);
+		else
+			ret = cpr_group_rest_other(g, how, groups);
+	}
+	return ret ? ret : cpr_alarm_set(own);
+}
+
 /* --- allies; domain.changes is held, and no group ------------------------------------------- */
 
 static void cpr_group_ally(struct cpr_group *a, struct cpr_group *b)
@@ -95,7 +136,10 @@ static void cpr_group_ally(struct cpr_group *a, struct cpr_group *b)
 		return;
 	cpr_group_lock(a);
 	cpr_group_lock(b);
+	cpr_alarm_dismiss_all(a);
+	cpr_alarm_dismiss_all(b);
 	core_dom_ally(&a->core, &b->core);
+	cpr_alarm_update(a);
 	cpr_group_unlock(a);
 }
 
@@ -127,16 +171,20 @@ void cpr_group_unite(struct cpr_domain *domain)
 
 /* --- places --------------------------------------------------------------------------------- */
 
-void cpr_place_init(struct cpr_place *place, struct cpr_domain *domain, bool fixed)
+void cpr_place_init(struct cpr_place *place, struct cpr_domain *domain,
+		    struct cpr_alarm_user *alarm)
 {
 	place->group = &domain->main;
 	place->taken = false;
-	place->fixed = fixed;
+	place->alarm = alarm;
 }
 
 void cpr_place_fini(struct cpr_place *place, struct cpr_domain *domain)
 {
 	pthread_mutex_lock(&domain->changes);
+	cpr_group_lock(place->group);
+	cpr_alarm_release(place->group, place->alarm);
+	cpr_group_unlock(place->group);
 	if (place->taken)
 		place->group->members--;
 	place->taken = false;
@@ -169,11 +217,20 @@ static void cpr_place_take(struct cpr_place *place, struct cpr_group *group)
 	place->taken = true;
 	group->members++;
 	cpr_group_lock(from);
+	if (group != from)
+		cpr_alarm_dismiss(from, place->alarm);
 	__atomic_store_n(&place->group, group, __ATOMIC_RELEASE);
 	cpr_group_unlock(from);
 }
 
 /* --- endpoints ------------------------------------------------------------------------------ */
+
+void cpr_group_init(struct cpr_group *group, struct cpr_domain *domain)
+{
+	group->domain = domain;
+	group->number = domain->group_cnt;
+	cpr_alarm_init(group);
+}
 
 static struct cpr_group *cpr_group_open(struct cpr_domain *domain)
 {
@@ -189,11 +246,11 @@ static struct cpr_group *cpr_group_open(struct cpr_domain *domain)
 		return NULL;
 	}
 	core_dom_share_mrs(&group->core, main);
-	core_dom_set_watched(&group->core, !util_params.hold);
 	while (cpr_group_next(last))
 		last = cpr_group_next(last);
-	__atomic_store_n(&last->next, group, __ATOMIC_RELEASE);
 	domain->group_cnt++;
+	cpr_group_init(group, domain);
+	__atomic_store_n(&last->next, group, __ATOMIC_RELEASE);
 	return group;
 }
 
@@ -225,21 +282,16 @@ static size_t cpr_group_places(struct cpr_ep *ep, struct cpr_place *places[CPR_G
 }
 
 /* Must it be in the first group, whatever its queues want? */
-static bool cpr_group_is_fixed(const struct cpr_ep *ep, struct cpr_place *const *places, size_t cnt)
+static bool cpr_group_is_fixed(const struct cpr_ep *ep)
 {
-	if (!ep->domain->splits || ep->core_ep.conn || ep->srx || ep->eq_user.eq)
-		return true;
-	for (size_t i = 0; i < cnt; i++)
-		if (places[i]->fixed)
-			return true;
-	return false;
+	return !ep->domain->splits || ep->core_ep.conn || ep->srx || ep->eq_user.eq;
 }
 
 static struct cpr_group *cpr_group_find(struct cpr_ep *ep, struct cpr_place *const *places,
 					size_t cnt)
 {
 	struct cpr_domain *domain = ep->domain;
-	struct cpr_group *group = cpr_group_is_fixed(ep, places, cnt) ? &domain->main : NULL;
+	struct cpr_group *group = cpr_group_is_fixed(ep) ? &domain->main : NULL;
 
 	for (size_t i = 0; i < cnt; i++) {
 		if (!places[i]->taken)
@@ -278,7 +330,7 @@ void cpr_group_tie(struct cpr_ep *ep, struct cpr_cntr *cntr)
 	struct cpr_group *group = cpr_group_of(ep->dom);
 
 	pthread_mutex_lock(&ep->domain->changes);
-	cpr_place_take(&cntr->place, cntr->place.fixed ? &ep->domain->main : group);
+	cpr_place_take(&cntr->place, group);
 	cpr_group_ally_sorted(ep->domain, group, cntr->place.group);
 	pthread_mutex_unlock(&ep->domain->changes);
 }

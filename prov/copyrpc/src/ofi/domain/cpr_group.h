@@ -6,15 +6,17 @@
  * Where threads are to be expected (cpr_domain.splits) an endpoint whose queues and counters
  * are in no group yet gets one of its own at fi_enable, and they come with it; otherwise it goes to
  * theirs. If they are in several, these become allies (core_dom.h): correct whatever is
- * bound to whatever, and apart where nothing is in common. The first group has all that sleeps:
- * objects with a wait object, connected endpoints, shared contexts, event queues.
+ * bound to whatever, and apart where nothing is in common. The first group has connected endpoints, and
+ * what is bound to shared contexts and event queues.
  *
  * What groups have in common (address vectors, memory regions, the list of groups itself) is changed
  * with all locks held, cpr_group_lock_all, so that one is enough to look at it. Lock order:
  * domain.changes -> groups, oldest first -> the rest. A group stays until its domain closes;
  * one that nobody is in any more is used again.
  *
- * A reader who finds nothing for a while makes the progress of groups that nobody reads.
+ * A reader who finds nothing for a while makes the progress of groups that nobody reads. Who
+ * goes to sleep does so for those that he was the last to use, and is woken for them too: else one
+ * thread that has two endpoints and waits for one of them would sleep for ever.
  *
  * Shown by test/unit/ofi/domain/test_cpr_group.c and test/stress/stress_groups.c.
  */
@@ -25,7 +27,9 @@
 #include <stdint.h>
 
 #include "core/core_dom.h"
+#include "ofi/domain/cpr_alarm.h"
 
+struct cpr_alarm_user;
 struct cpr_cntr;
 struct cpr_domain;
 struct cpr_ep;
@@ -39,8 +43,11 @@ struct cpr_group {
 	struct core_dom core;
 	uint64_t
 		app_reads; /* of its queues and counters, if it is locked; atomic, under the lock */
-	uint64_t seen_reads;    /* of these, what cpr_group_help last saw; atomic */
-	unsigned members;       /* endpoints, queues, counters; under domain.changes */
+	uint64_t seen_reads; /* of these, what cpr_group_help last saw; atomic */
+	unsigned members;    /* endpoints, queues, counters; under domain.changes */
+	unsigned number;     /* of groups that are older */
+	struct cpr_domain *domain;
+	struct cpr_alarm alarm; /* who sleeps on it */
 	struct cpr_group *next; /* younger; atomic, written once */
 };
 
@@ -49,10 +56,20 @@ struct cpr_place {
 	struct cpr_group
 		*group; /* the first one until it is taken; atomic, changed under its lock */
 	bool taken;     /* for good, with the first endpoint; under domain.changes */
-	bool fixed;     /* in the first one */
+	struct cpr_alarm_user *alarm; /* of who sleeps on the object */
 };
 
-void cpr_place_init(struct cpr_place *place, struct cpr_domain *domain, bool fixed);
+/** A number for each group of a domain. */
+#define CPR_GROUP_BIT(group) (UINT64_C(1) << (group)->number)
+
+/** A younger one, or NULL. Not locked: there may be more in a moment. */
+static inline struct cpr_group *cpr_group_next(const struct cpr_group *group)
+{
+	return __atomic_load_n(&group->next, __ATOMIC_ACQUIRE);
+}
+
+void cpr_place_init(struct cpr_place *place, struct cpr_domain *domain,
+		    struct cpr_alarm_user *alarm);
 /** The object is closed. */
 void cpr_place_fini(struct cpr_place *place, struct cpr_domain *domain);
 
@@ -109,6 +126,23 @@ void cpr_group_progress_all(struct cpr_domain *domain);
 
 /** The caller reads a queue of `own` (not locked), and there is nothing: others may want progress. */
 void cpr_group_help(struct cpr_domain *domain, struct cpr_group *own);
+
+enum cpr_group_rest {
+	CPR_GROUP_SLEEPS,   /* the caller itself */
+	CPR_GROUP_PROMISES, /* that one can sleep (fi_trywait) */
+	CPR_GROUP_SHARES,   /* the same, for one object of several: each of them counts */
+};
+
+/**
+ * The caller, who has `own` locked, found nothing to do there. Sets its alarm, makes the progress of
+ * other groups that he was the last to use (CPR_GROUP_SHARES: unless somebody relies on them
+ * already), and sets theirs. 0, and the groups (CPR_GROUP_BIT) that wake him; or -FI_E*: there is something to
+ * do first.
+ */
+int cpr_group_rest(struct cpr_group *own, enum cpr_group_rest how, uint64_t *groups);
+
+/** The first group, when its core is there. */
+void cpr_group_init(struct cpr_group *group, struct cpr_domain *domain);
 
 /** The domain closes: the groups but the first one go. */
 void cpr_group_close_all(struct cpr_domain *domain);

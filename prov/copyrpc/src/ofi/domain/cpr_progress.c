@@ -29,9 +29,9 @@ static int cpr_progress_rest(struct cpr_domain *domain, struct cpr_progress_stat
 		state->seen_reads = domain->main.app_reads;
 		return CPR_PROGRESS_LOOK_MS;
 	}
-	if (!core_dom_arm(&domain->main.core)) {
+	if (!cpr_alarm_set(&domain->main)) {
 		state->busy = 0;
-		cpr_wait_dom_enter(domain);
+		cpr_alarm_rely(&domain->main, &domain->progress.alarm);
 		return -1;
 	}
 	return ++state->busy < CPR_PROGRESS_BUSY ? 0 : CPR_PROGRESS_LOOK_MS;
@@ -51,16 +51,17 @@ static int cpr_progress_step(struct cpr_domain *domain, struct cpr_progress_stat
 static void cpr_progress_woken(struct cpr_domain *domain)
 {
 	cpr_domain_lock(domain);
-	cpr_wait_dom_leave(domain);
+	cpr_alarm_release(&domain->main, &domain->progress.alarm);
 	cpr_domain_unlock(domain);
 }
 
 static void *cpr_progress_run(void *arg)
 {
 	struct cpr_domain *domain = arg;
-	struct pollfd fds[2] = { { .fd = domain->progress.stop_fd, .events = POLLIN },
+	struct pollfd fds[2] = { { .fd = domain->progress.wake_fd, .events = POLLIN },
 				 { .fd = core_dom_wait_fd(&domain->main.core), .events = POLLIN } };
 	struct cpr_progress_state state = { 0 };
+	eventfd_t cnt;
 	int timeout;
 
 	do {
@@ -69,8 +70,14 @@ static void *cpr_progress_run(void *arg)
 		poll(fds, timeout < 0 ? 2 : 1, timeout);
 		if (timeout < 0)
 			cpr_progress_woken(domain);
-	} while (!(fds[0].revents & POLLIN));
+		eventfd_read(domain->progress.wake_fd, &cnt);
+	} while (!__atomic_load_n(&domain->progress.stops, __ATOMIC_ACQUIRE));
 	return NULL;
+}
+
+static void cpr_progress_wake(struct cpr_alarm_user *user)
+{
+	eventfd_write(UTIL_CONTAINER_OF(user, struct cpr_progress, alarm)->wake_fd, 1);
 }
 
 /* The application's signals are not for this thread. */
@@ -91,33 +98,31 @@ int cpr_progress_start(struct cpr_domain *domain)
 	struct cpr_progress *progress = &domain->progress;
 	int ret;
 
-	progress->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (progress->stop_fd < 0)
+	progress->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (progress->wake_fd < 0)
 		return -errno;
+	cpr_alarm_user_init(&progress->alarm, cpr_progress_wake);
 	ret = cpr_progress_create(domain);
 	if (ret) {
 		UTIL_WARN(DOMAIN, "progress thread: %s; without FI_PROGRESS_AUTO none is needed\n",
 			  fi_strerror(-ret));
-		close(progress->stop_fd);
+		close(progress->wake_fd);
 		return ret;
 	}
 	progress->running = true;
 	cpr_domain_lock(domain);
-	domain->wait.thread = true;
-	cpr_wait_dom_update(domain);
+	cpr_alarm_attend(&domain->main);
 	cpr_domain_unlock(domain);
 	return 0;
 }
 
 void cpr_progress_stop(struct cpr_progress *progress)
 {
-	uint64_t one = 1;
-
 	if (!progress->running)
 		return;
 	progress->running = false;
-	if (write(progress->stop_fd, &one, sizeof(one)) != sizeof(one))
-		return;
+	__atomic_store_n(&progress->stops, true, __ATOMIC_RELEASE);
+	cpr_progress_wake(&progress->alarm);
 	pthread_join(progress->thread, NULL);
-	close(progress->stop_fd);
+	close(progress->wake_fd);
 }

@@ -12,12 +12,16 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "ofi/domain/cpr_alarm.h"
+
 struct cpr_domain;
 
 struct cpr_progress {
 	pthread_t thread;
-	int stop_fd;
+	int wake_fd;
+	bool stops; /* atomic */
 	bool running;
+	struct cpr_alarm_user alarm;
 };
 
 /** Starts the domain's thread. 0 or -FI_E*. */

@@ -3,7 +3,6 @@
 #include "ofi/queue/cpr_cntr.h"
 
 #include <rdma/fi_errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "ofi/domain/cpr_domain.h"
@@ -120,29 +119,7 @@ void cpr_cntr_watch(struct cpr_cntr *cntr)
 	cntr->core.notify = cpr_cntr_notify;
 }
 
-/*
- * Sleeps, or without something to sleep on gives the processor away: the counter may move to another
- * group meanwhile. As cpr_wait_sleep.
- */
-static int cpr_cntr_pause(struct cpr_cntr *cntr, struct cpr_group **group,
-			  struct cpr_wait_call *call)
-{
-	bool helps;
-	int ret;
-
-	if (cntr->place.fixed)
-		return cpr_wait_sleep(&cntr->wait, cntr->domain, call);
-	ret = cpr_wait_is_over(call) ? -FI_EAGAIN : 0;
-	helps = cpr_cntr_helps(cntr, true);
-	cpr_group_unlock(*group);
-	if (helps)
-		cpr_group_help(cntr->domain, *group);
-	sched_yield();
-	*group = cpr_place_lock(&cntr->place);
-	return ret;
-}
-
-/* Waits for the threshold or for a new error, locked. */
+/* Waits for the threshold or for a new error, locked: by another group afterwards, if it moved. */
 static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_group **group, uint64_t threshold,
 				int timeout)
 {
@@ -158,7 +135,7 @@ static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_group **group,
 		if (cntr->core.errors != errors)
 			return -FI_EAVAIL;
 		cpr_cntr_watch(cntr);
-		ret = cpr_cntr_pause(cntr, group, &call);
+		ret = cpr_wait_sleep(&cntr->wait, &cntr->place, group, &call);
 	}
 	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
 }
@@ -189,19 +166,20 @@ static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 	return ret;
 }
 
-int cpr_cntr_trywait(struct cpr_cntr *cntr)
+int cpr_cntr_trywait(struct cpr_cntr *cntr, bool shares)
 {
+	struct cpr_group *group;
 	int ret = -FI_EAGAIN;
 
 	if (!cpr_wait_has_fd(cntr->wait.obj))
 		return -FI_EINVAL;
-	cpr_domain_lock(cntr->domain);
-	cpr_domain_progress(cntr->domain);
+	group = cpr_place_lock(&cntr->place);
+	cpr_group_progress(group);
 	if (!cpr_cntr_is_unread(cntr)) {
 		cpr_cntr_watch(cntr);
-		ret = cpr_wait_try(&cntr->wait, cntr->domain);
+		ret = cpr_wait_try(&cntr->wait, group, shares);
 	}
-	cpr_domain_unlock(cntr->domain);
+	cpr_group_unlock(group);
 	return ret;
 }
 
@@ -239,7 +217,7 @@ static int cpr_cntr_control(struct fid *fid, int command, void *arg)
 	}
 	if (arg && command == FI_SETOPSFLAG)
 		return *(uint64_t *)arg ? -FI_EBADFLAGS : 0;
-	return cpr_wait_control(&cntr->wait, cntr->domain, command, arg);
+	return cpr_wait_control(&cntr->wait, &cntr->place, command, arg);
 }
 
 static struct fi_ops cpr_cntr_fi_ops = {
@@ -306,10 +284,10 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.ops =
 		cpr_wait_blocks(obj) || obj == FI_WAIT_NONE ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
-	cpr_place_init(&cntr->place, cntr->domain, obj != FI_WAIT_NONE);
+	cpr_place_init(&cntr->place, cntr->domain, &cntr->wait.alarm);
 	cpr_trigger_init(cntr);
 	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
-				      &cntr->fid.fid, cntr->domain);
+				      &cntr->fid.fid);
 	if (ret) {
 		free(cntr);
 		return ret;

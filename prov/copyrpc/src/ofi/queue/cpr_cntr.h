@@ -43,7 +43,7 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 void cpr_cntr_watch(struct cpr_cntr *cntr);
 
 /** For fi_trywait: 0, -FI_EAGAIN (it changed), or as cpr_wait_try. */
-int cpr_cntr_trywait(struct cpr_cntr *cntr);
+int cpr_cntr_trywait(struct cpr_cntr *cntr, bool shares);
 
 /** True once after each change, for fi_poll. Locked. */
 bool cpr_cntr_has_changed(struct cpr_cntr *cntr);

@@ -142,23 +142,23 @@ static uint64_t cpr_cq_threshold(const struct cpr_cq *cq, const void *cond, size
 }
 
 /*
- * Waits until a read would find something: 0, -FI_EAGAIN (time, signal) or an error. Locked: with a
- * wait object it is in the domain's first group.
+ * Waits until a read would find something: 0, -FI_EAGAIN (time, signal) or an error. Locked: the
+ * queue may be in another group afterwards.
  */
-static int cpr_cq_wait(struct cpr_cq *cq, uint64_t threshold, int timeout)
+static int cpr_cq_wait(struct cpr_cq *cq, struct cpr_group **group, uint64_t threshold, int timeout)
 {
 	struct cpr_wait_call call;
 	int ret = 0;
 
 	cpr_wait_begin(&cq->wait, &call, timeout);
 	while (!ret) {
-		cpr_domain_progress(cq->domain);
+		cpr_group_progress(*group);
 		if (cpr_cq_is_ready(&cq->core, threshold))
 			return 0;
 		if (cpr_wait_is_signaled(&cq->wait, &call))
 			return -FI_EAGAIN;
 		core_cq_set_notify(&cq->core, cpr_cq_notify);
-		ret = cpr_wait_sleep(&cq->wait, cq->domain, &call);
+		ret = cpr_wait_sleep(&cq->wait, &cq->place, group, &call);
 	}
 	return ret;
 }
@@ -167,11 +167,11 @@ static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr
 			    const void *cond, int timeout, size_t entry_len)
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
+	struct cpr_group *group = cpr_place_lock(&cq->place);
 	ssize_t ret;
 	int err;
 
-	cpr_domain_lock(cq->domain);
-	err = cpr_cq_wait(cq, cpr_cq_threshold(cq, cond, count), timeout);
+	err = cpr_cq_wait(cq, &group, cpr_cq_threshold(cq, cond, count), timeout);
 	if (!cq->wait.sleepers)
 		core_cq_set_notify(&cq->core, NULL);
 	ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
@@ -180,23 +180,24 @@ static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr
 	/* Others sleep on the same queue and there is more: the next one, please. */
 	if (cq->wait.sleepers && !core_cq_is_empty(&cq->core))
 		cpr_wait_kick(&cq->wait);
-	cpr_domain_unlock(cq->domain);
+	cpr_group_unlock(group);
 	return ret;
 }
 
-int cpr_cq_trywait(struct cpr_cq *cq)
+int cpr_cq_trywait(struct cpr_cq *cq, bool shares)
 {
+	struct cpr_group *group;
 	int ret = -FI_EAGAIN;
 
 	if (!cpr_wait_has_fd(cq->wait.obj))
 		return -FI_EINVAL;
-	cpr_domain_lock(cq->domain);
-	cpr_domain_progress(cq->domain);
+	group = cpr_place_lock(&cq->place);
+	cpr_group_progress(group);
 	if (!cpr_cq_is_ready(&cq->core, 1)) {
 		core_cq_set_notify(&cq->core, cpr_cq_notify);
-		ret = cpr_wait_try(&cq->wait, cq->domain);
+		ret = cpr_wait_try(&cq->wait, group, shares);
 	}
-	cpr_domain_unlock(cq->domain);
+	cpr_group_unlock(group);
 	return ret;
 }
 
@@ -337,7 +338,7 @@ static int cpr_cq_control(struct fid *fid, int command, void *arg)
 {
 	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);
 
-	return cpr_wait_control(&cq->wait, cq->domain, command, arg);
+	return cpr_wait_control(&cq->wait, &cq->place, command, arg);
 }
 
 static struct fi_ops cpr_cq_fi_ops = {
@@ -369,8 +370,7 @@ static int cpr_cq_init(struct cpr_cq *cq, const struct fi_cq_attr *attr)
 	ret = core_cq_init(&cq->core, attr->size < CPR_CQ_SIZE_MAX ? attr->size : CPR_CQ_SIZE_MAX);
 	if (ret)
 		return ret;
-	ret = cpr_waitset_open_member(&cq->wait, attr->wait_obj, attr->wait_set, &cq->fid.fid,
-				      cq->domain);
+	ret = cpr_waitset_open_member(&cq->wait, attr->wait_obj, attr->wait_set, &cq->fid.fid);
 	if (ret)
 		core_cq_fini(&cq->core);
 	return ret;
@@ -394,7 +394,7 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	cq->wait_cond = attr->wait_cond;
 	cq->has_data = attr->format == FI_CQ_FORMAT_DATA || attr->format == FI_CQ_FORMAT_TAGGED;
 	cq->domain = cpr_domain_of(domain);
-	cpr_place_init(&cq->place, cq->domain, attr->wait_obj != FI_WAIT_NONE);
+	cpr_place_init(&cq->place, cq->domain, &cq->wait.alarm);
 	ret = cpr_cq_init(cq, attr);
 	if (ret) {
 		free(cq);

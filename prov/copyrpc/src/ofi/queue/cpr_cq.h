@@ -50,6 +50,6 @@ static inline bool cpr_cq_has_news(const struct cpr_cq *cq)
 }
 
 /** For fi_trywait: 0, -FI_EAGAIN (completions), or as cpr_wait_try. */
-int cpr_cq_trywait(struct cpr_cq *cq);
+int cpr_cq_trywait(struct cpr_cq *cq, bool shares);
 
 #endif

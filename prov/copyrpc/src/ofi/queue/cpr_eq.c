@@ -187,7 +187,7 @@ static int cpr_eq_prepare_sleep(struct cpr_eq *eq)
 	int fd;
 
 	pthread_mutex_lock(&eq->lock);
-	fd = cpr_wait_fd(&eq->wait, NULL);
+	fd = cpr_wait_fd(&eq->wait);
 	if (fd >= 0 && !util_list_is_empty(&eq->events))
 		fd = -FI_EAGAIN;
 	if (fd >= 0)
@@ -441,8 +441,7 @@ int cpr_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
 	pthread_mutex_init(&eq->bind_lock, NULL);
 	util_list_init(&eq->events);
 	util_list_init(&eq->users);
-	ret = cpr_waitset_open_member(&eq->wait, attr->wait_obj, attr->wait_set, &eq->fid.fid,
-				      NULL);
+	ret = cpr_waitset_open_member(&eq->wait, attr->wait_obj, attr->wait_set, &eq->fid.fid);
 	if (ret) {
 		pthread_mutex_destroy(&eq->bind_lock);
 		pthread_mutex_destroy(&eq->lock);

@@ -13,7 +13,6 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/clock.h"
-#include "util/param.h"
 
 /* Looks that find the engine busy with what cannot be finished yet, before napping. */
 #define CPR_WAIT_BUSY   1000
@@ -34,6 +33,7 @@ static void cpr_wait_close_fds(struct cpr_wait *wait)
 		close(wait->epoll_fd);
 	wait->event_fd = -1;
 	wait->epoll_fd = -1;
+	wait->groups = 0;
 }
 
 /*
@@ -76,12 +76,20 @@ static const struct cpr_wait_traits *cpr_wait_traits_of(enum fi_wait_obj obj)
 	return (unsigned)obj < sizeof(table) / sizeof(table[0]) ? &table[obj] : &unknown;
 }
 
+/* The alarm does not hold any more: who sleeps is to look again. */
+static void cpr_wait_woken(struct cpr_alarm_user *user)
+{
+	cpr_wait_kick(UTIL_CONTAINER_OF(user, struct cpr_wait, alarm));
+}
+
 int cpr_wait_open(struct cpr_wait *wait, enum fi_wait_obj obj)
 {
 	wait->obj = obj;
 	wait->epoll_fd = -1;
 	wait->event_fd = -1;
 	wait->set = NULL;
+	wait->groups = 0;
+	cpr_alarm_user_init(&wait->alarm, cpr_wait_woken);
 	return cpr_wait_traits_of(obj)->offered ? 0 : -FI_ENOSYS;
 }
 
@@ -105,19 +113,49 @@ void cpr_wait_close(struct cpr_wait *wait)
 	cpr_wait_close_fds(wait);
 }
 
-int cpr_wait_fd(struct cpr_wait *wait, struct cpr_domain *domain)
+int cpr_wait_fd(struct cpr_wait *wait)
 {
 	int ret;
 
 	if (wait->epoll_fd >= 0)
 		return wait->epoll_fd;
 	ret = cpr_wait_open_fds(wait);
-	if (!ret && domain)
-		ret = cpr_wait_watch(wait, core_dom_wait_fd(&domain->main.core));
 	if (!ret)
 		return wait->epoll_fd;
 	cpr_wait_close_fds(wait);
 	return ret;
+}
+
+/* From now on the descriptor watches the engines of these groups, and of no others. 0 or -FI_E*. */
+static int cpr_wait_watch_groups(struct cpr_wait *wait, struct cpr_domain *domain, uint64_t groups)
+{
+	int ret = 0;
+
+	for (struct cpr_group *g = &domain->main; g && wait->groups != groups && !ret;
+	     g = cpr_group_next(g)) {
+		int fd = core_dom_wait_fd(&g->core);
+
+		if (!((wait->groups ^ groups) & CPR_GROUP_BIT(g)))
+			continue;
+		if (groups & CPR_GROUP_BIT(g))
+			ret = cpr_wait_watch(wait, fd);
+		else
+			epoll_ctl(wait->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+		if (!ret)
+			wait->groups ^= CPR_GROUP_BIT(g);
+	}
+	return ret;
+}
+
+/* May the caller sleep on the descriptor, which is empty? 0: yes; -FI_E*: look again. Locked. */
+static int cpr_wait_arm(struct cpr_wait *wait, struct cpr_group *group, enum cpr_group_rest how)
+{
+	uint64_t groups;
+	int ret = cpr_group_rest(group, how, &groups);
+
+	if (wait->sleepers) /* what others on it are woken for stays */
+		groups |= wait->groups;
+	return ret ? ret : cpr_wait_watch_groups(wait, group->domain, groups);
 }
 
 /* One descriptor for as long as the object lives: the list never changes. */
@@ -133,9 +171,22 @@ static int cpr_wait_get_pollfd(int fd, struct fi_wait_pollfd *arg)
 	return 0;
 }
 
-static int cpr_wait_get(struct cpr_wait *wait, struct cpr_domain *domain, void *arg)
+static int cpr_wait_fd_unlocked(struct cpr_wait *wait, struct cpr_place *place)
 {
-	int fd = cpr_wait_fd(wait, domain);
+	struct cpr_group *group;
+	int fd;
+
+	if (!place)
+		return cpr_wait_fd(wait);
+	group = cpr_place_lock(place);
+	fd = cpr_wait_fd(wait);
+	cpr_group_unlock(group);
+	return fd;
+}
+
+static int cpr_wait_get(struct cpr_wait *wait, struct cpr_place *place, void *arg)
+{
+	int fd = cpr_wait_fd_unlocked(wait, place);
 
 	if (fd < 0)
 		return fd;
@@ -145,7 +196,7 @@ static int cpr_wait_get(struct cpr_wait *wait, struct cpr_domain *domain, void *
 	return 0;
 }
 
-int cpr_wait_control(struct cpr_wait *wait, struct cpr_domain *domain, int command, void *arg)
+int cpr_wait_control(struct cpr_wait *wait, struct cpr_place *place, int command, void *arg)
 {
 	if (!arg)
 		return -FI_EINVAL;
@@ -155,7 +206,7 @@ int cpr_wait_control(struct cpr_wait *wait, struct cpr_domain *domain, int comma
 		return -FI_ENOSYS;
 	switch (command) {
 	case FI_GETWAIT:
-		return cpr_wait_has_fd(wait->obj) ? cpr_wait_get(wait, domain, arg) : -FI_ENOSYS;
+		return cpr_wait_has_fd(wait->obj) ? cpr_wait_get(wait, place, arg) : -FI_ENOSYS;
 	case FI_GETWAITOBJ:
 		*(enum fi_wait_obj *)arg = wait->obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : wait->obj;
 		return 0;
@@ -221,12 +272,12 @@ bool cpr_wait_is_over(struct cpr_wait_call *call)
 }
 
 /* Gives the others who sleep or want the lock a chance, for `ms` milliseconds at most. */
-static void cpr_wait_nap(struct cpr_domain *domain, int ms)
+static void cpr_wait_nap(struct cpr_place *place, struct cpr_group **group, int ms)
 {
-	cpr_domain_unlock(domain);
+	cpr_group_unlock(*group);
 	if (ms)
 		poll(NULL, 0, ms);
-	cpr_domain_lock(domain);
+	*group = cpr_place_lock(place);
 }
 
 void cpr_wait_drain(struct cpr_wait *wait)
@@ -236,44 +287,24 @@ void cpr_wait_drain(struct cpr_wait *wait)
 	eventfd_read(wait->event_fd, &cnt);
 }
 
-void cpr_wait_dom_update(struct cpr_domain *domain)
-{
-	const struct cpr_wait_dom *wait = &domain->wait;
-
-	core_dom_set_watched(&domain->main.core,
-			     wait->sleepers || wait->external || wait->thread || !util_params.hold);
-}
-
-void cpr_wait_dom_enter(struct cpr_domain *domain)
-{
-	domain->wait.sleepers++;
-	cpr_wait_dom_update(domain);
-}
-
-void cpr_wait_dom_leave(struct cpr_domain *domain)
-{
-	domain->wait.sleepers--;
-	cpr_wait_dom_update(domain);
-	if (!domain->wait.sleepers && !domain->wait.external)
-		core_dom_disarm(&domain->main.core);
-}
-
-/* Sleeps on the descriptor, with the engine armed and the lock given back meanwhile. */
-static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_domain *domain, int timeout_ms)
+/* Sleeps on the descriptor, with the engines armed and the lock given back meanwhile. */
+static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_place *place, struct cpr_group **group,
+			  int timeout_ms)
 {
 	struct pollfd pfd = { .fd = wait->epoll_fd, .events = POLLIN };
 
 	wait->sleepers++;
-	cpr_wait_dom_enter(domain);
-	cpr_domain_unlock(domain);
+	cpr_alarm_rely(*group, &wait->alarm);
+	cpr_group_unlock(*group);
 	poll(&pfd, 1, timeout_ms);
-	cpr_domain_lock(domain);
-	wait->sleepers--;
-	cpr_wait_dom_leave(domain);
+	*group = cpr_place_lock(place);
+	if (!--wait->sleepers && !wait->promised)
+		cpr_alarm_release(*group, &wait->alarm);
 }
 
 /* One more look without sleeping? Ends the looks, for good, when they took long enough. */
-static bool cpr_wait_spin(struct cpr_domain *domain, struct cpr_wait_call *call)
+static bool cpr_wait_spin(struct cpr_place *place, struct cpr_group **group,
+			  struct cpr_wait_call *call)
 {
 	enum cpr_look_next next = CPR_LOOK_AGAIN;
 
@@ -283,37 +314,41 @@ static bool cpr_wait_spin(struct cpr_domain *domain, struct cpr_wait_call *call)
 		call->spins = false;
 		return false;
 	}
-	cpr_domain_unlock(domain);
+	cpr_group_unlock(*group);
 	if (next == CPR_LOOK_GIVE)
 		sched_yield();
-	cpr_domain_lock(domain);
+	*group = cpr_place_lock(place);
 	return true;
 }
 
-/* Nothing to sleep on (FI_WAIT_YIELD): gives the processor away, and the lock. */
-static int cpr_wait_yield(struct cpr_domain *domain, struct cpr_wait_call *call)
+/* Nothing to sleep on: gives the processor away, and the lock. Others may want progress. */
+static int cpr_wait_yield(struct cpr_place *place, struct cpr_group **group,
+			  struct cpr_wait_call *call)
 {
 	bool over = cpr_wait_is_over(call);
 
-	cpr_domain_unlock(domain);
+	cpr_group_unlock(*group);
+	if (++call->looks % CPR_GROUP_IDLE_READS == 0)
+		cpr_group_help((*group)->domain, *group);
 	sched_yield();
-	cpr_domain_lock(domain);
+	*group = cpr_place_lock(place);
 	return over ? -FI_EAGAIN : 0;
 }
 
-int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_wait_call *call)
+int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_place *place, struct cpr_group **group,
+		   struct cpr_wait_call *call)
 {
 	int left, fd;
 
 	if (!cpr_wait_has_fd(wait->obj))
-		return cpr_wait_yield(domain, call);
-	if (call->spins && cpr_wait_spin(domain, call))
+		return cpr_wait_yield(place, group, call);
+	if (call->spins && cpr_wait_spin(place, group, call))
 		return 0;
 	left = cpr_wait_left(call);
 	if (left < -1)
 		return left;
 	call->looks++;
-	fd = cpr_wait_fd(wait, domain);
+	fd = cpr_wait_fd(wait);
 	if (fd < 0)
 		return fd;
 	/*
@@ -323,30 +358,30 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_
 	if (!wait->sleepers)
 		cpr_wait_drain(wait);
 	else if (call->looks > 1)
-		cpr_wait_nap(domain, CPR_WAIT_NAP_MS);
+		cpr_wait_nap(place, group, CPR_WAIT_NAP_MS);
 	/* A signal that came before the drain wakes nobody: it must be seen here. */
 	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
 		return 0;
-	if (!core_dom_arm(&domain->main.core))
-		cpr_wait_poll(wait, domain, left);
+	if (!cpr_wait_arm(wait, *group, CPR_GROUP_SLEEPS))
+		cpr_wait_poll(wait, place, group, left);
 	else
-		cpr_wait_nap(domain, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
+		cpr_wait_nap(place, group, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
 	return 0;
 }
 
-int cpr_wait_try(struct cpr_wait *wait, struct cpr_domain *domain)
+int cpr_wait_try(struct cpr_wait *wait, struct cpr_group *group, bool shares)
 {
 	int ret;
 
 	if (!cpr_wait_has_fd(wait->obj))
 		return -FI_EINVAL;
-	ret = cpr_wait_fd(wait, domain);
+	ret = cpr_wait_fd(wait);
 	if (ret < 0)
 		return ret;
 	cpr_wait_drain(wait);
-	if (core_dom_arm(&domain->main.core))
+	if (cpr_wait_arm(wait, group, shares ? CPR_GROUP_SHARES : CPR_GROUP_PROMISES))
 		return -FI_EBUSY;
-	domain->wait.external = true;
-	cpr_wait_dom_update(domain);
+	wait->promised = true;
+	cpr_alarm_rely(group, &wait->alarm);
 	return 0;
 }

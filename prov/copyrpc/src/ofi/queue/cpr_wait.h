@@ -4,18 +4,21 @@
  *
  * A wait object belongs to a completion queue, counter or event queue. It is one descriptor, an
  * epoll set of an eventfd of its own, written when a completion is queued or fi_cq_signal is
- * called, and of the engine's descriptor, readable when something arrived for the domain.
+ * called, and of engines' descriptors, readable when something arrived: that of the group where the
+ * queue is, of its allies, and of groups that nobody else looks after (cpr_group_rest). Which ones
+ * is worked out anew before every sleep.
  *
  *   reader				 whoever completes / the peer
  *   nothing to read
- *   hook = set, arm engine		 completes: hook -> kick -> eventfd
+ *   hook = set, arm engines		 completes: hook -> kick -> eventfd
  *   still nothing to read		 sends: sees "armed" -> engine's descriptor
  *   poll(descriptor)
  *   disarm (unless others sleep)
  *
  * The hook is the queue's `notify`; it fires once and takes itself out, so that nobody pays a
- * system call per completion. All fields are covered by the domain's lock but `signals`, which
- * any thread may raise. A thread that sleeps does not hold the lock.
+ * system call per completion. All fields are covered by the lock of the queue's group but `signals`, which
+ * any thread may raise. A thread that sleeps does not hold the lock; meanwhile the queue may go
+ * to another group, or its group get allies, and then it is woken to look there.
  *
  * FI_WAIT_POLLFD shows the same descriptor in an array of one. Under FI_WAIT_YIELD nobody sleeps.
  * FI_WAIT_MUTEX_COND is refused: a peer cannot signal a condition variable. An object in a wait set
@@ -30,11 +33,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ofi/domain/cpr_alarm.h"
 #include "ofi/queue/cpr_look.h"
 #include "util/list.h"
 
-struct cpr_domain;
-
+struct cpr_group;
+struct cpr_place;
 struct cpr_waitset;
 
 struct cpr_wait {
@@ -42,25 +46,15 @@ struct cpr_wait {
 	int epoll_fd;         /* -1 until first needed; so is event_fd */
 	int event_fd;
 	unsigned sleepers;
+	bool promised; /* fi_trywait said that the descriptor works: never disarm */
+	struct cpr_alarm_user alarm;
+	uint64_t groups;         /* whose engines it watches: CPR_GROUP_BIT */
 	uint32_t signals;        /* atomic: calls of cpr_wait_signal */
 	uint32_t signals_seen;   /* of these, how many a sleeper has answered */
 	struct cpr_waitset *set; /* FI_WAIT_SET; the rest belongs to the set */
 	struct util_list set_link;
 	struct fid *fid; /* whose object this is */
 };
-
-/** How a domain stands with those who sleep on its engine. */
-struct cpr_wait_dom {
-	unsigned sleepers;
-	bool external; /* fi_trywait promised that a descriptor works: never disarm */
-	bool thread;   /* FI_PROGRESS_AUTO */
-};
-
-/** One more who sleeps on the domain's engine, which is armed; or one less. Locked. */
-void cpr_wait_dom_enter(struct cpr_domain *domain);
-void cpr_wait_dom_leave(struct cpr_domain *domain);
-/** Works out core_dom.watched after a change of the rest. */
-void cpr_wait_dom_update(struct cpr_domain *domain);
 
 /** One blocking call. */
 struct cpr_wait_call {
@@ -82,14 +76,14 @@ bool cpr_wait_blocks(enum fi_wait_obj obj);
 /** Has it a descriptor on which the user may sleep (after fi_trywait)? */
 bool cpr_wait_has_fd(enum fi_wait_obj obj);
 
-/** The descriptor, which `domain` (NULL: none) wakes too: >= 0, or -FI_E*. */
-int cpr_wait_fd(struct cpr_wait *wait, struct cpr_domain *domain);
+/** The descriptor: >= 0, or -FI_E*. */
+int cpr_wait_fd(struct cpr_wait *wait);
 
 /** Wakes who sleeps on the descriptor when `fd` is readable, too. 0 or -FI_E*. */
 int cpr_wait_watch(struct cpr_wait *wait, int fd);
 
-/** fi_control: FI_GETWAIT, FI_GETWAITOBJ; of a member, the set's. */
-int cpr_wait_control(struct cpr_wait *wait, struct cpr_domain *domain, int command, void *arg);
+/** fi_control: FI_GETWAIT, FI_GETWAITOBJ; of a member, the set's. `place` is not locked; NULL: none. */
+int cpr_wait_control(struct cpr_wait *wait, struct cpr_place *place, int command, void *arg);
 
 /** Wakes all sleepers: there is something to read. */
 void cpr_wait_kick(struct cpr_wait *wait);
@@ -104,15 +98,17 @@ bool cpr_wait_is_signaled(struct cpr_wait *wait, const struct cpr_wait_call *cal
 /** The call must end, unless something is found now. */
 bool cpr_wait_is_over(struct cpr_wait_call *call);
 /**
- * The caller, with the domain locked, found nothing and has set the hook. Spins, then sleeps. 0:
- * look again; -FI_EAGAIN: the time is over; another -FI_E*: cannot sleep.
+ * The caller, with the group locked, found nothing and has set the hook. Spins, then sleeps; the
+ * group may be another one afterwards. 0: look again; -FI_EAGAIN: the time is over; another -FI_E*: cannot
+ * sleep.
  */
-int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_domain *domain, struct cpr_wait_call *call);
+int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_place *place, struct cpr_group **group,
+		   struct cpr_wait_call *call);
 
 /**
- * fi_trywait: the hook is set, nothing was found. 0: sleep on the descriptor; -FI_EBUSY: not now,
- * look again; -FI_EINVAL: there is no descriptor.
+ * fi_trywait, of several objects at once if `shares`: the hook is set, nothing was found. 0: sleep on
+ * the descriptor; -FI_EBUSY: not now, look again; -FI_EINVAL: there is no descriptor.
  */
-int cpr_wait_try(struct cpr_wait *wait, struct cpr_domain *domain);
+int cpr_wait_try(struct cpr_wait *wait, struct cpr_group *group, bool shares);
 
 #endif

@@ -20,11 +20,12 @@
 /* Looks that find a member busy with what cannot be finished yet, before napping. */
 #define CPR_WAITSET_BUSY 1000
 
-int cpr_waitset_trywait_fid(struct fid *fid)
+int cpr_waitset_trywait_fid(struct fid *fid, bool shares)
 {
 	switch (fid->fclass) {
-	case FI_CLASS_CQ: return cpr_cq_trywait(container_of(fid, struct cpr_cq, fid.fid));
-	case FI_CLASS_CNTR: return cpr_cntr_trywait(container_of(fid, struct cpr_cntr, fid.fid));
+	case FI_CLASS_CQ: return cpr_cq_trywait(container_of(fid, struct cpr_cq, fid.fid), shares);
+	case FI_CLASS_CNTR:
+		return cpr_cntr_trywait(container_of(fid, struct cpr_cntr, fid.fid), shares);
 	case FI_CLASS_EQ: return cpr_eq_trywait(container_of(fid, struct cpr_eq, fid.fid));
 	case FI_CLASS_WAIT:
 		return cpr_waitset_trywait(container_of(fid, struct cpr_waitset, fid.fid));
@@ -54,8 +55,8 @@ static int cpr_waitset_ask(struct cpr_waitset *set)
 	int ret, state = 0;
 
 	for (it = set->members.next; it != &set->members; it = it->next) {
-		ret = cpr_waitset_trywait_fid(
-			UTIL_CONTAINER_OF(it, struct cpr_wait, set_link)->fid);
+		ret = cpr_waitset_trywait_fid(UTIL_CONTAINER_OF(it, struct cpr_wait, set_link)->fid,
+					      true);
 		if (ret && ret != -FI_EBUSY)
 			return ret;
 		if (ret)
@@ -71,7 +72,7 @@ int cpr_waitset_trywait(struct cpr_waitset *set)
 	if (set->wait.obj == FI_WAIT_YIELD)
 		return -FI_EINVAL;
 	pthread_mutex_lock(&set->lock);
-	ret = cpr_wait_fd(&set->wait, NULL);
+	ret = cpr_wait_fd(&set->wait);
 	if (ret >= 0)
 		ret = cpr_waitset_ask(set);
 	pthread_mutex_unlock(&set->lock);
@@ -141,16 +142,15 @@ static int cpr_waitset_wait(struct fid_wait *fid, int timeout)
 }
 
 /* The member's descriptor into the set's. */
-static int cpr_waitset_join(struct cpr_waitset *set, struct cpr_wait *wait,
-			    struct cpr_domain *domain)
+static int cpr_waitset_join(struct cpr_waitset *set, struct cpr_wait *wait)
 {
-	int fd = cpr_wait_fd(wait, domain);
+	int fd = cpr_wait_fd(wait);
 	int ret;
 
 	if (fd < 0)
 		return fd;
 	pthread_mutex_lock(&set->lock);
-	ret = cpr_wait_fd(&set->wait, NULL);
+	ret = cpr_wait_fd(&set->wait);
 	if (ret >= 0)
 		ret = cpr_wait_watch(&set->wait, fd);
 	if (!ret) {
@@ -162,7 +162,7 @@ static int cpr_waitset_join(struct cpr_waitset *set, struct cpr_wait *wait,
 }
 
 int cpr_waitset_open_member(struct cpr_wait *wait, enum fi_wait_obj obj, struct fid_wait *fid,
-			    struct fid *member, struct cpr_domain *domain)
+			    struct fid *member)
 {
 	int ret = cpr_wait_open(wait, obj);
 
@@ -180,7 +180,7 @@ int cpr_waitset_open_member(struct cpr_wait *wait, enum fi_wait_obj obj, struct 
 		return -FI_EINVAL;
 	}
 	wait->fid = member;
-	ret = cpr_waitset_join(container_of(fid, struct cpr_waitset, fid), wait, domain);
+	ret = cpr_waitset_join(container_of(fid, struct cpr_waitset, fid), wait);
 	if (ret)
 		cpr_wait_close(wait);
 	return ret;

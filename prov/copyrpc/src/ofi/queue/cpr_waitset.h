@@ -21,7 +21,6 @@
 #include "ofi/queue/cpr_wait.h"
 #include "util/list.h"
 
-struct cpr_domain;
 struct cpr_fabric;
 
 struct cpr_waitset {
@@ -36,17 +35,20 @@ int cpr_waitset_open(struct fid_fabric *fabric, struct fi_wait_attr *attr, struc
 
 /**
  * A queue or counter that is being opened, known as `fid`, with the wait object `obj` or in `set`:
- * 0 or -FI_E*, logged. `domain` as in cpr_wait_fd.
+ * 0 or -FI_E*, logged.
  */
 int cpr_waitset_open_member(struct cpr_wait *wait, enum fi_wait_obj obj, struct fid_wait *set,
-			    struct fid *fid, struct cpr_domain *domain);
+			    struct fid *fid);
 /** The other end, for members and for those who are none: cpr_wait_close. */
 void cpr_waitset_close_member(struct cpr_wait *wait);
 
 /** For fi_trywait, as cpr_wait_try: every member. */
 int cpr_waitset_trywait(struct cpr_waitset *set);
 
-/** fi_trywait of anything: 0, -FI_EAGAIN (something to read), -FI_EBUSY (look again), -FI_EINVAL. */
-int cpr_waitset_trywait_fid(struct fid *fid);
+/**
+ * fi_trywait of anything, with others in the same call if `shares`: 0, -FI_EAGAIN (something to read), -FI_EBUSY
+ * (look again), -FI_EINVAL.
+ */
+int cpr_waitset_trywait_fid(struct fid *fid, bool shares);
 
 #endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Threads with an endpoint and a queue each, in one domain, all asleep: is a wake-up ever lost?
+ *
+ * One token goes round, so whoever has it is the only one awake, and who misses it sleeps for
+ * ever. In turns they sleep in fi_cq_sread and, as fi_trywait asked for, in poll(2). They begin before
+ * their queues have endpoints, and so in the domain's first group; meanwhile queues of two become
+ * those of a third endpoint, so that these two share a lock from then on, and a guest comes and goes.
+ * Built with TSan by the suite.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_prov.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi/cpr_prov.h"
+#include "support/check.h"
+
+#define WORKERS 3
+#define HOPS    6000
+#define LEN_MAX 20000
+#define LONG_MS 60000 /* nobody sleeps that long */
+
+struct worker {
+	pthread_t thread;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t addr;
+	uint32_t slept; /* times */
+	uint32_t open;  /* sends */
+	uint32_t in[LEN_MAX / 4];
+	uint32_t out[LEN_MAX / 4];
+};
+
+static struct fi_info *info;
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_av *av;
+static struct worker workers[WORKERS];
+static bool ready;    /* atomic: all endpoints are there */
+static uint32_t hops; /* atomic */
+
+/* Mostly what goes at once, now and then what the receiver fetches. */
+static size_t len_of(uint32_t hop)
+{
+	return hop % 16 ? 4 : LEN_MAX;
+}
+
+static void open_all(void)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	CHECK(!fi_prov_ini()->getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints,
+				      &info));
+	fi_freeinfo(hints);
+	CHECK(!fi_prov_ini()->fabric(info->fabric_attr, &fabric, NULL));
+	CHECK(!fi_domain(fabric, info, &domain, NULL));
+	CHECK(!fi_av_open(domain, &attr, &av, NULL));
+}
+
+static struct fid_cq *open_cq(void)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD };
+	struct fid_cq *cq;
+
+	CHECK(!fi_cq_open(domain, &attr, &cq, NULL));
+	return cq;
+}
+
+static struct fid_ep *open_ep(struct fid_cq *tx, struct fid_cq *rx)
+{
+	struct fid_ep *ep;
+
+	CHECK(!fi_endpoint(domain, info, &ep, NULL));
+	CHECK(!fi_ep_bind(ep, &av->fid, 0));
+	CHECK(!fi_ep_bind(ep, &tx->fid, FI_TRANSMIT));
+	CHECK(!fi_ep_bind(ep, &rx->fid, FI_RECV));
+	CHECK(!fi_enable(ep));
+	return ep;
+}
+
+static fi_addr_t insert(struct fid_ep *ep)
+{
+	char name[64];
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+
+	CHECK(!fi_getname(&ep->fid, name, &len));
+	CHECK(fi_av_insert(av, name, 1, &addr, 0, NULL) == 1);
+	return addr;
+}
+
+static void post(struct worker *w)
+{
+	CHECK(!fi_trecv(w->ep, w->in, LEN_MAX, NULL, FI_ADDR_UNSPEC, 1, 0, w));
+}
+
+static void sleep_on(struct worker *w)
+{
+	struct fid *fids[1] = { &w->cq->fid };
+	struct pollfd pfd = { .events = POLLIN };
+	int ret = fi_trywait(fabric, fids, 1);
+
+	CHECK(!ret || ret == -FI_EAGAIN);
+	if (ret)
+		return;
+	w->slept++;
+	CHECK(!fi_control(&w->cq->fid, FI_GETWAIT, &pfd.fd));
+	CHECK(poll(&pfd, 1, LONG_MS) == 1);
+}
+
+/* The next completion. */
+static void await(struct worker *w, struct fi_cq_tagged_entry *e, bool polls)
+{
+	ssize_t ret;
+
+	if (polls)
+		while ((ret = fi_cq_read(w->cq, e, 1)) == -FI_EAGAIN)
+			sleep_on(w);
+	else
+		ret = fi_cq_sread(w->cq, e, 1, NULL, LONG_MS);
+	CHECK(ret == 1);
+}
+
+/* It has the token: on to the next one, when our buffer is free. */
+static void pass_on(struct worker *w, uint32_t hop)
+{
+	struct worker *next = &workers[(w - workers + 1) % WORKERS];
+	struct fi_cq_tagged_entry e;
+	ssize_t ret;
+
+	while (w->open) {
+		await(w, &e, hop & 1);
+		CHECK(e.flags & FI_SEND);
+		w->open--;
+	}
+	w->out[0] = hop + 1;
+	w->out[len_of(hop + 1) / 4 - 1] = hop + 1;
+	while ((ret = fi_tsend(w->ep, w->out, len_of(hop + 1), NULL, next->addr, 1, NULL)))
+		CHECK(ret == -FI_EAGAIN && fi_cq_read(w->cq, &e, 0) <= 0);
+	w->open++;
+}
+
+static void *run_worker(void *arg)
+{
+	struct worker *w = arg;
+	struct fi_cq_tagged_entry e;
+	uint32_t hop = (uint32_t)(w - workers); /* whichever it will be, they do it differently */
+
+	while (hop + WORKERS <= HOPS) {
+		await(w, &e, hop & 1);
+		if (e.flags & FI_SEND) {
+			w->open--;
+			continue;
+		}
+		while (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+			sched_yield();
+		hop = w->in[0];
+		CHECK(e.len == len_of(hop) && w->in[e.len / 4 - 1] == hop);
+		__atomic_store_n(&hops, hop, __ATOMIC_RELEASE);
+		post(w);
+		if (hop < HOPS)
+			pass_on(w, hop);
+	}
+	while (w->open) {
+		await(w, &e, true);
+		w->open--;
+	}
+	return NULL;
+}
+
+static void open_workers(void)
+{
+	int i;
+
+	for (i = 0; i < WORKERS; i++) {
+		memset(&workers[i], 0, sizeof(workers[i]));
+		workers[i].cq = open_cq();
+	}
+	for (i = 0; i < WORKERS; i++)
+		pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]);
+	for (i = 0; i < WORKERS; i++) {
+		workers[i].ep = open_ep(workers[i].cq, workers[i].cq);
+		workers[i].addr = insert(workers[i].ep);
+		post(&workers[i]);
+	}
+	__atomic_store_n(&ready, true, __ATOMIC_RELEASE);
+}
+
+static void await_hop(uint32_t hop)
+{
+	while (__atomic_load_n(&hops, __ATOMIC_ACQUIRE) < hop)
+		sched_yield();
+}
+
+/* Brings the token, and comes back when it is half way: then two workers become allies. */
+static void visit(bool allies)
+{
+	static uint32_t token;
+	struct fid_ep *between = NULL, *ep;
+	struct fid_cq *cq = open_cq();
+	struct fi_cq_tagged_entry e;
+	ssize_t ret;
+
+	ep = open_ep(cq, cq);
+	token = WORKERS * 8 + 1; /* a short one, for the first worker */
+	while ((ret = fi_tsend(ep, &token, 4, NULL, workers[0].addr, 1, NULL)))
+		CHECK(ret == -FI_EAGAIN);
+	CHECK(fi_cq_sread(cq, &e, 1, NULL, LONG_MS) == 1);
+	await_hop(HOPS / 2);
+	if (allies)
+		between = open_ep(workers[0].cq, workers[1].cq);
+	CHECK(!fi_close(&ep->fid));
+	CHECK(!fi_close(&cq->fid));
+	for (int i = 0; i < WORKERS; i++)
+		pthread_join(workers[i].thread, NULL);
+	if (between)
+		CHECK(!fi_close(&between->fid));
+}
+
+static void run(bool allies)
+{
+	uint32_t slept = 0;
+	int i;
+
+	ready = false;
+	hops = 0;
+	open_all();
+	open_workers();
+	visit(allies);
+	for (i = 0; i < WORKERS; i++) {
+		slept += workers[i].slept;
+		CHECK(!fi_close(&workers[i].ep->fid));
+		CHECK(!fi_close(&workers[i].cq->fid));
+	}
+	CHECK(!fi_close(&av->fid));
+	CHECK(!fi_close(&domain->fid));
+	CHECK(!fi_close(&fabric->fid));
+	fi_freeinfo(info);
+	printf("stress_sleep: %d workers, a token of %d hops, slept in poll(2) %u times%s\n",
+	       WORKERS, HOPS, slept, allies ? ", allies" : "");
+}
+
+int main(void)
+{
+	run(false);
+	run(true);
+	return 0;
+}

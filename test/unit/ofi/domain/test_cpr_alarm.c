@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Who sleeps, is woken by what, and by nothing else? Two endpoints with a queue each that one can sleep
+ * on, and a third one elsewhere that sends to them.
+ */
+#include "ofi/domain/cpr_alarm.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/ep/cpr_ep.h"
+#include "ofi/queue/cpr_cq.h"
+#include "unit/ofi/ofi_fixture.h"
+
+#define LONG_MS 60000
+
+static struct ofi_pair p, far;
+
+static void setup(void)
+{
+	struct ofi_options opts = { .threading = FI_THREAD_SAFE, .wait_obj = FI_WAIT_FD };
+
+	ofi_pair_open(&p, &opts);
+	ofi_pair_open(&far, &opts);
+}
+
+static void teardown(void)
+{
+	ofi_pair_close(&far);
+	ofi_pair_close(&p);
+}
+
+TestSuite(cpr_alarm, .init = setup, .fini = teardown, .timeout = 300);
+
+static struct cpr_group *group_of(struct fid_cq *cq)
+{
+	return container_of(cq, struct cpr_cq, fid)->place.group;
+}
+
+static int fd_of(struct fid_cq *cq)
+{
+	int fd = -1;
+
+	cr_assert_eq(fi_control(&cq->fid, FI_GETWAIT, &fd), 0);
+	return fd;
+}
+
+/* 0 when one may sleep on it: there is nothing to read, and what is still going on ends soon. */
+static int try_wait(struct fid_cq *cq)
+{
+	struct fid *fids[1] = { &cq->fid };
+	int ret, tries;
+
+	for (tries = 0; tries < 30000; tries++) {
+		ret = fi_trywait(p.fabric, fids, 1);
+		if (ret != -FI_EAGAIN)
+			return ret;
+		usleep(1000);
+	}
+	return ret;
+}
+
+static bool is_readable(struct fid_cq *cq, int ms)
+{
+	struct pollfd pfd = { .fd = fd_of(cq), .events = POLLIN };
+
+	return poll(&pfd, 1, ms) == 1;
+}
+
+static fi_addr_t insert(struct ofi_pair *pair, struct fid_ep *ep)
+{
+	char name[64];
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+
+	cr_assert_eq(fi_getname(&ep->fid, name, &len), 0);
+	cr_assert_eq(fi_av_insert(pair->av, name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+static char room[8];
+
+static void post(struct fid_ep *ep)
+{
+	cr_assert_eq(fi_trecv(ep, room, sizeof(room), NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+}
+
+/* From the other domain to `ep`. */
+static void send_to(struct fid_ep *ep)
+{
+	struct fi_cq_tagged_entry e;
+	fi_addr_t to = insert(&far, ep);
+
+	cr_assert_eq(OFI_RETRY(&far, fi_tsend(far.ep[0], "x", 2, NULL, to, 1, NULL)), 0);
+	cr_assert_eq(ofi_read(far.cq[0], &e), 1);
+}
+
+static struct fid_ep *new_ep(struct fid_cq *tx, struct fid_cq *rx)
+{
+	struct fid_ep *ep;
+
+	cr_assert_eq(fi_endpoint(p.domain, p.info, &ep, NULL), 0);
+	cr_assert_eq(fi_ep_bind(ep, &p.av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &tx->fid, FI_TRANSMIT), 0);
+	cr_assert_eq(fi_ep_bind(ep, &rx->fid, FI_RECV), 0);
+	cr_assert_eq(fi_enable(ep), 0);
+	return ep;
+}
+
+/* --- a thread that sleeps ------------------------------------------------------------------- */
+
+struct sleeper {
+	pthread_t thread;
+	struct fid_cq *cq;
+	bool polls; /* fi_trywait and poll(2), not fi_cq_sread */
+	int got;
+};
+
+static int poll_and_read(struct fid_cq *cq)
+{
+	struct fid *fids[1] = { &cq->fid };
+	struct fi_cq_tagged_entry e;
+	ssize_t ret;
+
+	while ((ret = fi_cq_read(cq, &e, 1)) == -FI_EAGAIN)
+		if (!fi_trywait(p.fabric, fids, 1) && !is_readable(cq, LONG_MS))
+			return 0;
+	return (int)ret;
+}
+
+static void *run_sleeper(void *arg)
+{
+	struct sleeper *s = arg;
+	struct fi_cq_tagged_entry e;
+
+	s->got = s->polls ? poll_and_read(s->cq) : (int)fi_cq_sread(s->cq, &e, 1, NULL, LONG_MS);
+	return NULL;
+}
+
+static bool is_asleep(struct fid_cq *cq)
+{
+	struct cpr_group *group = cpr_place_lock(&container_of(cq, struct cpr_cq, fid)->place);
+	bool asleep = !cpr_alarm_is_idle(&group->alarm);
+
+	cpr_group_unlock(group);
+	return asleep;
+}
+
+/* Returns when it sleeps. */
+static void begin(struct sleeper *s, struct fid_cq *cq, bool polls)
+{
+	int looks;
+
+	*s = (struct sleeper){ .cq = cq, .polls = polls };
+	cr_assert_eq(pthread_create(&s->thread, NULL, run_sleeper, s), 0);
+	for (looks = 0; looks < 30000 && !is_asleep(cq); looks++)
+		usleep(1000);
+	cr_assert(is_asleep(cq));
+}
+
+static void expect_woken(struct sleeper *s)
+{
+	pthread_join(s->thread, NULL);
+	cr_expect_eq(s->got, 1);
+}
+
+/* --- */
+
+Test(cpr_alarm, where_there_are_several_groups_each_may_be_slept_on)
+{
+	int i;
+
+	cr_expect_neq(group_of(p.cq[0]), group_of(p.cq[1]));
+	for (i = 0; i < 2; i++)
+		cr_expect_eq(try_wait(p.cq[i]), 0);
+	for (i = 0; i < 2; i++)
+		cr_expect_not(is_readable(p.cq[i], 0));
+	/* Nothing came: it may be asked as often as one likes. */
+	for (i = 0; i < 100; i++)
+		cr_expect_eq(fi_trywait(p.fabric, &(struct fid *){ &p.cq[i & 1]->fid }, 1), 0);
+}
+
+Test(cpr_alarm, a_message_wakes_its_own_group_while_another_is_busy)
+{
+	struct sleeper s;
+	int polls;
+
+	for (polls = 0; polls < 2; polls++) {
+		post(p.ep[0]);
+		begin(&s, p.cq[0], polls);
+		cpr_group_lock(group_of(p.cq[1])); /* for ever, as far as the sleeper can see */
+		send_to(p.ep[0]);
+		expect_woken(&s);
+		cpr_group_unlock(group_of(p.cq[1]));
+	}
+}
+
+/* Both were the same thread's, whose promise covers both; the other thread's queue is its own affair. */
+Test(cpr_alarm, a_message_wakes_nobody_elsewhere)
+{
+	struct fi_cq_tagged_entry e;
+	uint64_t reads;
+	struct sleeper s;
+	int i;
+
+	post(p.ep[1]);
+	send_to(p.ep[1]); /* connects */
+	cr_expect_eq(ofi_read(p.cq[1], &e), 1);
+	begin(&s, p.cq[0], false);
+	reads = __atomic_load_n(&group_of(p.cq[0])->app_reads, __ATOMIC_RELAXED);
+	for (i = 0; i < 1000; i++) {
+		post(p.ep[1]);
+		send_to(p.ep[1]);
+		cr_assert_eq(ofi_read(p.cq[1], &e), 1);
+	}
+	/* It may be woken for another reason, but not by each of them. */
+	cr_expect_lt(__atomic_load_n(&group_of(p.cq[0])->app_reads, __ATOMIC_RELAXED) - reads, 500);
+	cr_assert_eq(fi_cq_signal(p.cq[0]), 0);
+	pthread_join(s.thread, NULL);
+	cr_expect_eq(s.got, -FI_EAGAIN);
+}
+
+/* The engine that has the news is not that of the queue's first endpoint. */
+Test(cpr_alarm, news_of_an_ally_wake_too)
+{
+	struct fid_ep *third = new_ep(p.cq[0], p.cq[1]);
+	struct sleeper s;
+	int polls;
+
+	for (polls = 0; polls < 2; polls++) {
+		post(third);
+		begin(&s, p.cq[1], polls);
+		send_to(third);
+		expect_woken(&s);
+		post(p.ep[1]);
+		begin(&s, p.cq[1], polls);
+		send_to(p.ep[1]);
+		expect_woken(&s);
+	}
+	cr_expect_eq(fi_close(&third->fid), 0);
+}
+
+Test(cpr_alarm, who_gets_allies_in_his_sleep_hears_of_their_news)
+{
+	struct fid_ep *third;
+	struct sleeper s;
+
+	begin(&s, p.cq[1], false);
+	third = new_ep(p.cq[0], p.cq[1]);
+	post(third);
+	send_to(third);
+	expect_woken(&s);
+	cr_expect_eq(fi_close(&third->fid), 0);
+}
+
+Test(cpr_alarm, who_sleeps_on_a_queue_that_moves_goes_along)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD };
+	struct fid_ep *third;
+	struct fid_cq *cq;
+	struct sleeper s;
+	int polls;
+
+	for (polls = 0; polls < 2; polls++) {
+		cr_assert_eq(fi_cq_open(p.domain, &attr, &cq, NULL), 0);
+		begin(&s, cq, polls);
+		third = new_ep(cq, cq);
+		cr_expect_neq(group_of(cq), &cpr_domain_of(p.domain)->main);
+		post(third);
+		send_to(third);
+		expect_woken(&s);
+		cr_expect_eq(fi_close(&third->fid), 0);
+		cr_expect_eq(fi_close(&cq->fid), 0);
+	}
+}
+
+/* The sender's end of the connection needs progress, and the only thread sleeps on the receiver's queue. */
+Test(cpr_alarm, one_thread_that_sleeps_on_one_queue_serves_its_other_endpoints)
+{
+	struct fi_cq_tagged_entry e;
+
+	post(p.ep[1]);
+	cr_assert_eq(fi_tsend(p.ep[0], "abc", 4, NULL, p.addr[1], 1, NULL), 0);
+	cr_expect_eq(fi_cq_sread(p.cq[1], &e, 1, NULL, LONG_MS), 1);
+	post(p.ep[0]);
+	cr_assert_eq(fi_tsend(p.ep[1], "abc", 4, NULL, p.addr[0], 1, NULL), 0);
+	cr_expect_eq(fi_cq_sread(p.cq[1], &e, 1, NULL, LONG_MS), 1, "its own send");
+	cr_expect_eq(poll_and_read(p.cq[0]), 1, "the other's first send");
+	cr_expect_eq(poll_and_read(p.cq[0]), 1);
+}
+
+Test(cpr_alarm, a_set_sleeps_on_members_of_several_groups)
+{
+	struct fid *fids[2] = { &p.cq[0]->fid, &p.cq[1]->fid };
+	struct fi_cq_tagged_entry e;
+	int ret, i;
+
+	for (i = 0; i < 2; i++) {
+		post(p.ep[i]);
+		while ((ret = fi_trywait(p.fabric, fids, 2)) == -FI_EAGAIN)
+			usleep(1000);
+		cr_assert_eq(ret, 0);
+		send_to(p.ep[i]);
+		cr_expect(is_readable(p.cq[i], LONG_MS));
+		cr_expect_eq(ofi_read(p.cq[i], &e), 1);
+	}
+}
+
+/* --- without threads ------------------------------------------------------------------------ */
+
+static int woken;
+
+static void count_wake(struct cpr_alarm_user *user)
+{
+	(void)user;
+	woken++;
+}
+
+static void stay(struct core_work *work)
+{
+	core_dom_work(&group_of(p.cq[0])->core, work);
+}
+
+Test(cpr_alarm, who_finds_it_going_off_wakes_the_others)
+{
+	struct cpr_group *group = group_of(p.cq[0]);
+	struct core_work work = { .run = stay };
+	struct cpr_alarm_user user;
+
+	util_list_init(&work.link);
+	cpr_alarm_user_init(&user, count_wake);
+	cr_assert_eq(try_wait(p.cq[0]), 0);
+	cpr_group_lock(group);
+	cpr_alarm_rely(group, &user);
+	core_dom_work(&group->core, &work);
+	cr_expect_neq(cpr_alarm_set(group), 0);
+	cr_expect_eq(woken, 1);
+	cr_expect(cpr_alarm_is_idle(&group->alarm));
+	util_list_remove(&work.link);
+	cr_expect_eq(cpr_alarm_set(group), 0);
+	cr_expect_eq(woken, 1);
+	cpr_alarm_release(group, &user);
+	cpr_alarm_dismiss(group, &user);
+	cr_expect_eq(woken, 1, "it relied on nothing");
+	cpr_group_unlock(group);
+}
+
+Test(cpr_alarm, transfers_are_let_go_while_somebody_relies_on_it)
+{
+	struct cpr_group *group = group_of(p.cq[0]);
+	struct cpr_alarm_user user;
+
+	cpr_alarm_user_init(&user, count_wake);
+	cpr_group_lock(group);
+	cr_expect_not(group->core.watched);
+	cpr_alarm_rely(group, &user);
+	cr_expect(group->core.watched);
+	cpr_alarm_dismiss_all(group);
+	cr_expect_eq(woken, 1);
+	cr_expect_not(group->core.watched);
+	cpr_group_unlock(group);
+}
