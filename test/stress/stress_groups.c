@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "ofi/cpr_prov.h"
+#include "open.h"
 #include "support/check.h"
 
 #define WORKERS 3
@@ -77,38 +78,6 @@ static void open_all(void)
 	CHECK(!fi_prov_ini()->fabric(info->fabric_attr, &fabric, NULL));
 	CHECK(!fi_domain(fabric, info, &domain, NULL));
 	CHECK(!fi_av_open(domain, &attr, &av, NULL));
-}
-
-static struct fid_cq *open_cq(void)
-{
-	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
-	struct fid_cq *cq;
-
-	CHECK(!fi_cq_open(domain, &attr, &cq, NULL));
-	return cq;
-}
-
-static struct fid_ep *open_ep(struct fid_cq *tx, struct fid_cq *rx)
-{
-	struct fid_ep *ep;
-
-	CHECK(!fi_endpoint(domain, info, &ep, NULL));
-	CHECK(!fi_ep_bind(ep, &av->fid, 0));
-	CHECK(!fi_ep_bind(ep, &tx->fid, FI_TRANSMIT));
-	CHECK(!fi_ep_bind(ep, &rx->fid, FI_RECV));
-	CHECK(!fi_enable(ep));
-	return ep;
-}
-
-static fi_addr_t insert(struct fid_ep *ep)
-{
-	char name[64];
-	size_t len = sizeof(name);
-	fi_addr_t addr;
-
-	CHECK(!fi_getname(&ep->fid, name, &len));
-	CHECK(fi_av_insert(av, name, 1, &addr, 0, NULL) == 1);
-	return addr;
 }
 
 static void post(struct worker *w, uint8_t *buf)
@@ -242,9 +211,9 @@ static bool were_visited(uint32_t n)
 /* A stranger, or one with a name, that sends to all. Without a name any more, it is gone. */
 static void visit(uint32_t n)
 {
-	struct fid_cq *cq = open_cq();
-	struct fid_ep *ep = open_ep(cq, cq);
-	fi_addr_t addr = n % 2 ? insert(ep) : FI_ADDR_UNSPEC;
+	struct fid_cq *cq = stress_cq_open(domain, FI_WAIT_NONE);
+	struct fid_ep *ep = stress_ep_open(domain, info, av, cq, cq);
+	fi_addr_t addr = n % 2 ? stress_av_insert(av, ep) : FI_ADDR_UNSPEC;
 	struct fi_cq_tagged_entry e;
 	ssize_t ret;
 
@@ -252,7 +221,7 @@ static void visit(uint32_t n)
 		while ((ret = fi_tinjectdata(ep, &n, sizeof(n), n, workers[i].addr, GUEST)))
 			CHECK(ret == -FI_EAGAIN && fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
 	if (addr == FI_ADDR_UNSPEC)
-		addr = insert(ep);
+		addr = stress_av_insert(av, ep);
 	while (!were_visited(n))
 		CHECK(fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
 	CHECK(!fi_av_remove(av, &addr, 1, 0));
@@ -270,7 +239,7 @@ static uint32_t disturb(bool allies)
 		change_regions(n);
 		visit(n);
 		if (allies && n == 3)
-			between = open_ep(workers[0].cq, workers[1].cq);
+			between = stress_ep_open(domain, info, av, workers[0].cq, workers[1].cq);
 		sched_yield();
 	}
 	if (between)
@@ -281,9 +250,9 @@ static uint32_t disturb(bool allies)
 static void open_worker(struct worker *w)
 {
 	memset(w, 0, sizeof(*w));
-	w->cq = open_cq();
-	w->ep = open_ep(w->cq, w->cq);
-	w->addr = insert(w->ep);
+	w->cq = stress_cq_open(domain, FI_WAIT_NONE);
+	w->ep = stress_ep_open(domain, info, av, w->cq, w->cq);
+	w->addr = stress_av_insert(av, w->ep);
 }
 
 static void run(bool allies)

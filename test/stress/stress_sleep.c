@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "ofi/cpr_prov.h"
+#include "open.h"
 #include "support/check.h"
 
 #define WORKERS 3
@@ -68,38 +69,6 @@ static void open_all(void)
 	CHECK(!fi_prov_ini()->fabric(info->fabric_attr, &fabric, NULL));
 	CHECK(!fi_domain(fabric, info, &domain, NULL));
 	CHECK(!fi_av_open(domain, &attr, &av, NULL));
-}
-
-static struct fid_cq *open_cq(void)
-{
-	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD };
-	struct fid_cq *cq;
-
-	CHECK(!fi_cq_open(domain, &attr, &cq, NULL));
-	return cq;
-}
-
-static struct fid_ep *open_ep(struct fid_cq *tx, struct fid_cq *rx)
-{
-	struct fid_ep *ep;
-
-	CHECK(!fi_endpoint(domain, info, &ep, NULL));
-	CHECK(!fi_ep_bind(ep, &av->fid, 0));
-	CHECK(!fi_ep_bind(ep, &tx->fid, FI_TRANSMIT));
-	CHECK(!fi_ep_bind(ep, &rx->fid, FI_RECV));
-	CHECK(!fi_enable(ep));
-	return ep;
-}
-
-static fi_addr_t insert(struct fid_ep *ep)
-{
-	char name[64];
-	size_t len = sizeof(name);
-	fi_addr_t addr;
-
-	CHECK(!fi_getname(&ep->fid, name, &len));
-	CHECK(fi_av_insert(av, name, 1, &addr, 0, NULL) == 1);
-	return addr;
 }
 
 static void post(struct worker *w)
@@ -187,13 +156,13 @@ static void open_workers(void)
 
 	for (i = 0; i < WORKERS; i++) {
 		memset(&workers[i], 0, sizeof(workers[i]));
-		workers[i].cq = open_cq();
+		workers[i].cq = stress_cq_open(domain, FI_WAIT_FD);
 	}
 	for (i = 0; i < WORKERS; i++)
 		pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]);
 	for (i = 0; i < WORKERS; i++) {
-		workers[i].ep = open_ep(workers[i].cq, workers[i].cq);
-		workers[i].addr = insert(workers[i].ep);
+		workers[i].ep = stress_ep_open(domain, info, av, workers[i].cq, workers[i].cq);
+		workers[i].addr = stress_av_insert(av, workers[i].ep);
 		post(&workers[i]);
 	}
 	__atomic_store_n(&ready, true, __ATOMIC_RELEASE);
@@ -210,18 +179,18 @@ static void visit(bool allies)
 {
 	static uint32_t token;
 	struct fid_ep *between = NULL, *ep;
-	struct fid_cq *cq = open_cq();
+	struct fid_cq *cq = stress_cq_open(domain, FI_WAIT_FD);
 	struct fi_cq_tagged_entry e;
 	ssize_t ret;
 
-	ep = open_ep(cq, cq);
+	ep = stress_ep_open(domain, info, av, cq, cq);
 	token = WORKERS * 8 + 1; /* a short one, for the first worker */
 	while ((ret = fi_tsend(ep, &token, 4, NULL, workers[0].addr, 1, NULL)))
 		CHECK(ret == -FI_EAGAIN);
 	CHECK(fi_cq_sread(cq, &e, 1, NULL, LONG_MS) == 1);
 	await_hop(HOPS / 2);
 	if (allies)
-		between = open_ep(workers[0].cq, workers[1].cq);
+		between = stress_ep_open(domain, info, av, workers[0].cq, workers[1].cq);
 	CHECK(!fi_close(&ep->fid));
 	CHECK(!fi_close(&cq->fid));
 	for (int i = 0; i < WORKERS; i++)

@@ -500,6 +500,17 @@ bool cm_stranger_recv(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms)
 	return true;
 }
 
+struct wire_cm_pkt cm_stranger_await(struct cm_stranger *s, enum wire_cm_type type)
+{
+	struct wire_cm_pkt pkt;
+
+	do
+		cr_assert(cm_stranger_recv(s, &pkt, CM_TEST_WAIT_MS), "no %s",
+			  wire_cm_type_name(type));
+	while (pkt.type != type);
+	return pkt;
+}
+
 bool cm_stranger_ask(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *ack)
 {
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ };

@@ -123,6 +123,8 @@ void cm_stranger_close(struct cm_stranger *s);
 void cm_stranger_send(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt);
 /** The next datagram, decoded: false if none comes in time. */
 bool cm_stranger_recv(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms);
+/** The next datagram of that type; others are passed over. */
+struct wire_cm_pkt cm_stranger_await(struct cm_stranger *s, enum wire_cm_type type);
 /** REQ, and the ACK that comes: true if it is one. */
 bool cm_stranger_ask(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *ack);
 /** A stream to where the ACK says. */

@@ -50,18 +50,6 @@ static void tear_down(void)
 	cm_node_close(node);
 }
 
-/** The next datagram of that type; others are passed over. */
-static struct wire_cm_pkt hear(enum wire_cm_type type)
-{
-	struct wire_cm_pkt pkt;
-
-	do
-		cr_assert(cm_stranger_recv(&s, &pkt, CM_TEST_WAIT_MS), "no %s",
-			  wire_cm_type_name(type));
-	while (pkt.type != type);
-	return pkt;
-}
-
 static void say(enum wire_cm_type type, uint64_t nonce)
 {
 	struct wire_cm_pkt pkt = { .type = type, .nonce = nonce, .dst_inc = a.agent->inc };
@@ -540,7 +528,7 @@ Test(cm_dgram, a_hello_that_is_repeated_is_answered_again_and_prepared_once)
 	first = hello_answer(&hello);
 	cr_assert_eq(first.type, WIRE_CM_WELCOME);
 	cm_stranger_send(&s, &to, &hello);
-	again = hear(WIRE_CM_WELCOME);
+	again = cm_stranger_await(&s, WIRE_CM_WELCOME);
 	cr_expect_eq(again.nonce, first.nonce);
 	cr_expect_eq(cm_end_get(&a, &a.prepared), 1);
 	tear_down();
@@ -553,8 +541,8 @@ Test(cm_dgram, a_welcome_is_repeated_until_ready_and_given_up_in_time)
 
 	set_up();
 	cr_assert_eq(hello_answer(&hello).type, WIRE_CM_WELCOME);
-	hear(WIRE_CM_WELCOME);
-	hear(WIRE_CM_WELCOME);
+	cm_stranger_await(&s, WIRE_CM_WELCOME);
+	cm_stranger_await(&s, WIRE_CM_WELCOME);
 	for (int i = 0; i < CM_TEST_WAIT_MS && !downs; i++) {
 		cm_test_sleep_ms(1);
 		downs = cm_end_reap(&a);
@@ -562,7 +550,7 @@ Test(cm_dgram, a_welcome_is_repeated_until_ready_and_given_up_in_time)
 	cr_expect_eq(downs, 1, "it is down");
 	cr_expect_eq(cm_end_get(&a, &a.up), 0);
 	say(WIRE_CM_READY, s.nonce);
-	hear(WIRE_CM_BYE);
+	cm_stranger_await(&s, WIRE_CM_BYE);
 	tear_down();
 }
 
@@ -573,7 +561,7 @@ Test(cm_dgram, a_ping_says_ready_when_that_was_lost)
 	set_up();
 	cr_assert_eq(hello_answer(&hello).type, WIRE_CM_WELCOME);
 	say(WIRE_CM_PING, s.nonce);
-	hear(WIRE_CM_PONG);
+	cm_stranger_await(&s, WIRE_CM_PONG);
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 	tear_down();
 }
@@ -586,20 +574,20 @@ Test(cm_dgram, ready_is_said_again_whenever_welcome_comes_again)
 
 	set_up();
 	cr_assert(!cm_connect(a.agent, &s.addr.sa));
-	req = hear(WIRE_CM_REQ);
+	req = cm_stranger_await(&s, WIRE_CM_REQ);
 	cr_expect_eq(req.req.paths, WIRE_CM_PATH_NIC);
 	ack.nonce = req.nonce;
 	ack.dst_inc = req.src_inc;
 	ack.ack.paths = WIRE_CM_PATH_NIC;
 	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
 	cm_stranger_send(&s, &to, &ack);
-	hello = hear(WIRE_CM_HELLO);
-	cr_expect_eq(hear(WIRE_CM_HELLO).nonce, hello.nonce, "it is repeated");
+	hello = cm_stranger_await(&s, WIRE_CM_HELLO);
+	cr_expect_eq(cm_stranger_await(&s, WIRE_CM_HELLO).nonce, hello.nonce, "it is repeated");
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
 	for (unsigned i = 0; i < 3; i++) {
 		cm_stranger_send(&s, &to, &welcome);
-		hear(WIRE_CM_READY);
+		cm_stranger_await(&s, WIRE_CM_READY);
 	}
 	cr_expect_eq(cm_end_get(&a, &a.up), 1);
 	cr_expect_eq(cm_end_get(&a, &a.established), 1);
@@ -614,7 +602,7 @@ Test(cm_dgram, what_names_no_connection_is_answered_with_bye_and_a_bye_with_noth
 	set_up();
 	for (unsigned i = 0; i < 3; i++) {
 		say(asks[i], 77 + i);
-		pkt = hear(WIRE_CM_BYE);
+		pkt = cm_stranger_await(&s, WIRE_CM_BYE);
 		cr_expect_eq(pkt.nonce, 77 + i);
 		cr_expect_eq(pkt.dst_inc, s.inc);
 	}
@@ -637,7 +625,7 @@ Test(cm_dgram, packets_of_other_attempts_change_nothing)
 	say(WIRE_CM_READY, s.nonce);
 	say(WIRE_CM_CROSSED, s.nonce);
 	say(WIRE_CM_PING, s.nonce);
-	hear(WIRE_CM_PONG);
+	cm_stranger_await(&s, WIRE_CM_PONG);
 	cr_expect_eq(cm_end_get(&a, &a.down), 0);
 	tear_down();
 }
@@ -650,7 +638,7 @@ Test(cm_dgram, a_silent_peer_is_asked_and_fails_after_the_timeout)
 	set_up();
 	start = util_clock_ns();
 	come_up(&hello);
-	hear(WIRE_CM_PING);
+	cm_stranger_await(&s, WIRE_CM_PING);
 	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
 	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
 	cr_expect_eq(a.down_err, -FI_ETIMEDOUT);
@@ -671,7 +659,7 @@ Test(cm_dgram, a_standstill_of_our_own_is_not_the_peers_silence)
 	usleep(3 * TIMEOUT_MS / 2 * 1000);
 	cm_node_unlock(node);
 	do {
-		hear(WIRE_CM_PING);
+		cm_stranger_await(&s, WIRE_CM_PING);
 		say(WIRE_CM_PONG, s.nonce);
 	} while (cm_end_stats(&a).tx_pings <= pings);
 	cr_expect_eq(cm_end_get(&a, &a.down), 0);
@@ -687,7 +675,7 @@ Test(cm_dgram, a_peer_that_answers_lives)
 	start = util_clock_ns();
 	come_up(&hello);
 	while (util_clock_ns() - start < 3 * TIMEOUT_MS / 2 * UTIL_NS_PER_MS) {
-		hear(WIRE_CM_PING);
+		cm_stranger_await(&s, WIRE_CM_PING);
 		say(WIRE_CM_PONG, s.nonce);
 	}
 	cr_expect_eq(cm_end_get(&a, &a.down), 0);

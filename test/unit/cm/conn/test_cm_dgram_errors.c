@@ -35,18 +35,6 @@ static void tear_down(void)
 
 TestSuite(cm_dgram_errors, .init = set_up, .fini = tear_down, .timeout = 300);
 
-/** The next datagram of that type; others are passed over. */
-static struct wire_cm_pkt hear(enum wire_cm_type type)
-{
-	struct wire_cm_pkt pkt;
-
-	do
-		cr_assert(cm_stranger_recv(&s, &pkt, CM_TEST_WAIT_MS), "no %s",
-			  wire_cm_type_name(type));
-	while (pkt.type != type);
-	return pkt;
-}
-
 static void say(enum wire_cm_type type, uint64_t dst_inc)
 {
 	struct wire_cm_pkt pkt = { .type = type, .nonce = s.nonce, .dst_inc = dst_inc };
@@ -61,7 +49,7 @@ static void come_up(void)
 	cr_assert(cm_stranger_ask(&s, &to, &ack));
 	cm_stranger_hello(&s, &ack, &hello);
 	cm_stranger_send(&s, &to, &hello);
-	hear(WIRE_CM_WELCOME);
+	cm_stranger_await(&s, WIRE_CM_WELCOME);
 	say(WIRE_CM_READY, a.agent->inc);
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 }
@@ -98,7 +86,7 @@ Test(cm_dgram_errors, fewer_than_it_takes_are_no_death)
 	come_up();
 	for (i = 0; i < 3; i++) {
 		unreachable(CM_DGRAM_REFUSED_CNT - 1, -FI_ECONNREFUSED);
-		hear(WIRE_CM_PING);
+		cm_stranger_await(&s, WIRE_CM_PING);
 		say(WIRE_CM_PONG, a.agent->inc);
 		while (refusals())
 			cm_test_sleep_ms(1);
@@ -117,7 +105,7 @@ Test(cm_dgram_errors, a_route_that_is_gone_is_no_death)
 	unreachable(10 * CM_DGRAM_REFUSED_CNT, -FI_ENETUNREACH);
 	cr_expect_eq(refusals(), 0);
 	say(WIRE_CM_PING, a.agent->inc);
-	hear(WIRE_CM_PONG);
+	cm_stranger_await(&s, WIRE_CM_PONG);
 	cr_expect_eq(cm_end_get(&a, &a.down), 0);
 }
 
@@ -129,15 +117,15 @@ Test(cm_dgram_errors, fewer_than_it_takes_end_no_handshake)
 				       .welcome.half.path = WIRE_CM_PATH_NIC };
 
 	cr_assert(!cm_connect(a.agent, &s.addr.sa));
-	req = hear(WIRE_CM_REQ);
+	req = cm_stranger_await(&s, WIRE_CM_REQ);
 	ack.nonce = req.nonce;
 	ack.dst_inc = req.src_inc;
 	ack.ack.paths = WIRE_CM_PATH_NIC;
 	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
 	cm_stranger_send(&s, &to, &ack);
-	hello = hear(WIRE_CM_HELLO);
+	hello = cm_stranger_await(&s, WIRE_CM_HELLO);
 	unreachable(CM_DGRAM_REFUSED_CNT - 1, -FI_ECONNREFUSED);
-	cr_expect_eq(hear(WIRE_CM_HELLO).nonce, hello.nonce, "it is repeated");
+	cr_expect_eq(cm_stranger_await(&s, WIRE_CM_HELLO).nonce, hello.nonce, "it is repeated");
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
 	cm_stranger_send(&s, &to, &welcome);
@@ -152,6 +140,6 @@ Test(cm_dgram_errors, words_for_another_incarnation_of_ours_change_nothing)
 	say(WIRE_CM_BYE, a.agent->inc + 1);
 	say(WIRE_CM_BROKEN, a.agent->inc + 1);
 	say(WIRE_CM_PING, a.agent->inc);
-	hear(WIRE_CM_PONG);
+	cm_stranger_await(&s, WIRE_CM_PONG);
 	cr_expect_eq(cm_end_get(&a, &a.down), 0);
 }

@@ -29,7 +29,6 @@
 #include "core/core_dom.h"
 #include "ofi/domain/cpr_alarm.h"
 
-struct cpr_alarm_user;
 struct cpr_cntr;
 struct cpr_domain;
 struct cpr_ep;
