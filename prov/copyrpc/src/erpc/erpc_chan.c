@@ -7,6 +7,7 @@
 #include "erpc/erpc_port.h"
 #include "erpc/tx/erpc_reply.h"
 #include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_call.h"
 #include "erpc/tx/erpc_send.h"
 #include "erpc/erpc_session.h"
 

@@ -15,7 +15,7 @@
 #include "erpc/erpc_pkt.h"
 #include "erpc/bulk/erpc_place.h"
 #include "erpc/tx/erpc_ride.h"
-#include "erpc/tx/erpc_send.h"
+#include "erpc/tx/erpc_call.h"
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
 

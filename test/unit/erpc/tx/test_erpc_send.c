@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Batches keep what the session has promised: as many calls as there was room for are taken. */
+/* What is said joins a batch, or leaves: by what is under way, and by what the sender did before. */
 #include "erpc/tx/erpc_send.h"
 
 #include <criterion/criterion.h>
@@ -7,58 +7,6 @@
 #include "support/erpc_pair.h"
 
 static struct erpc_pair p;
-
-/** Some batches are under way, and one may be half full. */
-static void begin(struct pair_end *e)
-{
-	uint32_t i, cnt = rng_below(&p.rng, 8);
-
-	for (i = 0; i < cnt; i++)
-		pair_send(e, rng_chance(&p.rng, 1, 2) ? CORE_SEND_NOW : CORE_SEND_MORE);
-}
-
-static unsigned some_flags(void)
-{
-	static const unsigned flags[] = { 0, CORE_SEND_MORE, CORE_SEND_NOW };
-
-	return flags[rng_below(&p.rng, 3)];
-}
-
-static void room_is_room(uint64_t seed, uint32_t mtu)
-{
-	struct pair_end *e = &p.end[0];
-	size_t room, i, most = 0;
-	unsigned round;
-
-	erpc_pair_init(&p, seed);
-	p.net.mtu = mtu;
-	erpc_pair_open(&p);
-	for (round = 0; round < 300; round++) {
-		e->len_exact = 0;
-		e->len_max = 2 * mtu;
-		begin(e);
-		e->len_exact = 1 + rng_below(&p.rng, rng_chance(&p.rng, 1, 2) ? 40 : 2 * mtu);
-		room = erpc_call_room(&e->s->conn.chan, e->len_exact, PAIR_ALLOW);
-		for (i = 0; i < room; i++)
-			cr_assert_eq(pair_call(e, some_flags()), 0, "call %zu of %zu", i, room);
-		most = room > most ? room : most;
-		if (rng_chance(&p.rng, 1, 2))
-			erpc_pair_settle(&p);
-		else
-			erpc_pair_run(&p, 3000);
-	}
-	cr_assert_gt(most, ERPC_BATCH_SLOTS);
-	erpc_pair_settle(&p);
-	erpc_pair_check(&p);
-	erpc_pair_fini(&p);
-}
-
-Test(erpc_send, as_many_calls_as_there_is_room_for_are_taken)
-{
-	room_is_room(rng_env("COPYRPC_TEST_SEED", 1), 512);
-	room_is_room(rng_env("COPYRPC_TEST_SEED", 2), 4096);
-	room_is_room(rng_env("COPYRPC_TEST_SEED", 3), 9000);
-}
 
 /* Of a batch that waits behind others, most messages take the short way: each arrives as it was said. */
 Test(erpc_send, messages_of_any_length_join_a_batch_that_waits)

@@ -8,7 +8,7 @@
 #include "erpc/tx/erpc_answer.h"
 #include "erpc/erpc_port.h"
 #include "erpc/tx/erpc_ride.h"
-#include "erpc/tx/erpc_send.h"
+#include "erpc/tx/erpc_call.h"
 #include "util/bits.h"
 
 static void erpc_deliver_bad(struct erpc_session *s, const char *why)
@@ -29,7 +29,7 @@ static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id
 	if (UTIL_UNLIKELY(len > asked->allowance))
 		return "an answer beyond its allowance";
 	context = asked->context;
-	s->grant_left += erpc_send_cost(asked->allowance);
+	s->grant_left += erpc_call_cost(asked->allowance);
 	util_idmap_release(&s->calls, id);
 	util_pool_release(&s->port->asked, asked);
 	s->conn.up->on_reply(&s->conn.chan, context, 0, data, len);

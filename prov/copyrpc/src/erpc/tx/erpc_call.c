@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Calls join the open batch: see erpc_call.h. */
+#include "erpc/tx/erpc_call.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "erpc/erpc_port.h"
+#include "erpc/tx/erpc_send.h"
+#include "util/bits.h"
+
+/** Remembers a call: its name in *id. 0, or -FI_E*. */
+static inline int erpc_call_ask(struct erpc_session *s, uint32_t allowance, void *context,
+				uint32_t *id)
+{
+	struct erpc_asked *asked = util_pool_alloc(&s->port->asked);
+	int ret;
+
+	if (!asked)
+		return -FI_ENOMEM;
+	*asked = (struct erpc_asked){ .context = context, .allowance = allowance };
+	ret = util_idmap_alloc(&s->calls, asked, id);
+	if (ret)
+		util_pool_release(&s->port->asked, asked);
+	else
+		s->grant_left -= erpc_call_cost(allowance);
+	return ret;
+}
+
+/** Room for a call of `len` bytes and its operation, its head written: NULL and *ret. */
+static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t len,
+				uint32_t allowance, void *context, int *ret)
+{
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(op) + len), id;
+	uint8_t *at;
+
+	*ret = s->err;
+	if (*ret)
+		return NULL;
+	*ret = -FI_EAGAIN;
+	if (s->grant_left < erpc_call_cost(allowance))
+		return NULL;
+	at = erpc_send_room(s, span);
+	if (!at)
+		return NULL;
+	*ret = erpc_call_ask(s, allowance, context, &id);
+	if (*ret)
+		return NULL;
+	s->open->asks = true;
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, allowance, sizeof(op) + len);
+	memcpy(at, &op, sizeof(op));
+	return at + sizeof(op);
+}
+
+int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
+	      void *context)
+{
+	struct erpc_session *s = erpc_session_of(chan);
+	uint32_t len = frame->ext_len + (uint32_t)frame->len;
+	int ret;
+	uint8_t *at = erpc_call_begin(s, frame->op, len, allowance, context, &ret);
+
+	if (!at)
+		return ret;
+	erpc_send_gather(at, frame);
+	erpc_send_added(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + len), 0);
+	return 0;
+}
+
+static int __attribute__((noinline))
+erpc_call_buf_cold(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
+		   uint32_t allowance, void *context, unsigned flags)
+{
+	int ret;
+	uint8_t *at = erpc_call_begin(s, op, (uint32_t)len, allowance, context, &ret);
+
+	if (!at)
+		return ret;
+	util_copy(at, buf, len);
+	erpc_send_added(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(op) + (uint32_t)len),
+			flags);
+	return 0;
+}
+
+/** Is nothing but its bytes, and a name, to be done for a call of `span` bytes? */
+static inline bool erpc_call_joins(const struct erpc_session *s, uint32_t span, unsigned flags)
+{
+	return span <= (flags & CORE_SEND_MORE ? (size_t)(s->fill_end - s->fill) : s->room) &&
+	       s->calls.free_head != UTIL_IDMAP_NONE && util_pool_first(&s->port->asked) &&
+	       !util_list_is_empty(&s->dirty_link);
+}
+
+/** It joins the open batch. */
+static inline void erpc_call_join(struct erpc_session *s, uint32_t span, bool gathers)
+{
+	s->open->asks = true;
+	s->fill += span;
+	s->room -= gathers ? span : 0;
+	s->taken += ERPC_POS_STEP;
+}
+
+int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
+		  uint32_t allowance, void *context, unsigned flags)
+{
+	uint32_t body = (uint32_t)(sizeof(op) + len), id;
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body);
+	struct erpc_session *s = erpc_session_of(chan);
+	uint8_t *at;
+
+	if (UTIL_UNLIKELY(!erpc_call_joins(s, span, flags) || len > UTIL_COPY_SHORT ||
+			  s->grant_left < erpc_call_cost(allowance)))
+		return erpc_call_buf_cold(s, op, buf, len, allowance, context, flags);
+	if (UTIL_UNLIKELY(erpc_call_ask(s, allowance, context, &id)))
+		return -FI_ENOMEM;
+	at = wire_erpc_frame_put(s->fill, WIRE_ERPC_FRAME_CALL, id, allowance, body);
+	memcpy(at, &op, sizeof(op));
+	util_copy_short(at + sizeof(op), buf, len);
+	erpc_call_join(s, span, s->room != 0);
+	return 0;
+}
+
+/** Batches under way. */
+static unsigned erpc_call_flying(const struct erpc_session *s)
+{
+	return ERPC_BATCH_SLOTS - (unsigned)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
+}
+
+/** Batches that may leave before they are full, if the next calls are of those that wait for nothing. */
+static size_t erpc_call_early(const struct erpc_session *s)
+{
+	return erpc_call_flying(s) < ERPC_NOW_MAX ? ERPC_NOW_MAX - erpc_call_flying(s) : 0;
+}
+
+/** Batches that may still begin to travel. */
+static size_t erpc_call_slots(const struct erpc_session *s)
+{
+	size_t order = ERPC_SLOTS - (s->seq - s->seq_done);
+	size_t slots = (size_t)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
+
+	return order < slots ? order : slots;
+}
+
+/*
+ * One batch is open, and another one for each slot. The first ones may leave with a single call; an
+ * open one into which not even that fits takes a slot with it.
+ */
+size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+{
+	const struct erpc_session *s = erpc_session_of(chan);
+	uint32_t span =
+		wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + (uint32_t)len);
+	uint32_t room = s->shared - ERPC_BATCH_HEAD;
+	uint32_t used = s->open ? erpc_send_len(s) - ERPC_BATCH_HEAD : 0;
+	size_t each = span <= room ? room / span : 1;
+	size_t by_grant = s->grant_left / erpc_call_cost(allowance);
+	size_t slots = erpc_call_slots(s), early = erpc_call_early(s), open = each, cnt;
+
+	if (s->err)
+		return 0;
+	if (s->open)
+		open = used < room ? (room - used) / span : 0;
+	if (!open && slots) {
+		slots--;
+		open = each;
+	}
+	early = early < slots ? early : slots;
+	cnt = early ? early + (slots - early + 1) * each : open + slots * each;
+	return cnt < by_grant ? cnt : by_grant;
+}

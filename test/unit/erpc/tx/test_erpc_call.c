@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* As many calls as there was room for are taken, and who is refused has given nothing. */
+#include "erpc/tx/erpc_call.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+
+#include "support/erpc_pair.h"
+
+static struct erpc_pair p;
+
+/** Some batches are under way, and one may be half full. */
+static void begin(struct pair_end *e)
+{
+	uint32_t i, cnt = rng_below(&p.rng, 8);
+
+	for (i = 0; i < cnt; i++)
+		pair_send(e, rng_chance(&p.rng, 1, 2) ? CORE_SEND_NOW : CORE_SEND_MORE);
+}
+
+static unsigned some_flags(void)
+{
+	static const unsigned flags[] = { 0, CORE_SEND_MORE, CORE_SEND_NOW };
+
+	return flags[rng_below(&p.rng, 3)];
+}
+
+static void room_is_room(uint64_t seed, uint32_t mtu)
+{
+	struct pair_end *e = &p.end[0];
+	size_t room, i, most = 0;
+	unsigned round;
+
+	erpc_pair_init(&p, seed);
+	p.net.mtu = mtu;
+	erpc_pair_open(&p);
+	for (round = 0; round < 300; round++) {
+		e->len_exact = 0;
+		e->len_max = 2 * mtu;
+		begin(e);
+		e->len_exact = 1 + rng_below(&p.rng, rng_chance(&p.rng, 1, 2) ? 40 : 2 * mtu);
+		room = erpc_call_room(&e->s->conn.chan, e->len_exact, PAIR_ALLOW);
+		for (i = 0; i < room; i++)
+			cr_assert_eq(pair_call(e, some_flags()), 0, "call %zu of %zu", i, room);
+		most = room > most ? room : most;
+		if (rng_chance(&p.rng, 1, 2))
+			erpc_pair_settle(&p);
+		else
+			erpc_pair_run(&p, 3000);
+	}
+	cr_assert_gt(most, ERPC_BATCH_SLOTS);
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
+Test(erpc_call, as_many_calls_as_there_is_room_for_are_taken)
+{
+	room_is_room(rng_env("COPYRPC_TEST_SEED", 1), 512);
+	room_is_room(rng_env("COPYRPC_TEST_SEED", 2), 4096);
+	room_is_room(rng_env("COPYRPC_TEST_SEED", 3), 9000);
+}
+
+/* Behind others that are under way, and with CORE_SEND_MORE, calls take the short way: each is answered. */
+Test(erpc_call, calls_of_any_length_join_a_batch_that_waits)
+{
+	struct pair_end *e = &p.end[0];
+	uint32_t i;
+
+	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 7));
+	p.net.mtu = 1024;
+	erpc_pair_open(&p);
+	for (i = 0; i < 4000; i++) {
+		e->len_exact = i % 80;
+		e->len_max = 80;
+		if (pair_call(e, rng_chance(&p.rng, 1, 2) ? CORE_SEND_MORE : 0) ||
+		    rng_chance(&p.rng, 1, 30))
+			erpc_pair_run(&p, 3000);
+	}
+	erpc_pair_settle(&p);
+	cr_expect_gt(e->port->stats.frames, 2 * e->port->stats.batches, "%lu in %lu",
+		     e->port->stats.frames, e->port->stats.batches);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
+/** Calls until there is no room: how many were taken. */
+static uint32_t fill(struct pair_end *e)
+{
+	uint32_t cnt = 0;
+
+	while (!pair_call(e, CORE_SEND_MORE))
+		cnt++;
+	return cnt;
+}
+
+Test(erpc_call, who_is_refused_has_given_nothing_and_who_is_answered_gets_it_back)
+{
+	struct pair_end *e = &p.end[0];
+	uint64_t grant, taken, all;
+	uint32_t cnt, i;
+
+	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 8));
+	erpc_pair_open(&p);
+	all = e->s->grant_left;
+	for (i = 0; i < 20; i++) {
+		e->len_max = e->len_exact = 1 + 97 * i;
+		cnt = fill(e);
+		cr_assert_gt(cnt, ERPC_BATCH_SLOTS);
+		grant = e->s->grant_left;
+		taken = e->s->taken;
+		cr_expect_eq(grant, all - (uint64_t)cnt * erpc_call_cost(PAIR_ALLOW));
+		cr_expect_eq(pair_call(e, 0), -FI_EAGAIN);
+		cr_expect_eq(pair_call(e, CORE_SEND_NOW), -FI_EAGAIN);
+		cr_expect_eq(e->s->grant_left, grant);
+		cr_expect_eq(e->s->taken, taken);
+		erpc_pair_settle(&p);
+		cr_expect_eq(e->s->grant_left, all, "round %u", i);
+	}
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
