@@ -252,6 +252,13 @@ bool cm_end_wait(struct cm_end *end, const unsigned *counter, unsigned cnt, int 
 	return ok;
 }
 
+void cm_end_meet(struct cm_end *from, struct cm_end *to, unsigned cnt)
+{
+	CM_CHECK(!cm_end_connect(from, to));
+	CM_CHECK(cm_end_wait(from, &from->up, cnt, CM_TEST_WAIT_MS));
+	CM_CHECK(cm_end_wait(to, &to->up, cnt, CM_TEST_WAIT_MS));
+}
+
 unsigned cm_end_get(struct cm_end *end, const unsigned *counter)
 {
 	unsigned v;

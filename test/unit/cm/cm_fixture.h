@@ -74,6 +74,8 @@ void cm_end_open(struct cm_end *end, struct cm_node *node, const char *ip, uint1
 void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_addr *addr);
 void cm_end_close(struct cm_end *end);
 int cm_end_connect(struct cm_end *end, const struct cm_end *to);
+/** `from` asks, until both are up for the `cnt`th time. */
+void cm_end_meet(struct cm_end *from, struct cm_end *to, unsigned cnt);
 /** Waits until *counter >= cnt: true in time. */
 bool cm_end_wait(struct cm_end *end, const unsigned *counter, unsigned cnt, int ms);
 /** Reads a counter. */

@@ -137,9 +137,7 @@ Test(cm_agent_exec, nothing_is_left_for_a_program_that_is_executed)
 	node = cm_test_node(NULL, 0);
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
-	cr_assert(!cm_end_connect(&a, &b));
-	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
-	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+	cm_end_meet(&a, &b, 1);
 	cr_assert_eq(count_inheritable(known), 0);
 	cm_end_close(&a);
 	cm_end_close(&b);

@@ -22,9 +22,7 @@ static void connect_and_check(const char *ip, const char *key)
 
 	cm_end_open(&a, node_a, ip, 0);
 	cm_end_open(&b, node_b, ip, 0);
-	cr_assert(!cm_end_connect(&a, &b));
-	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
-	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+	cm_end_meet(&a, &b, 1);
 	cr_assert(a.asked == 1 && b.asked == 0);
 	cr_assert(a.prepared == 1 && b.prepared == 1 && a.established == 1 && b.established == 1);
 	cm_end_check_text(&a, b.text);
@@ -62,9 +60,7 @@ Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)
 
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
-	cr_assert(!cm_end_connect(&a, &b));
-	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
-	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
+	cm_end_meet(&a, &b, 1);
 	c = UTIL_CONTAINER_OF(b.conns.next, struct cm_end_conn, link);
 	cm_conn_addr(c->cm, &addr);
 	cr_assert(!memcmp(&addr, &a.addr, sizeof(addr)));

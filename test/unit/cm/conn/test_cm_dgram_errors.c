@@ -10,71 +10,50 @@
 #include "cm/cm_agent.h"
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_dgram.h"
-#include "unit/cm/cm_fixture.h"
+#include "unit/cm/conn/dgram_fixture.h"
 
-static struct cm_node *node;
-static struct cm_end a;
-static struct cm_stranger s;
-static union cm_addr to; /* where a is */
+static struct dgram_guest g;
 
 static void set_up(void)
 {
-	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_NIC, { WIRE_CM_PATH_NIC } };
-	node = cm_test_node(NULL, 120000);
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
-	to = cm_test_addr_of(&a);
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, 120000);
 }
 
 static void tear_down(void)
 {
-	cm_stranger_close(&s);
-	cm_end_close(&a);
-	cm_node_close(node);
+	dgram_guest_close(&g);
 }
 
 TestSuite(cm_dgram_errors, .init = set_up, .fini = tear_down, .timeout = 300);
 
 static void say(enum wire_cm_type type, uint64_t dst_inc)
 {
-	struct wire_cm_pkt pkt = { .type = type, .nonce = s.nonce, .dst_inc = dst_inc };
+	struct wire_cm_pkt pkt = { .type = type, .nonce = g.s.nonce, .dst_inc = dst_inc };
 
-	cm_stranger_send(&s, &to, &pkt);
-}
-
-static void come_up(void)
-{
-	struct wire_cm_pkt ack, hello;
-
-	cr_assert(cm_stranger_ask(&s, &to, &ack));
-	cm_stranger_hello(&s, &ack, &hello);
-	cm_stranger_send(&s, &to, &hello);
-	cm_stranger_await(&s, WIRE_CM_WELCOME);
-	say(WIRE_CM_READY, a.agent->inc);
-	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cm_stranger_send(&g.s, &g.to, &pkt);
 }
 
 static struct cm_conn *conn_of(void)
 {
-	return UTIL_CONTAINER_OF(a.agent->conns.next, struct cm_conn, agent_link);
+	return UTIL_CONTAINER_OF(g.a.agent->conns.next, struct cm_conn, agent_link);
 }
 
 /** The network says so often that a packet did not get there. */
 static void unreachable(unsigned cnt, int err)
 {
-	cm_node_lock(node);
+	cm_node_lock(g.node);
 	while (cnt--)
 		cm_dgram_on_unreachable(conn_of(), err);
-	cm_node_unlock(node);
+	cm_node_unlock(g.node);
 }
 
 static uint32_t refusals(void)
 {
 	uint32_t cnt;
 
-	cm_node_lock(node);
+	cm_node_lock(g.node);
 	cnt = conn_of()->refused_cnt;
-	cm_node_unlock(node);
+	cm_node_unlock(g.node);
 	return cnt;
 }
 
@@ -83,30 +62,30 @@ Test(cm_dgram_errors, fewer_than_it_takes_are_no_death)
 {
 	unsigned i;
 
-	come_up();
+	dgram_guest_come_up(&g);
 	for (i = 0; i < 3; i++) {
 		unreachable(CM_DGRAM_REFUSED_CNT - 1, -FI_ECONNREFUSED);
-		cm_stranger_await(&s, WIRE_CM_PING);
-		say(WIRE_CM_PONG, a.agent->inc);
+		cm_stranger_await(&g.s, WIRE_CM_PING);
+		say(WIRE_CM_PONG, g.a.agent->inc);
 		while (refusals())
 			cm_test_sleep_ms(1);
 	}
-	cr_expect_eq(cm_end_get(&a, &a.down), 0);
+	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 	unreachable(CM_DGRAM_REFUSED_CNT, -FI_ECONNREFUSED);
-	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(a.down_err, -FI_ECONNRESET);
+	cr_assert(cm_end_wait(&g.a, &g.a.down, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(g.a.down_err, -FI_ECONNRESET);
 }
 
 /** A route may come back within the timeout. */
 Test(cm_dgram_errors, a_route_that_is_gone_is_no_death)
 {
-	come_up();
+	dgram_guest_come_up(&g);
 	unreachable(10 * CM_DGRAM_REFUSED_CNT, -FI_EHOSTUNREACH);
 	unreachable(10 * CM_DGRAM_REFUSED_CNT, -FI_ENETUNREACH);
 	cr_expect_eq(refusals(), 0);
-	say(WIRE_CM_PING, a.agent->inc);
-	cm_stranger_await(&s, WIRE_CM_PONG);
-	cr_expect_eq(cm_end_get(&a, &a.down), 0);
+	say(WIRE_CM_PING, g.a.agent->inc);
+	cm_stranger_await(&g.s, WIRE_CM_PONG);
+	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }
 
 /** In the middle of a handshake it goes on saying HELLO. */
@@ -116,30 +95,30 @@ Test(cm_dgram_errors, fewer_than_it_takes_end_no_handshake)
 	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME,
 				       .welcome.half.path = WIRE_CM_PATH_NIC };
 
-	cr_assert(!cm_connect(a.agent, &s.addr.sa));
-	req = cm_stranger_await(&s, WIRE_CM_REQ);
+	cr_assert(!cm_connect(g.a.agent, &g.s.addr.sa));
+	req = cm_stranger_await(&g.s, WIRE_CM_REQ);
 	ack.nonce = req.nonce;
 	ack.dst_inc = req.src_inc;
 	ack.ack.paths = WIRE_CM_PATH_NIC;
 	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
-	cm_stranger_send(&s, &to, &ack);
-	hello = cm_stranger_await(&s, WIRE_CM_HELLO);
+	cm_stranger_send(&g.s, &g.to, &ack);
+	hello = cm_stranger_await(&g.s, WIRE_CM_HELLO);
 	unreachable(CM_DGRAM_REFUSED_CNT - 1, -FI_ECONNREFUSED);
-	cr_expect_eq(cm_stranger_await(&s, WIRE_CM_HELLO).nonce, hello.nonce, "it is repeated");
+	cr_expect_eq(cm_stranger_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce, "it is repeated");
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
-	cm_stranger_send(&s, &to, &welcome);
-	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(cm_end_get(&a, &a.down), 0);
+	cm_stranger_send(&g.s, &g.to, &welcome);
+	cr_assert(cm_end_wait(&g.a, &g.a.up, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }
 
 /** What was said to a process that was here before concerns nobody. */
 Test(cm_dgram_errors, words_for_another_incarnation_of_ours_change_nothing)
 {
-	come_up();
-	say(WIRE_CM_BYE, a.agent->inc + 1);
-	say(WIRE_CM_BROKEN, a.agent->inc + 1);
-	say(WIRE_CM_PING, a.agent->inc);
-	cm_stranger_await(&s, WIRE_CM_PONG);
-	cr_expect_eq(cm_end_get(&a, &a.down), 0);
+	dgram_guest_come_up(&g);
+	say(WIRE_CM_BYE, g.a.agent->inc + 1);
+	say(WIRE_CM_BROKEN, g.a.agent->inc + 1);
+	say(WIRE_CM_PING, g.a.agent->inc);
+	cm_stranger_await(&g.s, WIRE_CM_PONG);
+	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A stranger without a stream: see dgram_fixture.h. */
+#include "unit/cm/conn/dgram_fixture.h"
+
+#include <criterion/criterion.h>
+
+#include "cm/cm_agent.h"
+
+void dgram_guest_open(struct dgram_guest *g, struct cm_paths paths, const char *key, int timeout_ms)
+{
+	cm_test_paths = paths;
+	g->node = cm_test_node(key, timeout_ms);
+	cm_end_open(&g->a, g->node, "127.0.0.1", 0);
+	cm_stranger_open(&g->s, "127.0.0.1", key);
+	g->to = cm_test_addr_of(&g->a);
+}
+
+void dgram_guest_close(struct dgram_guest *g)
+{
+	cm_stranger_close(&g->s);
+	cm_end_close(&g->a);
+	cm_node_close(g->node);
+}
+
+void dgram_guest_say(struct dgram_guest *g, enum wire_cm_type type, uint64_t nonce)
+{
+	struct wire_cm_pkt pkt = { .type = type, .nonce = nonce, .dst_inc = g->a.agent->inc };
+
+	if (type == WIRE_CM_WELCOME)
+		pkt.welcome.half.path = WIRE_CM_PATH_NIC;
+	cm_stranger_send(&g->s, &g->to, &pkt);
+}
+
+struct wire_cm_pkt dgram_guest_hello(struct dgram_guest *g, struct wire_cm_pkt *hello)
+{
+	struct wire_cm_pkt ack, answer;
+
+	cr_assert(cm_stranger_ask(&g->s, &g->to, &ack));
+	cr_assert_eq(ack.ack.paths, cm_test_paths.all);
+	cm_stranger_hello(&g->s, &ack, hello);
+	cm_stranger_send(&g->s, &g->to, hello);
+	cr_assert(cm_stranger_recv(&g->s, &answer, CM_TEST_WAIT_MS));
+	return answer;
+}
+
+void dgram_guest_come_up(struct dgram_guest *g)
+{
+	struct wire_cm_pkt hello;
+
+	cr_assert_eq(dgram_guest_hello(g, &hello).type, WIRE_CM_WELCOME);
+	dgram_guest_say(g, WIRE_CM_READY, g->s.nonce);
+	cr_assert(cm_end_wait(&g->a, &g->a.up, 1, CM_TEST_WAIT_MS));
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does an end without a stream know that the other one lives, or has ended? (cm/conn/cm_dgram.c)
+ */
+#include "cm/conn/cm_dgram.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_agent.h"
+#include "cm/node/cm_node.h"
+#include "unit/cm/conn/dgram_fixture.h"
+#include "util/clock.h"
+
+/** The peer timeout of these tests, longer than a machine stands still; PINGs come at an eighth of it. */
+#define TIMEOUT_MS 2400
+#define PING_MS    (TIMEOUT_MS / 8)
+
+static struct dgram_guest g;
+
+Test(cm_dgram_live, a_silent_peer_is_asked_and_fails_after_the_timeout)
+{
+	uint64_t start, ms;
+
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	start = util_clock_ns();
+	dgram_guest_come_up(&g);
+	cm_stranger_await(&g.s, WIRE_CM_PING);
+	cr_assert(cm_end_wait(&g.a, &g.a.down, 1, CM_TEST_WAIT_MS));
+	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
+	cr_expect_eq(g.a.down_err, -FI_ETIMEDOUT);
+	cr_expect(ms >= TIMEOUT_MS, "%lu ms", ms);
+	dgram_guest_close(&g);
+}
+
+/* Stopped, swapped out, in a debugger: what the peer said meanwhile lies unread. */
+Test(cm_dgram_live, a_standstill_of_our_own_is_not_the_peers_silence)
+{
+	uint64_t pings;
+
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	dgram_guest_come_up(&g);
+	cm_node_lock(g.node);
+	pings = g.a.agent->stats.tx_pings;
+	usleep(3 * TIMEOUT_MS / 2 * 1000);
+	cm_node_unlock(g.node);
+	do {
+		cm_stranger_await(&g.s, WIRE_CM_PING);
+		dgram_guest_say(&g, WIRE_CM_PONG, g.s.nonce);
+	} while (cm_end_stats(&g.a).tx_pings <= pings);
+	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
+	dgram_guest_close(&g);
+}
+
+Test(cm_dgram_live, a_peer_that_answers_lives)
+{
+	uint64_t start, pings, ms;
+
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	start = util_clock_ns();
+	dgram_guest_come_up(&g);
+	while (util_clock_ns() - start < 3 * TIMEOUT_MS / 2 * UTIL_NS_PER_MS) {
+		cm_stranger_await(&g.s, WIRE_CM_PING);
+		dgram_guest_say(&g, WIRE_CM_PONG, g.s.nonce);
+	}
+	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
+	pings = cm_end_stats(&g.a).tx_pings;
+	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
+	cr_expect_leq(pings, 1 + ms / (PING_MS - PING_MS / 4), "at a low rate");
+	dgram_guest_close(&g);
+}
+
+Test(cm_dgram_live, a_closed_port_is_a_death_before_the_timeout)
+{
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, 0);
+	dgram_guest_come_up(&g);
+	close(g.s.udp);
+	cr_assert(cm_end_wait(&g.a, &g.a.down, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(g.a.down_err, -FI_ECONNRESET);
+	g.s.udp = open("/dev/null", O_RDONLY);
+	dgram_guest_close(&g);
+}
+
+Test(cm_dgram_live, another_incarnation_at_the_address_ends_the_old_connection)
+{
+	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE, .src_inc = 4711 };
+
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	dgram_guest_come_up(&g);
+	bye.dst_inc = g.a.agent->inc;
+	bye.nonce = g.s.nonce;
+	cm_stranger_send(&g.s, &g.to, &bye);
+	cr_assert(cm_end_wait(&g.a, &g.a.down, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(g.a.down_err, -FI_ECONNABORTED);
+	dgram_guest_close(&g);
+}
+
+/** However many peers there are, asking them takes little; and each is asked before its time is over. */
+Test(cm_dgram_live, many_peers_are_asked_less_often)
+{
+	uint64_t second = 1000000000, timeout = 30 * second, ns;
+	uint32_t cnt;
+
+	cr_expect_eq(cm_dgram_ping_ns(timeout, 1), 2 * second);
+	cr_expect_eq(cm_dgram_ping_ns(timeout, 2000), 2 * second);
+	cr_expect_eq(cm_dgram_ping_ns(timeout, 5000), 5 * second);
+	cr_expect_eq(cm_dgram_ping_ns(second, 1), second / 8);
+	for (cnt = 1; cnt < 1000000; cnt *= 3) {
+		ns = cm_dgram_ping_ns(timeout, cnt);
+		cr_expect(cnt * second / ns <= CM_DGRAM_PINGS_S || ns == timeout / 4);
+		cr_expect_leq(ns, timeout / 4);
+	}
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * By which of the paths that two ends have do they connect, and which do they leave for another?
+ * (cm/ask/cm_req.c and cm/ask/cm_peer.c choose, cm/conn/cm_attempt.c and cm/conn/cm_dgram.c go)
+ */
+#include "cm/conn/cm_dgram.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/ask/cm_peer.h"
+#include "unit/cm/conn/dgram_fixture.h"
+
+static struct cm_node *node;
+static struct cm_end a, b;
+
+static void open_both(struct cm_paths paths)
+{
+	cm_test_paths = paths;
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+}
+
+static void close_both(void)
+{
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}
+
+/** Which way did `end`'s only conn come about? */
+static bool went_without_stream(struct cm_end *end)
+{
+	struct util_list *first = util_list_first(&end->conns);
+
+	cr_assert_not_null(first);
+	return UTIL_CONTAINER_OF(first, struct cm_end_conn, link)->cm->is_dgram;
+}
+
+Test(cm_dgram_paths, the_one_who_asks_chooses_among_what_both_have)
+{
+	static const struct {
+		uint32_t all[2], first;
+		bool dgram;
+	} cases[] = {
+		{ { 3, 3 }, WIRE_CM_PATH_SHM, false }, { { 3, 3 }, WIRE_CM_PATH_NIC, true },
+		{ { 3, 1 }, WIRE_CM_PATH_NIC, false }, { { 3, 2 }, WIRE_CM_PATH_SHM, true },
+		{ { 2, 3 }, WIRE_CM_PATH_NIC, true },
+	};
+
+	node = cm_test_node(NULL, 0);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cm_test_paths = (struct cm_paths){ cases[i].all[0], { cases[i].first } };
+		cm_end_open(&a, node, "127.0.0.1", 0);
+		cm_test_paths = (struct cm_paths){ cases[i].all[1], { cases[i].all[1] & 1 ?: 2 } };
+		cm_end_open(&b, node, "127.0.0.1", 0);
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "case %u", i);
+		cr_expect_eq(went_without_stream(&a), cases[i].dgram, "case %u", i);
+		cm_end_close(&a);
+		cm_end_close(&b);
+	}
+	cm_node_close(node);
+}
+
+#define ANY_PATH (WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC | WIRE_CM_PATH_UD | WIRE_CM_PATH_UDP)
+
+/** Of the connection that was prepared last. */
+static uint32_t path_of(struct cm_end *end)
+{
+	cr_assert(!util_list_is_empty(&end->conns));
+	return UTIL_CONTAINER_OF(end->conns.prev, struct cm_end_conn, link)->cm->path;
+}
+
+Test(cm_dgram_paths, the_order_of_the_one_who_asks_counts)
+{
+	static const struct cm_paths orders[] = {
+		{ ANY_PATH, { WIRE_CM_PATH_UDP, WIRE_CM_PATH_SHM } },
+		{ ANY_PATH, { WIRE_CM_PATH_UD, WIRE_CM_PATH_NIC } },
+		{ ANY_PATH, { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } },
+		{ WIRE_CM_PATH_UDP | WIRE_CM_PATH_UD, { WIRE_CM_PATH_UDP } },
+	};
+
+	node = cm_test_node(NULL, 0);
+	for (unsigned i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		cm_test_paths = orders[i];
+		cm_end_open(&a, node, "127.0.0.1", 0);
+		cm_test_paths = (struct cm_paths){ ANY_PATH, { WIRE_CM_PATH_SHM } };
+		cm_end_open(&b, node, "127.0.0.1", 0);
+		cm_end_meet(&a, &b, 1);
+		cr_expect_eq(path_of(&a), orders[i].best[0], "case %u", i);
+		cr_expect_eq(path_of(&b), orders[i].best[0], "case %u", i);
+		cm_end_close(&a);
+		cm_end_close(&b);
+	}
+	cm_node_close(node);
+}
+
+Test(cm_dgram_paths, a_path_that_one_end_cannot_make_is_avoided_as_long_as_there_is_another)
+{
+	static const struct {
+		uint32_t not_a, not_b, taken;
+	} cases[] = {
+		{ WIRE_CM_PATH_SHM, 0, WIRE_CM_PATH_NIC },
+		{ 0, WIRE_CM_PATH_SHM, WIRE_CM_PATH_NIC },
+		{ 0, WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP },
+		{ WIRE_CM_PATH_NIC, WIRE_CM_PATH_SHM, WIRE_CM_PATH_UDP },
+	};
+
+	node = cm_test_node(NULL, 0);
+	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+					   { WIRE_CM_PATH_SHM, WIRE_CM_PATH_NIC } };
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cm_end_open(&a, node, "127.0.0.1", 0);
+		cm_end_open(&b, node, "127.0.0.1", 0);
+		a.no_path = cases[i].not_a;
+		b.no_path = cases[i].not_b;
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS), "case %u", i);
+		cr_expect_eq(path_of(&a), cases[i].taken, "case %u", i);
+		cm_end_close(&a);
+		cm_end_close(&b);
+	}
+	cm_node_close(node);
+}
+
+/* Two hosts with a NIC each and no wire between them. */
+Test(cm_dgram_paths, a_path_by_which_nothing_ever_came_is_left_for_another)
+{
+	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
+	for (unsigned i = 0; i <= CM_PEER_STRIKES; i++) {
+		cm_end_meet(&a, &b, i + 1);
+		cr_expect_eq(path_of(&a), i < CM_PEER_STRIKES ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_UDP,
+			     "try %u", i);
+		cr_assert(cm_end_break_live(&a, false));
+		cr_assert(cm_end_wait(&b, &b.down, i + 1, CM_TEST_WAIT_MS));
+	}
+	/* Nor does the other end get in by it. */
+	cr_assert(!cm_end_connect(&b, &a));
+	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(path_of(&b), WIRE_CM_PATH_UDP);
+	close_both();
+}
+
+Test(cm_dgram_paths, a_path_that_worked_is_taken_again_however_often_it_breaks)
+{
+	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
+	for (unsigned i = 0; i < 4 * CM_PEER_STRIKES; i++) {
+		cm_end_meet(&a, &b, i + 1);
+		cr_expect_eq(path_of(&a), WIRE_CM_PATH_NIC, "try %u", i);
+		cr_assert(cm_end_break_live(&a, i % CM_PEER_STRIKES != 0));
+		cr_assert(cm_end_wait(&b, &b.down, i + 1, CM_TEST_WAIT_MS));
+	}
+	close_both();
+}
+
+Test(cm_dgram_paths, when_every_path_failed_the_last_reason_is_told)
+{
+	open_both((struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_UDP, { WIRE_CM_PATH_SHM } });
+	b.no_path = WIRE_CM_PATH_SHM | WIRE_CM_PATH_UDP;
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(a.failed_err, -FI_ENOMEM);
+	cr_expect_eq(b.prepared, 2);
+	close_both();
+}
+
+Test(cm_dgram_paths, another_network_namespace_is_reached_if_both_have_a_device)
+{
+	struct cm_node *here, *there;
+	int home;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	home = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	here = cm_test_node(NULL, 0);
+	if (unshare(CLONE_NEWNET))
+		cr_skip_test("no network namespaces");
+	there = cm_test_node(NULL, 0);
+	cr_assert(!setns(home, CLONE_NEWNET));
+	cm_test_paths =
+		(struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC, { WIRE_CM_PATH_SHM } };
+	cm_end_open(&a, there, "127.0.0.1", 0);
+	cm_end_open(&b, here, "127.0.0.1", 0);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS), "%s", a.why);
+	cr_expect(went_without_stream(&a));
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(here);
+	cm_node_close(there);
+}
+
+Test(cm_dgram_paths, a_path_that_is_not_offered_is_not_taken)
+{
+	static struct dgram_guest g;
+	struct wire_cm_pkt hello, answer;
+
+	dgram_guest_open(&g, (struct cm_paths){ WIRE_CM_PATH_SHM, { WIRE_CM_PATH_SHM } }, NULL, 0);
+	answer = dgram_guest_hello(&g, &hello);
+	cr_expect_eq(answer.type, WIRE_CM_NAK);
+	cr_expect_eq(answer.nak.err, FI_EOPNOTSUPP);
+	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 0);
+	dgram_guest_close(&g);
+}
