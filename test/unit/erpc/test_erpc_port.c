@@ -218,6 +218,8 @@ Test(erpc_port, few_polls_in_a_row_do_without_the_time)
 	erpc_port_poll(port, port->now_ns + 2 * ERPC_AWAY_NS + 1);
 	cr_expect(port->away);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	for (i = 0; i < ERPC_IDLE_FRESH; i++)
+		cr_expect(erpc_port_is_idle(port));
 	cr_expect_not(erpc_port_is_idle(port), "what has left is to be dated");
 	port->dg->ops = own;
 	erpc_pair_settle(&p);

@@ -36,7 +36,8 @@ struct erpc_session;
 #define ERPC_CREDITS_MIN  8u  /* however many sessions share the receive buffers */
 #define ERPC_POLL_BURST   32u /* packets of one look at the device */
 #define ERPC_POLL_ROUNDS  4u
-#define ERPC_IDLE_MAX     3u /* polls in a row that are left out, and with them the time */
+#define ERPC_IDLE_MAX     3u /* polls in a row that are left out, and with them the time; */
+#define ERPC_IDLE_FRESH   1u /* while something that has left is to be dated */
 #define ERPC_AWAIT_POLLS  10000u
 
 #define ERPC_ANSWER_NS    50000u   /* so long replies may have to ride in their call's response */
@@ -132,14 +133,15 @@ static inline void erpc_port_tell_time(struct erpc_port *port, uint64_t now_ns)
 
 /**
  * Nothing has come, and nothing waits for the time: true: erpc_port_poll may be left out, and with it the
- * look at the clock. What is due by the clock waits for ERPC_IDLE_MAX more progress calls at most.
+ * look at the clock. What is due by the clock waits for ERPC_IDLE_MAX more progress calls at most, what has
+ * left is dated ERPC_IDLE_FRESH calls later.
  */
 static inline bool erpc_port_is_idle(struct erpc_port *port)
 {
+	unsigned max = util_list_is_empty(&port->fresh) ? ERPC_IDLE_MAX : ERPC_IDLE_FRESH;
 	struct dev_dgram *dg = port->dg;
 
-	if (port->idle == ERPC_IDLE_MAX || !util_list_is_empty(&port->fresh) || port->saved_cnt ||
-	    !dg->ops->is_idle || !dg->ops->is_idle(dg))
+	if (port->idle >= max || port->saved_cnt || !dg->ops->is_idle || !dg->ops->is_idle(dg))
 		return false;
 	port->idle++;
 	return true;

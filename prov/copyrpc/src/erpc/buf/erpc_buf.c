@@ -97,28 +97,15 @@ static unsigned erpc_buf_class(uint32_t len)
 	return len <= ERPC_BUF_TINY ? 0 : len <= ERPC_BUF_SMALL ? 1 : 2;
 }
 
-struct erpc_buf *erpc_buf_alloc(struct erpc_bufs *b, uint32_t len)
+struct erpc_buf *erpc_buf_alloc_cold(struct erpc_bufs *b, uint32_t len)
 {
 	unsigned cls = erpc_buf_class(len);
-	struct util_list *first;
-	struct erpc_buf *buf;
 
 	if (len > ERPC_BUF_LARGE)
 		return NULL;
-	first = util_list_pop(&b->cls[cls].free);
-	if (!first) {
-		if (erpc_bufs_grow(b, cls))
-			return NULL;
-		first = util_list_pop(&b->cls[cls].free);
-	}
-	buf = UTIL_CONTAINER_OF(first, struct erpc_buf, link);
-	buf->len = 0;
-	buf->sent = false;
-	buf->again = false;
-	buf->asks = false;
-	buf->last_tx = b->dg->tx_done - 1; /* none of its packets has left */
-	b->used_cnt++;
-	return buf;
+	if (util_list_is_empty(&b->cls[cls].free) && erpc_bufs_grow(b, cls))
+		return NULL;
+	return erpc_buf_take(b, cls);
 }
 
 struct erpc_buf *erpc_buf_grow(struct erpc_bufs *b, struct erpc_buf *buf, uint32_t len)
@@ -132,29 +119,6 @@ struct erpc_buf *erpc_buf_grow(struct erpc_bufs *b, struct erpc_buf *buf, uint32
 	larger->asks = buf->asks;
 	erpc_buf_free(b, buf);
 	return larger;
-}
-
-static void erpc_buf_put(struct erpc_bufs *b, struct erpc_buf *buf)
-{
-	b->used_cnt--;
-	util_list_push_front(&b->cls[buf->cls].free, &buf->link);
-}
-
-/** Does the device still refer to it? What is short was copied. */
-static bool erpc_buf_is_read(const struct erpc_bufs *b, const struct erpc_buf *buf)
-{
-	return buf->sent && buf->len + WIRE_ERPC_HDR_LEN > b->dg->inline_max &&
-	       !dev_dgram_is_done(b->dg, buf->last_tx);
-}
-
-void erpc_buf_free(struct erpc_bufs *b, struct erpc_buf *buf)
-{
-	if (!buf)
-		return;
-	if (erpc_buf_is_read(b, buf))
-		util_list_push_back(&b->waiting, &buf->link);
-	else
-		erpc_buf_put(b, buf);
 }
 
 void erpc_bufs_reap_cold(struct erpc_bufs *b)

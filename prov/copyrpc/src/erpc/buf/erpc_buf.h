@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "dev/dgram.h"
+#include "util/bits.h"
 #include "util/list.h"
 #include "wire/wire_erpc.h"
 
@@ -66,14 +67,57 @@ void erpc_bufs_init(struct erpc_bufs *b, const struct dev_dgram *dg, struct dev 
 /** The device has let go of everything. */
 void erpc_bufs_fini(struct erpc_bufs *b);
 
+/** A free one of that size, empty. There is one. */
+static inline struct erpc_buf *erpc_buf_take(struct erpc_bufs *b, unsigned cls)
+{
+	struct erpc_buf *buf =
+		UTIL_CONTAINER_OF(util_list_pop(&b->cls[cls].free), struct erpc_buf, link);
+
+	buf->len = 0;
+	buf->sent = false;
+	buf->again = false;
+	buf->asks = false;
+	buf->last_tx = b->dg->tx_done - 1; /* none of its packets has left */
+	b->used_cnt++;
+	return buf;
+}
+
+struct erpc_buf *erpc_buf_alloc_cold(struct erpc_bufs *b, uint32_t len);
+
 /** One with room for `len` bytes, empty: NULL: no memory, or more than ERPC_BUF_LARGE. */
-struct erpc_buf *erpc_buf_alloc(struct erpc_bufs *b, uint32_t len);
+static inline struct erpc_buf *erpc_buf_alloc(struct erpc_bufs *b, uint32_t len)
+{
+	if (UTIL_LIKELY(len <= ERPC_BUF_TINY && !util_list_is_empty(&b->cls[0].free)))
+		return erpc_buf_take(b, 0);
+	return erpc_buf_alloc_cold(b, len);
+}
 
 /** A larger one with the same bytes in place of `buf`, which was never sent: NULL: `buf` stays. */
 struct erpc_buf *erpc_buf_grow(struct erpc_bufs *b, struct erpc_buf *buf, uint32_t len);
 
+static inline void erpc_buf_put(struct erpc_bufs *b, struct erpc_buf *buf)
+{
+	b->used_cnt--;
+	util_list_push_front(&b->cls[buf->cls].free, &buf->link);
+}
+
+/** Does the device still refer to it? What is short was copied. */
+static inline bool erpc_buf_is_read(const struct erpc_bufs *b, const struct erpc_buf *buf)
+{
+	return buf->sent && buf->len + WIRE_ERPC_HDR_LEN > b->dg->inline_max &&
+	       !dev_dgram_is_done(b->dg, buf->last_tx);
+}
+
 /** Nothing of it is in a burst any more. NULL is harmless. */
-void erpc_buf_free(struct erpc_bufs *b, struct erpc_buf *buf);
+static inline void erpc_buf_free(struct erpc_bufs *b, struct erpc_buf *buf)
+{
+	if (!buf)
+		return;
+	if (erpc_buf_is_read(b, buf))
+		util_list_push_back(&b->waiting, &buf->link);
+	else
+		erpc_buf_put(b, buf);
+}
 
 /** Part of progress while some wait for the device. */
 void erpc_bufs_reap_cold(struct erpc_bufs *b);

@@ -180,6 +180,67 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 		erpc_answer_kept(s, (uint32_t)((struct erpc_rx *)next - s->rx));
 }
 
+/** The bytes of a packet, under a name that nobody finds before it stays; or NULL. */
+static inline struct erpc_body *erpc_deliver_visit(struct erpc_session *s,
+						   const struct dev_dgram_in *in)
+{
+	struct erpc_body *body = util_pool_alloc(&s->port->bodies);
+
+	if (UTIL_UNLIKELY(!body)) {
+		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
+		return NULL;
+	}
+	body->session = s;
+	body->heap = NULL;
+	body->data = in->data + WIRE_ERPC_HDR_LEN;
+	body->len = in->len - WIRE_ERPC_HDR_LEN;
+	body->slot = in->slot;
+	body->refs = ERPC_DELIVER_REFS;
+	body->delivered = false;
+	return body;
+}
+
+/** It is delivered: does it stay, since something in it is held? */
+static inline bool erpc_deliver_stays(struct erpc_session *s, struct erpc_body *body)
+{
+	body->refs -= ERPC_DELIVER_REFS;
+	if (UTIL_LIKELY(!body->refs)) {
+		util_pool_release(&s->port->bodies, body);
+		return false;
+	}
+	util_list_push_back(&s->bodies, &body->link);
+	s->held_len += body->len;
+	body->delivered = true;
+	return true;
+}
+
+bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_dgram_in *in)
+{
+	struct wire_erpc_batch head;
+	struct erpc_body *body;
+	bool calls = false, kept;
+	const char *why;
+
+	memcpy(&head, in->data + WIRE_ERPC_HDR_LEN, sizeof(head));
+	why = erpc_ride_heard(s, head.ack);
+	body = UTIL_LIKELY(!why) ? erpc_deliver_visit(s, in) : NULL;
+	if (UTIL_UNLIKELY(!body)) {
+		if (why)
+			erpc_deliver_bad(s, why);
+		return false;
+	}
+	s->order.next++;
+	s->rx[slot].seq = head.seq;
+	erpc_ride_passed(s, head.seq);
+	why = erpc_deliver_frames(s, body, &calls);
+	kept = erpc_deliver_stays(s, body);
+	if (UTIL_UNLIKELY(why != NULL))
+		erpc_deliver_bad(s, why);
+	else if (UTIL_LIKELY(!s->err))
+		erpc_answer_delivered(s, slot, calls);
+	return kept;
+}
+
 /** Frames that are nothing but answers: what is wrong with them, or NULL. */
 static const char *erpc_deliver_answers(struct erpc_session *s, const uint8_t *at,
 					const uint8_t *end)

@@ -11,7 +11,29 @@
 #ifndef ERPC_DELIVER_H
 #define ERPC_DELIVER_H
 
+#include <string.h>
+
+#include "erpc/erpc_port.h"
 #include "erpc/erpc_session.h"
+
+/**
+ * Is this packet a batch whose turn it is, with none waiting behind it? Then it is delivered where it lies. Not
+ * when half of the device's buffers are held: what is to stay would be copied.
+ */
+static inline bool erpc_deliver_is_plain(const struct erpc_session *s,
+					 const struct dev_dgram_in *in)
+{
+	const struct dev_dgram *dg = s->port->dg;
+	struct wire_erpc_batch head;
+
+	if (in->len < WIRE_ERPC_HDR_LEN + sizeof(head) || dg->rx_held > dg->rx_cnt / 2)
+		return false;
+	memcpy(&head, in->data + WIRE_ERPC_HDR_LEN, sizeof(head));
+	return head.seq == s->order.next && !s->order.kept_cnt;
+}
+
+/** Such a one, the request in rx[slot]: true: its buffer was kept. */
+bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_dgram_in *in);
 
 /** A whole BATCH in rx[slot]: delivered if it is its turn, and then those that waited for it. */
 void erpc_deliver_batch(struct erpc_session *s, uint32_t slot);

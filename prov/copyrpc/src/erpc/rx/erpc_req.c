@@ -39,18 +39,23 @@ static bool erpc_req_room(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	return *body;
 }
 
-static inline void erpc_req_forget_last(struct erpc_session *s, struct erpc_rx *rx)
+static inline void erpc_req_forget_last(struct erpc_session *s, uint32_t slot)
 {
-	erpc_ride_forget(s, (uint32_t)(rx - s->rx));
+	struct erpc_rx *rx = &s->rx[slot];
+
+	erpc_ride_forget(s, slot);
 	if (UTIL_UNLIKELY(rx->out.unsent))
 		erpc_out_forget(&s->port->out, &rx->out);
-	if (rx->resp)
+	if (rx->resp) {
 		erpc_buf_free(&s->port->bufs, rx->resp);
-	rx->resp = NULL;
+		rx->resp = NULL;
+	}
+	rx->said = WIRE_ERPC_PROMPT;
+	if (slot < ERPC_BATCH_SLOTS)
+		return;
 	rx->lent = NULL;
 	rx->lent_mem = NULL;
 	rx->loan = NULL;
-	rx->said = WIRE_ERPC_PROMPT;
 }
 
 /** Seen before: it is answered again, if it has an answer. */
@@ -124,7 +129,9 @@ static inline bool erpc_req_single(struct erpc_session *s, uint32_t slot,
 		erpc_req_single_cold(s, slot, h, in);
 		return false;
 	}
-	erpc_req_forget_last(s, rx);
+	erpc_req_forget_last(s, slot);
+	if (UTIL_LIKELY(slot < ERPC_BATCH_SLOTS && erpc_deliver_is_plain(s, in)))
+		return erpc_deliver_plain(s, slot, in);
 	rx->body = erpc_body_of(s, in, &kept);
 	if (UTIL_UNLIKELY(!rx->body)) {
 		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
@@ -164,7 +171,7 @@ bool erpc_req_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	rx->early = 0;
 	rx->early_num = 0;
 	if (body) {
-		erpc_req_forget_last(s, rx);
+		erpc_req_forget_last(s, slot);
 		rx->body = body;
 	}
 	memcpy(rx->body->heap + (size_t)h->pkt_num * s->payload, in->data + WIRE_ERPC_HDR_LEN, len);

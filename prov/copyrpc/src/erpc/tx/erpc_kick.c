@@ -2,6 +2,7 @@
 /* Packets of the client's half leave: see erpc_kick.h. */
 #include "erpc/tx/erpc_kick.h"
 
+#include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_loss.h"
 #include "erpc/bulk/erpc_place.h"
 #include "util/bits.h"
@@ -15,38 +16,9 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 		erpc_client_begin_single(&tx->c, resp_max);
 	else if (!erpc_client_begin(&tx->c, buf->len, resp_max))
 		return false;
-	tx->buf = buf;
-	tx->type = type;
-	tx->tries = 0;
-	tx->early = 0;
-	tx->marked = false;
-	tx->backed = false;
-	tx->passed = false;
-	tx->kept = false;
-	tx->prompt = type == WIRE_ERPC_REPLIES;
-	tx->window = ERPC_CREDITS_MAX;
-	tx->sent_ns = s->port->now_ns;
-	s->free_mask &= ~(1u << slot);
+	erpc_first_begin(s, slot, type, buf);
 	s->wants_mask |= 1u << slot;
 	return true;
-}
-
-struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot)
-{
-	struct erpc_tx *tx = &s->tx[slot];
-	struct erpc_buf *buf = tx->buf;
-
-	if (UTIL_UNLIKELY(tx->out.unsent))
-		erpc_out_forget(&s->port->out, &tx->out);
-	s->credits += erpc_client_end(&tx->c);
-	s->free_mask |= 1u << slot;
-	s->wants_mask &= ~(1u << slot);
-	tx->buf = NULL;
-	if (!(~s->free_mask & ERPC_BATCH_MASK))
-		s->room = 0; /* the next message need not wait for others */
-	if (s->free_mask == ERPC_FREE_ALL)
-		s->watched = false;
-	return buf;
 }
 
 /** Batches are answered in order: how long the others wait for one that got lost says nothing of the network. */
@@ -162,29 +134,10 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 }
 
 /** A request that is one packet, for the first time: what erpc_kick_packet makes of it. */
-static inline void erpc_kick_single(struct erpc_session *s, struct erpc_tx *tx)
+static void erpc_kick_first(struct erpc_session *s, struct erpc_tx *tx)
 {
-	struct erpc_port *port = s->port;
-	struct wire_erpc_hdr h = {
-		.req_type = tx->type,
-		.msg_size = tx->buf->len,
-		.session = s->peer_num,
-		.kind = WIRE_ERPC_REQ,
-		.req_num = tx->c.req_num,
-		.tag = s->peer_tag,
-	};
-
-	erpc_client_first(&tx->c);
-	tx->sent_ns = port->now_ns;
-	tx->nth = ++s->sent_cnt;
-	port->stats.tx_pkts++;
-	erpc_loss_watch(s);
-	erpc_out_put_first(&port->out, s->ah, tx->buf, tx->buf->len, &h, &tx->out);
-	tx->marked = true;
-	tx->mark = 0;
-	tx->mark_ns = port->running ? port->now_ns : 0;
-	if (UTIL_UNLIKELY(port->paces && !erpc_timely_is_open(&s->timely)))
-		erpc_kick_pay(s, tx, tx->buf->len, 0);
+	erpc_first_packet(s, tx);
+	erpc_kick_pay(s, tx, tx->buf->len, 0);
 }
 
 /** Sends what slot has: false if something keeps the session from sending more. */
@@ -207,7 +160,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 		}
 		s->credits--;
 		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && !tx->fetch))
-			erpc_kick_single(s, tx);
+			erpc_kick_first(s, tx);
 		else
 			erpc_kick_packet(s, tx);
 	}
@@ -234,8 +187,7 @@ void erpc_kick_wanted(struct erpc_session *s)
 {
 	uint32_t wants = s->wants_mask;
 
-	if (!s->port->running && util_list_is_empty(&s->fresh_link))
-		util_list_push_back(&s->port->fresh, &s->fresh_link);
+	erpc_first_note(s);
 	if (UTIL_LIKELY(!(wants & (wants - 1)))) {
 		uint32_t slot = (uint32_t)__builtin_ctz(wants);
 

@@ -13,6 +13,7 @@
 
 #include "erpc/erpc_port.h"
 #include "erpc/erpc_session.h"
+#include "util/bits.h"
 
 #define ERPC_FREE_ALL ((1u << ERPC_SLOTS) - 1)
 
@@ -33,7 +34,23 @@ static inline void erpc_kick(struct erpc_session *s)
 }
 
 /** A request is over: its slot is free, its credits are back. The buffer is the caller's. */
-struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot);
+static inline struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+	struct erpc_buf *buf = tx->buf;
+
+	if (UTIL_UNLIKELY(tx->out.unsent))
+		erpc_out_forget(&s->port->out, &tx->out);
+	s->credits += erpc_client_end(&tx->c);
+	s->free_mask |= 1u << slot;
+	s->wants_mask &= ~(1u << slot);
+	tx->buf = NULL;
+	if (!(~s->free_mask & ERPC_BATCH_MASK))
+		s->room = 0; /* the next message need not wait for others */
+	if (s->free_mask == ERPC_FREE_ALL)
+		s->watched = false;
+	return buf;
+}
 
 /** What a slot had in flight counts as lost. */
 void erpc_kick_go_back(struct erpc_session *s, uint32_t slot);

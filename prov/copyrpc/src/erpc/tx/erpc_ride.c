@@ -9,8 +9,7 @@
 
 /* ---- what `ack` says ---- */
 
-/** Moves on over all that are known. */
-static void erpc_ride_advance(struct erpc_session *s)
+void erpc_ride_advance_cold(struct erpc_session *s)
 {
 	while (s->known_mask & 1u << s->ack % ERPC_SLOTS) {
 		s->known_mask &= ~(1u << s->ack % ERPC_SLOTS);
@@ -25,16 +24,24 @@ void erpc_ride_known(struct erpc_session *s, uint32_t slot)
 	if (seq - s->ack >= ERPC_SLOTS)
 		return; /* passed already */
 	s->known_mask |= 1u << seq % ERPC_SLOTS;
-	erpc_ride_advance(s);
+	erpc_ride_advance_cold(s);
 }
 
-void erpc_ride_passed(struct erpc_session *s, uint32_t seq)
+void erpc_ride_passed_cold(struct erpc_session *s, uint32_t seq)
 {
-	while (UTIL_UNLIKELY(seq - s->ack >= ERPC_SLOTS)) {
+	while (seq - s->ack >= ERPC_SLOTS) {
 		s->known_mask &= ~(1u << s->ack % ERPC_SLOTS);
 		s->ack++;
 	}
-	erpc_ride_advance(s);
+	erpc_ride_advance_cold(s);
+}
+
+/** The next one is known. */
+static inline void erpc_ride_known_next(struct erpc_session *s)
+{
+	s->ack++;
+	if (UTIL_UNLIKELY(s->known_mask))
+		erpc_ride_advance_cold(s);
 }
 
 /* ---- our answers ---- */
@@ -86,7 +93,7 @@ bool erpc_ride_begin(struct erpc_session *s, uint32_t slot)
 		return false;
 	erpc_server_respond_empty(&rx->s);
 	rx->said = WIRE_ERPC_LATE;
-	erpc_ride_known(s, slot);
+	erpc_ride_known_next(s);
 	if (!s->ride_mask) {
 		s->ride_ns = s->port->now_ns + ERPC_RIDE_NS;
 		util_list_push_back(&s->port->riding, &s->ride_link);

@@ -21,6 +21,7 @@
 #define ERPC_RIDE_H
 
 #include "erpc/erpc_session.h"
+#include "util/bits.h"
 
 #define ERPC_RIDE_NS      20000u
 #define ERPC_RIDE_MAX     3 /* answers of a session that wait */
@@ -40,7 +41,16 @@ uint32_t erpc_ride_take(struct erpc_session *s);
 const char *erpc_ride_heard(struct erpc_session *s, uint32_t ack);
 
 /** Batch `seq` of the peer's is delivered: of those that are 8 before it, it has the answer. */
-void erpc_ride_passed(struct erpc_session *s, uint32_t seq);
+void erpc_ride_passed_cold(struct erpc_session *s, uint32_t seq);
+
+static inline void erpc_ride_passed(struct erpc_session *s, uint32_t seq)
+{
+	if (UTIL_UNLIKELY(seq - s->ack >= ERPC_SLOTS || s->known_mask))
+		erpc_ride_passed_cold(s, seq);
+}
+
+/** Moves on over all that are known. */
+void erpc_ride_advance_cold(struct erpc_session *s);
 
 /** The peer has the answer to rx[slot], or will know it to be empty. */
 void erpc_ride_known(struct erpc_session *s, uint32_t slot);

@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_ride.h"
 #include "util/bits.h"
@@ -19,7 +20,7 @@ static bool erpc_send_has_slot(const struct erpc_session *s)
 	return (s->free_mask & ERPC_BATCH_MASK) && s->seq - s->seq_done < ERPC_SLOTS;
 }
 
-bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
+static inline bool erpc_send_batch_hot(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 {
 	struct wire_erpc_batch head = { .seq = s->seq };
 	uint32_t slot;
@@ -29,7 +30,10 @@ bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 	slot = (uint32_t)__builtin_ctz(s->free_mask);
 	head.ack = erpc_ride_take(s);
 	memcpy(buf->data, &head, sizeof(head));
-	erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
+	if (UTIL_LIKELY(erpc_first_may(s, buf->len)))
+		erpc_first_go(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
+	else
+		erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
 	s->tx[slot].seq = s->seq;
 	s->tx[slot].prompt = !buf->asks;
 	s->left = end;
@@ -38,6 +42,11 @@ bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 	s->seq++;
 	s->port->stats.batches++;
 	return true;
+}
+
+bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
+{
+	return erpc_send_batch_hot(s, buf, end);
 }
 
 /** Batches under way: a bit for each. */
@@ -67,7 +76,7 @@ bool erpc_send_leave(struct erpc_session *s)
 	s->open->len = erpc_send_len(s);
 	if (!s->lone)
 		s->usual = s->open->len;
-	if (!erpc_send_batch(s, s->open, s->taken))
+	if (!erpc_send_batch_hot(s, s->open, s->taken))
 		return false;
 	s->port->stats.frames += frames;
 	s->open = NULL;

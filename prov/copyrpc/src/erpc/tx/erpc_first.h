@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How does a request that is one packet leave, for the first time?
+ *
+ * Most requests are one packet, and nothing keeps them back: then the packet is made with the request, and there
+ * is no more to be asked. All others begin with erpc_kick_begin, and erpc_kick sends what may be sent.
+ *
+ * Shown by test/unit/erpc/test_erpc_port.c; what it makes of a request is what erpc_kick would (test_erpc_first.c).
+ */
+#ifndef ERPC_FIRST_H
+#define ERPC_FIRST_H
+
+#include "erpc/erpc_port.h"
+#include "erpc/erpc_session.h"
+#include "erpc/tx/erpc_loss.h"
+
+/** What every request begins with. It is in a free slot. */
+static inline void erpc_first_begin(struct erpc_session *s, uint32_t slot, uint8_t type,
+				    struct erpc_buf *buf)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	tx->buf = buf;
+	tx->type = type;
+	tx->marked = false;
+	tx->prompt = type == WIRE_ERPC_REPLIES;
+	tx->backed = false;
+	tx->passed = false;
+	tx->kept = false;
+	tx->early = 0;
+	tx->tries = 0;
+	tx->window = ERPC_CREDITS_MAX;
+	tx->sent_ns = s->port->now_ns;
+	s->free_mask &= ~(1u << slot);
+}
+
+/** The packet of a request that is one. It costs a credit, which the caller has taken. */
+static inline void erpc_first_packet(struct erpc_session *s, struct erpc_tx *tx)
+{
+	struct erpc_port *port = s->port;
+	struct erpc_buf *buf = tx->buf;
+	struct wire_erpc_hdr h = {
+		.req_type = tx->type,
+		.msg_size = buf->len,
+		.session = s->peer_num,
+		.kind = WIRE_ERPC_REQ,
+		.req_num = tx->c.req_num,
+		.tag = s->peer_tag,
+	};
+
+	erpc_client_first(&tx->c);
+	tx->sent_ns = port->now_ns;
+	tx->nth = ++s->sent_cnt;
+	tx->marked = true;
+	tx->mark = 0;
+	tx->mark_ns = port->running ? port->now_ns : 0;
+	port->stats.tx_pkts++;
+	erpc_out_put_first(&port->out, s->ah, buf, buf->len, &h, &tx->out);
+	erpc_loss_watch(s);
+}
+
+/** Does a request of `len` bytes, with a response of one packet, leave at once, whichever slot it gets? */
+static inline bool erpc_first_may(const struct erpc_session *s, uint32_t len)
+{
+	const struct erpc_port *port = s->port;
+
+	return len <= s->payload && s->credits && !s->wants_mask && port->out.cnt < ERPC_BURST &&
+	       (!port->paces || erpc_timely_is_open(&s->timely));
+}
+
+/** It is sent, or will be dated by the next progress. */
+static inline void erpc_first_note(struct erpc_session *s)
+{
+	if (!s->port->running && util_list_is_empty(&s->fresh_link))
+		util_list_push_back(&s->port->fresh, &s->fresh_link);
+}
+
+/** After erpc_first_may: begins a request in a free slot, and its packet is in the burst. */
+static inline void erpc_first_go(struct erpc_session *s, uint32_t slot, uint8_t type,
+				 struct erpc_buf *buf, uint32_t resp_max)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	erpc_client_begin_single(&tx->c, resp_max);
+	erpc_first_begin(s, slot, type, buf);
+	erpc_first_note(s);
+	s->credits--;
+	erpc_first_packet(s, tx);
+}
+
+#endif
