@@ -584,7 +584,7 @@ static int fake_wait_fd(struct core_engine *engine)
 static int fake_arm(struct core_engine *engine)
 {
 	(void)engine;
-	return -FI_EAGAIN;
+	return 0; /* what moves here is moved by progress, and keeps nobody awake */
 }
 
 static void fake_disarm(struct core_engine *engine)

@@ -166,6 +166,7 @@ static int works[DOMS];
 struct fake_work {
 	struct core_work work;
 	int of;
+	bool stuck; /* its retry can do nothing */
 };
 
 static void count_work(struct core_work *work)
@@ -206,4 +207,35 @@ Test(core_dom, an_old_lock_is_exchanged_for_the_new_one)
 	cr_expect(util_bias_trylock(old));
 	util_bias_unlock(old);
 	core_dom_unlock(&doms[1]);
+}
+
+static bool retry_work(struct core_work *work)
+{
+	struct fake_work *fake = UTIL_CONTAINER_OF(work, struct fake_work, work);
+
+	works[fake->of]++;
+	if (fake->stuck)
+		core_dom_work(&doms[fake->of], work);
+	return !fake->stuck;
+}
+
+Test(core_dom, what_the_engine_wakes_is_tried_before_sleep_and_lets_sleep)
+{
+	struct fake_work fake = { .work = { .run = count_work, .retry = retry_work },
+				  .of = 1,
+				  .stuck = true };
+
+	ally(0, 1);
+	util_list_init(&fake.work.link);
+	core_dom_work(&doms[1], &fake.work);
+	for (int n = 1; n <= 3; n++) {
+		cr_expect_eq(core_dom_arm(&doms[n & 1]), 0);
+		cr_expect_eq(works[1], n);
+	}
+	expect_progress(0, 1, 1, 0, 0);
+	cr_expect(util_list_is_empty(&fake.work.link), "it was still in the list of work");
+	core_dom_work(&doms[1], &fake.work);
+	fake.stuck = false;
+	cr_expect_eq(core_dom_arm(&doms[0]), -FI_EAGAIN, "something was done");
+	cr_expect_eq(core_dom_arm(&doms[0]), 0);
 }

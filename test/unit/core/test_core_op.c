@@ -19,6 +19,7 @@
 struct probe {
 	struct core_op op;
 	unsigned refusals;
+	int refusal; /* 0: -FI_EAGAIN */
 	unsigned parts;
 	bool call;
 	unsigned started; /* nth to start, from 1 */
@@ -59,7 +60,7 @@ static int probe_start(struct core_op *op)
 	cr_assert_eq(op->peer->state, CORE_PEER_UP);
 	if (p->refusals) {
 		p->refusals--;
-		return -FI_EAGAIN;
+		return p->refusal ? p->refusal : -FI_EAGAIN;
 	}
 	if (p->call) {
 		ret = probe_call(p);
@@ -247,5 +248,95 @@ Test(core_op, too_many_are_refused, .init = setup)
 	cr_expect_eq(core_op_submit(&probes[0].op, &probe_ops, peer_of(0, 1)), -FI_EAGAIN);
 	nodes[0].ep.tx_queued = 0;
 	cr_expect_eq(nodes[0].ep.tx_open, 0);
+	nodes_close(nodes, 2);
+}
+
+/* ---- sleep ---- */
+
+static int arm(void)
+{
+	return core_dom_arm(&nodes[0].dom);
+}
+
+/** Nodes that are connected, over a channel that wakes who waits for room, or not. */
+static void open_connected(bool wakes)
+{
+	fake_engine_cfg.caps |= wakes ? CORE_CHAN_WAKES : 0;
+	nodes_open(nodes, 2);
+	submit_random(1, false);
+	settle();
+	cr_assert_eq(probes[0].ended, 1);
+	cr_expect_eq(arm(), 0);
+}
+
+static void submit(struct probe *p, unsigned refusals)
+{
+	p->refusals = refusals;
+	cr_assert_eq(core_op_submit(&p->op, &probe_ops, peer_of(0, 1)), 0);
+}
+
+Test(core_op, who_waits_for_room_sleeps_where_that_wakes, .init = setup)
+{
+	open_connected(true);
+	submit(&probes[1], 1000);
+	for (int i = 0; i < 10; i++) {
+		cr_expect_eq(arm(), 0);
+		core_dom_progress(&nodes[0].dom);
+	}
+	cr_expect_not(probes[1].started);
+	nodes_close(nodes, 2);
+}
+
+Test(core_op, who_waits_for_room_stays_awake_where_nothing_wakes, .init = setup)
+{
+	open_connected(false);
+	submit(&probes[1], 1000);
+	for (int i = 0; i < 10; i++)
+		cr_expect_eq(arm(), -FI_EAGAIN);
+	cr_expect_eq(probes[1].refusals, 999, "progress has to try it, and nobody else");
+	nodes_close(nodes, 2);
+}
+
+/** The answer that brought room came behind the last try: it wakes nobody any more. */
+Test(core_op, nobody_falls_asleep_beside_room, .init = setup)
+{
+	open_connected(true);
+	submit(&probes[1], 3); /* now, with the next one, and asleep */
+	probes[2].parts = 2;
+	submit(&probes[2], 0);
+	cr_expect_eq(arm(), 0, "there is none yet");
+	cr_expect_eq(arm(), -FI_EAGAIN, "something has ended: it is to be read");
+	cr_expect_eq(probes[1].ended, 1);
+	cr_expect_eq(probes[2].started, 3);
+	cr_expect_eq(arm(), -FI_EAGAIN, "the last part has left");
+	cr_expect_eq(probes[2].ended, 1);
+	cr_expect_eq(arm(), 0);
+	expect_in_order(3);
+	nodes_close(nodes, 2);
+}
+
+/** Memory that is missing, say: nothing that comes will tell that there is some again. */
+Test(core_op, what_waits_for_anything_else_keeps_awake, .init = setup)
+{
+	open_connected(true);
+	probes[1].refusal = -FI_ENOMEM;
+	submit(&probes[1], 1000);
+	for (int i = 0; i < 10; i++)
+		cr_expect_eq(arm(), -FI_EAGAIN);
+	cr_expect_eq(probes[1].ended, 0);
+	nodes_close(nodes, 2);
+}
+
+Test(core_op, a_new_connection_is_tried_before_sleep, .init = setup)
+{
+	fake_engine_cfg.caps |= CORE_CHAN_WAKES;
+	fake_engine_cfg.lazy_up = 1;
+	nodes_open(nodes, 2);
+	submit(&probes[0], 0);
+	while (peer_of(0, 1)->state != CORE_PEER_UP)
+		nodes[0].dom.engine_ops->progress(nodes[0].dom.engine);
+	cr_expect_eq(probes[0].ended, 0);
+	cr_expect_eq(arm(), -FI_EAGAIN);
+	cr_expect_eq(probes[0].ended, 1);
 	nodes_close(nodes, 2);
 }

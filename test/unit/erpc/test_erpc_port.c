@@ -183,6 +183,29 @@ Test(erpc_port, an_answer_that_is_still_here_is_not_given_again)
 	erpc_pair_fini(&p);
 }
 
+/** A device that says when it has room again lets its user sleep until then; of others only polls know. */
+Test(erpc_port, who_waits_for_the_device_sleeps_if_it_wakes)
+{
+	struct erpc_port *port;
+
+	erpc_pair_init(&p, 5);
+	erpc_pair_open(&p);
+	port = p.end[0].port;
+	p.net.busy_chance = 1000000;
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	erpc_pair_run(&p, 1000);
+	cr_assert(port->out.cnt);
+	cr_expect_not(erpc_port_is_quiet(port));
+	port->dg->tx_full = true;
+	cr_expect(erpc_port_is_quiet(port));
+	port->dg->tx_full = false;
+	p.net.busy_chance = 0;
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
 static bool is_idle;
 
 static bool say_idle(struct dev_dgram *dg)

@@ -69,6 +69,11 @@ enum core_chan_cap {
 	CORE_CHAN_GET = 1 << 0,    /* ops->get works */
 	CORE_CHAN_LATE = 1 << 1,   /* what was sent arrives later: *taken, awaited, on_arrived */
 	CORE_CHAN_REVOKE = 1 << 2, /* unlend in the middle of the peer's get hurts that get alone */
+	/*
+	 * After -FI_EAGAIN an armed engine wakes who sleeps as soon as there may be room or credit, or
+	 * refuses to be armed.
+	 */
+	CORE_CHAN_WAKES = 1 << 3,
 };
 
 enum core_send_flag {

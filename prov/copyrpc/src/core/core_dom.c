@@ -45,6 +45,15 @@ static void core_dom_run_allies(struct core_work *work)
 	core_dom_work(dom, work);
 }
 
+/** Whatever an ally has to do keeps that one awake. */
+static bool core_dom_retry_allies(struct core_work *work)
+{
+	struct core_dom *dom = UTIL_CONTAINER_OF(work, struct core_dom, ally_work);
+
+	core_dom_work(dom, work);
+	return false;
+}
+
 int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops,
 		  const struct core_limits *limits, bool locked)
 {
@@ -62,6 +71,7 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 	dom->ally = dom;
 	util_list_init(&dom->ally_work.link);
 	dom->ally_work.run = core_dom_run_allies;
+	dom->ally_work.retry = core_dom_retry_allies;
 	dom->unexpected_used = 0;
 	dom->unexpected_warned = false;
 	core_mr_table_init(&dom->own_mrs);
@@ -154,14 +164,27 @@ int core_dom_wait_fd(struct core_dom *dom)
 	return dom->engine_ops->wait_fd(dom->engine);
 }
 
-/* Is there work, but for that of looking after allies? */
-static bool core_dom_is_busy(const struct core_dom *dom)
+static bool core_dom_retry(struct core_dom *dom, struct core_work *work)
 {
-	const struct util_list *first = dom->work.next;
+	if (work->retry)
+		return work->retry(work);
+	core_dom_work(dom, work);
+	return true;
+}
 
-	if (first == &dom->ally_work.link)
-		first = first->next;
-	return first != &dom->work;
+/*
+ * Does work keep us awake? What waits for the engine is tried once more: there may be room since the last
+ * time, and who sleeps now would miss it.
+ */
+static bool core_dom_is_busy(struct core_dom *dom)
+{
+	struct util_list todo, *first;
+	bool busy = false;
+
+	util_list_move(&dom->work, &todo);
+	while ((first = util_list_pop(&todo)))
+		busy |= core_dom_retry(dom, UTIL_CONTAINER_OF(first, struct core_work, link));
+	return busy;
 }
 
 int core_dom_arm(struct core_dom *dom)

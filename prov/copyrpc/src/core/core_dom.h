@@ -33,6 +33,11 @@ struct core_work {
 	struct util_list link;
 	/* Is in no list when called, and calls core_dom_work if something is left. */
 	void (*run)(struct core_work *work);
+	/*
+	 * As run, by who is about to sleep: false: nothing could be done, and whatever lets it go on wakes
+	 * the engine. NULL: it keeps everybody awake.
+	 */
+	bool (*retry)(struct core_work *work);
 };
 
 /** Limits, fixed at open (from util_params; tests set their own). */
@@ -55,7 +60,7 @@ struct core_dom {
 	struct util_bias *lock; /* own_lock, or that of an ally; atomic, changed with both held */
 	struct util_bias own_lock;
 	struct core_dom *ally;      /* the next in their ring; itself: none */
-	struct core_work ally_work; /* with allies: always in `work` */
+	struct core_work ally_work; /* with allies: always in `work`, keeps nobody awake */
 	struct core_limits limits;
 	size_t unexpected_used; /* heap bytes held by unexpected messages */
 	bool unexpected_warned;

@@ -43,39 +43,52 @@ static int core_op_start(struct core_op *op)
 	return ret;
 }
 
-/** Starts what waits, in order: true when the queue is empty. */
-static bool core_op_run_queue(struct core_peer *peer)
+/** Starts what waits, in order, and counts it: 0 when the queue is empty, or why the first one stays. */
+static int core_op_run_queue(struct core_peer *peer, unsigned *cnt)
 {
+	int ret;
+
 	while (peer->chan && !util_list_is_empty(&peer->tx_queue)) {
-		if (core_op_start(core_op_first(&peer->tx_queue)))
-			return false;
+		ret = core_op_start(core_op_first(&peer->tx_queue));
+		if (ret)
+			return ret;
+		++*cnt;
 	}
-	return true;
+	return 0;
 }
 
-static bool core_op_run_streams(struct core_peer *peer)
+/** The same of what streams; it counts what has no more to send. */
+static int core_op_run_streams(struct core_peer *peer, unsigned *cnt)
 {
 	struct core_op *op;
+	int ret;
 
 	while (!util_list_is_empty(&peer->tx_stream)) {
 		op = core_op_first(&peer->tx_stream);
-		if (op->ops->stream(op))
-			return false;
+		ret = op->ops->stream(op);
+		if (ret)
+			return ret;
+		++*cnt;
 	}
-	return true;
+	return 0;
 }
 
-/** Both, as far as there is room; progress comes back while something is left. */
-static void core_op_run(struct core_peer *peer)
+/**
+ * Both, as far as there is room; progress comes back while something is left. True if nothing was done,
+ * for want of room.
+ */
+static bool core_op_run(struct core_peer *peer)
 {
-	bool started = core_op_run_queue(peer);
-	bool sent = core_op_run_streams(peer);
+	unsigned cnt = 0;
+	int queue = core_op_run_queue(peer, &cnt);
+	int streams = core_op_run_streams(peer, &cnt);
 
 	core_peer_set_eager(peer);
-	if (started && sent)
-		util_list_remove(&peer->work.link);
-	else
+	if (queue || streams)
 		core_op_wait(peer);
+	else
+		util_list_remove(&peer->work.link);
+	return !cnt && (!queue || queue == -FI_EAGAIN) && (!streams || streams == -FI_EAGAIN);
 }
 
 static void core_op_adopt(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer)
@@ -139,6 +152,11 @@ void core_op_wait(struct core_peer *peer)
 void core_op_go_on(struct core_work *work)
 {
 	core_op_run(UTIL_CONTAINER_OF(work, struct core_peer, work));
+}
+
+bool core_op_retry(struct core_work *work)
+{
+	return !core_op_run(UTIL_CONTAINER_OF(work, struct core_peer, work));
 }
 
 bool core_op_is_alone(const struct core_op *op)

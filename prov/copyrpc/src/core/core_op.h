@@ -75,6 +75,8 @@ void core_op_restream(struct core_op *op);
 
 /** Continues what waits for room: core_peer.work. */
 void core_op_go_on(struct core_work *work);
+/** Its retry (core_dom.h), where the channel wakes who waits for room. */
+bool core_op_retry(struct core_work *work);
 
 /** Has progress visit the peer, if it is up. */
 void core_op_wait(struct core_peer *peer);

@@ -128,6 +128,7 @@ void core_peer_up(struct core_peer *peer, struct core_chan *chan)
 {
 	peer->chan = chan;
 	chan->peer = peer;
+	peer->work.retry = chan->caps & CORE_CHAN_WAKES ? core_op_retry : NULL;
 	peer->allowance_lim = chan->allowance_sure < CORE_RPC_ALLOWANCE_MAX
 				      ? chan->allowance_sure
 				      : CORE_RPC_ALLOWANCE_MAX;

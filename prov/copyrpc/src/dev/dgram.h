@@ -94,6 +94,11 @@ struct dev_dgram {
 	uint32_t rx_cnt;
 	uint32_t rx_held; /* received, not released */
 	uint32_t rx_room; /* bytes that wait for poll, and DEV_DGRAM_ROOM each; 0: no such bound */
+	/*
+	 * The last send found no room, and an armed endpoint wakes when there is some. Devices whose room
+	 * comes by polling alone never say so.
+	 */
+	bool tx_full;
 };
 
 struct dev_dgram_ops {

@@ -248,8 +248,9 @@ void erpc_port_fail(struct erpc_port *port, int err)
 
 bool erpc_port_is_quiet(const struct erpc_port *port)
 {
-	return util_list_is_empty(&port->dirty) && util_list_is_empty(&port->failing) &&
-	       !port->out.cnt;
+	/* Of what has to leave nothing can while the device is full, which says when it is not any more. */
+	return util_list_is_empty(&port->failing) &&
+	       (port->dg->tx_full || (util_list_is_empty(&port->dirty) && !port->out.cnt));
 }
 
 uint64_t erpc_port_due_ns(const struct erpc_port *port)

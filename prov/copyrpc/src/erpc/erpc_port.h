@@ -178,7 +178,7 @@ static inline void erpc_port_due_at(struct erpc_port *port, uint64_t at_ns)
 /** Takes in datagrams, and gives their buffers back. Part of poll. */
 void erpc_port_take_all(struct erpc_port *port, const struct dev_dgram_in *in, int cnt);
 
-/** Is there nothing that progress would have to do without a packet, before the time-outs? */
+/** Is there nothing that progress would have to do before the device or the time wakes it? */
 bool erpc_port_is_quiet(const struct erpc_port *port);
 
 /** How long until something is due though nothing comes; UINT64_MAX: never. */

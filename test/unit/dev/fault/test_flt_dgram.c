@@ -120,3 +120,20 @@ Test(flt_dgram, two_endpoints_of_one_process_have_different_luck)
 	first->ops->close(first);
 	dg->ops->close(dg);
 }
+
+Test(flt_dgram, a_device_that_is_full_is_full_behind_it_too)
+{
+	struct dev_dgram *below;
+
+	cr_assert_eq(open_one("drop=0.5,seed=1"), 0);
+	resolve_self();
+	below = ((struct flt_dgram *)dg)->below;
+	below->tx_full = true; /* and finds out that it is not */
+	dg->tx_full = true;
+	cr_expect_eq(dg->ops->arm(dg), -FI_EAGAIN);
+	cr_expect_not(dg->tx_full);
+	dg->tx_full = true;
+	send_to_self();
+	cr_expect_not(dg->tx_full);
+	close_one();
+}

@@ -3,6 +3,8 @@
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "unit/dev/udp/udp_pair.h"
 
@@ -87,6 +89,88 @@ Test(udp_dgram, who_sleeps_is_watched_and_who_only_polls_is_not)
 	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), 0);
 	send_to_other();
 	cr_expect_eq(readable(pair.dg[1], 60000), 1);
+	udp_pair_close(&pair);
+}
+
+/**
+ * Endpoint 0 has a socket without room for a byte: a stream whose other end, which is returned, does not read.
+ * Over loopback datagrams take none of their sender's.
+ */
+static int fill_socket(void)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	static const char bytes[65536];
+	socklen_t len = sizeof(addr);
+	int listener = socket(AF_INET, SOCK_STREAM, 0), other;
+	int stream = socket(AF_INET, SOCK_STREAM, 0);
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	cr_assert_eq(bind(listener, (struct sockaddr *)&addr, len), 0);
+	cr_assert_eq(listen(listener, 1), 0);
+	cr_assert_eq(getsockname(listener, (struct sockaddr *)&addr, &len), 0);
+	cr_assert_eq(connect(stream, (struct sockaddr *)&addr, len), 0);
+	other = accept(listener, NULL, NULL);
+	close(listener);
+	while (send(stream, bytes, sizeof(bytes), MSG_DONTWAIT) > 0 ||
+	       send(stream, bytes, 1, MSG_DONTWAIT) > 0)
+		;
+	cr_assert_neq(dup2(stream, ((struct udp_dgram *)pair.dg[0])->sock.fd), -1);
+	close(stream);
+	return other;
+}
+
+static int try_to_send(void)
+{
+	struct dev_dgram_out out = { .to = pair.to[0], .base = { "x" }, .len = { 1 } };
+
+	return udp_dgram_ops.send(pair.dg[0], &out, 1);
+}
+
+/** Takes what fills the socket, all of it as time goes by. */
+static void empty_socket(int other)
+{
+	static char bytes[65536];
+
+	while (recv(other, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+}
+
+Test(udp_dgram, room_to_send_wakes_who_found_none, .timeout = 200)
+{
+	int other;
+
+	cr_assert(udp_pair_open(&pair, AF_INET, 16));
+	other = fill_socket();
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[0]), 0);
+	cr_assert_eq(try_to_send(), -FI_EAGAIN);
+	cr_expect(pair.dg[0]->tx_full);
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[0]), 0);
+	cr_expect_eq(readable(pair.dg[0], 0), 0);
+	while (!readable(pair.dg[0], 1))
+		empty_socket(other);
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[0]), -FI_EAGAIN, "there is some already");
+	cr_expect_not(pair.dg[0]->tx_full, "that is known now");
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[0]), 0);
+	cr_expect_eq(readable(pair.dg[0], 0), 0, "and nobody waits for it any more");
+	cr_expect_eq(try_to_send(), 1);
+	close(other);
+	udp_pair_close(&pair);
+}
+
+Test(udp_dgram, who_has_sent_again_waits_for_room_no_more, .timeout = 200)
+{
+	int other;
+
+	cr_assert(udp_pair_open(&pair, AF_INET, 16));
+	other = fill_socket();
+	cr_assert_eq(try_to_send(), -FI_EAGAIN);
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[0]), 0);
+	while (!readable(pair.dg[0], 1))
+		empty_socket(other);
+	cr_expect_eq(try_to_send(), 1);
+	cr_expect_not(pair.dg[0]->tx_full);
+	cr_expect_eq(readable(pair.dg[0], 0), 0);
+	close(other);
 	udp_pair_close(&pair);
 }
 

@@ -3,6 +3,7 @@
 #include "erpc/tx/erpc_send.h"
 
 #include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
 
 #include "support/erpc_pair.h"
 
@@ -94,6 +95,95 @@ Test(erpc_send, who_makes_progress_between_messages_sends_no_bursts)
 		cr_assert_eq(pair_send(e, 0), 0);
 		erpc_pair_settle(&p);
 	}
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
+/** Says what it can; where that is nothing, a timer runs or there is something to do: true. */
+static bool fill_up(struct pair_end *e)
+{
+	unsigned i;
+	int ret;
+
+	for (i = 0; i < 100; i++) {
+		ret = pair_send(e, rng_chance(&p.rng, 1, 2) ? CORE_SEND_MORE : 0);
+		if (!ret)
+			continue;
+		cr_assert_eq(ret, -FI_EAGAIN);
+		cr_assert(!erpc_port_is_quiet(e->port) || erpc_port_due_ns(e->port) != UINT64_MAX,
+			  "nothing wakes who waits for room");
+		return true;
+	}
+	return false;
+}
+
+static void waits_for_room(uint32_t drop, uint32_t busy, double pace_rate)
+{
+	unsigned round, full = 0;
+
+	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 7));
+	p.net.faults.drop = drop;
+	p.net.busy_chance = busy;
+	p.net.bytes_per_s = pace_rate / 2;
+	p.pace_rate = pace_rate;
+	erpc_pair_open(&p);
+	p.end[0].len_max = 20000;
+	p.end[1].hold_chance = 20;
+	for (round = 0; round < 400; round++) {
+		full += fill_up(&p.end[0]);
+		while (rng_chance(&p.rng, 1, 2) && pair_release(&p.end[1]))
+			;
+		erpc_pair_run(&p, rng_below(&p.rng, 100000));
+	}
+	cr_expect_gt(full, 20, "it has to wait now and then");
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
+/* So it may sleep, however what is in its way goes away: CORE_CHAN_WAKES. */
+Test(erpc_send, who_finds_no_room_is_woken_by_the_clock_at_the_latest)
+{
+	waits_for_room(0, 0, 0);
+	waits_for_room(300000, 0, 0);
+	waits_for_room(10000, 500000, 0);
+	waits_for_room(10000, 0, 50e6);
+}
+
+static int refuse_memory(struct dev *dev, const void *addr, size_t len, unsigned rights,
+			 struct dev_mem **mem)
+{
+	(void)dev;
+	(void)addr;
+	(void)len;
+	(void)rights;
+	(void)mem;
+	return -FI_ENOMEM;
+}
+
+/* Nothing else is under way: no packet and no timer would ever wake it. */
+Test(erpc_send, who_finds_no_memory_stays_awake)
+{
+	static const struct dev_ops none = { .mem_reg = refuse_memory };
+	struct pair_end *e = &p.end[0];
+	struct erpc_bufs *bufs;
+	struct util_list free;
+
+	erpc_pair_init(&p, 8);
+	erpc_pair_open(&p);
+	bufs = &e->port->bufs;
+	e->len_exact = 1000;
+	cr_assert_eq(pair_send(e, 0), 0);
+	erpc_pair_settle(&p);
+	cr_expect(erpc_port_is_quiet(e->port));
+	bufs->dev_ops = &none;
+	util_list_move(&bufs->cls[1].free, &free);
+	cr_expect_eq(pair_send(e, 0), -FI_EAGAIN);
+	cr_expect_not(erpc_port_is_quiet(e->port));
+	util_list_move(&free, &bufs->cls[1].free);
+	bufs->dev_ops = NULL;
+	cr_expect_eq(pair_send(e, 0), 0);
+	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	erpc_pair_fini(&p);
 }

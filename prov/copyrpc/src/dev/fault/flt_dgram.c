@@ -216,6 +216,7 @@ static int flt_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsig
 
 	dg->tx_posted = below->tx_posted;
 	dg->tx_done = below->tx_done;
+	dg->tx_full = below->tx_full;
 	return ret;
 }
 
@@ -238,12 +239,15 @@ static int flt_arm(struct dev_dgram *dg)
 {
 	struct flt_dgram *flt = (struct flt_dgram *)dg;
 	uint64_t due_ns = flt_next_ns(flt);
+	int ret;
 
 	if (due_ns <= flt->now_ns())
 		return -FI_EAGAIN;
 	if (due_ns != UINT64_MAX)
 		flt_set_timer(flt, due_ns);
-	return flt->below->ops->arm(flt->below);
+	ret = flt->below->ops->arm(flt->below);
+	dg->tx_full = flt->below->tx_full;
+	return ret;
 }
 
 static void flt_disarm(struct dev_dgram *dg)

@@ -150,7 +150,7 @@ static void udp_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
 /** Has the wait set look at the socket, or look for something else: epoll_ctl's `op`. */
 static int udp_watch(struct udp_dgram *ud, int op)
 {
-	struct epoll_event ev = { .events = EPOLLIN | (ud->tx_full ? EPOLLOUT : 0u) };
+	struct epoll_event ev = { .events = EPOLLIN | (ud->base.tx_full ? EPOLLOUT : 0u) };
 
 	if (epoll_ctl(ud->wait_fd, op, ud->sock.fd, &ev))
 		return -errno;
@@ -165,7 +165,7 @@ void udp_unwatch_cold(struct udp_dgram *ud)
 
 void udp_wait_for_room(struct udp_dgram *ud, bool full)
 {
-	ud->tx_full = full;
+	ud->base.tx_full = full;
 	if (ud->watched)
 		udp_watch(ud, EPOLL_CTL_MOD);
 }
@@ -179,10 +179,16 @@ static int udp_wait_fd(struct dev_dgram *dg)
 static int udp_arm(struct dev_dgram *dg)
 {
 	struct udp_dgram *ud = (struct udp_dgram *)dg;
-	struct pollfd pfd = { .fd = ud->sock.fd, .events = POLLIN };
+	struct pollfd pfd = { .fd = ud->sock.fd,
+			      .events = (short)(POLLIN | (ud->base.tx_full ? POLLOUT : 0)) };
 
-	if (ud->status || ud->got_at < ud->got_cnt || poll(&pfd, 1, 0) > 0)
+	if (ud->status || ud->got_at < ud->got_cnt)
 		return -FI_EAGAIN;
+	if (poll(&pfd, 1, 0) > 0) {
+		if (pfd.revents & POLLOUT)
+			udp_wait_for_room(ud, false);
+		return -FI_EAGAIN;
+	}
 	ud->armed = true;
 	return ud->watched ? 0 : udp_watch(ud, EPOLL_CTL_ADD);
 }

@@ -58,7 +58,6 @@ struct udp_dgram {
 	struct dev_dgram base;
 	struct udp_sock sock;
 	int status;         /* what ended the endpoint, or 0 */
-	bool tx_full;       /* the socket had no room: the wait set looks for it */
 	bool tx_warned;     /* that datagrams cannot leave was said */
 	bool rx_found;      /* the last look found something */
 	bool armed;         /* somebody sleeps, or may */

@@ -186,9 +186,9 @@ int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt
 		done += (unsigned)ret;
 		ret = 0;
 	}
-	if (ret == -FI_EAGAIN && !ud->tx_full)
+	if (ret == -FI_EAGAIN && !dg->tx_full)
 		udp_wait_for_room(ud, true);
-	else if (!ret && ud->tx_full)
+	else if (!ret && dg->tx_full)
 		udp_wait_for_room(ud, false);
 	dg->tx_posted += done;
 	dg->tx_done = dg->tx_posted;

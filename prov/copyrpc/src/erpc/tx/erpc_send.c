@@ -131,6 +131,13 @@ static bool erpc_send_grow(struct erpc_session *s, uint32_t len)
 	return true;
 }
 
+/** No memory: nothing that comes will say that there is some, so nobody sleeps until there is. */
+static uint8_t *erpc_send_starves(struct erpc_session *s)
+{
+	erpc_session_mark(s);
+	return NULL;
+}
+
 uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 {
 	if (s->open && erpc_send_len(s) + span > s->shared) {
@@ -142,10 +149,10 @@ uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 	}
 	if (!s->open) {
 		if (!erpc_send_open(s, span))
-			return NULL;
+			return erpc_send_starves(s);
 	} else if (erpc_send_len(s) + span > s->open->cap) {
 		if (!erpc_send_grow(s, erpc_send_len(s) + span))
-			return NULL;
+			return erpc_send_starves(s);
 	}
 	return s->fill;
 }

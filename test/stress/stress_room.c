@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * A sender whose messages find no room in their session, because the receiver is away: does it sleep until
+ * there is some, and does it always wake?
+ *
+ * Two threads, each with a domain of its own, over datagrams. In each round the sender posts more than a
+ * session takes. The receiver does nothing until the sender has fallen asleep, some times in a row: who is kept
+ * awake instead keeps both waiting. Then all is received, by a thread that sleeps, too. In turns the sender
+ * sleeps as fi_trywait says, where it is counted how often it is refused, and in fi_cq_sread. Built with TSan by
+ * the suite.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
+#include <rdma/providers/fi_prov.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ofi/cpr_prov.h"
+#include "open.h"
+#include "support/check.h"
+
+#define ROUNDS  24
+#define BURST   24 /* messages; a session takes five of the long ones */
+#define LEN     16384
+#define SLEEPS  4     /* of the sender, before the receiver comes back */
+#define REFUSED 200   /* times in a row that fi_trywait may say no: something moved each time */
+#define LONG_MS 60000 /* nobody sleeps that long */
+#define NAP_MS  20
+
+struct side {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	unsigned refused; /* in a row */
+	uint32_t slept;
+};
+
+static struct side sender, receiver;
+static uint32_t slept;    /* atomic: times that the sender fell asleep in this round */
+static uint32_t round_no; /* atomic: that the sender is in */
+
+static void open_side(struct side *s)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	CHECK(!fi_prov_ini()->getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints,
+				      &s->info));
+	fi_freeinfo(hints);
+	CHECK(!fi_prov_ini()->fabric(s->info->fabric_attr, &s->fabric, NULL));
+	CHECK(!fi_domain(s->fabric, s->info, &s->domain, NULL));
+	CHECK(!fi_av_open(s->domain, &attr, &s->av, NULL));
+	s->cq = stress_cq_open(s->domain, FI_WAIT_FD);
+	s->ep = stress_ep_open(s->domain, s->info, s->av, s->cq, s->cq);
+}
+
+static void close_side(struct side *s)
+{
+	CHECK(!fi_close(&s->ep->fid));
+	CHECK(!fi_close(&s->cq->fid));
+	CHECK(!fi_close(&s->av->fid));
+	CHECK(!fi_close(&s->domain->fid));
+	CHECK(!fi_close(&s->fabric->fid));
+	fi_freeinfo(s->info);
+}
+
+static bool read_one(struct side *s, struct fi_cq_tagged_entry *e)
+{
+	ssize_t ret = fi_cq_read(s->cq, e, 1);
+
+	CHECK(ret == 1 || ret == -FI_EAGAIN);
+	s->refused = ret == 1 ? 0 : s->refused;
+	return ret == 1;
+}
+
+/* Tells of each time that it goes to sleep. */
+static void sleep_once(struct side *s, uint32_t *times)
+{
+	struct fid *fids[1] = { &s->cq->fid };
+	struct pollfd pfd = { .events = POLLIN };
+
+	if (fi_trywait(s->fabric, fids, 1)) {
+		CHECK(++s->refused < REFUSED);
+		return;
+	}
+	s->refused = 0;
+	s->slept++;
+	__atomic_add_fetch(times, 1, __ATOMIC_RELEASE);
+	CHECK(!fi_control(&s->cq->fid, FI_GETWAIT, &pfd.fd));
+	CHECK(poll(&pfd, 1, LONG_MS) == 1);
+}
+
+/* A nap that ran out was one, too. */
+static bool sread_one(struct side *s, struct fi_cq_tagged_entry *e, uint32_t *times)
+{
+	ssize_t ret = fi_cq_sread(s->cq, e, 1, NULL, NAP_MS);
+
+	CHECK(ret == 1 || ret == -FI_EAGAIN);
+	if (ret == -FI_EAGAIN)
+		__atomic_add_fetch(times, 1, __ATOMIC_RELEASE);
+	return ret == 1;
+}
+
+static void await(struct side *s, struct fi_cq_tagged_entry *e, uint32_t *times, bool sreads)
+{
+	while (sreads ? !sread_one(s, e, times) : !read_one(s, e))
+		if (!sreads)
+			sleep_once(s, times);
+}
+
+static size_t len_of(uint32_t round, uint32_t i)
+{
+	return (round + i) % 5 ? LEN - i : 4 + i; /* with a short one in between */
+}
+
+/* All of a round. Short ones may end before long ones that came before them. */
+static void receive_round(uint32_t round, uint8_t *bufs)
+{
+	struct fi_cq_tagged_entry e;
+	uint32_t i, nth, came = 0, unused = 0;
+
+	for (i = 0; i < BURST; i++)
+		CHECK(!fi_trecv(receiver.ep, bufs + (size_t)i * LEN, LEN, NULL, FI_ADDR_UNSPEC,
+				(uint64_t)round * BURST + i, 0, NULL));
+	for (i = 0; i < BURST; i++) {
+		await(&receiver, &e, &unused, false);
+		nth = (uint32_t)(e.tag - (uint64_t)round * BURST);
+		CHECK(nth < BURST && !(came & 1u << nth) && e.len == len_of(round, nth));
+		CHECK(bufs[(size_t)nth * LEN + e.len - 1] == (uint8_t)(round + nth));
+		came |= 1u << nth;
+	}
+}
+
+static bool is_away(uint32_t round)
+{
+	return __atomic_load_n(&round_no, __ATOMIC_ACQUIRE) <= round ||
+	       __atomic_load_n(&slept, __ATOMIC_ACQUIRE) < SLEEPS;
+}
+
+static void *run_receiver(void *arg)
+{
+	uint8_t *bufs = malloc((size_t)BURST * LEN);
+	uint32_t round;
+
+	(void)arg;
+	CHECK(bufs);
+	for (round = 0; round < ROUNDS; round++) {
+		/* The first round makes the connection, for which the receiver has to be there. */
+		while (round && is_away(round))
+			sched_yield();
+		receive_round(round, bufs);
+	}
+	free(bufs);
+	return NULL;
+}
+
+static void send_round(fi_addr_t to, uint32_t round, uint8_t *bufs)
+{
+	struct fi_cq_tagged_entry e;
+	uint32_t i;
+
+	__atomic_store_n(&slept, 0, __ATOMIC_RELEASE);
+	for (i = 0; i < BURST; i++) {
+		uint8_t *buf = bufs + (size_t)i * LEN;
+
+		memset(buf, (uint8_t)(round + i), LEN);
+		CHECK(!fi_tsend(sender.ep, buf, len_of(round, i), NULL, to,
+				(uint64_t)round * BURST + i, buf));
+	}
+	__atomic_store_n(&round_no, round + 1, __ATOMIC_RELEASE);
+	for (i = 0; i < BURST; i++)
+		await(&sender, &e, &slept, round % 2);
+}
+
+int main(void)
+{
+	uint8_t *bufs = malloc((size_t)BURST * LEN);
+	char name[64];
+	size_t len = sizeof(name);
+	pthread_t thread;
+	fi_addr_t to;
+	uint32_t round;
+
+	setenv("FI_COPYRPC_ENDPOINT", "ud", 1);
+	setenv("FI_COPYRPC_PATHS", "udp", 1);
+	CHECK(bufs);
+	open_side(&sender);
+	open_side(&receiver);
+	CHECK(!fi_getname(&receiver.ep->fid, name, &len));
+	CHECK(fi_av_insert(sender.av, name, 1, &to, 0, NULL) == 1);
+	CHECK(!pthread_create(&thread, NULL, run_receiver, NULL));
+	for (round = 0; round < ROUNDS; round++)
+		send_round(to, round, bufs);
+	pthread_join(thread, NULL);
+	printf("stress_room: %d rounds of %d messages; slept in poll(2) %u and %u times\n", ROUNDS,
+	       BURST, sender.slept, receiver.slept);
+	close_side(&sender);
+	close_side(&receiver);
+	free(bufs);
+	return 0;
+}
