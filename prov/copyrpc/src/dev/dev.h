@@ -45,6 +45,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "util/list.h"
+
 #define DEV_IMM_UNIT      32u
 #define DEV_LINK_WORD_OFF 24u  /* of link_word in the 32-byte head of a write */
 #define DEV_DESC_MAX      512u /* bytes of a description */
@@ -106,6 +108,7 @@ struct dev_get {
 	size_t len; /* bytes to move, at most what iov holds; the device splits what is too long */
 	int status; /* result: 0 or -FI_E* */
 	void *user;
+	struct util_list dev_link; /* the device's, until the end */
 	struct dev_mem
 		*mem[DEV_GET_IOV_MAX]; /* of iov[i], covering it; if the device has mem_reg */
 };

@@ -28,15 +28,16 @@ static bool patient(void)
 	return util_clock_ns() < end;
 }
 
-#define LEN (4u << 20)
+#define LEN   (4u << 20)
+#define CROWD 40
 
 /** What the sender does all day. */
 enum sender {
 	SENDER_POLLS, /* helps */
 	SENDER_COMPUTES,
-	SENDER_HOLDS, /* takes one piece of each fetch and keeps it a while */
-	SENDER_FAILS, /* takes one piece of each fetch and cannot write it */
-	SENDER_STOPS, /* takes one piece and no more is heard of it */
+	SENDER_HOLDS, /* takes one part of each fetch and keeps it a while */
+	SENDER_FAILS, /* takes one part of each fetch and cannot write it */
+	SENDER_STOPS, /* takes one part and no more is heard of it */
 };
 
 static struct shm_dev *dev;
@@ -49,30 +50,25 @@ static uint8_t pattern(size_t i)
 	return (uint8_t)(i * 31 + (i >> 8) * 7 + (i >> 16));
 }
 
-/* Claims a piece by hand, as shm_share.c does: its index, or -1. */
+/* Claims a part by hand, as shm_share.c does: its index, or -1. */
 static int claim_one(struct shm_offer *offer)
 {
 	uint64_t claim = __atomic_load_n(&offer->claim, __ATOMIC_ACQUIRE);
-	uint64_t len = __atomic_load_n(&offer->len, __ATOMIC_RELAXED);
-	uint32_t piece = __atomic_load_n(&offer->piece_len, __ATOMIC_RELAXED);
+	uint32_t parts = __atomic_load_n(&offer->round.parts, __ATOMIC_RELAXED);
 
-	if (!piece || (uint32_t)claim >= (len + piece - 1) / piece ||
+	if ((uint32_t)claim >= parts ||
 	    !__atomic_compare_exchange_n(&offer->claim, &claim, claim + 1, false, __ATOMIC_ACQ_REL,
 					 __ATOMIC_RELAXED))
 		return -1;
 	return (int)(uint32_t)claim;
 }
 
-static void write_piece(struct shm_offer *offer, int idx)
+static void write_part(struct shm_offer *offer, int idx)
 {
-	uint64_t from = (uint64_t)idx * offer->piece_len;
-	uint64_t len = offer->len - from < offer->piece_len ? offer->len - from : offer->piece_len;
-	struct iovec iov = { (void *)(uintptr_t)(offer->src + from), len };
-	struct dev_get part = {
-		.remote_addr = offer->dst + from, .iov = &iov, .iov_cnt = 1, .len = len
-	};
+	struct shm_vec vec;
 
-	lane.link->ops->put(lane.link, &part);
+	shm_round_part(&offer->round, (uint32_t)idx, true, &vec);
+	shm_bulk_put_vec(lane_shm(&lane), &vec);
 }
 
 static void sender_by_hand(enum sender how)
@@ -90,7 +86,7 @@ static void sender_by_hand(enum sender how)
 			pause();
 		if (how == SENDER_HOLDS) {
 			usleep(20000);
-			write_piece(offer, idx);
+			write_part(offer, idx);
 		} else {
 			__atomic_store_n(&offer->failed, 1, __ATOMIC_RELAXED);
 		}
@@ -119,7 +115,7 @@ static void start(enum sender how)
 
 	util_params.single_copy = 1;
 	src = mmap(NULL, LEN, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	dst = mmap(NULL, LEN + 64, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	dst = mmap(NULL, LEN + CROWD * 64, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
 	pid = fork();
 	cr_assert_geq(pid, 0);
@@ -143,8 +139,31 @@ static void stop(void)
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 }
 
-/* Fetches [from, from + len): 1 ended at once, 0 by event, and every byte is right. */
-static int fetch(size_t from, size_t len)
+/* Polls until the next fetch has ended. */
+static struct dev_get *await(void)
+{
+	struct dev_event ev = { 0 };
+
+	while (!shm_dev_ops.poll((struct dev *)dev, &ev) && patient())
+		;
+	cr_assert_eq(ev.kind, DEV_EV_GET);
+	cr_assert_eq(ev.link, lane.link);
+	return ev.get;
+}
+
+static void expect_bytes(size_t at, size_t from, size_t len)
+{
+	size_t i, bad = 0;
+
+	for (i = 0; i < 32; i++)
+		bad += dst[at - 32 + i] != 0xee || dst[at + len + i] != 0xee;
+	for (i = 0; i < len; i++)
+		bad += dst[at + i] != pattern(from + i);
+	cr_assert_eq(bad, 0, "%zu of %zu bytes are wrong", bad, len);
+}
+
+/* Fetches [from, from + len), and every byte is right: the parts that the sender wrote. */
+static uint32_t fetch(size_t from, size_t len)
 {
 	struct iovec iov = { dst + 32, len };
 	struct dev_get g = { .remote_addr = (uintptr_t)src + from,
@@ -152,23 +171,13 @@ static int fetch(size_t from, size_t len)
 			     .iov_cnt = 1,
 			     .len = len,
 			     .status = 1 };
-	struct dev_event ev = { 0 };
-	size_t i, bad = 0;
-	int ret;
 
 	memset(dst, 0xee, len + 64);
-	ret = lane.link->ops->get(lane.link, &g);
-	while (!ret && !shm_dev_ops.poll((struct dev *)dev, &ev))
-		;
-	if (!ret)
-		cr_assert(ev.kind == DEV_EV_GET && ev.get == &g && ev.link == lane.link);
+	cr_assert_eq(lane.link->ops->get(lane.link, &g), 0);
+	cr_assert_eq(await(), &g);
 	cr_assert_eq(g.status, 0);
-	for (i = 0; i < 32; i++)
-		bad += dst[i] != 0xee || dst[32 + len + i] != 0xee;
-	for (i = 0; i < len; i++)
-		bad += dst[32 + i] != pattern(from + i);
-	cr_assert_eq(bad, 0, "%zu of %zu bytes are wrong", bad, len);
-	return ret;
+	expect_bytes(32, from, len);
+	return lane_shm(&lane)->share.round.parts - lane_shm(&lane)->share.mine;
 }
 
 static void fetch_many(int cnt)
@@ -178,7 +187,7 @@ static void fetch_many(int cnt)
 	for (; cnt; cnt--) {
 		r = pair_rand(&seed);
 		fetch(r % 5000,
-		      r % 3 ? SHM_SHARE_MIN - 2 + (r >> 20) % 5 : (r >> 20) % (LEN - 5000) + 1);
+		      r % 3 ? SHM_ROUND_MIN - 2 + (r >> 20) % 5 : (r >> 20) % (LEN - 5000) + 1);
 	}
 }
 
@@ -188,10 +197,8 @@ Test(shm_share, both_ends_copy_and_every_byte_is_right)
 
 	start(SENDER_POLLS);
 	fetch_many(150);
-	while (!shared && patient()) {
-		fetch(0, LEN);
-		shared += lane_shm(&lane)->share.theirs != 0;
-	}
+	while (!shared && patient())
+		shared = fetch(0, LEN);
 	cr_expect_gt(shared, 0, "the sender never helped");
 	stop();
 }
@@ -199,48 +206,153 @@ Test(shm_share, both_ends_copy_and_every_byte_is_right)
 Test(shm_share, a_sender_that_computes_is_not_waited_for)
 {
 	start(SENDER_COMPUTES);
-	cr_expect_eq(fetch(0, LEN), 1);
-	cr_expect_eq(lane_shm(&lane)->share.theirs, 0);
-	stop();
-}
-
-Test(shm_share, a_short_message_is_halved_a_long_one_quartered)
-{
-	static const struct {
-		size_t len;
-		uint32_t piece_len;
-	} rows[] = {
-		{ SHM_SHARE_MIN, SHM_SHARE_MIN / 2 },
-		{ SHM_SHARE_MIN + 1, SHM_SHARE_MIN / 2 + 4096 },
-		{ 64 << 10, 32 << 10 },
-		{ SHM_SHARE_HALVES, SHM_SHARE_HALVES / 2 },
-		{ 2 * SHM_SHARE_HALVES, SHM_SHARE_HALVES / 2 },
-		{ LEN, SHM_SHARE_PIECE_MAX },
-	};
-	size_t i;
-
-	start(SENDER_COMPUTES);
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		cr_expect_eq(fetch(0, rows[i].len), 1);
-		cr_expect_eq(lane_shm(&lane)->ctrl->offer.piece_len, rows[i].piece_len, "%zu bytes",
-			     rows[i].len);
-	}
-	stop();
-}
-
-Test(shm_share, a_piece_that_is_held_is_waited_for_by_polling)
-{
-	int late = 0;
-
-	start(SENDER_HOLDS);
-	while (late < 3 && patient())
-		late += !fetch(7, LEN - 7);
-	cr_expect_gt(late, 0);
+	cr_expect_eq(fetch(0, LEN), 0);
 	cr_expect_eq(dev->bulk_cnt, 0);
 	stop();
 }
 
-Test(shm_share, a_piece_the_sender_could_not_write_is_read_again)
+/* `cnt` fetches at once, of `len` bytes each from other places: how many rounds were they? */
+static uint32_t fetch_crowd(size_t cnt, size_t len)
+{
+	static struct iovec iov[CROWD];
+	static struct dev_get g[CROWD];
+	uint32_t gen = lane_shm(&lane)->share.gen;
+	size_t i, room = len + 64;
+
+	memset(dst, 0xee, cnt * room);
+	for (i = 0; i < cnt; i++) {
+		iov[i] = (struct iovec){ dst + i * room + 32, len };
+		g[i] = (struct dev_get){ .remote_addr = (uintptr_t)src + i * 100,
+					 .iov = &iov[i],
+					 .iov_cnt = 1,
+					 .len = len,
+					 .status = 1 };
+		cr_assert_eq(lane.link->ops->get(lane.link, &g[i]), 0);
+	}
+	for (i = 0; i < cnt; i++) {
+		cr_assert_eq(await(), &g[i], "they end in order");
+		cr_assert_eq(g[i].status, 0);
+		expect_bytes(i * room + 32, i * 100, len);
+	}
+	return lane_shm(&lane)->share.gen - gen;
+}
+
+Test(shm_share, fetches_that_wait_are_copied_together)
+{
+	start(SENDER_COMPUTES);
+	cr_expect_eq(fetch_crowd(4, 64 << 10), 1);
+	cr_expect_eq(fetch_crowd(5, 64 << 10), 2);
+	cr_expect_eq(fetch_crowd(16, 2048), 1);
+	cr_expect_eq(fetch_crowd(34, 2048), 2, "two that are left are too short to be offered");
+	cr_expect_eq(fetch_crowd(3, SHM_ROUND_LEN), 3);
+	cr_expect_eq(dev->bulk_cnt, 0);
+	stop();
+}
+
+Test(shm_share, both_ends_copy_what_waits_together)
+{
+	uint64_t seed = 0xc0d;
+	int i;
+
+	start(SENDER_POLLS);
+	for (i = 0; i < 60; i++)
+		fetch_crowd(1 + pair_rand(&seed) % CROWD, 1 + pair_rand(&seed) % (96 << 10));
+	stop();
+}
+
+/* One page of the sender is missing: only who asked for it hears of it. */
+Test(shm_share, one_fetch_of_many_can_fail)
+{
+	struct iovec iov[3];
+	struct dev_get g[3];
+	int i;
+
+	start(SENDER_POLLS);
+	memset(dst, 0xee, LEN + 64);
+	for (i = 0; i < 3; i++) {
+		iov[i] = (struct iovec){ dst + 32 + i * 65536, 60000 };
+		g[i] = (struct dev_get){ .remote_addr = i == 1 ? 4096 : (uintptr_t)src,
+					 .iov = &iov[i],
+					 .iov_cnt = 1,
+					 .len = 60000 };
+		cr_assert_eq(lane.link->ops->get(lane.link, &g[i]), 0);
+	}
+	for (i = 0; i < 3; i++) {
+		cr_assert_eq(await(), &g[i]);
+		cr_expect_eq(g[i].status, i == 1 ? -FI_EFAULT : 0);
+		if (i != 1)
+			expect_bytes(32 + (size_t)i * 65536, 0, 60000);
+	}
+	stop();
+}
+
+/* Nobody who waits for the domain waits for more than that. */
+Test(shm_share, a_poll_copies_no_more_than_a_part)
+{
+	struct iovec iov[2] = { { NULL, LEN / 2 }, { NULL, LEN / 2 } };
+	struct dev_get g = { .iov = iov, .iov_cnt = 2, .len = LEN };
+	struct dev_event ev;
+	size_t i, polls = 0;
+
+	start(SENDER_COMPUTES);
+	g.remote_addr = (uintptr_t)src;
+	for (int cnt = 1; cnt <= 2; cnt++) {
+		iov[0] = (struct iovec){ dst, cnt == 1 ? LEN : LEN / 2 };
+		iov[1].iov_base = dst + LEN / 2;
+		g.iov_cnt = (size_t)cnt;
+		memset(dst, 0xee, LEN);
+		cr_assert_eq(lane.link->ops->get(lane.link, &g), 0);
+		for (polls = 1; !shm_dev_ops.poll((struct dev *)dev, &ev); polls++)
+			cr_assert_lt(polls, 1000);
+		cr_expect_geq(polls, LEN / SHM_PART_MAX);
+		for (i = 0; i < LEN && dst[i] == pattern(i); i++)
+			;
+		cr_expect_eq(i, LEN, "byte %zu is wrong", i);
+	}
+	stop();
+}
+
+/* The peer of another link writes whenever its last batch was taken. */
+Test(shm_share, a_stream_of_others_does_not_keep_a_fetch_waiting)
+{
+	struct shm_dev *other = pair_dev();
+	struct lane from, to;
+	struct dev_get g = { .iov_cnt = 1, .len = LEN };
+	struct iovec iov = { NULL, LEN };
+	struct dev_event ev = { 0 };
+
+	start(SENDER_COMPUTES);
+	pair_open(other, &from, 4096, dev, &to, 4096);
+	iov.iov_base = dst;
+	g.iov = &iov;
+	g.remote_addr = (uintptr_t)src;
+	cr_assert_eq(lane.link->ops->get(lane.link, &g), 0);
+	lane_write(&from, 1);
+	while (patient()) {
+		if (!shm_dev_ops.poll((struct dev *)dev, &ev))
+			continue;
+		if (ev.kind == DEV_EV_GET)
+			break;
+		lane_write(&from, 1);
+	}
+	cr_expect_eq(ev.get, &g);
+	cr_expect_eq(g.status, 0);
+	stop();
+}
+
+Test(shm_share, a_part_that_is_held_is_waited_for_by_polling)
+{
+	uint32_t late = 0;
+
+	start(SENDER_HOLDS);
+	while (late < 3 && patient())
+		late += fetch(7, LEN - 7);
+	cr_expect_geq(late, 3);
+	cr_expect_eq(dev->bulk_cnt, 0);
+	stop();
+}
+
+Test(shm_share, what_the_sender_could_not_write_is_read_again)
 {
 	int i;
 
@@ -250,25 +362,62 @@ Test(shm_share, a_piece_the_sender_could_not_write_is_read_again)
 	stop();
 }
 
-Test(shm_share, while_a_fetch_waits_others_go_their_own_way)
+/* Fetches until the sender has claimed a part that it has not written yet. */
+static void hold_a_part(struct dev_get *g)
 {
-	struct iovec iov = { dst, LEN };
+	const struct shm_link *link = lane_shm(&lane);
+	struct dev_event ev;
+	bool ended;
+
+	while (patient()) {
+		cr_assert_eq(lane.link->ops->get(lane.link, g), 0);
+		for (ended = false; !ended && patient();) {
+			ended = shm_dev_ops.poll((struct dev *)dev, &ev);
+			if ((uint32_t)link->share.claim == link->share.round.parts &&
+			    link->share.mine < link->share.round.parts &&
+			    !__atomic_load_n(&link->ctrl->offer.done, __ATOMIC_RELAXED))
+				return;
+		}
+	}
+	cr_assert_fail("no part was held");
+}
+
+Test(shm_share, while_a_fetch_waits_nobody_sleeps)
+{
+	struct iovec iov = { NULL, LEN };
 	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
 
 	start(SENDER_HOLDS);
-	iov.iov_base = dst + 32;
+	iov.iov_base = dst;
 	g.remote_addr = (uintptr_t)src;
-	while (patient()) {
-		if (lane.link->ops->get(lane.link, &g))
-			continue; /* the sender came too late to claim */
-		cr_assert_not_null(lane_shm(&lane)->share.get);
-		cr_expect(!shm_share_fits(lane_shm(&lane), &g));
-		cr_expect_eq(shm_dev_ops.arm((struct dev *)dev), -FI_EAGAIN,
-			     "nothing would wake us");
-		break;
-	}
+	hold_a_part(&g);
+	cr_expect_eq(shm_dev_ops.arm((struct dev *)dev), -FI_EAGAIN, "nothing would wake us");
 	lane.link->ops->detach(lane.link); /* waits for the writer of our memory */
-	cr_expect_null(lane_shm(&lane)->share.get);
+	cr_expect_eq(lane_shm(&lane)->share.round.cnt, 0);
+	cr_expect_eq(dev->bulk_cnt, 0);
+	stop();
+}
+
+Test(shm_share, detaching_drops_what_waits)
+{
+	struct iovec iov[2] = { { NULL, LEN / 2 }, { NULL, LEN / 2 } };
+	struct dev_get g[2];
+	struct dev_event ev;
+	int i;
+
+	start(SENDER_COMPUTES);
+	for (i = 0; i < 2; i++) {
+		iov[i].iov_base = dst + i * (LEN / 2);
+		g[i] = (struct dev_get){
+			.remote_addr = (uintptr_t)src, .iov = &iov[i], .iov_cnt = 1, .len = LEN / 2
+		};
+		cr_assert_eq(lane.link->ops->get(lane.link, &g[i]), 0);
+	}
+	cr_assert(!shm_dev_ops.poll((struct dev *)dev, &ev));
+	lane.link->ops->detach(lane.link);
+	cr_expect_eq(dev->bulk_cnt, 0);
+	for (i = 0; i < 100; i++)
+		cr_expect(!shm_dev_ops.poll((struct dev *)dev, &ev));
 	stop();
 }
 
@@ -276,14 +425,11 @@ Test(shm_share, detaching_does_not_wait_for_a_dead_sender)
 {
 	struct iovec iov = { NULL, LEN };
 	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
-	int ret = 1;
 
 	start(SENDER_STOPS);
 	iov.iov_base = dst;
 	g.remote_addr = (uintptr_t)src;
-	while (ret && patient())
-		ret = lane.link->ops->get(lane.link, &g);
-	cr_assert_eq(ret, 0);
+	hold_a_part(&g);
 	stop();
 	lane.link->ops->detach(lane.link);
 	cr_expect_eq(dev->bulk_cnt, 0);
@@ -297,24 +443,23 @@ static void *resume_later(void *arg)
 	return NULL;
 }
 
-/* Fetches until the sender is stopped between the claim of a piece and its writing. */
-static void stop_inside_a_piece(struct dev_get *g)
+/* Fetches until the sender is stopped between the claim of a part and its writing. */
+static void stop_inside_a_part(struct dev_get *g)
 {
 	const struct shm_link *link = lane_shm(&lane);
 	struct dev_event ev;
 
 	while (patient()) {
-		if (lane.link->ops->get(lane.link, g))
-			continue;
+		hold_a_part(g);
 		cr_assert_eq(kill(pid, SIGSTOP), 0);
 		cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
-		if (link->ctrl->offer.done != link->share.theirs)
+		if (link->ctrl->offer.done != link->share.round.parts - link->share.mine)
 			return;
 		kill(pid, SIGCONT); /* it was quicker */
 		while (!shm_dev_ops.poll((struct dev *)dev, &ev))
 			;
 	}
-	cr_assert_fail("no piece was held");
+	cr_assert_fail("no part was held");
 }
 
 /* The buffer is the user's again afterwards: what a stopped process writes late would hit it. */
@@ -329,10 +474,10 @@ Test(shm_share, detaching_outwaits_a_stopped_sender)
 	start(SENDER_HOLDS);
 	iov.iov_base = dst;
 	g.remote_addr = (uintptr_t)src;
-	stop_inside_a_piece(&g);
+	stop_inside_a_part(&g);
 	pthread_create(&thread, NULL, resume_later, &resumed);
 	lane.link->ops->detach(lane.link);
-	cr_expect(resumed, "a piece was not written yet");
+	cr_expect(resumed, "a part was not written yet");
 	memset(dst, 0x11, LEN);
 	pthread_join(thread, NULL);
 	usleep(100 * 1000);
@@ -344,8 +489,8 @@ Test(shm_share, detaching_outwaits_a_stopped_sender)
 
 Test(shm_share, an_offer_of_nonsense_does_no_harm)
 {
-	static const uint32_t piece_lens[] = {
-		0, 1, SHM_SHARE_PIECE_MIN - 1, SHM_SHARE_PIECE_MIN, SHM_SHARE_PIECE_MAX, UINT32_MAX
+	static const uint32_t counts[] = {
+		0, 1, 2, SHM_ROUND_FETCHES, SHM_ROUND_FETCHES + 1, UINT32_MAX
 	};
 	static const uint64_t words[] = { 0, 1, 1ull << 47, UINT64_MAX - 1, UINT64_MAX };
 	struct shm_dev *da = pair_dev(), *db = pair_dev();
@@ -360,10 +505,11 @@ Test(shm_share, an_offer_of_nonsense_does_no_harm)
 	for (i = 0; i < 6; i++)
 		for (k = 0; k < 5; k++)
 			for (n = 0; n < 5; n++) {
-				offer->piece_len = piece_lens[i];
-				offer->src = words[k];
-				offer->dst = words[n];
-				offer->len = words[(k + n) % 5];
+				offer->round.cnt = counts[i];
+				offer->round.parts = counts[(i + k + n) % 6];
+				offer->round.of[0].src = words[k];
+				offer->round.of[0].dst = words[n];
+				offer->round.of[0].len = words[(k + n) % 5];
 				offer->claim = (uint64_t)gen++ << 32;
 				lane_write(&a, 1);
 				cr_assert(lane_expect(db, &b, 1, 3));

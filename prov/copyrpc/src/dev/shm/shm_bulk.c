@@ -121,40 +121,60 @@ static ssize_t shm_bulk_step(struct shm_link *link, const struct dev_get *get, s
 	return moved > 0 ? moved : shm_bulk_fault(link, moved ? errno : EFAULT);
 }
 
-static int shm_bulk_run(struct shm_link *link, struct dev_get *get, uint32_t cap, shm_vm_fn move)
+/** Bytes [from, to) of the transfer. */
+static void shm_bulk_run(struct shm_link *link, struct dev_get *get, size_t from, size_t to,
+			 shm_vm_fn move)
 {
-	size_t done = 0;
+	struct dev_get part = *get;
 	ssize_t moved;
 
-	get->status = link->base.caps & cap ? 0 : -FI_EPERM;
-	while (!get->status && done < get->len) {
-		moved = shm_bulk_step(link, get, done, move);
+	part.len = to;
+	while (!get->status && from < to) {
+		moved = shm_bulk_step(link, &part, from, move);
 		if (moved < 0)
 			get->status = (int)moved;
 		else
-			done += (size_t)moved;
+			from += (size_t)moved;
 	}
-	return 1;
 }
 
-int shm_bulk_get(struct shm_link *link, struct dev_get *get)
+void shm_bulk_get_part(struct shm_link *link, struct dev_get *get, uint64_t from, uint64_t to)
 {
-	return shm_bulk_run(link, get, DEV_CAP_GET, process_vm_readv);
+	get->status = link->base.caps & DEV_CAP_GET ? 0 : -FI_EPERM;
+	shm_bulk_run(link, get, from, to, process_vm_readv);
 }
 
-int shm_bulk_put(struct shm_link *link, struct dev_get *get)
+/** One call, all or nothing as far as is told: who wants to know why goes one by one. */
+static bool shm_bulk_move_vec(struct shm_link *link, const struct shm_vec *vec, uint32_t cap,
+			      shm_vm_fn move)
 {
-	return shm_bulk_run(link, get, DEV_CAP_PUT, process_vm_writev);
+	return (link->base.caps & cap) && shm_bulk_prove(link) &&
+	       move(link->peer.pid, vec->local, vec->cnt, vec->remote, vec->cnt, 0) ==
+		       (ssize_t)vec->len;
 }
 
+bool shm_bulk_get_vec(struct shm_link *link, const struct shm_vec *vec)
+{
+	return shm_bulk_move_vec(link, vec, DEV_CAP_GET, process_vm_readv);
+}
+
+bool shm_bulk_put_vec(struct shm_link *link, const struct shm_vec *vec)
+{
+	return shm_bulk_move_vec(link, vec, DEV_CAP_PUT, process_vm_writev);
+}
+
+/** Who may not reach the peer hears of it at once. */
 int shm_link_get(struct dev_link *base, struct dev_get *get)
 {
 	struct shm_link *link = (struct shm_link *)base;
 
-	return shm_share_fits(link, get) ? shm_share_get(link, get) : shm_bulk_get(link, get);
+	get->status = base->caps & DEV_CAP_GET ? 0 : -FI_EPERM;
+	return get->status ? 1 : shm_share_get(link, get);
 }
 
 int shm_link_put(struct dev_link *base, struct dev_get *get)
 {
-	return shm_bulk_put((struct shm_link *)base, get);
+	get->status = base->caps & DEV_CAP_PUT ? 0 : -FI_EPERM;
+	shm_bulk_run((struct shm_link *)base, get, 0, get->len, process_vm_writev);
+	return 1;
 }

@@ -78,7 +78,7 @@ static struct shm_link *shm_link_alloc(struct shm_dev *dev)
 	link->peer_bell_fd = -1;
 	util_list_init(&link->unsettled);
 	util_list_init(&link->lent_link);
-	util_list_init(&link->share.link);
+	shm_share_init(&link->share);
 	return link;
 }
 

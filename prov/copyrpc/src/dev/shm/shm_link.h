@@ -91,7 +91,7 @@ struct shm_link {
 	int peer_bell_fd;
 	struct shm_probe peer;
 	struct shm_offer *peer_offer;
-	struct shm_share share;     /* the fetch that we offer */
+	struct shm_share share;     /* our fetches */
 	struct util_list lent_link; /* in shm_dev.lent */
 	int lent;                   /* announcements of our memory that the peer may fetch */
 	uint64_t proven_ns;         /* when peer was last found to be itself */
@@ -174,9 +174,11 @@ void shm_link_close(struct dev_link *base);
 
 int shm_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
 
-/** A transfer by this process alone. Always 1; get->status is set. */
-int shm_bulk_get(struct shm_link *link, struct dev_get *get);
-int shm_bulk_put(struct shm_link *link, struct dev_get *get);
+/** Bytes [from, to) of a fetch, by this process alone; get->status is set. */
+void shm_bulk_get_part(struct shm_link *link, struct dev_get *get, uint64_t from, uint64_t to);
+/** Several stretches in one call: have all their bytes been moved? */
+bool shm_bulk_get_vec(struct shm_link *link, const struct shm_vec *vec);
+bool shm_bulk_put_vec(struct shm_link *link, const struct shm_vec *vec);
 
 enum shm_probe_result {
 	SHM_PROBE_SAME,   /* process_vm_readv reaches it, and it is still the one that was named */

@@ -52,11 +52,11 @@ struct shm_dev {
 	struct shm_inbox *inbox;
 	uint32_t act_cnt;
 	uint32_t cursor;
-	uint32_t visits;
+	uint32_t visits; /* tune.visits; 0 for one poll when it is bulk_cnt's turn */
 	uint32_t tick_left;
 	uint32_t tick_cnt;
 	uint32_t hand;     /* of the clock that ages active links: an index in act */
-	uint32_t bulk_cnt; /* lent memory and shared fetches: an idle poll looks after them */
+	uint32_t bulk_cnt; /* lent memory and links with fetches: an idle poll looks after them */
 
 	/* Seldom. */
 	alignas(UTIL_CACHE_LINE) struct util_list unsettled;
@@ -66,6 +66,7 @@ struct shm_dev {
 	uint32_t act_cap;
 	uint32_t attached_cnt;
 	struct shm_tune tune;
+	bool bulk_told;  /* the last look at them gave an event */
 	bool armed;      /* sleeping was said */
 	bool membarrier; /* this process is registered */
 	bool told_no_barrier;
@@ -78,7 +79,7 @@ struct shm_dev {
 	bool told_no_get;
 };
 
-/** A tick: ages one active link, sweeps one parked one, moves the cursor. */
+/** A tick: ages one active link, sweeps one parked one, moves the cursor, lets bulk have this poll. */
 void shm_watch_tick(struct shm_dev *dev);
 /** Takes the posts: their links become active and come next. */
 void shm_watch_take(struct shm_dev *dev);

@@ -37,7 +37,7 @@ struct shm_ctrl {
 	uint8_t unused[128];
 	alignas(128) uint64_t consumer; /* how far the reader has released the ring */
 	alignas(128) uint32_t notify;   /* epoch: the writer posts once after each change */
-	struct shm_offer offer;         /* a fetch that both ends may copy */
+	struct shm_offer offer;         /* what both ends may copy */
 };
 
 static_assert(offsetof(struct shm_ctrl, consumer) == 128, "layout");

@@ -4,148 +4,273 @@
 
 #include <poll.h>
 #include <sched.h>
-#include <sys/uio.h>
+#include <string.h>
 
 #include "dev/shm/shm_link.h"
 #include "dev/shm/shm_poll.h"
 #include "util/clock.h"
 #include "util/log.h"
 
-#define SHM_SHARE_SPINS     2000u         /* about as long as one piece takes */
-#define SHM_SHARE_STOP_NS   UTIL_NS_PER_S /* then a line says what we wait for */
-#define SHM_SHARE_HELP_CALL 4u            /* pieces that one poll may copy for a peer */
-#define SHM_SHARE_CLOSED    UINT32_MAX    /* in claim: there is no piece */
+#define SHM_SHARE_STOP_NS UTIL_NS_PER_S /* then a line says what we wait for */
+#define SHM_SHARE_CLOSED  UINT32_MAX    /* in claim: there is no part */
 
-static uint32_t shm_share_pieces(uint64_t len, uint32_t piece_len)
+void shm_share_init(struct shm_share *share)
 {
-	return (uint32_t)((len + piece_len - 1) / piece_len);
+	*share = (struct shm_share){ .gen = 0 };
+	util_list_init(&share->link);
+	util_list_init(&share->waiting);
+	util_list_init(&share->done);
 }
 
-/**
- * Half of a short message, where a call costs as much as its bytes; a quarter of a long one, where one
- * end may come late; in pages, within bounds.
- */
-static uint32_t shm_share_piece_len(uint64_t len)
+static struct dev_get *shm_share_first(struct util_list *list)
 {
-	uint64_t parts = len <= SHM_SHARE_HALVES ? 2 : 4;
-	uint64_t piece = util_align_up((len + parts - 1) / parts, SHM_PAGE);
+	struct util_list *first = util_list_first(list);
 
-	piece = piece < SHM_SHARE_PIECE_MIN ? SHM_SHARE_PIECE_MIN : piece;
-	return (uint32_t)(piece < SHM_SHARE_PIECE_MAX ? piece : SHM_SHARE_PIECE_MAX);
+	return first ? UTIL_CONTAINER_OF(first, struct dev_get, dev_link) : NULL;
 }
 
-/** Takes the next of `cnt` pieces of the generation in *claim: its index, or cnt. */
-static uint32_t shm_share_claim(uint64_t *word, uint64_t *claim, uint32_t cnt)
+/** Takes the next of `parts` parts of the generation in *claim: its index, or parts. */
+static uint32_t shm_share_claim(uint64_t *word, uint64_t *claim, uint32_t parts)
 {
 	uint64_t gen = *claim >> 32;
 
-	while (*claim >> 32 == gen && (uint32_t)*claim < cnt) {
+	while (*claim >> 32 == gen && (uint32_t)*claim < parts) {
 		if (__atomic_compare_exchange_n(word, claim, *claim + 1, false, __ATOMIC_ACQ_REL,
 						__ATOMIC_ACQUIRE))
 			return (uint32_t)*claim;
 	}
-	return cnt;
+	return parts;
 }
 
-static uint64_t shm_share_piece_end(uint64_t len, uint32_t piece_len, uint32_t idx)
-{
-	uint64_t end = ((uint64_t)idx + 1) * piece_len;
+/* --- the offer ------------------------------------------------------------------------------ */
 
-	return end < len ? end : len;
+static void shm_share_close(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+
+	s->claim = __atomic_exchange_n(&link->ctrl->offer.claim,
+				       (uint64_t)s->gen << 32 | SHM_SHARE_CLOSED, __ATOMIC_ACQ_REL);
 }
 
-/** Reads [from, to) of the fetch: 0 or -FI_E*. */
-static int shm_share_read(struct shm_link *link, const struct shm_share *s, uint64_t from,
-			  uint64_t to)
+static void shm_offer_put(struct shm_offer *offer, const struct shm_round *round)
 {
-	struct iovec local = { (uint8_t *)s->get->iov[0].iov_base + from, to - from };
-	struct dev_get part = {
-		.remote_addr = s->get->remote_addr + from,
-		.remote_key = s->get->remote_key,
-		.iov = &local,
-		.iov_cnt = 1,
-		.len = to - from,
-	};
-
-	shm_bulk_get(link, &part);
-	return part.status;
+	for (uint32_t i = 0; i < round->cnt; i++) {
+		__atomic_store_n(&offer->round.of[i].src, round->of[i].src, __ATOMIC_RELAXED);
+		__atomic_store_n(&offer->round.of[i].dst, round->of[i].dst, __ATOMIC_RELAXED);
+		__atomic_store_n(&offer->round.of[i].len, round->of[i].len, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&offer->round.cnt, round->cnt, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->round.parts, round->parts, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->failed, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&offer->done, 0, __ATOMIC_RELAXED);
 }
 
-bool shm_share_fits(const struct shm_link *link, const struct dev_get *get)
+/** What is offered, or nonsense: false. */
+static bool shm_offer_take(const struct shm_offer *offer, struct shm_round *round)
 {
-	return get->len >= SHM_SHARE_MIN && get->iov_cnt == 1 && !link->share.get &&
-	       (link->base.caps & DEV_CAP_PUT);
+	round->cnt = __atomic_load_n(&offer->round.cnt, __ATOMIC_RELAXED);
+	round->parts = __atomic_load_n(&offer->round.parts, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < round->cnt && i < SHM_ROUND_FETCHES; i++) {
+		round->of[i].src = __atomic_load_n(&offer->round.of[i].src, __ATOMIC_RELAXED);
+		round->of[i].dst = __atomic_load_n(&offer->round.of[i].dst, __ATOMIC_RELAXED);
+		round->of[i].len = __atomic_load_n(&offer->round.of[i].len, __ATOMIC_RELAXED);
+	}
+	return shm_round_is_sound(round);
 }
 
-/** Has the sender finished the pieces it claimed? Then the fetch has ended. */
-static bool shm_share_is_done(const struct shm_link *link)
+/**
+ * Opens a generation. The word is closed before the parameters change, so that whoever has read one of
+ * the new ones cannot swap an old claim any more: our release fence pairs with the acquire fence in
+ * shm_share_help.
+ */
+static void shm_share_open(struct shm_link *link)
 {
+	struct shm_offer *offer = &link->ctrl->offer;
+	struct shm_share *s = &link->share;
+
+	s->gen++;
+	shm_share_close(link);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	shm_offer_put(offer, &s->round);
+	s->claim = (uint64_t)s->gen << 32;
+	__atomic_store_n(&offer->claim, s->claim, __ATOMIC_RELEASE);
+}
+
+/* --- the receiver --------------------------------------------------------------------------- */
+
+/** Fetches of one buffer each go together while they are short. */
+static bool shm_share_joins(const struct shm_share *s, const struct dev_get *get, uint64_t len)
+{
+	return s->round.cnt < SHM_ROUND_FETCHES && s->gets[0]->iov_cnt == 1 && get->iov_cnt == 1 &&
+	       get->len <= SHM_ROUND_LEN && len <= SHM_ROUND_LEN - get->len;
+}
+
+/** The next round, if anything waits: its bytes. */
+static uint64_t shm_share_collect(struct shm_share *s)
+{
+	struct dev_get *get;
+	uint64_t len = 0;
+
+	s->round.cnt = 0;
+	while ((get = shm_share_first(&s->waiting)) &&
+	       (!s->round.cnt || shm_share_joins(s, get, len))) {
+		util_list_remove(&get->dev_link);
+		s->round.of[s->round.cnt] = (struct shm_stretch){
+			.src = get->remote_addr,
+			.dst = (uintptr_t)get->iov[0].iov_base,
+			.len = get->len,
+		};
+		s->gets[s->round.cnt++] = get;
+		len += get->len;
+	}
+	return len;
+}
+
+/** Begins the round that was collected, from its first part. */
+static void shm_share_start(struct shm_link *link, bool offered)
+{
+	struct shm_share *s = &link->share;
+
+	s->mine = 0;
+	s->offered = offered;
+	for (uint32_t i = 0; i < s->round.cnt; i++)
+		s->gets[i]->status = 0;
+	if (offered)
+		shm_share_open(link);
+}
+
+/** Several buffers of one fetch are beyond what an offer can say. */
+static void shm_share_begin(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+	uint64_t len = shm_share_collect(s);
+
+	if (!s->round.cnt)
+		return;
+	s->round.parts = shm_round_cut(s->round.cnt, len);
+	shm_share_start(link, s->round.parts > 1 && s->gets[0]->iov_cnt == 1 &&
+				      (link->base.caps & DEV_CAP_PUT));
+}
+
+static uint32_t shm_share_next(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+	uint32_t idx = s->mine;
+
+	if (s->offered)
+		idx = shm_share_claim(&link->ctrl->offer.claim, &s->claim, s->round.parts);
+	s->mine += idx < s->round.parts;
+	return idx;
+}
+
+/** One by one: what fails for one fetch says nothing of the others. */
+static void shm_share_read_each(struct shm_link *link, uint32_t idx)
+{
+	struct shm_share *s = &link->share;
+	uint64_t from, to;
+
+	for (uint32_t i = 0; i < s->round.cnt; i++) {
+		shm_part_of(s->round.of[i].len, s->round.parts, idx, &from, &to);
+		if (!s->gets[i]->status)
+			shm_bulk_get_part(link, s->gets[i], from, to);
+	}
+}
+
+/** Reads the next part, if there is one that nobody has claimed. */
+static bool shm_share_read(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+	uint32_t idx = shm_share_next(link);
+	struct shm_vec vec;
+
+	if (idx >= s->round.parts)
+		return false;
+	if (s->round.cnt > 1) {
+		shm_round_part(&s->round, idx, false, &vec);
+		if (shm_bulk_get_vec(link, &vec))
+			return true;
+	}
+	shm_share_read_each(link, idx);
+	return true;
+}
+
+/** Are all parts copied? Those of the sender are known when nothing is left to claim. */
+static bool shm_share_is_over(const struct shm_link *link)
+{
+	const struct shm_share *s = &link->share;
 	const struct shm_offer *offer = &link->ctrl->offer;
 
-	return __atomic_load_n(&offer->done, __ATOMIC_ACQUIRE) == link->share.theirs;
+	if (!s->offered)
+		return s->mine == s->round.parts;
+	return (uint32_t)s->claim >= s->round.parts &&
+	       __atomic_load_n(&offer->done, __ATOMIC_ACQUIRE) == s->round.parts - s->mine;
 }
 
+/** What the sender could not write we read; else the round has ended, and the next one begins. */
 static void shm_share_end(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;
 
-	if (!s->status && __atomic_load_n(&link->ctrl->offer.failed, __ATOMIC_RELAXED))
-		s->status = shm_share_read(link, s, 0, s->get->len);
-	s->get->status = s->status;
+	if (s->offered && __atomic_load_n(&link->ctrl->offer.failed, __ATOMIC_RELAXED)) {
+		shm_share_start(link, false);
+		return;
+	}
+	for (uint32_t i = 0; i < s->round.cnt; i++)
+		util_list_push_back(&s->done, &s->gets[i]->dev_link);
+	shm_share_begin(link);
 }
 
-/**
- * Opens a generation: the claim that goes with it. The word is closed before the parameters change,
- * so that whoever has read one of the new ones cannot swap an old claim any more: our release
- * fence pairs with the acquire fence in shm_share_help.
- */
-static uint64_t shm_share_open(struct shm_link *link, const struct dev_get *get, uint32_t piece_len)
+/** A step of this link's fetches: was something copied? */
+static bool shm_share_step(struct shm_link *link)
 {
-	struct shm_offer *offer = &link->ctrl->offer;
-	uint64_t claim = (uint64_t)++link->share.gen << 32;
+	struct shm_share *s = &link->share;
+	bool copied;
 
-	__atomic_store_n(&offer->claim, claim | SHM_SHARE_CLOSED, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	__atomic_store_n(&offer->src, get->remote_addr, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->dst, (uintptr_t)get->iov[0].iov_base, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->len, get->len, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->piece_len, piece_len, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->failed, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->done, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&offer->claim, claim, __ATOMIC_RELEASE);
-	return claim;
+	if (!s->round.cnt)
+		shm_share_begin(link);
+	if (!s->round.cnt)
+		return false;
+	copied = shm_share_read(link);
+	if (shm_share_is_over(link))
+		shm_share_end(link);
+	return copied;
+}
+
+static void shm_share_forget(struct shm_link *link)
+{
+	util_list_remove(&link->share.link);
+	link->dev->bulk_cnt--;
 }
 
 int shm_share_get(struct shm_link *link, struct dev_get *get)
 {
-	struct shm_offer *offer = &link->ctrl->offer;
 	struct shm_share *s = &link->share;
-	uint32_t piece_len = shm_share_piece_len(get->len);
-	uint32_t cnt = shm_share_pieces(get->len, piece_len);
-	uint32_t idx, mine = 0, spins;
-	uint64_t claim = shm_share_open(link, get, piece_len);
 
-	s->get = get;
-	s->status = 0;
-	while ((idx = shm_share_claim(&offer->claim, &claim, cnt)) < cnt) {
-		mine++;
-		claim++;
-		if (!s->status)
-			s->status = shm_share_read(link, s, (uint64_t)idx * piece_len,
-						   shm_share_piece_end(get->len, piece_len, idx));
-	}
-	s->theirs = cnt - mine;
-	for (spins = SHM_SHARE_SPINS; spins && !shm_share_is_done(link); spins--)
-		util_cpu_relax();
-	if (!spins) {
+	util_list_push_back(&s->waiting, &get->dev_link);
+	if (util_list_is_empty(&s->link)) {
 		util_list_push_back(&link->dev->pending, &s->link);
 		link->dev->bulk_cnt++;
-		return 0;
 	}
-	shm_share_end(link);
-	s->get = NULL;
-	return 1;
+	return 0;
 }
+
+static bool shm_share_tell(struct shm_link *link, struct dev_event *ev)
+{
+	struct shm_share *s = &link->share;
+	struct dev_get *get = shm_share_first(&s->done);
+
+	if (!get)
+		return false;
+	util_list_remove(&get->dev_link);
+	if (!s->round.cnt && util_list_is_empty(&s->done) && util_list_is_empty(&s->waiting))
+		shm_share_forget(link);
+	ev->link = &link->base;
+	ev->kind = DEV_EV_GET;
+	ev->get = get;
+	return true;
+}
+
+/* --- the sender ----------------------------------------------------------------------------- */
 
 void shm_share_lend(struct shm_link *link, int delta)
 {
@@ -157,67 +282,83 @@ void shm_share_lend(struct shm_link *link, int delta)
 		util_list_remove(&link->lent_link);
 }
 
-/** Writes pieces of the peer's offer, a few. */
-static void shm_share_help(struct shm_link *link)
+/** Writes a part of the peer's offer: was there one? */
+static bool shm_share_help(struct shm_link *link)
 {
 	struct shm_offer *offer = link->peer_offer;
 	uint64_t claim = __atomic_load_n(&offer->claim, __ATOMIC_ACQUIRE);
-	uint64_t src = __atomic_load_n(&offer->src, __ATOMIC_RELAXED);
-	uint64_t dst = __atomic_load_n(&offer->dst, __ATOMIC_RELAXED);
-	uint64_t len = __atomic_load_n(&offer->len, __ATOMIC_RELAXED);
-	uint32_t piece_len = __atomic_load_n(&offer->piece_len, __ATOMIC_RELAXED);
-	uint32_t left = SHM_SHARE_HELP_CALL, cnt, idx;
+	struct shm_round round;
+	struct shm_vec vec;
+	uint32_t idx;
 
-	if (piece_len < SHM_SHARE_PIECE_MIN || piece_len > SHM_SHARE_PIECE_MAX ||
-	    len / piece_len >= UINT32_MAX)
-		return;
-	cnt = shm_share_pieces(len, piece_len);
+	if ((uint32_t)claim >= __atomic_load_n(&offer->round.parts, __ATOMIC_RELAXED) ||
+	    !shm_offer_take(offer, &round))
+		return false;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	while (left-- && (idx = shm_share_claim(&offer->claim, &claim, cnt)) < cnt) {
-		uint64_t from = (uint64_t)idx * piece_len;
-		struct iovec local = { (void *)(uintptr_t)(src + from),
-				       shm_share_piece_end(len, piece_len, idx) - from };
-		struct dev_get part = {
-			.remote_addr = dst + from, .iov = &local, .iov_cnt = 1, .len = local.iov_len
-		};
-
-		claim++;
-		shm_bulk_put(link, &part);
-		if (part.status)
-			__atomic_store_n(&offer->failed, 1, __ATOMIC_RELAXED);
-		__atomic_fetch_add(&offer->done, 1, __ATOMIC_RELEASE);
-	}
+	idx = shm_share_claim(&offer->claim, &claim, round.parts);
+	if (idx == round.parts)
+		return false;
+	shm_round_part(&round, idx, true, &vec);
+	if (!shm_bulk_put_vec(link, &vec))
+		__atomic_store_n(&offer->failed, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&offer->done, 1, __ATOMIC_RELEASE);
+	return true;
 }
 
-static void shm_share_forget(struct shm_link *link)
+/* --- polling -------------------------------------------------------------------------------- */
+
+/** Who was served goes to the end of its list: the next poll begins with others. */
+static void shm_share_last(struct util_list *list, struct util_list *it)
 {
-	link->share.get = NULL;
-	util_list_remove(&link->share.link);
-	link->dev->bulk_cnt--;
+	util_list_remove(it);
+	util_list_push_back(list, it);
 }
 
-bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev)
+static void shm_share_copy(struct shm_dev *dev)
 {
 	struct util_list *it, *tmp;
-	struct shm_link *link;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->lent)
-		shm_share_help(UTIL_CONTAINER_OF(it, struct shm_link, lent_link));
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->pending) {
-		link = UTIL_CONTAINER_OF(it, struct shm_link, share.link);
-		if (!shm_share_is_done(link))
-			continue;
-		shm_share_end(link);
-		ev->link = &link->base;
-		ev->kind = DEV_EV_GET;
-		ev->get = link->share.get;
-		shm_share_forget(link);
-		return true;
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->lent) {
+		if (shm_share_help(UTIL_CONTAINER_OF(it, struct shm_link, lent_link))) {
+			shm_share_last(&dev->lent, it);
+			break;
+		}
 	}
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->pending) {
+		if (shm_share_step(UTIL_CONTAINER_OF(it, struct shm_link, share.link))) {
+			shm_share_last(&dev->pending, it);
+			break;
+		}
+	}
+}
+
+static bool shm_share_tell_any(struct shm_dev *dev, struct dev_event *ev)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->pending)
+		if (shm_share_tell(UTIL_CONTAINER_OF(it, struct shm_link, share.link), ev))
+			return true;
 	return false;
 }
 
-/** The sender holds a piece: may it still write it? Not if it is gone. */
+/** Between telling and copying there is a poll in vain: answers leave before we are busy again. */
+bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev)
+{
+	bool told = dev->bulk_told;
+
+	dev->visits = dev->tune.visits;
+	dev->bulk_told = shm_share_tell_any(dev, ev);
+	if (dev->bulk_told || told)
+		return dev->bulk_told;
+	shm_share_copy(dev);
+	dev->bulk_told = shm_share_tell_any(dev, ev);
+	return dev->bulk_told;
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+/** The sender holds a part: may it still write it? Not if it is gone. */
 static bool shm_share_may_write(const struct shm_link *link, bool long_waited)
 {
 	enum shm_probe_result peer = shm_probe(&link->peer);
@@ -225,13 +366,14 @@ static bool shm_share_may_write(const struct shm_link *link, bool long_waited)
 	return peer == SHM_PROBE_SAME || (peer == SHM_PROBE_HIDDEN && !long_waited);
 }
 
-/** Waits until nobody writes into the buffer of the fetch any more. */
-static void shm_share_wait(const struct shm_link *link)
+/** Waits until the sender has written `theirs` parts: nobody writes into our buffers any more. */
+static void shm_share_wait(const struct shm_link *link, uint32_t theirs)
 {
 	uint64_t since = util_clock_ns();
 	bool told = false, late = false;
 
-	while (!shm_share_is_done(link) && shm_share_may_write(link, late)) {
+	while (__atomic_load_n(&link->ctrl->offer.done, __ATOMIC_ACQUIRE) != theirs &&
+	       shm_share_may_write(link, late)) {
 		late = util_clock_ns() - since > SHM_SHARE_STOP_NS;
 		if (late && !told)
 			UTIL_WARN(EP_DATA,
@@ -246,12 +388,29 @@ static void shm_share_wait(const struct shm_link *link)
 	}
 }
 
+/** No part can be claimed from now on, and none is being written. */
+static void shm_share_withdraw(struct shm_link *link)
+{
+	struct shm_share *s = &link->share;
+	uint32_t claimed;
+
+	shm_share_close(link);
+	claimed = (uint32_t)s->claim < s->round.parts ? (uint32_t)s->claim : s->round.parts;
+	shm_share_wait(link, claimed - s->mine);
+}
+
 void shm_share_stop(struct shm_link *link)
 {
+	struct shm_share *s = &link->share;
+
 	if (link->lent)
 		shm_share_lend(link, -link->lent);
-	if (!link->share.get)
+	if (util_list_is_empty(&s->link))
 		return;
-	shm_share_wait(link);
+	if (s->round.cnt && s->offered)
+		shm_share_withdraw(link);
+	s->round.cnt = 0;
+	util_list_init(&s->waiting);
+	util_list_init(&s->done);
 	shm_share_forget(link);
 }

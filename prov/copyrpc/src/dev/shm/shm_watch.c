@@ -164,6 +164,8 @@ void shm_watch_tick(struct shm_dev *dev)
 	shm_watch_sweep(dev);
 	if (++dev->cursor >= dev->act_cnt)
 		dev->cursor = 0;
+	if (dev->bulk_cnt)
+		dev->visits = 0;
 }
 
 static void shm_watch_take_one(struct shm_dev *dev, uint32_t id)
