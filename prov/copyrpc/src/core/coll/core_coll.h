@@ -129,16 +129,9 @@ int core_coll_place(const struct core_coll_group *group, fi_addr_t addr, uint32_
 void core_coll_fail_peer(struct core_peer *peer, int err);
 void core_coll_forget_peer(struct core_peer *peer);
 
-/** For core_coll_msg.c: a move has ended, well or badly; `err` ends the group. */
-void core_coll_move_end(struct core_coll_op *op, struct core_coll_move *move, int err);
+/** It ends for all members, who are told of it (`tell`): `err` from now on. */
 void core_coll_give_up(struct core_coll_group *group, int err, bool tell);
+/** NULL: this endpoint is in no group of that number. */
 struct core_coll_group *core_coll_find(struct core_ep *ep, uint64_t id);
-/** The operation's move of this kind (SEND, or anything that receives) with a member that has started. */
-struct core_coll_move *core_coll_open_move(struct core_coll_group *group, uint32_t seq,
-					   uint32_t member, bool send, struct core_coll_op **op);
-/** Is that what the move's other member should have? If not it is said what to do. */
-bool core_coll_agrees(const struct core_coll_move *move, size_t len);
-/** Bytes that came for a move: taken in. */
-void core_coll_take(struct core_coll_op *op, struct core_coll_move *move, const uint8_t *data);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/coll/core_coll_op.h"
 #include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/core_peer.h"
