@@ -26,6 +26,10 @@
 	{                                                                                          \
 		.best_len = 512, .cheap = false                                                    \
 	}
+#define LOOK                                                                                       \
+	{                                                                                          \
+		.best_len = 544, .looks = true                                                     \
+	}
 #define GATHER                                                                                     \
 	{                                                                                          \
 		.best_len = 1u << 20, .cheap = false                                               \
@@ -82,6 +86,15 @@ static const struct flow_case flow_cases[] = {
 	  LEAVE_LONE,
 	  0,
 	  true },
+	{ "direct 1K, looks", { .direct = true, .rx_len = { KIB, KIB } }, LOOK, 0, false },
+	{ "direct 16K/2K, 64 ahead, looks, below 2^64",
+	  { .direct = true,
+	    .ahead = 64,
+	    .rx_len = { 16 * KIB, 2 * KIB },
+	    .start = { BELOW(0ull, 96), BELOW(0ull, 9984) } },
+	  LOOK,
+	  0,
+	  false },
 	{ "direct 4K/16K, 512 ahead",
 	  { .direct = true, .ahead = 512, .rx_len = { 4 * KIB, 16 * KIB } },
 	  LEAVE_AT_ONCE,

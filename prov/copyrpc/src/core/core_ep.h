@@ -36,12 +36,14 @@ struct core_comp {
 	bool selective;         /* FI_SELECTIVE_COMPLETION: only what asked with FI_COMPLETION */
 	/* cq, if every end is told there and nowhere else: what the common case looks at. Else NULL. */
 	struct core_cq *plain;
+	struct core_cq *asked; /* the same of every end that asked with FI_COMPLETION */
 };
 
-/** `plain` follows from the others: after they were changed. */
+/** `plain` and `asked` follow from the others: after they were changed. */
 static inline void core_comp_settle(struct core_comp *comp)
 {
-	comp->plain = comp->cntr || comp->selective ? NULL : comp->cq;
+	comp->asked = comp->cntr ? NULL : comp->cq;
+	comp->plain = comp->selective ? NULL : comp->asked;
 }
 
 struct core_ep {

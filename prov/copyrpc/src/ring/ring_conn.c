@@ -71,7 +71,7 @@ void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)
 {
 	if (conn->eng.err)
 		return;
-	ring_conn_unhold(conn);
+	ring_conn_still(conn);
 	if (why)
 		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
 	util_list_remove(&conn->late.link);

@@ -42,12 +42,18 @@ struct ring_tx {
 	uint32_t msg_cnt;     /* in the open batch */
 	bool open;            /* a batch is open: [flush_start, producer) */
 	/*
-	 * The open batch may grow up to here with no further question: there is room for it, it does
-	 * not wrap and does not have to leave. 0 unless a batch is held. Old is only too low.
+	 * The open batch may grow to less than this with no further question: there is room for it, it
+	 * does not wrap and does not have to leave. 0 unless a batch is held. Old is only too low.
 	 */
 	uint64_t hold_end;
 	/* The same for what would leave if the peer had released all before it: 0 when it has. */
 	uint64_t join_end;
+	/*
+	 * Bytes that batches may take from the producer on with no question but whether they leave at once:
+	 * none is open or waits, nothing is to be granted, the link writes the link word. Else 0.
+	 */
+	uint64_t lone_room;
+	bool left;       /* the last batch left with its last message: it was not held */
 	uint64_t credit; /* response bytes the peer granted us, unspent */
 	uint64_t placed; /* everything before is known to have arrived at the peer */
 	uint64_t heard;  /* where short immediates say their news from: the last position told */
@@ -121,6 +127,13 @@ static inline void ring_conn_unhold(struct ring_conn *conn)
 {
 	conn->tx.hold_end = 0;
 	conn->tx.join_end = 0;
+}
+
+/** Nothing is written any more without asking. */
+static inline void ring_conn_still(struct ring_conn *conn)
+{
+	ring_conn_unhold(conn);
+	conn->tx.lone_room = 0;
 }
 
 static inline struct ring_conn *ring_conn_of(struct core_chan *chan)

@@ -71,7 +71,7 @@ void ring_life_end(struct eng_conn *eng)
 
 	util_list_remove(&conn->dirty_link);
 	util_list_remove(&conn->late.link);
-	ring_conn_unhold(conn);
+	ring_conn_still(conn);
 	if (!conn->attached || !ring_lane_registers(ring_conn_lane(conn)))
 		return;
 	ring_life_detach(conn);
@@ -84,6 +84,7 @@ void ring_life_stop(struct eng_conn *eng)
 
 	util_list_remove(&conn->dirty_link);
 	util_list_remove(&conn->late.link);
+	ring_conn_still(conn);
 	ring_life_detach(conn);
 }
 

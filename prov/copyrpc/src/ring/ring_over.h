@@ -14,6 +14,7 @@
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
 #include "ring/ring_lane.h"
+#include "ring/ring_lone.h"
 #include "ring/ring_loop.h"
 
 #define RING_OVER(kind, path_bit, dev_table, dev_inline, link_inline, cfg)                         \
@@ -29,11 +30,24 @@
 		return ring_tx_send_buf(&link_inline, &cfg, ring_conn_of(chan), label, ext0, ext1, \
 					buf, len);                                                 \
 	}                                                                                          \
+	static __attribute__((noinline)) int ring_##kind##_send_lone(                              \
+		struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,              \
+		const void *buf, size_t len)                                                       \
+	{                                                                                          \
+		if (ring_lone_send(&link_inline, &cfg, ring_conn_of(chan), label, ext0, ext1, buf, \
+				   len))                                                           \
+			return 0;                                                                  \
+		return ring_##kind##_send_alone(chan, label, ext0, ext1, buf, len);                \
+	}                                                                                          \
 	static int ring_##kind##_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0,   \
 					  uint64_t ext1, const void *buf, size_t len)              \
 	{                                                                                          \
 		if (!ring_tx_may_join(ring_conn_of(chan), label, len))                             \
-			return ring_##kind##_send_alone(chan, label, ext0, ext1, buf, len);        \
+			return !ring_lone_may(&link_inline, ring_conn_of(chan))                    \
+				       ? ring_##kind##_send_alone(chan, label, ext0, ext1, buf,    \
+								  len)                             \
+				       : ring_##kind##_send_lone(chan, label, ext0, ext1, buf,     \
+								 len);                             \
 		return ring_tx_join(&link_inline, ring_conn_of(chan), label, ext0, ext1, buf,      \
 				    len);                                                          \
 	}                                                                                          \

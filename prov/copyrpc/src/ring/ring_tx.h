@@ -87,6 +87,16 @@ RING_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn
 	memmove(tx->posts, tx->posts + done, tx->post_cnt * sizeof(tx->posts[0]));
 }
 
+/** All of the metadata but the link's own word. */
+RING_INLINE void ring_tx_write_meta(struct wire_meta *meta, uint64_t consumer, uint64_t grant,
+				    uint32_t count)
+{
+	meta->consumer_pos = consumer;
+	meta->credit_grant = grant;
+	meta->message_count = count;
+	meta->reserved = 0;
+}
+
 /** Writes metadata at `pos`: what we released, what we grant, how many messages follow. */
 RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t count)
 {
@@ -96,10 +106,7 @@ RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t cou
 
 	if (tx->flow.granted != tx->flow.grant_max)
 		grant = ring_flow_grantable(&tx->flow);
-	meta->consumer_pos = conn->rx.consumer;
-	meta->credit_grant = grant;
-	meta->message_count = count;
-	meta->reserved = 0;
+	ring_tx_write_meta(meta, conn->rx.consumer, grant, count);
 	if (!conn->link->inband_len)
 		meta->link_word = 0;
 	conn->rx.told = conn->rx.consumer;
@@ -210,18 +217,21 @@ RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *
 				  .imm = (uint32_t)(skip / WIRE_ALIGN) };
 
 	tx->flow.producer += skip;
+	tx->lone_room = 0;
 	ring_tx_meta(conn, start, WIRE_COUNT_WRAP);
 	tx->flush_start = tx->flow.producer;
 	ring_tx_post(dev, conn, post);
 }
 
 /** Opens a batch where the producer stands (the caller saw that it fits before the end). */
-static inline void ring_tx_open(struct ring_tx *tx)
+RING_INLINE void ring_tx_open(const struct dev_link_ops *dev, struct ring_tx *tx)
 {
 	tx->flush_start = tx->flow.producer;
 	tx->flow.producer += WIRE_META_LEN;
 	tx->msg_cnt = 0;
 	tx->open = true;
+	if (!ring_tx_is_late(dev))
+		tx->lone_room = 0;
 }
 
 /** Bytes that a message of `span` moves in all: metadata, skip, itself. */
@@ -245,7 +255,7 @@ RING_INLINE void ring_tx_place_cold(const struct dev_link_ops *dev, struct ring_
 	if (ring_off(tx->flow.producer, tx->len) &&
 	    ring_must_wrap(tx->flow.producer, WIRE_META_LEN + span, tx->len))
 		ring_tx_wrap(dev, conn);
-	ring_tx_open(tx);
+	ring_tx_open(dev, tx);
 }
 
 RING_INLINE void ring_tx_place(const struct dev_link_ops *dev, struct ring_conn *conn,
@@ -257,7 +267,7 @@ RING_INLINE void ring_tx_place(const struct dev_link_ops *dev, struct ring_conn 
 	if (UTIL_UNLIKELY(ring_must_wrap(tx->flow.producer, need, tx->len)))
 		ring_tx_place_cold(dev, conn, span);
 	else if (!tx->open)
-		ring_tx_open(tx);
+		ring_tx_open(dev, tx);
 }
 
 /** Closes the open batch if a message of `span` bytes does better in a packet of its own. */
@@ -372,14 +382,19 @@ RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct 
 	return tx->flow.remote_consumer != tx->flush_start;
 }
 
-/** How far a batch that is held may grow before anybody has to think again. */
+/**
+ * How far a batch that is held may grow before anybody has to think again. It is compared by value, so not in the
+ * upper half of all positions, where what is added to one may be a small number.
+ */
 static inline uint64_t ring_tx_hold_end(const struct ring_flush_cfg *cfg, const struct ring_tx *tx)
 {
-	uint64_t by_policy = tx->flush_start + cfg->best_len - WIRE_ALIGN;
-	uint64_t by_wrap = (tx->flush_start | (tx->len - 1)) + 1 - WIRE_ALIGN;
-	uint64_t by_room = ring_flow_limit(&tx->flow);
+	uint64_t by_policy = tx->flush_start + cfg->best_len;
+	uint64_t by_wrap = (tx->flush_start | (tx->len - 1)) + 1;
+	uint64_t by_room = ring_flow_limit(&tx->flow) + WIRE_ALIGN;
 	uint64_t end = by_policy < by_wrap ? by_policy : by_wrap;
 
+	if (UTIL_UNLIKELY((int64_t)tx->flow.producer < 0))
+		return 0;
 	return end < by_room ? end : by_room;
 }
 
@@ -388,9 +403,31 @@ RING_INLINE void ring_tx_hold(const struct ring_flush_cfg *cfg, struct ring_conn
 {
 	struct ring_tx *tx = &conn->tx;
 
+	tx->left = false;
 	tx->hold_end = ring_tx_hold_end(cfg, tx);
 	tx->join_end = tx->flow.remote_consumer != tx->flush_start ? tx->hold_end : 0;
 	ring_conn_mark(conn);
+}
+
+/** ring_tx.lone_room, where no batch is open. */
+static inline uint64_t ring_tx_lone_room(const struct ring_conn *conn)
+{
+	const struct ring_tx *tx = &conn->tx;
+	uint64_t by_wrap = tx->len - ring_off(tx->flow.producer, tx->len) - WIRE_ALIGN;
+	int64_t by_room = (int64_t)(ring_flow_limit(&tx->flow) - tx->flow.producer);
+
+	if (by_room < 0 || tx->post_cnt || tx->flow.granted != tx->flow.grant_max ||
+	    !conn->link->inband_len)
+		return 0;
+	return by_wrap < (uint64_t)by_room ? by_wrap : (uint64_t)by_room;
+}
+
+/** A batch has left with its last message. Two in a row: the next ones will be like them. */
+RING_INLINE void ring_tx_left(struct ring_conn *conn)
+{
+	if (conn->tx.left)
+		conn->tx.lone_room = ring_tx_lone_room(conn);
+	conn->tx.left = true;
 }
 
 /** Lets the batch go or leaves it to the progress call. */
@@ -407,10 +444,13 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 	}
 	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flow.producer - tx->flush_start,
 				       flags & CORE_SEND_MORE, in_flight) &&
-			!tx->post_cnt))
+			!tx->post_cnt)) {
 		ring_tx_close(dev, conn);
-	else
+		if (!ring_tx_is_late(dev))
+			ring_tx_left(conn);
+	} else {
 		ring_tx_hold(cfg, conn);
+	}
 	if (ring_tx_is_late(dev))
 		conn->late.fresh = false;
 }
@@ -454,10 +494,9 @@ RING_INLINE void ring_tx_write_answer(struct ring_tx *tx, uint64_t hdr, const st
  * The header of a message of one buffer, and its extension in two words: where the buffer's bytes go. hdr:
  * call_id, and the allowance in its upper half.
  */
-RING_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, uint64_t ext0,
-					uint64_t ext1, uint64_t ext_len, size_t len)
+RING_INLINE uint8_t *ring_tx_write_head_at(uint8_t *dst, uint64_t hdr, uint64_t ext0, uint64_t ext1,
+					   uint64_t ext_len, size_t len)
 {
-	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
 	uint32_t hdr_len = (uint32_t)(ext_len + len);
 
 	memcpy(dst, &hdr, sizeof(hdr));
@@ -465,6 +504,14 @@ RING_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, 
 	memcpy(dst + WIRE_HDR_LEN, &ext0, sizeof(ext0));     /* both within the first 32 bytes, */
 	memcpy(dst + WIRE_HDR_LEN + 8, &ext1, sizeof(ext1)); /* and 0 beyond ext_len */
 	return dst + WIRE_HDR_LEN + ext_len;
+}
+
+/** The same at the producer. */
+RING_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, uint64_t ext0,
+					uint64_t ext1, uint64_t ext_len, size_t len)
+{
+	return ring_tx_write_head_at(tx->base + ring_off(tx->flow.producer, tx->len), hdr, ext0,
+				     ext1, ext_len, len);
 }
 
 /** Writes a message of one buffer, as ring_tx_write does; hdr as above. */
@@ -489,7 +536,7 @@ RING_INLINE bool ring_tx_may_join(const struct ring_conn *conn, uint64_t label, 
 {
 	uint64_t ext_len = label >> CORE_LABEL_EXT_SHIFT; /* with a flag nothing has room for it */
 
-	return conn->tx.flow.producer + wire_long_span(ext_len + len) <= conn->tx.join_end;
+	return conn->tx.flow.producer + wire_long_span(ext_len + len) < conn->tx.join_end;
 }
 
 /** core_chan_ops.send_buf where it may: there is nothing to decide. */
@@ -567,7 +614,7 @@ RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 static inline bool ring_tx_joins(const struct ring_tx *tx, const struct ring_flush_cfg *cfg,
 				 uint32_t span, unsigned flags)
 {
-	return tx->flow.producer + span <= tx->hold_end &&
+	return tx->flow.producer + span < tx->hold_end &&
 	       ((flags & CORE_SEND_MORE) ||
 		(!cfg->cheap && tx->flow.remote_consumer != tx->flush_start));
 }
@@ -623,7 +670,7 @@ RING_INLINE bool ring_tx_credit_only(const struct dev_link_ops *dev, struct ring
 		ring_tx_wrap(dev, conn);
 		return true;
 	}
-	ring_tx_open(tx);
+	ring_tx_open(dev, tx);
 	ring_tx_close(dev, conn);
 	return true;
 }

@@ -362,13 +362,13 @@ CORE_RX_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32
 
 /**
  * A whole message of at most UTIL_COPY_SHORT bytes, `op` a constant, for the oldest receive, where
- * nothing needs a call. False: it is anything else, and nothing was done.
+ * nothing needs a call. `cq` is told of it, or NULL; `asked`: only if the receive asked for that. False: it is
+ * anything else, and nothing was done.
  */
-CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, uint32_t op, const uint8_t *data,
-				  uint32_t len)
+CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, struct core_cq *cq, bool asked,
+				  uint32_t op, const uint8_t *data, uint32_t len)
 {
 	struct core_ep *ep = peer->ep;
-	struct core_cq *cq = ep->rx.plain;
 	struct core_rx_req *req;
 	uint64_t tag;
 
@@ -376,6 +376,8 @@ CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, uint32_t op, const uin
 		return false;
 	req = core_rx_oldest(peer, op, data, len, &tag);
 	if (UTIL_UNLIKELY(!req || req->match.shape != CORE_MATCH_UNHASHED))
+		return false;
+	if (asked && UTIL_UNLIKELY(!(req->dest.flags & FI_COMPLETION)))
 		return false;
 	len -= wire_ext_len(op);
 	core_cqe_fill(core_cq_take(cq), req->dest.context, core_rx_flags(op), len, NULL,
@@ -431,18 +433,77 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
 	return in ? core_inmsg_bytes(in, head.body, head.body_len, hold) : CORE_RX_BAD;
 }
 
+/* A function of its own that takes its arguments where its caller has them: no copy for a constant. */
+#if defined(__clang__)
+#define CORE_RX_APART __attribute__((noinline))
+#else
+#define CORE_RX_APART __attribute__((noinline, noclone))
+#endif
+
+/*
+ * The common operations, each by code of its own, and that twice: where all ends are told, and where they are told
+ * to who asked, which most receives do all the same. Functions, so that each saves the registers it needs.
+ */
+#define CORE_RX_ASKED(name, common)                                                                \
+	static CORE_RX_APART enum core_rx_verdict core_rx_on_##name##_asked(                       \
+		struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len,            \
+		core_hold_t hold)                                                                  \
+	{                                                                                          \
+		struct core_peer *peer = chan->peer;                                               \
+                                                                                                   \
+		if (core_rx_quick(peer, peer->ep->rx.asked, true, common, data, len))              \
+			return CORE_RX_DONE;                                                       \
+		return core_rx_on_msg_cold(chan, op, data, len, hold);                             \
+	}
+
+CORE_RX_ASKED(tagged, CORE_RX_TAGGED)
+CORE_RX_ASKED(data, CORE_RX_DATA)
+CORE_RX_ASKED(plain, CORE_RX_PLAIN)
+
+static CORE_RX_APART enum core_rx_verdict core_rx_on_data(struct core_chan *chan, uint32_t op,
+							  const uint8_t *data, uint32_t len,
+							  core_hold_t hold)
+{
+	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_DATA, data, len))
+		return CORE_RX_DONE;
+	return core_rx_on_msg_cold(chan, op, data, len, hold);
+}
+
+static CORE_RX_APART enum core_rx_verdict core_rx_on_plain(struct core_chan *chan, uint32_t op,
+							   const uint8_t *data, uint32_t len,
+							   core_hold_t hold)
+{
+	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_PLAIN, data, len))
+		return CORE_RX_DONE;
+	return core_rx_on_msg_cold(chan, op, data, len, hold);
+}
+
+static CORE_RX_APART enum core_rx_verdict core_rx_on_other(struct core_chan *chan, uint32_t op,
+							   const uint8_t *data, uint32_t len,
+							   core_hold_t hold)
+{
+	bool asked = chan->peer->ep->rx.selective;
+
+	if (UTIL_UNLIKELY(len > UTIL_COPY_SHORT))
+		return core_rx_on_msg_cold(chan, op, data, len, hold);
+	if (op == CORE_RX_DATA)
+		return asked ? core_rx_on_data_asked(chan, op, data, len, hold)
+			     : core_rx_on_data(chan, op, data, len, hold);
+	if (op == CORE_RX_PLAIN)
+		return asked ? core_rx_on_plain_asked(chan, op, data, len, hold)
+			     : core_rx_on_plain(chan, op, data, len, hold);
+	return core_rx_on_msg_cold(chan, op, data, len, hold);
+}
+
 enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				    uint32_t len, core_hold_t hold)
 {
-	if (UTIL_LIKELY(len <= UTIL_COPY_SHORT)) {
-		if (op == CORE_RX_TAGGED && core_rx_quick(chan->peer, CORE_RX_TAGGED, data, len))
-			return CORE_RX_DONE;
-		if (op == CORE_RX_DATA && core_rx_quick(chan->peer, CORE_RX_DATA, data, len))
-			return CORE_RX_DONE;
-		if (op == CORE_RX_PLAIN && core_rx_quick(chan->peer, CORE_RX_PLAIN, data, len))
-			return CORE_RX_DONE;
-	}
-	return core_rx_on_msg_cold(chan, op, data, len, hold);
+	if (op != CORE_RX_TAGGED || UTIL_UNLIKELY(len > UTIL_COPY_SHORT))
+		return core_rx_on_other(chan, op, data, len, hold);
+	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_TAGGED, data, len))
+		return CORE_RX_DONE;
+	return chan->peer->ep->rx.selective ? core_rx_on_tagged_asked(chan, op, data, len, hold)
+					    : core_rx_on_msg_cold(chan, op, data, len, hold);
 }
 
 static enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
