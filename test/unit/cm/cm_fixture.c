@@ -160,11 +160,27 @@ static void cm_end_on_refused(void *ctx, int err, const void *data, size_t len)
 	pthread_mutex_unlock(&end->lock);
 }
 
+static uint64_t cm_end_on_heard(void *ctx, struct cm_conn *cm, void *user)
+{
+	struct cm_end *end = ctx;
+	uint64_t heard_ns;
+
+	(void)cm;
+	(void)user;
+	pthread_mutex_lock(&end->lock);
+	end->heard_asked++;
+	heard_ns = end->heard_ns;
+	pthread_cond_broadcast(&end->changed);
+	pthread_mutex_unlock(&end->lock);
+	return heard_ns;
+}
+
 static const struct cm_agent_ops cm_end_ops = {
 	.prepare = cm_end_prepare,
 	.establish = cm_end_establish,
 	.up = cm_end_on_up,
 	.down = cm_end_on_down,
+	.heard = cm_end_on_heard,
 	.failed = cm_end_on_failed,
 	.accepted = cm_end_on_accepted,
 	.refused = cm_end_on_refused,

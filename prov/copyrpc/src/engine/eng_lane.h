@@ -68,6 +68,11 @@ struct eng_lane_ops {
 	/* Has it ever heard of the peer? NULL: that is not known. */
 	bool (*came)(const struct eng_conn *conn);
 	/*
+	 * When was the peer heard last, by util_clock_ns; 0: never. NULL: that is not known. In the control
+	 * thread, beside whatever progress does.
+	 */
+	uint64_t (*heard)(const struct eng_conn *conn);
+	/*
 	 * Makes the up-calls for all that has arrived from the peer: it is gone, or will not be heard any
 	 * more. One that goes on sending does not keep it from returning.
 	 */

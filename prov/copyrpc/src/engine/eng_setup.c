@@ -95,6 +95,15 @@ static void eng_setup_down(void *ctx, struct cm_conn *cm, void *user, int err)
 	eng_event_push(eep->engine, &ev);
 }
 
+static uint64_t eng_setup_heard(void *ctx, struct cm_conn *cm, void *user)
+{
+	const struct eng_conn *conn = user;
+
+	(void)ctx;
+	(void)cm;
+	return conn->lane->ops->heard ? conn->lane->ops->heard(conn) : 0;
+}
+
 static void eng_setup_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)
 {
 	struct core_engine_ep *eep = ctx;
@@ -112,6 +121,7 @@ const struct cm_agent_ops eng_cm_ops = {
 	.establish = eng_setup_establish,
 	.up = eng_setup_up,
 	.down = eng_setup_down,
+	.heard = eng_setup_heard,
 	.failed = eng_setup_failed,
 	.accepted = eng_dial_accepted,
 	.refused = eng_dial_refused,

@@ -71,7 +71,7 @@ static inline bool erpc_port_take(struct erpc_port *port, const struct dev_dgram
 		return false;
 	if (UTIL_UNLIKELY(!s->attached))
 		return erpc_port_save_cold(port, in);
-	s->rx_ns = port->now_ns;
+	__atomic_store_n(&s->rx_ns, port->now_ns, __ATOMIC_RELAXED);
 	switch (h.kind) {
 	case WIRE_ERPC_REQ: return erpc_req_on(s, &h, in);
 	case WIRE_ERPC_RESP: return erpc_resp_on(s, &h, in);

@@ -189,7 +189,7 @@ struct erpc_session {
 	uint64_t watch_ns;            /* if `watched`: losses are looked for then */
 	bool watched;
 	struct erpc_rto rto;
-	uint64_t rx_ns;     /* the last packet came */
+	uint64_t rx_ns;     /* the last packet came; atomic, for the control thread reads it, too */
 	uint64_t passed_ns; /* what was sent then has been answered */
 	uint64_t lost_ns;
 	struct erpc_timely timely;

@@ -11,6 +11,7 @@
 #include "cm/cm.h"
 #include "erpc/erpc_session.h"
 #include "unit/engine/eng_fixture.h"
+#include "util/clock.h"
 #include "util/param.h"
 #include "wire/wire_op.h"
 
@@ -102,8 +103,15 @@ Test(erpc_lane, a_fault_that_nobody_understands_opens_nothing)
 	util_params.fault = NULL;
 }
 
+static uint64_t heard_ns(const struct whole *w)
+{
+	return lane_of(w)->ops->heard(eng_conn_of(w->chan));
+}
+
 Test(erpc_lane, two_engines_meet_talk_and_part, .timeout = 200)
 {
+	uint64_t before_ns;
+
 	whole_open(&wholes[0], &udp);
 	whole_open(&wholes[1], &udp);
 	cr_expect(util_list_is_empty(&erpc_of(&wholes[0])->ports), "nobody to hear from");
@@ -111,7 +119,11 @@ Test(erpc_lane, two_engines_meet_talk_and_part, .timeout = 200)
 	wholes_until(&wholes[0].up);
 	wholes_until(&wholes[1].up);
 	cr_expect_not(util_list_is_empty(&erpc_of(&wholes[0])->ports));
+	cr_expect_eq(heard_ns(&wholes[1]), 0);
+	before_ns = util_clock_ns();
 	say_and_hear(&wholes[0], &wholes[1]);
+	cr_expect_geq(heard_ns(&wholes[1]), before_ns);
+	cr_expect_leq(heard_ns(&wholes[1]), util_clock_ns());
 	say_and_hear(&wholes[1], &wholes[0]);
 	settle();
 	whole_close_chan(&wholes[0]);

@@ -138,11 +138,27 @@ static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
 	conn->is_suspect = true;
 }
 
+/** Who speaks with the engine lives. */
+static void cm_dgram_ask_engine(struct cm_conn *conn, uint64_t now_ns)
+{
+	const struct cm_agent *agent = conn->agent;
+	uint64_t heard_ns;
+
+	if (!agent->ops->heard)
+		return;
+	heard_ns = agent->ops->heard(agent->ctx, conn, conn->user);
+	if (heard_ns > now_ns) /* meanwhile */
+		heard_ns = now_ns;
+	if (heard_ns > conn->heard_ns)
+		conn->heard_ns = heard_ns;
+}
+
 static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 {
 	uint64_t silent_ns;
 	char why[64];
 
+	cm_dgram_ask_engine(conn, now_ns);
 	cm_dgram_discount(conn, now_ns);
 	silent_ns = now_ns - conn->heard_ns;
 

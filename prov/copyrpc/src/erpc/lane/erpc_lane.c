@@ -216,6 +216,13 @@ int erpc_lane_attach(struct eng_conn *conn)
 	return ret;
 }
 
+uint64_t erpc_lane_heard(const struct eng_conn *conn)
+{
+	const struct erpc_session *s = (const struct erpc_session *)conn;
+
+	return __atomic_load_n(&s->rx_ns, __ATOMIC_RELAXED);
+}
+
 void erpc_lane_drain(struct eng_conn *conn)
 {
 	struct erpc_session *s = erpc_lane_session(conn);

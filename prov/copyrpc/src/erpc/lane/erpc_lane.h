@@ -57,6 +57,7 @@ int erpc_lane_prepare(struct eng_lane *eng, struct core_engine_ep *eep, struct c
 void erpc_lane_aim(struct eng_conn *conn, const struct sockaddr *peer, struct cm_half *half);
 int erpc_lane_establish(struct eng_conn *conn, const struct cm_half *peer);
 int erpc_lane_attach(struct eng_conn *conn);
+uint64_t erpc_lane_heard(const struct eng_conn *conn);
 void erpc_lane_drain(struct eng_conn *conn);
 void erpc_lane_end(struct eng_conn *conn);
 void erpc_lane_stop(struct eng_conn *conn);
@@ -86,6 +87,7 @@ void erpc_lane_disarm(struct eng_lane *eng);
 		.aim = erpc_lane_aim,                                                              \
 		.establish = erpc_lane_establish,                                                  \
 		.attach = erpc_lane_attach,                                                        \
+		.heard = erpc_lane_heard,                                                          \
 		.drain = erpc_lane_drain,                                                          \
 		.end = erpc_lane_end,                                                              \
 		.stop = erpc_lane_stop,                                                            \
