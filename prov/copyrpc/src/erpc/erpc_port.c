@@ -62,7 +62,8 @@ erpc_port_save_cold(struct erpc_port *port, const struct dev_dgram_in *in)
 }
 
 /** One packet: true if its buffer was kept. */
-static inline bool erpc_port_take(struct erpc_port *port, const struct dev_dgram_in *in)
+static inline __attribute__((always_inline)) bool erpc_port_take(struct erpc_port *port,
+								 const struct dev_dgram_in *in)
 {
 	struct wire_erpc_hdr h;
 	struct erpc_session *s = erpc_check(port, in, &h);
@@ -81,7 +82,9 @@ static inline bool erpc_port_take(struct erpc_port *port, const struct dev_dgram
 	return false;
 }
 
-void erpc_port_take_all(struct erpc_port *port, const struct dev_dgram_in *in, int cnt)
+static inline __attribute__((always_inline)) void erpc_port_take_hot(struct erpc_port *port,
+								     const struct dev_dgram_in *in,
+								     int cnt)
 {
 	int i;
 
@@ -89,6 +92,11 @@ void erpc_port_take_all(struct erpc_port *port, const struct dev_dgram_in *in, i
 	for (i = 0; i < cnt; i++)
 		if (!erpc_port_take(port, &in[i]))
 			port->dg->ops->release(port->dg, in[i].slot);
+}
+
+void erpc_port_take_all(struct erpc_port *port, const struct dev_dgram_in *in, int cnt)
+{
+	erpc_port_take_hot(port, in, cnt);
 }
 
 static void erpc_port_take_saved_cold(struct erpc_port *port)
@@ -118,7 +126,7 @@ bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns)
 	while (!over && !port->err && rounds--) {
 		n = port->dg->ops->poll(port->dg, in, ERPC_POLL_BURST);
 		if (n > 0)
-			erpc_port_take_all(port, in, n);
+			erpc_port_take_hot(port, in, n);
 		over = n != (int)ERPC_POLL_BURST;
 		more = !over;
 	}
@@ -204,13 +212,10 @@ bool erpc_port_progress(struct erpc_port *port, uint64_t now_ns)
 	return more;
 }
 
-void erpc_port_ring(struct erpc_port *port)
+void erpc_port_ring_some(struct erpc_port *port)
 {
-	int ret;
+	int ret = erpc_out_flush_some(&port->out);
 
-	if (port->running)
-		return;
-	ret = erpc_out_flush(&port->out);
 	if (UTIL_UNLIKELY(ret))
 		erpc_port_fail(port, ret);
 }

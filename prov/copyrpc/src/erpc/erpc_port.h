@@ -190,8 +190,14 @@ uint64_t erpc_port_due_ns(const struct erpc_port *port);
  */
 void erpc_port_await(struct erpc_port *port, uint32_t number);
 
+void erpc_port_ring_some(struct erpc_port *port);
+
 /** Packets leave now, unless progress is at work, which sees to it. */
-void erpc_port_ring(struct erpc_port *port);
+static inline void erpc_port_ring(struct erpc_port *port)
+{
+	if (!port->running && port->out.cnt)
+		erpc_port_ring_some(port);
+}
 
 /** The device is broken: all sessions fail. */
 void erpc_port_fail(struct erpc_port *port, int err);

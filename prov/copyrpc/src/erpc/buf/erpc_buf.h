@@ -87,8 +87,10 @@ struct erpc_buf *erpc_buf_alloc_cold(struct erpc_bufs *b, uint32_t len);
 /** One with room for `len` bytes, empty: NULL: no memory, or more than ERPC_BUF_LARGE. */
 static inline struct erpc_buf *erpc_buf_alloc(struct erpc_bufs *b, uint32_t len)
 {
-	if (UTIL_LIKELY(len <= ERPC_BUF_TINY && !util_list_is_empty(&b->cls[0].free)))
-		return erpc_buf_take(b, 0);
+	unsigned cls = len > ERPC_BUF_TINY;
+
+	if (UTIL_LIKELY(len <= ERPC_BUF_SMALL && !util_list_is_empty(&b->cls[cls].free)))
+		return erpc_buf_take(b, cls);
 	return erpc_buf_alloc_cold(b, len);
 }
 

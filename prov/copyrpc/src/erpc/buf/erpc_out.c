@@ -82,13 +82,11 @@ static void erpc_out_left(struct erpc_out *out, unsigned n, uint32_t first)
 	memmove(out->buf, out->buf + n, out->cnt * sizeof(out->buf[0]));
 }
 
-int erpc_out_flush(struct erpc_out *out)
+int erpc_out_flush_some(struct erpc_out *out)
 {
 	uint32_t first = out->dg->tx_posted;
 	int n;
 
-	if (!out->cnt)
-		return 0;
 	n = out->dg->ops->send(out->dg, out->pkt, out->cnt);
 	if (UTIL_UNLIKELY(n < 0))
 		return n == -FI_EAGAIN ? 0 : n;

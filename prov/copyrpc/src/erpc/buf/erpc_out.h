@@ -106,7 +106,12 @@ static inline void erpc_out_report(struct erpc_out *out)
 }
 
 /** All that waits leaves, as far as the device takes it: 0, or what ended the device. */
-int erpc_out_flush(struct erpc_out *out);
+int erpc_out_flush_some(struct erpc_out *out);
+
+static inline int erpc_out_flush(struct erpc_out *out)
+{
+	return out->cnt ? erpc_out_flush_some(out) : 0;
+}
 
 /** Packets of `owner` that have not left never will. */
 void erpc_out_forget(struct erpc_out *out, struct erpc_out_owner *owner);

@@ -17,6 +17,7 @@
 #include "erpc/tx/erpc_loss.h"
 #include "erpc/tx/erpc_ride.h"
 #include "erpc/erpc_session.h"
+#include "util/bits.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -252,31 +253,60 @@ void erpc_lane_free(struct eng_conn *conn)
 
 /* ---- the loop ---- */
 
-bool erpc_lane_poll(struct eng_lane *eng)
+static inline struct erpc_port *erpc_lane_port(struct util_list *link)
 {
-	struct erpc_lane *lane = erpc_lane_of(eng);
+	return UTIL_CONTAINER_OF(link, struct erpc_lane_port, link)->port;
+}
+
+/** Exactly one port? */
+static inline bool erpc_lane_has_one(const struct erpc_lane *lane)
+{
+	return lane->ports.next == lane->ports.prev && !util_list_is_empty(&lane->ports);
+}
+
+static __attribute__((noinline)) bool erpc_lane_poll_all(struct erpc_lane *lane)
+{
 	struct util_list *it, *tmp;
 	uint64_t now_ns = 0;
 	bool more = false;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &lane->ports) {
-		struct erpc_port *port = UTIL_CONTAINER_OF(it, struct erpc_lane_port, link)->port;
-
-		if (erpc_port_is_idle(port))
+		if (erpc_port_is_idle(erpc_lane_port(it)))
 			continue;
 		now_ns = now_ns ? now_ns : util_clock_ns();
-		more |= erpc_port_poll(port, now_ns);
+		more |= erpc_port_poll(erpc_lane_port(it), now_ns);
 	}
 	return more;
+}
+
+/** Most lanes have one port. */
+bool erpc_lane_poll(struct eng_lane *eng)
+{
+	struct erpc_lane *lane = erpc_lane_of(eng);
+	struct erpc_port *port;
+
+	if (UTIL_UNLIKELY(!erpc_lane_has_one(lane)))
+		return erpc_lane_poll_all(lane);
+	port = erpc_lane_port(lane->ports.next);
+	return !erpc_port_is_idle(port) && erpc_port_poll(port, util_clock_ns());
+}
+
+static __attribute__((noinline)) void erpc_lane_flush_all(struct erpc_lane *lane)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &lane->ports)
+		erpc_port_flush(erpc_lane_port(it));
 }
 
 void erpc_lane_flush(struct eng_lane *eng)
 {
 	struct erpc_lane *lane = erpc_lane_of(eng);
-	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &lane->ports)
-		erpc_port_flush(UTIL_CONTAINER_OF(it, struct erpc_lane_port, link)->port);
+	if (UTIL_UNLIKELY(!erpc_lane_has_one(lane)))
+		erpc_lane_flush_all(lane);
+	else
+		erpc_port_flush(erpc_lane_port(lane->ports.next));
 }
 
 /* ---- sleep ---- */

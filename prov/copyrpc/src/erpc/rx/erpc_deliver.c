@@ -114,7 +114,9 @@ static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_
 }
 
 /** All frames of a batch; what is wrong with it, or NULL. *calls: some were calls. */
-static const char *erpc_deliver_frames(struct erpc_session *s, struct erpc_body *body, bool *calls)
+static inline __attribute__((always_inline)) const char *erpc_deliver_frames(struct erpc_session *s,
+									     struct erpc_body *body,
+									     bool *calls)
 {
 	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch);
 	const uint8_t *end = body->data + body->len;

@@ -151,13 +151,10 @@ static void erpc_answer_due(struct erpc_session *s, uint32_t mask)
 		s->due_mask |= mask;
 }
 
-void erpc_answer_delivered(struct erpc_session *s, uint32_t slot, bool calls)
+void erpc_answer_soon(struct erpc_session *s, uint32_t slot, bool calls)
 {
 	struct erpc_rx *rx = &s->rx[slot];
 
-	rx->said = WIRE_ERPC_PROMPT;
-	if (!calls && s->held_len <= ERPC_HELD_MAX && erpc_ride_begin(s, slot))
-		return;
 	erpc_session_mark(s);
 	if (!calls || !s->calls_owed) {
 		erpc_answer_due(s, 1u << slot);

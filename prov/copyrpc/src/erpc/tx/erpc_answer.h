@@ -18,9 +18,18 @@
 #define ERPC_ANSWER_H
 
 #include "erpc/erpc_session.h"
+#include "erpc/tx/erpc_ride.h"
 
-/** A batch was delivered; `calls`: it had some. */
-void erpc_answer_delivered(struct erpc_session *s, uint32_t slot, bool calls);
+/** A batch was delivered; `calls`: it had some. Its answer has a packet of its own, or takes others along. */
+void erpc_answer_soon(struct erpc_session *s, uint32_t slot, bool calls);
+
+/** A batch was delivered: it is answered by a packet, or by a batch of ours. */
+static inline void erpc_answer_delivered(struct erpc_session *s, uint32_t slot, bool calls)
+{
+	s->rx[slot].said = WIRE_ERPC_PROMPT;
+	if (calls || s->held_len > ERPC_HELD_MAX || !erpc_ride_begin(s, slot))
+		erpc_answer_soon(s, slot, calls);
+}
 
 /** A request that is answered at once, with nothing. */
 void erpc_answer_empty(struct erpc_session *s, uint32_t slot);
@@ -34,6 +43,12 @@ void erpc_answer_gap(struct erpc_session *s, uint64_t req_num, uint32_t pkt_num)
 
 /** Tells the client that a batch is whole, and that it waits for one before it. Without room: as above. */
 void erpc_answer_kept(struct erpc_session *s, uint32_t slot);
+
+/** Is there an answer that has not left? */
+static inline bool erpc_answer_has_some(const struct erpc_session *s)
+{
+	return s->alone_mask | s->wait_mask | s->due_mask || !util_list_is_empty(&s->replies);
+}
 
 /** Part of erpc_session_flush. */
 void erpc_answer_flush(struct erpc_session *s);

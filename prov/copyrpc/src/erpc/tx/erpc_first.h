@@ -14,34 +14,34 @@
 #include "erpc/erpc_session.h"
 #include "erpc/tx/erpc_loss.h"
 
-/** What every request begins with. It is in a free slot. */
+/** What every request begins with, but its packets. It is in a free slot. */
 static inline void erpc_first_begin(struct erpc_session *s, uint32_t slot, uint8_t type,
 				    struct erpc_buf *buf)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
 	tx->buf = buf;
-	tx->type = type;
-	tx->marked = false;
-	tx->prompt = type == WIRE_ERPC_REPLIES;
+	tx->sent_ns = s->port->now_ns;
+	tx->window = ERPC_CREDITS_MAX;
+	s->free_mask &= ~(1u << slot);
+	tx->tries = 0;
 	tx->backed = false;
 	tx->passed = false;
 	tx->kept = false;
 	tx->early = 0;
-	tx->tries = 0;
-	tx->window = ERPC_CREDITS_MAX;
-	tx->sent_ns = s->port->now_ns;
-	s->free_mask &= ~(1u << slot);
+	tx->type = type;
+	tx->prompt = type == WIRE_ERPC_REPLIES;
 }
 
-/** The packet of a request that is one. It costs a credit, which the caller has taken. */
-static inline void erpc_first_packet(struct erpc_session *s, struct erpc_tx *tx)
+/** Its packet, if it is one, for the first time. It costs a credit, which the caller has taken. */
+static inline void erpc_first_packet(struct erpc_session *s, struct erpc_tx *tx, uint8_t type,
+				     struct erpc_buf *buf)
 {
 	struct erpc_port *port = s->port;
-	struct erpc_buf *buf = tx->buf;
+	uint32_t len = buf->len;
 	struct wire_erpc_hdr h = {
-		.req_type = tx->type,
-		.msg_size = buf->len,
+		.req_type = type,
+		.msg_size = len,
 		.session = s->peer_num,
 		.kind = WIRE_ERPC_REQ,
 		.req_num = tx->c.req_num,
@@ -51,11 +51,11 @@ static inline void erpc_first_packet(struct erpc_session *s, struct erpc_tx *tx)
 	erpc_client_first(&tx->c);
 	tx->sent_ns = port->now_ns;
 	tx->nth = ++s->sent_cnt;
-	tx->marked = true;
 	tx->mark = 0;
 	tx->mark_ns = port->running ? port->now_ns : 0;
+	tx->marked = true;
 	port->stats.tx_pkts++;
-	erpc_out_put_first(&port->out, s->ah, buf, buf->len, &h, &tx->out);
+	erpc_out_put_first(&port->out, s->ah, buf, len, &h, &tx->out);
 	erpc_loss_watch(s);
 }
 
@@ -76,16 +76,18 @@ static inline void erpc_first_note(struct erpc_session *s)
 }
 
 /** After erpc_first_may: begins a request in a free slot, and its packet is in the burst. */
-static inline void erpc_first_go(struct erpc_session *s, uint32_t slot, uint8_t type,
-				 struct erpc_buf *buf, uint32_t resp_max)
+static inline __attribute__((always_inline)) void erpc_first_go(struct erpc_session *s,
+								uint32_t slot, uint8_t type,
+								struct erpc_buf *buf,
+								uint32_t resp_max)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
+	s->credits--;
 	erpc_client_begin_single(&tx->c, resp_max);
 	erpc_first_begin(s, slot, type, buf);
 	erpc_first_note(s);
-	s->credits--;
-	erpc_first_packet(s, tx);
+	erpc_first_packet(s, tx, type, buf);
 }
 
 #endif

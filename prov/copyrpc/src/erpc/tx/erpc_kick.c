@@ -17,6 +17,7 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 	else if (!erpc_client_begin(&tx->c, buf->len, resp_max))
 		return false;
 	erpc_first_begin(s, slot, type, buf);
+	tx->marked = false;
 	s->wants_mask |= 1u << slot;
 	return true;
 }
@@ -136,7 +137,7 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 /** A request that is one packet, for the first time: what erpc_kick_packet makes of it. */
 static void erpc_kick_first(struct erpc_session *s, struct erpc_tx *tx)
 {
-	erpc_first_packet(s, tx);
+	erpc_first_packet(s, tx, tx->type, tx->buf);
 	erpc_kick_pay(s, tx, tx->buf->len, 0);
 }
 

@@ -46,13 +46,6 @@ static inline void erpc_ride_known_next(struct erpc_session *s)
 
 /* ---- our answers ---- */
 
-/** Would a batch that leaves now leave at once? */
-static bool erpc_ride_is_open(const struct erpc_session *s)
-{
-	return 2 * s->credits > s->credits_max &&
-	       (!s->port->paces || erpc_timely_is_open(&s->timely));
-}
-
 /** An answer waited in vain for so long beyond the time of a quick reply. */
 static int32_t erpc_ride_cost(uint64_t late_ns)
 {
@@ -101,17 +94,6 @@ bool erpc_ride_begin(struct erpc_session *s, uint32_t slot)
 	}
 	s->ride_mask |= 1u << slot;
 	return true;
-}
-
-uint32_t erpc_ride_take(struct erpc_session *s)
-{
-	s->spoke_ns = s->port->running ? s->port->now_ns : 0;
-	if (s->ride_mask && erpc_ride_is_open(s)) {
-		s->ride_mask = 0;
-		s->rode = true;
-		util_list_remove(&s->ride_link);
-	}
-	return s->ack;
 }
 
 void erpc_ride_forget_cold(struct erpc_session *s, uint32_t slot)

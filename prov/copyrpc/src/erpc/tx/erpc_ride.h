@@ -20,12 +20,13 @@
 #ifndef ERPC_RIDE_H
 #define ERPC_RIDE_H
 
+#include "erpc/erpc_port.h"
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
 
 #define ERPC_RIDE_NS      20000u
 #define ERPC_RIDE_MAX     3 /* answers of a session that wait */
-#define ERPC_RIDE_SAMPLE  16u
+#define ERPC_RIDE_SAMPLE  32u
 #define ERPC_RIDE_TRUST   4
 #define ERPC_RIDE_LONE    8
 #define ERPC_RIDE_AWAY    128
@@ -34,8 +35,24 @@
 /** rx[slot] is delivered and has an empty answer: true: it waits for a batch of ours. */
 bool erpc_ride_begin(struct erpc_session *s, uint32_t slot);
 
+/** Would a batch that leaves now leave at once? */
+static inline bool erpc_ride_is_open(const struct erpc_session *s)
+{
+	return 2 * s->credits > s->credits_max &&
+	       (!s->port->paces || erpc_timely_is_open(&s->timely));
+}
+
 /** A batch of ours leaves: its `ack`. */
-uint32_t erpc_ride_take(struct erpc_session *s);
+static inline uint32_t erpc_ride_take(struct erpc_session *s)
+{
+	s->spoke_ns = s->port->running ? s->port->now_ns : 0;
+	if (s->ride_mask && erpc_ride_is_open(s)) {
+		s->ride_mask = 0;
+		s->rode = true;
+		util_list_remove(&s->ride_link);
+	}
+	return s->ack;
+}
 
 /** The peer's `ack`: its batches of ours are over. NULL, or what is wrong with it. */
 const char *erpc_ride_heard(struct erpc_session *s, uint32_t ack);

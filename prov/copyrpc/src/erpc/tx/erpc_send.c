@@ -20,27 +20,32 @@ static bool erpc_send_has_slot(const struct erpc_session *s)
 	return (s->free_mask & ERPC_BATCH_MASK) && s->seq - s->seq_done < ERPC_SLOTS;
 }
 
-static inline bool erpc_send_batch_hot(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
+static inline __attribute__((always_inline)) bool erpc_send_batch_hot(struct erpc_session *s,
+								      struct erpc_buf *buf,
+								      uint64_t end)
 {
 	struct wire_erpc_batch head = { .seq = s->seq };
+	bool prompt = !buf->asks;
+	struct erpc_tx *tx;
 	uint32_t slot;
 
 	if (!erpc_send_has_slot(s))
 		return false;
 	slot = (uint32_t)__builtin_ctz(s->free_mask);
+	tx = &s->tx[slot];
+	tx->seq = head.seq;
+	s->seq = head.seq + 1;
+	s->ends[head.seq % ERPC_SLOTS] = end;
+	s->left = end;
+	s->done_mask &= ~(1u << head.seq % ERPC_SLOTS);
+	s->port->stats.batches++;
 	head.ack = erpc_ride_take(s);
 	memcpy(buf->data, &head, sizeof(head));
 	if (UTIL_LIKELY(erpc_first_may(s, buf->len)))
 		erpc_first_go(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
 	else
 		erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
-	s->tx[slot].seq = s->seq;
-	s->tx[slot].prompt = !buf->asks;
-	s->left = end;
-	s->ends[s->seq % ERPC_SLOTS] = end;
-	s->done_mask &= ~(1u << s->seq % ERPC_SLOTS);
-	s->seq++;
-	s->port->stats.batches++;
+	tx->prompt = prompt;
 	return true;
 }
 
