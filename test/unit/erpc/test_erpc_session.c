@@ -251,3 +251,29 @@ Test(erpc_session, who_closes_when_it_is_idle_leaves_no_question_open, .init = s
 	cr_expect_eq(to_lose, 0);
 	cr_expect_eq(p.end[0].arrived, p.end[0].s->taken);
 }
+
+/** Who sends last and closes has sent what has not reported: does the device still read where it goes to? */
+Test(erpc_session, what_a_device_has_copied_need_not_stay)
+{
+	static const bool copies[] = { false, true };
+	struct wire_erpc_half half;
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		struct erpc_port *port;
+
+		erpc_pair_init(&p, 1);
+		p.net.inline_max = 60;
+		erpc_pair_open(&p);
+		port = p.end[0].port;
+		port->dg->copies_ah = copies[i];
+		p.end[0].len_exact = 100;
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+		erpc_pair_settle(&p);
+		cr_assert_neq(port->dg->tx_done, port->dg->tx_posted);
+		erpc_session_close(p.end[0].s);
+		cr_expect_eq(util_list_is_empty(&port->leaving), copies[i]);
+		cr_assert_eq(erpc_session_open(port, &half, &p.end[0].s), 0);
+		erpc_pair_fini(&p);
+	}
+}

@@ -93,6 +93,7 @@ struct dev_dgram {
 	uint32_t tx_done;   /* all before this number have left their buffers */
 	uint32_t rx_cnt;
 	uint32_t rx_held; /* received, not released */
+	bool copies_ah;   /* an address handle may be forgotten as soon as send is over */
 	uint32_t rx_room; /* bytes that wait for poll, and DEV_DGRAM_ROOM each; 0: no such bound */
 	/*
 	 * The last send found no room, and an armed endpoint wakes when there is some. Devices whose room
@@ -118,7 +119,7 @@ struct dev_dgram_ops {
 	 * not depend on the address.
 	 */
 	uint32_t (*route_mtu)(struct dev_dgram *dg, const struct sockaddr *peer);
-	/* Nothing that went there is open (tx_done). */
+	/* Nothing that went there is open (tx_done), or the device copies_ah. */
 	void (*forget)(struct dev_dgram *dg, struct dev_dgram_ah *ah);
 
 	/*

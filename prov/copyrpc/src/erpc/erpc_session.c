@@ -208,9 +208,11 @@ void erpc_session_flush(struct erpc_session *s)
 {
 	if (s->err)
 		return;
-	erpc_answer_flush(s);
+	if (erpc_answer_has_some(s))
+		erpc_answer_flush(s);
 	erpc_send_leave(s);
-	erpc_get_flush(s);
+	if (!util_list_is_empty(&s->fetches))
+		erpc_get_flush(s);
 	erpc_kick(s);
 }
 
@@ -340,7 +342,8 @@ static bool erpc_session_is_read(const struct erpc_session *s)
 {
 	const struct dev_dgram *dg = s->port->dg;
 
-	return s->ah && s->attached && dg->tx_done != dg->tx_posted && !s->port->err;
+	return s->ah && s->attached && !dg->copies_ah && dg->tx_done != dg->tx_posted &&
+	       !s->port->err;
 }
 
 static void erpc_session_free(struct erpc_session *s)

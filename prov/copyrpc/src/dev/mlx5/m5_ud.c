@@ -136,6 +136,7 @@ int m5_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dg
 	util_list_init(&ud->in_dev);
 	ud->ib.base.ops = &m5_dgram_ops;
 	ud->ib.base.inline_max = M5_UD_INLINE;
+	ud->ib.base.copies_ah = true; /* into each WQE */
 	ret = m5_ud_make(ud, attr);
 	if (ret) {
 		m5_ud_close(&ud->ib.base);

@@ -78,6 +78,7 @@ static int udp_open(struct dev *dev, const struct dev_dgram_attr *attr, struct d
 	}
 	ud->base.mtu = ud->sock.mtu;
 	ud->base.inline_max = ud->sock.mtu;
+	ud->base.copies_ah = true;
 	ud->base.rx_room = ud->sock.rx_room;
 	*dg = &ud->base;
 	return 0;
