@@ -11,6 +11,8 @@
 #include <rdma/fi_errno.h>
 
 #include "cm/cm_agent.h"
+#include "cm/conn/cm_conn.h"
+#include "cm/node/cm_node.h"
 #include "unit/cm/conn/dgram_fixture.h"
 
 /** What a handshake may take in these tests: longer than a machine stands still. */
@@ -103,6 +105,25 @@ Test(cm_dgram, a_hello_that_is_repeated_is_answered_again_and_prepared_once)
 	again = cm_stranger_await(&g.s, WIRE_CM_WELCOME);
 	cr_expect_eq(again.nonce, first.nonce);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 1);
+	dgram_guest_close(&g);
+}
+
+/* The timer says WELCOME again, too, but seldom: most of what is heard is answers. */
+Test(cm_dgram, each_hello_that_comes_again_is_answered)
+{
+	struct wire_cm_pkt hello;
+	unsigned repeated, i;
+
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, 120000);
+	cr_assert_eq(dgram_guest_hello(&g, &hello).type, WIRE_CM_WELCOME);
+	for (i = 0; i < 60; i++)
+		cm_stranger_send(&g.s, &g.to, &hello);
+	for (i = 0; i < 40; i++)
+		cm_stranger_await(&g.s, WIRE_CM_WELCOME);
+	cm_node_lock(g.node);
+	repeated = UTIL_CONTAINER_OF(g.a.agent->conns.next, struct cm_conn, agent_link)->try_cnt;
+	cm_node_unlock(g.node);
+	cr_expect_lt(repeated, 20);
 	dgram_guest_close(&g);
 }
 

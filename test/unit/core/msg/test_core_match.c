@@ -560,3 +560,45 @@ Test(core_match, a_large_queue_gives_its_memory_back_when_it_is_empty)
 	MUST(table_bytes(m) <= 1 << 20);
 	core_match_close(m);
 }
+
+/** A search that finds nothing, by a receive whose mask is that bit: a shape of its own. */
+static void search_by(struct core_match *m, unsigned bit)
+{
+	MUST(!core_match_peek(m, 1000, 1ull << bit, 0));
+}
+
+static bool has_index(const struct core_match *m, unsigned bit)
+{
+	for (int s = 0; s < CORE_MATCH_SHAPES; s++)
+		if ((m->indexed & 1u << s) && m->msg_shapes[s].ignore == 1ull << bit)
+			return true;
+	return false;
+}
+
+Test(core_match, the_index_that_is_thrown_out_has_not_been_asked_as_often_as_another_costs)
+{
+	enum { CNT = 4 * CORE_MATCH_SCAN, FIRST = 40, NEW = FIRST + CORE_MATCH_SHAPES };
+	struct core_match *m = core_match_open();
+	unsigned i, bit;
+
+	for (i = 0; i < CNT; i++) {
+		msgs[i] = (struct core_match_msg){ .tag = i };
+		core_match_keep(m, &msgs[i]);
+	}
+	for (bit = FIRST; bit < NEW; bit++)
+		search_by(m, bit);
+	search_by(m, NEW);
+	for (bit = FIRST; bit < NEW; bit++)
+		cr_expect(has_index(m, bit), "bit %u", bit);
+	cr_expect_not(has_index(m, NEW));
+	/* All but the first are asked on, until that one is not worth its place. */
+	for (i = 0; i < CNT; i++)
+		for (bit = FIRST + 1; bit <= NEW; bit++)
+			search_by(m, bit);
+	cr_expect_not(has_index(m, FIRST));
+	for (bit = FIRST + 1; bit <= NEW; bit++)
+		cr_expect(has_index(m, bit), "bit %u", bit);
+	for (i = 0; i < CNT; i++)
+		core_match_take(m, &msgs[i]);
+	core_match_close(m);
+}

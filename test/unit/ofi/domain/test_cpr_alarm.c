@@ -278,6 +278,85 @@ Test(cpr_alarm, who_sleeps_on_a_queue_that_moves_goes_along)
 	}
 }
 
+/* A sleeper who runs out of time was not the only one: another one was promised to be woken. */
+Test(cpr_alarm, a_promise_outlives_a_call_that_ran_out_of_time)
+{
+	struct fi_cq_tagged_entry e;
+
+	post(p.ep[0]);
+	send_to(p.ep[0]); /* connects */
+	cr_expect_eq(ofi_read(p.cq[0], &e), 1);
+	post(p.ep[0]);
+	cr_assert_eq(try_wait(p.cq[0]), 0);
+	cr_expect_eq(fi_cq_sread(p.cq[0], &e, 1, NULL, 50), -FI_EAGAIN);
+	cr_expect(is_asleep(p.cq[0]));
+	send_to(p.ep[0]);
+	cr_expect(is_readable(p.cq[0], LONG_MS));
+	cr_expect_eq(ofi_read(p.cq[0], &e), 1);
+}
+
+Test(cpr_alarm, who_runs_out_of_time_leaves_the_alarm_to_who_sleeps_on)
+{
+	struct fi_cq_tagged_entry e;
+	struct sleeper s;
+	int looks;
+
+	post(p.ep[0]);
+	begin(&s, p.cq[0], false);
+	cr_expect_eq(fi_cq_sread(p.cq[0], &e, 1, NULL, 50), -FI_EAGAIN);
+	for (looks = 0; looks < 30000 && !is_asleep(p.cq[0]); looks++)
+		usleep(1000);
+	cr_assert(is_asleep(p.cq[0]));
+	send_to(p.ep[0]);
+	expect_woken(&s);
+}
+
+/** Whose engines wake who sleeps on it: CPR_GROUP_BIT. */
+static uint64_t watched_by(struct fid_cq *cq)
+{
+	struct cpr_cq *q = container_of(cq, struct cpr_cq, fid);
+	struct cpr_group *group = cpr_place_lock(&q->place);
+	uint64_t groups = q->wait.groups;
+
+	cpr_group_unlock(group);
+	return groups;
+}
+
+/* As run_sleeper, of a thread that alone uses the other queue's group. */
+static void *own_and_sleep(void *arg)
+{
+	struct util_bias *bias = core_dom_bias(&group_of(p.cq[1])->core);
+	struct fi_cq_tagged_entry e;
+	struct sleeper *s = arg;
+	int reads;
+
+	for (reads = 0; reads < 1000000 && !util_bias_is_mine(bias); reads++)
+		fi_cq_read(p.cq[1], &e, 1);
+	if (util_bias_is_mine(bias))
+		return run_sleeper(s);
+	__atomic_store_n(&s->got, -1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+Test(cpr_alarm, who_asks_about_a_queue_leaves_what_wakes_another_thread)
+{
+	uint64_t both = CPR_GROUP_BIT(group_of(p.cq[0])) | CPR_GROUP_BIT(group_of(p.cq[1]));
+	struct sleeper s = { .cq = p.cq[0] };
+
+	cr_assert_eq(pthread_create(&s.thread, NULL, own_and_sleep, &s), 0);
+	while (watched_by(p.cq[0]) != both && !__atomic_load_n(&s.got, __ATOMIC_RELAXED))
+		usleep(1000);
+	if (s.got) {
+		pthread_join(s.thread, NULL);
+		cr_skip_test("no lock can be owned here");
+	}
+	cr_expect_eq(try_wait(p.cq[0]), 0);
+	cr_expect_eq(watched_by(p.cq[0]), both);
+	cr_assert_eq(fi_cq_signal(p.cq[0]), 0);
+	pthread_join(s.thread, NULL);
+	cr_expect_eq(s.got, -FI_EAGAIN);
+}
+
 /* The sender's end of the connection needs progress, and the only thread sleeps on the receiver's queue. */
 Test(cpr_alarm, one_thread_that_sleeps_on_one_queue_serves_its_other_endpoints)
 {

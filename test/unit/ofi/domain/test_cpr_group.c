@@ -436,32 +436,6 @@ Test(cpr_group, a_counter_in_no_group_joins_that_of_its_trigger)
 	cr_expect_eq(fi_close(&cntr->fid), 0);
 }
 
-Test(cpr_group, a_poll_set_looks_into_all_groups_of_its_members)
-{
-	struct fi_poll_attr attr = { 0 };
-	struct fid_poll *set;
-	void *found[2];
-	char in[2];
-	int i, cnt;
-
-	cr_assert_eq(fi_poll_open(p.domain, &attr, &set), 0);
-	for (i = 0; i < 2; i++) {
-		cr_assert_eq(fi_poll_add(set, &p.cq[i]->fid, 0), 0);
-		cr_assert_eq(fi_trecv(p.ep[i], &in[i], 1, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
-	}
-	cr_expect_eq(fi_poll(set, found, 2), 0);
-	for (i = 0; i < 2; i++)
-		cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[i], "z", 1, p.addr[!i], 1)), 0);
-	do {
-		cnt = fi_poll(set, found, 2);
-		cr_assert_geq(cnt, 0);
-	} while (cnt < 2);
-	cr_expect((found[0] == &p.cq[0] && found[1] == &p.cq[1]));
-	for (i = 0; i < 2; i++)
-		cr_expect_eq(fi_poll_del(set, &p.cq[i]->fid, 0), 0);
-	cr_expect_eq(fi_close(&set->fid), 0);
-}
-
 /* It was read before the endpoint came: the reader finds it where it went. */
 Test(cpr_group, a_queue_may_be_read_before_it_has_a_group)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Counters (fi_cntr(3)) and poll sets (fi_poll(3)). */
+/* Counters (fi_cntr(3)). */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>
@@ -158,35 +158,5 @@ Test(cpr_cntr, an_error_and_an_addition_end_a_wait)
 	pthread_create(&thread, NULL, add_later, p.rx_cntr[0]);
 	cr_expect_eq(fi_cntr_wait(p.rx_cntr[0], 3, 60000), 0);
 	pthread_join(thread, NULL);
-	ofi_pair_close(&p);
-}
-
-Test(cpr_cntr, a_poll_set_tells_who_has_news)
-{
-	struct fi_poll_attr attr = { 0 };
-	struct fid_poll *set;
-	void *ctx[4];
-	int cnt;
-
-	open_pair(FI_WAIT_NONE);
-	cr_assert_eq(fi_poll_open(p.domain, &attr, &set), 0);
-	cr_expect_eq(fi_poll_add(set, &p.cq[0]->fid, 0), 0);
-	cr_expect_eq(fi_poll_add(set, &p.tx_cntr[0]->fid, 0), 0);
-	cr_expect_eq(fi_poll_add(set, &p.av->fid, 0), -FI_EINVAL);
-	cr_expect_eq(fi_poll(set, ctx, 4), 0);
-	fi_cntr_add(p.tx_cntr[0], 1);
-	cr_expect_eq(fi_poll(set, ctx, 4), 0, "what the user did himself is no news");
-	send_one();
-	while (!(cnt = fi_poll(set, ctx, 4))) /* over a device, when it is with the peer */
-		;
-	cr_expect_eq(cnt, 1);
-	cr_expect_null(ctx[0], "the counter's context");
-	cr_expect_eq(fi_poll(set, ctx, 4), 0);
-	cr_expect_eq(fi_close(&p.domain->fid), -FI_EBUSY);
-	cr_expect_eq(fi_poll_del(set, &p.tx_cntr[0]->fid, 0), 0);
-	cr_expect_eq(fi_poll_del(set, &p.tx_cntr[0]->fid, 0), -FI_EINVAL);
-	cr_expect_eq(fi_close(&set->fid), -FI_EBUSY);
-	cr_expect_eq(fi_poll_del(set, &p.cq[0]->fid, 0), 0);
-	cr_expect_eq(fi_close(&set->fid), 0);
 	ofi_pair_close(&p);
 }
