@@ -318,22 +318,30 @@ void eng_news_cold(struct core_engine *engine)
 	eng_flush_from(engine, 1);
 }
 
+static __attribute__((noinline)) void eng_progress_all(struct core_engine *engine)
+{
+	eng_poll_from(engine, 0);
+	if (UTIL_UNLIKELY(eng_has_events(engine)))
+		eng_events_cold(engine);
+	eng_flush_from(engine, 0);
+}
+
 /** All lanes are asked before anything waits. Most engines have one, with connections. */
 void eng_progress(struct core_engine *engine)
 {
 	struct eng_lane *first = eng_lane_at(engine, 0);
-	bool is_one = engine->lane_cnt == 1 && first->conn_cnt;
 
-	if (UTIL_LIKELY(is_one))
-		first->ops->poll(first);
-	else
-		eng_poll_from(engine, 0);
-	if (UTIL_UNLIKELY(eng_has_events(engine)))
+	if (UTIL_UNLIKELY(engine->lane_cnt != 1 || !first->conn_cnt)) {
+		eng_progress_all(engine);
+		return;
+	}
+	first->ops->poll(first);
+	if (UTIL_UNLIKELY(eng_has_events(engine))) {
 		eng_events_cold(engine);
-	if (UTIL_LIKELY(is_one && first->conn_cnt))
-		first->ops->flush(first);
-	else
 		eng_flush_from(engine, 0);
+		return;
+	}
+	first->ops->flush(first);
 }
 
 int eng_wait_fd(struct core_engine *engine)

@@ -141,8 +141,10 @@ static inline bool erpc_req_single(struct erpc_session *s, uint32_t slot,
 	return kept;
 }
 
-bool erpc_req_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
-		 const struct dev_dgram_in *in)
+/** A packet of a request that has several, or of one that its slot does not take. */
+static __attribute__((noinline)) bool erpc_req_part(struct erpc_session *s,
+						    const struct wire_erpc_hdr *h,
+						    const struct dev_dgram_in *in)
 {
 	uint32_t slot = h->req_num % ERPC_SLOTS, len = in->len - WIRE_ERPC_HDR_LEN;
 	struct erpc_rx *rx = &s->rx[slot];
@@ -153,7 +155,7 @@ bool erpc_req_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		erpc_pkt_refuse(s, ERPC_BAD);
 		return false;
 	}
-	if (UTIL_LIKELY(h->msg_size <= s->payload))
+	if (h->msg_size <= s->payload)
 		return erpc_req_single(s, slot, h, in);
 	if (erpc_req_begins(rx, h) && !erpc_req_room(s, h, &body))
 		return false;
@@ -180,4 +182,15 @@ bool erpc_req_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	else
 		erpc_answer_packet(s, slot, h->pkt_num, WIRE_ERPC_CR);
 	return false;
+}
+
+bool erpc_req_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
+		 const struct dev_dgram_in *in)
+{
+	uint32_t slot = h->req_num % ERPC_SLOTS;
+
+	if (UTIL_LIKELY(slot < ERPC_BATCH_SLOTS && h->req_type == WIRE_ERPC_BATCH &&
+			h->msg_size <= s->payload))
+		return erpc_req_single(s, slot, h, in);
+	return erpc_req_part(s, h, in);
 }
