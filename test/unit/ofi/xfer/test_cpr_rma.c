@@ -182,6 +182,24 @@ Test(cpr_rma, what_the_region_does_not_grant_is_an_error_completion)
 	expect_error(FI_RMA | FI_WRITE, FI_EKEYREJECTED, NULL);
 }
 
+Test(cpr_rma, a_bound_region_and_its_endpoint_are_closed_in_any_order)
+{
+	cr_expect_eq(fi_mr_bind(mr, &p.ep[1]->fid, FI_REMOTE_READ), -FI_EBADFLAGS);
+	cr_assert_eq(fi_mr_bind(mr, &p.ep[1]->fid, 0), 0);
+	cr_assert_eq(fi_mr_enable(mr), 0);
+	cr_assert_eq(fi_close(&mr->fid), 0);
+	cr_assert_eq(OFI_RETRY(&p, fi_write(p.ep[0], local, LEN, NULL, p.addr[1], 0, 0xC0FFEE, &p)),
+		     0);
+	expect_error(FI_RMA | FI_WRITE, FI_EKEYREJECTED, &p);
+
+	region(FI_REMOTE_READ | FI_REMOTE_WRITE);
+	cr_assert_eq(fi_mr_bind(mr, &p.ep[1]->fid, 0), 0);
+	cr_assert_eq(fi_close(&p.ep[1]->fid), 0);
+	p.ep[1] = NULL;
+	cr_expect_eq(fi_close(&mr->fid), 0);
+	mr = NULL;
+}
+
 Test(cpr_rma, accesses_are_counted_at_both_ends, .init = NULL)
 {
 	struct ofi_options opts = { 0 };

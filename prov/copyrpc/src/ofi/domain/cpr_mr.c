@@ -13,6 +13,7 @@
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/queue/cpr_eq.h"
+#include "ofi/ep/cpr_ep.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
 #include "util/clock.h"
@@ -114,11 +115,24 @@ static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t f
 	return ret;
 }
 
-/* Endpoints see all regions of their domain: binding to one changes nothing. */
+/*
+ * Endpoints see all regions of their domain: binding to one changes nothing, and either may be closed first.
+ * fi_mr(3) has -FI_EBUSY for a region that something is bound to; but it lets nobody close a counter either
+ * that a region counts in, and who shares memory for a while closes the region and keeps the endpoint.
+ */
+static int cpr_mr_bind_ep(const struct cpr_mr *mr, const struct cpr_ep *ep, uint64_t flags)
+{
+	if (ep->domain != mr->domain)
+		return -FI_EINVAL;
+	return flags ? -FI_EBADFLAGS : 0;
+}
+
 static int cpr_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (bfid->fclass) {
-	case FI_CLASS_EP: return flags ? -FI_EBADFLAGS : 0;
+	case FI_CLASS_EP:
+		return cpr_mr_bind_ep(cpr_mr_of(fid), container_of(bfid, struct cpr_ep, fid.fid),
+				      flags);
 	case FI_CLASS_CNTR:
 		return cpr_mr_bind_cntr(cpr_mr_of(fid),
 					container_of(bfid, struct cpr_cntr, fid.fid), flags);
