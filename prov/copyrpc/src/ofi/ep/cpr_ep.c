@@ -32,7 +32,9 @@
 /* Transfers that the capabilities do not cover stay refused. */
 static void cpr_ep_pick_msg(struct cpr_ep *ep)
 {
-	ep->msg_ops = ep->core->conn ? cpr_conn_msg_ops : cpr_msg_ops;
+	ep->msg_ops = ep->core->conn    ? cpr_conn_msg_ops
+		      : ep->dom->locked ? cpr_msg_guarded_ops
+					: cpr_msg_ops;
 	if (!(ep->caps & FI_MSG))
 		ep->msg_ops = cpr_no_msg_ops;
 	if (!(ep->caps & FI_SEND)) {
@@ -52,7 +54,9 @@ static void cpr_ep_pick_msg(struct cpr_ep *ep)
 
 static void cpr_ep_pick_tagged(struct cpr_ep *ep)
 {
-	ep->tagged_ops = ep->core->conn ? cpr_conn_tagged_ops : cpr_tagged_ops;
+	ep->tagged_ops = ep->core->conn    ? cpr_conn_tagged_ops
+			 : ep->dom->locked ? cpr_tagged_guarded_ops
+					   : cpr_tagged_ops;
 	if (!(ep->caps & FI_TAGGED))
 		ep->tagged_ops = cpr_no_tagged_ops;
 	if (!(ep->caps & FI_SEND)) {

@@ -122,9 +122,9 @@ int cpr_ep_open2(struct fid_domain *domain, struct fi_info *info, struct fid_ep 
 /** The kind of all but FI_EP_DGRAM. */
 extern const struct cpr_ep_kind cpr_ep_kind_msg;
 
-/** Transfers of endpoints with all capabilities (cpr_msg.c, cpr_tagged.c). */
-extern const struct fi_ops_msg cpr_msg_ops;
-extern const struct fi_ops_tagged cpr_tagged_ops;
+/** Transfers of endpoints with all capabilities (cpr_msg.c, cpr_tagged.c); of those that share a lock for good. */
+extern const struct fi_ops_msg cpr_msg_ops, cpr_msg_guarded_ops;
+extern const struct fi_ops_tagged cpr_tagged_ops, cpr_tagged_guarded_ops;
 
 /** fi_ops_ep and fi_ops_cm (cpr_ep_opt.c). */
 extern struct fi_ops_ep cpr_ep_ops;

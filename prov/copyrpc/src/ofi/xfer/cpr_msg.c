@@ -2,14 +2,11 @@
 /* Untagged messages: fi_msg over core. The calls say what they are, cpr_xfer.h does it. */
 #include "ofi/xfer/cpr_xfer.h"
 
-static ssize_t cpr_msg_recv(struct fid_ep *fid, void *buf, size_t len, void *desc,
-			    fi_addr_t src_addr, void *context)
-{
-	struct cpr_ep *ep = cpr_ep_of(fid);
-
-	(void)desc;
-	return cpr_xfer_recv_buf(ep, buf, len, src_addr, 0, 0, context, ep->rx_flags, false);
-}
+CPR_XFER_CALL(cpr_msg_recv,
+	      (struct fid_ep * fid, void *buf, size_t len, void *desc, fi_addr_t src_addr,
+	       void *context),
+	      ((void)desc, cpr_xfer_recv_buf(cpr_ep_of(fid), buf, len, src_addr, 0, 0, context,
+					     cpr_ep_of(fid)->rx_flags, false, guarded)))
 
 static ssize_t cpr_msg_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			     fi_addr_t src_addr, void *context)
@@ -41,12 +38,11 @@ static ssize_t cpr_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 	return cpr_xfer_recv_iov(cpr_ep_of(fid), &recv);
 }
 
-static ssize_t cpr_msg_send(struct fid_ep *fid, const void *buf, size_t len, void *desc,
-			    fi_addr_t dest_addr, void *context)
-{
-	(void)desc;
-	return cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, 0, context, 0, false);
-}
+CPR_XFER_CALL(cpr_msg_send,
+	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
+	       void *context),
+	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, 0, context, 0,
+					     false, guarded)))
 
 static ssize_t cpr_msg_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc, size_t count,
 			     fi_addr_t dest_addr, void *context)
@@ -76,35 +72,29 @@ static ssize_t cpr_msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 	return cpr_xfer_send_iov(cpr_ep_of(fid), &send);
 }
 
-static ssize_t cpr_msg_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t dest_addr)
-{
-	return cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, 0, 0, 0, false);
-}
+CPR_XFER_CALL(cpr_msg_inject,
+	      (struct fid_ep * fid, const void *buf, size_t len, fi_addr_t dest_addr),
+	      cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, 0, 0, 0, false, guarded))
 
-static ssize_t cpr_msg_senddata(struct fid_ep *fid, const void *buf, size_t len, void *desc,
-				uint64_t data, fi_addr_t dest_addr, void *context)
-{
-	(void)desc;
-	return cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, data, context,
-				 FI_REMOTE_CQ_DATA, false);
-}
+CPR_XFER_CALL(cpr_msg_senddata,
+	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, uint64_t data,
+	       fi_addr_t dest_addr, void *context),
+	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, data, context,
+					     FI_REMOTE_CQ_DATA, false, guarded)))
 
-static ssize_t cpr_msg_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
-				  fi_addr_t dest_addr)
-{
-	return cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, 0, data, FI_REMOTE_CQ_DATA,
-			       false);
-}
+CPR_XFER_CALL(cpr_msg_injectdata,
+	      (struct fid_ep * fid, const void *buf, size_t len, uint64_t data,
+	       fi_addr_t dest_addr),
+	      cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, 0, data, FI_REMOTE_CQ_DATA,
+			      false, guarded))
 
-const struct fi_ops_msg cpr_msg_ops = {
-	.size = sizeof(struct fi_ops_msg),
-	.recv = cpr_msg_recv,
-	.recvv = cpr_msg_recvv,
-	.recvmsg = cpr_msg_recvmsg,
-	.send = cpr_msg_send,
-	.sendv = cpr_msg_sendv,
-	.sendmsg = cpr_msg_sendmsg,
-	.inject = cpr_msg_inject,
-	.senddata = cpr_msg_senddata,
-	.injectdata = cpr_msg_injectdata,
-};
+#define CPR_MSG_OPS(how)                                                                           \
+	{                                                                                          \
+		.size = sizeof(struct fi_ops_msg), .recv = cpr_msg_recv##how,                      \
+		.recvv = cpr_msg_recvv, .recvmsg = cpr_msg_recvmsg, .send = cpr_msg_send##how,     \
+		.sendv = cpr_msg_sendv, .sendmsg = cpr_msg_sendmsg, .inject = cpr_msg_inject##how, \
+		.senddata = cpr_msg_senddata##how, .injectdata = cpr_msg_injectdata##how,          \
+	}
+
+const struct fi_ops_msg cpr_msg_ops = CPR_MSG_OPS();
+const struct fi_ops_msg cpr_msg_guarded_ops = CPR_MSG_OPS(_guarded);

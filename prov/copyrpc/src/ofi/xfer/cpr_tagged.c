@@ -8,15 +8,12 @@
 
 #define CPR_TAGGED_PROBE_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 
-static ssize_t cpr_tagged_recv(struct fid_ep *fid, void *buf, size_t len, void *desc,
-			       fi_addr_t src_addr, uint64_t tag, uint64_t ignore, void *context)
-{
-	struct cpr_ep *ep = cpr_ep_of(fid);
-
-	(void)desc;
-	return cpr_xfer_recv_buf(ep, buf, len, src_addr, tag, ignore, context,
-				 ep->rx_flags & FI_COMPLETION, true);
-}
+CPR_XFER_CALL(cpr_tagged_recv,
+	      (struct fid_ep * fid, void *buf, size_t len, void *desc, fi_addr_t src_addr,
+	       uint64_t tag, uint64_t ignore, void *context),
+	      ((void)desc,
+	       cpr_xfer_recv_buf(cpr_ep_of(fid), buf, len, src_addr, tag, ignore, context,
+				 cpr_ep_of(fid)->rx_flags &FI_COMPLETION, true, guarded)))
 
 static ssize_t cpr_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc,
 				size_t count, fi_addr_t src_addr, uint64_t tag, uint64_t ignore,
@@ -74,12 +71,11 @@ static ssize_t cpr_tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged
 	return cpr_xfer_recv_iov(ep, &recv);
 }
 
-static ssize_t cpr_tagged_send(struct fid_ep *fid, const void *buf, size_t len, void *desc,
-			       fi_addr_t dest_addr, uint64_t tag, void *context)
-{
-	(void)desc;
-	return cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, 0, context, 0, true);
-}
+CPR_XFER_CALL(cpr_tagged_send,
+	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
+	       uint64_t tag, void *context),
+	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, 0, context,
+					     0, true, guarded)))
 
 static ssize_t cpr_tagged_sendv(struct fid_ep *fid, const struct iovec *iov, void **desc,
 				size_t count, fi_addr_t dest_addr, uint64_t tag, void *context)
@@ -114,36 +110,30 @@ static ssize_t cpr_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged
 	return cpr_xfer_send_iov(cpr_ep_of(fid), &send);
 }
 
-static ssize_t cpr_tagged_inject(struct fid_ep *fid, const void *buf, size_t len,
-				 fi_addr_t dest_addr, uint64_t tag)
-{
-	return cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, tag, 0, 0, true);
-}
+CPR_XFER_CALL(cpr_tagged_inject,
+	      (struct fid_ep * fid, const void *buf, size_t len, fi_addr_t dest_addr, uint64_t tag),
+	      cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, tag, 0, 0, true, guarded))
 
-static ssize_t cpr_tagged_senddata(struct fid_ep *fid, const void *buf, size_t len, void *desc,
-				   uint64_t data, fi_addr_t dest_addr, uint64_t tag, void *context)
-{
-	(void)desc;
-	return cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, data, context,
-				 FI_REMOTE_CQ_DATA, true);
-}
+CPR_XFER_CALL(cpr_tagged_senddata,
+	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, uint64_t data,
+	       fi_addr_t dest_addr, uint64_t tag, void *context),
+	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, data,
+					     context, FI_REMOTE_CQ_DATA, true, guarded)))
 
-static ssize_t cpr_tagged_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
-				     fi_addr_t dest_addr, uint64_t tag)
-{
-	return cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, tag, data, FI_REMOTE_CQ_DATA,
-			       true);
-}
+CPR_XFER_CALL(cpr_tagged_injectdata,
+	      (struct fid_ep * fid, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr,
+	       uint64_t tag),
+	      cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, tag, data, FI_REMOTE_CQ_DATA,
+			      true, guarded))
 
-const struct fi_ops_tagged cpr_tagged_ops = {
-	.size = sizeof(struct fi_ops_tagged),
-	.recv = cpr_tagged_recv,
-	.recvv = cpr_tagged_recvv,
-	.recvmsg = cpr_tagged_recvmsg,
-	.send = cpr_tagged_send,
-	.sendv = cpr_tagged_sendv,
-	.sendmsg = cpr_tagged_sendmsg,
-	.inject = cpr_tagged_inject,
-	.senddata = cpr_tagged_senddata,
-	.injectdata = cpr_tagged_injectdata,
-};
+#define CPR_TAGGED_OPS(how)                                                                        \
+	{                                                                                          \
+		.size = sizeof(struct fi_ops_tagged), .recv = cpr_tagged_recv##how,                \
+		.recvv = cpr_tagged_recvv, .recvmsg = cpr_tagged_recvmsg,                          \
+		.send = cpr_tagged_send##how, .sendv = cpr_tagged_sendv,                           \
+		.sendmsg = cpr_tagged_sendmsg, .inject = cpr_tagged_inject##how,                   \
+		.senddata = cpr_tagged_senddata##how, .injectdata = cpr_tagged_injectdata##how,    \
+	}
+
+const struct fi_ops_tagged cpr_tagged_ops = CPR_TAGGED_OPS();
+const struct fi_ops_tagged cpr_tagged_guarded_ops = CPR_TAGGED_OPS(_guarded);

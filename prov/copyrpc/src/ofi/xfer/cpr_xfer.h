@@ -30,7 +30,13 @@ CPR_XFER_INLINE bool cpr_xfer_takes(const struct cpr_ep *ep, uint64_t flags, uin
 	return UTIL_LIKELY(!(flags & ~most)) || !(flags & ~(most | (ep->caps & FI_TRIGGER)));
 }
 
-/* The domain is locked here and nowhere above. */
+CPR_XFER_INLINE void cpr_xfer_leave(struct core_dom *dom)
+{
+	core_dom_transferred(dom);
+	core_dom_unlock(dom);
+}
+
+/* The domain is locked here and below, and nowhere above. */
 CPR_XFER_INLINE ssize_t cpr_xfer_send(struct cpr_ep *ep, const struct core_send *send)
 {
 	ssize_t ret;
@@ -50,10 +56,48 @@ ssize_t cpr_xfer_send_guarded(struct cpr_ep *ep, const void *buf, size_t len, fi
 ssize_t cpr_xfer_recv_guarded(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src, uint64_t tag,
 			      uint64_t ignore, void *context, uint64_t flags, bool tagged);
 
+/*
+ * A call of one buffer, twice: for domains that one thread uses and nobody sleeps on, which pay for
+ * nothing else (and look whether that is so still), and _guarded, for the tables of endpoints whose domain
+ * has a lock from the beginning (cpr_ep_pick_ops). `call` is one of the three below; `guarded` is a
+ * constant in it.
+ */
+#define CPR_XFER_CALL(name, params, call)                                                          \
+	static ssize_t name##_guarded params                                                       \
+	{                                                                                          \
+		const bool guarded = true;                                                         \
+                                                                                                   \
+		return call;                                                                       \
+	}                                                                                          \
+	static ssize_t name params                                                                 \
+	{                                                                                          \
+		const bool guarded = false;                                                        \
+                                                                                                   \
+		return call;                                                                       \
+	}
+
+CPR_XFER_INLINE ssize_t cpr_xfer_send_one(struct cpr_ep *ep, const void *buf, size_t len,
+					  fi_addr_t dest, uint64_t tag, uint64_t data,
+					  void *context, uint64_t flags, bool tagged, bool silent,
+					  bool guarded)
+{
+	ssize_t ret;
+
+	if (!guarded && UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
+		return cpr_xfer_send_guarded(ep, buf, len, dest, tag, data, context, flags, tagged,
+					     silent);
+	if (guarded)
+		core_dom_lock(ep->dom);
+	ret = core_tx_send_buf(ep->core, buf, len, dest, tag, data, context, flags, tagged, silent);
+	if (guarded)
+		cpr_xfer_leave(ep->dom);
+	return ret;
+}
+
 /** fi_send, fi_senddata and their sisters: one buffer, default flags and `extra`. */
 CPR_XFER_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, size_t len,
 					  fi_addr_t dest, uint64_t tag, uint64_t data,
-					  void *context, uint64_t extra, bool tagged)
+					  void *context, uint64_t extra, bool tagged, bool guarded)
 {
 	uint64_t flags = ep->tx_flags;
 
@@ -63,23 +107,18 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, si
 	flags |= extra;
 	if (UTIL_UNLIKELY(len > ep->send_max))
 		return -FI_EMSGSIZE;
-	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
-		return cpr_xfer_send_guarded(ep, buf, len, dest, tag, data, context, flags, tagged,
-					     false);
-	return core_tx_send_buf(ep->core, buf, len, dest, tag, data, context, flags, tagged, false);
+	return cpr_xfer_send_one(ep, buf, len, dest, tag, data, context, flags, tagged, false,
+				 guarded);
 }
 
 /** fi_inject and its sisters. */
 CPR_XFER_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size_t len,
 					fi_addr_t dest, uint64_t tag, uint64_t data, uint64_t extra,
-					bool tagged)
+					bool tagged, bool guarded)
 {
 	if (UTIL_UNLIKELY(len > ep->inject_max))
 		return -FI_EMSGSIZE;
-	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
-		return cpr_xfer_send_guarded(ep, buf, len, dest, tag, data, NULL, extra, tagged,
-					     true);
-	return core_tx_send_buf(ep->core, buf, len, dest, tag, data, NULL, extra, tagged, true);
+	return cpr_xfer_send_one(ep, buf, len, dest, tag, data, NULL, extra, tagged, true, guarded);
 }
 
 /* A vector without elements is one empty buffer to core: 0 or -FI_EINVAL for too many. */
@@ -129,12 +168,19 @@ CPR_XFER_INLINE ssize_t cpr_xfer_recv_iov(struct cpr_ep *ep, struct core_recv *r
 
 CPR_XFER_INLINE ssize_t cpr_xfer_recv_buf(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src,
 					  uint64_t tag, uint64_t ignore, void *context,
-					  uint64_t flags, bool tagged)
+					  uint64_t flags, bool tagged, bool guarded)
 {
-	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
+	ssize_t ret;
+
+	if (!guarded && UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
 		return cpr_xfer_recv_guarded(ep, buf, len, src, tag, ignore, context, flags,
 					     tagged);
-	return core_rx_post_buf(ep->core, buf, len, src, tag, ignore, context, flags, tagged);
+	if (guarded)
+		core_dom_lock(ep->dom);
+	ret = core_rx_post_buf(ep->core, buf, len, src, tag, ignore, context, flags, tagged);
+	if (guarded)
+		cpr_xfer_leave(ep->dom);
+	return ret;
 }
 
 #endif
