@@ -469,6 +469,31 @@ Test(cm_req, a_refusal_by_datagram_ends_the_request_with_its_text)
 	cm_node_close(node);
 }
 
+Test(cm_req, who_says_try_later_and_then_nothing_is_told_as_silent)
+{
+	struct cm_node *node = cm_test_node(NULL, 2000);
+	struct wire_cm_pkt req, nak;
+	struct cm_stranger s;
+	struct cm_end a;
+	union cm_addr to;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	to = cm_test_addr_of(&a);
+	cr_assert(!cm_connect(a.agent, &s.addr.sa));
+	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS));
+	nak = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .dst_inc = req.src_inc };
+	nak.nonce = req.nonce;
+	nak.nak.err = FI_EAGAIN;
+	cm_stranger_send(&s, &to, &nak);
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(a.failed_err, -FI_ETIMEDOUT, "%s", a.why);
+	cr_expect(strstr(a.why, "no answer for"), "%s", a.why);
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
 Test(cm_req, transitions_are_those_of_the_table_and_no_others)
 {
 	static const char *const legal[] = { "queued>probe",  "queued>attempt", "probe>attempt",

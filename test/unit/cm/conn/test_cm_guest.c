@@ -9,6 +9,7 @@
 
 #include "cm/cm_agent.h"
 #include "cm/conn/cm_conn.h"
+#include "cm/node/cm_node.h"
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"
 
@@ -166,6 +167,44 @@ Test(cm_guest, hosts_that_have_as_many_take_nothing_from_each_other)
 	cr_expect_not(has_room(HONEST, foe_ns + ms(CM_GUEST_OLD_MS) - 1));
 	cr_expect_not(has_room(FOE, foe_ns + ms(CM_GUEST_OLD_MS) - 1));
 	cr_expect(has_room(OTHER, foe_ns + ms(CM_GUEST_OLD_MS) - 1));
+}
+
+/** Nor does one that has one less, which would then have as many. */
+Test(cm_guest, a_host_with_one_less_takes_nothing_from_who_has_most)
+{
+	uint64_t foe_ns;
+
+	fill(CM_GUESTS / 2, FOE);
+	fill(CM_GUESTS / 2 - 1, HONEST);
+	fill(1, OTHER);
+	foe_ns = since(FOE);
+	cr_expect_not(has_room(HONEST, foe_ns + ms(CM_GUEST_OLD_MS) - 1));
+	cr_expect(has_room(OTHER, foe_ns + ms(CM_GUEST_OLD_MS) - 1));
+}
+
+/** Which host's a guest from there would be. */
+static uint32_t host_of(const char *ip)
+{
+	struct cm_conn conn = { .agent = a.agent };
+
+	cm_test_addr(ip, 1, &conn.addr);
+	util_list_init(&conn.guest_link);
+	cm_node_lock(node);
+	cm_guest_add(&conn, 0);
+	cm_guest_remove(&conn);
+	cm_node_unlock(node);
+	return conn.guest_host;
+}
+
+/** Who has one address of IPv6 has 2^64 of them. Two networks may share a counter, but not all do. */
+Test(cm_guest, a_network_of_ipv6_counts_as_one_host)
+{
+	cr_expect_eq(host_of("2001:db8::1"), host_of("2001:db8::ffff:2"));
+	cr_expect(host_of("2001:db8::1") != host_of("2001:db8:0:1::1") ||
+		  host_of("2001:db8::1") != host_of("2001:db8:0:2::1") ||
+		  host_of("2001:db8::1") != host_of("2001:db8:0:3::1"));
+	cr_expect(host_of(FOE) != host_of(HONEST) || host_of(FOE) != host_of(OTHER) ||
+		  host_of(FOE) != host_of("127.0.0.5"));
 }
 
 /** The whole way: a foe has all places, and somebody comes from elsewhere, as often as it takes. */

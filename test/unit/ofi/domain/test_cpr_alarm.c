@@ -443,3 +443,34 @@ Test(cpr_alarm, transfers_are_let_go_while_somebody_relies_on_it)
 	cr_expect_not(group->core.watched);
 	cpr_group_unlock(group);
 }
+
+/* Allies are armed together, so each lets its transfers go for the sake of the other's sleeper. */
+Test(cpr_alarm, transfers_are_let_go_while_somebody_relies_on_an_ally)
+{
+	struct fid_ep *third = new_ep(p.cq[0], p.cq[1]);
+	struct cpr_group *group = group_of(p.cq[0]), *ally = group_of(p.cq[1]);
+	struct cpr_alarm_user user;
+
+	cpr_alarm_user_init(&user, count_wake);
+	cpr_group_lock(group);
+	cpr_alarm_rely(ally, &user);
+	cpr_alarm_update(group);
+	cr_expect(group->core.watched && ally->core.watched);
+	cpr_alarm_release(ally, &user);
+	cr_expect_not(group->core.watched || ally->core.watched);
+	cpr_group_unlock(group);
+	cr_expect_eq(fi_close(&third->fid), 0);
+}
+
+Test(cpr_alarm, a_group_that_is_attended_stays_watched_without_users)
+{
+	struct cpr_group *group = group_of(p.cq[0]);
+
+	cpr_group_lock(group);
+	cr_expect_not(group->core.watched);
+	cpr_alarm_attend(group);
+	cr_expect(group->core.watched);
+	cpr_alarm_dismiss_all(group);
+	cr_expect(group->core.watched);
+	cpr_group_unlock(group);
+}
