@@ -31,27 +31,40 @@ static inline struct cpr_cq *cpr_cq_of(struct fid_cq *fid)
 
 typedef uint64_t __attribute__((may_alias)) cpr_cq_word;
 
+#define CPR_CQ_INLINE static inline __attribute__((always_inline))
+
+/* The atomic load keeps the compiler from making one wide load of several. */
+CPR_CQ_INLINE void cpr_cq_copy_word(uint8_t *dst, const cpr_cq_word *src, size_t i)
+{
+	uint64_t word = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
+
+	memcpy(dst + i * sizeof(word), &word, sizeof(word));
+}
+
 /*
  * Word by word, as core_cq_write stores them: a wider load of what was just written would wait until
- * the stores have left the store buffer. The atomic loads keep the compiler from making wide ones.
+ * the stores have left the store buffer. `len`, a constant, is that of a format: 1, 3, 5 or 6 words.
  */
-static inline __attribute__((always_inline)) void cpr_cq_copy(
-	uint8_t *dst, const struct fi_cq_tagged_entry *entry, size_t len)
+CPR_CQ_INLINE void cpr_cq_copy(uint8_t *dst, const struct fi_cq_tagged_entry *entry, size_t len)
 {
 	const cpr_cq_word *src = (const cpr_cq_word *)entry;
-	size_t i;
 
-	for (i = 0; i < len / sizeof(*src); i++) {
-		uint64_t word = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
-
-		memcpy(dst + i * sizeof(word), &word, sizeof(word));
+	cpr_cq_copy_word(dst, src, 0);
+	if (len >= sizeof(struct fi_cq_msg_entry)) {
+		cpr_cq_copy_word(dst, src, 1);
+		cpr_cq_copy_word(dst, src, 2);
 	}
+	if (len >= sizeof(struct fi_cq_data_entry)) {
+		cpr_cq_copy_word(dst, src, 3);
+		cpr_cq_copy_word(dst, src, 4);
+	}
+	if (len >= sizeof(struct fi_cq_tagged_entry))
+		cpr_cq_copy_word(dst, src, 5);
 }
 
 /* Moves up to `count` good completions into buf; each format is a prefix of the tagged entry. */
-static inline __attribute__((always_inline)) ssize_t cpr_cq_take(struct core_cq *q, uint8_t *buf,
-								 size_t count, fi_addr_t *src,
-								 size_t entry_len)
+CPR_CQ_INLINE ssize_t cpr_cq_take(struct core_cq *q, uint8_t *buf, size_t count, fi_addr_t *src,
+				  size_t entry_len)
 {
 	uint64_t cnt = core_cq_good_cnt(q, count), left = cnt;
 
@@ -97,9 +110,8 @@ static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
 	return ret;
 }
 
-static inline __attribute__((always_inline)) ssize_t cpr_cq_read(struct fid_cq *fid, void *buf,
-								 size_t count, fi_addr_t *src,
-								 size_t entry_len)
+CPR_CQ_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src,
+				  size_t entry_len)
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
 	struct cpr_group *group = cpr_place_lock(&cq->place);
