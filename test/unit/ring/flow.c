@@ -15,6 +15,7 @@
 #define FLOW_OPEN_MAX 1024u /* calls without an answer */
 #define FLOW_HOLD_MAX 24u
 #define FLOW_DATA_MAX 32768u
+#define FLOW_NO_HOLD  UINT64_MAX /* a number that no held message has */
 #define FLOW_EPISODE  3000u
 #define FLOW_PATIENCE 20000u
 
@@ -277,8 +278,16 @@ static int flow_call_with(struct flow_end *end, uint32_t len, uint32_t allowance
 	if (slot == FLOW_OPEN_MAX)
 		return -FI_EAGAIN;
 	msg.op = (uint32_t)rng_next(&run->rng);
-	flow_make_frame(run, &flow_frame, msg.op, len, msg.serial);
-	ret = chan->ops->call(chan, &flow_frame.frame, allowance, &end->calls[slot]);
+	if (rng_chance(&run->rng, 1, 2)) {
+		static uint8_t flat[FLOW_DATA_MAX + 8];
+
+		flow_fill(flat, len, msg.serial);
+		ret = chan->ops->call_buf(chan, msg.op, flat, len, allowance, &end->calls[slot],
+					  rng_chance(&run->rng, 1, 4) ? CORE_SEND_MORE : 0);
+	} else {
+		flow_make_frame(run, &flow_frame, msg.op, len, msg.serial);
+		ret = chan->ops->call(chan, &flow_frame.frame, allowance, &end->calls[slot]);
+	}
 	FLOW_CHECK(run, !ret || ret == -FI_EAGAIN, "call failed");
 	end->called += !ret;
 	end->again += !!ret;
@@ -324,7 +333,12 @@ static void flow_answer(struct flow_end *end)
 		   chan->ops->reply(chan, open.ref, flat, open.ref.allowance + 1) == -FI_EMSGSIZE,
 		   "a reply that is too long");
 	end->peer->reserved -= wire_reservation(open.ref.allowance);
-	FLOW_CHECK(run, !chan->ops->reply(chan, open.ref, flat, msg.len), "a reply was refused");
+	if (rng_chance(&run->rng, 1, 2))
+		FLOW_CHECK(run, !chan->ops->reply(chan, open.ref, flat, msg.len),
+			   "a reply was refused");
+	else
+		FLOW_CHECK(run, !chan->ops->answer(chan, open.ref, FLOW_NO_HOLD, flat, msg.len, 0),
+			   "an answer was refused");
 	flow_sent(end, &msg);
 	end->answered++;
 }

@@ -11,6 +11,7 @@
 #ifndef RING_CALL_H
 #define RING_CALL_H
 
+#include "ring/ring_lone.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_tx.h"
 
@@ -41,6 +42,30 @@ RING_INLINE int ring_call_join(const struct ring_flush_cfg *cfg, struct ring_con
 		return -FI_EAGAIN;
 	ring_call_write(tx, id, op, buf, len, answer, span);
 	return 0;
+}
+
+/** core_chan_ops.call_buf as a batch of its own that leaves: true, and it has; or nothing was done. */
+RING_INLINE bool ring_call_lone(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
+				uint32_t allowance, void *context, unsigned flags)
+{
+	uint64_t move = WIRE_META_LEN + wire_long_span(RING_CALL_WORD_LEN + len);
+	uint32_t answer = wire_msg_span(allowance);
+	uint64_t off, hdr;
+	uint32_t id;
+
+	if (UTIL_UNLIKELY(conn->tx.credit < answer + WIRE_META_LEN) ||
+	    !ring_lone_is(dev, cfg, conn, move, len, flags) ||
+	    UTIL_UNLIKELY(util_idmap_alloc(&conn->calls, context, &id)))
+		return false;
+	conn->tx.credit -= answer + WIRE_META_LEN;
+	hdr = id | (uint64_t)(answer / WIRE_ALIGN) << 32;
+	off = ring_lone_take(&conn->tx, move);
+	util_copy_short(ring_tx_write_head_at(conn->tx.base + off + WIRE_META_LEN, hdr, op, 0,
+					      RING_CALL_WORD_LEN, len),
+			buf, len);
+	ring_lone_leave(dev, conn, off, move, 0);
+	return true;
 }
 
 /** core_chan_ops.call_buf otherwise. */
@@ -93,6 +118,33 @@ RING_INLINE bool ring_call_answer_join(const struct ring_flush_cfg *cfg, struct 
 	tx->flow.claimed -= reserve;
 	tx->flow.granted -= reserve;
 	ring_call_release(conn, hold);
+	return true;
+}
+
+/**
+ * core_chan_ops.answer as a batch of its own that leaves: true, and it has; or nothing was done. What it frees of the
+ * credit is granted again at once: lone_room left room for that. The question's bytes are told to be released.
+ */
+RING_INLINE bool ring_call_answer_lone(const struct dev_link_ops *dev,
+				       const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+				       struct core_call_ref ref, core_hold_t hold, const void *buf,
+				       size_t len, unsigned flags)
+{
+	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
+	uint64_t move = WIRE_META_LEN + wire_long_span(len);
+	uint32_t reserve = wire_reservation(ref.allowance);
+	uint64_t off;
+
+	if (UTIL_UNLIKELY(len > ref.allowance) || !ring_lone_is(dev, cfg, conn, move, len, flags))
+		return false;
+	assert(conn->tx.flow.claimed >= reserve);
+	conn->tx.flow.claimed -= reserve;
+	off = ring_lone_take(&conn->tx, move);
+	util_copy_short(
+		ring_tx_write_head_at(conn->tx.base + off + WIRE_META_LEN, hdr, 0, 0, 0, len), buf,
+		len);
+	ring_call_release(conn, hold);
+	ring_lone_leave(dev, conn, off, move, reserve);
 	return true;
 }
 

@@ -51,32 +51,52 @@ RING_INLINE bool ring_lone_leaves(const struct dev_link_ops *dev, const struct r
 	return flags ? !(flags & CORE_SEND_MORE) : ring_lone_is_idle(dev, cfg, conn, start);
 }
 
+/** Is a batch of `move` bytes whose only message has `len` of the user's, and these flags, to leave by itself? */
+RING_INLINE bool ring_lone_is(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+			      struct ring_conn *conn, uint64_t move, size_t len, unsigned flags)
+{
+	return len <= UTIL_COPY_SHORT && move <= conn->tx.lone_room &&
+	       ring_lone_leaves(dev, cfg, conn, conn->tx.flow.producer, flags);
+}
+
+/** Takes `move` bytes of the ring for it: where they begin. */
+RING_INLINE uint64_t ring_lone_take(struct ring_tx *tx, uint64_t move)
+{
+	uint64_t start = tx->flow.producer;
+
+	tx->lone_room -= move;
+	tx->flow.producer = start + move;
+	tx->flush_start = start + move;
+	return ring_off(start, tx->len);
+}
+
+/** Its metadata, the last thing to be written; then it leaves. */
+RING_INLINE void ring_lone_leave(const struct dev_link_ops *dev, struct ring_conn *conn,
+				 uint64_t off, uint64_t move, uint64_t grant)
+{
+	uint64_t consumer = conn->rx.consumer;
+
+	conn->rx.told = consumer;
+	ring_tx_write_meta((struct wire_meta *)(conn->tx.base + off), consumer, grant, 1);
+	ring_lone_post(dev, conn, off, (uint32_t)move);
+}
+
 /** core_chan_ops.send_buf: true, and it has left; or nothing was done. */
 RING_INLINE bool ring_lone_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				struct ring_conn *conn, uint64_t label, uint64_t ext0,
 				uint64_t ext1, const void *buf, size_t len)
 {
-	uint64_t start = conn->tx.flow.producer, room = conn->tx.lone_room;
 	uint64_t ext_len = core_label_ext_len(label);
 	uint64_t move = WIRE_META_LEN + wire_long_span(ext_len + len);
-	uint64_t consumer, off;
-	uint8_t *dst;
+	uint64_t off;
 
-	if (len > UTIL_COPY_SHORT || move > room ||
-	    !ring_lone_leaves(dev, cfg, conn, start, core_label_flags(label)))
+	if (!ring_lone_is(dev, cfg, conn, move, len, core_label_flags(label)))
 		return false;
-	consumer = conn->rx.consumer;
-	off = ring_off(start, conn->tx.len);
-	dst = conn->tx.base + off;
-	conn->tx.lone_room = room - move;
-	conn->tx.flow.producer = start + move;
-	conn->tx.flush_start = start + move;
-	conn->rx.told = consumer;
-	ring_tx_write_meta((struct wire_meta *)dst, consumer, 0, 1);
-	dst = ring_tx_write_head_at(dst + WIRE_META_LEN, core_label_op(label), ext0, ext1, ext_len,
-				    len);
-	util_copy_short(dst, buf, len);
-	ring_lone_post(dev, conn, off, (uint32_t)move);
+	off = ring_lone_take(&conn->tx, move);
+	util_copy_short(ring_tx_write_head_at(conn->tx.base + off + WIRE_META_LEN,
+					      core_label_op(label), ext0, ext1, ext_len, len),
+			buf, len);
+	ring_lone_leave(dev, conn, off, move, 0);
 	return true;
 }
 

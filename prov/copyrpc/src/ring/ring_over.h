@@ -64,6 +64,15 @@
 		return ring_call_alone(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,       \
 				       allowance, context, flags);                                 \
 	}                                                                                          \
+	static __attribute__((noinline)) int ring_##kind##_call_lone(                              \
+		struct core_chan *chan, uint32_t op, const void *buf, size_t len,                  \
+		uint32_t allowance, void *context, unsigned flags)                                 \
+	{                                                                                          \
+		if (ring_call_lone(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,           \
+				   allowance, context, flags))                                     \
+			return 0;                                                                  \
+		return ring_##kind##_call_alone(chan, op, buf, len, allowance, context, flags);    \
+	}                                                                                          \
 	static int ring_##kind##_call_buf(struct core_chan *chan, uint32_t op, const void *buf,    \
 					  size_t len, uint32_t allowance, void *context,           \
 					  unsigned flags)                                          \
@@ -71,7 +80,10 @@
 		if (!ring_call_join(&cfg, ring_conn_of(chan), op, buf, len, allowance, context,    \
 				    flags))                                                        \
 			return 0;                                                                  \
-		return ring_##kind##_call_alone(chan, op, buf, len, allowance, context, flags);    \
+		if (!ring_lone_may(&link_inline, ring_conn_of(chan)))                              \
+			return ring_##kind##_call_alone(chan, op, buf, len, allowance, context,    \
+							flags);                                    \
+		return ring_##kind##_call_lone(chan, op, buf, len, allowance, context, flags);     \
 	}                                                                                          \
 	static int ring_##kind##_reply_iov(struct core_chan *chan, struct core_call_ref ref,       \
 					   const struct iovec *iov, size_t iov_cnt, size_t len,    \
@@ -87,12 +99,23 @@
 		return ring_call_answer_alone(&link_inline, &cfg, ring_conn_of(chan), ref, hold,   \
 					      buf, len, flags);                                    \
 	}                                                                                          \
+	static __attribute__((noinline)) int ring_##kind##_answer_lone(                            \
+		struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,                \
+		const void *buf, size_t len, unsigned flags)                                       \
+	{                                                                                          \
+		if (ring_call_answer_lone(&link_inline, &cfg, ring_conn_of(chan), ref, hold, buf,  \
+					  len, flags))                                             \
+			return 0;                                                                  \
+		return ring_##kind##_answer_alone(chan, ref, hold, buf, len, flags);               \
+	}                                                                                          \
 	static int ring_##kind##_answer(struct core_chan *chan, struct core_call_ref ref,          \
 					core_hold_t hold, const void *buf, size_t len,             \
 					unsigned flags)                                            \
 	{                                                                                          \
 		if (ring_call_answer_join(&cfg, ring_conn_of(chan), ref, hold, buf, len, flags))   \
 			return 0;                                                                  \
+		if (ring_lone_may(&link_inline, ring_conn_of(chan)))                               \
+			return ring_##kind##_answer_lone(chan, ref, hold, buf, len, flags);        \
 		return ring_##kind##_answer_alone(chan, ref, hold, buf, len, flags);               \
 	}                                                                                          \
 	static int ring_##kind##_reply(struct core_chan *chan, struct core_call_ref ref,           \
