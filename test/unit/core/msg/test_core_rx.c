@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/core_pair.h"
+#include "wire/wire_op.h"
 
 static struct node nodes[2];
 static struct core_cqe e;
@@ -83,6 +84,73 @@ Test(core_rx, over_budget_bytes_stay_in_the_ring_and_arrive_in_order, .init = se
 	}
 	cr_assert_eq(fake_engine_held(), 0);
 	cr_assert_eq(nodes[1].dom.unexpected_used, 0);
+}
+
+Test(core_rx, parts_behind_held_ones_stay_in_order, .init = setup, .fini = teardown)
+{
+	fake_engine_cfg.room = 1;
+	fake_engine_cfg.eager_max = 1000;
+	nodes[1].dom.limits.unexpected_mem = 1000;
+	node_fill(out, 5000, 7);
+	node_send(&nodes[0], 1, out, 5000, true, 7, 0, NULL);
+	for (int i = 0; i < 100 && !fake_engine_held(); i++) {
+		core_dom_progress(&nodes[0].dom);
+		core_dom_progress(&nodes[1].dom);
+	}
+	cr_assert_eq(fake_engine_held(), 1);
+	nodes[1].dom.limits.unexpected_mem = 1 << 20; /* enough for what comes now */
+	nodes_settle(nodes, 2);
+	cr_assert_gt(fake_engine_held(), 1);
+	node_recv(&nodes[1], 0, in, sizeof(in), true, 7, 0, FI_COMPLETION, &in);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_assert(node_check(in, 5000, 7));
+	cr_assert_eq(fake_engine_held(), 0);
+}
+
+/** The channel of node 1 to node 0. */
+static struct core_chan *meet(void)
+{
+	node_send(&nodes[0], 1, out, 0, false, 0, 0, NULL);
+	nodes_settle(nodes, 2);
+	node_recv(&nodes[1], 0, in, 0, false, 0, 0, FI_COMPLETION, NULL);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	return nodes[1].ep.peers[0]->chan;
+}
+
+/** PART (offset 0) or CONT of message `id`, with `len` bytes of 0x55. */
+static enum core_rx_verdict hear_part(struct core_chan *chan, uint32_t id, uint64_t total,
+				      uint64_t offset, uint32_t len)
+{
+	struct wire_part part = { .total_len = total, .send_id = id };
+	struct wire_cont cont = { .offset = offset, .id = id, .kind = WIRE_CONT_SENT };
+	uint8_t bytes[16 + 200];
+
+	memcpy(bytes, offset ? (void *)&cont : (void *)&part, 16);
+	memset(bytes + 16, 0x55, len);
+	return core_rx_on_msg(chan, offset ? WIRE_OP_CONT : WIRE_OP_PART, bytes, 16 + len, 0);
+}
+
+Test(core_rx, a_part_with_a_byte_too_many_is_refused_and_goes_nowhere, .init = setup,
+     .fini = teardown)
+{
+	static const uint64_t totals[] = { 50, 150 }; /* kept in the record, and beside it */
+	struct core_chan *chan = meet();
+	uint32_t id = 1;
+
+	memset(in, 0xEE, sizeof(in));
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned posted = 0; posted < 2; posted++, id++) {
+			if (posted)
+				node_recv(&nodes[1], 0, in, sizeof(in), false, 0, 0, FI_COMPLETION,
+					  NULL);
+			cr_assert_eq(hear_part(chan, id, totals[i], 0, 40), CORE_RX_DONE);
+			cr_assert_eq(hear_part(chan, id, totals[i], 40, (uint32_t)totals[i] - 39),
+				     CORE_RX_BAD, "%u bytes, posted %u", (unsigned)totals[i],
+				     posted);
+			cr_assert_eq(in[40], 0xEE);
+		}
+	}
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
 }
 
 Test(core_rx, a_kept_message_counts_as_delivered, .init = setup, .fini = teardown)

@@ -154,3 +154,29 @@ Test(core_rx_post, a_directed_receive_takes_its_sender_only, .init = setup, .fin
 	cr_assert_eq(e.e.op_context, &in[2]);
 	cr_assert_eq(node_recv(&nodes[1], 99, in, 8, true, 1, 0, 0, NULL), -FI_EINVAL);
 }
+
+Test(core_rx_post, the_rest_of_a_discarded_message_flows_into_nothing, .init = setup,
+     .fini = teardown)
+{
+	fake_engine_cfg.room = 1;
+	fake_engine_cfg.eager_max = 1000;
+	node_fill(out, 5000, 7);
+	node_send(&nodes[0], 1, out, 5000, true, 7, 0, NULL);
+	for (int i = 0; i < 100 && !nodes[1].dom.unexpected_used; i++) {
+		core_dom_progress(&nodes[0].dom);
+		core_dom_progress(&nodes[1].dom);
+	}
+	cr_assert_eq(nodes[1].dom.unexpected_used, 5000);
+	cr_assert_eq(nodes[0].tx_cntr.value, 0, "all of it has left already");
+	cr_assert_eq(probe(FI_PEEK | FI_DISCARD, 0, 7, 0, &in), 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_assert_eq(e.e.len, 5000);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(nodes[0].tx_cntr.value, 1);
+	cr_assert_eq(nodes[1].dom.unexpected_used, 0);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
+	send_to_1(0, 100, 8);
+	node_recv(&nodes[1], 0, in, sizeof(in), true, 8, 0, FI_COMPLETION, NULL);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_assert(node_check(in, 100, 8));
+}
