@@ -219,6 +219,7 @@ static int fake_get(struct core_chan *chan, struct core_get *get)
 {
 	(void)chan;
 	assert(chan->caps & CORE_CHAN_GET);
+	assert(get->len && get->len <= util_iov_len(get->iov, get->iov_cnt));
 	util_iov_scatter(get->iov, get->iov_cnt, 0, (void *)(uintptr_t)get->remote_addr, get->len);
 	get->status = 0;
 	return 1;

@@ -120,7 +120,7 @@ struct core_get {
 	uint64_t remote_key;
 	const struct iovec *iov;
 	size_t iov_cnt;
-	size_t len;
+	size_t len;                         /* not 0, and no more than iov takes */
 	int status;                         /* 0 or -FI_E* */
 	void (*done)(struct core_get *get); /* core's own: who is told of the end */
 	void *engine[16];                   /* the engine's until then: a device's transfer */

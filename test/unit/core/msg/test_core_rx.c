@@ -153,6 +153,24 @@ Test(core_rx, a_part_with_a_byte_too_many_is_refused_and_goes_nowhere, .init = s
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
 }
 
+Test(core_rx, a_message_that_was_asked_for_gives_its_id_back, .init = setup, .fini = teardown)
+{
+	fake_engine_cfg.room = 1;
+	fake_engine_cfg.caps &= ~(uint32_t)CORE_CHAN_GET;
+	node_recv(&nodes[1], 0, in, sizeof(in), true, 7, 0, FI_COMPLETION, NULL);
+	node_fill(out, sizeof(out), 7);
+	node_send(&nodes[0], 1, out, sizeof(out), true, 7, FI_DELIVERY_COMPLETE, NULL);
+	for (int i = 0; i < 100 && !nodes[1].ep.rx_ids.used_cnt; i++) {
+		core_dom_progress(&nodes[0].dom);
+		core_dom_progress(&nodes[1].dom);
+	}
+	cr_assert_eq(nodes[1].ep.rx_ids.used_cnt, 1);
+	nodes_settle(nodes, 2);
+	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
+	cr_assert(node_check(in, sizeof(in), 7));
+	cr_assert_eq(nodes[1].ep.rx_ids.used_cnt, 0);
+}
+
 Test(core_rx, a_kept_message_counts_as_delivered, .init = setup, .fini = teardown)
 {
 	static const size_t kept[] = { 0, 1, 999, 1000 }; /* in one piece */
