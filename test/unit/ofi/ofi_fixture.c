@@ -154,6 +154,18 @@ ssize_t ofi_read(struct fid_cq *cq, void *entry)
 	return ret;
 }
 
+struct fid_ep *ofi_pair_new_ep(struct ofi_pair *p, struct fid_cq *tx, struct fid_cq *rx)
+{
+	struct fid_ep *ep;
+
+	cr_assert_eq(fi_endpoint(p->domain, p->info, &ep, NULL), 0);
+	cr_assert_eq(fi_ep_bind(ep, &p->av->fid, 0), 0);
+	cr_assert_eq(fi_ep_bind(ep, &tx->fid, FI_TRANSMIT), 0);
+	cr_assert_eq(fi_ep_bind(ep, &rx->fid, FI_RECV), 0);
+	cr_assert_eq(fi_enable(ep), 0);
+	return ep;
+}
+
 /* Two endpoints of one domain: any read makes the progress of both. */
 ssize_t ofi_pair_read(struct ofi_pair *p, int which, void *entry)
 {

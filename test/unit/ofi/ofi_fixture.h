@@ -62,6 +62,8 @@ void ofi_domain_open(struct ofi_pair *p, const struct ofi_options *opts);
 void ofi_pair_open(struct ofi_pair *p, const struct ofi_options *opts);
 /** Closes whatever is open; every fi_close must return 0. */
 void ofi_pair_close(struct ofi_pair *p);
+/** One more endpoint of the domain, enabled, with these queues. The caller closes it. */
+struct fid_ep *ofi_pair_new_ep(struct ofi_pair *p, struct fid_cq *tx, struct fid_cq *rx);
 
 /** Reads one completion: the result of fi_cq_read that is not -FI_EAGAIN, within ten seconds. */
 ssize_t ofi_read(struct fid_cq *cq, void *entry);

@@ -6,6 +6,22 @@
 
 #include "cm/cm_agent.h"
 
+void dgram_pair_open(struct cm_node **node, struct cm_end *a, struct cm_end *b,
+		     struct cm_paths paths)
+{
+	cm_test_paths = paths;
+	*node = cm_test_node(NULL, 0);
+	cm_end_open(a, *node, "127.0.0.1", 0);
+	cm_end_open(b, *node, "127.0.0.1", 0);
+}
+
+void dgram_pair_close(struct cm_node *node, struct cm_end *a, struct cm_end *b)
+{
+	cm_end_close(a);
+	cm_end_close(b);
+	cm_node_close(node);
+}
+
 void dgram_guest_open(struct dgram_guest *g, struct cm_paths paths, const char *key, int timeout_ms)
 {
 	cm_test_paths = paths;

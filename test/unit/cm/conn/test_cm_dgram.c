@@ -24,17 +24,12 @@ static struct cm_end a, b;
 
 static void open_both(struct cm_paths paths)
 {
-	cm_test_paths = paths;
-	node = cm_test_node(NULL, 0);
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_end_open(&b, node, "127.0.0.1", 0);
+	dgram_pair_open(&node, &a, &b, paths);
 }
 
 static void close_both(void)
 {
-	cm_end_close(&a);
-	cm_end_close(&b);
-	cm_node_close(node);
+	dgram_pair_close(node, &a, &b);
 }
 
 Test(cm_dgram, a_connection_that_failed_ends_without_a_goodbye)

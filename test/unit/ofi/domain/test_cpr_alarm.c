@@ -99,18 +99,6 @@ static void send_to(struct fid_ep *ep)
 	cr_assert_eq(ofi_read(far.cq[0], &e), 1);
 }
 
-static struct fid_ep *new_ep(struct fid_cq *tx, struct fid_cq *rx)
-{
-	struct fid_ep *ep;
-
-	cr_assert_eq(fi_endpoint(p.domain, p.info, &ep, NULL), 0);
-	cr_assert_eq(fi_ep_bind(ep, &p.av->fid, 0), 0);
-	cr_assert_eq(fi_ep_bind(ep, &tx->fid, FI_TRANSMIT), 0);
-	cr_assert_eq(fi_ep_bind(ep, &rx->fid, FI_RECV), 0);
-	cr_assert_eq(fi_enable(ep), 0);
-	return ep;
-}
-
 /* --- a thread that sleeps ------------------------------------------------------------------- */
 
 struct sleeper {
@@ -227,7 +215,7 @@ Test(cpr_alarm, a_message_wakes_nobody_elsewhere)
 /* The engine that has the news is not that of the queue's first endpoint. */
 Test(cpr_alarm, news_of_an_ally_wake_too)
 {
-	struct fid_ep *third = new_ep(p.cq[0], p.cq[1]);
+	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[0], p.cq[1]);
 	struct sleeper s;
 	int polls;
 
@@ -250,7 +238,7 @@ Test(cpr_alarm, who_gets_allies_in_his_sleep_hears_of_their_news)
 	struct sleeper s;
 
 	begin(&s, p.cq[1], false);
-	third = new_ep(p.cq[0], p.cq[1]);
+	third = ofi_pair_new_ep(&p, p.cq[0], p.cq[1]);
 	post(third);
 	send_to(third);
 	expect_woken(&s);
@@ -268,7 +256,7 @@ Test(cpr_alarm, who_sleeps_on_a_queue_that_moves_goes_along)
 	for (polls = 0; polls < 2; polls++) {
 		cr_assert_eq(fi_cq_open(p.domain, &attr, &cq, NULL), 0);
 		begin(&s, cq, polls);
-		third = new_ep(cq, cq);
+		third = ofi_pair_new_ep(&p, cq, cq);
 		cr_expect_neq(group_of(cq), &cpr_domain_of(p.domain)->main);
 		post(third);
 		send_to(third);
@@ -447,7 +435,7 @@ Test(cpr_alarm, transfers_are_let_go_while_somebody_relies_on_it)
 /* Allies are armed together, so each lets its transfers go for the sake of the other's sleeper. */
 Test(cpr_alarm, transfers_are_let_go_while_somebody_relies_on_an_ally)
 {
-	struct fid_ep *third = new_ep(p.cq[0], p.cq[1]);
+	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[0], p.cq[1]);
 	struct cpr_group *group = group_of(p.cq[0]), *ally = group_of(p.cq[1]);
 	struct cpr_alarm_user user;
 

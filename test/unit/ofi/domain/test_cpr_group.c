@@ -71,18 +71,6 @@ static struct fid_cq *new_cq(enum fi_wait_obj obj)
 	return cq;
 }
 
-static struct fid_ep *new_ep(struct fid_cq *tx, struct fid_cq *rx)
-{
-	struct fid_ep *ep;
-
-	cr_assert_eq(fi_endpoint(p.domain, p.info, &ep, NULL), 0);
-	cr_assert_eq(fi_ep_bind(ep, &p.av->fid, 0), 0);
-	cr_assert_eq(fi_ep_bind(ep, &tx->fid, FI_TRANSMIT), 0);
-	cr_assert_eq(fi_ep_bind(ep, &rx->fid, FI_RECV), 0);
-	cr_assert_eq(fi_enable(ep), 0);
-	return ep;
-}
-
 static fi_addr_t insert(struct fid_ep *ep)
 {
 	char name[64];
@@ -146,7 +134,7 @@ Test(cpr_group_none, there_is_one_where_nobody_would_gain)
 
 Test(cpr_group, who_shares_a_queue_shares_the_group)
 {
-	struct fid_ep *third = new_ep(p.cq[1], p.cq[1]);
+	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[1], p.cq[1]);
 
 	cr_expect_eq(dom_of(third), dom_of(p.ep[1]));
 	cr_expect_not(are_allies(p.ep[0], p.ep[1]));
@@ -156,7 +144,7 @@ Test(cpr_group, who_shares_a_queue_shares_the_group)
 /* A third endpoint writes into the queues of two groups: each of them makes the progress of all. */
 Test(cpr_group, queues_of_two_groups_make_them_allies)
 {
-	struct fid_ep *third = new_ep(p.cq[1], p.cq[0]);
+	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[1], p.cq[0]);
 	fi_addr_t to = insert(third);
 	struct fi_cq_tagged_entry e;
 	char in[8], *big = calloc(1, LEN), *room = malloc(LEN);
@@ -186,12 +174,12 @@ Test(cpr_group, allies_join_rings_of_any_length)
 
 	for (i = 0; i < 4; i++) {
 		cq[i] = new_cq(FI_WAIT_NONE);
-		ep[i] = new_ep(cq[i], cq[i]);
+		ep[i] = ofi_pair_new_ep(&p, cq[i], cq[i]);
 	}
-	cross[0] = new_ep(cq[3], cq[2]);
-	cross[1] = new_ep(cq[0], cq[1]);
+	cross[0] = ofi_pair_new_ep(&p, cq[3], cq[2]);
+	cross[1] = ofi_pair_new_ep(&p, cq[0], cq[1]);
 	cr_expect_not(are_allies(ep[0], ep[2]));
-	cross[2] = new_ep(cq[2], cq[0]);
+	cross[2] = ofi_pair_new_ep(&p, cq[2], cq[0]);
 	for (i = 1; i < 4; i++)
 		cr_expect(are_allies(ep[0], ep[i]));
 	cr_expect_not(are_allies(ep[0], p.ep[0]));
@@ -223,7 +211,7 @@ Test(cpr_group, an_event_queue_brings_an_endpoint_to_the_first_group_even_late)
 Test(cpr_group, an_object_to_sleep_on_goes_where_its_endpoint_is)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_FD);
-	struct fid_ep *third = new_ep(cq, p.cq[1]);
+	struct fid_ep *third = ofi_pair_new_ep(&p, cq, p.cq[1]);
 
 	cr_expect_eq(dom_of(third), dom_of(p.ep[1]));
 	cr_expect_eq(&group_of(cq)->core, dom_of(p.ep[1]));
@@ -236,7 +224,7 @@ Test(cpr_group, an_object_to_sleep_on_goes_where_its_endpoint_is)
 Test(cpr_group, who_sleeps_beside_others_is_woken)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_FD);
-	struct fid_ep *third = new_ep(cq, p.cq[1]);
+	struct fid_ep *third = ofi_pair_new_ep(&p, cq, p.cq[1]);
 	struct fi_cq_tagged_entry e;
 
 	cr_expect_eq(fi_cq_sread(cq, &e, 1, NULL, 5), -FI_EAGAIN);
@@ -254,7 +242,7 @@ Test(cpr_group, a_group_that_nobody_is_in_is_used_again)
 
 	for (i = 0; i < 2 * (int)CPR_GROUPS_MAX; i++) {
 		cq = new_cq(FI_WAIT_NONE);
-		ep = new_ep(cq, cq);
+		ep = ofi_pair_new_ep(&p, cq, cq);
 		cr_expect_not(are_allies(ep, p.ep[0]));
 		cr_expect_eq(fi_close(&ep->fid), 0);
 		cr_expect_eq(fi_close(&cq->fid), 0);
@@ -273,7 +261,7 @@ Test(cpr_group, endpoints_beyond_the_most_groups_are_in_the_first_one)
 
 	for (i = 0; i < CNT; i++) {
 		cq[i] = new_cq(FI_WAIT_NONE);
-		ep[i] = new_ep(cq[i], cq[i]);
+		ep[i] = ofi_pair_new_ep(&p, cq[i], cq[i]);
 	}
 	cr_expect_eq(group_cnt(), CPR_GROUPS_MAX);
 	cr_expect_eq(dom_of(ep[CNT - 1]), dom_of(p.ep[0]));
@@ -374,7 +362,7 @@ Test(cpr_group, a_counter_of_a_region_unites_all)
 	cr_assert_eq(fi_cntr_open(p.domain, NULL, &cntr, NULL), 0);
 	cr_assert_eq(fi_mr_reg(p.domain, &word, 8, FI_REMOTE_WRITE, 0, KEY, 0, &mr, NULL), 0);
 	cr_assert_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
-	third = new_ep(cq, cq);
+	third = ofi_pair_new_ep(&p, cq, cq);
 	cr_expect(are_allies(p.ep[0], p.ep[1]));
 	cr_expect(are_allies(p.ep[0], third));
 	cr_assert_eq(OFI_RETRY(&p, fi_inject_write(p.ep[0], "12345678", 8, p.addr[1], 0, KEY)), 0);
@@ -445,7 +433,7 @@ Test(cpr_group, a_queue_may_be_read_before_it_has_a_group)
 
 	cr_expect_eq(fi_cq_read(cq, &e, 1), -FI_EAGAIN);
 	cr_expect_eq(group_of(cq), &cpr_domain_of(p.domain)->main);
-	ep = new_ep(cq, cq);
+	ep = ofi_pair_new_ep(&p, cq, cq);
 	cr_expect_neq(group_of(cq), &cpr_domain_of(p.domain)->main);
 	cr_assert_eq(OFI_RETRY(&p, fi_tsend(ep, "", 1, NULL, p.addr[0], 1, NULL)), 0);
 	cr_expect_eq(ofi_read(cq, &e), 1);
