@@ -190,6 +190,7 @@ uint64_t erpc_port_due_ns(const struct erpc_port *port);
  */
 void erpc_port_await(struct erpc_port *port, uint32_t number);
 
+/** Packets that wait leave now; a broken device fails the port. */
 void erpc_port_ring_some(struct erpc_port *port);
 
 /** Packets leave now, unless progress is at work, which sees to it. */

@@ -177,3 +177,22 @@ Test(cpr_mr, a_region_longer_than_memory_is_refused)
 	cr_expect_eq(fi_mr_regv(p.domain, iov, 1, FI_REMOTE_READ, 0, 1, 0, &mr, NULL), 0);
 	cr_expect_eq(fi_close(&mr->fid), 0);
 }
+
+Test(cpr_mr, an_endpoint_of_another_domain_is_refused)
+{
+	struct fid_domain *other;
+	struct fid_ep *ep, *far;
+	struct fid_mr *mr;
+	char buf[64];
+
+	cr_assert_eq(fi_domain(p.fabric, p.info, &other, NULL), 0);
+	cr_assert_eq(fi_endpoint(p.domain, p.info, &ep, NULL), 0);
+	cr_assert_eq(fi_endpoint(other, p.info, &far, NULL), 0);
+	cr_assert_eq(fi_mr_reg(p.domain, buf, sizeof(buf), FI_REMOTE_READ, 0, 42, 0, &mr, NULL), 0);
+	cr_expect_eq(fi_mr_bind(mr, &far->fid, 0), -FI_EINVAL);
+	cr_expect_eq(fi_mr_bind(mr, &ep->fid, 0), 0);
+	cr_assert_eq(fi_close(&mr->fid), 0);
+	cr_assert_eq(fi_close(&far->fid), 0);
+	cr_assert_eq(fi_close(&ep->fid), 0);
+	cr_assert_eq(fi_close(&other->fid), 0);
+}

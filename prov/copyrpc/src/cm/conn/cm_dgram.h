@@ -7,9 +7,9 @@
  * said again whenever WELCOME comes again. Nothing is lost by hearing a thing twice. What names a
  * connection that is not there is answered with BYE, so a lost BYE is made good by the next packet.
  *
- * While a connection is up a peer that is silent, here and in the engine, is asked (PING), and fails when it stays silent for the
- * peer timeout. ICMP's word that its port is closed is not believed at once: three times in a row,
- * with a PING in between, and nothing heard meanwhile.
+ * While a connection is up a peer that is silent, here and in the engine, is asked (PING), and fails
+ * when it stays silent for the peer timeout. ICMP's word that its port is closed is not believed at
+ * once: three times in a row, with a PING in between, and nothing heard meanwhile.
  *
  * Shown by test/unit/cm/conn/test_cm_dgram.c.
  */

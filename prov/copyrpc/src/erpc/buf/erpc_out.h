@@ -105,9 +105,10 @@ static inline void erpc_out_report(struct erpc_out *out)
 	out->pkt[out->cnt - 1].flags |= DEV_DGRAM_REPORT;
 }
 
-/** All that waits leaves, as far as the device takes it: 0, or what ended the device. */
+/** What waits, a packet at least, leaves, as far as the device takes it: 0, or what ended the device. */
 int erpc_out_flush_some(struct erpc_out *out);
 
+/** The same, if anything waits. */
 static inline int erpc_out_flush(struct erpc_out *out)
 {
 	return out->cnt ? erpc_out_flush_some(out) : 0;
