@@ -36,6 +36,17 @@ Test(cm_dgram_live, a_silent_peer_is_asked_and_fails_after_the_timeout)
 	dgram_guest_close(&g);
 }
 
+/** It may only have been stopped, and would wait for what was given up here. */
+Test(cm_dgram_live, a_peer_that_is_given_up_finds_out_that_the_connection_broke)
+{
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	dgram_guest_come_up(&g);
+	cm_stranger_await(&g.s, WIRE_CM_BROKEN);
+	cr_assert(cm_end_wait(&g.a, &g.a.down, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(g.a.down_err, -FI_ETIMEDOUT);
+	dgram_guest_close(&g);
+}
+
 /* Stopped, swapped out, in a debugger: what the peer said meanwhile lies unread. */
 Test(cm_dgram_live, a_standstill_of_our_own_is_not_the_peers_silence)
 {

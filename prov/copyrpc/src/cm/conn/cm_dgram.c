@@ -165,6 +165,8 @@ static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 	if (conn->refused_cnt >= CM_DGRAM_REFUSED_CNT) {
 		cm_conn_end(conn, -FI_ECONNRESET, "its port is closed: it has ended");
 	} else if (silent_ns >= conn->node->peer_timeout_ns) {
+		/* If it was only stopped, it finds this later, and does not wait for what was given up here. */
+		cm_conn_say(conn, WIRE_CM_BROKEN);
 		snprintf(why, sizeof(why), "it has been silent for %.1f s",
 			 (double)silent_ns / 1e9);
 		cm_conn_end(conn, -FI_ETIMEDOUT, why);
