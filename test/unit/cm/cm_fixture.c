@@ -65,6 +65,7 @@ static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half,
 		util_list_push_back(&end->conns, &c->link);
 		*user = c;
 	}
+	pthread_cond_broadcast(&end->changed);
 	pthread_mutex_unlock(&end->lock);
 	return ret;
 }
@@ -83,6 +84,7 @@ static int cm_end_establish(void *ctx, struct cm_conn *conn, void *user, const s
 		CM_CHECK(pread(peer->dev.fds[0], c->text, sizeof(c->text) - 1, 0) > 0);
 	if (peer->engine_len)
 		CM_CHECK(peer->engine_len == 3 && !memcmp(peer->engine, "eng", 3));
+	pthread_cond_broadcast(&end->changed);
 	pthread_mutex_unlock(&end->lock);
 	return ret;
 }
