@@ -148,7 +148,8 @@ Test(erpc_campaign, what_gets_through_falls_with_the_loss)
 		for (k = 0; k < 4; k++) {
 			s = stream(losses[i], lens[k], bytes);
 			printf(" %.3g (%.2g) |", s.gbit_s, s.again);
-			cr_expect_gt(s.gbit_s, 0);
+			/* Slots are few: no message is too short to fill half of the link. */
+			cr_expect_gt(s.gbit_s, i ? 0 : 12.5, "%u B: %g", lens[k], s.gbit_s);
 			/* Not compared between neighbours: the streams of the suite are short. */
 			if (i == 0)
 				before[k] = s.gbit_s;

@@ -175,6 +175,8 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *pe
 		return ret;
 	s->payload = mtu - WIRE_ERPC_HDR_LEN;
 	s->shared = s->payload < ERPC_BATCH_MAX ? s->payload : ERPC_BATCH_MAX;
+	s->crowded = s->payload * ERPC_BATCH_PKTS < ERPC_BATCH_LONG ? s->payload * ERPC_BATCH_PKTS
+								    : ERPC_BATCH_LONG;
 	s->peer_num = peer->session;
 	s->peer_tag = (uint16_t)peer->token;
 	if (peer->credits < s->credits_max)

@@ -59,7 +59,9 @@ struct erpc_fetch;
 
 #define ERPC_EARLY_MAX  3u             /* packets behind one that is missing, and it is lost */
 #define ERPC_POS_STEP   32u            /* core keeps five bits of a position for itself */
-#define ERPC_BATCH_MAX  ERPC_BUF_SMALL /* bytes of a batch that several messages share */
+#define ERPC_BATCH_MAX  ERPC_BUF_SMALL /* bytes of a batch that several messages share, */
+#define ERPC_BATCH_LONG ERPC_BUF_LONG  /* and of one that finds no slot, */
+#define ERPC_BATCH_PKTS 8u             /* which is of so many packets at most */
 #define ERPC_GRANT      (512u << 10)   /* bytes of answers that may be outstanding */
 #define ERPC_GRANT_CALL 64u            /* what each call costs besides its allowance */
 #define ERPC_HELD_MAX   (256u << 10)   /* bytes held of which the peer knows nothing */
@@ -121,7 +123,8 @@ struct erpc_session {
 	uint64_t token;
 	uint32_t mtu; /* the longest datagram on our way to the peer, as we have told it */
 	uint32_t payload;
-	uint32_t shared;  /* bytes of a batch, or of answers, that several share */
+	uint32_t shared;  /* bytes of a batch, or of answers, that several share, */
+	uint32_t crowded; /* and of a batch that finds no slot */
 	uint32_t credits; /* packets that may leave now */
 	uint32_t credits_max;
 	uint32_t promised; /* packets that the peer may have on their way to us */

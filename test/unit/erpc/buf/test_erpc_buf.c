@@ -83,31 +83,34 @@ Test(erpc_buf, none_reaches_into_another, .init = setup, .fini = teardown)
 					 ERPC_BUF_TINY + 1,
 					 ERPC_BUF_SMALL,
 					 ERPC_BUF_SMALL + 1,
+					 ERPC_BUF_LONG,
+					 ERPC_BUF_LONG + 1,
 					 ERPC_BUF_LARGE - 1,
 					 ERPC_BUF_LARGE };
-	static struct erpc_buf *all[8][MANY];
+	enum { LENS = sizeof(lens) / sizeof(lens[0]) };
+	static struct erpc_buf *all[LENS][MANY];
 	unsigned i, k, at;
 
-	for (i = 0; i < 8 * MANY; i++) {
-		struct erpc_buf *buf = erpc_buf_alloc(&bufs, lens[i % 8]);
+	for (i = 0; i < LENS * MANY; i++) {
+		struct erpc_buf *buf = erpc_buf_alloc(&bufs, lens[i % LENS]);
 
 		cr_assert_not_null(buf);
-		cr_assert_geq(buf->cap, lens[i % 8]);
+		cr_assert_geq(buf->cap, lens[i % LENS]);
 		cr_assert_eq(buf->len, 0);
 		cr_assert_not(buf->sent || buf->again);
 		cr_assert_eq((uintptr_t)buf->data % 64, 0);
 		cr_assert_eq(buf->hdr + WIRE_ERPC_HDR_LEN, buf->data);
 		memset(buf->hdr, (int)(i & 0xFF), WIRE_ERPC_HDR_LEN);
 		memset(buf->data, (int)(i & 0xFF), buf->cap);
-		all[i % 8][i / 8] = buf;
+		all[i % LENS][i / LENS] = buf;
 	}
-	cr_expect_eq(bufs.used_cnt, 8 * MANY);
-	for (k = 0; k < 8; k++)
+	cr_expect_eq(bufs.used_cnt, LENS * MANY);
+	for (k = 0; k < LENS; k++)
 		for (i = 0; i < MANY; i++) {
 			for (at = 0; at < WIRE_ERPC_HDR_LEN; at++)
-				cr_assert_eq(all[k][i]->hdr[at], (8 * i + k) & 0xFF);
+				cr_assert_eq(all[k][i]->hdr[at], (LENS * i + k) & 0xFF);
 			for (at = 0; at < all[k][i]->cap; at++)
-				cr_assert_eq(all[k][i]->data[at], (8 * i + k) & 0xFF);
+				cr_assert_eq(all[k][i]->data[at], (LENS * i + k) & 0xFF);
 			erpc_buf_free(&bufs, all[k][i]);
 		}
 }
@@ -126,17 +129,18 @@ Test(erpc_buf, more_than_the_largest_is_refused, .init = setup, .fini = teardown
 
 Test(erpc_buf, one_that_grows_keeps_its_bytes, .init = setup, .fini = teardown)
 {
-	static const uint32_t to[] = { ERPC_BUF_SMALL, ERPC_BUF_LARGE };
+	static const uint32_t to[] = { ERPC_BUF_SMALL, ERPC_BUF_LONG, ERPC_BUF_LARGE };
 	struct erpc_buf *buf = erpc_buf_alloc(&bufs, 1);
 	unsigned i, at;
+	uint32_t len;
 
-	for (i = 0; i < 2; i++) {
-		buf->len = buf->cap;
+	for (i = 0; i < 3; i++) {
+		len = buf->len = buf->cap;
 		for (at = 0; at < buf->len; at++)
 			buf->data[at] = (uint8_t)(at * 7 + i);
 		buf = erpc_buf_grow(&bufs, buf, to[i]);
 		cr_assert_geq(buf->cap, to[i]);
-		cr_assert_eq(buf->len, i ? ERPC_BUF_SMALL : ERPC_BUF_TINY);
+		cr_assert_eq(buf->len, len);
 		for (at = 0; at < buf->len; at++)
 			cr_assert_eq(buf->data[at], (uint8_t)(at * 7 + i));
 		cr_expect_eq(bufs.used_cnt, 1);
@@ -239,7 +243,8 @@ Test(erpc_buf, one_whose_packets_never_left_waits_for_nothing, .init = setup, .f
 
 Test(erpc_buf, memory_is_registered_as_a_whole_and_let_go)
 {
-	static const uint32_t lens[] = { ERPC_BUF_TINY, ERPC_BUF_SMALL, ERPC_BUF_LARGE };
+	static const uint32_t lens[] = { ERPC_BUF_TINY, ERPC_BUF_SMALL, ERPC_BUF_LONG,
+					 ERPC_BUF_LARGE };
 	const struct reg *r;
 	struct erpc_buf *buf;
 	unsigned i;
@@ -249,8 +254,8 @@ Test(erpc_buf, memory_is_registered_as_a_whole_and_let_go)
 	cr_expect_null(erpc_buf_alloc(&bufs, 1));
 	cr_expect_eq(bufs.used_cnt, 0);
 	reg_err = 0;
-	for (i = 0; i < 3 * MANY; i++) {
-		buf = erpc_buf_alloc(&bufs, lens[i % 3]);
+	for (i = 0; i < 4 * MANY; i++) {
+		buf = erpc_buf_alloc(&bufs, lens[i % 4]);
 		r = (const struct reg *)buf->mem;
 		cr_assert_not_null(r);
 		cr_assert_geq(buf->hdr, r->addr);

@@ -47,7 +47,7 @@ static void talk(void)
 static void held_is_bounded(unsigned talks)
 {
 	const struct erpc_session *s = p.end[1].s;
-	const uint64_t most = ERPC_HELD_MAX + ERPC_BATCH_SLOTS * ERPC_BUF_SMALL;
+	const uint64_t most = ERPC_HELD_MAX + ERPC_BATCH_SLOTS * ERPC_BATCH_LONG;
 	uint32_t heard;
 
 	p.end[0].len_exact = LEN;

@@ -31,6 +31,33 @@ Test(erpc_send, messages_of_any_length_join_a_batch_that_waits)
 	erpc_pair_fini(&p);
 }
 
+/*
+ * What waits behind others gathers in batches of several packets, so the slots do not bound what is under way.
+ * The first ones are of a packet: who has little to say has it heard early.
+ */
+Test(erpc_send, batches_behind_others_are_of_several_packets)
+{
+	struct pair_end *e = &p.end[0];
+	uint32_t span, one, many;
+
+	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 7));
+	p.net.mtu = 1024;
+	erpc_pair_open(&p);
+	e->len_exact = 100;
+	cr_assert_eq(pair_send(e, 0), 0);
+	cr_assert_eq(pair_send(e, 0), 0);
+	span = erpc_send_len(e->s) - ERPC_BATCH_HEAD;
+	one = (e->s->payload - ERPC_BATCH_HEAD) / span;
+	many = (ERPC_BATCH_PKTS * e->s->payload - ERPC_BATCH_HEAD) / span;
+	while (!pair_send(e, 0))
+		;
+	/* One that left at once, two of a packet, two long ones under way, and one that waits. */
+	cr_expect_eq(e->sent, 1 + 2 * one + 3 * many, "%u, %u, %u", e->sent, one, many);
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	erpc_pair_fini(&p);
+}
+
 /** `cnt` messages and no progress in between: batches that left before any progress, and behind it. */
 static void burst(unsigned cnt, uint64_t *at_once, uint64_t *in_all)
 {

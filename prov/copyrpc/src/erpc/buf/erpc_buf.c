@@ -16,6 +16,7 @@ static const struct {
 } erpc_buf_sizes[ERPC_BUF_CLASSES] = {
 	{ .chunk = 64u << 10, .cap = ERPC_BUF_TINY },
 	{ .chunk = 256u << 10, .cap = ERPC_BUF_SMALL },
+	{ .chunk = 512u << 10, .cap = ERPC_BUF_LONG },
 	{ .chunk = 2u << 20, .cap = ERPC_BUF_LARGE },
 };
 
@@ -94,7 +95,11 @@ static int erpc_bufs_grow(struct erpc_bufs *b, unsigned cls)
 
 static unsigned erpc_buf_class(uint32_t len)
 {
-	return len <= ERPC_BUF_TINY ? 0 : len <= ERPC_BUF_SMALL ? 1 : 2;
+	unsigned cls = 0;
+
+	while (cls < ERPC_BUF_CLASSES - 1 && len > erpc_buf_sizes[cls].cap)
+		cls++;
+	return cls;
 }
 
 struct erpc_buf *erpc_buf_alloc_cold(struct erpc_bufs *b, uint32_t len)

@@ -4,7 +4,7 @@
  *
  * A message buffer is a header, then the bytes: its first packet leaves with one read. The headers
  * of its other packets are in the port's ring of headers (erpc_out.h), so the bytes are contiguous.
- * Three sizes, from pools that grow on demand and are registered where the device needs that: a
+ * Four sizes, from pools that grow on demand and are registered where the device needs that: a
  * session that has nothing to say owns none.
  *
  * What is given back waits for the device, where that does not copy: until tx_done has passed (dgram.h).
@@ -25,9 +25,10 @@
 
 #define ERPC_BUF_TINY  192u /* bytes behind the header */
 #define ERPC_BUF_SMALL 4096u
+#define ERPC_BUF_LONG  (16u << 10)
 #define ERPC_BUF_LARGE (66u << 10)
 
-enum { ERPC_BUF_CLASSES = 3 };
+enum { ERPC_BUF_CLASSES = 4 };
 
 struct erpc_buf {
 	struct util_list link; /* the owner's; free or waiting for the device: the pool's */

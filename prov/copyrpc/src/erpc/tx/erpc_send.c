@@ -10,9 +10,12 @@
 #include "erpc/tx/erpc_ride.h"
 #include "util/bits.h"
 
-_Static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
+#define ERPC_CROWD        3u  /* batches under way, and the next ones may be long */
 #define ERPC_BURSTS_TRUST 2u  /* bursts in a row, and one more is expected */
 #define ERPC_SEND_SLOP    24u /* beyond a frame: two words of an extension behind its head */
+
+_Static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
+_Static_assert(ERPC_CROWD == 3, "erpc_send_is_crowded");
 
 /** May another batch begin? The peer orders no more than ERPC_SLOTS of them. */
 static bool erpc_send_has_slot(const struct erpc_session *s)
@@ -143,15 +146,38 @@ static uint8_t *erpc_send_starves(struct erpc_session *s)
 	return NULL;
 }
 
+/** Are ERPC_CROWD batches under way, or is there no slot for another one? */
+static inline bool erpc_send_is_crowded(const struct erpc_session *s)
+{
+	uint32_t busy = erpc_send_busy(s);
+
+	busy &= busy - 1;
+	return (busy & (busy - 1)) || !erpc_send_has_slot(s);
+}
+
+/**
+ * How long may the open batch be? One that has to wait anyway may be of several packets: what is under way is
+ * bounded by credits then, and not by slots.
+ */
+static inline uint32_t erpc_send_max(const struct erpc_session *s)
+{
+	return erpc_send_is_crowded(s) ? s->crowded : s->shared;
+}
+
+/** The open batch takes no more: it leaves, if there is a slot. */
+static bool erpc_send_full(struct erpc_session *s)
+{
+	s->usual = erpc_send_len(s);
+	if (erpc_send_leave(s))
+		return true;
+	s->port->stats.no_slot++;
+	return false;
+}
+
 uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 {
-	if (s->open && erpc_send_len(s) + span > s->shared) {
-		s->usual = erpc_send_len(s);
-		if (!erpc_send_leave(s)) {
-			s->port->stats.no_slot++;
-			return NULL;
-		}
-	}
+	if (s->open && erpc_send_len(s) + span > erpc_send_max(s) && !erpc_send_full(s))
+		return NULL;
 	if (!s->open) {
 		if (!erpc_send_open(s, span))
 			return erpc_send_starves(s);
@@ -195,7 +221,9 @@ static inline void erpc_send_follows(struct erpc_session *s)
 /** The batch stays: what may join it by bytes alone. Who does stores more than he counts. */
 static void erpc_send_stay(struct erpc_session *s)
 {
-	uint32_t cap = s->open->cap, max = (s->shared < cap ? s->shared : cap) - ERPC_SEND_SLOP;
+	uint32_t cap = s->open->cap, max = erpc_send_max(s);
+
+	max = (max < cap ? max : cap) - ERPC_SEND_SLOP;
 
 	erpc_session_close_batch(s);
 	if (erpc_send_len(s) > max)
