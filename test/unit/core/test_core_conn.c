@@ -90,6 +90,51 @@ static const struct core_conn_ops conn_ops = { on_connected, on_failed, on_ended
 
 static const struct sockaddr_in listener = { .sin_family = AF_INET, .sin_port = 7 };
 
+/* A channel that takes nothing. */
+static unsigned closes;
+static bool busy;
+
+static int full_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags)
+{
+	(void)chan;
+	(void)frame;
+	(void)flags;
+	return -FI_EAGAIN;
+}
+
+static bool full_is_busy(struct core_chan *chan)
+{
+	(void)chan;
+	return busy;
+}
+
+static void full_close(struct core_chan *chan)
+{
+	(void)chan;
+	closes++;
+}
+
+static const struct core_chan_ops full_ops = {
+	.send = full_send,
+	.send_buf = core_chan_send_framed,
+	.is_busy = full_is_busy,
+	.close = full_close,
+};
+static struct core_chan chan;
+
+static const struct sockaddr_in agent = { .sin_family = AF_INET, .sin_port = 9 };
+
+static void come_up(void)
+{
+	chan = (struct core_chan){ .ops = &full_ops, .eager_max = 1000, .caps = CORE_CHAN_WAKES };
+	core_conn_on_up(&conn, &chan, (const struct sockaddr *)&agent, 4711);
+}
+
+static uint16_t port_of(const struct sockaddr_storage *addr)
+{
+	return ((const struct sockaddr_in *)addr)->sin_port;
+}
+
 static void setup(void)
 {
 	struct core_limits limits = { .eager_max = 1024,
@@ -233,4 +278,80 @@ Test(core_conn, any_address_finds_the_one_peer)
 	cr_expect_eq(core_peer_get(&ep, 0), conn.peer);
 	cr_expect_eq(core_peer_get(&ep, 5), conn.peer);
 	cr_expect_eq(core_peer_get(&ep, FI_ADDR_UNSPEC), conn.peer);
+}
+
+Test(core_conn, who_called_keeps_the_listeners_address)
+{
+	cr_assert_eq(dial(), 0);
+	cr_expect_eq(port_of(&conn.addr), 7);
+	come_up();
+	cr_expect_eq(connected, 1);
+	cr_expect_eq(port_of(&conn.addr), 7);
+	cr_expect_eq(port_of(&conn.peer->addr), 9, "messages come from its agent");
+	cr_expect_eq(conn.peer->incarnation, 4711);
+}
+
+Test(core_conn, who_answered_learns_who_has_called)
+{
+	cr_assert_eq(core_conn_answer(&conn, NULL, NULL, 0), 0);
+	cr_expect_eq(conn.addr.ss_family, 0);
+	come_up();
+	cr_expect_eq(connected, 1);
+	cr_expect_eq(port_of(&conn.addr), 9);
+}
+
+Test(core_conn, what_the_listener_says_is_cut_to_what_there_is_room_for)
+{
+	char long_data[2 * CORE_CONN_DATA_MAX];
+
+	memset(long_data, 'x', sizeof(long_data));
+	cr_assert_eq(dial(), 0);
+	core_conn_on_accepted(&ep, (const struct sockaddr *)&listener, long_data,
+			      sizeof(long_data));
+	come_up();
+	cr_expect_eq(strlen(heard), CORE_CONN_DATA_MAX);
+}
+
+Test(core_conn, what_comes_up_after_its_end_is_closed)
+{
+	cr_assert_eq(dial(), 0);
+	core_conn_on_refused(&ep, -FI_ETIMEDOUT, NULL, 0);
+	come_up();
+	cr_expect_eq(closes, 1);
+	cr_expect_eq(connected, 0);
+}
+
+Test(core_conn, shutdown_cancels_what_is_open_and_a_second_one_does_nothing)
+{
+	cr_assert_eq(dial(), 0);
+	come_up();
+	post(&ep);
+	cr_assert_eq(try_send(0), 0, "it waits for room");
+	cr_expect_eq(core_conn_shutdown(&conn), 0);
+	cr_expect_eq(cancelled(), 2);
+	cr_expect_eq(closes, 1);
+	cr_expect_eq(core_conn_shutdown(&conn), 0);
+	cr_expect_eq(ended, 1);
+	cr_expect_eq(closes, 1);
+}
+
+Test(core_conn, a_peer_that_goes_ends_it)
+{
+	cr_assert_eq(dial(), 0);
+	come_up();
+	post(&ep);
+	core_peer_on_down(&chan, -FI_ECONNRESET);
+	cr_expect_eq(cancelled(), 1);
+	cr_expect_eq(ended, 1);
+	cr_expect_eq(try_send(0), -FI_ESHUTDOWN);
+}
+
+Test(core_conn, is_busy_as_long_as_its_channel_is)
+{
+	cr_expect_not(core_conn_is_busy(&conn));
+	cr_assert_eq(dial(), 0);
+	come_up();
+	cr_expect_not(core_conn_is_busy(&conn));
+	busy = true;
+	cr_expect(core_conn_is_busy(&conn));
 }

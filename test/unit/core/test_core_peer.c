@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Peers that come, go, die and return: every operation ends, exactly once. */
 #include <criterion/criterion.h>
+#include <malloc.h>
+#include <netinet/in.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 
@@ -70,6 +72,35 @@ Test(core_peer, an_injected_message_is_told_that_nobody_is_there, .init = setup,
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), 0);
 }
 
+Test(core_peer, an_error_of_before_is_not_told_when_the_peer_came_by_itself, .init = setup,
+     .fini = teardown)
+{
+	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN);
+	nodes_settle(nodes, 3);
+	fake_engine_cfg.connect_err = 0;
+	node_send(&nodes[1], 0, out, 8, true, 1, 0, NULL);
+	nodes_settle(nodes, 3);
+	cr_expect_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), 0);
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ESHUTDOWN);
+	nodes_settle(nodes, 3);
+	cr_expect_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN);
+}
+
+Test(core_peer, an_injected_message_is_told_once_and_by_its_own_attempt, .init = setup,
+     .fini = teardown)
+{
+	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
+	node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL);
+	nodes_settle(nodes, 3);
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_ECONNREFUSED);
+	node_send(&nodes[0], 1, out, 8, true, 1, 0, &out);
+	nodes_settle(nodes, 3);
+	ends_with(&nodes[0], &out, FI_ECONNREFUSED);
+	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN,
+		     "that attempt was another one's");
+}
+
 Test(core_peer, a_death_ends_open_sends_and_directed_receives, .init = setup, .fini = teardown)
 {
 	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
@@ -112,6 +143,21 @@ Test(core_peer, a_broken_connection_ends_one_receive_from_anybody, .init = setup
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL, "of each kind");
 	cr_expect_eq(err.op_context, &in[3]);
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), 0, "the others stay");
+}
+
+Test(core_peer, a_peer_that_is_gone_ends_no_receive_from_anybody, .init = setup, .fini = teardown)
+{
+	static const int gone[] = { -FI_ESHUTDOWN, -FI_ECONNRESET, -FI_ECONNABORTED,
+				    -FI_ETIMEDOUT };
+
+	node_recv(&nodes[0], FI_ADDR_UNSPEC, in, 8, true, 7, 0, 0, &in);
+	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
+		node_send(&nodes[1], 0, out, 8, true, 1, 0, NULL);
+		nodes_settle(nodes, 3);
+		fake_engine_kill(&nodes[0].ep, &nodes[1].ep, gone[i]);
+		nodes_settle(nodes, 3);
+		cr_expect_eq(node_poll(&nodes[0], &e, &err), 0, "%s", fi_strerror(-gone[i]));
+	}
 }
 
 Test(core_peer, what_arrived_before_a_death_is_delivered_after_it, .init = setup, .fini = teardown)
@@ -161,6 +207,29 @@ Test(core_peer, after_a_goodbye_receives_wait_for_the_next_life, .init = setup, 
 	nodes_settle(nodes, 3);
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
 	cr_assert_eq(e.e.op_context, &in);
+}
+
+Test(core_peer, after_a_goodbye_a_directed_receive_connects_nobody, .init = setup, .fini = teardown)
+{
+	node_send(&nodes[1], 0, out, 8, true, 1, 0, NULL);
+	nodes_settle(nodes, 3);
+	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ESHUTDOWN);
+	nodes_settle(nodes, 3);
+	node_recv(&nodes[0], 1, in, 8, true, 2, 0, 0, &in);
+	nodes_settle(nodes, 3);
+	cr_expect_eq(nodes[0].ep.peers[1]->state, CORE_PEER_IDLE);
+}
+
+Test(core_peer, a_connect_that_fails_is_nothing_to_a_peer_that_is_up, .init = setup,
+     .fini = teardown)
+{
+	struct sockaddr_storage addr;
+
+	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
+	nodes_settle(nodes, 3);
+	core_ep_addr(&nodes[1].ep, &addr);
+	core_peer_on_connect_failed(&nodes[0].ep, (struct sockaddr *)&addr, -FI_ETIMEDOUT);
+	cr_expect_eq(nodes[0].ep.peers[1]->state, CORE_PEER_UP);
 }
 
 Test(core_peer, a_receive_directed_at_the_dead_ends_too, .init = setup, .fini = teardown)
@@ -228,6 +297,34 @@ Test(core_peer, removing_an_address_ends_what_is_open_towards_it, .init = setup,
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL), -FI_EINVAL);
 }
 
+Test(core_peer, removing_an_address_gives_up_its_handshake, .init = setup, .fini = teardown)
+{
+	bool gone;
+
+	fake_engine_cfg.lazy_up = 3;
+	node_send(&nodes[0], 1, out, 8, true, 1, 0, &out);
+	core_av_remove(nodes[0].ep.av, 1, &gone);
+	core_ep_av_removed(&nodes[0].ep, 1);
+	ends_with(&nodes[0], &out, FI_ESHUTDOWN);
+	nodes_settle(nodes, 3);
+	cr_expect(util_list_is_empty(&nodes[0].ep.strangers));
+	cr_expect(util_list_is_empty(&nodes[1].ep.known), "nobody has connected");
+}
+
+Test(core_peer, an_address_is_busy_while_something_waits_for_room, .init = setup, .fini = teardown)
+{
+	cr_expect_not(core_ep_av_is_busy(&nodes[0].ep, 1));
+	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
+	nodes_settle(nodes, 3);
+	cr_expect_not(core_ep_av_is_busy(&nodes[0].ep, 1));
+	fake_engine_cfg.room = 0;
+	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
+	cr_expect(core_ep_av_is_busy(&nodes[0].ep, 1));
+	fake_engine_cfg.room = 100;
+	nodes_settle(nodes, 3);
+	cr_expect_not(core_ep_av_is_busy(&nodes[0].ep, 1));
+}
+
 Test(core_peer, what_a_removed_peer_had_sent_is_received, .init = setup, .fini = teardown)
 {
 	bool gone;
@@ -258,4 +355,122 @@ Test(core_peer, a_merely_known_address_costs_no_peer, .init = setup, .fini = tea
 {
 	cr_assert_eq(nodes[0].ep.peer_cnt, 0);
 	cr_assert(util_list_is_empty(&nodes[0].ep.known));
+}
+
+/* ---- channels that are only looked at ---- */
+
+static unsigned closes;
+
+static bool never_busy(struct core_chan *chan)
+{
+	(void)chan;
+	return false;
+}
+
+static void count_close(struct core_chan *chan)
+{
+	(void)chan;
+	closes++;
+}
+
+static const struct core_chan_ops idle_ops = { .is_busy = never_busy, .close = count_close };
+
+#define SAME_IN 0x0100007f
+
+/* Each differs from the first one, or the one before, in one thing; the last one's bytes only in the family. */
+static const union {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+} strangers[] = {
+	{ .in = { .sin_family = AF_INET, .sin_port = 5, .sin_addr.s_addr = SAME_IN } },
+	{ .in = { .sin_family = AF_INET, .sin_port = 6, .sin_addr.s_addr = SAME_IN } },
+	{ .in = { .sin_family = AF_INET, .sin_port = 5, .sin_addr.s_addr = SAME_IN + 1 } },
+	{ .in6 = { .sin6_family = AF_INET6, .sin6_port = 5, .sin6_addr.s6_addr = { 1 } } },
+	{ .in6 = { .sin6_family = AF_INET6, .sin6_port = 6, .sin6_addr.s6_addr = { 1 } } },
+	{ .in6 = { .sin6_family = AF_INET6,
+		   .sin6_port = 5,
+		   .sin6_addr.s6_addr = { 1, [15] = 1 } } },
+	{ .in6 = { .sin6_family = AF_INET6, .sin6_port = 5, .sin6_flowinfo = SAME_IN } },
+};
+
+#define STRANGERS (sizeof(strangers) / sizeof(strangers[0]))
+
+Test(core_peer, addresses_that_differ_in_one_thing_are_different_peers, .init = setup,
+     .fini = teardown)
+{
+	static struct core_chan first[STRANGERS], again[STRANGERS];
+
+	for (size_t i = 0; i < STRANGERS; i++) {
+		first[i] = (struct core_chan){ .ops = &idle_ops, .eager_max = 100 };
+		core_peer_on_up(&nodes[0].ep, &first[i], &strangers[i].sa, 1);
+		for (size_t j = 0; j < i; j++)
+			cr_expect_neq(first[j].peer, first[i].peer, "%zu and %zu", j, i);
+	}
+	cr_expect_eq(closes, 0);
+	for (size_t i = 0; i < STRANGERS; i++) {
+		struct core_peer *peer = first[i].peer;
+
+		again[i] = (struct core_chan){ .ops = &idle_ops, .eager_max = 100 };
+		core_peer_on_up(&nodes[0].ep, &again[i], &strangers[i].sa, 2);
+		cr_expect_eq(again[i].peer, peer, "%zu again", i);
+		cr_expect_eq(peer->incarnation, 2);
+	}
+	cr_expect_eq(closes, STRANGERS, "of each the older one");
+}
+
+Test(core_peer, an_eager_message_fits_the_channel_with_its_tag_and_data, .init = setup,
+     .fini = teardown)
+{
+	static const struct {
+		size_t chan_max;
+		ssize_t eager;
+	} rows[] = { { 16, 0 },      { 17, 1 },      { 1015, 999 },
+		     { 1016, 1000 }, { 1017, 1000 }, { 4096, 1000 } };
+	static struct core_chan chan;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		chan = (struct core_chan){ .ops = &idle_ops, .eager_max = rows[i].chan_max };
+		core_peer_on_up(&nodes[0].ep, &chan, &strangers[0].sa, 1);
+		cr_expect_eq(chan.peer->eager_lim, rows[i].eager, "%zu", rows[i].chan_max);
+		core_peer_on_down(&chan, -FI_ESHUTDOWN);
+	}
+}
+
+Test(core_peer, an_allowance_is_at_most_what_both_sides_of_the_contract_say, .init = setup,
+     .fini = teardown)
+{
+	static struct core_chan little = { .ops = &idle_ops,
+					   .eager_max = 100,
+					   .allowance_sure = 7 };
+	static struct core_chan plenty = { .ops = &idle_ops,
+					   .eager_max = 100,
+					   .allowance_sure = SIZE_MAX };
+
+	core_peer_on_up(&nodes[0].ep, &little, &strangers[0].sa, 1);
+	core_peer_on_up(&nodes[0].ep, &plenty, &strangers[1].sa, 1);
+	cr_expect_eq(little.peer->allowance_lim, 7);
+	cr_expect_eq(plenty.peer->allowance_lim, CORE_RPC_ALLOWANCE_MAX);
+}
+
+/* The table doubles: whoever is in it is found, and nobody else. */
+Test(core_peer, the_table_of_peers_grows_with_nobody_in_it, .init = setup, .fini = teardown)
+{
+	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = SAME_IN };
+	struct core_ep *ep = &nodes[0].ep;
+	uint64_t idx = 0, i, named = 0;
+
+	mallopt(M_PERTURB, 0x55);
+	for (uint16_t port = 20000; idx < 64; port++) {
+		addr.sin_port = htons(port);
+		cr_assert_eq(core_av_insert(ep->av, (struct sockaddr *)&addr, &idx), 0);
+		if (idx != 16 && idx != 64)
+			continue;
+		cr_assert(core_peer_get(ep, idx));
+		cr_assert(ep->peer_cnt > idx);
+	}
+	for (i = 0; i < ep->peer_cnt; i++)
+		named += ep->peers[i] != NULL;
+	cr_expect_eq(named, 2);
+	mallopt(M_PERTURB, 0);
 }

@@ -83,12 +83,13 @@ Test(cm_pkt, refusal_texts_are_cut_and_printable)
 	memset(text, 'a', sizeof(text));
 	text[1] = '\n';
 	text[2] = '\x1b';
+	text[4] = '\x7f';
 	text[299] = '\0';
 	cm_pkt_nak(&pkt, 1, 22, -FI_EACCES, text);
 	len = cm_pkt_seal(&alice, &bob.addr, &pkt, buf);
 	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, len, &back), 0);
 	cr_assert_eq(strlen(back.nak.text), WIRE_CM_TEXT_MAX);
-	cr_assert(!strncmp(back.nak.text, "a??a", 4));
+	cr_assert(!strncmp(back.nak.text, "a??a?a", 6));
 	cr_assert_eq(back.nak.err, FI_EACCES);
 }
 

@@ -198,6 +198,34 @@ Test(cm_req, nobody_there_is_refused_after_a_grace_ipv6)
 	nobody("::1");
 }
 
+/* It may have been somebody else's error, or a peer that starts just then. */
+Test(cm_req, one_refusal_is_not_enough_however_late_it_comes)
+{
+	struct cm_node *node = cm_test_node(NULL, 1000000);
+	struct wire_cm_pkt req;
+	struct cm_stranger s;
+	struct cm_peer *peer;
+	struct cm_end a;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cr_assert(!cm_connect(a.agent, &s.addr.sa));
+	cm_test_sleep_ms(CM_REQ_GRACE_MS + 100);
+	cm_node_lock(node);
+	peer = cm_peer_find(a.agent, &s.addr);
+	cr_assert(peer && peer->req);
+	for (unsigned i = 1; i < CM_REQ_GRACE_TRIES; i++)
+		cm_req_on_unreachable(peer, peer->req->nonce, -FI_ECONNREFUSED);
+	cm_node_unlock(node);
+	while (cm_stranger_recv(&s, &req, 0)) /* those of before */
+		;
+	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS), "it goes on asking");
+	cr_expect_eq(cm_end_get(&a, &a.failed), 0);
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
 Test(cm_req, no_route_is_said_as_such)
 {
 	struct cm_node *node;

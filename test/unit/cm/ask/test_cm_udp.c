@@ -220,6 +220,22 @@ Test(cm_udp, refusals_have_reasons)
 	expect_untouched();
 }
 
+/* Or a forger could have others flooded with more than he sends. */
+Test(cm_udp, what_is_shorter_than_a_refusal_is_not_refused)
+{
+	struct wire_cm_pkt bye = {
+		.type = WIRE_CM_BYE, .nonce = 7, .src_inc = s.inc, .dst_inc = 1
+	};
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = wire_cm_encode(&bye, buf);
+
+	buf[4] = 2; /* another version, where a REQ may be short */
+	buf[5] = WIRE_CM_REQ;
+	send_raw(buf, len);
+	cr_expect_eq(settle().tx_naks, 0);
+	expect_untouched();
+}
+
 Test(cm_udp, errors_of_earlier_answers_do_not_swallow_later_ones)
 {
 	struct wire_cm_pkt ack;

@@ -60,6 +60,21 @@ Test(cm_mac, a_packet_cannot_be_sent_back_or_on)
 	cr_assert(!cm_mac_check(&key, &c, &b, buf, sizeof(buf)));
 }
 
+/* Each end has its own number for the interface. */
+Test(cm_mac, interfaces_of_link_local_addresses_do_not_count)
+{
+	union cm_addr here, there;
+
+	cm_test_addr("fe80::1", 1, &here);
+	there = here;
+	here.in6.sin6_scope_id = 3;
+	there.in6.sin6_scope_id = 5;
+	cm_mac_seal(&key, &here, &b, buf, sizeof(buf));
+	cr_expect(cm_mac_check(&key, &there, &b, buf, sizeof(buf)));
+	there.in6.sin6_port++;
+	cr_expect_not(cm_mac_check(&key, &there, &b, buf, sizeof(buf)));
+}
+
 Test(cm_mac, another_key_or_none_does_not_pass)
 {
 	struct cm_mac_key other;

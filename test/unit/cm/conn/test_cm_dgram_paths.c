@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <rdma/fi_errno.h>
@@ -165,6 +166,32 @@ Test(cm_dgram_paths, when_every_path_failed_the_last_reason_is_told)
 	cr_expect_eq(a.failed_err, -FI_ENOMEM);
 	cr_expect_eq(b.prepared, 2);
 	close_both();
+}
+
+Test(cm_dgram_paths, whom_a_peer_does_not_let_in_does_not_ask_by_another_path)
+{
+	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
+	struct wire_cm_pkt nak = { .type = WIRE_CM_NAK, .nak.err = FI_EACCES, .nak.text = "no" };
+	struct dgram_guest g;
+
+	dgram_guest_open(&g,
+			 (struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+					    { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } },
+			 NULL, 0);
+	cr_assert(!cm_connect(g.a.agent, &g.s.addr.sa));
+	req = cm_stranger_await(&g.s, WIRE_CM_REQ);
+	ack.nonce = nak.nonce = req.nonce;
+	ack.dst_inc = nak.dst_inc = req.src_inc;
+	ack.ack.paths = WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP;
+	memset(ack.ack.name, '0', sizeof(ack.ack.name));
+	cm_stranger_send(&g.s, &g.to, &ack);
+	hello = cm_stranger_await(&g.s, WIRE_CM_HELLO);
+	cr_assert_eq(hello.hello.half.path, WIRE_CM_PATH_NIC);
+	cm_stranger_send(&g.s, &g.to, &nak);
+	cr_assert(cm_end_wait(&g.a, &g.a.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(g.a.failed_err, -FI_EACCES);
+	cr_expect_eq(g.a.prepared, 1);
+	dgram_guest_close(&g);
 }
 
 Test(cm_dgram_paths, another_network_namespace_is_reached_if_both_have_a_device)

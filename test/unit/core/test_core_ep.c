@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* When has an endpoint nothing to do any more, and what is left of one that never began? (core/core_ep.c) */
+#include "core/core_ep.h"
+
+#include <criterion/criterion.h>
+#include <netinet/in.h>
+#include <rdma/fi_errno.h>
+
+#include "support/core_pair.h"
+
+static struct node nodes[2];
+static uint8_t out[200], in[200];
+
+static void setup(void)
+{
+	fake_engine_reset();
+	node_limits = (struct core_limits){ .eager_max = 50,
+					    .single_copy_min = 100,
+					    .unexpected_mem = 1 << 20 };
+	nodes_open(nodes, 2);
+}
+
+static void teardown(void)
+{
+	nodes_close(nodes, 2);
+}
+
+TestSuite(core_ep, .init = setup, .fini = teardown);
+
+Test(core_ep, is_busy_until_what_it_announced_was_fetched)
+{
+	node_send(&nodes[0], 1, out, sizeof(out), true, 1, 0, NULL);
+	nodes_settle(nodes, 2);
+	cr_expect(core_ep_is_busy(&nodes[0].ep));
+	node_recv(&nodes[1], FI_ADDR_UNSPEC, in, sizeof(in), true, 1, 0, 0, NULL);
+	nodes_settle(nodes, 2);
+	cr_expect_not(core_ep_is_busy(&nodes[0].ep));
+}
+
+/** A channel that says what it is told to, and counts who asks. */
+struct asked {
+	struct core_chan chan;
+	bool busy;
+	unsigned cnt;
+};
+
+static bool asked_is_busy(struct core_chan *chan)
+{
+	struct asked *asked = (struct asked *)chan;
+
+	asked->cnt++;
+	return asked->busy;
+}
+
+static void asked_close(struct core_chan *chan)
+{
+	(void)chan;
+}
+
+static const struct core_chan_ops asked_ops = { .is_busy = asked_is_busy, .close = asked_close };
+
+/* Some find out by asking the peer, and can do so at the same time. */
+Test(core_ep, every_channel_is_asked_at_once)
+{
+	static struct asked of[4];
+	struct core_ep *ep = &nodes[0].ep;
+	struct sockaddr_in addr = { .sin_family = AF_INET };
+	uint64_t fi_addr;
+
+	for (uint16_t i = 0; i < 4; i++) {
+		addr.sin_port = (uint16_t)(100 + i);
+		if (i < 2)
+			cr_assert_eq(core_av_insert(ep->av, (struct sockaddr *)&addr, &fi_addr), 0);
+		of[i].chan = (struct core_chan){ .ops = &asked_ops, .eager_max = 100 };
+		core_peer_on_up(ep, &of[i].chan, (struct sockaddr *)&addr, 1);
+	}
+	for (unsigned busy = 0; busy < 1 << 4; busy++) {
+		for (unsigned i = 0; i < 4; i++)
+			of[i].busy = busy >> i & 1;
+		cr_expect_eq(core_ep_is_busy(ep), busy != 0, "%x", busy);
+		for (unsigned i = 0; i < 4; i++)
+			cr_expect_eq(of[i].cnt, busy + 1, "%x", busy);
+	}
+}
+
+static int refuse(struct core_engine *engine, struct core_ep *ep, const struct sockaddr *addr,
+		  struct core_engine_ep **eep)
+{
+	(void)engine;
+	(void)ep;
+	(void)addr;
+	(void)eep;
+	return -FI_EADDRINUSE;
+}
+
+Test(core_ep, one_that_its_engine_refuses_is_not_in_the_domain)
+{
+	struct core_engine_ops ops = fake_engine_ops;
+	const struct core_engine_ops *before = nodes[0].dom.engine_ops;
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	static struct core_ep ep;
+
+	ops.ep_open = refuse;
+	nodes[0].dom.engine_ops = &ops;
+	cr_expect_eq(core_ep_open(&ep, &nodes[0].dom, (struct sockaddr *)&any), -FI_EADDRINUSE);
+	cr_expect_eq(nodes[0].dom.eps.next, &nodes[0].ep.dom_link);
+	cr_expect_eq(nodes[0].dom.eps.prev, &nodes[0].ep.dom_link);
+	nodes[0].dom.engine_ops = before;
+}
+
+Test(core_ep, one_that_is_closed_is_in_the_domain_no_more)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	static struct core_ep ep;
+
+	cr_assert_eq(core_ep_open(&ep, &nodes[0].dom, (struct sockaddr *)&any), 0);
+	cr_expect_eq(nodes[0].dom.eps.prev, &ep.dom_link);
+	core_ep_close(&ep);
+	cr_expect_eq(nodes[0].dom.eps.next, &nodes[0].ep.dom_link);
+	cr_expect_eq(nodes[0].dom.eps.prev, &nodes[0].ep.dom_link);
+}
