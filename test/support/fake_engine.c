@@ -63,6 +63,8 @@ static struct util_list fake_world = { &fake_world, &fake_world };
 static uint16_t fake_next_port = 1000;
 static unsigned fake_held_cnt;
 static unsigned fake_await_cnt;
+static unsigned fake_get_cnt;
+static int fake_lent;
 static uint64_t fake_incarnation = 1;
 
 void fake_engine_reset(void)
@@ -76,6 +78,7 @@ void fake_engine_reset(void)
 	};
 	fake_held_cnt = 0;
 	fake_await_cnt = 0;
+	fake_get_cnt = 0;
 }
 
 static struct fake_chan *fake_of(struct core_chan *chan)
@@ -220,18 +223,23 @@ static int fake_get(struct core_chan *chan, struct core_get *get)
 	(void)chan;
 	assert(chan->caps & CORE_CHAN_GET);
 	assert(get->len && get->len <= util_iov_len(get->iov, get->iov_cnt));
+	if (fake_engine_cfg.get_err) {
+		get->status = fake_engine_cfg.get_err;
+		return 1;
+	}
+	fake_get_cnt++;
 	util_iov_scatter(get->iov, get->iov_cnt, 0, (void *)(uintptr_t)get->remote_addr, get->len);
 	get->status = 0;
 	return 1;
 }
-
-static int fake_lent;
 
 static int fake_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan)
 {
 	(void)chan;
 	(void)addr;
 	(void)len;
+	if (fake_engine_cfg.lend_err)
+		return fake_engine_cfg.lend_err;
 	loan->key = 0;
 	fake_lent++;
 	return 0;
@@ -574,6 +582,16 @@ unsigned fake_engine_awaits(void)
 unsigned fake_engine_held(void)
 {
 	return fake_held_cnt;
+}
+
+unsigned fake_engine_gets(void)
+{
+	return fake_get_cnt;
+}
+
+unsigned fake_engine_lent(void)
+{
+	return (unsigned)fake_lent;
 }
 
 static int fake_wait_fd(struct core_engine *engine)

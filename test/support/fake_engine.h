@@ -24,6 +24,8 @@ struct fake_engine_cfg {
 	unsigned credit;    /* calls that may wait for a reply per channel */
 	bool hold_delivery; /* progress delivers nothing */
 	int connect_err;    /* connects fail with this (-FI_E*) */
+	int lend_err;       /* nothing can be lent (-FI_E*) */
+	int get_err;        /* every get ends with this (-FI_E*) */
 	unsigned lazy_up;   /* progress calls before a connect comes up */
 	/* With CORE_CHAN_LATE in caps: progress does not say what has arrived. */
 	bool hold_arrival;
@@ -46,5 +48,11 @@ unsigned fake_engine_queued(void);
 
 /** Bytes that receivers hold at the moment. */
 unsigned fake_engine_held(void);
+
+/** Gets that ended well since the reset. */
+unsigned fake_engine_gets(void);
+
+/** Loans that were not ended yet. */
+unsigned fake_engine_lent(void);
 
 #endif

@@ -10,9 +10,10 @@
  *   FETCH  struct wire_rma, struct wire_rma_source  reply: struct wire_rma_reply
  *   LEND   struct wire_rma                          reply: struct wire_rma_reply, and, if it says
  *                                                   LENT, struct wire_rma_loan; the reader then
- *                                                   gives it back with a one-way LEND: loan_id
+ *                                                   gives it back with a one-way LEND:
+ *                                                   struct wire_rma_return
  * The call that covers the last byte of an access is its end: it alone carries remote CQ data, and
- * is what the target counts.
+ * is what the target counts; a LEND counts when its loan comes back, if the bytes were got.
  */
 #ifndef WIRE_RMA_H
 #define WIRE_RMA_H
@@ -54,9 +55,17 @@ struct wire_rma_loan {
 	uint32_t zero;
 };
 
+/** One-way LEND. */
+struct wire_rma_return {
+	uint32_t loan_id;
+	uint32_t
+		status; /* 0: the access is over; a positive FI_E*: nothing was got, READs follow */
+};
+
 static_assert(sizeof(struct wire_rma) == 40, "wire");
 static_assert(sizeof(struct wire_rma_source) == 16, "wire");
 static_assert(sizeof(struct wire_rma_reply) == 16, "wire");
 static_assert(sizeof(struct wire_rma_loan) == 24, "wire");
+static_assert(sizeof(struct wire_rma_return) == 8, "wire");
 
 #endif

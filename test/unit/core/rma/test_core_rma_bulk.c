@@ -4,8 +4,10 @@
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
+#include <stdbool.h>
 #include <string.h>
 
+#include "core/core_cntr.h"
 #include "unit/core/rma/rma_fixture.h"
 
 Test(core_rma_bulk, a_long_access_is_got_and_what_was_lent_is_given_back)
@@ -35,5 +37,127 @@ Test(core_rma_bulk, a_long_access_is_got_and_what_was_lent_is_given_back)
 	cr_expect_eq(write.value, 1);
 	cr_expect(util_list_is_empty(&rma_regions[1].loans));
 	cr_expect_eq(rma_regions[1].users, 0);
+	rma_stop();
+}
+
+#define MIN 8192u /* rma_start's single_copy_min */
+
+/** An access of all of node 1's region, our bytes in so many pieces; its end. */
+static void access_all(bool write, unsigned pieces)
+{
+	size_t part = RMA_MEM_LEN / pieces;
+	struct iovec iov[2] = { { rma_local, part }, { rma_local + part, RMA_MEM_LEN - part } };
+	struct fi_rma_iov remote = { .len = RMA_MEM_LEN, .key = RMA_KEY };
+	struct core_rma r = { .write = write,
+			      .peer = 1,
+			      .iov = iov,
+			      .iov_cnt = pieces,
+			      .len = RMA_MEM_LEN,
+			      .rma_iov = &remote,
+			      .rma_cnt = 1,
+			      .context = &r };
+
+	cr_assert_eq(core_rma_post(&rma_nodes[0].ep, &r), 0);
+	rma_expect_end(0, 0, &r, FI_RMA | (write ? FI_WRITE : FI_READ));
+}
+
+/** Node 1's memory and ours, of which one is to become the other. */
+static void fill(bool write, unsigned seed)
+{
+	node_fill(write ? rma_local : rma_memory[1] + RMA_GUARD, RMA_MEM_LEN, seed);
+	memset(write ? rma_memory[1] + RMA_GUARD : rma_local, RMA_NOT_SENT, RMA_MEM_LEN);
+}
+
+static bool are_alike(unsigned seed)
+{
+	return node_check(rma_local, RMA_MEM_LEN, seed) &&
+	       node_check(rma_memory[1] + RMA_GUARD, RMA_MEM_LEN, seed) &&
+	       rma_untouched(1, 0, RMA_GUARD) &&
+	       rma_untouched(1, RMA_GUARD + RMA_MEM_LEN, sizeof(rma_memory[1]));
+}
+
+/** The region's memory in two stretches, one behind the other. */
+static void region_of_two(void)
+{
+	core_mr_remove(&rma_nodes[1].dom, &rma_regions[1]);
+	rma_region_open(1, RMA_BOTH, 0);
+	rma_regions[1].iov_cnt = 2;
+	rma_regions[1].iov[0].iov_len = 1000;
+	rma_regions[1].iov[1] =
+		(struct iovec){ rma_memory[1] + RMA_GUARD + 1000, RMA_MEM_LEN - 1000 };
+}
+
+enum { NOTHING, NO_GET, NO_LOANS, GETS_FAIL, OUR_PIECES, THEIR_PIECES, OBSTACLES };
+
+/* What is got all the same: both of what nothing stands against, and what takes or gives in pieces. */
+static const bool is_got[OBSTACLES][2] = {
+	[NOTHING] = { true, true },
+	[OUR_PIECES] = { true, false },
+	[THEIR_PIECES] = { false, true },
+};
+
+static void meet(unsigned obstacle, bool write)
+{
+	struct core_cntr cntr[2] = { 0 };
+
+	rma_start(256, 1000, 1000, obstacle == NO_GET ? CORE_CHAN_REVOKE : RMA_BULK);
+	fake_engine_cfg.lend_err = obstacle == NO_LOANS ? -FI_ENOMEM : 0;
+	fake_engine_cfg.get_err = obstacle == GETS_FAIL ? -FI_EIO : 0;
+	if (obstacle == THEIR_PIECES)
+		region_of_two();
+	rma_regions[1].remote_read = &cntr[0];
+	rma_regions[1].remote_write = &cntr[1];
+	fill(write, obstacle);
+	access_all(write, obstacle == OUR_PIECES ? 2 : 1);
+	cr_expect(are_alike(obstacle), "obstacle %u, write %d", obstacle, write);
+	cr_expect_eq(fake_engine_gets(), is_got[obstacle][write], "obstacle %u, write %d", obstacle,
+		     write);
+	cr_expect_eq(cntr[write].value, 1, "obstacle %u, write %d", obstacle, write);
+	cr_expect_eq(cntr[!write].value, 0);
+	cr_expect_eq(cntr[write].errors + cntr[!write].errors, 0);
+	cr_expect_eq(fake_engine_lent(), 0);
+	cr_expect(util_list_is_empty(&rma_regions[1].loans));
+	cr_expect_eq(rma_regions[1].users, 0);
+	rma_stop();
+}
+
+Test(core_rma_bulk, whatever_stands_against_it_the_bytes_go_by_calls)
+{
+	for (unsigned obstacle = 0; obstacle < OBSTACLES; obstacle++) {
+		meet(obstacle, false);
+		meet(obstacle, true);
+	}
+}
+
+Test(core_rma_bulk, short_accesses_go_by_calls)
+{
+	rma_start(256, 1000, 1000, RMA_BULK);
+	for (unsigned i = 0; i < 3; i++) {
+		size_t len = MIN - 1 + i;
+
+		cr_assert_eq(rma_put(rma_local, len, 0, 0, NULL), 0);
+		rma_expect_end(0, 0, NULL, FI_RMA | FI_WRITE);
+		cr_expect_eq(fake_engine_gets(), 2 * i - !!i, "%zu bytes", len);
+		cr_assert_eq(rma_get(rma_local, len, 0, NULL), 0);
+		rma_expect_end(0, 0, NULL, FI_RMA | FI_READ);
+		cr_expect_eq(fake_engine_gets(), 2 * i, "%zu bytes", len);
+	}
+	rma_stop();
+}
+
+/** A write that its target has not seen yet: our buffer is ours again when it ends. */
+Test(core_rma_bulk, what_is_lent_to_a_peer_that_dies_is_lent_no_more)
+{
+	rma_start(256, 1000, 1000, RMA_BULK);
+	cr_assert_eq(rma_put(rma_local, 1, 0, 0, NULL), 0);
+	rma_expect_end(0, 0, NULL, FI_RMA | FI_WRITE);
+	fake_engine_cfg.hold_delivery = true;
+	cr_assert_eq(rma_put(rma_local, RMA_MEM_LEN, 0, 0, &rma_nodes), 0);
+	core_dom_progress(&rma_nodes[0].dom);
+	cr_assert_eq(fake_engine_lent(), 1);
+	fake_engine_kill(&rma_nodes[0].ep, &rma_nodes[1].ep, -FI_ECONNRESET);
+	rma_expect_end(0, -FI_ECONNRESET, &rma_nodes, FI_RMA | FI_WRITE);
+	cr_expect_eq(fake_engine_lent(), 0);
+	cr_expect(rma_untouched(1, RMA_GUARD + 1, sizeof(rma_memory[1])));
 	rma_stop();
 }

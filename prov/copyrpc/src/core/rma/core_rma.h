@@ -28,6 +28,7 @@
 #include "core/core_chan.h"
 #include "core/msg/core_inmsg.h"
 #include "core/rma/core_access.h"
+#include "wire/wire_rma.h"
 
 #define CORE_RMA_IOV_MAX CORE_ACCESS_IOV_MAX
 /** User bytes that one call carries at most: both ends copy at the same time. */
@@ -58,13 +59,13 @@ ssize_t core_rma_post(struct core_ep *ep, const struct core_rma *r);
 struct core_rma_req {
 	struct core_access access;
 	bool write;
-	bool bulk;             /* core_rma_bulk.h */
-	bool no_bulk;          /* that is not possible */
-	bool fetching;         /* get is under way */
-	bool returning;        /* loan_id is to be given back */
-	struct core_loan loan; /* bulk write: of our buffer */
-	struct core_get get;   /* bulk read */
-	uint32_t loan_id;
+	bool bulk;                   /* core_rma_bulk.h */
+	bool no_bulk;                /* that is not possible */
+	bool fetching;               /* get is under way */
+	bool returning;              /* what the target lent is to be given back */
+	struct core_loan loan;       /* bulk write: of our buffer */
+	struct core_get get;         /* bulk read */
+	struct wire_rma_return back; /* says so */
 	size_t iov_cnt;
 	struct iovec iov[CORE_RMA_IOV_MAX];
 	uint8_t inlined[CORE_RMA_INLINE]; /* bytes of an injected write, if they fit */

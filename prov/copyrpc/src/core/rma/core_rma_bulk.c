@@ -90,16 +90,22 @@ static void core_rma_bulk_refused(struct core_rma_req *req)
 	req->access.rma_off = 0;
 }
 
-/** The bytes are here, or cannot be got; the loan goes back in either case. */
+/** The bytes are here, or cannot be got (-FI_E*); the loan goes back in either case, and says which. */
+static void core_rma_bulk_end_get(struct core_rma_req *req, int status)
+{
+	req->fetching = false;
+	req->back.status = (uint32_t)-status;
+	if (status)
+		core_rma_bulk_refused(req);
+	else
+		req->access.got = req->access.len;
+}
+
 static void core_rma_bulk_got(struct core_get *get)
 {
 	struct core_rma_req *req = UTIL_CONTAINER_OF(get, struct core_rma_req, get);
 
-	req->fetching = false;
-	if (get->status)
-		core_rma_bulk_refused(req);
-	else
-		req->access.got = req->access.len;
+	core_rma_bulk_end_get(req, get->status);
 	core_rma_resume(req);
 }
 
@@ -109,7 +115,7 @@ static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_lo
 	int ret;
 
 	req->returning = true;
-	req->loan_id = loan->loan_id;
+	req->back.loan_id = loan->loan_id;
 	req->get.remote_addr = loan->addr;
 	req->get.remote_key = loan->key;
 	req->get.iov = req->iov;
@@ -118,13 +124,8 @@ static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_lo
 	req->get.done = core_rma_bulk_got;
 	req->fetching = true;
 	ret = chan->ops->get(chan, &req->get);
-	if (!ret)
-		return;
-	req->fetching = false;
-	if (ret < 0 || req->get.status)
-		core_rma_bulk_refused(req);
-	else
-		req->access.got = req->access.len;
+	if (ret)
+		core_rma_bulk_end_get(req, ret < 0 ? ret : req->get.status);
 }
 
 int core_rma_bulk_answer(struct core_rma_req *req, uint32_t status, const uint8_t *data,
@@ -148,9 +149,9 @@ int core_rma_bulk_answer(struct core_rma_req *req, uint32_t status, const uint8_
 int core_rma_bulk_return(struct core_rma_req *req)
 {
 	struct core_chan *chan = req->access.op.peer->chan;
-	struct iovec iov = { .iov_base = &req->loan_id, .iov_len = sizeof(req->loan_id) };
+	struct iovec iov = { .iov_base = &req->back, .iov_len = sizeof(req->back) };
 	struct core_frame frame = {
-		.op = WIRE_OP_LEND, .iov = &iov, .iov_cnt = 1, .len = sizeof(req->loan_id)
+		.op = WIRE_OP_LEND, .iov = &iov, .iov_cnt = 1, .len = sizeof(req->back)
 	};
 	int ret = chan->ops->send(chan, &frame, 0);
 

@@ -13,7 +13,7 @@
  * the region's `users`, and so does a loan where revoking it in the middle of a get would cost the
  * connection; any other loan is revoked when the region is closed (CORE_CHAN_REVOKE).
  *
- * Shown by test/unit/core/rma/test_core_rma.c.
+ * Shown by test_core_rma_bulk.c and test_core_rma_held.c in test/unit/core/rma.
  */
 #ifndef CORE_RMA_BULK_H
 #define CORE_RMA_BULK_H

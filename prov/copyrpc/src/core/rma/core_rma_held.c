@@ -150,15 +150,16 @@ enum core_rx_verdict core_rma_lend_in(struct core_rma_in *in)
 enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_head *head)
 {
 	struct core_rma_held *held;
-	uint32_t loan_id;
+	struct wire_rma_return back;
 
-	if (head->tagged || head->has_data || head->body_len != sizeof(loan_id))
+	if (head->tagged || head->has_data || head->body_len != sizeof(back))
 		return CORE_RX_BAD;
-	memcpy(&loan_id, head->body, sizeof(loan_id));
-	held = util_idmap_lookup(&chan->peer->ep->loan_ids, loan_id);
+	memcpy(&back, head->body, sizeof(back));
+	held = util_idmap_lookup(&chan->peer->ep->loan_ids, back.loan_id);
 	if (!held || held->in.chan != chan)
 		return CORE_RX_DONE; /* it was revoked */
-	core_rma_notify(&held->in, false);
+	if (!back.status)
+		core_rma_notify(&held->in, false);
 	core_rma_held_free(held);
 	return CORE_RX_DONE;
 }
