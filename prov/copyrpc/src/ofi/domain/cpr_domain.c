@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ofi/base/cpr_addr.h"
 #include "ofi/xfer/cpr_atomic.h"
@@ -171,6 +172,18 @@ static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric
 	domain->virt_addr = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_VIRT_ADDR);
 	util_list_init(&domain->fabric_link);
 	util_list_init(&domain->closed_conns);
+	domain->pid = getpid();
+}
+
+bool cpr_domain_is_inherited(const struct cpr_domain *domain)
+{
+	if (domain->pid == getpid())
+		return false;
+	UTIL_WARN(
+		DOMAIN,
+		"a forked child cannot close what its parent opened: it stays open; let the child "
+		"leave by exec or _exit, without exit handlers\n");
+	return true;
 }
 
 static int cpr_domain_check(const struct fi_info *info)

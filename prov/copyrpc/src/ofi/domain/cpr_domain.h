@@ -13,6 +13,7 @@
 #include <rdma/fi_domain.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/core_dom.h"
 #include "dgram/dgram_over.h"
@@ -47,6 +48,7 @@ struct cpr_domain {
 	struct cpr_progress progress;
 	struct cpr_eq_user eq_user;
 	bool mr_events; /* bound to it with FI_REG_MR */
+	pid_t pid;      /* whose it is: a forked child has a copy only */
 };
 
 static inline struct cpr_domain *cpr_domain_of(struct fid_domain *fid)
@@ -59,6 +61,11 @@ int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 int cpr_domain_open2(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,
 		     uint64_t flags, void *context);
 bool cpr_domain_is_ours(const struct fid_domain *fid);
+/**
+ * Is this a forked child, in which it is its parent's? Memory and sockets that carry messages are the parent's
+ * as well: whoever took in or sent anything here would do so in its name. Logged.
+ */
+bool cpr_domain_is_inherited(const struct cpr_domain *domain);
 
 /** The first group's lock, and progress: for what is always in it. */
 static inline void cpr_domain_lock(struct cpr_domain *domain)

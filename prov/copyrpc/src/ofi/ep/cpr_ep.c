@@ -230,7 +230,7 @@ static int cpr_ep_close(struct fid *fid)
 
 	if (ep->owner != ep)
 		return cpr_ep_close_alias(ep);
-	if (cpr_ref_is_busy(&ep->refs))
+	if (cpr_ref_is_busy(&ep->refs) || cpr_domain_is_inherited(domain))
 		return -FI_EBUSY;
 	if (ep->is_enabled) {
 		cpr_ep_drain(ep);
