@@ -2,7 +2,7 @@
 /*
  * Datagram endpoints on UD queue pairs of a ConnectX that we drive ourselves.
  *
- * Shown by test/unit/dgram/test_dgram_over_mlx5.c, and on the device model by test/integ/hca-dgram.
+ * Shown by test/unit/dgram/test_dgram_over_mlx5.c, and on the device model by crpc_dgram.
  */
 #include "dev/mlx5/m5.h"
 #include "dev/mlx5/m5_ud.h"

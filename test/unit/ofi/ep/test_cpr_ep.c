@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* An endpoint's life (fi_endpoint(3), fi_cm(3)). */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -8,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ofi/base/cpr_offer.h"
 #include "unit/ofi/ofi_fixture.h"
 
 static struct ofi_pair p;
@@ -27,43 +25,6 @@ Test(cpr_ep, transfers_wait_for_fi_enable)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_ep, getname_is_concrete_after_fi_enable)
-{
-	struct sockaddr_in sin;
-	size_t len = 4;
-
-	ofi_open_unbound(&p);
-	ofi_bind_all(&p);
-	cr_assert_eq(fi_enable(p.ep[0]), 0);
-	cr_expect_eq(fi_getname(&p.ep[0]->fid, &sin, &len), -FI_ETOOSMALL);
-	cr_expect_eq(len, sizeof(sin));
-	cr_expect_eq(fi_getname(&p.ep[0]->fid, &sin, &len), 0);
-	cr_expect_eq(sin.sin_family, AF_INET);
-	cr_expect_eq(sin.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
-	cr_expect_neq(sin.sin_port, 0);
-	len = 0;
-	cr_expect_eq(fi_getname(&p.ep[0]->fid, NULL, &len), -FI_ETOOSMALL);
-	ofi_pair_close(&p);
-}
-
-Test(cpr_ep, setname_counts_until_fi_enable)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-	struct sockaddr_in got;
-	size_t len = sizeof(got);
-
-	inet_pton(AF_INET, "127.0.0.5", &sin.sin_addr);
-	ofi_open_unbound(&p);
-	ofi_bind_all(&p);
-	cr_expect_eq(fi_setname(&p.ep[0]->fid, &sin, 4), -FI_EINVAL);
-	cr_expect_eq(fi_setname(&p.ep[0]->fid, &sin, sizeof(sin)), 0);
-	cr_assert_eq(fi_enable(p.ep[0]), 0);
-	cr_expect_eq(fi_getname(&p.ep[0]->fid, &got, &len), 0);
-	cr_expect_eq(got.sin_addr.s_addr, sin.sin_addr.s_addr);
-	cr_expect_eq(fi_setname(&p.ep[0]->fid, &sin, sizeof(sin)), -FI_EOPBADSTATE);
-	ofi_pair_close(&p);
-}
-
 Test(cpr_ep, an_address_belongs_to_one_endpoint)
 {
 	struct ofi_options opts = { 0 };
@@ -79,49 +40,6 @@ Test(cpr_ep, an_address_belongs_to_one_endpoint)
 	cr_assert_eq(fi_ep_bind(second, &p.cq[0]->fid, FI_TRANSMIT | FI_RECV), 0);
 	cr_expect_eq(fi_enable(second), -FI_EADDRINUSE);
 	cr_expect_eq(fi_close(&second->fid), 0);
-	ofi_pair_close(&p);
-}
-
-Test(cpr_ep, options_of_memory_that_there_is_not_are_not_supported)
-{
-	struct ofi_options opts = { 0 };
-	int p2p = FI_HMEM_P2P_REQUIRED;
-	size_t len = sizeof(p2p);
-
-	ofi_pair_open(&p, &opts);
-	cr_expect_eq(fi_setopt(&p.ep[0]->fid, FI_OPT_ENDPOINT, FI_OPT_FI_HMEM_P2P, &p2p, len),
-		     -FI_EOPNOTSUPP);
-	cr_expect_eq(fi_getopt(&p.ep[0]->fid, FI_OPT_ENDPOINT, FI_OPT_XPU_TRIGGER, &p2p, &len),
-		     -FI_EOPNOTSUPP);
-	cr_expect_eq(fi_setopt(&p.ep[0]->fid, 99, FI_OPT_FI_HMEM_P2P, &p2p, len), -FI_ENOPROTOOPT,
-		     "another level");
-	ofi_pair_close(&p);
-}
-
-Test(cpr_ep, options_are_those_of_multi_receive)
-{
-	struct ofi_options opts = { 0 };
-	size_t val = 0, len = sizeof(val);
-
-	ofi_pair_open(&p, &opts);
-	cr_expect_eq(fi_getopt(&p.ep[0]->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &val, &len),
-		     0);
-	cr_expect_eq(val, CPR_MULTI_RECV_MIN);
-	val = 1000;
-	cr_expect_eq(
-		fi_setopt(&p.ep[0]->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &val, sizeof(val)),
-		0);
-	val = 0;
-	cr_expect_eq(fi_getopt(&p.ep[0]->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &val, &len),
-		     0);
-	cr_expect_eq(val, 1000);
-	len = 1;
-	cr_expect_eq(fi_getopt(&p.ep[0]->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &val, &len),
-		     -FI_ETOOSMALL);
-	cr_expect_eq(fi_getopt(&p.ep[0]->fid, FI_OPT_ENDPOINT, FI_OPT_CM_DATA_SIZE, &val, &len),
-		     -FI_ENOPROTOOPT);
-	cr_expect_eq(fi_setopt(&p.ep[0]->fid, 99, FI_OPT_MIN_MULTI_RECV, &val, sizeof(val)),
-		     -FI_ENOPROTOOPT);
 	ofi_pair_close(&p);
 }
 
