@@ -139,7 +139,7 @@ static bool cost_call(struct cost_rpc *rpc, const void *buf, size_t len, int slo
 {
 	struct cost_rpc_end *e = &rpc->end[COST_CLIENT];
 	struct cost_place *to = &rpc->answers[slot];
-	uint64_t flags = slot + 1 < rpc->window ? FI_MORE : 0;
+	uint64_t flags = slot + 1 < rpc->window / 2 ? FI_MORE : 0;
 	ssize_t ret;
 
 	ret = fi_copyrpc_call(e->rpc, e->ep, buf, len, to->buf, to->len, rpc->server, to, flags);

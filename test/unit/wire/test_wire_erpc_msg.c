@@ -91,6 +91,16 @@ Test(wire_erpc_msg, whatever_stands_there_nothing_beyond_its_end_is_read)
 	}
 }
 
+/* The short way for each kind. */
+static const uint8_t *next(const uint8_t **at, const uint8_t *end, enum wire_erpc_frame_kind kind,
+			   uint32_t *word, uint32_t *allowance, uint32_t *len)
+{
+	*allowance = 0;
+	if (kind == WIRE_ERPC_FRAME_CALL)
+		return wire_erpc_call_next(at, end, word, allowance, len);
+	return wire_erpc_plain_next(at, end, kind, word, len);
+}
+
 /* The short way says the same as the long one of frames of its kind, and leaves all others to it. */
 static void plain_is_read_as_any(enum wire_erpc_frame_kind kind)
 {
@@ -99,6 +109,7 @@ static void plain_is_read_as_any(enum wire_erpc_frame_kind kind)
 
 	for (i = 0; i < 20000; i++) {
 		uint32_t span = 8 * (1 + (uint32_t)rng_below(&rng, 6)), op, len;
+		uint32_t allowance;
 		uint8_t *buf = malloc(span);
 		const uint8_t *at = buf, *other = buf, *data;
 		struct wire_erpc_frame f;
@@ -108,16 +119,17 @@ static void plain_is_read_as_any(enum wire_erpc_frame_kind kind)
 
 		memset(buf, 0, span);
 		memcpy(buf, &head, sizeof(head));
-		data = wire_erpc_plain_next(&at, buf + span, kind, &op, &len);
+		data = next(&at, buf + span, kind, &op, &allowance, &len);
 		any = wire_erpc_frame_next(&f, &other, buf + span);
 		cr_assert_eq(data != NULL, any && f.kind == kind);
 		cr_assert_eq(at, data ? other : buf);
 		if (data)
-			cr_assert(data == f.data && op == f.word && len == f.len);
+			cr_assert(data == f.data && op == f.word && len == f.len &&
+				  allowance == f.allowance);
 		msgs += data != NULL;
 		free(buf);
 	}
-	cr_assert_gt(msgs, 200);
+	cr_assert_gt(msgs, kind == WIRE_ERPC_FRAME_CALL ? 100 : 200); /* a call is longer */
 	cr_assert_lt(msgs, 19000);
 }
 
@@ -125,4 +137,9 @@ Test(wire_erpc_msg, a_message_or_an_answer_is_read_as_any_frame_is)
 {
 	plain_is_read_as_any(WIRE_ERPC_FRAME_MSG);
 	plain_is_read_as_any(WIRE_ERPC_FRAME_REPLY);
+}
+
+Test(wire_erpc_msg, a_call_is_read_as_any_frame_is)
+{
+	plain_is_read_as_any(WIRE_ERPC_FRAME_CALL);
 }

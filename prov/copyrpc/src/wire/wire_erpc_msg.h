@@ -140,6 +140,28 @@ static inline const uint8_t *wire_erpc_plain_next(const uint8_t **at, const uint
 	return frame + WIRE_ERPC_FRAME_LEN;
 }
 
+/** As wire_erpc_plain_next, for a call: from its operation word on. */
+static inline const uint8_t *wire_erpc_call_next(const uint8_t **at, const uint8_t *end,
+						 uint32_t *id, uint32_t *allowance, uint32_t *len)
+{
+	const uint8_t *frame = *at;
+	size_t rest = (size_t)(end - frame);
+	uint64_t head;
+	uint32_t span;
+
+	if (rest < WIRE_ERPC_CALL_LEN)
+		return NULL;
+	memcpy(&head, frame, sizeof(head));
+	*id = (uint32_t)(head >> 32);
+	*len = (uint32_t)head - ((uint32_t)WIRE_ERPC_FRAME_CALL << 24);
+	span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, *len & 0xFFFFFF);
+	if (*len > 0xFFFFFF || *len < sizeof(uint32_t) || span > rest)
+		return NULL;
+	memcpy(allowance, frame + WIRE_ERPC_FRAME_LEN, sizeof(*allowance));
+	*at = frame + span;
+	return frame + WIRE_ERPC_CALL_LEN;
+}
+
 /** The frame at *at, before `end`, which moves behind it: false if there is none, or no legal one. */
 static inline bool wire_erpc_frame_next(struct wire_erpc_frame *f, const uint8_t **at,
 					const uint8_t *end)

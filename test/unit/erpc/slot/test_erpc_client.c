@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "support/rng.h"
 #include "wire/wire_erpc_msg.h"
 
 #define PAYLOAD 10u
@@ -239,4 +240,39 @@ Test(erpc_client, messages_that_the_packet_numbers_cannot_count_are_refused)
 	cr_expect(erpc_client_begin(&c, WIRE_ERPC_MSG_MAX, 1024));
 	cr_expect_not(erpc_client_begin(&c, WIRE_ERPC_MSG_MAX, 1025));
 	cr_expect_not(erpc_client_begin(&c, 1025, WIRE_ERPC_MSG_MAX));
+}
+
+Test(erpc_client, a_response_of_one_packet_is_taken_the_short_way)
+{
+	struct rng rng = { 4 };
+	unsigned i, taken = 0;
+	uint16_t pkt_num;
+
+	for (i = 0; i < 20000; i++) {
+		struct wire_erpc_hdr h = { .kind = (enum wire_erpc_kind)rng_below(&rng, 4),
+					   .pkt_num = (uint16_t)rng_below(&rng, 2),
+					   .req_num = 3 + 8 * rng_below(&rng, 2),
+					   .msg_size = (uint32_t)rng_below(&rng, PAYLOAD + 2) };
+		uint32_t len = rng_chance(&rng, 1, 5) ? 3 : h.msg_size;
+		struct erpc_client other;
+		bool is_single;
+
+		begin(rng_chance(&rng, 1, 5) ? 2 : 1, (uint32_t)rng_below(&rng, 2 * PAYLOAD));
+		if (rng_chance(&rng, 4, 5))
+			erpc_client_next(&c, &pkt_num);
+		if (rng_chance(&rng, 1, 5))
+			erpc_client_go_back(&c);
+		other = c;
+		is_single = erpc_client_take_single(&c, &h, len);
+		if (is_single)
+			cr_assert_eq(erpc_client_take(&other, &h, len), ERPC_LAST);
+		else if (c.tx == 1 && c.req_pkts == 1)
+			cr_assert_neq(erpc_client_take(&other, &h, len), ERPC_LAST);
+		else
+			continue;
+		cr_assert_eq(c.resp_size, is_single ? len : 0);
+		cr_assert(!is_single || !memcmp(&c, &other, sizeof(c)));
+		taken += is_single;
+	}
+	cr_assert_gt(taken, 200);
 }

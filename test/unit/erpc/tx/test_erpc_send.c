@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 
+#include "erpc/tx/erpc_batch.h"
 #include "support/erpc_pair.h"
 
 static struct erpc_pair p;

@@ -83,6 +83,12 @@ static inline struct erpc_buf *erpc_buf_take(struct erpc_bufs *b, unsigned cls)
 	return buf;
 }
 
+/** Is there a free one of the smallest size? */
+static inline bool erpc_buf_has_tiny(const struct erpc_bufs *b)
+{
+	return !util_list_is_empty(&b->cls[0].free);
+}
+
 struct erpc_buf *erpc_buf_alloc_cold(struct erpc_bufs *b, uint32_t len);
 
 /** One with room for `len` bytes, empty: NULL: no memory, or more than ERPC_BUF_LARGE. */

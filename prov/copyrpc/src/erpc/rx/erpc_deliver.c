@@ -42,11 +42,12 @@ static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id
  */
 #define ERPC_DELIVER_REFS (1u << 30)
 
-static const char *erpc_deliver_call(struct erpc_session *s, const struct wire_erpc_frame *f,
-				     struct erpc_body *body)
+/** A call: its bytes from the operation word on. */
+static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_call_ref ref,
+					    const uint8_t *data, uint32_t len,
+					    struct erpc_body *body)
 {
-	struct core_call_ref ref = { .call_id = f->word, .allowance = f->allowance };
-	uint64_t cost = (uint64_t)f->allowance + ERPC_GRANT_CALL;
+	uint64_t cost = (uint64_t)ref.allowance + ERPC_GRANT_CALL;
 	enum core_rx_verdict verdict;
 
 	/* What was answered and is not known to be with the peer counts there no more. */
@@ -54,25 +55,20 @@ static const char *erpc_deliver_call(struct erpc_session *s, const struct wire_e
 		return "an allowance beyond what was granted";
 	s->owed_len += cost;
 	s->calls_owed++;
-	verdict = s->conn.up->on_call(&s->conn.chan, ref, f->data, f->len, erpc_body_hold(body));
+	verdict = s->conn.up->on_call(&s->conn.chan, ref, data, len, erpc_body_hold(body));
 	body->refs += verdict == CORE_RX_HOLD;
 	return verdict == CORE_RX_BAD ? "message not understood" : NULL;
 }
 
-/** A frame that is no message: where it ends, and *why: what is wrong with it, or NULL. */
+/** A frame that is neither message nor call: where it ends, and *why: what is wrong with it, or NULL. */
 static const uint8_t *__attribute__((noinline))
 erpc_deliver_other(struct erpc_session *s, const uint8_t *at, const uint8_t *end,
-		   struct erpc_body *body, bool *calls, const char **why)
+		   struct erpc_body *body, const char **why)
 {
 	struct wire_erpc_frame f;
 
-	if (!wire_erpc_frame_next(&f, &at, end)) {
+	if (!wire_erpc_frame_next(&f, &at, end) || f.kind != WIRE_ERPC_FRAME_REPLY) {
 		*why = "no message where one should be";
-		return at;
-	}
-	if (f.kind == WIRE_ERPC_FRAME_CALL) {
-		*calls = true;
-		*why = erpc_deliver_call(s, &f, body);
 		return at;
 	}
 	s->telling = body;
@@ -113,6 +109,25 @@ static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_
 	return NULL;
 }
 
+/** The same for calls; *calls: there were some. */
+static inline const char *erpc_deliver_calls(struct erpc_session *s, struct erpc_body *body,
+					     const uint8_t **at, const uint8_t *end, bool *calls)
+{
+	struct core_call_ref ref;
+	const uint8_t *data;
+	const char *why = NULL;
+	uint32_t len;
+
+	while (!why && UTIL_LIKELY(!s->err)) {
+		data = wire_erpc_call_next(at, end, &ref.call_id, &ref.allowance, &len);
+		if (!data)
+			return NULL;
+		*calls = true;
+		why = erpc_deliver_call(s, ref, data, len, body);
+	}
+	return why;
+}
+
 /** All frames of a batch; what is wrong with it, or NULL. *calls: some were calls. */
 static inline __attribute__((always_inline)) const char *erpc_deliver_frames(struct erpc_session *s,
 									     struct erpc_body *body,
@@ -120,14 +135,17 @@ static inline __attribute__((always_inline)) const char *erpc_deliver_frames(str
 {
 	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch);
 	const uint8_t *end = body->data + body->len;
+	const uint8_t *from;
 	const char *why;
 
 	do {
+		from = at;
 		why = erpc_deliver_msgs(s, body, &at, end);
-		if (why || at == end || s->err)
-			return why;
-		at = erpc_deliver_other(s, at, end, body, calls, &why);
-	} while (!why);
+		if (!why && at != end)
+			why = erpc_deliver_calls(s, body, &at, end, calls);
+		if (!why && at == from && at != end && !s->err)
+			at = erpc_deliver_other(s, at, end, body, &why);
+	} while (!why && at != end && !s->err);
 	return why;
 }
 
@@ -206,13 +224,11 @@ static inline struct erpc_body *erpc_deliver_visit(struct erpc_session *s,
 static inline bool erpc_deliver_stays(struct erpc_session *s, struct erpc_body *body)
 {
 	body->refs -= ERPC_DELIVER_REFS;
-	if (UTIL_LIKELY(!body->refs)) {
+	if (!body->refs) {
 		util_pool_release(&s->port->bodies, body);
 		return false;
 	}
 	util_list_push_back(&s->bodies, &body->link);
-	s->held_len += body->len;
-	body->delivered = true;
 	return true;
 }
 
@@ -236,6 +252,10 @@ bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_
 	erpc_ride_passed(s, head.seq);
 	why = erpc_deliver_frames(s, body, &calls);
 	kept = erpc_deliver_stays(s, body);
+	if (kept) {
+		s->held_len += body->len;
+		body->delivered = true;
+	}
 	if (UTIL_UNLIKELY(why != NULL))
 		erpc_deliver_bad(s, why);
 	else if (UTIL_LIKELY(!s->err))
@@ -272,6 +292,24 @@ void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body)
 	s->telling = before;
 	if (UTIL_UNLIKELY(why != NULL))
 		erpc_deliver_bad(s, why);
+}
+
+bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in)
+{
+	struct erpc_body *body, *before = s->telling;
+	const uint8_t *at = in->data + WIRE_ERPC_HDR_LEN, *end = in->data + in->len;
+	const char *why = "answers without a head";
+
+	body = erpc_deliver_visit(s, in);
+	if (UTIL_UNLIKELY(!body))
+		return false;
+	s->telling = body;
+	if (UTIL_LIKELY(body->len >= sizeof(struct wire_erpc_batch)))
+		why = erpc_deliver_answers(s, at + sizeof(struct wire_erpc_batch), end);
+	s->telling = before;
+	if (UTIL_UNLIKELY(why != NULL))
+		erpc_deliver_bad(s, why);
+	return erpc_deliver_stays(s, body);
 }
 
 int erpc_keep(struct core_chan *chan, core_hold_t *hold)

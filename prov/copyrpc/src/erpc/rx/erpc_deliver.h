@@ -16,17 +16,19 @@
 #include "erpc/erpc_port.h"
 #include "erpc/erpc_session.h"
 
-/**
- * Is this packet a batch whose turn it is, with none waiting behind it? Then it is delivered where it lies. Not
- * when half of the device's buffers are held: what is to stay would be copied.
- */
+/** May bytes stay where they are? When half of the device's buffers are held, what is to stay is copied. */
+static inline bool erpc_deliver_may_hold(const struct erpc_port *port)
+{
+	return port->dg->rx_held <= port->dg->rx_cnt / 2;
+}
+
+/** Is this packet a batch whose turn it is, with none waiting behind it? Then it is delivered where it lies. */
 static inline bool erpc_deliver_is_plain(const struct erpc_session *s,
 					 const struct dev_dgram_in *in)
 {
-	const struct dev_dgram *dg = s->port->dg;
 	struct wire_erpc_batch head;
 
-	if (in->len < WIRE_ERPC_HDR_LEN + sizeof(head) || dg->rx_held > dg->rx_cnt / 2)
+	if (in->len < WIRE_ERPC_HDR_LEN + sizeof(head) || !erpc_deliver_may_hold(s->port))
 		return false;
 	memcpy(&head, in->data + WIRE_ERPC_HDR_LEN, sizeof(head));
 	return head.seq == s->order.next && !s->order.kept_cnt;
@@ -40,6 +42,9 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot);
 
 /** Answers: of a response, or of REPLIES. */
 void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body);
+
+/** Answers in a response that is this packet, where they lie: true: its buffer was kept. Not when half are held. */
+bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in);
 
 /** core_chan_ops.keep and release. */
 int erpc_keep(struct core_chan *chan, core_hold_t *hold);

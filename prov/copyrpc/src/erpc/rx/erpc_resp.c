@@ -16,7 +16,11 @@
 static bool erpc_resp_replies(struct erpc_session *s, const struct dev_dgram_in *in)
 {
 	bool kept = false;
-	struct erpc_body *body = erpc_body_of(s, in, &kept);
+	struct erpc_body *body;
+
+	if (UTIL_LIKELY(erpc_deliver_may_hold(s->port)))
+		return erpc_deliver_response(s, in);
+	body = erpc_body_of(s, in, &kept);
 
 	if (!body) {
 		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
@@ -39,6 +43,15 @@ static bool erpc_resp_batch(struct erpc_session *s, uint32_t slot, const struct 
 	return in->len > WIRE_ERPC_HDR_LEN && erpc_resp_replies(s, in);
 }
 
+/** The only packet of a response to the only packet of a request that was sent once: as erpc_resp_on. */
+static bool erpc_resp_single(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
+			     const struct dev_dgram_in *in)
+{
+	s->credits++;
+	erpc_kick_answered(s, &s->tx[slot], h);
+	return erpc_resp_batch(s, slot, in);
+}
+
 bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		  const struct dev_dgram_in *in)
 {
@@ -47,6 +60,9 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	uint32_t flying = erpc_client_in_flight(&tx->c);
 	enum erpc_verdict verdict;
 
+	if (UTIL_LIKELY(!tx->fetch &&
+			erpc_client_take_single(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN)))
+		return erpc_resp_single(s, slot, h, in);
 	if (UTIL_UNLIKELY(tx->fetch && !erpc_get_expects(s, tx, h, in->len)))
 		return false;
 	verdict = erpc_client_take(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN);

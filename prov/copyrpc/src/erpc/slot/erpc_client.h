@@ -111,6 +111,23 @@ static inline void erpc_client_first(struct erpc_client *c)
 enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc_hdr *h,
 				   uint32_t len);
 
+/**
+ * A RESP that is the whole answer to a request of one packet, which is in flight: true: as LAST, and one credit
+ * comes back. False: nothing has changed, and erpc_client_take says what it is.
+ */
+static inline bool erpc_client_take_single(struct erpc_client *c, const struct wire_erpc_hdr *h,
+					   uint32_t len)
+{
+	if (h->req_num != c->req_num || c->req_pkts != 1 || c->tx != 1 || c->rx || h->pkt_num ||
+	    h->kind != WIRE_ERPC_RESP || len != h->msg_size || len > c->resp_max ||
+	    len > c->payload)
+		return false;
+	c->resp_size = len;
+	c->resp_pkts = 1;
+	c->rx = 1;
+	return true;
+}
+
 /** CR with WIRE_ERPC_GAP: that packet is missing there, and all before it have come. */
 enum erpc_verdict erpc_client_take_gap(struct erpc_client *c, const struct wire_erpc_hdr *h,
 				       uint32_t len);

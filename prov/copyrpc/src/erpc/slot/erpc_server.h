@@ -66,11 +66,17 @@ static inline bool erpc_server_take_single(struct erpc_server *s, const struct w
 enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct wire_erpc_hdr *h,
 				       uint32_t len);
 
+/** The response is there, and one packet takes it. */
+static inline void erpc_server_respond_single(struct erpc_server *s, uint32_t size)
+{
+	s->resp_size = size;
+	s->answered = true;
+}
+
 /** The response is there, and has no bytes. */
 static inline void erpc_server_respond_empty(struct erpc_server *s)
 {
-	s->resp_size = 0;
-	s->answered = true;
+	erpc_server_respond_single(s, 0);
 }
 
 /** The response is there: its first part is to be sent. False: the client cannot take that much. */

@@ -155,14 +155,16 @@ void erpc_answer_soon(struct erpc_session *s, uint32_t slot, bool calls)
 {
 	struct erpc_rx *rx = &s->rx[slot];
 
-	erpc_session_mark(s);
 	if (!calls || !s->calls_owed) {
+		erpc_session_mark(s);
 		erpc_answer_due(s, 1u << slot);
 		if (s->held_mask & 1u << slot)
 			rx->said = WIRE_ERPC_LATE;
 		return;
 	}
 	rx->said = WIRE_ERPC_LATE;
+	if (!util_list_is_empty(&s->replies))
+		erpc_session_mark(s); /* it takes them along */
 	if (!s->wait_mask) {
 		s->deadline_ns = s->port->now_ns + ERPC_ANSWER_NS;
 		util_list_push_back(&s->port->waiting, &s->wait_link);

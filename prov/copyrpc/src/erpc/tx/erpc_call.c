@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "erpc/erpc_port.h"
+#include "erpc/tx/erpc_lone.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 
@@ -67,6 +68,27 @@ int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t a
 	return 0;
 }
 
+/** It leaves alone (erpc_lone.h). */
+static int __attribute__((noinline))
+erpc_call_lone(struct erpc_session *s, uint32_t op, const void *buf, size_t len, uint32_t allowance,
+	       void *context)
+{
+	uint32_t body = (uint32_t)(sizeof(op) + len), id;
+	struct erpc_buf *lone;
+	uint8_t *at;
+
+	if (UTIL_UNLIKELY(erpc_call_ask(s, allowance, context, &id)))
+		return -FI_ENOMEM;
+	lone = erpc_lone_buf(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body));
+	lone->asks = true;
+	at = wire_erpc_frame_put(lone->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_CALL, id, allowance,
+				 body);
+	memcpy(at, &op, sizeof(op));
+	util_copy_short(at + sizeof(op), buf, len);
+	erpc_lone_go(s, lone);
+	return 0;
+}
+
 static int __attribute__((noinline))
 erpc_call_buf_cold(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
 		   uint32_t allowance, void *context, unsigned flags)
@@ -107,6 +129,9 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	struct erpc_session *s = erpc_session_of(chan);
 	uint8_t *at;
 
+	if (!s->open && s->grant_left >= erpc_call_cost(allowance) &&
+	    erpc_lone_may(s, span, len, flags))
+		return erpc_call_lone(s, op, buf, len, allowance, context);
 	if (UTIL_UNLIKELY(!erpc_call_joins(s, span, flags) || len > UTIL_COPY_SHORT ||
 			  s->grant_left < erpc_call_cost(allowance)))
 		return erpc_call_buf_cold(s, op, buf, len, allowance, context, flags);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "erpc/erpc_port.h"
+#include "erpc/tx/erpc_lone.h"
 #include "util/bits.h"
 #include "util/copy.h"
 
@@ -118,6 +119,24 @@ int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf
 	return erpc_reply_iov(chan, ref, &iov, len ? 1 : 0, len, 0);
 }
 
+/** It leaves alone (erpc_lone.h). */
+static int __attribute__((noinline))
+erpc_reply_lone(struct erpc_session *s, struct core_call_ref ref, struct erpc_body *body,
+		const void *buf, size_t len)
+{
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
+	struct erpc_buf *lone = erpc_lone_buf(s, span);
+
+	util_copy_short(wire_erpc_frame_put(lone->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_REPLY,
+					    ref.call_id, 0, (uint32_t)len),
+			buf, len);
+	s->calls_owed = 0;
+	s->owed_len -= ref.allowance + ERPC_GRANT_CALL;
+	erpc_lone_respond(s, lone);
+	erpc_body_put(body);
+	return 0;
+}
+
 static int __attribute__((noinline))
 erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_hold_t hold,
 		    const void *buf, size_t len, unsigned flags)
@@ -169,6 +188,8 @@ int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_hold_t
 	struct erpc_buf *to = UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
 	struct erpc_body *body = erpc_body_held(hold);
 
+	if (len <= ref.allowance && erpc_lone_answers(s, span, len, flags))
+		return erpc_reply_lone(s, ref, body, buf, len);
 	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || len > ref.allowance ||
 			  len > UTIL_COPY_SHORT || body->refs < 2 ||
 			  !erpc_reply_joins(s, to, span)))

@@ -5,71 +5,22 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_first.h"
-#include "erpc/tx/erpc_kick.h"
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_batch.h"
+#include "erpc/tx/erpc_lone.h"
 #include "util/bits.h"
 
-#define ERPC_CROWD        3u  /* batches under way, and the next ones may be long */
-#define ERPC_BURSTS_TRUST 2u  /* bursts in a row, and one more is expected */
-#define ERPC_SEND_SLOP    24u /* beyond a frame: two words of an extension behind its head */
+#define ERPC_CROWD     3u  /* batches under way, and the next ones may be long */
+#define ERPC_SEND_SLOP 24u /* beyond a frame: two words of an extension behind its head */
 
 _Static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
 _Static_assert(ERPC_CROWD == 3, "erpc_send_is_crowded");
 
-/** May another batch begin? The peer orders no more than ERPC_SLOTS of them. */
-static bool erpc_send_has_slot(const struct erpc_session *s)
-{
-	return (s->free_mask & ERPC_BATCH_MASK) && s->seq - s->seq_done < ERPC_SLOTS;
-}
-
-static inline __attribute__((always_inline)) bool erpc_send_batch_hot(struct erpc_session *s,
-								      struct erpc_buf *buf,
-								      uint64_t end)
-{
-	struct wire_erpc_batch head = { .seq = s->seq };
-	bool prompt = !buf->asks;
-	struct erpc_tx *tx;
-	uint32_t slot;
-
-	if (!erpc_send_has_slot(s))
-		return false;
-	slot = (uint32_t)__builtin_ctz(s->free_mask);
-	tx = &s->tx[slot];
-	tx->seq = head.seq;
-	s->seq = head.seq + 1;
-	s->ends[head.seq % ERPC_SLOTS] = end;
-	s->left = end;
-	s->done_mask &= ~(1u << head.seq % ERPC_SLOTS);
-	s->port->stats.batches++;
-	head.ack = erpc_ride_take(s);
-	memcpy(buf->data, &head, sizeof(head));
-	if (UTIL_LIKELY(erpc_first_may(s, buf->len)))
-		erpc_first_go(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
-	else
-		erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
-	tx->prompt = prompt;
-	return true;
-}
-
 bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 {
-	return erpc_send_batch_hot(s, buf, end);
-}
-
-/** Batches under way: a bit for each. */
-static inline uint32_t erpc_send_busy(const struct erpc_session *s)
-{
-	return ~s->free_mask & ERPC_BATCH_MASK;
-}
-
-/**
- * Does what is said gather in the open batch? Behind others that are under way, and where it is usual that
- * more follows before the next progress.
- */
-static inline bool erpc_send_gathers(const struct erpc_session *s)
-{
-	return erpc_send_busy(s) || s->bursts == ERPC_BURSTS_TRUST;
+	if (!erpc_batch_has_slot(s))
+		return false;
+	erpc_batch_leave(s, buf, end);
+	return true;
 }
 
 bool erpc_send_leave(struct erpc_session *s)
@@ -78,14 +29,15 @@ bool erpc_send_leave(struct erpc_session *s)
 
 	if (!s->open)
 		return true;
-	if (frames == 1 && !s->lone && !erpc_send_busy(s))
+	if (frames == 1 && !s->lone && !erpc_batch_busy(s))
 		s->bursts = 0;       /* it has waited for others in vain */
 	erpc_session_close_batch(s); /* if it stays: who adds to it marks the session again */
 	s->open->len = erpc_send_len(s);
 	if (!s->lone)
 		s->usual = s->open->len;
-	if (!erpc_send_batch_hot(s, s->open, s->taken))
+	if (!erpc_batch_has_slot(s))
 		return false;
+	erpc_batch_leave(s, s->open, s->taken);
 	s->port->stats.frames += frames;
 	s->open = NULL;
 	return true;
@@ -115,7 +67,7 @@ static bool erpc_send_open(struct erpc_session *s, uint32_t span)
 	uint32_t len = ERPC_BATCH_HEAD + span;
 	struct erpc_buf *buf;
 
-	if (erpc_send_gathers(s) && len < s->usual)
+	if (erpc_batch_gathers(s) && len < s->usual)
 		len = s->usual;
 	buf = erpc_buf_alloc(&s->port->bufs, len);
 	if (!buf)
@@ -149,10 +101,10 @@ static uint8_t *erpc_send_starves(struct erpc_session *s)
 /** Are ERPC_CROWD batches under way, or is there no slot for another one? */
 static inline bool erpc_send_is_crowded(const struct erpc_session *s)
 {
-	uint32_t busy = erpc_send_busy(s);
+	uint32_t busy = erpc_batch_busy(s);
 
 	busy &= busy - 1;
-	return (busy & (busy - 1)) || !erpc_send_has_slot(s);
+	return (busy & (busy - 1)) || !erpc_batch_has_slot(s);
 }
 
 /**
@@ -191,19 +143,11 @@ uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 /** Does the batch leave at once? */
 static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags)
 {
-	uint32_t busy = erpc_send_busy(s);
+	uint32_t busy = erpc_batch_busy(s);
 
 	if (flags & CORE_SEND_NOW)
 		return !(busy & (busy - 1)); /* below ERPC_NOW_MAX */
-	return !erpc_send_gathers(s) && !(flags & CORE_SEND_MORE) && !s->port->running;
-}
-
-/** A message leaves by itself: so did the one before, if nothing followed it. */
-static inline void erpc_send_alone(struct erpc_session *s)
-{
-	if (s->lone)
-		s->bursts = 0;
-	s->lone = true;
+	return !erpc_batch_gathers(s) && !(flags & CORE_SEND_MORE) && !s->port->running;
 }
 
 /** A message stays: does it follow one that left by itself, without progress in between? */
@@ -229,7 +173,7 @@ static void erpc_send_stay(struct erpc_session *s)
 	if (erpc_send_len(s) > max)
 		return;
 	s->fill_end = s->open->data + max;
-	if (erpc_send_gathers(s))
+	if (erpc_batch_gathers(s))
 		s->room = max - erpc_send_len(s);
 }
 
@@ -244,7 +188,7 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 		return;
 	}
 	if (!(flags & CORE_SEND_NOW))
-		erpc_send_alone(s);
+		erpc_batch_alone(s);
 	erpc_send_leave(s);
 	erpc_kick(s);
 	erpc_port_ring(s->port);
@@ -274,18 +218,24 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t label, uint64_t ext0, uint64
 	uint32_t ext_len = core_label_ext_len(label);
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
 	uint64_t ext[8] = { ext0, ext1 }; /* as much as util_copy_short may take */
+	struct erpc_buf *lone = NULL;
 	uint8_t *at;
 
 	if (UTIL_UNLIKELY(s->err))
 		return s->err;
-	at = erpc_send_room(s, span);
+	if (erpc_lone_may(s, span, len, core_label_flags(label)))
+		lone = erpc_lone_buf(s, span);
+	at = lone ? lone->data + ERPC_BATCH_HEAD : erpc_send_room(s, span);
 	if (UTIL_UNLIKELY(!at))
 		return -FI_EAGAIN;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_label_op(label), 0,
 				 ext_len + (uint32_t)len);
 	util_copy_short(at, ext, ext_len);
 	util_copy(at + ext_len, buf, len);
-	erpc_send_added(s, span, core_label_flags(label));
+	if (lone)
+		erpc_lone_go(s, lone);
+	else
+		erpc_send_added(s, span, core_label_flags(label));
 	return 1; /* CORE_CHAN_LATE */
 }
 

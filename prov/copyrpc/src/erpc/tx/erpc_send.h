@@ -18,8 +18,7 @@
 #include "util/copy.h"
 
 /* What was asked to leave at once gathers behind so many batches that are under way. */
-#define ERPC_NOW_MAX    2u
-#define ERPC_BATCH_HEAD ((uint32_t)sizeof(struct wire_erpc_batch))
+#define ERPC_NOW_MAX 2u
 
 /** core_chan_ops.send, send_buf. */
 int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags);

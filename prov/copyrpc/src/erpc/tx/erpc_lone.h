@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What does a small message, call or answer take that leaves alone?
+ *
+ * Nothing of the session's is under way or waits, and nobody has said that more follows: then it is a packet
+ * in one step. No batch is opened, marked, visited and closed for it; what the session is afterwards, and the
+ * packet, are what they would be then.
+ *
+ * Shown by test/unit/erpc/tx/test_erpc_lone.c: both ways side by side.
+ */
+#ifndef ERPC_LONE_H
+#define ERPC_LONE_H
+
+#include "erpc/erpc_body.h"
+#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_batch.h"
+#include "util/copy.h"
+
+/** Does a frame of `span` bytes with `len` of the user's leave alone, and now? There is a buffer for it, then. */
+static inline bool erpc_lone_may(const struct erpc_session *s, uint32_t span, size_t len,
+				 unsigned flags)
+{
+	const struct erpc_port *port = s->port;
+
+	return !flags && len <= UTIL_COPY_SHORT && !s->open && !s->err && !port->running &&
+	       !erpc_batch_gathers(s) && erpc_first_may(s, ERPC_BATCH_HEAD + span) &&
+	       erpc_buf_has_tiny(&port->bufs);
+}
+
+/** After may: a buffer for it. */
+static inline struct erpc_buf *erpc_lone_buf(struct erpc_session *s, uint32_t span)
+{
+	struct erpc_buf *buf = erpc_buf_take(&s->port->bufs, 0);
+
+	buf->len = ERPC_BATCH_HEAD + span;
+	return buf;
+}
+
+/** The frame in it is whole: it leaves. */
+static inline void erpc_lone_go(struct erpc_session *s, struct erpc_buf *buf)
+{
+	s->taken += ERPC_POS_STEP;
+	erpc_batch_alone(s);
+	s->port->stats.frames++;
+	erpc_batch_leave(s, buf, s->taken);
+	erpc_port_ring(s->port);
+}
+
+/**
+ * Is an answer of `len` bytes, in a frame of `span`, the last one for the only batch that waits for answers, and
+ * may it leave at once?
+ */
+static inline bool erpc_lone_answers(const struct erpc_session *s, uint32_t span, size_t len,
+				     unsigned flags)
+{
+	const struct erpc_port *port = s->port;
+
+	return !flags && len <= UTIL_COPY_SHORT && s->calls_owed == 1 && s->wait_mask &&
+	       !(s->wait_mask & (s->wait_mask - 1)) && util_list_is_empty(&s->replies) &&
+	       !s->held_mask && s->held_len <= ERPC_HELD_MAX && !s->err && !s->stopped &&
+	       !port->running && port->out.cnt < ERPC_BURST &&
+	       ERPC_BATCH_HEAD + span <= s->payload && erpc_buf_has_tiny(&port->bufs);
+}
+
+/** The answer in it is whole: the response to the batch that waits for it leaves. */
+static inline void erpc_lone_respond(struct erpc_session *s, struct erpc_buf *buf)
+{
+	uint32_t slot = (uint32_t)__builtin_ctz(s->wait_mask);
+	struct erpc_rx *rx = &s->rx[slot];
+	struct wire_erpc_hdr h = {
+		.req_type = WIRE_ERPC_LATE,
+		.msg_size = buf->len,
+		.session = s->peer_num,
+		.kind = WIRE_ERPC_RESP,
+		.pkt_num = (uint16_t)(rx->s.req_pkts - 1),
+		.req_num = rx->s.req_num,
+		.tag = s->peer_tag,
+	};
+
+	s->wait_mask = 0;
+	util_list_remove(&s->wait_link);
+	memset(buf->data, 0, ERPC_BATCH_HEAD);
+	rx->resp = buf;
+	erpc_server_respond_single(&rx->s, buf->len);
+	s->answered_ns = s->port->now_ns;
+	s->port->stats.tx_pkts++;
+	erpc_out_put_first(&s->port->out, s->ah, buf, buf->len, &h, &rx->out);
+	erpc_port_ring(s->port);
+}
+
+#endif

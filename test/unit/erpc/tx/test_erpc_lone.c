@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What leaves alone leaves as it would in a batch that is opened for it; what has company does not. */
+#include "erpc/tx/erpc_lone.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "support/erpc_pair.h"
+
+#define LEN 32u
+#define OP  0x800u /* of the first call of a pair */
+
+static struct erpc_pair pairs[2];
+static struct erpc_session *lone, *any; /* the same end of both pairs */
+
+/* The first buffer of all is asked of the heap, and not by who leaves alone. */
+static void have_buffers(struct erpc_port *port)
+{
+	erpc_buf_free(&port->bufs, erpc_buf_alloc(&port->bufs, 1));
+}
+
+static void open_pairs(unsigned end)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		erpc_pair_init(&pairs[i], 7);
+		erpc_pair_open(&pairs[i]);
+		pairs[i].end[0].len_exact = LEN;
+		pairs[i].end[1].late_chance = 100;
+		pairs[i].end[1].held_chance = 100;
+		have_buffers(pairs[i].end[0].port);
+		have_buffers(pairs[i].end[1].port);
+	}
+	lone = pairs[0].end[end].s;
+	any = pairs[1].end[end].s;
+}
+
+static void setup(void)
+{
+	open_pairs(0);
+}
+
+static void setup_server(void)
+{
+	open_pairs(1);
+}
+
+static void teardown(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		erpc_pair_settle(&pairs[i]);
+		erpc_pair_check(&pairs[i]);
+		erpc_pair_fini(&pairs[i]);
+	}
+}
+
+static void compare_bytes(const struct erpc_buf *a, const struct erpc_buf *b)
+{
+	cr_assert(a && b);
+	cr_assert_eq(a->len, b->len);
+	cr_expect(!memcmp(a->hdr, b->hdr, WIRE_ERPC_HDR_LEN + a->len), "the packet is the same");
+	cr_expect_eq(a->asks, b->asks);
+	cr_expect_eq(a->sent, b->sent);
+}
+
+static void compare_sending(void)
+{
+	const struct erpc_tx *a = &lone->tx[0], *b = &any->tx[0];
+
+	compare_bytes(a->buf, b->buf);
+	cr_expect(!memcmp(&a->c, &b->c, sizeof(a->c)));
+	cr_expect_eq(a->seq, b->seq);
+	cr_expect_eq(a->prompt, b->prompt);
+	cr_expect_eq(lone->open, any->open);
+	cr_expect_eq(lone->room, any->room);
+	cr_expect_eq(lone->seq, any->seq);
+	cr_expect_eq(lone->left, any->left);
+	cr_expect_eq(lone->taken, any->taken);
+	cr_expect_eq(lone->ends[0], any->ends[0]);
+	cr_expect_eq(lone->lone, any->lone);
+	cr_expect_eq(lone->bursts, any->bursts);
+	cr_expect_eq(lone->grant_left, any->grant_left);
+	cr_expect_eq(lone->credits, any->credits);
+	cr_expect_eq(lone->port->stats.frames, any->port->stats.frames);
+	cr_expect_eq(lone->port->stats.batches, any->port->stats.batches);
+	cr_expect_eq(lone->port->out.cnt, any->port->out.cnt);
+}
+
+/* What the first message or call of a pair says (erpc_pair.c). */
+static const void *first_bytes(void)
+{
+	static uint8_t bytes[LEN];
+	unsigned i;
+
+	for (i = 0; i < LEN; i++)
+		bytes[i] = (uint8_t)(i * 7);
+	return bytes;
+}
+
+static void both_said(bool calls)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		pairs[i].end[0].sent++;
+		pairs[i].end[0].asked += calls;
+	}
+	cr_assert(lone->tx[0].buf, "it has left");
+	compare_sending();
+}
+
+Test(erpc_lone, a_call_leaves_as_in_a_batch, .init = setup, .fini = teardown)
+{
+	struct core_chan *a = &lone->conn.chan, *b = &any->conn.chan;
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)first_bytes(), .iov_len = LEN };
+	struct core_frame frame = { .op = OP, .iov = &iov, .iov_cnt = 1, .len = LEN };
+
+	cr_assert_eq(a->ops->call_buf(a, OP, first_bytes(), LEN, PAIR_ALLOW, NULL, 0), 0);
+	cr_assert_eq(b->ops->call(b, &frame, PAIR_ALLOW, NULL), 0);
+	both_said(true);
+}
+
+Test(erpc_lone, a_message_leaves_as_in_a_batch, .init = setup, .fini = teardown)
+{
+	struct core_chan *a = &lone->conn.chan, *b = &any->conn.chan;
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)first_bytes(), .iov_len = LEN };
+	struct core_frame frame = {
+		.op = WIRE_OP_MSG | WIRE_F_TAG, .ext_len = 8, .iov = &iov, .iov_cnt = 1, .len = LEN
+	};
+
+	cr_assert_eq(a->ops->send_buf(a, core_label(frame.op, 0), 0, 0, first_bytes(), LEN), 1);
+	cr_assert_eq(b->ops->send(b, &frame, 0), 0);
+	a->awaited = lone->taken;
+	b->awaited = any->taken;
+	both_said(false);
+}
+
+/* A call that waits at both servers. */
+static void both_called(void)
+{
+	unsigned i;
+
+	for (i = 0; i < 2; i++) {
+		cr_assert_eq(pair_call(&pairs[i].end[0], 0), 0);
+		erpc_pair_run(&pairs[i], 20000);
+		cr_assert_eq(pairs[i].end[1].owed_cnt, 1);
+	}
+}
+
+static struct pair_owed take_owed(struct pair_end *e)
+{
+	return e->owed[--e->owed_cnt];
+}
+
+Test(erpc_lone, an_answer_leaves_as_among_others, .init = setup_server, .fini = teardown)
+{
+	const struct erpc_rx *a = &lone->rx[0], *b = &any->rx[0];
+	struct pair_owed owed;
+	struct iovec iov = { 0 };
+
+	both_called();
+	cr_assert(erpc_lone_answers(lone, WIRE_ERPC_FRAME_LEN, 0, 0));
+	/* The answer to the first call is empty (erpc_pair.c). */
+	owed = take_owed(&pairs[0].end[1]);
+	cr_assert_eq(lone->conn.chan.ops->answer(&lone->conn.chan, owed.ref, owed.hold, "", 0, 0),
+		     0);
+	owed = take_owed(&pairs[1].end[1]);
+	cr_assert_eq(any->conn.chan.ops->reply_iov(&any->conn.chan, owed.ref, &iov, 0, 0, 0), 0);
+	any->conn.chan.ops->release(&any->conn.chan, owed.hold);
+	compare_bytes(a->resp, b->resp);
+	cr_expect(!memcmp(&a->s, &b->s, sizeof(a->s)));
+	cr_expect_eq(a->said, b->said);
+	cr_expect_eq(lone->wait_mask | lone->due_mask | lone->held_mask, 0);
+	cr_expect_eq(any->wait_mask | any->due_mask | any->held_mask, 0);
+	cr_expect(util_list_is_empty(&lone->wait_link));
+	cr_expect(util_list_is_empty(&lone->dirty_link), "nothing is left to be done");
+	cr_expect_eq(lone->calls_owed, any->calls_owed);
+	cr_expect_eq(lone->owed_len, any->owed_len);
+	cr_expect_eq(lone->held_len, any->held_len);
+	cr_expect_eq(lone->answered_ns, any->answered_ns);
+}
+
+Test(erpc_lone, what_has_company_or_must_wait_does_not, .init = setup, .fini = teardown)
+{
+	struct erpc_session *s = lone;
+	uint32_t credits = s->credits;
+
+	cr_expect(erpc_lone_may(s, 2 * LEN, LEN, 0));
+	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, CORE_SEND_MORE), "more follows");
+	cr_expect_not(erpc_lone_may(s, 2 * LEN, UTIL_COPY_SHORT + 1, 0), "it is long");
+	s->port->running = true;
+	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "progress lets it go");
+	s->port->running = false;
+	s->credits = 0;
+	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "no credit");
+	s->credits = credits;
+	s->bursts = ERPC_BURSTS_TRUST;
+	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "a burst is expected");
+	s->bursts = 0;
+	cr_assert_eq(pair_call(&pairs[0].end[0], CORE_SEND_MORE), 0);
+	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "others wait");
+	cr_assert_eq(pair_call(&pairs[0].end[0], 0), 0);
+	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "others are under way");
+}
+
+Test(erpc_lone, an_answer_that_is_not_the_last_waits_for_it, .init = setup_server, .fini = teardown)
+{
+	struct pair_end *client = &pairs[0].end[0], *server = &pairs[0].end[1];
+
+	cr_assert_eq(pair_call(client, CORE_SEND_MORE), 0);
+	cr_assert_eq(pair_call(client, 0), 0);
+	erpc_pair_run(&pairs[0], 20000);
+	cr_assert_eq(server->owed_cnt, 2);
+	cr_expect_not(erpc_lone_answers(lone, WIRE_ERPC_FRAME_LEN, 0, 0), "two are owed");
+	pair_answer(server);
+	cr_expect_not(erpc_lone_answers(lone, WIRE_ERPC_FRAME_LEN, 0, 0), "another one waits");
+}
