@@ -282,6 +282,12 @@ static void fake_flush(struct eng_lane *lane)
 	(void)lane;
 }
 
+static void fake_progress(struct eng_lane *lane)
+{
+	fake_poll(lane);
+	fake_flush(lane);
+}
+
 static int fake_wait_fd(struct eng_lane *lane)
 {
 	return fake_lane_of(lane)->fd;
@@ -304,8 +310,8 @@ static void fake_disarm(struct eng_lane *lane)
 		.ep_open = fake_ep_open, .ep_close = fake_ep_close, .prepare = fake_prepare,       \
 		.establish = fake_establish, .attach = fake_attach, .drain = fake_drain,           \
 		.end = fake_end, .stop = fake_stop, .free = fake_free, .poll = fake_poll,          \
-		.flush = fake_flush, .wait_fd = fake_wait_fd, .arm = fake_arm,                     \
-		.disarm = fake_disarm,                                                             \
+		.flush = fake_flush, .progress = fake_progress, .wait_fd = fake_wait_fd,           \
+		.arm = fake_arm, .disarm = fake_disarm,                                            \
 	}
 
 const struct eng_lane_ops fake_lane_ops[2] = { FAKE_LANE(WIRE_CM_PATH_SHM),

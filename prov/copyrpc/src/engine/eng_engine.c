@@ -331,17 +331,15 @@ void eng_progress(struct core_engine *engine)
 {
 	struct eng_lane *first = eng_lane_at(engine, 0);
 
-	if (UTIL_UNLIKELY(engine->lane_cnt != 1 || !first->conn_cnt)) {
+	if (UTIL_UNLIKELY(engine->lane_cnt != 1 || !first->conn_cnt || !first->ops->progress)) {
 		eng_progress_all(engine);
 		return;
 	}
-	first->ops->poll(first);
+	first->ops->progress(first);
 	if (UTIL_UNLIKELY(eng_has_events(engine))) {
 		eng_events_cold(engine);
 		eng_flush_from(engine, 0);
-		return;
 	}
-	first->ops->flush(first);
 }
 
 int eng_wait_fd(struct core_engine *engine)

@@ -93,6 +93,8 @@ struct eng_lane_ops {
 	bool (*poll)(struct eng_lane *lane);
 	/* Lets go what waits, and asks what has to be asked. */
 	void (*flush)(struct eng_lane *lane);
+	/* poll, and flush. NULL: one after the other. */
+	void (*progress)(struct eng_lane *lane);
 	/* As in dev_ops. arm: -FI_EAGAIN also while flush has something to do. */
 	int (*wait_fd)(struct eng_lane *lane);
 	int (*arm)(struct eng_lane *lane);

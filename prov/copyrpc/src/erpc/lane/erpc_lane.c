@@ -309,6 +309,22 @@ void erpc_lane_flush(struct eng_lane *eng)
 		erpc_port_flush(erpc_lane_port(lane->ports.next));
 }
 
+void erpc_lane_progress(struct eng_lane *eng)
+{
+	struct erpc_lane *lane = erpc_lane_of(eng);
+	struct erpc_port *port;
+
+	if (UTIL_UNLIKELY(!erpc_lane_has_one(lane))) {
+		erpc_lane_poll_all(lane);
+		erpc_lane_flush_all(lane);
+		return;
+	}
+	port = erpc_lane_port(lane->ports.next);
+	if (!erpc_port_is_idle(port))
+		erpc_port_poll(port, util_clock_ns());
+	erpc_port_flush(port);
+}
+
 /* ---- sleep ---- */
 
 int erpc_lane_wait_fd(struct eng_lane *eng)

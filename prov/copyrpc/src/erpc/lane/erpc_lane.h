@@ -64,6 +64,7 @@ void erpc_lane_stop(struct eng_conn *conn);
 void erpc_lane_free(struct eng_conn *conn);
 bool erpc_lane_poll(struct eng_lane *eng);
 void erpc_lane_flush(struct eng_lane *eng);
+void erpc_lane_progress(struct eng_lane *eng);
 int erpc_lane_wait_fd(struct eng_lane *eng);
 int erpc_lane_arm(struct eng_lane *eng);
 void erpc_lane_disarm(struct eng_lane *eng);
@@ -94,6 +95,7 @@ void erpc_lane_disarm(struct eng_lane *eng);
 		.free = erpc_lane_free,                                                            \
 		.poll = erpc_lane_poll,                                                            \
 		.flush = erpc_lane_flush,                                                          \
+		.progress = erpc_lane_progress,                                                    \
 		.wait_fd = erpc_lane_wait_fd,                                                      \
 		.arm = erpc_lane_arm,                                                              \
 		.disarm = erpc_lane_disarm,                                                        \
