@@ -538,22 +538,16 @@ static enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_
 	return core_rx_begin(in, head, hold);
 }
 
-enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
-				     const uint8_t *data, uint32_t len, core_hold_t hold)
+/** A call of our own; data: behind its operation. */
+static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
+	struct core_chan *chan, struct core_call_ref ref, uint32_t op, const uint8_t *data,
+	uint32_t len, core_hold_t hold)
 {
 	struct core_peer *peer = chan->peer;
 	struct core_inmsg *in;
 	struct core_head head;
-	uint32_t op;
 
-	if (len < sizeof(op))
-		return CORE_RX_BAD;
-	memcpy(&op, data, sizeof(op));
-	if ((op & WIRE_OP_MASK) == WIRE_OP_RPC)
-		return core_rpc_on_call(chan, ref, op, data + sizeof(op),
-					len - (uint32_t)sizeof(op), hold);
-	if (ref.allowance < sizeof(struct wire_status) ||
-	    !core_head_parse(&head, op, data + sizeof(op), len - (uint32_t)sizeof(op)))
+	if (ref.allowance < sizeof(struct wire_status) || !core_head_parse(&head, op, data, len))
 		return CORE_RX_BAD;
 	if (head.op == WIRE_OP_RNDV)
 		return core_rx_announced(peer, ref, &head);
@@ -573,6 +567,21 @@ enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_re
 	in->answer = true;
 	in->ref = ref;
 	return core_inmsg_bytes(in, head.body, head.body_len, hold);
+}
+
+enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
+				     const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	uint32_t op;
+
+	if (UTIL_UNLIKELY(len < sizeof(op)))
+		return CORE_RX_BAD;
+	memcpy(&op, data, sizeof(op));
+	data += sizeof(op);
+	len -= (uint32_t)sizeof(op);
+	if (UTIL_LIKELY((op & WIRE_OP_MASK) == WIRE_OP_RPC))
+		return core_rpc_on_call(chan, ref, op, data, len, hold);
+	return core_rx_on_own_call(chan, ref, op, data, len, hold);
 }
 
 static bool core_rx_is_unfinished(const struct core_inmsg *in)

@@ -98,8 +98,6 @@ bool erpc_ride_begin(struct erpc_session *s, uint32_t slot)
 
 void erpc_ride_forget_cold(struct erpc_session *s, uint32_t slot)
 {
-	if (s->rx[slot].resp)
-		erpc_ride_known(s, slot);
 	s->alone_mask &= ~(1u << slot);
 	s->ride_mask &= ~(1u << slot);
 	if (!s->ride_mask)

@@ -72,13 +72,19 @@ void erpc_ride_advance_cold(struct erpc_session *s);
 /** The peer has the answer to rx[slot], or will know it to be empty. */
 void erpc_ride_known(struct erpc_session *s, uint32_t slot);
 
-/** The peer begins another request in `slot`. */
+/** The peer begins another request in `slot`: our answer, which waits to ride, is known. */
 void erpc_ride_forget_cold(struct erpc_session *s, uint32_t slot);
 
+/** It begins one: what it was answered with is there. */
 static inline void erpc_ride_forget(struct erpc_session *s, uint32_t slot)
 {
-	if (slot < ERPC_BATCH_SLOTS &&
-	    (s->rx[slot].resp || ((s->ride_mask | s->alone_mask) & 1u << slot)))
+	if (slot >= ERPC_BATCH_SLOTS)
+		return;
+	if (s->rx[slot].resp && s->rx[slot].seq == s->ack && !s->known_mask)
+		s->ack++;
+	else if (s->rx[slot].resp)
+		erpc_ride_known(s, slot);
+	if (UTIL_UNLIKELY((s->ride_mask | s->alone_mask) & 1u << slot))
 		erpc_ride_forget_cold(s, slot);
 }
 
