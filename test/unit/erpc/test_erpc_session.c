@@ -273,7 +273,185 @@ Test(erpc_session, what_a_device_has_copied_need_not_stay)
 		cr_assert_neq(port->dg->tx_done, port->dg->tx_posted);
 		erpc_session_close(p.end[0].s);
 		cr_expect_eq(util_list_is_empty(&port->leaving), copies[i]);
+		if (!copies[i])
+			cr_expect_eq(UTIL_CONTAINER_OF(port->leaving.next, struct erpc_session,
+						       fail_link)
+					     ->last_tx,
+				     port->dg->tx_posted - 1, "until its last one has left");
 		cr_assert_eq(erpc_session_open(port, &half, &p.end[0].s), 0);
 		erpc_pair_fini(&p);
 	}
+}
+
+/** A session between ports whose datagrams have `mtu` bytes, paced at bytes/s, or not at all (0). */
+static struct erpc_session *open_with(uint32_t mtu, double pace_rate)
+{
+	erpc_pair_init(&p, 1);
+	p.net.mtu = mtu;
+	p.pace_rate = pace_rate;
+	erpc_pair_open(&p);
+	return p.end[0].s;
+}
+
+Test(erpc_session, no_message_and_no_get_is_longer_than_its_packets_can_count)
+{
+	static const struct {
+		uint32_t mtu, eager, get;
+	} rows[] = {
+		{ 256, 64 << 10, 240 * ((1 << 14) - 1) },
+		{ 4096, 64 << 10, 4 << 20 },
+		{ (32 << 10) + 15, 64 << 10, 4 << 20 },
+		{ (32 << 10) + 16, (32 << 10) - 32, 4 << 20 }, /* from here on in one packet */
+		{ 65000, 65000 - 16 - 32, 4 << 20 },
+	};
+
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct erpc_session *s = open_with(rows[i].mtu, 0);
+
+		cr_expect_eq(s->conn.chan.eager_max, rows[i].eager, "%u", rows[i].mtu);
+		cr_expect_eq(s->get_max, rows[i].get, "%u", rows[i].mtu);
+		erpc_pair_fini(&p);
+	}
+}
+
+/** From a link that is so slow that its queue takes longer than the longest time-out, to one that is fast. */
+Test(erpc_session, time_outs_are_longer_than_the_queues_of_paced_sessions)
+{
+	uint64_t min_ns = UINT64_MAX;
+
+	for (double rate = 1e3; rate < 1e10; rate *= 10) {
+		const struct erpc_rto *rto = &open_with(MTU, rate)->rto;
+		uint64_t queue_ns = 4 * (uint64_t)p.end[0].port->timely_cfg.t_high_ns;
+
+		cr_expect_eq(rto->min_ns, queue_ns < ERPC_RTO_MAX ? queue_ns : ERPC_RTO_MAX, "%g",
+			     rate);
+		cr_expect_leq(rto->min_ns, min_ns);
+		cr_expect_geq(rto->rto_ns, rto->min_ns, "%g", rate);
+		cr_expect_leq(rto->rto_ns, rto->max_ns, "%g", rate);
+		min_ns = rto->min_ns;
+		erpc_pair_fini(&p);
+	}
+	cr_expect_leq(min_ns, 5000000);
+}
+
+static struct erpc_session *join_with(struct wire_erpc_half theirs)
+{
+	struct wire_erpc_half own;
+	struct erpc_session *s;
+
+	cr_assert_eq(erpc_session_open(p.end[0].port, &own, &s), 0);
+	cr_assert_eq(erpc_session_connect(s, &theirs, way(0)), 0);
+	return s;
+}
+
+static const struct wire_erpc_half little = {
+	.version = WIRE_ERPC_VERSION, .session = 1, .credits = 3, .token = 5, .mtu = MTU
+};
+
+Test(erpc_session, has_as_many_credits_as_the_one_who_has_fewer, .init = setup, .fini = teardown)
+{
+	struct wire_erpc_half plenty = little;
+	struct erpc_session *s;
+
+	s = join_with(little);
+	cr_expect_eq(s->credits, 3);
+	erpc_session_close(s);
+	plenty.credits = UINT16_MAX;
+	s = join_with(plenty);
+	cr_expect_eq(s->credits, s->promised);
+	erpc_session_close(s);
+}
+
+Test(erpc_session, one_that_comes_to_a_port_that_has_failed_fails, .init = setup, .fini = teardown)
+{
+	struct erpc_session *s = join_with(little);
+
+	erpc_port_fail(p.end[0].port, -FI_EIO);
+	cr_expect_eq(s->err, 0, "nobody was told of it yet");
+	erpc_session_attach(s);
+	cr_expect_eq(s->err, -FI_EIO);
+	erpc_session_close(s);
+}
+
+Test(erpc_session, one_that_has_failed_says_nothing_more, .init = setup, .fini = teardown)
+{
+	struct erpc_session *s = p.end[0].s;
+	uint64_t left;
+
+	for (unsigned i = 0; i < 3; i++)
+		cr_assert_eq(pair_send(&p.end[0], 0), 0);
+	cr_assert(s->open, "two wait");
+	left = p.net.cnt.sent + s->port->out.cnt;
+	erpc_session_fail(s, -FI_EIO, NULL);
+	erpc_session_mark(s);
+	cr_expect(util_list_is_empty(&s->port->dirty));
+	erpc_session_flush(s);
+	erpc_session_fail(s, -FI_ETIMEDOUT, NULL);
+	cr_expect_eq(s->err, -FI_EIO, "the first reason counts");
+	cr_expect_neq(pair_send(&p.end[0], 0), 0);
+	cr_expect_eq(p.net.cnt.sent + s->port->out.cnt, left);
+}
+
+/** Or the next call of progress would find what is not there any more. */
+Test(erpc_session, one_that_was_stopped_is_in_no_list_of_its_port)
+{
+	static const double rates[] = { 0, 1e6 };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct erpc_session *s = open_with(MTU, rates[i]);
+		struct erpc_port *port = s->port;
+		struct util_list *const lists[] = { &port->dirty, &port->fresh, &port->waiting,
+						    &port->riding, &port->failing };
+
+		for (unsigned k = 0; k < 20; k++)
+			pair_send(&p.end[0], 0);
+		erpc_port_progress(port, ++p.net.now_ns);
+		pair_send(&p.end[0], 0);
+		util_list_push_back(&port->waiting, &s->wait_link);
+		util_list_push_back(&port->riding, &s->ride_link);
+		erpc_session_fail(s, -FI_EIO, NULL);
+		cr_assert_gt(port->timers.cnt, 0);
+		erpc_session_stop(s);
+		for (unsigned k = 0; k < sizeof(lists) / sizeof(lists[0]); k++)
+			cr_expect(util_list_is_empty(lists[k]), "%u", k);
+		cr_expect_eq(port->timers.cnt, 0);
+		cr_expect_eq(port->wheel.cnt, 0);
+		cr_expect_eq(port->out.cnt, 0, "nor on its way to the device");
+		erpc_pair_fini(&p);
+	}
+}
+
+/** Each of them alone. */
+Test(erpc_session, is_busy_while_anything_is_owed, .init = setup, .fini = teardown)
+{
+	struct erpc_session *s = p.end[0].s;
+	uint32_t *const masks[] = { &s->due_mask, &s->ride_mask, &s->alone_mask };
+	struct util_list reply;
+
+	cr_expect_not(erpc_session_is_busy(s));
+	for (unsigned i = 0; i < sizeof(masks) / sizeof(masks[0]); i++) {
+		*masks[i] = 1;
+		cr_expect(erpc_session_is_busy(s), "%u", i);
+		*masks[i] = 0;
+	}
+	s->rx[ERPC_SLOTS - 1].out.unsent = 1;
+	cr_expect(erpc_session_is_busy(s));
+	s->rx[ERPC_SLOTS - 1].out.unsent = 0;
+	util_list_push_back(&s->replies, &reply);
+	cr_expect(erpc_session_is_busy(s));
+	util_list_remove(&reply);
+	cr_expect_not(erpc_session_is_busy(s));
+}
+
+Test(erpc_session, stays_neither_too_short_nor_for_ever, .init = setup, .fini = teardown)
+{
+	struct erpc_session s = { .rto.rto_ns = 200000 };
+
+	cr_expect_eq(erpc_session_linger_ns(&s), 800000);
+	s.lossy = true;
+	cr_expect_eq(erpc_session_linger_ns(&s), 50000000);
+	s.rto.rto_ns = 1000000;
+	cr_expect_eq(erpc_session_linger_ns(&s), 96000000);
+	s.rto.rto_ns = ERPC_RTO_MAX;
+	cr_expect_eq(erpc_session_linger_ns(&s), 1000000000);
 }

@@ -177,6 +177,7 @@ Test(param, a_value_out_of_bounds_becomes_the_nearest_bound_with_a_warning)
 		{ "1025G", 1ull << 40 },
 		{ "99999999999999999999999", 1ull << 40 },
 		{ "18446744073709551615G", 1ull << 40 },
+		{ "17179869185G", 1ull << 40 },
 	};
 
 	start();

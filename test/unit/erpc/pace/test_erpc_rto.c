@@ -91,3 +91,21 @@ Test(erpc_rto, spreads_what_was_lost_together)
 	cr_expect(late > 150 && late < 350, "and in the last: %lu", late);
 	cr_expect_eq(erpc_rto_spread(0, 5), 0);
 }
+
+Test(erpc_rto, an_answer_in_no_time_is_a_measurement_too, .init = setup)
+{
+	erpc_rto_sample(&r, 0);
+	erpc_rto_sample(&r, 400 * US);
+	cr_expect_lt(r.srtt_ns, 100 * US, "an eighth of the way");
+}
+
+Test(erpc_rto, probes_never_come_faster_again, .init = setup)
+{
+	unsigned losses;
+
+	erpc_rto_sample(&r, US);
+	for (losses = 1; losses < 1000; losses++)
+		cr_assert_geq(erpc_rto_probe(&r, losses), erpc_rto_probe(&r, losses - 1), "%u",
+			      losses);
+	cr_expect_eq(erpc_rto_probe(&r, UINT16_MAX), 80 * MS);
+}

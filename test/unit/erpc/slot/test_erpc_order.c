@@ -57,6 +57,21 @@ Test(erpc_order, any_order_becomes_the_right_one)
 		if (delivered && rng_chance(&rng, 1, 4))
 			arrive(&o, seqs, delivered - 1, false);
 	}
+	cr_expect_eq(o.kept_cnt, 0);
+	cr_expect_null(erpc_order_first(&o));
+}
+
+Test(erpc_order, what_was_here_and_what_cannot_be_are_told_apart_where_numbers_wrap)
+{
+	static const uint32_t nexts[] = { 2, 0, UINT32_MAX, 0x80000000, 0x7FFFFFFF };
+	struct erpc_order o;
+	int item;
+
+	for (unsigned i = 0; i < sizeof(nexts) / sizeof(nexts[0]); i++) {
+		erpc_order_init(&o, nexts[i]);
+		cr_expect_eq(erpc_order_take(&o, nexts[i] - 5, &item), ERPC_TURN_TWICE, "%u", i);
+		cr_expect_eq(erpc_order_take(&o, nexts[i] + 50, &item), ERPC_TURN_BEYOND, "%u", i);
+	}
 }
 
 Test(erpc_order, nobody_may_be_further_ahead_than_the_slots)
