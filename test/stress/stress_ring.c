@@ -73,7 +73,7 @@ static struct ring_lane *lane_of(struct player *p)
 {
 	return ring_lane_of(eng_lane_at(&p->engine, 0));
 }
-static const struct ring_flush_cfg flush_cfg = { .best_len = 512, .looks = true };
+static const struct ring_flush_cfg flush_cfg = { .best_len = 512, .looks = true, .head = 32 };
 
 /* ---- what is sent ---- */
 

@@ -28,7 +28,7 @@
 	}
 #define LOOK                                                                                       \
 	{                                                                                          \
-		.best_len = 544, .looks = true                                                     \
+		.best_len = 544, .looks = true, .head = 32                                         \
 	}
 #define GATHER                                                                                     \
 	{                                                                                          \

@@ -9,26 +9,26 @@ static const struct ring_flush_cfg store = { .best_len = 512, .cheap = true };
 
 Test(ring_flush, a_lone_message_leaves_at_once)
 {
-	cr_expect(ring_flush_now(&doorbell, 64, false, false));
-	cr_expect(ring_flush_now(&store, 64, false, false));
+	cr_expect(ring_flush_now(&doorbell, 0, 64, false, false));
+	cr_expect(ring_flush_now(&store, 0, 64, false, false));
 }
 
 Test(ring_flush, behind_others_it_waits_for_progress_where_a_doorbell_is_dear)
 {
-	cr_expect_not(ring_flush_now(&doorbell, 64, false, true));
-	cr_expect_not(ring_flush_now(&doorbell, 511, false, true));
+	cr_expect_not(ring_flush_now(&doorbell, 0, 64, false, true));
+	cr_expect_not(ring_flush_now(&doorbell, 0, 511, false, true));
 }
 
 Test(ring_flush, it_never_waits_where_signalling_is_cheap)
 {
-	cr_expect(ring_flush_now(&store, 64, false, true));
+	cr_expect(ring_flush_now(&store, 0, 64, false, true));
 }
 
 Test(ring_flush, more_to_come_holds_it)
 {
-	cr_expect_not(ring_flush_now(&doorbell, 64, true, false));
-	cr_expect_not(ring_flush_now(&store, 64, true, false));
-	cr_expect_not(ring_flush_now(&store, 511, true, true));
+	cr_expect_not(ring_flush_now(&doorbell, 0, 64, true, false));
+	cr_expect_not(ring_flush_now(&store, 0, 64, true, false));
+	cr_expect_not(ring_flush_now(&store, 0, 511, true, true));
 }
 
 Test(ring_flush, a_message_that_would_begin_a_packet_with_its_end_has_the_batch_leave)
@@ -45,7 +45,25 @@ Test(ring_flush, a_message_that_would_begin_a_packet_with_its_end_has_the_batch_
 
 Test(ring_flush, a_batch_of_the_best_size_leaves_whatever_holds)
 {
-	cr_expect(ring_flush_now(&doorbell, 512, true, true));
-	cr_expect(ring_flush_now(&doorbell, 544, false, true));
-	cr_expect(ring_flush_now(&store, 512, true, false));
+	cr_expect(ring_flush_now(&doorbell, 0, 512, true, true));
+	cr_expect(ring_flush_now(&doorbell, 0, 544, false, true));
+	cr_expect(ring_flush_now(&store, 0, 512, true, false));
+}
+
+Test(ring_flush, where_a_reader_polls_the_next_head_begins_in_the_second_half_of_a_line)
+{
+	static const struct ring_flush_cfg cfg = { .best_len = 544, .head = 32 };
+	uint64_t start;
+
+	for (start = 0; start < 256; start += 32) {
+		cr_expect_eq(ring_flush_full(&cfg, start) % 64, 32);
+		cr_expect_geq(ring_flush_full(&cfg, start), start + 544);
+		cr_expect_leq(ring_flush_full(&cfg, start), start + 576);
+	}
+	cr_expect_not(ring_flush_now(&cfg, 32, 576, false, true));
+	cr_expect(ring_flush_now(&cfg, 32, 608, false, true));
+	cr_expect(ring_flush_now(&cfg, UINT64_MAX - 31, 544, false, true),
+		  "a lap of all positions");
+	cr_expect_not(ring_flush_now(&cfg, UINT64_MAX - 31, 512, false, true));
+	cr_expect_eq(ring_flush_full(&doorbell, 64), 576, "elsewhere anywhere");
 }

@@ -333,6 +333,46 @@ Test(ring_tx, a_batch_of_the_best_size_leaves)
 	ring_pair_fini(&pair);
 }
 
+/* Messages of 32 bytes: the batch that the last one fills leaves, and the peer releases all of it. */
+static void fill_and_release(unsigned cnt)
+{
+	start(true, 4096);
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 96, .looks = true };
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	while (cnt--)
+		cr_assert_eq(send_len(a, 1, 0), 0);
+	ring_end_progress(b);
+}
+
+Test(ring_tx, behind_a_full_batch_nobody_looks_until_there_is_progress)
+{
+	fill_and_release(2);
+	cr_assert_eq(a->dev.write_cnt, 2, "one alone, two that filled a batch");
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 2, "it is held");
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 3);
+	ring_pair_fini(&pair);
+
+	fill_and_release(2);
+	ring_end_progress(a);
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty));
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 3, "time has passed: a lone message leaves at once");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx, behind_a_batch_of_one_somebody_looks)
+{
+	fill_and_release(0);
+	cr_assert_eq(send_len(a, 84, 0), 0);
+	cr_assert_eq(a->dev.write_cnt, 2, "long enough alone");
+	ring_end_progress(b);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 3);
+	ring_pair_fini(&pair);
+}
+
 Test(ring_tx, only_what_is_dirty_is_visited)
 {
 	start(true, 4096);

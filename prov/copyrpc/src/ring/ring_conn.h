@@ -53,7 +53,8 @@ struct ring_tx {
 	 * none is open or waits, nothing is to be granted, the link writes the link word. Else 0.
 	 */
 	uint64_t lone_room;
-	bool left;       /* the last batch left with its last message: it was not held */
+	bool left;   /* the last batch left with its last message: it was not held */
+	bool filled; /* so did several that gathered until they filled it; and no progress since */
 	uint64_t credit; /* response bytes the peer granted us, unspent */
 	uint64_t placed; /* everything before is known to have arrived at the peer */
 	uint64_t heard;  /* where short immediates say their news from: the last position told */

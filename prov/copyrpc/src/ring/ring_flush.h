@@ -24,7 +24,8 @@
 struct ring_flush_cfg {
 	uint32_t best_len; /* a batch of this many bytes leaves whatever else holds */
 	bool cheap;        /* signalling is a store, not a doorbell: hold only what FI_MORE holds */
-	bool looks; /* the peer's consumer word can be read at once: ask it what is in flight */
+	bool looks;    /* the peer's consumer word can be read at once: ask it what is in flight */
+	uint32_t head; /* 32: behind a full batch heads are in a line's second half; 0: anywhere */
 	uint32_t packet_len; /* 0: there are none */
 };
 
@@ -38,10 +39,23 @@ static inline bool ring_flush_before(const struct ring_flush_cfg *cfg, uint64_t 
 	return sent_len + span > cfg->packet_len && span <= cfg->packet_len / 2;
 }
 
-static inline bool ring_flush_now(const struct ring_flush_cfg *cfg, uint64_t batch_len, bool more,
-				  bool in_flight)
+/** Where is a batch full that begins at `start`? */
+static inline uint64_t ring_flush_full(const struct ring_flush_cfg *cfg, uint64_t start)
 {
-	if (batch_len >= cfg->best_len)
+	return (start + cfg->best_len) | cfg->head;
+}
+
+static inline bool ring_flush_is_full(const struct ring_flush_cfg *cfg, uint64_t start,
+				      uint64_t end)
+{
+	return end - start >= ring_flush_full(cfg, start) - start;
+}
+
+/** Does the open batch [start, end) leave? */
+static inline bool ring_flush_now(const struct ring_flush_cfg *cfg, uint64_t start, uint64_t end,
+				  bool more, bool in_flight)
+{
+	if (ring_flush_is_full(cfg, start, end))
 		return true;
 	if (more)
 		return false;

@@ -11,7 +11,9 @@
 #include "ring/ring_over.h"
 #include "wire/wire_cm.h"
 
-static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544, .looks = true };
+static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544,
+							  .looks = true,
+							  .head = 32 };
 
 RING_OVER(shm, WIRE_CM_PATH_SHM, shm_dev_ops, shm_dev_ops_inline, shm_link_ops_inline,
 	  ring_shm_flush_cfg);

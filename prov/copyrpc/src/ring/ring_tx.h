@@ -370,14 +370,16 @@ RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t
 
 /**
  * Has the peer something of ours that it has not released? Looks once per batch, it costs a line; and
- * only where the link answers at once: elsewhere the answer would be a round trip late.
+ * only where the link answers at once: elsewhere the answer would be a round trip late. Nor behind a batch that
+ * was full: the peer has hardly seen it, and is about to write that line.
  */
 RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				   struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 
-	if (cfg->looks && tx->flow.remote_consumer != tx->flush_start && tx->msg_cnt == 1)
+	if (cfg->looks && tx->flow.remote_consumer != tx->flush_start && tx->msg_cnt == 1 &&
+	    !tx->filled)
 		ring_tx_read_consumer(dev, conn);
 	return tx->flow.remote_consumer != tx->flush_start;
 }
@@ -388,7 +390,7 @@ RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct 
  */
 static inline uint64_t ring_tx_hold_end(const struct ring_flush_cfg *cfg, const struct ring_tx *tx)
 {
-	uint64_t by_policy = tx->flush_start + cfg->best_len;
+	uint64_t by_policy = ring_flush_full(cfg, tx->flush_start);
 	uint64_t by_wrap = (tx->flush_start | (tx->len - 1)) + 1;
 	uint64_t by_room = ring_flow_limit(&tx->flow) + WIRE_ALIGN;
 	uint64_t end = by_policy < by_wrap ? by_policy : by_wrap;
@@ -404,6 +406,7 @@ RING_INLINE void ring_tx_hold(const struct ring_flush_cfg *cfg, struct ring_conn
 	struct ring_tx *tx = &conn->tx;
 
 	tx->left = false;
+	tx->filled = false;
 	tx->hold_end = ring_tx_hold_end(cfg, tx);
 	tx->join_end = tx->flow.remote_consumer != tx->flush_start ? tx->hold_end : 0;
 	ring_conn_mark(conn);
@@ -442,9 +445,12 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 		conn->late.fresh = !(flags & CORE_SEND_NOW);
 		conn->late.awaited = true; /* perhaps; of what joins it, nobody asks here */
 	}
-	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flow.producer - tx->flush_start,
+	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flush_start, tx->flow.producer,
 				       flags & CORE_SEND_MORE, in_flight) &&
 			!tx->post_cnt)) {
+		tx->filled = tx->msg_cnt > 1 &&
+			     ring_flush_is_full(cfg, tx->flush_start, tx->flow.producer);
+		assert(!tx->filled || !util_list_is_empty(&conn->dirty_link)); /* it was held */
 		ring_tx_close(dev, conn);
 		if (!ring_tx_is_late(dev))
 			ring_tx_left(conn);
@@ -710,6 +716,7 @@ RING_INLINE bool ring_tx_progress(const struct dev_link_ops *dev, struct ring_co
 {
 	struct ring_tx *tx = &conn->tx;
 
+	tx->filled = false;
 	if (tx->post_cnt)
 		ring_tx_repost(dev, conn);
 	if (tx->post_cnt)
