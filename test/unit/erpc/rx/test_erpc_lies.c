@@ -22,6 +22,13 @@ static enum core_rx_verdict not_understood(struct core_chan *chan, uint32_t op, 
 	return CORE_RX_BAD;
 }
 
+static enum core_rx_verdict call_not_understood(struct core_chan *chan, struct core_call_ref ref,
+						const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	(void)ref;
+	return not_understood(chan, 0, data, len, hold);
+}
+
 static unsigned told;
 
 static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
@@ -43,6 +50,7 @@ static void on_arrived(struct core_chan *chan, uint64_t pos)
 
 static const struct core_upcalls upcalls = {
 	.on_msg = not_understood,
+	.on_call = call_not_understood,
 	.on_reply = on_reply,
 	.on_arrived = on_arrived,
 };
@@ -158,6 +166,16 @@ Test(erpc_lies, content_that_is_none_ends_its_session_alone, .init = forged_setu
 	pkt = lie(0, WIRE_ERPC_REQ);
 	add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 8, 16);
 	ends(pkt, "what core does not understand");
+	pkt = lie(0, WIRE_ERPC_REQ);
+	add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 0, 8, 24);
+	ends(pkt, "a call that core does not understand");
+	for (i = 0; i < 2; i++) {
+		struct wire_erpc_batch head = { .seq = i, .ack = 1 };
+
+		pkt = lie(0, WIRE_ERPC_REQ);
+		memcpy(pkt.data, &head, sizeof(head));
+		ends(pkt, "an ack of what was not sent, in a batch that waits as well");
+	}
 	part();
 	forged_goes_on();
 }
