@@ -209,14 +209,17 @@ Test(krn_trap, string_moves)
 	cr_expect_eq(to, uar + 0x840);
 }
 
+/** These end by a signal, and nobody tidies up behind them. */
 Test(krn_trap, what_is_no_store_is_told, .signal = SIGABRT)
 {
+	border_teardown();
 	broken_rule_expect("accessed by an instruction that trap mode cannot carry out");
 	__asm__ volatile("lock addl $1, (%0)" : : "r"(uar + 0x800) : "memory", "cc");
 }
 
 Test(krn_trap, a_store_over_the_end_of_a_page_is_told, .signal = SIGABRT)
 {
+	border_teardown();
 	broken_rule_expect("a store of 16 bytes runs over the end of a UAR page");
 	__asm__ volatile("movups %%xmm1, (%0)" : : "r"(uar + MDL_PAGE - 8) : "memory");
 }
