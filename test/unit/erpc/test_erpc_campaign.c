@@ -103,7 +103,7 @@ struct stream {
 };
 
 /** One end sends messages of `len` bytes as fast as it may. */
-static struct stream stream(uint32_t loss, uint32_t len, uint64_t bytes)
+static struct stream stream(struct fake_faults faults, uint32_t len, uint64_t bytes)
 {
 	struct pair_end *e = &p.end[0];
 	uint64_t began_ns, ended_ns;
@@ -112,7 +112,7 @@ static struct stream stream(uint32_t loss, uint32_t len, uint64_t bytes)
 	erpc_pair_init(&p, 3);
 	p.net.mtu = 1472;
 	p.net.bytes_per_s = LINK;
-	p.net.faults.drop = loss;
+	p.net.faults = faults;
 	erpc_pair_open(&p);
 	e->len_exact = len;
 	began_ns = p.net.now_ns;
@@ -146,7 +146,7 @@ Test(erpc_campaign, what_gets_through_falls_with_the_loss)
 	for (i = 0; i < LOSSES; i++) {
 		printf("\n| %.1f %% |", losses[i] / 10000.0);
 		for (k = 0; k < 4; k++) {
-			s = stream(losses[i], lens[k], bytes);
+			s = stream((struct fake_faults){ .drop = losses[i] }, lens[k], bytes);
 			printf(" %.3g (%.2g) |", s.gbit_s, s.again);
 			/* Slots are few: no message is too short to fill half of the link. */
 			cr_expect_gt(s.gbit_s, i ? 0 : 12.5, "%u B: %g", lens[k], s.gbit_s);
@@ -155,6 +155,39 @@ Test(erpc_campaign, what_gets_through_falls_with_the_loss)
 				before[k] = s.gbit_s;
 			else if (losses[i] >= 100000)
 				cr_expect_lt(s.gbit_s, before[k]);
+		}
+	}
+	printf("\n");
+}
+
+/* Messages of several packets: those that come before their turn are kept. */
+Test(erpc_campaign, disorder_costs_little)
+{
+	static const uint32_t lens[] = { 16384, 65536 };
+	static const struct fake_faults late[] = {
+		{ 0 },
+		{ .reorder = 100000, .reorder_ns = 5000 },
+		{ .reorder = 300000, .reorder_ns = 5000 },
+		{ .reorder = 300000, .reorder_ns = 30000 },
+		{ .reorder = 300000, .reorder_ns = 5000, .drop = 10000 },
+	};
+	uint64_t bytes = rng_env("COPYRPC_CAMPAIGN_BYTES", 1000000);
+	double before[2] = { 0 };
+	struct stream s;
+	unsigned i, k;
+
+	printf("goodput, Gbit/s of 25 (part of the packets that were repeated)\n"
+	       "| late, by up to | lost |");
+	for (k = 0; k < 2; k++)
+		printf(" %u B |", lens[k]);
+	for (i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
+		printf("\n| %u %%, %lu us | %u %% |", late[i].reorder / 10000,
+		       late[i].reorder_ns / 1000, late[i].drop / 10000);
+		for (k = 0; k < 2; k++) {
+			s = stream(late[i], lens[k], bytes);
+			printf(" %.3g (%.2g) |", s.gbit_s, s.again);
+			before[k] = i ? before[k] : s.gbit_s;
+			cr_expect_gt(s.gbit_s, before[k] / 3);
 		}
 	}
 	printf("\n");

@@ -186,11 +186,11 @@ Test(erpc_forged, a_request_that_changes_its_mind, .init = forged_setup)
 	struct packet first = forged_request(0), pkt;
 	struct before b;
 
-	first.h.msg_size = 3 * payload;
+	first.h.msg_size = 4 * payload;
 	first.len = payload;
 	forged_deliver(&first);
 	cr_assert_eq(s->rx[0].s.rx, 1);
-	cr_assert_eq(s->rx[0].body->len, 3 * payload);
+	cr_assert_eq(s->rx[0].body->len, 4 * payload);
 #define CHANGED(reason)                                                                            \
 	do {                                                                                       \
 		forged_look(&b);                                                                   \
@@ -202,27 +202,29 @@ Test(erpc_forged, a_request_that_changes_its_mind, .init = forged_setup)
 	} while (0)
 	pkt = first;
 	pkt.h.pkt_num = 1;
-	pkt.h.msg_size = 4 * payload;
-	CHANGED(BAD); /* another size */
 	pkt.h.msg_size = 3 * payload;
+	CHANGED(BAD); /* another size */
+	pkt.h.msg_size = 4 * payload;
 	pkt.len = payload - 1;
 	CHANGED(BAD); /* a part that is not full */
 	pkt.len = payload;
 	pkt.h.pkt_num = 2;
-	CHANGED(EARLY);
+	forged_deliver(&pkt);
+	cr_expect_eq(s->rx[0].s.ahead, 2, "it is kept");
+	CHANGED(EARLY); /* once */
 	pkt = first;
 	pkt.h.req_num += ERPC_SLOTS;
 	CHANGED(BAD); /* the next one, before this one was answered */
 	pkt.h.kind = WIRE_ERPC_RFR;
 	pkt.h.req_num = first.h.req_num;
 	pkt.h.msg_size = 0;
-	pkt.h.pkt_num = 3;
+	pkt.h.pkt_num = 4;
 	pkt.len = 0;
 	CHANGED(BAD); /* part of a response that there is not */
 #undef CHANGED
 	first.h.pkt_num = 1;
 	forged_deliver(&first);
-	cr_expect_eq(s->rx[0].s.rx, 2);
+	cr_expect_eq(s->rx[0].s.rx, 3);
 	erpc_pair_fini(&forged_pair);
 }
 

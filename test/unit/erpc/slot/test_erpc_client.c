@@ -118,6 +118,50 @@ Test(erpc_client, an_answer_stands_for_those_before_it)
 	cr_expect_eq(take(WIRE_ERPC_RESP, 6, 3 * PAYLOAD, PAYLOAD), ERPC_LAST);
 }
 
+static bool keep(uint16_t pkt_num, uint32_t len)
+{
+	struct wire_erpc_hdr h = { .kind = WIRE_ERPC_RESP, .pkt_num = pkt_num, .req_num = 3 };
+
+	return erpc_client_keep(&c, &h, len);
+}
+
+Test(erpc_client, what_is_kept_counts_when_what_was_missing_comes)
+{
+	const uint32_t size = 4 * PAYLOAD + 2;
+
+	begin(1, size);
+	erpc_client_knows(&c);
+	send_all();
+	cr_assert_eq(take(WIRE_ERPC_RESP, 1, size, PAYLOAD), ERPC_EARLY);
+	cr_expect_not(keep(1, PAYLOAD - 1), "not full");
+	cr_expect(keep(1, PAYLOAD));
+	cr_expect_not(keep(1, PAYLOAD), "it is here");
+	cr_assert_eq(take(WIRE_ERPC_RESP, 4, size, 2), ERPC_EARLY);
+	cr_expect(keep(4, 2));
+	cr_expect_eq(erpc_client_in_flight(&c), 5, "no credit comes back");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 0, size, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(c.rx, 2);
+	cr_expect_eq(erpc_client_go_back(&c), 3);
+	cr_expect_eq(take(WIRE_ERPC_RESP, 2, size, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(c.tx, 3, "what was only late is not asked for");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 3, size, PAYLOAD), ERPC_LAST);
+	cr_expect_eq(erpc_client_in_flight(&c), 0);
+}
+
+Test(erpc_client, nothing_is_kept_for_the_next_request)
+{
+	const uint32_t size = 3 * PAYLOAD;
+
+	begin(1, size);
+	erpc_client_knows(&c);
+	send_all();
+	cr_expect(keep(2, PAYLOAD));
+	erpc_client_end(&c);
+	cr_assert(erpc_client_begin(&c, 1, size));
+	erpc_client_knows(&c);
+	cr_expect_eq(c.ahead, 0);
+}
+
 static enum erpc_verdict gap(uint16_t pkt_num)
 {
 	struct wire_erpc_hdr h = {

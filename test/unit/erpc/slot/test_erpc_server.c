@@ -78,6 +78,60 @@ Test(erpc_server, large_messages_follow_the_table, .init = setup)
 	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE, "again");
 }
 
+static bool keep(uint64_t req_num, uint16_t num)
+{
+	struct wire_erpc_hdr h = { .req_num = req_num, .pkt_num = num };
+
+	return erpc_server_keep(&s, &h);
+}
+
+Test(erpc_server, what_is_kept_counts_when_what_was_missing_comes, .init = setup)
+{
+	cr_assert_eq(req(5, 0, 55, PAYLOAD), ERPC_TAKE);
+	cr_assert_eq(req(5, 2, 55, PAYLOAD), ERPC_EARLY);
+	cr_expect(keep(5, 2));
+	cr_expect_not(keep(5, 2), "it is here");
+	cr_expect_eq(req(5, 2, 55, PAYLOAD), ERPC_EARLY);
+	cr_assert_eq(req(5, 4, 55, PAYLOAD), ERPC_EARLY, "not kept");
+	cr_assert_eq(req(5, 5, 55, 5), ERPC_EARLY);
+	cr_expect(keep(5, 5));
+	cr_expect_eq(s.rx, 1);
+	cr_expect_eq(req(5, 1, 55, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(s.rx, 3, "two at once");
+	cr_expect(answers());
+	cr_expect_eq(pkt_num, 2);
+	cr_expect_eq(req(5, 2, 55, PAYLOAD), ERPC_REPEAT);
+	cr_expect_eq(req(5, 3, 55, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(req(5, 4, 55, PAYLOAD), ERPC_LAST);
+}
+
+Test(erpc_server, what_is_kept_belongs_to_the_request_under_way, .init = setup)
+{
+	cr_assert_eq(req(5, 1, 25, PAYLOAD), ERPC_EARLY);
+	cr_expect_not(keep(5, 1), "it has not begun");
+	cr_assert_eq(req(5, 0, 25, PAYLOAD), ERPC_TAKE);
+	cr_assert_eq(req(5, 1, 25, PAYLOAD), ERPC_TAKE);
+	cr_assert_eq(req(5, 2, 25, 5), ERPC_LAST);
+	erpc_server_respond_empty(&s);
+	cr_assert_eq(req(5 + ERPC_SLOTS, 2, 25, 5), ERPC_EARLY);
+	cr_expect_not(keep(5 + ERPC_SLOTS, 2));
+}
+
+Test(erpc_server, no_more_is_kept_than_may_be_in_flight, .init = setup)
+{
+	const uint32_t size = 40 * PAYLOAD;
+	uint16_t i;
+
+	cr_assert_eq(req(5, 0, size, PAYLOAD), ERPC_TAKE);
+	for (i = 2; i < 40; i++) {
+		cr_assert_eq(req(5, i, size, PAYLOAD), ERPC_EARLY);
+		cr_expect_eq(keep(5, i), i < 1 + ERPC_AHEAD_MAX, "packet %u", i);
+	}
+	cr_expect_eq(req(5, 1, size, PAYLOAD), ERPC_TAKE);
+	cr_expect_eq(s.rx, 1 + ERPC_AHEAD_MAX, "all of them");
+	cr_expect_eq(s.ahead, 0);
+}
+
 Test(erpc_server, what_does_not_belong_changes_nothing, .init = setup)
 {
 	struct erpc_server before = s;

@@ -35,6 +35,7 @@ static uint8_t request[ERPC_SLOTS][MSG_MAX], response[ERPC_SLOTS][MSG_MAX];
 static uint32_t req_size[ERPC_SLOTS];
 static struct pkt wire[WIRE_MAX];
 static uint32_t wire_cnt, credits, executed, completed;
+static uint32_t kept; /* packets, before their turn */
 static struct net net;
 static struct rng rng;
 
@@ -108,6 +109,12 @@ static void client_done(struct erpc_client *c, uint32_t slot)
 	completed++;
 }
 
+/** Nobody has to. */
+static bool keeps(void)
+{
+	return rng_chance(&rng, 3, 4);
+}
+
 static void client_recv(const struct pkt *p)
 {
 	uint32_t slot = p->h.req_num % ERPC_SLOTS, before;
@@ -118,8 +125,10 @@ static void client_recv(const struct pkt *p)
 	v = erpc_client_take(c, &p->h, p->len);
 	cr_assert_neq(v, ERPC_BAD);
 	credits += before - erpc_client_in_flight(c);
-	if (v != ERPC_TAKE && v != ERPC_LAST)
+	if (v != ERPC_TAKE && v != ERPC_LAST &&
+	    !(v == ERPC_EARLY && keeps() && erpc_client_keep(c, &p->h, p->len)))
 		return;
+	kept += v == ERPC_EARLY;
 	if (p->h.kind == WIRE_ERPC_RESP)
 		memcpy(response[slot] + (p->h.pkt_num - (c->req_pkts - 1)) * PAYLOAD, p->bytes,
 		       p->len);
@@ -152,6 +161,10 @@ static void server_recv(const struct pkt *p)
 	}
 	v = erpc_server_take_req(s, &p->h, p->len);
 	cr_assert_neq(v, ERPC_BAD);
+	if (v == ERPC_EARLY && keeps() && erpc_server_keep(s, &p->h)) {
+		memcpy(request[slot] + p->h.pkt_num * PAYLOAD, p->bytes, p->len);
+		kept++;
+	}
 	if (v == ERPC_TAKE || v == ERPC_LAST)
 		memcpy(request[slot] + p->h.pkt_num * PAYLOAD, p->bytes, p->len);
 	if (v == ERPC_LAST) {
@@ -208,7 +221,7 @@ static void run(struct net how, uint32_t goal)
 
 	net = how;
 	credits = CREDITS;
-	wire_cnt = executed = completed = 0;
+	wire_cnt = executed = completed = kept = 0;
 	for (i = 0; i < ERPC_SLOTS; i++) {
 		erpc_client_init(&clients[i], i, PAYLOAD);
 		erpc_server_init(&servers[i], i, PAYLOAD);
@@ -228,12 +241,14 @@ Test(erpc_wire, on_a_good_network)
 {
 	rng.state = rng_env("COPYRPC_TEST_SEED", 1);
 	run((struct net){ 0 }, 20000);
+	cr_expect_eq(kept, 0);
 }
 
 Test(erpc_wire, packets_overtake_each_other_and_come_twice)
 {
 	rng.state = rng_env("COPYRPC_TEST_SEED", 2);
 	run((struct net){ .twice = 100, .reorder = true }, 10000);
+	cr_expect_gt(kept, 1000);
 }
 
 Test(erpc_wire, packets_get_lost)

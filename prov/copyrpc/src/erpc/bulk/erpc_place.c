@@ -68,7 +68,8 @@ static bool erpc_place_of(const struct erpc_session *s, uint32_t slot, uint32_t 
 	uint64_t off = (uint64_t)erpc_get_part_of(tx, tx->c.rx) * s->payload;
 	uint64_t rest = tx->c.resp_max - off, len = (uint64_t)cnt * s->payload;
 
-	if (get->iov_cnt != 1)
+	/* A guess that is wrong must not hit what is here before its turn. */
+	if (get->iov_cnt != 1 || tx->c.ahead)
 		return false;
 	*place = (struct dev_dgram_place){
 		.base = (uint8_t *)get->iov->iov_base + tx->fetch_off + off,

@@ -3,8 +3,8 @@
  * REQ: a part of a request. It is put in its place and answered with a CR; the last one makes it whole.
  *
  * A request of one packet stays in the device's buffer. What begins a request frees the response
- * of the one before. What came behind a packet that is missing is dropped; if there is more of that,
- * a CR says which one is missing.
+ * of the one before. What came behind a packet that is missing is kept; if there is more of that, a CR
+ * says which one is missing.
  */
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -141,6 +141,23 @@ static inline bool erpc_req_single(struct erpc_session *s, uint32_t slot,
 	return kept;
 }
 
+static void erpc_req_put(const struct erpc_session *s, struct erpc_rx *rx,
+			 const struct wire_erpc_hdr *h, const struct dev_dgram_in *in)
+{
+	memcpy(rx->body->heap + (size_t)h->pkt_num * s->payload, in->data + WIRE_ERPC_HDR_LEN,
+	       in->len - WIRE_ERPC_HDR_LEN);
+}
+
+static void erpc_req_part_early(struct erpc_session *s, uint32_t slot,
+				const struct wire_erpc_hdr *h, const struct dev_dgram_in *in)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+
+	if (erpc_server_keep(&rx->s, h))
+		erpc_req_put(s, rx, h, in);
+	erpc_req_early(s, slot, h);
+}
+
 /** A packet of a request that has several, or of one that its slot does not take. */
 static __attribute__((noinline)) bool erpc_req_part(struct erpc_session *s,
 						    const struct wire_erpc_hdr *h,
@@ -167,7 +184,7 @@ static __attribute__((noinline)) bool erpc_req_part(struct erpc_session *s,
 		if (verdict == ERPC_REPEAT)
 			erpc_req_repeat(s, slot);
 		else if (verdict == ERPC_EARLY)
-			erpc_req_early(s, slot, h);
+			erpc_req_part_early(s, slot, h, in);
 		return false;
 	}
 	rx->early = 0;
@@ -176,11 +193,11 @@ static __attribute__((noinline)) bool erpc_req_part(struct erpc_session *s,
 		erpc_req_forget_last(s, slot);
 		rx->body = body;
 	}
-	memcpy(rx->body->heap + (size_t)h->pkt_num * s->payload, in->data + WIRE_ERPC_HDR_LEN, len);
+	erpc_req_put(s, rx, h, in);
 	if (verdict == ERPC_LAST)
 		erpc_req_whole(s, slot);
 	else
-		erpc_answer_packet(s, slot, h->pkt_num, WIRE_ERPC_CR);
+		erpc_answer_packet(s, slot, (uint16_t)(rx->s.rx - 1), WIRE_ERPC_CR);
 	return false;
 }
 

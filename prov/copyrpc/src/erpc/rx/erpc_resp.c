@@ -52,6 +52,17 @@ static bool erpc_resp_single(struct erpc_session *s, uint32_t slot, const struct
 	return erpc_resp_batch(s, slot, in);
 }
 
+/** A part behind one that is missing. */
+static void erpc_resp_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
+			    const struct dev_dgram_in *in)
+{
+	struct erpc_tx *tx = &s->tx[slot];
+
+	if (tx->fetch && erpc_client_keep(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN))
+		erpc_get_part(s, slot, h, in, false);
+	erpc_kick_early(s, slot);
+}
+
 bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		  const struct dev_dgram_in *in)
 {
@@ -69,7 +80,7 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	if (UTIL_UNLIKELY(verdict != ERPC_TAKE && verdict != ERPC_LAST)) {
 		erpc_pkt_refuse(s, verdict);
 		if (verdict == ERPC_EARLY)
-			erpc_kick_early(s, slot);
+			erpc_resp_early(s, slot, h, in);
 		return false;
 	}
 	s->credits += flying - erpc_client_in_flight(&tx->c);

@@ -34,6 +34,12 @@ enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num)
 /** All packets before `pkt_num` are answered, or need no answer any more. */
 static void erpc_client_pass(struct erpc_client *c, uint32_t pkt_num)
 {
+	if (c->ahead) {
+		uint32_t n = pkt_num - c->rx;
+
+		c->ahead = n < ERPC_AHEAD_MAX ? c->ahead >> n : 0;
+		pkt_num += erpc_ahead_take(&c->ahead);
+	}
 	c->rx = pkt_num;
 	if (c->tx < pkt_num) /* counted as lost, and only late */
 		c->tx = pkt_num;
@@ -52,7 +58,7 @@ static enum erpc_verdict erpc_client_take_resp(struct erpc_client *c, const stru
 	c->resp_size = size;
 	c->resp_pkts = wire_erpc_pkts(size, c->payload);
 	erpc_client_pass(c, h->pkt_num + 1u);
-	return part + 1 == c->resp_pkts ? ERPC_LAST : ERPC_TAKE;
+	return c->rx == c->req_pkts + c->resp_pkts - 1 ? ERPC_LAST : ERPC_TAKE;
 }
 
 /** Is there a place for such a packet in the request that is under way? */
@@ -100,6 +106,14 @@ enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc
 		return erpc_client_take_resp(c, h, len);
 	erpc_client_pass(c, h->pkt_num + 1u);
 	return ERPC_TAKE;
+}
+
+bool erpc_client_keep(struct erpc_client *c, const struct wire_erpc_hdr *h, uint32_t len)
+{
+	uint32_t part = h->pkt_num - (c->req_pkts - 1);
+
+	return len == wire_erpc_pkt_len(c->resp_size, c->payload, part) &&
+	       erpc_ahead_keep(&c->ahead, h->pkt_num - c->rx);
 }
 
 enum erpc_verdict erpc_client_take_gap(struct erpc_client *c, const struct wire_erpc_hdr *h,

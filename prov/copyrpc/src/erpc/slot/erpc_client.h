@@ -29,12 +29,14 @@
 /** Requests of a session at a time; the slot of a request is req_num modulo this. */
 #define ERPC_SLOTS 8u
 
+#define ERPC_AHEAD_MAX 32u /* as many packets as may be in flight */
+
 enum erpc_verdict {
 	ERPC_TAKE,   /* it is what was waited for: the state has moved on */
 	ERPC_LAST,   /* as TAKE, and the message is whole */
 	ERPC_REPEAT, /* seen before: what it asks for is to be said again */
 	ERPC_STALE,  /* of a request that is over: nobody cares */
-	ERPC_EARLY,  /* something before it was lost: it is dropped, and will come again */
+	ERPC_EARLY,  /* something before it is missing: it may be kept, or will come again */
 	ERPC_BAD,    /* no honest peer sends this */
 };
 
@@ -48,7 +50,26 @@ struct erpc_client {
 	uint32_t tx;
 	uint32_t tx_max; /* highest tx so far: what was sent and then counted as lost may be late */
 	uint32_t rx;
+	uint32_t ahead; /* bit i: answer rx + i is here, before its turn */
 };
+
+/** Packets in a row, from the first of `ahead` on, that are here: they leave it. */
+static inline uint32_t erpc_ahead_take(uint32_t *ahead)
+{
+	uint32_t run = (uint32_t)__builtin_ctzll(~(uint64_t)*ahead);
+
+	*ahead = (uint32_t)((uint64_t)*ahead >> run);
+	return run;
+}
+
+/** The one that is `dist` behind the first that is missing has come: true: for the first time, and it has a place. */
+static inline bool erpc_ahead_keep(uint32_t *ahead, uint32_t dist)
+{
+	if (dist >= ERPC_AHEAD_MAX || *ahead >> dist & 1)
+		return false;
+	*ahead |= 1u << dist;
+	return true;
+}
 
 /** A free slot whose first request will be `first`. */
 void erpc_client_init(struct erpc_client *c, uint64_t first, uint32_t payload);
@@ -64,6 +85,7 @@ static inline void erpc_client_knows(struct erpc_client *c)
 {
 	c->resp_size = c->resp_max;
 	c->resp_pkts = wire_erpc_pkts(c->resp_max, c->payload);
+	c->ahead = 0;
 }
 
 static inline bool erpc_client_is_free(const struct erpc_client *c)
@@ -127,6 +149,12 @@ static inline bool erpc_client_take_single(struct erpc_client *c, const struct w
 	c->rx = 1;
 	return true;
 }
+
+/**
+ * What take called EARLY: true: its bytes are new, belong in their place, and count as taken when its turn
+ * comes.
+ */
+bool erpc_client_keep(struct erpc_client *c, const struct wire_erpc_hdr *h, uint32_t len);
 
 /** CR with WIRE_ERPC_GAP: that packet is missing there, and all before it have come. */
 enum erpc_verdict erpc_client_take_gap(struct erpc_client *c, const struct wire_erpc_hdr *h,

@@ -34,6 +34,7 @@ static void erpc_server_begin(struct erpc_server *s, const struct wire_erpc_hdr 
 	s->size = h->msg_size;
 	s->req_pkts = wire_erpc_pkts(h->msg_size, s->payload);
 	s->rx = 0;
+	s->ahead = 0;
 	s->answered = false;
 }
 
@@ -55,8 +56,14 @@ enum erpc_verdict erpc_server_take_req(struct erpc_server *s, const struct wire_
 	}
 	if (h->pkt_num != s->rx)
 		return h->pkt_num < s->rx ? ERPC_REPEAT : ERPC_EARLY;
-	s->rx++;
+	s->ahead |= 1;
+	s->rx += erpc_ahead_take(&s->ahead);
 	return s->rx == s->req_pkts ? ERPC_LAST : ERPC_TAKE;
+}
+
+bool erpc_server_keep(struct erpc_server *s, const struct wire_erpc_hdr *h)
+{
+	return h->req_num == s->req_num && erpc_ahead_keep(&s->ahead, h->pkt_num - s->rx);
 }
 
 enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct wire_erpc_hdr *h,

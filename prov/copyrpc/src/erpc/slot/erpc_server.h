@@ -23,7 +23,8 @@ struct erpc_server {
 	uint32_t payload;  /* bytes of a packet behind its header */
 	uint32_t size;     /* bytes of the request */
 	uint32_t req_pkts; /* 0: nothing has come yet */
-	uint32_t rx;       /* of them, in order */
+	uint32_t rx;       /* of them, all before */
+	uint32_t ahead;    /* bit i: packet rx + i is here, too */
 	bool answered;     /* the response is there */
 	uint32_t resp_size;
 	uint8_t req_type;
@@ -33,12 +34,15 @@ struct erpc_server {
 void erpc_server_init(struct erpc_server *s, uint64_t first, uint32_t payload);
 
 /**
- * A REQ of `len` payload bytes. TAKE: its bytes belong at pkt_num * payload, answer with a CR.
+ * A REQ of `len` payload bytes. TAKE: its bytes belong at pkt_num * payload, answer with a CR for rx - 1.
  * LAST: the same, and the request is whole: run it. REPEAT: answer again, with erpc_server_answer.
  * What begins a new request drops the old response.
  */
 enum erpc_verdict erpc_server_take_req(struct erpc_server *s, const struct wire_erpc_hdr *h,
 				       uint32_t len);
+
+/** What take_req called EARLY: true: its bytes are new, belong at pkt_num * payload, and will not come again. */
+bool erpc_server_keep(struct erpc_server *s, const struct wire_erpc_hdr *h);
 
 /**
  * A REQ that is a whole request, and what is expected: true: as LAST. False: nothing has changed, and
