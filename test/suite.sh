@@ -97,11 +97,12 @@ build_main()
 }
 
 # build_asan: with AddressSanitizer and UBSan, MPI programs and all. For -O1 gcc takes twice as long with those as
-# for -O0, so only what is tested has it.
+# for -O0, so only what is tested has it, and unit_border, whose stores are to look like a driver's.
 build_asan()
 {
 	configured asan CC=gcc CFLAGS='-O0 -g1' --enable-werror --enable-asan
 	make_in_build CFLAGS='-O1 -g1' prov/copyrpc/libcopyrpc-fi.la
+	make_in_build CFLAGS='-O1 -g1' test/unit/model/unit_border
 	make_in_build all integ
 }
 
