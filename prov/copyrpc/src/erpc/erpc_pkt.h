@@ -5,7 +5,7 @@
  * Each has passed the checks that a session can make of any packet (erpc_check.c), and is held against
  * the rules of its slot. Handlers say whether they kept the device's buffer.
  *
- * Shown by test/unit/erpc/rx/test_erpc_forged.c (what is refused) and test_erpc_port.c (what is not).
+ * Shown by the tests of the same names in test/unit/erpc/rx/.
  */
 #ifndef ERPC_PKT_H
 #define ERPC_PKT_H

@@ -22,7 +22,7 @@
  *
  * Owner: the port's thread; open and connect may run in another one before attach.
  * Memory: ERPC_SESSION_MEM_MAX bytes here; buffers only while something is under way.
- * Shown by test/unit/erpc/test_erpc_port.c, test_erpc_many.c and test_erpc_forged.c.
+ * Shown by test/unit/erpc/test_erpc_session.c, test_erpc_port.c and test_erpc_many.c.
  */
 #ifndef ERPC_SESSION_H
 #define ERPC_SESSION_H

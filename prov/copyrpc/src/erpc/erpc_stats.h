@@ -4,7 +4,7 @@
  *
  * One counter for each reason to refuse a packet, in the order of the checks
  * (docs/datagram-protocol.md, section 7), and for what losses cost. A packet that is counted as
- * refused has changed nothing else: shown by test/unit/erpc/rx/test_erpc_forged.c.
+ * refused has changed nothing else: shown by test/unit/erpc/rx/test_erpc_check.c.
  */
 #ifndef ERPC_STATS_H
 #define ERPC_STATS_H

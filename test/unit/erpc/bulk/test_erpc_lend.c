@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory that is taken back while it is fetched: from then on none of it leaves, and who fetches is told. */
+/*
+ * Memory that was not lent to who asks stays where it is; of what is taken back while it is fetched none leaves
+ * from then on, and who fetches is told.
+ */
 #include "erpc/bulk/erpc_lend.h"
 
 #include <criterion/criterion.h>
@@ -7,6 +10,7 @@
 #include <string.h>
 
 #include "support/erpc_pair.h"
+#include "unit/erpc/rx/forged.h"
 
 #define US    1000u
 #define MTU   1024u
@@ -77,4 +81,65 @@ Test(erpc_lend, what_is_taken_back_leaves_no_more)
 
 	for (cnt = 1; cnt < PARTS / 2; cnt++)
 		revoked_behind(cnt);
+}
+
+/** The victim is asked for memory: what does it say? */
+static unsigned said_to(uint64_t addr, uint64_t key, uint32_t len, uint32_t ask_len)
+{
+	struct wire_erpc_get ask = { .addr = addr, .key = key, .len = len };
+	struct packet pkt = forged_lie(ERPC_GET_SLOT, WIRE_ERPC_REQ);
+	unsigned said;
+	uint64_t bad = forged_pair.end[0].port->stats.rx_bad;
+
+	memset(pkt.data, 0, 64);
+	memcpy(pkt.data, &ask, sizeof(ask));
+	pkt.h.msg_size = pkt.len = ask_len;
+	forged_watch();
+	forged_deliver(&pkt);
+	cr_assert_eq(forged_left.cnt, 1);
+	cr_assert_eq(forged_left.h[0].kind, WIRE_ERPC_RESP);
+	said = forged_left.h[0].req_type;
+	cr_assert(said != WIRE_ERPC_REFUSED || !forged_left.len[0]);
+	cr_assert_eq(forged_pair.end[0].port->stats.rx_bad - bad, said == WIRE_ERPC_REFUSED);
+	return said;
+}
+
+Test(erpc_lend, memory_that_was_not_lent_to_who_asks_stays_here, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	const uint32_t size = sizeof(struct wire_erpc_get), len = 100;
+	uint8_t *memory = forged_pair.end[0].memory + 1000;
+	uint64_t addr = (uintptr_t)memory;
+	struct core_loan loan, other;
+	unsigned bit;
+
+	forged_join(NULL);
+	cr_assert_eq(
+		forged_victim->conn.chan.ops->lend(&forged_victim->conn.chan, memory, len, &loan),
+		0);
+	cr_assert_eq(forged_pair.end[0].s->conn.chan.ops->lend(&forged_pair.end[0].s->conn.chan,
+							       memory, len, &other),
+		     0);
+	cr_expect_neq(said_to(addr, loan.key, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_neq(said_to(addr + len, loan.key, 0, size), WIRE_ERPC_REFUSED);
+	for (bit = 0; bit < 64; bit++)
+		cr_expect_eq(said_to(addr, loan.key ^ 1ull << bit, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr, other.key, len, size), WIRE_ERPC_REFUSED, "another's");
+	cr_expect_eq(said_to(addr - 1, loan.key, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr - 1, loan.key, 0, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr + 1, loan.key, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr, loan.key, len + 1, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr, loan.key, UINT32_MAX, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr + len + 1, loan.key, 0, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(0, loan.key, 1, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(UINT64_MAX, loan.key, 2, size), WIRE_ERPC_REFUSED, "it wraps");
+	cr_expect_eq(said_to(addr, loan.key, len, size - 1), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr, loan.key, len, size + 1), WIRE_ERPC_REFUSED);
+	forged_victim->conn.chan.ops->unlend(&forged_victim->conn.chan, &loan);
+	cr_expect_eq(said_to(addr, loan.key, len, size), WIRE_ERPC_REFUSED, "lent no more");
+	forged_pair.end[0].s->conn.chan.ops->unlend(&forged_pair.end[0].s->conn.chan, &other);
+	cr_expect_eq(forged_victim->err, 0, "who is refused may go on");
+	forged_part();
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
 }

@@ -156,9 +156,89 @@ void forged_refused(const struct packet *pkt, enum reason reason, const char *wh
 	forged_only_counted(&b, reason, what);
 }
 
+void forged_answers_to_nothing(enum wire_erpc_kind kind)
+{
+	struct packet pkt;
+	uint32_t slot;
+
+	for (slot = 0; slot < ERPC_SLOTS; slot++) {
+		pkt = forged_response(slot, kind);
+		forged_refused(&pkt, STALE, "to nothing");
+		pkt.h.req_type = WIRE_ERPC_REFUSED;
+		forged_refused(&pkt, STALE, "a refusal of nothing");
+		pkt.h.req_num -= ERPC_SLOTS;
+		forged_refused(&pkt, STALE, "to what is over");
+		pkt.h.req_num += 2 * ERPC_SLOTS;
+		forged_refused(&pkt, BAD, "to what was never asked");
+	}
+}
+
+/* ---- what leaves ---- */
+
+struct forged_left forged_left;
+
 void forged_swallow(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
+	unsigned i = forged_left.cnt;
+
 	(void)net;
 	(void)arg;
 	pkt->copies = 0;
+	if (i == FORGED_LEFT_MAX)
+		return;
+	cr_assert(wire_erpc_get(&forged_left.h[i], pkt->data, pkt->len));
+	forged_left.len[i] = pkt->len - WIRE_ERPC_HDR_LEN;
+	forged_left.first[i] = forged_left.len[i] ? pkt->data[WIRE_ERPC_HDR_LEN] : 0;
+	forged_left.cnt++;
+}
+
+void forged_watch(void)
+{
+	forged_left.cnt = 0;
+	forged_pair.net.hook = forged_swallow;
+}
+
+/* ---- the victim ---- */
+
+struct erpc_session *forged_victim;
+static struct erpc_session *liar;
+
+void forged_join(const struct core_upcalls *up)
+{
+	erpc_pair_join(forged_pair.end[0].port, forged_pair.end[1].port, &forged_victim, &liar);
+	forged_victim->conn.up = up;
+}
+
+void forged_part(void)
+{
+	erpc_session_close(forged_victim);
+	erpc_session_close(liar);
+}
+
+struct packet forged_lie(uint32_t slot, enum wire_erpc_kind kind)
+{
+	struct packet pkt = forged_request(slot);
+
+	pkt.h.kind = kind;
+	pkt.h.session = forged_victim->num;
+	pkt.h.tag = forged_victim->tag;
+	pkt.h.req_num = forged_victim->rx[slot].s.req_num + ERPC_SLOTS;
+	if (kind == WIRE_ERPC_RESP) {
+		pkt.h.req_num = forged_victim->tx[slot].c.req_num;
+		pkt.h.req_type = WIRE_ERPC_PROMPT;
+	}
+	memset(pkt.data, 0, BATCH_HEAD);
+	pkt.len = BATCH_HEAD;
+	return pkt;
+}
+
+void forged_add(struct packet *pkt, unsigned kind, uint32_t word, uint32_t allowance, uint32_t len,
+		uint32_t there)
+{
+	uint64_t head = len | (uint64_t)kind << 24 | (uint64_t)word << 32;
+
+	memset(pkt->data + pkt->len, 0, 64);
+	memcpy(pkt->data + pkt->len, &head, sizeof(head));
+	memcpy(pkt->data + pkt->len + sizeof(head), &allowance, sizeof(allowance));
+	pkt->len += there;
 }

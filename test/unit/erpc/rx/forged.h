@@ -2,8 +2,9 @@
 /*
  * Packets that no honest peer sends, for one end of a pair, and what they changed.
  *
- * Everything is forged for end 0, in the name of end 1. Shared by test_erpc_forged.c (what is refused) and
- * test_erpc_lies.c (what fits, and says what it should not).
+ * Everything is forged for end 0, in the name of end 1. What is refused changes nothing of the session between
+ * the users of the pair, and that goes on; what fits and says what it should not is said to another one, the
+ * victim, which it may end. Shared by the tests of erpc/rx/, and that of what is lent.
  */
 #ifndef UNIT_ERPC_FORGED_H
 #define UNIT_ERPC_FORGED_H
@@ -39,8 +40,22 @@ struct packet forged_response(uint32_t slot, enum wire_erpc_kind kind);
 void forged_deliver_bytes(uint32_t from, const uint8_t *bytes, uint32_t len);
 void forged_deliver(const struct packet *pkt);
 
-/** Hooks of the network: nothing reaches the peer any more. */
+/** A hook of the network: nothing arrives any more, and the first packets that left are noted. */
 void forged_swallow(struct fake_net *net, struct fake_pkt *pkt, void *arg);
+
+#define FORGED_LEFT_MAX 64u
+
+struct forged_left {
+	unsigned cnt;
+	struct wire_erpc_hdr h[FORGED_LEFT_MAX];
+	uint32_t len[FORGED_LEFT_MAX];  /* behind the header */
+	uint8_t first[FORGED_LEFT_MAX]; /* byte there */
+};
+
+extern struct forged_left forged_left;
+
+/** From now on; count anew. */
+void forged_watch(void);
 
 /** Reasons to refuse a packet, in the order of the checks. */
 enum reason { MALFORMED, NO_SESSION, BAD_TOKEN, BAD_SOURCE, BAD_STATE, STALE, EARLY, BAD };
@@ -63,5 +78,22 @@ bool forged_is_same(struct before *b);
 void forged_only_counted(struct before *b, enum reason reason, const char *what);
 /** The packet is refused, for that reason. */
 void forged_refused(const struct packet *pkt, enum reason reason, const char *what);
+/** Answers of that kind, CR or RESP, where nobody waits for one: all of them are. */
+void forged_answers_to_nothing(enum wire_erpc_kind kind);
+
+/* ---- the victim ---- */
+
+extern struct erpc_session *forged_victim;
+
+/** It opens, with these up-calls, and closes. */
+void forged_join(const struct core_upcalls *up);
+void forged_part(void);
+
+/** A packet for it: its next request in that slot, or the response to its own there; a batch's head, all 0. */
+struct packet forged_lie(uint32_t slot, enum wire_erpc_kind kind);
+
+/** Adds a frame that says it is of `len` bytes, of which `there` are in the packet. */
+void forged_add(struct packet *pkt, unsigned kind, uint32_t word, uint32_t allowance, uint32_t len,
+		uint32_t there);
 
 #endif

@@ -6,7 +6,7 @@
  * responses bring goes straight to where it belongs. So several are under way at once, of one get or
  * of several. A peer that refuses one ends its get, and nothing else.
  *
- * Shown by test/unit/erpc/test_erpc_port.c and test_erpc_forged.c.
+ * Shown by test/unit/erpc/test_erpc_port.c, bulk/test_erpc_get.c and rx/test_erpc_resp.c.
  */
 #ifndef ERPC_GET_H
 #define ERPC_GET_H

@@ -7,7 +7,7 @@
  * packet with them leaves: what is asked for then is refused. Each packet of them reports, so unlend
  * waits for a device that reads late no longer than that takes. A broken one keeps the registration.
  *
- * Shown by test/unit/erpc/test_erpc_port.c and test_erpc_lies.c.
+ * Shown by test/unit/erpc/bulk/test_erpc_lend.c.
  */
 #ifndef ERPC_LEND_H
 #define ERPC_LEND_H

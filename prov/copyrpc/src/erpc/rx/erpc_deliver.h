@@ -6,7 +6,7 @@
  * beyond what we granted, an answer nobody waits for end the session. What core keeps keeps the
  * body.
  *
- * Shown by test/unit/erpc/test_erpc_port.c and test_erpc_lies.c.
+ * Shown by test/unit/erpc/rx/test_erpc_deliver.c and test_erpc_port.c.
  */
 #ifndef ERPC_DELIVER_H
 #define ERPC_DELIVER_H

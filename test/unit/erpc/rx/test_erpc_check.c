@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What is no packet, of no session, or of somebody else is counted for the first reason there is, and changes nothing. */
+#include "erpc/erpc_pkt.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "unit/erpc/rx/forged.h"
+
+Test(erpc_check, what_is_no_packet, .init = forged_setup, .fini = forged_teardown)
+{
+	uint8_t bytes[WIRE_ERPC_HDR_LEN];
+	struct packet pkt = forged_request(0);
+	struct before b;
+	uint32_t len;
+
+	wire_erpc_put(bytes, &pkt.h);
+	for (len = 0; len < WIRE_ERPC_HDR_LEN; len++) {
+		forged_look(&b);
+		forged_deliver_bytes(pkt.from, bytes, len);
+		forged_only_counted(&b, MALFORMED, "shorter than a header");
+	}
+	for (len = 0; len < 16; len++) {
+		if (len == WIRE_ERPC_MAGIC)
+			continue;
+		bytes[13] = (uint8_t)((bytes[13] & 0xF) | len << 4);
+		forged_look(&b);
+		forged_deliver_bytes(pkt.from, bytes, WIRE_ERPC_HDR_LEN);
+		forged_only_counted(&b, MALFORMED, "another magic");
+	}
+	forged_goes_on();
+}
+
+/** Each packet has all the faults that are looked for later, too. */
+Test(erpc_check, the_first_reason_counts, .init = forged_setup, .fini = forged_teardown)
+{
+	struct packet pkt = forged_request(0);
+
+	pkt.h.pkt_num = 5; /* it has no place */
+	forged_refused(&pkt, BAD, "number");
+	forged_pair.end[0].s->err = -FI_EIO;
+	forged_refused(&pkt, BAD_STATE, "state");
+	pkt.from = STRANGER;
+	forged_refused(&pkt, BAD_SOURCE, "source");
+	pkt.h.tag ^= 1;
+	forged_refused(&pkt, BAD_TOKEN, "token");
+	pkt.h.session++;
+	forged_refused(&pkt, NO_SESSION, "session");
+	forged_pair.end[0].s->err = 0;
+	forged_goes_on();
+}
+
+Test(erpc_check, every_bit_of_the_tag_and_all_other_numbers, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	struct packet pkt;
+	unsigned bit;
+
+	for (bit = 0; bit < 16; bit++) {
+		pkt = forged_request(0);
+		pkt.h.tag ^= (uint16_t)(1u << bit);
+		forged_refused(&pkt, BAD_TOKEN, "tag");
+		pkt = forged_request(0);
+		pkt.h.session ^= (uint16_t)(1u << bit);
+		forged_refused(&pkt, NO_SESSION, "session");
+	}
+	forged_goes_on();
+}
+
+Test(erpc_check, who_knows_everything_and_is_somebody_else, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	uint32_t slot;
+
+	for (slot = 0; slot < ERPC_SLOTS; slot++) {
+		struct packet pkt = forged_request(slot);
+
+		pkt.from = STRANGER;
+		forged_refused(&pkt, BAD_SOURCE, "a stranger");
+		pkt.from = fake_port_of(forged_pair.end[0].port->dg)->number;
+		forged_refused(&pkt, BAD_SOURCE, "we ourselves");
+	}
+	forged_goes_on();
+}
+
+/** A session's number may be another's tomorrow, and packets of the first one still be on their way. */
+Test(erpc_check, a_session_that_is_gone, .init = forged_setup, .fini = forged_teardown)
+{
+	struct erpc_session *a, *b;
+	struct packet pkt = forged_request(0);
+	struct erpc_stats before;
+
+	erpc_pair_join(forged_pair.end[0].port, forged_pair.end[1].port, &a, &b);
+	pkt.h.session = a->num;
+	pkt.h.tag = a->tag;
+	pkt.h.req_num = a->rx[0].s.req_num + ERPC_SLOTS;
+	erpc_session_close(a);
+	forged_refused(&pkt, NO_SESSION, "gone");
+	before = forged_pair.end[0].port->stats;
+	erpc_session_close(b);
+	cr_expect(!memcmp(&before, &forged_pair.end[0].port->stats, sizeof(before)));
+	forged_goes_on();
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Credit returns: each brings what it stands for, once, and says what is to be sent again. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "erpc/erpc_pkt.h"
+#include "erpc/tx/erpc_kick.h"
+#include "unit/erpc/rx/forged.h"
+
+#define PARTS 10u
+
+/** A batch of PARTS packets of end 0: they arrive, and no answer does. */
+static void begin_batch(void)
+{
+	struct pair_end *e = &forged_pair.end[0];
+
+	e->len_exact = PARTS * e->s->payload - 100;
+	cr_assert_eq(pair_send(e, 0), 0);
+	e->len_exact = 0;
+	erpc_port_progress(e->port, forged_pair.net.now_ns);
+	forged_watch();
+	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
+	erpc_port_progress(forged_pair.end[1].port, forged_pair.net.now_ns);
+	cr_assert_eq(forged_left.cnt, PARTS, "an answer to each");
+	cr_assert_eq(e->s->credits, e->s->credits_max - PARTS);
+	forged_watch();
+}
+
+static void end_batch(void)
+{
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}
+
+static void return_of(uint32_t pkt_num)
+{
+	struct packet pkt = forged_response(0, WIRE_ERPC_CR);
+
+	pkt.h.pkt_num = (uint16_t)pkt_num;
+	forged_deliver(&pkt);
+}
+
+Test(erpc_cr, returns_that_nobody_waits_for, .init = forged_setup, .fini = forged_teardown)
+{
+	forged_answers_to_nothing(WIRE_ERPC_CR);
+	forged_goes_on();
+}
+
+Test(erpc_cr, the_only_part_of_a_request_has_none, .init = forged_setup, .fini = forged_teardown)
+{
+	struct packet pkt;
+
+	forged_watch();
+	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
+	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	pkt = forged_response(0, WIRE_ERPC_CR);
+	forged_refused(&pkt, BAD, "a return");
+	pkt.h.req_type = WIRE_ERPC_GAP;
+	forged_refused(&pkt, BAD, "a gap with nothing behind it");
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}
+
+Test(erpc_cr, each_stands_for_those_before_it_and_counts_once, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	static const uint32_t nums[] = { 0, 1, 5, PARTS - 2 };
+	const struct erpc_session *s = forged_pair.end[0].s;
+	struct packet pkt;
+	unsigned i;
+
+	begin_batch();
+	for (i = 0; i < 4; i++) {
+		return_of(nums[i]);
+		cr_expect_eq(s->credits, s->credits_max - PARTS + nums[i] + 1);
+		pkt = forged_response(0, WIRE_ERPC_CR);
+		for (pkt.h.pkt_num = 0; pkt.h.pkt_num <= nums[i]; pkt.h.pkt_num++)
+			forged_refused(&pkt, STALE, "once more");
+	}
+	pkt.h.pkt_num = PARTS - 1;
+	forged_refused(&pkt, BAD, "the last part has a response");
+	cr_expect_eq(forged_left.cnt, 0, "nothing was missing");
+	end_batch();
+}
+
+Test(erpc_cr, a_gap_has_what_is_missing_sent_again_at_once, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	const struct erpc_session *s = forged_pair.end[0].s;
+	struct packet pkt;
+	unsigned i;
+
+	begin_batch();
+	pkt = forged_response(0, WIRE_ERPC_CR);
+	pkt.h.req_type = WIRE_ERPC_GAP;
+	pkt.h.pkt_num = PARTS - 1;
+	forged_refused(&pkt, BAD, "nothing was sent behind it");
+	pkt.h.pkt_num = 4;
+	forged_deliver(&pkt);
+	cr_expect_eq(s->port->stats.losses, 1);
+	cr_assert_gt(forged_left.cnt, 0);
+	for (i = 0; i < forged_left.cnt; i++) {
+		cr_expect_eq(forged_left.h[i].kind, WIRE_ERPC_REQ);
+		cr_expect_eq(forged_left.h[i].pkt_num, 4 + i, "none of those that are there");
+	}
+	cr_expect_eq(s->credits, s->credits_max - forged_left.cnt);
+	end_batch();
+}
+
+Test(erpc_cr, a_batch_that_is_kept_has_not_arrived, .init = forged_setup, .fini = forged_teardown)
+{
+	const struct erpc_session *s = forged_pair.end[0].s;
+	struct packet pkt;
+	uint32_t credits;
+
+	begin_batch();
+	return_of(PARTS - 2);
+	credits = s->credits;
+	pkt = forged_response(0, WIRE_ERPC_CR);
+	pkt.h.req_type = WIRE_ERPC_KEPT;
+	forged_refused(&pkt, BAD, "that is not its last part");
+	pkt.h.pkt_num = PARTS - 1;
+	pkt.h.msg_size = 1u << 23; /* behind a batch that is none of ours */
+	forged_deliver(&pkt);
+	cr_expect_eq(s->credits, credits);
+	cr_expect_eq(s->free_mask, ERPC_FREE_ALL & ~1u);
+	cr_expect_eq(forged_left.cnt, 0);
+	end_batch();
+}
+
+Test(erpc_cr, only_batches_are_kept, .init = forged_setup, .fini = forged_teardown)
+{
+	struct packet pkt;
+
+	forged_watch();
+	cr_assert(pair_get(&forged_pair.end[0]));
+	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	pkt = forged_response(ERPC_GET_SLOT, WIRE_ERPC_CR);
+	pkt.h.req_type = WIRE_ERPC_KEPT;
+	forged_refused(&pkt, BAD, "a get");
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What fits, and says what no honest peer says (docs/datagram-protocol.md, section 7), ends its session, and
+ * no other.
+ */
+#include "erpc/rx/erpc_deliver.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "unit/erpc/rx/forged.h"
+
+static enum core_rx_verdict not_understood(struct core_chan *chan, uint32_t op, const uint8_t *data,
+					   uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)op;
+	(void)data;
+	(void)len;
+	(void)hold;
+	return CORE_RX_BAD;
+}
+
+static enum core_rx_verdict call_not_understood(struct core_chan *chan, struct core_call_ref ref,
+						const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	(void)ref;
+	return not_understood(chan, 0, data, len, hold);
+}
+
+static unsigned told;
+
+static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		     uint32_t len)
+{
+	(void)chan;
+	(void)context;
+	(void)status;
+	(void)data;
+	(void)len;
+	told++;
+}
+
+static void on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	(void)chan;
+	(void)pos;
+}
+
+static const struct core_upcalls upcalls = {
+	.on_msg = not_understood,
+	.on_call = call_not_understood,
+	.on_reply = on_reply,
+	.on_arrived = on_arrived,
+};
+
+static void join(void)
+{
+	forged_join(&upcalls);
+}
+
+/** It ends the victim, which has nothing of it left, and nobody else. */
+static void ends(struct packet pkt, const char *why)
+{
+	struct erpc_stats before = forged_pair.end[0].port->stats;
+
+	pkt.h.msg_size = pkt.len;
+	forged_deliver(&pkt);
+	cr_expect_eq(forged_victim->err, -FI_EIO, "%s", why);
+	cr_expect_eq(forged_pair.end[0].port->stats.rx_bad, before.rx_bad + 1, "%s", why);
+	forged_deliver(&pkt);
+	cr_expect_eq(forged_pair.end[0].port->stats.rx_bad_state, before.rx_bad_state + 1, "%s",
+		     why);
+	erpc_session_stop(forged_victim);
+	cr_expect_eq(forged_pair.end[0].port->dg->rx_held, 0, "%s", why);
+	cr_expect_eq(forged_pair.end[0].port->bodies.used_cnt, 0, "%s", why);
+	forged_part();
+	join();
+}
+
+Test(erpc_deliver, content_that_is_none_ends_its_session_alone, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	static const uint32_t out_of_turn[] = { ERPC_SLOTS, UINT32_MAX, 1u << 31 };
+	struct packet pkt;
+	unsigned i;
+
+	join();
+	for (pkt = forged_lie(0, WIRE_ERPC_REQ), i = 0; i < BATCH_HEAD; i++) {
+		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		pkt.len = i;
+		ends(pkt, "a batch without a number");
+		pkt = forged_lie(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
+		pkt.len = i;
+		ends(pkt, "answers without a head");
+	}
+	for (i = 0; i < 3; i++) {
+		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		memcpy(pkt.data, &out_of_turn[i], sizeof(out_of_turn[i]));
+		ends(pkt, "a batch out of turn");
+	}
+	for (i = 1; i < 256; i++) {
+		if (i >= WIRE_ERPC_FRAME_MSG && i <= WIRE_ERPC_FRAME_REPLY)
+			continue;
+		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		forged_add(&pkt, i, 0, 0, 0, 16);
+		ends(pkt, "a frame of no kind");
+	}
+	for (i = 1; i < 24; i++) {
+		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 16, i);
+		ends(pkt, "a frame beyond the end");
+		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 0, 12, i);
+		ends(pkt, "a call beyond the end");
+	}
+	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 0xFFFFFF, 24);
+	ends(pkt, "a frame of 16 MiB");
+	for (i = 0; i < 4; i++) {
+		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 0, i, 16);
+		ends(pkt, "a call without its operation");
+	}
+	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 8, 16);
+	ends(pkt, "what core does not understand");
+	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 0, 8, 24);
+	ends(pkt, "a call that core does not understand");
+	for (i = 0; i < 2; i++) {
+		struct wire_erpc_batch head = { .seq = i, .ack = 1 };
+
+		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		memcpy(pkt.data, &head, sizeof(head));
+		ends(pkt, "an ack of what was not sent, in a batch that waits as well");
+	}
+	forged_part();
+	forged_goes_on();
+}
+
+Test(erpc_deliver, what_was_not_granted_or_asked_ends_its_session_alone, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	struct packet pkt;
+
+	join();
+	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 2 * ERPC_GRANT, 4, 16);
+	ends(pkt, "an allowance beyond what was granted");
+	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, UINT32_MAX, 4, 16);
+	ends(pkt, "the largest allowance there is");
+	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	forged_add(&pkt, WIRE_ERPC_FRAME_REPLY, 0, 0, 0, 8);
+	ends(pkt, "an answer to nothing, in a batch");
+	pkt = forged_lie(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
+	forged_add(&pkt, WIRE_ERPC_FRAME_REPLY, UINT32_MAX, 0, 0, 8);
+	ends(pkt, "an answer to nothing");
+	pkt = forged_lie(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
+	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 0, 8);
+	ends(pkt, "a message among answers");
+	cr_expect_eq(told, 0);
+	forged_part();
+	forged_goes_on();
+}
+
+/** The victim asks something, and hears an answer of `len` bytes that names `word`, `times` times. */
+static struct packet answer(uint32_t allowance, uint32_t word, uint32_t len, unsigned times)
+{
+	struct packet pkt;
+
+	cr_assert_eq(forged_victim->conn.chan.ops->call_buf(&forged_victim->conn.chan, 0x800,
+							    "what?", 5, allowance, NULL, 0),
+		     0);
+	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	for (pkt = forged_lie(0, WIRE_ERPC_RESP); times; times--)
+		forged_add(&pkt, WIRE_ERPC_FRAME_REPLY, word, 0, len,
+			   wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, len));
+	return pkt;
+}
+
+Test(erpc_deliver, answers_that_were_not_asked_for_that_way_end_their_session_alone,
+     .init = forged_setup, .fini = forged_teardown)
+{
+	uint32_t word;
+
+	join();
+	forged_watch();
+	/* The name of its first call: an honest answer to it is heard. */
+	for (word = 0; !told; word++) {
+		struct packet pkt = answer(8, word, 8, 1);
+
+		cr_assert_lt(word, 1000);
+		pkt.h.msg_size = pkt.len;
+		forged_deliver(&pkt);
+		forged_part();
+		join();
+	}
+	word--;
+	ends(answer(8, word, 9, 1), "an answer beyond its allowance");
+	ends(answer(8, word + 1, 8, 1), "an answer to another call");
+	cr_expect_eq(told, 1);
+	ends(answer(8, word, 8, 2), "an answer that comes twice");
+	cr_expect_eq(told, 2);
+	forged_part();
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}
+
+/* ---- content that is what it says ---- */
+
+static uint32_t heard[8];
+static unsigned heard_cnt;
+
+/** What it hears; operation 0xBAD ends the session. */
+static enum core_rx_verdict hear(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				 uint32_t len, core_hold_t hold)
+{
+	(void)data;
+	(void)len;
+	(void)hold;
+	cr_assert_lt(heard_cnt, 8);
+	heard[heard_cnt++] = op;
+	if (op == 0xBAD)
+		erpc_session_fail(erpc_session_of(chan), -FI_ECONNABORTED, "enough");
+	return CORE_RX_DONE;
+}
+
+static const struct core_upcalls hearing = { .on_msg = hear, .on_arrived = on_arrived };
+
+/** A batch with that number, of one message whose operation is `op`. */
+static struct packet batch_of(uint32_t slot, uint32_t seq, uint32_t op)
+{
+	struct wire_erpc_batch head = { .seq = seq };
+	struct packet pkt = forged_lie(slot, WIRE_ERPC_REQ);
+
+	memcpy(pkt.data, &head, sizeof(head));
+	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, op, 0, 0, WIRE_ERPC_FRAME_LEN);
+	pkt.h.msg_size = pkt.len;
+	return pkt;
+}
+
+Test(erpc_deliver, batches_are_heard_in_their_turn_and_who_waits_says_for_which,
+     .init = forged_setup, .fini = forged_teardown)
+{
+	struct packet pkt;
+	uint32_t slot;
+
+	forged_join(&hearing);
+	forged_watch();
+	for (slot = 3; slot > 0; slot--) {
+		pkt = batch_of(slot, slot, 100 + slot);
+		forged_deliver(&pkt);
+		cr_expect_eq(heard_cnt, 0);
+		cr_assert_eq(forged_left.cnt, 4 - slot);
+		cr_expect_eq(forged_left.h[3 - slot].kind, WIRE_ERPC_CR);
+		cr_expect_eq(forged_left.h[3 - slot].req_type, WIRE_ERPC_KEPT);
+		cr_expect_eq(forged_left.h[3 - slot].req_num, pkt.h.req_num);
+		cr_expect_eq(forged_left.h[3 - slot].msg_size, 0, "the first one");
+	}
+	pkt = batch_of(0, 0, 100);
+	forged_deliver(&pkt);
+	cr_assert_eq(heard_cnt, 4);
+	for (slot = 0; slot < 4; slot++)
+		cr_expect_eq(heard[slot], 100 + slot);
+	cr_expect_eq(forged_pair.end[0].port->bodies.used_cnt, 0);
+	forged_part();
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}
+
+Test(erpc_deliver, nothing_is_heard_behind_what_ended_the_session, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	struct packet pkt;
+
+	forged_join(&hearing);
+	pkt = batch_of(1, 1, 3);
+	forged_deliver(&pkt);
+	pkt = batch_of(0, 0, 1);
+	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0xBAD, 0, 0, WIRE_ERPC_FRAME_LEN);
+	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 2, 0, 0, WIRE_ERPC_FRAME_LEN);
+	pkt.h.msg_size = pkt.len;
+	forged_deliver(&pkt);
+	cr_assert_eq(heard_cnt, 2, "%u", heard_cnt);
+	cr_expect_eq(heard[0], 1);
+	cr_expect_eq(heard[1], 0xBAD);
+	cr_expect_eq(forged_victim->err, -FI_ECONNABORTED);
+	forged_part();
+	forged_goes_on();
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Parts of requests: those that fit are answered and put together, and no others change anything. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "erpc/erpc_pkt.h"
+#include "unit/erpc/rx/forged.h"
+
+Test(erpc_req, requests_that_are_not_their_slots, .init = forged_setup, .fini = forged_teardown)
+{
+	struct packet pkt;
+	unsigned slot, type;
+
+	for (slot = 0; slot < ERPC_SLOTS; slot++)
+		for (type = 0; type < 256; type++) {
+			pkt = forged_request(slot);
+			if (pkt.h.req_type == type)
+				continue;
+			pkt.h.req_type = (uint8_t)type;
+			forged_refused(&pkt, BAD, "type");
+		}
+	forged_goes_on();
+}
+
+Test(erpc_req, requests_of_another_time, .init = forged_setup, .fini = forged_teardown)
+{
+	struct packet pkt;
+	unsigned slot, i;
+
+	for (slot = 0; slot < ERPC_SLOTS; slot++) {
+		for (i = 1; i < 44 - 3; i++) {
+			pkt = forged_request(slot);
+			pkt.h.req_num ^= 1ull << (i + 3);
+			forged_refused(&pkt, STALE, "number");
+		}
+		pkt = forged_request(slot);
+		pkt.h.req_num = (pkt.h.req_num + ERPC_SLOTS) % WIRE_ERPC_REQ_MAX;
+		forged_refused(&pkt, STALE, "one too far");
+		pkt.h.req_num = (pkt.h.req_num - 3 * ERPC_SLOTS) % WIRE_ERPC_REQ_MAX;
+		forged_refused(&pkt, STALE, "long over");
+	}
+	forged_goes_on();
+}
+
+/** Sizes and packet numbers that do not agree with each other, or with the length of the packet. */
+Test(erpc_req, requests_whose_parts_do_not_fit, .init = forged_setup, .fini = forged_teardown)
+{
+	uint32_t payload = forged_pair.end[0].s->payload, slot;
+	struct packet pkt;
+
+	for (slot = 0; slot < ERPC_SLOTS; slot++) {
+		pkt = forged_request(slot);
+		pkt.len--;
+		forged_refused(&pkt, BAD, "shorter than it says");
+		pkt.len += 2;
+		forged_refused(&pkt, BAD, "longer than it says");
+		pkt = forged_request(slot);
+		pkt.h.pkt_num = 1;
+		forged_refused(&pkt, BAD, "a second one of one");
+		pkt = forged_request(slot);
+		pkt.h.msg_size = WIRE_ERPC_MSG_MAX;
+		pkt.len = payload;
+		forged_refused(&pkt, BAD, "16 MiB");
+		pkt.h.msg_size = ERPC_BUF_LARGE + 1;
+		forged_refused(&pkt, BAD, "more than a request may have");
+		pkt.h.msg_size = 2 * payload;
+		pkt.len = payload - 1;
+		forged_refused(&pkt, BAD, "a first part that is not full");
+		pkt.len = payload;
+		pkt.h.pkt_num = 1;
+		forged_refused(&pkt, EARLY, "the second part first");
+		pkt.h.pkt_num = (1u << 14) - 1;
+		forged_refused(&pkt, BAD, "a part far behind its end");
+	}
+	forged_goes_on();
+}
+
+/** A request has begun: what does not belong to it changes nothing of it, and then it goes on. */
+Test(erpc_req, a_request_that_changes_its_mind, .init = forged_setup)
+{
+	struct erpc_session *s = forged_pair.end[0].s;
+	uint32_t payload = s->payload;
+	struct packet first = forged_request(0), pkt;
+	struct before b;
+
+	first.h.msg_size = 4 * payload;
+	first.len = payload;
+	forged_deliver(&first);
+	cr_assert_eq(s->rx[0].s.rx, 1);
+	cr_assert_eq(s->rx[0].body->len, 4 * payload);
+#define CHANGED(reason)                                                                            \
+	do {                                                                                       \
+		forged_look(&b);                                                                   \
+		forged_deliver(&pkt);                                                              \
+		cr_expect_eq(forged_counters(&forged_pair.end[0].port->stats)[reason],             \
+			     forged_counters(&b.stats)[reason] + 1);                               \
+		cr_expect(forged_is_same(&b));                                                     \
+		cr_expect_eq(forged_pair.end[0].port->bodies.used_cnt, 1);                         \
+	} while (0)
+	pkt = first;
+	pkt.h.pkt_num = 1;
+	pkt.h.msg_size = 3 * payload;
+	CHANGED(BAD); /* another size */
+	pkt.h.msg_size = 4 * payload;
+	pkt.len = payload - 1;
+	CHANGED(BAD); /* a part that is not full */
+	pkt.len = payload;
+	pkt.h.pkt_num = 2;
+	forged_deliver(&pkt);
+	cr_expect_eq(s->rx[0].s.ahead, 2, "it is kept");
+	CHANGED(EARLY); /* once */
+	pkt = first;
+	pkt.h.req_num += ERPC_SLOTS;
+	CHANGED(BAD); /* the next one, before this one was answered */
+	pkt.h.kind = WIRE_ERPC_RFR;
+	pkt.h.req_num = first.h.req_num;
+	pkt.h.msg_size = 0;
+	pkt.h.pkt_num = 4;
+	pkt.len = 0;
+	CHANGED(BAD); /* part of a response that there is not */
+#undef CHANGED
+	first.h.pkt_num = 1;
+	forged_deliver(&first);
+	cr_expect_eq(s->rx[0].s.rx, 3);
+	erpc_pair_fini(&forged_pair);
+}
+
+/** What end 0 hears of the request that end 1 begins with, and says to it. */
+Test(erpc_req, parts_are_answered_one_by_one_and_heard_as_one, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	struct pair_end *us = &forged_pair.end[0], *them = &forged_pair.end[1];
+	uint32_t heard = us->heard, i;
+
+	them->len_exact = 10 * us->s->payload - 100;
+	cr_assert_eq(pair_send(them, 0), 0);
+	erpc_port_progress(them->port, forged_pair.net.now_ns);
+	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
+	forged_watch();
+	erpc_port_progress(us->port, forged_pair.net.now_ns);
+	cr_expect_eq(us->heard, heard + 1);
+	cr_assert_eq(forged_left.cnt, 10);
+	for (i = 0; i < 10; i++) {
+		cr_expect_eq(forged_left.h[i].pkt_num, i);
+		cr_expect_eq(forged_left.h[i].kind, i < 9 ? WIRE_ERPC_CR : WIRE_ERPC_RESP);
+		cr_expect_lt(forged_left.h[i].req_type, WIRE_ERPC_GAP);
+	}
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}
+
+/** A part that is missing is named when the third one behind it has come, not sooner, and once. */
+Test(erpc_req, the_third_part_behind_one_that_is_missing_says_so, .init = forged_setup)
+{
+	struct packet pkt = forged_request(0);
+	uint32_t payload = forged_pair.end[0].s->payload, i;
+
+	pkt.h.msg_size = 8 * payload;
+	pkt.len = payload;
+	forged_deliver(&pkt);
+	forged_watch();
+	for (i = 2; i < 7; i++) {
+		pkt.h.pkt_num = (uint16_t)i;
+		forged_deliver(&pkt);
+		cr_expect_eq(forged_left.cnt, i >= 4, "behind packet %u", i);
+	}
+	cr_expect_eq(forged_left.h[0].kind, WIRE_ERPC_CR);
+	cr_expect_eq(forged_left.h[0].req_type, WIRE_ERPC_GAP);
+	cr_expect_eq(forged_left.h[0].pkt_num, 1);
+	pkt.h.pkt_num = 1;
+	forged_deliver(&pkt);
+	cr_assert_eq(forged_left.cnt, 2, "all of them were kept");
+	cr_expect_lt(forged_left.h[1].req_type, WIRE_ERPC_GAP);
+	cr_expect_eq(forged_left.h[1].pkt_num, 6);
+	forged_pair.net.hook = NULL;
+	erpc_pair_fini(&forged_pair);
+}

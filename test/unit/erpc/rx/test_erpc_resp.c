@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Responses: they end what they answer, if they are what was asked for. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "erpc/erpc_pkt.h"
+#include "erpc/tx/erpc_kick.h"
+#include "unit/erpc/rx/forged.h"
+
+Test(erpc_resp, answers_that_nobody_waits_for, .init = forged_setup, .fini = forged_teardown)
+{
+	forged_answers_to_nothing(WIRE_ERPC_RESP);
+	forged_goes_on();
+}
+
+Test(erpc_resp, answers_that_do_not_fit_what_is_under_way, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	uint32_t payload = forged_pair.end[0].s->payload;
+	struct packet pkt;
+
+	forged_watch();
+	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
+	cr_assert_eq(forged_pair.end[0].s->free_mask, ERPC_FREE_ALL & ~1u);
+	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	pkt = forged_response(0, WIRE_ERPC_RESP);
+	pkt.h.pkt_num = 1;
+	forged_refused(&pkt, BAD, "to a packet that was not sent");
+	pkt = forged_response(0, WIRE_ERPC_RESP);
+	pkt.len = 8;
+	forged_refused(&pkt, BAD, "longer than it says");
+	pkt.h.msg_size = 16;
+	forged_refused(&pkt, BAD, "shorter than it says");
+	pkt.h.msg_size = payload + 1;
+	pkt.len = payload;
+	forged_refused(&pkt, BAD, "more than fits one packet");
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}
+
+Test(erpc_resp, answers_that_are_not_what_a_get_asked_for, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	uint32_t payload = forged_pair.end[0].s->payload, slot = ERPC_GET_SLOT;
+	struct packet pkt;
+
+	forged_watch();
+	cr_assert(pair_get(&forged_pair.end[0]));
+	cr_assert_gt(forged_pair.end[0].gets[0].get.len, payload + 1);
+	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	pkt = forged_response(slot, WIRE_ERPC_RESP);
+	forged_refused(&pkt, BAD, "nothing");
+	pkt.h.msg_size = (uint32_t)forged_pair.end[0].gets[0].get.len - 1;
+	pkt.len = payload;
+	forged_refused(&pkt, BAD, "less");
+	pkt.h.msg_size += 2;
+	forged_refused(&pkt, BAD, "more");
+	pkt.h.msg_size--;
+	pkt.len--;
+	forged_refused(&pkt, BAD, "a part that is not full");
+	pkt.len++;
+	pkt.h.pkt_num = (uint16_t)forged_pair.end[0].s->tx[slot].c.tx;
+	forged_refused(&pkt, BAD, "a part that was not asked for");
+	pkt.h.req_type = WIRE_ERPC_REFUSED;
+	pkt.h.msg_size = 0;
+	pkt.len = 0;
+	forged_refused(&pkt, BAD, "a refusal of what was not asked for");
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}
+
+/** Its peer has the packet, and what it says is told once. */
+Test(erpc_resp, an_answer_ends_its_request_once, .init = forged_setup, .fini = forged_teardown)
+{
+	struct pair_end *e = &forged_pair.end[0];
+	struct packet pkt;
+	uint32_t slot;
+
+	for (slot = 0; slot < 3; slot++) {
+		cr_assert_eq(pair_send(e, CORE_SEND_NOW), 0);
+		erpc_port_progress(e->port, forged_pair.net.now_ns);
+	}
+	forged_watch();
+	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
+	erpc_port_progress(forged_pair.end[1].port, forged_pair.net.now_ns);
+	cr_assert_eq(e->s->free_mask, ERPC_FREE_ALL & ~7u);
+	for (slot = 0; slot < 3; slot++) {
+		uint64_t arrived = e->arrived;
+
+		pkt = forged_response(slot, WIRE_ERPC_RESP);
+		forged_deliver(&pkt);
+		cr_expect(e->s->free_mask & 1u << slot);
+		cr_expect_gt(e->arrived, arrived);
+		cr_expect_eq(e->s->credits, e->s->credits_max - (2 - slot));
+		forged_refused(&pkt, STALE, "once more");
+	}
+	cr_expect_eq(e->arrived, e->s->taken);
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Parts of responses that are asked for: they are those of the memory that was lent, or there are none. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "erpc/erpc_pkt.h"
+#include "unit/erpc/rx/forged.h"
+
+Test(erpc_rfr, parts_of_responses_that_are_not_there, .init = forged_setup, .fini = forged_teardown)
+{
+	struct packet pkt;
+	uint32_t slot;
+
+	for (slot = 0; slot < ERPC_SLOTS; slot++) {
+		const struct erpc_rx *rx = &forged_pair.end[0].s->rx[slot];
+		bool had = rx->s.req_pkts && rx->said != WIRE_ERPC_REFUSED;
+
+		pkt = forged_request(slot);
+		pkt.h.kind = WIRE_ERPC_RFR;
+		pkt.h.msg_size = 0;
+		pkt.h.pkt_num = 1;
+		pkt.len = 0;
+		forged_refused(&pkt, EARLY, "of a request that has not begun");
+		pkt.h.req_num -= ERPC_SLOTS;
+		pkt.h.pkt_num = (1u << 14) - 1;
+		forged_refused(&pkt, had ? BAD : STALE, "behind the end");
+		pkt.h.pkt_num = 0;
+		forged_refused(&pkt, had ? BAD : STALE, "where a part of the request was");
+		pkt.h.pkt_num = 1;
+		pkt.len = 1;
+		forged_refused(&pkt, had ? BAD : STALE, "with bytes");
+		pkt.h.req_num -= ERPC_SLOTS;
+		forged_refused(&pkt, STALE, "of a request that is over");
+	}
+	forged_goes_on();
+}
+
+#define PARTS 5u
+
+/** The victim's memory is asked for: what it said of it. */
+static enum wire_erpc_said asked_for(const struct core_loan *loan, const uint8_t *memory,
+				     uint32_t len)
+{
+	struct wire_erpc_get ask = { .addr = (uintptr_t)memory, .key = loan->key, .len = len };
+	struct packet pkt = forged_lie(ERPC_GET_SLOT, WIRE_ERPC_REQ);
+
+	memcpy(pkt.data, &ask, sizeof(ask));
+	pkt.h.msg_size = pkt.len = sizeof(ask);
+	forged_watch();
+	forged_deliver(&pkt);
+	cr_assert_eq(forged_left.cnt, 1);
+	cr_assert_eq(forged_left.h[0].kind, WIRE_ERPC_RESP);
+	return forged_left.h[0].req_type;
+}
+
+static struct packet part_of_it(uint32_t pkt_num)
+{
+	struct packet pkt = forged_lie(ERPC_GET_SLOT, WIRE_ERPC_RFR);
+
+	pkt.h.req_num -= ERPC_SLOTS;
+	pkt.h.req_type = 0;
+	pkt.h.msg_size = 0;
+	pkt.h.pkt_num = (uint16_t)pkt_num;
+	pkt.len = 0;
+	return pkt;
+}
+
+Test(erpc_rfr, each_part_is_given_in_any_order_and_as_often_as_asked, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	static const uint32_t order[] = { 1, 2, 3, 2, 4, 1, 4 };
+	uint32_t payload = forged_pair.end[0].s->payload, len = (PARTS - 1) * payload + 7, i;
+	uint8_t *memory = forged_pair.end[0].memory;
+	struct core_chan *chan;
+	struct core_loan loan;
+	struct packet pkt;
+
+	for (i = 0; i < PARTS; i++)
+		memory[i * payload] = (uint8_t)(100 + i);
+	forged_join(NULL);
+	chan = &forged_victim->conn.chan;
+	cr_assert_eq(chan->ops->lend(chan, memory, len, &loan), 0);
+	cr_assert_neq(asked_for(&loan, memory, len), WIRE_ERPC_REFUSED);
+	cr_expect_eq(forged_left.first[0], 100);
+	cr_expect_eq(forged_left.len[0], payload);
+	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+		pkt = part_of_it(order[i]);
+		forged_watch();
+		forged_deliver(&pkt);
+		cr_assert_eq(forged_left.cnt, 1);
+		cr_expect_eq(forged_left.h[0].kind, WIRE_ERPC_RESP);
+		cr_expect_eq(forged_left.h[0].pkt_num, order[i]);
+		cr_expect_eq(forged_left.h[0].msg_size, len);
+		cr_expect_eq(forged_left.first[0], 100 + order[i]);
+		cr_expect_eq(forged_left.len[0], order[i] == PARTS - 1 ? 7 : payload);
+	}
+	pkt = part_of_it(PARTS);
+	forged_refused(&pkt, BAD, "there is no more");
+	chan->ops->unlend(chan, &loan);
+	forged_part();
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}
+
+/** It asked for several parts at once, and has not heard yet that it gets none: it has not lied. */
+Test(erpc_rfr, who_was_refused_may_have_asked_for_more, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	uint8_t *memory = forged_pair.end[0].memory;
+	struct core_loan none = { .key = 12345 };
+	struct packet pkt;
+	uint32_t i;
+
+	forged_join(NULL);
+	cr_assert_eq(asked_for(&none, memory, 4000), WIRE_ERPC_REFUSED);
+	for (i = 1; i < PARTS; i++) {
+		pkt = part_of_it(i);
+		forged_refused(&pkt, STALE, "a part of what was refused");
+	}
+	cr_expect_eq(forged_victim->err, 0);
+	forged_part();
+	forged_pair.net.hook = NULL;
+	forged_goes_on();
+}
