@@ -14,39 +14,17 @@
 #include <rdma/fi_errno.h>
 
 #include "erpc/tx/erpc_kick.h"
-#include "erpc_liar.h"
+#include "erpc_side.h"
 #include "support/fake_net.h"
 
-#define RX_CNT    128u
-#define TX_CNT    64u
-#define LIED_TO   4u /* sessions with the liar */
-#define HOLDS     32u
-#define OPEN      32u
-#define SEEN      16u
-#define LEN_MAX   1500u
-#define MEM_LEN   5000u
-#define ALLOWANCE 64u
-#define STRANGER  77u
-#define MEM_MAX   (32u << 20)
+#define RX_CNT   128u
+#define TX_CNT   64u
+#define LIED_TO  4u /* sessions with the liar */
+#define SEEN     16u
+#define STRANGER 77u
+#define MEM_MAX  (32u << 20)
 
 enum who { HERE, FRIEND, LIAR, WHO };
-
-/** A session of ours, and what its user has to do with it. */
-struct side {
-	struct erpc_session *s; /* NULL: closed */
-	uint64_t token;
-	bool honest;
-	uint32_t sent, heard, asked, answered, gets_done;
-	struct core_call_ref calls[OPEN]; /* to be answered */
-	uint32_t call_cnt;
-	core_hold_t holds[HOLDS];
-	uint32_t hold_cnt;
-	struct core_get get;
-	struct iovec iov;
-	uint8_t *into; /* where it goes; NULL: none is under way */
-	struct core_loan loan;
-	uint8_t *lent;
-};
 
 static struct script script;
 static struct fake_net net;
@@ -61,245 +39,6 @@ static uint32_t seen_len[SEEN], seen_from[SEEN], seen_cnt;
 static uint64_t take(unsigned bytes)
 {
 	return script_take(&script, bytes);
-}
-
-static struct side *side_of(struct core_chan *chan)
-{
-	return erpc_session_of(chan)->user;
-}
-
-/* ---- what users hear ---- */
-
-static void read_all(const uint8_t *data, uint32_t len)
-{
-	static volatile uint8_t sink;
-	uint8_t sum = 0;
-
-	while (len--)
-		sum ^= *data++;
-	sink = sum;
-	(void)sink;
-}
-
-/** Of the honest: the number of what comes next, and as many bytes of it. */
-static void check_bytes(const uint8_t *data, uint32_t len, uint32_t number)
-{
-	CHECK(len == number % 200 * (number % 7));
-	while (len--)
-		CHECK(data[len] == (uint8_t)(number + len));
-}
-
-static enum core_rx_verdict decide(struct side *side, core_hold_t hold)
-{
-	uint8_t what = (uint8_t)take(1);
-
-	if (!side->honest && what > 0xF8)
-		return CORE_RX_BAD;
-	if ((what & 7) != 7 || side->hold_cnt == HOLDS)
-		return CORE_RX_DONE;
-	side->holds[side->hold_cnt++] = hold;
-	return CORE_RX_HOLD;
-}
-
-static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_hold_t hold)
-{
-	struct side *side = side_of(chan);
-
-	if (side->honest) {
-		CHECK(op == side->heard++);
-		check_bytes(data, len, op);
-	}
-	read_all(data, len);
-	return decide(side, hold);
-}
-
-static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_hold_t hold)
-{
-	struct side *side = side_of(chan);
-	uint32_t op;
-
-	memcpy(&op, data, sizeof(op));
-	if (side->honest) {
-		CHECK(op == side->heard++ && ref.allowance == ALLOWANCE);
-		check_bytes(data + sizeof(op), len - sizeof(op), op);
-	}
-	read_all(data, len);
-	if (side->call_cnt < OPEN)
-		side->calls[side->call_cnt++] = ref;
-	else
-		chan->ops->reply(chan, ref, "late", ref.allowance < 4 ? ref.allowance : 4);
-	return decide(side, hold);
-}
-
-static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
-		     uint32_t len)
-{
-	struct side *side = side_of(chan);
-
-	CHECK(!status && len <= ALLOWANCE);
-	CHECK((uintptr_t)context < side->sent);
-	CHECK(side->answered++ < side->asked);
-	read_all(data, len);
-	if (take(1) > 0xF0 && side->hold_cnt < HOLDS &&
-	    !chan->ops->keep(chan, &side->holds[side->hold_cnt]))
-		side->hold_cnt++;
-}
-
-static void on_get_done(struct core_chan *chan, struct core_get *get)
-{
-	struct side *side = side_of(chan), *other = side == &ours ? &theirs : &ours;
-
-	CHECK(get == &side->get && side->into);
-	if (side->honest) {
-		CHECK(!get->status && !memcmp(side->into, other->lent, get->len));
-		other->s->conn.chan.ops->unlend(&other->s->conn.chan, &other->loan);
-		free(other->lent);
-		other->lent = NULL;
-	}
-	side->gets_done++;
-	free(side->into);
-	side->into = NULL;
-}
-
-static void on_arrived(struct core_chan *chan, uint64_t pos)
-{
-	CHECK(pos <= *chan->taken);
-}
-
-static const struct core_upcalls upcalls = {
-	.on_msg = on_msg,
-	.on_call = on_call,
-	.on_reply = on_reply,
-	.on_get_done = on_get_done,
-	.on_arrived = on_arrived,
-};
-
-static void on_failed(struct erpc_session *s)
-{
-	CHECK(!((struct side *)s->user)->honest);
-	erpc_session_end(s);
-}
-
-/* ---- what users do ---- */
-
-static void act_say(struct side *side, bool call)
-{
-	uint32_t number = side->sent, len = number % 200 * (number % 7), i;
-	struct core_chan *chan = &side->s->conn.chan;
-	uint8_t bytes[LEN_MAX];
-	int ret;
-
-	for (i = 0; i < len; i++)
-		bytes[i] = (uint8_t)(number + i);
-	if (call) {
-		ret = chan->ops->call_buf(chan, number, bytes, len, ALLOWANCE,
-					  (void *)(uintptr_t)number, take(1) & 3);
-		side->asked += !ret;
-	} else {
-		struct iovec iov = { .iov_base = bytes, .iov_len = len };
-		struct core_frame frame = { .op = number, .iov = &iov, .iov_cnt = 1, .len = len };
-
-		ret = chan->ops->send(chan, &frame, take(1) & 3);
-	}
-	side->sent += !ret;
-}
-
-static void act_answer(struct side *side)
-{
-	static const uint8_t zeros[256];
-	struct core_chan *chan = &side->s->conn.chan;
-	struct core_call_ref ref;
-	size_t len = take(1);
-
-	if (!side->call_cnt)
-		return;
-	ref = side->calls[--side->call_cnt];
-	len = len < ref.allowance ? len : ref.allowance;
-	CHECK(!chan->ops->reply(chan, ref, zeros, len));
-}
-
-static void act_release(struct side *side)
-{
-	core_hold_t hold;
-	unsigned i;
-
-	if (!side->hold_cnt)
-		return;
-	i = (unsigned)take(1) % side->hold_cnt;
-	hold = side->holds[i];
-	side->holds[i] = side->holds[--side->hold_cnt];
-	side->s->conn.chan.ops->release(&side->s->conn.chan, hold);
-}
-
-static bool lend(struct side *side, size_t len)
-{
-	size_t i;
-
-	if (side->lent || side->s->err)
-		return false;
-	side->lent = malloc(len);
-	CHECK(side->lent);
-	for (i = 0; i < len; i++)
-		side->lent[i] = (uint8_t)(i * 7);
-	CHECK(!side->s->conn.chan.ops->lend(&side->s->conn.chan, side->lent, len, &side->loan));
-	return true;
-}
-
-static void act_unlend(struct side *side)
-{
-	if (!side->lent || side->honest)
-		return;
-	side->s->conn.chan.ops->unlend(&side->s->conn.chan, &side->loan);
-	free(side->lent);
-	side->lent = NULL;
-}
-
-static void act_lend(struct side *side)
-{
-	size_t len = 1 + take(2) % MEM_LEN;
-
-	if (side->honest || !lend(side, len))
-		return;
-	liar.loan_addr = (uintptr_t)side->lent;
-	liar.loan_key = side->loan.key;
-	liar.loan_len = (uint32_t)len;
-}
-
-static void act_get(struct side *side)
-{
-	struct side *other = side == &ours ? &theirs : &ours;
-	size_t len = 1 + take(2) % MEM_LEN;
-
-	if (side->into || side->s->err || (side->honest && !lend(other, len)))
-		return;
-	side->into = malloc(len);
-	CHECK(side->into);
-	side->iov = (struct iovec){ .iov_base = side->into, .iov_len = len };
-	side->get = (struct core_get){ .iov = &side->iov, .iov_cnt = 1, .len = len };
-	if (side->honest) {
-		side->get.remote_addr = (uintptr_t)other->lent;
-		side->get.remote_key = other->loan.key;
-	}
-	CHECK(!side->s->conn.chan.ops->get(&side->s->conn.chan, &side->get));
-}
-
-static void act(struct side *side, uint8_t what)
-{
-	if (!side->s)
-		return;
-	switch (what % 9) {
-	case 0: act_say(side, false); break;
-	case 1: act_say(side, true); break;
-	case 2: act_answer(side); break;
-	case 3: act_release(side); break;
-	case 4: act_get(side); break;
-	case 5: act_lend(side); break;
-	case 6: act_unlend(side); break;
-	case 7: side->s->conn.chan.ops->flush(&side->s->conn.chan); break;
-	case 8: side->s->conn.chan.ops->is_busy(&side->s->conn.chan); break;
-	}
 }
 
 /* ---- the life of sessions and ports ---- */
@@ -318,7 +57,7 @@ static void side_close(struct side *side)
 {
 	if (!side->s)
 		return;
-	act_unlend(side);
+	side_unlend(side);
 	if (!side->s->err)
 		side->s->err = -FI_ESHUTDOWN;
 	erpc_session_end(side->s);
@@ -330,7 +69,7 @@ static void side_close(struct side *side)
 
 static void side_open(struct side *side, struct erpc_port *port, struct wire_erpc_half *half)
 {
-	*side = (struct side){ .honest = side->honest };
+	*side = (struct side){ .honest = side->honest, .peer = side->peer, .liar = &liar };
 	CHECK(!erpc_session_open(port, half, &side->s));
 	side->token = half->token;
 	side->s->user = side;
@@ -388,10 +127,10 @@ static void port_open(enum who who, double rate)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = RX_CNT, .tx_cnt = TX_CNT };
 	struct erpc_port_attr attr = { .tx_cnt = TX_CNT,
-				       .up = &upcalls,
+				       .up = &side_upcalls,
 				       .link_rate = rate,
 				       .seed = 1 + who,
-				       .failed = on_failed };
+				       .failed = side_failed };
 
 	CHECK(!fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg));
 	if (who == LIAR)
@@ -414,7 +153,8 @@ static void open_all(uint8_t shape)
 		port_open((enum who)i, shape & 4 ? 1e8 : 0);
 	liar = (struct liar){ .script = &script };
 	seen_cnt = 0;
-	ours = theirs = (struct side){ .honest = true };
+	ours = (struct side){ .honest = true, .peer = &theirs };
+	theirs = (struct side){ .honest = true, .peer = &ours };
 	memset(lied, 0, sizeof(lied));
 	side_open(&ours, ports[HERE], &here);
 	side_open(&theirs, ports[FRIEND], &there);
@@ -595,10 +335,10 @@ static void step(void)
 	case 7: come_stranger(); break;
 	case 8: come_bytes(); break;
 	case 9: come_again(); break;
-	case 10: act(&ours, what >> 4); break;
-	case 11: act(&theirs, what >> 4); break;
+	case 10: side_act(&ours, what >> 4); break;
+	case 11: side_act(&theirs, what >> 4); break;
 	case 12:
-	case 13: act(&lied[what >> 4 & 3], (uint8_t)take(1)); break;
+	case 13: side_act(&lied[what >> 4 & 3], (uint8_t)take(1)); break;
 	case 14: pass(take(1) << (what >> 4)); break;
 	case 15: live(&lied[what >> 4 & 3]); break;
 	}
@@ -619,13 +359,13 @@ static void settle(void)
 	while (!is_done(&ours, &theirs) || !is_done(&theirs, &ours)) {
 		CHECK(rounds++ < 20000);
 		while (ours.call_cnt)
-			act_answer(&ours);
+			side_answer(&ours);
 		while (theirs.call_cnt)
-			act_answer(&theirs);
+			side_answer(&theirs);
 		while (ours.hold_cnt)
-			act_release(&ours);
+			side_release(&ours);
 		while (theirs.hold_cnt)
-			act_release(&theirs);
+			side_release(&theirs);
 		pass(1000000);
 	}
 	check();

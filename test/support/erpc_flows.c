@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/fake_link.h"
+#include "support/fake_fail.h"
 #include "support/rng.h"
 
 #define FLOWS_RX_CNT 2048u

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "dev/dev.h"
+#include "support/fake_fail.h"
 #include "support/rng.h"
 #include "util/list.h"
 
@@ -128,7 +129,23 @@ uint32_t fake_link_in_transit(const struct dev_link *link);
 /** The n-th of them, oldest first, and its bytes as they were written. */
 const uint8_t *fake_link_peek(const struct dev_link *link, uint32_t n, struct fake_write *w);
 
-/** Ends the test with a message: a rule of dev.h was broken. */
-void fake_fail(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* Between the three files of the device. */
+int fake_direct_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
+int fake_staged_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
+int fake_late_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
+/** The oldest write that was delivered arrives: an event, or false. */
+bool fake_poll_imm(struct fake_link *f, struct dev_event *ev);
+int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **out);
+bool fake_poll_link(struct dev_link *link, struct dev_event *ev);
+/** Is [addr, addr + len) registered for `access`? */
+void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len, unsigned access);
+
+/** An event of that link: true. */
+static inline bool fake_ev(struct fake_link *f, struct dev_event *ev, struct dev_event value)
+{
+	value.link = &f->base;
+	*ev = value;
+	return true;
+}
 
 #endif

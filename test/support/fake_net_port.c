@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/fake_link.h"
+#include "support/fake_fail.h"
 #include "support/fake_net.h"
 
 #define FAKE_NET_MAGIC 0x6E65746Bu

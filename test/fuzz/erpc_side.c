@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What a user hears and does: see erpc_side.h. */
+#include "erpc_side.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEM_LEN   5000u
+#define ALLOWANCE 64u
+
+static uint64_t side_take(const struct side *side, unsigned bytes)
+{
+	return script_take(side->liar->script, bytes);
+}
+
+static struct side *side_of(struct core_chan *chan)
+{
+	return erpc_session_of(chan)->user;
+}
+
+/* ---- what users hear ---- */
+
+static void read_all(const uint8_t *data, uint32_t len)
+{
+	static volatile uint8_t sink;
+	uint8_t sum = 0;
+
+	while (len--)
+		sum ^= *data++;
+	sink = sum;
+	(void)sink;
+}
+
+/** Of the honest: the number of what comes next, and as many bytes of it. */
+static void check_bytes(const uint8_t *data, uint32_t len, uint32_t number)
+{
+	CHECK(len == number % 200 * (number % 7));
+	while (len--)
+		CHECK(data[len] == (uint8_t)(number + len));
+}
+
+static enum core_rx_verdict decide(struct side *side, core_hold_t hold)
+{
+	uint8_t what = (uint8_t)side_take(side, 1);
+
+	if (!side->honest && what > 0xF8)
+		return CORE_RX_BAD;
+	if ((what & 7) != 7 || side->hold_cnt == HOLDS)
+		return CORE_RX_DONE;
+	side->holds[side->hold_cnt++] = hold;
+	return CORE_RX_HOLD;
+}
+
+static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				   uint32_t len, core_hold_t hold)
+{
+	struct side *side = side_of(chan);
+
+	if (side->honest) {
+		CHECK(op == side->heard++);
+		check_bytes(data, len, op);
+	}
+	read_all(data, len);
+	return decide(side, hold);
+}
+
+static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
+				    const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	struct side *side = side_of(chan);
+	uint32_t op;
+
+	memcpy(&op, data, sizeof(op));
+	if (side->honest) {
+		CHECK(op == side->heard++ && ref.allowance == ALLOWANCE);
+		check_bytes(data + sizeof(op), len - sizeof(op), op);
+	}
+	read_all(data, len);
+	if (side->call_cnt < OPEN)
+		side->calls[side->call_cnt++] = ref;
+	else
+		chan->ops->reply(chan, ref, "late", ref.allowance < 4 ? ref.allowance : 4);
+	return decide(side, hold);
+}
+
+static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+		     uint32_t len)
+{
+	struct side *side = side_of(chan);
+
+	CHECK(!status && len <= ALLOWANCE);
+	CHECK((uintptr_t)context < side->sent);
+	CHECK(side->answered++ < side->asked);
+	read_all(data, len);
+	if (side_take(side, 1) > 0xF0 && side->hold_cnt < HOLDS &&
+	    !chan->ops->keep(chan, &side->holds[side->hold_cnt]))
+		side->hold_cnt++;
+}
+
+static void on_get_done(struct core_chan *chan, struct core_get *get)
+{
+	struct side *side = side_of(chan);
+
+	CHECK(get == &side->get && side->into);
+	if (side->honest) {
+		CHECK(!get->status && !memcmp(side->into, side->peer->lent, get->len));
+		side->peer->s->conn.chan.ops->unlend(&side->peer->s->conn.chan, &side->peer->loan);
+		free(side->peer->lent);
+		side->peer->lent = NULL;
+	}
+	side->gets_done++;
+	free(side->into);
+	side->into = NULL;
+}
+
+static void on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	CHECK(pos <= *chan->taken);
+}
+
+const struct core_upcalls side_upcalls = {
+	.on_msg = on_msg,
+	.on_call = on_call,
+	.on_reply = on_reply,
+	.on_get_done = on_get_done,
+	.on_arrived = on_arrived,
+};
+
+void side_failed(struct erpc_session *s)
+{
+	CHECK(!((struct side *)s->user)->honest);
+	erpc_session_end(s);
+}
+
+/* ---- what users do ---- */
+
+static void act_say(struct side *side, bool call)
+{
+	uint32_t number = side->sent, len = number % 200 * (number % 7), i;
+	struct core_chan *chan = &side->s->conn.chan;
+	uint8_t bytes[LEN_MAX];
+	int ret;
+
+	for (i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(number + i);
+	if (call) {
+		ret = chan->ops->call_buf(chan, number, bytes, len, ALLOWANCE,
+					  (void *)(uintptr_t)number, side_take(side, 1) & 3);
+		side->asked += !ret;
+	} else {
+		struct iovec iov = { .iov_base = bytes, .iov_len = len };
+		struct core_frame frame = { .op = number, .iov = &iov, .iov_cnt = 1, .len = len };
+
+		ret = chan->ops->send(chan, &frame, side_take(side, 1) & 3);
+	}
+	side->sent += !ret;
+}
+
+void side_answer(struct side *side)
+{
+	static const uint8_t zeros[256];
+	struct core_chan *chan = &side->s->conn.chan;
+	struct core_call_ref ref;
+	size_t len = side_take(side, 1);
+
+	if (!side->call_cnt)
+		return;
+	ref = side->calls[--side->call_cnt];
+	len = len < ref.allowance ? len : ref.allowance;
+	CHECK(!chan->ops->reply(chan, ref, zeros, len));
+}
+
+void side_release(struct side *side)
+{
+	core_hold_t hold;
+	unsigned i;
+
+	if (!side->hold_cnt)
+		return;
+	i = (unsigned)side_take(side, 1) % side->hold_cnt;
+	hold = side->holds[i];
+	side->holds[i] = side->holds[--side->hold_cnt];
+	side->s->conn.chan.ops->release(&side->s->conn.chan, hold);
+}
+
+static bool lend(struct side *side, size_t len)
+{
+	size_t i;
+
+	if (side->lent || side->s->err)
+		return false;
+	side->lent = malloc(len);
+	CHECK(side->lent);
+	for (i = 0; i < len; i++)
+		side->lent[i] = (uint8_t)(i * 7);
+	CHECK(!side->s->conn.chan.ops->lend(&side->s->conn.chan, side->lent, len, &side->loan));
+	return true;
+}
+
+void side_unlend(struct side *side)
+{
+	if (!side->lent || side->honest)
+		return;
+	side->s->conn.chan.ops->unlend(&side->s->conn.chan, &side->loan);
+	free(side->lent);
+	side->lent = NULL;
+}
+
+static void act_lend(struct side *side)
+{
+	size_t len = 1 + side_take(side, 2) % MEM_LEN;
+
+	if (side->honest || !lend(side, len))
+		return;
+	side->liar->loan_addr = (uintptr_t)side->lent;
+	side->liar->loan_key = side->loan.key;
+	side->liar->loan_len = (uint32_t)len;
+}
+
+static void act_get(struct side *side)
+{
+	size_t len = 1 + side_take(side, 2) % MEM_LEN;
+
+	if (side->into || side->s->err || (side->honest && !lend(side->peer, len)))
+		return;
+	side->into = malloc(len);
+	CHECK(side->into);
+	side->iov = (struct iovec){ .iov_base = side->into, .iov_len = len };
+	side->get = (struct core_get){ .iov = &side->iov, .iov_cnt = 1, .len = len };
+	if (side->honest) {
+		side->get.remote_addr = (uintptr_t)side->peer->lent;
+		side->get.remote_key = side->peer->loan.key;
+	}
+	CHECK(!side->s->conn.chan.ops->get(&side->s->conn.chan, &side->get));
+}
+
+void side_act(struct side *side, uint8_t what)
+{
+	if (!side->s)
+		return;
+	switch (what % 9) {
+	case 0: act_say(side, false); break;
+	case 1: act_say(side, true); break;
+	case 2: side_answer(side); break;
+	case 3: side_release(side); break;
+	case 4: act_get(side); break;
+	case 5: act_lend(side); break;
+	case 6: side_unlend(side); break;
+	case 7: side->s->conn.chan.ops->flush(&side->s->conn.chan); break;
+	case 8: side->s->conn.chan.ops->is_busy(&side->s->conn.chan); break;
+	}
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The device that fake links are of: its life, its memory, and whose turn it is: see fake_link.h. */
+#include "support/fake_link.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define FAKE_MEM_MAGIC 0x66616B6Du
+
+static struct fake_dev *fake_dev_from(struct dev *dev)
+{
+	return (struct fake_dev *)dev;
+}
+
+void fake_dev_init(struct fake_dev *fake, bool direct, uint64_t seed)
+{
+	memset(fake, 0, sizeof(*fake));
+	fake->direct = direct;
+	fake->sq_len = 4;
+	fake->fd = -1;
+	fake->rng.state = seed;
+}
+
+/* ---- memory ---- */
+
+/** Is [addr, addr + len) registered for `access`? */
+void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len, unsigned access)
+{
+	if (!mem || mem->magic != FAKE_MEM_MAGIC)
+		fake_fail("memory at %p is not registered", addr);
+	if (!(mem->access & access) || (const uint8_t *)addr < mem->addr ||
+	    (const uint8_t *)addr + len > mem->addr + mem->len)
+		fake_fail("memory at %p is not registered for this (%#x)", addr, access);
+}
+
+static int fake_mem_reg(struct dev *dev, const void *addr, size_t len, unsigned access,
+			struct dev_mem **out)
+{
+	struct fake_dev *fake = fake_dev_from(dev);
+	struct fake_mem *mem = calloc(1, sizeof(*mem));
+
+	if (!mem || fake->fail_reg) {
+		free(mem);
+		return fake->fail_reg;
+	}
+	if (!len)
+		fake_fail("nothing at %p is registered", addr);
+	*mem = (struct fake_mem){ .base.remote_key = (uintptr_t)mem,
+				  .magic = FAKE_MEM_MAGIC,
+				  .addr = addr,
+				  .len = len,
+				  .access = access };
+	fake->mem_cnt++;
+	*out = &mem->base;
+	return 0;
+}
+
+static void fake_mem_dereg(struct dev *dev, struct dev_mem *mem)
+{
+	fake_dev_from(dev)->mem_cnt--;
+	((struct fake_mem *)mem)->magic = 0;
+	free(mem);
+}
+
+/* ---- progress ---- */
+
+/** What a write of the peer's needs to arrive here: some of it, or all. */
+static void fake_pump(struct fake_dev *fake, struct fake_link *f)
+{
+	if (!f->peer)
+		return;
+	while (fake->eager || rng_chance(&fake->rng, 1, 2))
+		if (!fake_link_deliver(&f->peer->base))
+			return;
+}
+
+static bool fake_dev_poll(struct dev *dev, struct dev_event *ev)
+{
+	struct fake_dev *fake = fake_dev_from(dev);
+	unsigned first, i;
+
+	if (!fake->link_cnt || (!fake->eager && rng_chance(&fake->rng, 1, 4)))
+		return false;
+	first = (unsigned)rng_below(&fake->rng, fake->link_cnt);
+	for (i = 0; i < fake->link_cnt; i++) {
+		struct fake_link *f = fake->links[(first + i) % fake->link_cnt];
+
+		fake_pump(fake, f);
+		if (fake_poll_link(&f->base, ev))
+			return true;
+	}
+	return false;
+}
+
+/* ---- life ---- */
+
+static int fake_dev_open(struct dev **dev)
+{
+	struct fake_dev *fake = malloc(sizeof(*fake));
+
+	if (!fake)
+		return -FI_ENOMEM;
+	fake_dev_init(fake, true, 1);
+	fake->fd = eventfd(0, EFD_CLOEXEC);
+	*dev = fake_dev_of(fake);
+	return 0;
+}
+
+static void fake_dev_close(struct dev *dev)
+{
+	struct fake_dev *fake = fake_dev_from(dev);
+
+	if (fake->link_cnt)
+		fake_fail("a device is closed while %u links are attached", fake->link_cnt);
+	if (fake->mem_cnt)
+		fake_fail("a device is closed while %u pieces of memory are registered",
+			  fake->mem_cnt);
+	close(fake->fd);
+	free(fake);
+}
+
+static int fake_dev_wait_fd(struct dev *dev)
+{
+	return fake_dev_from(dev)->fd;
+}
+
+static int fake_dev_arm(struct dev *dev)
+{
+	(void)dev;
+	return 0;
+}
+
+static void fake_dev_disarm(struct dev *dev)
+{
+	(void)dev;
+}
+
+static int fake_nic_probe(struct dev_about *about)
+{
+	*about = (struct dev_about){ .name = "fake0", .link = "Ethernet" };
+	return fake_nic_absent ? -FI_ENODEV : 0;
+}
+
+static int fake_nic_open(struct dev **dev)
+{
+	int ret = fake_nic_absent ? -FI_ENODEV : fake_dev_open(dev);
+
+	if (ret)
+		return ret;
+	fake_dev_from(*dev)->direct = false;
+	fake_dev_from(*dev)->registers = true;
+	fake_dev_from(*dev)->get_later = true;
+	return 0;
+}
+
+bool fake_nic_absent;
+
+const struct dev_ops fake_nic_ops = {
+	.name = "fake nic",
+	.probe = fake_nic_probe,
+	.open = fake_nic_open,
+	.close = fake_dev_close,
+	.link_create = fake_link_create,
+	.mem_reg = fake_mem_reg,
+	.mem_dereg = fake_mem_dereg,
+	.poll = fake_dev_poll,
+	.wait_fd = fake_dev_wait_fd,
+	.arm = fake_dev_arm,
+	.disarm = fake_dev_disarm,
+};
+
+const struct dev_ops fake_dev_ops = {
+	.name = "fake",
+	.open = fake_dev_open,
+	.close = fake_dev_close,
+	.link_create = fake_link_create,
+	.poll = fake_dev_poll,
+	.wait_fd = fake_dev_wait_fd,
+	.arm = fake_dev_arm,
+	.disarm = fake_dev_disarm,
+};
