@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Two ends that do what they like, and see what they must: see flow_end.h. */
+#include "unit/ring/flow_end.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "wire/wire_ring.h"
+
+#define FLOW_DATA_MAX 32768u
+#define FLOW_NO_HOLD  UINT64_MAX /* a number that no held message has */
+
+/* ---- contents ---- */
+
+static void flow_fill(uint8_t *dst, uint32_t len, uint64_t serial)
+{
+	struct rng r = { .state = serial };
+	uint64_t word;
+
+	for (; len >= 8; len -= 8, dst += 8) {
+		word = rng_next(&r);
+		memcpy(dst, &word, 8);
+	}
+	word = rng_next(&r);
+	memcpy(dst, &word, len);
+}
+
+static void flow_compare(struct flow_run *run, const struct flow_msg *msg, const uint8_t *data,
+			 uint32_t len)
+{
+	static uint8_t want[FLOW_DATA_MAX + 8];
+
+	FLOW_CHECK(run, len == msg->len, "length of a message");
+	flow_fill(want, len, msg->serial);
+	FLOW_CHECK(run, !memcmp(want, data, len), "bytes of a message");
+}
+
+/** What the reader `end` must see next. */
+static struct flow_msg flow_expect(struct flow_end *end, enum flow_kind kind)
+{
+	struct flow_end *from = end->peer;
+	struct flow_msg *msg = &from->out[from->out_head % FLOW_QUEUE];
+
+	FLOW_CHECK(end->run, from->out_head != from->out_tail, "a message that nobody sent");
+	FLOW_CHECK(end->run, msg->kind == kind, "messages out of order");
+	from->out_head++;
+	return *msg;
+}
+
+static void flow_sent(struct flow_end *end, const struct flow_msg *msg)
+{
+	FLOW_CHECK(end->run, end->out_tail - end->out_head < FLOW_QUEUE, "test's own queue");
+	end->out[end->out_tail++ % FLOW_QUEUE] = *msg;
+}
+
+/* ---- steps ---- */
+
+/** Mostly small, often at the edge of a block, sometimes as large as it gets. */
+static uint32_t flow_draw_len(struct flow_run *run, uint32_t max)
+{
+	uint32_t len;
+
+	switch (rng_below(&run->rng, 8)) {
+	case 0: len = max; break;
+	case 1: len = (uint32_t)rng_below(&run->rng, (uint64_t)max + 1); break;
+	case 2:
+		len = (uint32_t)(32 * rng_below(&run->rng, max / 32 + 1) + 18 +
+				 rng_below(&run->rng, 5));
+		break;
+	case 3: len = (uint32_t)rng_below(&run->rng, 128); break;
+	default: len = (uint32_t)rng_below(&run->rng, 24); break;
+	}
+	return len < max ? len : max;
+}
+
+struct flow_frame {
+	struct core_frame frame;
+	struct iovec iov[3];
+	uint8_t flat[FLOW_DATA_MAX + 16];
+};
+
+/** A frame whose bytes on the ring, `skip` ones aside, are those of `serial`. */
+static void flow_make_frame(struct flow_run *run, struct flow_frame *f, uint32_t op, uint32_t len,
+			    uint64_t serial)
+{
+	uint32_t ext_len = 4 * (uint32_t)rng_below(&run->rng, 13);
+	uint32_t off = (uint32_t)rng_below(&run->rng, 9);
+	uint32_t cut[2];
+
+	ext_len = ext_len < len ? ext_len : len & ~3u;
+	f->frame = (struct core_frame){ .op = op, .ext_len = ext_len };
+	flow_fill(f->flat + off, len, serial);
+	memcpy(f->frame.ext, f->flat + off, ext_len);
+	memmove(f->flat + off, f->flat + off + ext_len, len - ext_len);
+	f->frame.len = len - ext_len;
+	f->frame.iov_off = off;
+	f->frame.iov = f->iov;
+	f->frame.iov_cnt = rng_chance(&run->rng, 1, 2) ? 1 : 3;
+	cut[0] = (uint32_t)rng_below(&run->rng, f->frame.len + off + 1);
+	cut[1] = cut[0] + (uint32_t)rng_below(&run->rng, f->frame.len + off - cut[0] + 1);
+	if (f->frame.iov_cnt == 1)
+		cut[0] = cut[1] = (uint32_t)f->frame.len + off;
+	f->iov[0] = (struct iovec){ f->flat, cut[0] };
+	f->iov[1] = (struct iovec){ f->flat + cut[0], cut[1] - cut[0] };
+	f->iov[2] = (struct iovec){ f->flat + cut[1], f->frame.len + off - cut[1] };
+}
+
+static struct flow_frame flow_frame;
+
+/** The same message by send_buf, which takes one buffer and the extension that the operation announces. */
+static int flow_send_buf(struct flow_end *end, struct flow_msg *msg, unsigned flags)
+{
+	static const uint32_t ops[] = { 0, WIRE_F_TAG, WIRE_F_TAG | WIRE_F_DATA32, WIRE_F_DATA64 };
+	static uint8_t flat[FLOW_DATA_MAX + 8];
+	struct core_chan *chan = &end->ring->conn.eng.chan;
+	uint64_t ext[2] = { 0, 0 };
+	uint32_t ext_len;
+	int ret;
+
+	msg->op = WIRE_OP_MSG | ops[rng_below(&end->run->rng, 4)];
+	if (msg->len < wire_ext_len(msg->op))
+		msg->op = WIRE_OP_MSG;
+	ext_len = wire_ext_len(msg->op);
+	flow_fill(flat, msg->len, msg->serial);
+	memcpy(ext, flat, ext_len);
+	ret = chan->ops->send_buf(chan, core_label(msg->op, flags), ext[0], ext[1], flat + ext_len,
+				  msg->len - ext_len);
+	return ret > 0 ? 0 : ret; /* 1: it arrives later */
+}
+
+int flow_send_len(struct flow_end *end, uint32_t len, unsigned flags)
+{
+	struct core_chan *chan = &end->ring->conn.eng.chan;
+	struct flow_run *run = end->run;
+	struct flow_msg msg = { FLOW_MSG, (uint32_t)rng_below(&run->rng, 1u << 31), len,
+				++run->serial, 0 };
+	int ret;
+
+	if (rng_chance(&run->rng, 1, 2)) {
+		ret = flow_send_buf(end, &msg, flags);
+	} else {
+		flow_make_frame(run, &flow_frame, msg.op, len, msg.serial);
+		ret = chan->ops->send(chan, &flow_frame.frame, flags);
+	}
+	if (!ret)
+		flow_sent(end, &msg);
+	FLOW_CHECK(run, !ret || ret == -FI_EAGAIN, "send failed");
+	end->sent += !ret;
+	end->again += !!ret;
+	return ret;
+}
+
+static void flow_send(struct flow_end *end)
+{
+	static const unsigned flags[] = { 0, 0, 0, CORE_SEND_NOW, CORE_SEND_MORE };
+	uint32_t max = (uint32_t)end->ring->conn.eng.chan.eager_max;
+
+	flow_send_len(end, flow_draw_len(end->run, max), flags[rng_below(&end->run->rng, 5)]);
+}
+
+uint32_t flow_sure_allowance(const struct flow_end *end)
+{
+	uint32_t reserve = (uint32_t)end->peer->ring->conn.tx.flow.grant_max / 2 & ~31u;
+
+	return reserve < 64 ? 0 : reserve - WIRE_META_LEN - WIRE_HDR_LEN;
+}
+
+int flow_call_with(struct flow_end *end, uint32_t len, uint32_t allowance)
+{
+	struct core_chan *chan = &end->ring->conn.eng.chan;
+	struct flow_run *run = end->run;
+	struct flow_msg msg = { FLOW_CALL, 0, len, ++run->serial, allowance };
+	unsigned slot = 0;
+	int ret;
+
+	while (slot < FLOW_OPEN_MAX && end->calls[slot].open)
+		slot++;
+	if (slot == FLOW_OPEN_MAX)
+		return -FI_EAGAIN;
+	msg.op = (uint32_t)rng_next(&run->rng);
+	if (rng_chance(&run->rng, 1, 2)) {
+		static uint8_t flat[FLOW_DATA_MAX + 8];
+
+		flow_fill(flat, len, msg.serial);
+		ret = chan->ops->call_buf(chan, msg.op, flat, len, allowance, &end->calls[slot],
+					  rng_chance(&run->rng, 1, 4) ? CORE_SEND_MORE : 0);
+	} else {
+		flow_make_frame(run, &flow_frame, msg.op, len, msg.serial);
+		ret = chan->ops->call(chan, &flow_frame.frame, allowance, &end->calls[slot]);
+	}
+	FLOW_CHECK(run, !ret || ret == -FI_EAGAIN, "call failed");
+	end->called += !ret;
+	end->again += !!ret;
+	if (ret)
+		return ret;
+	end->calls[slot] = (struct flow_call){ msg.serial, true };
+	end->call_cnt++;
+	end->reserved += wire_reservation(allowance);
+	flow_sent(end, &msg);
+	return 0;
+}
+
+static void flow_call(struct flow_end *end)
+{
+	uint32_t max = (uint32_t)end->ring->conn.eng.chan.eager_max;
+	uint32_t grant = (uint32_t)end->peer->ring->conn.tx.flow.grant_max;
+	uint32_t allowance = grant < 64 ? 0 : grant - WIRE_META_LEN - WIRE_HDR_LEN;
+
+	if (end->call_cnt < FLOW_OPEN_MAX)
+		flow_call_with(end, flow_draw_len(end->run, max),
+			       flow_draw_len(end->run, allowance));
+}
+
+/** Answers one of the peer's open calls, whichever, with as many bytes as it likes. */
+void flow_answer(struct flow_end *end)
+{
+	static uint8_t flat[FLOW_DATA_MAX + 8];
+	struct core_chan *chan = &end->ring->conn.eng.chan;
+	struct flow_run *run = end->run;
+	struct flow_msg msg = { .kind = FLOW_REPLY };
+	struct flow_open open;
+	unsigned i;
+
+	if (!end->open_cnt)
+		return;
+	i = (unsigned)rng_below(&run->rng, end->open_cnt);
+	open = end->open[i];
+	end->open[i] = end->open[--end->open_cnt];
+	msg.len = flow_draw_len(run, open.ref.allowance);
+	msg.serial = open.serial;
+	flow_fill(flat, msg.len, msg.serial);
+	FLOW_CHECK(run,
+		   chan->ops->reply(chan, open.ref, flat, open.ref.allowance + 1) == -FI_EMSGSIZE,
+		   "a reply that is too long");
+	end->peer->reserved -= wire_reservation(open.ref.allowance);
+	if (rng_chance(&run->rng, 1, 2))
+		FLOW_CHECK(run, !chan->ops->reply(chan, open.ref, flat, msg.len),
+			   "a reply was refused");
+	else
+		FLOW_CHECK(run, !chan->ops->answer(chan, open.ref, FLOW_NO_HOLD, flat, msg.len, 0),
+			   "an answer was refused");
+	flow_sent(end, &msg);
+	end->answered++;
+}
+
+void flow_release(struct flow_end *end)
+{
+	struct core_chan *chan = &end->ring->conn.eng.chan;
+	const struct ring_rx *rx = &end->ring->conn.rx;
+	uint64_t before = rx->consumer;
+	struct flow_hold hold;
+	unsigned i;
+
+	if (!end->hold_cnt)
+		return;
+	i = (unsigned)rng_below(&end->run->rng, end->hold_cnt);
+	hold = end->hold[i];
+	end->hold[i] = end->hold[--end->hold_cnt];
+	flow_compare(end->run, &hold.msg, hold.data, hold.msg.len);
+	chan->ops->release(chan, hold.hold);
+	FLOW_CHECK(end->run, rx->consumer - before <= rx->len, "consumer goes back");
+}
+
+static void flow_flush(struct flow_end *end)
+{
+	end->ring->conn.eng.chan.ops->flush(&end->ring->conn.eng.chan);
+}
+
+static void flow_progress(struct flow_end *end)
+{
+	ring_end_progress(end->ring);
+}
+
+void (*const flow_steps[FLOW_STEPS])(struct flow_end *end) = {
+	flow_send, flow_call, flow_answer, flow_release, flow_flush, flow_progress,
+};
+
+/* ---- up-calls ---- */
+
+/** In an up-call the user does what he does elsewhere, except progress. */
+static void flow_reenter(struct flow_end *end)
+{
+	while (rng_chance(&end->run->rng, end->run->reenter_rate, 8))
+		flow_steps[rng_below(&end->run->rng, 5)](end);
+}
+
+static enum core_rx_verdict flow_verdict(struct flow_end *end, const struct flow_msg *msg,
+					 const uint8_t *data, core_hold_t hold)
+{
+	struct flow_run *run = end->run;
+
+	flow_reenter(end);
+	if (end->hold_cnt == FLOW_HOLD_MAX || !rng_chance(&run->rng, run->hold_rate, 16))
+		return CORE_RX_DONE;
+	end->hold[end->hold_cnt++] = (struct flow_hold){ hold, data, *msg };
+	return CORE_RX_HOLD;
+}
+
+static struct flow_end *flow_end_of(struct core_chan *chan)
+{
+	return ring_end_of(chan)->user;
+}
+
+static enum core_rx_verdict flow_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+					uint32_t len, core_hold_t hold)
+{
+	struct flow_end *end = flow_end_of(chan);
+	struct flow_msg msg = flow_expect(end, FLOW_MSG);
+
+	FLOW_CHECK(end->run, op == msg.op, "operation of a message");
+	flow_compare(end->run, &msg, data, len);
+	return flow_verdict(end, &msg, data, hold);
+}
+
+static enum core_rx_verdict flow_on_call(struct core_chan *chan, struct core_call_ref ref,
+					 const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	struct flow_end *end = flow_end_of(chan);
+	struct flow_msg msg = flow_expect(end, FLOW_CALL);
+	uint32_t op;
+
+	FLOW_CHECK(end->run, len >= sizeof(op), "a call without its operation");
+	memcpy(&op, data, sizeof(op));
+	FLOW_CHECK(end->run, op == msg.op, "operation of a call");
+	FLOW_CHECK(end->run,
+		   ref.allowance >= msg.allowance &&
+			   wire_reservation(ref.allowance) == wire_reservation(msg.allowance),
+		   "allowance of a call");
+	flow_compare(end->run, &msg, data + sizeof(op), len - (uint32_t)sizeof(op));
+	FLOW_CHECK(end->run, end->open_cnt < FLOW_OPEN_MAX, "test's own table");
+	end->open[end->open_cnt++] = (struct flow_open){ ref, msg.serial };
+	return flow_verdict(end, &msg, data + sizeof(op), hold);
+}
+
+static void flow_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
+			  uint32_t len)
+{
+	struct flow_end *end = flow_end_of(chan);
+	struct flow_msg msg = flow_expect(end, FLOW_REPLY);
+	struct flow_call *call = context;
+
+	FLOW_CHECK(end->run, !status && call->open && call->serial == msg.serial,
+		   "the answer of another call");
+	flow_compare(end->run, &msg, data, len);
+	call->open = false;
+	end->call_cnt--;
+	flow_reenter(end);
+}
+
+static void flow_on_arrived(struct core_chan *chan, uint64_t pos)
+{
+	struct flow_end *end = flow_end_of(chan);
+
+	FLOW_CHECK(end->run, (int64_t)(pos - end->ring->conn.tx.flow.producer) <= 0,
+		   "news of what was not sent");
+}
+
+static void flow_on_down(struct core_chan *chan, int err)
+{
+	(void)err;
+	flow_fail(flow_end_of(chan)->run, "up", "the connection went down");
+}
+
+const struct core_upcalls flow_upcalls = {
+	.on_msg = flow_on_msg,
+	.on_call = flow_on_call,
+	.on_reply = flow_on_reply,
+	.on_arrived = flow_on_arrived,
+	.on_down = flow_on_down,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Batches without metadata, whose immediate says it all, where the link moves the bytes. (ring_rx.h) */
+#include "rx_see.h"
+
+TestSuite(ring_rx_short, .init = start, .fini = stop);
+
+static void accepted_short(uint32_t bytes, uint32_t news)
+{
+	uint64_t before = conn->rx.producer;
+
+	ring_rx_batch(conn->link->ops, conn, wire_imm_short(bytes / WIRE_ALIGN, news / WIRE_ALIGN));
+	cr_expect_eq(conn->eng.err, 0);
+	cr_expect_eq(conn->rx.parsed, before + bytes);
+}
+
+Test(ring_rx_short, a_short_immediate_brings_messages_and_news_without_metadata)
+{
+	start_late(-64ull);
+	put_meta(0, 0, WIRE_COUNT_WRAP);
+	accepted(64);
+	conn->tx.flow.producer = conn->tx.flush_start = 256;
+	memset(ring, 0xFF, WIRE_META_LEN);
+	put_hdr(32, 1, 0, 20);
+	put_hdr(64, 2, 0, 21);
+	accepted_short(128, 96);
+	cr_expect_eq(msg_cnt, 2);
+	cr_expect_eq(seen_op, 2);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 96);
+	put_hdr(32, 3, 0, 0);
+	accepted_short(64, 32);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 128, "news is what is new");
+	put_meta(224, 0, 1);
+	put_hdr(32, 4, 0, 0);
+	accepted(64);
+	put_hdr(32, 5, 0, 0);
+	accepted_short(64, 32);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 256, "also behind metadata");
+	cr_expect_eq(msg_cnt, 5);
+}
+
+Test(ring_rx_short, news_go_on_from_what_was_told_not_from_what_was_read)
+{
+	start_late(0);
+	conn->tx.flow.producer = conn->tx.flush_start = 256;
+	conn->tx.flow.remote_consumer = 192; /* a READ said so */
+	put_hdr(32, 1, 0, 0);
+	accepted_short(64, 96);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 192);
+	put_hdr(32, 1, 0, 0);
+	accepted_short(64, 160);
+	cr_expect_eq(conn->tx.flow.remote_consumer, 256);
+}
+
+Test(ring_rx_short, a_short_immediate_without_a_message_is_refused)
+{
+	start_late(0);
+	refused_imm(wire_imm_short(1, 0));
+}
+
+Test(ring_rx_short, a_short_immediate_of_zero_is_refused)
+{
+	start_late(0);
+	refused_imm(wire_imm_short(0, 1));
+}
+
+Test(ring_rx_short, a_short_immediate_across_the_end_is_refused)
+{
+	start_late(C - 64);
+	put_hdr(32, 1, 0, 0);
+	refused_imm(wire_imm_short(3, 0));
+}
+
+Test(ring_rx_short, news_beyond_what_was_posted_are_refused)
+{
+	start_late(0);
+	conn->tx.flow.producer = conn->tx.flush_start = 256;
+	put_hdr(32, 1, 0, 0);
+	refused_imm(wire_imm_short(2, 9));
+	cr_expect_eq(conn->tx.flow.remote_consumer, 0);
+	cr_expect_eq(msg_cnt, 0);
+}
+
+Test(ring_rx_short, a_message_longer_than_its_short_batch_is_refused)
+{
+	start_late(0);
+	put_hdr(32, 1, 0, 21);
+	refused_imm(wire_imm_short(2, 0));
+	cr_expect_eq(msg_cnt, 0);
+}
+
+Test(ring_rx_short, a_link_in_memory_knows_no_short_immediates)
+{
+	put_hdr(32, 1, 0, 0);
+	refused_imm(wire_imm_short(2, 0));
+	cr_expect_eq(msg_cnt, 0);
+}
