@@ -2,6 +2,8 @@
 /* Is there one control thread, as long as somebody needs it? (eng_node.h) */
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "engine/eng_node.h"
 
@@ -28,9 +30,34 @@ Test(eng_node, the_first_starts_it_and_the_last_stops_it, .timeout = 200)
 		cr_assert_eq(eng_node_get(&second), 0);
 		cr_expect_eq(first, second);
 		cr_expect_eq(threads(), before + 1);
-		eng_node_put();
+		eng_node_put(first);
 		cr_expect_eq(threads(), before + 1);
-		eng_node_put();
+		eng_node_put(second);
 		cr_expect_eq(threads(), before);
 	}
+}
+
+/* Its parent's goes on; what the child has of it is given back to nobody. */
+Test(eng_node, a_forked_child_starts_another, .timeout = 200)
+{
+	struct cm_node *parents, *own = NULL;
+	unsigned before = threads();
+	int status;
+	pid_t pid;
+
+	cr_assert_eq(eng_node_get(&parents), 0);
+	pid = fork();
+	if (!pid) {
+		bool ok = threads() == 1 && !eng_node_get(&own) && own != parents && threads() == 2;
+
+		eng_node_put(parents);
+		ok = ok && threads() == 2;
+		eng_node_put(own);
+		_exit(ok && threads() == 1 ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	cr_expect_eq(threads(), before + 1);
+	eng_node_put(parents);
+	cr_expect_eq(threads(), before);
 }

@@ -133,6 +133,8 @@ int cm_node_open(struct cm_node **node);
 int cm_node_open_cfg(const struct cm_cfg *cfg, struct cm_node **node);
 /** Stops and joins it; no agent is left. */
 void cm_node_close(struct cm_node *node);
+/** Nodes stand forks, those to come too (node/cm_fork.h). */
+void cm_guard_fork(void);
 /** The process is ending, or we are unloaded, with things open: stops the thread for good. */
 void cm_node_halt(struct cm_node *node);
 

@@ -119,7 +119,7 @@ int eng_open(const struct eng_lanes *lanes, const struct core_upcalls *up, struc
 err_close_lanes:
 	eng_close_lanes(engine);
 err_put_node:
-	eng_node_put();
+	eng_node_put(engine->node);
 err_free:
 	pthread_mutex_destroy(&engine->lock);
 	free(engine);
@@ -128,7 +128,7 @@ err_free:
 
 void eng_close(struct core_engine *engine)
 {
-	eng_node_put();
+	eng_node_put(engine->node);
 	close(engine->event_fd);
 	close(engine->wait_fd);
 	eng_close_lanes(engine);

@@ -10,10 +10,32 @@ static pthread_mutex_t eng_node_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cm_node *eng_node;
 static unsigned eng_node_refs;
 
+/* Somebody else may have had the lock; and the node is a husk (cm_fork.h), which stays. */
+static void eng_node_in_child(void)
+{
+	pthread_mutex_init(&eng_node_lock, NULL);
+	eng_node = NULL;
+	eng_node_refs = 0;
+}
+
+static void eng_node_guard_once(void)
+{
+	cm_guard_fork();
+	pthread_atfork(NULL, NULL, eng_node_in_child);
+}
+
+void eng_node_guard_fork(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, eng_node_guard_once);
+}
+
 int eng_node_get(struct cm_node **node)
 {
 	int ret = 0;
 
+	eng_node_guard_fork();
 	pthread_mutex_lock(&eng_node_lock);
 	if (!eng_node_refs)
 		ret = cm_node_open(&eng_node);
@@ -33,10 +55,10 @@ void eng_node_halt(void)
 	pthread_mutex_unlock(&eng_node_lock);
 }
 
-void eng_node_put(void)
+void eng_node_put(struct cm_node *node)
 {
 	pthread_mutex_lock(&eng_node_lock);
-	if (!--eng_node_refs)
+	if (node == eng_node && !--eng_node_refs)
 		cm_node_close(eng_node);
 	pthread_mutex_unlock(&eng_node_lock);
 }

@@ -4,8 +4,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "unit/ofi/ofi_fixture.h"
 
@@ -98,29 +96,5 @@ Test(cpr_ep, a_closed_endpoint_touches_no_memory)
 	free(in); /* the sanitizer watches */
 	fi_tinject(p.ep[0], "x", 1, p.addr[1], 1);
 	ofi_pair_progress(&p);
-	ofi_pair_close(&p);
-}
-
-/* Exit handlers of a child may try: what arrives is its parent's, and so is what is sent. */
-Test(cpr_ep, a_forked_child_does_not_close_what_is_its_parents)
-{
-	struct fi_cq_tagged_entry e;
-	char out = 7, in = 0;
-	int status;
-	pid_t pid;
-
-	ofi_pair_open(&p, &(struct ofi_options){ 0 });
-	cr_assert_eq(OFI_RETRY(&p, fi_tsend(p.ep[0], &out, 1, NULL, p.addr[1], 1, NULL)), 0);
-	pid = fork();
-	cr_assert_geq(pid, 0);
-	if (!pid)
-		_exit(fi_close(&p.ep[1]->fid) != -FI_EBUSY ||
-		      fi_close(&p.ep[0]->fid) != -FI_EBUSY ||
-		      fi_close(&p.domain->fid) != -FI_EBUSY);
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect_eq(status, 0);
-	cr_assert_eq(fi_trecv(p.ep[1], &in, 1, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
-	cr_assert_eq(ofi_pair_read(&p, 1, &e), 1);
-	cr_expect_eq(in, 7);
 	ofi_pair_close(&p);
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include "cm/cm.h"
 #include "cm/node/cm_node.h"
 #include "util/list.h"
 
@@ -44,9 +45,14 @@ static void cm_fork_register(void)
 	pthread_atfork(cm_fork_before, cm_fork_in_parent, cm_fork_in_child);
 }
 
-void cm_fork_add(struct cm_node *node)
+void cm_guard_fork(void)
 {
 	pthread_once(&cm_fork_once, cm_fork_register);
+}
+
+void cm_fork_add(struct cm_node *node)
+{
+	cm_guard_fork();
 	pthread_mutex_lock(&cm_fork_lock);
 	util_list_push_back(&cm_fork_nodes, &node->fork_link);
 	pthread_mutex_unlock(&cm_fork_lock);

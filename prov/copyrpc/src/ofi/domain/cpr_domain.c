@@ -40,7 +40,7 @@ static int cpr_domain_close(struct fid *fid)
 {
 	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
 
-	if (cpr_ref_is_busy(&domain->refs))
+	if (cpr_ref_is_busy(&domain->refs) || cpr_domain_is_inherited(domain))
 		return -FI_EBUSY;
 	cpr_fabric_remove(domain->fabric, domain);
 	cpr_progress_stop(&domain->progress);
@@ -171,6 +171,7 @@ static void cpr_domain_init(struct cpr_domain *domain, struct cpr_fabric *fabric
 	domain->prov_key = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_PROV_KEY);
 	domain->virt_addr = attr->mr_mode == FI_MR_BASIC || (attr->mr_mode & FI_MR_VIRT_ADDR);
 	util_list_init(&domain->fabric_link);
+	util_list_init(&domain->eps);
 	util_list_init(&domain->closed_conns);
 	domain->pid = getpid();
 }

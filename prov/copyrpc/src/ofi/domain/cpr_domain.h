@@ -33,6 +33,7 @@ struct cpr_domain {
 	pthread_mutex_t changes; /* what groups have in common changes: the outermost lock */
 	bool splits;             /* there may be more groups; under `changes` */
 	unsigned group_cnt;      /* how many there are besides; under `changes` */
+	struct util_list eps; /* cpr_ep.domain_link: enabled ones, and aliases; under `changes` */
 	struct cpr_fabric *fabric;
 	struct util_list fabric_link; /* cpr_fabric.domains */
 	struct cpr_ref refs;          /* whatever was opened in it */
@@ -48,7 +49,7 @@ struct cpr_domain {
 	struct cpr_progress progress;
 	struct cpr_eq_user eq_user;
 	bool mr_events; /* bound to it with FI_REG_MR */
-	pid_t pid;      /* whose it is: a forked child has a copy only */
+	pid_t pid;      /* whose it is: a forked child has a copy only (cpr_fork.h) */
 };
 
 static inline struct cpr_domain *cpr_domain_of(struct fid_domain *fid)

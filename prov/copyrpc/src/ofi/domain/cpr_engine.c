@@ -109,9 +109,9 @@ void cpr_engine_halt_cm(void)
 	eng_node_halt();
 }
 
-void cpr_engine_put_cm(void)
+void cpr_engine_put_cm(struct cm_node *cm)
 {
-	eng_node_put();
+	eng_node_put(cm);
 }
 
 static bool cpr_engine_is_wanted(enum cpr_kind kind)

@@ -20,7 +20,7 @@ const struct core_engine_ops *cpr_engine_of(enum cpr_kind kind);
 
 /** The control thread of all engines, counted: 0 or -FI_E*. */
 int cpr_engine_get_cm(struct cm_node **cm);
-void cpr_engine_put_cm(void);
+void cpr_engine_put_cm(struct cm_node *cm);
 /** Stops it for good, whatever is open: the process ends, or libfabric is unloaded. */
 void cpr_engine_halt_cm(void);
 

@@ -9,6 +9,7 @@
 
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/domain/cpr_engine.h"
+#include "ofi/domain/cpr_fork.h"
 #include "ofi/queue/cpr_eq.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
@@ -31,7 +32,7 @@ static int cpr_fabric_close(struct fid *fid)
 	pthread_mutex_unlock(&cpr_fabric_lock);
 	cpr_request_reject_all(fabric);
 	if (fabric->cm)
-		cpr_engine_put_cm();
+		cpr_engine_put_cm(fabric->cm);
 	pthread_mutex_destroy(&fabric->request_lock);
 	free(fabric);
 	return 0;
@@ -90,6 +91,7 @@ int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **out, void *
 			  attr ? attr->name : "(none)");
 		return -FI_EINVAL;
 	}
+	cpr_fork_register();
 	fabric = calloc(1, sizeof(*fabric));
 	if (!fabric)
 		return -FI_ENOMEM;
@@ -176,6 +178,51 @@ void cpr_fabric_fill_opened(struct fi_info *info, const struct fi_info *hints)
 		info->fabric_attr->fabric = hints->fabric_attr->fabric;
 	if (hints && hints->domain_attr && hints->domain_attr->domain)
 		info->domain_attr->domain = hints->domain_attr->domain;
+}
+
+static void cpr_fabric_each(void (*visit)(struct cpr_domain *domain))
+{
+	struct util_list *f, *d, *ftmp, *dtmp;
+
+	UTIL_LIST_FOREACH_SAFE (f, ftmp, &cpr_fabric_list)
+		UTIL_LIST_FOREACH_SAFE (d, dtmp,
+					&UTIL_CONTAINER_OF(f, struct cpr_fabric, link)->domains)
+			visit(UTIL_CONTAINER_OF(d, struct cpr_domain, fabric_link));
+}
+
+static void cpr_fabric_lock_changes(struct cpr_domain *domain)
+{
+	pthread_mutex_lock(&domain->changes);
+}
+
+static void cpr_fabric_unlock_changes(struct cpr_domain *domain)
+{
+	pthread_mutex_unlock(&domain->changes);
+}
+
+void cpr_fabric_lock_all(void)
+{
+	pthread_mutex_lock(&cpr_fabric_lock);
+	cpr_fabric_each(cpr_fabric_lock_changes);
+}
+
+void cpr_fabric_unlock_all(void)
+{
+	cpr_fabric_each(cpr_fabric_unlock_changes);
+	pthread_mutex_unlock(&cpr_fabric_lock);
+}
+
+static void cpr_fabric_forget_domain(struct cpr_domain *domain)
+{
+	util_list_remove(&domain->fabric_link);
+}
+
+void cpr_fabric_forget_all(void (*forget)(struct cpr_domain *domain))
+{
+	cpr_fabric_each(cpr_fabric_unlock_changes);
+	cpr_fabric_each(forget);
+	cpr_fabric_each(cpr_fabric_forget_domain);
+	pthread_mutex_unlock(&cpr_fabric_lock);
 }
 
 void cpr_fabric_stop_all(void)

@@ -50,6 +50,14 @@ void cpr_fabric_remove(struct cpr_fabric *fabric, struct cpr_domain *domain);
 /** Names the opened fabric and domain in an info, if there are any (fi_fabric(3), fi_domain(3)). */
 void cpr_fabric_fill_opened(struct fi_info *info, const struct fi_info *hints);
 
+/**
+ * Around fork: no domain is in the midst of an opening, an end, or a change of its endpoints. In the child they are
+ * listed no more, after `forget` was called for each.
+ */
+void cpr_fabric_lock_all(void);
+void cpr_fabric_unlock_all(void);
+void cpr_fabric_forget_all(void (*forget)(struct cpr_domain *domain));
+
 /** Stops the progress threads of all domains: the process ends or libfabric is unloaded. */
 void cpr_fabric_stop_all(void);
 

@@ -315,6 +315,7 @@ void cpr_group_enter(struct cpr_ep *ep)
 		cpr_place_take(places[i], group);
 	group->members++;
 	ep->dom = &group->core;
+	util_list_push_back(&ep->domain->eps, &ep->domain_link);
 	pthread_mutex_unlock(&ep->domain->changes);
 }
 
@@ -322,6 +323,7 @@ void cpr_group_leave(struct cpr_ep *ep)
 {
 	pthread_mutex_lock(&ep->domain->changes);
 	cpr_group_of(ep->dom)->members--;
+	util_list_remove(&ep->domain_link);
 	pthread_mutex_unlock(&ep->domain->changes);
 }
 

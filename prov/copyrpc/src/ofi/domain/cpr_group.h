@@ -45,6 +45,7 @@ struct cpr_group {
 	uint64_t seen_reads; /* of these, what cpr_group_help last saw; atomic */
 	unsigned members;    /* endpoints, queues, counters; under domain.changes */
 	unsigned number;     /* of groups that are older */
+	bool is_inherited;   /* in a forked child: its parent's (cpr_fork.h) */
 	struct cpr_domain *domain;
 	struct cpr_alarm alarm; /* who sleeps on it */
 	struct cpr_group *next; /* younger; atomic, written once */

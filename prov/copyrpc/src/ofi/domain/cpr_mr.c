@@ -74,6 +74,8 @@ static int cpr_mr_close(struct fid *fid)
 {
 	struct cpr_mr *mr = cpr_mr_of(fid);
 
+	if (cpr_domain_is_inherited(mr->domain))
+		return -FI_EBUSY;
 	cpr_mr_remove(mr);
 	for (int i = 0; i < 2; i++)
 		if (mr->cntr[i])

@@ -301,6 +301,7 @@ void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_i
 	if (ep->caps & (FI_RMA | FI_ATOMIC))
 		ep->core_ep.remote_access = ep->caps & (FI_REMOTE_READ | FI_REMOTE_WRITE);
 	ep->core_ep.min_multi_recv = CPR_MULTI_RECV_MIN;
+	util_list_init(&ep->domain_link);
 	util_list_init(&ep->av_link);
 	util_list_init(&ep->triggers);
 	if (info->src_addr && info->src_addrlen >= cpr_addr_len(domain->addr_format))

@@ -89,6 +89,7 @@ struct cpr_ep {
 	struct cpr_ep *owner;   /* itself, unless it is an alias */
 	struct cpr_ref refs;    /* aliases; of a shared receive context: endpoints */
 	struct cpr_domain *domain;
+	struct util_list domain_link; /* cpr_domain.eps */
 	struct cpr_av *av;
 	struct util_list av_link; /* cpr_av.eps */
 	struct cpr_cq *tx_cq;

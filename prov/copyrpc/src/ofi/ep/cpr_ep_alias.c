@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "ofi/base/cpr_offer.h"
+#include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
 
 void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags)
@@ -81,12 +82,18 @@ int cpr_ep_alias(struct cpr_ep *ep, const struct fi_alias *arg)
 		return ret;
 	}
 	cpr_ref_get(&ep->owner->refs);
+	pthread_mutex_lock(&alias->domain->changes);
+	util_list_push_back(&alias->domain->eps, &alias->domain_link);
+	pthread_mutex_unlock(&alias->domain->changes);
 	*arg->fid = &alias->fid.fid;
 	return 0;
 }
 
 int cpr_ep_close_alias(struct cpr_ep *alias)
 {
+	pthread_mutex_lock(&alias->domain->changes);
+	util_list_remove(&alias->domain_link);
+	pthread_mutex_unlock(&alias->domain->changes);
 	cpr_ref_put(&alias->owner->refs);
 	free(alias);
 	return 0;

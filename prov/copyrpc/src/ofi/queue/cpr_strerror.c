@@ -39,6 +39,7 @@ static const struct cpr_sentence cpr_sentences[] = {
 	{ FI_EIO, "The device failed, or the peer sent what makes no sense; the log says which" },
 	{ FI_ENOPROTOOPT, "The peer and this end have no version of the protocol, or no path, in "
 			  "common; the log says which" },
+	{ FI_EBADF, "This is a forked child, and the queue its parent's; open a domain here" },
 	{ FI_EMFILE, "Too many files are open; raise ulimit -n" },
 	{ FI_EADDRNOTAVAIL, "The address is not one of this host" },
 	{ FI_EADDRINUSE, "The address is in use by another endpoint" },

@@ -340,6 +340,8 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_place *place, struct cpr_gr
 {
 	int left, fd;
 
+	if ((*group)->is_inherited) /* and so are its descriptors */
+		return -FI_EBADF;
 	if (!cpr_wait_has_fd(wait->obj))
 		return cpr_wait_yield(place, group, call);
 	if (call->spins && cpr_wait_spin(place, group, call))
@@ -375,6 +377,8 @@ int cpr_wait_try(struct cpr_wait *wait, struct cpr_group *group, bool shares)
 
 	if (!cpr_wait_has_fd(wait->obj))
 		return -FI_EINVAL;
+	if (group->is_inherited)
+		return -FI_EBADF;
 	ret = cpr_wait_fd(wait);
 	if (ret < 0)
 		return ret;

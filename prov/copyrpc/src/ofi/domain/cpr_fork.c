@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Objects of the parent's in a forked child: see cpr_fork.h. */
+#include "ofi/domain/cpr_fork.h"
+
+#include <pthread.h>
+#include <rdma/fi_errno.h>
+
+#include "engine/eng_engine.h"
+#include "engine/eng_node.h"
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/domain/cpr_fabric.h"
+#include "ofi/ep/cpr_ep.h"
+#include "ofi/queue/cpr_cq.h"
+
+/* ---- an engine that does nothing ---- */
+
+static int cpr_fork_ep_open(struct core_engine *engine, struct core_ep *ep,
+			    const struct sockaddr *addr, struct core_engine_ep **eep)
+{
+	(void)engine;
+	(void)ep;
+	(void)addr;
+	(void)eep;
+	return -FI_EBADF;
+}
+
+static void cpr_fork_progress(struct core_engine *engine)
+{
+	(void)engine;
+}
+
+static int cpr_fork_refuse(struct core_engine *engine)
+{
+	(void)engine;
+	return -FI_EBADF;
+}
+
+/* Nothing else is reached: endpoints are refused, and domains stay open. */
+static const struct core_engine_ops cpr_fork_engine = {
+	.name = "inherited",
+	.ep_open = cpr_fork_ep_open,
+	.ep_addr = eng_ep_addr,
+	.progress = cpr_fork_progress,
+	.wait_fd = cpr_fork_refuse,
+	.arm = cpr_fork_refuse,
+	.disarm = cpr_fork_progress,
+};
+
+/* ---- what becomes of everything ---- */
+
+/* Whoever reads it hears that it is no use to wait. */
+static void cpr_fork_spoil_cq(struct cpr_cq *cq, uint64_t flags)
+{
+	struct fi_cq_err_entry err = { .flags = flags, .err = FI_EBADF, .prov_errno = FI_EBADF };
+
+	if (!cq)
+		return;
+	core_cq_set_notify(&cq->core, NULL); /* its descriptor is the parent's, too */
+	if (!cq->core.failed_cnt)
+		core_cq_write_err(&cq->core, &err, FI_ADDR_NOTAVAIL);
+}
+
+static void cpr_fork_disown_ep(struct cpr_ep *ep)
+{
+	ep->is_enabled = false;
+	ep->fid.msg = &cpr_early_msg_ops;
+	ep->fid.tagged = &cpr_early_tagged_ops;
+	ep->fid.rma = &cpr_early_rma_ops;
+	ep->fid.atomic = &cpr_early_atomic_ops;
+	ep->fid.collective = &cpr_no_collective_ops;
+	if (ep->owner == ep)
+		util_list_remove(&ep->av_link); /* peers outlive their addresses */
+	cpr_fork_spoil_cq(ep->tx_cq, FI_SEND);
+	cpr_fork_spoil_cq(ep->rx_cq, FI_RECV);
+}
+
+static void cpr_fork_disown_group(struct cpr_group *group)
+{
+	struct core_dom *dom = &group->core;
+
+	group->is_inherited = true;
+	dom->engine_ops = &cpr_fork_engine;
+	util_bias_init(&dom->own_lock);
+	util_list_init(&dom->work);
+}
+
+static void cpr_fork_disown(struct cpr_domain *domain)
+{
+	struct util_list *it, *tmp;
+
+	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g))
+		cpr_fork_disown_group(g);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &domain->eps)
+		cpr_fork_disown_ep(UTIL_CONTAINER_OF(it, struct cpr_ep, domain_link));
+}
+
+static void cpr_fork_in_child(void)
+{
+	cpr_fabric_forget_all(cpr_fork_disown);
+}
+
+static void cpr_fork_register_once(void)
+{
+	eng_node_guard_fork(); /* who registers later locks first: ours are the outer locks */
+	pthread_atfork(cpr_fabric_lock_all, cpr_fabric_unlock_all, cpr_fork_in_child);
+}
+
+void cpr_fork_register(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, cpr_fork_register_once);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What a forked child can do with its parent's objects, and with its own: cpr_fork.h. */
+#include "ofi/domain/cpr_fork.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "unit/ofi/ofi_fixture.h"
+
+static struct ofi_pair p;
+static struct fid_ep *alias; /* of the first endpoint, or NULL */
+static bool sleeps;          /* its queues have wait objects */
+
+/* In a child, where assertions are nobody's. */
+#define CHILD_CHECK(cond)                                                                          \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			fprintf(stderr, "%s:%d: in the child: not %s\n", __FILE__, __LINE__,       \
+				#cond);                                                            \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+static void in_a_child(void (*does)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	cr_assert_geq(pid, 0);
+	if (!pid) {
+		alarm(120);
+		does();
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+}
+
+/* From `from` to the other end, whole. */
+static void say(struct ofi_pair *q, int from, char what)
+{
+	struct fi_cq_tagged_entry e;
+	char in = 0;
+
+	cr_assert_eq(fi_trecv(q->ep[!from], &in, 1, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+	cr_assert_eq(OFI_RETRY(q, fi_tsend(q->ep[from], &what, 1, NULL, q->addr[!from], 1, NULL)),
+		     0);
+	cr_assert_eq(ofi_pair_read(q, !from, &e), 1);
+	cr_assert_eq(in, what);
+	cr_assert_eq(ofi_pair_read(q, from, &e), 1);
+}
+
+static void try_everything(void)
+{
+	struct fi_cq_err_entry err = { 0 };
+	struct fi_cq_tagged_entry e;
+	char buf[8] = { 0 };
+	unsigned i, k;
+
+	CHILD_CHECK(!alias || fi_tsend(alias, buf, 1, NULL, p.addr[1], 1, NULL) == -FI_EOPBADSTATE);
+	for (i = 0; i < 2; i++) {
+		CHILD_CHECK(fi_tsend(p.ep[i], buf, 1, NULL, p.addr[!i], 1, NULL) ==
+			    -FI_EOPBADSTATE);
+		CHILD_CHECK(fi_inject(p.ep[i], buf, 1, p.addr[!i]) == -FI_EOPBADSTATE);
+		CHILD_CHECK(fi_trecv(p.ep[i], buf, 1, NULL, FI_ADDR_UNSPEC, 1, 0, NULL) ==
+			    -FI_EOPBADSTATE);
+		CHILD_CHECK(fi_cq_read(p.cq[i], &e, 1) == -FI_EAVAIL);
+		CHILD_CHECK(fi_cq_readerr(p.cq[i], &err, 0) == 1);
+		CHILD_CHECK(err.err == FI_EBADF);
+		CHILD_CHECK(strstr(fi_cq_strerror(p.cq[i], err.prov_errno, NULL, NULL, 0), "fork"));
+		for (k = 0; k < 1000; k++)
+			CHILD_CHECK(fi_cq_read(p.cq[i], &e, 1) == -FI_EAGAIN);
+		CHILD_CHECK(fi_cq_sread(p.cq[i], &e, 1, NULL, -1) ==
+			    (sleeps ? -FI_EBADF : -FI_ENOSYS));
+	}
+	CHILD_CHECK(!fi_av_remove(p.av, p.addr, 2, 0));
+	for (i = 0; i < 2; i++) {
+		CHILD_CHECK(fi_close(&p.ep[i]->fid) == -FI_EBUSY);
+		CHILD_CHECK(fi_close(&p.cq[i]->fid) == -FI_EBUSY);
+	}
+	CHILD_CHECK(fi_close(&p.av->fid) == -FI_EBUSY);
+	CHILD_CHECK(fi_close(&p.domain->fid) == -FI_EBUSY);
+}
+
+/* What arrives is its parent's, and so is what is sent. */
+static void is_refused(enum fi_threading threading, enum fi_progress progress)
+{
+	struct ofi_options opts = { .threading = threading,
+				    .progress = progress,
+				    .wait_obj = FI_WAIT_UNSPEC };
+	struct fi_cq_tagged_entry e;
+	char out = 7, in = 0;
+
+	ofi_pair_open(&p, &opts);
+	sleeps = true;
+	cr_assert_eq(fi_ep_alias(p.ep[0], &alias, FI_TRANSMIT | FI_COMPLETION), 0);
+	say(&p, 0, 1);
+	say(&p, 1, 2);
+	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[0], &out, 1, p.addr[1], 1)), 0);
+	in_a_child(try_everything);
+	cr_assert_eq(fi_trecv(p.ep[1], &in, 1, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
+	cr_assert_eq(ofi_pair_read(&p, 1, &e), 1);
+	cr_expect_eq(in, 7);
+	say(&p, 1, 8);
+	cr_assert_eq(fi_close(&alias->fid), 0);
+	alias = NULL;
+	ofi_pair_close(&p);
+}
+
+Test(cpr_fork, a_child_is_refused_whatever_is_its_parents)
+{
+	is_refused(FI_THREAD_DOMAIN, FI_PROGRESS_MANUAL);
+	is_refused(FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
+	is_refused(FI_THREAD_SAFE, FI_PROGRESS_AUTO);
+}
+
+Test(cpr_fork, over_datagrams_too)
+{
+	setenv("FI_COPYRPC_ENDPOINT", "ud", 1);
+	is_refused(FI_THREAD_DOMAIN, FI_PROGRESS_MANUAL);
+	is_refused(FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
+}
+
+static void open_its_own(void)
+{
+	struct ofi_pair own = { 0 };
+
+	try_everything();
+	ofi_pair_open(&own, &(struct ofi_options){ .threading = FI_THREAD_SAFE });
+	say(&own, 0, 3);
+	say(&own, 1, 4);
+	ofi_pair_close(&own);
+}
+
+/* Once more from a child that has endpoints of its own. */
+static void open_its_own_and_fork(void)
+{
+	struct ofi_pair own = { 0 };
+	int status;
+	pid_t pid;
+
+	ofi_pair_open(&own, &(struct ofi_options){ 0 });
+	say(&own, 0, 5);
+	pid = fork();
+	if (!pid) {
+		open_its_own();
+		_exit(0);
+	}
+	CHILD_CHECK(waitpid(pid, &status, 0) == pid && !status);
+	say(&own, 1, 6);
+	ofi_pair_close(&own);
+}
+
+Test(cpr_fork, a_child_has_endpoints_of_its_own)
+{
+	ofi_pair_open(&p, &(struct ofi_options){ 0 });
+	say(&p, 0, 1);
+	in_a_child(open_its_own);
+	in_a_child(open_its_own_and_fork);
+	say(&p, 0, 7);
+	say(&p, 1, 8);
+	ofi_pair_close(&p);
+}
+
+/* It ends by exit, so that handlers run, with a progress thread of its parent's that it does not have. */
+static void leave_by_exit(void)
+{
+	ofi_provider()->cleanup();
+}
+
+Test(cpr_fork, a_child_may_end_with_its_exit_handlers)
+{
+	ofi_pair_open(&p, &(struct ofi_options){ .progress = FI_PROGRESS_AUTO });
+	say(&p, 0, 1);
+	in_a_child(leave_by_exit);
+	say(&p, 0, 2);
+	ofi_pair_close(&p);
+}
+
+static bool stop;
+
+static void *read_and_open(void *arg)
+{
+	struct ofi_pair *q = arg;
+	struct fi_cq_tagged_entry e;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+		struct fid_ep *ep = ofi_pair_new_ep(q, q->cq[0], q->cq[0]);
+
+		fi_cq_read(q->cq[0], &e, 1);
+		fi_cq_read(q->cq[1], &e, 1);
+		if (fi_close(&ep->fid))
+			abort();
+	}
+	return NULL;
+}
+
+/* Locks of its parent's may be taken, by threads that a child does not have. */
+Test(cpr_fork, forking_in_the_middle_of_another_threads_calls)
+{
+	pthread_t thread;
+
+	stop = false;
+	sleeps = true;
+	ofi_pair_open(&p, &(struct ofi_options){ .threading = FI_THREAD_SAFE,
+						 .wait_obj = FI_WAIT_UNSPEC });
+	cr_assert_eq(pthread_create(&thread, NULL, read_and_open, &p), 0);
+	for (unsigned i = 0; i < 50; i++)
+		in_a_child(try_everything);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	cr_assert_eq(pthread_join(thread, NULL), 0);
+	ofi_pair_close(&p);
+}
