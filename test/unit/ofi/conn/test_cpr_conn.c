@@ -80,26 +80,6 @@ Test(cpr_conn, more_data_than_fits_is_refused)
 	cr_expect(conn_is_quiet(&w));
 }
 
-Test(cpr_conn, messages_go_to_the_one_peer_whatever_the_address_says)
-{
-	char in[4][8] = { { 0 } };
-
-	conn_pair(&w, ep);
-	cr_assert_eq(fi_recv(ep[1], in[0], 8, NULL, 123456, in[0]), 0);
-	cr_assert_eq(fi_send(ep[0], "one", 4, NULL, FI_ADDR_UNSPEC, NULL), 0);
-	expect_received(in[0], 4, FI_MSG);
-	cr_assert_eq(fi_trecv(ep[0], in[1], 8, NULL, 0, 7, 0, in[1]), 0);
-	cr_assert_eq(fi_tinject(ep[1], "two", 4, 99, 7), 0);
-	expect_received(in[1], 4, FI_TAGGED);
-	cr_assert_eq(fi_recv(ep[0], in[2], 8, NULL, 0, in[2]), 0);
-	cr_assert_eq(fi_senddata(ep[1], "three", 6, NULL, 5, FI_ADDR_NOTAVAIL, NULL), 0);
-	expect_received(in[2], 6, FI_REMOTE_CQ_DATA);
-	cr_expect_str_eq(in[0], "one");
-	cr_expect_str_eq(in[1], "two");
-	cr_expect_str_eq(in[2], "three");
-	close_pair();
-}
-
 Test(cpr_conn, receives_may_come_first_and_sends_may_not)
 {
 	char in[8];

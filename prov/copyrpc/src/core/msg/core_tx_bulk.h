@@ -7,6 +7,8 @@
  *   fetch    RNDV call with the address; the receiver fetches and replies, or its reply
  *	      asks for CONT parts, the last of which is a call; ends with the reply
  * CONT frames of several messages to one peer may interleave; the first frames are in order.
+ *
+ * Shown by test/unit/core/msg/test_core_tx_bulk.c.
  */
 #ifndef CORE_TX_BULK_H
 #define CORE_TX_BULK_H

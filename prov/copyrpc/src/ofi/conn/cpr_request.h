@@ -8,7 +8,8 @@
  * has read the event). All of a fabric stand in one list, so a handle of the user's is looked up,
  * not believed.
  *
- * Lock order: cm's -> the fabric's request_lock. Shown by test/unit/ofi/conn/test_cpr_pep.c.
+ * Lock order: cm's -> the fabric's request_lock. Shown by test/unit/ofi/conn/test_cpr_request.c and
+ * test_cpr_pep.c.
  */
 #ifndef CPR_REQUEST_H
 #define CPR_REQUEST_H

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which engine drives an endpoint? The only place in ofi/ that names one: a new engine, a new row. */
+/*
+ * Which engine drives an endpoint? The only place in ofi/ that names one: a new engine, a new row.
+ *
+ * Shown by test/unit/ofi/domain/test_cpr_engine.c.
+ */
 #ifndef CPR_ENGINE_H
 #define CPR_ENGINE_H
 

@@ -7,7 +7,7 @@
  * connections in the control thread becomes events in the domain's progress; the queue is only told
  * that there is news, so that who sleeps on it looks. Lock order: `bind_lock` -> a domain -> `lock`.
  *
- * Shown by test/unit/ofi/queue/test_cpr_eq.c.
+ * Shown by test/unit/ofi/queue/test_cpr_eq.c and test_cpr_eq_cm.c.
  */
 #ifndef CPR_EQ_H
 #define CPR_EQ_H

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Which engine drives what FI_COPYRPC_PATHS and FI_COPYRPC_ENDPOINT ask for, and when is there none? */
+#include "ofi/domain/cpr_engine.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+
+#include "util/param.h"
+
+static struct util_params before;
+
+static void setup(void)
+{
+	before = util_params;
+	util_params.endpoint = NULL;
+	util_params.device = "nobody"; /* whatever this machine has */
+}
+
+static void teardown(void)
+{
+	util_params = before;
+}
+
+TestSuite(cpr_engine, .init = setup, .fini = teardown);
+
+static const char *name_of(enum cpr_kind kind, const char *paths)
+{
+	util_params.paths = paths;
+	return cpr_engine_of(kind)->name;
+}
+
+Test(cpr_engine, memory_is_called_directly_where_it_comes_first)
+{
+	cr_expect_str_eq(name_of(CPR_RC, "shm"), "rc/shm");
+	cr_expect_str_eq(name_of(CPR_RC, "shm,nic,udp"), "rc/shm");
+	cr_expect_str_eq(name_of(CPR_RC, "nic,shm"), "rc/shm", "there is no such device");
+	cr_expect_str_eq(name_of(CPR_RC, "udp,shm"), "rc");
+	cr_expect_str_eq(name_of(CPR_RC, "udp"), "rc");
+	cr_expect_str_eq(name_of(CPR_UD, "shm,udp"), "ud");
+}
+
+/** An engine whose progress is that of memory is none where memory is not what comes first. */
+Test(cpr_engine, one_that_was_chosen_for_other_paths_does_not_open)
+{
+	const struct core_engine_ops *ops;
+	const struct core_upcalls up = { 0 };
+	struct core_engine *engine;
+
+	util_params.paths = "shm,udp";
+	ops = cpr_engine_of(CPR_RC);
+	util_params.paths = "udp";
+	cr_expect_eq(ops->open(&up, &engine), -FI_ENODEV);
+	util_params.paths = "shm,udp";
+	cr_assert_eq(ops->open(&up, &engine), 0);
+	ops->close(engine);
+}
+
+Test(cpr_engine, a_kind_without_a_path_is_not_there)
+{
+	util_params.paths = "shm";
+	cr_expect_eq(cpr_engine_check(CPR_RC), 0);
+	cr_expect_eq(cpr_engine_check(CPR_UD), -FI_ENODATA, "memory is left to rc");
+	util_params.paths = "nic";
+	cr_expect_eq(cpr_engine_check(CPR_RC), -FI_ENODATA);
+	util_params.paths = "shm,udp";
+	cr_expect_eq(cpr_engine_check(CPR_RC), 0);
+	cr_expect_eq(cpr_engine_check(CPR_UD), 0);
+	util_params.paths = "what";
+	cr_expect_eq(cpr_engine_check(CPR_RC), -FI_ENODATA);
+}
+
+Test(cpr_engine, one_kind_may_be_all_that_is_wanted)
+{
+	util_params.paths = "shm,udp";
+	util_params.endpoint = "";
+	cr_expect_eq(cpr_engine_check(CPR_RC), 0);
+	cr_expect_eq(cpr_engine_check(CPR_UD), 0);
+	util_params.endpoint = "rc";
+	cr_expect_eq(cpr_engine_check(CPR_RC), 0);
+	cr_expect_eq(cpr_engine_check(CPR_UD), -FI_ENODATA);
+	util_params.endpoint = "ud";
+	cr_expect_eq(cpr_engine_check(CPR_RC), -FI_ENODATA);
+	cr_expect_eq(cpr_engine_check(CPR_UD), 0);
+	util_params.endpoint = "rd";
+	cr_expect_eq(cpr_engine_check(CPR_RC), -FI_ENODATA);
+	cr_expect_eq(cpr_engine_check(CPR_UD), -FI_ENODATA);
+}
+
+Test(cpr_engine, without_a_device_there_is_none_to_tell_of)
+{
+	struct fid_nic *nic = (struct fid_nic *)&nic;
+
+	util_params.paths = "shm,nic,udp";
+	cr_expect_eq(cpr_engine_nic(CPR_RC, &nic), 0);
+	cr_expect_null(nic);
+}
