@@ -290,3 +290,48 @@ Test(erpc_port, an_answer_that_nobody_needs_any_more_is_forgotten)
 	cr_expect_eq(late_answers, 1, "and then no more");
 	erpc_pair_fini(&p);
 }
+
+/* ---- tokens ---- */
+
+/** x ^ x >> by, undone. */
+static uint64_t unshift(uint64_t x, unsigned by)
+{
+	uint64_t y = x;
+	unsigned i;
+
+	for (i = by; i < 64; i += by)
+		y = x ^ y >> by;
+	return y;
+}
+
+/** What splitmix64 made `z` from. */
+static uint64_t unmix(uint64_t z)
+{
+	z = unshift(z, 31) * 0x319642B2D24D8EC3ull;
+	z = unshift(z, 27) * 0x96DE1B173F119089ull;
+	return unshift(z, 30);
+}
+
+/** A peer knows the token of its own session: another's, which guards it from being forged, does not follow. */
+Test(erpc_port, a_token_says_nothing_of_the_next_one)
+{
+	struct dev_dgram_attr dg_attr = { .rx_cnt = 16, .tx_cnt = 16 };
+	struct erpc_port_attr attr = { .tx_cnt = 16 };
+	struct wire_erpc_half half;
+	struct erpc_session *s[3];
+	struct erpc_port *port;
+	struct fake_net net;
+	unsigned i;
+
+	fake_net_init(&net, 1);
+	cr_assert_eq(fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg), 0);
+	cr_assert_eq(erpc_port_open(&attr, &port), 0);
+	for (i = 0; i < 3; i++)
+		cr_assert_eq(erpc_session_open(port, &half, &s[i]), 0);
+	cr_expect_neq(unmix(s[2]->token) - unmix(s[1]->token),
+		      unmix(s[1]->token) - unmix(s[0]->token), "a row");
+	for (i = 0; i < 3; i++)
+		erpc_session_close(s[i]);
+	erpc_port_close(port);
+	fake_net_fini(&net);
+}

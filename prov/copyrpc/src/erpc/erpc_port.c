@@ -272,6 +272,7 @@ uint64_t erpc_port_due_ns(const struct erpc_port *port)
 static int erpc_port_seed(struct erpc_port *port, uint64_t seed)
 {
 	port->random = seed;
+	port->seeded = seed;
 	if (!seed && getrandom(&port->random, sizeof(port->random), 0) != sizeof(port->random))
 		return -FI_EIO;
 	port->loan_random = port->random * 0x2545F4914F6CDD1Dull + 1;

@@ -106,6 +106,7 @@ struct erpc_port {
 	uint32_t session_cnt;
 	uint32_t promised; /* packets that peers may send */
 	uint64_t random;
+	bool seeded; /* tokens follow from `random`: a test */
 };
 
 /** 0 or -FI_E*. */

@@ -9,19 +9,24 @@
  * Shown by test/unit/erpc/test_erpc_many.c.
  */
 #include <rdma/fi_errno.h>
+#include <sys/random.h>
 
 #include "erpc/erpc_port.h"
 
 #define ERPC_SHARE 8u /* one session gets at most this part of what is left */
 
-/** splitmix64 over a seed from the system: tokens are guarded by their length, not by this. */
-static uint64_t erpc_port_random(struct erpc_port *port)
+/** Who has one token must not know the next: they come from the system, and only those of tests from a seed. */
+static int erpc_port_token(struct erpc_port *port, uint64_t *token)
 {
-	uint64_t z = port->random += 0x9E3779B97F4A7C15ull;
+	uint64_t z;
 
+	if (!port->seeded)
+		return getrandom(token, sizeof(*token), 0) == sizeof(*token) ? 0 : -FI_EIO;
+	z = port->random += 0x9E3779B97F4A7C15ull;
 	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
 	z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-	return z ^ (z >> 31);
+	*token = z ^ (z >> 31);
+	return 0;
 }
 
 static uint32_t erpc_port_share(const struct erpc_port *port)
@@ -41,13 +46,14 @@ static bool erpc_port_is_used(const struct erpc_port *port, uint32_t num)
 
 int erpc_port_take_num(struct erpc_port *port, uint16_t *num, uint32_t *credits, uint64_t *token)
 {
-	int ret = 0;
+	int ret = -FI_EMFILE;
 
 	pthread_mutex_lock(&port->lock);
-	if (port->session_cnt == ERPC_SESSIONS_MAX) {
-		ret = -FI_EMFILE;
+	if (port->session_cnt == ERPC_SESSIONS_MAX)
 		goto out_unlock;
-	}
+	ret = erpc_port_token(port, token);
+	if (ret)
+		goto out_unlock;
 	while (erpc_port_is_used(port, port->next_num % ERPC_SESSIONS_MAX))
 		port->next_num++;
 	*num = (uint16_t)(port->next_num++ % ERPC_SESSIONS_MAX);
@@ -55,7 +61,6 @@ int erpc_port_take_num(struct erpc_port *port, uint16_t *num, uint32_t *credits,
 	port->session_cnt++;
 	*credits = erpc_port_share(port);
 	port->promised += 2 * *credits;
-	*token = erpc_port_random(port);
 out_unlock:
 	pthread_mutex_unlock(&port->lock);
 	return ret;
