@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Somebody who sees all packets sends them again, whenever he likes and as often: all that was said is heard
+ * once and in its order all the same. When nothing is under way any more each is refused and counted, or, if
+ * it belongs to the last request of its slot, answered by one packet with nothing new in it; and
+ * memory that was lent is nobody's any more.
+ */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "support/erpc_pair.h"
+
+#define MTU      300u
+#define TAPE_MAX 30000u
+#define STEPS    1500u
+
+static struct erpc_pair p;
+
+/** What was on the wire, in the order in which it was sent. */
+static struct {
+	struct {
+		uint32_t from, to, len;
+		uint8_t bytes[MTU];
+	} pkt[TAPE_MAX];
+	uint32_t cnt;
+	bool off;
+	uint32_t with_bytes; /* responses that brought some, since it was off */
+	uint32_t kinds[4];
+} tape;
+
+static void record(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	(void)net;
+	(void)arg;
+	cr_assert_leq(pkt->len, MTU);
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	if (tape.off) {
+		tape.with_bytes +=
+			h.req_num % ERPC_SLOTS >= ERPC_GET_SLOT && pkt->len > WIRE_ERPC_HDR_LEN;
+		return;
+	}
+	cr_assert_lt(tape.cnt, TAPE_MAX);
+	tape.kinds[h.kind]++;
+	tape.pkt[tape.cnt].from = pkt->from;
+	tape.pkt[tape.cnt].to = pkt->to;
+	tape.pkt[tape.cnt].len = pkt->len;
+	memcpy(tape.pkt[tape.cnt++].bytes, pkt->data, pkt->len);
+}
+
+static void replay(uint32_t i, uint64_t delay_ns)
+{
+	fake_net_forge(&p.net, tape.pkt[i].from, tape.pkt[i].to, tape.pkt[i].bytes, tape.pkt[i].len,
+		       delay_ns);
+}
+
+static void say_something(void)
+{
+	struct pair_end *e = &p.end[rng_below(&p.rng, 2)];
+
+	switch (rng_below(&p.rng, 10)) {
+	case 0:
+	case 1:
+	case 2: pair_send(e, 0); break;
+	case 3: pair_send(e, CORE_SEND_MORE); break;
+	case 4:
+	case 5: pair_call(e, 0); break;
+	case 6: pair_answer(e); break;
+	case 7: pair_release(e); break;
+	case 8:
+		if (rng_chance(&p.rng, 1, 10))
+			pair_get(e);
+		break;
+	default: erpc_pair_run(&p, rng_below(&p.rng, 50000)); break;
+	}
+}
+
+static void begin(uint64_t seed)
+{
+	unsigned i;
+
+	memset(&tape, 0, sizeof(tape));
+	erpc_pair_init(&p, seed);
+	p.net.mtu = MTU;
+	p.net.faults = (struct fake_faults){ .drop = 20000, .reorder = 20000, .reorder_ns = 30000 };
+	p.net.hook = record;
+	erpc_pair_open(&p);
+	for (i = 0; i < 2; i++) {
+		p.end[i].late_chance = 50;
+		p.end[i].hold_chance = 10;
+		p.end[i].len_max = 3000;
+		p.end[i].get_max = 4000;
+	}
+}
+
+/** Of what was sent lately, and of what was sent at any time. */
+static void replay_some(void)
+{
+	uint32_t lately = tape.cnt < 64 ? tape.cnt : 64;
+
+	if (!tape.cnt)
+		return;
+	replay((uint32_t)(tape.cnt - 1 - rng_below(&p.rng, lately)), rng_below(&p.rng, 40000));
+	replay((uint32_t)rng_below(&p.rng, tape.cnt), rng_below(&p.rng, 40000));
+}
+
+Test(erpc_replay, in_the_midst_of_everything_nothing_is_heard_twice)
+{
+	uint64_t seed;
+	unsigned i;
+
+	for (seed = 1; seed <= 10; seed++) {
+		begin(seed);
+		for (i = 0; i < STEPS; i++) {
+			say_something();
+			replay_some();
+		}
+		erpc_pair_settle(&p);
+		erpc_pair_check(&p);
+		cr_expect_eq(p.end[0].gets_refused + p.end[1].gets_refused, 0);
+		for (i = 0; i < 4; i++)
+			cr_expect_gt(tape.kinds[i], 20, "kind %u", i);
+		erpc_pair_fini(&p);
+	}
+}
+
+/** What is counted when a packet changes nothing. */
+static uint64_t refused(const struct erpc_stats *stats)
+{
+	return stats->rx_stale + stats->rx_early + stats->rx_bad + stats->rx_repeats;
+}
+
+static struct pair_end *end_at(uint32_t number)
+{
+	return &p.end[fake_port_of(p.end[1].port->dg)->number == number];
+}
+
+/** It comes again, at an end that has nothing under way. */
+static void replay_one(uint32_t i)
+{
+	struct pair_end *e = end_at(tape.pkt[i].to);
+	struct erpc_stats *stats = &e->port->stats;
+	uint64_t was_refused = refused(stats), sent = p.net.cnt.sent, again = stats->rx_repeats;
+	uint32_t heard = e->heard, answered = e->answered, got = e->gets_done;
+	size_t bufs = e->port->bufs.used_cnt;
+	struct wire_erpc_hdr h = { 0 };
+
+	cr_assert(wire_erpc_get(&h, tape.pkt[i].bytes, tape.pkt[i].len));
+	replay(i, 0);
+	fake_net_run(&p.net, p.net.now_ns);
+	erpc_port_progress(e->port, p.net.now_ns);
+	cr_expect_eq(e->s->err, 0, "packet %u, kind %u", i, h.kind);
+	cr_expect_eq(e->heard, heard);
+	cr_expect_eq(e->answered, answered);
+	cr_expect_eq(e->gets_done, got);
+	cr_expect_eq(e->port->bufs.used_cnt, bufs, "packet %u, kind %u", i, h.kind);
+	cr_expect_eq(e->port->dg->rx_held, 0);
+	cr_expect_leq(p.net.cnt.sent, sent + 1);
+	/* A part of the last response may be asked for again: that is no repetition of the request. */
+	if (refused(stats) == was_refused)
+		cr_expect(h.kind == WIRE_ERPC_RFR && p.net.cnt.sent == sent + 1,
+			  "packet %u, kind %u: not refused", i, h.kind);
+	else
+		cr_expect(refused(stats) == was_refused + 1, "packet %u, kind %u", i, h.kind);
+	cr_expect(p.net.cnt.sent == sent || h.kind == WIRE_ERPC_RFR ||
+			  stats->rx_repeats == again + 1,
+		  "packet %u, kind %u: answered", i, h.kind);
+}
+
+Test(erpc_replay, when_all_is_said_each_is_refused_or_answered_with_nothing_new)
+{
+	uint64_t seed;
+	uint32_t i;
+
+	for (seed = 21; seed <= 26; seed++) {
+		begin(seed);
+		for (i = 0; i < STEPS; i++)
+			say_something();
+		erpc_pair_settle(&p);
+		erpc_pair_check(&p);
+		erpc_pair_run(&p, 1000000);
+		tape.off = true;
+		memset(&p.net.faults, 0, sizeof(p.net.faults));
+		for (i = 0; i < tape.cnt; i++)
+			replay_one(i);
+		for (i = 0; i < tape.cnt; i++)
+			replay_one(tape.cnt - 1 - i);
+		cr_expect_eq(tape.with_bytes, 0, "memory that is not lent any more");
+		tape.off = false;
+		for (i = 0; i < 100; i++)
+			say_something();
+		erpc_pair_settle(&p);
+		erpc_pair_check(&p);
+		erpc_pair_fini(&p);
+	}
+}
+
+/** A tape of one session is played to the next one between the same two, and to one that has its number. */
+Test(erpc_replay, to_a_later_session_of_the_same_two)
+{
+	struct erpc_session *old[2];
+	uint64_t before;
+	uint32_t i;
+
+	begin(31);
+	for (i = 0; i < STEPS; i++)
+		say_something();
+	erpc_pair_settle(&p);
+	tape.off = true;
+	for (i = 0; i < 2; i++) {
+		old[i] = p.end[i].s;
+		erpc_session_close(old[i]);
+		p.end[i].port->next_num = 0;
+	}
+	erpc_pair_join(p.end[0].port, p.end[1].port, &p.end[0].s, &p.end[1].s);
+	for (i = 0; i < 2; i++) {
+		cr_assert_eq(p.end[i].s->num, 0);
+		p.end[i].s->user = &p.end[i];
+		p.end[i].arrived = 0;
+	}
+	before = p.end[0].port->stats.rx_bad_token + p.end[1].port->stats.rx_bad_token;
+	memset(&p.net.faults, 0, sizeof(p.net.faults));
+	for (i = 0; i < tape.cnt; i++) {
+		replay(i, 0);
+		say_something();
+		erpc_pair_run(&p, 1000);
+	}
+	erpc_pair_settle(&p);
+	erpc_pair_check(&p);
+	cr_expect_eq(p.end[0].port->stats.rx_bad_token + p.end[1].port->stats.rx_bad_token,
+		     before + tape.cnt);
+	erpc_pair_fini(&p);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Each kind of packet meets a session in each state of its life, from who knows the token, who does not, and
+ * who is at another address (docs/datagram-protocol.md, section 7): it is counted for one reason, answered
+ * to nobody, and nothing of it is heard; and who is beside that session talks on.
+ */
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "unit/erpc/rx/forged.h"
+
+#define NOT_COUNTED (-1) /* it waits until the session is up */
+
+enum state {
+	OPENED,    /* our half is made, the peer's is not known */
+	CONNECTED, /* both are, and nothing is taken in yet */
+	UP,
+	FAILING, /* core has not heard of it yet */
+	STOPPED, /* nothing is left but bytes that are held */
+	CLOSED,
+	FOLLOWED, /* closed, and another session has its number */
+	STATES,
+};
+
+static const char *const state_names[] = { "opened",  "connected", "up",      "failing",
+					   "stopped", "closed",    "followed" };
+
+enum sender {
+	PEER, /* a packet that came before, once more: the request, or the answer, before the last one */
+	LIAR,     /* as the peer would say it next, with a wrong tag */
+	OUTSIDER, /* the same from another address */
+	SENDERS,
+};
+
+static const char *const sender_names[] = { "the peer, late", "a wrong token", "a stranger" };
+
+/** A kind of packet, and what it says. */
+static const struct kind {
+	const char *name;
+	enum wire_erpc_kind kind;
+	uint32_t slot;
+	uint8_t type; /* of answers */
+} kinds[] = {
+	{ "a batch", WIRE_ERPC_REQ, 0, 0 },
+	{ "a get", WIRE_ERPC_REQ, ERPC_GET_SLOT, 0 },
+	{ "answers", WIRE_ERPC_REQ, ERPC_REPLY_SLOT, 0 },
+	{ "a part that is asked for", WIRE_ERPC_RFR, ERPC_GET_SLOT, 0 },
+	{ "a credit", WIRE_ERPC_CR, 1, 0 },
+	{ "a gap", WIRE_ERPC_CR, 1, WIRE_ERPC_GAP },
+	{ "a batch that is kept", WIRE_ERPC_CR, 1, WIRE_ERPC_KEPT },
+	{ "an answer", WIRE_ERPC_RESP, 0, 0 },
+	{ "a late answer", WIRE_ERPC_RESP, 0, WIRE_ERPC_LATE },
+	{ "who was away", WIRE_ERPC_RESP, 0, WIRE_ERPC_AWAY },
+	{ "a refusal", WIRE_ERPC_RESP, ERPC_GET_SLOT, WIRE_ERPC_REFUSED },
+	{ "memory", WIRE_ERPC_RESP, ERPC_GET_SLOT, 0 },
+};
+
+/** What is counted. */
+static int expected(enum state state, enum sender sender)
+{
+	switch (state) {
+	case OPENED:
+	case STOPPED:
+	case CLOSED: return NO_SESSION;
+	case FOLLOWED: return BAD_TOKEN;
+	default: break;
+	}
+	if (sender == LIAR)
+		return BAD_TOKEN;
+	if (sender == OUTSIDER)
+		return BAD_SOURCE;
+	return state == UP ? STALE : state == FAILING ? BAD_STATE : NOT_COUNTED;
+}
+
+/** A session between the two ports, and what packets to its first end have in common. */
+static struct {
+	struct erpc_session *s, *peer, *next;
+	struct wire_erpc_half half, peer_half;
+	uint32_t heard;
+} v;
+
+static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				   uint32_t len, core_hold_t hold)
+{
+	(void)chan;
+	(void)op;
+	(void)data;
+	(void)len;
+	(void)hold;
+	v.heard++;
+	return CORE_RX_DONE;
+}
+
+static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
+				    const uint8_t *data, uint32_t len, core_hold_t hold)
+{
+	(void)ref;
+	return on_msg(chan, 0, data, len, hold);
+}
+
+static const struct core_upcalls ups = { .on_msg = on_msg, .on_call = on_call };
+
+static void connect_one(struct erpc_session *s, const struct wire_erpc_half *half, unsigned to)
+{
+	struct dev_dgram *dg = forged_pair.end[to].port->dg, *own = s->port->dg;
+	struct dev_dgram_ah *ah;
+	struct dev_desc desc;
+
+	cr_assert_eq(dg->ops->describe(dg, &desc), 0);
+	cr_assert_eq(own->ops->resolve(own, &desc, &ah), 0);
+	cr_assert_eq(erpc_session_connect(s, half, ah), 0);
+}
+
+static void begin(enum state state)
+{
+	struct erpc_port *port = forged_pair.end[0].port;
+
+	memset(&v, 0, sizeof(v));
+	cr_assert_eq(erpc_session_open(port, &v.half, &v.s), 0);
+	cr_assert_eq(erpc_session_open(forged_pair.end[1].port, &v.peer_half, &v.peer), 0);
+	v.s->conn.up = &ups;
+	if (state == OPENED)
+		return;
+	connect_one(v.s, &v.peer_half, 1);
+	if (state == CONNECTED)
+		return;
+	erpc_session_attach(v.s);
+	if (state == FAILING)
+		v.s->err = -FI_EIO;
+	if (state >= STOPPED)
+		erpc_session_stop(v.s);
+	if (state < CLOSED)
+		return;
+	erpc_session_close(v.s);
+	v.s = NULL;
+	if (state == CLOSED)
+		return;
+	port->next_num = v.half.session;
+	cr_assert_eq(erpc_session_open(port, &(struct wire_erpc_half){ 0 }, &v.next), 0);
+	cr_assert_eq(v.next->num, v.half.session);
+	connect_one(v.next, &v.peer_half, 1);
+	erpc_session_attach(v.next);
+}
+
+static void end(void)
+{
+	if (v.s)
+		erpc_session_close(v.s);
+	if (v.next)
+		erpc_session_close(v.next);
+	erpc_session_close(v.peer);
+}
+
+/** With the number of the first request to come, or of the one before. */
+static struct packet packet_of(const struct kind *k, enum sender sender)
+{
+	bool is_answer = k->kind == WIRE_ERPC_RESP || k->kind == WIRE_ERPC_CR;
+	struct packet pkt = is_answer ? forged_response(k->slot, k->kind) : forged_request(k->slot);
+	uint64_t first = is_answer ? v.peer_half.token : v.half.token;
+
+	pkt.h.kind = k->kind;
+	pkt.h.session = v.half.session;
+	pkt.h.tag = (uint16_t)v.half.token;
+	pkt.h.req_num = (first >> 20 & 0xFFFFFFFFF8) + k->slot;
+	if (is_answer)
+		pkt.h.req_type = k->type;
+	if (k->kind == WIRE_ERPC_RFR) {
+		pkt.h.msg_size = pkt.len = 0;
+		pkt.h.pkt_num = 1;
+	}
+	memset(pkt.data, 0, sizeof(struct wire_erpc_batch));
+	if (sender == PEER)
+		pkt.h.req_num = (pkt.h.req_num - 2 * ERPC_SLOTS) % WIRE_ERPC_REQ_MAX;
+	if (sender == LIAR)
+		pkt.h.tag ^= 0x8000;
+	if (sender == OUTSIDER)
+		pkt.from = STRANGER;
+	return pkt;
+}
+
+/** Kept, and not looked at: it is counted as what it is as soon as the session is up. */
+static void waits(const struct packet *pkt, const char *what)
+{
+	struct erpc_port *port = forged_pair.end[0].port;
+	struct erpc_stats before = port->stats;
+
+	forged_deliver(pkt);
+	cr_expect(!memcmp(&before, &port->stats, sizeof(before)), "%s", what);
+	cr_expect_eq(port->saved_cnt, 1, "%s", what);
+	erpc_session_attach(v.s);
+	erpc_port_progress(port, forged_pair.net.now_ns);
+	cr_expect_eq(port->saved_cnt, 0, "%s", what);
+	cr_expect_eq(port->dg->rx_held, 0, "%s", what);
+	cr_expect_eq(port->stats.rx_stale, before.rx_stale + 1, "%s", what);
+}
+
+static void meet(const struct kind *k, enum state state, enum sender sender)
+{
+	struct packet pkt;
+	int reason = expected(state, sender);
+	char what[128];
+
+	snprintf(what, sizeof(what), "%s, %s, from %s", k->name, state_names[state],
+		 sender_names[sender]);
+	begin(state);
+	pkt = packet_of(k, sender);
+	if (reason == NOT_COUNTED)
+		waits(&pkt, what);
+	else
+		forged_refused(&pkt, (enum reason)reason, what);
+	cr_expect_eq(v.heard, 0, "%s", what);
+	cr_expect(!v.s || state >= FAILING || !v.s->err, "%s", what);
+	end();
+}
+
+Test(erpc_states, each_kind_in_each_state_is_refused_for_one_reason, .init = forged_setup,
+     .fini = forged_teardown)
+{
+	unsigned k, state, sender;
+
+	for (k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+		for (state = 0; state < STATES; state++)
+			for (sender = 0; sender < SENDERS; sender++)
+				meet(&kinds[k], state, sender);
+	forged_goes_on();
+}
+
+/** Before a session is up its peer may say a burst; whoever says more loses it, and takes nobody's place for long. */
+Test(erpc_states, what_comes_too_early_is_bounded, .init = forged_setup, .fini = forged_teardown)
+{
+	struct erpc_port *port = forged_pair.end[0].port;
+	struct packet pkt;
+	unsigned i, most = 3 * ERPC_POLL_BURST;
+
+	begin(CONNECTED);
+	pkt = packet_of(&kinds[0], PEER);
+	for (i = 0; i < most; i++)
+		forged_deliver(&pkt);
+	cr_expect_eq(port->saved_cnt, ERPC_POLL_BURST);
+	cr_expect_eq(port->stats.rx_no_memory, most - ERPC_POLL_BURST);
+	erpc_session_close(v.s);
+	v.s = NULL;
+	erpc_port_progress(port, forged_pair.net.now_ns);
+	cr_expect_eq(port->saved_cnt, 0);
+	cr_expect_eq(port->dg->rx_held, 0);
+	cr_expect_eq(port->stats.rx_no_session, ERPC_POLL_BURST);
+	end();
+	forged_goes_on();
+}
