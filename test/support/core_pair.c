@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/core_av.h"
+#include "core/rpc/core_rpc_post.h"
 
 struct core_limits node_limits;
 
@@ -121,6 +122,16 @@ int node_poll(struct node *n, struct core_cqe *e, struct fi_cq_err_entry *err)
 	*e = *front;
 	n->cq.head++;
 	return 1;
+}
+
+struct core_rpc_held *node_take(struct node *n)
+{
+	struct util_list *first = util_list_first(&n->ep.rpc.intake);
+
+	if (!first)
+		return NULL;
+	core_rpc_taken(&n->ep, first->next, 1);
+	return UTIL_CONTAINER_OF(first, struct core_rpc_held, link);
 }
 
 void node_fill(uint8_t *buf, size_t len, uint32_t seed)

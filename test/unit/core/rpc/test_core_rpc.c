@@ -58,10 +58,10 @@ Test(core_rpc, a_request_outlives_its_caller_and_its_answer_says_so)
 	ask(0);
 	ask(0);
 	nodes_settle(nodes, 2);
-	a = core_rpc_take(&nodes[1].ep);
-	b = core_rpc_take(&nodes[1].ep);
+	a = node_take(&nodes[1]);
+	b = node_take(&nodes[1]);
 	kill_channel();
-	cr_assert_null(core_rpc_take(&nodes[1].ep), "nobody waits for it any more");
+	cr_assert_null(node_take(&nodes[1]), "nobody waits for it any more");
 	cr_assert_arr_eq(a->data, "request", 7);
 	cr_assert(!util_list_is_empty(&nodes[1].ep.rpc.stopped));
 	cr_assert_eq(answer(a), -FI_ECONNRESET);
@@ -81,7 +81,7 @@ Test(core_rpc, a_lent_answer_outlives_its_callee)
 
 	ask(0);
 	nodes_settle(nodes, 2);
-	cr_assert_eq(answer(core_rpc_take(&nodes[1].ep)), 0);
+	cr_assert_eq(answer(node_take(&nodes[1])), 0);
 	nodes_settle(nodes, 2);
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
 	kill_channel();
@@ -97,11 +97,11 @@ Test(core_rpc, a_new_channel_does_not_wait_for_the_old_ones_memory)
 
 	ask(0);
 	nodes_settle(nodes, 2);
-	old = core_rpc_take(&nodes[1].ep);
+	old = node_take(&nodes[1]);
 	kill_channel();
 	ask(0);
 	nodes_settle(nodes, 2);
-	new = core_rpc_take(&nodes[1].ep);
+	new = node_take(&nodes[1]);
 	cr_assert_eq(answer(old), -FI_ECONNRESET);
 	cr_assert_eq(answer(new), 0);
 	nodes_close(nodes, 2);
@@ -112,11 +112,11 @@ Test(core_rpc, an_endpoint_closes_whatever_is_still_referred_to)
 	ask(0);
 	ask(0);
 	nodes_settle(nodes, 2);
-	core_rpc_take(&nodes[1].ep);
+	node_take(&nodes[1]);
 	kill_channel();
 	ask(0);
 	ask(0);
 	nodes_settle(nodes, 2);
-	core_rpc_take(&nodes[1].ep);
+	node_take(&nodes[1]);
 	nodes_close(nodes, 2);
 }

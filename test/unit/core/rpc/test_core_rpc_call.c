@@ -93,7 +93,7 @@ Test(core_rpc_call, an_answer_is_a_completion_with_the_callers_context)
 	cr_assert_eq(ask(1, "question", 8, 10, &ctx[0], 0), 0);
 	assert_nothing();
 	nodes_settle(nodes, 2);
-	cr_assert_eq(answer(core_rpc_take(&nodes[1].ep), "answer", 6), 0);
+	cr_assert_eq(answer(node_take(&nodes[1]), "answer", 6), 0);
 	nodes_settle(nodes, 2);
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
 	cr_assert_eq(e.e.op_context, &ctx[0]);
@@ -112,8 +112,8 @@ Test(core_rpc_call, without_credit_nothing_is_taken)
 	cr_assert_eq(core_rpc_room(&nodes[0].ep, 1, 1, 10), 0);
 	cr_assert_eq(ask(1, "b", 1, 10, &ctx[1], 0), -FI_EAGAIN);
 	nodes_settle(nodes, 2);
-	cr_assert_eq(answer(core_rpc_take(&nodes[1].ep), "", 0), 0);
-	cr_assert_null(core_rpc_take(&nodes[1].ep));
+	cr_assert_eq(answer(node_take(&nodes[1]), "", 0), 0);
+	cr_assert_null(node_take(&nodes[1]));
 	nodes_settle(nodes, 2);
 	cr_assert_eq(core_rpc_room(&nodes[0].ep, 1, 1, 10), 1);
 	cr_assert_eq(ask(1, "b", 1, 10, &ctx[1], 0), 0);
@@ -141,10 +141,10 @@ Test(core_rpc_call, calls_before_the_connection_are_kept_with_their_bytes)
 	memset(question, 'x', 5);
 	cr_assert_eq(ask(1, "second", 6, 10, &ctx[1], 0), 0);
 	nodes_settle(nodes, 2);
-	held = core_rpc_take(&nodes[1].ep);
+	held = node_take(&nodes[1]);
 	cr_assert_eq(held->len, 5);
 	cr_assert_arr_eq(held->data, "first", 5);
-	held = core_rpc_take(&nodes[1].ep);
+	held = node_take(&nodes[1]);
 	cr_assert_arr_eq(held->data, "second", 6);
 	cr_assert_eq(nodes[0].ep.rpc.queue_bytes, 0);
 }
@@ -195,7 +195,7 @@ Test(core_rpc_call, a_cancelled_call_ends_once_and_its_late_answer_goes_nowhere)
 	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), 0);
 	assert_error(&ctx[0], FI_ECANCELED);
 	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), -FI_ENOENT);
-	cr_assert_eq(answer(core_rpc_take(&nodes[1].ep), "late", 4), 0);
+	cr_assert_eq(answer(node_take(&nodes[1]), "late", 4), 0);
 	nodes_settle(nodes, 2);
 	assert_nothing();
 	for (size_t i = 0; i < sizeof(resp); i++)
@@ -223,7 +223,7 @@ Test(core_rpc_call, a_call_that_waits_for_its_connection_is_cancelled_at_once)
 	assert_error(&ctx[0], FI_ECANCELED);
 	cr_assert_eq(nodes[0].ep.tx_open, 0);
 	nodes_settle(nodes, 2);
-	cr_assert_null(core_rpc_take(&nodes[1].ep));
+	cr_assert_null(node_take(&nodes[1]));
 }
 
 Test(core_rpc_call, a_lent_answer_stays_until_it_is_given_back)
@@ -234,7 +234,7 @@ Test(core_rpc_call, a_lent_answer_stays_until_it_is_given_back)
 	connect_both();
 	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], CORE_RPC_LEND), 0);
 	nodes_settle(nodes, 2);
-	cr_assert_eq(answer(core_rpc_take(&nodes[1].ep), "lent", 4), 0);
+	cr_assert_eq(answer(node_take(&nodes[1]), "lent", 4), 0);
 	nodes_settle(nodes, 2);
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
 	cr_assert_eq(e.e.len, 4);
@@ -255,7 +255,7 @@ Test(core_rpc_call, our_own_endpoint_answers_as_well_and_lends)
 	struct iovec iov = { .iov_base = "self", .iov_len = 4 };
 
 	cr_assert_eq(ask(0, "to me", 5, 10, &ctx[0], CORE_RPC_LEND), 0);
-	held = core_rpc_take(&nodes[0].ep);
+	held = node_take(&nodes[0]);
 	cr_assert_arr_eq(held->data, "to me", 5);
 	cr_assert_eq(core_rpc_reply(&nodes[0].ep, held, held->seq, &iov, 1, 4, 0), 0);
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
@@ -281,7 +281,7 @@ Test(core_rpc_call, calls_and_sends_keep_their_order_while_a_connection_is_made)
 	cr_assert_eq(node_send(&nodes[0], 1, "abcdefgh", 8, true, 1, 0, &ctx[6]), 0);
 	cr_assert_eq(ask(1, "b", 1, 10, &ctx[0], 0), 0);
 	nodes_settle(nodes, 2);
-	held = core_rpc_take(&nodes[1].ep);
+	held = node_take(&nodes[1]);
 	cr_assert_not_null(held);
 	cr_assert_arr_eq(buf, "abcdefgh", 8);
 }

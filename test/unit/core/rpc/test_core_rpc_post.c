@@ -91,7 +91,7 @@ static void step_take(void)
 	if (at == HELD)
 		return;
 	for (int world = 0; world < WORLDS; world++)
-		got[world] = core_rpc_take(&nodes[world][node].ep);
+		got[world] = node_take(&nodes[world][node]);
 	MUST(!got[SHORT] == !got[LONG]);
 	if (!got[SHORT])
 		return;

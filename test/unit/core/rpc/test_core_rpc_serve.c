@@ -65,12 +65,12 @@ Test(core_rpc_serve, requests_are_taken_in_order_and_answered_in_any)
 		ask(&nodes[0], i, 8);
 	nodes_settle(nodes, 3);
 	for (uint8_t i = 0; i < CALLS; i++) {
-		held[i] = core_rpc_take(&nodes[1].ep);
+		held[i] = node_take(&nodes[1]);
 		cr_assert_eq(*held[i]->data, i);
 		cr_assert_eq(held[i]->len, 1);
 		cr_assert_eq(held[i]->allowance, 8);
 	}
-	cr_assert_null(core_rpc_take(&nodes[1].ep));
+	cr_assert_null(node_take(&nodes[1]));
 	for (int i = CALLS - 1; i >= 0; i--)
 		cr_assert_eq(answer(held[i], held[i]->seq, (size_t)i), 0);
 	nodes_settle(nodes, 3);
@@ -89,7 +89,7 @@ Test(core_rpc_serve, bytes_stay_until_the_answer)
 	ask(&nodes[0], 3, 8);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(fake_engine_held(), 1);
-	held = core_rpc_take(&nodes[1].ep);
+	held = node_take(&nodes[1]);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(*held->data, 3);
 	cr_assert_eq(answer(held, held->seq, 1), 0);
@@ -104,7 +104,7 @@ Test(core_rpc_serve, released_bytes_go_and_the_answer_is_still_owed)
 
 	ask(&nodes[0], 3, 8);
 	nodes_settle(nodes, 3);
-	held = core_rpc_take(&nodes[1].ep);
+	held = node_take(&nodes[1]);
 	cr_assert_eq(core_rpc_release(&nodes[1].ep, held, held->seq), 0);
 	cr_assert_eq(fake_engine_held(), 0);
 	cr_assert_eq(core_rpc_release(&nodes[1].ep, held, held->seq), 0);
@@ -119,7 +119,7 @@ Test(core_rpc_serve, an_answer_beyond_the_allowance_is_refused_and_another_one_t
 
 	ask(&nodes[0], 0, 8);
 	nodes_settle(nodes, 3);
-	held = core_rpc_take(&nodes[1].ep);
+	held = node_take(&nodes[1]);
 	cr_assert_eq(answer(held, held->seq, 9), -FI_EMSGSIZE);
 	cr_assert_eq(answer(held, held->seq, 8), 0);
 }
@@ -132,7 +132,7 @@ Test(core_rpc_serve, a_handle_works_once)
 	ask(&nodes[0], 0, 8);
 	ask(&nodes[0], 1, 8);
 	nodes_settle(nodes, 3);
-	held = core_rpc_take(&nodes[1].ep);
+	held = node_take(&nodes[1]);
 	seq = held->seq;
 	cr_assert_eq(answer(held, seq + 1, 1), -FI_EINVAL);
 	cr_assert_eq(answer(held, 0, 1), -FI_EINVAL);
@@ -142,8 +142,8 @@ Test(core_rpc_serve, a_handle_works_once)
 	/* the record is used again, under another number */
 	ask(&nodes[0], 2, 8);
 	nodes_settle(nodes, 3);
-	cr_assert_not_null(core_rpc_take(&nodes[1].ep));
-	cr_assert_not_null(core_rpc_take(&nodes[1].ep));
+	cr_assert_not_null(node_take(&nodes[1]));
+	cr_assert_not_null(node_take(&nodes[1]));
 	cr_assert_eq(answer(held, seq, 1), -FI_EINVAL);
 }
 
@@ -159,7 +159,7 @@ Test(core_rpc_serve, who_sleeps_on_the_receive_queue_hears_of_requests)
 	ask(&nodes[2], 2, 8);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(nodes[1].cq.aside, 3);
-	core_rpc_take(&nodes[1].ep);
+	node_take(&nodes[1]);
 	cr_assert_eq(nodes[1].cq.aside, 2);
 	fake_engine_kill(&nodes[1].ep, &nodes[2].ep, -FI_ECONNRESET);
 	nodes_settle(nodes, 3);
@@ -171,14 +171,18 @@ Test(core_rpc_serve, who_sleeps_on_the_receive_queue_hears_of_requests)
 Test(core_rpc_serve, malformed_requests_fail_the_channel)
 {
 	struct core_call_ref ref = { .allowance = 20 };
+	const uint32_t words[] = { wire_rpc_word(21), WIRE_OP_RPC | 0x10, WIRE_OP_RPC | 1u << 31 };
 	struct core_chan *chan;
 	size_t request, allowance;
 
 	core_rpc_limits(&nodes[0].ep, 1, &request, &allowance);
 	nodes_settle(nodes, 3);
 	chan = core_peer_get(&nodes[0].ep, 1)->chan;
-	cr_assert_eq(core_rpc_on_call(chan, ref, wire_rpc_word(21), NULL, 0, 0), CORE_RX_BAD);
-	cr_assert_eq(core_rpc_on_call(chan, ref, WIRE_OP_RPC | 0x10, NULL, 0, 0), CORE_RX_BAD);
-	cr_assert_eq(core_rpc_on_call(chan, ref, WIRE_OP_RPC | 1u << 31, NULL, 0, 0), CORE_RX_BAD);
-	cr_assert_null(core_rpc_take(&nodes[0].ep));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		uint8_t data[sizeof(words[0])];
+
+		memcpy(data, &words[i], sizeof(data));
+		cr_assert_eq(core_rpc_on_call(chan, ref, data, sizeof(data), 0), CORE_RX_BAD);
+	}
+	cr_assert_null(node_take(&nodes[0]));
 }

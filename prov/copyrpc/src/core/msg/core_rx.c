@@ -577,11 +577,10 @@ enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_re
 	if (UTIL_UNLIKELY(len < sizeof(op)))
 		return CORE_RX_BAD;
 	memcpy(&op, data, sizeof(op));
-	data += sizeof(op);
-	len -= (uint32_t)sizeof(op);
 	if (UTIL_LIKELY((op & WIRE_OP_MASK) == WIRE_OP_RPC))
-		return core_rpc_on_call(chan, ref, op, data, len, hold);
-	return core_rx_on_own_call(chan, ref, op, data, len, hold);
+		return core_rpc_on_call(chan, ref, data, len, hold);
+	return core_rx_on_own_call(chan, ref, op, data + sizeof(op), len - (uint32_t)sizeof(op),
+				   hold);
 }
 
 static bool core_rx_is_unfinished(const struct core_inmsg *in)

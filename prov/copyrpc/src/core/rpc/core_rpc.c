@@ -21,6 +21,7 @@ void core_rpc_init(struct core_rpc *rpc)
 	util_list_init(&rpc->intake);
 	util_list_init(&rpc->stopped);
 	util_idmap_init(&rpc->lent);
+	rpc->next_seq = 1;
 }
 
 void core_rpc_fini(struct core_ep *ep)

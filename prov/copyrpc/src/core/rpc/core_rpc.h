@@ -6,7 +6,7 @@
  *              \--no connection yet--> queued with a copy of its bytes --its turn--> out
  *           -FI_EAGAIN while the channel has no credit or no room: nothing was taken. A call
  *           that is cancelled has its completion at once and stays out, silent, until the answer comes.
- *   callee: arrival --> intake, oldest first --core_rpc_take--> the user's --core_rpc_reply--> gone
+ *   callee: arrival --> intake, oldest first --core_rpc_taken--> the user's --core_rpc_reply--> gone
  *           The request's bytes are held in the ring all the while (core_rpc_serve.c). How many wait
  *           is bounded by the credit that their callers were granted.
  *   memory that users refer to (requests they took, answers that were lent) outlives its channel:
@@ -68,7 +68,7 @@ struct core_rpc_held {
 	struct core_call_ref ref;
 	uint32_t len;
 	uint32_t allowance; /* exact */
-	uint32_t seq;       /* names this use of the record; 0: it is free */
+	uint32_t seq;       /* names this use of the record: odd; 0: it is free */
 	bool has_bytes;     /* hold is not released yet */
 };
 
@@ -80,6 +80,7 @@ struct core_rpc_call {
 	uint64_t comp_flags; /* FI_COPYRPC_LEND: CORE_RPC_LEND */
 	uint32_t allowance;
 	bool cancelled; /* its completion was written */
+	bool plain;     /* its answer is to be copied and told, and nothing else */
 	uint32_t len;   /* of copy */
 	uint8_t *copy;  /* the request, while it is queued */
 };
@@ -93,9 +94,9 @@ struct core_rpc {
 	struct util_list stopped; /* core_chan.stopped_link: channels that live for their memory */
 	struct util_idmap lent;   /* answers that were lent -> core_rpc_held */
 	size_t queue_bytes;       /* copied for calls that wait for a connection */
-	uint32_t next_seq;
-	uint32_t idle; /* takes in a row that found nothing */
-	bool listens;  /* the user takes requests: those who sleep on its receive queue are woken */
+	uint32_t next_seq;        /* odd */
+	uint32_t idle;            /* takes in a row that found nothing */
+	bool listens; /* the user takes requests: those who sleep on its receive queue are woken */
 };
 
 void core_rpc_init(struct core_rpc *rpc);
@@ -127,10 +128,9 @@ ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_held *held, uint64_t 
 /** Gives its bytes back; the answer is still owed. 0 or -FI_EINVAL. */
 int core_rpc_release(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq);
 
-/** Arrival; `word` is the operation word. */
+/** Arrival; `data` begins with the operation word. */
 enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
-				      uint32_t word, const uint8_t *data, uint32_t len,
-				      core_hold_t hold);
+				      const uint8_t *data, uint32_t len, core_hold_t hold);
 
 /** A peer loses its channel: forgets what nobody took, closes it now or when it can be. */
 void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan);
@@ -149,20 +149,16 @@ ssize_t core_rpc_answer_cold(struct core_ep *ep, struct core_rpc_held *held, uin
 void core_rpc_unlist(struct core_ep *ep, struct core_rpc_held *held);
 void core_rpc_close_stopped_cold(struct core_chan *chan);
 
-/** A record of bytes that are held in the channel's ring; or NULL. */
-static inline struct core_rpc_held *core_rpc_held_new(struct core_rpc *rpc, struct core_chan *chan)
+/** `held`, the first of its pool, is a record of bytes that are held in the channel's ring. */
+static inline void core_rpc_held_take(struct core_rpc *rpc, struct core_rpc_held *held,
+				      struct core_chan *chan)
 {
-	struct core_rpc_held *held = util_pool_alloc(&rpc->helds);
-
-	if (UTIL_UNLIKELY(!held))
-		return NULL;
-	if (UTIL_UNLIKELY(!++rpc->next_seq))
-		rpc->next_seq = 1;
+	util_pool_take(&rpc->helds, held);
 	held->seq = rpc->next_seq;
+	rpc->next_seq += 2;
 	held->chan = chan;
 	held->has_bytes = true;
 	chan->lent++;
-	return held;
 }
 
 static inline void core_rpc_held_drop_bytes(struct core_rpc_held *held)

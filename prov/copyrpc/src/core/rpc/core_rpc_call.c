@@ -38,17 +38,22 @@ static __attribute__((noinline)) void core_rpc_call_drop_copy(struct core_ep *ep
 		core_op_unqueue(&call->op);
 }
 
-/** It is in no list any more, and gone. */
-static inline void core_rpc_call_end(struct core_rpc_call *call)
+/** It is in no list any more, and gone: one that never had a copy. */
+static inline void core_rpc_call_unlist(struct core_rpc_call *call)
 {
 	struct util_list *link = &call->op.peer_link;
-	struct core_ep *ep = call->op.peer->ep;
 
 	link->prev->next = link->next;
 	link->next->prev = link->prev;
+	util_pool_release(&call->op.peer->ep->rpc.calls, call);
+}
+
+/** The same of any. */
+static void core_rpc_call_end(struct core_rpc_call *call)
+{
 	if (UTIL_UNLIKELY(call->copy != NULL))
-		core_rpc_call_drop_copy(ep, call);
-	util_pool_release(&ep->rpc.calls, call);
+		core_rpc_call_drop_copy(call->op.peer->ep, call);
+	core_rpc_call_unlist(call);
 }
 
 static void core_rpc_write_err(struct core_rpc_call *call, int err, size_t olen)
@@ -78,11 +83,13 @@ static void core_rpc_call_fail(struct core_op *op, int err)
 static int core_rpc_lend(struct core_ep *ep, struct core_chan *chan, const uint8_t *data,
 			 uint32_t *id)
 {
-	struct core_rpc_held *held = core_rpc_held_new(&ep->rpc, chan);
+	struct core_rpc_held *held;
 	int ret;
 
-	if (!held)
+	if (!util_pool_first(&ep->rpc.helds) && util_pool_grow(&ep->rpc.helds))
 		return -FI_ENOMEM;
+	held = util_pool_first(&ep->rpc.helds);
+	core_rpc_held_take(&ep->rpc, held, chan);
 	held->data = data;
 	ret = util_idmap_alloc(&ep->rpc.lent, held, id);
 	held->has_bytes = false;
@@ -111,7 +118,16 @@ static void core_rpc_answer_lent(struct core_rpc_call *call, const uint8_t *data
 			      (void *)(uintptr_t)data, id, 0, peer->fi_addr);
 }
 
-/* There is none, or it is too long, or nobody wants it, or it stays in the ring. */
+static void core_rpc_answer_copied(struct core_rpc_call *call, const uint8_t *data, uint32_t len)
+{
+	struct core_peer *peer = call->op.peer;
+
+	util_copy(call->resp, data, len);
+	core_cq_write(peer->ep->tx.cq, call->context, call->comp_flags, len, NULL, 0, 0,
+		      peer->fi_addr);
+}
+
+/* There is none, or it is too long, or nobody wants it, or it is more than a move and a completion. */
 static __attribute__((noinline)) void core_rpc_on_reply_cold(struct core_rpc_call *call, int status,
 							     const uint8_t *data, uint32_t len)
 {
@@ -119,8 +135,10 @@ static __attribute__((noinline)) void core_rpc_on_reply_cold(struct core_rpc_cal
 		core_rpc_write_err(call, status, 0);
 	else if (len > call->allowance)
 		core_rpc_write_err(call, -FI_ETRUNC, len - call->allowance);
-	else if (!call->cancelled)
+	else if (!call->cancelled && (call->comp_flags & CORE_RPC_LEND))
 		core_rpc_answer_lent(call, data, len);
+	else if (!call->cancelled)
+		core_rpc_answer_copied(call, data, len);
 	core_rpc_call_end(call);
 }
 
@@ -128,16 +146,17 @@ static void core_rpc_on_reply(struct core_op *op, int status, const uint8_t *dat
 {
 	struct core_rpc_call *call = core_rpc_call_of(op);
 	struct core_peer *peer = op->peer;
+	struct core_cq *cq = peer->ep->tx.cq;
 
-	if (UTIL_UNLIKELY(status || len > call->allowance || call->cancelled ||
-			  (call->comp_flags & CORE_RPC_LEND))) {
+	if (UTIL_UNLIKELY(status || len > call->allowance || len > UTIL_COPY_SHORT ||
+			  !call->plain || !core_cq_has_room(cq))) {
 		core_rpc_on_reply_cold(call, status, data, len);
 		return;
 	}
-	util_copy(call->resp, data, len);
-	core_cq_write(peer->ep->tx.cq, call->context, call->comp_flags, len, NULL, 0, 0,
+	core_cqe_fill(core_cq_take(cq), call->context, call->comp_flags, len, NULL, 0, 0,
 		      peer->fi_addr);
-	core_rpc_call_end(call);
+	util_copy_short(call->resp, data, len);
+	core_rpc_call_unlist(call);
 }
 
 /** A queued call whose turn it is. */
@@ -186,6 +205,7 @@ static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_ask 
 	util_iov_gather(copy, ask->iov, ask->iov_cnt, 0, ask->len);
 	core_rpc_call_init(call, ask->resp, ask->allowance, ask->context, ask->comp_flags);
 	call->op.fence = false;
+	call->plain = false; /* it has a copy */
 	call->copy = copy;
 	call->len = (uint32_t)ask->len;
 	ep->rpc.queue_bytes += ask->len;
@@ -293,10 +313,12 @@ int core_rpc_cancel(struct core_ep *ep, void *context)
 	if (!call)
 		return -FI_ENOENT;
 	core_rpc_write_err(call, -FI_ECANCELED, 0);
-	if (call->op.queued)
+	if (call->op.queued) {
 		core_rpc_call_end(call);
-	else
-		call->cancelled = true;
+		return 0;
+	}
+	call->cancelled = true;
+	call->plain = false;
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does the common call take? The hot halves of core_rpc_call, core_rpc_take and core_rpc_reply.
+ * What does the common call take? The hot halves of core_rpc_call and core_rpc_reply, and what is taken between.
  *
  * One buffer, a peer that is connected and for whom nothing waits, a request that was not released: these
  * go straight on, inlined into the extension's calls. All else takes the way of core_rpc_call.c and
@@ -29,6 +29,7 @@ CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, 
 	call->comp_flags = comp_flags;
 	call->allowance = (uint32_t)allowance;
 	call->cancelled = false;
+	call->plain = !(comp_flags & CORE_RPC_LEND);
 	call->copy = NULL;
 }
 
@@ -66,18 +67,15 @@ CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, s
 	return UTIL_LIKELY(!ret) ? 0 : core_rpc_call_undo_cold(call, ret);
 }
 
-/** The oldest request, now the user's; or NULL. */
-CORE_RPC_INLINE struct core_rpc_held *core_rpc_take(struct core_ep *ep)
+/** The `cnt` oldest requests, those before `next` in the intake, are the user's from now on. */
+CORE_RPC_INLINE void core_rpc_taken(struct core_ep *ep, struct util_list *next, size_t cnt)
 {
-	struct util_list *head = &ep->rpc.intake, *first = head->next;
+	struct util_list *head = &ep->rpc.intake;
 
-	if (first == head)
-		return NULL;
-	head->next = first->next;
-	head->next->prev = head;
+	head->next = next;
+	next->prev = head;
 	if (ep->rpc.listens && ep->rx.cq)
-		ep->rx.cq->aside--;
-	return UTIL_CONTAINER_OF(first, struct core_rpc_held, link);
+		ep->rx.cq->aside -= (uint32_t)cnt;
 }
 
 /** An answer of one buffer: as core_rpc_reply. */

@@ -3,13 +3,14 @@
  * Where does a request wait for its answer?
  *
  * In the ring: its bytes are held from arrival to answer, and a record names them. First in the
- * endpoint's intake, a FIFO over all callers; from core_rpc_take on with the user, in any order. A
+ * endpoint's intake, a FIFO over all callers; from core_rpc_taken on with the user, in any order. A
  * caller whose requests nobody takes runs out of ring room and of credit, and nobody else suffers.
  * Answers find room that was reserved at admission (core_chan.h), so they cannot fail for want of it.
  *
  * Shown by test/unit/core/rpc/test_core_rpc_serve.c.
  */
 #include <rdma/fi_errno.h>
+#include <string.h>
 
 #include "core/core_ep.h"
 #include "core/core_peer.h"
@@ -17,28 +18,47 @@
 #include "util/bits.h"
 #include "wire/wire_op.h"
 
+/** There is no record for it: it comes again, when there is. */
+static __attribute__((noinline)) enum core_rx_verdict core_rpc_on_call_cold(
+	struct core_chan *chan, struct core_call_ref ref, const uint8_t *data, uint32_t len,
+	core_hold_t hold)
+{
+	if (util_pool_grow(&chan->peer->ep->rpc.helds))
+		return CORE_RX_BAD;
+	return core_rpc_on_call(chan, ref, data, len, hold);
+}
+
+/** Somebody sleeps who is to be told. */
+static __attribute__((noinline)) enum core_rx_verdict core_rpc_told_cold(struct core_cq *cq)
+{
+	cq->notify(cq);
+	return CORE_RX_HOLD;
+}
+
 enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
-				      uint32_t word, const uint8_t *data, uint32_t len,
-				      core_hold_t hold)
+				      const uint8_t *data, uint32_t len, core_hold_t hold)
 {
 	struct core_ep *ep = chan->peer->ep;
-	uint32_t allowance = wire_rpc_allowance(word);
-	struct core_rpc_held *held;
+	struct core_rpc_held *held = util_pool_first(&ep->rpc.helds);
+	uint32_t word, allowance;
 
+	memcpy(&word, data, sizeof(word));
+	allowance = wire_rpc_allowance(word);
 	if (UTIL_UNLIKELY((word & WIRE_RPC_UNKNOWN) || allowance > ref.allowance))
 		return CORE_RX_BAD;
-	held = core_rpc_held_new(&ep->rpc, chan);
 	if (UTIL_UNLIKELY(!held))
-		return CORE_RX_BAD;
-	held->data = data;
+		return core_rpc_on_call_cold(chan, ref, data, len, hold);
+	core_rpc_held_take(&ep->rpc, held, chan);
+	held->data = data + sizeof(word);
 	held->hold = hold;
 	held->ref = ref;
-	held->len = len;
+	held->len = len - (uint32_t)sizeof(word);
 	held->allowance = allowance;
 	util_list_push_back(&ep->rpc.intake, &held->link);
-	if (ep->rpc.listens && ep->rx.cq)
-		core_cq_add_aside(ep->rx.cq, 1);
-	return CORE_RX_HOLD;
+	if (!ep->rpc.listens || !ep->rx.cq)
+		return CORE_RX_HOLD;
+	ep->rx.cq->aside++;
+	return UTIL_LIKELY(!ep->rx.cq->notify) ? CORE_RX_HOLD : core_rpc_told_cold(ep->rx.cq);
 }
 
 void core_rpc_unlist(struct core_ep *ep, struct core_rpc_held *held)

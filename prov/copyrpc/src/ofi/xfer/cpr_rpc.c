@@ -144,11 +144,12 @@ static inline void cpr_rpc_hand_out(struct fi_copyrpc_request *req, struct core_
 
 static inline size_t cpr_rpc_take(struct core_ep *ep, struct fi_copyrpc_request *reqs, size_t count)
 {
-	struct core_rpc_held *held;
+	struct util_list *head = &ep->rpc.intake, *at = head->next;
 	size_t n = 0;
 
-	while (n < count && (held = core_rpc_take(ep)))
-		cpr_rpc_hand_out(&reqs[n++], held);
+	for (; n < count && at != head; at = at->next)
+		cpr_rpc_hand_out(&reqs[n++], UTIL_CONTAINER_OF(at, struct core_rpc_held, link));
+	core_rpc_taken(ep, at, n);
 	return n;
 }
 
@@ -192,21 +193,34 @@ static inline struct core_rpc_held *cpr_rpc_held_of(const struct fi_copyrpc_requ
 	return (struct core_rpc_held *)(uintptr_t)req->handle[0];
 }
 
-static ssize_t cpr_rpc_reply(struct fid_ep *fid, const struct fi_copyrpc_request *req,
-			     const void *buf, size_t len, uint64_t flags)
+static __attribute__((noinline)) ssize_t cpr_rpc_reply_cold(struct cpr_ep *ep,
+							    const struct fi_copyrpc_request *req,
+							    const void *buf, size_t len,
+							    uint64_t flags)
 {
-	struct cpr_ep *ep = cpr_ep_of(fid);
 	ssize_t ret;
 
-	if (UTIL_UNLIKELY(flags & ~CPR_RPC_REPLY_FLAGS))
+	if (flags & ~CPR_RPC_REPLY_FLAGS)
 		return -FI_EBADFLAGS;
 	ret = cpr_rpc_enter(ep);
-	if (UTIL_UNLIKELY(ret))
+	if (ret)
 		return ret;
 	ret = core_rpc_answer(ep->core, cpr_rpc_held_of(req), req->handle[1], buf, len,
 			      cpr_rpc_flags(flags));
 	cpr_rpc_leave(ep, flags);
 	return ret;
+}
+
+static ssize_t cpr_rpc_reply(struct fid_ep *fid, const struct fi_copyrpc_request *req,
+			     const void *buf, size_t len, uint64_t flags)
+{
+	struct cpr_ep *ep = cpr_ep_of(fid);
+
+	if (UTIL_UNLIKELY((flags & ~CPR_RPC_REPLY_FLAGS) || !ep->owner->is_enabled ||
+			  !core_dom_is_private(ep->dom)))
+		return cpr_rpc_reply_cold(ep, req, buf, len, flags);
+	return core_rpc_answer(ep->core, cpr_rpc_held_of(req), req->handle[1], buf, len,
+			       cpr_rpc_flags(flags));
 }
 
 static ssize_t cpr_rpc_replyv(struct fid_ep *fid, const struct fi_copyrpc_request *req,
