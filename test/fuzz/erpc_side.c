@@ -90,7 +90,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 	struct side *side = side_of(chan);
 
 	CHECK(!status && len <= ALLOWANCE);
-	CHECK((uintptr_t)context < side->sent);
+	CHECK(context && (uintptr_t)context <= side->sent);
 	CHECK(side->answered++ < side->asked);
 	read_all(data, len);
 	if (side_take(side, 1) > 0xF0 && side->hold_cnt < HOLDS &&
@@ -146,7 +146,7 @@ static void act_say(struct side *side, bool call)
 		bytes[i] = (uint8_t)(number + i);
 	if (call) {
 		ret = chan->ops->call_buf(chan, number, bytes, len, ALLOWANCE,
-					  (void *)(uintptr_t)number, side_take(side, 1) & 3);
+					  (void *)((uintptr_t)number + 1), side_take(side, 1) & 3);
 		side->asked += !ret;
 	} else {
 		struct iovec iov = { .iov_base = bytes, .iov_len = len };

@@ -220,7 +220,6 @@ static void check_port(const struct erpc_port *port)
 		cr_expect(util_list_is_empty(&port->leaving));
 	}
 	cr_expect_eq(port->bodies.used_cnt, 0);
-	cr_expect_eq(port->asked.used_cnt, 0);
 	cr_expect_eq(port->dg->rx_held, 0);
 	cr_expect_eq(port->timers.cnt, 0);
 	cr_expect_eq(port->session_cnt, 0);

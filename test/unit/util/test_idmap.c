@@ -77,6 +77,28 @@ Test(idmap, an_id_comes_back_only_after_every_generation_of_every_free_slot)
 	util_idmap_fini(&map);
 }
 
+/* More than a table holds at first: notes move with it, and a slot's next owner has its own. */
+Test(idmap, what_was_noted_stays_as_long_as_the_id)
+{
+	uint32_t ids[3 * SLOTS], i;
+	struct util_idmap map;
+
+	util_idmap_init(&map);
+	for (i = 0; i < 3 * SLOTS; i++)
+		cr_assert_eq(util_idmap_alloc_noted(&map, &object, ~i, &ids[i]), 0);
+	for (i = 0; i < 3 * SLOTS; i += 2) {
+		util_idmap_release(&map, ids[i]);
+		cr_assert_null(util_idmap_lookup(&map, ids[i]));
+	}
+	for (i = 0; i < 3 * SLOTS; i += 2)
+		cr_assert_eq(util_idmap_alloc_noted(&map, &object, i, &ids[i]), 0);
+	for (i = 0; i < 3 * SLOTS; i++) {
+		cr_assert_eq(util_idmap_lookup(&map, ids[i]), &object);
+		cr_expect_eq(util_idmap_note(&map, ids[i]), i % 2 ? ~i : i);
+	}
+	util_idmap_fini(&map);
+}
+
 Test(idmap, two_to_the_twenty_ids_and_then_try_again)
 {
 	struct util_idmap map;

@@ -162,7 +162,7 @@ struct core_chan_ops {
 	 */
 	int (*send_buf)(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
 			const void *buf, size_t len);
-	/* A call; its answer (or its failure) comes by on_reply with `context`. */
+	/* A call; its answer (or its failure) comes by on_reply with `context`, which is not NULL. */
 	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
 		    void *context);
 	/* The hot case of call: an operation word without extension, one buffer. */

@@ -326,7 +326,6 @@ int erpc_port_open(const struct erpc_port_attr *attr, struct erpc_port **out)
 	util_list_init(&port->returned);
 	util_list_init(&port->leaving);
 	util_pool_init(&port->bodies, sizeof(struct erpc_body), 64, 0);
-	util_pool_init(&port->asked, sizeof(struct erpc_asked), 64, 0);
 	util_pool_init(&port->lent, sizeof(struct erpc_loan), 16, 0);
 	util_idmap_init(&port->loans);
 	erpc_bufs_init(&port->bufs, port->dg, port->dev, port->dev_ops);
@@ -350,7 +349,6 @@ void erpc_port_close(struct erpc_port *port)
 	erpc_wheel_fini(&port->wheel);
 	erpc_wheel_fini(&port->timers);
 	util_pool_fini(&port->bodies);
-	util_pool_fini(&port->asked);
 	util_pool_fini(&port->lent);
 	util_idmap_fini(&port->loans);
 	if (port->sessions)

@@ -82,7 +82,6 @@ struct erpc_port {
 	struct erpc_out out;
 	struct erpc_bufs bufs;
 	struct util_pool bodies;   /* erpc_body */
-	struct util_pool asked;    /* erpc_asked */
 	struct util_pool lent;     /* erpc_loan */
 	struct util_list returned; /* erpc_loan.link: the device may still read them */
 	struct util_list leaving;  /* erpc_session.fail_link: closed, the device is not done */

@@ -259,7 +259,7 @@ void erpc_session_fail(struct erpc_session *s, int err, const char *why)
 	if (s->err)
 		return;
 	s->err = err;
-	erpc_session_close_batch(s);
+	erpc_session_close_all(s);
 	if (why)
 		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
 	util_list_remove(&s->dirty_link);
@@ -285,7 +285,7 @@ static void erpc_session_leave_lists(struct erpc_session *s)
 
 void erpc_session_end(struct erpc_session *s)
 {
-	erpc_session_close_batch(s);
+	erpc_session_close_all(s);
 	erpc_session_leave_lists(s);
 	erpc_get_fail(s, s->err);
 }
@@ -293,11 +293,6 @@ void erpc_session_end(struct erpc_session *s)
 /** Forgets calls that wait for an answer. */
 static void erpc_session_forget_calls(struct erpc_session *s)
 {
-	uint32_t slot;
-
-	for (slot = 0; slot < s->calls.slot_cnt; slot++)
-		if (s->calls.slots[slot].ptr)
-			util_pool_release(&s->port->asked, s->calls.slots[slot].ptr);
 	util_idmap_fini(&s->calls);
 	util_idmap_init(&s->calls);
 }
@@ -310,7 +305,7 @@ static void erpc_session_drop_bufs(struct erpc_session *s)
 
 	erpc_buf_free(bufs, s->open);
 	s->open = NULL;
-	erpc_session_close_batch(s);
+	erpc_session_close_all(s);
 	while ((first = util_list_pop(&s->replies)))
 		erpc_buf_free(bufs, UTIL_CONTAINER_OF(first, struct erpc_buf, link));
 	for (slot = 0; slot < ERPC_SLOTS; slot++) {

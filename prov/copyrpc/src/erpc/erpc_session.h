@@ -132,9 +132,9 @@ struct erpc_session {
 	/* Sending. */
 	struct erpc_buf *open; /* the batch that grows, or NULL; its len is set when it leaves */
 	uint8_t *fill;         /* where its next frame belongs, */
-	uint32_t room;         /* for which nothing but the bytes is to be done; mostly 0 */
-	uint8_t *fill_end;     /* the same for who says that more follows: frames fit up to here */
-	uint32_t usual;        /* bytes of the last one that waited for others */
+	uint8_t *room_end; /* frames that fit up to here are bytes and nothing else; mostly none, */
+	uint8_t *fill_end; /* and the same for who says that more follows */
+	uint32_t usual;    /* bytes of the last one that waited for others */
 	uint8_t bursts; /* in a row: more followed a message that left by itself, before progress */
 	bool lone;      /* nothing has followed the last one that did */
 	uint32_t seq;   /* of the next batch */
@@ -149,7 +149,7 @@ struct erpc_session {
 	uint64_t told;                 /* and of what core knows to have arrived */
 	uint64_t ends[ERPC_SLOTS];     /* seq % 8: position behind that batch */
 	uint64_t grant_left;           /* answers that may still be asked for */
-	struct util_idmap calls;       /* our name for a call -> context */
+	struct util_idmap calls;       /* our name for a call -> context; noted: allowance */
 	uint8_t asked[ERPC_ASKED_MAX]; /* ring: slots of parts of gets that are to come, in order */
 	uint8_t asked_at, asked_cnt;
 	struct util_list fetches;  /* erpc_fetch.link: gets of which some was not asked for */
@@ -161,12 +161,14 @@ struct erpc_session {
 	/* Receiving. */
 	struct erpc_order order;
 	struct util_list bodies;
-	struct util_list replies; /* erpc_buf.link: answers that have not left */
-	uint32_t calls_owed;      /* delivered and not answered */
-	uint64_t owed_len;        /* their allowances, and of the answers in `replies` */
-	uint32_t due_mask;        /* batches to answer now */
-	uint32_t wait_mask;       /* batches whose answer waits for replies */
-	uint32_t held_mask;       /* batches whose answer waits for release */
+	struct util_list replies; /* erpc_buf.link: answers that have not left; */
+	uint32_t
+		reply_room; /* bytes of the last one that are nothing but bytes to who fills them */
+	uint32_t calls_owed; /* delivered and not answered */
+	uint64_t owed_len;   /* their allowances, and of the answers in `replies` */
+	uint32_t due_mask;   /* batches to answer now */
+	uint32_t wait_mask;  /* batches whose answer waits for replies */
+	uint32_t held_mask;  /* batches whose answer waits for release */
 	uint32_t
 		ride_mask; /* batches whose empty answer waits for a batch of ours (erpc_ride.h), */
 	uint32_t alone_mask; /* and those where none came */
@@ -254,8 +256,15 @@ static inline void erpc_session_mark(struct erpc_session *s)
 /** Nothing joins the open batch by its bytes alone. */
 static inline void erpc_session_close_batch(struct erpc_session *s)
 {
-	s->room = 0;
+	s->room_end = s->fill;
 	s->fill_end = s->fill;
+}
+
+/** And nothing answers that gather. */
+static inline void erpc_session_close_all(struct erpc_session *s)
+{
+	erpc_session_close_batch(s);
+	s->reply_room = 0;
 }
 
 /** A slot or a credit is free: is there something that waits for one? */

@@ -6,6 +6,7 @@
  * freed slot comes back under another generation, so an answer that arrives late, twice or from a
  * liar finds nothing instead of somebody else's object (until a slot has been reused 2048 times;
  * freed slots are reused in FIFO order so that this takes as long as possible).
+ * A number of 32 bits may be noted with the pointer: what an answer is held against, without a record.
  * Not locked: the owner's lock covers it.
  *
  * Shown by test/unit/util/test_idmap.c.
@@ -28,7 +29,7 @@
 struct util_idmap_slot {
 	void *ptr;     /* NULL: free */
 	uint32_t gen;  /* 11 bits */
-	uint32_t next; /* free list */
+	uint32_t next; /* free list; while it is in use: what was noted */
 };
 
 struct util_idmap {
@@ -45,24 +46,50 @@ void util_idmap_fini(struct util_idmap *map);
 /** Makes free slots, of which there are none: 0, -FI_ENOMEM, or -FI_EAGAIN when 2^20 ids are in use. */
 int util_idmap_grow_cold(struct util_idmap *map);
 
+/** A slot that is free, of which there are some, is in use: its id. */
+static inline struct util_idmap_slot *util_idmap_pop_free(struct util_idmap *map, uint32_t *id)
+{
+	struct util_idmap_slot *slot = &map->slots[map->free_head];
+
+	*id = map->free_head | slot->gen << UTIL_IDMAP_SLOT_BITS;
+	map->free_head = slot->next;
+	map->used_cnt++;
+	return slot;
+}
+
 /** Gives `ptr` (not NULL) an id in *id: 0, or as util_idmap_grow_cold. */
 static inline int util_idmap_alloc(struct util_idmap *map, void *ptr, uint32_t *id)
 {
-	struct util_idmap_slot *slot;
-	int ret;
+	int ret = 0;
 
-	assert(ptr);
-	if (UTIL_UNLIKELY(map->free_head == UTIL_IDMAP_NONE)) {
+	if (UTIL_UNLIKELY(map->free_head == UTIL_IDMAP_NONE))
 		ret = util_idmap_grow_cold(map);
-		if (ret)
-			return ret;
-	}
-	slot = &map->slots[map->free_head];
-	*id = map->free_head | slot->gen << UTIL_IDMAP_SLOT_BITS;
-	map->free_head = slot->next;
+	if (UTIL_LIKELY(!ret))
+		util_idmap_pop_free(map, id)->ptr = ptr;
+	return ret;
+}
+
+/** The same, with a note. */
+static inline int util_idmap_alloc_noted(struct util_idmap *map, void *ptr, uint32_t note,
+					 uint32_t *id)
+{
+	struct util_idmap_slot *slot;
+	int ret = 0;
+
+	if (UTIL_UNLIKELY(map->free_head == UTIL_IDMAP_NONE))
+		ret = util_idmap_grow_cold(map);
+	if (UTIL_UNLIKELY(ret))
+		return ret;
+	slot = util_idmap_pop_free(map, id);
 	slot->ptr = ptr;
-	map->used_cnt++;
+	slot->next = note;
 	return 0;
+}
+
+/** What was noted with an id that lookup accepts. */
+static inline uint32_t util_idmap_note(const struct util_idmap *map, uint32_t id)
+{
+	return map->slots[id & (UTIL_IDMAP_MAX - 1)].next;
 }
 
 /** The pointer behind `id`, or NULL if the id was never given, was released, or has bit 31 set. */

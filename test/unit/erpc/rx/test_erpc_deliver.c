@@ -172,7 +172,8 @@ static struct packet answer(uint32_t allowance, uint32_t word, uint32_t len, uns
 	struct packet pkt;
 
 	cr_assert_eq(forged_victim->conn.chan.ops->call_buf(&forged_victim->conn.chan, 0x800,
-							    "what?", 5, allowance, NULL, 0),
+							    "what?", 5, allowance, forged_victim,
+							    0),
 		     0);
 	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
 	for (pkt = forged_lie(0, WIRE_ERPC_RESP); times; times--)

@@ -21,17 +21,16 @@ static void erpc_deliver_bad(struct erpc_session *s, const char *why)
 static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id,
 					     const uint8_t *data, uint32_t len)
 {
-	struct erpc_asked *asked = util_idmap_lookup(&s->calls, id);
-	void *context;
+	void *context = util_idmap_lookup(&s->calls, id);
+	uint32_t allowance;
 
-	if (UTIL_UNLIKELY(!asked))
+	if (UTIL_UNLIKELY(!context))
 		return "an answer to a call that does not wait";
-	if (UTIL_UNLIKELY(len > asked->allowance))
+	allowance = util_idmap_note(&s->calls, id);
+	if (UTIL_UNLIKELY(len > allowance))
 		return "an answer beyond its allowance";
-	context = asked->context;
-	s->grant_left += erpc_call_cost(asked->allowance);
+	s->grant_left += erpc_call_cost(allowance);
 	util_idmap_release(&s->calls, id);
-	util_pool_release(&s->port->asked, asked);
 	s->conn.up->on_reply(&s->conn.chan, context, 0, data, len);
 	return NULL;
 }
@@ -56,8 +55,11 @@ static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_
 	s->owed_len += cost;
 	s->calls_owed++;
 	verdict = s->conn.up->on_call(&s->conn.chan, ref, data, len, erpc_body_hold(body));
-	body->refs += verdict == CORE_RX_HOLD;
-	return verdict == CORE_RX_BAD ? "message not understood" : NULL;
+	if (UTIL_LIKELY(verdict == CORE_RX_HOLD))
+		body->refs++;
+	else if (verdict == CORE_RX_BAD)
+		return "message not understood";
+	return NULL;
 }
 
 /** A frame that is neither message nor call: where it ends, and *why: what is wrong with it, or NULL. */

@@ -145,10 +145,12 @@ static void erpc_answer_due(struct erpc_session *s, uint32_t mask)
 	s->wait_mask &= ~mask;
 	if (!s->wait_mask)
 		util_list_remove(&s->wait_link);
-	if (s->held_len > ERPC_HELD_MAX)
-		s->held_mask |= mask;
-	else
+	if (s->held_len <= ERPC_HELD_MAX) {
 		s->due_mask |= mask;
+		return;
+	}
+	s->held_mask |= mask;
+	s->reply_room = 0; /* who answers looks whether it may go */
 }
 
 void erpc_answer_soon(struct erpc_session *s, uint32_t slot, bool calls)
@@ -221,6 +223,7 @@ void erpc_answer_flush(struct erpc_session *s)
 {
 	uint32_t slot;
 
+	s->reply_room = 0;
 	if (!erpc_ride_flush(s))
 		return;
 	if (s->wait_mask && !s->calls_owed)

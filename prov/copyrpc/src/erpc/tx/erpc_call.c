@@ -14,16 +14,9 @@
 static inline int erpc_call_ask(struct erpc_session *s, uint32_t allowance, void *context,
 				uint32_t *id)
 {
-	struct erpc_asked *asked = util_pool_alloc(&s->port->asked);
-	int ret;
+	int ret = util_idmap_alloc_noted(&s->calls, context, allowance, id);
 
-	if (!asked)
-		return -FI_ENOMEM;
-	*asked = (struct erpc_asked){ .context = context, .allowance = allowance };
-	ret = util_idmap_alloc(&s->calls, asked, id);
-	if (ret)
-		util_pool_release(&s->port->asked, asked);
-	else
+	if (UTIL_LIKELY(!ret))
 		s->grant_left -= erpc_call_cost(allowance);
 	return ret;
 }
@@ -69,9 +62,8 @@ int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t a
 }
 
 /** It leaves alone (erpc_lone.h). */
-static int __attribute__((noinline))
-erpc_call_lone(struct erpc_session *s, uint32_t op, const void *buf, size_t len, uint32_t allowance,
-	       void *context)
+static inline int erpc_call_lone(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
+				 uint32_t allowance, void *context)
 {
 	uint32_t body = (uint32_t)(sizeof(op) + len), id;
 	struct erpc_buf *lone;
@@ -104,21 +96,24 @@ erpc_call_buf_cold(struct erpc_session *s, uint32_t op, const void *buf, size_t 
 	return 0;
 }
 
+/** More is to be done than to join a batch. */
+static int __attribute__((noinline))
+erpc_call_buf_alone(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
+		    uint32_t allowance, void *context, unsigned flags)
+{
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, (uint32_t)(sizeof(op) + len));
+
+	if (s->grant_left >= erpc_call_cost(allowance) && erpc_lone_may(s, span, len, flags))
+		return erpc_call_lone(s, op, buf, len, allowance, context);
+	return erpc_call_buf_cold(s, op, buf, len, allowance, context, flags);
+}
+
 /** Is nothing but its bytes, and a name, to be done for a call of `span` bytes? */
 static inline bool erpc_call_joins(const struct erpc_session *s, uint32_t span, unsigned flags)
 {
-	return span <= (flags & CORE_SEND_MORE ? (size_t)(s->fill_end - s->fill) : s->room) &&
-	       s->calls.free_head != UTIL_IDMAP_NONE && util_pool_first(&s->port->asked) &&
-	       !util_list_is_empty(&s->dirty_link);
-}
+	const uint8_t *end = flags & CORE_SEND_MORE ? s->fill_end : s->room_end;
 
-/** It joins the open batch. */
-static inline void erpc_call_join(struct erpc_session *s, uint32_t span, bool gathers)
-{
-	s->open->asks = true;
-	s->fill += span;
-	s->room -= gathers ? span : 0;
-	s->taken += ERPC_POS_STEP;
+	return end - s->fill >= (ptrdiff_t)span && s->calls.free_head != UTIL_IDMAP_NONE;
 }
 
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
@@ -127,20 +122,19 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	uint32_t body = (uint32_t)(sizeof(op) + len), id;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body);
 	struct erpc_session *s = erpc_session_of(chan);
-	uint8_t *at;
+	uint8_t *at = s->fill;
 
-	if (!s->open && s->grant_left >= erpc_call_cost(allowance) &&
-	    erpc_lone_may(s, span, len, flags))
-		return erpc_call_lone(s, op, buf, len, allowance, context);
 	if (UTIL_UNLIKELY(!erpc_call_joins(s, span, flags) || len > UTIL_COPY_SHORT ||
 			  s->grant_left < erpc_call_cost(allowance)))
-		return erpc_call_buf_cold(s, op, buf, len, allowance, context, flags);
+		return erpc_call_buf_alone(s, op, buf, len, allowance, context, flags);
 	if (UTIL_UNLIKELY(erpc_call_ask(s, allowance, context, &id)))
 		return -FI_ENOMEM;
-	at = wire_erpc_frame_put(s->fill, WIRE_ERPC_FRAME_CALL, id, allowance, body);
+	s->open->asks = true;
+	s->fill = at + span;
+	s->taken += ERPC_POS_STEP;
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, allowance, body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);
-	erpc_call_join(s, span, s->room != 0);
 	return 0;
 }
 

@@ -13,12 +13,6 @@
 
 #include "erpc/erpc_session.h"
 
-/** A call of ours that waits for its answer. */
-struct erpc_asked {
-	void *context;
-	uint32_t allowance;
-};
-
 /** What an answer to a call of ours gives back. */
 static inline uint32_t erpc_call_cost(uint32_t allowance)
 {

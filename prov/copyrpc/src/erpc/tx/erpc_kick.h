@@ -46,7 +46,7 @@ static inline struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t sl
 	s->wants_mask &= ~(1u << slot);
 	tx->buf = NULL;
 	if (!(~s->free_mask & ERPC_BATCH_MASK))
-		s->room = 0; /* the next message need not wait for others */
+		s->room_end = s->fill; /* the next message need not wait for others */
 	if (s->free_mask == ERPC_FREE_ALL)
 		s->watched = false;
 	return buf;

@@ -64,6 +64,14 @@ static inline struct erpc_buf *erpc_reply_room(struct erpc_session *s, uint32_t 
 	return buf;
 }
 
+/** How many bytes may join those in it, without more ado? */
+static inline uint32_t erpc_reply_rest(const struct erpc_session *s, const struct erpc_buf *buf)
+{
+	uint32_t max = buf->cap < s->shared ? buf->cap : s->shared;
+
+	return s->held_mask || buf->len > max ? 0 : max - buf->len;
+}
+
 /** Where the bytes of an answer belong, its head written; NULL: no memory, and the session has failed. */
 static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_ref ref,
 				      uint32_t len)
@@ -81,6 +89,7 @@ static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_r
 	at = buf->data + buf->len;
 	buf->len += span;
 	s->owed_len += span;
+	s->reply_room = erpc_reply_rest(s, buf);
 	return wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, len);
 }
 
@@ -120,9 +129,8 @@ int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf
 }
 
 /** It leaves alone (erpc_lone.h). */
-static int __attribute__((noinline))
-erpc_reply_lone(struct erpc_session *s, struct core_call_ref ref, struct erpc_body *body,
-		const void *buf, size_t len)
+static inline int erpc_reply_lone(struct erpc_session *s, struct core_call_ref ref,
+				  struct erpc_body *body, const void *buf, size_t len)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 	struct erpc_buf *lone = erpc_lone_buf(s, span);
@@ -155,29 +163,32 @@ erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_hold_
 	return 0;
 }
 
-/**
- * Is nothing but bytes to be done? Others wait in `to`, for which the session is marked already, as none that
- * has failed is.
- */
-static inline bool erpc_reply_joins(const struct erpc_session *s, const struct erpc_buf *to,
-				    uint32_t span)
+/** More is to be done than to join others. */
+static int __attribute__((noinline))
+erpc_reply_buf_alone(struct erpc_session *s, struct core_call_ref ref, core_hold_t hold,
+		     const void *buf, size_t len, unsigned flags)
 {
-	return !util_list_is_empty(&s->replies) && !util_list_is_empty(&s->dirty_link) &&
-	       !s->held_mask && to->len + span <= to->cap && to->len + span <= s->shared;
+	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
+
+	if (len <= ref.allowance && erpc_lone_answers(s, span, len, flags))
+		return erpc_reply_lone(s, ref, erpc_body_held(hold), buf, len);
+	return erpc_reply_buf_cold(s, ref, hold, buf, len, flags);
 }
 
-/** An answer joins those in `to`. */
-static inline void erpc_reply_join(struct erpc_session *s, struct erpc_buf *to,
-				   struct core_call_ref ref, uint32_t span, const void *buf,
-				   size_t len)
+/** An answer joins the last of those that gather. */
+static inline void erpc_reply_join(struct erpc_session *s, struct core_call_ref ref, uint32_t span,
+				   const void *buf, size_t len)
 {
-	uint8_t *at = wire_erpc_frame_put(to->data + to->len, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0,
-					  (uint32_t)len);
+	struct erpc_buf *to = UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
+	uint8_t *at = to->data + to->len;
 
-	util_copy_short(at, buf, len);
 	to->len += span;
+	s->reply_room -= span;
 	s->calls_owed--;
 	s->owed_len -= ref.allowance + ERPC_GRANT_CALL - span;
+	util_copy_short(
+		wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, (uint32_t)len), buf,
+		len);
 }
 
 int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,
@@ -185,16 +196,12 @@ int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_hold_t
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 	struct erpc_session *s = erpc_session_of(chan);
-	struct erpc_buf *to = UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
 	struct erpc_body *body = erpc_body_held(hold);
 
-	if (len <= ref.allowance && erpc_lone_answers(s, span, len, flags))
-		return erpc_reply_lone(s, ref, body, buf, len);
-	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || len > ref.allowance ||
-			  len > UTIL_COPY_SHORT || body->refs < 2 ||
-			  !erpc_reply_joins(s, to, span)))
-		return erpc_reply_buf_cold(s, ref, hold, buf, len, flags);
-	erpc_reply_join(s, to, ref, span, buf, len);
+	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || span > s->reply_room ||
+			  len > ref.allowance || len > UTIL_COPY_SHORT || body->refs < 2))
+		return erpc_reply_buf_alone(s, ref, hold, buf, len, flags);
 	body->refs--;
+	erpc_reply_join(s, ref, span, buf, len);
 	return 0;
 }

@@ -174,7 +174,7 @@ static void erpc_send_stay(struct erpc_session *s)
 		return;
 	s->fill_end = s->open->data + max;
 	if (erpc_batch_gathers(s))
-		s->room = max - erpc_send_len(s);
+		s->room_end = s->fill_end;
 }
 
 void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
@@ -252,13 +252,13 @@ int erpc_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_
 	uint64_t ext[2] = { ext0, ext1 };
 	uint8_t *at = s->fill;
 
-	if (UTIL_UNLIKELY(span > s->room || len > UTIL_COPY_SHORT || core_label_flags(label)))
+	if (UTIL_UNLIKELY((ptrdiff_t)span > s->room_end - at || len > UTIL_COPY_SHORT ||
+			  core_label_flags(label)))
 		return erpc_send_buf_cold(s, label, ext0, ext1, buf, len);
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_label_op(label), 0, body);
 	memcpy(at, ext, sizeof(ext));
 	util_copy_short(at + ext_len, buf, len);
 	s->fill += span;
-	s->room -= span;
 	s->taken += ERPC_POS_STEP;
 	return 1; /* CORE_CHAN_LATE */
 }
