@@ -1,13 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What stress tests open in one domain that all of their threads share. Whatever fails ends the program. */
+/* What stress tests open: a domain, and in it what their threads use. Whatever fails ends the program. */
 #ifndef STRESS_OPEN_H
 #define STRESS_OPEN_H
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/providers/fi_prov.h>
 
+#include "ofi/cpr_prov.h"
 #include "support/check.h"
+
+struct stress_place {
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+};
+
+/** On the loopback address; caps 0: all. */
+static inline void stress_place_open(struct stress_place *p, enum fi_threading level, uint64_t caps)
+{
+	struct fi_info *hints = fi_allocinfo();
+	struct fi_av_attr attr = { .type = FI_AV_TABLE };
+
+	hints->caps = caps;
+	hints->domain_attr->threading = level;
+	CHECK(!fi_prov_ini()->getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints,
+				      &p->info));
+	fi_freeinfo(hints);
+	CHECK(!fi_prov_ini()->fabric(p->info->fabric_attr, &p->fabric, NULL));
+	CHECK(!fi_domain(p->fabric, p->info, &p->domain, NULL));
+	CHECK(!fi_av_open(p->domain, &attr, &p->av, NULL));
+}
+
+static inline void stress_place_close(struct stress_place *p)
+{
+	CHECK(!fi_close(&p->av->fid));
+	CHECK(!fi_close(&p->domain->fid));
+	CHECK(!fi_close(&p->fabric->fid));
+	fi_freeinfo(p->info);
+}
 
 static inline struct fid_cq *stress_cq_open(struct fid_domain *domain, enum fi_wait_obj wait_obj)
 {
@@ -19,13 +52,13 @@ static inline struct fid_cq *stress_cq_open(struct fid_domain *domain, enum fi_w
 }
 
 /** Bound, and enabled. */
-static inline struct fid_ep *stress_ep_open(struct fid_domain *domain, struct fi_info *info,
-					    struct fid_av *av, struct fid_cq *tx, struct fid_cq *rx)
+static inline struct fid_ep *stress_ep_open(const struct stress_place *p, struct fid_cq *tx,
+					    struct fid_cq *rx)
 {
 	struct fid_ep *ep;
 
-	CHECK(!fi_endpoint(domain, info, &ep, NULL));
-	CHECK(!fi_ep_bind(ep, &av->fid, 0));
+	CHECK(!fi_endpoint(p->domain, p->info, &ep, NULL));
+	CHECK(!fi_ep_bind(ep, &p->av->fid, 0));
 	CHECK(!fi_ep_bind(ep, &tx->fid, FI_TRANSMIT));
 	CHECK(!fi_ep_bind(ep, &rx->fid, FI_RECV));
 	CHECK(!fi_enable(ep));

@@ -21,7 +21,6 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
-#include <rdma/providers/fi_prov.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi/cpr_prov.h"
 #include "open.h"
 #include "support/check.h"
 
@@ -52,10 +50,7 @@ struct worker {
 	uint8_t in[WINDOW][LEN_MAX];
 };
 
-static struct fi_info *info;
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
+static struct stress_place shared;
 static struct worker workers[WORKERS];
 static uint64_t region[1 + WORKERS * WORKERS * 64]; /* the sum, then a place for each pair */
 static int done;  /* atomic: workers that have all they wait for */
@@ -64,20 +59,6 @@ static bool stop; /* atomic: the guest is gone */
 static size_t len_of(uint32_t n)
 {
 	return n % 64 ? 4 + n % 300 : LEN_MAX - n % 1000;
-}
-
-static void open_all(void)
-{
-	struct fi_info *hints = fi_allocinfo();
-	struct fi_av_attr attr = { .type = FI_AV_TABLE };
-
-	hints->domain_attr->threading = FI_THREAD_SAFE;
-	CHECK(!fi_prov_ini()->getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints,
-				      &info));
-	fi_freeinfo(hints);
-	CHECK(!fi_prov_ini()->fabric(info->fabric_attr, &fabric, NULL));
-	CHECK(!fi_domain(fabric, info, &domain, NULL));
-	CHECK(!fi_av_open(domain, &attr, &av, NULL));
 }
 
 static void post(struct worker *w, uint8_t *buf)
@@ -186,8 +167,8 @@ static void change_addresses(uint16_t n)
 	fi_addr_t addr;
 
 	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	CHECK(fi_av_insert(av, &sin, 1, &addr, 0, NULL) == 1);
-	CHECK(!fi_av_remove(av, &addr, 1, 0));
+	CHECK(fi_av_insert(shared.av, &sin, 1, &addr, 0, NULL) == 1);
+	CHECK(!fi_av_remove(shared.av, &addr, 1, 0));
 }
 
 static void change_regions(uint32_t n)
@@ -195,8 +176,8 @@ static void change_regions(uint32_t n)
 	static uint8_t mem[4096];
 	struct fid_mr *mr;
 
-	CHECK(!fi_mr_reg(domain, mem, sizeof(mem), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY + 1 + n,
-			 0, &mr, NULL));
+	CHECK(!fi_mr_reg(shared.domain, mem, sizeof(mem), FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+			 KEY + 1 + n, 0, &mr, NULL));
 	CHECK(!fi_close(&mr->fid));
 }
 
@@ -211,9 +192,9 @@ static bool were_visited(uint32_t n)
 /* A stranger, or one with a name, that sends to all. Without a name any more, it is gone. */
 static void visit(uint32_t n)
 {
-	struct fid_cq *cq = stress_cq_open(domain, FI_WAIT_NONE);
-	struct fid_ep *ep = stress_ep_open(domain, info, av, cq, cq);
-	fi_addr_t addr = n % 2 ? stress_av_insert(av, ep) : FI_ADDR_UNSPEC;
+	struct fid_cq *cq = stress_cq_open(shared.domain, FI_WAIT_NONE);
+	struct fid_ep *ep = stress_ep_open(&shared, cq, cq);
+	fi_addr_t addr = n % 2 ? stress_av_insert(shared.av, ep) : FI_ADDR_UNSPEC;
 	struct fi_cq_tagged_entry e;
 	ssize_t ret;
 
@@ -221,10 +202,10 @@ static void visit(uint32_t n)
 		while ((ret = fi_tinjectdata(ep, &n, sizeof(n), n, workers[i].addr, GUEST)))
 			CHECK(ret == -FI_EAGAIN && fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
 	if (addr == FI_ADDR_UNSPEC)
-		addr = stress_av_insert(av, ep);
+		addr = stress_av_insert(shared.av, ep);
 	while (!were_visited(n))
 		CHECK(fi_cq_read(cq, &e, 1) == -FI_EAGAIN);
-	CHECK(!fi_av_remove(av, &addr, 1, 0));
+	CHECK(!fi_av_remove(shared.av, &addr, 1, 0));
 	CHECK(!fi_close(&ep->fid));
 	CHECK(!fi_close(&cq->fid));
 }
@@ -239,7 +220,7 @@ static uint32_t disturb(bool allies)
 		change_regions(n);
 		visit(n);
 		if (allies && n == 3)
-			between = stress_ep_open(domain, info, av, workers[0].cq, workers[1].cq);
+			between = stress_ep_open(&shared, workers[0].cq, workers[1].cq);
 		sched_yield();
 	}
 	if (between)
@@ -250,9 +231,9 @@ static uint32_t disturb(bool allies)
 static void open_worker(struct worker *w)
 {
 	memset(w, 0, sizeof(*w));
-	w->cq = stress_cq_open(domain, FI_WAIT_NONE);
-	w->ep = stress_ep_open(domain, info, av, w->cq, w->cq);
-	w->addr = stress_av_insert(av, w->ep);
+	w->cq = stress_cq_open(shared.domain, FI_WAIT_NONE);
+	w->ep = stress_ep_open(&shared, w->cq, w->cq);
+	w->addr = stress_av_insert(shared.av, w->ep);
 }
 
 static void run(bool allies)
@@ -262,10 +243,10 @@ static void run(bool allies)
 	uint32_t guests;
 	int i;
 
-	open_all();
+	stress_place_open(&shared, FI_THREAD_SAFE, 0);
 	memset(region, 0, sizeof(region));
-	CHECK(!fi_mr_reg(domain, region, sizeof(region), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY,
-			 0, &mr, NULL));
+	CHECK(!fi_mr_reg(shared.domain, region, sizeof(region), FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+			 KEY, 0, &mr, NULL));
 	done = 0;
 	stop = false;
 	for (i = 0; i < WORKERS; i++)
@@ -282,10 +263,7 @@ static void run(bool allies)
 		CHECK(!fi_close(&workers[i].cq->fid));
 	}
 	CHECK(!fi_close(&mr->fid));
-	CHECK(!fi_close(&av->fid));
-	CHECK(!fi_close(&domain->fid));
-	CHECK(!fi_close(&fabric->fid));
-	fi_freeinfo(info);
+	stress_place_close(&shared);
 	printf("stress_groups: %d workers, %d messages to each, %u guests%s\n", WORKERS, MSGS,
 	       guests, allies ? ", allies" : "");
 }

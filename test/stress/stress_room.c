@@ -16,7 +16,6 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
-#include <rdma/providers/fi_prov.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi/cpr_prov.h"
 #include "open.h"
 #include "support/check.h"
 
@@ -37,10 +35,7 @@
 #define NAP_MS  20
 
 struct side {
-	struct fi_info *info;
-	struct fid_fabric *fabric;
-	struct fid_domain *domain;
-	struct fid_av *av;
+	struct stress_place place;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	unsigned refused; /* in a row */
@@ -53,28 +48,16 @@ static uint32_t round_no; /* atomic: that the sender is in */
 
 static void open_side(struct side *s)
 {
-	struct fi_info *hints = fi_allocinfo();
-	struct fi_av_attr attr = { .type = FI_AV_TABLE };
-
-	hints->domain_attr->threading = FI_THREAD_SAFE;
-	CHECK(!fi_prov_ini()->getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints,
-				      &s->info));
-	fi_freeinfo(hints);
-	CHECK(!fi_prov_ini()->fabric(s->info->fabric_attr, &s->fabric, NULL));
-	CHECK(!fi_domain(s->fabric, s->info, &s->domain, NULL));
-	CHECK(!fi_av_open(s->domain, &attr, &s->av, NULL));
-	s->cq = stress_cq_open(s->domain, FI_WAIT_FD);
-	s->ep = stress_ep_open(s->domain, s->info, s->av, s->cq, s->cq);
+	stress_place_open(&s->place, FI_THREAD_SAFE, 0);
+	s->cq = stress_cq_open(s->place.domain, FI_WAIT_FD);
+	s->ep = stress_ep_open(&s->place, s->cq, s->cq);
 }
 
 static void close_side(struct side *s)
 {
 	CHECK(!fi_close(&s->ep->fid));
 	CHECK(!fi_close(&s->cq->fid));
-	CHECK(!fi_close(&s->av->fid));
-	CHECK(!fi_close(&s->domain->fid));
-	CHECK(!fi_close(&s->fabric->fid));
-	fi_freeinfo(s->info);
+	stress_place_close(&s->place);
 }
 
 static bool read_one(struct side *s, struct fi_cq_tagged_entry *e)
@@ -92,7 +75,7 @@ static void sleep_once(struct side *s, uint32_t *times)
 	struct fid *fids[1] = { &s->cq->fid };
 	struct pollfd pfd = { .events = POLLIN };
 
-	if (fi_trywait(s->fabric, fids, 1)) {
+	if (fi_trywait(s->place.fabric, fids, 1)) {
 		CHECK(++s->refused < REFUSED);
 		return;
 	}
@@ -188,8 +171,6 @@ static void send_round(fi_addr_t to, uint32_t round, uint8_t *bufs)
 int main(void)
 {
 	uint8_t *bufs = malloc((size_t)BURST * LEN);
-	char name[64];
-	size_t len = sizeof(name);
 	pthread_t thread;
 	fi_addr_t to;
 	uint32_t round;
@@ -199,8 +180,7 @@ int main(void)
 	CHECK(bufs);
 	open_side(&sender);
 	open_side(&receiver);
-	CHECK(!fi_getname(&receiver.ep->fid, name, &len));
-	CHECK(fi_av_insert(sender.av, name, 1, &to, 0, NULL) == 1);
+	to = stress_av_insert(sender.place.av, receiver.ep);
 	CHECK(!pthread_create(&thread, NULL, run_receiver, NULL));
 	for (round = 0; round < ROUNDS; round++)
 		send_round(to, round, bufs);

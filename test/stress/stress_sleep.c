@@ -15,7 +15,6 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
-#include <rdma/providers/fi_prov.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi/cpr_prov.h"
 #include "open.h"
 #include "support/check.h"
 
@@ -43,10 +41,7 @@ struct worker {
 	uint32_t out[LEN_MAX / 4];
 };
 
-static struct fi_info *info;
-static struct fid_fabric *fabric;
-static struct fid_domain *domain;
-static struct fid_av *av;
+static struct stress_place place;
 static struct worker workers[WORKERS];
 static bool ready;    /* atomic: all endpoints are there */
 static uint32_t hops; /* atomic */
@@ -55,20 +50,6 @@ static uint32_t hops; /* atomic */
 static size_t len_of(uint32_t hop)
 {
 	return hop % 16 ? 4 : LEN_MAX;
-}
-
-static void open_all(void)
-{
-	struct fi_info *hints = fi_allocinfo();
-	struct fi_av_attr attr = { .type = FI_AV_TABLE };
-
-	hints->domain_attr->threading = FI_THREAD_SAFE;
-	CHECK(!fi_prov_ini()->getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints,
-				      &info));
-	fi_freeinfo(hints);
-	CHECK(!fi_prov_ini()->fabric(info->fabric_attr, &fabric, NULL));
-	CHECK(!fi_domain(fabric, info, &domain, NULL));
-	CHECK(!fi_av_open(domain, &attr, &av, NULL));
 }
 
 static void post(struct worker *w)
@@ -80,7 +61,7 @@ static void sleep_on(struct worker *w)
 {
 	struct fid *fids[1] = { &w->cq->fid };
 	struct pollfd pfd = { .events = POLLIN };
-	int ret = fi_trywait(fabric, fids, 1);
+	int ret = fi_trywait(place.fabric, fids, 1);
 
 	CHECK(!ret || ret == -FI_EAGAIN);
 	if (ret)
@@ -156,13 +137,13 @@ static void open_workers(void)
 
 	for (i = 0; i < WORKERS; i++) {
 		memset(&workers[i], 0, sizeof(workers[i]));
-		workers[i].cq = stress_cq_open(domain, FI_WAIT_FD);
+		workers[i].cq = stress_cq_open(place.domain, FI_WAIT_FD);
 	}
 	for (i = 0; i < WORKERS; i++)
 		pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]);
 	for (i = 0; i < WORKERS; i++) {
-		workers[i].ep = stress_ep_open(domain, info, av, workers[i].cq, workers[i].cq);
-		workers[i].addr = stress_av_insert(av, workers[i].ep);
+		workers[i].ep = stress_ep_open(&place, workers[i].cq, workers[i].cq);
+		workers[i].addr = stress_av_insert(place.av, workers[i].ep);
 		post(&workers[i]);
 	}
 	__atomic_store_n(&ready, true, __ATOMIC_RELEASE);
@@ -179,18 +160,18 @@ static void visit(bool allies)
 {
 	static uint32_t token;
 	struct fid_ep *between = NULL, *ep;
-	struct fid_cq *cq = stress_cq_open(domain, FI_WAIT_FD);
+	struct fid_cq *cq = stress_cq_open(place.domain, FI_WAIT_FD);
 	struct fi_cq_tagged_entry e;
 	ssize_t ret;
 
-	ep = stress_ep_open(domain, info, av, cq, cq);
+	ep = stress_ep_open(&place, cq, cq);
 	token = WORKERS * 8 + 1; /* a short one, for the first worker */
 	while ((ret = fi_tsend(ep, &token, 4, NULL, workers[0].addr, 1, NULL)))
 		CHECK(ret == -FI_EAGAIN);
 	CHECK(fi_cq_sread(cq, &e, 1, NULL, LONG_MS) == 1);
 	await_hop(HOPS / 2);
 	if (allies)
-		between = stress_ep_open(domain, info, av, workers[0].cq, workers[1].cq);
+		between = stress_ep_open(&place, workers[0].cq, workers[1].cq);
 	CHECK(!fi_close(&ep->fid));
 	CHECK(!fi_close(&cq->fid));
 	for (int i = 0; i < WORKERS; i++)
@@ -206,7 +187,7 @@ static void run(bool allies)
 
 	ready = false;
 	hops = 0;
-	open_all();
+	stress_place_open(&place, FI_THREAD_SAFE, 0);
 	open_workers();
 	visit(allies);
 	for (i = 0; i < WORKERS; i++) {
@@ -214,10 +195,7 @@ static void run(bool allies)
 		CHECK(!fi_close(&workers[i].ep->fid));
 		CHECK(!fi_close(&workers[i].cq->fid));
 	}
-	CHECK(!fi_close(&av->fid));
-	CHECK(!fi_close(&domain->fid));
-	CHECK(!fi_close(&fabric->fid));
-	fi_freeinfo(info);
+	stress_place_close(&place);
 	printf("stress_sleep: %d workers, a token of %d hops, slept in poll(2) %u times%s\n",
 	       WORKERS, HOPS, slept, allies ? ", allies" : "");
 }

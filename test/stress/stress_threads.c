@@ -14,7 +14,6 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_tagged.h>
-#include <rdma/providers/fi_prov.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi/cpr_prov.h"
+#include "open.h"
 #include "support/check.h"
 
 #define MSGS    3000
@@ -30,15 +29,9 @@
 #define WINDOW  8
 #define LEN_MAX 20000
 
-struct place {
-	struct fid_fabric *fabric;
-	struct fid_domain *domain;
-	struct fid_av *av;
-};
-
 /* ep[0] sends to its own ep[1], and to the other's. */
 struct worker {
-	struct place place;
+	struct stress_place place;
 	struct fid_cq *cq;
 	struct fid_ep *ep[2];
 	fi_addr_t to[THREADS]; /* everybody's ep[1] in our vector */
@@ -49,7 +42,6 @@ struct worker {
 	uint8_t in[WINDOW][LEN_MAX];
 };
 
-static struct fi_info *info;
 static struct worker workers[THREADS];
 
 /* Around the limit between what goes at once and what is fetched. */
@@ -58,38 +50,12 @@ static size_t len_of(uint32_t n)
 	return n % 64 ? 4 + n % 300 : LEN_MAX - n % 1000;
 }
 
-static void find(enum fi_threading level)
-{
-	struct fi_info *hints = fi_allocinfo();
-
-	hints->caps = FI_TAGGED;
-	hints->domain_attr->threading = level;
-	CHECK(!fi_prov_ini()->getinfo(FI_VERSION(1, 17), "127.0.0.1", NULL, FI_SOURCE, hints,
-				      &info));
-	fi_freeinfo(hints);
-}
-
-static void open_place(struct place *place)
-{
-	struct fi_av_attr attr = { .type = FI_AV_TABLE };
-
-	CHECK(!fi_prov_ini()->fabric(info->fabric_attr, &place->fabric, NULL));
-	CHECK(!fi_domain(place->fabric, info, &place->domain, NULL));
-	CHECK(!fi_av_open(place->domain, &attr, &place->av, NULL));
-}
-
-static void close_place(struct place *place)
-{
-	CHECK(!fi_close(&place->av->fid));
-	CHECK(!fi_close(&place->domain->fid));
-	CHECK(!fi_close(&place->fabric->fid));
-}
-
-static struct fid_ep *open_ep(const struct place *place, struct fid_cq *cq, struct fid_ep *srx)
+static struct fid_ep *open_ep(const struct stress_place *place, struct fid_cq *cq,
+			      struct fid_ep *srx)
 {
 	struct fid_ep *ep;
 
-	CHECK(!fi_endpoint(place->domain, info, &ep, NULL));
+	CHECK(!fi_endpoint(place->domain, place->info, &ep, NULL));
 	CHECK(!fi_ep_bind(ep, &place->av->fid, 0));
 	CHECK(!fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
 	CHECK(!srx || !fi_ep_bind(ep, &srx->fid, 0));
@@ -97,39 +63,28 @@ static struct fid_ep *open_ep(const struct place *place, struct fid_cq *cq, stru
 	return ep;
 }
 
-static fi_addr_t insert(struct fid_av *av, struct fid_ep *ep)
+static void open_worker(struct worker *w, enum fi_threading level,
+			const struct stress_place *shared)
 {
-	char name[64];
-	size_t len = sizeof(name);
-	fi_addr_t addr;
-
-	CHECK(!fi_getname(&ep->fid, name, &len));
-	CHECK(fi_av_insert(av, name, 1, &addr, 0, NULL) == 1);
-	return addr;
-}
-
-static void open_worker(struct worker *w, const struct place *shared)
-{
-	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
 	int i;
 
 	memset(w, 0, sizeof(*w));
 	if (shared)
 		w->place = *shared;
 	else
-		open_place(&w->place);
-	CHECK(!fi_cq_open(w->place.domain, &attr, &w->cq, NULL));
+		stress_place_open(&w->place, level, FI_TAGGED);
+	w->cq = stress_cq_open(w->place.domain, FI_WAIT_NONE);
 	for (i = 0; i < 2; i++)
 		w->ep[i] = open_ep(&w->place, w->cq, NULL);
 }
 
-static void close_worker(struct worker *w, const struct place *shared)
+static void close_worker(struct worker *w, const struct stress_place *shared)
 {
 	CHECK(!fi_close(&w->ep[0]->fid));
 	CHECK(!fi_close(&w->ep[1]->fid));
 	CHECK(!fi_close(&w->cq->fid));
 	if (!shared)
-		close_place(&w->place);
+		stress_place_close(&w->place);
 }
 
 static void post(struct worker *w, uint8_t *buf)
@@ -206,18 +161,17 @@ static void *run_worker(void *arg)
 
 static void run_level(enum fi_threading level, bool own)
 {
-	struct place shared = { 0 };
+	struct stress_place shared = { 0 };
 	pthread_t threads[THREADS];
 	int i, j;
 
-	find(level);
 	if (!own)
-		open_place(&shared);
+		stress_place_open(&shared, level, FI_TAGGED);
 	for (i = 0; i < THREADS; i++)
-		open_worker(&workers[i], own ? NULL : &shared);
+		open_worker(&workers[i], level, own ? NULL : &shared);
 	for (i = 0; i < THREADS; i++)
 		for (j = 0; j < THREADS; j++)
-			workers[i].to[j] = insert(workers[i].place.av, workers[j].ep[1]);
+			workers[i].to[j] = stress_av_insert(workers[i].place.av, workers[j].ep[1]);
 	gone = 0;
 	for (i = 0; i < THREADS; i++)
 		pthread_create(&threads[i], NULL, run_worker, &workers[i]);
@@ -226,8 +180,7 @@ static void run_level(enum fi_threading level, bool own)
 	for (i = 0; i < THREADS; i++)
 		close_worker(&workers[i], own ? NULL : &shared);
 	if (!own)
-		close_place(&shared);
-	fi_freeinfo(info);
+		stress_place_close(&shared);
 	printf("stress_threads: level %d, %s: %d messages a thread and target\n", level,
 	       own ? "a domain each" : "one domain", MSGS);
 }
@@ -287,11 +240,10 @@ static void run_shared(void)
 	uint32_t in[WINDOW], next[THREADS] = { 0 }, cnt = 0;
 	pthread_t threads[THREADS];
 	struct fid_wait *set;
-	struct place place;
+	struct stress_place place;
 	int i;
 
-	find(FI_THREAD_SAFE);
-	open_place(&place);
+	stress_place_open(&place, FI_THREAD_SAFE, FI_TAGGED);
 	CHECK(!fi_wait_open(place.fabric, &wait_attr, &set));
 	CHECK(!fi_srx_context(place.domain, NULL, &srx, NULL));
 	for (i = 0; i < THREADS; i++) {
@@ -302,7 +254,7 @@ static void run_shared(void)
 		attr.wait_obj = FI_WAIT_NONE;
 		CHECK(!fi_cq_open(place.domain, &attr, &senders[i].cq, NULL));
 		senders[i].ep = open_ep(&place, senders[i].cq, NULL);
-		senders[i].to = insert(place.av, eps[i]);
+		senders[i].to = stress_av_insert(place.av, eps[i]);
 		senders[i].tag = (uint64_t)i;
 	}
 	for (i = 0; i < WINDOW; i++)
@@ -323,8 +275,7 @@ static void run_shared(void)
 	}
 	CHECK(!fi_close(&srx->fid));
 	CHECK(!fi_close(&set->fid));
-	close_place(&place);
-	fi_freeinfo(info);
+	stress_place_close(&place);
 	printf("stress_threads: %d messages a sender through a shared receive context\n", MSGS);
 }
 

@@ -299,6 +299,41 @@ void erpc_pair_fini(struct erpc_pair *p)
 	fake_net_fini(&p->net);
 }
 
+void erpc_pair_start(struct erpc_pair *p, uint64_t seed, uint32_t mtu)
+{
+	erpc_pair_init(p, seed);
+	p->net.mtu = mtu;
+	erpc_pair_open(p);
+}
+
+void erpc_pair_warm(struct erpc_pair *p)
+{
+	unsigned i;
+
+	p->end[0].len_exact = 100;
+	for (i = 0; i < 20; i++) {
+		cr_assert_eq(pair_send(&p->end[0], 0), 0);
+		erpc_pair_settle(p);
+	}
+	cr_assert_gt(p->end[0].s->rto.srtt_ns, 0);
+	cr_assert_eq(p->end[0].port->stats.losses, 0);
+}
+
+void erpc_pair_end(struct erpc_pair *p)
+{
+	erpc_pair_settle(p);
+	erpc_pair_check(p);
+	erpc_pair_fini(p);
+}
+
+struct wire_erpc_hdr erpc_pair_hdr(const struct fake_pkt *pkt)
+{
+	struct wire_erpc_hdr h = { 0 };
+
+	cr_assert(wire_erpc_get(&h, pkt->data, pkt->len));
+	return h;
+}
+
 /* ---- what is said ---- */
 
 static uint32_t pair_len(struct pair_end *e)

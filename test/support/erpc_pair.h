@@ -92,6 +92,16 @@ void erpc_pair_open(struct erpc_pair *p);
 /** Closes sessions and ports. */
 void erpc_pair_fini(struct erpc_pair *p);
 
+/** init and open, with datagrams of that many bytes. */
+void erpc_pair_start(struct erpc_pair *p, uint64_t seed, uint32_t mtu);
+/** End 0 says some messages of 100 bytes: how long a round trip takes is known. */
+void erpc_pair_warm(struct erpc_pair *p);
+/** settle, check and fini. */
+void erpc_pair_end(struct erpc_pair *p);
+
+/** Of a packet on its way, for hooks of the network. */
+struct wire_erpc_hdr erpc_pair_hdr(const struct fake_pkt *pkt);
+
 /** Joins two sessions of ports. */
 void erpc_pair_join(struct erpc_port *a, struct erpc_port *b, struct erpc_session **sa,
 		    struct erpc_session **sb);

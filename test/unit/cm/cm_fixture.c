@@ -245,6 +245,24 @@ void cm_end_close(struct cm_end *end)
 	pthread_mutex_destroy(&end->lock);
 }
 
+struct cm_node *cm_ends_open(int timeout_ms, struct cm_end *a, struct cm_end *b)
+{
+	struct cm_node *node = cm_test_node(NULL, timeout_ms);
+
+	cm_end_open(a, node, "127.0.0.1", 0);
+	if (b)
+		cm_end_open(b, node, "127.0.0.1", 0);
+	return node;
+}
+
+void cm_ends_close(struct cm_node *node, struct cm_end *a, struct cm_end *b)
+{
+	cm_end_close(a);
+	if (b)
+		cm_end_close(b);
+	cm_node_close(node);
+}
+
 int cm_end_connect(struct cm_end *end, const struct cm_end *to)
 {
 	return cm_connect(end->agent, (const struct sockaddr *)&to->addr);

@@ -77,6 +77,9 @@ void cm_end_open(struct cm_end *end, struct cm_node *node, const char *ip, uint1
 void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_addr *addr);
 void cm_end_close(struct cm_end *end);
 int cm_end_connect(struct cm_end *end, const struct cm_end *to);
+/** A node with one end, or (b not NULL) two, on the loopback address; timeout_ms as of cm_test_node. */
+struct cm_node *cm_ends_open(int timeout_ms, struct cm_end *a, struct cm_end *b);
+void cm_ends_close(struct cm_node *node, struct cm_end *a, struct cm_end *b);
 /** `from` asks, until both are up for the `cnt`th time. */
 void cm_end_meet(struct cm_end *from, struct cm_end *to, unsigned cnt);
 /** Waits until *counter >= cnt: true in time. */

@@ -27,6 +27,18 @@ static void setup(void)
 
 TestSuite(nic_uar, .init = setup);
 
+/** A WQE, and the record that tells of it: what is left is the doorbell. */
+static void put_and_record(void)
+{
+	bench_put(a, &nop);
+	bench_record(a);
+}
+
+static void record_says(uint32_t cnt)
+{
+	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, cnt);
+}
+
 static struct bench_wr long_write(const void *bytes)
 {
 	return (struct bench_wr){ .opcode = NIC_OP_WRITE,
@@ -54,8 +66,7 @@ Test(nic_uar, a_blueflame_write_saves_the_fetch)
 Test(nic_uar, a_blueflame_write_may_carry_several_wqes)
 {
 	bench_put(a, &nop);
-	bench_put(a, &nop);
-	bench_record(a);
+	put_and_record();
 	bench_ring_blueflame(a, 2);
 	cr_expect_eq(bench_get(a, MDL_CNT_WQES), 2);
 	cr_expect_eq(bench_get(a, MDL_CNT_DOORBELLS), 1);
@@ -92,7 +103,7 @@ Test(nic_uar, a_record_that_counts_wqes_and_not_blocks, .signal = SIGABRT)
 
 	broken_rule_expect("the record says 1, but the doorbell carries the control segment");
 	bench_put(a, &wr);
-	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 1);
+	record_says(1);
 	bench_ring(a);
 }
 
@@ -100,7 +111,7 @@ Test(nic_uar, a_record_beyond_what_was_written, .signal = SIGABRT)
 {
 	broken_rule_expect("the record says 2, but the doorbell carries the control segment");
 	bench_put(a, &nop);
-	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 2);
+	record_says(2);
 	bench_ring(a);
 }
 
@@ -108,7 +119,7 @@ Test(nic_uar, a_record_of_more_than_16_bits, .signal = SIGABRT)
 {
 	broken_rule_expect("its send record says 0x00010001. The count has 16 bits");
 	bench_put(a, &nop);
-	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 0x10001);
+	record_says(0x10001);
 	bench_ring(a);
 }
 
@@ -117,7 +128,7 @@ Test(nic_uar, a_record_in_the_wrong_byte_order, .signal = SIGABRT)
 	broken_rule_expect(
 		"its send record says 0x01000000. The count has 16 bits, most significant byte first");
 	bench_put(a, &nop);
-	nic_be32_put((uint8_t *)mdl_at(a->dbrec) + 4, 0x01000000);
+	record_says(0x01000000);
 	bench_ring(a);
 }
 
@@ -175,8 +186,7 @@ Test(nic_uar, a_doorbell_of_a_queue_pair_that_is_not_there, .signal = SIGABRT)
 Test(nic_uar, a_doorbell_beside_the_start_of_a_register, .signal = SIGABRT)
 {
 	broken_rule_expect("a doorbell was written to 0x808, which is no start of a register half");
-	bench_put(a, &nop);
-	bench_record(a);
+	put_and_record();
 	nic_uar_write(0, 0, 0x808, mdl_at(a->sq), 8);
 }
 
@@ -191,8 +201,7 @@ Test(nic_uar, what_is_no_register_at_all, .signal = SIGABRT)
 Test(nic_uar, a_copy_with_a_block_that_is_empty, .signal = SIGABRT)
 {
 	broken_rule_expect("a BlueFlame copy of 128 bytes holds no WQE at byte 64 (DS is 0)");
-	bench_put(a, &nop);
-	bench_record(a);
+	put_and_record();
 	nic_uar_write(0, 0, 0x800, mdl_at(a->sq), 128);
 }
 
@@ -212,8 +221,7 @@ Test(nic_uar, a_wqe_that_is_not_in_the_queue, .signal = SIGABRT)
 
 	broken_rule_expect(
 		"differs from send block 0 of the queue. A WQE always stands in the queue too");
-	bench_put(a, &nop);
-	bench_record(a);
+	put_and_record();
 	memcpy(copy, mdl_at(a->sq), 64);
 	memset(mdl_at(a->sq), 0, 64);
 	nic_uar_write(0, 0, 0x800, copy, 64);
@@ -222,16 +230,14 @@ Test(nic_uar, a_wqe_that_is_not_in_the_queue, .signal = SIGABRT)
 Test(nic_uar, a_copy_that_is_longer_than_the_register, .signal = SIGABRT)
 {
 	broken_rule_expect("320 bytes were written to the register half at 0x800, which has 256");
-	bench_put(a, &nop);
-	bench_record(a);
+	put_and_record();
 	nic_uar_write(0, 0, 0x800, mdl_at(a->sq), 320);
 }
 
 Test(nic_uar, a_copy_that_is_not_made_of_blocks, .signal = SIGABRT)
 {
 	broken_rule_expect("a BlueFlame copy has 48 bytes. It is made of whole 64-byte blocks");
-	bench_put(a, &nop);
-	bench_record(a);
+	put_and_record();
 	nic_uar_write(0, 0, 0x800, mdl_at(a->sq), 48);
 }
 
@@ -250,8 +256,7 @@ Test(nic_uar, a_copy_of_half_a_wqe, .signal = SIGABRT)
 Test(nic_uar, a_register_of_another_page, .signal = SIGABRT)
 {
 	broken_rule_expect("rung on UAR page 1 of context 0; the QP was created on page 0");
-	bench_put(a, &nop);
-	bench_record(a);
+	put_and_record();
 	nic_uar_write(0, 1, 0x800, mdl_at(a->sq), 8);
 }
 
@@ -305,15 +310,13 @@ static void look_at_records(int times)
 Test(nic_uar, a_record_without_a_doorbell_is_found_out, .signal = SIGABRT)
 {
 	broken_rule_expect("but no doorbell was rung since");
-	bench_put(a, &nop);
-	bench_record(a);
+	put_and_record();
 	look_at_records(8);
 }
 
 Test(nic_uar, a_doorbell_that_comes_late_is_in_time)
 {
-	bench_put(a, &nop);
-	bench_record(a);
+	put_and_record();
 	nic_service(mdl_now_ns());
 	nic_service(mdl_now_ns() + 60000000000ull); /* the process was stopped for a minute */
 	bench_ring(a);

@@ -113,18 +113,17 @@ static void expect_silence(struct cm_end *a, const union cm_addr *to)
 
 Test(cm_req, silence_is_a_timeout_after_the_peer_timeout_told_once)
 {
-	struct cm_node *node = cm_test_node(NULL, 300);
+	struct cm_node *node;
 	struct cm_stranger s;
 	struct cm_end a;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
+	node = cm_ends_open(300, &a, NULL);
 	cm_stranger_open(&s, "127.0.0.1", NULL);
 	expect_silence(&a, &s.addr);
 	cm_test_sleep_ms(50);
 	cr_assert(a.failed == 1 && !a.up && !a.prepared);
 	cm_stranger_close(&s);
-	cm_end_close(&a);
-	cm_node_close(node);
+	cm_ends_close(node, &a, NULL);
 }
 
 /* It has heard something, and could not read it. */
@@ -201,13 +200,13 @@ Test(cm_req, nobody_there_is_refused_after_a_grace_ipv6)
 /* It may have been somebody else's error, or a peer that starts just then. */
 Test(cm_req, one_refusal_is_not_enough_however_late_it_comes)
 {
-	struct cm_node *node = cm_test_node(NULL, 1000000);
+	struct cm_node *node;
 	struct wire_cm_pkt req;
 	struct cm_stranger s;
 	struct cm_peer *peer;
 	struct cm_end a;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
+	node = cm_ends_open(1000000, &a, NULL);
 	cm_stranger_open(&s, "127.0.0.1", NULL);
 	cr_assert(!cm_connect(a.agent, &s.addr.sa));
 	cm_test_sleep_ms(CM_REQ_GRACE_MS + 100);
@@ -222,8 +221,7 @@ Test(cm_req, one_refusal_is_not_enough_however_late_it_comes)
 	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS), "it goes on asking");
 	cr_expect_eq(cm_end_get(&a, &a.failed), 0);
 	cm_stranger_close(&s);
-	cm_end_close(&a);
-	cm_node_close(node);
+	cm_ends_close(node, &a, NULL);
 }
 
 Test(cm_req, no_route_is_said_as_such)
@@ -248,11 +246,10 @@ Test(cm_req, no_route_is_said_as_such)
 
 Test(cm_req, a_conn_that_is_up_answers_again)
 {
-	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_node *node;
 	struct cm_end a, b;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_end_open(&b, node, "127.0.0.1", 0);
+	node = cm_ends_open(0, &a, &b);
 	for (unsigned i = 1; i <= 10; i++) {
 		cr_assert(!cm_end_connect(&a, &b));
 		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
@@ -262,19 +259,16 @@ Test(cm_req, a_conn_that_is_up_answers_again)
 	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
 	cr_assert(a.prepared == 1 && b.prepared == 1);
 	cr_assert(cm_end_live(&a) == 1 && cm_end_live(&b) == 1);
-	cm_end_close(&a);
-	cm_end_close(&b);
-	cm_node_close(node);
+	cm_ends_close(node, &a, &b);
 }
 
 Test(cm_req, a_withdrawn_request_has_no_answer)
 {
-	struct cm_node *node = cm_test_node(NULL, 200);
+	struct cm_node *node;
 	struct cm_stranger s;
 	struct cm_end a, b;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_end_open(&b, node, "127.0.0.1", 0);
+	node = cm_ends_open(200, &a, &b);
 	cm_stranger_open(&s, "127.0.0.1", NULL);
 	cr_assert(!cm_connect(a.agent, &s.addr.sa));
 	cm_connect_cancel(a.agent, &s.addr.sa);
@@ -295,9 +289,7 @@ Test(cm_req, a_withdrawn_request_has_no_answer)
 	}
 	cr_assert(cm_end_get(&a, &a.asked));
 	cm_stranger_close(&s);
-	cm_end_close(&a);
-	cm_end_close(&b);
-	cm_node_close(node);
+	cm_ends_close(node, &a, &b);
 }
 
 /* How many of the destinations are being asked; with_slot: and hold up those in the queue. */
@@ -428,11 +420,10 @@ Test(cm_req, the_engines_errors_reach_the_asker_with_a_reason)
 
 Test(cm_req, try_later_is_tried_later)
 {
-	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_node *node;
 	struct cm_end a, b;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_end_open(&b, node, "127.0.0.1", 0);
+	node = cm_ends_open(0, &a, &b);
 	b.prepare_ret = -FI_EAGAIN;
 	cr_assert(!cm_end_connect(&a, &b));
 	for (int i = 0; i < CM_TEST_WAIT_MS && cm_end_get(&b, &b.prepared) < 2; i++)
@@ -442,36 +433,31 @@ Test(cm_req, try_later_is_tried_later)
 	b.prepare_ret = 0;
 	pthread_mutex_unlock(&b.lock);
 	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
-	cm_end_close(&a);
-	cm_end_close(&b);
-	cm_node_close(node);
+	cm_ends_close(node, &a, &b);
 }
 
 Test(cm_req, try_later_until_the_end_is_told_with_its_reason)
 {
-	struct cm_node *node = cm_test_node(NULL, 3000);
+	struct cm_node *node;
 	struct cm_end a, b;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_end_open(&b, node, "127.0.0.1", 0);
+	node = cm_ends_open(3000, &a, &b);
 	b.prepare_ret = -FI_EMFILE;
 	cr_assert(!cm_end_connect(&a, &b));
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
 	cr_assert_eq(a.failed_err, -FI_EMFILE);
 	cr_assert(strstr(a.why, "until the time was over"), "%s", a.why);
-	cm_end_close(&a);
-	cm_end_close(&b);
-	cm_node_close(node);
+	cm_ends_close(node, &a, &b);
 }
 
 Test(cm_req, a_refusal_by_datagram_ends_the_request_with_its_text)
 {
-	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_node *node;
 	struct wire_cm_pkt req, nak;
 	struct cm_stranger s;
 	struct cm_end a;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
+	node = cm_ends_open(0, &a, NULL);
 	cm_stranger_open(&s, "127.0.0.1", NULL);
 	cr_assert(!cm_connect(a.agent, &s.addr.sa));
 	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS));
@@ -493,19 +479,18 @@ Test(cm_req, a_refusal_by_datagram_ends_the_request_with_its_text)
 	cr_assert(strstr(a.why, "because I say so"), "%s", a.why);
 	cr_assert_eq(cm_end_stats(&a).rx_stale, 2);
 	cm_stranger_close(&s);
-	cm_end_close(&a);
-	cm_node_close(node);
+	cm_ends_close(node, &a, NULL);
 }
 
 Test(cm_req, who_says_try_later_and_then_nothing_is_told_as_silent)
 {
-	struct cm_node *node = cm_test_node(NULL, 2000);
+	struct cm_node *node;
 	struct wire_cm_pkt req, nak;
 	struct cm_stranger s;
 	struct cm_end a;
 	union cm_addr to;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
+	node = cm_ends_open(2000, &a, NULL);
 	cm_stranger_open(&s, "127.0.0.1", NULL);
 	to = cm_test_addr_of(&a);
 	cr_assert(!cm_connect(a.agent, &s.addr.sa));
@@ -518,8 +503,7 @@ Test(cm_req, who_says_try_later_and_then_nothing_is_told_as_silent)
 	cr_expect_eq(a.failed_err, -FI_ETIMEDOUT, "%s", a.why);
 	cr_expect(strstr(a.why, "no answer for"), "%s", a.why);
 	cm_stranger_close(&s);
-	cm_end_close(&a);
-	cm_node_close(node);
+	cm_ends_close(node, &a, NULL);
 }
 
 Test(cm_req, transitions_are_those_of_the_table_and_no_others)

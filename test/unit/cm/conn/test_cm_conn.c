@@ -53,13 +53,12 @@ Test(cm_conn, both_ends_come_up_with_a_job_key)
 
 Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)
 {
-	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_node *node;
 	struct cm_end a, b;
 	struct sockaddr_storage addr;
 	struct cm_end_conn *c;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_end_open(&b, node, "127.0.0.1", 0);
+	node = cm_ends_open(0, &a, &b);
 	cm_end_meet(&a, &b, 1);
 	c = UTIL_CONTAINER_OF(b.conns.next, struct cm_end_conn, link);
 	cm_conn_addr(c->cm, &addr);
@@ -69,9 +68,7 @@ Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)
 	cm_conn_addr(c->cm, &addr);
 	cr_assert(!memcmp(&addr, &b.addr, sizeof(addr)));
 	cr_assert(cm_conn_incarnation(c->cm) == cm_agent_incarnation(b.agent));
-	cm_end_close(&a);
-	cm_end_close(&b);
-	cm_node_close(node);
+	cm_ends_close(node, &a, &b);
 }
 
 Test(cm_conn, goodbye_is_shutdown_at_the_other_end)
@@ -422,12 +419,11 @@ Test(cm_conn, nonsense_from_a_living_peer_ends_only_its_conn)
 
 Test(cm_conn, conns_outlive_their_agent_and_node_until_they_are_put)
 {
-	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_node *node;
 	struct cm_end_conn *c;
 	struct cm_end a, b;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_end_open(&b, node, "127.0.0.1", 0);
+	node = cm_ends_open(0, &a, &b);
 	cr_assert(!cm_end_connect(&a, &b));
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 	c = UTIL_CONTAINER_OF(util_list_pop(&a.conns), struct cm_end_conn, link);

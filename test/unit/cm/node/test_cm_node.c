@@ -90,11 +90,11 @@ Test(cm_node, close_joins_the_thread_and_leaves_nothing)
 
 Test(cm_node, an_idle_node_sleeps)
 {
-	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_node *node;
 	struct cm_end a;
 	uint64_t passes;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
+	node = cm_ends_open(0, &a, NULL);
 	/* Once for all that was to do before; nothing has been since. */
 	cm_node_lock(node);
 	cm_node_wait_pass(node);
@@ -103,8 +103,7 @@ Test(cm_node, an_idle_node_sleeps)
 	cm_test_sleep_ms(300);
 	passes = cm_test_passes(node) - passes;
 	cr_assert(passes <= 2, "%lu", passes);
-	cm_end_close(&a);
-	cm_node_close(node);
+	cm_ends_close(node, &a, NULL);
 }
 
 struct alarm {
@@ -179,16 +178,13 @@ Test(cm_node, parameters_set_up_the_plain_node)
 
 Test(cm_node, a_halted_one_lets_everything_be_closed_without_its_thread)
 {
-	struct cm_node *node = cm_test_node(NULL, 0);
+	struct cm_node *node;
 	struct cm_end a, b;
 
-	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_end_open(&b, node, "127.0.0.1", 0);
+	node = cm_ends_open(0, &a, &b);
 	cr_assert_eq(cm_end_connect(&a, &b), 0);
 	cr_assert(cm_end_wait(&b, &b.up, 1, CM_TEST_WAIT_MS));
 	cm_node_halt(node);
 	cm_node_halt(node);
-	cm_end_close(&a);
-	cm_end_close(&b);
-	cm_node_close(node);
+	cm_ends_close(node, &a, &b);
 }

@@ -14,9 +14,7 @@ static struct erpc_pair p;
 
 static void setup(void)
 {
-	erpc_pair_init(&p, 1);
-	p.net.mtu = 5000;
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, 1, 5000);
 	p.end[0].len_exact = 8;
 	p.end[1].len_exact = 8;
 }
@@ -64,9 +62,7 @@ static void held_is_bounded(unsigned talks)
 	erpc_pair_run(&p, 100 * US);
 	cr_expect_gt(p.end[1].heard, heard, "its sender is told, and goes on");
 	p.end[1].hold_chance = 0;
-	erpc_pair_settle(&p);
-	erpc_pair_check(&p);
-	erpc_pair_fini(&p);
+	erpc_pair_end(&p);
 }
 
 Test(erpc_answer, what_is_held_is_bounded_and_its_release_is_told, .init = setup)
@@ -97,7 +93,5 @@ Test(erpc_answer, a_reply_that_does_not_come_is_waited_for_no_longer_than_it_may
 	cr_expect_eq(p.end[0].arrived, p.end[0].s->taken);
 	cr_expect_eq(p.end[0].s->credits, p.end[0].s->credits_max);
 	cr_expect_eq(p.end[0].port->stats.timeouts, 0);
-	erpc_pair_settle(&p);
-	erpc_pair_check(&p);
-	erpc_pair_fini(&p);
+	erpc_pair_end(&p);
 }

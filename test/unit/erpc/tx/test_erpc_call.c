@@ -31,9 +31,7 @@ static void room_is_room(uint64_t seed, uint32_t mtu)
 	size_t room, i, most = 0;
 	unsigned round;
 
-	erpc_pair_init(&p, seed);
-	p.net.mtu = mtu;
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, seed, mtu);
 	for (round = 0; round < 300; round++) {
 		e->len_exact = 0;
 		e->len_max = 2 * mtu;
@@ -49,9 +47,7 @@ static void room_is_room(uint64_t seed, uint32_t mtu)
 			erpc_pair_run(&p, 3000);
 	}
 	cr_assert_gt(most, ERPC_BATCH_SLOTS);
-	erpc_pair_settle(&p);
-	erpc_pair_check(&p);
-	erpc_pair_fini(&p);
+	erpc_pair_end(&p);
 }
 
 Test(erpc_call, as_many_calls_as_there_is_room_for_are_taken)
@@ -67,9 +63,7 @@ Test(erpc_call, calls_of_any_length_join_a_batch_that_waits)
 	struct pair_end *e = &p.end[0];
 	uint32_t i;
 
-	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 7));
-	p.net.mtu = 1024;
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 7), 1024);
 	for (i = 0; i < 4000; i++) {
 		e->len_exact = i % 80;
 		e->len_max = 80;

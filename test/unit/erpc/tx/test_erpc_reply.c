@@ -11,9 +11,7 @@ static struct erpc_pair p;
 
 static void open_pair(uint64_t seed, uint32_t mtu)
 {
-	erpc_pair_init(&p, seed);
-	p.net.mtu = mtu;
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, seed, mtu);
 	p.end[1].late_chance = 100;
 }
 

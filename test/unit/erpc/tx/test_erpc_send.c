@@ -16,9 +16,7 @@ Test(erpc_send, messages_of_any_length_join_a_batch_that_waits)
 	struct pair_end *e = &p.end[0];
 	uint32_t i;
 
-	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 4));
-	p.net.mtu = 1024;
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 4), 1024);
 	for (i = 0; i < 4000; i++) {
 		e->len_exact = i % 80;
 		e->len_max = 80;
@@ -41,9 +39,7 @@ Test(erpc_send, batches_behind_others_are_of_several_packets)
 	struct pair_end *e = &p.end[0];
 	uint32_t span, one, many;
 
-	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 7));
-	p.net.mtu = 1024;
-	erpc_pair_open(&p);
+	erpc_pair_start(&p, rng_env("COPYRPC_TEST_SEED", 7), 1024);
 	e->len_exact = 100;
 	cr_assert_eq(pair_send(e, 0), 0);
 	cr_assert_eq(pair_send(e, 0), 0);
@@ -54,9 +50,7 @@ Test(erpc_send, batches_behind_others_are_of_several_packets)
 		;
 	/* One that left at once, two of a packet, two long ones under way, and one that waits. */
 	cr_expect_eq(e->sent, 1 + 2 * one + 3 * many, "%u, %u, %u", e->sent, one, many);
-	erpc_pair_settle(&p);
-	erpc_pair_check(&p);
-	erpc_pair_fini(&p);
+	erpc_pair_end(&p);
 }
 
 /** `cnt` messages and no progress in between: batches that left before any progress, and behind it. */
@@ -164,9 +158,7 @@ static void waits_for_room(uint32_t drop, uint32_t busy, double pace_rate)
 		erpc_pair_run(&p, rng_below(&p.rng, 100000));
 	}
 	cr_expect_gt(full, 20, "it has to wait now and then");
-	erpc_pair_settle(&p);
-	erpc_pair_check(&p);
-	erpc_pair_fini(&p);
+	erpc_pair_end(&p);
 }
 
 /* So it may sleep, however what is in its way goes away: CORE_CHAN_WAKES. */
@@ -211,7 +203,5 @@ Test(erpc_send, who_finds_no_memory_stays_awake)
 	util_list_move(&free, &bufs->cls[1].free);
 	bufs->dev_ops = NULL;
 	cr_expect_eq(pair_send(e, 0), 0);
-	erpc_pair_settle(&p);
-	erpc_pair_check(&p);
-	erpc_pair_fini(&p);
+	erpc_pair_end(&p);
 }
