@@ -12,6 +12,7 @@
 #include <sys/random.h>
 
 #include "erpc/erpc_port.h"
+#include "util/log.h"
 
 #define ERPC_SHARE 8u /* one session gets at most this part of what is left */
 
@@ -46,11 +47,17 @@ static bool erpc_port_is_used(const struct erpc_port *port, uint32_t num)
 
 int erpc_port_take_num(struct erpc_port *port, uint16_t *num, uint32_t *credits, uint64_t *token)
 {
-	int ret = -FI_EMFILE;
+	int ret = -FI_EAGAIN;
 
 	pthread_mutex_lock(&port->lock);
-	if (port->session_cnt == ERPC_SESSIONS_MAX)
+	if (port->session_cnt == ERPC_SESSIONS_MAX) {
+		UTIL_WARN_SELDOM(
+			EP_CTRL,
+			"an endpoint has %u peers over datagrams and cannot have more: the next one "
+			"waits until one is gone; reach some through others, or use more endpoints\n",
+			ERPC_SESSIONS_MAX);
 		goto out_unlock;
+	}
 	ret = erpc_port_token(port, token);
 	if (ret)
 		goto out_unlock;

@@ -213,7 +213,7 @@ static inline struct erpc_session *erpc_session_of(struct core_chan *chan)
 }
 
 /**
- * Makes a session and our half of it. 0; -FI_ENOMEM; -FI_EMFILE: all numbers are taken. The caller sets
+ * Makes a session and our half of it. 0; -FI_ENOMEM; -FI_EAGAIN: all numbers are taken. The caller sets
  * `user` and chan.ops and peer. Any thread.
  */
 int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,

@@ -306,7 +306,7 @@ Test(shm_link, failed_create_gives_its_id_back)
 
 	da = pair_dev();
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
-	cr_expect_eq(shm_dev_ops.link_create((struct dev *)da, 1024, &link), -FI_ENOMEM);
+	cr_expect_eq(shm_dev_ops.link_create((struct dev *)da, 1024, &link), -FI_ENOSPC);
 	cr_expect_eq(da->ids[0], 0);
 }
 

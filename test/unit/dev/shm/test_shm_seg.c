@@ -115,7 +115,7 @@ Test(shm_seg, file_size_limit_is_an_error_and_no_signal)
 	int fd = -1;
 
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
-	cr_expect_eq(shm_seg_create("test", LEN, &fd), -FI_ENOMEM);
+	cr_expect_eq(shm_seg_create("test", LEN, &fd), -FI_ENOSPC);
 	cr_expect_eq(fd, -1);
 }
 
@@ -124,7 +124,7 @@ Test(shm_seg, no_memory_is_an_error_and_closes_the_file)
 	int fd = -1, before = pair_fd_cnt();
 
 	pair_forbid(SYS_fallocate, ENOSPC);
-	cr_expect_eq(shm_seg_create("test", LEN, &fd), -FI_ENOMEM);
+	cr_expect_eq(shm_seg_create("test", LEN, &fd), -FI_ENOSPC);
 	cr_expect_eq(fd, -1);
 	cr_expect_eq(pair_fd_cnt(), before);
 }

@@ -198,7 +198,7 @@ static void cm_hello_judge(struct cm_agent *agent, const struct cm_hello *hello)
 		agent->stats.rx_bad_cookie++;
 		cm_hello_refuse(agent, hello, -FI_EAGAIN, "the invitation is too old");
 	} else if (ret == -FI_EMFILE) {
-		UTIL_WARN(EP_CTRL, "%s\n", CM_ACCEPT_NO_FDS);
+		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ACCEPT_NO_FDS);
 		cm_hello_refuse(agent, hello, ret, "it is " CM_ACCEPT_NO_FDS);
 	} else if (!(pkt->hello.half.path & agent->paths.all)) {
 		cm_hello_refuse(agent, hello, -FI_EOPNOTSUPP, "it does not go that way");
@@ -358,8 +358,8 @@ static void cm_accept_pause(struct cm_agent *agent, int err)
 	uint32_t ms = agent->listen_pause_ms ? 2 * agent->listen_pause_ms : CM_ACCEPT_PAUSE_MS;
 
 	if (!agent->listen_pause_ms)
-		UTIL_WARN(EP_CTRL, "a peer cannot be let in (%s): %s\n", fi_strerror(-err),
-			  CM_ACCEPT_NO_FDS);
+		UTIL_WARN_SELDOM(EP_CTRL, "a peer cannot be let in (%s): %s\n", fi_strerror(-err),
+				 CM_ACCEPT_NO_FDS);
 	agent->stats.accept_pauses++;
 	agent->listen_pause_ms = ms < CM_ACCEPT_PAUSE_MAX ? ms : CM_ACCEPT_PAUSE_MAX;
 	cm_src_pause(agent->node, &agent->listen);

@@ -66,8 +66,7 @@ static int cm_attempt_socket(struct cm_peer *peer)
 	int fd = cm_fd_socket();
 
 	if (fd == -FI_EMFILE || fd == -ENFILE) {
-		if (peer->req->err != -FI_EMFILE)
-			UTIL_WARN(EP_CTRL, "%s\n", CM_ATTEMPT_NO_FDS);
+		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ATTEMPT_NO_FDS);
 		cm_req_again(peer, -FI_EMFILE, CM_ATTEMPT_NO_FDS);
 	} else if (fd < 0) {
 		cm_req_fail(peer, fd, "no socket (%s)", fi_strerror(-fd));

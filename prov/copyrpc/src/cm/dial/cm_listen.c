@@ -38,8 +38,8 @@ static void cm_listen_back_off(struct cm_listener *listener, int err)
 	uint32_t ms = listener->pause_ms ? 2 * listener->pause_ms : CM_LISTEN_PAUSE_MS;
 
 	if (!listener->pause_ms)
-		UTIL_WARN(EP_CTRL, "a caller cannot be let in (%s): raise `ulimit -n`\n",
-			  fi_strerror(-err));
+		UTIL_WARN_SELDOM(EP_CTRL, "a caller cannot be let in (%s): raise `ulimit -n`\n",
+				 fi_strerror(-err));
 	listener->pause_ms = ms < CM_LISTEN_PAUSE_MAX ? ms : CM_LISTEN_PAUSE_MAX;
 	cm_listen_pause(listener);
 	cm_node_arm(listener->node, &listener->timer,

@@ -22,7 +22,8 @@ static int shm_desc_dup(const int *fds, struct dev_desc *desc)
 	return 0;
 
 err_close:
-	UTIL_WARN(EP_CTRL, "cannot duplicate a descriptor: %s (ulimit -n)\n", strerror(errno));
+	UTIL_WARN_SELDOM(EP_CTRL, "cannot duplicate a descriptor: %s (ulimit -n)\n",
+			 strerror(errno));
 	while (desc->fd_cnt)
 		close(desc->fds[--desc->fd_cnt]);
 	return -FI_EMFILE;

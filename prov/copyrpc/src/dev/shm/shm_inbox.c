@@ -41,12 +41,13 @@ void shm_inbox_wake(struct shm_inbox *inbox, int bell_fd)
 
 int shm_bell_create(void)
 {
-	int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	int err, fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 
 	if (fd >= 0)
 		return fd;
-	UTIL_WARN(FABRIC, "eventfd: %s\n", strerror(errno));
-	return errno == EMFILE || errno == ENFILE ? -FI_EMFILE : -FI_ENOMEM;
+	err = errno;
+	UTIL_WARN_SELDOM(FABRIC, "eventfd: %s\n", strerror(err));
+	return err == EMFILE || err == ENFILE ? -FI_EMFILE : -FI_ENOMEM;
 }
 
 int shm_bell_check(int fd)

@@ -151,7 +151,8 @@ static int shm_link_map_peer(struct shm_link *link, const struct dev_desc *desc,
 	link->peer_bell_fd = fcntl(desc->fds[SHM_FD_BELL], F_DUPFD_CLOEXEC, 0);
 	if (link->peer_bell_fd >= 0)
 		return 0;
-	UTIL_WARN(EP_CTRL, "cannot duplicate a descriptor: %s (ulimit -n)\n", strerror(errno));
+	UTIL_WARN_SELDOM(EP_CTRL, "cannot duplicate a descriptor: %s (ulimit -n)\n",
+			 strerror(errno));
 	return -FI_EMFILE;
 }
 

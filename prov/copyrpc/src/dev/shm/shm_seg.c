@@ -22,16 +22,18 @@
 static int shm_seg_memfd(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	int err;
 
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd >= 0)
 		return fd;
-	UTIL_WARN(FABRIC, "memfd_create: %s%s\n", strerror(errno),
-		  errno == EMFILE ? " (raise the limit on open files: ulimit -n)" : "");
-	return errno == EMFILE || errno == ENFILE ? -FI_EMFILE
-	       : errno == ENOSYS                  ? -FI_ENOSYS
-						  : -FI_ENOMEM;
+	err = errno;
+	UTIL_WARN_SELDOM(FABRIC, "memfd_create: %s%s\n", strerror(err),
+			 err == EMFILE ? " (raise the limit on open files: ulimit -n)" : "");
+	return err == EMFILE || err == ENFILE ? -FI_EMFILE
+	       : err == ENOSYS                ? -FI_ENOSYS
+					      : -FI_ENOMEM;
 }
 
 /* Going over RLIMIT_FSIZE would not be an error but a SIGXFSZ. */
@@ -41,11 +43,11 @@ static int shm_seg_check_limit(size_t len)
 
 	if (getrlimit(RLIMIT_FSIZE, &lim) || lim.rlim_cur == RLIM_INFINITY || len <= lim.rlim_cur)
 		return 0;
-	UTIL_WARN(FABRIC,
-		  "a shared-memory segment of %zu bytes is above the limit on file sizes "
-		  "(%llu bytes): raise it (ulimit -f) or lower FI_COPYRPC_RING_SIZE\n",
-		  len, (unsigned long long)lim.rlim_cur);
-	return -FI_ENOMEM;
+	UTIL_WARN_SELDOM(FABRIC,
+			 "a shared-memory segment of %zu bytes is above the limit on file sizes "
+			 "(%llu bytes): raise it (ulimit -f) or lower FI_COPYRPC_RING_SIZE\n",
+			 len, (unsigned long long)lim.rlim_cur);
+	return -FI_ENOSPC;
 }
 
 static int shm_seg_fill(int fd, size_t len)
@@ -57,12 +59,13 @@ static int shm_seg_fill(int fd, size_t len)
 	} while (ret && errno == EINTR);
 	if (!ret)
 		return 0;
-	UTIL_WARN(FABRIC,
-		  "no memory for a shared-memory segment of %zu bytes (%s): it counts like a file "
-		  "in /dev/shm. Free some, raise the memory limit of the container, or lower "
-		  "FI_COPYRPC_MEM or FI_COPYRPC_RING_SIZE\n",
-		  len, strerror(errno));
-	return -FI_ENOMEM;
+	UTIL_WARN_SELDOM(
+		FABRIC,
+		"no memory for a shared-memory segment of %zu bytes (%s): it counts like a file "
+		"in /dev/shm. Free some, raise the memory limit of the container, or lower "
+		"FI_COPYRPC_MEM or FI_COPYRPC_RING_SIZE\n",
+		len, strerror(errno));
+	return -FI_ENOSPC;
 }
 
 int shm_seg_create(const char *name, size_t len, int *fd)

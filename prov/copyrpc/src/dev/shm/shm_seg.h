@@ -50,7 +50,7 @@ static inline size_t shm_seg_len(uint64_t rx_len)
 	return SHM_PAGE + util_align_up(rx_len, SHM_PAGE);
 }
 
-/** Makes a segment of zeros: 0, -FI_ENOMEM, -FI_EMFILE or -FI_ENOSYS (logged). */
+/** Makes a segment of zeros: 0, -FI_ENOSPC (a limit), -FI_ENOMEM, -FI_EMFILE or -FI_ENOSYS (logged). */
 int shm_seg_create(const char *name, size_t len, int *fd);
 
 /** Is `fd` a segment of exactly `len` bytes that can neither shrink nor fault? 0 or -FI_EINVAL. */

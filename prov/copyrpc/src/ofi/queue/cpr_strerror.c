@@ -40,6 +40,8 @@ static const struct cpr_sentence cpr_sentences[] = {
 	{ FI_ENOPROTOOPT, "The peer and this end have no version of the protocol, or no path, in "
 			  "common; the log says which" },
 	{ FI_EBADF, "This is a forked child, and the queue its parent's; open a domain here" },
+	{ FI_ENOSPC, "There is no room for shared memory: see ulimit -f, the memory limit of the "
+		     "container, FI_COPYRPC_MEM and FI_COPYRPC_RING_SIZE" },
 	{ FI_EMFILE, "Too many files are open; raise ulimit -n" },
 	{ FI_EADDRNOTAVAIL, "The address is not one of this host" },
 	{ FI_EADDRINUSE, "The address is in use by another endpoint" },
