@@ -4,7 +4,7 @@
  *
  * It floods all their ports with garbage, with headers that look right, with requests to connect;
  * it shows cookies that it never got; it begins hundreds of handshakes and ends none; it ends some,
- * and says in its sessions what no peer says. Meanwhile every message between the two must arrive,
+ * says in its sessions what no peer says, and abandons thousands of them. Meanwhile every message between the two must arrive,
  * once, whole and in order, and their memory must not grow beyond a bound. While all places of
  * those that are being let in are taken, and fought for, by the attacker's host, a newcomer from
  * another one connects; and who connects with an attacker that never ends the handshake hears of it
@@ -36,6 +36,7 @@
 #define TIMEOUT   "120000"    /* nobody goes by himself before the test is over */
 #define FOE_IP    "127.0.0.2" /* another host than theirs, as far as addresses tell */
 #define PORTS_MAX 8u
+#define ABANDONED 100u /* times that all friendly ones vanish */
 
 /** A process under attack. */
 struct victim {
@@ -403,6 +404,49 @@ static bool friends_are_in(void)
 	return cnt == FRIENDLY;
 }
 
+static unsigned fds_of(const struct victim *v)
+{
+	char path[64];
+	unsigned cnt = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)v->pid);
+	dir = opendir(path);
+	FAB_TRUE(dir);
+	while (readdir(dir))
+		cnt++;
+	closedir(dir);
+	return cnt;
+}
+
+/**
+ * All friendly foes end the handshake and are gone, again and again: half of them are somebody else at the same
+ * address, the others leave a closed port. What they leave behind goes as fast as it comes.
+ */
+static void abandon(uint32_t rounds)
+{
+	unsigned fds = fds_of(&victims[0]);
+	unsigned long before = kib_of(&victims[0]);
+	uint32_t round, i;
+
+	for (round = 0; round < rounds; round++) {
+		for (i = 0; i < FRIENDLY; i++) {
+			if (i % 2) {
+				foe_vanish(&foes[i]);
+				foe_open(&foes[i], FOE_IP, next_random() | 1);
+			} else {
+				foe_restart(&foes[i], next_random() | 1);
+			}
+		}
+		await("foes that come to vanish", friends_are_in);
+	}
+	await_talk("abandoned sessions");
+	FAB_TRUE(fds_of(&victims[0]) == fds);
+	printf("ud_attacked: abandoned  %u sessions, the others went on talking, %ld KiB more in use\n",
+	       rounds * FRIENDLY, (long)(kib_of(&victims[0]) - before));
+	fflush(stdout);
+}
+
 /** Meanwhile the foes go on taking what places there are. */
 static bool newcomer_is_in(void)
 {
@@ -476,6 +520,7 @@ int main(int argc, char **argv)
 	flood("cookies", flood_cookies, FOES);
 	await("foes that end the handshake", friends_are_in);
 	flood("sessions", flood_session, FRIENDLY);
+	abandon(ABANDONED);
 	flood("half open", flood_half_open, FOES - 1);
 	FAB_TRUE(kib_of(&victims[0]) < before + GROW_MAX);
 	start(2, 0, TIMEOUT);

@@ -3,6 +3,7 @@
 #include "ud_foe.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include "dev/udp/udp_addr.h"
 #include "fab.h"
@@ -16,7 +17,20 @@ void foe_open(struct foe *foe, const char *ip, uint64_t nonce)
 	foe->addr = fab_addr(ip, 0);
 	FAB_TRUE(!bind(foe->fd, (struct sockaddr *)&foe->addr, len));
 	FAB_TRUE(!getsockname(foe->fd, (struct sockaddr *)&foe->addr, &len));
+	foe_restart(foe, nonce);
+}
+
+void foe_restart(struct foe *foe, uint64_t nonce)
+{
 	foe->nonce = nonce;
+	foe->inc = nonce ^ (uint64_t)1 << 63;
+	foe->ack.src_inc = 0;
+	foe->half.token = 0;
+}
+
+void foe_vanish(struct foe *foe)
+{
+	close(foe->fd);
 }
 
 void foe_send(const struct foe *foe, const struct sockaddr_in *to, const void *buf, size_t len)
@@ -31,7 +45,7 @@ static void foe_say(const struct foe *foe, const struct sockaddr_in *to, struct 
 	uint8_t buf[WIRE_CM_MAX];
 
 	pkt->nonce = foe->nonce;
-	pkt->src_inc = 1 + (uint64_t)foe->fd;
+	pkt->src_inc = foe->inc;
 	if (pkt->type != WIRE_CM_REQ)
 		pkt->dst_inc = foe->ack.src_inc;
 	foe_send(foe, to, buf, wire_cm_encode(pkt, buf));

@@ -15,6 +15,7 @@ struct foe {
 	int fd;
 	struct sockaddr_in addr;
 	uint64_t nonce;
+	uint64_t inc; /* its incarnation */
 	bool is_mute; /* says nothing after WELCOME */
 	/* What it heard. */
 	struct wire_cm_pkt ack;     /* an invitation; src_inc 0: none */
@@ -23,7 +24,12 @@ struct foe {
 	struct sockaddr_in port;    /* and where packets for it go */
 };
 
+/** A new one, at a port that nobody has; whatever it was before stays as it is. */
 void foe_open(struct foe *foe, const char *ip, uint64_t nonce);
+/** Nobody is there any more, and nobody says so. */
+void foe_vanish(struct foe *foe);
+/** At the same address somebody else, who knows nothing of the one before. */
+void foe_restart(struct foe *foe, uint64_t nonce);
 void foe_send(const struct foe *foe, const struct sockaddr_in *to, const void *buf, size_t len);
 
 /** May I? */
