@@ -21,6 +21,7 @@
 
 #include "dev/shm/shm.h"
 #include "ring/ring_loop.h"
+#include "ring/ring_tx.h"
 #include "support/check.h"
 #include "support/rng.h"
 #include "util/clock.h"

@@ -98,6 +98,18 @@ static inline void start(bool direct, uint64_t len)
 	start_with(direct, len, &see_upcalls);
 }
 
+/** The same over a link that moves the bytes, with its own policy. */
+static inline void start_late(uint64_t len)
+{
+	const struct ring_pair_cfg cfg = { .late = true, .rx_len = { len, len }, .seed = 7 };
+
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096 };
+	ring_pair_init(&pair, &cfg, &see_upcalls);
+	a = &pair.end[0];
+	b = &pair.end[1];
+	a->dev.sq_len = b->dev.sq_len = 1000;
+}
+
 static inline int send_len(struct ring_end *end, size_t len, unsigned flags)
 {
 	static uint8_t bytes[8192];
@@ -135,6 +147,15 @@ static inline struct wire_meta meta_at(const struct ring_end *end, uint64_t pos)
 
 	memcpy(&meta, end->conn.tx.base + ring_off(pos, end->conn.tx.len), sizeof(meta));
 	return meta;
+}
+
+/** The n-th write on its way. */
+static inline struct fake_write on_wire(const struct ring_end *end, uint32_t n)
+{
+	struct fake_write w;
+
+	fake_link_peek(end->link, n, &w);
+	return w;
 }
 
 /** Puts end a's ring at `pos`, all released. */

@@ -7,7 +7,7 @@
 
 #include "ring/ring_lane.h"
 #include "ring/ring_late.h"
-#include "ring/ring_tx.h"
+#include "ring/ring_tx_close.h"
 #include "util/clock.h"
 #include "util/log.h"
 

@@ -2,7 +2,7 @@
 /* Watching what was sent, and asking for it: see ring_late.h. */
 #include "ring/ring_late.h"
 
-#include "ring/ring_tx.h"
+#include "ring/ring_tx_place.h"
 #include "util/clock.h"
 
 void ring_late_init(struct ring_conn *conn)

@@ -17,7 +17,7 @@
 #include "engine/eng_engine.h"
 #include "ring/ring_late.h"
 #include "ring/ring_rx.h"
-#include "ring/ring_tx.h"
+#include "ring/ring_tx_leave.h"
 
 #define RING_LOOP_BUDGET 64u
 

@@ -12,7 +12,7 @@
 #define RING_RX_H
 
 #include "ring/ring_conn.h"
-#include "ring/ring_tx.h"
+#include "ring/ring_tx_leave.h"
 
 /** Copies the metadata out; the loads are atomic so that the compiler cannot repeat them. */
 static inline struct wire_meta ring_rx_load_meta(const uint8_t *src)

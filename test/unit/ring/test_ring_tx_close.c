@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* What a closed batch says, what of it travels, and what becomes of it while the device has no room. */
+#include "ring/ring_tx_close.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "ring/ring_rx.h"
+#include "tx_see.h"
+
+Test(ring_tx_close, the_link_word_is_the_link_s)
+{
+	start(true, 1024);
+	*(uint64_t *)(void *)(a->conn.tx.base + 24) = 0x1234;
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	ring_tx_meta(&a->conn, 0, 1);
+	cr_expect_eq(meta_at(a, 0).link_word, 0x1234, "in-band: never written");
+	ring_pair_fini(&pair);
+	start(false, 1024);
+	memset(a->conn.tx.base, 0xEE, 32);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(meta_at(a, 0).link_word, 0, "elsewhere: zero");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_close, of_a_lone_message_nothing_travels_but_its_bytes)
+{
+	struct fake_write w;
+
+	start_late(4096);
+	cr_assert_eq(send_len(a, 16, 0), 0);
+	w = on_wire(a, 0);
+	cr_expect_eq(w.off, 32);
+	cr_expect_eq(w.len, 12 + 16);
+	cr_expect_eq(w.imm, wire_imm_short(2, 0));
+	a->dev.eager = b->dev.eager = true;
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, 1);
+	cr_expect_eq(seen_len, 16);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_close, between_messages_the_padding_travels)
+{
+	struct fake_write w;
+
+	start_late(4096);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	w = on_wire(a, 0);
+	cr_expect_eq(w.len, 64);
+	cr_expect_eq(w.imm, wire_imm_short(3, 0));
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_close, what_was_released_is_told_once_in_the_immediate)
+{
+	start_late(4096);
+	a->dev.eager = b->dev.eager = true;
+	cr_assert_eq(send_len(b, 21, 0), 0);
+	ring_end_progress(a);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(on_wire(a, 0).imm, wire_imm_short(2, 3));
+	ring_end_progress(b);
+	cr_expect_eq(b->conn.tx.flow.remote_consumer, 96);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	flush(a);
+	cr_expect_eq(on_wire(a, 0).imm, wire_imm_short(2, 0));
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_close, what_an_immediate_cannot_say_stands_in_metadata)
+{
+	struct fake_write w;
+
+	start_late(4096);
+	a->conn.tx.flow.granted -= 64;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	w = on_wire(a, 0);
+	cr_expect_eq(w.off, 0, "a grant");
+	cr_expect_eq(w.len, 32 + 12 + 1);
+	cr_expect_eq(w.imm, 2);
+	cr_expect_eq(meta_at(a, 0).credit_grant, 64);
+	a->conn.rx.consumer = a->conn.rx.told + WIRE_ALIGN * (WIRE_IMM_NEWS_MAX + 1ull);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_NOW), 0);
+	cr_expect_eq(on_wire(a, 1).imm, 2, "much news");
+	cr_expect_eq(meta_at(a, 64).consumer_pos, a->conn.rx.consumer);
+	cr_assert(ring_tx_credit_only(&fake_link_late_ops, &a->conn));
+	cr_expect_eq(on_wire(a, 2).imm, 1, "no message");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_close, what_waits_for_the_device_is_counted_by_its_distance)
+{
+	start_late(4096);
+	a->dev.sq_len = 0;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_assert_eq(a->conn.tx.post_cnt, 1);
+	cr_expect_eq(ring_tx_waiting(&a->conn.tx), 64);
+	a->dev.sq_len = 8;
+	ring_end_progress(a);
+	cr_expect_eq(ring_tx_waiting(&a->conn.tx), 0);
+	ring_pair_fini(&pair);
+}
+
+/* ---- the device has no room ---- */
+
+Test(ring_tx_close, what_the_device_refuses_leaves_later_and_in_order)
+{
+	start(false, 4096);
+	a->dev.sq_len = 0;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->conn.tx.post_cnt, 1);
+	cr_assert_eq(send_len(a, 2, 0), 0);
+	cr_assert_eq(send_len(a, 3, 0), 0);
+	cr_expect_eq(a->conn.tx.post_cnt, 1, "they gather behind it");
+	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 0);
+	cr_expect_not(util_list_is_empty(&ring_end_lane(a)->dirty));
+	a->dev.sq_len = 8;
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 2);
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, 3);
+	cr_expect_eq(seen_len, 3);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_close, however_long_the_device_refuses_what_waits_is_few)
+{
+	unsigned i;
+
+	start(false, 1024);
+	for (i = 0; i < 40; i++) {
+		a->dev.sq_len = 0;
+		while (!send_len(a, 20 + i % 7, 0))
+			cr_assert_leq(a->conn.tx.post_cnt, 3);
+		a->dev.sq_len = 100;
+		ring_end_progress(a);
+		ring_end_progress(b);
+		ring_end_progress(a);
+	}
+	cr_expect_gt(msg_cnt, 200);
+	ring_pair_fini(&pair);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* When a batch leaves, and what is told without a message. */
+#include "ring/ring_tx_leave.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "ring/ring_rx.h"
+#include "tx_see.h"
+
+Test(ring_tx_leave, more_to_come_holds_the_batch_until_progress)
+{
+	start(true, 4096);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_assert_eq(send_len(a, 2, CORE_SEND_MORE), 0);
+	cr_expect_eq(a->dev.write_cnt, 0);
+	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 1);
+	cr_expect_not(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
+	ring_end_progress(b);
+	cr_expect_eq(msg_cnt, 2);
+	cr_expect_eq(meta_at(a, 0).message_count, 2);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, the_first_without_more_takes_the_others_along)
+{
+	start(true, 4096);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_assert_eq(send_len(a, 2, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 1);
+	cr_expect_eq(meta_at(a, 0).message_count, 2);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, behind_a_batch_in_flight_messages_gather)
+{
+	start(false, 4096);
+	ring_pair_flush.cheap = false;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 1, "a lone message leaves at once");
+	cr_assert_eq(send_len(a, 2, 0), 0);
+	cr_assert_eq(send_len(a, 3, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 1);
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 2);
+	cr_expect_eq(meta_at(a, 64).message_count, 2);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, nothing_joins_the_batch_of_a_connection_that_failed)
+{
+	struct core_chan *chan;
+	uint64_t bytes = 7;
+
+	start(false, 4096);
+	ring_pair_flush.cheap = false;
+	chan = &a->conn.eng.chan;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_assert_eq(send_len(a, 2, 0), 0, "this one is held");
+	cr_assert_eq(chan->ops->send_buf(chan, core_label(1, 0), 0, 0, &bytes, sizeof(bytes)), 0);
+	cr_assert_eq(a->conn.tx.msg_cnt, 2, "and this one joins it");
+	ring_conn_fail_cold(&a->conn, -FI_EIO, "the test says so");
+	cr_expect_eq(chan->ops->send_buf(chan, core_label(1, 0), 0, 0, &bytes, sizeof(bytes)),
+		     -FI_EIO);
+	cr_expect_eq(a->conn.tx.msg_cnt, 2);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, what_must_leave_now_leaves_with_all_before_it)
+{
+	start(false, 4096);
+	ring_pair_flush.cheap = false;
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_assert_eq(send_len(a, 2, 0), 0);
+	cr_assert_eq(send_len(a, 3, CORE_SEND_NOW), 0);
+	cr_expect_eq(a->dev.write_cnt, 2);
+	cr_expect_eq(meta_at(a, 64).message_count, 2);
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty) || !a->conn.tx.open);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, a_batch_of_the_best_size_leaves)
+{
+	start(true, 4096);
+	ring_pair_flush.best_len = 96;
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_expect_eq(a->dev.write_cnt, 0);
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_expect_eq(a->dev.write_cnt, 1);
+	ring_pair_fini(&pair);
+}
+
+/* Messages of 32 bytes: the batch that the last one fills leaves, and the peer releases all of it. */
+static void fill_and_release(unsigned cnt)
+{
+	start(true, 4096);
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 96, .looks = true };
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	while (cnt--)
+		cr_assert_eq(send_len(a, 1, 0), 0);
+	ring_end_progress(b);
+}
+
+Test(ring_tx_leave, behind_a_full_batch_nobody_looks_until_there_is_progress)
+{
+	fill_and_release(2);
+	cr_assert_eq(a->dev.write_cnt, 2, "one alone, two that filled a batch");
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 2, "it is held");
+	ring_end_progress(a);
+	cr_expect_eq(a->dev.write_cnt, 3);
+	ring_pair_fini(&pair);
+
+	fill_and_release(2);
+	ring_end_progress(a);
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty));
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 3, "time has passed: a lone message leaves at once");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, behind_a_batch_of_one_somebody_looks)
+{
+	fill_and_release(0);
+	cr_assert_eq(send_len(a, 84, 0), 0);
+	cr_assert_eq(a->dev.write_cnt, 2, "long enough alone");
+	ring_end_progress(b);
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect_eq(a->dev.write_cnt, 3);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, only_what_is_dirty_is_visited)
+{
+	start(true, 4096);
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty));
+	cr_assert_eq(send_len(a, 1, 0), 0);
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty), "it left");
+	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
+	cr_expect_not(util_list_is_empty(&ring_end_lane(a)->dirty));
+	ring_end_progress(a);
+	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty));
+	ring_pair_fini(&pair);
+}
+
+/* ---- without a message ---- */
+
+Test(ring_tx_leave, a_device_that_moves_bytes_is_busy_until_they_have_arrived)
+{
+	start(false, 4096);
+	a->dev.eager = b->dev.eager = false;
+	cr_assert_eq(send_len(a, 20, 0), 0);
+	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan),
+		  "it has not arrived for all we know");
+	cr_expect_eq(a->conn.read, RING_READ_OUT, "so we ask");
+	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
+	cr_assert(fake_link_deliver(a->link));
+	a->dev.eager = true;
+	ring_end_progress(a);
+	cr_expect_eq(a->conn.tx.placed, a->conn.tx.flow.producer);
+	cr_expect_not(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan), "nobody need have read it");
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, more_than_a_quarter_released_is_told_without_a_message)
+{
+	start(true, 1024);
+	a->dev.no_read = true;
+	cr_assert_eq(send_len(a, 148, 0), 0); /* 192 */
+	cr_assert_eq(send_len(a, 20, 0), 0);  /* 256: a quarter */
+	ring_end_progress(b);
+	cr_expect_eq(b->dev.write_cnt, 0);
+	cr_assert_eq(send_len(a, 0, 0), 0);
+	ring_end_progress(b);
+	cr_expect_eq(b->dev.write_cnt, 1);
+	cr_expect_eq(meta_at(b, 0).message_count, 0);
+	ring_end_progress(a);
+	cr_expect_eq(a->conn.tx.flow.remote_consumer, a->conn.tx.flow.producer);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, at_the_end_of_a_lap_a_marker_tells_it)
+{
+	start(true, 1024);
+	move_to(1024 - 32);
+	a->conn.rx.consumer = 512;
+	cr_expect(ring_tx_credit_only(&fake_link_direct_ops, &a->conn));
+	cr_expect_eq(a->conn.tx.flow.producer, 1024);
+	cr_expect_eq(meta_at(a, 992).message_count, WIRE_COUNT_WRAP);
+	cr_expect_eq(meta_at(a, 992).consumer_pos, 512);
+	ring_pair_fini(&pair);
+}
+
+Test(ring_tx_leave, two_idle_peers_are_silent)
+{
+	uint64_t writes;
+	unsigned i;
+
+	start(true, 1024);
+	for (i = 0; i < 500; i++) {
+		send_len(a, 100, 0);
+		send_len(b, 100, 0);
+		ring_end_progress(a);
+		ring_end_progress(b);
+	}
+	for (i = 0; i < 20; i++) {
+		ring_end_progress(a);
+		ring_end_progress(b);
+	}
+	writes = a->dev.write_cnt + b->dev.write_cnt;
+	for (i = 0; i < 1000; i++) {
+		ring_end_progress(a);
+		ring_end_progress(b);
+	}
+	cr_expect_eq(a->dev.write_cnt + b->dev.write_cnt, writes);
+	ring_pair_fini(&pair);
+}
