@@ -7,144 +7,18 @@
  *				then fresh_cnt younger ones that are CORE_MATCH_UNHASHED
  *	bit s of live		recv_shapes[s].cnt > 0
  *	bit s of indexed	msg_shapes[s].table holds all unexpected messages; else it is empty
- *	a table's slot		its objects have that key, oldest first, in a circle without a head
  *
  * A receive is hashed at most once, when an arrival looks past the oldest; what it cost has been paid
  * by its post. Message indexes are dropped when the queue is empty: then nothing has to be undone.
  * One is thrown out for another shape's only after as many searches without it as building one costs.
  *
  * Why not one table for all shapes: then an arrival has to probe with masks that nobody posted.
- * Why no tombstones: erasing closes the gap, so a table that was once full probes as a new one.
  *
  * Shown by test/unit/core/msg/test_core_match.c.
  */
 #include "core/msg/core_match.h"
 
 #include <stdlib.h>
-
-#define CORE_MATCH_TABLE_MIN  64u
-#define CORE_MATCH_TABLE_KEEP 32768u /* slots (1 MiB) that an empty table may hold on to */
-
-/* The halves of a 64 by 64 bit product, folded: one multiplication mixes every bit downwards. */
-static uint64_t core_match_hash(uint64_t tag, uint64_t src)
-{
-	unsigned __int128 p =
-		(unsigned __int128)(tag ^ 0x9E3779B97F4A7C15ull) * (src ^ 0xD1B54A32D192ED03ull);
-
-	return (uint64_t)p ^ (uint64_t)(p >> 64);
-}
-
-static void core_match_table_free(struct core_match_table *t)
-{
-	free(t->slots);
-	*t = (struct core_match_table){ 0 };
-}
-
-/* An empty table gives its memory back if it has grown large. */
-static void core_match_table_trim(struct core_match_table *t)
-{
-	if (t->mask >= CORE_MATCH_TABLE_KEEP)
-		core_match_table_free(t);
-}
-
-/* The slot of the key, or the free one where it would go. There is at least one free slot. */
-static struct core_match_slot *core_match_table_probe(const struct core_match_table *t,
-						      uint64_t hash, uint64_t tag, uint64_t src)
-{
-	size_t i = hash & t->mask;
-
-	while (t->slots[i].first && (t->slots[i].tag != tag || t->slots[i].src != src))
-		i = (i + 1) & t->mask;
-	return &t->slots[i];
-}
-
-/* The oldest object with the key, or NULL. */
-static struct util_list *core_match_table_first(const struct core_match_table *t, uint64_t tag,
-						uint64_t src)
-{
-	if (!t->key_cnt)
-		return NULL;
-	return core_match_table_probe(t, core_match_hash(tag, src), tag, src)->first;
-}
-
-static bool core_match_table_grow_cold(struct core_match_table *t)
-{
-	size_t cnt = t->slots ? 2 * (t->mask + 1) : CORE_MATCH_TABLE_MIN;
-	struct core_match_table bigger = { .mask = cnt - 1, .key_cnt = t->key_cnt };
-
-	bigger.slots = calloc(cnt, sizeof(*bigger.slots));
-	if (!bigger.slots)
-		return false;
-	for (size_t i = 0; t->slots && i <= t->mask; i++) {
-		const struct core_match_slot *s = &t->slots[i];
-
-		if (s->first)
-			*core_match_table_probe(&bigger, s->hash, s->tag, s->src) = *s;
-	}
-	free(t->slots);
-	*t = bigger;
-	return true;
-}
-
-/* Room for one more key: half full is the aim, one free slot the limit. */
-static bool core_match_table_reserve(struct core_match_table *t)
-{
-	if (UTIL_LIKELY(t->slots && 2 * (t->key_cnt + 1) <= t->mask + 1))
-		return true;
-	return core_match_table_grow_cold(t) || (t->slots && t->key_cnt < t->mask);
-}
-
-/* Adds `link` as the youngest with its key: false if the table is full and cannot grow. */
-static bool core_match_table_push(struct core_match_table *t, uint64_t tag, uint64_t src,
-				  struct util_list *link)
-{
-	uint64_t hash = core_match_hash(tag, src);
-	struct core_match_slot *s;
-
-	if (!core_match_table_reserve(t))
-		return false;
-	s = core_match_table_probe(t, hash, tag, src);
-	if (s->first) {
-		util_list_push_back(s->first, link);
-		return true;
-	}
-	util_list_init(link);
-	*s = (struct core_match_slot){ .tag = tag, .src = src, .hash = hash, .first = link };
-	t->key_cnt++;
-	return true;
-}
-
-/* Frees a slot and moves later ones up, so that no probe stops short of its key. */
-static void core_match_table_erase(struct core_match_table *t, struct core_match_slot *s)
-{
-	size_t gap = (size_t)(s - t->slots);
-	size_t i = (gap + 1) & t->mask;
-
-	for (; t->slots[i].first; i = (i + 1) & t->mask) {
-		size_t from_home = (i - (t->slots[i].hash & t->mask)) & t->mask;
-
-		if (from_home < ((i - gap) & t->mask))
-			continue;
-		t->slots[gap] = t->slots[i];
-		gap = i;
-	}
-	t->slots[gap].first = NULL;
-	t->key_cnt--;
-}
-
-static void core_match_table_remove(struct core_match_table *t, uint64_t tag, uint64_t src,
-				    struct util_list *link)
-{
-	struct core_match_slot *s = core_match_table_probe(t, core_match_hash(tag, src), tag, src);
-
-	if (link->next == link) {
-		core_match_table_erase(t, s);
-		return;
-	}
-	if (s->first == link)
-		s->first = link->next;
-	core_match_unlink(link);
-}
 
 struct core_match *core_match_open(void)
 {

@@ -16,7 +16,7 @@
  * hashed only when an arrival does not take the oldest and more than CORE_MATCH_LAZY wait unhashed,
  * messages only when a search finds more than CORE_MATCH_SCAN of them. So receives that are used in
  * the order of posting cost the same however many there are. That half is inline, here; the hashed
- * half is core_match.c.
+ * half is core_match.c, its tables core_match_table.h.
  *
  * Objects embed the structs below; nothing is allocated per message except when a table grows.
  * A table that cannot grow only gets slower. Not locked: the domain's lock covers it.
@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/msg/core_match_table.h"
 #include "util/bits.h"
 #include "util/list.h"
 
@@ -61,21 +62,6 @@ struct core_match_msg {
 	uint64_t src;
 	struct util_list order; /* all unexpected messages, oldest first */
 	struct util_list bucket[CORE_MATCH_SHAPES];
-};
-
-/** One key of a table and the objects that have it. */
-struct core_match_slot {
-	uint64_t tag;
-	uint64_t src;
-	uint64_t hash;
-	struct util_list *first; /* oldest of a circle of buckets; NULL: the slot is free */
-};
-
-/** Open addressing, linear probing, at most half full. */
-struct core_match_table {
-	struct core_match_slot *slots; /* NULL: none yet */
-	size_t mask;                   /* slots - 1 */
-	size_t key_cnt;
 };
 
 struct core_match_shape {
@@ -117,13 +103,6 @@ static inline bool core_match_accepts(const struct core_match_recv *recv, uint64
 {
 	return !((recv->tag ^ tag) & ~recv->ignore) &&
 	       (recv->src == src || recv->src == CORE_MATCH_ANY);
-}
-
-/** As util_list_remove, for a link whose content nobody reads again. */
-static inline void core_match_unlink(struct util_list *link)
-{
-	link->prev->next = link->next;
-	link->next->prev = link->prev;
 }
 
 /** Nothing is unexpected: core_match_queue is all of a post. */
