@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Messages in parts, fetched messages, confirmed messages: the receiver's side. See core_rx_bulk.h. */
+#include "core/msg/core_rx_bulk.h"
+
+#include <string.h>
+
+#include "core/coll/core_coll_msg.h"
+#include "core/core_ep.h"
+#include "core/core_peer.h"
+#include "core/rma/core_atomic.h"
+#include "core/rma/core_rma.h"
+#include "wire/wire_op.h"
+
+/** The beginning of a message in parts, or a call that carries or announces one. */
+static enum core_rx_verdict core_rx_begin(struct core_inmsg *in, struct core_head *head,
+					  core_hold_t hold)
+{
+	enum core_rx_verdict verdict = CORE_RX_DONE;
+	struct core_peer *peer = in->peer;
+	struct core_dest dest;
+
+	if (core_rx_take(peer, head, in->total, &dest)) {
+		core_inmsg_match(in, &dest);
+		/* A fetched message may be gone by now; it has no bytes here. */
+		return head->body_len ? core_inmsg_bytes(in, head->body, head->body_len, hold)
+				      : CORE_RX_DONE;
+	}
+	if (head->body_len)
+		verdict = core_inmsg_bytes(in, head->body, head->body_len, hold);
+	if (verdict == CORE_RX_BAD) {
+		core_inmsg_free(in);
+		return verdict;
+	}
+	core_rx_keep(peer->ep, in, head->tagged);
+	core_inmsg_confirm(in);
+	return verdict;
+}
+
+enum core_rx_verdict core_rx_part(struct core_peer *peer, struct core_head *head, core_hold_t hold)
+{
+	struct wire_part part;
+	struct core_inmsg *in;
+
+	if (head->body_len <= sizeof(part))
+		return CORE_RX_BAD;
+	memcpy(&part, head->body, sizeof(part));
+	head->body += sizeof(part);
+	head->body_len -= (uint32_t)sizeof(part);
+	if (part.zero || part.total_len <= head->body_len)
+		return CORE_RX_BAD;
+	in = core_inmsg_new(peer, head, part.total_len);
+	if (!in)
+		return CORE_RX_BAD;
+	in->send_id = part.send_id;
+	return core_rx_begin(in, head, hold);
+}
+
+/** The message in parts that the sender calls `send_id`. Few are open at a time. */
+static struct core_inmsg *core_rx_find_part(struct core_peer *peer, uint32_t send_id)
+{
+	struct util_list *it;
+	struct core_inmsg *in;
+
+	for (it = peer->rx.prev; it != &peer->rx; it = it->prev) {
+		in = UTIL_CONTAINER_OF(it, struct core_inmsg, peer_link);
+		if ((in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->send_id == send_id &&
+		    in->received < in->total)
+			return in;
+	}
+	return NULL;
+}
+
+/** The message a CONT belongs to; NULL: none, or not in order. */
+static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct core_head *head)
+{
+	struct wire_cont cont;
+	struct core_inmsg *in;
+
+	if (head->body_len <= sizeof(cont) || head->tagged || head->has_data)
+		return NULL;
+	memcpy(&cont, head->body, sizeof(cont));
+	head->body += sizeof(cont);
+	head->body_len -= (uint32_t)sizeof(cont);
+	if (cont.kind == WIRE_CONT_SENT)
+		in = core_rx_find_part(peer, cont.id);
+	else
+		in = util_idmap_lookup(&peer->ep->rx_ids, cont.id);
+	if (!in || in->peer != peer || cont.offset != in->received)
+		return NULL;
+	return in;
+}
+
+enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head, core_hold_t hold)
+{
+	struct core_inmsg *in = core_rx_cont_target(peer, head);
+
+	return in ? core_inmsg_bytes(in, head->body, head->body_len, hold) : CORE_RX_BAD;
+}
+
+static enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
+					      struct core_head *head)
+{
+	struct wire_rndv rndv;
+	struct core_inmsg *in;
+
+	if (head->body_len != sizeof(rndv))
+		return CORE_RX_BAD;
+	memcpy(&rndv, head->body, sizeof(rndv));
+	head->body_len = 0;
+	in = core_inmsg_new(peer, head, rndv.total_len);
+	if (!in)
+		return CORE_RX_BAD;
+	in->addr = rndv.addr;
+	in->key = rndv.key;
+	in->answer = true;
+	in->ref = ref;
+	return core_rx_begin(in, head, 0);
+}
+
+static enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
+					    struct core_head *head, core_hold_t hold)
+{
+	struct core_inmsg *in = core_inmsg_new(peer, head, head->body_len);
+
+	if (!in)
+		return CORE_RX_BAD;
+	in->answer = true;
+	in->ref = ref;
+	return core_rx_begin(in, head, hold);
+}
+
+enum core_rx_verdict core_rx_on_own_call(struct core_chan *chan, struct core_call_ref ref,
+					 uint32_t op, const uint8_t *data, uint32_t len,
+					 core_hold_t hold)
+{
+	struct core_peer *peer = chan->peer;
+	struct core_inmsg *in;
+	struct core_head head;
+
+	if (ref.allowance < sizeof(struct wire_status) || !core_head_parse(&head, op, data, len))
+		return CORE_RX_BAD;
+	if (head.op == WIRE_OP_RNDV)
+		return core_rx_announced(peer, ref, &head);
+	if (head.op == WIRE_OP_DLVR)
+		return core_rx_deliver(peer, ref, &head, hold);
+	if (head.op == WIRE_OP_COLL)
+		return core_coll_on_call(chan, ref, &head);
+	if (head.op == WIRE_OP_ATOMIC)
+		return core_atomic_on_call(chan, ref, &head);
+	if (head.op >= WIRE_OP_WRITE && head.op <= WIRE_OP_LEND)
+		return core_rma_on_call(chan, ref, &head);
+	if (head.op != WIRE_OP_CONT)
+		return CORE_RX_BAD;
+	in = core_rx_cont_target(peer, &head);
+	if (!in || in->answer || head.body_len != in->total - in->received)
+		return CORE_RX_BAD;
+	in->answer = true;
+	in->ref = ref;
+	return core_inmsg_bytes(in, head.body, head.body_len, hold);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What becomes of a message that one frame does not carry, or that is to be confirmed?
+ *
+ * The other side of core_tx_bulk.h. Its beginning meets a receive or is kept, as any message; what comes behind
+ * it is its own, in order, until it is whole.
+ *
+ * Shown by test/unit/core/msg/test_core_rx_bulk.c.
+ */
+#ifndef CORE_RX_BULK_H
+#define CORE_RX_BULK_H
+
+#include "core/core_chan.h"
+#include "core/msg/core_inmsg.h"
+
+/** PART: a message begins; CONT: it goes on. */
+enum core_rx_verdict core_rx_part(struct core_peer *peer, struct core_head *head, core_hold_t hold);
+enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head, core_hold_t hold);
+
+/** A call of core's own; data: behind its operation. */
+enum core_rx_verdict core_rx_on_own_call(struct core_chan *chan, struct core_call_ref ref,
+					 uint32_t op, const uint8_t *data, uint32_t len,
+					 core_hold_t hold);
+
+/* core_rx.c */
+/** Takes the oldest receive that a message of `total` bytes may have, or of the shared context: false: none. */
+bool core_rx_take(struct core_peer *peer, const struct core_head *head, uint64_t total,
+		  struct core_dest *dest);
+/** Queues an unexpected message. */
+void core_rx_keep(struct core_ep *ep, struct core_inmsg *in, bool tagged);
+
+#endif
