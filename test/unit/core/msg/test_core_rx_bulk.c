@@ -149,15 +149,16 @@ Test(core_rx_bulk, calls_that_make_no_sense_are_refused)
 		{ WIRE_OP_MSG, 8, 16 },                /* no call */
 		{ WIRE_OP_PART, 32, 16 },              /* no call */
 	};
-	static const uint8_t zeros[64];
 	struct core_chan *chan = meet();
+	uint8_t bytes[64] = { 0 };
 	size_t i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct core_call_ref ref = { .call_id = 1, .allowance = bad[i].allowance };
 
-		cr_expect_eq(core_rx_on_own_call(chan, ref, bad[i].op, zeros, bad[i].len, 0),
-			     CORE_RX_BAD, "case %zu", i);
+		memcpy(bytes, &bad[i].op, 4);
+		cr_expect_eq(core_rx_on_call(chan, ref, bytes, 4 + bad[i].len, 0), CORE_RX_BAD,
+			     "case %zu", i);
 	}
 	cr_expect_eq(nodes[1].ep.inmsgs.used_cnt, 0);
 }

@@ -8,6 +8,8 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "core/rma/core_atomic.h"
+#include "core/coll/core_coll_msg.h"
 #include "core/core_dom.h"
 #include "core/msg/core_inmsg.h"
 #include "core/core_peer.h"
@@ -426,6 +428,31 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 		return CORE_RX_DONE;
 	return chan->peer->ep->rx.selective ? core_rx_on_tagged_asked(chan, op, data, len, hold)
 					    : core_rx_on_msg_cold(chan, op, data, len, hold);
+}
+
+/** A call of our own; data: behind its operation. */
+static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
+	struct core_chan *chan, struct core_call_ref ref, uint32_t op, const uint8_t *data,
+	uint32_t len, core_hold_t hold)
+{
+	struct core_peer *peer = chan->peer;
+	struct core_head head;
+
+	if (ref.allowance < sizeof(struct wire_status) || !core_head_parse(&head, op, data, len))
+		return CORE_RX_BAD;
+	if (head.op == WIRE_OP_RNDV)
+		return core_rx_announced(peer, ref, &head);
+	if (head.op == WIRE_OP_DLVR)
+		return core_rx_deliver(peer, ref, &head, hold);
+	if (head.op == WIRE_OP_COLL)
+		return core_coll_on_call(chan, ref, &head);
+	if (head.op == WIRE_OP_ATOMIC)
+		return core_atomic_on_call(chan, ref, &head);
+	if (head.op >= WIRE_OP_WRITE && head.op <= WIRE_OP_LEND)
+		return core_rma_on_call(chan, ref, &head);
+	if (head.op != WIRE_OP_CONT)
+		return CORE_RX_BAD;
+	return core_rx_last_cont(peer, ref, &head, hold);
 }
 
 enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,

@@ -4,11 +4,8 @@
 
 #include <string.h>
 
-#include "core/coll/core_coll_msg.h"
 #include "core/core_ep.h"
 #include "core/core_peer.h"
-#include "core/rma/core_atomic.h"
-#include "core/rma/core_rma.h"
 #include "wire/wire_op.h"
 
 /** The beginning of a message in parts, or a call that carries or announces one. */
@@ -97,8 +94,8 @@ enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head
 	return in ? core_inmsg_bytes(in, head->body, head->body_len, hold) : CORE_RX_BAD;
 }
 
-static enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
-					      struct core_head *head)
+enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
+				       struct core_head *head)
 {
 	struct wire_rndv rndv;
 	struct core_inmsg *in;
@@ -117,8 +114,8 @@ static enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct cor
 	return core_rx_begin(in, head, 0);
 }
 
-static enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
-					    struct core_head *head, core_hold_t hold)
+enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
+				     struct core_head *head, core_hold_t hold)
 {
 	struct core_inmsg *in = core_inmsg_new(peer, head, head->body_len);
 
@@ -129,32 +126,14 @@ static enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_
 	return core_rx_begin(in, head, hold);
 }
 
-enum core_rx_verdict core_rx_on_own_call(struct core_chan *chan, struct core_call_ref ref,
-					 uint32_t op, const uint8_t *data, uint32_t len,
-					 core_hold_t hold)
+enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_ref ref,
+				       struct core_head *head, core_hold_t hold)
 {
-	struct core_peer *peer = chan->peer;
-	struct core_inmsg *in;
-	struct core_head head;
+	struct core_inmsg *in = core_rx_cont_target(peer, head);
 
-	if (ref.allowance < sizeof(struct wire_status) || !core_head_parse(&head, op, data, len))
-		return CORE_RX_BAD;
-	if (head.op == WIRE_OP_RNDV)
-		return core_rx_announced(peer, ref, &head);
-	if (head.op == WIRE_OP_DLVR)
-		return core_rx_deliver(peer, ref, &head, hold);
-	if (head.op == WIRE_OP_COLL)
-		return core_coll_on_call(chan, ref, &head);
-	if (head.op == WIRE_OP_ATOMIC)
-		return core_atomic_on_call(chan, ref, &head);
-	if (head.op >= WIRE_OP_WRITE && head.op <= WIRE_OP_LEND)
-		return core_rma_on_call(chan, ref, &head);
-	if (head.op != WIRE_OP_CONT)
-		return CORE_RX_BAD;
-	in = core_rx_cont_target(peer, &head);
-	if (!in || in->answer || head.body_len != in->total - in->received)
+	if (!in || in->answer || head->body_len != in->total - in->received)
 		return CORE_RX_BAD;
 	in->answer = true;
 	in->ref = ref;
-	return core_inmsg_bytes(in, head.body, head.body_len, hold);
+	return core_inmsg_bytes(in, head->body, head->body_len, hold);
 }

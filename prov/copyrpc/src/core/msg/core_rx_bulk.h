@@ -17,10 +17,13 @@
 enum core_rx_verdict core_rx_part(struct core_peer *peer, struct core_head *head, core_hold_t hold);
 enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head, core_hold_t hold);
 
-/** A call of core's own; data: behind its operation. */
-enum core_rx_verdict core_rx_on_own_call(struct core_chan *chan, struct core_call_ref ref,
-					 uint32_t op, const uint8_t *data, uint32_t len,
-					 core_hold_t hold);
+/** Calls: RNDV announces one, DLVR carries a whole one, CONT the end of one that was asked for. */
+enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
+				       struct core_head *head);
+enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
+				     struct core_head *head, core_hold_t hold);
+enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_ref ref,
+				       struct core_head *head, core_hold_t hold);
 
 /* core_rx.c */
 /** Takes the oldest receive that a message of `total` bytes may have, or of the shared context: false: none. */
