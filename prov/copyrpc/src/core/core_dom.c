@@ -74,6 +74,7 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 	dom->ally_work.retry = core_dom_retry_allies;
 	dom->unexpected_used = 0;
 	dom->unexpected_warned = false;
+	util_spare_init(&dom->spare, limits->unexpected_mem / CORE_DOM_SPARE);
 	core_mr_table_init(&dom->own_mrs);
 	dom->mrs = &dom->own_mrs;
 	util_list_init(&dom->eps);
@@ -85,6 +86,7 @@ void core_dom_fini(struct core_dom *dom)
 {
 	dom->engine_ops->close(dom->engine);
 	core_mr_table_fini(&dom->own_mrs);
+	util_spare_fini(&dom->spare);
 	util_bias_fini(&dom->own_lock);
 }
 

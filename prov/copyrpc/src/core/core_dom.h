@@ -25,6 +25,7 @@
 #include "util/bias.h"
 #include "util/bits.h"
 #include "util/list.h"
+#include "util/spare.h"
 
 struct core_dom;
 
@@ -47,6 +48,9 @@ struct core_limits {
 	size_t unexpected_mem;  /* heap bytes for unexpected messages */
 };
 
+/** One part in so many of unexpected_mem is kept when it is free again, for the next unexpected messages. */
+#define CORE_DOM_SPARE 32u
+
 struct core_dom {
 	const struct core_engine_ops *engine_ops;
 	struct core_engine *engine;
@@ -64,6 +68,7 @@ struct core_dom {
 	struct core_limits limits;
 	size_t unexpected_used; /* heap bytes held by unexpected messages */
 	bool unexpected_warned;
+	struct util_spare spare;   /* for their bytes */
 	struct core_mr_table *mrs; /* memory that peers may reach: own_mrs, or another's */
 	struct core_mr_table own_mrs;
 	struct util_list eps;  /* core_ep.dom_link */

@@ -23,6 +23,7 @@
 #include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/msg/core_late.h"
+#include "core/msg/core_tx_gauge.h"
 #include "util/bits.h"
 #include "util/list.h"
 
@@ -52,6 +53,7 @@ struct core_peer {
 	struct util_list ep_link;   /* core_ep.known or .strangers */
 	struct core_work work;      /* what waits for room */
 	struct core_late late;
+	struct core_tx_gauge gauge;
 	uint64_t incarnation;
 	struct sockaddr_storage addr;
 };

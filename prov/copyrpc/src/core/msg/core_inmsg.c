@@ -83,7 +83,7 @@ static struct core_match *core_inmsg_matcher(const struct core_inmsg *in)
 static void core_inmsg_drop_buf(struct core_inmsg *in)
 {
 	if (in->buf && in->buf != in->inline_buf)
-		free(in->buf);
+		util_spare_free(&in->ep->dom->spare, in->buf, in->heap_len);
 	in->ep->dom->unexpected_used -= in->heap_len;
 	in->heap_len = 0;
 	in->buf = NULL;
@@ -133,7 +133,7 @@ static bool core_inmsg_alloc(struct core_inmsg *in, bool over_budget)
 		dom->unexpected_warned = true;
 		return false;
 	}
-	in->buf = malloc(in->total);
+	in->buf = util_spare_alloc(&dom->spare, in->total);
 	if (!in->buf)
 		return false;
 	in->heap_len = in->total;

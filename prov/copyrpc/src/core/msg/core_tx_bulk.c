@@ -7,6 +7,7 @@
 
 #include "core/core_dom.h"
 #include "core/msg/core_tx.h"
+#include "util/clock.h"
 #include "wire/wire_op.h"
 
 static size_t core_tx_eager_max(const struct core_peer *peer)
@@ -22,11 +23,20 @@ bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
 	return len > core_tx_eager_max(peer) || (flags & FI_DELIVERY_COMPLETE);
 }
 
+/** Does the kernel copy for the peer what it fetches? Then writing parts may be quicker. */
+static bool core_tx_is_gauged(const struct core_peer *peer, size_t len)
+{
+	return (peer->chan->caps & CORE_CHAN_GET) && !peer->chan->get_min &&
+	       len >= peer->ep->dom->limits.single_copy_min && len <= CORE_TX_PARTS_MAX;
+}
+
 /** Is this length better announced than sent unasked? */
-static bool core_tx_should_fetch(const struct core_peer *peer, const struct core_tx_req *req)
+static bool core_tx_should_fetch(struct core_peer *peer, const struct core_tx_req *req)
 {
 	if (req->flags & FI_DELIVERY_COMPLETE)
 		return true;
+	if (core_tx_is_gauged(peer, req->len))
+		return !core_tx_gauge_takes(&peer->gauge);
 	if (peer->chan->caps & CORE_CHAN_GET)
 		return req->len >= (peer->chan->get_min ? peer->chan->get_min
 							: peer->ep->dom->limits.single_copy_min);
@@ -187,6 +197,36 @@ static int core_tx_send_last_pulled(struct core_tx_req *req, const struct core_f
 	return ret;
 }
 
+/** Parts of `max` bytes, up to the last one of the message, which may be shorter: 0, or as send. */
+static int core_tx_full_parts(struct core_tx_req *req, bool pulled, size_t max)
+{
+	struct core_chan *chan = req->op.peer->chan;
+	struct core_frame frame;
+	int ret;
+
+	while (req->len - req->sent > max) {
+		core_tx_part(&frame, req, pulled, max);
+		ret = chan->ops->send(chan, &frame, 0);
+		if (ret)
+			return ret;
+		req->sent += max;
+	}
+	return 0;
+}
+
+/** The same, timed. What found no room says nothing. */
+static int core_tx_gauged_parts(struct core_tx_req *req, size_t max)
+{
+	uint64_t start_ns = util_clock_ns();
+	size_t before = req->sent;
+	int ret = core_tx_full_parts(req, false, max);
+
+	if (!ret && req->sent > before)
+		core_tx_gauge_saw(&req->op.peer->gauge, util_clock_ns() - start_ns,
+				  req->sent - before);
+	return ret;
+}
+
 int core_tx_bulk_stream(struct core_op *op)
 {
 	struct core_tx_req *req = core_tx_req_of(op);
@@ -197,13 +237,13 @@ int core_tx_bulk_stream(struct core_op *op)
 	int ret;
 
 	max = max < CORE_TX_PART_LEN ? max : CORE_TX_PART_LEN;
-	while (req->len - req->sent > max) {
-		core_tx_part(&frame, req, pulled, max);
-		ret = chan->ops->send(chan, &frame, 0);
-		if (ret)
-			return ret;
-		req->sent += max;
-	}
+	if (!pulled && core_tx_gauge_looks(&op->peer->gauge) &&
+	    core_tx_is_gauged(op->peer, req->len))
+		ret = core_tx_gauged_parts(req, max);
+	else
+		ret = core_tx_full_parts(req, pulled, max);
+	if (ret)
+		return ret;
 	core_tx_part(&frame, req, pulled, req->len - req->sent);
 	if (pulled)
 		return core_tx_send_last_pulled(req, &frame);
