@@ -50,6 +50,15 @@ void nodes_open(struct node *nodes, unsigned cnt)
 	}
 }
 
+void nodes_open_plain(struct node *nodes, unsigned cnt)
+{
+	fake_engine_reset();
+	node_limits = (struct core_limits){ .eager_max = 1000,
+					    .single_copy_min = 10000,
+					    .unexpected_mem = 1 << 20 };
+	nodes_open(nodes, cnt);
+}
+
 void nodes_close(struct node *nodes, unsigned cnt)
 {
 	unsigned i;

@@ -28,6 +28,8 @@ extern struct core_limits node_limits; /* of nodes opened from now on */
 
 /** Opens `cnt` nodes that know each other: fi_addr i is node i, themselves included. */
 void nodes_open(struct node *nodes, unsigned cnt);
+/** The same over a fresh engine, with small limits: in one piece up to 1000 bytes, fetched from 10000 on. */
+void nodes_open_plain(struct node *nodes, unsigned cnt);
 void nodes_close(struct node *nodes, unsigned cnt);
 
 /** Progress of all until nothing moves any more (bounded). */

@@ -15,11 +15,7 @@ static uint8_t out[20000], in[20000];
 
 static void setup(void)
 {
-	fake_engine_reset();
-	node_limits = (struct core_limits){ .eager_max = 1000,
-					    .single_copy_min = 10000,
-					    .unexpected_mem = 1 << 20 };
-	nodes_open(nodes, 3);
+	nodes_open_plain(nodes, 3);
 }
 
 static void teardown(void)

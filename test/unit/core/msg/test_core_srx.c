@@ -17,11 +17,7 @@ static uint8_t out[20000], in[20000];
 
 static void setup(void)
 {
-	fake_engine_reset();
-	node_limits = (struct core_limits){ .eager_max = 1000,
-					    .single_copy_min = 10000,
-					    .unexpected_mem = 1 << 20 };
-	nodes_open(nodes, NODES);
+	nodes_open_plain(nodes, NODES);
 	memset(&srx, 0, sizeof(srx));
 	srx.directed = true;
 	srx.min_multi_recv = 64;

@@ -16,11 +16,7 @@ static int ctx[8];
 
 static void setup(void)
 {
-	fake_engine_reset();
-	node_limits = (struct core_limits){ .eager_max = 1000,
-					    .single_copy_min = 10000,
-					    .unexpected_mem = 1 << 20 };
-	nodes_open(nodes, 2);
+	nodes_open_plain(nodes, 2);
 	memset(resp, 0xA5, sizeof(resp));
 }
 
