@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* An agent and its engine, which notes what it is told: see cm_fixture.h. */
+#include "unit/cm/cm_fixture.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cm/base/cm_addr.h"
+#include "cm/node/cm_node.h"
+
+static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half, void **user)
+{
+	struct cm_end *end = ctx;
+	struct cm_end_conn *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (end->on_prepare)
+		end->on_prepare(end);
+	pthread_mutex_lock(&end->lock);
+	ret = end->no_path & half->path ? -FI_ENOMEM : end->prepare_ret;
+	end->prepared++;
+	for (uint32_t i = 0; i < end->fd_cnt && half->path == WIRE_CM_PATH_SHM; i++) {
+		half->dev.fds[i] = cm_test_memfd(end->text);
+		if (half->dev.fds[i] < 0)
+			ret = half->dev.fds[i];
+		else
+			half->dev.fd_cnt++;
+	}
+	half->engine_len = 3;
+	memcpy(half->engine, "eng", 3);
+	half->dev.len = 5;
+	memcpy(half->dev.bytes, "bytes", 5);
+	if (ret) {
+		free(c);
+	} else {
+		c->end = end;
+		c->cm = conn;
+		util_list_push_back(&end->conns, &c->link);
+		*user = c;
+	}
+	pthread_cond_broadcast(&end->changed);
+	pthread_mutex_unlock(&end->lock);
+	return ret;
+}
+
+static int cm_end_establish(void *ctx, struct cm_conn *conn, void *user, const struct cm_half *peer)
+{
+	struct cm_end *end = ctx;
+	struct cm_end_conn *c = user;
+	int ret;
+
+	(void)conn;
+	pthread_mutex_lock(&end->lock);
+	ret = end->establish_ret;
+	end->established++;
+	if (peer->dev.fd_cnt)
+		CM_CHECK(pread(peer->dev.fds[0], c->text, sizeof(c->text) - 1, 0) > 0);
+	if (peer->engine_len)
+		CM_CHECK(peer->engine_len == 3 && !memcmp(peer->engine, "eng", 3));
+	pthread_cond_broadcast(&end->changed);
+	pthread_mutex_unlock(&end->lock);
+	return ret;
+}
+
+static void cm_end_on_up(void *ctx, struct cm_conn *conn, void *user, bool asked)
+{
+	struct cm_end *end = ctx;
+	struct cm_end_conn *c = user;
+
+	(void)conn;
+	pthread_mutex_lock(&end->lock);
+	c->is_up = true;
+	end->up++;
+	end->asked += asked;
+	pthread_cond_broadcast(&end->changed);
+	pthread_mutex_unlock(&end->lock);
+}
+
+static void cm_end_on_down(void *ctx, struct cm_conn *conn, void *user, int err)
+{
+	struct cm_end *end = ctx;
+	struct cm_end_conn *c = user;
+
+	(void)conn;
+	pthread_mutex_lock(&end->lock);
+	CM_CHECK(!c->is_down);
+	c->is_down = true;
+	if (c->is_up) {
+		end->down++;
+		end->down_err = err;
+	}
+	pthread_cond_broadcast(&end->changed);
+	pthread_mutex_unlock(&end->lock);
+}
+
+static void cm_end_on_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)
+{
+	struct cm_end *end = ctx;
+
+	(void)addr;
+	pthread_mutex_lock(&end->lock);
+	end->failed++;
+	end->failed_err = err;
+	snprintf(end->why, sizeof(end->why), "%s", why);
+	pthread_cond_broadcast(&end->changed);
+	pthread_mutex_unlock(&end->lock);
+}
+
+static void cm_end_heard(struct cm_end *end, unsigned *counter, const void *data, size_t len)
+{
+	if (len)
+		memcpy(end->said, data, len);
+	end->said[len] = '\0';
+	(*counter)++;
+	pthread_cond_broadcast(&end->changed);
+}
+
+static void cm_end_on_accepted(void *ctx, const struct sockaddr *addr, const void *data, size_t len)
+{
+	struct cm_end *end = ctx;
+
+	(void)addr;
+	pthread_mutex_lock(&end->lock);
+	cm_end_heard(end, &end->accepted, data, len);
+	pthread_mutex_unlock(&end->lock);
+}
+
+static void cm_end_on_refused(void *ctx, int err, const void *data, size_t len)
+{
+	struct cm_end *end = ctx;
+
+	pthread_mutex_lock(&end->lock);
+	end->refused_err = err;
+	cm_end_heard(end, &end->refused, data, len);
+	pthread_mutex_unlock(&end->lock);
+}
+
+static uint64_t cm_end_on_heard(void *ctx, struct cm_conn *cm, void *user)
+{
+	struct cm_end *end = ctx;
+	uint64_t heard_ns;
+
+	(void)cm;
+	(void)user;
+	pthread_mutex_lock(&end->lock);
+	end->heard_asked++;
+	heard_ns = end->heard_ns;
+	pthread_cond_broadcast(&end->changed);
+	pthread_mutex_unlock(&end->lock);
+	return heard_ns;
+}
+
+static const struct cm_agent_ops cm_end_ops = {
+	.prepare = cm_end_prepare,
+	.establish = cm_end_establish,
+	.up = cm_end_on_up,
+	.down = cm_end_on_down,
+	.heard = cm_end_on_heard,
+	.failed = cm_end_on_failed,
+	.accepted = cm_end_on_accepted,
+	.refused = cm_end_on_refused,
+};
+
+struct cm_paths cm_test_paths = { WIRE_CM_PATH_SHM, { WIRE_CM_PATH_SHM } };
+
+static void cm_end_init(struct cm_end *end)
+{
+	pthread_condattr_t attr;
+
+	memset(end, 0, sizeof(*end));
+	pthread_mutex_init(&end->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&end->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	util_list_init(&end->conns);
+	end->fd_cnt = 1;
+}
+
+void cm_end_open(struct cm_end *end, struct cm_node *node, const char *ip, uint16_t port)
+{
+	union cm_addr addr;
+
+	cm_test_addr(ip, port, &addr);
+	cm_end_open_at(end, node, &addr);
+}
+
+void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_addr *addr)
+{
+	int ret;
+
+	cm_end_init(end);
+	end->node = node;
+	/* Before the agent is open: it may be called from then on. */
+	snprintf(end->text, sizeof(end->text), "end %p", (void *)end);
+	ret = cm_agent_open(node, &addr->sa, cm_test_paths, &cm_end_ops, end, &end->agent);
+	CM_CHECK(!ret);
+	cm_agent_addr(end->agent, &end->addr);
+}
+
+static void cm_end_put(struct cm_end *end, struct cm_end_conn *c)
+{
+	cm_conn_put(c->cm);
+	pthread_mutex_lock(&end->lock);
+	util_list_remove(&c->link);
+	pthread_mutex_unlock(&end->lock);
+	free(c);
+}
+
+void cm_end_close(struct cm_end *end)
+{
+	struct util_list *first;
+
+	cm_agent_close(end->agent);
+	while ((first = util_list_first(&end->conns)))
+		cm_end_put(end, UTIL_CONTAINER_OF(first, struct cm_end_conn, link));
+	pthread_cond_destroy(&end->changed);
+	pthread_mutex_destroy(&end->lock);
+}
+
+struct cm_node *cm_ends_open(int timeout_ms, struct cm_end *a, struct cm_end *b)
+{
+	struct cm_node *node = cm_test_node(NULL, timeout_ms);
+
+	cm_end_open(a, node, "127.0.0.1", 0);
+	if (b)
+		cm_end_open(b, node, "127.0.0.1", 0);
+	return node;
+}
+
+void cm_ends_close(struct cm_node *node, struct cm_end *a, struct cm_end *b)
+{
+	cm_end_close(a);
+	if (b)
+		cm_end_close(b);
+	cm_node_close(node);
+}
+
+int cm_end_connect(struct cm_end *end, const struct cm_end *to)
+{
+	return cm_connect(end->agent, (const struct sockaddr *)&to->addr);
+}
+
+bool cm_end_wait(struct cm_end *end, const unsigned *counter, unsigned cnt, int ms)
+{
+	struct timespec until;
+	bool ok;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += (ms % 1000) * 1000000L;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000L;
+	}
+	pthread_mutex_lock(&end->lock);
+	while (*counter < cnt && !pthread_cond_timedwait(&end->changed, &end->lock, &until))
+		;
+	ok = *counter >= cnt;
+	pthread_mutex_unlock(&end->lock);
+	return ok;
+}
+
+void cm_end_meet(struct cm_end *from, struct cm_end *to, unsigned cnt)
+{
+	CM_CHECK(!cm_end_connect(from, to));
+	CM_CHECK(cm_end_wait(from, &from->up, cnt, CM_TEST_WAIT_MS));
+	CM_CHECK(cm_end_wait(to, &to->up, cnt, CM_TEST_WAIT_MS));
+}
+
+unsigned cm_end_get(struct cm_end *end, const unsigned *counter)
+{
+	unsigned v;
+
+	pthread_mutex_lock(&end->lock);
+	v = *counter;
+	pthread_mutex_unlock(&end->lock);
+	return v;
+}
+
+/* The first conn that is down (or live), taken out of the engine's hands. */
+static struct cm_end_conn *cm_end_find(struct cm_end *end, bool is_down)
+{
+	struct cm_end_conn *found = NULL;
+
+	pthread_mutex_lock(&end->lock);
+	for (struct util_list *it = end->conns.next; it != &end->conns && !found; it = it->next) {
+		struct cm_end_conn *c = UTIL_CONTAINER_OF(it, struct cm_end_conn, link);
+
+		if (is_down ? c->is_down : c->is_up && !c->is_down)
+			found = c;
+	}
+	pthread_mutex_unlock(&end->lock);
+	return found;
+}
+
+unsigned cm_end_reap(struct cm_end *end)
+{
+	struct cm_end_conn *c;
+	unsigned cnt = 0;
+
+	for (; (c = cm_end_find(end, true)); cnt++)
+		cm_end_put(end, c);
+	return cnt;
+}
+
+unsigned cm_end_live(struct cm_end *end)
+{
+	unsigned cnt = 0;
+
+	pthread_mutex_lock(&end->lock);
+	for (struct util_list *it = end->conns.next; it != &end->conns; it = it->next) {
+		struct cm_end_conn *c = UTIL_CONTAINER_OF(it, struct cm_end_conn, link);
+
+		cnt += c->is_up && !c->is_down;
+	}
+	pthread_mutex_unlock(&end->lock);
+	return cnt;
+}
+
+bool cm_end_put_live(struct cm_end *end)
+{
+	struct cm_end_conn *c = cm_end_find(end, false);
+
+	if (c)
+		cm_end_put(end, c);
+	return c;
+}
+
+bool cm_end_break_live(struct cm_end *end, bool came)
+{
+	struct cm_end_conn *c = cm_end_find(end, false);
+
+	if (c)
+		cm_conn_break(c->cm, came);
+	return c && cm_end_put_live(end);
+}
+
+void cm_end_check_text(struct cm_end *end, const char *text)
+{
+	struct cm_end_conn *c = cm_end_find(end, false);
+
+	CM_CHECK(c);
+	cr_assert_str_eq(c->text, text);
+}
+
+struct cm_stats cm_end_stats(struct cm_end *end)
+{
+	struct cm_stats stats;
+
+	cm_agent_stats(end->agent, &stats);
+	return stats;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Somebody who knows the packets and keeps no rules: see cm_fixture.h. */
+#include "unit/cm/cm_fixture.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cm/base/cm_addr.h"
+
+void cm_stranger_open(struct cm_stranger *s, const char *ip, const char *key)
+{
+	union cm_addr raw;
+	socklen_t len = sizeof(raw);
+
+	CM_CHECK(!cm_mac_init());
+	memset(&raw, 0, sizeof(raw));
+	s->stream = -1;
+	cm_test_addr(ip, 0, &s->addr);
+	s->udp = socket(s->addr.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	CM_CHECK(s->udp >= 0 && !bind(s->udp, &s->addr.sa, cm_addr_len(&s->addr)));
+	CM_CHECK(!getsockname(s->udp, &raw.sa, &len));
+	cm_addr_import(&raw.sa, &s->addr);
+	s->inc = cm_mac_random();
+	s->nonce = cm_mac_random();
+	cm_mac_key_set(&s->key, key);
+}
+
+void cm_stranger_close(struct cm_stranger *s)
+{
+	close(s->udp);
+	if (s->stream >= 0)
+		close(s->stream);
+}
+
+static size_t cm_stranger_seal(struct cm_stranger *s, const union cm_addr *to,
+			       struct wire_cm_pkt *pkt, uint8_t *buf)
+{
+	size_t len;
+
+	if (!pkt->src_inc)
+		pkt->src_inc = s->inc;
+	if (!pkt->nonce)
+		pkt->nonce = s->nonce;
+	len = wire_cm_encode(pkt, buf);
+	cm_mac_seal(&s->key, &s->addr, to, buf, len);
+	return len;
+}
+
+void cm_stranger_send(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt)
+{
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = cm_stranger_seal(s, to, pkt, buf);
+
+	CM_CHECK(sendto(s->udp, buf, len, 0, &to->sa, cm_addr_len(to)) == (ssize_t)len);
+}
+
+static bool cm_stranger_poll(int fd, int ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pfd, 1, ms) == 1;
+}
+
+bool cm_stranger_recv(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms)
+{
+	uint8_t buf[WIRE_CM_MAX];
+	ssize_t n;
+
+	if (!cm_stranger_poll(s->udp, ms))
+		return false;
+	n = recv(s->udp, buf, sizeof(buf), 0);
+	CM_CHECK(n > 0);
+	CM_CHECK(!wire_cm_decode(buf, (size_t)n, pkt));
+	return true;
+}
+
+struct wire_cm_pkt cm_stranger_await(struct cm_stranger *s, enum wire_cm_type type)
+{
+	struct wire_cm_pkt pkt;
+
+	do
+		cr_assert(cm_stranger_recv(s, &pkt, CM_TEST_WAIT_MS), "no %s",
+			  wire_cm_type_name(type));
+	while (pkt.type != type);
+	return pkt;
+}
+
+bool cm_stranger_ask(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *ack)
+{
+	struct wire_cm_pkt req = { .type = WIRE_CM_REQ };
+
+	req.req.paths = WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC;
+	cm_stranger_send(s, to, &req);
+	return cm_stranger_recv(s, ack, CM_TEST_WAIT_MS) && ack->type == WIRE_CM_ACK;
+}
+
+bool cm_stranger_connect(struct cm_stranger *s, const struct wire_cm_pkt *ack)
+{
+	if (s->stream >= 0)
+		close(s->stream);
+	s->stream = cm_fd_socket();
+	CM_CHECK(s->stream >= 0);
+	return !cm_fd_connect(s->stream, ack->ack.name);
+}
+
+void cm_stranger_hello(struct cm_stranger *s, const struct wire_cm_pkt *ack,
+		       struct wire_cm_pkt *hello)
+{
+	*hello = (struct wire_cm_pkt){ .type = WIRE_CM_HELLO, .dst_inc = ack->src_inc };
+	memcpy(hello->hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
+	cm_addr_to_wire(&s->addr, &hello->hello.addr);
+	hello->hello.half.path = s->stream < 0 ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_SHM;
+}
+
+void cm_stranger_say(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt,
+		     const int *fds, uint32_t fd_cnt)
+{
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = cm_stranger_seal(s, to, pkt, buf);
+
+	CM_CHECK(!cm_fd_send(s->stream, buf, len, fds, fd_cnt));
+}
+
+int cm_stranger_hear(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms)
+{
+	struct cm_fd_msg msg;
+	int ret;
+
+	if (!cm_stranger_poll(s->stream, ms))
+		return -1;
+	ret = cm_fd_recv(s->stream, &msg);
+	if (ret != 1)
+		return 0;
+	cm_fd_drop(&msg);
+	CM_CHECK(!wire_cm_decode(msg.buf, msg.len, pkt));
+	return 1;
+}
