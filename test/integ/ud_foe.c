@@ -110,12 +110,27 @@ void foe_invite(const struct foe *foe, const struct sockaddr_in *to)
 	foe_send(foe, to, buf, wire_cm_encode(&ack, buf));
 }
 
+/** Somebody else was here before. */
+static void foe_disown(const struct foe *foe, const struct sockaddr_in *to,
+		       const struct wire_cm_pkt *ping)
+{
+	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE,
+				   .nonce = ping->nonce,
+				   .src_inc = foe->inc,
+				   .dst_inc = ping->src_inc };
+	uint8_t buf[WIRE_CM_MAX];
+
+	foe_send(foe, to, buf, wire_cm_encode(&bye, buf));
+}
+
 static void foe_take(struct foe *foe, const struct sockaddr_in *to, const struct wire_cm_pkt *pkt)
 {
 	struct wire_cm_pkt ready = { .type = WIRE_CM_READY };
 
 	if (pkt->type == WIRE_CM_REQ) {
 		foe->req = *pkt;
+	} else if (pkt->type == WIRE_CM_PING && pkt->nonce != foe->nonce) {
+		foe_disown(foe, to, pkt);
 	} else if (pkt->nonce != foe->nonce) {
 		return;
 	} else if (pkt->type == WIRE_CM_ACK) {

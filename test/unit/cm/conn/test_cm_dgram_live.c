@@ -111,6 +111,55 @@ Test(cm_dgram_live, a_closed_port_is_a_death_before_the_timeout)
 	dgram_guest_close(&g);
 }
 
+/* A packet of the peer's, from before it was restarted, comes once more: late, or from who has seen it. */
+Test(cm_dgram_live, an_old_hello_that_comes_again_ends_nothing)
+{
+	struct wire_cm_pkt old, hello, ping, pong = { .type = WIRE_CM_PONG };
+	uint64_t inc, nonce;
+
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, "key", TIMEOUT_MS);
+	cr_assert_eq(dgram_guest_hello(&g, &old).type, WIRE_CM_WELCOME);
+	dgram_guest_say(&g, WIRE_CM_READY, g.s.nonce);
+	cr_assert(cm_end_wait(&g.a, &g.a.up, 1, CM_TEST_WAIT_MS));
+	dgram_guest_say(&g, WIRE_CM_BYE, g.s.nonce);
+	cr_assert(cm_end_wait(&g.a, &g.a.down, 1, CM_TEST_WAIT_MS));
+	inc = ++g.s.inc;
+	nonce = ++g.s.nonce;
+	cr_assert_eq(dgram_guest_hello(&g, &hello).type, WIRE_CM_WELCOME);
+	dgram_guest_say(&g, WIRE_CM_READY, nonce);
+	cr_assert(cm_end_wait(&g.a, &g.a.up, 2, CM_TEST_WAIT_MS));
+	cm_stranger_send(&g.s, &g.to, &old);
+	ping = cm_stranger_await(&g.s, WIRE_CM_PING);
+	cr_expect_eq(ping.nonce, nonce);
+	pong.nonce = nonce;
+	pong.src_inc = inc;
+	pong.dst_inc = g.a.agent->inc;
+	cm_stranger_send(&g.s, &g.to, &pong);
+	cr_expect(!cm_end_wait(&g.a, &g.a.down, 2, 100));
+	cr_expect_eq(cm_end_live(&g.a), 1);
+	dgram_guest_close(&g);
+}
+
+/* Who was restarted denies the old connection when it is asked, and is let in. */
+Test(cm_dgram_live, who_was_restarted_is_asked_and_let_in)
+{
+	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE }, hello, ping;
+
+	dgram_guest_open(&g, DGRAM_NIC_ONLY, "key", TIMEOUT_MS);
+	dgram_guest_come_up(&g);
+	g.s.inc++;
+	g.s.nonce++;
+	cr_assert_eq(dgram_guest_hello(&g, &hello).type, WIRE_CM_NAK);
+	ping = cm_stranger_await(&g.s, WIRE_CM_PING);
+	bye.nonce = ping.nonce;
+	bye.dst_inc = g.a.agent->inc;
+	cm_stranger_send(&g.s, &g.to, &bye);
+	cr_assert(cm_end_wait(&g.a, &g.a.down, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(g.a.down_err, -FI_ECONNABORTED);
+	cr_assert_eq(dgram_guest_hello(&g, &hello).type, WIRE_CM_WELCOME);
+	dgram_guest_close(&g);
+}
+
 Test(cm_dgram_live, another_incarnation_at_the_address_ends_the_old_connection)
 {
 	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE, .src_inc = 4711 };

@@ -140,10 +140,31 @@ static bool cm_hello_make_way(struct cm_agent *agent, const struct cm_hello *hel
 	return true;
 }
 
+/**
+ * Another incarnation than the one that we are connected to: it was restarted, or this is an old packet, late or
+ * played again. A datagram does not tell, so the address is asked: who was restarted does not know the connection,
+ * and its BYE ends it before its next HELLO.
+ */
+static bool cm_hello_is_doubtful(struct cm_agent *agent, const struct cm_hello *hello)
+{
+	struct cm_peer *peer = cm_peer_find(agent, &hello->addr);
+	struct cm_conn *conn = peer ? peer->conn : NULL;
+
+	if (hello->fd >= 0 || !conn || !conn->is_dgram || conn->state != CM_CONN_UP ||
+	    conn->peer_inc == hello->pkt.src_inc)
+		return false;
+	cm_dgram_suspect(conn);
+	return true;
+}
+
 static void cm_hello_admit(struct cm_agent *agent, const struct cm_hello *hello)
 {
 	struct cm_peer *peer;
 
+	if (cm_hello_is_doubtful(agent, hello)) {
+		cm_hello_refuse(agent, hello, -FI_EAGAIN, "who was there before is asked first");
+		return;
+	}
 	if (!cm_hello_make_way(agent, hello)) {
 		cm_hello_cross(agent, hello);
 		return;
