@@ -53,7 +53,9 @@ struct count {
 	size_t map_cnt;
 	struct map *last; /* where the previous instruction was: so is most often the next */
 	enum pace pace;
-	struct pc *pcs; /* PCS_MAX, or NULL: not asked for */
+	unsigned long fault; /* the instruction that a handler was called for, */
+	int within;          /* and handlers in that one */
+	struct pc *pcs;      /* PCS_MAX, or NULL: not asked for */
 	size_t pc_cnt;
 };
 
@@ -185,6 +187,14 @@ static void report(struct count *c, const char *path)
 		die(path);
 }
 
+/* A handler is over. What it did by itself instead of the program was counted; what comes next was not. */
+static void returned(struct count *c)
+{
+	c->pace = PACE_STEP;
+	if (count_pc(c) != c->fault)
+		count_step(c);
+}
+
 /* What the program stopped for: the signal that it is to get, 0 for none. */
 static int stopped(struct count *c, int sig)
 {
@@ -200,13 +210,19 @@ static int stopped(struct count *c, int sig)
 		return 0;
 	case SIGTRAP | 0x80: /* a system call begins or ends */
 		if (c->pace == PACE_RETURN)
-			c->pace = PACE_STEP;
-		else if (c->pace == PACE_HANDLER && count_syscall(c) == SYS_rt_sigreturn)
+			returned(c);
+		else if (c->pace == PACE_HANDLER && count_syscall(c) == SYS_rt_sigreturn &&
+			 !c->within--)
 			c->pace = PACE_RETURN;
 		return 0;
 	case SIGSEGV:
-		if (c->pace == PACE_STEP)
+		if (c->pace == PACE_STEP) {
 			c->pace = PACE_HANDLER;
+			c->fault = count_pc(c);
+			c->within = 0;
+		} else if (c->pace == PACE_HANDLER) {
+			c->within++;
+		}
 		return sig;
 	default: return sig;
 	}

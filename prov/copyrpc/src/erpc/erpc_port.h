@@ -113,7 +113,7 @@ int erpc_port_open(const struct erpc_port_attr *attr, struct erpc_port **port);
 /** All sessions are closed. */
 void erpc_port_close(struct erpc_port *port);
 
-/** True if there may be more at once. now_ns never goes back. */
+/** True if there may be more at once. Where now_ns goes back it stands still. */
 bool erpc_port_progress(struct erpc_port *port, uint64_t now_ns);
 
 /** Packets wait for a session to be attached, or for the next progress. */
@@ -122,9 +122,11 @@ static inline bool erpc_port_has_saved(const struct erpc_port *port)
 	return port->saved_cnt;
 }
 
-/** It is that late. It was away, if the polls since it was told last were too few for that long. */
+/** It is that late, or as late as it was. It was away, if the polls since it was told last were too few for that long. */
 static inline void erpc_port_tell_time(struct erpc_port *port, uint64_t now_ns)
 {
+	if (now_ns < port->now_ns)
+		now_ns = port->now_ns;
 	port->away = now_ns - port->now_ns > ERPC_AWAY_NS * (port->idle + 1ull) && !port->armed;
 	port->armed = false;
 	port->idle = 0;

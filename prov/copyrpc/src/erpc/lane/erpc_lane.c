@@ -33,6 +33,12 @@ static struct erpc_lane *erpc_lane_of(struct eng_lane *lane)
 	return (struct erpc_lane *)lane;
 }
 
+/** What its ports go by. */
+static inline uint64_t erpc_lane_now(struct erpc_lane *lane)
+{
+	return util_tick_ns(&lane->tick);
+}
+
 static struct erpc_session *erpc_lane_session(struct eng_conn *conn)
 {
 	return (struct erpc_session *)conn;
@@ -73,6 +79,7 @@ int erpc_lane_open(struct eng_lane *eng, const struct erpc_lane_dev *what)
 	lane->wait_fd = -1;
 	lane->timer_fd = -1;
 	util_list_init(&lane->ports);
+	util_tick_init(&lane->tick);
 	if (!ret && what->dev)
 		ret = what->dev->open(&lane->dev);
 	if (!ret)
@@ -83,6 +90,21 @@ int erpc_lane_open(struct eng_lane *eng, const struct erpc_lane_dev *what)
 }
 
 /* ---- an endpoint's port ---- */
+
+static inline struct erpc_port *erpc_lane_port(struct util_list *link)
+{
+	return UTIL_CONTAINER_OF(link, struct erpc_lane_port, link)->port;
+}
+
+/** A port is polled, or one is no more. */
+static void erpc_lane_count(struct erpc_lane *lane)
+{
+	struct util_list *first = lane->ports.next;
+
+	lane->only = NULL;
+	if (first != &lane->ports && first == lane->ports.prev)
+		lane->only = erpc_lane_port(first);
+}
 
 static void erpc_lane_failed(struct erpc_session *s)
 {
@@ -130,8 +152,8 @@ void erpc_lane_ep_close(struct eng_lane *eng, void *port)
 {
 	struct erpc_lane_port *lp = port;
 
-	(void)eng;
 	util_list_remove(&lp->link);
+	erpc_lane_count(erpc_lane_of(eng));
 	erpc_port_close(lp->port); /* its descriptor leaves the epoll set with it */
 	free(lp);
 }
@@ -147,6 +169,7 @@ static int erpc_lane_watch(struct erpc_lane *lane, struct erpc_lane_port *lp)
 	if (epoll_ctl(lane->wait_fd, EPOLL_CTL_ADD, dg->ops->wait_fd(dg), &ev))
 		return -errno;
 	util_list_push_back(&lane->ports, &lp->link);
+	erpc_lane_count(lane);
 	return 0;
 }
 
@@ -227,9 +250,11 @@ uint64_t erpc_lane_heard(const struct eng_conn *conn)
 void erpc_lane_drain(struct eng_conn *conn)
 {
 	struct erpc_session *s = erpc_lane_session(conn);
+	struct erpc_lane *lane = ((struct erpc_lane_port *)s->user)->lane;
 	unsigned turns = 0;
 
-	while (!s->err && turns++ < ERPC_DRAIN_TURNS && erpc_port_poll(s->port, util_clock_ns()))
+	while (!s->err && turns++ < ERPC_DRAIN_TURNS &&
+	       erpc_port_poll(s->port, erpc_lane_now(lane)))
 		;
 }
 
@@ -253,17 +278,6 @@ void erpc_lane_free(struct eng_conn *conn)
 
 /* ---- the loop ---- */
 
-static inline struct erpc_port *erpc_lane_port(struct util_list *link)
-{
-	return UTIL_CONTAINER_OF(link, struct erpc_lane_port, link)->port;
-}
-
-/** Exactly one port? */
-static inline bool erpc_lane_has_one(const struct erpc_lane *lane)
-{
-	return lane->ports.next == lane->ports.prev && !util_list_is_empty(&lane->ports);
-}
-
 static __attribute__((noinline)) bool erpc_lane_poll_all(struct erpc_lane *lane)
 {
 	struct util_list *it, *tmp;
@@ -273,7 +287,7 @@ static __attribute__((noinline)) bool erpc_lane_poll_all(struct erpc_lane *lane)
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &lane->ports) {
 		if (erpc_port_is_idle(erpc_lane_port(it)))
 			continue;
-		now_ns = now_ns ? now_ns : util_clock_ns();
+		now_ns = now_ns ? now_ns : erpc_lane_now(lane);
 		more |= erpc_port_poll(erpc_lane_port(it), now_ns);
 	}
 	return more;
@@ -283,12 +297,11 @@ static __attribute__((noinline)) bool erpc_lane_poll_all(struct erpc_lane *lane)
 bool erpc_lane_poll(struct eng_lane *eng)
 {
 	struct erpc_lane *lane = erpc_lane_of(eng);
-	struct erpc_port *port;
+	struct erpc_port *port = lane->only;
 
-	if (UTIL_UNLIKELY(!erpc_lane_has_one(lane)))
+	if (UTIL_UNLIKELY(!port))
 		return erpc_lane_poll_all(lane);
-	port = erpc_lane_port(lane->ports.next);
-	return !erpc_port_is_idle(port) && erpc_port_poll(port, util_clock_ns());
+	return !erpc_port_is_idle(port) && erpc_port_poll(port, erpc_lane_now(lane));
 }
 
 static __attribute__((noinline)) void erpc_lane_flush_all(struct erpc_lane *lane)
@@ -303,25 +316,24 @@ void erpc_lane_flush(struct eng_lane *eng)
 {
 	struct erpc_lane *lane = erpc_lane_of(eng);
 
-	if (UTIL_UNLIKELY(!erpc_lane_has_one(lane)))
+	if (UTIL_UNLIKELY(!lane->only))
 		erpc_lane_flush_all(lane);
 	else
-		erpc_port_flush(erpc_lane_port(lane->ports.next));
+		erpc_port_flush(lane->only);
 }
 
 void erpc_lane_progress(struct eng_lane *eng)
 {
 	struct erpc_lane *lane = erpc_lane_of(eng);
-	struct erpc_port *port;
+	struct erpc_port *port = lane->only;
 
-	if (UTIL_UNLIKELY(!erpc_lane_has_one(lane))) {
+	if (UTIL_UNLIKELY(!port)) {
 		erpc_lane_poll_all(lane);
 		erpc_lane_flush_all(lane);
 		return;
 	}
-	port = erpc_lane_port(lane->ports.next);
 	if (!erpc_port_is_idle(port))
-		erpc_port_poll(port, util_clock_ns());
+		erpc_port_poll(port, erpc_lane_now(lane));
 	erpc_port_flush(port);
 }
 
@@ -353,13 +365,13 @@ void erpc_lane_disarm(struct eng_lane *eng)
 	}
 }
 
-static int erpc_lane_arm_port(struct erpc_port *port, uint64_t *due_ns)
+static int erpc_lane_arm_port(struct erpc_port *port, uint64_t now_ns, uint64_t *due_ns)
 {
 	uint64_t due;
 	int ret;
 
 	if (port->idle)
-		erpc_port_tell_time(port, util_clock_ns());
+		erpc_port_tell_time(port, now_ns);
 	erpc_ride_overdue(port, true); /* who sleeps says nothing that could take them along */
 	erpc_loss_forget_idle(port);
 	due = erpc_port_due_ns(port);
@@ -374,12 +386,12 @@ static int erpc_lane_arm_port(struct erpc_port *port, uint64_t *due_ns)
 int erpc_lane_arm(struct eng_lane *eng)
 {
 	struct erpc_lane *lane = erpc_lane_of(eng);
-	uint64_t due_ns = UINT64_MAX;
+	uint64_t due_ns = UINT64_MAX, now_ns = erpc_lane_now(lane);
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &lane->ports) {
 		int ret = erpc_lane_arm_port(
-			UTIL_CONTAINER_OF(it, struct erpc_lane_port, link)->port, &due_ns);
+			UTIL_CONTAINER_OF(it, struct erpc_lane_port, link)->port, now_ns, &due_ns);
 
 		if (ret) {
 			erpc_lane_disarm(eng);

@@ -3,7 +3,7 @@
  * How do sessions become connections of an engine? engine/eng_lane.h over datagram ports.
  *
  * Each endpoint has a port of its own, at its own address. A port is polled from its first session
- * on. The clock is read once per poll; who sleeps is woken by packets, or by a timer when something
+ * on. The time is asked once per poll (util/tick.h); who sleeps is woken by packets, or by a timer when something
  * is due without one (a time-out, a late answer).
  *
  * Threads: ports are opened, and sessions prepared and established, by the control thread; all else
@@ -18,6 +18,7 @@
 #include "erpc/lane/erpc_lanes.h"
 #include "erpc/erpc_port.h"
 #include "util/list.h"
+#include "util/tick.h"
 
 /** Which device. */
 struct erpc_lane_dev {
@@ -35,8 +36,10 @@ struct erpc_lane {
 	const struct erpc_lane_dev *what;
 	struct dev *dev;
 	struct util_list ports; /* erpc_lane_port.link: that are polled */
+	struct erpc_port *only; /* of exactly one; or NULL */
 	int wait_fd;            /* epoll over theirs and timer_fd */
 	int timer_fd;
+	struct util_tick tick; /* whoever makes progress asks it */
 };
 
 /** An endpoint's. */

@@ -49,12 +49,12 @@ static inline bool erpc_batch_has_slot(const struct erpc_session *s)
 }
 
 /**
- * `buf` leaves in a free slot, now or as soon as it may; `end`: the position behind it. After has_slot; the
- * packets are in the burst, or wait for erpc_kick.
+ * `buf` leaves in a free slot, at once (`now`: after erpc_first_may) or as soon as it may; `end`: the position behind it.
+ * After has_slot; the packets are in the burst, or wait for erpc_kick.
  */
 static inline __attribute__((always_inline)) void erpc_batch_leave(struct erpc_session *s,
 								   struct erpc_buf *buf,
-								   uint64_t end)
+								   uint64_t end, bool now)
 {
 	struct wire_erpc_batch head = { .seq = s->seq };
 	uint32_t slot = (uint32_t)__builtin_ctz(s->free_mask);
@@ -69,7 +69,7 @@ static inline __attribute__((always_inline)) void erpc_batch_leave(struct erpc_s
 	s->port->stats.batches++;
 	head.ack = erpc_ride_take(s);
 	memcpy(buf->data, &head, sizeof(head));
-	if (UTIL_LIKELY(erpc_first_may(s, buf->len)))
+	if (now)
 		erpc_first_go(s, slot, WIRE_ERPC_BATCH, buf, s->payload);
 	else
 		erpc_kick_begin(s, slot, WIRE_ERPC_BATCH, buf, s->payload);

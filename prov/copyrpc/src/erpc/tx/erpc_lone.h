@@ -42,7 +42,7 @@ static inline void erpc_lone_go(struct erpc_session *s, struct erpc_buf *buf)
 	s->taken += ERPC_POS_STEP;
 	erpc_batch_alone(s);
 	s->port->stats.frames++;
-	erpc_batch_leave(s, buf, s->taken);
+	erpc_batch_leave(s, buf, s->taken, true);
 	erpc_port_ring(s->port);
 }
 

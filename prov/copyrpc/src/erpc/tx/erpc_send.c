@@ -19,7 +19,7 @@ bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 {
 	if (!erpc_batch_has_slot(s))
 		return false;
-	erpc_batch_leave(s, buf, end);
+	erpc_batch_leave(s, buf, end, erpc_first_may(s, buf->len));
 	return true;
 }
 
@@ -37,7 +37,7 @@ bool erpc_send_leave(struct erpc_session *s)
 		s->usual = s->open->len;
 	if (!erpc_batch_has_slot(s))
 		return false;
-	erpc_batch_leave(s, s->open, s->taken);
+	erpc_batch_leave(s, s->open, s->taken, erpc_first_may(s, s->open->len));
 	s->port->stats.frames += frames;
 	s->open = NULL;
 	return true;
