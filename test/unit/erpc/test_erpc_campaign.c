@@ -64,6 +64,9 @@ static void mixed(uint64_t seed, uint32_t loss, uint64_t cnt)
 	}
 	while (p.end[0].sent < cnt || p.end[1].sent < cnt)
 		chat();
+	for (i = 0; i < 2; i++) /* neither's answers keep its own messages back */
+		cr_assert_lt(p.end[i].sent, 4 * p.end[!i].sent, "%u, the other end %u",
+			     p.end[i].sent, p.end[!i].sent);
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	for (i = 0; i < 2; i++) {

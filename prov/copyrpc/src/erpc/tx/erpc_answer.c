@@ -200,7 +200,8 @@ void erpc_answer_overdue(struct erpc_port *port)
 
 /**
  * Answers that found no response: a request of their own. While one is under way already others go among
- * messages, as long as there are slots: who gives an answer may never call progress again.
+ * messages, as long as there are slots: who gives an answer may never call progress again. Messages that wait
+ * go before them: they have no other way.
  */
 static void erpc_answer_alone(struct erpc_session *s)
 {
@@ -211,7 +212,7 @@ static void erpc_answer_alone(struct erpc_session *s)
 		util_list_remove(&buf->link);
 		if (s->free_mask & 1u << ERPC_REPLY_SLOT) {
 			erpc_kick_begin(s, ERPC_REPLY_SLOT, WIRE_ERPC_REPLIES, buf, 0);
-		} else if (!erpc_send_batch(s, buf, s->left)) {
+		} else if (!erpc_send_leave(s) || !erpc_send_batch(s, buf, s->left)) {
 			util_list_push_front(&s->replies, &buf->link);
 			return;
 		}
