@@ -24,18 +24,19 @@ bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
 }
 
 /** Does the kernel copy for the peer what it fetches? Then writing parts may be quicker. */
-static bool core_tx_is_gauged(const struct core_peer *peer, size_t len)
+static bool core_tx_is_gauged(const struct core_peer *peer, size_t len, uint64_t flags)
 {
-	return (peer->chan->caps & CORE_CHAN_GET) && !peer->chan->get_min &&
-	       len >= peer->ep->dom->limits.single_copy_min && len <= CORE_TX_PARTS_MAX;
+	return !(flags & FI_DELIVERY_COMPLETE) && (peer->chan->caps & CORE_CHAN_GET) &&
+	       !peer->chan->get_min && len >= peer->ep->dom->limits.single_copy_min &&
+	       len <= CORE_TX_PARTS_MAX;
 }
 
 /** Is this length better announced than sent unasked? */
-static bool core_tx_should_fetch(struct core_peer *peer, const struct core_tx_req *req)
+static bool core_tx_should_fetch(const struct core_peer *peer, const struct core_tx_req *req)
 {
 	if (req->flags & FI_DELIVERY_COMPLETE)
 		return true;
-	if (core_tx_is_gauged(peer, req->len))
+	if (core_tx_is_gauged(peer, req->len, req->flags))
 		return !core_tx_gauge_takes(&peer->gauge);
 	if (peer->chan->caps & CORE_CHAN_GET)
 		return req->len >= (peer->chan->get_min ? peer->chan->get_min
@@ -152,11 +153,17 @@ static int core_tx_start_parts(struct core_tx_req *req)
 
 int core_tx_bulk_start(struct core_tx_req *req)
 {
-	if (req->len <= core_tx_eager_max(req->op.peer))
+	struct core_peer *peer = req->op.peer;
+	bool gauged;
+	int ret;
+
+	if (req->len <= core_tx_eager_max(peer))
 		return core_tx_start_deliver(req);
-	if (core_tx_should_fetch(req->op.peer, req))
-		return core_tx_start_fetch(req);
-	return core_tx_start_parts(req);
+	gauged = core_tx_is_gauged(peer, req->len, req->flags);
+	ret = core_tx_should_fetch(peer, req) ? core_tx_start_fetch(req) : core_tx_start_parts(req);
+	if (!ret && gauged) /* the request may be gone */
+		core_tx_gauge_began(&peer->gauge);
+	return ret;
 }
 
 /** The part of `len` bytes that starts at req->sent. */
@@ -238,7 +245,7 @@ int core_tx_bulk_stream(struct core_op *op)
 
 	max = max < CORE_TX_PART_LEN ? max : CORE_TX_PART_LEN;
 	if (!pulled && core_tx_gauge_looks(&op->peer->gauge) &&
-	    core_tx_is_gauged(op->peer, req->len))
+	    core_tx_is_gauged(op->peer, req->len, req->flags))
 		ret = core_tx_gauged_parts(req, max);
 	else
 		ret = core_tx_full_parts(req, pulled, max);

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Nanoseconds for KiB of parts below which the ring is quicker: 21 GB/s, what two processes fetch together. */
+/** Nanoseconds that a KiB of parts takes, below which the ring is quicker: 21 GB/s, what two processes fetch together. */
 #define CORE_TX_GAUGE_NEAR_NS 48u
 /** Messages from one look to the next: while nothing is known, while they are fetched, while they are not. */
 #define CORE_TX_GAUGE_FIRST 4u
@@ -43,17 +43,22 @@ static inline uint32_t core_tx_gauge_period(const struct core_tx_gauge *g)
 	return core_tx_gauge_is_near(g) ? CORE_TX_GAUGE_NEAR : CORE_TX_GAUGE_FAR;
 }
 
-/** Is the message that goes in parts now one to look at? */
+/** Is the message that has begun in parts one to look at? */
 static inline bool core_tx_gauge_looks(const struct core_tx_gauge *g)
 {
 	return g->since >= core_tx_gauge_period(g);
 }
 
-/** A message could go either way: true: in parts. */
-static inline bool core_tx_gauge_takes(struct core_tx_gauge *g)
+/** A message could go either way: true: in parts. Asked again for one that found no room. */
+static inline bool core_tx_gauge_takes(const struct core_tx_gauge *g)
+{
+	return core_tx_gauge_is_near(g) || g->since + 1u >= core_tx_gauge_period(g);
+}
+
+/** It has begun to go. */
+static inline void core_tx_gauge_began(struct core_tx_gauge *g)
 {
 	g->since += g->since < UINT16_MAX;
-	return core_tx_gauge_is_near(g) || core_tx_gauge_looks(g);
 }
 
 /** Looked: `len` bytes of parts took `ns`. A process that lost its processor meanwhile is no more than slow. */
