@@ -2,25 +2,26 @@
 /* Blocks that are kept: see spare.h. */
 #include "util/spare.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MIN_SHIFT 8 /* of UTIL_SPARE_MIN */
 
-/** The class whose blocks are the shortest that hold `len` bytes, which are at most UTIL_SPARE_MAX; *size: how long those are. */
+static bool spare_keeps(size_t len)
+{
+	return len > UTIL_SPARE_MIN && len <= UTIL_SPARE_MAX;
+}
+
+/** The class whose blocks are the shortest that hold `len` bytes, which it keeps; *size: how long those are. */
 static unsigned spare_class(size_t len, size_t *size)
 {
 	size_t last = len - 1; /* 2^top <= last < 2^(top + 1), in four quarters */
-	unsigned top, quarter;
+	unsigned top = 63u - (unsigned)__builtin_clzll(last);
+	unsigned quarter = (unsigned)(last >> (top - 2)) & 3;
 
-	if (len <= UTIL_SPARE_MIN) {
-		*size = UTIL_SPARE_MIN;
-		return 0;
-	}
-	top = 63u - (unsigned)__builtin_clzll(last);
-	quarter = (unsigned)(last >> (top - 2)) & 3;
 	*size = (size_t)(5 + quarter) << (top - 2);
-	return 1 + (top - MIN_SHIFT) * 4 + quarter;
+	return (top - MIN_SHIFT) * 4 + quarter;
 }
 
 void util_spare_init(struct util_spare *spare, size_t kept_max)
@@ -48,7 +49,7 @@ void *util_spare_alloc(struct util_spare *spare, size_t len)
 	size_t size;
 	unsigned c;
 
-	if (len > UTIL_SPARE_MAX)
+	if (!spare_keeps(len))
 		return malloc(len);
 	c = spare_class(len, &size);
 	block = spare->free[c];
@@ -67,7 +68,7 @@ void util_spare_free(struct util_spare *spare, void *block, size_t len)
 
 	if (!block)
 		return;
-	if (len > UTIL_SPARE_MAX) {
+	if (!spare_keeps(len)) {
 		free(block);
 		return;
 	}

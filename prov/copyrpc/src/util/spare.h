@@ -5,7 +5,7 @@
  * Blocks of any length, kept when they are given back, up to a limit. The heap would return them to the
  * kernel as soon as 128 KiB at its end are free, and a message that arrives before its receive would cost a page fault
  * for each of its pages: several times as much as to copy it. Classes are a quarter of a power
- * of two apart, so that a fifth of a block is wasted at most; what is longer than UTIL_SPARE_MAX is the heap's.
+ * of two apart, so that a fifth of a block is wasted at most; what is shorter or longer than that is the heap's.
  * Not locked: the owner's lock covers it.
  *
  * Shown by test/unit/util/test_spare.c.
@@ -15,9 +15,9 @@
 
 #include <stddef.h>
 
-#define UTIL_SPARE_MIN     256u        /* bytes of the shortest block */
-#define UTIL_SPARE_MAX     (64u << 10) /* bytes of the longest one that is kept */
-#define UTIL_SPARE_CLASSES 33          /* from 256 bytes to 64 KiB, four to a doubling */
+#define UTIL_SPARE_MIN     256u        /* bytes: no block is as short as that, */
+#define UTIL_SPARE_MAX     (64u << 10) /* and none longer */
+#define UTIL_SPARE_CLASSES 32          /* from 256 bytes to 64 KiB, four to a doubling */
 
 struct util_spare_block {
 	struct util_spare_block *next;
