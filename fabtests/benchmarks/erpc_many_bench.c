@@ -57,7 +57,7 @@ static void must(const char *what, int ret)
 /* ---- what is heard ---- */
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_hold_t hold)
+				   uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)op;
@@ -69,7 +69,7 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_hold_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	uint64_t answer = len;
 
@@ -91,7 +91,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 	answered++;
 }
 
-static void on_arrived(struct core_chan *chan, uint64_t pos)
+static void on_acked(struct core_chan *chan, uint64_t pos)
 {
 	(void)chan;
 	(void)pos;
@@ -102,7 +102,7 @@ static const struct core_upcalls upcalls = {
 	.on_msg = on_msg,
 	.on_call = on_call,
 	.on_reply = on_reply,
-	.on_arrived = on_arrived,
+	.on_acked = on_acked,
 };
 
 static void failed(struct erpc_session *s)
@@ -191,7 +191,7 @@ static void say(struct erpc_session *s)
 		must("call", chan->ops->call_buf(chan, CALL_OP, &what, sizeof(what), ALLOWANCE,
 						 (void *)(uintptr_t)1, 0));
 	else
-		must("send", chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), 1,
+		must("send", chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), 1,
 						 0, &what, sizeof(what)));
 }
 

@@ -40,7 +40,7 @@ static void check_bytes(const uint8_t *data, uint32_t len, uint32_t number)
 		CHECK(data[len] == (uint8_t)(number + len));
 }
 
-static enum core_rx_verdict decide(struct side *side, core_hold_t hold)
+static enum core_rx_verdict decide(struct side *side, core_retain_t hold)
 {
 	uint8_t what = (uint8_t)side_take(side, 1);
 
@@ -49,11 +49,11 @@ static enum core_rx_verdict decide(struct side *side, core_hold_t hold)
 	if ((what & 7) != 7 || side->hold_cnt == HOLDS)
 		return CORE_RX_DONE;
 	side->holds[side->hold_cnt++] = hold;
-	return CORE_RX_HOLD;
+	return CORE_RX_RETAIN;
 }
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_hold_t hold)
+				   uint32_t len, core_retain_t hold)
 {
 	struct side *side = side_of(chan);
 
@@ -66,7 +66,7 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_hold_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	struct side *side = side_of(chan);
 	uint32_t op;
@@ -114,7 +114,7 @@ static void on_get_done(struct core_chan *chan, struct core_get *get)
 	side->into = NULL;
 }
 
-static void on_arrived(struct core_chan *chan, uint64_t pos)
+static void on_acked(struct core_chan *chan, uint64_t pos)
 {
 	CHECK(pos <= *chan->taken);
 }
@@ -124,7 +124,7 @@ const struct core_upcalls side_upcalls = {
 	.on_call = on_call,
 	.on_reply = on_reply,
 	.on_get_done = on_get_done,
-	.on_arrived = on_arrived,
+	.on_acked = on_acked,
 };
 
 void side_failed(struct erpc_session *s)
@@ -173,7 +173,7 @@ void side_answer(struct side *side)
 
 void side_release(struct side *side)
 {
-	core_hold_t hold;
+	core_retain_t hold;
 	unsigned i;
 
 	if (!side->hold_cnt)

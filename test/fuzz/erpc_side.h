@@ -26,12 +26,12 @@ struct side {
 	uint32_t sent, heard, asked, answered, gets_done;
 	struct core_call_ref calls[OPEN]; /* to be answered */
 	uint32_t call_cnt;
-	core_hold_t holds[HOLDS];
+	core_retain_t holds[HOLDS];
 	uint32_t hold_cnt;
 	struct core_get get;
 	struct iovec iov;
 	uint8_t *into; /* where it goes; NULL: none is under way */
-	struct core_loan loan;
+	struct core_exposure loan;
 	uint8_t *lent;
 };
 

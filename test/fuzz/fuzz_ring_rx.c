@@ -28,7 +28,7 @@ static uint8_t *ring;
 static bool calls[CALLS]; /* a call's context is the address of its entry */
 static struct core_call_ref open_calls[OPEN];
 static unsigned open_cnt;
-static core_hold_t holds[HOLDS];
+static core_retain_t holds[HOLDS];
 static unsigned hold_cnt, down_cnt;
 
 static uint64_t take(unsigned bytes)
@@ -50,7 +50,7 @@ static void read_all(const uint8_t *data, uint32_t len)
 
 static void act(void);
 
-static enum core_rx_verdict decide(core_hold_t hold)
+static enum core_rx_verdict decide(core_retain_t hold)
 {
 	uint8_t what = (uint8_t)take(1);
 
@@ -63,13 +63,13 @@ static enum core_rx_verdict decide(core_hold_t hold)
 		if (hold_cnt == HOLDS)
 			return CORE_RX_DONE;
 		holds[hold_cnt++] = hold;
-		return CORE_RX_HOLD;
+		return CORE_RX_RETAIN;
 	default: return CORE_RX_DONE;
 	}
 }
 
 static enum core_rx_verdict fuzz_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				     uint32_t len, core_hold_t hold)
+				     uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	CHECK(!(op & WIRE_ID_RESPONSE));
@@ -78,7 +78,7 @@ static enum core_rx_verdict fuzz_msg(struct core_chan *chan, uint32_t op, const 
 }
 
 static enum core_rx_verdict fuzz_call(struct core_chan *chan, struct core_call_ref ref,
-				      const uint8_t *data, uint32_t len, core_hold_t hold)
+				      const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	read_all(data, len);
@@ -116,7 +116,7 @@ static void fuzz_arrived(struct core_chan *chan, uint64_t pos)
 
 static const struct core_upcalls upcalls = {
 	.on_msg = fuzz_msg,
-	.on_arrived = fuzz_arrived,
+	.on_acked = fuzz_arrived,
 	.on_call = fuzz_call,
 	.on_reply = fuzz_reply,
 	.on_down = fuzz_down,

@@ -41,7 +41,7 @@ struct open_call {
 };
 
 struct held {
-	core_hold_t hold;
+	core_retain_t hold;
 	const uint8_t *data;
 	uint32_t len;
 	uint32_t item;
@@ -124,16 +124,16 @@ static struct end *end_of(struct core_chan *chan)
 }
 
 static enum core_rx_verdict keep_some(struct end *end, const uint8_t *data, uint32_t len,
-				      uint32_t item, core_hold_t hold)
+				      uint32_t item, core_retain_t hold)
 {
 	if (end->held_cnt == HOLD_MAX || rng_chance(&end->player->rng, 3, 4))
 		return CORE_RX_DONE;
 	end->held[end->held_cnt++] = (struct held){ hold, data, len, item };
-	return CORE_RX_HOLD;
+	return CORE_RX_RETAIN;
 }
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_hold_t hold)
+				   uint32_t len, core_retain_t hold)
 {
 	struct end *end = end_of(chan);
 	uint32_t item = end->got++;
@@ -144,7 +144,7 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_hold_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	struct end *end = end_of(chan);
 	uint32_t item = end->got++;

@@ -133,14 +133,14 @@ int node_poll(struct node *n, struct core_cqe *e, struct fi_cq_err_entry *err)
 	return 1;
 }
 
-struct core_rpc_held *node_take(struct node *n)
+struct core_rpc_handle *node_take(struct node *n)
 {
 	struct util_list *first = util_list_first(&n->ep.rpc.intake);
 
 	if (!first)
 		return NULL;
-	core_rpc_taken(&n->ep, first->next, 1);
-	return UTIL_CONTAINER_OF(first, struct core_rpc_held, link);
+	core_rpc_pop_intake(&n->ep, first->next, 1);
+	return UTIL_CONTAINER_OF(first, struct core_rpc_handle, link);
 }
 
 void node_fill(uint8_t *buf, size_t len, uint32_t seed)

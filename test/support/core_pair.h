@@ -44,7 +44,7 @@ int node_recv(struct node *n, fi_addr_t from, void *buf, size_t len, bool tagged
 int node_poll(struct node *n, struct core_cqe *e, struct fi_cq_err_entry *err);
 
 /** Takes the oldest request, or NULL. */
-struct core_rpc_held *node_take(struct node *n);
+struct core_rpc_handle *node_take(struct node *n);
 
 /** Bytes that depend on a seed and their place. */
 void node_fill(uint8_t *buf, size_t len, uint32_t seed);

@@ -16,7 +16,7 @@ struct flows_sim;
 
 struct flows_get {
 	struct core_get get; /* first */
-	struct core_loan loan;
+	struct core_exposure loan;
 	struct iovec iov;
 	struct flow *flow;
 	bool open;
@@ -72,7 +72,7 @@ static void flow_heard(struct flow *flow, uint64_t len)
 }
 
 static enum core_rx_verdict flows_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					 uint32_t len, core_hold_t hold)
+					 uint32_t len, core_retain_t hold)
 {
 	struct flow *flow = erpc_session_of(chan)->user;
 	uint64_t number;
@@ -107,7 +107,7 @@ static void flows_on_arrived(struct core_chan *chan, uint64_t pos)
 static const struct core_upcalls flows_upcalls = {
 	.on_msg = flows_on_msg,
 	.on_get_done = flows_on_get_done,
-	.on_arrived = flows_on_arrived,
+	.on_acked = flows_on_arrived,
 };
 
 static void flows_failed(struct erpc_session *s)
@@ -121,7 +121,7 @@ static void flow_send(struct flow *flow)
 {
 	struct core_chan *chan = &flow->s->conn.chan;
 
-	while (chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), flow->sent, 0,
+	while (chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), flow->sent, 0,
 				   flow->memory, FLOWS_LEN) >= 0) {
 		flow->sent++;
 		chan->awaited = *chan->taken;

@@ -48,7 +48,7 @@ static uint32_t pair_answer_len(uint32_t number)
 /* ---- what is heard ---- */
 
 static enum core_rx_verdict pair_hear(struct pair_end *e, const uint8_t *data, uint32_t len,
-				      uint32_t number, core_hold_t hold)
+				      uint32_t number, core_retain_t hold)
 {
 	cr_assert_eq(number, e->heard, "%u after %u", number, e->heard - 1);
 	cr_assert(pair_is(data, len, number, 0));
@@ -57,11 +57,11 @@ static enum core_rx_verdict pair_hear(struct pair_end *e, const uint8_t *data, u
 		return CORE_RX_DONE;
 	e->holds[e->hold_cnt++] =
 		(struct pair_hold){ .hold = hold, .data = data, .len = len, .number = number };
-	return CORE_RX_HOLD;
+	return CORE_RX_RETAIN;
 }
 
 static enum core_rx_verdict pair_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					uint32_t len, core_hold_t hold)
+					uint32_t len, core_retain_t hold)
 {
 	struct pair_end *e = pair_of(chan);
 	uint64_t number;
@@ -89,7 +89,7 @@ static void pair_reply(struct pair_end *e, const struct pair_owed *owed, unsigne
 }
 
 static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_call_ref ref,
-					 const uint8_t *data, uint32_t len, core_hold_t hold)
+					 const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	struct pair_end *e = pair_of(chan);
 	struct pair_owed owed = { .ref = ref };
@@ -111,9 +111,9 @@ static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_cal
 	verdict = pair_hear(e, data + sizeof(op), len - (uint32_t)sizeof(op), owed.number, hold);
 	if (!owed.held)
 		return verdict;
-	if (verdict == CORE_RX_HOLD)
+	if (verdict == CORE_RX_RETAIN)
 		e->hold_cnt--; /* it is held already */
-	return CORE_RX_HOLD;
+	return CORE_RX_RETAIN;
 }
 
 static void pair_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
@@ -171,7 +171,7 @@ static const struct core_upcalls pair_upcalls = {
 	.on_call = pair_on_call,
 	.on_reply = pair_on_reply,
 	.on_get_done = pair_on_get_done,
-	.on_arrived = pair_on_arrived,
+	.on_acked = pair_on_arrived,
 	.on_down = pair_on_down,
 };
 
@@ -363,7 +363,7 @@ int pair_send(struct pair_end *e, unsigned flags)
 	if (rng_chance(e->rng, 1, 2))
 		ret = ops->send(&e->s->conn.chan, &frame, flags);
 	else
-		ret = ops->send_buf(&e->s->conn.chan, core_label(frame.op, flags), e->sent, 0, buf,
+		ret = ops->send_buf(&e->s->conn.chan, core_packed(frame.op, flags), e->sent, 0, buf,
 				    len);
 	free(buf);
 	if (ret >= 0) {

@@ -29,12 +29,12 @@ struct pair_owed {
 	struct core_call_ref ref;
 	uint32_t number;
 	bool held; /* its bytes stay until it is answered */
-	core_hold_t hold;
+	core_retain_t hold;
 };
 
 /** Bytes that were not given back. */
 struct pair_hold {
-	core_hold_t hold;
+	core_retain_t hold;
 	const uint8_t *data;
 	uint32_t len;
 	uint32_t number;
@@ -43,7 +43,7 @@ struct pair_hold {
 
 struct pair_get {
 	struct core_get get;
-	struct core_loan loan; /* of the other end's memory */
+	struct core_exposure loan; /* of the other end's memory */
 	uint8_t *buf;
 	struct iovec iov[2];
 	size_t off;

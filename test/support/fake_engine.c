@@ -35,7 +35,7 @@ struct fake_chan {
 	struct util_list link; /* core_engine_ep.chans */
 	int down;              /* -FI_E*: to be told */
 	bool up_told;
-	uint64_t taken; /* a position for each message: CORE_CHAN_LATE */
+	uint64_t taken; /* a position for each message: CORE_CHAN_ASYNC */
 	struct sockaddr_in peer_addr;
 };
 
@@ -127,7 +127,7 @@ static int fake_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, 
 {
 	int ret = core_chan_send_framed(chan, label, ext0, ext1, buf, len);
 
-	return ret ? ret : !!(chan->caps & CORE_CHAN_LATE);
+	return ret ? ret : !!(chan->caps & CORE_CHAN_ASYNC);
 }
 
 static void fake_await(struct core_chan *chan)
@@ -142,7 +142,7 @@ static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_
 	struct fake_chan *fc = fake_of(chan);
 	struct fake_frame *frame;
 
-	assert(f->ext_len + f->len <= chan->eager_max && allowance <= chan->allowance_max);
+	assert(f->ext_len + f->len <= chan->eager_max && allowance <= chan->resp_lim);
 	if (!fc->other)
 		return 0;
 	if (fc->other->in_cnt >= fake_engine_cfg.room || fc->calls_open >= fake_engine_cfg.credit)
@@ -196,12 +196,12 @@ static int fake_reply_iov(struct core_chan *chan, struct core_call_ref ref, cons
 	return 0;
 }
 
-static int fake_keep(struct core_chan *chan, core_hold_t *hold)
+static int fake_keep(struct core_chan *chan, core_retain_t *hold)
 {
 	struct fake_chan *fc = fake_of(chan);
 
 	assert(fc->told);
-	*hold = (core_hold_t)(uintptr_t)fc->told;
+	*hold = (core_retain_t)(uintptr_t)fc->told;
 	fc->told = NULL;
 	return 0;
 }
@@ -233,7 +233,8 @@ static int fake_get(struct core_chan *chan, struct core_get *get)
 	return 1;
 }
 
-static int fake_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan)
+static int fake_lend(struct core_chan *chan, const void *addr, size_t len,
+		     struct core_exposure *loan)
 {
 	(void)chan;
 	(void)addr;
@@ -245,14 +246,14 @@ static int fake_lend(struct core_chan *chan, const void *addr, size_t len, struc
 	return 0;
 }
 
-static void fake_unlend(struct core_chan *chan, struct core_loan *loan)
+static void fake_unlend(struct core_chan *chan, struct core_exposure *loan)
 {
 	assert(chan == loan->chan);
 	fake_lent--;
 	assert(fake_lent >= 0);
 }
 
-static void fake_release(struct core_chan *chan, core_hold_t hold)
+static void fake_release(struct core_chan *chan, core_retain_t hold)
 {
 	struct fake_frame *frame = (void *)(uintptr_t)hold;
 
@@ -406,8 +407,8 @@ static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct 
 	fc->chan.ops = &fake_chan_ops;
 	fc->chan.eager_max = fake_engine_cfg.eager_max;
 	fc->chan.caps = fake_engine_cfg.caps;
-	fc->chan.allowance_max = fake_engine_cfg.allowance;
-	fc->chan.allowance_sure = fake_engine_cfg.allowance;
+	fc->chan.resp_lim = fake_engine_cfg.allowance;
+	fc->chan.resp_sure = fake_engine_cfg.allowance;
 	fc->chan.taken = &fc->taken;
 	fc->eep = eep;
 	fc->peer_addr = *peer;
@@ -475,7 +476,7 @@ static void fake_run_connects(struct core_engine_ep *eep)
 static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame)
 {
 	const struct core_upcalls *up = fc->eep->engine->up;
-	core_hold_t hold = (core_hold_t)(uintptr_t)frame;
+	core_retain_t hold = (core_retain_t)(uintptr_t)frame;
 	enum core_rx_verdict verdict = CORE_RX_DONE;
 	void *context;
 
@@ -493,12 +494,12 @@ static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame)
 		fc->calls_open--;
 		fc->told = frame;
 		up->on_reply(&fc->chan, context, 0, frame->data, frame->len);
-		verdict = fc->told ? CORE_RX_DONE : CORE_RX_HOLD;
+		verdict = fc->told ? CORE_RX_DONE : CORE_RX_RETAIN;
 		fc->told = NULL;
 		break;
 	}
 	assert(verdict != CORE_RX_BAD);
-	if (verdict == CORE_RX_HOLD) {
+	if (verdict == CORE_RX_RETAIN) {
 		fake_held_cnt++;
 		return;
 	}
@@ -515,8 +516,8 @@ static void fake_run_chan(struct fake_chan *fc)
 		up->on_up(fc->eep->ep, &fc->chan, (struct sockaddr *)&fc->peer_addr,
 			  fake_incarnation++);
 	}
-	if ((fc->chan.caps & CORE_CHAN_LATE) && !fake_engine_cfg.hold_arrival && !fc->down)
-		up->on_arrived(&fc->chan, fc->taken);
+	if ((fc->chan.caps & CORE_CHAN_ASYNC) && !fake_engine_cfg.hold_arrival && !fc->down)
+		up->on_acked(&fc->chan, fc->taken);
 	if (!fake_engine_cfg.hold_delivery)
 		fake_drain(&fc->chan);
 	if (fc->down)

@@ -27,7 +27,7 @@ struct fake_engine_cfg {
 	int lend_err;       /* nothing can be lent (-FI_E*) */
 	int get_err;        /* every get ends with this (-FI_E*) */
 	unsigned lazy_up;   /* progress calls before a connect comes up */
-	/* With CORE_CHAN_LATE in caps: progress does not say what has arrived. */
+	/* With CORE_CHAN_ASYNC in caps: progress does not say what has arrived. */
 	bool hold_arrival;
 };
 
@@ -40,7 +40,7 @@ void fake_engine_reset(void);
 /** Kills the channels between two endpoints: both hear on_down(err) in their next progress. */
 void fake_engine_kill(struct core_ep *a, struct core_ep *b, int err);
 
-/** CORE_CHAN_LATE: how often somebody waited for what had CORE_SEND_NOW. */
+/** CORE_CHAN_ASYNC: how often somebody waited for what had CORE_SEND_NOW. */
 unsigned fake_engine_awaits(void);
 
 /** Frames that sit in any direction. */

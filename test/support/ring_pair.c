@@ -140,7 +140,7 @@ void ring_end_progress(struct ring_end *end)
 }
 
 static enum core_rx_verdict ring_deaf_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					  uint32_t len, core_hold_t hold)
+					  uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)op;
@@ -151,7 +151,7 @@ static enum core_rx_verdict ring_deaf_msg(struct core_chan *chan, uint32_t op, c
 }
 
 static enum core_rx_verdict ring_deaf_call(struct core_chan *chan, struct core_call_ref ref,
-					   const uint8_t *data, uint32_t len, core_hold_t hold)
+					   const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)ref;

@@ -81,12 +81,12 @@ static void on_ended(void *ctx)
 	ended++;
 }
 
-static void on_news(void *ctx)
+static void on_event(void *ctx)
 {
 	cr_assert_eq(ctx, &ep);
 }
 
-static const struct core_conn_ops conn_ops = { on_connected, on_failed, on_ended, on_news };
+static const struct core_conn_ops conn_ops = { on_connected, on_failed, on_ended, on_event };
 
 static const struct sockaddr_in listener = { .sin_family = AF_INET, .sin_port = 7 };
 
@@ -196,7 +196,7 @@ static unsigned cancelled(void)
 
 static int dial(void)
 {
-	return core_conn_dial(&conn, (const struct sockaddr *)&listener, "hi", 2);
+	return core_conn_connect(&conn, (const struct sockaddr *)&listener, "hi", 2);
 }
 
 Test(core_conn, goes_only_where_the_header_says)
@@ -226,7 +226,7 @@ Test(core_conn, is_used_once)
 {
 	cr_assert_eq(dial(), 0);
 	cr_expect_eq(dial(), -FI_EISCONN);
-	cr_expect_eq(core_conn_answer(&conn, NULL, NULL, 0), -FI_EISCONN);
+	cr_expect_eq(core_conn_accept(&conn, NULL, NULL, 0), -FI_EISCONN);
 	core_conn_on_refused(&ep, -FI_ETIMEDOUT, NULL, 0);
 	cr_expect_eq(dial(), -FI_EISCONN);
 	cr_expect_eq(engine.dials, 1);
@@ -237,7 +237,7 @@ Test(core_conn, what_could_not_begin_may_be_tried_again)
 {
 	engine.ret = -FI_EINVAL;
 	cr_expect_eq(dial(), -FI_EINVAL);
-	cr_expect_eq(core_conn_answer(&conn, NULL, NULL, 0), -FI_EINVAL);
+	cr_expect_eq(core_conn_accept(&conn, NULL, NULL, 0), -FI_EINVAL);
 	engine.ret = 0;
 	cr_expect_eq(dial(), 0);
 }
@@ -293,7 +293,7 @@ Test(core_conn, who_called_keeps_the_listeners_address)
 
 Test(core_conn, who_answered_learns_who_has_called)
 {
-	cr_assert_eq(core_conn_answer(&conn, NULL, NULL, 0), 0);
+	cr_assert_eq(core_conn_accept(&conn, NULL, NULL, 0), 0);
 	cr_expect_eq(conn.addr.ss_family, 0);
 	come_up();
 	cr_expect_eq(connected, 1);

@@ -71,11 +71,11 @@ static void teardown(void)
 
 TestSuite(core_dom, .init = setup, .fini = teardown);
 
-static void ally(int a, int b)
+static void merged_next(int a, int b)
 {
 	core_dom_lock(&doms[a]);
 	core_dom_lock(&doms[b]);
-	core_dom_ally(&doms[a], &doms[b]);
+	core_dom_merge(&doms[a], &doms[b]);
 	core_dom_unlock(&doms[a]);
 }
 
@@ -95,30 +95,30 @@ static void expect_progress(int of, int n0, int n1, int n2, int n3)
 Test(core_dom, alone_it_makes_its_own_progress)
 {
 	expect_progress(1, 0, 1, 0, 0);
-	cr_expect_not(core_dom_has_allies(&doms[1]));
+	cr_expect_not(core_dom_is_merged(&doms[1]));
 	cr_expect_eq(core_dom_arm(&doms[1]), 0);
 }
 
 Test(core_dom, progress_of_one_ally_is_progress_of_each_once)
 {
-	ally(0, 2);
+	merged_next(0, 2);
 	expect_progress(0, 1, 0, 1, 0);
 	expect_progress(2, 1, 0, 1, 0);
 	expect_progress(2, 1, 0, 1, 0);
 	expect_progress(1, 0, 1, 0, 0);
-	ally(1, 3);
-	ally(0, 1);
+	merged_next(1, 3);
+	merged_next(0, 1);
 	for (int i = 0; i < DOMS; i++)
 		expect_progress(i, 1, 1, 1, 1);
 }
 
 Test(core_dom, allies_have_one_lock)
 {
-	ally(0, 1);
-	ally(2, 3);
+	merged_next(0, 1);
+	merged_next(2, 3);
 	cr_expect_eq(core_dom_bias(&doms[0]), core_dom_bias(&doms[1]));
 	cr_expect_neq(core_dom_bias(&doms[0]), core_dom_bias(&doms[2]));
-	ally(0, 3);
+	merged_next(0, 3);
 	for (int i = 1; i < DOMS; i++)
 		cr_expect_eq(core_dom_bias(&doms[0]), core_dom_bias(&doms[i]));
 	core_dom_lock(&doms[3]);
@@ -139,8 +139,8 @@ static int armed_cnt(void)
 
 Test(core_dom, allies_are_armed_together)
 {
-	ally(0, 1);
-	ally(0, 2);
+	merged_next(0, 1);
+	merged_next(0, 2);
 	for (int i = 0; i < 3; i++) {
 		cr_expect_eq(core_dom_arm(&doms[i]), 0);
 		cr_expect_eq(armed_cnt(), 3);
@@ -152,7 +152,7 @@ Test(core_dom, allies_are_armed_together)
 
 Test(core_dom, one_that_is_busy_keeps_its_allies_awake)
 {
-	ally(0, 1);
+	merged_next(0, 1);
 	engines[1].busy = true;
 	for (int i = 0; i < 2; i++)
 		cr_expect_eq(core_dom_arm(&doms[i]), -FI_EAGAIN);
@@ -182,7 +182,7 @@ Test(core_dom, what_an_ally_could_not_finish_goes_on)
 	struct fake_work fakes[2] = { { .work.run = count_work, .of = 0 },
 				      { .work.run = count_work, .of = 1 } };
 
-	ally(0, 1);
+	merged_next(0, 1);
 	for (int i = 0; i < 2; i++) {
 		util_list_init(&fakes[i].work.link);
 		core_dom_work(&doms[i], &fakes[i].work);
@@ -200,7 +200,7 @@ Test(core_dom, an_old_lock_is_exchanged_for_the_new_one)
 {
 	struct util_bias *old = core_dom_bias(&doms[1]);
 
-	ally(0, 1);
+	merged_next(0, 1);
 	util_bias_lock(old);
 	core_dom_lock_again(&doms[1], old);
 	cr_expect_not(core_dom_trylock(&doms[0]));
@@ -225,7 +225,7 @@ Test(core_dom, what_the_engine_wakes_is_tried_before_sleep_and_lets_sleep)
 				  .of = 1,
 				  .stuck = true };
 
-	ally(0, 1);
+	merged_next(0, 1);
 	util_list_init(&fake.work.link);
 	core_dom_work(&doms[1], &fake.work);
 	for (int n = 1; n <= 3; n++) {

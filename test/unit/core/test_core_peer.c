@@ -303,7 +303,7 @@ Test(core_peer, removing_an_address_gives_up_its_handshake, .init = setup, .fini
 	core_ep_av_removed(&nodes[0].ep, 1);
 	ends_with(&nodes[0], &out, FI_ESHUTDOWN);
 	nodes_settle(nodes, 3);
-	cr_expect(util_list_is_empty(&nodes[0].ep.strangers));
+	cr_expect(util_list_is_empty(&nodes[0].ep.unnamed));
 	cr_expect(util_list_is_empty(&nodes[1].ep.known), "nobody has connected");
 }
 
@@ -378,7 +378,7 @@ static const union {
 	struct sockaddr sa;
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
-} strangers[] = {
+} unnamed[] = {
 	{ .in = { .sin_family = AF_INET, .sin_port = 5, .sin_addr.s_addr = SAME_IN } },
 	{ .in = { .sin_family = AF_INET, .sin_port = 6, .sin_addr.s_addr = SAME_IN } },
 	{ .in = { .sin_family = AF_INET, .sin_port = 5, .sin_addr.s_addr = SAME_IN + 1 } },
@@ -390,7 +390,7 @@ static const union {
 	{ .in6 = { .sin6_family = AF_INET6, .sin6_port = 5, .sin6_flowinfo = SAME_IN } },
 };
 
-#define STRANGERS (sizeof(strangers) / sizeof(strangers[0]))
+#define STRANGERS (sizeof(unnamed) / sizeof(unnamed[0]))
 
 Test(core_peer, addresses_that_differ_in_one_thing_are_different_peers, .init = setup,
      .fini = teardown)
@@ -399,7 +399,7 @@ Test(core_peer, addresses_that_differ_in_one_thing_are_different_peers, .init = 
 
 	for (size_t i = 0; i < STRANGERS; i++) {
 		first[i] = (struct core_chan){ .ops = &idle_ops, .eager_max = 100 };
-		core_peer_on_up(&nodes[0].ep, &first[i], &strangers[i].sa, 1);
+		core_peer_on_up(&nodes[0].ep, &first[i], &unnamed[i].sa, 1);
 		for (size_t j = 0; j < i; j++)
 			cr_expect_neq(first[j].peer, first[i].peer, "%zu and %zu", j, i);
 	}
@@ -408,7 +408,7 @@ Test(core_peer, addresses_that_differ_in_one_thing_are_different_peers, .init = 
 		struct core_peer *peer = first[i].peer;
 
 		again[i] = (struct core_chan){ .ops = &idle_ops, .eager_max = 100 };
-		core_peer_on_up(&nodes[0].ep, &again[i], &strangers[i].sa, 2);
+		core_peer_on_up(&nodes[0].ep, &again[i], &unnamed[i].sa, 2);
 		cr_expect_eq(again[i].peer, peer, "%zu again", i);
 		cr_expect_eq(peer->incarnation, 2);
 	}
@@ -427,7 +427,7 @@ Test(core_peer, an_eager_message_fits_the_channel_with_its_tag_and_data, .init =
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		chan = (struct core_chan){ .ops = &idle_ops, .eager_max = rows[i].chan_max };
-		core_peer_on_up(&nodes[0].ep, &chan, &strangers[0].sa, 1);
+		core_peer_on_up(&nodes[0].ep, &chan, &unnamed[0].sa, 1);
 		cr_expect_eq(chan.peer->eager_lim, rows[i].eager, "%zu", rows[i].chan_max);
 		core_peer_on_down(&chan, -FI_ESHUTDOWN);
 	}
@@ -436,17 +436,15 @@ Test(core_peer, an_eager_message_fits_the_channel_with_its_tag_and_data, .init =
 Test(core_peer, an_allowance_is_at_most_what_both_sides_of_the_contract_say, .init = setup,
      .fini = teardown)
 {
-	static struct core_chan little = { .ops = &idle_ops,
-					   .eager_max = 100,
-					   .allowance_sure = 7 };
+	static struct core_chan little = { .ops = &idle_ops, .eager_max = 100, .resp_sure = 7 };
 	static struct core_chan plenty = { .ops = &idle_ops,
 					   .eager_max = 100,
-					   .allowance_sure = SIZE_MAX };
+					   .resp_sure = SIZE_MAX };
 
-	core_peer_on_up(&nodes[0].ep, &little, &strangers[0].sa, 1);
-	core_peer_on_up(&nodes[0].ep, &plenty, &strangers[1].sa, 1);
-	cr_expect_eq(little.peer->allowance_lim, 7);
-	cr_expect_eq(plenty.peer->allowance_lim, CORE_RPC_ALLOWANCE_MAX);
+	core_peer_on_up(&nodes[0].ep, &little, &unnamed[0].sa, 1);
+	core_peer_on_up(&nodes[0].ep, &plenty, &unnamed[1].sa, 1);
+	cr_expect_eq(little.peer->rpc_resp_lim, 7);
+	cr_expect_eq(plenty.peer->rpc_resp_lim, CORE_RPC_RESP_MAX);
 }
 
 /* The table doubles: whoever is in it is found, and nobody else. */

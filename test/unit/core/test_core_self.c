@@ -89,7 +89,7 @@ Test(core_self, messages_of_every_way_arrive_whole_whenever_they_are_waited_for)
 	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++)
 		for (unsigned j = 0; j < 8; j++)
 			exchange(lens[i], j & 1, j & 2, flags[j >> 2]);
-	cr_assert_eq(node.ep.inmsgs.used_cnt, 0);
+	cr_assert_eq(node.ep.unexps.used_cnt, 0);
 }
 
 Test(core_self, order_is_that_of_the_sends)
@@ -154,5 +154,5 @@ Test(core_self, what_nobody_received_goes_with_the_endpoint)
 	for (unsigned i = 0; i < 4; i++)
 		post_send(lens[i], i & 1, 0);
 	nodes_settle(&node, 1);
-	cr_assert_eq(node.ep.inmsgs.used_cnt, 4);
+	cr_assert_eq(node.ep.unexps.used_cnt, 4);
 }

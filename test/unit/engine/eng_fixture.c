@@ -28,7 +28,7 @@ static struct whole *whole_of_chan(struct core_chan *chan)
 }
 
 static enum core_rx_verdict whole_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				      uint32_t len, core_hold_t hold)
+				      uint32_t len, core_retain_t hold)
 {
 	(void)op;
 	(void)data;
@@ -70,7 +70,7 @@ static void whole_down(struct core_chan *chan, int err)
 
 static const struct core_upcalls whole_upcalls = {
 	.on_msg = whole_msg,
-	.on_arrived = whole_arrived,
+	.on_acked = whole_arrived,
 	.on_up = whole_up,
 	.on_connect_failed = whole_failed,
 	.on_down = whole_down,

@@ -40,7 +40,7 @@ static void on_refused(struct core_ep *ep, int err, const void *data, size_t len
 	hear(data, len);
 }
 
-static void on_news(struct core_ep *ep)
+static void on_event(struct core_ep *ep)
 {
 	(void)ep;
 	news++;
@@ -49,7 +49,7 @@ static void on_news(struct core_ep *ep)
 static const struct core_upcalls upcalls = {
 	.on_accepted = on_accepted,
 	.on_refused = on_refused,
-	.on_news = on_news,
+	.on_event = on_event,
 };
 
 static void start(void)

@@ -45,7 +45,7 @@ static struct {
 /* ---- what is heard ---- */
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_hold_t hold)
+				   uint32_t len, core_retain_t hold)
 {
 	struct burst_end *e = erpc_session_of(chan)->user;
 	uint64_t number;
@@ -61,14 +61,14 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	return CORE_RX_DONE;
 }
 
-static void on_arrived(struct core_chan *chan, uint64_t pos)
+static void on_acked(struct core_chan *chan, uint64_t pos)
 {
 	struct burst_end *e = erpc_session_of(chan)->user;
 
 	e->arrived = pos == *chan->taken;
 }
 
-static const struct core_upcalls ups = { .on_msg = on_msg, .on_arrived = on_arrived };
+static const struct core_upcalls ups = { .on_msg = on_msg, .on_acked = on_acked };
 
 static void failed(struct erpc_session *s)
 {
@@ -136,7 +136,7 @@ static void burst(struct burst_end *e, uint32_t len)
 	static uint8_t buf[ERPC_BUF_LARGE];
 
 	memset(buf, (uint8_t)e->sent, len);
-	while (chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), e->sent, 0, buf,
+	while (chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), e->sent, 0, buf,
 				   len) >= 0) {
 		memset(buf, (uint8_t)++e->sent, len);
 		chan->awaited = *chan->taken;

@@ -132,8 +132,8 @@ Test(erpc_port, what_comes_before_attach_waits_within_bounds)
 		there[i]->attached = false;
 		for (k = 0; k < 3; k++)
 			cr_assert_geq(here[i]->conn.chan.ops->send_buf(
-					      &here[i]->conn.chan, core_label(WIRE_OP_MSG, 0), 0, 0,
-					      p.end[0].memory, 20000),
+					      &here[i]->conn.chan, core_packed(WIRE_OP_MSG, 0), 0,
+					      0, p.end[0].memory, 20000),
 				      0);
 	}
 	erpc_pair_run(&p, 20000000);

@@ -35,10 +35,10 @@ struct reset_side {
 	unsigned fetches_over;
 	int fetch_status;
 	struct core_call_ref ref;
-	core_hold_t hold;
+	core_retain_t hold;
 	struct core_get get;
 	struct iovec iov;
-	struct core_loan loan; /* that the peer fetches */
+	struct core_exposure loan; /* that the peer fetches */
 };
 
 /** A session, and what becomes of its peer. */
@@ -64,7 +64,7 @@ static struct reset_side *side_of(struct core_chan *chan)
 }
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_hold_t hold)
+				   uint32_t len, core_retain_t hold)
 {
 	struct reset_side *e = side_of(chan);
 	uint64_t number;
@@ -77,11 +77,11 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	if (e->hold)
 		return CORE_RX_DONE;
 	e->hold = hold;
-	return CORE_RX_HOLD;
+	return CORE_RX_RETAIN;
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_hold_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	struct reset_side *e = side_of(chan);
 
@@ -106,7 +106,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 	e->answered++;
 }
 
-static void on_arrived(struct core_chan *chan, uint64_t pos)
+static void on_acked(struct core_chan *chan, uint64_t pos)
 {
 	side_of(chan)->arrived = pos == *chan->taken;
 }
@@ -134,7 +134,7 @@ static const struct core_upcalls ups = {
 	.on_msg = on_msg,
 	.on_call = on_call,
 	.on_reply = on_reply,
-	.on_arrived = on_arrived,
+	.on_acked = on_acked,
 	.on_get_done = on_get_done,
 };
 
@@ -254,8 +254,8 @@ static void say(struct reset_side *e)
 {
 	struct core_chan *chan = &e->s->conn.chan;
 
-	if (chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), e->sent, 0, r.memory,
-				0) < 0)
+	if (chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), e->sent, 0,
+				r.memory, 0) < 0)
 		return;
 	e->sent++;
 	chan->awaited = *chan->taken;

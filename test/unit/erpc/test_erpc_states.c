@@ -82,7 +82,7 @@ static struct {
 } v;
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_hold_t hold)
+				   uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)op;
@@ -94,7 +94,7 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_hold_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	(void)ref;
 	return on_msg(chan, 0, data, len, hold);

@@ -124,7 +124,7 @@ static int flow_send_buf(struct flow_end *end, struct flow_msg *msg, unsigned fl
 	ext_len = wire_ext_len(msg->op);
 	flow_fill(flat, msg->len, msg->serial);
 	memcpy(ext, flat, ext_len);
-	ret = chan->ops->send_buf(chan, core_label(msg->op, flags), ext[0], ext[1], flat + ext_len,
+	ret = chan->ops->send_buf(chan, core_packed(msg->op, flags), ext[0], ext[1], flat + ext_len,
 				  msg->len - ext_len);
 	return ret > 0 ? 0 : ret; /* 1: it arrives later */
 }
@@ -286,7 +286,7 @@ static void flow_reenter(struct flow_end *end)
 }
 
 static enum core_rx_verdict flow_verdict(struct flow_end *end, const struct flow_msg *msg,
-					 const uint8_t *data, core_hold_t hold)
+					 const uint8_t *data, core_retain_t hold)
 {
 	struct flow_run *run = end->run;
 
@@ -294,7 +294,7 @@ static enum core_rx_verdict flow_verdict(struct flow_end *end, const struct flow
 	if (end->hold_cnt == FLOW_HOLD_MAX || !rng_chance(&run->rng, run->hold_rate, 16))
 		return CORE_RX_DONE;
 	end->hold[end->hold_cnt++] = (struct flow_hold){ hold, data, *msg };
-	return CORE_RX_HOLD;
+	return CORE_RX_RETAIN;
 }
 
 static struct flow_end *flow_end_of(struct core_chan *chan)
@@ -303,7 +303,7 @@ static struct flow_end *flow_end_of(struct core_chan *chan)
 }
 
 static enum core_rx_verdict flow_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					uint32_t len, core_hold_t hold)
+					uint32_t len, core_retain_t hold)
 {
 	struct flow_end *end = flow_end_of(chan);
 	struct flow_msg msg = flow_expect(end, FLOW_MSG);
@@ -314,7 +314,7 @@ static enum core_rx_verdict flow_on_msg(struct core_chan *chan, uint32_t op, con
 }
 
 static enum core_rx_verdict flow_on_call(struct core_chan *chan, struct core_call_ref ref,
-					 const uint8_t *data, uint32_t len, core_hold_t hold)
+					 const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	struct flow_end *end = flow_end_of(chan);
 	struct flow_msg msg = flow_expect(end, FLOW_CALL);
@@ -366,6 +366,6 @@ const struct core_upcalls flow_upcalls = {
 	.on_msg = flow_on_msg,
 	.on_call = flow_on_call,
 	.on_reply = flow_on_reply,
-	.on_arrived = flow_on_arrived,
+	.on_acked = flow_on_arrived,
 	.on_down = flow_on_down,
 };

@@ -27,7 +27,7 @@ struct flow_msg {
 };
 
 struct flow_hold {
-	core_hold_t hold;
+	core_retain_t hold;
 	const uint8_t *data;
 	struct flow_msg msg;
 };

@@ -27,12 +27,12 @@ static uint8_t *ring;          /* what it reads */
 static unsigned msg_cnt, call_cnt, reply_cnt;
 static uint32_t seen_op, seen_len;
 static const uint8_t *seen_data;
-static core_hold_t seen_hold;
+static core_retain_t seen_hold;
 static struct core_call_ref seen_ref;
 static enum core_rx_verdict verdict;
 static void (*in_upcall)(void);
 
-static inline enum core_rx_verdict see(const uint8_t *data, uint32_t len, core_hold_t hold)
+static inline enum core_rx_verdict see(const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	uint32_t i, sum = 0;
 
@@ -48,7 +48,7 @@ static inline enum core_rx_verdict see(const uint8_t *data, uint32_t len, core_h
 }
 
 static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					   uint32_t len, core_hold_t hold)
+					   uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	msg_cnt++;
@@ -57,7 +57,7 @@ static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, 
 }
 
 static inline enum core_rx_verdict see_call(struct core_chan *chan, struct core_call_ref ref,
-					    const uint8_t *data, uint32_t len, core_hold_t hold)
+					    const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	call_cnt++;

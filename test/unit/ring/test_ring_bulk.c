@@ -53,7 +53,7 @@ static void start(void)
 }
 
 static uint8_t source[4096], sink[4096];
-static struct core_loan loan;
+static struct core_exposure loan;
 static struct iovec iov[2] = { { sink, 1000 }, { sink + 1000, 3096 } };
 
 static void lend(void)
@@ -113,7 +113,7 @@ Test(ring_bulk, empty_buffers_are_not_registered)
 Test(ring_bulk, what_cannot_be_registered_is_an_error_and_leaves_nothing)
 {
 	struct core_get get;
-	struct core_loan other = { 0 };
+	struct core_exposure other = { 0 };
 
 	start();
 	other.chan = &b->conn.eng.chan;

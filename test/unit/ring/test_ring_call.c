@@ -25,21 +25,21 @@ static struct rng rng;
 /* Requests that b has taken, in order. */
 static struct {
 	struct core_call_ref ref;
-	core_hold_t hold;
+	core_retain_t hold;
 	const uint8_t *data;
 	uint32_t len;
 } held[HELD_MAX];
 static unsigned held_cnt, reply_cnt;
 static bool keeps;
 static struct {
-	core_hold_t hold;
+	core_retain_t hold;
 	const uint8_t *data;
 	uint32_t len;
 } kept[HELD_MAX];
 static unsigned kept_cnt;
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_hold_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	uint32_t op;
 
@@ -51,7 +51,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 	held[held_cnt].hold = hold;
 	held[held_cnt].data = data + sizeof(op);
 	held[held_cnt++].len = len - (uint32_t)sizeof(op);
-	return CORE_RX_HOLD;
+	return CORE_RX_RETAIN;
 }
 
 static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
@@ -153,7 +153,7 @@ static void room_is_kept(bool direct)
 
 	rng.state = rng_env("COPYRPC_TEST_SEED", 1);
 	start(direct, 0);
-	largest = (uint32_t)a->conn.eng.chan.allowance_sure;
+	largest = (uint32_t)a->conn.eng.chan.resp_sure;
 	while (made < CALLS) {
 		size_t len = rng_below(&rng, rng_chance(&rng, 1, 4) ? 500 : 60);
 		uint32_t allowance = (uint32_t)rng_below(&rng, largest + 1);
@@ -201,7 +201,7 @@ Test(ring_call, without_credit_nothing_is_written)
 	uint64_t before;
 
 	start(true, 0);
-	largest = (uint32_t)a->conn.eng.chan.allowance_max;
+	largest = (uint32_t)a->conn.eng.chan.resp_lim;
 	cr_assert_eq(call(8, largest, 0), 0);
 	before = a->conn.tx.flow.producer;
 	cr_assert_eq(call(8, 0, 0), -FI_EAGAIN);

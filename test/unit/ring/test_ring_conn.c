@@ -20,14 +20,14 @@ static void see_down(struct core_chan *chan, int err)
 }
 
 static enum core_rx_verdict hold_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				     uint32_t len, core_hold_t hold)
+				     uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)op;
 	(void)data;
 	(void)len;
 	(void)hold;
-	return CORE_RX_HOLD;
+	return CORE_RX_RETAIN;
 }
 
 static const struct core_upcalls upcalls = { .on_msg = hold_msg, .on_down = see_down };
@@ -101,9 +101,9 @@ Test(ring_conn, allowances_are_what_the_peer_grants)
 
 	start(true, 1024, 65536);
 	grant = conn->tx.credit;
-	cr_expect_leq(wire_reservation((uint32_t)conn->eng.chan.allowance_max), grant);
-	cr_expect_gt(wire_reservation((uint32_t)conn->eng.chan.allowance_max + 1), grant);
-	cr_expect_leq(wire_reservation((uint32_t)conn->eng.chan.allowance_sure), grant / 2);
+	cr_expect_leq(wire_reservation((uint32_t)conn->eng.chan.resp_lim), grant);
+	cr_expect_gt(wire_reservation((uint32_t)conn->eng.chan.resp_lim + 1), grant);
+	cr_expect_leq(wire_reservation((uint32_t)conn->eng.chan.resp_sure), grant / 2);
 	ring_pair_fini(&pair);
 }
 

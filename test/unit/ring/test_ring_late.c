@@ -16,7 +16,7 @@ static uint64_t arrived;
 static unsigned news_cnt, msg_cnt, sent_cnt;
 
 static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				    uint32_t len, core_hold_t hold)
+				    uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)op;
@@ -43,7 +43,7 @@ static void see_down(struct core_chan *chan, int err)
 
 static const struct core_upcalls upcalls = {
 	.on_msg = see_msg,
-	.on_arrived = see_arrived,
+	.on_acked = see_arrived,
 	.on_down = see_down,
 };
 
@@ -65,7 +65,7 @@ static uint64_t post(struct ring_end *end, unsigned flags)
 {
 	struct core_chan *chan = &end->conn.eng.chan;
 
-	cr_assert_eq(chan->ops->send_buf(chan, core_label(WIRE_OP_MSG, flags), 0, 0, "x", 1), 1);
+	cr_assert_eq(chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG, flags), 0, 0, "x", 1), 1);
 	if (!(flags & CORE_SEND_NOW))
 		chan->awaited = *chan->taken;
 	return *chan->taken;
@@ -92,7 +92,7 @@ static bool watched(const struct ring_end *end)
 Test(ring_late, a_channel_says_that_what_it_takes_arrives_later)
 {
 	start();
-	cr_expect(a->conn.eng.chan.caps & CORE_CHAN_LATE);
+	cr_expect(a->conn.eng.chan.caps & CORE_CHAN_ASYNC);
 	ring_pair_fini(&pair);
 }
 
@@ -285,7 +285,7 @@ static void post_any(struct rng *rng, uint64_t *pos)
 	size_t len = rng_below(rng, 3) ? 1 : 200;
 	static const uint8_t bytes[200];
 
-	if (chan->ops->send_buf(chan, core_label(WIRE_OP_MSG, flags), 0, 0, bytes, len) != 1) {
+	if (chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG, flags), 0, 0, bytes, len) != 1) {
 		ring_end_progress(a); /* no room: the peer has to make some */
 		ring_end_progress(b);
 		return;

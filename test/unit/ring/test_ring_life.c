@@ -20,7 +20,7 @@ static void tell(char what)
 }
 
 static enum core_rx_verdict tell_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				     uint32_t len, core_hold_t hold)
+				     uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)op;
@@ -134,7 +134,7 @@ Test(ring_life, core_hears_once_of_a_connection_that_failed_and_then_went_down)
 }
 
 static enum core_rx_verdict ask_for_more(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					 uint32_t len, core_hold_t hold)
+					 uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)op;

@@ -21,7 +21,8 @@ static int send_8(unsigned flags)
 	struct core_chan *chan = &a->conn.eng.chan;
 	static const uint64_t bytes = 0x0807060504030201;
 
-	return chan->ops->send_buf(chan, core_label(TAGGED, flags), 0x77, 0, &bytes, sizeof(bytes));
+	return chan->ops->send_buf(chan, core_packed(TAGGED, flags), 0x77, 0, &bytes,
+				   sizeof(bytes));
 }
 
 /** Rings of `len` bytes that look; two messages have been sent, one after the other, and taken in. */
@@ -72,7 +73,7 @@ Test(ring_lone, it_is_the_bytes_and_the_state_of_the_long_way)
 		memcpy(frame.ext, ext, 12);
 		memset(bytes, i, sizeof(bytes));
 		cr_assert_eq(a->conn.eng.chan.ops->send_buf(&a->conn.eng.chan,
-							    core_label(TAGGED | WIRE_F_DATA32, 0),
+							    core_packed(TAGGED | WIRE_F_DATA32, 0),
 							    ext[0], ext[1], bytes, len),
 			     0);
 		cr_assert_eq(other.end[0].conn.eng.chan.ops->send(&other.end[0].conn.eng.chan,

@@ -103,7 +103,7 @@ Test(ring_rx, positions_go_on_behind_32_and_63_and_64_bits)
 
 Test(ring_rx, a_held_message_keeps_its_bytes_and_those_behind_it)
 {
-	verdict = CORE_RX_HOLD;
+	verdict = CORE_RX_RETAIN;
 	put_meta(0, 0, 1);
 	put_hdr(32, 1, 0, 0);
 	accepted(64);
@@ -121,7 +121,7 @@ Test(ring_rx, only_what_is_released_is_told)
 {
 	struct wire_meta meta;
 
-	verdict = CORE_RX_HOLD;
+	verdict = CORE_RX_RETAIN;
 	put_meta(0, 0, 1);
 	put_hdr(32, 1, 0, 0);
 	accepted(64);
@@ -133,7 +133,7 @@ Test(ring_rx, only_what_is_released_is_told)
 /** The second message of the batch is held; its third ends that hold and an earlier one. */
 static void hold_and_release(void)
 {
-	verdict = seen_op == 3 ? CORE_RX_HOLD : CORE_RX_DONE;
+	verdict = seen_op == 3 ? CORE_RX_RETAIN : CORE_RX_DONE;
 	if (seen_op != 4)
 		return;
 	conn->eng.chan.ops->release(&conn->eng.chan, 0);
@@ -145,7 +145,7 @@ static void hold_and_release(void)
 
 Test(ring_rx, the_consumer_never_goes_back_in_the_middle_of_a_batch)
 {
-	verdict = CORE_RX_HOLD;
+	verdict = CORE_RX_RETAIN;
 	put_meta(0, 0, 1);
 	put_hdr(32, 1, 0, 0);
 	accepted(64);
@@ -198,7 +198,7 @@ Test(ring_rx, noise_fails_the_connection_and_reads_nothing_beside_the_ring)
 			stop();
 			start();
 		}
-		verdict = rng_chance(&r, 1, 64) ? CORE_RX_HOLD : CORE_RX_DONE;
+		verdict = rng_chance(&r, 1, 64) ? CORE_RX_RETAIN : CORE_RX_DONE;
 		ring_rx_batch(conn->link->ops, conn, put_noise(&r));
 		cr_assert(conn->eng.err == 0 || conn->eng.err == -FI_EIO);
 		cr_assert(ring_flow_holds(&conn->tx.flow));

@@ -27,7 +27,7 @@ Test(ring_rx_bad, the_largest_immediate_is_refused)
 
 Test(ring_rx_bad, an_overrun_of_bytes_that_are_held_is_refused)
 {
-	verdict = CORE_RX_HOLD;
+	verdict = CORE_RX_RETAIN;
 	put_meta(0, 0, 1);
 	put_hdr(32, 1, 0, 20);
 	accepted(64);

@@ -123,7 +123,7 @@ Test(ring_setup, both_ends_compute_the_same_first_credit)
 			cr_expect_leq(a->tx.flow.granted, len[k] / 4);
 			cr_expect_eq(a->tx.len, len[k]);
 			cr_expect_eq(b->rx.len, len[k]);
-			cr_expect_eq(a->eng.chan.allowance_sure, answer_max(len[i]),
+			cr_expect_eq(a->eng.chan.resp_sure, answer_max(len[i]),
 				     "as fi_copyrpc_rpc(3) says");
 			drop(&sides[0]);
 			drop(&sides[1]);

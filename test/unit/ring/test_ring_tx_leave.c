@@ -60,10 +60,10 @@ Test(ring_tx_leave, nothing_joins_the_batch_of_a_connection_that_failed)
 	chan = &a->conn.eng.chan;
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	cr_assert_eq(send_len(a, 2, 0), 0, "this one is held");
-	cr_assert_eq(chan->ops->send_buf(chan, core_label(1, 0), 0, 0, &bytes, sizeof(bytes)), 0);
+	cr_assert_eq(chan->ops->send_buf(chan, core_packed(1, 0), 0, 0, &bytes, sizeof(bytes)), 0);
 	cr_assert_eq(a->conn.tx.msg_cnt, 2, "and this one joins it");
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "the test says so");
-	cr_expect_eq(chan->ops->send_buf(chan, core_label(1, 0), 0, 0, &bytes, sizeof(bytes)),
+	cr_expect_eq(chan->ops->send_buf(chan, core_packed(1, 0), 0, 0, &bytes, sizeof(bytes)),
 		     -FI_EIO);
 	cr_expect_eq(a->conn.tx.msg_cnt, 2);
 	ring_pair_fini(&pair);

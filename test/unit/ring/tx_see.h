@@ -30,7 +30,7 @@ static inline void see(const uint8_t *data, uint32_t len)
 }
 
 static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					   uint32_t len, core_hold_t hold)
+					   uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)hold;
@@ -41,7 +41,7 @@ static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, 
 }
 
 static inline enum core_rx_verdict see_call(struct core_chan *chan, struct core_call_ref ref,
-					    const uint8_t *data, uint32_t len, core_hold_t hold)
+					    const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)hold;
@@ -77,7 +77,7 @@ static const struct core_upcalls see_upcalls = {
 	.on_msg = see_msg,
 	.on_call = see_call,
 	.on_reply = see_reply,
-	.on_arrived = see_arrived,
+	.on_acked = see_arrived,
 	.on_down = no_down,
 };
 

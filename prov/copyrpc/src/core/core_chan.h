@@ -57,17 +57,17 @@ struct core_call_ref {
 };
 
 /** Names bytes that an up-call decided to keep: valid until release. */
-typedef uint64_t core_hold_t;
+typedef uint64_t core_retain_t;
 
 enum core_rx_verdict {
-	CORE_RX_DONE = 0, /* the bytes may go */
-	CORE_RX_HOLD = 1, /* the bytes stay until ops->release; costs the peer ring room */
-	CORE_RX_BAD = -1, /* not a legal message: the channel goes down */
+	CORE_RX_DONE = 0,   /* the bytes may go */
+	CORE_RX_RETAIN = 1, /* the bytes stay until ops->release; costs the peer ring room */
+	CORE_RX_BAD = -1,   /* not a legal message: the channel goes down */
 };
 
 enum core_chan_cap {
 	CORE_CHAN_GET = 1 << 0,    /* ops->get works */
-	CORE_CHAN_LATE = 1 << 1,   /* what was sent arrives later: *taken, awaited, on_arrived */
+	CORE_CHAN_ASYNC = 1 << 1,  /* what was sent arrives later: *taken, awaited, on_acked */
 	CORE_CHAN_REVOKE = 1 << 2, /* unlend in the middle of the peer's get hurts that get alone */
 	/*
 	 * After -FI_EAGAIN an armed engine wakes who sleeps as soon as there may be room or credit, or
@@ -90,28 +90,28 @@ enum core_send_flag {
  * announces, and enum core_send_flag above them. With a flag the extension is longer than any batch:
  * whoever asks whether that much fits need not ask for flags.
  */
-#define CORE_LABEL_EXT_SHIFT  32
-#define CORE_LABEL_FLAG_SHIFT 62
+#define CORE_PACKED_EXT_SHIFT  32
+#define CORE_PACKED_FLAG_SHIFT 62
 
-static inline uint64_t core_label(uint32_t op, unsigned flags)
+static inline uint64_t core_packed(uint32_t op, unsigned flags)
 {
-	return op | (uint64_t)wire_ext_len(op) << CORE_LABEL_EXT_SHIFT |
-	       (uint64_t)flags << CORE_LABEL_FLAG_SHIFT;
+	return op | (uint64_t)wire_ext_len(op) << CORE_PACKED_EXT_SHIFT |
+	       (uint64_t)flags << CORE_PACKED_FLAG_SHIFT;
 }
 
-static inline uint32_t core_label_op(uint64_t label)
+static inline uint32_t core_packed_op(uint64_t label)
 {
 	return (uint32_t)label;
 }
 
-static inline uint32_t core_label_ext_len(uint64_t label)
+static inline uint32_t core_packed_ext_len(uint64_t label)
 {
-	return (uint8_t)(label >> CORE_LABEL_EXT_SHIFT);
+	return (uint8_t)(label >> CORE_PACKED_EXT_SHIFT);
 }
 
-static inline unsigned core_label_flags(uint64_t label)
+static inline unsigned core_packed_flags(uint64_t label)
 {
-	return (unsigned)(label >> CORE_LABEL_FLAG_SHIFT);
+	return (unsigned)(label >> CORE_PACKED_FLAG_SHIFT);
 }
 
 /** A bulk fetch of the peer's memory. Owned by the caller until on_get_done. */
@@ -127,7 +127,7 @@ struct core_get {
 };
 
 /** Memory of ours that a peer may fetch. Owned by who lends it, until unlend. */
-struct core_loan {
+struct core_exposure {
 	struct core_chan *chan; /* NULL: nothing is lent */
 	uint64_t key;           /* for the peer's core_get.remote_key */
 	void *engine;
@@ -137,15 +137,15 @@ struct core_chan {
 	const struct core_chan_ops *ops;
 	struct core_peer *peer; /* set by core when the channel is adopted */
 	size_t eager_max;       /* ext_len + len that one send or call may carry */
-	size_t allowance_max;   /* bytes of the largest allowance that a call may have */
-	size_t allowance_sure;  /* up to here credit comes without other traffic, sooner or later */
+	size_t resp_lim;        /* bytes of the largest allowance that a call may have */
+	size_t resp_sure;       /* up to here credit comes without other traffic, sooner or later */
 	size_t lent;            /* pieces of its memory that users refer to (core_rpc.h) */
 	struct util_list stopped_link; /* core_rpc.stopped */
 	size_t get_min; /* a get of fewer bytes is no gain here; 0: ask the domain's limits */
 	uint32_t caps;
 	/*
-	 * CORE_CHAN_LATE. Positions of 64 bits that grow: everything sent before *taken was
-	 * accepted, everything before that of the last on_arrived is with the peer. core sets
+	 * CORE_CHAN_ASYNC. Positions of 64 bits that grow: everything sent before *taken was
+	 * accepted, everything before that of the last on_acked is with the peer. core sets
 	 * `awaited` to where the last message ends whose arrival somebody waits for: the engine
 	 * finds out about it, at a cost if it must.
 	 */
@@ -157,8 +157,8 @@ struct core_chan_ops {
 	/* A one-way message: 0, -FI_EAGAIN, or the error that took the channel down. */
 	int (*send)(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
 	/*
-	 * The hot case of send, in registers: core_label(op, flags), the extension that `op` announces
-	 * in two words (what is beyond it is 0), then one buffer. 1 instead of 0 where CORE_CHAN_LATE.
+	 * The hot case of send, in registers: core_packed(op, flags), the extension that `op` announces
+	 * in two words (what is beyond it is 0), then one buffer. 1 instead of 0 where CORE_CHAN_ASYNC.
 	 */
 	int (*send_buf)(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
 			const void *buf, size_t len);
@@ -179,12 +179,12 @@ struct core_chan_ops {
 	 * The hot case, in registers: one buffer, which may be that of the call; then the call's own
 	 * bytes are released. Nothing is done unless 0.
 	 */
-	int (*answer)(struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,
+	int (*answer)(struct core_chan *chan, struct core_call_ref ref, core_retain_t hold,
 		      const void *buf, size_t len, unsigned flags);
 	/* During on_reply only: its bytes stay until release(*hold). 0 or -FI_ENOMEM. */
-	int (*keep)(struct core_chan *chan, core_hold_t *hold);
+	int (*keep)(struct core_chan *chan, core_retain_t *hold);
 	/*
-	 * CORE_CHAN_LATE: `awaited` has moved to the end of a message that had CORE_SEND_NOW; of the
+	 * CORE_CHAN_ASYNC: `awaited` has moved to the end of a message that had CORE_SEND_NOW; of the
 	 * others the engine assumes it.
 	 */
 	void (*await)(struct core_chan *chan);
@@ -196,10 +196,11 @@ struct core_chan_ops {
 	 * From now on the peer may get [addr, addr + len): 0 and *loan, or -FI_E* (then it must be
 	 * sent in parts). A transport in which both ends can copy looks for the chance to help.
 	 */
-	int (*lend)(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan);
+	int (*lend)(struct core_chan *chan, const void *addr, size_t len,
+		    struct core_exposure *loan);
 	/* No longer, whatever is on its way. Also on a channel that is down. */
-	void (*unlend)(struct core_chan *chan, struct core_loan *loan);
-	void (*release)(struct core_chan *chan, core_hold_t hold);
+	void (*unlend)(struct core_chan *chan, struct core_exposure *loan);
+	void (*release)(struct core_chan *chan, core_retain_t hold);
 	/* Takes in, by up-calls, all that has arrived from the peer. NULL: nothing waits unread. */
 	void (*drain)(struct core_chan *chan);
 	/* True while accepted messages have not left for good: fi_close waits for this. */
@@ -219,20 +220,20 @@ static inline int core_chan_send_framed(struct core_chan *chan, uint64_t label, 
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	struct core_frame frame = {
-		.op = core_label_op(label),
-		.ext_len = core_label_ext_len(label),
+		.op = core_packed_op(label),
+		.ext_len = core_packed_ext_len(label),
 		.ext = { ext0, ext1 },
 		.iov = &iov,
 		.iov_cnt = 1,
 		.len = len,
 	};
 
-	return chan->ops->send(chan, &frame, core_label_flags(label));
+	return chan->ops->send(chan, &frame, core_packed_flags(label));
 }
 
 /** answer by reply_iov and release, for an engine that has no quicker way. */
 static inline int core_chan_answer_plainly(struct core_chan *chan, struct core_call_ref ref,
-					   core_hold_t hold, const void *buf, size_t len,
+					   core_retain_t hold, const void *buf, size_t len,
 					   unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
@@ -247,16 +248,16 @@ static inline int core_chan_answer_plainly(struct core_chan *chan, struct core_c
 struct core_upcalls {
 	/* A one-way message. `data`: extension and user bytes, in memory the peer may still write. */
 	enum core_rx_verdict (*on_msg)(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				       uint32_t len, core_hold_t hold);
+				       uint32_t len, core_retain_t hold);
 	/* A call: must be answered by ops->reply exactly once, now or later. */
 	enum core_rx_verdict (*on_call)(struct core_chan *chan, struct core_call_ref ref,
-					const uint8_t *data, uint32_t len, core_hold_t hold);
+					const uint8_t *data, uint32_t len, core_retain_t hold);
 	/* An answer, or status < 0 when there will be none. The bytes go after the return. */
 	void (*on_reply)(struct core_chan *chan, void *context, int status, const uint8_t *data,
 			 uint32_t len);
 	void (*on_get_done)(struct core_chan *chan, struct core_get *get);
-	/* CORE_CHAN_LATE: all that was sent before `pos` is with the peer. */
-	void (*on_arrived)(struct core_chan *chan, uint64_t pos);
+	/* CORE_CHAN_ASYNC: all that was sent before `pos` is with the peer. */
+	void (*on_acked)(struct core_chan *chan, uint64_t pos);
 	/*
 	 * A channel to `addr` is up, whoever asked for it. `incarnation` differs from the last
 	 * one's when the peer was restarted.
@@ -274,7 +275,7 @@ struct core_upcalls {
 	 * For a connected endpoint (core_conn.h): progress would bring news. From the engine's own thread,
 	 * without the domain's lock.
 	 */
-	void (*on_news)(struct core_ep *ep);
+	void (*on_event)(struct core_ep *ep);
 	/*
 	 * The channel is dead; everything that had arrived was delivered before, and nobody moves
 	 * bytes of a get any more. core closes it.

@@ -15,9 +15,9 @@
 
 /* from -> to */
 static const bool core_conn_next[CORE_CONN_STATE_CNT][CORE_CONN_STATE_CNT] = {
-	[CORE_CONN_IDLE] = { [CORE_CONN_CALLING] = true },
-	[CORE_CONN_CALLING] = { [CORE_CONN_UP] = true, [CORE_CONN_OVER] = true },
-	[CORE_CONN_UP] = { [CORE_CONN_OVER] = true },
+	[CORE_CONN_IDLE] = { [CORE_CONN_CONNECTING] = true },
+	[CORE_CONN_CONNECTING] = { [CORE_CONN_UP] = true, [CORE_CONN_CLOSED] = true },
+	[CORE_CONN_UP] = { [CORE_CONN_CLOSED] = true },
 };
 
 bool core_conn_may(enum core_conn_state from, enum core_conn_state to)
@@ -56,8 +56,8 @@ static void core_conn_copy_addr(struct sockaddr_storage *to, const struct sockad
 					   : sizeof(struct sockaddr_in));
 }
 
-int core_conn_dial(struct core_conn *conn, const struct sockaddr *addr, const void *data,
-		   size_t len)
+int core_conn_connect(struct core_conn *conn, const struct sockaddr *addr, const void *data,
+		      size_t len)
 {
 	struct core_ep *ep = conn->ep;
 	int ret;
@@ -68,11 +68,11 @@ int core_conn_dial(struct core_conn *conn, const struct sockaddr *addr, const vo
 	if (ret)
 		return ret;
 	core_conn_copy_addr(&conn->addr, addr);
-	core_conn_set_state(conn, CORE_CONN_CALLING);
+	core_conn_set_state(conn, CORE_CONN_CONNECTING);
 	return 0;
 }
 
-int core_conn_answer(struct core_conn *conn, struct cm_call *call, const void *data, size_t len)
+int core_conn_accept(struct core_conn *conn, struct cm_call *call, const void *data, size_t len)
 {
 	struct core_ep *ep = conn->ep;
 	int ret;
@@ -81,13 +81,13 @@ int core_conn_answer(struct core_conn *conn, struct cm_call *call, const void *d
 		return -FI_EISCONN;
 	ret = ep->dom->engine_ops->answer(ep->eep, call, data, len);
 	if (!ret)
-		core_conn_set_state(conn, CORE_CONN_CALLING);
+		core_conn_set_state(conn, CORE_CONN_CONNECTING);
 	return ret;
 }
 
 int core_conn_shutdown(struct core_conn *conn)
 {
-	if (conn->state == CORE_CONN_OVER)
+	if (conn->state == CORE_CONN_CLOSED)
 		return 0;
 	if (conn->state != CORE_CONN_UP)
 		return -FI_ENOTCONN;
@@ -105,12 +105,12 @@ bool core_conn_is_busy(const struct core_conn *conn)
 
 int core_conn_refusal(const struct core_conn *conn)
 {
-	return conn->state == CORE_CONN_OVER ? -FI_ESHUTDOWN : -FI_ENOTCONN;
+	return conn->state == CORE_CONN_CLOSED ? -FI_ESHUTDOWN : -FI_ENOTCONN;
 }
 
 void core_conn_posted(struct core_conn *conn)
 {
-	if (conn->state == CORE_CONN_OVER)
+	if (conn->state == CORE_CONN_CLOSED)
 		core_rx_flush(conn->ep);
 }
 
@@ -129,14 +129,14 @@ void core_conn_on_refused(struct core_ep *ep, int err, const void *data, size_t 
 {
 	struct core_conn *conn = ep->conn;
 
-	if (conn->state != CORE_CONN_CALLING)
+	if (conn->state != CORE_CONN_CONNECTING)
 		return;
-	core_conn_set_state(conn, CORE_CONN_OVER);
+	core_conn_set_state(conn, CORE_CONN_CLOSED);
 	core_rx_flush(ep);
 	conn->ops->failed(conn->ctx, err, data, len);
 }
 
-void core_conn_on_news(struct core_ep *ep)
+void core_conn_on_event(struct core_ep *ep)
 {
 	ep->conn->ops->news(ep->conn->ctx);
 }
@@ -144,7 +144,7 @@ void core_conn_on_news(struct core_ep *ep)
 void core_conn_on_up(struct core_conn *conn, struct core_chan *chan, const struct sockaddr *addr,
 		     uint64_t incarnation)
 {
-	if (conn->state != CORE_CONN_CALLING) { /* given up meanwhile */
+	if (conn->state != CORE_CONN_CONNECTING) { /* given up meanwhile */
 		chan->ops->close(chan);
 		return;
 	}
@@ -159,7 +159,7 @@ void core_conn_on_up(struct core_conn *conn, struct core_chan *chan, const struc
 
 void core_conn_on_down(struct core_conn *conn)
 {
-	core_conn_set_state(conn, CORE_CONN_OVER);
+	core_conn_set_state(conn, CORE_CONN_CLOSED);
 	core_rx_flush(conn->ep);
 	conn->ops->ended(conn->ctx);
 }

@@ -29,10 +29,10 @@
 struct cm_call;
 
 enum core_conn_state {
-	CORE_CONN_IDLE,    /* never used */
-	CORE_CONN_CALLING, /* being made, from either end */
+	CORE_CONN_IDLE,       /* never used */
+	CORE_CONN_CONNECTING, /* being made, from either end */
 	CORE_CONN_UP,
-	CORE_CONN_OVER, /* it has ended, or was never made */
+	CORE_CONN_CLOSED, /* it has ended, or was never made */
 	CORE_CONN_STATE_CNT,
 };
 
@@ -68,10 +68,10 @@ int core_conn_open(struct core_conn *conn, struct core_ep *ep);
 void core_conn_close(struct core_conn *conn);
 
 /** Calls the listener at `addr`: 0 or -FI_E*. -FI_EISCONN: it has been used before. */
-int core_conn_dial(struct core_conn *conn, const struct sockaddr *addr, const void *data,
-		   size_t len);
+int core_conn_connect(struct core_conn *conn, const struct sockaddr *addr, const void *data,
+		      size_t len);
 /** Says yes to a call, as cm_call_accept. */
-int core_conn_answer(struct core_conn *conn, struct cm_call *call, const void *data, size_t len);
+int core_conn_accept(struct core_conn *conn, struct cm_call *call, const void *data, size_t len);
 /**
  * Ends it, if it has not ended: what has not completed ends with FI_ECANCELED, and the owner is told as
  * if the peer had done it. -FI_ENOTCONN: it was never up.
@@ -90,7 +90,7 @@ void core_conn_posted(struct core_conn *conn);
 void core_conn_on_accepted(struct core_ep *ep, const struct sockaddr *addr, const void *data,
 			   size_t len);
 void core_conn_on_refused(struct core_ep *ep, int err, const void *data, size_t len);
-void core_conn_on_news(struct core_ep *ep);
+void core_conn_on_event(struct core_ep *ep);
 void core_conn_on_up(struct core_conn *conn, struct core_chan *chan, const struct sockaddr *addr,
 		     uint64_t incarnation);
 void core_conn_on_down(struct core_conn *conn);

@@ -37,7 +37,8 @@ struct core_cq {
 	uint64_t mask;       /* ring entries - 1 */
 	uint64_t failed_cnt; /* failed completions in the ring */
 	bool overrun;        /* memory ran out once: entries were lost, every read says so */
-	uint32_t aside; /* things that are read elsewhere, and wake who sleeps here all the same */
+	uint32_t
+		intake_cnt; /* things that are read elsewhere, and wake who sleeps here all the same */
 	/*
 	 * Called after each write while somebody waits on the queue's wait object; or NULL. While it
 	 * is set, `full` is `tail`, so that each write takes the way that looks.
@@ -120,9 +121,9 @@ static inline void core_cq_write(struct core_cq *cq, void *context, uint64_t fla
 void core_cq_write_err(struct core_cq *cq, const struct fi_cq_err_entry *err, fi_addr_t src);
 
 /** `cnt` more to be read elsewhere. */
-static inline void core_cq_add_aside(struct core_cq *cq, uint32_t cnt)
+static inline void core_cq_add_intake(struct core_cq *cq, uint32_t cnt)
 {
-	cq->aside += cnt;
+	cq->intake_cnt += cnt;
 	if (UTIL_UNLIKELY(cq->notify != NULL))
 		cq->notify(cq);
 }

@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 
 #include "core/core_conn.h"
-#include "core/msg/core_late.h"
+#include "core/msg/core_pending.h"
 #include "core/core_op.h"
 #include "core/core_peer.h"
 #include "core/msg/core_rx.h"
@@ -21,34 +21,35 @@ static const struct core_upcalls core_dom_upcalls = {
 	.on_call = core_rx_on_call,
 	.on_reply = core_op_on_reply,
 	.on_get_done = core_dom_on_get_done,
-	.on_arrived = core_late_on_arrived,
+	.on_acked = core_pending_on_acked,
 	.on_up = core_peer_on_up,
 	.on_connect_failed = core_peer_on_connect_failed,
 	.on_accepted = core_conn_on_accepted,
 	.on_refused = core_conn_on_refused,
-	.on_news = core_conn_on_news,
+	.on_event = core_conn_on_event,
 	.on_down = core_peer_on_down,
 };
 
 /** Progress of the allies, when `work` is run: each of them has such a piece, and ours does not count. */
-static void core_dom_run_allies(struct core_work *work)
+static void core_dom_run_merged(struct core_work *work)
 {
-	struct core_dom *dom = UTIL_CONTAINER_OF(work, struct core_dom, ally_work);
-	struct core_dom *ally;
+	struct core_dom *dom = UTIL_CONTAINER_OF(work, struct core_dom, merged_work);
+	struct core_dom *merged_next;
 
-	for (ally = dom->ally; ally != dom; ally = ally->ally) {
-		util_list_remove(&ally->ally_work.link);
-		core_dom_run_work(ally);
-		core_dom_work(ally, &ally->ally_work);
-		ally->engine_ops->progress(ally->engine);
+	for (merged_next = dom->merged_next; merged_next != dom;
+	     merged_next = merged_next->merged_next) {
+		util_list_remove(&merged_next->merged_work.link);
+		core_dom_run_work(merged_next);
+		core_dom_work(merged_next, &merged_next->merged_work);
+		merged_next->engine_ops->progress(merged_next->engine);
 	}
 	core_dom_work(dom, work);
 }
 
-/** Whatever an ally has to do keeps that one awake. */
-static bool core_dom_retry_allies(struct core_work *work)
+/** Whatever an merged_next has to do keeps that one awake. */
+static bool core_dom_retry_merged(struct core_work *work)
 {
-	struct core_dom *dom = UTIL_CONTAINER_OF(work, struct core_dom, ally_work);
+	struct core_dom *dom = UTIL_CONTAINER_OF(work, struct core_dom, merged_work);
 
 	core_dom_work(dom, work);
 	return false;
@@ -68,13 +69,13 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 	dom->watched = false;
 	util_bias_init(&dom->own_lock);
 	dom->lock = &dom->own_lock;
-	dom->ally = dom;
-	util_list_init(&dom->ally_work.link);
-	dom->ally_work.run = core_dom_run_allies;
-	dom->ally_work.retry = core_dom_retry_allies;
+	dom->merged_next = dom;
+	util_list_init(&dom->merged_work.link);
+	dom->merged_work.run = core_dom_run_merged;
+	dom->merged_work.retry = core_dom_retry_merged;
 	dom->unexpected_used = 0;
 	dom->unexpected_warned = false;
-	util_spare_init(&dom->spare, limits->unexpected_mem / CORE_DOM_SPARE);
+	util_spare_init(&dom->spare, limits->unexpected_mem / CORE_DOM_CACHE_SHARE);
 	core_mr_table_init(&dom->own_mrs);
 	dom->mrs = &dom->own_mrs;
 	util_list_init(&dom->eps);
@@ -95,23 +96,24 @@ void core_dom_share_mrs(struct core_dom *dom, struct core_dom *with)
 	dom->mrs = with->mrs;
 }
 
-void core_dom_ally(struct core_dom *dom, struct core_dom *with)
+void core_dom_merge(struct core_dom *dom, struct core_dom *with)
 {
 	struct util_bias *lock = core_dom_bias(dom), *old = core_dom_bias(with);
-	struct core_dom *ally = with, *next = with->ally;
+	struct core_dom *merged_next = with, *next = with->merged_next;
 
 	if (lock == old)
 		return;
 	do {
-		__atomic_store_n(&ally->lock, lock, __ATOMIC_RELAXED);
-		ally = ally->ally;
-	} while (ally != with);
+		__atomic_store_n(&merged_next->lock, lock, __ATOMIC_RELAXED);
+		merged_next = merged_next->merged_next;
+	} while (merged_next != with);
 	/* Two rings that exchange their next ones are one. */
-	with->ally = dom->ally;
-	dom->ally = next;
-	for (ally = dom->ally; ally != dom; ally = ally->ally)
-		core_dom_work(ally, &ally->ally_work);
-	core_dom_work(dom, &dom->ally_work);
+	with->merged_next = dom->merged_next;
+	dom->merged_next = next;
+	for (merged_next = dom->merged_next; merged_next != dom;
+	     merged_next = merged_next->merged_next)
+		core_dom_work(merged_next, &merged_next->merged_work);
+	core_dom_work(dom, &dom->merged_work);
 	util_bias_unlock(old);
 }
 
@@ -124,7 +126,7 @@ void core_dom_lock_again(struct core_dom *dom, struct util_bias *held)
 	} while (core_dom_bias(dom) != held);
 }
 
-void core_dom_visit(struct core_dom *dom)
+void core_dom_lock_transient(struct core_dom *dom)
 {
 	struct util_bias *lock;
 
@@ -191,22 +193,24 @@ static bool core_dom_is_busy(struct core_dom *dom)
 
 int core_dom_arm(struct core_dom *dom)
 {
-	struct core_dom *ally = dom;
+	struct core_dom *merged_next = dom;
 	int ret;
 
 	do {
-		ret = core_dom_is_busy(ally) ? -FI_EAGAIN : ally->engine_ops->arm(ally->engine);
-		ally = ally->ally;
-	} while (!ret && ally != dom);
+		ret = core_dom_is_busy(merged_next)
+			      ? -FI_EAGAIN
+			      : merged_next->engine_ops->arm(merged_next->engine);
+		merged_next = merged_next->merged_next;
+	} while (!ret && merged_next != dom);
 	return ret;
 }
 
 void core_dom_disarm(struct core_dom *dom)
 {
-	struct core_dom *ally = dom;
+	struct core_dom *merged_next = dom;
 
 	do {
-		ally->engine_ops->disarm(ally->engine);
-		ally = ally->ally;
-	} while (ally != dom);
+		merged_next->engine_ops->disarm(merged_next->engine);
+		merged_next = merged_next->merged_next;
+	} while (merged_next != dom);
 }

@@ -49,7 +49,7 @@ struct core_limits {
 };
 
 /** One part in so many of unexpected_mem is kept when it is free again, for the next unexpected messages. */
-#define CORE_DOM_SPARE 32u
+#define CORE_DOM_CACHE_SHARE 32u
 
 struct core_dom {
 	const struct core_engine_ops *engine_ops;
@@ -61,10 +61,11 @@ struct core_dom {
 	 * progress too, for nobody else will let go what waits.
 	 */
 	bool watched;
-	struct util_bias *lock; /* own_lock, or that of an ally; atomic, changed with both held */
+	struct util_bias
+		*lock; /* own_lock, or that of an merged_next; atomic, changed with both held */
 	struct util_bias own_lock;
-	struct core_dom *ally;      /* the next in their ring; itself: none */
-	struct core_work ally_work; /* with allies: always in `work`, keeps nobody awake */
+	struct core_dom *merged_next; /* the next in their ring; itself: none */
+	struct core_work merged_work; /* with allies: always in `work`, keeps nobody awake */
 	struct core_limits limits;
 	size_t unexpected_used; /* heap bytes held by unexpected messages */
 	bool unexpected_warned;
@@ -85,7 +86,7 @@ void core_dom_fini(struct core_dom *dom);
 void core_dom_share_mrs(struct core_dom *dom, struct core_dom *with);
 
 /** For good: one lock, that of `dom`, and one progress. Both are locked; that of `with` is given back. */
-void core_dom_ally(struct core_dom *dom, struct core_dom *with);
+void core_dom_merge(struct core_dom *dom, struct core_dom *with);
 
 /** Its lock; any thread may ask, who holds it knows that it stays. */
 static inline struct util_bias *core_dom_bias(const struct core_dom *dom)
@@ -112,7 +113,7 @@ static inline void core_dom_lock(struct core_dom *dom)
 bool core_dom_trylock(struct core_dom *dom);
 
 /** As core_dom_lock, by who will not be back soon: nobody loses a lock that costs nothing (util/bias.h). */
-void core_dom_visit(struct core_dom *dom);
+void core_dom_lock_transient(struct core_dom *dom);
 
 static inline void core_dom_unlock(struct core_dom *dom)
 {
@@ -120,9 +121,9 @@ static inline void core_dom_unlock(struct core_dom *dom)
 		util_bias_unlock(core_dom_bias(dom));
 }
 
-static inline bool core_dom_has_allies(const struct core_dom *dom)
+static inline bool core_dom_is_merged(const struct core_dom *dom)
 {
-	return dom->ally != dom;
+	return dom->merged_next != dom;
 }
 
 /** locked and watched change here only. Under the lock, if there is one already. */

@@ -21,11 +21,11 @@ static void core_ep_pools_init(struct core_ep *ep)
 {
 	util_pool_init(&ep->tx_reqs, sizeof(struct core_tx_req), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->rx_reqs, sizeof(struct core_rx_req), CORE_EP_POOL_CHUNK, 0);
-	util_pool_init(&ep->inmsgs, sizeof(struct core_inmsg), CORE_EP_POOL_CHUNK, 0);
+	util_pool_init(&ep->unexps, sizeof(struct core_unexp), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->atomic_reqs, sizeof(struct core_atomic_req), CORE_EP_POOL_CHUNK, 0);
 	util_pool_init(&ep->rma_reqs, sizeof(struct core_rma_req), CORE_EP_POOL_CHUNK, 0);
 	util_idmap_init(&ep->tx_ids);
-	util_idmap_init(&ep->loan_ids);
+	util_idmap_init(&ep->exposure_ids);
 	util_idmap_init(&ep->rx_ids);
 	core_rpc_init(&ep->rpc);
 }
@@ -34,11 +34,11 @@ static void core_ep_pools_fini(struct core_ep *ep)
 {
 	util_pool_fini(&ep->tx_reqs);
 	util_pool_fini(&ep->rx_reqs);
-	util_pool_fini(&ep->inmsgs);
+	util_pool_fini(&ep->unexps);
 	util_pool_fini(&ep->atomic_reqs);
 	util_pool_fini(&ep->rma_reqs);
 	util_idmap_fini(&ep->tx_ids);
-	util_idmap_fini(&ep->loan_ids);
+	util_idmap_fini(&ep->exposure_ids);
 	util_idmap_fini(&ep->rx_ids);
 }
 
@@ -68,9 +68,9 @@ int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr
 	int ret;
 
 	ep->dom = dom;
-	core_comp_settle(&ep->tx);
-	core_comp_settle(&ep->rx);
-	util_list_init(&ep->strangers);
+	core_comp_update(&ep->tx);
+	core_comp_update(&ep->rx);
+	util_list_init(&ep->unnamed);
 	util_list_init(&ep->known);
 	ret = core_ep_rx_init(ep);
 	if (ret)
@@ -110,9 +110,9 @@ static bool core_ep_chans_busy(const struct util_list *peers)
 bool core_ep_is_busy(const struct core_ep *ep)
 {
 	bool known = core_ep_chans_busy(&ep->known);
-	bool strangers = core_ep_chans_busy(&ep->strangers);
+	bool unnamed = core_ep_chans_busy(&ep->unnamed);
 
-	return ep->tx_open || known || strangers;
+	return ep->tx_open || known || unnamed;
 }
 
 void core_ep_close(struct core_ep *ep)
@@ -128,7 +128,7 @@ void core_ep_close(struct core_ep *ep)
 	core_rx_drop_all(ep);
 	while ((first = util_list_first(&ep->known)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
-	while ((first = util_list_first(&ep->strangers)))
+	while ((first = util_list_first(&ep->unnamed)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
 	core_rpc_fini(ep);
 	core_coll_fini(ep);

@@ -40,7 +40,7 @@ struct core_comp {
 };
 
 /** `plain` and `asked` follow from the others: after they were changed. */
-static inline void core_comp_settle(struct core_comp *comp)
+static inline void core_comp_update(struct core_comp *comp)
 {
 	comp->asked = comp->cntr ? NULL : comp->cq;
 	comp->plain = comp->selective ? NULL : comp->asked;
@@ -54,8 +54,8 @@ struct core_ep {
 	/* peers[fi_addr], NULL until first used; grown on demand. */
 	struct core_peer **peers;
 	uint64_t peer_cnt;
-	struct util_list strangers; /* core_peer.ep_link: connected to us, in no AV yet */
-	struct util_list known;     /* core_peer.ep_link: the others */
+	struct util_list unnamed; /* core_peer.ep_link: connected to us, in no AV yet */
+	struct util_list known;   /* core_peer.ep_link: the others */
 	struct core_comp tx;
 	struct core_comp rx;
 	struct core_cntr *rma_cntr[CORE_CNTR_RMA_CNT]; /* or NULL */
@@ -69,14 +69,14 @@ struct core_ep {
 	struct core_match *msg;
 	struct util_pool tx_reqs;     /* struct core_tx_req */
 	struct util_pool rx_reqs;     /* struct core_rx_req */
-	struct util_pool inmsgs;      /* struct core_inmsg */
+	struct util_pool unexps;      /* struct core_unexp */
 	struct util_pool atomic_reqs; /* struct core_atomic_req */
 	struct util_pool rma_reqs;    /* struct core_rma_req */
-	struct util_list claimed;     /* core_inmsg.peer_link: FI_CLAIM took them out of matching */
+	struct util_list claimed;     /* core_unexp.peer_link: FI_CLAIM took them out of matching */
 	struct util_idmap tx_ids;     /* ids in PART, RNDV and PULL -> core_tx_req */
-	struct util_idmap rx_ids;     /* ids in PULL and CONT -> core_inmsg */
+	struct util_idmap rx_ids;     /* ids in PULL and CONT -> core_unexp */
 	struct core_rpc rpc;
-	struct util_idmap loan_ids; /* ids of loans -> core_rma_held */
+	struct util_idmap exposure_ids; /* ids of loans -> core_rma_deferred */
 	uint32_t next_peer_id;
 	uint32_t tx_queued; /* operations that wait in a peer's tx_queue */
 	/* Operations that have not ended, less users' calls: their answers may never come. */
@@ -84,7 +84,7 @@ struct core_ep {
 	struct util_list dom_link; /* core_dom.eps */
 	struct core_coll *coll; /* collective operations (core_coll.h), or NULL: it takes no part */
 	struct core_ep *srx;    /* the shared receive context, or NULL (core_srx.h) */
-	struct core_ep *rx_lender; /* of a context: the endpoint whose `rx` it uses, or NULL */
+	struct core_ep *rx_owner; /* of a context: the endpoint whose `rx` it uses, or NULL */
 };
 
 /** Binds the endpoint's address and opens its tables. The caller zeroed `ep`. 0 or -FI_E*. */

@@ -80,7 +80,7 @@ int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key)
 
 	mr->listed = false;
 	mr->users = 0;
-	util_list_init(&mr->loans);
+	util_list_init(&mr->exposures);
 	if (prov_key)
 		mr->key = table->next_key++;
 	if (!(mr->access & (FI_REMOTE_READ | FI_REMOTE_WRITE)))
@@ -115,7 +115,7 @@ void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct u
 	pthread_mutex_lock(&dom->mrs->use_lock);
 	mr->users += counts;
 	if (loan)
-		util_list_push_back(&mr->loans, loan);
+		util_list_push_back(&mr->exposures, loan);
 	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 

@@ -13,7 +13,7 @@
  *
  * Owner: the registrar embeds core_mr and frees it after core_mr_remove. Where core domains share a
  * table, who changes it or waits for users holds the locks of all of them, who reaches for memory
- * that of his own; users and loans have a lock of their own besides. Shown by
+ * that of his own; users and exposures have a lock of their own besides. Shown by
  * test/unit/core/test_core_mr.c.
  */
 #ifndef CORE_MR_H
@@ -41,7 +41,7 @@ struct core_mr {
 	struct core_cntr *remote_read;  /* counts accesses of peers that have ended, or NULL */
 	struct core_cntr *remote_write; /* the same */
 	uint32_t users;                 /* transfers under way that device or kernel carry out */
-	struct util_list loans;         /* core_rma_held.mr_link */
+	struct util_list exposures;     /* core_rma_deferred.mr_link */
 	bool listed;                    /* in the table */
 	struct core_mr *next;           /* in the table's slot */
 	size_t iov_cnt;
@@ -54,7 +54,8 @@ struct core_mr_table {
 	uint64_t slot_cnt;
 	uint64_t cnt;
 	uint64_t next_key;
-	pthread_mutex_t use_lock; /* guards users and loans of all regions; the innermost lock */
+	pthread_mutex_t
+		use_lock; /* guards users and exposures of all regions; the innermost lock */
 };
 
 void core_mr_table_init(struct core_mr_table *table);
@@ -68,7 +69,7 @@ void core_mr_table_fini(struct core_mr_table *table);
 int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key);
 /** No peer finds it any more. Its `users` may still be under way. */
 void core_mr_remove(struct core_dom *dom, struct core_mr *mr);
-/** A transfer begins, or ends: counted in `users`, and in `loans` with this link (NULL: not). */
+/** A transfer begins, or ends: counted in `users`, and in `exposures` with this link (NULL: not). */
 void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan);
 void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan);
 

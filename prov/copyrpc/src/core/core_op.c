@@ -34,7 +34,7 @@ static int core_op_start(struct core_op *op)
 {
 	int ret;
 
-	if (op->fence && !core_op_is_alone(op))
+	if (op->fence && !core_op_is_oldest(op))
 		return -FI_EAGAIN;
 	core_op_unqueue(op);
 	ret = op->ops->start(op);
@@ -149,7 +149,7 @@ void core_op_wait(struct core_peer *peer)
 		core_dom_work(peer->ep->dom, &peer->work);
 }
 
-void core_op_go_on(struct core_work *work)
+void core_op_resume(struct core_work *work)
 {
 	core_op_run(UTIL_CONTAINER_OF(work, struct core_peer, work));
 }
@@ -159,7 +159,7 @@ bool core_op_retry(struct core_work *work)
 	return !core_op_run(UTIL_CONTAINER_OF(work, struct core_peer, work));
 }
 
-bool core_op_is_alone(const struct core_op *op)
+bool core_op_is_oldest(const struct core_op *op)
 {
 	return op->peer->tx.next == &op->peer_link;
 }

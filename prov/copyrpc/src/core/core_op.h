@@ -9,7 +9,7 @@
  *        \--no room, no connection, others before it--> queued --its turn--> start
  *
  * Operations start in the order they were submitted. Queue and streams of a peer go on when
- * progress finds room (core_op_go_on); a peer that fails ends all of them.
+ * progress finds room (core_op_resume); a peer that fails ends all of them.
  *
  * Shown by test/unit/core/test_core_op.c.
  */
@@ -74,7 +74,7 @@ void core_op_unstream(struct core_op *op);
 void core_op_restream(struct core_op *op);
 
 /** Continues what waits for room: core_peer.work. */
-void core_op_go_on(struct core_work *work);
+void core_op_resume(struct core_work *work);
 /** Its retry (core_dom.h), where the channel wakes who waits for room. */
 bool core_op_retry(struct core_work *work);
 
@@ -82,7 +82,7 @@ bool core_op_retry(struct core_work *work);
 void core_op_wait(struct core_peer *peer);
 
 /** Has everything before it towards its peer ended (FI_FENCE)? */
-bool core_op_is_alone(const struct core_op *op);
+bool core_op_is_oldest(const struct core_op *op);
 
 /** Ends all that is open towards a peer. */
 void core_op_fail_peer(struct core_peer *peer, int err);

@@ -59,11 +59,11 @@ static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr
 	util_list_init(&peer->tx);
 	util_list_init(&peer->tx_queue);
 	util_list_init(&peer->tx_stream);
-	util_list_init(&peer->rma_held);
+	util_list_init(&peer->rma_deferred);
 	util_list_init(&peer->rx);
 	util_list_init(&peer->ep_link);
 	util_list_init(&peer->work.link);
-	peer->work.run = core_op_go_on;
+	peer->work.run = core_op_resume;
 	memcpy(&peer->addr, addr,
 	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					   : sizeof(struct sockaddr_in));
@@ -111,12 +111,12 @@ static bool core_peer_same_addr(const struct sockaddr *a, const struct sockaddr 
 }
 
 /** A peer that talks to us under an address no AV has. */
-static struct core_peer *core_peer_stranger(struct core_ep *ep, const struct sockaddr *addr)
+static struct core_peer *core_peer_find_unnamed(struct core_ep *ep, const struct sockaddr *addr)
 {
 	struct util_list *it, *tmp;
 	struct core_peer *peer;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->strangers) {
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->unnamed) {
 		peer = UTIL_CONTAINER_OF(it, struct core_peer, ep_link);
 		if (core_peer_same_addr((struct sockaddr *)&peer->addr, addr))
 			return peer;
@@ -129,10 +129,9 @@ void core_peer_up(struct core_peer *peer, struct core_chan *chan)
 	peer->chan = chan;
 	chan->peer = peer;
 	peer->work.retry = chan->caps & CORE_CHAN_WAKES ? core_op_retry : NULL;
-	peer->allowance_lim = chan->allowance_sure < CORE_RPC_ALLOWANCE_MAX
-				      ? chan->allowance_sure
-				      : CORE_RPC_ALLOWANCE_MAX;
-	peer->inject_waits = false;
+	peer->rpc_resp_lim =
+		chan->resp_sure < CORE_RPC_RESP_MAX ? chan->resp_sure : CORE_RPC_RESP_MAX;
+	peer->inject_pending = false;
 	peer->inject_err = 0;
 	core_peer_set_state(peer, CORE_PEER_UP);
 }
@@ -205,11 +204,11 @@ static struct core_peer *core_peer_by_addr(struct core_ep *ep, const struct sock
 
 	if (fi_addr != CORE_AV_NONE)
 		return core_peer_get(ep, fi_addr);
-	peer = core_peer_stranger(ep, addr);
+	peer = core_peer_find_unnamed(ep, addr);
 	if (!peer) {
 		peer = core_peer_new(ep, addr);
 		if (peer)
-			util_list_push_back(&ep->strangers, &peer->ep_link);
+			util_list_push_back(&ep->unnamed, &peer->ep_link);
 	}
 	return peer;
 }
@@ -250,9 +249,9 @@ void core_peer_on_connect_failed(struct core_ep *ep, const struct sockaddr *addr
 		peer = ep->peers[fi_addr];
 	if (!peer || peer->state != CORE_PEER_CONNECTING)
 		return;
-	if (peer->inject_waits)
+	if (peer->inject_pending)
 		peer->inject_err = err;
-	peer->inject_waits = false;
+	peer->inject_pending = false;
 	core_peer_fail(peer, err, CORE_PEER_DEAD);
 }
 
@@ -290,14 +289,14 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	util_list_remove(&peer->work.link);
 	if (peer->state != state)
 		core_peer_set_state(peer, state);
-	core_late_fail_peer(peer, err);
+	core_pending_fail_peer(peer, err);
 	core_op_fail_peer(peer, err);
 	core_coll_fail_peer(peer, err);
-	core_rma_drop_loans(peer);
+	core_rma_drop_exposures(peer);
 	core_peer_set_eager(peer);
 	if (chan)
 		core_rpc_close_chan(peer->ep, chan);
-	core_rma_drop_fetches(peer); /* nobody moves their bytes any more */
+	core_rma_drop_gets(peer); /* nobody moves their bytes any more */
 }
 
 void core_peer_free(struct core_peer *peer)
@@ -316,7 +315,7 @@ void core_peer_free(struct core_peer *peer)
 	util_list_remove(&peer->work.link);
 	if (peer->fi_addr < ep->peer_cnt)
 		ep->peers[peer->fi_addr] = NULL;
-	core_late_fini(&peer->late);
+	core_pending_fini(&peer->pending);
 	free(peer);
 }
 
@@ -325,9 +324,9 @@ int core_ep_av_inserted(struct core_ep *ep, uint64_t fi_addr)
 	struct sockaddr_storage addr;
 	struct core_peer *peer;
 
-	if (util_list_is_empty(&ep->strangers) || !core_av_addr(ep->av, fi_addr, &addr))
+	if (util_list_is_empty(&ep->unnamed) || !core_av_addr(ep->av, fi_addr, &addr))
 		return 0;
-	peer = core_peer_stranger(ep, (struct sockaddr *)&addr);
+	peer = core_peer_find_unnamed(ep, (struct sockaddr *)&addr);
 	if (!peer)
 		return 0;
 	if (core_peer_reserve(ep, fi_addr))

@@ -22,8 +22,8 @@
 #include "core/core_chan.h"
 #include "core/core_dom.h"
 #include "core/core_ep.h"
-#include "core/msg/core_late.h"
-#include "core/msg/core_tx_gauge.h"
+#include "core/msg/core_pending.h"
+#include "core/msg/core_tx_selector.h"
 #include "util/bits.h"
 #include "util/list.h"
 
@@ -38,22 +38,23 @@ struct core_peer {
 	struct core_chan *chan; /* NULL unless UP */
 	/* Largest message that may go eagerly right now; -1: not UP, or others wait in tx_queue. */
 	ssize_t eager_lim;
-	size_t allowance_lim; /* largest allowance of a user's call, while UP */
+	size_t rpc_resp_lim; /* largest allowance of a user's call, while UP */
 	struct core_ep *ep;
 	fi_addr_t fi_addr; /* FI_ADDR_NOTAVAIL for a stranger */
 	uint32_t id;       /* what matching calls the source; unique in the endpoint */
 	enum core_peer_state state;
-	bool inject_waits;   /* -FI_EAGAIN was returned for want of a connection */
+	bool inject_pending; /* -FI_EAGAIN was returned for want of a connection */
 	int inject_err;      /* what became of it: the next injected message is told (-FI_E*) */
 	struct util_list tx; /* core_op.peer_link: all that is open */
 	struct util_list tx_queue;  /* core_op.wait_link: not started yet, in order */
 	struct util_list tx_stream; /* core_op.wait_link: parts of them are sent */
-	struct util_list rx;        /* core_inmsg.peer_link: messages of this peer not yet done */
-	struct util_list rma_held;  /* core_rma_held.peer_link: long accesses that it makes */
-	struct util_list ep_link;   /* core_ep.known or .strangers */
-	struct core_work work;      /* what waits for room */
-	struct core_late late;
-	struct core_tx_gauge gauge;
+	struct util_list rx;        /* core_unexp.peer_link: messages of this peer not yet done */
+	struct util_list
+		rma_deferred;     /* core_rma_deferred.peer_link: long accesses that it makes */
+	struct util_list ep_link; /* core_ep.known or .unnamed */
+	struct core_work work;    /* what waits for room */
+	struct core_pending pending;
+	struct core_tx_selector selector;
 	uint64_t incarnation;
 	struct sockaddr_storage addr;
 };
@@ -62,14 +63,14 @@ struct core_peer {
 struct core_peer *core_peer_get_cold(struct core_ep *ep, fi_addr_t fi_addr);
 
 /** The peer behind `fi_addr` if it was used before, or NULL. */
-static inline struct core_peer *core_peer_known(struct core_ep *ep, fi_addr_t fi_addr)
+static inline struct core_peer *core_peer_lookup(struct core_ep *ep, fi_addr_t fi_addr)
 {
 	return UTIL_LIKELY(fi_addr < ep->peer_cnt) ? ep->peers[fi_addr] : NULL;
 }
 
 static inline struct core_peer *core_peer_get(struct core_ep *ep, fi_addr_t fi_addr)
 {
-	struct core_peer *peer = core_peer_known(ep, fi_addr);
+	struct core_peer *peer = core_peer_lookup(ep, fi_addr);
 
 	return UTIL_LIKELY(peer != NULL) ? peer : core_peer_get_cold(ep, fi_addr);
 }

@@ -41,7 +41,7 @@ static uint8_t *core_self_flatten(const struct core_frame *frame, size_t head_le
 
 static int core_self_verdict(enum core_rx_verdict verdict, uint8_t *data)
 {
-	if (verdict != CORE_RX_HOLD)
+	if (verdict != CORE_RX_RETAIN)
 		free(data);
 	return verdict == CORE_RX_BAD ? -FI_EIO : 0;
 }
@@ -55,7 +55,7 @@ static int core_self_send(struct core_chan *chan, const struct core_frame *frame
 		return -FI_EAGAIN;
 	return core_self_verdict(core_rx_on_msg(chan, frame->op, data,
 						frame->ext_len + (uint32_t)frame->len,
-						(core_hold_t)(uintptr_t)data),
+						(core_retain_t)(uintptr_t)data),
 				 data);
 }
 
@@ -76,7 +76,7 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 	return core_self_verdict(
 		core_rx_on_call(chan, ref, data,
 				(uint32_t)(sizeof(frame->op) + frame->ext_len + frame->len),
-				(core_hold_t)(uintptr_t)data),
+				(core_retain_t)(uintptr_t)data),
 		data);
 }
 
@@ -132,11 +132,11 @@ static int core_self_reply_iov(struct core_chan *chan, struct core_call_ref ref,
 	return ret;
 }
 
-static int core_self_keep(struct core_chan *chan, core_hold_t *hold)
+static int core_self_keep(struct core_chan *chan, core_retain_t *hold)
 {
 	struct core_self *self = core_self_of(chan);
 
-	*hold = (core_hold_t)(uintptr_t)self->answer;
+	*hold = (core_retain_t)(uintptr_t)self->answer;
 	self->answer = NULL;
 	return 0;
 }
@@ -155,8 +155,8 @@ static int core_self_get(struct core_chan *chan, struct core_get *get)
 	return 1;
 }
 
-static int core_self_lend(struct core_chan *chan, const void *addr, size_t len,
-			  struct core_loan *loan)
+static int core_self_expose(struct core_chan *chan, const void *addr, size_t len,
+			    struct core_exposure *loan)
 {
 	(void)chan;
 	(void)addr;
@@ -165,13 +165,13 @@ static int core_self_lend(struct core_chan *chan, const void *addr, size_t len,
 	return 0;
 }
 
-static void core_self_unlend(struct core_chan *chan, struct core_loan *loan)
+static void core_self_unexpose(struct core_chan *chan, struct core_exposure *loan)
 {
 	(void)chan;
 	(void)loan;
 }
 
-static void core_self_release(struct core_chan *chan, core_hold_t hold)
+static void core_self_release(struct core_chan *chan, core_retain_t hold)
 {
 	(void)chan;
 	free((void *)(uintptr_t)hold);
@@ -206,8 +206,8 @@ static const struct core_chan_ops core_self_ops = {
 	.keep = core_self_keep,
 	.flush = core_self_flush,
 	.get = core_self_get,
-	.lend = core_self_lend,
-	.unlend = core_self_unlend,
+	.lend = core_self_expose,
+	.unlend = core_self_unexpose,
 	.release = core_self_release,
 	.is_busy = core_self_is_busy,
 	.stop = core_self_stop,
@@ -222,8 +222,8 @@ struct core_chan *core_self_open(void)
 		return NULL;
 	self->chan.ops = &core_self_ops;
 	self->chan.eager_max = CORE_SELF_EAGER_MAX;
-	self->chan.allowance_max = CORE_SELF_EAGER_MAX;
-	self->chan.allowance_sure = CORE_SELF_EAGER_MAX;
+	self->chan.resp_lim = CORE_SELF_EAGER_MAX;
+	self->chan.resp_sure = CORE_SELF_EAGER_MAX;
 	self->chan.caps = CORE_CHAN_GET | CORE_CHAN_REVOKE;
 	util_idmap_init(&self->calls);
 	return &self->chan;

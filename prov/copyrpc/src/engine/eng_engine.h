@@ -46,7 +46,7 @@ struct core_engine_ep {
 	struct core_ep *ep;
 	struct cm_agent *agent;
 	struct util_list conns;    /* eng_conn.conn_link, from prepare to free */
-	bool tells_news;           /* up->on_news is wanted */
+	bool tells_news;           /* up->on_event is wanted */
 	void *port[ENG_LANES_MAX]; /* what lanes have of their own for it; the control thread's */
 };
 

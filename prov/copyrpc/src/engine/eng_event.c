@@ -24,7 +24,7 @@ void eng_event_push(struct core_engine *engine, const struct eng_event *ev)
 	if (write(engine->event_fd, &one, sizeof(one)) < 0)
 		UTIL_DBG(EP_CTRL, "event counter full\n"); /* then it is readable already */
 	if (ev->eep && ev->eep->tells_news)
-		engine->up->on_news(ev->eep->ep);
+		engine->up->on_event(ev->eep->ep);
 }
 
 static void eng_event_unlink_locked(struct core_engine *engine, struct eng_event *ev)

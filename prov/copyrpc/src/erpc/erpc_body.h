@@ -47,12 +47,12 @@ struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in
 void erpc_body_free(struct erpc_body *body);
 
 /** As core knows it, and back. */
-static inline core_hold_t erpc_body_hold(const struct erpc_body *body)
+static inline core_retain_t erpc_body_hold(const struct erpc_body *body)
 {
-	return (core_hold_t)(uintptr_t)body;
+	return (core_retain_t)(uintptr_t)body;
 }
 
-static inline struct erpc_body *erpc_body_held(core_hold_t hold)
+static inline struct erpc_body *erpc_body_held(core_retain_t hold)
 {
 	return (struct erpc_body *)(uintptr_t)hold;
 }

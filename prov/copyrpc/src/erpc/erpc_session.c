@@ -108,11 +108,11 @@ static void erpc_session_limits(struct erpc_session *s)
 	uint32_t one = s->payload - ERPC_HEADS;
 	uint64_t parts = (uint64_t)(WIRE_ERPC_PKT_MAX - 1) * s->payload;
 
-	s->conn.chan.caps = CORE_CHAN_GET | CORE_CHAN_LATE | CORE_CHAN_REVOKE | CORE_CHAN_WAKES;
+	s->conn.chan.caps = CORE_CHAN_GET | CORE_CHAN_ASYNC | CORE_CHAN_REVOKE | CORE_CHAN_WAKES;
 	s->conn.chan.eager_max =
 		s->payload >= ERPC_EAGER_ONE && one < ERPC_EAGER_MAX ? one : ERPC_EAGER_MAX;
-	s->conn.chan.allowance_max = ERPC_EAGER_MAX;
-	s->conn.chan.allowance_sure = ERPC_EAGER_MAX;
+	s->conn.chan.resp_lim = ERPC_EAGER_MAX;
+	s->conn.chan.resp_sure = ERPC_EAGER_MAX;
 	s->conn.chan.get_min = ERPC_GET_MIN;
 	s->conn.chan.taken = &s->taken;
 	s->grant_left = ERPC_GRANT;

@@ -13,7 +13,7 @@
  *
  * Sending: what is accepted goes into the open batch. It leaves at once where nothing is under way
  * and bursts are not usual, and otherwise when a slot is free and progress comes round, so messages
- * gather while others are on their way. Positions (CORE_CHAN_LATE) count messages; they move as
+ * gather while others are on their way. Positions (CORE_CHAN_ASYNC) count messages; they move as
  * batches are answered, in order.
  *
  *   opened --connect--> connected --attach--> up --erpc_session_fail--> failed --stop--> stopped

@@ -92,7 +92,7 @@ void ring_bulk_fail(struct ring_conn *conn, int err)
 	}
 }
 
-int ring_bulk_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan)
+int ring_bulk_lend(struct core_chan *chan, const void *addr, size_t len, struct core_exposure *loan)
 {
 	struct ring_conn *conn = ring_conn_of(chan);
 	struct ring_lane *lane = ring_conn_lane(conn);
@@ -113,7 +113,7 @@ int ring_bulk_lend(struct core_chan *chan, const void *addr, size_t len, struct 
 	return 0;
 }
 
-void ring_bulk_unlend(struct core_chan *chan, struct core_loan *loan)
+void ring_bulk_unlend(struct core_chan *chan, struct core_exposure *loan)
 {
 	struct ring_conn *conn = ring_conn_of(chan);
 	struct ring_lane *lane = ring_conn_lane(conn);

@@ -95,7 +95,7 @@ RING_INLINE int ring_call_alone(const struct dev_link_ops *dev, const struct rin
 }
 
 /** Releases what was held: ring_rx_release_hold for who inlines it. */
-static inline void ring_call_release(struct ring_conn *conn, core_hold_t hold)
+static inline void ring_call_release(struct ring_conn *conn, core_retain_t hold)
 {
 	if (UTIL_LIKELY(ring_holds_release(&conn->rx.holds, hold)))
 		ring_rx_release(conn);
@@ -103,8 +103,8 @@ static inline void ring_call_release(struct ring_conn *conn, core_hold_t hold)
 
 /** core_chan_ops.answer into a batch that is held and stays so: false, or it was done. */
 RING_INLINE bool ring_call_answer_join(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-				       struct core_call_ref ref, core_hold_t hold, const void *buf,
-				       size_t len, unsigned flags)
+				       struct core_call_ref ref, core_retain_t hold,
+				       const void *buf, size_t len, unsigned flags)
 {
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
 	uint32_t span = wire_msg_span((uint32_t)len);
@@ -127,8 +127,8 @@ RING_INLINE bool ring_call_answer_join(const struct ring_flush_cfg *cfg, struct 
  */
 RING_INLINE bool ring_call_answer_lone(const struct dev_link_ops *dev,
 				       const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-				       struct core_call_ref ref, core_hold_t hold, const void *buf,
-				       size_t len, unsigned flags)
+				       struct core_call_ref ref, core_retain_t hold,
+				       const void *buf, size_t len, unsigned flags)
 {
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
 	uint64_t move = WIRE_META_LEN + wire_long_span(len);
@@ -151,8 +151,8 @@ RING_INLINE bool ring_call_answer_lone(const struct dev_link_ops *dev,
 /** core_chan_ops.answer otherwise. */
 RING_INLINE int ring_call_answer_alone(const struct dev_link_ops *dev,
 				       const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-				       struct core_call_ref ref, core_hold_t hold, const void *buf,
-				       size_t len, unsigned flags)
+				       struct core_call_ref ref, core_retain_t hold,
+				       const void *buf, size_t len, unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	int ret = ring_tx_reply_iov(dev, cfg, conn, ref, &iov, 1, len, flags);

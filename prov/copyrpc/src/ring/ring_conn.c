@@ -46,8 +46,8 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	util_idmap_init(&conn->calls);
 	util_list_init(&conn->gets);
 	conn->eng.chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
-	conn->eng.chan.allowance_max = wire_allowance(rx_grant_max);
-	conn->eng.chan.allowance_sure = wire_allowance(rx_grant_max / 2);
+	conn->eng.chan.resp_lim = wire_allowance(rx_grant_max);
+	conn->eng.chan.resp_sure = wire_allowance(rx_grant_max / 2);
 	conn->eng.chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
 	ring_late_init(conn);
 	/* A device whose memory is registered gives a connection up that reads what is no more. */
@@ -97,7 +97,7 @@ void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos)
 		ring_conn_fail_cold(conn, -FI_EIO, "consumer word beyond what was sent");
 		return;
 	}
-	if (conn->eng.chan.caps & CORE_CHAN_LATE)
+	if (conn->eng.chan.caps & CORE_CHAN_ASYNC)
 		ring_late_news(conn);
 	if (conn->tx.flow.remote_consumer != conn->read_known) {
 		conn->read_vain = 0;

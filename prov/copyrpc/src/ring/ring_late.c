@@ -13,7 +13,7 @@ void ring_late_init(struct ring_conn *conn)
 	conn->eng.chan.taken = &conn->tx.flow.producer;
 	conn->eng.chan.awaited = 0;
 	if (conn->link->ops->write_imm_ack)
-		conn->eng.chan.caps |= CORE_CHAN_LATE;
+		conn->eng.chan.caps |= CORE_CHAN_ASYNC;
 }
 
 void ring_late_news(struct ring_conn *conn)
@@ -23,7 +23,7 @@ void ring_late_news(struct ring_conn *conn)
 	if (arrived == conn->late.told)
 		return;
 	conn->late.told = arrived;
-	conn->eng.up->on_arrived(&conn->eng.chan, arrived);
+	conn->eng.up->on_acked(&conn->eng.chan, arrived);
 }
 
 void ring_late_watch(struct ring_conn *conn)

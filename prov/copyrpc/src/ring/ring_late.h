@@ -13,7 +13,7 @@
  * answer would have told as much; after that was wrong, only if it does so more often. So a stream
  * costs a completion per batch, a ping-pong nothing.
  *
- * core/ hears by on_arrived. Owner: whoever holds the domain; `unsure` is the lane's.
+ * core/ hears by on_acked. Owner: whoever holds the domain; `unsure` is the lane's.
  * Shown by test/unit/ring/test_ring_late.c.
  */
 #ifndef RING_LATE_H

@@ -86,15 +86,15 @@ RING_INLINE bool ring_lone_send(const struct dev_link_ops *dev, const struct rin
 				struct ring_conn *conn, uint64_t label, uint64_t ext0,
 				uint64_t ext1, const void *buf, size_t len)
 {
-	uint64_t ext_len = core_label_ext_len(label);
+	uint64_t ext_len = core_packed_ext_len(label);
 	uint64_t move = WIRE_META_LEN + wire_long_span(ext_len + len);
 	uint64_t off;
 
-	if (!ring_lone_is(dev, cfg, conn, move, len, core_label_flags(label)))
+	if (!ring_lone_is(dev, cfg, conn, move, len, core_packed_flags(label)))
 		return false;
 	off = ring_lone_take(&conn->tx, move);
 	util_copy_short(ring_tx_write_head_at(conn->tx.base + off + WIRE_META_LEN,
-					      core_label_op(label), ext0, ext1, ext_len, len),
+					      core_packed_op(label), ext0, ext1, ext_len, len),
 			buf, len);
 	ring_lone_leave(dev, conn, off, move, 0);
 	return true;

@@ -93,14 +93,14 @@
 					 iov_cnt, len, flags);                                     \
 	}                                                                                          \
 	static __attribute__((noinline)) int ring_##kind##_answer_alone(                           \
-		struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,                \
+		struct core_chan *chan, struct core_call_ref ref, core_retain_t hold,              \
 		const void *buf, size_t len, unsigned flags)                                       \
 	{                                                                                          \
 		return ring_call_answer_alone(&link_inline, &cfg, ring_conn_of(chan), ref, hold,   \
 					      buf, len, flags);                                    \
 	}                                                                                          \
 	static __attribute__((noinline)) int ring_##kind##_answer_lone(                            \
-		struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,                \
+		struct core_chan *chan, struct core_call_ref ref, core_retain_t hold,              \
 		const void *buf, size_t len, unsigned flags)                                       \
 	{                                                                                          \
 		if (ring_call_answer_lone(&link_inline, &cfg, ring_conn_of(chan), ref, hold, buf,  \
@@ -109,7 +109,7 @@
 		return ring_##kind##_answer_alone(chan, ref, hold, buf, len, flags);               \
 	}                                                                                          \
 	static int ring_##kind##_answer(struct core_chan *chan, struct core_call_ref ref,          \
-					core_hold_t hold, const void *buf, size_t len,             \
+					core_retain_t hold, const void *buf, size_t len,           \
 					unsigned flags)                                            \
 	{                                                                                          \
 		if (ring_call_answer_join(&cfg, ring_conn_of(chan), ref, hold, buf, len, flags))   \

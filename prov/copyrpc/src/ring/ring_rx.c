@@ -10,7 +10,7 @@ static const char *ring_rx_refused(enum core_rx_verdict verdict)
 
 const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos)
 {
-	if (verdict == CORE_RX_HOLD && !ring_holds_add(&conn->rx.holds, pos))
+	if (verdict == CORE_RX_RETAIN && !ring_holds_add(&conn->rx.holds, pos))
 		return NULL;
 	return verdict == CORE_RX_DONE ? NULL : ring_rx_refused(verdict);
 }
@@ -30,7 +30,7 @@ const char *ring_rx_response(struct ring_conn *conn, uint32_t call_id, uint32_t 
 	return NULL;
 }
 
-int ring_rx_keep(struct core_chan *chan, core_hold_t *hold)
+int ring_rx_keep(struct core_chan *chan, core_retain_t *hold)
 {
 	struct ring_rx *rx = &ring_conn_of(chan)->rx;
 
@@ -52,13 +52,13 @@ const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t pigg
 	ref.call_id = call_id;
 	ref.allowance = piggyback * WIRE_ALIGN - WIRE_HDR_LEN;
 	verdict = conn->eng.up->on_call(&conn->eng.chan, ref, data, len, conn->rx.holds.tail);
-	if (UTIL_LIKELY(verdict == CORE_RX_HOLD) &&
+	if (UTIL_LIKELY(verdict == CORE_RX_RETAIN) &&
 	    UTIL_LIKELY(!ring_holds_add(&conn->rx.holds, pos)))
 		return NULL;
 	return verdict == CORE_RX_DONE ? NULL : ring_rx_refused(verdict);
 }
 
-void ring_rx_release_hold(struct core_chan *chan, core_hold_t hold)
+void ring_rx_release_hold(struct core_chan *chan, core_retain_t hold)
 {
 	ring_call_release(ring_conn_of(chan), hold);
 }

@@ -62,7 +62,7 @@ const char *ring_rx_response(struct ring_conn *conn, uint32_t call_id, uint32_t 
 /** A call of the peer. */
 const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
 			 const uint8_t *data, uint32_t len, uint64_t pos);
-/** Keeps the message at `pos`: its up-call said CORE_RX_HOLD. */
+/** Keeps the message at `pos`: its up-call said CORE_RX_RETAIN. */
 const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos);
 
 /** The position of `src` on the ring, in the batch that was taken in last, which ends at `end`. */
@@ -200,10 +200,10 @@ RING_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, stru
 }
 
 /** core_chan_ops.keep */
-int ring_rx_keep(struct core_chan *chan, core_hold_t *hold);
+int ring_rx_keep(struct core_chan *chan, core_retain_t *hold);
 
 /** core_chan_ops.release */
-void ring_rx_release_hold(struct core_chan *chan, core_hold_t hold);
+void ring_rx_release_hold(struct core_chan *chan, core_retain_t hold);
 
 /** Takes in the batch that an immediate announced. */
 RING_INLINE void ring_rx_batch(const struct dev_link_ops *dev, struct ring_conn *conn, uint32_t imm)

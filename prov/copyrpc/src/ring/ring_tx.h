@@ -44,7 +44,7 @@ RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_f
 /** Does such a message join a batch that is held and stays so? */
 RING_INLINE bool ring_tx_may_join(const struct ring_conn *conn, uint64_t label, size_t len)
 {
-	uint64_t ext_len = label >> CORE_LABEL_EXT_SHIFT; /* with a flag nothing has room for it */
+	uint64_t ext_len = label >> CORE_PACKED_EXT_SHIFT; /* with a flag nothing has room for it */
 
 	return conn->tx.flow.producer + wire_long_span(ext_len + len) < conn->tx.join_end;
 }
@@ -53,9 +53,9 @@ RING_INLINE bool ring_tx_may_join(const struct ring_conn *conn, uint64_t label, 
 RING_INLINE int ring_tx_join(const struct dev_link_ops *dev, struct ring_conn *conn, uint64_t label,
 			     uint64_t ext0, uint64_t ext1, const void *buf, size_t len)
 {
-	uint64_t ext_len = label >> CORE_LABEL_EXT_SHIFT;
+	uint64_t ext_len = label >> CORE_PACKED_EXT_SHIFT;
 	struct ring_tx *tx = &conn->tx;
-	uint8_t *dst = ring_tx_write_head(tx, core_label_op(label), ext0, ext1, ext_len, len);
+	uint8_t *dst = ring_tx_write_head(tx, core_packed_op(label), ext0, ext1, ext_len, len);
 
 	tx->flow.producer += wire_long_span(ext_len + len);
 	tx->msg_cnt++;
@@ -70,7 +70,7 @@ RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ri
 				 struct ring_conn *conn, uint64_t label, uint64_t ext0,
 				 uint64_t ext1, const void *buf, size_t len)
 {
-	uint32_t ext_len = core_label_ext_len(label);
+	uint32_t ext_len = core_packed_ext_len(label);
 	uint32_t span = wire_msg_span(ext_len + (uint32_t)len);
 
 	if (UTIL_UNLIKELY(conn->eng.err))
@@ -79,8 +79,8 @@ RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ri
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
 	ring_tx_place(dev, conn, span);
-	ring_tx_write_buf(&conn->tx, core_label_op(label), ext0, ext1, ext_len, buf, len, span);
-	ring_tx_flush_by_policy(dev, cfg, conn, core_label_flags(label));
+	ring_tx_write_buf(&conn->tx, core_packed_op(label), ext0, ext1, ext_len, buf, len, span);
+	ring_tx_flush_by_policy(dev, cfg, conn, core_packed_flags(label));
 	return ring_tx_is_late(dev);
 }
 

@@ -132,7 +132,7 @@ Test(core_coll_op, operations_overlap_and_end_once_each)
 Test(core_coll_op, who_has_no_memory_for_early_messages_says_so_to_all)
 {
 	coll_world_close();
-	coll_world_open(sizeof(struct core_coll_early) * 8);
+	coll_world_open(sizeof(struct core_coll_unexp) * 8);
 	coll_world_join();
 	/* Nobody else has called: each gather is a message of a kilobyte to the root. */
 	MUST(!coll_post(1, FI_GATHER, 0, 256, &coll_world));

@@ -199,8 +199,8 @@ static void run(struct kind kind)
 				ep->tx.cntr = ep->rx.cntr = NULL;
 			if (!kind.cqs)
 				ep->tx.cq = ep->rx.cq = NULL;
-			core_comp_settle(&ep->tx);
-			core_comp_settle(&ep->rx);
+			core_comp_update(&ep->tx);
+			core_comp_update(&ep->rx);
 		}
 	}
 	for (unsigned step = 0; step < STEPS; step++) {

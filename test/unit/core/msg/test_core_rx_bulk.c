@@ -156,7 +156,7 @@ Test(core_rx_bulk, calls_that_make_no_sense_are_refused)
 		cr_expect_eq(core_rx_on_call(chan, ref, bytes, 4 + bad[i].len, 0), CORE_RX_BAD,
 			     "case %zu", i);
 	}
-	cr_expect_eq(nodes[1].ep.inmsgs.used_cnt, 0);
+	cr_expect_eq(nodes[1].ep.unexps.used_cnt, 0);
 }
 
 /** What is missing, twice there or of another message does not go into it. */

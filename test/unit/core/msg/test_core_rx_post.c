@@ -112,7 +112,7 @@ Test(core_rx_post, a_claimed_message_is_the_claimers_alone, .init = setup, .fini
 		cr_assert_eq(e.e.len, lens[i]);
 		cr_assert(node_check(in, lens[i], 5));
 	}
-	cr_assert_eq(nodes[1].ep.inmsgs.used_cnt, 0);
+	cr_assert_eq(nodes[1].ep.unexps.used_cnt, 0);
 }
 
 Test(core_rx_post, a_discarded_message_is_gone_and_its_sender_free, .init = setup, .fini = teardown)
@@ -134,7 +134,7 @@ Test(core_rx_post, a_discarded_message_is_gone_and_its_sender_free, .init = setu
 		cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
 		cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
 	}
-	cr_assert_eq(nodes[1].ep.inmsgs.used_cnt, 0);
+	cr_assert_eq(nodes[1].ep.unexps.used_cnt, 0);
 	cr_assert_eq(nodes[0].ep.tx_open, 0, "every send has ended");
 }
 

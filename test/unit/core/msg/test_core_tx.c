@@ -165,7 +165,7 @@ static void random_run(unsigned steps)
 	}
 	for (n = 0; n < NODES; n++) {
 		cr_assert_eq(nodes[n].ep.tx_open, 0);
-		cr_assert_eq(nodes[n].ep.inmsgs.used_cnt, 0);
+		cr_assert_eq(nodes[n].ep.unexps.used_cnt, 0);
 		cr_assert_eq(nodes[n].dom.unexpected_used, 0);
 	}
 	cr_assert_eq(fake_engine_held(), 0);

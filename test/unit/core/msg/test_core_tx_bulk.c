@@ -10,7 +10,7 @@
 
 #define EAGER 1000u
 #define FETCH 10000u
-#define LEN   (CORE_TX_PARTS_MAX + 5000u)
+#define LEN   (CORE_TX_PIPELINED_MAX + 5000u)
 
 static struct node nodes[2];
 static uint8_t out[LEN], in[LEN];
@@ -65,7 +65,7 @@ static void receive(size_t len)
 Test(core_tx_bulk, up_to_a_length_parts_leave_unasked_and_from_there_it_is_fetched)
 {
 	static const size_t lens[] = {
-		EAGER + 1, CORE_TX_PART_LEN, CORE_TX_PART_LEN + 1, FETCH - 1, FETCH, LEN
+		EAGER + 1, CORE_TX_SEGMENT_LEN, CORE_TX_SEGMENT_LEN + 1, FETCH - 1, FETCH, LEN
 	};
 
 	for (unsigned i = 0; i < 6; i++) {

@@ -35,7 +35,7 @@ Test(core_rma_bulk, a_long_access_is_got_and_what_was_lent_is_given_back)
 	cr_expect(node_check(rma_local, RMA_MEM_LEN, 4));
 	cr_expect_eq(read.value, 1);
 	cr_expect_eq(write.value, 1);
-	cr_expect(util_list_is_empty(&rma_regions[1].loans));
+	cr_expect(util_list_is_empty(&rma_regions[1].exposures));
 	cr_expect_eq(rma_regions[1].users, 0);
 	rma_stop();
 }
@@ -116,7 +116,7 @@ static void meet(unsigned obstacle, bool write)
 	cr_expect_eq(cntr[!write].value, 0);
 	cr_expect_eq(cntr[write].errors + cntr[!write].errors, 0);
 	cr_expect_eq(fake_engine_lent(), 0);
-	cr_expect(util_list_is_empty(&rma_regions[1].loans));
+	cr_expect(util_list_is_empty(&rma_regions[1].exposures));
 	cr_expect_eq(rma_regions[1].users, 0);
 	rma_stop();
 }

@@ -131,7 +131,8 @@ static int liar_get(struct core_chan *chan, struct core_get *get)
 	return 1;
 }
 
-static int liar_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan)
+static int liar_lend(struct core_chan *chan, const void *addr, size_t len,
+		     struct core_exposure *loan)
 {
 	(void)chan;
 	cr_assert_geq((uintptr_t)addr, (uintptr_t)rma_memory[1] + RMA_GUARD);
@@ -140,7 +141,7 @@ static int liar_lend(struct core_chan *chan, const void *addr, size_t len, struc
 	return 0;
 }
 
-static void liar_unlend(struct core_chan *chan, struct core_loan *loan)
+static void liar_unlend(struct core_chan *chan, struct core_exposure *loan)
 {
 	(void)chan;
 	(void)loan;

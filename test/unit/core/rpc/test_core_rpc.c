@@ -22,22 +22,22 @@ TestSuite(core_rpc, .init = setup);
 static void ask(unsigned flags)
 {
 	struct iovec iov = { .iov_base = "request", .iov_len = 7 };
-	struct core_rpc_ask a = { .iov = &iov,
-				  .iov_cnt = 1,
-				  .len = 7,
-				  .allowance = 10,
-				  .context = &nodes,
-				  .comp_flags = CORE_RPC_LEND,
-				  .flags = flags };
+	struct core_rpc_request a = { .iov = &iov,
+				      .iov_cnt = 1,
+				      .len = 7,
+				      .allowance = 10,
+				      .context = &nodes,
+				      .comp_flags = CORE_RPC_RETAIN,
+				      .flags = flags };
 
 	cr_assert_eq(core_rpc_call(&nodes[0].ep, 1, &a), 0);
 }
 
-static ssize_t answer(struct core_rpc_held *held)
+static ssize_t answer(struct core_rpc_handle *handle)
 {
 	struct iovec iov = { .iov_base = "answer", .iov_len = 6 };
 
-	return core_rpc_reply(&nodes[1].ep, held, held->seq, &iov, 1, 6, 0);
+	return core_rpc_reply(&nodes[1].ep, handle, handle->seq, &iov, 1, 6, 0);
 }
 
 static void kill_channel(void)
@@ -48,7 +48,7 @@ static void kill_channel(void)
 
 Test(core_rpc, a_request_outlives_its_caller_and_its_answer_says_so)
 {
-	struct core_rpc_held *a, *b;
+	struct core_rpc_handle *a, *b;
 
 	ask(0);
 	ask(0);
@@ -82,14 +82,14 @@ Test(core_rpc, a_lent_answer_outlives_its_callee)
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
 	kill_channel();
 	cr_assert_arr_eq(e.e.buf, "answer", 6);
-	cr_assert_eq(core_rpc_release_answer(&nodes[0].ep, e.e.data), 0);
+	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data), 0);
 	cr_assert(util_list_is_empty(&nodes[0].ep.rpc.stopped));
 	nodes_close(nodes, 2);
 }
 
 Test(core_rpc, a_new_channel_does_not_wait_for_the_old_ones_memory)
 {
-	struct core_rpc_held *old, *new;
+	struct core_rpc_handle *old, *new;
 
 	ask(0);
 	nodes_settle(nodes, 2);

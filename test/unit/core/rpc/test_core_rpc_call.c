@@ -31,13 +31,13 @@ static ssize_t ask(unsigned to, const void *buf, size_t len, size_t allowance, v
 		   uint64_t comp_flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_rpc_ask a = { .iov = &iov,
-				  .iov_cnt = 1,
-				  .len = len,
-				  .resp = resp,
-				  .allowance = allowance,
-				  .context = context,
-				  .comp_flags = 1ull << 60 | comp_flags };
+	struct core_rpc_request a = { .iov = &iov,
+				      .iov_cnt = 1,
+				      .len = len,
+				      .resp = resp,
+				      .allowance = allowance,
+				      .context = context,
+				      .comp_flags = 1ull << 60 | comp_flags };
 
 	return core_rpc_call(&nodes[0].ep, to, &a);
 }
@@ -53,11 +53,11 @@ static void connect_both(void)
 	cr_assert_eq(allowance, 4096);
 }
 
-static ssize_t answer(struct core_rpc_held *held, const void *buf, size_t len)
+static ssize_t answer(struct core_rpc_handle *handle, const void *buf, size_t len)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	return core_rpc_reply(&nodes[1].ep, held, held->seq, &iov, 1, len, 0);
+	return core_rpc_reply(&nodes[1].ep, handle, handle->seq, &iov, 1, len, 0);
 }
 
 static void assert_error(void *context, int err)
@@ -130,18 +130,18 @@ Test(core_rpc_call, what_can_never_go_is_refused_as_too_long)
 Test(core_rpc_call, calls_before_the_connection_are_kept_with_their_bytes)
 {
 	char question[] = "first";
-	struct core_rpc_held *held;
+	struct core_rpc_handle *handle;
 
 	fake_engine_cfg.lazy_up = 5;
 	cr_assert_eq(ask(1, question, 5, 10, &ctx[0], 0), 0);
 	memset(question, 'x', 5);
 	cr_assert_eq(ask(1, "second", 6, 10, &ctx[1], 0), 0);
 	nodes_settle(nodes, 2);
-	held = node_take(&nodes[1]);
-	cr_assert_eq(held->len, 5);
-	cr_assert_arr_eq(held->data, "first", 5);
-	held = node_take(&nodes[1]);
-	cr_assert_arr_eq(held->data, "second", 6);
+	handle = node_take(&nodes[1]);
+	cr_assert_eq(handle->len, 5);
+	cr_assert_arr_eq(handle->data, "first", 5);
+	handle = node_take(&nodes[1]);
+	cr_assert_arr_eq(handle->data, "second", 6);
 	cr_assert_eq(nodes[0].ep.rpc.queue_bytes, 0);
 }
 
@@ -228,7 +228,7 @@ Test(core_rpc_call, a_lent_answer_stays_until_it_is_given_back)
 	struct core_cqe e;
 
 	connect_both();
-	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], CORE_RPC_LEND), 0);
+	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], CORE_RPC_RETAIN), 0);
 	nodes_settle(nodes, 2);
 	cr_assert_eq(answer(node_take(&nodes[1]), "lent", 4), 0);
 	nodes_settle(nodes, 2);
@@ -237,26 +237,26 @@ Test(core_rpc_call, a_lent_answer_stays_until_it_is_given_back)
 	cr_assert_arr_eq(e.e.buf, "lent", 4);
 	cr_assert_eq(resp[0], 0xA5);
 	cr_assert_eq(fake_engine_held(), 1);
-	cr_assert_eq(core_rpc_release_answer(&nodes[0].ep, e.e.data + (1ull << 32)), -FI_EINVAL);
-	cr_assert_eq(core_rpc_release_answer(&nodes[0].ep, e.e.data), 0);
-	cr_assert_eq(core_rpc_release_answer(&nodes[0].ep, e.e.data), -FI_EINVAL);
+	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data + (1ull << 32)), -FI_EINVAL);
+	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data), 0);
+	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data), -FI_EINVAL);
 	cr_assert_eq(fake_engine_held(), 0);
 }
 
 Test(core_rpc_call, our_own_endpoint_answers_as_well_and_lends)
 {
 	struct fi_cq_err_entry bad;
-	struct core_rpc_held *held;
+	struct core_rpc_handle *handle;
 	struct core_cqe e;
 	struct iovec iov = { .iov_base = "self", .iov_len = 4 };
 
-	cr_assert_eq(ask(0, "to me", 5, 10, &ctx[0], CORE_RPC_LEND), 0);
-	held = node_take(&nodes[0]);
-	cr_assert_arr_eq(held->data, "to me", 5);
-	cr_assert_eq(core_rpc_reply(&nodes[0].ep, held, held->seq, &iov, 1, 4, 0), 0);
+	cr_assert_eq(ask(0, "to me", 5, 10, &ctx[0], CORE_RPC_RETAIN), 0);
+	handle = node_take(&nodes[0]);
+	cr_assert_arr_eq(handle->data, "to me", 5);
+	cr_assert_eq(core_rpc_reply(&nodes[0].ep, handle, handle->seq, &iov, 1, 4, 0), 0);
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
 	cr_assert_arr_eq(e.e.buf, "self", 4);
-	cr_assert_eq(core_rpc_release_answer(&nodes[0].ep, e.e.data), 0);
+	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data), 0);
 }
 
 Test(core_rpc_call, open_calls_do_not_keep_an_endpoint_busy)
@@ -269,7 +269,7 @@ Test(core_rpc_call, open_calls_do_not_keep_an_endpoint_busy)
 
 Test(core_rpc_call, calls_and_sends_keep_their_order_while_a_connection_is_made)
 {
-	struct core_rpc_held *held;
+	struct core_rpc_handle *handle;
 	uint8_t buf[8];
 
 	fake_engine_cfg.lazy_up = 5;
@@ -277,7 +277,7 @@ Test(core_rpc_call, calls_and_sends_keep_their_order_while_a_connection_is_made)
 	cr_assert_eq(node_send(&nodes[0], 1, "abcdefgh", 8, true, 1, 0, &ctx[6]), 0);
 	cr_assert_eq(ask(1, "b", 1, 10, &ctx[0], 0), 0);
 	nodes_settle(nodes, 2);
-	held = node_take(&nodes[1]);
-	cr_assert_not_null(held);
+	handle = node_take(&nodes[1]);
+	cr_assert_not_null(handle);
 	cr_assert_arr_eq(buf, "abcdefgh", 8);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The short way is the long way: two worlds of two endpoints go through the same random steps, one with
- * core_rpc_call_buf and core_rpc_answer, the other with core_rpc_call and core_rpc_reply. Results,
+ * core_rpc_call_buf and core_rpc_reply_buf, the other with core_rpc_call and core_rpc_reply. Results,
  * completions and bytes are compared after each step. The seed can be given in COPYRPC_TEST_SEED.
  */
 #include <criterion/criterion.h>
@@ -26,7 +26,7 @@ enum world { SHORT, LONG, WORLDS };
 static struct node nodes[WORLDS][NODES];
 static uint8_t resp[WORLDS][NODES][SLOTS][LEN];
 static uint8_t bytes[LEN + 1];
-static struct core_rpc_held *held[WORLDS][NODES][HELD];
+static struct core_rpc_handle *handle[WORLDS][NODES][HELD];
 static uint64_t seqs[WORLDS][NODES][HELD];
 static unsigned held_cnt[NODES];
 static unsigned seed;
@@ -47,17 +47,17 @@ static size_t random_len(void)
 static ssize_t call_in(enum world world, unsigned node, fi_addr_t to, unsigned slot, size_t len,
 		       size_t allowance, uint64_t comp_flags, unsigned flags)
 {
-	void *answer = comp_flags & CORE_RPC_LEND ? NULL : resp[world][node][slot];
+	void *answer = comp_flags & CORE_RPC_RETAIN ? NULL : resp[world][node][slot];
 	void *context = (void *)(uintptr_t)(slot + 1);
 	struct iovec iov = { .iov_base = bytes, .iov_len = len };
-	struct core_rpc_ask ask = { .iov = &iov,
-				    .iov_cnt = 1,
-				    .len = len,
-				    .resp = answer,
-				    .allowance = allowance,
-				    .context = context,
-				    .comp_flags = comp_flags,
-				    .flags = flags };
+	struct core_rpc_request ask = { .iov = &iov,
+					.iov_cnt = 1,
+					.len = len,
+					.resp = answer,
+					.allowance = allowance,
+					.context = context,
+					.comp_flags = comp_flags,
+					.flags = flags };
 
 	if (world == LONG)
 		return core_rpc_call(&nodes[world][node].ep, to, &ask);
@@ -68,7 +68,7 @@ static ssize_t call_in(enum world world, unsigned node, fi_addr_t to, unsigned s
 static void step_call(void)
 {
 	unsigned node = rnd(NODES), slot = rnd(SLOTS), flags = rnd(2) ? CORE_RPC_MORE : 0;
-	uint64_t comp_flags = CALL | (rnd(6) ? 0 : CORE_RPC_LEND);
+	uint64_t comp_flags = CALL | (rnd(6) ? 0 : CORE_RPC_RETAIN);
 	size_t len = rnd(30) ? random_len() : 2000, allowance = rnd(30) ? random_len() : 1u << 30;
 	fi_addr_t to = rnd(20) ? 1 - node : rnd(2) ? node : 77;
 	ssize_t ret[WORLDS];
@@ -86,7 +86,7 @@ static void step_call(void)
 static void step_take(void)
 {
 	unsigned node = rnd(NODES), at = held_cnt[node];
-	struct core_rpc_held *got[WORLDS];
+	struct core_rpc_handle *got[WORLDS];
 
 	if (at == HELD)
 		return;
@@ -98,7 +98,7 @@ static void step_take(void)
 	MUST(got[SHORT]->len == got[LONG]->len && got[SHORT]->allowance == got[LONG]->allowance);
 	MUST(!memcmp(got[SHORT]->data, got[LONG]->data, got[SHORT]->len));
 	for (int world = 0; world < WORLDS; world++) {
-		held[world][node][at] = got[world];
+		handle[world][node][at] = got[world];
 		seqs[world][node][at] = got[world]->seq;
 	}
 	held_cnt[node]++;
@@ -106,13 +106,13 @@ static void step_take(void)
 
 static ssize_t answer_in(enum world world, unsigned node, unsigned at, size_t len, unsigned flags)
 {
-	struct core_rpc_held *h = held[world][node][at];
+	struct core_rpc_handle *h = handle[world][node][at];
 	struct core_ep *ep = &nodes[world][node].ep;
 	struct iovec iov = { .iov_base = bytes, .iov_len = len };
 
 	if (world == LONG)
 		return core_rpc_reply(ep, h, seqs[world][node][at], &iov, 1, len, flags);
-	return core_rpc_answer(ep, h, seqs[world][node][at], bytes, len, flags);
+	return core_rpc_reply_buf(ep, h, seqs[world][node][at], bytes, len, flags);
 }
 
 static void step_answer(void)
@@ -126,22 +126,22 @@ static void step_answer(void)
 		return;
 	at = rnd(held_cnt[node]);
 	last = --held_cnt[node];
-	len = held[LONG][node][at]->allowance < LEN ? held[LONG][node][at]->allowance : LEN;
+	len = handle[LONG][node][at]->allowance < LEN ? handle[LONG][node][at]->allowance : LEN;
 	if (len && rnd(2))
 		len = rnd((unsigned)len);
 	for (int world = 0; world < WORLDS; world++) {
 		if (releases)
-			MUST(!core_rpc_release(&nodes[world][node].ep, held[world][node][at],
+			MUST(!core_rpc_release(&nodes[world][node].ep, handle[world][node][at],
 					       seqs[world][node][at]));
-		if (held[world][node][at]->allowance < LEN)
-			MUST(answer_in(world, node, at, held[world][node][at]->allowance + 1,
+		if (handle[world][node][at]->allowance < LEN)
+			MUST(answer_in(world, node, at, handle[world][node][at]->allowance + 1,
 				       flags) == -FI_EMSGSIZE);
 		ret[world] = answer_in(world, node, at, len, flags);
 		MUST(answer_in(world, node, at, len, flags) == -FI_EINVAL);
 	}
 	MUST(ret[SHORT] == ret[LONG]);
 	for (int world = 0; world < WORLDS; world++) {
-		held[world][node][at] = held[world][node][last];
+		handle[world][node][at] = handle[world][node][last];
 		seqs[world][node][at] = seqs[world][node][last];
 	}
 }
@@ -165,13 +165,13 @@ static void compare_node(unsigned node)
 		MUST(e[SHORT].e.op_context == e[LONG].e.op_context);
 		MUST(e[SHORT].e.flags == e[LONG].e.flags && e[SHORT].e.len == e[LONG].e.len);
 		MUST(e[SHORT].src == e[LONG].src);
-		if (e[SHORT].e.flags & CORE_RPC_LEND)
+		if (e[SHORT].e.flags & CORE_RPC_RETAIN)
 			for (int world = 0; world < WORLDS; world++)
-				MUST(!core_rpc_release_answer(&nodes[world][node].ep,
-							      e[world].e.data));
+				MUST(!core_rpc_release_resp(&nodes[world][node].ep,
+							    e[world].e.data));
 	} while (ret[SHORT]);
 	MUST(!memcmp(resp[SHORT][node], resp[LONG][node], sizeof(resp[SHORT][node])));
-	MUST(nodes[SHORT][node].cq.aside == nodes[LONG][node].cq.aside);
+	MUST(nodes[SHORT][node].cq.intake_cnt == nodes[LONG][node].cq.intake_cnt);
 	MUST(nodes[SHORT][node].ep.rpc.calls.used_cnt == nodes[LONG][node].ep.rpc.calls.used_cnt);
 }
 

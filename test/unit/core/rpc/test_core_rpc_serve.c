@@ -31,29 +31,29 @@ TestSuite(core_rpc_serve, .init = setup, .fini = teardown);
 static void ask(struct node *n, uint8_t i, size_t allowance)
 {
 	struct iovec iov = { .iov_base = &i, .iov_len = 1 };
-	struct core_rpc_ask a = { .iov = &iov,
-				  .iov_cnt = 1,
-				  .len = 1,
-				  .resp = resp[i],
-				  .allowance = allowance,
-				  .context = resp[i],
-				  .comp_flags = 1 };
+	struct core_rpc_request a = { .iov = &iov,
+				      .iov_cnt = 1,
+				      .len = 1,
+				      .resp = resp[i],
+				      .allowance = allowance,
+				      .context = resp[i],
+				      .comp_flags = 1 };
 
 	cr_assert_eq(core_rpc_call(&n->ep, 1, &a), 0);
 }
 
-static ssize_t answer(struct core_rpc_held *held, uint64_t seq, size_t len)
+static ssize_t answer(struct core_rpc_handle *handle, uint64_t seq, size_t len)
 {
 	static const char zeros[100];
 	struct iovec iov[2] = { { (void *)(uintptr_t)zeros, len / 2 },
 				{ (void *)(uintptr_t)zeros, len - len / 2 } };
 
-	return core_rpc_reply(&nodes[1].ep, held, seq, iov, 2, len, 0);
+	return core_rpc_reply(&nodes[1].ep, handle, seq, iov, 2, len, 0);
 }
 
 Test(core_rpc_serve, requests_are_taken_in_order_and_answered_in_any)
 {
-	struct core_rpc_held *held[CALLS];
+	struct core_rpc_handle *handle[CALLS];
 	struct fi_cq_err_entry bad;
 	struct core_cqe e;
 
@@ -61,14 +61,14 @@ Test(core_rpc_serve, requests_are_taken_in_order_and_answered_in_any)
 		ask(&nodes[0], i, 8);
 	nodes_settle(nodes, 3);
 	for (uint8_t i = 0; i < CALLS; i++) {
-		held[i] = node_take(&nodes[1]);
-		cr_assert_eq(*held[i]->data, i);
-		cr_assert_eq(held[i]->len, 1);
-		cr_assert_eq(held[i]->allowance, 8);
+		handle[i] = node_take(&nodes[1]);
+		cr_assert_eq(*handle[i]->data, i);
+		cr_assert_eq(handle[i]->len, 1);
+		cr_assert_eq(handle[i]->allowance, 8);
 	}
 	cr_assert_null(node_take(&nodes[1]));
 	for (int i = CALLS - 1; i >= 0; i--)
-		cr_assert_eq(answer(held[i], held[i]->seq, (size_t)i), 0);
+		cr_assert_eq(answer(handle[i], handle[i]->seq, (size_t)i), 0);
 	nodes_settle(nodes, 3);
 	for (int i = CALLS - 1; i >= 0; i--) {
 		cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
@@ -80,88 +80,88 @@ Test(core_rpc_serve, requests_are_taken_in_order_and_answered_in_any)
 
 Test(core_rpc_serve, bytes_stay_until_the_answer)
 {
-	struct core_rpc_held *held;
+	struct core_rpc_handle *handle;
 
 	ask(&nodes[0], 3, 8);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(fake_engine_held(), 1);
-	held = node_take(&nodes[1]);
+	handle = node_take(&nodes[1]);
 	nodes_settle(nodes, 3);
-	cr_assert_eq(*held->data, 3);
-	cr_assert_eq(answer(held, held->seq, 1), 0);
+	cr_assert_eq(*handle->data, 3);
+	cr_assert_eq(answer(handle, handle->seq, 1), 0);
 	cr_assert_eq(fake_engine_held(), 0);
 }
 
 Test(core_rpc_serve, released_bytes_go_and_the_answer_is_still_owed)
 {
-	struct core_rpc_held *held;
+	struct core_rpc_handle *handle;
 	struct fi_cq_err_entry bad;
 	struct core_cqe e;
 
 	ask(&nodes[0], 3, 8);
 	nodes_settle(nodes, 3);
-	held = node_take(&nodes[1]);
-	cr_assert_eq(core_rpc_release(&nodes[1].ep, held, held->seq), 0);
+	handle = node_take(&nodes[1]);
+	cr_assert_eq(core_rpc_release(&nodes[1].ep, handle, handle->seq), 0);
 	cr_assert_eq(fake_engine_held(), 0);
-	cr_assert_eq(core_rpc_release(&nodes[1].ep, held, held->seq), 0);
-	cr_assert_eq(answer(held, held->seq, 1), 0);
+	cr_assert_eq(core_rpc_release(&nodes[1].ep, handle, handle->seq), 0);
+	cr_assert_eq(answer(handle, handle->seq, 1), 0);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
 }
 
 Test(core_rpc_serve, an_answer_beyond_the_allowance_is_refused_and_another_one_taken)
 {
-	struct core_rpc_held *held;
+	struct core_rpc_handle *handle;
 
 	ask(&nodes[0], 0, 8);
 	nodes_settle(nodes, 3);
-	held = node_take(&nodes[1]);
-	cr_assert_eq(answer(held, held->seq, 9), -FI_EMSGSIZE);
-	cr_assert_eq(answer(held, held->seq, 8), 0);
+	handle = node_take(&nodes[1]);
+	cr_assert_eq(answer(handle, handle->seq, 9), -FI_EMSGSIZE);
+	cr_assert_eq(answer(handle, handle->seq, 8), 0);
 }
 
 Test(core_rpc_serve, a_handle_works_once)
 {
-	struct core_rpc_held *held;
+	struct core_rpc_handle *handle;
 	uint32_t seq;
 
 	ask(&nodes[0], 0, 8);
 	ask(&nodes[0], 1, 8);
 	nodes_settle(nodes, 3);
-	held = node_take(&nodes[1]);
-	seq = held->seq;
-	cr_assert_eq(answer(held, seq + 1, 1), -FI_EINVAL);
-	cr_assert_eq(answer(held, 0, 1), -FI_EINVAL);
-	cr_assert_eq(answer(held, seq, 1), 0);
-	cr_assert_eq(answer(held, seq, 1), -FI_EINVAL);
-	cr_assert_eq(core_rpc_release(&nodes[1].ep, held, seq), -FI_EINVAL);
+	handle = node_take(&nodes[1]);
+	seq = handle->seq;
+	cr_assert_eq(answer(handle, seq + 1, 1), -FI_EINVAL);
+	cr_assert_eq(answer(handle, 0, 1), -FI_EINVAL);
+	cr_assert_eq(answer(handle, seq, 1), 0);
+	cr_assert_eq(answer(handle, seq, 1), -FI_EINVAL);
+	cr_assert_eq(core_rpc_release(&nodes[1].ep, handle, seq), -FI_EINVAL);
 	/* the record is used again, under another number */
 	ask(&nodes[0], 2, 8);
 	nodes_settle(nodes, 3);
 	cr_assert_not_null(node_take(&nodes[1]));
 	cr_assert_not_null(node_take(&nodes[1]));
-	cr_assert_eq(answer(held, seq, 1), -FI_EINVAL);
+	cr_assert_eq(answer(handle, seq, 1), -FI_EINVAL);
 }
 
 Test(core_rpc_serve, who_sleeps_on_the_receive_queue_hears_of_requests)
 {
 	ask(&nodes[0], 0, 8);
 	nodes_settle(nodes, 3);
-	cr_assert_eq(nodes[1].cq.aside, 0, "nobody takes requests here yet");
+	cr_assert_eq(nodes[1].cq.intake_cnt, 0, "nobody takes requests here yet");
 	core_rpc_listen(&nodes[1].ep);
 	core_rpc_listen(&nodes[1].ep);
-	cr_assert_eq(nodes[1].cq.aside, 1);
+	cr_assert_eq(nodes[1].cq.intake_cnt, 1);
 	ask(&nodes[0], 1, 8);
 	ask(&nodes[2], 2, 8);
 	nodes_settle(nodes, 3);
-	cr_assert_eq(nodes[1].cq.aside, 3);
+	cr_assert_eq(nodes[1].cq.intake_cnt, 3);
 	node_take(&nodes[1]);
-	cr_assert_eq(nodes[1].cq.aside, 2);
+	cr_assert_eq(nodes[1].cq.intake_cnt, 2);
 	fake_engine_kill(&nodes[1].ep, &nodes[2].ep, -FI_ECONNRESET);
 	nodes_settle(nodes, 3);
-	cr_assert_eq(nodes[1].cq.aside, 1);
+	cr_assert_eq(nodes[1].cq.intake_cnt, 1);
 	core_rpc_unlisten(&nodes[1].ep);
-	cr_assert_eq(nodes[1].cq.aside, 0);
+	cr_assert_eq(nodes[1].cq.intake_cnt, 0);
 }
 
 Test(core_rpc_serve, malformed_requests_fail_the_channel)

@@ -109,7 +109,7 @@ Test(erpc_lend, memory_that_was_not_lent_to_who_asks_stays_here, .init = forged_
 	const uint32_t size = sizeof(struct wire_erpc_get), len = 100;
 	uint8_t *memory = forged_pair.end[0].memory + 1000;
 	uint64_t addr = (uintptr_t)memory;
-	struct core_loan loan, other;
+	struct core_exposure loan, other;
 	unsigned bit;
 
 	forged_join(NULL);

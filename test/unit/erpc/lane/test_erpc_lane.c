@@ -33,9 +33,9 @@ static void say(struct whole *from)
 {
 	struct core_chan *chan = from->chan;
 
-	cr_assert_geq(
-		chan->ops->send_buf(chan, core_label(WIRE_OP_MSG | WIRE_F_TAG, 0), 1, 0, "some", 4),
-		0);
+	cr_assert_geq(chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), 1, 0,
+					  "some", 4),
+		      0);
 	chan->awaited = *chan->taken;
 }
 

@@ -12,7 +12,7 @@
 #include "unit/erpc/rx/forged.h"
 
 static enum core_rx_verdict not_understood(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					   uint32_t len, core_hold_t hold)
+					   uint32_t len, core_retain_t hold)
 {
 	(void)chan;
 	(void)op;
@@ -23,7 +23,8 @@ static enum core_rx_verdict not_understood(struct core_chan *chan, uint32_t op, 
 }
 
 static enum core_rx_verdict call_not_understood(struct core_chan *chan, struct core_call_ref ref,
-						const uint8_t *data, uint32_t len, core_hold_t hold)
+						const uint8_t *data, uint32_t len,
+						core_retain_t hold)
 {
 	(void)ref;
 	return not_understood(chan, 0, data, len, hold);
@@ -42,7 +43,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 	told++;
 }
 
-static void on_arrived(struct core_chan *chan, uint64_t pos)
+static void on_acked(struct core_chan *chan, uint64_t pos)
 {
 	(void)chan;
 	(void)pos;
@@ -52,7 +53,7 @@ static const struct core_upcalls upcalls = {
 	.on_msg = not_understood,
 	.on_call = call_not_understood,
 	.on_reply = on_reply,
-	.on_arrived = on_arrived,
+	.on_acked = on_acked,
 };
 
 static void join(void)
@@ -217,7 +218,7 @@ static unsigned heard_cnt;
 
 /** What it hears; operation 0xBAD ends the session. */
 static enum core_rx_verdict hear(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				 uint32_t len, core_hold_t hold)
+				 uint32_t len, core_retain_t hold)
 {
 	(void)data;
 	(void)len;
@@ -229,7 +230,7 @@ static enum core_rx_verdict hear(struct core_chan *chan, uint32_t op, const uint
 	return CORE_RX_DONE;
 }
 
-static const struct core_upcalls hearing = { .on_msg = hear, .on_arrived = on_arrived };
+static const struct core_upcalls hearing = { .on_msg = hear, .on_acked = on_acked };
 
 /** A batch with that number, of one message whose operation is `op`. */
 static struct packet batch_of(uint32_t slot, uint32_t seq, uint32_t op)

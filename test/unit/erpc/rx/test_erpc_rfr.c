@@ -38,7 +38,7 @@ Test(erpc_rfr, parts_of_responses_that_are_not_there, .init = forged_setup, .fin
 #define PARTS 5u
 
 /** The victim's memory is asked for: what it said of it. */
-static enum wire_erpc_said asked_for(const struct core_loan *loan, const uint8_t *memory,
+static enum wire_erpc_said asked_for(const struct core_exposure *loan, const uint8_t *memory,
 				     uint32_t len)
 {
 	struct wire_erpc_get ask = { .addr = (uintptr_t)memory, .key = loan->key, .len = len };
@@ -72,7 +72,7 @@ Test(erpc_rfr, each_part_is_given_in_any_order_and_as_often_as_asked, .init = fo
 	uint32_t payload = forged_pair.end[0].s->payload, len = (PARTS - 1) * payload + 7, i;
 	uint8_t *memory = forged_pair.end[0].memory;
 	struct core_chan *chan;
-	struct core_loan loan;
+	struct core_exposure loan;
 	struct packet pkt;
 
 	for (i = 0; i < PARTS; i++)
@@ -107,7 +107,7 @@ Test(erpc_rfr, who_was_refused_may_have_asked_for_more, .init = forged_setup,
      .fini = forged_teardown)
 {
 	uint8_t *memory = forged_pair.end[0].memory;
-	struct core_loan none = { .key = 12345 };
+	struct core_exposure none = { .key = 12345 };
 	struct packet pkt;
 	uint32_t i;
 

@@ -132,7 +132,7 @@ Test(erpc_lone, a_message_leaves_as_in_a_batch, .init = setup, .fini = teardown)
 		.op = WIRE_OP_MSG | WIRE_F_TAG, .ext_len = 8, .iov = &iov, .iov_cnt = 1, .len = LEN
 	};
 
-	cr_assert_eq(a->ops->send_buf(a, core_label(frame.op, 0), 0, 0, first_bytes(), LEN), 1);
+	cr_assert_eq(a->ops->send_buf(a, core_packed(frame.op, 0), 0, 0, first_bytes(), LEN), 1);
 	cr_assert_eq(b->ops->send(b, &frame, 0), 0);
 	a->awaited = lone->taken;
 	b->awaited = any->taken;

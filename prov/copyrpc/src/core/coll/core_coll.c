@@ -23,7 +23,7 @@ int core_coll_init(struct core_ep *ep)
 	if (!coll)
 		return -FI_ENOMEM;
 	util_list_init(&coll->groups);
-	util_list_init(&coll->early);
+	util_list_init(&coll->unexp);
 	ep->coll = coll;
 	return 0;
 }
@@ -35,8 +35,8 @@ void core_coll_fini(struct core_ep *ep)
 
 	if (!coll)
 		return;
-	while ((first = util_list_first(&coll->early)))
-		core_coll_early_free(ep, UTIL_CONTAINER_OF(first, struct core_coll_early, link));
+	while ((first = util_list_first(&coll->unexp)))
+		core_coll_unexp_free(ep, UTIL_CONTAINER_OF(first, struct core_coll_unexp, link));
 	ep->coll = NULL;
 	free(coll->joins);
 	free(coll);
@@ -132,10 +132,10 @@ static int core_coll_find_self(struct core_coll_group *group)
 	struct sockaddr_storage own;
 
 	core_ep_addr(ep, &own);
-	return core_coll_place(group, core_av_find(ep->av, (struct sockaddr *)&own), &group->me);
+	return core_coll_rank_of(group, core_av_find(ep->av, (struct sockaddr *)&own), &group->me);
 }
 
-int core_coll_place(const struct core_coll_group *group, fi_addr_t addr, uint32_t *place)
+int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *place)
 {
 	for (uint32_t i = 0; i < group->cnt; i++) {
 		if (group->members[i] == addr) {
@@ -147,15 +147,15 @@ int core_coll_place(const struct core_coll_group *group, fi_addr_t addr, uint32_
 }
 
 /* Others have given this group up before it was joined here. */
-static void core_coll_hear_aborts(struct core_coll_group *group)
+static void core_coll_apply_aborts(struct core_coll_group *group)
 {
 	struct util_list *it, *tmp;
-	struct core_coll_early *early;
+	struct core_coll_unexp *unexp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ep->coll->early) {
-		early = UTIL_CONTAINER_OF(it, struct core_coll_early, link);
-		if (early->group == group->id && early->abort) {
-			core_coll_give_up(group, early->abort, false);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ep->coll->unexp) {
+		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
+		if (unexp->group == group->id && unexp->abort) {
+			core_coll_give_up(group, unexp->abort, false);
 			return;
 		}
 	}
@@ -187,7 +187,7 @@ int core_coll_join(struct core_ep *ep, struct core_coll_group *group, const fi_a
 	else
 		ret = core_coll_op_post(group, &barrier, true);
 	if (!ret)
-		core_coll_hear_aborts(group);
+		core_coll_apply_aborts(group);
 	else
 		core_coll_leave(group);
 	return ret;
@@ -216,7 +216,7 @@ static bool core_coll_group_needs(struct core_coll_group *group, fi_addr_t addr)
 	struct util_list *it, *tmp;
 	uint32_t member;
 
-	if (core_coll_place(group, addr, &member))
+	if (core_coll_rank_of(group, addr, &member))
 		return false;
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ops)
 		if (core_coll_op_needs(UTIL_CONTAINER_OF(it, struct core_coll_op, link), member))
@@ -228,15 +228,15 @@ void core_coll_fail_peer(struct core_peer *peer, int err)
 {
 	struct core_coll *coll = peer->ep->coll;
 	struct core_coll_group *group;
-	struct core_coll_early *early;
+	struct core_coll_unexp *unexp;
 	struct util_list *it, *tmp;
 
 	if (!coll)
 		return;
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &coll->early) {
-		early = UTIL_CONTAINER_OF(it, struct core_coll_early, link);
-		if (early->peer == peer && !early->whole && !early->abort)
-			core_coll_early_free(peer->ep, early);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &coll->unexp) {
+		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
+		if (unexp->peer == peer && !unexp->whole && !unexp->abort)
+			core_coll_unexp_free(peer->ep, unexp);
 	}
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &coll->groups) {
 		group = UTIL_CONTAINER_OF(it, struct core_coll_group, link);
@@ -247,14 +247,14 @@ void core_coll_fail_peer(struct core_peer *peer, int err)
 
 void core_coll_forget_peer(struct core_peer *peer)
 {
-	struct core_coll_early *early;
+	struct core_coll_unexp *unexp;
 	struct util_list *it, *tmp;
 
 	if (!peer->ep->coll)
 		return;
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->ep->coll->early) {
-		early = UTIL_CONTAINER_OF(it, struct core_coll_early, link);
-		if (early->peer == peer)
-			core_coll_early_free(peer->ep, early);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->ep->coll->unexp) {
+		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
+		if (unexp->peer == peer)
+			core_coll_unexp_free(peer->ep, unexp);
 	}
 }

@@ -50,8 +50,8 @@ struct core_coll_group {
 };
 
 /** A message that has come and that nothing was waiting for. */
-struct core_coll_early {
-	struct util_list link; /* core_coll.early */
+struct core_coll_unexp {
+	struct util_list link; /* core_coll.unexp */
 	struct core_peer *peer;
 	uint64_t group;
 	uint32_t seq;
@@ -71,7 +71,7 @@ struct core_coll_joins {
 /** An endpoint's part in collective operations. */
 struct core_coll {
 	struct util_list groups;
-	struct util_list early; /* oldest first */
+	struct util_list unexp; /* oldest first */
 	struct core_coll_joins *joins;
 	size_t join_cnt;
 };
@@ -123,7 +123,7 @@ void core_coll_leave(struct core_coll_group *group);
 ssize_t core_coll_post(struct core_coll_group *group, const struct core_coll_args *args);
 
 /** The place of an address in the group: 0 and *place, or -FI_EINVAL. */
-int core_coll_place(const struct core_coll_group *group, fi_addr_t addr, uint32_t *place);
+int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *place);
 
 /** A peer is lost, and about to be freed. */
 void core_coll_fail_peer(struct core_peer *peer, int err);

@@ -86,7 +86,7 @@ static int core_coll_msg_call(struct core_coll_msg *msg, const uint8_t *data, si
 }
 
 /* PUT, ABORT: one call, with the bytes if they are few. */
-static int core_coll_msg_say(struct core_coll_msg *msg)
+static int core_coll_msg_announce(struct core_coll_msg *msg)
 {
 	struct core_coll_move *move = msg->coll ? msg->move : NULL;
 	size_t room = msg->op.peer->chan->eager_max - sizeof(msg->head);
@@ -104,11 +104,11 @@ static int core_coll_msg_say(struct core_coll_msg *msg)
 }
 
 /* READ: pieces, as many as there is room for. */
-static int core_coll_msg_ask(struct core_coll_msg *msg)
+static int core_coll_msg_request(struct core_coll_msg *msg)
 {
 	const struct core_chan *chan = msg->op.peer->chan;
-	size_t max = core_coll_min(CORE_COLL_PIECE,
-				   chan->allowance_sure - sizeof(struct wire_coll_reply));
+	size_t max =
+		core_coll_min(CORE_COLL_PIECE, chan->resp_sure - sizeof(struct wire_coll_reply));
 	int ret = 0;
 
 	while (msg->coll && !msg->err && !ret && msg->asked < msg->move->len) {
@@ -133,9 +133,9 @@ static int core_coll_msg_start(struct core_op *op)
 	if (!msg->coll && msg->head.what != WIRE_COLL_ABORT)
 		ret = 0; /* nobody waits for it any more */
 	else if (msg->head.what == WIRE_COLL_READ)
-		ret = core_coll_msg_ask(msg);
+		ret = core_coll_msg_request(msg);
 	else
-		ret = core_coll_msg_say(msg);
+		ret = core_coll_msg_announce(msg);
 	msg->posting = false;
 	if (!ret && !msg->calls)
 		core_coll_msg_end(msg);
@@ -272,19 +272,19 @@ void core_coll_msg_abort(struct core_coll_group *group, uint32_t member)
 /* ---- what comes ---- */
 
 /* Keeps it until its operation is called: 0 or -FI_ENOMEM. */
-static int core_coll_keep(struct core_peer *peer, const struct wire_coll *head, const uint8_t *data,
-			  size_t len)
+static int core_coll_unexp_add(struct core_peer *peer, const struct wire_coll *head,
+			       const uint8_t *data, size_t len)
 {
 	struct core_dom *dom = peer->ep->dom;
-	size_t size = sizeof(struct core_coll_early) + len;
-	struct core_coll_early *early;
+	size_t size = sizeof(struct core_coll_unexp) + len;
+	struct core_coll_unexp *unexp;
 
 	if (size > dom->limits.unexpected_mem - dom->unexpected_used)
 		return -FI_ENOMEM;
-	early = malloc(size);
-	if (!early)
+	unexp = malloc(size);
+	if (!unexp)
 		return -FI_ENOMEM;
-	*early = (struct core_coll_early){
+	*unexp = (struct core_coll_unexp){
 		.peer = peer,
 		.group = head->group,
 		.seq = head->seq,
@@ -294,9 +294,9 @@ static int core_coll_keep(struct core_peer *peer, const struct wire_coll *head, 
 		.whole = len == head->len,
 	};
 	if (len)
-		memcpy(early->data, data, len);
+		memcpy(unexp->data, data, len);
 	dom->unexpected_used += size;
-	util_list_push_back(&peer->ep->coll->early, &early->link);
+	util_list_push_back(&peer->ep->coll->unexp, &unexp->link);
 	return 0;
 }
 
@@ -318,8 +318,8 @@ static int core_coll_on_put(struct core_coll_group *group, struct core_peer *pee
 	if (group)
 		move = core_coll_open_move(group, head->seq, head->from, false, &op);
 	if (!move || move->reading)
-		return core_coll_keep(peer, head, data, len);
-	if (!core_coll_agrees(move, head->len)) {
+		return core_coll_unexp_add(peer, head, data, len);
+	if (!core_coll_len_matches(move, head->len)) {
 		core_coll_move_end(op, move, -FI_EINVAL);
 		return -FI_EINVAL;
 	}
@@ -334,8 +334,8 @@ static int core_coll_on_put(struct core_coll_group *group, struct core_peer *pee
 	return 0;
 }
 
-static void core_coll_answer(struct core_chan *chan, struct core_call_ref ref, int err,
-			     uint64_t off, const uint8_t *data, size_t len)
+static void core_coll_reply(struct core_chan *chan, struct core_call_ref ref, int err, uint64_t off,
+			    const uint8_t *data, size_t len)
 {
 	struct wire_coll_reply reply = { .status = (uint32_t)-err, .off = off };
 	struct iovec iov[2] = { { .iov_base = &reply, .iov_len = sizeof(reply) },
@@ -357,13 +357,13 @@ static enum core_rx_verdict core_coll_on_read(struct core_coll_group *group, str
 	if (group)
 		move = core_coll_open_move(group, head->seq, head->from, true, &op);
 	if (!move) { /* the operation was given up */
-		core_coll_answer(chan, ref, -FI_ECANCELED, head->off, NULL, 0);
+		core_coll_reply(chan, ref, -FI_ECANCELED, head->off, NULL, 0);
 		return CORE_RX_DONE;
 	}
 	if (!head->len || head->off > move->len || head->len > move->len - head->off ||
 	    head->len > move->len - move->served)
 		return CORE_RX_BAD;
-	core_coll_answer(chan, ref, 0, head->off, move->buf + head->off, head->len);
+	core_coll_reply(chan, ref, 0, head->off, move->buf + head->off, head->len);
 	move->served += head->len;
 	if (move->served == move->len && !move->announced)
 		core_coll_move_end(op, move, 0);
@@ -400,7 +400,7 @@ enum core_rx_verdict core_coll_on_call(struct core_chan *chan, struct core_call_
 	if (!core_coll_parse(head, &coll, &len))
 		return CORE_RX_BAD;
 	if (!peer->ep->coll) {
-		core_coll_answer(chan, ref, -FI_EOPNOTSUPP, 0, NULL, 0);
+		core_coll_reply(chan, ref, -FI_EOPNOTSUPP, 0, NULL, 0);
 		return CORE_RX_DONE;
 	}
 	group = core_coll_find(peer->ep, coll.group);
@@ -412,6 +412,6 @@ enum core_rx_verdict core_coll_on_call(struct core_chan *chan, struct core_call_
 		core_coll_give_up(group, -(int)coll.status, false);
 	else if (!group || !group->err)
 		ret = core_coll_on_put(group, peer, &coll, head->body + sizeof(coll), len);
-	core_coll_answer(chan, ref, ret, 0, NULL, 0);
+	core_coll_reply(chan, ref, ret, 0, NULL, 0);
 	return CORE_RX_DONE;
 }

@@ -14,31 +14,31 @@
 
 /* ---- what came before its operation ---- */
 
-void core_coll_early_free(struct core_ep *ep, struct core_coll_early *early)
+void core_coll_unexp_free(struct core_ep *ep, struct core_coll_unexp *unexp)
 {
-	util_list_remove(&early->link);
-	ep->dom->unexpected_used -= sizeof(*early) + (early->whole ? early->len : 0);
-	free(early);
+	util_list_remove(&unexp->link);
+	ep->dom->unexpected_used -= sizeof(*unexp) + (unexp->whole ? unexp->len : 0);
+	free(unexp);
 }
 
-static struct core_coll_early *core_coll_early_find(struct core_coll_op *op, uint32_t member)
+static struct core_coll_unexp *core_coll_unexp_find(struct core_coll_op *op, uint32_t member)
 {
 	struct core_coll_group *group = op->group;
 	struct util_list *it, *tmp;
-	struct core_coll_early *early;
+	struct core_coll_unexp *unexp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ep->coll->early) {
-		early = UTIL_CONTAINER_OF(it, struct core_coll_early, link);
-		if (early->group == group->id && early->seq == op->seq && early->from == member &&
-		    !early->abort && early->peer->fi_addr == group->members[member])
-			return early;
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ep->coll->unexp) {
+		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
+		if (unexp->group == group->id && unexp->seq == op->seq && unexp->from == member &&
+		    !unexp->abort && unexp->peer->fi_addr == group->members[member])
+			return unexp;
 	}
 	return NULL;
 }
 
 /* ---- the end ---- */
 
-static void core_coll_tell(const struct core_coll_op *op)
+static void core_coll_complete(const struct core_coll_op *op)
 {
 	struct core_ep *ep = op->group->ep;
 	struct fi_cq_err_entry entry = {
@@ -72,7 +72,7 @@ static void core_coll_op_end(struct core_coll_op *op)
 	int err = op->err;
 
 	if (!op->is_join) {
-		core_coll_tell(op);
+		core_coll_complete(op);
 		core_coll_op_free(op);
 		return;
 	}
@@ -84,7 +84,7 @@ void core_coll_op_cancel(struct core_coll_op *op)
 {
 	op->err = -FI_ECANCELED;
 	if (!op->is_join)
-		core_coll_tell(op);
+		core_coll_complete(op);
 	core_coll_op_free(op);
 }
 
@@ -103,7 +103,7 @@ void core_coll_op_fail_all(struct core_coll_group *group, int err)
 
 /* ---- phases ---- */
 
-bool core_coll_agrees(const struct core_coll_move *move, size_t len)
+bool core_coll_len_matches(const struct core_coll_move *move, size_t len)
 {
 	if (len == move->len)
 		return true;
@@ -143,20 +143,20 @@ static int core_coll_await(const struct core_coll_op *op, const struct core_coll
 
 static int core_coll_receive(struct core_coll_op *op, struct core_coll_move *move)
 {
-	struct core_coll_early *early = core_coll_early_find(op, move->member);
+	struct core_coll_unexp *unexp = core_coll_unexp_find(op, move->member);
 	int ret = 0;
 
-	if (!early)
+	if (!unexp)
 		return core_coll_await(op, move);
-	if (!core_coll_agrees(move, early->len))
+	if (!core_coll_len_matches(move, unexp->len))
 		ret = -FI_EINVAL;
-	else if (!early->whole)
+	else if (!unexp->whole)
 		ret = core_coll_msg_read(op, move);
 	else
-		core_coll_take(op, move, early->data);
-	if (!ret && early->whole)
+		core_coll_take(op, move, unexp->data);
+	if (!ret && unexp->whole)
 		core_coll_move_done(op, move);
-	core_coll_early_free(op->group->ep, early);
+	core_coll_unexp_free(op->group->ep, unexp);
 	return ret;
 }
 
@@ -181,7 +181,7 @@ static bool core_coll_is_over(const struct core_coll_op *op)
 }
 
 /* Starts whole phases until one has to wait. The operation may be gone afterwards. */
-static void core_coll_go_on(struct core_coll_op *op)
+static void core_coll_run(struct core_coll_op *op)
 {
 	struct core_coll_move *moves = op->plan.moves;
 	uint32_t phase;
@@ -210,7 +210,7 @@ void core_coll_move_end(struct core_coll_op *op, struct core_coll_move *move, in
 		return;
 	}
 	core_coll_move_done(op, move);
-	core_coll_go_on(op);
+	core_coll_run(op);
 }
 
 struct core_coll_move *core_coll_open_move(struct core_coll_group *group, uint32_t seq,
@@ -254,13 +254,13 @@ int core_coll_op_post(struct core_coll_group *group, const struct core_coll_args
 	op->flags = args->flags;
 	util_list_init(&op->msgs);
 	util_list_push_back(&group->ops, &op->link);
-	core_coll_go_on(op);
+	core_coll_run(op);
 	return 0;
 }
 
 bool core_coll_op_needs(struct core_coll_op *op, uint32_t member)
 {
-	const struct core_coll_early *early;
+	const struct core_coll_unexp *unexp;
 	const struct core_coll_move *move;
 
 	for (size_t i = 0; i < op->plan.cnt; i++) {
@@ -268,8 +268,8 @@ bool core_coll_op_needs(struct core_coll_op *op, uint32_t member)
 		if (move->member != member || move->kind == CORE_COLL_COPY ||
 		    move->state == CORE_COLL_DONE)
 			continue;
-		early = move->kind == CORE_COLL_SEND ? NULL : core_coll_early_find(op, member);
-		if (!early || !early->whole)
+		unexp = move->kind == CORE_COLL_SEND ? NULL : core_coll_unexp_find(op, member);
+		if (!unexp || !unexp->whole)
 			return true;
 	}
 	return false;

@@ -29,11 +29,11 @@ void core_coll_move_end(struct core_coll_op *op, struct core_coll_move *move, in
 struct core_coll_move *core_coll_open_move(struct core_coll_group *group, uint32_t seq,
 					   uint32_t member, bool send, struct core_coll_op **op);
 /** Is that what the move's other member should have? If not it is said what to do. */
-bool core_coll_agrees(const struct core_coll_move *move, size_t len);
+bool core_coll_len_matches(const struct core_coll_move *move, size_t len);
 /** Bytes that came for a move: taken in. */
 void core_coll_take(struct core_coll_op *op, struct core_coll_move *move, const uint8_t *data);
 
 /** A message that waited for its operation is not needed any more. */
-void core_coll_early_free(struct core_ep *ep, struct core_coll_early *early);
+void core_coll_unexp_free(struct core_ep *ep, struct core_coll_unexp *unexp);
 
 #endif

@@ -60,8 +60,8 @@ static void core_coll_barrier(struct core_coll_plan *plan, const struct core_col
 }
 
 /* Down the tree: `len` bytes of `buf`, which the root has. */
-static void core_coll_tell(struct core_coll_plan *plan, const struct core_coll_call *call,
-			   uint32_t root, uint8_t *buf, size_t len)
+static void core_coll_complete(struct core_coll_plan *plan, const struct core_coll_call *call,
+			       uint32_t root, uint8_t *buf, size_t len)
 {
 	uint32_t rank = core_coll_rank(call, root), phase = core_coll_next_phase(plan);
 	uint64_t bit = 1;
@@ -158,7 +158,7 @@ static void core_coll_plan_fill(struct core_coll_plan *plan, const struct core_c
 
 	switch (call->coll) {
 	case FI_BARRIER: core_coll_barrier(plan, call); break;
-	case FI_BROADCAST: core_coll_tell(plan, call, call->root, call->buf, call->len); break;
+	case FI_BROADCAST: core_coll_complete(plan, call, call->root, call->buf, call->len); break;
 	case FI_ALLTOALL: core_coll_exchange(plan, call, true); break;
 	case FI_ALLGATHER: core_coll_exchange(plan, call, false); break;
 	case FI_GATHER: core_coll_gather(plan, call); break;
@@ -170,7 +170,7 @@ static void core_coll_plan_fill(struct core_coll_plan *plan, const struct core_c
 	case FI_ALLREDUCE:
 		core_coll_copy(sum, call->buf, call->len);
 		core_coll_collect(plan, call, 0, sum, call->len);
-		core_coll_tell(plan, call, 0, sum, call->len);
+		core_coll_complete(plan, call, 0, sum, call->len);
 		break;
 	case FI_REDUCE_SCATTER:
 		core_coll_copy(sum, call->buf, call->len * call->cnt);

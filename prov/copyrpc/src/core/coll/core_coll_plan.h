@@ -30,7 +30,7 @@ enum core_coll_kind {
 	CORE_COLL_COPY,   /* this member's own slice, from `from` */
 };
 
-enum core_coll_state { CORE_COLL_WAITS, CORE_COLL_OPEN, CORE_COLL_DONE };
+enum core_coll_state { CORE_COLL_WAITING, CORE_COLL_OPEN, CORE_COLL_DONE };
 
 struct core_coll_move {
 	enum core_coll_kind kind;

@@ -40,7 +40,7 @@
 #define CORE_MATCH_SCAN   16 /* messages that are searched in order */
 
 /** Where a posted receive stands besides the order list: a shape's number, or one of these. */
-enum core_match_place {
+enum core_match_location {
 	CORE_MATCH_UNHASHED = -1, /* nowhere: nobody had to look past the oldest since */
 	CORE_MATCH_EXCESS = -2,   /* in core_match.excess: its shape has no table */
 };
@@ -52,7 +52,7 @@ struct core_match_recv {
 	uint64_t src;
 	uint64_t seq;            /* lower (modulo 2^64) is older; given by core_match_post */
 	struct util_list order;  /* all posted receives, oldest first */
-	int shape;               /* or enum core_match_place */
+	int shape;               /* or enum core_match_location */
 	struct util_list bucket; /* others with the same key, oldest first */
 };
 
@@ -106,7 +106,7 @@ static inline bool core_match_accepts(const struct core_match_recv *recv, uint64
 }
 
 /** Nothing is unexpected: core_match_queue is all of a post. */
-static inline bool core_match_is_quiet(struct core_match *m)
+static inline bool core_match_has_no_unexp(struct core_match *m)
 {
 	return util_list_is_empty(&m->unexpected);
 }
@@ -124,7 +124,7 @@ static inline void core_match_queue(struct core_match *m, struct core_match_recv
 static inline struct core_match_msg *core_match_post(struct core_match *m,
 						     struct core_match_recv *recv)
 {
-	if (UTIL_UNLIKELY(!core_match_is_quiet(m)))
+	if (UTIL_UNLIKELY(!core_match_has_no_unexp(m)))
 		return core_match_post_cold(m, recv);
 	core_match_queue(m, recv);
 	return NULL;

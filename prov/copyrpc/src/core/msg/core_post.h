@@ -26,20 +26,20 @@
 #define CORE_POST_INLINE static inline __attribute__((always_inline))
 
 /* What a send may ask for that the hot half does not do. */
-#define CORE_POST_RARE (FI_DELIVERY_COMPLETE | FI_MORE | FI_INJECT)
+#define CORE_POST_COLD_FLAGS (FI_DELIVERY_COMPLETE | FI_MORE | FI_INJECT)
 
 /**
  * What the cold half needs if the channel has no room lies in memory during the call: in registers that
  * survive it each would be saved, moved and restored, by every message.
  */
-struct core_post_kept {
+struct core_post_spill {
 	const void *buf;
 	size_t len;
 	fi_addr_t dest;
 	uint64_t tag;
 };
 
-#define CORE_POST_KEEP(kept) __asm__("" : "+m"(kept)) /* so that the compiler cannot know better */
+#define CORE_POST_SPILL(kept) __asm__("" : "+m"(kept)) /* so that the compiler cannot know better */
 
 /**
  * A send of one buffer: as core_tx_send of a core_send that says the same, but that a `silent` one is
@@ -50,19 +50,20 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 					  void *context, uint64_t flags, bool tagged, bool silent)
 {
 	const uint64_t cold_flags = silent ? flags | FI_INJECT : flags;
-	struct core_peer *peer = core_peer_known(ep, dest);
-	struct core_post_kept kept;
+	struct core_peer *peer = core_peer_lookup(ep, dest);
+	struct core_post_spill kept;
 	struct core_cq *cq;
 	uint64_t ext[2];
 	uint32_t op;
 	int ret;
 
-	if (UTIL_UNLIKELY(!peer || (ssize_t)len > peer->eager_lim || (flags & CORE_POST_RARE)))
+	if (UTIL_UNLIKELY(!peer || (ssize_t)len > peer->eager_lim ||
+			  (flags & CORE_POST_COLD_FLAGS)))
 		goto cold;
 	op = core_tx_ext(ext, tag, data, flags, tagged);
-	kept = (struct core_post_kept){ buf, len, dest, tag };
-	CORE_POST_KEEP(kept);
-	ret = peer->chan->ops->send_buf(peer->chan, core_label(op, silent ? CORE_SEND_NOW : 0),
+	kept = (struct core_post_spill){ buf, len, dest, tag };
+	CORE_POST_SPILL(kept);
+	ret = peer->chan->ops->send_buf(peer->chan, core_packed(op, silent ? CORE_SEND_NOW : 0),
 					ext[0], ext[1], buf, len);
 	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
@@ -71,8 +72,8 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 						     data, context, cold_flags, tagged, silent);
 		if (!(flags & FI_INJECT_COMPLETE)) {
 			if (silent || !cq ||
-			    !core_late_note(&peer->late, peer->chan, context, tagged))
-				core_late_sent(peer, context, flags, tagged, silent);
+			    !core_pending_push(&peer->pending, peer->chan, context, tagged))
+				core_pending_add(peer, context, flags, tagged, silent);
 			return 0;
 		}
 	}
@@ -100,13 +101,13 @@ CORE_POST_INLINE ssize_t core_rx_post_buf(struct core_ep *ep, void *buf, size_t 
 	uint64_t source = CORE_MATCH_ANY;
 
 	if (ep->directed && src != FI_ADDR_UNSPEC) {
-		struct core_peer *peer = core_peer_known(ep, src);
+		struct core_peer *peer = core_peer_lookup(ep, src);
 
 		if (UTIL_UNLIKELY(!peer || peer->state == CORE_PEER_DEAD))
 			goto cold;
 		source = peer->id;
 	}
-	if (UTIL_UNLIKELY(!req || !core_match_is_quiet(m) || (flags & FI_MULTI_RECV)))
+	if (UTIL_UNLIKELY(!req || !core_match_has_no_unexp(m) || (flags & FI_MULTI_RECV)))
 		goto cold;
 	util_pool_take(&ep->rx_reqs, req);
 	req->match.tag = tag;

@@ -4,7 +4,7 @@
  *
  * core_tx_req	a send that could not complete on the spot
  * core_rx_req	a posted receive
- * core_inmsg	a message that arrived (or began to) and is not finished: unexpected, or its bytes
+ * core_unexp	a message that arrived (or began to) and is not finished: unexpected, or its bytes
  *		are still coming. It never changes identity: matching it only gives it a destination.
  *
  * All from the endpoint's pools; owned by core/.
@@ -27,10 +27,10 @@
 
 enum core_tx_state {
 	CORE_TX_QUEUED, /* nothing was sent: waits for its turn, room, credit or the connection */
-	CORE_TX_PARTS,  /* PART is out, CONT follow as room permits; ends with the last one */
-	CORE_TX_REPLY,  /* the call is out; ends with its reply, which may ask for parts */
-	CORE_TX_PULLED, /* CONT follow as room permits; the last one is a call: CONFIRM */
-	CORE_TX_CONFIRM /* ends with the reply to that call */
+	CORE_TX_PIPELINED, /* PART is out, CONT follow as room permits; ends with the last one */
+	CORE_TX_REPLY,     /* the call is out; ends with its reply, which may ask for parts */
+	CORE_TX_PULLED,    /* CONT follow as room permits; the last one is a call: CONFIRM */
+	CORE_TX_CONFIRM    /* ends with the reply to that call */
 };
 
 struct core_tx_req {
@@ -47,8 +47,8 @@ struct core_tx_req {
 	uint64_t data;
 	uint64_t flags;
 	void *context;
-	struct core_loan loan; /* our memory is announced to the peer */
-	void *copy;            /* the bytes of an injected message, or NULL */
+	struct core_exposure loan; /* our memory is announced to the peer */
+	void *copy;                /* the bytes of an injected message, or NULL */
 	struct iovec iov[CORE_TX_IOV_MAX];
 };
 
@@ -96,16 +96,16 @@ struct core_rx_req {
 };
 
 /** Bytes of a message that stay in the ring: over budget. */
-struct core_held {
+struct core_retained {
 	struct util_list link;
-	core_hold_t hold;
+	core_retain_t hold;
 	const uint8_t *data;
 	uint32_t len;
 };
 
-#define CORE_INMSG_INLINE 64 /* unexpected messages up to this size need no second allocation */
+#define CORE_UNEXP_INLINE 64 /* unexpected messages up to this size need no second allocation */
 
-struct core_inmsg {
+struct core_unexp {
 	struct core_match_msg match; /* in a matcher while unexpected */
 	struct core_ep *ep;
 	struct core_peer *peer;      /* NULL once the peer is gone */
@@ -124,13 +124,14 @@ struct core_inmsg {
 	uint64_t received; /* of them, in order */
 	uint64_t addr;     /* RNDV */
 	uint64_t key;
-	uint8_t *buf;          /* unexpected bytes: inline_buf or heap, NULL if none are kept */
-	size_t heap_len;       /* counted in dom->unexpected_used */
-	struct util_list held; /* core_held.link, in order: bytes left in the ring instead */
-	void *claim;           /* context of the FI_CLAIM */
+	uint8_t *buf;    /* unexpected bytes: inline_buf or heap, NULL if none are kept */
+	size_t heap_len; /* counted in dom->unexpected_used */
+	struct util_list
+		retained; /* core_retained.link, in order: bytes left in the ring instead */
+	void *claim;      /* context of the FI_CLAIM */
 	struct core_get get;
 	struct core_dest dest;
-	uint8_t inline_buf[CORE_INMSG_INLINE];
+	uint8_t inline_buf[CORE_UNEXP_INLINE];
 };
 
 #endif

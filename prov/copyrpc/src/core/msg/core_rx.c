@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Arrivals: a message meets a posted receive and is done with, or becomes a core_inmsg.
+ * Arrivals: a message meets a posted receive and is done with, or becomes a core_unexp.
  * See core_rx.h; receives are posted in core_rx_post.c, and what comes by several frames is in core_rx_bulk.c.
  */
 #include "core/msg/core_rx.h"
@@ -11,7 +11,7 @@
 #include "core/rma/core_atomic.h"
 #include "core/coll/core_coll_msg.h"
 #include "core/core_dom.h"
-#include "core/msg/core_inmsg.h"
+#include "core/msg/core_unexp.h"
 #include "core/core_peer.h"
 #include "core/msg/core_rx_bulk.h"
 #include "core/msg/core_srx.h"
@@ -188,7 +188,7 @@ bool core_rx_take(struct core_peer *peer, const struct core_head *head, uint64_t
 	return core_rx_match(peer, head, total, dest);
 }
 
-void core_rx_keep(struct core_ep *ep, struct core_inmsg *in, bool tagged)
+void core_rx_keep(struct core_ep *ep, struct core_unexp *in, bool tagged)
 {
 	struct core_ep *rx = core_ep_rx(ep);
 
@@ -200,10 +200,10 @@ void core_rx_keep(struct core_ep *ep, struct core_inmsg *in, bool tagged)
 
 /** A message that is whole: the common case. */
 static inline enum core_rx_verdict core_rx_whole(struct core_peer *peer,
-						 const struct core_head *head, core_hold_t hold)
+						 const struct core_head *head, core_retain_t hold)
 {
 	struct core_ep *ep = peer->ep;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 	struct core_dest dest;
 	enum core_rx_verdict verdict;
 	size_t len;
@@ -217,12 +217,12 @@ static inline enum core_rx_verdict core_rx_whole(struct core_peer *peer,
 		core_dest_complete(ep, &dest, head, head->body_len, peer->fi_addr, 0);
 		return CORE_RX_DONE;
 	}
-	in = core_inmsg_new(peer, head, head->body_len);
+	in = core_unexp_new(peer, head, head->body_len);
 	if (!in)
 		return CORE_RX_BAD;
-	verdict = core_inmsg_bytes(in, head->body, head->body_len, hold);
+	verdict = core_unexp_bytes(in, head->body, head->body_len, hold);
 	if (verdict == CORE_RX_BAD)
-		core_inmsg_free(in);
+		core_unexp_free(in);
 	else
 		core_rx_keep(ep, in, head->tagged);
 	return verdict;
@@ -337,7 +337,7 @@ static bool core_rx_in_order(struct core_peer *peer, uint32_t op, const uint8_t 
 
 /* Long, or not in order, or with more to do than most. */
 static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
-	struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len, core_hold_t hold)
+	struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	struct core_peer *peer = chan->peer;
 	struct core_head head;
@@ -349,7 +349,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
 	if (UTIL_LIKELY(head.op == WIRE_OP_MSG))
 		return core_rx_whole(peer, &head, hold);
 	if (head.op == WIRE_OP_PART)
-		return core_rx_part(peer, &head, hold);
+		return core_rx_first_segment(peer, &head, hold);
 	if (head.op == WIRE_OP_LEND)
 		return core_rma_on_msg(chan, &head);
 	if (head.op != WIRE_OP_CONT)
@@ -359,9 +359,9 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
 
 /* A function of its own that takes its arguments where its caller has them: no copy for a constant. */
 #if defined(__clang__)
-#define CORE_RX_APART __attribute__((noinline))
+#define CORE_RX_OUT_OF_LINE __attribute__((noinline))
 #else
-#define CORE_RX_APART __attribute__((noinline, noclone))
+#define CORE_RX_OUT_OF_LINE __attribute__((noinline, noclone))
 #endif
 
 /*
@@ -369,9 +369,9 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
  * to who asked, which most receives do all the same. Functions, so that each saves the registers it needs.
  */
 #define CORE_RX_ASKED(name, common)                                                                \
-	static CORE_RX_APART enum core_rx_verdict core_rx_on_##name##_asked(                       \
+	static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_##name##_asked(                 \
 		struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len,            \
-		core_hold_t hold)                                                                  \
+		core_retain_t hold)                                                                \
 	{                                                                                          \
 		struct core_peer *peer = chan->peer;                                               \
                                                                                                    \
@@ -384,27 +384,27 @@ CORE_RX_ASKED(tagged, CORE_RX_TAGGED)
 CORE_RX_ASKED(data, CORE_RX_DATA)
 CORE_RX_ASKED(plain, CORE_RX_PLAIN)
 
-static CORE_RX_APART enum core_rx_verdict core_rx_on_data(struct core_chan *chan, uint32_t op,
-							  const uint8_t *data, uint32_t len,
-							  core_hold_t hold)
+static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_data(struct core_chan *chan, uint32_t op,
+								const uint8_t *data, uint32_t len,
+								core_retain_t hold)
 {
 	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_DATA, data, len))
 		return CORE_RX_DONE;
 	return core_rx_on_msg_cold(chan, op, data, len, hold);
 }
 
-static CORE_RX_APART enum core_rx_verdict core_rx_on_plain(struct core_chan *chan, uint32_t op,
-							   const uint8_t *data, uint32_t len,
-							   core_hold_t hold)
+static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_plain(struct core_chan *chan,
+								 uint32_t op, const uint8_t *data,
+								 uint32_t len, core_retain_t hold)
 {
 	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_PLAIN, data, len))
 		return CORE_RX_DONE;
 	return core_rx_on_msg_cold(chan, op, data, len, hold);
 }
 
-static CORE_RX_APART enum core_rx_verdict core_rx_on_other(struct core_chan *chan, uint32_t op,
-							   const uint8_t *data, uint32_t len,
-							   core_hold_t hold)
+static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_other(struct core_chan *chan,
+								 uint32_t op, const uint8_t *data,
+								 uint32_t len, core_retain_t hold)
 {
 	bool asked = chan->peer->ep->rx.selective;
 
@@ -420,7 +420,7 @@ static CORE_RX_APART enum core_rx_verdict core_rx_on_other(struct core_chan *cha
 }
 
 enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				    uint32_t len, core_hold_t hold)
+				    uint32_t len, core_retain_t hold)
 {
 	if (op != CORE_RX_TAGGED || UTIL_UNLIKELY(len > UTIL_COPY_SHORT))
 		return core_rx_on_other(chan, op, data, len, hold);
@@ -433,7 +433,7 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 /** A call of our own; data: behind its operation. */
 static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
 	struct core_chan *chan, struct core_call_ref ref, uint32_t op, const uint8_t *data,
-	uint32_t len, core_hold_t hold)
+	uint32_t len, core_retain_t hold)
 {
 	struct core_peer *peer = chan->peer;
 	struct core_head head;
@@ -456,7 +456,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
 }
 
 enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
-				     const uint8_t *data, uint32_t len, core_hold_t hold)
+				     const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	uint32_t op;
 
@@ -469,7 +469,7 @@ enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_re
 				   hold);
 }
 
-static bool core_rx_is_unfinished(const struct core_inmsg *in)
+static bool core_rx_is_unfinished(const struct core_unexp *in)
 {
 	return in->received < in->total;
 }
@@ -477,15 +477,15 @@ static bool core_rx_is_unfinished(const struct core_inmsg *in)
 void core_rx_fail_peer(struct core_peer *peer, int err)
 {
 	struct util_list *it, *tmp;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->rx) {
-		in = UTIL_CONTAINER_OF(it, struct core_inmsg, peer_link);
+		in = UTIL_CONTAINER_OF(it, struct core_unexp, peer_link);
 		in->answer = false; /* nobody is there to hear it */
 		if (in->matched)
-			core_inmsg_end(in, err);
-		else if (core_rx_is_unfinished(in) || core_inmsg_save(in))
-			core_inmsg_free(in);
+			core_unexp_end(in, err);
+		else if (core_rx_is_unfinished(in) || core_unexp_save(in))
+			core_unexp_free(in);
 	}
 	if (err != -FI_ESHUTDOWN)
 		core_rx_fail_directed(peer, err);
@@ -494,10 +494,10 @@ void core_rx_fail_peer(struct core_peer *peer, int err)
 void core_rx_forget_peer(struct core_peer *peer)
 {
 	struct util_list *first;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 
 	while ((first = util_list_pop(&peer->rx))) {
-		in = UTIL_CONTAINER_OF(first, struct core_inmsg, peer_link);
+		in = UTIL_CONTAINER_OF(first, struct core_unexp, peer_link);
 		in->peer = NULL;
 	}
 }

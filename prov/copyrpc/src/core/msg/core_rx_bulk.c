@@ -9,34 +9,35 @@
 #include "wire/wire_op.h"
 
 /** The beginning of a message in parts, or a call that carries or announces one. */
-static enum core_rx_verdict core_rx_begin(struct core_inmsg *in, struct core_head *head,
-					  core_hold_t hold)
+static enum core_rx_verdict core_rx_begin(struct core_unexp *in, struct core_head *head,
+					  core_retain_t hold)
 {
 	enum core_rx_verdict verdict = CORE_RX_DONE;
 	struct core_peer *peer = in->peer;
 	struct core_dest dest;
 
 	if (core_rx_take(peer, head, in->total, &dest)) {
-		core_inmsg_match(in, &dest);
+		core_unexp_match(in, &dest);
 		/* A fetched message may be gone by now; it has no bytes here. */
-		return head->body_len ? core_inmsg_bytes(in, head->body, head->body_len, hold)
+		return head->body_len ? core_unexp_bytes(in, head->body, head->body_len, hold)
 				      : CORE_RX_DONE;
 	}
 	if (head->body_len)
-		verdict = core_inmsg_bytes(in, head->body, head->body_len, hold);
+		verdict = core_unexp_bytes(in, head->body, head->body_len, hold);
 	if (verdict == CORE_RX_BAD) {
-		core_inmsg_free(in);
+		core_unexp_free(in);
 		return verdict;
 	}
 	core_rx_keep(peer->ep, in, head->tagged);
-	core_inmsg_confirm(in);
+	core_unexp_confirm(in);
 	return verdict;
 }
 
-enum core_rx_verdict core_rx_part(struct core_peer *peer, struct core_head *head, core_hold_t hold)
+enum core_rx_verdict core_rx_first_segment(struct core_peer *peer, struct core_head *head,
+					   core_retain_t hold)
 {
 	struct wire_part part;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 
 	if (head->body_len <= sizeof(part))
 		return CORE_RX_BAD;
@@ -45,7 +46,7 @@ enum core_rx_verdict core_rx_part(struct core_peer *peer, struct core_head *head
 	head->body_len -= (uint32_t)sizeof(part);
 	if (part.zero || part.total_len <= head->body_len)
 		return CORE_RX_BAD;
-	in = core_inmsg_new(peer, head, part.total_len);
+	in = core_unexp_new(peer, head, part.total_len);
 	if (!in)
 		return CORE_RX_BAD;
 	in->send_id = part.send_id;
@@ -53,13 +54,13 @@ enum core_rx_verdict core_rx_part(struct core_peer *peer, struct core_head *head
 }
 
 /** The message in parts that the sender calls `send_id`. Few are open at a time. */
-static struct core_inmsg *core_rx_find_part(struct core_peer *peer, uint32_t send_id)
+static struct core_unexp *core_rx_find_pipelined(struct core_peer *peer, uint32_t send_id)
 {
 	struct util_list *it;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 
 	for (it = peer->rx.prev; it != &peer->rx; it = it->prev) {
-		in = UTIL_CONTAINER_OF(it, struct core_inmsg, peer_link);
+		in = UTIL_CONTAINER_OF(it, struct core_unexp, peer_link);
 		if ((in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->send_id == send_id &&
 		    in->received < in->total)
 			return in;
@@ -68,10 +69,10 @@ static struct core_inmsg *core_rx_find_part(struct core_peer *peer, uint32_t sen
 }
 
 /** The message a CONT belongs to; NULL: none, or not in order. */
-static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct core_head *head)
+static struct core_unexp *core_rx_cont_target(struct core_peer *peer, struct core_head *head)
 {
 	struct wire_cont cont;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 
 	if (head->body_len <= sizeof(cont) || head->tagged || head->has_data)
 		return NULL;
@@ -79,7 +80,7 @@ static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct cor
 	head->body += sizeof(cont);
 	head->body_len -= (uint32_t)sizeof(cont);
 	if (cont.kind == WIRE_CONT_SENT)
-		in = core_rx_find_part(peer, cont.id);
+		in = core_rx_find_pipelined(peer, cont.id);
 	else
 		in = util_idmap_lookup(&peer->ep->rx_ids, cont.id);
 	if (!in || in->peer != peer || cont.offset != in->received)
@@ -87,24 +88,25 @@ static struct core_inmsg *core_rx_cont_target(struct core_peer *peer, struct cor
 	return in;
 }
 
-enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head, core_hold_t hold)
+enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head,
+				  core_retain_t hold)
 {
-	struct core_inmsg *in = core_rx_cont_target(peer, head);
+	struct core_unexp *in = core_rx_cont_target(peer, head);
 
-	return in ? core_inmsg_bytes(in, head->body, head->body_len, hold) : CORE_RX_BAD;
+	return in ? core_unexp_bytes(in, head->body, head->body_len, hold) : CORE_RX_BAD;
 }
 
 enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
 				       struct core_head *head)
 {
 	struct wire_rndv rndv;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 
 	if (head->body_len != sizeof(rndv))
 		return CORE_RX_BAD;
 	memcpy(&rndv, head->body, sizeof(rndv));
 	head->body_len = 0;
-	in = core_inmsg_new(peer, head, rndv.total_len);
+	in = core_unexp_new(peer, head, rndv.total_len);
 	if (!in)
 		return CORE_RX_BAD;
 	in->addr = rndv.addr;
@@ -115,9 +117,9 @@ enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_
 }
 
 enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
-				     struct core_head *head, core_hold_t hold)
+				     struct core_head *head, core_retain_t hold)
 {
-	struct core_inmsg *in = core_inmsg_new(peer, head, head->body_len);
+	struct core_unexp *in = core_unexp_new(peer, head, head->body_len);
 
 	if (!in)
 		return CORE_RX_BAD;
@@ -127,13 +129,13 @@ enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_re
 }
 
 enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_ref ref,
-				       struct core_head *head, core_hold_t hold)
+				       struct core_head *head, core_retain_t hold)
 {
-	struct core_inmsg *in = core_rx_cont_target(peer, head);
+	struct core_unexp *in = core_rx_cont_target(peer, head);
 
 	if (!in || in->answer || head->body_len != in->total - in->received)
 		return CORE_RX_BAD;
 	in->answer = true;
 	in->ref = ref;
-	return core_inmsg_bytes(in, head->body, head->body_len, hold);
+	return core_unexp_bytes(in, head->body, head->body_len, hold);
 }

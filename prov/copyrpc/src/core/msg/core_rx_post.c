@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/core_dom.h"
-#include "core/msg/core_inmsg.h"
+#include "core/msg/core_unexp.h"
 #include "core/core_peer.h"
 #include "core/msg/core_rx.h"
 #include "core/msg/core_srx.h"
@@ -46,10 +46,10 @@ static inline void core_rx_fill_dest(struct core_dest *dest, const struct core_r
 /** An unexpected message leaves the matcher for `dest`. */
 static void core_rx_take_unexpected(struct core_match_msg *msg, const struct core_dest *dest)
 {
-	struct core_inmsg *in = UTIL_CONTAINER_OF(msg, struct core_inmsg, match);
+	struct core_unexp *in = UTIL_CONTAINER_OF(msg, struct core_unexp, match);
 
 	in->queued = false;
-	core_inmsg_match(in, dest);
+	core_unexp_match(in, dest);
 }
 
 /** A multi-receive buffer swallows unexpected messages until it is spent, then waits for more. */
@@ -57,13 +57,13 @@ static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
 {
 	struct core_ep *teller = ep; /* where it is told that the buffer is spent */
 	struct core_match_msg *msg;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 	struct core_dest dest;
 
 	req->match.seq = CORE_RX_UNPOSTED;
 	req->pending++; /* ours, while it is not in the matcher */
 	while (!req->retired && (msg = core_match_peek(ep->msg, 0, 0, req->match.src))) {
-		in = UTIL_CONTAINER_OF(msg, struct core_inmsg, match);
+		in = UTIL_CONTAINER_OF(msg, struct core_unexp, match);
 		if (in->total > req->dest.len && req->dest.len != req->multi_len) {
 			req->retired = true;
 			break;
@@ -151,17 +151,17 @@ static void core_rx_write_enomsg(struct core_ep *ep, const struct core_recv *r)
 		core_cq_write_err(ep->rx.cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
-static struct core_inmsg *core_rx_find(struct core_ep *ep, const struct core_recv *r, uint64_t src)
+static struct core_unexp *core_rx_find(struct core_ep *ep, const struct core_recv *r, uint64_t src)
 {
 	struct core_match_msg *msg =
 		core_match_peek(r->tagged ? ep->tagged : ep->msg, r->tag, r->ignore, src);
 
-	return msg ? UTIL_CONTAINER_OF(msg, struct core_inmsg, match) : NULL;
+	return msg ? UTIL_CONTAINER_OF(msg, struct core_unexp, match) : NULL;
 }
 
 /** A completion that describes a message without its bytes. */
 static void core_rx_write_found(struct core_ep *ep, const struct core_recv *r,
-				const struct core_inmsg *in)
+				const struct core_unexp *in)
 {
 	uint64_t flags = FI_RECV | (r->tagged ? FI_TAGGED : FI_MSG);
 
@@ -174,7 +174,7 @@ static void core_rx_write_found(struct core_ep *ep, const struct core_recv *r,
 
 ssize_t core_rx_peek(struct core_ep *ep, const struct core_recv *r)
 {
-	struct core_inmsg *in;
+	struct core_unexp *in;
 	uint64_t src;
 	int ret = core_rx_source(ep, r->src, &src);
 
@@ -191,7 +191,7 @@ ssize_t core_rx_peek(struct core_ep *ep, const struct core_recv *r)
 	}
 	core_rx_write_found(ep, r, in);
 	if (r->flags & FI_DISCARD) {
-		core_inmsg_discard(in);
+		core_unexp_discard(in);
 	} else if (r->flags & FI_CLAIM) {
 		core_match_take(r->tagged ? ep->tagged : ep->msg, &in->match);
 		in->queued = false;
@@ -204,11 +204,11 @@ ssize_t core_rx_peek(struct core_ep *ep, const struct core_recv *r)
 ssize_t core_rx_claim(struct core_ep *ep, const struct core_recv *r)
 {
 	struct util_list *it;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 	struct core_dest dest;
 
 	for (it = ep->claimed.next; it != &ep->claimed; it = it->next) {
-		in = UTIL_CONTAINER_OF(it, struct core_inmsg, claim_link);
+		in = UTIL_CONTAINER_OF(it, struct core_unexp, claim_link);
 		if (in->claim != r->context)
 			continue;
 		util_list_remove(&in->claim_link);
@@ -216,9 +216,9 @@ ssize_t core_rx_claim(struct core_ep *ep, const struct core_recv *r)
 		if (r->flags & FI_DISCARD) {
 			if (!ep->rx.selective || (r->flags & FI_COMPLETION))
 				core_rx_write_found(ep, r, in);
-			core_inmsg_discard(in);
+			core_unexp_discard(in);
 		} else {
-			core_inmsg_match(in, &dest);
+			core_unexp_match(in, &dest);
 		}
 		return 0;
 	}
@@ -340,18 +340,18 @@ static void core_rx_drop_queues(struct core_ep *ep, struct core_match *m)
 	}
 	UTIL_LIST_FOREACH_SAFE (it, tmp, core_match_unexpected(m)) {
 		msg = UTIL_CONTAINER_OF(it, struct core_match_msg, order);
-		core_inmsg_free(UTIL_CONTAINER_OF(msg, struct core_inmsg, match));
+		core_unexp_free(UTIL_CONTAINER_OF(msg, struct core_unexp, match));
 	}
 }
 
 void core_rx_drop_all(struct core_ep *ep)
 {
 	struct util_list *first;
-	struct core_inmsg *in;
+	struct core_unexp *in;
 
 	while ((first = util_list_pop(&ep->claimed))) {
-		in = UTIL_CONTAINER_OF(first, struct core_inmsg, claim_link);
-		core_inmsg_free(in);
+		in = UTIL_CONTAINER_OF(first, struct core_unexp, claim_link);
+		core_unexp_free(in);
 	}
 	core_rx_drop_queues(ep, ep->tagged);
 	core_rx_drop_queues(ep, ep->msg);

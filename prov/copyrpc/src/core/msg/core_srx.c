@@ -5,12 +5,12 @@
 #include <rdma/fi_errno.h>
 
 #include "core/core_dom.h"
-#include "core/msg/core_inmsg.h"
+#include "core/msg/core_unexp.h"
 
 int core_srx_open(struct core_ep *srx, struct core_dom *dom)
 {
 	srx->dom = dom;
-	util_list_init(&srx->strangers);
+	util_list_init(&srx->unnamed);
 	util_list_init(&srx->known);
 	return core_ep_rx_init(srx);
 }
@@ -28,7 +28,7 @@ void core_srx_join(struct core_ep *srx, struct core_ep *ep)
 	if (srx->rx.cq)
 		return;
 	srx->rx = ep->rx;
-	srx->rx_lender = ep;
+	srx->rx_owner = ep;
 }
 
 static void core_srx_drop(struct core_ep *ep, struct util_list *msgs)
@@ -36,12 +36,12 @@ static void core_srx_drop(struct core_ep *ep, struct util_list *msgs)
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, msgs) {
-		struct core_inmsg *in =
+		struct core_unexp *in =
 			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(it, struct core_match_msg, order),
-					  struct core_inmsg, match);
+					  struct core_unexp, match);
 
 		if (in->ep == ep)
-			core_inmsg_free(in);
+			core_unexp_free(in);
 	}
 }
 
@@ -50,20 +50,20 @@ static void core_srx_drop_claimed(struct core_ep *ep)
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->srx->claimed) {
-		struct core_inmsg *in = UTIL_CONTAINER_OF(it, struct core_inmsg, claim_link);
+		struct core_unexp *in = UTIL_CONTAINER_OF(it, struct core_unexp, claim_link);
 
 		if (in->ep == ep)
-			core_inmsg_free(in);
+			core_unexp_free(in);
 	}
 }
 
 /* Somebody else has to lend a queue now. */
-static void core_srx_find_lender(struct core_ep *srx)
+static void core_srx_find_rx_owner(struct core_ep *srx)
 {
 	struct util_list *it;
 
 	srx->rx = (struct core_comp){ 0 };
-	srx->rx_lender = NULL;
+	srx->rx_owner = NULL;
 	for (it = srx->dom->eps.next; it != &srx->dom->eps && !srx->rx.cq; it = it->next) {
 		struct core_ep *ep = UTIL_CONTAINER_OF(it, struct core_ep, dom_link);
 
@@ -81,6 +81,6 @@ void core_srx_leave(struct core_ep *ep)
 	core_srx_drop(ep, core_match_unexpected(srx->tagged));
 	core_srx_drop(ep, core_match_unexpected(srx->msg));
 	core_srx_drop_claimed(ep);
-	if (srx->rx_lender == ep)
-		core_srx_find_lender(srx);
+	if (srx->rx_owner == ep)
+		core_srx_find_rx_owner(srx);
 }

@@ -81,7 +81,7 @@ static void core_tx_req_free(struct core_ep *ep, struct core_tx_req *req)
 {
 	if (req->send_id != CORE_NO_ID)
 		util_idmap_release(&ep->tx_ids, req->send_id);
-	core_tx_unlend(req);
+	core_tx_unexpose(req);
 	free(req->copy);
 	util_pool_release(&ep->tx_reqs, req);
 }
@@ -109,11 +109,11 @@ void core_tx_end(struct core_tx_req *req, int err)
 }
 
 /** Its channel has accepted all of it: the end of a send, or nearly. */
-static void core_tx_left(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
-			 bool silent)
+static void core_tx_accepted(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
+			     bool silent)
 {
-	if ((peer->chan->caps & CORE_CHAN_LATE) && !(flags & FI_INJECT_COMPLETE))
-		core_late_sent(peer, context, flags, tagged, silent);
+	if ((peer->chan->caps & CORE_CHAN_ASYNC) && !(flags & FI_INJECT_COMPLETE))
+		core_pending_add(peer, context, flags, tagged, silent);
 	else
 		core_tx_complete(peer->ep, context, flags, tagged, silent);
 }
@@ -124,11 +124,11 @@ void core_tx_complete_cold(struct core_ep *ep, void *context, uint64_t flags, bo
 	core_tx_complete(ep, context, flags, tagged, silent);
 }
 
-void core_tx_end_left(struct core_tx_req *req)
+void core_tx_end_accepted(struct core_tx_req *req)
 {
 	struct core_ep *ep = req->op.peer->ep;
 
-	core_tx_left(req->op.peer, req->context, req->flags, req->tagged, req->silent);
+	core_tx_accepted(req->op.peer, req->context, req->flags, req->tagged, req->silent);
 	core_op_end(&req->op);
 	core_tx_req_free(ep, req);
 }
@@ -151,7 +151,7 @@ static int core_tx_start(struct core_op *op)
 		return core_tx_bulk_start(req);
 	ret = core_tx_send_eager(op->peer->chan, &s);
 	if (!ret)
-		core_tx_end_left(req);
+		core_tx_end_accepted(req);
 	return ret;
 }
 
@@ -180,7 +180,7 @@ static ssize_t core_tx_inject_later(struct core_peer *peer)
 		ret = core_peer_connect(peer);
 	if (ret)
 		return ret;
-	peer->inject_waits = peer->state != CORE_PEER_UP;
+	peer->inject_pending = peer->state != CORE_PEER_UP;
 	return -FI_EAGAIN;
 }
 
@@ -239,7 +239,7 @@ ssize_t core_tx_send(struct core_ep *ep, const struct core_send *s)
 	ret = core_tx_send_eager(peer->chan, s);
 	if (UTIL_UNLIKELY(ret != 0))
 		return ret == -FI_EAGAIN ? core_tx_enqueue_cold(ep, peer, s) : ret;
-	core_tx_left(peer, s->context, s->flags, s->tagged, s->silent);
+	core_tx_accepted(peer, s->context, s->flags, s->tagged, s->silent);
 	return 0;
 }
 

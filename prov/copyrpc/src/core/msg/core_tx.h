@@ -9,7 +9,7 @@
  *   fetch	RNDV call; the receiver fetches the bytes or asks for them in parts, and replies
  *
  * Whose bytes are in the peer's memory then has completed. Where a device is still to move them, the
- * send is remembered until it is known to have arrived (core_late.h).
+ * send is remembered until it is known to have arrived (core_pending.h).
  *
  * What finds no room, no credit or no connection yet waits in the peer's queue, in order; the
  * user's buffer stays his until the completion. Only an injected message, which has no completion
@@ -85,7 +85,7 @@ static inline unsigned core_tx_send_flags(uint64_t flags)
 }
 
 /** Does a send write a completion when it ends well? */
-static inline bool core_tx_is_told(const struct core_ep *ep, uint64_t flags, bool silent)
+static inline bool core_tx_wants_comp(const struct core_ep *ep, uint64_t flags, bool silent)
 {
 	return !silent && ep->tx.cq && (!ep->tx.selective || (flags & FI_COMPLETION));
 }
@@ -106,7 +106,7 @@ static inline void core_tx_complete(struct core_ep *ep, void *context, uint64_t 
 {
 	if (ep->tx.cntr)
 		core_cntr_add(ep->tx.cntr, 1);
-	if (core_tx_is_told(ep, flags, silent))
+	if (core_tx_wants_comp(ep, flags, silent))
 		core_cq_write(ep->tx.cq, context, core_tx_comp_flags(tagged), 0, NULL, 0, 0,
 			      FI_ADDR_NOTAVAIL);
 }

@@ -24,24 +24,24 @@ bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
 }
 
 /** Does the kernel copy for the peer what it fetches? Then writing parts may be quicker. */
-static bool core_tx_is_gauged(const struct core_peer *peer, size_t len, uint64_t flags)
+static bool core_tx_is_selectable(const struct core_peer *peer, size_t len, uint64_t flags)
 {
 	return !(flags & FI_DELIVERY_COMPLETE) && (peer->chan->caps & CORE_CHAN_GET) &&
 	       !peer->chan->get_min && len >= peer->ep->dom->limits.single_copy_min &&
-	       len <= CORE_TX_PARTS_MAX;
+	       len <= CORE_TX_PIPELINED_MAX;
 }
 
 /** Is this length better announced than sent unasked? */
-static bool core_tx_should_fetch(const struct core_peer *peer, const struct core_tx_req *req)
+static bool core_tx_should_rndv(const struct core_peer *peer, const struct core_tx_req *req)
 {
 	if (req->flags & FI_DELIVERY_COMPLETE)
 		return true;
-	if (core_tx_is_gauged(peer, req->len, req->flags))
-		return !core_tx_gauge_takes(&peer->gauge);
+	if (core_tx_is_selectable(peer, req->len, req->flags))
+		return !core_tx_selector_is_pipelined(&peer->selector);
 	if (peer->chan->caps & CORE_CHAN_GET)
 		return req->len >= (peer->chan->get_min ? peer->chan->get_min
 							: peer->ep->dom->limits.single_copy_min);
-	return req->len > CORE_TX_PARTS_MAX;
+	return req->len > CORE_TX_PIPELINED_MAX;
 }
 
 static void core_tx_frame(struct core_frame *frame, const struct core_tx_req *req, uint32_t op)
@@ -89,7 +89,7 @@ static int core_tx_start_deliver(struct core_tx_req *req)
 	return core_tx_call(req, &frame);
 }
 
-void core_tx_unlend(struct core_tx_req *req)
+void core_tx_unexpose(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->loan.chan;
 
@@ -100,7 +100,7 @@ void core_tx_unlend(struct core_tx_req *req)
 }
 
 /** Lends the memory of `req`: false if it cannot be fetched. Stays lent while the call waits. */
-static bool core_tx_lend(struct core_tx_req *req)
+static bool core_tx_expose(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->op.peer->chan;
 
@@ -113,14 +113,14 @@ static bool core_tx_lend(struct core_tx_req *req)
 	return true;
 }
 
-static int core_tx_start_fetch(struct core_tx_req *req)
+static int core_tx_start_rndv(struct core_tx_req *req)
 {
 	struct wire_rndv rndv = { .total_len = req->len };
 	struct core_frame frame;
 
 	core_tx_frame(&frame, req, WIRE_OP_RNDV);
 	/* Only contiguous memory can be fetched; address 0 says: ask for parts. */
-	if (core_tx_lend(req)) {
+	if (core_tx_expose(req)) {
 		rndv.addr = (uintptr_t)req->iov[0].iov_base;
 		rndv.key = req->loan.key;
 	}
@@ -128,7 +128,7 @@ static int core_tx_start_fetch(struct core_tx_req *req)
 	return core_tx_call(req, &frame);
 }
 
-static int core_tx_start_parts(struct core_tx_req *req)
+static int core_tx_start_pipelined(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->op.peer->chan;
 	size_t max = core_tx_eager_max(req->op.peer) - sizeof(struct wire_part);
@@ -141,12 +141,12 @@ static int core_tx_start_parts(struct core_tx_req *req)
 	core_tx_frame(&frame, req, WIRE_OP_PART);
 	part.send_id = req->send_id;
 	core_tx_ext_add(&frame, &part, sizeof(part));
-	frame.len = max < CORE_TX_PART_LEN ? max : CORE_TX_PART_LEN;
+	frame.len = max < CORE_TX_SEGMENT_LEN ? max : CORE_TX_SEGMENT_LEN;
 	ret = chan->ops->send(chan, &frame, 0);
 	if (ret)
 		return ret;
 	req->sent = frame.len;
-	req->state = CORE_TX_PARTS;
+	req->state = CORE_TX_PIPELINED;
 	core_op_stream(&req->op);
 	return 0;
 }
@@ -159,16 +159,17 @@ int core_tx_bulk_start(struct core_tx_req *req)
 
 	if (req->len <= core_tx_eager_max(peer))
 		return core_tx_start_deliver(req);
-	gauged = core_tx_is_gauged(peer, req->len, req->flags);
-	ret = core_tx_should_fetch(peer, req) ? core_tx_start_fetch(req) : core_tx_start_parts(req);
+	gauged = core_tx_is_selectable(peer, req->len, req->flags);
+	ret = core_tx_should_rndv(peer, req) ? core_tx_start_rndv(req)
+					     : core_tx_start_pipelined(req);
 	if (!ret && gauged) /* the request may be gone */
-		core_tx_gauge_began(&peer->gauge);
+		core_tx_selector_started(&peer->selector);
 	return ret;
 }
 
 /** The part of `len` bytes that starts at req->sent. */
-static void core_tx_part(struct core_frame *frame, const struct core_tx_req *req, bool pulled,
-			 size_t len)
+static void core_tx_segment(struct core_frame *frame, const struct core_tx_req *req, bool pulled,
+			    size_t len)
 {
 	struct wire_cont cont = {
 		.offset = req->sent,
@@ -205,14 +206,14 @@ static int core_tx_send_last_pulled(struct core_tx_req *req, const struct core_f
 }
 
 /** Parts of `max` bytes, up to the last one of the message, which may be shorter: 0, or as send. */
-static int core_tx_full_parts(struct core_tx_req *req, bool pulled, size_t max)
+static int core_tx_full_segments(struct core_tx_req *req, bool pulled, size_t max)
 {
 	struct core_chan *chan = req->op.peer->chan;
 	struct core_frame frame;
 	int ret;
 
 	while (req->len - req->sent > max) {
-		core_tx_part(&frame, req, pulled, max);
+		core_tx_segment(&frame, req, pulled, max);
 		ret = chan->ops->send(chan, &frame, 0);
 		if (ret)
 			return ret;
@@ -222,15 +223,15 @@ static int core_tx_full_parts(struct core_tx_req *req, bool pulled, size_t max)
 }
 
 /** The same, timed. What found no room says nothing. */
-static int core_tx_gauged_parts(struct core_tx_req *req, size_t max)
+static int core_tx_timed_segments(struct core_tx_req *req, size_t max)
 {
 	uint64_t start_ns = util_clock_ns();
 	size_t before = req->sent;
-	int ret = core_tx_full_parts(req, false, max);
+	int ret = core_tx_full_segments(req, false, max);
 
 	if (!ret && req->sent > before)
-		core_tx_gauge_saw(&req->op.peer->gauge, util_clock_ns() - start_ns,
-				  req->sent - before);
+		core_tx_selector_add_sample(&req->op.peer->selector, util_clock_ns() - start_ns,
+					    req->sent - before);
 	return ret;
 }
 
@@ -243,27 +244,27 @@ int core_tx_bulk_stream(struct core_op *op)
 	struct core_frame frame;
 	int ret;
 
-	max = max < CORE_TX_PART_LEN ? max : CORE_TX_PART_LEN;
-	if (!pulled && core_tx_gauge_looks(&op->peer->gauge) &&
-	    core_tx_is_gauged(op->peer, req->len, req->flags))
-		ret = core_tx_gauged_parts(req, max);
+	max = max < CORE_TX_SEGMENT_LEN ? max : CORE_TX_SEGMENT_LEN;
+	if (!pulled && core_tx_selector_samples(&op->peer->selector) &&
+	    core_tx_is_selectable(op->peer, req->len, req->flags))
+		ret = core_tx_timed_segments(req, max);
 	else
-		ret = core_tx_full_parts(req, pulled, max);
+		ret = core_tx_full_segments(req, pulled, max);
 	if (ret)
 		return ret;
-	core_tx_part(&frame, req, pulled, req->len - req->sent);
+	core_tx_segment(&frame, req, pulled, req->len - req->sent);
 	if (pulled)
 		return core_tx_send_last_pulled(req, &frame);
 	ret = chan->ops->send(chan, &frame, 0);
 	if (!ret)
-		core_tx_end_left(req);
+		core_tx_end_accepted(req);
 	return ret;
 }
 
 /** The receiver cannot fetch: it gets the parts. */
 static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
 {
-	core_tx_unlend(req);
+	core_tx_unexpose(req);
 	req->recv_id = recv_id;
 	req->sent = 0;
 	req->state = CORE_TX_PULLED;

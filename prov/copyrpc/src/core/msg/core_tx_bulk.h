@@ -18,9 +18,9 @@
 #include "core/msg/core_req.h"
 
 /** Up to here parts are sent unasked even where the receiver cannot fetch. */
-#define CORE_TX_PARTS_MAX (64u << 10)
+#define CORE_TX_PIPELINED_MAX (64u << 10)
 /** User bytes of one part: small enough that both ends copy at the same time. */
-#define CORE_TX_PART_LEN (8u << 10)
+#define CORE_TX_SEGMENT_LEN (8u << 10)
 
 bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags);
 
@@ -32,13 +32,13 @@ int core_tx_bulk_stream(struct core_op *op);
 void core_tx_bulk_on_reply(struct core_op *op, int status, const uint8_t *data, uint32_t len);
 
 /** Our memory is no longer the peer's to fetch. Harmless if it never was. */
-void core_tx_unlend(struct core_tx_req *req);
+void core_tx_unexpose(struct core_tx_req *req);
 
 /* core_tx.c */
 void core_tx_fill_ext(struct core_frame *frame, uint64_t tag, uint64_t data, uint64_t flags,
 		      bool tagged);
 /** All of a request has left without a call: it ends when that has arrived. It is gone. */
-void core_tx_end_left(struct core_tx_req *req);
+void core_tx_end_accepted(struct core_tx_req *req);
 /** The end of a request: completion (err = 0) or error completion, and it is gone. */
 void core_tx_end(struct core_tx_req *req, int err);
 

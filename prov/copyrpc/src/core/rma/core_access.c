@@ -87,7 +87,7 @@ bool core_access_is_over(struct core_access *access)
 	return true;
 }
 
-static void core_access_tell(struct core_ep *ep, const struct core_access *access)
+static void core_access_complete(struct core_ep *ep, const struct core_access *access)
 {
 	bool write = access->kind & FI_WRITE;
 	struct fi_cq_err_entry entry = {
@@ -115,7 +115,7 @@ void core_access_free(struct core_access *access, struct util_pool *pool)
 
 void core_access_end(struct core_access *access, struct util_pool *pool)
 {
-	core_access_tell(access->op.peer->ep, access);
+	core_access_complete(access->op.peer->ep, access);
 	core_op_end(&access->op);
 	core_access_free(access, pool);
 }

@@ -24,7 +24,7 @@ static void core_atomic_end(struct core_atomic_req *req)
 }
 
 /** Ends it if nothing is to be waited for. */
-static void core_atomic_settle(struct core_atomic_req *req)
+static void core_atomic_end_if_done(struct core_atomic_req *req)
 {
 	if (core_access_is_over(&req->access))
 		core_atomic_end(req);
@@ -56,14 +56,14 @@ static size_t core_atomic_call_max(const struct core_atomic_req *req)
 		core_atomic_part(chan->eager_max, sizeof(struct wire_atomic) + sizeof(uint64_t),
 				 core_atomic_lists_out(req), WIRE_ATOMIC_LEN_MAX);
 
-	max = core_atomic_part(chan->allowance_sure, sizeof(struct wire_atomic_reply),
-			       !!req->result.cnt, max);
+	max = core_atomic_part(chan->resp_sure, sizeof(struct wire_atomic_reply), !!req->result.cnt,
+			       max);
 	max -= max % req->size;
 	return max ? max : req->size;
 }
 
 /** What the answer to a call for `len` bytes of elements needs. */
-static uint32_t core_atomic_allowance(const struct core_atomic_req *req, size_t len)
+static uint32_t core_atomic_resp_max(const struct core_atomic_req *req, size_t len)
 {
 	size_t need = sizeof(struct wire_atomic_reply) + (req->result.cnt ? len : 0);
 
@@ -111,7 +111,7 @@ static int core_atomic_call(struct core_atomic_req *req, size_t len)
 
 	core_atomic_frame(req, len, &frame);
 	frame.len = iov.iov_len = core_atomic_gather(req, lists, len);
-	return core_access_call(&req->access, &frame, len, core_atomic_allowance(req, len));
+	return core_access_call(&req->access, &frame, len, core_atomic_resp_max(req, len));
 }
 
 static int core_atomic_start(struct core_op *op)
@@ -120,7 +120,7 @@ static int core_atomic_start(struct core_op *op)
 	size_t max = core_atomic_call_max(req);
 	int ret = 0;
 
-	if (core_atomic_allowance(req, max) > op->peer->chan->allowance_max)
+	if (core_atomic_resp_max(req, max) > op->peer->chan->resp_lim)
 		req->access.err = -FI_EMSGSIZE; /* a ring so small that no such answer ever fits */
 	req->access.posting = true;
 	while (req->access.sent < req->access.len && !req->access.err && !ret)
@@ -129,11 +129,11 @@ static int core_atomic_start(struct core_op *op)
 	if (ret)
 		return ret;
 	req->access.issued = true;
-	core_atomic_settle(req);
+	core_atomic_end_if_done(req);
 	return 0;
 }
 
-static int core_atomic_answer(struct core_atomic_req *req, const uint8_t *data, uint32_t len)
+static int core_atomic_response(struct core_atomic_req *req, const uint8_t *data, uint32_t len)
 {
 	struct wire_atomic_reply reply;
 
@@ -153,10 +153,10 @@ static void core_atomic_on_reply(struct core_op *op, int status, const uint8_t *
 
 	req->access.calls--;
 	if (!status)
-		status = core_atomic_answer(req, data, len);
+		status = core_atomic_response(req, data, len);
 	if (!req->access.err)
 		req->access.err = status;
-	core_atomic_settle(req);
+	core_atomic_end_if_done(req);
 }
 
 static void core_atomic_fail(struct core_op *op, int err)

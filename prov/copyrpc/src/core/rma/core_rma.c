@@ -21,12 +21,12 @@ static struct core_rma_req *core_rma_req_of(struct core_op *op)
 /** The end of an access: told, and gone. */
 static void core_rma_end(struct core_rma_req *req)
 {
-	core_rma_bulk_unlend(req);
+	core_rma_bulk_unexpose(req);
 	core_access_end(&req->access, &req->access.op.peer->ep->rma_reqs);
 }
 
 /** Ends it if nothing is to be waited for. */
-static void core_rma_settle(struct core_rma_req *req)
+static void core_rma_end_if_done(struct core_rma_req *req)
 {
 	if (!req->fetching && !req->returning && core_access_is_over(&req->access))
 		core_rma_end(req);
@@ -66,7 +66,7 @@ static size_t core_rma_write_max(const struct core_chan *chan)
 static size_t core_rma_read_max(const struct core_chan *chan)
 {
 	size_t least = sizeof(struct wire_rma_reply) + sizeof(uint32_t);
-	size_t sure = chan->allowance_sure > least ? chan->allowance_sure : least;
+	size_t sure = chan->resp_sure > least ? chan->resp_sure : least;
 	size_t max = sure - sizeof(struct wire_rma_reply);
 
 	return max < CORE_RMA_READ_LEN ? max : CORE_RMA_READ_LEN;
@@ -130,7 +130,7 @@ static int core_rma_start(struct core_op *op)
 		return ret;
 	if (op->peer->ep->rma_ordered && req->bulk && (req->access.calls || req->fetching))
 		return -FI_EAGAIN;
-	core_rma_settle(req);
+	core_rma_end_if_done(req);
 	return 0;
 }
 
@@ -142,7 +142,7 @@ static int core_rma_stream(struct core_op *op)
 	if (ret)
 		return ret;
 	core_op_unstream(op);
-	core_rma_settle(req);
+	core_rma_end_if_done(req);
 	return 0;
 }
 
@@ -155,10 +155,10 @@ void core_rma_resume(struct core_rma_req *req)
 		return;
 	if (more && util_list_is_empty(&req->access.op.wait_link) && core_rma_run(req))
 		core_op_stream(&req->access.op);
-	core_rma_settle(req);
+	core_rma_end_if_done(req);
 }
 
-static int core_rma_answer(struct core_rma_req *req, const uint8_t *data, uint32_t len)
+static int core_rma_response(struct core_rma_req *req, const uint8_t *data, uint32_t len)
 {
 	struct wire_rma_reply reply;
 
@@ -166,8 +166,8 @@ static int core_rma_answer(struct core_rma_req *req, const uint8_t *data, uint32
 		return -FI_EIO;
 	memcpy(&reply, data, sizeof(reply));
 	if (req->bulk && (!reply.status || reply.status > INT32_MAX))
-		return core_rma_bulk_answer(req, reply.status, data + sizeof(reply),
-					    len - (uint32_t)sizeof(reply));
+		return core_rma_bulk_response(req, reply.status, data + sizeof(reply),
+					      len - (uint32_t)sizeof(reply));
 	if (reply.status)
 		return core_access_status(reply.status);
 	return core_access_take(&req->access, req->iov, req->iov_cnt, reply.offset,
@@ -180,7 +180,7 @@ static void core_rma_on_reply(struct core_op *op, int status, const uint8_t *dat
 
 	req->access.calls--;
 	if (!status)
-		status = core_rma_answer(req, data, len);
+		status = core_rma_response(req, data, len);
 	if (!req->access.err)
 		req->access.err = status;
 	core_rma_resume(req);
@@ -256,7 +256,7 @@ ssize_t core_rma_post(struct core_ep *ep, const struct core_rma *r)
 		return -FI_EAGAIN;
 	ret = core_op_submit(&req->access.op, &core_rma_op_ops, peer);
 	if (ret) {
-		core_rma_bulk_unlend(req);
+		core_rma_bulk_unexpose(req);
 		core_access_free(&req->access, &ep->rma_reqs);
 	}
 	return ret;

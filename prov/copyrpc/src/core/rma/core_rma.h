@@ -26,7 +26,7 @@
 #include <sys/uio.h>
 
 #include "core/core_chan.h"
-#include "core/msg/core_inmsg.h"
+#include "core/msg/core_unexp.h"
 #include "core/rma/core_access.h"
 #include "wire/wire_rma.h"
 
@@ -63,7 +63,7 @@ struct core_rma_req {
 	bool no_bulk;                /* that is not possible */
 	bool fetching;               /* get is under way */
 	bool returning;              /* what the target lent is to be given back */
-	struct core_loan loan;       /* bulk write: of our buffer */
+	struct core_exposure loan;   /* bulk write: of our buffer */
 	struct core_get get;         /* bulk read */
 	struct wire_rma_return back; /* says so */
 	size_t iov_cnt;
@@ -77,8 +77,8 @@ struct core_peer;
 /** Ends the loans of a region: those that may be revoked (core_chan.h), or all, whatever it costs. */
 void core_rma_revoke(struct core_mr *mr, bool all);
 /** The peer's channel is about to be closed: its loans end; is closed: its fetches do. */
-void core_rma_drop_loans(struct core_peer *peer);
-void core_rma_drop_fetches(struct core_peer *peer);
+void core_rma_drop_exposures(struct core_peer *peer);
+void core_rma_drop_gets(struct core_peer *peer);
 
 /** A loan comes back. */
 enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_head *head);

@@ -19,7 +19,7 @@ bool core_rma_is_bulk(const struct core_rma_req *req)
 	       (!req->write || req->iov_cnt == 1);
 }
 
-static bool core_rma_bulk_lend(struct core_rma_req *req)
+static bool core_rma_bulk_expose(struct core_rma_req *req)
 {
 	struct core_chan *chan = req->access.op.peer->chan;
 
@@ -31,14 +31,14 @@ static bool core_rma_bulk_lend(struct core_rma_req *req)
 	return true;
 }
 
-void core_rma_bulk_unlend(struct core_rma_req *req)
+void core_rma_bulk_unexpose(struct core_rma_req *req)
 {
 	if (req->loan.chan)
 		req->loan.chan->ops->unlend(req->loan.chan, &req->loan);
 	req->loan.chan = NULL;
 }
 
-static int core_rma_bulk_fetch(struct core_rma_req *req)
+static int core_rma_bulk_call_write(struct core_rma_req *req)
 {
 	struct wire_rma_source source = { .addr = (uintptr_t)req->iov[0].iov_base,
 					  .key = req->loan.key };
@@ -53,7 +53,7 @@ static int core_rma_bulk_fetch(struct core_rma_req *req)
 				sizeof(struct wire_rma_reply));
 }
 
-static int core_rma_bulk_borrow(struct core_rma_req *req)
+static int core_rma_bulk_call_read(struct core_rma_req *req)
 {
 	struct core_frame frame;
 
@@ -66,12 +66,12 @@ int core_rma_bulk_start(struct core_rma_req *req)
 {
 	int ret;
 
-	if (req->write && !core_rma_bulk_lend(req)) {
+	if (req->write && !core_rma_bulk_expose(req)) {
 		req->no_bulk = true;
 		return 0;
 	}
 	req->bulk = true;
-	ret = req->write ? core_rma_bulk_fetch(req) : core_rma_bulk_borrow(req);
+	ret = req->write ? core_rma_bulk_call_write(req) : core_rma_bulk_call_read(req);
 	if (ret)
 		req->bulk = false;
 	return ret;
@@ -80,7 +80,7 @@ int core_rma_bulk_start(struct core_rma_req *req)
 /** It goes by calls, from the beginning. */
 static void core_rma_bulk_refused(struct core_rma_req *req)
 {
-	core_rma_bulk_unlend(req);
+	core_rma_bulk_unexpose(req);
 	req->bulk = false;
 	req->no_bulk = true;
 	req->access.issued = false;
@@ -128,8 +128,8 @@ static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_lo
 		core_rma_bulk_end_get(req, ret < 0 ? ret : req->get.status);
 }
 
-int core_rma_bulk_answer(struct core_rma_req *req, uint32_t status, const uint8_t *data,
-			 uint32_t len)
+int core_rma_bulk_response(struct core_rma_req *req, uint32_t status, const uint8_t *data,
+			   uint32_t len)
 {
 	struct wire_rma_loan loan;
 

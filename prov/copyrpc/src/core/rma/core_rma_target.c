@@ -11,7 +11,7 @@
 
 #include "core/core_cntr.h"
 #include "core/core_dom.h"
-#include "core/msg/core_inmsg.h"
+#include "core/msg/core_unexp.h"
 #include "core/core_mr.h"
 #include "core/core_peer.h"
 #include "core/rma/core_rma_bulk.h"
@@ -107,8 +107,8 @@ enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_r
 	switch (head->op) {
 	case WIRE_OP_WRITE: return core_rma_write_in(&in);
 	case WIRE_OP_READ: return core_rma_read_in(&in);
-	case WIRE_OP_FETCH: return core_rma_fetch_in(&in);
-	case WIRE_OP_LEND: return core_rma_lend_in(&in);
+	case WIRE_OP_FETCH: return core_rma_get_in(&in);
+	case WIRE_OP_LEND: return core_rma_expose_in(&in);
 	default: return CORE_RX_BAD;
 	}
 }

@@ -17,7 +17,7 @@
 void core_rpc_init(struct core_rpc *rpc)
 {
 	util_pool_init(&rpc->calls, sizeof(struct core_rpc_call), CORE_RPC_POOL_CHUNK, 0);
-	util_pool_init(&rpc->helds, sizeof(struct core_rpc_held), CORE_RPC_POOL_CHUNK, 0);
+	util_pool_init(&rpc->rpc_handles, sizeof(struct core_rpc_handle), CORE_RPC_POOL_CHUNK, 0);
 	util_list_init(&rpc->intake);
 	util_list_init(&rpc->stopped);
 	util_idmap_init(&rpc->lent);
@@ -35,7 +35,7 @@ void core_rpc_fini(struct core_ep *ep)
 		chan->ops->close(chan);
 	}
 	util_idmap_fini(&rpc->lent);
-	util_pool_fini(&rpc->helds);
+	util_pool_fini(&rpc->rpc_handles);
 	util_pool_fini(&rpc->calls);
 }
 
@@ -48,14 +48,14 @@ void core_rpc_close_stopped_cold(struct core_chan *chan)
 static void core_rpc_forget_intake(struct core_ep *ep, struct core_chan *chan)
 {
 	struct util_list *it, *tmp;
-	struct core_rpc_held *held;
+	struct core_rpc_handle *handle;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->rpc.intake) {
-		held = UTIL_CONTAINER_OF(it, struct core_rpc_held, link);
-		if (held->chan != chan)
+		handle = UTIL_CONTAINER_OF(it, struct core_rpc_handle, link);
+		if (handle->chan != chan)
 			continue;
-		core_rpc_unlist(ep, held);
-		core_rpc_held_free(&ep->rpc, held);
+		core_rpc_unlist(ep, handle);
+		core_rpc_handle_free(&ep->rpc, handle);
 	}
 }
 

@@ -6,8 +6,8 @@
  *              \--no connection yet--> queued with a copy of its bytes --its turn--> out
  *           -FI_EAGAIN while the channel has no credit or no room: nothing was taken. A call
  *           that is cancelled has its completion at once and stays out, silent, until the answer comes.
- *   callee: arrival --> intake, oldest first --core_rpc_taken--> the user's --core_rpc_reply--> gone
- *           The request's bytes are held in the ring all the while (core_rpc_serve.c). How many wait
+ *   callee: arrival --> intake, oldest first --core_rpc_pop_intake--> the user's --core_rpc_reply--> gone
+ *           The request's bytes are handle in the ring all the while (core_rpc_serve.c). How many wait
  *           is bounded by the credit that their callers were granted.
  *   memory that users refer to (requests they took, answers that were lent) outlives its channel:
  *           the channel is stopped, and closed when the last of it was given back (core_rpc.c).
@@ -35,7 +35,7 @@
 struct core_ep;
 
 /** What the operation word can say. */
-#define CORE_RPC_ALLOWANCE_MAX WIRE_RPC_ALLOWANCE_MAX
+#define CORE_RPC_RESP_MAX WIRE_RPC_ALLOWANCE_MAX
 
 /** Bytes of calls that an endpoint keeps while connections are being made. */
 #define CORE_RPC_QUEUE_BYTES (4u << 20)
@@ -45,14 +45,14 @@ enum core_rpc_flag {
 };
 
 /** In comp_flags: the answer stays in the ring; a completion with buf and data (FI_COPYRPC_LEND). */
-#define CORE_RPC_LEND (1ull << 61)
+#define CORE_RPC_RETAIN (1ull << 61)
 
 /** A call, as its user states it. */
-struct core_rpc_ask {
+struct core_rpc_request {
 	const struct iovec *iov; /* the request's bytes: free on return */
 	size_t iov_cnt;
 	size_t len;
-	void *resp; /* where the answer goes; not with CORE_RPC_LEND */
+	void *resp; /* where the answer goes; not with CORE_RPC_RETAIN */
 	size_t allowance;
 	void *context;
 	uint64_t comp_flags; /* of its completion; FI_COPYRPC_LEND */
@@ -60,11 +60,11 @@ struct core_rpc_ask {
 };
 
 /** What a user refers to in a ring: a request that arrived, or an answer that was lent. */
-struct core_rpc_held {
+struct core_rpc_handle {
 	struct util_list link; /* core_rpc.intake */
 	struct core_chan *chan;
 	const uint8_t *data;
-	core_hold_t hold;
+	core_retain_t hold;
 	struct core_call_ref ref;
 	uint32_t len;
 	uint32_t allowance; /* exact */
@@ -77,7 +77,7 @@ struct core_rpc_call {
 	struct core_op op;
 	void *context;
 	void *resp;
-	uint64_t comp_flags; /* FI_COPYRPC_LEND: CORE_RPC_LEND */
+	uint64_t comp_flags; /* FI_COPYRPC_LEND: CORE_RPC_RETAIN */
 	uint32_t allowance;
 	bool cancelled; /* its completion was written */
 	bool plain;     /* its answer is to be copied and told, and nothing else */
@@ -87,12 +87,12 @@ struct core_rpc_call {
 
 /** Of an endpoint. */
 struct core_rpc {
-	struct util_pool calls; /* struct core_rpc_call */
-	struct util_pool helds; /* struct core_rpc_held */
+	struct util_pool calls;       /* struct core_rpc_call */
+	struct util_pool rpc_handles; /* struct core_rpc_handle */
 	struct util_list
-		intake; /* core_rpc_held.link: requests that nobody has taken, oldest first */
+		intake; /* core_rpc_handle.link: requests that nobody has taken, oldest first */
 	struct util_list stopped; /* core_chan.stopped_link: channels that live for their memory */
-	struct util_idmap lent;   /* answers that were lent -> core_rpc_held */
+	struct util_idmap lent;   /* answers that were lent -> core_rpc_handle */
 	size_t queue_bytes;       /* copied for calls that wait for a connection */
 	uint32_t next_seq;        /* odd */
 	uint32_t idle;            /* takes in a row that found nothing */
@@ -104,11 +104,11 @@ void core_rpc_init(struct core_rpc *rpc);
 void core_rpc_fini(struct core_ep *ep);
 
 /** 0, -FI_EAGAIN, -FI_EMSGSIZE, or why the peer cannot be reached; nothing was taken unless 0. */
-ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_ask *ask);
+ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_request *ask);
 /** Ends the oldest call with this context: 0, or -FI_ENOENT. */
 int core_rpc_cancel(struct core_ep *ep, void *context);
 /** Gives an answer back: 0, or -FI_EINVAL. */
-int core_rpc_release_answer(struct core_ep *ep, uint64_t data);
+int core_rpc_release_resp(struct core_ep *ep, uint64_t data);
 /** What the channel to `dest` takes: 0, or -FI_EAGAIN (a connection has begun), -FI_E*. */
 int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t *allowance);
 /** Calls of this size that are sure to be accepted now, or as core_rpc_limits. */
@@ -123,14 +123,14 @@ void core_rpc_unlisten(struct core_ep *ep);
  * Answers: 0, and it is gone; -FI_EMSGSIZE: it is still there; -FI_ECONNRESET: nobody waits any
  * more, it is gone; -FI_EINVAL: no such request.
  */
-ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq,
+ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq,
 		       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags);
 /** Gives its bytes back; the answer is still owed. 0 or -FI_EINVAL. */
-int core_rpc_release(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq);
+int core_rpc_release(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq);
 
 /** Arrival; `data` begins with the operation word. */
 enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
-				      const uint8_t *data, uint32_t len, core_hold_t hold);
+				      const uint8_t *data, uint32_t len, core_retain_t hold);
 
 /** A peer loses its channel: forgets what nobody took, closes it now or when it can be. */
 void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan);
@@ -142,40 +142,40 @@ ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, 
 			       unsigned flags);
 /** The channel did not take it, and said `err`: which is returned. */
 ssize_t core_rpc_call_undo_cold(struct core_rpc_call *call, int err);
-ssize_t core_rpc_answer_cold(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq,
-			     const void *buf, size_t len, unsigned flags);
+ssize_t core_rpc_reply_buf_cold(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq,
+				const void *buf, size_t len, unsigned flags);
 
 /* For each other. */
-void core_rpc_unlist(struct core_ep *ep, struct core_rpc_held *held);
+void core_rpc_unlist(struct core_ep *ep, struct core_rpc_handle *handle);
 void core_rpc_close_stopped_cold(struct core_chan *chan);
 
-/** `held`, the first of its pool, is a record of bytes that are held in the channel's ring. */
-static inline void core_rpc_held_take(struct core_rpc *rpc, struct core_rpc_held *held,
-				      struct core_chan *chan)
+/** `handle`, the first of its pool, is a record of bytes that are handle in the channel's ring. */
+static inline void core_rpc_handle_alloc(struct core_rpc *rpc, struct core_rpc_handle *handle,
+					 struct core_chan *chan)
 {
-	util_pool_take(&rpc->helds, held);
-	held->seq = rpc->next_seq;
+	util_pool_take(&rpc->rpc_handles, handle);
+	handle->seq = rpc->next_seq;
 	rpc->next_seq += 2;
-	held->chan = chan;
-	held->has_bytes = true;
+	handle->chan = chan;
+	handle->has_bytes = true;
 	chan->lent++;
 }
 
-static inline void core_rpc_held_drop_bytes(struct core_rpc_held *held)
+static inline void core_rpc_handle_release(struct core_rpc_handle *handle)
 {
-	if (UTIL_LIKELY(held->has_bytes))
-		held->chan->ops->release(held->chan, held->hold);
-	held->has_bytes = false;
+	if (UTIL_LIKELY(handle->has_bytes))
+		handle->chan->ops->release(handle->chan, handle->hold);
+	handle->has_bytes = false;
 }
 
 /** Drops its bytes too; its channel closes if it lived for this. */
-static inline void core_rpc_held_free(struct core_rpc *rpc, struct core_rpc_held *held)
+static inline void core_rpc_handle_free(struct core_rpc *rpc, struct core_rpc_handle *handle)
 {
-	struct core_chan *chan = held->chan;
+	struct core_chan *chan = handle->chan;
 
-	core_rpc_held_drop_bytes(held);
-	held->seq = 0;
-	util_pool_release(&rpc->helds, held);
+	core_rpc_handle_release(handle);
+	handle->seq = 0;
+	util_pool_release(&rpc->rpc_handles, handle);
 	if (UTIL_UNLIKELY(!--chan->lent && !chan->peer))
 		core_rpc_close_stopped_cold(chan);
 }

@@ -80,36 +80,36 @@ static void core_rpc_call_fail(struct core_op *op, int err)
 }
 
 /** Keeps the answer that is being told where it is: 0 and *id, or -FI_ENOMEM. */
-static int core_rpc_lend(struct core_ep *ep, struct core_chan *chan, const uint8_t *data,
-			 uint32_t *id)
+static int core_rpc_retain(struct core_ep *ep, struct core_chan *chan, const uint8_t *data,
+			   uint32_t *id)
 {
-	struct core_rpc_held *held;
+	struct core_rpc_handle *handle;
 	int ret;
 
-	if (!util_pool_first(&ep->rpc.helds) && util_pool_grow(&ep->rpc.helds))
+	if (!util_pool_first(&ep->rpc.rpc_handles) && util_pool_grow(&ep->rpc.rpc_handles))
 		return -FI_ENOMEM;
-	held = util_pool_first(&ep->rpc.helds);
-	core_rpc_held_take(&ep->rpc, held, chan);
-	held->data = data;
-	ret = util_idmap_alloc(&ep->rpc.lent, held, id);
-	held->has_bytes = false;
+	handle = util_pool_first(&ep->rpc.rpc_handles);
+	core_rpc_handle_alloc(&ep->rpc, handle, chan);
+	handle->data = data;
+	ret = util_idmap_alloc(&ep->rpc.lent, handle, id);
+	handle->has_bytes = false;
 	if (!ret) {
-		ret = chan->ops->keep(chan, &held->hold);
-		held->has_bytes = !ret;
+		ret = chan->ops->keep(chan, &handle->hold);
+		handle->has_bytes = !ret;
 		if (!ret)
 			return 0;
 		util_idmap_release(&ep->rpc.lent, *id);
 	}
-	core_rpc_held_free(&ep->rpc, held);
+	core_rpc_handle_free(&ep->rpc, handle);
 	return -FI_ENOMEM;
 }
 
-static void core_rpc_answer_lent(struct core_rpc_call *call, const uint8_t *data, uint32_t len)
+static void core_rpc_retain_resp(struct core_rpc_call *call, const uint8_t *data, uint32_t len)
 {
 	struct core_peer *peer = call->op.peer;
 	struct core_ep *ep = peer->ep;
 	uint32_t id;
-	int ret = core_rpc_lend(ep, peer->chan, data, &id);
+	int ret = core_rpc_retain(ep, peer->chan, data, &id);
 
 	if (ret)
 		core_rpc_write_err(call, ret, 0);
@@ -118,7 +118,7 @@ static void core_rpc_answer_lent(struct core_rpc_call *call, const uint8_t *data
 			      (void *)(uintptr_t)data, id, 0, peer->fi_addr);
 }
 
-static void core_rpc_answer_copied(struct core_rpc_call *call, const uint8_t *data, uint32_t len)
+static void core_rpc_copy_resp(struct core_rpc_call *call, const uint8_t *data, uint32_t len)
 {
 	struct core_peer *peer = call->op.peer;
 
@@ -135,10 +135,10 @@ static __attribute__((noinline)) void core_rpc_on_reply_cold(struct core_rpc_cal
 		core_rpc_write_err(call, status, 0);
 	else if (len > call->allowance)
 		core_rpc_write_err(call, -FI_ETRUNC, len - call->allowance);
-	else if (!call->cancelled && (call->comp_flags & CORE_RPC_LEND))
-		core_rpc_answer_lent(call, data, len);
+	else if (!call->cancelled && (call->comp_flags & CORE_RPC_RETAIN))
+		core_rpc_retain_resp(call, data, len);
 	else if (!call->cancelled)
-		core_rpc_answer_copied(call, data, len);
+		core_rpc_copy_resp(call, data, len);
 	core_rpc_call_end(call);
 }
 
@@ -166,7 +166,7 @@ static int core_rpc_start(struct core_op *op)
 	struct core_chan *chan = op->peer->chan;
 	int ret;
 
-	if (call->len > chan->eager_max || call->allowance > op->peer->allowance_lim) {
+	if (call->len > chan->eager_max || call->allowance > op->peer->rpc_resp_lim) {
 		core_rpc_call_fail(op, -FI_EMSGSIZE);
 		return 0;
 	}
@@ -187,34 +187,35 @@ const struct core_op_ops core_rpc_op_ops = {
 };
 
 /** Waits for the connection, and does not keep fi_close waiting. */
-static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_ask *ask)
+static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_request *request)
 {
 	struct core_ep *ep = peer->ep;
 	struct core_rpc_call *call;
 	uint8_t *copy;
 	int ret;
 
-	if (ask->len > CORE_RPC_QUEUE_BYTES - ep->rpc.queue_bytes)
+	if (request->len > CORE_RPC_QUEUE_BYTES - ep->rpc.queue_bytes)
 		return -FI_EAGAIN;
-	copy = malloc(ask->len + 1);
+	copy = malloc(request->len + 1);
 	call = copy ? util_pool_alloc(&ep->rpc.calls) : NULL;
 	if (!call) {
 		free(copy);
 		return -FI_EAGAIN;
 	}
-	util_iov_gather(copy, ask->iov, ask->iov_cnt, 0, ask->len);
-	core_rpc_call_init(call, ask->resp, ask->allowance, ask->context, ask->comp_flags);
+	util_iov_gather(copy, request->iov, request->iov_cnt, 0, request->len);
+	core_rpc_call_init(call, request->resp, request->allowance, request->context,
+			   request->comp_flags);
 	call->op.fence = false;
 	call->plain = false; /* it has a copy */
 	call->copy = copy;
-	call->len = (uint32_t)ask->len;
-	ep->rpc.queue_bytes += ask->len;
+	call->len = (uint32_t)request->len;
+	ep->rpc.queue_bytes += request->len;
 	ret = core_op_submit(&call->op, &core_rpc_op_ops, peer);
 	if (!ret) {
 		ep->tx_open--;
 		return 0;
 	}
-	ep->rpc.queue_bytes -= ask->len;
+	ep->rpc.queue_bytes -= request->len;
 	free(copy);
 	util_pool_release(&ep->rpc.calls, call);
 	return ret;
@@ -226,44 +227,46 @@ ssize_t core_rpc_call_undo_cold(struct core_rpc_call *call, int err)
 	return err;
 }
 
-static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_ask *ask)
+static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_request *request)
 {
 	struct core_chan *chan = peer->chan;
 	struct core_frame frame = {
-		.op = wire_rpc_word((uint32_t)ask->allowance),
-		.iov = ask->iov,
-		.iov_cnt = ask->iov_cnt,
-		.len = ask->len,
+		.op = wire_rpc_word((uint32_t)request->allowance),
+		.iov = request->iov,
+		.iov_cnt = request->iov_cnt,
+		.len = request->len,
 	};
 	struct core_rpc_call *call;
 	int ret;
 
-	if (ask->len > chan->eager_max || ask->allowance > peer->allowance_lim)
+	if (request->len > chan->eager_max || request->allowance > peer->rpc_resp_lim)
 		return -FI_EMSGSIZE;
 	if (!util_list_is_empty(&peer->tx_queue))
 		return -FI_EAGAIN; /* others wait for the room, and they were first */
 	call = util_pool_alloc(&peer->ep->rpc.calls);
 	if (!call)
 		return -FI_EAGAIN;
-	core_rpc_call_fill(call, peer, ask->resp, ask->allowance, ask->context, ask->comp_flags);
-	if (ask->iov_cnt == 1)
-		ret = chan->ops->call_buf(chan, frame.op, ask->iov[0].iov_base, ask->len,
+	core_rpc_call_fill(call, peer, request->resp, request->allowance, request->context,
+			   request->comp_flags);
+	if (request->iov_cnt == 1)
+		ret = chan->ops->call_buf(chan, frame.op, request->iov[0].iov_base, request->len,
 					  call->allowance, &call->op,
-					  ask->flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
+					  request->flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
 	else
 		ret = chan->ops->call(chan, &frame, call->allowance, &call->op);
 	return ret ? core_rpc_call_undo_cold(call, ret) : 0;
 }
 
-ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_ask *ask)
+ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_request *request)
 {
 	struct core_peer *peer = core_peer_get(ep, dest);
 
 	if (!peer)
 		return -FI_EINVAL;
-	if (ask->allowance > CORE_RPC_ALLOWANCE_MAX || ask->len > CORE_RPC_QUEUE_BYTES)
+	if (request->allowance > CORE_RPC_RESP_MAX || request->len > CORE_RPC_QUEUE_BYTES)
 		return -FI_EMSGSIZE;
-	return peer->state == CORE_PEER_UP ? core_rpc_post(peer, ask) : core_rpc_queue(peer, ask);
+	return peer->state == CORE_PEER_UP ? core_rpc_post(peer, request)
+					   : core_rpc_queue(peer, request);
 }
 
 ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, void *resp,
@@ -271,7 +274,7 @@ ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, 
 			       unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_rpc_ask ask = {
+	struct core_rpc_request request = {
 		.iov = &iov,
 		.iov_cnt = 1,
 		.len = len,
@@ -282,7 +285,7 @@ ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, 
 		.flags = flags,
 	};
 
-	return core_rpc_call(ep, dest, &ask);
+	return core_rpc_call(ep, dest, &request);
 }
 
 static struct core_rpc_call *core_rpc_find_in(const struct util_list *peers, const void *context)
@@ -322,15 +325,15 @@ int core_rpc_cancel(struct core_ep *ep, void *context)
 	return 0;
 }
 
-int core_rpc_release_answer(struct core_ep *ep, uint64_t data)
+int core_rpc_release_resp(struct core_ep *ep, uint64_t data)
 {
-	struct core_rpc_held *held =
+	struct core_rpc_handle *handle =
 		data <= UINT32_MAX ? util_idmap_lookup(&ep->rpc.lent, (uint32_t)data) : NULL;
 
-	if (!held)
+	if (!handle)
 		return -FI_EINVAL;
 	util_idmap_release(&ep->rpc.lent, (uint32_t)data);
-	core_rpc_held_free(&ep->rpc, held);
+	core_rpc_handle_free(&ep->rpc, handle);
 	return 0;
 }
 
@@ -357,7 +360,7 @@ int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t 
 	if (ret)
 		return ret;
 	*request = chan->eager_max < CORE_RPC_QUEUE_BYTES ? chan->eager_max : CORE_RPC_QUEUE_BYTES;
-	*allowance = chan->peer->allowance_lim;
+	*allowance = chan->peer->rpc_resp_lim;
 	return 0;
 }
 
@@ -368,7 +371,7 @@ ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t all
 
 	if (ret)
 		return ret;
-	if (len > chan->eager_max || allowance > chan->peer->allowance_lim)
+	if (len > chan->eager_max || allowance > chan->peer->rpc_resp_lim)
 		return -FI_EMSGSIZE;
 	if (!util_list_is_empty(&chan->peer->tx_queue))
 		return 0;
@@ -393,7 +396,7 @@ int core_rpc_flush(struct core_ep *ep, fi_addr_t dest)
 
 	if (dest == FI_ADDR_UNSPEC) {
 		core_rpc_flush_all(&ep->known);
-		core_rpc_flush_all(&ep->strangers);
+		core_rpc_flush_all(&ep->unnamed);
 		return 0;
 	}
 	peer = core_peer_get(ep, dest);

@@ -29,7 +29,7 @@ CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, 
 	call->comp_flags = comp_flags;
 	call->allowance = (uint32_t)allowance;
 	call->cancelled = false;
-	call->plain = !(comp_flags & CORE_RPC_LEND);
+	call->plain = !(comp_flags & CORE_RPC_RETAIN);
 	call->copy = NULL;
 }
 
@@ -46,17 +46,17 @@ CORE_RPC_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_
 	util_list_push_back(&peer->tx, &call->op.peer_link);
 }
 
-/** A call with one buffer: as core_rpc_call of a core_rpc_ask that says the same. */
+/** A call with one buffer: as core_rpc_call of a core_rpc_request that says the same. */
 CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, size_t len,
 					  void *resp, size_t allowance, fi_addr_t dest,
 					  void *context, uint64_t comp_flags, unsigned flags)
 {
-	struct core_peer *peer = core_peer_known(ep, dest);
+	struct core_peer *peer = core_peer_lookup(ep, dest);
 	struct core_rpc_call *call = util_pool_first(&ep->rpc.calls);
 	int ret;
 
 	if (UTIL_UNLIKELY(!peer || !call || (ssize_t)len > peer->eager_lim ||
-			  allowance > peer->allowance_lim))
+			  allowance > peer->rpc_resp_lim))
 		return core_rpc_call_buf_cold(ep, buf, len, resp, allowance, dest, context,
 					      comp_flags, flags);
 	util_pool_take(&ep->rpc.calls, call);
@@ -68,32 +68,33 @@ CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, s
 }
 
 /** The `cnt` oldest requests, those before `next` in the intake, are the user's from now on. */
-CORE_RPC_INLINE void core_rpc_taken(struct core_ep *ep, struct util_list *next, size_t cnt)
+CORE_RPC_INLINE void core_rpc_pop_intake(struct core_ep *ep, struct util_list *next, size_t cnt)
 {
 	struct util_list *head = &ep->rpc.intake;
 
 	head->next = next;
 	next->prev = head;
 	if (ep->rpc.listens && ep->rx.cq)
-		ep->rx.cq->aside -= (uint32_t)cnt;
+		ep->rx.cq->intake_cnt -= (uint32_t)cnt;
 }
 
 /** An answer of one buffer: as core_rpc_reply. */
-CORE_RPC_INLINE ssize_t core_rpc_answer(struct core_ep *ep, struct core_rpc_held *held,
-					uint64_t seq, const void *buf, size_t len, unsigned flags)
+CORE_RPC_INLINE ssize_t core_rpc_reply_buf(struct core_ep *ep, struct core_rpc_handle *handle,
+					   uint64_t seq, const void *buf, size_t len,
+					   unsigned flags)
 {
-	struct core_chan *chan = held->chan;
+	struct core_chan *chan = handle->chan;
 	int ret;
 
-	if (UTIL_UNLIKELY(held->seq != seq || !seq || len > held->allowance || !held->has_bytes ||
-			  !chan->peer))
-		return core_rpc_answer_cold(ep, held, seq, buf, len, flags);
-	ret = chan->ops->answer(chan, held->ref, held->hold, buf, len,
+	if (UTIL_UNLIKELY(handle->seq != seq || !seq || len > handle->allowance ||
+			  !handle->has_bytes || !chan->peer))
+		return core_rpc_reply_buf_cold(ep, handle, seq, buf, len, flags);
+	ret = chan->ops->answer(chan, handle->ref, handle->hold, buf, len,
 				flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
 	if (UTIL_UNLIKELY(ret))
 		return ret;
-	held->seq = 0;
-	util_pool_release(&ep->rpc.helds, held);
+	handle->seq = 0;
+	util_pool_release(&ep->rpc.rpc_handles, handle);
 	chan->lent--;
 	return 0;
 }

@@ -3,7 +3,7 @@
  * Where does a request wait for its answer?
  *
  * In the ring: its bytes are held from arrival to answer, and a record names them. First in the
- * endpoint's intake, a FIFO over all callers; from core_rpc_taken on with the user, in any order. A
+ * endpoint's intake, a FIFO over all callers; from core_rpc_pop_intake on with the user, in any order. A
  * caller whose requests nobody takes runs out of ring room and of credit, and nobody else suffers.
  * Answers find room that was reserved at admission (core_chan.h), so they cannot fail for want of it.
  *
@@ -21,25 +21,25 @@
 /** There is no record for it: it comes again, when there is. */
 static __attribute__((noinline)) enum core_rx_verdict core_rpc_on_call_cold(
 	struct core_chan *chan, struct core_call_ref ref, const uint8_t *data, uint32_t len,
-	core_hold_t hold)
+	core_retain_t hold)
 {
-	if (util_pool_grow(&chan->peer->ep->rpc.helds))
+	if (util_pool_grow(&chan->peer->ep->rpc.rpc_handles))
 		return CORE_RX_BAD;
 	return core_rpc_on_call(chan, ref, data, len, hold);
 }
 
 /** Somebody sleeps who is to be told. */
-static __attribute__((noinline)) enum core_rx_verdict core_rpc_told_cold(struct core_cq *cq)
+static __attribute__((noinline)) enum core_rx_verdict core_rpc_notify_cold(struct core_cq *cq)
 {
 	cq->notify(cq);
-	return CORE_RX_HOLD;
+	return CORE_RX_RETAIN;
 }
 
 enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
-				      const uint8_t *data, uint32_t len, core_hold_t hold)
+				      const uint8_t *data, uint32_t len, core_retain_t hold)
 {
 	struct core_ep *ep = chan->peer->ep;
-	struct core_rpc_held *held = util_pool_first(&ep->rpc.helds);
+	struct core_rpc_handle *held = util_pool_first(&ep->rpc.rpc_handles);
 	uint32_t word, allowance;
 
 	memcpy(&word, data, sizeof(word));
@@ -48,7 +48,7 @@ enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_r
 		return CORE_RX_BAD;
 	if (UTIL_UNLIKELY(!held))
 		return core_rpc_on_call_cold(chan, ref, data, len, hold);
-	core_rpc_held_take(&ep->rpc, held, chan);
+	core_rpc_handle_alloc(&ep->rpc, held, chan);
 	held->data = data + sizeof(word);
 	held->hold = hold;
 	held->ref = ref;
@@ -56,16 +56,16 @@ enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_r
 	held->allowance = allowance;
 	util_list_push_back(&ep->rpc.intake, &held->link);
 	if (!ep->rpc.listens || !ep->rx.cq)
-		return CORE_RX_HOLD;
-	ep->rx.cq->aside++;
-	return UTIL_LIKELY(!ep->rx.cq->notify) ? CORE_RX_HOLD : core_rpc_told_cold(ep->rx.cq);
+		return CORE_RX_RETAIN;
+	ep->rx.cq->intake_cnt++;
+	return UTIL_LIKELY(!ep->rx.cq->notify) ? CORE_RX_RETAIN : core_rpc_notify_cold(ep->rx.cq);
 }
 
-void core_rpc_unlist(struct core_ep *ep, struct core_rpc_held *held)
+void core_rpc_unlist(struct core_ep *ep, struct core_rpc_handle *held)
 {
 	util_list_remove(&held->link);
 	if (ep->rpc.listens && ep->rx.cq)
-		ep->rx.cq->aside--;
+		ep->rx.cq->intake_cnt--;
 }
 
 static uint32_t core_rpc_intake_cnt(const struct core_ep *ep)
@@ -84,17 +84,17 @@ void core_rpc_listen(struct core_ep *ep)
 		return;
 	ep->rpc.listens = true;
 	if (ep->rx.cq && !util_list_is_empty(&ep->rpc.intake))
-		core_cq_add_aside(ep->rx.cq, core_rpc_intake_cnt(ep));
+		core_cq_add_intake(ep->rx.cq, core_rpc_intake_cnt(ep));
 }
 
 void core_rpc_unlisten(struct core_ep *ep)
 {
 	if (ep->rpc.listens && ep->rx.cq)
-		ep->rx.cq->aside -= core_rpc_intake_cnt(ep);
+		ep->rx.cq->intake_cnt -= core_rpc_intake_cnt(ep);
 	ep->rpc.listens = false;
 }
 
-ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq,
+ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_handle *held, uint64_t seq,
 		       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
 {
 	struct core_chan *chan = held->chan;
@@ -108,23 +108,23 @@ ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_held *held, uint64_t 
 		ret = chan->ops->reply_iov(chan, held->ref, iov, iov_cnt, len,
 					   flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
 	if (UTIL_LIKELY(ret != -FI_EAGAIN)) /* our own endpoint asked, and there is no memory */
-		core_rpc_held_free(&ep->rpc, held);
+		core_rpc_handle_free(&ep->rpc, held);
 	return ret;
 }
 
-ssize_t core_rpc_answer_cold(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq,
-			     const void *buf, size_t len, unsigned flags)
+ssize_t core_rpc_reply_buf_cold(struct core_ep *ep, struct core_rpc_handle *held, uint64_t seq,
+				const void *buf, size_t len, unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
 	return core_rpc_reply(ep, held, seq, &iov, 1, len, flags);
 }
 
-int core_rpc_release(struct core_ep *ep, struct core_rpc_held *held, uint64_t seq)
+int core_rpc_release(struct core_ep *ep, struct core_rpc_handle *held, uint64_t seq)
 {
 	(void)ep;
 	if (!seq || held->seq != seq)
 		return -FI_EINVAL;
-	core_rpc_held_drop_bytes(held);
+	core_rpc_handle_release(held);
 	return 0;
 }

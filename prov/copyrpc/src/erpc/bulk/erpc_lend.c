@@ -25,7 +25,7 @@ static int erpc_lend_register(struct erpc_port *port, struct erpc_loan *l)
 	return port->dev_ops->mem_reg(port->dev, l->addr, l->len, DEV_MEM_LOCAL, &l->mem);
 }
 
-int erpc_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan)
+int erpc_lend(struct core_chan *chan, const void *addr, size_t len, struct core_exposure *loan)
 {
 	struct erpc_session *s = erpc_session_of(chan);
 	struct erpc_port *port = s->port;
@@ -84,7 +84,7 @@ static void erpc_loan_free(struct erpc_port *port, struct erpc_loan *l)
 	util_pool_release(&port->lent, l);
 }
 
-void erpc_unlend(struct core_chan *chan, struct core_loan *loan)
+void erpc_unlend(struct core_chan *chan, struct core_exposure *loan)
 {
 	struct erpc_session *s = erpc_session_of(chan);
 	struct erpc_loan *l = loan->engine;

@@ -28,8 +28,8 @@ struct erpc_loan {
 };
 
 /** core_chan_ops.lend and unlend. */
-int erpc_lend(struct core_chan *chan, const void *addr, size_t len, struct core_loan *loan);
-void erpc_unlend(struct core_chan *chan, struct core_loan *loan);
+int erpc_lend(struct core_chan *chan, const void *addr, size_t len, struct core_exposure *loan);
+void erpc_unlend(struct core_chan *chan, struct core_exposure *loan);
 
 /** A whole GET in rx[slot]: answers it. */
 void erpc_lend_answer(struct erpc_session *s, uint32_t slot, const uint8_t *data, uint32_t len);

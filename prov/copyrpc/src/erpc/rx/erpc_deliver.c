@@ -55,7 +55,7 @@ static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_
 	s->owed_len += cost;
 	s->calls_owed++;
 	verdict = s->conn.up->on_call(&s->conn.chan, ref, data, len, erpc_body_hold(body));
-	if (UTIL_LIKELY(verdict == CORE_RX_HOLD))
+	if (UTIL_LIKELY(verdict == CORE_RX_RETAIN))
 		body->refs++;
 	else if (verdict == CORE_RX_BAD)
 		return "message not understood";
@@ -314,7 +314,7 @@ bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in
 	return erpc_deliver_stays(s, body);
 }
 
-int erpc_keep(struct core_chan *chan, core_hold_t *hold)
+int erpc_keep(struct core_chan *chan, core_retain_t *hold)
 {
 	struct erpc_body *body = erpc_session_of(chan)->telling;
 
@@ -323,7 +323,7 @@ int erpc_keep(struct core_chan *chan, core_hold_t *hold)
 	return 0;
 }
 
-void erpc_release(struct core_chan *chan, core_hold_t hold)
+void erpc_release(struct core_chan *chan, core_retain_t hold)
 {
 	erpc_body_put(erpc_body_held(hold));
 	erpc_answer_released(erpc_session_of(chan));

@@ -146,7 +146,7 @@ static inline int erpc_reply_lone(struct erpc_session *s, struct core_call_ref r
 }
 
 static int __attribute__((noinline))
-erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_hold_t hold,
+erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_retain_t hold,
 		    const void *buf, size_t len, unsigned flags)
 {
 	struct core_chan *chan = &s->conn.chan;
@@ -165,7 +165,7 @@ erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_hold_
 
 /** More is to be done than to join others. */
 static int __attribute__((noinline))
-erpc_reply_buf_alone(struct erpc_session *s, struct core_call_ref ref, core_hold_t hold,
+erpc_reply_buf_alone(struct erpc_session *s, struct core_call_ref ref, core_retain_t hold,
 		     const void *buf, size_t len, unsigned flags)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
@@ -191,7 +191,7 @@ static inline void erpc_reply_join(struct erpc_session *s, struct core_call_ref 
 		len);
 }
 
-int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_hold_t hold,
+int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_retain_t hold,
 		   const void *buf, size_t len, unsigned flags)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);

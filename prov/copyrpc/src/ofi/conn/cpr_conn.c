@@ -153,7 +153,7 @@ static int cpr_conn_connect(struct fid_ep *fid, const void *addr, const void *pa
 	if (ret)
 		return ret;
 	cpr_domain_lock(ep->domain);
-	ret = core_conn_dial(&ep->conn, sa, param, param ? len : 0);
+	ret = core_conn_connect(&ep->conn, sa, param, param ? len : 0);
 	cpr_domain_unlock(ep->domain);
 	return ret;
 }
@@ -169,7 +169,7 @@ static int cpr_conn_accept(struct fid_ep *fid, const void *param, size_t len)
 	if (ret)
 		return ret;
 	cpr_domain_lock(ep->domain);
-	ret = core_conn_answer(&ep->conn, ep->request->call, param, param ? len : 0);
+	ret = core_conn_accept(&ep->conn, ep->request->call, param, param ? len : 0);
 	cpr_domain_unlock(ep->domain);
 	if (ret)
 		return ret;

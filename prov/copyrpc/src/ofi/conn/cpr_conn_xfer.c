@@ -15,7 +15,7 @@ static inline ssize_t cpr_conn_posted(struct fid_ep *fid, ssize_t ret)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
 
-	if (UTIL_LIKELY(ep->conn.state != CORE_CONN_OVER))
+	if (UTIL_LIKELY(ep->conn.state != CORE_CONN_CLOSED))
 		return ret;
 	cpr_domain_lock(ep->domain);
 	core_conn_posted(&ep->conn);

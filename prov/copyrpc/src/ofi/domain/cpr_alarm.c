@@ -7,7 +7,7 @@
 
 static struct cpr_group *cpr_alarm_next_ally(const struct cpr_group *group)
 {
-	return UTIL_CONTAINER_OF(group->core.ally, struct cpr_group, core);
+	return UTIL_CONTAINER_OF(group->core.merged_next, struct cpr_group, core);
 }
 
 void cpr_alarm_user_init(struct cpr_alarm_user *user, void (*wake)(struct cpr_alarm_user *user))
@@ -16,7 +16,7 @@ void cpr_alarm_user_init(struct cpr_alarm_user *user, void (*wake)(struct cpr_al
 	user->wake = wake;
 }
 
-/* Does somebody rely on the group or an ally? */
+/* Does somebody rely on the group or an merged_next? */
 static bool cpr_alarm_has_users(const struct cpr_group *group)
 {
 	const struct cpr_group *g = group;

@@ -31,7 +31,7 @@ void cpr_group_lock_all(struct cpr_domain *domain)
 	pthread_mutex_lock(&domain->changes);
 	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g))
 		if (cpr_group_leads(g))
-			core_dom_visit(&g->core);
+			core_dom_lock_transient(&g->core);
 }
 
 void cpr_group_unlock_all(struct cpr_domain *domain)
@@ -138,7 +138,7 @@ static void cpr_group_ally(struct cpr_group *a, struct cpr_group *b)
 	cpr_group_lock(b);
 	cpr_alarm_dismiss_all(a);
 	cpr_alarm_dismiss_all(b);
-	core_dom_ally(&a->core, &b->core);
+	core_dom_merge(&a->core, &b->core);
 	cpr_alarm_update(a);
 	cpr_group_unlock(a);
 }
@@ -260,7 +260,7 @@ static struct cpr_group *cpr_group_pick(struct cpr_domain *domain)
 	struct cpr_group *group = NULL;
 
 	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g))
-		if (!g->members && !core_dom_has_allies(&g->core))
+		if (!g->members && !core_dom_is_merged(&g->core))
 			return g;
 	if (domain->group_cnt < CPR_GROUPS_MAX)
 		group = cpr_group_open(domain);

@@ -139,7 +139,7 @@ static void cpr_cq_notify(struct core_cq *q)
 /* True when a sleeping reader with that threshold should return. */
 static bool cpr_cq_is_ready(const struct core_cq *q, uint64_t threshold)
 {
-	return q->tail - q->head >= threshold || q->overrun || q->aside ||
+	return q->tail - q->head >= threshold || q->overrun || q->intake_cnt ||
 	       (!core_cq_is_empty(q) && q->ring[q->head & q->mask].err);
 }
 

@@ -43,10 +43,10 @@ struct cpr_cq {
 int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 		void *context);
 
-/** Is there something to read, here or (core_cq.aside) elsewhere? For fi_poll. */
+/** Is there something to read, here or (core_cq.intake_cnt) elsewhere? For fi_poll. */
 static inline bool cpr_cq_has_news(const struct cpr_cq *cq)
 {
-	return !core_cq_is_empty(&cq->core) || cq->core.aside;
+	return !core_cq_is_empty(&cq->core) || cq->core.intake_cnt;
 }
 
 /** For fi_trywait: 0, -FI_EAGAIN (completions), or as cpr_wait_try. */

@@ -250,7 +250,7 @@ static ssize_t cpr_coll_post_in(struct cpr_ep *ep, const struct cpr_coll_call *c
 	if (!mc->joined)
 		return mc->group.err ? mc->group.err : -FI_EOPBADSTATE;
 	if (call->root != FI_ADDR_NOTAVAIL &&
-	    core_coll_place(&mc->group, call->root, &args->call.root))
+	    core_coll_rank_of(&mc->group, call->root, &args->call.root))
 		return -FI_EINVAL;
 	if (call->coll == FI_REDUCE_SCATTER && args->call.len > CORE_COLL_LEN_MAX / mc->group.cnt)
 		return -FI_EMSGSIZE;

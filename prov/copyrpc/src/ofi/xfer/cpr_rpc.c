@@ -20,7 +20,7 @@
 #define CPR_RPC_REPLY_FLAGS (FI_MORE)
 #define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and of CPR_GROUP_IDLE_READS */
 
-_Static_assert(CORE_RPC_LEND == FI_COPYRPC_LEND, "a completion says what core/ was told");
+_Static_assert(CORE_RPC_RETAIN == FI_COPYRPC_LEND, "a completion says what core/ was told");
 
 static inline unsigned cpr_rpc_flags(uint64_t flags)
 {
@@ -109,7 +109,7 @@ static ssize_t cpr_rpc_call(struct fid_ep *fid, const void *buf, size_t len, voi
 static ssize_t cpr_rpc_callmsg(struct fid_ep *fid, const struct fi_copyrpc_msg *msg, uint64_t flags)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid);
-	struct core_rpc_ask ask = {
+	struct core_rpc_request ask = {
 		.iov = msg->msg_iov,
 		.iov_cnt = msg->iov_count,
 		.resp = msg->resp,
@@ -132,7 +132,7 @@ static ssize_t cpr_rpc_callmsg(struct fid_ep *fid, const struct fi_copyrpc_msg *
 	return ret;
 }
 
-static inline void cpr_rpc_hand_out(struct fi_copyrpc_request *req, struct core_rpc_held *held)
+static inline void cpr_rpc_hand_out(struct fi_copyrpc_request *req, struct core_rpc_handle *held)
 {
 	req->data = held->data;
 	req->len = held->len;
@@ -148,8 +148,8 @@ static inline size_t cpr_rpc_take(struct core_ep *ep, struct fi_copyrpc_request 
 	size_t n = 0;
 
 	for (; n < count && at != head; at = at->next)
-		cpr_rpc_hand_out(&reqs[n++], UTIL_CONTAINER_OF(at, struct core_rpc_held, link));
-	core_rpc_taken(ep, at, n);
+		cpr_rpc_hand_out(&reqs[n++], UTIL_CONTAINER_OF(at, struct core_rpc_handle, link));
+	core_rpc_pop_intake(ep, at, n);
 	return n;
 }
 
@@ -188,9 +188,9 @@ static ssize_t cpr_rpc_recv(struct fid_ep *fid, struct fi_copyrpc_request *reqs,
 	return n || !count ? (ssize_t)n : -FI_EAGAIN;
 }
 
-static inline struct core_rpc_held *cpr_rpc_held_of(const struct fi_copyrpc_request *req)
+static inline struct core_rpc_handle *cpr_rpc_held_of(const struct fi_copyrpc_request *req)
 {
-	return (struct core_rpc_held *)(uintptr_t)req->handle[0];
+	return (struct core_rpc_handle *)(uintptr_t)req->handle[0];
 }
 
 static __attribute__((noinline)) ssize_t cpr_rpc_reply_cold(struct cpr_ep *ep,
@@ -205,8 +205,8 @@ static __attribute__((noinline)) ssize_t cpr_rpc_reply_cold(struct cpr_ep *ep,
 	ret = cpr_rpc_enter(ep);
 	if (ret)
 		return ret;
-	ret = core_rpc_answer(ep->core, cpr_rpc_held_of(req), req->handle[1], buf, len,
-			      cpr_rpc_flags(flags));
+	ret = core_rpc_reply_buf(ep->core, cpr_rpc_held_of(req), req->handle[1], buf, len,
+				 cpr_rpc_flags(flags));
 	cpr_rpc_leave(ep, flags);
 	return ret;
 }
@@ -219,8 +219,8 @@ static ssize_t cpr_rpc_reply(struct fid_ep *fid, const struct fi_copyrpc_request
 	if (UTIL_UNLIKELY((flags & ~CPR_RPC_REPLY_FLAGS) || !ep->owner->is_enabled ||
 			  !core_dom_is_private(ep->dom)))
 		return cpr_rpc_reply_cold(ep, req, buf, len, flags);
-	return core_rpc_answer(ep->core, cpr_rpc_held_of(req), req->handle[1], buf, len,
-			       cpr_rpc_flags(flags));
+	return core_rpc_reply_buf(ep->core, cpr_rpc_held_of(req), req->handle[1], buf, len,
+				  cpr_rpc_flags(flags));
 }
 
 static ssize_t cpr_rpc_replyv(struct fid_ep *fid, const struct fi_copyrpc_request *req,
@@ -261,7 +261,7 @@ static int cpr_rpc_release_response(struct fid_ep *fid, uint64_t data)
 
 	if (ret)
 		return ret;
-	ret = core_rpc_release_answer(ep->core, data);
+	ret = core_rpc_release_resp(ep->core, data);
 	cpr_rpc_leave(ep, 0);
 	return ret;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a target keeps of long accesses ends with its region and with its peer: core/rma/core_rma_held.c. */
+/* What a target keeps of long accesses ends with its region and with its peer: core/rma/core_rma_deferred.c. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "support/rng.h"
 #include "unit/core/rma/rma_fixture.h"
 
-Test(core_rma_held, a_loan_is_revoked_with_its_region_and_with_its_peer)
+Test(core_rma_deferred, a_loan_is_revoked_with_its_region_and_with_its_peer)
 {
 	for (unsigned kill = 0; kill < 2; kill++) {
 		rma_start(256, 1000, 1000, RMA_BULK);
@@ -15,18 +15,18 @@ Test(core_rma_held, a_loan_is_revoked_with_its_region_and_with_its_peer)
 		rma_expect_end(0, 0, NULL, FI_RMA | FI_WRITE);
 		cr_assert_eq(rma_get(rma_local, RMA_MEM_LEN, 0, NULL), 0);
 		core_dom_progress(&rma_nodes[1].dom);
-		cr_assert_not(util_list_is_empty(&rma_regions[1].loans));
+		cr_assert_not(util_list_is_empty(&rma_regions[1].exposures));
 		if (kill)
 			fake_engine_kill(&rma_nodes[0].ep, &rma_nodes[1].ep, -FI_ECONNRESET);
 		else
 			core_mr_remove(&rma_nodes[1].dom, &rma_regions[1]);
 		rma_settle();
-		cr_expect(util_list_is_empty(&rma_regions[1].loans));
+		cr_expect(util_list_is_empty(&rma_regions[1].exposures));
 		rma_stop();
 	}
 }
 
-Test(core_rma_held, where_loans_cannot_be_revoked_they_are_waited_for)
+Test(core_rma_deferred, where_loans_cannot_be_revoked_they_are_waited_for)
 {
 	rma_start(512, 1000, 1000, CORE_CHAN_GET);
 	node_fill(rma_memory[1] + RMA_GUARD, RMA_MEM_LEN, 8);
@@ -51,7 +51,7 @@ Test(core_rma_held, where_loans_cannot_be_revoked_they_are_waited_for)
 	rma_stop();
 }
 
-Test(core_rma_held, after_a_region_is_closed_nobody_touches_its_memory)
+Test(core_rma_deferred, after_a_region_is_closed_nobody_touches_its_memory)
 {
 	struct rng rng = { .state = 5 };
 	struct core_cqe e;

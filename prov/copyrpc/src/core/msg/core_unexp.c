@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages that are not finished where they arrived: see core_inmsg.h. */
-#include "core/msg/core_inmsg.h"
+/* Messages that are not finished where they arrived: see core_unexp.h. */
+#include "core/msg/core_unexp.h"
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -37,14 +37,14 @@ bool core_head_parse(struct core_head *head, uint32_t op, const uint8_t *data, u
 	return true;
 }
 
-struct core_inmsg *core_inmsg_new(struct core_peer *peer, const struct core_head *head,
+struct core_unexp *core_unexp_new(struct core_peer *peer, const struct core_head *head,
 				  uint64_t total)
 {
-	struct core_inmsg *in = util_pool_alloc(&peer->ep->inmsgs);
+	struct core_unexp *in = util_pool_alloc(&peer->ep->unexps);
 
 	if (!in)
 		return NULL;
-	memset(in, 0, offsetof(struct core_inmsg, inline_buf));
+	memset(in, 0, offsetof(struct core_unexp, inline_buf));
 	in->ep = peer->ep;
 	in->peer = peer;
 	in->op = head->op | (head->tagged ? WIRE_F_TAG : 0) | (head->has_data ? WIRE_F_DATA64 : 0);
@@ -54,13 +54,13 @@ struct core_inmsg *core_inmsg_new(struct core_peer *peer, const struct core_head
 	in->total = total;
 	in->match.tag = head->tag;
 	in->match.src = peer->id;
-	util_list_init(&in->held);
+	util_list_init(&in->retained);
 	util_list_init(&in->claim_link);
 	util_list_push_back(&peer->rx, &in->peer_link);
 	return in;
 }
 
-static struct core_head core_inmsg_head(const struct core_inmsg *in)
+static struct core_head core_unexp_head(const struct core_unexp *in)
 {
 	struct core_head head = {
 		.op = in->op & WIRE_OP_MASK,
@@ -73,14 +73,14 @@ static struct core_head core_inmsg_head(const struct core_inmsg *in)
 	return head;
 }
 
-static struct core_match *core_inmsg_matcher(const struct core_inmsg *in)
+static struct core_match *core_unexp_matcher(const struct core_unexp *in)
 {
 	struct core_ep *rx = core_ep_rx(in->ep);
 
 	return in->op & WIRE_F_TAG ? rx->tagged : rx->msg;
 }
 
-static void core_inmsg_drop_buf(struct core_inmsg *in)
+static void core_unexp_drop_buf(struct core_unexp *in)
 {
 	if (in->buf && in->buf != in->inline_buf)
 		util_spare_free(&in->ep->dom->spare, in->buf, in->heap_len);
@@ -89,38 +89,38 @@ static void core_inmsg_drop_buf(struct core_inmsg *in)
 	in->buf = NULL;
 }
 
-static void core_inmsg_drop_held(struct core_inmsg *in)
+static void core_unexp_drop_retained(struct core_unexp *in)
 {
 	struct util_list *first;
-	struct core_held *held;
+	struct core_retained *retained;
 
-	while ((first = util_list_pop(&in->held))) {
-		held = UTIL_CONTAINER_OF(first, struct core_held, link);
+	while ((first = util_list_pop(&in->retained))) {
+		retained = UTIL_CONTAINER_OF(first, struct core_retained, link);
 		if (in->peer && in->peer->chan)
-			in->peer->chan->ops->release(in->peer->chan, held->hold);
-		free(held);
+			in->peer->chan->ops->release(in->peer->chan, retained->hold);
+		free(retained);
 	}
 }
 
-void core_inmsg_free(struct core_inmsg *in)
+void core_unexp_free(struct core_unexp *in)
 {
 	if (in->queued)
-		core_match_take(core_inmsg_matcher(in), &in->match);
+		core_match_take(core_unexp_matcher(in), &in->match);
 	if (in->recv_id != CORE_NO_ID)
 		util_idmap_release(&in->ep->rx_ids, in->recv_id);
-	core_inmsg_drop_held(in);
-	core_inmsg_drop_buf(in);
+	core_unexp_drop_retained(in);
+	core_unexp_drop_buf(in);
 	util_list_remove(&in->peer_link);
 	util_list_remove(&in->claim_link);
-	util_pool_release(&in->ep->inmsgs, in);
+	util_pool_release(&in->ep->unexps, in);
 }
 
 /** Memory for the whole message, if the budget allows. */
-static bool core_inmsg_alloc(struct core_inmsg *in, bool over_budget)
+static bool core_unexp_alloc(struct core_unexp *in, bool over_budget)
 {
 	struct core_dom *dom = in->ep->dom;
 
-	if (in->total <= CORE_INMSG_INLINE) {
+	if (in->total <= CORE_UNEXP_INLINE) {
 		in->buf = in->inline_buf;
 		return true;
 	}
@@ -152,29 +152,29 @@ static void core_dest_put(const struct core_dest *dest, uint64_t skip, const uin
 	util_iov_scatter(dest->iov, dest->iov_cnt, skip, data, len);
 }
 
-static enum core_rx_verdict core_inmsg_keep_bytes(struct core_inmsg *in, const uint8_t *data,
-						  uint32_t len, core_hold_t hold)
+static enum core_rx_verdict core_unexp_store(struct core_unexp *in, const uint8_t *data,
+					     uint32_t len, core_retain_t hold)
 {
-	struct core_held *held;
+	struct core_retained *retained;
 
 	if (!len)
 		return CORE_RX_DONE;
-	if (util_list_is_empty(&in->held) && (in->buf || core_inmsg_alloc(in, false))) {
+	if (util_list_is_empty(&in->retained) && (in->buf || core_unexp_alloc(in, false))) {
 		memcpy(in->buf + in->received, data, len);
 		return CORE_RX_DONE;
 	}
-	held = malloc(sizeof(*held));
-	if (!held)
+	retained = malloc(sizeof(*retained));
+	if (!retained)
 		return CORE_RX_BAD;
-	held->hold = hold;
-	held->data = data;
-	held->len = len;
-	util_list_push_back(&in->held, &held->link);
-	return CORE_RX_HOLD;
+	retained->hold = hold;
+	retained->data = data;
+	retained->len = len;
+	util_list_push_back(&in->retained, &retained->link);
+	return CORE_RX_RETAIN;
 }
 
-enum core_rx_verdict core_inmsg_bytes(struct core_inmsg *in, const uint8_t *data, uint32_t len,
-				      core_hold_t hold)
+enum core_rx_verdict core_unexp_bytes(struct core_unexp *in, const uint8_t *data, uint32_t len,
+				      core_retain_t hold)
 {
 	enum core_rx_verdict verdict = CORE_RX_DONE;
 
@@ -183,55 +183,55 @@ enum core_rx_verdict core_inmsg_bytes(struct core_inmsg *in, const uint8_t *data
 	if (in->matched)
 		core_dest_put(&in->dest, in->received, data, len);
 	else
-		verdict = core_inmsg_keep_bytes(in, data, len, hold);
+		verdict = core_unexp_store(in, data, len, hold);
 	if (verdict == CORE_RX_BAD)
 		return verdict;
 	in->received += len;
 	if (in->matched && in->received == in->total)
-		core_inmsg_end(in, 0);
+		core_unexp_end(in, 0);
 	else
-		core_inmsg_confirm(in);
+		core_unexp_confirm(in);
 	return verdict;
 }
 
-int core_inmsg_save(struct core_inmsg *in)
+int core_unexp_save(struct core_unexp *in)
 {
 	struct util_list *it;
-	struct core_held *held;
+	struct core_retained *retained;
 	uint64_t at = in->received;
 
-	if (util_list_is_empty(&in->held))
+	if (util_list_is_empty(&in->retained))
 		return 0;
-	if (!in->buf && !core_inmsg_alloc(in, true))
+	if (!in->buf && !core_unexp_alloc(in, true))
 		return -FI_ENOMEM;
-	for (it = in->held.prev; it != &in->held; it = it->prev) {
-		held = UTIL_CONTAINER_OF(it, struct core_held, link);
-		at -= held->len;
-		memcpy(in->buf + at, held->data, held->len);
+	for (it = in->retained.prev; it != &in->retained; it = it->prev) {
+		retained = UTIL_CONTAINER_OF(it, struct core_retained, link);
+		at -= retained->len;
+		memcpy(in->buf + at, retained->data, retained->len);
 	}
-	core_inmsg_drop_held(in);
+	core_unexp_drop_retained(in);
 	return 0;
 }
 
 /** Everything that was kept goes to the destination. */
-static void core_inmsg_deliver_kept(struct core_inmsg *in)
+static void core_unexp_deliver(struct core_unexp *in)
 {
 	uint64_t at = in->received;
 	struct util_list *it;
-	struct core_held *held;
+	struct core_retained *retained;
 
-	for (it = in->held.prev; it != &in->held; it = it->prev) {
-		held = UTIL_CONTAINER_OF(it, struct core_held, link);
-		at -= held->len;
-		core_dest_put(&in->dest, at, held->data, held->len);
+	for (it = in->retained.prev; it != &in->retained; it = it->prev) {
+		retained = UTIL_CONTAINER_OF(it, struct core_retained, link);
+		at -= retained->len;
+		core_dest_put(&in->dest, at, retained->data, retained->len);
 	}
 	if (in->buf)
 		core_dest_put(&in->dest, 0, in->buf, at);
-	core_inmsg_drop_held(in);
-	core_inmsg_drop_buf(in);
+	core_unexp_drop_retained(in);
+	core_unexp_drop_buf(in);
 }
 
-static void core_inmsg_answer(struct core_inmsg *in, uint32_t code)
+static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 {
 	struct core_chan *chan = in->peer ? in->peer->chan : NULL;
 	struct wire_status status = {
@@ -246,35 +246,35 @@ static void core_inmsg_answer(struct core_inmsg *in, uint32_t code)
 	chan->ops->reply(chan, in->ref, &status, sizeof(status));
 }
 
-void core_inmsg_confirm(struct core_inmsg *in)
+void core_unexp_confirm(struct core_unexp *in)
 {
 	if ((in->op & WIRE_OP_MASK) != WIRE_OP_RNDV && in->received == in->total)
-		core_inmsg_answer(in, 0);
+		core_unexp_reply(in, 0);
 }
 
 /** Asks the sender for the bytes in parts. */
-static void core_inmsg_pull(struct core_inmsg *in)
+static void core_unexp_pull(struct core_unexp *in)
 {
 	int ret = util_idmap_alloc(&in->ep->rx_ids, in, &in->recv_id);
 
 	if (ret)
-		core_inmsg_end(in, ret);
+		core_unexp_end(in, ret);
 	else
-		core_inmsg_answer(in, WIRE_STATUS_PULL);
+		core_unexp_reply(in, WIRE_STATUS_PULL);
 }
 
-static void core_inmsg_fetched(struct core_get *get)
+static void core_unexp_got(struct core_get *get)
 {
-	core_inmsg_end(UTIL_CONTAINER_OF(get, struct core_inmsg, get), get->status);
+	core_unexp_end(UTIL_CONTAINER_OF(get, struct core_unexp, get), get->status);
 }
 
-static void core_inmsg_fetch(struct core_inmsg *in)
+static void core_unexp_get(struct core_unexp *in)
 {
 	struct core_chan *chan = in->peer->chan;
 	int ret;
 
 	if (!in->addr || !(chan->caps & CORE_CHAN_GET)) {
-		core_inmsg_pull(in);
+		core_unexp_pull(in);
 		return;
 	}
 	in->get.remote_addr = in->addr;
@@ -282,55 +282,55 @@ static void core_inmsg_fetch(struct core_inmsg *in)
 	in->get.iov = in->dest.iov;
 	in->get.iov_cnt = in->dest.iov_cnt;
 	in->get.len = in->total < in->dest.len ? in->total : in->dest.len;
-	in->get.done = core_inmsg_fetched;
+	in->get.done = core_unexp_got;
 	ret = in->get.len ? chan->ops->get(chan, &in->get) : 1;
 	if (ret < 0)
-		core_inmsg_pull(in);
+		core_unexp_pull(in);
 	else if (ret == 1)
-		core_inmsg_fetched(&in->get);
+		core_unexp_got(&in->get);
 }
 
-void core_inmsg_match(struct core_inmsg *in, const struct core_dest *dest)
+void core_unexp_match(struct core_unexp *in, const struct core_dest *dest)
 {
 	in->dest = *dest;
 	in->matched = true;
 	if ((in->op & WIRE_OP_MASK) == WIRE_OP_RNDV) {
 		if (in->peer && in->peer->chan)
-			core_inmsg_fetch(in);
+			core_unexp_get(in);
 		else
-			core_inmsg_end(in, -FI_ECONNRESET);
+			core_unexp_end(in, -FI_ECONNRESET);
 		return;
 	}
-	core_inmsg_deliver_kept(in);
+	core_unexp_deliver(in);
 	if (in->received == in->total)
-		core_inmsg_end(in, 0);
+		core_unexp_end(in, 0);
 }
 
-void core_inmsg_end(struct core_inmsg *in, int err)
+void core_unexp_end(struct core_unexp *in, int err)
 {
-	struct core_head head = core_inmsg_head(in);
+	struct core_head head = core_unexp_head(in);
 	struct core_dest dest = in->dest;
 	struct core_ep *ep = in->ep;
 	uint64_t total = in->total;
 	fi_addr_t src = in->peer ? in->peer->fi_addr : FI_ADDR_NOTAVAIL;
 
-	core_inmsg_answer(in, (uint32_t)-err);
-	core_inmsg_free(in);
+	core_unexp_reply(in, (uint32_t)-err);
+	core_unexp_free(in);
 	core_dest_complete(ep, &dest, &head, total, src, err);
 }
 
-void core_inmsg_discard(struct core_inmsg *in)
+void core_unexp_discard(struct core_unexp *in)
 {
 	if (in->queued) {
-		core_match_take(core_inmsg_matcher(in), &in->match);
+		core_match_take(core_unexp_matcher(in), &in->match);
 		in->queued = false;
 	}
-	core_inmsg_drop_held(in);
-	core_inmsg_drop_buf(in);
+	core_unexp_drop_retained(in);
+	core_unexp_drop_buf(in);
 	in->dest = (struct core_dest){ .silent = true };
 	in->matched = true;
 	if ((in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->received < in->total)
-		return; /* the rest flows into nothing, then core_inmsg_end */
-	core_inmsg_answer(in, 0);
-	core_inmsg_free(in);
+		return; /* the rest flows into nothing, then core_unexp_end */
+	core_unexp_reply(in, 0);
+	core_unexp_free(in);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include "core/msg/core_late.h"
+#include "core/msg/core_pending.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -16,7 +16,7 @@ static int ctx[3000];
 static void start(void)
 {
 	fake_engine_reset();
-	fake_engine_cfg.caps |= CORE_CHAN_LATE;
+	fake_engine_cfg.caps |= CORE_CHAN_ASYNC;
 	fake_engine_cfg.hold_arrival = true;
 	fake_engine_cfg.room = 100000;
 	node_limits = (struct core_limits){ .eager_max = 2048,
@@ -73,7 +73,7 @@ static void expect_none(void)
 	cr_expect_eq(node_poll(a, &(struct core_cqe){ 0 }, NULL), 0);
 }
 
-Test(core_late, a_send_ends_when_it_has_arrived)
+Test(core_pending, a_send_ends_when_it_has_arrived)
 {
 	start();
 	cr_assert_eq(post(&ctx[0], 0, false), 0);
@@ -87,7 +87,7 @@ Test(core_late, a_send_ends_when_it_has_arrived)
 	stop();
 }
 
-Test(core_late, ends_are_in_order_however_many_wait)
+Test(core_pending, ends_are_in_order_however_many_wait)
 {
 	start();
 	for (int i = 0; i < 3000; i++)
@@ -101,11 +101,11 @@ Test(core_late, ends_are_in_order_however_many_wait)
 	stop();
 }
 
-Test(core_late, without_a_counter_too)
+Test(core_pending, without_a_counter_too)
 {
 	start();
 	a->ep.tx.cntr = NULL;
-	core_comp_settle(&a->ep.tx);
+	core_comp_update(&a->ep.tx);
 	for (int lap = 0; lap < 100; lap++) {
 		for (int i = 0; i < 40; i++)
 			cr_assert_eq(post(&ctx[i], 0, false), 0);
@@ -121,7 +121,7 @@ Test(core_late, without_a_counter_too)
 /* Whatever kinds are mixed, and however much arrives at a time: each end is told once, in order, and in time. */
 static void play(struct rng *rng, unsigned silent_of_8)
 {
-	struct core_chan *chan = core_peer_known(&a->ep, 1)->chan;
+	struct core_chan *chan = core_peer_lookup(&a->ep, 1)->chan;
 	static uint64_t pos[3000];
 	unsigned sent = 0, arrived = 0, told = 0;
 	bool silent[3000];
@@ -134,32 +134,32 @@ static void play(struct rng *rng, unsigned silent_of_8)
 		}
 		arrived += (unsigned)rng_below(rng, sent - arrived + 1);
 		if (arrived)
-			core_late_on_arrived(chan, pos[arrived - 1]);
+			core_pending_on_acked(chan, pos[arrived - 1]);
 		for (; told < arrived; told++)
 			if (!silent[told])
 				expect_good(&ctx[told]);
 		expect_none();
 	}
-	core_late_on_arrived(chan, pos[sent - 1]);
+	core_pending_on_acked(chan, pos[sent - 1]);
 	for (; told < sent; told++)
 		if (!silent[told])
 			expect_good(&ctx[told]);
 }
 
-Test(core_late, kinds_may_be_mixed_and_arrive_in_any_portions)
+Test(core_pending, kinds_may_be_mixed_and_arrive_in_any_portions)
 {
 	struct rng rng = { .state = rng_env("COPYRPC_TEST_SEED", 1) };
 
 	start();
 	a->ep.tx.cntr = NULL;
-	core_comp_settle(&a->ep.tx);
+	core_comp_update(&a->ep.tx);
 	for (unsigned silent_of_8 = 0; silent_of_8 < 8; silent_of_8++)
 		play(&rng, silent_of_8);
 	expect_none();
 	stop();
 }
 
-Test(core_late, a_send_that_asks_for_less_ends_at_once)
+Test(core_pending, a_send_that_asks_for_less_ends_at_once)
 {
 	start();
 	cr_assert_eq(post(&ctx[0], FI_INJECT_COMPLETE, false), 0);
@@ -172,7 +172,7 @@ Test(core_late, a_send_that_asks_for_less_ends_at_once)
 	stop();
 }
 
-Test(core_late, who_is_not_told_of_success_is_told_of_failure)
+Test(core_pending, who_is_not_told_of_success_is_told_of_failure)
 {
 	start();
 	a->ep.tx.selective = true;
@@ -193,7 +193,7 @@ Test(core_late, who_is_not_told_of_success_is_told_of_failure)
 	stop();
 }
 
-Test(core_late, a_peer_that_leaves_in_good_order_is_missed_by_those_who_wait)
+Test(core_pending, a_peer_that_leaves_in_good_order_is_missed_by_those_who_wait)
 {
 	start();
 	a->ep.tx.cntr = NULL;
@@ -206,7 +206,7 @@ Test(core_late, a_peer_that_leaves_in_good_order_is_missed_by_those_who_wait)
 	stop();
 }
 
-Test(core_late, what_left_at_once_is_awaited_only_if_somebody_waits)
+Test(core_pending, what_left_at_once_is_awaited_only_if_somebody_waits)
 {
 	start();
 	a->ep.tx.cntr = NULL;
@@ -219,7 +219,7 @@ Test(core_late, what_left_at_once_is_awaited_only_if_somebody_waits)
 	stop();
 }
 
-Test(core_late, a_queued_send_and_a_long_one_end_when_they_have_arrived)
+Test(core_pending, a_queued_send_and_a_long_one_end_when_they_have_arrived)
 {
 	static uint8_t bytes[20000];
 

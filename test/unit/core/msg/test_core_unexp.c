@@ -3,7 +3,7 @@
  * What does a message's head say? Its bytes are a peer's: whatever they are, what is decoded lies within
  * them. The oracle is wire_op.h. What becomes of messages afterwards is in test_core_rx*.c.
  */
-#include "core/msg/core_inmsg.h"
+#include "core/msg/core_unexp.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static uint32_t need_of(uint32_t op)
 	       (op & WIRE_F_DATA64 ? 8 : 0);
 }
 
-Test(core_inmsg, a_head_is_legal_if_its_flags_are_and_its_fields_are_there)
+Test(core_unexp, a_head_is_legal_if_its_flags_are_and_its_fields_are_there)
 {
 	for (uint32_t op = 0; op < 0x400; op++) {
 		for (uint32_t len = 0; len <= sizeof(bytes); len++) {
@@ -45,7 +45,7 @@ Test(core_inmsg, a_head_is_legal_if_its_flags_are_and_its_fields_are_there)
 	}
 }
 
-Test(core_inmsg, bits_that_nobody_knows_are_refused_one_by_one)
+Test(core_unexp, bits_that_nobody_knows_are_refused_one_by_one)
 {
 	for (unsigned bit = 7; bit < 32; bit++) {
 		struct core_head head;
@@ -54,7 +54,7 @@ Test(core_inmsg, bits_that_nobody_knows_are_refused_one_by_one)
 	}
 }
 
-Test(core_inmsg, tag_and_data_are_little_endian_and_in_this_order)
+Test(core_unexp, tag_and_data_are_little_endian_and_in_this_order)
 {
 	struct core_head head;
 

@@ -8,68 +8,69 @@
  * move: so now and then the sender looks how long it takes to write parts. Until it has looked, and while it
  * takes long, messages are fetched.
  *
- * Pure: the clock is the caller's. Shown by test/unit/core/msg/test_core_tx_gauge.c.
+ * Pure: the clock is the caller's. Shown by test/unit/core/msg/test_core_tx_selector.c.
  */
-#ifndef CORE_TX_GAUGE_H
-#define CORE_TX_GAUGE_H
+#ifndef CORE_TX_SELECTOR_H
+#define CORE_TX_SELECTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /** Nanoseconds that a KiB of parts takes, below which the ring is quicker: 21 GB/s, what two processes fetch together. */
-#define CORE_TX_GAUGE_NEAR_NS 48u
+#define CORE_TX_SELECTOR_NEAR_NS 48u
 /** Messages from one look to the next: while nothing is known, while they are fetched, while they are not. */
-#define CORE_TX_GAUGE_FIRST 4u
-#define CORE_TX_GAUGE_FAR   32u
-#define CORE_TX_GAUGE_NEAR  8u
-#define CORE_TX_GAUGE_LOOKS 4u /* before what was seen counts */
+#define CORE_TX_SELECTOR_FIRST   4u
+#define CORE_TX_SELECTOR_FAR     32u
+#define CORE_TX_SELECTOR_NEAR    8u
+#define CORE_TX_SELECTOR_SAMPLES 4u /* before what was seen counts */
 
 /** Of a peer. Zeroed: nothing is known. */
-struct core_tx_gauge {
+struct core_tx_selector {
 	uint32_t kib_ns16; /* sixteenths of a nanosecond, smoothed */
 	uint16_t since;    /* messages since the last look */
-	uint16_t looks;    /* up to CORE_TX_GAUGE_LOOKS */
+	uint16_t looks;    /* up to CORE_TX_SELECTOR_SAMPLES */
 };
 
-static inline bool core_tx_gauge_is_near(const struct core_tx_gauge *g)
+static inline bool core_tx_selector_is_near(const struct core_tx_selector *g)
 {
-	return g->looks == CORE_TX_GAUGE_LOOKS && g->kib_ns16 < 16 * CORE_TX_GAUGE_NEAR_NS;
+	return g->looks == CORE_TX_SELECTOR_SAMPLES && g->kib_ns16 < 16 * CORE_TX_SELECTOR_NEAR_NS;
 }
 
-static inline uint32_t core_tx_gauge_period(const struct core_tx_gauge *g)
+static inline uint32_t core_tx_selector_period(const struct core_tx_selector *g)
 {
-	if (g->looks < CORE_TX_GAUGE_LOOKS)
-		return CORE_TX_GAUGE_FIRST;
-	return core_tx_gauge_is_near(g) ? CORE_TX_GAUGE_NEAR : CORE_TX_GAUGE_FAR;
+	if (g->looks < CORE_TX_SELECTOR_SAMPLES)
+		return CORE_TX_SELECTOR_FIRST;
+	return core_tx_selector_is_near(g) ? CORE_TX_SELECTOR_NEAR : CORE_TX_SELECTOR_FAR;
 }
 
 /** Is the message that has begun in parts one to look at? */
-static inline bool core_tx_gauge_looks(const struct core_tx_gauge *g)
+static inline bool core_tx_selector_samples(const struct core_tx_selector *g)
 {
-	return g->since >= core_tx_gauge_period(g);
+	return g->since >= core_tx_selector_period(g);
 }
 
 /** A message could go either way: true: in parts. Asked again for one that found no room. */
-static inline bool core_tx_gauge_takes(const struct core_tx_gauge *g)
+static inline bool core_tx_selector_is_pipelined(const struct core_tx_selector *g)
 {
-	return core_tx_gauge_is_near(g) || g->since + 1u >= core_tx_gauge_period(g);
+	return core_tx_selector_is_near(g) || g->since + 1u >= core_tx_selector_period(g);
 }
 
 /** It has begun to go. */
-static inline void core_tx_gauge_began(struct core_tx_gauge *g)
+static inline void core_tx_selector_started(struct core_tx_selector *g)
 {
 	g->since += g->since < UINT16_MAX;
 }
 
 /** Looked: `len` bytes of parts took `ns`. A process that lost its processor meanwhile is no more than slow. */
-static inline void core_tx_gauge_saw(struct core_tx_gauge *g, uint64_t ns, uint64_t len)
+static inline void core_tx_selector_add_sample(struct core_tx_selector *g, uint64_t ns,
+					       uint64_t len)
 {
-	uint64_t most = 24 * CORE_TX_GAUGE_NEAR_NS, kib_ns16 = (ns << 14) / len;
+	uint64_t most = 24 * CORE_TX_SELECTOR_NEAR_NS, kib_ns16 = (ns << 14) / len;
 
 	kib_ns16 = kib_ns16 < most ? kib_ns16 : most;
 	g->kib_ns16 =
 		g->looks ? (3 * g->kib_ns16 + (uint32_t)kib_ns16 + 2) / 4 : (uint32_t)kib_ns16;
-	g->looks += g->looks < CORE_TX_GAUGE_LOOKS;
+	g->looks += g->looks < CORE_TX_SELECTOR_SAMPLES;
 	g->since = 0;
 }
 

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sends on their way: see core_pending.h. */
+#include "core/msg/core_pending.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "core/core_peer.h"
+#include "util/log.h"
+#include "wire/wire_ring.h"
+
+#define CORE_PENDING_FIRST 32u
+
+_Static_assert(CORE_PENDING_FLAGS == (FI_MSG | FI_TAGGED) && CORE_PENDING_NO_CTX < WIRE_ALIGN,
+	       "a kind fits below a position");
+
+static inline uint64_t core_pending_comp_flags(uint64_t pos)
+{
+	return FI_SEND | (pos & CORE_PENDING_FLAGS);
+}
+
+/** Is it one of those that are told, not counted, and have a context? */
+static inline bool core_pending_is_common(uint64_t pos)
+{
+	return !(pos & (CORE_PENDING_NO_COMP | CORE_PENDING_COUNT | CORE_PENDING_NO_CTX));
+}
+
+/** The number of the next one. */
+static inline uint64_t core_pending_tail(const struct core_pending *pending)
+{
+	return pending->lap + (uint64_t)(pending->next - pending->slots);
+}
+
+/** Nothing is in it: the next ones lie together, from the start. */
+static inline void core_pending_restart(struct core_pending *pending)
+{
+	pending->head = pending->lap;
+	pending->next = pending->slots;
+	pending->stop = pending->slots + pending->mask + 1;
+}
+
+/** `tail` numbers so far: says where the next one goes, and how many may at once. */
+static inline void core_pending_set_window(struct core_pending *pending, uint64_t tail)
+{
+	uint64_t size = pending->mask + 1, at = tail & pending->mask;
+	uint64_t room = size - (tail - pending->head);
+
+	pending->lap = tail - at;
+	pending->next = pending->slots + at;
+	pending->stop = pending->next + (room < size - at ? room : size - at);
+}
+
+/** Room for one more, if there is memory. */
+static bool core_pending_grow(struct core_pending *pending, uint64_t tail)
+{
+	uint64_t cnt = pending->slots ? 2 * (pending->mask + 1) : CORE_PENDING_FIRST;
+	struct core_pending_slot *slots = calloc(cnt, sizeof(*slots));
+	uint64_t at;
+
+	if (!slots)
+		return false;
+	for (at = pending->head; at != tail; at++)
+		slots[at & (cnt - 1)] = pending->slots[at & pending->mask];
+	free(pending->slots);
+	pending->slots = slots;
+	pending->mask = cnt - 1;
+	return true;
+}
+
+/** The end of a send that has arrived. */
+static void core_pending_end(struct core_comp *tx, const struct core_pending_slot *slot)
+{
+	if (slot->pos & CORE_PENDING_COUNT)
+		core_cntr_add(tx->cntr, 1);
+	if (!(slot->pos & CORE_PENDING_NO_COMP))
+		core_cq_write(tx->cq, slot->context, core_pending_comp_flags(slot->pos), 0, NULL, 0,
+			      0, FI_ADDR_NOTAVAIL);
+}
+
+static unsigned core_pending_kind(const struct core_ep *ep, uint64_t flags, bool tagged,
+				  bool silent)
+{
+	return (unsigned)(tagged ? FI_TAGGED : FI_MSG) | (silent ? CORE_PENDING_NO_CTX : 0) |
+	       (ep->tx.cntr ? CORE_PENDING_COUNT : 0) |
+	       (core_tx_wants_comp(ep, flags, silent) ? 0 : CORE_PENDING_NO_COMP);
+}
+
+void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
+		      bool silent)
+{
+	unsigned kind = core_pending_kind(peer->ep, flags, tagged, silent);
+	struct core_pending_slot slot = { .pos = *peer->chan->taken | kind, .context = context };
+	struct core_pending *pending = &peer->pending;
+	uint64_t tail = core_pending_tail(pending);
+
+	if ((!pending->slots || tail - pending->head > pending->mask) &&
+	    !core_pending_grow(pending, tail)) {
+		/* Without memory to remember it by, it ends as if less had been promised. */
+		core_pending_end(&peer->ep->tx, &slot);
+		return;
+	}
+	core_pending_set_window(pending, tail);
+	pending->odd_cnt += !core_pending_is_common(kind);
+	*pending->next++ = slot;
+	if ((kind & CORE_PENDING_NO_COMP) && !(kind & CORE_PENDING_COUNT))
+		return;
+	peer->chan->awaited = *peer->chan->taken;
+	if (silent || (flags & FI_INJECT)) /* it had CORE_SEND_NOW */
+		peer->chan->ops->await(peer->chan);
+}
+
+static inline struct core_pending_slot *core_pending_at(const struct core_pending *pending,
+							uint64_t number)
+{
+	return &pending->slots[number & pending->mask];
+}
+
+static inline bool core_pending_is_acked(const struct core_pending_slot *slot, uint64_t arrived)
+{
+	return (int64_t)(slot->pos - arrived) < (int64_t)WIRE_ALIGN;
+}
+
+/** From head on: where the common ones end that have arrived. There is one at head. */
+static inline uint64_t core_pending_common_end(const struct core_pending *pending, uint64_t arrived)
+{
+	uint64_t at = pending->head, tail = core_pending_tail(pending);
+
+	if (UTIL_LIKELY(!pending->odd_cnt && core_pending_is_acked(pending->next - 1, arrived)))
+		return tail;
+	while (at != tail && core_pending_is_acked(core_pending_at(pending, at), arrived) &&
+	       core_pending_is_common(core_pending_at(pending, at)->pos))
+		at++;
+	return at;
+}
+
+/** How many of those before `end` lie together, in the FIFO and in the queue: 0, it has no room at once. */
+static inline uint64_t core_pending_run_len(const struct core_pending *pending, struct core_cq *cq,
+					    uint64_t end)
+{
+	uint64_t cnt = end - pending->head,
+		 slots = pending->mask + 1 - (pending->head & pending->mask);
+	uint64_t room = core_cq_room(cq), places = cq->mask + 1 - (cq->tail & cq->mask);
+
+	cnt = cnt < slots ? cnt : slots;
+	room = room < places ? room : places;
+	return cnt < room ? cnt : room;
+}
+
+/** Those before `end`, which are common, as long as there is room in the queue at once. */
+static inline void core_pending_complete(struct core_pending *pending, struct core_cq *cq,
+					 uint64_t end)
+{
+	while (pending->head != end) {
+		uint64_t cnt = core_pending_run_len(pending, cq, end);
+		const struct core_pending_slot *slot = core_pending_at(pending, pending->head);
+		const struct core_pending_slot *slot_end = slot + cnt;
+		struct core_cqe *cqe = &cq->ring[cq->tail & cq->mask];
+
+		if (UTIL_UNLIKELY(!cnt))
+			return;
+		pending->head += cnt;
+		cq->tail += cnt;
+		do {
+			core_cqe_fill(cqe++, slot->context, core_pending_comp_flags(slot->pos), 0,
+				      NULL, 0, 0, FI_ADDR_NOTAVAIL);
+		} while (++slot != slot_end);
+	}
+}
+
+void core_pending_on_acked(struct core_chan *chan, uint64_t pos)
+{
+	struct core_pending *pending = &chan->peer->pending;
+	struct core_comp *tx = &chan->peer->ep->tx;
+	uint64_t tail = core_pending_tail(pending);
+
+	for (; pending->head != tail; pending->head++) {
+		const struct core_pending_slot *slot;
+
+		if (UTIL_LIKELY(tx->cq != NULL))
+			core_pending_complete(pending, tx->cq,
+					      core_pending_common_end(pending, pos));
+		slot = core_pending_at(pending, pending->head);
+		if (pending->head == tail || !core_pending_is_acked(slot, pos))
+			break;
+		pending->odd_cnt -= !core_pending_is_common(slot->pos);
+		core_pending_end(tx, slot);
+	}
+	if (UTIL_LIKELY(pending->head == tail && pending->slots))
+		core_pending_restart(pending);
+	else if (pending->slots)
+		core_pending_set_window(pending, tail);
+}
+
+/** Nobody misses what a peer that left in good order did not take. */
+static bool core_pending_needs_error(const struct core_pending_slot *slot, int err)
+{
+	return err != -FI_ESHUTDOWN || !(slot->pos & CORE_PENDING_NO_COMP) ||
+	       (slot->pos & CORE_PENDING_COUNT);
+}
+
+static void core_pending_fail(struct core_ep *ep, const struct core_pending_slot *slot, int err)
+{
+	struct fi_cq_err_entry entry = {
+		.op_context = slot->pos & CORE_PENDING_NO_CTX ? NULL : slot->context,
+		.flags = core_pending_comp_flags(slot->pos),
+		.err = -err,
+		.prov_errno = -err,
+	};
+
+	if (ep->tx.cntr)
+		core_cntr_add_err(ep->tx.cntr, 1);
+	if (ep->tx.cq)
+		core_cq_write_err(ep->tx.cq, &entry, FI_ADDR_NOTAVAIL);
+}
+
+/* Open MPI 4.1's mtl/ofi takes the context of every error for a request of its own. */
+static void core_pending_log(unsigned cnt, unsigned silent_cnt, int err)
+{
+	UTIL_WARN(EP_DATA,
+		  "%u messages sent to a peer are not known to have arrived (%s): each ends "
+		  "with an error completion\n",
+		  cnt, fi_strerror(-err));
+	if (silent_cnt)
+		UTIL_WARN(EP_DATA,
+			  "%u of them were injected, and their errors have no context: an MPI job "
+			  "ends here, with Open MPI 4.1 by SIGSEGV in mtl_ofi\n",
+			  silent_cnt);
+}
+
+void core_pending_fail_peer(struct core_peer *peer, int err)
+{
+	struct core_pending *pending = &peer->pending;
+	uint64_t tail = core_pending_tail(pending);
+	unsigned cnt = 0, silent_cnt = 0;
+
+	for (; pending->head != tail; pending->head++) {
+		const struct core_pending_slot *slot = core_pending_at(pending, pending->head);
+
+		if (!core_pending_needs_error(slot, err))
+			continue;
+		core_pending_fail(peer->ep, slot, err);
+		cnt++;
+		silent_cnt += (slot->pos & CORE_PENDING_NO_CTX) != 0;
+	}
+	pending->odd_cnt = 0;
+	if (cnt && peer->ep->tx.cq)
+		core_pending_log(cnt, silent_cnt, err);
+}
+
+void core_pending_fini(struct core_pending *pending)
+{
+	free(pending->slots);
+	*pending = (struct core_pending){ 0 };
+}

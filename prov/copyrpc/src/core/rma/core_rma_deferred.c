@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Long accesses, the target's side: fetches under way and exposures. See core_rma_bulk.h. */
+#include <rdma/fi_domain.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/core_dom.h"
+#include "core/core_peer.h"
+#include "core/rma/core_rma_bulk.h"
+
+static struct core_rma_deferred *core_rma_deferred_new(const struct core_rma_in *in)
+{
+	struct core_rma_deferred *deferred = calloc(1, sizeof(*deferred));
+
+	if (!deferred)
+		return NULL;
+	deferred->ep = in->chan->peer->ep;
+	deferred->in = *in;
+	util_list_push_back(&in->chan->peer->rma_deferred, &deferred->peer_link);
+	util_list_init(&deferred->mr_link);
+	return deferred;
+}
+
+/** A fetch has ended, or a loan: nobody uses the region for it any more. */
+static void core_rma_deferred_free(struct core_rma_deferred *deferred)
+{
+	if (deferred->loan.chan) {
+		util_idmap_release(&deferred->ep->exposure_ids, deferred->loan_id);
+		deferred->loan.chan->ops->unlend(deferred->loan.chan, &deferred->loan);
+	}
+	core_mr_unuse(deferred->ep->dom, deferred->in.mr, deferred->counted, &deferred->mr_link);
+	util_list_remove(&deferred->peer_link);
+	free(deferred);
+}
+
+/** What could not be fetched is asked for by calls: the initiator knows what to send. */
+static void core_rma_deferred_got(struct core_get *get)
+{
+	struct core_rma_deferred *deferred = UTIL_CONTAINER_OF(get, struct core_rma_deferred, get);
+
+	if (!get->status)
+		core_rma_notify(&deferred->in, true);
+	core_rma_reply(&deferred->in, get->status ? WIRE_RMA_REFUSED : 0);
+	core_rma_deferred_free(deferred);
+}
+
+static int core_rma_deferred_get(struct core_rma_deferred *deferred,
+				 const struct wire_rma_source *source)
+{
+	struct core_chan *chan = deferred->in.chan;
+
+	deferred->counted = true;
+	core_mr_use(deferred->ep->dom, deferred->in.mr, true, NULL);
+	deferred->get.remote_addr = source->addr;
+	deferred->get.remote_key = source->key;
+	deferred->get.iov = deferred->in.iov;
+	deferred->get.iov_cnt = deferred->in.iov_cnt;
+	deferred->get.len = deferred->in.rma.len;
+	deferred->get.done = core_rma_deferred_got;
+	return chan->ops->get(chan, &deferred->get);
+}
+
+enum core_rx_verdict core_rma_get_in(struct core_rma_in *in)
+{
+	struct wire_rma_source source;
+	struct core_rma_deferred *deferred = NULL;
+	int ret;
+
+	if (in->head.body_len != sizeof(source) || !in->rma.len)
+		return CORE_RX_BAD;
+	memcpy(&source, in->head.body, sizeof(source));
+	ret = core_rma_reach(in, FI_REMOTE_WRITE);
+	if (ret) {
+		core_rma_reply(in, (uint32_t)-ret);
+		return CORE_RX_DONE;
+	}
+	if (in->chan->caps & CORE_CHAN_GET)
+		deferred = core_rma_deferred_new(in);
+	if (!deferred) {
+		core_rma_reply(in, WIRE_RMA_REFUSED);
+		return CORE_RX_DONE;
+	}
+	ret = core_rma_deferred_get(deferred, &source);
+	if (ret < 0)
+		deferred->get.status = ret;
+	if (ret)
+		core_rma_deferred_got(&deferred->get);
+	return CORE_RX_DONE;
+}
+
+static bool core_rma_deferred_expose(struct core_rma_deferred *deferred)
+{
+	struct core_chan *chan = deferred->in.chan;
+
+	if (util_idmap_alloc(&deferred->ep->exposure_ids, deferred, &deferred->loan_id))
+		return false;
+	if (chan->ops->lend(chan, deferred->in.iov[0].iov_base, deferred->in.rma.len,
+			    &deferred->loan)) {
+		util_idmap_release(&deferred->ep->exposure_ids, deferred->loan_id);
+		return false;
+	}
+	deferred->loan.chan = chan;
+	deferred->counted = !(chan->caps & CORE_CHAN_REVOKE);
+	core_mr_use(deferred->ep->dom, deferred->in.mr, deferred->counted, &deferred->mr_link);
+	return true;
+}
+
+static void core_rma_reply_exposed(const struct core_rma_deferred *deferred)
+{
+	const struct core_rma_in *in = &deferred->in;
+	struct {
+		struct wire_rma_reply head;
+		struct wire_rma_loan loan;
+	} reply = {
+		.head = { .status = WIRE_RMA_LENT, .offset = in->rma.offset },
+		.loan = { .addr = (uintptr_t)in->iov[0].iov_base,
+			  .key = deferred->loan.key,
+			  .loan_id = deferred->loan_id },
+	};
+
+	in->chan->ops->reply(in->chan, in->ref, &reply, sizeof(reply));
+}
+
+enum core_rx_verdict core_rma_expose_in(struct core_rma_in *in)
+{
+	struct core_rma_deferred *deferred = NULL;
+	int ret;
+
+	if (in->head.body_len || in->head.has_data || !in->rma.len ||
+	    in->ref.allowance < sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_loan))
+		return CORE_RX_BAD;
+	ret = core_rma_reach(in, FI_REMOTE_READ);
+	if (ret) {
+		core_rma_reply(in, (uint32_t)-ret);
+		return CORE_RX_DONE;
+	}
+	if (in->iov_cnt == 1 && (in->chan->caps & CORE_CHAN_GET))
+		deferred = core_rma_deferred_new(in);
+	if (deferred && !core_rma_deferred_expose(deferred)) {
+		util_list_remove(&deferred->peer_link);
+		free(deferred);
+		deferred = NULL;
+	}
+	if (deferred)
+		core_rma_reply_exposed(deferred);
+	else
+		core_rma_reply(in, WIRE_RMA_REFUSED);
+	return CORE_RX_DONE;
+}
+
+enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_head *head)
+{
+	struct core_rma_deferred *deferred;
+	struct wire_rma_return back;
+
+	if (head->tagged || head->has_data || head->body_len != sizeof(back))
+		return CORE_RX_BAD;
+	memcpy(&back, head->body, sizeof(back));
+	deferred = util_idmap_lookup(&chan->peer->ep->exposure_ids, back.loan_id);
+	if (!deferred || deferred->in.chan != chan)
+		return CORE_RX_DONE; /* it was revoked */
+	if (!back.status)
+		core_rma_notify(&deferred->in, false);
+	core_rma_deferred_free(deferred);
+	return CORE_RX_DONE;
+}
+
+void core_rma_revoke(struct core_mr *mr, bool all)
+{
+	struct util_list *it, *tmp;
+	struct core_rma_deferred *deferred;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &mr->exposures) {
+		deferred = UTIL_CONTAINER_OF(it, struct core_rma_deferred, mr_link);
+		if (all || !deferred->counted)
+			core_rma_deferred_free(deferred);
+	}
+}
+
+/** `exposures`: only them. */
+static void core_rma_drop_if(struct core_peer *peer, bool exposures)
+{
+	struct util_list *it, *tmp;
+	struct core_rma_deferred *deferred;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->rma_deferred) {
+		deferred = UTIL_CONTAINER_OF(it, struct core_rma_deferred, peer_link);
+		if (deferred->loan.chan || !exposures)
+			core_rma_deferred_free(deferred);
+	}
+}
+
+void core_rma_drop_exposures(struct core_peer *peer)
+{
+	core_rma_drop_if(peer, true);
+}
+
+void core_rma_drop_gets(struct core_peer *peer)
+{
+	core_rma_drop_if(peer, false);
+}
