@@ -40,7 +40,7 @@ static void check_bytes(const uint8_t *data, uint32_t len, uint32_t number)
 		CHECK(data[len] == (uint8_t)(number + len));
 }
 
-static enum core_rx_verdict decide(struct side *side, core_retain_t hold)
+static enum core_rx_verdict decide(struct side *side, core_retain_t retain)
 {
 	uint8_t what = (uint8_t)side_take(side, 1);
 
@@ -48,12 +48,12 @@ static enum core_rx_verdict decide(struct side *side, core_retain_t hold)
 		return CORE_RX_BAD;
 	if ((what & 7) != 7 || side->hold_cnt == HOLDS)
 		return CORE_RX_DONE;
-	side->holds[side->hold_cnt++] = hold;
+	side->holds[side->hold_cnt++] = retain;
 	return CORE_RX_RETAIN;
 }
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_retain_t hold)
+				   uint32_t len, core_retain_t retain)
 {
 	struct side *side = side_of(chan);
 
@@ -62,11 +62,11 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 		check_bytes(data, len, op);
 	}
 	read_all(data, len);
-	return decide(side, hold);
+	return decide(side, retain);
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_retain_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	struct side *side = side_of(chan);
 	uint32_t op;
@@ -81,7 +81,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 		side->calls[side->call_cnt++] = ref;
 	else
 		chan->ops->reply(chan, ref, "late", ref.allowance < 4 ? ref.allowance : 4);
-	return decide(side, hold);
+	return decide(side, retain);
 }
 
 static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
@@ -173,15 +173,15 @@ void side_answer(struct side *side)
 
 void side_release(struct side *side)
 {
-	core_retain_t hold;
+	core_retain_t retain;
 	unsigned i;
 
 	if (!side->hold_cnt)
 		return;
 	i = (unsigned)side_take(side, 1) % side->hold_cnt;
-	hold = side->holds[i];
+	retain = side->holds[i];
 	side->holds[i] = side->holds[--side->hold_cnt];
-	side->s->conn.chan.ops->release(&side->s->conn.chan, hold);
+	side->s->conn.chan.ops->release(&side->s->conn.chan, retain);
 }
 
 static bool lend(struct side *side, size_t len)

@@ -50,7 +50,7 @@ static void read_all(const uint8_t *data, uint32_t len)
 
 static void act(void);
 
-static enum core_rx_verdict decide(core_retain_t hold)
+static enum core_rx_verdict decide(core_retain_t retain)
 {
 	uint8_t what = (uint8_t)take(1);
 
@@ -62,30 +62,30 @@ static enum core_rx_verdict decide(core_retain_t hold)
 	case 2:
 		if (hold_cnt == HOLDS)
 			return CORE_RX_DONE;
-		holds[hold_cnt++] = hold;
+		holds[hold_cnt++] = retain;
 		return CORE_RX_RETAIN;
 	default: return CORE_RX_DONE;
 	}
 }
 
 static enum core_rx_verdict fuzz_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				     uint32_t len, core_retain_t hold)
+				     uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	CHECK(!(op & WIRE_ID_RESPONSE));
 	read_all(data, len);
-	return decide(hold);
+	return decide(retain);
 }
 
 static enum core_rx_verdict fuzz_call(struct core_chan *chan, struct core_call_ref ref,
-				      const uint8_t *data, uint32_t len, core_retain_t hold)
+				      const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	read_all(data, len);
 	CHECK(ref.allowance < conn->tx.flow.grant_max);
 	if (open_cnt < OPEN)
 		open_calls[open_cnt++] = ref;
-	return decide(hold);
+	return decide(retain);
 }
 
 static void fuzz_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,

@@ -41,7 +41,7 @@ struct open_call {
 };
 
 struct held {
-	core_retain_t hold;
+	core_retain_t retain;
 	const uint8_t *data;
 	uint32_t len;
 	uint32_t item;
@@ -70,9 +70,9 @@ struct player {
 
 static struct player players[2];
 
-static struct ring_lane *lane_of(struct player *p)
+static struct ring_transport *lane_of(struct player *p)
 {
-	return ring_lane_of(eng_lane_at(&p->engine, 0));
+	return ring_transport_of(eng_transport_at(&p->engine, 0));
 }
 static const struct ring_flush_cfg flush_cfg = { .best_len = 512, .looks = true, .head = 32 };
 
@@ -124,27 +124,27 @@ static struct end *end_of(struct core_chan *chan)
 }
 
 static enum core_rx_verdict keep_some(struct end *end, const uint8_t *data, uint32_t len,
-				      uint32_t item, core_retain_t hold)
+				      uint32_t item, core_retain_t retain)
 {
 	if (end->held_cnt == HOLD_MAX || rng_chance(&end->player->rng, 3, 4))
 		return CORE_RX_DONE;
-	end->held[end->held_cnt++] = (struct held){ hold, data, len, item };
+	end->held[end->held_cnt++] = (struct held){ retain, data, len, item };
 	return CORE_RX_RETAIN;
 }
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_retain_t hold)
+				   uint32_t len, core_retain_t retain)
 {
 	struct end *end = end_of(chan);
 	uint32_t item = end->got++;
 
 	CHECK(!item_is_call(item) && op == (item & 0x7FFFFFFF));
 	check_bytes(data, item, len);
-	return keep_some(end, data, len, item, hold);
+	return keep_some(end, data, len, item, retain);
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_retain_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	struct end *end = end_of(chan);
 	uint32_t item = end->got++;
@@ -153,7 +153,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 	check_bytes(data + 4, item, len - 4);
 	CHECK(end->open_cnt < OPEN_MAX);
 	end->open[end->open_cnt++] = (struct open_call){ ref, item };
-	return keep_some(end, data + 4, len - 4, item, hold);
+	return keep_some(end, data + 4, len - 4, item, retain);
 }
 
 static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
@@ -243,7 +243,7 @@ static void release(struct end *end)
 
 	end->held[i] = end->held[--end->held_cnt];
 	check_bytes(held.data, held.item, held.len);
-	if (ring_holds_release(&end->conn.rx.holds, held.hold))
+	if (ring_retained_release(&end->conn.rx.retained, held.retain))
 		ring_rx_release(&end->conn);
 }
 
@@ -315,13 +315,13 @@ static void *play(void *arg)
 
 static void player_open(struct player *p, uint64_t seed)
 {
-	struct ring_lane *lane = lane_of(p);
+	struct ring_transport *transport = lane_of(p);
 
 	memset(p, 0, sizeof(*p));
 	p->rng.state = seed;
-	CHECK(!shm_dev_open(&lane->dev));
+	CHECK(!shm_dev_open(&transport->dev));
 	p->engine.up = &upcalls;
-	util_list_init(&lane->dirty);
+	util_list_init(&transport->dirty);
 	util_list_init(&p->engine.failed);
 	util_list_init(&p->engine.events);
 	pthread_mutex_init(&p->engine.lock, NULL);
@@ -347,7 +347,7 @@ static void end_init(struct player *p, struct end *end)
 
 	end->player = p;
 	conn->eng.engine = &p->engine;
-	conn->eng.lane = eng_lane_at(&p->engine, 0);
+	conn->eng.transport = eng_transport_at(&p->engine, 0);
 	conn->eng.up = &upcalls;
 	util_list_init(&conn->eng.fail_link);
 	util_list_init(&conn->dirty_link);

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "engine/eng_engine.h"
-#include "ring/ring_lanes.h"
+#include "ring/ring_transports.h"
 #include "support/check.h"
 #include "util/clock.h"
 #include "util/param.h"
@@ -39,7 +39,7 @@ struct player {
 	pthread_t thread;
 };
 
-static const struct eng_lanes lanes = { .cnt = 1, .ops = { &ring_lane_shm } };
+static const struct eng_transports transports = { .cnt = 1, .ops = { &ring_transport_shm } };
 static struct player players[2];
 static pthread_barrier_t barrier;
 
@@ -49,12 +49,12 @@ static struct player *player_of(struct core_chan *chan)
 }
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_retain_t hold)
+				   uint32_t len, core_retain_t retain)
 {
 	struct player *p = player_of(chan);
 	uint32_t round;
 
-	(void)hold;
+	(void)retain;
 	CHECK(len == sizeof(round) && op == p->got);
 	memcpy(&round, data, sizeof(round));
 	CHECK(round == p->round);
@@ -63,9 +63,9 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_retain_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
-	(void)hold;
+	(void)retain;
 	CHECK(len == 8);
 	CHECK(!chan->ops->reply(chan, ref, data + 4, 4));
 	player_of(chan)->asked = true;
@@ -192,7 +192,7 @@ static void player_open(struct player *p)
 	struct sockaddr_in any = { .sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
-	CHECK(!eng_open(&lanes, &upcalls, &p->engine));
+	CHECK(!eng_open(&transports, &upcalls, &p->engine));
 	CHECK(!eng_ep_open(p->engine, (struct core_ep *)p, (const struct sockaddr *)&any, &p->eep));
 	eng_ep_addr(p->eep, &p->addr);
 }

@@ -72,13 +72,13 @@ static void flow_heard(struct flow *flow, uint64_t len)
 }
 
 static enum core_rx_verdict flows_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					 uint32_t len, core_retain_t hold)
+					 uint32_t len, core_retain_t retain)
 {
 	struct flow *flow = erpc_session_of(chan)->user;
 	uint64_t number;
 
 	(void)op;
-	(void)hold;
+	(void)retain;
 	memcpy(&number, data, sizeof(number));
 	if (number != flow->heard++ || len != FLOWS_LEN + sizeof(number))
 		fake_fail("flow %u: message %lu of %u bytes came as number %lu", flow->idx, number,

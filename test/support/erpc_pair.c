@@ -48,7 +48,7 @@ static uint32_t pair_answer_len(uint32_t number)
 /* ---- what is heard ---- */
 
 static enum core_rx_verdict pair_hear(struct pair_end *e, const uint8_t *data, uint32_t len,
-				      uint32_t number, core_retain_t hold)
+				      uint32_t number, core_retain_t retain)
 {
 	cr_assert_eq(number, e->heard, "%u after %u", number, e->heard - 1);
 	cr_assert(pair_is(data, len, number, 0));
@@ -56,12 +56,12 @@ static enum core_rx_verdict pair_hear(struct pair_end *e, const uint8_t *data, u
 	if (!rng_chance(e->rng, e->hold_chance, 100) || e->hold_cnt == PAIR_OWED_MAX)
 		return CORE_RX_DONE;
 	e->holds[e->hold_cnt++] =
-		(struct pair_hold){ .hold = hold, .data = data, .len = len, .number = number };
+		(struct pair_hold){ .retain = retain, .data = data, .len = len, .number = number };
 	return CORE_RX_RETAIN;
 }
 
 static enum core_rx_verdict pair_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					uint32_t len, core_retain_t hold)
+					uint32_t len, core_retain_t retain)
 {
 	struct pair_end *e = pair_of(chan);
 	uint64_t number;
@@ -70,7 +70,7 @@ static enum core_rx_verdict pair_on_msg(struct core_chan *chan, uint32_t op, con
 	cr_assert_geq(len, sizeof(number));
 	memcpy(&number, data, sizeof(number));
 	return pair_hear(e, data + sizeof(number), len - (uint32_t)sizeof(number), (uint32_t)number,
-			 hold);
+			 retain);
 }
 
 static void pair_reply(struct pair_end *e, const struct pair_owed *owed, unsigned flags)
@@ -83,13 +83,13 @@ static void pair_reply(struct pair_end *e, const struct pair_owed *owed, unsigne
 
 	pair_fill(buf, len, owed->number, 1);
 	if (owed->held)
-		cr_assert_eq(chan->ops->answer(chan, owed->ref, owed->hold, buf, len, flags), 0);
+		cr_assert_eq(chan->ops->answer(chan, owed->ref, owed->retain, buf, len, flags), 0);
 	else
 		cr_assert_eq(chan->ops->reply_iov(chan, owed->ref, iov, 2, len, flags), 0);
 }
 
 static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_call_ref ref,
-					 const uint8_t *data, uint32_t len, core_retain_t hold)
+					 const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	struct pair_end *e = pair_of(chan);
 	struct pair_owed owed = { .ref = ref };
@@ -103,12 +103,12 @@ static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_cal
 	cr_assert_eq(ref.allowance, PAIR_ALLOW);
 	if (rng_chance(e->rng, e->late_chance, 100) && e->owed_cnt < PAIR_OWED_MAX) {
 		owed.held = e->held_chance && rng_chance(e->rng, e->held_chance, 100);
-		owed.hold = hold;
+		owed.retain = retain;
 		e->owed[e->owed_cnt++] = owed;
 	} else {
 		pair_reply(e, &owed, 0);
 	}
-	verdict = pair_hear(e, data + sizeof(op), len - (uint32_t)sizeof(op), owed.number, hold);
+	verdict = pair_hear(e, data + sizeof(op), len - (uint32_t)sizeof(op), owed.number, retain);
 	if (!owed.held)
 		return verdict;
 	if (verdict == CORE_RX_RETAIN)
@@ -121,7 +121,7 @@ static void pair_on_reply(struct core_chan *chan, void *context, int status, con
 {
 	struct pair_end *e = pair_of(chan);
 	uint32_t number = (uint32_t)(uintptr_t)context - 1;
-	struct pair_hold *hold;
+	struct pair_hold *retain;
 
 	cr_assert_eq(status, 0);
 	cr_assert_eq(len, pair_answer_len(number));
@@ -129,9 +129,9 @@ static void pair_on_reply(struct core_chan *chan, void *context, int status, con
 	e->answered++;
 	if (!rng_chance(e->rng, e->keep_chance, 100) || e->hold_cnt == PAIR_OWED_MAX)
 		return;
-	hold = &e->holds[e->hold_cnt++];
-	*hold = (struct pair_hold){ .data = data, .len = len, .number = number, .answer = true };
-	cr_assert_eq(chan->ops->keep(chan, &hold->hold), 0);
+	retain = &e->holds[e->hold_cnt++];
+	*retain = (struct pair_hold){ .data = data, .len = len, .number = number, .answer = true };
+	cr_assert_eq(chan->ops->keep(chan, &retain->retain), 0);
 }
 
 static void pair_on_get_done(struct core_chan *chan, struct core_get *get)
@@ -447,16 +447,17 @@ bool pair_answer(struct pair_end *e)
 
 bool pair_release(struct pair_end *e)
 {
-	struct pair_hold hold;
+	struct pair_hold retain;
 	uint32_t at;
 
 	if (!e->hold_cnt)
 		return false;
 	at = (uint32_t)rng_below(e->rng, e->hold_cnt);
-	hold = e->holds[at];
+	retain = e->holds[at];
 	e->holds[at] = e->holds[--e->hold_cnt];
-	cr_assert(pair_is(hold.data, hold.len, hold.number, hold.answer), "what is held stays");
-	e->s->conn.chan.ops->release(&e->s->conn.chan, hold.hold);
+	cr_assert(pair_is(retain.data, retain.len, retain.number, retain.answer),
+		  "what is held stays");
+	e->s->conn.chan.ops->release(&e->s->conn.chan, retain.retain);
 	return true;
 }
 

@@ -29,12 +29,12 @@ struct pair_owed {
 	struct core_call_ref ref;
 	uint32_t number;
 	bool held; /* its bytes stay until it is answered */
-	core_retain_t hold;
+	core_retain_t retain;
 };
 
 /** Bytes that were not given back. */
 struct pair_hold {
-	core_retain_t hold;
+	core_retain_t retain;
 	const uint8_t *data;
 	uint32_t len;
 	uint32_t number;

@@ -34,7 +34,7 @@ struct fake_chan {
 	struct util_idmap calls;
 	struct util_list link; /* core_engine_ep.chans */
 	int down;              /* -FI_E*: to be told */
-	bool up_told;
+	bool up_reported;
 	uint64_t taken; /* a position for each message: CORE_CHAN_ASYNC */
 	struct sockaddr_in peer_addr;
 };
@@ -122,10 +122,10 @@ static int fake_send(struct core_chan *chan, const struct core_frame *f, unsigne
 	return 0;
 }
 
-static int fake_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
+static int fake_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 			 const void *buf, size_t len)
 {
-	int ret = core_chan_send_framed(chan, label, ext0, ext1, buf, len);
+	int ret = core_chan_send_framed(chan, packed, ext0, ext1, buf, len);
 
 	return ret ? ret : !!(chan->caps & CORE_CHAN_ASYNC);
 }
@@ -196,12 +196,12 @@ static int fake_reply_iov(struct core_chan *chan, struct core_call_ref ref, cons
 	return 0;
 }
 
-static int fake_keep(struct core_chan *chan, core_retain_t *hold)
+static int fake_keep(struct core_chan *chan, core_retain_t *retain)
 {
 	struct fake_chan *fc = fake_of(chan);
 
 	assert(fc->told);
-	*hold = (core_retain_t)(uintptr_t)fc->told;
+	*retain = (core_retain_t)(uintptr_t)fc->told;
 	fc->told = NULL;
 	return 0;
 }
@@ -234,28 +234,28 @@ static int fake_get(struct core_chan *chan, struct core_get *get)
 }
 
 static int fake_lend(struct core_chan *chan, const void *addr, size_t len,
-		     struct core_exposure *loan)
+		     struct core_exposure *exposure)
 {
 	(void)chan;
 	(void)addr;
 	(void)len;
 	if (fake_engine_cfg.lend_err)
 		return fake_engine_cfg.lend_err;
-	loan->key = 0;
+	exposure->key = 0;
 	fake_lent++;
 	return 0;
 }
 
-static void fake_unlend(struct core_chan *chan, struct core_exposure *loan)
+static void fake_unlend(struct core_chan *chan, struct core_exposure *exposure)
 {
-	assert(chan == loan->chan);
+	assert(chan == exposure->chan);
 	fake_lent--;
 	assert(fake_lent >= 0);
 }
 
-static void fake_release(struct core_chan *chan, core_retain_t hold)
+static void fake_release(struct core_chan *chan, core_retain_t retain)
 {
-	struct fake_frame *frame = (void *)(uintptr_t)hold;
+	struct fake_frame *frame = (void *)(uintptr_t)retain;
 
 	(void)chan;
 	memset(frame->data, 0xDB, frame->len);
@@ -314,7 +314,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.call_room = fake_call_room,
 	.reply = fake_reply,
 	.reply_iov = fake_reply_iov,
-	.answer = core_chan_answer_plainly,
+	.answer = core_chan_reply_release,
 	.keep = fake_keep,
 	.await = fake_await,
 	.flush = fake_flush,
@@ -476,16 +476,16 @@ static void fake_run_connects(struct core_engine_ep *eep)
 static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame)
 {
 	const struct core_upcalls *up = fc->eep->engine->up;
-	core_retain_t hold = (core_retain_t)(uintptr_t)frame;
+	core_retain_t retain = (core_retain_t)(uintptr_t)frame;
 	enum core_rx_verdict verdict = CORE_RX_DONE;
 	void *context;
 
 	switch (frame->kind) {
 	case FAKE_MSG:
-		verdict = up->on_msg(&fc->chan, frame->op, frame->data, frame->len, hold);
+		verdict = up->on_msg(&fc->chan, frame->op, frame->data, frame->len, retain);
 		break;
 	case FAKE_CALL:
-		verdict = up->on_call(&fc->chan, frame->ref, frame->data, frame->len, hold);
+		verdict = up->on_call(&fc->chan, frame->ref, frame->data, frame->len, retain);
 		break;
 	case FAKE_REPLY:
 		context = util_idmap_lookup(&fc->calls, frame->ref.call_id);
@@ -511,8 +511,8 @@ static void fake_run_chan(struct fake_chan *fc)
 {
 	const struct core_upcalls *up = fc->eep->engine->up;
 
-	if (!fc->up_told) {
-		fc->up_told = true;
+	if (!fc->up_reported) {
+		fc->up_reported = true;
 		up->on_up(fc->eep->ep, &fc->chan, (struct sockaddr *)&fc->peer_addr,
 			  fake_incarnation++);
 	}

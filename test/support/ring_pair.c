@@ -19,16 +19,17 @@ RING_OVER(pair_late, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_lat
 RING_OVER(pair_nic, WIRE_CM_PATH_NIC, fake_nic_ops, fake_nic_ops, fake_link_staged_ops,
 	  ring_pair_flush);
 
-const struct eng_lanes ring_pair_lanes_nic = { .cnt = 1, .ops = { &ring_lane_pair_nic } };
-const struct eng_lanes ring_pair_lanes_both = {
-	.cnt = 2, .ops = { &ring_lane_pair_direct, &ring_lane_pair_nic }
+const struct eng_transports ring_pair_lanes_nic = { .cnt = 1, .ops = { &ring_transport_pair_nic } };
+const struct eng_transports ring_pair_lanes_both = {
+	.cnt = 2, .ops = { &ring_transport_pair_direct, &ring_transport_pair_nic }
 };
 
 int ring_pair_engine_open(const struct core_upcalls *up, struct core_engine **engine)
 {
-	static const struct eng_lanes lanes = { .cnt = 1, .ops = { &ring_lane_pair_direct } };
+	static const struct eng_transports transports = { .cnt = 1,
+							  .ops = { &ring_transport_pair_direct } };
 
-	return eng_open(&lanes, up, engine);
+	return eng_open(&transports, up, engine);
 }
 
 void ring_pair_engine_progress(struct core_engine *engine)
@@ -49,15 +50,15 @@ static void ring_end_start(struct ring_conn *conn, uint64_t tx_pos, uint64_t rx_
 	conn->tx.flow.remote_consumer = tx_pos;
 	conn->tx.flush_start = tx_pos;
 	conn->tx.placed = tx_pos;
-	conn->tx.heard = tx_pos;
+	conn->tx.last_acked = tx_pos;
 	conn->eng.chan.awaited = tx_pos;
-	conn->late.heard = tx_pos;
-	conn->late.told = tx_pos;
-	conn->late.watched = tx_pos;
+	conn->ack.last_acked = tx_pos;
+	conn->ack.advertised = tx_pos;
+	conn->ack.watched = tx_pos;
 	conn->rx.producer = rx_pos;
 	conn->rx.parsed = rx_pos;
 	conn->rx.consumer = rx_pos;
-	conn->rx.told = rx_pos;
+	conn->rx.advertised = rx_pos;
 	fake_link_start(conn->link, tx_pos, rx_pos);
 }
 
@@ -66,31 +67,31 @@ static void ring_end_init(struct ring_end *end, const struct ring_pair_cfg *cfg,
 {
 	struct ring_conn *conn = &end->conn;
 	struct core_engine *engine = &end->engine;
-	struct ring_lane *lane = ring_lane_of(eng_lane_at(engine, 0));
+	struct ring_transport *transport = ring_transport_of(eng_transport_at(engine, 0));
 
-	lane->eng.engine = engine;
-	lane->eng.ops = cfg->direct ? &ring_lane_pair_direct
-			: cfg->late ? &ring_lane_pair_late
-				    : &ring_lane_pair_staged;
-	lane->chan_ops = cfg->direct ? &ring_pair_direct_chan_ops
-			 : cfg->late ? &ring_pair_late_chan_ops
-				     : &ring_pair_staged_chan_ops;
-	lane->eng.conn_cnt = 1;
-	lane->dev_ops = &fake_dev_ops;
-	lane->dev = fake_dev_of(&end->dev);
-	util_list_init(&lane->dirty);
-	util_list_init(&lane->unsure);
-	engine->lane_cnt = 1;
+	transport->eng.engine = engine;
+	transport->eng.ops = cfg->direct ? &ring_transport_pair_direct
+			     : cfg->ack  ? &ring_transport_pair_late
+					 : &ring_transport_pair_staged;
+	transport->chan_ops = cfg->direct ? &ring_pair_direct_chan_ops
+			      : cfg->ack  ? &ring_pair_late_chan_ops
+					  : &ring_pair_staged_chan_ops;
+	transport->eng.conn_cnt = 1;
+	transport->dev_ops = &fake_dev_ops;
+	transport->dev = fake_dev_of(&end->dev);
+	util_list_init(&transport->dirty);
+	util_list_init(&transport->unacked);
+	engine->transport_cnt = 1;
 	engine->up = up;
 	util_list_init(&engine->failed);
 	util_list_init(&engine->events);
 	conn->eng.engine = engine;
-	conn->eng.lane = &lane->eng;
+	conn->eng.transport = &transport->eng;
 	conn->eng.up = up;
-	conn->eng.chan.ops = lane->chan_ops;
+	conn->eng.chan.ops = transport->chan_ops;
 	util_list_init(&conn->eng.fail_link);
 	util_list_init(&conn->dirty_link);
-	util_list_init(&conn->late.link);
+	util_list_init(&conn->ack.link);
 	util_list_init(&conn->eng.conn_link);
 	ring_conn_init(conn, end->link, ring_pair_grant(cfg->announce[self], end->link->tx_len),
 		       ring_pair_grant(cfg->announce[!self], end->link->rx_len));
@@ -108,7 +109,7 @@ void ring_pair_init(struct ring_pair *pair, const struct ring_pair_cfg *cfg,
 	for (i = 0; i < 2; i++) {
 		fake_dev_init(&pair->end[i].dev, cfg->direct, cfg->seed + (uint64_t)i);
 		pair->end[i].dev.ahead = cfg->ahead;
-		pair->end[i].dev.late = cfg->late;
+		pair->end[i].dev.late = cfg->ack;
 	}
 	fake_link_pair(&pair->end[0].dev, cfg->rx_len[0], &pair->end[1].dev, cfg->rx_len[1], link);
 	for (i = 0; i < 2; i++)
@@ -133,31 +134,31 @@ void ring_pair_fini(struct ring_pair *pair)
 void ring_end_progress(struct ring_end *end)
 {
 	const struct dev_link_ops *ops = end->dev.direct ? &fake_link_direct_ops
-					 : end->dev.late ? &fake_link_late_ops
+					 : end->dev.late  ? &fake_link_late_ops
 							 : &fake_link_staged_ops;
 
 	ring_loop_progress(&fake_dev_ops, ops, &end->engine);
 }
 
 static enum core_rx_verdict ring_deaf_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					  uint32_t len, core_retain_t hold)
+					  uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)op;
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	return CORE_RX_DONE;
 }
 
 static enum core_rx_verdict ring_deaf_call(struct core_chan *chan, struct core_call_ref ref,
-					   const uint8_t *data, uint32_t len, core_retain_t hold)
+					   const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)ref;
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	return CORE_RX_DONE;
 }
 

@@ -15,18 +15,18 @@
 #include "engine/eng_engine.h"
 #include "ring/ring_conn.h"
 #include "ring/ring_flush.h"
-#include "ring/ring_lane.h"
+#include "ring/ring_transport.h"
 
 /** The policy of both instantiations, and they. */
 extern struct ring_flush_cfg ring_pair_flush;
-extern const struct eng_lane_ops ring_lane_pair_direct;
-extern const struct eng_lane_ops ring_lane_pair_staged;
-extern const struct eng_lane_ops ring_lane_pair_late;
-extern const struct eng_lane_ops ring_lane_pair_nic;
+extern const struct eng_transport_ops ring_transport_pair_direct;
+extern const struct eng_transport_ops ring_transport_pair_staged;
+extern const struct eng_transport_ops ring_transport_pair_late;
+extern const struct eng_transport_ops ring_transport_pair_nic;
 
 /** For eng_open: the fake NIC alone, and behind the direct device. */
-extern const struct eng_lanes ring_pair_lanes_nic;
-extern const struct eng_lanes ring_pair_lanes_both;
+extern const struct eng_transports ring_pair_lanes_nic;
+extern const struct eng_transports ring_pair_lanes_both;
 
 struct ring_end {
 	struct ring_conn conn; /* first */
@@ -36,15 +36,15 @@ struct ring_end {
 	void *user;
 };
 
-/** The lane of its engine. */
-static inline struct ring_lane *ring_end_lane(struct ring_end *end)
+/** The transport of its engine. */
+static inline struct ring_transport *ring_end_lane(struct ring_end *end)
 {
-	return ring_lane_of(eng_lane_at(&end->engine, 0));
+	return ring_transport_of(eng_transport_at(&end->engine, 0));
 }
 
 struct ring_pair_cfg {
 	bool direct;
-	bool late;            /* not direct: the links have write_imm_ack */
+	bool ack;             /* not direct: the links have write_imm_ack */
 	uint32_t ahead;       /* fake_dev.ahead of both */
 	uint64_t rx_len[2];   /* of the ring that end 0, end 1 reads */
 	uint64_t start[2];    /* first position of that ring; 0: the beginning */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Two engines, and lanes that carry nothing: see eng_fixture.h. */
+/* Two engines, and transports that carry nothing: see eng_fixture.h. */
 #include "eng_fixture.h"
 
 #include <arpa/inet.h>
@@ -76,14 +76,14 @@ static const struct core_upcalls whole_upcalls = {
 	.on_down = whole_down,
 };
 
-void whole_open(struct whole *w, const struct eng_lanes *lanes)
+void whole_open(struct whole *w, const struct eng_transports *transports)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET,
 				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 
 	util_params.mem = 64u << 20;
 	util_params.peer_timeout_ms = 60000;
-	cr_assert_eq(eng_open(lanes, &whole_upcalls, &w->engine), 0);
+	cr_assert_eq(eng_open(transports, &whole_upcalls, &w->engine), 0);
 	cr_assert_eq(eng_ep_open(w->engine, &w->ep, (struct sockaddr *)&any, &w->eep), 0);
 	eng_ep_addr(w->eep, &w->addr);
 }
@@ -125,7 +125,7 @@ void wholes_connect(void)
 	cr_assert_eq(eng_connect(wholes[0].eep, (struct sockaddr *)&wholes[1].addr), 0);
 }
 
-void wholes_meet(const struct eng_lanes *first, const struct eng_lanes *second)
+void wholes_meet(const struct eng_transports *first, const struct eng_transports *second)
 {
 	whole_open(&wholes[0], first);
 	whole_open(&wholes[1], second);
@@ -140,7 +140,7 @@ void wholes_close(void)
 	whole_close(&wholes[1]);
 }
 
-/* ---- lanes that carry nothing ---- */
+/* ---- transports that carry nothing ---- */
 
 struct fake_lane_cfg fake_cfg;
 char fake_story[256];
@@ -171,42 +171,42 @@ unsigned fake_told(char what)
 }
 
 struct fake_lane {
-	struct eng_lane eng; /* first */
+	struct eng_transport eng; /* first */
 	int fd;
 };
 
-static struct fake_lane *fake_lane_of(struct eng_lane *lane)
+static struct fake_lane *fake_lane_of(struct eng_transport *transport)
 {
-	return (struct fake_lane *)lane;
+	return (struct fake_lane *)transport;
 }
 
-static int fake_open(struct eng_lane *lane)
+static int fake_open(struct eng_transport *transport)
 {
-	int ret = fake_cfg.fail_open[lane->ops - fake_lane_ops];
+	int ret = fake_cfg.fail_open[transport->ops - fake_lane_ops];
 
 	if (!ret)
-		fake_lane_of(lane)->fd = eventfd(0, EFD_NONBLOCK);
+		fake_lane_of(transport)->fd = eventfd(0, EFD_NONBLOCK);
 	return ret;
 }
 
-static void fake_close(struct eng_lane *lane)
+static void fake_close(struct eng_transport *transport)
 {
-	close(fake_lane_of(lane)->fd);
+	close(fake_lane_of(transport)->fd);
 }
 
-static int fake_ep_open(struct eng_lane *lane, struct core_engine_ep *eep,
+static int fake_ep_open(struct eng_transport *transport, struct core_engine_ep *eep,
 			const struct sockaddr *addr, void **port)
 {
-	(void)lane;
+	(void)transport;
 	cr_assert_neq(((const struct sockaddr_in *)addr)->sin_port, 0, "it is concrete");
 	if (!fake_cfg.fail_port)
 		*port = eep;
 	return fake_tell('o', fake_cfg.fail_port);
 }
 
-static void fake_ep_close(struct eng_lane *lane, void *port)
+static void fake_ep_close(struct eng_transport *transport, void *port)
 {
-	(void)lane;
+	(void)transport;
 	cr_assert_not_null(port);
 	fake_tell('c', 0);
 }
@@ -222,11 +222,11 @@ static const struct core_chan_ops fake_chan_ops = {
 	.close = eng_chan_close,
 };
 
-static int fake_prepare(struct eng_lane *lane, struct core_engine_ep *eep, struct cm_half *half,
-			struct eng_conn **conn)
+static int fake_prepare(struct eng_transport *transport, struct core_engine_ep *eep,
+			struct cm_half *half, struct eng_conn **conn)
 {
-	cr_assert_eq(half->path, lane->ops->path);
-	cr_assert_eq(eng_port(eep, lane), eep, "ep_open came first");
+	cr_assert_eq(half->path, transport->ops->path);
+	cr_assert_eq(eng_transport_ep(eep, transport), eep, "ep_open came first");
 	if (fake_cfg.fail_prepare)
 		return fake_tell('p', fake_cfg.fail_prepare);
 	*conn = calloc(1, sizeof(**conn));
@@ -271,37 +271,37 @@ static void fake_free(struct eng_conn *conn)
 	fake_tell('f', 0);
 }
 
-static bool fake_poll(struct eng_lane *lane)
+static bool fake_poll(struct eng_transport *transport)
 {
-	fake_polls[lane->ops - fake_lane_ops]++;
+	fake_polls[transport->ops - fake_lane_ops]++;
 	return fake_cfg.busy;
 }
 
-static void fake_flush(struct eng_lane *lane)
+static void fake_flush(struct eng_transport *transport)
 {
-	(void)lane;
+	(void)transport;
 }
 
-static void fake_progress(struct eng_lane *lane)
+static void fake_progress(struct eng_transport *transport)
 {
-	fake_poll(lane);
-	fake_flush(lane);
+	fake_poll(transport);
+	fake_flush(transport);
 }
 
-static int fake_wait_fd(struct eng_lane *lane)
+static int fake_wait_fd(struct eng_transport *transport)
 {
-	return fake_lane_of(lane)->fd;
+	return fake_lane_of(transport)->fd;
 }
 
-static int fake_arm(struct eng_lane *lane)
+static int fake_arm(struct eng_transport *transport)
 {
-	(void)lane;
+	(void)transport;
 	return fake_cfg.busy ? -FI_EAGAIN : 0;
 }
 
-static void fake_disarm(struct eng_lane *lane)
+static void fake_disarm(struct eng_transport *transport)
 {
-	(void)lane;
+	(void)transport;
 }
 
 #define FAKE_LANE(path_bit)                                                                        \
@@ -314,9 +314,9 @@ static void fake_disarm(struct eng_lane *lane)
 		.arm = fake_arm, .disarm = fake_disarm,                                            \
 	}
 
-const struct eng_lane_ops fake_lane_ops[2] = { FAKE_LANE(WIRE_CM_PATH_SHM),
-					       FAKE_LANE(WIRE_CM_PATH_NIC) };
-const struct eng_lanes fake_lanes_first = { .cnt = 1, .ops = { &fake_lane_ops[0] } };
-const struct eng_lanes fake_lanes_second = { .cnt = 1, .ops = { &fake_lane_ops[1] } };
-const struct eng_lanes fake_lanes_both = { .cnt = 2,
-					   .ops = { &fake_lane_ops[0], &fake_lane_ops[1] } };
+const struct eng_transport_ops fake_lane_ops[2] = { FAKE_LANE(WIRE_CM_PATH_SHM),
+						    FAKE_LANE(WIRE_CM_PATH_NIC) };
+const struct eng_transports fake_lanes_first = { .cnt = 1, .ops = { &fake_lane_ops[0] } };
+const struct eng_transports fake_lanes_second = { .cnt = 1, .ops = { &fake_lane_ops[1] } };
+const struct eng_transports fake_lanes_both = { .cnt = 2,
+						.ops = { &fake_lane_ops[0], &fake_lane_ops[1] } };

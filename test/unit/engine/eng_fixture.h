@@ -2,7 +2,7 @@
 /*
  * Two whole engines in one process, with the handshake and its thread, for test/unit/engine.
  *
- * Their lanes are the test's choice: rings over fake devices (ring_pair.h), or the fake lanes here,
+ * Their transports are the test's choice: rings over fake devices (ring_pair.h), or the fake transports here,
  * which carry nothing and write down what the engine asks of them.
  */
 #ifndef UNIT_ENG_FIXTURE_H
@@ -28,13 +28,13 @@ struct whole {
 
 extern struct whole wholes[2];
 
-void whole_open(struct whole *w, const struct eng_lanes *lanes);
+void whole_open(struct whole *w, const struct eng_transports *transports);
 void whole_close(struct whole *w);
 void whole_progress(struct whole *w);
 void whole_close_chan(struct whole *w);
 
-/** Both are opened, with these lanes, and have met. */
-void wholes_meet(const struct eng_lanes *first, const struct eng_lanes *second);
+/** Both are opened, with these transports, and have met. */
+void wholes_meet(const struct eng_transports *first, const struct eng_transports *second);
 void wholes_connect(void);
 void wholes_close(void);
 /** Progress on both until *what is not 0; it fails after some minutes. */
@@ -44,8 +44,8 @@ void wholes_until(const int *what);
  * Lanes that carry nothing. What the engine asks, in the order of calls, goes to the end of `fake_story`:
  * p prepare, e establish, a attach, d drain, x end, s stop, f free; o ep_open, c ep_close.
  */
-extern const struct eng_lane_ops fake_lane_ops[2]; /* of paths SHM and NIC */
-extern const struct eng_lanes fake_lanes_first, fake_lanes_second, fake_lanes_both;
+extern const struct eng_transport_ops fake_lane_ops[2]; /* of paths SHM and NIC */
+extern const struct eng_transports fake_lanes_first, fake_lanes_second, fake_lanes_both;
 
 struct fake_lane_cfg {
 	int fail_open[2]; /* of either */
@@ -55,7 +55,7 @@ struct fake_lane_cfg {
 
 extern struct fake_lane_cfg fake_cfg;
 extern char fake_story[256];
-extern unsigned fake_polls[2]; /* of either kind of lane */
+extern unsigned fake_polls[2]; /* of either kind of transport */
 
 /** Is `what` (a letter) in the story so many times? */
 unsigned fake_told(char what);

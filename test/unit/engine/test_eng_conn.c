@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is a lane asked from the beginning of a connection to its end, in which order? (eng_conn.h) */
+/* What is a transport asked from the beginning of a connection to its end, in which order? (eng_conn.h) */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which lane carries what, and who is polled? (eng_engine.h) Whole engines, with the handshake. */
+/* Which transport carries what, and who is polled? (eng_engine.h) Whole engines, with the handshake. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -9,11 +9,11 @@
 #include "support/ring_pair.h"
 #include "util/param.h"
 
-static const struct eng_lanes direct = { .cnt = 1, .ops = { &ring_lane_pair_direct } };
+static const struct eng_transports direct = { .cnt = 1, .ops = { &ring_transport_pair_direct } };
 
-static struct eng_lane *lane_of(const struct whole *w)
+static struct eng_transport *lane_of(const struct whole *w)
 {
-	return eng_conn_of(w->chan)->lane;
+	return eng_conn_of(w->chan)->transport;
 }
 
 static void send_and_see(struct whole *from, struct whole *to)
@@ -54,7 +54,7 @@ Test(eng_engine, an_endpoint_may_close_in_the_middle_of_a_handshake, .timeout = 
 Test(eng_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 200)
 {
 	wholes_meet(&ring_pair_lanes_nic, &ring_pair_lanes_nic);
-	cr_expect_eq(lane_of(&wholes[0])->ops, &ring_lane_pair_nic);
+	cr_expect_eq(lane_of(&wholes[0])->ops, &ring_transport_pair_nic);
 	send_and_see(&wholes[0], &wholes[1]);
 	send_and_see(&wholes[1], &wholes[0]);
 	whole_close_chan(&wholes[0]);
@@ -66,8 +66,8 @@ Test(eng_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 200)
 Test(eng_engine, where_both_lanes_lead_the_first_one_is_taken, .timeout = 200)
 {
 	wholes_meet(&ring_pair_lanes_both, &ring_pair_lanes_both);
-	cr_expect_eq(lane_of(&wholes[0]), eng_lane_at(wholes[0].engine, 0));
-	cr_expect_eq(lane_of(&wholes[1]), eng_lane_at(wholes[1].engine, 0));
+	cr_expect_eq(lane_of(&wholes[0]), eng_transport_at(wholes[0].engine, 0));
+	cr_expect_eq(lane_of(&wholes[1]), eng_transport_at(wholes[1].engine, 0));
 	send_and_see(&wholes[0], &wholes[1]);
 	wholes_close();
 }
@@ -75,7 +75,7 @@ Test(eng_engine, where_both_lanes_lead_the_first_one_is_taken, .timeout = 200)
 Test(eng_engine, where_one_end_lacks_a_lane_the_other_is_taken, .timeout = 200)
 {
 	wholes_meet(&ring_pair_lanes_both, &ring_pair_lanes_nic);
-	cr_expect_eq(lane_of(&wholes[0]), eng_lane_at(wholes[0].engine, 1));
+	cr_expect_eq(lane_of(&wholes[0]), eng_transport_at(wholes[0].engine, 1));
 	send_and_see(&wholes[0], &wholes[1]);
 	send_and_see(&wholes[1], &wholes[0]);
 	wholes_close();
@@ -110,14 +110,14 @@ Test(eng_engine, a_link_that_goes_down_ends_its_connection_and_the_pair_meets_ag
 	wholes_close();
 }
 
-/* ---- lanes that carry nothing ---- */
+/* ---- transports that carry nothing ---- */
 
-static struct core_engine *open_fake(const struct eng_lanes *lanes)
+static struct core_engine *open_fake(const struct eng_transports *transports)
 {
 	static const struct core_upcalls none;
 	struct core_engine *engine;
 
-	cr_assert_eq(eng_open(lanes, &none, &engine), 0);
+	cr_assert_eq(eng_open(transports, &none, &engine), 0);
 	return engine;
 }
 
@@ -128,8 +128,8 @@ Test(eng_engine, a_device_that_does_not_open_is_left_out_if_another_does)
 
 	fake_cfg.fail_open[0] = -FI_ENODEV;
 	engine = open_fake(&fake_lanes_both);
-	cr_expect_eq(engine->lane_cnt, 1);
-	cr_expect_eq(eng_lane_at(engine, 0)->ops, &fake_lane_ops[1]);
+	cr_expect_eq(engine->transport_cnt, 1);
+	cr_expect_eq(eng_transport_at(engine, 0)->ops, &fake_lane_ops[1]);
 	eng_close(engine);
 	cr_expect_eq(eng_open(&fake_lanes_first, &none, &engine), -FI_ENODEV);
 	fake_cfg.fail_open[1] = -FI_EMFILE;
@@ -151,7 +151,7 @@ Test(eng_engine, only_lanes_that_carry_something_are_polled, .timeout = 200)
 	wholes_close();
 }
 
-/** The lane behind the first one has a connection. */
+/** The transport behind the first one has a connection. */
 static void meet_behind(void)
 {
 	wholes_meet(&fake_lanes_both, &fake_lanes_second);
@@ -165,15 +165,15 @@ Test(eng_engine, lanes_behind_the_first_are_a_standing_event_while_they_carry_so
 
 	meet_behind();
 	engine = wholes[0].engine;
-	cr_expect(eng_has_news(engine));
+	cr_expect(eng_has_attention(engine));
 	cr_expect_not(eng_has_events(engine));
-	eng_news_cold(engine);
+	eng_progress_cold(engine);
 	cr_expect_eq(fake_polls[0], 0, "the first one is the caller's");
 	cr_expect_eq(fake_polls[1], 1);
-	cr_expect(eng_has_news(engine));
-	cr_expect_not(eng_has_news(wholes[1].engine), "there it is the first one");
+	cr_expect(eng_has_attention(engine));
+	cr_expect_not(eng_has_attention(wholes[1].engine), "there it is the first one");
 	whole_close_chan(&wholes[0]);
-	cr_expect_not(eng_has_news(engine));
+	cr_expect_not(eng_has_attention(engine));
 	wholes_until(&wholes[1].down);
 	wholes_close();
 }
@@ -185,7 +185,7 @@ Test(eng_engine, a_standing_event_keeps_nobody_from_sleeping_but_a_busy_lane_doe
 	meet_behind();
 	engine = wholes[0].engine;
 	cr_expect_eq(eng_arm(engine), 0);
-	cr_expect_eq(fake_polls[0], 1, "an idle lane is looked at before somebody sleeps");
+	cr_expect_eq(fake_polls[0], 1, "an idle transport is looked at before somebody sleeps");
 	cr_expect_eq(fake_polls[1], 0);
 	eng_disarm(engine);
 	fake_cfg.busy = true;

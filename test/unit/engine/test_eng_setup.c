@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How does the handshake find a lane, and its outcome progress? (eng_setup.c) */
+/* How does the handshake find a transport, and its outcome progress? (eng_setup.c) */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
@@ -42,10 +42,10 @@ Test(eng_setup, the_path_names_the_lane)
 	struct eng_conn *conn;
 
 	cr_assert_eq(prepare(WIRE_CM_PATH_NIC, &conn), 0);
-	cr_expect_eq(conn->lane->ops, &fake_lane_ops[1]);
+	cr_expect_eq(conn->transport->ops, &fake_lane_ops[1]);
 	cr_expect_eq(conn->eep, wholes[0].eep);
 	cr_expect_eq(wholes[0].eep->conns.next, &conn->conn_link);
-	cr_expect_not(conn->up_told);
+	cr_expect_not(conn->up_reported);
 	eng_conn_free(conn);
 	cr_expect(util_list_is_empty(&wholes[0].eep->conns));
 	cr_expect_eq(prepare(1u << 20, &conn), -FI_EOPNOTSUPP);
@@ -59,7 +59,7 @@ Test(eng_setup, what_a_lane_has_per_endpoint_is_made_once_when_it_is_needed)
 	cr_assert_eq(prepare(WIRE_CM_PATH_SHM, &conn[0]), 0);
 	cr_assert_eq(prepare(WIRE_CM_PATH_SHM, &conn[1]), 0);
 	cr_expect_eq(fake_told('o'), 1);
-	cr_expect_eq(eng_port(wholes[0].eep, conn[0]->lane), wholes[0].eep);
+	cr_expect_eq(eng_transport_ep(wholes[0].eep, conn[0]->transport), wholes[0].eep);
 	stop();
 	cr_expect_str_eq(fake_story, "oppsfsfc", "connections go before it");
 	start();

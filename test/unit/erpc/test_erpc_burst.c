@@ -45,14 +45,14 @@ static struct {
 /* ---- what is heard ---- */
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_retain_t hold)
+				   uint32_t len, core_retain_t retain)
 {
 	struct burst_end *e = erpc_session_of(chan)->user;
 	uint64_t number;
 	uint32_t i;
 
 	(void)op;
-	(void)hold;
+	(void)retain;
 	memcpy(&number, data, sizeof(number));
 	cr_assert_eq(number, e->heard, "number %lu after %lu", number, e->heard);
 	for (i = sizeof(number); i < len; i++)

@@ -35,7 +35,7 @@ struct reset_side {
 	unsigned fetches_over;
 	int fetch_status;
 	struct core_call_ref ref;
-	core_retain_t hold;
+	core_retain_t retain;
 	struct core_get get;
 	struct iovec iov;
 	struct core_exposure loan; /* that the peer fetches */
@@ -64,7 +64,7 @@ static struct reset_side *side_of(struct core_chan *chan)
 }
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_retain_t hold)
+				   uint32_t len, core_retain_t retain)
 {
 	struct reset_side *e = side_of(chan);
 	uint64_t number;
@@ -74,20 +74,20 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	memcpy(&number, data, sizeof(number));
 	cr_assert_eq(number, e->heard);
 	e->heard++;
-	if (e->hold)
+	if (e->retain)
 		return CORE_RX_DONE;
-	e->hold = hold;
+	e->retain = retain;
 	return CORE_RX_RETAIN;
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_retain_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	struct reset_side *e = side_of(chan);
 
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	cr_assert(!e->owes);
 	e->owes = true;
 	e->ref = ref;
@@ -310,9 +310,9 @@ static void settle(struct reset_side *e)
 {
 	struct core_chan *chan = &e->s->conn.chan;
 
-	if (e->hold)
-		chan->ops->release(chan, e->hold);
-	e->hold = 0;
+	if (e->retain)
+		chan->ops->release(chan, e->retain);
+	e->retain = 0;
 	if (e->owes)
 		cr_assert_eq(chan->ops->reply(chan, e->ref, "that", 4), 0);
 	e->owes = false;
@@ -386,9 +386,9 @@ static void hear_of_it(void)
 			continue;
 		cr_expect_not(here->fetching, "what was open has ended");
 		cr_expect_eq(here->fetches_over, 1, "once");
-		if (here->hold && i % 2) { /* before its session, or with it */
+		if (here->retain && i % 2) { /* before its session, or with it */
 			erpc_session_stop(here->s);
-			here->s->conn.chan.ops->release(&here->s->conn.chan, here->hold);
+			here->s->conn.chan.ops->release(&here->s->conn.chan, here->retain);
 		}
 		close_side(here);
 		r.links[i].over = true;

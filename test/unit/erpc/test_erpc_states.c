@@ -82,22 +82,22 @@ static struct {
 } v;
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				   uint32_t len, core_retain_t hold)
+				   uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)op;
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	v.heard++;
 	return CORE_RX_DONE;
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_retain_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	(void)ref;
-	return on_msg(chan, 0, data, len, hold);
+	return on_msg(chan, 0, data, len, retain);
 }
 
 static const struct core_upcalls ups = { .on_msg = on_msg, .on_call = on_call };

@@ -23,7 +23,7 @@ void flow_fail(struct flow_run *run, const char *cond, const char *what)
 			" told %#" PRIx64 " holds %u calls %u\n",
 			i, c->tx.flow.producer, c->tx.flush_start, c->tx.flow.remote_consumer,
 			c->tx.flow.granted, c->tx.flow.claimed, c->tx.credit, c->tx.post_cnt,
-			c->tx.open, c->rx.producer, c->rx.parsed, c->rx.consumer, c->rx.told,
+			c->tx.open, c->rx.producer, c->rx.parsed, c->rx.consumer, c->rx.advertised,
 			run->end[i].hold_cnt, run->end[i].call_cnt);
 	}
 	cr_assert_fail("%s: %s (%s); COPYRPC_TEST_SEED=%" PRIu64 " step %" PRIu64, run->c->name,

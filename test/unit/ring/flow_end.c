@@ -249,16 +249,16 @@ void flow_release(struct flow_end *end)
 	struct core_chan *chan = &end->ring->conn.eng.chan;
 	const struct ring_rx *rx = &end->ring->conn.rx;
 	uint64_t before = rx->consumer;
-	struct flow_hold hold;
+	struct flow_hold retain;
 	unsigned i;
 
 	if (!end->hold_cnt)
 		return;
 	i = (unsigned)rng_below(&end->run->rng, end->hold_cnt);
-	hold = end->hold[i];
-	end->hold[i] = end->hold[--end->hold_cnt];
-	flow_compare(end->run, &hold.msg, hold.data, hold.msg.len);
-	chan->ops->release(chan, hold.hold);
+	retain = end->retain[i];
+	end->retain[i] = end->retain[--end->hold_cnt];
+	flow_compare(end->run, &retain.msg, retain.data, retain.msg.len);
+	chan->ops->release(chan, retain.retain);
 	FLOW_CHECK(end->run, rx->consumer - before <= rx->len, "consumer goes back");
 }
 
@@ -286,14 +286,14 @@ static void flow_reenter(struct flow_end *end)
 }
 
 static enum core_rx_verdict flow_verdict(struct flow_end *end, const struct flow_msg *msg,
-					 const uint8_t *data, core_retain_t hold)
+					 const uint8_t *data, core_retain_t retain)
 {
 	struct flow_run *run = end->run;
 
 	flow_reenter(end);
 	if (end->hold_cnt == FLOW_HOLD_MAX || !rng_chance(&run->rng, run->hold_rate, 16))
 		return CORE_RX_DONE;
-	end->hold[end->hold_cnt++] = (struct flow_hold){ hold, data, *msg };
+	end->retain[end->hold_cnt++] = (struct flow_hold){ retain, data, *msg };
 	return CORE_RX_RETAIN;
 }
 
@@ -303,18 +303,18 @@ static struct flow_end *flow_end_of(struct core_chan *chan)
 }
 
 static enum core_rx_verdict flow_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					uint32_t len, core_retain_t hold)
+					uint32_t len, core_retain_t retain)
 {
 	struct flow_end *end = flow_end_of(chan);
 	struct flow_msg msg = flow_expect(end, FLOW_MSG);
 
 	FLOW_CHECK(end->run, op == msg.op, "operation of a message");
 	flow_compare(end->run, &msg, data, len);
-	return flow_verdict(end, &msg, data, hold);
+	return flow_verdict(end, &msg, data, retain);
 }
 
 static enum core_rx_verdict flow_on_call(struct core_chan *chan, struct core_call_ref ref,
-					 const uint8_t *data, uint32_t len, core_retain_t hold)
+					 const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	struct flow_end *end = flow_end_of(chan);
 	struct flow_msg msg = flow_expect(end, FLOW_CALL);
@@ -330,7 +330,7 @@ static enum core_rx_verdict flow_on_call(struct core_chan *chan, struct core_cal
 	flow_compare(end->run, &msg, data + sizeof(op), len - (uint32_t)sizeof(op));
 	FLOW_CHECK(end->run, end->open_cnt < FLOW_OPEN_MAX, "test's own table");
 	end->open[end->open_cnt++] = (struct flow_open){ ref, msg.serial };
-	return flow_verdict(end, &msg, data + sizeof(op), hold);
+	return flow_verdict(end, &msg, data + sizeof(op), retain);
 }
 
 static void flow_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,

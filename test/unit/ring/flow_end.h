@@ -27,7 +27,7 @@ struct flow_msg {
 };
 
 struct flow_hold {
-	core_retain_t hold;
+	core_retain_t retain;
 	const uint8_t *data;
 	struct flow_msg msg;
 };
@@ -56,7 +56,7 @@ struct flow_end {
 	struct flow_call calls[FLOW_OPEN_MAX]; /* our calls */
 	uint64_t reserved;                     /* by those that the peer has not answered */
 	unsigned call_cnt;
-	struct flow_hold hold[FLOW_HOLD_MAX];
+	struct flow_hold retain[FLOW_HOLD_MAX];
 	unsigned hold_cnt;
 	uint64_t consumer; /* at the last check */
 	uint64_t sent, called, answered, again;

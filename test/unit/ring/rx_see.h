@@ -32,7 +32,7 @@ static struct core_call_ref seen_ref;
 static enum core_rx_verdict verdict;
 static void (*in_upcall)(void);
 
-static inline enum core_rx_verdict see(const uint8_t *data, uint32_t len, core_retain_t hold)
+static inline enum core_rx_verdict see(const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	uint32_t i, sum = 0;
 
@@ -41,28 +41,28 @@ static inline enum core_rx_verdict see(const uint8_t *data, uint32_t len, core_r
 	cr_assert(sum < UINT32_MAX, "every byte can be read");
 	seen_data = data;
 	seen_len = len;
-	seen_hold = hold;
+	seen_hold = retain;
 	if (in_upcall)
 		in_upcall();
 	return verdict;
 }
 
 static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					   uint32_t len, core_retain_t hold)
+					   uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	msg_cnt++;
 	seen_op = op;
-	return see(data, len, hold);
+	return see(data, len, retain);
 }
 
 static inline enum core_rx_verdict see_call(struct core_chan *chan, struct core_call_ref ref,
-					    const uint8_t *data, uint32_t len, core_retain_t hold)
+					    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	call_cnt++;
 	seen_ref = ref;
-	return see(data, len, hold);
+	return see(data, len, retain);
 }
 
 static inline void see_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
@@ -101,7 +101,7 @@ static inline void start(void)
 static inline void start_late(uint64_t pos)
 {
 	const struct ring_pair_cfg cfg = {
-		.late = true, .rx_len = { C, C }, .start = { pos, 0 }, .seed = 1
+		.ack = true, .rx_len = { C, C }, .start = { pos, 0 }, .seed = 1
 	};
 
 	ring_pair_fini(&pair);

@@ -45,7 +45,7 @@ static void start(void)
 		pair.end[i].dev.get_later = true;
 		pair.end[i].conn.attached = true;
 		pair.end[i].conn.eng.attached = true;
-		pair.end[i].conn.eng.up_told = true;
+		pair.end[i].conn.eng.up_reported = true;
 		pair.end[i].engine.event_fd = -1;
 	}
 	a = &pair.end[0];
@@ -53,22 +53,22 @@ static void start(void)
 }
 
 static uint8_t source[4096], sink[4096];
-static struct core_exposure loan;
+static struct core_exposure exposure;
 static struct iovec iov[2] = { { sink, 1000 }, { sink + 1000, 3096 } };
 
 static void lend(void)
 {
 	memset(source, 0x5A, sizeof(source));
 	memset(sink, 0, sizeof(sink));
-	loan.chan = &b->conn.eng.chan;
-	cr_assert_eq(ring_bulk_lend(&b->conn.eng.chan, source, sizeof(source), &loan), 0);
-	cr_expect_neq(loan.key, 0);
+	exposure.chan = &b->conn.eng.chan;
+	cr_assert_eq(ring_bulk_expose(&b->conn.eng.chan, source, sizeof(source), &exposure), 0);
+	cr_expect_neq(exposure.key, 0);
 }
 
 static struct core_get request(size_t len)
 {
 	return (struct core_get){ .remote_addr = (uintptr_t)source,
-				  .remote_key = loan.key,
+				  .remote_key = exposure.key,
 				  .iov = iov,
 				  .iov_cnt = 2,
 				  .len = len };
@@ -89,7 +89,7 @@ Test(ring_bulk, a_get_registers_what_it_writes_until_it_ends)
 	cr_expect_arr_eq(source, sink, 4096);
 	cr_expect_eq(a->dev.mem_cnt, 0);
 	cr_expect_eq(b->dev.mem_cnt, 1, "what is lent stays lent");
-	ring_bulk_unlend(&b->conn.eng.chan, &loan);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	cr_expect_eq(b->dev.mem_cnt, 0);
 	ring_pair_fini(&pair);
 }
@@ -106,7 +106,7 @@ Test(ring_bulk, empty_buffers_are_not_registered)
 	cr_expect_eq(a->dev.mem_cnt, 1);
 	ring_end_progress(a);
 	cr_expect_eq(done, &get);
-	ring_bulk_unlend(&b->conn.eng.chan, &loan);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	ring_pair_fini(&pair);
 }
 
@@ -119,13 +119,13 @@ Test(ring_bulk, what_cannot_be_registered_is_an_error_and_leaves_nothing)
 	other.chan = &b->conn.eng.chan;
 	lend();
 	b->dev.fail_reg = -FI_ENOMEM;
-	cr_expect_eq(ring_bulk_lend(&b->conn.eng.chan, source, 8, &other), -FI_ENOMEM);
+	cr_expect_eq(ring_bulk_expose(&b->conn.eng.chan, source, 8, &other), -FI_ENOMEM);
 	a->dev.fail_reg = -FI_ENOMEM;
 	get = request(4096);
 	cr_expect_eq(ring_bulk_get(&a->conn.eng.chan, &get), -FI_ENOMEM);
 	cr_expect(util_list_is_empty(&a->conn.gets));
 	a->dev.fail_reg = 0;
-	ring_bulk_unlend(&b->conn.eng.chan, &loan);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	ring_pair_fini(&pair);
 }
 
@@ -142,7 +142,7 @@ Test(ring_bulk, a_get_that_the_device_refuses_leaves_nothing)
 	cr_expect_eq(a->dev.mem_cnt, 2);
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.mem_cnt, 0);
-	ring_bulk_unlend(&b->conn.eng.chan, &loan);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	ring_pair_fini(&pair);
 }
 
@@ -163,7 +163,7 @@ Test(ring_bulk, the_end_of_a_link_ends_its_gets_and_their_memory_is_not_touched)
 	cr_expect_eq(sink[0], 0);
 	cr_expect_not(a->conn.attached);
 	cr_expect_eq(ring_bulk_get(&a->conn.eng.chan, &get), -FI_EIO, "no new one");
-	ring_bulk_unlend(&b->conn.eng.chan, &loan);
+	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	a->link->ops->attach(a->link);
 	ring_pair_fini(&pair);
 }

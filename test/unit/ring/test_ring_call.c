@@ -25,21 +25,21 @@ static struct rng rng;
 /* Requests that b has taken, in order. */
 static struct {
 	struct core_call_ref ref;
-	core_retain_t hold;
+	core_retain_t retain;
 	const uint8_t *data;
 	uint32_t len;
 } held[HELD_MAX];
 static unsigned held_cnt, reply_cnt;
 static bool keeps;
 static struct {
-	core_retain_t hold;
+	core_retain_t retain;
 	const uint8_t *data;
 	uint32_t len;
 } kept[HELD_MAX];
 static unsigned kept_cnt;
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
-				    const uint8_t *data, uint32_t len, core_retain_t hold)
+				    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	uint32_t op;
 
@@ -48,7 +48,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 	cr_assert_eq(op, OP);
 	cr_assert_lt(held_cnt, HELD_MAX);
 	held[held_cnt].ref = ref;
-	held[held_cnt].hold = hold;
+	held[held_cnt].retain = retain;
 	held[held_cnt].data = data + sizeof(op);
 	held[held_cnt++].len = len - (uint32_t)sizeof(op);
 	return CORE_RX_RETAIN;
@@ -66,7 +66,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 		return;
 	kept[kept_cnt].data = data;
 	kept[kept_cnt].len = len;
-	cr_assert_eq(chan->ops->keep(chan, &kept[kept_cnt++].hold), 0);
+	cr_assert_eq(chan->ops->keep(chan, &kept[kept_cnt++].retain), 0);
 }
 
 static void on_down(struct core_chan *chan, int err)
@@ -123,7 +123,7 @@ static void answer(unsigned i, uint32_t len, unsigned flags)
 	for (uint32_t k = 0; k < len; k++)
 		bytes[k] = (uint8_t)(len * 3 + k);
 	cr_assert_eq(chan->ops->reply_iov(chan, held[i].ref, iov, 2, len, flags), 0);
-	chan->ops->release(chan, held[i].hold);
+	chan->ops->release(chan, held[i].retain);
 	held[i] = held[--held_cnt];
 }
 
@@ -247,10 +247,10 @@ Test(ring_call, an_answer_that_is_kept_stays_and_holds_its_ring)
 	cr_assert_eq(kept_cnt, 3);
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(kept[i].data[0], 60);
-	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[1].hold);
-	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[2].hold);
+	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[1].retain);
+	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[2].retain);
 	cr_assert_leq(a->conn.rx.consumer, consumer + WIRE_META_LEN, "the oldest is kept");
-	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[0].hold);
+	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[0].retain);
 	cr_assert_eq(a->conn.rx.consumer, a->conn.rx.parsed);
 	ring_pair_fini(&pair);
 }

@@ -20,13 +20,13 @@ static void see_down(struct core_chan *chan, int err)
 }
 
 static enum core_rx_verdict hold_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				     uint32_t len, core_retain_t hold)
+				     uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)op;
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	return CORE_RX_RETAIN;
 }
 
@@ -72,16 +72,16 @@ Test(ring_conn, an_in_band_link_costs_the_ring_one_block)
 
 Test(ring_conn, eager_max_is_admitted_by_a_quiet_ring_wherever_its_end_falls)
 {
-	uint64_t len, off, told;
+	uint64_t len, off, advertised;
 
 	for (len = 1024; len <= 65536; len *= 2) {
 		start(true, 1024, len);
-		told = RING_TOLD_MAX(len);
+		advertised = RING_UNADVERTISED_MAX(len);
 		for (off = 0; off < len; off += 32) {
 			struct ring_tx *tx = &conn->tx;
 
 			tx->flow.producer = tx->flush_start = 4 * len + off;
-			tx->flow.remote_consumer = tx->flow.producer - told;
+			tx->flow.remote_consumer = tx->flow.producer - advertised;
 			cr_assert(ring_flow_admits(
 					  &tx->flow,
 					  ring_tx_move(
@@ -147,7 +147,7 @@ Test(ring_conn, a_failed_connection_refuses_with_its_error)
 
 Test(ring_conn, a_failed_connection_sends_nothing_more)
 {
-	uint64_t writes, hold = 0;
+	uint64_t writes, retain = 0;
 
 	start(true, 1024, 1024);
 	while (!send_some(&pair.end[1]))
@@ -159,8 +159,8 @@ Test(ring_conn, a_failed_connection_sends_nothing_more)
 	ring_end_progress(&pair.end[0]);
 	cr_assert_eq(down_cnt, 1);
 	/* What was held is let go: the peer would have to be told, if there still were one. */
-	while (hold != conn->rx.holds.tail)
-		conn->eng.chan.ops->release(&conn->eng.chan, hold++);
+	while (retain != conn->rx.retained.tail)
+		conn->eng.chan.ops->release(&conn->eng.chan, retain++);
 	conn->eng.chan.ops->flush(&conn->eng.chan);
 	ring_end_progress(&pair.end[0]);
 	cr_expect_eq(pair.end[0].dev.write_cnt, writes);

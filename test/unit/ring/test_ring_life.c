@@ -20,13 +20,13 @@ static void tell(char what)
 }
 
 static enum core_rx_verdict tell_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				     uint32_t len, core_retain_t hold)
+				     uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)op;
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	tell('m');
 	return CORE_RX_DONE;
 }
@@ -58,7 +58,7 @@ static void start(bool direct)
 	a = &pair.end[0];
 	b = &pair.end[1];
 	a->dev.eager = b->dev.eager = true;
-	a->conn.eng.up_told = true;
+	a->conn.eng.up_reported = true;
 	a->engine.event_fd = -1;
 }
 
@@ -134,13 +134,13 @@ Test(ring_life, core_hears_once_of_a_connection_that_failed_and_then_went_down)
 }
 
 static enum core_rx_verdict ask_for_more(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					 uint32_t len, core_retain_t hold)
+					 uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)op;
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	cr_assert_lt(++told_cnt, 1000, "it goes on for ever");
 	send_some(b, 1);
 	return CORE_RX_DONE;
@@ -153,7 +153,7 @@ Test(ring_life, who_goes_on_sending_does_not_hold_up_who_takes_in_the_rest)
 	start(true);
 	a->conn.eng.up = &endless;
 	send_some(b, 3);
-	a->conn.eng.lane->ops->drain(&a->conn.eng);
+	a->conn.eng.transport->ops->drain(&a->conn.eng);
 	cr_expect_geq(told_cnt, 3, "all that was there");
 	cr_expect_eq(a->conn.eng.err, 0);
 	ring_pair_fini(&pair);

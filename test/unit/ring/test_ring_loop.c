@@ -14,13 +14,13 @@ static int down_err;
 static struct core_get *seen_get;
 
 static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				    uint32_t len, core_retain_t hold)
+				    uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)op;
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	msg_cnt++;
 	return CORE_RX_DONE;
 }

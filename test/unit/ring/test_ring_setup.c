@@ -26,18 +26,18 @@ static struct side sides[2];
 
 static void side_init(struct side *s)
 {
-	struct ring_lane *lane;
+	struct ring_transport *transport;
 
 	memset(s, 0, sizeof(*s));
 	fake_dev_init(&s->dev, true, 1);
-	lane = ring_lane_of(eng_lane_at(&s->engine, 0));
-	lane->eng.ops = &ring_lane_pair_direct;
-	lane->eng.engine = &s->engine;
-	lane->dev_ops = &fake_dev_ops;
-	lane->dev = fake_dev_of(&s->dev);
-	util_list_init(&lane->dirty);
-	util_list_init(&lane->unsure);
-	s->engine.lane_cnt = 1;
+	transport = ring_transport_of(eng_transport_at(&s->engine, 0));
+	transport->eng.ops = &ring_transport_pair_direct;
+	transport->eng.engine = &s->engine;
+	transport->dev_ops = &fake_dev_ops;
+	transport->dev = fake_dev_of(&s->dev);
+	util_list_init(&transport->dirty);
+	util_list_init(&transport->unacked);
+	s->engine.transport_cnt = 1;
 	s->half.path = WIRE_CM_PATH_SHM;
 	util_list_init(&s->engine.failed);
 	util_list_init(&s->engine.events);
@@ -274,5 +274,5 @@ Test(ring_setup, a_prepared_connection_is_its_endpoint_s)
 	prepare_len(0, 4096);
 	cr_expect_eq(sides[0].eep.conns.next, &sides[0].conn->eng.conn_link);
 	cr_expect_eq(sides[0].conn->eng.eep, &sides[0].eep);
-	cr_expect_not(sides[0].conn->eng.up_told);
+	cr_expect_not(sides[0].conn->eng.up_reported);
 }

@@ -114,16 +114,16 @@ static void fill(struct ring_end *end)
 }
 
 static enum core_rx_verdict refill_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				       uint32_t len, core_retain_t hold)
+				       uint32_t len, core_retain_t retain)
 {
 	fill(a);
-	return see_msg(chan, op, data, len, hold);
+	return see_msg(chan, op, data, len, retain);
 }
 
 static enum core_rx_verdict answer_call(struct core_chan *chan, struct core_call_ref ref,
-					const uint8_t *data, uint32_t len, core_retain_t hold)
+					const uint8_t *data, uint32_t len, core_retain_t retain)
 {
-	see_call(chan, ref, data, len, hold);
+	see_call(chan, ref, data, len, retain);
 	cr_assert_eq(chan->ops->reply(chan, ref, data, 0), 0);
 	return CORE_RX_DONE;
 }

@@ -30,10 +30,10 @@ static inline void see(const uint8_t *data, uint32_t len)
 }
 
 static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					   uint32_t len, core_retain_t hold)
+					   uint32_t len, core_retain_t retain)
 {
 	(void)chan;
-	(void)hold;
+	(void)retain;
 	see(data, len);
 	seen_op = op;
 	msg_cnt++;
@@ -41,10 +41,10 @@ static inline enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, 
 }
 
 static inline enum core_rx_verdict see_call(struct core_chan *chan, struct core_call_ref ref,
-					    const uint8_t *data, uint32_t len, core_retain_t hold)
+					    const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	(void)chan;
-	(void)hold;
+	(void)retain;
 	see(data, len);
 	seen_ref = ref;
 	call_cnt++;
@@ -101,7 +101,7 @@ static inline void start(bool direct, uint64_t len)
 /** The same over a link that moves the bytes, with its own policy. */
 static inline void start_late(uint64_t len)
 {
-	const struct ring_pair_cfg cfg = { .late = true, .rx_len = { len, len }, .seed = 7 };
+	const struct ring_pair_cfg cfg = { .ack = true, .rx_len = { len, len }, .seed = 7 };
 
 	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096 };
 	ring_pair_init(&pair, &cfg, &see_upcalls);
@@ -165,7 +165,7 @@ static inline void move_to(uint64_t pos)
 	struct ring_rx *rx = &b->conn.rx;
 
 	tx->flow.producer = tx->flow.remote_consumer = tx->flush_start = pos;
-	rx->producer = rx->parsed = rx->consumer = rx->told = pos;
+	rx->producer = rx->parsed = rx->consumer = rx->advertised = pos;
 	fake_link_start(a->link, pos, 0);
 	fake_link_start(b->link, 0, pos);
 }

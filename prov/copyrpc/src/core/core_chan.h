@@ -99,19 +99,19 @@ static inline uint64_t core_packed(uint32_t op, unsigned flags)
 	       (uint64_t)flags << CORE_PACKED_FLAG_SHIFT;
 }
 
-static inline uint32_t core_packed_op(uint64_t label)
+static inline uint32_t core_packed_op(uint64_t packed)
 {
-	return (uint32_t)label;
+	return (uint32_t)packed;
 }
 
-static inline uint32_t core_packed_ext_len(uint64_t label)
+static inline uint32_t core_packed_ext_len(uint64_t packed)
 {
-	return (uint8_t)(label >> CORE_PACKED_EXT_SHIFT);
+	return (uint8_t)(packed >> CORE_PACKED_EXT_SHIFT);
 }
 
-static inline unsigned core_packed_flags(uint64_t label)
+static inline unsigned core_packed_flags(uint64_t packed)
 {
-	return (unsigned)(label >> CORE_PACKED_FLAG_SHIFT);
+	return (unsigned)(packed >> CORE_PACKED_FLAG_SHIFT);
 }
 
 /** A bulk fetch of the peer's memory. Owned by the caller until on_get_done. */
@@ -160,7 +160,7 @@ struct core_chan_ops {
 	 * The hot case of send, in registers: core_packed(op, flags), the extension that `op` announces
 	 * in two words (what is beyond it is 0), then one buffer. 1 instead of 0 where CORE_CHAN_ASYNC.
 	 */
-	int (*send_buf)(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
+	int (*send_buf)(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 			const void *buf, size_t len);
 	/* A call; its answer (or its failure) comes by on_reply with `context`, which is not NULL. */
 	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
@@ -179,10 +179,10 @@ struct core_chan_ops {
 	 * The hot case, in registers: one buffer, which may be that of the call; then the call's own
 	 * bytes are released. Nothing is done unless 0.
 	 */
-	int (*answer)(struct core_chan *chan, struct core_call_ref ref, core_retain_t hold,
+	int (*answer)(struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,
 		      const void *buf, size_t len, unsigned flags);
 	/* During on_reply only: its bytes stay until release(*hold). 0 or -FI_ENOMEM. */
-	int (*keep)(struct core_chan *chan, core_retain_t *hold);
+	int (*keep)(struct core_chan *chan, core_retain_t *retain);
 	/*
 	 * CORE_CHAN_ASYNC: `awaited` has moved to the end of a message that had CORE_SEND_NOW; of the
 	 * others the engine assumes it.
@@ -197,10 +197,10 @@ struct core_chan_ops {
 	 * sent in parts). A transport in which both ends can copy looks for the chance to help.
 	 */
 	int (*lend)(struct core_chan *chan, const void *addr, size_t len,
-		    struct core_exposure *loan);
+		    struct core_exposure *exposure);
 	/* No longer, whatever is on its way. Also on a channel that is down. */
-	void (*unlend)(struct core_chan *chan, struct core_exposure *loan);
-	void (*release)(struct core_chan *chan, core_retain_t hold);
+	void (*unlend)(struct core_chan *chan, struct core_exposure *exposure);
+	void (*release)(struct core_chan *chan, core_retain_t retain);
 	/* Takes in, by up-calls, all that has arrived from the peer. NULL: nothing waits unread. */
 	void (*drain)(struct core_chan *chan);
 	/* True while accepted messages have not left for good: fi_close waits for this. */
@@ -215,32 +215,32 @@ struct core_chan_ops {
 };
 
 /** send_buf by send, for an engine that has no quicker way. */
-static inline int core_chan_send_framed(struct core_chan *chan, uint64_t label, uint64_t ext0,
+static inline int core_chan_send_framed(struct core_chan *chan, uint64_t packed, uint64_t ext0,
 					uint64_t ext1, const void *buf, size_t len)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	struct core_frame frame = {
-		.op = core_packed_op(label),
-		.ext_len = core_packed_ext_len(label),
+		.op = core_packed_op(packed),
+		.ext_len = core_packed_ext_len(packed),
 		.ext = { ext0, ext1 },
 		.iov = &iov,
 		.iov_cnt = 1,
 		.len = len,
 	};
 
-	return chan->ops->send(chan, &frame, core_packed_flags(label));
+	return chan->ops->send(chan, &frame, core_packed_flags(packed));
 }
 
 /** answer by reply_iov and release, for an engine that has no quicker way. */
-static inline int core_chan_answer_plainly(struct core_chan *chan, struct core_call_ref ref,
-					   core_retain_t hold, const void *buf, size_t len,
-					   unsigned flags)
+static inline int core_chan_reply_release(struct core_chan *chan, struct core_call_ref ref,
+					  core_retain_t retain, const void *buf, size_t len,
+					  unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	int ret = chan->ops->reply_iov(chan, ref, &iov, 1, len, flags);
 
 	if (!ret)
-		chan->ops->release(chan, hold);
+		chan->ops->release(chan, retain);
 	return ret;
 }
 
@@ -248,10 +248,10 @@ static inline int core_chan_answer_plainly(struct core_chan *chan, struct core_c
 struct core_upcalls {
 	/* A one-way message. `data`: extension and user bytes, in memory the peer may still write. */
 	enum core_rx_verdict (*on_msg)(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				       uint32_t len, core_retain_t hold);
+				       uint32_t len, core_retain_t retain);
 	/* A call: must be answered by ops->reply exactly once, now or later. */
 	enum core_rx_verdict (*on_call)(struct core_chan *chan, struct core_call_ref ref,
-					const uint8_t *data, uint32_t len, core_retain_t hold);
+					const uint8_t *data, uint32_t len, core_retain_t retain);
 	/* An answer, or status < 0 when there will be none. The bytes go after the return. */
 	void (*on_reply)(struct core_chan *chan, void *context, int status, const uint8_t *data,
 			 uint32_t len);

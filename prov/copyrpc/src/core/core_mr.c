@@ -110,20 +110,21 @@ void core_mr_remove(struct core_dom *dom, struct core_mr *mr)
 	core_rma_revoke(mr, false);
 }
 
-void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan)
+void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *exposure)
 {
 	pthread_mutex_lock(&dom->mrs->use_lock);
 	mr->users += counts;
-	if (loan)
-		util_list_push_back(&mr->exposures, loan);
+	if (exposure)
+		util_list_push_back(&mr->exposures, exposure);
 	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 
-void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan)
+void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
+		   struct util_list *exposure)
 {
 	pthread_mutex_lock(&dom->mrs->use_lock);
 	mr->users -= counts;
-	util_list_remove(loan);
+	util_list_remove(exposure);
 	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 

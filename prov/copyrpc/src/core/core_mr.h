@@ -70,8 +70,9 @@ int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key);
 /** No peer finds it any more. Its `users` may still be under way. */
 void core_mr_remove(struct core_dom *dom, struct core_mr *mr);
 /** A transfer begins, or ends: counted in `users`, and in `exposures` with this link (NULL: not). */
-void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan);
-void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *loan);
+void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *exposure);
+void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
+		   struct util_list *exposure);
 
 /**
  * [addr, addr + len) of the region `key`, as a peer asked, if it grants all of `access`

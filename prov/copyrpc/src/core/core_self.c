@@ -132,11 +132,11 @@ static int core_self_reply_iov(struct core_chan *chan, struct core_call_ref ref,
 	return ret;
 }
 
-static int core_self_keep(struct core_chan *chan, core_retain_t *hold)
+static int core_self_keep(struct core_chan *chan, core_retain_t *retain)
 {
 	struct core_self *self = core_self_of(chan);
 
-	*hold = (core_retain_t)(uintptr_t)self->answer;
+	*retain = (core_retain_t)(uintptr_t)self->answer;
 	self->answer = NULL;
 	return 0;
 }
@@ -156,25 +156,25 @@ static int core_self_get(struct core_chan *chan, struct core_get *get)
 }
 
 static int core_self_expose(struct core_chan *chan, const void *addr, size_t len,
-			    struct core_exposure *loan)
+			    struct core_exposure *exposure)
 {
 	(void)chan;
 	(void)addr;
 	(void)len;
-	loan->key = 0;
+	exposure->key = 0;
 	return 0;
 }
 
-static void core_self_unexpose(struct core_chan *chan, struct core_exposure *loan)
+static void core_self_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 {
 	(void)chan;
-	(void)loan;
+	(void)exposure;
 }
 
-static void core_self_release(struct core_chan *chan, core_retain_t hold)
+static void core_self_release(struct core_chan *chan, core_retain_t retain)
 {
 	(void)chan;
-	free((void *)(uintptr_t)hold);
+	free((void *)(uintptr_t)retain);
 }
 
 static bool core_self_is_busy(struct core_chan *chan)
@@ -202,7 +202,7 @@ static const struct core_chan_ops core_self_ops = {
 	.call_room = core_self_call_room,
 	.reply = core_self_reply,
 	.reply_iov = core_self_reply_iov,
-	.answer = core_chan_answer_plainly,
+	.answer = core_chan_reply_release,
 	.keep = core_self_keep,
 	.flush = core_self_flush,
 	.get = core_self_get,

@@ -19,12 +19,12 @@ void eng_conn_fail(struct eng_conn *conn, int err)
 
 static int eng_conn_attach(struct eng_conn *conn)
 {
-	int ret = conn->lane->ops->attach(conn);
+	int ret = conn->transport->ops->attach(conn);
 
 	if (ret)
 		return ret;
 	conn->attached = true;
-	eng_lane_hold(conn->lane);
+	eng_transport_get(conn->transport);
 	return 0;
 }
 
@@ -35,7 +35,7 @@ void eng_conn_up(struct eng_conn *conn)
 	struct sockaddr_storage addr;
 	int ret;
 
-	if (conn->up_told || conn->err)
+	if (conn->up_reported || conn->err)
 		return;
 	cm_conn_addr(conn->cm, &addr);
 	ret = eng_conn_attach(conn);
@@ -45,29 +45,30 @@ void eng_conn_up(struct eng_conn *conn)
 		engine->up->on_connect_failed(ep, (struct sockaddr *)&addr, ret);
 		return;
 	}
-	conn->up_told = true;
+	conn->up_reported = true;
 	engine->up->on_up(ep, &conn->chan, (struct sockaddr *)&addr, cm_conn_incarnation(conn->cm));
 }
 
 void eng_conn_down(struct eng_conn *conn, int err)
 {
-	if (!conn->up_told) {
+	if (!conn->up_reported) {
 		eng_conn_free(conn);
 		return;
 	}
 	if (!conn->err)
-		conn->lane->ops->drain(conn);
+		conn->transport->ops->drain(conn);
 	util_list_remove(&conn->fail_link);
 	conn->err = conn->err ? conn->err : err;
-	conn->lane->ops->end(conn);
+	conn->transport->ops->end(conn);
 	conn->up->on_down(&conn->chan, conn->err);
 }
 
 void eng_conn_failed(struct eng_conn *conn)
 {
 	if (conn->cm)
-		cm_conn_break(conn->cm, !conn->lane->ops->came || conn->lane->ops->came(conn));
-	conn->lane->ops->end(conn);
+		cm_conn_break(conn->cm, !conn->transport->ops->has_received ||
+						conn->transport->ops->has_received(conn));
+	conn->transport->ops->end(conn);
 	conn->up->on_down(&conn->chan, conn->err);
 }
 
@@ -80,7 +81,7 @@ static void eng_conn_stop(struct eng_conn *conn)
 	cm_conn_put(conn->cm);
 	eng_event_forget(conn->eep, conn);
 	util_list_remove(&conn->fail_link);
-	conn->lane->ops->stop(conn);
+	conn->transport->ops->stop(conn);
 	conn->err = conn->err ? conn->err : -FI_ESHUTDOWN; /* nothing is marked or taken in */
 }
 
@@ -94,8 +95,8 @@ void eng_conn_free(struct eng_conn *conn)
 	pthread_mutex_unlock(&engine->lock);
 	__atomic_fetch_sub(&engine->mem, conn->mem, __ATOMIC_RELAXED);
 	if (conn->attached)
-		eng_lane_release(conn->lane);
-	conn->lane->ops->free(conn);
+		eng_transport_put(conn->transport);
+	conn->transport->ops->free(conn);
 }
 
 void eng_chan_drain(struct core_chan *chan)
@@ -103,7 +104,7 @@ void eng_chan_drain(struct core_chan *chan)
 	struct eng_conn *conn = eng_conn_of(chan);
 
 	if (!conn->err && conn->attached)
-		conn->lane->ops->drain(conn);
+		conn->transport->ops->drain(conn);
 }
 
 void eng_chan_stop(struct core_chan *chan)

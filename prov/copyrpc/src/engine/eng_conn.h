@@ -6,7 +6,7 @@
  *       |                                                                  ^
  *       +-- down, or the endpoint closes ----------------------------------+
  *
- * A lane embeds struct eng_conn first in its own. Owner: whoever holds the domain, but `conn_link` (the
+ * A transport embeds struct eng_conn first in its own. Owner: whoever holds the domain, but `conn_link` (the
  * engine's lock) and what prepare and establish set (the control thread, before it is up).
  *
  * Shown by test/unit/engine/test_eng_conn.c.
@@ -21,17 +21,17 @@
 #include "util/list.h"
 
 struct cm_conn;
-struct eng_lane;
+struct eng_transport;
 
 struct eng_conn {
 	struct core_chan chan; /* first: a channel is a connection */
 	struct core_engine *engine;
-	struct eng_lane *lane;
+	struct eng_transport *transport;
 	const struct core_upcalls *up;
-	int err;       /* not 0: failed, nothing more is taken in or sent */
-	bool up_told;  /* core knows the channel */
-	bool attached; /* the lane polls it */
-	bool stopped;  /* core wants its memory and nothing else */
+	int err;          /* not 0: failed, nothing more is taken in or sent */
+	bool up_reported; /* core knows the channel */
+	bool attached;    /* the transport polls it */
+	bool stopped;     /* core wants its memory and nothing else */
 	struct core_ep *ep;
 	struct core_engine_ep *eep;
 	struct cm_conn *cm;
@@ -58,7 +58,7 @@ void eng_conn_failed(struct eng_conn *conn);
 /** Frees a connection in any state. */
 void eng_conn_free(struct eng_conn *conn);
 
-/** core_chan_ops.drain, stop and close, for every lane. */
+/** core_chan_ops.drain, stop and close, for every transport. */
 void eng_chan_drain(struct core_chan *chan);
 void eng_chan_stop(struct core_chan *chan);
 void eng_chan_close(struct core_chan *chan);

@@ -24,39 +24,39 @@ static int eng_watch(struct core_engine *engine, int fd)
 	return epoll_ctl(engine->wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
-static int eng_open_lane(struct core_engine *engine, const struct eng_lane_ops *ops)
+static int eng_open_transport(struct core_engine *engine, const struct eng_transport_ops *ops)
 {
-	union eng_lane_room *room = &engine->rooms[engine->lane_cnt];
+	union eng_transport_space *room = &engine->rooms[engine->transport_cnt];
 	int ret;
 
 	memset(room, 0, sizeof(*room));
-	room->lane.ops = ops;
-	room->lane.engine = engine;
-	ret = ops->open(&room->lane);
+	room->transport.ops = ops;
+	room->transport.engine = engine;
+	ret = ops->open(&room->transport);
 	if (!ret)
-		engine->lane_cnt++;
+		engine->transport_cnt++;
 	else
 		UTIL_INFO(DOMAIN, "device %s is not used: %s\n", ops->name, fi_strerror(-ret));
 	return ret;
 }
 
 /** Opens the devices, best first: 0, or the last error if there is none. */
-static int eng_open_lanes(struct core_engine *engine, const struct eng_lanes *lanes)
+static int eng_open_transports(struct core_engine *engine, const struct eng_transports *transports)
 {
 	int ret = -FI_ENODEV;
 
-	for (uint32_t i = 0; i < lanes->cnt && engine->lane_cnt < ENG_LANES_MAX; i++)
-		if (!eng_lane_find(engine, lanes->ops[i]->path))
-			ret = eng_open_lane(engine, lanes->ops[i]);
-	return engine->lane_cnt ? 0 : ret;
+	for (uint32_t i = 0; i < transports->cnt && engine->transport_cnt < ENG_TRANSPORTS_MAX; i++)
+		if (!eng_transport_find(engine, transports->ops[i]->path))
+			ret = eng_open_transport(engine, transports->ops[i]);
+	return engine->transport_cnt ? 0 : ret;
 }
 
-static void eng_close_lanes(struct core_engine *engine)
+static void eng_close_transports(struct core_engine *engine)
 {
-	while (engine->lane_cnt) {
-		struct eng_lane *lane = eng_lane_at(engine, --engine->lane_cnt);
+	while (engine->transport_cnt) {
+		struct eng_transport *transport = eng_transport_at(engine, --engine->transport_cnt);
 
-		lane->ops->close(lane);
+		transport->ops->close(transport);
 	}
 }
 
@@ -64,10 +64,10 @@ static int eng_watch_all(struct core_engine *engine)
 {
 	int ret = eng_watch(engine, engine->event_fd);
 
-	for (uint32_t i = 0; i < engine->lane_cnt && !ret; i++) {
-		struct eng_lane *lane = eng_lane_at(engine, i);
+	for (uint32_t i = 0; i < engine->transport_cnt && !ret; i++) {
+		struct eng_transport *transport = eng_transport_at(engine, i);
 
-		ret = eng_watch(engine, lane->ops->wait_fd(lane));
+		ret = eng_watch(engine, transport->ops->wait_fd(transport));
 	}
 	return ret;
 }
@@ -93,7 +93,8 @@ err_close_wait:
 	return ret;
 }
 
-int eng_open(const struct eng_lanes *lanes, const struct core_upcalls *up, struct core_engine **out)
+int eng_open(const struct eng_transports *transports, const struct core_upcalls *up,
+	     struct core_engine **out)
 {
 	struct core_engine *engine = calloc(1, sizeof(*engine));
 	int ret;
@@ -107,17 +108,17 @@ int eng_open(const struct eng_lanes *lanes, const struct core_upcalls *up, struc
 	ret = eng_node_get(&engine->node);
 	if (ret)
 		goto err_free;
-	ret = eng_open_lanes(engine, lanes);
+	ret = eng_open_transports(engine, transports);
 	if (ret)
 		goto err_put_node;
 	ret = eng_open_fds(engine);
 	if (ret)
-		goto err_close_lanes;
+		goto err_close_transports;
 	*out = engine;
 	return 0;
 
-err_close_lanes:
-	eng_close_lanes(engine);
+err_close_transports:
+	eng_close_transports(engine);
 err_put_node:
 	eng_node_put(engine->node);
 err_free:
@@ -131,26 +132,26 @@ void eng_close(struct core_engine *engine)
 	eng_node_put(engine->node);
 	close(engine->event_fd);
 	close(engine->wait_fd);
-	eng_close_lanes(engine);
+	eng_close_transports(engine);
 	pthread_mutex_destroy(&engine->lock);
 	free(engine);
 }
 
-struct eng_lane *eng_lane_find(struct core_engine *engine, uint32_t path)
+struct eng_transport *eng_transport_find(struct core_engine *engine, uint32_t path)
 {
-	for (uint32_t i = 0; i < engine->lane_cnt; i++)
-		if (eng_lane_at(engine, i)->ops->path == path)
-			return eng_lane_at(engine, i);
+	for (uint32_t i = 0; i < engine->transport_cnt; i++)
+		if (eng_transport_at(engine, i)->ops->path == path)
+			return eng_transport_at(engine, i);
 	return NULL;
 }
 
 /** Lanes behind the first one are polled from the cold half, as long as they carry something. */
-static void eng_lanes_changed(struct core_engine *engine)
+static void eng_transports_changed(struct core_engine *engine)
 {
 	bool has_others = false;
 
-	for (uint32_t i = 1; i < engine->lane_cnt; i++)
-		has_others |= eng_lane_at(engine, i)->conn_cnt > 0;
+	for (uint32_t i = 1; i < engine->transport_cnt; i++)
+		has_others |= eng_transport_at(engine, i)->conn_cnt > 0;
 	if (has_others == engine->has_others)
 		return;
 	engine->has_others = has_others;
@@ -160,16 +161,16 @@ static void eng_lanes_changed(struct core_engine *engine)
 	pthread_mutex_unlock(&engine->lock);
 }
 
-void eng_lane_hold(struct eng_lane *lane)
+void eng_transport_get(struct eng_transport *transport)
 {
-	lane->conn_cnt++;
-	eng_lanes_changed(lane->engine);
+	transport->conn_cnt++;
+	eng_transports_changed(transport->engine);
 }
 
-void eng_lane_release(struct eng_lane *lane)
+void eng_transport_put(struct eng_transport *transport)
 {
-	lane->conn_cnt--;
-	eng_lanes_changed(lane->engine);
+	transport->conn_cnt--;
+	eng_transports_changed(transport->engine);
 }
 
 void eng_mem_count(struct eng_conn *conn, size_t len)
@@ -190,8 +191,8 @@ static struct cm_paths eng_paths(struct core_engine *engine)
 {
 	struct cm_paths paths = { 0 };
 
-	for (uint32_t i = 0; i < engine->lane_cnt; i++) {
-		paths.best[i] = eng_lane_at(engine, i)->ops->path;
+	for (uint32_t i = 0; i < engine->transport_cnt; i++) {
+		paths.best[i] = eng_transport_at(engine, i)->ops->path;
 		paths.all |= paths.best[i];
 	}
 	return paths;
@@ -214,7 +215,7 @@ int eng_ep_open(struct core_engine *engine, struct core_ep *ep, const struct soc
 		return ret;
 	}
 	if (ep->conn) {
-		eep->tells_news = true;
+		eep->reports_events = true;
 		cm_agent_make_private(eep->agent);
 	}
 	*out = eep;
@@ -228,11 +229,11 @@ void eng_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr)
 
 static void eng_ports_close(struct core_engine_ep *eep)
 {
-	for (uint32_t i = 0; i < eep->engine->lane_cnt; i++) {
-		struct eng_lane *lane = eng_lane_at(eep->engine, i);
+	for (uint32_t i = 0; i < eep->engine->transport_cnt; i++) {
+		struct eng_transport *transport = eng_transport_at(eep->engine, i);
 
 		if (eep->port[i])
-			lane->ops->ep_close(lane, eep->port[i]);
+			transport->ops->ep_close(transport, eep->port[i]);
 	}
 }
 
@@ -269,7 +270,7 @@ static void eng_event_handle(const struct eng_event *ev)
 						       ev->err);
 		break;
 	case ENG_EVENT_ACCEPTED:
-	case ENG_EVENT_REFUSED: eng_dial_event(ev); break;
+	case ENG_EVENT_REFUSED: eng_connreq_event(ev); break;
 	}
 }
 
@@ -292,25 +293,25 @@ bool eng_has_events(const struct core_engine *engine)
 
 static void eng_poll_from(struct core_engine *engine, uint32_t first)
 {
-	for (uint32_t i = first; i < engine->lane_cnt; i++) {
-		struct eng_lane *lane = eng_lane_at(engine, i);
+	for (uint32_t i = first; i < engine->transport_cnt; i++) {
+		struct eng_transport *transport = eng_transport_at(engine, i);
 
-		if (lane->conn_cnt)
-			lane->ops->poll(lane);
+		if (transport->conn_cnt)
+			transport->ops->poll(transport);
 	}
 }
 
 static void eng_flush_from(struct core_engine *engine, uint32_t first)
 {
-	for (uint32_t i = first; i < engine->lane_cnt; i++) {
-		struct eng_lane *lane = eng_lane_at(engine, i);
+	for (uint32_t i = first; i < engine->transport_cnt; i++) {
+		struct eng_transport *transport = eng_transport_at(engine, i);
 
-		if (lane->conn_cnt)
-			lane->ops->flush(lane);
+		if (transport->conn_cnt)
+			transport->ops->flush(transport);
 	}
 }
 
-void eng_news_cold(struct core_engine *engine)
+void eng_progress_cold(struct core_engine *engine)
 {
 	eng_poll_from(engine, 1);
 	if (eng_has_events(engine))
@@ -326,12 +327,13 @@ static __attribute__((noinline)) void eng_progress_all(struct core_engine *engin
 	eng_flush_from(engine, 0);
 }
 
-/** All lanes are asked before anything waits. Most engines have one, with connections. */
+/** All transports are asked before anything waits. Most engines have one, with connections. */
 void eng_progress(struct core_engine *engine)
 {
-	struct eng_lane *first = eng_lane_at(engine, 0);
+	struct eng_transport *first = eng_transport_at(engine, 0);
 
-	if (UTIL_UNLIKELY(engine->lane_cnt != 1 || !first->conn_cnt || !first->ops->progress)) {
+	if (UTIL_UNLIKELY(engine->transport_cnt != 1 || !first->conn_cnt ||
+			  !first->ops->progress)) {
 		eng_progress_all(engine);
 		return;
 	}
@@ -347,12 +349,12 @@ int eng_wait_fd(struct core_engine *engine)
 	return engine->wait_fd;
 }
 
-static void eng_disarm_lanes(struct core_engine *engine, uint32_t cnt)
+static void eng_disarm_transports(struct core_engine *engine, uint32_t cnt)
 {
 	for (uint32_t i = 0; i < cnt; i++) {
-		struct eng_lane *lane = eng_lane_at(engine, i);
+		struct eng_transport *transport = eng_transport_at(engine, i);
 
-		lane->ops->disarm(lane);
+		transport->ops->disarm(transport);
 	}
 }
 
@@ -364,15 +366,16 @@ int eng_arm(struct core_engine *engine)
 		return -errno;
 	if (eng_has_events(engine))
 		return -FI_EAGAIN;
-	for (uint32_t i = 0; i < engine->lane_cnt; i++) {
-		struct eng_lane *lane = eng_lane_at(engine, i);
+	for (uint32_t i = 0; i < engine->transport_cnt; i++) {
+		struct eng_transport *transport = eng_transport_at(engine, i);
 		int ret;
 
-		if (!lane->conn_cnt)
-			lane->ops->poll(lane); /* nobody else does: what it has must not wake us */
-		ret = lane->ops->arm(lane);
+		if (!transport->conn_cnt)
+			transport->ops->poll(
+				transport); /* nobody else does: what it has must not wake us */
+		ret = transport->ops->arm(transport);
 		if (ret) {
-			eng_disarm_lanes(engine, i);
+			eng_disarm_transports(engine, i);
 			return ret;
 		}
 	}
@@ -381,5 +384,5 @@ int eng_arm(struct core_engine *engine)
 
 void eng_disarm(struct core_engine *engine)
 {
-	eng_disarm_lanes(engine, engine->lane_cnt);
+	eng_disarm_transports(engine, engine->transport_cnt);
 }

@@ -23,7 +23,7 @@ void eng_event_push(struct core_engine *engine, const struct eng_event *ev)
 	pthread_mutex_unlock(&engine->lock);
 	if (write(engine->event_fd, &one, sizeof(one)) < 0)
 		UTIL_DBG(EP_CTRL, "event counter full\n"); /* then it is readable already */
-	if (ev->eep && ev->eep->tells_news)
+	if (ev->eep && ev->eep->reports_events)
 		engine->up->on_event(ev->eep->ep);
 }
 

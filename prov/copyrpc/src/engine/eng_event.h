@@ -43,9 +43,9 @@ bool eng_event_pop(struct core_engine *engine, struct eng_event *ev);
 /** Forgets what is queued for `conn`, or for all of `eep` if conn is NULL. */
 void eng_event_forget(struct core_engine_ep *eep, struct eng_conn *conn);
 
-/** What calls came to (eng_dial.c): cm's up-calls, and what progress makes of them. */
-void eng_dial_accepted(void *ctx, const struct sockaddr *addr, const void *data, size_t len);
-void eng_dial_refused(void *ctx, int err, const void *data, size_t len);
-void eng_dial_event(const struct eng_event *ev);
+/** What calls came to (eng_connreq.c): cm's up-calls, and what progress makes of them. */
+void eng_connreq_accepted(void *ctx, const struct sockaddr *addr, const void *data, size_t len);
+void eng_connreq_refused(void *ctx, int err, const void *data, size_t len);
+void eng_connreq_event(const struct eng_event *ev);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does the handshake reach a lane, and its outcome progress? cm's up-calls, in the control thread.
+ * How does the handshake reach a transport, and its outcome progress? cm's up-calls, in the control thread.
  *
- * The path of a half names the lane that makes it. up, down and failed are queued.
+ * The path of a half names the transport that makes it. up, down and failed are queued.
  * Shown by test/unit/engine/test_eng_setup.c.
  */
 #include <netinet/in.h>
@@ -13,25 +13,25 @@
 #include "engine/eng_event.h"
 #include "util/log.h"
 
-/** What the lane has of its own for this endpoint is made when it is first needed. */
-static int eng_setup_port(struct core_engine_ep *eep, struct eng_lane *lane)
+/** What the transport has of its own for this endpoint is made when it is first needed. */
+static int eng_setup_port(struct core_engine_ep *eep, struct eng_transport *transport)
 {
-	void **port = &eep->port[(union eng_lane_room *)lane - eep->engine->rooms];
+	void **port = &eep->port[(union eng_transport_space *)transport - eep->engine->rooms];
 	struct sockaddr_storage addr;
 
-	if (!lane->ops->ep_open || *port)
+	if (!transport->ops->ep_open || *port)
 		return 0;
 	cm_agent_addr(eep->agent, &addr);
-	return lane->ops->ep_open(lane, eep, (struct sockaddr *)&addr, port);
+	return transport->ops->ep_open(transport, eep, (struct sockaddr *)&addr, port);
 }
 
-static void eng_setup_conn(struct eng_conn *conn, struct eng_lane *lane, struct core_engine_ep *eep,
-			   struct cm_conn *cm)
+static void eng_setup_conn(struct eng_conn *conn, struct eng_transport *transport,
+			   struct core_engine_ep *eep, struct cm_conn *cm)
 {
 	struct core_engine *engine = eep->engine;
 
 	conn->engine = engine;
-	conn->lane = lane;
+	conn->transport = transport;
 	conn->up = engine->up;
 	conn->ep = eep->ep;
 	conn->eep = eep;
@@ -45,22 +45,22 @@ static void eng_setup_conn(struct eng_conn *conn, struct eng_lane *lane, struct 
 static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half, void **user)
 {
 	struct core_engine_ep *eep = ctx;
-	struct eng_lane *lane = eng_lane_find(eep->engine, half->path);
+	struct eng_transport *transport = eng_transport_find(eep->engine, half->path);
 	struct sockaddr_storage addr;
 	struct eng_conn *conn;
 	int ret;
 
-	if (!lane)
+	if (!transport)
 		return -FI_EOPNOTSUPP;
-	ret = eng_setup_port(eep, lane);
+	ret = eng_setup_port(eep, transport);
 	if (!ret)
-		ret = lane->ops->prepare(lane, eep, half, &conn);
+		ret = transport->ops->prepare(transport, eep, half, &conn);
 	if (ret)
 		return ret;
-	eng_setup_conn(conn, lane, eep, cm);
-	if (lane->ops->aim) {
+	eng_setup_conn(conn, transport, eep, cm);
+	if (transport->ops->aim) {
 		cm_conn_addr(cm, &addr);
-		lane->ops->aim(conn, (struct sockaddr *)&addr, half);
+		transport->ops->aim(conn, (struct sockaddr *)&addr, half);
 	}
 	*user = conn;
 	return 0;
@@ -73,7 +73,7 @@ static int eng_setup_establish(void *ctx, struct cm_conn *cm, void *user,
 
 	(void)ctx;
 	(void)cm;
-	return conn->lane->ops->establish(conn, peer);
+	return conn->transport->ops->establish(conn, peer);
 }
 
 static void eng_setup_up(void *ctx, struct cm_conn *cm, void *user, bool asked)
@@ -95,13 +95,13 @@ static void eng_setup_down(void *ctx, struct cm_conn *cm, void *user, int err)
 	eng_event_push(eep->engine, &ev);
 }
 
-static uint64_t eng_setup_heard(void *ctx, struct cm_conn *cm, void *user)
+static uint64_t eng_setup_last_rx(void *ctx, struct cm_conn *cm, void *user)
 {
 	const struct eng_conn *conn = user;
 
 	(void)ctx;
 	(void)cm;
-	return conn->lane->ops->heard ? conn->lane->ops->heard(conn) : 0;
+	return conn->transport->ops->heard ? conn->transport->ops->heard(conn) : 0;
 }
 
 static void eng_setup_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)
@@ -121,8 +121,8 @@ const struct cm_agent_ops eng_cm_ops = {
 	.establish = eng_setup_establish,
 	.up = eng_setup_up,
 	.down = eng_setup_down,
-	.heard = eng_setup_heard,
+	.heard = eng_setup_last_rx,
 	.failed = eng_setup_failed,
-	.accepted = eng_dial_accepted,
-	.refused = eng_dial_refused,
+	.accepted = eng_connreq_accepted,
+	.refused = eng_connreq_refused,
 };

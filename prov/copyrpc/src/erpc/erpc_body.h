@@ -52,9 +52,9 @@ static inline core_retain_t erpc_body_hold(const struct erpc_body *body)
 	return (core_retain_t)(uintptr_t)body;
 }
 
-static inline struct erpc_body *erpc_body_held(core_retain_t hold)
+static inline struct erpc_body *erpc_body_held(core_retain_t retain)
 {
-	return (struct erpc_body *)(uintptr_t)hold;
+	return (struct erpc_body *)(uintptr_t)retain;
 }
 
 /** A reference less; with the last one it is gone. */

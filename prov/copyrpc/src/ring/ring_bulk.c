@@ -4,34 +4,34 @@
 
 #include <rdma/fi_errno.h>
 
-#include "ring/ring_lane.h"
+#include "ring/ring_transport.h"
 
 /** Gives back what was registered for the buffers of `get`. */
 static void ring_bulk_dereg(struct ring_conn *conn, struct dev_get *get)
 {
-	struct ring_lane *lane = ring_conn_lane(conn);
+	struct ring_transport *transport = ring_conn_transport(conn);
 	size_t i;
 
 	for (i = 0; i < DEV_GET_IOV_MAX; i++) {
 		if (get->mem[i])
-			lane->dev_ops->mem_dereg(lane->dev, get->mem[i]);
+			transport->dev_ops->mem_dereg(transport->dev, get->mem[i]);
 		get->mem[i] = NULL;
 	}
 }
 
 static int ring_bulk_reg(struct ring_conn *conn, struct dev_get *get)
 {
-	struct ring_lane *lane = ring_conn_lane(conn);
+	struct ring_transport *transport = ring_conn_transport(conn);
 	int ret = 0;
 	size_t i;
 
-	if (!ring_lane_registers(lane))
+	if (!ring_transport_registers(transport))
 		return 0;
 	for (i = 0; i < get->iov_cnt && !ret; i++)
 		if (get->iov[i].iov_len)
-			ret = lane->dev_ops->mem_reg(lane->dev, get->iov[i].iov_base,
-						     get->iov[i].iov_len, DEV_MEM_LOCAL,
-						     &get->mem[i]);
+			ret = transport->dev_ops->mem_reg(transport->dev, get->iov[i].iov_base,
+							  get->iov[i].iov_len, DEV_MEM_LOCAL,
+							  &get->mem[i]);
 	if (ret)
 		ring_bulk_dereg(conn, get);
 	return ret;
@@ -92,35 +92,37 @@ void ring_bulk_fail(struct ring_conn *conn, int err)
 	}
 }
 
-int ring_bulk_lend(struct core_chan *chan, const void *addr, size_t len, struct core_exposure *loan)
+int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
+		     struct core_exposure *exposure)
 {
 	struct ring_conn *conn = ring_conn_of(chan);
-	struct ring_lane *lane = ring_conn_lane(conn);
+	struct ring_transport *transport = ring_conn_transport(conn);
 	struct dev_mem *mem = NULL;
 	int ret;
 
 	if (conn->eng.err)
 		return conn->eng.err;
-	if (ring_lane_registers(lane)) {
-		ret = lane->dev_ops->mem_reg(lane->dev, addr, len, DEV_MEM_REMOTE_READ, &mem);
+	if (ring_transport_registers(transport)) {
+		ret = transport->dev_ops->mem_reg(transport->dev, addr, len, DEV_MEM_REMOTE_READ,
+						  &mem);
 		if (ret)
 			return ret;
 	}
-	loan->key = mem ? mem->remote_key : 0;
-	loan->engine = mem;
+	exposure->key = mem ? mem->remote_key : 0;
+	exposure->engine = mem;
 	if (conn->link->ops->lend)
 		conn->link->ops->lend(conn->link, 1);
 	return 0;
 }
 
-void ring_bulk_unlend(struct core_chan *chan, struct core_exposure *loan)
+void ring_bulk_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 {
 	struct ring_conn *conn = ring_conn_of(chan);
-	struct ring_lane *lane = ring_conn_lane(conn);
+	struct ring_transport *transport = ring_conn_transport(conn);
 
 	if (conn->link->ops->lend)
 		conn->link->ops->lend(conn->link, -1);
-	if (loan->engine)
-		lane->dev_ops->mem_dereg(lane->dev, loan->engine);
-	loan->engine = NULL;
+	if (exposure->engine)
+		transport->dev_ops->mem_dereg(transport->dev, exposure->engine);
+	exposure->engine = NULL;
 }

@@ -29,9 +29,9 @@ static_assert(sizeof(struct ring_get) <= sizeof(((struct core_get *)0)->engine),
 
 /** core_chan_ops.get, lend and unlend. */
 int ring_bulk_get(struct core_chan *chan, struct core_get *get);
-int ring_bulk_lend(struct core_chan *chan, const void *addr, size_t len,
-		   struct core_exposure *loan);
-void ring_bulk_unlend(struct core_chan *chan, struct core_exposure *loan);
+int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
+		     struct core_exposure *exposure);
+void ring_bulk_unexpose(struct core_chan *chan, struct core_exposure *exposure);
 
 /** DEV_EV_GET: tells core. */
 void ring_bulk_get_done(struct ring_conn *conn, struct dev_get *get);

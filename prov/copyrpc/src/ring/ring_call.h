@@ -11,7 +11,7 @@
 #ifndef RING_CALL_H
 #define RING_CALL_H
 
-#include "ring/ring_lone.h"
+#include "ring/ring_single.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_tx.h"
 
@@ -26,17 +26,17 @@ RING_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, c
 			  buf, len, span);
 }
 
-/** core_chan_ops.call_buf into a batch that is held and stays so: 0, or it is for ring_call_alone. */
-RING_INLINE int ring_call_join(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-			       uint32_t op, const void *buf, size_t len, uint32_t allowance,
-			       void *context, unsigned flags)
+/** core_chan_ops.call_buf into a batch that is held and stays so: 0, or it is for ring_call_general. */
+RING_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+				 uint32_t op, const void *buf, size_t len, uint32_t allowance,
+				 void *context, unsigned flags)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
 	uint32_t answer = wire_msg_span(allowance);
 	uint32_t id;
 
-	if (!ring_tx_joins(tx, cfg, span, flags) ||
+	if (!ring_tx_may_append_call(tx, cfg, span, flags) ||
 	    UTIL_UNLIKELY(tx->credit < answer + WIRE_META_LEN) ||
 	    UTIL_UNLIKELY(util_idmap_alloc(&conn->calls, context, &id)))
 		return -FI_EAGAIN;
@@ -45,9 +45,9 @@ RING_INLINE int ring_call_join(const struct ring_flush_cfg *cfg, struct ring_con
 }
 
 /** core_chan_ops.call_buf as a batch of its own that leaves: true, and it has; or nothing was done. */
-RING_INLINE bool ring_call_lone(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-				struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
-				uint32_t allowance, void *context, unsigned flags)
+RING_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				  struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
+				  uint32_t allowance, void *context, unsigned flags)
 {
 	uint64_t move = WIRE_META_LEN + wire_long_span(RING_CALL_WORD_LEN + len);
 	uint32_t answer = wire_msg_span(allowance);
@@ -55,23 +55,23 @@ RING_INLINE bool ring_call_lone(const struct dev_link_ops *dev, const struct rin
 	uint32_t id;
 
 	if (UTIL_UNLIKELY(conn->tx.credit < answer + WIRE_META_LEN) ||
-	    !ring_lone_is(dev, cfg, conn, move, len, flags) ||
+	    !ring_single_is(dev, cfg, conn, move, len, flags) ||
 	    UTIL_UNLIKELY(util_idmap_alloc(&conn->calls, context, &id)))
 		return false;
 	conn->tx.credit -= answer + WIRE_META_LEN;
 	hdr = id | (uint64_t)(answer / WIRE_ALIGN) << 32;
-	off = ring_lone_take(&conn->tx, move);
+	off = ring_single_take(&conn->tx, move);
 	util_copy_short(ring_tx_write_head_at(conn->tx.base + off + WIRE_META_LEN, hdr, op, 0,
 					      RING_CALL_WORD_LEN, len),
 			buf, len);
-	ring_lone_leave(dev, conn, off, move, 0);
+	ring_single_leave(dev, conn, off, move, 0);
 	return true;
 }
 
 /** core_chan_ops.call_buf otherwise. */
-RING_INLINE int ring_call_alone(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-				struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
-				uint32_t allowance, void *context, unsigned flags)
+RING_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				  struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
+				  uint32_t allowance, void *context, unsigned flags)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
@@ -88,77 +88,77 @@ RING_INLINE int ring_call_alone(const struct dev_link_ops *dev, const struct rin
 	ret = util_idmap_alloc(&conn->calls, context, &id);
 	if (UTIL_UNLIKELY(ret))
 		return ret;
-	ring_tx_place(dev, conn, span);
+	ring_tx_reserve(dev, conn, span);
 	ring_call_write(tx, id, op, buf, len, answer, span);
 	ring_tx_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }
 
-/** Releases what was held: ring_rx_release_hold for who inlines it. */
-static inline void ring_call_release(struct ring_conn *conn, core_retain_t hold)
+/** Releases what was held: ring_rx_release_retained for who inlines it. */
+static inline void ring_call_release(struct ring_conn *conn, core_retain_t retain)
 {
-	if (UTIL_LIKELY(ring_holds_release(&conn->rx.holds, hold)))
+	if (UTIL_LIKELY(ring_retained_release(&conn->rx.retained, retain)))
 		ring_rx_release(conn);
 }
 
 /** core_chan_ops.answer into a batch that is held and stays so: false, or it was done. */
-RING_INLINE bool ring_call_answer_join(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-				       struct core_call_ref ref, core_retain_t hold,
-				       const void *buf, size_t len, unsigned flags)
+RING_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+					struct core_call_ref ref, core_retain_t retain,
+					const void *buf, size_t len, unsigned flags)
 {
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
 	uint32_t span = wire_msg_span((uint32_t)len);
 	uint32_t reserve = wire_reservation(ref.allowance);
 	struct ring_tx *tx = &conn->tx;
 
-	if (UTIL_UNLIKELY(len > ref.allowance) || !ring_tx_joins(tx, cfg, span, flags))
+	if (UTIL_UNLIKELY(len > ref.allowance) || !ring_tx_may_append_call(tx, cfg, span, flags))
 		return false;
 	assert(tx->flow.claimed >= reserve);
 	ring_tx_write_buf(tx, hdr, 0, 0, 0, buf, len, span);
 	tx->flow.claimed -= reserve;
 	tx->flow.granted -= reserve;
-	ring_call_release(conn, hold);
+	ring_call_release(conn, retain);
 	return true;
 }
 
 /**
  * core_chan_ops.answer as a batch of its own that leaves: true, and it has; or nothing was done. What it frees of the
- * credit is granted again at once: lone_room left room for that. The question's bytes are told to be released.
+ * credit is granted again at once: single_room left room for that. The question's bytes are told to be released.
  */
-RING_INLINE bool ring_call_answer_lone(const struct dev_link_ops *dev,
-				       const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-				       struct core_call_ref ref, core_retain_t hold,
-				       const void *buf, size_t len, unsigned flags)
+RING_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
+					const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+					struct core_call_ref ref, core_retain_t retain,
+					const void *buf, size_t len, unsigned flags)
 {
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
 	uint64_t move = WIRE_META_LEN + wire_long_span(len);
 	uint32_t reserve = wire_reservation(ref.allowance);
 	uint64_t off;
 
-	if (UTIL_UNLIKELY(len > ref.allowance) || !ring_lone_is(dev, cfg, conn, move, len, flags))
+	if (UTIL_UNLIKELY(len > ref.allowance) || !ring_single_is(dev, cfg, conn, move, len, flags))
 		return false;
 	assert(conn->tx.flow.claimed >= reserve);
 	conn->tx.flow.claimed -= reserve;
-	off = ring_lone_take(&conn->tx, move);
+	off = ring_single_take(&conn->tx, move);
 	util_copy_short(
 		ring_tx_write_head_at(conn->tx.base + off + WIRE_META_LEN, hdr, 0, 0, 0, len), buf,
 		len);
-	ring_call_release(conn, hold);
-	ring_lone_leave(dev, conn, off, move, reserve);
+	ring_call_release(conn, retain);
+	ring_single_leave(dev, conn, off, move, reserve);
 	return true;
 }
 
 /** core_chan_ops.answer otherwise. */
-RING_INLINE int ring_call_answer_alone(const struct dev_link_ops *dev,
-				       const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-				       struct core_call_ref ref, core_retain_t hold,
-				       const void *buf, size_t len, unsigned flags)
+RING_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
+					const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+					struct core_call_ref ref, core_retain_t retain,
+					const void *buf, size_t len, unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	int ret = ring_tx_reply_iov(dev, cfg, conn, ref, &iov, 1, len, flags);
 
 	if (UTIL_LIKELY(!ret))
-		ring_call_release(conn, hold);
+		ring_call_release(conn, retain);
 	return ret;
 }
 

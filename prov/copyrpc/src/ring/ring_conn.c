@@ -5,8 +5,8 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "ring/ring_lane.h"
-#include "ring/ring_late.h"
+#include "ring/ring_transport.h"
+#include "ring/ring_ack.h"
 #include "ring/ring_tx_close.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -17,7 +17,8 @@
  */
 static uint64_t ring_conn_span_max(const struct ring_tx *tx)
 {
-	uint64_t kept = 2 * tx->flow.grant_max + RING_CONTROL_RESERVE + RING_TOLD_MAX(tx->len);
+	uint64_t kept =
+		2 * tx->flow.grant_max + RING_CONTROL_RESERVE + RING_UNADVERTISED_MAX(tx->len);
 	uint64_t span = (tx->flow.cap - kept) / 2 - WIRE_META_LEN;
 
 	span = span < tx->len / 4 ? span : tx->len / 4;
@@ -42,14 +43,14 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	memset(rx, 0, sizeof(*rx));
 	rx->base = link->rx_base;
 	rx->len = link->rx_len;
-	ring_holds_init(&rx->holds);
+	ring_retained_init(&rx->retained);
 	util_idmap_init(&conn->calls);
 	util_list_init(&conn->gets);
 	conn->eng.chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
 	conn->eng.chan.resp_lim = wire_allowance(rx_grant_max);
 	conn->eng.chan.resp_sure = wire_allowance(rx_grant_max / 2);
 	conn->eng.chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
-	ring_late_init(conn);
+	ring_ack_init(conn);
 	/* A device whose memory is registered gives a connection up that reads what is no more. */
 	if (link->caps & DEV_CAP_DIRECT)
 		conn->eng.chan.caps |= CORE_CHAN_REVOKE;
@@ -57,14 +58,14 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 
 void ring_conn_fini(struct ring_conn *conn)
 {
-	ring_holds_fini(&conn->rx.holds);
+	ring_retained_fini(&conn->rx.retained);
 	util_idmap_fini(&conn->calls);
 }
 
 void ring_conn_mark(struct ring_conn *conn)
 {
 	if (!conn->eng.err && util_list_is_empty(&conn->dirty_link))
-		util_list_push_back(&ring_conn_lane(conn)->dirty, &conn->dirty_link);
+		util_list_push_back(&ring_conn_transport(conn)->dirty, &conn->dirty_link);
 }
 
 void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)
@@ -74,7 +75,7 @@ void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)
 	ring_conn_still(conn);
 	if (why)
 		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
-	util_list_remove(&conn->late.link);
+	util_list_remove(&conn->ack.link);
 	util_list_remove(&conn->dirty_link);
 	eng_conn_fail(&conn->eng, err);
 }
@@ -98,7 +99,7 @@ void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos)
 		return;
 	}
 	if (conn->eng.chan.caps & CORE_CHAN_ASYNC)
-		ring_late_news(conn);
+		ring_ack_advance(conn);
 	if (conn->tx.flow.remote_consumer != conn->read_known) {
 		conn->read_vain = 0;
 		return;

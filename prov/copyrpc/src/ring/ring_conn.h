@@ -15,7 +15,7 @@
 #include "dev/dev.h"
 #include "engine/eng_conn.h"
 #include "ring/ring_credit.h"
-#include "ring/ring_hold.h"
+#include "ring/ring_retain.h"
 #include "ring/ring_pos.h"
 #include "util/idmap.h"
 #include "util/list.h"
@@ -45,19 +45,20 @@ struct ring_tx {
 	 * The open batch may grow to less than this with no further question: there is room for it, it
 	 * does not wrap and does not have to leave. 0 unless a batch is held. Old is only too low.
 	 */
-	uint64_t hold_end;
+	uint64_t append_end;
 	/* The same for what would leave if the peer had released all before it: 0 when it has. */
-	uint64_t join_end;
+	uint64_t append_idle_end;
 	/*
 	 * Bytes that batches may take from the producer on with no question but whether they leave at once:
 	 * none is open or waits, nothing is to be granted, the link writes the link word. Else 0.
 	 */
-	uint64_t lone_room;
+	uint64_t single_room;
 	bool left;   /* the last batch left with its last message: it was not held */
 	bool filled; /* so did several that gathered until they filled it; and no progress since */
 	uint64_t credit; /* response bytes the peer granted us, unspent */
 	uint64_t placed; /* everything before is known to have arrived at the peer */
-	uint64_t heard;  /* where short immediates say their news from: the last position told */
+	uint64_t
+		last_acked; /* where short immediates say their news from: the last position told */
 	uint32_t post_cnt;
 	struct ring_post posts[RING_POSTS_MAX]; /* oldest first */
 };
@@ -69,9 +70,9 @@ struct ring_rx {
 	uint64_t producer;   /* advanced by each immediate */
 	uint64_t parsed;     /* everything before has been parsed */
 	uint64_t consumer;   /* everything before is released */
-	uint64_t told;       /* consumer as last put into a batch */
-	uint64_t answer_pos; /* where the answer begins that core is being told */
-	struct ring_holds holds;
+	uint64_t advertised; /* consumer as last put into a batch */
+	uint64_t resp_pos;   /* where the answer begins that core is being told */
+	struct ring_retained retained;
 };
 
 /** A link that does not answer at once is asked again later the longer it has nothing to say. */
@@ -83,18 +84,18 @@ enum ring_read {
 
 #define RING_ACKS_MAX 16u /* a power of two; beyond it a batch waits for a fence */
 
-/** What is known of the arrival of what was sent (ring_late.h). */
-struct ring_late {
-	struct util_list link; /* in lane->unsure: somebody waits, and nothing was asked for */
-	uint64_t told;         /* what core knows to have arrived */
-	uint64_t heard;        /* remote_consumer, when last compared */
+/** What is known of the arrival of what was sent (ring_ack.h). */
+struct ring_ack {
+	struct util_list link; /* in transport->unsure: somebody waits, and nothing was asked for */
+	uint64_t advertised;   /* what core knows to have arrived */
+	uint64_t last_acked;   /* remote_consumer, when last compared */
 	/* Acks that will come, oldest first: what each tells to be placed. */
 	uint64_t ack_mark[RING_ACKS_MAX];
 	uint32_t ack_head;
 	uint32_t ack_tail;
-	uint32_t acked_at; /* lane->polls at the last ack */
+	uint32_t acked_at; /* transport->polls at the last ack */
 	uint64_t watched;  /* where the last batch that is unsure ends */
-	uint32_t tick;     /* lane->unsure_tick when the first one became so */
+	uint32_t tick;     /* transport->unacked_tick when the first one became so */
 	uint32_t answers;  /* asks: that came soon enough to have done as well */
 	uint32_t need;     /* so many, and it asks no more; doubled when that was wrong */
 	bool asks;         /* batches that somebody waits for are posted with an ack */
@@ -111,10 +112,10 @@ struct ring_conn {
 	struct dev_link *link;
 	struct ring_tx tx;
 	struct ring_rx rx;
-	struct util_list dirty_link; /* in lane->dirty while something has to leave */
+	struct util_list dirty_link; /* in transport->dirty while something has to leave */
 	struct util_list gets;       /* ring_get.link: transfers that have not ended */
 	struct util_idmap calls;     /* our calls that wait for an answer -> context */
-	struct ring_late late;
+	struct ring_ack ack;
 	enum ring_read read;   /* of the peer's consumer word */
 	uint32_t read_vain;    /* READs in a row without news */
 	uint64_t read_mark;    /* RING_READ_OUT: what was handed to the device before it */
@@ -126,15 +127,15 @@ struct ring_conn {
 /** Nothing joins the batch that is held. */
 static inline void ring_conn_unhold(struct ring_conn *conn)
 {
-	conn->tx.hold_end = 0;
-	conn->tx.join_end = 0;
+	conn->tx.append_end = 0;
+	conn->tx.append_idle_end = 0;
 }
 
 /** Nothing is written any more without asking. */
 static inline void ring_conn_still(struct ring_conn *conn)
 {
 	ring_conn_unhold(conn);
-	conn->tx.lone_room = 0;
+	conn->tx.single_room = 0;
 }
 
 static inline struct ring_conn *ring_conn_of(struct core_chan *chan)

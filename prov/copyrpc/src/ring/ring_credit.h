@@ -26,7 +26,7 @@
 #define RING_CONTROL_RESERVE 64u /* credit-only batches and markers */
 
 /** Bytes that a reader may have released without telling: one more, and it must. */
-#define RING_TOLD_MAX(ring_len) ((ring_len) / 4)
+#define RING_UNADVERTISED_MAX(ring_len) ((ring_len) / 4)
 
 struct ring_flow {
 	uint64_t cap;             /* usable bytes of the ring we write */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * What do rings do when their connection begins to be polled, when its peer is gone, and when it
- * ends? The lane's part of engine/eng_conn.h. Shown by test/unit/ring/test_ring_life.c.
+ * ends? The transport's part of engine/eng_conn.h. Shown by test/unit/ring/test_ring_life.c.
  */
 #include <stdlib.h>
 
 #include "ring/ring_bulk.h"
-#include "ring/ring_lane.h"
+#include "ring/ring_transport.h"
 #include "ring/ring_loop.h"
 
 #define RING_DRAIN_TURNS 1024u /* a bound: a completion queue is far shorter */
@@ -33,7 +33,7 @@ static void ring_life_detach(struct ring_conn *conn)
 }
 
 /** A batch of the peer, or word that one of ours is there. */
-bool ring_life_came(const struct eng_conn *eng)
+bool ring_life_has_received(const struct eng_conn *eng)
 {
 	const struct ring_conn *conn = (const struct ring_conn *)eng;
 
@@ -48,12 +48,12 @@ void ring_life_drain(struct eng_conn *eng)
 {
 	struct ring_conn *conn = ring_life_conn(eng);
 	const struct dev_link_ops *ops = conn->link->ops;
-	struct eng_lane *lane = eng->lane;
+	struct eng_transport *transport = eng->transport;
 	uint64_t end = conn->rx.parsed + conn->rx.len;
 	struct dev_event ev;
 	unsigned i;
 
-	for (i = 0; !ops->poll && i < RING_DRAIN_TURNS && lane->ops->poll(lane); i++)
+	for (i = 0; !ops->poll && i < RING_DRAIN_TURNS && transport->ops->poll(transport); i++)
 		;
 	while (!eng->err && ops->poll && conn->rx.parsed <= end && ops->poll(conn->link, &ev) &&
 	       ev.kind != DEV_EV_DOWN) {
@@ -70,9 +70,9 @@ void ring_life_end(struct eng_conn *eng)
 	struct ring_conn *conn = ring_life_conn(eng);
 
 	util_list_remove(&conn->dirty_link);
-	util_list_remove(&conn->late.link);
+	util_list_remove(&conn->ack.link);
 	ring_conn_still(conn);
-	if (!conn->attached || !ring_lane_registers(ring_conn_lane(conn)))
+	if (!conn->attached || !ring_transport_registers(ring_conn_transport(conn)))
 		return;
 	ring_life_detach(conn);
 	ring_bulk_fail(conn, eng->err);
@@ -83,7 +83,7 @@ void ring_life_stop(struct eng_conn *eng)
 	struct ring_conn *conn = ring_life_conn(eng);
 
 	util_list_remove(&conn->dirty_link);
-	util_list_remove(&conn->late.link);
+	util_list_remove(&conn->ack.link);
 	ring_conn_still(conn);
 	ring_life_detach(conn);
 }

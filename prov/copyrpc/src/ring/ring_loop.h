@@ -15,7 +15,7 @@
 
 #include "ring/ring_bulk.h"
 #include "engine/eng_engine.h"
-#include "ring/ring_late.h"
+#include "ring/ring_ack.h"
 #include "ring/ring_rx.h"
 #include "ring/ring_tx_leave.h"
 
@@ -26,18 +26,19 @@ static inline void ring_loop_event_cold(struct ring_conn *conn, const struct dev
 {
 	switch (ev->kind) {
 	case DEV_EV_READ: ring_conn_read_done_cold(conn, ev->value); break;
-	case DEV_EV_ACK: ring_late_acked(conn); break;
+	case DEV_EV_ACK: ring_ack_received(conn); break;
 	case DEV_EV_GET: ring_bulk_get_done(conn, ev->get); break;
 	case DEV_EV_DOWN: ring_conn_fail_cold(conn, ev->status, NULL); break;
 	case DEV_EV_IMM: break;
 	}
 }
 
-RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops, struct ring_lane *lane)
+RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops,
+				       struct ring_transport *transport)
 {
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &lane->dirty) {
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->dirty) {
 		if (ring_tx_progress(link_ops, UTIL_CONTAINER_OF(it, struct ring_conn, dirty_link)))
 			util_list_remove(it);
 	}
@@ -45,14 +46,14 @@ RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops, stru
 
 /** Takes in what arrived: true if there may be more. */
 RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
-				struct ring_lane *lane)
+				struct ring_transport *transport)
 {
 	unsigned budget = RING_LOOP_BUDGET;
 	struct dev_event ev;
 
 	if (link_ops->write_imm_ack)
-		lane->polls++;
-	while (dev->poll(lane->dev, &ev)) {
+		transport->polls++;
+	while (dev->poll(transport->dev, &ev)) {
 		struct ring_conn *conn = ev.link->user;
 
 		if (UTIL_UNLIKELY(ev.kind != DEV_EV_IMM)) {
@@ -60,7 +61,7 @@ RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link
 		} else {
 			ring_rx_batch(link_ops, conn, ev.imm);
 			if (link_ops->write_imm_ack)
-				ring_late_heard(conn, ev.imm);
+				ring_ack_on_progress(conn, ev.imm);
 		}
 		if (!--budget)
 			return true;
@@ -68,19 +69,19 @@ RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link
 	return false;
 }
 
-/** The progress of an engine whose first lane this is. */
+/** The progress of an engine whose first transport this is. */
 RING_INLINE void ring_loop_progress(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
 				    struct core_engine *engine)
 {
-	struct ring_lane *lane = ring_lane_of(eng_lane_at(engine, 0));
+	struct ring_transport *transport = ring_transport_of(eng_transport_at(engine, 0));
 
-	ring_loop_poll(dev, link_ops, lane);
-	if (UTIL_UNLIKELY(eng_has_news(engine)))
-		eng_news_cold(engine);
-	if (UTIL_UNLIKELY(lane->dirty.next != &lane->dirty))
-		ring_loop_flush_dirty(link_ops, lane);
+	ring_loop_poll(dev, link_ops, transport);
+	if (UTIL_UNLIKELY(eng_has_attention(engine)))
+		eng_progress_cold(engine);
+	if (UTIL_UNLIKELY(transport->dirty.next != &transport->dirty))
+		ring_loop_flush_dirty(link_ops, transport);
 	if (link_ops->write_imm_ack)
-		ring_late_progress(lane);
+		ring_ack_progress(transport);
 }
 
 #endif

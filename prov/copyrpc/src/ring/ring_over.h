@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is compiled once per device? RING_OVER makes a lane's operations.
+ * What is compiled once per device? RING_OVER makes a transport's operations.
  *
  *   RING_OVER(shm, WIRE_CM_PATH_SHM, shm_dev_ops, shm_dev_ops_inline, shm_link_ops_inline, cfg)
  *
- * defines `const struct eng_lane_ops ring_lane_shm`. dev_inline and link_inline are constants that
+ * defines `const struct eng_transport_ops ring_transport_shm`. dev_inline and link_inline are constants that
  * the compiler sees through, so that nothing below a channel's operation is an indirect call; cfg
  * is the flush policy.
  */
@@ -13,8 +13,8 @@
 
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
-#include "ring/ring_lane.h"
-#include "ring/ring_lone.h"
+#include "ring/ring_transport.h"
+#include "ring/ring_single.h"
 #include "ring/ring_loop.h"
 
 #define RING_OVER(kind, path_bit, dev_table, dev_inline, link_inline, cfg)                         \
@@ -23,33 +23,33 @@
 	{                                                                                          \
 		return ring_tx_send(&link_inline, &cfg, ring_conn_of(chan), frame, flags);         \
 	}                                                                                          \
-	static __attribute__((noinline)) int ring_##kind##_send_alone(                             \
-		struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,              \
+	static __attribute__((noinline)) int ring_##kind##_send_general(                           \
+		struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,             \
 		const void *buf, size_t len)                                                       \
 	{                                                                                          \
-		return ring_tx_send_buf(&link_inline, &cfg, ring_conn_of(chan), label, ext0, ext1, \
-					buf, len);                                                 \
+		return ring_tx_send_buf(&link_inline, &cfg, ring_conn_of(chan), packed, ext0,      \
+					ext1, buf, len);                                           \
 	}                                                                                          \
-	static __attribute__((noinline)) int ring_##kind##_send_lone(                              \
-		struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,              \
+	static __attribute__((noinline)) int ring_##kind##_send_single(                            \
+		struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,             \
 		const void *buf, size_t len)                                                       \
 	{                                                                                          \
-		if (ring_lone_send(&link_inline, &cfg, ring_conn_of(chan), label, ext0, ext1, buf, \
-				   len))                                                           \
+		if (ring_single_send(&link_inline, &cfg, ring_conn_of(chan), packed, ext0, ext1,   \
+				     buf, len))                                                    \
 			return 0;                                                                  \
-		return ring_##kind##_send_alone(chan, label, ext0, ext1, buf, len);                \
+		return ring_##kind##_send_general(chan, packed, ext0, ext1, buf, len);             \
 	}                                                                                          \
-	static int ring_##kind##_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0,   \
+	static int ring_##kind##_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0,  \
 					  uint64_t ext1, const void *buf, size_t len)              \
 	{                                                                                          \
-		if (!ring_tx_may_join(ring_conn_of(chan), label, len))                             \
-			return !ring_lone_may(&link_inline, ring_conn_of(chan))                    \
-				       ? ring_##kind##_send_alone(chan, label, ext0, ext1, buf,    \
-								  len)                             \
-				       : ring_##kind##_send_lone(chan, label, ext0, ext1, buf,     \
-								 len);                             \
-		return ring_tx_join(&link_inline, ring_conn_of(chan), label, ext0, ext1, buf,      \
-				    len);                                                          \
+		if (!ring_tx_may_append(ring_conn_of(chan), packed, len))                          \
+			return !ring_single_may(&link_inline, ring_conn_of(chan))                  \
+				       ? ring_##kind##_send_general(chan, packed, ext0, ext1, buf, \
+								    len)                           \
+				       : ring_##kind##_send_single(chan, packed, ext0, ext1, buf,  \
+								   len);                           \
+		return ring_tx_append(&link_inline, ring_conn_of(chan), packed, ext0, ext1, buf,   \
+				      len);                                                        \
 	}                                                                                          \
 	static int ring_##kind##_call(struct core_chan *chan, const struct core_frame *frame,      \
 				      uint32_t allowance, void *context)                           \
@@ -57,33 +57,33 @@
 		return ring_tx_call(&link_inline, &cfg, ring_conn_of(chan), frame, allowance,      \
 				    context);                                                      \
 	}                                                                                          \
-	static __attribute__((noinline)) int ring_##kind##_call_alone(                             \
+	static __attribute__((noinline)) int ring_##kind##_call_general(                           \
 		struct core_chan *chan, uint32_t op, const void *buf, size_t len,                  \
 		uint32_t allowance, void *context, unsigned flags)                                 \
 	{                                                                                          \
-		return ring_call_alone(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,       \
-				       allowance, context, flags);                                 \
+		return ring_call_general(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,     \
+					 allowance, context, flags);                               \
 	}                                                                                          \
-	static __attribute__((noinline)) int ring_##kind##_call_lone(                              \
+	static __attribute__((noinline)) int ring_##kind##_call_single(                            \
 		struct core_chan *chan, uint32_t op, const void *buf, size_t len,                  \
 		uint32_t allowance, void *context, unsigned flags)                                 \
 	{                                                                                          \
-		if (ring_call_lone(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,           \
-				   allowance, context, flags))                                     \
+		if (ring_call_single(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,         \
+				     allowance, context, flags))                                   \
 			return 0;                                                                  \
-		return ring_##kind##_call_alone(chan, op, buf, len, allowance, context, flags);    \
+		return ring_##kind##_call_general(chan, op, buf, len, allowance, context, flags);  \
 	}                                                                                          \
 	static int ring_##kind##_call_buf(struct core_chan *chan, uint32_t op, const void *buf,    \
 					  size_t len, uint32_t allowance, void *context,           \
 					  unsigned flags)                                          \
 	{                                                                                          \
-		if (!ring_call_join(&cfg, ring_conn_of(chan), op, buf, len, allowance, context,    \
-				    flags))                                                        \
+		if (!ring_call_append(&cfg, ring_conn_of(chan), op, buf, len, allowance, context,  \
+				      flags))                                                      \
 			return 0;                                                                  \
-		if (!ring_lone_may(&link_inline, ring_conn_of(chan)))                              \
-			return ring_##kind##_call_alone(chan, op, buf, len, allowance, context,    \
-							flags);                                    \
-		return ring_##kind##_call_lone(chan, op, buf, len, allowance, context, flags);     \
+		if (!ring_single_may(&link_inline, ring_conn_of(chan)))                            \
+			return ring_##kind##_call_general(chan, op, buf, len, allowance, context,  \
+							  flags);                                  \
+		return ring_##kind##_call_single(chan, op, buf, len, allowance, context, flags);   \
 	}                                                                                          \
 	static int ring_##kind##_reply_iov(struct core_chan *chan, struct core_call_ref ref,       \
 					   const struct iovec *iov, size_t iov_cnt, size_t len,    \
@@ -92,31 +92,32 @@
 		return ring_tx_reply_iov(&link_inline, &cfg, ring_conn_of(chan), ref, iov,         \
 					 iov_cnt, len, flags);                                     \
 	}                                                                                          \
-	static __attribute__((noinline)) int ring_##kind##_answer_alone(                           \
-		struct core_chan *chan, struct core_call_ref ref, core_retain_t hold,              \
+	static __attribute__((noinline)) int ring_##kind##_reply_general(                          \
+		struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,            \
 		const void *buf, size_t len, unsigned flags)                                       \
 	{                                                                                          \
-		return ring_call_answer_alone(&link_inline, &cfg, ring_conn_of(chan), ref, hold,   \
-					      buf, len, flags);                                    \
+		return ring_call_reply_general(&link_inline, &cfg, ring_conn_of(chan), ref,        \
+					       retain, buf, len, flags);                           \
 	}                                                                                          \
-	static __attribute__((noinline)) int ring_##kind##_answer_lone(                            \
-		struct core_chan *chan, struct core_call_ref ref, core_retain_t hold,              \
+	static __attribute__((noinline)) int ring_##kind##_reply_single(                           \
+		struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,            \
 		const void *buf, size_t len, unsigned flags)                                       \
 	{                                                                                          \
-		if (ring_call_answer_lone(&link_inline, &cfg, ring_conn_of(chan), ref, hold, buf,  \
-					  len, flags))                                             \
+		if (ring_call_reply_single(&link_inline, &cfg, ring_conn_of(chan), ref, retain,    \
+					   buf, len, flags))                                       \
 			return 0;                                                                  \
-		return ring_##kind##_answer_alone(chan, ref, hold, buf, len, flags);               \
+		return ring_##kind##_reply_general(chan, ref, retain, buf, len, flags);            \
 	}                                                                                          \
-	static int ring_##kind##_answer(struct core_chan *chan, struct core_call_ref ref,          \
-					core_retain_t hold, const void *buf, size_t len,           \
-					unsigned flags)                                            \
+	static int ring_##kind##_reply_buf(struct core_chan *chan, struct core_call_ref ref,       \
+					   core_retain_t retain, const void *buf, size_t len,      \
+					   unsigned flags)                                         \
 	{                                                                                          \
-		if (ring_call_answer_join(&cfg, ring_conn_of(chan), ref, hold, buf, len, flags))   \
+		if (ring_call_reply_append(&cfg, ring_conn_of(chan), ref, retain, buf, len,        \
+					   flags))                                                 \
 			return 0;                                                                  \
-		if (ring_lone_may(&link_inline, ring_conn_of(chan)))                               \
-			return ring_##kind##_answer_lone(chan, ref, hold, buf, len, flags);        \
-		return ring_##kind##_answer_alone(chan, ref, hold, buf, len, flags);               \
+		if (ring_single_may(&link_inline, ring_conn_of(chan)))                             \
+			return ring_##kind##_reply_single(chan, ref, retain, buf, len, flags);     \
+		return ring_##kind##_reply_general(chan, ref, retain, buf, len, flags);            \
 	}                                                                                          \
 	static int ring_##kind##_reply(struct core_chan *chan, struct core_call_ref ref,           \
 				       const void *buf, size_t len)                                \
@@ -130,7 +131,7 @@
 	}                                                                                          \
 	static void ring_##kind##_await(struct core_chan *chan)                                    \
 	{                                                                                          \
-		ring_late_watch(ring_conn_of(chan));                                               \
+		ring_ack_watch(ring_conn_of(chan));                                                \
 	}                                                                                          \
 	static bool ring_##kind##_is_busy(struct core_chan *chan)                                  \
 	{                                                                                          \
@@ -141,17 +142,17 @@
 		.send_buf = ring_##kind##_send_buf,                                                \
 		.call = ring_##kind##_call,                                                        \
 		.call_buf = ring_##kind##_call_buf,                                                \
-		.call_room = ring_lane_call_room,                                                  \
+		.call_room = ring_transport_call_room,                                             \
 		.reply = ring_##kind##_reply,                                                      \
 		.reply_iov = ring_##kind##_reply_iov,                                              \
-		.answer = ring_##kind##_answer,                                                    \
+		.answer = ring_##kind##_reply_buf,                                                 \
 		.keep = ring_rx_keep,                                                              \
 		.await = ring_##kind##_await,                                                      \
 		.flush = ring_##kind##_flush_chan,                                                 \
 		.get = ring_bulk_get,                                                              \
-		.lend = ring_bulk_lend,                                                            \
-		.unlend = ring_bulk_unlend,                                                        \
-		.release = ring_rx_release_hold,                                                   \
+		.lend = ring_bulk_expose,                                                          \
+		.unlend = ring_bulk_unexpose,                                                      \
+		.release = ring_rx_release_retained,                                               \
 		.drain = eng_chan_drain,                                                           \
 		.is_busy = ring_##kind##_is_busy,                                                  \
 		.stop = eng_chan_stop,                                                             \
@@ -161,44 +162,45 @@
 	{                                                                                          \
 		return dev_table.probe ? dev_table.probe(about) : 0;                               \
 	}                                                                                          \
-	static int ring_##kind##_open(struct eng_lane *lane)                                       \
+	static int ring_##kind##_open(struct eng_transport *transport)                             \
 	{                                                                                          \
-		return ring_lane_open(lane, &dev_table, &ring_##kind##_chan_ops);                  \
+		return ring_transport_open(transport, &dev_table, &ring_##kind##_chan_ops);        \
 	}                                                                                          \
-	static bool ring_##kind##_poll(struct eng_lane *lane)                                      \
+	static bool ring_##kind##_poll(struct eng_transport *transport)                            \
 	{                                                                                          \
-		return ring_loop_poll(&dev_inline, &link_inline, ring_lane_of(lane));              \
+		return ring_loop_poll(&dev_inline, &link_inline, ring_transport_of(transport));    \
 	}                                                                                          \
-	static __attribute__((noinline)) void ring_##kind##_flush_some(struct ring_lane *lane)     \
+	static __attribute__((noinline)) void ring_##kind##_flush_some(                            \
+		struct ring_transport *transport)                                                  \
 	{                                                                                          \
-		ring_loop_flush_dirty(&link_inline, lane);                                         \
+		ring_loop_flush_dirty(&link_inline, transport);                                    \
 	}                                                                                          \
-	static void ring_##kind##_flush(struct eng_lane *lane)                                     \
+	static void ring_##kind##_flush(struct eng_transport *transport)                           \
 	{                                                                                          \
-		if (!util_list_is_empty(&ring_lane_of(lane)->dirty))                               \
-			ring_##kind##_flush_some(ring_lane_of(lane));                              \
+		if (!util_list_is_empty(&ring_transport_of(transport)->dirty))                     \
+			ring_##kind##_flush_some(ring_transport_of(transport));                    \
 		if (link_inline.write_imm_ack)                                                     \
-			ring_late_progress(ring_lane_of(lane));                                    \
+			ring_ack_progress(ring_transport_of(transport));                           \
 	}                                                                                          \
-	const struct eng_lane_ops ring_lane_##kind = {                                             \
+	const struct eng_transport_ops ring_transport_##kind = {                                   \
 		.path = path_bit,                                                                  \
 		.name = #kind,                                                                     \
 		.probe = ring_##kind##_probe,                                                      \
 		.open = ring_##kind##_open,                                                        \
-		.close = ring_lane_close,                                                          \
+		.close = ring_transport_close,                                                     \
 		.prepare = ring_setup_prepare,                                                     \
 		.establish = ring_setup_establish,                                                 \
 		.attach = ring_life_attach,                                                        \
-		.came = ring_life_came,                                                            \
+		.has_received = ring_life_has_received,                                            \
 		.drain = ring_life_drain,                                                          \
 		.end = ring_life_end,                                                              \
 		.stop = ring_life_stop,                                                            \
 		.free = ring_life_free,                                                            \
 		.poll = ring_##kind##_poll,                                                        \
 		.flush = ring_##kind##_flush,                                                      \
-		.wait_fd = ring_lane_wait_fd,                                                      \
-		.arm = ring_lane_arm,                                                              \
-		.disarm = ring_lane_disarm,                                                        \
+		.wait_fd = ring_transport_wait_fd,                                                 \
+		.arm = ring_transport_arm,                                                         \
+		.disarm = ring_transport_disarm,                                                   \
 	}
 
 #endif

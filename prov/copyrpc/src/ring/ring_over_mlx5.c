@@ -5,7 +5,7 @@
  * What the peer has released is a round trip away, so the policy goes by what it has told.
  */
 #include "dev/mlx5/m5.h"
-#include "ring/ring_lanes.h"
+#include "ring/ring_transports.h"
 #include "ring/ring_over.h"
 #include "wire/wire_cm.h"
 

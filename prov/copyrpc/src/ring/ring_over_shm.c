@@ -7,7 +7,7 @@
  * knows whether the peer is busy.
  */
 #include "dev/shm/shm.h"
-#include "ring/ring_lanes.h"
+#include "ring/ring_transports.h"
 #include "ring/ring_over.h"
 #include "wire/wire_cm.h"
 

@@ -8,9 +8,9 @@ static const char *ring_rx_refused(enum core_rx_verdict verdict)
 				      : "out of memory for held messages";
 }
 
-const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos)
+const char *ring_rx_retain_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos)
 {
-	if (verdict == CORE_RX_RETAIN && !ring_holds_add(&conn->rx.holds, pos))
+	if (verdict == CORE_RX_RETAIN && !ring_retained_add(&conn->rx.retained, pos))
 		return NULL;
 	return verdict == CORE_RX_DONE ? NULL : ring_rx_refused(verdict);
 }
@@ -25,17 +25,17 @@ const char *ring_rx_response(struct ring_conn *conn, uint32_t call_id, uint32_t 
 	context = util_idmap_take(&conn->calls, call_id & ~WIRE_ID_RESPONSE);
 	if (UTIL_UNLIKELY(!context))
 		return "answer to a call that does not wait";
-	conn->rx.answer_pos = pos;
+	conn->rx.resp_pos = pos;
 	conn->eng.up->on_reply(&conn->eng.chan, context, 0, data, len);
 	return NULL;
 }
 
-int ring_rx_keep(struct core_chan *chan, core_retain_t *hold)
+int ring_rx_keep(struct core_chan *chan, core_retain_t *retain)
 {
 	struct ring_rx *rx = &ring_conn_of(chan)->rx;
 
-	*hold = rx->holds.tail;
-	return ring_holds_add(&rx->holds, rx->answer_pos);
+	*retain = rx->retained.tail;
+	return ring_retained_add(&rx->retained, rx->resp_pos);
 }
 
 const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
@@ -51,14 +51,14 @@ const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t pigg
 	flow->claimed += reserve;
 	ref.call_id = call_id;
 	ref.allowance = piggyback * WIRE_ALIGN - WIRE_HDR_LEN;
-	verdict = conn->eng.up->on_call(&conn->eng.chan, ref, data, len, conn->rx.holds.tail);
+	verdict = conn->eng.up->on_call(&conn->eng.chan, ref, data, len, conn->rx.retained.tail);
 	if (UTIL_LIKELY(verdict == CORE_RX_RETAIN) &&
-	    UTIL_LIKELY(!ring_holds_add(&conn->rx.holds, pos)))
+	    UTIL_LIKELY(!ring_retained_add(&conn->rx.retained, pos)))
 		return NULL;
 	return verdict == CORE_RX_DONE ? NULL : ring_rx_refused(verdict);
 }
 
-void ring_rx_release_hold(struct core_chan *chan, core_retain_t hold)
+void ring_rx_release_retained(struct core_chan *chan, core_retain_t retain)
 {
-	ring_call_release(ring_conn_of(chan), hold);
+	ring_call_release(ring_conn_of(chan), retain);
 }

@@ -44,7 +44,7 @@ static inline struct wire_hdr ring_rx_load_hdr(const uint8_t *src)
 static inline void ring_rx_release(struct ring_conn *conn)
 {
 	struct ring_rx *rx = &conn->rx;
-	uint64_t consumer = ring_holds_consumer(&rx->holds, rx->parsed);
+	uint64_t consumer = ring_retained_consumer(&rx->retained, rx->parsed);
 
 	/* In the middle of a batch `parsed` still stands at its start: never go back to there. */
 	if ((int64_t)(consumer - rx->consumer) <= 0)
@@ -63,7 +63,7 @@ const char *ring_rx_response(struct ring_conn *conn, uint32_t call_id, uint32_t 
 const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
 			 const uint8_t *data, uint32_t len, uint64_t pos);
 /** Keeps the message at `pos`: its up-call said CORE_RX_RETAIN. */
-const char *ring_rx_hold_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos);
+const char *ring_rx_retain_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos);
 
 /** The position of `src` on the ring, in the batch that was taken in last, which ends at `end`. */
 static inline uint64_t ring_rx_pos(const struct ring_conn *conn, const uint8_t *src,
@@ -86,10 +86,10 @@ RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr 
 		return ring_rx_call(conn, hdr.call_id, hdr.piggyback, data, hdr.len,
 				    ring_rx_pos(conn, src, end));
 	verdict = conn->eng.up->on_msg(&conn->eng.chan, hdr.call_id, data, hdr.len,
-				       conn->rx.holds.tail);
+				       conn->rx.retained.tail);
 	if (UTIL_LIKELY(verdict == CORE_RX_DONE))
 		return NULL;
-	return ring_rx_hold_cold(conn, verdict, ring_rx_pos(conn, src, end));
+	return ring_rx_retain_cold(conn, verdict, ring_rx_pos(conn, src, end));
 }
 
 /**
@@ -115,13 +115,13 @@ RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *
 }
 
 /** The peer tells how far it has released our ring. NULL, or what is wrong. */
-RING_INLINE const char *ring_rx_told(const struct dev_link_ops *dev, struct ring_conn *conn,
-				     uint64_t pos)
+RING_INLINE const char *ring_rx_advertised(const struct dev_link_ops *dev, struct ring_conn *conn,
+					   uint64_t pos)
 {
 	if (UTIL_UNLIKELY(!ring_tx_released(&conn->tx, pos)))
 		return "consumer position beyond what was sent";
-	if (ring_tx_is_late(dev))
-		conn->tx.heard = pos;
+	if (ring_tx_is_async(dev))
+		conn->tx.last_acked = pos;
 	return NULL;
 }
 
@@ -134,7 +134,7 @@ RING_INLINE const char *ring_rx_meta(const struct dev_link_ops *dev, struct ring
 
 	if (UTIL_UNLIKELY(meta->reserved))
 		return "reserved metadata bits are set";
-	why = ring_rx_told(dev, conn, meta->consumer_pos);
+	why = ring_rx_advertised(dev, conn, meta->consumer_pos);
 	if (UTIL_UNLIKELY(why != NULL))
 		return why;
 	if (UTIL_LIKELY(!meta->credit_grant))
@@ -177,7 +177,7 @@ RING_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct rin
 
 	if (UTIL_UNLIKELY(delta == WIRE_META_LEN))
 		return "short immediate without a message";
-	why = ring_rx_told(dev, conn, conn->tx.heard + news);
+	why = ring_rx_advertised(dev, conn, conn->tx.last_acked + news);
 	if (UTIL_UNLIKELY(why != NULL))
 		return why;
 	rx->producer += delta;
@@ -188,7 +188,7 @@ RING_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct rin
 RING_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, struct ring_conn *conn,
 					    uint32_t imm)
 {
-	bool is_short = ring_tx_is_late(dev) && (imm & WIRE_IMM_SHORT);
+	bool is_short = ring_tx_is_async(dev) && (imm & WIRE_IMM_SHORT);
 	uint64_t delta = (uint64_t)(is_short ? wire_imm_units(imm) : imm) * WIRE_ALIGN;
 	struct ring_rx *rx = &conn->rx;
 
@@ -200,10 +200,10 @@ RING_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, stru
 }
 
 /** core_chan_ops.keep */
-int ring_rx_keep(struct core_chan *chan, core_retain_t *hold);
+int ring_rx_keep(struct core_chan *chan, core_retain_t *retain);
 
 /** core_chan_ops.release */
-void ring_rx_release_hold(struct core_chan *chan, core_retain_t hold);
+void ring_rx_release_retained(struct core_chan *chan, core_retain_t retain);
 
 /** Takes in the batch that an immediate announced. */
 RING_INLINE void ring_rx_batch(const struct dev_link_ops *dev, struct ring_conn *conn, uint32_t imm)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How is a connection made? The lane's part of the handshake, in the control thread.
+ * How is a connection made? The transport's part of the handshake, in the control thread.
  *
  * prepare makes our half (a ring for the peer to write, its description, our limit of response
  * credit), establish connects to the peer's half. Both ends compute the first credit of both
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "engine/eng_engine.h"
-#include "ring/ring_lane.h"
+#include "ring/ring_transport.h"
 #include "util/log.h"
 #include "util/param.h"
 
@@ -23,13 +23,13 @@
 #define RING_BUDGET_SHARES 64u /* a new connection takes at most this part of what is left */
 
 /** Our bytes in struct cm_half. */
-struct ring_half {
+struct ring_params {
 	uint32_t version;
 	uint32_t features; /* none yet: zero */
 	uint64_t grant_max;
 };
 
-static_assert(sizeof(struct ring_half) <= CM_ENGINE_MAX, "fits a half");
+static_assert(sizeof(struct ring_params) <= CM_ENGINE_MAX, "fits a half");
 
 /** R of the end that writes a ring of `ring_len` bytes and announced `announced`. */
 static uint64_t ring_setup_grant(uint64_t announced, uint64_t ring_len)
@@ -40,12 +40,12 @@ static uint64_t ring_setup_grant(uint64_t announced, uint64_t ring_len)
 }
 
 /**
- * Bytes for the ring of one more connection: 0 when the budget is spent. A lane whose bytes are moved
+ * Bytes for the ring of one more connection: 0 when the budget is spent. A transport whose bytes are moved
  * by a device also has a send ring per connection, whose size is the peer's choice: likely the same.
  */
-static uint64_t ring_setup_len(struct core_engine *engine, const struct ring_lane *lane)
+static uint64_t ring_setup_len(struct core_engine *engine, const struct ring_transport *transport)
 {
-	size_t left = eng_mem_left(engine) / (ring_lane_registers(lane) ? 2 : 1);
+	size_t left = eng_mem_left(engine) / (ring_transport_registers(transport) ? 2 : 1);
 	uint64_t len = left / RING_BUDGET_SHARES;
 
 	if (util_params.ring_size)
@@ -64,18 +64,18 @@ static void ring_setup_warn_mem(void)
 		  util_params.mem);
 }
 
-static void ring_setup_half(struct cm_half *half)
+static void ring_setup_params(struct cm_half *half)
 {
-	struct ring_half own = { .version = RING_SETUP_VERSION, .grant_max = RING_GRANT_MAX };
+	struct ring_params own = { .version = RING_SETUP_VERSION, .grant_max = RING_GRANT_MAX };
 
 	memcpy(half->engine, &own, sizeof(own));
 	half->engine_len = sizeof(own);
 }
 
-static int ring_setup_link(struct ring_conn *conn, struct ring_lane *lane, uint64_t len,
+static int ring_setup_link(struct ring_conn *conn, struct ring_transport *transport, uint64_t len,
 			   struct cm_half *half)
 {
-	int ret = lane->dev_ops->link_create(lane->dev, len, &conn->link);
+	int ret = transport->dev_ops->link_create(transport->dev, len, &conn->link);
 
 	if (ret)
 		return ret;
@@ -85,11 +85,11 @@ static int ring_setup_link(struct ring_conn *conn, struct ring_lane *lane, uint6
 	return ret;
 }
 
-int ring_setup_prepare(struct eng_lane *eng, struct core_engine_ep *eep, struct cm_half *half,
+int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, struct cm_half *half,
 		       struct eng_conn **out)
 {
-	struct ring_lane *lane = ring_lane_of(eng);
-	uint64_t len = ring_setup_len(eep->engine, lane);
+	struct ring_transport *transport = ring_transport_of(eng);
+	uint64_t len = ring_setup_len(eep->engine, transport);
 	struct ring_conn *conn;
 	int ret;
 
@@ -100,16 +100,16 @@ int ring_setup_prepare(struct eng_lane *eng, struct core_engine_ep *eep, struct 
 	conn = calloc(1, sizeof(*conn));
 	if (!conn)
 		return -FI_ENOMEM;
-	ret = ring_setup_link(conn, lane, len, half);
+	ret = ring_setup_link(conn, transport, len, half);
 	if (ret) {
 		free(conn);
 		return ret;
 	}
-	ring_setup_half(half);
+	ring_setup_params(half);
 	conn->eng.engine = eep->engine;
-	conn->eng.chan.ops = lane->chan_ops;
+	conn->eng.chan.ops = transport->chan_ops;
 	util_list_init(&conn->dirty_link);
-	util_list_init(&conn->late.link);
+	util_list_init(&conn->ack.link);
 	eng_mem_count(&conn->eng, conn->link->rx_len);
 	*out = &conn->eng;
 	return 0;
@@ -134,7 +134,7 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_half *peer)
 {
 	struct ring_conn *conn = ring_conn_of(&eng->chan);
 	struct dev_link *link = conn->link;
-	struct ring_half theirs;
+	struct ring_params theirs;
 	int ret;
 
 	if (peer->engine_len != sizeof(theirs))
@@ -160,7 +160,7 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_half *peer)
 		return -FI_EIO;
 	ring_conn_init(conn, link, ring_setup_grant(RING_GRANT_MAX, link->tx_len),
 		       ring_setup_grant(theirs.grant_max, link->rx_len));
-	if (ring_lane_registers(ring_conn_lane(conn)))
+	if (ring_transport_registers(ring_conn_transport(conn)))
 		conn->eng.chan.get_min = util_params.rndv_min;
 	return 0;
 }

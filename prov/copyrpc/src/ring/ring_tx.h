@@ -2,7 +2,7 @@
 /*
  * How does a message get onto the ring? (docs/ring-protocol.md, sections 4 to 6)
  *
- * The ops of core_chan.h, in steps: credit and room, a place (ring_tx_place.h), bytes (ring_tx_write.h), and
+ * The ops of core_chan.h, in steps: credit and room, a place (ring_tx_reserve.h), bytes (ring_tx_write.h), and
  * whether the batch leaves (ring_tx_leave.h), closed as ring_tx_close.h says. What joins a batch that is held
  * and stays so takes the second and third step only.
  *
@@ -18,7 +18,7 @@
 #include "ring/ring_conn.h"
 #include "ring/ring_flush.h"
 #include "ring/ring_tx_leave.h"
-#include "ring/ring_tx_place.h"
+#include "ring/ring_tx_reserve.h"
 #include "ring/ring_tx_write.h"
 #include "util/copy.h"
 
@@ -35,42 +35,44 @@ RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_f
 	ring_tx_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
-	ring_tx_place(dev, conn, span);
+	ring_tx_reserve(dev, conn, span);
 	ring_tx_write(&conn->tx, hdr, span, frame);
 	ring_tx_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }
 
 /** Does such a message join a batch that is held and stays so? */
-RING_INLINE bool ring_tx_may_join(const struct ring_conn *conn, uint64_t label, size_t len)
+RING_INLINE bool ring_tx_may_append(const struct ring_conn *conn, uint64_t packed, size_t len)
 {
-	uint64_t ext_len = label >> CORE_PACKED_EXT_SHIFT; /* with a flag nothing has room for it */
+	uint64_t ext_len =
+		packed >> CORE_PACKED_EXT_SHIFT; /* with a flag nothing has room for it */
 
-	return conn->tx.flow.producer + wire_long_span(ext_len + len) < conn->tx.join_end;
+	return conn->tx.flow.producer + wire_long_span(ext_len + len) < conn->tx.append_idle_end;
 }
 
 /** core_chan_ops.send_buf where it may: there is nothing to decide. */
-RING_INLINE int ring_tx_join(const struct dev_link_ops *dev, struct ring_conn *conn, uint64_t label,
-			     uint64_t ext0, uint64_t ext1, const void *buf, size_t len)
+RING_INLINE int ring_tx_append(const struct dev_link_ops *dev, struct ring_conn *conn,
+			       uint64_t packed, uint64_t ext0, uint64_t ext1, const void *buf,
+			       size_t len)
 {
-	uint64_t ext_len = label >> CORE_PACKED_EXT_SHIFT;
+	uint64_t ext_len = packed >> CORE_PACKED_EXT_SHIFT;
 	struct ring_tx *tx = &conn->tx;
-	uint8_t *dst = ring_tx_write_head(tx, core_packed_op(label), ext0, ext1, ext_len, len);
+	uint8_t *dst = ring_tx_write_head(tx, core_packed_op(packed), ext0, ext1, ext_len, len);
 
 	tx->flow.producer += wire_long_span(ext_len + len);
 	tx->msg_cnt++;
 	if (len > UTIL_COPY_SHORT)
-		return ring_tx_copy_long(dst, buf, len, ring_tx_is_late(dev));
+		return ring_tx_copy_long(dst, buf, len, ring_tx_is_async(dev));
 	util_copy_short(dst, buf, len);
-	return ring_tx_is_late(dev);
+	return ring_tx_is_async(dev);
 }
 
 /** core_chan_ops.send_buf otherwise. */
 RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-				 struct ring_conn *conn, uint64_t label, uint64_t ext0,
+				 struct ring_conn *conn, uint64_t packed, uint64_t ext0,
 				 uint64_t ext1, const void *buf, size_t len)
 {
-	uint32_t ext_len = core_packed_ext_len(label);
+	uint32_t ext_len = core_packed_ext_len(packed);
 	uint32_t span = wire_msg_span(ext_len + (uint32_t)len);
 
 	if (UTIL_UNLIKELY(conn->eng.err))
@@ -78,10 +80,10 @@ RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ri
 	ring_tx_end_packet(dev, cfg, conn, span);
 	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
-	ring_tx_place(dev, conn, span);
-	ring_tx_write_buf(&conn->tx, core_packed_op(label), ext0, ext1, ext_len, buf, len, span);
-	ring_tx_flush_by_policy(dev, cfg, conn, core_packed_flags(label));
-	return ring_tx_is_late(dev);
+	ring_tx_reserve(dev, conn, span);
+	ring_tx_write_buf(&conn->tx, core_packed_op(packed), ext0, ext1, ext_len, buf, len, span);
+	ring_tx_flush_by_policy(dev, cfg, conn, core_packed_flags(packed));
+	return ring_tx_is_async(dev);
 }
 
 /** core_chan_ops.call: the operation word is the first four bytes of the payload. */
@@ -111,20 +113,21 @@ RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 	memcpy(out.ext, &frame->op, sizeof(out.op));
 	out.ext_len += (uint32_t)sizeof(out.op);
 	tx->credit -= reserve;
-	ring_tx_place(dev, conn, span);
+	ring_tx_reserve(dev, conn, span);
 	ring_tx_write(tx, hdr, span, &out);
 	ring_tx_flush_by_policy(dev, cfg, conn, 0);
 	return 0;
 }
 
 /**
- * May this call or answer join the batch that is held, which then stays held? As ring_tx_join, but
+ * May this call or answer join the batch that is held, which then stays held? As ring_tx_append, but
  * that FI_MORE is known to hold.
  */
-static inline bool ring_tx_joins(const struct ring_tx *tx, const struct ring_flush_cfg *cfg,
-				 uint32_t span, unsigned flags)
+static inline bool ring_tx_may_append_call(const struct ring_tx *tx,
+					   const struct ring_flush_cfg *cfg, uint32_t span,
+					   unsigned flags)
 {
-	return tx->flow.producer + span < tx->hold_end &&
+	return tx->flow.producer + span < tx->append_end &&
 	       ((flags & CORE_SEND_MORE) ||
 		(!cfg->cheap && tx->flow.remote_consumer != tx->flush_start));
 }
@@ -146,12 +149,12 @@ RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct r
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return 0; /* nobody waits for it any more */
 	assert(flow->claimed >= reserve);
-	joins = ring_tx_joins(&conn->tx, cfg, span, flags);
+	joins = ring_tx_may_append_call(&conn->tx, cfg, span, flags);
 	if (!joins) {
 		ring_tx_end_packet(dev, cfg, conn, span);
-		ring_tx_place(dev, conn, span);
+		ring_tx_reserve(dev, conn, span);
 	}
-	ring_tx_write_answer(&conn->tx, hdr, iov, iov_cnt, (uint32_t)len, span);
+	ring_tx_write_reply(&conn->tx, hdr, iov, iov_cnt, (uint32_t)len, span);
 	flow->claimed -= reserve;
 	flow->granted -= reserve;
 	if (!joins)

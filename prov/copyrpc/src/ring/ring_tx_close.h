@@ -17,12 +17,12 @@
 #include <string.h>
 
 #include "ring/ring_conn.h"
-#include "ring/ring_late.h"
+#include "ring/ring_ack.h"
 
 #define RING_INLINE static inline __attribute__((always_inline))
 
 /** Does the device move the bytes, so that what was sent arrives later? A constant. */
-RING_INLINE bool ring_tx_is_late(const struct dev_link_ops *dev)
+RING_INLINE bool ring_tx_is_async(const struct dev_link_ops *dev)
 {
 	return dev->write_imm_ack;
 }
@@ -53,7 +53,7 @@ static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 		return false;
 	tx->flow.remote_consumer = pos;
 	if (pos == tx->flush_start)
-		tx->join_end = 0;
+		tx->append_idle_end = 0;
 	return true;
 }
 
@@ -106,7 +106,7 @@ RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t cou
 	ring_tx_write_meta(meta, conn->rx.consumer, grant, count);
 	if (!conn->link->inband_len)
 		meta->link_word = 0;
-	conn->rx.told = conn->rx.consumer;
+	conn->rx.advertised = conn->rx.consumer;
 	tx->flow.granted += grant;
 }
 
@@ -129,7 +129,7 @@ static inline bool ring_tx_is_short(const struct ring_conn *conn)
 	const struct ring_tx *tx = &conn->tx;
 
 	return tx->msg_cnt && tx->flow.granted == tx->flow.grant_max &&
-	       conn->rx.consumer - conn->rx.told <= WIRE_IMM_NEWS_MAX * WIRE_ALIGN &&
+	       conn->rx.consumer - conn->rx.advertised <= WIRE_IMM_NEWS_MAX * WIRE_ALIGN &&
 	       tx->flow.producer - tx->flush_start <= WIRE_IMM_UNITS_MAX * WIRE_ALIGN;
 }
 
@@ -137,19 +137,19 @@ static inline bool ring_tx_is_short(const struct ring_conn *conn)
 RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
-	uint32_t news = (uint32_t)(conn->rx.consumer - conn->rx.told) / WIRE_ALIGN;
+	uint32_t news = (uint32_t)(conn->rx.consumer - conn->rx.advertised) / WIRE_ALIGN;
 	uint32_t len = (uint32_t)(tx->flow.producer - tx->flush_start);
 	struct ring_post post = { .off = ring_off(tx->flush_start, tx->len),
 				  .len = len,
 				  .imm = len / WIRE_ALIGN };
 
-	if (ring_tx_is_late(dev))
+	if (ring_tx_is_async(dev))
 		post.len = ring_tx_sent_len(tx, post.off, len, tx->msg_cnt);
-	if (!ring_tx_is_late(dev) || !ring_tx_is_short(conn)) {
+	if (!ring_tx_is_async(dev) || !ring_tx_is_short(conn)) {
 		ring_tx_meta(conn, tx->flush_start, tx->msg_cnt);
 		return post;
 	}
-	conn->rx.told = conn->rx.consumer;
+	conn->rx.advertised = conn->rx.consumer;
 	post.off += WIRE_META_LEN;
 	post.len -= WIRE_META_LEN;
 	post.imm = wire_imm_short(post.imm, news);
@@ -160,13 +160,13 @@ RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct
 RING_INLINE bool ring_tx_post_asking(const struct dev_link_ops *dev, struct ring_conn *conn,
 				     struct ring_post post)
 {
-	struct ring_late *late = &conn->late;
+	struct ring_ack *ack = &conn->ack;
 	struct ring_tx *tx = &conn->tx;
 
-	if (tx->post_cnt || late->ack_tail - late->ack_head == RING_ACKS_MAX ||
+	if (tx->post_cnt || ack->ack_tail - ack->ack_head == RING_ACKS_MAX ||
 	    dev->write_imm_ack(conn->link, post.off, post.len, post.imm))
 		return false;
-	late->ack_mark[late->ack_tail++ & (RING_ACKS_MAX - 1)] = tx->flush_start;
+	ack->ack_mark[ack->ack_tail++ & (RING_ACKS_MAX - 1)] = tx->flush_start;
 	return true;
 }
 
@@ -174,17 +174,17 @@ RING_INLINE bool ring_tx_post_asking(const struct dev_link_ops *dev, struct ring
 RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_conn *conn,
 				    struct ring_post post, uint32_t msg_cnt)
 {
-	if (ring_tx_is_late(dev) && conn->late.awaited) {
-		conn->late.awaited = false;
+	if (ring_tx_is_async(dev) && conn->ack.awaited) {
+		conn->ack.awaited = false;
 		/* Of what was held, core has said whether somebody waits. */
-		if (!conn->late.fresh && ring_late_is_idle(conn)) {
+		if (!conn->ack.fresh && ring_ack_is_idle(conn)) {
 			ring_tx_post(dev, conn, post);
 			return;
 		}
-		if (ring_late_should_ask(&conn->late, msg_cnt) &&
+		if (ring_ack_should_request(&conn->ack, msg_cnt) &&
 		    ring_tx_post_asking(dev, conn, post))
 			return;
-		ring_late_watch(conn);
+		ring_ack_watch(conn);
 	}
 	ring_tx_post(dev, conn, post);
 }
@@ -214,7 +214,7 @@ RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *
 				  .imm = (uint32_t)(skip / WIRE_ALIGN) };
 
 	tx->flow.producer += skip;
-	tx->lone_room = 0;
+	tx->single_room = 0;
 	ring_tx_meta(conn, start, WIRE_COUNT_WRAP);
 	tx->flush_start = tx->flow.producer;
 	ring_tx_post(dev, conn, post);

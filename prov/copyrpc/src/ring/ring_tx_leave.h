@@ -12,7 +12,7 @@
 
 #include "ring/ring_flush.h"
 #include "ring/ring_tx_close.h"
-#include "ring/ring_tx_place.h"
+#include "ring/ring_tx_reserve.h"
 
 /**
  * Has the peer something of ours that it has not released? Looks once per batch, it costs a line; and
@@ -34,7 +34,8 @@ RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct 
  * How far a batch that is held may grow before anybody has to think again. It is compared by value, so not in the
  * upper half of all positions, where what is added to one may be a small number.
  */
-static inline uint64_t ring_tx_hold_end(const struct ring_flush_cfg *cfg, const struct ring_tx *tx)
+static inline uint64_t ring_tx_append_end(const struct ring_flush_cfg *cfg,
+					  const struct ring_tx *tx)
 {
 	uint64_t by_policy = ring_flush_full(cfg, tx->flush_start);
 	uint64_t by_wrap = (tx->flush_start | (tx->len - 1)) + 1;
@@ -47,19 +48,19 @@ static inline uint64_t ring_tx_hold_end(const struct ring_flush_cfg *cfg, const 
 }
 
 /** Leaves the open batch to the progress call, or to what makes it long enough. */
-RING_INLINE void ring_tx_hold(const struct ring_flush_cfg *cfg, struct ring_conn *conn)
+RING_INLINE void ring_tx_defer(const struct ring_flush_cfg *cfg, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 
 	tx->left = false;
 	tx->filled = false;
-	tx->hold_end = ring_tx_hold_end(cfg, tx);
-	tx->join_end = tx->flow.remote_consumer != tx->flush_start ? tx->hold_end : 0;
+	tx->append_end = ring_tx_append_end(cfg, tx);
+	tx->append_idle_end = tx->flow.remote_consumer != tx->flush_start ? tx->append_end : 0;
 	ring_conn_mark(conn);
 }
 
-/** ring_tx.lone_room, where no batch is open. */
-static inline uint64_t ring_tx_lone_room(const struct ring_conn *conn)
+/** ring_tx.single_room, where no batch is open. */
+static inline uint64_t ring_tx_single_room(const struct ring_conn *conn)
 {
 	const struct ring_tx *tx = &conn->tx;
 	uint64_t by_wrap = tx->len - ring_off(tx->flow.producer, tx->len) - WIRE_ALIGN;
@@ -75,7 +76,7 @@ static inline uint64_t ring_tx_lone_room(const struct ring_conn *conn)
 RING_INLINE void ring_tx_left(struct ring_conn *conn)
 {
 	if (conn->tx.left)
-		conn->tx.lone_room = ring_tx_lone_room(conn);
+		conn->tx.single_room = ring_tx_single_room(conn);
 	conn->tx.left = true;
 }
 
@@ -87,9 +88,9 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 	struct ring_tx *tx = &conn->tx;
 	bool in_flight = !(flags & CORE_SEND_NOW) && ring_tx_in_flight(dev, cfg, conn);
 
-	if (ring_tx_is_late(dev)) {
-		conn->late.fresh = !(flags & CORE_SEND_NOW);
-		conn->late.awaited = true; /* perhaps; of what joins it, nobody asks here */
+	if (ring_tx_is_async(dev)) {
+		conn->ack.fresh = !(flags & CORE_SEND_NOW);
+		conn->ack.awaited = true; /* perhaps; of what joins it, nobody asks here */
 	}
 	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flush_start, tx->flow.producer,
 				       flags & CORE_SEND_MORE, in_flight) &&
@@ -98,13 +99,13 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 			     ring_flush_is_full(cfg, tx->flush_start, tx->flow.producer);
 		assert(!tx->filled || !util_list_is_empty(&conn->dirty_link)); /* it was held */
 		ring_tx_close(dev, conn);
-		if (!ring_tx_is_late(dev))
+		if (!ring_tx_is_async(dev))
 			ring_tx_left(conn);
 	} else {
-		ring_tx_hold(cfg, conn);
+		ring_tx_defer(cfg, conn);
 	}
-	if (ring_tx_is_late(dev))
-		conn->late.fresh = false;
+	if (ring_tx_is_async(dev))
+		conn->ack.fresh = false;
 }
 
 /** A batch without messages (or a marker, at the end of a lap): tells consumer and grant. */
@@ -135,8 +136,8 @@ RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_con
 
 	if (tx->open || tx->post_cnt)
 		return !conn->eng.err;
-	if (ring_tx_is_late(dev) && !conn->eng.err &&
-	    conn->rx.consumer - conn->rx.told > WIRE_META_LEN)
+	if (ring_tx_is_async(dev) && !conn->eng.err &&
+	    conn->rx.consumer - conn->rx.advertised > WIRE_META_LEN)
 		ring_tx_credit_only(dev, conn);
 	if ((conn->link->caps & DEV_CAP_DIRECT) || conn->eng.err ||
 	    tx->flow.remote_consumer == tx->flush_start || tx->placed == tx->flush_start)
@@ -149,7 +150,7 @@ RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_con
 /** Has the peer something to hear that no message carries? */
 static inline bool ring_tx_control_due(const struct ring_conn *conn)
 {
-	return conn->rx.consumer - conn->rx.told > RING_TOLD_MAX(conn->rx.len) ||
+	return conn->rx.consumer - conn->rx.advertised > RING_UNADVERTISED_MAX(conn->rx.len) ||
 	       ring_flow_grant_due(&conn->tx.flow);
 }
 

@@ -58,8 +58,8 @@ RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t
 }
 
 /** Writes a response, as ring_tx_write does. */
-RING_INLINE void ring_tx_write_answer(struct ring_tx *tx, uint64_t hdr, const struct iovec *iov,
-				      size_t iov_cnt, uint32_t len, uint32_t span)
+RING_INLINE void ring_tx_write_reply(struct ring_tx *tx, uint64_t hdr, const struct iovec *iov,
+				     size_t iov_cnt, uint32_t len, uint32_t span)
 {
 	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
 

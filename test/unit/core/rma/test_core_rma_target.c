@@ -132,19 +132,19 @@ static int liar_get(struct core_chan *chan, struct core_get *get)
 }
 
 static int liar_lend(struct core_chan *chan, const void *addr, size_t len,
-		     struct core_exposure *loan)
+		     struct core_exposure *exposure)
 {
 	(void)chan;
 	cr_assert_geq((uintptr_t)addr, (uintptr_t)rma_memory[1] + RMA_GUARD);
 	cr_assert_leq((uintptr_t)addr + len, (uintptr_t)rma_memory[1] + RMA_GUARD + RMA_MEM_LEN);
-	loan->key = 0;
+	exposure->key = 0;
 	return 0;
 }
 
-static void liar_unlend(struct core_chan *chan, struct core_exposure *loan)
+static void liar_unlend(struct core_chan *chan, struct core_exposure *exposure)
 {
 	(void)chan;
-	(void)loan;
+	(void)exposure;
 }
 
 static int liar_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,

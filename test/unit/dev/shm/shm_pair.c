@@ -76,8 +76,8 @@ void pair_desc_close(struct dev_desc *desc)
 		close(desc->fds[--desc->fd_cnt]);
 }
 
-void pair_open(struct shm_dev *a, struct lane *la, uint64_t rx_a, struct shm_dev *b,
-	       struct lane *lb, uint64_t rx_b)
+void pair_open(struct shm_dev *a, struct transport *la, uint64_t rx_a, struct shm_dev *b,
+	       struct transport *lb, uint64_t rx_b)
 {
 	struct dev_desc da, db;
 
@@ -95,7 +95,7 @@ void pair_open(struct shm_dev *a, struct lane *la, uint64_t rx_a, struct shm_dev
 	lb->link->user = lb;
 }
 
-void pair_close(struct lane *la, struct lane *lb)
+void pair_close(struct transport *la, struct transport *lb)
 {
 	pair_link_close(la->link);
 	pair_link_close(lb->link);
@@ -131,50 +131,50 @@ static void pair_recv(int sock, struct dev_desc *desc)
 	memcpy(desc->fds, CMSG_DATA(CMSG_FIRSTHDR(&msg)), desc->fd_cnt * sizeof(int));
 }
 
-void pair_join(struct shm_dev *dev, struct lane *lane, uint64_t rx_len, int sock)
+void pair_join(struct shm_dev *dev, struct transport *transport, uint64_t rx_len, int sock)
 {
 	struct dev_desc mine, peer;
 
-	memset(lane, 0, sizeof(*lane));
-	lane->link = pair_half(dev, rx_len, &mine);
-	lane->link->user = lane;
+	memset(transport, 0, sizeof(*transport));
+	transport->link = pair_half(dev, rx_len, &mine);
+	transport->link->user = transport;
 	pair_send(sock, &mine);
 	pair_recv(sock, &peer);
-	cr_assert_eq(lane->link->ops->connect(lane->link, &peer), 0);
+	cr_assert_eq(transport->link->ops->connect(transport->link, &peer), 0);
 	pair_desc_close(&mine);
 	pair_desc_close(&peer);
-	cr_assert_eq(lane->link->ops->attach(lane->link), 0);
+	cr_assert_eq(transport->link->ops->attach(transport->link), 0);
 }
 
-void lane_write(struct lane *lane, uint32_t imm)
+void lane_write(struct transport *transport, uint32_t imm)
 {
-	struct dev_link *link = lane->link;
-	uint64_t off = lane->tx_pos & (link->tx_len - 1), len = (uint64_t)imm * DEV_IMM_UNIT;
+	struct dev_link *link = transport->link;
+	uint64_t off = transport->tx_pos & (link->tx_len - 1), len = (uint64_t)imm * DEV_IMM_UNIT;
 
 	memset(link->tx_base + off, 0xff, DEV_LINK_WORD_OFF);
 	memset(link->tx_base + off + DEV_IMM_UNIT, 0xff, len - DEV_IMM_UNIT);
 	cr_assert_eq(link->ops->write_imm(link, off, (uint32_t)len, imm), 0);
-	lane->tx_pos += len;
+	transport->tx_pos += len;
 }
 
 bool lane_poll(struct shm_dev *dev, struct dev_event *ev, uint32_t polls)
 {
-	struct lane *lane;
+	struct transport *transport;
 
 	while (!shm_dev_ops.poll((struct dev *)dev, ev))
 		if (!--polls)
 			return false;
-	lane = ev->link->user;
+	transport = ev->link->user;
 	if (ev->kind == DEV_EV_IMM)
-		lane->rx_pos += (uint64_t)ev->imm * DEV_IMM_UNIT;
+		transport->rx_pos += (uint64_t)ev->imm * DEV_IMM_UNIT;
 	return true;
 }
 
-bool lane_expect(struct shm_dev *dev, struct lane *lane, uint32_t imm, uint32_t polls)
+bool lane_expect(struct shm_dev *dev, struct transport *transport, uint32_t imm, uint32_t polls)
 {
 	struct dev_event ev;
 
-	return lane_poll(dev, &ev, polls) && ev.link == lane->link && ev.kind == DEV_EV_IMM &&
+	return lane_poll(dev, &ev, polls) && ev.link == transport->link && ev.kind == DEV_EV_IMM &&
 	       ev.imm == imm;
 }
 

@@ -25,7 +25,7 @@ TestSuite(shm_bulk, .fini = pair_fini, .timeout = 200);
 /** A peer process that sleeps; both have `area` at the same address, ours of 1s, its of 2s. */
 struct peer {
 	struct shm_dev *dev;
-	struct lane lane;
+	struct transport transport;
 	pid_t pid;
 	uint8_t *area;
 	int sock;
@@ -45,7 +45,7 @@ static void peer_start(struct peer *p)
 	close(sv[!!p->pid]);
 	memset(p->area, p->pid ? 1 : 2, LEN);
 	p->dev = pair_dev();
-	pair_join(p->dev, &p->lane, 4096, p->sock);
+	pair_join(p->dev, &p->transport, 4096, p->sock);
 	if (p->pid)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -65,10 +65,10 @@ static int get(struct peer *p, struct dev_get *g)
 	struct dev_event ev = { 0 };
 
 	g->status = 1;
-	if (!p->lane.link->ops->get(p->lane.link, g)) {
+	if (!p->transport.link->ops->get(p->transport.link, g)) {
 		while (!shm_dev_ops.poll((struct dev *)p->dev, &ev))
 			;
-		cr_assert(ev.kind == DEV_EV_GET && ev.get == g && ev.link == p->lane.link);
+		cr_assert(ev.kind == DEV_EV_GET && ev.get == g && ev.link == p->transport.link);
 	}
 	return g->status;
 }
@@ -76,7 +76,7 @@ static int get(struct peer *p, struct dev_get *g)
 static int put(struct peer *p, struct dev_get *g)
 {
 	g->status = 1;
-	cr_assert_eq(p->lane.link->ops->put(p->lane.link, g), 1);
+	cr_assert_eq(p->transport.link->ops->put(p->transport.link, g), 1);
 	return g->status;
 }
 
@@ -95,7 +95,7 @@ Test(shm_bulk, get_brings_the_peers_bytes_in_several_chunks)
 	size_t i;
 
 	peer_start(&p);
-	cr_assert(p.lane.link->caps & DEV_CAP_GET);
+	cr_assert(p.transport.link->caps & DEV_CAP_GET);
 	g.remote_addr = addr_of(p.area);
 	cr_assert_eq(get(&p, &g), 0);
 	for (i = 0; i < LEN; i++)
@@ -134,7 +134,7 @@ Test(shm_bulk, put_reaches_the_peers_memory)
 
 	memset(src, 9, sizeof(src));
 	peer_start(&p);
-	cr_assert(p.lane.link->caps & DEV_CAP_PUT);
+	cr_assert(p.transport.link->caps & DEV_CAP_PUT);
 	g.remote_addr = addr_of(p.area) + 50;
 	cr_assert_eq(put(&p, &g), 0);
 	cr_assert_eq(write(p.sock, "", 1), 1);
@@ -203,7 +203,7 @@ Test(shm_bulk, another_process_with_the_peers_pid_is_not_read)
 	struct peer p;
 
 	peer_start(&p);
-	lane_shm(&p.lane)->peer.nonce[1] ^= 1; /* it is not the one that was proven */
+	lane_shm(&p.transport)->peer.nonce[1] ^= 1; /* it is not the one that was proven */
 	g.remote_addr = addr_of(p.area);
 	cr_expect_eq(get(&p, &g), -FI_ECONNRESET);
 	cr_expect_eq(put(&p, &g), -FI_ECONNRESET);
@@ -257,7 +257,7 @@ Test(shm_bulk, without_the_capability_nothing_is_moved)
 	struct peer p;
 
 	peer_start(&p);
-	p.lane.link->caps &= ~(uint32_t)DEV_CAP_GET;
+	p.transport.link->caps &= ~(uint32_t)DEV_CAP_GET;
 	g.remote_addr = addr_of(p.area);
 	cr_expect_eq(get(&p, &g), -FI_EPERM);
 	cr_expect_eq(dst[0], 0);
@@ -277,6 +277,6 @@ Test(shm_bulk, permission_that_is_lost_later_takes_the_capability)
 	pair_forbid(SYS_process_vm_readv, EPERM);
 	pair_forbid(SYS_process_vm_writev, EPERM);
 	cr_expect_eq(get(&p, &g), -FI_EPERM);
-	cr_expect_eq(p.lane.link->caps & (DEV_CAP_GET | DEV_CAP_PUT), 0);
+	cr_expect_eq(p.transport.link->caps & (DEV_CAP_GET | DEV_CAP_PUT), 0);
 	peer_kill(&p);
 }

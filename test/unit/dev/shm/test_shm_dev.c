@@ -66,7 +66,7 @@ Test(shm_dev, open_without_descriptors_is_an_error_that_leaves_nothing)
 Test(shm_dev, wait_fd_is_readable_after_a_write_to_an_armed_device)
 {
 	struct shm_dev *da = pair_dev(), *db = pair_dev();
-	struct lane a, b;
+	struct transport a, b;
 	int i;
 
 	pair_open(da, &a, 1024, db, &b, 1024);
@@ -84,7 +84,7 @@ Test(shm_dev, wait_fd_is_readable_after_a_write_to_an_armed_device)
 Test(shm_dev, wait_fd_is_not_readable_unless_armed)
 {
 	struct shm_dev *da = pair_dev(), *db = pair_dev();
-	struct lane a, b;
+	struct transport a, b;
 
 	pair_open(da, &a, 1024, db, &b, 1024);
 	lane_write(&a, 1);
@@ -101,7 +101,7 @@ Test(shm_dev, wait_fd_is_not_readable_unless_armed)
 Test(shm_dev, arming_twice_is_arming_once)
 {
 	struct shm_dev *da = pair_dev(), *db = pair_dev();
-	struct lane a, b;
+	struct transport a, b;
 
 	pair_open(da, &a, 1024, db, &b, 1024);
 	cr_assert_eq(arm(db), 0);
@@ -115,7 +115,7 @@ Test(shm_dev, arming_twice_is_arming_once)
 Test(shm_dev, arming_again_silences_the_bell_that_rang)
 {
 	struct shm_dev *da = pair_dev(), *db = pair_dev();
-	struct lane a, b;
+	struct transport a, b;
 	int i;
 
 	pair_open(da, &a, 1024, db, &b, 1024);
@@ -129,13 +129,13 @@ Test(shm_dev, arming_again_silences_the_bell_that_rang)
 }
 
 /* Two processes take turns; each sleeps until the other writes. */
-static void ping_pong(struct shm_dev *dev, struct lane *lane, int rounds, bool first)
+static void ping_pong(struct shm_dev *dev, struct transport *transport, int rounds, bool first)
 {
 	struct dev_event ev;
 
 	for (; rounds; rounds--) {
 		if (first)
-			lane_write(lane, 1);
+			lane_write(transport, 1);
 		while (!lane_poll(dev, &ev, 1)) {
 			if (arm(dev))
 				continue;
@@ -143,7 +143,7 @@ static void ping_pong(struct shm_dev *dev, struct lane *lane, int rounds, bool f
 			disarm(dev);
 		}
 		if (!first)
-			lane_write(lane, 1);
+			lane_write(transport, 1);
 	}
 }
 
@@ -162,14 +162,14 @@ static pid_t fork_peer(int sv[2])
 static void sleepers(bool membarrier)
 {
 	struct shm_dev *dev;
-	struct lane lane;
+	struct transport transport;
 	int sv[2], status;
 	pid_t pid = fork_peer(sv);
 
 	dev = pair_dev();
 	dev->membarrier = dev->membarrier && membarrier;
-	pair_join(dev, &lane, 4096, sv[!pid]);
-	ping_pong(dev, &lane, 3000, pid);
+	pair_join(dev, &transport, 4096, sv[!pid]);
+	ping_pong(dev, &transport, 3000, pid);
 	if (!pid)
 		_exit(0);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
@@ -211,25 +211,25 @@ Test(shm_dev, killed_peer_is_no_danger_and_leaves_nothing)
 	int before = pair_fd_cnt(), sv[2], i;
 	struct shm_dev *dev;
 	struct dev_event ev;
-	struct lane lane;
+	struct transport transport;
 	pid_t pid;
 
 	for (i = 0; i < 10; i++) {
 		pid = fork_peer(sv);
 		dev = pair_dev();
-		pair_join(dev, &lane, 4096, sv[!pid]);
+		pair_join(dev, &transport, 4096, sv[!pid]);
 		if (!pid)
 			for (;;) { /* until killed, anywhere */
-				lane_write(&lane, 1);
+				lane_write(&transport, 1);
 				lane_poll(dev, &ev, 1);
 			}
 		usleep(1000 + 777 * i);
 		kill(pid, SIGKILL);
 		cr_assert_eq(waitpid(pid, NULL, 0), pid);
 		while (lane_poll(dev, &ev, 10000) && ev.kind == DEV_EV_IMM)
-			lane_write(&lane, 1);
-		lane_write(&lane, 5);
-		pair_link_close(lane.link);
+			lane_write(&transport, 1);
+		lane_write(&transport, 5);
+		pair_link_close(transport.link);
 		pair_dev_close(dev);
 		close(sv[0]);
 		close(sv[1]);

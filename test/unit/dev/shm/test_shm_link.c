@@ -12,7 +12,7 @@
 TestSuite(shm_link, .fini = pair_fini, .timeout = 200);
 
 static struct shm_dev *da, *db;
-static struct lane a, b;
+static struct transport a, b;
 
 static void setup_of(uint64_t rx_a, uint64_t rx_b)
 {
@@ -94,7 +94,7 @@ Test(shm_link, wrap_marker_moves_the_next_head_to_offset_0, .init = setup)
 }
 
 /* The longest legal write at this position: not across the end, and inband_len free behind it. */
-static uint32_t room(const struct lane *from, const struct lane *to)
+static uint32_t room(const struct transport *from, const struct transport *to)
 {
 	const struct dev_link *link = from->link;
 	uint64_t free_len = link->tx_len - link->inband_len - (from->tx_pos - to->rx_pos);
@@ -195,7 +195,7 @@ Test(shm_link, consumer_word_is_read_by_the_other_end, .init = setup)
 
 static void expect_down(uint64_t word, uint64_t off)
 {
-	struct lane c, d;
+	struct transport c, d;
 	struct dev_event ev;
 
 	setup_of(4096, 4096);
@@ -312,7 +312,7 @@ Test(shm_link, failed_create_gives_its_id_back)
 
 Test(shm_link, a_link_to_oneself_works)
 {
-	struct lane c, d;
+	struct transport c, d;
 
 	da = pair_dev();
 	pair_open(da, &c, 1024, da, &d, 1024);

@@ -11,7 +11,7 @@ TestSuite(shm_poll, .fini = pair_fini, .timeout = 200);
 #define MANY 200
 
 static struct shm_dev *da, *db;
-static struct lane a[MANY], b[MANY];
+static struct transport a[MANY], b[MANY];
 
 static void setup_of(int cnt)
 {
@@ -70,7 +70,7 @@ static void run_property(int cnt, uint64_t seed, int steps)
 			sent[i]++;
 			in_flight++;
 		} else if (lane_poll(db, &ev, 1)) {
-			i = (int)((struct lane *)ev.link->user - b);
+			i = (int)((struct transport *)ev.link->user - b);
 			cr_assert_eq(ev.imm, imm_of(b[i].rx_pos - 32 * ev.imm, got[i]),
 				     "link %d, seed %lx", i, (long)seed);
 			got[i]++;
@@ -79,7 +79,7 @@ static void run_property(int cnt, uint64_t seed, int steps)
 		if (!(r >> 40 & 0xfff)) /* a silence that parks links */
 			for (i = 0; i < 100000; i++)
 				if (lane_poll(db, &ev, 1)) {
-					got[(struct lane *)ev.link->user - b]++;
+					got[(struct transport *)ev.link->user - b]++;
 					in_flight--;
 				}
 	}

@@ -41,7 +41,7 @@ enum sender {
 };
 
 static struct shm_dev *dev;
-static struct lane lane;
+static struct transport transport;
 static uint8_t *src, *dst;
 static pid_t pid;
 
@@ -68,12 +68,12 @@ static void write_part(struct shm_offer *offer, int idx)
 	struct shm_vec vec;
 
 	shm_round_part(&offer->round, (uint32_t)idx, true, &vec);
-	shm_bulk_put_vec(lane_shm(&lane), &vec);
+	shm_bulk_put_vec(lane_shm(&transport), &vec);
 }
 
 static void sender_by_hand(enum sender how)
 {
-	struct shm_offer *offer = lane_shm(&lane)->peer_offer;
+	struct shm_offer *offer = lane_shm(&transport)->peer_offer;
 	uint32_t last = 0, gen;
 	int idx;
 
@@ -102,7 +102,7 @@ static void sender(enum sender how)
 		pause();
 	if (how != SENDER_POLLS)
 		sender_by_hand(how);
-	lane.link->ops->lend(lane.link, 1);
+	transport.link->ops->lend(transport.link, 1);
 	for (;;)
 		shm_dev_ops.poll((struct dev *)dev, &ev);
 }
@@ -122,7 +122,7 @@ static void start(enum sender how)
 	dev = pair_dev();
 	for (i = 0; !pid && i < LEN; i++)
 		src[i] = pattern(i);
-	pair_join(dev, &lane, 4096, sv[!pid]);
+	pair_join(dev, &transport, 4096, sv[!pid]);
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		cr_assert_eq(write(sv[1], &c, 1), 1);
@@ -130,7 +130,7 @@ static void start(enum sender how)
 		_exit(1);
 	}
 	cr_assert_eq(read(sv[0], &c, 1), 1);
-	cr_assert(lane.link->caps & DEV_CAP_PUT);
+	cr_assert(transport.link->caps & DEV_CAP_PUT);
 }
 
 static void stop(void)
@@ -147,7 +147,7 @@ static struct dev_get *await(void)
 	while (!shm_dev_ops.poll((struct dev *)dev, &ev) && patient())
 		;
 	cr_assert_eq(ev.kind, DEV_EV_GET);
-	cr_assert_eq(ev.link, lane.link);
+	cr_assert_eq(ev.link, transport.link);
 	return ev.get;
 }
 
@@ -173,11 +173,11 @@ static uint32_t fetch(size_t from, size_t len)
 			     .status = 1 };
 
 	memset(dst, 0xee, len + 64);
-	cr_assert_eq(lane.link->ops->get(lane.link, &g), 0);
+	cr_assert_eq(transport.link->ops->get(transport.link, &g), 0);
 	cr_assert_eq(await(), &g);
 	cr_assert_eq(g.status, 0);
 	expect_bytes(32, from, len);
-	return lane_shm(&lane)->share.round.parts - lane_shm(&lane)->share.mine;
+	return lane_shm(&transport)->share.round.parts - lane_shm(&transport)->share.mine;
 }
 
 static void fetch_many(int cnt)
@@ -216,7 +216,7 @@ static uint32_t fetch_crowd(size_t cnt, size_t len)
 {
 	static struct iovec iov[CROWD];
 	static struct dev_get g[CROWD];
-	uint32_t gen = lane_shm(&lane)->share.gen;
+	uint32_t gen = lane_shm(&transport)->share.gen;
 	size_t i, room = len + 64;
 
 	memset(dst, 0xee, cnt * room);
@@ -227,14 +227,14 @@ static uint32_t fetch_crowd(size_t cnt, size_t len)
 					 .iov_cnt = 1,
 					 .len = len,
 					 .status = 1 };
-		cr_assert_eq(lane.link->ops->get(lane.link, &g[i]), 0);
+		cr_assert_eq(transport.link->ops->get(transport.link, &g[i]), 0);
 	}
 	for (i = 0; i < cnt; i++) {
 		cr_assert_eq(await(), &g[i], "they end in order");
 		cr_assert_eq(g[i].status, 0);
 		expect_bytes(i * room + 32, i * 100, len);
 	}
-	return lane_shm(&lane)->share.gen - gen;
+	return lane_shm(&transport)->share.gen - gen;
 }
 
 Test(shm_share, fetches_that_wait_are_copied_together)
@@ -275,7 +275,7 @@ Test(shm_share, one_fetch_of_many_can_fail)
 					 .iov = &iov[i],
 					 .iov_cnt = 1,
 					 .len = 60000 };
-		cr_assert_eq(lane.link->ops->get(lane.link, &g[i]), 0);
+		cr_assert_eq(transport.link->ops->get(transport.link, &g[i]), 0);
 	}
 	for (i = 0; i < 3; i++) {
 		cr_assert_eq(await(), &g[i]);
@@ -301,7 +301,7 @@ Test(shm_share, a_poll_copies_no_more_than_a_part)
 		iov[1].iov_base = dst + LEN / 2;
 		g.iov_cnt = (size_t)cnt;
 		memset(dst, 0xee, LEN);
-		cr_assert_eq(lane.link->ops->get(lane.link, &g), 0);
+		cr_assert_eq(transport.link->ops->get(transport.link, &g), 0);
 		for (polls = 1; !shm_dev_ops.poll((struct dev *)dev, &ev); polls++)
 			cr_assert_lt(polls, 1000);
 		cr_expect_geq(polls, LEN / SHM_PART_MAX);
@@ -316,7 +316,7 @@ Test(shm_share, a_poll_copies_no_more_than_a_part)
 Test(shm_share, a_stream_of_others_does_not_keep_a_fetch_waiting)
 {
 	struct shm_dev *other = pair_dev();
-	struct lane from, to;
+	struct transport from, to;
 	struct dev_get g = { .iov_cnt = 1, .len = LEN };
 	struct iovec iov = { NULL, LEN };
 	struct dev_event ev = { 0 };
@@ -326,7 +326,7 @@ Test(shm_share, a_stream_of_others_does_not_keep_a_fetch_waiting)
 	iov.iov_base = dst;
 	g.iov = &iov;
 	g.remote_addr = (uintptr_t)src;
-	cr_assert_eq(lane.link->ops->get(lane.link, &g), 0);
+	cr_assert_eq(transport.link->ops->get(transport.link, &g), 0);
 	lane_write(&from, 1);
 	while (patient()) {
 		if (!shm_dev_ops.poll((struct dev *)dev, &ev))
@@ -365,12 +365,12 @@ Test(shm_share, what_the_sender_could_not_write_is_read_again)
 /* Fetches until the sender has claimed a part that it has not written yet. */
 static void hold_a_part(struct dev_get *g)
 {
-	const struct shm_link *link = lane_shm(&lane);
+	const struct shm_link *link = lane_shm(&transport);
 	struct dev_event ev;
 	bool ended;
 
 	while (patient()) {
-		cr_assert_eq(lane.link->ops->get(lane.link, g), 0);
+		cr_assert_eq(transport.link->ops->get(transport.link, g), 0);
 		for (ended = false; !ended && patient();) {
 			ended = shm_dev_ops.poll((struct dev *)dev, &ev);
 			if ((uint32_t)link->share.claim == link->share.round.parts &&
@@ -392,8 +392,8 @@ Test(shm_share, while_a_fetch_waits_nobody_sleeps)
 	g.remote_addr = (uintptr_t)src;
 	hold_a_part(&g);
 	cr_expect_eq(shm_dev_ops.arm((struct dev *)dev), -FI_EAGAIN, "nothing would wake us");
-	lane.link->ops->detach(lane.link); /* waits for the writer of our memory */
-	cr_expect_eq(lane_shm(&lane)->share.round.cnt, 0);
+	transport.link->ops->detach(transport.link); /* waits for the writer of our memory */
+	cr_expect_eq(lane_shm(&transport)->share.round.cnt, 0);
 	cr_expect_eq(dev->bulk_cnt, 0);
 	stop();
 }
@@ -411,10 +411,10 @@ Test(shm_share, detaching_drops_what_waits)
 		g[i] = (struct dev_get){
 			.remote_addr = (uintptr_t)src, .iov = &iov[i], .iov_cnt = 1, .len = LEN / 2
 		};
-		cr_assert_eq(lane.link->ops->get(lane.link, &g[i]), 0);
+		cr_assert_eq(transport.link->ops->get(transport.link, &g[i]), 0);
 	}
 	cr_assert(!shm_dev_ops.poll((struct dev *)dev, &ev));
-	lane.link->ops->detach(lane.link);
+	transport.link->ops->detach(transport.link);
 	cr_expect_eq(dev->bulk_cnt, 0);
 	for (i = 0; i < 100; i++)
 		cr_expect(!shm_dev_ops.poll((struct dev *)dev, &ev));
@@ -431,7 +431,7 @@ Test(shm_share, detaching_does_not_wait_for_a_dead_sender)
 	g.remote_addr = (uintptr_t)src;
 	hold_a_part(&g);
 	stop();
-	lane.link->ops->detach(lane.link);
+	transport.link->ops->detach(transport.link);
 	cr_expect_eq(dev->bulk_cnt, 0);
 }
 
@@ -446,7 +446,7 @@ static void *resume_later(void *arg)
 /* Fetches until the sender is stopped between the claim of a part and its writing. */
 static void stop_inside_a_part(struct dev_get *g)
 {
-	const struct shm_link *link = lane_shm(&lane);
+	const struct shm_link *link = lane_shm(&transport);
 	struct dev_event ev;
 
 	while (patient()) {
@@ -476,7 +476,7 @@ Test(shm_share, detaching_outwaits_a_stopped_sender)
 	g.remote_addr = (uintptr_t)src;
 	stop_inside_a_part(&g);
 	pthread_create(&thread, NULL, resume_later, &resumed);
-	lane.link->ops->detach(lane.link);
+	transport.link->ops->detach(transport.link);
 	cr_expect(resumed, "a part was not written yet");
 	memset(dst, 0x11, LEN);
 	pthread_join(thread, NULL);
@@ -495,7 +495,7 @@ Test(shm_share, an_offer_of_nonsense_does_no_harm)
 	static const uint64_t words[] = { 0, 1, 1ull << 47, UINT64_MAX - 1, UINT64_MAX };
 	struct shm_dev *da = pair_dev(), *db = pair_dev();
 	struct shm_offer *offer;
-	struct lane a, b;
+	struct transport a, b;
 	int i, k, n, gen = 1;
 
 	util_params.single_copy = 1;

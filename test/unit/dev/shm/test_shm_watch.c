@@ -12,7 +12,7 @@ TestSuite(shm_watch, .fini = pair_fini, .timeout = 200);
 #define MANY 100
 
 static struct shm_dev *da, *db;
-static struct lane a[MANY], b[MANY];
+static struct transport a[MANY], b[MANY];
 
 static void setup_of(int cnt)
 {
@@ -158,7 +158,7 @@ Test(shm_watch, arming_for_a_sleep_settles_every_parked_link)
 	cr_assert_eq(shm_watch_arm_all(db), 0);
 	cr_expect_eq(unsettled_cnt(), 0);
 	/* Parking what was armed and settled needs neither another change nor the sweep. */
-	park((int)((struct lane *)db->act[0].link->base.user - b));
+	park((int)((struct transport *)db->act[0].link->base.user - b));
 	cr_expect_eq(unsettled_cnt(), 0);
 }
 

@@ -13,14 +13,14 @@ TestSuite(vb_bulk, .fini = pair_fini, .timeout = 200);
 #define LEN 100000u
 
 static struct vb_dev *devs[2];
-static struct lane lanes[2];
+static struct transport transports[2];
 static uint8_t far[LEN], near[LEN];
 static struct dev_mem *far_mem, *near_mem;
 
 static void setup(const struct vb_tune *tune)
 {
 	pair_open(devs, tune);
-	pair_link(devs, 4096, true, lanes);
+	pair_link(devs, 4096, true, transports);
 	for (uint32_t i = 0; i < LEN; i++)
 		far[i] = (uint8_t)(i * 7 + (i >> 8));
 	cr_assert_eq(vb_dev_mem_reg((struct dev *)devs[0], near, LEN, DEV_MEM_LOCAL, &near_mem), 0);
@@ -31,7 +31,7 @@ static void setup(const struct vb_tune *tune)
 
 static void teardown(void)
 {
-	struct dev_link *link = lanes[0].link;
+	struct dev_link *link = transports[0].link;
 
 	link->ops->detach(link);
 	vb_dev_mem_dereg((struct dev *)devs[0], near_mem);
@@ -84,7 +84,7 @@ Test(vb_bulk, an_empty_transfer_ends_at_once)
 
 	setup(NULL);
 	get = transfer(NULL, 0, 0);
-	cr_expect_eq(vb_link_get(lanes[0].link, &get), 1);
+	cr_expect_eq(vb_link_get(transports[0].link, &get), 1);
 	cr_expect_eq(get.status, 0);
 	teardown();
 }
@@ -99,7 +99,7 @@ Test(vb_bulk, a_get_brings_every_length_around_a_piece)
 		struct dev_get get = transfer(&iov, 1, lens[i]);
 
 		memset(near, 0xee, LEN);
-		cr_assert_eq(vb_link_get(lanes[0].link, &get), 0);
+		cr_assert_eq(vb_link_get(transports[0].link, &get), 0);
 		finish(&get);
 		cr_assert_arr_eq(near, far, lens[i]);
 		cr_expect(lens[i] == LEN || near[lens[i]] == 0xee, "not a byte more");
@@ -116,7 +116,7 @@ Test(vb_bulk, buffers_are_filled_in_order_empty_ones_passed_over)
 
 	setup(&pair_small);
 	get = transfer(iov, 4, 12345);
-	cr_assert_eq(vb_link_get(lanes[0].link, &get), 0);
+	cr_assert_eq(vb_link_get(transports[0].link, &get), 0);
 	finish(&get);
 	cr_assert_arr_eq(near, far, 5000);
 	cr_assert_arr_eq(near + 20000, far + 5000, 7345);
@@ -132,7 +132,7 @@ Test(vb_bulk, a_put_takes_them_there)
 	for (uint32_t i = 0; i < LEN; i++)
 		near[i] = (uint8_t)(i * 13);
 	get = transfer(iov, 2, 40000);
-	cr_assert_eq(vb_link_put(lanes[0].link, &get), 0);
+	cr_assert_eq(vb_link_put(transports[0].link, &get), 0);
 	finish(&get);
 	cr_assert_arr_eq(far, near + 100, 7000);
 	cr_assert_arr_eq(far + 7000, near + 50000, 33000);
@@ -150,12 +150,12 @@ Test(vb_bulk, many_at_once_end_in_order_and_writes_pass_between)
 		iov[i] = (struct iovec){ near + 10000 * i, 10000 };
 		gets[i] = transfer(&iov[i], 1, 10000);
 		gets[i].remote_addr += 10000u * (unsigned)i;
-		cr_assert_eq(vb_link_get(lanes[0].link, &gets[i]), 0);
+		cr_assert_eq(vb_link_get(transports[0].link, &gets[i]), 0);
 	}
 	while (ended < 8) {
 		struct dev_event ev;
 
-		if (sent < pair_small.srq_depth && !lane_write(&lanes[0], 32))
+		if (sent < pair_small.srq_depth && !lane_write(&transports[0], 32))
 			sent++;
 		if (!lane_poll(devs[0], &ev, 0))
 			continue;
@@ -164,7 +164,7 @@ Test(vb_bulk, many_at_once_end_in_order_and_writes_pass_between)
 	}
 	cr_assert_gt(sent, 0);
 	for (unsigned i = 0; i < sent; i++)
-		lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
 	cr_assert_arr_eq(near, far, 80000);
 	teardown();
 }
@@ -172,7 +172,7 @@ Test(vb_bulk, many_at_once_end_in_order_and_writes_pass_between)
 Test(vb_bulk, memory_that_is_not_lent_any_more_ends_that_link_alone)
 {
 	struct iovec iov = { near, LEN };
-	struct lane other[2];
+	struct transport other[2];
 	struct dev_get get;
 	struct dev_event ev;
 
@@ -180,12 +180,12 @@ Test(vb_bulk, memory_that_is_not_lent_any_more_ends_that_link_alone)
 	pair_link(devs, 4096, true, other);
 	get = transfer(&iov, 1, 4096);
 	get.remote_key ^= 0x5a5a00;
-	cr_assert_eq(vb_link_get(lanes[0].link, &get), 0);
+	cr_assert_eq(vb_link_get(transports[0].link, &get), 0);
 	ev = lane_wait(devs[0], DEV_EV_DOWN);
-	cr_expect_eq(ev.link, lanes[0].link);
+	cr_expect_eq(ev.link, transports[0].link);
 	cr_expect_eq(ev.status, -FI_EREMOTEIO);
 	cr_expect_eq(get.status, 1, "forgotten");
-	cr_expect_eq(vb_link_get(lanes[0].link, &get), -FI_EAGAIN);
+	cr_expect_eq(vb_link_get(transports[0].link, &get), -FI_EAGAIN);
 	cr_assert_eq(lane_write(&other[0], 64), 0);
 	lane_take(&other[1], lane_wait(devs[1], DEV_EV_IMM).imm);
 	teardown();
@@ -199,8 +199,8 @@ Test(vb_bulk, after_detach_open_transfers_are_forgotten_and_touch_nothing)
 
 	setup(&pair_small);
 	get = transfer(&iov, 1, LEN);
-	cr_assert_eq(vb_link_get(lanes[0].link, &get), 0);
-	lanes[0].link->ops->detach(lanes[0].link);
+	cr_assert_eq(vb_link_get(transports[0].link, &get), 0);
+	transports[0].link->ops->detach(transports[0].link);
 	memset(near, 0x11, LEN);
 	cr_expect_not(lane_poll(devs[0], &ev, 200));
 	for (uint32_t i = 0; i < LEN; i++)

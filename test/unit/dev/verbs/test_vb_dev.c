@@ -12,7 +12,7 @@
 TestSuite(vb_dev, .fini = pair_fini, .timeout = 200);
 
 static struct vb_dev *devs[2];
-static struct lane lanes[2];
+static struct transport transports[2];
 
 Test(vb_dev, depths_follow_the_device)
 {
@@ -65,16 +65,16 @@ Test(vb_dev, an_idle_device_sleeps_and_an_arrival_wakes_it)
 	struct pollfd pfd;
 
 	pair_open(devs, NULL);
-	pair_link(devs, 4096, true, lanes);
+	pair_link(devs, 4096, true, transports);
 	pfd = (struct pollfd){ .fd = vb_dev_wait_fd((struct dev *)devs[1]), .events = POLLIN };
 	for (int i = 0; i < 3; i++) {
 		cr_assert(sleeps(devs[1], &pfd), "nothing came");
-		cr_assert_eq(lane_write(&lanes[0], 64), 0);
+		cr_assert_eq(lane_write(&transports[0], 64), 0);
 		cr_assert_eq(poll(&pfd, 1, PAIR_PATIENCE_S * 1000), 1);
 		vb_dev_disarm((struct dev *)devs[1]);
 		vb_dev_disarm((struct dev *)devs[1]);
 		cr_assert_eq(poll(&pfd, 1, 0), 0, "disarmed");
-		lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
 	}
 }
 
@@ -83,16 +83,16 @@ Test(vb_dev, what_came_before_arm_is_not_slept_over)
 	struct dev_event ev;
 
 	pair_open(devs, NULL);
-	pair_link(devs, 4096, true, lanes);
-	cr_assert_eq(lane_write(&lanes[0], 64), 0);
-	cr_assert_eq(lane_write(&lanes[0], 64), 0);
-	lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+	pair_link(devs, 4096, true, transports);
+	cr_assert_eq(lane_write(&transports[0], 64), 0);
+	cr_assert_eq(lane_write(&transports[0], 64), 0);
+	lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
 	/* The second one may be fetched already, in the queue, or on its way. */
 	for (int i = 0; i < 10000 && !vb_dev_arm((struct dev *)devs[1]); i++)
 		vb_dev_disarm((struct dev *)devs[1]);
 	cr_assert_eq(vb_dev_arm((struct dev *)devs[1]), -FI_EAGAIN);
 	cr_assert(vb_poll((struct dev *)devs[1], &ev));
-	lane_take(&lanes[1], ev.imm);
+	lane_take(&transports[1], ev.imm);
 	vb_dev_disarm((struct dev *)devs[1]);
 }
 

@@ -9,21 +9,21 @@
 TestSuite(vb_link, .fini = pair_fini, .timeout = 200);
 
 static struct vb_dev *devs[2];
-static struct lane lanes[2];
+static struct transport transports[2];
 
-static struct vb_link *vb(struct lane *lane)
+static struct vb_link *vb(struct transport *transport)
 {
-	return (struct vb_link *)lane->link;
+	return (struct vb_link *)transport->link;
 }
 
 /* Writes as soon as there is room in the send queue. */
-static void write_soon(struct lane *lane, uint32_t len)
+static void write_soon(struct transport *transport, uint32_t len)
 {
 	struct dev_event ev;
 	int ret;
 
-	while ((ret = lane_write(lane, len)) == -FI_EAGAIN)
-		cr_assert_not(lane_poll(lane->dev, &ev, 1), "nothing but room comes");
+	while ((ret = lane_write(transport, len)) == -FI_EAGAIN)
+		cr_assert_not(lane_poll(transport->dev, &ev, 1), "nothing but room comes");
 	cr_assert_eq(ret, 0);
 }
 
@@ -42,29 +42,29 @@ Test(vb_link, bytes_arrive_at_the_same_offset_inline_and_not)
 	static const uint32_t lens[] = { 32, 64, 192, 224, 256, 4096, 64, 65536, 32 };
 
 	pair_open(devs, NULL);
-	pair_link(devs, 1 << 18, true, lanes);
+	pair_link(devs, 1 << 18, true, transports);
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		struct dev_event ev;
 
-		cr_assert_eq(lane_write(&lanes[0], lens[i]), 0);
+		cr_assert_eq(lane_write(&transports[0], lens[i]), 0);
 		ev = lane_wait(devs[1], DEV_EV_IMM);
-		cr_expect_eq(ev.link, lanes[1].link);
+		cr_expect_eq(ev.link, transports[1].link);
 		cr_expect_eq(ev.imm, lens[i] / 32);
-		lane_take(&lanes[1], ev.imm);
+		lane_take(&transports[1], ev.imm);
 	}
 }
 
 Test(vb_link, three_laps_of_a_small_ring_both_ways_at_small_depths)
 {
 	pair_open(devs, &pair_small);
-	pair_link(devs, 1024, true, lanes);
+	pair_link(devs, 1024, true, transports);
 	for (int i = 0; i < 3 * 1024 / 64; i++) {
-		write_soon(&lanes[0], 64);
-		write_soon(&lanes[1], 64);
-		lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
-		lane_take(&lanes[0], lane_wait(devs[0], DEV_EV_IMM).imm);
+		write_soon(&transports[0], 64);
+		write_soon(&transports[1], 64);
+		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		lane_take(&transports[0], lane_wait(devs[0], DEV_EV_IMM).imm);
 	}
-	cr_expect_eq(lanes[1].rx_pos, 3 * 1024);
+	cr_expect_eq(transports[1].rx_pos, 3 * 1024);
 }
 
 Test(vb_link, a_full_send_queue_says_so_and_polling_makes_room)
@@ -74,26 +74,26 @@ Test(vb_link, a_full_send_queue_says_so_and_polling_makes_room)
 
 	tune.srq_depth = 20; /* otherwise it is the receiver who has no room */
 	pair_open(devs, &tune);
-	pair_link(devs, 1 << 16, true, lanes);
-	while (!lane_write(&lanes[0], 32))
+	pair_link(devs, 1 << 16, true, transports);
+	while (!lane_write(&transports[0], 32))
 		sent++;
 	cr_assert_eq(sent, tune.sq_depth, "nobody polled");
 	for (; sent < 20; sent++)
-		write_soon(&lanes[0], 32);
+		write_soon(&transports[0], 32);
 	for (; sent; sent--)
-		lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
 }
 
 Test(vb_link, numbers_of_wqes_wrap_at_32_bits)
 {
 	pair_open(devs, &pair_small);
-	pair_link(devs, 1 << 14, true, lanes);
-	vb(&lanes[0])->sq_head = vb(&lanes[0])->sq_done = UINT32_MAX - 5;
+	pair_link(devs, 1 << 14, true, transports);
+	vb(&transports[0])->sq_head = vb(&transports[0])->sq_done = UINT32_MAX - 5;
 	for (int i = 0; i < 30; i++) {
-		write_soon(&lanes[0], 32);
-		lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		write_soon(&transports[0], 32);
+		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
 	}
-	cr_expect_eq(vb(&lanes[0])->sq_head, 24);
+	cr_expect_eq(vb(&transports[0])->sq_head, 24);
 }
 
 Test(vb_link, every_interval_one_wqe_is_signalled_and_retires_all_before)
@@ -104,17 +104,17 @@ Test(vb_link, every_interval_one_wqe_is_signalled_and_retires_all_before)
 	struct dev_event ev;
 
 	pair_open(devs, &tune);
-	pair_link(devs, 1 << 14, true, lanes);
+	pair_link(devs, 1 << 14, true, transports);
 	for (int i = 0; i < 7; i++)
-		cr_assert_eq(lane_write(&lanes[0], 32), 0);
+		cr_assert_eq(lane_write(&transports[0], 32), 0);
 	for (int i = 0; i < 7; i++)
-		lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
 	cr_expect_not(lane_poll(devs[0], &ev, 50));
-	cr_expect_eq(vb(&lanes[0])->sq_done, 0, "none was signalled");
-	cr_assert_eq(lane_write(&lanes[0], 32), 0);
-	lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+	cr_expect_eq(vb(&transports[0])->sq_done, 0, "none was signalled");
+	cr_assert_eq(lane_write(&transports[0], 32), 0);
+	lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
 	cr_expect_not(lane_poll(devs[0], &ev, 50));
-	cr_expect_eq(vb(&lanes[0])->sq_done, 8);
+	cr_expect_eq(vb(&transports[0])->sq_done, 8);
 }
 
 Test(vb_link, retiring_compares_across_the_wrap_and_never_goes_back)
@@ -137,14 +137,14 @@ Test(vb_link, the_peers_consumer_word_is_read)
 	uint64_t value;
 
 	pair_open(devs, NULL);
-	pair_link(devs, 4096, true, lanes);
+	pair_link(devs, 4096, true, transports);
 	for (uint64_t pos = 1; pos < 1ull << 40; pos *= 97) {
 		struct dev_event ev;
 
-		*lanes[1].link->consumer_word = pos;
-		cr_assert_eq(lanes[0].link->ops->read_consumer(lanes[0].link, &value), 0);
+		*transports[1].link->consumer_word = pos;
+		cr_assert_eq(transports[0].link->ops->read_consumer(transports[0].link, &value), 0);
 		ev = lane_wait(devs[0], DEV_EV_READ);
-		cr_expect_eq(ev.link, lanes[0].link);
+		cr_expect_eq(ev.link, transports[0].link);
 		cr_expect_eq(ev.value, pos);
 	}
 }
@@ -154,10 +154,11 @@ Test(vb_link, a_word_read_from_a_full_send_queue_has_to_wait)
 	uint64_t value;
 
 	pair_open(devs, &pair_small);
-	pair_link(devs, 1 << 14, true, lanes);
-	while (!lane_write(&lanes[0], 32))
+	pair_link(devs, 1 << 14, true, transports);
+	while (!lane_write(&transports[0], 32))
 		;
-	cr_expect_eq(lanes[0].link->ops->read_consumer(lanes[0].link, &value), -FI_EAGAIN);
+	cr_expect_eq(transports[0].link->ops->read_consumer(transports[0].link, &value),
+		     -FI_EAGAIN);
 }
 
 Test(vb_link, what_the_peer_writes_before_attach_comes_after_it_in_order)
@@ -165,21 +166,21 @@ Test(vb_link, what_the_peer_writes_before_attach_comes_after_it_in_order)
 	struct dev_event ev;
 
 	pair_open(devs, &pair_small);
-	pair_link(devs, 1 << 14, false, lanes);
-	cr_assert_eq(lanes[0].link->ops->attach(lanes[0].link), 0);
+	pair_link(devs, 1 << 14, false, transports);
+	cr_assert_eq(transports[0].link->ops->attach(transports[0].link), 0);
 	for (int i = 0; i < 20; i++) {
-		write_soon(&lanes[0], 32u * (1 + i % 3));
+		write_soon(&transports[0], 32u * (1 + i % 3));
 		cr_assert_not(lane_poll(devs[1], &ev, 2));
 	}
 	cr_assert_not(lane_poll(devs[1], &ev, 100));
-	cr_assert_eq(lanes[1].link->ops->attach(lanes[1].link), 0);
-	write_soon(&lanes[0], 64);
+	cr_assert_eq(transports[1].link->ops->attach(transports[1].link), 0);
+	write_soon(&transports[0], 64);
 	for (int i = 0; i < 21; i++) {
 		ev = lane_wait(devs[1], DEV_EV_IMM);
-		cr_expect_eq(ev.link, lanes[1].link);
-		lane_take(&lanes[1], ev.imm);
+		cr_expect_eq(ev.link, transports[1].link);
+		lane_take(&transports[1], ev.imm);
 	}
-	cr_expect_eq(lanes[1].rx_pos, lanes[0].tx_pos);
+	cr_expect_eq(transports[1].rx_pos, transports[0].tx_pos);
 }
 
 Test(vb_link, after_detach_nothing_comes)
@@ -187,11 +188,11 @@ Test(vb_link, after_detach_nothing_comes)
 	struct dev_event ev;
 
 	pair_open(devs, NULL);
-	pair_link(devs, 4096, true, lanes);
+	pair_link(devs, 4096, true, transports);
 	for (int i = 0; i < 4; i++)
-		cr_assert_eq(lane_write(&lanes[0], 32), 0);
-	lane_take(&lanes[1], lane_wait(devs[1], DEV_EV_IMM).imm);
-	lanes[1].link->ops->detach(lanes[1].link);
+		cr_assert_eq(lane_write(&transports[0], 32), 0);
+	lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+	transports[1].link->ops->detach(transports[1].link);
 	cr_expect_not(lane_poll(devs[1], &ev, 100));
 }
 
@@ -211,18 +212,18 @@ Test(vb_link, a_description_that_makes_no_sense_leaves_the_link_unconnected)
 
 Test(vb_link, a_peer_that_is_gone_is_a_timeout_and_others_go_on)
 {
-	struct lane other[2];
+	struct transport other[2];
 	struct dev_event ev;
 
 	pair_open(devs, NULL);
-	pair_link(devs, 4096, true, lanes);
+	pair_link(devs, 4096, true, transports);
 	pair_link(devs, 4096, true, other);
-	lanes[1].link->ops->detach(lanes[1].link);
-	cr_assert_eq(lane_write(&lanes[0], 64), 0);
+	transports[1].link->ops->detach(transports[1].link);
+	cr_assert_eq(lane_write(&transports[0], 64), 0);
 	ev = lane_wait(devs[0], DEV_EV_DOWN);
-	cr_expect_eq(ev.link, lanes[0].link);
+	cr_expect_eq(ev.link, transports[0].link);
 	cr_expect_lt(ev.status, 0);
-	cr_expect_eq(lane_write(&lanes[0], 64), -FI_EAGAIN, "a dead link takes nothing");
+	cr_expect_eq(lane_write(&transports[0], 64), -FI_EAGAIN, "a dead link takes nothing");
 	cr_assert_eq(lane_write(&other[0], 64), 0);
 	lane_take(&other[1], lane_wait(devs[1], DEV_EV_IMM).imm);
 	cr_expect_not(lane_poll(devs[0], &ev, 100), "DOWN comes once");
@@ -233,11 +234,11 @@ Test(vb_link, a_failed_post_is_down_after_what_had_arrived)
 	struct dev_event ev;
 
 	pair_open(devs, NULL);
-	pair_link(devs, 4096, true, lanes);
-	cr_assert_eq(lane_write(&lanes[1], 64), 0);
+	pair_link(devs, 4096, true, transports);
+	cr_assert_eq(lane_write(&transports[1], 64), 0);
 	ev = lane_wait(devs[0], DEV_EV_IMM);
-	lane_take(&lanes[0], ev.imm);
-	vb_link_fail_cold(vb(&lanes[0]), EINVAL);
+	lane_take(&transports[0], ev.imm);
+	vb_link_fail_cold(vb(&transports[0]), EINVAL);
 	ev = lane_wait(devs[0], DEV_EV_DOWN);
 	cr_expect_eq(ev.status, -FI_EIO);
 	cr_expect_not(lane_poll(devs[0], &ev, 20));

@@ -66,20 +66,22 @@ void pair_fini(void)
 	}
 }
 
-void pair_link(struct vb_dev *devs[2], uint64_t ring_len, bool attach, struct lane lanes[2])
+void pair_link(struct vb_dev *devs[2], uint64_t ring_len, bool attach,
+	       struct transport transports[2])
 {
 	struct dev_desc descs[2];
 
 	for (int i = 0; i < 2; i++) {
-		lanes[i] = (struct lane){ .dev = devs[i] };
-		cr_assert_eq(vb_link_create((struct dev *)devs[i], ring_len, &lanes[i].link), 0);
-		links[link_cnt++] = lanes[i].link;
-		cr_assert_eq(lanes[i].link->ops->describe(lanes[i].link, &descs[i]), 0);
+		transports[i] = (struct transport){ .dev = devs[i] };
+		cr_assert_eq(vb_link_create((struct dev *)devs[i], ring_len, &transports[i].link),
+			     0);
+		links[link_cnt++] = transports[i].link;
+		cr_assert_eq(transports[i].link->ops->describe(transports[i].link, &descs[i]), 0);
 	}
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(lanes[i].link->ops->connect(lanes[i].link, &descs[!i]), 0);
+		cr_assert_eq(transports[i].link->ops->connect(transports[i].link, &descs[!i]), 0);
 	for (int i = 0; attach && i < 2; i++)
-		cr_assert_eq(lanes[i].link->ops->attach(lanes[i].link), 0);
+		cr_assert_eq(transports[i].link->ops->attach(transports[i].link), 0);
 }
 
 static uint8_t pattern(uint64_t pos)
@@ -87,30 +89,31 @@ static uint8_t pattern(uint64_t pos)
 	return (uint8_t)(pos * 131 + (pos >> 8) * 7 + 3);
 }
 
-int lane_write(struct lane *lane, uint32_t len)
+int lane_write(struct transport *transport, uint32_t len)
 {
-	uint64_t off = lane->tx_pos & (lane->link->tx_len - 1);
+	uint64_t off = transport->tx_pos & (transport->link->tx_len - 1);
 	int ret;
 
-	cr_assert_leq(off + len, lane->link->tx_len);
+	cr_assert_leq(off + len, transport->link->tx_len);
 	for (uint32_t i = 0; i < len; i++)
-		lane->link->tx_base[off + i] = pattern(lane->tx_pos + i);
-	ret = lane->link->ops->write_imm(lane->link, off, len, len / DEV_IMM_UNIT);
+		transport->link->tx_base[off + i] = pattern(transport->tx_pos + i);
+	ret = transport->link->ops->write_imm(transport->link, off, len, len / DEV_IMM_UNIT);
 	if (!ret)
-		lane->tx_pos += len;
+		transport->tx_pos += len;
 	return ret;
 }
 
-void lane_take(struct lane *lane, uint32_t imm)
+void lane_take(struct transport *transport, uint32_t imm)
 {
 	uint32_t len = imm * DEV_IMM_UNIT;
-	uint64_t off = lane->rx_pos & (lane->link->rx_len - 1);
+	uint64_t off = transport->rx_pos & (transport->link->rx_len - 1);
 
-	cr_assert_leq(off + len, lane->link->rx_len);
+	cr_assert_leq(off + len, transport->link->rx_len);
 	for (uint32_t i = 0; i < len; i++)
-		cr_assert_eq(lane->link->rx_base[off + i], pattern(lane->rx_pos + i),
-			     "byte %u of %u at %llu", i, len, (unsigned long long)lane->rx_pos);
-	lane->rx_pos += len;
+		cr_assert_eq(transport->link->rx_base[off + i], pattern(transport->rx_pos + i),
+			     "byte %u of %u at %llu", i, len,
+			     (unsigned long long)transport->rx_pos);
+	transport->rx_pos += len;
 }
 
 bool lane_poll(struct vb_dev *dev, struct dev_event *ev, unsigned ms)

@@ -15,7 +15,7 @@
 
 #define PAIR_PATIENCE_S 60
 
-struct lane {
+struct transport {
 	struct dev_link *link;
 	struct vb_dev *dev;
 	uint64_t tx_pos; /* virtual */
@@ -32,13 +32,14 @@ void pair_open(struct vb_dev *devs[2], const struct vb_tune *tune);
 void pair_fini(void);
 
 /** A link with a ring of ring_len at each end; attached if `attach`. */
-void pair_link(struct vb_dev *devs[2], uint64_t ring_len, bool attach, struct lane lanes[2]);
+void pair_link(struct vb_dev *devs[2], uint64_t ring_len, bool attach,
+	       struct transport transports[2]);
 
 /** Writes `len` bytes (a multiple of 32) of a pattern: what write_imm says. The test keeps room. */
-int lane_write(struct lane *lane, uint32_t len);
+int lane_write(struct transport *transport, uint32_t len);
 
 /** Checks the pattern of an arrived write, and moves on. */
-void lane_take(struct lane *lane, uint32_t imm);
+void lane_take(struct transport *transport, uint32_t imm);
 
 /** Polls until there is an event of `kind`; fails the test if it takes too long. */
 struct dev_event lane_wait(struct vb_dev *dev, enum dev_event_kind kind);

@@ -12,22 +12,22 @@
 #include "unit/erpc/rx/forged.h"
 
 static enum core_rx_verdict not_understood(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					   uint32_t len, core_retain_t hold)
+					   uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)op;
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	return CORE_RX_BAD;
 }
 
 static enum core_rx_verdict call_not_understood(struct core_chan *chan, struct core_call_ref ref,
 						const uint8_t *data, uint32_t len,
-						core_retain_t hold)
+						core_retain_t retain)
 {
 	(void)ref;
-	return not_understood(chan, 0, data, len, hold);
+	return not_understood(chan, 0, data, len, retain);
 }
 
 static unsigned told;
@@ -218,11 +218,11 @@ static unsigned heard_cnt;
 
 /** What it hears; operation 0xBAD ends the session. */
 static enum core_rx_verdict hear(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				 uint32_t len, core_retain_t hold)
+				 uint32_t len, core_retain_t retain)
 {
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	cr_assert_lt(heard_cnt, 8);
 	heard[heard_cnt++] = op;
 	if (op == 0xBAD)

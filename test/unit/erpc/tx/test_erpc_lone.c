@@ -166,11 +166,11 @@ Test(erpc_lone, an_answer_leaves_as_among_others, .init = setup_server, .fini = 
 	cr_assert(erpc_lone_answers(lone, WIRE_ERPC_FRAME_LEN, 0, 0));
 	/* The answer to the first call is empty (erpc_pair.c). */
 	owed = take_owed(&pairs[0].end[1]);
-	cr_assert_eq(lone->conn.chan.ops->answer(&lone->conn.chan, owed.ref, owed.hold, "", 0, 0),
+	cr_assert_eq(lone->conn.chan.ops->answer(&lone->conn.chan, owed.ref, owed.retain, "", 0, 0),
 		     0);
 	owed = take_owed(&pairs[1].end[1]);
 	cr_assert_eq(any->conn.chan.ops->reply_iov(&any->conn.chan, owed.ref, &iov, 0, 0, 0), 0);
-	any->conn.chan.ops->release(&any->conn.chan, owed.hold);
+	any->conn.chan.ops->release(&any->conn.chan, owed.retain);
 	compare_bytes(a->resp, b->resp);
 	cr_expect(!memcmp(&a->s, &b->s, sizeof(a->s)));
 	cr_expect_eq(a->said, b->said);

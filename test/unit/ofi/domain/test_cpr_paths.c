@@ -26,15 +26,15 @@ static int memory_probe(struct dev_about *about)
 	return 0;
 }
 
-static const struct eng_lane_ops memory = { .path = 1, .probe = memory_probe };
-static const struct eng_lane_ops nic0 = { .path = 2, .probe = nic0_probe };
-static const struct eng_lane_ops nic1 = { .path = 2, .probe = nic1_probe };
-static const struct eng_lane_ops always = { .path = 4 };
-static const struct eng_lane_ops *const shm[] = { &memory, NULL };
-static const struct eng_lane_ops *const nic[] = { &nic0, &nic1, NULL };
-static const struct eng_lane_ops *const second[] = { &nic1, NULL };
-static const struct eng_lane_ops *const sure[] = { &always, NULL };
-static const struct eng_lane_ops *const nobody[] = { NULL };
+static const struct eng_transport_ops memory = { .path = 1, .probe = memory_probe };
+static const struct eng_transport_ops nic0 = { .path = 2, .probe = nic0_probe };
+static const struct eng_transport_ops nic1 = { .path = 2, .probe = nic1_probe };
+static const struct eng_transport_ops always = { .path = 4 };
+static const struct eng_transport_ops *const shm[] = { &memory, NULL };
+static const struct eng_transport_ops *const nic[] = { &nic0, &nic1, NULL };
+static const struct eng_transport_ops *const second[] = { &nic1, NULL };
+static const struct eng_transport_ops *const sure[] = { &always, NULL };
+static const struct eng_transport_ops *const nobody[] = { NULL };
 static const struct cpr_path table[] = {
 	{ "shm", shm },   { "nic", nic },       { "second", second },
 	{ "sure", sure }, { "nobody", nobody }, { 0 },
@@ -48,16 +48,16 @@ static int get(const char *text)
 	return cpr_paths_read(table, text, false, &paths);
 }
 
-/** The lanes that were found, and no more. */
-static void expect_lanes(const struct eng_lane_ops *a, const struct eng_lane_ops *b,
-			 const struct eng_lane_ops *c)
+/** The transports that were found, and no more. */
+static void expect_lanes(const struct eng_transport_ops *a, const struct eng_transport_ops *b,
+			 const struct eng_transport_ops *c)
 {
-	const struct eng_lane_ops *want[] = { a, b, c };
+	const struct eng_transport_ops *want[] = { a, b, c };
 	uint32_t cnt = c ? 3 : b ? 2 : a ? 1 : 0;
 
-	cr_assert_eq(paths.lanes.cnt, cnt);
+	cr_assert_eq(paths.transports.cnt, cnt);
 	for (uint32_t i = 0; i < cnt; i++)
-		cr_expect_eq(paths.lanes.ops[i], want[i]);
+		cr_expect_eq(paths.transports.ops[i], want[i]);
 }
 
 Test(cpr_paths, what_needs_no_device_is_always_there)

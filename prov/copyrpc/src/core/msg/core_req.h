@@ -47,8 +47,8 @@ struct core_tx_req {
 	uint64_t data;
 	uint64_t flags;
 	void *context;
-	struct core_exposure loan; /* our memory is announced to the peer */
-	void *copy;                /* the bytes of an injected message, or NULL */
+	struct core_exposure exposure; /* our memory is announced to the peer */
+	void *copy;                    /* the bytes of an injected message, or NULL */
 	struct iovec iov[CORE_TX_IOV_MAX];
 };
 
@@ -98,7 +98,7 @@ struct core_rx_req {
 /** Bytes of a message that stay in the ring: over budget. */
 struct core_retained {
 	struct util_list link;
-	core_retain_t hold;
+	core_retain_t retain;
 	const uint8_t *data;
 	uint32_t len;
 };

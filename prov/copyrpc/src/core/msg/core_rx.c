@@ -200,7 +200,7 @@ void core_rx_keep(struct core_ep *ep, struct core_unexp *in, bool tagged)
 
 /** A message that is whole: the common case. */
 static inline enum core_rx_verdict core_rx_whole(struct core_peer *peer,
-						 const struct core_head *head, core_retain_t hold)
+						 const struct core_head *head, core_retain_t retain)
 {
 	struct core_ep *ep = peer->ep;
 	struct core_unexp *in;
@@ -220,7 +220,7 @@ static inline enum core_rx_verdict core_rx_whole(struct core_peer *peer,
 	in = core_unexp_new(peer, head, head->body_len);
 	if (!in)
 		return CORE_RX_BAD;
-	verdict = core_unexp_bytes(in, head->body, head->body_len, hold);
+	verdict = core_unexp_bytes(in, head->body, head->body_len, retain);
 	if (verdict == CORE_RX_BAD)
 		core_unexp_free(in);
 	else
@@ -336,8 +336,11 @@ static bool core_rx_in_order(struct core_peer *peer, uint32_t op, const uint8_t 
 }
 
 /* Long, or not in order, or with more to do than most. */
-static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
-	struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len, core_retain_t hold)
+static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(struct core_chan *chan,
+									  uint32_t op,
+									  const uint8_t *data,
+									  uint32_t len,
+									  core_retain_t retain)
 {
 	struct core_peer *peer = chan->peer;
 	struct core_head head;
@@ -347,14 +350,14 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
 	if (UTIL_UNLIKELY(!core_head_parse(&head, op, data, len)))
 		return CORE_RX_BAD;
 	if (UTIL_LIKELY(head.op == WIRE_OP_MSG))
-		return core_rx_whole(peer, &head, hold);
+		return core_rx_whole(peer, &head, retain);
 	if (head.op == WIRE_OP_PART)
-		return core_rx_first_segment(peer, &head, hold);
+		return core_rx_first_segment(peer, &head, retain);
 	if (head.op == WIRE_OP_LEND)
 		return core_rma_on_msg(chan, &head);
 	if (head.op != WIRE_OP_CONT)
 		return CORE_RX_BAD;
-	return core_rx_cont(peer, &head, hold);
+	return core_rx_cont(peer, &head, retain);
 }
 
 /* A function of its own that takes its arguments where its caller has them: no copy for a constant. */
@@ -371,13 +374,13 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(
 #define CORE_RX_ASKED(name, common)                                                                \
 	static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_##name##_asked(                 \
 		struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len,            \
-		core_retain_t hold)                                                                \
+		core_retain_t retain)                                                              \
 	{                                                                                          \
 		struct core_peer *peer = chan->peer;                                               \
                                                                                                    \
 		if (core_rx_quick(peer, peer->ep->rx.asked, true, common, data, len))              \
 			return CORE_RX_DONE;                                                       \
-		return core_rx_on_msg_cold(chan, op, data, len, hold);                             \
+		return core_rx_on_msg_cold(chan, op, data, len, retain);                           \
 	}
 
 CORE_RX_ASKED(tagged, CORE_RX_TAGGED)
@@ -386,54 +389,54 @@ CORE_RX_ASKED(plain, CORE_RX_PLAIN)
 
 static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_data(struct core_chan *chan, uint32_t op,
 								const uint8_t *data, uint32_t len,
-								core_retain_t hold)
+								core_retain_t retain)
 {
 	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_DATA, data, len))
 		return CORE_RX_DONE;
-	return core_rx_on_msg_cold(chan, op, data, len, hold);
+	return core_rx_on_msg_cold(chan, op, data, len, retain);
 }
 
 static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_plain(struct core_chan *chan,
 								 uint32_t op, const uint8_t *data,
-								 uint32_t len, core_retain_t hold)
+								 uint32_t len, core_retain_t retain)
 {
 	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_PLAIN, data, len))
 		return CORE_RX_DONE;
-	return core_rx_on_msg_cold(chan, op, data, len, hold);
+	return core_rx_on_msg_cold(chan, op, data, len, retain);
 }
 
 static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_other(struct core_chan *chan,
 								 uint32_t op, const uint8_t *data,
-								 uint32_t len, core_retain_t hold)
+								 uint32_t len, core_retain_t retain)
 {
 	bool asked = chan->peer->ep->rx.selective;
 
 	if (UTIL_UNLIKELY(len > UTIL_COPY_SHORT))
-		return core_rx_on_msg_cold(chan, op, data, len, hold);
+		return core_rx_on_msg_cold(chan, op, data, len, retain);
 	if (op == CORE_RX_DATA)
-		return asked ? core_rx_on_data_asked(chan, op, data, len, hold)
-			     : core_rx_on_data(chan, op, data, len, hold);
+		return asked ? core_rx_on_data_asked(chan, op, data, len, retain)
+			     : core_rx_on_data(chan, op, data, len, retain);
 	if (op == CORE_RX_PLAIN)
-		return asked ? core_rx_on_plain_asked(chan, op, data, len, hold)
-			     : core_rx_on_plain(chan, op, data, len, hold);
-	return core_rx_on_msg_cold(chan, op, data, len, hold);
+		return asked ? core_rx_on_plain_asked(chan, op, data, len, retain)
+			     : core_rx_on_plain(chan, op, data, len, retain);
+	return core_rx_on_msg_cold(chan, op, data, len, retain);
 }
 
 enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				    uint32_t len, core_retain_t hold)
+				    uint32_t len, core_retain_t retain)
 {
 	if (op != CORE_RX_TAGGED || UTIL_UNLIKELY(len > UTIL_COPY_SHORT))
-		return core_rx_on_other(chan, op, data, len, hold);
+		return core_rx_on_other(chan, op, data, len, retain);
 	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_TAGGED, data, len))
 		return CORE_RX_DONE;
-	return chan->peer->ep->rx.selective ? core_rx_on_tagged_asked(chan, op, data, len, hold)
-					    : core_rx_on_msg_cold(chan, op, data, len, hold);
+	return chan->peer->ep->rx.selective ? core_rx_on_tagged_asked(chan, op, data, len, retain)
+					    : core_rx_on_msg_cold(chan, op, data, len, retain);
 }
 
 /** A call of our own; data: behind its operation. */
 static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
 	struct core_chan *chan, struct core_call_ref ref, uint32_t op, const uint8_t *data,
-	uint32_t len, core_retain_t hold)
+	uint32_t len, core_retain_t retain)
 {
 	struct core_peer *peer = chan->peer;
 	struct core_head head;
@@ -443,7 +446,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
 	if (head.op == WIRE_OP_RNDV)
 		return core_rx_announced(peer, ref, &head);
 	if (head.op == WIRE_OP_DLVR)
-		return core_rx_deliver(peer, ref, &head, hold);
+		return core_rx_deliver(peer, ref, &head, retain);
 	if (head.op == WIRE_OP_COLL)
 		return core_coll_on_call(chan, ref, &head);
 	if (head.op == WIRE_OP_ATOMIC)
@@ -452,11 +455,11 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
 		return core_rma_on_call(chan, ref, &head);
 	if (head.op != WIRE_OP_CONT)
 		return CORE_RX_BAD;
-	return core_rx_last_cont(peer, ref, &head, hold);
+	return core_rx_last_cont(peer, ref, &head, retain);
 }
 
 enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
-				     const uint8_t *data, uint32_t len, core_retain_t hold)
+				     const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	uint32_t op;
 
@@ -464,9 +467,9 @@ enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_re
 		return CORE_RX_BAD;
 	memcpy(&op, data, sizeof(op));
 	if (UTIL_LIKELY((op & WIRE_OP_MASK) == WIRE_OP_RPC))
-		return core_rpc_on_call(chan, ref, data, len, hold);
+		return core_rpc_on_call(chan, ref, data, len, retain);
 	return core_rx_on_own_call(chan, ref, op, data + sizeof(op), len - (uint32_t)sizeof(op),
-				   hold);
+				   retain);
 }
 
 static bool core_rx_is_unfinished(const struct core_unexp *in)

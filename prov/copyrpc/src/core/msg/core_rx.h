@@ -56,9 +56,9 @@ int core_rx_cancel(struct core_ep *ep, void *context);
 
 /** The up-calls (core_chan.h). */
 enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				    uint32_t len, core_retain_t hold);
+				    uint32_t len, core_retain_t retain);
 enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
-				     const uint8_t *data, uint32_t len, core_retain_t hold);
+				     const uint8_t *data, uint32_t len, core_retain_t retain);
 
 /** All of them, and writes FI_ECANCELED for each. */
 void core_rx_flush(struct core_ep *ep);

@@ -10,7 +10,7 @@
 
 /** The beginning of a message in parts, or a call that carries or announces one. */
 static enum core_rx_verdict core_rx_begin(struct core_unexp *in, struct core_head *head,
-					  core_retain_t hold)
+					  core_retain_t retain)
 {
 	enum core_rx_verdict verdict = CORE_RX_DONE;
 	struct core_peer *peer = in->peer;
@@ -19,11 +19,11 @@ static enum core_rx_verdict core_rx_begin(struct core_unexp *in, struct core_hea
 	if (core_rx_take(peer, head, in->total, &dest)) {
 		core_unexp_match(in, &dest);
 		/* A fetched message may be gone by now; it has no bytes here. */
-		return head->body_len ? core_unexp_bytes(in, head->body, head->body_len, hold)
+		return head->body_len ? core_unexp_bytes(in, head->body, head->body_len, retain)
 				      : CORE_RX_DONE;
 	}
 	if (head->body_len)
-		verdict = core_unexp_bytes(in, head->body, head->body_len, hold);
+		verdict = core_unexp_bytes(in, head->body, head->body_len, retain);
 	if (verdict == CORE_RX_BAD) {
 		core_unexp_free(in);
 		return verdict;
@@ -34,7 +34,7 @@ static enum core_rx_verdict core_rx_begin(struct core_unexp *in, struct core_hea
 }
 
 enum core_rx_verdict core_rx_first_segment(struct core_peer *peer, struct core_head *head,
-					   core_retain_t hold)
+					   core_retain_t retain)
 {
 	struct wire_part part;
 	struct core_unexp *in;
@@ -50,7 +50,7 @@ enum core_rx_verdict core_rx_first_segment(struct core_peer *peer, struct core_h
 	if (!in)
 		return CORE_RX_BAD;
 	in->send_id = part.send_id;
-	return core_rx_begin(in, head, hold);
+	return core_rx_begin(in, head, retain);
 }
 
 /** The message in parts that the sender calls `send_id`. Few are open at a time. */
@@ -89,11 +89,11 @@ static struct core_unexp *core_rx_cont_target(struct core_peer *peer, struct cor
 }
 
 enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head,
-				  core_retain_t hold)
+				  core_retain_t retain)
 {
 	struct core_unexp *in = core_rx_cont_target(peer, head);
 
-	return in ? core_unexp_bytes(in, head->body, head->body_len, hold) : CORE_RX_BAD;
+	return in ? core_unexp_bytes(in, head->body, head->body_len, retain) : CORE_RX_BAD;
 }
 
 enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
@@ -117,7 +117,7 @@ enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_
 }
 
 enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
-				     struct core_head *head, core_retain_t hold)
+				     struct core_head *head, core_retain_t retain)
 {
 	struct core_unexp *in = core_unexp_new(peer, head, head->body_len);
 
@@ -125,11 +125,11 @@ enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_re
 		return CORE_RX_BAD;
 	in->answer = true;
 	in->ref = ref;
-	return core_rx_begin(in, head, hold);
+	return core_rx_begin(in, head, retain);
 }
 
 enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_ref ref,
-				       struct core_head *head, core_retain_t hold)
+				       struct core_head *head, core_retain_t retain)
 {
 	struct core_unexp *in = core_rx_cont_target(peer, head);
 
@@ -137,5 +137,5 @@ enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_
 		return CORE_RX_BAD;
 	in->answer = true;
 	in->ref = ref;
-	return core_unexp_bytes(in, head->body, head->body_len, hold);
+	return core_unexp_bytes(in, head->body, head->body_len, retain);
 }

@@ -15,17 +15,17 @@
 
 /** PART: a message begins; CONT: it goes on. */
 enum core_rx_verdict core_rx_first_segment(struct core_peer *peer, struct core_head *head,
-					   core_retain_t hold);
+					   core_retain_t retain);
 enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head,
-				  core_retain_t hold);
+				  core_retain_t retain);
 
 /** Calls: RNDV announces one, DLVR carries a whole one, CONT the end of one that was asked for. */
 enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
 				       struct core_head *head);
 enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
-				     struct core_head *head, core_retain_t hold);
+				     struct core_head *head, core_retain_t retain);
 enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_ref ref,
-				       struct core_head *head, core_retain_t hold);
+				       struct core_head *head, core_retain_t retain);
 
 /* core_rx.c */
 /** Takes the oldest receive that a message of `total` bytes may have, or of the shared context: false: none. */

@@ -91,12 +91,12 @@ static int core_tx_start_deliver(struct core_tx_req *req)
 
 void core_tx_unexpose(struct core_tx_req *req)
 {
-	struct core_chan *chan = req->loan.chan;
+	struct core_chan *chan = req->exposure.chan;
 
 	if (!chan)
 		return;
-	chan->ops->unlend(chan, &req->loan);
-	req->loan.chan = NULL;
+	chan->ops->unlend(chan, &req->exposure);
+	req->exposure.chan = NULL;
 }
 
 /** Lends the memory of `req`: false if it cannot be fetched. Stays lent while the call waits. */
@@ -104,12 +104,12 @@ static bool core_tx_expose(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->op.peer->chan;
 
-	if (req->loan.chan)
+	if (req->exposure.chan)
 		return true;
 	if (req->iov_cnt != 1 || !(chan->caps & CORE_CHAN_GET) ||
-	    chan->ops->lend(chan, req->iov[0].iov_base, req->len, &req->loan))
+	    chan->ops->lend(chan, req->iov[0].iov_base, req->len, &req->exposure))
 		return false;
-	req->loan.chan = chan;
+	req->exposure.chan = chan;
 	return true;
 }
 
@@ -122,7 +122,7 @@ static int core_tx_start_rndv(struct core_tx_req *req)
 	/* Only contiguous memory can be fetched; address 0 says: ask for parts. */
 	if (core_tx_expose(req)) {
 		rndv.addr = (uintptr_t)req->iov[0].iov_base;
-		rndv.key = req->loan.key;
+		rndv.key = req->exposure.key;
 	}
 	core_tx_ext_add(&frame, &rndv, sizeof(rndv));
 	return core_tx_call(req, &frame);

@@ -97,7 +97,7 @@ static void core_unexp_drop_retained(struct core_unexp *in)
 	while ((first = util_list_pop(&in->retained))) {
 		retained = UTIL_CONTAINER_OF(first, struct core_retained, link);
 		if (in->peer && in->peer->chan)
-			in->peer->chan->ops->release(in->peer->chan, retained->hold);
+			in->peer->chan->ops->release(in->peer->chan, retained->retain);
 		free(retained);
 	}
 }
@@ -153,7 +153,7 @@ static void core_dest_put(const struct core_dest *dest, uint64_t skip, const uin
 }
 
 static enum core_rx_verdict core_unexp_store(struct core_unexp *in, const uint8_t *data,
-					     uint32_t len, core_retain_t hold)
+					     uint32_t len, core_retain_t retain)
 {
 	struct core_retained *retained;
 
@@ -166,7 +166,7 @@ static enum core_rx_verdict core_unexp_store(struct core_unexp *in, const uint8_
 	retained = malloc(sizeof(*retained));
 	if (!retained)
 		return CORE_RX_BAD;
-	retained->hold = hold;
+	retained->retain = retain;
 	retained->data = data;
 	retained->len = len;
 	util_list_push_back(&in->retained, &retained->link);
@@ -174,7 +174,7 @@ static enum core_rx_verdict core_unexp_store(struct core_unexp *in, const uint8_
 }
 
 enum core_rx_verdict core_unexp_bytes(struct core_unexp *in, const uint8_t *data, uint32_t len,
-				      core_retain_t hold)
+				      core_retain_t retain)
 {
 	enum core_rx_verdict verdict = CORE_RX_DONE;
 
@@ -183,7 +183,7 @@ enum core_rx_verdict core_unexp_bytes(struct core_unexp *in, const uint8_t *data
 	if (in->matched)
 		core_dest_put(&in->dest, in->received, data, len);
 	else
-		verdict = core_unexp_store(in, data, len, hold);
+		verdict = core_unexp_store(in, data, len, retain);
 	if (verdict == CORE_RX_BAD)
 		return verdict;
 	in->received += len;

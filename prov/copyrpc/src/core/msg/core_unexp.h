@@ -49,7 +49,7 @@ void core_unexp_confirm(struct core_unexp *in);
  * stay in the ring: CORE_RX_RETAIN). Ends the message when it is complete and matched.
  */
 enum core_rx_verdict core_unexp_bytes(struct core_unexp *in, const uint8_t *data, uint32_t len,
-				      core_retain_t hold);
+				      core_retain_t retain);
 
 /** Puts the message into `dest`: what is there is copied, the rest is fetched or asked for. */
 void core_unexp_match(struct core_unexp *in, const struct core_dest *dest);

@@ -59,13 +59,13 @@ ssize_t core_rma_post(struct core_ep *ep, const struct core_rma *r);
 struct core_rma_req {
 	struct core_access access;
 	bool write;
-	bool bulk;                   /* core_rma_bulk.h */
-	bool no_bulk;                /* that is not possible */
-	bool fetching;               /* get is under way */
-	bool returning;              /* what the target lent is to be given back */
-	struct core_exposure loan;   /* bulk write: of our buffer */
-	struct core_get get;         /* bulk read */
-	struct wire_rma_return back; /* says so */
+	bool bulk;                     /* core_rma_bulk.h */
+	bool no_bulk;                  /* that is not possible */
+	bool fetching;                 /* get is under way */
+	bool returning;                /* what the target lent is to be given back */
+	struct core_exposure exposure; /* bulk write: of our buffer */
+	struct core_get get;           /* bulk read */
+	struct wire_rma_return back;   /* says so */
 	size_t iov_cnt;
 	struct iovec iov[CORE_RMA_IOV_MAX];
 	uint8_t inlined[CORE_RMA_INLINE]; /* bytes of an injected write, if they fit */

@@ -23,25 +23,25 @@ static bool core_rma_bulk_expose(struct core_rma_req *req)
 {
 	struct core_chan *chan = req->access.op.peer->chan;
 
-	if (req->loan.chan)
+	if (req->exposure.chan)
 		return true;
-	if (chan->ops->lend(chan, req->iov[0].iov_base, req->access.len, &req->loan))
+	if (chan->ops->lend(chan, req->iov[0].iov_base, req->access.len, &req->exposure))
 		return false;
-	req->loan.chan = chan;
+	req->exposure.chan = chan;
 	return true;
 }
 
 void core_rma_bulk_unexpose(struct core_rma_req *req)
 {
-	if (req->loan.chan)
-		req->loan.chan->ops->unlend(req->loan.chan, &req->loan);
-	req->loan.chan = NULL;
+	if (req->exposure.chan)
+		req->exposure.chan->ops->unlend(req->exposure.chan, &req->exposure);
+	req->exposure.chan = NULL;
 }
 
 static int core_rma_bulk_call_write(struct core_rma_req *req)
 {
 	struct wire_rma_source source = { .addr = (uintptr_t)req->iov[0].iov_base,
-					  .key = req->loan.key };
+					  .key = req->exposure.key };
 	struct iovec iov = { .iov_base = &source, .iov_len = sizeof(source) };
 	struct core_frame frame;
 
@@ -109,15 +109,15 @@ static void core_rma_bulk_got(struct core_get *get)
 	core_rma_resume(req);
 }
 
-static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_loan *loan)
+static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_loan *exposure)
 {
 	struct core_chan *chan = req->access.op.peer->chan;
 	int ret;
 
 	req->returning = true;
-	req->back.loan_id = loan->loan_id;
-	req->get.remote_addr = loan->addr;
-	req->get.remote_key = loan->key;
+	req->back.loan_id = exposure->loan_id;
+	req->get.remote_addr = exposure->addr;
+	req->get.remote_key = exposure->key;
 	req->get.iov = req->iov;
 	req->get.iov_cnt = req->iov_cnt;
 	req->get.len = req->access.len;
@@ -131,7 +131,7 @@ static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_lo
 int core_rma_bulk_response(struct core_rma_req *req, uint32_t status, const uint8_t *data,
 			   uint32_t len)
 {
-	struct wire_rma_loan loan;
+	struct wire_rma_loan exposure;
 
 	if (status == WIRE_RMA_REFUSED) {
 		core_rma_bulk_refused(req);
@@ -139,10 +139,10 @@ int core_rma_bulk_response(struct core_rma_req *req, uint32_t status, const uint
 	}
 	if (req->write)
 		return status || len ? -FI_EIO : 0;
-	if (status != WIRE_RMA_LENT || len != sizeof(loan))
+	if (status != WIRE_RMA_LENT || len != sizeof(exposure))
 		return -FI_EIO;
-	memcpy(&loan, data, sizeof(loan));
-	core_rma_bulk_get(req, &loan);
+	memcpy(&exposure, data, sizeof(exposure));
+	core_rma_bulk_get(req, &exposure);
 	return 0;
 }
 

@@ -25,9 +25,9 @@ static struct core_rma_deferred *core_rma_deferred_new(const struct core_rma_in 
 /** A fetch has ended, or a loan: nobody uses the region for it any more. */
 static void core_rma_deferred_free(struct core_rma_deferred *deferred)
 {
-	if (deferred->loan.chan) {
+	if (deferred->exposure.chan) {
 		util_idmap_release(&deferred->ep->exposure_ids, deferred->loan_id);
-		deferred->loan.chan->ops->unlend(deferred->loan.chan, &deferred->loan);
+		deferred->exposure.chan->ops->unlend(deferred->exposure.chan, &deferred->exposure);
 	}
 	core_mr_unuse(deferred->ep->dom, deferred->in.mr, deferred->counted, &deferred->mr_link);
 	util_list_remove(&deferred->peer_link);
@@ -96,11 +96,11 @@ static bool core_rma_deferred_expose(struct core_rma_deferred *deferred)
 	if (util_idmap_alloc(&deferred->ep->exposure_ids, deferred, &deferred->loan_id))
 		return false;
 	if (chan->ops->lend(chan, deferred->in.iov[0].iov_base, deferred->in.rma.len,
-			    &deferred->loan)) {
+			    &deferred->exposure)) {
 		util_idmap_release(&deferred->ep->exposure_ids, deferred->loan_id);
 		return false;
 	}
-	deferred->loan.chan = chan;
+	deferred->exposure.chan = chan;
 	deferred->counted = !(chan->caps & CORE_CHAN_REVOKE);
 	core_mr_use(deferred->ep->dom, deferred->in.mr, deferred->counted, &deferred->mr_link);
 	return true;
@@ -111,12 +111,12 @@ static void core_rma_reply_exposed(const struct core_rma_deferred *deferred)
 	const struct core_rma_in *in = &deferred->in;
 	struct {
 		struct wire_rma_reply head;
-		struct wire_rma_loan loan;
+		struct wire_rma_loan exposure;
 	} reply = {
 		.head = { .status = WIRE_RMA_LENT, .offset = in->rma.offset },
-		.loan = { .addr = (uintptr_t)in->iov[0].iov_base,
-			  .key = deferred->loan.key,
-			  .loan_id = deferred->loan_id },
+		.exposure = { .addr = (uintptr_t)in->iov[0].iov_base,
+			      .key = deferred->exposure.key,
+			      .loan_id = deferred->loan_id },
 	};
 
 	in->chan->ops->reply(in->chan, in->ref, &reply, sizeof(reply));
@@ -186,7 +186,7 @@ static void core_rma_drop_if(struct core_peer *peer, bool exposures)
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->rma_deferred) {
 		deferred = UTIL_CONTAINER_OF(it, struct core_rma_deferred, peer_link);
-		if (deferred->loan.chan || !exposures)
+		if (deferred->exposure.chan || !exposures)
 			core_rma_deferred_free(deferred);
 	}
 }

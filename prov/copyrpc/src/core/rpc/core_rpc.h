@@ -64,7 +64,7 @@ struct core_rpc_handle {
 	struct util_list link; /* core_rpc.intake */
 	struct core_chan *chan;
 	const uint8_t *data;
-	core_retain_t hold;
+	core_retain_t retain;
 	struct core_call_ref ref;
 	uint32_t len;
 	uint32_t allowance; /* exact */
@@ -130,7 +130,7 @@ int core_rpc_release(struct core_ep *ep, struct core_rpc_handle *handle, uint64_
 
 /** Arrival; `data` begins with the operation word. */
 enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
-				      const uint8_t *data, uint32_t len, core_retain_t hold);
+				      const uint8_t *data, uint32_t len, core_retain_t retain);
 
 /** A peer loses its channel: forgets what nobody took, closes it now or when it can be. */
 void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan);
@@ -164,7 +164,7 @@ static inline void core_rpc_handle_alloc(struct core_rpc *rpc, struct core_rpc_h
 static inline void core_rpc_handle_release(struct core_rpc_handle *handle)
 {
 	if (UTIL_LIKELY(handle->has_bytes))
-		handle->chan->ops->release(handle->chan, handle->hold);
+		handle->chan->ops->release(handle->chan, handle->retain);
 	handle->has_bytes = false;
 }
 

@@ -94,7 +94,7 @@ static int core_rpc_retain(struct core_ep *ep, struct core_chan *chan, const uin
 	ret = util_idmap_alloc(&ep->rpc.lent, handle, id);
 	handle->has_bytes = false;
 	if (!ret) {
-		ret = chan->ops->keep(chan, &handle->hold);
+		ret = chan->ops->keep(chan, &handle->retain);
 		handle->has_bytes = !ret;
 		if (!ret)
 			return 0;

@@ -89,7 +89,7 @@ CORE_RPC_INLINE ssize_t core_rpc_reply_buf(struct core_ep *ep, struct core_rpc_h
 	if (UTIL_UNLIKELY(handle->seq != seq || !seq || len > handle->allowance ||
 			  !handle->has_bytes || !chan->peer))
 		return core_rpc_reply_buf_cold(ep, handle, seq, buf, len, flags);
-	ret = chan->ops->answer(chan, handle->ref, handle->hold, buf, len,
+	ret = chan->ops->answer(chan, handle->ref, handle->retain, buf, len,
 				flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
 	if (UTIL_UNLIKELY(ret))
 		return ret;

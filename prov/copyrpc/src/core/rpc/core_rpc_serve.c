@@ -21,11 +21,11 @@
 /** There is no record for it: it comes again, when there is. */
 static __attribute__((noinline)) enum core_rx_verdict core_rpc_on_call_cold(
 	struct core_chan *chan, struct core_call_ref ref, const uint8_t *data, uint32_t len,
-	core_retain_t hold)
+	core_retain_t retain)
 {
 	if (util_pool_grow(&chan->peer->ep->rpc.rpc_handles))
 		return CORE_RX_BAD;
-	return core_rpc_on_call(chan, ref, data, len, hold);
+	return core_rpc_on_call(chan, ref, data, len, retain);
 }
 
 /** Somebody sleeps who is to be told. */
@@ -36,7 +36,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rpc_notify_cold(struc
 }
 
 enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
-				      const uint8_t *data, uint32_t len, core_retain_t hold)
+				      const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	struct core_ep *ep = chan->peer->ep;
 	struct core_rpc_handle *held = util_pool_first(&ep->rpc.rpc_handles);
@@ -47,10 +47,10 @@ enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_r
 	if (UTIL_UNLIKELY((word & WIRE_RPC_UNKNOWN) || allowance > ref.allowance))
 		return CORE_RX_BAD;
 	if (UTIL_UNLIKELY(!held))
-		return core_rpc_on_call_cold(chan, ref, data, len, hold);
+		return core_rpc_on_call_cold(chan, ref, data, len, retain);
 	core_rpc_handle_alloc(&ep->rpc, held, chan);
 	held->data = data + sizeof(word);
-	held->hold = hold;
+	held->retain = retain;
 	held->ref = ref;
 	held->len = len - (uint32_t)sizeof(word);
 	held->allowance = allowance;

@@ -65,7 +65,7 @@ uint64_t ib_port_speed(uint8_t active_width, uint8_t active_speed)
 {
 	static const struct {
 		uint8_t code;
-		uint8_t lanes;
+		uint8_t transports;
 	} widths[] = { { 1, 1 }, { 2, 4 }, { 4, 8 }, { 8, 12 }, { 16, 2 } };
 	static const struct {
 		uint8_t code;
@@ -76,7 +76,7 @@ uint64_t ib_port_speed(uint8_t active_width, uint8_t active_speed)
 	for (size_t w = 0; w < sizeof(widths) / sizeof(widths[0]); w++)
 		for (size_t s = 0; s < sizeof(speeds) / sizeof(speeds[0]); s++)
 			if (widths[w].code == active_width && speeds[s].code == active_speed)
-				return (uint64_t)widths[w].lanes * speeds[s].mbps * 1000000;
+				return (uint64_t)widths[w].transports * speeds[s].mbps * 1000000;
 	return 0;
 }
 

@@ -21,7 +21,7 @@ struct ib_wish {
 /** 0, or -FI_EINVAL with a line in the log. NULL and empty texts wish nothing. */
 int ib_wish_parse(const char *device, const char *gid_index, struct ib_wish *wish);
 
-/** Bits per second of a port's lanes together; 0: unknown codes. */
+/** Bits per second of a port's transports together; 0: unknown codes. */
 uint64_t ib_port_speed(uint8_t active_width, uint8_t active_speed);
 
 struct ib_port {

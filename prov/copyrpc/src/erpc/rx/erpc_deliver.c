@@ -314,17 +314,17 @@ bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in
 	return erpc_deliver_stays(s, body);
 }
 
-int erpc_keep(struct core_chan *chan, core_retain_t *hold)
+int erpc_keep(struct core_chan *chan, core_retain_t *retain)
 {
 	struct erpc_body *body = erpc_session_of(chan)->telling;
 
 	body->refs++;
-	*hold = erpc_body_hold(body);
+	*retain = erpc_body_hold(body);
 	return 0;
 }
 
-void erpc_release(struct core_chan *chan, core_retain_t hold)
+void erpc_release(struct core_chan *chan, core_retain_t retain)
 {
-	erpc_body_put(erpc_body_held(hold));
+	erpc_body_put(erpc_body_held(retain));
 	erpc_answer_released(erpc_session_of(chan));
 }

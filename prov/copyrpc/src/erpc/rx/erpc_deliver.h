@@ -47,7 +47,7 @@ void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body);
 bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in);
 
 /** core_chan_ops.keep and release. */
-int erpc_keep(struct core_chan *chan, core_retain_t *hold);
-void erpc_release(struct core_chan *chan, core_retain_t hold);
+int erpc_keep(struct core_chan *chan, core_retain_t *retain);
+void erpc_release(struct core_chan *chan, core_retain_t retain);
 
 #endif

@@ -146,33 +146,33 @@ static inline int erpc_reply_lone(struct erpc_session *s, struct core_call_ref r
 }
 
 static int __attribute__((noinline))
-erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_retain_t hold,
+erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_retain_t retain,
 		    const void *buf, size_t len, unsigned flags)
 {
 	struct core_chan *chan = &s->conn.chan;
 	uint8_t *at;
 
 	if (UTIL_UNLIKELY(len > ref.allowance || s->err || s->stopped))
-		return core_chan_answer_plainly(chan, ref, hold, buf, len, flags);
+		return core_chan_reply_release(chan, ref, retain, buf, len, flags);
 	at = erpc_reply_put(s, ref, (uint32_t)len);
 	if (UTIL_LIKELY(at != NULL)) {
 		util_copy(at, buf, len);
 		erpc_reply_added(s, flags);
 	}
-	chan->ops->release(chan, hold);
+	chan->ops->release(chan, retain);
 	return 0;
 }
 
 /** More is to be done than to join others. */
 static int __attribute__((noinline))
-erpc_reply_buf_alone(struct erpc_session *s, struct core_call_ref ref, core_retain_t hold,
+erpc_reply_buf_alone(struct erpc_session *s, struct core_call_ref ref, core_retain_t retain,
 		     const void *buf, size_t len, unsigned flags)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 
 	if (len <= ref.allowance && erpc_lone_answers(s, span, len, flags))
-		return erpc_reply_lone(s, ref, erpc_body_held(hold), buf, len);
-	return erpc_reply_buf_cold(s, ref, hold, buf, len, flags);
+		return erpc_reply_lone(s, ref, erpc_body_held(retain), buf, len);
+	return erpc_reply_buf_cold(s, ref, retain, buf, len, flags);
 }
 
 /** An answer joins the last of those that gather. */
@@ -191,16 +191,16 @@ static inline void erpc_reply_join(struct erpc_session *s, struct core_call_ref 
 		len);
 }
 
-int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_retain_t hold,
+int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,
 		   const void *buf, size_t len, unsigned flags)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 	struct erpc_session *s = erpc_session_of(chan);
-	struct erpc_body *body = erpc_body_held(hold);
+	struct erpc_body *body = erpc_body_held(retain);
 
 	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || span > s->reply_room ||
 			  len > ref.allowance || len > UTIL_COPY_SHORT || body->refs < 2))
-		return erpc_reply_buf_alone(s, ref, hold, buf, len, flags);
+		return erpc_reply_buf_alone(s, ref, retain, buf, len, flags);
 	body->refs--;
 	erpc_reply_join(s, ref, span, buf, len);
 	return 0;

@@ -212,10 +212,10 @@ int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned f
 }
 
 static int __attribute__((noinline))
-erpc_send_buf_cold(struct erpc_session *s, uint64_t label, uint64_t ext0, uint64_t ext1,
+erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint64_t ext1,
 		   const void *buf, size_t len)
 {
-	uint32_t ext_len = core_packed_ext_len(label);
+	uint32_t ext_len = core_packed_ext_len(packed);
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
 	uint64_t ext[8] = { ext0, ext1 }; /* as much as util_copy_short may take */
 	struct erpc_buf *lone = NULL;
@@ -223,19 +223,19 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t label, uint64_t ext0, uint64
 
 	if (UTIL_UNLIKELY(s->err))
 		return s->err;
-	if (erpc_lone_may(s, span, len, core_packed_flags(label)))
+	if (erpc_lone_may(s, span, len, core_packed_flags(packed)))
 		lone = erpc_lone_buf(s, span);
 	at = lone ? lone->data + ERPC_BATCH_HEAD : erpc_send_room(s, span);
 	if (UTIL_UNLIKELY(!at))
 		return -FI_EAGAIN;
-	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(label), 0,
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(packed), 0,
 				 ext_len + (uint32_t)len);
 	util_copy_short(at, ext, ext_len);
 	util_copy(at + ext_len, buf, len);
 	if (lone)
 		erpc_lone_go(s, lone);
 	else
-		erpc_send_added(s, span, core_packed_flags(label));
+		erpc_send_added(s, span, core_packed_flags(packed));
 	return 1; /* CORE_CHAN_ASYNC */
 }
 
@@ -243,19 +243,19 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t label, uint64_t ext0, uint64
  * Most messages join a batch that waits already: then nothing but its bytes is to be done. Both words of an
  * extension are stored, whatever it has, and the bytes then over what is none of it.
  */
-int erpc_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
+int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 		  const void *buf, size_t len)
 {
 	struct erpc_session *s = erpc_session_of(chan);
-	uint32_t ext_len = core_packed_ext_len(label), body = ext_len + (uint32_t)len;
+	uint32_t ext_len = core_packed_ext_len(packed), body = ext_len + (uint32_t)len;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, body);
 	uint64_t ext[2] = { ext0, ext1 };
 	uint8_t *at = s->fill;
 
 	if (UTIL_UNLIKELY((ptrdiff_t)span > s->room_end - at || len > UTIL_COPY_SHORT ||
-			  core_packed_flags(label)))
-		return erpc_send_buf_cold(s, label, ext0, ext1, buf, len);
-	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(label), 0, body);
+			  core_packed_flags(packed)))
+		return erpc_send_buf_cold(s, packed, ext0, ext1, buf, len);
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(packed), 0, body);
 	memcpy(at, ext, sizeof(ext));
 	util_copy_short(at + ext_len, buf, len);
 	s->fill += span;

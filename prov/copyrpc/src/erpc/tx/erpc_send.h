@@ -22,7 +22,7 @@
 
 /** core_chan_ops.send, send_buf. */
 int erpc_send(struct core_chan *chan, const struct core_frame *frame, unsigned flags);
-int erpc_send_buf(struct core_chan *chan, uint64_t label, uint64_t ext0, uint64_t ext1,
+int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 		  const void *buf, size_t len);
 
 /** The open batch leaves, if there is one and a slot for it: false if there is none. */

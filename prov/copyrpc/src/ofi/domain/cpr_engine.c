@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engines, composed of lanes: see cpr_engine.h. */
+/* The engines, composed of transports: see cpr_engine.h. */
 #include "ofi/domain/cpr_engine.h"
 
 #include <rdma/fi_errno.h>
@@ -7,22 +7,24 @@
 
 #include "engine/eng_engine.h"
 #include "engine/eng_node.h"
-#include "erpc/lane/erpc_lanes.h"
+#include "erpc/transport/erpc_transports.h"
 #include "ofi/base/cpr_nic.h"
 #include "ofi/domain/cpr_paths.h"
-#include "ring/ring_lanes.h"
+#include "ring/ring_transports.h"
 #include "util/log.h"
 #include "util/param.h"
 
-static const struct eng_lane_ops *const cpr_nobody[] = { NULL };
-static const struct eng_lane_ops *const cpr_rc_shm[] = { &ring_lane_shm, NULL };
-static const struct eng_lane_ops *const cpr_rc_nic[] = { &ring_lane_mlx5, &ring_lane_verbs, NULL };
-static const struct eng_lane_ops *const cpr_rc_mlx5[] = { &ring_lane_mlx5, NULL };
-static const struct eng_lane_ops *const cpr_rc_verbs[] = { &ring_lane_verbs, NULL };
-static const struct eng_lane_ops *const cpr_ud_nic[] = { &erpc_lane_mlx5, &erpc_lane_verbs, NULL };
-static const struct eng_lane_ops *const cpr_ud_mlx5[] = { &erpc_lane_mlx5, NULL };
-static const struct eng_lane_ops *const cpr_ud_verbs[] = { &erpc_lane_verbs, NULL };
-static const struct eng_lane_ops *const cpr_udp[] = { &erpc_lane_udp, NULL };
+static const struct eng_transport_ops *const cpr_nobody[] = { NULL };
+static const struct eng_transport_ops *const cpr_rc_shm[] = { &ring_transport_shm, NULL };
+static const struct eng_transport_ops *const cpr_rc_nic[] = { &ring_transport_mlx5,
+							      &ring_transport_verbs, NULL };
+static const struct eng_transport_ops *const cpr_rc_mlx5[] = { &ring_transport_mlx5, NULL };
+static const struct eng_transport_ops *const cpr_rc_verbs[] = { &ring_transport_verbs, NULL };
+static const struct eng_transport_ops *const cpr_ud_nic[] = { &erpc_transport_mlx5,
+							      &erpc_transport_verbs, NULL };
+static const struct eng_transport_ops *const cpr_ud_mlx5[] = { &erpc_transport_mlx5, NULL };
+static const struct eng_transport_ops *const cpr_ud_verbs[] = { &erpc_transport_verbs, NULL };
+static const struct eng_transport_ops *const cpr_udp[] = { &erpc_transport_udp, NULL };
 
 static const struct cpr_path cpr_rc_paths[] = {
 	{ "shm", cpr_rc_shm },   { "nic", cpr_rc_nic },     { "udp", cpr_udp },
@@ -47,7 +49,7 @@ static int cpr_engine_open(enum cpr_kind kind, const struct core_upcalls *up,
 	struct cpr_paths paths;
 	int ret = cpr_engine_paths(kind, true, &paths);
 
-	return ret ? ret : eng_open(&paths.lanes, up, engine);
+	return ret ? ret : eng_open(&paths.transports, up, engine);
 }
 
 static int cpr_engine_open_rc(const struct core_upcalls *up, struct core_engine **engine)
@@ -60,12 +62,12 @@ static int cpr_engine_open_ud(const struct core_upcalls *up, struct core_engine 
 	return cpr_engine_open(CPR_UD, up, engine);
 }
 
-/** For cpr_engine_shm_first: its progress is that lane's, so without it there is no engine. */
+/** For cpr_engine_shm_first: its progress is that transport's, so without it there is no engine. */
 static int cpr_engine_open_shm(const struct core_upcalls *up, struct core_engine **engine)
 {
 	int ret = cpr_engine_open_rc(up, engine);
 
-	if (ret || eng_lane_at(*engine, 0)->ops == &ring_lane_shm)
+	if (ret || eng_transport_at(*engine, 0)->ops == &ring_transport_shm)
 		return ret;
 	eng_close(*engine);
 	return -FI_ENODEV;
@@ -75,11 +77,11 @@ static int cpr_engine_open_shm(const struct core_upcalls *up, struct core_engine
 	{                                                                                          \
 		.close = eng_close, .ep_open = eng_ep_open, .ep_addr = eng_ep_addr,                \
 		.ep_close = eng_ep_close, .connect = eng_connect,                                  \
-		.connect_cancel = eng_connect_cancel, .dial = eng_dial, .answer = eng_answer,      \
+		.connect_cancel = eng_connect_cancel, .dial = eng_connreq, .answer = eng_accept,   \
 		.wait_fd = eng_wait_fd, .arm = eng_arm, .disarm = eng_disarm, __VA_ARGS__          \
 	}
 
-/** Any lanes in any order; and those where shared memory comes first, which is called directly. */
+/** Any transports in any order; and those where shared memory comes first, which is called directly. */
 static const struct core_engine_ops cpr_engine_any =
 	CPR_ENGINE(.name = "rc", .open = cpr_engine_open_rc, .progress = eng_progress);
 static const struct core_engine_ops cpr_engine_shm_first =
@@ -94,7 +96,8 @@ const struct core_engine_ops *cpr_engine_of(enum cpr_kind kind)
 
 	if (kind == CPR_UD)
 		return &cpr_engine_ud;
-	if (!cpr_engine_paths(kind, false, &paths) && paths.lanes.ops[0] == &ring_lane_shm)
+	if (!cpr_engine_paths(kind, false, &paths) &&
+	    paths.transports.ops[0] == &ring_transport_shm)
 		return &cpr_engine_shm_first;
 	return &cpr_engine_any;
 }

@@ -19,25 +19,25 @@ static const struct cpr_path *cpr_path_find(const struct cpr_path *table, const 
 	return NULL;
 }
 
-static bool cpr_paths_has(const struct cpr_paths *paths, const struct eng_lane_ops *lane)
+static bool cpr_paths_has(const struct cpr_paths *paths, const struct eng_transport_ops *transport)
 {
-	for (uint32_t i = 0; i < paths->lanes.cnt; i++)
-		if (paths->lanes.ops[i] == lane)
+	for (uint32_t i = 0; i < paths->transports.cnt; i++)
+		if (paths->transports.ops[i] == transport)
 			return true;
 	return false;
 }
 
-/** Is there a device for the lane? */
-static bool cpr_paths_probe(struct cpr_paths *paths, const struct eng_lane_ops *lane)
+/** Is there a device for the transport? */
+static bool cpr_paths_probe(struct cpr_paths *paths, const struct eng_transport_ops *transport)
 {
 	struct dev_about about = { .name = "" };
 
-	if (!lane->probe)
+	if (!transport->probe)
 		return true;
-	if (lane->probe(&about))
+	if (transport->probe(&about))
 		return false;
 	if (!paths->nic && about.name[0]) {
-		paths->nic = lane;
+		paths->nic = transport;
 		paths->about = about;
 	}
 	return true;
@@ -46,14 +46,14 @@ static bool cpr_paths_probe(struct cpr_paths *paths, const struct eng_lane_ops *
 /** Adds what there is a device for: false if that left something out. */
 static bool cpr_paths_add(struct cpr_paths *paths, const struct cpr_path *path)
 {
-	struct eng_lanes *lanes = &paths->lanes;
+	struct eng_transports *transports = &paths->transports;
 	bool all = true;
 
-	for (size_t i = 0; path->lanes[i] && lanes->cnt < ENG_LANES_MAX; i++)
-		if (cpr_paths_has(paths, path->lanes[i]))
+	for (size_t i = 0; path->transports[i] && transports->cnt < ENG_TRANSPORTS_MAX; i++)
+		if (cpr_paths_has(paths, path->transports[i]))
 			continue;
-		else if (cpr_paths_probe(paths, path->lanes[i]))
-			lanes->ops[lanes->cnt++] = path->lanes[i];
+		else if (cpr_paths_probe(paths, path->transports[i]))
+			transports->ops[transports->cnt++] = path->transports[i];
 		else
 			all = false;
 	return all;
@@ -100,7 +100,7 @@ int cpr_paths_read(const struct cpr_path *table, const char *text, bool tell,
 	bool all = true;
 
 	paths->nic = NULL;
-	for (paths->lanes.cnt = 0;; at++) {
+	for (paths->transports.cnt = 0;; at++) {
 		size_t len = strcspn(at, ",");
 		const struct cpr_path *path = cpr_path_find(table, at, len);
 
@@ -113,5 +113,5 @@ int cpr_paths_read(const struct cpr_path *table, const char *text, bool tell,
 	}
 	if (tell && !all && !paths->nic)
 		cpr_paths_check_device();
-	return paths->lanes.cnt ? 0 : cpr_paths_no_device(text, tell);
+	return paths->transports.cnt ? 0 : cpr_paths_no_device(text, tell);
 }

@@ -15,18 +15,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/eng_lane.h"
+#include "engine/eng_transport.h"
 
 /** What a user may name, and who could carry it, best first, NULL behind the last one. */
 struct cpr_path {
 	const char *name; /* NULL: the end of a table */
-	const struct eng_lane_ops *const *lanes;
+	const struct eng_transport_ops *const *transports;
 };
 
 struct cpr_paths {
-	struct eng_lanes lanes;         /* best first; several may carry the same path */
-	const struct eng_lane_ops *nic; /* the first of them that is a NIC's, or NULL */
-	struct dev_about about;         /* the NIC */
+	struct eng_transports transports;    /* best first; several may carry the same path */
+	const struct eng_transport_ops *nic; /* the first of them that is a NIC's, or NULL */
+	struct dev_about about;              /* the NIC */
 };
 
 /**

@@ -2,7 +2,7 @@
 /* Sessions over the unreliable datagrams of a ConnectX that we drive ourselves. */
 #include "dev/mlx5/m5.h"
 #include "dev/mlx5/m5_ud.h"
-#include "erpc/lane/erpc_lane.h"
+#include "erpc/transport/erpc_transport.h"
 #include "wire/wire_cm.h"
 
 #define ERPC_MLX5_RATE 3.125e9 /* bytes per second: a session that may send so fast is not paced */

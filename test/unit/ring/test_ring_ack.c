@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include "ring/ring_late.h"
+#include "ring/ring_ack.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -16,13 +16,13 @@ static uint64_t arrived;
 static unsigned news_cnt, msg_cnt, sent_cnt;
 
 static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				    uint32_t len, core_retain_t hold)
+				    uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)op;
 	(void)data;
 	(void)len;
-	(void)hold;
+	(void)retain;
 	msg_cnt++;
 	return CORE_RX_DONE;
 }
@@ -49,7 +49,7 @@ static const struct core_upcalls upcalls = {
 
 static void start(void)
 {
-	const struct ring_pair_cfg cfg = { .late = true, .rx_len = { 4096, 4096 }, .seed = 7 };
+	const struct ring_pair_cfg cfg = { .ack = true, .rx_len = { 4096, 4096 }, .seed = 7 };
 
 	ring_pair_init(&pair, &cfg, &upcalls);
 	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096 };
@@ -86,17 +86,17 @@ static bool waits_until_asking(struct ring_end *end)
 
 static bool watched(const struct ring_end *end)
 {
-	return !util_list_is_empty(&end->conn.late.link);
+	return !util_list_is_empty(&end->conn.ack.link);
 }
 
-Test(ring_late, a_channel_says_that_what_it_takes_arrives_later)
+Test(ring_ack, a_channel_says_that_what_it_takes_arrives_later)
 {
 	start();
 	cr_expect(a->conn.eng.chan.caps & CORE_CHAN_ASYNC);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_late, an_answer_tells_and_nothing_is_asked)
+Test(ring_ack, an_answer_tells_and_nothing_is_asked)
 {
 	uint64_t pos;
 
@@ -110,12 +110,12 @@ Test(ring_late, an_answer_tells_and_nothing_is_asked)
 		ring_end_progress(a);
 		cr_assert_eq(arrived, pos, "round %u", round);
 		cr_assert_not(is_asking(a) || is_asking(b));
-		cr_assert_not(a->conn.late.asks || b->conn.late.asks);
+		cr_assert_not(a->conn.ack.asks || b->conn.ack.asks);
 	}
 	ring_pair_fini(&pair);
 }
 
-Test(ring_late, without_an_answer_a_fence_tells_and_then_acks)
+Test(ring_ack, without_an_answer_a_fence_tells_and_then_acks)
 {
 	uint64_t pos;
 
@@ -126,7 +126,7 @@ Test(ring_late, without_an_answer_a_fence_tells_and_then_acks)
 	ring_end_progress(b);
 	while (arrived != pos)
 		ring_end_progress(a);
-	cr_expect(a->conn.late.asks);
+	cr_expect(a->conn.ack.asks);
 	for (unsigned round = 0; round < 1000; round++) {
 		pos = post(a, 0);
 		ring_end_progress(a);
@@ -139,12 +139,12 @@ Test(ring_late, without_an_answer_a_fence_tells_and_then_acks)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_late, several_acks_may_be_on_their_way)
+Test(ring_ack, several_acks_may_be_on_their_way)
 {
 	uint64_t pos[RING_ACKS_MAX + 2];
 
 	start();
-	a->conn.late.asks = true;
+	a->conn.ack.asks = true;
 	for (unsigned i = 0; i < RING_ACKS_MAX + 2; i++) {
 		pos[i] = post(a, 0);
 		ring_end_progress(a);
@@ -158,13 +158,13 @@ Test(ring_late, several_acks_may_be_on_their_way)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_late, answers_that_come_soon_end_the_asking)
+Test(ring_ack, answers_that_come_soon_end_the_asking)
 {
 	unsigned round;
 
 	start();
-	a->conn.late.asks = true;
-	for (round = 0; round < 10 && a->conn.late.asks; round++) {
+	a->conn.ack.asks = true;
+	for (round = 0; round < 10 && a->conn.ack.asks; round++) {
 		post(a, 0);
 		ring_end_progress(b);
 		post(b, 0);
@@ -174,7 +174,7 @@ Test(ring_late, answers_that_come_soon_end_the_asking)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_late, whoever_was_wrong_about_that_needs_more_of_them)
+Test(ring_ack, whoever_was_wrong_about_that_needs_more_of_them)
 {
 	uint32_t need = 1;
 
@@ -186,9 +186,9 @@ Test(ring_late, whoever_was_wrong_about_that_needs_more_of_them)
 		ring_end_progress(b);
 		while (arrived != pos)
 			ring_end_progress(a);
-		cr_expect_gt(a->conn.late.need, need);
-		need = a->conn.late.need;
-		for (unsigned round = 0; a->conn.late.asks; round++) {
+		cr_expect_gt(a->conn.ack.need, need);
+		need = a->conn.ack.need;
+		for (unsigned round = 0; a->conn.ack.asks; round++) {
 			cr_assert_lt(round, 2 * RING_LATE_NEED_MAX);
 			post(a, 0);
 			ring_end_progress(b);
@@ -199,7 +199,7 @@ Test(ring_late, whoever_was_wrong_about_that_needs_more_of_them)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_late, what_nobody_waits_for_is_not_asked_for)
+Test(ring_ack, what_nobody_waits_for_is_not_asked_for)
 {
 	start();
 	for (unsigned i = 0; i < 10; i++)
@@ -213,49 +213,49 @@ Test(ring_late, what_nobody_waits_for_is_not_asked_for)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_late, before_a_sleep_it_is_asked_at_once)
+Test(ring_ack, before_a_sleep_it_is_asked_at_once)
 {
 	start();
 	post(a, 0);
 	cr_assert(watched(a));
-	cr_assert_eq(ring_late_ask_all(ring_end_lane(a)), 0);
+	cr_assert_eq(ring_ack_request_all(ring_end_lane(a)), 0);
 	cr_expect(is_asking(a));
 	cr_expect_not(watched(a));
-	ring_late_watch(&a->conn);
-	cr_expect_eq(ring_late_ask_all(ring_end_lane(a)), -FI_EAGAIN, "one question at a time");
+	ring_ack_watch(&a->conn);
+	cr_expect_eq(ring_ack_request_all(ring_end_lane(a)), -FI_EAGAIN, "one question at a time");
 	ring_pair_fini(&pair);
 }
 
-Test(ring_late, a_connection_that_failed_is_not_watched)
+Test(ring_ack, a_connection_that_failed_is_not_watched)
 {
 	start();
 	post(a, 0);
 	cr_assert(watched(a));
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "for the test");
 	cr_expect_not(watched(a));
-	ring_late_watch(&a->conn);
+	ring_ack_watch(&a->conn);
 	cr_expect_not(watched(a));
 	ring_pair_fini(&pair);
 }
 
-Test(ring_late, a_first_message_ahead_of_its_group_leaves_the_ack_to_them)
+Test(ring_ack, a_first_message_ahead_of_its_group_leaves_the_ack_to_them)
 {
-	struct ring_late late = { .asks = true, .fresh = true };
+	struct ring_ack ack = { .asks = true, .fresh = true };
 
-	cr_expect(ring_late_should_ask(&late, 1));
-	cr_expect(ring_late_should_ask(&late, 15));
-	cr_expect_not(ring_late_should_ask(&late, 1));
-	cr_expect(ring_late_should_ask(&late, 1), "once");
-	late.fresh = false;
-	cr_expect(ring_late_should_ask(&late, 15));
-	cr_expect(ring_late_should_ask(&late, 1), "the rest of a group, which was held");
-	late.fresh = true;
-	cr_expect_not(ring_late_should_ask(&late, 1), "the next one's first");
-	late.asks = false;
-	cr_expect_not(ring_late_should_ask(&late, 15));
+	cr_expect(ring_ack_should_request(&ack, 1));
+	cr_expect(ring_ack_should_request(&ack, 15));
+	cr_expect_not(ring_ack_should_request(&ack, 1));
+	cr_expect(ring_ack_should_request(&ack, 1), "once");
+	ack.fresh = false;
+	cr_expect(ring_ack_should_request(&ack, 15));
+	cr_expect(ring_ack_should_request(&ack, 1), "the rest of a group, which was held");
+	ack.fresh = true;
+	cr_expect_not(ring_ack_should_request(&ack, 1), "the next one's first");
+	ack.asks = false;
+	cr_expect_not(ring_ack_should_request(&ack, 15));
 }
 
-Test(ring_late, who_closes_tells_first_what_it_has_taken_in)
+Test(ring_ack, who_closes_tells_first_what_it_has_taken_in)
 {
 	uint64_t pos;
 
@@ -300,7 +300,7 @@ static void post_any(struct rng *rng, uint64_t *pos)
 }
 
 /* Whatever goes with it and however it leaves: who waits for a message hears that it has arrived. */
-Test(ring_late, nobody_waits_for_ever)
+Test(ring_ack, nobody_waits_for_ever)
 {
 	struct rng rng = { rng_env("COPYRPC_TEST_SEED", 5) };
 	uint64_t pos = 0;
@@ -324,8 +324,7 @@ Test(ring_late, nobody_waits_for_ever)
 				     round, (unsigned long)arrived, (unsigned long)pos,
 				     (unsigned long)a->conn.tx.flush_start, a->conn.tx.open,
 				     a->conn.tx.post_cnt, a->conn.read, watched(a),
-				     a->conn.late.asks,
-				     a->conn.late.ack_tail - a->conn.late.ack_head);
+				     a->conn.ack.asks, a->conn.ack.ack_tail - a->conn.ack.ack_head);
 			ring_end_progress(a);
 			ring_end_progress(b);
 		}

@@ -4,7 +4,7 @@
  *
  * cm_dial.h lets two agents find each other; then the handshake makes the connection as it makes
  * any. What the control thread learns meanwhile goes to progress by the same queue as everything else, so
- * that "accepted" comes before "up". Shown by test/unit/engine/test_eng_dial.c.
+ * that "accepted" comes before "up". Shown by test/unit/engine/test_eng_connreq.c.
  */
 #include <netinet/in.h>
 #include <string.h>
@@ -13,18 +13,19 @@
 #include "core/core_chan.h"
 #include "engine/eng_event.h"
 
-int eng_dial(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data, size_t len)
+int eng_connreq(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
+		size_t len)
 {
 	return cm_dial(eep->agent, addr, data, len);
 }
 
-int eng_answer(struct core_engine_ep *eep, struct cm_call *call, const void *data, size_t len)
+int eng_accept(struct core_engine_ep *eep, struct cm_call *call, const void *data, size_t len)
 {
 	return cm_call_accept(call, eep->agent, data, len);
 }
 
-static void eng_dial_push(struct core_engine_ep *eep, struct eng_event *ev, const void *data,
-			  size_t len)
+static void eng_connreq_push(struct core_engine_ep *eep, struct eng_event *ev, const void *data,
+			     size_t len)
 {
 	ev->eep = eep;
 	ev->data_len = (uint32_t)len;
@@ -33,24 +34,24 @@ static void eng_dial_push(struct core_engine_ep *eep, struct eng_event *ev, cons
 	eng_event_push(eep->engine, ev);
 }
 
-void eng_dial_accepted(void *ctx, const struct sockaddr *addr, const void *data, size_t len)
+void eng_connreq_accepted(void *ctx, const struct sockaddr *addr, const void *data, size_t len)
 {
 	struct eng_event ev = { .kind = ENG_EVENT_ACCEPTED };
 
 	memcpy(&ev.addr, addr,
 	       addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					   : sizeof(struct sockaddr_in));
-	eng_dial_push(ctx, &ev, data, len);
+	eng_connreq_push(ctx, &ev, data, len);
 }
 
-void eng_dial_refused(void *ctx, int err, const void *data, size_t len)
+void eng_connreq_refused(void *ctx, int err, const void *data, size_t len)
 {
 	struct eng_event ev = { .kind = ENG_EVENT_REFUSED, .err = err };
 
-	eng_dial_push(ctx, &ev, data, len);
+	eng_connreq_push(ctx, &ev, data, len);
 }
 
-void eng_dial_event(const struct eng_event *ev)
+void eng_connreq_event(const struct eng_event *ev)
 {
 	struct core_engine_ep *eep = ev->eep;
 	const struct core_upcalls *up = eep->engine->up;

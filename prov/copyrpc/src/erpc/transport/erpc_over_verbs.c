@@ -2,7 +2,7 @@
 /* Sessions over the unreliable datagrams of any RDMA device, through libibverbs. */
 #include "dev/verbs/vb.h"
 #include "dev/verbs/vb_ud.h"
-#include "erpc/lane/erpc_lane.h"
+#include "erpc/transport/erpc_transport.h"
 #include "wire/wire_cm.h"
 
 #define ERPC_VERBS_RATE 3.125e9 /* bytes per second: a session that may send so fast is not paced */

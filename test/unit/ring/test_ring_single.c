@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a message that leaves alone leave as it would the long way, and only when it may? (ring_lone.h)
+ * Does a message that leaves alone leave as it would the long way, and only when it may? (ring_single.h)
  *
- * `lone_room` falls by what such a message takes, and nothing else makes it fall: that is how it is seen. What both
+ * `single_room` falls by what such a message takes, and nothing else makes it fall: that is how it is seen. What both
  * ends do over a long time is in test_ring_flow.c.
  */
 #include <criterion/criterion.h>
@@ -32,13 +32,13 @@ static void start_looking(uint64_t len)
 	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 544, .looks = true, .head = 32 };
 	cr_assert_eq(send_8(0), 0);
 	ring_end_progress(b);
-	cr_assert_eq(a->conn.tx.lone_room, 0, "one is not many");
+	cr_assert_eq(a->conn.tx.single_room, 0, "one is not many");
 	cr_assert_eq(send_8(0), 0);
-	cr_assert_gt(a->conn.tx.lone_room, 0, "two are");
+	cr_assert_gt(a->conn.tx.single_room, 0, "two are");
 	ring_end_progress(b);
 }
 
-Test(ring_lone, it_is_the_bytes_and_the_state_of_the_long_way)
+Test(ring_single, it_is_the_bytes_and_the_state_of_the_long_way)
 {
 	static uint8_t bytes[UTIL_COPY_SHORT];
 	struct ring_pair_cfg cfg = { .direct = true, .rx_len = { 1024, 1024 }, .seed = 7 };
@@ -66,7 +66,7 @@ Test(ring_lone, it_is_the_bytes_and_the_state_of_the_long_way)
 		size_t len = rng_below(&rng, sizeof(bytes) + 1);
 		struct iovec iov = { bytes, len };
 		struct core_frame frame = ring_frame(TAGGED | WIRE_F_DATA32, &iov);
-		uint64_t room = a->conn.tx.lone_room;
+		uint64_t room = a->conn.tx.single_room;
 		const struct ring_tx *x = &a->conn.tx, *y = &other.end[0].conn.tx;
 
 		frame.ext_len = 12;
@@ -79,8 +79,8 @@ Test(ring_lone, it_is_the_bytes_and_the_state_of_the_long_way)
 		cr_assert_eq(other.end[0].conn.eng.chan.ops->send(&other.end[0].conn.eng.chan,
 								  &frame, 0),
 			     0);
-		lone += x->lone_room < room;
-		cr_assert(x->open || a->conn.rx.told == a->conn.rx.consumer);
+		lone += x->single_room < room;
+		cr_assert(x->open || a->conn.rx.advertised == a->conn.rx.consumer);
 		cr_assert(x->flow.producer == y->flow.producer && x->flush_start == y->flush_start);
 		cr_assert(x->flow.granted == y->flow.granted && x->open == y->open);
 		cr_assert_eq(a->dev.write_cnt, other.end[0].dev.write_cnt);
@@ -101,35 +101,35 @@ Test(ring_lone, it_is_the_bytes_and_the_state_of_the_long_way)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_lone, behind_what_the_peer_has_not_released_it_waits)
+Test(ring_single, behind_what_the_peer_has_not_released_it_waits)
 {
 	start_looking(4096);
 	cr_assert_eq(send_8(0), 0);
 	cr_expect_eq(a->dev.write_cnt, 3, "the peer is idle");
 	cr_assert_eq(send_8(0), 0);
 	cr_expect_eq(a->dev.write_cnt, 3, "it is not");
-	cr_expect_eq(a->conn.tx.lone_room, 0, "while a batch is open");
+	cr_expect_eq(a->conn.tx.single_room, 0, "while a batch is open");
 	ring_end_progress(a);
 	ring_end_progress(b);
 	cr_expect_eq(a->dev.write_cnt, 4);
 	cr_assert_eq(send_8(0), 0);
 	ring_end_progress(b);
-	cr_expect_eq(a->conn.tx.lone_room, 0, "one is not many");
+	cr_expect_eq(a->conn.tx.single_room, 0, "one is not many");
 	cr_assert_eq(send_8(0), 0);
-	cr_expect_gt(a->conn.tx.lone_room, 0);
+	cr_expect_gt(a->conn.tx.single_room, 0);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_lone, what_must_leave_does_not_ask_and_what_has_company_waits)
+Test(ring_single, what_must_leave_does_not_ask_and_what_has_company_waits)
 {
 	uint64_t room;
 
 	start_looking(4096);
 	cr_assert_eq(send_8(0), 0);
-	room = a->conn.tx.lone_room;
+	room = a->conn.tx.single_room;
 	cr_assert_eq(send_8(CORE_SEND_NOW), 0);
 	cr_expect_eq(a->dev.write_cnt, 4);
-	cr_expect_eq(a->conn.tx.lone_room, room - TAKEN);
+	cr_expect_eq(a->conn.tx.single_room, room - TAKEN);
 	ring_end_progress(b);
 	cr_assert_eq(send_8(CORE_SEND_MORE), 0);
 	cr_expect_eq(a->dev.write_cnt, 4);
@@ -140,27 +140,27 @@ Test(ring_lone, what_must_leave_does_not_ask_and_what_has_company_waits)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_lone, where_a_grant_is_due_it_takes_the_long_way)
+Test(ring_single, where_a_grant_is_due_it_takes_the_long_way)
 {
 	start_looking(4096);
 	ring_end_progress(b);
 	a->conn.tx.flow.granted -= 32;
-	a->conn.tx.lone_room = ring_tx_lone_room(&a->conn);
-	cr_expect_eq(a->conn.tx.lone_room, 0);
+	a->conn.tx.single_room = ring_tx_single_room(&a->conn);
+	cr_expect_eq(a->conn.tx.single_room, 0);
 	cr_assert_eq(send_8(0), 0);
 	cr_expect_eq(meta_at(a, 2 * TAKEN).credit_grant, 32);
-	cr_expect_gt(a->conn.tx.lone_room, 0);
+	cr_expect_gt(a->conn.tx.single_room, 0);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_lone, not_beyond_room_nor_across_the_end)
+Test(ring_single, not_beyond_room_nor_across_the_end)
 {
 	uint64_t pos;
 
 	start_looking(1024);
 	for (pos = 2 * TAKEN; pos < 1024 - TAKEN; pos += TAKEN) {
 		cr_assert_eq(a->conn.tx.flow.producer, pos);
-		cr_assert_leq(a->conn.tx.lone_room, 1024 - 32 - pos);
+		cr_assert_leq(a->conn.tx.single_room, 1024 - 32 - pos);
 		cr_assert_eq(send_8(0), 0);
 		ring_end_progress(b);
 	}
@@ -171,11 +171,11 @@ Test(ring_lone, not_beyond_room_nor_across_the_end)
 	a->dev.no_read = true;
 	while (!send_8(CORE_SEND_NOW))
 		cr_assert(ring_flow_holds(&a->conn.tx.flow));
-	cr_expect_lt(a->conn.tx.lone_room, TAKEN);
+	cr_expect_lt(a->conn.tx.single_room, TAKEN);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_lone, over_a_connection_that_failed_nothing_goes)
+Test(ring_single, over_a_connection_that_failed_nothing_goes)
 {
 	uint64_t before;
 
@@ -188,13 +188,13 @@ Test(ring_lone, over_a_connection_that_failed_nothing_goes)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_lone, not_without_a_link_word)
+Test(ring_single, not_without_a_link_word)
 {
 	start(false, 4096);
 	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 544, .cheap = true };
 	cr_assert_eq(send_8(0), 0);
 	cr_assert_eq(send_8(0), 0);
 	cr_assert_eq(send_8(0), 0);
-	cr_expect_eq(a->conn.tx.lone_room, 0);
+	cr_expect_eq(a->conn.tx.single_room, 0);
 	ring_pair_fini(&pair);
 }

@@ -8,10 +8,10 @@
  * position if none is held.
  *
  * A hold is named by its sequence number, so a stale or invented one is recognised.
- * Shown by test/unit/ring/test_ring_hold.c.
+ * Shown by test/unit/ring/test_ring_retain.c.
  */
-#ifndef RING_HOLD_H
-#define RING_HOLD_H
+#ifndef RING_RETAIN_H
+#define RING_RETAIN_H
 
 #include <rdma/fi_errno.h>
 #include <stdbool.h>
@@ -19,31 +19,31 @@
 
 #include "util/bits.h"
 
-struct ring_hold_slot {
+struct ring_retain_slot {
 	uint64_t pos; /* start of the held message */
 	bool open;
 };
 
-struct ring_holds {
-	struct ring_hold_slot *slots; /* ring of mask + 1, NULL until first used */
+struct ring_retained {
+	struct ring_retain_slot *slots; /* ring of mask + 1, NULL until first used */
 	uint64_t mask;
 	uint64_t room; /* of slots: 0 or mask + 1 */
 	uint64_t head; /* sequence number of the oldest */
 	uint64_t tail; /* of the next one */
 };
 
-void ring_holds_init(struct ring_holds *h);
-void ring_holds_fini(struct ring_holds *h);
+void ring_retained_init(struct ring_retained *h);
+void ring_retained_fini(struct ring_retained *h);
 
 /** More slots: 0 or -FI_ENOMEM. */
-int ring_holds_grow_cold(struct ring_holds *h);
+int ring_retained_grow_cold(struct ring_retained *h);
 
 /** Holds the message at `pos` (not below earlier ones): its number is the old h->tail. 0, -FI_ENOMEM. */
-static inline int ring_holds_add(struct ring_holds *h, uint64_t pos)
+static inline int ring_retained_add(struct ring_retained *h, uint64_t pos)
 {
-	struct ring_hold_slot *slot;
+	struct ring_retain_slot *slot;
 
-	if (UTIL_UNLIKELY(h->tail - h->head == h->room) && ring_holds_grow_cold(h))
+	if (UTIL_UNLIKELY(h->tail - h->head == h->room) && ring_retained_grow_cold(h))
 		return -FI_ENOMEM;
 	slot = &h->slots[h->tail++ & h->mask];
 	slot->pos = pos;
@@ -52,9 +52,9 @@ static inline int ring_holds_add(struct ring_holds *h, uint64_t pos)
 }
 
 /** Ends hold `seq`: true if the oldest position changed. Unknown or ended numbers: false. */
-static inline bool ring_holds_release(struct ring_holds *h, uint64_t seq)
+static inline bool ring_retained_release(struct ring_retained *h, uint64_t seq)
 {
-	struct ring_hold_slot *slot;
+	struct ring_retain_slot *slot;
 
 	if (UTIL_UNLIKELY(seq - h->head >= h->tail - h->head))
 		return false;
@@ -71,7 +71,7 @@ static inline bool ring_holds_release(struct ring_holds *h, uint64_t seq)
 }
 
 /** The consumer position when everything before `parse_pos` has been parsed. */
-static inline uint64_t ring_holds_consumer(const struct ring_holds *h, uint64_t parse_pos)
+static inline uint64_t ring_retained_consumer(const struct ring_retained *h, uint64_t parse_pos)
 {
 	return h->head == h->tail ? parse_pos : h->slots[h->head & h->mask].pos;
 }

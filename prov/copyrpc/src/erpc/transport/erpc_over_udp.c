@@ -7,7 +7,7 @@
  * (FI_COPYRPC_LINK_RATE) is paced, with time for waking processes.
  */
 #include "dev/udp/udp.h"
-#include "erpc/lane/erpc_lane.h"
+#include "erpc/transport/erpc_transport.h"
 #include "wire/wire_cm.h"
 
 ERPC_LANE(udp, WIRE_CM_PATH_UDP, NULL, .dgram = &udp_dgram_ops, .rx_cnt = 1024, .tx_cnt = 256,

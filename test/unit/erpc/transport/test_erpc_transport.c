@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Sessions as connections of whole engines, over UDP: they meet, talk, sleep, wake and end. */
-#include "erpc/lane/erpc_lane.h"
+#include "erpc/transport/erpc_transport.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -17,16 +17,16 @@
 
 #define LONG_MS 60000 /* a wakeup that has not come by then never will */
 
-static const struct eng_lanes udp = { .cnt = 1, .ops = { &erpc_lane_udp } };
+static const struct eng_transports udp = { .cnt = 1, .ops = { &erpc_transport_udp } };
 
-static struct eng_lane *lane_of(const struct whole *w)
+static struct eng_transport *lane_of(const struct whole *w)
 {
-	return eng_lane_at(w->engine, 0);
+	return eng_transport_at(w->engine, 0);
 }
 
-static struct erpc_lane *erpc_of(const struct whole *w)
+static struct erpc_transport *erpc_of(const struct whole *w)
 {
-	return (struct erpc_lane *)lane_of(w);
+	return (struct erpc_transport *)lane_of(w);
 }
 
 static void say(struct whole *from)
@@ -91,15 +91,15 @@ static uint64_t timer_ns(const struct whole *w)
 }
 
 /** Faults that cannot be read are a domain's error, and not its first peer's. */
-Test(erpc_lane, a_fault_that_nobody_understands_opens_nothing)
+Test(erpc_transport, a_fault_that_nobody_understands_opens_nothing)
 {
-	union eng_lane_room room = { 0 };
+	union eng_transport_space room = { 0 };
 
 	util_params.fault = "drop=2";
-	cr_expect_eq(erpc_lane_udp.open(&room.lane), -FI_EINVAL);
+	cr_expect_eq(erpc_transport_udp.open(&room.transport), -FI_EINVAL);
 	util_params.fault = "drop=0.2";
-	cr_assert_eq(erpc_lane_udp.open(&room.lane), 0);
-	erpc_lane_udp.close(&room.lane);
+	cr_assert_eq(erpc_transport_udp.open(&room.transport), 0);
+	erpc_transport_udp.close(&room.transport);
 	util_params.fault = NULL;
 }
 
@@ -108,7 +108,7 @@ static uint64_t heard_ns(const struct whole *w)
 	return lane_of(w)->ops->heard(eng_conn_of(w->chan));
 }
 
-Test(erpc_lane, two_engines_meet_talk_and_part, .timeout = 200)
+Test(erpc_transport, two_engines_meet_talk_and_part, .timeout = 200)
 {
 	uint64_t before_ns;
 
@@ -133,7 +133,7 @@ Test(erpc_lane, two_engines_meet_talk_and_part, .timeout = 200)
 }
 
 /** What had arrived when the peer went is delivered before it is known that it went. */
-Test(erpc_lane, the_last_words_of_who_leaves_are_heard, .timeout = 200)
+Test(erpc_transport, the_last_words_of_who_leaves_are_heard, .timeout = 200)
 {
 	wholes_meet(&udp, &udp);
 	say(&wholes[0]);
@@ -143,7 +143,7 @@ Test(erpc_lane, the_last_words_of_who_leaves_are_heard, .timeout = 200)
 	wholes_close();
 }
 
-Test(erpc_lane, a_packet_wakes_who_sleeps, .timeout = 200)
+Test(erpc_transport, a_packet_wakes_who_sleeps, .timeout = 200)
 {
 	wholes_meet(&udp, &udp);
 	say_and_hear(&wholes[0], &wholes[1]);
@@ -160,7 +160,7 @@ Test(erpc_lane, a_packet_wakes_who_sleeps, .timeout = 200)
 }
 
 /** Nobody answers: the look for what is lost is due, and no packet says so. */
-Test(erpc_lane, what_is_due_without_a_packet_wakes_who_sleeps, .timeout = 200)
+Test(erpc_transport, what_is_due_without_a_packet_wakes_who_sleeps, .timeout = 200)
 {
 	const struct erpc_session *s;
 	unsigned i;
@@ -186,15 +186,15 @@ Test(erpc_lane, what_is_due_without_a_packet_wakes_who_sleeps, .timeout = 200)
 /** A connection that is prepared, and what establish makes of `peer`. */
 static int establish(const struct cm_half *peer)
 {
-	struct eng_lane *lane = lane_of(&wholes[0]);
+	struct eng_transport *transport = lane_of(&wholes[0]);
 	struct eng_conn *conn;
 	struct cm_half own;
 	int ret;
 
 	memset(&own, 0, sizeof(own));
-	cr_assert_eq(lane->ops->prepare(lane, wholes[0].eep, &own, &conn), 0);
-	ret = lane->ops->establish(conn, peer);
-	lane->ops->free(conn);
+	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, &own, &conn), 0);
+	ret = transport->ops->establish(conn, peer);
+	transport->ops->free(conn);
 	return ret;
 }
 
@@ -205,35 +205,35 @@ static uint32_t narrow(struct dev_dgram *dg, const struct sockaddr *peer)
 	return dg->mtu < 1300 ? dg->mtu : 1300;
 }
 
-Test(erpc_lane, the_way_to_the_peer_is_told, .timeout = 200)
+Test(erpc_transport, the_way_to_the_peer_is_told, .timeout = 200)
 {
 	const struct dev_dgram_ops *ops;
 	struct dev_dgram_ops narrow_ops;
 	struct wire_erpc_half half;
-	struct eng_lane *lane;
+	struct eng_transport *transport;
 	struct eng_conn *conn;
 	struct erpc_session *s;
 	struct cm_half own;
 
 	wholes_meet(&udp, &udp);
-	lane = lane_of(&wholes[0]);
+	transport = lane_of(&wholes[0]);
 	memset(&own, 0, sizeof(own));
-	cr_assert_eq(lane->ops->prepare(lane, wholes[0].eep, &own, &conn), 0);
+	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, &own, &conn), 0);
 	s = (struct erpc_session *)conn;
 	ops = s->port->dg->ops;
 	narrow_ops = *ops;
 	narrow_ops.route_mtu = narrow;
-	lane->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
+	transport->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
 	memcpy(&half, own.engine, sizeof(half));
 	cr_expect_eq(half.mtu, s->port->dg->mtu, "loopback is as wide as it is");
 	s->port->dg->ops = &narrow_ops;
-	lane->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
+	transport->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
 	s->port->dg->ops = ops;
 	memcpy(&half, own.engine, sizeof(half));
 	cr_expect_eq(half.mtu, 1300);
 	cr_expect_eq(half.session, s->num);
 	cr_expect_eq(half.token, s->token);
-	lane->ops->free(conn);
+	transport->ops->free(conn);
 	settle();
 	wholes_close();
 }
@@ -244,17 +244,17 @@ static int establish_with(struct cm_half peer, struct wire_erpc_half half)
 	return establish(&peer);
 }
 
-Test(erpc_lane, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
+Test(erpc_transport, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
 {
 	struct wire_erpc_half good, half;
-	struct eng_lane *lane;
+	struct eng_transport *transport;
 	struct eng_conn *conn;
 	struct cm_half peer;
 
 	wholes_meet(&udp, &udp); /* that opens the port */
-	lane = lane_of(&wholes[0]);
+	transport = lane_of(&wholes[0]);
 	memset(&peer, 0, sizeof(peer));
-	cr_assert_eq(lane->ops->prepare(lane, wholes[0].eep, &peer, &conn), 0);
+	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, &peer, &conn), 0);
 	cr_assert_eq(peer.engine_len, sizeof(good));
 	memcpy(&good, peer.engine, sizeof(good));
 	cr_expect_geq(good.credits, ERPC_CREDITS_MIN);
@@ -278,8 +278,9 @@ Test(erpc_lane, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
 	peer.engine_len--;
 	peer.dev.len--;
 	cr_expect_neq(establish_with(peer, good), 0);
-	lane->ops->free(conn);
-	cr_expect_eq(((struct erpc_lane_port *)eng_port(wholes[0].eep, lane))->port->session_cnt,
+	transport->ops->free(conn);
+	cr_expect_eq(((struct erpc_transport_port *)eng_transport_ep(wholes[0].eep, transport))
+			     ->port->session_cnt,
 		     1);
 	say_and_hear(&wholes[0], &wholes[1]);
 	settle();

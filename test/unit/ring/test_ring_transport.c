@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* When may somebody sleep who has rings? (ring_lane.c) */
+/* When may somebody sleep who has rings? (ring_transport.c) */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <rdma/fi_errno.h>
@@ -19,11 +19,11 @@ static void start(bool direct)
 	ring_pair_init(&pair, &cfg, &ring_pair_deaf);
 	a = &pair.end[0];
 	a->dev.eager = pair.end[1].dev.eager = true;
-	a->conn.eng.up_told = true;
+	a->conn.eng.up_reported = true;
 	pthread_mutex_init(&a->engine.lock, NULL);
 }
 
-Test(ring_lane, it_does_not_sleep_while_something_is_left_to_do)
+Test(ring_transport, it_does_not_sleep_while_something_is_left_to_do)
 {
 	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
 	struct core_frame frame = ring_frame(1, &iov);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Where a message goes at the end of a packet and of a lap, and who looks for room when there is none. */
-#include "ring/ring_tx_place.h"
+#include "ring/ring_tx_reserve.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -23,7 +23,7 @@ static uint32_t second_write(size_t len, uint32_t packet_len)
 	return sent;
 }
 
-Test(ring_tx_place, a_batch_ends_where_a_packet_does)
+Test(ring_tx_reserve, a_batch_ends_where_a_packet_does)
 {
 	cr_expect_eq(second_write(52, 4096), 64 * 64, "and not before");
 	cr_expect_eq(second_write(276, 4096), 14 * 288);
@@ -34,13 +34,13 @@ Test(ring_tx_place, a_batch_ends_where_a_packet_does)
 
 /* ---- the end of the ring ---- */
 
-Test(ring_tx_place, a_message_that_would_end_at_the_end_goes_to_the_next_lap)
+Test(ring_tx_reserve, a_message_that_would_end_at_the_end_goes_to_the_next_lap)
 {
 	start(true, 1024);
 	a->conn.tx.flow.producer = a->conn.tx.flow.remote_consumer = a->conn.tx.flush_start = 960;
 	fake_link_start(a->link, 960, 0);
 	fake_link_start(b->link, 0, 960);
-	b->conn.rx.producer = b->conn.rx.parsed = b->conn.rx.consumer = b->conn.rx.told = 960;
+	b->conn.rx.producer = b->conn.rx.parsed = b->conn.rx.consumer = b->conn.rx.advertised = 960;
 	cr_assert_eq(send_len(a, 20, 0), 0);
 	cr_expect_eq(a->dev.write_cnt, 2, "a marker and a batch");
 	cr_expect_eq(meta_at(a, 960).message_count, WIRE_COUNT_WRAP);
@@ -52,7 +52,7 @@ Test(ring_tx_place, a_message_that_would_end_at_the_end_goes_to_the_next_lap)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_place, at_the_start_of_a_lap_there_is_no_marker)
+Test(ring_tx_reserve, at_the_start_of_a_lap_there_is_no_marker)
 {
 	start(true, 1024);
 	move_to(4096);
@@ -62,7 +62,7 @@ Test(ring_tx_place, at_the_start_of_a_lap_there_is_no_marker)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_place, a_wrap_posts_the_open_batch_then_the_marker_then_the_rest)
+Test(ring_tx_reserve, a_wrap_posts_the_open_batch_then_the_marker_then_the_rest)
 {
 	start(true, 1024);
 	move_to(832);
@@ -80,7 +80,7 @@ Test(ring_tx_place, a_wrap_posts_the_open_batch_then_the_marker_then_the_rest)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_place, a_marker_carries_consumer_and_credit)
+Test(ring_tx_reserve, a_marker_carries_consumer_and_credit)
 {
 	start(true, 1024);
 	move_to(960);
@@ -93,7 +93,7 @@ Test(ring_tx_place, a_marker_carries_consumer_and_credit)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_place, room_for_the_skip_is_checked_before_anything_is_posted)
+Test(ring_tx_reserve, room_for_the_skip_is_checked_before_anything_is_posted)
 {
 	uint64_t before;
 
@@ -110,7 +110,7 @@ Test(ring_tx_place, room_for_the_skip_is_checked_before_anything_is_posted)
 
 /* ---- room ---- */
 
-Test(ring_tx_place, out_of_room_the_consumer_word_is_looked_at)
+Test(ring_tx_reserve, out_of_room_the_consumer_word_is_looked_at)
 {
 	start(true, 1024);
 	while (!send_len(a, 20, 0))
@@ -120,7 +120,7 @@ Test(ring_tx_place, out_of_room_the_consumer_word_is_looked_at)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_place, one_read_at_a_time_and_its_answer_makes_room)
+Test(ring_tx_reserve, one_read_at_a_time_and_its_answer_makes_room)
 {
 	start(false, 1024);
 	while (!send_len(a, 20, 0))
@@ -134,7 +134,7 @@ Test(ring_tx_place, one_read_at_a_time_and_its_answer_makes_room)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_place, reads_in_vain_are_repeated_later_and_later)
+Test(ring_tx_reserve, reads_in_vain_are_repeated_later_and_later)
 {
 	unsigned i;
 

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The FIFO of held messages: see ring_hold.h. */
-#include "ring/ring_hold.h"
+/* The FIFO of held messages: see ring_retain.h. */
+#include "ring/ring_retain.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define RING_HOLDS_FIRST 16u
 
-void ring_holds_init(struct ring_holds *h)
+void ring_retained_init(struct ring_retained *h)
 {
 	memset(h, 0, sizeof(*h));
 }
 
-void ring_holds_fini(struct ring_holds *h)
+void ring_retained_fini(struct ring_retained *h)
 {
 	free(h->slots);
-	ring_holds_init(h);
+	ring_retained_init(h);
 }
 
-int ring_holds_grow_cold(struct ring_holds *h)
+int ring_retained_grow_cold(struct ring_retained *h)
 {
 	uint64_t cnt = h->slots ? 2 * (h->mask + 1) : RING_HOLDS_FIRST;
-	struct ring_hold_slot *slots = calloc(cnt, sizeof(*slots));
+	struct ring_retain_slot *slots = calloc(cnt, sizeof(*slots));
 	uint64_t seq;
 
 	if (!slots)

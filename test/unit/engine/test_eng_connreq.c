@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What calls came to reaches core, in order and with its data. (eng_dial.c) */
+/* What calls came to reaches core, in order and with its data. (eng_connreq.c) */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -68,21 +68,21 @@ static void stop(void)
 	pthread_mutex_destroy(&engine.lock);
 }
 
-TestSuite(eng_dial, .init = start, .fini = stop);
+TestSuite(eng_connreq, .init = start, .fini = stop);
 
-Test(eng_dial, answers_wait_for_progress_and_bring_their_data)
+Test(eng_connreq, answers_wait_for_progress_and_bring_their_data)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = 7 };
 	char most[CM_DIAL_DATA_MAX];
 
 	memset(most, 'm', sizeof(most));
-	eng_dial_accepted(&eep, (struct sockaddr *)&addr, most, sizeof(most));
+	eng_connreq_accepted(&eep, (struct sockaddr *)&addr, most, sizeof(most));
 	cr_expect_eq(accepted, 0, "that is the control thread's");
 	cr_assert(eng_has_events(&engine));
 	eng_events_cold(&engine);
 	cr_expect_eq(accepted, 1);
 	cr_expect_eq(strlen(said), sizeof(most));
-	eng_dial_refused(&eep, -FI_ECONNREFUSED, "no", 2);
+	eng_connreq_refused(&eep, -FI_ECONNREFUSED, "no", 2);
 	eng_events_cold(&engine);
 	cr_expect_eq(refused, 1);
 	cr_expect_eq(refused_err, -FI_ECONNREFUSED);
@@ -90,20 +90,20 @@ Test(eng_dial, answers_wait_for_progress_and_bring_their_data)
 	cr_expect_not(eng_has_events(&engine));
 }
 
-Test(eng_dial, who_sleeps_on_the_news_is_told_and_nobody_else)
+Test(eng_connreq, who_sleeps_on_the_news_is_told_and_nobody_else)
 {
-	eng_dial_refused(&eep, -FI_ETIMEDOUT, NULL, 0);
+	eng_connreq_refused(&eep, -FI_ETIMEDOUT, NULL, 0);
 	cr_expect_eq(news, 0);
-	eep.tells_news = true;
-	eng_dial_refused(&eep, -FI_ETIMEDOUT, NULL, 0);
+	eep.reports_events = true;
+	eng_connreq_refused(&eep, -FI_ETIMEDOUT, NULL, 0);
 	cr_expect_eq(news, 1);
 	eng_events_cold(&engine);
 	cr_expect_eq(refused, 2);
 }
 
-Test(eng_dial, what_is_queued_goes_with_the_endpoint)
+Test(eng_connreq, what_is_queued_goes_with_the_endpoint)
 {
-	eng_dial_refused(&eep, -FI_ETIMEDOUT, "data", 4);
+	eng_connreq_refused(&eep, -FI_ETIMEDOUT, "data", 4);
 	eng_event_forget(&eep, NULL);
 	eng_events_cold(&engine);
 	cr_expect_eq(refused, 0);

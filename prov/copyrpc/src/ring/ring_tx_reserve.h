@@ -6,10 +6,10 @@
  * finds too little looks at the consumer word. Then an open batch with that many contiguous bytes, behind a marker
  * if it must.
  *
- * Shown by test/unit/ring/test_ring_tx_place.c.
+ * Shown by test/unit/ring/test_ring_tx_reserve.c.
  */
-#ifndef RING_TX_PLACE_H
-#define RING_TX_PLACE_H
+#ifndef RING_TX_RESERVE_H
+#define RING_TX_RESERVE_H
 
 #include "ring/ring_flush.h"
 #include "ring/ring_tx_close.h"
@@ -21,8 +21,8 @@ RING_INLINE void ring_tx_open(const struct dev_link_ops *dev, struct ring_tx *tx
 	tx->flow.producer += WIRE_META_LEN;
 	tx->msg_cnt = 0;
 	tx->open = true;
-	if (!ring_tx_is_late(dev))
-		tx->lone_room = 0;
+	if (!ring_tx_is_async(dev))
+		tx->single_room = 0;
 }
 
 /** Bytes that a message of `span` moves in all: metadata, skip, itself. */
@@ -34,8 +34,8 @@ static inline uint64_t ring_tx_move(const struct ring_tx *tx, uint64_t span)
 }
 
 /** Makes an open batch with `span` contiguous bytes at the producer, wrapping if it must. */
-RING_INLINE void ring_tx_place_cold(const struct dev_link_ops *dev, struct ring_conn *conn,
-				    uint64_t span)
+RING_INLINE void ring_tx_reserve_cold(const struct dev_link_ops *dev, struct ring_conn *conn,
+				      uint64_t span)
 {
 	struct ring_tx *tx = &conn->tx;
 
@@ -49,14 +49,14 @@ RING_INLINE void ring_tx_place_cold(const struct dev_link_ops *dev, struct ring_
 	ring_tx_open(dev, tx);
 }
 
-RING_INLINE void ring_tx_place(const struct dev_link_ops *dev, struct ring_conn *conn,
-			       uint64_t span)
+RING_INLINE void ring_tx_reserve(const struct dev_link_ops *dev, struct ring_conn *conn,
+				 uint64_t span)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint64_t need = tx->open ? span : WIRE_META_LEN + span;
 
 	if (UTIL_UNLIKELY(ring_must_wrap(tx->flow.producer, need, tx->len)))
-		ring_tx_place_cold(dev, conn, span);
+		ring_tx_reserve_cold(dev, conn, span);
 	else if (!tx->open)
 		ring_tx_open(dev, tx);
 }
@@ -71,7 +71,7 @@ RING_INLINE void ring_tx_end_packet(const struct dev_link_ops *dev,
 
 	if (!cfg->packet_len || !tx->open || tx->post_cnt)
 		return;
-	if (ring_tx_is_late(dev) && ring_tx_is_short(conn))
+	if (ring_tx_is_async(dev) && ring_tx_is_short(conn))
 		len -= WIRE_META_LEN;
 	if (ring_flush_before(cfg, len, span))
 		ring_tx_close(dev, conn);

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Lanes over datagrams: see erpc_transport.h. */
+#include "erpc/transport/erpc_transport.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "cm/cm.h"
+#include "dev/fault/flt.h"
+#include "engine/eng_conn.h"
+#include "engine/eng_engine.h"
+#include "erpc/tx/erpc_loss.h"
+#include "erpc/tx/erpc_ride.h"
+#include "erpc/erpc_session.h"
+#include "util/bits.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include "util/param.h"
+
+#define ERPC_DRAIN_TURNS 64u
+#define ERPC_MBIT_S      125000.0 /* bytes per second */
+
+static_assert(sizeof(struct erpc_transport) <= ENG_TRANSPORT_SPACE, "it lives there");
+static_assert(sizeof(struct wire_erpc_half) <= CM_ENGINE_MAX, "fits a half");
+
+static struct erpc_transport *erpc_transport_of(struct eng_transport *transport)
+{
+	return (struct erpc_transport *)transport;
+}
+
+/** What its ports go by. */
+static inline uint64_t erpc_transport_now(struct erpc_transport *transport)
+{
+	return util_tick_ns(&transport->tick);
+}
+
+static struct erpc_session *erpc_transport_session(struct eng_conn *conn)
+{
+	return (struct erpc_session *)conn;
+}
+
+/* ---- the device ---- */
+
+static int erpc_transport_open_fds(struct erpc_transport *transport)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	transport->wait_fd = epoll_create1(EPOLL_CLOEXEC);
+	transport->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (transport->wait_fd < 0 || transport->timer_fd < 0 ||
+	    epoll_ctl(transport->wait_fd, EPOLL_CTL_ADD, transport->timer_fd, &ev))
+		return -errno;
+	return 0;
+}
+
+void erpc_transport_close(struct eng_transport *eng)
+{
+	struct erpc_transport *transport = erpc_transport_of(eng);
+
+	if (transport->timer_fd >= 0)
+		close(transport->timer_fd);
+	if (transport->wait_fd >= 0)
+		close(transport->wait_fd);
+	if (transport->dev)
+		transport->what->dev->close(transport->dev);
+}
+
+int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *what)
+{
+	struct erpc_transport *transport = erpc_transport_of(eng);
+	int ret = flt_check(); /* now, and not with the first connection */
+
+	transport->what = what;
+	transport->wait_fd = -1;
+	transport->timer_fd = -1;
+	util_list_init(&transport->ports);
+	util_tick_init(&transport->tick);
+	if (!ret && what->dev)
+		ret = what->dev->open(&transport->dev);
+	if (!ret)
+		ret = erpc_transport_open_fds(transport);
+	if (ret)
+		erpc_transport_close(eng);
+	return ret;
+}
+
+/* ---- an endpoint's port ---- */
+
+static inline struct erpc_port *erpc_transport_port(struct util_list *link)
+{
+	return UTIL_CONTAINER_OF(link, struct erpc_transport_port, link)->port;
+}
+
+/** A port is polled, or one is no more. */
+static void erpc_transport_count(struct erpc_transport *transport)
+{
+	struct util_list *first = transport->ports.next;
+
+	transport->only = NULL;
+	if (first != &transport->ports && first == transport->ports.prev)
+		transport->only = erpc_transport_port(first);
+}
+
+static void erpc_transport_failed(struct erpc_session *s)
+{
+	eng_conn_fail(&s->conn, s->err);
+}
+
+int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep,
+			   const struct sockaddr *addr, void **out)
+{
+	struct erpc_transport *transport = erpc_transport_of(eng);
+	const struct erpc_transport_dev *what = transport->what;
+	struct dev_dgram_attr dg_attr = { .local = addr,
+					  .rx_cnt = what->rx_cnt,
+					  .tx_cnt = what->tx_cnt };
+	struct erpc_port_attr attr = {
+		.dev = transport->dev,
+		.dev_ops = what->dev,
+		.tx_cnt = what->tx_cnt,
+		.up = eng->engine->up,
+		.link_rate = util_params.link_rate ? util_params.link_rate * ERPC_MBIT_S
+						   : what->link_rate,
+		.host_ns = what->host_ns,
+		.failed = erpc_transport_failed,
+	};
+	struct erpc_transport_port *lp = calloc(1, sizeof(*lp));
+	int ret;
+
+	(void)eep;
+	if (!lp)
+		return -FI_ENOMEM;
+	ret = flt_open(what->dgram, transport->dev, &dg_attr, &attr.dg);
+	if (!ret)
+		ret = erpc_port_open(&attr, &lp->port);
+	if (ret) {
+		free(lp);
+		return ret;
+	}
+	util_list_init(&lp->link);
+	lp->transport = transport;
+	*out = lp;
+	return 0;
+}
+
+void erpc_transport_ep_close(struct eng_transport *eng, void *port)
+{
+	struct erpc_transport_port *lp = port;
+
+	util_list_remove(&lp->link);
+	erpc_transport_count(erpc_transport_of(eng));
+	erpc_port_close(lp->port); /* its descriptor leaves the epoll set with it */
+	free(lp);
+}
+
+/** From its first session on a port is polled. */
+static int erpc_transport_watch(struct erpc_transport *transport, struct erpc_transport_port *lp)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct dev_dgram *dg = lp->port->dg;
+
+	if (!util_list_is_empty(&lp->link))
+		return 0;
+	if (epoll_ctl(transport->wait_fd, EPOLL_CTL_ADD, dg->ops->wait_fd(dg), &ev))
+		return -errno;
+	util_list_push_back(&transport->ports, &lp->link);
+	erpc_transport_count(transport);
+	return 0;
+}
+
+/* ---- a connection ---- */
+
+int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
+			   struct cm_half *half, struct eng_conn **conn)
+{
+	struct erpc_transport_port *lp = eng_transport_ep(eep, eng);
+	struct wire_erpc_half own;
+	struct erpc_session *s;
+	int ret = lp->port->dg->ops->describe(lp->port->dg, &half->dev);
+
+	if (!ret)
+		ret = erpc_session_open(lp->port, &own, &s);
+	if (ret)
+		return ret;
+	s->user = lp;
+	s->conn.chan.ops = &erpc_chan_eng_ops;
+	memcpy(half->engine, &own, sizeof(own));
+	half->engine_len = sizeof(own);
+	*conn = &s->conn;
+	return 0;
+}
+
+void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer, struct cm_half *half)
+{
+	struct erpc_session *s = erpc_transport_session(conn);
+	struct dev_dgram *dg = s->port->dg;
+	struct wire_erpc_half own;
+
+	if (!dg->ops->route_mtu)
+		return;
+	s->mtu = dg->ops->route_mtu(dg, peer);
+	memcpy(&own, half->engine, sizeof(own));
+	own.mtu = s->mtu;
+	memcpy(half->engine, &own, sizeof(own));
+}
+
+int erpc_transport_establish(struct eng_conn *conn, const struct cm_half *peer)
+{
+	struct erpc_session *s = erpc_transport_session(conn);
+	struct dev_dgram *dg = s->port->dg;
+	struct wire_erpc_half half;
+	struct dev_dgram_ah *ah;
+	int ret;
+
+	if (peer->engine_len != sizeof(half)) {
+		UTIL_WARN(EP_CTRL,
+			  "a peer says %u bytes of itself where %zu are expected: install the same "
+			  "copyrpc on both sides\n",
+			  (unsigned)peer->engine_len, sizeof(half));
+		return -FI_EIO;
+	}
+	memcpy(&half, peer->engine, sizeof(half));
+	ret = dg->ops->resolve(dg, &peer->dev, &ah);
+	return ret ? ret : erpc_session_connect(s, &half, ah);
+}
+
+int erpc_transport_attach(struct eng_conn *conn)
+{
+	struct erpc_session *s = erpc_transport_session(conn);
+	struct erpc_transport_port *lp = s->user;
+	int ret = erpc_transport_watch(lp->transport, lp);
+
+	if (!ret)
+		erpc_session_attach(s);
+	return ret;
+}
+
+uint64_t erpc_transport_last_rx(const struct eng_conn *conn)
+{
+	const struct erpc_session *s = (const struct erpc_session *)conn;
+
+	return __atomic_load_n(&s->rx_ns, __ATOMIC_RELAXED);
+}
+
+void erpc_transport_drain(struct eng_conn *conn)
+{
+	struct erpc_session *s = erpc_transport_session(conn);
+	struct erpc_transport *transport = ((struct erpc_transport_port *)s->user)->transport;
+	unsigned turns = 0;
+
+	while (!s->err && turns++ < ERPC_DRAIN_TURNS &&
+	       erpc_port_poll(s->port, erpc_transport_now(transport)))
+		;
+}
+
+void erpc_transport_end(struct eng_conn *conn)
+{
+	struct erpc_session *s = erpc_transport_session(conn);
+
+	s->err = s->err ? s->err : conn->err;
+	erpc_session_end(s);
+}
+
+void erpc_transport_stop(struct eng_conn *conn)
+{
+	erpc_session_stop(erpc_transport_session(conn));
+}
+
+void erpc_transport_free(struct eng_conn *conn)
+{
+	erpc_session_close(erpc_transport_session(conn));
+}
+
+/* ---- the loop ---- */
+
+static __attribute__((noinline)) bool erpc_transport_poll_all(struct erpc_transport *transport)
+{
+	struct util_list *it, *tmp;
+	uint64_t now_ns = 0;
+	bool more = false;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->ports) {
+		if (erpc_port_is_idle(erpc_transport_port(it)))
+			continue;
+		now_ns = now_ns ? now_ns : erpc_transport_now(transport);
+		more |= erpc_port_poll(erpc_transport_port(it), now_ns);
+	}
+	return more;
+}
+
+/** Most transports have one port. */
+bool erpc_transport_poll(struct eng_transport *eng)
+{
+	struct erpc_transport *transport = erpc_transport_of(eng);
+	struct erpc_port *port = transport->only;
+
+	if (UTIL_UNLIKELY(!port))
+		return erpc_transport_poll_all(transport);
+	return !erpc_port_is_idle(port) && erpc_port_poll(port, erpc_transport_now(transport));
+}
+
+static __attribute__((noinline)) void erpc_transport_flush_all(struct erpc_transport *transport)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->ports)
+		erpc_port_flush(erpc_transport_port(it));
+}
+
+void erpc_transport_flush(struct eng_transport *eng)
+{
+	struct erpc_transport *transport = erpc_transport_of(eng);
+
+	if (UTIL_UNLIKELY(!transport->only))
+		erpc_transport_flush_all(transport);
+	else
+		erpc_port_flush(transport->only);
+}
+
+void erpc_transport_progress(struct eng_transport *eng)
+{
+	struct erpc_transport *transport = erpc_transport_of(eng);
+	struct erpc_port *port = transport->only;
+
+	if (UTIL_UNLIKELY(!port)) {
+		erpc_transport_poll_all(transport);
+		erpc_transport_flush_all(transport);
+		return;
+	}
+	if (!erpc_port_is_idle(port))
+		erpc_port_poll(port, erpc_transport_now(transport));
+	erpc_port_flush(port);
+}
+
+/* ---- sleep ---- */
+
+int erpc_transport_wait_fd(struct eng_transport *eng)
+{
+	return erpc_transport_of(eng)->wait_fd;
+}
+
+static void erpc_transport_set_timer(struct erpc_transport *transport, uint64_t due_ns)
+{
+	struct itimerspec at = { .it_value = { .tv_sec = (time_t)(due_ns / UTIL_NS_PER_S),
+					       .tv_nsec = (long)(due_ns % UTIL_NS_PER_S) } };
+
+	timerfd_settime(transport->timer_fd, 0, &at, NULL);
+}
+
+void erpc_transport_disarm(struct eng_transport *eng)
+{
+	struct erpc_transport *transport = erpc_transport_of(eng);
+	struct util_list *it, *tmp;
+
+	erpc_transport_set_timer(transport, 0);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->ports) {
+		struct dev_dgram *dg =
+			UTIL_CONTAINER_OF(it, struct erpc_transport_port, link)->port->dg;
+
+		dg->ops->disarm(dg);
+	}
+}
+
+static int erpc_transport_arm_port(struct erpc_port *port, uint64_t now_ns, uint64_t *due_ns)
+{
+	uint64_t due;
+	int ret;
+
+	if (port->idle)
+		erpc_port_tell_time(port, now_ns);
+	erpc_ride_overdue(port, true); /* who sleeps says nothing that could take them along */
+	erpc_loss_forget_idle(port);
+	due = erpc_port_due_ns(port);
+	if (!erpc_port_is_quiet(port) || erpc_port_has_saved(port) || !due)
+		return -FI_EAGAIN;
+	*due_ns = due < *due_ns ? due : *due_ns;
+	ret = port->dg->ops->arm(port->dg);
+	port->armed = !ret;
+	return ret;
+}
+
+int erpc_transport_arm(struct eng_transport *eng)
+{
+	struct erpc_transport *transport = erpc_transport_of(eng);
+	uint64_t due_ns = UINT64_MAX, now_ns = erpc_transport_now(transport);
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->ports) {
+		int ret = erpc_transport_arm_port(
+			UTIL_CONTAINER_OF(it, struct erpc_transport_port, link)->port, now_ns,
+			&due_ns);
+
+		if (ret) {
+			erpc_transport_disarm(eng);
+			return ret;
+		}
+	}
+	erpc_transport_set_timer(transport, due_ns == UINT64_MAX ? 0 : due_ns);
+	return 0;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * How do sessions become connections of an engine? engine/eng_transport.h over datagram ports.
+ *
+ * Each endpoint has a port of its own, at its own address. A port is polled from its first session
+ * on. The time is asked once per poll (util/tick.h); who sleeps is woken by packets, or by a timer when something
+ * is due without one (a time-out, a late answer).
+ *
+ * Threads: ports are opened, and sessions prepared and established, by the control thread; all else
+ * happens under the domain's lock.
+ * Shown by test/unit/erpc/transport/test_erpc_transport.c: two engines over UDP.
+ */
+#ifndef ERPC_TRANSPORT_H
+#define ERPC_TRANSPORT_H
+
+#include "dev/dgram.h"
+#include "engine/eng_transport.h"
+#include "erpc/transport/erpc_transports.h"
+#include "erpc/erpc_port.h"
+#include "util/list.h"
+#include "util/tick.h"
+
+/** Which device. */
+struct erpc_transport_dev {
+	const struct dev_dgram_ops *dgram;
+	const struct dev_ops *dev; /* NULL: there is nothing to open */
+	uint32_t rx_cnt;
+	uint32_t tx_cnt;
+	/* Bytes per second, unless LINK_RATE says another; 0: nothing is paced. */
+	double link_rate;
+	uint64_t host_ns; /* of a round trip: what waking processes may take */
+};
+
+struct erpc_transport {
+	struct eng_transport transport; /* first */
+	const struct erpc_transport_dev *what;
+	struct dev *dev;
+	struct util_list ports; /* erpc_transport_port.link: that are polled */
+	struct erpc_port *only; /* of exactly one; or NULL */
+	int wait_fd;            /* epoll over theirs and timer_fd */
+	int timer_fd;
+	struct util_tick tick; /* whoever makes progress asks it */
+};
+
+/** An endpoint's. */
+struct erpc_transport_port {
+	struct util_list link;
+	struct erpc_transport *transport;
+	struct erpc_port *port;
+};
+
+/* The transport contract, but for what depends on the device. */
+int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *what);
+void erpc_transport_close(struct eng_transport *eng);
+int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep,
+			   const struct sockaddr *addr, void **port);
+void erpc_transport_ep_close(struct eng_transport *eng, void *port);
+int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
+			   struct cm_half *half, struct eng_conn **conn);
+void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer, struct cm_half *half);
+int erpc_transport_establish(struct eng_conn *conn, const struct cm_half *peer);
+int erpc_transport_attach(struct eng_conn *conn);
+uint64_t erpc_transport_last_rx(const struct eng_conn *conn);
+void erpc_transport_drain(struct eng_conn *conn);
+void erpc_transport_end(struct eng_conn *conn);
+void erpc_transport_stop(struct eng_conn *conn);
+void erpc_transport_free(struct eng_conn *conn);
+bool erpc_transport_poll(struct eng_transport *eng);
+void erpc_transport_flush(struct eng_transport *eng);
+void erpc_transport_progress(struct eng_transport *eng);
+int erpc_transport_wait_fd(struct eng_transport *eng);
+int erpc_transport_arm(struct eng_transport *eng);
+void erpc_transport_disarm(struct eng_transport *eng);
+
+/** Defines `const struct eng_transport_ops erpc_transport_<kind>` over a struct erpc_transport_dev. */
+#define ERPC_LANE(kind, path_bit, probe_op, ...)                                                   \
+	static const struct erpc_transport_dev erpc_transport_##kind##_dev = { __VA_ARGS__ };      \
+	static int erpc_transport_##kind##_open(struct eng_transport *transport)                   \
+	{                                                                                          \
+		return erpc_transport_open(transport, &erpc_transport_##kind##_dev);               \
+	}                                                                                          \
+	const struct eng_transport_ops erpc_transport_##kind = {                                   \
+		.path = (path_bit),                                                                \
+		.name = #kind,                                                                     \
+		.probe = (probe_op),                                                               \
+		.open = erpc_transport_##kind##_open,                                              \
+		.close = erpc_transport_close,                                                     \
+		.ep_open = erpc_transport_ep_open,                                                 \
+		.ep_close = erpc_transport_ep_close,                                               \
+		.prepare = erpc_transport_prepare,                                                 \
+		.aim = erpc_transport_aim,                                                         \
+		.establish = erpc_transport_establish,                                             \
+		.attach = erpc_transport_attach,                                                   \
+		.heard = erpc_transport_last_rx,                                                   \
+		.drain = erpc_transport_drain,                                                     \
+		.end = erpc_transport_end,                                                         \
+		.stop = erpc_transport_stop,                                                       \
+		.free = erpc_transport_free,                                                       \
+		.poll = erpc_transport_poll,                                                       \
+		.flush = erpc_transport_flush,                                                     \
+		.progress = erpc_transport_progress,                                               \
+		.wait_fd = erpc_transport_wait_fd,                                                 \
+		.arm = erpc_transport_arm,                                                         \
+		.disarm = erpc_transport_disarm,                                                   \
+	}
+
+#endif

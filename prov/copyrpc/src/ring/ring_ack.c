@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Watching what was sent, and asking for it: see ring_ack.h. */
+#include "ring/ring_ack.h"
+
+#include "ring/ring_tx_reserve.h"
+#include "util/clock.h"
+
+void ring_ack_init(struct ring_conn *conn)
+{
+	conn->ack = (struct ring_ack){ 0 };
+	util_list_init(&conn->ack.link);
+	conn->ack.need = 1;
+	conn->eng.chan.taken = &conn->tx.flow.producer;
+	conn->eng.chan.awaited = 0;
+	if (conn->link->ops->write_imm_ack)
+		conn->eng.chan.caps |= CORE_CHAN_ASYNC;
+}
+
+void ring_ack_advance(struct ring_conn *conn)
+{
+	uint64_t arrived = ring_ack_report(&conn->tx);
+
+	if (arrived == conn->ack.advertised)
+		return;
+	conn->ack.advertised = arrived;
+	conn->eng.up->on_acked(&conn->eng.chan, arrived);
+}
+
+void ring_ack_watch(struct ring_conn *conn)
+{
+	struct ring_transport *transport = ring_conn_transport(conn);
+	struct ring_ack *ack = &conn->ack;
+
+	if ((int64_t)(ack->watched - ring_ack_report(&conn->tx)) <= 0)
+		ack->tick = transport->unacked_tick;
+	ack->watched = conn->tx.flush_start;
+	if (conn->eng.err || !util_list_is_empty(&ack->link))
+		return;
+	if (util_list_is_empty(&transport->unacked))
+		transport->unacked_polls = 0;
+	util_list_push_back(&transport->unacked, &ack->link);
+}
+
+static void ring_ack_placed(struct ring_conn *conn, uint64_t pos)
+{
+	if ((int64_t)(pos - conn->tx.placed) > 0)
+		conn->tx.placed = pos;
+	ring_ack_advance(conn);
+}
+
+void ring_ack_received(struct ring_conn *conn)
+{
+	struct ring_ack *ack = &conn->ack;
+
+	ack->acked_at = ring_conn_transport(conn)->polls;
+	ring_ack_placed(conn, ack->ack_mark[ack->ack_head++ & (RING_ACKS_MAX - 1)]);
+	/* What it told of need not be watched for the rest of the tick: that costs looks at the clock. */
+	if (UTIL_UNLIKELY(ack->link.next != &ack->link) && ring_ack_is_idle(conn))
+		util_list_remove(&ack->link);
+}
+
+void ring_ack_early_cold(struct ring_conn *conn)
+{
+	const struct ring_tx *tx = &conn->tx;
+	struct ring_ack *ack = &conn->ack;
+
+	if (!ack->asks) {
+		ack->need--;
+		return;
+	}
+	if (tx->flow.remote_consumer != tx->flush_start ||
+	    (ack->ack_head == ack->ack_tail &&
+	     ring_conn_transport(conn)->polls - ack->acked_at > RING_LATE_SOON))
+		ack->answers = 0;
+	else if (++ack->answers >= ack->need)
+		ack->asks = false;
+}
+
+/** Will an ack that is on its way tell of everything that anybody waits for? */
+static bool ring_ack_is_requested(const struct ring_conn *conn)
+{
+	const struct ring_ack *ack = &conn->ack;
+
+	return ack->ack_head != ack->ack_tail &&
+	       (int64_t)(ack->ack_mark[(ack->ack_tail - 1) & (RING_ACKS_MAX - 1)] -
+			 conn->eng.chan.awaited) >= 0;
+}
+
+/**
+ * Need nobody ask? All has arrived that anybody waits for; or what is watched has, and acks will tell
+ * of the rest. What has not left yet is neither: how it leaves is not known.
+ */
+static bool ring_ack_is_known(const struct ring_conn *conn)
+{
+	return ring_ack_is_idle(conn) ||
+	       ((int64_t)(conn->ack.watched - ring_ack_report(&conn->tx)) <= 0 &&
+		ring_ack_is_requested(conn));
+}
+
+/** What the peer says comes too late: from now on each batch is asked for. */
+static void ring_ack_request_always(struct ring_ack *ack)
+{
+	if (ack->asks)
+		return;
+	ack->asks = true;
+	ack->answers = 0;
+	ack->need = ack->need < RING_LATE_NEED_MAX ? 2 * ack->need : ack->need;
+}
+
+/** Asks unless it is done already: 0 (an answer comes, or none is needed), or -FI_EAGAIN. */
+static int ring_ack_request(struct ring_conn *conn)
+{
+	uint64_t pos;
+
+	if (ring_ack_is_known(conn))
+		return 0;
+	/* What is in no device's hands yet cannot be asked for; one question at a time. */
+	if (conn->tx.open || conn->tx.post_cnt || conn->read == RING_READ_OUT)
+		return -FI_EAGAIN;
+	if (ring_tx_read_start(conn->link->ops, conn, &pos))
+		return -FI_EAGAIN;
+	ring_ack_request_always(&conn->ack);
+	return 0;
+}
+
+/** Asks for all that are older than a tick, or for all. */
+static int ring_ack_request_overdue(struct ring_transport *transport, bool all)
+{
+	struct util_list *it, *tmp;
+	int ret = 0;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->unacked) {
+		struct ring_conn *conn = UTIL_CONTAINER_OF(it, struct ring_conn, ack.link);
+
+		if (!all && conn->ack.tick == transport->unacked_tick && !ring_ack_is_known(conn))
+			continue;
+		if (ring_ack_request(conn))
+			ret = -FI_EAGAIN;
+		else
+			util_list_remove(it);
+	}
+	return ret;
+}
+
+int ring_ack_request_all(struct ring_transport *transport)
+{
+	return ring_ack_request_overdue(transport, true);
+}
+
+void ring_ack_tick_cold(struct ring_transport *transport)
+{
+	uint32_t polls = transport->unacked_polls++;
+	uint64_t now_ns, passed_ns;
+
+	/* The clock is read seldom: at first, at the 4th, 8th, 16th and every 32nd call. */
+	if (polls && (polls < RING_LATE_TICK_LEAST || (polls & (polls - 1))) &&
+	    polls % RING_LATE_TICK_POLLS)
+		return;
+	now_ns = util_clock_ns();
+	if (!polls)
+		transport->unacked_ns = now_ns;
+	passed_ns = now_ns - transport->unacked_ns;
+	if (passed_ns < (polls >= RING_LATE_TICK_POLLS ? RING_LATE_TICK_NS : RING_LATE_TICK_RARE))
+		return;
+	ring_ack_request_overdue(transport, false);
+	transport->unacked_tick++;
+	transport->unacked_polls = 1;
+	transport->unacked_ns = now_ns;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A transport's device, and how it sleeps: see ring_transport.h. */
+#include "ring/ring_transport.h"
+
+#include <rdma/fi_errno.h>
+
+#include "ring/ring_call.h"
+#include "ring/ring_ack.h"
+
+int ring_transport_open(struct eng_transport *eng, const struct dev_ops *dev_ops,
+			const struct core_chan_ops *chan_ops)
+{
+	struct ring_transport *transport = ring_transport_of(eng);
+
+	transport->dev_ops = dev_ops;
+	transport->chan_ops = chan_ops;
+	util_list_init(&transport->dirty);
+	util_list_init(&transport->unacked);
+	return dev_ops->open(&transport->dev);
+}
+
+void ring_transport_close(struct eng_transport *eng)
+{
+	struct ring_transport *transport = ring_transport_of(eng);
+
+	transport->dev_ops->close(transport->dev);
+}
+
+int ring_transport_wait_fd(struct eng_transport *eng)
+{
+	struct ring_transport *transport = ring_transport_of(eng);
+
+	return transport->dev_ops->wait_fd(transport->dev);
+}
+
+int ring_transport_arm(struct eng_transport *eng)
+{
+	struct ring_transport *transport = ring_transport_of(eng);
+
+	if (!util_list_is_empty(&transport->dirty) || ring_ack_request_all(transport))
+		return -FI_EAGAIN;
+	return transport->dev_ops->arm(transport->dev);
+}
+
+void ring_transport_disarm(struct eng_transport *eng)
+{
+	struct ring_transport *transport = ring_transport_of(eng);
+
+	transport->dev_ops->disarm(transport->dev);
+}
+
+size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+{
+	return ring_call_room(ring_conn_of(chan), len, allowance);
+}

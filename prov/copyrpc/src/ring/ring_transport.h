@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * What are rings to an engine? A transport (engine/eng_transport.h): one device that has links, and the loop
+ * that is compiled for it.
+ *
+ * RING_OVER (ring_over.h) makes the table of a transport. Owner: the engine, whose room it lies in; the
+ * lists belong to whoever holds the domain.
+ */
+#ifndef RING_TRANSPORT_H
+#define RING_TRANSPORT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dev/dev.h"
+#include "engine/eng_transport.h"
+#include "ring/ring_conn.h"
+#include "util/list.h"
+
+struct ring_transport {
+	struct eng_transport eng; /* first */
+	const struct dev_ops *dev_ops;
+	struct dev *dev;
+	const struct core_chan_ops *chan_ops;
+	struct util_list dirty; /* ring_conn.dirty_link: something has to leave */
+	/* Of devices that move the bytes (ring_ack.h). */
+	struct util_list unacked; /* ring_conn.late.link: has it arrived? */
+	uint64_t unacked_ns;      /* when this tick began */
+	uint32_t unacked_polls;   /* progress calls since then */
+	uint32_t unacked_tick;
+	uint32_t polls; /* progress calls, modulo 2^32 */
+};
+
+static_assert(sizeof(struct ring_transport) <= sizeof(union eng_transport_space), "it lies there");
+
+static inline struct ring_transport *ring_transport_of(struct eng_transport *transport)
+{
+	return (struct ring_transport *)transport;
+}
+
+static inline struct ring_transport *ring_conn_transport(const struct ring_conn *conn)
+{
+	return ring_transport_of(conn->eng.transport);
+}
+
+/** Must this device's memory be registered before it moves it? */
+static inline bool ring_transport_registers(const struct ring_transport *transport)
+{
+	return transport->dev_ops->mem_reg;
+}
+
+/* What every transport shares: ring_transport.c, ring_life.c, and the control thread's part in ring_setup.c. */
+int ring_transport_open(struct eng_transport *transport, const struct dev_ops *dev_ops,
+			const struct core_chan_ops *chan_ops);
+void ring_transport_close(struct eng_transport *transport);
+int ring_transport_wait_fd(struct eng_transport *transport);
+int ring_transport_arm(struct eng_transport *transport);
+void ring_transport_disarm(struct eng_transport *transport);
+/** core_chan_ops.call_room */
+size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t allowance);
+
+int ring_life_attach(struct eng_conn *conn);
+bool ring_life_has_received(const struct eng_conn *conn);
+void ring_life_drain(struct eng_conn *conn);
+void ring_life_end(struct eng_conn *conn);
+void ring_life_stop(struct eng_conn *conn);
+void ring_life_free(struct eng_conn *conn);
+
+int ring_setup_prepare(struct eng_transport *transport, struct core_engine_ep *eep,
+		       struct cm_half *half, struct eng_conn **conn);
+int ring_setup_establish(struct eng_conn *conn, const struct cm_half *peer);
+
+#endif
