@@ -96,7 +96,7 @@ static double job_copy(struct side *s, const void *p)
 
 	n = n < 4 ? 4 : n > 2000 ? 2000 : n;
 	if (arg->how == COPY_GET && !s->is_child)
-		s->conns[0].link->ops->lend(s->conns[0].link, 1);
+		s->conns[0].link->ops->expose(s->conns[0].link, 1);
 	for (b = 0; b < ROWS_BLOCKS; b++) {
 		start = util_clock_ns();
 		for (i = 0; i < n; i++) {

@@ -70,7 +70,7 @@ static ssize_t call_try(struct rpc *r, struct call *c, size_t len, uint64_t flag
 	memcpy(buf, &c->q, sizeof(c->q));
 	c->op = ft_op_new(&r->fab, FT_ONE);
 	ret = fi_copyrpc_call(r->ops, r->fab.ep, buf, len,
-			      flags & FI_COPYRPC_LEND ? NULL : c->answer, c->allowance,
+			      flags & FI_COPYRPC_RETAIN ? NULL : c->answer, c->allowance,
 			      r->fab.addr[!r->fab.ft->rank], &c->op->context, flags);
 	ft_buf_free(buf); /* free on return */
 	FT_CHECK(!ret || ret == -FI_EAGAIN, "a call returns %zd (%s)", ret, ft_err_name(ret));
@@ -381,10 +381,10 @@ static void run_lend(struct ft *ft)
 		struct call c;
 
 		call_init(&c, i, i % 100, 100);
-		while (call_try(&r, &c, 50, FI_COPYRPC_LEND))
+		while (call_try(&r, &c, 50, FI_COPYRPC_RETAIN))
 			ft_again(&r.fab, deadline);
 		ft_wait(&r.fab, c.op);
-		FT_CHECK(!c.op->err && c.op->flags & FI_COPYRPC_LEND, "error %d, flags %#llx",
+		FT_CHECK(!c.op->err && c.op->flags & FI_COPYRPC_RETAIN, "error %d, flags %#llx",
 			 c.op->err, (unsigned long long)c.op->flags);
 		FT_CHECK(c.op->len == i % 100, "%zu bytes", c.op->len);
 		FT_CHECK(ft_wrong(c.op->buf, c.op->len, ~i) < 0, "another call's answer");

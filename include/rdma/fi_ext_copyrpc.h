@@ -43,7 +43,7 @@ extern "C" {
  * the answer, and `data` is for fi_copyrpc_release_response. Wants a queue of format
  * FI_CQ_FORMAT_DATA or FI_CQ_FORMAT_TAGGED. The call's `resp` is NULL; -FI_EINVAL otherwise.
  */
-#define FI_COPYRPC_LEND (1ULL << 61)
+#define FI_COPYRPC_RETAIN (1ULL << 61)
 
 /** A request that was taken: a value, may be copied. */
 struct fi_copyrpc_request {
@@ -105,7 +105,7 @@ static inline int fi_copyrpc_open(struct fid *fid, struct fi_copyrpc_ops **ops)
 
 /**
  * Calls `dest_addr` with `len` bytes, which are free on return; the answer goes to resp[0, resp_len).
- * flags: FI_MORE (more calls follow at once: this one need not leave by itself), FI_COPYRPC_LEND.
+ * flags: FI_MORE (more calls follow at once: this one need not leave by itself), FI_COPYRPC_RETAIN.
  * -FI_EAGAIN: no credit, or no room; -FI_EMSGSIZE: beyond what fi_copyrpc_query tells. While the
  * connection is being made, calls are kept and accepted.
  */

@@ -105,7 +105,8 @@ static void on_get_done(struct core_chan *chan, struct core_get *get)
 	CHECK(get == &side->get && side->into);
 	if (side->honest) {
 		CHECK(!get->status && !memcmp(side->into, side->peer->lent, get->len));
-		side->peer->s->conn.chan.ops->unlend(&side->peer->s->conn.chan, &side->peer->loan);
+		side->peer->s->conn.chan.ops->unexpose(&side->peer->s->conn.chan,
+						       &side->peer->exposure);
 		free(side->peer->lent);
 		side->peer->lent = NULL;
 	}
@@ -184,7 +185,7 @@ void side_release(struct side *side)
 	side->s->conn.chan.ops->release(&side->s->conn.chan, retain);
 }
 
-static bool lend(struct side *side, size_t len)
+static bool expose(struct side *side, size_t len)
 {
 	size_t i;
 
@@ -194,7 +195,8 @@ static bool lend(struct side *side, size_t len)
 	CHECK(side->lent);
 	for (i = 0; i < len; i++)
 		side->lent[i] = (uint8_t)(i * 7);
-	CHECK(!side->s->conn.chan.ops->lend(&side->s->conn.chan, side->lent, len, &side->loan));
+	CHECK(!side->s->conn.chan.ops->expose(&side->s->conn.chan, side->lent, len,
+					      &side->exposure));
 	return true;
 }
 
@@ -202,7 +204,7 @@ void side_unlend(struct side *side)
 {
 	if (!side->lent || side->honest)
 		return;
-	side->s->conn.chan.ops->unlend(&side->s->conn.chan, &side->loan);
+	side->s->conn.chan.ops->unexpose(&side->s->conn.chan, &side->exposure);
 	free(side->lent);
 	side->lent = NULL;
 }
@@ -211,10 +213,10 @@ static void act_lend(struct side *side)
 {
 	size_t len = 1 + side_take(side, 2) % MEM_LEN;
 
-	if (side->honest || !lend(side, len))
+	if (side->honest || !expose(side, len))
 		return;
 	side->liar->loan_addr = (uintptr_t)side->lent;
-	side->liar->loan_key = side->loan.key;
+	side->liar->loan_key = side->exposure.key;
 	side->liar->loan_len = (uint32_t)len;
 }
 
@@ -222,7 +224,7 @@ static void act_get(struct side *side)
 {
 	size_t len = 1 + side_take(side, 2) % MEM_LEN;
 
-	if (side->into || side->s->err || (side->honest && !lend(side->peer, len)))
+	if (side->into || side->s->err || (side->honest && !expose(side->peer, len)))
 		return;
 	side->into = malloc(len);
 	CHECK(side->into);
@@ -230,7 +232,7 @@ static void act_get(struct side *side)
 	side->get = (struct core_get){ .iov = &side->iov, .iov_cnt = 1, .len = len };
 	if (side->honest) {
 		side->get.remote_addr = (uintptr_t)side->peer->lent;
-		side->get.remote_key = side->peer->loan.key;
+		side->get.remote_key = side->peer->exposure.key;
 	}
 	CHECK(!side->s->conn.chan.ops->get(&side->s->conn.chan, &side->get));
 }

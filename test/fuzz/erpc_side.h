@@ -31,7 +31,7 @@ struct side {
 	struct core_get get;
 	struct iovec iov;
 	uint8_t *into; /* where it goes; NULL: none is under way */
-	struct core_exposure loan;
+	struct core_exposure exposure;
 	uint8_t *lent;
 };
 

@@ -56,7 +56,7 @@ struct call {
 	uint8_t *resp;
 	uint32_t allowance;
 	uint32_t peer;
-	bool lend, open, cancelled;
+	bool expose, open, cancelled;
 };
 
 struct lent {
@@ -206,8 +206,8 @@ static bool serve(bool last)
 static ssize_t post(struct call *call, uint32_t len)
 {
 	uint8_t *msg = out;
-	uint64_t flags = (below(2) ? FI_MORE : 0) | (call->lend ? FI_COPYRPC_LEND : 0);
-	void *resp = call->lend ? NULL : call->resp;
+	uint64_t flags = (below(2) ? FI_MORE : 0) | (call->expose ? FI_COPYRPC_RETAIN : 0);
+	void *resp = call->expose ? NULL : call->resp;
 	struct iovec iov[2] = { { msg, len / 2 }, { msg + len / 2, len - len / 2 } };
 	struct fi_copyrpc_msg m = { .msg_iov = iov,
 				    .iov_count = 2,
@@ -250,7 +250,7 @@ static bool start(void)
 	call->head.seed = next_random();
 	call->head.want = len < sizeof(call->head) ? 0 : below(call->allowance + 1);
 	call->head.len = len;
-	call->lend = below(8) == 0;
+	call->expose = below(8) == 0;
 	call->cancelled = false;
 	memset(call->resp, 0xA5, len_max + 1);
 	ret = post(call, len);
@@ -282,8 +282,8 @@ static void give_back_lent(uint32_t keep)
 static void take_answer(struct call *call, const struct fi_cq_tagged_entry *entry)
 {
 	FAB_TRUE(entry->len == call->head.want);
-	FAB_TRUE(!(entry->flags & FI_COPYRPC_LEND) == !call->lend);
-	if (!call->lend) {
+	FAB_TRUE(!(entry->flags & FI_COPYRPC_RETAIN) == !call->expose);
+	if (!call->expose) {
 		FAB_TRUE(is_filled(call->resp, entry->len, ~call->head.seed));
 		for (size_t i = entry->len; i <= call->allowance; i++)
 			FAB_TRUE(call->resp[i] == 0xA5);

@@ -175,7 +175,7 @@ class Client
 				   fi_copyrpc_call(node.rpc, node.ep, request.data(),
 						   request.size(), NULL, expected ? value_max : 0,
 						   store, const_cast<std::string *>(expected),
-						   FI_COPYRPC_LEND));
+						   FI_COPYRPC_RETAIN));
 			if (ret)
 				take(0);
 		} while (ret);

@@ -16,7 +16,7 @@ struct flows_sim;
 
 struct flows_get {
 	struct core_get get; /* first */
-	struct core_exposure loan;
+	struct core_exposure exposure;
 	struct iovec iov;
 	struct flow *flow;
 	bool open;
@@ -138,14 +138,15 @@ static void flow_fetch(struct flow *flow)
 
 		if (g->open)
 			continue;
-		if (!g->loan.chan && lender->ops->lend(lender, flow->memory, FLOWS_FETCH, &g->loan))
+		if (!g->exposure.chan &&
+		    lender->ops->expose(lender, flow->memory, FLOWS_FETCH, &g->exposure))
 			fake_fail("cannot lend");
-		g->loan.chan = lender;
+		g->exposure.chan = lender;
 		g->flow = flow;
 		g->open = true;
 		g->iov = (struct iovec){ .iov_base = flow->sim->sink, .iov_len = FLOWS_FETCH };
 		g->get = (struct core_get){ .remote_addr = (uintptr_t)flow->memory,
-					    .remote_key = g->loan.key,
+					    .remote_key = g->exposure.key,
 					    .iov = &g->iov,
 					    .iov_cnt = 1,
 					    .len = FLOWS_FETCH };
@@ -228,8 +229,9 @@ static void flow_close(struct flow *flow)
 	flow->sim->out->paced += flow->port->stats.paced;
 	flow->sim->out->again += flow->port->stats.tx_again;
 	for (i = 0; i < FLOWS_GETS; i++)
-		if (flow->gets[i].loan.chan)
-			flow->s->conn.chan.ops->unlend(&flow->s->conn.chan, &flow->gets[i].loan);
+		if (flow->gets[i].exposure.chan)
+			flow->s->conn.chan.ops->unexpose(&flow->s->conn.chan,
+							 &flow->gets[i].exposure);
 	flow->s->conn.chan.ops->close(&flow->s->conn.chan);
 	flow->sink->conn.chan.ops->close(&flow->sink->conn.chan);
 	erpc_port_close(flow->port);

@@ -147,9 +147,9 @@ static void pair_on_get_done(struct core_chan *chan, struct core_get *get)
 	} else {
 		e->gets_refused++;
 	}
-	if (g->loan.chan)
-		g->loan.chan->ops->unlend(g->loan.chan, &g->loan);
-	g->loan.chan = NULL;
+	if (g->exposure.chan)
+		g->exposure.chan->ops->unexpose(g->exposure.chan, &g->exposure);
+	g->exposure.chan = NULL;
 }
 
 static void pair_on_arrived(struct core_chan *chan, uint64_t pos)
@@ -253,8 +253,9 @@ static void pair_end_close(struct pair_end *e)
 	uint32_t i;
 
 	for (i = 0; i < PAIR_GET_MAX; i++)
-		if (e->gets[i].loan.chan)
-			e->gets[i].loan.chan->ops->unlend(e->gets[i].loan.chan, &e->gets[i].loan);
+		if (e->gets[i].exposure.chan)
+			e->gets[i].exposure.chan->ops->unexpose(e->gets[i].exposure.chan,
+								&e->gets[i].exposure);
 	if (e->s) {
 		if (!e->s->err)
 			e->s->err = -FI_ESHUTDOWN;
@@ -415,13 +416,13 @@ bool pair_get(struct pair_end *e)
 		g->off = 0;
 		len = e->get_exact;
 	}
-	cr_assert_eq(lender->ops->lend(lender, e->peer->memory + g->off, len, &g->loan), 0);
-	g->loan.chan = lender;
+	cr_assert_eq(lender->ops->expose(lender, e->peer->memory + g->off, len, &g->exposure), 0);
+	g->exposure.chan = lender;
 	first = (e->get_pieces ? e->get_pieces == 1 : g->off % 2) ? len : len / 3;
 	g->iov[0] = (struct iovec){ .iov_base = g->buf, .iov_len = first };
 	g->iov[1] = (struct iovec){ .iov_base = g->buf + first, .iov_len = len - first };
 	g->get = (struct core_get){ .remote_addr = (uintptr_t)(e->peer->memory + g->off),
-				    .remote_key = g->loan.key,
+				    .remote_key = g->exposure.key,
 				    .iov = g->iov,
 				    .iov_cnt = first < len ? 2 : 1,
 				    .len = len };

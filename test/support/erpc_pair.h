@@ -43,7 +43,7 @@ struct pair_hold {
 
 struct pair_get {
 	struct core_get get;
-	struct core_exposure loan; /* of the other end's memory */
+	struct core_exposure exposure; /* of the other end's memory */
 	uint8_t *buf;
 	struct iovec iov[2];
 	size_t off;

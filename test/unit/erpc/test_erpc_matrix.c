@@ -172,7 +172,7 @@ static void gets(void)
 	erpc_pair_settle(&p);
 	for (i = 0; i < 3; i++) {
 		cr_assert(pair_get(e));
-		p.end[1].s->conn.chan.ops->unlend(&p.end[1].s->conn.chan, &e->gets[0].loan);
+		p.end[1].s->conn.chan.ops->unexpose(&p.end[1].s->conn.chan, &e->gets[0].exposure);
 		erpc_pair_settle(&p);
 		cr_assert_eq(e->gets_refused, i + 1);
 	}

@@ -38,7 +38,7 @@ struct reset_side {
 	core_retain_t retain;
 	struct core_get get;
 	struct iovec iov;
-	struct core_exposure loan; /* that the peer fetches */
+	struct core_exposure exposure; /* that the peer fetches */
 };
 
 /** A session, and what becomes of its peer. */
@@ -111,11 +111,11 @@ static void on_acked(struct core_chan *chan, uint64_t pos)
 	side_of(chan)->arrived = pos == *chan->taken;
 }
 
-static void unlend(struct reset_side *e)
+static void unexpose(struct reset_side *e)
 {
-	if (e->loan.chan)
-		e->loan.chan->ops->unlend(e->loan.chan, &e->loan);
-	e->loan.chan = NULL;
+	if (e->exposure.chan)
+		e->exposure.chan->ops->unexpose(e->exposure.chan, &e->exposure);
+	e->exposure.chan = NULL;
 }
 
 static void on_get_done(struct core_chan *chan, struct core_get *get)
@@ -127,7 +127,7 @@ static void on_get_done(struct core_chan *chan, struct core_get *get)
 	e->fetches_over++;
 	e->fetch_status = get->status;
 	if (!get->status) /* or else the lender hears of the end by itself */
-		unlend(e->peer);
+		unexpose(e->peer);
 }
 
 static const struct core_upcalls ups = {
@@ -206,7 +206,7 @@ static void turn(void)
 
 static void close_side(struct reset_side *e)
 {
-	unlend(e);
+	unexpose(e);
 	e->s->conn.chan.ops->close(&e->s->conn.chan);
 	e->s = NULL;
 }
@@ -266,11 +266,11 @@ static void fetch(struct reset_side *e)
 {
 	struct core_chan *lender = &e->peer->s->conn.chan;
 
-	cr_assert_eq(lender->ops->lend(lender, r.memory, FETCH_LEN, &e->peer->loan), 0);
-	e->peer->loan.chan = lender;
+	cr_assert_eq(lender->ops->expose(lender, r.memory, FETCH_LEN, &e->peer->exposure), 0);
+	e->peer->exposure.chan = lender;
 	e->iov = (struct iovec){ .iov_base = r.sink, .iov_len = FETCH_LEN };
 	e->get = (struct core_get){ .remote_addr = (uintptr_t)r.memory,
-				    .remote_key = e->peer->loan.key,
+				    .remote_key = e->peer->exposure.key,
 				    .iov = &e->iov,
 				    .iov_cnt = 1,
 				    .len = FETCH_LEN };

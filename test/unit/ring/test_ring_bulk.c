@@ -56,7 +56,7 @@ static uint8_t source[4096], sink[4096];
 static struct core_exposure exposure;
 static struct iovec iov[2] = { { sink, 1000 }, { sink + 1000, 3096 } };
 
-static void lend(void)
+static void expose(void)
 {
 	memset(source, 0x5A, sizeof(source));
 	memset(sink, 0, sizeof(sink));
@@ -79,7 +79,7 @@ Test(ring_bulk, a_get_registers_what_it_writes_until_it_ends)
 	struct core_get get;
 
 	start();
-	lend();
+	expose();
 	get = request(4096);
 	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
 	cr_expect_eq(a->dev.mem_cnt, 2);
@@ -99,7 +99,7 @@ Test(ring_bulk, empty_buffers_are_not_registered)
 	struct core_get get;
 
 	start();
-	lend();
+	expose();
 	iov[0].iov_len = 0;
 	get = request(3096);
 	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
@@ -117,7 +117,7 @@ Test(ring_bulk, what_cannot_be_registered_is_an_error_and_leaves_nothing)
 
 	start();
 	other.chan = &b->conn.eng.chan;
-	lend();
+	expose();
 	b->dev.fail_reg = -FI_ENOMEM;
 	cr_expect_eq(ring_bulk_expose(&b->conn.eng.chan, source, 8, &other), -FI_ENOMEM);
 	a->dev.fail_reg = -FI_ENOMEM;
@@ -134,7 +134,7 @@ Test(ring_bulk, a_get_that_the_device_refuses_leaves_nothing)
 	struct core_get first, second;
 
 	start();
-	lend();
+	expose();
 	first = request(4096);
 	second = request(4096);
 	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &first), 0);
@@ -151,7 +151,7 @@ Test(ring_bulk, the_end_of_a_link_ends_its_gets_and_their_memory_is_not_touched)
 	struct core_get get;
 
 	start();
-	lend();
+	expose();
 	get = request(4096);
 	cr_assert_eq(ring_bulk_get(&a->conn.eng.chan, &get), 0);
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");

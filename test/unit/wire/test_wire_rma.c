@@ -30,12 +30,12 @@ Test(wire_rma, a_reply_is_status_and_offset)
 
 Test(wire_rma, a_loan_is_address_key_and_id_and_goes_back_with_a_status)
 {
-	struct wire_rma_loan loan = { .addr = 0x0102030405060708,
-				      .key = 0x1112131415161718,
-				      .loan_id = 0x21222324 };
-	struct wire_rma_return back = { .loan_id = 0x21222324, .status = 0x0D };
+	struct wire_rma_exposure exposure = { .addr = 0x0102030405060708,
+					      .key = 0x1112131415161718,
+					      .exposure_id = 0x21222324 };
+	struct wire_rma_return back = { .exposure_id = 0x21222324, .status = 0x0D };
 
-	EXPECT_BYTES(loan, 8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,
-		     0x24, 0x23, 0x22, 0x21, 0, 0, 0, 0);
+	EXPECT_BYTES(exposure, 8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12,
+		     0x11, 0x24, 0x23, 0x22, 0x21, 0, 0, 0, 0);
 	EXPECT_BYTES(back, 0x24, 0x23, 0x22, 0x21, 0x0D, 0, 0, 0);
 }

@@ -66,9 +66,10 @@ enum core_rx_verdict {
 };
 
 enum core_chan_cap {
-	CORE_CHAN_GET = 1 << 0,    /* ops->get works */
-	CORE_CHAN_ASYNC = 1 << 1,  /* what was sent arrives later: *taken, awaited, on_acked */
-	CORE_CHAN_REVOKE = 1 << 2, /* unlend in the middle of the peer's get hurts that get alone */
+	CORE_CHAN_GET = 1 << 0,   /* ops->get works */
+	CORE_CHAN_ASYNC = 1 << 1, /* what was sent arrives later: *taken, awaited, on_acked */
+	CORE_CHAN_REVOKE =
+		1 << 2, /* unexpose in the middle of the peer's get hurts that get alone */
 	/*
 	 * After -FI_EAGAIN an armed engine wakes who sleeps as soon as there may be room or credit, or
 	 * refuses to be armed.
@@ -126,7 +127,7 @@ struct core_get {
 	void *engine[16];                   /* the engine's until then: a device's transfer */
 };
 
-/** Memory of ours that a peer may fetch. Owned by who lends it, until unlend. */
+/** Memory of ours that a peer may fetch. Owned by who lends it, until unexpose. */
 struct core_exposure {
 	struct core_chan *chan; /* NULL: nothing is lent */
 	uint64_t key;           /* for the peer's core_get.remote_key */
@@ -139,7 +140,7 @@ struct core_chan {
 	size_t eager_max;       /* ext_len + len that one send or call may carry */
 	size_t resp_lim;        /* bytes of the largest allowance that a call may have */
 	size_t resp_sure;       /* up to here credit comes without other traffic, sooner or later */
-	size_t lent;            /* pieces of its memory that users refer to (core_rpc.h) */
+	size_t retained;        /* pieces of its memory that users refer to (core_rpc.h) */
 	struct util_list stopped_link; /* core_rpc.stopped */
 	size_t get_min; /* a get of fewer bytes is no gain here; 0: ask the domain's limits */
 	uint32_t caps;
@@ -196,10 +197,10 @@ struct core_chan_ops {
 	 * From now on the peer may get [addr, addr + len): 0 and *loan, or -FI_E* (then it must be
 	 * sent in parts). A transport in which both ends can copy looks for the chance to help.
 	 */
-	int (*lend)(struct core_chan *chan, const void *addr, size_t len,
-		    struct core_exposure *exposure);
+	int (*expose)(struct core_chan *chan, const void *addr, size_t len,
+		      struct core_exposure *exposure);
 	/* No longer, whatever is on its way. Also on a channel that is down. */
-	void (*unlend)(struct core_chan *chan, struct core_exposure *exposure);
+	void (*unexpose)(struct core_chan *chan, struct core_exposure *exposure);
 	void (*release)(struct core_chan *chan, core_retain_t retain);
 	/* Takes in, by up-calls, all that has arrived from the peer. NULL: nothing waits unread. */
 	void (*drain)(struct core_chan *chan);

@@ -174,7 +174,7 @@ struct dev_link_ops {
 	 * `delta` more (or fewer) stretches of our memory are announced to the peer, who may get
 	 * them: a device whose two ends can both copy helps while it polls. NULL: nothing to do.
 	 */
-	void (*lend)(struct dev_link *link, int delta);
+	void (*expose)(struct dev_link *link, int delta);
 	/* Local half of the description, for the peer's connect. Duplicates descriptors. */
 	int (*describe)(struct dev_link *link, struct dev_desc *desc);
 	/* The peer's half. Takes nothing over: fds in desc stay the caller's. Validates it all. */

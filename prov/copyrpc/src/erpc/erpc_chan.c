@@ -3,7 +3,7 @@
 #include "erpc/tx/erpc_answer.h"
 #include "erpc/rx/erpc_deliver.h"
 #include "erpc/bulk/erpc_get.h"
-#include "erpc/bulk/erpc_lend.h"
+#include "erpc/bulk/erpc_expose.h"
 #include "erpc/erpc_port.h"
 #include "erpc/tx/erpc_reply.h"
 #include "erpc/tx/erpc_ride.h"
@@ -50,7 +50,7 @@ static void erpc_chan_close(struct core_chan *chan)
 		.call_buf = erpc_call_buf, .call_room = erpc_call_room, .reply = erpc_reply,       \
 		.reply_iov = erpc_reply_iov, .answer = erpc_reply_buf, .keep = erpc_keep,          \
 		.await = erpc_chan_await, .flush = erpc_chan_flush, .get = erpc_get,               \
-		.lend = erpc_lend, .unlend = erpc_unlend, .release = erpc_release,                 \
+		.expose = erpc_expose, .unexpose = erpc_unlend, .release = erpc_release,           \
 		.is_busy = erpc_chan_is_busy, .drain = (drain_op), .stop = (stop_op),              \
 		.close = (close_op),                                                               \
 	}

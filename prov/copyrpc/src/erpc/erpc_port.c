@@ -9,7 +9,7 @@
 #include <sys/random.h>
 
 #include "erpc/tx/erpc_kick.h"
-#include "erpc/bulk/erpc_lend.h"
+#include "erpc/bulk/erpc_expose.h"
 #include "erpc/tx/erpc_loss.h"
 #include "erpc/tx/erpc_answer.h"
 #include "erpc/erpc_pkt.h"
@@ -167,7 +167,7 @@ static void erpc_port_reap_cold(struct erpc_port *port)
 	if (!erpc_port_waits_for_device(port))
 		return;
 	erpc_bufs_reap_cold(&port->bufs);
-	erpc_lend_reap(port, false);
+	erpc_expose_reap(port, false);
 	erpc_session_reap(port, false);
 }
 
@@ -275,7 +275,7 @@ static int erpc_port_seed(struct erpc_port *port, uint64_t seed)
 	port->seeded = seed;
 	if (!seed && getrandom(&port->random, sizeof(port->random), 0) != sizeof(port->random))
 		return -FI_EIO;
-	port->loan_random = port->random * 0x2545F4914F6CDD1Dull + 1;
+	port->exposure_random = port->random * 0x2545F4914F6CDD1Dull + 1;
 	return 0;
 }
 
@@ -326,8 +326,8 @@ int erpc_port_open(const struct erpc_port_attr *attr, struct erpc_port **out)
 	util_list_init(&port->returned);
 	util_list_init(&port->leaving);
 	util_pool_init(&port->bodies, sizeof(struct erpc_body), 64, 0);
-	util_pool_init(&port->lent, sizeof(struct erpc_loan), 16, 0);
-	util_idmap_init(&port->loans);
+	util_pool_init(&port->lent, sizeof(struct erpc_exposure), 16, 0);
+	util_idmap_init(&port->exposures);
 	erpc_bufs_init(&port->bufs, port->dg, port->dev, port->dev_ops);
 	pthread_mutex_init(&port->lock, NULL);
 	ret = erpc_port_make(port, attr);
@@ -343,14 +343,14 @@ void erpc_port_close(struct erpc_port *port)
 {
 	erpc_session_reap(port, true);
 	port->dg->ops->close(port->dg);
-	erpc_lend_reap(port, true);
+	erpc_expose_reap(port, true);
 	erpc_out_fini(&port->out);
 	erpc_bufs_fini(&port->bufs);
 	erpc_wheel_fini(&port->wheel);
 	erpc_wheel_fini(&port->timers);
 	util_pool_fini(&port->bodies);
 	util_pool_fini(&port->lent);
-	util_idmap_fini(&port->loans);
+	util_idmap_fini(&port->exposures);
 	if (port->sessions)
 		munmap(port->sessions, ERPC_TABLE_LEN);
 	free(port->used);

@@ -82,8 +82,8 @@ struct erpc_port {
 	struct erpc_out out;
 	struct erpc_bufs bufs;
 	struct util_pool bodies;   /* erpc_body */
-	struct util_pool lent;     /* erpc_loan */
-	struct util_list returned; /* erpc_loan.link: the device may still read them */
+	struct util_pool lent;     /* erpc_exposure */
+	struct util_list returned; /* erpc_exposure.link: the device may still read them */
 	struct util_list leaving;  /* erpc_session.fail_link: closed, the device is not done */
 	struct util_list dirty, fresh, waiting, riding, failing;
 	struct erpc_wheel timers; /* erpc_session.timer: packets in flight */
@@ -91,10 +91,10 @@ struct erpc_port {
 	struct erpc_timely_cfg timely_cfg;
 	bool paces;
 	struct erpc_wheel wheel;
-	struct util_idmap loans;
+	struct util_idmap exposures;
 	uint32_t saved_cnt; /* packets that came while somebody waited, or before attach */
 	struct dev_dgram_in saved[ERPC_POLL_BURST];
-	uint64_t loan_random;
+	uint64_t exposure_random;
 	struct erpc_session *placing; /* whose get is guessed to go on (erpc_place.h), or NULL */
 	uint32_t place_skip;          /* polls that do without */
 	bool placed;                  /* the payload of what is taken in is in its place */

@@ -10,7 +10,7 @@
 #include "erpc/rx/erpc_deliver.h"
 #include "erpc/bulk/erpc_get.h"
 #include "erpc/tx/erpc_kick.h"
-#include "erpc/bulk/erpc_lend.h"
+#include "erpc/bulk/erpc_expose.h"
 #include "erpc/bulk/erpc_place.h"
 #include "erpc/erpc_port.h"
 #include "erpc/tx/erpc_send.h"

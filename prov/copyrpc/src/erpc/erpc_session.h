@@ -97,8 +97,8 @@ struct erpc_rx {
 	struct erpc_body *body; /* the request as far as it is here */
 	struct erpc_buf *resp;  /* NULL: an empty response, or memory that is lent */
 	const uint8_t *lent;    /* GET: where the response is, */
-	const struct dev_mem *lent_mem;
-	struct erpc_loan *loan;
+	const struct dev_mem *exposure_mem;
+	struct erpc_exposure *exposure;
 	uint32_t seq;       /* BATCH: once it is delivered */
 	uint16_t early_num; /* the last packet that came behind one that is missing, */
 	uint8_t early;      /* and how many of them */

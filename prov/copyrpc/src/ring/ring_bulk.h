@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does the peer's memory get into ours without the ring? core_chan_ops.get, lend and unlend.
+ * How does the peer's memory get into ours without the ring? core_chan_ops.get, lend and unexpose.
  *
  * Where the device registers memory, it is registered for one transfer and given back with its end:
  * by the sender for the time that it is announced, by the receiver for the time of the get. Nothing
@@ -27,7 +27,7 @@ struct ring_get {
 
 static_assert(sizeof(struct ring_get) <= sizeof(((struct core_get *)0)->engine), "it lives there");
 
-/** core_chan_ops.get, lend and unlend. */
+/** core_chan_ops.get, lend and unexpose. */
 int ring_bulk_get(struct core_chan *chan, struct core_get *get);
 int ring_bulk_expose(struct core_chan *chan, const void *addr, size_t len,
 		     struct core_exposure *exposure);

@@ -150,8 +150,8 @@
 		.await = ring_##kind##_await,                                                      \
 		.flush = ring_##kind##_flush_chan,                                                 \
 		.get = ring_bulk_get,                                                              \
-		.lend = ring_bulk_expose,                                                          \
-		.unlend = ring_bulk_unexpose,                                                      \
+		.expose = ring_bulk_expose,                                                        \
+		.unexpose = ring_bulk_unexpose,                                                    \
 		.release = ring_rx_release_retained,                                               \
 		.drain = eng_chan_drain,                                                           \
 		.is_busy = ring_##kind##_is_busy,                                                  \

@@ -32,7 +32,7 @@ enum wire_op {
 	WIRE_OP_WRITE = 6,   /* call: remote write, its bytes with it (wire_rma.h) */
 	WIRE_OP_READ = 7,    /* call: remote read, its bytes in the reply */
 	WIRE_OP_FETCH = 8,   /* call: remote write, the target fetches the bytes */
-	WIRE_OP_LEND = 9,    /* call: remote read, the target lends the bytes; as a one-way message:
+	WIRE_OP_EXPOSE = 9,  /* call: remote read, the target lends the bytes; as a one-way message:
 			    * they were fetched */
 	WIRE_OP_ATOMIC = 10, /* call: atomic operation, old values in the reply (wire_atomic.h) */
 	WIRE_OP_COLL = 11,   /* call: of a collective operation (wire_coll.h) */

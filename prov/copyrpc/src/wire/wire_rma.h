@@ -9,7 +9,7 @@
  *   READ   struct wire_rma                          reply: struct wire_rma_reply, then the bytes
  *   FETCH  struct wire_rma, struct wire_rma_source  reply: struct wire_rma_reply
  *   LEND   struct wire_rma                          reply: struct wire_rma_reply, and, if it says
- *                                                   LENT, struct wire_rma_loan; the reader then
+ *                                                   LENT, struct wire_rma_exposure; the reader then
  *                                                   gives it back with a one-way LEND:
  *                                                   struct wire_rma_return
  * The call that covers the last byte of an access is its end: it alone carries remote CQ data, and
@@ -48,16 +48,16 @@ struct wire_rma_reply {
 #define WIRE_RMA_REFUSED 0xFFFFFFFFu /* to FETCH and LEND: not possible, use WRITE or READ */
 
 /** Reply to LEND. */
-struct wire_rma_loan {
+struct wire_rma_exposure {
 	uint64_t addr; /* in the target's address space, for the device's get */
 	uint64_t key;
-	uint32_t loan_id; /* names it when it is given back */
+	uint32_t exposure_id; /* names it when it is given back */
 	uint32_t zero;
 };
 
 /** One-way LEND. */
 struct wire_rma_return {
-	uint32_t loan_id;
+	uint32_t exposure_id;
 	uint32_t
 		status; /* 0: the access is over; a positive FI_E*: nothing was got, READs follow */
 };
@@ -65,7 +65,7 @@ struct wire_rma_return {
 static_assert(sizeof(struct wire_rma) == 40, "wire");
 static_assert(sizeof(struct wire_rma_source) == 16, "wire");
 static_assert(sizeof(struct wire_rma_reply) == 16, "wire");
-static_assert(sizeof(struct wire_rma_loan) == 24, "wire");
+static_assert(sizeof(struct wire_rma_exposure) == 24, "wire");
 static_assert(sizeof(struct wire_rma_return) == 8, "wire");
 
 #endif

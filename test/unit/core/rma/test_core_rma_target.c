@@ -162,8 +162,8 @@ static int liar_reply_iov(struct core_chan *chan, struct core_call_ref ref, cons
 static const struct core_chan_ops liar_ops = { .reply_iov = liar_reply_iov,
 					       .reply = liar_reply,
 					       .get = liar_get,
-					       .lend = liar_lend,
-					       .unlend = liar_unlend };
+					       .expose = liar_lend,
+					       .unexpose = liar_unlend };
 
 static uint32_t liar_frame(uint8_t *bytes, struct rng *rng)
 {

@@ -102,7 +102,7 @@ static void sender(enum sender how)
 		pause();
 	if (how != SENDER_POLLS)
 		sender_by_hand(how);
-	transport.link->ops->lend(transport.link, 1);
+	transport.link->ops->expose(transport.link, 1);
 	for (;;)
 		shm_dev_ops.poll((struct dev *)dev, &ev);
 }
@@ -501,7 +501,7 @@ Test(shm_share, an_offer_of_nonsense_does_no_harm)
 	util_params.single_copy = 1;
 	pair_open(da, &a, 1024, db, &b, 1024);
 	offer = lane_shm(&b)->peer_offer;
-	b.link->ops->lend(b.link, 1);
+	b.link->ops->expose(b.link, 1);
 	for (i = 0; i < 6; i++)
 		for (k = 0; k < 5; k++)
 			for (n = 0; n < 5; n++) {
@@ -515,6 +515,6 @@ Test(shm_share, an_offer_of_nonsense_does_no_harm)
 				cr_assert(lane_expect(db, &b, 1, 3));
 				cr_assert(!lane_expect(db, &b, 1, 3));
 			}
-	b.link->ops->lend(b.link, -1);
+	b.link->ops->expose(b.link, -1);
 	cr_expect_eq(db->bulk_cnt, 0);
 }

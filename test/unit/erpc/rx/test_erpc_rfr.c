@@ -38,10 +38,10 @@ Test(erpc_rfr, parts_of_responses_that_are_not_there, .init = forged_setup, .fin
 #define PARTS 5u
 
 /** The victim's memory is asked for: what it said of it. */
-static enum wire_erpc_said asked_for(const struct core_exposure *loan, const uint8_t *memory,
+static enum wire_erpc_said asked_for(const struct core_exposure *exposure, const uint8_t *memory,
 				     uint32_t len)
 {
-	struct wire_erpc_get ask = { .addr = (uintptr_t)memory, .key = loan->key, .len = len };
+	struct wire_erpc_get ask = { .addr = (uintptr_t)memory, .key = exposure->key, .len = len };
 	struct packet pkt = forged_lie(ERPC_GET_SLOT, WIRE_ERPC_REQ);
 
 	memcpy(pkt.data, &ask, sizeof(ask));
@@ -72,15 +72,15 @@ Test(erpc_rfr, each_part_is_given_in_any_order_and_as_often_as_asked, .init = fo
 	uint32_t payload = forged_pair.end[0].s->payload, len = (PARTS - 1) * payload + 7, i;
 	uint8_t *memory = forged_pair.end[0].memory;
 	struct core_chan *chan;
-	struct core_exposure loan;
+	struct core_exposure exposure;
 	struct packet pkt;
 
 	for (i = 0; i < PARTS; i++)
 		memory[i * payload] = (uint8_t)(100 + i);
 	forged_join(NULL);
 	chan = &forged_victim->conn.chan;
-	cr_assert_eq(chan->ops->lend(chan, memory, len, &loan), 0);
-	cr_assert_neq(asked_for(&loan, memory, len), WIRE_ERPC_REFUSED);
+	cr_assert_eq(chan->ops->expose(chan, memory, len, &exposure), 0);
+	cr_assert_neq(asked_for(&exposure, memory, len), WIRE_ERPC_REFUSED);
 	cr_expect_eq(forged_left.first[0], 100);
 	cr_expect_eq(forged_left.len[0], payload);
 	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
@@ -96,7 +96,7 @@ Test(erpc_rfr, each_part_is_given_in_any_order_and_as_often_as_asked, .init = fo
 	}
 	pkt = part_of_it(PARTS);
 	forged_refused(&pkt, BAD, "there is no more");
-	chan->ops->unlend(chan, &loan);
+	chan->ops->unexpose(chan, &exposure);
 	forged_part();
 	forged_pair.net.hook = NULL;
 	forged_goes_on();

@@ -37,7 +37,7 @@ TestSuite(cpr_rpc, .fini = teardown);
 static ssize_t call(const char *text, size_t allowance, uint64_t flags)
 {
 	return OFI_RETRY(&p, fi_copyrpc_call(rpc, p.ep[0], text, strlen(text),
-					     flags & FI_COPYRPC_LEND ? NULL : resp, allowance,
+					     flags & FI_COPYRPC_RETAIN ? NULL : resp, allowance,
 					     p.addr[1], &ctx, flags));
 }
 
@@ -132,7 +132,7 @@ Test(cpr_rpc, what_makes_no_sense_is_refused)
 	cr_assert_eq(fi_copyrpc_call(rpc, p.ep[0], big, 1, NULL, 1, p.addr[1], NULL, 0),
 		     -FI_EINVAL);
 	cr_assert_eq(
-		fi_copyrpc_call(rpc, p.ep[0], big, 1, resp, 1, p.addr[1], NULL, FI_COPYRPC_LEND),
+		fi_copyrpc_call(rpc, p.ep[0], big, 1, resp, 1, p.addr[1], NULL, FI_COPYRPC_RETAIN),
 		-FI_EINVAL);
 	cr_assert_eq(fi_copyrpc_callmsg(rpc, p.ep[0], &msg, 0), -FI_EINVAL);
 	cr_assert_eq(fi_copyrpc_recv(rpc, p.ep[0], &req, 1, 1), -FI_EBADFLAGS);
@@ -148,7 +148,7 @@ Test(cpr_rpc, an_answer_is_lent_only_where_the_completion_can_say_so)
 
 	open_with(&opts);
 	cr_assert_eq(
-		fi_copyrpc_call(rpc, p.ep[0], "", 0, NULL, 8, p.addr[1], NULL, FI_COPYRPC_LEND),
+		fi_copyrpc_call(rpc, p.ep[0], "", 0, NULL, 8, p.addr[1], NULL, FI_COPYRPC_RETAIN),
 		-FI_EINVAL);
 }
 
@@ -158,12 +158,12 @@ Test(cpr_rpc, a_lent_answer_is_read_where_it_arrived)
 	struct fi_copyrpc_request req;
 
 	open_plain();
-	cr_assert_eq(call("lend", 10, FI_COPYRPC_LEND), 0);
+	cr_assert_eq(call("lend", 10, FI_COPYRPC_RETAIN), 0);
 	req = take();
 	cr_assert_eq(fi_copyrpc_reply(rpc, p.ep[1], &req, "lent", 4, FI_MORE), 0);
 	cr_assert_eq(fi_copyrpc_flush(rpc, p.ep[1], p.addr[0]), 0);
 	cr_assert_eq(ofi_pair_read(&p, 0, &entry), 1);
-	cr_assert_eq(entry.flags, FI_COPYRPC_CALL | FI_COPYRPC_LEND);
+	cr_assert_eq(entry.flags, FI_COPYRPC_CALL | FI_COPYRPC_RETAIN);
 	cr_assert_arr_eq(entry.buf, "lent", 4);
 	cr_assert_eq(fi_copyrpc_release_response(rpc, p.ep[0], entry.data), 0);
 	cr_assert_eq(fi_copyrpc_release_response(rpc, p.ep[0], entry.data), -FI_EINVAL);

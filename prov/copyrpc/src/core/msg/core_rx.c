@@ -353,7 +353,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(struct
 		return core_rx_whole(peer, &head, retain);
 	if (head.op == WIRE_OP_PART)
 		return core_rx_first_segment(peer, &head, retain);
-	if (head.op == WIRE_OP_LEND)
+	if (head.op == WIRE_OP_EXPOSE)
 		return core_rma_on_msg(chan, &head);
 	if (head.op != WIRE_OP_CONT)
 		return CORE_RX_BAD;
@@ -451,7 +451,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
 		return core_coll_on_call(chan, ref, &head);
 	if (head.op == WIRE_OP_ATOMIC)
 		return core_atomic_on_call(chan, ref, &head);
-	if (head.op >= WIRE_OP_WRITE && head.op <= WIRE_OP_LEND)
+	if (head.op >= WIRE_OP_WRITE && head.op <= WIRE_OP_EXPOSE)
 		return core_rma_on_call(chan, ref, &head);
 	if (head.op != WIRE_OP_CONT)
 		return CORE_RX_BAD;

@@ -95,7 +95,7 @@ void core_tx_unexpose(struct core_tx_req *req)
 
 	if (!chan)
 		return;
-	chan->ops->unlend(chan, &req->exposure);
+	chan->ops->unexpose(chan, &req->exposure);
 	req->exposure.chan = NULL;
 }
 
@@ -107,7 +107,7 @@ static bool core_tx_expose(struct core_tx_req *req)
 	if (req->exposure.chan)
 		return true;
 	if (req->iov_cnt != 1 || !(chan->caps & CORE_CHAN_GET) ||
-	    chan->ops->lend(chan, req->iov[0].iov_base, req->len, &req->exposure))
+	    chan->ops->expose(chan, req->iov[0].iov_base, req->len, &req->exposure))
 		return false;
 	req->exposure.chan = chan;
 	return true;

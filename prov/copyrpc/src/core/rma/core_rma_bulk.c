@@ -25,7 +25,7 @@ static bool core_rma_bulk_expose(struct core_rma_req *req)
 
 	if (req->exposure.chan)
 		return true;
-	if (chan->ops->lend(chan, req->iov[0].iov_base, req->access.len, &req->exposure))
+	if (chan->ops->expose(chan, req->iov[0].iov_base, req->access.len, &req->exposure))
 		return false;
 	req->exposure.chan = chan;
 	return true;
@@ -34,7 +34,7 @@ static bool core_rma_bulk_expose(struct core_rma_req *req)
 void core_rma_bulk_unexpose(struct core_rma_req *req)
 {
 	if (req->exposure.chan)
-		req->exposure.chan->ops->unlend(req->exposure.chan, &req->exposure);
+		req->exposure.chan->ops->unexpose(req->exposure.chan, &req->exposure);
 	req->exposure.chan = NULL;
 }
 
@@ -57,9 +57,9 @@ static int core_rma_bulk_call_read(struct core_rma_req *req)
 {
 	struct core_frame frame;
 
-	core_rma_frame(req, WIRE_OP_LEND, req->access.len, &frame);
+	core_rma_frame(req, WIRE_OP_EXPOSE, req->access.len, &frame);
 	return core_access_call(&req->access, &frame, req->access.len,
-				sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_loan));
+				sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_exposure));
 }
 
 int core_rma_bulk_start(struct core_rma_req *req)
@@ -109,13 +109,13 @@ static void core_rma_bulk_got(struct core_get *get)
 	core_rma_resume(req);
 }
 
-static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_loan *exposure)
+static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_exposure *exposure)
 {
 	struct core_chan *chan = req->access.op.peer->chan;
 	int ret;
 
 	req->returning = true;
-	req->back.loan_id = exposure->loan_id;
+	req->back.exposure_id = exposure->exposure_id;
 	req->get.remote_addr = exposure->addr;
 	req->get.remote_key = exposure->key;
 	req->get.iov = req->iov;
@@ -131,7 +131,7 @@ static void core_rma_bulk_get(struct core_rma_req *req, const struct wire_rma_lo
 int core_rma_bulk_response(struct core_rma_req *req, uint32_t status, const uint8_t *data,
 			   uint32_t len)
 {
-	struct wire_rma_loan exposure;
+	struct wire_rma_exposure exposure;
 
 	if (status == WIRE_RMA_REFUSED) {
 		core_rma_bulk_refused(req);
@@ -151,7 +151,7 @@ int core_rma_bulk_return(struct core_rma_req *req)
 	struct core_chan *chan = req->access.op.peer->chan;
 	struct iovec iov = { .iov_base = &req->back, .iov_len = sizeof(req->back) };
 	struct core_frame frame = {
-		.op = WIRE_OP_LEND, .iov = &iov, .iov_cnt = 1, .len = sizeof(req->back)
+		.op = WIRE_OP_EXPOSE, .iov = &iov, .iov_cnt = 1, .len = sizeof(req->back)
 	};
 	int ret = chan->ops->send(chan, &frame, 0);
 

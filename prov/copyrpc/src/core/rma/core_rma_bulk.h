@@ -45,7 +45,7 @@ struct core_rma_deferred {
 	struct core_rma_in in;
 	struct core_get get;
 	struct core_exposure exposure; /* chan is NULL: it is a fetch */
-	uint32_t loan_id;              /* in ep->exposure_ids */
+	uint32_t exposure_id;          /* in ep->exposure_ids */
 	bool counted;                  /* in the region's users */
 };
 

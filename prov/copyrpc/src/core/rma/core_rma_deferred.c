@@ -26,8 +26,9 @@ static struct core_rma_deferred *core_rma_deferred_new(const struct core_rma_in 
 static void core_rma_deferred_free(struct core_rma_deferred *deferred)
 {
 	if (deferred->exposure.chan) {
-		util_idmap_release(&deferred->ep->exposure_ids, deferred->loan_id);
-		deferred->exposure.chan->ops->unlend(deferred->exposure.chan, &deferred->exposure);
+		util_idmap_release(&deferred->ep->exposure_ids, deferred->exposure_id);
+		deferred->exposure.chan->ops->unexpose(deferred->exposure.chan,
+						       &deferred->exposure);
 	}
 	core_mr_unuse(deferred->ep->dom, deferred->in.mr, deferred->counted, &deferred->mr_link);
 	util_list_remove(&deferred->peer_link);
@@ -93,11 +94,11 @@ static bool core_rma_deferred_expose(struct core_rma_deferred *deferred)
 {
 	struct core_chan *chan = deferred->in.chan;
 
-	if (util_idmap_alloc(&deferred->ep->exposure_ids, deferred, &deferred->loan_id))
+	if (util_idmap_alloc(&deferred->ep->exposure_ids, deferred, &deferred->exposure_id))
 		return false;
-	if (chan->ops->lend(chan, deferred->in.iov[0].iov_base, deferred->in.rma.len,
-			    &deferred->exposure)) {
-		util_idmap_release(&deferred->ep->exposure_ids, deferred->loan_id);
+	if (chan->ops->expose(chan, deferred->in.iov[0].iov_base, deferred->in.rma.len,
+			      &deferred->exposure)) {
+		util_idmap_release(&deferred->ep->exposure_ids, deferred->exposure_id);
 		return false;
 	}
 	deferred->exposure.chan = chan;
@@ -111,12 +112,12 @@ static void core_rma_reply_exposed(const struct core_rma_deferred *deferred)
 	const struct core_rma_in *in = &deferred->in;
 	struct {
 		struct wire_rma_reply head;
-		struct wire_rma_loan exposure;
+		struct wire_rma_exposure exposure;
 	} reply = {
 		.head = { .status = WIRE_RMA_LENT, .offset = in->rma.offset },
 		.exposure = { .addr = (uintptr_t)in->iov[0].iov_base,
 			      .key = deferred->exposure.key,
-			      .loan_id = deferred->loan_id },
+			      .exposure_id = deferred->exposure_id },
 	};
 
 	in->chan->ops->reply(in->chan, in->ref, &reply, sizeof(reply));
@@ -128,7 +129,7 @@ enum core_rx_verdict core_rma_expose_in(struct core_rma_in *in)
 	int ret;
 
 	if (in->head.body_len || in->head.has_data || !in->rma.len ||
-	    in->ref.allowance < sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_loan))
+	    in->ref.allowance < sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_exposure))
 		return CORE_RX_BAD;
 	ret = core_rma_reach(in, FI_REMOTE_READ);
 	if (ret) {
@@ -157,7 +158,7 @@ enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_h
 	if (head->tagged || head->has_data || head->body_len != sizeof(back))
 		return CORE_RX_BAD;
 	memcpy(&back, head->body, sizeof(back));
-	deferred = util_idmap_lookup(&chan->peer->ep->exposure_ids, back.loan_id);
+	deferred = util_idmap_lookup(&chan->peer->ep->exposure_ids, back.exposure_id);
 	if (!deferred || deferred->in.chan != chan)
 		return CORE_RX_DONE; /* it was revoked */
 	if (!back.status)

@@ -108,7 +108,7 @@ enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_r
 	case WIRE_OP_WRITE: return core_rma_write_in(&in);
 	case WIRE_OP_READ: return core_rma_read_in(&in);
 	case WIRE_OP_FETCH: return core_rma_get_in(&in);
-	case WIRE_OP_LEND: return core_rma_expose_in(&in);
+	case WIRE_OP_EXPOSE: return core_rma_expose_in(&in);
 	default: return CORE_RX_BAD;
 	}
 }

@@ -20,7 +20,7 @@ void core_rpc_init(struct core_rpc *rpc)
 	util_pool_init(&rpc->rpc_handles, sizeof(struct core_rpc_handle), CORE_RPC_POOL_CHUNK, 0);
 	util_list_init(&rpc->intake);
 	util_list_init(&rpc->stopped);
-	util_idmap_init(&rpc->lent);
+	util_idmap_init(&rpc->retained);
 	rpc->next_seq = 1;
 }
 
@@ -34,7 +34,7 @@ void core_rpc_fini(struct core_ep *ep)
 		chan = UTIL_CONTAINER_OF(first, struct core_chan, stopped_link);
 		chan->ops->close(chan);
 	}
-	util_idmap_fini(&rpc->lent);
+	util_idmap_fini(&rpc->retained);
 	util_pool_fini(&rpc->rpc_handles);
 	util_pool_fini(&rpc->calls);
 }
@@ -63,7 +63,7 @@ void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan)
 {
 	core_rpc_forget_intake(ep, chan);
 	chan->peer = NULL;
-	if (!chan->lent) {
+	if (!chan->retained) {
 		chan->ops->close(chan);
 		return;
 	}

@@ -44,7 +44,7 @@ enum core_rpc_flag {
 	CORE_RPC_MORE = 1 << 0, /* the next one follows at once */
 };
 
-/** In comp_flags: the answer stays in the ring; a completion with buf and data (FI_COPYRPC_LEND). */
+/** In comp_flags: the answer stays in the ring; a completion with buf and data (FI_COPYRPC_RETAIN). */
 #define CORE_RPC_RETAIN (1ull << 61)
 
 /** A call, as its user states it. */
@@ -55,7 +55,7 @@ struct core_rpc_request {
 	void *resp; /* where the answer goes; not with CORE_RPC_RETAIN */
 	size_t allowance;
 	void *context;
-	uint64_t comp_flags; /* of its completion; FI_COPYRPC_LEND */
+	uint64_t comp_flags; /* of its completion; FI_COPYRPC_RETAIN */
 	unsigned flags;      /* enum core_rpc_flag */
 };
 
@@ -77,7 +77,7 @@ struct core_rpc_call {
 	struct core_op op;
 	void *context;
 	void *resp;
-	uint64_t comp_flags; /* FI_COPYRPC_LEND: CORE_RPC_RETAIN */
+	uint64_t comp_flags; /* FI_COPYRPC_RETAIN: CORE_RPC_RETAIN */
 	uint32_t allowance;
 	bool cancelled; /* its completion was written */
 	bool plain;     /* its answer is to be copied and told, and nothing else */
@@ -92,10 +92,10 @@ struct core_rpc {
 	struct util_list
 		intake; /* core_rpc_handle.link: requests that nobody has taken, oldest first */
 	struct util_list stopped; /* core_chan.stopped_link: channels that live for their memory */
-	struct util_idmap lent;   /* answers that were lent -> core_rpc_handle */
-	size_t queue_bytes;       /* copied for calls that wait for a connection */
-	uint32_t next_seq;        /* odd */
-	uint32_t idle;            /* takes in a row that found nothing */
+	struct util_idmap retained; /* answers that were lent -> core_rpc_handle */
+	size_t queue_bytes;         /* copied for calls that wait for a connection */
+	uint32_t next_seq;          /* odd */
+	uint32_t idle;              /* takes in a row that found nothing */
 	bool listens; /* the user takes requests: those who sleep on its receive queue are woken */
 };
 
@@ -158,7 +158,7 @@ static inline void core_rpc_handle_alloc(struct core_rpc *rpc, struct core_rpc_h
 	rpc->next_seq += 2;
 	handle->chan = chan;
 	handle->has_bytes = true;
-	chan->lent++;
+	chan->retained++;
 }
 
 static inline void core_rpc_handle_release(struct core_rpc_handle *handle)
@@ -176,7 +176,7 @@ static inline void core_rpc_handle_free(struct core_rpc *rpc, struct core_rpc_ha
 	core_rpc_handle_release(handle);
 	handle->seq = 0;
 	util_pool_release(&rpc->rpc_handles, handle);
-	if (UTIL_UNLIKELY(!--chan->lent && !chan->peer))
+	if (UTIL_UNLIKELY(!--chan->retained && !chan->peer))
 		core_rpc_close_stopped_cold(chan);
 }
 

@@ -91,14 +91,14 @@ static int core_rpc_retain(struct core_ep *ep, struct core_chan *chan, const uin
 	handle = util_pool_first(&ep->rpc.rpc_handles);
 	core_rpc_handle_alloc(&ep->rpc, handle, chan);
 	handle->data = data;
-	ret = util_idmap_alloc(&ep->rpc.lent, handle, id);
+	ret = util_idmap_alloc(&ep->rpc.retained, handle, id);
 	handle->has_bytes = false;
 	if (!ret) {
 		ret = chan->ops->keep(chan, &handle->retain);
 		handle->has_bytes = !ret;
 		if (!ret)
 			return 0;
-		util_idmap_release(&ep->rpc.lent, *id);
+		util_idmap_release(&ep->rpc.retained, *id);
 	}
 	core_rpc_handle_free(&ep->rpc, handle);
 	return -FI_ENOMEM;
@@ -328,11 +328,11 @@ int core_rpc_cancel(struct core_ep *ep, void *context)
 int core_rpc_release_resp(struct core_ep *ep, uint64_t data)
 {
 	struct core_rpc_handle *handle =
-		data <= UINT32_MAX ? util_idmap_lookup(&ep->rpc.lent, (uint32_t)data) : NULL;
+		data <= UINT32_MAX ? util_idmap_lookup(&ep->rpc.retained, (uint32_t)data) : NULL;
 
 	if (!handle)
 		return -FI_EINVAL;
-	util_idmap_release(&ep->rpc.lent, (uint32_t)data);
+	util_idmap_release(&ep->rpc.retained, (uint32_t)data);
 	core_rpc_handle_free(&ep->rpc, handle);
 	return 0;
 }

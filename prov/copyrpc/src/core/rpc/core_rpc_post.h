@@ -95,7 +95,7 @@ CORE_RPC_INLINE ssize_t core_rpc_reply_buf(struct core_ep *ep, struct core_rpc_h
 		return ret;
 	handle->seq = 0;
 	util_pool_release(&ep->rpc.rpc_handles, handle);
-	chan->lent--;
+	chan->retained--;
 	return 0;
 }
 

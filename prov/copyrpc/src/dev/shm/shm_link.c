@@ -77,7 +77,7 @@ static struct shm_link *shm_link_alloc(struct shm_dev *dev)
 	link->dev = dev;
 	link->peer_bell_fd = -1;
 	util_list_init(&link->unsettled);
-	util_list_init(&link->lent_link);
+	util_list_init(&link->exposure_link);
 	shm_share_init(&link->share);
 	return link;
 }
@@ -249,9 +249,9 @@ void shm_link_close(struct dev_link *base)
 	free(link);
 }
 
-void shm_link_lend(struct dev_link *base, int delta)
+void shm_link_expose(struct dev_link *base, int delta)
 {
-	shm_share_lend((struct shm_link *)base, delta);
+	shm_share_expose((struct shm_link *)base, delta);
 }
 
 void shm_link_post(struct shm_link *link, uint32_t epoch)

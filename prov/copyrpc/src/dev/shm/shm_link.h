@@ -91,10 +91,10 @@ struct shm_link {
 	int peer_bell_fd;
 	struct shm_probe peer;
 	struct shm_offer *peer_offer;
-	struct shm_share share;     /* our fetches */
-	struct util_list lent_link; /* in shm_dev.lent */
-	int lent;                   /* announcements of our memory that the peer may fetch */
-	uint64_t proven_ns;         /* when peer was last found to be itself */
+	struct shm_share share;         /* our fetches */
+	struct util_list exposure_link; /* in shm_dev.lent */
+	int lent;                       /* announcements of our memory that the peer may fetch */
+	uint64_t proven_ns;             /* when peer was last found to be itself */
 };
 
 static_assert(offsetof(struct shm_link, base) == 0, "devices embed dev_link first");
@@ -165,7 +165,7 @@ static inline int shm_link_read_consumer(struct dev_link *base, uint64_t *value)
 /* The rest of dev_link_ops. */
 int shm_link_get(struct dev_link *base, struct dev_get *get);
 int shm_link_put(struct dev_link *base, struct dev_get *get);
-void shm_link_lend(struct dev_link *base, int delta);
+void shm_link_expose(struct dev_link *base, int delta);
 int shm_link_describe(struct dev_link *base, struct dev_desc *desc);
 int shm_link_connect(struct dev_link *base, const struct dev_desc *peer);
 int shm_link_attach(struct dev_link *base);

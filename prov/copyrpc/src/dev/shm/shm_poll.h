@@ -60,7 +60,7 @@ struct shm_dev {
 
 	/* Seldom. */
 	alignas(UTIL_CACHE_LINE) struct util_list unsettled;
-	struct util_list lent;                 /* shm_link.lent_link */
+	struct util_list lent;                 /* shm_link.exposure_link */
 	struct util_list pending;              /* shm_share.link */
 	struct shm_link *links[SHM_LINKS_MAX]; /* attached ones */
 	uint32_t act_cap;
@@ -144,7 +144,7 @@ void shm_dev_disarm(struct dev *dev);
 #define SHM_LINK_OPS_INIT                                                                          \
 	{                                                                                          \
 		.write_imm = shm_link_write_imm, .read_consumer = shm_link_read_consumer,          \
-		.get = shm_link_get, .put = shm_link_put, .lend = shm_link_lend,                   \
+		.get = shm_link_get, .put = shm_link_put, .expose = shm_link_expose,               \
 		.describe = shm_link_describe, .connect = shm_link_connect,                        \
 		.attach = shm_link_attach, .poll = shm_link_poll, .detach = shm_link_detach,       \
 		.close = shm_link_close,                                                           \

@@ -272,14 +272,14 @@ static bool shm_share_tell(struct shm_link *link, struct dev_event *ev)
 
 /* --- the sender ----------------------------------------------------------------------------- */
 
-void shm_share_lend(struct shm_link *link, int delta)
+void shm_share_expose(struct shm_link *link, int delta)
 {
 	if (!link->lent)
-		util_list_push_back(&link->dev->lent, &link->lent_link);
+		util_list_push_back(&link->dev->lent, &link->exposure_link);
 	link->lent += delta;
 	link->dev->bulk_cnt += (uint32_t)delta;
 	if (!link->lent)
-		util_list_remove(&link->lent_link);
+		util_list_remove(&link->exposure_link);
 }
 
 /** Writes a part of the peer's offer: was there one? */
@@ -319,7 +319,7 @@ static void shm_share_copy(struct shm_dev *dev)
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->lent) {
-		if (shm_share_help(UTIL_CONTAINER_OF(it, struct shm_link, lent_link))) {
+		if (shm_share_help(UTIL_CONTAINER_OF(it, struct shm_link, exposure_link))) {
 			shm_share_last(&dev->lent, it);
 			break;
 		}
@@ -404,7 +404,7 @@ void shm_share_stop(struct shm_link *link)
 	struct shm_share *s = &link->share;
 
 	if (link->lent)
-		shm_share_lend(link, -link->lent);
+		shm_share_expose(link, -link->lent);
 	if (util_list_is_empty(&s->link))
 		return;
 	if (s->round.cnt && s->offered)

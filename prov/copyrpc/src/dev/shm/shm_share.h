@@ -67,7 +67,7 @@ void shm_share_init(struct shm_share *share);
 int shm_share_get(struct shm_link *link, struct dev_get *get);
 
 /** `delta` more announcements of memory that the peer may fetch: we look for its offers. */
-void shm_share_lend(struct shm_link *link, int delta);
+void shm_share_expose(struct shm_link *link, int delta);
 
 /** Idle poll: copies for peers and for us, tells what has ended. True: *ev. */
 bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev);

@@ -11,7 +11,7 @@
 
 #include "erpc/tx/erpc_answer.h"
 #include "erpc/rx/erpc_deliver.h"
-#include "erpc/bulk/erpc_lend.h"
+#include "erpc/bulk/erpc_expose.h"
 #include "erpc/erpc_pkt.h"
 #include "erpc/tx/erpc_ride.h"
 #include "util/bits.h"
@@ -54,8 +54,8 @@ static inline void erpc_req_forget_last(struct erpc_session *s, uint32_t slot)
 	if (slot < ERPC_BATCH_SLOTS)
 		return;
 	rx->lent = NULL;
-	rx->lent_mem = NULL;
-	rx->loan = NULL;
+	rx->exposure_mem = NULL;
+	rx->exposure = NULL;
 }
 
 /** Seen before: it is answered again, if it has an answer. */
@@ -100,7 +100,7 @@ static void erpc_req_whole(struct erpc_session *s, uint32_t slot)
 		erpc_answer_empty(s, slot);
 		erpc_deliver_replies(s, body);
 	} else {
-		erpc_lend_answer(s, slot, body->data, body->len);
+		erpc_expose_reply(s, slot, body->data, body->len);
 	}
 	erpc_body_put(body);
 }

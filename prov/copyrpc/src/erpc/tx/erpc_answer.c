@@ -49,7 +49,7 @@ bool erpc_answer_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
 		erpc_out_put_first(out, s->ah, rx->resp, len, &h, &rx->out);
 	else
 		erpc_out_put(out, s->ah, &h, len ? rx->lent + (size_t)part * s->payload : NULL, len,
-			     rx->lent_mem, NULL, &rx->out);
+			     rx->exposure_mem, NULL, &rx->out);
 	if (rx->lent && out->dg->inline_max < out->dg->mtu)
 		erpc_out_report(out); /* who lends it wants it back */
 	return true;

@@ -16,11 +16,11 @@
 
 #include "util/copy.h"
 
-#define CPR_RPC_CALL_FLAGS  (FI_MORE | FI_COMPLETION | FI_COPYRPC_LEND)
+#define CPR_RPC_CALL_FLAGS  (FI_MORE | FI_COMPLETION | FI_COPYRPC_RETAIN)
 #define CPR_RPC_REPLY_FLAGS (FI_MORE)
 #define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and of CPR_GROUP_IDLE_READS */
 
-_Static_assert(CORE_RPC_RETAIN == FI_COPYRPC_LEND, "a completion says what core/ was told");
+_Static_assert(CORE_RPC_RETAIN == FI_COPYRPC_RETAIN, "a completion says what core/ was told");
 
 static inline unsigned cpr_rpc_flags(uint64_t flags)
 {
@@ -29,7 +29,7 @@ static inline unsigned cpr_rpc_flags(uint64_t flags)
 
 static inline uint64_t cpr_rpc_comp_flags(uint64_t flags)
 {
-	return FI_COPYRPC_CALL | (flags & FI_COPYRPC_LEND);
+	return FI_COPYRPC_CALL | (flags & FI_COPYRPC_RETAIN);
 }
 
 /* Locks the domain of an endpoint that can be used: 0, or -FI_EOPBADSTATE. */
@@ -62,7 +62,7 @@ static inline bool cpr_rpc_is_plain(const struct cpr_ep *ep)
 }
 
 /* A lent answer needs a completion that says where it is. */
-static bool cpr_rpc_may_lend(const struct cpr_ep *ep)
+static bool cpr_rpc_may_retain(const struct cpr_ep *ep)
 {
 	return ep->owner->tx_cq->has_data;
 }
@@ -73,9 +73,9 @@ static int cpr_rpc_check(const struct cpr_ep *ep, const void *resp, size_t resp_
 		return -FI_EBADFLAGS;
 	if (!ep->owner->tx_cq)
 		return -FI_ENOCQ;
-	if ((flags & FI_COPYRPC_LEND) && (resp || !cpr_rpc_may_lend(ep)))
+	if ((flags & FI_COPYRPC_RETAIN) && (resp || !cpr_rpc_may_retain(ep)))
 		return -FI_EINVAL;
-	return !resp && resp_len && !(flags & FI_COPYRPC_LEND) ? -FI_EINVAL : 0;
+	return !resp && resp_len && !(flags & FI_COPYRPC_RETAIN) ? -FI_EINVAL : 0;
 }
 
 static __attribute__((noinline)) ssize_t cpr_rpc_call_cold(struct cpr_ep *ep, const void *buf,
@@ -188,7 +188,7 @@ static ssize_t cpr_rpc_recv(struct fid_ep *fid, struct fi_copyrpc_request *reqs,
 	return n || !count ? (ssize_t)n : -FI_EAGAIN;
 }
 
-static inline struct core_rpc_handle *cpr_rpc_held_of(const struct fi_copyrpc_request *req)
+static inline struct core_rpc_handle *cpr_rpc_handle_of(const struct fi_copyrpc_request *req)
 {
 	return (struct core_rpc_handle *)(uintptr_t)req->handle[0];
 }
@@ -205,7 +205,7 @@ static __attribute__((noinline)) ssize_t cpr_rpc_reply_cold(struct cpr_ep *ep,
 	ret = cpr_rpc_enter(ep);
 	if (ret)
 		return ret;
-	ret = core_rpc_reply_buf(ep->core, cpr_rpc_held_of(req), req->handle[1], buf, len,
+	ret = core_rpc_reply_buf(ep->core, cpr_rpc_handle_of(req), req->handle[1], buf, len,
 				 cpr_rpc_flags(flags));
 	cpr_rpc_leave(ep, flags);
 	return ret;
@@ -219,7 +219,7 @@ static ssize_t cpr_rpc_reply(struct fid_ep *fid, const struct fi_copyrpc_request
 	if (UTIL_UNLIKELY((flags & ~CPR_RPC_REPLY_FLAGS) || !ep->owner->is_enabled ||
 			  !core_dom_is_private(ep->dom)))
 		return cpr_rpc_reply_cold(ep, req, buf, len, flags);
-	return core_rpc_reply_buf(ep->core, cpr_rpc_held_of(req), req->handle[1], buf, len,
+	return core_rpc_reply_buf(ep->core, cpr_rpc_handle_of(req), req->handle[1], buf, len,
 				  cpr_rpc_flags(flags));
 }
 
@@ -236,7 +236,7 @@ static ssize_t cpr_rpc_replyv(struct fid_ep *fid, const struct fi_copyrpc_reques
 	ret = cpr_rpc_enter(ep);
 	if (ret)
 		return ret;
-	ret = core_rpc_reply(ep->core, cpr_rpc_held_of(req), req->handle[1], iov, count,
+	ret = core_rpc_reply(ep->core, cpr_rpc_handle_of(req), req->handle[1], iov, count,
 			     util_iov_len(iov, count), cpr_rpc_flags(flags));
 	cpr_rpc_leave(ep, flags);
 	return ret;
@@ -249,7 +249,7 @@ static int cpr_rpc_release(struct fid_ep *fid, const struct fi_copyrpc_request *
 
 	if (ret)
 		return ret;
-	ret = core_rpc_release(ep->core, cpr_rpc_held_of(req), req->handle[1]);
+	ret = core_rpc_release(ep->core, cpr_rpc_handle_of(req), req->handle[1]);
 	cpr_rpc_leave(ep, 0);
 	return ret;
 }

@@ -3,7 +3,7 @@
  * Memory that was not lent to who asks stays where it is; of what is taken back while it is fetched none leaves
  * from then on, and who fetches is told.
  */
-#include "erpc/bulk/erpc_lend.h"
+#include "erpc/bulk/erpc_expose.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -33,8 +33,8 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 
 static void take_back(struct pair_get *g)
 {
-	g->loan.chan->ops->unlend(g->loan.chan, &g->loan);
-	g->loan.chan = NULL;
+	g->exposure.chan->ops->unexpose(g->exposure.chan, &g->exposure);
+	g->exposure.chan = NULL;
 }
 
 /** The lender takes it back when so many parts have left. */
@@ -74,7 +74,7 @@ static void revoked_behind(unsigned cnt)
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_lend, what_is_taken_back_leaves_no_more)
+Test(erpc_expose, what_is_taken_back_leaves_no_more)
 {
 	unsigned cnt;
 
@@ -103,40 +103,41 @@ static unsigned said_to(uint64_t addr, uint64_t key, uint32_t len, uint32_t ask_
 	return said;
 }
 
-Test(erpc_lend, memory_that_was_not_lent_to_who_asks_stays_here, .init = forged_setup,
+Test(erpc_expose, memory_that_was_not_lent_to_who_asks_stays_here, .init = forged_setup,
      .fini = forged_teardown)
 {
 	const uint32_t size = sizeof(struct wire_erpc_get), len = 100;
 	uint8_t *memory = forged_pair.end[0].memory + 1000;
 	uint64_t addr = (uintptr_t)memory;
-	struct core_exposure loan, other;
+	struct core_exposure exposure, other;
 	unsigned bit;
 
 	forged_join(NULL);
-	cr_assert_eq(
-		forged_victim->conn.chan.ops->lend(&forged_victim->conn.chan, memory, len, &loan),
-		0);
-	cr_assert_eq(forged_pair.end[0].s->conn.chan.ops->lend(&forged_pair.end[0].s->conn.chan,
-							       memory, len, &other),
+	cr_assert_eq(forged_victim->conn.chan.ops->expose(&forged_victim->conn.chan, memory, len,
+							  &exposure),
 		     0);
-	cr_expect_neq(said_to(addr, loan.key, len, size), WIRE_ERPC_REFUSED);
-	cr_expect_neq(said_to(addr + len, loan.key, 0, size), WIRE_ERPC_REFUSED);
+	cr_assert_eq(forged_pair.end[0].s->conn.chan.ops->expose(&forged_pair.end[0].s->conn.chan,
+								 memory, len, &other),
+		     0);
+	cr_expect_neq(said_to(addr, exposure.key, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_neq(said_to(addr + len, exposure.key, 0, size), WIRE_ERPC_REFUSED);
 	for (bit = 0; bit < 64; bit++)
-		cr_expect_eq(said_to(addr, loan.key ^ 1ull << bit, len, size), WIRE_ERPC_REFUSED);
+		cr_expect_eq(said_to(addr, exposure.key ^ 1ull << bit, len, size),
+			     WIRE_ERPC_REFUSED);
 	cr_expect_eq(said_to(addr, other.key, len, size), WIRE_ERPC_REFUSED, "another's");
-	cr_expect_eq(said_to(addr - 1, loan.key, len, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr - 1, loan.key, 0, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr + 1, loan.key, len, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr, loan.key, len + 1, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr, loan.key, UINT32_MAX, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr + len + 1, loan.key, 0, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(0, loan.key, 1, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(UINT64_MAX, loan.key, 2, size), WIRE_ERPC_REFUSED, "it wraps");
-	cr_expect_eq(said_to(addr, loan.key, len, size - 1), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr, loan.key, len, size + 1), WIRE_ERPC_REFUSED);
-	forged_victim->conn.chan.ops->unlend(&forged_victim->conn.chan, &loan);
-	cr_expect_eq(said_to(addr, loan.key, len, size), WIRE_ERPC_REFUSED, "lent no more");
-	forged_pair.end[0].s->conn.chan.ops->unlend(&forged_pair.end[0].s->conn.chan, &other);
+	cr_expect_eq(said_to(addr - 1, exposure.key, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr - 1, exposure.key, 0, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr + 1, exposure.key, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr, exposure.key, len + 1, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr, exposure.key, UINT32_MAX, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr + len + 1, exposure.key, 0, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(0, exposure.key, 1, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(UINT64_MAX, exposure.key, 2, size), WIRE_ERPC_REFUSED, "it wraps");
+	cr_expect_eq(said_to(addr, exposure.key, len, size - 1), WIRE_ERPC_REFUSED);
+	cr_expect_eq(said_to(addr, exposure.key, len, size + 1), WIRE_ERPC_REFUSED);
+	forged_victim->conn.chan.ops->unexpose(&forged_victim->conn.chan, &exposure);
+	cr_expect_eq(said_to(addr, exposure.key, len, size), WIRE_ERPC_REFUSED, "lent no more");
+	forged_pair.end[0].s->conn.chan.ops->unexpose(&forged_pair.end[0].s->conn.chan, &other);
 	cr_expect_eq(forged_victim->err, 0, "who is refused may go on");
 	forged_part();
 	forged_pair.net.hook = NULL;

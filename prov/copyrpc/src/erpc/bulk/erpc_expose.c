@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Loans: see erpc_lend.h. */
-#include "erpc/bulk/erpc_lend.h"
+/* Loans: see erpc_expose.h. */
+#include "erpc/bulk/erpc_expose.h"
 
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 #include "erpc/tx/erpc_answer.h"
 #include "erpc/erpc_pkt.h"
 
-static uint32_t erpc_lend_secret(struct erpc_port *port)
+static uint32_t erpc_expose_secret(struct erpc_port *port)
 {
-	uint64_t z = port->loan_random += 0x9E3779B97F4A7C15ull;
+	uint64_t z = port->exposure_random += 0x9E3779B97F4A7C15ull;
 
 	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
 	z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
 	return (uint32_t)(z >> 32);
 }
 
-static int erpc_lend_register(struct erpc_port *port, struct erpc_loan *l)
+static int erpc_expose_register(struct erpc_port *port, struct erpc_exposure *l)
 {
 	l->mem = NULL;
 	if (!port->dev_ops || !port->dev_ops->mem_reg)
@@ -25,11 +25,12 @@ static int erpc_lend_register(struct erpc_port *port, struct erpc_loan *l)
 	return port->dev_ops->mem_reg(port->dev, l->addr, l->len, DEV_MEM_LOCAL, &l->mem);
 }
 
-int erpc_lend(struct core_chan *chan, const void *addr, size_t len, struct core_exposure *loan)
+int erpc_expose(struct core_chan *chan, const void *addr, size_t len,
+		struct core_exposure *exposure)
 {
 	struct erpc_session *s = erpc_session_of(chan);
 	struct erpc_port *port = s->port;
-	struct erpc_loan *l;
+	struct erpc_exposure *l;
 	int ret;
 
 	if (s->err)
@@ -37,16 +38,16 @@ int erpc_lend(struct core_chan *chan, const void *addr, size_t len, struct core_
 	l = util_pool_alloc(&port->lent);
 	if (!l)
 		return -FI_ENOMEM;
-	*l = (struct erpc_loan){ .session = s, .addr = addr, .len = len };
-	l->secret = erpc_lend_secret(port);
-	ret = erpc_lend_register(port, l);
+	*l = (struct erpc_exposure){ .session = s, .addr = addr, .len = len };
+	l->secret = erpc_expose_secret(port);
+	ret = erpc_expose_register(port, l);
 	if (ret)
 		goto err_free;
-	ret = util_idmap_alloc(&port->loans, l, &l->id);
+	ret = util_idmap_alloc(&port->exposures, l, &l->id);
 	if (ret)
 		goto err_dereg;
-	loan->key = l->id | (uint64_t)l->secret << 32;
-	loan->engine = l;
+	exposure->key = l->id | (uint64_t)l->secret << 32;
+	exposure->engine = l;
 	return 0;
 
 err_dereg:
@@ -58,68 +59,69 @@ err_free:
 }
 
 /** A response that is being fetched from memory that is no longer lent. */
-static void erpc_lend_revoke(struct erpc_session *s, struct erpc_loan *l)
+static void erpc_expose_revoke(struct erpc_session *s, struct erpc_exposure *l)
 {
 	uint32_t slot;
 
 	for (slot = ERPC_GET_SLOT; slot < ERPC_GET_SLOT + ERPC_GET_SLOTS; slot++) {
 		struct erpc_rx *rx = &s->rx[slot];
 
-		if (rx->loan != l)
+		if (rx->exposure != l)
 			continue;
 		erpc_out_forget(&s->port->out, &rx->out);
 		l->sent = true;
 		l->last_tx = rx->out.last_tx;
-		rx->loan = NULL;
+		rx->exposure = NULL;
 		rx->lent = NULL;
-		rx->lent_mem = NULL;
+		rx->exposure_mem = NULL;
 		rx->said = WIRE_ERPC_REFUSED;
 	}
 }
 
-static void erpc_loan_free(struct erpc_port *port, struct erpc_loan *l)
+static void erpc_exposure_free(struct erpc_port *port, struct erpc_exposure *l)
 {
 	if (l->mem)
 		port->dev_ops->mem_dereg(port->dev, l->mem);
 	util_pool_release(&port->lent, l);
 }
 
-void erpc_unlend(struct core_chan *chan, struct core_exposure *loan)
+void erpc_unlend(struct core_chan *chan, struct core_exposure *exposure)
 {
 	struct erpc_session *s = erpc_session_of(chan);
-	struct erpc_loan *l = loan->engine;
+	struct erpc_exposure *l = exposure->engine;
 
 	if (!l)
 		return;
-	loan->engine = NULL;
-	util_idmap_release(&s->port->loans, l->id);
-	erpc_lend_revoke(s, l);
+	exposure->engine = NULL;
+	util_idmap_release(&s->port->exposures, l->id);
+	erpc_expose_revoke(s, l);
 	if (l->sent)
 		erpc_port_await(s->port, l->last_tx);
 	if (l->mem)
 		erpc_port_return(s->port, &l->link);
 	else
-		erpc_loan_free(s->port, l);
+		erpc_exposure_free(s->port, l);
 }
 
-void erpc_lend_reap(struct erpc_port *port, bool all)
+void erpc_expose_reap(struct erpc_port *port, bool all)
 {
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &port->returned) {
-		struct erpc_loan *l = UTIL_CONTAINER_OF(it, struct erpc_loan, link);
+		struct erpc_exposure *l = UTIL_CONTAINER_OF(it, struct erpc_exposure, link);
 
 		if (!all && l->sent && !dev_dgram_is_done(port->dg, l->last_tx))
 			continue;
 		util_list_remove(it);
-		erpc_loan_free(port, l);
+		erpc_exposure_free(port, l);
 	}
 }
 
 /** The loan that a GET names, if all that it asks for is in it. */
-static struct erpc_loan *erpc_lend_find(struct erpc_session *s, const struct wire_erpc_get *ask)
+static struct erpc_exposure *erpc_expose_find(struct erpc_session *s,
+					      const struct wire_erpc_get *ask)
 {
-	struct erpc_loan *l = util_idmap_lookup(&s->port->loans, (uint32_t)ask->key);
+	struct erpc_exposure *l = util_idmap_lookup(&s->port->exposures, (uint32_t)ask->key);
 	uint64_t off;
 
 	if (!l || l->session != s || l->secret != ask->key >> 32)
@@ -128,20 +130,20 @@ static struct erpc_loan *erpc_lend_find(struct erpc_session *s, const struct wir
 	return off <= l->len && ask->len <= l->len - off ? l : NULL;
 }
 
-void erpc_lend_answer(struct erpc_session *s, uint32_t slot, const uint8_t *data, uint32_t len)
+void erpc_expose_reply(struct erpc_session *s, uint32_t slot, const uint8_t *data, uint32_t len)
 {
 	struct erpc_rx *rx = &s->rx[slot];
-	struct erpc_loan *l = NULL;
+	struct erpc_exposure *l = NULL;
 	struct wire_erpc_get ask;
 
 	if (len == sizeof(ask)) {
 		memcpy(&ask, data, sizeof(ask));
-		l = erpc_lend_find(s, &ask);
+		l = erpc_expose_find(s, &ask);
 	}
 	if (l && erpc_server_respond(&rx->s, ask.len)) {
-		rx->loan = l;
+		rx->exposure = l;
 		rx->lent = l->addr + (ask.addr - (uintptr_t)l->addr);
-		rx->lent_mem = l->mem;
+		rx->exposure_mem = l->mem;
 	} else {
 		s->port->stats.rx_bad++;
 		rx->said = WIRE_ERPC_REFUSED;
