@@ -60,7 +60,7 @@ static void serve(struct wire *w)
 
 	for (ssize_t i = 0; i < cnt; i++) {
 		memcpy(w->base.rx, reqs[i].data, reqs[i].len);
-		FT_OK(fi_copyrpc_reply(w->rpc, w->fab.ep, &reqs[i], w->base.tx, reqs[i].allowance,
+		FT_OK(fi_copyrpc_reply(w->rpc, w->fab.ep, &reqs[i], w->base.tx, reqs[i].resp_max,
 				       i + 1 < cnt ? FI_MORE : 0));
 		w->served++;
 	}

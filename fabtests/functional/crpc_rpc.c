@@ -56,7 +56,7 @@ struct question {
 struct call {
 	struct ft_op *op;
 	uint8_t *answer;
-	size_t allowance;
+	size_t resp_max;
 	struct question q;
 };
 
@@ -70,7 +70,7 @@ static ssize_t call_try(struct rpc *r, struct call *c, size_t len, uint64_t flag
 	memcpy(buf, &c->q, sizeof(c->q));
 	c->op = ft_op_new(&r->fab, FT_ONE);
 	ret = fi_copyrpc_call(r->ops, r->fab.ep, buf, len,
-			      flags & FI_COPYRPC_RETAIN ? NULL : c->answer, c->allowance,
+			      flags & FI_COPYRPC_RETAIN ? NULL : c->answer, c->resp_max,
 			      r->fab.addr[!r->fab.ft->rank], &c->op->context, flags);
 	ft_buf_free(buf); /* free on return */
 	FT_CHECK(!ret || ret == -FI_EAGAIN, "a call returns %zd (%s)", ret, ft_err_name(ret));
@@ -79,21 +79,21 @@ static ssize_t call_try(struct rpc *r, struct call *c, size_t len, uint64_t flag
 	return ret;
 }
 
-static void call_init(struct call *c, uint32_t key, size_t answer_len, size_t allowance)
+static void call_init(struct call *c, uint32_t key, size_t answer_len, size_t resp_max)
 {
 	c->q = (struct question){ key, (uint32_t)answer_len };
-	c->allowance = allowance;
-	c->answer = ft_buf_new(allowance);
+	c->resp_max = resp_max;
+	c->answer = ft_buf_new(resp_max);
 }
 
 static void serve(struct rpc *r);
 
 static void call_start(struct rpc *r, struct call *c, uint32_t key, size_t len, size_t answer_len,
-		       size_t allowance)
+		       size_t resp_max)
 {
 	double deadline = ft_deadline(&r->fab);
 
-	call_init(c, key, answer_len, allowance);
+	call_init(c, key, answer_len, resp_max);
 	while (call_try(r, c, len, 0)) {
 		serve(r);
 		ft_again(&r->fab, deadline);
@@ -114,7 +114,7 @@ static void call_finish(struct rpc *r, struct call *c)
 	FT_CHECK(c->op->len == c->q.answer_len, "an answer of %zu bytes, expected %u", c->op->len,
 		 c->q.answer_len);
 	FT_CHECK(ft_wrong(c->answer, c->op->len, ~c->q.key) < 0, "another call's answer");
-	ft_buf_check(c->answer, c->allowance, c->op->len);
+	ft_buf_check(c->answer, c->resp_max, c->op->len);
 	ft_op_put(&r->fab, c->op);
 	ft_buf_free(c->answer);
 }
@@ -130,8 +130,8 @@ static struct question read_request(const struct fi_copyrpc_request *req)
 	FT_CHECK(ft_wrong_from((const uint8_t *)req->data + LEAST, req->len - LEAST, q.key, LEAST) <
 			 0,
 		 "a request's bytes are wrong");
-	FT_CHECK(q.answer_len <= req->allowance, "an allowance of %zu, expected at least %u",
-		 req->allowance, q.answer_len);
+	FT_CHECK(q.answer_len <= req->resp_max, "an allowance of %zu, expected at least %u",
+		 req->resp_max, q.answer_len);
 	return q;
 }
 
@@ -199,14 +199,14 @@ static void run_sizes(struct ft *ft)
 
 	begin(&r, ft);
 	for (unsigned i = 0; ft->rank == 0 && i < cnt; i++) {
-		size_t allowance = lens[i % FT_CNT(lens)];
+		size_t resp_max = lens[i % FT_CNT(lens)];
 		struct call c;
 
 		call_start(&r, &c, i, lens[i / FT_CNT(lens)],
-			   i % 3   ? allowance
+			   i % 3   ? resp_max
 			   : i % 2 ? 0
-				   : allowance / 2,
-			   allowance);
+				   : resp_max / 2,
+			   resp_max);
 		call_finish(&r, &c);
 	}
 	if (ft->rank == 1)
@@ -225,11 +225,11 @@ static void run_both(struct ft *ft)
 	begin(&r, ft);
 	for (unsigned round = 0; round < rounds; round++) {
 		for (unsigned i = 0; i < FLIGHT; i++) {
-			size_t allowance = roll(&r, 1200);
+			size_t resp_max = roll(&r, 1200);
 
 			call_start(&r, &calls[i], round * FLIGHT + i,
 				   LEAST + roll(&r, roll(&r, 5) ? 100 : 1500),
-				   roll(&r, (uint32_t)allowance + 1), allowance);
+				   roll(&r, (uint32_t)resp_max + 1), resp_max);
 		}
 		for (unsigned i = 0; i < FLIGHT; i++)
 			call_finish(&r, &calls[FLIGHT - 1 - i]);
@@ -256,8 +256,8 @@ static void run_order(struct ft *ft)
 		for (uint32_t i = 0; i < CNT; i++) {
 			FT_CHECK(read_request(&reqs[i]).key == i, "request %u is not the next",
 				 read_request(&reqs[i]).key);
-			FT_CHECK(reqs[i].len == 20 + i && reqs[i].allowance >= 40,
-				 "len %zu, allowance %zu", reqs[i].len, reqs[i].allowance);
+			FT_CHECK(reqs[i].len == 20 + i && reqs[i].resp_max >= 40,
+				 "len %zu, allowance %zu", reqs[i].len, reqs[i].resp_max);
 			FT_CHECK(!r.fab.av || reqs[i].src_addr == r.fab.addr[0], "from %llu",
 				 (unsigned long long)reqs[i].src_addr);
 		}
@@ -276,14 +276,14 @@ static void run_allowance(struct ft *ft)
 	struct rpc r;
 
 	begin(&r, ft);
-	for (size_t allowance = 0; allowance < 150; allowance += 50) {
+	for (size_t resp_max = 0; resp_max < 150; resp_max += 50) {
 		if (ft->rank == 0) {
-			call_start(&r, &c, 5, 30, allowance, allowance);
+			call_start(&r, &c, 5, 30, resp_max, resp_max);
 			call_finish(&r, &c);
 			continue;
 		}
 		take_all(&r, &req, 1);
-		FT_ROW(fi_copyrpc_reply(r.ops, r.fab.ep, &req, buf, req.allowance + 1, 0),
+		FT_ROW(fi_copyrpc_reply(r.ops, r.fab.ep, &req, buf, req.resp_max + 1, 0),
 		       -FI_EMSGSIZE);
 		answer(&r, &req, read_request(&req), 0); /* it is still owed */
 	}

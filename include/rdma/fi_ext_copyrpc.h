@@ -49,7 +49,7 @@ extern "C" {
 struct fi_copyrpc_request {
 	const void *data; /* in the ring, until reply or release; never written by us */
 	size_t len;
-	size_t allowance;   /* bytes that the answer may have */
+	size_t resp_max;    /* bytes that the answer may have */
 	fi_addr_t src_addr; /* FI_ADDR_NOTAVAIL: a caller that is not in the address vector */
 	uint64_t handle[2]; /* the provider's */
 };

@@ -40,19 +40,19 @@ static uint32_t liar_frame(struct liar *liar, uint8_t *buf, uint32_t at, bool an
 	uint32_t kind = answers ? WIRE_ERPC_FRAME_REPLY : 1 + (uint32_t)take(liar, 1) % 3;
 	uint32_t len = (uint32_t)take(liar, 1), span, word;
 	uint64_t head;
-	uint32_t allowance = 0;
+	uint32_t resp_max = 0;
 
 	kind = (uint32_t)bend(liar, kind) & 0xFF;
 	word = kind == WIRE_ERPC_FRAME_REPLY ? liar_name(liar) : (uint32_t)take(liar, 1);
 	if (kind == WIRE_ERPC_FRAME_CALL)
-		allowance = (uint32_t)bend(liar, 64 * take(liar, 1));
+		resp_max = (uint32_t)bend(liar, 64 * take(liar, 1));
 	head = len | kind << 24 | bend(liar, word) << 32;
 	span = wire_erpc_frame_span((enum wire_erpc_frame_kind)kind, len);
 	if (at + span + 16 > LIAR_BODY_MAX)
 		return at;
 	memset(buf + at, 0, span);
 	memcpy(buf + at, &head, sizeof(head));
-	memcpy(buf + at + sizeof(head), &allowance, sizeof(allowance));
+	memcpy(buf + at + sizeof(head), &resp_max, sizeof(resp_max));
 	return at + (uint32_t)bend(liar, span) % (LIAR_BODY_MAX - at);
 }
 

@@ -73,14 +73,14 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 
 	memcpy(&op, data, sizeof(op));
 	if (side->honest) {
-		CHECK(op == side->heard++ && ref.allowance == ALLOWANCE);
+		CHECK(op == side->heard++ && ref.resp_max == ALLOWANCE);
 		check_bytes(data + sizeof(op), len - sizeof(op), op);
 	}
 	read_all(data, len);
 	if (side->call_cnt < OPEN)
 		side->calls[side->call_cnt++] = ref;
 	else
-		chan->ops->reply(chan, ref, "late", ref.allowance < 4 ? ref.allowance : 4);
+		chan->ops->reply(chan, ref, "late", ref.resp_max < 4 ? ref.resp_max : 4);
 	return decide(side, retain);
 }
 
@@ -168,7 +168,7 @@ void side_answer(struct side *side)
 	if (!side->call_cnt)
 		return;
 	ref = side->calls[--side->call_cnt];
-	len = len < ref.allowance ? len : ref.allowance;
+	len = len < ref.resp_max ? len : ref.resp_max;
 	CHECK(!chan->ops->reply(chan, ref, zeros, len));
 }
 

@@ -82,7 +82,7 @@ static enum core_rx_verdict fuzz_call(struct core_chan *chan, struct core_call_r
 {
 	(void)chan;
 	read_all(data, len);
-	CHECK(ref.allowance < conn->tx.flow.grant_max);
+	CHECK(ref.resp_max < conn->tx.flow.grant_max);
 	if (open_cnt < OPEN)
 		open_calls[open_cnt++] = ref;
 	return decide(retain);
@@ -154,7 +154,7 @@ static void act_answer(void)
 	if (!open_cnt)
 		return;
 	ret = conn->eng.chan.ops->reply(&conn->eng.chan, open_calls[open_cnt - 1], zeros, len);
-	CHECK(ret == 0 || (ret == -FI_EMSGSIZE && len > open_calls[open_cnt - 1].allowance));
+	CHECK(ret == 0 || (ret == -FI_EMSGSIZE && len > open_calls[open_cnt - 1].resp_max));
 	open_cnt -= !ret;
 }
 

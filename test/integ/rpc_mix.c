@@ -54,7 +54,7 @@ struct call {
 	struct call *next; /* unused ones */
 	struct head head;
 	uint8_t *resp;
-	uint32_t allowance;
+	uint32_t resp_max;
 	uint32_t peer;
 	bool expose, open, cancelled;
 };
@@ -150,7 +150,7 @@ static void check_request(const struct fi_copyrpc_request *req, struct head *hea
 		return;
 	}
 	memcpy(head, data, sizeof(*head));
-	FAB_TRUE(head->len == req->len && head->want <= req->allowance);
+	FAB_TRUE(head->len == req->len && head->want <= req->resp_max);
 	FAB_TRUE(is_filled(data + sizeof(*head), req->len - sizeof(*head), head->seed));
 }
 
@@ -170,7 +170,7 @@ static void answer(uint32_t i)
 		FAB_CHECK(fi_copyrpc_release(rpc, fab.ep, &req));
 	}
 	if (below(16) == 0)
-		FAB_TRUE(fi_copyrpc_reply(rpc, fab.ep, &req, out, req.allowance + 1, 0) ==
+		FAB_TRUE(fi_copyrpc_reply(rpc, fab.ep, &req, out, req.resp_max + 1, 0) ==
 			 -FI_EMSGSIZE);
 	if (below(8)) {
 		ret = fi_copyrpc_reply(rpc, fab.ep, &req, out, head.want, flags);
@@ -212,7 +212,7 @@ static ssize_t post(struct call *call, uint32_t len)
 	struct fi_copyrpc_msg m = { .msg_iov = iov,
 				    .iov_count = 2,
 				    .resp = resp,
-				    .resp_len = call->allowance,
+				    .resp_len = call->resp_max,
 				    .addr = names[call->peer],
 				    .context = call };
 	ssize_t ret;
@@ -224,7 +224,7 @@ static ssize_t post(struct call *call, uint32_t len)
 		fill(msg + sizeof(call->head), len - sizeof(call->head), call->head.seed);
 	}
 	if (below(8))
-		ret = fi_copyrpc_call(rpc, fab.ep, msg, len, resp, call->allowance,
+		ret = fi_copyrpc_call(rpc, fab.ep, msg, len, resp, call->resp_max,
 				      names[call->peer], call, flags);
 	else
 		ret = fi_copyrpc_callmsg(rpc, fab.ep, &m, flags);
@@ -246,9 +246,9 @@ static bool start(void)
 	call->peer = below(procs);
 	if (is_dead(call->peer))
 		return true;
-	call->allowance = random_len();
+	call->resp_max = random_len();
 	call->head.seed = next_random();
-	call->head.want = len < sizeof(call->head) ? 0 : below(call->allowance + 1);
+	call->head.want = len < sizeof(call->head) ? 0 : below(call->resp_max + 1);
 	call->head.len = len;
 	call->expose = below(8) == 0;
 	call->cancelled = false;
@@ -285,7 +285,7 @@ static void take_answer(struct call *call, const struct fi_cq_tagged_entry *entr
 	FAB_TRUE(!(entry->flags & FI_COPYRPC_RETAIN) == !call->expose);
 	if (!call->expose) {
 		FAB_TRUE(is_filled(call->resp, entry->len, ~call->head.seed));
-		for (size_t i = entry->len; i <= call->allowance; i++)
+		for (size_t i = entry->len; i <= call->resp_max; i++)
 			FAB_TRUE(call->resp[i] == 0xA5);
 		return;
 	}

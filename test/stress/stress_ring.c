@@ -149,7 +149,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 	struct end *end = end_of(chan);
 	uint32_t item = end->got++;
 
-	CHECK(item_is_call(item) && ref.allowance >= item_allowance(item) && len >= 4);
+	CHECK(item_is_call(item) && ref.resp_max >= item_allowance(item) && len >= 4);
 	check_bytes(data + 4, item, len - 4);
 	CHECK(end->open_cnt < OPEN_MAX);
 	end->open[end->open_cnt++] = (struct open_call){ ref, item };

@@ -100,7 +100,7 @@ static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_cal
 	memcpy(&op, data, sizeof(op));
 	cr_assert_eq(op & 0xFFF, PAIR_OP_CALL);
 	owed.number = op >> 12;
-	cr_assert_eq(ref.allowance, PAIR_ALLOW);
+	cr_assert_eq(ref.resp_max, PAIR_ALLOW);
 	if (rng_chance(e->rng, e->late_chance, 100) && e->owed_cnt < PAIR_OWED_MAX) {
 		owed.held = e->held_chance && rng_chance(e->rng, e->held_chance, 100);
 		owed.retain = retain;

@@ -72,7 +72,7 @@ void fake_engine_reset(void)
 	fake_engine_cfg = (struct fake_engine_cfg){
 		.eager_max = 4096,
 		.caps = CORE_CHAN_GET,
-		.allowance = 4096,
+		.resp_max = 4096,
 		.room = 1000,
 		.credit = 1000,
 	};
@@ -136,19 +136,19 @@ static void fake_await(struct core_chan *chan)
 	fake_await_cnt++;
 }
 
-static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_t allowance,
+static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_t resp_max,
 		     void *context)
 {
 	struct fake_chan *fc = fake_of(chan);
 	struct fake_frame *frame;
 
-	assert(f->ext_len + f->len <= chan->eager_max && allowance <= chan->resp_lim);
+	assert(f->ext_len + f->len <= chan->eager_max && resp_max <= chan->resp_lim);
 	if (!fc->other)
 		return 0;
 	if (fc->other->in_cnt >= fake_engine_cfg.room || fc->calls_open >= fake_engine_cfg.credit)
 		return -FI_EAGAIN;
 	frame = fake_frame_new(FAKE_CALL, f, sizeof(f->op));
-	frame->ref.allowance = allowance;
+	frame->ref.resp_max = resp_max;
 	util_idmap_alloc(&fc->calls, context, &frame->ref.call_id);
 	fc->calls_open++;
 	fake_put(fc->other, frame);
@@ -156,16 +156,16 @@ static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_
 }
 
 static int fake_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
-			 uint32_t allowance, void *context, unsigned flags)
+			 uint32_t resp_max, void *context, unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	struct core_frame f = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
 
 	(void)flags;
-	return fake_call(chan, &f, allowance, context);
+	return fake_call(chan, &f, resp_max, context);
 }
 
-static size_t fake_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+static size_t fake_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 {
 	struct fake_chan *fc = fake_of(chan);
 	unsigned in_cnt = fc->other ? fc->other->in_cnt : 0;
@@ -175,7 +175,7 @@ static size_t fake_call_room(struct core_chan *chan, size_t len, uint32_t allowa
 				  : 0;
 
 	(void)len;
-	(void)allowance;
+	(void)resp_max;
 	return room < credit ? room : credit;
 }
 
@@ -186,7 +186,7 @@ static int fake_reply_iov(struct core_chan *chan, struct core_call_ref ref, cons
 	struct fake_frame *frame;
 
 	(void)flags;
-	if (len > ref.allowance)
+	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	if (!fake_of(chan)->other)
 		return 0;
@@ -407,8 +407,8 @@ static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct 
 	fc->chan.ops = &fake_chan_ops;
 	fc->chan.eager_max = fake_engine_cfg.eager_max;
 	fc->chan.caps = fake_engine_cfg.caps;
-	fc->chan.resp_lim = fake_engine_cfg.allowance;
-	fc->chan.resp_sure = fake_engine_cfg.allowance;
+	fc->chan.resp_lim = fake_engine_cfg.resp_max;
+	fc->chan.resp_sure = fake_engine_cfg.resp_max;
 	fc->chan.taken = &fc->taken;
 	fc->eep = eep;
 	fc->peer_addr = *peer;

@@ -19,7 +19,7 @@
 struct fake_engine_cfg {
 	size_t eager_max;   /* of channels made from now on */
 	uint32_t caps;      /* the same */
-	size_t allowance;   /* the same */
+	size_t resp_max;    /* the same */
 	unsigned room;      /* messages that may wait per direction */
 	unsigned credit;    /* calls that may wait for a reply per channel */
 	bool hold_delivery; /* progress delivers nothing */

@@ -65,7 +65,7 @@ static void flow_check_credit(struct flow_end *w)
 	unsigned i;
 
 	for (i = 0; i < w->open_cnt; i++)
-		claimed += wire_reservation(w->open[i].ref.allowance);
+		claimed += wire_reservation(w->open[i].ref.resp_max);
 	FLOW_CHECK(w->run, tx->flow.claimed == claimed, "claims do not add up");
 	FLOW_CHECK(w->run,
 		   tx->flow.granted == w->peer->ring->conn.tx.credit + w->peer->reserved +

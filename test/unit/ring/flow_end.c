@@ -166,11 +166,11 @@ uint32_t flow_sure_allowance(const struct flow_end *end)
 	return reserve < 64 ? 0 : reserve - WIRE_META_LEN - WIRE_HDR_LEN;
 }
 
-int flow_call_with(struct flow_end *end, uint32_t len, uint32_t allowance)
+int flow_call_with(struct flow_end *end, uint32_t len, uint32_t resp_max)
 {
 	struct core_chan *chan = &end->ring->conn.eng.chan;
 	struct flow_run *run = end->run;
-	struct flow_msg msg = { FLOW_CALL, 0, len, ++run->serial, allowance };
+	struct flow_msg msg = { FLOW_CALL, 0, len, ++run->serial, resp_max };
 	unsigned slot = 0;
 	int ret;
 
@@ -183,11 +183,11 @@ int flow_call_with(struct flow_end *end, uint32_t len, uint32_t allowance)
 		static uint8_t flat[FLOW_DATA_MAX + 8];
 
 		flow_fill(flat, len, msg.serial);
-		ret = chan->ops->call_buf(chan, msg.op, flat, len, allowance, &end->calls[slot],
+		ret = chan->ops->call_buf(chan, msg.op, flat, len, resp_max, &end->calls[slot],
 					  rng_chance(&run->rng, 1, 4) ? CORE_SEND_MORE : 0);
 	} else {
 		flow_make_frame(run, &flow_frame, msg.op, len, msg.serial);
-		ret = chan->ops->call(chan, &flow_frame.frame, allowance, &end->calls[slot]);
+		ret = chan->ops->call(chan, &flow_frame.frame, resp_max, &end->calls[slot]);
 	}
 	FLOW_CHECK(run, !ret || ret == -FI_EAGAIN, "call failed");
 	end->called += !ret;
@@ -196,7 +196,7 @@ int flow_call_with(struct flow_end *end, uint32_t len, uint32_t allowance)
 		return ret;
 	end->calls[slot] = (struct flow_call){ msg.serial, true };
 	end->call_cnt++;
-	end->reserved += wire_reservation(allowance);
+	end->reserved += wire_reservation(resp_max);
 	flow_sent(end, &msg);
 	return 0;
 }
@@ -205,11 +205,11 @@ static void flow_call(struct flow_end *end)
 {
 	uint32_t max = (uint32_t)end->ring->conn.eng.chan.eager_max;
 	uint32_t grant = (uint32_t)end->peer->ring->conn.tx.flow.grant_max;
-	uint32_t allowance = grant < 64 ? 0 : grant - WIRE_META_LEN - WIRE_HDR_LEN;
+	uint32_t resp_max = grant < 64 ? 0 : grant - WIRE_META_LEN - WIRE_HDR_LEN;
 
 	if (end->call_cnt < FLOW_OPEN_MAX)
 		flow_call_with(end, flow_draw_len(end->run, max),
-			       flow_draw_len(end->run, allowance));
+			       flow_draw_len(end->run, resp_max));
 }
 
 /** Answers one of the peer's open calls, whichever, with as many bytes as it likes. */
@@ -227,13 +227,13 @@ void flow_answer(struct flow_end *end)
 	i = (unsigned)rng_below(&run->rng, end->open_cnt);
 	open = end->open[i];
 	end->open[i] = end->open[--end->open_cnt];
-	msg.len = flow_draw_len(run, open.ref.allowance);
+	msg.len = flow_draw_len(run, open.ref.resp_max);
 	msg.serial = open.serial;
 	flow_fill(flat, msg.len, msg.serial);
 	FLOW_CHECK(run,
-		   chan->ops->reply(chan, open.ref, flat, open.ref.allowance + 1) == -FI_EMSGSIZE,
+		   chan->ops->reply(chan, open.ref, flat, open.ref.resp_max + 1) == -FI_EMSGSIZE,
 		   "a reply that is too long");
-	end->peer->reserved -= wire_reservation(open.ref.allowance);
+	end->peer->reserved -= wire_reservation(open.ref.resp_max);
 	if (rng_chance(&run->rng, 1, 2))
 		FLOW_CHECK(run, !chan->ops->reply(chan, open.ref, flat, msg.len),
 			   "a reply was refused");
@@ -324,8 +324,8 @@ static enum core_rx_verdict flow_on_call(struct core_chan *chan, struct core_cal
 	memcpy(&op, data, sizeof(op));
 	FLOW_CHECK(end->run, op == msg.op, "operation of a call");
 	FLOW_CHECK(end->run,
-		   ref.allowance >= msg.allowance &&
-			   wire_reservation(ref.allowance) == wire_reservation(msg.allowance),
+		   ref.resp_max >= msg.resp_max &&
+			   wire_reservation(ref.resp_max) == wire_reservation(msg.resp_max),
 		   "allowance of a call");
 	flow_compare(end->run, &msg, data + sizeof(op), len - (uint32_t)sizeof(op));
 	FLOW_CHECK(end->run, end->open_cnt < FLOW_OPEN_MAX, "test's own table");

@@ -23,7 +23,7 @@ struct flow_msg {
 	uint32_t op;
 	uint32_t len;
 	uint64_t serial; /* its bytes follow from it; an answer has its call's */
-	uint32_t allowance;
+	uint32_t resp_max;
 };
 
 struct flow_hold {
@@ -92,7 +92,7 @@ extern void (*const flow_steps[FLOW_STEPS])(struct flow_end *end);
 
 /** Sends a message of that length, calls with one: 0 or -FI_EAGAIN. */
 int flow_send_len(struct flow_end *end, uint32_t len, unsigned flags);
-int flow_call_with(struct flow_end *end, uint32_t len, uint32_t allowance);
+int flow_call_with(struct flow_end *end, uint32_t len, uint32_t resp_max);
 /** The largest allowance that a call is promised to get sooner or later. */
 uint32_t flow_sure_allowance(const struct flow_end *end);
 /** Answers a call of the peer's, releases a message that is held, if there is one. */

@@ -97,13 +97,13 @@ static void start(bool direct, uint64_t pos)
 	keeps = false;
 }
 
-static int call(size_t len, uint32_t allowance, unsigned flags)
+static int call(size_t len, uint32_t resp_max, unsigned flags)
 {
 	static uint8_t bytes[RING];
 
 	for (size_t i = 0; i < len; i++)
 		bytes[i] = (uint8_t)(len + i);
-	return a->conn.eng.chan.ops->call_buf(&a->conn.eng.chan, OP, bytes, len, allowance,
+	return a->conn.eng.chan.ops->call_buf(&a->conn.eng.chan, OP, bytes, len, resp_max,
 					      &reply_cnt, flags);
 }
 
@@ -140,7 +140,7 @@ static void answer_all(void)
 	while (held_cnt) {
 		unsigned i = (unsigned)rng_below(&rng, held_cnt);
 
-		answer(i, (uint32_t)rng_below(&rng, held[i].ref.allowance + 1),
+		answer(i, (uint32_t)rng_below(&rng, held[i].ref.resp_max + 1),
 		       rng_chance(&rng, 1, 2) ? CORE_SEND_MORE : 0);
 	}
 	progress();
@@ -156,13 +156,13 @@ static void room_is_kept(bool direct)
 	largest = (uint32_t)a->conn.eng.chan.resp_sure;
 	while (made < CALLS) {
 		size_t len = rng_below(&rng, rng_chance(&rng, 1, 4) ? 500 : 60);
-		uint32_t allowance = (uint32_t)rng_below(&rng, largest + 1);
-		size_t room = a->conn.eng.chan.ops->call_room(&a->conn.eng.chan, len, allowance);
+		uint32_t resp_max = (uint32_t)rng_below(&rng, largest + 1);
+		size_t room = a->conn.eng.chan.ops->call_room(&a->conn.eng.chan, len, resp_max);
 
 		for (size_t i = 0; i < room && made < CALLS && held_cnt < HELD_MAX; i++, made++)
-			cr_assert_eq(call(len, allowance, rng_chance(&rng, 1, 2)), 0,
+			cr_assert_eq(call(len, resp_max, rng_chance(&rng, 1, 2)), 0,
 				     "call %zu of %zu, %zu bytes, allowance %u", i, room, len,
-				     allowance);
+				     resp_max);
 		progress();
 		cr_assert(ring_flow_holds(&a->conn.tx.flow) && ring_flow_holds(&b->conn.tx.flow));
 		answer_all();

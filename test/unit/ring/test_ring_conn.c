@@ -129,7 +129,7 @@ Test(ring_conn, core_hears_of_a_failure_once)
 
 Test(ring_conn, a_failed_connection_refuses_with_its_error)
 {
-	struct core_call_ref ref = { .call_id = 1, .allowance = 20 };
+	struct core_call_ref ref = { .call_id = 1, .resp_max = 20 };
 	struct core_get get = { .len = 0 };
 
 	start(true, 1024, 1024);

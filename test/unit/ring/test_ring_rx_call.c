@@ -60,7 +60,7 @@ Test(ring_rx_call, a_call_brings_its_allowance_and_claims_its_reservation)
 	accepted(64);
 	cr_expect_eq(call_cnt, 1);
 	cr_expect_eq(seen_ref.call_id, 0x12345678);
-	cr_expect_eq(seen_ref.allowance, 52);
+	cr_expect_eq(seen_ref.resp_max, 52);
 	cr_expect_eq(conn->tx.flow.claimed, 96);
 }
 

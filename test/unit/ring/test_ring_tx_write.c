@@ -61,7 +61,7 @@ Test(ring_tx_write, a_call_carries_its_operation_and_its_allowance_in_blocks)
 	cr_expect_eq(call_cnt, 1);
 	cr_expect_eq(seen_len, 7);
 	cr_expect_arr_eq(seen, "\x44\x33\x22\x11", 4);
-	cr_expect_eq(seen_ref.allowance, 20);
+	cr_expect_eq(seen_ref.resp_max, 20);
 	ring_pair_fini(&pair);
 }
 

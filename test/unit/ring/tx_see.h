@@ -122,13 +122,13 @@ static inline int send_len(struct ring_end *end, size_t len, unsigned flags)
 	return end->conn.eng.chan.ops->send(&end->conn.eng.chan, &frame, flags);
 }
 
-static inline int call_len(struct ring_end *end, size_t len, uint32_t allowance, void *context)
+static inline int call_len(struct ring_end *end, size_t len, uint32_t resp_max, void *context)
 {
 	static uint8_t bytes[8192];
 	struct iovec iov = { .iov_base = bytes, .iov_len = len };
 	struct core_frame frame = ring_frame(0x11223344, &iov);
 
-	return end->conn.eng.chan.ops->call(&end->conn.eng.chan, &frame, allowance, context);
+	return end->conn.eng.chan.ops->call(&end->conn.eng.chan, &frame, resp_max, context);
 }
 
 static inline int reply_len(struct ring_end *end, const void *buf, size_t len)

@@ -47,12 +47,12 @@ Test(wire_erpc_msg, what_is_written_is_read)
 		uint32_t least = kind == WIRE_ERPC_FRAME_CALL ? 4 : 0;
 		uint32_t len = least + (uint32_t)rng_below(&rng, 40),
 			 word = (uint32_t)rng_next(&rng);
-		uint32_t span = wire_erpc_frame_span(kind, len), allowance = i;
+		uint32_t span = wire_erpc_frame_span(kind, len), resp_max = i;
 		uint8_t *buf = malloc(span), *bytes;
 		const uint8_t *at = buf;
 		struct wire_erpc_frame f;
 
-		bytes = wire_erpc_frame_put(buf, kind, word, allowance, len);
+		bytes = wire_erpc_frame_put(buf, kind, word, resp_max, len);
 		memset(bytes, 7, len);
 		cr_assert_eq(span % WIRE_ERPC_FRAME_ALIGN, 0);
 		cr_assert(wire_erpc_frame_next(&f, &at, buf + span));
@@ -61,7 +61,7 @@ Test(wire_erpc_msg, what_is_written_is_read)
 		cr_assert_eq(f.word, word);
 		cr_assert_eq(f.len, len);
 		cr_assert_eq(f.data, bytes);
-		cr_assert_eq(f.allowance, kind == WIRE_ERPC_FRAME_CALL ? allowance : 0);
+		cr_assert_eq(f.resp_max, kind == WIRE_ERPC_FRAME_CALL ? resp_max : 0);
 		at = buf;
 		cr_assert_not(wire_erpc_frame_next(&f, &at, buf + span - 1), "cut off");
 		free(buf);
@@ -93,11 +93,11 @@ Test(wire_erpc_msg, whatever_stands_there_nothing_beyond_its_end_is_read)
 
 /* The short way for each kind. */
 static const uint8_t *next(const uint8_t **at, const uint8_t *end, enum wire_erpc_frame_kind kind,
-			   uint32_t *word, uint32_t *allowance, uint32_t *len)
+			   uint32_t *word, uint32_t *resp_max, uint32_t *len)
 {
-	*allowance = 0;
+	*resp_max = 0;
 	if (kind == WIRE_ERPC_FRAME_CALL)
-		return wire_erpc_call_next(at, end, word, allowance, len);
+		return wire_erpc_call_next(at, end, word, resp_max, len);
 	return wire_erpc_plain_next(at, end, kind, word, len);
 }
 
@@ -109,7 +109,7 @@ static void plain_is_read_as_any(enum wire_erpc_frame_kind kind)
 
 	for (i = 0; i < 20000; i++) {
 		uint32_t span = 8 * (1 + (uint32_t)rng_below(&rng, 6)), op, len;
-		uint32_t allowance;
+		uint32_t resp_max;
 		uint8_t *buf = malloc(span);
 		const uint8_t *at = buf, *other = buf, *data;
 		struct wire_erpc_frame f;
@@ -119,13 +119,13 @@ static void plain_is_read_as_any(enum wire_erpc_frame_kind kind)
 
 		memset(buf, 0, span);
 		memcpy(buf, &head, sizeof(head));
-		data = next(&at, buf + span, kind, &op, &allowance, &len);
+		data = next(&at, buf + span, kind, &op, &resp_max, &len);
 		any = wire_erpc_frame_next(&f, &other, buf + span);
 		cr_assert_eq(data != NULL, any && f.kind == kind);
 		cr_assert_eq(at, data ? other : buf);
 		if (data)
 			cr_assert(data == f.data && op == f.word && len == f.len &&
-				  allowance == f.allowance);
+				  resp_max == f.resp_max);
 		msgs += data != NULL;
 		free(buf);
 	}

@@ -35,12 +35,12 @@ Test(wire_op, a_call_of_a_user_says_its_allowance_to_the_byte)
 	cr_assert_eq(wire_rpc_word(0), 0x0000000C);
 	cr_assert_eq(wire_rpc_word(1), 0x0000010C);
 	cr_assert_eq(wire_rpc_word(0x123456), 0x1234560C);
-	cr_assert_eq(wire_rpc_word(WIRE_RPC_ALLOWANCE_MAX), 0x7FFFFF0C);
-	cr_assert_eq(wire_rpc_allowance(wire_rpc_word(32)), 32);
-	cr_assert_eq(wire_rpc_allowance(0x7FFFFF0C), WIRE_RPC_ALLOWANCE_MAX);
+	cr_assert_eq(wire_rpc_word(WIRE_RPC_RESP_MAX), 0x7FFFFF0C);
+	cr_assert_eq(wire_rpc_resp_max(wire_rpc_word(32)), 32);
+	cr_assert_eq(wire_rpc_resp_max(0x7FFFFF0C), WIRE_RPC_RESP_MAX);
 	/* every other bit is the operation's or must be zero */
-	cr_assert_eq(WIRE_RPC_ALLOWANCE_MAX << 8 | WIRE_OP_MASK | WIRE_RPC_UNKNOWN, UINT32_MAX);
-	cr_assert_eq((WIRE_RPC_ALLOWANCE_MAX << 8 | WIRE_OP_MASK) & WIRE_RPC_UNKNOWN, 0);
+	cr_assert_eq(WIRE_RPC_RESP_MAX << 8 | WIRE_OP_MASK | WIRE_RPC_UNKNOWN, UINT32_MAX);
+	cr_assert_eq((WIRE_RPC_RESP_MAX << 8 | WIRE_OP_MASK) & WIRE_RPC_UNKNOWN, 0);
 }
 
 Test(wire_op, every_bit_of_the_word_is_operation_flag_or_unknown)

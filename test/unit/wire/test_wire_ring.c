@@ -103,7 +103,7 @@ Test(wire_ring, an_allowance_reserves_its_message_and_the_metadata_of_its_batch)
 	cr_assert_eq(wire_reservation(21), 96);
 	cr_assert_eq(wire_reservation(4096), 4128 + 32);
 	for (uint64_t reserve = 0; reserve < 4096; reserve++) {
-		uint32_t a = wire_allowance(reserve);
+		uint32_t a = wire_resp_max(reserve);
 
 		cr_assert(reserve < 64 ? !a
 				       : wire_reservation(a) <= reserve &&

@@ -53,7 +53,7 @@ struct core_frame {
 /** Names a call at the side that answers it. */
 struct core_call_ref {
 	uint32_t call_id;
-	uint32_t allowance; /* bytes that reply accepts */
+	uint32_t resp_max; /* bytes that reply accepts */
 };
 
 /** Names bytes that an up-call decided to keep: valid until release. */
@@ -164,13 +164,13 @@ struct core_chan_ops {
 	int (*send_buf)(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 			const void *buf, size_t len);
 	/* A call; its answer (or its failure) comes by on_reply with `context`, which is not NULL. */
-	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
+	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
 		    void *context);
 	/* The hot case of call: an operation word without extension, one buffer. */
 	int (*call_buf)(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
-			uint32_t allowance, void *context, unsigned flags);
+			uint32_t resp_max, void *context, unsigned flags);
 	/* At least so many calls of `len` bytes (extension included) would be accepted now. */
-	size_t (*call_room)(struct core_chan *chan, size_t len, uint32_t allowance);
+	size_t (*call_room)(struct core_chan *chan, size_t len, uint32_t resp_max);
 	/* The answer: 0 or -FI_EMSGSIZE (len > allowance, nothing sent). Once per call. */
 	int (*reply)(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len);
 	/* The same with CORE_SEND_MORE, from several buffers that have `len` bytes. */

@@ -59,11 +59,11 @@ static int core_self_send(struct core_chan *chan, const struct core_frame *frame
 				 data);
 }
 
-static int core_self_call(struct core_chan *chan, const struct core_frame *frame,
-			  uint32_t allowance, void *context)
+static int core_self_call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
+			  void *context)
 {
 	uint8_t *data = core_self_flatten(frame, sizeof(frame->op));
-	struct core_call_ref ref = { .allowance = allowance };
+	struct core_call_ref ref = { .resp_max = resp_max };
 	int ret;
 
 	if (!data)
@@ -81,19 +81,19 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 }
 
 static int core_self_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
-			      uint32_t allowance, void *context, unsigned flags)
+			      uint32_t resp_max, void *context, unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 	struct core_frame frame = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
 
 	(void)flags;
-	return core_self_call(chan, &frame, allowance, context);
+	return core_self_call(chan, &frame, resp_max, context);
 }
 
-static size_t core_self_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+static size_t core_self_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 {
 	(void)len;
-	(void)allowance;
+	(void)resp_max;
 	return UTIL_IDMAP_MAX - core_self_of(chan)->calls.used_cnt;
 }
 
@@ -103,7 +103,7 @@ static int core_self_reply(struct core_chan *chan, struct core_call_ref ref, con
 	struct util_idmap *calls = &core_self_of(chan)->calls;
 	void *context = util_idmap_lookup(calls, ref.call_id);
 
-	if (len > ref.allowance)
+	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	util_idmap_release(calls, ref.call_id);
 	core_op_on_reply(chan, context, 0, buf, (uint32_t)len);
@@ -115,11 +115,11 @@ static int core_self_reply_iov(struct core_chan *chan, struct core_call_ref ref,
 			       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
 {
 	struct core_self *self = core_self_of(chan);
-	uint8_t *data = len > ref.allowance ? NULL : malloc(len + 1);
+	uint8_t *data = len > ref.resp_max ? NULL : malloc(len + 1);
 	int ret;
 
 	(void)flags;
-	if (len > ref.allowance)
+	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	if (!data)
 		return -FI_EAGAIN;

@@ -28,12 +28,12 @@ RING_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, c
 
 /** core_chan_ops.call_buf into a batch that is held and stays so: 0, or it is for ring_call_general. */
 RING_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
-				 uint32_t op, const void *buf, size_t len, uint32_t allowance,
+				 uint32_t op, const void *buf, size_t len, uint32_t resp_max,
 				 void *context, unsigned flags)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
-	uint32_t answer = wire_msg_span(allowance);
+	uint32_t answer = wire_msg_span(resp_max);
 	uint32_t id;
 
 	if (!ring_tx_may_append_call(tx, cfg, span, flags) ||
@@ -47,10 +47,10 @@ RING_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_c
 /** core_chan_ops.call_buf as a batch of its own that leaves: true, and it has; or nothing was done. */
 RING_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
-				  uint32_t allowance, void *context, unsigned flags)
+				  uint32_t resp_max, void *context, unsigned flags)
 {
 	uint64_t move = WIRE_META_LEN + wire_long_span(RING_CALL_WORD_LEN + len);
-	uint32_t answer = wire_msg_span(allowance);
+	uint32_t answer = wire_msg_span(resp_max);
 	uint64_t off, hdr;
 	uint32_t id;
 
@@ -71,11 +71,11 @@ RING_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct r
 /** core_chan_ops.call_buf otherwise. */
 RING_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
-				  uint32_t allowance, void *context, unsigned flags)
+				  uint32_t resp_max, void *context, unsigned flags)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
-	uint32_t answer = wire_msg_span(allowance);
+	uint32_t answer = wire_msg_span(resp_max);
 	uint32_t id;
 	int ret;
 
@@ -108,10 +108,10 @@ RING_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct
 {
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
 	uint32_t span = wire_msg_span((uint32_t)len);
-	uint32_t reserve = wire_reservation(ref.allowance);
+	uint32_t reserve = wire_reservation(ref.resp_max);
 	struct ring_tx *tx = &conn->tx;
 
-	if (UTIL_UNLIKELY(len > ref.allowance) || !ring_tx_may_append_call(tx, cfg, span, flags))
+	if (UTIL_UNLIKELY(len > ref.resp_max) || !ring_tx_may_append_call(tx, cfg, span, flags))
 		return false;
 	assert(tx->flow.claimed >= reserve);
 	ring_tx_write_buf(tx, hdr, 0, 0, 0, buf, len, span);
@@ -132,10 +132,10 @@ RING_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
 {
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
 	uint64_t move = WIRE_META_LEN + wire_long_span(len);
-	uint32_t reserve = wire_reservation(ref.allowance);
+	uint32_t reserve = wire_reservation(ref.resp_max);
 	uint64_t off;
 
-	if (UTIL_UNLIKELY(len > ref.allowance) || !ring_single_is(dev, cfg, conn, move, len, flags))
+	if (UTIL_UNLIKELY(len > ref.resp_max) || !ring_single_is(dev, cfg, conn, move, len, flags))
 		return false;
 	assert(conn->tx.flow.claimed >= reserve);
 	conn->tx.flow.claimed -= reserve;
@@ -166,11 +166,11 @@ RING_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
  * core_chan_ops.call_room: each call in a batch of its own, and the end of the ring crossed once.
  * What the peer released since it last told does not count.
  */
-static inline size_t ring_call_room(const struct ring_conn *conn, size_t len, uint32_t allowance)
+static inline size_t ring_call_room(const struct ring_conn *conn, size_t len, uint32_t resp_max)
 {
 	const struct ring_tx *tx = &conn->tx;
 	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
-	uint64_t by_credit = tx->credit / wire_reservation(allowance);
+	uint64_t by_credit = tx->credit / wire_reservation(resp_max);
 	int64_t room = (int64_t)(ring_flow_limit(&tx->flow) - tx->flow.producer);
 	uint64_t by_room;
 

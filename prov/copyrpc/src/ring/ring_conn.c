@@ -47,8 +47,8 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	util_idmap_init(&conn->calls);
 	util_list_init(&conn->gets);
 	conn->eng.chan.eager_max = ring_conn_span_max(tx) - WIRE_HDR_LEN - sizeof(uint32_t);
-	conn->eng.chan.resp_lim = wire_allowance(rx_grant_max);
-	conn->eng.chan.resp_sure = wire_allowance(rx_grant_max / 2);
+	conn->eng.chan.resp_lim = wire_resp_max(rx_grant_max);
+	conn->eng.chan.resp_sure = wire_resp_max(rx_grant_max / 2);
 	conn->eng.chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
 	ring_ack_init(conn);
 	/* A device whose memory is registered gives a connection up that reads what is no more. */

@@ -52,38 +52,38 @@
 				      len);                                                        \
 	}                                                                                          \
 	static int ring_##kind##_call(struct core_chan *chan, const struct core_frame *frame,      \
-				      uint32_t allowance, void *context)                           \
+				      uint32_t resp_max, void *context)                            \
 	{                                                                                          \
-		return ring_tx_call(&link_inline, &cfg, ring_conn_of(chan), frame, allowance,      \
+		return ring_tx_call(&link_inline, &cfg, ring_conn_of(chan), frame, resp_max,       \
 				    context);                                                      \
 	}                                                                                          \
 	static __attribute__((noinline)) int ring_##kind##_call_general(                           \
 		struct core_chan *chan, uint32_t op, const void *buf, size_t len,                  \
-		uint32_t allowance, void *context, unsigned flags)                                 \
+		uint32_t resp_max, void *context, unsigned flags)                                  \
 	{                                                                                          \
 		return ring_call_general(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,     \
-					 allowance, context, flags);                               \
+					 resp_max, context, flags);                                \
 	}                                                                                          \
 	static __attribute__((noinline)) int ring_##kind##_call_single(                            \
 		struct core_chan *chan, uint32_t op, const void *buf, size_t len,                  \
-		uint32_t allowance, void *context, unsigned flags)                                 \
+		uint32_t resp_max, void *context, unsigned flags)                                  \
 	{                                                                                          \
 		if (ring_call_single(&link_inline, &cfg, ring_conn_of(chan), op, buf, len,         \
-				     allowance, context, flags))                                   \
+				     resp_max, context, flags))                                    \
 			return 0;                                                                  \
-		return ring_##kind##_call_general(chan, op, buf, len, allowance, context, flags);  \
+		return ring_##kind##_call_general(chan, op, buf, len, resp_max, context, flags);   \
 	}                                                                                          \
 	static int ring_##kind##_call_buf(struct core_chan *chan, uint32_t op, const void *buf,    \
-					  size_t len, uint32_t allowance, void *context,           \
+					  size_t len, uint32_t resp_max, void *context,            \
 					  unsigned flags)                                          \
 	{                                                                                          \
-		if (!ring_call_append(&cfg, ring_conn_of(chan), op, buf, len, allowance, context,  \
+		if (!ring_call_append(&cfg, ring_conn_of(chan), op, buf, len, resp_max, context,   \
 				      flags))                                                      \
 			return 0;                                                                  \
 		if (!ring_single_may(&link_inline, ring_conn_of(chan)))                            \
-			return ring_##kind##_call_general(chan, op, buf, len, allowance, context,  \
+			return ring_##kind##_call_general(chan, op, buf, len, resp_max, context,   \
 							  flags);                                  \
-		return ring_##kind##_call_single(chan, op, buf, len, allowance, context, flags);   \
+		return ring_##kind##_call_single(chan, op, buf, len, resp_max, context, flags);    \
 	}                                                                                          \
 	static int ring_##kind##_reply_iov(struct core_chan *chan, struct core_call_ref ref,       \
 					   const struct iovec *iov, size_t iov_cnt, size_t len,    \

@@ -50,7 +50,7 @@ const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t pigg
 		return "allowance beyond the credit granted";
 	flow->claimed += reserve;
 	ref.call_id = call_id;
-	ref.allowance = piggyback * WIRE_ALIGN - WIRE_HDR_LEN;
+	ref.resp_max = piggyback * WIRE_ALIGN - WIRE_HDR_LEN;
 	verdict = conn->eng.up->on_call(&conn->eng.chan, ref, data, len, conn->rx.retained.tail);
 	if (UTIL_LIKELY(verdict == CORE_RX_RETAIN) &&
 	    UTIL_LIKELY(!ring_retained_add(&conn->rx.retained, pos)))

@@ -49,7 +49,7 @@ void ring_transport_disarm(struct eng_transport *eng)
 	transport->dev_ops->disarm(transport->dev);
 }
 
-size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 {
-	return ring_call_room(ring_conn_of(chan), len, allowance);
+	return ring_call_room(ring_conn_of(chan), len, resp_max);
 }

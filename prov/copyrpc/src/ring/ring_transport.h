@@ -58,7 +58,7 @@ int ring_transport_wait_fd(struct eng_transport *transport);
 int ring_transport_arm(struct eng_transport *transport);
 void ring_transport_disarm(struct eng_transport *transport);
 /** core_chan_ops.call_room */
-size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t allowance);
+size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t resp_max);
 
 int ring_life_attach(struct eng_conn *conn);
 bool ring_life_has_received(const struct eng_conn *conn);

@@ -89,12 +89,12 @@ RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ri
 /** core_chan_ops.call: the operation word is the first four bytes of the payload. */
 RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 			     struct ring_conn *conn, const struct core_frame *frame,
-			     uint32_t allowance, void *context)
+			     uint32_t resp_max, void *context)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t len = (uint32_t)sizeof(frame->op) + frame->ext_len + (uint32_t)frame->len;
 	uint32_t span = wire_msg_span(len);
-	uint32_t reserve = wire_reservation(allowance);
+	uint32_t reserve = wire_reservation(resp_max);
 	struct core_frame out = *frame;
 	struct wire_hdr hdr;
 	int ret;
@@ -107,7 +107,7 @@ RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 	ret = util_idmap_alloc(&conn->calls, context, &hdr.call_id);
 	if (ret)
 		return ret;
-	hdr.piggyback = wire_msg_span(allowance) / WIRE_ALIGN;
+	hdr.piggyback = wire_msg_span(resp_max) / WIRE_ALIGN;
 	hdr.len = len;
 	memmove((uint8_t *)out.ext + sizeof(out.op), frame->ext, frame->ext_len);
 	memcpy(out.ext, &frame->op, sizeof(out.op));
@@ -141,10 +141,10 @@ RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct r
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
 	uint32_t span = wire_msg_span((uint32_t)len);
 	struct ring_flow *flow = &conn->tx.flow;
-	uint32_t reserve = wire_reservation(ref.allowance);
+	uint32_t reserve = wire_reservation(ref.resp_max);
 	bool joins;
 
-	if (len > ref.allowance)
+	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return 0; /* nobody waits for it any more */

@@ -87,7 +87,7 @@ static_assert(sizeof(struct wire_erpc_half) == 24, "wire");
 struct wire_erpc_frame {
 	enum wire_erpc_frame_kind kind;
 	uint32_t word;
-	uint32_t allowance; /* CALL */
+	uint32_t resp_max; /* CALL */
 	uint32_t len;
 	const uint8_t *data; /* of a CALL from its operation word on */
 };
@@ -102,7 +102,7 @@ static inline uint32_t wire_erpc_frame_span(enum wire_erpc_frame_kind kind, uint
 
 /** Writes the head of a frame and the zeroes behind its bytes: where the bytes belong. */
 static inline uint8_t *wire_erpc_frame_put(uint8_t *at, enum wire_erpc_frame_kind kind,
-					   uint32_t word, uint32_t allowance, uint32_t len)
+					   uint32_t word, uint32_t resp_max, uint32_t len)
 {
 	uint64_t head = len | (uint32_t)kind << 24 | (uint64_t)word << 32, zero = 0;
 
@@ -111,7 +111,7 @@ static inline uint8_t *wire_erpc_frame_put(uint8_t *at, enum wire_erpc_frame_kin
 	memcpy(at, &head, sizeof(head));
 	if (kind != WIRE_ERPC_FRAME_CALL)
 		return at + WIRE_ERPC_FRAME_LEN;
-	memcpy(at + WIRE_ERPC_FRAME_LEN, &allowance, sizeof(allowance));
+	memcpy(at + WIRE_ERPC_FRAME_LEN, &resp_max, sizeof(resp_max));
 	return at + WIRE_ERPC_CALL_LEN;
 }
 
@@ -142,7 +142,7 @@ static inline const uint8_t *wire_erpc_plain_next(const uint8_t **at, const uint
 
 /** As wire_erpc_plain_next, for a call: from its operation word on. */
 static inline const uint8_t *wire_erpc_call_next(const uint8_t **at, const uint8_t *end,
-						 uint32_t *id, uint32_t *allowance, uint32_t *len)
+						 uint32_t *id, uint32_t *resp_max, uint32_t *len)
 {
 	const uint8_t *frame = *at;
 	size_t rest = (size_t)(end - frame);
@@ -157,7 +157,7 @@ static inline const uint8_t *wire_erpc_call_next(const uint8_t **at, const uint8
 	span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, *len & 0xFFFFFF);
 	if (*len > 0xFFFFFF || *len < sizeof(uint32_t) || span > rest)
 		return NULL;
-	memcpy(allowance, frame + WIRE_ERPC_FRAME_LEN, sizeof(*allowance));
+	memcpy(resp_max, frame + WIRE_ERPC_FRAME_LEN, sizeof(*resp_max));
 	*at = frame + span;
 	return frame + WIRE_ERPC_CALL_LEN;
 }
@@ -180,11 +180,11 @@ static inline bool wire_erpc_frame_next(struct wire_erpc_frame *f, const uint8_t
 	if (span > rest || f->kind < WIRE_ERPC_FRAME_MSG || f->kind > WIRE_ERPC_FRAME_REPLY)
 		return false;
 	f->data = *at + WIRE_ERPC_FRAME_LEN;
-	f->allowance = 0;
+	f->resp_max = 0;
 	if (f->kind == WIRE_ERPC_FRAME_CALL) {
 		if (f->len < sizeof(uint32_t))
 			return false;
-		memcpy(&f->allowance, f->data, sizeof(f->allowance));
+		memcpy(&f->resp_max, f->data, sizeof(f->resp_max));
 		f->data = *at + WIRE_ERPC_CALL_LEN;
 	}
 	*at += span;

@@ -54,17 +54,17 @@ enum wire_op {
  *   31 30                8 7      4 3    0
  *   |0|  allowance (bytes) |  zero  |  op  |
  */
-#define WIRE_RPC_ALLOWANCE_MAX 0x007FFFFFu
-#define WIRE_RPC_UNKNOWN       0x800000F0u
+#define WIRE_RPC_RESP_MAX 0x007FFFFFu
+#define WIRE_RPC_UNKNOWN  0x800000F0u
 
-static inline uint32_t wire_rpc_word(uint32_t allowance)
+static inline uint32_t wire_rpc_word(uint32_t resp_max)
 {
-	return WIRE_OP_RPC | allowance << 8;
+	return WIRE_OP_RPC | resp_max << 8;
 }
 
-static inline uint32_t wire_rpc_allowance(uint32_t word)
+static inline uint32_t wire_rpc_resp_max(uint32_t word)
 {
-	return word >> 8 & WIRE_RPC_ALLOWANCE_MAX;
+	return word >> 8 & WIRE_RPC_RESP_MAX;
 }
 
 /** WIRE_OP_PART: behind tag and data, before the first bytes of the message. */

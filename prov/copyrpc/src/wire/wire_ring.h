@@ -96,7 +96,7 @@ static inline uint32_t wire_reservation(uint32_t a)
 }
 
 /** The largest allowance that `reserve` bytes of credit are enough for; 0: not even an empty one. */
-static inline uint32_t wire_allowance(uint64_t reserve)
+static inline uint32_t wire_resp_max(uint64_t reserve)
 {
 	reserve &= ~(uint64_t)(WIRE_ALIGN - 1);
 	return reserve < wire_reservation(0) ? 0 : (uint32_t)reserve - WIRE_META_LEN - WIRE_HDR_LEN;

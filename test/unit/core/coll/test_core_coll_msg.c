@@ -28,7 +28,7 @@ static int take_reply(struct core_chan *c, struct core_call_ref ref, const struc
 {
 	(void)c;
 	(void)flags;
-	cr_assert_leq(len, ref.allowance);
+	cr_assert_leq(len, ref.resp_max);
 	cr_assert_eq(iov_cnt, len > sizeof(reply) ? 2 : 1);
 	memcpy(&reply, iov[0].iov_base, sizeof(reply));
 	reply_len = len;
@@ -70,7 +70,7 @@ TestSuite(core_coll_msg, .init = setup, .fini = teardown, .timeout = 100);
 static enum core_rx_verdict arrive_with(const struct wire_coll *coll, size_t len)
 {
 	uint8_t body[sizeof(*coll) + 4096] = { 0 };
-	struct core_call_ref ref = { .allowance = sizeof(reply) + 100 };
+	struct core_call_ref ref = { .resp_max = sizeof(reply) + 100 };
 	struct core_head head = { .op = WIRE_OP_COLL, .body = body };
 
 	memcpy(body, coll, sizeof(*coll));
@@ -100,7 +100,7 @@ Test(core_coll_msg, what_is_no_message_ends_the_connection)
 		{ .what = WIRE_COLL_READ, .len = 101 },
 		{ .what = WIRE_COLL_READ, .status = 1 },
 	};
-	struct core_call_ref ref = { .allowance = 100 };
+	struct core_call_ref ref = { .resp_max = 100 };
 	struct core_head tiny = { .op = WIRE_OP_COLL, .body_len = sizeof(struct wire_coll) - 1 };
 	struct wire_coll coll = put(8);
 

@@ -133,7 +133,7 @@ Test(core_rx_bulk, a_kept_message_counts_as_delivered)
 Test(core_rx_bulk, calls_that_make_no_sense_are_refused)
 {
 	static const struct {
-		uint32_t op, len, allowance;
+		uint32_t op, len, resp_max;
 	} bad[] = {
 		{ WIRE_OP_RNDV, 23, 16 },              /* an announcement cut short */
 		{ WIRE_OP_RNDV, 25, 16 },              /* and a long one */
@@ -150,7 +150,7 @@ Test(core_rx_bulk, calls_that_make_no_sense_are_refused)
 	size_t i;
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct core_call_ref ref = { .call_id = 1, .allowance = bad[i].allowance };
+		struct core_call_ref ref = { .call_id = 1, .resp_max = bad[i].resp_max };
 
 		memcpy(bytes, &bad[i].op, 4);
 		cr_expect_eq(core_rx_on_call(chan, ref, bytes, 4 + bad[i].len, 0), CORE_RX_BAD,

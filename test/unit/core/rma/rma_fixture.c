@@ -34,7 +34,7 @@ void rma_start(size_t eager_max, unsigned room, unsigned credit, uint32_t caps)
 					    .unexpected_mem = 1 << 20 };
 	fake_engine_reset();
 	fake_engine_cfg.eager_max = eager_max;
-	fake_engine_cfg.allowance = eager_max;
+	fake_engine_cfg.resp_max = eager_max;
 	fake_engine_cfg.room = room;
 	fake_engine_cfg.credit = credit;
 	fake_engine_cfg.caps = caps;

@@ -76,12 +76,11 @@ static int call_result;
 static struct core_access *answered;
 
 /** An answer that comes before the call returns, and starts the access over. */
-static int call(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
-		void *op)
+static int call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max, void *op)
 {
 	(void)chan;
 	(void)frame;
-	(void)allowance;
+	(void)resp_max;
 	if (answered) {
 		cr_assert_eq(core_access_of(op), answered);
 		cr_assert_eq(answered->calls, 1);

@@ -245,7 +245,7 @@ Test(core_atomic, both_ends_at_once_do_everything_once_and_in_order)
 		fake_engine_reset();
 		/* The smallest frames and allowances that a ring offers, little room, little credit. */
 		fake_engine_cfg.eager_max = seed % 3 ? 104 + 32 * (seed % 5) : 4096;
-		fake_engine_cfg.allowance = seed % 4 ? 40 + 8 * (seed % 7) : 4096;
+		fake_engine_cfg.resp_max = seed % 4 ? 40 + 8 * (seed % 7) : 4096;
 		fake_engine_cfg.room = (unsigned)(seed % 5 ? 4 : 1000);
 		fake_engine_cfg.credit = (unsigned)(seed % 2 ? 2 : 1000);
 		world_open(FI_REMOTE_READ | FI_REMOTE_WRITE);
@@ -432,7 +432,7 @@ Test(core_atomic, a_peer_s_death_ends_each_operation_once)
 	for (unsigned round = 0; round < 30; round++) {
 		fake_engine_reset();
 		fake_engine_cfg.eager_max = 104;
-		fake_engine_cfg.allowance = 40;
+		fake_engine_cfg.resp_max = 40;
 		fake_engine_cfg.room = 3;
 		world_open(FI_REMOTE_READ | FI_REMOTE_WRITE);
 		for (unsigned s = 0; s < 60 + round; s++) {
@@ -479,7 +479,7 @@ Test(core_atomic, an_answer_that_never_fits_fails_at_once)
 				 .context = &a };
 
 	fake_engine_reset();
-	fake_engine_cfg.allowance = 20;
+	fake_engine_cfg.resp_max = 20;
 	world_open(FI_REMOTE_READ | FI_REMOTE_WRITE);
 	MUST(!core_atomic_post(&w.nodes[0].ep, &a));
 	must_fail(0, FI_EMSGSIZE, &a);

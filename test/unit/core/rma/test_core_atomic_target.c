@@ -23,7 +23,7 @@ static size_t reply_len;
 
 static int take_reply(struct core_chan *c, struct core_call_ref ref, const void *buf, size_t len)
 {
-	MUST(c == &chan && len <= ref.allowance && len <= sizeof(reply));
+	MUST(c == &chan && len <= ref.resp_max && len <= sizeof(reply));
 	memcpy(reply, buf, len);
 	reply_len = len;
 	replies++;
@@ -63,7 +63,7 @@ struct frame {
 	struct wire_atomic a;
 	uint8_t lists[2 * WIRE_ATOMIC_LEN_MAX + 64];
 	uint32_t lists_len;
-	uint32_t allowance;
+	uint32_t resp_max;
 };
 
 static enum core_rx_verdict deliver(const struct frame *f)
@@ -80,7 +80,7 @@ static enum core_rx_verdict deliver(const struct frame *f)
 	memcpy(bytes + len, &f->a, sizeof(f->a));
 	len += (uint32_t)sizeof(f->a);
 	memcpy(bytes + len, f->lists, f->lists_len);
-	return core_rx_on_call(&chan, (struct core_call_ref){ 1, f->allowance }, bytes,
+	return core_rx_on_call(&chan, (struct core_call_ref){ 1, f->resp_max }, bytes,
 			       len + f->lists_len, 0);
 }
 
@@ -98,7 +98,7 @@ static struct frame good(void)
 				      .op = FI_SUM },
 			       .lists = { 1, [8] = 2 },
 			       .lists_len = 16,
-			       .allowance = 24 };
+			       .resp_max = 24 };
 }
 
 Test(core_atomic_target, a_legal_call_is_done_and_answered_once)
@@ -148,11 +148,11 @@ Test(core_atomic_target, what_does_not_fit_the_format_ends_the_connection)
 	BAD(f.a.op = FI_ATOMIC_READ; f.lists_len = 0; f.a.kind = CORE_ATOMIC_BASE);
 	BAD(f.a.zero[0] = 1);
 	BAD(f.a.zero[2] = 1);
-	BAD(f.allowance = 23);
-	BAD(f.allowance = 16);
+	BAD(f.resp_max = 23);
+	BAD(f.resp_max = 16);
 	BAD(f.op |= WIRE_F_DATA64);
 	BAD(f.op |= WIRE_F_TAG);
-	BAD(f.a.count = WIRE_ATOMIC_LEN_MAX / 8 + 1; f.a.total = 9999; f.allowance = 1 << 20;
+	BAD(f.a.count = WIRE_ATOMIC_LEN_MAX / 8 + 1; f.a.total = 9999; f.resp_max = 1 << 20;
 	    f.lists_len = WIRE_ATOMIC_LEN_MAX + 8);
 }
 

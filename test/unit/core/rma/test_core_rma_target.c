@@ -117,7 +117,7 @@ static int liar_reply(struct core_chan *chan, struct core_call_ref ref, const vo
 	(void)chan;
 	(void)buf;
 	cr_assert_eq(ref.call_id, liar_ref.call_id);
-	cr_assert_leq(len, liar_ref.allowance);
+	cr_assert_leq(len, liar_ref.resp_max);
 	liar_replies++;
 	return 0;
 }

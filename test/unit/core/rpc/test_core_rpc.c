@@ -25,7 +25,7 @@ static void ask(unsigned flags)
 	struct core_rpc_request a = { .iov = &iov,
 				      .iov_cnt = 1,
 				      .len = 7,
-				      .allowance = 10,
+				      .resp_max = 10,
 				      .context = &nodes,
 				      .comp_flags = CORE_RPC_RETAIN,
 				      .flags = flags };

@@ -27,7 +27,7 @@ static void teardown(void)
 
 TestSuite(core_rpc_call, .init = setup, .fini = teardown);
 
-static ssize_t ask(unsigned to, const void *buf, size_t len, size_t allowance, void *context,
+static ssize_t ask(unsigned to, const void *buf, size_t len, size_t resp_max, void *context,
 		   uint64_t comp_flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
@@ -35,7 +35,7 @@ static ssize_t ask(unsigned to, const void *buf, size_t len, size_t allowance, v
 				      .iov_cnt = 1,
 				      .len = len,
 				      .resp = resp,
-				      .allowance = allowance,
+				      .resp_max = resp_max,
 				      .context = context,
 				      .comp_flags = 1ull << 60 | comp_flags };
 
@@ -44,13 +44,13 @@ static ssize_t ask(unsigned to, const void *buf, size_t len, size_t allowance, v
 
 static void connect_both(void)
 {
-	size_t request, allowance;
+	size_t request, resp_max;
 
-	cr_assert_eq(core_rpc_limits(&nodes[0].ep, 1, &request, &allowance), -FI_EAGAIN);
+	cr_assert_eq(core_rpc_limits(&nodes[0].ep, 1, &request, &resp_max), -FI_EAGAIN);
 	nodes_settle(nodes, 2);
-	cr_assert_eq(core_rpc_limits(&nodes[0].ep, 1, &request, &allowance), 0);
+	cr_assert_eq(core_rpc_limits(&nodes[0].ep, 1, &request, &resp_max), 0);
 	cr_assert_eq(request, 4096);
-	cr_assert_eq(allowance, 4096);
+	cr_assert_eq(resp_max, 4096);
 }
 
 static ssize_t answer(struct core_rpc_handle *handle, const void *buf, size_t len)

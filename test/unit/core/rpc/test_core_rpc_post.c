@@ -45,7 +45,7 @@ static size_t random_len(void)
 }
 
 static ssize_t call_in(enum world world, unsigned node, fi_addr_t to, unsigned slot, size_t len,
-		       size_t allowance, uint64_t comp_flags, unsigned flags)
+		       size_t resp_max, uint64_t comp_flags, unsigned flags)
 {
 	void *answer = comp_flags & CORE_RPC_RETAIN ? NULL : resp[world][node][slot];
 	void *context = (void *)(uintptr_t)(slot + 1);
@@ -54,14 +54,14 @@ static ssize_t call_in(enum world world, unsigned node, fi_addr_t to, unsigned s
 					.iov_cnt = 1,
 					.len = len,
 					.resp = answer,
-					.allowance = allowance,
+					.resp_max = resp_max,
 					.context = context,
 					.comp_flags = comp_flags,
 					.flags = flags };
 
 	if (world == LONG)
 		return core_rpc_call(&nodes[world][node].ep, to, &ask);
-	return core_rpc_call_buf(&nodes[world][node].ep, bytes, len, answer, allowance, to, context,
+	return core_rpc_call_buf(&nodes[world][node].ep, bytes, len, answer, resp_max, to, context,
 				 comp_flags, flags);
 }
 
@@ -69,17 +69,17 @@ static void step_call(void)
 {
 	unsigned node = rnd(NODES), slot = rnd(SLOTS), flags = rnd(2) ? CORE_RPC_MORE : 0;
 	uint64_t comp_flags = CALL | (rnd(6) ? 0 : CORE_RPC_RETAIN);
-	size_t len = rnd(30) ? random_len() : 2000, allowance = rnd(30) ? random_len() : 1u << 30;
+	size_t len = rnd(30) ? random_len() : 2000, resp_max = rnd(30) ? random_len() : 1u << 30;
 	fi_addr_t to = rnd(20) ? 1 - node : rnd(2) ? node : 77;
 	ssize_t ret[WORLDS];
 
-	if (allowance > LEN && to == node)
+	if (resp_max > LEN && to == node)
 		return; /* our own endpoint has no limit */
 	len = len > LEN ? LEN : len;
 	for (unsigned i = 0; i < LEN; i++)
 		bytes[i] = (uint8_t)rnd(256);
 	for (int world = 0; world < WORLDS; world++)
-		ret[world] = call_in(world, node, to, slot, len, allowance, comp_flags, flags);
+		ret[world] = call_in(world, node, to, slot, len, resp_max, comp_flags, flags);
 	MUST(ret[SHORT] == ret[LONG]);
 }
 
@@ -95,7 +95,7 @@ static void step_take(void)
 	MUST(!got[SHORT] == !got[LONG]);
 	if (!got[SHORT])
 		return;
-	MUST(got[SHORT]->len == got[LONG]->len && got[SHORT]->allowance == got[LONG]->allowance);
+	MUST(got[SHORT]->len == got[LONG]->len && got[SHORT]->resp_max == got[LONG]->resp_max);
 	MUST(!memcmp(got[SHORT]->data, got[LONG]->data, got[SHORT]->len));
 	for (int world = 0; world < WORLDS; world++) {
 		handle[world][node][at] = got[world];
@@ -126,15 +126,15 @@ static void step_answer(void)
 		return;
 	at = rnd(held_cnt[node]);
 	last = --held_cnt[node];
-	len = handle[LONG][node][at]->allowance < LEN ? handle[LONG][node][at]->allowance : LEN;
+	len = handle[LONG][node][at]->resp_max < LEN ? handle[LONG][node][at]->resp_max : LEN;
 	if (len && rnd(2))
 		len = rnd((unsigned)len);
 	for (int world = 0; world < WORLDS; world++) {
 		if (releases)
 			MUST(!core_rpc_release(&nodes[world][node].ep, handle[world][node][at],
 					       seqs[world][node][at]));
-		if (handle[world][node][at]->allowance < LEN)
-			MUST(answer_in(world, node, at, handle[world][node][at]->allowance + 1,
+		if (handle[world][node][at]->resp_max < LEN)
+			MUST(answer_in(world, node, at, handle[world][node][at]->resp_max + 1,
 				       flags) == -FI_EMSGSIZE);
 		ret[world] = answer_in(world, node, at, len, flags);
 		MUST(answer_in(world, node, at, len, flags) == -FI_EINVAL);

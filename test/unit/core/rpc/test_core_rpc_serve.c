@@ -28,14 +28,14 @@ static void teardown(void)
 TestSuite(core_rpc_serve, .init = setup, .fini = teardown);
 
 /* Request i is the byte i; its answer goes to resp[i]. */
-static void ask(struct node *n, uint8_t i, size_t allowance)
+static void ask(struct node *n, uint8_t i, size_t resp_max)
 {
 	struct iovec iov = { .iov_base = &i, .iov_len = 1 };
 	struct core_rpc_request a = { .iov = &iov,
 				      .iov_cnt = 1,
 				      .len = 1,
 				      .resp = resp[i],
-				      .allowance = allowance,
+				      .resp_max = resp_max,
 				      .context = resp[i],
 				      .comp_flags = 1 };
 
@@ -64,7 +64,7 @@ Test(core_rpc_serve, requests_are_taken_in_order_and_answered_in_any)
 		handle[i] = node_take(&nodes[1]);
 		cr_assert_eq(*handle[i]->data, i);
 		cr_assert_eq(handle[i]->len, 1);
-		cr_assert_eq(handle[i]->allowance, 8);
+		cr_assert_eq(handle[i]->resp_max, 8);
 	}
 	cr_assert_null(node_take(&nodes[1]));
 	for (int i = CALLS - 1; i >= 0; i--)
@@ -166,12 +166,12 @@ Test(core_rpc_serve, who_sleeps_on_the_receive_queue_hears_of_requests)
 
 Test(core_rpc_serve, malformed_requests_fail_the_channel)
 {
-	struct core_call_ref ref = { .allowance = 20 };
+	struct core_call_ref ref = { .resp_max = 20 };
 	const uint32_t words[] = { wire_rpc_word(21), WIRE_OP_RPC | 0x10, WIRE_OP_RPC | 1u << 31 };
 	struct core_chan *chan;
-	size_t request, allowance;
+	size_t request, resp_max;
 
-	core_rpc_limits(&nodes[0].ep, 1, &request, &allowance);
+	core_rpc_limits(&nodes[0].ep, 1, &request, &resp_max);
 	nodes_settle(nodes, 3);
 	chan = core_peer_get(&nodes[0].ep, 1)->chan;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

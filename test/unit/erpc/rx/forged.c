@@ -232,13 +232,13 @@ struct packet forged_lie(uint32_t slot, enum wire_erpc_kind kind)
 	return pkt;
 }
 
-void forged_add(struct packet *pkt, unsigned kind, uint32_t word, uint32_t allowance, uint32_t len,
+void forged_add(struct packet *pkt, unsigned kind, uint32_t word, uint32_t resp_max, uint32_t len,
 		uint32_t there)
 {
 	uint64_t head = len | (uint64_t)kind << 24 | (uint64_t)word << 32;
 
 	memset(pkt->data + pkt->len, 0, 64);
 	memcpy(pkt->data + pkt->len, &head, sizeof(head));
-	memcpy(pkt->data + pkt->len + sizeof(head), &allowance, sizeof(allowance));
+	memcpy(pkt->data + pkt->len + sizeof(head), &resp_max, sizeof(resp_max));
 	pkt->len += there;
 }

@@ -93,7 +93,7 @@ void forged_part(void);
 struct packet forged_lie(uint32_t slot, enum wire_erpc_kind kind);
 
 /** Adds a frame that says it is of `len` bytes, of which `there` are in the packet. */
-void forged_add(struct packet *pkt, unsigned kind, uint32_t word, uint32_t allowance, uint32_t len,
+void forged_add(struct packet *pkt, unsigned kind, uint32_t word, uint32_t resp_max, uint32_t len,
 		uint32_t there);
 
 #endif

@@ -168,13 +168,12 @@ Test(erpc_deliver, what_was_not_granted_or_asked_ends_its_session_alone, .init =
 }
 
 /** The victim asks something, and hears an answer of `len` bytes that names `word`, `times` times. */
-static struct packet answer(uint32_t allowance, uint32_t word, uint32_t len, unsigned times)
+static struct packet answer(uint32_t resp_max, uint32_t word, uint32_t len, unsigned times)
 {
 	struct packet pkt;
 
 	cr_assert_eq(forged_victim->conn.chan.ops->call_buf(&forged_victim->conn.chan, 0x800,
-							    "what?", 5, allowance, forged_victim,
-							    0),
+							    "what?", 5, resp_max, forged_victim, 0),
 		     0);
 	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
 	for (pkt = forged_lie(0, WIRE_ERPC_RESP); times; times--)

@@ -34,10 +34,10 @@ static void teardown(void)
 
 TestSuite(cpr_rpc, .fini = teardown);
 
-static ssize_t call(const char *text, size_t allowance, uint64_t flags)
+static ssize_t call(const char *text, size_t resp_max, uint64_t flags)
 {
 	return OFI_RETRY(&p, fi_copyrpc_call(rpc, p.ep[0], text, strlen(text),
-					     flags & FI_COPYRPC_RETAIN ? NULL : resp, allowance,
+					     flags & FI_COPYRPC_RETAIN ? NULL : resp, resp_max,
 					     p.addr[1], &ctx, flags));
 }
 
@@ -79,7 +79,7 @@ Test(cpr_rpc, an_answer_comes_as_a_completion)
 	req = take();
 	cr_assert_eq(req.len, 5);
 	cr_assert_arr_eq(req.data, "what?", 5);
-	cr_assert_eq(req.allowance, 10);
+	cr_assert_eq(req.resp_max, 10);
 	cr_assert_eq(req.src_addr, p.addr[0]);
 	cr_assert_eq(fi_copyrpc_reply(rpc, p.ep[1], &req, resp, 11, 0), -FI_EMSGSIZE);
 	cr_assert_eq(fi_copyrpc_reply(rpc, p.ep[1], &req, req.data, req.len, 0), 0);

@@ -352,7 +352,7 @@ static enum core_rx_verdict core_coll_on_read(struct core_coll_group *group, str
 	struct core_coll_move *move = NULL;
 	struct core_coll_op *op;
 
-	if (ref.allowance - sizeof(struct wire_coll_reply) < head->len)
+	if (ref.resp_max - sizeof(struct wire_coll_reply) < head->len)
 		return CORE_RX_BAD;
 	if (group)
 		move = core_coll_open_move(group, head->seq, head->from, true, &op);

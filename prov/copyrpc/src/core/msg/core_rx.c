@@ -441,7 +441,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
 	struct core_peer *peer = chan->peer;
 	struct core_head head;
 
-	if (ref.allowance < sizeof(struct wire_status) || !core_head_parse(&head, op, data, len))
+	if (ref.resp_max < sizeof(struct wire_status) || !core_head_parse(&head, op, data, len))
 		return CORE_RX_BAD;
 	if (head.op == WIRE_OP_RNDV)
 		return core_rx_announced(peer, ref, &head);

@@ -42,7 +42,7 @@ void core_access_ext(const struct core_access *access, struct core_frame *frame,
 }
 
 int core_access_call(struct core_access *access, const struct core_frame *frame, size_t len,
-		     uint32_t allowance)
+		     uint32_t resp_max)
 {
 	struct core_chan *chan = access->op.peer->chan;
 	int ret;
@@ -50,7 +50,7 @@ int core_access_call(struct core_access *access, const struct core_frame *frame,
 	access->calls++;
 	access->sent += len;
 	access->rma_off += len;
-	ret = chan->ops->call(chan, frame, allowance, &access->op);
+	ret = chan->ops->call(chan, frame, resp_max, &access->op);
 	if (ret) {
 		access->calls--;
 		access->sent -= len;

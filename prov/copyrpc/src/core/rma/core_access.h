@@ -62,7 +62,7 @@ void core_access_ext(const struct core_access *access, struct core_frame *frame,
 		     size_t len, const void *head, size_t size);
 /** The call leaves, or the error of ops->call and nothing has changed. The answer may come before it returns. */
 int core_access_call(struct core_access *access, const struct core_frame *frame, size_t len,
-		     uint32_t allowance);
+		     uint32_t resp_max);
 
 /** What a peer's status means: 0 or -FI_E*. */
 int core_access_status(uint32_t status);

@@ -130,7 +130,7 @@ enum core_rx_verdict core_atomic_on_call(struct core_chan *chan, struct core_cal
 	if (!core_atomic_parse(&in, head))
 		return CORE_RX_BAD;
 	len = in.atomic.kind == CORE_ATOMIC_BASE ? 0 : in.len;
-	if (ref.allowance < sizeof(reply.head) + len)
+	if (ref.resp_max < sizeof(reply.head) + len)
 		return CORE_RX_BAD;
 	ret = core_atomic_reach(&in);
 	if (!ret) {

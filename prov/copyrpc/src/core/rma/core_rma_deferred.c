@@ -129,7 +129,7 @@ enum core_rx_verdict core_rma_expose_in(struct core_rma_in *in)
 	int ret;
 
 	if (in->head.body_len || in->head.has_data || !in->rma.len ||
-	    in->ref.allowance < sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_exposure))
+	    in->ref.resp_max < sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_exposure))
 		return CORE_RX_BAD;
 	ret = core_rma_reach(in, FI_REMOTE_READ);
 	if (ret) {

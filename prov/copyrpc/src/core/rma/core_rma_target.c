@@ -77,7 +77,7 @@ static enum core_rx_verdict core_rma_read_in(struct core_rma_in *in)
 	int ret;
 
 	if (in->head.body_len || in->head.has_data || in->rma.len > WIRE_RMA_READ_MAX ||
-	    in->ref.allowance < sizeof(reply) + in->rma.len)
+	    in->ref.resp_max < sizeof(reply) + in->rma.len)
 		return CORE_RX_BAD;
 	ret = core_rma_reach(in, FI_REMOTE_READ);
 	if (ret) {

@@ -35,7 +35,7 @@
 struct core_ep;
 
 /** What the operation word can say. */
-#define CORE_RPC_RESP_MAX WIRE_RPC_ALLOWANCE_MAX
+#define CORE_RPC_RESP_MAX WIRE_RPC_RESP_MAX
 
 /** Bytes of calls that an endpoint keeps while connections are being made. */
 #define CORE_RPC_QUEUE_BYTES (4u << 20)
@@ -53,7 +53,7 @@ struct core_rpc_request {
 	size_t iov_cnt;
 	size_t len;
 	void *resp; /* where the answer goes; not with CORE_RPC_RETAIN */
-	size_t allowance;
+	size_t resp_max;
 	void *context;
 	uint64_t comp_flags; /* of its completion; FI_COPYRPC_RETAIN */
 	unsigned flags;      /* enum core_rpc_flag */
@@ -67,9 +67,9 @@ struct core_rpc_handle {
 	core_retain_t retain;
 	struct core_call_ref ref;
 	uint32_t len;
-	uint32_t allowance; /* exact */
-	uint32_t seq;       /* names this use of the record: odd; 0: it is free */
-	bool has_bytes;     /* hold is not released yet */
+	uint32_t resp_max; /* exact */
+	uint32_t seq;      /* names this use of the record: odd; 0: it is free */
+	bool has_bytes;    /* hold is not released yet */
 };
 
 /** A call that has not ended, or that was cancelled and whose answer is still to come. */
@@ -78,7 +78,7 @@ struct core_rpc_call {
 	void *context;
 	void *resp;
 	uint64_t comp_flags; /* FI_COPYRPC_RETAIN: CORE_RPC_RETAIN */
-	uint32_t allowance;
+	uint32_t resp_max;
 	bool cancelled; /* its completion was written */
 	bool plain;     /* its answer is to be copied and told, and nothing else */
 	uint32_t len;   /* of copy */
@@ -110,9 +110,9 @@ int core_rpc_cancel(struct core_ep *ep, void *context);
 /** Gives an answer back: 0, or -FI_EINVAL. */
 int core_rpc_release_resp(struct core_ep *ep, uint64_t data);
 /** What the channel to `dest` takes: 0, or -FI_EAGAIN (a connection has begun), -FI_E*. */
-int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t *allowance);
+int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t *resp_max);
 /** Calls of this size that are sure to be accepted now, or as core_rpc_limits. */
-ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t allowance);
+ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t resp_max);
 /** Lets everything go to `dest`; FI_ADDR_UNSPEC: to all. 0, or -FI_EINVAL. */
 int core_rpc_flush(struct core_ep *ep, fi_addr_t dest);
 
@@ -138,7 +138,7 @@ void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan);
 /* For core_rpc_post.h. */
 extern const struct core_op_ops core_rpc_op_ops;
 ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, void *resp,
-			       size_t allowance, fi_addr_t dest, void *context, uint64_t comp_flags,
+			       size_t resp_max, fi_addr_t dest, void *context, uint64_t comp_flags,
 			       unsigned flags);
 /** The channel did not take it, and said `err`: which is returned. */
 ssize_t core_rpc_call_undo_cold(struct core_rpc_call *call, int err);

@@ -133,8 +133,8 @@ static __attribute__((noinline)) void core_rpc_on_reply_cold(struct core_rpc_cal
 {
 	if (status)
 		core_rpc_write_err(call, status, 0);
-	else if (len > call->allowance)
-		core_rpc_write_err(call, -FI_ETRUNC, len - call->allowance);
+	else if (len > call->resp_max)
+		core_rpc_write_err(call, -FI_ETRUNC, len - call->resp_max);
 	else if (!call->cancelled && (call->comp_flags & CORE_RPC_RETAIN))
 		core_rpc_retain_resp(call, data, len);
 	else if (!call->cancelled)
@@ -148,8 +148,8 @@ static void core_rpc_on_reply(struct core_op *op, int status, const uint8_t *dat
 	struct core_peer *peer = op->peer;
 	struct core_cq *cq = peer->ep->tx.cq;
 
-	if (UTIL_UNLIKELY(status || len > call->allowance || len > UTIL_COPY_SHORT ||
-			  !call->plain || !core_cq_has_room(cq))) {
+	if (UTIL_UNLIKELY(status || len > call->resp_max || len > UTIL_COPY_SHORT || !call->plain ||
+			  !core_cq_has_room(cq))) {
 		core_rpc_on_reply_cold(call, status, data, len);
 		return;
 	}
@@ -166,12 +166,12 @@ static int core_rpc_start(struct core_op *op)
 	struct core_chan *chan = op->peer->chan;
 	int ret;
 
-	if (call->len > chan->eager_max || call->allowance > op->peer->rpc_resp_lim) {
+	if (call->len > chan->eager_max || call->resp_max > op->peer->rpc_resp_lim) {
 		core_rpc_call_fail(op, -FI_EMSGSIZE);
 		return 0;
 	}
-	ret = chan->ops->call_buf(chan, wire_rpc_word(call->allowance), call->copy, call->len,
-				  call->allowance, op, 0);
+	ret = chan->ops->call_buf(chan, wire_rpc_word(call->resp_max), call->copy, call->len,
+				  call->resp_max, op, 0);
 	if (ret)
 		return ret;
 	op->peer->ep->rpc.queue_bytes -= call->len;
@@ -203,7 +203,7 @@ static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_requ
 		return -FI_EAGAIN;
 	}
 	util_iov_gather(copy, request->iov, request->iov_cnt, 0, request->len);
-	core_rpc_call_init(call, request->resp, request->allowance, request->context,
+	core_rpc_call_init(call, request->resp, request->resp_max, request->context,
 			   request->comp_flags);
 	call->op.fence = false;
 	call->plain = false; /* it has a copy */
@@ -231,7 +231,7 @@ static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_reque
 {
 	struct core_chan *chan = peer->chan;
 	struct core_frame frame = {
-		.op = wire_rpc_word((uint32_t)request->allowance),
+		.op = wire_rpc_word((uint32_t)request->resp_max),
 		.iov = request->iov,
 		.iov_cnt = request->iov_cnt,
 		.len = request->len,
@@ -239,21 +239,21 @@ static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_reque
 	struct core_rpc_call *call;
 	int ret;
 
-	if (request->len > chan->eager_max || request->allowance > peer->rpc_resp_lim)
+	if (request->len > chan->eager_max || request->resp_max > peer->rpc_resp_lim)
 		return -FI_EMSGSIZE;
 	if (!util_list_is_empty(&peer->tx_queue))
 		return -FI_EAGAIN; /* others wait for the room, and they were first */
 	call = util_pool_alloc(&peer->ep->rpc.calls);
 	if (!call)
 		return -FI_EAGAIN;
-	core_rpc_call_fill(call, peer, request->resp, request->allowance, request->context,
+	core_rpc_call_fill(call, peer, request->resp, request->resp_max, request->context,
 			   request->comp_flags);
 	if (request->iov_cnt == 1)
 		ret = chan->ops->call_buf(chan, frame.op, request->iov[0].iov_base, request->len,
-					  call->allowance, &call->op,
+					  call->resp_max, &call->op,
 					  request->flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
 	else
-		ret = chan->ops->call(chan, &frame, call->allowance, &call->op);
+		ret = chan->ops->call(chan, &frame, call->resp_max, &call->op);
 	return ret ? core_rpc_call_undo_cold(call, ret) : 0;
 }
 
@@ -263,14 +263,14 @@ ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_
 
 	if (!peer)
 		return -FI_EINVAL;
-	if (request->allowance > CORE_RPC_RESP_MAX || request->len > CORE_RPC_QUEUE_BYTES)
+	if (request->resp_max > CORE_RPC_RESP_MAX || request->len > CORE_RPC_QUEUE_BYTES)
 		return -FI_EMSGSIZE;
 	return peer->state == CORE_PEER_UP ? core_rpc_post(peer, request)
 					   : core_rpc_queue(peer, request);
 }
 
 ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, void *resp,
-			       size_t allowance, fi_addr_t dest, void *context, uint64_t comp_flags,
+			       size_t resp_max, fi_addr_t dest, void *context, uint64_t comp_flags,
 			       unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
@@ -279,7 +279,7 @@ ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, 
 		.iov_cnt = 1,
 		.len = len,
 		.resp = resp,
-		.allowance = allowance,
+		.resp_max = resp_max,
 		.context = context,
 		.comp_flags = comp_flags,
 		.flags = flags,
@@ -352,7 +352,7 @@ static int core_rpc_chan(struct core_ep *ep, fi_addr_t dest, struct core_chan **
 	return ret ? ret : -FI_EAGAIN;
 }
 
-int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t *allowance)
+int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t *resp_max)
 {
 	struct core_chan *chan;
 	int ret = core_rpc_chan(ep, dest, &chan);
@@ -360,22 +360,22 @@ int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t 
 	if (ret)
 		return ret;
 	*request = chan->eager_max < CORE_RPC_QUEUE_BYTES ? chan->eager_max : CORE_RPC_QUEUE_BYTES;
-	*allowance = chan->peer->rpc_resp_lim;
+	*resp_max = chan->peer->rpc_resp_lim;
 	return 0;
 }
 
-ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t allowance)
+ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t resp_max)
 {
 	struct core_chan *chan;
 	int ret = core_rpc_chan(ep, dest, &chan);
 
 	if (ret)
 		return ret;
-	if (len > chan->eager_max || allowance > chan->peer->rpc_resp_lim)
+	if (len > chan->eager_max || resp_max > chan->peer->rpc_resp_lim)
 		return -FI_EMSGSIZE;
 	if (!util_list_is_empty(&chan->peer->tx_queue))
 		return 0;
-	return (ssize_t)chan->ops->call_room(chan, len, (uint32_t)allowance);
+	return (ssize_t)chan->ops->call_room(chan, len, (uint32_t)resp_max);
 }
 
 static void core_rpc_flush_all(const struct util_list *peers)

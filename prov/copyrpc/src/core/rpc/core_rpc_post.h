@@ -21,13 +21,13 @@
 #define CORE_RPC_INLINE static inline __attribute__((always_inline))
 
 /** What its user said. */
-CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, size_t allowance,
+CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, size_t resp_max,
 					void *context, uint64_t comp_flags)
 {
 	call->context = context;
 	call->resp = resp;
 	call->comp_flags = comp_flags;
-	call->allowance = (uint32_t)allowance;
+	call->resp_max = (uint32_t)resp_max;
 	call->cancelled = false;
 	call->plain = !(comp_flags & CORE_RPC_RETAIN);
 	call->copy = NULL;
@@ -35,10 +35,10 @@ CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, 
 
 /** One that leaves at once, in the list of what is open towards its peer; wait_link is not used. */
 CORE_RPC_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_peer *peer,
-					void *resp, size_t allowance, void *context,
+					void *resp, size_t resp_max, void *context,
 					uint64_t comp_flags)
 {
-	core_rpc_call_init(call, resp, allowance, context, comp_flags);
+	core_rpc_call_init(call, resp, resp_max, context, comp_flags);
 	call->op.ops = &core_rpc_op_ops;
 	call->op.peer = peer;
 	call->op.queued = false;
@@ -48,7 +48,7 @@ CORE_RPC_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_
 
 /** A call with one buffer: as core_rpc_call of a core_rpc_request that says the same. */
 CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, size_t len,
-					  void *resp, size_t allowance, fi_addr_t dest,
+					  void *resp, size_t resp_max, fi_addr_t dest,
 					  void *context, uint64_t comp_flags, unsigned flags)
 {
 	struct core_peer *peer = core_peer_lookup(ep, dest);
@@ -56,13 +56,13 @@ CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, s
 	int ret;
 
 	if (UTIL_UNLIKELY(!peer || !call || (ssize_t)len > peer->eager_lim ||
-			  allowance > peer->rpc_resp_lim))
-		return core_rpc_call_buf_cold(ep, buf, len, resp, allowance, dest, context,
+			  resp_max > peer->rpc_resp_lim))
+		return core_rpc_call_buf_cold(ep, buf, len, resp, resp_max, dest, context,
 					      comp_flags, flags);
 	util_pool_take(&ep->rpc.calls, call);
-	core_rpc_call_fill(call, peer, resp, allowance, context, comp_flags);
-	ret = peer->chan->ops->call_buf(peer->chan, wire_rpc_word((uint32_t)allowance), buf, len,
-					(uint32_t)allowance, &call->op,
+	core_rpc_call_fill(call, peer, resp, resp_max, context, comp_flags);
+	ret = peer->chan->ops->call_buf(peer->chan, wire_rpc_word((uint32_t)resp_max), buf, len,
+					(uint32_t)resp_max, &call->op,
 					flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
 	return UTIL_LIKELY(!ret) ? 0 : core_rpc_call_undo_cold(call, ret);
 }
@@ -86,7 +86,7 @@ CORE_RPC_INLINE ssize_t core_rpc_reply_buf(struct core_ep *ep, struct core_rpc_h
 	struct core_chan *chan = handle->chan;
 	int ret;
 
-	if (UTIL_UNLIKELY(handle->seq != seq || !seq || len > handle->allowance ||
+	if (UTIL_UNLIKELY(handle->seq != seq || !seq || len > handle->resp_max ||
 			  !handle->has_bytes || !chan->peer))
 		return core_rpc_reply_buf_cold(ep, handle, seq, buf, len, flags);
 	ret = chan->ops->answer(chan, handle->ref, handle->retain, buf, len,

@@ -40,11 +40,11 @@ enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_r
 {
 	struct core_ep *ep = chan->peer->ep;
 	struct core_rpc_handle *held = util_pool_first(&ep->rpc.rpc_handles);
-	uint32_t word, allowance;
+	uint32_t word, resp_max;
 
 	memcpy(&word, data, sizeof(word));
-	allowance = wire_rpc_allowance(word);
-	if (UTIL_UNLIKELY((word & WIRE_RPC_UNKNOWN) || allowance > ref.allowance))
+	resp_max = wire_rpc_resp_max(word);
+	if (UTIL_UNLIKELY((word & WIRE_RPC_UNKNOWN) || resp_max > ref.resp_max))
 		return CORE_RX_BAD;
 	if (UTIL_UNLIKELY(!held))
 		return core_rpc_on_call_cold(chan, ref, data, len, retain);
@@ -53,7 +53,7 @@ enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_r
 	held->retain = retain;
 	held->ref = ref;
 	held->len = len - (uint32_t)sizeof(word);
-	held->allowance = allowance;
+	held->resp_max = resp_max;
 	util_list_push_back(&ep->rpc.intake, &held->link);
 	if (!ep->rpc.listens || !ep->rx.cq)
 		return CORE_RX_RETAIN;
@@ -102,7 +102,7 @@ ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_handle *held, uint64_
 
 	if (UTIL_UNLIKELY(!seq || held->seq != seq))
 		return -FI_EINVAL;
-	if (UTIL_UNLIKELY(len > held->allowance))
+	if (UTIL_UNLIKELY(len > held->resp_max))
 		return -FI_EMSGSIZE;
 	if (UTIL_LIKELY(chan->peer != NULL))
 		ret = chan->ops->reply_iov(chan, held->ref, iov, iov_cnt, len,

@@ -22,14 +22,14 @@ static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id
 					     const uint8_t *data, uint32_t len)
 {
 	void *context = util_idmap_lookup(&s->calls, id);
-	uint32_t allowance;
+	uint32_t resp_max;
 
 	if (UTIL_UNLIKELY(!context))
 		return "an answer to a call that does not wait";
-	allowance = util_idmap_note(&s->calls, id);
-	if (UTIL_UNLIKELY(len > allowance))
+	resp_max = util_idmap_note(&s->calls, id);
+	if (UTIL_UNLIKELY(len > resp_max))
 		return "an answer beyond its allowance";
-	s->grant_left += erpc_call_cost(allowance);
+	s->grant_left += erpc_call_cost(resp_max);
 	util_idmap_release(&s->calls, id);
 	s->conn.up->on_reply(&s->conn.chan, context, 0, data, len);
 	return NULL;
@@ -46,7 +46,7 @@ static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_
 					    const uint8_t *data, uint32_t len,
 					    struct erpc_body *body)
 {
-	uint64_t cost = (uint64_t)ref.allowance + ERPC_GRANT_CALL;
+	uint64_t cost = (uint64_t)ref.resp_max + ERPC_GRANT_CALL;
 	enum core_rx_verdict verdict;
 
 	/* What was answered and is not known to be with the peer counts there no more. */
@@ -121,7 +121,7 @@ static inline const char *erpc_deliver_calls(struct erpc_session *s, struct erpc
 	uint32_t len;
 
 	while (!why && UTIL_LIKELY(!s->err)) {
-		data = wire_erpc_call_next(at, end, &ref.call_id, &ref.allowance, &len);
+		data = wire_erpc_call_next(at, end, &ref.call_id, &ref.resp_max, &len);
 		if (!data)
 			return NULL;
 		*calls = true;

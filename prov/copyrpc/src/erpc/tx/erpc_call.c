@@ -11,19 +11,19 @@
 #include "util/bits.h"
 
 /** Remembers a call: its name in *id. 0, or -FI_E*. */
-static inline int erpc_call_ask(struct erpc_session *s, uint32_t allowance, void *context,
+static inline int erpc_call_ask(struct erpc_session *s, uint32_t resp_max, void *context,
 				uint32_t *id)
 {
-	int ret = util_idmap_alloc_noted(&s->calls, context, allowance, id);
+	int ret = util_idmap_alloc_noted(&s->calls, context, resp_max, id);
 
 	if (UTIL_LIKELY(!ret))
-		s->grant_left -= erpc_call_cost(allowance);
+		s->grant_left -= erpc_call_cost(resp_max);
 	return ret;
 }
 
 /** Room for a call of `len` bytes and its operation, its head written: NULL and *ret. */
 static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t len,
-				uint32_t allowance, void *context, int *ret)
+				uint32_t resp_max, void *context, int *ret)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(op) + len), id;
 	uint8_t *at;
@@ -32,27 +32,27 @@ static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t le
 	if (*ret)
 		return NULL;
 	*ret = -FI_EAGAIN;
-	if (s->grant_left < erpc_call_cost(allowance))
+	if (s->grant_left < erpc_call_cost(resp_max))
 		return NULL;
 	at = erpc_send_room(s, span);
 	if (!at)
 		return NULL;
-	*ret = erpc_call_ask(s, allowance, context, &id);
+	*ret = erpc_call_ask(s, resp_max, context, &id);
 	if (*ret)
 		return NULL;
 	s->open->asks = true;
-	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, allowance, sizeof(op) + len);
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, resp_max, sizeof(op) + len);
 	memcpy(at, &op, sizeof(op));
 	return at + sizeof(op);
 }
 
-int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
+int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
 	      void *context)
 {
 	struct erpc_session *s = erpc_session_of(chan);
 	uint32_t len = frame->ext_len + (uint32_t)frame->len;
 	int ret;
-	uint8_t *at = erpc_call_begin(s, frame->op, len, allowance, context, &ret);
+	uint8_t *at = erpc_call_begin(s, frame->op, len, resp_max, context, &ret);
 
 	if (!at)
 		return ret;
@@ -63,17 +63,17 @@ int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t a
 
 /** It leaves alone (erpc_lone.h). */
 static inline int erpc_call_lone(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
-				 uint32_t allowance, void *context)
+				 uint32_t resp_max, void *context)
 {
 	uint32_t body = (uint32_t)(sizeof(op) + len), id;
 	struct erpc_buf *lone;
 	uint8_t *at;
 
-	if (UTIL_UNLIKELY(erpc_call_ask(s, allowance, context, &id)))
+	if (UTIL_UNLIKELY(erpc_call_ask(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
 	lone = erpc_lone_buf(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body));
 	lone->asks = true;
-	at = wire_erpc_frame_put(lone->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_CALL, id, allowance,
+	at = wire_erpc_frame_put(lone->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_CALL, id, resp_max,
 				 body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);
@@ -83,10 +83,10 @@ static inline int erpc_call_lone(struct erpc_session *s, uint32_t op, const void
 
 static int __attribute__((noinline))
 erpc_call_buf_cold(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
-		   uint32_t allowance, void *context, unsigned flags)
+		   uint32_t resp_max, void *context, unsigned flags)
 {
 	int ret;
-	uint8_t *at = erpc_call_begin(s, op, (uint32_t)len, allowance, context, &ret);
+	uint8_t *at = erpc_call_begin(s, op, (uint32_t)len, resp_max, context, &ret);
 
 	if (!at)
 		return ret;
@@ -99,13 +99,13 @@ erpc_call_buf_cold(struct erpc_session *s, uint32_t op, const void *buf, size_t 
 /** More is to be done than to join a batch. */
 static int __attribute__((noinline))
 erpc_call_buf_alone(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
-		    uint32_t allowance, void *context, unsigned flags)
+		    uint32_t resp_max, void *context, unsigned flags)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, (uint32_t)(sizeof(op) + len));
 
-	if (s->grant_left >= erpc_call_cost(allowance) && erpc_lone_may(s, span, len, flags))
-		return erpc_call_lone(s, op, buf, len, allowance, context);
-	return erpc_call_buf_cold(s, op, buf, len, allowance, context, flags);
+	if (s->grant_left >= erpc_call_cost(resp_max) && erpc_lone_may(s, span, len, flags))
+		return erpc_call_lone(s, op, buf, len, resp_max, context);
+	return erpc_call_buf_cold(s, op, buf, len, resp_max, context, flags);
 }
 
 /** Is nothing but its bytes, and a name, to be done for a call of `span` bytes? */
@@ -117,7 +117,7 @@ static inline bool erpc_call_joins(const struct erpc_session *s, uint32_t span, 
 }
 
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
-		  uint32_t allowance, void *context, unsigned flags)
+		  uint32_t resp_max, void *context, unsigned flags)
 {
 	uint32_t body = (uint32_t)(sizeof(op) + len), id;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body);
@@ -125,14 +125,14 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	uint8_t *at = s->fill;
 
 	if (UTIL_UNLIKELY(!erpc_call_joins(s, span, flags) || len > UTIL_COPY_SHORT ||
-			  s->grant_left < erpc_call_cost(allowance)))
-		return erpc_call_buf_alone(s, op, buf, len, allowance, context, flags);
-	if (UTIL_UNLIKELY(erpc_call_ask(s, allowance, context, &id)))
+			  s->grant_left < erpc_call_cost(resp_max)))
+		return erpc_call_buf_alone(s, op, buf, len, resp_max, context, flags);
+	if (UTIL_UNLIKELY(erpc_call_ask(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
 	s->open->asks = true;
 	s->fill = at + span;
 	s->taken += ERPC_POS_STEP;
-	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, allowance, body);
+	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, resp_max, body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);
 	return 0;
@@ -163,7 +163,7 @@ static size_t erpc_call_slots(const struct erpc_session *s)
  * One batch is open, and another one for each slot. The first ones may leave with a single call; an
  * open one into which not even that fits takes a slot with it.
  */
-size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
+size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 {
 	const struct erpc_session *s = erpc_session_of(chan);
 	uint32_t span =
@@ -171,7 +171,7 @@ size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t allowance)
 	uint32_t room = s->shared - ERPC_BATCH_HEAD;
 	uint32_t used = s->open ? erpc_send_len(s) - ERPC_BATCH_HEAD : 0;
 	size_t each = span <= room ? room / span : 1;
-	size_t by_grant = s->grant_left / erpc_call_cost(allowance);
+	size_t by_grant = s->grant_left / erpc_call_cost(resp_max);
 	size_t slots = erpc_call_slots(s), early = erpc_call_early(s), open = each, cnt;
 
 	if (s->err)

@@ -14,16 +14,16 @@
 #include "erpc/erpc_session.h"
 
 /** What an answer to a call of ours gives back. */
-static inline uint32_t erpc_call_cost(uint32_t allowance)
+static inline uint32_t erpc_call_cost(uint32_t resp_max)
 {
-	return allowance + ERPC_GRANT_CALL;
+	return resp_max + ERPC_GRANT_CALL;
 }
 
 /** core_chan_ops.call, call_buf, call_room. */
-int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t allowance,
+int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
 	      void *context);
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
-		  uint32_t allowance, void *context, unsigned flags);
-size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t allowance);
+		  uint32_t resp_max, void *context, unsigned flags);
+size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max);
 
 #endif

@@ -81,7 +81,7 @@ static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_r
 	uint8_t *at;
 
 	s->calls_owed--;
-	s->owed_len -= ref.allowance + ERPC_GRANT_CALL;
+	s->owed_len -= ref.resp_max + ERPC_GRANT_CALL;
 	if (UTIL_UNLIKELY(!buf)) {
 		erpc_session_fail(s, -FI_ENOMEM, "out of memory for an answer");
 		return NULL;
@@ -109,7 +109,7 @@ int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struc
 	struct erpc_session *s = erpc_session_of(chan);
 	uint8_t *at;
 
-	if (len > ref.allowance)
+	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	if (s->err || s->stopped)
 		return 0;
@@ -139,7 +139,7 @@ static inline int erpc_reply_lone(struct erpc_session *s, struct core_call_ref r
 					    ref.call_id, 0, (uint32_t)len),
 			buf, len);
 	s->calls_owed = 0;
-	s->owed_len -= ref.allowance + ERPC_GRANT_CALL;
+	s->owed_len -= ref.resp_max + ERPC_GRANT_CALL;
 	erpc_lone_respond(s, lone);
 	erpc_body_put(body);
 	return 0;
@@ -152,7 +152,7 @@ erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_retai
 	struct core_chan *chan = &s->conn.chan;
 	uint8_t *at;
 
-	if (UTIL_UNLIKELY(len > ref.allowance || s->err || s->stopped))
+	if (UTIL_UNLIKELY(len > ref.resp_max || s->err || s->stopped))
 		return core_chan_reply_release(chan, ref, retain, buf, len, flags);
 	at = erpc_reply_put(s, ref, (uint32_t)len);
 	if (UTIL_LIKELY(at != NULL)) {
@@ -170,7 +170,7 @@ erpc_reply_buf_alone(struct erpc_session *s, struct core_call_ref ref, core_reta
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 
-	if (len <= ref.allowance && erpc_lone_answers(s, span, len, flags))
+	if (len <= ref.resp_max && erpc_lone_answers(s, span, len, flags))
 		return erpc_reply_lone(s, ref, erpc_body_held(retain), buf, len);
 	return erpc_reply_buf_cold(s, ref, retain, buf, len, flags);
 }
@@ -185,7 +185,7 @@ static inline void erpc_reply_join(struct erpc_session *s, struct core_call_ref 
 	to->len += span;
 	s->reply_room -= span;
 	s->calls_owed--;
-	s->owed_len -= ref.allowance + ERPC_GRANT_CALL - span;
+	s->owed_len -= ref.resp_max + ERPC_GRANT_CALL - span;
 	util_copy_short(
 		wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, (uint32_t)len), buf,
 		len);
@@ -198,8 +198,8 @@ int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_retain
 	struct erpc_session *s = erpc_session_of(chan);
 	struct erpc_body *body = erpc_body_held(retain);
 
-	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || span > s->reply_room ||
-			  len > ref.allowance || len > UTIL_COPY_SHORT || body->refs < 2))
+	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || span > s->reply_room || len > ref.resp_max ||
+			  len > UTIL_COPY_SHORT || body->refs < 2))
 		return erpc_reply_buf_alone(s, ref, retain, buf, len, flags);
 	body->refs--;
 	erpc_reply_join(s, ref, span, buf, len);

@@ -113,7 +113,7 @@ static ssize_t cpr_rpc_callmsg(struct fid_ep *fid, const struct fi_copyrpc_msg *
 		.iov = msg->msg_iov,
 		.iov_cnt = msg->iov_count,
 		.resp = msg->resp,
-		.allowance = msg->resp_len,
+		.resp_max = msg->resp_len,
 		.context = msg->context,
 		.comp_flags = cpr_rpc_comp_flags(flags),
 		.flags = cpr_rpc_flags(flags),
@@ -136,7 +136,7 @@ static inline void cpr_rpc_hand_out(struct fi_copyrpc_request *req, struct core_
 {
 	req->data = held->data;
 	req->len = held->len;
-	req->allowance = held->allowance;
+	req->resp_max = held->resp_max;
 	req->src_addr = held->chan->peer->fi_addr;
 	req->handle[0] = (uintptr_t)held;
 	req->handle[1] = held->seq;
