@@ -114,7 +114,7 @@ static void failed(struct erpc_session *s)
 
 static struct erpc_session *join(void)
 {
-	struct wire_erpc_half half[2];
+	struct wire_erpc_params half[2];
 	struct erpc_session *s[2];
 	unsigned i;
 

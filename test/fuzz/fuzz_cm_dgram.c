@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can datagrams of strangers hurt an agent, or what honest agents say to each other?
+ * Can datagrams of strangers hurt an agent, or what honest ceps say to each other?
  *
  * An agent, an honest one that connects with it, and liars at addresses of their own, all over sockets
  * on loopback; no thread: the input says when packets are looked at and deadlines pass. Liars know what a
@@ -14,10 +14,10 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_dgram.h"
-#include "cm/conn/cm_guest.h"
+#include "cm/conn/cm_pending.h"
 #include "script.h"
 #include "util/clock.h"
 
@@ -39,7 +39,7 @@ struct known {
 };
 
 struct user {
-	struct cm_agent *agent;
+	struct cm_ep *cep;
 	struct known conns[CONNS];
 	unsigned ups, downs;
 };
@@ -56,24 +56,24 @@ static uint64_t take(unsigned bytes)
 
 /* ---- users ---- */
 
-static int on_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half, void **user)
+static int on_prepare(void *ctx, struct cm_conn *conn, struct cm_params *params, void **user)
 {
 	struct user *u = ctx;
 	struct known *k = u->conns;
 
-	CHECK(half->path && !(half->path & (half->path - 1)));
+	CHECK(params->path && !(params->path & (params->path - 1)));
 	if (u == &us && take(1) > 0xF0)
 		return -FI_ENOMEM;
 	while (k->cm)
 		CHECK(++k < u->conns + CONNS);
 	*k = (struct known){ .cm = conn };
-	half->engine_len = 3;
-	memcpy(half->engine, "eng", 3);
+	params->engine_len = 3;
+	memcpy(params->engine, "eng", 3);
 	*user = k;
 	return 0;
 }
 
-static int on_establish(void *ctx, struct cm_conn *conn, void *user, const struct cm_half *peer)
+static int on_establish(void *ctx, struct cm_conn *conn, void *user, const struct cm_params *peer)
 {
 	struct known *k = user;
 
@@ -108,11 +108,11 @@ static void on_failed(void *ctx, const struct sockaddr *addr, int err, const cha
 	CHECK(ctx == &us && err < 0 && why);
 }
 
-static const struct cm_agent_ops ops = { .prepare = on_prepare,
-					 .establish = on_establish,
-					 .up = on_up,
-					 .down = on_down,
-					 .failed = on_failed };
+static const struct cm_ep_ops ops = { .prepare = on_prepare,
+				      .establish = on_establish,
+				      .up = on_up,
+				      .down = on_down,
+				      .failed = on_failed };
 
 static void put(struct user *u, struct known *k)
 {
@@ -145,7 +145,7 @@ static struct liar *liar_at(const struct sockaddr *to)
 	return NULL;
 }
 
-/** What agents send: a liar's is for its memory, the others' for the wire. */
+/** What ceps send: a liar's is for its memory, the others' for the wire. */
 static ssize_t send_or_hear(void *ctx, int fd, const void *buf, size_t len,
 			    const struct sockaddr *to, socklen_t to_len)
 {
@@ -163,7 +163,7 @@ static ssize_t send_or_hear(void *ctx, int fd, const void *buf, size_t len,
 static void look(struct user *u)
 {
 	cm_node_lock(node);
-	u->agent->udp.ready(&u->agent->udp, EPOLLIN);
+	u->cep->udp.ready(&u->cep->udp, EPOLLIN);
 	cm_node_unlock(node);
 	reap(u);
 }
@@ -190,16 +190,16 @@ static uint64_t bend(uint64_t honest)
 	return how < 0xF0 ? honest + how % 8 - 4 : take(8);
 }
 
-static void lie_half(struct wire_cm_half *half)
+static void lie_half(struct wire_cm_params *params)
 {
 	uint8_t how = (uint8_t)take(1);
 
-	half->path = how & 1 ? WIRE_CM_PATH_UDP : WIRE_CM_PATH_NIC;
+	params->path = how & 1 ? WIRE_CM_PATH_UDP : WIRE_CM_PATH_NIC;
 	if (how & 0x80)
-		half->path = 1u << how % 8;
-	half->engine_len = (uint32_t)take(1) % (WIRE_CM_ENGINE_MAX + 1);
-	half->dev_len = (uint32_t)take(2) % (WIRE_CM_DEV_MAX + 1);
-	half->fd_cnt = how & 0x40 ? how % (WIRE_CM_FDS_MAX + 1) : 0;
+		params->path = 1u << how % 8;
+	params->engine_len = (uint32_t)take(1) % (WIRE_CM_ENGINE_MAX + 1);
+	params->dev_len = (uint32_t)take(2) % (WIRE_CM_DEV_MAX + 1);
+	params->fd_cnt = how & 0x40 ? how % (WIRE_CM_FDS_MAX + 1) : 0;
 }
 
 static void lie_body(const struct liar *liar, struct wire_cm_pkt *pkt)
@@ -214,9 +214,9 @@ static void lie_body(const struct liar *liar, struct wire_cm_pkt *pkt)
 	case WIRE_CM_HELLO:
 		memcpy(pkt->hello.cookie, liar->cookie, WIRE_CM_COOKIE_LEN);
 		cm_addr_to_wire(&liar->addr, &pkt->hello.addr);
-		lie_half(&pkt->hello.half);
+		lie_half(&pkt->hello.params);
 		break;
-	case WIRE_CM_WELCOME: lie_half(&pkt->welcome.half); break;
+	case WIRE_CM_WELCOME: lie_half(&pkt->welcome.params); break;
 	default: break;
 	}
 }
@@ -233,7 +233,7 @@ static size_t lie(const struct liar *liar, uint8_t *buf)
 	size_t len;
 
 	if (pkt.type != WIRE_CM_REQ)
-		pkt.dst_inc = bend(us.agent->inc);
+		pkt.dst_inc = bend(us.cep->inc);
 	lie_body(liar, &pkt);
 	len = wire_cm_encode(&pkt, buf);
 	if (what & 0x80)
@@ -248,11 +248,11 @@ static void come(const uint8_t *buf, size_t len, const struct liar *liar)
 	uint64_t before;
 
 	look(&us);
-	before = us.agent->stats.rx_pkts;
-	CHECK(sendto(liar->fd, buf, len, 0, &us.agent->addr.sa, cm_addr_len(&us.agent->addr)) ==
+	before = us.cep->stats.rx_pkts;
+	CHECK(sendto(liar->fd, buf, len, 0, &us.cep->addr.sa, cm_addr_len(&us.cep->addr)) ==
 	      (ssize_t)len);
 	look(&us);
-	CHECK(us.agent->stats.rx_pkts > before);
+	CHECK(us.cep->stats.rx_pkts > before);
 }
 
 static void come_lie(struct liar *liar)
@@ -275,18 +275,18 @@ static void come_bytes(struct liar *liar)
 
 static void check(void)
 {
-	const struct cm_agent *agent = us.agent;
+	const struct cm_ep *cep = us.cep;
 
-	CHECK(agent->guest_cnt <= CM_GUESTS);
-	CHECK(agent->ghost_cnt <= CM_GUESTS + CM_GHOSTS);
-	CHECK(agent->peers.peer_cnt <= LIARS + 1);
-	CHECK(agent->caller_cnt == 0);
+	CHECK(cep->pending_cnt <= CM_PENDING_MAX);
+	CHECK(cep->zombie_cnt <= CM_PENDING_MAX + CM_ZOMBIES_MAX);
+	CHECK(cep->peers.peer_cnt <= LIARS + 1);
+	CHECK(cep->caller_cnt == 0);
 	CHECK(friend.ups <= 1 && !friend.downs);
 }
 
 static void connect_to(struct user *from, const union cm_addr *to)
 {
-	cm_connect(from->agent, &to->sa);
+	cm_connect(from->cep, &to->sa);
 }
 
 static void step(void)
@@ -299,13 +299,13 @@ static void step(void)
 	default: come_lie(liar); break;
 	case 8: come_bytes(liar); break;
 	case 9: connect_to(&us, &liar->addr); break;
-	case 10: cm_connect_cancel(us.agent, &liar->addr.sa); break;
-	case 11: connect_to(&friend, &us.agent->addr); break;
+	case 10: cm_connect_cancel(us.cep, &liar->addr.sa); break;
+	case 11: connect_to(&friend, &us.cep->addr); break;
 	case 12: look(&us); break;
 	case 13: look(&friend); break;
 	case 14: next_deadline(); break;
 	case 15:
-		if (k->cm && !cm_addr_is_equal(&k->cm->addr, &friend.agent->addr))
+		if (k->cm && !cm_addr_is_equal(&k->cm->addr, &friend.cep->addr))
 			put(&us, k);
 		break;
 	}
@@ -318,7 +318,7 @@ static void settle(void)
 	unsigned rounds;
 
 	if (!friend.ups)
-		connect_to(&friend, &us.agent->addr);
+		connect_to(&friend, &us.cep->addr);
 	for (rounds = 0; !friend.ups; rounds++) {
 		CHECK(rounds < 2000);
 		look(&us);
@@ -338,7 +338,7 @@ static void agent_open(struct user *u)
 	struct cm_paths paths = { PATHS, { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } };
 
 	memset(u, 0, sizeof(*u));
-	CHECK(!cm_agent_open(node, (struct sockaddr *)&any, paths, &ops, u, &u->agent));
+	CHECK(!cm_ep_open(node, (struct sockaddr *)&any, paths, &ops, u, &u->cep));
 }
 
 static void agent_close(struct user *u)
@@ -348,7 +348,7 @@ static void agent_close(struct user *u)
 	for (i = 0; i < CONNS; i++)
 		if (u->conns[i].cm)
 			put(u, &u->conns[i]);
-	cm_agent_close(u->agent);
+	cm_ep_close(u->cep);
 }
 
 static void liar_open(struct liar *liar)

@@ -67,11 +67,11 @@ static void side_close(struct side *side)
 	side->s = NULL;
 }
 
-static void side_open(struct side *side, struct erpc_port *port, struct wire_erpc_half *half)
+static void side_open(struct side *side, struct erpc_port *port, struct wire_erpc_params *params)
 {
 	*side = (struct side){ .honest = side->honest, .peer = side->peer, .liar = &liar };
-	CHECK(!erpc_session_open(port, half, &side->s));
-	side->token = half->token;
+	CHECK(!erpc_session_open(port, params, &side->s));
+	side->token = params->token;
 	side->s->user = side;
 }
 
@@ -79,17 +79,17 @@ static void side_open(struct side *side, struct erpc_port *port, struct wire_erp
 static void lied_open(struct side *side)
 {
 	uint8_t how = (uint8_t)take(1);
-	struct wire_erpc_half half;
+	struct wire_erpc_params params;
 
-	side_open(side, ports[HERE], &half);
-	half = (struct wire_erpc_half){ .version = WIRE_ERPC_VERSION,
-					.session = (uint16_t)how,
-					.credits = 32,
-					.token = how,
-					.mtu = 1024 };
+	side_open(side, ports[HERE], &params);
+	params = (struct wire_erpc_params){ .version = WIRE_ERPC_VERSION,
+					    .session = (uint16_t)how,
+					    .credits = 32,
+					    .token = how,
+					    .mtu = 1024 };
 	if (how & 0x80)
-		script_bytes(&script, (uint8_t *)&half + take(1) % sizeof(half) / 4 * 4, 4);
-	if (erpc_session_connect(side->s, &half, address(ports[HERE]->dg, liar_dg)))
+		script_bytes(&script, (uint8_t *)&params + take(1) % sizeof(params) / 4 * 4, 4);
+	if (erpc_session_connect(side->s, &params, address(ports[HERE]->dg, liar_dg)))
 		side_close(side);
 	else if (!(how & 0x40))
 		erpc_session_attach(side->s);
@@ -141,7 +141,7 @@ static void port_open(enum who who, double rate)
 
 static void open_all(uint8_t shape)
 {
-	struct wire_erpc_half here, there;
+	struct wire_erpc_params here, there;
 	unsigned i;
 
 	fake_net_init(&net, 1);

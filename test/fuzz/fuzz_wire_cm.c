@@ -19,19 +19,19 @@ static void check(int is_true)
 		abort();
 }
 
-static void check_half(const struct wire_cm_half *half)
+static void check_half(const struct wire_cm_params *params)
 {
-	check(half->engine_len <= WIRE_CM_ENGINE_MAX && half->dev_len <= WIRE_CM_DEV_MAX &&
-	      half->fd_cnt <= WIRE_CM_FDS_MAX);
+	check(params->engine_len <= WIRE_CM_ENGINE_MAX && params->dev_len <= WIRE_CM_DEV_MAX &&
+	      params->fd_cnt <= WIRE_CM_FDS_MAX);
 }
 
 static void check_pkt(const struct wire_cm_pkt *pkt)
 {
 	check(pkt->nonce && pkt->src_inc && !pkt->dst_inc == (pkt->type == WIRE_CM_REQ));
 	if (pkt->type == WIRE_CM_HELLO)
-		check_half(&pkt->hello.half);
+		check_half(&pkt->hello.params);
 	else if (pkt->type == WIRE_CM_WELCOME)
-		check_half(&pkt->welcome.half);
+		check_half(&pkt->welcome.params);
 	else if (pkt->type == WIRE_CM_NAK)
 		check(pkt->nak.err && memchr(pkt->nak.text, '\0', sizeof(pkt->nak.text)));
 }

@@ -65,11 +65,11 @@ void bulk_done(void)
 static void bulk_begin(void)
 {
 	struct dev_link *link = ends[pair_rand() % links].link;
-	size_t half = BUF_LEN / 2, len = 1 + pair_rand() % half, cut = pair_rand() % len, i;
+	size_t params = BUF_LEN / 2, len = 1 + pair_rand() % params, cut = pair_rand() % len, i;
 	int ret;
 
 	bulk_is_put = get_cnt > put_cnt;
-	bulk_off = pair_rand() % (half - len + 1) + (bulk_is_put ? half : 0);
+	bulk_off = pair_rand() % (params - len + 1) + (bulk_is_put ? params : 0);
 	for (i = 0; i < len; i++)
 		local[i] = bulk_is_put ? pair_pattern(77, bulk_off + i) : 0;
 	bulk_iov[0] = (struct iovec){ local, cut };

@@ -363,12 +363,12 @@ static void flood(const struct sockaddr_in *addr)
 /* Half of the connections go in good order, the rest with the server. */
 static void end_all(pid_t server)
 {
-	unsigned half = me.cnt / 2, ended;
+	unsigned params = me.cnt / 2, ended;
 	uint64_t zero = 0;
 
-	for (unsigned i = 0; i < half; i++)
+	for (unsigned i = 0; i < params; i++)
 		FAB_CHECK(fi_shutdown(me.conns[i].ep, 0));
-	UNTIL(ENDED == half, false);
+	UNTIL(ENDED == params, false);
 	FAB_TRUE(!kill(server, SIGKILL));
 	FAB_TRUE(waitpid(server, NULL, 0) == server);
 	UNTIL(ENDED == me.cnt, false);

@@ -350,19 +350,19 @@ static void flood_session(struct foe *foe, uint32_t i)
 {
 	uint8_t buf[1472];
 	uint32_t slot = (uint32_t)next_random() % 8, k, len = (uint32_t)next_random() % 1400;
-	uint64_t first = foe->half.token >> 20 & 0xFFFFFFFFF8;
+	uint64_t first = foe->params.token >> 20 & 0xFFFFFFFFF8;
 	struct wire_erpc_hdr h = {
 		.req_type = slot < 5   ? WIRE_ERPC_BATCH
 			    : slot < 7 ? WIRE_ERPC_GET
 				       : WIRE_ERPC_REPLIES,
 		.msg_size = i % 8 ? len : 60000,
-		.session = foe->half.session,
+		.session = foe->params.session,
 		.kind = (enum wire_erpc_kind)(i % 16 ? WIRE_ERPC_REQ : next_random() % 4),
 		.req_num = first + slot + 8 * (next_random() % 2),
-		.tag = (uint16_t)foe->half.token,
+		.tag = (uint16_t)foe->params.token,
 	};
 
-	if (!foe->half.token)
+	if (!foe->params.token)
 		return;
 	for (k = WIRE_ERPC_HDR_LEN; k < sizeof(buf); k++)
 		buf[k] = (uint8_t)next_random();
@@ -394,8 +394,8 @@ static bool friends_are_in(void)
 		struct foe *foe = &foes[i];
 
 		foe_listen(foe, &victims[0].addr);
-		cnt += foe->half.token != 0;
-		if (foe->half.token)
+		cnt += foe->params.token != 0;
+		if (foe->params.token)
 			continue;
 		if (foe->ack.src_inc)
 			foe_hello(foe, &victims[0].addr, foe->ack.ack.cookie);

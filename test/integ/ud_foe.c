@@ -25,7 +25,7 @@ void foe_restart(struct foe *foe, uint64_t nonce)
 	foe->nonce = nonce;
 	foe->inc = nonce ^ (uint64_t)1 << 63;
 	foe->ack.src_inc = 0;
-	foe->half.token = 0;
+	foe->params.token = 0;
 }
 
 void foe_vanish(struct foe *foe)
@@ -61,11 +61,11 @@ void foe_ask(const struct foe *foe, const struct sockaddr_in *to)
 
 void foe_hello(const struct foe *foe, const struct sockaddr_in *to, const uint8_t *cookie)
 {
-	struct wire_erpc_half half = { .version = WIRE_ERPC_VERSION,
-				       .session = 1,
-				       .credits = 32,
-				       .token = foe->nonce,
-				       .mtu = 1472 };
+	struct wire_erpc_params params = { .version = WIRE_ERPC_VERSION,
+					   .session = 1,
+					   .credits = 32,
+					   .token = foe->nonce,
+					   .mtu = 1472 };
 	struct wire_cm_pkt hello = { .type = WIRE_CM_HELLO };
 	union udp_addr at = { .in = foe->addr };
 	struct dev_desc desc;
@@ -75,23 +75,23 @@ void foe_hello(const struct foe *foe, const struct sockaddr_in *to, const uint8_
 	hello.hello.addr.family = 4;
 	hello.hello.addr.port = ntohs(foe->addr.sin_port);
 	memcpy(hello.hello.addr.ip, &foe->addr.sin_addr, 4);
-	hello.hello.half.path = WIRE_CM_PATH_UDP;
-	hello.hello.half.engine_len = sizeof(half);
-	memcpy(hello.hello.half.engine, &half, sizeof(half));
-	hello.hello.half.dev_len = desc.len;
-	memcpy(hello.hello.half.dev, desc.bytes, desc.len);
+	hello.hello.params.path = WIRE_CM_PATH_UDP;
+	hello.hello.params.engine_len = sizeof(params);
+	memcpy(hello.hello.params.engine, &params, sizeof(params));
+	hello.hello.params.dev_len = desc.len;
+	memcpy(hello.hello.params.dev, desc.bytes, desc.len);
 	foe_say(foe, to, &hello);
 }
 
 /** What the other end says of its session. */
-static void foe_note(struct foe *foe, const struct wire_cm_half *theirs)
+static void foe_note(struct foe *foe, const struct wire_cm_params *theirs)
 {
 	struct dev_desc desc = { .len = theirs->dev_len };
 	union udp_addr at;
 	uint32_t mtu;
 
-	FAB_TRUE(theirs->engine_len == sizeof(foe->half));
-	memcpy(&foe->half, theirs->engine, sizeof(foe->half));
+	FAB_TRUE(theirs->engine_len == sizeof(foe->params));
+	memcpy(&foe->params, theirs->engine, sizeof(foe->params));
 	memcpy(desc.bytes, theirs->dev, theirs->dev_len);
 	FAB_CHECK(udp_desc_decode(&desc, &at, &mtu));
 	foe->port = at.in;
@@ -136,7 +136,7 @@ static void foe_take(struct foe *foe, const struct sockaddr_in *to, const struct
 	} else if (pkt->type == WIRE_CM_ACK) {
 		foe->ack = *pkt;
 	} else if (pkt->type == WIRE_CM_WELCOME && !foe->is_mute) {
-		foe_note(foe, &pkt->welcome.half);
+		foe_note(foe, &pkt->welcome.params);
 		foe_say(foe, to, &ready);
 	}
 }

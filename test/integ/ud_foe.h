@@ -18,10 +18,10 @@ struct foe {
 	uint64_t inc; /* its incarnation */
 	bool is_mute; /* says nothing after WELCOME */
 	/* What it heard. */
-	struct wire_cm_pkt ack;     /* an invitation; src_inc 0: none */
-	struct wire_cm_pkt req;     /* a request of somebody's; src_inc 0: none */
-	struct wire_erpc_half half; /* the session that it got; token 0: none */
-	struct sockaddr_in port;    /* and where packets for it go */
+	struct wire_cm_pkt ack;         /* an invitation; src_inc 0: none */
+	struct wire_cm_pkt req;         /* a request of somebody's; src_inc 0: none */
+	struct wire_erpc_params params; /* the session that it got; token 0: none */
+	struct sockaddr_in port;        /* and where packets for it go */
 };
 
 /** A new one, at a port that nobody has; whatever it was before stays as it is. */

@@ -33,7 +33,7 @@
 struct end {
 	pthread_rwlock_t use;
 	struct cm_node *node;
-	struct cm_agent *agent;
+	struct cm_ep *cep;
 	struct sockaddr_storage addr;
 	pthread_mutex_t lock; /* taken last; guards what follows */
 	struct util_list conns;
@@ -51,7 +51,7 @@ static struct cm_node *nodes[NODES];
 static struct end ends[NODES * ENDS];
 static unsigned ups, downs, fails, restarts;
 
-static int on_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half, void **user)
+static int on_prepare(void *ctx, struct cm_conn *cm, struct cm_params *half, void **user)
 {
 	struct end *end = ctx;
 	struct conn *conn = calloc(1, sizeof(*conn));
@@ -70,7 +70,7 @@ static int on_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half, void 
 	return 0;
 }
 
-static int on_establish(void *ctx, struct cm_conn *cm, void *user, const struct cm_half *peer)
+static int on_establish(void *ctx, struct cm_conn *cm, void *user, const struct cm_params *peer)
 {
 	struct end *end = ctx;
 	struct conn *conn = user;
@@ -126,7 +126,7 @@ static void on_failed(void *ctx, const struct sockaddr *addr, int err, const cha
 	pthread_mutex_unlock(&end->lock);
 }
 
-static const struct cm_agent_ops ops = {
+static const struct cm_ep_ops ops = {
 	.prepare = on_prepare,
 	.establish = on_establish,
 	.up = on_up,
@@ -156,8 +156,7 @@ static void end_open(struct end *end)
 	pthread_mutex_lock(&end->lock);
 	end->is_open = true;
 	pthread_mutex_unlock(&end->lock);
-	CHECK(!cm_agent_open(end->node, (struct sockaddr *)&end->addr, paths, &ops, end,
-			     &end->agent));
+	CHECK(!cm_ep_open(end->node, (struct sockaddr *)&end->addr, paths, &ops, end, &end->cep));
 }
 
 /* A conn that is down, or any that is up: the caller's to put, or NULL. */
@@ -190,7 +189,7 @@ static void end_close(struct end *end)
 {
 	struct util_list *first;
 
-	cm_agent_close(end->agent);
+	cm_ep_close(end->cep);
 	pthread_mutex_lock(&end->lock);
 	end->is_open = false;
 	pthread_mutex_unlock(&end->lock);
@@ -219,9 +218,9 @@ static void step(struct rng *rng)
 	}
 	pthread_rwlock_rdlock(&end->use);
 	if (what < 500 && to != end)
-		CHECK(!cm_connect(end->agent, (struct sockaddr *)&to->addr));
+		CHECK(!cm_connect(end->cep, (struct sockaddr *)&to->addr));
 	else if (what < 550)
-		cm_connect_cancel(end->agent, (struct sockaddr *)&to->addr);
+		cm_connect_cancel(end->cep, (struct sockaddr *)&to->addr);
 	else
 		conn_put(end_take(end, what < 750));
 	pthread_rwlock_unlock(&end->use);
@@ -247,13 +246,13 @@ static void finish(void)
 		struct end *end = &ends[i];
 
 		for (int k = 0; k < NODES * ENDS; k++)
-			cm_connect_cancel(end->agent, (struct sockaddr *)&ends[k].addr);
+			cm_connect_cancel(end->cep, (struct sockaddr *)&ends[k].addr);
 		pthread_mutex_lock(&end->lock);
 		end->asked = end->failed = 0;
 		pthread_mutex_unlock(&end->lock);
 		for (int k = 0; k < NODES * ENDS; k++)
 			if (i != k)
-				CHECK(!cm_connect(end->agent, (struct sockaddr *)&ends[k].addr));
+				CHECK(!cm_connect(end->cep, (struct sockaddr *)&ends[k].addr));
 	}
 	for (int i = 0; i < NODES * ENDS; i++) {
 		unsigned answers = 0;
@@ -302,7 +301,7 @@ static void set_up(struct rng *rngs)
 		pthread_mutex_init(&end->lock, NULL);
 		util_list_init(&end->conns);
 		end_open(end);
-		cm_agent_addr(end->agent, &end->addr); /* the port that restarts keep */
+		cm_ep_addr(end->cep, &end->addr); /* the port that restarts keep */
 	}
 }
 

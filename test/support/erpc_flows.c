@@ -204,7 +204,7 @@ static void flow_open(struct flows_sim *sim, unsigned idx)
 {
 	const struct flows_cfg *cfg = &sim->out->cfg;
 	struct flow *flow = &sim->flow[idx];
-	struct wire_erpc_half ours, theirs;
+	struct wire_erpc_params ours, theirs;
 
 	*flow = (struct flow){ .sim = sim, .idx = idx, .begin_ns = sim->began_ns };
 	if (cfg->late_ns && idx == cfg->cnt - 1)

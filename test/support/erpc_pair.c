@@ -195,7 +195,7 @@ void erpc_pair_init(struct erpc_pair *p, uint64_t seed)
 void erpc_pair_join(struct erpc_port *a, struct erpc_port *b, struct erpc_session **sa,
 		    struct erpc_session **sb)
 {
-	struct wire_erpc_half ha, hb;
+	struct wire_erpc_params ha, hb;
 	struct dev_dgram_ah *ah;
 	struct dev_desc desc;
 

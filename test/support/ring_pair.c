@@ -19,8 +19,9 @@ RING_OVER(pair_late, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_lat
 RING_OVER(pair_nic, WIRE_CM_PATH_NIC, fake_nic_ops, fake_nic_ops, fake_link_staged_ops,
 	  ring_pair_flush);
 
-const struct eng_transports ring_pair_lanes_nic = { .cnt = 1, .ops = { &ring_transport_pair_nic } };
-const struct eng_transports ring_pair_lanes_both = {
+const struct eng_transports ring_pair_transports_nic = { .cnt = 1,
+							 .ops = { &ring_transport_pair_nic } };
+const struct eng_transports ring_pair_transports_both = {
 	.cnt = 2, .ops = { &ring_transport_pair_direct, &ring_transport_pair_nic }
 };
 
@@ -134,7 +135,7 @@ void ring_pair_fini(struct ring_pair *pair)
 void ring_end_progress(struct ring_end *end)
 {
 	const struct dev_link_ops *ops = end->dev.direct ? &fake_link_direct_ops
-					 : end->dev.late  ? &fake_link_late_ops
+					 : end->dev.late ? &fake_link_late_ops
 							 : &fake_link_staged_ops;
 
 	ring_loop_progress(&fake_dev_ops, ops, &end->engine);

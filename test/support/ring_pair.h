@@ -25,8 +25,8 @@ extern const struct eng_transport_ops ring_transport_pair_late;
 extern const struct eng_transport_ops ring_transport_pair_nic;
 
 /** For eng_open: the fake NIC alone, and behind the direct device. */
-extern const struct eng_transports ring_pair_lanes_nic;
-extern const struct eng_transports ring_pair_lanes_both;
+extern const struct eng_transports ring_pair_transports_nic;
+extern const struct eng_transports ring_pair_transports_both;
 
 struct ring_end {
 	struct ring_conn conn; /* first */
@@ -37,7 +37,7 @@ struct ring_end {
 };
 
 /** The transport of its engine. */
-static inline struct ring_transport *ring_end_lane(struct ring_end *end)
+static inline struct ring_transport *ring_end_transport(struct ring_end *end)
 {
 	return ring_transport_of(eng_transport_at(&end->engine, 0));
 }

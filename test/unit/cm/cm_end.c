@@ -14,7 +14,7 @@
 #include "cm/base/cm_addr.h"
 #include "cm/node/cm_node.h"
 
-static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half, void **user)
+static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_params *params, void **user)
 {
 	struct cm_end *end = ctx;
 	struct cm_end_conn *c = calloc(1, sizeof(*c));
@@ -23,19 +23,19 @@ static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half,
 	if (end->on_prepare)
 		end->on_prepare(end);
 	pthread_mutex_lock(&end->lock);
-	ret = end->no_path & half->path ? -FI_ENOMEM : end->prepare_ret;
+	ret = end->no_path & params->path ? -FI_ENOMEM : end->prepare_ret;
 	end->prepared++;
-	for (uint32_t i = 0; i < end->fd_cnt && half->path == WIRE_CM_PATH_SHM; i++) {
-		half->dev.fds[i] = cm_test_memfd(end->text);
-		if (half->dev.fds[i] < 0)
-			ret = half->dev.fds[i];
+	for (uint32_t i = 0; i < end->fd_cnt && params->path == WIRE_CM_PATH_SHM; i++) {
+		params->dev.fds[i] = cm_test_memfd(end->text);
+		if (params->dev.fds[i] < 0)
+			ret = params->dev.fds[i];
 		else
-			half->dev.fd_cnt++;
+			params->dev.fd_cnt++;
 	}
-	half->engine_len = 3;
-	memcpy(half->engine, "eng", 3);
-	half->dev.len = 5;
-	memcpy(half->dev.bytes, "bytes", 5);
+	params->engine_len = 3;
+	memcpy(params->engine, "eng", 3);
+	params->dev.len = 5;
+	memcpy(params->dev.bytes, "bytes", 5);
 	if (ret) {
 		free(c);
 	} else {
@@ -49,7 +49,8 @@ static int cm_end_prepare(void *ctx, struct cm_conn *conn, struct cm_half *half,
 	return ret;
 }
 
-static int cm_end_establish(void *ctx, struct cm_conn *conn, void *user, const struct cm_half *peer)
+static int cm_end_establish(void *ctx, struct cm_conn *conn, void *user,
+			    const struct cm_params *peer)
 {
 	struct cm_end *end = ctx;
 	struct cm_end_conn *c = user;
@@ -156,7 +157,7 @@ static uint64_t cm_end_on_heard(void *ctx, struct cm_conn *cm, void *user)
 	return heard_ns;
 }
 
-static const struct cm_agent_ops cm_end_ops = {
+static const struct cm_ep_ops cm_end_ops = {
 	.prepare = cm_end_prepare,
 	.establish = cm_end_establish,
 	.up = cm_end_on_up,
@@ -199,9 +200,9 @@ void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_add
 	end->node = node;
 	/* Before the agent is open: it may be called from then on. */
 	snprintf(end->text, sizeof(end->text), "end %p", (void *)end);
-	ret = cm_agent_open(node, &addr->sa, cm_test_paths, &cm_end_ops, end, &end->agent);
+	ret = cm_ep_open(node, &addr->sa, cm_test_paths, &cm_end_ops, end, &end->cep);
 	CM_CHECK(!ret);
-	cm_agent_addr(end->agent, &end->addr);
+	cm_ep_addr(end->cep, &end->addr);
 }
 
 static void cm_end_put(struct cm_end *end, struct cm_end_conn *c)
@@ -217,7 +218,7 @@ void cm_end_close(struct cm_end *end)
 {
 	struct util_list *first;
 
-	cm_agent_close(end->agent);
+	cm_ep_close(end->cep);
 	while ((first = util_list_first(&end->conns)))
 		cm_end_put(end, UTIL_CONTAINER_OF(first, struct cm_end_conn, link));
 	pthread_cond_destroy(&end->changed);
@@ -244,7 +245,7 @@ void cm_ends_close(struct cm_node *node, struct cm_end *a, struct cm_end *b)
 
 int cm_end_connect(struct cm_end *end, const struct cm_end *to)
 {
-	return cm_connect(end->agent, (const struct sockaddr *)&to->addr);
+	return cm_connect(end->cep, (const struct sockaddr *)&to->addr);
 }
 
 bool cm_end_wait(struct cm_end *end, const unsigned *counter, unsigned cnt, int ms)
@@ -354,6 +355,6 @@ struct cm_stats cm_end_stats(struct cm_end *end)
 {
 	struct cm_stats stats;
 
-	cm_agent_stats(end->agent, &stats);
+	cm_ep_stats(end->cep, &stats);
 	return stats;
 }

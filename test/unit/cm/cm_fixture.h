@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 #include "cm/cm.h"
-#include "cm/dial/cm_dial.h"
+#include "cm/msg/cm_msg.h"
 #include "cm/base/cm_fd.h"
 #include "cm/base/cm_mac.h"
 #include "util/list.h"
@@ -47,7 +47,7 @@ struct cm_end_conn {
 
 struct cm_end {
 	struct cm_node *node;
-	struct cm_agent *agent;
+	struct cm_ep *cep;
 	struct sockaddr_storage addr;
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t changed;
@@ -64,12 +64,12 @@ struct cm_end {
 	void *arg;
 	unsigned prepared, established, up, asked, down, failed, accepted, refused;
 	int refused_err;
-	char said[CM_DIAL_DATA_MAX + 1]; /* with accepted or refused */
+	char said[CM_MSG_DATA_MAX + 1]; /* with accepted or refused */
 	int down_err, failed_err;
 	char why[512];
 };
 
-/** What agents that are opened from now on offer; at first shared memory. */
+/** What ceps that are opened from now on offer; at first shared memory. */
 extern struct cm_paths cm_test_paths;
 
 /** Opens an agent at "127.0.0.1" or "::1", any port, on `node`. */

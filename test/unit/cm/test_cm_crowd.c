@@ -22,7 +22,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "cm/conn/cm_dgram.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
@@ -100,7 +100,7 @@ static void say(const struct member *m, struct wire_cm_pkt *pkt)
 
 static void say_short(const struct member *m, enum wire_cm_type type)
 {
-	struct wire_cm_pkt pkt = { .type = type, .dst_inc = a.agent->inc };
+	struct wire_cm_pkt pkt = { .type = type, .dst_inc = a.cep->inc };
 
 	say(m, &pkt);
 }
@@ -116,11 +116,11 @@ static void ask(struct member *m)
 
 static void greet(struct member *m, const struct wire_cm_pkt *ack)
 {
-	struct wire_cm_pkt hello = { .type = WIRE_CM_HELLO, .dst_inc = a.agent->inc };
+	struct wire_cm_pkt hello = { .type = WIRE_CM_HELLO, .dst_inc = a.cep->inc };
 
 	memcpy(hello.hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
 	cm_addr_to_wire(&m->addr, &hello.hello.addr);
-	hello.hello.half.path = WIRE_CM_PATH_UDP;
+	hello.hello.params.path = WIRE_CM_PATH_UDP;
 	say(m, &hello);
 	m->said_ns = util_clock_ns();
 }

@@ -42,7 +42,7 @@ static int fake_dial(struct core_engine_ep *eep, const struct sockaddr *addr, co
 	return engine.ret;
 }
 
-static int fake_answer(struct core_engine_ep *eep, struct cm_call *call, const void *data,
+static int fake_answer(struct core_engine_ep *eep, struct cm_connreq *call, const void *data,
 		       size_t len)
 {
 	(void)eep;
@@ -122,12 +122,12 @@ static const struct core_chan_ops full_ops = {
 };
 static struct core_chan chan;
 
-static const struct sockaddr_in agent = { .sin_family = AF_INET, .sin_port = 9 };
+static const struct sockaddr_in cep = { .sin_family = AF_INET, .sin_port = 9 };
 
 static void come_up(void)
 {
 	chan = (struct core_chan){ .ops = &full_ops, .eager_max = 1000, .caps = CORE_CHAN_WAKES };
-	core_conn_on_up(&conn, &chan, (const struct sockaddr *)&agent, 4711);
+	core_conn_on_up(&conn, &chan, (const struct sockaddr *)&cep, 4711);
 }
 
 static uint16_t port_of(const struct sockaddr_storage *addr)

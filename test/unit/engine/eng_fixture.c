@@ -142,7 +142,7 @@ void wholes_close(void)
 
 /* ---- transports that carry nothing ---- */
 
-struct fake_lane_cfg fake_cfg;
+struct fake_transport_cfg fake_cfg;
 char fake_story[256];
 unsigned fake_polls[2];
 static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -170,28 +170,28 @@ unsigned fake_told(char what)
 	return cnt;
 }
 
-struct fake_lane {
+struct fake_transport {
 	struct eng_transport eng; /* first */
 	int fd;
 };
 
-static struct fake_lane *fake_lane_of(struct eng_transport *transport)
+static struct fake_transport *fake_transport_of(struct eng_transport *transport)
 {
-	return (struct fake_lane *)transport;
+	return (struct fake_transport *)transport;
 }
 
 static int fake_open(struct eng_transport *transport)
 {
-	int ret = fake_cfg.fail_open[transport->ops - fake_lane_ops];
+	int ret = fake_cfg.fail_open[transport->ops - fake_transport_ops];
 
 	if (!ret)
-		fake_lane_of(transport)->fd = eventfd(0, EFD_NONBLOCK);
+		fake_transport_of(transport)->fd = eventfd(0, EFD_NONBLOCK);
 	return ret;
 }
 
 static void fake_close(struct eng_transport *transport)
 {
-	close(fake_lane_of(transport)->fd);
+	close(fake_transport_of(transport)->fd);
 }
 
 static int fake_ep_open(struct eng_transport *transport, struct core_engine_ep *eep,
@@ -223,9 +223,9 @@ static const struct core_chan_ops fake_chan_ops = {
 };
 
 static int fake_prepare(struct eng_transport *transport, struct core_engine_ep *eep,
-			struct cm_half *half, struct eng_conn **conn)
+			struct cm_params *params, struct eng_conn **conn)
 {
-	cr_assert_eq(half->path, transport->ops->path);
+	cr_assert_eq(params->path, transport->ops->path);
 	cr_assert_eq(eng_transport_ep(eep, transport), eep, "ep_open came first");
 	if (fake_cfg.fail_prepare)
 		return fake_tell('p', fake_cfg.fail_prepare);
@@ -234,7 +234,7 @@ static int fake_prepare(struct eng_transport *transport, struct core_engine_ep *
 	return fake_tell('p', 0);
 }
 
-static int fake_establish(struct eng_conn *conn, const struct cm_half *peer)
+static int fake_establish(struct eng_conn *conn, const struct cm_params *peer)
 {
 	(void)conn;
 	(void)peer;
@@ -273,7 +273,7 @@ static void fake_free(struct eng_conn *conn)
 
 static bool fake_poll(struct eng_transport *transport)
 {
-	fake_polls[transport->ops - fake_lane_ops]++;
+	fake_polls[transport->ops - fake_transport_ops]++;
 	return fake_cfg.busy;
 }
 
@@ -290,7 +290,7 @@ static void fake_progress(struct eng_transport *transport)
 
 static int fake_wait_fd(struct eng_transport *transport)
 {
-	return fake_lane_of(transport)->fd;
+	return fake_transport_of(transport)->fd;
 }
 
 static int fake_arm(struct eng_transport *transport)
@@ -314,9 +314,11 @@ static void fake_disarm(struct eng_transport *transport)
 		.arm = fake_arm, .disarm = fake_disarm,                                            \
 	}
 
-const struct eng_transport_ops fake_lane_ops[2] = { FAKE_LANE(WIRE_CM_PATH_SHM),
-						    FAKE_LANE(WIRE_CM_PATH_NIC) };
-const struct eng_transports fake_lanes_first = { .cnt = 1, .ops = { &fake_lane_ops[0] } };
-const struct eng_transports fake_lanes_second = { .cnt = 1, .ops = { &fake_lane_ops[1] } };
-const struct eng_transports fake_lanes_both = { .cnt = 2,
-						.ops = { &fake_lane_ops[0], &fake_lane_ops[1] } };
+const struct eng_transport_ops fake_transport_ops[2] = { FAKE_LANE(WIRE_CM_PATH_SHM),
+							 FAKE_LANE(WIRE_CM_PATH_NIC) };
+const struct eng_transports fake_transports_first = { .cnt = 1, .ops = { &fake_transport_ops[0] } };
+const struct eng_transports fake_transports_second = { .cnt = 1,
+						       .ops = { &fake_transport_ops[1] } };
+const struct eng_transports fake_transports_both = {
+	.cnt = 2, .ops = { &fake_transport_ops[0], &fake_transport_ops[1] }
+};

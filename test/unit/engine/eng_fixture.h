@@ -44,16 +44,17 @@ void wholes_until(const int *what);
  * Lanes that carry nothing. What the engine asks, in the order of calls, goes to the end of `fake_story`:
  * p prepare, e establish, a attach, d drain, x end, s stop, f free; o ep_open, c ep_close.
  */
-extern const struct eng_transport_ops fake_lane_ops[2]; /* of paths SHM and NIC */
-extern const struct eng_transports fake_lanes_first, fake_lanes_second, fake_lanes_both;
+extern const struct eng_transport_ops fake_transport_ops[2]; /* of paths SHM and NIC */
+extern const struct eng_transports fake_transports_first, fake_transports_second,
+	fake_transports_both;
 
-struct fake_lane_cfg {
+struct fake_transport_cfg {
 	int fail_open[2]; /* of either */
 	int fail_port, fail_prepare, fail_establish, fail_attach;
 	bool busy; /* poll and arm say that there is more */
 };
 
-extern struct fake_lane_cfg fake_cfg;
+extern struct fake_transport_cfg fake_cfg;
 extern char fake_story[256];
 extern unsigned fake_polls[2]; /* of either kind of transport */
 

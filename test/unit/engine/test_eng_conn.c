@@ -22,7 +22,7 @@ static const char *only(const char *letters)
 
 static void meet(void)
 {
-	wholes_meet(&fake_lanes_second, &fake_lanes_second);
+	wholes_meet(&fake_transports_second, &fake_transports_second);
 	cr_assert_eq(fake_told('a'), 2);
 	memset(fake_story, 0, sizeof(fake_story));
 }
@@ -110,8 +110,8 @@ Test(eng_conn, stopping_keeps_the_memory_until_it_is_closed, .timeout = 200)
 Test(eng_conn, one_that_the_device_does_not_take_is_a_connect_that_failed, .timeout = 200)
 {
 	fake_cfg.fail_attach = -FI_ENOMEM;
-	whole_open(&wholes[0], &fake_lanes_first);
-	whole_open(&wholes[1], &fake_lanes_first);
+	whole_open(&wholes[0], &fake_transports_first);
+	whole_open(&wholes[1], &fake_transports_first);
 	wholes_connect();
 	wholes_until(&wholes[0].failed);
 	cr_expect_eq(wholes[0].err, -FI_ENOMEM);

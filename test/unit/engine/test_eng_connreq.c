@@ -14,7 +14,7 @@ static struct core_engine engine;
 static struct core_engine_ep eep;
 static unsigned accepted, refused, news;
 static int refused_err;
-static char said[CM_DIAL_DATA_MAX + 1];
+static char said[CM_MSG_DATA_MAX + 1];
 
 static void hear(const void *data, size_t len)
 {
@@ -73,7 +73,7 @@ TestSuite(eng_connreq, .init = start, .fini = stop);
 Test(eng_connreq, answers_wait_for_progress_and_bring_their_data)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = 7 };
-	char most[CM_DIAL_DATA_MAX];
+	char most[CM_MSG_DATA_MAX];
 
 	memset(most, 'm', sizeof(most));
 	eng_connreq_accepted(&eep, (struct sockaddr *)&addr, most, sizeof(most));

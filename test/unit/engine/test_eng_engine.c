@@ -53,7 +53,7 @@ Test(eng_engine, an_endpoint_may_close_in_the_middle_of_a_handshake, .timeout = 
 
 Test(eng_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 200)
 {
-	wholes_meet(&ring_pair_lanes_nic, &ring_pair_lanes_nic);
+	wholes_meet(&ring_pair_transports_nic, &ring_pair_transports_nic);
 	cr_expect_eq(lane_of(&wholes[0])->ops, &ring_transport_pair_nic);
 	send_and_see(&wholes[0], &wholes[1]);
 	send_and_see(&wholes[1], &wholes[0]);
@@ -63,18 +63,18 @@ Test(eng_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 200)
 	wholes_close();
 }
 
-Test(eng_engine, where_both_lanes_lead_the_first_one_is_taken, .timeout = 200)
+Test(eng_engine, where_both_transports_lead_the_first_one_is_taken, .timeout = 200)
 {
-	wholes_meet(&ring_pair_lanes_both, &ring_pair_lanes_both);
+	wholes_meet(&ring_pair_transports_both, &ring_pair_transports_both);
 	cr_expect_eq(lane_of(&wholes[0]), eng_transport_at(wholes[0].engine, 0));
 	cr_expect_eq(lane_of(&wholes[1]), eng_transport_at(wholes[1].engine, 0));
 	send_and_see(&wholes[0], &wholes[1]);
 	wholes_close();
 }
 
-Test(eng_engine, where_one_end_lacks_a_lane_the_other_is_taken, .timeout = 200)
+Test(eng_engine, where_one_end_lacks_a_transport_the_other_is_taken, .timeout = 200)
 {
-	wholes_meet(&ring_pair_lanes_both, &ring_pair_lanes_nic);
+	wholes_meet(&ring_pair_transports_both, &ring_pair_transports_nic);
 	cr_expect_eq(lane_of(&wholes[0]), eng_transport_at(wholes[0].engine, 1));
 	send_and_see(&wholes[0], &wholes[1]);
 	send_and_see(&wholes[1], &wholes[0]);
@@ -85,7 +85,7 @@ Test(eng_engine, memory_of_connections_counts_against_the_budget, .timeout = 200
 {
 	const struct ring_conn *conn;
 
-	wholes_meet(&ring_pair_lanes_nic, &ring_pair_lanes_nic);
+	wholes_meet(&ring_pair_transports_nic, &ring_pair_transports_nic);
 	conn = ring_conn_of(wholes[0].chan);
 	cr_expect_eq(wholes[0].engine->mem, conn->link->rx_len + conn->link->tx_len);
 	cr_expect_eq(eng_mem_left(wholes[0].engine), util_params.mem - wholes[0].engine->mem);
@@ -97,7 +97,7 @@ Test(eng_engine, memory_of_connections_counts_against_the_budget, .timeout = 200
 
 Test(eng_engine, a_link_that_goes_down_ends_its_connection_and_the_pair_meets_again, .timeout = 200)
 {
-	wholes_meet(&ring_pair_lanes_nic, &ring_pair_lanes_nic);
+	wholes_meet(&ring_pair_transports_nic, &ring_pair_transports_nic);
 	fake_link_of(ring_conn_of(wholes[0].chan)->link)->down = -FI_EIO;
 	wholes_until(&wholes[0].down);
 	cr_expect_eq(wholes[0].err, -FI_EIO);
@@ -127,18 +127,18 @@ Test(eng_engine, a_device_that_does_not_open_is_left_out_if_another_does)
 	struct core_engine *engine;
 
 	fake_cfg.fail_open[0] = -FI_ENODEV;
-	engine = open_fake(&fake_lanes_both);
+	engine = open_fake(&fake_transports_both);
 	cr_expect_eq(engine->transport_cnt, 1);
-	cr_expect_eq(eng_transport_at(engine, 0)->ops, &fake_lane_ops[1]);
+	cr_expect_eq(eng_transport_at(engine, 0)->ops, &fake_transport_ops[1]);
 	eng_close(engine);
-	cr_expect_eq(eng_open(&fake_lanes_first, &none, &engine), -FI_ENODEV);
+	cr_expect_eq(eng_open(&fake_transports_first, &none, &engine), -FI_ENODEV);
 	fake_cfg.fail_open[1] = -FI_EMFILE;
-	cr_expect_eq(eng_open(&fake_lanes_both, &none, &engine), -FI_EMFILE);
+	cr_expect_eq(eng_open(&fake_transports_both, &none, &engine), -FI_EMFILE);
 }
 
-Test(eng_engine, only_lanes_that_carry_something_are_polled, .timeout = 200)
+Test(eng_engine, only_transports_that_carry_something_are_polled, .timeout = 200)
 {
-	wholes_meet(&fake_lanes_both, &fake_lanes_second);
+	wholes_meet(&fake_transports_both, &fake_transports_second);
 	whole_progress(&wholes[0]);
 	cr_expect_eq(fake_polls[0], 0);
 	cr_expect_gt(fake_polls[1], 0);
@@ -154,11 +154,11 @@ Test(eng_engine, only_lanes_that_carry_something_are_polled, .timeout = 200)
 /** The transport behind the first one has a connection. */
 static void meet_behind(void)
 {
-	wholes_meet(&fake_lanes_both, &fake_lanes_second);
+	wholes_meet(&fake_transports_both, &fake_transports_second);
 	fake_polls[0] = fake_polls[1] = 0;
 }
 
-Test(eng_engine, lanes_behind_the_first_are_a_standing_event_while_they_carry_something,
+Test(eng_engine, transports_behind_the_first_are_a_standing_event_while_they_carry_something,
      .timeout = 200)
 {
 	struct core_engine *engine;
@@ -178,7 +178,8 @@ Test(eng_engine, lanes_behind_the_first_are_a_standing_event_while_they_carry_so
 	wholes_close();
 }
 
-Test(eng_engine, a_standing_event_keeps_nobody_from_sleeping_but_a_busy_lane_does, .timeout = 200)
+Test(eng_engine, a_standing_event_keeps_nobody_from_sleeping_but_a_busy_transport_does,
+     .timeout = 200)
 {
 	struct core_engine *engine;
 

@@ -14,10 +14,10 @@
 /** By hand, on an endpoint that nobody calls; cm's conn is one whose node has gone. */
 static int prepare(uint32_t path, struct eng_conn **conn)
 {
-	struct cm_half half = { .path = path };
+	struct cm_params params = { .path = path };
 	void *user = NULL;
 	struct cm_conn *cm = calloc(1, sizeof(*cm));
-	int ret = eng_cm_ops.prepare(wholes[0].eep, cm, &half, &user);
+	int ret = eng_cm_ops.prepare(wholes[0].eep, cm, &params, &user);
 
 	*conn = user;
 	if (ret)
@@ -27,7 +27,7 @@ static int prepare(uint32_t path, struct eng_conn **conn)
 
 static void start(void)
 {
-	whole_open(&wholes[0], &fake_lanes_both);
+	whole_open(&wholes[0], &fake_transports_both);
 }
 
 static void stop(void)
@@ -37,12 +37,12 @@ static void stop(void)
 
 TestSuite(eng_setup, .init = start, .fini = stop, .timeout = 200);
 
-Test(eng_setup, the_path_names_the_lane)
+Test(eng_setup, the_path_names_the_transport)
 {
 	struct eng_conn *conn;
 
 	cr_assert_eq(prepare(WIRE_CM_PATH_NIC, &conn), 0);
-	cr_expect_eq(conn->transport->ops, &fake_lane_ops[1]);
+	cr_expect_eq(conn->transport->ops, &fake_transport_ops[1]);
 	cr_expect_eq(conn->eep, wholes[0].eep);
 	cr_expect_eq(wholes[0].eep->conns.next, &conn->conn_link);
 	cr_expect_not(conn->up_reported);
@@ -51,7 +51,7 @@ Test(eng_setup, the_path_names_the_lane)
 	cr_expect_eq(prepare(1u << 20, &conn), -FI_EOPNOTSUPP);
 }
 
-Test(eng_setup, what_a_lane_has_per_endpoint_is_made_once_when_it_is_needed)
+Test(eng_setup, what_a_transport_has_per_endpoint_is_made_once_when_it_is_needed)
 {
 	struct eng_conn *conn[2];
 
@@ -65,7 +65,7 @@ Test(eng_setup, what_a_lane_has_per_endpoint_is_made_once_when_it_is_needed)
 	start();
 }
 
-Test(eng_setup, a_lane_s_refusal_is_passed_on_and_nothing_is_left)
+Test(eng_setup, a_transport_s_refusal_is_passed_on_and_nothing_is_left)
 {
 	struct eng_conn *conn;
 

@@ -25,12 +25,12 @@ static void setup(void)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = RX_CNT, .tx_cnt = 8 };
 	struct erpc_port_attr attr = { .tx_cnt = 8, .seed = 1, .failed = failed };
-	struct wire_erpc_half half;
+	struct wire_erpc_params params;
 
 	fake_net_init(&net, 1);
 	cr_assert_eq(fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg), 0);
 	cr_assert_eq(erpc_port_open(&attr, &port), 0);
-	cr_assert_eq(erpc_session_open(port, &half, &s), 0);
+	cr_assert_eq(erpc_session_open(port, &params, &s), 0);
 }
 
 static void teardown(void)

@@ -14,23 +14,23 @@ static struct erpc_pair p;
 Test(erpc_many, a_number_is_not_given_again_before_all_others)
 {
 	static struct erpc_session *all[ERPC_SESSIONS_MAX];
-	struct wire_erpc_half half;
+	struct wire_erpc_params params;
 	struct erpc_session *s;
 	uint32_t i;
 
 	erpc_pair_init(&p, 1);
 	erpc_pair_open(&p);
-	cr_assert_eq(erpc_session_open(p.end[0].port, &half, &s), 0);
-	i = half.session;
+	cr_assert_eq(erpc_session_open(p.end[0].port, &params, &s), 0);
+	i = params.session;
 	erpc_session_close(s);
-	cr_assert_eq(erpc_session_open(p.end[0].port, &half, &s), 0);
-	cr_assert_neq(half.session, i);
+	cr_assert_eq(erpc_session_open(p.end[0].port, &params, &s), 0);
+	cr_assert_neq(params.session, i);
 	erpc_session_close(s);
 	for (i = 0; i < ERPC_SESSIONS_MAX - 1; i++)
-		cr_assert_eq(erpc_session_open(p.end[0].port, &half, &all[i]), 0);
-	cr_assert_eq(erpc_session_open(p.end[0].port, &half, &s), -FI_EAGAIN);
+		cr_assert_eq(erpc_session_open(p.end[0].port, &params, &all[i]), 0);
+	cr_assert_eq(erpc_session_open(p.end[0].port, &params, &s), -FI_EAGAIN);
 	erpc_session_close(all[17]);
-	cr_assert_eq(erpc_session_open(p.end[0].port, &half, &all[17]), 0);
+	cr_assert_eq(erpc_session_open(p.end[0].port, &params, &all[17]), 0);
 	for (i = 0; i < ERPC_SESSIONS_MAX - 1; i++)
 		erpc_session_close(all[i]);
 	erpc_pair_fini(&p);
@@ -39,20 +39,20 @@ Test(erpc_many, a_number_is_not_given_again_before_all_others)
 Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_get_some)
 {
 	struct erpc_session *all[MANY];
-	struct wire_erpc_half half;
+	struct wire_erpc_params params;
 	uint32_t i, left, before = ERPC_CREDITS_MAX;
 
 	erpc_pair_init(&p, 2);
 	erpc_pair_open(&p);
 	for (i = 0; i < MANY; i++) {
 		left = p.end[0].port->dg->rx_cnt - p.end[0].port->promised;
-		cr_assert_eq(erpc_session_open(p.end[0].port, &half, &all[i]), 0);
-		cr_assert_geq(half.credits, ERPC_CREDITS_MIN);
-		if (half.credits > ERPC_CREDITS_MIN)
-			cr_assert_leq(8 * half.credits, left, "an eighth of what is left");
-		cr_assert_leq(half.credits, before);
-		before = half.credits;
-		if (half.credits > ERPC_CREDITS_MIN)
+		cr_assert_eq(erpc_session_open(p.end[0].port, &params, &all[i]), 0);
+		cr_assert_geq(params.credits, ERPC_CREDITS_MIN);
+		if (params.credits > ERPC_CREDITS_MIN)
+			cr_assert_leq(8 * params.credits, left, "an eighth of what is left");
+		cr_assert_leq(params.credits, before);
+		before = params.credits;
+		if (params.credits > ERPC_CREDITS_MIN)
 			cr_assert_leq(p.end[0].port->promised, p.end[0].port->dg->rx_cnt);
 	}
 	for (i = 0; i < MANY; i++)

@@ -311,7 +311,7 @@ Test(erpc_port, a_token_says_nothing_of_the_next_one)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = 16, .tx_cnt = 16 };
 	struct erpc_port_attr attr = { .tx_cnt = 16 };
-	struct wire_erpc_half half;
+	struct wire_erpc_params params;
 	struct erpc_session *s[3];
 	struct erpc_port *port;
 	struct fake_net net;
@@ -321,7 +321,7 @@ Test(erpc_port, a_token_says_nothing_of_the_next_one)
 	cr_assert_eq(fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg), 0);
 	cr_assert_eq(erpc_port_open(&attr, &port), 0);
 	for (i = 0; i < 3; i++)
-		cr_assert_eq(erpc_session_open(port, &half, &s[i]), 0);
+		cr_assert_eq(erpc_session_open(port, &params, &s[i]), 0);
 	cr_expect_neq(unmix(s[2]->token) - unmix(s[1]->token),
 		      unmix(s[1]->token) - unmix(s[0]->token), "a row");
 	for (i = 0; i < 3; i++)

@@ -48,18 +48,18 @@ static struct dev_dgram_ah *way(unsigned from)
 /** New sessions between both ends, each of which knows how long datagrams on its own way may be. */
 static void meet(const uint32_t mtu[2])
 {
-	struct wire_erpc_half half[2];
+	struct wire_erpc_params params[2];
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
 		erpc_session_close(p.end[i].s);
-		cr_assert_eq(erpc_session_open(p.end[i].port, &half[i], &p.end[i].s), 0);
-		cr_expect_eq(half[i].mtu, MTU, "as long as nothing is known of the way");
-		p.end[i].s->mtu = half[i].mtu = mtu[i];
+		cr_assert_eq(erpc_session_open(p.end[i].port, &params[i], &p.end[i].s), 0);
+		cr_expect_eq(params[i].mtu, MTU, "as long as nothing is known of the way");
+		p.end[i].s->mtu = params[i].mtu = mtu[i];
 		p.end[i].s->user = &p.end[i];
 	}
 	for (i = 0; i < 2; i++) {
-		cr_assert_eq(erpc_session_connect(p.end[i].s, &half[!i], way(i)), 0);
+		cr_assert_eq(erpc_session_connect(p.end[i].s, &params[!i], way(i)), 0);
 		erpc_session_attach(p.end[i].s);
 	}
 }
@@ -91,9 +91,9 @@ Test(erpc_session, the_narrower_way_rules_both_ends, .init = setup, .fini = tear
 	}
 }
 
-static int connect_with(struct wire_erpc_half theirs, uint32_t ah_mtu)
+static int connect_with(struct wire_erpc_params theirs, uint32_t ah_mtu)
 {
-	struct wire_erpc_half own;
+	struct wire_erpc_params own;
 	struct erpc_session *s;
 	struct dev_dgram_ah *ah = way(0);
 	int ret;
@@ -107,26 +107,26 @@ static int connect_with(struct wire_erpc_half theirs, uint32_t ah_mtu)
 
 Test(erpc_session, what_cannot_work_is_refused, .init = setup, .fini = teardown)
 {
-	struct wire_erpc_half good = {
+	struct wire_erpc_params good = {
 		.version = WIRE_ERPC_VERSION, .session = 1, .credits = 8, .token = 5, .mtu = 1500
 	};
-	struct wire_erpc_half half = good;
+	struct wire_erpc_params params = good;
 
-	cr_expect_eq(connect_with(half, MTU), 0);
-	cr_expect_eq(connect_with(half, 1500), 0);
-	cr_expect_eq(connect_with(half, 1499), -FI_EAGAIN,
+	cr_expect_eq(connect_with(params, MTU), 0);
+	cr_expect_eq(connect_with(params, 1500), 0);
+	cr_expect_eq(connect_with(params, 1499), -FI_EAGAIN,
 		     "the way has changed since it was told: it is asked again");
-	half.mtu = 255;
-	cr_expect_eq(connect_with(half, MTU), -FI_EIO);
-	half = good;
-	half.credits = 0;
-	cr_expect_eq(connect_with(half, MTU), -FI_EIO);
-	half = good;
-	half.zero = 1;
-	cr_expect_eq(connect_with(half, MTU), -FI_EIO);
-	half = good;
-	half.version++;
-	cr_expect_eq(connect_with(half, MTU), -FI_EOPNOTSUPP);
+	params.mtu = 255;
+	cr_expect_eq(connect_with(params, MTU), -FI_EIO);
+	params = good;
+	params.credits = 0;
+	cr_expect_eq(connect_with(params, MTU), -FI_EIO);
+	params = good;
+	params.zero = 1;
+	cr_expect_eq(connect_with(params, MTU), -FI_EIO);
+	params = good;
+	params.version++;
+	cr_expect_eq(connect_with(params, MTU), -FI_EOPNOTSUPP);
 }
 
 /** Who does not know a session's token does not know how its requests are numbered, however many sessions he has. */
@@ -255,7 +255,7 @@ Test(erpc_session, who_closes_when_it_is_idle_leaves_no_question_open, .init = s
 Test(erpc_session, what_a_device_has_copied_need_not_stay)
 {
 	static const bool copies[] = { false, true };
-	struct wire_erpc_half half;
+	struct wire_erpc_params params;
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
@@ -277,7 +277,7 @@ Test(erpc_session, what_a_device_has_copied_need_not_stay)
 						       fail_link)
 					     ->last_tx,
 				     port->dg->tx_posted - 1, "until its last one has left");
-		cr_assert_eq(erpc_session_open(port, &half, &p.end[0].s), 0);
+		cr_assert_eq(erpc_session_open(port, &params, &p.end[0].s), 0);
 		erpc_pair_fini(&p);
 	}
 }
@@ -333,9 +333,9 @@ Test(erpc_session, time_outs_are_longer_than_the_queues_of_paced_sessions)
 	cr_expect_leq(min_ns, 5000000);
 }
 
-static struct erpc_session *join_with(struct wire_erpc_half theirs)
+static struct erpc_session *join_with(struct wire_erpc_params theirs)
 {
-	struct wire_erpc_half own;
+	struct wire_erpc_params own;
 	struct erpc_session *s;
 
 	cr_assert_eq(erpc_session_open(p.end[0].port, &own, &s), 0);
@@ -343,13 +343,13 @@ static struct erpc_session *join_with(struct wire_erpc_half theirs)
 	return s;
 }
 
-static const struct wire_erpc_half little = {
+static const struct wire_erpc_params little = {
 	.version = WIRE_ERPC_VERSION, .session = 1, .credits = 3, .token = 5, .mtu = MTU
 };
 
 Test(erpc_session, has_as_many_credits_as_the_one_who_has_fewer, .init = setup, .fini = teardown)
 {
-	struct wire_erpc_half plenty = little;
+	struct wire_erpc_params plenty = little;
 	struct erpc_session *s;
 
 	s = join_with(little);

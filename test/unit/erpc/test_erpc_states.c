@@ -77,7 +77,7 @@ static int expected(enum state state, enum sender sender)
 /** A session between the two ports, and what packets to its first end have in common. */
 static struct {
 	struct erpc_session *s, *peer, *next;
-	struct wire_erpc_half half, peer_half;
+	struct wire_erpc_params params, peer_half;
 	uint32_t heard;
 } v;
 
@@ -102,7 +102,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 
 static const struct core_upcalls ups = { .on_msg = on_msg, .on_call = on_call };
 
-static void connect_one(struct erpc_session *s, const struct wire_erpc_half *half, unsigned to)
+static void connect_one(struct erpc_session *s, const struct wire_erpc_params *params, unsigned to)
 {
 	struct dev_dgram *dg = forged_pair.end[to].port->dg, *own = s->port->dg;
 	struct dev_dgram_ah *ah;
@@ -110,7 +110,7 @@ static void connect_one(struct erpc_session *s, const struct wire_erpc_half *hal
 
 	cr_assert_eq(dg->ops->describe(dg, &desc), 0);
 	cr_assert_eq(own->ops->resolve(own, &desc, &ah), 0);
-	cr_assert_eq(erpc_session_connect(s, half, ah), 0);
+	cr_assert_eq(erpc_session_connect(s, params, ah), 0);
 }
 
 static void begin(enum state state)
@@ -118,7 +118,7 @@ static void begin(enum state state)
 	struct erpc_port *port = forged_pair.end[0].port;
 
 	memset(&v, 0, sizeof(v));
-	cr_assert_eq(erpc_session_open(port, &v.half, &v.s), 0);
+	cr_assert_eq(erpc_session_open(port, &v.params, &v.s), 0);
 	cr_assert_eq(erpc_session_open(forged_pair.end[1].port, &v.peer_half, &v.peer), 0);
 	v.s->conn.up = &ups;
 	if (state == OPENED)
@@ -137,9 +137,9 @@ static void begin(enum state state)
 	v.s = NULL;
 	if (state == CLOSED)
 		return;
-	port->next_num = v.half.session;
-	cr_assert_eq(erpc_session_open(port, &(struct wire_erpc_half){ 0 }, &v.next), 0);
-	cr_assert_eq(v.next->num, v.half.session);
+	port->next_num = v.params.session;
+	cr_assert_eq(erpc_session_open(port, &(struct wire_erpc_params){ 0 }, &v.next), 0);
+	cr_assert_eq(v.next->num, v.params.session);
 	connect_one(v.next, &v.peer_half, 1);
 	erpc_session_attach(v.next);
 }
@@ -158,11 +158,11 @@ static struct packet packet_of(const struct kind *k, enum sender sender)
 {
 	bool is_answer = k->kind == WIRE_ERPC_RESP || k->kind == WIRE_ERPC_CR;
 	struct packet pkt = is_answer ? forged_response(k->slot, k->kind) : forged_request(k->slot);
-	uint64_t first = is_answer ? v.peer_half.token : v.half.token;
+	uint64_t first = is_answer ? v.peer_half.token : v.params.token;
 
 	pkt.h.kind = k->kind;
-	pkt.h.session = v.half.session;
-	pkt.h.tag = (uint16_t)v.half.token;
+	pkt.h.session = v.params.session;
+	pkt.h.tag = (uint16_t)v.params.token;
 	pkt.h.req_num = (first >> 20 & 0xFFFFFFFFF8) + k->slot;
 	if (is_answer)
 		pkt.h.req_type = k->type;

@@ -218,11 +218,12 @@ Test(ring_ack, before_a_sleep_it_is_asked_at_once)
 	start();
 	post(a, 0);
 	cr_assert(watched(a));
-	cr_assert_eq(ring_ack_request_all(ring_end_lane(a)), 0);
+	cr_assert_eq(ring_ack_request_all(ring_end_transport(a)), 0);
 	cr_expect(is_asking(a));
 	cr_expect_not(watched(a));
 	ring_ack_watch(&a->conn);
-	cr_expect_eq(ring_ack_request_all(ring_end_lane(a)), -FI_EAGAIN, "one question at a time");
+	cr_expect_eq(ring_ack_request_all(ring_end_transport(a)), -FI_EAGAIN,
+		     "one question at a time");
 	ring_pair_fini(&pair);
 }
 

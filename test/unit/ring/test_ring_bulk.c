@@ -39,7 +39,7 @@ static void start(void)
 
 	ring_pair_init(&pair, &cfg, &upcalls);
 	for (i = 0; i < 2; i++) {
-		ring_end_lane(&pair.end[i])->dev_ops = &fake_nic_ops;
+		ring_end_transport(&pair.end[i])->dev_ops = &fake_nic_ops;
 		pair.end[i].dev.eager = true;
 		pair.end[i].dev.registers = true;
 		pair.end[i].dev.get_later = true;

@@ -173,9 +173,9 @@ Test(ring_conn, a_connection_is_marked_once)
 	start(true, 1024, 1024);
 	ring_conn_mark(conn);
 	ring_conn_mark(conn);
-	cr_expect_eq(ring_end_lane(&pair.end[0])->dirty.next, &conn->dirty_link);
-	cr_expect_eq(ring_end_lane(&pair.end[0])->dirty.prev, &conn->dirty_link);
+	cr_expect_eq(ring_end_transport(&pair.end[0])->dirty.next, &conn->dirty_link);
+	cr_expect_eq(ring_end_transport(&pair.end[0])->dirty.prev, &conn->dirty_link);
 	ring_end_progress(&pair.end[0]);
-	cr_expect(util_list_is_empty(&ring_end_lane(&pair.end[0])->dirty));
+	cr_expect(util_list_is_empty(&ring_end_transport(&pair.end[0])->dirty));
 	ring_pair_fini(&pair);
 }

@@ -18,7 +18,7 @@ struct side {
 	struct core_engine engine;
 	struct core_engine_ep eep;
 	struct fake_dev dev;
-	struct cm_half half;
+	struct cm_params params;
 	struct ring_conn *conn;
 };
 
@@ -38,7 +38,7 @@ static void side_init(struct side *s)
 	util_list_init(&transport->dirty);
 	util_list_init(&transport->unacked);
 	s->engine.transport_cnt = 1;
-	s->half.path = WIRE_CM_PATH_SHM;
+	s->params.path = WIRE_CM_PATH_SHM;
 	util_list_init(&s->engine.failed);
 	util_list_init(&s->engine.events);
 	pthread_mutex_init(&s->engine.lock, NULL);
@@ -58,7 +58,7 @@ static void start(void)
 static int prepare(struct side *s)
 {
 	void *user = NULL;
-	int ret = eng_cm_ops.prepare(&s->eep, NULL, &s->half, &user);
+	int ret = eng_cm_ops.prepare(&s->eep, NULL, &s->params, &user);
 
 	s->conn = user;
 	return ret;
@@ -66,7 +66,7 @@ static int prepare(struct side *s)
 
 static int establish(struct side *s, const struct side *peer)
 {
-	return eng_cm_ops.establish(&s->eep, NULL, s->conn, &peer->half);
+	return eng_cm_ops.establish(&s->eep, NULL, s->conn, &peer->params);
 }
 
 static void drop(struct side *s)
@@ -139,15 +139,15 @@ struct said {
 
 static void say(struct side *s, struct said said)
 {
-	memcpy(s->half.engine, &said, sizeof(said));
+	memcpy(s->params.engine, &said, sizeof(said));
 }
 
 static struct said said(const struct side *s)
 {
 	struct said said;
 
-	cr_assert_eq(s->half.engine_len, sizeof(said));
-	memcpy(&said, s->half.engine, sizeof(said));
+	cr_assert_eq(s->params.engine_len, sizeof(said));
+	memcpy(&said, s->params.engine, sizeof(said));
 	return said;
 }
 
@@ -207,11 +207,11 @@ Test(ring_setup, a_half_of_another_length_is_refused)
 {
 	prepare_len(0, 4096);
 	prepare_len(1, 4096);
-	sides[1].half.engine_len--;
+	sides[1].params.engine_len--;
 	cr_expect_eq(establish(&sides[0], &sides[1]), -FI_EIO);
-	sides[1].half.engine_len = 0;
+	sides[1].params.engine_len = 0;
 	cr_expect_eq(establish(&sides[0], &sides[1]), -FI_EIO);
-	sides[1].half.engine_len = CM_ENGINE_MAX;
+	sides[1].params.engine_len = CM_ENGINE_MAX;
 	cr_expect_eq(establish(&sides[0], &sides[1]), -FI_EIO);
 }
 

@@ -118,7 +118,7 @@ Test(ring_tx_close, what_the_device_refuses_leaves_later_and_in_order)
 	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 0);
-	cr_expect_not(util_list_is_empty(&ring_end_lane(a)->dirty));
+	cr_expect_not(util_list_is_empty(&ring_end_transport(a)->dirty));
 	a->dev.sq_len = 8;
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 2);

@@ -78,7 +78,7 @@ Test(ring_tx_leave, what_must_leave_now_leaves_with_all_before_it)
 	cr_assert_eq(send_len(a, 3, CORE_SEND_NOW), 0);
 	cr_expect_eq(a->dev.write_cnt, 2);
 	cr_expect_eq(meta_at(a, 64).message_count, 2);
-	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty) || !a->conn.tx.open);
+	cr_expect(util_list_is_empty(&ring_end_transport(a)->dirty) || !a->conn.tx.open);
 	ring_pair_fini(&pair);
 }
 
@@ -116,7 +116,7 @@ Test(ring_tx_leave, behind_a_full_batch_nobody_looks_until_there_is_progress)
 
 	fill_and_release(2);
 	ring_end_progress(a);
-	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty));
+	cr_expect(util_list_is_empty(&ring_end_transport(a)->dirty));
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	cr_expect_eq(a->dev.write_cnt, 3, "time has passed: a lone message leaves at once");
 	ring_pair_fini(&pair);
@@ -136,13 +136,13 @@ Test(ring_tx_leave, behind_a_batch_of_one_somebody_looks)
 Test(ring_tx_leave, only_what_is_dirty_is_visited)
 {
 	start(true, 4096);
-	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty));
+	cr_expect(util_list_is_empty(&ring_end_transport(a)->dirty));
 	cr_assert_eq(send_len(a, 1, 0), 0);
-	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty), "it left");
+	cr_expect(util_list_is_empty(&ring_end_transport(a)->dirty), "it left");
 	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
-	cr_expect_not(util_list_is_empty(&ring_end_lane(a)->dirty));
+	cr_expect_not(util_list_is_empty(&ring_end_transport(a)->dirty));
 	ring_end_progress(a);
-	cr_expect(util_list_is_empty(&ring_end_lane(a)->dirty));
+	cr_expect(util_list_is_empty(&ring_end_transport(a)->dirty));
 	ring_pair_fini(&pair);
 }
 

@@ -39,15 +39,16 @@ static struct wire_cm_pkt make(enum wire_cm_type type)
 		memset(pkt.hello.cookie, 0xC0, sizeof(pkt.hello.cookie));
 		pkt.hello.addr = (struct wire_cm_addr){ .family = 4, .port = 0x1234 };
 		memcpy(pkt.hello.addr.ip, "\x7f\0\0\x01", 4);
-		pkt.hello.half = (struct wire_cm_half){
+		pkt.hello.params = (struct wire_cm_params){
 			.path = 1, .engine_len = 2, .dev_len = 3, .fd_cnt = 1
 		};
-		memcpy(pkt.hello.half.engine, "en", 2);
-		memcpy(pkt.hello.half.dev, "dev", 3);
+		memcpy(pkt.hello.params.engine, "en", 2);
+		memcpy(pkt.hello.params.dev, "dev", 3);
 		break;
 	case WIRE_CM_WELCOME:
-		pkt.welcome.half = (struct wire_cm_half){ .path = 8, .engine_len = 1, .fd_cnt = 4 };
-		pkt.welcome.half.engine[0] = 'e';
+		pkt.welcome.params =
+			(struct wire_cm_params){ .path = 8, .engine_len = 1, .fd_cnt = 4 };
+		pkt.welcome.params.engine[0] = 'e';
 		break;
 	default: break;
 	}
@@ -129,15 +130,15 @@ Test(wire_cm, longest_halves_fit)
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len;
 
-	pkt.hello.half = (struct wire_cm_half){ .path = 128,
-						.engine_len = WIRE_CM_ENGINE_MAX,
-						.dev_len = WIRE_CM_DEV_MAX,
-						.fd_cnt = WIRE_CM_FDS_MAX };
-	memset(pkt.hello.half.dev, 0xDD, WIRE_CM_DEV_MAX);
+	pkt.hello.params = (struct wire_cm_params){ .path = 128,
+						    .engine_len = WIRE_CM_ENGINE_MAX,
+						    .dev_len = WIRE_CM_DEV_MAX,
+						    .fd_cnt = WIRE_CM_FDS_MAX };
+	memset(pkt.hello.params.dev, 0xDD, WIRE_CM_DEV_MAX);
 	len = wire_cm_encode(&pkt, buf);
 	cr_assert_eq(len, WIRE_CM_MAX);
 	cr_assert_eq(wire_cm_decode(buf, len, &back), 0);
-	cr_assert(!memcmp(back.hello.half.dev, pkt.hello.half.dev, WIRE_CM_DEV_MAX));
+	cr_assert(!memcmp(back.hello.params.dev, pkt.hello.params.dev, WIRE_CM_DEV_MAX));
 	pkt = make(WIRE_CM_NAK);
 	memset(pkt.nak.text, 'x', WIRE_CM_TEXT_MAX);
 	pkt.nak.text[WIRE_CM_TEXT_MAX] = '\0';

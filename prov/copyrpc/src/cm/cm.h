@@ -40,11 +40,11 @@
 #define CM_PATHS_MAX  4u
 
 struct cm_node;
-struct cm_agent;
+struct cm_ep;
 struct cm_conn;
 
 /** One end's half of a connection: what the other end needs. */
-struct cm_half {
+struct cm_params {
 	uint32_t path; /* the way it is for: one bit, WIRE_CM_PATH_* */
 	uint32_t engine_len;
 	uint8_t engine[CM_ENGINE_MAX];
@@ -52,15 +52,15 @@ struct cm_half {
 };
 
 /** What cm tells the engine. */
-struct cm_agent_ops {
+struct cm_ep_ops {
 	/*
 	 * A connection is about to be made, by us or by the peer: fill in our half for half->path,
 	 * keep what is needed in *user. 0, or -FI_E* (the peer gets a NAK with it; -FI_EAGAIN and -FI_EMFILE are
 	 * tried again until the peer timeout). cm closes the fds in `half`, also on error.
 	 */
-	int (*prepare)(void *ctx, struct cm_conn *conn, struct cm_half *half, void **user);
+	int (*prepare)(void *ctx, struct cm_conn *conn, struct cm_params *params, void **user);
 	/* The peer's half: connect to it. 0, or -FI_E* (NAK). Called once, after prepare. */
-	int (*establish)(void *ctx, struct cm_conn *conn, void *user, const struct cm_half *peer);
+	int (*establish)(void *ctx, struct cm_conn *conn, void *user, const struct cm_params *peer);
 	/* Both ends have both halves: the connection lives. `asked`: a cm_connect is answered. */
 	void (*up)(void *ctx, struct cm_conn *conn, void *user, bool asked);
 	/*
@@ -83,7 +83,7 @@ struct cm_agent_ops {
 	 */
 	void (*failed)(void *ctx, const struct sockaddr *addr, int err, const char *why);
 	/*
-	 * For agents that dial or accept (cm_dial.h). The listener has said yes, with `data`, and the agent is
+	 * For ceps that dial or accept (cm_msg.h). The listener has said yes, with `data`, and the agent is
 	 * being connected with the one at `addr`: up or failed follows.
 	 */
 	void (*accepted)(void *ctx, const struct sockaddr *addr, const void *data, size_t len);
@@ -112,7 +112,7 @@ struct cm_stats {
 	uint64_t crossings;       /* both ends connected at once */
 	uint64_t callers_foreign; /* processes of other users, turned away */
 	uint64_t callers_evicted; /* made room for others or said nothing in time */
-	uint64_t guests_evicted;  /* said HELLO, and not READY: made room for others */
+	uint64_t pending_evicted; /* said HELLO, and not READY: made room for others */
 	uint64_t accept_pauses;   /* no descriptor left for a caller */
 	uint64_t conns_up;
 	uint64_t conns_down; /* of those */
@@ -143,25 +143,25 @@ void cm_node_halt(struct cm_node *node);
  * that the default route uses, else loopback). -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_EMFILE ...
  * Up-calls may come from now on, even before the return.
  */
-int cm_agent_open(struct cm_node *node, const struct sockaddr *addr, struct cm_paths paths,
-		  const struct cm_agent_ops *ops, void *ctx, struct cm_agent **agent);
+int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_paths paths,
+	       const struct cm_ep_ops *ops, void *ctx, struct cm_ep **cep);
 /** The concrete address that peers use. */
-void cm_agent_addr(const struct cm_agent *agent, struct sockaddr_storage *addr);
-uint64_t cm_agent_incarnation(const struct cm_agent *agent);
-/** From now on nobody can connect to the agent but whom its call finds (cm_dial.h). */
-void cm_agent_make_private(struct cm_agent *agent);
-void cm_agent_stats(struct cm_agent *agent, struct cm_stats *stats);
+void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr);
+uint64_t cm_ep_incarnation(const struct cm_ep *cep);
+/** From now on nobody can connect to the agent but whom its call finds (cm_msg.h). */
+void cm_ep_make_private(struct cm_ep *cep);
+void cm_ep_stats(struct cm_ep *cep, struct cm_stats *stats);
 /** No up-call after the return. Every conn was put before, or is put later (it is then orphaned). */
-void cm_agent_close(struct cm_agent *agent);
+void cm_ep_close(struct cm_ep *cep);
 
 /**
  * Asks for a connection to `addr` (of the agent's family, not its own: else -FI_EINVAL): `up` with
  * asked = true, or `failed`, follows, exactly once per address however often it was asked
  * meanwhile. A conn that is up already is answered by `up` again.
  */
-int cm_connect(struct cm_agent *agent, const struct sockaddr *addr);
+int cm_connect(struct cm_ep *cep, const struct sockaddr *addr);
 /** Withdraws it: neither `up` with asked nor `failed` follows (a conn may still come up). */
-void cm_connect_cancel(struct cm_agent *agent, const struct sockaddr *addr);
+void cm_connect_cancel(struct cm_ep *cep, const struct sockaddr *addr);
 
 /** Valid from prepare on. */
 void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr);

@@ -30,7 +30,7 @@
 #include "util/list.h"
 #include "wire/wire_op.h"
 
-struct cm_call;
+struct cm_connreq;
 struct core_chan;
 struct core_peer;
 struct core_ep;
@@ -307,7 +307,7 @@ struct core_engine_ops {
 	 */
 	int (*dial)(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
 		    size_t len);
-	int (*answer)(struct core_engine_ep *eep, struct cm_call *call, const void *data,
+	int (*answer)(struct core_engine_ep *eep, struct cm_connreq *call, const void *data,
 		      size_t len);
 	/* Takes in what arrived, sends what waits. */
 	void (*progress)(struct core_engine *engine);

@@ -72,7 +72,7 @@ int core_conn_connect(struct core_conn *conn, const struct sockaddr *addr, const
 	return 0;
 }
 
-int core_conn_accept(struct core_conn *conn, struct cm_call *call, const void *data, size_t len)
+int core_conn_accept(struct core_conn *conn, struct cm_connreq *call, const void *data, size_t len)
 {
 	struct core_ep *ep = conn->ep;
 	int ret;

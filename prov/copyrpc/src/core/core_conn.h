@@ -26,7 +26,7 @@
 
 #define CORE_CONN_DATA_MAX 512u /* bytes that question and answer may carry */
 
-struct cm_call;
+struct cm_connreq;
 
 enum core_conn_state {
 	CORE_CONN_IDLE,       /* never used */
@@ -70,8 +70,8 @@ void core_conn_close(struct core_conn *conn);
 /** Calls the listener at `addr`: 0 or -FI_E*. -FI_EISCONN: it has been used before. */
 int core_conn_connect(struct core_conn *conn, const struct sockaddr *addr, const void *data,
 		      size_t len);
-/** Says yes to a call, as cm_call_accept. */
-int core_conn_accept(struct core_conn *conn, struct cm_call *call, const void *data, size_t len);
+/** Says yes to a call, as cm_connreq_accept. */
+int core_conn_accept(struct core_conn *conn, struct cm_connreq *call, const void *data, size_t len);
 /**
  * Ends it, if it has not ended: what has not completed ends with FI_ECANCELED, and the owner is told as
  * if the peer had done it. -FI_ENOTCONN: it was never up.

@@ -292,7 +292,7 @@ int dgram_ep_inserted(struct dgram_ep *ep, uint64_t number)
 }
 
 /* Datagrams on their way may still need it. */
-static void dgram_ep_bury(struct dgram_ep *ep, struct dev_dgram_ah *ah)
+static void dgram_ep_defer_free(struct dgram_ep *ep, struct dev_dgram_ah *ah)
 {
 	struct dev_dgram_ah **gone;
 
@@ -318,5 +318,5 @@ void dgram_ep_removed(struct dgram_ep *ep, uint64_t number)
 	dgram_ep_sender_key(&ah->id, &key);
 	if (dgram_map_get(&ep->senders, &key) == number)
 		dgram_map_erase(&ep->senders, &key);
-	dgram_ep_bury(ep, ah);
+	dgram_ep_defer_free(ep, ah);
 }

@@ -2,26 +2,26 @@
 /*
  * How do connected endpoints (FI_EP_MSG) get their connection?
  *
- * cm_dial.h lets two agents find each other; then the handshake makes the connection as it makes
+ * cm_msg.h lets two ceps find each other; then the handshake makes the connection as it makes
  * any. What the control thread learns meanwhile goes to progress by the same queue as everything else, so
  * that "accepted" comes before "up". Shown by test/unit/engine/test_eng_connreq.c.
  */
 #include <netinet/in.h>
 #include <string.h>
 
-#include "cm/dial/cm_dial.h"
+#include "cm/msg/cm_msg.h"
 #include "core/core_chan.h"
 #include "engine/eng_event.h"
 
 int eng_connreq(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
 		size_t len)
 {
-	return cm_dial(eep->agent, addr, data, len);
+	return cm_msg(eep->cep, addr, data, len);
 }
 
-int eng_accept(struct core_engine_ep *eep, struct cm_call *call, const void *data, size_t len)
+int eng_accept(struct core_engine_ep *eep, struct cm_connreq *connreq, const void *data, size_t len)
 {
-	return cm_call_accept(call, eep->agent, data, len);
+	return cm_connreq_accept(connreq, eep->cep, data, len);
 }
 
 static void eng_connreq_push(struct core_engine_ep *eep, struct eng_event *ev, const void *data,

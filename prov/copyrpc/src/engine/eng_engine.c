@@ -209,14 +209,14 @@ int eng_ep_open(struct core_engine *engine, struct core_ep *ep, const struct soc
 	eep->engine = engine;
 	eep->ep = ep;
 	util_list_init(&eep->conns);
-	ret = cm_agent_open(engine->node, addr, eng_paths(engine), &eng_cm_ops, eep, &eep->agent);
+	ret = cm_ep_open(engine->node, addr, eng_paths(engine), &eng_cm_ops, eep, &eep->cep);
 	if (ret) {
 		free(eep);
 		return ret;
 	}
 	if (ep->conn) {
 		eep->reports_events = true;
-		cm_agent_make_private(eep->agent);
+		cm_ep_make_private(eep->cep);
 	}
 	*out = eep;
 	return 0;
@@ -224,7 +224,7 @@ int eng_ep_open(struct core_engine *engine, struct core_ep *ep, const struct soc
 
 void eng_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr)
 {
-	cm_agent_addr(eep->agent, addr);
+	cm_ep_addr(eep->cep, addr);
 }
 
 static void eng_ports_close(struct core_engine_ep *eep)
@@ -241,7 +241,7 @@ void eng_ep_close(struct core_engine_ep *eep)
 {
 	struct util_list *first;
 
-	cm_agent_close(eep->agent);
+	cm_ep_close(eep->cep);
 	eng_event_forget(eep, NULL);
 	/* No up-call comes any more: nobody else touches the list. */
 	while ((first = util_list_first(&eep->conns)))
@@ -252,12 +252,12 @@ void eng_ep_close(struct core_engine_ep *eep)
 
 int eng_connect(struct core_engine_ep *eep, const struct sockaddr *addr)
 {
-	return cm_connect(eep->agent, addr);
+	return cm_connect(eep->cep, addr);
 }
 
 void eng_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr)
 {
-	cm_connect_cancel(eep->agent, addr);
+	cm_connect_cancel(eep->cep, addr);
 }
 
 static void eng_event_handle(const struct eng_event *ev)

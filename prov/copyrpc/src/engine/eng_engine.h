@@ -44,7 +44,7 @@ struct core_engine {
 struct core_engine_ep {
 	struct core_engine *engine;
 	struct core_ep *ep;
-	struct cm_agent *agent;
+	struct cm_ep *cep;
 	struct util_list conns; /* eng_conn.conn_link, from prepare to free */
 	bool reports_events;    /* up->on_event is wanted */
 	void *port
@@ -65,7 +65,8 @@ int eng_connect(struct core_engine_ep *eep, const struct sockaddr *addr);
 void eng_connect_cancel(struct core_engine_ep *eep, const struct sockaddr *addr);
 int eng_connreq(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
 		size_t len);
-int eng_accept(struct core_engine_ep *eep, struct cm_call *call, const void *data, size_t len);
+int eng_accept(struct core_engine_ep *eep, struct cm_connreq *connreq, const void *data,
+	       size_t len);
 void eng_progress(struct core_engine *engine);
 int eng_wait_fd(struct core_engine *engine);
 int eng_arm(struct core_engine *engine);
@@ -114,6 +115,6 @@ void eng_events_cold(struct core_engine *engine);
 void eng_progress_cold(struct core_engine *engine);
 
 /** cm's up-calls; ctx is the core_engine_ep (eng_setup.c). */
-extern const struct cm_agent_ops eng_cm_ops;
+extern const struct cm_ep_ops eng_cm_ops;
 
 #endif

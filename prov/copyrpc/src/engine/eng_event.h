@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "cm/dial/cm_dial.h"
+#include "cm/msg/cm_msg.h"
 #include "engine/eng_engine.h"
 
 enum eng_event_kind {
@@ -31,7 +31,7 @@ struct eng_event {
 	int err;
 	struct sockaddr_storage addr;
 	uint32_t data_len;
-	uint8_t data[CM_DIAL_DATA_MAX];
+	uint8_t data[CM_MSG_DATA_MAX];
 };
 
 /** Queues a copy and wakes a sleeper. -FI_ENOMEM: lost (logged). Control thread. */

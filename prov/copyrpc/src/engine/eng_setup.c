@@ -21,7 +21,7 @@ static int eng_setup_port(struct core_engine_ep *eep, struct eng_transport *tran
 
 	if (!transport->ops->ep_open || *port)
 		return 0;
-	cm_agent_addr(eep->agent, &addr);
+	cm_ep_addr(eep->cep, &addr);
 	return transport->ops->ep_open(transport, eep, (struct sockaddr *)&addr, port);
 }
 
@@ -42,10 +42,10 @@ static void eng_setup_conn(struct eng_conn *conn, struct eng_transport *transpor
 	pthread_mutex_unlock(&engine->lock);
 }
 
-static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half, void **user)
+static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_params *params, void **user)
 {
 	struct core_engine_ep *eep = ctx;
-	struct eng_transport *transport = eng_transport_find(eep->engine, half->path);
+	struct eng_transport *transport = eng_transport_find(eep->engine, params->path);
 	struct sockaddr_storage addr;
 	struct eng_conn *conn;
 	int ret;
@@ -54,20 +54,20 @@ static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_half *half
 		return -FI_EOPNOTSUPP;
 	ret = eng_setup_port(eep, transport);
 	if (!ret)
-		ret = transport->ops->prepare(transport, eep, half, &conn);
+		ret = transport->ops->prepare(transport, eep, params, &conn);
 	if (ret)
 		return ret;
 	eng_setup_conn(conn, transport, eep, cm);
 	if (transport->ops->aim) {
 		cm_conn_addr(cm, &addr);
-		transport->ops->aim(conn, (struct sockaddr *)&addr, half);
+		transport->ops->aim(conn, (struct sockaddr *)&addr, params);
 	}
 	*user = conn;
 	return 0;
 }
 
 static int eng_setup_establish(void *ctx, struct cm_conn *cm, void *user,
-			       const struct cm_half *peer)
+			       const struct cm_params *peer)
 {
 	struct eng_conn *conn = user;
 
@@ -116,7 +116,7 @@ static void eng_setup_failed(void *ctx, const struct sockaddr *addr, int err, co
 	eng_event_push(eep->engine, &ev);
 }
 
-const struct cm_agent_ops eng_cm_ops = {
+const struct cm_ep_ops eng_cm_ops = {
 	.prepare = eng_setup_prepare,
 	.establish = eng_setup_establish,
 	.up = eng_setup_up,

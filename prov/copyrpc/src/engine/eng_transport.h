@@ -30,7 +30,7 @@
 #define ENG_TRANSPORT_SPACE                                                                        \
 	256u /* bytes that a transport may have, struct eng_transport included */
 
-struct cm_half;
+struct cm_params;
 struct eng_conn;
 struct eng_transport;
 
@@ -53,17 +53,17 @@ struct eng_transport_ops {
 	/*
 	 * Makes a connection, zeroed beyond what it sets itself, and our half of it (engine bytes and
 	 * dev; path is set). The engine fills in struct eng_conn behind it, chan.ops aside. 0, or
-	 * -FI_E* as cm_agent_ops.prepare; logged if it is worth it.
+	 * -FI_E* as cm_ep_ops.prepare; logged if it is worth it.
 	 */
 	int (*prepare)(struct eng_transport *transport, struct core_engine_ep *eep,
-		       struct cm_half *half, struct eng_conn **conn);
+		       struct cm_params *params, struct eng_conn **conn);
 	/*
 	 * What our half says depends on where the peer is: behind prepare, before the half leaves.
 	 * NULL: it does not.
 	 */
-	void (*aim)(struct eng_conn *conn, const struct sockaddr *peer, struct cm_half *half);
+	void (*aim)(struct eng_conn *conn, const struct sockaddr *peer, struct cm_params *params);
 	/* The peer's half: validates it all. 0 or -FI_E*: the peer is refused with it. */
-	int (*establish)(struct eng_conn *conn, const struct cm_half *peer);
+	int (*establish)(struct eng_conn *conn, const struct cm_params *peer);
 	/* From now on it is polled: 0 or -FI_E*. on_up follows. */
 	int (*attach)(struct eng_conn *conn);
 	/* Has it ever heard of the peer? NULL: that is not known. */

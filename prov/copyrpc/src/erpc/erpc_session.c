@@ -42,7 +42,7 @@ static void erpc_session_lists(struct erpc_session *s)
 	util_idmap_init(&s->calls);
 }
 
-int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
+int erpc_session_open(struct erpc_port *port, struct wire_erpc_params *params,
 		      struct erpc_session **session)
 {
 	struct erpc_session *s = calloc(1, sizeof(*s));
@@ -63,7 +63,7 @@ int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
 	s->tag = (uint16_t)s->token;
 	s->free_mask = ERPC_FREE_ALL;
 	erpc_session_lists(s);
-	*half = (struct wire_erpc_half){
+	*params = (struct wire_erpc_params){
 		.version = WIRE_ERPC_VERSION,
 		.session = s->num,
 		.credits = (uint16_t)s->credits_max,
@@ -121,7 +121,7 @@ static void erpc_session_limits(struct erpc_session *s)
 }
 
 /** Both ends cut messages into packets of one size: what both have said of their ways counts. */
-static int erpc_session_check(const struct erpc_session *s, const struct wire_erpc_half *peer,
+static int erpc_session_check(const struct erpc_session *s, const struct wire_erpc_params *peer,
 			      uint32_t mtu)
 {
 	if (peer->version != WIRE_ERPC_VERSION) {
@@ -162,7 +162,7 @@ static void erpc_session_patience(struct erpc_session *s)
 	erpc_rto_init(&s->rto, first_ns, min_ns, ERPC_RTO_MAX);
 }
 
-int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *peer,
+int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *peer,
 			 struct dev_dgram_ah *ah)
 {
 	struct erpc_port *port = s->port;

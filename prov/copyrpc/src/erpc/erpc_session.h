@@ -216,14 +216,14 @@ static inline struct erpc_session *erpc_session_of(struct core_chan *chan)
  * Makes a session and our half of it. 0; -FI_ENOMEM; -FI_EAGAIN: all numbers are taken. The caller sets
  * `user` and chan.ops and peer. Any thread.
  */
-int erpc_session_open(struct erpc_port *port, struct wire_erpc_half *half,
+int erpc_session_open(struct erpc_port *port, struct wire_erpc_params *params,
 		      struct erpc_session **session);
 
 /**
  * The peer's half and address (which the session takes over, also on error). 0, or -FI_E*, logged:
  * -FI_EAGAIN: it may be well the next time. Any thread.
  */
-int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_half *peer,
+int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *peer,
 			 struct dev_dgram_ah *ah);
 
 /** From now on it takes in what comes. */

@@ -22,7 +22,7 @@
 #define RING_GRANT_LEAST   64u         /* the smallest reservation of a call */
 #define RING_BUDGET_SHARES 64u /* a new connection takes at most this part of what is left */
 
-/** Our bytes in struct cm_half. */
+/** Our bytes in struct cm_params. */
 struct ring_params {
 	uint32_t version;
 	uint32_t features; /* none yet: zero */
@@ -64,29 +64,29 @@ static void ring_setup_warn_mem(void)
 		  util_params.mem);
 }
 
-static void ring_setup_params(struct cm_half *half)
+static void ring_setup_params(struct cm_params *params)
 {
 	struct ring_params own = { .version = RING_SETUP_VERSION, .grant_max = RING_GRANT_MAX };
 
-	memcpy(half->engine, &own, sizeof(own));
-	half->engine_len = sizeof(own);
+	memcpy(params->engine, &own, sizeof(own));
+	params->engine_len = sizeof(own);
 }
 
 static int ring_setup_link(struct ring_conn *conn, struct ring_transport *transport, uint64_t len,
-			   struct cm_half *half)
+			   struct cm_params *params)
 {
 	int ret = transport->dev_ops->link_create(transport->dev, len, &conn->link);
 
 	if (ret)
 		return ret;
-	ret = conn->link->ops->describe(conn->link, &half->dev);
+	ret = conn->link->ops->describe(conn->link, &params->dev);
 	if (ret)
 		conn->link->ops->close(conn->link);
 	return ret;
 }
 
-int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, struct cm_half *half,
-		       struct eng_conn **out)
+int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
+		       struct cm_params *params, struct eng_conn **out)
 {
 	struct ring_transport *transport = ring_transport_of(eng);
 	uint64_t len = ring_setup_len(eep->engine, transport);
@@ -100,12 +100,12 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep, st
 	conn = calloc(1, sizeof(*conn));
 	if (!conn)
 		return -FI_ENOMEM;
-	ret = ring_setup_link(conn, transport, len, half);
+	ret = ring_setup_link(conn, transport, len, params);
 	if (ret) {
 		free(conn);
 		return ret;
 	}
-	ring_setup_params(half);
+	ring_setup_params(params);
 	conn->eng.engine = eep->engine;
 	conn->eng.chan.ops = transport->chan_ops;
 	util_list_init(&conn->dirty_link);
@@ -130,7 +130,7 @@ static int ring_setup_count_send_ring(struct ring_conn *conn)
 	return 0;
 }
 
-int ring_setup_establish(struct eng_conn *eng, const struct cm_half *peer)
+int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 {
 	struct ring_conn *conn = ring_conn_of(&eng->chan);
 	struct dev_link *link = conn->link;

@@ -61,33 +61,33 @@ int wire_cm_addr_decode(const uint8_t *buf, struct wire_cm_addr *addr)
 	return 0;
 }
 
-static size_t wire_cm_half_encode(const struct wire_cm_half *half, uint8_t *at)
+static size_t wire_cm_params_encode(const struct wire_cm_params *params, uint8_t *at)
 {
-	wire_put16(at, (uint16_t)half->engine_len);
-	wire_put16(at + 2, (uint16_t)half->dev_len);
-	at[4] = (uint8_t)half->fd_cnt;
-	at[5] = (uint8_t)half->path;
+	wire_put16(at, (uint16_t)params->engine_len);
+	wire_put16(at + 2, (uint16_t)params->dev_len);
+	at[4] = (uint8_t)params->fd_cnt;
+	at[5] = (uint8_t)params->path;
 	memset(at + 6, 0, 2);
-	memcpy(at + 8, half->engine, half->engine_len);
-	memcpy(at + 8 + half->engine_len, half->dev, half->dev_len);
-	return 8 + half->engine_len + half->dev_len;
+	memcpy(at + 8, params->engine, params->engine_len);
+	memcpy(at + 8 + params->engine_len, params->dev, params->dev_len);
+	return 8 + params->engine_len + params->dev_len;
 }
 
-static int wire_cm_half_decode(const uint8_t *at, size_t len, struct wire_cm_half *half)
+static int wire_cm_params_decode(const uint8_t *at, size_t len, struct wire_cm_params *params)
 {
-	half->engine_len = wire_get16(at);
-	half->dev_len = wire_get16(at + 2);
-	half->fd_cnt = at[4];
-	half->path = at[5];
-	if (!half->path || half->path & (half->path - 1))
+	params->engine_len = wire_get16(at);
+	params->dev_len = wire_get16(at + 2);
+	params->fd_cnt = at[4];
+	params->path = at[5];
+	if (!params->path || params->path & (params->path - 1))
 		return -FI_EINVAL;
-	if (half->engine_len > WIRE_CM_ENGINE_MAX || half->dev_len > WIRE_CM_DEV_MAX ||
-	    half->fd_cnt > WIRE_CM_FDS_MAX || !wire_is_zero(at + 6, 2))
+	if (params->engine_len > WIRE_CM_ENGINE_MAX || params->dev_len > WIRE_CM_DEV_MAX ||
+	    params->fd_cnt > WIRE_CM_FDS_MAX || !wire_is_zero(at + 6, 2))
 		return -FI_EINVAL;
-	if (len != 8 + half->engine_len + half->dev_len)
+	if (len != 8 + params->engine_len + params->dev_len)
 		return -FI_EINVAL;
-	memcpy(half->engine, at + 8, half->engine_len);
-	memcpy(half->dev, at + 8 + half->engine_len, half->dev_len);
+	memcpy(params->engine, at + 8, params->engine_len);
+	memcpy(params->dev, at + 8 + params->engine_len, params->dev_len);
 	return 0;
 }
 
@@ -162,7 +162,7 @@ static size_t wire_cm_hello_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 {
 	memcpy(body, pkt->hello.cookie, WIRE_CM_COOKIE_LEN);
 	wire_cm_addr_encode(&pkt->hello.addr, body + 16);
-	return 40 + wire_cm_half_encode(&pkt->hello.half, body + 40);
+	return 40 + wire_cm_params_encode(&pkt->hello.params, body + 40);
 }
 
 static int wire_cm_hello_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
@@ -170,17 +170,17 @@ static int wire_cm_hello_decode(const uint8_t *body, size_t len, struct wire_cm_
 	memcpy(pkt->hello.cookie, body, WIRE_CM_COOKIE_LEN);
 	if (wire_cm_addr_decode(body + 16, &pkt->hello.addr))
 		return -FI_EINVAL;
-	return wire_cm_half_decode(body + 40, len - 40, &pkt->hello.half);
+	return wire_cm_params_decode(body + 40, len - 40, &pkt->hello.params);
 }
 
 static size_t wire_cm_welcome_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 {
-	return wire_cm_half_encode(&pkt->welcome.half, body);
+	return wire_cm_params_encode(&pkt->welcome.params, body);
 }
 
 static int wire_cm_welcome_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
 {
-	return wire_cm_half_decode(body, len, &pkt->welcome.half);
+	return wire_cm_params_decode(body, len, &pkt->welcome.params);
 }
 
 static size_t wire_cm_bare_encode(const struct wire_cm_pkt *pkt, uint8_t *body)

@@ -73,7 +73,7 @@ struct wire_cm_addr {
 	uint8_t ip[16]; /* IPv4: the first four, the rest zero */
 };
 
-struct wire_cm_half {
+struct wire_cm_params {
 	uint32_t path; /* the one that it is for: one bit, below 256 */
 	uint32_t engine_len;
 	uint32_t dev_len;
@@ -105,10 +105,10 @@ struct wire_cm_pkt {
 		struct {
 			uint8_t cookie[WIRE_CM_COOKIE_LEN];
 			struct wire_cm_addr addr; /* of the sender: what the cookie was given to */
-			struct wire_cm_half half;
+			struct wire_cm_params params;
 		} hello;
 		struct {
-			struct wire_cm_half half;
+			struct wire_cm_params params;
 		} welcome;
 	};
 };

@@ -70,7 +70,7 @@ struct wire_erpc_get {
 };
 
 /** An end's own bytes in the handshake. */
-struct wire_erpc_half {
+struct wire_erpc_params {
 	uint32_t version;
 	uint16_t session; /* its number here */
 	uint16_t credits; /* packets that it may be sent and not have answered */
@@ -81,7 +81,7 @@ struct wire_erpc_half {
 
 static_assert(sizeof(struct wire_erpc_batch) == 8, "wire");
 static_assert(sizeof(struct wire_erpc_get) == 24, "wire");
-static_assert(sizeof(struct wire_erpc_half) == 24, "wire");
+static_assert(sizeof(struct wire_erpc_params) == 24, "wire");
 
 /** A frame that was read. */
 struct wire_erpc_frame {

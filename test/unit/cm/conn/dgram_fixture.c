@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 
 void dgram_pair_open(struct cm_node **node, struct cm_end *a, struct cm_end *b,
 		     struct cm_paths paths)
@@ -40,10 +40,10 @@ void dgram_guest_close(struct dgram_guest *g)
 
 void dgram_guest_say(struct dgram_guest *g, enum wire_cm_type type, uint64_t nonce)
 {
-	struct wire_cm_pkt pkt = { .type = type, .nonce = nonce, .dst_inc = g->a.agent->inc };
+	struct wire_cm_pkt pkt = { .type = type, .nonce = nonce, .dst_inc = g->a.cep->inc };
 
 	if (type == WIRE_CM_WELCOME)
-		pkt.welcome.half.path = WIRE_CM_PATH_NIC;
+		pkt.welcome.params.path = WIRE_CM_PATH_NIC;
 	cm_stranger_send(&g->s, &g->to, &pkt);
 }
 

@@ -3,7 +3,7 @@
  * Who is a stranger without a stream, and how is it let in?
  *
  * An agent that offers one path, and a hand-made peer (cm_fixture.h) that speaks to it in datagrams; or
- * two agents that speak to each other.
+ * two ceps that speak to each other.
  */
 #ifndef TEST_DGRAM_FIXTURE_H
 #define TEST_DGRAM_FIXTURE_H
@@ -13,7 +13,7 @@
 /** Agents that are reached by an RDMA device only. */
 #define DGRAM_NIC_ONLY ((struct cm_paths){ WIRE_CM_PATH_NIC, { WIRE_CM_PATH_NIC } })
 
-/** Two agents of one node. */
+/** Two ceps of one node. */
 void dgram_pair_open(struct cm_node **node, struct cm_end *a, struct cm_end *b,
 		     struct cm_paths paths);
 void dgram_pair_close(struct cm_node *node, struct cm_end *a, struct cm_end *b);

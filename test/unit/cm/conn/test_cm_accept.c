@@ -12,7 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"
@@ -88,7 +88,7 @@ Test(cm_accept, a_hello_to_somebody_else_is_not_heard)
 	cm_stranger_say(&s, &to, &hello, NULL, 0);
 	cr_assert_eq(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS), 0);
 	come_in(&ack, &hello);
-	hello.src_inc = a.agent->inc;
+	hello.src_inc = a.cep->inc;
 	cm_stranger_say(&s, &to, &hello, NULL, 0);
 	cr_assert_eq(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS), 0);
 	cr_assert_eq(cm_end_stats(&a).rx_stale, 2);
@@ -109,7 +109,7 @@ Test(cm_accept, descriptors_that_do_not_match_are_refused_and_closed)
 	cm_stranger_say(&s, &to, &hello, &fd, 1);
 	expect_refusal(FI_EINVAL, "contradicts itself");
 	come_in(&ack, &hello); /* one less */
-	hello.hello.half.fd_cnt = 1;
+	hello.hello.params.fd_cnt = 1;
 	cm_stranger_say(&s, &to, &hello, NULL, 0);
 	expect_refusal(FI_EINVAL, "contradicts itself");
 	cr_assert(!a.prepared);
@@ -172,7 +172,7 @@ static unsigned callers(void)
 	unsigned cnt;
 
 	cm_node_lock(node);
-	cnt = a.agent->caller_cnt;
+	cnt = a.cep->caller_cnt;
 	cm_node_unlock(node);
 	return cnt;
 }

@@ -13,7 +13,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"
 
@@ -57,7 +57,7 @@ static void invite(uint64_t features, uint32_t paths)
 
 static void ask_stranger(void)
 {
-	cr_assert(!cm_connect(a.agent, &s.addr.sa));
+	cr_assert(!cm_connect(a.cep, &s.addr.sa));
 }
 
 static void expect_failure(int err, const char *why)
@@ -94,7 +94,7 @@ Test(cm_attempt, another_way_is_taken_when_a_name_has_led_nowhere_twice)
 	do
 		cr_assert(cm_stranger_recv(&s, &hello, CM_TEST_WAIT_MS));
 	while (hello.type != WIRE_CM_HELLO);
-	cr_expect_eq(hello.hello.half.path, WIRE_CM_PATH_NIC);
+	cr_expect_eq(hello.hello.params.path, WIRE_CM_PATH_NIC);
 	cr_expect_eq(cm_end_get(&a, &a.prepared), 1);
 	cr_expect_eq(cm_end_get(&a, &a.failed), 0);
 	tear_down();
@@ -125,7 +125,7 @@ static void answer_hello(struct wire_cm_pkt *hello)
 	while (s.stream == -FI_EAGAIN);
 	cr_assert(s.stream >= 0);
 	cr_assert(cm_stranger_hear(&s, hello, CM_TEST_WAIT_MS) == 1);
-	cr_assert(hello->type == WIRE_CM_HELLO && hello->src_inc == a.agent->inc);
+	cr_assert(hello->type == WIRE_CM_HELLO && hello->src_inc == a.cep->inc);
 	cr_assert(hello->dst_inc == s.inc);
 }
 
@@ -166,7 +166,7 @@ Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
 {
 	unsigned before;
 	struct wire_cm_pkt hello,
-		welcome = { .type = WIRE_CM_WELCOME, .welcome.half.path = WIRE_CM_PATH_SHM }, nak;
+		welcome = { .type = WIRE_CM_WELCOME, .welcome.params.path = WIRE_CM_PATH_SHM }, nak;
 	int fds[2] = { cm_test_memfd("x"), cm_test_memfd("y") };
 
 	set_up_listener(0);
@@ -174,7 +174,7 @@ Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
 	before = cm_test_fd_count_at_rest(node);
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
-	welcome.welcome.half.fd_cnt = 1;
+	welcome.welcome.params.fd_cnt = 1;
 	cm_stranger_say(&s, &to, &welcome, fds, 2);
 	expect_failure(-FI_EINVAL, "what it offered could not be used here");
 	cr_assert(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) == 1);
@@ -187,7 +187,7 @@ Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
 Test(cm_attempt, packets_of_other_attempts_change_nothing)
 {
 	struct wire_cm_pkt hello,
-		welcome = { .type = WIRE_CM_WELCOME, .welcome.half.path = WIRE_CM_PATH_SHM };
+		welcome = { .type = WIRE_CM_WELCOME, .welcome.params.path = WIRE_CM_PATH_SHM };
 
 	set_up_listener(0);
 	answer_hello(&hello);
@@ -343,7 +343,7 @@ static pid_t fork_nobody(int tell[2], bool asks)
 		if (read(tell[0], &port, sizeof(port)) != sizeof(port))
 			_exit(1);
 		cm_test_addr("127.0.0.1", port, &there);
-		cm_connect(end.agent, &there.sa);
+		cm_connect(end.cep, &there.sa);
 		cm_end_wait(&end, &end.failed, 1, CM_TEST_WAIT_MS);
 		result = end.failed && end.failed_err == -FI_EACCES &&
 			 strstr(end.why, "it belongs to user 0 and this process to user 65534");
@@ -364,7 +364,7 @@ Test(cm_attempt, another_users_process_is_refused)
 	cr_assert(read(tell[0], &port, sizeof(port)) == sizeof(port));
 	set_up_timeout(0);
 	cm_test_addr("127.0.0.1", port, &there);
-	cr_assert(!cm_connect(a.agent, &there.sa));
+	cr_assert(!cm_connect(a.cep, &there.sa));
 	expect_failure(-FI_EACCES, "it belongs to user 65534 and this process to user 0");
 	cr_assert(!a.prepared);
 	kill(pid, SIGKILL);

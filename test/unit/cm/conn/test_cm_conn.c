@@ -63,11 +63,11 @@ Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)
 	c = UTIL_CONTAINER_OF(b.conns.next, struct cm_end_conn, link);
 	cm_conn_addr(c->cm, &addr);
 	cr_assert(!memcmp(&addr, &a.addr, sizeof(addr)));
-	cr_assert(cm_conn_incarnation(c->cm) == cm_agent_incarnation(a.agent));
+	cr_assert(cm_conn_incarnation(c->cm) == cm_ep_incarnation(a.cep));
 	c = UTIL_CONTAINER_OF(a.conns.next, struct cm_end_conn, link);
 	cm_conn_addr(c->cm, &addr);
 	cr_assert(!memcmp(&addr, &b.addr, sizeof(addr)));
-	cr_assert(cm_conn_incarnation(c->cm) == cm_agent_incarnation(b.agent));
+	cr_assert(cm_conn_incarnation(c->cm) == cm_ep_incarnation(b.cep));
 	cm_ends_close(node, &a, &b);
 }
 
@@ -166,7 +166,7 @@ static void connect_to_port(struct cm_end *end, uint16_t port)
 	union cm_addr addr;
 
 	cm_test_addr("127.0.0.1", port, &addr);
-	cr_assert(!cm_connect(end->agent, &addr.sa));
+	cr_assert(!cm_connect(end->cep, &addr.sa));
 }
 
 static uint64_t peer_incarnation(struct cm_end *end)
@@ -251,7 +251,7 @@ Test(cm_conn, killed_asker_is_a_reset_too)
 		if (read(go[0], &to, sizeof(to)) != sizeof(to))
 			_exit(1);
 		cm_end_open(&end, cm_test_node(NULL, 0), "127.0.0.1", 0);
-		cm_connect(end.agent, (struct sockaddr *)&to);
+		cm_connect(end.cep, (struct sockaddr *)&to);
 		for (;;)
 			pause();
 	}
@@ -284,12 +284,12 @@ static pid_t start_zygote(int addrs[2], int pids[2])
 		if (pid)
 			continue;
 		cm_end_open_at(&end, cm_test_node(NULL, 0), (union cm_addr *)&ss[0]);
-		cm_agent_addr(end.agent, &ss[0]);
+		cm_ep_addr(end.cep, &ss[0]);
 		pid = getpid();
 		if (write(pids[1], &pid, sizeof(pid)) != sizeof(pid) ||
 		    write(pids[1], ss, sizeof(ss[0])) != sizeof(ss[0]))
 			_exit(1);
-		cm_connect(end.agent, (struct sockaddr *)&ss[1]);
+		cm_connect(end.cep, (struct sockaddr *)&ss[1]);
 		for (;;)
 			pause();
 	}
@@ -320,7 +320,7 @@ Test(cm_conn, peers_killed_at_any_moment_leave_answers_and_nothing_else)
 		cr_assert(write(addrs[1], ss, sizeof(ss)) == sizeof(ss));
 		cr_assert(read(pids[0], &pid, sizeof(pid)) == sizeof(pid));
 		cr_assert(read(pids[0], ss, sizeof(ss[0])) == sizeof(ss[0]));
-		cr_assert(!cm_connect(a.agent, (struct sockaddr *)&ss[0]));
+		cr_assert(!cm_connect(a.cep, (struct sockaddr *)&ss[0]));
 		usleep((useconds_t)rng_below(&rng, 1500));
 		cr_assert(!kill(pid, SIGKILL));
 		cm_end_reap(&a);

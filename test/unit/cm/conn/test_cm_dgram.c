@@ -10,7 +10,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "cm/conn/cm_conn.h"
 #include "cm/node/cm_node.h"
 #include "unit/cm/conn/dgram_fixture.h"
@@ -116,7 +116,7 @@ Test(cm_dgram, each_hello_that_comes_again_is_answered)
 	for (i = 0; i < 40; i++)
 		cm_stranger_await(&g.s, WIRE_CM_WELCOME);
 	cm_node_lock(g.node);
-	repeated = UTIL_CONTAINER_OF(g.a.agent->conns.next, struct cm_conn, agent_link)->try_cnt;
+	repeated = UTIL_CONTAINER_OF(g.a.cep->conns.next, struct cm_conn, cep_link)->try_cnt;
 	cm_node_unlock(g.node);
 	cr_expect_lt(repeated, 20);
 	dgram_guest_close(&g);
@@ -158,10 +158,10 @@ Test(cm_dgram, ready_is_said_again_whenever_welcome_comes_again)
 {
 	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
 	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME,
-				       .welcome.half.path = WIRE_CM_PATH_NIC };
+				       .welcome.params.path = WIRE_CM_PATH_NIC };
 
 	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
-	cr_assert(!cm_connect(g.a.agent, &g.s.addr.sa));
+	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa));
 	req = cm_stranger_await(&g.s, WIRE_CM_REQ);
 	cr_expect_eq(req.req.paths, WIRE_CM_PATH_NIC);
 	ack.nonce = req.nonce;

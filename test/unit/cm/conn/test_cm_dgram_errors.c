@@ -7,7 +7,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_dgram.h"
 #include "unit/cm/conn/dgram_fixture.h"
@@ -35,7 +35,7 @@ static void say(enum wire_cm_type type, uint64_t dst_inc)
 
 static struct cm_conn *conn_of(void)
 {
-	return UTIL_CONTAINER_OF(g.a.agent->conns.next, struct cm_conn, agent_link);
+	return UTIL_CONTAINER_OF(g.a.cep->conns.next, struct cm_conn, cep_link);
 }
 
 /** The network says so often that a packet did not get there. */
@@ -66,7 +66,7 @@ Test(cm_dgram_errors, fewer_than_it_takes_are_no_death)
 	for (i = 0; i < 3; i++) {
 		unreachable(CM_DGRAM_REFUSED_CNT - 1, -FI_ECONNREFUSED);
 		cm_stranger_await(&g.s, WIRE_CM_PING);
-		say(WIRE_CM_PONG, g.a.agent->inc);
+		say(WIRE_CM_PONG, g.a.cep->inc);
 		while (refusals())
 			cm_test_sleep_ms(1);
 	}
@@ -83,7 +83,7 @@ Test(cm_dgram_errors, a_route_that_is_gone_is_no_death)
 	unreachable(10 * CM_DGRAM_REFUSED_CNT, -FI_EHOSTUNREACH);
 	unreachable(10 * CM_DGRAM_REFUSED_CNT, -FI_ENETUNREACH);
 	cr_expect_eq(refusals(), 0);
-	say(WIRE_CM_PING, g.a.agent->inc);
+	say(WIRE_CM_PING, g.a.cep->inc);
 	cm_stranger_await(&g.s, WIRE_CM_PONG);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }
@@ -93,9 +93,9 @@ Test(cm_dgram_errors, fewer_than_it_takes_end_no_handshake)
 {
 	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
 	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME,
-				       .welcome.half.path = WIRE_CM_PATH_NIC };
+				       .welcome.params.path = WIRE_CM_PATH_NIC };
 
-	cr_assert(!cm_connect(g.a.agent, &g.s.addr.sa));
+	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa));
 	req = cm_stranger_await(&g.s, WIRE_CM_REQ);
 	ack.nonce = req.nonce;
 	ack.dst_inc = req.src_inc;
@@ -116,9 +116,9 @@ Test(cm_dgram_errors, fewer_than_it_takes_end_no_handshake)
 Test(cm_dgram_errors, words_for_another_incarnation_of_ours_change_nothing)
 {
 	dgram_guest_come_up(&g);
-	say(WIRE_CM_BYE, g.a.agent->inc + 1);
-	say(WIRE_CM_BROKEN, g.a.agent->inc + 1);
-	say(WIRE_CM_PING, g.a.agent->inc);
+	say(WIRE_CM_BYE, g.a.cep->inc + 1);
+	say(WIRE_CM_BROKEN, g.a.cep->inc + 1);
+	say(WIRE_CM_PING, g.a.cep->inc);
 	cm_stranger_await(&g.s, WIRE_CM_PONG);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }

@@ -10,7 +10,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "cm/node/cm_node.h"
 #include "unit/cm/conn/dgram_fixture.h"
 #include "util/clock.h"
@@ -55,7 +55,7 @@ Test(cm_dgram_live, a_standstill_of_our_own_is_not_the_peers_silence)
 	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
 	dgram_guest_come_up(&g);
 	cm_node_lock(g.node);
-	pings = g.a.agent->stats.tx_pings;
+	pings = g.a.cep->stats.tx_pings;
 	usleep(3 * TIMEOUT_MS / 2 * 1000);
 	cm_node_unlock(g.node);
 	do {
@@ -133,7 +133,7 @@ Test(cm_dgram_live, an_old_hello_that_comes_again_ends_nothing)
 	cr_expect_eq(ping.nonce, nonce);
 	pong.nonce = nonce;
 	pong.src_inc = inc;
-	pong.dst_inc = g.a.agent->inc;
+	pong.dst_inc = g.a.cep->inc;
 	cm_stranger_send(&g.s, &g.to, &pong);
 	cr_expect(!cm_end_wait(&g.a, &g.a.down, 2, 100));
 	cr_expect_eq(cm_end_live(&g.a), 1);
@@ -152,7 +152,7 @@ Test(cm_dgram_live, who_was_restarted_is_asked_and_let_in)
 	cr_assert_eq(dgram_guest_hello(&g, &hello).type, WIRE_CM_NAK);
 	ping = cm_stranger_await(&g.s, WIRE_CM_PING);
 	bye.nonce = ping.nonce;
-	bye.dst_inc = g.a.agent->inc;
+	bye.dst_inc = g.a.cep->inc;
 	cm_stranger_send(&g.s, &g.to, &bye);
 	cr_assert(cm_end_wait(&g.a, &g.a.down, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(g.a.down_err, -FI_ECONNABORTED);
@@ -166,7 +166,7 @@ Test(cm_dgram_live, another_incarnation_at_the_address_ends_the_old_connection)
 
 	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
 	dgram_guest_come_up(&g);
-	bye.dst_inc = g.a.agent->inc;
+	bye.dst_inc = g.a.cep->inc;
 	bye.nonce = g.s.nonce;
 	cm_stranger_send(&g.s, &g.to, &bye);
 	cr_assert(cm_end_wait(&g.a, &g.a.down, 1, CM_TEST_WAIT_MS));

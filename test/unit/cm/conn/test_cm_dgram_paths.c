@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * By which of the paths that two ends have do they connect, and which do they leave for another?
- * (cm/ask/cm_req.c and cm/ask/cm_peer.c choose, cm/conn/cm_attempt.c and cm/conn/cm_dgram.c go)
+ * (cm/req/cm_req.c and cm/req/cm_peer.c choose, cm/conn/cm_attempt.c and cm/conn/cm_dgram.c go)
  */
 #include "cm/conn/cm_dgram.h"
 
@@ -13,7 +13,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/ask/cm_peer.h"
+#include "cm/req/cm_peer.h"
 #include "unit/cm/conn/dgram_fixture.h"
 
 static struct cm_node *node;
@@ -178,7 +178,7 @@ Test(cm_dgram_paths, whom_a_peer_does_not_let_in_does_not_ask_by_another_path)
 			 (struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
 					    { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } },
 			 NULL, 0);
-	cr_assert(!cm_connect(g.a.agent, &g.s.addr.sa));
+	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa));
 	req = cm_stranger_await(&g.s, WIRE_CM_REQ);
 	ack.nonce = nak.nonce = req.nonce;
 	ack.dst_inc = nak.dst_inc = req.src_inc;
@@ -186,7 +186,7 @@ Test(cm_dgram_paths, whom_a_peer_does_not_let_in_does_not_ask_by_another_path)
 	memset(ack.ack.name, '0', sizeof(ack.ack.name));
 	cm_stranger_send(&g.s, &g.to, &ack);
 	hello = cm_stranger_await(&g.s, WIRE_CM_HELLO);
-	cr_assert_eq(hello.hello.half.path, WIRE_CM_PATH_NIC);
+	cr_assert_eq(hello.hello.params.path, WIRE_CM_PATH_NIC);
 	cm_stranger_send(&g.s, &g.to, &nak);
 	cr_assert(cm_end_wait(&g.a, &g.a.failed, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(g.a.failed_err, -FI_EACCES);

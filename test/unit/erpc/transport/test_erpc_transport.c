@@ -184,11 +184,11 @@ Test(erpc_transport, what_is_due_without_a_packet_wakes_who_sleeps, .timeout = 2
 /* ---- what a peer says of itself ---- */
 
 /** A connection that is prepared, and what establish makes of `peer`. */
-static int establish(const struct cm_half *peer)
+static int establish(const struct cm_params *peer)
 {
 	struct eng_transport *transport = lane_of(&wholes[0]);
 	struct eng_conn *conn;
-	struct cm_half own;
+	struct cm_params own;
 	int ret;
 
 	memset(&own, 0, sizeof(own));
@@ -209,11 +209,11 @@ Test(erpc_transport, the_way_to_the_peer_is_told, .timeout = 200)
 {
 	const struct dev_dgram_ops *ops;
 	struct dev_dgram_ops narrow_ops;
-	struct wire_erpc_half half;
+	struct wire_erpc_params params;
 	struct eng_transport *transport;
 	struct eng_conn *conn;
 	struct erpc_session *s;
-	struct cm_half own;
+	struct cm_params own;
 
 	wholes_meet(&udp, &udp);
 	transport = lane_of(&wholes[0]);
@@ -224,32 +224,32 @@ Test(erpc_transport, the_way_to_the_peer_is_told, .timeout = 200)
 	narrow_ops = *ops;
 	narrow_ops.route_mtu = narrow;
 	transport->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
-	memcpy(&half, own.engine, sizeof(half));
-	cr_expect_eq(half.mtu, s->port->dg->mtu, "loopback is as wide as it is");
+	memcpy(&params, own.engine, sizeof(params));
+	cr_expect_eq(params.mtu, s->port->dg->mtu, "loopback is as wide as it is");
 	s->port->dg->ops = &narrow_ops;
 	transport->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
 	s->port->dg->ops = ops;
-	memcpy(&half, own.engine, sizeof(half));
-	cr_expect_eq(half.mtu, 1300);
-	cr_expect_eq(half.session, s->num);
-	cr_expect_eq(half.token, s->token);
+	memcpy(&params, own.engine, sizeof(params));
+	cr_expect_eq(params.mtu, 1300);
+	cr_expect_eq(params.session, s->num);
+	cr_expect_eq(params.token, s->token);
 	transport->ops->free(conn);
 	settle();
 	wholes_close();
 }
 
-static int establish_with(struct cm_half peer, struct wire_erpc_half half)
+static int establish_with(struct cm_params peer, struct wire_erpc_params params)
 {
-	memcpy(peer.engine, &half, sizeof(half));
+	memcpy(peer.engine, &params, sizeof(params));
 	return establish(&peer);
 }
 
 Test(erpc_transport, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
 {
-	struct wire_erpc_half good, half;
+	struct wire_erpc_params good, params;
 	struct eng_transport *transport;
 	struct eng_conn *conn;
-	struct cm_half peer;
+	struct cm_params peer;
 
 	wholes_meet(&udp, &udp); /* that opens the port */
 	transport = lane_of(&wholes[0]);
@@ -259,18 +259,18 @@ Test(erpc_transport, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
 	memcpy(&good, peer.engine, sizeof(good));
 	cr_expect_geq(good.credits, ERPC_CREDITS_MIN);
 	cr_expect_eq(establish_with(peer, good), 0);
-	half = good;
-	half.version++;
-	cr_expect_eq(establish_with(peer, half), -FI_EOPNOTSUPP);
-	half = good;
-	half.credits = 0;
-	cr_expect_eq(establish_with(peer, half), -FI_EIO);
-	half = good;
-	half.zero = 1;
-	cr_expect_eq(establish_with(peer, half), -FI_EIO);
-	half = good;
-	half.mtu = 0;
-	cr_expect_eq(establish_with(peer, half), -FI_EIO);
+	params = good;
+	params.version++;
+	cr_expect_eq(establish_with(peer, params), -FI_EOPNOTSUPP);
+	params = good;
+	params.credits = 0;
+	cr_expect_eq(establish_with(peer, params), -FI_EIO);
+	params = good;
+	params.zero = 1;
+	cr_expect_eq(establish_with(peer, params), -FI_EIO);
+	params = good;
+	params.mtu = 0;
+	cr_expect_eq(establish_with(peer, params), -FI_EIO);
 	peer.engine_len--;
 	cr_expect_eq(establish_with(peer, good), -FI_EIO);
 	peer.engine_len += 2;

@@ -49,8 +49,8 @@ static int get(const char *text)
 }
 
 /** The transports that were found, and no more. */
-static void expect_lanes(const struct eng_transport_ops *a, const struct eng_transport_ops *b,
-			 const struct eng_transport_ops *c)
+static void expect_transports(const struct eng_transport_ops *a, const struct eng_transport_ops *b,
+			      const struct eng_transport_ops *c)
 {
 	const struct eng_transport_ops *want[] = { a, b, c };
 	uint32_t cnt = c ? 3 : b ? 2 : a ? 1 : 0;
@@ -63,31 +63,31 @@ static void expect_lanes(const struct eng_transport_ops *a, const struct eng_tra
 Test(cpr_paths, what_needs_no_device_is_always_there)
 {
 	cr_assert_eq(get("shm"), 0);
-	expect_lanes(&memory, NULL, NULL);
+	expect_transports(&memory, NULL, NULL);
 	cr_expect_null(paths.nic);
 	cr_assert_eq(get("sure,shm"), 0);
-	expect_lanes(&always, &memory, NULL);
+	expect_transports(&always, &memory, NULL);
 }
 
 Test(cpr_paths, a_path_that_is_one_of_several_need_not_be_there)
 {
 	cr_assert_eq(get("shm,nic,nobody"), 0);
-	expect_lanes(&memory, NULL, NULL);
+	expect_transports(&memory, NULL, NULL);
 	nics = 3;
 	cr_assert_eq(get("nic,shm"), 0);
-	expect_lanes(&nic0, &nic1, &memory);
+	expect_transports(&nic0, &nic1, &memory);
 }
 
 Test(cpr_paths, the_first_nic_that_is_there_is_the_one_to_tell_of)
 {
 	nics = 3;
 	cr_assert_eq(get("second,nic"), 0);
-	expect_lanes(&nic1, &nic0, NULL);
+	expect_transports(&nic1, &nic0, NULL);
 	cr_expect_eq(paths.nic, &nic1);
 	cr_expect_str_eq(paths.about.name, "nic1");
 	nics = 2;
 	cr_assert_eq(get("shm,nic"), 0);
-	expect_lanes(&memory, &nic1, NULL);
+	expect_transports(&memory, &nic1, NULL);
 	cr_expect_eq(paths.nic, &nic1);
 }
 
@@ -95,7 +95,7 @@ Test(cpr_paths, naming_one_twice_changes_nothing)
 {
 	nics = 3;
 	cr_assert_eq(get("shm,nic,shm,second,nic,shm"), 0);
-	expect_lanes(&memory, &nic0, &nic1);
+	expect_transports(&memory, &nic0, &nic1);
 }
 
 Test(cpr_paths, what_is_no_list_of_paths_is_refused)

@@ -22,7 +22,7 @@
 #include "cm/conn/cm_conn.h"
 #include "wire/wire_cm.h"
 
-struct cm_agent;
+struct cm_ep;
 struct cm_src;
 struct cm_timer;
 
@@ -36,13 +36,13 @@ void cm_accept_on_ready(struct cm_src *src, uint32_t events);
 void cm_accept_on_pause_over(struct cm_timer *timer);
 
 /** A HELLO that came as a datagram, of no conn that there is. */
-void cm_accept_on_hello(struct cm_agent *agent, const union cm_addr *from,
+void cm_accept_on_hello(struct cm_ep *cep, const union cm_addr *from,
 			const struct wire_cm_pkt *pkt);
 
 /** A packet for a conn in state INVITED. */
 void cm_accept_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt);
 
 /** The agent is closing: all callers are sent away. */
-void cm_accept_drop_callers(struct cm_agent *agent);
+void cm_accept_drop_callers(struct cm_ep *cep);
 
 #endif

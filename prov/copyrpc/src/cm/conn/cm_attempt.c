@@ -9,11 +9,11 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "cm/conn/cm_dgram.h"
-#include "cm/ask/cm_peer.h"
-#include "cm/ask/cm_pkt.h"
-#include "cm/ask/cm_req.h"
+#include "cm/req/cm_peer.h"
+#include "cm/req/cm_pkt.h"
+#include "cm/req/cm_req.h"
 #include "util/log.h"
 
 #define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"
@@ -79,12 +79,12 @@ static bool cm_attempt_user_is_ours(struct cm_peer *peer, int fd)
 {
 	uid_t uid = (uid_t)-1;
 
-	if (!cm_fd_peer_uid(fd, &uid) && uid == peer->agent->uid)
+	if (!cm_fd_peer_uid(fd, &uid) && uid == peer->cep->uid)
 		return true;
 	cm_req_fail(peer, -FI_EACCES,
 		    "it belongs to user %d and this process to user %d; run all processes of a job "
 		    "as one user",
-		    (int)uid, (int)peer->agent->uid);
+		    (int)uid, (int)peer->cep->uid);
 	return false;
 }
 
@@ -116,16 +116,16 @@ void cm_attempt_failed_here(struct cm_peer *peer, uint32_t path, int err, const 
 		cm_req_fail(peer, err, "%s", why);
 }
 
-void cm_attempt_say_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
-			  const struct cm_half *half)
+void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
+			   const struct cm_params *params)
 {
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_HELLO, .features = CM_FEATURES & ack->features };
 	struct cm_peer *peer = conn->peer;
 	int ret;
 
 	memcpy(pkt.hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
-	cm_addr_to_wire(&conn->agent->addr, &pkt.hello.addr);
-	ret = cm_conn_send_half(conn, &pkt, half, CM_CONN_ASKED, peer->req->deadline_ns);
+	cm_addr_to_wire(&conn->cep->addr, &pkt.hello.addr);
+	ret = cm_conn_send_params(conn, &pkt, params, CM_CONN_ASKED, peer->req->deadline_ns);
 	if (!ret)
 		return;
 	cm_conn_down(conn, ret);
@@ -142,7 +142,7 @@ static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_
 			    "it wants features %#llx of the handshake that this process does not "
 			    "have; install the same copyrpc on both sides",
 			    (unsigned long long)(ack->features & ~CM_FEATURES));
-	else if (!(ack->ack.paths & peer->agent->paths.all))
+	else if (!(ack->ack.paths & peer->cep->paths.all))
 		cm_req_fail(peer, -FI_EOPNOTSUPP,
 			    "no common way to carry messages; compare FI_COPYRPC_PATHS");
 	else
@@ -152,21 +152,21 @@ static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_
 
 static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
-	struct cm_half half = { .path = WIRE_CM_PATH_SHM };
+	struct cm_params params = { .path = WIRE_CM_PATH_SHM };
 	struct cm_conn *conn;
 	int ret, fd = cm_attempt_connect(peer, ack);
 
 	if (fd < 0)
 		return;
 	peer->req->elsewhere_inc = 0;
-	ret = cm_conn_open(peer, fd, ack->nonce, ack->src_inc, &conn, &half);
+	ret = cm_conn_open(peer, fd, ack->nonce, ack->src_inc, &conn, &params);
 	if (ret) {
 		close(fd);
-		cm_attempt_failed_here(peer, half.path, ret, "this end could not be prepared");
+		cm_attempt_failed_here(peer, params.path, ret, "this end could not be prepared");
 		return;
 	}
-	cm_attempt_say_hello(conn, ack, &half);
-	cm_half_drop(&half);
+	cm_attempt_send_hello(conn, ack, &params);
+	cm_params_close_fds(&params);
 }
 
 void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
@@ -176,7 +176,7 @@ void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 	if (!cm_attempt_is_acceptable(peer, ack))
 		return;
 	peer->req->common =
-		cm_peer_sound(peer, ack->src_inc, ack->ack.paths & peer->agent->paths.all);
+		cm_peer_sound(peer, ack->src_inc, ack->ack.paths & peer->cep->paths.all);
 	if (!cm_req_path(peer))
 		peer->req->avoided = 0; /* it has other paths than before */
 	path = cm_req_path(peer);
@@ -192,7 +192,7 @@ static void cm_attempt_on_welcome(struct cm_conn *conn, const struct wire_cm_pkt
 {
 	struct cm_peer *peer = conn->peer;
 	uint32_t path = conn->path;
-	int ret = cm_conn_establish(conn, &pkt->welcome.half, msg);
+	int ret = cm_conn_establish(conn, &pkt->welcome.params, msg);
 
 	if (ret) {
 		cm_conn_refuse(conn, ret, "the other end could not take what was offered");
@@ -203,7 +203,7 @@ static void cm_attempt_on_welcome(struct cm_conn *conn, const struct wire_cm_pkt
 		cm_peer_settle(peer);
 		return;
 	}
-	if (cm_conn_say(conn, WIRE_CM_READY))
+	if (cm_conn_send(conn, WIRE_CM_READY))
 		cm_conn_end(conn, -FI_ECONNRESET, "it ended in the middle of the handshake");
 	else
 		cm_conn_up(conn);
@@ -223,7 +223,7 @@ void cm_attempt_yield(struct cm_conn *conn)
 {
 	struct cm_peer *peer = conn->peer;
 
-	conn->agent->stats.crossings++;
+	conn->cep->stats.crossings++;
 	cm_conn_down(conn, -FI_EALREADY);
 	cm_req_yield(peer);
 	cm_peer_settle(peer);

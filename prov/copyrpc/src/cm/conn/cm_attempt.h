@@ -25,8 +25,8 @@ void cm_attempt_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
 		       const struct cm_fd_msg *msg);
 
 /** Says HELLO on a conn that is prepared. */
-void cm_attempt_say_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
-			  const struct cm_half *half);
+void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
+			   const struct cm_params *params);
 /** Our own end is the problem: tries again, or another path than `path`, or fails. */
 void cm_attempt_failed_here(struct cm_peer *peer, uint32_t path, int err, const char *what);
 

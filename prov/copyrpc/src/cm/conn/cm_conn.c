@@ -9,14 +9,14 @@
 #include <rdma/fi_errno.h>
 
 #include "cm/conn/cm_accept.h"
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "cm/conn/cm_attempt.h"
-#include "cm/dial/cm_call.h"
+#include "cm/msg/cm_connreq.h"
 #include "cm/conn/cm_dgram.h"
-#include "cm/conn/cm_guest.h"
-#include "cm/ask/cm_peer.h"
-#include "cm/ask/cm_pkt.h"
-#include "cm/ask/cm_req.h"
+#include "cm/conn/cm_pending.h"
+#include "cm/req/cm_peer.h"
+#include "cm/req/cm_pkt.h"
+#include "cm/req/cm_req.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -52,16 +52,16 @@ static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 	UTIL_DBG(EP_CTRL, "conn %p: %s -> %s\n", (void *)conn, cm_conn_state_name(conn->state),
 		 cm_conn_state_name(state));
 	if (conn->is_dgram && state == CM_CONN_INVITED)
-		cm_guest_add(conn, util_clock_ns());
+		cm_pending_add(conn, util_clock_ns());
 	if (conn->is_dgram && conn->state == CM_CONN_INVITED)
-		cm_guest_remove(conn);
+		cm_pending_remove(conn);
 	if (conn->is_dgram && state == CM_CONN_DOWN &&
 	    (conn->state == CM_CONN_NEW || conn->state == CM_CONN_INVITED))
-		cm_guest_die(conn);
+		cm_pending_expire(conn);
 	if (conn->is_dgram && state == CM_CONN_UP)
-		conn->agent->watched_cnt++;
+		conn->cep->watched_cnt++;
 	if (conn->is_dgram && conn->state == CM_CONN_UP)
-		conn->agent->watched_cnt--;
+		conn->cep->watched_cnt--;
 	conn->state = state;
 }
 
@@ -85,11 +85,11 @@ static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram, uint64
 	if (!conn)
 		return NULL;
 	cm_src_init(&conn->src, cm_conn_on_ready);
-	util_list_init(&conn->guest_link);
+	util_list_init(&conn->pending_link);
 	cm_timer_init(&conn->timer, is_dgram ? cm_dgram_on_timer : cm_conn_on_deadline);
 	conn->is_dgram = is_dgram;
-	conn->agent = peer->agent;
-	conn->node = peer->agent->node;
+	conn->cep = peer->cep;
+	conn->node = peer->cep->node;
 	conn->peer = peer;
 	conn->nonce = nonce;
 	conn->peer_inc = peer_inc;
@@ -98,34 +98,34 @@ static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram, uint64
 }
 
 int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc,
-		 struct cm_conn **out, struct cm_half *half)
+		 struct cm_conn **out, struct cm_params *params)
 {
-	struct cm_agent *agent = peer->agent;
+	struct cm_ep *cep = peer->cep;
 	struct cm_conn *conn = cm_conn_alloc(peer, fd < 0, nonce, peer_inc);
 	int ret = 0;
 
 	if (!conn)
 		return -FI_ENOMEM;
-	conn->path = half->path;
-	if (!cm_agent_admits(agent, &peer->addr, peer_inc))
+	conn->path = params->path;
+	if (!cm_ep_admits(cep, &peer->addr, peer_inc))
 		ret = -FI_EACCES;
 	if (!ret && fd >= 0)
-		ret = cm_src_open(agent->node, &conn->src, fd);
+		ret = cm_src_open(cep->node, &conn->src, fd);
 	if (ret)
-		goto err_bury;
-	ret = agent->ops->prepare(agent->ctx, conn, half, &conn->user);
+		goto err_defer_free;
+	ret = cep->ops->prepare(cep->ctx, conn, params, &conn->user);
 	if (ret)
 		goto err_release;
-	util_list_push_back(&agent->conns, &conn->agent_link);
+	util_list_push_back(&cep->conns, &conn->cep_link);
 	peer->conn = conn;
 	*out = conn;
 	return 0;
 
 err_release:
-	cm_half_drop(half);
-	cm_src_release(agent->node, &conn->src);
-err_bury:
-	cm_node_bury(agent->node, &conn->grave, conn);
+	cm_params_close_fds(params);
+	cm_src_release(cep->node, &conn->src);
+err_defer_free:
+	cm_node_defer_free(cep->node, &conn->zombie, conn);
 	return ret;
 }
 
@@ -133,22 +133,23 @@ static int cm_conn_send_dgram(struct cm_conn *conn, struct wire_cm_pkt *pkt,
 			      enum cm_conn_state state, uint64_t deadline_ns)
 {
 	uint8_t buf[WIRE_CM_MAX];
-	size_t len = cm_pkt_seal(conn->agent, &conn->addr, pkt, buf);
-	int ret = cm_dgram_say(conn, buf, len, deadline_ns);
+	size_t len = cm_pkt_seal(conn->cep, &conn->addr, pkt, buf);
+	int ret = cm_dgram_send(conn, buf, len, deadline_ns);
 
 	if (!ret)
 		cm_conn_set_state(conn, state);
 	return ret;
 }
 
-int cm_conn_send_half(struct cm_conn *conn, struct wire_cm_pkt *pkt, const struct cm_half *half,
-		      enum cm_conn_state state, uint64_t deadline_ns)
+int cm_conn_send_params(struct cm_conn *conn, struct wire_cm_pkt *pkt,
+			const struct cm_params *params, enum cm_conn_state state,
+			uint64_t deadline_ns)
 {
-	struct wire_cm_half *wire =
-		pkt->type == WIRE_CM_HELLO ? &pkt->hello.half : &pkt->welcome.half;
-	int ret = cm_half_to_wire(half, wire);
+	struct wire_cm_params *wire =
+		pkt->type == WIRE_CM_HELLO ? &pkt->hello.params : &pkt->welcome.params;
+	int ret = cm_params_to_wire(params, wire);
 
-	if (!ret && conn->is_dgram && half->dev.fd_cnt)
+	if (!ret && conn->is_dgram && params->dev.fd_cnt)
 		ret = -FI_EINVAL; /* a datagram carries no descriptors */
 	if (ret)
 		return ret;
@@ -156,7 +157,7 @@ int cm_conn_send_half(struct cm_conn *conn, struct wire_cm_pkt *pkt, const struc
 	pkt->dst_inc = conn->peer_inc;
 	if (conn->is_dgram)
 		return cm_conn_send_dgram(conn, pkt, state, deadline_ns);
-	ret = cm_pkt_send(conn->agent, conn->src.fd, &conn->addr, pkt, half);
+	ret = cm_pkt_send(conn->cep, conn->src.fd, &conn->addr, pkt, params);
 	if (ret)
 		return ret;
 	cm_conn_set_state(conn, state);
@@ -164,23 +165,23 @@ int cm_conn_send_half(struct cm_conn *conn, struct wire_cm_pkt *pkt, const struc
 	return 0;
 }
 
-int cm_conn_establish(struct cm_conn *conn, const struct wire_cm_half *wire,
+int cm_conn_establish(struct cm_conn *conn, const struct wire_cm_params *wire,
 		      const struct cm_fd_msg *msg)
 {
-	struct cm_half half;
-	int ret = wire->path == conn->path ? cm_half_check_fds(wire, msg) : -FI_EINVAL;
+	struct cm_params params;
+	int ret = wire->path == conn->path ? cm_params_check_fds(wire, msg) : -FI_EINVAL;
 
 	if (ret)
 		return ret;
-	cm_half_from_wire(wire, msg, &half);
-	return conn->agent->ops->establish(conn->agent->ctx, conn, conn->user, &half);
+	cm_params_from_wire(wire, msg, &params);
+	return conn->cep->ops->establish(conn->cep->ctx, conn, conn->user, &params);
 }
 
-int cm_conn_say(struct cm_conn *conn, enum wire_cm_type type)
+int cm_conn_send(struct cm_conn *conn, enum wire_cm_type type)
 {
 	struct wire_cm_pkt pkt = { .type = type, .nonce = conn->nonce, .dst_inc = conn->peer_inc };
 
-	return cm_pkt_send(conn->agent, conn->src.fd, &conn->addr, &pkt, NULL);
+	return cm_pkt_send(conn->cep, conn->src.fd, &conn->addr, &pkt, NULL);
 }
 
 void cm_conn_refuse(struct cm_conn *conn, int err, const char *text)
@@ -188,36 +189,36 @@ void cm_conn_refuse(struct cm_conn *conn, int err, const char *text)
 	struct wire_cm_pkt pkt;
 
 	cm_pkt_nak(&pkt, conn->nonce, conn->peer_inc, err, text);
-	conn->agent->stats.tx_naks++;
-	cm_pkt_send(conn->agent, conn->src.fd, &conn->addr, &pkt, NULL);
+	conn->cep->stats.tx_naks++;
+	cm_pkt_send(conn->cep, conn->src.fd, &conn->addr, &pkt, NULL);
 }
 
 void cm_conn_up(struct cm_conn *conn)
 {
-	struct cm_agent *agent = conn->agent;
+	struct cm_ep *cep = conn->cep;
 	char text[CM_ADDR_TEXT_MAX];
 	bool asked;
 
 	cm_conn_set_state(conn, CM_CONN_UP);
-	cm_node_disarm(agent->node, &conn->timer);
+	cm_node_disarm(cep->node, &conn->timer);
 	if (conn->is_dgram)
 		cm_dgram_watch(conn);
-	agent->stats.conns_up++;
+	cep->stats.conns_up++;
 	UTIL_INFO(EP_CTRL, "connected to %s, incarnation %016llx\n",
 		  cm_addr_print(&conn->addr, text), (unsigned long long)conn->peer_inc);
 	asked = cm_req_take(conn->peer);
-	cm_call_met(agent);
-	agent->ops->up(agent->ctx, conn, conn->user, asked);
+	cm_connreq_established(cep);
+	cep->ops->up(cep->ctx, conn, conn->user, asked);
 }
 
 /* Closes all that is open; the peer is not told. */
 static void cm_conn_shut(struct cm_conn *conn)
 {
 	if (conn->state == CM_CONN_UP)
-		conn->agent->stats.conns_down++;
+		conn->cep->stats.conns_down++;
 	cm_conn_set_state(conn, CM_CONN_DOWN);
-	cm_node_disarm(conn->agent->node, &conn->timer);
-	cm_src_close(conn->agent->node, &conn->src);
+	cm_node_disarm(conn->cep->node, &conn->timer);
+	cm_src_close(conn->cep->node, &conn->src);
 	cm_dgram_hush(conn);
 	conn->peer->conn = NULL;
 	conn->peer = NULL;
@@ -225,14 +226,14 @@ static void cm_conn_shut(struct cm_conn *conn)
 
 void cm_conn_down(struct cm_conn *conn, int err)
 {
-	struct cm_agent *agent = conn->agent;
+	struct cm_ep *cep = conn->cep;
 	char text[CM_ADDR_TEXT_MAX];
 
 	if (conn->state == CM_CONN_UP)
 		UTIL_INFO(EP_CTRL, "disconnected from %s: %s\n", cm_addr_print(&conn->addr, text),
 			  fi_strerror(-err));
 	cm_conn_shut(conn);
-	agent->ops->down(agent->ctx, conn, conn->user, err);
+	cep->ops->down(cep->ctx, conn, conn->user, err);
 }
 
 void cm_conn_end(struct cm_conn *conn, int err, const char *why)
@@ -258,14 +259,13 @@ static void cm_conn_on_pkt_up(struct cm_conn *conn, const struct wire_cm_pkt *pk
 
 static void cm_conn_on_msg(struct cm_conn *conn, const struct cm_fd_msg *msg)
 {
-	struct cm_agent *agent = conn->agent;
+	struct cm_ep *cep = conn->cep;
 	struct wire_cm_pkt pkt;
 
-	if (cm_pkt_open(agent, &conn->addr, msg->buf, msg->len, &pkt))
+	if (cm_pkt_open(cep, &conn->addr, msg->buf, msg->len, &pkt))
 		return;
-	if (pkt.nonce != conn->nonce || pkt.src_inc != conn->peer_inc ||
-	    pkt.dst_inc != agent->inc) {
-		agent->stats.rx_stale++;
+	if (pkt.nonce != conn->nonce || pkt.src_inc != conn->peer_inc || pkt.dst_inc != cep->inc) {
+		cep->stats.rx_stale++;
 		return;
 	}
 	switch (conn->state) {
@@ -298,7 +298,7 @@ void cm_conn_poll(struct cm_conn *conn)
 static void cm_conn_bye(struct cm_conn *conn)
 {
 	if (conn->state == CM_CONN_UP || (conn->is_dgram && conn->state != CM_CONN_DOWN))
-		cm_conn_say(conn, conn->is_broken ? WIRE_CM_BROKEN : WIRE_CM_BYE);
+		cm_conn_send(conn, conn->is_broken ? WIRE_CM_BROKEN : WIRE_CM_BYE);
 }
 
 void cm_conn_orphan(struct cm_conn *conn)
@@ -306,7 +306,7 @@ void cm_conn_orphan(struct cm_conn *conn)
 	cm_conn_bye(conn);
 	if (conn->state != CM_CONN_DOWN)
 		cm_conn_shut(conn);
-	conn->agent = NULL;
+	conn->cep = NULL;
 }
 
 void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr)
@@ -354,11 +354,11 @@ void cm_conn_put(struct cm_conn *conn)
 		return;
 	}
 	cm_node_lock(node);
-	if (conn->agent) {
+	if (conn->cep) {
 		cm_conn_put_locked(conn);
-		cm_guest_put(conn);
+		cm_pending_put(conn);
 	}
-	util_list_remove(&conn->agent_link);
-	cm_node_bury(node, &conn->grave, conn);
+	util_list_remove(&conn->cep_link);
+	cm_node_defer_free(node, &conn->zombie, conn);
 	cm_node_unlock(node);
 }

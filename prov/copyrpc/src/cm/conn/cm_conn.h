@@ -26,7 +26,7 @@
 #include "util/list.h"
 #include "wire/wire_cm.h"
 
-struct cm_agent;
+struct cm_ep;
 struct cm_peer;
 
 enum cm_conn_state {
@@ -39,10 +39,10 @@ enum cm_conn_state {
 };
 
 struct cm_conn {
-	struct cm_src src;      /* the stream, if there is one */
-	struct cm_agent *agent; /* NULL: orphan, the agent is closed */
-	struct cm_node *node;   /* atomic; NULL: orphan, and the node may be closed too */
-	struct cm_peer *peer;   /* NULL when DOWN */
+	struct cm_src src;    /* the stream, if there is one */
+	struct cm_ep *cep;    /* NULL: orphan, the agent is closed */
+	struct cm_node *node; /* atomic; NULL: orphan, and the node may be closed too */
+	struct cm_peer *peer; /* NULL when DOWN */
 	enum cm_conn_state state;
 	void *user;    /* the engine's, from prepare on */
 	uint32_t path; /* WIRE_CM_PATH_* */
@@ -53,19 +53,19 @@ struct cm_conn {
 	bool is_dgram;         /* there is no stream: cm_dgram.h, and what follows is its own */
 	bool is_suspect;       /* has to be asked */
 	bool is_broken;        /* its end is no goodbye */
-	bool is_ghost;         /* cm_guest.h's */
+	bool is_zombie;        /* cm_pending.h's */
 	uint32_t try_cnt;
 	uint32_t refused_cnt; /* ICMP errors since it was heard last */
 	uint8_t *said;        /* ASKED, INVITED: what is repeated */
 	size_t said_len;
-	uint64_t deadline_ns;        /* ASKED, INVITED */
-	uint64_t heard_ns;           /* UP; later by the time that nobody here looked */
-	uint64_t looked_ns;          /* UP: the last time that somebody did */
-	struct util_list guest_link; /* INVITED, without a stream: agent->guests */
-	uint64_t guest_ns;           /* since then, */
-	uint32_t guest_host;         /* and from there */
-	struct util_list agent_link;
-	struct cm_grave grave;
+	uint64_t deadline_ns;          /* ASKED, INVITED */
+	uint64_t heard_ns;             /* UP; later by the time that nobody here looked */
+	uint64_t looked_ns;            /* UP: the last time that somebody did */
+	struct util_list pending_link; /* INVITED, without a stream: agent->guests */
+	uint64_t pending_ns;           /* since then, */
+	uint32_t pending_host;         /* and from there */
+	struct util_list cep_link;
+	struct cm_zombie zombie;
 };
 
 bool cm_conn_may(enum cm_conn_state from, enum cm_conn_state to);
@@ -76,15 +76,16 @@ const char *cm_conn_state_name(enum cm_conn_state state);
  * half->path: 0 or -FI_E*. On error nothing is left but fd, which is the caller's as before.
  */
 int cm_conn_open(struct cm_peer *peer, int fd, uint64_t nonce, uint64_t peer_inc,
-		 struct cm_conn **conn, struct cm_half *half);
+		 struct cm_conn **conn, struct cm_params *params);
 /** Sends the packet that brings a NEW conn to `state`, and sets the deadline. */
-int cm_conn_send_half(struct cm_conn *conn, struct wire_cm_pkt *pkt, const struct cm_half *half,
-		      enum cm_conn_state state, uint64_t deadline_ns);
+int cm_conn_send_params(struct cm_conn *conn, struct wire_cm_pkt *pkt,
+			const struct cm_params *params, enum cm_conn_state state,
+			uint64_t deadline_ns);
 /** Gives the peer's half to the engine: 0 or -FI_E*. */
-int cm_conn_establish(struct cm_conn *conn, const struct wire_cm_half *wire,
+int cm_conn_establish(struct cm_conn *conn, const struct wire_cm_params *wire,
 		      const struct cm_fd_msg *msg);
 /** Sends a packet without a body (`type`), or a NAK if `err` is set. */
-int cm_conn_say(struct cm_conn *conn, enum wire_cm_type type);
+int cm_conn_send(struct cm_conn *conn, enum wire_cm_type type);
 void cm_conn_refuse(struct cm_conn *conn, int err, const char *text);
 
 /** It lives. Answers the request, if there is one. Control thread only, as all that follows. */

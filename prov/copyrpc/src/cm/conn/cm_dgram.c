@@ -9,12 +9,12 @@
 #include <rdma/fi_errno.h>
 
 #include "cm/conn/cm_accept.h"
-#include "cm/cm_agent.h"
+#include "cm/cm_ep.h"
 #include "cm/conn/cm_attempt.h"
-#include "cm/ask/cm_peer.h"
-#include "cm/ask/cm_pkt.h"
-#include "cm/ask/cm_req.h"
-#include "cm/ask/cm_udp.h"
+#include "cm/req/cm_peer.h"
+#include "cm/req/cm_pkt.h"
+#include "cm/req/cm_req.h"
+#include "cm/req/cm_udp.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -34,7 +34,7 @@ static void cm_dgram_arm_repeat(struct cm_conn *conn)
 		    at_ns < conn->deadline_ns ? at_ns : conn->deadline_ns);
 }
 
-int cm_dgram_say(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t deadline_ns)
+int cm_dgram_send(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t deadline_ns)
 {
 	conn->said = malloc(len);
 	if (!conn->said)
@@ -44,7 +44,7 @@ int cm_dgram_say(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t 
 	conn->try_cnt = 0;
 	conn->deadline_ns = deadline_ns;
 	cm_dgram_arm_repeat(conn);
-	return cm_udp_send_bytes(conn->agent, buf, len, &conn->addr);
+	return cm_udp_send_bytes(conn->cep, buf, len, &conn->addr);
 }
 
 void cm_dgram_hush(struct cm_conn *conn)
@@ -58,7 +58,7 @@ static void cm_dgram_repeat(struct cm_conn *conn)
 {
 	conn->try_cnt++;
 	cm_dgram_arm_repeat(conn);
-	cm_udp_send_bytes(conn->agent, conn->said, conn->said_len, &conn->addr);
+	cm_udp_send_bytes(conn->cep, conn->said, conn->said_len, &conn->addr);
 }
 
 uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt)
@@ -75,7 +75,7 @@ uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt)
 
 static uint64_t cm_dgram_silence_ns(const struct cm_conn *conn)
 {
-	return cm_dgram_ping_ns(conn->node->peer_timeout_ns, conn->agent->watched_cnt);
+	return cm_dgram_ping_ns(conn->node->peer_timeout_ns, conn->cep->watched_cnt);
 }
 
 /** The next look, spread so that a thousand peers are not asked at the same moment. */
@@ -107,7 +107,7 @@ void cm_dgram_on_unreachable(struct cm_conn *conn, int err)
 	/* A route that is gone may come back within the timeout; a closed port will not. */
 	if (err != -FI_ECONNREFUSED)
 		return;
-	conn->agent->stats.rx_refused++;
+	conn->cep->stats.rx_refused++;
 	conn->refused_cnt++;
 	cm_dgram_arm(conn, conn->refused_cnt < CM_DGRAM_REFUSED_CNT
 				   ? CM_DGRAM_SUSPECT_MS * UTIL_NS_PER_MS
@@ -117,8 +117,8 @@ void cm_dgram_on_unreachable(struct cm_conn *conn, int err)
 static void cm_dgram_ping(struct cm_conn *conn)
 {
 	conn->is_suspect = false;
-	conn->agent->stats.tx_pings++;
-	cm_conn_say(conn, WIRE_CM_PING);
+	conn->cep->stats.tx_pings++;
+	cm_conn_send(conn, WIRE_CM_PING);
 }
 
 /**
@@ -139,14 +139,14 @@ static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
 }
 
 /** Who speaks with the engine lives. */
-static void cm_dgram_ask_engine(struct cm_conn *conn, uint64_t now_ns)
+static void cm_dgram_poll_engine(struct cm_conn *conn, uint64_t now_ns)
 {
-	const struct cm_agent *agent = conn->agent;
+	const struct cm_ep *cep = conn->cep;
 	uint64_t heard_ns;
 
-	if (!agent->ops->heard)
+	if (!cep->ops->heard)
 		return;
-	heard_ns = agent->ops->heard(agent->ctx, conn, conn->user);
+	heard_ns = cep->ops->heard(cep->ctx, conn, conn->user);
 	if (heard_ns > now_ns) /* meanwhile */
 		heard_ns = now_ns;
 	if (heard_ns > conn->heard_ns)
@@ -158,7 +158,7 @@ static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 	uint64_t silent_ns;
 	char why[64];
 
-	cm_dgram_ask_engine(conn, now_ns);
+	cm_dgram_poll_engine(conn, now_ns);
 	cm_dgram_discount(conn, now_ns);
 	silent_ns = now_ns - conn->heard_ns;
 
@@ -166,7 +166,7 @@ static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 		cm_conn_end(conn, -FI_ECONNRESET, "its port is closed: it has ended");
 	} else if (silent_ns >= conn->node->peer_timeout_ns) {
 		/* If it was only stopped, it finds this later, and does not wait for what was given up here. */
-		cm_conn_say(conn, WIRE_CM_BROKEN);
+		cm_conn_send(conn, WIRE_CM_BROKEN);
 		snprintf(why, sizeof(why), "it has been silent for %.1f s",
 			 (double)silent_ns / 1e9);
 		cm_conn_end(conn, -FI_ETIMEDOUT, why);
@@ -203,28 +203,28 @@ void cm_dgram_on_timer(struct cm_timer *timer)
 void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_t path)
 {
 	struct cm_conn *conn;
-	struct cm_half half = { .path = path };
-	int ret = cm_conn_open(peer, -1, ack->nonce, ack->src_inc, &conn, &half);
+	struct cm_params params = { .path = path };
+	int ret = cm_conn_open(peer, -1, ack->nonce, ack->src_inc, &conn, &params);
 
 	if (ret) {
 		cm_attempt_failed_here(peer, path, ret, "this end could not be prepared");
 		return;
 	}
-	cm_attempt_say_hello(conn, ack, &half);
-	cm_half_drop(&half);
+	cm_attempt_send_hello(conn, ack, &params);
+	cm_params_close_fds(&params);
 }
 
 /** There is no such connection here: whoever believes in it should know. Never an answer to BYE. */
-static void cm_dgram_disown(struct cm_agent *agent, const union cm_addr *from,
+static void cm_dgram_disown(struct cm_ep *cep, const union cm_addr *from,
 			    const struct wire_cm_pkt *pkt)
 {
 	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE,
 				   .nonce = pkt->nonce,
 				   .dst_inc = pkt->src_inc };
 
-	agent->stats.rx_stale++;
+	cep->stats.rx_stale++;
 	if (pkt->type == WIRE_CM_WELCOME || pkt->type == WIRE_CM_READY || pkt->type == WIRE_CM_PING)
-		cm_udp_send(agent, &bye, from);
+		cm_udp_send(cep, &bye, from);
 }
 
 static void cm_dgram_on_asked(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
@@ -234,7 +234,7 @@ static void cm_dgram_on_asked(struct cm_conn *conn, const struct wire_cm_pkt *pk
 	case WIRE_CM_NAK:
 	case WIRE_CM_CROSSED: cm_attempt_on_pkt(conn, pkt, &cm_dgram_no_fds); break;
 	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ECONNRESET, "it gave the connection up"); break;
-	default: conn->agent->stats.rx_stale++; break;
+	default: conn->cep->stats.rx_stale++; break;
 	}
 }
 
@@ -242,11 +242,11 @@ static void cm_dgram_on_asked(struct cm_conn *conn, const struct wire_cm_pkt *pk
 static void cm_dgram_on_invited(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	switch (pkt->type) {
-	case WIRE_CM_PING: cm_conn_say(conn, WIRE_CM_PONG); /* fall through */
+	case WIRE_CM_PING: cm_conn_send(conn, WIRE_CM_PONG); /* fall through */
 	case WIRE_CM_READY: cm_conn_up(conn); break;
 	case WIRE_CM_NAK: cm_accept_on_pkt(conn, pkt); break;
 	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ECONNRESET, "it gave the connection up"); break;
-	default: conn->agent->stats.rx_stale++; break;
+	default: conn->cep->stats.rx_stale++; break;
 	}
 }
 
@@ -255,12 +255,12 @@ static void cm_dgram_on_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 	conn->heard_ns = util_clock_ns();
 	conn->refused_cnt = 0;
 	switch (pkt->type) {
-	case WIRE_CM_PING: cm_conn_say(conn, WIRE_CM_PONG); break;
+	case WIRE_CM_PING: cm_conn_send(conn, WIRE_CM_PONG); break;
 	case WIRE_CM_PONG: break;
-	case WIRE_CM_WELCOME: cm_conn_say(conn, WIRE_CM_READY); break;
+	case WIRE_CM_WELCOME: cm_conn_send(conn, WIRE_CM_READY); break;
 	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ESHUTDOWN, "it closed the connection"); break;
 	case WIRE_CM_BROKEN: cm_conn_end(conn, -FI_EIO, "the connection failed at its end"); break;
-	default: conn->agent->stats.rx_stale++; break;
+	default: conn->cep->stats.rx_stale++; break;
 	}
 }
 
@@ -277,32 +277,31 @@ static void cm_dgram_on_conn_pkt(struct cm_conn *conn, const struct wire_cm_pkt 
 /** A HELLO that we have answered: the answer was lost, or is on its way. */
 static void cm_dgram_on_hello_again(struct cm_conn *conn)
 {
-	conn->agent->stats.rx_stale++;
+	conn->cep->stats.rx_stale++;
 	if (conn->state == CM_CONN_INVITED)
-		cm_udp_send_bytes(conn->agent, conn->said, conn->said_len, &conn->addr);
+		cm_udp_send_bytes(conn->cep, conn->said, conn->said_len, &conn->addr);
 }
 
-bool cm_dgram_on_pkt(struct cm_agent *agent, const union cm_addr *from,
-		     const struct wire_cm_pkt *pkt)
+bool cm_dgram_on_pkt(struct cm_ep *cep, const union cm_addr *from, const struct wire_cm_pkt *pkt)
 {
-	struct cm_peer *peer = cm_peer_find(agent, from);
+	struct cm_peer *peer = cm_peer_find(cep, from);
 	struct cm_conn *conn = peer ? peer->conn : NULL;
 
 	if (!conn || !conn->is_dgram || conn->nonce != pkt->nonce)
 		conn = NULL;
 	if (pkt->type == WIRE_CM_NAK && (!conn || conn->state == CM_CONN_UP))
 		return false;
-	if (conn && pkt->dst_inc == agent->inc && pkt->src_inc == conn->peer_inc) {
+	if (conn && pkt->dst_inc == cep->inc && pkt->src_inc == conn->peer_inc) {
 		if (pkt->type == WIRE_CM_HELLO)
 			cm_dgram_on_hello_again(conn);
 		else
 			cm_dgram_on_conn_pkt(conn, pkt);
-	} else if (conn && pkt->dst_inc == agent->inc && pkt->type == WIRE_CM_BYE) {
+	} else if (conn && pkt->dst_inc == cep->inc && pkt->type == WIRE_CM_BYE) {
 		cm_conn_end(conn, -FI_ECONNABORTED, "it was restarted");
 	} else if (pkt->type == WIRE_CM_HELLO) {
-		cm_accept_on_hello(agent, from, pkt);
+		cm_accept_on_hello(cep, from, pkt);
 	} else {
-		cm_dgram_disown(agent, from, pkt);
+		cm_dgram_disown(cep, from, pkt);
 	}
 	return true;
 }

@@ -19,7 +19,7 @@
 #include "cm/conn/cm_conn.h"
 #include "wire/wire_cm.h"
 
-struct cm_agent;
+struct cm_ep;
 struct cm_timer;
 
 #define CM_DGRAM_REFUSED_CNT 3u    /* ICMP errors in a row that mean: it has ended */
@@ -31,8 +31,7 @@ struct cm_timer;
 void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_t path);
 
 /** Everything from `from` but REQ, ACK and a NAK to a REQ: true if it was ours. */
-bool cm_dgram_on_pkt(struct cm_agent *agent, const union cm_addr *from,
-		     const struct wire_cm_pkt *pkt);
+bool cm_dgram_on_pkt(struct cm_ep *cep, const union cm_addr *from, const struct wire_cm_pkt *pkt);
 
 /** How long each of so many peers may be silent before it is asked. Pure. */
 uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt);
@@ -41,7 +40,7 @@ uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt);
 void cm_dgram_on_timer(struct cm_timer *timer);
 
 /** Keeps what was sealed in buf, sends it, and again until the conn changes its state. */
-int cm_dgram_say(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t deadline_ns);
+int cm_dgram_send(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t deadline_ns);
 /** What was kept is no longer needed. */
 void cm_dgram_hush(struct cm_conn *conn);
 /** It is up: from now on it is watched. */

@@ -35,7 +35,7 @@ static void cm_fork_in_parent(void)
 static void cm_fork_in_child(void)
 {
 	for (struct util_list *it = cm_fork_nodes.next; it != &cm_fork_nodes; it = it->next)
-		cm_node_become_husk(cm_fork_node(it));
+		cm_node_become_inert(cm_fork_node(it));
 	pthread_mutex_unlock(&cm_fork_lock);
 }
 

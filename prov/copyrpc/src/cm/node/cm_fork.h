@@ -5,7 +5,7 @@
  * A child that is not replaced by another program keeps copies of every descriptor. With them it
  * could say BYE in its parent's name, and its mere existence would hide its parent's death from the
  * peers. So fork waits until no node is in the middle of something, and the child closes the copies
- * before it runs on: its nodes are husks that can be closed and do nothing else.
+ * before it runs on: its nodes are inerts that can be closed and do nothing else.
  *
  * Shown by test/unit/cm/node/test_cm_fork.c.
  */

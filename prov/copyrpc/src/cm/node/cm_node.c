@@ -93,7 +93,7 @@ static void cm_node_wake(struct cm_node *node)
 {
 	uint64_t one = 1;
 
-	if (node->is_woken || node->is_husk)
+	if (node->is_woken || node->is_inert)
 		return;
 	node->is_woken = true;
 	while (write(node->wake.fd, &one, sizeof(one)) < 0 && errno == EINTR)
@@ -123,10 +123,10 @@ void cm_node_disarm(struct cm_node *node, struct cm_timer *timer)
 	cm_timer_cancel(&node->timers, timer);
 }
 
-void cm_node_bury(struct cm_node *node, struct cm_grave *grave, void *mem)
+void cm_node_defer_free(struct cm_node *node, struct cm_zombie *zombie, void *mem)
 {
-	grave->mem = mem;
-	util_list_push_back(&node->graves, &grave->link);
+	zombie->mem = mem;
+	util_list_push_back(&node->zombies, &zombie->link);
 	cm_node_wake(node);
 }
 
@@ -134,7 +134,7 @@ void cm_node_wait_pass(struct cm_node *node)
 {
 	uint64_t before = node->pass_cnt;
 
-	if (node->is_husk || node->is_halted)
+	if (node->is_inert || node->is_halted)
 		return;
 	assert(!pthread_equal(pthread_self(), node->thread));
 	cm_node_wake(node);
@@ -147,8 +147,8 @@ static void cm_node_pass(struct cm_node *node)
 {
 	struct util_list *first;
 
-	while ((first = util_list_pop(&node->graves)))
-		free(UTIL_CONTAINER_OF(first, struct cm_grave, link)->mem);
+	while ((first = util_list_pop(&node->zombies)))
+		free(UTIL_CONTAINER_OF(first, struct cm_zombie, link)->mem);
 	node->pass_cnt++;
 	pthread_cond_broadcast(&node->passed);
 }
@@ -251,7 +251,7 @@ static void cm_node_init_locks(struct cm_node *node)
 	pthread_cond_init(&node->passed, NULL);
 }
 
-void cm_node_become_husk(struct cm_node *node)
+void cm_node_become_inert(struct cm_node *node)
 {
 	struct util_list *first;
 
@@ -264,7 +264,7 @@ void cm_node_become_husk(struct cm_node *node)
 	}
 	close(node->epoll_fd);
 	node->epoll_fd = -1;
-	node->is_husk = true;
+	node->is_inert = true;
 	cm_node_init_locks(node);
 }
 
@@ -272,7 +272,7 @@ static void cm_node_init(struct cm_node *node, const struct cm_cfg *cfg)
 {
 	cm_node_init_locks(node);
 	util_list_init(&node->srcs);
-	util_list_init(&node->graves);
+	util_list_init(&node->zombies);
 	util_list_init(&node->fork_link);
 	node->cfg = *cfg;
 	node->cfg.job_key = NULL;
@@ -333,7 +333,7 @@ int cm_node_open(struct cm_node **node)
 
 void cm_node_halt(struct cm_node *node)
 {
-	if (node->is_husk || node->is_halted)
+	if (node->is_inert || node->is_halted)
 		return;
 	cm_node_lock(node);
 	node->is_stopping = true;
@@ -347,10 +347,10 @@ void cm_node_close(struct cm_node *node)
 {
 	cm_fork_remove(node);
 	cm_node_lock(node);
-	assert(!node->agent_cnt);
+	assert(!node->cep_cnt);
 	cm_node_unlock(node);
 	cm_node_halt(node);
-	if (!node->is_husk) {
+	if (!node->is_inert) {
 		close(node->wake.fd);
 		close(node->epoll_fd);
 	}

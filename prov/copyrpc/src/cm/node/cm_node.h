@@ -2,7 +2,7 @@
 /*
  * Who waits for packets and deadlines? The control thread.
  *
- * One mutex guards everything below a node: agents, peers, conns, timers. The thread holds it
+ * One mutex guards everything below a node: ceps, peers, conns, timers. The thread holds it
  * except while it waits. It waits in epoll_wait, without limit when nothing is due: an idle node
  * costs nothing.
  *
@@ -33,7 +33,7 @@ struct cm_src {
 };
 
 /** Memory that waits for the next pass. Embedded in what `mem` points at. */
-struct cm_grave {
+struct cm_zombie {
 	struct util_list link;
 	void *mem;
 };
@@ -45,23 +45,23 @@ struct cm_node {
 	int epoll_fd;
 	struct cm_src wake; /* eventfd */
 	bool is_stopping;
-	bool is_husk;      /* in a forked child: no thread, no descriptors */
+	bool is_inert;     /* in a forked child: no thread, no descriptors */
 	bool is_halted;    /* the thread has ended before the node */
 	bool is_woken;     /* wake holds a count */
 	uint64_t pass_cnt; /* moments without an event in hand */
 	uint64_t sleep_ns; /* the thread sleeps until then; 0: it is awake */
 	struct cm_timers timers;
 	struct util_list srcs; /* cm_src.link: all that is open */
-	struct util_list graves;
+	struct util_list zombies;
 	struct util_list fork_link; /* cm_fork.c's */
-	unsigned agent_cnt;
+	unsigned cep_cnt;
 	struct cm_mac_key key;
 	uint64_t peer_timeout_ns;
 	struct cm_cfg cfg; /* job_key is not kept */
 };
 
 /** In a forked child, under the lock: closes the copies of all descriptors and makes the lock new. */
-void cm_node_become_husk(struct cm_node *node);
+void cm_node_become_inert(struct cm_node *node);
 
 void cm_node_lock(struct cm_node *node);
 void cm_node_unlock(struct cm_node *node);
@@ -82,7 +82,7 @@ void cm_src_close(struct cm_node *node, struct cm_src *src);
 void cm_node_arm(struct cm_node *node, struct cm_timer *timer, uint64_t at_ns);
 void cm_node_disarm(struct cm_node *node, struct cm_timer *timer);
 
-void cm_node_bury(struct cm_node *node, struct cm_grave *grave, void *mem);
+void cm_node_defer_free(struct cm_node *node, struct cm_zombie *zombie, void *mem);
 /** Lets go of the lock until the thread has no event in hand. Not from the control thread. */
 void cm_node_wait_pass(struct cm_node *node);
 

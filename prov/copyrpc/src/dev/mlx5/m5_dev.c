@@ -134,7 +134,7 @@ void m5_dev_close(struct dev *base)
 	struct m5_dev *dev = (struct m5_dev *)base;
 
 	m5_dev_disarm(base);
-	m5_dev_bury(dev);
+	m5_dev_defer_destroy(dev);
 	UTIL_INFO(DOMAIN, "%s closes: %llu completions came too late for their links\n",
 		  ib_dev_name(&dev->ib), (unsigned long long)dev->stray_cnt);
 	m5_dev_unmake(dev);

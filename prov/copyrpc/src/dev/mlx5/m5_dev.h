@@ -111,7 +111,7 @@ int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv
 void m5_dev_news_cold(struct m5_dev *dev);
 
 /** Buries what was closed without having been attached. By who polls, or when nobody does. */
-void m5_dev_bury(struct m5_dev *dev);
+void m5_dev_defer_destroy(struct m5_dev *dev);
 
 int m5_dev_probe(struct dev_about *about);
 int m5_dev_open(struct dev **dev);

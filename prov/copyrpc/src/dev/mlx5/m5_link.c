@@ -176,7 +176,7 @@ int m5_link_attach(struct dev_link *base)
 	struct m5_dev *dev = link->dev;
 	int ret;
 
-	m5_dev_bury(dev);
+	m5_dev_defer_destroy(dev);
 	if (link->dead) /* what arrived could not be kept */
 		return -FI_ENOMEM;
 	ret = ib_qpns_set(&dev->qpns, link->sq.qpn, link);
@@ -259,7 +259,7 @@ void m5_link_destroy(struct m5_link *link)
 	free(link);
 }
 
-void m5_dev_bury(struct m5_dev *dev)
+void m5_dev_defer_destroy(struct m5_dev *dev)
 {
 	struct util_list *it;
 

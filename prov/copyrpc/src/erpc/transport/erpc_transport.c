@@ -26,7 +26,7 @@
 #define ERPC_MBIT_S      125000.0 /* bytes per second */
 
 static_assert(sizeof(struct erpc_transport) <= ENG_TRANSPORT_SPACE, "it lives there");
-static_assert(sizeof(struct wire_erpc_half) <= CM_ENGINE_MAX, "fits a half");
+static_assert(sizeof(struct wire_erpc_params) <= CM_ENGINE_MAX, "fits a half");
 
 static struct erpc_transport *erpc_transport_of(struct eng_transport *transport)
 {
@@ -176,12 +176,12 @@ static int erpc_transport_watch(struct erpc_transport *transport, struct erpc_tr
 /* ---- a connection ---- */
 
 int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
-			   struct cm_half *half, struct eng_conn **conn)
+			   struct cm_params *params, struct eng_conn **conn)
 {
 	struct erpc_transport_port *lp = eng_transport_ep(eep, eng);
-	struct wire_erpc_half own;
+	struct wire_erpc_params own;
 	struct erpc_session *s;
-	int ret = lp->port->dg->ops->describe(lp->port->dg, &half->dev);
+	int ret = lp->port->dg->ops->describe(lp->port->dg, &params->dev);
 
 	if (!ret)
 		ret = erpc_session_open(lp->port, &own, &s);
@@ -189,44 +189,45 @@ int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep
 		return ret;
 	s->user = lp;
 	s->conn.chan.ops = &erpc_chan_eng_ops;
-	memcpy(half->engine, &own, sizeof(own));
-	half->engine_len = sizeof(own);
+	memcpy(params->engine, &own, sizeof(own));
+	params->engine_len = sizeof(own);
 	*conn = &s->conn;
 	return 0;
 }
 
-void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer, struct cm_half *half)
+void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer,
+			struct cm_params *params)
 {
 	struct erpc_session *s = erpc_transport_session(conn);
 	struct dev_dgram *dg = s->port->dg;
-	struct wire_erpc_half own;
+	struct wire_erpc_params own;
 
 	if (!dg->ops->route_mtu)
 		return;
 	s->mtu = dg->ops->route_mtu(dg, peer);
-	memcpy(&own, half->engine, sizeof(own));
+	memcpy(&own, params->engine, sizeof(own));
 	own.mtu = s->mtu;
-	memcpy(half->engine, &own, sizeof(own));
+	memcpy(params->engine, &own, sizeof(own));
 }
 
-int erpc_transport_establish(struct eng_conn *conn, const struct cm_half *peer)
+int erpc_transport_establish(struct eng_conn *conn, const struct cm_params *peer)
 {
 	struct erpc_session *s = erpc_transport_session(conn);
 	struct dev_dgram *dg = s->port->dg;
-	struct wire_erpc_half half;
+	struct wire_erpc_params params;
 	struct dev_dgram_ah *ah;
 	int ret;
 
-	if (peer->engine_len != sizeof(half)) {
+	if (peer->engine_len != sizeof(params)) {
 		UTIL_WARN(EP_CTRL,
 			  "a peer says %u bytes of itself where %zu are expected: install the same "
 			  "copyrpc on both sides\n",
-			  (unsigned)peer->engine_len, sizeof(half));
+			  (unsigned)peer->engine_len, sizeof(params));
 		return -FI_EIO;
 	}
-	memcpy(&half, peer->engine, sizeof(half));
+	memcpy(&params, peer->engine, sizeof(params));
 	ret = dg->ops->resolve(dg, &peer->dev, &ah);
-	return ret ? ret : erpc_session_connect(s, &half, ah);
+	return ret ? ret : erpc_session_connect(s, &params, ah);
 }
 
 int erpc_transport_attach(struct eng_conn *conn)

@@ -56,9 +56,10 @@ int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep
 			   const struct sockaddr *addr, void **port);
 void erpc_transport_ep_close(struct eng_transport *eng, void *port);
 int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
-			   struct cm_half *half, struct eng_conn **conn);
-void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer, struct cm_half *half);
-int erpc_transport_establish(struct eng_conn *conn, const struct cm_half *peer);
+			   struct cm_params *params, struct eng_conn **conn);
+void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer,
+			struct cm_params *params);
+int erpc_transport_establish(struct eng_conn *conn, const struct cm_params *peer);
 int erpc_transport_attach(struct eng_conn *conn);
 uint64_t erpc_transport_last_rx(const struct eng_conn *conn);
 void erpc_transport_drain(struct eng_conn *conn);

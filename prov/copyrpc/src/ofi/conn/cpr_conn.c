@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/dial/cm_dial.h"
+#include "cm/msg/cm_msg.h"
 #include "core/core_conn.h"
 #include "core/core_peer.h"
 #include "ofi/base/cpr_addr.h"
@@ -21,9 +21,9 @@
 #include "util/log.h"
 #include "util/param.h"
 
-#define CPR_CONN_HUSKS 64u
+#define CPR_CONN_ZOMBIES_MAX 64u
 
-_Static_assert(CORE_CONN_DATA_MAX == CM_DIAL_DATA_MAX, "what a call brings, a connection keeps");
+_Static_assert(CORE_CONN_DATA_MAX == CM_MSG_DATA_MAX, "what a call brings, a connection keeps");
 
 static void cpr_conn_no_memory(int ret)
 {
@@ -114,7 +114,7 @@ static void cpr_conn_free_oldest(struct cpr_domain *domain)
 	free(UTIL_CONTAINER_OF(first, struct cpr_ep, av_link));
 }
 
-void cpr_conn_bury(struct cpr_ep *ep)
+void cpr_conn_defer_free(struct cpr_ep *ep)
 {
 	struct cpr_domain *domain = ep->domain;
 
@@ -124,12 +124,12 @@ void cpr_conn_bury(struct cpr_ep *ep)
 	ep->fid.atomic = &cpr_no_atomic_ops;
 	cpr_domain_lock(domain);
 	util_list_push_back(&domain->closed_conns, &ep->av_link);
-	if (++domain->closed_conn_cnt > CPR_CONN_HUSKS)
+	if (++domain->closed_conn_cnt > CPR_CONN_ZOMBIES_MAX)
 		cpr_conn_free_oldest(domain);
 	cpr_domain_unlock(domain);
 }
 
-void cpr_conn_free_buried(struct cpr_domain *domain)
+void cpr_conn_free_deferred(struct cpr_domain *domain)
 {
 	while (domain->closed_conn_cnt)
 		cpr_conn_free_oldest(domain);
@@ -146,7 +146,7 @@ static int cpr_conn_connect(struct fid_ep *fid, const void *addr, const void *pa
 	const struct sockaddr *sa = addr;
 	int ret;
 
-	if (len > CM_DIAL_DATA_MAX || !sa || ep->request ||
+	if (len > CM_MSG_DATA_MAX || !sa || ep->request ||
 	    cpr_addr_format(sa->sa_family) != ep->domain->addr_format)
 		return -FI_EINVAL;
 	ret = cpr_conn_enabled(ep);
@@ -163,7 +163,7 @@ static int cpr_conn_accept(struct fid_ep *fid, const void *param, size_t len)
 	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
 	int ret;
 
-	if (!ep->request || len > CM_DIAL_DATA_MAX)
+	if (!ep->request || len > CM_MSG_DATA_MAX)
 		return -FI_EINVAL;
 	ret = cpr_conn_enabled(ep);
 	if (ret)
@@ -234,7 +234,7 @@ int cpr_conn_getopt(int level, int optname, void *optval, size_t *optlen)
 	*optlen = sizeof(size_t);
 	if (room < sizeof(size_t))
 		return -FI_ETOOSMALL;
-	*(size_t *)optval = CM_DIAL_DATA_MAX;
+	*(size_t *)optval = CM_MSG_DATA_MAX;
 	return 0;
 }
 

@@ -28,10 +28,10 @@ void cpr_conn_fini(struct cpr_ep *ep);
 /**
  * The last step of closing it, in place of free. ofi_rxm closes its end of a connection and then takes what
  * is left in its queue, posting a receive to the closed endpoint for each: the last few of a domain stay as
- * husks that refuse all transfers.
+ * inerts that refuse all transfers.
  */
-void cpr_conn_bury(struct cpr_ep *ep);
-void cpr_conn_free_buried(struct cpr_domain *domain);
+void cpr_conn_defer_free(struct cpr_ep *ep);
+void cpr_conn_free_deferred(struct cpr_domain *domain);
 
 static inline bool cpr_conn_is_type(const struct fi_info *info)
 {

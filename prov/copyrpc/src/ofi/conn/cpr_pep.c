@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/dial/cm_dial.h"
+#include "cm/msg/cm_msg.h"
 #include "ofi/base/cpr_addr.h"
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/domain/cpr_engine.h"
@@ -40,7 +40,8 @@ static int cpr_pep_set_info_addr(void **to, size_t *to_len, const struct sockadd
 }
 
 /* What the endpoint that answers is to be like: as we are, between these two addresses. */
-static struct fi_info *cpr_pep_describe(const struct cpr_pep *pep, const struct cm_call_info *call)
+static struct fi_info *cpr_pep_describe(const struct cpr_pep *pep,
+					const struct cm_connreq_info *call)
 {
 	struct fi_info *info = fi_dupinfo(pep->info);
 
@@ -66,7 +67,7 @@ static void cpr_pep_drop_event(struct cpr_eq_event *ev)
 }
 
 /* In the control thread, under cm's lock. */
-static int cpr_pep_asked(void *ctx, struct cm_call *call, const struct cm_call_info *asked)
+static int cpr_pep_asked(void *ctx, struct cm_connreq *call, const struct cm_connreq_info *asked)
 {
 	struct cpr_pep *pep = ctx;
 	struct cpr_request *request = cpr_request_new(pep->fabric, call);
@@ -112,7 +113,7 @@ static int cpr_pep_reject(struct fid_pep *fid, fid_t handle, const void *param, 
 	struct cpr_pep *pep = cpr_pep_of(&fid->fid);
 	struct cpr_request *request;
 
-	if (len > CM_DIAL_DATA_MAX)
+	if (len > CM_MSG_DATA_MAX)
 		return -FI_EINVAL;
 	request = cpr_request_take(pep->fabric, handle);
 	if (!request)

@@ -5,10 +5,10 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#include "cm/dial/cm_dial.h"
+#include "cm/msg/cm_msg.h"
 #include "ofi/domain/cpr_fabric.h"
 
-struct cpr_request *cpr_request_new(struct cpr_fabric *fabric, struct cm_call *call)
+struct cpr_request *cpr_request_new(struct cpr_fabric *fabric, struct cm_connreq *call)
 {
 	struct cpr_request *request = calloc(1, sizeof(*request));
 
@@ -50,7 +50,7 @@ void cpr_request_free(struct cpr_request *request)
 
 void cpr_request_reject(struct cpr_request *request, const void *data, size_t len)
 {
-	cm_call_reject(request->call, -FI_ECONNREFUSED, data, len);
+	cm_connreq_reject(request->call, -FI_ECONNREFUSED, data, len);
 	cpr_request_free(request);
 }
 

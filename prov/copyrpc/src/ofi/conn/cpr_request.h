@@ -21,20 +21,20 @@
 
 #include "util/list.h"
 
-struct cm_call;
+struct cm_connreq;
 struct cpr_fabric;
 
 struct cpr_request {
 	struct fid fid;        /* FI_CLASS_CONNREQ */
 	struct util_list link; /* cpr_fabric.requests */
 	struct cpr_fabric *fabric;
-	struct cm_call *call;
+	struct cm_connreq *call;
 	struct sockaddr_storage local; /* where the caller found us */
 	bool is_taken;                 /* an endpoint was opened for it */
 };
 
 /** NULL: no memory. */
-struct cpr_request *cpr_request_new(struct cpr_fabric *fabric, struct cm_call *call);
+struct cpr_request *cpr_request_new(struct cpr_fabric *fabric, struct cm_connreq *call);
 /** The request behind a handle, now the caller's to answer: NULL: there is none (any more), or it is taken. */
 struct cpr_request *cpr_request_take(struct cpr_fabric *fabric, const struct fid *handle);
 /** It is answered, or was never reported: frees it, and nothing else. */

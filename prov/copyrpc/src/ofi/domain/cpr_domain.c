@@ -45,7 +45,7 @@ static int cpr_domain_close(struct fid *fid)
 	cpr_fabric_remove(domain->fabric, domain);
 	cpr_progress_stop(&domain->progress);
 	cpr_eq_detach(&domain->eq_user);
-	cpr_conn_free_buried(domain);
+	cpr_conn_free_deferred(domain);
 	cpr_domain_fini_core(domain);
 	free(domain);
 	return 0;

@@ -44,7 +44,7 @@ struct cpr_domain {
 	enum fi_av_type av_type;
 	bool prov_key;  /* FI_MR_BASIC, FI_MR_PROV_KEY: we choose the keys of regions */
 	bool virt_addr; /* FI_MR_BASIC, FI_MR_VIRT_ADDR: peers name memory by its address */
-	struct util_list closed_conns; /* cpr_ep.av_link: see cpr_conn_bury */
+	struct util_list closed_conns; /* cpr_ep.av_link: see cpr_conn_defer_free */
 	unsigned closed_conn_cnt;
 	struct cpr_progress progress;
 	struct cpr_eq_user eq_user;

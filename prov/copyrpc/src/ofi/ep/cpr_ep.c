@@ -244,7 +244,7 @@ static int cpr_ep_close(struct fid *fid)
 	cpr_conn_fini(ep);
 	cpr_ep_unbind_all(ep);
 	if (ep->core_ep.conn)
-		cpr_conn_bury(ep);
+		cpr_conn_defer_free(ep);
 	else
 		free(ep);
 	cpr_ref_put(&domain->refs);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* An agent's life, and the calls of cm.h that concern one: see cm_ep.h. */
+#include "cm/cm_ep.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/conn/cm_accept.h"
+#include "cm/msg/cm_connreq.h"
+#include "cm/conn/cm_conn.h"
+#include "cm/base/cm_fd.h"
+#include "cm/req/cm_req.h"
+#include "cm/req/cm_udp.h"
+#include "util/log.h"
+
+static int cm_ep_choose_addr(struct cm_ep *cep, const struct sockaddr *addr)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET };
+	int ret = cm_addr_import(addr ? addr : (struct sockaddr *)&any, &cep->addr);
+
+	if (!ret)
+		cm_addr_resolve(&cep->addr);
+	return ret;
+}
+
+static void cm_ep_init(struct cm_ep *cep)
+{
+	cm_src_init(&cep->udp, cm_udp_on_ready);
+	cm_src_init(&cep->listen, cm_accept_on_ready);
+	cm_timer_init(&cep->listen_timer, cm_accept_on_pause_over);
+	cm_cookie_init(&cep->jar);
+	cm_mac_random_name(cep->name, sizeof(cep->name));
+	cep->inc = cm_mac_random();
+	cep->uid = geteuid();
+	util_list_init(&cep->conns);
+	util_list_init(&cep->callers);
+	util_list_init(&cep->req_queue);
+	util_list_init(&cep->pending);
+}
+
+static int cm_ep_watch(struct cm_ep *cep, int udp_fd, int listen_fd)
+{
+	int ret;
+
+	cm_node_lock(cep->node);
+	ret = cm_src_open(cep->node, &cep->udp, udp_fd);
+	if (!ret) {
+		ret = cm_src_open(cep->node, &cep->listen, listen_fd);
+		if (ret)
+			cm_src_release(cep->node, &cep->udp);
+	}
+	if (!ret)
+		cep->node->cep_cnt++;
+	else
+		cm_node_wait_pass(cep->node);
+	cm_node_unlock(cep->node);
+	return ret;
+}
+
+static int cm_ep_open_fds(struct cm_ep *cep)
+{
+	int udp_fd, listen_fd, ret;
+
+	udp_fd = cm_udp_bind(&cep->addr);
+	if (udp_fd < 0)
+		return udp_fd;
+	listen_fd = cm_fd_listen(cep->name);
+	if (listen_fd < 0) {
+		ret = listen_fd;
+		goto err_close_udp;
+	}
+	ret = cm_ep_watch(cep, udp_fd, listen_fd);
+	if (!ret)
+		return 0;
+	close(listen_fd);
+err_close_udp:
+	close(udp_fd);
+	return ret;
+}
+
+int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_paths paths,
+	       const struct cm_ep_ops *ops, void *ctx, struct cm_ep **out)
+{
+	struct cm_ep *cep = calloc(1, sizeof(*cep));
+	char text[CM_ADDR_TEXT_MAX];
+	int ret;
+
+	if (!cep)
+		return -FI_ENOMEM;
+	cep->node = node;
+	cep->paths = paths;
+	cep->ops = ops;
+	cep->ctx = ctx;
+	cm_ep_init(cep);
+	ret = cm_ep_choose_addr(cep, addr);
+	if (!ret)
+		ret = cm_ep_open_fds(cep);
+	if (ret) {
+		UTIL_WARN(EP_CTRL, "no endpoint at %s: %s%s\n", cm_addr_print(&cep->addr, text),
+			  fi_strerror(-ret), ret == -FI_EMFILE ? "; raise `ulimit -n`" : "");
+		free(cep);
+		return ret;
+	}
+	UTIL_INFO(EP_CTRL, "endpoint at %s, incarnation %016llx\n", cm_addr_print(&cep->addr, text),
+		  (unsigned long long)cep->inc);
+	*out = cep;
+	return 0;
+}
+
+void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr)
+{
+	cm_addr_export(&cep->addr, addr);
+}
+
+uint64_t cm_ep_incarnation(const struct cm_ep *cep)
+{
+	return cep->inc;
+}
+
+void cm_ep_stats(struct cm_ep *cep, struct cm_stats *stats)
+{
+	cm_node_lock(cep->node);
+	*stats = cep->stats;
+	cm_node_unlock(cep->node);
+}
+
+/* Withdraws every request; peers without a conn go with it. */
+static void cm_ep_drop_reqs(struct cm_ep *cep)
+{
+	/* No slot comes free for those that wait. */
+	cep->req_slot_cnt += CM_REQ_SLOTS;
+	for (size_t i = 0; i < cep->peers.bucket_cnt; i++)
+		for (struct cm_peer *peer = cep->peers.buckets[i]; peer; peer = peer->hash_next)
+			cm_req_cancel(peer);
+}
+
+static void cm_ep_orphan_conns(struct cm_ep *cep)
+{
+	for (struct util_list *it = cep->conns.next; it != &cep->conns; it = it->next)
+		cm_conn_orphan(UTIL_CONTAINER_OF(it, struct cm_conn, cep_link));
+}
+
+/* The thread has no event in hand any more: whoever puts an orphan from now on just frees it. */
+static void cm_ep_release_orphans(struct cm_ep *cep)
+{
+	struct util_list *first;
+
+	while ((first = util_list_pop(&cep->conns)))
+		__atomic_store_n(&UTIL_CONTAINER_OF(first, struct cm_conn, cep_link)->node, NULL,
+				 __ATOMIC_RELEASE);
+}
+
+void cm_ep_close(struct cm_ep *cep)
+{
+	struct cm_node *node = cep->node;
+
+	cm_node_lock(node);
+	if (cep->connreq)
+		cm_connreq_end(cep->connreq);
+	cm_ep_drop_reqs(cep);
+	cm_ep_orphan_conns(cep);
+	cm_accept_drop_callers(cep);
+	cm_node_disarm(node, &cep->listen_timer);
+	cm_src_close(node, &cep->udp);
+	cm_src_close(node, &cep->listen);
+	cm_node_wait_pass(node);
+	cm_ep_release_orphans(cep);
+	node->cep_cnt--;
+	cm_node_unlock(node);
+	cm_peer_table_fini(&cep->peers);
+	free(cep);
+}
+
+static int cm_ep_check_peer(const struct cm_ep *cep, const union cm_addr *to)
+{
+	char text[CM_ADDR_TEXT_MAX];
+
+	if (to->sa.sa_family == cep->addr.sa.sa_family && cm_addr_is_peer(to) &&
+	    !cm_addr_is_equal(to, &cep->addr))
+		return 0;
+	UTIL_WARN(EP_CTRL, "%s is no address that this endpoint could connect to\n",
+		  cm_addr_print(to, text));
+	return -FI_EINVAL;
+}
+
+void cm_ep_make_private(struct cm_ep *cep)
+{
+	cm_node_lock(cep->node);
+	cm_ep_admit(cep, NULL, 0);
+	cm_node_unlock(cep->node);
+}
+
+void cm_ep_admit(struct cm_ep *cep, const union cm_addr *addr, uint64_t inc)
+{
+	static const union cm_addr nobody;
+
+	cep->is_private = true;
+	cep->only = addr ? *addr : nobody;
+	cep->only_inc = inc;
+}
+
+bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t inc)
+{
+	return !cep->is_private || (inc == cep->only_inc && cm_addr_is_equal(addr, &cep->only));
+}
+
+int cm_ep_connect(struct cm_ep *cep, const union cm_addr *to)
+{
+	int ret = cm_ep_check_peer(cep, to);
+	struct cm_peer *peer;
+
+	if (ret)
+		return ret;
+	peer = cm_peer_get(cep, to);
+	if (!peer)
+		return -FI_ENOMEM;
+	if (!peer->req)
+		ret = cm_req_open(peer);
+	cm_peer_settle(peer);
+	return ret;
+}
+
+void cm_ep_forget(struct cm_ep *cep, const union cm_addr *to)
+{
+	struct cm_peer *peer = cm_peer_find(cep, to);
+
+	if (!peer)
+		return;
+	cm_req_cancel(peer);
+	cm_peer_settle(peer);
+}
+
+int cm_connect(struct cm_ep *cep, const struct sockaddr *addr)
+{
+	union cm_addr to;
+	int ret = cm_addr_import(addr, &to);
+
+	if (ret)
+		return ret;
+	cm_node_lock(cep->node);
+	ret = cm_ep_connect(cep, &to);
+	cm_node_unlock(cep->node);
+	return ret;
+}
+
+void cm_connect_cancel(struct cm_ep *cep, const struct sockaddr *addr)
+{
+	union cm_addr to;
+
+	if (cm_addr_import(addr, &to))
+		return;
+	cm_node_lock(cep->node);
+	cm_ep_forget(cep, &to);
+	cm_node_unlock(cep->node);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Who is being let in, and who has to go: see cm_pending.h. */
+#include "cm/conn/cm_pending.h"
+
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_ep.h"
+#include "cm/conn/cm_conn.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#define CM_PENDING_HOSTS 1024u /* counters; two hosts may share one, but nobody can choose to */
+
+/** Which counter an address' host has: keyed, so that nobody can choose to share another's. */
+static uint32_t cm_pending_host(const struct cm_ep *cep, const union cm_addr *addr)
+{
+	union cm_addr host;
+
+	memset(&host, 0, sizeof(host));
+	host.sa.sa_family = addr->sa.sa_family;
+	if (addr->sa.sa_family == AF_INET)
+		host.in.sin_addr = addr->in.sin_addr;
+	else
+		memcpy(&host.in6.sin6_addr, &addr->in6.sin6_addr, 8);
+	return (uint32_t)(cm_mac_table_hash(&cep->jar, &host) % CM_PENDING_HOSTS);
+}
+
+void cm_pending_add(struct cm_conn *conn, uint64_t now_ns)
+{
+	struct cm_ep *cep = conn->cep;
+
+	conn->pending_ns = now_ns;
+	conn->pending_host = cm_pending_host(cep, &conn->addr);
+	util_list_push_back(&cep->pending, &conn->pending_link);
+	cep->pending_cnt++;
+}
+
+void cm_pending_remove(struct cm_conn *conn)
+{
+	util_list_remove(&conn->pending_link);
+	conn->cep->pending_cnt--;
+}
+
+void cm_pending_expire(struct cm_conn *conn)
+{
+	conn->is_zombie = true;
+	conn->cep->zombie_cnt++;
+}
+
+void cm_pending_put(struct cm_conn *conn)
+{
+	conn->cep->zombie_cnt -= conn->is_zombie;
+	conn->is_zombie = false;
+}
+
+static struct cm_conn *cm_pending_of(struct util_list *link)
+{
+	return UTIL_CONTAINER_OF(link, struct cm_conn, pending_link);
+}
+
+/** The oldest one of those that share a host with most others: NULL: there is nobody. */
+static struct cm_conn *cm_pending_oldest(struct cm_ep *cep, uint16_t cnt[CM_PENDING_HOSTS])
+{
+	struct cm_conn *oldest = NULL;
+	struct util_list *it;
+
+	memset(cnt, 0, CM_PENDING_HOSTS * sizeof(cnt[0]));
+	for (it = cep->pending.next; it != &cep->pending; it = it->next)
+		cnt[cm_pending_of(it)->pending_host]++;
+	for (it = cep->pending.next; it != &cep->pending; it = it->next)
+		if (!oldest || cnt[cm_pending_of(it)->pending_host] > cnt[oldest->pending_host])
+			oldest = cm_pending_of(it);
+	return oldest;
+}
+
+bool cm_pending_make_room(struct cm_ep *cep, const union cm_addr *addr, uint64_t now_ns)
+{
+	uint16_t cnt[CM_PENDING_HOSTS];
+	struct cm_conn *oldest;
+	uint64_t due_ms;
+
+	if (cep->zombie_cnt >= CM_ZOMBIES_MAX)
+		return false;
+	if (cep->pending_cnt < CM_PENDING_MAX)
+		return true;
+	oldest = cm_pending_oldest(cep, cnt);
+	due_ms = cnt[cm_pending_host(cep, addr)] + 1 < cnt[oldest->pending_host]
+			 ? CM_PENDING_MS
+			 : CM_PENDING_OLD_MS;
+	if (now_ns < oldest->pending_ns + due_ms * UTIL_NS_PER_MS)
+		return false;
+	cep->stats.pending_evicted++;
+	cm_conn_end(oldest, -FI_EAGAIN, "it did not finish the handshake, and others came");
+	return true;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* A call's states, packets and end: see cm_connreq.h. */
+#include "cm/msg/cm_connreq.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_ep.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+static_assert(CM_MSG_DATA_MAX == WIRE_CONNREQ_DATA_MAX, "what is offered fits");
+
+#define CM_CONNREQ_BIT(state) (1u << (state))
+
+static const uint8_t cm_connreq_next[CM_CONNREQ_STATE_CNT] = {
+	[CM_CONNREQ_SENT] = CM_CONNREQ_BIT(CM_CONNREQ_REQUESTED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_REQUESTED] =
+		CM_CONNREQ_BIT(CM_CONNREQ_ESTABLISHED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_PENDING] =
+		CM_CONNREQ_BIT(CM_CONNREQ_WAITING) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_WAITING] =
+		CM_CONNREQ_BIT(CM_CONNREQ_ESTABLISHED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_ESTABLISHED] = CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_ENDED] = 0,
+};
+
+static const char *const cm_connreq_names[CM_CONNREQ_STATE_CNT] = {
+	[CM_CONNREQ_SENT] = "dial",        [CM_CONNREQ_REQUESTED] = "asked",
+	[CM_CONNREQ_PENDING] = "guest",    [CM_CONNREQ_WAITING] = "waits",
+	[CM_CONNREQ_ESTABLISHED] = "meet", [CM_CONNREQ_ENDED] = "over",
+};
+
+bool cm_connreq_may(enum cm_connreq_state from, enum cm_connreq_state to)
+{
+	return cm_connreq_next[from] & CM_CONNREQ_BIT(to);
+}
+
+const char *cm_connreq_state_name(enum cm_connreq_state state)
+{
+	return cm_connreq_names[state];
+}
+
+void cm_connreq_set_state(struct cm_connreq *connreq, enum cm_connreq_state state)
+{
+	assert(cm_connreq_may(connreq->state, state));
+	UTIL_DBG(EP_CTRL, "call %p: %s -> %s\n", (void *)connreq,
+		 cm_connreq_state_name(connreq->state), cm_connreq_state_name(state));
+	connreq->state = state;
+}
+
+static void cm_connreq_on_timer(struct cm_timer *timer)
+{
+	struct cm_connreq *connreq = UTIL_CONTAINER_OF(timer, struct cm_connreq, timer);
+
+	cm_connreq_fail(connreq, connreq->err, NULL, 0, "the time was over");
+}
+
+static void cm_connreq_on_ready(struct cm_src *src, uint32_t events)
+{
+	struct cm_connreq *connreq = UTIL_CONTAINER_OF(src, struct cm_connreq, stream.src);
+
+	(void)events;
+	if (connreq->is_caller)
+		cm_msg_on_ready(connreq);
+	else
+		cm_listen_on_ready(connreq);
+}
+
+struct cm_connreq *cm_connreq_new(struct cm_node *node, int fd, bool is_caller)
+{
+	struct cm_connreq *connreq = calloc(1, sizeof(*connreq));
+
+	if (!connreq)
+		goto err_close;
+	connreq->node = node;
+	connreq->is_caller = is_caller;
+	connreq->start_ns = util_clock_ns();
+	connreq->state = is_caller ? CM_CONNREQ_SENT : CM_CONNREQ_PENDING;
+	cm_src_init(&connreq->stream.src, cm_connreq_on_ready);
+	cm_timer_init(&connreq->timer, cm_connreq_on_timer);
+	util_list_init(&connreq->link);
+	if (fd >= 0 && cm_src_open(node, &connreq->stream.src, fd))
+		goto err_free;
+	return connreq;
+
+err_free:
+	free(connreq);
+err_close:
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+void cm_connreq_deliver(struct cm_connreq *connreq, uint64_t ms, int err)
+{
+	connreq->err = err;
+	cm_node_arm(connreq->node, &connreq->timer, util_clock_ns() + ms * UTIL_NS_PER_MS);
+}
+
+static void cm_connreq_set_data(struct wire_connreq_pkt *pkt, const void *data, size_t len)
+{
+	pkt->data_len = len < CM_MSG_DATA_MAX ? (uint32_t)len : CM_MSG_DATA_MAX;
+	if (pkt->data_len)
+		memcpy(pkt->data, data, pkt->data_len);
+}
+
+int cm_connreq_send_self(struct cm_connreq *connreq, enum wire_connreq_type type,
+			 const struct cm_ep *cep, const void *data, size_t len)
+{
+	struct wire_connreq_pkt pkt = { .type = type, .inc = cep->inc };
+
+	cm_addr_to_wire(&cep->addr, &pkt.addr);
+	cm_connreq_set_data(&pkt, data, len);
+	return cm_stream_send(connreq->node, &connreq->stream, &pkt);
+}
+
+void cm_connreq_send_refuse(struct cm_connreq *connreq, int err, const void *data, size_t len)
+{
+	struct wire_connreq_pkt pkt = { .type = WIRE_CONNREQ_REFUSE, .err = (uint32_t)-err };
+
+	cm_connreq_set_data(&pkt, data, len);
+	/* Who does not hear it sees the end of the stream. */
+	if (connreq->stream.nonce)
+		cm_stream_send(connreq->node, &connreq->stream, &pkt);
+}
+
+void cm_connreq_end(struct cm_connreq *connreq)
+{
+	if (connreq->state != CM_CONNREQ_ENDED)
+		cm_connreq_set_state(connreq, CM_CONNREQ_ENDED);
+	cm_node_disarm(connreq->node, &connreq->timer);
+	cm_src_close(connreq->node, &connreq->stream.src);
+	if (connreq->listener)
+		cm_listen_leave(connreq);
+	if (connreq->cep)
+		connreq->cep->connreq = NULL;
+	connreq->cep = NULL;
+	if (!connreq->is_held)
+		cm_node_defer_free(connreq->node, &connreq->zombie, connreq);
+}
+
+void cm_connreq_fail(struct cm_connreq *connreq, int err, const void *data, size_t len,
+		     const char *why)
+{
+	struct cm_ep *cep = connreq->cep;
+	char text[CM_ADDR_TEXT_MAX];
+
+	if (cep) {
+		UTIL_INFO(EP_CTRL, "call of %s: %s (%s)\n", cm_addr_print(&cep->addr, text), why,
+			  fi_strerror(-err));
+		cm_ep_admit(cep, NULL, 0);
+		if (connreq->state == CM_CONNREQ_ESTABLISHED)
+			cm_ep_forget(cep, &connreq->addr);
+		cep->ops->refused(cep->ctx, err, data, len);
+	}
+	cm_connreq_end(connreq);
+}
+
+void cm_connreq_established(struct cm_ep *cep)
+{
+	if (cep->connreq && cep->connreq->state == CM_CONNREQ_ESTABLISHED)
+		cm_connreq_end(cep->connreq);
+}
+
+void cm_connreq_timed_out(struct cm_ep *cep, int err)
+{
+	if (!cep->connreq || cep->connreq->state != CM_CONNREQ_ESTABLISHED)
+		return;
+	cm_connreq_send_refuse(cep->connreq, err, NULL, 0);
+	cm_connreq_end(cep->connreq);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The caller's side of a call: see cm_msg.h. */
+#include "cm/msg/cm_msg.h"
+
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_ep.h"
+#include "cm/msg/cm_connreq.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+static uint64_t cm_msg_timeout_ms(const struct cm_connreq *connreq)
+{
+	return connreq->node->peer_timeout_ns / UTIL_NS_PER_MS;
+}
+
+/* The listener is there and can be talked to. */
+static void cm_msg_on_greet(struct cm_connreq *connreq)
+{
+	int ret = cm_connreq_send_self(connreq, WIRE_CONNREQ_REQUEST, connreq->cep, connreq->data,
+				       connreq->data_len);
+
+	if (ret) {
+		cm_connreq_fail(connreq, ret, NULL, 0, "the call could not be sent");
+		return;
+	}
+	cm_connreq_set_state(connreq, CM_CONNREQ_REQUESTED);
+	cm_connreq_deliver(connreq, cm_msg_timeout_ms(connreq), -FI_ETIMEDOUT);
+}
+
+/* From here on the request to connect has the deadline, and the stream is only watched for its end. */
+static void cm_msg_on_accept(struct cm_connreq *connreq, const struct wire_connreq_pkt *pkt)
+{
+	struct cm_ep *cep = connreq->cep;
+	struct sockaddr_storage addr;
+	int ret;
+
+	cm_addr_from_wire(&pkt->addr, &connreq->addr);
+	connreq->inc = pkt->inc;
+	cm_connreq_set_state(connreq, CM_CONNREQ_ESTABLISHED);
+	cm_node_disarm(connreq->node, &connreq->timer);
+	cm_ep_admit(cep, &connreq->addr, pkt->inc);
+	cm_addr_export(&connreq->addr, &addr);
+	cep->ops->accepted(cep->ctx, (struct sockaddr *)&addr, pkt->data, pkt->data_len);
+	ret = cm_ep_connect(cep, &connreq->addr);
+	if (ret)
+		cm_connreq_fail(connreq, ret, NULL, 0,
+				"the listener's endpoint has no usable address");
+}
+
+static void cm_msg_on_pkt(struct cm_connreq *connreq, const struct wire_connreq_pkt *pkt)
+{
+	if (pkt->type == WIRE_CONNREQ_GREET && connreq->state == CM_CONNREQ_SENT)
+		cm_msg_on_greet(connreq);
+	else if (pkt->type == WIRE_CONNREQ_ACCEPT && connreq->state == CM_CONNREQ_REQUESTED)
+		cm_msg_on_accept(connreq, pkt);
+	else if (pkt->type == WIRE_CONNREQ_REFUSE && connreq->state != CM_CONNREQ_SENT)
+		cm_connreq_fail(connreq, -(int)pkt->err, pkt->data, pkt->data_len, "refused there");
+	else
+		cm_connreq_fail(connreq, -FI_EIO, NULL, 0, "the listener broke the rules");
+}
+
+static const char *cm_msg_reason(int err)
+{
+	switch (err) {
+	case -FI_ECONNREFUSED: return "nobody listens there";
+	case -FI_ECONNRESET: return "the listener ended the call without a word";
+	case -FI_EKEYREJECTED:
+		return "another job listens there: is FI_COPYRPC_JOB_KEY the same there?";
+	case -FI_ENOPROTOOPT: return "install the same copyrpc on both sides";
+	case -FI_EINVAL: return "who listens there is not copyrpc";
+	default: return "the network failed";
+	}
+}
+
+void cm_msg_on_ready(struct cm_connreq *connreq)
+{
+	struct wire_connreq_pkt pkt;
+	int ret = cm_stream_recv(connreq->node, &connreq->stream, &pkt);
+
+	if (!ret)
+		cm_msg_on_pkt(connreq, &pkt);
+	else if (ret != -FI_EAGAIN)
+		cm_connreq_fail(connreq, ret == -FI_EINVAL ? -FI_EIO : ret, NULL, 0,
+				cm_msg_reason(ret));
+}
+
+static int cm_msg_connect_locked(struct cm_ep *cep, const union cm_addr *to, const void *data,
+				 size_t len)
+{
+	int fd = cm_stream_connect(to);
+	struct cm_connreq *connreq = cm_connreq_new(cep->node, fd, true);
+
+	if (!connreq)
+		return -FI_ENOMEM;
+	connreq->cep = cep;
+	cep->connreq = connreq;
+	connreq->data_len = len < CM_MSG_DATA_MAX ? (uint32_t)len : CM_MSG_DATA_MAX;
+	if (connreq->data_len)
+		memcpy(connreq->data, data, connreq->data_len);
+	/* What is known at once is told as what is known later, by the control thread. */
+	if (fd < 0)
+		cm_connreq_deliver(connreq, 0, fd);
+	else
+		cm_connreq_deliver(connreq, cm_msg_timeout_ms(connreq), -FI_ETIMEDOUT);
+	return 0;
+}
+
+int cm_msg(struct cm_ep *cep, const struct sockaddr *addr, const void *data, size_t len)
+{
+	union cm_addr to;
+	int ret = cm_addr_import(addr, &to);
+
+	if (ret || to.sa.sa_family != cep->addr.sa.sa_family || !cm_addr_is_peer(&to))
+		return -FI_EINVAL;
+	cm_node_lock(cep->node);
+	ret = cep->connreq ? -FI_EALREADY : cm_msg_connect_locked(cep, &to, data, len);
+	cm_node_unlock(cep->node);
+	return ret;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The table of peers: see cm_peer.h. */
+#include "cm/req/cm_peer.h"
+
+#include <stdlib.h>
+
+#include "cm/cm_ep.h"
+#include "util/log.h"
+
+#define CM_PEER_BUCKETS_MIN 16
+
+static struct cm_peer **cm_peer_bucket(struct cm_ep *cep, const union cm_addr *addr)
+{
+	uint64_t hash = cm_mac_table_hash(&cep->jar, addr);
+
+	return &cep->peers.buckets[hash & (cep->peers.bucket_cnt - 1)];
+}
+
+struct cm_peer *cm_peer_find(struct cm_ep *cep, const union cm_addr *addr)
+{
+	struct cm_peer *peer;
+
+	if (!cep->peers.bucket_cnt)
+		return NULL;
+	peer = *cm_peer_bucket(cep, addr);
+	while (peer && !cm_addr_is_equal(&peer->addr, addr))
+		peer = peer->hash_next;
+	return peer;
+}
+
+static void cm_peer_link(struct cm_peer *peer)
+{
+	struct cm_peer **bucket = cm_peer_bucket(peer->cep, &peer->addr);
+
+	peer->hash_next = *bucket;
+	*bucket = peer;
+}
+
+/* Twice the buckets. Without memory for them the chains get longer, no more. */
+static void cm_peer_table_grow(struct cm_ep *cep)
+{
+	struct cm_peer_table *table = &cep->peers;
+	struct cm_peer_table old = *table;
+	size_t cnt = old.bucket_cnt ? 2 * old.bucket_cnt : CM_PEER_BUCKETS_MIN;
+	struct cm_peer **buckets = calloc(cnt, sizeof(*buckets));
+
+	if (!buckets)
+		return;
+	table->buckets = buckets;
+	table->bucket_cnt = cnt;
+	for (size_t i = 0; i < old.bucket_cnt; i++) {
+		struct cm_peer *peer = old.buckets[i], *next;
+
+		for (; peer; peer = next) {
+			next = peer->hash_next;
+			cm_peer_link(peer);
+		}
+	}
+	free(old.buckets);
+}
+
+struct cm_peer *cm_peer_get(struct cm_ep *cep, const union cm_addr *addr)
+{
+	struct cm_peer *peer = cm_peer_find(cep, addr);
+
+	if (peer)
+		return peer;
+	if (cep->peers.peer_cnt >= cep->peers.bucket_cnt)
+		cm_peer_table_grow(cep);
+	peer = cep->peers.bucket_cnt ? calloc(1, sizeof(*peer)) : NULL;
+	if (!peer)
+		return NULL;
+	peer->cep = cep;
+	peer->addr = *addr;
+	cm_peer_link(peer);
+	cep->peers.peer_cnt++;
+	return peer;
+}
+
+void cm_peer_strike(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool came)
+{
+	char text[CM_ADDR_TEXT_MAX];
+
+	if (came || peer->strike_inc != peer_inc)
+		peer->strike_cnt = peer->struck = 0;
+	peer->strike_inc = peer_inc;
+	if (came || ++peer->strike_cnt < CM_PEER_STRIKES || peer->struck & path)
+		return;
+	peer->struck |= path;
+	if (peer->cep->paths.all & ~peer->struck)
+		UTIL_WARN(
+			EP_CTRL,
+			"nothing ever came from %s by RDMA, though both ends have a device: is there "
+			"no wire between them? Other ways are taken from now on. FI_COPYRPC_DEVICE "
+			"chooses among several devices, FI_COPYRPC_PATHS leaves RDMA out\n",
+			cm_addr_print(&peer->addr, text));
+}
+
+uint32_t cm_peer_sound(const struct cm_peer *peer, uint64_t peer_inc, uint32_t paths)
+{
+	uint32_t sound = paths & ~(peer->strike_inc == peer_inc ? peer->struck : 0);
+
+	return sound ? sound : paths;
+}
+
+void cm_peer_settle(struct cm_peer *peer)
+{
+	struct cm_peer **at;
+
+	if (peer->conn || peer->req || peer->strike_cnt)
+		return;
+	at = cm_peer_bucket(peer->cep, &peer->addr);
+	while (*at != peer)
+		at = &(*at)->hash_next;
+	*at = peer->hash_next;
+	peer->cep->peers.peer_cnt--;
+	free(peer);
+}
+
+void cm_peer_table_fini(struct cm_peer_table *table)
+{
+	for (size_t i = 0; i < table->bucket_cnt; i++) {
+		struct cm_peer *peer = table->buckets[i], *next;
+
+		for (; peer; peer = next) {
+			next = peer->hash_next;
+			free(peer);
+		}
+	}
+	free(table->buckets);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Sealing and opening packets: see cm_pkt.h. */
+#include "cm/req/cm_pkt.h"
+
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/req/cm_udp.h"
+#include "util/log.h"
+
+static_assert(CM_ENGINE_MAX == WIRE_CM_ENGINE_MAX, "a half fits a packet");
+static_assert(DEV_DESC_MAX == WIRE_CM_DEV_MAX, "a half fits a packet");
+static_assert(DEV_DESC_FDS == WIRE_CM_FDS_MAX, "a half fits a packet");
+
+size_t cm_pkt_seal(struct cm_ep *cep, const union cm_addr *to, struct wire_cm_pkt *pkt,
+		   uint8_t *buf)
+{
+	size_t len;
+
+	pkt->src_inc = cep->inc;
+	len = wire_cm_encode(pkt, buf);
+	cm_mac_seal(&cep->node->key, &cep->addr, to, buf, len);
+	return len;
+}
+
+static void cm_pkt_warn_key(struct cm_ep *cep, const union cm_addr *from)
+{
+	char text[CM_ADDR_TEXT_MAX];
+
+	cep->stats.rx_bad_mac++;
+	if (cep->key_told)
+		return;
+	cep->key_told = true;
+	UTIL_WARN(EP_CTRL,
+		  "%s %s: FI_COPYRPC_JOB_KEY must be the same in every process of a job "
+		  "(this is said once)\n",
+		  cm_addr_print(from, text),
+		  cep->node->key.is_set ? "does not know this process's job key"
+					: "uses a job key and this process has none");
+}
+
+int cm_pkt_open(struct cm_ep *cep, const union cm_addr *from, const uint8_t *buf, size_t len,
+		struct wire_cm_pkt *pkt)
+{
+	int ret = wire_cm_decode(buf, len, pkt);
+	union cm_addr said;
+
+	cep->stats.rx_pkts++;
+	if (!from && !ret && pkt->type == WIRE_CM_HELLO) {
+		cm_addr_from_wire(&pkt->hello.addr, &said);
+		from = &said;
+	}
+	if (!from || (ret && ret != -FI_ENOPROTOOPT)) {
+		cep->stats.rx_malformed++;
+		return -FI_EINVAL;
+	}
+	if (!cm_mac_check(&cep->node->key, from, &cep->addr, buf, len)) {
+		cm_pkt_warn_key(cep, from);
+		return -FI_EKEYREJECTED;
+	}
+	return ret;
+}
+
+void cm_pkt_nak(struct wire_cm_pkt *pkt, uint64_t nonce, uint64_t dst_inc, int err,
+		const char *text)
+{
+	size_t i;
+
+	*pkt = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .nonce = nonce, .dst_inc = dst_inc };
+	pkt->nak.err = (uint32_t)-err;
+	for (i = 0; i < WIRE_CM_TEXT_MAX && text[i]; i++)
+		pkt->nak.text[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+	pkt->nak.text[i] = '\0';
+}
+
+int cm_pkt_send(struct cm_ep *cep, int fd, const union cm_addr *to, struct wire_cm_pkt *pkt,
+		const struct cm_params *params)
+{
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = cm_pkt_seal(cep, to, pkt, buf);
+
+	if (fd < 0)
+		return cm_udp_send_bytes(cep, buf, len, to);
+	return cm_fd_send(fd, buf, len, params ? params->dev.fds : NULL,
+			  params ? params->dev.fd_cnt : 0);
+}
+
+int cm_params_to_wire(const struct cm_params *params, struct wire_cm_params *wire)
+{
+	if (params->engine_len > WIRE_CM_ENGINE_MAX || params->dev.len > WIRE_CM_DEV_MAX ||
+	    params->dev.fd_cnt > WIRE_CM_FDS_MAX)
+		return -FI_EINVAL;
+	wire->path = params->path;
+	wire->engine_len = params->engine_len;
+	wire->dev_len = params->dev.len;
+	wire->fd_cnt = params->dev.fd_cnt;
+	memcpy(wire->engine, params->engine, params->engine_len);
+	memcpy(wire->dev, params->dev.bytes, params->dev.len);
+	return 0;
+}
+
+void cm_params_from_wire(const struct wire_cm_params *wire, const struct cm_fd_msg *msg,
+			 struct cm_params *params)
+{
+	memset(params, 0, sizeof(*params));
+	params->path = wire->path;
+	params->engine_len = wire->engine_len;
+	params->dev.len = wire->dev_len;
+	params->dev.fd_cnt = wire->fd_cnt;
+	memcpy(params->engine, wire->engine, wire->engine_len);
+	memcpy(params->dev.bytes, wire->dev, wire->dev_len);
+	memcpy(params->dev.fds, msg->fds, wire->fd_cnt * sizeof(int));
+}
+
+void cm_params_close_fds(struct cm_params *params)
+{
+	uint32_t cnt = params->dev.fd_cnt < DEV_DESC_FDS ? params->dev.fd_cnt : DEV_DESC_FDS;
+
+	while (cnt)
+		close(params->dev.fds[--cnt]);
+	params->dev.fd_cnt = 0;
+}
+
+int cm_params_check_fds(const struct wire_cm_params *wire, const struct cm_fd_msg *msg)
+{
+	/* Fewer than were sent: there was no number free for them here. */
+	if (msg->is_cut && msg->fd_cnt < wire->fd_cnt)
+		return -FI_EMFILE;
+	return msg->is_cut || msg->fd_cnt != wire->fd_cnt ? -FI_EINVAL : 0;
+}

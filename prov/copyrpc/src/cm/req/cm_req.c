@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Requests: when to ask, when to ask again, when to stop. See cm_req.h. */
+#include "cm/req/cm_req.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_ep.h"
+#include "cm/conn/cm_attempt.h"
+#include "cm/msg/cm_connreq.h"
+#include "cm/conn/cm_conn.h"
+#include "cm/req/cm_udp.h"
+#include "util/clock.h"
+#include "util/log.h"
+
+#define CM_REQ_BIT(state) (1u << (state))
+
+static const uint8_t cm_req_next[CM_REQ_STATE_CNT] = {
+	[CM_REQ_QUEUED] = CM_REQ_BIT(CM_REQ_PROBE) | CM_REQ_BIT(CM_REQ_ATTEMPT),
+	[CM_REQ_PROBE] = CM_REQ_BIT(CM_REQ_ATTEMPT) | CM_REQ_BIT(CM_REQ_PAUSE),
+	[CM_REQ_ATTEMPT] = CM_REQ_BIT(CM_REQ_PAUSE),
+	[CM_REQ_PAUSE] = CM_REQ_BIT(CM_REQ_PROBE) | CM_REQ_BIT(CM_REQ_ATTEMPT),
+	[CM_REQ_ANSWER] = CM_REQ_BIT(CM_REQ_PAUSE),
+};
+
+static const char *const cm_req_names[CM_REQ_STATE_CNT] = {
+	[CM_REQ_QUEUED] = "queued", [CM_REQ_PROBE] = "probe",   [CM_REQ_ATTEMPT] = "attempt",
+	[CM_REQ_PAUSE] = "pause",   [CM_REQ_ANSWER] = "answer",
+};
+
+bool cm_req_may(enum cm_req_state from, enum cm_req_state to)
+{
+	return cm_req_next[from] & CM_REQ_BIT(to);
+}
+
+const char *cm_req_state_name(enum cm_req_state state)
+{
+	return cm_req_names[state];
+}
+
+static void cm_req_set_state(struct cm_req *req, enum cm_req_state state)
+{
+	assert(cm_req_may(req->state, state));
+	UTIL_DBG(EP_CTRL, "request %p: %s -> %s\n", (void *)req, cm_req_state_name(req->state),
+		 cm_req_state_name(state));
+	req->state = state;
+}
+
+uint64_t cm_req_backoff_ns(uint32_t cnt)
+{
+	uint64_t ms = cnt < 6 ? CM_REQ_RETRY_MS << cnt : CM_REQ_RETRY_MAX;
+	uint64_t us = 1000 * (ms < CM_REQ_RETRY_MAX ? ms : CM_REQ_RETRY_MAX);
+
+	return 1000 * (us / 2 + cm_mac_random_below((uint32_t)us));
+}
+
+static void cm_req_arm(struct cm_req *req, uint64_t delay_ns)
+{
+	uint64_t at_ns = util_clock_ns() + delay_ns;
+
+	if (req->deadline_ns && at_ns > req->deadline_ns)
+		at_ns = req->deadline_ns;
+	cm_node_arm(req->peer->cep->node, &req->timer, at_ns);
+}
+
+static void cm_req_send(struct cm_req *req)
+{
+	struct cm_ep *cep = req->peer->cep;
+	int ret;
+
+	cep->stats.tx_reqs++;
+	cm_req_arm(req, cm_req_backoff_ns(req->try_cnt));
+	req->try_cnt++;
+	ret = cm_udp_send_req(cep, &req->peer->addr, req->nonce);
+	if (ret)
+		cm_req_on_unreachable(req->peer, req->nonce, ret);
+}
+
+static void cm_req_probe(struct cm_req *req)
+{
+	cm_req_set_state(req, CM_REQ_PROBE);
+	req->nonce = cm_mac_random();
+	req->try_cnt = 0;
+	cm_req_send(req);
+}
+
+/* The clock of a request starts when its turn comes. */
+static void cm_req_start_clock(struct cm_req *req)
+{
+	if (req->deadline_ns)
+		return;
+	req->start_ns = util_clock_ns();
+	req->deadline_ns = req->start_ns + req->peer->cep->node->peer_timeout_ns;
+}
+
+static void cm_req_next_in_queue(struct cm_ep *cep)
+{
+	struct util_list *first;
+	struct cm_req *req;
+
+	while (cep->req_slot_cnt < CM_REQ_SLOTS && (first = util_list_pop(&cep->req_queue))) {
+		req = UTIL_CONTAINER_OF(first, struct cm_req, queue_link);
+		cep->req_slot_cnt++;
+		req->has_slot = true;
+		cm_req_start_clock(req);
+		cm_req_probe(req);
+	}
+}
+
+static void cm_req_drop_slot(struct cm_req *req)
+{
+	if (!req->has_slot)
+		return;
+	req->has_slot = false;
+	req->peer->cep->req_slot_cnt--;
+	cm_req_next_in_queue(req->peer->cep);
+}
+
+static void cm_req_close(struct cm_req *req)
+{
+	req->peer->req = NULL;
+	util_list_remove(&req->queue_link);
+	cm_node_disarm(req->peer->cep->node, &req->timer);
+	cm_req_drop_slot(req);
+	free(req);
+}
+
+void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
+{
+	struct cm_ep *cep = peer->cep;
+	char addr[CM_ADDR_TEXT_MAX], why[CM_WHY_MAX + CM_ADDR_TEXT_MAX];
+	va_list args;
+	int len;
+
+	cm_addr_print(&peer->addr, addr);
+	len = snprintf(why, sizeof(why), "no connection to %s: ", addr);
+	va_start(args, fmt);
+	vsnprintf(why + len, sizeof(why) - (size_t)len, fmt, args);
+	va_end(args);
+	cm_req_close(peer->req);
+	cm_connreq_timed_out(cep, err);
+	cep->ops->failed(cep->ctx, &peer->addr.sa, err, why);
+}
+
+static void cm_req_fail_silent(struct cm_req *req)
+{
+	double s = (double)req->peer->cep->node->peer_timeout_ns / 1e9;
+
+	cm_req_fail(req->peer, -FI_ETIMEDOUT,
+		    "no answer for %.1f s (FI_COPYRPC_PEER_TIMEOUT); is that process alive, is "
+		    "FI_COPYRPC_JOB_KEY the same there, does a firewall drop UDP?",
+		    s);
+}
+
+static void cm_req_fail_unreachable(struct cm_req *req)
+{
+	char here[CM_ADDR_TEXT_MAX];
+
+	if (req->refused_err == -FI_ECONNREFUSED)
+		cm_req_fail(
+			req->peer, -FI_ECONNREFUSED,
+			"nobody is there; has that process ended, or is the address an old one?");
+	else
+		cm_req_fail(req->peer, -FI_EHOSTUNREACH,
+			    "the network does not lead there from %s (%s); look at `ip route get`",
+			    cm_addr_print(&req->peer->cep->addr, here),
+			    fi_strerror(-req->refused_err));
+}
+
+static bool cm_req_grace_is_over(const struct cm_req *req, uint64_t now_ns)
+{
+	return req->refused_cnt >= CM_REQ_GRACE_TRIES &&
+	       now_ns - req->start_ns >= CM_REQ_GRACE_MS * UTIL_NS_PER_MS;
+}
+
+/* An up-call and the end of the request, if its time is over. */
+static bool cm_req_expire(struct cm_req *req, uint64_t now_ns)
+{
+	struct cm_peer *peer = req->peer;
+
+	if (req->refused_cnt && (cm_req_grace_is_over(req, now_ns) || now_ns >= req->deadline_ns))
+		cm_req_fail_unreachable(req);
+	else if (now_ns < req->deadline_ns)
+		return false;
+	else if (req->err)
+		cm_req_fail(peer, req->err, "%s", req->why);
+	else
+		cm_req_fail_silent(req);
+	cm_peer_settle(peer);
+	return true;
+}
+
+static void cm_req_on_timer(struct cm_timer *timer)
+{
+	struct cm_req *req = UTIL_CONTAINER_OF(timer, struct cm_req, timer);
+	struct cm_peer *peer = req->peer;
+	struct cm_ep *cep = peer->cep;
+
+	if (req->state == CM_REQ_ANSWER) {
+		cm_req_close(req);
+		cep->ops->up(cep->ctx, peer->conn, peer->conn->user, true);
+		return;
+	}
+	if (cm_req_expire(req, util_clock_ns()))
+		return;
+	if (req->state == CM_REQ_PAUSE) {
+		cm_req_probe(req);
+		return;
+	}
+	req->err = 0; /* it does not even answer any more: that is the news */
+	cm_req_send(req);
+	if (req->try_cnt > CM_REQ_PARK_TRIES)
+		cm_req_drop_slot(req);
+}
+
+int cm_req_open(struct cm_peer *peer)
+{
+	struct cm_ep *cep = peer->cep;
+	struct cm_req *req = calloc(1, sizeof(*req));
+
+	if (!req)
+		return -FI_ENOMEM;
+	req->peer = peer;
+	cm_timer_init(&req->timer, cm_req_on_timer);
+	util_list_init(&req->queue_link);
+	peer->req = req;
+	if (!peer->conn) {
+		req->state = CM_REQ_QUEUED;
+		util_list_push_back(&cep->req_queue, &req->queue_link);
+		cm_req_next_in_queue(cep);
+		return 0;
+	}
+	cm_req_start_clock(req);
+	req->state = peer->conn->state == CM_CONN_UP ? CM_REQ_ANSWER : CM_REQ_ATTEMPT;
+	if (req->state == CM_REQ_ANSWER)
+		cm_node_arm(cep->node, &req->timer, 0);
+	return 0;
+}
+
+void cm_req_cancel(struct cm_peer *peer)
+{
+	if (peer->req)
+		cm_req_close(peer->req);
+}
+
+void cm_req_hold(struct cm_peer *peer)
+{
+	struct cm_req *req = peer->req;
+
+	if (!req || req->state == CM_REQ_ATTEMPT)
+		return;
+	util_list_remove(&req->queue_link);
+	cm_node_disarm(peer->cep->node, &req->timer);
+	cm_req_start_clock(req);
+	req->nonce = 0;
+	cm_req_set_state(req, CM_REQ_ATTEMPT);
+}
+
+static void cm_req_pause(struct cm_req *req, uint64_t delay_ns)
+{
+	cm_req_set_state(req, CM_REQ_PAUSE);
+	req->nonce = 0;
+	cm_req_arm(req, delay_ns);
+}
+
+void cm_req_again(struct cm_peer *peer, int err, const char *why)
+{
+	struct cm_req *req = peer->req;
+
+	if (req->state == CM_REQ_PAUSE)
+		return;
+	req->err = err;
+	snprintf(req->why, sizeof(req->why), "%s", why);
+	cm_req_pause(req, cm_req_backoff_ns(req->pause_cnt++));
+}
+
+void cm_req_yield(struct cm_peer *peer)
+{
+	if (peer->req)
+		cm_req_pause(peer->req, CM_REQ_CROSSED_MS * UTIL_NS_PER_MS + cm_req_backoff_ns(0));
+}
+
+uint32_t cm_req_path(const struct cm_peer *peer)
+{
+	const struct cm_paths *paths = &peer->cep->paths;
+	uint32_t left = peer->req->common & ~peer->req->avoided;
+
+	for (uint32_t i = 0; i < CM_PATHS_MAX; i++)
+		if (paths->best[i] & left)
+			return paths->best[i] & left;
+	return left & -left;
+}
+
+bool cm_req_avoid(struct cm_peer *peer, uint32_t path)
+{
+	struct cm_req *req = peer->req;
+
+	if (!(req->common & ~req->avoided & ~path))
+		return false;
+	req->avoided |= path;
+	return true;
+}
+
+bool cm_req_take(struct cm_peer *peer)
+{
+	if (!peer->req)
+		return false;
+	cm_req_close(peer->req);
+	return true;
+}
+
+bool cm_req_is_passing(int err)
+{
+	return err == -FI_EAGAIN || err == -FI_EMFILE || err == -ENFILE || err == -FI_ENOBUFS;
+}
+
+void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pkt *nak)
+{
+	int err = -(int)nak->nak.err;
+	char why[CM_WHY_MAX];
+
+	if (!peer->req)
+		return;
+	/* Who may not talk to us may not do so by another path. */
+	if (err == -FI_EACCES || (!cm_req_is_passing(err) && !cm_req_avoid(peer, path))) {
+		cm_req_fail(peer, err, "refused there: %s (%s)", nak->nak.text, fi_strerror(-err));
+		return;
+	}
+	snprintf(why, sizeof(why), "refused there until the time was over: %s (%s)", nak->nak.text,
+		 fi_strerror(-err));
+	cm_req_again(peer, err, why);
+}
+
+/* Does somebody wait for this datagram? */
+static bool cm_req_expects(struct cm_peer *peer, uint64_t nonce)
+{
+	return peer->req && peer->req->state == CM_REQ_PROBE && peer->req->nonce == nonce;
+}
+
+void cm_req_on_ack(struct cm_peer *peer, const struct wire_cm_pkt *pkt)
+{
+	if (!cm_req_expects(peer, pkt->nonce)) {
+		peer->cep->stats.rx_stale++;
+		return;
+	}
+	peer->req->refused_cnt = 0;
+	cm_attempt_start(peer, pkt);
+	cm_peer_settle(peer);
+}
+
+void cm_req_on_nak(struct cm_peer *peer, const struct wire_cm_pkt *pkt)
+{
+	if (!cm_req_expects(peer, pkt->nonce)) {
+		peer->cep->stats.rx_stale++;
+		return;
+	}
+	peer->req->refused_cnt = 0;
+	cm_req_refused(peer, ~0u, pkt);
+	cm_peer_settle(peer);
+}
+
+void cm_req_on_unreachable(struct cm_peer *peer, uint64_t nonce, int err)
+{
+	if (!cm_req_expects(peer, nonce))
+		return;
+	peer->cep->stats.rx_refused++;
+	peer->req->refused_cnt++;
+	peer->req->refused_err = err;
+}

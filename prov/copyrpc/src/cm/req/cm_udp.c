@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* The datagram socket and its answers: see cm_udp.h. */
+#include "cm/req/cm_udp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <linux/errqueue.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_ep.h"
+#include "cm/conn/cm_dgram.h"
+#include "cm/req/cm_pkt.h"
+#include "cm/req/cm_req.h"
+#include "util/clock.h"
+
+#define CM_UDP_BURST  64 /* packets in a row, then others have their turn */
+#define CM_UDP_RCVBUF (1 << 20)
+
+static void cm_udp_set_options(int fd, int family)
+{
+	int on = 1, len = CM_UDP_RCVBUF;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &len, sizeof(len));
+	if (family == AF_INET6) {
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+		setsockopt(fd, IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on));
+	} else {
+		setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on));
+	}
+}
+
+int cm_udp_bind(union cm_addr *addr)
+{
+	int fd = socket(addr->sa.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(*addr);
+	union cm_addr bound;
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	cm_udp_set_options(fd, addr->sa.sa_family);
+	if (!bind(fd, &addr->sa, cm_addr_len(addr)) && !getsockname(fd, &bound.sa, &len)) {
+		cm_addr_import(&bound.sa, addr);
+		return fd;
+	}
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+static ssize_t cm_udp_sendto(struct cm_ep *cep, const uint8_t *buf, size_t len,
+			     const union cm_addr *to)
+{
+	const struct cm_cfg *cfg = &cep->node->cfg;
+
+	if (cfg->udp_send)
+		return cfg->udp_send(cfg->udp_send_ctx, cep->udp.fd, buf, len, &to->sa,
+				     cm_addr_len(to));
+	return sendto(cep->udp.fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, &to->sa, cm_addr_len(to));
+}
+
+static struct sock_extended_err *cm_udp_find_error(struct msghdr *mh)
+{
+	struct cmsghdr *cmsg;
+
+	for (cmsg = CMSG_FIRSTHDR(mh); cmsg; cmsg = CMSG_NXTHDR(mh, cmsg))
+		if ((cmsg->cmsg_level == IPPROTO_IP && cmsg->cmsg_type == IP_RECVERR) ||
+		    (cmsg->cmsg_level == IPPROTO_IPV6 && cmsg->cmsg_type == IPV6_RECVERR))
+			return (struct sock_extended_err *)(void *)CMSG_DATA(cmsg);
+	return NULL;
+}
+
+static void cm_udp_on_unreachable(struct cm_peer *peer, uint64_t nonce, int err)
+{
+	struct cm_conn *conn = peer->conn;
+
+	if (conn && conn->is_dgram && conn->nonce == nonce)
+		cm_dgram_on_unreachable(conn, err);
+	else
+		cm_req_on_unreachable(peer, nonce, err);
+}
+
+/* An error counts if it quotes a packet that only we and the way there can know. */
+static void cm_udp_on_error(struct cm_ep *cep, struct msghdr *mh, const union cm_addr *raw,
+			    const uint8_t *quote, size_t len)
+{
+	const struct sock_extended_err *ee = cm_udp_find_error(mh);
+	struct cm_peer *peer;
+	union cm_addr to;
+
+	if (!ee || (ee->ee_origin != SO_EE_ORIGIN_ICMP && ee->ee_origin != SO_EE_ORIGIN_ICMP6))
+		return;
+	if (ee->ee_errno == EMSGSIZE || cm_addr_import(&raw->sa, &to))
+		return;
+	peer = cm_peer_find(cep, &to);
+	if (peer)
+		cm_udp_on_unreachable(peer, wire_cm_peek_nonce(quote, len), -(int)ee->ee_errno);
+}
+
+/* Takes one error off the socket's queue: false when there is none. */
+static bool cm_udp_take_error(struct cm_ep *cep)
+{
+	uint8_t quote[WIRE_CM_MAX];
+	_Alignas(struct cmsghdr) char control[512];
+	union cm_addr raw;
+	struct iovec iov = { .iov_base = quote, .iov_len = sizeof(quote) };
+	struct msghdr mh = { .msg_name = &raw,
+			     .msg_namelen = sizeof(raw),
+			     .msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control) };
+	ssize_t n;
+
+	memset(&raw, 0, sizeof(raw));
+	n = recvmsg(cep->udp.fd, &mh, MSG_ERRQUEUE | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EINTR;
+	cm_udp_on_error(cep, &mh, &raw, quote, (size_t)n);
+	return true;
+}
+
+static void cm_udp_take_errors(struct cm_ep *cep)
+{
+	for (unsigned i = 0; i < CM_UDP_BURST && cm_udp_take_error(cep); i++)
+		;
+}
+
+int cm_udp_send_bytes(struct cm_ep *cep, const uint8_t *buf, size_t len, const union cm_addr *to)
+{
+	if (cm_udp_sendto(cep, buf, len, to) >= 0)
+		return 0;
+	/* Sockets report the ICMP error of an earlier packet in place of sending this one. */
+	cm_udp_take_errors(cep);
+	if (cm_udp_sendto(cep, buf, len, to) >= 0)
+		return 0;
+	switch (errno) {
+	case ECONNREFUSED:
+	case EINTR:
+	case EAGAIN:
+	case ENOBUFS:
+	case ENOMEM: return 0; /* as if lost */
+	default: return -errno;
+	}
+}
+
+int cm_udp_send(struct cm_ep *cep, struct wire_cm_pkt *pkt, const union cm_addr *to)
+{
+	uint8_t buf[WIRE_CM_MAX];
+	size_t len = cm_pkt_seal(cep, to, pkt, buf);
+
+	return cm_udp_send_bytes(cep, buf, len, to);
+}
+
+int cm_udp_send_req(struct cm_ep *cep, const union cm_addr *to, uint64_t nonce)
+{
+	struct wire_cm_pkt pkt = { .type = WIRE_CM_REQ, .nonce = nonce, .features = CM_FEATURES };
+
+	pkt.req.paths = cep->paths.all;
+	return cm_udp_send(cep, &pkt, to);
+}
+
+static void cm_udp_refuse(struct cm_ep *cep, const union cm_addr *from,
+			  const struct wire_cm_pkt *req, int err, const char *text)
+{
+	struct wire_cm_pkt pkt;
+
+	cm_pkt_nak(&pkt, req->nonce, req->src_inc, err, text);
+	cep->stats.tx_naks++;
+	cm_udp_send(cep, &pkt, from);
+}
+
+static void cm_udp_invite(struct cm_ep *cep, const union cm_addr *from,
+			  const struct wire_cm_pkt *req)
+{
+	struct wire_cm_pkt pkt = { .type = WIRE_CM_ACK,
+				   .nonce = req->nonce,
+				   .dst_inc = req->src_inc,
+				   .features = CM_FEATURES };
+
+	cm_cookie_make(&cep->jar, from, req->src_inc, req->nonce, util_clock_ns(), pkt.ack.cookie);
+	memcpy(pkt.ack.name, cep->name, WIRE_CM_NAME_LEN);
+	pkt.ack.paths = cep->paths.all & req->req.paths;
+	cep->stats.tx_acks++;
+	cm_udp_send(cep, &pkt, from);
+}
+
+static void cm_udp_on_req(struct cm_ep *cep, const union cm_addr *from,
+			  const struct wire_cm_pkt *req)
+{
+	if (req->src_inc == cep->inc)
+		cep->stats.rx_stale++; /* our own, sent back */
+	else if (req->features & WIRE_CM_FEATURES_REQUIRED & ~CM_FEATURES)
+		cm_udp_refuse(cep, from, req, -FI_ENOPROTOOPT,
+			      "unknown features; install the same copyrpc on both sides");
+	else if (!(req->req.paths & cep->paths.all))
+		cm_udp_refuse(cep, from, req, -FI_EOPNOTSUPP,
+			      "no common way to carry messages; compare FI_COPYRPC_PATHS");
+	else
+		cm_udp_invite(cep, from, req);
+}
+
+/* ACK or NAK. */
+static void cm_udp_on_reply(struct cm_ep *cep, const union cm_addr *from,
+			    const struct wire_cm_pkt *pkt)
+{
+	struct cm_peer *peer = cm_peer_find(cep, from);
+
+	if (!peer || pkt->dst_inc != cep->inc || pkt->src_inc == cep->inc)
+		cep->stats.rx_stale++;
+	else if (pkt->type == WIRE_CM_ACK)
+		cm_req_on_ack(peer, pkt);
+	else
+		cm_req_on_nak(peer, pkt);
+}
+
+static void cm_udp_on_datagram(struct cm_ep *cep, const union cm_addr *from, const uint8_t *buf,
+			       size_t len)
+{
+	struct wire_cm_pkt pkt;
+	int ret = cm_pkt_open(cep, from, buf, len, &pkt);
+
+	if (ret == -FI_ENOPROTOOPT && pkt.type == WIRE_CM_REQ && len >= WIRE_CM_NAK_MAX)
+		cm_udp_refuse(cep, from, &pkt, ret,
+			      "this process speaks version 1 of the handshake; install the same "
+			      "copyrpc on both sides");
+	if (ret)
+		return;
+	switch (pkt.type) {
+	case WIRE_CM_REQ: cm_udp_on_req(cep, from, &pkt); break;
+	case WIRE_CM_ACK: cm_udp_on_reply(cep, from, &pkt); break;
+	default:
+		if (!cm_dgram_on_pkt(cep, from, &pkt))
+			cm_udp_on_reply(cep, from, &pkt);
+		break;
+	}
+}
+
+/* One datagram: false when there is none. */
+static bool cm_udp_take_datagram(struct cm_ep *cep)
+{
+	uint8_t buf[WIRE_CM_MAX + 1];
+	union cm_addr raw, from;
+	socklen_t from_len = sizeof(raw);
+	ssize_t n;
+
+	memset(&raw, 0, sizeof(raw));
+	n = recvfrom(cep->udp.fd, buf, sizeof(buf), MSG_DONTWAIT, &raw.sa, &from_len);
+	if (n < 0)
+		return errno != EAGAIN; /* an error of the queue, taken by looking at it */
+	if (!cm_addr_import(&raw.sa, &from) && cm_addr_is_peer(&from))
+		cm_udp_on_datagram(cep, &from, buf, (size_t)n);
+	return true;
+}
+
+void cm_udp_on_ready(struct cm_src *src, uint32_t events)
+{
+	struct cm_ep *cep = UTIL_CONTAINER_OF(src, struct cm_ep, udp);
+
+	if (events & EPOLLERR)
+		cm_udp_take_errors(cep);
+	for (unsigned i = 0; i < CM_UDP_BURST && cm_udp_take_datagram(cep); i++)
+		;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Who begins handshakes and ends none keeps nobody out who comes from somewhere else. */
+#include "cm/conn/cm_pending.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_ep.h"
+#include "cm/conn/cm_conn.h"
+#include "cm/node/cm_node.h"
+#include "unit/cm/cm_fixture.h"
+#include "util/clock.h"
+
+#define FOE    "127.0.0.2"
+#define HONEST "127.0.0.3"
+#define OTHER  "127.0.0.4"
+
+static struct cm_node *node;
+static struct cm_end a;
+static union cm_addr to; /* where it is */
+static struct cm_stranger strangers[CM_PENDING_MAX + 8];
+static unsigned stranger_cnt;
+
+static void set_up(void)
+{
+	cm_test_paths = (struct cm_paths){ WIRE_CM_PATH_NIC, { WIRE_CM_PATH_NIC } };
+	node = cm_test_node(NULL, 120000);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	to = cm_test_addr_of(&a);
+}
+
+static void tear_down(void)
+{
+	while (stranger_cnt)
+		cm_stranger_close(&strangers[--stranger_cnt]);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+TestSuite(cm_pending, .init = set_up, .fini = tear_down, .timeout = 300);
+
+/** It asks and says HELLO: what comes back, but for repetitions of what came before. */
+static struct wire_cm_pkt come(struct cm_stranger *s)
+{
+	struct wire_cm_pkt ack, hello, answer;
+
+	do
+		cr_assert(cm_stranger_ask(s, &to, &ack) || ack.type == WIRE_CM_WELCOME);
+	while (ack.type != WIRE_CM_ACK || ack.nonce != s->nonce);
+	cm_stranger_hello(s, &ack, &hello);
+	cm_stranger_send(s, &to, &hello);
+	do
+		cr_assert(cm_stranger_recv(s, &answer, CM_TEST_WAIT_MS));
+	while (answer.nonce != s->nonce || answer.type == WIRE_CM_ACK);
+	return answer;
+}
+
+static struct wire_cm_pkt come_from(const char *ip)
+{
+	struct cm_stranger *s = &strangers[stranger_cnt++];
+
+	cm_stranger_open(s, ip, NULL);
+	return come(s);
+}
+
+static void fill(unsigned cnt, const char *ip)
+{
+	unsigned i;
+
+	for (i = 0; i < cnt; i++)
+		cr_assert_eq(come_from(ip).type, WIRE_CM_WELCOME, "guest %u of %s", i, ip);
+}
+
+static void say(struct cm_stranger *s, enum wire_cm_type type)
+{
+	struct wire_cm_pkt pkt = { .type = type, .nonce = s->nonce, .dst_inc = a.cep->inc };
+
+	cm_stranger_send(s, &to, &pkt);
+}
+
+/** When the first guest that is there from `ip` was said WELCOME; 0: there is none. */
+static uint64_t since(const char *ip)
+{
+	struct util_list *it;
+	union cm_addr addr;
+	uint64_t ns = 0;
+
+	cm_test_addr(ip, 1, &addr);
+	cm_node_lock(node);
+	for (it = a.cep->pending.next; it != &a.cep->pending && !ns; it = it->next) {
+		const struct cm_conn *conn = UTIL_CONTAINER_OF(it, struct cm_conn, pending_link);
+
+		if (conn->addr.in.sin_addr.s_addr == addr.in.sin_addr.s_addr)
+			ns = conn->pending_ns;
+	}
+	cm_node_unlock(node);
+	return ns;
+}
+
+/** At that time: would somebody from there be let in? */
+static bool has_room(const char *ip, uint64_t now_ns)
+{
+	union cm_addr addr;
+	bool ret;
+
+	cm_test_addr(ip, 1, &addr);
+	cm_node_lock(node);
+	ret = cm_pending_make_room(a.cep, &addr, now_ns);
+	cm_node_unlock(node);
+	return ret;
+}
+
+static uint64_t ms(uint32_t ms_cnt)
+{
+	return ms_cnt * UTIL_NS_PER_MS;
+}
+
+Test(cm_pending, they_are_bounded_and_one_that_is_ready_makes_room)
+{
+	fill(CM_PENDING_MAX, FOE);
+	cr_expect_not(has_room(FOE, since(FOE) + ms(CM_PENDING_OLD_MS) - 1));
+	cr_expect_eq(a.cep->pending_cnt, CM_PENDING_MAX);
+	say(&strangers[7], WIRE_CM_READY);
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_expect(has_room(FOE, since(FOE)), "there is a place again");
+	cr_expect_eq(cm_end_stats(&a).pending_evicted, 0);
+}
+
+Test(cm_pending, who_comes_from_a_host_with_fewer_gets_a_place_of_who_has_most)
+{
+	uint64_t oldest_ns, foe_ns;
+
+	fill(3, HONEST);
+	fill(CM_PENDING_MAX - 3, FOE);
+	oldest_ns = since(HONEST);
+	foe_ns = since(FOE);
+	cr_assert_leq(oldest_ns, foe_ns);
+	cr_expect_not(has_room(OTHER, foe_ns + ms(CM_PENDING_MS) - 1), "it may still say READY");
+	cr_expect(has_room(OTHER, foe_ns + ms(CM_PENDING_MS)));
+	cr_expect_eq(cm_end_stats(&a).pending_evicted, 1);
+	cr_expect_eq(a.cep->pending_cnt, CM_PENDING_MAX - 1);
+	cr_expect_eq(since(HONEST), oldest_ns, "who is older and of a host with few stays");
+	cr_expect_gt(since(FOE), foe_ns, "it was the oldest of the foe's");
+}
+
+Test(cm_pending, who_has_most_waits_longer_for_a_place_of_its_own)
+{
+	uint64_t foe_ns;
+
+	fill(CM_PENDING_MAX, FOE);
+	foe_ns = since(FOE);
+	cr_expect_not(has_room(FOE, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
+	cr_expect(has_room(FOE, foe_ns + ms(CM_PENDING_OLD_MS)));
+	cr_expect_eq(cm_end_stats(&a).pending_evicted, 1);
+}
+
+/** Otherwise two hosts with as many each would take places from each other for ever. */
+Test(cm_pending, hosts_that_have_as_many_take_nothing_from_each_other)
+{
+	uint64_t foe_ns;
+
+	fill(CM_PENDING_MAX / 2, FOE);
+	fill(CM_PENDING_MAX / 2, HONEST);
+	foe_ns = since(FOE);
+	cr_expect_not(has_room(HONEST, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
+	cr_expect_not(has_room(FOE, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
+	cr_expect(has_room(OTHER, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
+}
+
+/** Nor does one that has one less, which would then have as many. */
+Test(cm_pending, a_host_with_one_less_takes_nothing_from_who_has_most)
+{
+	uint64_t foe_ns;
+
+	fill(CM_PENDING_MAX / 2, FOE);
+	fill(CM_PENDING_MAX / 2 - 1, HONEST);
+	fill(1, OTHER);
+	foe_ns = since(FOE);
+	cr_expect_not(has_room(HONEST, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
+	cr_expect(has_room(OTHER, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
+}
+
+/** Which host's a guest from there would be. */
+static uint32_t host_of(const char *ip)
+{
+	struct cm_conn conn = { .cep = a.cep };
+
+	cm_test_addr(ip, 1, &conn.addr);
+	util_list_init(&conn.pending_link);
+	cm_node_lock(node);
+	cm_pending_add(&conn, 0);
+	cm_pending_remove(&conn);
+	cm_node_unlock(node);
+	return conn.pending_host;
+}
+
+/** Who has one address of IPv6 has 2^64 of them. Two networks may share a counter, but not all do. */
+Test(cm_pending, a_network_of_ipv6_counts_as_one_host)
+{
+	cr_expect_eq(host_of("2001:db8::1"), host_of("2001:db8::ffff:2"));
+	cr_expect(host_of("2001:db8::1") != host_of("2001:db8:0:1::1") ||
+		  host_of("2001:db8::1") != host_of("2001:db8:0:2::1") ||
+		  host_of("2001:db8::1") != host_of("2001:db8:0:3::1"));
+	cr_expect(host_of(FOE) != host_of(HONEST) || host_of(FOE) != host_of(OTHER) ||
+		  host_of(FOE) != host_of("127.0.0.5"));
+}
+
+/** The whole way: a foe has all places, and somebody comes from elsewhere, as often as it takes. */
+Test(cm_pending, a_host_that_takes_all_places_keeps_no_other_out)
+{
+	struct cm_stranger *s = &strangers[CM_PENDING_MAX];
+	struct wire_cm_pkt answer;
+
+	fill(CM_PENDING_MAX, FOE);
+	cm_stranger_open(s, HONEST, NULL);
+	stranger_cnt++;
+	for (answer = come(s); answer.type != WIRE_CM_WELCOME; answer = come(s)) {
+		cr_assert_eq(answer.type, WIRE_CM_NAK);
+		cr_assert_eq(answer.nak.err, FI_EAGAIN);
+		s->nonce++;
+		cm_test_sleep_ms(20);
+	}
+	say(s, WIRE_CM_READY);
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(cm_end_stats(&a).pending_evicted, 1);
+}
+
+/** It need not know that it had to go: its next HELLO, which comes by itself, is as good as the first. */
+Test(cm_pending, who_had_to_go_is_let_in_by_its_next_hello)
+{
+	struct cm_stranger *s = &strangers[0];
+	struct wire_cm_pkt ack, hello, answer;
+
+	cm_stranger_open(s, FOE, NULL);
+	stranger_cnt++;
+	cr_assert(cm_stranger_ask(s, &to, &ack));
+	cm_stranger_hello(s, &ack, &hello);
+	cm_stranger_send(s, &to, &hello);
+	cr_assert(cm_stranger_recv(s, &answer, CM_TEST_WAIT_MS));
+	cr_assert_eq(answer.type, WIRE_CM_WELCOME);
+	fill(CM_PENDING_MAX - 1, FOE);
+	cr_assert(has_room(HONEST, since(FOE) + ms(CM_PENDING_MS)));
+	cm_stranger_send(s, &to, &hello);
+	cr_assert(cm_end_wait(&a, &a.prepared, CM_PENDING_MAX + 1, CM_TEST_WAIT_MS), "a new half");
+	say(s, WIRE_CM_READY);
+	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
+}
+
+static bool all_died(unsigned cnt)
+{
+	bool ret;
+
+	cm_node_lock(node);
+	ret = a.cep->zombie_cnt == cnt;
+	cm_node_unlock(node);
+	return ret;
+}
+
+/** What came to nothing costs memory until the engine has looked; who never looks collects no more of it. */
+Test(cm_pending, ghosts_are_bounded_and_go_when_the_engine_looks)
+{
+	unsigned i;
+
+	for (i = 0; i < CM_ZOMBIES_MAX; i++) {
+		struct cm_stranger *s = &strangers[0];
+
+		if (!i)
+			cr_assert_eq(come_from(FOE).type, WIRE_CM_WELCOME);
+		else
+			cr_assert_eq(come(s).type, WIRE_CM_WELCOME);
+		say(s, WIRE_CM_BYE);
+		while (!all_died(i + 1))
+			cm_test_sleep_ms(1);
+		s->nonce++;
+	}
+	cr_expect_eq(come_from(HONEST).nak.err, FI_EAGAIN);
+	cr_expect_eq(cm_end_reap(&a), CM_ZOMBIES_MAX);
+	cr_expect(all_died(0));
+	cr_expect_eq(come_from(OTHER).type, WIRE_CM_WELCOME);
+}
+
+/** Whatever says HELLO and cannot be used is one, too. */
+Test(cm_pending, who_could_not_be_taken_is_a_ghost)
+{
+	a.establish_ret = -FI_EIO;
+	cr_expect_eq(come_from(FOE).type, WIRE_CM_NAK);
+	cr_expect(all_died(1));
+	cr_expect_eq(cm_end_reap(&a), 1);
+	cr_expect(all_died(0));
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Listeners, floods and strangers: cm/msg/cm_listen.c. The oracle is docs/dialing.md, section 5. */
+#include "cm/msg/cm_listen.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <rdma/fi_errno.h>
+#include <unistd.h>
+
+#include "unit/cm/msg/msg_fixture.h"
+#include "util/clock.h"
+
+static struct dial_house h;
+
+static unsigned pending(void)
+{
+	unsigned cnt;
+
+	cm_node_lock(h.node);
+	cnt = h.listener->pending_cnt;
+	cm_node_unlock(h.node);
+	return cnt;
+}
+
+static bool guests_become(unsigned cnt, int ms)
+{
+	while (pending() != cnt && ms-- > 0)
+		cm_test_sleep_ms(1);
+	return pending() == cnt;
+}
+
+static int stranger(void)
+{
+	union cm_addr addr;
+	int fd;
+
+	cr_assert_eq(cm_addr_import((struct sockaddr *)&h.addr, &addr), 0);
+	fd = cm_stream_connect(&addr);
+	cr_assert_geq(fd, 0);
+	return fd;
+}
+
+/* Waits until the other end has closed it. */
+static bool is_closed(int fd, int ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	char buf[256];
+	ssize_t got;
+
+	do {
+		if (poll(&pfd, 1, ms) != 1)
+			return false;
+		got = read(fd, buf, sizeof(buf));
+	} while (got > 0);
+	return true;
+}
+
+/* An honest caller behind a crowd of silent ones: how long it took until he was asked in. */
+static uint64_t honest_waits_ms(int caller)
+{
+	int fds[3 * CM_LISTEN_GUESTS];
+	struct cm_connreq *connreq;
+	uint64_t start = util_clock_ns(), took;
+
+	for (unsigned i = 0; i < 3 * CM_LISTEN_GUESTS; i++)
+		fds[i] = stranger();
+	cr_assert_eq(dial_call(&h, caller, "honest"), 0);
+	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	took = util_clock_ns() - start;
+	cr_assert_not_null(connreq);
+	cr_expect_leq(pending(), CM_LISTEN_GUESTS);
+	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[caller].cep, NULL, 0), 0);
+	cr_assert(cm_end_wait(&h.callers[caller], &h.callers[caller].up, 1, CM_TEST_WAIT_MS));
+	for (unsigned i = 0; i < 2 * CM_LISTEN_GUESTS; i++)
+		cr_expect(is_closed(fds[i], CM_TEST_WAIT_MS), "the oldest went");
+	for (unsigned i = 0; i < 3 * CM_LISTEN_GUESTS; i++)
+		close(fds[i]);
+	cr_expect(guests_become(0, CM_TEST_WAIT_MS));
+	return took / UTIL_NS_PER_MS;
+}
+
+/* Did the honest wait for the silent, nobody would be asked in before CM_LISTEN_WAIT_MS, on any machine. */
+Test(cm_listen, silent_guests_are_bounded_and_do_not_keep_honest_ones_out)
+{
+	uint64_t took = UINT64_MAX;
+
+	dial_house_open(&h, NULL, 0, 8);
+	for (int i = 0; i < DIAL_ENDS && took >= CM_LISTEN_WAIT_MS; i++)
+		took = honest_waits_ms(i);
+	cr_expect_lt(took, CM_LISTEN_WAIT_MS);
+	dial_house_close(&h);
+}
+
+Test(cm_listen, a_silent_guest_goes_after_two_seconds)
+{
+	int fd;
+
+	dial_house_open(&h, NULL, 0, 8);
+	fd = stranger();
+	cr_assert(guests_become(1, CM_TEST_WAIT_MS));
+	cr_expect(is_closed(fd, 2 * CM_LISTEN_WAIT_MS));
+	cr_expect(guests_become(0, CM_TEST_WAIT_MS));
+	close(fd);
+	dial_house_close(&h);
+}
+
+Test(cm_listen, nonsense_costs_nobody_but_its_author)
+{
+	static const char noise[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	struct cm_connreq *connreq;
+	int fd;
+
+	dial_house_open(&h, NULL, 0, 8);
+	fd = stranger();
+	cr_assert_eq(write(fd, noise, sizeof(noise)), (ssize_t)sizeof(noise));
+	cr_expect(is_closed(fd, CM_TEST_WAIT_MS));
+	close(fd);
+	cr_expect_eq(h.asked, 0);
+	cr_assert_eq(dial_call(&h, 0, ""), 0);
+	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	cr_assert_not_null(connreq);
+	cm_connreq_reject(connreq, -FI_EBUSY, NULL, 0);
+	dial_house_close(&h);
+}
+
+Test(cm_listen, calls_beyond_the_backlog_wait_their_turn)
+{
+	struct cm_connreq *connreq;
+
+	dial_house_open(&h, NULL, 0, 2);
+	for (int i = 0; i < DIAL_ENDS; i++)
+		cr_assert_eq(dial_call(&h, i, ""), 0);
+	cm_test_sleep_ms(100);
+	pthread_mutex_lock(&h.lock);
+	cr_expect_leq(h.asked, 2 + CM_LISTEN_GUESTS);
+	pthread_mutex_unlock(&h.lock);
+	for (int i = 0; i < DIAL_ENDS; i++) {
+		connreq = dial_take(&h, CM_TEST_WAIT_MS);
+		cr_assert_not_null(connreq, "call %d", i);
+		cr_assert_eq(cm_connreq_accept(connreq, h.hosts[i].cep, NULL, 0), 0);
+	}
+	for (int i = 0; i < DIAL_ENDS; i++) {
+		cr_expect(cm_end_wait(&h.callers[i], &h.callers[i].up, 1, CM_TEST_WAIT_MS));
+		cr_expect(cm_end_wait(&h.hosts[i], &h.hosts[i].up, 1, CM_TEST_WAIT_MS));
+	}
+	dial_house_close(&h);
+}
+
+Test(cm_listen, a_caller_that_has_gone_is_told_to_who_answers)
+{
+	struct cm_connreq *connreq;
+	int ret = 0;
+
+	dial_house_open(&h, NULL, 0, 8);
+	cr_assert_eq(dial_call(&h, 0, ""), 0);
+	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	cr_assert_not_null(connreq);
+	cm_end_close(&h.callers[0]);
+	cm_test_sleep_ms(50);
+	cm_node_lock(h.node);
+	cm_node_wait_pass(h.node);
+	cm_node_wait_pass(h.node);
+	cm_node_unlock(h.node);
+	ret = cm_connreq_accept(connreq, h.hosts[0].cep, NULL, 0);
+	cr_expect_eq(ret, -FI_ECONNABORTED);
+	cm_connreq_reject(connreq, -FI_EBUSY, NULL, 0);
+	cm_end_open(&h.callers[0], h.node, "127.0.0.1", 0);
+	dial_house_close(&h);
+}
+
+Test(cm_listen, a_caller_that_goes_while_the_agents_meet_ends_it_at_both_ends)
+{
+	struct cm_connreq *connreq;
+
+	dial_house_open(&h, NULL, 0, 8);
+	h.callers[0].prepare_ret = -FI_ENOMEM; /* the handshake will fail there */
+	cr_assert_eq(dial_call(&h, 0, ""), 0);
+	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	cr_assert_not_null(connreq);
+	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[0].cep, NULL, 0), 0);
+	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.callers[0].failed_err, -FI_ENOMEM);
+	cr_assert(cm_end_wait(&h.hosts[0], &h.hosts[0].refused, 1, CM_TEST_WAIT_MS), "he says so");
+	cr_expect_eq(h.hosts[0].refused_err, -FI_ENOMEM);
+	dial_house_close(&h);
+}
+
+Test(cm_listen, who_cannot_report_a_call_refuses_it)
+{
+	dial_house_open(&h, NULL, 0, 8);
+	h.asked_ret = -FI_ENOMEM;
+	cr_assert_eq(dial_call(&h, 0, ""), 0);
+	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.callers[0].refused_err, -FI_ENOMEM);
+	dial_house_close(&h);
+}

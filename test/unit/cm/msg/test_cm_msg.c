@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Callers, and what they are told: cm/msg/cm_msg.c. The oracle is docs/dialing.md. */
+#include "cm/msg/cm_msg.h"
+
+#include <criterion/criterion.h>
+#include <rdma/fi_errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "unit/cm/cm_fixture.h"
+#include "unit/cm/msg/msg_fixture.h"
+
+static struct dial_house h;
+
+Test(cm_msg, an_accepted_call_connects_two_agents_and_brings_data_both_ways)
+{
+	struct cm_connreq *connreq;
+
+	dial_house_open(&h, NULL, 0, 8);
+	cr_assert_eq(dial_call(&h, 0, "hello"), 0);
+	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	cr_assert_not_null(connreq);
+	cr_expect_str_eq(h.said, "hello");
+	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[0].cep, "welcome", 7), 0);
+	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&h.hosts[0], &h.hosts[0].up, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.callers[0].accepted, 1);
+	cr_expect_str_eq(h.callers[0].said, "welcome");
+	cr_expect_eq(h.callers[0].refused + h.hosts[0].refused, 0);
+	cm_end_check_text(&h.callers[0], h.hosts[0].text);
+	dial_house_close(&h);
+}
+
+Test(cm_msg, a_refusal_brings_its_reason_and_data)
+{
+	struct cm_connreq *connreq;
+
+	dial_house_open(&h, "key", 0, 8);
+	cr_assert_eq(dial_call(&h, 0, ""), 0);
+	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	cr_assert_not_null(connreq);
+	cm_connreq_reject(connreq, -FI_ECONNREFUSED, "go away", 7);
+	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.callers[0].refused_err, -FI_ECONNREFUSED);
+	cr_expect_str_eq(h.callers[0].said, "go away");
+	cr_expect_eq(h.callers[0].up, 0);
+	dial_house_close(&h);
+}
+
+Test(cm_msg, where_nobody_listens_it_is_refused_at_once)
+{
+	dial_house_open(&h, NULL, 0, 8);
+	cm_listener_close(h.listener);
+	h.listener = NULL;
+	cr_assert_eq(dial_call(&h, 0, ""), 0);
+	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.callers[0].refused_err, -FI_ECONNREFUSED);
+	dial_house_close(&h);
+}
+
+Test(cm_msg, silence_is_not_waited_for_for_ever)
+{
+	union cm_addr addr;
+	struct sockaddr_storage ss;
+	int fd;
+
+	dial_house_open(&h, NULL, 300, 8);
+	cm_test_addr("127.0.0.1", 0, &addr);
+	fd = cm_stream_listen(&addr, 4); /* accepts in the kernel, and says nothing */
+	cr_assert_geq(fd, 0);
+	cm_addr_export(&addr, &ss);
+	cr_assert_eq(cm_msg(h.callers[0].cep, (struct sockaddr *)&ss, NULL, 0), 0);
+	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.callers[0].refused_err, -FI_ETIMEDOUT);
+	/* An application that does not answer is silence as well. */
+	cr_assert_eq(dial_call(&h, 1, ""), 0);
+	cr_assert(cm_end_wait(&h.callers[1], &h.callers[1].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.callers[1].refused_err, -FI_ETIMEDOUT);
+	close(fd);
+	dial_house_close(&h);
+}
+
+Test(cm_msg, jobs_do_not_mix)
+{
+	struct cm_node *other = cm_test_node("another", 0);
+	struct cm_end stranger;
+
+	dial_house_open(&h, "key", 0, 8);
+	cm_end_open(&stranger, other, "127.0.0.1", 0);
+	cm_ep_make_private(stranger.cep);
+	cr_assert_eq(cm_msg(stranger.cep, (struct sockaddr *)&h.addr, NULL, 0), 0);
+	cr_assert(cm_end_wait(&stranger, &stranger.refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(stranger.refused_err, -FI_EKEYREJECTED);
+	cr_expect_eq(h.asked, 0);
+	cm_end_close(&stranger);
+	cm_node_close(other);
+	dial_house_close(&h);
+}
+
+Test(cm_msg, a_private_agent_is_connected_with_nobody_else)
+{
+	struct cm_end stranger;
+	struct cm_connreq *connreq;
+
+	dial_house_open(&h, NULL, 0, 8);
+	cm_end_open(&stranger, h.node, "127.0.0.1", 0);
+	cr_assert_eq(cm_end_connect(&stranger, &h.hosts[0]), 0);
+	cr_assert(cm_end_wait(&stranger, &stranger.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(stranger.failed_err, -FI_EACCES);
+	cr_assert_eq(dial_call(&h, 0, ""), 0);
+	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	cr_assert_not_null(connreq);
+	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[0].cep, NULL, 0), 0);
+	cr_assert(cm_end_wait(&h.hosts[0], &h.hosts[0].up, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(cm_end_connect(&stranger, &h.hosts[0]), 0);
+	cr_assert(cm_end_wait(&stranger, &stranger.failed, 2, CM_TEST_WAIT_MS),
+		  "nor when it is in use");
+	cr_expect_eq(stranger.up, 0);
+	cm_end_close(&stranger);
+	dial_house_close(&h);
+}
+
+Test(cm_msg, what_is_no_address_is_refused_at_once)
+{
+	union cm_addr addr;
+
+	dial_house_open(&h, NULL, 0, 8);
+	cm_test_addr("127.0.0.1", 0, &addr);
+	cr_expect_eq(cm_msg(h.callers[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "no port");
+	cm_test_addr("::1", 5, &addr);
+	cr_expect_eq(cm_msg(h.callers[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "family");
+	cr_assert_eq(dial_call(&h, 0, ""), 0);
+	cr_expect_eq(dial_call(&h, 0, ""), -FI_EALREADY);
+	dial_house_close(&h);
+}
+
+Test(cm_msg, ends_well_wherever_either_side_is_closed)
+{
+	unsigned fds;
+
+	for (int round = 0; round < 60; round++) {
+		dial_house_open(&h, NULL, 0, 8);
+		fds = cm_test_fd_count_at_rest(h.node);
+		cr_assert_eq(dial_call(&h, 0, "x"), 0);
+		if (round % 3 == 1)
+			usleep((unsigned)round * 20);
+		if (round % 3 == 2) {
+			struct cm_connreq *connreq = dial_take(&h, CM_TEST_WAIT_MS);
+
+			cr_assert_not_null(connreq);
+			cm_connreq_accept(connreq, h.hosts[0].cep, NULL, 0);
+			usleep((unsigned)round * 20);
+		}
+		cr_expect_geq(fds, 3);
+		if (round & 1) {
+			cm_listener_close(h.listener);
+			h.listener = NULL;
+		}
+		dial_house_close(&h);
+	}
+}

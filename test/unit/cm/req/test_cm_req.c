@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* When requests are repeated, answered and given up: cm/req/cm_req.c. */
+#include "cm/req/cm_req.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "cm/cm_ep.h"
+#include "support/rng.h"
+#include "unit/cm/cm_fixture.h"
+#include "util/clock.h"
+
+/* A network that loses, repeats and delays. Called under the node's lock. */
+struct bad_network {
+	struct rng rng;
+	unsigned lost, twice, held;
+	uint8_t buf[WIRE_CM_MAX]; /* overtaken by the next */
+	size_t len;
+	int fd;
+	struct sockaddr_storage to;
+	socklen_t to_len;
+};
+
+static ssize_t bad_send(void *ctx, int fd, const void *buf, size_t len, const struct sockaddr *to,
+			socklen_t to_len)
+{
+	struct bad_network *net = ctx;
+	size_t held_len = net->len;
+	uint8_t held[WIRE_CM_MAX];
+
+	memcpy(held, net->buf, held_len);
+	net->len = 0;
+	if (rng_chance(&net->rng, 2, 10)) {
+		net->lost++;
+	} else if (!held_len && rng_chance(&net->rng, 3, 10)) {
+		net->held++;
+		memcpy(net->buf, buf, len);
+		memcpy(&net->to, to, to_len);
+		net->len = len;
+		net->to_len = to_len;
+		net->fd = fd;
+	} else {
+		sendto(fd, buf, len, MSG_DONTWAIT, to, to_len);
+		if (rng_chance(&net->rng, 3, 10) && ++net->twice)
+			sendto(fd, buf, len, MSG_DONTWAIT, to, to_len);
+	}
+	if (held_len)
+		sendto(fd, held, held_len, MSG_DONTWAIT, (struct sockaddr *)&net->to, net->to_len);
+	return (ssize_t)len;
+}
+
+static struct cm_node *bad_node(struct bad_network *net, uint64_t seed)
+{
+	struct cm_cfg cfg = { .peer_timeout_ms = 100000,
+			      .udp_send = bad_send,
+			      .udp_send_ctx = net };
+	struct cm_node *node;
+
+	memset(net, 0, sizeof(*net));
+	net->rng.state = seed;
+	cr_assert(!cm_node_open_cfg(&cfg, &node));
+	return node;
+}
+
+Test(cm_req, loss_repetition_and_reordering_do_not_matter)
+{
+	struct bad_network net_a, net_b;
+	struct cm_node *node_a = bad_node(&net_a, 1), *node_b = bad_node(&net_b, 2);
+	enum { PAIRS = 40 };
+	static struct cm_end a[PAIRS], b[PAIRS];
+
+	for (int i = 0; i < PAIRS; i++) {
+		cm_end_open(&a[i], node_a, "127.0.0.1", 0);
+		cm_end_open(&b[i], node_b, "127.0.0.1", 0);
+		cr_assert(!cm_end_connect(&a[i], &b[i]));
+	}
+	for (int i = 0; i < PAIRS; i++) {
+		cr_assert(cm_end_wait(&a[i], &a[i].asked, 1, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&b[i], &b[i].up, 1, CM_TEST_WAIT_MS));
+	}
+	cm_test_sleep_ms(100);
+	for (int i = 0; i < PAIRS; i++) {
+		cr_assert(a[i].up == 1 && b[i].up == 1 && !a[i].failed && !b[i].failed);
+		cr_assert(cm_end_live(&a[i]) == 1 && cm_end_live(&b[i]) == 1);
+		cm_end_close(&a[i]);
+		cm_end_close(&b[i]);
+	}
+	cr_assert(net_a.lost && net_a.twice && net_a.held && net_b.lost);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
+}
+
+static void expect_silence(struct cm_end *a, const union cm_addr *to)
+{
+	uint64_t start = util_clock_ns(), ms;
+
+	for (int i = 0; i < 5; i++)
+		cr_assert(!cm_connect(a->cep, &to->sa));
+	cr_assert(cm_end_wait(a, &a->failed, 1, CM_TEST_WAIT_MS));
+	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
+	cr_assert(ms >= 300, "%d ms", (int)ms);
+	cr_assert_eq(a->failed_err, -FI_ETIMEDOUT);
+	cr_assert(strstr(a->why, "FI_COPYRPC_PEER_TIMEOUT") &&
+		  strstr(a->why, "FI_COPYRPC_JOB_KEY"));
+}
+
+Test(cm_req, silence_is_a_timeout_after_the_peer_timeout_told_once)
+{
+	struct cm_node *node;
+	struct cm_stranger s;
+	struct cm_end a;
+
+	node = cm_ends_open(300, &a, NULL);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	expect_silence(&a, &s.addr);
+	cm_test_sleep_ms(50);
+	cr_assert(a.failed == 1 && !a.up && !a.prepared);
+	cm_stranger_close(&s);
+	cm_ends_close(node, &a, NULL);
+}
+
+/* It has heard something, and could not read it. */
+static void expect_bad_mac(struct cm_end *end)
+{
+	for (int i = 0; i < CM_TEST_WAIT_MS && !cm_end_stats(end).rx_bad_mac; i++)
+		cm_test_sleep_ms(1);
+	cr_assert(cm_end_stats(end).rx_bad_mac);
+}
+
+Test(cm_req, another_key_is_silence_and_changes_nothing)
+{
+	struct cm_node *node_a = cm_test_node("one", 300);
+	struct cm_node *node_b = cm_test_node("two", 300), *node_c = cm_test_node(NULL, 300);
+	struct cm_end a, b, c;
+	union cm_addr to;
+
+	cm_end_open(&a, node_a, "127.0.0.1", 0);
+	cm_end_open(&b, node_b, "127.0.0.1", 0);
+	cm_end_open(&c, node_c, "127.0.0.1", 0);
+	to = cm_test_addr_of(&b);
+	expect_silence(&a, &to);
+	expect_bad_mac(&b);
+	cr_assert(!cm_end_stats(&b).tx_acks && !cm_end_stats(&b).tx_naks && !b.prepared);
+	a.failed = 0;
+	to = cm_test_addr_of(&c);
+	expect_silence(&a, &to);
+	expect_bad_mac(&c);
+	cr_assert(!c.prepared);
+	c.failed = 0;
+	to = cm_test_addr_of(&a);
+	expect_silence(&c, &to);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_end_close(&c);
+	cm_node_close(node_a);
+	cm_node_close(node_b);
+	cm_node_close(node_c);
+}
+
+static void nobody(const char *ip)
+{
+	struct cm_node *node = cm_test_node(NULL, 1000000);
+	uint64_t start, ms;
+	struct cm_stranger s;
+	struct cm_end a;
+
+	cm_end_open(&a, node, ip, 0);
+	cm_stranger_open(&s, ip, NULL);
+	cm_stranger_close(&s); /* its port is free again */
+	start = util_clock_ns();
+	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	ms = (util_clock_ns() - start) / UTIL_NS_PER_MS;
+	cr_assert_eq(a.failed_err, -FI_ECONNREFUSED);
+	cr_assert(ms >= CM_REQ_GRACE_MS, "%d ms", (int)ms);
+	cr_assert(strstr(a.why, "nobody is there"), "%s", a.why);
+	cr_assert(cm_end_stats(&a).rx_refused >= CM_REQ_GRACE_TRIES);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+Test(cm_req, nobody_there_is_refused_after_a_grace_ipv4)
+{
+	nobody("127.0.0.1");
+}
+
+Test(cm_req, nobody_there_is_refused_after_a_grace_ipv6)
+{
+	cm_test_need_ipv6();
+	nobody("::1");
+}
+
+/* It may have been somebody else's error, or a peer that starts just then. */
+Test(cm_req, one_refusal_is_not_enough_however_late_it_comes)
+{
+	struct cm_node *node;
+	struct wire_cm_pkt req;
+	struct cm_stranger s;
+	struct cm_peer *peer;
+	struct cm_end a;
+
+	node = cm_ends_open(1000000, &a, NULL);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cm_test_sleep_ms(CM_REQ_GRACE_MS + 100);
+	cm_node_lock(node);
+	peer = cm_peer_find(a.cep, &s.addr);
+	cr_assert(peer && peer->req);
+	for (unsigned i = 1; i < CM_REQ_GRACE_TRIES; i++)
+		cm_req_on_unreachable(peer, peer->req->nonce, -FI_ECONNREFUSED);
+	cm_node_unlock(node);
+	while (cm_stranger_recv(&s, &req, 0)) /* those of before */
+		;
+	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS), "it goes on asking");
+	cr_expect_eq(cm_end_get(&a, &a.failed), 0);
+	cm_stranger_close(&s);
+	cm_ends_close(node, &a, NULL);
+}
+
+Test(cm_req, no_route_is_said_as_such)
+{
+	struct cm_node *node;
+	union cm_addr to;
+	struct cm_end a;
+
+	cm_test_need_ipv6();
+	node = cm_test_node(NULL, 20000);
+	/* From loopback to elsewhere: the kernel refuses to send. */
+	cm_end_open(&a, node, "::1", 0);
+	cm_test_addr("2001:db8::99", 9, &to);
+	cr_assert(!cm_connect(a.cep, &to.sa));
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_assert(strstr(a.why, "[2001:db8::99]:9"), "%s", a.why);
+	cr_assert_eq(a.failed_err, -FI_EHOSTUNREACH, "%s", a.why);
+	cr_assert(strstr(a.why, "the network does not lead there"), "%s", a.why);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+Test(cm_req, a_conn_that_is_up_answers_again)
+{
+	struct cm_node *node;
+	struct cm_end a, b;
+
+	node = cm_ends_open(0, &a, &b);
+	for (unsigned i = 1; i <= 10; i++) {
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
+	}
+	/* The end that was asked may ask as well. */
+	cr_assert(!cm_end_connect(&b, &a));
+	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(a.prepared == 1 && b.prepared == 1);
+	cr_assert(cm_end_live(&a) == 1 && cm_end_live(&b) == 1);
+	cm_ends_close(node, &a, &b);
+}
+
+Test(cm_req, a_withdrawn_request_has_no_answer)
+{
+	struct cm_node *node;
+	struct cm_stranger s;
+	struct cm_end a, b;
+
+	node = cm_ends_open(200, &a, &b);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cm_connect_cancel(a.cep, &s.addr.sa);
+	cm_connect_cancel(a.cep, &s.addr.sa);
+	for (int i = 0; i < 200; i++) {
+		cr_assert(!cm_end_connect(&a, &b));
+		cm_connect_cancel(a.cep, (struct sockaddr *)&b.addr);
+		cm_end_reap(&a);
+	}
+	cm_test_sleep_ms(400);
+	cr_assert(!a.failed);
+	cr_assert(a.asked <= a.up);
+	cr_assert_eq(a.cep->req_slot_cnt, 0);
+	/* The time for it is short: a machine that stands still may need another try. */
+	for (int i = 0; i < 20 && !cm_end_get(&a, &a.asked); i++) {
+		cr_assert(!cm_end_connect(&a, &b));
+		cm_end_wait(&a, &a.asked, 1, 1000);
+	}
+	cr_assert(cm_end_get(&a, &a.asked));
+	cm_stranger_close(&s);
+	cm_ends_close(node, &a, &b);
+}
+
+/* How many of the destinations are being asked; with_slot: and hold up those in the queue. */
+static unsigned count_probed(struct cm_end *a, unsigned cnt, uint16_t port, bool with_slot)
+{
+	unsigned probed = 0;
+
+	cm_node_lock(a->node);
+	for (unsigned i = 0; i < cnt; i++) {
+		union cm_addr to;
+		struct cm_peer *peer;
+
+		cm_test_addr("127.1.0.0", port, &to);
+		to.in.sin_addr.s_addr = htonl(0x7F010001u + i);
+		peer = cm_peer_find(a->cep, &to);
+		probed += peer && peer->req->state == CM_REQ_PROBE &&
+			  (peer->req->has_slot || !with_slot);
+	}
+	cm_node_unlock(a->node);
+	return probed;
+}
+
+Test(cm_req, few_are_probed_at_a_time_and_the_silent_do_not_hold_up_the_rest)
+{
+	enum { CNT = 200 };
+	struct cm_node *node = cm_test_node(NULL, 100000);
+	struct cm_stranger s;
+	struct cm_end a, b;
+	uint16_t port;
+
+	cm_stranger_open(&s, "0.0.0.0", NULL);
+	port = cm_addr_port(&s.addr);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	for (unsigned i = 0; i < CNT; i++) {
+		union cm_addr to;
+
+		cm_test_addr("127.1.0.0", port, &to);
+		to.in.sin_addr.s_addr = htonl(0x7F010001u + i);
+		cr_assert(!cm_connect(a.cep, &to.sa));
+	}
+	cr_assert_eq(count_probed(&a, CNT, port, true), CM_REQ_SLOTS);
+	cr_assert_eq(a.cep->req_slot_cnt, CM_REQ_SLOTS);
+	/* The last in the queue is somebody: it gets its turn long before the silent time out. */
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(!a.failed);
+	cr_assert_eq(count_probed(&a, CNT, port, false), CNT);
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}
+
+Test(cm_req, repetitions_come_slower_and_slower_and_never_in_step)
+{
+	struct cm_node *node = cm_test_node(NULL, 1000000);
+	uint64_t at[8], asked, least = 0;
+	struct wire_cm_pkt pkt;
+	struct cm_stranger s;
+	struct cm_end a;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	asked = util_clock_ns();
+	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	for (int i = 0; i < 8; i++) {
+		cr_assert(cm_stranger_recv(&s, &pkt, CM_TEST_WAIT_MS));
+		cr_assert_eq(pkt.type, WIRE_CM_REQ);
+		at[i] = util_clock_ns();
+	}
+	/* From the question on: who comes late to read sees a shorter gap behind a longer one. */
+	for (unsigned i = 0; i < 7; i++) {
+		uint64_t ms = CM_REQ_RETRY_MS << i, took = (at[i + 1] - asked) / UTIL_NS_PER_MS;
+
+		ms = ms < CM_REQ_RETRY_MAX ? ms : CM_REQ_RETRY_MAX;
+		least += ms / 2;
+		cr_assert(took + 5 >= least, "repetition %u: %d ms", i, (int)took);
+	}
+	cm_stranger_close(&s);
+	cm_end_close(&a);
+	cm_node_close(node);
+}
+
+Test(cm_req, the_engines_errors_reach_the_asker_with_a_reason)
+{
+	static const struct {
+		int a_prepare, a_establish, b_prepare, b_establish;
+		const char *why;
+	} cases[] = {
+		{ .a_prepare = -FI_ENOMEM, .why = "this end could not be prepared here" },
+		{ .a_establish = -FI_EACCES, .why = "what it offered could not be used here" },
+		{ .b_prepare = -FI_ENOSPC, .why = "refused there: it could not prepare its end" },
+		{ .b_establish = -FI_EOPNOTSUPP,
+		  .why = "refused there: it could not take what was offered" },
+	};
+	struct cm_node *node = cm_test_node(NULL, 0);
+	unsigned before = cm_test_fd_count();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct cm_end a, b;
+
+		cm_end_open(&a, node, "127.0.0.1", 0);
+		cm_end_open(&b, node, "127.0.0.1", 0);
+		a.prepare_ret = cases[i].a_prepare;
+		a.establish_ret = cases[i].a_establish;
+		b.prepare_ret = cases[i].b_prepare;
+		b.establish_ret = cases[i].b_establish;
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+		cr_assert_eq(a.failed_err, cases[i].a_prepare + cases[i].a_establish +
+						   cases[i].b_prepare + cases[i].b_establish);
+		cr_assert(strstr(a.why, cases[i].why), "%s", a.why);
+		cm_test_sleep_ms(20);
+		cr_assert(!a.up && !b.up && a.failed == 1 && !b.failed);
+		cm_end_reap(&a);
+		cm_end_reap(&b);
+		/* Nothing of it is left in the way. */
+		a.prepare_ret = a.establish_ret = b.prepare_ret = b.establish_ret = 0;
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+		cm_end_close(&a);
+		cm_end_close(&b);
+	}
+	cr_assert_eq(cm_test_fd_count(), before);
+	cm_node_close(node);
+}
+
+Test(cm_req, try_later_is_tried_later)
+{
+	struct cm_node *node;
+	struct cm_end a, b;
+
+	node = cm_ends_open(0, &a, &b);
+	b.prepare_ret = -FI_EAGAIN;
+	cr_assert(!cm_end_connect(&a, &b));
+	for (int i = 0; i < CM_TEST_WAIT_MS && cm_end_get(&b, &b.prepared) < 2; i++)
+		cm_test_sleep_ms(1);
+	cr_assert(!cm_end_get(&a, &a.failed) && cm_end_get(&b, &b.prepared) >= 2);
+	pthread_mutex_lock(&b.lock);
+	b.prepare_ret = 0;
+	pthread_mutex_unlock(&b.lock);
+	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	cm_ends_close(node, &a, &b);
+}
+
+Test(cm_req, try_later_until_the_end_is_told_with_its_reason)
+{
+	struct cm_node *node;
+	struct cm_end a, b;
+
+	node = cm_ends_open(3000, &a, &b);
+	b.prepare_ret = -FI_EMFILE;
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.failed_err, -FI_EMFILE);
+	cr_assert(strstr(a.why, "until the time was over"), "%s", a.why);
+	cm_ends_close(node, &a, &b);
+}
+
+Test(cm_req, a_refusal_by_datagram_ends_the_request_with_its_text)
+{
+	struct cm_node *node;
+	struct wire_cm_pkt req, nak;
+	struct cm_stranger s;
+	struct cm_end a;
+
+	node = cm_ends_open(0, &a, NULL);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS));
+	nak = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .dst_inc = req.src_inc };
+	nak.nonce = req.nonce + 1; /* of another question: changes nothing */
+	nak.nak.err = FI_EACCES;
+	snprintf(nak.nak.text, sizeof(nak.nak.text), "because I say so");
+	union cm_addr to = cm_test_addr_of(&a);
+
+	cm_stranger_send(&s, &to, &nak);
+	nak.nonce = req.nonce;
+	nak.dst_inc ^= 1; /* to another incarnation */
+	cm_stranger_send(&s, &to, &nak);
+	cr_assert(!cm_end_wait(&a, &a.failed, 1, 30));
+	nak.dst_inc ^= 1;
+	cm_stranger_send(&s, &to, &nak);
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.failed_err, -FI_EACCES);
+	cr_assert(strstr(a.why, "because I say so"), "%s", a.why);
+	cr_assert_eq(cm_end_stats(&a).rx_stale, 2);
+	cm_stranger_close(&s);
+	cm_ends_close(node, &a, NULL);
+}
+
+Test(cm_req, who_says_try_later_and_then_nothing_is_told_as_silent)
+{
+	struct cm_node *node;
+	struct wire_cm_pkt req, nak;
+	struct cm_stranger s;
+	struct cm_end a;
+	union cm_addr to;
+
+	node = cm_ends_open(2000, &a, NULL);
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	to = cm_test_addr_of(&a);
+	cr_assert(!cm_connect(a.cep, &s.addr.sa));
+	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS));
+	nak = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .dst_inc = req.src_inc };
+	nak.nonce = req.nonce;
+	nak.nak.err = FI_EAGAIN;
+	cm_stranger_send(&s, &to, &nak);
+	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(a.failed_err, -FI_ETIMEDOUT, "%s", a.why);
+	cr_expect(strstr(a.why, "no answer for"), "%s", a.why);
+	cm_stranger_close(&s);
+	cm_ends_close(node, &a, NULL);
+}
+
+Test(cm_req, transitions_are_those_of_the_table_and_no_others)
+{
+	static const char *const legal[] = { "queued>probe",  "queued>attempt", "probe>attempt",
+					     "probe>pause",   "attempt>pause",  "pause>probe",
+					     "pause>attempt", "answer>pause" };
+	unsigned found = 0;
+
+	for (int from = 0; from < CM_REQ_STATE_CNT; from++) {
+		for (int to = 0; to < CM_REQ_STATE_CNT; to++) {
+			char pair[32];
+			bool is_legal = false;
+
+			snprintf(pair, sizeof(pair), "%s>%s", cm_req_state_name(from),
+				 cm_req_state_name(to));
+			for (size_t i = 0; i < sizeof(legal) / sizeof(legal[0]); i++)
+				is_legal |= !strcmp(pair, legal[i]);
+			cr_assert_eq(cm_req_may(from, to), is_legal, "%s", pair);
+			found += is_legal;
+		}
+	}
+	cr_assert_eq(found, sizeof(legal) / sizeof(legal[0]));
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* An agent's life: cm/cm_ep.c. */
+#include "cm/cm_ep.h"
+
+#include <criterion/criterion.h>
+#include <net/if.h>
+#include <ifaddrs.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <rdma/fi_errno.h>
+
+#include "unit/cm/cm_fixture.h"
+
+static struct cm_node *node;
+static const struct cm_paths shm_only = { WIRE_CM_PATH_SHM, { WIRE_CM_PATH_SHM } };
+static const struct cm_ep_ops no_ops;
+
+static void set_up(void)
+{
+	node = cm_test_node(NULL, 0);
+}
+
+static void tear_down(void)
+{
+	cm_node_close(node);
+}
+
+TestSuite(cm_ep, .init = set_up, .fini = tear_down);
+
+static int try_open(const char *ip, uint16_t port)
+{
+	struct cm_ep *cep;
+	union cm_addr addr;
+	int ret;
+
+	cm_test_addr(ip, port, &addr);
+	ret = cm_ep_open(node, &addr.sa, shm_only, &no_ops, NULL, &cep);
+	if (!ret)
+		cm_ep_close(cep);
+	return ret;
+}
+
+Test(cm_ep, the_address_is_always_concrete)
+{
+	static const char *const ips[] = { "127.0.0.1", "::1", "0.0.0.0", "::", NULL };
+
+	cm_test_need_ipv6();
+	for (size_t i = 0; i < 5; i++) {
+		struct sockaddr_storage ss;
+		union cm_addr addr;
+		struct cm_ep *cep;
+
+		if (ips[i])
+			cm_test_addr(ips[i], 0, &addr);
+		cr_assert(
+			!cm_ep_open(node, ips[i] ? &addr.sa : NULL, shm_only, &no_ops, NULL, &cep));
+		cm_ep_addr(cep, &ss);
+		cr_assert(!cm_addr_import((struct sockaddr *)&ss, &addr));
+		cr_assert(cm_addr_is_peer(&addr));
+		cr_assert(cm_ep_incarnation(cep));
+		cm_ep_close(cep);
+	}
+}
+
+Test(cm_ep, addresses_that_cannot_be_had_are_errors)
+{
+	struct sockaddr unix_addr = { .sa_family = AF_UNIX };
+	struct cm_ep *cep;
+	struct cm_end a;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cr_assert_eq(try_open("127.0.0.1", cm_test_port(&a)), -FI_EADDRINUSE);
+	cr_assert_eq(try_open("203.0.113.77", 0), -FI_EADDRNOTAVAIL);
+	cr_assert_eq(cm_ep_open(node, &unix_addr, shm_only, &no_ops, NULL, &cep), -FI_EINVAL);
+	cm_end_close(&a);
+}
+
+Test(cm_ep, without_descriptors_open_fails_and_leaks_nothing)
+{
+	unsigned before = cm_test_fd_count();
+	struct rlimit lim, old;
+	int probe = dup(0);
+
+	close(probe);
+	getrlimit(RLIMIT_NOFILE, &old);
+	lim = old;
+	for (int room = 0; room < 2; room++) {
+		lim.rlim_cur = (rlim_t)(probe + room);
+		cr_assert(!setrlimit(RLIMIT_NOFILE, &lim));
+		cr_assert_eq(try_open("127.0.0.1", 0), -FI_EMFILE);
+	}
+	setrlimit(RLIMIT_NOFILE, &old);
+	cr_assert_eq(try_open("127.0.0.1", 0), 0);
+	cr_assert_eq(cm_test_fd_count(), before);
+}
+
+Test(cm_ep, who_cannot_be_a_peer_is_refused_at_once)
+{
+	union cm_addr to;
+	struct cm_end a;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cr_assert_eq(cm_end_connect(&a, &a), -FI_EINVAL);
+	cm_test_addr("::1", 9, &to);
+	cr_assert_eq(cm_connect(a.cep, &to.sa), -FI_EINVAL);
+	cm_test_addr("127.0.0.1", 0, &to);
+	cr_assert_eq(cm_connect(a.cep, &to.sa), -FI_EINVAL);
+	cm_test_addr("0.0.0.0", 9, &to);
+	cr_assert_eq(cm_connect(a.cep, &to.sa), -FI_EINVAL);
+	cm_end_close(&a);
+}
+
+/* Sockets that are not closed on exec, among those that appeared since `known`. */
+static unsigned count_inheritable(const bool *known)
+{
+	unsigned cnt = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		int flags = fcntl(fd, F_GETFD);
+
+		cnt += flags >= 0 && !known[fd] && !(flags & FD_CLOEXEC);
+	}
+	return cnt;
+}
+
+Test(cm_ep_exec, nothing_is_left_for_a_program_that_is_executed)
+{
+	bool known[256];
+	struct cm_end a, b;
+
+	for (int fd = 0; fd < 256; fd++)
+		known[fd] = fcntl(fd, F_GETFD) >= 0;
+	node = cm_test_node(NULL, 0);
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	cm_end_open(&b, node, "127.0.0.1", 0);
+	cm_end_meet(&a, &b, 1);
+	cr_assert_eq(count_inheritable(known), 0);
+	cm_end_close(&a);
+	cm_end_close(&b);
+	cm_node_close(node);
+}
+
+Test(cm_ep, close_in_the_middle_of_anything_is_silent_afterwards)
+{
+	unsigned before = cm_test_fd_count();
+	struct cm_node *other = cm_test_node(NULL, 0);
+	struct cm_stranger s;
+
+	cm_stranger_open(&s, "127.0.0.1", NULL);
+	for (unsigned i = 0; i < 200; i++) {
+		struct cm_end a, b, c;
+		unsigned up;
+
+		cm_end_open(&a, node, "127.0.0.1", 0);
+		cm_end_open(&b, other, "127.0.0.1", 0);
+		cm_end_open(&c, other, "127.0.0.1", 0);
+		cr_assert(!cm_end_connect(&a, &b));
+		cr_assert(!cm_end_connect(&c, &a));
+		cr_assert(!cm_connect(a.cep, &s.addr.sa));
+		for (volatile unsigned k = 0; k < i * 500; k++)
+			;
+		up = a.up;
+		cm_end_close(&a);
+		cr_assert(a.up >= up); /* read after the close: nobody writes any more */
+		cm_end_close(&b);
+		cm_end_close(&c);
+	}
+	cm_stranger_close(&s);
+	cm_node_close(other);
+	cr_assert_eq(cm_test_fd_count(), before);
+}
+
+Test(cm_ep, hundreds_of_peers_come_up_and_go)
+{
+	enum { CNT = 300 };
+	static struct cm_end peers[CNT];
+	struct cm_node *other = cm_test_node(NULL, 0);
+	struct cm_end a;
+
+	cm_end_open(&a, node, "127.0.0.1", 0);
+	for (unsigned i = 0; i < CNT; i++) {
+		cm_end_open(&peers[i], other, "127.0.0.1", 0);
+		/* One half asks, the other is asked. */
+		cr_assert(!(i % 2 ? cm_end_connect(&a, &peers[i]) : cm_end_connect(&peers[i], &a)));
+	}
+	cr_assert(cm_end_wait(&a, &a.up, CNT, CM_TEST_WAIT_MS));
+	for (unsigned i = 0; i < CNT; i++)
+		cr_assert(cm_end_wait(&peers[i], &peers[i].up, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(cm_end_live(&a), CNT);
+	for (unsigned i = 0; i < CNT; i++)
+		cm_end_close(&peers[i]);
+	cr_assert(cm_end_wait(&a, &a.down, CNT, CM_TEST_WAIT_MS));
+	cr_assert_eq(a.down_err, -FI_ESHUTDOWN);
+	cr_assert_eq(cm_end_reap(&a), CNT);
+	cr_assert_eq(a.cep->peers.peer_cnt, 0);
+	cm_end_close(&a);
+	cm_node_close(other);
+}
+
+/* An address that means something on one interface only. */
+static bool find_link_local(union cm_addr *addr)
+{
+	struct ifaddrs *list, *it;
+	bool found = false;
+
+	if (getifaddrs(&list))
+		return false;
+	for (it = list; it && !found; it = it->ifa_next)
+		if (it->ifa_addr && it->ifa_addr->sa_family == AF_INET6 &&
+		    (it->ifa_flags & IFF_UP)) {
+			const struct sockaddr_in6 *in6 = (const void *)it->ifa_addr;
+
+			found = IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) &&
+				!cm_addr_import(it->ifa_addr, addr);
+		}
+	freeifaddrs(list);
+	return found;
+}
+
+Test(cm_ep, link_local_addresses_work)
+{
+	struct cm_ep *probe;
+	struct cm_end a, b;
+	union cm_addr addr;
+
+	if (!find_link_local(&addr) || cm_ep_open(node, &addr.sa, shm_only, &no_ops, NULL, &probe))
+		cr_skip_test("no link-local address");
+	cm_ep_close(probe);
+	cm_end_open_at(&a, node, &addr);
+	cm_end_open_at(&b, node, &addr);
+	cr_assert(!cm_end_connect(&a, &b));
+	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(!cm_end_connect(&b, &a));
+	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(b.prepared, 1);
+	cm_end_close(&a);
+	cm_end_close(&b);
+}
