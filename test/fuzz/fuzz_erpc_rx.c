@@ -306,7 +306,7 @@ static void check_session(const struct side *side)
 	CHECK(s->credits + flying == s->credits_max);
 	CHECK(s->grant_left <= ERPC_GRANT && s->owed_len <= 2 * ERPC_GRANT + ERPC_BUF_LARGE);
 	CHECK(s->seq - s->seq_done <= ERPC_SLOTS && s->told <= s->taken);
-	CHECK((s->ride_mask & s->alone_mask) == 0);
+	CHECK((s->piggyback_mask & s->alone_mask) == 0);
 }
 
 static void check(void)

@@ -41,7 +41,7 @@ static void turn(void)
 static bool enter(int way)
 {
 	if (way == 0)
-		util_bias_visit(&bias);
+		util_bias_lock_transient(&bias);
 	else if (way > 1)
 		util_bias_lock(&bias);
 	else
@@ -93,7 +93,7 @@ static void *run_visitor(void *arg)
 	bool met = false;
 
 	for (*turns = 0; *turns < VISITS || (!met && util_clock_ns() < limit_ns); ++*turns) {
-		util_bias_visit(&bias);
+		util_bias_lock_transient(&bias);
 		turn();
 		met = plain || !bias.needed;
 		util_bias_unlock(&bias);

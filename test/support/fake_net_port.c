@@ -274,7 +274,7 @@ static struct fake_rx *fake_port_nth(struct fake_port *port, uint32_t n)
 }
 
 /** Bytes of the place that datagram n could fill. */
-static uint32_t fake_place_part(const struct dev_dgram_place *place, uint32_t n)
+static uint32_t fake_place_part(const struct dev_dgram_target *place, uint32_t n)
 {
 	uint32_t rest = place->len - n * place->part_len;
 
@@ -282,7 +282,7 @@ static uint32_t fake_place_part(const struct dev_dgram_place *place, uint32_t n)
 }
 
 /** How many of those that have come are heads and parts as the place has them. */
-static uint32_t fake_port_fits(struct fake_port *port, const struct dev_dgram_place *place,
+static uint32_t fake_port_fits(struct fake_port *port, const struct dev_dgram_target *place,
 			       uint32_t max)
 {
 	uint32_t n, here = port->order_tail - port->order_head, part;
@@ -299,7 +299,7 @@ static uint32_t fake_port_fits(struct fake_port *port, const struct dev_dgram_pl
 	return n;
 }
 
-static void fake_port_into(struct fake_port *port, const struct dev_dgram_place *place, uint32_t n,
+static void fake_port_into(struct fake_port *port, const struct dev_dgram_target *place, uint32_t n,
 			   struct dev_dgram_in *in)
 {
 	uint32_t slot = port->order[port->order_head++ % port->base.rx_cnt];
@@ -313,7 +313,7 @@ static void fake_port_into(struct fake_port *port, const struct dev_dgram_place 
 	fake_port_id(rx->from, &in->from);
 }
 
-static int fake_port_poll_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
+static int fake_port_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 			       struct dev_dgram_in *in, unsigned cnt)
 {
 	struct fake_port *port = fake_port_of(dg);
@@ -334,7 +334,7 @@ static int fake_port_poll_into(struct dev_dgram *dg, const struct dev_dgram_plac
 	return (int)n;
 }
 
-static void fake_port_put_back(struct dev_dgram *dg, const struct dev_dgram_place *place,
+static void fake_port_put_back(struct dev_dgram *dg, const struct dev_dgram_target *place,
 			       unsigned first)
 {
 	struct fake_port *port = fake_port_of(dg);

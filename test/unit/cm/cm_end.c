@@ -145,16 +145,16 @@ static void cm_end_on_refused(void *ctx, int err, const void *data, size_t len)
 static uint64_t cm_end_on_heard(void *ctx, struct cm_conn *cm, void *user)
 {
 	struct cm_end *end = ctx;
-	uint64_t heard_ns;
+	uint64_t last_rx_ns;
 
 	(void)cm;
 	(void)user;
 	pthread_mutex_lock(&end->lock);
 	end->heard_asked++;
-	heard_ns = end->heard_ns;
+	last_rx_ns = end->last_rx_ns;
 	pthread_cond_broadcast(&end->changed);
 	pthread_mutex_unlock(&end->lock);
-	return heard_ns;
+	return last_rx_ns;
 }
 
 static const struct cm_ep_ops cm_end_ops = {

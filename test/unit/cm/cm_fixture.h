@@ -58,7 +58,7 @@ struct cm_end {
 	int establish_ret;
 	uint32_t fd_cnt; /* descriptors in our half; default 1 */
 	uint64_t
-		heard_ns; /* what the engine says of when it heard the peers; UINT64_MAX: right now */
+		last_rx_ns; /* what the engine says of when it heard the peers; UINT64_MAX: right now */
 	unsigned heard_asked; /* how often it was asked for that */
 	void (*on_prepare)(struct cm_end *end);
 	void *arg;

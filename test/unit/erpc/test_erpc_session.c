@@ -407,7 +407,7 @@ Test(erpc_session, one_that_was_stopped_is_in_no_list_of_its_port)
 		erpc_port_progress(port, ++p.net.now_ns);
 		pair_send(&p.end[0], 0);
 		util_list_push_back(&port->waiting, &s->wait_link);
-		util_list_push_back(&port->riding, &s->ride_link);
+		util_list_push_back(&port->riding, &s->piggyback_link);
 		erpc_session_fail(s, -FI_EIO, NULL);
 		cr_assert_gt(port->timers.cnt, 0);
 		erpc_session_stop(s);
@@ -424,7 +424,7 @@ Test(erpc_session, one_that_was_stopped_is_in_no_list_of_its_port)
 Test(erpc_session, is_busy_while_anything_is_owed, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[0].s;
-	uint32_t *const masks[] = { &s->due_mask, &s->ride_mask, &s->alone_mask };
+	uint32_t *const masks[] = { &s->due_mask, &s->piggyback_mask, &s->alone_mask };
 	struct util_list reply;
 
 	cr_expect_not(erpc_session_is_busy(s));

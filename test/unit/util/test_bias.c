@@ -115,7 +115,7 @@ Test(bias, nobody_else_has_it_meanwhile)
 static void *run_visit(void *arg)
 {
 	(void)arg;
-	util_bias_visit(&bias);
+	util_bias_lock_transient(&bias);
 	cr_expect_not(is_free_elsewhere());
 	util_bias_unlock(&bias);
 	return NULL;
@@ -137,8 +137,8 @@ Test(bias, a_visit_leaves_the_owner_what_it_is)
 
 Test(bias, without_a_seat_it_is_a_mutex)
 {
-	for (uintptr_t i = 0; i < UTIL_BIAS_SEATS; i++)
-		bias.seats[i].thread = 1 + i; /* no thread's */
+	for (uintptr_t i = 0; i < UTIL_BIAS_SLOTS; i++)
+		bias.slots[i].thread = 1 + i; /* no thread's */
 	cr_expect_eq(take(3 * UTIL_BIAS_TURNS_MAX), 0);
 	cr_expect(is_free_elsewhere());
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A caller's and a listener's packets: wire/wire_connreq.c. The oracle is docs/dialing.md, section 2. */
+/* A caller's and a listener's packets: wire/wire_connreq.c. The oracle is docs/connections.md, section 2. */
 #include "wire/wire_connreq.h"
 
 #include <criterion/criterion.h>

@@ -75,7 +75,7 @@ int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops
 	dom->merged_work.retry = core_dom_retry_merged;
 	dom->unexpected_used = 0;
 	dom->unexpected_warned = false;
-	util_spare_init(&dom->spare, limits->unexpected_mem / CORE_DOM_CACHE_SHARE);
+	util_cache_init(&dom->cache, limits->unexpected_mem / CORE_DOM_CACHE_SHARE);
 	core_mr_table_init(&dom->own_mrs);
 	dom->mrs = &dom->own_mrs;
 	util_list_init(&dom->eps);
@@ -87,7 +87,7 @@ void core_dom_fini(struct core_dom *dom)
 {
 	dom->engine_ops->close(dom->engine);
 	core_mr_table_fini(&dom->own_mrs);
-	util_spare_fini(&dom->spare);
+	util_cache_fini(&dom->cache);
 	util_bias_fini(&dom->own_lock);
 }
 
@@ -133,7 +133,7 @@ void core_dom_lock_transient(struct core_dom *dom)
 	if (!dom->locked)
 		return;
 	lock = core_dom_bias(dom);
-	util_bias_visit(lock);
+	util_bias_lock_transient(lock);
 	if (core_dom_bias(dom) != lock)
 		core_dom_lock_again(dom, lock);
 }

@@ -9,7 +9,7 @@
  * that alone uses the domain plain loads and stores (util/bias.h).
  * Lock order: domain -> (engine's, control thread's own). Up-calls arrive with it held.
  *
- * A libfabric domain may have several (ofi/domain/cpr_group.h). They have memory regions in common; who
+ * A libfabric domain may have several (ofi/domain/cpr_pdom.h). They have memory regions in common; who
  * changes these holds the locks of all, so one lock is enough to look. Allies have everything in
  * common: one lock, and progress of one is progress of all.
  */
@@ -25,7 +25,7 @@
 #include "util/bias.h"
 #include "util/bits.h"
 #include "util/list.h"
-#include "util/spare.h"
+#include "util/cache.h"
 
 struct core_dom;
 
@@ -69,7 +69,7 @@ struct core_dom {
 	struct core_limits limits;
 	size_t unexpected_used; /* heap bytes held by unexpected messages */
 	bool unexpected_warned;
-	struct util_spare spare;   /* for their bytes */
+	struct util_cache cache;   /* for their bytes */
 	struct core_mr_table *mrs; /* memory that peers may reach: own_mrs, or another's */
 	struct core_mr_table own_mrs;
 	struct util_list eps;  /* core_ep.dom_link */

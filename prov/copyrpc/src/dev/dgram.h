@@ -69,7 +69,7 @@ struct dev_dgram_in {
 };
 
 /** Where the payload of a run of datagrams belongs that may come next (poll_into). */
-struct dev_dgram_place {
+struct dev_dgram_target {
 	uint8_t *base; /* whatever comes, these bytes may be written to */
 	uint32_t len;
 	uint32_t head_len; /* before the payload, in each datagram */
@@ -141,13 +141,14 @@ struct dev_dgram_ops {
 	 * already, and only the head is at in->data. -FI_EAGAIN: nothing came; 0: something else did, or the
 	 * device would rather not; poll has it. NULL: this device cannot.
 	 */
-	int (*poll_into)(struct dev_dgram *dg, const struct dev_dgram_place *place,
+	int (*poll_into)(struct dev_dgram *dg, const struct dev_dgram_target *place,
 			 struct dev_dgram_in *in, unsigned cnt);
 	/*
 	 * Of what the last poll_into gave, the datagrams from `first` on are something else after all: the
 	 * next polls give them again, whole. Their place is as it was; their buffers are released.
 	 */
-	void (*put_back)(struct dev_dgram *dg, const struct dev_dgram_place *place, unsigned first);
+	void (*put_back)(struct dev_dgram *dg, const struct dev_dgram_target *place,
+			 unsigned first);
 	/* The engine is done with that buffer. */
 	void (*release)(struct dev_dgram *dg, uint32_t slot);
 

@@ -47,12 +47,12 @@ struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in
 void erpc_body_free(struct erpc_body *body);
 
 /** As core knows it, and back. */
-static inline core_retain_t erpc_body_hold(const struct erpc_body *body)
+static inline core_retain_t erpc_body_retain(const struct erpc_body *body)
 {
 	return (core_retain_t)(uintptr_t)body;
 }
 
-static inline struct erpc_body *erpc_body_held(core_retain_t retain)
+static inline struct erpc_body *erpc_body_retained(core_retain_t retain)
 {
 	return (struct erpc_body *)(uintptr_t)retain;
 }

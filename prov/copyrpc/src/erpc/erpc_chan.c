@@ -6,7 +6,7 @@
 #include "erpc/bulk/erpc_expose.h"
 #include "erpc/erpc_port.h"
 #include "erpc/tx/erpc_reply.h"
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_call.h"
 #include "erpc/tx/erpc_send.h"
 #include "erpc/erpc_session.h"
@@ -22,8 +22,8 @@ static void erpc_chan_flush(struct core_chan *chan)
 	struct erpc_session *s = erpc_session_of(chan);
 
 	erpc_session_flush(s);
-	erpc_ride_over(s);
-	erpc_ride_flush(s);
+	erpc_piggyback_end(s);
+	erpc_piggyback_flush(s);
 	erpc_port_ring(s->port);
 }
 

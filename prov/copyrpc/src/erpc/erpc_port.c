@@ -13,8 +13,8 @@
 #include "erpc/tx/erpc_loss.h"
 #include "erpc/tx/erpc_answer.h"
 #include "erpc/erpc_pkt.h"
-#include "erpc/bulk/erpc_place.h"
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/bulk/erpc_direct.h"
+#include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_call.h"
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
@@ -42,9 +42,9 @@ static uint64_t erpc_port_next_ns(const struct erpc_port *port)
 			at_ns, UTIL_CONTAINER_OF(port->waiting.next, struct erpc_session, wait_link)
 				       ->deadline_ns);
 	if (!util_list_is_empty(&port->riding))
-		at_ns = erpc_port_min(
-			at_ns, UTIL_CONTAINER_OF(port->riding.next, struct erpc_session, ride_link)
-				       ->ride_ns);
+		at_ns = erpc_port_min(at_ns, UTIL_CONTAINER_OF(port->riding.next,
+							       struct erpc_session, piggyback_link)
+						     ->piggyback_ns);
 	return at_ns;
 }
 
@@ -122,7 +122,7 @@ bool erpc_port_poll(struct erpc_port *port, uint64_t now_ns)
 		erpc_kick_stamp(port);
 	if (UTIL_UNLIKELY(port->saved_cnt))
 		erpc_port_take_saved_cold(port);
-	over = UTIL_UNLIKELY(port->placing) && !port->err && erpc_place_poll(port, &more);
+	over = UTIL_UNLIKELY(port->placing) && !port->err && erpc_direct_poll(port, &more);
 	while (!over && !port->err && rounds--) {
 		n = port->dg->ops->poll(port->dg, in, ERPC_POLL_BURST);
 		if (n > 0)
@@ -177,7 +177,7 @@ static void erpc_port_due(struct erpc_port *port)
 	if (!util_list_is_empty(&port->waiting))
 		erpc_answer_overdue(port);
 	if (!util_list_is_empty(&port->riding))
-		erpc_ride_overdue(port, false);
+		erpc_piggyback_overdue(port, false);
 	if (port->wheel.cnt)
 		erpc_kick_wheel(port);
 	if (erpc_wheel_is_due(&port->timers, port->now_ns))

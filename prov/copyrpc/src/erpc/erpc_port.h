@@ -95,7 +95,7 @@ struct erpc_port {
 	uint32_t saved_cnt; /* packets that came while somebody waited, or before attach */
 	struct dev_dgram_in saved[ERPC_POLL_BURST];
 	uint64_t exposure_random;
-	struct erpc_session *placing; /* whose get is guessed to go on (erpc_place.h), or NULL */
+	struct erpc_session *placing; /* whose get is guessed to go on (erpc_direct.h), or NULL */
 	uint32_t place_skip;          /* polls that do without */
 	bool placed;                  /* the payload of what is taken in is in its place */
 

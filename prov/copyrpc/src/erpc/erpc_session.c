@@ -11,7 +11,7 @@
 #include "erpc/bulk/erpc_get.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/bulk/erpc_expose.h"
-#include "erpc/bulk/erpc_place.h"
+#include "erpc/bulk/erpc_direct.h"
 #include "erpc/erpc_port.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/log.h"
@@ -34,7 +34,7 @@ static void erpc_session_lists(struct erpc_session *s)
 	util_list_init(&s->dirty_link);
 	util_list_init(&s->fresh_link);
 	util_list_init(&s->wait_link);
-	util_list_init(&s->ride_link);
+	util_list_init(&s->piggyback_link);
 	util_list_init(&s->fail_link);
 	util_list_init(&s->conn.chan.stopped_link);
 	erpc_wheel_item_init(&s->pace);
@@ -149,7 +149,7 @@ static int erpc_session_check(const struct erpc_session *s, const struct wire_er
 }
 
 /** How long nothing has to come until something counts as lost. */
-static void erpc_session_patience(struct erpc_session *s)
+static void erpc_session_timeout(struct erpc_session *s)
 {
 	uint64_t first_ns = ERPC_RTO_FIRST, min_ns = ERPC_RTO_MIN;
 
@@ -184,7 +184,7 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *
 	s->credits = s->credits_max;
 	erpc_session_slots(s, peer->token);
 	erpc_session_limits(s);
-	erpc_session_patience(s);
+	erpc_session_timeout(s);
 	erpc_timely_init(&s->timely, &port->timely_cfg, port->now_ns);
 	s->listed = true;
 	__atomic_store_n(&port->sessions[s->num], s, __ATOMIC_RELEASE);
@@ -247,7 +247,7 @@ bool erpc_session_is_busy(const struct erpc_session *s)
 {
 	if (s->err)
 		return false;
-	return s->open || s->free_mask != ERPC_FREE_ALL || s->due_mask || s->ride_mask ||
+	return s->open || s->free_mask != ERPC_FREE_ALL || s->due_mask || s->piggyback_mask ||
 	       s->alone_mask || !util_list_is_empty(&s->replies) || erpc_session_has_unsent(s) ||
 	       erpc_session_lingers(s);
 }
@@ -270,12 +270,12 @@ void erpc_session_fail(struct erpc_session *s, int err, const char *why)
 /** Nothing of it is in any list of the port's, or on its way to the device. */
 static void erpc_session_leave_lists(struct erpc_session *s)
 {
-	erpc_place_forget(s);
+	erpc_direct_forget(s);
 	util_list_remove(&s->dirty_link);
 	erpc_wheel_remove(&s->port->timers, &s->timer);
 	util_list_remove(&s->fresh_link);
 	util_list_remove(&s->wait_link);
-	util_list_remove(&s->ride_link);
+	util_list_remove(&s->piggyback_link);
 	util_list_remove(&s->fail_link);
 	if (s->port->paces)
 		erpc_wheel_remove(&s->port->wheel, &s->pace);

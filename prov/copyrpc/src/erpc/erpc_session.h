@@ -47,7 +47,7 @@
 #include "wire/wire_erpc_msg.h"
 
 struct erpc_port;
-struct erpc_fetch;
+struct erpc_get_op;
 
 #define ERPC_SESSION_MEM_MAX 3072u
 
@@ -71,17 +71,17 @@ struct erpc_fetch;
 struct erpc_tx {
 	struct erpc_client c;
 	struct erpc_out_owner out;
-	struct erpc_buf *buf;     /* the request */
-	struct erpc_fetch *fetch; /* GET: what it is a part of, */
-	uint64_t fetch_off;       /* from this byte on */
-	uint64_t sent_ns;         /* last progress; 0: since the last progress call */
-	uint64_t mark_ns;         /* when packet `mark` left; 0: as above */
-	uint32_t mark;            /* a packet whose round trip is measured */
-	uint32_t seq;             /* BATCH */
-	uint32_t window;          /* packets that may be in flight */
-	uint32_t nth;             /* of the session's packets: the last one of this slot */
-	uint16_t tries;           /* time-outs in a row */
-	uint8_t type;             /* enum wire_erpc_type */
+	struct erpc_buf *buf;      /* the request */
+	struct erpc_get_op *fetch; /* GET: what it is a part of, */
+	uint64_t fetch_off;        /* from this byte on */
+	uint64_t sent_ns;          /* last progress; 0: since the last progress call */
+	uint64_t mark_ns;          /* when packet `mark` left; 0: as above */
+	uint32_t mark;             /* a packet whose round trip is measured */
+	uint32_t seq;              /* BATCH */
+	uint32_t window;           /* packets that may be in flight */
+	uint32_t nth;              /* of the session's packets: the last one of this slot */
+	uint16_t tries;            /* time-outs in a row */
+	uint8_t type;              /* enum wire_erpc_type */
 	bool marked;
 	bool prompt;   /* the answer is due at once */
 	bool backed;   /* it went back, and nothing has come since */
@@ -102,7 +102,7 @@ struct erpc_rx {
 	uint32_t seq;       /* BATCH: once it is delivered */
 	uint16_t early_num; /* the last packet that came behind one that is missing, */
 	uint8_t early;      /* and how many of them */
-	uint8_t said;       /* enum wire_erpc_said */
+	uint8_t said;       /* enum wire_erpc_sent */
 };
 
 struct erpc_session {
@@ -152,8 +152,8 @@ struct erpc_session {
 	struct util_idmap calls;       /* our name for a call -> context; noted: allowance */
 	uint8_t asked[ERPC_ASKED_MAX]; /* ring: slots of parts of gets that are to come, in order */
 	uint8_t asked_at, asked_cnt;
-	struct util_list fetches;  /* erpc_fetch.link: gets of which some was not asked for */
-	struct util_list fetching; /* erpc_fetch.open_link: gets that have not ended */
+	struct util_list fetches;  /* erpc_get_op.link: gets of which some was not asked for */
+	struct util_list fetching; /* erpc_get_op.open_link: gets that have not ended */
 	uint32_t get_max;          /* bytes of one GET */
 	uint32_t last_tx;          /* closed: the device is done with that datagram, then with us */
 	uint64_t answered_ns;      /* of the last answer that we sent, for fi_close */
@@ -170,25 +170,25 @@ struct erpc_session {
 	uint32_t wait_mask;  /* batches whose answer waits for replies */
 	uint32_t held_mask;  /* batches whose answer waits for release */
 	uint32_t
-		ride_mask; /* batches whose empty answer waits for a batch of ours (erpc_ride.h), */
+		piggyback_mask; /* batches whose empty answer waits for a batch of ours (erpc_piggyback.h), */
 	uint32_t alone_mask; /* and those where none came */
 	int32_t talk; /* replies in a row that came quickly; below 0: so many to make up for */
 	uint32_t ack; /* all before need no answer any more, */
-	uint32_t known_mask;  /* and of those behind, these: seq % 8 */
-	bool rode;            /* since then a batch of ours took answers along */
-	uint64_t heard_ns;    /* the last batch of the peer's was delivered, */
-	uint64_t spoke_ns;    /* and the last one of ours left; 0: since the last progress call */
-	uint64_t ride_ns;     /* until then ride_mask waits */
-	uint64_t held_len;    /* bytes of bodies that were delivered */
-	uint64_t deadline_ns; /* of wait_mask */
-	uint32_t get_window;  /* packets of a GET that may be in flight */
+	uint32_t known_mask;   /* and of those behind, these: seq % 8 */
+	bool rode;             /* since then a batch of ours took answers along */
+	uint64_t last_rx_ns;   /* the last batch of the peer's was delivered, */
+	uint64_t spoke_ns;     /* and the last one of ours left; 0: since the last progress call */
+	uint64_t piggyback_ns; /* until then piggyback_mask waits */
+	uint64_t held_len;     /* bytes of bodies that were delivered */
+	uint64_t deadline_ns;  /* of wait_mask */
+	uint32_t get_window;   /* packets of a GET that may be in flight */
 	struct erpc_body *telling; /* during on_reply: where the bytes are */
 
-	struct util_list dirty_link; /* port->dirty: has something to do */
-	struct util_list fresh_link; /* port->fresh: sent since the last progress */
-	struct util_list wait_link;  /* port->waiting: wait_mask is not 0 */
-	struct util_list ride_link;  /* port->riding: ride_mask is not 0 */
-	struct util_list fail_link;  /* port->failed */
+	struct util_list dirty_link;     /* port->dirty: has something to do */
+	struct util_list fresh_link;     /* port->fresh: sent since the last progress */
+	struct util_list wait_link;      /* port->waiting: wait_mask is not 0 */
+	struct util_list piggyback_link; /* port->riding: piggyback_mask is not 0 */
+	struct util_list fail_link;      /* port->failed */
 
 	struct erpc_wheel_item timer; /* port->timers: for what is watched, or something before */
 	uint64_t watch_ns;            /* if `watched`: losses are looked for then */

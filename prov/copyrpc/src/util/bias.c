@@ -47,7 +47,7 @@ void util_bias_init(struct util_bias *bias)
 
 	pthread_once(&once, util_bias_register);
 	*bias = (struct util_bias){ .needed = util_bias_has_barrier ? UTIL_BIAS_TURNS_MIN : 0 };
-	bias->seat = &bias->none;
+	bias->slot = &bias->none;
 	pthread_mutex_init(&bias->mutex, NULL);
 }
 
@@ -56,14 +56,14 @@ void util_bias_fini(struct util_bias *bias)
 	pthread_mutex_destroy(&bias->mutex);
 }
 
-static bool util_bias_is_inside(const struct util_bias_seat *seat)
+static bool util_bias_is_inside(const struct util_bias_slot *slot)
 {
-	return __atomic_load_n(&seat->inside, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&slot->inside, __ATOMIC_ACQUIRE);
 }
 
-static void util_bias_wait_outside(const struct util_bias_seat *seat)
+static void util_bias_wait_outside(const struct util_bias_slot *slot)
 {
-	for (unsigned looks = 0; util_bias_is_inside(seat); looks++) {
+	for (unsigned looks = 0; util_bias_is_inside(slot); looks++) {
 		if (looks < UTIL_BIAS_PAUSES)
 			util_cpu_relax();
 		else if (looks < UTIL_BIAS_PAUSES + UTIL_BIAS_YIELDS)
@@ -75,33 +75,33 @@ static void util_bias_wait_outside(const struct util_bias_seat *seat)
 
 /* --- ownership; with the mutex -------------------------------------------------------------- */
 
-static void util_bias_crown(struct util_bias *bias, struct util_bias_seat *seat)
+static void util_bias_crown(struct util_bias *bias, struct util_bias_slot *slot)
 {
-	__atomic_store_n(&bias->seat, seat, __ATOMIC_RELEASE);
+	__atomic_store_n(&bias->slot, slot, __ATOMIC_RELEASE);
 }
 
 /* Nobody is the owner from now on; who was may be inside still. Returns its seat, or `none`. */
-static struct util_bias_seat *util_bias_depose(struct util_bias *bias)
+static struct util_bias_slot *util_bias_depose(struct util_bias *bias)
 {
-	struct util_bias_seat *seat = bias->seat;
+	struct util_bias_slot *slot = bias->slot;
 
-	if (seat != &bias->none) {
+	if (slot != &bias->none) {
 		util_bias_crown(bias, &bias->none);
 		util_bias_barrier();
 	}
-	return seat;
+	return slot;
 }
 
 /* The thread's seat, if need be a free one; NULL: there is none. */
-static struct util_bias_seat *util_bias_seat_of(struct util_bias *bias, uintptr_t thread)
+static struct util_bias_slot *util_bias_slot_of(struct util_bias *bias, uintptr_t thread)
 {
-	for (size_t i = 0; i < UTIL_BIAS_SEATS; i++) {
-		struct util_bias_seat *seat = &bias->seats[i];
+	for (size_t i = 0; i < UTIL_BIAS_SLOTS; i++) {
+		struct util_bias_slot *slot = &bias->slots[i];
 
-		if (!seat->thread)
-			__atomic_store_n(&seat->thread, thread, __ATOMIC_RELAXED);
-		if (seat->thread == thread)
-			return seat;
+		if (!slot->thread)
+			__atomic_store_n(&slot->thread, thread, __ATOMIC_RELAXED);
+		if (slot->thread == thread)
+			return slot;
 	}
 	return NULL;
 }
@@ -110,7 +110,7 @@ static struct util_bias_seat *util_bias_seat_of(struct util_bias *bias, uintptr_
 static void util_bias_count(struct util_bias *bias)
 {
 	uintptr_t self = util_bias_self();
-	struct util_bias_seat *seat;
+	struct util_bias_slot *slot;
 
 	if (bias->last != self) {
 		__atomic_store_n(&bias->last, self, __ATOMIC_RELAXED);
@@ -119,38 +119,38 @@ static void util_bias_count(struct util_bias *bias)
 	if (++bias->turns != bias->needed)
 		return;
 	bias->turns = 0;
-	seat = util_bias_seat_of(bias, self);
-	if (seat)
-		util_bias_crown(bias, seat);
+	slot = util_bias_slot_of(bias, self);
+	if (slot)
+		util_bias_crown(bias, slot);
 }
 
 static bool util_bias_is_owner(const struct util_bias *bias)
 {
-	return bias->seat->thread == util_bias_self();
+	return bias->slot->thread == util_bias_self();
 }
 
 bool util_bias_is_mine(const struct util_bias *bias)
 {
-	const struct util_bias_seat *seat = __atomic_load_n(&bias->seat, __ATOMIC_ACQUIRE);
+	const struct util_bias_slot *slot = __atomic_load_n(&bias->slot, __ATOMIC_ACQUIRE);
 
-	if (seat == &bias->none)
+	if (slot == &bias->none)
 		return __atomic_load_n(&bias->last, __ATOMIC_RELAXED) == util_bias_self();
-	return __atomic_load_n(&seat->thread, __ATOMIC_RELAXED) == util_bias_self();
+	return __atomic_load_n(&slot->thread, __ATOMIC_RELAXED) == util_bias_self();
 }
 
 /* --- the lock ------------------------------------------------------------------------------- */
 
 void util_bias_lock_cold(struct util_bias *bias)
 {
-	struct util_bias_seat *seat;
+	struct util_bias_slot *slot;
 
 	pthread_mutex_lock(&bias->mutex);
 	/* It can have become the owner again while it waited for a visitor. */
 	if (!util_bias_is_owner(bias)) {
-		seat = util_bias_depose(bias);
-		if (seat != &bias->none && bias->needed < UTIL_BIAS_TURNS_MAX)
+		slot = util_bias_depose(bias);
+		if (slot != &bias->none && bias->needed < UTIL_BIAS_TURNS_MAX)
 			bias->needed *= 2;
-		util_bias_wait_outside(seat);
+		util_bias_wait_outside(slot);
 		util_bias_count(bias);
 	}
 	bias->held = NULL;
@@ -166,13 +166,13 @@ void util_bias_unlock_cold(struct util_bias *bias)
 
 bool util_bias_trylock(struct util_bias *bias)
 {
-	struct util_bias_seat *seat;
+	struct util_bias_slot *slot;
 
 	if (pthread_mutex_trylock(&bias->mutex))
 		return false;
-	seat = util_bias_is_owner(bias) ? bias->seat : util_bias_depose(bias);
-	if (util_bias_is_inside(seat)) {
-		util_bias_crown(bias, seat);
+	slot = util_bias_is_owner(bias) ? bias->slot : util_bias_depose(bias);
+	if (util_bias_is_inside(slot)) {
+		util_bias_crown(bias, slot);
 		pthread_mutex_unlock(&bias->mutex);
 		return false;
 	}
@@ -181,7 +181,7 @@ bool util_bias_trylock(struct util_bias *bias)
 	return true;
 }
 
-void util_bias_visit(struct util_bias *bias)
+void util_bias_lock_transient(struct util_bias *bias)
 {
 	pthread_mutex_lock(&bias->mutex);
 	bias->host = util_bias_depose(bias);

@@ -35,23 +35,23 @@
 #define UTIL_BIAS_TURNS_MIN 64u
 #define UTIL_BIAS_TURNS_MAX 65536u
 /* Threads that can ever own a lock. */
-#define UTIL_BIAS_SEATS 8
+#define UTIL_BIAS_SLOTS 8
 
-struct util_bias_seat {
+struct util_bias_slot {
 	uintptr_t thread; /* whose it is, for good; atomic; 0: nobody's */
 	uint32_t inside;  /* atomic: it has the lock, or will find that it has not */
 };
 
 struct util_bias {
-	struct util_bias_seat *seat; /* the owner's, or `none`; atomic, changes under the mutex */
-	struct util_bias_seat *held; /* of who has the lock; NULL: it has the mutex */
+	struct util_bias_slot *slot; /* the owner's, or `none`; atomic, changes under the mutex */
+	struct util_bias_slot *held; /* of who has the lock; NULL: it has the mutex */
 	uintptr_t last;  /* who had the mutex; atomic; like all below: under the mutex */
 	uint32_t turns;  /* of `last`, in a row */
 	uint32_t needed; /* to make it the owner; 0: never */
-	struct util_bias_seat *host; /* a visitor has the lock: who is the owner afterwards */
+	struct util_bias_slot *host; /* a visitor has the lock: who is the owner afterwards */
 	pthread_mutex_t mutex;
-	struct util_bias_seat none;
-	struct util_bias_seat seats[UTIL_BIAS_SEATS];
+	struct util_bias_slot none;
+	struct util_bias_slot slots[UTIL_BIAS_SLOTS];
 };
 
 void util_bias_init(struct util_bias *bias);
@@ -75,26 +75,26 @@ void util_bias_unlock_cold(struct util_bias *bias);
 
 static inline void util_bias_lock(struct util_bias *bias)
 {
-	struct util_bias_seat *seat = __atomic_load_n(&bias->seat, __ATOMIC_ACQUIRE);
+	struct util_bias_slot *slot = __atomic_load_n(&bias->slot, __ATOMIC_ACQUIRE);
 
-	if (UTIL_LIKELY(__atomic_load_n(&seat->thread, __ATOMIC_RELAXED) == util_bias_self())) {
-		__atomic_store_n(&seat->inside, 1, __ATOMIC_RELAXED);
+	if (UTIL_LIKELY(__atomic_load_n(&slot->thread, __ATOMIC_RELAXED) == util_bias_self())) {
+		__atomic_store_n(&slot->inside, 1, __ATOMIC_RELAXED);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		if (UTIL_LIKELY(__atomic_load_n(&bias->seat, __ATOMIC_ACQUIRE) == seat)) {
-			bias->held = seat;
+		if (UTIL_LIKELY(__atomic_load_n(&bias->slot, __ATOMIC_ACQUIRE) == slot)) {
+			bias->held = slot;
 			return;
 		}
-		__atomic_store_n(&seat->inside, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->inside, 0, __ATOMIC_RELEASE);
 	}
 	util_bias_lock_cold(bias);
 }
 
 static inline void util_bias_unlock(struct util_bias *bias)
 {
-	struct util_bias_seat *seat = bias->held;
+	struct util_bias_slot *slot = bias->held;
 
-	if (UTIL_LIKELY(seat != NULL))
-		__atomic_store_n(&seat->inside, 0, __ATOMIC_RELEASE);
+	if (UTIL_LIKELY(slot != NULL))
+		__atomic_store_n(&slot->inside, 0, __ATOMIC_RELEASE);
 	else
 		util_bias_unlock_cold(bias);
 }
@@ -106,6 +106,6 @@ bool util_bias_trylock(struct util_bias *bias);
 bool util_bias_is_mine(const struct util_bias *bias);
 
 /** As util_bias_lock, for once. */
-void util_bias_visit(struct util_bias *bias);
+void util_bias_lock_transient(struct util_bias *bias);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which bytes does a caller exchange with a listener? (docs/dialing.md, section 2)
+ * Which bytes does a caller exchange with a listener? (docs/connections.md, section 2)
  *
  *   packet = head (24 B), body, MAC (32 B), back to back on a TCP stream
  *

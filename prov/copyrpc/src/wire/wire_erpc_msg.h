@@ -32,7 +32,7 @@ enum wire_erpc_type {
 };
 
 /** req_type of CR and RESP. */
-enum wire_erpc_said {
+enum wire_erpc_sent {
 	WIRE_ERPC_PROMPT = 0, /* what it answers had just come */
 	WIRE_ERPC_LATE = 1, /* it waited for somebody: its round trip says nothing of the network */
 	WIRE_ERPC_REFUSED = 2, /* to GET: there is no such memory (any more); no bytes */

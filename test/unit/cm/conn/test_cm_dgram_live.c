@@ -88,12 +88,12 @@ Test(cm_dgram_live, a_peer_that_answers_lives)
 Test(cm_dgram_live, who_speaks_with_the_engine_is_not_asked)
 {
 	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, 8000);
-	g.a.heard_ns = UINT64_MAX;
+	g.a.last_rx_ns = UINT64_MAX;
 	dgram_guest_come_up(&g);
 	cr_assert(cm_end_wait(&g.a, &g.a.heard_asked, 2, CM_TEST_WAIT_MS));
 	cr_expect_eq(cm_end_stats(&g.a).tx_pings, 0);
 	pthread_mutex_lock(&g.a.lock);
-	g.a.heard_ns = 0;
+	g.a.last_rx_ns = 0;
 	pthread_mutex_unlock(&g.a.lock);
 	cm_stranger_await(&g.s, WIRE_CM_PING);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);

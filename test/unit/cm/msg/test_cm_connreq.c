@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What becomes of a call: cm/msg/cm_connreq.c. The oracle is docs/dialing.md, section 3. */
+/* What becomes of a call: cm/msg/cm_connreq.c. The oracle is docs/connections.md, section 3. */
 #include "cm/msg/cm_connreq.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Listeners, floods and strangers: cm/msg/cm_listen.c. The oracle is docs/dialing.md, section 5. */
+/* Listeners, floods and strangers: cm/msg/cm_listen.c. The oracle is docs/connections.md, section 5. */
 #include "cm/msg/cm_listen.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Callers, and what they are told: cm/msg/cm_msg.c. The oracle is docs/dialing.md. */
+/* Callers, and what they are told: cm/msg/cm_msg.c. The oracle is docs/connections.md. */
 #include "cm/msg/cm_msg.h"
 
 #include <criterion/criterion.h>

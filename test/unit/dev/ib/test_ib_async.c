@@ -41,7 +41,7 @@ Test(ib_async, what_ends_links_is_a_warning)
 Test(ib_async, a_silent_device_has_no_news)
 {
 	struct ib_async async = { 0 };
-	struct ib_async_news news;
+	struct ib_async_event news;
 
 	cr_expect(!ib_async_next(&async, &news));
 	ib_async_fini(&async);

@@ -7,29 +7,29 @@
 
 Test(ib_port, nothing_said_is_nothing_wished)
 {
-	struct ib_wish wish;
+	struct ib_selection selection;
 
-	cr_assert_eq(ib_wish_parse(NULL, NULL, &wish), 0);
-	cr_expect_str_empty(wish.device);
-	cr_expect_eq(wish.port, 0);
-	cr_expect_eq(wish.gid_index, -1);
-	cr_assert_eq(ib_wish_parse("", "", &wish), 0);
-	cr_expect_str_empty(wish.device);
-	cr_expect_eq(wish.gid_index, -1);
+	cr_assert_eq(ib_selection_parse(NULL, NULL, &selection), 0);
+	cr_expect_str_empty(selection.device);
+	cr_expect_eq(selection.port, 0);
+	cr_expect_eq(selection.gid_index, -1);
+	cr_assert_eq(ib_selection_parse("", "", &selection), 0);
+	cr_expect_str_empty(selection.device);
+	cr_expect_eq(selection.gid_index, -1);
 }
 
 Test(ib_port, a_name_a_port_and_an_index_are_read)
 {
-	struct ib_wish wish;
+	struct ib_selection selection;
 
-	cr_assert_eq(ib_wish_parse("mlx5_0", "0", &wish), 0);
-	cr_expect_str_eq(wish.device, "mlx5_0");
-	cr_expect_eq(wish.port, 0);
-	cr_expect_eq(wish.gid_index, 0);
-	cr_assert_eq(ib_wish_parse("rxe1:255", "255", &wish), 0);
-	cr_expect_str_eq(wish.device, "rxe1");
-	cr_expect_eq(wish.port, 255);
-	cr_expect_eq(wish.gid_index, 255);
+	cr_assert_eq(ib_selection_parse("mlx5_0", "0", &selection), 0);
+	cr_expect_str_eq(selection.device, "mlx5_0");
+	cr_expect_eq(selection.port, 0);
+	cr_expect_eq(selection.gid_index, 0);
+	cr_assert_eq(ib_selection_parse("rxe1:255", "255", &selection), 0);
+	cr_expect_str_eq(selection.device, "rxe1");
+	cr_expect_eq(selection.port, 255);
+	cr_expect_eq(selection.gid_index, 255);
 }
 
 Test(ib_port, anything_else_is_refused)
@@ -41,17 +41,19 @@ Test(ib_port, anything_else_is_refused)
 		"-1", "256", "x", "1x", " 1", "99999999999999999999"
 	};
 	char lengthy[IBV_SYSFS_NAME_MAX + 1];
-	struct ib_wish wish;
+	struct ib_selection selection;
 
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
-		cr_expect_eq(ib_wish_parse(devices[i], NULL, &wish), -FI_EINVAL, "%s", devices[i]);
+		cr_expect_eq(ib_selection_parse(devices[i], NULL, &selection), -FI_EINVAL, "%s",
+			     devices[i]);
 	for (size_t i = 0; i < sizeof(indices) / sizeof(indices[0]); i++)
-		cr_expect_eq(ib_wish_parse(NULL, indices[i], &wish), -FI_EINVAL, "%s", indices[i]);
+		cr_expect_eq(ib_selection_parse(NULL, indices[i], &selection), -FI_EINVAL, "%s",
+			     indices[i]);
 	memset(lengthy, 'm', sizeof(lengthy) - 1);
 	lengthy[sizeof(lengthy) - 1] = 0;
-	cr_expect_eq(ib_wish_parse(lengthy, NULL, &wish), -FI_EINVAL);
+	cr_expect_eq(ib_selection_parse(lengthy, NULL, &selection), -FI_EINVAL);
 	lengthy[sizeof(lengthy) - 2] = 0;
-	cr_expect_eq(ib_wish_parse(lengthy, NULL, &wish), 0, "the longest name there is");
+	cr_expect_eq(ib_selection_parse(lengthy, NULL, &selection), 0, "the longest name there is");
 }
 
 Test(ib_port, speed_is_lanes_times_lane_and_0_for_unknown_codes)
@@ -65,12 +67,12 @@ Test(ib_port, speed_is_lanes_times_lane_and_0_for_unknown_codes)
 
 Test(ib_port, a_device_that_is_not_there_says_so)
 {
-	struct ib_wish wish;
+	struct ib_selection selection;
 	struct ib_port port;
 	const char *why = NULL;
 
-	cr_assert_eq(ib_wish_parse("no_such_device", NULL, &wish), 0);
-	cr_assert_eq(ib_port_open(&wish, NULL, &port, &why), -FI_ENODEV);
+	cr_assert_eq(ib_selection_parse("no_such_device", NULL, &selection), 0);
+	cr_assert_eq(ib_port_open(&selection, NULL, &port, &why), -FI_ENODEV);
 	cr_expect_null(port.ctx);
 	cr_expect_not_null(strstr(why, "no such device"));
 }

@@ -19,10 +19,10 @@
 static struct udp_pair pair;
 static uint8_t place_bytes[RUN * PART];
 
-static struct dev_dgram_place place_of(uint32_t parts)
+static struct dev_dgram_target place_of(uint32_t parts)
 {
 	memset(place_bytes, PATTERN, sizeof(place_bytes));
-	return (struct dev_dgram_place){
+	return (struct dev_dgram_target){
 		.base = place_bytes, .len = parts * PART, .head_len = HEAD, .part_len = PART
 	};
 }
@@ -45,7 +45,7 @@ static void send_run(uint32_t n, uint32_t cnt, uint32_t last_len)
 }
 
 /** poll_into, when something has come. */
-static int into(const struct dev_dgram_place *place, struct dev_dgram_in *in, unsigned cnt)
+static int into(const struct dev_dgram_target *place, struct dev_dgram_in *in, unsigned cnt)
 {
 	struct pollfd pfd = { .fd = ((struct udp_dgram *)pair.dg[1])->sock.fd, .events = POLLIN };
 
@@ -93,7 +93,7 @@ static void expect_whole(uint32_t n, uint32_t cnt, uint32_t last_len)
 
 static void parts_are_in_their_places(int family)
 {
-	struct dev_dgram_place place = place_of(RUN);
+	struct dev_dgram_target place = place_of(RUN);
 	struct dev_dgram_in in[RUN];
 	uint32_t seen = 0;
 	int n, i;
@@ -127,7 +127,7 @@ Test(udp_into, parts_are_in_their_places_with_ipv6)
 
 Test(udp_into, what_has_no_payload_comes_whole)
 {
-	struct dev_dgram_place place = place_of(RUN);
+	struct dev_dgram_target place = place_of(RUN);
 	struct dev_dgram_in in[RUN];
 	const uint32_t lens[] = { 0, 1, HEAD };
 	unsigned i;
@@ -143,7 +143,7 @@ Test(udp_into, what_has_no_payload_comes_whole)
 
 Test(udp_into, what_is_longer_than_its_part_comes_whole)
 {
-	struct dev_dgram_place place = place_of(RUN);
+	struct dev_dgram_target place = place_of(RUN);
 	struct dev_dgram_in in[RUN];
 	const uint32_t lens[] = { BYTES + 1, 4 * BYTES, 65000 };
 	unsigned i;
@@ -162,7 +162,7 @@ Test(udp_into, what_is_longer_than_its_part_comes_whole)
 /* Heads before the last part, and a run that goes on behind the place. */
 Test(udp_into, a_run_that_is_longer_than_the_place_is_not_cut)
 {
-	struct dev_dgram_place place = place_of(3);
+	struct dev_dgram_target place = place_of(3);
 	struct dev_dgram_in in[RUN];
 	int n;
 
@@ -185,7 +185,7 @@ Test(udp_into, what_is_put_back_comes_whole_and_once)
 
 	cr_assert(udp_pair_open(&pair, AF_INET, RX_CNT));
 	for (first = 0; first < RUN; first += 3) {
-		struct dev_dgram_place place = place_of(RUN);
+		struct dev_dgram_target place = place_of(RUN);
 
 		send_run(100, RUN, BYTES - 1);
 		n = into(&place, in, RUN);
@@ -203,7 +203,7 @@ Test(udp_into, what_is_put_back_comes_whole_and_once)
 
 Test(udp_into, a_place_that_is_too_short_or_no_buffer_is_for_poll)
 {
-	struct dev_dgram_place place = place_of(2);
+	struct dev_dgram_target place = place_of(2);
 	struct dev_dgram_in in[RUN], held[RX_CNT];
 	unsigned i;
 
@@ -227,7 +227,7 @@ Test(udp_into, a_place_that_is_too_short_or_no_buffer_is_for_poll)
 static void whatever_comes(void)
 {
 	struct dev_dgram_in in[RUN];
-	struct dev_dgram_place place;
+	struct dev_dgram_target place;
 	struct rng rng = { 5 };
 	uint32_t sent = 0, seen = 0, step, first;
 	int n, i;

@@ -38,7 +38,7 @@ Test(erpc_rfr, parts_of_responses_that_are_not_there, .init = forged_setup, .fin
 #define PARTS 5u
 
 /** The victim's memory is asked for: what it said of it. */
-static enum wire_erpc_said asked_for(const struct core_exposure *exposure, const uint8_t *memory,
+static enum wire_erpc_sent asked_for(const struct core_exposure *exposure, const uint8_t *memory,
 				     uint32_t len)
 {
 	struct wire_erpc_get ask = { .addr = (uintptr_t)memory, .key = exposure->key, .len = len };

@@ -103,7 +103,7 @@ Test(erpc_transport, a_fault_that_nobody_understands_opens_nothing)
 	util_params.fault = NULL;
 }
 
-static uint64_t heard_ns(const struct whole *w)
+static uint64_t last_rx_ns(const struct whole *w)
 {
 	return lane_of(w)->ops->heard(eng_conn_of(w->chan));
 }
@@ -119,11 +119,11 @@ Test(erpc_transport, two_engines_meet_talk_and_part, .timeout = 200)
 	wholes_until(&wholes[0].up);
 	wholes_until(&wholes[1].up);
 	cr_expect_not(util_list_is_empty(&erpc_of(&wholes[0])->ports));
-	cr_expect_eq(heard_ns(&wholes[1]), 0);
+	cr_expect_eq(last_rx_ns(&wholes[1]), 0);
 	before_ns = util_clock_ns();
 	say_and_hear(&wholes[0], &wholes[1]);
-	cr_expect_geq(heard_ns(&wholes[1]), before_ns);
-	cr_expect_leq(heard_ns(&wholes[1]), util_clock_ns());
+	cr_expect_geq(last_rx_ns(&wholes[1]), before_ns);
+	cr_expect_leq(last_rx_ns(&wholes[1]), util_clock_ns());
 	say_and_hear(&wholes[1], &wholes[0]);
 	settle();
 	whole_close_chan(&wholes[0]);

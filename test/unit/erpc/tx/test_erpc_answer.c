@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_piggyback.h"
 #include "support/erpc_pair.h"
 
 #define US  1000u
@@ -75,7 +75,7 @@ Test(erpc_answer, among_quick_replies_it_is_bounded_too, .init = setup)
 {
 	unsigned i;
 
-	for (i = 0; p.end[1].s->talk < ERPC_RIDE_TRUST; i++) {
+	for (i = 0; p.end[1].s->talk < ERPC_PIGGYBACK_TRUST; i++) {
 		cr_assert_lt(i, 100);
 		talk();
 	}

@@ -59,7 +59,7 @@ struct cm_conn {
 	uint8_t *said;        /* ASKED, INVITED: what is repeated */
 	size_t said_len;
 	uint64_t deadline_ns;          /* ASKED, INVITED */
-	uint64_t heard_ns;             /* UP; later by the time that nobody here looked */
+	uint64_t last_rx_ns;           /* UP; later by the time that nobody here looked */
 	uint64_t looked_ns;            /* UP: the last time that somebody did */
 	struct util_list pending_link; /* INVITED, without a stream: agent->guests */
 	uint64_t pending_ns;           /* since then, */

@@ -89,7 +89,7 @@ static void cm_dgram_arm_watch(struct cm_conn *conn)
 void cm_dgram_watch(struct cm_conn *conn)
 {
 	cm_dgram_hush(conn);
-	conn->heard_ns = conn->looked_ns = util_clock_ns();
+	conn->last_rx_ns = conn->looked_ns = util_clock_ns();
 	conn->refused_cnt = 0;
 	cm_dgram_arm_watch(conn);
 }
@@ -132,9 +132,9 @@ static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
 	conn->looked_ns = now_ns;
 	if (gap_ns <= fair_ns)
 		return;
-	conn->heard_ns += gap_ns - fair_ns;
-	if (conn->heard_ns > now_ns)
-		conn->heard_ns = now_ns;
+	conn->last_rx_ns += gap_ns - fair_ns;
+	if (conn->last_rx_ns > now_ns)
+		conn->last_rx_ns = now_ns;
 	conn->is_suspect = true;
 }
 
@@ -142,15 +142,15 @@ static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
 static void cm_dgram_poll_engine(struct cm_conn *conn, uint64_t now_ns)
 {
 	const struct cm_ep *cep = conn->cep;
-	uint64_t heard_ns;
+	uint64_t last_rx_ns;
 
 	if (!cep->ops->heard)
 		return;
-	heard_ns = cep->ops->heard(cep->ctx, conn, conn->user);
-	if (heard_ns > now_ns) /* meanwhile */
-		heard_ns = now_ns;
-	if (heard_ns > conn->heard_ns)
-		conn->heard_ns = heard_ns;
+	last_rx_ns = cep->ops->heard(cep->ctx, conn, conn->user);
+	if (last_rx_ns > now_ns) /* meanwhile */
+		last_rx_ns = now_ns;
+	if (last_rx_ns > conn->last_rx_ns)
+		conn->last_rx_ns = last_rx_ns;
 }
 
 static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
@@ -160,7 +160,7 @@ static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 
 	cm_dgram_poll_engine(conn, now_ns);
 	cm_dgram_discount(conn, now_ns);
-	silent_ns = now_ns - conn->heard_ns;
+	silent_ns = now_ns - conn->last_rx_ns;
 
 	if (conn->refused_cnt >= CM_DGRAM_REFUSED_CNT) {
 		cm_conn_end(conn, -FI_ECONNRESET, "its port is closed: it has ended");
@@ -252,7 +252,7 @@ static void cm_dgram_on_invited(struct cm_conn *conn, const struct wire_cm_pkt *
 
 static void cm_dgram_on_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
-	conn->heard_ns = util_clock_ns();
+	conn->last_rx_ns = util_clock_ns();
 	conn->refused_cnt = 0;
 	switch (pkt->type) {
 	case WIRE_CM_PING: cm_conn_send(conn, WIRE_CM_PONG); break;

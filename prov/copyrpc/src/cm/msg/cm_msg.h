@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do two endpoints of type FI_EP_MSG find each other? (docs/dialing.md)
+ * How do two endpoints of type FI_EP_MSG find each other? (docs/connections.md)
  *
  *   caller: an agent                          listener
  *   |== TCP connect =========================>|  the kernel refuses where nobody listens

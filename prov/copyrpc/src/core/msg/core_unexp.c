@@ -83,7 +83,7 @@ static struct core_match *core_unexp_matcher(const struct core_unexp *in)
 static void core_unexp_drop_buf(struct core_unexp *in)
 {
 	if (in->buf && in->buf != in->inline_buf)
-		util_spare_free(&in->ep->dom->spare, in->buf, in->heap_len);
+		util_cache_free(&in->ep->dom->cache, in->buf, in->heap_len);
 	in->ep->dom->unexpected_used -= in->heap_len;
 	in->heap_len = 0;
 	in->buf = NULL;
@@ -133,7 +133,7 @@ static bool core_unexp_alloc(struct core_unexp *in, bool over_budget)
 		dom->unexpected_warned = true;
 		return false;
 	}
-	in->buf = util_spare_alloc(&dom->spare, in->total);
+	in->buf = util_cache_alloc(&dom->cache, in->total);
 	if (!in->buf)
 		return false;
 	in->heap_len = in->total;

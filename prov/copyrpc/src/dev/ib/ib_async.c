@@ -134,7 +134,7 @@ static bool ib_async_is_ours(const struct ib_async *async, const struct ibv_asyn
 
 /* Tells of the event: true if links end by it. */
 static bool ib_async_judge(struct ib_async *async, const struct ibv_async_event *event,
-			   struct ib_async_news *news)
+			   struct ib_async_event *news)
 {
 	const struct ib_async_row *row = ib_async_meaning(event->event_type);
 	const char *name = ibv_event_type_str(event->event_type);
@@ -145,7 +145,7 @@ static bool ib_async_judge(struct ib_async *async, const struct ibv_async_event 
 		UTIL_WARN(EP_CTRL, "%s: %s: %s\n", ib_dev_name(async->dev), name, row->text);
 	else
 		UTIL_INFO(EP_CTRL, "%s: %s: %s\n", ib_dev_name(async->dev), name, row->text);
-	*news = (struct ib_async_news){ .what = row->what, .err = -FI_EIO };
+	*news = (struct ib_async_event){ .what = row->what, .err = -FI_EIO };
 	if (row->what == IB_ASYNC_QP)
 		news->qpn = event->element.qp->qp_num;
 	if (row->what == IB_ASYNC_PORT_DOWN || row->what == IB_ASYNC_PORT_UP)
@@ -153,18 +153,18 @@ static bool ib_async_judge(struct ib_async *async, const struct ibv_async_event 
 	return row->what == IB_ASYNC_QP || row->what == IB_ASYNC_ALL;
 }
 
-static bool ib_async_is_late(struct ib_async *async, struct ib_async_news *news)
+static bool ib_async_is_late(struct ib_async *async, struct ib_async_event *news)
 {
 	if (UTIL_LIKELY(!async->deadline_ns) || util_clock_ns() < async->deadline_ns)
 		return false;
 	ib_async_set_deadline(async, 0);
 	UTIL_WARN(EP_CTRL, "%s: the port stays down: its connections end\n",
 		  ib_dev_name(async->dev));
-	*news = (struct ib_async_news){ .what = IB_ASYNC_ALL, .err = -FI_ENETDOWN };
+	*news = (struct ib_async_event){ .what = IB_ASYNC_ALL, .err = -FI_ENETDOWN };
 	return true;
 }
 
-bool ib_async_next(struct ib_async *async, struct ib_async_news *news)
+bool ib_async_next(struct ib_async *async, struct ib_async_event *news)
 {
 	struct ibv_async_event event;
 	bool ends;

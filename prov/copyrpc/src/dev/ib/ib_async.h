@@ -47,7 +47,7 @@ struct ib_async_row {
 const struct ib_async_row *ib_async_meaning(enum ibv_event_type type);
 
 /** Links that end: `what` is IB_ASYNC_QP or IB_ASYNC_ALL. */
-struct ib_async_news {
+struct ib_async_event {
 	enum ib_async_what what;
 	uint32_t qpn; /* IB_ASYNC_QP */
 	int err;      /* -FI_E*: -FI_ENETDOWN for a port, for which datagrams go on trying */
@@ -68,7 +68,7 @@ int ib_async_init(struct ib_async *async, struct ib_dev *dev, int chan_fd);
 void ib_async_fini(struct ib_async *async);
 
 /** Reads what there is: true and *news, or false when nothing ends any more. */
-bool ib_async_next(struct ib_async *async, struct ib_async_news *news);
+bool ib_async_next(struct ib_async *async, struct ib_async_event *news);
 
 /** An idle poll: is it time to look? */
 static inline bool ib_async_is_due(struct ib_async *async)

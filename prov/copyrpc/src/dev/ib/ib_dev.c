@@ -76,15 +76,15 @@ static uint8_t ib_dev_rd_atomic(const struct ibv_device_attr *attr)
 static int ib_dev_find(struct ib_dev *dev, ib_dev_fits_fn *fits, const char **why)
 {
 	struct ib_port port;
-	struct ib_wish wish;
+	struct ib_selection selection;
 	int ret;
 
 	memset(dev, 0, sizeof(*dev));
 	*why = NULL;
-	ret = ib_wish_parse(util_params.device, util_params.gid_index, &wish);
+	ret = ib_selection_parse(util_params.device, util_params.gid_index, &selection);
 	if (ret)
 		return ret;
-	ret = ib_port_open(&wish, fits, &port, why);
+	ret = ib_port_open(&selection, fits, &port, why);
 	if (ret)
 		return ret;
 	dev->ctx = port.ctx;
@@ -102,7 +102,7 @@ static int ib_dev_find(struct ib_dev *dev, ib_dev_fits_fn *fits, const char **wh
 	}
 	dev->rd_atomic = ib_dev_rd_atomic(&dev->attr.orig_attr);
 	*why = "no usable GID: give its network interface an address, or see FI_COPYRPC_GID_INDEX";
-	ret = ib_dev_choose_gid(dev, wish.gid_index);
+	ret = ib_dev_choose_gid(dev, selection.gid_index);
 	if (!ret)
 		return 0;
 

@@ -16,7 +16,7 @@
 #define IB_GID_MAX  255u
 
 /** A decimal number from min to max and nothing else. */
-static bool ib_wish_number(const char *text, unsigned min, unsigned max, unsigned *v)
+static bool ib_selection_number(const char *text, unsigned min, unsigned max, unsigned *v)
 {
 	char *end;
 	unsigned long n;
@@ -28,22 +28,22 @@ static bool ib_wish_number(const char *text, unsigned min, unsigned max, unsigne
 	return !*end && n >= min && n <= max;
 }
 
-static bool ib_wish_device(const char *text, struct ib_wish *wish)
+static bool ib_selection_device(const char *text, struct ib_selection *selection)
 {
 	size_t len = strcspn(text, ":");
 
-	if (len >= sizeof(wish->device) || (!len && text[len]))
+	if (len >= sizeof(selection->device) || (!len && text[len]))
 		return false;
-	memcpy(wish->device, text, len);
-	return !text[len] || ib_wish_number(text + len + 1, 1, IB_PORT_MAX, &wish->port);
+	memcpy(selection->device, text, len);
+	return !text[len] || ib_selection_number(text + len + 1, 1, IB_PORT_MAX, &selection->port);
 }
 
-int ib_wish_parse(const char *device, const char *gid_index, struct ib_wish *wish)
+int ib_selection_parse(const char *device, const char *gid_index, struct ib_selection *selection)
 {
 	unsigned index;
 
-	*wish = (struct ib_wish){ .gid_index = -1 };
-	if (device && !ib_wish_device(device, wish)) {
+	*selection = (struct ib_selection){ .gid_index = -1 };
+	if (device && !ib_selection_device(device, selection)) {
 		UTIL_WARN(FABRIC,
 			  "FI_COPYRPC_DEVICE=%s: a name as ibv_devices lists it is wanted, or "
 			  "name:port\n",
@@ -52,12 +52,12 @@ int ib_wish_parse(const char *device, const char *gid_index, struct ib_wish *wis
 	}
 	if (!gid_index || !*gid_index)
 		return 0;
-	if (!ib_wish_number(gid_index, 0, IB_GID_MAX, &index)) {
+	if (!ib_selection_number(gid_index, 0, IB_GID_MAX, &index)) {
 		UTIL_WARN(FABRIC, "FI_COPYRPC_GID_INDEX=%s: a number from 0 to %u is wanted\n",
 			  gid_index, IB_GID_MAX);
 		return -FI_EINVAL;
 	}
-	wish->gid_index = (int)index;
+	selection->gid_index = (int)index;
 	return 0;
 }
 
@@ -107,8 +107,8 @@ static bool ib_port_is_forbidden(const struct ibv_device *device)
 }
 
 /** 0: looked at. */
-static int ib_port_try(struct ibv_device *device, const struct ib_wish *wish, struct ib_port *best,
-		       const char **why)
+static int ib_port_try(struct ibv_device *device, const struct ib_selection *selection,
+		       struct ib_port *best, const char **why)
 {
 	struct ibv_context *ctx = ibv_open_device(device);
 	struct ibv_device_attr attr;
@@ -127,14 +127,14 @@ static int ib_port_try(struct ibv_device *device, const struct ib_wish *wish, st
 	*why = "no port is active: check cable and link (ibv_devinfo)";
 	if (!ibv_query_device(ctx, &attr))
 		for (unsigned num = 1; num <= attr.phys_port_cnt; num++)
-			if (!wish->port || wish->port == num)
+			if (!selection->port || selection->port == num)
 				taken |= ib_port_look(ctx, num, best);
 	if (!taken)
 		ibv_close_device(ctx);
 	return taken ? 0 : -FI_ENODEV;
 }
 
-int ib_port_open(const struct ib_wish *wish, bool (*fits)(struct ibv_device *),
+int ib_port_open(const struct ib_selection *selection, bool (*fits)(struct ibv_device *),
 		 struct ib_port *port, const char **why)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -143,11 +143,11 @@ int ib_port_open(const struct ib_wish *wish, bool (*fits)(struct ibv_device *),
 	*port = (struct ib_port){ 0 };
 	*why = "there is no such device (ibv_devices lists them)";
 	for (struct ibv_device **it = list; it && *it; it++) {
-		if (*wish->device && strcmp(wish->device, ibv_get_device_name(*it)) != 0)
+		if (*selection->device && strcmp(selection->device, ibv_get_device_name(*it)) != 0)
 			continue;
 		if ((*it)->transport_type != IBV_TRANSPORT_IB || (fits && !fits(*it)))
 			continue;
-		if (ib_port_try(*it, wish, port, why) == -FI_EACCES)
+		if (ib_port_try(*it, selection, port, why) == -FI_EACCES)
 			ret = -FI_EACCES;
 	}
 	if (list)

@@ -12,14 +12,14 @@
 #include <stdint.h>
 
 /** What FI_COPYRPC_DEVICE and FI_COPYRPC_GID_INDEX say. */
-struct ib_wish {
+struct ib_selection {
 	char device[IBV_SYSFS_NAME_MAX]; /* empty: any */
 	unsigned port;                   /* 0: any */
 	int gid_index;                   /* -1: any */
 };
 
 /** 0, or -FI_EINVAL with a line in the log. NULL and empty texts wish nothing. */
-int ib_wish_parse(const char *device, const char *gid_index, struct ib_wish *wish);
+int ib_selection_parse(const char *device, const char *gid_index, struct ib_selection *selection);
 
 /** Bits per second of a port's transports together; 0: unknown codes. */
 uint64_t ib_port_speed(uint8_t active_width, uint8_t active_speed);
@@ -36,7 +36,7 @@ struct ib_port {
  * 0, -FI_ENODEV (no such device, or no active port), or -FI_EACCES (no right to it). *why then is a
  * sentence for the log.
  */
-int ib_port_open(const struct ib_wish *wish, bool (*fits)(struct ibv_device *),
+int ib_port_open(const struct ib_selection *selection, bool (*fits)(struct ibv_device *),
 		 struct ib_port *port, const char **why);
 
 #endif

@@ -169,7 +169,7 @@ int m5_dev_arm(struct dev *base)
 	uint32_t i;
 
 	m5_dev_disarm(base);
-	m5_dev_news_cold(dev);
+	m5_dev_event_cold(dev);
 	empty = dev->early.next == &dev->early;
 	m5_cq_arm(&dev->rx);
 	for (i = 0; i < dev->active_cnt; i++)

@@ -108,7 +108,7 @@ int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv
 		   struct ibv_cq **obj, struct m5_cq *cq);
 
 /** What the device says of itself: links that end by it are in `early` then. By who polls. */
-void m5_dev_news_cold(struct m5_dev *dev);
+void m5_dev_event_cold(struct m5_dev *dev);
 
 /** Buries what was closed without having been attached. By who polls, or when nobody does. */
 void m5_dev_defer_destroy(struct m5_dev *dev);

@@ -58,9 +58,9 @@ static void m5_poll_fail_one(struct m5_dev *dev, uint32_t qpn, int err)
 	}
 }
 
-void m5_dev_news_cold(struct m5_dev *dev)
+void m5_dev_event_cold(struct m5_dev *dev)
 {
-	struct ib_async_news news;
+	struct ib_async_event news;
 
 	while (ib_async_next(&dev->async, &news)) {
 		if (news.what == IB_ASYNC_ALL)

@@ -54,7 +54,7 @@ static inline bool m5_poll_sends(struct m5_dev *dev, struct dev_event *ev)
 	if (++dev->cursor == dev->active_cnt)
 		dev->cursor = 0;
 	if (UTIL_UNLIKELY(ib_async_is_due(&dev->async)))
-		m5_dev_news_cold(dev);
+		m5_dev_event_cold(dev);
 	return false;
 }
 

@@ -147,7 +147,7 @@ static inline bool m5_ud_take(struct m5_ud *ud, const struct m5_cqe *cqe, struct
 static inline int m5_ud_idle(struct m5_ud *ud)
 {
 	if (UTIL_UNLIKELY(ib_async_is_due(&ud->dev->async)))
-		m5_dev_news_cold(ud->dev);
+		m5_dev_event_cold(ud->dev);
 	return ud->ib.status;
 }
 

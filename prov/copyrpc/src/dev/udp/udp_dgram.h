@@ -82,9 +82,9 @@ static inline uint8_t *udp_buf(const struct udp_dgram *ud, uint32_t buf)
 int udp_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt);
 int udp_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
 void udp_release(struct dev_dgram *dg, uint32_t slot);
-int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
+int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 		  struct dev_dgram_in *in, unsigned cnt);
-void udp_put_back(struct dev_dgram *dg, const struct dev_dgram_place *place, unsigned first);
+void udp_put_back(struct dev_dgram *dg, const struct dev_dgram_target *place, unsigned first);
 
 /* What both ways of receiving share (udp_rx.c). */
 

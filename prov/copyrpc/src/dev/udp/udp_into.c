@@ -42,8 +42,8 @@ static void udp_pieces_add(struct udp_pieces *p, void *base, size_t len)
 }
 
 /** For at most `cnt` datagrams whose heads are in `buf`. */
-static void udp_pieces_init(struct udp_pieces *p, const struct dev_dgram_place *place, uint8_t *buf,
-			    unsigned cnt)
+static void udp_pieces_init(struct udp_pieces *p, const struct dev_dgram_target *place,
+			    uint8_t *buf, unsigned cnt)
 {
 	uint8_t *head = buf;
 	uint32_t part;
@@ -145,7 +145,7 @@ static int udp_run_hand_out(struct udp_dgram *ud, struct dev_dgram_in *in)
 	return (int)run->cnt;
 }
 
-int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
+int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 		  struct dev_dgram_in *in, unsigned cnt)
 {
 	struct udp_dgram *ud = (struct udp_dgram *)dg;
@@ -170,7 +170,7 @@ int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
 	return 0;
 }
 
-void udp_put_back(struct dev_dgram *dg, const struct dev_dgram_place *place, unsigned first)
+void udp_put_back(struct dev_dgram *dg, const struct dev_dgram_target *place, unsigned first)
 {
 	struct udp_dgram *ud = (struct udp_dgram *)dg;
 	struct udp_pieces p;

@@ -238,7 +238,7 @@ int vb_dev_arm(struct dev *base)
 	struct vb_dev *dev = (struct vb_dev *)base;
 
 	vb_dev_drain(dev);
-	vb_dev_news_cold(dev);
+	vb_dev_event_cold(dev);
 	if (ibv_req_notify_cq(dev->cq, 0))
 		return -FI_EAGAIN; /* then it is polled */
 	if (!util_list_is_empty(&dev->early) || !util_list_is_empty(&dev->failing))

@@ -92,7 +92,7 @@ static inline void vb_dev_refill(struct vb_dev *dev)
 }
 
 /** What the device says of itself: links that end by it are in `failing` then. By who polls. */
-void vb_dev_news_cold(struct vb_dev *dev);
+void vb_dev_event_cold(struct vb_dev *dev);
 
 int vb_dev_probe(struct dev_about *about);
 int vb_dev_open(struct dev **dev);

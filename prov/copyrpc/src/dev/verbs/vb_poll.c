@@ -204,9 +204,9 @@ static void vb_poll_fail_one(struct vb_dev *dev, uint32_t qpn, int err)
 	}
 }
 
-void vb_dev_news_cold(struct vb_dev *dev)
+void vb_dev_event_cold(struct vb_dev *dev)
 {
-	struct ib_async_news news;
+	struct ib_async_event news;
 
 	while (ib_async_next(&dev->async, &news)) {
 		if (news.what == IB_ASYNC_ALL)

@@ -53,7 +53,7 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 				return true;
 		if (dev->wc_at == dev->wc_cnt && !vb_poll_fill(dev)) {
 			if (UTIL_UNLIKELY(ib_async_is_due(&dev->async)))
-				vb_dev_news_cold(dev);
+				vb_dev_event_cold(dev);
 			return UTIL_UNLIKELY(dev->failing.next != &dev->failing) &&
 			       vb_poll_failing(dev, ev);
 		}

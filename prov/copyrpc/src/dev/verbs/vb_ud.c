@@ -175,7 +175,7 @@ int vb_ud_poll(struct dev_dgram *base, struct dev_dgram_in *in, unsigned cnt)
 			n += vb_ud_take(ud, wc, &in[n]);
 	}
 	if (!n && UTIL_UNLIKELY(ib_async_is_due(&ud->dev->async)))
-		vb_dev_news_cold(ud->dev);
+		vb_dev_event_cold(ud->dev);
 	return n || !ud->ib.status ? (int)n : ud->ib.status;
 }
 

@@ -7,7 +7,7 @@
 
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/erpc_pkt.h"
-#include "erpc/bulk/erpc_place.h"
+#include "erpc/bulk/erpc_direct.h"
 #include "util/copy.h"
 
 #define ERPC_GET_MASK (((1u << ERPC_GET_SLOTS) - 1) << ERPC_GET_SLOT)
@@ -15,7 +15,7 @@
 int erpc_get(struct core_chan *chan, struct core_get *get)
 {
 	struct erpc_session *s = erpc_session_of(chan);
-	struct erpc_fetch *fetch = (struct erpc_fetch *)get->engine;
+	struct erpc_get_op *fetch = (struct erpc_get_op *)get->engine;
 
 	if (s->err)
 		return s->err;
@@ -37,7 +37,7 @@ int erpc_get(struct core_chan *chan, struct core_get *get)
 }
 
 /** One request of a get: false: no memory now. */
-static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_fetch *fetch)
+static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_get_op *fetch)
 {
 	uint64_t rest = fetch->get->len - fetch->asked;
 	struct wire_erpc_get ask = {
@@ -56,7 +56,7 @@ static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_fe
 	s->tx[slot].fetch = fetch;
 	s->tx[slot].window = s->get_window;
 	s->tx[slot].fetch_off = fetch->asked;
-	erpc_place_begin(s);
+	erpc_direct_begin(s);
 	fetch->asked += ask.len;
 	fetch->open++;
 	if (fetch->asked == fetch->get->len)
@@ -70,7 +70,7 @@ void erpc_get_flush(struct erpc_session *s)
 		uint32_t slot = (uint32_t)__builtin_ctz(s->free_mask & ERPC_GET_MASK);
 
 		if (!erpc_get_begin(s, slot,
-				    UTIL_CONTAINER_OF(s->fetches.next, struct erpc_fetch, link))) {
+				    UTIL_CONTAINER_OF(s->fetches.next, struct erpc_get_op, link))) {
 			erpc_session_mark(s);
 			return;
 		}
@@ -81,7 +81,7 @@ void erpc_get_flush(struct erpc_session *s)
 static void erpc_get_over(struct erpc_session *s, uint32_t slot, int status)
 {
 	struct erpc_tx *tx = &s->tx[slot];
-	struct erpc_fetch *fetch = tx->fetch;
+	struct erpc_get_op *fetch = tx->fetch;
 	struct core_get *get = fetch->get;
 
 	erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
@@ -120,7 +120,7 @@ void erpc_get_part(struct erpc_session *s, uint32_t slot, const struct wire_erpc
 	struct core_get *get = tx->fetch->get;
 	uint64_t part = erpc_get_part_of(tx, h->pkt_num);
 
-	erpc_place_came(s, slot);
+	erpc_direct_received(s, slot);
 	if (!s->port->placed)
 		util_iov_scatter(get->iov, get->iov_cnt, tx->fetch_off + part * s->payload,
 				 in->data + WIRE_ERPC_HDR_LEN, in->len - WIRE_ERPC_HDR_LEN);
@@ -142,7 +142,7 @@ void erpc_get_fail(struct erpc_session *s, int err)
 		s->tx[slot].fetch = NULL;
 	}
 	while ((first = util_list_pop(&s->fetching))) {
-		struct erpc_fetch *fetch = UTIL_CONTAINER_OF(first, struct erpc_fetch, open_link);
+		struct erpc_get_op *fetch = UTIL_CONTAINER_OF(first, struct erpc_get_op, open_link);
 
 		util_list_remove(&fetch->link);
 		fetch->get->status = err;

@@ -16,7 +16,7 @@
 #define ERPC_GET_MAX (4u << 20)
 
 /** A get under way. Lives in core_get.engine. */
-struct erpc_fetch {
+struct erpc_get_op {
 	struct util_list link;      /* erpc_session.fetches, while some of it was not asked for */
 	struct util_list open_link; /* erpc_session.fetching, until its end */
 	struct core_get *get;
@@ -24,7 +24,7 @@ struct erpc_fetch {
 	uint32_t open;  /* requests under way */
 };
 
-_Static_assert(sizeof(struct erpc_fetch) <= sizeof(((struct core_get *)0)->engine), "lives there");
+_Static_assert(sizeof(struct erpc_get_op) <= sizeof(((struct core_get *)0)->engine), "lives there");
 
 /** core_chan_ops.get */
 int erpc_get(struct core_chan *chan, struct core_get *get);

@@ -7,7 +7,7 @@
 
 #include "erpc/tx/erpc_answer.h"
 #include "erpc/erpc_port.h"
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_call.h"
 #include "util/bits.h"
 
@@ -54,7 +54,7 @@ static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_
 		return "an allowance beyond what was granted";
 	s->owed_len += cost;
 	s->calls_owed++;
-	verdict = s->conn.up->on_call(&s->conn.chan, ref, data, len, erpc_body_hold(body));
+	verdict = s->conn.up->on_call(&s->conn.chan, ref, data, len, erpc_body_retain(body));
 	if (UTIL_LIKELY(verdict == CORE_RX_RETAIN))
 		body->refs++;
 	else if (verdict == CORE_RX_BAD)
@@ -101,7 +101,7 @@ static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_
 		data = wire_erpc_plain_next(at, end, WIRE_ERPC_FRAME_MSG, &op, &len);
 		if (UTIL_UNLIKELY(!data))
 			return NULL;
-		verdict = up->on_msg(&s->conn.chan, op, data, len, erpc_body_hold(body));
+		verdict = up->on_msg(&s->conn.chan, op, data, len, erpc_body_retain(body));
 		if (UTIL_LIKELY(verdict == CORE_RX_DONE))
 			continue;
 		why = erpc_deliver_kept(body, verdict);
@@ -159,7 +159,7 @@ static void erpc_deliver_one(struct erpc_session *s, uint32_t slot)
 
 	s->rx[slot].body = NULL;
 	body->delivered = true;
-	erpc_ride_passed(s, s->rx[slot].seq);
+	erpc_piggyback_passed(s, s->rx[slot].seq);
 	s->held_len += body->len;
 	body->refs += ERPC_DELIVER_REFS;
 	why = erpc_deliver_frames(s, body, &calls);
@@ -182,7 +182,7 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 		return;
 	}
 	memcpy(&head, s->rx[slot].body->data, sizeof(head));
-	why = erpc_ride_heard(s, head.ack);
+	why = erpc_piggyback_received(s, head.ack);
 	if (UTIL_UNLIKELY(why != NULL)) {
 		erpc_deliver_bad(s, why);
 		return;
@@ -242,7 +242,7 @@ bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_
 	const char *why;
 
 	memcpy(&head, in->data + WIRE_ERPC_HDR_LEN, sizeof(head));
-	why = erpc_ride_heard(s, head.ack);
+	why = erpc_piggyback_received(s, head.ack);
 	body = UTIL_LIKELY(!why) ? erpc_deliver_visit(s, in) : NULL;
 	if (UTIL_UNLIKELY(!body)) {
 		if (why)
@@ -251,7 +251,7 @@ bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_
 	}
 	s->order.next++;
 	s->rx[slot].seq = head.seq;
-	erpc_ride_passed(s, head.seq);
+	erpc_piggyback_passed(s, head.seq);
 	why = erpc_deliver_frames(s, body, &calls);
 	kept = erpc_deliver_stays(s, body);
 	if (kept) {
@@ -319,12 +319,12 @@ int erpc_keep(struct core_chan *chan, core_retain_t *retain)
 	struct erpc_body *body = erpc_session_of(chan)->telling;
 
 	body->refs++;
-	*retain = erpc_body_hold(body);
+	*retain = erpc_body_retain(body);
 	return 0;
 }
 
 void erpc_release(struct core_chan *chan, core_retain_t retain)
 {
-	erpc_body_put(erpc_body_held(retain));
+	erpc_body_put(erpc_body_retained(retain));
 	erpc_answer_released(erpc_session_of(chan));
 }

@@ -17,7 +17,7 @@
 #include "erpc/erpc_session.h"
 
 /** May bytes stay where they are? When half of the device's buffers are held, what is to stay is copied. */
-static inline bool erpc_deliver_may_hold(const struct erpc_port *port)
+static inline bool erpc_deliver_may_retain(const struct erpc_port *port)
 {
 	return port->dg->rx_held <= port->dg->rx_cnt / 2;
 }
@@ -28,7 +28,7 @@ static inline bool erpc_deliver_is_plain(const struct erpc_session *s,
 {
 	struct wire_erpc_batch head;
 
-	if (in->len < WIRE_ERPC_HDR_LEN + sizeof(head) || !erpc_deliver_may_hold(s->port))
+	if (in->len < WIRE_ERPC_HDR_LEN + sizeof(head) || !erpc_deliver_may_retain(s->port))
 		return false;
 	memcpy(&head, in->data + WIRE_ERPC_HDR_LEN, sizeof(head));
 	return head.seq == s->order.next && !s->order.kept_cnt;

@@ -13,7 +13,7 @@
 #include "erpc/rx/erpc_deliver.h"
 #include "erpc/bulk/erpc_expose.h"
 #include "erpc/erpc_pkt.h"
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_piggyback.h"
 #include "util/bits.h"
 
 /** What a slot takes. */
@@ -43,7 +43,7 @@ static inline void erpc_req_forget_last(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_rx *rx = &s->rx[slot];
 
-	erpc_ride_forget(s, slot);
+	erpc_piggyback_forget(s, slot);
 	if (UTIL_UNLIKELY(rx->out.unsent))
 		erpc_out_forget(&s->port->out, &rx->out);
 	if (rx->resp) {

@@ -18,7 +18,7 @@ static bool erpc_resp_replies(struct erpc_session *s, const struct dev_dgram_in 
 	bool kept = false;
 	struct erpc_body *body;
 
-	if (UTIL_LIKELY(erpc_deliver_may_hold(s->port)))
+	if (UTIL_LIKELY(erpc_deliver_may_retain(s->port)))
 		return erpc_deliver_response(s, in);
 	body = erpc_body_of(s, in, &kept);
 

@@ -15,7 +15,7 @@
 #include "engine/eng_conn.h"
 #include "engine/eng_engine.h"
 #include "erpc/tx/erpc_loss.h"
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_piggyback.h"
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
 #include "util/clock.h"
@@ -374,7 +374,7 @@ static int erpc_transport_arm_port(struct erpc_port *port, uint64_t now_ns, uint
 
 	if (port->idle)
 		erpc_port_tell_time(port, now_ns);
-	erpc_ride_overdue(port, true); /* who sleeps says nothing that could take them along */
+	erpc_piggyback_overdue(port, true); /* who sleeps says nothing that could take them along */
 	erpc_loss_forget_idle(port);
 	due = erpc_port_due_ns(port);
 	if (!erpc_port_is_quiet(port) || erpc_port_has_saved(port) || !due)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "erpc/tx/erpc_kick.h"
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 
@@ -56,7 +56,7 @@ bool erpc_answer_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
 }
 
 /** A CR that says more than that a part has arrived. */
-static void erpc_answer_cr(struct erpc_session *s, enum wire_erpc_said said, uint64_t req_num,
+static void erpc_answer_cr(struct erpc_session *s, enum wire_erpc_sent said, uint64_t req_num,
 			   uint32_t pkt_num, uint32_t what)
 {
 	struct wire_erpc_hdr h = {
@@ -124,7 +124,7 @@ static bool erpc_answer_batch(struct erpc_session *s, uint32_t slot)
 	}
 	rx->resp = erpc_answer_take(s);
 	if (!rx->resp)
-		erpc_ride_known(s, slot);
+		erpc_piggyback_acked(s, slot);
 	erpc_server_respond(&rx->s, rx->resp ? rx->resp->len : 0);
 	erpc_answer_packet(s, slot, (uint16_t)(rx->s.req_pkts - 1), WIRE_ERPC_RESP);
 	return true;
@@ -225,7 +225,7 @@ void erpc_answer_flush(struct erpc_session *s)
 	uint32_t slot;
 
 	s->reply_room = 0;
-	if (!erpc_ride_flush(s))
+	if (!erpc_piggyback_flush(s))
 		return;
 	if (s->wait_mask && !s->calls_owed)
 		erpc_answer_due(s, s->wait_mask);

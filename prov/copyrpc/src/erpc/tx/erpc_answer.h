@@ -3,7 +3,7 @@
  * When is a batch answered, and how do answers to calls travel?
  *
  * A batch without calls is answered at the end of the progress call that delivered it, or a batch of ours
- * takes its answer along (erpc_ride.h). One with calls waits for
+ * takes its answer along (erpc_piggyback.h). One with calls waits for
  * their answers, which then ride in its response: two packets for a call and its answer. It waits
  * no longer than ERPC_ANSWER_NS, and not at all once any answer is ready at the end of a progress
  * call. What comes later, or does not fit into a packet, goes as a request of its own (REPLIES),
@@ -18,7 +18,7 @@
 #define ERPC_ANSWER_H
 
 #include "erpc/erpc_session.h"
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_piggyback.h"
 
 /** A batch was delivered; `calls`: it had some. Its answer has a packet of its own, or takes others along. */
 void erpc_answer_soon(struct erpc_session *s, uint32_t slot, bool calls);
@@ -27,7 +27,7 @@ void erpc_answer_soon(struct erpc_session *s, uint32_t slot, bool calls);
 static inline void erpc_answer_delivered(struct erpc_session *s, uint32_t slot, bool calls)
 {
 	s->rx[slot].said = WIRE_ERPC_PROMPT;
-	if (calls || s->held_len > ERPC_HELD_MAX || !erpc_ride_begin(s, slot))
+	if (calls || s->held_len > ERPC_HELD_MAX || !erpc_piggyback_begin(s, slot))
 		erpc_answer_soon(s, slot, calls);
 }
 

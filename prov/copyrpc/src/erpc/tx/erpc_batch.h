@@ -2,7 +2,7 @@
 /*
  * When does what is said wait for more, and what becomes of a batch that leaves?
  *
- * The rules of the open batch (erpc_send.h), for who fills one and for who needs none (erpc_lone.h).
+ * The rules of the open batch (erpc_send.h), for who fills one and for who needs none (erpc_single.h).
  *
  * Shown by test/unit/erpc/tx/test_erpc_send.c.
  */
@@ -14,7 +14,7 @@
 #include "erpc/erpc_session.h"
 #include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_kick.h"
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_piggyback.h"
 
 #define ERPC_BATCH_HEAD   ((uint32_t)sizeof(struct wire_erpc_batch))
 #define ERPC_BURSTS_TRUST 2u /* bursts in a row, and one more is expected */
@@ -35,7 +35,7 @@ static inline bool erpc_batch_gathers(const struct erpc_session *s)
 }
 
 /** A message leaves by itself: so did the one before, if nothing followed it. */
-static inline void erpc_batch_alone(struct erpc_session *s)
+static inline void erpc_batch_is_single(struct erpc_session *s)
 {
 	if (s->lone)
 		s->bursts = 0;
@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) void erpc_batch_leave(struct erpc_s
 	s->left = end;
 	s->done_mask &= ~(1u << head.seq % ERPC_SLOTS);
 	s->port->stats.batches++;
-	head.ack = erpc_ride_take(s);
+	head.ack = erpc_piggyback_take(s);
 	memcpy(buf->data, &head, sizeof(head));
 	if (now)
 		erpc_first_go(s, slot, WIRE_ERPC_BATCH, buf, s->payload);

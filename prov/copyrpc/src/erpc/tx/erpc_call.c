@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "erpc/erpc_port.h"
-#include "erpc/tx/erpc_lone.h"
+#include "erpc/tx/erpc_single.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 
@@ -61,9 +61,9 @@ int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t r
 	return 0;
 }
 
-/** It leaves alone (erpc_lone.h). */
-static inline int erpc_call_lone(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
-				 uint32_t resp_max, void *context)
+/** It leaves alone (erpc_single.h). */
+static inline int erpc_call_single(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
+				   uint32_t resp_max, void *context)
 {
 	uint32_t body = (uint32_t)(sizeof(op) + len), id;
 	struct erpc_buf *lone;
@@ -71,13 +71,13 @@ static inline int erpc_call_lone(struct erpc_session *s, uint32_t op, const void
 
 	if (UTIL_UNLIKELY(erpc_call_ask(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
-	lone = erpc_lone_buf(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body));
+	lone = erpc_single_buf(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body));
 	lone->asks = true;
 	at = wire_erpc_frame_put(lone->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_CALL, id, resp_max,
 				 body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);
-	erpc_lone_go(s, lone);
+	erpc_single_go(s, lone);
 	return 0;
 }
 
@@ -98,18 +98,18 @@ erpc_call_buf_cold(struct erpc_session *s, uint32_t op, const void *buf, size_t 
 
 /** More is to be done than to join a batch. */
 static int __attribute__((noinline))
-erpc_call_buf_alone(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
-		    uint32_t resp_max, void *context, unsigned flags)
+erpc_call_buf_general(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
+		      uint32_t resp_max, void *context, unsigned flags)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, (uint32_t)(sizeof(op) + len));
 
-	if (s->grant_left >= erpc_call_cost(resp_max) && erpc_lone_may(s, span, len, flags))
-		return erpc_call_lone(s, op, buf, len, resp_max, context);
+	if (s->grant_left >= erpc_call_cost(resp_max) && erpc_single_may(s, span, len, flags))
+		return erpc_call_single(s, op, buf, len, resp_max, context);
 	return erpc_call_buf_cold(s, op, buf, len, resp_max, context, flags);
 }
 
 /** Is nothing but its bytes, and a name, to be done for a call of `span` bytes? */
-static inline bool erpc_call_joins(const struct erpc_session *s, uint32_t span, unsigned flags)
+static inline bool erpc_call_appends(const struct erpc_session *s, uint32_t span, unsigned flags)
 {
 	const uint8_t *end = flags & CORE_SEND_MORE ? s->fill_end : s->room_end;
 
@@ -124,9 +124,9 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	struct erpc_session *s = erpc_session_of(chan);
 	uint8_t *at = s->fill;
 
-	if (UTIL_UNLIKELY(!erpc_call_joins(s, span, flags) || len > UTIL_COPY_SHORT ||
+	if (UTIL_UNLIKELY(!erpc_call_appends(s, span, flags) || len > UTIL_COPY_SHORT ||
 			  s->grant_left < erpc_call_cost(resp_max)))
-		return erpc_call_buf_alone(s, op, buf, len, resp_max, context, flags);
+		return erpc_call_buf_general(s, op, buf, len, resp_max, context, flags);
 	if (UTIL_UNLIKELY(erpc_call_ask(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
 	s->open->asks = true;

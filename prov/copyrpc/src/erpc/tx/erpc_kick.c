@@ -4,7 +4,7 @@
 
 #include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_loss.h"
-#include "erpc/bulk/erpc_place.h"
+#include "erpc/bulk/erpc_direct.h"
 #include "util/bits.h"
 
 bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,
@@ -120,7 +120,7 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 		len = wire_erpc_pkt_len(buf->len, s->payload, h.pkt_num);
 	}
 	if (UTIL_UNLIKELY(tx->fetch))
-		erpc_place_asked(s, (uint32_t)(tx - s->tx));
+		erpc_direct_requested(s, (uint32_t)(tx - s->tx));
 	if (!h.pkt_num)
 		erpc_out_put_first(out, s->ah, buf, len, &h, &tx->out);
 	else

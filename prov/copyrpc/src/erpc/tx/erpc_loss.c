@@ -39,7 +39,7 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 }
 
 /** Silence after which what a slot has in flight is lost. */
-static uint64_t erpc_loss_patience(const struct erpc_session *s, const struct erpc_tx *tx)
+static uint64_t erpc_loss_resend_timeout(const struct erpc_session *s, const struct erpc_tx *tx)
 {
 	uint64_t silence;
 
@@ -56,7 +56,7 @@ static uint64_t erpc_loss_patience(const struct erpc_session *s, const struct er
 static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
-	uint64_t now_ns = s->port->now_ns, due_ns = tx->sent_ns + erpc_loss_patience(s, tx);
+	uint64_t now_ns = s->port->now_ns, due_ns = tx->sent_ns + erpc_loss_resend_timeout(s, tx);
 
 	if (due_ns > now_ns) {
 		uint64_t look_ns = now_ns + s->rto.look_ns;
@@ -65,7 +65,7 @@ static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 	}
 	if (!tx->out.unsent)
 		erpc_loss_timeout(s, slot);
-	return now_ns + erpc_loss_patience(s, tx);
+	return now_ns + erpc_loss_resend_timeout(s, tx);
 }
 
 static void erpc_loss_session(struct erpc_session *s)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "erpc/erpc_port.h"
-#include "erpc/tx/erpc_lone.h"
+#include "erpc/tx/erpc_single.h"
 #include "util/bits.h"
 #include "util/copy.h"
 
@@ -128,19 +128,19 @@ int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf
 	return erpc_reply_iov(chan, ref, &iov, len ? 1 : 0, len, 0);
 }
 
-/** It leaves alone (erpc_lone.h). */
-static inline int erpc_reply_lone(struct erpc_session *s, struct core_call_ref ref,
-				  struct erpc_body *body, const void *buf, size_t len)
+/** It leaves alone (erpc_single.h). */
+static inline int erpc_reply_single(struct erpc_session *s, struct core_call_ref ref,
+				    struct erpc_body *body, const void *buf, size_t len)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
-	struct erpc_buf *lone = erpc_lone_buf(s, span);
+	struct erpc_buf *lone = erpc_single_buf(s, span);
 
 	util_copy_short(wire_erpc_frame_put(lone->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_REPLY,
 					    ref.call_id, 0, (uint32_t)len),
 			buf, len);
 	s->calls_owed = 0;
 	s->owed_len -= ref.resp_max + ERPC_GRANT_CALL;
-	erpc_lone_respond(s, lone);
+	erpc_single_reply(s, lone);
 	erpc_body_put(body);
 	return 0;
 }
@@ -165,19 +165,19 @@ erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_retai
 
 /** More is to be done than to join others. */
 static int __attribute__((noinline))
-erpc_reply_buf_alone(struct erpc_session *s, struct core_call_ref ref, core_retain_t retain,
-		     const void *buf, size_t len, unsigned flags)
+erpc_reply_buf_general(struct erpc_session *s, struct core_call_ref ref, core_retain_t retain,
+		       const void *buf, size_t len, unsigned flags)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 
-	if (len <= ref.resp_max && erpc_lone_answers(s, span, len, flags))
-		return erpc_reply_lone(s, ref, erpc_body_held(retain), buf, len);
+	if (len <= ref.resp_max && erpc_single_replies(s, span, len, flags))
+		return erpc_reply_single(s, ref, erpc_body_retained(retain), buf, len);
 	return erpc_reply_buf_cold(s, ref, retain, buf, len, flags);
 }
 
 /** An answer joins the last of those that gather. */
-static inline void erpc_reply_join(struct erpc_session *s, struct core_call_ref ref, uint32_t span,
-				   const void *buf, size_t len)
+static inline void erpc_reply_append(struct erpc_session *s, struct core_call_ref ref,
+				     uint32_t span, const void *buf, size_t len)
 {
 	struct erpc_buf *to = UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
 	uint8_t *at = to->data + to->len;
@@ -196,12 +196,12 @@ int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_retain
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 	struct erpc_session *s = erpc_session_of(chan);
-	struct erpc_body *body = erpc_body_held(retain);
+	struct erpc_body *body = erpc_body_retained(retain);
 
 	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || span > s->reply_room || len > ref.resp_max ||
 			  len > UTIL_COPY_SHORT || body->refs < 2))
-		return erpc_reply_buf_alone(s, ref, retain, buf, len, flags);
+		return erpc_reply_buf_general(s, ref, retain, buf, len, flags);
 	body->refs--;
-	erpc_reply_join(s, ref, span, buf, len);
+	erpc_reply_append(s, ref, span, buf, len);
 	return 0;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "erpc/tx/erpc_batch.h"
-#include "erpc/tx/erpc_lone.h"
+#include "erpc/tx/erpc_single.h"
 #include "util/bits.h"
 
 #define ERPC_CROWD     3u  /* batches under way, and the next ones may be long */
@@ -188,7 +188,7 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 		return;
 	}
 	if (!(flags & CORE_SEND_NOW))
-		erpc_batch_alone(s);
+		erpc_batch_is_single(s);
 	erpc_send_leave(s);
 	erpc_kick(s);
 	erpc_port_ring(s->port);
@@ -223,8 +223,8 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 
 	if (UTIL_UNLIKELY(s->err))
 		return s->err;
-	if (erpc_lone_may(s, span, len, core_packed_flags(packed)))
-		lone = erpc_lone_buf(s, span);
+	if (erpc_single_may(s, span, len, core_packed_flags(packed)))
+		lone = erpc_single_buf(s, span);
 	at = lone ? lone->data + ERPC_BATCH_HEAD : erpc_send_room(s, span);
 	if (UTIL_UNLIKELY(!at))
 		return -FI_EAGAIN;
@@ -233,7 +233,7 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 	util_copy_short(at, ext, ext_len);
 	util_copy(at + ext_len, buf, len);
 	if (lone)
-		erpc_lone_go(s, lone);
+		erpc_single_go(s, lone);
 	else
 		erpc_send_added(s, span, core_packed_flags(packed));
 	return 1; /* CORE_CHAN_ASYNC */

@@ -52,7 +52,7 @@ static void cpr_conn_ended(void *ctx)
 	cpr_conn_no_memory(cpr_eq_post_cm(ep->eq_user.eq, FI_SHUTDOWN, &ep->fid.fid, NULL, 0));
 }
 
-static void cpr_conn_news(void *ctx)
+static void cpr_conn_event(void *ctx)
 {
 	struct cpr_ep *ep = ctx;
 
@@ -63,7 +63,7 @@ static const struct core_conn_ops cpr_conn_core_ops = {
 	.connected = cpr_conn_connected,
 	.failed = cpr_conn_failed,
 	.ended = cpr_conn_ended,
-	.news = cpr_conn_news,
+	.news = cpr_conn_event,
 };
 
 /* Whoever accepts was found at the listener's address, but has a port of its own for the handshake. */

@@ -150,11 +150,11 @@ static void cpr_av_drain(struct cpr_av *av, const fi_addr_t *fi_addr, size_t cou
 	bool busy;
 
 	do {
-		cpr_group_lock_all(av->domain);
+		cpr_pdom_lock_all(av->domain);
 		busy = cpr_av_is_busy(av, fi_addr, count);
 		if (busy)
-			cpr_group_progress_locked(av->domain);
-		cpr_group_unlock_all(av->domain);
+			cpr_pdom_progress_locked(av->domain);
+		cpr_pdom_unlock_all(av->domain);
 	} while (busy && cpr_drain_again(&drain));
 }
 
@@ -172,14 +172,14 @@ static int cpr_av_add(struct cpr_av *av, const struct sockaddr_storage *addr, fi
 {
 	int ret;
 
-	cpr_group_lock_all(av->domain);
+	cpr_pdom_lock_all(av->domain);
 	ret = av->kind->insert(av, addr, idx);
 	if (!ret) {
 		ret = cpr_av_tell_inserted(av, *idx);
 		if (ret)
 			cpr_av_remove_one(av, *idx);
 	}
-	cpr_group_unlock_all(av->domain);
+	cpr_pdom_unlock_all(av->domain);
 	return ret;
 }
 
@@ -336,13 +336,13 @@ static int cpr_av_remove(struct fid_av *fid, fi_addr_t *fi_addr, size_t count, u
 	if (flags)
 		return -FI_EINVAL;
 	cpr_av_drain(av, fi_addr, count);
-	cpr_group_lock_all(av->domain);
+	cpr_pdom_lock_all(av->domain);
 	for (i = 0; i < count; i++) {
 		err = cpr_av_remove_one(av, fi_addr[i]);
 		if (err && !ret)
 			ret = err;
 	}
-	cpr_group_unlock_all(av->domain);
+	cpr_pdom_unlock_all(av->domain);
 	return ret;
 }
 

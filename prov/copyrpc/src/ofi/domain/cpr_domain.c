@@ -31,7 +31,7 @@
 
 static void cpr_domain_fini_core(struct cpr_domain *domain)
 {
-	cpr_group_close_all(domain);
+	cpr_pdom_close_all(domain);
 	core_dom_fini(&domain->main.core);
 	pthread_mutex_destroy(&domain->changes);
 }
@@ -135,7 +135,7 @@ static int cpr_domain_init_core(struct cpr_domain *domain, const struct fi_domai
 		return ret;
 	pthread_mutex_init(&domain->changes, NULL);
 	domain->splits = cpr_domain_may_split(domain, attr);
-	cpr_group_init(&domain->main, domain);
+	cpr_pdom_init(&domain->main, domain);
 	return 0;
 }
 

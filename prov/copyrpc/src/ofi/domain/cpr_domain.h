@@ -19,7 +19,7 @@
 #include "dgram/dgram_over.h"
 #include "ofi/domain/cpr_engine.h"
 #include "ofi/queue/cpr_eq.h"
-#include "ofi/domain/cpr_group.h"
+#include "ofi/domain/cpr_pdom.h"
 #include "ofi/domain/cpr_progress.h"
 #include "ofi/base/cpr_ref.h"
 #include "ofi/queue/cpr_wait.h"
@@ -29,10 +29,10 @@ struct cpr_fabric;
 
 struct cpr_domain {
 	struct fid_domain fid;
-	struct cpr_group main;   /* the first one */
+	struct cpr_pdom main;    /* the first one */
 	pthread_mutex_t changes; /* what groups have in common changes: the outermost lock */
 	bool splits;             /* there may be more groups; under `changes` */
-	unsigned group_cnt;      /* how many there are besides; under `changes` */
+	unsigned pdom_cnt;       /* how many there are besides; under `changes` */
 	struct util_list eps; /* cpr_ep.domain_link: enabled ones, and aliases; under `changes` */
 	struct cpr_fabric *fabric;
 	struct util_list fabric_link; /* cpr_fabric.domains */
@@ -71,18 +71,18 @@ bool cpr_domain_is_inherited(const struct cpr_domain *domain);
 /** The first group's lock, and progress: for what is always in it. */
 static inline void cpr_domain_lock(struct cpr_domain *domain)
 {
-	cpr_group_lock(&domain->main);
+	cpr_pdom_lock(&domain->main);
 }
 
 static inline void cpr_domain_unlock(struct cpr_domain *domain)
 {
-	cpr_group_unlock(&domain->main);
+	cpr_pdom_unlock(&domain->main);
 }
 
 static inline void cpr_domain_progress(struct cpr_domain *domain)
 {
-	cpr_group_count_read(&domain->main);
-	cpr_group_progress(&domain->main);
+	cpr_pdom_count_read(&domain->main);
+	cpr_pdom_progress(&domain->main);
 }
 
 #endif

@@ -75,11 +75,11 @@ static void cpr_fork_disown_ep(struct cpr_ep *ep)
 	cpr_fork_spoil_cq(ep->rx_cq, FI_RECV);
 }
 
-static void cpr_fork_disown_group(struct cpr_group *group)
+static void cpr_fork_disown_pdom(struct cpr_pdom *pdom)
 {
-	struct core_dom *dom = &group->core;
+	struct core_dom *dom = &pdom->core;
 
-	group->is_inherited = true;
+	pdom->is_inherited = true;
 	dom->engine_ops = &cpr_fork_engine;
 	util_bias_init(&dom->own_lock);
 	util_list_init(&dom->work);
@@ -89,8 +89,8 @@ static void cpr_fork_disown(struct cpr_domain *domain)
 {
 	struct util_list *it, *tmp;
 
-	for (struct cpr_group *g = &domain->main; g; g = cpr_group_next(g))
-		cpr_fork_disown_group(g);
+	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g))
+		cpr_fork_disown_pdom(g);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &domain->eps)
 		cpr_fork_disown_ep(UTIL_CONTAINER_OF(it, struct cpr_ep, domain_link));
 }

@@ -41,9 +41,9 @@ static int cpr_mr_add(struct cpr_mr *mr)
 {
 	int ret;
 
-	cpr_group_lock_all(mr->domain);
+	cpr_pdom_lock_all(mr->domain);
 	ret = core_mr_add(&mr->domain->main.core, &mr->core, mr->domain->prov_key);
-	cpr_group_unlock_all(mr->domain);
+	cpr_pdom_unlock_all(mr->domain);
 	mr->fid.key = mr->core.key;
 	return ret;
 }
@@ -57,17 +57,17 @@ static void cpr_mr_remove(struct cpr_mr *mr)
 	uint64_t patience = (uint64_t)util_params.peer_timeout_ms * UTIL_NS_PER_MS;
 	uint64_t since = util_clock_ns();
 
-	cpr_group_lock_all(mr->domain);
+	cpr_pdom_lock_all(mr->domain);
 	core_mr_remove(&mr->domain->main.core, &mr->core);
 	while (mr->core.users) {
-		cpr_group_progress_locked(mr->domain);
+		cpr_pdom_progress_locked(mr->domain);
 		if (util_clock_ns() - since > patience)
 			core_rma_revoke(&mr->core, true);
-		cpr_group_unlock_all(mr->domain);
+		cpr_pdom_unlock_all(mr->domain);
 		sched_yield();
-		cpr_group_lock_all(mr->domain);
+		cpr_pdom_lock_all(mr->domain);
 	}
-	cpr_group_unlock_all(mr->domain);
+	cpr_pdom_unlock_all(mr->domain);
 }
 
 static int cpr_mr_close(struct fid *fid)
@@ -105,7 +105,7 @@ static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t f
 		return -FI_EINVAL;
 	if (flags & ~CPR_MR_REMOTE)
 		return -FI_EBADFLAGS;
-	cpr_group_unite(mr->domain); /* any endpoint's peers may count there */
+	cpr_pdom_merge_two(mr->domain); /* any endpoint's peers may count there */
 	cpr_domain_lock(mr->domain);
 	if (((flags & FI_REMOTE_READ) && mr->cntr[0]) || ((flags & FI_REMOTE_WRITE) && mr->cntr[1]))
 		ret = -FI_EINVAL;

@@ -29,9 +29,9 @@ static int cpr_progress_rest(struct cpr_domain *domain, struct cpr_progress_stat
 		state->seen_reads = domain->main.app_reads;
 		return CPR_PROGRESS_LOOK_MS;
 	}
-	if (!cpr_alarm_set(&domain->main)) {
+	if (!cpr_wakeup_set(&domain->main)) {
 		state->busy = 0;
-		cpr_alarm_rely(&domain->main, &domain->progress.alarm);
+		cpr_wakeup_use(&domain->main, &domain->progress.wakeup);
 		return -1;
 	}
 	return ++state->busy < CPR_PROGRESS_BUSY ? 0 : CPR_PROGRESS_LOOK_MS;
@@ -51,7 +51,7 @@ static int cpr_progress_step(struct cpr_domain *domain, struct cpr_progress_stat
 static void cpr_progress_woken(struct cpr_domain *domain)
 {
 	cpr_domain_lock(domain);
-	cpr_alarm_release(&domain->main, &domain->progress.alarm);
+	cpr_wakeup_release(&domain->main, &domain->progress.wakeup);
 	cpr_domain_unlock(domain);
 }
 
@@ -75,9 +75,9 @@ static void *cpr_progress_run(void *arg)
 	return NULL;
 }
 
-static void cpr_progress_wake(struct cpr_alarm_user *user)
+static void cpr_progress_wake(struct cpr_wakeup_user *user)
 {
-	eventfd_write(UTIL_CONTAINER_OF(user, struct cpr_progress, alarm)->wake_fd, 1);
+	eventfd_write(UTIL_CONTAINER_OF(user, struct cpr_progress, wakeup)->wake_fd, 1);
 }
 
 /* The application's signals are not for this thread. */
@@ -101,7 +101,7 @@ int cpr_progress_start(struct cpr_domain *domain)
 	progress->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (progress->wake_fd < 0)
 		return -errno;
-	cpr_alarm_user_init(&progress->alarm, cpr_progress_wake);
+	cpr_wakeup_user_init(&progress->wakeup, cpr_progress_wake);
 	ret = cpr_progress_create(domain);
 	if (ret) {
 		UTIL_WARN(DOMAIN, "progress thread: %s; without FI_PROGRESS_AUTO none is needed\n",
@@ -111,7 +111,7 @@ int cpr_progress_start(struct cpr_domain *domain)
 	}
 	progress->running = true;
 	cpr_domain_lock(domain);
-	cpr_alarm_attend(&domain->main);
+	cpr_wakeup_drain(&domain->main);
 	cpr_domain_unlock(domain);
 	return 0;
 }
@@ -122,7 +122,7 @@ void cpr_progress_stop(struct cpr_progress *progress)
 		return;
 	progress->running = false;
 	__atomic_store_n(&progress->stops, true, __ATOMIC_RELEASE);
-	cpr_progress_wake(&progress->alarm);
+	cpr_progress_wake(&progress->wakeup);
 	pthread_join(progress->thread, NULL);
 	close(progress->wake_fd);
 }

@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "ofi/domain/cpr_alarm.h"
+#include "ofi/domain/cpr_wakeup.h"
 
 struct cpr_domain;
 
@@ -21,7 +21,7 @@ struct cpr_progress {
 	int wake_fd;
 	bool stops; /* atomic */
 	bool running;
-	struct cpr_alarm_user alarm;
+	struct cpr_wakeup_user wakeup;
 };
 
 /** Starts the domain's thread. 0 or -FI_E*. */

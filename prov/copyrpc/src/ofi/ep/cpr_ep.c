@@ -162,13 +162,13 @@ int cpr_ep_enable(struct cpr_ep *ep)
 	ret = cpr_ep_check_bound(ep);
 	if (ret)
 		return ret;
-	cpr_group_enter(ep);
+	cpr_pdom_enter(ep);
 	core_dom_lock(ep->dom);
 	ret = ep->kind->start(ep);
 	ep->is_enabled = !ret;
 	core_dom_unlock(ep->dom);
 	if (ret) {
-		cpr_group_leave(ep);
+		cpr_pdom_leave(ep);
 		UTIL_WARN(EP_CTRL, "fi_enable: %s; choose another source address or port\n",
 			  fi_strerror(-ret));
 		return ret;
@@ -216,7 +216,7 @@ static void cpr_ep_drain(struct cpr_ep *ep)
 	bool busy;
 
 	do {
-		cpr_group_progress_all(ep->domain);
+		cpr_pdom_progress_all(ep->domain);
 		core_dom_lock(ep->dom);
 		busy = ep->kind->is_busy(ep);
 		core_dom_unlock(ep->dom);
@@ -239,7 +239,7 @@ static int cpr_ep_close(struct fid *fid)
 		ep->kind->stop(ep);
 		ep->is_enabled = false;
 		core_dom_unlock(ep->dom);
-		cpr_group_leave(ep);
+		cpr_pdom_leave(ep);
 	}
 	cpr_conn_fini(ep);
 	cpr_ep_unbind_all(ep);

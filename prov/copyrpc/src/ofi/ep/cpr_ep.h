@@ -73,7 +73,7 @@ bool cpr_drain_again(struct cpr_drain *drain);
 struct cpr_ep {
 	struct fid_ep fid;
 	struct core_ep *core; /* of `owner` */
-	struct core_dom *dom; /* of its group (cpr_group.h): the first one's until fi_enable */
+	struct core_dom *dom; /* of its group (cpr_pdom.h): the first one's until fi_enable */
 	uint64_t tx_flags;    /* of transfers without a flags parameter */
 	uint64_t rx_flags;
 	size_t send_max;   /* bytes of a send with tx_flags: less if they say FI_INJECT */

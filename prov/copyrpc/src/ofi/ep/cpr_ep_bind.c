@@ -29,9 +29,9 @@ static int cpr_ep_bind_av(struct cpr_ep *ep, struct cpr_av *av)
 		return -FI_EINVAL;
 	ep->av = av;
 	cpr_ref_get(&av->refs);
-	cpr_group_lock_all(ep->domain);
+	cpr_pdom_lock_all(ep->domain);
 	util_list_push_back(&av->eps, &ep->av_link);
-	cpr_group_unlock_all(ep->domain);
+	cpr_pdom_unlock_all(ep->domain);
 	return 0;
 }
 
@@ -110,7 +110,7 @@ static int cpr_ep_bind_eq(struct cpr_ep *ep, struct cpr_eq *eq)
 	int ret = cpr_eq_attach(eq, ep->domain, &ep->eq_user);
 
 	if (!ret)
-		cpr_group_tie_eq(ep);
+		cpr_pdom_assign_eq(ep);
 	return ret;
 }
 
@@ -144,9 +144,9 @@ void cpr_ep_unbind_all(struct cpr_ep *ep)
 {
 	cpr_eq_detach(&ep->eq_user);
 	if (ep->av) {
-		cpr_group_lock_all(ep->domain);
+		cpr_pdom_lock_all(ep->domain);
 		util_list_remove(&ep->av_link);
-		cpr_group_unlock_all(ep->domain);
+		cpr_pdom_unlock_all(ep->domain);
 		cpr_ref_put(&ep->av->refs);
 	}
 	if (ep->tx_cq)

@@ -20,7 +20,7 @@ static inline struct cpr_cntr *cpr_cntr_of(struct fid_cntr *fid)
 static bool cpr_cntr_helps(struct cpr_cntr *cntr, bool vain)
 {
 	cntr->reads = vain ? cntr->reads + 1 : 0;
-	return vain && cntr->reads % CPR_GROUP_IDLE_READS == 0;
+	return vain && cntr->reads % CPR_PDOM_IDLE_READS == 0;
 }
 
 /*
@@ -36,31 +36,31 @@ static bool cpr_cntr_is_fresh(struct cpr_cntr *cntr)
 static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
-	struct cpr_group *group = cpr_place_lock(&cntr->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cntr->place);
 	uint64_t value;
 	bool helps;
 
 	if (!cpr_cntr_is_fresh(cntr))
-		cpr_group_progress(group);
+		cpr_pdom_progress(pdom);
 	value = cntr->core.value;
 	helps = cpr_cntr_helps(cntr, value == cntr->told_value);
 	cntr->told_value = value;
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	if (UTIL_UNLIKELY(helps))
-		cpr_group_help(cntr->domain, group);
+		cpr_pdom_progress_others(cntr->domain, pdom);
 	return value;
 }
 
 static uint64_t cpr_cntr_readerr(struct fid_cntr *fid)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
-	struct cpr_group *group = cpr_place_lock(&cntr->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cntr->place);
 	uint64_t errors;
 
-	cpr_group_progress(group);
+	cpr_pdom_progress(pdom);
 	errors = cntr->core.errors;
 	cntr->told_errors = errors;
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	return errors;
 }
 
@@ -77,11 +77,11 @@ static int cpr_cntr_change(struct fid_cntr *fid, uint64_t value, bool add, bool 
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
 	uint64_t *word = err ? &cntr->core.errors : &cntr->core.value;
-	struct cpr_group *group = cpr_place_lock(&cntr->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cntr->place);
 
 	*word = add ? *word + value : value;
 	cpr_cntr_touched(cntr);
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	return 0;
 }
 
@@ -120,7 +120,7 @@ void cpr_cntr_watch(struct cpr_cntr *cntr)
 }
 
 /* Waits for the threshold or for a new error, locked: by another group afterwards, if it moved. */
-static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_group **group, uint64_t threshold,
+static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_pdom **pdom, uint64_t threshold,
 				int timeout)
 {
 	uint64_t errors = cntr->core.errors;
@@ -129,13 +129,13 @@ static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_group **group,
 
 	cpr_wait_begin(&cntr->wait, &call, timeout);
 	while (!ret) {
-		cpr_group_progress(*group);
+		cpr_pdom_progress(*pdom);
 		if (cntr->core.value >= threshold)
 			return 0;
 		if (cntr->core.errors != errors)
 			return -FI_EAVAIL;
 		cpr_cntr_watch(cntr);
-		ret = cpr_wait_sleep(&cntr->wait, &cntr->place, group, &call);
+		ret = cpr_wait_sleep(&cntr->wait, &cntr->place, pdom, &call);
 	}
 	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
 }
@@ -154,32 +154,32 @@ static bool cpr_cntr_is_unread(struct cpr_cntr *cntr)
 static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
-	struct cpr_group *group = cpr_place_lock(&cntr->place);
-	int ret = cpr_cntr_wait_locked(cntr, &group, threshold, timeout);
+	struct cpr_pdom *pdom = cpr_member_lock(&cntr->place);
+	int ret = cpr_cntr_wait_locked(cntr, &pdom, threshold, timeout);
 
 	cpr_cntr_is_unread(cntr);
 	if (cntr->wait.sleepers)
 		cpr_wait_kick(&cntr->wait);
 	else if (util_list_is_empty(&cntr->triggers))
 		cntr->core.notify = NULL;
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	return ret;
 }
 
 int cpr_cntr_trywait(struct cpr_cntr *cntr, bool shares)
 {
-	struct cpr_group *group;
+	struct cpr_pdom *pdom;
 	int ret = -FI_EAGAIN;
 
 	if (!cpr_wait_has_fd(cntr->wait.obj))
 		return -FI_EINVAL;
-	group = cpr_place_lock(&cntr->place);
-	cpr_group_progress(group);
+	pdom = cpr_member_lock(&cntr->place);
+	cpr_pdom_progress(pdom);
 	if (!cpr_cntr_is_unread(cntr)) {
 		cpr_cntr_watch(cntr);
-		ret = cpr_wait_try(&cntr->wait, group, shares);
+		ret = cpr_wait_try(&cntr->wait, pdom, shares);
 	}
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	return ret;
 }
 
@@ -199,7 +199,7 @@ static int cpr_cntr_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cntr->refs))
 		return -FI_EBUSY;
-	cpr_place_fini(&cntr->place, cntr->domain);
+	cpr_member_fini(&cntr->place, cntr->domain);
 	cpr_waitset_close_member(&cntr->wait);
 	cpr_ref_put(&cntr->domain->refs);
 	free(cntr);
@@ -284,7 +284,7 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.ops =
 		cpr_wait_blocks(obj) || obj == FI_WAIT_NONE ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
-	cpr_place_init(&cntr->place, cntr->domain, &cntr->wait.alarm);
+	cpr_member_init(&cntr->place, cntr->domain, &cntr->wait.wakeup);
 	cpr_trigger_init(cntr);
 	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
 				      &cntr->fid.fid);

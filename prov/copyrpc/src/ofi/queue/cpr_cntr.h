@@ -13,7 +13,7 @@
 
 #include "core/core_cntr.h"
 #include "core/core_dom.h"
-#include "ofi/domain/cpr_group.h"
+#include "ofi/domain/cpr_pdom.h"
 #include "ofi/base/cpr_ref.h"
 #include "ofi/queue/cpr_wait.h"
 
@@ -22,7 +22,7 @@ struct cpr_domain;
 struct cpr_cntr {
 	struct fid_cntr fid;
 	struct cpr_domain *domain;
-	struct cpr_place place;
+	struct cpr_member place;
 	struct core_cntr core;
 	struct cpr_wait wait;
 	uint32_t reads;      /* that changed nothing, since another was looked after */

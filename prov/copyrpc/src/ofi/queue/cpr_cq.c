@@ -16,7 +16,7 @@
 
 #define CPR_CQ_SIZE_MAX 65536u /* of the first allocation: the queue grows anyway */
 
-#define CPR_CQ_IDLE_READS 1024u /* a power of two, and of CPR_GROUP_IDLE_READS */
+#define CPR_CQ_IDLE_READS 1024u /* a power of two, and of CPR_PDOM_IDLE_READS */
 
 /* fi_cq_err_entry as libfabric 1.20 and later have it; before, it ended with err_data_size. */
 struct cpr_cq_err_entry_src {
@@ -96,15 +96,15 @@ static ssize_t cpr_cq_empty(const struct core_cq *q)
 
 /* The end of a read that took nothing. Again and again: others may want the processor, or progress. */
 static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
-							     struct cpr_group *group)
+							     struct cpr_pdom *pdom)
 {
 	ssize_t ret = cpr_cq_empty(&cq->core);
 	uint32_t reads = ++cq->idle_reads;
 
-	cpr_group_unlock(group);
-	if (UTIL_LIKELY(reads % CPR_GROUP_IDLE_READS))
+	cpr_pdom_unlock(pdom);
+	if (UTIL_LIKELY(reads % CPR_PDOM_IDLE_READS))
 		return ret;
-	cpr_group_help(cq->domain, group);
+	cpr_pdom_progress_others(cq->domain, pdom);
 	if (reads % CPR_CQ_IDLE_READS == 0)
 		sched_yield();
 	return ret;
@@ -114,16 +114,16 @@ CPR_CQ_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, f
 				  size_t entry_len)
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
-	struct cpr_group *group = cpr_place_lock(&cq->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cq->place);
 	struct core_cq *q = &cq->core;
 	ssize_t ret;
 
-	cpr_group_progress(group);
+	cpr_pdom_progress(pdom);
 	ret = cpr_cq_take(q, buf, count, src, entry_len);
 	if (UTIL_UNLIKELY(!ret))
-		return cpr_cq_read_nothing(cq, group);
+		return cpr_cq_read_nothing(cq, pdom);
 	cq->idle_reads = 0;
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	return ret;
 }
 
@@ -157,20 +157,20 @@ static uint64_t cpr_cq_threshold(const struct cpr_cq *cq, const void *cond, size
  * Waits until a read would find something: 0, -FI_EAGAIN (time, signal) or an error. Locked: the
  * queue may be in another group afterwards.
  */
-static int cpr_cq_wait(struct cpr_cq *cq, struct cpr_group **group, uint64_t threshold, int timeout)
+static int cpr_cq_wait(struct cpr_cq *cq, struct cpr_pdom **pdom, uint64_t threshold, int timeout)
 {
 	struct cpr_wait_call call;
 	int ret = 0;
 
 	cpr_wait_begin(&cq->wait, &call, timeout);
 	while (!ret) {
-		cpr_group_progress(*group);
+		cpr_pdom_progress(*pdom);
 		if (cpr_cq_is_ready(&cq->core, threshold))
 			return 0;
 		if (cpr_wait_is_signaled(&cq->wait, &call))
 			return -FI_EAGAIN;
 		core_cq_set_notify(&cq->core, cpr_cq_notify);
-		ret = cpr_wait_sleep(&cq->wait, &cq->place, group, &call);
+		ret = cpr_wait_sleep(&cq->wait, &cq->place, pdom, &call);
 	}
 	return ret;
 }
@@ -179,11 +179,11 @@ static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr
 			    const void *cond, int timeout, size_t entry_len)
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
-	struct cpr_group *group = cpr_place_lock(&cq->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cq->place);
 	ssize_t ret;
 	int err;
 
-	err = cpr_cq_wait(cq, &group, cpr_cq_threshold(cq, cond, count), timeout);
+	err = cpr_cq_wait(cq, &pdom, cpr_cq_threshold(cq, cond, count), timeout);
 	if (!cq->wait.sleepers)
 		core_cq_set_notify(&cq->core, NULL);
 	ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
@@ -192,24 +192,24 @@ static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr
 	/* Others sleep on the same queue and there is more: the next one, please. */
 	if (cq->wait.sleepers && !core_cq_is_empty(&cq->core))
 		cpr_wait_kick(&cq->wait);
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	return ret;
 }
 
 int cpr_cq_trywait(struct cpr_cq *cq, bool shares)
 {
-	struct cpr_group *group;
+	struct cpr_pdom *pdom;
 	int ret = -FI_EAGAIN;
 
 	if (!cpr_wait_has_fd(cq->wait.obj))
 		return -FI_EINVAL;
-	group = cpr_place_lock(&cq->place);
-	cpr_group_progress(group);
+	pdom = cpr_member_lock(&cq->place);
+	cpr_pdom_progress(pdom);
 	if (!cpr_cq_is_ready(&cq->core, 1)) {
 		core_cq_set_notify(&cq->core, cpr_cq_notify);
-		ret = cpr_wait_try(&cq->wait, group, shares);
+		ret = cpr_wait_try(&cq->wait, pdom, shares);
 	}
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	return ret;
 }
 
@@ -235,13 +235,13 @@ static ssize_t cpr_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, u
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
 	struct fi_cq_err_entry err = { 0 };
-	struct cpr_group *group = cpr_place_lock(&cq->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cq->place);
 	struct core_cqe *cqe;
 	fi_addr_t src = FI_ADDR_NOTAVAIL;
 	int ret;
 
 	(void)flags;
-	cpr_group_progress(group);
+	cpr_pdom_progress(pdom);
 	cqe = core_cq_front(&cq->core);
 	if (cqe)
 		src = cqe->src;
@@ -251,7 +251,7 @@ static ssize_t cpr_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, u
 		err.prov_errno = FI_EOVERRUN;
 		ret = 1;
 	}
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	if (ret == 1)
 		cpr_cq_fill_err(cq, &err, src, buf);
 	return ret;
@@ -338,7 +338,7 @@ static int cpr_cq_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cq->refs))
 		return -FI_EBUSY;
-	cpr_place_fini(&cq->place, cq->domain);
+	cpr_member_fini(&cq->place, cq->domain);
 	cpr_waitset_close_member(&cq->wait);
 	core_cq_fini(&cq->core);
 	cpr_ref_put(&cq->domain->refs);
@@ -406,7 +406,7 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	cq->wait_cond = attr->wait_cond;
 	cq->has_data = attr->format == FI_CQ_FORMAT_DATA || attr->format == FI_CQ_FORMAT_TAGGED;
 	cq->domain = cpr_domain_of(domain);
-	cpr_place_init(&cq->place, cq->domain, &cq->wait.alarm);
+	cpr_member_init(&cq->place, cq->domain, &cq->wait.wakeup);
 	ret = cpr_cq_init(cq, attr);
 	if (ret) {
 		free(cq);

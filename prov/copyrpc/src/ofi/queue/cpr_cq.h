@@ -10,7 +10,7 @@
  * Who reads an empty queue in a circle gives the processor away now and then: the peer that he
  * waits for may want it. With a processor of one's own this costs nothing that can be measured;
  * two that share one exchange a message in tens of microseconds instead of time slices. More often
- * he looks after groups of endpoints that nobody reads (cpr_group_help).
+ * he looks after groups of endpoints that nobody reads (cpr_pdom_progress_others).
  *
  * Shown by test/unit/ofi/queue/test_cpr_cq.c.
  */
@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "core/core_cq.h"
-#include "ofi/domain/cpr_group.h"
+#include "ofi/domain/cpr_pdom.h"
 #include "ofi/base/cpr_ref.h"
 #include "ofi/queue/cpr_wait.h"
 
@@ -30,7 +30,7 @@ struct cpr_domain;
 
 struct cpr_cq {
 	struct fid_cq fid;
-	struct cpr_place place;
+	struct cpr_member place;
 	struct core_cq core;
 	uint32_t idle_reads; /* in a row that found nothing */
 	struct cpr_wait wait;
@@ -44,7 +44,7 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 		void *context);
 
 /** Is there something to read, here or (core_cq.intake_cnt) elsewhere? For fi_poll. */
-static inline bool cpr_cq_has_news(const struct cpr_cq *cq)
+static inline bool cpr_cq_has_event(const struct cpr_cq *cq)
 {
 	return !core_cq_is_empty(&cq->core) || cq->core.intake_cnt;
 }

@@ -43,7 +43,7 @@ static bool cpr_eq_is_request(const struct util_list *link)
  * once, and that request needs no progress to be queued, while the listener's end of the first one
  * does: it goes ahead of requests, as it came.
  */
-static struct util_list *cpr_eq_place(struct cpr_eq *eq, const struct cpr_eq_event *ev)
+static struct util_list *cpr_eq_member(struct cpr_eq *eq, const struct cpr_eq_event *ev)
 {
 	struct util_list *at = &eq->events;
 
@@ -55,7 +55,7 @@ static struct util_list *cpr_eq_place(struct cpr_eq *eq, const struct cpr_eq_eve
 void cpr_eq_push(struct cpr_eq *eq, struct cpr_eq_event *ev)
 {
 	pthread_mutex_lock(&eq->lock);
-	util_list_push_back(cpr_eq_place(eq, ev), &ev->link);
+	util_list_push_back(cpr_eq_member(eq, ev), &ev->link);
 	cpr_wait_kick(&eq->wait);
 	pthread_mutex_unlock(&eq->lock);
 }
@@ -164,7 +164,7 @@ static ssize_t cpr_eq_read_locked(struct cpr_eq *eq, uint32_t *event, void *buf,
 	first = util_list_first(&eq->events);
 	asks = first && cpr_eq_is_request(first);
 	pthread_mutex_unlock(&eq->lock);
-	if (asks) /* what is up goes first: see cpr_eq_place */
+	if (asks) /* what is up goes first: see cpr_eq_member */
 		cpr_eq_progress(eq);
 	pthread_mutex_lock(&eq->lock);
 	ret = cpr_eq_take(eq, event, buf, len, flags);

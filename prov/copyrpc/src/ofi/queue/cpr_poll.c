@@ -30,38 +30,38 @@ static inline struct cpr_poll *cpr_poll_of(struct fid_poll *fid)
 	return container_of(fid, struct cpr_poll, fid);
 }
 
-static struct cpr_place *cpr_poll_place(struct fid *fid)
+static struct cpr_member *cpr_poll_member_of(struct fid *fid)
 {
 	if (fid->fclass == FI_CLASS_CQ)
 		return &container_of(fid, struct cpr_cq, fid.fid)->place;
 	return &container_of(fid, struct cpr_cntr, fid.fid)->place;
 }
 
-static bool cpr_poll_has_news(struct fid *fid)
+static bool cpr_poll_has_event(struct fid *fid)
 {
 	if (fid->fclass == FI_CLASS_CQ)
-		return cpr_cq_has_news(container_of(fid, struct cpr_cq, fid.fid));
+		return cpr_cq_has_event(container_of(fid, struct cpr_cq, fid.fid));
 	return cpr_cntr_has_changed(container_of(fid, struct cpr_cntr, fid.fid));
 }
 
 /* Progress once for members in a row that make it together. */
-static bool cpr_poll_look(struct fid *member, struct cpr_group **last)
+static bool cpr_poll_look(struct fid *member, struct cpr_pdom **last)
 {
-	struct cpr_group *group = cpr_place_lock(cpr_poll_place(member));
+	struct cpr_pdom *pdom = cpr_member_lock(cpr_poll_member_of(member));
 	bool news;
 
-	if (group != *last)
-		cpr_group_progress(group);
-	*last = group;
-	news = cpr_poll_has_news(member);
-	cpr_group_unlock(group);
+	if (pdom != *last)
+		cpr_pdom_progress(pdom);
+	*last = pdom;
+	news = cpr_poll_has_event(member);
+	cpr_pdom_unlock(pdom);
 	return news;
 }
 
 static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 {
 	struct cpr_poll *poll = cpr_poll_of(fid);
-	struct cpr_group *last = NULL;
+	struct cpr_pdom *last = NULL;
 	struct util_list *it, *tmp;
 	int found = 0;
 	bool helps;
@@ -74,10 +74,10 @@ static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 			context[found++] = member->context;
 	}
 	poll->vain = found ? 0 : poll->vain + 1;
-	helps = !found && poll->vain % CPR_GROUP_IDLE_READS == 0;
+	helps = !found && poll->vain % CPR_PDOM_IDLE_READS == 0;
 	pthread_mutex_unlock(&poll->lock);
 	if (helps)
-		cpr_group_help(poll->domain, last);
+		cpr_pdom_progress_others(poll->domain, last);
 	return found;
 }
 

@@ -33,7 +33,7 @@ static void cpr_wait_close_fds(struct cpr_wait *wait)
 		close(wait->epoll_fd);
 	wait->event_fd = -1;
 	wait->epoll_fd = -1;
-	wait->groups = 0;
+	wait->pdoms = 0;
 }
 
 /*
@@ -77,9 +77,9 @@ static const struct cpr_wait_traits *cpr_wait_traits_of(enum fi_wait_obj obj)
 }
 
 /* The alarm does not hold any more: who sleeps is to look again. */
-static void cpr_wait_woken(struct cpr_alarm_user *user)
+static void cpr_wait_woken(struct cpr_wakeup_user *user)
 {
-	cpr_wait_kick(UTIL_CONTAINER_OF(user, struct cpr_wait, alarm));
+	cpr_wait_kick(UTIL_CONTAINER_OF(user, struct cpr_wait, wakeup));
 }
 
 int cpr_wait_open(struct cpr_wait *wait, enum fi_wait_obj obj)
@@ -88,8 +88,8 @@ int cpr_wait_open(struct cpr_wait *wait, enum fi_wait_obj obj)
 	wait->epoll_fd = -1;
 	wait->event_fd = -1;
 	wait->set = NULL;
-	wait->groups = 0;
-	cpr_alarm_user_init(&wait->alarm, cpr_wait_woken);
+	wait->pdoms = 0;
+	cpr_wakeup_user_init(&wait->wakeup, cpr_wait_woken);
 	return cpr_wait_traits_of(obj)->offered ? 0 : -FI_ENOSYS;
 }
 
@@ -127,35 +127,35 @@ int cpr_wait_fd(struct cpr_wait *wait)
 }
 
 /* From now on the descriptor watches the engines of these groups, and of no others. 0 or -FI_E*. */
-static int cpr_wait_watch_groups(struct cpr_wait *wait, struct cpr_domain *domain, uint64_t groups)
+static int cpr_wait_watch_pdoms(struct cpr_wait *wait, struct cpr_domain *domain, uint64_t pdoms)
 {
 	int ret = 0;
 
-	for (struct cpr_group *g = &domain->main; g && wait->groups != groups && !ret;
-	     g = cpr_group_next(g)) {
+	for (struct cpr_pdom *g = &domain->main; g && wait->pdoms != pdoms && !ret;
+	     g = cpr_pdom_next(g)) {
 		int fd = core_dom_wait_fd(&g->core);
 
-		if (!((wait->groups ^ groups) & CPR_GROUP_BIT(g)))
+		if (!((wait->pdoms ^ pdoms) & CPR_PDOM_BIT(g)))
 			continue;
-		if (groups & CPR_GROUP_BIT(g))
+		if (pdoms & CPR_PDOM_BIT(g))
 			ret = cpr_wait_watch(wait, fd);
 		else
 			epoll_ctl(wait->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 		if (!ret)
-			wait->groups ^= CPR_GROUP_BIT(g);
+			wait->pdoms ^= CPR_PDOM_BIT(g);
 	}
 	return ret;
 }
 
 /* May the caller sleep on the descriptor, which is empty? 0: yes; -FI_E*: look again. Locked. */
-static int cpr_wait_arm(struct cpr_wait *wait, struct cpr_group *group, enum cpr_group_rest how)
+static int cpr_wait_arm(struct cpr_wait *wait, struct cpr_pdom *pdom, enum cpr_pdom_idle how)
 {
-	uint64_t groups;
-	int ret = cpr_group_rest(group, how, &groups);
+	uint64_t pdoms;
+	int ret = cpr_pdom_idle(pdom, how, &pdoms);
 
 	if (wait->sleepers) /* what others on it are woken for stays */
-		groups |= wait->groups;
-	return ret ? ret : cpr_wait_watch_groups(wait, group->domain, groups);
+		pdoms |= wait->pdoms;
+	return ret ? ret : cpr_wait_watch_pdoms(wait, pdom->domain, pdoms);
 }
 
 /* One descriptor for as long as the object lives: the list never changes. */
@@ -171,20 +171,20 @@ static int cpr_wait_get_pollfd(int fd, struct fi_wait_pollfd *arg)
 	return 0;
 }
 
-static int cpr_wait_fd_unlocked(struct cpr_wait *wait, struct cpr_place *place)
+static int cpr_wait_fd_unlocked(struct cpr_wait *wait, struct cpr_member *place)
 {
-	struct cpr_group *group;
+	struct cpr_pdom *pdom;
 	int fd;
 
 	if (!place)
 		return cpr_wait_fd(wait);
-	group = cpr_place_lock(place);
+	pdom = cpr_member_lock(place);
 	fd = cpr_wait_fd(wait);
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	return fd;
 }
 
-static int cpr_wait_get(struct cpr_wait *wait, struct cpr_place *place, void *arg)
+static int cpr_wait_get(struct cpr_wait *wait, struct cpr_member *place, void *arg)
 {
 	int fd = cpr_wait_fd_unlocked(wait, place);
 
@@ -196,7 +196,7 @@ static int cpr_wait_get(struct cpr_wait *wait, struct cpr_place *place, void *ar
 	return 0;
 }
 
-int cpr_wait_control(struct cpr_wait *wait, struct cpr_place *place, int command, void *arg)
+int cpr_wait_control(struct cpr_wait *wait, struct cpr_member *place, int command, void *arg)
 {
 	if (!arg)
 		return -FI_EINVAL;
@@ -272,12 +272,12 @@ bool cpr_wait_is_over(struct cpr_wait_call *call)
 }
 
 /* Gives the others who sleep or want the lock a chance, for `ms` milliseconds at most. */
-static void cpr_wait_nap(struct cpr_place *place, struct cpr_group **group, int ms)
+static void cpr_wait_nap(struct cpr_member *place, struct cpr_pdom **pdom, int ms)
 {
-	cpr_group_unlock(*group);
+	cpr_pdom_unlock(*pdom);
 	if (ms)
 		poll(NULL, 0, ms);
-	*group = cpr_place_lock(place);
+	*pdom = cpr_member_lock(place);
 }
 
 void cpr_wait_drain(struct cpr_wait *wait)
@@ -288,22 +288,22 @@ void cpr_wait_drain(struct cpr_wait *wait)
 }
 
 /* Sleeps on the descriptor, with the engines armed and the lock given back meanwhile. */
-static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_place *place, struct cpr_group **group,
+static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_member *place, struct cpr_pdom **pdom,
 			  int timeout_ms)
 {
 	struct pollfd pfd = { .fd = wait->epoll_fd, .events = POLLIN };
 
 	wait->sleepers++;
-	cpr_alarm_rely(*group, &wait->alarm);
-	cpr_group_unlock(*group);
+	cpr_wakeup_use(*pdom, &wait->wakeup);
+	cpr_pdom_unlock(*pdom);
 	poll(&pfd, 1, timeout_ms);
-	*group = cpr_place_lock(place);
+	*pdom = cpr_member_lock(place);
 	if (!--wait->sleepers && !wait->promised)
-		cpr_alarm_release(*group, &wait->alarm);
+		cpr_wakeup_release(*pdom, &wait->wakeup);
 }
 
 /* One more look without sleeping? Ends the looks, for good, when they took long enough. */
-static bool cpr_wait_spin(struct cpr_place *place, struct cpr_group **group,
+static bool cpr_wait_spin(struct cpr_member *place, struct cpr_pdom **pdom,
 			  struct cpr_wait_call *call)
 {
 	enum cpr_look_next next = CPR_LOOK_AGAIN;
@@ -314,37 +314,37 @@ static bool cpr_wait_spin(struct cpr_place *place, struct cpr_group **group,
 		call->spins = false;
 		return false;
 	}
-	cpr_group_unlock(*group);
+	cpr_pdom_unlock(*pdom);
 	if (next == CPR_LOOK_GIVE)
 		sched_yield();
-	*group = cpr_place_lock(place);
+	*pdom = cpr_member_lock(place);
 	return true;
 }
 
 /* Nothing to sleep on: gives the processor away, and the lock. Others may want progress. */
-static int cpr_wait_yield(struct cpr_place *place, struct cpr_group **group,
+static int cpr_wait_yield(struct cpr_member *place, struct cpr_pdom **pdom,
 			  struct cpr_wait_call *call)
 {
 	bool over = cpr_wait_is_over(call);
 
-	cpr_group_unlock(*group);
-	if (++call->looks % CPR_GROUP_IDLE_READS == 0)
-		cpr_group_help((*group)->domain, *group);
+	cpr_pdom_unlock(*pdom);
+	if (++call->looks % CPR_PDOM_IDLE_READS == 0)
+		cpr_pdom_progress_others((*pdom)->domain, *pdom);
 	sched_yield();
-	*group = cpr_place_lock(place);
+	*pdom = cpr_member_lock(place);
 	return over ? -FI_EAGAIN : 0;
 }
 
-int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_place *place, struct cpr_group **group,
+int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *place, struct cpr_pdom **pdom,
 		   struct cpr_wait_call *call)
 {
 	int left, fd;
 
-	if ((*group)->is_inherited) /* and so are its descriptors */
+	if ((*pdom)->is_inherited) /* and so are its descriptors */
 		return -FI_EBADF;
 	if (!cpr_wait_has_fd(wait->obj))
-		return cpr_wait_yield(place, group, call);
-	if (call->spins && cpr_wait_spin(place, group, call))
+		return cpr_wait_yield(place, pdom, call);
+	if (call->spins && cpr_wait_spin(place, pdom, call))
 		return 0;
 	left = cpr_wait_left(call);
 	if (left < -1)
@@ -360,32 +360,32 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_place *place, struct cpr_gr
 	if (!wait->sleepers)
 		cpr_wait_drain(wait);
 	else if (call->looks > 1)
-		cpr_wait_nap(place, group, CPR_WAIT_NAP_MS);
+		cpr_wait_nap(place, pdom, CPR_WAIT_NAP_MS);
 	/* A signal that came before the drain wakes nobody: it must be seen here. */
 	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
 		return 0;
-	if (!cpr_wait_arm(wait, *group, CPR_GROUP_SLEEPS))
-		cpr_wait_poll(wait, place, group, left);
+	if (!cpr_wait_arm(wait, *pdom, CPR_PDOM_SLEEPS))
+		cpr_wait_poll(wait, place, pdom, left);
 	else
-		cpr_wait_nap(place, group, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
+		cpr_wait_nap(place, pdom, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
 	return 0;
 }
 
-int cpr_wait_try(struct cpr_wait *wait, struct cpr_group *group, bool shares)
+int cpr_wait_try(struct cpr_wait *wait, struct cpr_pdom *pdom, bool shares)
 {
 	int ret;
 
 	if (!cpr_wait_has_fd(wait->obj))
 		return -FI_EINVAL;
-	if (group->is_inherited)
+	if (pdom->is_inherited)
 		return -FI_EBADF;
 	ret = cpr_wait_fd(wait);
 	if (ret < 0)
 		return ret;
 	cpr_wait_drain(wait);
-	if (cpr_wait_arm(wait, group, shares ? CPR_GROUP_SHARES : CPR_GROUP_PROMISES))
+	if (cpr_wait_arm(wait, pdom, shares ? CPR_PDOM_SHARES : CPR_PDOM_PROMISES))
 		return -FI_EBUSY;
 	wait->promised = true;
-	cpr_alarm_rely(group, &wait->alarm);
+	cpr_wakeup_use(pdom, &wait->wakeup);
 	return 0;
 }

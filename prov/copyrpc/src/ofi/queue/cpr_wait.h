@@ -5,7 +5,7 @@
  * A wait object belongs to a completion queue, counter or event queue. It is one descriptor, an
  * epoll set of an eventfd of its own, written when a completion is queued or fi_cq_signal is
  * called, and of engines' descriptors, readable when something arrived: that of the group where the
- * queue is, of its allies, and of groups that nobody else looks after (cpr_group_rest). Which ones
+ * queue is, of its allies, and of groups that nobody else looks after (cpr_pdom_idle). Which ones
  * is worked out anew before every sleep.
  *
  *   reader				 whoever completes / the peer
@@ -33,12 +33,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ofi/domain/cpr_alarm.h"
+#include "ofi/domain/cpr_wakeup.h"
 #include "ofi/queue/cpr_look.h"
 #include "util/list.h"
 
-struct cpr_group;
-struct cpr_place;
+struct cpr_pdom;
+struct cpr_member;
 struct cpr_waitset;
 
 struct cpr_wait {
@@ -47,8 +47,8 @@ struct cpr_wait {
 	int event_fd;
 	unsigned sleepers;
 	bool promised; /* fi_trywait said that the descriptor works: never disarm */
-	struct cpr_alarm_user alarm;
-	uint64_t groups;         /* whose engines it watches: CPR_GROUP_BIT */
+	struct cpr_wakeup_user wakeup;
+	uint64_t pdoms;          /* whose engines it watches: CPR_PDOM_BIT */
 	uint32_t signals;        /* atomic: calls of cpr_wait_signal */
 	uint32_t signals_seen;   /* of these, how many a sleeper has answered */
 	struct cpr_waitset *set; /* FI_WAIT_SET; the rest belongs to the set */
@@ -83,7 +83,7 @@ int cpr_wait_fd(struct cpr_wait *wait);
 int cpr_wait_watch(struct cpr_wait *wait, int fd);
 
 /** fi_control: FI_GETWAIT, FI_GETWAITOBJ; of a member, the set's. `place` is not locked; NULL: none. */
-int cpr_wait_control(struct cpr_wait *wait, struct cpr_place *place, int command, void *arg);
+int cpr_wait_control(struct cpr_wait *wait, struct cpr_member *place, int command, void *arg);
 
 /** Wakes all sleepers: there is something to read. */
 void cpr_wait_kick(struct cpr_wait *wait);
@@ -102,13 +102,13 @@ bool cpr_wait_is_over(struct cpr_wait_call *call);
  * group may be another one afterwards. 0: look again; -FI_EAGAIN: the time is over; another -FI_E*: cannot
  * sleep.
  */
-int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_place *place, struct cpr_group **group,
+int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *place, struct cpr_pdom **pdom,
 		   struct cpr_wait_call *call);
 
 /**
  * fi_trywait, of several objects at once if `shares`: the hook is set, nothing was found. 0: sleep on
  * the descriptor; -FI_EBUSY: not now, look again; -FI_EINVAL: there is no descriptor.
  */
-int cpr_wait_try(struct cpr_wait *wait, struct cpr_group *group, bool shares);
+int cpr_wait_try(struct cpr_wait *wait, struct cpr_pdom *pdom, bool shares);
 
 #endif

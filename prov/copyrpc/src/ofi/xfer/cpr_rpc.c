@@ -18,7 +18,7 @@
 
 #define CPR_RPC_CALL_FLAGS  (FI_MORE | FI_COMPLETION | FI_COPYRPC_RETAIN)
 #define CPR_RPC_REPLY_FLAGS (FI_MORE)
-#define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and of CPR_GROUP_IDLE_READS */
+#define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and of CPR_PDOM_IDLE_READS */
 
 _Static_assert(CORE_RPC_RETAIN == FI_COPYRPC_RETAIN, "a completion says what core/ was told");
 
@@ -154,10 +154,10 @@ static inline size_t cpr_rpc_take(struct core_ep *ep, struct fi_copyrpc_request 
 }
 
 /* Nothing came, again: others may want the processor, or progress. */
-static __attribute__((noinline)) void cpr_rpc_idle(struct cpr_ep *ep, struct cpr_group *group,
+static __attribute__((noinline)) void cpr_rpc_idle(struct cpr_ep *ep, struct cpr_pdom *pdom,
 						   uint32_t takes)
 {
-	cpr_group_help(ep->domain, group);
+	cpr_pdom_progress_others(ep->domain, pdom);
 	if (takes % CPR_RPC_IDLE_TAKES == 0)
 		sched_yield();
 }
@@ -166,7 +166,7 @@ static ssize_t cpr_rpc_recv(struct fid_ep *fid, struct fi_copyrpc_request *reqs,
 			    uint64_t flags)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid);
-	struct cpr_group *group = container_of(ep->dom, struct cpr_group, core);
+	struct cpr_pdom *pdom = container_of(ep->dom, struct cpr_pdom, core);
 	uint32_t idle = 0;
 	int ret = flags ? -FI_EBADFLAGS : cpr_rpc_enter(ep);
 	size_t n;
@@ -175,7 +175,7 @@ static ssize_t cpr_rpc_recv(struct fid_ep *fid, struct fi_copyrpc_request *reqs,
 		return ret;
 	if (UTIL_UNLIKELY(!ep->core->rpc.listens))
 		core_rpc_listen(ep->core);
-	cpr_group_progress(group);
+	cpr_pdom_progress(pdom);
 	n = cpr_rpc_take(ep->core, reqs, count);
 	if (UTIL_LIKELY(n))
 		ep->core->rpc.idle = 0;
@@ -183,8 +183,8 @@ static ssize_t cpr_rpc_recv(struct fid_ep *fid, struct fi_copyrpc_request *reqs,
 		idle = ++ep->core->rpc.idle;
 	if (UTIL_UNLIKELY(!core_dom_is_private(ep->dom)))
 		core_dom_unlock(ep->dom);
-	if (UTIL_UNLIKELY(idle && idle % CPR_GROUP_IDLE_READS == 0))
-		cpr_rpc_idle(ep, group, idle);
+	if (UTIL_UNLIKELY(idle && idle % CPR_PDOM_IDLE_READS == 0))
+		cpr_rpc_idle(ep, pdom, idle);
 	return n || !count ? (ssize_t)n : -FI_EAGAIN;
 }
 

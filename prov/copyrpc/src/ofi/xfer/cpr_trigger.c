@@ -106,7 +106,7 @@ void cpr_trigger_init(struct cpr_cntr *cntr)
 void cpr_trigger_look(struct cpr_cntr *cntr)
 {
 	if (cpr_trigger_is_due(cntr))
-		core_dom_work(&cntr->place.group->core, &cntr->trigger_work);
+		core_dom_work(&cntr->place.pdom->core, &cntr->trigger_work);
 	else if (!util_list_is_empty(&cntr->triggers))
 		cpr_cntr_watch(cntr);
 }
@@ -183,7 +183,7 @@ static void cpr_trigger_copy_rma(struct cpr_trigger *t, const struct fi_rma_iov 
 
 static ssize_t cpr_trigger_submit(struct cpr_trigger *t)
 {
-	cpr_group_tie(t->ep, t->cntr);
+	cpr_pdom_assign(t->ep, t->cntr);
 	core_dom_lock(t->ep->dom);
 	cpr_trigger_wait(t);
 	core_dom_unlock(t->ep->dom);

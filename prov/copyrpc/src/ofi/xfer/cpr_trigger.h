@@ -16,7 +16,7 @@
  *
  * Owner: the list's, freed when posted, cancelled, or with the endpoint. A counter that is waited for
  * cannot be closed. The lock of the endpoint's group covers all, counters are in it or in an ally
- * (cpr_group_tie). Shown by test/unit/ofi/xfer/test_cpr_trigger.c.
+ * (cpr_pdom_assign). Shown by test/unit/ofi/xfer/test_cpr_trigger.c.
  */
 #ifndef CPR_TRIGGER_H
 #define CPR_TRIGGER_H

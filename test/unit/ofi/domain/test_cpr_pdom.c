@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Which endpoints are in one group, and does everything work across groups? */
-#include "ofi/domain/cpr_group.h"
+#include "ofi/domain/cpr_pdom.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_atomic.h>
@@ -39,17 +39,17 @@ static void teardown(void)
 	ofi_pair_close(&p);
 }
 
-TestSuite(cpr_group, .init = setup, .fini = teardown, .timeout = 200);
-TestSuite(cpr_group_none, .timeout = 200);
+TestSuite(cpr_pdom, .init = setup, .fini = teardown, .timeout = 200);
+TestSuite(cpr_pdom_none, .timeout = 200);
 
 static struct core_dom *dom_of(struct fid_ep *ep)
 {
 	return cpr_ep_of(ep)->dom;
 }
 
-static struct cpr_group *group_of(struct fid_cq *cq)
+static struct cpr_pdom *group_of(struct fid_cq *cq)
 {
-	return container_of(cq, struct cpr_cq, fid)->place.group;
+	return container_of(cq, struct cpr_cq, fid)->place.pdom;
 }
 
 static bool are_allies(struct fid_ep *a, struct fid_ep *b)
@@ -57,9 +57,9 @@ static bool are_allies(struct fid_ep *a, struct fid_ep *b)
 	return core_dom_bias(dom_of(a)) == core_dom_bias(dom_of(b));
 }
 
-static unsigned group_cnt(void)
+static unsigned pdom_cnt(void)
 {
-	return cpr_domain_of(p.domain)->group_cnt;
+	return cpr_domain_of(p.domain)->pdom_cnt;
 }
 
 static struct fid_cq *new_cq(enum fi_wait_obj obj)
@@ -99,7 +99,7 @@ static void exchange(size_t len)
 	free(in);
 }
 
-Test(cpr_group, an_endpoint_with_queues_of_its_own_has_a_group_of_its_own)
+Test(cpr_pdom, an_endpoint_with_queues_of_its_own_has_a_group_of_its_own)
 {
 	cr_expect_neq(dom_of(p.ep[0]), dom_of(p.ep[1]));
 	cr_expect_not(are_allies(p.ep[0], p.ep[1]));
@@ -120,7 +120,7 @@ static bool splits(enum fi_threading threading, enum fi_progress progress, enum 
 	return two;
 }
 
-Test(cpr_group_none, there_is_one_where_nobody_would_gain)
+Test(cpr_pdom_none, there_is_one_where_nobody_would_gain)
 {
 	cr_expect(splits(FI_THREAD_SAFE, FI_PROGRESS_MANUAL, FI_WAIT_NONE));
 	cr_expect(splits(FI_THREAD_FID, FI_PROGRESS_MANUAL, FI_WAIT_NONE));
@@ -132,7 +132,7 @@ Test(cpr_group_none, there_is_one_where_nobody_would_gain)
 	cr_expect(splits(FI_THREAD_SAFE, FI_PROGRESS_MANUAL, FI_WAIT_YIELD));
 }
 
-Test(cpr_group, who_shares_a_queue_shares_the_group)
+Test(cpr_pdom, who_shares_a_queue_shares_the_group)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[1], p.cq[1]);
 
@@ -142,7 +142,7 @@ Test(cpr_group, who_shares_a_queue_shares_the_group)
 }
 
 /* A third endpoint writes into the queues of two groups: each of them makes the progress of all. */
-Test(cpr_group, queues_of_two_groups_make_them_allies)
+Test(cpr_pdom, queues_of_two_groups_make_them_allies)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[1], p.cq[0]);
 	fi_addr_t to = insert(third);
@@ -166,7 +166,7 @@ Test(cpr_group, queues_of_two_groups_make_them_allies)
 	free(room);
 }
 
-Test(cpr_group, allies_join_rings_of_any_length)
+Test(cpr_pdom, allies_join_rings_of_any_length)
 {
 	struct fid_cq *cq[4];
 	struct fid_ep *ep[4], *cross[3];
@@ -193,7 +193,7 @@ Test(cpr_group, allies_join_rings_of_any_length)
 }
 
 /* Who reads an event queue makes the progress of the first group. */
-Test(cpr_group, an_event_queue_brings_an_endpoint_to_the_first_group_even_late)
+Test(cpr_pdom, an_event_queue_brings_an_endpoint_to_the_first_group_even_late)
 {
 	struct fi_eq_attr attr = { 0 };
 	struct fid_eq *eq;
@@ -208,7 +208,7 @@ Test(cpr_group, an_event_queue_brings_an_endpoint_to_the_first_group_even_late)
 	cr_expect_eq(fi_close(&eq->fid), 0);
 }
 
-Test(cpr_group, an_object_to_sleep_on_goes_where_its_endpoint_is)
+Test(cpr_pdom, an_object_to_sleep_on_goes_where_its_endpoint_is)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_FD);
 	struct fid_ep *third = ofi_pair_new_ep(&p, cq, p.cq[1]);
@@ -221,7 +221,7 @@ Test(cpr_group, an_object_to_sleep_on_goes_where_its_endpoint_is)
 	cr_expect_eq(fi_close(&cq->fid), 0);
 }
 
-Test(cpr_group, who_sleeps_beside_others_is_woken)
+Test(cpr_pdom, who_sleeps_beside_others_is_woken)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_FD);
 	struct fid_ep *third = ofi_pair_new_ep(&p, cq, p.cq[1]);
@@ -234,25 +234,25 @@ Test(cpr_group, who_sleeps_beside_others_is_woken)
 	cr_expect_eq(fi_close(&cq->fid), 0);
 }
 
-Test(cpr_group, a_group_that_nobody_is_in_is_used_again)
+Test(cpr_pdom, a_group_that_nobody_is_in_is_used_again)
 {
 	struct fid_cq *cq;
 	struct fid_ep *ep;
 	int i;
 
-	for (i = 0; i < 2 * (int)CPR_GROUPS_MAX; i++) {
+	for (i = 0; i < 2 * (int)CPR_PDOMS_MAX; i++) {
 		cq = new_cq(FI_WAIT_NONE);
 		ep = ofi_pair_new_ep(&p, cq, cq);
 		cr_expect_not(are_allies(ep, p.ep[0]));
 		cr_expect_eq(fi_close(&ep->fid), 0);
 		cr_expect_eq(fi_close(&cq->fid), 0);
 	}
-	cr_expect_eq(group_cnt(), 2, "%u", group_cnt());
+	cr_expect_eq(pdom_cnt(), 2, "%u", pdom_cnt());
 }
 
-Test(cpr_group, endpoints_beyond_the_most_groups_are_in_the_first_one)
+Test(cpr_pdom, endpoints_beyond_the_most_groups_are_in_the_first_one)
 {
-	enum { CNT = CPR_GROUPS_MAX + 2 };
+	enum { CNT = CPR_PDOMS_MAX + 2 };
 	struct fid_cq *cq[CNT];
 	struct fid_ep *ep[CNT];
 	struct fi_cq_tagged_entry e;
@@ -263,7 +263,7 @@ Test(cpr_group, endpoints_beyond_the_most_groups_are_in_the_first_one)
 		cq[i] = new_cq(FI_WAIT_NONE);
 		ep[i] = ofi_pair_new_ep(&p, cq[i], cq[i]);
 	}
-	cr_expect_eq(group_cnt(), CPR_GROUPS_MAX);
+	cr_expect_eq(pdom_cnt(), CPR_PDOMS_MAX);
 	cr_expect_eq(dom_of(ep[CNT - 1]), dom_of(p.ep[0]));
 	cr_expect_eq(dom_of(ep[CNT - 2]), dom_of(p.ep[0]));
 	cr_assert_eq(fi_trecv(ep[CNT - 1], in, 2, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
@@ -276,7 +276,7 @@ Test(cpr_group, endpoints_beyond_the_most_groups_are_in_the_first_one)
 }
 
 /* The receiver is in another group, and its queue is not read: who waits helps. */
-Test(cpr_group, who_finds_nothing_helps_those_whom_nobody_reads)
+Test(cpr_pdom, who_finds_nothing_helps_those_whom_nobody_reads)
 {
 	struct fi_cq_tagged_entry e;
 	char *out = calloc(1, LEN), *in = malloc(LEN);
@@ -293,7 +293,7 @@ Test(cpr_group, who_finds_nothing_helps_those_whom_nobody_reads)
 }
 
 /* fi_close waits for what another group of this thread has to take. */
-Test(cpr_group, what_was_accepted_arrives_although_nobody_reads_the_receiver)
+Test(cpr_pdom, what_was_accepted_arrives_although_nobody_reads_the_receiver)
 {
 	struct fi_cq_tagged_entry e;
 	char *out = calloc(1, LEN), *in = malloc(LEN);
@@ -309,7 +309,7 @@ Test(cpr_group, what_was_accepted_arrives_although_nobody_reads_the_receiver)
 	free(in);
 }
 
-Test(cpr_group, a_region_is_reached_through_every_group)
+Test(cpr_pdom, a_region_is_reached_through_every_group)
 {
 	uint64_t *target = calloc(1, LEN), *local = calloc(1, LEN);
 	struct fi_cq_tagged_entry e;
@@ -351,7 +351,7 @@ Test(cpr_group, a_region_is_reached_through_every_group)
 }
 
 /* Peers of any endpoint count there, so there is one lock from then on, for those to come too. */
-Test(cpr_group, a_counter_of_a_region_unites_all)
+Test(cpr_pdom, a_counter_of_a_region_unites_all)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_NONE);
 	struct fid_cntr *cntr;
@@ -375,7 +375,7 @@ Test(cpr_group, a_counter_of_a_region_unites_all)
 }
 
 /* ep[1] is to send when something of ep[0] is counted. */
-Test(cpr_group, a_trigger_binds_the_groups_of_counter_and_endpoint)
+Test(cpr_pdom, a_trigger_binds_the_groups_of_counter_and_endpoint)
 {
 	struct fi_triggered_context ctx = {
 		.event_type = FI_TRIGGER_THRESHOLD,
@@ -399,7 +399,7 @@ Test(cpr_group, a_trigger_binds_the_groups_of_counter_and_endpoint)
 	cr_expect_str_eq(in[1], "go");
 }
 
-Test(cpr_group, a_counter_in_no_group_joins_that_of_its_trigger)
+Test(cpr_pdom, a_counter_in_no_group_joins_that_of_its_trigger)
 {
 	struct fi_triggered_context ctx = { .event_type = FI_TRIGGER_THRESHOLD };
 	struct iovec iov = { "go", 3 };
@@ -416,7 +416,7 @@ Test(cpr_group, a_counter_in_no_group_joins_that_of_its_trigger)
 	cr_assert_eq(fi_trecv(p.ep[0], in, 3, NULL, FI_ADDR_UNSPEC, 4, 0, NULL), 0);
 	cr_assert_eq(fi_tsendmsg(p.ep[1], &msg, FI_TRIGGER), 0);
 	cr_expect_not(are_allies(p.ep[0], p.ep[1]));
-	cr_expect_eq(&container_of(cntr, struct cpr_cntr, fid)->place.group->core, dom_of(p.ep[1]));
+	cr_expect_eq(&container_of(cntr, struct cpr_cntr, fid)->place.pdom->core, dom_of(p.ep[1]));
 	cr_assert_eq(fi_cntr_add(cntr, 2), 0);
 	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
 	cr_assert_eq(ofi_read(p.cq[0], &e), 1);
@@ -425,7 +425,7 @@ Test(cpr_group, a_counter_in_no_group_joins_that_of_its_trigger)
 }
 
 /* It was read before the endpoint came: the reader finds it where it went. */
-Test(cpr_group, a_queue_may_be_read_before_it_has_a_group)
+Test(cpr_pdom, a_queue_may_be_read_before_it_has_a_group)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_NONE);
 	struct fi_cq_tagged_entry e;

@@ -12,19 +12,19 @@
  * Where answers of several peers come by turns guesses fail: after each that did some polls go
  * without.
  *
- * Owner: the port. Shown by test/unit/erpc/bulk/test_erpc_place.c.
+ * Owner: the port. Shown by test/unit/erpc/bulk/test_erpc_direct.c.
  */
-#ifndef ERPC_PLACE_H
-#define ERPC_PLACE_H
+#ifndef ERPC_DIRECT_H
+#define ERPC_DIRECT_H
 
 #include "erpc/erpc_port.h"
 #include "erpc/erpc_session.h"
 
 /** A get begins: its session is guessed. */
-void erpc_place_begin(struct erpc_session *s);
+void erpc_direct_begin(struct erpc_session *s);
 
 /** A part of the get in `slot` was asked for; */
-static inline void erpc_place_asked(struct erpc_session *s, uint32_t slot)
+static inline void erpc_direct_requested(struct erpc_session *s, uint32_t slot)
 {
 	s->asked[(s->asked_at + s->asked_cnt) % ERPC_ASKED_MAX] = (uint8_t)slot;
 	if (s->asked_cnt < ERPC_ASKED_MAX)
@@ -34,13 +34,13 @@ static inline void erpc_place_asked(struct erpc_session *s, uint32_t slot)
 }
 
 /** it came, in its place (port->placed) or not. */
-void erpc_place_came(struct erpc_session *s, uint32_t slot);
+void erpc_direct_received(struct erpc_session *s, uint32_t slot);
 
 /** Instead of poll while port->placing is set: takes in parts of gets. False: the rest is poll's. */
-bool erpc_place_poll(struct erpc_port *port, bool *more);
+bool erpc_direct_poll(struct erpc_port *port, bool *more);
 
 /** Nothing of the session's comes any more. */
-static inline void erpc_place_forget(struct erpc_session *s)
+static inline void erpc_direct_forget(struct erpc_session *s)
 {
 	if (s->port->placing == s)
 		s->port->placing = NULL;

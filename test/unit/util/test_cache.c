@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "support/rng.h"
-#include "util/spare.h"
+#include "util/cache.h"
 
 #define BLOCKS 200
 #define STEPS  20000
@@ -21,33 +21,33 @@ static size_t random_len(struct rng *rng)
 	return 1 + rng_below(rng, roll < 6 ? 5000 : 70000);
 }
 
-Test(spare, every_length_up_to_the_longest_fits_and_wastes_little)
+Test(cache, every_length_up_to_the_longest_fits_and_wastes_little)
 {
-	struct util_spare spare;
+	struct util_cache cache;
 
-	util_spare_init(&spare, 1 << 20);
-	for (size_t len = 1; len <= UTIL_SPARE_MAX + 1; len++) {
-		void *block = util_spare_alloc(&spare, len);
+	util_cache_init(&cache, 1 << 20);
+	for (size_t len = 1; len <= UTIL_CACHE_MAX + 1; len++) {
+		void *block = util_cache_alloc(&cache, len);
 		size_t usable = malloc_usable_size(block);
 
 		if (usable < len || usable > len + len / 4 + 32)
 			cr_assert_fail("%zu bytes for %zu", usable, len);
 		memset(block, 1, len);
-		util_spare_free(&spare, block, len);
+		util_cache_free(&cache, block, len);
 	}
-	cr_assert_leq(spare.kept, 1 << 20);
-	util_spare_fini(&spare);
+	cr_assert_leq(cache.kept, 1 << 20);
+	util_cache_fini(&cache);
 }
 
-Test(spare, blocks_are_apart_and_keep_their_bytes_and_the_limit_holds)
+Test(cache, blocks_are_apart_and_keep_their_bytes_and_the_limit_holds)
 {
 	struct rng rng = { .state = 7 };
-	struct util_spare spare;
+	struct util_cache cache;
 	uint8_t *blocks[BLOCKS] = { NULL };
 	size_t lens[BLOCKS];
 	size_t most = 0;
 
-	util_spare_init(&spare, 300000);
+	util_cache_init(&cache, 300000);
 	for (int step = 0; step < STEPS; step++) {
 		uint32_t i = (uint32_t)rng_below(&rng, BLOCKS);
 
@@ -55,51 +55,51 @@ Test(spare, blocks_are_apart_and_keep_their_bytes_and_the_limit_holds)
 			if (blocks[i][0] != (uint8_t)i || blocks[i][lens[i] - 1] != (uint8_t)i)
 				cr_assert_fail("somebody else wrote into a block of %zu bytes",
 					       lens[i]);
-			util_spare_free(&spare, blocks[i], lens[i]);
+			util_cache_free(&cache, blocks[i], lens[i]);
 			blocks[i] = NULL;
 		} else {
 			lens[i] = random_len(&rng);
-			blocks[i] = util_spare_alloc(&spare, lens[i]);
+			blocks[i] = util_cache_alloc(&cache, lens[i]);
 			memset(blocks[i], (int)i, lens[i]);
 		}
-		most = spare.kept > most ? spare.kept : most;
-		cr_assert_leq(spare.kept, spare.kept_max);
+		most = cache.kept > most ? cache.kept : most;
+		cr_assert_leq(cache.kept, cache.kept_max);
 	}
 	cr_assert_gt(most, 200000, "hardly anything was kept: %zu bytes", most);
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		if (blocks[i])
-			util_spare_free(&spare, blocks[i], lens[i]);
+			util_cache_free(&cache, blocks[i], lens[i]);
 	}
-	util_spare_fini(&spare);
-	cr_assert_eq(spare.kept, 0);
+	util_cache_fini(&cache);
+	cr_assert_eq(cache.kept, 0);
 }
 
-Test(spare, what_was_given_back_is_given_again)
+Test(cache, what_was_given_back_is_given_again)
 {
 	static const size_t lens[] = { 257, 300, 4096, 5000, 16384, 65536 };
-	struct util_spare spare;
+	struct util_cache cache;
 
-	util_spare_init(&spare, 1 << 20);
+	util_cache_init(&cache, 1 << 20);
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
-		void *first = util_spare_alloc(&spare, lens[i]), *second;
+		void *first = util_cache_alloc(&cache, lens[i]), *second;
 
-		util_spare_free(&spare, first, lens[i]);
-		cr_assert_geq(spare.kept, lens[i]);
-		second = util_spare_alloc(&spare, lens[i]);
+		util_cache_free(&cache, first, lens[i]);
+		cr_assert_geq(cache.kept, lens[i]);
+		second = util_cache_alloc(&cache, lens[i]);
 		cr_assert_eq(first, second);
-		cr_assert_eq(spare.kept, 0);
-		util_spare_free(&spare, second, lens[i]);
-		util_spare_fini(&spare);
+		cr_assert_eq(cache.kept, 0);
+		util_cache_free(&cache, second, lens[i]);
+		util_cache_fini(&cache);
 	}
 }
 
-Test(spare, nothing_is_kept_where_nothing_may_be)
+Test(cache, nothing_is_kept_where_nothing_may_be)
 {
-	struct util_spare spare;
+	struct util_cache cache;
 
-	util_spare_init(&spare, 0);
-	util_spare_free(&spare, util_spare_alloc(&spare, 4096), 4096);
-	util_spare_free(&spare, NULL, 4096);
-	cr_assert_eq(spare.kept, 0);
-	util_spare_fini(&spare);
+	util_cache_init(&cache, 0);
+	util_cache_free(&cache, util_cache_alloc(&cache, 4096), 4096);
+	util_cache_free(&cache, NULL, 4096);
+	cr_assert_eq(cache.kept, 0);
+	util_cache_fini(&cache);
 }

@@ -264,7 +264,7 @@ static void run(bool allies)
 	}
 	CHECK(!fi_close(&mr->fid));
 	stress_place_close(&shared);
-	printf("stress_groups: %d workers, %d messages to each, %u guests%s\n", WORKERS, MSGS,
+	printf("stress_pdoms: %d workers, %d messages to each, %u guests%s\n", WORKERS, MSGS,
 	       guests, allies ? ", allies" : "");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* What leaves alone leaves as it would in a batch that is opened for it; what has company does not. */
-#include "erpc/tx/erpc_lone.h"
+#include "erpc/tx/erpc_single.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -112,7 +112,7 @@ static void both_said(bool calls)
 	compare_sending();
 }
 
-Test(erpc_lone, a_call_leaves_as_in_a_batch, .init = setup, .fini = teardown)
+Test(erpc_single, a_call_leaves_as_in_a_batch, .init = setup, .fini = teardown)
 {
 	struct core_chan *a = &lone->conn.chan, *b = &any->conn.chan;
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)first_bytes(), .iov_len = LEN };
@@ -124,7 +124,7 @@ Test(erpc_lone, a_call_leaves_as_in_a_batch, .init = setup, .fini = teardown)
 	both_said(true);
 }
 
-Test(erpc_lone, a_message_leaves_as_in_a_batch, .init = setup, .fini = teardown)
+Test(erpc_single, a_message_leaves_as_in_a_batch, .init = setup, .fini = teardown)
 {
 	struct core_chan *a = &lone->conn.chan, *b = &any->conn.chan;
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)first_bytes(), .iov_len = LEN };
@@ -156,14 +156,14 @@ static struct pair_owed take_owed(struct pair_end *e)
 	return e->owed[--e->owed_cnt];
 }
 
-Test(erpc_lone, an_answer_leaves_as_among_others, .init = setup_server, .fini = teardown)
+Test(erpc_single, an_answer_leaves_as_among_others, .init = setup_server, .fini = teardown)
 {
 	const struct erpc_rx *a = &lone->rx[0], *b = &any->rx[0];
 	struct pair_owed owed;
 	struct iovec iov = { 0 };
 
 	both_called();
-	cr_assert(erpc_lone_answers(lone, WIRE_ERPC_FRAME_LEN, 0, 0));
+	cr_assert(erpc_single_replies(lone, WIRE_ERPC_FRAME_LEN, 0, 0));
 	/* The answer to the first call is empty (erpc_pair.c). */
 	owed = take_owed(&pairs[0].end[1]);
 	cr_assert_eq(lone->conn.chan.ops->answer(&lone->conn.chan, owed.ref, owed.retain, "", 0, 0),
@@ -184,30 +184,31 @@ Test(erpc_lone, an_answer_leaves_as_among_others, .init = setup_server, .fini = 
 	cr_expect_eq(lone->answered_ns, any->answered_ns);
 }
 
-Test(erpc_lone, what_has_company_or_must_wait_does_not, .init = setup, .fini = teardown)
+Test(erpc_single, what_has_company_or_must_wait_does_not, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = lone;
 	uint32_t credits = s->credits;
 
-	cr_expect(erpc_lone_may(s, 2 * LEN, LEN, 0));
-	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, CORE_SEND_MORE), "more follows");
-	cr_expect_not(erpc_lone_may(s, 2 * LEN, UTIL_COPY_SHORT + 1, 0), "it is long");
+	cr_expect(erpc_single_may(s, 2 * LEN, LEN, 0));
+	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, CORE_SEND_MORE), "more follows");
+	cr_expect_not(erpc_single_may(s, 2 * LEN, UTIL_COPY_SHORT + 1, 0), "it is long");
 	s->port->running = true;
-	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "progress lets it go");
+	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "progress lets it go");
 	s->port->running = false;
 	s->credits = 0;
-	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "no credit");
+	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "no credit");
 	s->credits = credits;
 	s->bursts = ERPC_BURSTS_TRUST;
-	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "a burst is expected");
+	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "a burst is expected");
 	s->bursts = 0;
 	cr_assert_eq(pair_call(&pairs[0].end[0], CORE_SEND_MORE), 0);
-	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "others wait");
+	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "others wait");
 	cr_assert_eq(pair_call(&pairs[0].end[0], 0), 0);
-	cr_expect_not(erpc_lone_may(s, 2 * LEN, LEN, 0), "others are under way");
+	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "others are under way");
 }
 
-Test(erpc_lone, an_answer_that_is_not_the_last_waits_for_it, .init = setup_server, .fini = teardown)
+Test(erpc_single, an_answer_that_is_not_the_last_waits_for_it, .init = setup_server,
+     .fini = teardown)
 {
 	struct pair_end *client = &pairs[0].end[0], *server = &pairs[0].end[1];
 
@@ -215,7 +216,7 @@ Test(erpc_lone, an_answer_that_is_not_the_last_waits_for_it, .init = setup_serve
 	cr_assert_eq(pair_call(client, 0), 0);
 	erpc_pair_run(&pairs[0], 20000);
 	cr_assert_eq(server->owed_cnt, 2);
-	cr_expect_not(erpc_lone_answers(lone, WIRE_ERPC_FRAME_LEN, 0, 0), "two are owed");
+	cr_expect_not(erpc_single_replies(lone, WIRE_ERPC_FRAME_LEN, 0, 0), "two are owed");
 	pair_answer(server);
-	cr_expect_not(erpc_lone_answers(lone, WIRE_ERPC_FRAME_LEN, 0, 0), "another one waits");
+	cr_expect_not(erpc_single_replies(lone, WIRE_ERPC_FRAME_LEN, 0, 0), "another one waits");
 }

@@ -6,10 +6,10 @@
  * in one step. No batch is opened, marked, visited and closed for it; what the session is afterwards, and the
  * packet, are what they would be then.
  *
- * Shown by test/unit/erpc/tx/test_erpc_lone.c: both ways side by side.
+ * Shown by test/unit/erpc/tx/test_erpc_single.c: both ways side by side.
  */
-#ifndef ERPC_LONE_H
-#define ERPC_LONE_H
+#ifndef ERPC_SINGLE_H
+#define ERPC_SINGLE_H
 
 #include "erpc/erpc_body.h"
 #include "erpc/tx/erpc_answer.h"
@@ -17,8 +17,8 @@
 #include "util/copy.h"
 
 /** Does a frame of `span` bytes with `len` of the user's leave alone, and now? There is a buffer for it, then. */
-static inline bool erpc_lone_may(const struct erpc_session *s, uint32_t span, size_t len,
-				 unsigned flags)
+static inline bool erpc_single_may(const struct erpc_session *s, uint32_t span, size_t len,
+				   unsigned flags)
 {
 	const struct erpc_port *port = s->port;
 
@@ -28,7 +28,7 @@ static inline bool erpc_lone_may(const struct erpc_session *s, uint32_t span, si
 }
 
 /** After may: a buffer for it. */
-static inline struct erpc_buf *erpc_lone_buf(struct erpc_session *s, uint32_t span)
+static inline struct erpc_buf *erpc_single_buf(struct erpc_session *s, uint32_t span)
 {
 	struct erpc_buf *buf = erpc_buf_take(&s->port->bufs, 0);
 
@@ -37,10 +37,10 @@ static inline struct erpc_buf *erpc_lone_buf(struct erpc_session *s, uint32_t sp
 }
 
 /** The frame in it is whole: it leaves. */
-static inline void erpc_lone_go(struct erpc_session *s, struct erpc_buf *buf)
+static inline void erpc_single_go(struct erpc_session *s, struct erpc_buf *buf)
 {
 	s->taken += ERPC_POS_STEP;
-	erpc_batch_alone(s);
+	erpc_batch_is_single(s);
 	s->port->stats.frames++;
 	erpc_batch_leave(s, buf, s->taken, true);
 	erpc_port_ring(s->port);
@@ -50,8 +50,8 @@ static inline void erpc_lone_go(struct erpc_session *s, struct erpc_buf *buf)
  * Is an answer of `len` bytes, in a frame of `span`, the last one for the only batch that waits for answers, and
  * may it leave at once?
  */
-static inline bool erpc_lone_answers(const struct erpc_session *s, uint32_t span, size_t len,
-				     unsigned flags)
+static inline bool erpc_single_replies(const struct erpc_session *s, uint32_t span, size_t len,
+				       unsigned flags)
 {
 	const struct erpc_port *port = s->port;
 
@@ -63,7 +63,7 @@ static inline bool erpc_lone_answers(const struct erpc_session *s, uint32_t span
 }
 
 /** The answer in it is whole: the response to the batch that waits for it leaves. */
-static inline void erpc_lone_respond(struct erpc_session *s, struct erpc_buf *buf)
+static inline void erpc_single_reply(struct erpc_session *s, struct erpc_buf *buf)
 {
 	uint32_t slot = (uint32_t)__builtin_ctz(s->wait_mask);
 	struct erpc_rx *rx = &s->rx[slot];

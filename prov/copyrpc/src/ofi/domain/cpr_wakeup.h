@@ -9,52 +9,52 @@
  * takes a queue to another group.
  *
  * All calls but the first with the group locked.
- * Shown by test/unit/ofi/domain/test_cpr_alarm.c and test/stress/stress_sleep.c.
+ * Shown by test/unit/ofi/domain/test_cpr_wakeup.c and test/stress/stress_sleep.c.
  */
-#ifndef CPR_ALARM_H
-#define CPR_ALARM_H
+#ifndef CPR_WAKEUP_H
+#define CPR_WAKEUP_H
 
 #include <stdbool.h>
 
 #include "util/list.h"
 
-struct cpr_group;
+struct cpr_pdom;
 
-struct cpr_alarm {
-	struct util_list users; /* cpr_alarm_user.link: who relies on it */
+struct cpr_wakeup {
+	struct util_list users; /* cpr_wakeup_user.link: who relies on it */
 	bool attended; /* for good: by FI_PROGRESS_AUTO's thread, or fi_trywait of another group */
 };
 
 /** In one list at most, that of the group where its owner is. */
-struct cpr_alarm_user {
+struct cpr_wakeup_user {
 	struct util_list link;
-	void (*wake)(struct cpr_alarm_user *user); /* out of the list by then */
+	void (*wake)(struct cpr_wakeup_user *user); /* out of the list by then */
 };
 
-void cpr_alarm_user_init(struct cpr_alarm_user *user, void (*wake)(struct cpr_alarm_user *user));
+void cpr_wakeup_user_init(struct cpr_wakeup_user *user, void (*wake)(struct cpr_wakeup_user *user));
 
 /** The group is new, and nobody knows it. */
-void cpr_alarm_init(struct cpr_group *group);
+void cpr_wakeup_init(struct cpr_pdom *pdom);
 /** Somebody else's promise holds for the group, too, from now on. */
-void cpr_alarm_attend(struct cpr_group *group);
+void cpr_wakeup_drain(struct cpr_pdom *pdom);
 /** Works out core_dom.watched, for the group and its allies, after a change of the rest. */
-void cpr_alarm_update(struct cpr_group *group);
+void cpr_wakeup_update(struct cpr_pdom *pdom);
 
 /** 0: from now on news make the descriptors of the group and its allies readable; else: look again. */
-int cpr_alarm_set(struct cpr_group *group);
+int cpr_wakeup_set(struct cpr_pdom *pdom);
 /** The alarm was set since the lock was taken. */
-void cpr_alarm_rely(struct cpr_group *group, struct cpr_alarm_user *user);
+void cpr_wakeup_use(struct cpr_pdom *pdom, struct cpr_wakeup_user *user);
 /** Harmless for who is in no list. */
-void cpr_alarm_release(struct cpr_group *group, struct cpr_alarm_user *user);
+void cpr_wakeup_release(struct cpr_pdom *pdom, struct cpr_wakeup_user *user);
 /** As release, and wakes who relied on it. */
-void cpr_alarm_dismiss(struct cpr_group *group, struct cpr_alarm_user *user);
+void cpr_wakeup_invalidate(struct cpr_pdom *pdom, struct cpr_wakeup_user *user);
 /** All who rely on it, of allies too. */
-void cpr_alarm_dismiss_all(struct cpr_group *group);
+void cpr_wakeup_invalidate_all(struct cpr_pdom *pdom);
 
 /** Does nobody rely on this very group? */
-static inline bool cpr_alarm_is_idle(const struct cpr_alarm *alarm)
+static inline bool cpr_wakeup_is_idle(const struct cpr_wakeup *wakeup)
 {
-	return util_list_is_empty(&alarm->users);
+	return util_list_is_empty(&wakeup->users);
 }
 
 #endif

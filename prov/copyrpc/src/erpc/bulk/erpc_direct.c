@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Parts of gets, straight to their place: see erpc_place.h. */
-#include "erpc/bulk/erpc_place.h"
+/* Parts of gets, straight to their place: see erpc_direct.h. */
+#include "erpc/bulk/erpc_direct.h"
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -8,41 +8,41 @@
 #include "erpc/bulk/erpc_get.h"
 #include "util/bits.h"
 
-#define ERPC_PLACE_ROUNDS 4u /* messages of the device, before what they bring about leaves */
-#define ERPC_PLACE_SKIP   8u /* polls after a guess that failed */
+#define ERPC_DIRECT_ROUNDS 4u /* messages of the device, before what they bring about leaves */
+#define ERPC_DIRECT_SKIP   8u /* polls after a guess that failed */
 
 static_assert(ERPC_ASKED_MAX == ERPC_CREDITS_MAX, "as many may be in flight");
 
-void erpc_place_begin(struct erpc_session *s)
+void erpc_direct_begin(struct erpc_session *s)
 {
 	if (s->port->dg->ops->poll_into)
 		s->port->placing = s;
 }
 
-static void erpc_place_drop(struct erpc_session *s)
+static void erpc_direct_drop(struct erpc_session *s)
 {
 	s->asked_at++;
 	s->asked_cnt--;
 }
 
-void erpc_place_came(struct erpc_session *s, uint32_t slot)
+void erpc_direct_received(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_port *port = s->port;
 	uint32_t first = ERPC_SLOTS;
 
 	while (s->asked_cnt && first != slot) {
 		first = s->asked[s->asked_at % ERPC_ASKED_MAX];
-		erpc_place_drop(s);
+		erpc_direct_drop(s);
 	}
 	if (port->placed)
 		return;
 	if (port->placing == s && !port->place_skip)
-		port->place_skip = ERPC_PLACE_SKIP;
-	erpc_place_begin(s);
+		port->place_skip = ERPC_DIRECT_SKIP;
+	erpc_direct_begin(s);
 }
 
 /** The slot whose answers come next, and how many in a row: 0: nobody knows. */
-static uint32_t erpc_place_run(struct erpc_session *s, uint32_t *slot)
+static uint32_t erpc_direct_run(struct erpc_session *s, uint32_t *slot)
 {
 	uint32_t n = 0, max;
 
@@ -50,7 +50,7 @@ static uint32_t erpc_place_run(struct erpc_session *s, uint32_t *slot)
 		*slot = s->asked[s->asked_at % ERPC_ASKED_MAX];
 		if (s->tx[*slot].fetch && erpc_client_in_flight(&s->tx[*slot].c))
 			break;
-		erpc_place_drop(s);
+		erpc_direct_drop(s);
 	}
 	max = s->asked_cnt ? erpc_client_in_flight(&s->tx[*slot].c) : 0;
 	max = max < s->asked_cnt ? max : s->asked_cnt;
@@ -60,8 +60,8 @@ static uint32_t erpc_place_run(struct erpc_session *s, uint32_t *slot)
 }
 
 /** Where the next `cnt` parts of the get in `slot` belong: false: not in one piece. */
-static bool erpc_place_of(const struct erpc_session *s, uint32_t slot, uint32_t cnt,
-			  struct dev_dgram_place *place)
+static bool erpc_direct_of(const struct erpc_session *s, uint32_t slot, uint32_t cnt,
+			   struct dev_dgram_target *place)
 {
 	const struct erpc_tx *tx = &s->tx[slot];
 	const struct core_get *get = tx->fetch->get;
@@ -71,7 +71,7 @@ static bool erpc_place_of(const struct erpc_session *s, uint32_t slot, uint32_t 
 	/* A guess that is wrong must not hit what is here before its turn. */
 	if (get->iov_cnt != 1 || tx->c.ahead)
 		return false;
-	*place = (struct dev_dgram_place){
+	*place = (struct dev_dgram_target){
 		.base = (uint8_t *)get->iov->iov_base + tx->fetch_off + off,
 		.len = (uint32_t)(len < rest ? len : rest),
 		.head_len = WIRE_ERPC_HDR_LEN,
@@ -81,8 +81,8 @@ static bool erpc_place_of(const struct erpc_session *s, uint32_t slot, uint32_t 
 }
 
 /** Is it the next part of the get in `slot`? */
-static bool erpc_place_is(const struct erpc_session *s, uint32_t slot,
-			  const struct dev_dgram_in *in)
+static bool erpc_direct_is(const struct erpc_session *s, uint32_t slot,
+			   const struct dev_dgram_in *in)
 {
 	const struct erpc_tx *tx = &s->tx[slot];
 	struct wire_erpc_hdr h;
@@ -93,15 +93,15 @@ static bool erpc_place_is(const struct erpc_session *s, uint32_t slot,
 }
 
 /** False: something else has come; poll has it. */
-static bool erpc_place_take(struct erpc_port *port, uint32_t slot,
-			    const struct dev_dgram_place *place, const struct dev_dgram_in *in,
-			    unsigned cnt)
+static bool erpc_direct_take(struct erpc_port *port, uint32_t slot,
+			     const struct dev_dgram_target *place, const struct dev_dgram_in *in,
+			     unsigned cnt)
 {
 	struct erpc_session *s = port->placing;
 	unsigned i;
 
 	for (i = 0; i < cnt; i++) {
-		if (UTIL_UNLIKELY(!erpc_place_is(s, slot, &in[i]))) {
+		if (UTIL_UNLIKELY(!erpc_direct_is(s, slot, &in[i]))) {
 			port->dg->ops->put_back(port->dg, place, i);
 			return false;
 		}
@@ -112,11 +112,11 @@ static bool erpc_place_take(struct erpc_port *port, uint32_t slot,
 	return true;
 }
 
-bool erpc_place_poll(struct erpc_port *port, bool *more)
+bool erpc_direct_poll(struct erpc_port *port, bool *more)
 {
 	struct dev_dgram_in in[ERPC_ASKED_MAX];
-	unsigned rounds = ERPC_PLACE_ROUNDS;
-	struct dev_dgram_place place;
+	unsigned rounds = ERPC_DIRECT_ROUNDS;
+	struct dev_dgram_target place;
 	uint32_t slot, cnt;
 	int n;
 
@@ -125,17 +125,17 @@ bool erpc_place_poll(struct erpc_port *port, bool *more)
 		return false;
 	}
 	while (rounds--) {
-		cnt = port->placing ? erpc_place_run(port->placing, &slot) : 0;
+		cnt = port->placing ? erpc_direct_run(port->placing, &slot) : 0;
 		if (!cnt) {
 			port->placing = NULL;
 			return false;
 		}
-		if (!erpc_place_of(port->placing, slot, cnt, &place))
+		if (!erpc_direct_of(port->placing, slot, cnt, &place))
 			return false;
 		n = port->dg->ops->poll_into(port->dg, &place, in, cnt);
 		if (n <= 0)
 			return n == -FI_EAGAIN;
-		if (!erpc_place_take(port, slot, &place, in, (unsigned)n))
+		if (!erpc_direct_take(port, slot, &place, in, (unsigned)n))
 			return false;
 	}
 	*more = true;

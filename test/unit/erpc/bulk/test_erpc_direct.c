@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Parts of gets land in their place, and guesses that fail change nothing but the time it takes. */
-#include "erpc/bulk/erpc_place.h"
+#include "erpc/bulk/erpc_direct.h"
 
 #include <criterion/criterion.h>
 
@@ -11,7 +11,7 @@
 static struct erpc_pair p;
 static uint64_t into, back;
 
-static int count_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
+static int count_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 		      struct dev_dgram_in *in, unsigned cnt)
 {
 	int n = fake_net_ops.poll_into(dg, place, in, cnt);
@@ -20,7 +20,7 @@ static int count_into(struct dev_dgram *dg, const struct dev_dgram_place *place,
 	return n;
 }
 
-static void count_back(struct dev_dgram *dg, const struct dev_dgram_place *place, unsigned first)
+static void count_back(struct dev_dgram *dg, const struct dev_dgram_target *place, unsigned first)
 {
 	back += fake_port_of(dg)->into_cnt - first;
 	fake_net_ops.put_back(dg, place, first);
@@ -63,7 +63,7 @@ static void get_some(void)
 	}
 }
 
-Test(erpc_place, all_parts_of_gets_are_placed_where_nothing_else_comes)
+Test(erpc_direct, all_parts_of_gets_are_placed_where_nothing_else_comes)
 {
 	open_pair(1);
 	get_some();
@@ -73,7 +73,7 @@ Test(erpc_place, all_parts_of_gets_are_placed_where_nothing_else_comes)
 	close_pair();
 }
 
-Test(erpc_place, other_packets_in_between_are_taken_as_ever)
+Test(erpc_direct, other_packets_in_between_are_taken_as_ever)
 {
 	open_pair(1);
 	while (p.end[0].gets_done < GETS) {
@@ -90,7 +90,7 @@ Test(erpc_place, other_packets_in_between_are_taken_as_ever)
 	close_pair();
 }
 
-Test(erpc_place, losses_and_disorder_are_made_good)
+Test(erpc_direct, losses_and_disorder_are_made_good)
 {
 	open_pair(1);
 	p.net.faults = (struct fake_faults){
@@ -103,7 +103,7 @@ Test(erpc_place, losses_and_disorder_are_made_good)
 	close_pair();
 }
 
-Test(erpc_place, bytes_that_go_to_several_pieces_are_scattered)
+Test(erpc_direct, bytes_that_go_to_several_pieces_are_scattered)
 {
 	open_pair(2);
 	get_some();
@@ -112,7 +112,7 @@ Test(erpc_place, bytes_that_go_to_several_pieces_are_scattered)
 }
 
 /* Who fetches from many at a time guesses wrong, and soon guesses no more. */
-Test(erpc_place, a_guess_that_fails_is_followed_by_polls_without)
+Test(erpc_direct, a_guess_that_fails_is_followed_by_polls_without)
 {
 	struct erpc_port *port;
 
@@ -124,12 +124,12 @@ Test(erpc_place, a_guess_that_fails_is_followed_by_polls_without)
 	/* As if the answers to another request were due. */
 	while (p.end[0].s->asked_cnt)
 		p.end[0].s->asked_cnt--;
-	erpc_place_came(p.end[0].s, ERPC_GET_SLOT);
+	erpc_direct_received(p.end[0].s, ERPC_GET_SLOT);
 	cr_expect_gt(port->place_skip, 0);
 	close_pair();
 }
 
-Test(erpc_place, a_session_that_ends_is_guessed_no_more)
+Test(erpc_direct, a_session_that_ends_is_guessed_no_more)
 {
 	open_pair(1);
 	cr_assert(pair_get(&p.end[0]));
@@ -143,7 +143,7 @@ Test(erpc_place, a_session_that_ends_is_guessed_no_more)
 }
 
 /* Its peer's answer comes again when the next get is under way: its bytes are not in the place. */
-Test(erpc_place, what_is_late_spoils_nothing)
+Test(erpc_direct, what_is_late_spoils_nothing)
 {
 	open_pair(1);
 	p.net.faults = (struct fake_faults){ .dup = 300000 };

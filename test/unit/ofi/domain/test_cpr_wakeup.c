@@ -3,7 +3,7 @@
  * Who sleeps, is woken by what, and by nothing else? Two endpoints with a queue each that one can sleep
  * on, and a third one elsewhere that sends to them.
  */
-#include "ofi/domain/cpr_alarm.h"
+#include "ofi/domain/cpr_wakeup.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>
@@ -34,11 +34,11 @@ static void teardown(void)
 	ofi_pair_close(&p);
 }
 
-TestSuite(cpr_alarm, .init = setup, .fini = teardown, .timeout = 300);
+TestSuite(cpr_wakeup, .init = setup, .fini = teardown, .timeout = 300);
 
-static struct cpr_group *group_of(struct fid_cq *cq)
+static struct cpr_pdom *group_of(struct fid_cq *cq)
 {
-	return container_of(cq, struct cpr_cq, fid)->place.group;
+	return container_of(cq, struct cpr_cq, fid)->place.pdom;
 }
 
 static int fd_of(struct fid_cq *cq)
@@ -131,10 +131,10 @@ static void *run_sleeper(void *arg)
 
 static bool is_asleep(struct fid_cq *cq)
 {
-	struct cpr_group *group = cpr_place_lock(&container_of(cq, struct cpr_cq, fid)->place);
-	bool asleep = !cpr_alarm_is_idle(&group->alarm);
+	struct cpr_pdom *pdom = cpr_member_lock(&container_of(cq, struct cpr_cq, fid)->place);
+	bool asleep = !cpr_wakeup_is_idle(&pdom->wakeup);
 
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 	return asleep;
 }
 
@@ -158,7 +158,7 @@ static void expect_woken(struct sleeper *s)
 
 /* --- */
 
-Test(cpr_alarm, where_there_are_several_groups_each_may_be_slept_on)
+Test(cpr_wakeup, where_there_are_several_groups_each_may_be_slept_on)
 {
 	int i;
 
@@ -172,7 +172,7 @@ Test(cpr_alarm, where_there_are_several_groups_each_may_be_slept_on)
 		cr_expect_eq(fi_trywait(p.fabric, &(struct fid *){ &p.cq[i & 1]->fid }, 1), 0);
 }
 
-Test(cpr_alarm, a_message_wakes_its_own_group_while_another_is_busy)
+Test(cpr_wakeup, a_message_wakes_its_own_group_while_another_is_busy)
 {
 	struct sleeper s;
 	int polls;
@@ -180,15 +180,15 @@ Test(cpr_alarm, a_message_wakes_its_own_group_while_another_is_busy)
 	for (polls = 0; polls < 2; polls++) {
 		post(p.ep[0]);
 		begin(&s, p.cq[0], polls);
-		cpr_group_lock(group_of(p.cq[1])); /* for ever, as far as the sleeper can see */
+		cpr_pdom_lock(group_of(p.cq[1])); /* for ever, as far as the sleeper can see */
 		send_to(p.ep[0]);
 		expect_woken(&s);
-		cpr_group_unlock(group_of(p.cq[1]));
+		cpr_pdom_unlock(group_of(p.cq[1]));
 	}
 }
 
 /* Both were the same thread's, whose promise covers both; the other thread's queue is its own affair. */
-Test(cpr_alarm, a_message_wakes_nobody_elsewhere)
+Test(cpr_wakeup, a_message_wakes_nobody_elsewhere)
 {
 	struct fi_cq_tagged_entry e;
 	uint64_t reads;
@@ -213,7 +213,7 @@ Test(cpr_alarm, a_message_wakes_nobody_elsewhere)
 }
 
 /* The engine that has the news is not that of the queue's first endpoint. */
-Test(cpr_alarm, news_of_an_ally_wake_too)
+Test(cpr_wakeup, news_of_an_ally_wake_too)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[0], p.cq[1]);
 	struct sleeper s;
@@ -232,7 +232,7 @@ Test(cpr_alarm, news_of_an_ally_wake_too)
 	cr_expect_eq(fi_close(&third->fid), 0);
 }
 
-Test(cpr_alarm, who_gets_allies_in_his_sleep_hears_of_their_news)
+Test(cpr_wakeup, who_gets_allies_in_his_sleep_hears_of_their_news)
 {
 	struct fid_ep *third;
 	struct sleeper s;
@@ -245,7 +245,7 @@ Test(cpr_alarm, who_gets_allies_in_his_sleep_hears_of_their_news)
 	cr_expect_eq(fi_close(&third->fid), 0);
 }
 
-Test(cpr_alarm, who_sleeps_on_a_queue_that_moves_goes_along)
+Test(cpr_wakeup, who_sleeps_on_a_queue_that_moves_goes_along)
 {
 	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD };
 	struct fid_ep *third;
@@ -267,7 +267,7 @@ Test(cpr_alarm, who_sleeps_on_a_queue_that_moves_goes_along)
 }
 
 /* A sleeper who runs out of time was not the only one: another one was promised to be woken. */
-Test(cpr_alarm, a_promise_outlives_a_call_that_ran_out_of_time)
+Test(cpr_wakeup, a_promise_outlives_a_call_that_ran_out_of_time)
 {
 	struct fi_cq_tagged_entry e;
 
@@ -283,7 +283,7 @@ Test(cpr_alarm, a_promise_outlives_a_call_that_ran_out_of_time)
 	cr_expect_eq(ofi_read(p.cq[0], &e), 1);
 }
 
-Test(cpr_alarm, who_runs_out_of_time_leaves_the_alarm_to_who_sleeps_on)
+Test(cpr_wakeup, who_runs_out_of_time_leaves_the_alarm_to_who_sleeps_on)
 {
 	struct fi_cq_tagged_entry e;
 	struct sleeper s;
@@ -299,15 +299,15 @@ Test(cpr_alarm, who_runs_out_of_time_leaves_the_alarm_to_who_sleeps_on)
 	expect_woken(&s);
 }
 
-/** Whose engines wake who sleeps on it: CPR_GROUP_BIT. */
+/** Whose engines wake who sleeps on it: CPR_PDOM_BIT. */
 static uint64_t watched_by(struct fid_cq *cq)
 {
 	struct cpr_cq *q = container_of(cq, struct cpr_cq, fid);
-	struct cpr_group *group = cpr_place_lock(&q->place);
-	uint64_t groups = q->wait.groups;
+	struct cpr_pdom *pdom = cpr_member_lock(&q->place);
+	uint64_t pdoms = q->wait.pdoms;
 
-	cpr_group_unlock(group);
-	return groups;
+	cpr_pdom_unlock(pdom);
+	return pdoms;
 }
 
 /* As run_sleeper, of a thread that alone uses the other queue's group. */
@@ -326,9 +326,9 @@ static void *own_and_sleep(void *arg)
 	return NULL;
 }
 
-Test(cpr_alarm, who_asks_about_a_queue_leaves_what_wakes_another_thread)
+Test(cpr_wakeup, who_asks_about_a_queue_leaves_what_wakes_another_thread)
 {
-	uint64_t both = CPR_GROUP_BIT(group_of(p.cq[0])) | CPR_GROUP_BIT(group_of(p.cq[1]));
+	uint64_t both = CPR_PDOM_BIT(group_of(p.cq[0])) | CPR_PDOM_BIT(group_of(p.cq[1]));
 	struct sleeper s = { .cq = p.cq[0] };
 
 	cr_assert_eq(pthread_create(&s.thread, NULL, own_and_sleep, &s), 0);
@@ -346,7 +346,7 @@ Test(cpr_alarm, who_asks_about_a_queue_leaves_what_wakes_another_thread)
 }
 
 /* The sender's end of the connection needs progress, and the only thread sleeps on the receiver's queue. */
-Test(cpr_alarm, one_thread_that_sleeps_on_one_queue_serves_its_other_endpoints)
+Test(cpr_wakeup, one_thread_that_sleeps_on_one_queue_serves_its_other_endpoints)
 {
 	struct fi_cq_tagged_entry e;
 
@@ -360,7 +360,7 @@ Test(cpr_alarm, one_thread_that_sleeps_on_one_queue_serves_its_other_endpoints)
 	cr_expect_eq(poll_and_read(p.cq[0]), 1);
 }
 
-Test(cpr_alarm, a_set_sleeps_on_members_of_several_groups)
+Test(cpr_wakeup, a_set_sleeps_on_members_of_several_groups)
 {
 	struct fid *fids[2] = { &p.cq[0]->fid, &p.cq[1]->fid };
 	struct fi_cq_tagged_entry e;
@@ -381,7 +381,7 @@ Test(cpr_alarm, a_set_sleeps_on_members_of_several_groups)
 
 static int woken;
 
-static void count_wake(struct cpr_alarm_user *user)
+static void count_wake(struct cpr_wakeup_user *user)
 {
 	(void)user;
 	woken++;
@@ -392,73 +392,73 @@ static void stay(struct core_work *work)
 	core_dom_work(&group_of(p.cq[0])->core, work);
 }
 
-Test(cpr_alarm, who_finds_it_going_off_wakes_the_others)
+Test(cpr_wakeup, who_finds_it_going_off_wakes_the_others)
 {
-	struct cpr_group *group = group_of(p.cq[0]);
+	struct cpr_pdom *pdom = group_of(p.cq[0]);
 	struct core_work work = { .run = stay };
-	struct cpr_alarm_user user;
+	struct cpr_wakeup_user user;
 
 	util_list_init(&work.link);
-	cpr_alarm_user_init(&user, count_wake);
+	cpr_wakeup_user_init(&user, count_wake);
 	cr_assert_eq(try_wait(p.cq[0]), 0);
-	cpr_group_lock(group);
-	cpr_alarm_rely(group, &user);
-	core_dom_work(&group->core, &work);
-	cr_expect_neq(cpr_alarm_set(group), 0);
+	cpr_pdom_lock(pdom);
+	cpr_wakeup_use(pdom, &user);
+	core_dom_work(&pdom->core, &work);
+	cr_expect_neq(cpr_wakeup_set(pdom), 0);
 	cr_expect_eq(woken, 1);
-	cr_expect(cpr_alarm_is_idle(&group->alarm));
+	cr_expect(cpr_wakeup_is_idle(&pdom->wakeup));
 	util_list_remove(&work.link);
-	cr_expect_eq(cpr_alarm_set(group), 0);
+	cr_expect_eq(cpr_wakeup_set(pdom), 0);
 	cr_expect_eq(woken, 1);
-	cpr_alarm_release(group, &user);
-	cpr_alarm_dismiss(group, &user);
+	cpr_wakeup_release(pdom, &user);
+	cpr_wakeup_invalidate(pdom, &user);
 	cr_expect_eq(woken, 1, "it relied on nothing");
-	cpr_group_unlock(group);
+	cpr_pdom_unlock(pdom);
 }
 
-Test(cpr_alarm, transfers_are_let_go_while_somebody_relies_on_it)
+Test(cpr_wakeup, transfers_are_let_go_while_somebody_relies_on_it)
 {
-	struct cpr_group *group = group_of(p.cq[0]);
-	struct cpr_alarm_user user;
+	struct cpr_pdom *pdom = group_of(p.cq[0]);
+	struct cpr_wakeup_user user;
 
-	cpr_alarm_user_init(&user, count_wake);
-	cpr_group_lock(group);
-	cr_expect_not(group->core.watched);
-	cpr_alarm_rely(group, &user);
-	cr_expect(group->core.watched);
-	cpr_alarm_dismiss_all(group);
+	cpr_wakeup_user_init(&user, count_wake);
+	cpr_pdom_lock(pdom);
+	cr_expect_not(pdom->core.watched);
+	cpr_wakeup_use(pdom, &user);
+	cr_expect(pdom->core.watched);
+	cpr_wakeup_invalidate_all(pdom);
 	cr_expect_eq(woken, 1);
-	cr_expect_not(group->core.watched);
-	cpr_group_unlock(group);
+	cr_expect_not(pdom->core.watched);
+	cpr_pdom_unlock(pdom);
 }
 
 /* Allies are armed together, so each lets its transfers go for the sake of the other's sleeper. */
-Test(cpr_alarm, transfers_are_let_go_while_somebody_relies_on_an_ally)
+Test(cpr_wakeup, transfers_are_let_go_while_somebody_relies_on_an_ally)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[0], p.cq[1]);
-	struct cpr_group *group = group_of(p.cq[0]), *ally = group_of(p.cq[1]);
-	struct cpr_alarm_user user;
+	struct cpr_pdom *pdom = group_of(p.cq[0]), *ally = group_of(p.cq[1]);
+	struct cpr_wakeup_user user;
 
-	cpr_alarm_user_init(&user, count_wake);
-	cpr_group_lock(group);
-	cpr_alarm_rely(ally, &user);
-	cpr_alarm_update(group);
-	cr_expect(group->core.watched && ally->core.watched);
-	cpr_alarm_release(ally, &user);
-	cr_expect_not(group->core.watched || ally->core.watched);
-	cpr_group_unlock(group);
+	cpr_wakeup_user_init(&user, count_wake);
+	cpr_pdom_lock(pdom);
+	cpr_wakeup_use(ally, &user);
+	cpr_wakeup_update(pdom);
+	cr_expect(pdom->core.watched && ally->core.watched);
+	cpr_wakeup_release(ally, &user);
+	cr_expect_not(pdom->core.watched || ally->core.watched);
+	cpr_pdom_unlock(pdom);
 	cr_expect_eq(fi_close(&third->fid), 0);
 }
 
-Test(cpr_alarm, a_group_that_is_attended_stays_watched_without_users)
+Test(cpr_wakeup, a_group_that_is_attended_stays_watched_without_users)
 {
-	struct cpr_group *group = group_of(p.cq[0]);
+	struct cpr_pdom *pdom = group_of(p.cq[0]);
 
-	cpr_group_lock(group);
-	cr_expect_not(group->core.watched);
-	cpr_alarm_attend(group);
-	cr_expect(group->core.watched);
-	cpr_alarm_dismiss_all(group);
-	cr_expect(group->core.watched);
-	cpr_group_unlock(group);
+	cpr_pdom_lock(pdom);
+	cr_expect_not(pdom->core.watched);
+	cpr_wakeup_drain(pdom);
+	cr_expect(pdom->core.watched);
+	cpr_wakeup_invalidate_all(pdom);
+	cr_expect(pdom->core.watched);
+	cpr_pdom_unlock(pdom);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Empty answers ride along where messages go both ways, leave alone where none do, and say nothing untrue. */
-#include "erpc/tx/erpc_ride.h"
+#include "erpc/tx/erpc_piggyback.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -77,20 +77,21 @@ static void end(void)
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_ride, a_ping_pong_has_two_packets_a_round)
+Test(erpc_piggyback, a_ping_pong_has_two_packets_a_round)
 {
 	begin(1);
 	ping_pong(ROUNDS);
 	cr_expect_eq(reqs, 2 * ROUNDS);
 	/* Those for the round trips, the first ones, and the last one is to come. */
-	cr_expect_leq(resps, 2 * (ROUNDS / ERPC_RIDE_SAMPLE + ERPC_RIDE_TRUST + 1), "%u", resps);
-	cr_expect_geq(resps, 2 * ROUNDS / ERPC_RIDE_SAMPLE - 2, "%u", resps);
+	cr_expect_leq(resps, 2 * (ROUNDS / ERPC_PIGGYBACK_SAMPLE + ERPC_PIGGYBACK_TRUST + 1), "%u",
+		      resps);
+	cr_expect_geq(resps, 2 * ROUNDS / ERPC_PIGGYBACK_SAMPLE - 2, "%u", resps);
 	cr_expect_gt(p.end[0].s->rto.srtt_ns, 0, "round trips are measured");
 	cr_expect_eq(sum_losses(), 0);
 	end();
 }
 
-Test(erpc_ride, who_only_hears_answers_at_once)
+Test(erpc_piggyback, who_only_hears_answers_at_once)
 {
 	uint32_t i;
 
@@ -104,7 +105,7 @@ Test(erpc_ride, who_only_hears_answers_at_once)
 	end();
 }
 
-Test(erpc_ride, an_answer_that_nothing_takes_along_leaves_when_its_time_is_over)
+Test(erpc_piggyback, an_answer_that_nothing_takes_along_leaves_when_its_time_is_over)
 {
 	struct pair_end *a = &p.end[0], *b = &p.end[1];
 
@@ -113,28 +114,28 @@ Test(erpc_ride, an_answer_that_nothing_takes_along_leaves_when_its_time_is_over)
 	resps = 0;
 	cr_assert_eq(pair_send(a, 0), 0);
 	hear(b);
-	cr_assert_neq(b->s->ride_mask, 0);
+	cr_assert_neq(b->s->piggyback_mask, 0);
 	cr_assert(erpc_session_is_busy(b->s), "it is owed");
-	cr_assert_leq(erpc_port_due_ns(b->port), ERPC_RIDE_NS, "who sleeps wakes for it");
-	erpc_pair_run(&p, ERPC_RIDE_NS);
+	cr_assert_leq(erpc_port_due_ns(b->port), ERPC_PIGGYBACK_NS, "who sleeps wakes for it");
+	erpc_pair_run(&p, ERPC_PIGGYBACK_NS);
 	erpc_pair_run(&p, SOON_NS);
-	cr_assert_eq(b->s->ride_mask | b->s->alone_mask, 0);
+	cr_assert_eq(b->s->piggyback_mask | b->s->alone_mask, 0);
 	cr_assert_eq(resps, 1);
 	cr_assert_eq(a->arrived, a->s->taken);
 	cr_expect_eq(sum_losses(), 0);
 	end();
 }
 
-Test(erpc_ride, few_wait_when_one_side_falls_silent)
+Test(erpc_piggyback, few_wait_when_one_side_falls_silent)
 {
 	uint32_t i;
 
 	begin(4);
 	ping_pong(8);
-	for (i = 0; i < 3 * ERPC_RIDE_MAX; i++) {
+	for (i = 0; i < 3 * ERPC_PIGGYBACK_MAX; i++) {
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
 		hear(&p.end[1]);
-		cr_assert_leq(__builtin_popcount(p.end[1].s->ride_mask), ERPC_RIDE_MAX);
+		cr_assert_leq(__builtin_popcount(p.end[1].s->piggyback_mask), ERPC_PIGGYBACK_MAX);
 	}
 	cr_assert_lt(p.end[1].s->talk, 0);
 	resps = 0;
@@ -163,14 +164,14 @@ static uint32_t count_waits(uint32_t rounds)
 	return waited;
 }
 
-Test(erpc_ride, who_goes_away_does_not_keep_others_waiting)
+Test(erpc_piggyback, who_goes_away_does_not_keep_others_waiting)
 {
 	cr_expect_leq(count_waits(1), 2);
-	cr_expect_leq(count_waits(10), 100 * 10 / ERPC_RIDE_AWAY + 2);
+	cr_expect_leq(count_waits(10), 100 * 10 / ERPC_PIGGYBACK_AWAY + 2);
 	cr_expect_gt(count_waits(10), 0, "it is tried");
 }
 
-Test(erpc_ride, who_closes_lets_answers_go)
+Test(erpc_piggyback, who_closes_lets_answers_go)
 {
 	struct pair_end *b = &p.end[1];
 
@@ -178,15 +179,15 @@ Test(erpc_ride, who_closes_lets_answers_go)
 	ping_pong(8);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	hear(b);
-	cr_assert_neq(b->s->ride_mask, 0);
+	cr_assert_neq(b->s->piggyback_mask, 0);
 	resps = 0;
 	b->s->conn.chan.ops->flush(&b->s->conn.chan);
 	cr_assert_eq(resps, 1);
-	cr_assert_eq(b->s->ride_mask | b->s->alone_mask, 0);
+	cr_assert_eq(b->s->piggyback_mask | b->s->alone_mask, 0);
 	end();
 }
 
-Test(erpc_ride, losing_what_takes_an_answer_along_costs_a_time_out_and_nothing_else)
+Test(erpc_piggyback, losing_what_takes_an_answer_along_costs_a_time_out_and_nothing_else)
 {
 	uint32_t round;
 
@@ -204,7 +205,7 @@ Test(erpc_ride, losing_what_takes_an_answer_along_costs_a_time_out_and_nothing_e
 	}
 }
 
-Test(erpc_ride, numbers_wrap)
+Test(erpc_piggyback, numbers_wrap)
 {
 	unsigned i;
 
@@ -240,7 +241,7 @@ static void forge(uint32_t ack)
 	erpc_pair_run(&p, 10);
 }
 
-Test(erpc_ride, what_was_over_before_is_no_news)
+Test(erpc_piggyback, what_was_over_before_is_no_news)
 {
 	begin(7);
 	ping_pong(20);
@@ -251,7 +252,7 @@ Test(erpc_ride, what_was_over_before_is_no_news)
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_ride, what_was_not_sent_has_not_arrived)
+Test(erpc_piggyback, what_was_not_sent_has_not_arrived)
 {
 	begin(8);
 	ping_pong(8);
@@ -283,7 +284,7 @@ static uint32_t leave_credits(struct erpc_session *s, uint32_t left)
 }
 
 /** An answer that waits for a batch which could not leave would wait for nothing. */
-Test(erpc_ride, without_credits_for_a_batch_no_answer_waits_for_one)
+Test(erpc_piggyback, without_credits_for_a_batch_no_answer_waits_for_one)
 {
 	struct erpc_session *s;
 	uint32_t taken;
@@ -292,30 +293,30 @@ Test(erpc_ride, without_credits_for_a_batch_no_answer_waits_for_one)
 	ping_pong(8);
 	erpc_pair_settle(&p);
 	s = p.end[1].s;
-	s->talk = ERPC_RIDE_TRUST;
+	s->talk = ERPC_PIGGYBACK_TRUST;
 	taken = leave_credits(s, s->credits_max / 2);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	hear(&p.end[1]);
-	cr_expect_eq(s->ride_mask, 0);
+	cr_expect_eq(s->piggyback_mask, 0);
 	erpc_pair_run(&p, SOON_NS);
 	cr_expect_eq(resps, 1);
 	cr_expect_eq(p.end[0].arrived, p.end[0].s->taken);
 
 	/* One more, and it would have waited. */
-	s->talk = ERPC_RIDE_TRUST;
+	s->talk = ERPC_PIGGYBACK_TRUST;
 	s->credits++;
 	taken--;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	hear(&p.end[1]);
-	cr_expect_neq(s->ride_mask, 0);
+	cr_expect_neq(s->piggyback_mask, 0);
 
 	/* And where the credits went meanwhile, a batch that begins takes nothing along: it may stay here. */
 	taken += leave_credits(s, 0);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[1], 0), 0);
-	cr_expect_neq(s->ride_mask, 0);
-	erpc_pair_run(&p, ERPC_RIDE_NS + SOON_NS);
+	cr_expect_neq(s->piggyback_mask, 0);
+	erpc_pair_run(&p, ERPC_PIGGYBACK_NS + SOON_NS);
 	cr_expect_eq(resps, 1);
 	s->credits += taken;
 	erpc_session_mark(s);
@@ -326,7 +327,7 @@ Test(erpc_ride, without_credits_for_a_batch_no_answer_waits_for_one)
  * Batches of calls are answered with bytes: that these have arrived is known when their slot begins
  * another request, or by a batch that is 8 further, and not before.
  */
-Test(erpc_ride, answers_with_bytes_are_passed_by_a_batch_that_is_8_further)
+Test(erpc_piggyback, answers_with_bytes_are_passed_by_a_batch_that_is_8_further)
 {
 	struct pair_end *a = &p.end[0], *b = &p.end[1];
 	uint32_t first, i;

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Empty answers ride along: see erpc_piggyback.h. */
+#include "erpc/tx/erpc_piggyback.h"
+
+#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_kick.h"
+#include "erpc/tx/erpc_send.h"
+#include "util/bits.h"
+
+/* ---- what `ack` says ---- */
+
+void erpc_piggyback_advance_cold(struct erpc_session *s)
+{
+	while (s->known_mask & 1u << s->ack % ERPC_SLOTS) {
+		s->known_mask &= ~(1u << s->ack % ERPC_SLOTS);
+		s->ack++;
+	}
+}
+
+void erpc_piggyback_acked(struct erpc_session *s, uint32_t slot)
+{
+	uint32_t seq = s->rx[slot].seq;
+
+	if (seq - s->ack >= ERPC_SLOTS)
+		return; /* passed already */
+	s->known_mask |= 1u << seq % ERPC_SLOTS;
+	erpc_piggyback_advance_cold(s);
+}
+
+void erpc_piggyback_passed_cold(struct erpc_session *s, uint32_t seq)
+{
+	while (seq - s->ack >= ERPC_SLOTS) {
+		s->known_mask &= ~(1u << s->ack % ERPC_SLOTS);
+		s->ack++;
+	}
+	erpc_piggyback_advance_cold(s);
+}
+
+/** The next one is known. */
+static inline void erpc_piggyback_acked_next(struct erpc_session *s)
+{
+	s->ack++;
+	if (UTIL_UNLIKELY(s->known_mask))
+		erpc_piggyback_advance_cold(s);
+}
+
+/* ---- our answers ---- */
+
+/** An answer waited in vain for so long beyond the time of a quick reply. */
+static int32_t erpc_piggyback_cost(uint64_t late_ns)
+{
+	return late_ns > ERPC_PIGGYBACK_AWAY_NS ? -ERPC_PIGGYBACK_AWAY : -ERPC_PIGGYBACK_SINGLE;
+}
+
+/** A batch is delivered: did we reply quickly to the one before? */
+static void erpc_piggyback_sample(struct erpc_session *s)
+{
+	uint64_t gap_ns = s->spoke_ns - s->last_rx_ns;
+
+	if (s->spoke_ns >= s->last_rx_ns) {
+		if (gap_ns <= ERPC_PIGGYBACK_NS)
+			s->talk += s->talk < ERPC_PIGGYBACK_TRUST;
+		else if (s->rode)
+			s->talk = erpc_piggyback_cost(gap_ns - ERPC_PIGGYBACK_NS);
+		else if (s->talk > 0)
+			s->talk = 0;
+	}
+	s->rode = false;
+	s->last_rx_ns = s->port->now_ns;
+}
+
+/** ERPC_PIGGYBACK_MAX bits. */
+static inline bool erpc_piggyback_is_full(uint32_t mask)
+{
+	mask &= mask - 1;
+	return mask & (mask - 1);
+}
+
+bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+
+	erpc_piggyback_sample(s);
+	if (s->talk < ERPC_PIGGYBACK_TRUST || s->ack != rx->seq ||
+	    !(rx->seq % ERPC_PIGGYBACK_SAMPLE) || erpc_piggyback_is_full(s->piggyback_mask) ||
+	    !erpc_piggyback_is_open(s))
+		return false;
+	erpc_server_respond_empty(&rx->s);
+	rx->said = WIRE_ERPC_LATE;
+	erpc_piggyback_acked_next(s);
+	if (!s->piggyback_mask) {
+		s->piggyback_ns = s->port->now_ns + ERPC_PIGGYBACK_NS;
+		util_list_push_back(&s->port->riding, &s->piggyback_link);
+		erpc_port_due_at(s->port, s->piggyback_ns);
+	}
+	s->piggyback_mask |= 1u << slot;
+	return true;
+}
+
+void erpc_piggyback_forget_cold(struct erpc_session *s, uint32_t slot)
+{
+	s->alone_mask &= ~(1u << slot);
+	s->piggyback_mask &= ~(1u << slot);
+	if (!s->piggyback_mask)
+		util_list_remove(&s->piggyback_link);
+}
+
+void erpc_piggyback_end(struct erpc_session *s)
+{
+	if (!s->piggyback_mask)
+		return;
+	s->talk = erpc_piggyback_cost(
+		s->port->now_ns > s->piggyback_ns ? s->port->now_ns - s->piggyback_ns : 0);
+	s->alone_mask |= s->piggyback_mask;
+	s->piggyback_mask = 0;
+	util_list_remove(&s->piggyback_link);
+	erpc_session_mark(s);
+}
+
+void erpc_piggyback_overdue(struct erpc_port *port, bool all)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &port->riding) {
+		struct erpc_session *s = UTIL_CONTAINER_OF(it, struct erpc_session, piggyback_link);
+
+		if (!all && s->piggyback_ns > port->now_ns)
+			return;
+		erpc_piggyback_end(s);
+	}
+}
+
+bool erpc_piggyback_flush(struct erpc_session *s)
+{
+	for (; UTIL_UNLIKELY(s->alone_mask); s->alone_mask &= s->alone_mask - 1) {
+		uint32_t slot = (uint32_t)__builtin_ctz(s->alone_mask);
+		uint16_t last = (uint16_t)(s->rx[slot].s.req_pkts - 1);
+
+		if (erpc_answer_packet(s, slot, last, WIRE_ERPC_RESP))
+			continue;
+		erpc_session_mark(s);
+		return false;
+	}
+	return true;
+}
+
+/* ---- the peer's ---- */
+
+const char *erpc_piggyback_received(struct erpc_session *s, uint32_t ack)
+{
+	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
+
+	if (UTIL_UNLIKELY((int32_t)(s->seq - ack) < 0))
+		return "it has what was not sent";
+	if ((int32_t)(ack - s->seq_done) <= 0)
+		return NULL;
+	for (; busy && !s->err; busy &= busy - 1) {
+		uint32_t slot = (uint32_t)__builtin_ctz(busy);
+		struct erpc_tx *tx = &s->tx[slot];
+
+		if ((int32_t)(ack - tx->seq) <= 0)
+			continue;
+		if (UTIL_UNLIKELY(tx->c.tx_max < tx->c.req_pkts))
+			return "it has what was not sent";
+		erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
+		erpc_session_freed(s);
+		s->port->stats.rides++;
+		erpc_send_arrived(s, tx->seq);
+	}
+	return NULL;
+}

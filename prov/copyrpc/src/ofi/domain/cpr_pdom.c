@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Who is in which group, and all groups at once: see cpr_pdom.h. */
+#include "ofi/domain/cpr_pdom.h"
+
+#include <rdma/fi_errno.h>
+#include <stdlib.h>
+
+#include "ofi/queue/cpr_cntr.h"
+#include "ofi/queue/cpr_cq.h"
+#include "ofi/domain/cpr_domain.h"
+#include "ofi/ep/cpr_ep.h"
+#include "util/log.h"
+
+/* Queues of both directions, and all counters. */
+#define CPR_PDOM_MEMBERS (2 + CPR_EP_CNTR_CNT)
+
+static struct cpr_pdom *cpr_pdom_of(struct core_dom *dom)
+{
+	return UTIL_CONTAINER_OF(dom, struct cpr_pdom, core);
+}
+
+/* --- all of them ---------------------------------------------------------------------------- */
+
+static bool cpr_pdom_is_first(const struct cpr_pdom *pdom)
+{
+	return core_dom_bias(&pdom->core) == &pdom->core.own_lock;
+}
+
+void cpr_pdom_lock_all(struct cpr_domain *domain)
+{
+	pthread_mutex_lock(&domain->changes);
+	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g))
+		if (cpr_pdom_is_first(g))
+			core_dom_lock_transient(&g->core);
+}
+
+void cpr_pdom_unlock_all(struct cpr_domain *domain)
+{
+	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g))
+		if (cpr_pdom_is_first(g))
+			cpr_pdom_unlock(g);
+	pthread_mutex_unlock(&domain->changes);
+}
+
+void cpr_pdom_progress_locked(struct cpr_domain *domain)
+{
+	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g))
+		if (cpr_pdom_is_first(g))
+			core_dom_progress(&g->core);
+}
+
+void cpr_pdom_progress_all(struct cpr_domain *domain)
+{
+	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g)) {
+		if (!cpr_pdom_is_first(g))
+			continue;
+		cpr_pdom_lock(g);
+		core_dom_progress(&g->core);
+		cpr_pdom_unlock(g);
+	}
+}
+
+/* Did nobody read its queues since the last time that somebody asked? Not locked. */
+static bool cpr_pdom_is_idle(struct cpr_pdom *pdom)
+{
+	uint64_t reads = __atomic_load_n(&pdom->app_reads, __ATOMIC_RELAXED);
+
+	return __atomic_exchange_n(&pdom->seen_reads, reads, __ATOMIC_RELAXED) == reads;
+}
+
+void cpr_pdom_progress_others(struct cpr_domain *domain, struct cpr_pdom *own)
+{
+	if (!cpr_pdom_next(&domain->main))
+		return;
+	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g)) {
+		/* Asked first: to take its lock from a busy thread would cost that one. */
+		if (g == own || !cpr_pdom_is_idle(g) || !core_dom_trylock(&g->core))
+			continue;
+		core_dom_progress(&g->core);
+		cpr_pdom_unlock(g);
+	}
+}
+
+static bool cpr_pdom_is_with(const struct cpr_pdom *a, const struct cpr_pdom *b)
+{
+	return core_dom_bias(&a->core) == core_dom_bias(&b->core);
+}
+
+/* With the caller's promise, if he makes one; locked, but not `own`. 0 or -FI_E*. */
+static int cpr_pdom_idle_locked(struct cpr_pdom *pdom, enum cpr_pdom_idle how, uint64_t *pdoms)
+{
+	int ret;
+
+	if (how == CPR_PDOM_SHARES && !cpr_wakeup_is_idle(&pdom->wakeup))
+		return 0;
+	core_dom_progress(&pdom->core);
+	ret = cpr_wakeup_set(pdom);
+	if (ret)
+		return ret;
+	if (how != CPR_PDOM_SLEEPS)
+		cpr_wakeup_drain(pdom);
+	*pdoms |= CPR_PDOM_BIT(pdom);
+	return 0;
+}
+
+static int cpr_pdom_idle_other(struct cpr_pdom *pdom, enum cpr_pdom_idle how, uint64_t *pdoms)
+{
+	int ret;
+
+	if (!util_bias_is_mine(core_dom_bias(&pdom->core)) || !core_dom_trylock(&pdom->core))
+		return 0;
+	ret = cpr_pdom_idle_locked(pdom, how, pdoms);
+	cpr_pdom_unlock(pdom);
+	return ret;
+}
+
+int cpr_pdom_idle(struct cpr_pdom *own, enum cpr_pdom_idle how, uint64_t *pdoms)
+{
+	int ret = 0;
+
+	*pdoms = 0;
+	for (struct cpr_pdom *g = &own->domain->main; g && !ret; g = cpr_pdom_next(g)) {
+		if (cpr_pdom_is_with(g, own))
+			*pdoms |= CPR_PDOM_BIT(g);
+		else
+			ret = cpr_pdom_idle_other(g, how, pdoms);
+	}
+	return ret ? ret : cpr_wakeup_set(own);
+}
+
+/* --- allies; domain.changes is held, and no group ------------------------------------------- */
+
+static void cpr_pdom_merge(struct cpr_pdom *a, struct cpr_pdom *b)
+{
+	if (core_dom_bias(&a->core) == core_dom_bias(&b->core))
+		return;
+	cpr_pdom_lock(a);
+	cpr_pdom_lock(b);
+	cpr_wakeup_invalidate_all(a);
+	cpr_wakeup_invalidate_all(b);
+	core_dom_merge(&a->core, &b->core);
+	cpr_wakeup_update(a);
+	cpr_pdom_unlock(a);
+}
+
+/* Oldest first: two locks are never held in another order. */
+static void cpr_pdom_merge_sorted(struct cpr_domain *domain, struct cpr_pdom *a, struct cpr_pdom *b)
+{
+	struct util_bias *lock_a = core_dom_bias(&a->core), *lock_b = core_dom_bias(&b->core);
+
+	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g)) {
+		if (lock_a == &g->core.own_lock)
+			break;
+		if (lock_b == &g->core.own_lock) {
+			cpr_pdom_merge(b, a);
+			return;
+		}
+	}
+	cpr_pdom_merge(a, b);
+}
+
+void cpr_pdom_merge_two(struct cpr_domain *domain)
+{
+	pthread_mutex_lock(&domain->changes);
+	domain->splits = false;
+	for (struct cpr_pdom *g = cpr_pdom_next(&domain->main); g; g = cpr_pdom_next(g))
+		cpr_pdom_merge_sorted(domain, &domain->main, g);
+	pthread_mutex_unlock(&domain->changes);
+}
+
+/* --- places --------------------------------------------------------------------------------- */
+
+void cpr_member_init(struct cpr_member *place, struct cpr_domain *domain,
+		     struct cpr_wakeup_user *wakeup)
+{
+	place->pdom = &domain->main;
+	place->taken = false;
+	place->wakeup = wakeup;
+}
+
+void cpr_member_fini(struct cpr_member *place, struct cpr_domain *domain)
+{
+	pthread_mutex_lock(&domain->changes);
+	cpr_pdom_lock(place->pdom);
+	cpr_wakeup_release(place->pdom, place->wakeup);
+	cpr_pdom_unlock(place->pdom);
+	if (place->taken)
+		place->pdom->members--;
+	place->taken = false;
+	pthread_mutex_unlock(&domain->changes);
+}
+
+/* It moves with the lock of where it was held: who has the lock and still finds it there, has it. */
+struct cpr_pdom *cpr_member_lock_guarded(struct cpr_member *place)
+{
+	struct cpr_pdom *pdom;
+
+	while (true) {
+		pdom = __atomic_load_n(&place->pdom, __ATOMIC_ACQUIRE);
+		cpr_pdom_lock(pdom);
+		if (UTIL_LIKELY(__atomic_load_n(&place->pdom, __ATOMIC_RELAXED) == pdom)) {
+			cpr_pdom_count_read(pdom);
+			return pdom;
+		}
+		cpr_pdom_unlock(pdom);
+	}
+}
+
+/* domain.changes is held: nobody else moves it. */
+static void cpr_member_take(struct cpr_member *place, struct cpr_pdom *pdom)
+{
+	struct cpr_pdom *from = place->pdom;
+
+	if (place->taken)
+		return;
+	place->taken = true;
+	pdom->members++;
+	cpr_pdom_lock(from);
+	if (pdom != from)
+		cpr_wakeup_invalidate(from, place->wakeup);
+	__atomic_store_n(&place->pdom, pdom, __ATOMIC_RELEASE);
+	cpr_pdom_unlock(from);
+}
+
+/* --- endpoints ------------------------------------------------------------------------------ */
+
+void cpr_pdom_init(struct cpr_pdom *pdom, struct cpr_domain *domain)
+{
+	pdom->domain = domain;
+	pdom->number = domain->pdom_cnt;
+	cpr_wakeup_init(pdom);
+}
+
+static struct cpr_pdom *cpr_pdom_open(struct cpr_domain *domain)
+{
+	struct cpr_pdom *pdom = calloc(1, sizeof(*pdom)), *last = &domain->main;
+	struct core_dom *main = &domain->main.core;
+	int ret = pdom ? core_dom_init(&pdom->core, main->engine_ops, &main->limits, true)
+		       : -FI_ENOMEM;
+
+	if (ret) {
+		UTIL_INFO(DOMAIN, "endpoints share a lock, for want of an engine: %s\n",
+			  fi_strerror(-ret));
+		free(pdom);
+		return NULL;
+	}
+	core_dom_share_mrs(&pdom->core, main);
+	while (cpr_pdom_next(last))
+		last = cpr_pdom_next(last);
+	domain->pdom_cnt++;
+	cpr_pdom_init(pdom, domain);
+	__atomic_store_n(&last->next, pdom, __ATOMIC_RELEASE);
+	return pdom;
+}
+
+/* One that nobody is in, if need be a new one; or the first. */
+static struct cpr_pdom *cpr_pdom_pick(struct cpr_domain *domain)
+{
+	struct cpr_pdom *pdom = NULL;
+
+	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g))
+		if (!g->members && !core_dom_is_merged(&g->core))
+			return g;
+	if (domain->pdom_cnt < CPR_PDOMS_MAX)
+		pdom = cpr_pdom_open(domain);
+	return pdom ? pdom : &domain->main;
+}
+
+static size_t cpr_pdom_members(struct cpr_ep *ep, struct cpr_member *places[CPR_PDOM_MEMBERS])
+{
+	size_t cnt = 0;
+
+	if (ep->tx_cq)
+		places[cnt++] = &ep->tx_cq->place;
+	if (ep->rx_cq)
+		places[cnt++] = &ep->rx_cq->place;
+	for (unsigned i = 0; i < CPR_EP_CNTR_CNT; i++)
+		if (ep->cntr[i])
+			places[cnt++] = &ep->cntr[i]->place;
+	return cnt;
+}
+
+/* Must it be in the first group, whatever its queues want? */
+static bool cpr_pdom_is_fixed(const struct cpr_ep *ep)
+{
+	return !ep->domain->splits || ep->core_ep.conn || ep->srx || ep->eq_user.eq;
+}
+
+static struct cpr_pdom *cpr_pdom_find(struct cpr_ep *ep, struct cpr_member *const *places,
+				      size_t cnt)
+{
+	struct cpr_domain *domain = ep->domain;
+	struct cpr_pdom *pdom = cpr_pdom_is_fixed(ep) ? &domain->main : NULL;
+
+	for (size_t i = 0; i < cnt; i++) {
+		if (!places[i]->taken)
+			continue;
+		if (!pdom)
+			pdom = places[i]->pdom;
+		cpr_pdom_merge_sorted(domain, pdom, places[i]->pdom);
+	}
+	return pdom ? pdom : cpr_pdom_pick(domain);
+}
+
+void cpr_pdom_enter(struct cpr_ep *ep)
+{
+	struct cpr_member *places[CPR_PDOM_MEMBERS];
+	size_t cnt = cpr_pdom_members(ep, places);
+	struct cpr_pdom *pdom;
+
+	pthread_mutex_lock(&ep->domain->changes);
+	pdom = cpr_pdom_find(ep, places, cnt);
+	for (size_t i = 0; i < cnt; i++)
+		cpr_member_take(places[i], pdom);
+	pdom->members++;
+	ep->dom = &pdom->core;
+	util_list_push_back(&ep->domain->eps, &ep->domain_link);
+	pthread_mutex_unlock(&ep->domain->changes);
+}
+
+void cpr_pdom_leave(struct cpr_ep *ep)
+{
+	pthread_mutex_lock(&ep->domain->changes);
+	cpr_pdom_of(ep->dom)->members--;
+	util_list_remove(&ep->domain_link);
+	pthread_mutex_unlock(&ep->domain->changes);
+}
+
+void cpr_pdom_assign(struct cpr_ep *ep, struct cpr_cntr *cntr)
+{
+	struct cpr_pdom *pdom = cpr_pdom_of(ep->dom);
+
+	pthread_mutex_lock(&ep->domain->changes);
+	cpr_member_take(&cntr->place, pdom);
+	cpr_pdom_merge_sorted(ep->domain, pdom, cntr->place.pdom);
+	pthread_mutex_unlock(&ep->domain->changes);
+}
+
+void cpr_pdom_assign_eq(struct cpr_ep *ep)
+{
+	pthread_mutex_lock(&ep->domain->changes);
+	if (ep->is_enabled)
+		cpr_pdom_merge_sorted(ep->domain, &ep->domain->main, cpr_pdom_of(ep->dom));
+	pthread_mutex_unlock(&ep->domain->changes);
+}
+
+void cpr_pdom_close_all(struct cpr_domain *domain)
+{
+	struct cpr_pdom *pdom, *next;
+
+	for (pdom = cpr_pdom_next(&domain->main); pdom; pdom = next) {
+		next = cpr_pdom_next(pdom);
+		core_dom_fini(&pdom->core);
+		free(pdom);
+	}
+	domain->main.next = NULL;
+}
