@@ -295,7 +295,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cfg.rx_len[1] = shape & 4 ? 1024 : 4096;
 	cfg.start[0] = starts[shape >> 3 & 3];
 	cfg.start[1] = starts[shape >> 5 & 3];
-	cfg.late = !cfg.direct && (take(1) & 1);
+	cfg.ack = !cfg.direct && (take(1) & 1);
 	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 512, .cheap = shape & 0x80 };
 	ring_pair_init(&pair, &cfg, &upcalls);
 	pair.end[0].dev.sink = true;
