@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How many have ended, and how many badly? The numbers behind fi_cntr; the domain's lock covers them. */
+/* Counter of completions and of errors, behind fi_cntr. The domain's lock covers it. */
 #ifndef CORE_CNTR_H
 #define CORE_CNTR_H
 
@@ -8,7 +8,7 @@
 struct core_cntr {
 	uint64_t value;
 	uint64_t errors;
-	void (*notify)(struct core_cntr *cntr); /* while somebody waits; or NULL */
+	void (*notify)(struct core_cntr *cntr); /* set while a thread waits; or NULL */
 };
 
 static inline void core_cntr_add(struct core_cntr *cntr, uint64_t n)
@@ -19,8 +19,9 @@ static inline void core_cntr_add(struct core_cntr *cntr, uint64_t n)
 }
 
 /**
- * What a counter of an endpoint counts besides messages: the first two what the endpoint did (an
- * atomic that fetches is a read), the others what peers did to the memory behind it.
+ * Counters of an endpoint besides those of messages. READ and WRITE count accesses of the endpoint
+ * (a fetching atomic is a read). REMOTE_READ and REMOTE_WRITE count accesses of peers to its
+ * memory.
  */
 enum core_cntr_rma {
 	CORE_CNTR_READ,
@@ -37,7 +38,7 @@ static inline void core_cntr_add_err(struct core_cntr *cntr, uint64_t n)
 		cntr->notify(cntr);
 }
 
-/** One operation has ended, well or badly, and is counted if somebody wants that (NULL: nobody). */
+/** Counts the end of one operation, if there is a counter. */
 static inline void core_cntr_count(struct core_cntr *cntr, int err)
 {
 	if (cntr && err)

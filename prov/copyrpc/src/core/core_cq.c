@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where does the next completion go when the array is full?
+ * Elastic completion queue: the cold half, see core_cq.h.
  *
- * Into an array twice as large: a completion at position p moves from p & mask to p & the new mask,
- * so positions, and with them the order, stay what they were. The records of failed completions
- * are on the heap; the queue owns them until they are read.
+ * A full array is replaced by one twice as large: a completion at position p moves from p & mask to
+ * p & the new mask. Positions and their order do not change. Records of failed completions are on
+ * the heap, owned by the queue until they are read.
  *
- * Shown by test/unit/core/test_core_cq.c.
+ * Tested by test/unit/core/test_core_cq.c.
  */
 #include "core/core_cq.h"
 
@@ -101,7 +101,7 @@ void core_cq_set_notify(struct core_cq *cq, void (*notify)(struct core_cq *cq))
 		cq->full = cq->tail;
 }
 
-/* A copy of *err that the queue may own, without the provider's err_data. */
+/* Returns a heap copy of *err without err_data. */
 static struct fi_cq_err_entry *core_cq_err_dup(const struct fi_cq_err_entry *err)
 {
 	struct fi_cq_err_entry *dup = malloc(sizeof(*dup));

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What has ended?
+ * Elastic completion queue, behind fi_cq: a power-of-two array that doubles when full. A completion
+ * is never lost, and an operation never fails for lack of a slot.
  *
- * An elastic completion queue: a power-of-two array that doubles when full, so that a completion
- * is never lost and an operation never fails for lack of a slot that it did not have. It starts
- * small whatever the hint says: the fewer lines it walks through, the longer they stay in the
- * cache. The array holds good and failed completions in one order; a failed one refers to its
- * record and is read by core_cq_read_err. Written by whoever makes progress, read by fi_cq_read*:
- * the domain's lock (or its single thread) covers both.
+ * The queue starts small whatever the size hint, to stay in the CPU cache. Good and failed
+ * completions are in one array, in order. A failed one refers to its record and is read by
+ * core_cq_read_err. Progress writes, fi_cq_read* reads; the domain's lock (or its single thread)
+ * covers both.
  *
- * Shown by test/unit/core/test_core_cq.c.
+ * Tested by test/unit/core/test_core_cq.c.
  */
 #ifndef CORE_CQ_H
 #define CORE_CQ_H
@@ -21,42 +20,44 @@
 
 #include "util/bits.h"
 
-/** One good completion; a prefix of it is what fi_cq_read hands out. */
+/** Completion. fi_cq_read returns a prefix of it. */
 struct core_cqe {
 	struct fi_cq_tagged_entry e; /* context, flags, len, buf, data, tag */
 	fi_addr_t src;
-	struct fi_cq_err_entry *err; /* not NULL: this is a failed completion, owned by the queue */
+	struct fi_cq_err_entry *err; /* not NULL: failed completion; record owned by the queue */
 };
 
 struct core_cq {
 	struct core_cqe *ring;
 	uint64_t head; /* next to read */
 	uint64_t tail; /* next to write */
-	uint64_t
-		full; /* tail at which the ring is full, as far as the last look told; or see notify */
+	/* Tail at which the ring is full, a lower bound; equal to `tail` while `notify` is set. */
+	uint64_t full;
 	uint64_t mask;       /* ring entries - 1 */
 	uint64_t failed_cnt; /* failed completions in the ring */
-	bool overrun;        /* memory ran out once: entries were lost, every read says so */
-	uint32_t
-		intake_cnt; /* things that are read elsewhere, and wake who sleeps here all the same */
+	bool overrun;        /* memory ran out: entries were lost, each read reports it */
 	/*
-	 * Called after each write while somebody waits on the queue's wait object; or NULL. While it
-	 * is set, `full` is `tail`, so that each write takes the way that looks.
+	 * Entries that are read from another source and also wake threads that wait on this queue.
+	 */
+	uint32_t intake_cnt;
+	/*
+	 * Called after each write while a thread waits on the queue's wait object; or NULL. While
+	 * set, `full` is `tail`, so that each write takes the cold path.
 	 */
 	void (*notify)(struct core_cq *cq);
 };
 
-/** `size_hint` as in fi_cq_attr.size; 0: a default. 0 or -FI_ENOMEM. */
+/** Opens the queue. `size_hint` as in fi_cq_attr.size, 0: default. Returns 0 or -FI_ENOMEM. */
 int core_cq_init(struct core_cq *cq, size_t size_hint);
 void core_cq_fini(struct core_cq *cq);
 
 /**
- * The slot of the next completion, counted as written, or NULL after an overrun. Looks whether the
- * ring is really full, makes it larger if it is.
+ * Returns the slot of the next completion and advances tail, or NULL after an overrun. Grows the
+ * ring if it is full.
  */
 struct core_cqe *core_cq_next_cold(struct core_cq *cq);
 
-/** Asks for a call after the next write. `notify` must be set this way only. */
+/** Sets or clears `notify`. All changes of it go through this function. */
 void core_cq_set_notify(struct core_cq *cq, void (*notify)(struct core_cq *cq));
 
 static inline void core_cqe_fill(struct core_cqe *cqe, void *context, uint64_t flags, size_t len,
@@ -72,13 +73,15 @@ static inline void core_cqe_fill(struct core_cqe *cqe, void *context, uint64_t f
 	cqe->err = NULL;
 }
 
-/** Room at once, and nobody to be called. */
+/** Returns true if there is a free slot and `notify` is not set. */
 static inline bool core_cq_has_room(const struct core_cq *cq)
 {
 	return cq->tail != cq->full;
 }
 
-/** For how many there is room at once: looks how far it was read, unless somebody is to be called. */
+/**
+ * Returns the number of completions that fit without growing the queue, or 0 while `notify` is set.
+ */
 static inline uint64_t core_cq_room(struct core_cq *cq)
 {
 	if (UTIL_LIKELY(!cq->notify))
@@ -86,16 +89,19 @@ static inline uint64_t core_cq_room(struct core_cq *cq)
 	return cq->full - cq->tail;
 }
 
-/** The slot of the next completion, counted as written: there is room. */
+/** Returns the slot of the next completion and advances tail. There is a free slot. */
 static inline struct core_cqe *core_cq_take(struct core_cq *cq)
 {
 	return &cq->ring[cq->tail++ & cq->mask];
 }
 
-/** How many of the next `cnt` completions, all of them written, come before a failed one. */
+/**
+ * Returns the number of good completions before the first failed one among the next `cnt`, which
+ * are all written.
+ */
 uint64_t core_cq_good_cnt_cold(const struct core_cq *cq, uint64_t cnt);
 
-/** Good completions that can be read now, at most `most`. */
+/** Returns the number of good completions that can be read now, at most `most`. */
 static inline uint64_t core_cq_good_cnt(const struct core_cq *cq, uint64_t most)
 {
 	uint64_t cnt = cq->tail - cq->head;
@@ -104,7 +110,7 @@ static inline uint64_t core_cq_good_cnt(const struct core_cq *cq, uint64_t most)
 	return UTIL_LIKELY(!cq->failed_cnt) ? cnt : core_cq_good_cnt_cold(cq, cnt);
 }
 
-/** A write for which core_cq_write finds no room at once, or after which somebody is called. */
+/** Cold path of core_cq_write: the ring may be full, or `notify` is set. */
 void core_cq_write_cold(struct core_cq *cq, void *context, uint64_t flags, size_t len, void *buf,
 			uint64_t data, uint64_t tag, fi_addr_t src);
 
@@ -117,10 +123,10 @@ static inline void core_cq_write(struct core_cq *cq, void *context, uint64_t fla
 		core_cq_write_cold(cq, context, flags, len, buf, data, tag, src);
 }
 
-/** A failed completion; *err is copied (err_data is dropped). err->err is a positive FI_E*. */
+/** Writes a failed completion. *err is copied without err_data. err->err is a positive FI_E*. */
 void core_cq_write_err(struct core_cq *cq, const struct fi_cq_err_entry *err, fi_addr_t src);
 
-/** `cnt` more to be read elsewhere. */
+/** Adds `cnt` entries that are read from another source. */
 static inline void core_cq_add_intake(struct core_cq *cq, uint32_t cnt)
 {
 	cq->intake_cnt += cnt;
@@ -133,13 +139,13 @@ static inline bool core_cq_is_empty(const struct core_cq *cq)
 	return cq->head == cq->tail;
 }
 
-/** The oldest completion, left in place, or NULL. */
+/** Returns the oldest completion, left in place, or NULL. */
 static inline struct core_cqe *core_cq_front(struct core_cq *cq)
 {
 	return cq->head == cq->tail ? NULL : &cq->ring[cq->head & cq->mask];
 }
 
-/** Takes the oldest completion, a failed one: 1 and *err, or -FI_EAGAIN if it is not one. */
+/** Reads the oldest completion if it is a failed one. Returns 1 and *err, or -FI_EAGAIN. */
 int core_cq_read_err(struct core_cq *cq, struct fi_cq_err_entry *err);
 
 #endif

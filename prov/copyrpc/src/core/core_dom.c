@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A domain's beginning and end, and the table of up-calls it gives its engine: see core_dom.h. */
+/*
+ * Core domain: open, close, merge, lock, queued work, arming; the table of up-calls for the engine.
+ * See core_dom.h.
+ */
 #include "core/core_dom.h"
 
 #include <rdma/fi_errno.h>
@@ -30,7 +33,10 @@ static const struct core_upcalls core_dom_upcalls = {
 	.on_down = core_peer_on_down,
 };
 
-/** Progress of the allies, when `work` is run: each of them has such a piece, and ours does not count. */
+/**
+ * Runs work and engine of the other merged domains. Each has this piece of work, and the caller's
+ * own is unlinked during the call.
+ */
 static void core_dom_run_merged(struct core_work *work)
 {
 	struct core_dom *dom = UTIL_CONTAINER_OF(work, struct core_dom, merged_work);
@@ -46,7 +52,7 @@ static void core_dom_run_merged(struct core_work *work)
 	core_dom_work(dom, work);
 }
 
-/** Whatever an merged_next has to do keeps that one awake. */
+/** Returns false: pending work of a merged domain prevents sleep by itself. */
 static bool core_dom_retry_merged(struct core_work *work)
 {
 	struct core_dom *dom = UTIL_CONTAINER_OF(work, struct core_dom, merged_work);
@@ -107,7 +113,7 @@ void core_dom_merge(struct core_dom *dom, struct core_dom *with)
 		__atomic_store_n(&merged_next->lock, lock, __ATOMIC_RELAXED);
 		merged_next = merged_next->merged_next;
 	} while (merged_next != with);
-	/* Two rings that exchange their next ones are one. */
+	/* Joins the two rings: exchanging the next pointers of two rings makes one. */
 	with->merged_next = dom->merged_next;
 	dom->merged_next = next;
 	for (merged_next = dom->merged_next; merged_next != dom;
@@ -150,7 +156,7 @@ bool core_dom_trylock(struct core_dom *dom)
 	return false;
 }
 
-/* Each once: what is left is in the list again. One may take out others. */
+/* Runs each piece of work once; unfinished work queues itself again. A piece may unlink others. */
 void core_dom_run_work(struct core_dom *dom)
 {
 	struct util_list todo, *first;
@@ -177,8 +183,8 @@ static bool core_dom_retry(struct core_dom *dom, struct core_work *work)
 }
 
 /*
- * Does work keep us awake? What waits for the engine is tried once more: there may be room since the last
- * time, and who sleeps now would miss it.
+ * Returns true if work prevents sleep. Work that waits for the engine is tried once more: there may
+ * be room since the last try, and no event would follow.
  */
 static bool core_dom_is_busy(struct core_dom *dom)
 {

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What makes progress together?
+ * Core domain: the endpoints that share an engine, a lock and a budget. Called by ofi/.
  *
- * A core domain: the endpoints that share an engine, a lock and a budget. core_dom_progress takes in
- * everything that arrived for any of them and continues what waits; every read of a CQ, counter
- * or EQ calls it. The lock guards all that hangs below; it is taken at the libfabric border
- * (ofi/) and nowhere else, and not at all under FI_THREAD_DOMAIN (locked = false). It costs a thread
- * that alone uses the domain plain loads and stores (util/bias.h).
- * Lock order: domain -> (engine's, control thread's own). Up-calls arrive with it held.
+ * core_dom_progress receives what arrived for any endpoint and continues queued work. Each read of
+ * a CQ, counter or EQ calls it. The lock guards all objects of the domain. ofi/ takes it, no other
+ * layer does, and not under FI_THREAD_DOMAIN (locked = false). A thread that is alone in the domain
+ * pays plain loads and stores for it (util/bias.h). Lock order: domain, then locks of the engine
+ * and the control thread. Up-calls arrive with the lock held.
  *
- * A libfabric domain may have several (ofi/domain/cpr_pdom.h). They have memory regions in common; who
- * changes these holds the locks of all, so one lock is enough to look. Allies have everything in
- * common: one lock, and progress of one is progress of all.
+ * A libfabric domain may have several core domains (ofi/domain/cpr_pdom.h). These share memory
+ * regions: a change takes the locks of all, a lookup needs one. Merged domains share everything:
+ * one lock, and progress of one is progress of all.
  */
 #ifndef CORE_DOM_H
 #define CORE_DOM_H
@@ -29,72 +28,87 @@
 
 struct core_dom;
 
-/** Something that could not be finished: progress goes on with it. In no list, or in core_dom.work. */
+/** Work that progress continues. In no list, or in core_dom.work. */
 struct core_work {
 	struct util_list link;
-	/* Is in no list when called, and calls core_dom_work if something is left. */
+	/*
+	 * Called by progress, unlinked from the list. Calls core_dom_work again if something is
+	 * left.
+	 */
 	void (*run)(struct core_work *work);
 	/*
-	 * As run, by who is about to sleep: false: nothing could be done, and whatever lets it go on wakes
-	 * the engine. NULL: it keeps everybody awake.
+	 * Called before a thread sleeps. Returns false if nothing could be done and the event that
+	 * unblocks this work signals the engine's wait object. NULL: the domain does not sleep
+	 * while this work is queued.
 	 */
 	bool (*retry)(struct core_work *work);
 };
 
 /** Limits, fixed at open (from util_params; tests set their own). */
 struct core_limits {
-	size_t eager_max;       /* user bytes that may go in one piece */
-	size_t single_copy_min; /* from here a fetch beats parts; SIZE_MAX: never */
-	size_t unexpected_mem;  /* heap bytes for unexpected messages */
+	size_t eager_max; /* user bytes of one eager message */
+	/* from here a get is faster than pipelined parts; SIZE_MAX: never */
+	size_t single_copy_min;
+	size_t unexpected_mem; /* heap bytes for unexpected messages */
 };
 
-/** One part in so many of unexpected_mem is kept when it is free again, for the next unexpected messages. */
+/** Share of unexpected_mem that the size-class cache retains for the next unexpected messages. */
 #define CORE_DOM_CACHE_SHARE 32u
 
 struct core_dom {
 	const struct core_engine_ops *engine_ops;
 	struct core_engine *engine;
-	bool guarded; /* locked or watched: somebody else is to be thought of */
+	bool guarded; /* locked or watched: transfers test this one flag */
 	bool locked;
 	/*
-	 * Somebody sleeps until this domain has news, or has a thread do so: who transfers makes
-	 * progress too, for nobody else will let go what waits.
+	 * A thread sleeps on events of this domain, or has another thread do so. Each transfer then
+	 * makes progress, for no other thread continues queued work.
 	 */
 	bool watched;
-	struct util_bias
-		*lock; /* own_lock, or that of an merged_next; atomic, changed with both held */
+	/* own_lock, or that of a merged domain; atomic, changed with both held */
+	struct util_bias *lock;
 	struct util_bias own_lock;
-	struct core_dom *merged_next; /* the next in their ring; itself: none */
-	struct core_work merged_work; /* with allies: always in `work`, keeps nobody awake */
+	struct core_dom *merged_next; /* ring of merged domains; itself: none */
+	struct core_work merged_work; /* if merged: always in `work`, does not prevent sleep */
 	struct core_limits limits;
-	size_t unexpected_used; /* heap bytes held by unexpected messages */
+	size_t unexpected_used; /* heap bytes of unexpected messages */
 	bool unexpected_warned;
-	struct util_cache cache;   /* for their bytes */
-	struct core_mr_table *mrs; /* memory that peers may reach: own_mrs, or another's */
+	struct util_cache cache; /* for bytes of unexpected messages */
+	/* regions that peers may access: own_mrs, or another domain's */
+	struct core_mr_table *mrs;
 	struct core_mr_table own_mrs;
 	struct util_list eps;  /* core_ep.dom_link */
-	struct util_list work; /* core_work.link: peers with operations that found no room */
+	struct util_list work; /* core_work.link: peers with queued operations, and others */
 };
 
-/** Opens the engine. 0 or -FI_E*. */
+/** Opens the engine. Returns 0 or -FI_E*. */
 int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops,
 		  const struct core_limits *limits, bool locked);
-/** No endpoint is left. */
+/** Closes the engine. No endpoint is left. */
 void core_dom_fini(struct core_dom *dom);
 
-/** Peers reach the regions of `with`, which outlives it. Before the first endpoint. */
+/**
+ * Makes the regions of `with`, which outlives `dom`, reachable for peers. Called before the first
+ * endpoint.
+ */
 void core_dom_share_mrs(struct core_dom *dom, struct core_dom *with);
 
-/** For good: one lock, that of `dom`, and one progress. Both are locked; that of `with` is given back. */
+/**
+ * Merges two domains for good: one lock, that of `dom`, and one progress. Both are locked; the lock
+ * of `with` is released.
+ */
 void core_dom_merge(struct core_dom *dom, struct core_dom *with);
 
-/** Its lock; any thread may ask, who holds it knows that it stays. */
+/**
+ * Returns the domain's lock. Any thread may call this; the result is stable while it holds the
+ * lock.
+ */
 static inline struct util_bias *core_dom_bias(const struct core_dom *dom)
 {
 	return __atomic_load_n(&dom->lock, __ATOMIC_RELAXED);
 }
 
-/** `held` was its lock once: takes what is now. */
+/** Releases `held`, which was the domain's lock before a merge, and takes the present one. */
 void core_dom_lock_again(struct core_dom *dom, struct util_bias *held);
 
 static inline void core_dom_lock(struct core_dom *dom)
@@ -109,10 +123,13 @@ static inline void core_dom_lock(struct core_dom *dom)
 		core_dom_lock_again(dom, lock);
 }
 
-/** Of a domain with a lock: false if somebody has it. */
+/** Takes the lock of a domain that has one. Returns false if another thread holds it. */
 bool core_dom_trylock(struct core_dom *dom);
 
-/** As core_dom_lock, by who will not be back soon: nobody loses a lock that costs nothing (util/bias.h). */
+/**
+ * Variant of core_dom_lock for a rare access: does not take a biased lock from its owner
+ * (util/bias.h).
+ */
 void core_dom_lock_transient(struct core_dom *dom);
 
 static inline void core_dom_unlock(struct core_dom *dom)
@@ -126,7 +143,7 @@ static inline bool core_dom_is_merged(const struct core_dom *dom)
 	return dom->merged_next != dom;
 }
 
-/** locked and watched change here only. Under the lock, if there is one already. */
+/** Sets `locked`, which never changes back. Called under the lock, if there is one already. */
 static inline void core_dom_set_locked(struct core_dom *dom)
 {
 	dom->locked = true;
@@ -136,17 +153,21 @@ static inline void core_dom_set_locked(struct core_dom *dom)
 static inline void core_dom_set_watched(struct core_dom *dom, bool watched)
 {
 	dom->watched = watched;
-	if (!dom->locked) /* else it is and stays set, and others read it without the lock */
+	/* a locked domain stays guarded, and others read the flag without the lock */
+	if (!dom->locked)
 		dom->guarded = watched;
 }
 
-/** One thread uses the domain and nobody sleeps on it: neither lock nor core_dom_transferred. */
+/**
+ * Returns true if one thread uses the domain and no thread sleeps on it: a transfer needs neither
+ * lock nor core_dom_transferred.
+ */
 static inline bool core_dom_is_private(const struct core_dom *dom)
 {
 	return !dom->guarded;
 }
 
-/** Has progress go on with it. */
+/** Queues work for progress. */
 static inline void core_dom_work(struct core_dom *dom, struct core_work *work)
 {
 	if (util_list_is_empty(&work->link))
@@ -156,8 +177,8 @@ static inline void core_dom_work(struct core_dom *dom, struct core_work *work)
 void core_dom_run_work(struct core_dom *dom);
 
 /**
- * Everything that can be done now without waiting. Queued sends go first: the engine's progress then
- * lets them leave, for their completions may be the last that the user waits for.
+ * Makes all progress that is possible without waiting. Queued sends go first: the engine's progress
+ * then lets them leave, for their completions may be the last ones that the user waits for.
  */
 static inline void core_dom_progress(struct core_dom *dom)
 {
@@ -166,16 +187,18 @@ static inline void core_dom_progress(struct core_dom *dom)
 	dom->engine_ops->progress(dom->engine);
 }
 
-/** After a transfer that nothing follows for now (no FI_MORE). */
+/** Called after a transfer without FI_MORE. */
 static inline void core_dom_transferred(struct core_dom *dom)
 {
 	if (UTIL_UNLIKELY(dom->watched))
 		core_dom_progress(dom);
 }
 
-/** The domain's events make it readable, as in core_chan.h; those of allies, theirs. */
+/**
+ * Returns the wait object of the domain's engine, see core_chan.h. Merged domains have one each.
+ */
 int core_dom_wait_fd(struct core_dom *dom);
-/** Allies are armed together. -FI_E*: some may be armed, and some that were not any more. */
+/** Arms all merged domains. On -FI_E* some may be armed, and others may not be any more. */
 int core_dom_arm(struct core_dom *dom);
 void core_dom_disarm(struct core_dom *dom);
 

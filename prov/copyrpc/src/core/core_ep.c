@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint's beginning and end: see core_ep.h. */
+/* Endpoint: open and close. See core_ep.h. */
 #include "core/core_ep.h"
 
 #include <rdma/fi_errno.h>
@@ -98,7 +98,7 @@ static bool core_ep_chans_busy(const struct util_list *peers)
 	const struct core_peer *peer;
 	bool busy = false;
 
-	/* All of them: some find out by asking, and can do so at the same time. */
+	/* Tests all channels: some send a request to find out, and these requests overlap. */
 	for (it = peers->next; it != peers; it = it->next) {
 		peer = UTIL_CONTAINER_OF(it, const struct core_peer, ep_link);
 		if (peer->chan && peer->chan->ops->is_busy(peer->chan))
@@ -120,7 +120,7 @@ void core_ep_close(struct core_ep *ep)
 	struct util_list *first;
 
 	core_rpc_unlisten(ep);
-	/* Nobody reads these any more. */
+	/* No completion is written from here on. */
 	ep->tx = (struct core_comp){ 0 };
 	ep->rx = (struct core_comp){ 0 };
 	memset(ep->rma_cntr, 0, sizeof(ep->rma_cntr));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Operations towards a peer, and their order: see core_op.h. */
+/* Operations to a peer, and their order. See core_op.h. */
 #include "core/core_op.h"
 
 #include <rdma/fi_errno.h>
@@ -29,7 +29,7 @@ void core_op_unqueue(struct core_op *op)
 	op->peer->ep->tx_queued--;
 }
 
-/** The first of the queue, taken out of it while it starts: 0, or why it is there again. */
+/** Starts the first operation of the queue. On error it is first again. */
 static int core_op_start(struct core_op *op)
 {
 	int ret;
@@ -43,7 +43,10 @@ static int core_op_start(struct core_op *op)
 	return ret;
 }
 
-/** Starts what waits, in order, and counts it: 0 when the queue is empty, or why the first one stays. */
+/**
+ * Starts queued operations in order and counts them. Returns 0 if the queue is empty, or the error
+ * of the first one.
+ */
 static int core_op_run_queue(struct core_peer *peer, unsigned *cnt)
 {
 	int ret;
@@ -57,7 +60,10 @@ static int core_op_run_queue(struct core_peer *peer, unsigned *cnt)
 	return 0;
 }
 
-/** The same of what streams; it counts what has no more to send. */
+/**
+ * Sends more of the streams and counts those that sent all. Returns 0 if none is left, or the error
+ * of the first one.
+ */
 static int core_op_run_streams(struct core_peer *peer, unsigned *cnt)
 {
 	struct core_op *op;
@@ -74,8 +80,8 @@ static int core_op_run_streams(struct core_peer *peer, unsigned *cnt)
 }
 
 /**
- * Both, as far as there is room; progress comes back while something is left. True if nothing was done,
- * for want of room.
+ * Runs queue and streams, and queues the peer for progress while something is left. Returns true if
+ * nothing was done for lack of room.
  */
 static bool core_op_run(struct core_peer *peer)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What waits for a peer, and in which order does it go?
+ * Operations to a peer, and their order. Used by msg, rma, coll and rpc.
  *
- * An operation: anything of ours towards a peer that cannot end on the spot. A send that found no room, a
- * message in parts, a remote memory access, a call. Its owner embeds a core_op and says what it does:
+ * An operation is anything that cannot end at once: a send without room, a pipelined message, a
+ * remote memory access, a call. The owner embeds a core_op and implements core_op_ops:
  *
- *   core_op_submit --start--> out: it has ended, or core_op_stream, or a call is on its way
- *        \--no room, no connection, others before it--> queued --its turn--> start
+ *   core_op_submit --start--> ended, or core_op_stream, or a call is in flight
+ *        \--no room, not connected, others before it--> queued --first of the queue--> start
  *
- * Operations start in the order they were submitted. Queue and streams of a peer go on when
- * progress finds room (core_op_resume); a peer that fails ends all of them.
+ * Operations start in the order of submission. Progress continues queue and streams of a peer when
+ * there is room (core_op_resume). A peer that fails ends all of its operations.
  *
- * Shown by test/unit/core/test_core_op.c.
+ * Tested by test/unit/core/test_core_op.c.
  */
 #ifndef CORE_OP_H
 #define CORE_OP_H
@@ -31,63 +31,73 @@ struct core_work;
 
 struct core_op_ops {
 	/*
-	 * Its turn, on a peer that is up: 0: it is out (and may be gone); -FI_EAGAIN: no room, it
-	 * stays first. Any other error is the channel's: it stays too, and fail will follow.
-	 * The answer to a call may come, and end it, before the call returns.
+	 * Starts the first operation of the queue; the peer is up. Returns 0 if it started (and may
+	 * be freed), -FI_EAGAIN if there is no room, or an error of the channel. On error the
+	 * operation stays first, and `fail` follows for an error of the channel. The response to a
+	 * call may come, and end the operation, before the call returns.
 	 */
 	int (*start)(struct core_op *op);
-	/* More of it: 0: the last one left (and it may be gone), or as start. NULL: never streams. */
+	/*
+	 * Sends more. Returns 0 if all was sent (and the operation may be freed), or an error as
+	 * start does. NULL: never streams.
+	 */
 	int (*stream)(struct core_op *op);
-	/* The answer to the call that it made with itself as the context. NULL: it makes none. */
+	/* Takes the response to a call that has this operation as its context. NULL: makes no calls. */
 	void (*on_reply)(struct core_op *op, int status, const uint8_t *data, uint32_t len);
-	/* It ends here, with this error (-FI_E*): told to the user, and freed. */
+	/*
+	 * Ends the operation with an error (-FI_E*): reports it to the user and frees the
+	 * operation.
+	 */
 	void (*fail)(struct core_op *op, int err);
 };
 
 struct core_op {
 	const struct core_op_ops *ops;
 	struct core_peer *peer;
-	bool queued; /* it has not started */
-	bool fence;  /* the submitter's: starts when everything before it has ended */
+	bool queued; /* not started */
+	bool fence;  /* set by the submitter: starts after all earlier operations have ended */
 	struct util_list peer_link; /* core_peer.tx */
 	struct util_list wait_link; /* core_peer.tx_queue or .tx_stream */
 };
 
 /**
- * Takes an operation on: starts it if nothing is before it, else it waits in order, for the
- * connection too. 0 (and it may be gone), or -FI_E* and nothing was taken: -FI_EAGAIN (too many
- * wait), or why the peer cannot be reached.
+ * Submits an operation: starts it if no other is before it, else queues it, also until the peer is
+ * connected. Returns 0 (the operation may have been freed), -FI_EAGAIN if the queue is full, or the
+ * error of the connect. On error nothing was submitted.
  */
 int core_op_submit(struct core_op *op, const struct core_op_ops *ops, struct core_peer *peer);
 
-/** It has ended: it is in no list any more. Its owner frees it. */
+/** Unlinks an operation that has ended from all lists. The owner frees it. */
 void core_op_end(struct core_op *op);
 
-/** It waits no more, and will not start: of one that is queued. */
+/** Unlinks a queued operation, which will not start. */
 void core_op_unqueue(struct core_op *op);
 
-/** It is out, and has more to send when there is room. */
+/** Adds a started operation to the streams: it sends more when there is room. */
 void core_op_stream(struct core_op *op);
 
-/** It streams no more (it waits for an answer), and back again because that call found no room. */
+/**
+ * Removes an operation that waits for a response from the streams, and puts it back if its call
+ * found no room.
+ */
 void core_op_unstream(struct core_op *op);
 void core_op_restream(struct core_op *op);
 
-/** Continues what waits for room: core_peer.work. */
+/** core_peer.work.run: continues operations that wait for room. */
 void core_op_resume(struct core_work *work);
-/** Its retry (core_dom.h), where the channel wakes who waits for room. */
+/** core_peer.work.retry, where the channel has CORE_CHAN_WAKES. */
 bool core_op_retry(struct core_work *work);
 
-/** Has progress visit the peer, if it is up. */
+/** Queues the peer for progress, if it is up. */
 void core_op_wait(struct core_peer *peer);
 
-/** Has everything before it towards its peer ended (FI_FENCE)? */
+/** Returns true if all earlier operations to the peer have ended (FI_FENCE). */
 bool core_op_is_oldest(const struct core_op *op);
 
-/** Ends all that is open towards a peer. */
+/** Fails all open operations to a peer. */
 void core_op_fail_peer(struct core_peer *peer, int err);
 
-/** The up-call (core_chan.h): `context` is a struct core_op. */
+/** core_upcalls.on_reply: `context` is a struct core_op. */
 void core_op_on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
 		      uint32_t len);
 

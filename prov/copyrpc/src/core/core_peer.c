@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Peers: made at first use, connected lazily, failed as a whole. See core_peer.h. */
+/* Peers: created on first use, connected lazily, failed as a whole. See core_peer.h. */
 #include "core/core_peer.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ void core_peer_set_eager(struct core_peer *peer)
 	peer->eager_lim = -1;
 	if (peer->state != CORE_PEER_UP || !util_list_is_empty(&peer->tx_queue))
 		return;
-	/* tag and 64 bits of data are the largest extension of an eager message */
+	/* Tag and 64 bits of data are the largest extension of an eager message. */
 	peer->eager_lim = (ssize_t)(peer->chan->eager_max - 16);
 	if ((size_t)peer->eager_lim > dom_max)
 		peer->eager_lim = (ssize_t)dom_max;
@@ -70,7 +70,7 @@ static struct core_peer *core_peer_new(struct core_ep *ep, const struct sockaddr
 	return peer;
 }
 
-/** Room for index `fi_addr` in ep->peers. */
+/** Grows ep->peers so that index `fi_addr` exists. */
 static int core_peer_reserve(struct core_ep *ep, uint64_t fi_addr)
 {
 	uint64_t cnt = ep->peer_cnt ? ep->peer_cnt : 16;
@@ -110,7 +110,7 @@ static bool core_peer_same_addr(const struct sockaddr *a, const struct sockaddr 
 	return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
 }
 
-/** A peer that talks to us under an address no AV has. */
+/** Returns the connected peer at an address that is in no AV, or NULL. */
 static struct core_peer *core_peer_find_unnamed(struct core_ep *ep, const struct sockaddr *addr)
 {
 	struct util_list *it, *tmp;
@@ -196,7 +196,7 @@ int core_peer_connect(struct core_peer *peer)
 	return ret;
 }
 
-/** The peer behind an address, named or not; made if it is new. */
+/** Returns the peer at an address, named or not; created if it is new. */
 static struct core_peer *core_peer_by_addr(struct core_ep *ep, const struct sockaddr *addr)
 {
 	uint64_t fi_addr = ep->av ? core_av_find(ep->av, addr) : CORE_AV_NONE;
@@ -255,14 +255,15 @@ void core_peer_on_connect_failed(struct core_ep *ep, const struct sockaddr *addr
 	core_peer_fail(peer, err, CORE_PEER_DEAD);
 }
 
-/** Did only the connection break, so that messages of a living peer may be lost? */
+/** Returns true if only the connection broke: the peer is alive, and messages of it may be lost. */
 static bool core_peer_lives_on(int err)
 {
 	switch (err) {
-	case -FI_ESHUTDOWN:    /* goodbye */
-	case -FI_ECONNRESET:   /* death */
-	case -FI_ECONNABORTED: /* restart */
-	case -FI_ETIMEDOUT: /* silence */ return false;
+	case -FI_ESHUTDOWN:    /* orderly shutdown */
+	case -FI_ECONNRESET:   /* peer died */
+	case -FI_ECONNABORTED: /* peer restarted */
+	/* peer is silent */
+	case -FI_ETIMEDOUT: return false;
 	default: return true;
 	}
 }
@@ -283,7 +284,7 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 {
 	struct core_chan *chan = peer->chan;
 
-	/* What has arrived is saved while the channel's memory is still there. */
+	/* Saves what has arrived while the channel's memory exists. */
 	core_rx_fail_peer(peer, err);
 	peer->chan = NULL;
 	util_list_remove(&peer->work.link);
@@ -296,7 +297,8 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	core_peer_set_eager(peer);
 	if (chan)
 		core_rpc_close_chan(peer->ep, chan);
-	core_rma_drop_gets(peer); /* nobody moves their bytes any more */
+	/* after the close: the device moves no bytes of gets any more */
+	core_rma_drop_gets(peer);
 }
 
 void core_peer_free(struct core_peer *peer)
@@ -345,7 +347,7 @@ bool core_ep_av_is_busy(const struct core_ep *ep, uint64_t fi_addr)
 	return !util_list_is_empty(&peer->tx_queue) || peer->chan->ops->is_busy(peer->chan);
 }
 
-/* What it had sent is ours: who sent it may have been told that it arrived. */
+/* Delivers what has arrived first: the peer may have completed these sends already. */
 void core_ep_av_removed(struct core_ep *ep, uint64_t fi_addr)
 {
 	struct core_peer *peer = fi_addr < ep->peer_cnt ? ep->peers[fi_addr] : NULL;
