@@ -1,41 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does an engine ask of a device? THE DEVICE CONTRACT: links.
+ * Device contract for links: implemented by shm, verbs and mlx5, called by the engine. Datagrams:
+ * dgram.h.
  *
- * A link is reliable, ordered and one-sided: what one end appends at tx_base appears in the same
- * offsets of the other end's rx_base, and each write_imm there yields one event here. Two rings,
- * one writer and one reader each; a ring is made and sized by its reader.
+ * A link is reliable, ordered and one-sided. Bytes appended at tx_base of one end appear at the
+ * same offsets of rx_base at the other end. Each write_imm yields one event there. Each of the two
+ * rings has one writer and one reader. The reader allocates and sizes the ring.
  *
  *            engine appends            write_imm(off, len, imm)           poll -> {link, imm}
  *   tx_base [....#####......] ------------------------------------> rx_base [....#####......]
  *
- * Direct links (DEV_CAP_DIRECT): tx_base IS the peer's ring, write_imm only signals. Other links:
+ * Direct links (DEV_CAP_DIRECT): tx_base is the peer's ring, write_imm only signals. Other links:
  * tx_base is a local, registered send ring of the same size and write_imm moves the bytes.
  *
- * In-band arrival (inband_len > 0): the device keeps eight bytes at offset 24 of the 32-byte head
- * of every write (link_word). It stores the immediate there last, and clears the words of possible
- * next heads before, so a poll is one load of the line that also carries the data. For that, the
- * inband_len bytes behind every write must be free (modulo the ring): the engine counts a ring that
- * is inband_len smaller. It writes the first 24 bytes of a head, never the word, and nothing behind
- * a write before its write_imm. An immediate counts units of DEV_IMM_UNIT bytes from this write's
- * head to the next one's, modulo the ring: that is all a device knows of the protocol above it. Links
- * without in-band arrival know nothing of it: a write is any stretch, its immediate any number.
- *
- * Life of a link: create (local half, from the control thread) -> describe -> the handshake carries
- * the description to the peer -> connect -> attach (from the thread that polls: events may flow) ->
- * detach -> close. create, describe, connect and close may run in another thread than poll; all the
- * rest is called by whoever holds the domain.
- * The peer may write as soon as its own half is connected, before our attach. None of that is lost:
- * the device keeps it until attach.
- *
- * Memory of the user that a device moves by itself (get, put) is registered where the device needs that
- * (mem_reg is not NULL): the lender registers what it announces with DEV_MEM_REMOTE_READ and sends
- * remote_key along, the fetcher registers its buffers and passes them in dev_get.mem.
- *
- * Reviewed against: mlx5/verbs (write_imm = WRITE_WITH_IMM, tx_base = registered ring, get = READ,
- * read_consumer = 8-byte READ with a later event, and a fence: when it is back all writes before it
- * are placed; write_imm_ack = a signalled write; -FI_EAGAIN = send queue full, DOWN = QP error),
- * shared memory, and a reliable byte stream (write_imm = header + bytes; inband_len 0).
+ * Life of a link: create (the local half) -> describe -> the handshake carries the description to
+ * the peer -> connect -> attach (from here on poll returns events) -> detach -> close. create,
+ * describe, connect and close may run in any thread. All other operations run in the polling
+ * thread, which holds the domain's lock. The device keeps writes that arrive before attach.
  */
 #ifndef DEV_DEV_H
 #define DEV_DEV_H
@@ -48,9 +29,9 @@
 #include "util/list.h"
 
 #define DEV_IMM_UNIT      32u
-#define DEV_LINK_WORD_OFF 24u  /* of link_word in the 32-byte head of a write */
-#define DEV_DESC_MAX      512u /* bytes of a description */
-#define DEV_DESC_FDS      4u   /* descriptors that go with it (shared memory only) */
+#define DEV_LINK_WORD_OFF 24u  /* Offset of the link word in the 32-byte head of a write. */
+#define DEV_DESC_MAX      512u /* Longest description in bytes. */
+#define DEV_DESC_FDS      4u   /* Descriptors that go with it (shared memory only). */
 
 #define DEV_GET_IOV_MAX 4u
 
@@ -59,37 +40,38 @@ struct dev_link;
 
 enum dev_cap {
 	DEV_CAP_DIRECT = 1 << 0, /* tx_base is the peer's memory */
-	DEV_CAP_GET = 1 << 1,    /* get() works towards this peer (proven, not assumed) */
-	DEV_CAP_PUT = 1 << 2,    /* put() too */
+	DEV_CAP_GET = 1 << 1,    /* get() works towards this peer; tested, not assumed */
+	DEV_CAP_PUT = 1 << 2,    /* put() works towards this peer */
 };
 
 enum dev_event_kind {
 	DEV_EV_IMM,  /* a write arrived: imm */
 	DEV_EV_READ, /* a read_consumer ended: value */
-	DEV_EV_ACK,  /* a write_imm_ack and all writes before it are in the peer's hands */
+	DEV_EV_ACK,  /* the peer's device has a write_imm_ack and all writes before it */
 	DEV_EV_GET,  /* a get or put ended: get->status is set */
-	DEV_EV_DOWN, /* the link is dead: status; the device logged why. The link's last event */
+	/* the link failed: status. The device logged the cause. Last event of the link */
+	DEV_EV_DOWN,
 };
 
 enum dev_mem_access {
-	DEV_MEM_LOCAL = 1 << 0,        /* a get of ours writes it, a put reads it */
+	DEV_MEM_LOCAL = 1 << 0,        /* written by a local get, read by a local put */
 	DEV_MEM_REMOTE_READ = 1 << 1,  /* peers may get it */
 	DEV_MEM_REMOTE_WRITE = 1 << 2, /* peers may put into it */
 };
 
 /** Registered memory. Devices embed it first. */
+
 struct dev_mem {
-	uint64_t
-		remote_key; /* what a peer puts into dev_get.remote_key; remote_addr is the address */
+	uint64_t remote_key; /* for the peer's dev_get.remote_key */
 };
 
-/** What a NIC is, as fi_getinfo tells it. Text is terminated; empty or 0: not known. */
+/** Attributes of a NIC for fi_getinfo. Text is terminated. Empty or 0: unknown. */
 struct dev_about {
 	char name[64];    /* "mlx5_0" */
 	char version[64]; /* of the firmware */
 	char state[16];   /* "active" */
 	char link[16];    /* "InfiniBand" or "Ethernet" */
-	char addr[64];    /* GID or LID, as people write it */
+	char addr[64];    /* GID or LID as text */
 	char pci[16];     /* "0000:3b:00.0" */
 	uint32_t vendor_id;
 	uint32_t device_id;
@@ -98,19 +80,23 @@ struct dev_about {
 };
 
 /**
- * A bulk transfer between the peer's memory and local buffers. Owned by the caller until it ends.
+ * Bulk transfer between the peer's memory and local buffers. Owned by the caller until it ends.
+ * Where the device has mem_reg, both sides register: the exposing side with DEV_MEM_REMOTE_READ or
+ * DEV_MEM_REMOTE_WRITE, and it sends remote_key; the side that starts the transfer fills mem.
  */
 struct dev_get {
 	uint64_t remote_addr;
 	uint64_t remote_key;
-	const struct iovec *iov; /* local buffers, in order; valid until the end */
+	const struct iovec *iov; /* Local buffers in order; valid until the end. */
 	size_t iov_cnt;
-	size_t len; /* bytes to move, at most what iov holds; the device splits what is too long */
+	/* Bytes to move, at most the length of iov. The device splits long transfers. */
+	size_t len;
 	int status; /* result: 0 or -FI_E* */
 	void *user;
-	struct util_list dev_link; /* the device's, until the end */
-	struct dev_mem
-		*mem[DEV_GET_IOV_MAX]; /* of iov[i], covering it; if the device has mem_reg */
+	struct util_list dev_link; /* Owned by the device until the end. */
+
+	/* mem[i] covers iov[i]. Needed if the device has mem_reg. */
+	struct dev_mem *mem[DEV_GET_IOV_MAX];
 };
 
 struct dev_event {
@@ -122,7 +108,7 @@ struct dev_event {
 	int status;          /* DEV_EV_DOWN: -FI_E* */
 };
 
-/** What travels to the peer in the handshake. Descriptors are owned by the holder of the struct. */
+/** Description of one end, sent to the peer in the handshake. The holder of the struct owns fds. */
 struct dev_desc {
 	uint32_t len;
 	uint32_t fd_cnt;
@@ -130,64 +116,79 @@ struct dev_desc {
 	int fds[DEV_DESC_FDS];
 };
 
-/** The part of a link that the engine reads. Devices embed it first. */
+/**
+ * Part of a link that the engine reads. Devices embed it first.
+ *
+ * In-band arrival (inband_len > 0): the device keeps a link word of eight bytes at offset 24 of the
+ * 32-byte head of every write. It stores the immediate there last and clears the words of possible
+ * next heads before. A poll is then one load of a line that also carries data. The engine writes
+ * the first 24 bytes of a head, never the word, and nothing behind a write before its write_imm.
+ * The inband_len bytes behind every write (modulo the ring) must be free, so the engine uses a ring
+ * that is inband_len smaller. An immediate counts units of DEV_IMM_UNIT bytes from the head of this
+ * write to the next head, modulo the ring.
+ *
+ * Without in-band arrival a write is any range of the ring and its immediate any number.
+ */
 struct dev_link {
 	const struct dev_link_ops *ops;
 	uint8_t *tx_base;
 	uint8_t *rx_base;
-	uint64_t tx_len;     /* C of the peer's ring: a power of two */
-	uint64_t rx_len;     /* C of ours */
-	uint32_t inband_len; /* of tx_base, a multiple of DEV_IMM_UNIT; known after connect */
+	uint64_t tx_len;     /* bytes of the peer's ring: a power of two */
+	uint64_t rx_len;     /* bytes of the local ring */
+	uint32_t inband_len; /* of tx_base, a multiple of DEV_IMM_UNIT; set by connect */
 	uint32_t caps;       /* enum dev_cap */
-	/* Word that the peer reads with read_consumer: how far our end has released rx_base. */
+	/* Word that the peer reads with read_consumer: how far rx_base is released here. */
 	uint64_t *consumer_word;
-	void *user; /* the engine's connection */
+	void *user; /* connection of the engine */
 };
 
 struct dev_link_ops {
 	/*
 	 * Makes [off, off + len) of tx_base visible in the peer's ring and signals imm, in order.
-	 * Never crosses the end of the ring. 0, or -FI_EAGAIN (nothing was done; room comes by
-	 * polling). The bytes may be overwritten only after the peer released them.
+	 * The range never crosses the end of the ring. Returns 0, or -FI_EAGAIN if nothing was done
+	 * (polling makes room). The bytes may be overwritten only after the peer released them.
 	 */
 	int (*write_imm)(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
 	/*
-	 * The same, and a DEV_EV_ACK follows when the peer's device has it and all before it: one
-	 * for each, in order. NULL: direct links, whose writes are with the peer at once.
+	 * Like write_imm, and one DEV_EV_ACK follows, in order, when the peer's device has this write
+	 * and all before it. NULL: direct links, where writes reach the peer at once.
 	 */
 	int (*write_imm_ack)(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
 	/*
-	 * The peer's consumer word: 1 and *value at once, 0 when a DEV_EV_READ will bring it (at
-	 * most one outstanding), or -FI_EAGAIN.
+	 * Reads the peer's consumer word. Returns 1 with *value set, 0 if a DEV_EV_READ will bring
+	 * the value (at most one is outstanding), or -FI_EAGAIN.
 	 */
 	int (*read_consumer)(struct dev_link *link, uint64_t *value);
 	/*
-	 * Starts a get: 1 when it ended at once (status set), 0 when DEV_EV_GET will come, <0:
-	 * nothing was started (-FI_EAGAIN: no room now). A status of -FI_EPERM also takes the
-	 * capability away: use the ring from then on. After DOWN or detach no event comes for what
-	 * is open; after detach neither it nor its buffers are touched any more.
+	 * Starts a get. Returns 1 if it ended at once (status is set), 0 if a DEV_EV_GET will
+	 * follow, or a negative error if nothing was started (-FI_EAGAIN: no room now). A status of
+	 * -FI_EPERM also removes the capability: the engine uses the ring from then on. After DOWN
+	 * or detach, open transfers get no event. After detach the device touches neither them nor
+	 * their buffers.
 	 */
 	int (*get)(struct dev_link *link, struct dev_get *get);
-	/* The same from the local buffers into the peer's memory. NULL without DEV_CAP_PUT. */
+	/* Like get, from the local buffers into the peer's memory. NULL without DEV_CAP_PUT. */
 	int (*put)(struct dev_link *link, struct dev_get *get);
 	/*
-	 * `delta` more (or fewer) stretches of our memory are announced to the peer, who may get
-	 * them: a device whose two ends can both copy helps while it polls. NULL: nothing to do.
+	 * Changes the number of local ranges exposed to the peer by `delta`. A device that can
+	 * copy at both ends helps with the peer's gets while it polls. NULL: not needed.
 	 */
 	void (*expose)(struct dev_link *link, int delta);
-	/* Local half of the description, for the peer's connect. Duplicates descriptors. */
+	/*
+	 * Fills the local half of the description for the peer's connect. Duplicates descriptors.
+	 */
 	int (*describe)(struct dev_link *link, struct dev_desc *desc);
-	/* The peer's half. Takes nothing over: fds in desc stay the caller's. Validates it all. */
+	/* Validates and uses the peer's half. The caller keeps ownership of desc and its fds. */
 	int (*connect)(struct dev_link *link, const struct dev_desc *peer);
 	/*
-	 * Enters the set that poll visits / leaves it: no event after detach, and no access by the
-	 * device to anything but the link's own memory.
+	 * Adds the link to, or removes it from, the set that poll looks at. After detach the link
+	 * yields no event and the device accesses no memory but the link's own.
 	 */
 	int (*attach)(struct dev_link *link);
 	void (*detach)(struct dev_link *link);
 	/*
-	 * One event of this attached link alone, if there is one: what a peer that is gone had
-	 * still sent. NULL: a device poll that returns false says as much for every link.
+	 * Returns one event of this attached link, if there is one: writes that a dead peer sent
+	 * before it died. NULL: a device poll that returns false covers every link.
 	 */
 	bool (*poll)(struct dev_link *link, struct dev_event *ev);
 	/* Frees a detached (or never attached) link. */
@@ -197,27 +198,30 @@ struct dev_link_ops {
 struct dev_ops {
 	const char *name;
 	/*
-	 * Is there such a device here? 0 and *about, or -FI_ENODEV: quick and silent, since every
-	 * fi_getinfo asks. NULL: always (shared memory).
+	 * Checks for a device without logging: fi_getinfo calls it each time. Returns 0 with *about
+	 * filled, or -FI_ENODEV. NULL: always present (shared memory).
 	 */
 	int (*probe)(struct dev_about *about);
-	/* 0 or -FI_E*: -FI_ENODEV silently, anything else with a line that says what to do. */
+	/*
+	 * Returns 0, -FI_ENODEV without a log line, or another error with a log line and its
+	 * remedy.
+	 */
 	int (*open)(struct dev **dev);
-	void (*close)(struct dev *dev); /* no link and no memory left */
-	/* The local half of a link whose ring has rx_len bytes (a power of two >= 1024). */
+	void (*close)(struct dev *dev); /* no link and no registered memory may be left */
+	/* Creates the local half of a link with a ring of rx_len bytes (a power of two >= 1024). */
 	int (*link_create)(struct dev *dev, uint64_t rx_len, struct dev_link **link);
 	/*
-	 * Registers memory of the user: access is a set of enum dev_mem_access. Stays valid until
-	 * mem_dereg; afterwards nobody reaches it, whatever is on its way. NULL: not needed.
+	 * Registers memory of the user for a set of enum dev_mem_access, valid until mem_dereg.
+	 * After mem_dereg no access reaches the memory, not even one in flight. NULL: not needed.
 	 */
 	int (*mem_reg)(struct dev *dev, const void *addr, size_t len, unsigned access,
 		       struct dev_mem **mem);
 	void (*mem_dereg)(struct dev *dev, struct dev_mem *mem);
-	/* One event, if there is one: the caller's loop is compiled once per device. */
+	/* Returns one event, if there is one. The engine compiles its loop once per device. */
 	bool (*poll)(struct dev *dev, struct dev_event *ev);
 	/*
 	 * Waiting: fd becomes readable when an armed device has something to poll. arm returns
-	 * -FI_EAGAIN when something came in between (poll again); disarm is idempotent.
+	 * -FI_EAGAIN if something arrived in between (poll again). disarm is idempotent.
 	 */
 	int (*wait_fd)(struct dev *dev);
 	int (*arm)(struct dev *dev);

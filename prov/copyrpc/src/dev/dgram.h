@@ -1,31 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does an engine ask of a device that carries datagrams? THE DATAGRAM CONTRACT, beside dev.h.
+ * Device contract for datagrams: implemented by mlx5, verbs, udp and fault, called by the datagram
+ * engine. Links: dev.h.
  *
- * An endpoint sends to, and hears from, any number of others, whatever its device: packets of at
- * most `mtu` bytes that may be lost, doubled or come out of order, but whose bytes are whole and whose
- * sender is told. It lives on an open struct dev, whose mem_reg registers what is sent from.
+ * An endpoint exchanges packets of at most `mtu` bytes with any number of peers. Packets may be
+ * lost, duplicated or reordered. Their bytes arrive whole and with the sender's id. An endpoint
+ * lives on an open struct dev, and the device's mem_reg registers the memory that it sends from.
  *
- * Sending: send() takes a burst and rings once. Datagrams are counted from 0 on, modulo 2^32. Up to
- * inline_max bytes are copied by the call; what is longer is gathered by the device, and stays
- * untouched until tx_done has passed its number. tx_done moves while polling, and lags: only some
- * datagrams report. DEV_DGRAM_REPORT makes one report for itself and all before it, so whoever must
- * have a buffer back (it was sent again, its owner wants it) marks its last datagram and waits for
- * that number.
+ * Sending: send() takes a burst and rings one doorbell. Datagrams are numbered from 0, modulo 2^32.
+ * The call copies up to inline_max bytes. The device gathers longer ones, and their buffers must
+ * not change until tx_done has passed their number. tx_done moves in poll and lags: only some
+ * datagrams report. DEV_DGRAM_REPORT makes one report for itself and all before it. An engine that
+ * needs a buffer back marks the last datagram sent from it and waits for that number.
  *
- * Receiving: poll() fills in what has come. The bytes stay in the device's buffer until release(),
- * in any order, from the thread that polls; released buffers go back to the device in bulk. A
- * datagram that finds no buffer is lost, silently: who needs that not to happen gives credits for
- * no more than rx_cnt.
+ * Receiving: the bytes stay in the device's buffer until release(), in any order, from the polling
+ * thread. Released buffers return to the device in bulk. A datagram that finds no buffer is lost
+ * without notice; credits for at most rx_cnt datagrams prevent that.
  *
- * Addresses: describe() -> the handshake -> resolve() at the peer, which may take a while (it finds
- * a route) and may run in another thread. An address handle serves any number of sessions. Bytes
- * that claim to come from a peer are held against its id: dev_dgram_is_from().
+ * Addresses: describe() -> the handshake -> resolve() at the peer, in any thread; it may take long,
+ * as it looks for a route. An address handle serves any number of sessions. dev_dgram_is_from()
+ * compares the id of a received datagram with it.
  *
- * Nothing here allocates or blocks but open, resolve, forget and close. Errors of a send itself
- * (not of its way), and the device's own, are the endpoint's end: logged once, and send and poll
- * return them from then on.
- * Reviewed against: mlx5 and verbs UD, UDP sockets (sendmmsg copies: tx_done follows at once).
+ * Only open, resolve, forget and close allocate or block. An error of a send or of the device ends
+ * the endpoint: it is logged once, and send and poll return it from then on.
  */
 #ifndef DEV_DGRAM_H
 #define DEV_DGRAM_H
@@ -34,125 +31,132 @@
 
 #include "dev/dev.h"
 
-#define DEV_DGRAM_PIECES  2u       /* of a datagram: a header and its data, which lie apart */
-#define DEV_DGRAM_CNT_MAX 32768u   /* of rx_cnt */
-#define DEV_DGRAM_REPORT  (1 << 0) /* of dev_dgram_out.flags */
-#define DEV_DGRAM_ROOM    1024u    /* what a datagram takes in rx_room besides its bytes */
+#define DEV_DGRAM_PIECES  2u       /* pieces of a datagram: header and data */
+#define DEV_DGRAM_CNT_MAX 32768u   /* largest rx_cnt */
+#define DEV_DGRAM_REPORT  (1 << 0) /* flag in dev_dgram_out.flags */
+#define DEV_DGRAM_ROOM    1024u    /* bytes of rx_room per datagram, besides its data */
 
-/** Who sent it, or where it goes: equal for the same endpoint. Meaningless beyond that. */
+/** Identity of an endpoint, equal for all its datagrams. Opaque to the engine. */
 struct dev_dgram_id {
 	uint64_t word[3];
 };
 
-/** A peer's address, resolved. Devices embed it first. */
+/** Resolved address of a peer. Devices embed it first. */
 struct dev_dgram_ah {
 	struct dev_dgram_id id;
-	uint32_t mtu; /* of both ends */
+	uint32_t mtu; /* smaller of both ends */
 };
 
-/** A datagram to send: pieces one after the other, together at most the address' mtu. */
+/** Datagram to send: its pieces in order, together at most the address' mtu. */
 struct dev_dgram_out {
 	const struct dev_dgram_ah *to;
 	const void *base[DEV_DGRAM_PIECES];
-	uint32_t len[DEV_DGRAM_PIECES]; /* 0: no such piece */
-	/* Of base[i], covering it; needed above inline_max, if the device has mem_reg. */
+	uint32_t len[DEV_DGRAM_PIECES]; /* 0: no piece */
+	/* mem[i] covers base[i]. Needed above inline_max, if the device has mem_reg. */
 	const struct dev_mem *mem[DEV_DGRAM_PIECES];
 	uint32_t flags;
 };
 
-/** A datagram that came. */
+/** Received datagram. */
 struct dev_dgram_in {
-	const uint8_t *data; /* len bytes; on a cache line of its own */
+	const uint8_t *data; /* len bytes, at the start of a cache line */
 	uint32_t len;
 	uint32_t slot; /* for release */
 	struct dev_dgram_id from;
 };
 
-/** Where the payload of a run of datagrams belongs that may come next (poll_into). */
+/** Destination for the payload of a run of expected datagrams (poll_into). */
 struct dev_dgram_target {
-	uint8_t *base; /* whatever comes, these bytes may be written to */
+	uint8_t *base; /* the device may write to these bytes whatever arrives */
 	uint32_t len;
-	uint32_t head_len; /* before the payload, in each datagram */
-	uint32_t part_len; /* payload of each but the last one */
+	uint32_t head_len; /* bytes in front of the payload in each datagram */
+	uint32_t part_len; /* payload of each datagram but the last */
 };
 
 struct dev_dgram_attr {
-	/* IP devices: the address to use, its port aside. Others have it from `dev`. */
+	/* IP devices: the local address without its port. Other devices take it from `dev`. */
 	const struct sockaddr *local;
-	uint16_t port;   /* IP devices: the port, host order; 0: any that is free */
+	uint16_t port;   /* IP devices: port in host order; 0: any free one */
 	uint32_t rx_cnt; /* receive buffers, 1 to DEV_DGRAM_CNT_MAX */
-	uint32_t tx_cnt; /* datagrams that may be on their way, at least 8 */
+	uint32_t tx_cnt; /* datagrams in flight, at least 8 */
 };
 
-/** The part that the engine reads. Devices embed it first. */
+/** Part that the engine reads. Devices embed it first. */
 struct dev_dgram {
 	const struct dev_dgram_ops *ops;
-	uint32_t mtu; /* bytes of a datagram, ours and all of them for the engine */
+	uint32_t mtu; /* longest datagram, without headers of the device */
 	uint32_t inline_max;
 	uint32_t tx_posted; /* number of the next datagram */
-	uint32_t tx_done;   /* all before this number have left their buffers */
+	uint32_t tx_done; /* the device has read the buffers of all datagrams before this number */
 	uint32_t rx_cnt;
 	uint32_t rx_held; /* received, not released */
-	bool copies_ah;   /* an address handle may be forgotten as soon as send is over */
-	uint32_t rx_room; /* bytes that wait for poll, and DEV_DGRAM_ROOM each; 0: no such bound */
+	bool copies_ah;   /* an address handle may be forgotten right after send */
+	/* bytes that wait for poll, with DEV_DGRAM_ROOM for each datagram; 0: unlimited */
+	uint32_t rx_room;
 	/*
-	 * The last send found no room, and an armed endpoint wakes when there is some. Devices whose room
-	 * comes by polling alone never say so.
+	 * The last send found no room, and an armed endpoint wakes when there is some. Never set
+	 * if only polling makes room.
 	 */
 	bool tx_full;
 };
 
 struct dev_dgram_ops {
 	/*
-	 * An endpoint of its own on an open device (UDP: NULL): 0, or -FI_E* with a line in the
-	 * log.
+	 * Opens an endpoint on an open device (UDP: NULL). Returns 0, or an error with a log line.
 	 */
 	int (*open)(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg);
-	/* No address handle left. Buffers that were received are gone with it. */
+	/* No address handle may be left. Frees the receive buffers, released or not. */
 	void (*close)(struct dev_dgram *dg);
 
 	int (*describe)(struct dev_dgram *dg, struct dev_desc *desc);
-	/* Validates it all. -FI_EINVAL, -FI_EHOSTUNREACH, -FI_ENOMEM: logged. */
+	/*
+	 * Validates the description. Returns 0, -FI_EINVAL, -FI_EHOSTUNREACH or -FI_ENOMEM; logs
+	 * errors.
+	 */
 	int (*resolve)(struct dev_dgram *dg, const struct dev_desc *peer, struct dev_dgram_ah **ah);
 	/*
-	 * The longest datagram that gets to this IP address, as far as is known; at most mtu. NULL: it does
-	 * not depend on the address.
+	 * Returns the longest datagram that reaches this IP address, as far as known; at most mtu.
+	 * NULL: the address makes no difference.
 	 */
 	uint32_t (*route_mtu)(struct dev_dgram *dg, const struct sockaddr *peer);
-	/* Nothing that went there is open (tx_done), or the device copies_ah. */
+	/*
+	 * Frees the handle. All datagrams sent to it are done (tx_done), or the device copies_ah.
+	 */
 	void (*forget)(struct dev_dgram *dg, struct dev_dgram_ah *ah);
 
 	/*
-	 * Sends out[0..cnt) in order, with one doorbell: how many were taken (less than cnt: no room
-	 * for more now, it comes by polling), -FI_EAGAIN (none), or what ended the endpoint.
+	 * Sends out[0..cnt) in order with one doorbell. Returns the number taken (less than cnt: no
+	 * more room until the next poll), -FI_EAGAIN if none, or the error that ended the endpoint.
 	 */
 	int (*send)(struct dev_dgram *dg, const struct dev_dgram_out *out, unsigned cnt);
 	/*
-	 * What has come, at most cnt (1 or more: reports of what was sent come behind what arrived
-	 * before them): how many, or what ended the endpoint.
+	 * Fills in up to cnt received datagrams. cnt is 1 or more, because reports of sends are
+	 * queued behind earlier arrivals. Returns their number, or the error that ended the
+	 * endpoint.
 	 */
 	int (*poll)(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
 	/*
-	 * Would poll find nothing? For a few instructions; it may say no and be wrong. NULL: only poll knows.
+	 * Returns true if poll would find nothing, in a few instructions. May return false wrongly.
+	 * NULL: only poll finds out.
 	 */
 	bool (*is_idle)(struct dev_dgram *dg);
 	/*
-	 * As poll, for who knows what ought to come: at most cnt datagrams, whose payload is in its place
-	 * already, and only the head is at in->data. -FI_EAGAIN: nothing came; 0: something else did, or the
-	 * device would rather not; poll has it. NULL: this device cannot.
+	 * Like poll, for expected datagrams: their payload is placed in the target, only their head
+	 * is at in->data. Returns at most cnt, -FI_EAGAIN if nothing arrived, or 0 if poll has to
+	 * take what arrived. NULL: unsupported.
 	 */
 	int (*poll_into)(struct dev_dgram *dg, const struct dev_dgram_target *place,
 			 struct dev_dgram_in *in, unsigned cnt);
 	/*
-	 * Of what the last poll_into gave, the datagrams from `first` on are something else after all: the
-	 * next polls give them again, whole. Their place is as it was; their buffers are released.
+	 * Undoes the last poll_into from datagram `first` on: the next polls return those datagrams
+	 * again, whole. Restores their target and releases their buffers.
 	 */
 	void (*put_back)(struct dev_dgram *dg, const struct dev_dgram_target *place,
 			 unsigned first);
-	/* The engine is done with that buffer. */
+	/* Gives the buffer of a received datagram back. */
 	void (*release)(struct dev_dgram *dg, uint32_t slot);
 
-	/* As in dev_ops; for this endpoint alone. */
+	/* Like in dev_ops, for this endpoint alone. */
 	int (*wait_fd)(struct dev_dgram *dg);
 	int (*arm)(struct dev_dgram *dg);
 	void (*disarm)(struct dev_dgram *dg);
@@ -164,7 +168,7 @@ static inline bool dev_dgram_is_from(const struct dev_dgram_ah *ah, const struct
 	       ah->id.word[2] == in->from.word[2];
 }
 
-/** Has the device left the buffers of datagram `number`? */
+/** Returns true if the device has read the buffers of datagram `number`. */
 static inline bool dev_dgram_is_done(const struct dev_dgram *dg, uint32_t number)
 {
 	return (int32_t)(dg->tx_done - number) > 0;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The device that talks to a ConnectX by itself. Start here.
+ * mlx5 device: drives ConnectX NICs directly. libibverbs and libmlx5 make the objects; from then on
+ * the data path accesses only memory and one register. Code shared with the verbs device is in
+ * dev/ib. Described in docs/mlx5.md.
  *
- *   m5_layout   the bytes that the device reads and writes
- *   m5_wqe      work requests: segments         m5_cq        completions, by their owner bit
- *   m5_sq       the send queue: room, signals   m5_cqe_zip   ... compressed ones
- *   m5_uar      doorbells                       m5_cqe_err   ... errors, and what to do
- *   m5_bf       BlueFlame's copy                m5_srq       receive WQEs that all links share
- *   m5_barrier  orders, by their names          m5_table     whose WQE was that
+ *   m5_layout   bytes that the device reads and writes
+ *   m5_wqe      work requests: segments         m5_cq        completion queue, by the owner bit
+ *   m5_sq       send queue: room, signals       m5_cqe_zip   compressed CQEs
+ *   m5_uar      doorbells                       m5_cqe_err   error CQEs and their remedies
+ *   m5_bf       copies to the BlueFlame register
+ *   m5_barrier  memory orders by name           m5_table     user word of each WQE
+ *   m5_srq      receive WQEs shared by all links
+ *   m5_rq       receive buffers of one queue pair
  *
- *   m5_dev, m5_scq   what all links share       m5_link, m5_bulk   a link: one RC queue pair
- *   m5_poll          the device: poll           m5_dv              libmlx5, if it is there
+ *   m5_dev, m5_scq   state shared by all links  m5_link, m5_bulk   a link: one RC queue pair
+ *   m5_poll          poll of the device         m5_ud              datagrams on a UD queue pair
+ *   m5_dv            loads libmlx5
  *
- * Objects are made by libibverbs and libmlx5; from then on the data path touches only memory. What
- * it shares with the other device behind libibverbs is in dev/ib. docs/mlx5.md has the whole.
- *
- * Owner: whoever includes it instantiates its loop over m5_dev_ops_inline and m5_link_ops_inline.
+ * Engines that include this file compile their loop over m5_dev_ops_inline and m5_link_ops_inline.
  */
 #ifndef M5_M5_H
 #define M5_M5_H

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which order of memory accesses does the device rely on, and how is it had here?
+ * Memory barriers that the device relies on, by name. Used by the mlx5 queues and doorbells.
  *
- * Five places need one, and each has its name; the order is one of the bus, so a fence between
- * processors is not enough (Arm's outer shareable domain, x86's write-combining buffers):
+ * They order accesses on the bus, so a fence between processors is not enough (Arm's outer
+ * shareable domain, x86's write-combining buffers):
  *
  *   to_device    WQEs in memory              before  the doorbell record that counts them
  *   mmio_start   the doorbell record         before  the register
- *   mmio_flush   the register's stores leave the write-combining buffer now, and before the next
- *   from_device  the owner bit was read      before  the rest of the CQE (and the data) is
- *   give_back    what the device wrote is    before  the index that lets it write there again
- *                read
+ *   mmio_flush   drains the register's stores from the write-combining buffer, before the next ones
+ *   from_device  reading the owner bit       before  reading the rest of the CQE (and the data)
+ *   give_back    reading what the device     before  the index that lets the device write there
+ *                wrote                               again
  *
- * An architecture that is not here does not compile: a guess would lose completions once a week.
- * Shown by test/unit/dev/mlx5/test_m5_barrier.c and, as instructions, by test/lint/doorbell.
+ * An architecture that is missing here does not compile: a wrong guess loses completions rarely.
+ * Tests: test/unit/dev/mlx5/test_m5_barrier.c and, for the instructions, test/lint/doorbell.
  */
 #ifndef M5_M5_BARRIER_H
 #define M5_M5_BARRIER_H
 
 #if defined(__x86_64__)
 
-/* Stores to write-back memory stay in order, and loads do: the compiler alone must be told. */
+/* Write-back memory keeps the order of stores and of loads: only the compiler is constrained. */
 static inline void m5_barrier_to_device(void)
 {
 	__asm__ volatile("" ::: "memory");
@@ -31,13 +31,13 @@ static inline void m5_barrier_from_device(void)
 	__asm__ volatile("" ::: "memory");
 }
 
-/* No store passes an earlier load. */
+/* The processor moves no store before an earlier load. */
 static inline void m5_barrier_give_back(void)
 {
 	__asm__ volatile("" ::: "memory");
 }
 
-/* Stores to write-combining memory are ordered with nothing. */
+/* Stores to write-combining memory are unordered. */
 static inline void m5_barrier_mmio_start(void)
 {
 	__asm__ volatile("sfence" ::: "memory");
@@ -60,7 +60,7 @@ static inline void m5_barrier_from_device(void)
 	__asm__ volatile("dmb oshld" ::: "memory");
 }
 
-/* Earlier loads before later loads and stores: a store alone would pass loads that it does not depend on. */
+/* Orders earlier loads before later loads and stores: a store can pass an independent load. */
 static inline void m5_barrier_give_back(void)
 {
 	__asm__ volatile("dmb oshld" ::: "memory");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The streaming copies, one per vector width. See m5_bf.h.
+ * Streaming copies, one per vector width (m5_bf.h).
  *
- * Written with the compiler's builtins for streaming stores, which it may neither widen nor merge
- * nor turn into a call. It must not be made clever: a copy with a variable tail is what compilers
- * recognise as memmove. Sanitizers stay out: a check between two stores is a pause in the copy, and
- * the device would take its beginning for the whole.
+ * The compiler's builtins for streaming stores cannot be widened, merged or turned into a call. The
+ * loops stay simple: compilers recognise a copy with a variable tail as memmove. Sanitizers are
+ * off: a check between two stores is a pause in the copy, and the device would take its first part
+ * for the whole.
  */
 #include "dev/mlx5/m5_bf.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How are the peer's consumer word and the peer's memory read, and written?
+ * RDMA READ and WRITE of a link: get, put and the peer's consumer word. Called through
+ * dev_link_ops.
  *
- * By RDMA READ and RDMA WRITE, as one WQE each up to max_piece bytes and four local buffers, and as
- * several beyond; the last one is signalled and carries the user's struct. READs in flight are
- * counted: a queue with more of them than the peer answers at a time stops the writes behind.
+ * A transfer is one WQE up to max_piece bytes and four local buffers, several WQEs beyond. The last
+ * one is signalled and carries the struct dev_get. READs in flight are counted: more of them than
+ * the peer serves at a time would stall the writes queued behind.
  *
- * Shown by test/unit/dev/mlx5/test_m5_bulk.c.
+ * Tests: test/unit/dev/mlx5/test_m5_bulk.c.
  */
 #include <string.h>
 
@@ -16,7 +17,7 @@
 
 #define M5_BULK_PIECES 16u
 
-/** One WQE: opcode of the range of iov that begins at `skip`. There is room. */
+/** Builds one WQE for `len` bytes of iov from `skip` on. The caller checked the room. */
 static void m5_bulk_post(struct m5_link *link, enum m5_opcode opcode, const struct dev_get *get,
 			 size_t skip, size_t len, uint8_t flags)
 {
@@ -26,7 +27,7 @@ static void m5_bulk_post(struct m5_link *link, enum m5_opcode opcode, const stru
 	uint16_t bb;
 
 	cnt = util_iov_slice(part, DEV_GET_IOV_MAX, get->iov, get->iov_cnt, skip, len);
-	/* The slice's first entry lies in this one of iov, whose keys go with it. */
+	/* Finds the entry of iov in which the slice begins, to use its keys. */
 	while (before + get->iov[k].iov_len <= skip)
 		before += get->iov[k++].iov_len;
 	m5_wqe_begin(&wqe, m5_sq_reserve(&link->sq, 2));
@@ -43,7 +44,7 @@ static void m5_bulk_post(struct m5_link *link, enum m5_opcode opcode, const stru
 	m5_link_commit(link, bb, flags, M5_USER_NONE);
 }
 
-/* Two blocks hold four gather entries; each may need the tail of the ring before it, once. */
+/* Two blocks hold four gather entries. One piece may need the tail of the ring in addition. */
 static bool m5_bulk_has_room(const struct m5_link *link, size_t pieces)
 {
 	return m5_sq_in_flight(&link->sq) + 2 * pieces + 1 <= (size_t)link->sq.mask + 1;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The seldom parts of a completion queue: start, arming, compressed CQEs, a QP that leaves. */
+/*
+ * Rare operations of a completion queue: init, arming, compressed CQEs, removal of a QP (m5_cq.h).
+ */
 #include "dev/mlx5/m5_cq.h"
 
 #define M5_CQ_ARM_REG  0x20u      /* byte offset in the UAR page */
@@ -27,14 +29,16 @@ const struct m5_cqe *m5_cq_unzip_cold(struct m5_cq *cq)
 	uint8_t owner = cq->owner;
 
 	if (!cq->zip.left && !m5_zip_begin(&cq->zip, cqe, m5_cq_at(cq, cq->ci + 1), cq->size)) {
-		/* Nonsense: hand it out as an error of nobody. */
+		/* Malformed: return an error CQE of no QP. */
 		cqe->op_own = (uint8_t)(M5_CQE_RESP_ERR << 4 | owner);
 		cqe->sop_qpn = 0;
 		m5_cq_seek(cq, cq->ci + 1);
 		return cqe;
 	}
 	fresh = m5_zip_next(&cq->zip, cqe);
-	/* The device leaves holes: what is in them must not look written in the next lap. */
+	/*
+	 * The device leaves holes: invalidate this one, so that it looks unwritten in the next lap.
+	 */
 	cqe->op_own = (uint8_t)(M5_CQE_INVALID << 4 | owner);
 	m5_cq_seek(cq, cq->ci + 1);
 	if (cq->zip.left) {
@@ -57,7 +61,7 @@ void m5_cq_arm(struct m5_cq *cq)
 	m5_barrier_mmio_flush();
 }
 
-/** Places that a CQE stands for; a compressed one holds no CQEs in the others. */
+/** Places that a CQE occupies: a compressed one spans several. */
 static uint32_t m5_cq_span(const struct m5_cqe *cqe)
 {
 	uint32_t cnt = be32toh(cqe->len);

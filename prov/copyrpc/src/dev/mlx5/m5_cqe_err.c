@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Error CQEs: syndromes of the programmer's manual, with the error of libfabric and the advice.
+ * Error CQEs: the syndromes of the programmer's manual, with libfabric's error and a remedy.
  *
- * A vendor syndrome says which unit of the device found it; one is public (<infiniband/mlx5dv.h>),
- * all are worth having in a report.
+ * A vendor syndrome names the unit of the device that found the error. One is public
+ * (<infiniband/mlx5dv.h>). The log shows all of them.
  */
 #include "dev/mlx5/m5_cqe_err.h"
 

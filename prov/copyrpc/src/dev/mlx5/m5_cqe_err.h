@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does an error CQE mean, and what can the user do?
+ * Decodes error CQEs into an error, a name and a remedy. Called by m5_poll and m5_ud, at most once
+ * per link.
  *
- * Cold: a link has one in its life. Shown by test/unit/dev/mlx5/test_m5_cqe_err.c.
+ * Tests: test/unit/dev/mlx5/test_m5_cqe_err.c.
  */
 #ifndef M5_M5_CQE_ERR_H
 #define M5_M5_CQE_ERR_H
@@ -18,14 +19,14 @@ struct m5_err {
 	uint8_t vendor;
 	uint32_t qpn;
 	uint16_t wqe_counter;
-	uint8_t wqe_opcode; /* of a requester's */
+	uint8_t wqe_opcode; /* of a requester's WQE */
 	bool requester;
-	bool flushed;       /* follows an earlier error: not worth a line */
-	const char *name;   /* what happened, in the manual's words */
-	const char *advice; /* a sentence a user can act on */
+	bool flushed;       /* follows an earlier error and is not logged */
+	const char *name;   /* name in the manual */
+	const char *advice; /* remedy for the user */
 };
 
-/** Never fails: a syndrome that is not known is said to be. */
+/** Fills err. An unknown syndrome gets a text of its own. */
 void m5_cqe_err_decode(const struct m5_cqe *cqe, struct m5_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Expanding compressed CQEs, one at a time. See m5_cqe_zip.h for the layout. */
+/* Expands compressed CQEs one at a time. m5_cqe_zip.h has the layout. */
 #include "dev/mlx5/m5_cqe_zip.h"
 
 #include <endian.h>

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which CQEs does a compressed one stand for?
+ * Compressed CQEs: expanded one at a time by m5_cq.
  *
- * The title is a CQE with format 3 whose length field is not a length but how many CQEs it stands
- * for, n, the first included. All are like it, save for length and, for a requester, WQE counter
- * and opcode: those are in mini CQEs of 8 bytes, eight to an array, and arrays lie in the places
- * that the n CQEs would have taken:
+ * The title is a CQE with format 3 and a count n in place of the length: it stands for n CQEs,
+ * itself included. All are like the title, save for the length and, for a requester, WQE counter
+ * and opcode. Those are in mini CQEs of 8 bytes, eight to an array. The arrays lie in the places of
+ * the n CQEs:
  *
  *     place   c       c+1          c+2 ... c+7   c+8           c+9 ... c+n-1
  *             title   mini 0..7    (holes)       mini 8..15    (holes)
  *
- * so CQE i is at c+i and has mini i; the array at c+8k has mini 8k to 8k+7, the first one excepted,
- * which is one behind the title. A responder's counters follow one another from the title's.
- * This is the layout of CQs that are made by verbs (as Linux' mlx5 Ethernet driver and UCX before
- * 1.14 read it). The other one, of 7 mini CQEs and a count in the same CQE, has to be asked for at
- * creation, by DevX; we never do.
+ * CQE i is at c+i and has mini i. The array at c+8k has mini 8k to 8k+7, except the first array,
+ * which is one behind the title. A responder's counters continue from the title's.
  *
- * Data in a CQE (scatter) and compression exclude one another: the format's bits are the same.
+ * CQs made by verbs use this layout, like Linux' mlx5 Ethernet driver and UCX before 1.14. The
+ * other layout (7 mini CQEs and a count in one CQE) is requested at creation by DevX, which copyrpc
+ * does not use. Compression and data in a CQE (scatter) use the same format bits and exclude one
+ * another.
  *
- * Owner: the CQ's. Shown by test/unit/dev/mlx5/test_m5_cqe_zip.c.
+ * Runs in the polling thread. Tests: test/unit/dev/mlx5/test_m5_cqe_zip.c.
  */
 #ifndef M5_M5_CQE_ZIP_H
 #define M5_M5_CQE_ZIP_H
@@ -30,18 +30,21 @@
 #define M5_ZIP_MINIS 8u
 
 struct m5_zip {
-	uint32_t left; /* CQEs still to come; 0: none is being expanded */
+	uint32_t left; /* CQEs still to expand; 0: no expansion is open */
 	uint32_t idx;  /* of the next one */
 	uint16_t counter;
-	struct m5_cqe cqe; /* the title, and then what is handed out */
+	struct m5_cqe cqe; /* the title, then the expanded CQE */
 	struct m5_mini_cqe mini[M5_ZIP_MINIS];
 };
 
-/** Takes title and first array over. False: no count, or more than the CQ has. */
+/** Takes over title and first array. Returns false if the count is 0 or exceeds the queue. */
 bool m5_zip_begin(struct m5_zip *zip, const struct m5_cqe *title, const void *minis,
 		  uint32_t cq_size);
 
-/** The next one (left > 0). `place` is where it would lie: an array is taken from there if due. */
+/**
+ * Returns the next CQE (left > 0). `place` is its place in the queue; reads an array from there if
+ * due.
+ */
 struct m5_cqe *m5_zip_next(struct m5_zip *zip, const struct m5_cqe *place);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Opening and closing the device, registering, and its sleep. One per domain.
+ * mlx5 device: open, close, memory registration, waiting. Called through dev_ops, once per domain.
  *
- * To sleep: every CQ in use is armed, then looked at once more. An event of the channel names its
- * CQ; disarm reads them all, and each makes the next arm of that CQ a new one. So does arm, first of
- * all: who keeps the device armed does not disarm it between two sleeps, and the device ignores an
- * arm that it has answered already.
+ * arm arms every CQ in use, then polls each once more. An event of the channel names its CQ. disarm
+ * reads all events, and each makes the next arm of that CQ a new one. The device ignores an arm
+ * that it has already served, so arm begins with disarm.
  *
- * Shown by test/unit/dev/mlx5/test_m5_dev.c; on the device model by test/integ/dev_link.
+ * Tests: test/unit/dev/mlx5/test_m5_dev.c; on the device model test/integ/dev_link.
  */
 #include "dev/mlx5/m5_dev.h"
 
@@ -47,7 +46,7 @@ static int m5_dev_make_chan(struct m5_dev *dev)
 	return ib_async_init(&dev->async, &dev->ib, dev->chan->fd);
 }
 
-/* The CQ holds more than all that can be posted, so that it cannot overrun. */
+/* The CQ is larger than the receive queue, so it cannot overrun. */
 static int m5_dev_make_rx(struct m5_dev *dev)
 {
 	return m5_dev_make_cq(dev, m5_tune.cq, dev, dev->chan, &dev->rx_obj, &dev->rx);
@@ -66,7 +65,7 @@ static int m5_dev_make_srq(struct m5_dev *dev)
 	objs.srq.in = dev->srq_obj;
 	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_SRQ))
 		return m5_dev_refuse(dev, "access to the shared receive queue");
-	/* Fresh: its free list is all of it, from head to tail. */
+	/* A fresh queue's free list is all of it, from head to tail. */
 	places = dv.tail + 1;
 	if (dv.head || !util_is_pow2(places) || places < 4 || places > dev->rx.size ||
 	    dv.stride < sizeof(struct m5_srq_next) + sizeof(struct m5_data)) {
@@ -186,7 +185,7 @@ void m5_dev_disarm(struct dev *base)
 	struct ibv_cq *obj;
 	void *context;
 
-	/* A queue that the control thread destroys gives no event here meanwhile. */
+	/* Keeps the control thread from destroying a queue while its events are read. */
 	pthread_mutex_lock(&dev->lock);
 	while (!ibv_get_cq_event(dev->chan, &obj, &context)) {
 		if (context == dev)

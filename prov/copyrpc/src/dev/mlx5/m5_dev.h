@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do all links of a process share?
+ * State that all mlx5 links of a process share.
  *
- *   one receive CQ and one shared receive queue: an arrival from any peer is one CQE here, so an
- *   idle poll costs the same with 1 peer and with 1000
+ *   One receive CQ and one shared receive queue: an arrival from any peer is one CQE here. An idle
+ *   poll costs the same with 1 peer and with 1000.
  *
- *   send CQs, one for as many links as it has room for should all of their WQEs fail at once: a
- *   CQ that overruns takes every link down. An idle poll looks at one of them, in turn.
+ *   Send CQs: each serves as many links as it has room for should all their WQEs fail at once, as
+ *   an overrun of a CQ breaks all its links. An idle poll reads one of them, in turn.
  *
- * Threads. Links are created, connected and closed by the control thread while another polls. What
- * they share is under `lock`: the links that wait for attach, the UARs, who has which send CQ, the
- * graves. All the rest belongs to who polls (the holder of the domain). Polling takes the lock only
- * for a CQE of a QP that it does not know: of a link that is not attached yet (its immediate is
- * kept for attach), or no longer (dropped and counted).
+ * Threads: the control thread creates, connects and closes links while the polling thread polls.
+ * They share, under `lock`: links that wait for attach, UARs, room of the send CQs, deferred frees.
+ * The polling thread, which holds the domain's lock, owns the rest. It takes `lock` only for a CQE
+ * of an unknown QP: of a link not yet attached (its immediate is kept for attach), or of a closed
+ * one (the CQE is dropped and counted).
  *
- * Shown by test/unit/dev/mlx5/test_m5_dev.c; on the device model by test/integ/dev_link.
+ * Tests: test/unit/dev/mlx5/test_m5_dev.c; on the device model test/integ/dev_link.
  */
 #ifndef M5_M5_DEV_H
 #define M5_M5_DEV_H
@@ -33,49 +33,52 @@
 #include "dev/mlx5/m5_uar.h"
 #include "util/list.h"
 
-/** Depths to ask the library for; it rounds up. A test makes them small before open. */
+/** Depths to request; the library rounds up. Tests set small ones before open. */
 struct m5_tune {
-	uint32_t srq;       /* receive WQEs for all links; one place more is made */
-	uint32_t cq;        /* of the receive CQ, at least srq + 1; and of a send CQ */
+	uint32_t srq;       /* receive WQEs for all links; the queue has one more place */
+	uint32_t cq;        /* of the receive CQ, at least srq + 1, and of a send CQ */
 	uint32_t sq_blocks; /* per link */
-	bool zip;           /* CQEs may be compressed: fewer bytes on the bus, more to do here */
+	bool zip; /* request compressed CQEs: fewer bytes on the bus, more instructions here */
 };
 
 extern struct m5_tune m5_tune;
 
-/** A send CQ and the links on it. */
+/** Send CQ, with its links. */
 struct m5_scq {
-	struct m5_cq cq; /* who polls */
+	struct m5_cq cq; /* polling thread only */
 	uint32_t attached_cnt;
 
 	struct util_list in_dev; /* in m5_dev.scqs */
-	uint32_t room;           /* WQEs that may still be given to links */
+	uint32_t room;           /* WQEs that may still be assigned to links */
 	uint32_t link_cnt;
 	struct ibv_cq *obj;
 };
 
-/** A doorbell register; QPs that the library put on the same one share it. */
+/** Doorbell register. QPs that the library put on the same register share it. */
 struct m5_reg {
-	struct m5_uar uar; /* who polls */
+	struct m5_uar uar; /* polling thread only */
 	struct util_list in_dev;
 };
 
 struct m5_dev {
-	/* Polling. */
+	/* Used by poll. */
 	alignas(UTIL_CACHE_LINE) struct m5_cq rx;
 	alignas(UTIL_CACHE_LINE) struct m5_srq srq;
-	struct m5_scq **active; /* with attached links */
+	struct m5_scq **active; /* send CQs with attached links */
 	uint32_t active_cnt;
 	uint32_t active_cap;
 	uint32_t cursor;
 	struct ib_async async;
-	/* Attached links with immediates from before, or at their end: m5_link.cold */
+	/*
+	 * Attached links with immediates from before attach, or with an error to report:
+	 * m5_link.cold.
+	 */
 	struct util_list early;
 	struct util_list uds; /* m5_ud.in_dev */
 	struct ib_qpns qpns;  /* attached links */
-	uint64_t stray_cnt;   /* CQEs of QPs that are gone: dropped */
+	uint64_t stray_cnt;   /* CQEs of QPs that no longer exist: dropped */
 
-	/* Seldom. */
+	/* Rarely used. */
 	struct ib_dev ib;
 	struct ibv_comp_channel *chan;
 	struct ibv_cq *rx_obj;
@@ -83,34 +86,36 @@ struct m5_dev {
 
 	pthread_mutex_t lock;
 	struct util_list waiting; /* connected, not attached: m5_link.cold */
-	struct util_list graves;  /* closed without having been attached: m5_link.cold */
+	/* closed before attach, to be freed by the polling thread: m5_link.cold */
+	struct util_list graves;
 	struct util_list scqs;
 	struct util_list regs;
 };
 
-/** A send CQ with room for `wqes` more: finds one or makes one. Under the lock. */
+/** Finds or makes a send CQ with room for `wqes` more. Called under the lock. */
 int m5_scq_get(struct m5_dev *dev, uint32_t wqes, struct m5_scq **scq);
-/** Gives it back; the last link's frees it. Under the lock. */
+/** Returns the room of a link to its send CQ, and frees the CQ of the last link. Under the lock. */
 void m5_scq_put(struct m5_scq *scq, uint32_t wqes);
-/** A link of it was attached, or leaves. By who polls. 0 or -FI_ENOMEM. */
+/** Adds the send CQ to those polled, at the first attach. Returns 0 or -FI_ENOMEM. */
 int m5_scq_activate(struct m5_dev *dev, struct m5_scq *scq);
+/* Removes the send CQ from those polled, at the last detach. */
 void m5_scq_deactivate(struct m5_dev *dev, struct m5_scq *scq);
 
-/** The register at `reg`, with the state that all its users share. Under the lock. */
+/** Returns the state shared by all users of the doorbell register at `reg`. Under the lock. */
 int m5_reg_get(struct m5_dev *dev, void *reg, uint32_t half, struct m5_uar **uar);
 void m5_reg_put(struct m5_dev *dev, struct m5_uar *uar);
 
 /**
- * Makes a CQ of `depth`, whose events go to chan with this context, and fills cq from it. 0 or
- * -FI_E*.
+ * Makes a CQ of `depth` with events to chan under this context, and fills cq from it. Returns 0 or
+ * an error.
  */
 int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv_comp_channel *chan,
 		   struct ibv_cq **obj, struct m5_cq *cq);
 
-/** What the device says of itself: links that end by it are in `early` then. By who polls. */
+/** Handles asynchronous events of the device: puts the links that they end into `early`. */
 void m5_dev_event_cold(struct m5_dev *dev);
 
-/** Buries what was closed without having been attached. By who polls, or when nobody does. */
+/** Frees links closed before attach. Called by the polling thread, or after polling has stopped. */
 void m5_dev_defer_destroy(struct m5_dev *dev);
 
 int m5_dev_probe(struct dev_about *about);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* libmlx5, loaded when it is needed. See m5_dv.h. */
+/* Loads libmlx5 on first use (m5_dv.h). */
 #include "dev/mlx5/m5_dv.h"
 
 #include <dlfcn.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do we need of libmlx5? Three functions, found when a device is looked for.
+ * libmlx5, loaded when a device is looked for. Gives the three functions that direct verbs need.
  *
- * The library is loaded then and not linked: a machine without it has no such NIC, and the provider
- * loads all the same.
+ * The library is not linked, so the provider also loads on machines without it.
  *
- * Shown by test/unit/dev/mlx5/test_m5_dv.c.
+ * Tests: test/unit/dev/mlx5/test_m5_dv.c.
  */
 #ifndef M5_M5_DV_H
 #define M5_M5_DV_H
@@ -21,10 +20,10 @@ struct m5_dv {
 				       struct mlx5dv_cq_init_attr *dv_attr);
 };
 
-/** The functions, or NULL: there is no libmlx5, or one that lacks them. Quick after the first call. */
+/** Returns the functions, or NULL if libmlx5 is missing or too old. Loads only once. */
 const struct m5_dv *m5_dv_get(void);
 
-/** For ib_dev_init: a device that direct verbs can drive. */
+/** Returns true if direct verbs can drive this device. Passed to ib_dev_init. */
 bool m5_dv_fits(struct ibv_device *device);
 
 #endif

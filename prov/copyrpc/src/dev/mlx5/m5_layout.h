@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which bytes does the device read and write? Big endian, all of it.
+ * Structures that an mlx5 device reads and writes, all big endian. Filled and read by m5_wqe.h,
+ * m5_cq.h, m5_srq.h.
  *
- * The field layouts of the vendor's programmer's manual, as rdma-core, UCX and DPDK implement them.
- * Bytes only: who fills or reads them is m5_wqe.h, m5_cq.h, m5_srq.h. Nothing here needs rdma-core;
- * test/unit/dev/mlx5/test_m5_layout.c compares every size and offset with <infiniband/mlx5dv.h>.
+ * The layouts are those of the vendor's programmer's manual, as rdma-core, UCX and DPDK implement
+ * them. Independent of rdma-core; test/unit/dev/mlx5/test_m5_layout.c compares every size and
+ * offset with <infiniband/mlx5dv.h>.
  *
  *   WQE   ctrl | [av] | [raddr] | [atomic] | [inline...] | [data]     multiples of 16 bytes ("ds")
  *   in the queue: blocks of 64 bytes ("bb"), counted by 16 bits
@@ -18,7 +19,7 @@
 
 #define M5_BB         64u    /* bytes of a send queue block */
 #define M5_DS         16u    /* bytes of a segment unit */
-#define M5_WQE_MAX_BB 4u     /* of ours: what one BlueFlame register takes */
+#define M5_WQE_MAX_BB 4u     /* largest WQE of this driver: one BlueFlame register */
 #define M5_SQ_MAX_BB  32768u /* half the 16-bit counter, so that distances are unambiguous */
 #define M5_DBR_RECV   0u     /* index of the receive counter in a doorbell record */
 #define M5_DBR_SEND   1u
@@ -40,7 +41,7 @@ enum m5_opcode {
 /** fm_ce_se of a control segment. */
 enum m5_ctrl_flag {
 	M5_CTRL_SOLICITED = 0x02,
-	M5_CTRL_SIGNAL = 0x08,      /* a CQE, please */
+	M5_CTRL_SIGNAL = 0x08,      /* request a CQE */
 	M5_CTRL_SMALL_FENCE = 0x20, /* wait for earlier READs and atomics of this queue */
 	M5_CTRL_FENCE = 0x80,
 };
@@ -71,9 +72,9 @@ struct m5_atomic {
 	uint64_t compare;
 };
 
-/** Address vector of a datagram. The last 32 bytes only if M5_AV_EXT is set in dqp_dct. */
+/** Address vector of a datagram. The last 32 bytes are used only if dqp_dct has M5_AV_EXT. */
 struct m5_av {
-	uint32_t qkey; /* bit 31: the queue pair's own */
+	uint32_t qkey; /* bit 31: use the Q_Key of the queue pair */
 	uint32_t rsvd;
 	uint32_t dqp_dct;
 	uint8_t stat_rate_sl;
@@ -88,11 +89,11 @@ struct m5_av {
 };
 
 #define M5_AV_EXT   0x80000000u
-#define M5_AV_GRH   0x40000000u /* of grh_gid_fl: there is a routing header */
+#define M5_AV_GRH   0x40000000u /* in grh_gid_fl: there is a routing header */
 #define M5_AV_SHORT 16u
-#define M5_GRH_LEN  40u /* of every datagram received, in front of its data */
+#define M5_GRH_LEN  40u /* routing header in front of the data of every received datagram */
 
-/** In front of a shared receive queue's WQE. */
+/** Header of a shared receive queue's WQE. */
 struct m5_srq_next {
 	uint8_t rsvd0[2];
 	uint16_t next;
@@ -111,11 +112,11 @@ enum m5_cqe_opcode {
 	M5_CQE_INVALID = 15,
 };
 
-/** op_own of a CQE: opcode in the upper four bits. */
+/** Bits of m5_cqe.op_own; the upper four are the opcode. */
 #define M5_CQE_OWNER     0x01u
 #define M5_CQE_SCATTER32 0x04u /* the data is in this CQE's first half */
 #define M5_CQE_SCATTER64 0x08u /* the data is in the 64 bytes in front of it */
-#define M5_CQE_ZIPPED    0x0cu /* both: compressed */
+#define M5_CQE_ZIPPED    0x0cu /* both bits: compressed */
 
 /** A 64-byte CQE, or the second half of a 128-byte one. */
 struct m5_cqe {
@@ -132,13 +133,13 @@ struct m5_cqe {
 	uint8_t rsvd40[4];
 	uint32_t len;
 	uint64_t timestamp;
-	uint32_t sop_qpn; /* opcode of the WQE 8 | our QP number 24 */
+	uint32_t sop_qpn; /* opcode of the WQE 8 | local QP number 24 */
 	uint16_t wqe_counter;
 	uint8_t signature;
 	uint8_t op_own;
 };
 
-/** The same bytes of an error CQE. */
+/** Error CQE: other fields in the same bytes. */
 struct m5_err_cqe {
 	uint8_t rsvd0[32];
 	uint32_t srqn_uidx;
@@ -151,10 +152,10 @@ struct m5_err_cqe {
 	uint8_t op_own;
 };
 
-/** One of the short CQEs that a compressed one stands for. */
+/** Short CQE inside a compressed one. */
 struct m5_mini_cqe {
-	uint16_t wqe_counter; /* of a requester's */
-	uint8_t opcode;       /* of a requester's WQE */
+	uint16_t wqe_counter; /* requester only */
+	uint8_t opcode;       /* requester only: opcode of the WQE */
 	uint8_t rsvd;
 	uint32_t len;
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A link's life: create, describe, connect, attach, detach, close. See m5_link.h.
+ * Life of an mlx5 link: create, describe, connect, attach, detach, close (m5_link.h).
  *
- * A queue pair's number is used again by the device once it is destroyed. So whoever polls first
- * sends it to RESET, after which it makes no more CQEs, and takes its number out of those that are
- * there (m5_cq_forget); only then it is destroyed. One that is closed by the control thread without
- * ever having been attached is halted at once and waits in m5_dev.graves for that.
+ * The device reuses the number of a destroyed queue pair. So the polling thread moves the QP to
+ * RESET first, after which it makes no more CQEs, removes its number from the CQEs already written
+ * (m5_cq_forget) and then destroys it. A link that the control thread closes before attach is
+ * halted at once and waits in m5_dev.to_free for the polling thread.
  */
 #include "dev/mlx5/m5_link.h"
 
@@ -21,7 +21,7 @@
 
 const struct dev_link_ops m5_link_ops = M5_LINK_OPS_INIT;
 
-#define M5_BLOCKS_PER_WR 4u /* as the library counts, at most */
+#define M5_BLOCKS_PER_WR 4u /* upper limit of the library's count */
 
 static int m5_link_refuse(struct m5_link *link, const char *what)
 {
@@ -32,7 +32,7 @@ static int m5_link_refuse(struct m5_link *link, const char *what)
 	return errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
 }
 
-/* Under the device's lock: registers and send CQs are shared. */
+/* Called under the device's lock: registers and send CQs are shared. */
 static int m5_link_take_sq(struct m5_link *link)
 {
 	struct mlx5dv_qp dv = { 0 };
@@ -72,7 +72,7 @@ static int m5_link_make_qp(struct m5_link *link)
 	};
 	int ret;
 
-	link->sq_blocks = 4 * m5_tune.sq_blocks; /* at most; the library rounds up */
+	link->sq_blocks = 4 * m5_tune.sq_blocks; /* upper limit; the library rounds up */
 	ret = m5_scq_get(link->dev, link->sq_blocks, &link->scq);
 	if (ret)
 		return ret;
@@ -160,7 +160,7 @@ int m5_link_connect(struct dev_link *base, const struct dev_desc *desc)
 		link->max_piece = 1u << 30;
 	base->tx_base = (uint8_t *)link->tx.addr + page;
 	base->tx_len = peer.ring_len;
-	/* What arrives from here on is kept for attach. */
+	/* From here on, arrivals are kept for attach. */
 	pthread_mutex_lock(&link->dev->lock);
 	util_list_push_back(&link->dev->waiting, &link->cold);
 	pthread_mutex_unlock(&link->dev->lock);
@@ -177,7 +177,7 @@ int m5_link_attach(struct dev_link *base)
 	int ret;
 
 	m5_dev_defer_destroy(dev);
-	if (link->dead) /* what arrived could not be kept */
+	if (link->dead) /* an arrival could not be kept */
 		return -FI_ENOMEM;
 	ret = ib_qpns_set(&dev->qpns, link->sq.qpn, link);
 	if (ret)
@@ -212,13 +212,13 @@ void m5_link_halt(struct m5_link *link)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
 
 	link->dead = true;
-	/* Fails only for a device that is gone: then nothing moves either. */
+	/* Fails only if the device is gone. Then no completion follows either. */
 	if (ibv_modify_qp(link->qp, &attr, IBV_QP_STATE))
 		UTIL_INFO(EP_CTRL, "queue pair 0x%06x cannot be reset: %s\n", link->sq.qpn,
 			  strerror(errno));
 }
 
-/* The QP is halted: nothing of it is in any queue afterwards. */
+/* Removes a halted QP's number from all queues. */
 static void m5_link_forget(struct m5_link *link)
 {
 	ib_qpns_clear(&link->dev->qpns, link->sq.qpn);

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a batch get from one host to another, by our own WQEs?
+ * Link of the mlx5 device: an RC queue pair. Called by the engine through dev_link_ops.
  *
- * A link is an RC queue pair. write_imm is one RDMA WRITE WITH IMMEDIATE from the send ring into the
- * same offset of the peer's ring: up to M5_INLINE_MAX bytes travel in the WQE, which BlueFlame then
- * carries to the device whole; above, the device fetches them from the send ring (48 bytes of WQE),
- * where they stay until the peer has released them. At the peer it takes one zero-length receive
- * WQE and gives one CQE.
+ * write_imm is one RDMA WRITE WITH IMMEDIATE from the send ring to the same offset of the peer's
+ * ring. Up to M5_INLINE_MAX bytes travel in the WQE, which BlueFlame carries whole. Above that, the
+ * WQE has 48 bytes and the device fetches the data from the send ring, where it stays until the
+ * peer has released it. The peer uses one zero-length receive WQE and gets one CQE.
  *
- * Who waits for the end of a WQE has its word in the sparse table (m5_table.h): nothing for a
- * write, M5_USER_WORD for the READ of the peer's consumer word, M5_USER_ACK for a write whose end
- * is told, a struct dev_get for the last piece of a get or put. All other WQEs are signalled for
- * their room alone (m5_sq.h).
+ * The sparse table (m5_table.h) has the user word of each signalled WQE: M5_USER_NONE for one
+ * signalled for its room alone (m5_sq.h), M5_USER_WORD for the READ of the peer's consumer word,
+ * M5_USER_ACK for a write that reports, a struct dev_get for the last piece of a get or put.
  *
- * Owner: who polls, from attach to detach; before and after, the control thread.
- * Shown by test/unit/dev/mlx5/test_m5_link.c; on the device model by test/integ/dev_link.
+ * A link belongs to the polling thread from attach to detach, to the control thread before and
+ * after. Tests: test/unit/dev/mlx5/test_m5_link.c; on the device model test/integ/dev_link.
  */
 #ifndef M5_M5_LINK_H
 #define M5_M5_LINK_H
@@ -34,20 +32,20 @@
 struct m5_link {
 	struct dev_link base;
 
-	/* Writing. */
+	/* Used by writes. */
 	struct m5_sq sq;
 	uint64_t peer_ring;
 	uint32_t peer_rkey;
 	uint32_t tx_lkey;
 	bool dead;    /* no more posts; DEV_EV_DOWN was given or will be */
-	bool reading; /* the consumer word */
+	bool reading; /* a READ of the consumer word is in flight */
 	uint8_t reads_out;
 	uint8_t reads_max;
 	struct m5_sparse users;
 	uint64_t peer_word;
 	uint32_t peer_word_rkey;
 
-	/* Seldom. */
+	/* Rarely used. */
 	struct m5_dev *dev;
 	struct m5_scq *scq;
 	struct ibv_qp *qp;
@@ -57,22 +55,22 @@ struct m5_link {
 	uint64_t max_piece; /* bytes that one WQE of a get or put moves */
 	bool attached;
 	bool was_attached;
-	int err; /* what DEV_EV_DOWN will say, behind what came early: -FI_E*; 0: nothing yet */
-	struct ib_mem rx;   /* the ring that the peer writes */
+	int err; /* status of the DEV_EV_DOWN to give, after the early immediates; 0: none */
+	struct ib_mem rx;   /* ring that the peer writes */
 	struct ib_mem word; /* a page of its own: all that the peer may read */
-	struct ib_mem tx;   /* a page where the peer's word lands, then the send ring */
+	struct ib_mem tx;   /* a page for the peer's consumer word, then the send ring */
 
-	/* Under the device's lock while not attached. */
-	struct util_list cold; /* in m5_dev.waiting, .early or .graves */
-	uint32_t *early;       /* immediates that came before attach */
+	/* Protected by the device's lock while not attached. */
+	struct util_list cold; /* in m5_dev.waiting, .early or .to_free */
+	uint32_t *early;       /* immediates that arrived before attach */
 	uint32_t early_cnt;
 	uint32_t early_cap;
-	uint32_t early_at; /* the next one to give out */
+	uint32_t early_at; /* index of the next one to return */
 };
 
 static_assert(offsetof(struct m5_link, base) == 0, "devices embed dev_link first");
 
-/** Commits a WQE that was ended with `flags` and remembers for whom. */
+/** Commits a WQE that ended with `flags` and stores its user word. */
 static inline void m5_link_commit(struct m5_link *link, uint16_t bb, uint8_t flags, uint64_t user)
 {
 	if (flags & M5_CTRL_SIGNAL)
@@ -115,13 +113,13 @@ static inline int m5_link_write_imm_ack(struct dev_link *base, uint64_t off, uin
 	return m5_link_write(base, off, len, imm, true);
 }
 
-/** Where the peer's consumer word lands. */
+/** Returns where a READ puts the peer's consumer word. */
 static inline const uint64_t *m5_link_landing(const struct m5_link *link)
 {
 	return link->tx.addr;
 }
 
-/* The rest of dev_link_ops. */
+/* Other operations of dev_link_ops. */
 int m5_link_read_consumer(struct dev_link *base, uint64_t *value);
 int m5_link_get(struct dev_link *base, struct dev_get *get);
 int m5_link_put(struct dev_link *base, struct dev_get *get);
@@ -133,12 +131,11 @@ void m5_link_close(struct dev_link *base);
 
 int m5_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
 
-/** No completion will end this attached link: DEV_EV_DOWN follows. */
+/** Ends an attached link that no completion will end: poll returns DEV_EV_DOWN with err. */
 void m5_link_fail(struct m5_link *link, int err);
 
-/** The device does nothing for this QP any more: RESET. */
+/** Moves the QP to RESET: the device does nothing for it any more. */
 void m5_link_halt(struct m5_link *link);
-/** Frees all of it. */
 void m5_link_destroy(struct m5_link *link);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The seldom completions: ends of WQEs, early arrivals, errors. See m5_poll.h. */
+/* Rare completions: ends of WQEs, early arrivals, errors (m5_poll.h). */
 #include "dev/mlx5/m5_poll.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void m5_poll_fail_all(struct m5_dev *dev, int err)
 
 	for (qpn = 0; (link = ib_qpns_next(&dev->qpns, &qpn)); qpn++)
 		m5_link_fail(link, err);
-	if (err == -FI_ENETDOWN) /* datagrams are lost then, and sent again */
+	if (err == -FI_ENETDOWN) /* datagrams are then lost, and sent again */
 		return;
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds)
 		m5_ud_fail(UTIL_CONTAINER_OF(it, struct m5_ud, in_dev), err);
@@ -70,7 +70,7 @@ void m5_dev_event_cold(struct m5_dev *dev)
 	}
 }
 
-/* Keeps it for attach. A link that runs out of memory here is of no use any more. */
+/* Keeps an immediate for attach. Halts the link if there is no memory. */
 static void m5_poll_keep(struct m5_link *link, uint32_t imm)
 {
 	if (link->early_cnt == link->early_cap) {
@@ -123,7 +123,7 @@ static void m5_poll_log_error(const struct m5_dev *dev, const struct m5_link *li
 		  err->vendor, err->advice);
 }
 
-/* The first error of a link is its end; those that follow it are not told. */
+/* Ends the link with its first error. Later ones are counted as strays. */
 static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev)
 {
 	struct m5_link *link = ib_qpns_get(&dev->qpns, m5_cqe_qpn(cqe));
@@ -136,7 +136,7 @@ static bool m5_poll_error(struct m5_dev *dev, const struct m5_cqe *cqe, struct d
 	m5_cqe_err_decode(cqe, &err);
 	m5_poll_log_error(dev, link, &err);
 	link->dead = true;
-	util_list_remove(&link->cold); /* should the device have failed it too */
+	util_list_remove(&link->cold); /* in case an asynchronous event has failed it too */
 	ib_qpns_clear(&dev->qpns, link->sq.qpn);
 	ev->link = &link->base;
 	ev->kind = DEV_EV_DOWN;
@@ -148,12 +148,12 @@ bool m5_poll_rx_other(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_e
 {
 	bool is_event = m5_cqe_is_error(cqe) && m5_poll_error(dev, cqe, ev);
 
-	/* An error has taken a receive WQE as well. */
+	/* An error has used up a receive WQE, too. */
 	m5_poll_refill(dev, cqe);
 	return is_event;
 }
 
-/* A small answer may lie in the CQE instead of the buffer. */
+/* Returns the word that a READ brought: in the CQE or in the buffer. */
 static uint64_t m5_poll_word(const struct m5_link *link, const struct m5_cqe *cqe)
 {
 	const void *at = m5_cqe_scattered(cqe);

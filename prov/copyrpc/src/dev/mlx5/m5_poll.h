@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What has arrived, what is done, what failed?
+ * Poll of the mlx5 device. Compiled into the engine's loop.
  *
- * An idle poll is three loads: is there something from before an attach, the owner bit of the
- * receive CQ's next CQE, and that of one send CQ. An arrival is an owner bit, a CQE, two loads for
- * its link, and the receive WQE hung back into its list; every few hundred of them the list is
- * given to the device, with the CQ's consumer index before it.
+ * An idle poll is three loads: the list of early links, the owner bit of the receive CQ's next CQE,
+ * and that of one send CQ. An arrival is an owner bit, a CQE, two loads to find the link, and its
+ * receive WQE appended to the free list. Every few hundred arrivals the list is given to the
+ * device, after the CQ's consumer index.
  *
- * The hot functions are inline and m5_dev_ops_inline, m5_link_ops_inline are constants: an engine's
- * loop over them has no indirect call.
+ * The hot functions are inline, and m5_dev_ops_inline and m5_link_ops_inline are constants: the
+ * engine's loop has no indirect call.
  *
- * Shown by test/unit/dev/mlx5/test_m5_poll.c.
+ * Tests: test/unit/dev/mlx5/test_m5_poll.c.
  */
 #ifndef M5_M5_POLL_H
 #define M5_M5_POLL_H
@@ -18,17 +18,17 @@
 #include "dev/mlx5/m5_dev.h"
 #include "dev/mlx5/m5_link.h"
 
-/** The first link of m5_dev.early has an event: an arrival from before attach, or its end. */
+/** Returns the event of the first link in m5_dev.early: an arrival from before attach, or DOWN. */
 bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev);
-/** Any other CQE of the receive CQ: true if it is an event. */
+/** Handles any other CQE of the receive CQ. Returns true if it is an event. */
 bool m5_poll_rx_other(struct m5_dev *dev, const struct m5_cqe *cqe, struct dev_event *ev);
-/** A write arrived for a link that is not attached, or no longer. */
+/** Handles an arrival for a QP that is not attached: keeps it for attach, or counts it. */
 void m5_poll_stray(struct m5_dev *dev, uint32_t qpn, uint32_t imm);
-/** A CQE of a send CQ: true if it is an event. */
+/** Handles a CQE of a send CQ. Returns true if it is an event. */
 bool m5_poll_send(struct m5_dev *dev, struct m5_scq *scq, const struct m5_cqe *cqe,
 		  struct dev_event *ev);
 
-/** The receive WQE that a CQE took goes back into the list. */
+/** Returns the receive WQE of a CQE to the free list. */
 static inline void m5_poll_refill(struct m5_dev *dev, const struct m5_cqe *cqe)
 {
 	if (UTIL_UNLIKELY(!m5_srq_give(&dev->srq, m5_cqe_counter(cqe))))
@@ -39,7 +39,7 @@ static inline void m5_poll_refill(struct m5_dev *dev, const struct m5_cqe *cqe)
 	}
 }
 
-/** One look at one send CQ. */
+/** Polls one send CQ, in turn. */
 static inline bool m5_poll_sends(struct m5_dev *dev, struct dev_event *ev)
 {
 	const struct m5_cqe *cqe;
@@ -102,11 +102,11 @@ static inline bool m5_poll(struct dev *base, struct dev_event *ev)
 		.arm = m5_dev_arm, .disarm = m5_dev_disarm,                                        \
 	}
 
-/** The same operations, behind one address for all users ... */
+/** Operations behind one address, for comparisons. */
 extern const struct dev_link_ops m5_link_ops;
 extern const struct dev_ops m5_dev_ops;
 
-/** ... and as constants that a compiler sees through. */
+/** Operations as constants, for inlining. */
 static const struct dev_link_ops m5_link_ops_inline __attribute__((unused)) = M5_LINK_OPS_INIT;
 static const struct dev_ops m5_dev_ops_inline __attribute__((unused)) = M5_DEV_OPS_INIT;
 

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do receive buffers of one queue pair get to the device, and which one came back?
+ * Receive queue of one queue pair, a ring of WQEs with one gather entry each. Called by m5_ud.
  *
- * A ring of WQEs, each one gather entry: address, length, key. Buffers return in any order, so a
- * place of the ring gets whichever is free next; the table of the receive queue (m5_recv,
- * m5_table.h) remembers which one it was, and its counters are the exact number outstanding.
+ * Buffers return in any order, so a place of the ring gets the next free buffer. The table m5_recv
+ * (m5_table.h) records the buffer of each place, and its counters are the exact number outstanding.
  *
- *         done            told             posted
- *   .......##################++++++++++++++.......    # the device has, + written, not told yet
+ *         done            published       posted
+ *   .......##################++++++++++++++.......    # the device has, + written, not published
  *
- * Telling is in bulk: one doorbell record (a receive queue needs no register) for M5_RQ_BULK
- * buffers, or for fewer when the device is about to run out. Before it, the CQ's consumer index is
- * published (m5_srq.h says why).
+ * Publishing is in bulk: one store to the doorbell record (a receive queue needs no register) for
+ * M5_RQ_BULK buffers, or for fewer when the device is about to run out. The CQ's consumer index is
+ * published before (reason in m5_srq.h).
  *
- * Owner: whoever polls. Does not block or allocate.
- * Shown by test/unit/dev/mlx5/test_m5_rq.c.
+ * Runs in the polling thread. Does not block or allocate. Tests: test/unit/dev/mlx5/test_m5_rq.c.
  */
 #ifndef M5_M5_RQ_H
 #define M5_M5_RQ_H
@@ -31,18 +29,19 @@
 
 struct m5_rq {
 	uint8_t *buf;
-	uint32_t *record; /* the M5_DBR_RECV word */
+	uint32_t *record; /* M5_DBR_RECV word */
 	uint32_t stride;
 	uint32_t lkey_be;
-	uint32_t len_be; /* of every buffer */
+	uint32_t len_be; /* of each buffer */
 	uint16_t told;
 	uint16_t bulk;
 	struct m5_recv recv;
 };
 
 /**
- * `places`: a power of two, at most 32768, of stride bytes (16, or more: room for more entries); user
- * has a word for each. Buffers are all of len bytes under lkey. Counter: 0 for the device.
+ * Starts a queue of `places`: a power of two, at most 32768, of stride bytes (16, or more if there
+ * is room for more entries). `user` has a word for each place. All buffers have len bytes under
+ * lkey. `counter` is 0 except in tests.
  */
 static inline void m5_rq_init(struct m5_rq *rq, void *buf, uint32_t places, uint32_t stride,
 			      uint32_t *record, uint64_t *user, uint32_t len, uint32_t lkey,
@@ -61,7 +60,7 @@ static inline void m5_rq_init(struct m5_rq *rq, void *buf, uint32_t places, uint
 	m5_recv_init(&rq->recv, user, places, counter);
 }
 
-/** The buffer at addr, known as `user`, is free. There is a place for it: nobody owns more. */
+/** Posts the free buffer at addr under the word `user`. There are no more buffers than places. */
 static inline void m5_rq_put(struct m5_rq *rq, const void *addr, uint64_t user)
 {
 	uint16_t idx = rq->recv.posted & rq->recv.mask;
@@ -70,12 +69,12 @@ static inline void m5_rq_put(struct m5_rq *rq, const void *addr, uint64_t user)
 	data->len = rq->len_be;
 	data->lkey = rq->lkey_be;
 	data->addr = htobe64((uintptr_t)addr);
-	if (rq->stride > sizeof(*data)) /* the list of entries ends here */
+	if (rq->stride > sizeof(*data)) /* end of the list of entries */
 		data[1].lkey = htobe32(M5_LKEY_NONE);
 	m5_recv_put(&rq->recv, idx, user);
 }
 
-/** The WQE that was posted as `counter` is done: whose it was. False: no such one is with the device. */
+/** Ends the WQE posted as `counter`. Returns its word, or false if the device has no WQE. */
 static inline bool m5_rq_take(struct m5_rq *rq, uint16_t counter, uint64_t *user)
 {
 	if (UTIL_UNLIKELY((uint16_t)(rq->told - rq->recv.done) == 0))
@@ -83,7 +82,7 @@ static inline bool m5_rq_take(struct m5_rq *rq, uint16_t counter, uint64_t *user
 	return m5_recv_take(&rq->recv, counter & rq->recv.mask, user);
 }
 
-/** Is it time to tell? */
+/** Returns true if it is time to publish. */
 static inline bool m5_rq_is_due(const struct m5_rq *rq)
 {
 	uint16_t untold = (uint16_t)(rq->recv.posted - rq->told);
@@ -91,7 +90,7 @@ static inline bool m5_rq_is_due(const struct m5_rq *rq)
 	return untold >= rq->bulk || (untold && (uint16_t)(rq->told - rq->recv.done) < rq->bulk);
 }
 
-/** The device has all that is posted. */
+/** Gives all posted buffers to the device. */
 static inline void m5_rq_tell(struct m5_rq *rq)
 {
 	rq->told = rq->recv.posted;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Send CQs and doorbell registers: who has which. See m5_dev.h.
+ * Send CQs and doorbell registers, shared between links (m5_dev.h). Called by m5_link.c and
+ * m5_ud.c.
  *
- * Shown by test/unit/dev/mlx5/test_m5_scq.c.
+ * Tests: test/unit/dev/mlx5/test_m5_scq.c.
  */
 #include <errno.h>
 #include <rdma/fi_errno.h>
@@ -29,7 +30,7 @@ static int m5_dev_take_cq(struct m5_cq *cq, struct ibv_cq *obj)
 	return 0;
 }
 
-/* The library makes one more than it is asked for, and rounds up. */
+/* Creates a CQ of `depth`. The library adds one place and rounds up. */
 static struct ibv_cq *m5_dev_create_cq(struct m5_dev *dev, uint32_t depth, void *context,
 				       struct ibv_comp_channel *chan)
 {

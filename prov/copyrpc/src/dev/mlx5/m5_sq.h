@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where does the next WQE go, when is one due that reports back, and when is room free again?
+ * Send queue: room, selective signals, doorbell. Called by m5_link.h, m5_bulk.c and m5_ud.h.
  *
  * A ring of 64-byte blocks, a power of two of them, counted by 16 bits that wrap:
  *
  *        ci            rung          pi
- *   ......#############+++++++++++++++..........     # the device has, + built, not told yet
+ *   ......#############+++++++++++++++..........     # the device has, + built, not yet rung
  *
- * All room is counted in blocks, never in WQEs: a WQE takes 1 to M5_WQE_MAX_BB. A WQE that would
- * cross the end is preceded by one NOP that takes the rest.
+ * Room is counted in blocks, never in WQEs: a WQE takes 1 to M5_WQE_MAX_BB. A WQE that would cross
+ * the end is preceded by one NOP that takes the rest.
  *
- * Selective signalling. m5_sq_signal() says which WQE must report back: the one that makes
- * sig_limit blocks (or sig_wqes WQEs) since the last that did. As sig_limit is at most a quarter of
- * the ring, a ring without room for the largest WQE always has one outstanding that will report:
- * waiting for a completion never waits for nothing. A completion for a WQE retires all before it.
+ * m5_sq_signal() selects the WQEs that report: one per sig_limit blocks or M5_SQ_SIG_WQES WQEs.
+ * sig_limit is a quarter of the ring. So a ring without room for the largest WQE always has a WQE
+ * outstanding that will report. A completion of a WQE retires all before it.
  *
- * Owner: whoever holds the domain. Does not block or allocate.
- * Shown by test/unit/dev/mlx5/test_m5_sq.c.
+ * Runs in the polling thread. Does not block or allocate. Tests: test/unit/dev/mlx5/test_m5_sq.c.
  */
 #ifndef M5_M5_SQ_H
 #define M5_M5_SQ_H
@@ -29,13 +27,13 @@
 
 struct m5_sq {
 	uint8_t *buf;
-	uint32_t *record; /* the M5_DBR_SEND word */
+	uint32_t *record; /* M5_DBR_SEND word */
 	struct m5_uar *uar;
 	uint32_t qpn;
 	uint16_t mask; /* blocks - 1 */
 	uint16_t pi;   /* next block to build */
-	uint16_t rung; /* up to here the device was told */
-	uint16_t ci;   /* first block not known to be done */
+	uint16_t rung; /* end of the blocks that the device has */
+	uint16_t ci;   /* first block not yet retired */
 	uint16_t last; /* first block of the last WQE built */
 	uint16_t sig_limit;
 	uint16_t since_bb; /* blocks since the last WQE that reports */
@@ -43,8 +41,8 @@ struct m5_sq {
 };
 
 /**
- * `blocks`: a power of two, M5_SQ_MIN_BB to M5_SQ_MAX_BB, at buf. Counters begin at `start`: 0 for
- * the device, anything in a test.
+ * Starts a queue of `blocks`: a power of two, M5_SQ_MIN_BB to M5_SQ_MAX_BB, at buf. `start` is 0
+ * except in tests.
  */
 static inline void m5_sq_init(struct m5_sq *sq, void *buf, uint32_t blocks, uint32_t *record,
 			      struct m5_uar *uar, uint32_t qpn, uint16_t start)
@@ -73,7 +71,7 @@ static inline uint32_t m5_sq_in_flight(const struct m5_sq *sq)
 	return (uint16_t)(sq->pi - sq->ci);
 }
 
-/** Blocks that a NOP must take first, so that `bb` are contiguous. */
+/** Returns the blocks that a NOP must take first, so that `bb` are contiguous. */
 static inline uint16_t m5_sq_tail(const struct m5_sq *sq, uint16_t bb)
 {
 	uint32_t left = (uint32_t)sq->mask + 1 - (sq->pi & sq->mask);
@@ -86,7 +84,7 @@ static inline bool m5_sq_has_room(const struct m5_sq *sq, uint16_t bb)
 	return m5_sq_in_flight(sq) + bb + m5_sq_tail(sq, bb) <= (uint32_t)sq->mask + 1;
 }
 
-/** Room for a WQE of at most `bb` blocks, contiguous. m5_sq_has_room() was asked. */
+/** Returns contiguous room for `bb` blocks. The caller has checked m5_sq_has_room(). */
 static inline void *m5_sq_reserve(struct m5_sq *sq, uint16_t bb)
 {
 	uint16_t tail = m5_sq_tail(sq, bb);
@@ -99,7 +97,7 @@ static inline void *m5_sq_reserve(struct m5_sq *sq, uint16_t bb)
 	return m5_sq_at(sq, sq->pi);
 }
 
-/** Must the next WQE, of `bb` blocks, report? M5_CTRL_SIGNAL or 0. */
+/** Returns M5_CTRL_SIGNAL if the next WQE, of `bb` blocks, must report, otherwise 0. */
 static inline uint8_t m5_sq_signal(const struct m5_sq *sq, uint16_t bb)
 {
 	bool due = sq->since_bb + bb >= sq->sig_limit || sq->since_wqes + 1u >= M5_SQ_SIG_WQES;
@@ -107,7 +105,7 @@ static inline uint8_t m5_sq_signal(const struct m5_sq *sq, uint16_t bb)
 	return due ? M5_CTRL_SIGNAL : 0;
 }
 
-/** The WQE at pi is built: `bb` blocks, with these flags. */
+/** Commits the WQE built at pi: `bb` blocks, with these flags. */
 static inline void m5_sq_commit(struct m5_sq *sq, uint16_t bb, uint8_t flags)
 {
 	sq->last = sq->pi;
@@ -116,7 +114,7 @@ static inline void m5_sq_commit(struct m5_sq *sq, uint16_t bb, uint8_t flags)
 	sq->since_wqes = flags & M5_CTRL_SIGNAL ? 0 : (uint16_t)(sq->since_wqes + 1);
 }
 
-/** Tells the device of all that is built, once: BlueFlame if it fits one copy, else 8 bytes. */
+/** Rings one doorbell for all that is built: BlueFlame if it fits one copy, else 8 bytes. */
 static inline void m5_sq_ring(struct m5_sq *sq)
 {
 	uint16_t blocks = (uint16_t)(sq->pi - sq->rung);
@@ -131,13 +129,13 @@ static inline void m5_sq_ring(struct m5_sq *sq)
 	sq->rung = sq->pi;
 }
 
-/** Is `counter` one that the device was told of and that is not done? */
+/** Returns true if the device has the block `counter` and it is not retired. */
 static inline bool m5_sq_is_open(const struct m5_sq *sq, uint16_t counter)
 {
 	return (uint16_t)(counter - sq->ci) < (uint16_t)(sq->rung - sq->ci);
 }
 
-/** A completion for the WQE at `counter`: it and all before it are done. False: no such WQE. */
+/** Retires the WQE at `counter` and all before it. Returns false if there is no such WQE. */
 static inline bool m5_sq_retire(struct m5_sq *sq, uint16_t counter)
 {
 	if (UTIL_UNLIKELY(!m5_sq_is_open(sq, counter)))

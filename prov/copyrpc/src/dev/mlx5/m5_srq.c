@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The start of a shared receive queue: all WQEs written and linked. See m5_srq.h. */
+/* Start of a shared receive queue: writes and links all WQEs (m5_srq.h). */
 #include "dev/mlx5/m5_srq.h"
 
 #include <string.h>

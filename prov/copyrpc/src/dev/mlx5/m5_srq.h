@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do receive WQEs that many QPs share get back to the device?
+ * Shared receive queue: receive WQEs for many QPs. Called by m5_poll.
  *
- * The device takes them along a linked list: each WQE names the next. Those that are free hang
- * behind the last one posted, so posting is counting: the list already has them. One that is done
- * is appended at the tail. The list always ends in one WQE that is not posted, so that there is a
- * place to append to: a queue of n places takes n - 1.
+ * The device takes WQEs along a linked list: each names the next. Free WQEs are already linked
+ * behind the last one posted, so posting only advances a counter. A completed WQE is appended at
+ * the tail. The last WQE of the list stays unposted as a place to append to: a queue of n places
+ * takes n - 1.
  *
  *   posted: taken by the device -> [a] -> [b] -> [c] | free: -> [d] -> [e]  <- tail
  *
- * Refill is in bulk, one record for all (a record of a receive queue needs no register). It is due
- * when fewer than two thirds are posted. Before it, the CQ's consumer index is published, so that
- * posted WQEs and unread CQEs together never exceed the queue's size.
+ * Posting is in bulk, one store to the doorbell record (a receive queue needs no register), when
+ * fewer than two thirds are posted. The CQ's consumer index is published before, so that posted
+ * WQEs and unread CQEs together never exceed the queue's size.
  *
- * Owner: whoever polls. Shown by test/unit/dev/mlx5/test_m5_srq.c.
+ * Runs in the polling thread. Tests: test/unit/dev/mlx5/test_m5_srq.c.
  */
 #ifndef M5_M5_SRQ_H
 #define M5_M5_SRQ_H
@@ -30,15 +30,16 @@ struct m5_srq {
 	uint32_t *record;
 	uint32_t stride;
 	uint16_t mask;
-	uint16_t tail;   /* place that ends the list */
-	uint32_t free;   /* WQEs in the list behind the last posted, the tail not counted */
-	uint32_t refill; /* post when so many are free */
+	uint16_t tail;   /* place at the end of the list */
+	uint32_t free;   /* WQEs behind the last posted one, without the tail */
+	uint32_t refill; /* number of free WQEs at which they are posted */
 	struct m5_recv recv;
 };
 
 /**
- * `places`: a power of two, 4 to 32768, of stride bytes (room for one gather entry). Writes all
- * WQEs: zero-length, linked 0, 1, 2 ... Nothing is posted yet. Counter: 0 for the device.
+ * Starts a queue of `places`: a power of two, 4 to 32768, of stride bytes (room for one gather
+ * entry). Writes all WQEs: zero-length, linked 0, 1, 2 ... Posts none. `counter` is 0 except in
+ * tests.
  */
 void m5_srq_init(struct m5_srq *srq, void *buf, uint32_t places, uint32_t stride, uint32_t *record,
 		 uint16_t counter);
@@ -48,7 +49,7 @@ static inline struct m5_srq_next *m5_srq_at(const struct m5_srq *srq, uint16_t i
 	return (void *)(srq->buf + (size_t)(idx & srq->mask) * srq->stride);
 }
 
-/** The WQE of place idx is done. False: nothing is posted. */
+/** Frees the WQE of place idx. Returns false if none is posted. */
 static inline bool m5_srq_give(struct m5_srq *srq, uint16_t idx)
 {
 	uint64_t user;
@@ -66,7 +67,7 @@ static inline bool m5_srq_is_due(const struct m5_srq *srq)
 	return srq->free >= srq->refill;
 }
 
-/** Posts all that are free. */
+/** Posts all free WQEs. */
 static inline void m5_srq_post(struct m5_srq *srq)
 {
 	srq->recv.posted += (uint16_t)srq->free;

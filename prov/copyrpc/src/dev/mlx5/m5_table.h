@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whose WQE was that? Five ways to keep a word of the user's per WQE, by what the queue promises.
+ * Tables with a user word per WQE. Used by the queues of this directory.
  *
  *   queue                        order      table
  *   SQ, DCI; every WQE matters   ordered    m5_dense:  all registered; a CQE ends (last, current]
@@ -10,15 +10,15 @@
  *   RQ, SRQ                      ordered    m5_recv:   a slot each; exact free count by counters
  *   SRQ with tag matching        unordered  m5_slots:  a slot each; no exact free count
  *
+ * m5_sparse and m5_recv are in use. The others are for queues where each WQE reports by itself.
+ *
  * A table has as many entries as the queue has places, a power of two; index = counter & mask.
- * Counters are the device's 16 bits, compared so that they may wrap. A CQE with an error advances
- * them and gives the user's word back like any other: nothing is tried again silently.
+ * Counters are the device's 16 bits, compared so that they may wrap. Arrays belong to the caller.
  *
- * An unordered slot carries a generation of 32 bits: a completion that names a slot which was given
- * back, or given to somebody else since, is refused.
+ * A slot has a generation of 32 bits: a completion for an earlier use of the slot is refused.
  *
- * Arrays are the caller's. Owner: the queue's. Does not block or allocate.
- * Shown by test/unit/dev/mlx5/test_m5_table.c.
+ * Runs in the polling thread. Does not block or allocate. Tests:
+ * test/unit/dev/mlx5/test_m5_table.c.
  */
 #ifndef M5_M5_TABLE_H
 #define M5_M5_TABLE_H
@@ -32,7 +32,7 @@ struct m5_dense {
 	uint64_t *user;
 	uint16_t mask;
 	uint16_t next; /* first counter not completed */
-	uint16_t end;  /* one behind the last registered */
+	uint16_t end;  /* counter behind the last registered one */
 };
 
 static inline void m5_dense_init(struct m5_dense *t, uint64_t *user, uint32_t cnt, uint16_t start)
@@ -40,7 +40,7 @@ static inline void m5_dense_init(struct m5_dense *t, uint64_t *user, uint32_t cn
 	*t = (struct m5_dense){ user, (uint16_t)(cnt - 1), start, start };
 }
 
-/** WQE `counter`, behind all that are registered; blocks between them belong to no WQE. */
+/** Registers WQE `counter`, behind all registered ones. Blocks between them belong to no WQE. */
 static inline void m5_dense_put(struct m5_dense *t, uint16_t counter, uint64_t user)
 {
 	t->user[counter & t->mask] = user;
@@ -48,8 +48,8 @@ static inline void m5_dense_put(struct m5_dense *t, uint16_t counter, uint64_t u
 }
 
 /**
- * A CQE for `counter`: *cnt counters from *first on have ended, `counter` the last of them. False:
- * no such WQE is open.
+ * Ends all counters up to `counter`: *cnt of them from *first on. Returns false if no such WQE is
+ * open.
  */
 static inline bool m5_dense_complete(struct m5_dense *t, uint16_t counter, uint16_t *first,
 				     uint16_t *cnt)
@@ -81,13 +81,13 @@ static inline void m5_sparse_init(struct m5_sparse *t, uint64_t *user, uint32_t 
 	*t = (struct m5_sparse){ user, (uint16_t)(cnt - 1) };
 }
 
-/** The signalled WQE that begins at block `counter`. */
+/** Stores the word of the signalled WQE that begins at block `counter`. */
 static inline void m5_sparse_put(struct m5_sparse *t, uint16_t counter, uint64_t user)
 {
 	t->user[counter & t->mask] = user;
 }
 
-/** Its word; 0 afterwards, so that a second completion finds nothing. */
+/** Returns the word and clears it, so that a second completion finds 0. */
 static inline uint64_t m5_sparse_take(struct m5_sparse *t, uint16_t counter)
 {
 	uint64_t user = t->user[counter & t->mask];
@@ -102,7 +102,7 @@ enum m5_slot_state { M5_SLOT_FREE, M5_SLOT_OPEN };
 
 struct m5_slot {
 	uint64_t user;
-	uint32_t gen; /* of its present or last use */
+	uint32_t gen; /* generation of the present or last use */
 	enum m5_slot_state state;
 };
 
@@ -111,7 +111,7 @@ struct m5_slots {
 	uint16_t mask;
 };
 
-/** All free. */
+/** Starts a table with all slots free. */
 static inline void m5_slots_init(struct m5_slots *t, struct m5_slot *slot, uint32_t cnt)
 {
 	*t = (struct m5_slots){ slot, (uint16_t)(cnt - 1) };
@@ -124,7 +124,7 @@ static inline bool m5_slots_is_free(const struct m5_slots *t, uint16_t counter)
 	return t->slot[counter & t->mask].state == M5_SLOT_FREE;
 }
 
-/** Takes the free slot of `counter`; its generation goes into *gen. False: it is in use. */
+/** Takes the free slot of `counter` and returns its generation. Returns false if it is in use. */
 static inline bool m5_slots_put(struct m5_slots *t, uint16_t counter, uint64_t user, uint32_t *gen)
 {
 	struct m5_slot *slot = &t->slot[counter & t->mask];
@@ -136,7 +136,7 @@ static inline bool m5_slots_put(struct m5_slots *t, uint16_t counter, uint64_t u
 	return true;
 }
 
-/** Gives it back, if it is still that use of it. */
+/** Frees the slot if it is still in the use of that generation. */
 static inline bool m5_slots_take(struct m5_slots *t, uint16_t counter, uint32_t gen, uint64_t *user)
 {
 	struct m5_slot *slot = &t->slot[counter & t->mask];
@@ -148,7 +148,7 @@ static inline bool m5_slots_take(struct m5_slots *t, uint16_t counter, uint32_t 
 	return true;
 }
 
-/** A look at every slot: for when it must be known, not for every post. */
+/** Counts free slots by reading every one. */
 static inline uint32_t m5_slots_count_free(const struct m5_slots *t)
 {
 	uint32_t i, cnt = 0;
@@ -161,10 +161,10 @@ static inline uint32_t m5_slots_count_free(const struct m5_slots *t)
 /* 4. Ordered receive queue. */
 
 struct m5_recv {
-	uint64_t *user; /* NULL: buffers need no word (zero-length ones) */
+	uint64_t *user; /* NULL: no words (zero-length buffers) */
 	uint16_t mask;
-	uint16_t posted; /* counter of posts ... */
-	uint16_t done;   /* ... and of completions */
+	uint16_t posted; /* counter of posts */
+	uint16_t done;   /* counter of completions */
 };
 
 static inline void m5_recv_init(struct m5_recv *t, uint64_t *user, uint32_t cnt, uint16_t start)
@@ -177,13 +177,13 @@ static inline uint32_t m5_recv_posted(const struct m5_recv *t)
 	return (uint16_t)(t->posted - t->done);
 }
 
-/** Exact. A queue of 65536 places would be full where it looks empty: 32768 is the largest. */
+/** Returns the exact number. At most 32768 places: 65536 would be full where it looks empty. */
 static inline uint32_t m5_recv_free(const struct m5_recv *t)
 {
 	return (uint32_t)t->mask + 1 - m5_recv_posted(t);
 }
 
-/** The next post goes to place `idx` (of a linked list, or posted & mask). */
+/** Posts to place `idx` (of a linked list, or posted & mask). */
 static inline void m5_recv_put(struct m5_recv *t, uint16_t idx, uint64_t user)
 {
 	if (t->user)
@@ -191,7 +191,7 @@ static inline void m5_recv_put(struct m5_recv *t, uint16_t idx, uint64_t user)
 	t->posted++;
 }
 
-/** A completion names place `idx`. False: nothing is posted. */
+/** Ends place `idx`. Returns false if nothing is posted. */
 static inline bool m5_recv_take(struct m5_recv *t, uint16_t idx, uint64_t *user)
 {
 	if (!m5_recv_posted(t))

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How is the device told that there is work?
+ * Doorbells of a send queue. Called by m5_sq_ring.
  *
- *   1. the WQEs are in the queue, all of them, whatever else happens     (the caller)
+ *   1. all WQEs are in the queue                                          (the caller)
  *   2. barrier to_device
- *   3. the doorbell record says how far they go
+ *   3. the doorbell record gets the producer index
  *   4. barrier mmio_start
  *   5. the register gets
  *        8 bytes: the head of the last WQE's control segment, or
- *        BlueFlame: the WQE itself (or several, back to back), so that the device need not fetch it
- *   6. barrier mmio_flush; the next one goes to the register's other half
+ *        BlueFlame: one or more whole WQEs, so that the device need not fetch them
+ *   6. barrier mmio_flush; the next doorbell uses the register's other half
  *
  * A register has two halves of `half` bytes, used in turn, so that the processor never merges two
- * doorbells in one write-combining buffer. Queue pairs may share a register: then they share this
- * struct. half == 0: a page that is not write-combining, 8 bytes at one place.
+ * doorbells in one write-combining buffer. Queue pairs on one register share this struct. half ==
+ * 0: a page that is not write-combining, 8 bytes at one place.
  *
- * Owner: whoever holds the domain.
- * Shown by test/unit/dev/mlx5/test_m5_uar.c.
+ * Runs in the polling thread. Tests: test/unit/dev/mlx5/test_m5_uar.c.
  */
 #ifndef M5_M5_UAR_H
 #define M5_M5_UAR_H
@@ -31,21 +30,21 @@
 
 struct m5_uar {
 	uint8_t *reg;
-	uint32_t half; /* bytes that BlueFlame takes; 0: none */
-	uint32_t off;  /* of the half that is next */
-	bool wide;     /* m5_bf_copy_wide */
+	uint32_t half; /* bytes of a BlueFlame copy; 0: none */
+	uint32_t off;  /* offset of the half to use next */
+	bool wide;     /* use m5_bf_copy_wide */
 	uint32_t user_cnt;
-	uint64_t ring_cnt; /* doorbells ... */
-	uint64_t bf_cnt;   /* ... of which BlueFlame */
+	uint64_t ring_cnt; /* doorbells */
+	uint64_t bf_cnt;   /* doorbells by BlueFlame */
 };
 
-/** half as mlx5dv tells it (0: no BlueFlame), at most M5_WQE_MAX_BB blocks are used. */
+/** Starts a register. `half`: size reported by mlx5dv; 0: no BlueFlame. */
 static inline void m5_uar_init(struct m5_uar *uar, void *reg, uint32_t half)
 {
 	*uar = (struct m5_uar){ .reg = reg, .half = half, .wide = m5_bf_has_wide() };
 }
 
-/** Steps 2 to 4. */
+/** Performs steps 2 to 4. */
 static inline void m5_uar_record(uint32_t *record, uint16_t pi)
 {
 	m5_barrier_to_device();
@@ -60,7 +59,7 @@ static inline void m5_uar_turn(struct m5_uar *uar)
 	uar->ring_cnt++;
 }
 
-/** Steps 2 to 6 with 8 bytes. last: the last WQE. */
+/** Performs steps 2 to 6 with 8 bytes of the last WQE. */
 static inline void m5_uar_ring8(struct m5_uar *uar, uint32_t *record, uint16_t pi,
 				const struct m5_ctrl *last)
 {
@@ -72,7 +71,7 @@ static inline void m5_uar_ring8(struct m5_uar *uar, uint32_t *record, uint16_t p
 	m5_uar_turn(uar);
 }
 
-/** Steps 2 to 6 with the `blocks` (1 or more) that begin at first; they fit m5_uar_fits(). */
+/** Performs steps 2 to 6 with `blocks` (1 or more) from `first` on. m5_uar_fits() was checked. */
 static inline void m5_uar_ring_bf(struct m5_uar *uar, uint32_t *record, uint16_t pi,
 				  const void *first, unsigned blocks)
 {

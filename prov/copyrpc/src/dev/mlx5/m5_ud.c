@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A datagram endpoint's life, its addresses, its sleep, and its seldom completions: see m5_ud.h. */
+/* Datagram endpoint: open, close, addresses, waiting, rare completions (m5_ud.h). */
 #include "dev/mlx5/m5_ud.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ static int m5_ud_refuse(const struct m5_ud *ud, const char *what)
 
 static int m5_ud_make_cq(struct m5_ud *ud, const struct dev_dgram_attr *attr)
 {
-	/* What can complete at once: all receives, and each block of the send queue may be a WQE. */
+	/* All receives may complete at once, and each block of the send queue may be a WQE. */
 	uint64_t depth = util_pow2_ceil(attr->rx_cnt) + util_pow2_ceil(M5_UD_BB * attr->tx_cnt);
 	int flags;
 
@@ -53,7 +53,7 @@ static int m5_ud_make_qp(struct m5_ud *ud, const struct dev_dgram_attr *attr)
 	return ud->ib.qp ? 0 : m5_ud_refuse(ud, "queue pair");
 }
 
-/* The queues as the library made them; counts are checked, since all else rests on them. */
+/* Checks the queues that the library made. All later counts rely on their sizes. */
 static int m5_ud_check(const struct m5_ud *ud, const struct mlx5dv_qp *dv)
 {
 	bool sq = dv->sq.stride == M5_BB && util_is_pow2(dv->sq.wqe_cnt) &&
@@ -106,7 +106,7 @@ static void m5_ud_post_all(struct m5_ud *ud)
 	m5_rq_tell(&ud->rq);
 }
 
-/* INIT first, then receives, then RTR: nothing is dropped for want of a buffer at the start. */
+/* Posts receives between INIT and RTR, so that the first datagrams find buffers. */
 static int m5_ud_make(struct m5_ud *ud, const struct dev_dgram_attr *attr)
 {
 	int ret = ib_ud_init(&ud->ib, &ud->dev->ib, attr);
@@ -238,7 +238,7 @@ static void m5_ud_failed(struct m5_ud *ud, const struct m5_cqe *cqe)
 {
 	struct m5_err err;
 
-	if (ud->ib.status) /* what follows the first error is flushed */
+	if (ud->ib.status) /* flushed after the first error */
 		return;
 	m5_cqe_err_decode(cqe, &err);
 	ib_ud_log(&ud->ib, err.name, err.vendor, err.advice);
@@ -256,7 +256,7 @@ void m5_ud_other_cold(struct m5_ud *ud, const struct m5_cqe *cqe)
 		if (m5_sq_retire(&ud->sq, counter))
 			ud->ib.base.tx_done = (uint32_t)m5_sparse_take(&ud->users, counter);
 	} else if (m5_rq_take(&ud->rq, counter, &user)) {
-		/* With an immediate, or what not: nothing that our kind sends. */
+		/* Unexpected opcode, for example with an immediate: dropped. */
 		ud->ib.base.rx_held++;
 		m5_ud_release(&ud->ib.base, (uint32_t)user);
 	}

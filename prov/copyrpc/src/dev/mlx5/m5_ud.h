@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do datagrams leave and arrive, by our own WQEs? dev/dgram.h on a UD queue pair.
+ * Datagram endpoint of the mlx5 device: dev/dgram.h on a UD queue pair. Called by the datagram
+ * engine.
  *
  * A send is a control segment, the address vector and the bytes: up to M5_UD_INLINE of them in the
- * WQE, above that a gather entry for each piece. A burst of them is rung once (m5_sq.h).
+ * WQE, above that a gather entry for each piece. A burst is one doorbell (m5_sq.h).
  *
- *   address vector   48 bytes, or 16 where the device knows the short form and no routing header is
- *                    needed; which, libmlx5 says when it makes an address handle. The handle is
- *                    used for that alone: its 48 bytes are copied, then it is given back.
+ *   address vector   48 bytes, or 16 where the device supports the short form and no routing header
+ *                    is needed. Copied from the address handle that libmlx5 makes.
  *   inline           2 blocks (1 with a short address and up to 28 bytes)
  *   gathered         2 blocks (1 with a short address and one piece)
  *
- * Who waits for the end of a WQE has the number of the datagram behind it in the sparse table: the
- * completion of a signalled one moves tx_done there.
+ * The user word of a signalled WQE in the sparse table is the number of the next datagram. Its
+ * completion sets tx_done to it.
  *
  * One CQ serves both directions, deep enough for all that can complete: an idle poll is one load.
- * Receive buffers are slots (dev/ib/ib_ud.h) in a ring of the queue pair's own (m5_rq.h).
+ * Receive buffers are slots (dev/ib/ib_ud.h) in the queue pair's own ring (m5_rq.h).
  *
- * Owner: who polls; resolve may run in another thread.
- * Shown by test/unit/dev/mlx5/test_m5_ud.c; on the device model by test/integ/dev_dgram.
+ * Runs in the polling thread; resolve in any. Tests: test/unit/dev/mlx5/test_m5_ud.c; on the device
+ * model test/integ/dev_dgram.
  */
 #ifndef M5_M5_UD_H
 #define M5_M5_UD_H
@@ -32,11 +32,11 @@
 #include "dev/mlx5/m5_sq.h"
 
 #define M5_UD_INLINE 60u
-#define M5_UD_BB     2u /* the largest WQE */
+#define M5_UD_BB     2u /* largest WQE */
 
 struct m5_ud_ah {
 	struct dev_dgram_ah base;
-	struct m5_av av; /* complete: with the peer's QP number and Q_Key */
+	struct m5_av av; /* complete, with the peer's QP number and Q_Key */
 };
 
 struct m5_ud {
@@ -44,9 +44,9 @@ struct m5_ud {
 	struct m5_cq cq;
 	struct m5_sq sq;
 	struct m5_rq rq;
-	struct m5_sparse users; /* number behind the datagram of a signalled WQE */
+	struct m5_sparse users; /* number of the datagram after a signalled WQE */
 
-	/* Seldom. */
+	/* Rarely used. */
 	struct m5_dev *dev;
 	struct ibv_cq *cq_obj;
 	struct ibv_comp_channel *chan;
@@ -56,9 +56,9 @@ struct m5_ud {
 static_assert(offsetof(struct m5_ud, ib) == 0 && offsetof(struct ib_ud, base) == 0,
 	      "devices embed dev_dgram first");
 
-/** Any other CQE: the end of a send, or an error (then ib.status is set). */
+/** Handles any other CQE: the end of a send, or an error (sets ib.status). */
 void m5_ud_other_cold(struct m5_ud *ud, const struct m5_cqe *cqe);
-/** A receive that makes no sense, or whose data is in the CQE: false if there is nothing of it. */
+/** Handles a receive of a wrong length or with data in the CQE. Returns false if it is dropped. */
 bool m5_ud_take_cold(struct m5_ud *ud, const struct m5_cqe *cqe, uint8_t *slot);
 
 static inline void m5_ud_build(struct m5_ud *ud, const struct dev_dgram_out *out, uint16_t bb)
@@ -101,7 +101,7 @@ static inline int m5_ud_send(struct dev_dgram *base, const struct dev_dgram_out 
 	return i || !cnt ? (int)i : -FI_EAGAIN;
 }
 
-/* Buffers that are free go back to the device, many at a time. */
+/* Gives free buffers back to the device, many at a time. */
 static inline void m5_ud_refill(struct m5_ud *ud)
 {
 	if (UTIL_UNLIKELY(m5_rq_is_due(&ud->rq))) {
@@ -119,7 +119,7 @@ static inline void m5_ud_release(struct dev_dgram *base, uint32_t slot)
 	m5_ud_refill(ud);
 }
 
-/* False: nothing of it is for the engine. */
+/* Takes a received datagram. Returns false if it is dropped. */
 static inline bool m5_ud_take(struct m5_ud *ud, const struct m5_cqe *cqe, struct dev_dgram_in *in)
 {
 	uint32_t len = be32toh(cqe->len) - IB_UD_GRH_LEN, source = be32toh(cqe->flags_rqpn);
@@ -143,7 +143,7 @@ static inline bool m5_ud_take(struct m5_ud *ud, const struct m5_cqe *cqe, struct
 	return true;
 }
 
-/* Nothing has come: is there other news? */
+/* Handles asynchronous events when nothing has arrived. Returns the endpoint's status. */
 static inline int m5_ud_idle(struct m5_ud *ud)
 {
 	if (UTIL_UNLIKELY(ib_async_is_due(&ud->dev->async)))
@@ -188,10 +188,10 @@ int m5_ud_wait_fd(struct dev_dgram *dg);
 int m5_ud_arm(struct dev_dgram *dg);
 void m5_ud_disarm(struct dev_dgram *dg);
 
-/** The device has given it up. */
+/** Ends the endpoint with err after an asynchronous event. */
 void m5_ud_fail(struct m5_ud *ud, int err);
 
-/** The address vector that reaches d, from the one that the library made. */
+/** Fills the address vector that reaches d from the one that the library made. */
 void m5_ud_av(struct m5_av *av, const void *made, const struct ib_ud_desc *d);
 
 #define M5_DGRAM_OPS_INIT                                                                          \
@@ -202,7 +202,7 @@ void m5_ud_av(struct m5_av *av, const void *made, const struct ib_ud_desc *d);
 		.wait_fd = m5_ud_wait_fd, .arm = m5_ud_arm, .disarm = m5_ud_disarm,                \
 	}
 
-/** The same operations behind one address, and as a constant that a compiler sees through. */
+/** Operations behind one address, and as a constant for inlining. */
 extern const struct dev_dgram_ops m5_dgram_ops;
 static const struct dev_dgram_ops m5_dgram_ops_inline __attribute__((unused)) = M5_DGRAM_OPS_INIT;
 

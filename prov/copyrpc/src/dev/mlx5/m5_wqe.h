@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a work request look like? Step one of three: segments, bytes only.
+ * Builder of work requests: step one of three. Called by m5_link.h, m5_bulk.c and m5_ud.h.
  *
  *   struct m5_wqe w;
  *   m5_wqe_begin(&w, m5_sq_reserve(sq, bb));
@@ -8,15 +8,14 @@
  *   m5_wqe_inline(&w, src, len);              and/or m5_wqe_data(&w, addr, len, lkey)
  *   bb = m5_wqe_end(&w, sq->pi, M5_OP_WRITE_IMM, qpn, flags, imm);
  *
- * Step two registers what is to be told when it is done, step three rings (m5_sq.h). The room is
- * contiguous: the queue never hands out a WQE that crosses its end.
+ * Step two stores the user word and commits, step three rings (m5_sq.h). The room is contiguous: a
+ * WQE never crosses the queue's end.
  *
- * What fits one BlueFlame register of 256 bytes: a WRITE_IMM of up to M5_INLINE_MAX bytes inline,
- * or M5_HYBRID_INLINE bytes inline and the rest by one gather entry. Nothing is added for no
- * bytes: a gather entry of length 0 beside inline data gives sporadic local length errors, so
- * m5_wqe_data() leaves it out itself.
+ * A BlueFlame register of 256 bytes takes a WRITE_IMM of up to M5_INLINE_MAX bytes inline, or of
+ * M5_HYBRID_INLINE bytes inline and the rest by one gather entry. m5_wqe_data() adds no entry for 0
+ * bytes: an empty gather entry beside inline data causes sporadic local length errors.
  *
- * Shown by test/unit/dev/mlx5/test_m5_wqe.c (golden bytes).
+ * Tests: test/unit/dev/mlx5/test_m5_wqe.c (golden bytes).
  */
 #ifndef M5_M5_WQE_H
 #define M5_M5_WQE_H
@@ -29,7 +28,7 @@
 
 #define M5_WQE_BLOCKS(bytes) (((bytes) + M5_BB - 1) / M5_BB)
 
-/** ctrl + raddr + count + 220 = 256; the hybrid gives 16 of them to the gather entry. */
+/** ctrl + raddr + count + 220 = 256. The hybrid uses 16 of the 220 for the gather entry. */
 #define M5_INLINE_MAX    220u
 #define M5_HYBRID_INLINE 204u
 
@@ -44,7 +43,7 @@ static inline void m5_wqe_begin(struct m5_wqe *wqe, void *at)
 	wqe->end = (uint8_t *)at + sizeof(struct m5_ctrl);
 }
 
-/** Where in the peer's memory. */
+/** Adds the address in the peer's memory. */
 static inline void m5_wqe_raddr(struct m5_wqe *wqe, uint64_t addr, uint32_t rkey)
 {
 	struct m5_raddr *seg = (void *)wqe->end;
@@ -55,7 +54,7 @@ static inline void m5_wqe_raddr(struct m5_wqe *wqe, uint64_t addr, uint32_t rkey
 	wqe->end += sizeof(*seg);
 }
 
-/** Bytes in our registered memory; none: no segment. */
+/** Adds a range of local registered memory, unless len is 0. */
 static inline void m5_wqe_data(struct m5_wqe *wqe, uint64_t addr, uint32_t len, uint32_t lkey)
 {
 	struct m5_data *seg = (void *)wqe->end;
@@ -68,7 +67,7 @@ static inline void m5_wqe_data(struct m5_wqe *wqe, uint64_t addr, uint32_t len, 
 	wqe->end += sizeof(*seg);
 }
 
-/** Bytes that travel in the WQE, padded with zeros to a whole segment unit. */
+/** Adds bytes that travel in the WQE, padded with zeros to a whole segment unit. */
 static inline void m5_wqe_inline(struct m5_wqe *wqe, const void *src, uint32_t len)
 {
 	uint32_t total = ((uint32_t)sizeof(uint32_t) + len + M5_DS - 1) & ~(M5_DS - 1);
@@ -82,7 +81,7 @@ static inline void m5_wqe_inline(struct m5_wqe *wqe, const void *src, uint32_t l
 	wqe->end += total;
 }
 
-/** The same of two pieces, one behind the other; either may be empty. */
+/** Adds two pieces, one behind the other. Either may be empty. */
 static inline void m5_wqe_inline2(struct m5_wqe *wqe, const void *first, uint32_t first_len,
 				  const void *second, uint32_t second_len)
 {
@@ -99,7 +98,7 @@ static inline void m5_wqe_inline2(struct m5_wqe *wqe, const void *first, uint32_
 	wqe->end += total;
 }
 
-/** Compare and swap (compare, swap), or fetch and add (0, add). */
+/** Adds a compare and swap (compare, swap) or a fetch and add (0, add). */
 static inline void m5_wqe_atomic(struct m5_wqe *wqe, uint64_t compare, uint64_t swap_add)
 {
 	struct m5_atomic *seg = (void *)wqe->end;
@@ -109,7 +108,7 @@ static inline void m5_wqe_atomic(struct m5_wqe *wqe, uint64_t compare, uint64_t 
 	wqe->end += sizeof(*seg);
 }
 
-/** A datagram's address: 48 bytes if it has M5_AV_EXT, otherwise its first 16. */
+/** Adds a datagram's address: 48 bytes if it has M5_AV_EXT, otherwise its first 16. */
 static inline void m5_wqe_av(struct m5_wqe *wqe, const struct m5_av *av)
 {
 	memcpy(wqe->end, av, M5_AV_SHORT);
@@ -121,8 +120,8 @@ static inline void m5_wqe_av(struct m5_wqe *wqe, const struct m5_av *av)
 }
 
 /**
- * The control segment, last. pi: counter of the WQE's first block. imm as the peer will read it.
- * Returns the blocks that the WQE takes.
+ * Fills the control segment, last. pi: counter of the WQE's first block. imm: value that the peer
+ * reads. Returns the number of blocks of the WQE.
  */
 static inline uint16_t m5_wqe_end(const struct m5_wqe *wqe, uint16_t pi, enum m5_opcode opcode,
 				  uint32_t qpn, uint8_t flags, uint32_t imm)
@@ -140,13 +139,13 @@ static inline uint16_t m5_wqe_end(const struct m5_wqe *wqe, uint16_t pi, enum m5
 	return (uint16_t)M5_WQE_BLOCKS(len);
 }
 
-/** Blocks of a WQE in the queue, from its own control segment. */
+/** Returns the blocks of a queued WQE, read from its control segment. */
 static inline uint16_t m5_wqe_blocks(const struct m5_ctrl *ctrl)
 {
 	return (uint16_t)M5_WQE_BLOCKS((be32toh(ctrl->qpn_ds) & 0x3f) * M5_DS);
 }
 
-/** A NOP that takes `bb` blocks, at most M5_WQE_MAX_BB. */
+/** Builds a NOP of `bb` blocks, at most M5_WQE_MAX_BB. */
 static inline void m5_wqe_nop(void *at, uint16_t bb, uint16_t pi, uint32_t qpn)
 {
 	struct m5_wqe wqe;
