@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The entry: see cpr_prov.h. */
+/* Entry point of the provider: see cpr_prov.h. */
 #include "ofi/cpr_prov.h"
 
 #include <stdbool.h>
@@ -11,9 +11,9 @@
 #include "util/param.h"
 
 /*
- * What libfabric's core keeps in fi_provider.context, from 1.17 to today's 2.x. With the last
- * member it does not even ask for us when a utility provider looks for something to stack upon;
- * cpr_getinfo declines that as well, but each such answer is a warning in the user's log.
+ * Layout of fi_provider.context in libfabric's core, from 1.17 to 2.x. With disable_layering set, a
+ * utility provider that looks for a core provider skips this one. cpr_getinfo declines such
+ * requests as well, but each refusal is a warning in the user's log.
  */
 struct cpr_prov_context {
 	int type;
@@ -21,7 +21,7 @@ struct cpr_prov_context {
 	bool disable_layering;
 };
 
-/* FI_PROVIDER names a layer above us, as in "copyrpc;ofi_rxm": that is what the user wants. */
+/* Returns true if FI_PROVIDER names a layer above this provider, as in "copyrpc;ofi_rxm". */
 static bool cpr_prov_is_layer_named(const struct fi_provider *prov)
 {
 	char *names = NULL;
@@ -49,7 +49,10 @@ FI_EXT_INI
 {
 	util_log_prov.name = "copyrpc";
 	util_log_prov.version = CPR_PROV_VERSION;
-	/* One build serves every libfabric from 1.17 on: it skips providers older than itself. */
+	/*
+	 * Version of the running libfabric: it skips providers older than itself. One build serves
+	 * all versions from 1.17 on.
+	 */
 	util_log_prov.fi_version = fi_version();
 	util_log_prov.getinfo = cpr_getinfo;
 	util_log_prov.fabric = cpr_fabric_open;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does libfabric find us?
+ * Entry point of the provider, called by libfabric.
  *
- * It opens libcopyrpc-fi.so and calls fi_prov_ini, the one exported symbol. There is nothing to
- * probe: parameters are published and read, the provider's calls are filled in. At the end
- * cleanup() stops the threads of domains that the application left open.
+ * libfabric opens libcopyrpc-fi.so and calls fi_prov_ini, the one exported symbol. fi_prov_ini
+ * publishes and reads the parameters and fills in the provider's calls; no device is probed there.
+ * fi_provider.cleanup stops the threads of domains that the application left open.
  */
 #ifndef CPR_PROV_H
 #define CPR_PROV_H

@@ -43,7 +43,7 @@ size_t cpr_addr_len(uint32_t format)
 	}
 }
 
-/* getaddrinfo takes any number and cuts it to 16 bits; so "70000" would be port 4464. */
+/* getaddrinfo accepts any number and truncates it to 16 bits: "70000" would be port 4464. */
 static bool cpr_addr_is_service(const char *service)
 {
 	char *end;
@@ -55,7 +55,7 @@ static bool cpr_addr_is_service(const char *service)
 	return *end || port <= UINT16_MAX;
 }
 
-/* Looks a name up; of several answers the first of IPv4 wins, because that is what peers expect. */
+/* Resolves a name. Among several addresses the first IPv4 one is used, as peers expect. */
 static int cpr_addr_lookup(const char *node, const char *service, int family, int ai_flags,
 			   struct sockaddr_storage *addr)
 {
@@ -102,7 +102,7 @@ static int cpr_addr_split(char *buf, char **node, char **service)
 	return 0;
 }
 
-/* FI_ADDR_STR: "fi_sockaddr_in://host:port" and its sisters. */
+/* Parses FI_ADDR_STR: "fi_sockaddr_in://host:port" and the forms for the other families. */
 static int cpr_addr_parse(const char *str, int family, struct sockaddr_storage *addr)
 {
 	static const struct {
@@ -148,7 +148,7 @@ static void cpr_addr_set_port(struct sockaddr_storage *addr, uint16_t port)
 		((struct sockaddr_in *)addr)->sin_port = htons(port);
 }
 
-/* A place far away: documentation prefixes, which only the default route leads to. */
+/* Writes a documentation address, which only the default route leads to. */
 static void cpr_addr_far(int family, struct sockaddr_storage *addr)
 {
 	memset(addr, 0, sizeof(*addr));
@@ -169,7 +169,10 @@ static void cpr_addr_loopback(int family, struct sockaddr_storage *addr)
 		((struct sockaddr_in *)addr)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 }
 
-/* The source that the routing table picks for `dest`: a connected UDP socket knows, and is mute. */
+/*
+ * Writes the source address that the routing table picks for `dest`. Connecting a UDP socket
+ * selects the source and sends nothing.
+ */
 static int cpr_addr_route(int family, struct sockaddr_storage *dest, struct sockaddr_storage *addr)
 {
 	socklen_t len = sizeof(*addr);
@@ -255,7 +258,7 @@ size_t cpr_addr_print(const struct sockaddr *addr, char *buf, size_t len)
 	return (size_t)need + 1;
 }
 
-/* As libfabric itself writes it: GID, and in hexadecimal QP number, LID, P_Key and SL. */
+/* Writes the form that libfabric writes: GID, and in hexadecimal QP number, LID, P_Key and SL. */
 static size_t cpr_addr_print_ud(const uint8_t *addr, char *buf, size_t len)
 {
 	char gid[INET6_ADDRSTRLEN] = "?";

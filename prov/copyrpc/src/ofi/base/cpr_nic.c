@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What fi_info tells of a device: see cpr_nic.h. */
+/* Description of a device in fi_info: see cpr_nic.h. */
 #include "ofi/base/cpr_nic.h"
 
 #include <rdma/fi_errno.h>
@@ -11,7 +11,7 @@
 
 #define CPR_NIC_ID_LEN 16
 
-/* The pointers of `nic` and its attributes lead into this struct. */
+/* One allocation; the pointers of `fid` and its attributes lead into this struct. */
 struct cpr_nic {
 	struct fid_nic fid;
 	struct fi_device_attr device;
@@ -43,7 +43,7 @@ static const char *cpr_nic_text(const char *text)
 	return text ? text : "(unknown)";
 }
 
-/* Appends, as libfabric's own printing does; `len` is what is left of the buffer. */
+/* Appends the text, as libfabric's own printing does; `len` is what is left of the buffer. */
 static int cpr_nic_tostr(const struct fid *fid, char *buf, size_t len)
 {
 	const struct cpr_nic *nic = container_of(fid, struct cpr_nic, fid.fid);
@@ -80,7 +80,7 @@ static struct fi_ops cpr_nic_fi_ops = {
 	.ops_set = cpr_no_ops_set,
 };
 
-/* Empty text is NULL to fi_nic(3): not known. */
+/* Returns NULL for an empty string: fi_nic(3) uses NULL for an unknown value. */
 static char *cpr_nic_known(char *text)
 {
 	return *text ? text : NULL;

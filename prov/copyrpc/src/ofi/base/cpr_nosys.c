@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is not offered, call by call: see cpr_nosys.h. Nothing here reads its arguments. */
+/*
+ * Refusals of calls that are not transfers: see cpr_nosys.h. No function here reads its arguments.
+ */
 #include "ofi/base/cpr_nosys.h"
 
 #include <rdma/fi_errno.h>
@@ -32,7 +34,6 @@ int cpr_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops,
 	return -FI_ENOSYS;
 }
 
-/* struct fi_ops_fabric */
 /* struct fi_ops_domain */
 int cpr_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,
 		       void *context)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a call answer that we do not offer?
+ * Entries of op tables for calls that are not offered. Used by every object of ofi.
  *
- * No member of an op table is NULL: what is not offered is one of these, and says so with
- * -FI_ENOSYS. The tables of messages come twice: for endpoints without the capability, and, with
- * -FI_EOPBADSTATE, for endpoints that are not enabled yet.
+ * No member of an op table is NULL: a call that is not offered returns -FI_ENOSYS. The tables of
+ * transfers exist twice: for endpoints without the capability, and, with -FI_EOPBADSTATE, for
+ * endpoints that are not enabled yet.
  */
 #ifndef CPR_NOSYS_H
 #define CPR_NOSYS_H
@@ -34,8 +34,6 @@ int cpr_no_control(struct fid *fid, int command, void *arg);
 int cpr_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
 int cpr_no_tostr(const struct fid *fid, char *buf, size_t len);
 int cpr_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
-
-/* struct fi_ops_fabric */
 
 /* struct fi_ops_domain */
 int cpr_no_scalable_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **sep,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Atomic operations of endpoints without the capability, or not enabled yet: see cpr_nosys.h. */
+/* Refusals of atomic operations: see cpr_nosys.h. No function here reads its arguments. */
 #include "ofi/base/cpr_nosys.h"
 
 #include <rdma/fi_errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is not offered, transfer by transfer: see cpr_nosys.h. Nothing here reads its arguments. */
+/* Refusals of messages and collectives: see cpr_nosys.h. No function here reads its arguments. */
 #include "ofi/base/cpr_nosys.h"
 
 #include <rdma/fi_errno.h>
@@ -104,7 +104,7 @@ struct fi_ops_collective cpr_no_collective_ops = {
 	.barrier2 = cpr_no_collective_barrier2,
 };
 
-/* Messages: a table that refuses everything with `err` */
+/* Defines a table for messages in which every entry returns `err`. */
 #define CPR_REFUSE_MSG(prefix, err)                                                                \
 	static ssize_t prefix##_recv(struct fid_ep *ep, void *buf, size_t len, void *desc,         \
 				     fi_addr_t src_addr, void *context)                            \
@@ -168,7 +168,7 @@ struct fi_ops_collective cpr_no_collective_ops = {
 CPR_REFUSE_MSG(cpr_no_msg, -FI_ENOSYS);
 CPR_REFUSE_MSG(cpr_early_msg, -FI_EOPBADSTATE);
 
-/* Tagged messages: likewise */
+/* Defines a table for tagged messages in which every entry returns `err`. */
 #define CPR_REFUSE_TAGGED(prefix, err)                                                             \
 	static ssize_t prefix##_recv(struct fid_ep *ep, void *buf, size_t len, void *desc,         \
 				     fi_addr_t src_addr, uint64_t tag, uint64_t ignore,            \

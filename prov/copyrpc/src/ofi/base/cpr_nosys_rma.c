@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Remote memory access that is not offered, or not yet: see cpr_nosys.h. Nothing here reads its arguments. */
+/* Refusals of remote memory access: see cpr_nosys.h. No function here reads its arguments. */
 #include "ofi/base/cpr_nosys.h"
 
 #include <rdma/fi_errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Our endpoints in fi_info's words: see cpr_offer.h. */
+/* Attributes of this provider's endpoints in fi_info: see cpr_offer.h. */
 #include "ofi/base/cpr_offer.h"
 
 #include <rdma/fi_errno.h>
@@ -11,7 +11,8 @@
 _Static_assert(CPR_IOV_LIMIT == CORE_RX_IOV_MAX, "core takes what we offer");
 
 /*
- * Counts that only memory limits. The numbers are what programs that "open them all" can afford.
+ * Counts that only memory limits. Programs that open as many objects as advertised can afford
+ * these.
  */
 #define CPR_OBJECT_CNT 1024u
 #define CPR_MR_CNT     (1u << 20)
@@ -20,7 +21,10 @@ static void cpr_offer_tx(struct fi_tx_attr *attr)
 {
 	attr->caps = CPR_TX_CAPS;
 	attr->msg_order = CPR_MSG_ORDER | CPR_RMA_ORDER;
-	/* A small send completes at once, a large one before it when its bytes are taken. */
+	/*
+	 * A small send completes at once, before an earlier large one of which bytes are still to
+	 * be read.
+	 */
 	attr->comp_order = FI_ORDER_NONE;
 	attr->inject_size = util_params.eager_max;
 	attr->size = CPR_CTX_SIZE;
@@ -58,7 +62,7 @@ static void cpr_offer_domain(struct fi_domain_attr *attr)
 	attr->control_progress = FI_PROGRESS_MANUAL;
 	attr->data_progress = FI_PROGRESS_MANUAL;
 	attr->resource_mgmt = FI_RM_ENABLED;
-	attr->av_type = FI_AV_UNSPEC; /* either */
+	attr->av_type = FI_AV_UNSPEC; /* FI_AV_MAP or FI_AV_TABLE */
 	attr->mr_key_size = CPR_MR_KEY_SIZE;
 	attr->cq_data_size = CPR_CQ_DATA_SIZE;
 	attr->cq_cnt = CPR_OBJECT_CNT;
@@ -103,7 +107,10 @@ uint64_t cpr_offer_caps(uint64_t hints)
 	return caps | CPR_DOMAIN_CAPS;
 }
 
-/* Capabilities of one direction: none that the endpoint lacks, none without the direction itself. */
+/*
+ * Returns the capabilities of one direction: only those that the endpoint has, and none without a
+ * modifier of that direction.
+ */
 static uint64_t cpr_offer_side(uint64_t caps, uint64_t side, uint64_t asked)
 {
 	caps &= side;
@@ -155,7 +162,10 @@ static void cpr_offer_narrow_ep(struct fi_ep_attr *attr, const struct fi_ep_attr
 		attr->mem_tag_format = hints->mem_tag_format;
 }
 
-/* No registration is needed: every bit is cleared but the two that mean "exactly this" (fi_mr(3)). */
+/*
+ * Clears every mode bit, for no registration is needed. FI_MR_BASIC and FI_MR_SCALABLE stay,
+ * because they stand for an exact mode (fi_mr(3)).
+ */
 static int cpr_offer_mr_mode(int hints, uint32_t version)
 {
 	if (hints == FI_MR_BASIC || hints == FI_MR_SCALABLE)
@@ -180,7 +190,7 @@ static void cpr_offer_narrow_domain(struct fi_domain_attr *attr, const struct fi
 		attr->av_type = hints->av_type;
 }
 
-/* An order that is kept is kept at any size. */
+/* Sets the order sizes: an order that is kept is kept at any size. */
 static void cpr_offer_order_sizes(struct fi_ep_attr *attr, uint64_t order)
 {
 	attr->max_order_raw_size =

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do we offer, and what of it does this user get?
+ * Offered attributes: fills a fi_info with all that this provider offers and narrows it to hints.
+ * Called by ofi/info.
  *
- * cpr_offer_fill writes the most that an endpoint can do into an empty fi_info;
- * cpr_attr_accepts (cpr_attr.h) compares a user's hints with it; cpr_offer_narrow then sets what
- * the user asked for: no primary capability beyond the hints, values echoed where they fit.
+ * cpr_offer_fill writes the most that an endpoint can do into an empty fi_info. cpr_attr_accepts
+ * (cpr_attr.h) compares a user's hints with it. cpr_offer_narrow then sets what the hints request:
+ * no primary capability beyond the hints, values echoed where they fit.
  *
- * Shown by test/unit/ofi/base/test_cpr_offer.c, against fi_getinfo(3), fi_endpoint(3), fi_domain(3).
+ * Tested by test/unit/ofi/base/test_cpr_offer.c against fi_getinfo(3), fi_endpoint(3) and
+ * fi_domain(3).
  */
 #ifndef CPR_OFFER_H
 #define CPR_OFFER_H
@@ -15,11 +17,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fabric and domain of the rc and of the ud endpoints: another protocol gets other names. */
+/* Names of fabric and domain of the rc and ud endpoints: one pair for each protocol. */
 #define CPR_RC_NAME "copyrpc-rc"
 #define CPR_UD_NAME "copyrpc-ud"
 
-/* Fabric of datagram endpoints; their domains add the device: "copyrpc-dgram-udp". */
+/* Name of the fabric of datagram endpoints. Their domains add the device: "copyrpc-dgram-udp". */
 #define CPR_DGRAM_NAME "copyrpc-dgram"
 
 #define CPR_RC_PROTO         (FI_PROV_SPECIFIC | 0x00C09001u)
@@ -44,7 +46,10 @@
 	(FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_COLLECTIVE | FI_RECV | FI_REMOTE_READ |      \
 	 FI_REMOTE_WRITE | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA_EVENT)
 
-/* Messages are always in order, what has to do with RMA only for who asks: it costs overlap. */
+/*
+ * Messages are always in order. Orders of RMA and atomics are offered, and kept only if the hints
+ * request them, because they cost overlap.
+ */
 #define CPR_MSG_ORDER FI_ORDER_SAS
 #define CPR_RMA_ORDER                                                                              \
 	(FI_ORDER_RAR | FI_ORDER_RAW | FI_ORDER_RAS | FI_ORDER_WAR | FI_ORDER_WAW | FI_ORDER_WAS | \
@@ -67,13 +72,19 @@
 /* 64 one-bit fields: any mask may be used with a tag (fi_endpoint(3), mem_tag_format). */
 #define CPR_TAG_FORMAT 0xAAAAAAAAAAAAAAAAull
 
-/** Fills an info from fi_allocinfo; ep_attr's type and protocol say which (0: RDM, rc). 0 or -FI_ENOMEM (the caller frees). */
+/**
+ * Fills an info from fi_allocinfo; ep_attr's type and protocol select the endpoint (0: RDM, rc).
+ * Returns 0, or -FI_ENOMEM; the caller frees the info.
+ */
 int cpr_offer_fill(struct fi_info *info);
 
-/** Narrows a filled info to accepted hints (NULL: all that we offer). */
+/** Narrows a filled info to accepted hints (NULL: everything that is offered). */
 void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_t version);
 
-/** All capabilities of endpoints of a type: with one peer there is none to choose, to name, to gather. */
+/**
+ * Returns all capabilities of endpoints of a type. A connected endpoint has one peer: directed
+ * receive, source addresses and collectives do not apply.
+ */
 static inline uint64_t cpr_offer_all(enum fi_ep_type type)
 {
 	if (type == FI_EP_DGRAM)
@@ -82,7 +93,7 @@ static inline uint64_t cpr_offer_all(enum fi_ep_type type)
 				 : CPR_CAPS;
 }
 
-/** The capabilities that an endpoint gets who asked for `hints` (0: all). */
+/** Returns the capabilities of an endpoint for the capabilities in `hints` (0: all). */
 uint64_t cpr_offer_caps(uint64_t hints);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * May this object be closed?
+ * Reference count of a libfabric object, kept by all objects of ofi.
  *
- * Counts what was opened in, or bound to, a libfabric object: fi_close returns -FI_EBUSY, and has
- * changed nothing, while the count is above zero. Control calls may come from any thread.
+ * Counts what was opened in, or bound to, the object. fi_close returns -FI_EBUSY and changes
+ * nothing while the count is above zero. Control calls may come from any thread.
  */
 #ifndef CPR_REF_H
 #define CPR_REF_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connected endpoints: fi_cm(3) and their events. See cpr_conn.h. */
+/* Connected endpoints: fi_cm(3) and its events. See cpr_conn.h. */
 #include "ofi/conn/cpr_conn.h"
 
 #include <netinet/in.h>
@@ -66,7 +66,10 @@ static const struct core_conn_ops cpr_conn_core_ops = {
 	.news = cpr_conn_event,
 };
 
-/* Whoever accepts was found at the listener's address, but has a port of its own for the handshake. */
+/*
+ * Sets the local address of an accepting endpoint: its name is the listener's address, but its
+ * handshake uses a port of its own.
+ */
 static void cpr_conn_take_local(struct cpr_ep *ep, const struct sockaddr_storage *local)
 {
 	ep->door = *local;
@@ -178,7 +181,10 @@ static int cpr_conn_accept(struct fid_ep *fid, const void *param, size_t len)
 	return 0;
 }
 
-/* What has completed reaches the peer; what waits for room does not count. */
+/*
+ * Makes progress until completed sends have reached the peer, for peer_timeout_ms at most. Sends
+ * that wait for room are not waited for.
+ */
 static void cpr_conn_drain(struct cpr_ep *ep)
 {
 	uint64_t deadline =

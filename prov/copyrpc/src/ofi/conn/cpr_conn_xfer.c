@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Transfers of connected endpoints: those of cpr_msg.c and cpr_tagged.c, towards the one peer, whatever the
- * caller's address says. A receive that is posted when the connection is over ends at once.
+ * Transfers of connected endpoints: those of cpr_msg.c and cpr_tagged.c to the one peer, whatever
+ * the address argument. A receive posted after the connection ended completes at once.
  */
 #include "core/core_conn.h"
 #include "ofi/conn/cpr_conn.h"
@@ -9,7 +9,7 @@
 #include "ofi/ep/cpr_ep.h"
 #include "util/bits.h"
 
-#define CPR_CONN_PEER 0 /* index of the one peer */
+#define CPR_CONN_PEER 0 /* index of the peer */
 
 static inline ssize_t cpr_conn_posted(struct fid_ep *fid, ssize_t ret)
 {

@@ -39,7 +39,10 @@ static int cpr_pep_set_info_addr(void **to, size_t *to_len, const struct sockadd
 	return 0;
 }
 
-/* What the endpoint that answers is to be like: as we are, between these two addresses. */
+/*
+ * Describes the endpoint for a connection request: as the passive endpoint, between the two
+ * addresses of the request.
+ */
 static struct fi_info *cpr_pep_describe(const struct cpr_pep *pep,
 					const struct cm_connreq_info *call)
 {
@@ -56,7 +59,7 @@ static struct fi_info *cpr_pep_describe(const struct cpr_pep *pep,
 	return info;
 }
 
-/* An event that nobody will read: the caller is refused. */
+/* Rejects the request of an event that will not be read. */
 static void cpr_pep_drop_event(struct cpr_eq_event *ev)
 {
 	struct fi_eq_cm_entry entry;
@@ -66,7 +69,7 @@ static void cpr_pep_drop_event(struct cpr_eq_event *ev)
 	fi_freeinfo(entry.info);
 }
 
-/* In the control thread, under cm's lock. */
+/* Handles a connection request, in the control thread under cm's lock. */
 static int cpr_pep_asked(void *ctx, struct cm_connreq *call, const struct cm_connreq_info *asked)
 {
 	struct cpr_pep *pep = ctx;
@@ -139,7 +142,7 @@ static int cpr_pep_setname(fid_t fid, void *addr, size_t addrlen)
 	return 0;
 }
 
-/* Before fi_listen: the address that was asked for. */
+/* Returns the requested address before fi_listen, then the listener's. */
 static int cpr_pep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct cpr_pep *pep = cpr_pep_of(fid);

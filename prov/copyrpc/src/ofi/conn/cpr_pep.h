@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What listens?
+ * Passive endpoints: an address, an event queue, and after fi_listen a listener of cm/. Opened by
+ * fi_passive_ep.
  *
- * A passive endpoint: an address, an event queue, and from fi_listen on a listener of cm/ whose calls become
- * FI_CONNREQ events, made in the control thread. It holds no more than the fabric does: what it
- * reported lives on when it is closed.
+ * The control thread turns connection requests into FI_CONNREQ events. A reported request outlives
+ * the passive endpoint.
  *
- * Shown by test/unit/ofi/conn/test_cpr_pep.c.
+ * Tested by test/unit/ofi/conn/test_cpr_pep.c.
  */
 #ifndef CPR_PEP_H
 #define CPR_PEP_H
@@ -25,17 +25,20 @@ struct cpr_pep {
 	struct fid_pep fid;
 	struct cpr_fabric *fabric;
 	struct cpr_eq *eq;    /* NULL: not bound */
-	struct fi_info *info; /* what connection requests say about the endpoint to be */
+	struct fi_info *info; /* template for the infos of connection requests */
 	struct sockaddr_storage src;
 	int backlog;
-	bool is_spent; /* an active endpoint has its address */
+	bool is_spent; /* an active endpoint has taken its address */
 	struct cm_listener *listener;
 };
 
 int cpr_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep **pep,
 		 void *context);
 
-/** An active endpoint takes over the address: 0, or -FI_E* (not ours, spent, listening). */
+/**
+ * Moves the address to an active endpoint. Returns 0, or a negative error code if the passive
+ * endpoint belongs to another fabric, was used before or listens.
+ */
 int cpr_pep_spend(struct cpr_fabric *fabric, fid_t fid, struct sockaddr_storage *src);
 
 #endif

@@ -58,7 +58,10 @@ void cpr_request_reject_all(struct cpr_fabric *fabric)
 {
 	struct util_list *first;
 
-	/* No event queue, endpoint or passive endpoint is left that could touch the list. */
+	/*
+	 * The fabric has no event queue, endpoint or passive endpoint left that could change the
+	 * list.
+	 */
 	while ((first = util_list_first(&fabric->requests)))
 		cpr_request_reject(UTIL_CONTAINER_OF(first, struct cpr_request, link), NULL, 0);
 }

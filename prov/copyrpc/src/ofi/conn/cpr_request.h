@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who wants to be connected?
+ * Connection requests: fi_info.handle of an FI_CONNREQ event. Created by cpr_pep, used by cpr_conn.
  *
- * A connection request is what fi_info.handle of an FI_CONNREQ event points at. It lives from the
- * event to its one answer: fi_accept of the endpoint that was opened for it, fi_reject, or the
- * fi_close of either end of the matter (that endpoint, the fabric; the passive endpoint, if nobody
- * has read the event). All of a fabric stand in one list, so a handle of the user's is looked up,
- * not believed.
+ * A request lives from the event to its one reply: fi_accept of the endpoint opened for it,
+ * fi_reject, or fi_close. fi_close of that endpoint or of the fabric rejects it; fi_close of the
+ * passive endpoint rejects it if the event was not read. All requests of a fabric are in one list,
+ * so a handle from the user is looked up before it is used.
  *
- * Lock order: cm's -> the fabric's request_lock. Shown by test/unit/ofi/conn/test_cpr_request.c and
- * test_cpr_pep.c.
+ * Lock order: cm's -> the fabric's request_lock. Tested by test/unit/ofi/conn/test_cpr_request.c
+ * and test_cpr_pep.c.
  */
 #ifndef CPR_REQUEST_H
 #define CPR_REQUEST_H
@@ -29,19 +28,22 @@ struct cpr_request {
 	struct util_list link; /* cpr_fabric.requests */
 	struct cpr_fabric *fabric;
 	struct cm_connreq *call;
-	struct sockaddr_storage local; /* where the caller found us */
+	struct sockaddr_storage local; /* address at which the request arrived */
 	bool is_taken;                 /* an endpoint was opened for it */
 };
 
-/** NULL: no memory. */
+/** Returns NULL if out of memory. */
 struct cpr_request *cpr_request_new(struct cpr_fabric *fabric, struct cm_connreq *call);
-/** The request behind a handle, now the caller's to answer: NULL: there is none (any more), or it is taken. */
+/**
+ * Returns the request of a handle for the caller to reply to. Returns NULL if there is none, or if
+ * it is taken.
+ */
 struct cpr_request *cpr_request_take(struct cpr_fabric *fabric, const struct fid *handle);
-/** It is answered, or was never reported: frees it, and nothing else. */
+/** Frees a request that was replied to or never reported. */
 void cpr_request_free(struct cpr_request *request);
-/** Says no, with the user's data, and frees it. */
+/** Rejects the request with the user's data and frees it. */
 void cpr_request_reject(struct cpr_request *request, const void *data, size_t len);
-/** The fabric is closing: says no to all. */
+/** Rejects all requests of a fabric that closes. */
 void cpr_request_reject_all(struct cpr_fabric *fabric);
 
 #endif

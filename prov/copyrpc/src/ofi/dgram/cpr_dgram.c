@@ -151,7 +151,7 @@ static void cpr_dgram_pick_ops(struct cpr_ep *ep)
 		ep->msg_ops.recvv = cpr_no_msg_ops.recvv;
 		ep->msg_ops.recvmsg = cpr_no_msg_ops.recvmsg;
 	}
-	/* No room in a datagram, which is all the user's. */
+	/* Not offered: a datagram has no room for CQ data. */
 	ep->msg_ops.senddata = cpr_no_msg_ops.senddata;
 	ep->msg_ops.injectdata = cpr_no_msg_ops.injectdata;
 }
@@ -188,7 +188,7 @@ static const struct cpr_ep_kind cpr_ep_kind_dgram = {
 	.av_removed = cpr_dgram_av_removed,
 };
 
-/* Before fi_enable: the address that was asked for, if there is one to ask for. */
+/* Returns the address; before fi_enable the requested one, or -FI_EOPBADSTATE without one. */
 int cpr_dgram_getname(struct cpr_ep *ep, void *addr, size_t *addrlen)
 {
 	struct sockaddr_storage name = ep->owner->src;
@@ -243,7 +243,8 @@ int cpr_dgram_open(struct cpr_domain *domain, const struct fi_info *info, struct
 		memset(&ep->src, 0, sizeof(ep->src));
 	if (info->mode & FI_MSG_PREFIX) {
 		ep->dgram_prefix = DGRAM_PREFIX;
-		ep->inject_max += DGRAM_PREFIX; /* lengths of calls have it, limits have not */
+		/* Lengths in calls include the prefix, limits do not. */
+		ep->inject_max += DGRAM_PREFIX;
 	}
 	cpr_ref_get(&domain->refs);
 	*out = &ep->fid;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does FI_EP_DGRAM add to libfabric's objects?
+ * Datagram endpoints, FI_EP_DGRAM: their domains, address vectors and transfers. Called by cpr_ep,
+ * cpr_av and ofi/info.
  *
- * A domain of datagram endpoints has a device (dgram/dgram_over.h) that its name says:
+ * A domain of datagram endpoints has a device (dgram/dgram_over.h) that its name selects:
  * "copyrpc-dgram-udp", "-mlx5", "-verbs". Endpoints, address vectors, queues and counters are the
- * ordinary ones with other tables behind them (cpr_ep_kind, cpr_av_kind).
+ * ordinary ones with other tables behind them (cpr_ep_kind, cpr_av_kind). Devices that
+ * FI_COPYRPC_PATHS allows and that are present are offered, NICs before UDP.
  *
- * Which devices are offered is FI_COPYRPC_PATHS and what there is; NICs come before UDP.
- *
- * Shown by test/unit/ofi/dgram/test_cpr_dgram.c, _info.c and _msg.c, and by fabtests/functional/crpc_dgram.
+ * Tested by test/unit/ofi/dgram/test_cpr_dgram.c, _info.c and _msg.c, and by
+ * fabtests/functional/crpc_dgram.
  */
 #ifndef CPR_DGRAM_H
 #define CPR_DGRAM_H
@@ -22,26 +23,29 @@
 
 struct cpr_domain;
 
-/** The device of a domain with this name; NULL: it has no datagram endpoints (name NULL included). */
+/**
+ * Returns the device of a domain with this name, NULL if its endpoints are not datagram endpoints
+ * or the name is NULL.
+ */
 const struct dgram_over *cpr_dgram_over(const char *domain_name);
-/** The devices, best first: number i, or NULL behind the last one. */
+/** Returns device i, best first, or NULL behind the last one. */
 const struct dgram_over *cpr_dgram_device(unsigned i);
 
-/** Where an endpoint at `local` is: a wildcard becomes an address that peers can use. */
+/** Replaces a wildcard address by one that peers can use. */
 void cpr_dgram_make_concrete(struct sockaddr_storage *local);
 
-/** The infos, one for each device: 0 and *info, or -FI_ENODATA, -FI_ENOMEM. */
+/** Returns the infos, one for each device: 0 and *info, -FI_ENODATA or -FI_ENOMEM. */
 int cpr_dgram_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		      const struct fi_info *hints, struct fi_info **info);
 
-/** fi_endpoint in such a domain. */
+/** Implements fi_endpoint in such a domain. */
 int cpr_dgram_open(struct cpr_domain *domain, const struct fi_info *info, struct fid_ep **ep,
 		   void *context);
 int cpr_dgram_getname(struct cpr_ep *ep, void *addr, size_t *addrlen);
 
 extern const struct cpr_av_kind cpr_av_kind_dgram;
 
-/** Its transfers (cpr_dgram_msg.c). */
+/** Transfers (cpr_dgram_msg.c). */
 extern const struct fi_ops_msg cpr_dgram_msg_ops;
 
 #define CPR_DGRAM_TX_OP_FLAGS                                                                      \

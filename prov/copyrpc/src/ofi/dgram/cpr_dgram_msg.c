@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Transfers of datagram endpoints: fi_msg over dgram/. Flags and counts are checked here, and the
- * domain's lock is taken. Descriptors are not looked at: no memory is registered by users.
+ * Transfers of datagram endpoints: fi_msg over dgram/. Called by the application through the op
+ * table of the endpoint. Checks flags and counts and takes the domain's lock. Memory descriptors
+ * are ignored: users register no memory.
  *
- * Shown by test/unit/ofi/dgram/test_cpr_dgram_msg.c.
+ * Tested by test/unit/ofi/dgram/test_cpr_dgram_msg.c.
  */
 #include <rdma/fi_errno.h>
 
@@ -54,7 +55,7 @@ static ssize_t cpr_dgram_rx(struct cpr_ep *ep, const struct dgram_post *p)
 {
 	int ret;
 
-	/* One buffer that serves many messages is one piece of memory. */
+	/* A buffer for many messages is one piece of memory. */
 	if (UTIL_UNLIKELY(p->iov_cnt > DGRAM_IOV_MAX ||
 			  ((p->flags & FI_MULTI_RECV) && p->iov_cnt != 1)))
 		return -FI_EINVAL;

@@ -131,7 +131,10 @@ static bool cpr_av_one_is_busy(const struct cpr_av *av, fi_addr_t fi_addr)
 	return busy;
 }
 
-/* All of them at a time: some find out by asking. */
+/*
+ * Returns true if an endpoint still works for one of the peers. Asks about all peers each time: for
+ * some endpoints the request starts the work that makes the peer idle.
+ */
 static bool cpr_av_is_busy(const struct cpr_av *av, const fi_addr_t *fi_addr, size_t count)
 {
 	bool busy = false;
@@ -143,7 +146,9 @@ static bool cpr_av_is_busy(const struct cpr_av *av, const fi_addr_t *fi_addr, si
 	return busy;
 }
 
-/* What was accepted for these reaches them, as before fi_close. */
+/*
+ * Makes progress until operations accepted for these peers have reached them, as before fi_close.
+ */
 static void cpr_av_drain(struct cpr_av *av, const fi_addr_t *fi_addr, size_t count)
 {
 	struct cpr_drain drain = { 0 };
@@ -195,7 +200,7 @@ static void cpr_av_report_err(const struct cpr_av_insert *ins, int err)
 		cpr_eq_post_err(ins->av->eq_user.eq, &entry);
 }
 
-/* One address; NULL: one that could not be resolved. */
+/* Inserts one address; NULL stands for an address that could not be resolved. */
 static void cpr_av_insert_one(struct cpr_av_insert *ins, const struct sockaddr_storage *addr)
 {
 	fi_addr_t idx = FI_ADDR_NOTAVAIL;
@@ -265,7 +270,10 @@ static int cpr_av_insertsvc(struct fid_av *fid, const char *node, const char *se
 	return cpr_av_end(&ins);
 }
 
-/* Where the number at the end of a host name starts, and its value; the end if there is none. */
+/*
+ * Returns the offset of the number at the end of a host name, and its value. Without a number it
+ * returns the length of the name.
+ */
 static size_t cpr_av_split_name(const char *node, unsigned long *number)
 {
 	size_t start = strlen(node);
@@ -276,7 +284,7 @@ static size_t cpr_av_split_name(const char *node, unsigned long *number)
 	return start;
 }
 
-/* The node'th host: numeric addresses count up, names count up their suffix. */
+/* Resolves the n-th host: numeric addresses count up, names count up their suffix. */
 static int cpr_av_sym_node(const struct cpr_av *av, const char *node, size_t n, const char *service,
 			   struct sockaddr_storage *addr)
 {
@@ -293,7 +301,7 @@ static int cpr_av_sym_node(const struct cpr_av *av, const char *node, size_t n, 
 		return -FI_EINVAL;
 	if (!node[start])
 		return cpr_av_resolve(av, node, service, addr);
-	/* host08, host09, host10: digits keep their width. */
+	/* host08, host09, host10: the number keeps its width. */
 	width = (int)strlen(node + start);
 	if ((size_t)snprintf(name, sizeof(name), "%.*s%0*lu", (int)start, node, width,
 			     number + n) >= sizeof(name))

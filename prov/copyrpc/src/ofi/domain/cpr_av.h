@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which peer is number n? fi_av over core_av.
+ * Address vectors: fi_av over core_av. Opened by fi_av_open.
  *
- * Shared by the endpoints that are bound to it: each of them hears of insertions and removals.
- * FI_AV_MAP and FI_AV_TABLE are the same here: the fi_addr_t is the index. All locks of the domain
- * are held when the table or the list of endpoints changes, one is enough to look.
+ * Shared by the endpoints that are bound to the vector; each is notified of insertions and
+ * removals. FI_AV_MAP and FI_AV_TABLE are equal here: the fi_addr_t is the index. The table and the
+ * list of endpoints change with all locks of the domain held; one lock is enough to read them.
  *
- * Shown by test/unit/ofi/domain/test_cpr_av.c.
+ * Tested by test/unit/ofi/domain/test_cpr_av.c.
  */
 #ifndef CPR_AV_H
 #define CPR_AV_H
@@ -23,13 +23,16 @@ struct cpr_av;
 struct cpr_domain;
 struct dgram_av;
 
-/** The table behind it. All but open and close locked; insert and remove, by all locks. */
+/**
+ * Table behind an address vector. All calls but open and close are made locked; insert and remove
+ * with all locks of the domain.
+ */
 struct cpr_av_kind {
 	int (*open)(struct cpr_av *av, size_t count_hint); /* 0 or -FI_ENOMEM */
 	void (*close)(struct cpr_av *av);
 	int (*insert)(struct cpr_av *av, const struct sockaddr_storage *addr, uint64_t *number);
 	int (*remove)(struct cpr_av *av, uint64_t number, bool *gone);
-	/* Its bytes, 0: it is not in use. */
+	/* Returns the bytes of the address, 0 if the number is not in use. */
 	size_t (*addr)(struct cpr_av *av, uint64_t number, struct sockaddr_storage *addr);
 };
 
@@ -37,8 +40,8 @@ struct cpr_av {
 	struct fid_av fid;
 	struct cpr_domain *domain;
 	const struct cpr_av_kind *kind;
-	struct core_av *core;   /* of endpoints of messages */
-	struct dgram_av *dgram; /* of endpoints of datagrams */
+	struct core_av *core;   /* for endpoints of messages */
+	struct dgram_av *dgram; /* for endpoints of datagrams */
 	struct cpr_ref refs;    /* endpoints */
 	struct util_list eps;   /* cpr_ep.av_link */
 	bool async;             /* FI_EVENT: insertions are reported to the event queue */

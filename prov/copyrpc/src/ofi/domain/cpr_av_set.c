@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sets of addresses: see cpr_av_set.h. */
+/* Address sets: see cpr_av_set.h. */
 #include "ofi/domain/cpr_av_set.h"
 
 #include <rdma/fi_errno.h>
@@ -23,7 +23,7 @@ static struct cpr_av_set *cpr_av_set_own(struct fid_av_set *fid)
 	return container_of(fid, struct cpr_av_set, fid);
 }
 
-/* Its place, or set->cnt. */
+/* Returns the index of the address, or set->cnt. */
 static size_t cpr_av_set_find(const struct cpr_av_set *set, fi_addr_t addr)
 {
 	size_t i;
@@ -100,7 +100,7 @@ static int cpr_av_set_union(struct fid_av_set *fid, const struct fid_av_set *oth
 	return ret;
 }
 
-/* Keeps what the other one has, or what it has not. */
+/* Keeps the addresses that `other` has (common), or those that it has not. */
 static int cpr_av_set_keep(struct fid_av_set *fid, const struct fid_av_set *other, bool common)
 {
 	struct cpr_av_set *set = cpr_av_set_own(fid);
@@ -171,7 +171,7 @@ static struct fi_ops_av_set cpr_av_set_ops = {
 	.addr = cpr_av_set_get_addr,
 };
 
-/* What of the AV is in it from the beginning: first, first + stride, ... last. */
+/* Adds the AV's addresses first, first + stride, ... last. */
 static int cpr_av_set_fill(struct cpr_av_set *set, fi_addr_t first, fi_addr_t last, uint64_t stride)
 {
 	uint64_t addr, end = core_av_end(set->av->core);

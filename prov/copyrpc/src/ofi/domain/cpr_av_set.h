@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which addresses of an AV belong together, and in which order?
+ * Address sets, fi_av_set(3): an ordered list of fi_addr_t without repetitions. Opened by
+ * fi_av_set, read by fi_join_collective, which copies the list.
  *
- * fi_av_set(3): a list of fi_addr_t without repetitions, for fi_join_collective, which copies it. All of
- * it is local. Who changes a set while he joins with it gets one or the other.
+ * A set is local to the process. If a set changes while a join reads it, the join uses the list
+ * before or after the change.
  *
- * Shown by test/unit/ofi/domain/test_cpr_av_set.c.
+ * Tested by test/unit/ofi/domain/test_cpr_av_set.c.
  */
 #ifndef CPR_AV_SET_H
 #define CPR_AV_SET_H
@@ -29,11 +30,11 @@ static inline const struct cpr_av_set *cpr_av_set_of(const struct fid_av_set *fi
 	return (const struct cpr_av_set *)((const char *)fid - offsetof(struct cpr_av_set, fid));
 }
 
-/** fi_ops_av.av_set */
+/** Implements fi_ops_av.av_set. */
 int cpr_av_set_open(struct fid_av *av, struct fi_av_set_attr *attr, struct fid_av_set **set,
 		    void *context);
 
-/** What fi_av_set_addr says. */
+/** Returns the address that fi_av_set_addr reports for the set. */
 fi_addr_t cpr_av_set_addr(const struct cpr_av_set *set);
 
 #endif

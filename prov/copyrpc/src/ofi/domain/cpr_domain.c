@@ -51,7 +51,10 @@ static int cpr_domain_close(struct fid *fid)
 	return 0;
 }
 
-/* Registrations are reported with FI_REG_MR; there are no other asynchronous control events. */
+/*
+ * Binds an event queue. FI_REG_MR reports registrations; there are no other asynchronous control
+ * events.
+ */
 static int cpr_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
@@ -110,7 +113,10 @@ static bool cpr_domain_is_locked(const struct fi_domain_attr *attr)
 	return attr->threading != FI_THREAD_DOMAIN || attr->data_progress == FI_PROGRESS_AUTO;
 }
 
-/* Where one thread makes progress for all, they are better off together. */
+/*
+ * Returns true if endpoints may get progress domains of their own. Where one thread makes progress
+ * for all endpoints, one progress domain is faster.
+ */
 static bool cpr_domain_may_split(const struct cpr_domain *domain, const struct fi_domain_attr *attr)
 {
 	return attr->threading != FI_THREAD_DOMAIN && attr->data_progress != FI_PROGRESS_AUTO &&
@@ -139,7 +145,9 @@ static int cpr_domain_init_core(struct cpr_domain *domain, const struct fi_domai
 	return 0;
 }
 
-/** The name says; without one the endpoint's protocol. */
+/**
+ * Returns the kind that the domain's name selects; without a name, the endpoint's protocol does.
+ */
 static enum cpr_kind cpr_domain_kind(const struct fi_info *info)
 {
 	const char *name = info->domain_attr->name;

@@ -31,7 +31,7 @@ static const struct cpr_path cpr_rc_paths[] = {
 	{ "mlx5", cpr_rc_mlx5 }, { "verbs", cpr_rc_verbs }, { 0 },
 };
 
-/* The memory of the host is left to rc. */
+/* Shared memory of the host is left to rc. */
 static const struct cpr_path cpr_ud_paths[] = {
 	{ "shm", cpr_nobody },   { "nic", cpr_ud_nic },     { "udp", cpr_udp },
 	{ "mlx5", cpr_ud_mlx5 }, { "verbs", cpr_ud_verbs }, { 0 },
@@ -62,7 +62,10 @@ static int cpr_engine_open_ud(const struct core_upcalls *up, struct core_engine 
 	return cpr_engine_open(CPR_UD, up, engine);
 }
 
-/** For cpr_engine_shm_first: its progress is that transport's, so without it there is no engine. */
+/**
+ * Opens the engine of cpr_engine_shm_first, which calls the progress of that transport directly.
+ * Fails if shared memory is not the first transport.
+ */
 static int cpr_engine_open_shm(const struct core_upcalls *up, struct core_engine **engine)
 {
 	int ret = cpr_engine_open_rc(up, engine);
@@ -81,7 +84,10 @@ static int cpr_engine_open_shm(const struct core_upcalls *up, struct core_engine
 		.wait_fd = eng_wait_fd, .arm = eng_arm, .disarm = eng_disarm, __VA_ARGS__          \
 	}
 
-/** Any transports in any order; and those where shared memory comes first, which is called directly. */
+/**
+ * Engines for any transports in any order, and for shared memory in first place: its progress is
+ * called without indirection.
+ */
 static const struct core_engine_ops cpr_engine_any =
 	CPR_ENGINE(.name = "rc", .open = cpr_engine_open_rc, .progress = eng_progress);
 static const struct core_engine_ops cpr_engine_shm_first =
@@ -142,7 +148,10 @@ int cpr_engine_check(enum cpr_kind kind)
 
 	if (!cpr_engine_is_wanted(kind))
 		return -FI_ENODATA;
-	/* Of the two kinds rc has the more paths: what it cannot do is worth a line. */
+	/*
+	 * Of the two kinds rc has more paths: a failure is logged for rc, or for the kind that was
+	 * selected.
+	 */
 	if (!cpr_engine_paths(kind, !told && (kind == CPR_RC || util_params.endpoint), &paths))
 		return 0;
 	told |= kind == CPR_RC || util_params.endpoint;

@@ -68,7 +68,7 @@ static struct fi_ops_fabric cpr_fabric_ops = {
 	.domain2 = cpr_domain_open2,
 };
 
-/** Ours of that name (NULL: the first), or NULL. */
+/** Returns the fabric name of this provider that equals `name` (NULL: the first), or NULL. */
 static const char *cpr_fabric_name(const char *name)
 {
 	static const char *const ours[] = { CPR_RC_NAME, CPR_UD_NAME, CPR_DGRAM_NAME };
@@ -145,7 +145,7 @@ void cpr_fabric_remove(struct cpr_fabric *fabric, struct cpr_domain *domain)
 	cpr_ref_put(&fabric->refs);
 }
 
-/* The first that is open and bears the name of the info's. */
+/* Returns the first open fabric of that name. */
 static struct cpr_fabric *cpr_fabric_find_locked(const char *name)
 {
 	struct util_list *it, *tmp;

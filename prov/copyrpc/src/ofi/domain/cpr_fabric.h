@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is open in this process?
+ * Fabrics: fi_fabric and the list of everything open in this process.
  *
- * A fabric holds domains and event queues. All fabrics, and their domains, stand in one list, under one
- * mutex that nothing holds for long: fi_getinfo names opened objects from it, and cleanup() finds
- * the threads to stop.
+ * A fabric holds domains and event queues. All fabrics, and their domains, are in one list under
+ * one mutex, held only briefly. fi_getinfo takes opened objects from the list, and
+ * fi_provider.cleanup takes the threads to stop.
  */
 #ifndef CPR_FABRIC_H
 #define CPR_FABRIC_H
@@ -22,14 +22,14 @@ struct cpr_domain;
 
 struct cpr_fabric {
 	struct fid_fabric fid;
-	const char *name; /* one of ours */
+	const char *name; /* CPR_RC_NAME, CPR_UD_NAME or CPR_DGRAM_NAME */
 	uint32_t api_version;
 	struct cpr_ref refs;          /* domains, event queues */
 	struct util_list link;        /* in the list of all */
-	struct util_list domains;     /* cpr_domain.fabric_link, under the same mutex */
-	pthread_mutex_t request_lock; /* guards what follows */
-	struct util_list requests;    /* cpr_request.link: not answered yet */
-	struct cm_node *cm;           /* since the first fi_listen; NULL: none */
+	struct util_list domains;     /* cpr_domain.fabric_link, under the mutex of the list */
+	pthread_mutex_t request_lock; /* guards the fields below */
+	struct util_list requests;    /* cpr_request.link: pending connection requests */
+	struct cm_node *cm;           /* set by the first fi_listen; NULL: none */
 };
 
 static inline struct cpr_fabric *cpr_fabric_of(struct fid_fabric *fid)
@@ -39,7 +39,10 @@ static inline struct cpr_fabric *cpr_fabric_of(struct fid_fabric *fid)
 
 int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
 
-/** The control thread, which stays as long as the fabric: 0 or -FI_E*. */
+/**
+ * Starts the control thread if needed; it runs as long as the fabric. Returns 0 or a negative error
+ * code.
+ */
 int cpr_fabric_cm(struct cpr_fabric *fabric, struct cm_node **cm);
 
 bool cpr_fabric_is_ours(const struct fid_fabric *fid);
@@ -47,12 +50,12 @@ bool cpr_fabric_is_ours(const struct fid_fabric *fid);
 void cpr_fabric_add(struct cpr_fabric *fabric, struct cpr_domain *domain);
 void cpr_fabric_remove(struct cpr_fabric *fabric, struct cpr_domain *domain);
 
-/** Names the opened fabric and domain in an info, if there are any (fi_fabric(3), fi_domain(3)). */
+/** Sets the opened fabric and domain in an info, if there are any (fi_fabric(3), fi_domain(3)). */
 void cpr_fabric_fill_opened(struct fi_info *info, const struct fi_info *hints);
 
 /**
- * Around fork: no domain is in the midst of an opening, an end, or a change of its endpoints. In the child they are
- * listed no more, after `forget` was called for each.
+ * Called around fork: while locked, no domain is opened, closed, or changes its endpoints. In the
+ * child cpr_fabric_forget_all calls `forget` for each domain and removes it from the list.
  */
 void cpr_fabric_lock_all(void);
 void cpr_fabric_unlock_all(void);

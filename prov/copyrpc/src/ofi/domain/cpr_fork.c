@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Objects of the parent's in a forked child: see cpr_fork.h. */
+/* Objects inherited by a forked child: see cpr_fork.h. */
 #include "ofi/domain/cpr_fork.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/queue/cpr_cq.h"
 
-/* ---- an engine that does nothing ---- */
+/* Engine that does nothing */
 
 static int cpr_fork_ep_open(struct core_engine *engine, struct core_ep *ep,
 			    const struct sockaddr *addr, struct core_engine_ep **eep)
@@ -36,7 +36,7 @@ static int cpr_fork_refuse(struct core_engine *engine)
 	return -FI_EBADF;
 }
 
-/* Nothing else is reached: endpoints are refused, and domains stay open. */
+/* Other entries are never called: endpoints refuse transfers, and domains stay open. */
 static const struct core_engine_ops cpr_fork_engine = {
 	.name = "inherited",
 	.ep_open = cpr_fork_ep_open,
@@ -47,16 +47,16 @@ static const struct core_engine_ops cpr_fork_engine = {
 	.disarm = cpr_fork_progress,
 };
 
-/* ---- what becomes of everything ---- */
+/* Changes in the child */
 
-/* Whoever reads it hears that it is no use to wait. */
+/* Adds an error completion that ends a reader's wait. */
 static void cpr_fork_spoil_cq(struct cpr_cq *cq, uint64_t flags)
 {
 	struct fi_cq_err_entry err = { .flags = flags, .err = FI_EBADF, .prov_errno = FI_EBADF };
 
 	if (!cq)
 		return;
-	core_cq_set_notify(&cq->core, NULL); /* its descriptor is the parent's, too */
+	core_cq_set_notify(&cq->core, NULL); /* the descriptor belongs to the parent, too */
 	if (!cq->core.failed_cnt)
 		core_cq_write_err(&cq->core, &err, FI_ADDR_NOTAVAIL);
 }
@@ -70,7 +70,7 @@ static void cpr_fork_disown_ep(struct cpr_ep *ep)
 	ep->fid.atomic = &cpr_early_atomic_ops;
 	ep->fid.collective = &cpr_no_collective_ops;
 	if (ep->owner == ep)
-		util_list_remove(&ep->av_link); /* peers outlive their addresses */
+		util_list_remove(&ep->av_link); /* peers outlive the address vector */
 	cpr_fork_spoil_cq(ep->tx_cq, FI_SEND);
 	cpr_fork_spoil_cq(ep->rx_cq, FI_RECV);
 }
@@ -102,7 +102,8 @@ static void cpr_fork_in_child(void)
 
 static void cpr_fork_register_once(void)
 {
-	eng_node_guard_fork(); /* who registers later locks first: ours are the outer locks */
+	/* Handlers registered later run first: the locks of the fabrics are the outer ones. */
+	eng_node_guard_fork();
 	pthread_atfork(cpr_fabric_lock_all, cpr_fabric_unlock_all, cpr_fork_in_child);
 }
 

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What can a forked child do with what its parent opened? Nothing, and it is told so.
+ * Handling of fork: makes inherited objects unusable in the child. Called by fi_fabric.
  *
- * Sockets and the memory of rings are its parent's as well: whoever took in or sent anything in the child
- * would do so in the parent's name, and what he took would be lost there. So before fork returns in the child
+ * Sockets and the memory of rings belong to the parent, too. A child that received or sent anything
+ * would do so in the parent's name, and data received there would be lost. So before fork returns
+ * in the child:
  *
- *	endpoints	transfers, calls and answers are refused (-FI_EOPBADSTATE), as before fi_enable
- *	queues		have an error completion (FI_EBADF) behind those that were there; who sleeps on an
- *			empty one is refused (-FI_EBADF)
- *	progress	is none
- *	locks		are gone: a thread of the parent's may have had them, and there is only one here
+ *	endpoints	refuse transfers, calls and replies (-FI_EOPBADSTATE), as before fi_enable
+ *	queues		have an error completion (FI_EBADF) behind earlier ones; waiting on an empty
+ *			queue fails (-FI_EBADF)
+ *	progress	does nothing
+ *	locks		are new: a thread of the parent may have held the old ones
  *
- * What holds resources of the kernel is not closed (cpr_domain_is_inherited). Fabrics of the parent's are not
- * listed any more, but domains can be opened in them; the control thread of those is a new one (eng_node.h).
+ * Resources of the kernel are not closed (cpr_domain_is_inherited). Inherited fabrics are no longer
+ * listed, but domains can be opened in them, with a new control thread (eng_node.h).
  *
- * Shown by test/unit/ofi/domain/test_cpr_fork.c.
+ * Tested by test/unit/ofi/domain/test_cpr_fork.c.
  */
 #ifndef CPR_FORK_H
 #define CPR_FORK_H
 
-/** From the first fabric on. */
+/** Registers the fork handlers once; called when a fabric is opened. */
 void cpr_fork_register(void);
 
 #endif

@@ -29,7 +29,7 @@ struct cpr_mr {
 	struct fid_mr fid;
 	struct core_mr core;
 	struct cpr_domain *domain;
-	struct cpr_cntr *cntr[2]; /* bound to it, by direction: they outlive it */
+	struct cpr_cntr *cntr[2]; /* bound, by direction: closed after the region */
 };
 
 static inline struct cpr_mr *cpr_mr_of(struct fid *fid)
@@ -49,8 +49,8 @@ static int cpr_mr_add(struct cpr_mr *mr)
 }
 
 /*
- * No peer finds it any more, and what is under way in it has ended: its own progress sees to that.
- * A peer that has borrowed memory over an RDMA device and does not give it back for long is cut off.
+ * Removes the region and makes progress until transfers in it have ended. After peer_timeout_ms a
+ * peer that still uses an exposure over an RDMA device is cut off.
  */
 static void cpr_mr_remove(struct cpr_mr *mr)
 {
@@ -96,7 +96,7 @@ static void cpr_mr_set_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, bool write
 		mr->core.remote_read = &cntr->core;
 }
 
-/* Counts what peers have done to the region. One counter for each direction. */
+/* Binds a counter of peers' accesses to the region, one for each direction. */
 static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t flags)
 {
 	int ret = 0;
@@ -105,7 +105,7 @@ static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t f
 		return -FI_EINVAL;
 	if (flags & ~CPR_MR_REMOTE)
 		return -FI_EBADFLAGS;
-	cpr_pdom_merge_two(mr->domain); /* any endpoint's peers may count there */
+	cpr_pdom_merge_two(mr->domain); /* peers of any endpoint may count there */
 	cpr_domain_lock(mr->domain);
 	if (((flags & FI_REMOTE_READ) && mr->cntr[0]) || ((flags & FI_REMOTE_WRITE) && mr->cntr[1]))
 		ret = -FI_EINVAL;
@@ -118,9 +118,9 @@ static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t f
 }
 
 /*
- * Endpoints see all regions of their domain: binding to one changes nothing, and either may be closed first.
- * fi_mr(3) has -FI_EBUSY for a region that something is bound to; but it lets nobody close a counter either
- * that a region counts in, and who shares memory for a while closes the region and keeps the endpoint.
+ * Binds an endpoint, which changes nothing: endpoints see all regions of their domain. Either may
+ * be closed first. fi_mr(3) allows -FI_EBUSY for a region that something is bound to, but an
+ * application that exposes memory for a while closes the region and keeps the endpoint.
  */
 static int cpr_mr_bind_ep(const struct cpr_mr *mr, const struct cpr_ep *ep, uint64_t flags)
 {
@@ -159,7 +159,7 @@ static int cpr_mr_control(struct fid *fid, int command, void *arg)
 	switch (command) {
 	case FI_ENABLE:
 	case FI_REFRESH:
-		/* Nothing was pinned, so nothing has to be looked at again. */
+		/* Memory is not pinned, so a changed mapping needs no update. */
 		return 0;
 	case FI_GET_RAW_MR: return arg ? cpr_mr_raw_attr(cpr_mr_of(fid), arg) : -FI_EINVAL;
 	default: return -FI_ENOSYS;
@@ -191,7 +191,7 @@ static int cpr_mr_check(const struct fi_mr_attr *attr, uint64_t flags)
 	if (!attr || !attr->mr_iov || !attr->iov_count || attr->iov_count > CPR_IOV_LIMIT ||
 	    attr->offset || (attr->access & ~CPR_MR_ACCESS))
 		return -FI_EINVAL;
-	/* Events need no preparation; the word is taken from who asks for it anyway. */
+	/* FI_RMA_EVENT needs no preparation and is accepted. */
 	if (flags & ~FI_RMA_EVENT)
 		return -FI_EBADFLAGS;
 	for (i = 0; i < attr->iov_count; i++)
@@ -200,7 +200,7 @@ static int cpr_mr_check(const struct fi_mr_attr *attr, uint64_t flags)
 	return len ? 0 : -FI_EINVAL;
 }
 
-/* Bound with FI_REG_MR, the domain reports every registration to its event queue. */
+/* Reports a registration to the domain's event queue, if bound with FI_REG_MR. */
 static int cpr_mr_report(struct cpr_mr *mr)
 {
 	struct fi_eq_entry entry = { .fid = &mr->fid.fid, .context = mr->fid.fid.context };
@@ -245,7 +245,7 @@ static int cpr_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64
 	if (ret)
 		goto err_free;
 	cpr_ref_get(&domain->refs);
-	/* Before the report: whoever reads it may use the region at once. */
+	/* Set before the report: its reader may use the region at once. */
 	*out = &mr->fid;
 	ret = cpr_mr_report(mr);
 	if (ret)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which memory was registered?
+ * Memory regions: fi_mr over core's regions (core/core_mr.h). Adds attributes, events, bindings.
+ * Opened by fi_mr_reg and its variants.
  *
- * What libfabric adds to core's regions (core/core_mr.h): attributes, events, bindings. Nothing is
- * pinned and nothing needs registration but what peers reach. The user chooses keys, and peers
- * count from the beginning of a region, unless the domain was opened with FI_MR_BASIC or with
- * FI_MR_PROV_KEY and FI_MR_VIRT_ADDR.
+ * Memory is not pinned, and only memory that peers access needs registration. The user chooses
+ * keys, and peers count from the beginning of a region, unless the domain was opened with
+ * FI_MR_BASIC or with FI_MR_PROV_KEY and FI_MR_VIRT_ADDR.
  *
- * fi_close waits for transfers that are under way in the region: nobody touches its memory
- * afterwards.
+ * fi_close waits for transfers in progress in the region; its memory is not accessed afterwards.
  *
- * Shown by test/unit/ofi/domain/test_cpr_mr.c.
+ * Tested by test/unit/ofi/domain/test_cpr_mr.c.
  */
 #ifndef CPR_MR_H
 #define CPR_MR_H
@@ -19,7 +18,7 @@
 
 extern struct fi_ops_mr cpr_mr_ops;
 
-/** fi_mr_map_raw, fi_mr_unmap_key: a raw key is the key's eight bytes. */
+/** Implements fi_mr_map_raw and fi_mr_unmap_key: a raw key is the key's eight bytes. */
 int cpr_mr_map_raw(const struct fi_mr_map_raw *map);
 
 #endif

@@ -27,7 +27,7 @@ static bool cpr_paths_has(const struct cpr_paths *paths, const struct eng_transp
 	return false;
 }
 
-/** Is there a device for the transport? */
+/** Returns true if there is a device for the transport. Records the first NIC. */
 static bool cpr_paths_probe(struct cpr_paths *paths, const struct eng_transport_ops *transport)
 {
 	struct dev_about about = { .name = "" };
@@ -43,7 +43,7 @@ static bool cpr_paths_probe(struct cpr_paths *paths, const struct eng_transport_
 	return true;
 }
 
-/** Adds what there is a device for: false if that left something out. */
+/** Adds the path's transports that have a device. Returns false if a device was missing. */
 static bool cpr_paths_add(struct cpr_paths *paths, const struct cpr_path *path)
 {
 	struct eng_transports *transports = &paths->transports;
@@ -59,7 +59,10 @@ static bool cpr_paths_add(struct cpr_paths *paths, const struct cpr_path *path)
 	return all;
 }
 
-/** A device that was named and is not there is a mistake, also where there are other ways. */
+/**
+ * Logs once that the device named by FI_COPYRPC_DEVICE is missing, an error even if there are other
+ * paths.
+ */
 static void cpr_paths_check_device(void)
 {
 	static bool told;

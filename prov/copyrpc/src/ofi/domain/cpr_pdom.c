@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who is in which group, and all groups at once: see cpr_pdom.h. */
+/* Progress domains of a domain and their members: see cpr_pdom.h. */
 #include "ofi/domain/cpr_pdom.h"
 
 #include <rdma/fi_errno.h>
@@ -19,7 +19,7 @@ static struct cpr_pdom *cpr_pdom_of(struct core_dom *dom)
 	return UTIL_CONTAINER_OF(dom, struct cpr_pdom, core);
 }
 
-/* --- all of them ---------------------------------------------------------------------------- */
+/* --- all progress domains --- */
 
 static bool cpr_pdom_is_first(const struct cpr_pdom *pdom)
 {
@@ -60,7 +60,7 @@ void cpr_pdom_progress_all(struct cpr_domain *domain)
 	}
 }
 
-/* Did nobody read its queues since the last time that somebody asked? Not locked. */
+/* Returns true if no queue of it was read since the last call. Not locked. */
 static bool cpr_pdom_is_idle(struct cpr_pdom *pdom)
 {
 	uint64_t reads = __atomic_load_n(&pdom->app_reads, __ATOMIC_RELAXED);
@@ -73,7 +73,10 @@ void cpr_pdom_progress_others(struct cpr_domain *domain, struct cpr_pdom *own)
 	if (!cpr_pdom_next(&domain->main))
 		return;
 	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g)) {
-		/* Asked first: to take its lock from a busy thread would cost that one. */
+		/*
+		 * Idleness is checked first: taking the lock from a busy thread would slow that
+		 * thread.
+		 */
 		if (g == own || !cpr_pdom_is_idle(g) || !core_dom_trylock(&g->core))
 			continue;
 		core_dom_progress(&g->core);
@@ -86,7 +89,10 @@ static bool cpr_pdom_is_with(const struct cpr_pdom *a, const struct cpr_pdom *b)
 	return core_dom_bias(&a->core) == core_dom_bias(&b->core);
 }
 
-/* With the caller's promise, if he makes one; locked, but not `own`. 0 or -FI_E*. */
+/*
+ * Prepares a progress domain for sleep, in the mode of the caller. Locked, but not for `own`.
+ * Returns 0 or a negative error code.
+ */
 static int cpr_pdom_idle_locked(struct cpr_pdom *pdom, enum cpr_pdom_idle how, uint64_t *pdoms)
 {
 	int ret;
@@ -128,7 +134,7 @@ int cpr_pdom_idle(struct cpr_pdom *own, enum cpr_pdom_idle how, uint64_t *pdoms)
 	return ret ? ret : cpr_wakeup_set(own);
 }
 
-/* --- allies; domain.changes is held, and no group ------------------------------------------- */
+/* --- merging; domain.changes is held, and no progress domain's lock --- */
 
 static void cpr_pdom_merge(struct cpr_pdom *a, struct cpr_pdom *b)
 {
@@ -143,7 +149,7 @@ static void cpr_pdom_merge(struct cpr_pdom *a, struct cpr_pdom *b)
 	cpr_pdom_unlock(a);
 }
 
-/* Oldest first: two locks are never held in another order. */
+/* Merges in order of age: two locks are never held in another order. */
 static void cpr_pdom_merge_sorted(struct cpr_domain *domain, struct cpr_pdom *a, struct cpr_pdom *b)
 {
 	struct util_bias *lock_a = core_dom_bias(&a->core), *lock_b = core_dom_bias(&b->core);
@@ -168,7 +174,7 @@ void cpr_pdom_merge_two(struct cpr_domain *domain)
 	pthread_mutex_unlock(&domain->changes);
 }
 
-/* --- places --------------------------------------------------------------------------------- */
+/* --- members --- */
 
 void cpr_member_init(struct cpr_member *place, struct cpr_domain *domain,
 		     struct cpr_wakeup_user *wakeup)
@@ -190,7 +196,10 @@ void cpr_member_fini(struct cpr_member *place, struct cpr_domain *domain)
 	pthread_mutex_unlock(&domain->changes);
 }
 
-/* It moves with the lock of where it was held: who has the lock and still finds it there, has it. */
+/*
+ * A member moves under the lock of the progress domain that it leaves. If it is still there once
+ * that lock is held, the lock is the right one.
+ */
 struct cpr_pdom *cpr_member_lock_guarded(struct cpr_member *place)
 {
 	struct cpr_pdom *pdom;
@@ -206,7 +215,7 @@ struct cpr_pdom *cpr_member_lock_guarded(struct cpr_member *place)
 	}
 }
 
-/* domain.changes is held: nobody else moves it. */
+/* Moves a member for good. domain.changes is held, so it does not move elsewhere meanwhile. */
 static void cpr_member_take(struct cpr_member *place, struct cpr_pdom *pdom)
 {
 	struct cpr_pdom *from = place->pdom;
@@ -222,7 +231,7 @@ static void cpr_member_take(struct cpr_member *place, struct cpr_pdom *pdom)
 	cpr_pdom_unlock(from);
 }
 
-/* --- endpoints ------------------------------------------------------------------------------ */
+/* --- endpoints --- */
 
 void cpr_pdom_init(struct cpr_pdom *pdom, struct cpr_domain *domain)
 {
@@ -253,7 +262,7 @@ static struct cpr_pdom *cpr_pdom_open(struct cpr_domain *domain)
 	return pdom;
 }
 
-/* One that nobody is in, if need be a new one; or the first. */
+/* Returns an empty progress domain, opened if need be; or `main`. */
 static struct cpr_pdom *cpr_pdom_pick(struct cpr_domain *domain)
 {
 	struct cpr_pdom *pdom = NULL;
@@ -280,7 +289,7 @@ static size_t cpr_pdom_members(struct cpr_ep *ep, struct cpr_member *places[CPR_
 	return cnt;
 }
 
-/* Must it be in the first group, whatever its queues want? */
+/* Returns true if the endpoint belongs in `main`, whatever its queues are in. */
 static bool cpr_pdom_is_fixed(const struct cpr_ep *ep)
 {
 	return !ep->domain->splits || ep->core_ep.conn || ep->srx || ep->eq_user.eq;

@@ -15,14 +15,17 @@
 #include "util/sig.h"
 
 #define CPR_PROGRESS_LOOK_MS 1
-#define CPR_PROGRESS_BUSY    1000 /* looks at what cannot be finished yet, before napping */
+#define CPR_PROGRESS_BUSY    1000 /* attempts at work that cannot be finished yet, before a nap */
 
 struct cpr_progress_state {
 	uint64_t seen_reads;
 	unsigned busy;
 };
 
-/* How long to sleep now: -1 until the engine's descriptor wakes us, 0, or milliseconds. Locked. */
+/*
+ * Returns how long to sleep: -1 until the engine's descriptor is readable, 0, or milliseconds.
+ * Locked.
+ */
 static int cpr_progress_rest(struct cpr_domain *domain, struct cpr_progress_state *state)
 {
 	if (domain->main.app_reads != state->seen_reads) {
@@ -66,7 +69,7 @@ static void *cpr_progress_run(void *arg)
 
 	do {
 		timeout = cpr_progress_step(domain, &state);
-		/* Unarmed, the engine's descriptor says nothing: only the stop counts. */
+		/* Unarmed, the engine's descriptor signals nothing: only a stop counts. */
 		poll(fds, timeout < 0 ? 2 : 1, timeout);
 		if (timeout < 0)
 			cpr_progress_woken(domain);
@@ -80,7 +83,7 @@ static void cpr_progress_wake(struct cpr_wakeup_user *user)
 	eventfd_write(UTIL_CONTAINER_OF(user, struct cpr_progress, wakeup)->wake_fd, 1);
 }
 
-/* The application's signals are not for this thread. */
+/* Creates the thread with the application's signals blocked. */
 static int cpr_progress_create(struct cpr_domain *domain)
 {
 	sigset_t all, old;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who makes progress when the application does not? The thread of FI_PROGRESS_AUTO.
+ * The progress thread of FI_PROGRESS_AUTO, one per domain. Started and stopped by cpr_domain.
  *
- * One per domain. It sleeps on the engine's descriptor, and makes progress when something arrives.
- * While the application reads its queues by itself, the thread keeps out of its way: it leaves the
- * engine unarmed, so that senders pay no system call, and looks again in a millisecond.
+ * The thread sleeps on the engine's descriptor and makes progress when something arrives. While the
+ * application reads its queues, the thread leaves the engine unarmed, so that senders make no
+ * system call, and looks again in a millisecond.
  */
 #ifndef CPR_PROGRESS_H
 #define CPR_PROGRESS_H
@@ -24,9 +24,9 @@ struct cpr_progress {
 	struct cpr_wakeup_user wakeup;
 };
 
-/** Starts the domain's thread. 0 or -FI_E*. */
+/** Starts the domain's thread. Returns 0 or a negative error code. */
 int cpr_progress_start(struct cpr_domain *domain);
-/** Ends and joins it, if there is one. */
+/** Ends and joins the thread, if there is one. */
 void cpr_progress_stop(struct cpr_progress *progress);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who is woken by a group's engine: see cpr_wakeup.h. */
+/* Sleepers of a progress domain: see cpr_wakeup.h. */
 #include "ofi/domain/cpr_wakeup.h"
 
 #include "ofi/domain/cpr_pdom.h"
@@ -16,7 +16,7 @@ void cpr_wakeup_user_init(struct cpr_wakeup_user *user, void (*wake)(struct cpr_
 	user->wake = wake;
 }
 
-/* Does somebody rely on the group or an merged_next? */
+/* Returns true if a thread relies on the progress domain or on one merged with it. */
 static bool cpr_wakeup_has_users(const struct cpr_pdom *pdom)
 {
 	const struct cpr_pdom *g = pdom;

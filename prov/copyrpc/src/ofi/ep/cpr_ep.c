@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint's life: open, enable, close. See cpr_ep.h. */
+/* Endpoints: open, enable, close. See cpr_ep.h. */
 #include "ofi/ep/cpr_ep.h"
 
 #include <poll.h>
@@ -29,7 +29,7 @@
 #include "util/log.h"
 #include "util/param.h"
 
-/* Transfers that the capabilities do not cover stay refused. */
+/* Fills in the transfers; those that the capabilities do not cover keep refusing. */
 static void cpr_ep_pick_msg(struct cpr_ep *ep)
 {
 	ep->msg_ops = ep->core->conn    ? cpr_conn_msg_ops
@@ -118,7 +118,7 @@ static size_t cpr_ep_addr(struct cpr_ep *ep, struct sockaddr_storage *addr)
 	return cpr_addr_len(cpr_addr_format(addr->ss_family));
 }
 
-/* Sends are on their way at once and cannot be called back. */
+/* Cancels a receive or a call. Sends cannot be cancelled. */
 static int cpr_ep_cancel(struct cpr_ep *ep, void *context)
 {
 	int ret = core_rx_cancel(ep->core, context);
@@ -207,8 +207,8 @@ bool cpr_drain_again(struct cpr_drain *drain)
 }
 
 /*
- * What was accepted before fi_close reaches the peer: progress until nothing is on its way. Others may use
- * the domain meanwhile.
+ * Makes progress until operations accepted before fi_close have reached the peer. Other threads may
+ * use the domain meanwhile.
  */
 static void cpr_ep_drain(struct cpr_ep *ep)
 {
@@ -272,7 +272,7 @@ void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
 	ep->fid.rma = &ep->rma_ops;
 	ep->fid.tagged = &ep->tagged_ops;
 	ep->fid.atomic = &ep->atomic_ops;
-	ep->fid.collective = &cpr_no_collective_ops; /* see cpr_ep_pick_ops */
+	ep->fid.collective = &cpr_no_collective_ops; /* replaced by cpr_ep_pick_ops */
 }
 
 void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_info *info,

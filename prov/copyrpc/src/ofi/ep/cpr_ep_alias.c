@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Default flags, and endpoints that differ in them: see cpr_ep_alias.h. */
+/* Default flags and aliases: see cpr_ep_alias.h. */
 #include "ofi/ep/cpr_ep_alias.h"
 
 #include <rdma/fi_errno.h>
@@ -15,7 +15,7 @@ void cpr_ep_set_tx_flags(struct cpr_ep *ep, uint64_t flags)
 	ep->send_max = flags & FI_INJECT ? ep->inject_max : CPR_MSG_MAX;
 }
 
-/* The flags word says which direction is meant; exactly one. */
+/* Returns the one direction that the flags select. */
 static int cpr_ep_flags_direction(uint64_t flags, uint64_t *direction)
 {
 	*direction = flags & (FI_TRANSMIT | FI_RECV);

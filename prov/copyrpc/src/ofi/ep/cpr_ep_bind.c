@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What an endpoint is bound to: see cpr_ep_bind.h. */
+/* Bindings of an endpoint: see cpr_ep_bind.h. */
 #include "ofi/ep/cpr_ep_bind.h"
 
 #include <rdma/fi_errno.h>
@@ -14,7 +14,7 @@
 #include "util/log.h"
 
 #define CPR_EP_CQ_FLAGS (FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
-/* Counters of what this endpoint does not do stay at zero. */
+/* Flags of the counters. Counters of operations that the endpoint does not do stay at zero. */
 static const uint64_t cpr_ep_cntr_flags[CPR_EP_CNTR_CNT] = { FI_SEND,        FI_RECV,
 							     FI_READ,        FI_WRITE,
 							     FI_REMOTE_READ, FI_REMOTE_WRITE };
@@ -62,7 +62,7 @@ static int cpr_ep_bind_cq(struct cpr_ep *ep, struct cpr_cq *cq, uint64_t flags)
 	return 0;
 }
 
-/* Where core counts operations of kind `i` of cpr_ep_cntr_flags. */
+/* Returns core's counter of operations of kind `i` of cpr_ep_cntr_flags. */
 static struct core_cntr **cpr_ep_cntr_slot(struct cpr_ep *ep, unsigned i)
 {
 	if (i < 2)
@@ -70,7 +70,7 @@ static struct core_cntr **cpr_ep_cntr_slot(struct cpr_ep *ep, unsigned i)
 	return &ep->core_ep.rma_cntr[i - 2];
 }
 
-/* One counter per kind of operation; one counter may count several kinds. */
+/* Binds one counter per kind of operation; one counter may count several kinds. */
 static int cpr_ep_bind_cntr(struct cpr_ep *ep, struct cpr_cntr *cntr, uint64_t flags)
 {
 	unsigned i;

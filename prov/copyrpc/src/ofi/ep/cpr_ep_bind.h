@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is an endpoint bound to, and is that enough?
+ * Bindings of an endpoint, fi_ep_bind. Called by cpr_ep.
  *
- * An address vector, queues, counters and shared contexts of its own domain, each once and before fi_enable;
- * an event queue of its fabric at any time. What is bound cannot be closed while it is.
+ * Address vector, queues, counters and shared contexts of the endpoint's domain are bound once and
+ * before fi_enable, an event queue of its fabric at any time. A bound object cannot be closed.
  *
- * Shown by test/unit/ofi/ep/test_cpr_ep_bind.c, against fi_endpoint(3).
+ * Tested by test/unit/ofi/ep/test_cpr_ep_bind.c against fi_endpoint(3).
  */
 #ifndef CPR_EP_BIND_H
 #define CPR_EP_BIND_H
@@ -15,11 +15,14 @@
 
 struct cpr_ep;
 
-/** fi_ep_bind: 0, or -FI_E* and nothing is bound. */
+/** Implements fi_ep_bind. Returns 0, or a negative error code with no binding made. */
 int cpr_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
-/** May it be enabled? If not, the log says what is missing. */
+/**
+ * Returns 0 if the endpoint can be enabled; else logs the missing binding and returns its error
+ * code.
+ */
 int cpr_ep_check_bound(const struct cpr_ep *ep);
-/** At its end: all of it may be closed again. */
+/** Releases all bound objects when the endpoint is closed. */
 void cpr_ep_unbind_all(struct cpr_ep *ep);
 
 #endif

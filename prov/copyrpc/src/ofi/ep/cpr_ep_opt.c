@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint's options, addresses and cancellation: struct fi_ops_ep and struct fi_ops_cm. */
+/* Options, addresses and cancellation of endpoints: struct fi_ops_ep and struct fi_ops_cm. */
 #include <rdma/fi_errno.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/xfer/cpr_trigger.h"
 
-/* 0: what waits for a counter, a receive or a call was found and cancelled. */
+/* Cancels an operation that waits for a counter, a receive or a call. Returns 0 or -FI_ENOENT. */
 static ssize_t cpr_ep_opt_cancel(fid_t fid, void *context)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
@@ -28,7 +28,7 @@ static ssize_t cpr_ep_opt_cancel(fid_t fid, void *context)
 	return ret;
 }
 
-/* What the page knows, and what needs memory of devices, which there is none of; the rest is unknown. */
+/* Returns -FI_EOPNOTSUPP for options that need device memory, -FI_ENOPROTOOPT for the others. */
 static int cpr_ep_opt_refusal(int level, int optname)
 {
 	if (level == FI_OPT_ENDPOINT &&
@@ -87,7 +87,7 @@ int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
 	if (ep->owner->is_enabled)
 		return -FI_EOPBADSTATE;
 	if (ep->domain->dgram && !ep->domain->dgram->is_ip)
-		return -FI_ENOSYS; /* the device gives it */
+		return -FI_ENOSYS; /* the device sets it */
 	if (addrlen < len || cpr_addr_format(sa->sa_family) != ep->domain->addr_format)
 		return -FI_EINVAL;
 	if (!cpr_addr_is_ours(sa))
@@ -97,7 +97,7 @@ int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
 	return 0;
 }
 
-/* Before fi_enable: the address that was asked for, as far as it was. */
+/* Returns the address; before fi_enable the requested one, or -FI_EOPBADSTATE without one. */
 int cpr_ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);

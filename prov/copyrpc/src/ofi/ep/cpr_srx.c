@@ -15,7 +15,7 @@
 #include "ofi/base/cpr_offer.h"
 #include "util/log.h"
 
-/* Where that is told which concerns no endpoint (core_srx.h). No user needs it. */
+/* Binds the queue of completions that belong to no endpoint (core_srx.h). Users need none. */
 static int cpr_srx_bind_cq(struct cpr_ep *srx, struct cpr_cq *cq, uint64_t flags)
 {
 	if (cq->domain != srx->domain)
@@ -46,7 +46,7 @@ static int cpr_srx_control(struct fid *fid, int command, void *arg)
 	struct cpr_ep *srx = container_of(fid, struct cpr_ep, fid.fid);
 
 	switch (command) {
-	case FI_ENABLE: return 0; /* it is, from the beginning */
+	case FI_ENABLE: return 0; /* enabled when opened */
 	case FI_GETOPSFLAG:
 		if (!arg)
 			return -FI_EINVAL;
@@ -207,7 +207,7 @@ void cpr_srx_unbind(struct cpr_ep *ep)
 		return;
 	ep->srx = NULL;
 	cpr_domain_lock(ep->domain);
-	if (!srx->core_ep.rx_owner) /* the last one: the next may bring another AV */
+	if (!srx->core_ep.rx_owner) /* last one: the next may bring another AV */
 		srx->core_ep.av = NULL;
 	cpr_domain_unlock(ep->domain);
 	cpr_ref_put(&srx->refs);

@@ -35,7 +35,7 @@ static ssize_t cpr_stx_cancel(fid_t fid, void *context)
 {
 	(void)fid;
 	(void)context;
-	return -FI_ENOENT; /* sends cannot be called back */
+	return -FI_ENOENT; /* sends cannot be cancelled */
 }
 
 static int cpr_stx_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)

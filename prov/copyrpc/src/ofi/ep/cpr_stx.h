@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is a shared transmit context?
+ * Shared transmit contexts, fi_stx_context. Opened by fi_stx_context, bound by cpr_ep_bind.
  *
- * A name. Endpoints of a domain share its engine anyway, and a send takes no resource that could
- * be shared further: an endpoint that is bound to a context sends as any other does. The object
- * says which endpoints those are, and cannot be closed before them.
+ * The object only counts its endpoints and cannot be closed before them. Endpoints of a domain
+ * share its engine anyway, and a send takes no resource that could be shared further.
  *
- * Shown by test/unit/ofi/ep/test_cpr_srx.c, against fi_endpoint(3).
+ * Tested by test/unit/ofi/ep/test_cpr_srx.c against fi_endpoint(3).
  */
 #ifndef CPR_STX_H
 #define CPR_STX_H

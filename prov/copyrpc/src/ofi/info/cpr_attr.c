@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Hints against the offer: see cpr_attr.h. All checks run, so that all reasons are in the log. */
+/*
+ * Comparison of hints with the offer: see cpr_attr.h. All checks run, so that all reasons are
+ * logged.
+ */
 #include "ofi/info/cpr_attr.h"
 
 #include <inttypes.h>
@@ -12,10 +15,10 @@
 #include "util/log.h"
 
 #define CPR_ATTR_BITS_MAX 256
-/* Known to libfabric 2.x: control calls are serialised with data calls. */
+/* Value of libfabric 2.x: control calls are serialised with data calls. */
 #define CPR_PROGRESS_CONTROL_UNIFIED 3
 
-/* The hint asks for at most what is offered. */
+/* Checks that the hint is at most what is offered. */
 static bool cpr_attr_max(const char *hint, uint64_t asked, uint64_t offered)
 {
 	if (asked <= offered)
@@ -24,7 +27,7 @@ static bool cpr_attr_max(const char *hint, uint64_t asked, uint64_t offered)
 	return false;
 }
 
-/* The hint asks for bits out of those offered. */
+/* Checks that the hint's bits are among those offered. */
 static bool cpr_attr_bits(const char *hint, enum fi_type type, uint64_t asked, uint64_t offered)
 {
 	char asked_str[CPR_ATTR_BITS_MAX];
@@ -38,7 +41,7 @@ static bool cpr_attr_bits(const char *hint, enum fi_type type, uint64_t asked, u
 	return false;
 }
 
-/* The hint is open (0) or exactly what is offered; both are words of an enumeration. */
+/* Checks that the hint is unset (0) or exactly the offered value of an enumeration. */
 static bool cpr_attr_same(const char *hint, enum fi_type type, uint32_t asked, uint32_t offered)
 {
 	char asked_str[CPR_ATTR_BITS_MAX];
@@ -52,7 +55,7 @@ static bool cpr_attr_same(const char *hint, enum fi_type type, uint32_t asked, u
 	return false;
 }
 
-/* Words of an enumeration without gaps: any up to `last`. */
+/* Checks that the hint is a value up to `last` of an enumeration without gaps. */
 static bool cpr_attr_upto(const char *hint, enum fi_type type, uint32_t asked, uint32_t last)
 {
 	char asked_str[CPR_ATTR_BITS_MAX];
@@ -74,7 +77,7 @@ static bool cpr_attr_name(const char *hint, const char *asked, const char *offer
 	return false;
 }
 
-/* The hint is something that we do not have at all. */
+/* Checks that a feature that is not offered is not requested. */
 static bool cpr_attr_absent(const char *hint, bool asked)
 {
 	if (asked)
@@ -87,7 +90,7 @@ static bool cpr_attr_tx(const struct fi_tx_attr *offer, const struct fi_tx_attr 
 {
 	bool ok = true;
 
-	/* Bits of the other direction mean nothing here (fi_endpoint(3)). */
+	/* Bits of the other direction are ignored (fi_endpoint(3)). */
 	ok &= cpr_attr_bits("tx_attr->caps", FI_TYPE_CAPS, hints->caps, all);
 	ok &= cpr_attr_bits("tx_attr->op_flags", FI_TYPE_OP_FLAGS, hints->op_flags,
 			    CPR_TX_OP_FLAGS);
@@ -145,7 +148,7 @@ static bool cpr_attr_mr_mode(int mr_mode, uint32_t version)
 	char str[CPR_ATTR_BITS_MAX];
 	bool ok;
 
-	/* The two old modes stand alone; before API 1.5 there was nothing else. */
+	/* Each of the two old modes excludes other bits; API versions before 1.5 had no others. */
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
 		ok = mr_mode == FI_MR_UNSPEC || mr_mode == FI_MR_BASIC || mr_mode == FI_MR_SCALABLE;
 	else
@@ -159,7 +162,7 @@ static bool cpr_attr_mr_mode(int mr_mode, uint32_t version)
 	return ok;
 }
 
-/* An opened domain given as a hint must be one of ours: they all have the same name. */
+/* Checks that an opened domain given as a hint is this provider's. */
 static bool cpr_attr_domain_fid(const struct fid_domain *fid)
 {
 	return cpr_attr_absent("domain_attr->domain (of another provider)",

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can we give what the user asks for?
+ * Comparison of hints with the offer (cpr_offer.h), attribute by attribute. Called by fi_getinfo.
  *
- * Compares hints with the offer (cpr_offer.h), attribute by attribute. Every hint that cannot be
- * met leaves one FI_INFO line: hint, asked, offered. Members of hints may be NULL.
+ * Every hint that cannot be met leaves one FI_INFO line: hint, requested value, offered value.
+ * Members of hints may be NULL.
  *
- * Shown by test/unit/ofi/info/test_cpr_attr.c.
+ * Tested by test/unit/ofi/info/test_cpr_attr.c.
  */
 #ifndef CPR_ATTR_H
 #define CPR_ATTR_H

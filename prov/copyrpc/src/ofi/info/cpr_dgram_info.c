@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does fi_getinfo say of datagram endpoints? An info for each device; see cpr_dgram.h.
+ * fi_getinfo for datagram endpoints: one info for each device. Called by cpr_getinfo; see
+ * cpr_dgram.h.
  *
- * Beside what the device sets (the size of a datagram, the format of addresses) it is the offer of
- * the other endpoints without what a bare datagram cannot carry: no order, no tags, no data with a
- * completion, no answer to say that it was delivered.
+ * Besides what the device sets (size of a datagram, format of addresses), the offer is that of
+ * other endpoints without what a bare datagram cannot carry: order, tags, data with a completion,
+ * delivery confirmation.
  */
 #include <rdma/fi_errno.h>
 #include <stdio.h>
@@ -20,15 +21,15 @@
 #include "util/log.h"
 #include "util/param.h"
 
-/** What a device is, here and for this user. */
+/** A device that was found, with its addresses for this request. */
 struct cpr_dgram_found {
 	const struct dgram_over *over;
-	struct cpr_info_addrs addrs; /* is_ip */
+	struct cpr_info_addrs addrs; /* set if is_ip */
 	struct dev_about about;
 	uint32_t mtu;
 };
 
-/* Is `name` in the list FI_COPYRPC_PATHS? */
+/* Returns true if `name` is in the list FI_COPYRPC_PATHS. */
 static bool cpr_dgram_is_listed(const char *name)
 {
 	const char *at = util_params.paths;
@@ -48,7 +49,10 @@ static bool cpr_dgram_is_allowed(const struct dgram_over *over)
 	return cpr_dgram_is_listed(over->name) || (!over->is_ip && cpr_dgram_is_listed("nic"));
 }
 
-/* Node and service name IP addresses: an RDMA device's cannot be looked up. */
+/*
+ * Finds addresses and probes the device. Node and service name IP addresses: the address of an RDMA
+ * device cannot be looked up.
+ */
 static int cpr_dgram_find(struct cpr_dgram_found *found, const char *node, const char *service,
 			  uint64_t flags, const struct fi_info *hints)
 {
@@ -107,7 +111,7 @@ static int cpr_dgram_fill(struct fi_info *info, const struct cpr_dgram_found *fo
 	return cpr_dgram_fill_names(info, over);
 }
 
-/* What cpr_attr.h does not ask, because all other endpoints have it. */
+/* Checks hints that cpr_attr.h does not check, because all other endpoints meet them. */
 static bool cpr_dgram_accepts(const struct fi_info *hints)
 {
 	const struct fi_ep_attr *ep = hints ? hints->ep_attr : NULL;
@@ -135,7 +139,7 @@ static void cpr_dgram_narrow(struct fi_info *info, const struct fi_info *hints, 
 	info->ep_attr->mem_tag_format = 0;
 }
 
-/* Who can leave room in front of messages gets it: no device of ours needs it. */
+/* Offers FI_MSG_PREFIX if the hints allow it; no device needs it. */
 static void cpr_dgram_offer_prefix(struct fi_info *info, const struct fi_info *hints)
 {
 	if (!hints || !(hints->mode & FI_MSG_PREFIX))
@@ -162,7 +166,7 @@ static int cpr_dgram_make(uint32_t version, const struct cpr_dgram_found *found,
 	return cpr_nic_make(&found->about, found->over->name, &info->nic);
 }
 
-/* The infos of one device: 0 and *info, or -FI_ENODATA, -FI_ENOMEM. */
+/* Returns the infos of one device: 0 and *info, -FI_ENODATA or -FI_ENOMEM. */
 static int cpr_dgram_info(uint32_t version, const struct cpr_dgram_found *found,
 			  const struct fi_info *hints, struct fi_info **info)
 {

@@ -22,7 +22,7 @@ static bool cpr_info_is_set(const struct sockaddr_storage *addr)
 	return addr->ss_family != AF_UNSPEC;
 }
 
-/* Takes an address out of the hints: 0, or -FI_ENODATA for one that is not ours to speak. */
+/* Copies an address from the hints. Returns 0, or -FI_ENODATA if its format is not supported. */
 static int cpr_info_take(const char *hint, const void *addr, size_t len, int family,
 			 struct sockaddr_storage *out)
 {
@@ -65,7 +65,7 @@ static int cpr_info_from_hints(const struct fi_info *hints, bool want_src, bool 
 	return 0;
 }
 
-/* node and service: the source with FI_SOURCE, else the destination. */
+/* Resolves node and service: the source with FI_SOURCE, else the destination. */
 static int cpr_info_from_names(const char *node, const char *service, uint64_t flags,
 			       struct cpr_info_addrs *addrs)
 {
@@ -177,7 +177,10 @@ static int cpr_info_make(uint32_t version, const char *node, const char *service
 	return cpr_engine_nic(kind, &info->nic);
 }
 
-/* One of our endpoints, in the user's terms: 0 and *info, or -FI_ENODATA, -FI_ENOMEM. */
+/*
+ * Makes the info of one kind of endpoint, narrowed to the hints. Returns 0 and *info, -FI_ENODATA
+ * or -FI_ENOMEM.
+ */
 static int cpr_info_of_type(enum fi_ep_type type, uint32_t protocol, uint32_t version,
 			    const char *node, const char *service, uint64_t flags,
 			    const struct fi_info *hints, struct fi_info **info)
@@ -198,14 +201,14 @@ static int cpr_info_of_type(enum fi_ep_type type, uint32_t protocol, uint32_t ve
 	return 0;
 }
 
-/* A user who names the layer wants it. */
+/* Returns true if the user named a layer above this provider. */
 static bool cpr_info_may_layer(const struct fi_info *hints)
 {
 	return util_params.layering ||
 	       (hints && hints->fabric_attr && hints->fabric_attr->prov_name);
 }
 
-/* Reliable endpoints that we have, the one to take first in front. */
+/* Reliable endpoints on offer, the preferred one first. */
 static const struct {
 	enum fi_ep_type type;
 	uint32_t protocol;

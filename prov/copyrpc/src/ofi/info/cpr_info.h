@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does fi_getinfo answer?
+ * fi_getinfo: RDM and connected endpoints (MSG) of rc, RDM endpoints of ud, and behind them
+ * datagram endpoints (cpr_dgram.h).
  *
- * Up to two fi_infos, of one protocol: RDM endpoints and connected ones (MSG); behind them those of
- * datagrams (cpr_dgram.h). Steps for each: decline to be a layer below ofi_rxm, unless that was
- * asked for by name; compare the hints (cpr_attr.h); resolve addresses (cpr_addr.h); narrow the
- * offer (cpr_offer.h). The answer is 0 or -FI_ENODATA (-FI_ENOMEM aside); nothing is opened,
- * nothing is printed.
+ * Steps for each: decline to be a layer below ofi_rxm unless named; compare the hints (cpr_attr.h);
+ * resolve addresses (cpr_addr.h); narrow the offer (cpr_offer.h). fi_getinfo returns 0 or
+ * -FI_ENODATA (-FI_ENOMEM aside); it opens nothing and prints nothing.
  *
- * Shown by test/unit/ofi/info/test_cpr_info.c.
+ * Tested by test/unit/ofi/info/test_cpr_info.c.
  */
 #ifndef CPR_INFO_H
 #define CPR_INFO_H
@@ -17,20 +16,20 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* Internal to libfabric, the same in 1.17 and 2.x: "I am a layer and look for a core provider". */
+/* Flag internal to libfabric, equal in 1.17 and 2.x: a layer is looking for a core provider. */
 #define CPR_FLAG_CORE_PROV_ONLY (1ULL << 59)
 
-/** Where the endpoint is to be, and whom it is to talk to; ss_family 0: not known. */
+/** Local address of the endpoint and address of its peer; ss_family 0: not known. */
 struct cpr_info_addrs {
 	int family;
 	struct sockaddr_storage src;
 	struct sockaddr_storage dest;
 };
 
-/** From node, service and hints: 0 (src is set) or -FI_ENODATA. */
+/** Finds the addresses from node, service and hints. Returns 0 (src is set) or -FI_ENODATA. */
 int cpr_info_find_addrs(const char *node, const char *service, uint64_t flags,
 			const struct fi_info *hints, struct cpr_info_addrs *addrs);
-/** Writes them into an info: 0 or -FI_ENOMEM. */
+/** Writes the addresses into an info. Returns 0 or -FI_ENOMEM. */
 int cpr_info_set_addrs(struct fi_info *info, const struct cpr_info_addrs *addrs);
 
 int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
