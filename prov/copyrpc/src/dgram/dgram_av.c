@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Numbers of addresses: see dgram_av.h. */
+/* Table of addresses: see dgram_av.h. */
 #include "dgram/dgram_av.h"
 
 #include <rdma/fi_errno.h>
@@ -30,7 +30,7 @@ static int dgram_av_grow(struct dgram_av *av)
 	return 0;
 }
 
-/* The lowest number that is not in use; it stays free. */
+/* Finds the lowest unused number; does not reserve it. */
 static int dgram_av_lowest_free(struct dgram_av *av, uint64_t *idx)
 {
 	while (av->free_from < av->end && av->entries[av->free_from].refs)

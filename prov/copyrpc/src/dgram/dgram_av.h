@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which address has number n? The table behind fi_av of datagram endpoints.
+ * Address table of datagram endpoints: the table behind fi_av.
  *
- * It keeps what the device asks for, descriptions (dev.h); to write and read users' addresses is
- * the device's business (dgram_over.h). The same description keeps its number and counts its
- * references; a removed number is handed out again, lowest first. Not locked.
+ * Stores the device's descriptions (dev.h); the device converts users' addresses (dgram_over.h). A
+ * repeated description keeps its number and counts references. A removed number is reused, lowest
+ * first. Not locked.
  *
- * Why not core_av: an RDMA device's address has 48 bytes, and nothing is gained here by packing.
+ * Separate from core_av: an address of an RDMA device has 48 bytes, and packing would gain nothing
+ * here.
  *
- * Shown by test/unit/dgram/test_dgram_av.c.
+ * Tested by test/unit/dgram/test_dgram_av.c.
  */
 #ifndef DGRAM_AV_H
 #define DGRAM_AV_H
@@ -20,27 +21,33 @@
 #include "dgram/dgram_map.h"
 
 struct dgram_av_entry {
-	struct dgram_key key; /* the description's bytes */
+	struct dgram_key key; /* Bytes of the description */
 	uint32_t refs;        /* 0: free */
 	uint32_t len;
 };
 
 struct dgram_av {
 	struct dgram_av_entry *entries;
-	uint64_t end; /* numbers ever used */
+	uint64_t end; /* Number of entries ever used */
 	uint64_t max;
-	uint64_t free_from; /* none below is free */
+	uint64_t free_from; /* No lower number is free */
 	struct dgram_map map;
 };
 
-struct dgram_av *dgram_av_open(void); /* NULL: no memory */
+struct dgram_av *dgram_av_open(void); /* Returns NULL if memory is exhausted */
 void dgram_av_close(struct dgram_av *av);
 
-/** 0 and *idx (known already: the same number again); -FI_EINVAL (too long), -FI_ENOMEM. */
+/**
+ * Returns 0 and *idx (the same number for a known description), -FI_EINVAL if the description is
+ * too long, or -FI_ENOMEM.
+ */
 int dgram_av_insert(struct dgram_av *av, const struct dev_desc *desc, uint64_t *idx);
-/** Drops one reference: 0, or -FI_EINVAL for a number that is not in use. *gone: the last one. */
+/**
+ * Drops one reference. Returns 0, or -FI_EINVAL for an unused number. Sets *gone if the reference
+ * was the last one.
+ */
 int dgram_av_remove(struct dgram_av *av, uint64_t idx, bool *gone);
-/** False: the number is not in use. */
+/** Returns false if the number is unused. */
 bool dgram_av_desc(const struct dgram_av *av, uint64_t idx, struct dev_desc *desc);
 
 #endif

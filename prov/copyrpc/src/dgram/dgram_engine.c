@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine of datagram endpoints: see dgram_engine.h. */
+/* Engine of datagram endpoints: see dgram_engine.h. */
 #include "dgram/dgram_engine.h"
 
 #include <errno.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What drives the datagram endpoints of a domain?
+ * Engine of datagram endpoints. core_dom calls it for progress and sleeps on it like on any other
+ * engine.
  *
- * An engine to core_dom, which asks it for progress and sleeps on it like on any other: so queues,
- * counters and wait objects work as they do above. Beyond that it has nothing of core_chan.h: no
- * peers, no channels, no handshake; ofi/ opens endpoints by dgram_ep.h and not by ep_open.
+ * Queues, counters and wait objects therefore work as for other endpoints. It implements nothing
+ * else of core_chan.h: no peers, channels or handshake. ofi/ opens endpoints by dgram_ep.h and not
+ * by ep_open.
  *
- * Owner: whoever holds the domain. Shown by test/unit/dgram/test_dgram_engine.c.
+ * Owner: the thread that holds the domain. Tested by test/unit/dgram/test_dgram_engine.c.
  */
 #ifndef DGRAM_ENGINE_H
 #define DGRAM_ENGINE_H
@@ -16,9 +17,9 @@
 
 struct dgram_engine {
 	const struct dgram_over *over;
-	struct dev *dev;      /* NULL: there is none below endpoints */
+	struct dev *dev;      /* NULL: endpoints need no opened device */
 	struct util_list eps; /* dgram_ep.link */
-	int wait_fd;          /* epoll over the endpoints' */
+	int wait_fd;          /* Epoll descriptor over the endpoints' descriptors */
 };
 
 static inline struct dgram_engine *dgram_engine_of(struct core_engine *engine)
@@ -26,7 +27,7 @@ static inline struct dgram_engine *dgram_engine_of(struct core_engine *engine)
 	return (struct dgram_engine *)engine;
 }
 
-/* core_engine_ops, but for open's first argument. */
+/* Implement core_engine_ops, except for open's first argument. */
 int dgram_engine_open(const struct dgram_over *over, struct core_engine **engine);
 void dgram_engine_close(struct core_engine *engine);
 void dgram_engine_progress(struct core_engine *engine);

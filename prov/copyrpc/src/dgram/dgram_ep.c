@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A datagram endpoint's life, its addresses, its sleep: see dgram_ep.h. */
+/* Life, addresses and sleep of a datagram endpoint: see dgram_ep.h. */
 #include "dgram/dgram_ep.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static size_t dgram_ep_slots_len(const struct dgram_ep *ep)
 	return (size_t)DGRAM_TX_CNT * ep->slot_len;
 }
 
-/* Pages of slots that are never used cost nothing. */
+/* Maps the send slots. Pages of unused slots cost nothing. */
 static int dgram_ep_make_slots(struct dgram_ep *ep)
 {
 	const struct dev_ops *dev_ops = ep->engine->over->dev_ops;
@@ -46,7 +46,7 @@ static int dgram_ep_make_held(struct dgram_ep *ep)
 	return ep->held ? 0 : -FI_ENOMEM;
 }
 
-/* What users call it, once and for all. */
+/* Computes the endpoint's address as users write it, once. */
 static int dgram_ep_make_name(struct dgram_ep *ep, const struct sockaddr *local)
 {
 	struct dev_desc desc;
@@ -67,7 +67,7 @@ static int dgram_ep_watch(struct dgram_ep *ep)
 	int fd = ep->ops->wait_fd(ep->dg);
 
 	if (fd < 0)
-		return 0; /* nothing to sleep on */
+		return 0; /* The endpoint has no descriptor */
 	return epoll_ctl(ep->engine->wait_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
@@ -160,7 +160,10 @@ void dgram_ep_close(struct dgram_ep *ep)
 	free(ep);
 }
 
-/* An empty datagram to ourselves, to be reported: all before it have left by then. */
+/*
+ * Sends an empty datagram to this endpoint with a reported completion. All earlier ones have left
+ * by then.
+ */
 static bool dgram_ep_mark(struct dgram_ep *ep)
 {
 	struct dev_dgram_out out = { .flags = DEV_DGRAM_REPORT };
@@ -205,7 +208,7 @@ void dgram_ep_progress(struct dgram_ep *ep)
 int dgram_ep_arm(struct dgram_ep *ep)
 {
 	if (ep->err)
-		return 0; /* nothing will come; it was told */
+		return 0; /* No datagram will arrive; the failure was reported */
 	if (ep->burst_cnt)
 		return -FI_EAGAIN;
 	return ep->ops->arm(ep->dg);
@@ -280,7 +283,10 @@ int dgram_ep_resolve(struct dgram_ep *ep, uint64_t number, struct dev_dgram_ah *
 	return 0;
 }
 
-/* There may be no way there now: whoever sends tries again, and hears of it. */
+/*
+ * Resolves the new address. There may be no route now: a later send tries again and returns the
+ * error.
+ */
 int dgram_ep_inserted(struct dgram_ep *ep, uint64_t number)
 {
 	struct dev_dgram_ah *ah;
@@ -291,7 +297,7 @@ int dgram_ep_inserted(struct dgram_ep *ep, uint64_t number)
 	return ret == -FI_ENOMEM ? ret : 0;
 }
 
-/* Datagrams on their way may still need it. */
+/* Frees the address handle, later if datagrams in flight may still use it. */
 static void dgram_ep_defer_free(struct dgram_ep *ep, struct dev_dgram_ah *ah)
 {
 	struct dev_dgram_ah **gone;
@@ -302,7 +308,7 @@ static void dgram_ep_defer_free(struct dgram_ep *ep, struct dev_dgram_ah *ah)
 	}
 	gone = realloc(ep->gone, (ep->gone_cnt + 1) * sizeof(*gone));
 	if (!gone)
-		return; /* it is lost until the process ends */
+		return; /* Leaked until the process ends */
 	ep->gone = gone;
 	gone[ep->gone_cnt++] = ah;
 }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is a datagram endpoint (FI_EP_DGRAM)?
+ * Datagram endpoint (FI_EP_DGRAM). Called by ofi/ and by the datagram engine.
  *
- * A datagram of the device is a message, without a byte of ours: it comes whole, once or twice or not at all,
- * in any order. There is no handshake and no peer; an address that is used is resolved once.
+ * A message is a datagram of the device, without added bytes: it arrives whole, in any order, once,
+ * twice or not at all. There is no handshake and no peer; an address is resolved once.
  *
- * Sending (dgram_tx.c): what the device copies goes as it is; the rest goes by slots, buffers of
- * ours that the device may read, so that a user's buffer is always free on return and a send has
- * ended when the device has it. With FI_MORE datagrams gather, and ring once.
+ * Send side (dgram_tx.c): datagrams that the device copies are sent from the user's buffer, others
+ * from a slot, a buffer that the device may read. The user's buffer is therefore free on return,
+ * and a send is complete when the device has it. With FI_MORE datagrams gather and share a
+ * doorbell.
  *
- * Receiving (dgram_rx.c): datagrams go into posted receives, oldest first, with one copy. With none
- * posted they stay in the device's buffers, rx_cnt of them, and go to the receives posted next; the
- * device drops what finds no buffer.
+ * Receive side (dgram_rx.c): datagrams go into posted receives, oldest first, with one copy.
+ * Without a posted receive they stay in the device's buffers, rx_cnt of them, until one is posted.
+ * The device drops datagrams for which it has no buffer.
  *
- * Owner: whoever holds the domain. Shown by test/unit/dgram/test_dgram_ep.c, _tx.c and _rx.c.
+ * Owner: the thread that holds the domain. Tested by test/unit/dgram/test_dgram_ep.c, _tx.c and
+ * _rx.c.
  */
 #ifndef DGRAM_EP_H
 #define DGRAM_EP_H
@@ -28,31 +30,31 @@
 #include "util/bits.h"
 #include "util/pool.h"
 
-#define DGRAM_BURST   16u  /* datagrams that gather, and that one poll takes */
-#define DGRAM_TX_CNT  256u /* on their way, a power of two */
-#define DGRAM_RX_CNT  512u /* buffers of the device */
+#define DGRAM_BURST   16u  /* Datagrams per burst and per poll */
+#define DGRAM_TX_CNT  256u /* Datagrams in flight, a power of two */
+#define DGRAM_RX_CNT  512u /* Buffers of the device */
 #define DGRAM_IOV_MAX 4u
-#define DGRAM_PREFIX  40u /* FI_MSG_PREFIX: a global route header, which comes in front over UD */
+#define DGRAM_PREFIX  40u /* FI_MSG_PREFIX: global route header, in front of the message over UD */
 
-/** How an endpoint is opened: ofi/ fills it in. */
+/** Parameters of an endpoint, filled in by ofi/. */
 struct dgram_conf {
-	const struct sockaddr *local; /* IP devices: where; concrete, port 0: any. Others: NULL */
+	const struct sockaddr *local; /* IP devices: concrete address, port 0: any. Others: NULL */
 	const struct dgram_av *av;
-	uint64_t av_end;      /* numbers in use there are below */
-	struct core_comp *tx; /* where completions go; they live as long as the endpoint */
+	uint64_t av_end;      /* Numbers in use are below */
+	struct core_comp *tx; /* Destinations of completions; they outlive the endpoint */
 	struct core_comp *rx;
 	const size_t *min_multi_recv;
-	uint32_t prefix; /* bytes in front of each message in users' buffers: 0 or DGRAM_PREFIX */
-	bool source;     /* completions name the sender */
+	uint32_t prefix; /* Bytes in front of each message in users' buffers: 0 or DGRAM_PREFIX */
+	bool source;     /* Completions name the sender */
 };
 
-/** A posted receive. */
+/** Posted receive. */
 struct dgram_recv {
 	struct util_list link;
 	void *context;
 	uint64_t flags; /* FI_COMPLETION */
-	bool is_multi;  /* FI_MULTI_RECV: iov[0] is what is left */
-	bool used;      /* multi: a datagram went into it */
+	bool is_multi;  /* FI_MULTI_RECV: iov[0] is the unused rest */
+	bool used;      /* Multi-receive: a datagram was received into the buffer */
 	size_t len;
 	size_t iov_cnt;
 	struct iovec iov[DGRAM_IOV_MAX];
@@ -63,42 +65,43 @@ struct dgram_ep {
 	const struct dev_dgram_ops *ops;
 	struct core_comp *tx;
 	struct core_comp *rx;
-	struct dev_dgram_ah **ahs; /* by number; NULL: not resolved */
+	struct dev_dgram_ah **ahs; /* By number; NULL: not resolved */
 	uint64_t ah_cnt;
-	int err; /* what ended the device's endpoint, or 0 */
+	int err; /* Error that ended the device's endpoint, or 0 */
 
-	uint32_t burst_cnt; /* gathered */
+	uint32_t burst_cnt; /* Gathered datagrams */
 	uint32_t slot_len;
-	uint8_t *slots; /* DGRAM_TX_CNT of them; of datagram n: n % DGRAM_TX_CNT */
+	uint8_t *slots; /* DGRAM_TX_CNT slots; datagram n uses slot n % DGRAM_TX_CNT */
 	struct dev_mem *slot_mem;
 	struct dev_dgram_out burst[DGRAM_BURST];
 
 	struct util_list posted; /* dgram_recv.link, oldest first */
 	struct util_pool recvs;
-	struct dev_dgram_in *held; /* datagrams for receives to come: a ring */
+	struct dev_dgram_in *held; /* Ring of received datagrams without a posted receive */
 	uint32_t held_at;
 	uint32_t held_cnt;
 	uint32_t held_mask;
-	uint32_t prefix; /* does not travel, counts in lengths; of a receive, iov[0] has it */
+	/* Not transmitted, but counted in lengths; iov[0] of a receive includes it */
+	uint32_t prefix;
 	bool source;
 	const size_t *min_multi_recv;
 
-	/* Seldom. */
+	/* Rarely used. */
 	struct util_list link; /* dgram_engine.eps */
 	struct dgram_engine *engine;
 	const struct dgram_av *av;
-	struct dgram_map senders;   /* dev_dgram_id -> number; with `source` */
-	struct dev_dgram_ah **gone; /* of removed numbers, until close */
+	struct dgram_map senders;   /* dev_dgram_id -> number; used with `source` */
+	struct dev_dgram_ah **gone; /* Handles of removed numbers, freed at close */
 	uint32_t gone_cnt;
-	struct dev_dgram_ah *self; /* see dgram_ep_is_busy */
+	struct dev_dgram_ah *self; /* Handle of this endpoint: see dgram_ep_is_busy */
 	uint32_t self_number;
 	bool self_sent;
-	bool closing;                 /* nothing is received any more */
-	struct sockaddr_storage name; /* as users write it */
+	bool closing;                 /* Nothing is received any more */
+	struct sockaddr_storage name; /* Address as users write it */
 	size_t name_len;
 };
 
-/** A send; a receive: as fi_sendmsg and fi_recvmsg state them. */
+/** Arguments of a send and of a receive, as in fi_sendmsg and fi_recvmsg. */
 struct dgram_send {
 	fi_addr_t dest;
 	const struct iovec *iov;
@@ -106,7 +109,7 @@ struct dgram_send {
 	size_t len;
 	void *context;
 	uint64_t flags; /* FI_COMPLETION, FI_MORE */
-	bool silent;    /* injected: no completion if it goes well */
+	bool silent;    /* Injected: no completion on success */
 };
 
 struct dgram_post {
@@ -116,13 +119,13 @@ struct dgram_post {
 	uint64_t flags; /* FI_COMPLETION, FI_MULTI_RECV */
 };
 
-/** Opens one on the engine's device. 0 or -FI_E*, logged. */
+/** Opens an endpoint on the engine's device. Returns 0 or -FI_E*, logged. */
 int dgram_ep_open(struct dgram_engine *engine, const struct dgram_conf *conf, struct dgram_ep **ep);
-/** Posted receives are dropped, and what is held. */
+/** Closes the endpoint. Drops posted receives and queued datagrams. */
 void dgram_ep_close(struct dgram_ep *ep);
 /**
- * True while the device has not sent all that it was given: for who is about to close. Where a
- * device reports seldom, the first call sends it something that it has to report.
+ * Returns true while the device has unsent datagrams; called before close. Where the device reports
+ * seldom, the first call sends a datagram with a reported completion.
  */
 bool dgram_ep_is_busy(struct dgram_ep *ep);
 
@@ -130,34 +133,41 @@ void dgram_ep_progress(struct dgram_ep *ep);
 int dgram_ep_arm(struct dgram_ep *ep);
 void dgram_ep_disarm(struct dgram_ep *ep);
 
-/** The AV has a new number / has it no longer. 0 or -FI_ENOMEM. */
+/** Handle an address inserted into or removed from the AV. inserted returns 0 or -FI_ENOMEM. */
 int dgram_ep_inserted(struct dgram_ep *ep, uint64_t number);
 void dgram_ep_removed(struct dgram_ep *ep, uint64_t number);
 /**
- * The way to a number: 0 and *ah, -FI_EINVAL (not in use), -FI_EHOSTUNREACH or -FI_ENOMEM.
+ * Resolves a number. Returns 0 and *ah, -FI_EINVAL if the number is unused, -FI_EHOSTUNREACH or
+ * -FI_ENOMEM.
  */
 int dgram_ep_resolve(struct dgram_ep *ep, uint64_t number, struct dev_dgram_ah **ah);
-/** Who sent it: a number, or DGRAM_NONE. */
+/** Returns the number of the sender, or DGRAM_NONE. */
 uint64_t dgram_ep_sender(const struct dgram_ep *ep, const struct dev_dgram_in *in);
-/** The device's endpoint has ended: so do all receives. */
+/** Marks the endpoint as failed: ends all receives with an error. */
 void dgram_ep_fail(struct dgram_ep *ep, int err);
 
 /**
- * 0: taken, and its buffers are the user's again; -FI_EAGAIN: no room; -FI_EMSGSIZE: longer than
- * the way there allows; -FI_EINVAL: iov[0] has no room for the prefix; as dgram_ep_resolve; or what
- * ended the endpoint.
+ * Returns 0 if the message was accepted and its buffers are free again, -FI_EAGAIN if the device
+ * has no space, -FI_EMSGSIZE if the message exceeds the route's MTU, -FI_EINVAL if iov[0] is
+ * shorter than the prefix, an error of dgram_ep_resolve, or the error that ended the endpoint.
  */
 int dgram_tx_send(struct dgram_ep *ep, const struct dgram_send *s);
-/** What was gathered leaves, as far as there is room: 0, -FI_EAGAIN, or what ended the endpoint. */
+/**
+ * Sends the gathered datagrams as far as the device has space. Returns 0, -FI_EAGAIN, or the error
+ * that ended the endpoint.
+ */
 int dgram_tx_flush(struct dgram_ep *ep);
 
-/** 0, -FI_ENOMEM, or -FI_EINVAL: iov[0] has no room for the prefix. */
+/** Returns 0, -FI_ENOMEM, or -FI_EINVAL if iov[0] is shorter than the prefix. */
 int dgram_rx_post(struct dgram_ep *ep, const struct dgram_post *p);
-/** The oldest receive with this context: 0 (its completion is FI_ECANCELED), or -FI_ENOENT. */
+/**
+ * Cancels the oldest receive with this context. Returns 0 (it completes with FI_ECANCELED), or
+ * -FI_ENOENT.
+ */
 int dgram_rx_cancel(struct dgram_ep *ep, void *context);
-/** Takes in what has come. */
+/** Receives arrived datagrams. */
 void dgram_rx_poll(struct dgram_ep *ep);
-/** All receives end with an error completion. */
+/** Ends all receives with an error completion. */
 void dgram_rx_fail(struct dgram_ep *ep, int err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A hash of keys of fixed length: see dgram_map.h. */
+/* Hash of keys of fixed length: see dgram_map.h. */
 #include "dgram/dgram_map.h"
 
 #include <rdma/fi_errno.h>
@@ -28,7 +28,7 @@ static bool dgram_key_is_same(const struct dgram_key *a, const struct dgram_key 
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* The slot that holds `key`, or the free one where it would go. */
+/* Returns the slot that holds `key`, or the free slot for it. */
 static size_t dgram_map_probe(const struct dgram_map *map, const struct dgram_key *key)
 {
 	size_t at = dgram_map_hash(key) & map->mask;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which number has this key? A hash of keys of fixed length: addresses, and names of senders.
+ * Hash from keys of fixed length to numbers: addresses, and names of senders.
  *
  * Open addressing, linear probing, at most half full; erasing closes the gap. A slot is a cache
- * line: who takes in datagrams finds their sender with one. Not locked.
+ * line: the receive side finds a sender with one miss. Not locked.
  *
- * Shown by test/unit/dgram/test_dgram_map.c.
+ * Tested by test/unit/dgram/test_dgram_map.c.
  */
 #ifndef DGRAM_MAP_H
 #define DGRAM_MAP_H
@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 #define DGRAM_KEY_WORDS 6u
-#define DGRAM_NONE      UINT64_MAX /* == FI_ADDR_NOTAVAIL */
+#define DGRAM_NONE      UINT64_MAX /* Equals FI_ADDR_NOTAVAIL */
 
-/** What is shorter ends in zeros. */
+/** Key, padded with zeros. */
 struct dgram_key {
 	uint64_t word[DGRAM_KEY_WORDS];
 };
@@ -28,20 +28,20 @@ struct dgram_map_slot {
 	uint64_t used;
 };
 
-/** Zeroed: empty. */
+/** Hash table; a zeroed one is empty. */
 struct dgram_map {
 	struct dgram_map_slot *slots;
-	size_t mask; /* slots - 1 */
+	size_t mask; /* Number of slots - 1 */
 	size_t cnt;
 };
 
 void dgram_map_fini(struct dgram_map *map);
 
-/** The number behind `key`, or DGRAM_NONE. */
+/** Returns the number of `key`, or DGRAM_NONE. */
 uint64_t dgram_map_get(const struct dgram_map *map, const struct dgram_key *key);
-/** Sets it, whatever it was: 0 or -FI_ENOMEM. */
+/** Sets or replaces the number of `key`. Returns 0 or -FI_ENOMEM. */
 int dgram_map_put(struct dgram_map *map, const struct dgram_key *key, uint64_t value);
-/** False: there was no such key. */
+/** Removes `key`. Returns false if there was no such key. */
 bool dgram_map_erase(struct dgram_map *map, const struct dgram_key *key);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Over which devices are there datagram endpoints (FI_EP_DGRAM), and how do users write addresses there?
+ * Devices with datagram endpoints (FI_EP_DGRAM), and the format of their addresses. Used by ofi/
+ * and the datagram engine.
  *
- * A constant table per device, each in a file of its own. An address as users exchange it becomes the
- * description that the device resolves (dev/dgram.h), and back:
+ * One constant table per device, each in a file of its own. import converts an address as users
+ * exchange it to the description that the device resolves (dev/dgram.h); export converts back:
  *
  *   UDP           sockaddr_in or sockaddr_in6 (FI_SOCKADDR_IN, FI_SOCKADDR_IN6)
  *   RDMA devices  32 bytes, FI_ADDR_IB_UD (dgram_ud_addr.h)
@@ -20,19 +21,19 @@
 #include "dev/dgram.h"
 
 struct dgram_over {
-	const char *name; /* of the device, in FI_COPYRPC_PATHS and in the name of a domain */
+	const char *name; /* Name of the device, in FI_COPYRPC_PATHS and in domain names */
 	bool is_ip;
-	const struct dev_ops *dev_ops; /* NULL: nothing is opened below endpoints */
+	const struct dev_ops *dev_ops; /* NULL: no device is opened for the engine */
 	const struct dev_dgram_ops *ops;
 	const struct core_engine_ops *engine_ops;
 	/*
-	 * Could one be opened (is_ip: at `local`)? 0, and *mtu: bytes of its largest datagram;
-	 * *about is filled in for devices that have a name. -FI_ENODEV: no.
+	 * Checks whether an endpoint could be opened (is_ip: at `local`). Returns 0 and *mtu, the
+	 * bytes of its largest datagram, or -FI_ENODEV. Fills in *about for devices with a name.
 	 */
 	int (*probe)(const struct sockaddr *local, struct dev_about *about, uint32_t *mtu);
-	/* A user's address: 0 or -FI_EINVAL. It has the bytes that its format says. */
+	/* Converts a user's address, as long as its format prescribes. Returns 0 or -FI_EINVAL. */
 	int (*import)(const void *addr, struct dev_desc *desc);
-	/* Writes one, and returns its bytes. */
+	/* Writes a user's address. Returns its length. */
 	size_t (*export)(const struct dev_desc *desc, struct sockaddr_storage *addr);
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Datagram endpoints on UD queue pairs of a ConnectX that we drive ourselves.
+ * Datagram endpoints on UD queue pairs of a ConnectX driven directly.
  *
- * Shown by test/unit/dgram/test_dgram_over_mlx5.c, and on the device model by crpc_dgram.
+ * Tested by test/unit/dgram/test_dgram_over_mlx5.c, and on the device model by crpc_dgram.
  */
 #include "dev/mlx5/m5.h"
 #include "dev/mlx5/m5_ud.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Datagram endpoints on UDP sockets: a message is a datagram, without a byte of ours, so that
- * anybody who speaks UDP can be at the other end.
+ * Datagram endpoints on UDP sockets. A message is a datagram without added bytes, so the peer may
+ * be any UDP program.
  *
- * Shown by test/unit/dgram/test_dgram_over_udp.c.
+ * Tested by test/unit/dgram/test_dgram_over_udp.c.
  */
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static int dgram_udp_probe(const struct sockaddr *local, struct dev_about *about
 	return *mtu ? 0 : -FI_ENODEV;
 }
 
-/* What the route carries is found out when the address is used; it says nothing itself. */
+/* Imports the address with the largest MTU: it carries none; the route's is found at resolve. */
 static int dgram_udp_import(const void *addr, struct dev_desc *desc)
 {
 	union udp_addr to = { 0 };

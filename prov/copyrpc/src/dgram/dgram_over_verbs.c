@@ -2,7 +2,7 @@
 /*
  * Datagram endpoints on UD queue pairs of any RDMA NIC, through libibverbs.
  *
- * Shown by test/unit/dgram/test_dgram_over_verbs.c, and on the device model by crpc_dgram.
+ * Tested by test/unit/dgram/test_dgram_over_verbs.c, and on the device model by crpc_dgram.
  */
 #include "dev/verbs/vb.h"
 #include "dev/verbs/vb_ud.h"

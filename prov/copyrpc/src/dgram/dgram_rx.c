@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Datagrams arrive: see dgram_ep.h. */
+/* Receive side of datagram endpoints: see dgram_ep.h. */
 #include <rdma/fi_errno.h>
 
 #include "dgram/dgram_ep.h"
@@ -52,7 +52,9 @@ static void dgram_rx_complete(const struct dgram_ep *ep, const struct dgram_recv
 		core_cq_write(rx->cq, recv->context, flags, len, buf, 0, 0, src);
 }
 
-/* A part of a multi-receive buffer: it stays while what is left serves another one. */
+/*
+ * Completes a part of a multi-receive buffer; the buffer stays while its rest fits another message.
+ */
 static void dgram_rx_take_multi(struct dgram_ep *ep, struct dgram_recv *recv, size_t len,
 				size_t cut, uint64_t src)
 {
@@ -71,7 +73,7 @@ static void dgram_rx_take_multi(struct dgram_ep *ep, struct dgram_recv *recv, si
 	dgram_rx_drop(ep, recv);
 }
 
-/* A multi-receive buffer goes back without a message: the next one is too long for the rest. */
+/* Completes a multi-receive buffer without a message: the next one does not fit its rest. */
 static void dgram_rx_retire(struct dgram_ep *ep, struct dgram_recv *recv)
 {
 	if (ep->rx->cq)
@@ -80,7 +82,7 @@ static void dgram_rx_retire(struct dgram_ep *ep, struct dgram_recv *recv)
 	dgram_rx_drop(ep, recv);
 }
 
-/* False: no receive is posted. */
+/* Delivers one datagram. Returns false if no receive is posted. */
 static bool dgram_rx_deliver(struct dgram_ep *ep, const struct dev_dgram_in *in)
 {
 	struct dgram_recv *recv = dgram_rx_first(ep);
@@ -111,7 +113,7 @@ static void dgram_rx_hold(struct dgram_ep *ep, const struct dev_dgram_in *in)
 	ep->held[(ep->held_at + ep->held_cnt++) & ep->held_mask] = *in;
 }
 
-/* Hands out what waited. */
+/* Delivers queued datagrams to posted receives. */
 static void dgram_rx_serve(struct dgram_ep *ep)
 {
 	while (ep->held_cnt && dgram_rx_deliver(ep, &ep->held[ep->held_at & ep->held_mask])) {
@@ -125,7 +127,7 @@ void dgram_rx_poll(struct dgram_ep *ep)
 	struct dev_dgram_in in[DGRAM_BURST];
 	int cnt;
 
-	/* Room for a burst; without it the device keeps, and drops, what comes. */
+	/* Needs space for a burst; without it the device queues, and drops, datagrams. */
 	if (UTIL_UNLIKELY(ep->err || ep->held_cnt + DGRAM_BURST > ep->held_mask + 1))
 		return;
 	cnt = ep->ops->poll(ep->dg, in, DGRAM_BURST);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Datagrams leave: see dgram_ep.h. */
+/* Send side of datagram endpoints: see dgram_ep.h. */
 #include <rdma/fi_errno.h>
 #include <string.h>
 
 #include "dgram/dgram_ep.h"
 
-/* Every so many datagrams one is reported, so that a slot is never waited for in vain. */
+/* Interval of reported completions: no slot waits for one that will not come. */
 #define DGRAM_TX_REPORT (DGRAM_TX_CNT / 4)
 
 static inline int dgram_tx_way(struct dgram_ep *ep, uint64_t number, struct dev_dgram_ah **ah)
@@ -51,7 +51,10 @@ int dgram_tx_flush(struct dgram_ep *ep)
 	return ep->burst_cnt ? -FI_EAGAIN : 0;
 }
 
-/* Nothing gathered, and the device copies it: it goes from where it lies. */
+/*
+ * Returns true if the datagram is sent from the user's buffer: no burst is open and the device
+ * copies it.
+ */
 static inline bool dgram_tx_is_direct(const struct dgram_ep *ep, const struct dgram_send *s)
 {
 	return !ep->burst_cnt && !(s->flags & FI_MORE) && s->len <= ep->dg->inline_max &&
@@ -85,7 +88,7 @@ static void dgram_tx_gather(uint8_t *to, const struct dgram_send *s)
 	}
 }
 
-/* Has the device left the slot of the next datagram? */
+/* Returns true if the device has finished with the slot of the next datagram. */
 static bool dgram_tx_has_slot(const struct dgram_ep *ep)
 {
 	uint32_t number = ep->dg->tx_posted + ep->burst_cnt;
@@ -93,7 +96,10 @@ static bool dgram_tx_has_slot(const struct dgram_ep *ep)
 	return ep->burst_cnt < DGRAM_BURST && number - ep->dg->tx_done < DGRAM_TX_CNT;
 }
 
-/* Copied, it is taken: what finds no room leaves by progress. */
+/*
+ * Copies the datagram to a slot. Accepted once copied; progress sends what the device has no space
+ * for.
+ */
 static int dgram_tx_by_slot(struct dgram_ep *ep, const struct dgram_send *s,
 			    const struct dev_dgram_ah *ah)
 {
@@ -135,7 +141,7 @@ static int dgram_tx_message(struct dgram_ep *ep, const struct dgram_send *s)
 		return -FI_EMSGSIZE;
 	ret = dgram_tx_try(ep, s, ah);
 	if (UTIL_UNLIKELY(ret == -FI_EAGAIN)) {
-		dgram_ep_progress(ep); /* room comes by polling */
+		dgram_ep_progress(ep); /* Polling frees slots */
 		ret = ep->err ? ep->err : dgram_tx_try(ep, s, ah);
 	}
 	if (UTIL_LIKELY(!ret))
@@ -143,7 +149,7 @@ static int dgram_tx_message(struct dgram_ep *ep, const struct dgram_send *s)
 	return ret;
 }
 
-/* Without the room in front, which does not travel. */
+/* Sends without the prefix, which is not transmitted. */
 static int dgram_tx_behind_prefix(struct dgram_ep *ep, const struct dgram_send *s)
 {
 	struct iovec iov[DGRAM_IOV_MAX];

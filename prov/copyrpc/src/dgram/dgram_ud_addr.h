@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a user write the address of a UD queue pair? FI_ADDR_IB_UD.
+ * User-visible address of a UD queue pair: FI_ADDR_IB_UD.
  *
- * 32 bytes in the order of libfabric's own (which fi_tostr and fi_av_straddr print), numbers in the
- * host's byte order; what it calls padding says what a sender must know besides:
+ * 32 bytes in the order of libfabric's own format (printed by fi_tostr and fi_av_straddr), numbers
+ * in the host's byte order. Bytes that libfabric calls padding carry the other data that a sender
+ * needs:
  *
- *	0 gid, 16 bytes as on the wire | 16 qpn u32 | 20 lid u16 (0: Ethernet) | 22 pkey u16 |
- *	24 service u16 | 26 sl u8 | 27 mtu u8 (enum ibv_mtu) | 28 qkey, 4 bytes little endian
+ * 	0 gid, 16 bytes as on the wire | 16 qpn u32 | 20 lid u16 (0: Ethernet) | 22 pkey u16 |
+ * 	24 service u16 | 26 sl u8 | 27 mtu u8 (enum ibv_mtu) | 28 qkey, 4 bytes little endian
  *
- * Partition and service level are the device's own: pkey is 0xffff, service and sl are 0.
+ * Partition and service level are fixed by the device: pkey is 0xffff, service and sl are 0.
  *
- * Shown by test/unit/dgram/test_dgram_ud_addr.c.
+ * Tested by test/unit/dgram/test_dgram_ud_addr.c.
  */
 #ifndef DGRAM_UD_ADDR_H
 #define DGRAM_UD_ADDR_H
@@ -22,7 +23,7 @@
 
 #define DGRAM_UD_ADDR_LEN 32u
 
-/** dgram_over.import and export of RDMA devices. */
+/** Implement dgram_over.import and export for RDMA devices. */
 int dgram_ud_addr_import(const void *addr, struct dev_desc *desc);
 size_t dgram_ud_addr_export(const struct dev_desc *desc, struct sockaddr_storage *addr);
 

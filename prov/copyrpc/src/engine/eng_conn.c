@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A connection's beginning, failure and end: see eng_conn.h. */
+/* Start, failure and end of a connection: see eng_conn.h. */
 #include "engine/eng_conn.h"
 
 #include <rdma/fi_errno.h>
@@ -72,7 +72,7 @@ void eng_conn_failed(struct eng_conn *conn)
 	conn->up->on_down(&conn->chan, conn->err);
 }
 
-/** Everything but its memory goes. Twice does no harm. */
+/** Stops the connection and keeps its memory. Idempotent. */
 static void eng_conn_stop(struct eng_conn *conn)
 {
 	if (conn->stopped)
@@ -82,7 +82,7 @@ static void eng_conn_stop(struct eng_conn *conn)
 	eng_event_forget(conn->eep, conn);
 	util_list_remove(&conn->fail_link);
 	conn->transport->ops->stop(conn);
-	conn->err = conn->err ? conn->err : -FI_ESHUTDOWN; /* nothing is marked or taken in */
+	conn->err = conn->err ? conn->err : -FI_ESHUTDOWN; /* Stops marking and receiving */
 }
 
 void eng_conn_free(struct eng_conn *conn)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do connected endpoints (FI_EP_MSG) get their connection?
+ * Connection requests of connected endpoints (FI_EP_MSG). Called by core through core_engine_ops,
+ * and by cm's up-calls.
  *
- * cm_msg.h lets two ceps find each other; then the handshake makes the connection as it makes
- * any. What the control thread learns meanwhile goes to progress by the same queue as everything else, so
- * that "accepted" comes before "up". Shown by test/unit/engine/test_eng_connreq.c.
+ * cm_msg.h pairs two CM endpoints; the usual handshake then makes the connection. Events from the
+ * control thread use the same queue as all others, so that "accepted" comes before "up". Tested by
+ * test/unit/engine/test_eng_connreq.c.
  */
 #include <netinet/in.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine's objects, and what it does with news of connections: see eng_engine.h. */
+/* Engine, endpoints, transports and progress: see eng_engine.h. */
 #include "engine/eng_engine.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static int eng_open_transport(struct core_engine *engine, const struct eng_trans
 	return ret;
 }
 
-/** Opens the devices, best first: 0, or the last error if there is none. */
+/** Opens the transports, best first. Returns 0 if at least one opened, or the last error. */
 static int eng_open_transports(struct core_engine *engine, const struct eng_transports *transports)
 {
 	int ret = -FI_ENODEV;
@@ -145,7 +145,10 @@ struct eng_transport *eng_transport_find(struct core_engine *engine, uint32_t pa
 	return NULL;
 }
 
-/** Lanes behind the first one are polled from the cold half, as long as they carry something. */
+/**
+ * Updates has_others: transports behind the first one are polled by the cold path while they have
+ * connections.
+ */
 static void eng_transports_changed(struct core_engine *engine)
 {
 	bool has_others = false;
@@ -186,7 +189,7 @@ size_t eng_mem_left(const struct core_engine *engine)
 	return used < util_params.mem ? util_params.mem - used : 0;
 }
 
-/** What the handshake may offer. */
+/** Returns the paths that the handshake may offer. */
 static struct cm_paths eng_paths(struct core_engine *engine)
 {
 	struct cm_paths paths = { 0 };
@@ -243,7 +246,7 @@ void eng_ep_close(struct core_engine_ep *eep)
 
 	cm_ep_close(eep->cep);
 	eng_event_forget(eep, NULL);
-	/* No up-call comes any more: nobody else touches the list. */
+	/* No up-call comes any more: the list is private now. */
 	while ((first = util_list_first(&eep->conns)))
 		eng_conn_free(UTIL_CONTAINER_OF(first, struct eng_conn, conn_link));
 	eng_ports_close(eep);
@@ -327,7 +330,9 @@ static __attribute__((noinline)) void eng_progress_all(struct core_engine *engin
 	eng_flush_from(engine, 0);
 }
 
-/** All transports are asked before anything waits. Most engines have one, with connections. */
+/**
+ * Polls every transport before it flushes any. Most engines have one transport, with connections.
+ */
 void eng_progress(struct core_engine *engine)
 {
 	struct eng_transport *first = eng_transport_at(engine, 0);
@@ -372,7 +377,11 @@ int eng_arm(struct core_engine *engine)
 
 		if (!transport->conn_cnt)
 			transport->ops->poll(
-				transport); /* nobody else does: what it has must not wake us */
+				/*
+				 * Only this call polls it; pending completions must not wake the
+				 * sleeper
+				 */
+				transport);
 		ret = transport->ops->arm(transport);
 		if (ret) {
 			eng_disarm_transports(engine, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The queue from the control thread to progress: see eng_event.h. */
+/* Queue from the control thread to progress: see eng_event.h. */
 #include "engine/eng_event.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ void eng_event_push(struct core_engine *engine, const struct eng_event *ev)
 	__atomic_store_n(&engine->attention, engine->attention + 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&engine->lock);
 	if (write(engine->event_fd, &one, sizeof(one)) < 0)
-		UTIL_DBG(EP_CTRL, "event counter full\n"); /* then it is readable already */
+		UTIL_DBG(EP_CTRL, "event counter full\n"); /* The eventfd is readable already */
 	if (ev->eep && ev->eep->reports_events)
 		engine->up->on_event(ev->eep->ep);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The process's control thread, counted: see eng_node.h. */
+/* Reference-counted control thread of the process: see eng_node.h. */
 #include "engine/eng_node.h"
 
 #include <pthread.h>
@@ -10,7 +10,10 @@ static pthread_mutex_t eng_node_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cm_node *eng_node;
 static unsigned eng_node_refs;
 
-/* Somebody else may have had the lock; and the node is a husk (cm_fork.h), which stays. */
+/*
+ * Resets the state in a forked child. Another thread may have held the lock at the fork; the
+ * inherited node is a zombie (cm_fork.h) and stays.
+ */
 static void eng_node_in_child(void)
 {
 	pthread_mutex_init(&eng_node_lock, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who owns the control thread? The first engine of the process starts it, the last one stops it. A forked child
- * has none of its parent's: its first engine starts another one.
+ * Control thread of the process: started by the first engine, stopped by the last. A forked child
+ * inherits none: its first engine starts another one.
  */
 #ifndef ENG_NODE_H
 #define ENG_NODE_H
@@ -9,11 +9,14 @@
 struct cm_node;
 
 int eng_node_get(struct cm_node **node);
-/** One that was inherited stays as it is. */
+/** Releases a reference. Leaves an inherited node as it is. */
 void eng_node_put(struct cm_node *node);
-/** Stops the thread for good, as cm_node_halt. */
+/** Stops the thread for good, like cm_node_halt. */
 void eng_node_halt(void);
-/** From now on this and cm/ stand forks; what calls pthread_atfork behind it has the outer locks. */
+/**
+ * Registers the fork handlers of this file and cm/. Handlers registered later take their locks
+ * first.
+ */
 void eng_node_guard_fork(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does the handshake reach a transport, and its outcome progress? cm's up-calls, in the control thread.
+ * Up-calls of cm, in the control thread: handshake to transport, outcome to progress.
  *
- * The path of a half names the transport that makes it. up, down and failed are queued.
- * Shown by test/unit/engine/test_eng_setup.c.
+ * The path in the connection parameters selects the transport. up, down and failed are queued.
+ * Tested by test/unit/engine/test_eng_setup.c.
  */
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
@@ -13,7 +13,7 @@
 #include "engine/eng_event.h"
 #include "util/log.h"
 
-/** What the transport has of its own for this endpoint is made when it is first needed. */
+/** Opens the transport's per-endpoint state when it is first needed. */
 static int eng_setup_port(struct core_engine_ep *eep, struct eng_transport *transport)
 {
 	void **port = &eep->port[(union eng_transport_space *)transport - eep->engine->rooms];

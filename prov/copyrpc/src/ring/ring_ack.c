@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Watching what was sent, and asking for it: see ring_ack.h. */
+/*
+ * Watching of batches for awaited arrival, and requests for acknowledgement: see ring_ack.h.
+ */
 #include "ring/ring_ack.h"
 
 #include "ring/ring_tx_reserve.h"
@@ -54,7 +56,10 @@ void ring_ack_received(struct ring_conn *conn)
 
 	ack->acked_at = ring_conn_transport(conn)->polls;
 	ring_ack_placed(conn, ack->ack_mark[ack->ack_head++ & (RING_ACKS_MAX - 1)]);
-	/* What it told of need not be watched for the rest of the tick: that costs looks at the clock. */
+	/*
+	 * Stops watching for the rest of the tick if the ack covers everything: watching costs
+	 * clock reads.
+	 */
 	if (UTIL_UNLIKELY(ack->link.next != &ack->link) && ring_ack_is_idle(conn))
 		util_list_remove(&ack->link);
 }
@@ -76,7 +81,7 @@ void ring_ack_early_cold(struct ring_conn *conn)
 		ack->asks = false;
 }
 
-/** Will an ack that is on its way tell of everything that anybody waits for? */
+/** Returns true if an outstanding ack covers everything awaited. */
 static bool ring_ack_is_requested(const struct ring_conn *conn)
 {
 	const struct ring_ack *ack = &conn->ack;
@@ -87,8 +92,9 @@ static bool ring_ack_is_requested(const struct ring_conn *conn)
 }
 
 /**
- * Need nobody ask? All has arrived that anybody waits for; or what is watched has, and acks will tell
- * of the rest. What has not left yet is neither: how it leaves is not known.
+ * Returns true if no request is needed: everything awaited has arrived, or the watched batches have
+ * and outstanding acks cover the rest. Messages that have not left count as neither: how they leave
+ * is undecided.
  */
 static bool ring_ack_is_known(const struct ring_conn *conn)
 {
@@ -97,7 +103,7 @@ static bool ring_ack_is_known(const struct ring_conn *conn)
 		ring_ack_is_requested(conn));
 }
 
-/** What the peer says comes too late: from now on each batch is asked for. */
+/** Posts each later batch with an ack: the peer's acknowledgements come too late. */
 static void ring_ack_request_always(struct ring_ack *ack)
 {
 	if (ack->asks)
@@ -107,14 +113,17 @@ static void ring_ack_request_always(struct ring_ack *ack)
 	ack->need = ack->need < RING_LATE_NEED_MAX ? 2 * ack->need : ack->need;
 }
 
-/** Asks unless it is done already: 0 (an answer comes, or none is needed), or -FI_EAGAIN. */
+/**
+ * Posts a fence unless one is on its way. Returns 0 if an acknowledgement will come or none is
+ * needed, or -FI_EAGAIN.
+ */
 static int ring_ack_request(struct ring_conn *conn)
 {
 	uint64_t pos;
 
 	if (ring_ack_is_known(conn))
 		return 0;
-	/* What is in no device's hands yet cannot be asked for; one question at a time. */
+	/* A fence cannot cover bytes that the device does not have yet. One fence at a time. */
 	if (conn->tx.open || conn->tx.post_cnt || conn->read == RING_READ_OUT)
 		return -FI_EAGAIN;
 	if (ring_tx_read_start(conn->link->ops, conn, &pos))
@@ -123,7 +132,7 @@ static int ring_ack_request(struct ring_conn *conn)
 	return 0;
 }
 
-/** Asks for all that are older than a tick, or for all. */
+/** Posts fences for connections watched for longer than a tick, or for all. */
 static int ring_ack_request_overdue(struct ring_transport *transport, bool all)
 {
 	struct util_list *it, *tmp;
@@ -152,7 +161,7 @@ void ring_ack_tick_cold(struct ring_transport *transport)
 	uint32_t polls = transport->unacked_polls++;
 	uint64_t now_ns, passed_ns;
 
-	/* The clock is read seldom: at first, at the 4th, 8th, 16th and every 32nd call. */
+	/* Reads the clock seldom: in the first, 4th, 8th, 16th and every 32nd call. */
 	if (polls && (polls < RING_LATE_TICK_LEAST || (polls & (polls - 1))) &&
 	    polls % RING_LATE_TICK_POLLS)
 		return;

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When does a sender learn that its message is with the peer, where a device moves the bytes?
- * (docs/ring-protocol.md, section 8)
+ * Arrival of sent messages at the peer, over devices that move the bytes (docs/ring-protocol.md,
+ * section 8). Called by core through core_chan_ops.await, by the send side and by progress.
  *
- *   news   the consumer position in the peer's batches: free, and what ping-pong traffic lives on
- *   ack    the batch itself is posted so that its end is told (write_imm_ack): one completion
- *   fence  a READ behind what was posted: when it is back, all of that is placed
+ * Three sources report arrival:
  *
- * A batch that somebody waits for is watched: if no news came within two ticks (RING_LATE_TICK_*),
- * a fence is asked for, and from then on this connection's batches are posted with an ack. It goes
- * back to waiting for news when the peer answers all it was sent right after the ack: then the
- * answer would have told as much; after that was wrong, only if it does so more often. So a stream
- * costs a completion per batch, a ping-pong nothing.
+ *   consumer   the consumer position in the peer's batches: free, enough for ping-pong traffic
+ *   ack        the batch is posted with write_imm_ack: one completion per batch
+ *   fence      a READ posted behind the batch: its completion means that all of it is placed
  *
- * core/ hears by on_acked. Owner: whoever holds the domain; `unsure` is the transport's.
- * Shown by test/unit/ring/test_ring_ack.c.
+ * A batch is watched if its arrival is awaited. If no acknowledgement came within two ticks
+ * (RING_ACK_TICK_*), a fence is posted, and later batches of the connection are posted with an ack.
+ * The connection stops requesting acks when the peer acknowledges everything right after an ack:
+ * the consumer position would have been as early. After a miss, more such cases are required. A
+ * stream thus costs a completion per batch, a ping-pong none.
+ *
+ * Reports to core by on_acked. Owner: the thread that holds the domain; the list `unacked` belongs
+ * to the transport. Tested by test/unit/ring/test_ring_ack.c.
  */
 #ifndef RING_ACK_H
 #define RING_ACK_H
@@ -22,18 +24,21 @@
 #include "ring/ring_conn.h"
 #include "ring/ring_transport.h"
 
-/* A tick: so many progress calls and so long, or a few and longer where they are rare. */
+/*
+ * Length of a tick: POLLS progress calls and NS nanoseconds, or LEAST calls and RARE nanoseconds
+ * where progress calls are rare.
+ */
 #define RING_LATE_TICK_POLLS 32u
 #define RING_LATE_TICK_NS    5000u
 #define RING_LATE_TICK_LEAST 4u
 #define RING_LATE_TICK_RARE  200000u
-/* Progress calls between an ack and the answer that would have done as well. */
+/* Largest number of progress calls between an ack and an acknowledgement that counts as early. */
 #define RING_LATE_SOON     256u
 #define RING_LATE_NEED_MAX 1024u
 
 void ring_ack_init(struct ring_conn *conn);
 
-/** Everything before it is known to be with the peer. */
+/** Returns the position up to which everything is known to have arrived at the peer. */
 static inline uint64_t ring_ack_report(const struct ring_tx *tx)
 {
 	int64_t ahead = (int64_t)(tx->placed - tx->flow.remote_consumer);
@@ -41,22 +46,23 @@ static inline uint64_t ring_ack_report(const struct ring_tx *tx)
 	return ahead > 0 ? tx->placed : tx->flow.remote_consumer;
 }
 
-/** Does nobody wait for the arrival of anything? */
+/** Returns true if the arrival of everything that core awaits is known. */
 static inline bool ring_ack_is_idle(const struct ring_conn *conn)
 {
 	return (int64_t)(conn->eng.chan.awaited - ring_ack_report(&conn->tx)) <= 0;
 }
 
-/** Tells core how far the peer is known to have everything, if that is news. */
+/** Reports to core how far messages have arrived, if that advanced. */
 void ring_ack_advance(struct ring_conn *conn);
 
-/** Somebody waits for what was just posted, and nothing was asked for. */
+/** Watches the batch just posted: its arrival is awaited and no ack was requested for it. */
 void ring_ack_watch(struct ring_conn *conn);
 
 /**
- * Is the batch that leaves now posted with an ack? A first message that leaves at once, ahead of the others,
- * is not: theirs will do. Once; if they do not come, a fence finds out. A lone message that was
- * held is the rest of a group, if there was one.
+ * Decides whether the batch that leaves now is posted with an ack. The first message of a burst
+ * that leaves at once, ahead of the others, is not: their ack covers it. This holds once; if the
+ * others do not come, a fence reports the arrival. A deferred single message is the rest of a
+ * burst, if there was one.
  */
 static inline bool ring_ack_should_request(struct ring_ack *ack, uint32_t msg_cnt)
 {
@@ -66,13 +72,13 @@ static inline bool ring_ack_should_request(struct ring_ack *ack, uint32_t msg_cn
 	return ack->asks && !is_first;
 }
 
-/** DEV_EV_ACK. */
+/** Handles DEV_EV_ACK. */
 void ring_ack_received(struct ring_conn *conn);
 
-/** The peer has answered: did that make asking superfluous? */
+/** Handles an acknowledgement from the peer: decides whether acks are still worth requesting. */
 void ring_ack_early_cold(struct ring_conn *conn);
 
-/** A batch of the peer was taken in. */
+/** Handles the acknowledgement that a received batch carried. */
 static inline void ring_ack_on_progress(struct ring_conn *conn, uint32_t imm)
 {
 	if (conn->tx.flow.remote_consumer == conn->ack.last_acked)
@@ -83,13 +89,16 @@ static inline void ring_ack_on_progress(struct ring_conn *conn, uint32_t imm)
 		ring_ack_early_cold(conn);
 }
 
-/** A progress call while connections are unsure: asks where nothing was heard for too long. */
+/** Runs one progress call's check of the watched connections: posts fences for the overdue ones. */
 void ring_ack_tick_cold(struct ring_transport *transport);
 
-/** Asks wherever it was not done, before somebody sleeps: 0, or -FI_EAGAIN (progress first). */
+/**
+ * Requests acknowledgement of everything awaited, before a thread sleeps. Returns 0, or -FI_EAGAIN
+ * if progress must be called first.
+ */
 int ring_ack_request_all(struct ring_transport *transport);
 
-/** Part of each progress call. */
+/** Runs in each progress call. */
 static inline void ring_ack_progress(struct ring_transport *transport)
 {
 	if (UTIL_UNLIKELY(transport->unacked.next != &transport->unacked))

@@ -6,7 +6,7 @@
 
 #include "ring/ring_transport.h"
 
-/** Gives back what was registered for the buffers of `get`. */
+/** Deregisters the buffers of `get`. */
 static void ring_bulk_dereg(struct ring_conn *conn, struct dev_get *get)
 {
 	struct ring_transport *transport = ring_conn_transport(conn);

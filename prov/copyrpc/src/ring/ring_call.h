@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a user's call get onto the ring, and how many more would? (docs/ring-protocol.md, 5)
+ * Hot path of calls and responses: one buffer, no extension (docs/ring-protocol.md, section 5).
+ * Called by core through core_chan_ops.call_buf, answer and call_room.
  *
- * The hot halves of ring_tx_call and ring_tx_reply_iov, for one buffer and no extension: what
- * ring_tx_send_buf is to ring_tx_send. A call takes credit, which the peer granted, and room; both
- * are looked at before anything is written.
+ * ring_call_* is to ring_tx_call and ring_tx_reply_iov what ring_tx_send_buf is to ring_tx_send. A
+ * call takes credit, granted by the peer, and ring space; both are checked before anything is
+ * written.
  *
- * Shown by test/unit/ring/test_ring_call.c.
+ * Tested by test/unit/ring/test_ring_call.c.
  */
 #ifndef RING_CALL_H
 #define RING_CALL_H
@@ -15,9 +16,9 @@
 #include "ring/ring_rx.h"
 #include "ring/ring_tx.h"
 
-#define RING_CALL_WORD_LEN 4u /* of the operation word, which is the first of a call's payload */
+#define RING_CALL_WORD_LEN 4u /* Bytes of the operation word, the first of a call's payload */
 
-/** Writes a call, for whose answer there is credit, where there is room for it. */
+/** Writes a call. The caller has checked credit and space. */
 RING_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, const void *buf,
 				 size_t len, uint32_t answer, uint32_t span)
 {
@@ -26,7 +27,10 @@ RING_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, c
 			  buf, len, span);
 }
 
-/** core_chan_ops.call_buf into a batch that is held and stays so: 0, or it is for ring_call_general. */
+/**
+ * Appends a call to a deferred batch that stays deferred. Returns 0, or -FI_EAGAIN if
+ * ring_call_general must handle the call.
+ */
 RING_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				 uint32_t op, const void *buf, size_t len, uint32_t resp_max,
 				 void *context, unsigned flags)
@@ -44,7 +48,7 @@ RING_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_c
 	return 0;
 }
 
-/** core_chan_ops.call_buf as a batch of its own that leaves: true, and it has; or nothing was done. */
+/** Sends a call as a batch of its own, at once. Returns false if nothing was done. */
 RING_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
 				  uint32_t resp_max, void *context, unsigned flags)
@@ -68,7 +72,7 @@ RING_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct r
 	return true;
 }
 
-/** core_chan_ops.call_buf otherwise. */
+/** Sends a call in the general case. */
 RING_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
 				  uint32_t resp_max, void *context, unsigned flags)
@@ -94,19 +98,22 @@ RING_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct r
 	return 0;
 }
 
-/** Releases what was held: ring_rx_release_retained for who inlines it. */
+/** Releases a retained message. Inline form of ring_rx_release_retained. */
 static inline void ring_call_release(struct ring_conn *conn, core_retain_t retain)
 {
 	if (UTIL_LIKELY(ring_retained_release(&conn->rx.retained, retain)))
 		ring_rx_release(conn);
 }
 
-/** core_chan_ops.answer into a batch that is held and stays so: false, or it was done. */
+/**
+ * Appends a response to a deferred batch that stays deferred. Returns false if nothing was done.
+ */
 RING_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 					struct core_call_ref ref, core_retain_t retain,
 					const void *buf, size_t len, unsigned flags)
 {
-	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
+	/* Response: no maximum response size in the upper half */
+	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE;
 	uint32_t span = wire_msg_span((uint32_t)len);
 	uint32_t reserve = wire_reservation(ref.resp_max);
 	struct ring_tx *tx = &conn->tx;
@@ -122,15 +129,17 @@ RING_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct
 }
 
 /**
- * core_chan_ops.answer as a batch of its own that leaves: true, and it has; or nothing was done. What it frees of the
- * credit is granted again at once: single_room left room for that. The question's bytes are told to be released.
+ * Sends a response as a batch of its own, at once. Returns false if nothing was done. The credit
+ * that it frees is granted again in the same batch: single_room reserves the space for that. The
+ * same batch advertises the bytes of the call as released.
  */
 RING_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
 					const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 					struct core_call_ref ref, core_retain_t retain,
 					const void *buf, size_t len, unsigned flags)
 {
-	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
+	/* Response: no maximum response size in the upper half */
+	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE;
 	uint64_t move = WIRE_META_LEN + wire_long_span(len);
 	uint32_t reserve = wire_reservation(ref.resp_max);
 	uint64_t off;
@@ -148,7 +157,7 @@ RING_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
 	return true;
 }
 
-/** core_chan_ops.answer otherwise. */
+/** Sends a response in the general case and releases the call's bytes. */
 RING_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
 					const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 					struct core_call_ref ref, core_retain_t retain,
@@ -163,8 +172,8 @@ RING_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
 }
 
 /**
- * core_chan_ops.call_room: each call in a batch of its own, and the end of the ring crossed once.
- * What the peer released since it last told does not count.
+ * Implements core_chan_ops.call_room. Assumes that each call takes a batch of its own and that the
+ * ring wraps once. Bytes that the peer released and has not advertised yet are not counted.
  */
 static inline size_t ring_call_room(const struct ring_conn *conn, size_t len, uint32_t resp_max)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A connection's beginning, failure and end: see ring_conn.h. */
+/* Initialization, failure and consumer reads of a connection: see ring_conn.h. */
 #include "ring/ring_conn.h"
 
 #include <rdma/fi_errno.h>
@@ -12,8 +12,9 @@
 #include "util/log.h"
 
 /**
- * Largest message span that a quiet ring admits wherever its end falls: skip and message (with its
- * metadata each) beside the replies, the reserve, and a quarter that the peer need not have told.
+ * Returns the largest message span that an idle ring admits wherever its end is: skip and message,
+ * each with its metadata, beside the responses, the reserve, and a quarter that the peer need not
+ * advertise.
  */
 static uint64_t ring_conn_span_max(const struct ring_tx *tx)
 {
@@ -51,7 +52,7 @@ void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_g
 	conn->eng.chan.resp_sure = wire_resp_max(rx_grant_max / 2);
 	conn->eng.chan.caps = link->caps & DEV_CAP_GET ? CORE_CHAN_GET : 0;
 	ring_ack_init(conn);
-	/* A device whose memory is registered gives a connection up that reads what is no more. */
+	/* With registered memory, a read of deregistered memory ends the whole connection. */
 	if (link->caps & DEV_CAP_DIRECT)
 		conn->eng.chan.caps |= CORE_CHAN_REVOKE;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is a connection? A pair of byte rings over one link. (docs/ring-protocol.md, section 2)
+ * State of one ring connection: a pair of byte rings over one link (docs/ring-protocol.md, section
+ * 2).
  *
- * The sending half (ring_tx.h) appends, closes batches and keeps the credit; the receiving half
- * (ring_rx.h) takes batches in and releases bytes. Owned by the engine, touched only under the domain's lock.
+ * The send side (ring_tx.h) appends messages, closes batches and accounts credit. The receive side
+ * (ring_rx.h) parses batches and releases bytes. Owned by the engine; accessed only under the
+ * domain's lock.
  */
 #ifndef RING_CONN_H
 #define RING_CONN_H
@@ -20,7 +22,7 @@
 #include "util/idmap.h"
 #include "util/list.h"
 
-/** A closed batch or marker that the device had no room for. */
+/** Closed batch or marker for which the device had no space. */
 struct ring_post {
 	uint64_t off;
 	uint32_t len;
@@ -28,110 +30,126 @@ struct ring_post {
 };
 
 /*
- * While one waits, further batches stay open and grow; only a wrap closes a batch (batch and marker:
- * two posts), and what is not released fits less than two laps.
+ * Capacity of ring_tx.posts. While a post is queued, further batches stay open and grow; only a
+ * wrap closes a batch, and adds two posts (batch and marker). Unreleased bytes span less than two
+ * laps.
  */
 #define RING_POSTS_MAX 8u
 
-/** The sending half: a ring that the peer reads. */
+/** Send side: a ring that the peer reads. */
 struct ring_tx {
 	struct ring_flow flow;
 	uint8_t *base;
-	uint64_t len;         /* C */
-	uint64_t flush_start; /* first byte not yet posted; the metadata of the open batch */
-	uint32_t msg_cnt;     /* in the open batch */
-	bool open;            /* a batch is open: [flush_start, producer) */
+	uint64_t len;         /* Size of the ring: C */
+	uint64_t flush_start; /* First byte not yet posted: the metadata of the open batch */
+	uint32_t msg_cnt;     /* Messages in the open batch */
+	bool open;            /* True while a batch is open: [flush_start, producer) */
 	/*
-	 * The open batch may grow to less than this with no further question: there is room for it, it
-	 * does not wrap and does not have to leave. 0 unless a batch is held. Old is only too low.
+	 * Limit for flow.producer up to which messages may be appended to the open batch without
+	 * checking space, wrap and flush again. 0 unless the batch is deferred. A stale value is
+	 * conservative.
 	 */
 	uint64_t append_end;
-	/* The same for what would leave if the peer had released all before it: 0 when it has. */
+	/*
+	 * append_end for messages that would leave if the peer had released everything before them.
+	 * 0 once the peer has.
+	 */
 	uint64_t append_idle_end;
 	/*
-	 * Bytes that batches may take from the producer on with no question but whether they leave at once:
-	 * none is open or waits, nothing is to be granted, the link writes the link word. Else 0.
+	 * Bytes behind the producer that single-message batches may take without any check but
+	 * whether they leave at once. Not 0 only while no batch is open, no post is queued, no
+	 * grant is due, and the link writes the link word.
 	 */
 	uint64_t single_room;
-	bool left;   /* the last batch left with its last message: it was not held */
-	bool filled; /* so did several that gathered until they filled it; and no progress since */
-	uint64_t credit; /* response bytes the peer granted us, unspent */
-	uint64_t placed; /* everything before is known to have arrived at the peer */
-	uint64_t
-		last_acked; /* where short immediates say their news from: the last position told */
+	bool left; /* The last batch left together with its last message: it was not deferred */
+	/* The last batch left because several messages filled it, and no progress call followed */
+	bool filled;
+	uint64_t credit; /* Unspent response bytes granted by the peer */
+	/* Position up to which everything has arrived at the peer (ack or fence) */
+	uint64_t placed;
+	/* Position last advertised by the peer; short immediates count from here */
+	uint64_t last_acked;
 	uint32_t post_cnt;
-	struct ring_post posts[RING_POSTS_MAX]; /* oldest first */
+	struct ring_post posts[RING_POSTS_MAX]; /* Oldest first */
 };
 
-/** The receiving half: a ring that the peer writes. */
+/** Receive side: a ring that the peer writes. */
 struct ring_rx {
 	const uint8_t *base;
 	uint64_t len;
-	uint64_t producer;   /* advanced by each immediate */
-	uint64_t parsed;     /* everything before has been parsed */
-	uint64_t consumer;   /* everything before is released */
-	uint64_t advertised; /* consumer as last put into a batch */
-	uint64_t resp_pos;   /* where the answer begins that core is being told */
+	uint64_t producer;   /* Advanced by each immediate */
+	uint64_t parsed;     /* Everything before is parsed */
+	uint64_t consumer;   /* Everything before is released */
+	uint64_t advertised; /* Value of `consumer` in the last batch sent */
+	uint64_t resp_pos;   /* Start of the response that core is receiving */
 	struct ring_retained retained;
 };
 
-/** A link that does not answer at once is asked again later the longer it has nothing to say. */
+/** State of reading the peer's consumer word. After reads without an advance the pause grows. */
 enum ring_read {
 	RING_READ_IDLE,
-	RING_READ_OUT,   /* DEV_EV_READ will come */
-	RING_READ_PAUSE, /* the last one brought no news */
+	RING_READ_OUT,   /* A read is posted; DEV_EV_READ follows */
+	RING_READ_PAUSE, /* The last read brought no advance */
 };
 
-#define RING_ACKS_MAX 16u /* a power of two; beyond it a batch waits for a fence */
+/* Power of two; with this many acks outstanding a batch waits for a fence */
+#define RING_ACKS_MAX 16u
 
-/** What is known of the arrival of what was sent (ring_ack.h). */
+/** Arrival of sent messages (ring_ack.h). */
 struct ring_ack {
-	struct util_list link; /* in transport->unsure: somebody waits, and nothing was asked for */
-	uint64_t advertised;   /* what core knows to have arrived */
-	uint64_t last_acked;   /* remote_consumer, when last compared */
-	/* Acks that will come, oldest first: what each tells to be placed. */
+	/* In transport->unacked: arrival is awaited and no ack was requested */
+	struct util_list link;
+	uint64_t advertised; /* Position last reported to core */
+	uint64_t last_acked; /* Value of remote_consumer when last compared */
+	/* Positions covered by the outstanding acks, oldest first. */
 	uint64_t ack_mark[RING_ACKS_MAX];
 	uint32_t ack_head;
 	uint32_t ack_tail;
-	uint32_t acked_at; /* transport->polls at the last ack */
-	uint64_t watched;  /* where the last batch that is unsure ends */
-	uint32_t tick;     /* transport->unacked_tick when the first one became so */
-	uint32_t answers;  /* asks: that came soon enough to have done as well */
-	uint32_t need;     /* so many, and it asks no more; doubled when that was wrong */
-	bool asks;         /* batches that somebody waits for are posted with an ack */
-	bool grouped;      /* the last ones were a group: several messages, or their rest */
-	bool awaited;      /* somebody may wait for a message of the open batch */
-	bool fresh;        /* its last message is new: core has not said who waits for it */
+	uint32_t acked_at; /* Value of transport->polls at the last ack */
+	uint64_t watched;  /* End of the last watched batch */
+	uint32_t tick; /* Value of transport->unacked_tick when the first watched batch was added */
+	uint32_t answers; /* Early acknowledgements in a row, while acks are requested */
+	/*
+	 * Number of early acknowledgements after which no more acks are requested; doubled after a
+	 * miss
+	 */
+	uint32_t need;
+	bool asks;    /* Awaited batches are posted with an ack */
+	bool grouped; /* The last batches belong to a burst: several messages, or their rest */
+	bool awaited; /* Arrival of a message in the open batch may be awaited */
+	/* The last message of the open batch is new: core has not set `awaited` for it */
+	bool fresh;
 };
 
-#define RING_READ_PAUSE_NS  1000u /* after the first one in vain; doubled up to: */
-#define RING_READ_PAUSE_MAX 10u   /* times, that is a millisecond */
+#define RING_READ_PAUSE_NS  1000u /* Pause after the first read without an advance */
+#define RING_READ_PAUSE_MAX 10u   /* Doublings of the pause, up to one millisecond */
 
 struct ring_conn {
-	struct eng_conn eng; /* first */
+	struct eng_conn eng; /* First member */
 	struct dev_link *link;
 	struct ring_tx tx;
 	struct ring_rx rx;
-	struct util_list dirty_link; /* in transport->dirty while something has to leave */
-	struct util_list gets;       /* ring_get.link: transfers that have not ended */
-	struct util_idmap calls;     /* our calls that wait for an answer -> context */
+	/* In transport->dirty while data, a post or control information must leave */
+	struct util_list dirty_link;
+	struct util_list gets;   /* ring_get.link: transfers in progress */
+	struct util_idmap calls; /* Calls that wait for a response -> context */
 	struct ring_ack ack;
-	enum ring_read read;   /* of the peer's consumer word */
-	uint32_t read_vain;    /* READs in a row without news */
-	uint64_t read_mark;    /* RING_READ_OUT: what was handed to the device before it */
-	uint64_t read_known;   /* RING_READ_OUT: remote_consumer then */
-	uint64_t read_next_ns; /* RING_READ_PAUSE: not before then */
-	bool attached;         /* the device polls the link */
+	enum ring_read read;   /* State of reading the peer's consumer word */
+	uint32_t read_vain;    /* Reads in a row without an advance */
+	uint64_t read_mark;    /* RING_READ_OUT: position handed to the device before the read */
+	uint64_t read_known;   /* RING_READ_OUT: value of remote_consumer at that time */
+	uint64_t read_next_ns; /* RING_READ_PAUSE: time of the next read */
+	bool attached;         /* The device polls the link */
 };
 
-/** Nothing joins the batch that is held. */
+/** Disables appending to the deferred batch. */
 static inline void ring_conn_unhold(struct ring_conn *conn)
 {
 	conn->tx.append_end = 0;
 	conn->tx.append_idle_end = 0;
 }
 
-/** Nothing is written any more without asking. */
+/** Disables every unchecked write: appending and single-message batches. */
 static inline void ring_conn_still(struct ring_conn *conn)
 {
 	ring_conn_unhold(conn);
@@ -143,24 +161,30 @@ static inline struct ring_conn *ring_conn_of(struct core_chan *chan)
 	return (struct ring_conn *)chan;
 }
 
-/** Puts a connection over a connected link into its first state. grant_max: for our R. */
+/**
+ * Initializes a connection over a connected link. tx_grant_max: most response bytes that this end
+ * grants; rx_grant_max: most that the peer grants.
+ */
 void ring_conn_init(struct ring_conn *conn, struct dev_link *link, uint64_t tx_grant_max,
 		    uint64_t rx_grant_max);
 void ring_conn_fini(struct ring_conn *conn);
 
 /**
- * Marks the connection as failed with `err` (-FI_E*); core hears of it in the next progress. `why` is logged;
- * NULL: the device has said it.
+ * Marks the connection as failed with `err` (-FI_E*); the next progress call notifies core. Logs
+ * `why`; NULL: the device has logged the reason.
  */
 void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why);
 
-/** RING_READ_OUT or _PAUSE: may the consumer word be read now? */
+/** Returns true if the consumer word may be read now; ends the pause when it is over. */
 bool ring_conn_may_read_cold(struct ring_conn *conn);
 
-/** A READ of it came back with `pos`. */
+/** Handles the completion of a read of the consumer word with value `pos`. */
 void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos);
 
-/** Has the connection visited at the end of this progress call (or the next), unless it failed. */
+/**
+ * Queues the connection for the flush at the end of this progress call, or the next, unless it
+ * failed.
+ */
 void ring_conn_mark(struct ring_conn *conn);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do rings do when their connection begins to be polled, when its peer is gone, and when it
- * ends? The transport's part of engine/eng_conn.h. Shown by test/unit/ring/test_ring_life.c.
+ * Life of a ring connection: attach, drain, end, stop, free. Called by the engine through
+ * eng_transport_ops. Tested by test/unit/ring/test_ring_life.c.
  */
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "ring/ring_transport.h"
 #include "ring/ring_loop.h"
 
-#define RING_DRAIN_TURNS 1024u /* a bound: a completion queue is far shorter */
+#define RING_DRAIN_TURNS 1024u /* Upper bound; a completion queue is far shorter */
 
 static struct ring_conn *ring_life_conn(struct eng_conn *conn)
 {
@@ -32,7 +32,7 @@ static void ring_life_detach(struct ring_conn *conn)
 	conn->attached = false;
 }
 
-/** A batch of the peer, or word that one of ours is there. */
+/** Returns true if a batch of the peer or an acknowledgement has arrived. */
 bool ring_life_has_received(const struct eng_conn *eng)
 {
 	const struct ring_conn *conn = (const struct ring_conn *)eng;
@@ -41,8 +41,8 @@ bool ring_life_has_received(const struct eng_conn *eng)
 }
 
 /**
- * Where the device tells links apart only by polling them all, that is what delivers the rest. What
- * was there at the beginning is no more than the ring holds.
+ * Delivers everything that arrived. A device without per-link poll is polled as a whole. Bytes
+ * present at the start are at most one ring.
  */
 void ring_life_drain(struct eng_conn *eng)
 {
@@ -64,7 +64,7 @@ void ring_life_drain(struct eng_conn *eng)
 	}
 }
 
-/** Where memory is registered, the device lets go of it before core hears. */
+/** With registered memory, the device releases it before core is notified. */
 void ring_life_end(struct eng_conn *eng)
 {
 	struct ring_conn *conn = ring_life_conn(eng);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What happens in one progress call?
+ * Progress of one transport. Called by the engine's progress through eng_transport_ops, and
+ * directly for the first transport of an engine.
  *
- *   1. take in what arrived, at most RING_LOOP_BUDGET events, each a whole batch
- *   2. news of connections and failures, if there are any (one load says so)
- *   3. let go what waits: only connections on the dirty list
+ *   1. Process events: at most RING_LOOP_BUDGET, each a whole batch.
+ *   2. Process connection events and failures, if there are any: one load tells.
+ *   3. Flush the connections on the dirty list.
  *
- * The loop is made of inline functions over constant device ops: ring_over_shm.c and its like
- * compile one copy per device (ring_over.h), and there is one place to read it. An empty call is
- * one poll and two loads.
+ * Inline functions over constant device ops; ring_over.h compiles one copy per device. An idle call
+ * costs one poll and two loads.
  */
 #ifndef RING_LOOP_H
 #define RING_LOOP_H
@@ -21,7 +21,7 @@
 
 #define RING_LOOP_BUDGET 64u
 
-/** The events that are not a batch. */
+/** Handles the events that are not a batch. */
 static inline void ring_loop_event_cold(struct ring_conn *conn, const struct dev_event *ev)
 {
 	switch (ev->kind) {
@@ -44,7 +44,7 @@ RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops,
 	}
 }
 
-/** Takes in what arrived: true if there may be more. */
+/** Processes arrived events. Returns true if there may be more. */
 RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
 				struct ring_transport *transport)
 {
@@ -69,7 +69,7 @@ RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link
 	return false;
 }
 
-/** The progress of an engine whose first transport this is. */
+/** Runs the progress of an engine with this as first transport. */
 RING_INLINE void ring_loop_progress(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
 				    struct core_engine *engine)
 {

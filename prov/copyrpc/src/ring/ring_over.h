@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is compiled once per device? RING_OVER makes a transport's operations.
+ * Operations of one transport, compiled once per device. Used by ring_over_*.c.
  *
  *   RING_OVER(shm, WIRE_CM_PATH_SHM, shm_dev_ops, shm_dev_ops_inline, shm_link_ops_inline, cfg)
  *
- * defines `const struct eng_transport_ops ring_transport_shm`. dev_inline and link_inline are constants that
- * the compiler sees through, so that nothing below a channel's operation is an indirect call; cfg
- * is the flush policy.
+ * defines `const struct eng_transport_ops ring_transport_shm`. dev_inline and link_inline are
+ * constants that the compiler propagates, so that no call below a channel operation is indirect.
+ * cfg is the flush policy.
  */
 #ifndef RING_OVER_H
 #define RING_OVER_H

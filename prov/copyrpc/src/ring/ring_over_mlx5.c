@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The rings over a ConnectX that we drive ourselves: this device's copy of the loop.
+ * Ring transport over a ConnectX driven directly: this device's copy of the loop.
  *
- * What the peer has released is a round trip away, so the policy goes by what it has told.
+ * Reading the peer's consumer word takes a round trip, so the flush policy uses the advertised
+ * position.
  */
 #include "dev/mlx5/m5.h"
 #include "ring/ring_transports.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The rings over shared memory: this device's copy of the loop, and the progress of engines in
- * which it comes first: that loop, and what else there is only when there is something.
+ * Ring transport over shared memory: this device's copy of the loop, and the progress of engines in
+ * which this transport is first: its loop, and the cold path only when needed.
  *
- * A batch leaves as ring_flush.h says: the peer's consumer word is one load away, so the policy
- * knows whether the peer is busy.
+ * The peer's consumer word is one load away, so the flush policy (ring_flush.h) reads whether the
+ * peer is busy.
  */
 #include "dev/shm/shm.h"
 #include "ring/ring_transports.h"

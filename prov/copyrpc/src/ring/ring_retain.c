@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The FIFO of held messages: see ring_retain.h. */
+/* FIFO of retained messages: see ring_retain.h. */
 #include "ring/ring_retain.h"
 
 #include <stdlib.h>

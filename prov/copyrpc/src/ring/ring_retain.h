@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Up to where are received bytes no longer needed? (docs/ring-protocol.md, section 2)
+ * FIFO of retained messages (docs/ring-protocol.md, section 2). Called by the receive side to
+ * compute the consumer position.
  *
- * Parsed is not released: a message that is still referred to keeps its bytes, and everything
- * behind it, since release is in order. A FIFO of held messages; one that ends before an older one
- * waits for it. The consumer position is the start of the oldest held message, or the parse
- * position if none is held.
+ * Parsed bytes are not released while a message is retained: release is in order, so the message
+ * keeps its own bytes and everything behind it. A message released before an older one stays in the
+ * queue until the older one is released. The consumer position is the start of the oldest retained
+ * message, or the parse position if there is none.
  *
- * A hold is named by its sequence number, so a stale or invented one is recognised.
- * Shown by test/unit/ring/test_ring_retain.c.
+ * A retained message is identified by its sequence number, so stale and invalid numbers are
+ * detected. Tested by test/unit/ring/test_ring_retain.c.
  */
 #ifndef RING_RETAIN_H
 #define RING_RETAIN_H
@@ -20,25 +21,29 @@
 #include "util/bits.h"
 
 struct ring_retain_slot {
-	uint64_t pos; /* start of the held message */
+	uint64_t pos; /* Start of the retained message */
 	bool open;
 };
 
 struct ring_retained {
-	struct ring_retain_slot *slots; /* ring of mask + 1, NULL until first used */
+	struct ring_retain_slot *slots; /* Ring of mask + 1 slots; NULL until first used */
 	uint64_t mask;
-	uint64_t room; /* of slots: 0 or mask + 1 */
-	uint64_t head; /* sequence number of the oldest */
-	uint64_t tail; /* of the next one */
+	uint64_t room; /* Number of slots: 0 or mask + 1 */
+	uint64_t head; /* Sequence number of the oldest message */
+	uint64_t tail; /* Sequence number of the next message */
 };
 
 void ring_retained_init(struct ring_retained *h);
 void ring_retained_fini(struct ring_retained *h);
 
-/** More slots: 0 or -FI_ENOMEM. */
+/** Doubles the slots. Returns 0 or -FI_ENOMEM. */
 int ring_retained_grow_cold(struct ring_retained *h);
 
-/** Holds the message at `pos` (not below earlier ones): its number is the old h->tail. 0, -FI_ENOMEM. */
+/**
+ * Retains the message at `pos`, which is not below earlier ones, under the number h->tail. Returns
+ * 0 or
+ * -FI_ENOMEM.
+ */
 static inline int ring_retained_add(struct ring_retained *h, uint64_t pos)
 {
 	struct ring_retain_slot *slot;
@@ -51,7 +56,10 @@ static inline int ring_retained_add(struct ring_retained *h, uint64_t pos)
 	return 0;
 }
 
-/** Ends hold `seq`: true if the oldest position changed. Unknown or ended numbers: false. */
+/**
+ * Releases message `seq`. Returns true if the oldest position changed, false also for an unknown or
+ * released number.
+ */
 static inline bool ring_retained_release(struct ring_retained *h, uint64_t seq)
 {
 	struct ring_retain_slot *slot;
@@ -70,7 +78,7 @@ static inline bool ring_retained_release(struct ring_retained *h, uint64_t seq)
 	return true;
 }
 
-/** The consumer position when everything before `parse_pos` has been parsed. */
+/** Returns the consumer position when everything before `parse_pos` is parsed. */
 static inline uint64_t ring_retained_consumer(const struct ring_retained *h, uint64_t parse_pos)
 {
 	return h->head == h->tail ? parse_pos : h->slots[h->head & h->mask].pos;

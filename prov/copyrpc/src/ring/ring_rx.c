@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The other messages of a batch: calls, answers, and those that are kept. See ring_rx.h. */
+/* Delivery of calls and responses, and retained messages: see ring_rx.h. */
 #include "ring/ring_call.h"
 
 static const char *ring_rx_refused(enum core_rx_verdict verdict)
@@ -42,7 +42,7 @@ const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t pigg
 			 const uint8_t *data, uint32_t len, uint64_t pos)
 {
 	struct ring_flow *flow = &conn->tx.flow;
-	uint64_t reserve = ((uint64_t)piggyback + 1) * WIRE_ALIGN; /* wire_reservation */
+	uint64_t reserve = ((uint64_t)piggyback + 1) * WIRE_ALIGN; /* Equals wire_reservation */
 	enum core_rx_verdict verdict;
 	struct core_call_ref ref;
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What did the peer write? (docs/ring-protocol.md, section 7)
+ * Receive side of one ring connection: parsing, validation, delivery and release
+ * (docs/ring-protocol.md, section 7). Called by progress for each received batch.
  *
- * One immediate is one batch: metadata first, then each message in order, first in, first out.
- * Every byte is the peer's and may change while we look: headers are copied out once, the copy is
- * validated and used. A batch that does not add up fails the connection, never the process.
+ * One immediate announces one batch: metadata, then the messages in order. The peer may change any
+ * byte during parsing: headers are copied once, and only the validated copy is used. An invalid
+ * batch fails the connection, never the process.
  *
- * Shown by test/unit/ring/test_ring_flow.c and test/fuzz/fuzz_ring_rx.c.
+ * Tested by test/unit/ring/test_ring_flow.c and test/fuzz/fuzz_ring_rx.c.
  */
 #ifndef RING_RX_H
 #define RING_RX_H
@@ -14,7 +15,7 @@
 #include "ring/ring_conn.h"
 #include "ring/ring_tx_leave.h"
 
-/** Copies the metadata out; the loads are atomic so that the compiler cannot repeat them. */
+/** Copies the metadata. Atomic loads keep the compiler from repeating them. */
 static inline struct wire_meta ring_rx_load_meta(const uint8_t *src)
 {
 	const struct wire_meta *m = (const struct wire_meta *)src;
@@ -40,39 +41,44 @@ static inline struct wire_hdr ring_rx_load_hdr(const uint8_t *src)
 	return hdr;
 }
 
-/** Publishes how far the ring is released, if that moved. */
+/** Publishes the consumer position, if it advanced. */
 static inline void ring_rx_release(struct ring_conn *conn)
 {
 	struct ring_rx *rx = &conn->rx;
 	uint64_t consumer = ring_retained_consumer(&rx->retained, rx->parsed);
 
-	/* In the middle of a batch `parsed` still stands at its start: never go back to there. */
+	/* In the middle of a batch `parsed` is still the batch's start: never go back to it. */
 	if ((int64_t)(consumer - rx->consumer) <= 0)
 		return;
 	rx->consumer = consumer;
-	/* Release: our loads of those bytes are done before the peer may overwrite them. */
+	/* Release: all loads of those bytes complete before the peer may overwrite them. */
 	__atomic_store_n(conn->link->consumer_word, consumer, __ATOMIC_RELEASE);
 	if (UTIL_UNLIKELY(ring_tx_control_due(conn)))
 		ring_conn_mark(conn);
 }
 
-/** An answer to one of our calls. NULL, or what is wrong with it. */
+/** Delivers a response to a local call. Returns NULL, or the reason why the batch is invalid. */
 const char *ring_rx_response(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
 			     const uint8_t *data, uint32_t len, uint64_t pos);
-/** A call of the peer. */
+/** Delivers a call of the peer. Returns NULL, or the reason why the batch is invalid. */
 const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t piggyback,
 			 const uint8_t *data, uint32_t len, uint64_t pos);
-/** Keeps the message at `pos`: its up-call said CORE_RX_RETAIN. */
+/**
+ * Retains the message at `pos` if the up-call returned CORE_RX_RETAIN. Returns NULL, or the error.
+ */
 const char *ring_rx_retain_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos);
 
-/** The position of `src` on the ring, in the batch that was taken in last, which ends at `end`. */
+/** Returns the ring position of `src`, in the batch received last, which ends at `end`. */
 static inline uint64_t ring_rx_pos(const struct ring_conn *conn, const uint8_t *src,
 				   const uint8_t *end)
 {
 	return conn->rx.producer - (uint64_t)(end - src);
 }
 
-/** The message at `src`, whose header is `hdr`. NULL, or what is wrong. */
+/**
+ * Delivers the message at `src` with header `hdr`. Returns NULL, or the reason why the batch is
+ * invalid.
+ */
 RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr hdr,
 					const uint8_t *src, const uint8_t *end)
 {
@@ -93,8 +99,9 @@ RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr 
 }
 
 /**
- * The messages that fill [src, end), a part of a batch, which never crosses the ring's end; both
- * are multiples of WIRE_ALIGN. NULL, or what is wrong; *left: less one for each.
+ * Delivers the messages that fill [src, end), a part of a batch, which never crosses the ring's
+ * end; both are multiples of WIRE_ALIGN. Decrements *left per message. Returns NULL, or the reason
+ * why the batch is invalid.
  */
 RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *src,
 					 const uint8_t *end, uint32_t *left)
@@ -114,7 +121,10 @@ RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *
 	return NULL;
 }
 
-/** The peer tells how far it has released our ring. NULL, or what is wrong. */
+/**
+ * Applies the consumer position advertised by the peer. Returns NULL, or the reason why it is
+ * invalid.
+ */
 RING_INLINE const char *ring_rx_advertised(const struct dev_link_ops *dev, struct ring_conn *conn,
 					   uint64_t pos)
 {
@@ -125,7 +135,10 @@ RING_INLINE const char *ring_rx_advertised(const struct dev_link_ops *dev, struc
 	return NULL;
 }
 
-/** The metadata's news. NULL, or what is wrong. */
+/**
+ * Applies the consumer position and credit grant of the metadata. Returns NULL, or the reason why
+ * they are invalid.
+ */
 RING_INLINE const char *ring_rx_meta(const struct dev_link_ops *dev, struct ring_conn *conn,
 				     const struct wire_meta *meta)
 {
@@ -146,7 +159,10 @@ RING_INLINE const char *ring_rx_meta(const struct dev_link_ops *dev, struct ring
 	return NULL;
 }
 
-/** A batch with metadata, of `delta` bytes. NULL, or what is wrong. */
+/**
+ * Processes a batch of `delta` bytes that starts with metadata. Returns NULL, or the reason why it
+ * is invalid.
+ */
 RING_INLINE const char *ring_rx_long(const struct dev_link_ops *dev, struct ring_conn *conn,
 				     uint64_t delta)
 {
@@ -165,7 +181,10 @@ RING_INLINE const char *ring_rx_long(const struct dev_link_ops *dev, struct ring
 	return UTIL_LIKELY(why || !left) ? why : "a batch of other messages than it counts";
 }
 
-/** One whose immediate has all there is to tell. NULL, or what is wrong. */
+/**
+ * Processes a batch with a short immediate instead of metadata. Returns NULL, or the reason why it
+ * is invalid.
+ */
 RING_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct ring_conn *conn,
 				      uint32_t imm, uint64_t delta)
 {
@@ -199,13 +218,13 @@ RING_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, stru
 	return is_short ? ring_rx_short(dev, conn, imm, delta) : ring_rx_long(dev, conn, delta);
 }
 
-/** core_chan_ops.keep */
+/** Implements core_chan_ops.keep. */
 int ring_rx_keep(struct core_chan *chan, core_retain_t *retain);
 
-/** core_chan_ops.release */
+/** Implements core_chan_ops.release. */
 void ring_rx_release_retained(struct core_chan *chan, core_retain_t retain);
 
-/** Takes in the batch that an immediate announced. */
+/** Processes the batch that an immediate announced. */
 RING_INLINE void ring_rx_batch(const struct dev_link_ops *dev, struct ring_conn *conn, uint32_t imm)
 {
 	const char *why;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How is a connection made? The transport's part of the handshake, in the control thread.
+ * Setup of a ring connection: the transport's part of the handshake. Called by the engine in the
+ * control thread.
  *
- * prepare makes our half (a ring for the peer to write, its description, our limit of response
- * credit), establish connects to the peer's half. Both ends compute the first credit of both
- * directions from what the halves say, so none travels. Shown by test/unit/ring/test_ring_setup.c.
+ * prepare makes the local half: a ring for the peer to write, its description, and the local limit
+ * of response credit. establish connects to the peer's half. Both ends compute the first credit of
+ * both directions from the two halves, so none is transmitted. Tested by
+ * test/unit/ring/test_ring_setup.c.
  */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -16,22 +18,23 @@
 #include "util/param.h"
 
 #define RING_SETUP_VERSION 2u
-#define RING_GRANT_MAX     (32u << 10) /* response bytes a peer may have outstanding */
+#define RING_GRANT_MAX     (32u << 10) /* Response bytes that a peer may have outstanding */
 #define RING_LEN_DEFAULT   (256u << 10)
-#define RING_LEN_LEAST     (16u << 10) /* what a connection gets when the budget runs low */
-#define RING_GRANT_LEAST   64u         /* the smallest reservation of a call */
-#define RING_BUDGET_SHARES 64u /* a new connection takes at most this part of what is left */
+#define RING_LEN_LEAST     (16u << 10) /* Ring size when the budget runs low */
+#define RING_GRANT_LEAST   64u         /* Smallest reservation of a call */
+/* A new connection takes at most this fraction of the remaining budget */
+#define RING_BUDGET_SHARES 64u
 
-/** Our bytes in struct cm_params. */
+/** Local bytes in struct cm_params. */
 struct ring_params {
 	uint32_t version;
-	uint32_t features; /* none yet: zero */
+	uint32_t features; /* None defined: zero */
 	uint64_t grant_max;
 };
 
 static_assert(sizeof(struct ring_params) <= CM_ENGINE_MAX, "fits a half");
 
-/** R of the end that writes a ring of `ring_len` bytes and announced `announced`. */
+/** Returns R of the end that writes a ring of `ring_len` bytes and advertised `announced`. */
 static uint64_t ring_setup_grant(uint64_t announced, uint64_t ring_len)
 {
 	uint64_t grant = announced < ring_len / 8 ? announced : ring_len / 8;
@@ -40,8 +43,8 @@ static uint64_t ring_setup_grant(uint64_t announced, uint64_t ring_len)
 }
 
 /**
- * Bytes for the ring of one more connection: 0 when the budget is spent. A transport whose bytes are moved
- * by a device also has a send ring per connection, whose size is the peer's choice: likely the same.
+ * Returns the ring size for one more connection, 0 if the budget is used up. Where a device moves
+ * the bytes, a connection also has a send ring; the peer chooses its size, likely the same.
  */
 static uint64_t ring_setup_len(struct core_engine *engine, const struct ring_transport *transport)
 {
@@ -115,7 +118,9 @@ int ring_setup_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
 	return 0;
 }
 
-/** The peer chose how long the ring is that we write; where it is a copy here, it is our memory. */
+/**
+ * Counts the send ring against the budget where it is a local copy. The peer has chosen its size.
+ */
 static int ring_setup_count_send_ring(struct ring_conn *conn)
 {
 	struct dev_link *link = conn->link;
@@ -155,7 +160,7 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 	if (link->tx_len < RING_LEN_MIN || link->tx_len > RING_LEN_MAX ||
 	    !util_is_pow2(link->tx_len))
 		return -FI_EIO;
-	/* With less no call would ever be admitted, and what depends on one would wait for ever. */
+	/* With less, no call would ever be admitted. */
 	if (ring_setup_grant(theirs.grant_max, link->rx_len) < RING_GRANT_LEAST)
 		return -FI_EIO;
 	ring_conn_init(conn, link, ring_setup_grant(RING_GRANT_MAX, link->tx_len),

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a small message take that leaves alone?
+ * Fast path for a small message that leaves as a batch of its own. Called through
+ * core_chan_ops.send_buf, call_buf and answer.
  *
- * The peer has released all before it, or the message must leave at once whatever it did: then it is opened,
- * written and closed in one step, as ring_tx_send_buf would, without the state in between. Everything
- * that could be in the way (an open batch, writes that wait, the ring's end, room, a grant that is due) is
- * one comparison, with ring_tx.single_room. For links that write into the peer's memory and have a link word.
+ * Applies if the peer has released everything before the message, or if the message must leave at
+ * once. The batch is opened, written and closed in one step, with the result of ring_tx_send_buf
+ * and without its intermediate state. One comparison with ring_tx.single_room covers every
+ * obstacle: an open batch, queued posts, the ring's end, space, a due grant. Only for links that
+ * write into the peer's memory and have a link word.
  *
- * Shown by test/unit/ring/test_ring_single.c and test_ring_flow.c.
+ * Tested by test/unit/ring/test_ring_single.c and test_ring_flow.c.
  */
 #ifndef RING_SINGLE_H
 #define RING_SINGLE_H
 
 #include "ring/ring_tx.h"
 
-/** Is it worth to ask? */
+/** Returns true if the fast path may apply. */
 RING_INLINE bool ring_single_may(const struct dev_link_ops *dev, const struct ring_conn *conn)
 {
 	return !ring_tx_is_async(dev) && conn->tx.single_room;
 }
 
-/** Nothing waits for the device: it has been asked for nothing but what it took. */
+/** Posts the batch. No post is queued: single_room is 0 otherwise. */
 RING_INLINE void ring_single_post(const struct dev_link_ops *dev, struct ring_conn *conn,
 				  uint64_t off, uint32_t len)
 {
@@ -30,7 +32,10 @@ RING_INLINE void ring_single_post(const struct dev_link_ops *dev, struct ring_co
 		ring_tx_post(dev, conn, post);
 }
 
-/** Has the peer released everything before `start`, the producer? Looks, where the link can say so at once. */
+/**
+ * Returns true if the peer has released everything before `start`, the producer. Reads the consumer
+ * word where the link returns it at once.
+ */
 RING_INLINE bool ring_single_is_idle(const struct dev_link_ops *dev,
 				     const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				     uint64_t start)
@@ -45,7 +50,7 @@ RING_INLINE bool ring_single_is_idle(const struct dev_link_ops *dev,
 	return true;
 }
 
-/** Must a message with these flags leave now? */
+/** Returns true if a message with these flags must leave now. */
 RING_INLINE bool ring_single_leaves(const struct dev_link_ops *dev,
 				    const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				    uint64_t start, unsigned flags)
@@ -53,7 +58,10 @@ RING_INLINE bool ring_single_leaves(const struct dev_link_ops *dev,
 	return flags ? !(flags & CORE_SEND_MORE) : ring_single_is_idle(dev, cfg, conn, start);
 }
 
-/** Is a batch of `move` bytes whose only message has `len` of the user's, and these flags, to leave by itself? */
+/**
+ * Returns true if a batch of `move` bytes, with one message of `len` user bytes and these flags,
+ * leaves at once.
+ */
 RING_INLINE bool ring_single_is(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				struct ring_conn *conn, uint64_t move, size_t len, unsigned flags)
 {
@@ -61,7 +69,7 @@ RING_INLINE bool ring_single_is(const struct dev_link_ops *dev, const struct rin
 	       ring_single_leaves(dev, cfg, conn, conn->tx.flow.producer, flags);
 }
 
-/** Takes `move` bytes of the ring for it: where they begin. */
+/** Takes `move` bytes of the ring. Returns the offset at which they begin. */
 RING_INLINE uint64_t ring_single_take(struct ring_tx *tx, uint64_t move)
 {
 	uint64_t start = tx->flow.producer;
@@ -72,7 +80,7 @@ RING_INLINE uint64_t ring_single_take(struct ring_tx *tx, uint64_t move)
 	return ring_off(start, tx->len);
 }
 
-/** Its metadata, the last thing to be written; then it leaves. */
+/** Writes the metadata last and posts the batch. */
 RING_INLINE void ring_single_leave(const struct dev_link_ops *dev, struct ring_conn *conn,
 				   uint64_t off, uint64_t move, uint64_t grant)
 {
@@ -83,7 +91,7 @@ RING_INLINE void ring_single_leave(const struct dev_link_ops *dev, struct ring_c
 	ring_single_post(dev, conn, off, (uint32_t)move);
 }
 
-/** core_chan_ops.send_buf: true, and it has left; or nothing was done. */
+/** Implements core_chan_ops.send_buf on the fast path. Returns false if nothing was done. */
 RING_INLINE bool ring_single_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint64_t packed, uint64_t ext0,
 				  uint64_t ext1, const void *buf, size_t len)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A transport's device, and how it sleeps: see ring_transport.h. */
+/* Device of a transport, and its wait descriptor: see ring_transport.h. */
 #include "ring/ring_transport.h"
 
 #include <rdma/fi_errno.h>

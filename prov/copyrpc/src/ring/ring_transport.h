@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What are rings to an engine? A transport (engine/eng_transport.h): one device that has links, and the loop
- * that is compiled for it.
+ * Ring transport of an engine (engine/eng_transport.h): one device with links, and the loop
+ * compiled for it.
  *
- * RING_OVER (ring_over.h) makes the table of a transport. Owner: the engine, whose room it lies in; the
- * lists belong to whoever holds the domain.
+ * RING_OVER (ring_over.h) defines a transport's ops table. Owner: the engine, which provides the
+ * memory; the lists belong to the thread that holds the domain.
  */
 #ifndef RING_TRANSPORT_H
 #define RING_TRANSPORT_H
@@ -19,17 +19,17 @@
 #include "util/list.h"
 
 struct ring_transport {
-	struct eng_transport eng; /* first */
+	struct eng_transport eng; /* First member */
 	const struct dev_ops *dev_ops;
 	struct dev *dev;
 	const struct core_chan_ops *chan_ops;
-	struct util_list dirty; /* ring_conn.dirty_link: something has to leave */
-	/* Of devices that move the bytes (ring_ack.h). */
-	struct util_list unacked; /* ring_conn.late.link: has it arrived? */
-	uint64_t unacked_ns;      /* when this tick began */
-	uint32_t unacked_polls;   /* progress calls since then */
+	struct util_list dirty; /* ring_conn.dirty_link: connections with something to send */
+	/* Devices that move the bytes (ring_ack.h). */
+	struct util_list unacked; /* ring_ack.link: connections with awaited arrival */
+	uint64_t unacked_ns;      /* Start of the current tick */
+	uint32_t unacked_polls;   /* Progress calls since then */
 	uint32_t unacked_tick;
-	uint32_t polls; /* progress calls, modulo 2^32 */
+	uint32_t polls; /* Progress calls, modulo 2^32 */
 };
 
 static_assert(sizeof(struct ring_transport) <= sizeof(union eng_transport_space), "it lies there");
@@ -44,20 +44,23 @@ static inline struct ring_transport *ring_conn_transport(const struct ring_conn 
 	return ring_transport_of(conn->eng.transport);
 }
 
-/** Must this device's memory be registered before it moves it? */
+/** Returns true if the device moves only registered memory. */
 static inline bool ring_transport_registers(const struct ring_transport *transport)
 {
 	return transport->dev_ops->mem_reg;
 }
 
-/* What every transport shares: ring_transport.c, ring_life.c, and the control thread's part in ring_setup.c. */
+/*
+ * Functions common to all transports: ring_transport.c, ring_life.c, and ring_setup.c (control
+ * thread).
+ */
 int ring_transport_open(struct eng_transport *transport, const struct dev_ops *dev_ops,
 			const struct core_chan_ops *chan_ops);
 void ring_transport_close(struct eng_transport *transport);
 int ring_transport_wait_fd(struct eng_transport *transport);
 int ring_transport_arm(struct eng_transport *transport);
 void ring_transport_disarm(struct eng_transport *transport);
-/** core_chan_ops.call_room */
+/** Implements core_chan_ops.call_room. */
 size_t ring_transport_call_room(struct core_chan *chan, size_t len, uint32_t resp_max);
 
 int ring_life_attach(struct eng_conn *conn);

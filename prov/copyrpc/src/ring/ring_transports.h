@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What does ring/ offer to those who compose engines? Its transports, by device. */
+/* Ring transports by device, for the code that composes engines. */
 #ifndef RING_TRANSPORTS_H
 #define RING_TRANSPORTS_H
 
@@ -10,7 +10,10 @@ extern const struct eng_transport_ops ring_transport_shm;
 extern const struct eng_transport_ops ring_transport_mlx5;
 extern const struct eng_transport_ops ring_transport_verbs;
 
-/** The progress of an engine whose first transport is ring_transport_shm: its loop, called directly. */
+/**
+ * Runs the progress of an engine with ring_transport_shm as first transport, without indirect
+ * calls.
+ */
 void ring_shm_progress(struct core_engine *engine);
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a message get onto the ring? (docs/ring-protocol.md, sections 4 to 6)
+ * Send side of one ring connection: core_chan_ops.send, send_buf, call, reply_iov
+ * (docs/ring-protocol.md, sections 4 to 6). Called by core.
  *
- * The ops of core_chan.h, in steps: credit and room, a place (ring_tx_reserve.h), bytes (ring_tx_write.h), and
- * whether the batch leaves (ring_tx_leave.h), closed as ring_tx_close.h says. What joins a batch that is held
- * and stays so takes the second and third step only.
+ * Steps: check credit and space, reserve (ring_tx_reserve.h), write (ring_tx_write.h), flush by
+ * policy (ring_tx_leave.h), which closes the batch (ring_tx_close.h). Appending to a deferred batch
+ * that stays deferred takes the second and third step only.
  *
- * Shown by test/unit/ring/test_ring_tx.c, and test_ring_flow.c (two ends, millions of random steps, invariant
- * after each).
+ * Tested by test/unit/ring/test_ring_tx.c, and test_ring_flow.c (two ends, millions of random
+ * steps, invariant after each).
  */
 #ifndef RING_TX_H
 #define RING_TX_H
@@ -22,7 +23,7 @@
 #include "ring/ring_tx_write.h"
 #include "util/copy.h"
 
-/** core_chan_ops.send */
+/** Implements core_chan_ops.send. */
 RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 			     struct ring_conn *conn, const struct core_frame *frame, unsigned flags)
 {
@@ -41,16 +42,16 @@ RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_f
 	return 0;
 }
 
-/** Does such a message join a batch that is held and stays so? */
+/** Returns true if the message can be appended to a deferred batch that stays deferred. */
 RING_INLINE bool ring_tx_may_append(const struct ring_conn *conn, uint64_t packed, size_t len)
 {
 	uint64_t ext_len =
-		packed >> CORE_PACKED_EXT_SHIFT; /* with a flag nothing has room for it */
+		packed >> CORE_PACKED_EXT_SHIFT; /* Any flag makes this exceed every limit */
 
 	return conn->tx.flow.producer + wire_long_span(ext_len + len) < conn->tx.append_idle_end;
 }
 
-/** core_chan_ops.send_buf where it may: there is nothing to decide. */
+/** Implements core_chan_ops.send_buf after ring_tx_may_append returned true. Cannot fail. */
 RING_INLINE int ring_tx_append(const struct dev_link_ops *dev, struct ring_conn *conn,
 			       uint64_t packed, uint64_t ext0, uint64_t ext1, const void *buf,
 			       size_t len)
@@ -67,7 +68,7 @@ RING_INLINE int ring_tx_append(const struct dev_link_ops *dev, struct ring_conn 
 	return ring_tx_is_async(dev);
 }
 
-/** core_chan_ops.send_buf otherwise. */
+/** Implements core_chan_ops.send_buf in the general case. */
 RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				 struct ring_conn *conn, uint64_t packed, uint64_t ext0,
 				 uint64_t ext1, const void *buf, size_t len)
@@ -86,7 +87,7 @@ RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ri
 	return ring_tx_is_async(dev);
 }
 
-/** core_chan_ops.call: the operation word is the first four bytes of the payload. */
+/** Implements core_chan_ops.call. The operation word is the first four bytes of the payload. */
 RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 			     struct ring_conn *conn, const struct core_frame *frame,
 			     uint32_t resp_max, void *context)
@@ -120,8 +121,8 @@ RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 }
 
 /**
- * May this call or answer join the batch that is held, which then stays held? As ring_tx_append, but
- * that FI_MORE is known to hold.
+ * Returns true if a call or response can be appended to a deferred batch that stays deferred.
+ * Unlike ring_tx_may_append, the caller knows whether FI_MORE is set.
  */
 static inline bool ring_tx_may_append_call(const struct ring_tx *tx,
 					   const struct ring_flush_cfg *cfg, uint32_t span,
@@ -132,13 +133,14 @@ static inline bool ring_tx_may_append_call(const struct ring_tx *tx,
 		(!cfg->cheap && tx->flow.remote_consumer != tx->flush_start));
 }
 
-/** core_chan_ops.reply_iov: room was reserved when the credit was granted. */
+/** Implements core_chan_ops.reply_iov. The space was reserved when the credit was granted. */
 RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, struct core_call_ref ref,
 				  const struct iovec *iov, size_t iov_cnt, size_t len,
 				  unsigned flags)
 {
-	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE; /* and no allowance */
+	/* Response: no maximum response size in the upper half */
+	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE;
 	uint32_t span = wire_msg_span((uint32_t)len);
 	struct ring_flow *flow = &conn->tx.flow;
 	uint32_t reserve = wire_reservation(ref.resp_max);
@@ -147,7 +149,7 @@ RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct r
 	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	if (UTIL_UNLIKELY(conn->eng.err))
-		return 0; /* nobody waits for it any more */
+		return 0; /* The caller of a failed connection receives no response */
 	assert(flow->claimed >= reserve);
 	joins = ring_tx_may_append_call(&conn->tx, cfg, span, flags);
 	if (!joins) {
@@ -162,7 +164,7 @@ RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct r
 	return 0;
 }
 
-/** core_chan_ops.reply */
+/** Implements core_chan_ops.reply. */
 RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 			      struct ring_conn *conn, struct core_call_ref ref, const void *buf,
 			      size_t len)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a closed batch say, and how is it handed to the device? (docs/ring-protocol.md, sections 4 and 6)
+ * Closing and posting of batches (docs/ring-protocol.md, sections 4 and 6). Called by the send side
+ * and by progress.
  *
- * Closing writes the metadata: what we released, what we grant, how many messages follow; or says all that in the
- * immediate alone, where the device moves the bytes. What the device has no room for waits, in order.
+ * Closing writes the metadata: consumer position, grant, number of messages. Devices that move the
+ * bytes carry all of it in the immediate where possible. Posts for which the device has no space
+ * are queued in order.
  *
- * Functions of ring_tx_*.h take the device's ops as a compile-time constant and are inlined, so there is
- * one loop per device and no indirect call. They never block, allocate, or touch bytes that the peer has not
- * released.
+ * Functions of ring_tx_*.h take the device's ops as a compile-time constant and are inlined: one
+ * loop per device and no indirect call. They never block or allocate, and never touch bytes that
+ * the peer has not released.
  *
- * Shown by test/unit/ring/test_ring_tx_close.c.
+ * Tested by test/unit/ring/test_ring_tx_close.c.
  */
 #ifndef RING_TX_CLOSE_H
 #define RING_TX_CLOSE_H
@@ -21,13 +23,13 @@
 
 #define RING_INLINE static inline __attribute__((always_inline))
 
-/** Does the device move the bytes, so that what was sent arrives later? A constant. */
+/** Returns true if the device moves the bytes, so that messages arrive after the post. Constant. */
 RING_INLINE bool ring_tx_is_async(const struct dev_link_ops *dev)
 {
 	return dev->write_imm_ack;
 }
 
-/** Bytes that are closed and that the device has not taken. */
+/** Returns the closed bytes that the device has not accepted. */
 static inline uint64_t ring_tx_waiting(const struct ring_tx *tx)
 {
 	uint64_t len = 0;
@@ -38,7 +40,9 @@ static inline uint64_t ring_tx_waiting(const struct ring_tx *tx)
 	return len;
 }
 
-/** The peer is known to have released everything before `pos`; false: it cannot have. */
+/**
+ * Records that the peer has released everything before `pos`. Returns false if that is impossible.
+ */
 static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 {
 	uint64_t advance = pos - tx->flow.remote_consumer;
@@ -48,7 +52,8 @@ static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 		sent -= ring_tx_waiting(tx);
 	if (UTIL_UNLIKELY(advance > sent))
 		return (int64_t)advance <
-		       0; /* merely old: a READ and a batch overtake each other */
+		       /* A stale position is ignored: a READ and a batch may overtake each other */
+		       0;
 	if (UTIL_UNLIKELY(pos & (WIRE_ALIGN - 1)))
 		return false;
 	tx->flow.remote_consumer = pos;
@@ -57,7 +62,7 @@ static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 	return true;
 }
 
-/** Hands a closed batch or marker to the device, behind those that wait already. */
+/** Posts a closed batch or marker, behind the queued ones. */
 RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *conn,
 			      struct ring_post post)
 {
@@ -71,7 +76,7 @@ RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *
 	ring_conn_mark(conn);
 }
 
-/** Tries again what the device had no room for. */
+/** Posts the queued batches and markers as far as the device has space. */
 RING_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -84,7 +89,7 @@ RING_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn
 	memmove(tx->posts, tx->posts + done, tx->post_cnt * sizeof(tx->posts[0]));
 }
 
-/** All of the metadata but the link's own word. */
+/** Writes the metadata except the link word. */
 RING_INLINE void ring_tx_write_meta(struct wire_meta *meta, uint64_t consumer, uint64_t grant,
 				    uint32_t count)
 {
@@ -94,7 +99,7 @@ RING_INLINE void ring_tx_write_meta(struct wire_meta *meta, uint64_t consumer, u
 	meta->reserved = 0;
 }
 
-/** Writes metadata at `pos`: what we released, what we grant, how many messages follow. */
+/** Writes metadata at `pos`: consumer position, grant, number of messages. */
 RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t count)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -110,7 +115,7 @@ RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t cou
 	tx->flow.granted += grant;
 }
 
-/** Bytes of a closed batch that travel: not the padding behind a lone message. */
+/** Returns the bytes of a closed batch to transmit: without the padding behind a single message. */
 static inline uint32_t ring_tx_sent_len(const struct ring_tx *tx, uint64_t off, uint32_t len,
 					uint32_t msg_cnt)
 {
@@ -123,7 +128,7 @@ static inline uint32_t ring_tx_sent_len(const struct ring_tx *tx, uint64_t off, 
 	return WIRE_META_LEN + WIRE_HDR_LEN + body;
 }
 
-/** May the metadata of the open batch, should it close now, go into its immediate? */
+/** Returns true if a short immediate can replace the metadata of the open batch, closed now. */
 static inline bool ring_tx_is_short(const struct ring_conn *conn)
 {
 	const struct ring_tx *tx = &conn->tx;
@@ -133,7 +138,7 @@ static inline bool ring_tx_is_short(const struct ring_conn *conn)
 	       tx->flow.producer - tx->flush_start <= WIRE_IMM_UNITS_MAX * WIRE_ALIGN;
 }
 
-/** Says in the open batch's metadata, or in its immediate alone, what it tells: how it leaves. */
+/** Writes the open batch's metadata, or encodes it in the immediate. Returns the post. */
 RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -156,7 +161,7 @@ RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct
 	return post;
 }
 
-/** Posts the batch before flush_start so that its end is told: false, it was not posted. */
+/** Posts the batch that ends at flush_start with an ack. Returns false if it was not posted. */
 RING_INLINE bool ring_tx_post_asking(const struct dev_link_ops *dev, struct ring_conn *conn,
 				     struct ring_post post)
 {
@@ -170,13 +175,16 @@ RING_INLINE bool ring_tx_post_asking(const struct dev_link_ops *dev, struct ring
 	return true;
 }
 
-/** Posts the batch before flush_start; whoever waits for its arrival will hear of it. */
+/**
+ * Posts the batch that ends at flush_start. Requests an ack or watches the batch if its arrival is
+ * awaited.
+ */
 RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_conn *conn,
 				    struct ring_post post, uint32_t msg_cnt)
 {
 	if (ring_tx_is_async(dev) && conn->ack.awaited) {
 		conn->ack.awaited = false;
-		/* Of what was held, core has said whether somebody waits. */
+		/* For a deferred batch core has already set `awaited`. */
 		if (!conn->ack.fresh && ring_ack_is_idle(conn)) {
 			ring_tx_post(dev, conn, post);
 			return;
@@ -203,7 +211,9 @@ RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn 
 	ring_tx_post_batch(dev, conn, post, msg_cnt);
 }
 
-/** Posts a marker at the producer and moves to the next lap. There is at least 32 bytes of this one. */
+/**
+ * Posts a marker at the producer and moves to the next lap. At least 32 bytes of this lap remain.
+ */
 RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When does the open batch leave, and what leaves without a message? (docs/ring-protocol.md, section 4)
+ * Flush of batches by policy, and control information without a message (docs/ring-protocol.md,
+ * section 4). Called by the send side after each append and by progress.
  *
- * ring_flush.h has the policy. What is held leaves with the next progress call at the latest, which also tells
- * what no message carried: what was released, and what is granted.
+ * ring_flush.h has the policy. A deferred batch leaves with the next progress call at the latest,
+ * which also advertises released bytes and grants that no message carried.
  *
- * Shown by test/unit/ring/test_ring_tx_leave.c.
+ * Tested by test/unit/ring/test_ring_tx_leave.c.
  */
 #ifndef RING_TX_LEAVE_H
 #define RING_TX_LEAVE_H
@@ -15,9 +16,10 @@
 #include "ring/ring_tx_reserve.h"
 
 /**
- * Has the peer something of ours that it has not released? Looks once per batch, it costs a line; and
- * only where the link answers at once: elsewhere the answer would be a round trip late. Nor behind a batch that
- * was full: the peer has hardly seen it, and is about to write that line.
+ * Returns true if the peer holds unreleased bytes. Reads the consumer word once per batch, since it
+ * costs a cache line, and only where the link returns it at once: elsewhere the value is a round
+ * trip late. Does not read it behind a full batch: the peer has hardly seen that one and is about
+ * to write the line.
  */
 RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				   struct ring_conn *conn)
@@ -31,8 +33,8 @@ RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct 
 }
 
 /**
- * How far a batch that is held may grow before anybody has to think again. It is compared by value, so not in the
- * upper half of all positions, where what is added to one may be a small number.
+ * Returns the limit for append_end. The limit is compared by value, so it is 0 in the upper half of
+ * all positions, where a sum may overflow.
  */
 static inline uint64_t ring_tx_append_end(const struct ring_flush_cfg *cfg,
 					  const struct ring_tx *tx)
@@ -47,7 +49,7 @@ static inline uint64_t ring_tx_append_end(const struct ring_flush_cfg *cfg,
 	return end < by_room ? end : by_room;
 }
 
-/** Leaves the open batch to the progress call, or to what makes it long enough. */
+/** Defers the open batch to the progress call, or until it is full. */
 RING_INLINE void ring_tx_defer(const struct ring_flush_cfg *cfg, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -59,7 +61,7 @@ RING_INLINE void ring_tx_defer(const struct ring_flush_cfg *cfg, struct ring_con
 	ring_conn_mark(conn);
 }
 
-/** ring_tx.single_room, where no batch is open. */
+/** Returns the value for single_room. No batch is open. */
 static inline uint64_t ring_tx_single_room(const struct ring_conn *conn)
 {
 	const struct ring_tx *tx = &conn->tx;
@@ -72,7 +74,10 @@ static inline uint64_t ring_tx_single_room(const struct ring_conn *conn)
 	return by_wrap < (uint64_t)by_room ? by_wrap : (uint64_t)by_room;
 }
 
-/** A batch has left with its last message. Two in a row: the next ones will be like them. */
+/**
+ * Handles a batch that left with its last message. After two in a row, single_room is set: the next
+ * ones are likely alike.
+ */
 RING_INLINE void ring_tx_left(struct ring_conn *conn)
 {
 	if (conn->tx.left)
@@ -80,7 +85,7 @@ RING_INLINE void ring_tx_left(struct ring_conn *conn)
 	conn->tx.left = true;
 }
 
-/** Lets the batch go or leaves it to the progress call. */
+/** Flushes the open batch or defers it. */
 RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 					 const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 					 unsigned flags)
@@ -90,14 +95,16 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 
 	if (ring_tx_is_async(dev)) {
 		conn->ack.fresh = !(flags & CORE_SEND_NOW);
-		conn->ack.awaited = true; /* perhaps; of what joins it, nobody asks here */
+		/* Assumed; core does not call `await` for appended messages */
+		conn->ack.awaited = true;
 	}
 	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flush_start, tx->flow.producer,
 				       flags & CORE_SEND_MORE, in_flight) &&
 			!tx->post_cnt)) {
 		tx->filled = tx->msg_cnt > 1 &&
 			     ring_flush_is_full(cfg, tx->flush_start, tx->flow.producer);
-		assert(!tx->filled || !util_list_is_empty(&conn->dirty_link)); /* it was held */
+		/* The batch was deferred */
+		assert(!tx->filled || !util_list_is_empty(&conn->dirty_link));
 		ring_tx_close(dev, conn);
 		if (!ring_tx_is_async(dev))
 			ring_tx_left(conn);
@@ -108,7 +115,10 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 		conn->ack.fresh = false;
 }
 
-/** A batch without messages (or a marker, at the end of a lap): tells consumer and grant. */
+/**
+ * Sends a batch without messages, or a marker at the end of a lap: advertises consumer and grant.
+ * Returns false if there is no space.
+ */
 RING_INLINE bool ring_tx_credit_only(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -125,9 +135,9 @@ RING_INLINE bool ring_tx_credit_only(const struct dev_link_ops *dev, struct ring
 }
 
 /**
- * Are there bytes that might not have arrived? Where the device moves them, a READ behind them tells:
- * it comes back when they are placed. For fi_close, which asks until there are none; the peer is
- * told what we have taken in, so that it knows of its own messages before it hears goodbye.
+ * Returns true while bytes may not have arrived. fi_close polls it. Where the device moves the
+ * bytes, a READ behind them reports their arrival. Also advertises the consumer position, so that
+ * the peer completes its own messages before it receives the disconnect.
  */
 RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
@@ -147,14 +157,14 @@ RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_con
 	return true;
 }
 
-/** Has the peer something to hear that no message carries? */
+/** Returns true if released bytes or a grant must be advertised without a message. */
 static inline bool ring_tx_control_due(const struct ring_conn *conn)
 {
 	return conn->rx.consumer - conn->rx.advertised > RING_UNADVERTISED_MAX(conn->rx.len) ||
 	       ring_flow_grant_due(&conn->tx.flow);
 }
 
-/** What a progress call does for a marked connection: true when nothing is left to do. */
+/** Flushes a dirty connection. Returns true if nothing is left to do. */
 RING_INLINE bool ring_tx_progress(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Is there room for a message, and where? (docs/ring-protocol.md, section 5)
+ * Admission and reservation of ring space for a message (docs/ring-protocol.md, section 5). Called
+ * by the send side before it writes.
  *
- * Admission: what it moves, with what is skipped at the end of a lap, against what the peer has released; who
- * finds too little looks at the consumer word. Then an open batch with that many contiguous bytes, behind a marker
- * if it must.
+ * Admission compares the bytes that the message moves, including those skipped at the end of a lap,
+ * with the bytes that the peer has released; if there are too few, it reads the consumer word.
+ * Reservation provides an open batch with that many contiguous bytes, behind a marker if needed.
  *
- * Shown by test/unit/ring/test_ring_tx_reserve.c.
+ * Tested by test/unit/ring/test_ring_tx_reserve.c.
  */
 #ifndef RING_TX_RESERVE_H
 #define RING_TX_RESERVE_H
@@ -14,7 +15,7 @@
 #include "ring/ring_flush.h"
 #include "ring/ring_tx_close.h"
 
-/** Opens a batch where the producer stands (the caller saw that it fits before the end). */
+/** Opens a batch at the producer. The caller has checked that it fits before the end. */
 RING_INLINE void ring_tx_open(const struct dev_link_ops *dev, struct ring_tx *tx)
 {
 	tx->flush_start = tx->flow.producer;
@@ -25,7 +26,7 @@ RING_INLINE void ring_tx_open(const struct dev_link_ops *dev, struct ring_tx *tx
 		tx->single_room = 0;
 }
 
-/** Bytes that a message of `span` moves in all: metadata, skip, itself. */
+/** Returns the bytes that a message of `span` moves: metadata, skip, itself. */
 static inline uint64_t ring_tx_move(const struct ring_tx *tx, uint64_t span)
 {
 	if (tx->open && !ring_must_wrap(tx->flow.producer, span, tx->len))
@@ -33,7 +34,7 @@ static inline uint64_t ring_tx_move(const struct ring_tx *tx, uint64_t span)
 	return ring_move(tx->flow.producer, WIRE_META_LEN + span, tx->len);
 }
 
-/** Makes an open batch with `span` contiguous bytes at the producer, wrapping if it must. */
+/** Provides an open batch with `span` contiguous bytes at the producer; wraps if needed. */
 RING_INLINE void ring_tx_reserve_cold(const struct dev_link_ops *dev, struct ring_conn *conn,
 				      uint64_t span)
 {
@@ -61,7 +62,7 @@ RING_INLINE void ring_tx_reserve(const struct dev_link_ops *dev, struct ring_con
 		ring_tx_open(dev, tx);
 }
 
-/** Closes the open batch if a message of `span` bytes does better in a packet of its own. */
+/** Closes the open batch if a message of `span` bytes costs fewer packets in a batch of its own. */
 RING_INLINE void ring_tx_end_packet(const struct dev_link_ops *dev,
 				    const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				    uint64_t span)
@@ -77,7 +78,10 @@ RING_INLINE void ring_tx_end_packet(const struct dev_link_ops *dev,
 		ring_tx_close(dev, conn);
 }
 
-/** Starts a READ of the peer's consumer word: 1 and *pos, 0 and DEV_EV_READ follows, -FI_EAGAIN. */
+/**
+ * Starts a READ of the peer's consumer word. Returns 1 and *pos, 0 if DEV_EV_READ follows, or
+ * -FI_EAGAIN.
+ */
 RING_INLINE int ring_tx_read_start(const struct dev_link_ops *dev, struct ring_conn *conn,
 				   uint64_t *pos)
 {
@@ -91,7 +95,7 @@ RING_INLINE int ring_tx_read_start(const struct dev_link_ops *dev, struct ring_c
 	return ret;
 }
 
-/** Asks the device how far the peer got: true if there is news now. */
+/** Reads the consumer word. Returns true if the position advanced. */
 RING_INLINE bool ring_tx_read_consumer(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	uint64_t before = conn->tx.flow.remote_consumer;
@@ -106,7 +110,9 @@ RING_INLINE bool ring_tx_read_consumer(const struct dev_link_ops *dev, struct ri
 	return conn->tx.flow.remote_consumer != before;
 }
 
-/** May a message (not a reply) of `span` bytes go? Looks at the consumer word before it says no. */
+/**
+ * Returns true if a message (not a response) of `span` bytes fits. Reads the consumer word if not.
+ */
 RING_INLINE bool ring_tx_admit(const struct dev_link_ops *dev, struct ring_conn *conn,
 			       uint64_t span)
 {

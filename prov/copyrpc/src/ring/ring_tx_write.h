@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which bytes does a message become?
+ * Encoding of messages: header, extension and payload, at the producer of an open batch. Called by
+ * the send side after reservation.
  *
- * Header, extension, payload, at the producer of an open batch, where there is room for them.
- *
- * Shown by test/unit/ring/test_ring_tx_write.c.
+ * Tested by test/unit/ring/test_ring_tx_write.c.
  */
 #ifndef RING_TX_WRITE_H
 #define RING_TX_WRITE_H
@@ -17,9 +16,9 @@
 #include "util/copy.h"
 
 /*
- * What was just written in small pieces must not be read back in larger ones: the load would wait
- * until those stores have left the store buffer, on every message. So the header goes out field by
- * field, and the usual extension (tag, 32 bits of data) as the two words that core/ wrote.
+ * Bytes written in small pieces must not be read back in larger ones: the load would stall until
+ * those stores have left the store buffer, on every message. The header is therefore written field
+ * by field, and the usual extension (tag, 32 bits of data) as the two words that core wrote.
  */
 static inline void ring_tx_write_hdr(uint8_t *dst, struct wire_hdr hdr)
 {
@@ -38,7 +37,7 @@ static inline void ring_tx_write_ext(uint8_t *dst, const struct core_frame *fram
 	memcpy(dst + 8, &frame->ext[1], 4);
 }
 
-/** Writes header, extension and payload at the producer; the batch is open. */
+/** Writes header, extension and payload at the producer. The batch is open. */
 RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t span,
 			       const struct core_frame *frame)
 {
@@ -48,7 +47,7 @@ RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t
 	dst += WIRE_HDR_LEN;
 	ring_tx_write_ext(dst, frame);
 	dst += frame->ext_len;
-	if (UTIL_LIKELY(frame->len && frame->iov_cnt == 1)) /* without bytes iov may be NULL */
+	if (UTIL_LIKELY(frame->len && frame->iov_cnt == 1)) /* Without bytes iov may be NULL */
 		util_copy(dst, (const uint8_t *)frame->iov[0].iov_base + frame->iov_off,
 			  frame->len);
 	else if (frame->len)
@@ -57,7 +56,7 @@ RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t
 	tx->msg_cnt++;
 }
 
-/** Writes a response, as ring_tx_write does. */
+/** Writes a response at the producer. The batch is open. */
 RING_INLINE void ring_tx_write_reply(struct ring_tx *tx, uint64_t hdr, const struct iovec *iov,
 				     size_t iov_cnt, uint32_t len, uint32_t span)
 {
@@ -74,8 +73,8 @@ RING_INLINE void ring_tx_write_reply(struct ring_tx *tx, uint64_t hdr, const str
 }
 
 /**
- * The header of a message of one buffer, and its extension in two words: where the buffer's bytes go. hdr:
- * call_id, and the allowance in its upper half.
+ * Writes the header of a message of one buffer, and its extension as two words. Returns the address
+ * for the buffer's bytes. hdr: call_id, and the maximum response size in its upper half.
  */
 RING_INLINE uint8_t *ring_tx_write_head_at(uint8_t *dst, uint64_t hdr, uint64_t ext0, uint64_t ext1,
 					   uint64_t ext_len, size_t len)
@@ -84,12 +83,12 @@ RING_INLINE uint8_t *ring_tx_write_head_at(uint8_t *dst, uint64_t hdr, uint64_t 
 
 	memcpy(dst, &hdr, sizeof(hdr));
 	memcpy(dst + 8, &hdr_len, sizeof(hdr_len));
-	memcpy(dst + WIRE_HDR_LEN, &ext0, sizeof(ext0));     /* both within the first 32 bytes, */
+	memcpy(dst + WIRE_HDR_LEN, &ext0, sizeof(ext0));     /* Both within the first 32 bytes, */
 	memcpy(dst + WIRE_HDR_LEN + 8, &ext1, sizeof(ext1)); /* and 0 beyond ext_len */
 	return dst + WIRE_HDR_LEN + ext_len;
 }
 
-/** The same at the producer. */
+/** Writes header and extension at the producer, like ring_tx_write_head_at. */
 RING_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, uint64_t ext0,
 					uint64_t ext1, uint64_t ext_len, size_t len)
 {
@@ -97,7 +96,10 @@ RING_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, 
 				     ext1, ext_len, len);
 }
 
-/** Writes a message of one buffer, as ring_tx_write does; hdr as above. */
+/**
+ * Writes a message of one buffer at the producer. The batch is open. hdr: see
+ * ring_tx_write_head_at.
+ */
 RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ext0, uint64_t ext1,
 				   uint64_t ext_len, const void *buf, size_t len, uint64_t span)
 {
@@ -106,7 +108,10 @@ RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ex
 	tx->msg_cnt++;
 }
 
-/** memcpy as the last thing that a function does, which returns `ret`: it needs no frame then. */
+/**
+ * Copies as the last step of a function that returns `ret`. The tail call spares the function a
+ * frame.
+ */
 static __attribute__((noinline, unused)) int ring_tx_copy_long(void *dst, const void *src,
 							       size_t len, int ret)
 {
