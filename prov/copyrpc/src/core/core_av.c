@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How is an address kept in 28 bytes, and found again?
+ * Address vector. See core_av.h.
  *
- * Entry i stands in block i / 64; a block's word of used bits finds the lowest free index. The
- * hash is open addressing over 32-bit numbers (index + 1, 0: free), linear probing, at most three
- * quarters full; erasing closes the gap.
+ * Entry i is in block i / 64. A word of used bits per block finds the lowest free index. Blocks,
+ * not one array: doubling an array would cost twice the memory just after it grew.
  *
- * Why blocks and not one array: doubling an array would cost twice the memory just after it grew.
+ * The hash is open addressing over 32-bit numbers (index + 1, 0: free) with linear probing, at most
+ * three quarters full. Erasing closes the gap.
  *
- * Shown by test/unit/core/test_core_av.c.
+ * Tested by test/unit/core/test_core_av.c.
  */
 #include "core/core_av.h"
 
@@ -22,7 +22,7 @@
 #define CORE_AV_BLOCK    64u
 #define CORE_AV_MAX      (UINT32_MAX - CORE_AV_BLOCK) /* index + 1 is a 32-bit number */
 #define CORE_AV_HASH_MIN 16u
-#define CORE_AV_HINT_MAX 4096u /* a larger hint is believed when the addresses come */
+#define CORE_AV_HINT_MAX 4096u /* the table grows on insert beyond this */
 
 enum core_av_family {
 	CORE_AV_IN4 = 4,
@@ -86,7 +86,7 @@ static int core_av_pack6(struct core_av_entry *e, const struct sockaddr_in6 *in6
 	return e->port_be ? 0 : -FI_EINVAL;
 }
 
-/* The copy keeps a caller's oddly aligned bytes harmless. */
+/* Packs an address, copied because the caller's bytes may be misaligned. */
 static int core_av_pack(struct core_av_entry *e, const struct sockaddr *addr)
 {
 	struct sockaddr_in in;
@@ -142,9 +142,9 @@ static uint64_t core_av_hash(const struct core_av_entry *e)
 			   (uint64_t)e->scope << 32 | (uint64_t)e->port_be << 8 | e->family);
 }
 
-/* --- the way back --------------------------------------------------------------------------- */
+/* --- hash --------------------------------------------------------------------------------- */
 
-/* The slot that holds the number of `e`, or the free one where it would go. */
+/* Returns the slot with the number of `e`, or the free one to put it in. */
 static uint32_t *core_av_probe(const struct core_av *av, const struct core_av_entry *e)
 {
 	size_t i = core_av_hash(e) & av->hash_mask;
@@ -224,7 +224,7 @@ static int core_av_block_add(struct core_av *av)
 	return 0;
 }
 
-/* The lowest index that is not in use; it stays free until core_av_use. */
+/* Finds the lowest index not in use. It stays free until core_av_use. */
 static int core_av_lowest_free(struct core_av *av, uint64_t *idx)
 {
 	int ret;
@@ -280,7 +280,7 @@ void core_av_close(struct core_av *av)
 	free(av);
 }
 
-/* Another reference to an address that is known. */
+/* Adds a reference to a known address. */
 static int core_av_get(struct core_av *av, uint64_t idx)
 {
 	struct core_av_entry *e = core_av_entry(av, idx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connected endpoints: see core_conn.h. */
+/* Connected endpoints. See core_conn.h. */
 #include "core/core_conn.h"
 
 #include <assert.h>
@@ -119,7 +119,7 @@ void core_conn_on_accepted(struct core_ep *ep, const struct sockaddr *addr, cons
 {
 	struct core_conn *conn = ep->conn;
 
-	(void)addr; /* on_up will say it */
+	(void)addr; /* on_up passes the address */
 	conn->data_len = len < CORE_CONN_DATA_MAX ? len : CORE_CONN_DATA_MAX;
 	if (conn->data_len)
 		memcpy(conn->data, data, conn->data_len);

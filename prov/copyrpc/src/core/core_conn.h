@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What makes an endpoint a connected one (FI_EP_MSG)?
+ * Connected endpoint (FI_EP_MSG): the state behind core_ep.conn. Called by ofi/conn and core_peer.
  *
- * A core_conn that core_ep.conn points at. Such an endpoint has one peer, in no address vector: addresses
- * of transfers do not count, and index 0 finds it as fast as any. It is connected once:
+ * A connected endpoint has one peer, at index 0 and in no address vector: addresses of transfers
+ * are not used. It is connected once:
  *
- *   IDLE --dial, answer--> CALLING --on_up--> UP --on_down, shutdown--> OVER
- *                             \--on_refused, on_connect_failed--------> OVER
+ *   IDLE --connect, accept--> CONNECTING --on_up--> UP --on_down, shutdown--> CLOSED
+ *                                \--on_refused, on_connect_failed-----------> CLOSED
  *
- * Receives may be posted in any state; sends before UP end with -FI_ENOTCONN, after it with
- * -FI_ESHUTDOWN. When it is over what had arrived was delivered, then posted receives end with
- * FI_ECANCELED, then the owner is told. All under the domain's lock, but for ops->news.
+ * Receives may be posted in any state. Sends fail with -FI_ENOTCONN before UP and with
+ * -FI_ESHUTDOWN after it. When the connection closes, what had arrived was delivered. Posted
+ * receives then end with FI_ECANCELED, and the owner is notified. All runs under the domain's lock,
+ * except ops->event.
  *
- * Shown by test/unit/core/test_core_conn.c.
+ * Tested by test/unit/core/test_core_conn.c.
  */
 #ifndef CORE_CONN_H
 #define CORE_CONN_H
@@ -24,27 +25,29 @@
 
 #include "core/core_chan.h"
 
-#define CORE_CONN_DATA_MAX 512u /* bytes that question and answer may carry */
+#define CORE_CONN_DATA_MAX 512u /* bytes of user data in a request or a reply */
 
 struct cm_connreq;
 
 enum core_conn_state {
 	CORE_CONN_IDLE,       /* never used */
-	CORE_CONN_CONNECTING, /* being made, from either end */
+	CORE_CONN_CONNECTING, /* handshake in progress, started by either end */
 	CORE_CONN_UP,
-	CORE_CONN_CLOSED, /* it has ended, or was never made */
+	CORE_CONN_CLOSED, /* ended, or failed to connect */
 	CORE_CONN_STATE_CNT,
 };
 
-/** What its owner is told, once each at most. */
+/** Events for the owner, each at most once. */
 struct core_conn_ops {
-	/* `data`: what the listener's application said; empty at the listener itself. */
+	/* `data`: user data of the listener's reply; empty at the listener. */
 	void (*connected)(void *ctx, const void *data, size_t len);
-	/* It could not be made: -FI_E*, and what the listener's application said. */
+	/* Connect failed with -FI_E*. `data`: user data of the listener's reply. */
 	void (*failed)(void *ctx, int err, const void *data, size_t len);
-	/* Either end has ended it, or the peer has died. */
+	/* Either end shut down, or the peer has died. */
 	void (*ended)(void *ctx);
-	/* Progress has something to tell. From the control thread, without the domain's lock. */
+	/*
+	 * Progress would deliver an event. Called by the control thread, without the domain's lock.
+	 */
 	void (*news)(void *ctx);
 };
 
@@ -54,39 +57,42 @@ struct core_conn {
 	enum core_conn_state state;
 	struct core_ep *ep;
 	struct core_peer *peer;
-	struct sockaddr_storage
-		addr; /* the other end: what was dialled, or who has called; ss_family 0: not known yet */
+	/* other end: address passed to connect, or of the requester; ss_family 0: not known yet */
+	struct sockaddr_storage addr;
 	size_t data_len;
 	uint8_t data[CORE_CONN_DATA_MAX];
 };
 
 bool core_conn_may(enum core_conn_state from, enum core_conn_state to);
 
-/** Part of core_ep_open: 0 or -FI_ENOMEM. */
+/** Opens the connection, as part of core_ep_open. Returns 0 or -FI_ENOMEM. */
 int core_conn_open(struct core_conn *conn, struct core_ep *ep);
-/** Undoes it before anything was done with the endpoint. */
+/** Undoes core_conn_open before the endpoint was used. */
 void core_conn_close(struct core_conn *conn);
 
-/** Calls the listener at `addr`: 0 or -FI_E*. -FI_EISCONN: it has been used before. */
+/**
+ * Connects to the listener at `addr`. Returns 0, -FI_EISCONN if the endpoint was used before, or
+ * -FI_E*.
+ */
 int core_conn_connect(struct core_conn *conn, const struct sockaddr *addr, const void *data,
 		      size_t len);
-/** Says yes to a call, as cm_connreq_accept. */
+/** Accepts a connection request, see cm_connreq_accept. */
 int core_conn_accept(struct core_conn *conn, struct cm_connreq *call, const void *data, size_t len);
 /**
- * Ends it, if it has not ended: what has not completed ends with FI_ECANCELED, and the owner is told as
- * if the peer had done it. -FI_ENOTCONN: it was never up.
+ * Shuts down the connection: open operations end with FI_ECANCELED, and the owner is notified as if
+ * the peer had shut down. Returns 0, also if already closed, or -FI_ENOTCONN if never up.
  */
 int core_conn_shutdown(struct core_conn *conn);
 
-/** True while accepted messages have not left for good. */
+/** Returns true while accepted messages may be lost by a close. */
 bool core_conn_is_busy(const struct core_conn *conn);
 
-/** What a send is told while it is not up. */
+/** Returns the error of a send while not up. */
 int core_conn_refusal(const struct core_conn *conn);
-/** After a receive was posted: a connection that is over keeps none. */
+/** Called after a receive was posted: a closed connection cancels it. */
 void core_conn_posted(struct core_conn *conn);
 
-/** Up-calls of the engine, and what core_peer.c makes of the others. */
+/** Up-calls of the engine; core_peer.c forwards the last two. */
 void core_conn_on_accepted(struct core_ep *ep, const struct sockaddr *addr, const void *data,
 			   size_t len);
 void core_conn_on_refused(struct core_ep *ep, int err, const void *data, size_t len);

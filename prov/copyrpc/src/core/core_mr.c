@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory regions and their table: see core_mr.h. */
+/* Memory regions and their table. See core_mr.h. */
 #include "core/core_mr.h"
 
 #include <rdma/fi_domain.h>
@@ -25,7 +25,10 @@ void core_mr_table_fini(struct core_mr_table *table)
 	pthread_mutex_destroy(&table->use_lock);
 }
 
-/** Keys are often small numbers or addresses: the upper bits of the product depend on all of them. */
+/**
+ * Returns the slot of a key. Keys are often small numbers or addresses: the upper bits of the
+ * product depend on all bits of the key.
+ */
 static struct core_mr **core_mr_slot(const struct core_mr_table *table, uint64_t key)
 {
 	return &table->slots[(key * 0x9E3779B97F4A7C15u >> 32) & (table->slot_cnt - 1)];
@@ -50,7 +53,7 @@ static void core_mr_link(struct core_mr_table *table, struct core_mr *mr)
 	*slot = mr;
 }
 
-/** Room for one more: twice the slots when there are as many regions. */
+/** Makes room for one more region: doubles the slots when there are as many regions. */
 static int core_mr_table_grow(struct core_mr_table *table)
 {
 	uint64_t old_cnt = table->slot_cnt, cnt = old_cnt ? 2 * old_cnt : CORE_MR_SLOTS_MIN;
@@ -128,7 +131,7 @@ void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
 	pthread_mutex_unlock(&dom->mrs->use_lock);
 }
 
-/** Where in the region is it? 0 and *off, or -FI_E*. */
+/** Finds and checks the region of an access. Returns 0 and the offset in the region, or -FI_E*. */
 static int core_mr_locate(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len,
 			  uint64_t access, struct core_mr **out, uint64_t *off)
 {
@@ -138,7 +141,7 @@ static int core_mr_locate(struct core_dom *dom, uint64_t key, uint64_t addr, siz
 		return -FI_EKEYREJECTED;
 	if (access & ~mr->access)
 		return -FI_EACCES;
-	/* Each compares with what is left: no sum that could wrap. */
+	/* Each compares with the rest: no sum that could wrap. */
 	if (addr < mr->base || addr - mr->base > mr->len || len > mr->len - (addr - mr->base))
 		return -FI_EINVAL;
 	*off = addr - mr->base;

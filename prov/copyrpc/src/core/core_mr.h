@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which memory of ours may a peer reach, and under which name?
+ * Memory regions that peers may access, and their table by key. Called by ofi/domain and rma.
  *
- * A region is a run of buffers that peers see as one: bytes [base, base + len) under a key. base is
- * the virtual address of the first buffer, or 0 where peers count from the region's beginning.
- * Regions that grant something to peers are in the domain's table, one per key; core_mr_reach
- * is the only way from what a peer asked to memory, and checks key, rights and bounds.
+ * A region is a list of buffers that peers access as one: bytes [base, base + len) under a key.
+ * base is the virtual address of the first buffer, or 0 where peers use offsets. Regions that grant
+ * access to peers are in the domain's table, one per key. core_mr_reach_iov is the only way from a
+ * peer's request to memory. It checks key, rights and bounds.
  *
- * What it gives is good until the caller returns to progress: a region may be closed then. A
- * transfer that goes on (a device moves the bytes) counts itself in `users` and is waited for
- * by who closes the region.
+ * Its result is valid until the caller returns to progress: a region may be closed then. A longer
+ * transfer (a device moves the bytes) counts in `users`, and a close of the region waits for it.
  *
- * Owner: the registrar embeds core_mr and frees it after core_mr_remove. Where core domains share a
- * table, who changes it or waits for users holds the locks of all of them, who reaches for memory
- * that of his own; users and exposures have a lock of their own besides. Shown by
- * test/unit/core/test_core_mr.c.
+ * The registrar embeds core_mr and frees it after core_mr_remove. Where core domains share a table,
+ * a change and a wait for users take the locks of all of them, a lookup takes one. `users` and
+ * `exposures` have a lock of their own.
+ *
+ * Tested by test/unit/core/test_core_mr.c.
  */
 #ifndef CORE_MR_H
 #define CORE_MR_H
@@ -34,13 +34,13 @@ struct core_dom;
 
 struct core_mr {
 	uint64_t key;
-	uint64_t
-		access; /* FI_REMOTE_READ, FI_REMOTE_WRITE: what peers may do; others mean nothing */
-	uint64_t base;  /* peers' name of the first byte */
-	uint64_t len;   /* sum of iov */
-	struct core_cntr *remote_read;  /* counts accesses of peers that have ended, or NULL */
-	struct core_cntr *remote_write; /* the same */
-	uint32_t users;                 /* transfers under way that device or kernel carry out */
+	/* access of peers: FI_REMOTE_READ, FI_REMOTE_WRITE; other bits are ignored */
+	uint64_t access;
+	uint64_t base;                  /* address of the first byte for peers */
+	uint64_t len;                   /* sum of iov */
+	struct core_cntr *remote_read;  /* counts ended accesses of peers, or NULL */
+	struct core_cntr *remote_write; /* counts ended accesses of peers, or NULL */
+	uint32_t users;                 /* transfers in progress by device or kernel */
 	struct util_list exposures;     /* core_rma_deferred.mr_link */
 	bool listed;                    /* in the table */
 	struct core_mr *next;           /* in the table's slot */
@@ -54,36 +54,39 @@ struct core_mr_table {
 	uint64_t slot_cnt;
 	uint64_t cnt;
 	uint64_t next_key;
-	pthread_mutex_t
-		use_lock; /* guards users and exposures of all regions; the innermost lock */
+	pthread_mutex_t use_lock; /* guards users and exposures of all regions; innermost lock */
 };
 
 void core_mr_table_init(struct core_mr_table *table);
-/** No region is left in it. */
+/** Frees the table, which is empty. */
 void core_mr_table_fini(struct core_mr_table *table);
 
 /**
- * Enters a region (all but next, listed, users are set) if peers may do anything with it. With prov_key
- * the key is chosen here. 0, -FI_ENOKEY (another region has it), -FI_ENOMEM.
+ * Adds a region to the table if it grants access to peers. The caller set all but next, listed and
+ * users. With prov_key the key is chosen here. Returns 0, -FI_ENOKEY if another region has the key,
+ * or -FI_ENOMEM.
  */
 int core_mr_add(struct core_dom *dom, struct core_mr *mr, bool prov_key);
-/** No peer finds it any more. Its `users` may still be under way. */
+/** Removes a region from the table. Its `users` may still be in progress. */
 void core_mr_remove(struct core_dom *dom, struct core_mr *mr);
-/** A transfer begins, or ends: counted in `users`, and in `exposures` with this link (NULL: not). */
+/**
+ * Begins or ends a transfer: counts it in `users`, and links `exposure` in `exposures` (NULL: does
+ * not).
+ */
 void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *exposure);
 void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
 		   struct util_list *exposure);
 
-/**
- * [addr, addr + len) of the region `key`, as a peer asked, if it grants all of `access`
- * (FI_REMOTE_READ, FI_REMOTE_WRITE) and *ptr, one stretch of memory, if the buffers allow.
- * 0, -FI_EKEYREJECTED (no such key), -FI_EACCES (rights), -FI_EINVAL (bounds, or it is not one
- * stretch); nothing is written then. *mr stays the registrar's.
- */
+/** Variant of core_mr_reach_iov for one contiguous buffer; -FI_EINVAL if there are more. */
 int core_mr_reach(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len, uint64_t access,
 		  void **ptr, struct core_mr **mr);
 
-/** The same, as up to CORE_MR_IOV_MAX stretches. */
+/**
+ * Returns in `iov` the memory of [addr, addr + len) of the region `key`, at most CORE_MR_IOV_MAX
+ * buffers, if the region grants all of `access` (FI_REMOTE_READ, FI_REMOTE_WRITE). Returns 0,
+ * -FI_EKEYREJECTED (no such key), -FI_EACCES (rights) or -FI_EINVAL (bounds). *mr stays the
+ * registrar's.
+ */
 int core_mr_reach_iov(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len,
 		      uint64_t access, struct iovec iov[CORE_MR_IOV_MAX], size_t *iov_cnt,
 		      struct core_mr **mr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The channel to ourselves: see core_self.h. */
+/* Loopback channel. See core_self.h. */
 #include "core/core_self.h"
 
 #include <rdma/fi_errno.h>
@@ -17,7 +17,7 @@
 struct core_self {
 	struct core_chan chan;
 	struct util_idmap calls; /* id -> context, until the reply */
-	uint8_t *answer;         /* while it is told: its memory, unless it was kept */
+	uint8_t *answer;         /* block of the response during on_reply, unless retained */
 };
 
 static struct core_self *core_self_of(struct core_chan *chan)
@@ -25,7 +25,7 @@ static struct core_self *core_self_of(struct core_chan *chan)
 	return (struct core_self *)chan;
 }
 
-/** Extension and user bytes of a frame in one block, which is the hold token as well. */
+/** Copies extension and user bytes of a frame to one block. Its address is the retain token. */
 static uint8_t *core_self_flatten(const struct core_frame *frame, size_t head_len)
 {
 	uint8_t *data = malloc(head_len + frame->ext_len + frame->len + 1);
@@ -110,7 +110,7 @@ static int core_self_reply(struct core_chan *chan, struct core_call_ref ref, con
 	return 0;
 }
 
-/** In memory of its own, which keep may keep. */
+/** Replies with a block of its own, which on_reply may retain. */
 static int core_self_reply_iov(struct core_chan *chan, struct core_call_ref ref,
 			       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
 {

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What if we are the peer?
+ * Loopback channel: its other end is the same endpoint. A send is an up-call, so is the reply to a
+ * call; a get is a memcpy. Only memory can run out. Opened by core_peer.
  *
- * A channel whose other end is the same endpoint: a send is an up-call, a call's reply likewise, a
- * fetch is a memcpy. It never runs out of anything but memory.
- *
- * Shown by test/unit/core/test_core_self.c.
+ * Tested by test/unit/core/test_core_self.c.
  */
 #ifndef CORE_SELF_H
 #define CORE_SELF_H
 
 struct core_chan;
 
-/** NULL: no memory. Freed by ops->close. */
+/** Opens a loopback channel, freed by ops->close. NULL: no memory. */
 struct core_chan *core_self_open(void);
 
 #endif

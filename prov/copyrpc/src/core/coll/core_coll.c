@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Groups: who is in them, and when they are given up. See core_coll.h. */
+/* Collective groups: join, number, leave, failure. See core_coll.h. */
 #include "core/coll/core_coll.h"
 
 #include <rdma/fi_errno.h>
@@ -78,7 +78,10 @@ static uint64_t core_coll_hash(uint64_t hash, const void *data, size_t len)
 	return hash;
 }
 
-/* The members' addresses, as all members know them: 0 and *hash. */
+/*
+ * Hashes the members' addresses, which are the same at all members. Returns 0 and *hash, or
+ * -FI_EINVAL.
+ */
 static int core_coll_hash_members(const struct core_coll_group *group, uint64_t *hash)
 {
 	struct sockaddr_storage addr;
@@ -94,7 +97,10 @@ static int core_coll_hash_members(const struct core_coll_group *group, uint64_t 
 	return 0;
 }
 
-/* How often such a group was joined before, counted up: 0 and *before. */
+/*
+ * Counts a join of a group with these members. Returns 0 and the number of earlier joins, or
+ * -FI_ENOMEM.
+ */
 static int core_coll_count_join(struct core_coll *coll, uint64_t members, uint64_t *before)
 {
 	struct core_coll_joins *joins = coll->joins;
@@ -146,7 +152,7 @@ int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint3
 	return -FI_EINVAL;
 }
 
-/* Others have given this group up before it was joined here. */
+/* Aborts the group if an abort arrived before the join. */
 static void core_coll_apply_aborts(struct core_coll_group *group)
 {
 	struct util_list *it, *tmp;
@@ -209,7 +215,7 @@ ssize_t core_coll_post(struct core_coll_group *group, const struct core_coll_arg
 	return group->err ? group->err : core_coll_op_post(group, args, false);
 }
 
-/* ---- peers that go ---- */
+/* --- peers that fail ----------------------------------------------------------------------- */
 
 static bool core_coll_group_needs(struct core_coll_group *group, fi_addr_t addr)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do many endpoints do one thing together?
+ * Collective groups and operations. Called by ofi/xfer and core_peer.
  *
- * A group is an ordered list of members, each an address of the AV, this endpoint among them. Members
- * agree on its number without a word: it follows from their addresses and from how often
- * this endpoint has joined such a group. Each operation in it has a number too, in the order of
- * the calls, which must be the same at all members.
+ * A group is an ordered list of members, each an address of the AV, this endpoint among them. Its
+ * id needs no messages: it follows from the members' addresses and from the number of joins of such
+ * a group. An operation has a sequence number in the order of the calls, which must be the same at
+ * all members.
  *
- *   core_coll_post -> plan (core_coll_plan.h) -> phases of moves -> messages (core_coll_msg.h) -> end
+ *   core_coll_post -> plan (core_coll_plan.h) -> phases of moves (core_coll_op.h)
+ *     -> messages (core_coll_msg.h) -> end
  *
- * Messages that come before their operation was called wait here: short ones with their bytes, of long
- * ones only that they can be read. All of them count as unexpected messages (core_limits).
+ * Messages that arrive before their operation is posted are kept: short ones with their bytes, of
+ * long ones only the announcement. All count as unexpected messages (core_limits).
  *
- * A member that cannot go on gives the group up, and says so to the others: their operations end
- * with an error too, and so does every later one in this group.
+ * A member that fails aborts the group and notifies the others. Their open operations, and all
+ * later ones in this group, end with an error.
  *
- * Shown by test/unit/core/coll/test_core_coll.c.
+ * Tested by test/unit/core/coll/test_core_coll.c.
  */
 #ifndef CORE_COLL_H
 #define CORE_COLL_H
@@ -31,7 +32,7 @@
 #include "core/coll/core_coll_plan.h"
 #include "util/list.h"
 
-/** Bytes that one member may have for one other. */
+/** Most bytes from one member for one other. */
 #define CORE_COLL_LEN_MAX     (1u << 30)
 #define CORE_COLL_MEMBERS_MAX 65536u
 
@@ -42,33 +43,33 @@ struct core_coll_group {
 	fi_addr_t *members;
 	uint32_t cnt;
 	uint32_t me;
-	uint32_t seq;         /* of the next operation */
-	int err;              /* -FI_E*: it is given up */
+	uint32_t seq;         /* sequence number of the next operation */
+	int err;              /* -FI_E*: aborted */
 	struct util_list ops; /* core_coll_op.link */
-	/* The group is complete (0), or will never be (-FI_E*). Called once, by progress. */
+	/* Reports that the group is complete (0) or failed (-FI_E*). Called once, by progress. */
 	void (*joined)(struct core_coll_group *group, int err);
 };
 
-/** A message that has come and that nothing was waiting for. */
+/** Message that arrived before its operation was posted. */
 struct core_coll_unexp {
 	struct util_list link; /* core_coll.unexp */
 	struct core_peer *peer;
 	uint64_t group;
 	uint32_t seq;
 	uint32_t from;
-	int abort;  /* 0 or -FI_E*: it says that the group was given up */
+	int abort;  /* 0, or -FI_E*: abort of the group */
 	size_t len; /* of the message */
-	bool whole; /* its bytes are here */
+	bool whole; /* with its bytes */
 	uint8_t data[];
 };
 
-/** How often a group with these members was joined. */
+/** Number of joins of groups with the same members. */
 struct core_coll_joins {
 	uint64_t members; /* a hash */
 	uint64_t cnt;
 };
 
-/** An endpoint's part in collective operations. */
+/** Collective state of an endpoint. */
 struct core_coll {
 	struct util_list groups;
 	struct util_list unexp; /* oldest first */
@@ -76,15 +77,15 @@ struct core_coll {
 	size_t join_cnt;
 };
 
-/** An operation that has not ended. */
+/** Operation that has not ended. */
 struct core_coll_op {
 	struct util_list link; /* core_coll_group.ops */
 	struct core_coll_group *group;
 	struct core_coll_plan plan;
 	uint32_t seq;
-	size_t next;  /* of plan.moves: the first that has not started */
-	size_t open;  /* moves that have started and not ended */
-	bool running; /* moves are being started: it is not freed */
+	size_t next;  /* index of the first move that has not started */
+	size_t open;  /* moves in progress */
+	bool running; /* moves are being started: must not be freed */
 	bool is_join;
 	int err;
 	core_atomic_fn *reduce;
@@ -94,44 +95,47 @@ struct core_coll_op {
 	struct util_list msgs; /* core_coll_msg.coll_link */
 };
 
-/** What is asked for. */
+/** Arguments of an operation. */
 struct core_coll_args {
-	struct core_coll_call call; /* me and cnt are filled in */
-	core_atomic_fn *reduce;     /* how elements are combined, or NULL */
-	size_t size;                /* of an element, if they are */
+	struct core_coll_call call; /* me and cnt are set by core_coll_op_post */
+	core_atomic_fn *reduce;     /* combines elements, or NULL */
+	size_t size;                /* of an element, with reduce */
 	void *context;
 	uint64_t flags;
 };
 
-/** Endpoints that take part: between core_ep_open and core_ep_close. 0 or -FI_ENOMEM. */
+/**
+ * Opens and closes the collective state of an endpoint, between core_ep_open and core_ep_close.
+ * Returns 0 or -FI_ENOMEM.
+ */
 int core_coll_init(struct core_ep *ep);
 void core_coll_fini(struct core_ep *ep);
 
 /**
- * A group of these members of the endpoint's AV, each of them once; the caller zeroed `group` and set
- * `joined`. `parent`: 0, or the id of a group that it is made in. `managed`: the application sees to
- * membership, and the group is complete at once. 0, -FI_ENOMEM, or -FI_EINVAL: this endpoint is not
- * among them, or an address is unknown.
+ * Joins a group of distinct members of the endpoint's AV. The caller zeroed `group` and set
+ * `joined`. `parent`: 0, or the id of the group in which this one is made. `managed`: the
+ * application manages membership, and the group is complete at once. Returns 0, -FI_ENOMEM, or
+ * -FI_EINVAL if this endpoint is not a member or an address is unknown.
  */
 int core_coll_join(struct core_ep *ep, struct core_coll_group *group, const fi_addr_t *members,
 		   uint32_t cnt, uint64_t parent, bool managed);
 
-/** Leaves it: what has not ended ends with FI_ECANCELED. */
+/** Leaves the group: open operations end with FI_ECANCELED. */
 void core_coll_leave(struct core_coll_group *group);
 
-/** 0, -FI_ENOMEM, or why the group was given up. */
+/** Starts an operation. Returns 0, -FI_ENOMEM, or the error of an aborted group. */
 ssize_t core_coll_post(struct core_coll_group *group, const struct core_coll_args *args);
 
-/** The place of an address in the group: 0 and *place, or -FI_EINVAL. */
+/** Finds the rank of an address in the group. Returns 0 and *rank, or -FI_EINVAL. */
 int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *place);
 
-/** A peer is lost, and about to be freed. */
+/** Called when a peer fails, and before it is freed. */
 void core_coll_fail_peer(struct core_peer *peer, int err);
 void core_coll_forget_peer(struct core_peer *peer);
 
-/** It ends for all members, who are told of it (`tell`): `err` from now on. */
+/** Aborts the group with `err`. With `notify` the other members are notified. */
 void core_coll_give_up(struct core_coll_group *group, int err, bool tell);
-/** NULL: this endpoint is in no group of that number. */
+/** Returns the group with this id, or NULL. */
 struct core_coll_group *core_coll_find(struct core_ep *ep, uint64_t id);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages of collective operations, both sides: see core_coll_msg.h. */
+/* Messages of collective operations, both sides. See core_coll_msg.h. */
 #include "core/coll/core_coll_msg.h"
 
 #include <rdma/fi_errno.h>
@@ -33,7 +33,7 @@ void core_coll_msg_forget(struct core_coll_op *op)
 		UTIL_CONTAINER_OF(it, struct core_coll_msg, coll_link)->coll = NULL;
 }
 
-/* All calls are answered. The operation may be gone afterwards. */
+/* Ends a message without open calls. May free the operation. */
 static void core_coll_msg_end(struct core_coll_msg *msg)
 {
 	struct core_coll_move *move = msg->move;
@@ -45,7 +45,7 @@ static void core_coll_msg_end(struct core_coll_msg *msg)
 		err = -FI_EIO;
 	if (coll && !err && msg->scratch)
 		core_coll_take(coll, move, msg->scratch);
-	/* A long message has ended when it was read, and its announcement was answered. */
+	/* A long PUT ends when it was read and its announcement has its response. */
 	if (coll && !err && !reads) {
 		move->announced = false;
 		if (move->served != move->len)
@@ -61,7 +61,7 @@ static size_t core_coll_min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* One call. The answer may come before it returns. */
+/* Sends one call. Its response may come before the return. */
 static int core_coll_msg_call(struct core_coll_msg *msg, const uint8_t *data, size_t len,
 			      size_t answer)
 {
@@ -85,7 +85,7 @@ static int core_coll_msg_call(struct core_coll_msg *msg, const uint8_t *data, si
 	return ret;
 }
 
-/* PUT, ABORT: one call, with the bytes if they are few. */
+/* Sends a PUT or ABORT: one call, with the bytes if they are few. */
 static int core_coll_msg_announce(struct core_coll_msg *msg)
 {
 	struct core_coll_move *move = msg->coll ? msg->move : NULL;
@@ -103,7 +103,7 @@ static int core_coll_msg_announce(struct core_coll_msg *msg)
 	return ret;
 }
 
-/* READ: pieces, as many as there is room for. */
+/* Sends READ requests while there is room. */
 static int core_coll_msg_request(struct core_coll_msg *msg)
 {
 	const struct core_chan *chan = msg->op.peer->chan;
@@ -131,7 +131,7 @@ static int core_coll_msg_start(struct core_op *op)
 
 	msg->posting = true;
 	if (!msg->coll && msg->head.what != WIRE_COLL_ABORT)
-		ret = 0; /* nobody waits for it any more */
+		ret = 0; /* the operation has ended */
 	else if (msg->head.what == WIRE_COLL_READ)
 		ret = core_coll_msg_request(msg);
 	else
@@ -258,7 +258,7 @@ void core_coll_msg_abort(struct core_coll_group *group, uint32_t member)
 	const struct core_peer *peer = core_peer_get(group->ep, group->members[member]);
 	struct core_coll_msg *msg;
 
-	/* One that has gone need not hear of it. */
+	/* A member that has shut down needs no abort. */
 	if (!peer || peer->state == CORE_PEER_DEAD ||
 	    (peer->state == CORE_PEER_IDLE && peer->incarnation))
 		return;
@@ -269,9 +269,9 @@ void core_coll_msg_abort(struct core_coll_group *group, uint32_t member)
 	core_coll_msg_submit(group, member, msg);
 }
 
-/* ---- what comes ---- */
+/* --- receive side -------------------------------------------------------------------------- */
 
-/* Keeps it until its operation is called: 0 or -FI_ENOMEM. */
+/* Keeps a message until its operation is posted. Returns 0 or -FI_ENOMEM. */
 static int core_coll_unexp_add(struct core_peer *peer, const struct wire_coll *head,
 			       const uint8_t *data, size_t len)
 {
@@ -300,14 +300,14 @@ static int core_coll_unexp_add(struct core_peer *peer, const struct wire_coll *h
 	return 0;
 }
 
-/* Is the sender the member that it says it is? */
+/* Returns true if the sender is the member in the header. */
 static bool core_coll_is_member(const struct core_coll_group *group, const struct core_peer *peer,
 				uint32_t from)
 {
 	return from < group->cnt && from != group->me && group->members[from] == peer->fi_addr;
 }
 
-/* A message for an operation: taken if it is waited for, else kept. */
+/* Handles a PUT: delivers it to its move, or keeps it. Returns 0 or -FI_E* for the response. */
 static int core_coll_on_put(struct core_coll_group *group, struct core_peer *peer,
 			    const struct wire_coll *head, const uint8_t *data, size_t len)
 {
@@ -344,7 +344,7 @@ static void core_coll_reply(struct core_chan *chan, struct core_call_ref ref, in
 	chan->ops->reply_iov(chan, ref, iov, len ? 2 : 1, sizeof(reply) + len, 0);
 }
 
-/* A piece of what we have for a member. */
+/* Handles a READ: replies with a piece of a move's bytes. */
 static enum core_rx_verdict core_coll_on_read(struct core_coll_group *group, struct core_chan *chan,
 					      struct core_call_ref ref,
 					      const struct wire_coll *head)
@@ -356,7 +356,7 @@ static enum core_rx_verdict core_coll_on_read(struct core_coll_group *group, str
 		return CORE_RX_BAD;
 	if (group)
 		move = core_coll_open_move(group, head->seq, head->from, true, &op);
-	if (!move) { /* the operation was given up */
+	if (!move) { /* the operation has ended */
 		core_coll_reply(chan, ref, -FI_ECANCELED, head->off, NULL, 0);
 		return CORE_RX_DONE;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Operations, from their first phase to their end: see core_coll_op.h. */
+/* Collective operations: phases, moves and completion. See core_coll_op.h. */
 #include "core/coll/core_coll_op.h"
 
 #include <rdma/fi_errno.h>
@@ -12,7 +12,7 @@
 #include "core/core_peer.h"
 #include "util/log.h"
 
-/* ---- what came before its operation ---- */
+/* --- unexpected messages ------------------------------------------------------------------- */
 
 void core_coll_unexp_free(struct core_ep *ep, struct core_coll_unexp *unexp)
 {
@@ -36,7 +36,7 @@ static struct core_coll_unexp *core_coll_unexp_find(struct core_coll_op *op, uin
 	return NULL;
 }
 
-/* ---- the end ---- */
+/* --- end of an operation ------------------------------------------------------------------- */
 
 static void core_coll_complete(const struct core_coll_op *op)
 {
@@ -101,7 +101,7 @@ void core_coll_op_fail_all(struct core_coll_group *group, int err)
 	}
 }
 
-/* ---- phases ---- */
+/* --- phases -------------------------------------------------------------------------------- */
 
 bool core_coll_len_matches(const struct core_coll_move *move, size_t len)
 {
@@ -133,7 +133,7 @@ static void core_coll_move_done(struct core_coll_op *op, struct core_coll_move *
 	op->open--;
 }
 
-/* Nothing has come yet: it will, or the member is found dead. */
+/* Waits for a message: connects to the member, so that its failure is noticed. */
 static int core_coll_await(const struct core_coll_op *op, const struct core_coll_move *move)
 {
 	struct core_peer *peer = core_peer_get(op->group->ep, op->group->members[move->member]);
@@ -180,7 +180,7 @@ static bool core_coll_is_over(const struct core_coll_op *op)
 	return op->err || (!op->open && op->next == op->plan.cnt);
 }
 
-/* Starts whole phases until one has to wait. The operation may be gone afterwards. */
+/* Starts whole phases until one has to wait. May free the operation. */
 static void core_coll_run(struct core_coll_op *op)
 {
 	struct core_coll_move *moves = op->plan.moves;

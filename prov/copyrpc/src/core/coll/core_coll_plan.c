@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Plans of collective operations: see core_coll_plan.h. */
+/* Plans of collective operations. See core_coll_plan.h. */
 #include "core/coll/core_coll_plan.h"
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* No plan has more than two moves for each member and for each doubling of their number. */
+/* Returns a bound of the moves: two for each member and for each doubling of their number. */
 static size_t core_coll_plan_most(uint32_t cnt)
 {
 	return 2 * ((size_t)cnt + 32);
@@ -35,7 +35,7 @@ static void core_coll_copy(uint8_t *to, const uint8_t *from, size_t len)
 		memmove(to, from, len);
 }
 
-/* Counted from the root on, and back. */
+/* Ranks of a tree count from the root. */
 static uint32_t core_coll_rank(const struct core_coll_call *call, uint32_t root)
 {
 	return (call->me + call->cnt - root) % call->cnt;
@@ -59,7 +59,7 @@ static void core_coll_barrier(struct core_coll_plan *plan, const struct core_col
 	}
 }
 
-/* Down the tree: `len` bytes of `buf`, which the root has. */
+/* Sends `len` bytes of the root's `buf` down the tree. */
 static void core_coll_complete(struct core_coll_plan *plan, const struct core_coll_call *call,
 			       uint32_t root, uint8_t *buf, size_t len)
 {
@@ -77,7 +77,7 @@ static void core_coll_complete(struct core_coll_plan *plan, const struct core_co
 				      core_coll_member(call, root, rank + (uint32_t)bit), buf, len);
 }
 
-/* Up the tree: `sum` has this member's part, and at the root, in the end, everybody's. */
+/* Reduces up the tree: `sum` is this member's part, and at the root finally the result. */
 static void core_coll_collect(struct core_coll_plan *plan, const struct core_coll_call *call,
 			      uint32_t root, uint8_t *sum, size_t len)
 {
@@ -93,7 +93,7 @@ static void core_coll_collect(struct core_coll_plan *plan, const struct core_col
 			      core_coll_member(call, root, rank - (uint32_t)bit), sum, len);
 }
 
-/* The root's slices of `from` to everybody's result. */
+/* Sends the root's slices of `from` to the results of all members. */
 static void core_coll_hand_out(struct core_coll_plan *plan, const struct core_coll_call *call,
 			       uint32_t root, uint8_t *from)
 {
@@ -126,7 +126,7 @@ static void core_coll_gather(struct core_coll_plan *plan, const struct core_coll
 				      call->len);
 }
 
-/* Everybody has something for everybody: a slice each, or the same for all. */
+/* Sends from each member to each other: one slice per member, or the same slice to all. */
 static void core_coll_exchange(struct core_coll_plan *plan, const struct core_coll_call *call,
 			       bool slices)
 {
@@ -134,7 +134,7 @@ static void core_coll_exchange(struct core_coll_plan *plan, const struct core_co
 	uint32_t i, to, from;
 
 	core_coll_copy(call->result + call->me * call->len, call->buf + call->me * step, call->len);
-	/* Each begins with its neighbour, so that not everybody turns to the same member first. */
+	/* Each member begins with its neighbour, to spread the load. */
 	for (i = 1; i < call->cnt; i++) {
 		to = (uint32_t)(((uint64_t)call->me + i) % call->cnt);
 		from = (uint32_t)(((uint64_t)call->me + call->cnt - i) % call->cnt);
@@ -144,7 +144,7 @@ static void core_coll_exchange(struct core_coll_plan *plan, const struct core_co
 	}
 }
 
-/* Where something is reduced that is nobody's result, and how much of it. */
+/* Returns the bytes of scratch memory for a reduction without a result at this member. */
 static size_t core_coll_scratch(const struct core_coll_call *call)
 {
 	if (call->coll == FI_REDUCE && call->me != call->root)

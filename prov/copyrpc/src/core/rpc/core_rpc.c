@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How long does memory live that a user refers to?
+ * Remote procedure calls: open and close, and channels with retained memory. See core_rpc.h.
  *
- * A request that was taken and an answer that was lent are bytes of a ring. Their record counts in
- * core_chan.lent. When the channel ends while that is not 0, it is stopped instead of closed: nothing is
- * taken in or sent any more, chan->peer is NULL, the memory stays. The last record closes it.
+ * A request taken by the user and a retained response are bytes of a ring, counted in
+ * core_chan.retained. A channel that ends with a count is stopped, not closed: nothing is received
+ * or sent any more, chan->peer is NULL, the memory stays. Freeing the last handle closes it.
  *
- * Shown by test/unit/core/rpc/test_core_rpc.c.
+ * Tested by test/unit/core/rpc/test_core_rpc.c.
  */
 #include "core/rpc/core_rpc.h"
 

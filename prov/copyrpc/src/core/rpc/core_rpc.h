@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who waits for whose answer? Remote procedure calls, which users make (rdma/fi_ext_copyrpc.h).
+ * Remote procedure calls of users (rdma/fi_ext_copyrpc.h). Called by ofi/xfer.
  *
- *   caller: core_rpc_call --room--> out --answer--> completion          (core_rpc_call.c)
- *              \--no connection yet--> queued with a copy of its bytes --its turn--> out
- *           -FI_EAGAIN while the channel has no credit or no room: nothing was taken. A call
- *           that is cancelled has its completion at once and stays out, silent, until the answer comes.
- *   callee: arrival --> intake, oldest first --core_rpc_pop_intake--> the user's --core_rpc_reply--> gone
- *           The request's bytes are handle in the ring all the while (core_rpc_serve.c). How many wait
- *           is bounded by the credit that their callers were granted.
- *   memory that users refer to (requests they took, answers that were lent) outlives its channel:
- *           the channel is stopped, and closed when the last of it was given back (core_rpc.c).
+ *   caller: core_rpc_call --room--> sent --response--> completion              (core_rpc_call.c)
+ *               \--not connected--> queued with a copy of its bytes --connected--> sent
+ *           -FI_EAGAIN without credit or room: nothing was posted. A cancelled call completes at
+ *           once and stays open, without a user, until its response comes.
+ *   callee: arrival --> intake, oldest first --core_rpc_pop_intake--> user
+ *           --core_rpc_reply--> freed. The bytes of the request stay in the ring (core_rpc_serve.c). The credit of the
+ *           callers bounds the number of requests.
+ *   Memory that users refer to (requests, retained responses) outlives its channel: the channel is
+ *   stopped, and closed when the last of it was released (core_rpc.c).
  *
- * Shown by test/unit/core/rpc/test_core_rpc*.c.
+ * Tested by test/unit/core/rpc/test_core_rpc*.c.
  */
 #ifndef CORE_RPC_H
 #define CORE_RPC_H
@@ -34,32 +34,35 @@
 
 struct core_ep;
 
-/** What the operation word can say. */
+/** Largest maximum response size that fits in the operation word. */
 #define CORE_RPC_RESP_MAX WIRE_RPC_RESP_MAX
 
-/** Bytes of calls that an endpoint keeps while connections are being made. */
+/** Bytes of queued calls of an endpoint while connections are being made. */
 #define CORE_RPC_QUEUE_BYTES (4u << 20)
 
 enum core_rpc_flag {
-	CORE_RPC_MORE = 1 << 0, /* the next one follows at once */
+	CORE_RPC_MORE = 1 << 0, /* the next call or reply follows at once */
 };
 
-/** In comp_flags: the answer stays in the ring; a completion with buf and data (FI_COPYRPC_RETAIN). */
+/**
+ * In comp_flags: the response stays in the ring; its completion has buf and data
+ * (FI_COPYRPC_RETAIN).
+ */
 #define CORE_RPC_RETAIN (1ull << 61)
 
-/** A call, as its user states it. */
+/** Arguments of a call. */
 struct core_rpc_request {
-	const struct iovec *iov; /* the request's bytes: free on return */
+	const struct iovec *iov; /* bytes of the request: free on return */
 	size_t iov_cnt;
 	size_t len;
-	void *resp; /* where the answer goes; not with CORE_RPC_RETAIN */
+	void *resp; /* destination of the response; not with CORE_RPC_RETAIN */
 	size_t resp_max;
 	void *context;
-	uint64_t comp_flags; /* of its completion; FI_COPYRPC_RETAIN */
+	uint64_t comp_flags; /* of the completion; with CORE_RPC_RETAIN */
 	unsigned flags;      /* enum core_rpc_flag */
 };
 
-/** What a user refers to in a ring: a request that arrived, or an answer that was lent. */
+/** Reference of a user to bytes in a ring: a request that arrived, or a retained response. */
 struct core_rpc_handle {
 	struct util_list link; /* core_rpc.intake */
 	struct core_chan *chan;
@@ -67,89 +70,103 @@ struct core_rpc_handle {
 	core_retain_t retain;
 	struct core_call_ref ref;
 	uint32_t len;
-	uint32_t resp_max; /* exact */
-	uint32_t seq;      /* names this use of the record: odd; 0: it is free */
-	bool has_bytes;    /* hold is not released yet */
+	uint32_t resp_max; /* the caller's, of the operation word */
+	uint32_t seq;      /* identifies this use of the record: odd; 0: free */
+	bool has_bytes;    /* bytes are not released yet */
 };
 
-/** A call that has not ended, or that was cancelled and whose answer is still to come. */
+/** Call that has not ended, or that was cancelled before its response came. */
 struct core_rpc_call {
 	struct core_op op;
 	void *context;
 	void *resp;
-	uint64_t comp_flags; /* FI_COPYRPC_RETAIN: CORE_RPC_RETAIN */
+	uint64_t comp_flags; /* of the completion; with CORE_RPC_RETAIN */
 	uint32_t resp_max;
-	bool cancelled; /* its completion was written */
-	bool plain;     /* its answer is to be copied and told, and nothing else */
+	bool cancelled; /* completion was written */
+	bool plain;     /* the response only needs a copy and a completion */
 	uint32_t len;   /* of copy */
-	uint8_t *copy;  /* the request, while it is queued */
+	uint8_t *copy;  /* bytes of the request, while queued */
 };
 
-/** Of an endpoint. */
+/** State of an endpoint. */
 struct core_rpc {
 	struct util_pool calls;       /* struct core_rpc_call */
 	struct util_pool rpc_handles; /* struct core_rpc_handle */
-	struct util_list
-		intake; /* core_rpc_handle.link: requests that nobody has taken, oldest first */
-	struct util_list stopped; /* core_chan.stopped_link: channels that live for their memory */
-	struct util_idmap retained; /* answers that were lent -> core_rpc_handle */
-	size_t queue_bytes;         /* copied for calls that wait for a connection */
+	/* core_rpc_handle.link: requests that the user has not taken, oldest first */
+	struct util_list intake;
+	struct util_list stopped;   /* core_chan.stopped_link: channels with retained memory only */
+	struct util_idmap retained; /* ids of retained responses -> core_rpc_handle */
+	size_t queue_bytes;         /* bytes of queued calls */
 	uint32_t next_seq;          /* odd */
-	uint32_t idle;              /* takes in a row that found nothing */
-	bool listens; /* the user takes requests: those who sleep on its receive queue are woken */
+	uint32_t idle;              /* consecutive takes that found nothing (ofi/) */
+	/* the user takes requests: arrivals wake threads that sleep on the receive queue */
+	bool listens;
 };
 
 void core_rpc_init(struct core_rpc *rpc);
-/** Closes stopped channels, whoever refers to them. */
+/** Closes the stopped channels. */
 void core_rpc_fini(struct core_ep *ep);
 
-/** 0, -FI_EAGAIN, -FI_EMSGSIZE, or why the peer cannot be reached; nothing was taken unless 0. */
+/**
+ * Sends or queues a call. Returns 0, -FI_EAGAIN, -FI_EMSGSIZE, or the error of the connect. On
+ * error nothing was posted.
+ */
 ssize_t core_rpc_call(struct core_ep *ep, fi_addr_t dest, const struct core_rpc_request *ask);
-/** Ends the oldest call with this context: 0, or -FI_ENOENT. */
+/** Cancels the oldest call with this context. Returns 0 or -FI_ENOENT. */
 int core_rpc_cancel(struct core_ep *ep, void *context);
-/** Gives an answer back: 0, or -FI_EINVAL. */
+/** Releases a retained response. Returns 0 or -FI_EINVAL. */
 int core_rpc_release_resp(struct core_ep *ep, uint64_t data);
-/** What the channel to `dest` takes: 0, or -FI_EAGAIN (a connection has begun), -FI_E*. */
+/**
+ * Returns the limits of the channel to `dest`: 0, -FI_EAGAIN if a handshake is in progress, or
+ * -FI_E*.
+ */
 int core_rpc_limits(struct core_ep *ep, fi_addr_t dest, size_t *request, size_t *resp_max);
-/** Calls of this size that are sure to be accepted now, or as core_rpc_limits. */
+/**
+ * Returns a lower bound of the calls of this size that are accepted now, or an error of
+ * core_rpc_limits.
+ */
 ssize_t core_rpc_room(struct core_ep *ep, fi_addr_t dest, size_t len, size_t resp_max);
-/** Lets everything go to `dest`; FI_ADDR_UNSPEC: to all. 0, or -FI_EINVAL. */
+/** Sends all batches to `dest`, or to all peers with FI_ADDR_UNSPEC. Returns 0 or -FI_EINVAL. */
 int core_rpc_flush(struct core_ep *ep, fi_addr_t dest);
 
-/** The user takes requests from now on; or never again. */
+/** Starts and stops the notification of threads that wait for requests. */
 void core_rpc_listen(struct core_ep *ep);
 void core_rpc_unlisten(struct core_ep *ep);
 /**
- * Answers: 0, and it is gone; -FI_EMSGSIZE: it is still there; -FI_ECONNRESET: nobody waits any
- * more, it is gone; -FI_EINVAL: no such request.
+ * Replies to a request. Returns 0 and frees the handle, -FI_ECONNRESET if the caller has gone
+ * (freed too), -FI_EMSGSIZE if too long (not freed), -FI_EAGAIN without memory for a call of the
+ * endpoint itself (not freed), or -FI_EINVAL if there is no such request.
  */
 ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq,
 		       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags);
-/** Gives its bytes back; the answer is still owed. 0 or -FI_EINVAL. */
+/** Releases the bytes of a request. Its reply is still due. Returns 0 or -FI_EINVAL. */
 int core_rpc_release(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq);
 
-/** Arrival; `data` begins with the operation word. */
+/** Adds a request that arrived to the intake. `data` begins with the operation word. */
 enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
 				      const uint8_t *data, uint32_t len, core_retain_t retain);
 
-/** A peer loses its channel: forgets what nobody took, closes it now or when it can be. */
+/**
+ * Drops the requests in the intake that came on a channel, and closes it, now or after its last
+ * handle.
+ */
 void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan);
 
-/* For core_rpc_post.h. */
+/* Used by core_rpc_post.h. */
 extern const struct core_op_ops core_rpc_op_ops;
 ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, void *resp,
 			       size_t resp_max, fi_addr_t dest, void *context, uint64_t comp_flags,
 			       unsigned flags);
-/** The channel did not take it, and said `err`: which is returned. */
+/** Ends a call that the channel did not accept. Returns `err`. */
 ssize_t core_rpc_call_undo_cold(struct core_rpc_call *call, int err);
 ssize_t core_rpc_reply_buf_cold(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq,
 				const void *buf, size_t len, unsigned flags);
 
-/* For each other. */
+/* Internal to core/rpc. */
 void core_rpc_unlist(struct core_ep *ep, struct core_rpc_handle *handle);
 void core_rpc_close_stopped_cold(struct core_chan *chan);
 
-/** `handle`, the first of its pool, is a record of bytes that are handle in the channel's ring. */
+/** Takes `handle`, the first of its pool, for bytes retained in the channel's ring. */
 static inline void core_rpc_handle_alloc(struct core_rpc *rpc, struct core_rpc_handle *handle,
 					 struct core_chan *chan)
 {
@@ -168,7 +185,7 @@ static inline void core_rpc_handle_release(struct core_rpc_handle *handle)
 	handle->has_bytes = false;
 }
 
-/** Drops its bytes too; its channel closes if it lived for this. */
+/** Releases the bytes and frees the handle. Closes a stopped channel with its last handle. */
 static inline void core_rpc_handle_free(struct core_rpc *rpc, struct core_rpc_handle *handle)
 {
 	struct core_chan *chan = handle->chan;

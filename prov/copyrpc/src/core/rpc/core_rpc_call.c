@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What becomes of a call?
+ * Caller side: calls from post to completion. See core_rpc.h.
  *
- * It goes at once or not at all (-FI_EAGAIN), so that its bytes need not be kept and its user
- * decides what to do without credit. The exception is a connection in the making: who sleeps
- * until the first answer would sleep for ever, so calls are copied and queued, in order with
- * sends, CORE_RPC_QUEUE_BYTES of them.
+ * A call is sent at once or refused with -FI_EAGAIN: its bytes need not be kept, and the user
+ * handles lack of credit. The exception is a connection in progress, because a user may sleep until
+ * the first response. Such calls are copied and queued, in order with sends, up to
+ * CORE_RPC_QUEUE_BYTES.
  *
- * A call is a core_op until its answer, error or cancellation has been told. A cancelled one stays a core_op
- * without a user: the channel still owes the answer and the credit.
+ * A call is a core_op until its response, error or cancellation was reported. A cancelled one stays
+ * a core_op without a user: the channel still owes the response and the credit.
  *
- * Shown by test/unit/core/rpc/test_core_rpc_call.c.
+ * Tested by test/unit/core/rpc/test_core_rpc_call.c.
  */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static struct core_rpc_call *core_rpc_call_of(struct core_op *op)
 	return UTIL_CONTAINER_OF(op, struct core_rpc_call, op);
 }
 
-/** Of one whose bytes were copied: they go, and it leaves the queue if it still waits. */
+/** Frees the copy of a queued call, and unlinks it from the queue. */
 static __attribute__((noinline)) void core_rpc_call_drop_copy(struct core_ep *ep,
 							      struct core_rpc_call *call)
 {
@@ -38,7 +38,7 @@ static __attribute__((noinline)) void core_rpc_call_drop_copy(struct core_ep *ep
 		core_op_unqueue(&call->op);
 }
 
-/** It is in no list any more, and gone: one that never had a copy. */
+/** Unlinks and frees a call that has no copy. */
 static inline void core_rpc_call_unlist(struct core_rpc_call *call)
 {
 	struct util_list *link = &call->op.peer_link;
@@ -48,7 +48,7 @@ static inline void core_rpc_call_unlist(struct core_rpc_call *call)
 	util_pool_release(&call->op.peer->ep->rpc.calls, call);
 }
 
-/** The same of any. */
+/** Unlinks and frees a call. */
 static void core_rpc_call_end(struct core_rpc_call *call)
 {
 	if (UTIL_UNLIKELY(call->copy != NULL))
@@ -79,7 +79,7 @@ static void core_rpc_call_fail(struct core_op *op, int err)
 	core_rpc_call_end(call);
 }
 
-/** Keeps the answer that is being told where it is: 0 and *id, or -FI_ENOMEM. */
+/** Retains the response that is being delivered. Returns 0 and *id, or -FI_ENOMEM. */
 static int core_rpc_retain(struct core_ep *ep, struct core_chan *chan, const uint8_t *data,
 			   uint32_t *id)
 {
@@ -127,7 +127,7 @@ static void core_rpc_copy_resp(struct core_rpc_call *call, const uint8_t *data, 
 		      peer->fi_addr);
 }
 
-/* There is none, or it is too long, or nobody wants it, or it is more than a move and a completion. */
+/* Cold path of on_reply: no response, a long or retained one, a cancelled call, or a full queue. */
 static __attribute__((noinline)) void core_rpc_on_reply_cold(struct core_rpc_call *call, int status,
 							     const uint8_t *data, uint32_t len)
 {
@@ -159,7 +159,7 @@ static void core_rpc_on_reply(struct core_op *op, int status, const uint8_t *dat
 	core_rpc_call_unlist(call);
 }
 
-/** A queued call whose turn it is. */
+/** Sends a queued call. */
 static int core_rpc_start(struct core_op *op)
 {
 	struct core_rpc_call *call = core_rpc_call_of(op);
@@ -186,7 +186,7 @@ const struct core_op_ops core_rpc_op_ops = {
 	.fail = core_rpc_call_fail,
 };
 
-/** Waits for the connection, and does not keep fi_close waiting. */
+/** Queues a call until the peer is connected. fi_close does not wait for it. */
 static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_request *request)
 {
 	struct core_ep *ep = peer->ep;
@@ -206,7 +206,7 @@ static ssize_t core_rpc_queue(struct core_peer *peer, const struct core_rpc_requ
 	core_rpc_call_init(call, request->resp, request->resp_max, request->context,
 			   request->comp_flags);
 	call->op.fence = false;
-	call->plain = false; /* it has a copy */
+	call->plain = false; /* the copy must be freed */
 	call->copy = copy;
 	call->len = (uint32_t)request->len;
 	ep->rpc.queue_bytes += request->len;
@@ -242,7 +242,7 @@ static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_reque
 	if (request->len > chan->eager_max || request->resp_max > peer->rpc_resp_lim)
 		return -FI_EMSGSIZE;
 	if (!util_list_is_empty(&peer->tx_queue))
-		return -FI_EAGAIN; /* others wait for the room, and they were first */
+		return -FI_EAGAIN; /* earlier operations wait for room */
 	call = util_pool_alloc(&peer->ep->rpc.calls);
 	if (!call)
 		return -FI_EAGAIN;
@@ -337,7 +337,7 @@ int core_rpc_release_resp(struct core_ep *ep, uint64_t data)
 	return 0;
 }
 
-/** The channel to a peer: 0, -FI_EAGAIN (it is being made), or -FI_E*. */
+/** Returns the channel to a peer: 0, -FI_EAGAIN if a handshake is in progress, or -FI_E*. */
 static int core_rpc_chan(struct core_ep *ep, fi_addr_t dest, struct core_chan **chan)
 {
 	struct core_peer *peer = core_peer_get(ep, dest);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does the common call take? The hot halves of core_rpc_call and core_rpc_reply, and what is taken between.
+ * Hot path of calls: core_rpc_call and core_rpc_reply for one buffer, and the intake of requests.
+ * Inlined into the calls of the extension in ofi/xfer.
  *
- * One buffer, a peer that is connected and for whom nothing waits, a request that was not released: these
- * go straight on, inlined into the extension's calls. All else takes the way of core_rpc_call.c and
- * core_rpc_serve.c, which does the same and more: a caller cannot tell which way it went.
+ * Taken for a connected peer without queued operations and for a request with its bytes. Everything
+ * else falls back to core_rpc_call.c and core_rpc_serve.c, with the same result.
  *
- * What each line costs: fabtests/scripts/cost counts the instructions.
- * Shown by test/unit/core/rpc/test_core_rpc_post.c.
+ * fabtests/scripts/cost counts the instructions. Tested by test/unit/core/rpc/test_core_rpc_post.c.
  */
 #ifndef CORE_RPC_POST_H
 #define CORE_RPC_POST_H
@@ -20,7 +19,7 @@
 
 #define CORE_RPC_INLINE static inline __attribute__((always_inline))
 
-/** What its user said. */
+/** Sets the arguments of a call. */
 CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, size_t resp_max,
 					void *context, uint64_t comp_flags)
 {
@@ -33,7 +32,7 @@ CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, 
 	call->copy = NULL;
 }
 
-/** One that leaves at once, in the list of what is open towards its peer; wait_link is not used. */
+/** Prepares a call that is sent at once: linked in peer->tx; wait_link is not used. */
 CORE_RPC_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_peer *peer,
 					void *resp, size_t resp_max, void *context,
 					uint64_t comp_flags)
@@ -46,7 +45,7 @@ CORE_RPC_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_
 	util_list_push_back(&peer->tx, &call->op.peer_link);
 }
 
-/** A call with one buffer: as core_rpc_call of a core_rpc_request that says the same. */
+/** Hot path of core_rpc_call for one buffer. */
 CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, size_t len,
 					  void *resp, size_t resp_max, fi_addr_t dest,
 					  void *context, uint64_t comp_flags, unsigned flags)
@@ -67,7 +66,7 @@ CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, s
 	return UTIL_LIKELY(!ret) ? 0 : core_rpc_call_undo_cold(call, ret);
 }
 
-/** The `cnt` oldest requests, those before `next` in the intake, are the user's from now on. */
+/** Passes the `cnt` oldest requests, those before `next` in the intake, to the user. */
 CORE_RPC_INLINE void core_rpc_pop_intake(struct core_ep *ep, struct util_list *next, size_t cnt)
 {
 	struct util_list *head = &ep->rpc.intake;
@@ -78,7 +77,7 @@ CORE_RPC_INLINE void core_rpc_pop_intake(struct core_ep *ep, struct util_list *n
 		ep->rx.cq->intake_cnt -= (uint32_t)cnt;
 }
 
-/** An answer of one buffer: as core_rpc_reply. */
+/** Hot path of core_rpc_reply for one buffer. */
 CORE_RPC_INLINE ssize_t core_rpc_reply_buf(struct core_ep *ep, struct core_rpc_handle *handle,
 					   uint64_t seq, const void *buf, size_t len,
 					   unsigned flags)

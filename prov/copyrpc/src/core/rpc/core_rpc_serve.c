@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where does a request wait for its answer?
+ * Callee side: requests from arrival to reply. See core_rpc.h.
  *
- * In the ring: its bytes are held from arrival to answer, and a record names them. First in the
- * endpoint's intake, a FIFO over all callers; from core_rpc_pop_intake on with the user, in any order. A
- * caller whose requests nobody takes runs out of ring room and of credit, and nobody else suffers.
- * Answers find room that was reserved at admission (core_chan.h), so they cannot fail for want of it.
+ * A request stays in the ring from arrival to reply, and a handle refers to it. First it is in the
+ * intake, a FIFO over all callers of the endpoint; core_rpc_pop_intake passes it to the user, to be
+ * replied to in any order. If requests are not taken, only their callers run out of ring space and
+ * credit. A response has space reserved at admission (core_chan.h), so it cannot fail for lack of
+ * it.
  *
- * Shown by test/unit/core/rpc/test_core_rpc_serve.c.
+ * Tested by test/unit/core/rpc/test_core_rpc_serve.c.
  */
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 #include "util/bits.h"
 #include "wire/wire_op.h"
 
-/** There is no record for it: it comes again, when there is. */
+/** Grows the pool of handles and retries. */
 static __attribute__((noinline)) enum core_rx_verdict core_rpc_on_call_cold(
 	struct core_chan *chan, struct core_call_ref ref, const uint8_t *data, uint32_t len,
 	core_retain_t retain)
@@ -28,7 +29,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rpc_on_call_cold(
 	return core_rpc_on_call(chan, ref, data, len, retain);
 }
 
-/** Somebody sleeps who is to be told. */
+/** Notifies a thread that sleeps on the queue. */
 static __attribute__((noinline)) enum core_rx_verdict core_rpc_notify_cold(struct core_cq *cq)
 {
 	cq->notify(cq);
@@ -107,7 +108,8 @@ ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_handle *held, uint64_
 	if (UTIL_LIKELY(chan->peer != NULL))
 		ret = chan->ops->reply_iov(chan, held->ref, iov, iov_cnt, len,
 					   flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
-	if (UTIL_LIKELY(ret != -FI_EAGAIN)) /* our own endpoint asked, and there is no memory */
+	/* a call of this endpoint to itself, without memory */
+	if (UTIL_LIKELY(ret != -FI_EAGAIN))
 		core_rpc_handle_free(&ep->rpc, held);
 	return ret;
 }
