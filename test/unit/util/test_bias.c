@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who owns a biased lock, when, and can two have it? (Threads that try hard: stress_bias.) */
+/*
+ * Ownership and mutual exclusion of the biased lock. Threads under load: test/stress/stress_bias.c.
+ */
 #include <criterion/criterion.h>
 #include <pthread.h>
 
@@ -21,7 +23,7 @@ static void teardown(void)
 
 TestSuite(bias, .init = setup, .fini = teardown);
 
-/* Takes it n times; returns how often without the mutex. */
+/* Locks and unlocks n times. Returns the number of times the mutex was not needed. */
 static unsigned take(unsigned n)
 {
 	unsigned plain = 0;
@@ -69,13 +71,13 @@ static bool is_free_elsewhere(void)
 	return taken;
 }
 
-Test(bias, who_takes_it_often_enough_owns_it)
+Test(bias, a_thread_that_locks_often_enough_becomes_the_owner)
 {
 	cr_expect_eq(take(UTIL_BIAS_TURNS_MIN), 0);
 	cr_expect_eq(take(100), 100);
 }
 
-Test(bias, another_thread_takes_ownership_away_and_may_get_it)
+Test(bias, another_thread_revokes_ownership_and_can_become_the_owner)
 {
 	take(UTIL_BIAS_TURNS_MIN);
 	cr_expect_eq(take_elsewhere(1), 0);
@@ -83,7 +85,7 @@ Test(bias, another_thread_takes_ownership_away_and_may_get_it)
 	cr_expect_eq(take_elsewhere(4 * UTIL_BIAS_TURNS_MIN + 10), 10);
 }
 
-Test(bias, losing_it_again_and_again_takes_no_longer_than_the_most)
+Test(bias, repeated_revocation_raises_the_threshold_to_its_maximum_only)
 {
 	for (int i = 0; i < 20; i++) {
 		take(UTIL_BIAS_TURNS_MAX);
@@ -92,7 +94,7 @@ Test(bias, losing_it_again_and_again_takes_no_longer_than_the_most)
 	cr_expect_eq(take(UTIL_BIAS_TURNS_MAX + 10), 10);
 }
 
-Test(bias, nobody_else_has_it_meanwhile)
+Test(bias, no_other_thread_gets_a_lock_that_is_held)
 {
 	util_bias_lock(&bias);
 	cr_expect_not(is_free_elsewhere());
@@ -112,7 +114,7 @@ Test(bias, nobody_else_has_it_meanwhile)
 	cr_expect_eq(take(1), 0);
 }
 
-static void *run_visit(void *arg)
+static void *run_transient(void *arg)
 {
 	(void)arg;
 	util_bias_lock_transient(&bias);
@@ -121,29 +123,29 @@ static void *run_visit(void *arg)
 	return NULL;
 }
 
-Test(bias, a_visit_leaves_the_owner_what_it_is)
+Test(bias, a_transient_lock_leaves_the_ownership_unchanged)
 {
 	pthread_t thread;
 
 	take(UTIL_BIAS_TURNS_MIN);
 	for (int i = 0; i < 100; i++) {
-		cr_assert_eq(pthread_create(&thread, NULL, run_visit, NULL), 0);
+		cr_assert_eq(pthread_create(&thread, NULL, run_transient, NULL), 0);
 		cr_assert_eq(pthread_join(thread, NULL), 0);
 		cr_expect_eq(take(1), 1);
 	}
-	run_visit(NULL);
+	run_transient(NULL);
 	cr_expect_eq(take(1), 1);
 }
 
-Test(bias, without_a_seat_it_is_a_mutex)
+Test(bias, without_a_free_slot_the_lock_is_a_mutex)
 {
 	for (uintptr_t i = 0; i < UTIL_BIAS_SLOTS; i++)
-		bias.slots[i].thread = 1 + i; /* no thread's */
+		bias.slots[i].thread = 1 + i; /* no thread's id */
 	cr_expect_eq(take(3 * UTIL_BIAS_TURNS_MAX), 0);
 	cr_expect(is_free_elsewhere());
 }
 
-Test(bias, without_a_barrier_it_is_a_mutex)
+Test(bias, without_membarrier_the_lock_is_a_mutex)
 {
 	bias.needed = 0;
 	cr_expect_eq(take(3 * UTIL_BIAS_TURNS_MAX), 0);
@@ -166,8 +168,8 @@ static bool is_mine_elsewhere(void)
 	return mine;
 }
 
-/* Whether it took it once, or owns it. */
-Test(bias, it_is_his_who_took_it_last)
+/* Covers a thread that locked once and one that owns the lock. */
+Test(bias, is_mine_is_true_for_the_last_thread_that_locked)
 {
 	cr_expect_not(util_bias_is_mine(&bias));
 	for (unsigned turns = 1; turns <= UTIL_BIAS_TURNS_MIN; turns *= UTIL_BIAS_TURNS_MIN) {

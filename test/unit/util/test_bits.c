@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Are powers of two right at the edges: 0, 1, a power, one beside it, the largest? */
+/* Powers of two at the edges: 0, 1, a power, its neighbours, the largest. */
 #include <criterion/criterion.h>
 
 #include "util/bits.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Is every block as long as was asked for, its own, given again, and is no more kept than was allowed? */
+/* Size-class cache: block lengths, block contents, reuse, and the limit on retained bytes. */
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ static size_t random_len(struct rng *rng)
 	return 1 + rng_below(rng, roll < 6 ? 5000 : 70000);
 }
 
-Test(cache, every_length_up_to_the_longest_fits_and_wastes_little)
+Test(cache, blocks_of_every_length_fit_and_waste_at_most_a_quarter)
 {
 	struct util_cache cache;
 
@@ -39,7 +39,7 @@ Test(cache, every_length_up_to_the_longest_fits_and_wastes_little)
 	util_cache_fini(&cache);
 }
 
-Test(cache, blocks_are_apart_and_keep_their_bytes_and_the_limit_holds)
+Test(cache, blocks_do_not_overlap_and_retained_bytes_stay_below_the_limit)
 {
 	struct rng rng = { .state = 7 };
 	struct util_cache cache;
@@ -53,8 +53,7 @@ Test(cache, blocks_are_apart_and_keep_their_bytes_and_the_limit_holds)
 
 		if (blocks[i]) {
 			if (blocks[i][0] != (uint8_t)i || blocks[i][lens[i] - 1] != (uint8_t)i)
-				cr_assert_fail("somebody else wrote into a block of %zu bytes",
-					       lens[i]);
+				cr_assert_fail("a block of %zu bytes was overwritten", lens[i]);
 			util_cache_free(&cache, blocks[i], lens[i]);
 			blocks[i] = NULL;
 		} else {
@@ -65,7 +64,7 @@ Test(cache, blocks_are_apart_and_keep_their_bytes_and_the_limit_holds)
 		most = cache.kept > most ? cache.kept : most;
 		cr_assert_leq(cache.kept, cache.kept_max);
 	}
-	cr_assert_gt(most, 200000, "hardly anything was kept: %zu bytes", most);
+	cr_assert_gt(most, 200000, "only %zu bytes were retained", most);
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		if (blocks[i])
 			util_cache_free(&cache, blocks[i], lens[i]);
@@ -74,7 +73,7 @@ Test(cache, blocks_are_apart_and_keep_their_bytes_and_the_limit_holds)
 	cr_assert_eq(cache.kept, 0);
 }
 
-Test(cache, what_was_given_back_is_given_again)
+Test(cache, a_freed_block_is_reused)
 {
 	static const size_t lens[] = { 257, 300, 4096, 5000, 16384, 65536 };
 	struct util_cache cache;
@@ -93,7 +92,7 @@ Test(cache, what_was_given_back_is_given_again)
 	}
 }
 
-Test(cache, nothing_is_kept_where_nothing_may_be)
+Test(cache, a_limit_of_zero_retains_nothing)
 {
 	struct util_cache cache;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does time pass, forwards only, at a second per second? */
+/* Monotonic clock: forwards only, one second per second. */
 #include <criterion/criterion.h>
 #include <time.h>
 
@@ -19,7 +19,7 @@ Test(clock, time_never_runs_backwards)
 	cr_assert_not(backwards);
 }
 
-Test(clock, a_pause_is_at_least_as_long_as_it_says)
+Test(clock, a_sleep_takes_at_least_its_duration)
 {
 	const struct timespec pause = { .tv_nsec = 20 * UTIL_NS_PER_MS };
 	uint64_t start = util_clock_ns();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Are exactly the bytes moved that should be, for every short length and every cut of an iov? */
+/* Copies of every short length, and gather, scatter and slice of random I/O vectors. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static void fill(uint8_t *buf, size_t len, uint8_t first)
 		buf[i] = (uint8_t)(first + i);
 }
 
-Test(copy, every_length_and_offset_moves_its_bytes_and_no_other)
+Test(copy, every_length_and_offset_copies_its_bytes_and_no_others)
 {
 	uint8_t src[2 * LEN_MAX], dst[2 * LEN_MAX], want[2 * LEN_MAX];
 	bool ok = true;
@@ -32,7 +32,7 @@ Test(copy, every_length_and_offset_moves_its_bytes_and_no_other)
 	cr_assert(ok);
 }
 
-/* An iov of pieces of random length, zero included, over `buf`. */
+/* Fills iov with consecutive pieces of `buf` of random length, zero included. Returns the sum. */
 static size_t cut(struct rng *rng, struct iovec *iov, size_t cnt, uint8_t *buf)
 {
 	size_t len = 0;
@@ -74,7 +74,7 @@ Test(copy, gather_and_scatter_agree_with_flat_memory)
 	cr_assert(ok, "COPYRPC_TEST_SEED=%llu", (unsigned long long)seed);
 }
 
-Test(copy, a_slice_is_the_same_bytes)
+Test(copy, a_slice_covers_the_same_bytes)
 {
 	struct rng rng = { rng_env("COPYRPC_TEST_SEED", 5) };
 	uint8_t bytes[200];
@@ -95,7 +95,7 @@ Test(copy, a_slice_is_the_same_bytes)
 	cr_assert(ok);
 }
 
-Test(copy, a_slice_stops_at_the_room_it_is_given)
+Test(copy, a_slice_stops_at_out_max)
 {
 	uint8_t bytes[30];
 	struct iovec iov[3] = { { bytes, 10 }, { bytes + 10, 10 }, { bytes + 20, 10 } };

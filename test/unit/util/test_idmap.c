@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does an id find its object while it lives, and nothing before and after? */
+/* Ids find their object while in use, and nothing before and after. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 
 #define SLOTS 64u /* of a table that has not grown */
 
-static int object; /* somebody to point at */
+static int object; /* target of the pointers */
 
-Test(idmap, an_empty_map_knows_no_id)
+Test(idmap, an_empty_map_finds_nothing)
 {
 	struct util_idmap map;
 
@@ -21,7 +21,7 @@ Test(idmap, an_empty_map_knows_no_id)
 	util_idmap_fini(&map);
 }
 
-Test(idmap, ids_that_were_not_given_find_nothing)
+Test(idmap, ids_that_were_never_assigned_find_nothing)
 {
 	struct util_idmap map;
 	uint32_t id = 0;
@@ -53,8 +53,8 @@ Test(idmap, ids_have_31_bits)
 	util_idmap_fini(&map);
 }
 
-/* The slot in use stays; the other 63 take turns, 2048 generations each. */
-Test(idmap, an_id_comes_back_only_after_every_generation_of_every_free_slot)
+/* One slot stays in use; the other 63 are reused in turn, 2048 generations each. */
+Test(idmap, an_id_repeats_only_after_every_generation_of_every_free_slot)
 {
 	uint32_t turns = (SLOTS - 1) << UTIL_IDMAP_GEN_BITS;
 	struct util_idmap map;
@@ -77,8 +77,8 @@ Test(idmap, an_id_comes_back_only_after_every_generation_of_every_free_slot)
 	util_idmap_fini(&map);
 }
 
-/* More than a table holds at first: notes move with it, and a slot's next owner has its own. */
-Test(idmap, what_was_noted_stays_as_long_as_the_id)
+/* More ids than the initial table: notes move with it, and a reused slot has its own note. */
+Test(idmap, a_note_stays_as_long_as_its_id)
 {
 	uint32_t ids[3 * SLOTS], i;
 	struct util_idmap map;
@@ -99,7 +99,7 @@ Test(idmap, what_was_noted_stays_as_long_as_the_id)
 	util_idmap_fini(&map);
 }
 
-Test(idmap, two_to_the_twenty_ids_and_then_try_again)
+Test(idmap, the_map_holds_two_to_the_twenty_ids_then_returns_eagain)
 {
 	struct util_idmap map;
 	uint32_t id, last = 0;
@@ -123,7 +123,7 @@ Test(idmap, two_to_the_twenty_ids_and_then_try_again)
 #define LIVE 500
 #define GONE 64
 
-Test(idmap, any_program_finds_what_is_alive_and_nothing_else)
+Test(idmap, random_operations_find_exactly_the_ids_in_use)
 {
 	static uint32_t ids[LIVE], gone[GONE];
 	static bool live[LIVE];

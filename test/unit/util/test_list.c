@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does a list keep its order and let go of what is removed? */
+/* Order, insertion and removal of list members. */
 #include <criterion/criterion.h>
 
 #include "util/list.h"
@@ -51,7 +51,7 @@ Test(list, push_back_keeps_the_order_and_push_front_reverses_it)
 	expect(4, (int[]){ 3, 2, 1, 0 });
 }
 
-Test(list, insert_stands_behind_what_it_is_given)
+Test(list, insert_places_the_item_after_the_given_one)
 {
 	struct item late = { .n = 9 };
 
@@ -74,7 +74,7 @@ Test(list, removal_works_anywhere_and_twice)
 	cr_assert(util_list_is_empty(&head));
 }
 
-Test(list, pop_gives_the_oldest_first)
+Test(list, pop_returns_members_in_order)
 {
 	fill();
 	for (int i = 0; i < 4; i++) {
@@ -84,7 +84,7 @@ Test(list, pop_gives_the_oldest_first)
 	cr_assert(util_list_is_empty(&head));
 }
 
-Test(list, a_walk_may_remove_what_it_visits)
+Test(list, foreach_safe_allows_removing_the_current_member)
 {
 	struct util_list *it, *tmp;
 	int n = 0;
@@ -99,7 +99,7 @@ Test(list, a_walk_may_remove_what_it_visits)
 	expect(2, (int[]){ 1, 3 });
 }
 
-Test(list, move_takes_all_in_order_and_leaves_nothing)
+Test(list, move_keeps_the_order_and_empties_the_source)
 {
 	struct util_list to, *from = &head;
 
@@ -110,5 +110,5 @@ Test(list, move_takes_all_in_order_and_leaves_nothing)
 		cr_expect_eq(UTIL_CONTAINER_OF(util_list_pop(&to), struct item, link)->n, i);
 	cr_expect(util_list_is_empty(&to));
 	util_list_move(from, &to);
-	cr_expect(util_list_is_empty(&to), "of an empty one, nothing");
+	cr_expect(util_list_is_empty(&to), "an empty list moves nothing");
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a parameter take what the user wrote, and does the user hear of it where not?
+ * Parsing of parameters, and the warnings for values that cannot be used.
  *
- * Each test is a process of its own (Criterion): it sets the environment, loads the parameters
- * through libfabric and reads what went to the log on standard error.
+ * Each test is a process of its own (Criterion). It sets the environment, loads the parameters
+ * through libfabric and reads the log from standard error.
  */
 #include <criterion/criterion.h>
 #include <rdma/fabric.h>
@@ -17,7 +17,7 @@
 
 static char logged[65536];
 
-/* Runs `what` and keeps what it wrote to standard error in `logged`. */
+/* Runs `what` and stores its standard error in `logged`. */
 static void log_of(void (*what)(void))
 {
 	FILE *sink = tmpfile();
@@ -46,7 +46,7 @@ static void start_libfabric(void)
 	fi_freeparams(params);
 }
 
-/* libfabric without its providers; it logs nothing, warnings included, unless it is told to. */
+/* Starts libfabric without providers, with warnings enabled; by default it logs nothing. */
 static void start(void)
 {
 	setenv("FI_PROVIDER", "none", 1);
@@ -111,7 +111,7 @@ Test(param, an_empty_environment_gives_the_defaults_in_silence)
 	cr_assert_str_empty(logged);
 }
 
-Test(param, an_empty_text_is_as_none)
+Test(param, an_empty_text_counts_as_unset)
 {
 	start();
 	setenv("FI_COPYRPC_FAULT", "", 1);
@@ -190,7 +190,7 @@ Test(param, a_value_out_of_bounds_becomes_the_nearest_bound_with_a_warning)
 	}
 }
 
-Test(param, what_is_no_number_becomes_the_default_with_a_warning)
+Test(param, an_unreadable_number_becomes_the_default_with_a_warning)
 {
 	static const char *const texts[] = { "", " ", "x", "-1", "12x", "1KB", "1 M", "K", "1.5M" };
 
@@ -231,7 +231,7 @@ Test(param, times_are_plain_numbers)
 	cr_assert_eq(warnings(), 1);
 }
 
-Test(param, switches_take_the_usual_words)
+Test(param, booleans_accept_libfabrics_words)
 {
 	start();
 	load_with("FI_COPYRPC_SINGLE_COPY", "no");
@@ -244,7 +244,7 @@ Test(param, switches_take_the_usual_words)
 	cr_assert_not_null(strstr(logged, "FI_COPYRPC_SINGLE_COPY"));
 }
 
-Test(param, an_unknown_name_is_answered_with_the_nearest)
+Test(param, an_unknown_name_warns_with_the_nearest_known_name)
 {
 	static const struct {
 		const char *wrong, *nearest;
@@ -264,7 +264,7 @@ Test(param, an_unknown_name_is_answered_with_the_nearest)
 		cr_assert_eq(warnings(), 1);
 		cr_assert_not_null(strstr(logged, cases[i].wrong));
 		cr_assert_not_null(strstr(logged, cases[i].nearest), "%s", logged);
-		cr_assert_null(strstr(logged, "secret"), "it may have been meant as a key");
+		cr_assert_null(strstr(logged, "secret"), "the value may be a misspelt job key");
 	}
 	memset(lengthy + 11, 'A', sizeof(lengthy) - 12);
 	load_with(lengthy, "1");
@@ -272,7 +272,7 @@ Test(param, an_unknown_name_is_answered_with_the_nearest)
 	expect_defaults();
 }
 
-Test(param, text_is_taken_as_it_is)
+Test(param, text_is_used_unchanged)
 {
 	start();
 	setenv("FI_COPYRPC_PATHS", "nic,shm", 1);
@@ -289,7 +289,7 @@ Test(param, the_job_key_is_never_logged)
 	setenv("FI_COPYRPC_JOB_KEY", "tiger=swordfish", 1);
 	load();
 	cr_assert_str_eq(util_params.job_key, "tiger=swordfish");
-	cr_assert_not_null(strstr(logged, "copyrpc"), "the log is on");
+	cr_assert_not_null(strstr(logged, "copyrpc"), "nothing was logged");
 	cr_assert_null(strstr(logged, "swordfish"));
 	setenv("FI_COPYRPC_JOB_KEY", "", 1);
 	load();

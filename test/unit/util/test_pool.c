@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Is every object of a pool its own, aligned, in place, and given again? */
+/* Pool objects: alignment, no overlap, reuse order, and the limit. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ Test(pool, objects_are_aligned_and_do_not_overlap)
 	}
 }
 
-Test(pool, the_object_released_last_is_given_first)
+Test(pool, the_object_released_last_is_allocated_first)
 {
 	struct util_pool pool;
 	void *a, *b;
@@ -69,7 +69,7 @@ Test(pool, the_object_released_last_is_given_first)
 	util_pool_fini(&pool);
 }
 
-Test(pool, a_chunk_is_handed_out_in_address_order)
+Test(pool, objects_of_a_chunk_are_allocated_in_address_order)
 {
 	struct util_pool pool;
 	char *last;
@@ -85,8 +85,8 @@ Test(pool, a_chunk_is_handed_out_in_address_order)
 	util_pool_fini(&pool);
 }
 
-/* Limits below, at and above a chunk, and ones that end in the middle of the last chunk. */
-Test(pool, no_more_objects_than_the_limit)
+/* Covers limits below, at and above a chunk, and limits in the middle of the last chunk. */
+Test(pool, no_more_objects_are_allocated_than_the_limit)
 {
 	static const size_t limits[] = { 1, 7, 8, 9, 16, 17, 100 };
 
@@ -106,7 +106,7 @@ Test(pool, no_more_objects_than_the_limit)
 	}
 }
 
-Test(pool, a_size_that_cannot_be_is_no_memory)
+Test(pool, a_size_that_overflows_is_out_of_memory)
 {
 	struct util_pool pool;
 
@@ -117,7 +117,7 @@ Test(pool, a_size_that_cannot_be_is_no_memory)
 	util_pool_fini(&pool);
 }
 
-Test(pool, objects_keep_their_content_whatever_others_do)
+Test(pool, objects_keep_their_content_while_others_are_released)
 {
 	static uint64_t *objs[OBJ_CNT];
 	struct util_pool pool;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which signals reach a thread of ours? (util/sig.h) */
+/* Signals blocked in provider threads: util/sig.h. */
 #include "util/sig.h"
 
 #include <criterion/criterion.h>
@@ -20,7 +20,7 @@ static void *fault(void *arg)
 	return NULL;
 }
 
-Test(sig, what_comes_from_outside_is_blocked_and_what_a_thread_does_itself_is_not)
+Test(sig, signals_from_outside_are_blocked_and_faults_of_the_thread_are_not)
 {
 	static const int outside[] = { SIGTERM, SIGINT, SIGALRM, SIGCHLD, SIGUSR1, SIGIO, SIGPIPE };
 	struct sigaction act = { .sa_handler = on_fault };

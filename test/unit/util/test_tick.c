@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Is the counter's time the clock's, and nobody's where it cannot be known? */
+/* Time from the counter: agreement with the clock, calibration, and pauses. */
 #include <criterion/criterion.h>
 #include <time.h>
 
 #include "util/tick.h"
 
-#define GHZ    3u /* of the counters below */
+#define GHZ    3u /* rate of the counters below */
 #define BEGIN  123456789u
-#define OFF_NS 200000u /* more than it is ever wrong, less than anybody would miss */
+#define OFF_NS 200000u /* allowed deviation from the clock */
 
-/** One that was set twice, `ns` apart. */
+/** Returns a counter that was calibrated twice, `ns` apart. */
 static struct util_tick set_twice(uint64_t ns)
 {
 	struct util_tick t = { .ns = 0 };
 
 	util_tick_set(&t, BEGIN, UTIL_NS_PER_S);
-	cr_assert_eq(t.most, 0, "nothing is known after one look");
+	cr_assert_eq(t.most, 0, "one read gives no rate");
 	cr_assert_eq(t.at, BEGIN);
 	util_tick_set(&t, BEGIN + GHZ * ns, UTIL_NS_PER_S + ns);
 	return t;
 }
 
-Test(tick, what_passed_between_two_looks_says_how_fast_it_runs)
+Test(tick, two_clock_reads_give_the_rate)
 {
 	struct util_tick t = set_twice(UTIL_TICK_LEAST_NS);
 	uint64_t at = t.at + t.most - 1, ns = util_tick_at(&t, at);
@@ -34,18 +34,18 @@ Test(tick, what_passed_between_two_looks_says_how_fast_it_runs)
 	cr_expect_eq(util_tick_at(&t, t.at), t.ns);
 }
 
-Test(tick, too_short_a_stretch_says_nothing_and_goes_on)
+Test(tick, too_short_an_interval_gives_no_rate_and_continues)
 {
 	struct util_tick t = set_twice(UTIL_TICK_LEAST_NS - 1);
 
 	cr_assert_eq(t.most, 0);
-	cr_assert_eq(t.at, BEGIN, "it goes on from where it began");
+	cr_assert_eq(t.at, BEGIN, "the interval continues from its start");
 	util_tick_set(&t, BEGIN + GHZ * UTIL_TICK_LEAST_NS, UTIL_NS_PER_S + UTIL_TICK_LEAST_NS);
 	cr_assert_neq(t.most, 0);
 }
 
-/* A machine that slept: its clock stood while the counter ran on, or the other way round. */
-Test(tick, after_a_pause_it_begins_anew)
+/* A machine that was suspended: its clock stopped while the counter ran on, or the reverse. */
+Test(tick, a_pause_restarts_the_calibration)
 {
 	const uint64_t ticks[] = { 1000000 * UTIL_NS_PER_S, 5, 0, -UTIL_NS_PER_S };
 	struct util_tick t;
@@ -58,13 +58,16 @@ Test(tick, after_a_pause_it_begins_anew)
 	}
 	t = set_twice(UTIL_TICK_EVERY_NS);
 	util_tick_set(&t, t.at + GHZ * UTIL_TICK_MOST_NS, t.ns + UTIL_TICK_MOST_NS);
-	cr_assert_eq(t.most, 0, "nobody knows what was between");
+	cr_assert_eq(t.most, 0, "an interval with a pause gives no rate");
 	util_tick_set(&t, t.at + GHZ * UTIL_TICK_LEAST_NS, t.ns + UTIL_TICK_LEAST_NS);
 	cr_assert_neq(t.most, 0);
 }
 
-/* Each time lies between the clock's before and after it; also where the clock is all there is. */
-Test(tick, it_is_as_late_as_the_clock_says)
+/*
+ * Each time lies between clock reads before and after it, also on machines without a usable
+ * counter.
+ */
+Test(tick, counter_time_agrees_with_the_clock)
 {
 	uint64_t end = util_clock_ns() + 3 * UTIL_TICK_EVERY_NS, before, now, after = 0;
 	struct util_tick t;

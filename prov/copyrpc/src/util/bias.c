@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Taking a biased lock from its owner, and becoming one: see bias.h. */
+/*
+ * Cold side of the biased lock: taking the lock from its owner, and granting ownership. See bias.h.
+ */
 #include "util/bias.h"
 
 #include <linux/membarrier.h>
@@ -8,12 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Looks at an owner that is inside: pausing, then giving the processor away, then napping. */
+/* Stages of waiting for an owner inside the lock: pause instructions, yields, then naps. */
 #define UTIL_BIAS_PAUSES 64u
 #define UTIL_BIAS_YIELDS 64u
 #define UTIL_BIAS_NAP_NS 50000
 
-/* No store takes that long to be seen. */
+/* Upper bound on the time until a store of another thread is visible, if membarrier(2) fails. */
 #define UTIL_BIAS_SEEN_NS 10000000
 
 static bool util_bias_has_barrier;
@@ -23,7 +25,7 @@ static long util_bias_membarrier(int command)
 	return syscall(SYS_membarrier, command, 0, 0);
 }
 
-/* The kernel wants to be told before it is asked; one that refuses leaves us with mutexes. */
+/* Registers for membarrier(2). If the kernel refuses, every lock stays a plain mutex. */
 static void util_bias_register(void)
 {
 	util_bias_has_barrier = !util_bias_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
@@ -34,7 +36,9 @@ static void util_bias_nap(long ns)
 	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
 }
 
-/* Every thread passes a barrier; by time, should the call have been forbidden since it was registered. */
+/*
+ * Runs a memory barrier on all threads of the process; sleeps instead if the call is now forbidden.
+ */
 static void util_bias_barrier(void)
 {
 	if (util_bias_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
@@ -73,14 +77,14 @@ static void util_bias_wait_outside(const struct util_bias_slot *slot)
 	}
 }
 
-/* --- ownership; with the mutex -------------------------------------------------------------- */
+/* --- ownership; call with the mutex locked -------------------------------------------------- */
 
 static void util_bias_crown(struct util_bias *bias, struct util_bias_slot *slot)
 {
 	__atomic_store_n(&bias->slot, slot, __ATOMIC_RELEASE);
 }
 
-/* Nobody is the owner from now on; who was may be inside still. Returns its seat, or `none`. */
+/* Revokes ownership. The former owner may still be inside; returns its slot, or `none`. */
 static struct util_bias_slot *util_bias_depose(struct util_bias *bias)
 {
 	struct util_bias_slot *slot = bias->slot;
@@ -92,7 +96,7 @@ static struct util_bias_slot *util_bias_depose(struct util_bias *bias)
 	return slot;
 }
 
-/* The thread's seat, if need be a free one; NULL: there is none. */
+/* Returns the thread's slot, a free one assigned to it, or NULL if all slots are assigned. */
 static struct util_bias_slot *util_bias_slot_of(struct util_bias *bias, uintptr_t thread)
 {
 	for (size_t i = 0; i < UTIL_BIAS_SLOTS; i++) {
@@ -106,7 +110,7 @@ static struct util_bias_slot *util_bias_slot_of(struct util_bias *bias, uintptr_
 	return NULL;
 }
 
-/* One more turn of the caller, which has the lock. */
+/* Counts one more acquisition by the calling thread, which holds the mutex. */
 static void util_bias_count(struct util_bias *bias)
 {
 	uintptr_t self = util_bias_self();
@@ -145,7 +149,7 @@ void util_bias_lock_cold(struct util_bias *bias)
 	struct util_bias_slot *slot;
 
 	pthread_mutex_lock(&bias->mutex);
-	/* It can have become the owner again while it waited for a visitor. */
+	/* While this thread waited for a transient lock, ownership may have returned to it. */
 	if (!util_bias_is_owner(bias)) {
 		slot = util_bias_depose(bias);
 		if (slot != &bias->none && bias->needed < UTIL_BIAS_TURNS_MAX)

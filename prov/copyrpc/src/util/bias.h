@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a lock cost a thread that nobody competes with?
+ * Biased lock: costs a thread without competitors plain loads and stores, no atomic instruction.
  *
- * Plain loads and stores: no atomic instruction, no call. A biased lock has an owner, the thread that
- * took it some dozens of times in a row. The owner says that it is inside and looks whether it is the
- * owner still; who wants the lock from it takes the mutex and the ownership away, and looks whether
- * it is inside. One of the two must see the other. What orders the owner's store before its load is
- * membarrier(2), called by the other: all threads of the process pass a barrier.
+ * A thread that acquires the lock UTIL_BIAS_TURNS_MIN times in a row becomes the lock owner. The
+ * owner stores `inside` in its slot and then checks that it still owns the lock. Another thread
+ * locks the mutex, revokes the ownership and then checks `inside`. At least one of the two sees the
+ * other's store: the other thread calls membarrier(2), which runs a barrier on all threads of the
+ * process.
  *
- *   owner                          another
- *   seat.inside = 1                lock mutex, seat = none
+ *   owner                          other thread
+ *   slot.inside = 1                lock mutex, slot = none
  *   (compiler barrier)             membarrier
- *   still my seat? in.             !seat.inside? in.
+ *   slot unchanged? locked.        !slot.inside? locked.
  *
- * A thread that lost its seat may notice late, and then takes back what it said: so it has a seat for
- * good, and nobody else writes there. Without an owner, or when all seats are given away, it is the
- * mutex. Who loses ownership takes twice as many turns to get it again: threads that take turns pay
- * for a mutex. A visit is for what changes now and then: the owner is one again afterwards.
+ * A former owner may set `inside` before it notices the revocation, so a slot belongs to one thread
+ * for good. Without an owner, or with all slots assigned, the lock is the mutex. Each revocation
+ * doubles the number of acquisitions that make an owner: contended locks stay mutexes. A transient
+ * lock leaves the ownership unchanged.
  *
- * Race detectors see all of it: seats are released and acquired.
- * Shown by test/unit/util/test_bias.c and test/stress/stress_bias.c.
+ * Slots are released and acquired, so race detectors see every ordering. Tested by
+ * test/unit/util/test_bias.c and test/stress/stress_bias.c.
  */
 #ifndef UTIL_BIAS_H
 #define UTIL_BIAS_H
@@ -31,24 +31,25 @@
 
 #include "util/bits.h"
 
-/* Turns in a row that make an owner: at first, and at most. */
+/* Acquisitions in a row that make a thread the owner: initial number and upper bound. */
 #define UTIL_BIAS_TURNS_MIN 64u
 #define UTIL_BIAS_TURNS_MAX 65536u
-/* Threads that can ever own a lock. */
+/* Number of threads that can ever own one lock. */
 #define UTIL_BIAS_SLOTS 8
 
 struct util_bias_slot {
-	uintptr_t thread; /* whose it is, for good; atomic; 0: nobody's */
-	uint32_t inside;  /* atomic: it has the lock, or will find that it has not */
+	uintptr_t thread; /* owning thread, set once; atomic; 0: free */
+	uint32_t inside;  /* atomic; the thread has the lock, or is checking its ownership */
 };
 
 struct util_bias {
-	struct util_bias_slot *slot; /* the owner's, or `none`; atomic, changes under the mutex */
-	struct util_bias_slot *held; /* of who has the lock; NULL: it has the mutex */
-	uintptr_t last;  /* who had the mutex; atomic; like all below: under the mutex */
-	uint32_t turns;  /* of `last`, in a row */
-	uint32_t needed; /* to make it the owner; 0: never */
-	struct util_bias_slot *host; /* a visitor has the lock: who is the owner afterwards */
+	struct util_bias_slot *slot; /* the owner's, or `none`; atomic; written under the mutex */
+	struct util_bias_slot *held; /* slot of the lock holder; NULL: the mutex is locked */
+	/* Under the mutex from here on; `last` is also read without it, atomically. */
+	uintptr_t last;              /* last thread that locked the mutex */
+	uint32_t turns;              /* consecutive acquisitions by `last` */
+	uint32_t needed;             /* acquisitions that make `last` the owner; 0: never */
+	struct util_bias_slot *host; /* during a transient lock: owner to restore at unlock */
 	pthread_mutex_t mutex;
 	struct util_bias_slot none;
 	struct util_bias_slot slots[UTIL_BIAS_SLOTS];
@@ -57,7 +58,7 @@ struct util_bias {
 void util_bias_init(struct util_bias *bias);
 void util_bias_fini(struct util_bias *bias);
 
-/** Not 0, and the same for all of a thread's life. */
+/** Returns a nonzero identifier of the calling thread, constant for its lifetime. */
 static inline uintptr_t util_bias_self(void)
 {
 #if defined(__x86_64__) && defined(__LP64__)
@@ -99,13 +100,16 @@ static inline void util_bias_unlock(struct util_bias *bias)
 		util_bias_unlock_cold(bias);
 }
 
-/** False if somebody has it, or tries to. */
+/** Locks without waiting. Returns false if another thread holds or is acquiring the lock. */
 bool util_bias_trylock(struct util_bias *bias);
 
-/** Was the caller the last who took it, visits aside? For a guess: others may take it meanwhile. */
+/**
+ * Returns whether the calling thread took the lock last, transient locks aside. A hint: another
+ * thread may take it at any time.
+ */
 bool util_bias_is_mine(const struct util_bias *bias);
 
-/** As util_bias_lock, for once. */
+/** Locks once without changing the ownership; released by util_bias_unlock. */
 void util_bias_lock_transient(struct util_bias *bias);
 
 #endif

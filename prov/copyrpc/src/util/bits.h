@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Powers of two, alignment, and the hint for branches whose odds a benchmark has shown. */
+/* Powers of two, alignment, branch hints for branches measured to be one-sided, and CPU pause. */
 #ifndef UTIL_BITS_H
 #define UTIL_BITS_H
 
@@ -9,10 +9,12 @@
 #define UTIL_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UTIL_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/** Bytes of a cache line on every machine this runs on; Arm's 128-byte prefetch pairs are two. */
+/**
+ * Cache line size in bytes on all supported machines. Arm's 128-byte prefetch fetches two lines.
+ */
 #define UTIL_CACHE_LINE 64
 
-/** Between two looks at a word that another processor will write. */
+/** Pauses between two reads of a word that another processor will write. */
 static inline void util_cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -27,19 +29,19 @@ static inline bool util_is_pow2(uint64_t v)
 	return v && !(v & (v - 1));
 }
 
-/** `v` rounded up to a multiple of `align`, a power of two. */
+/** Returns `v` rounded up to a multiple of `align`, a power of two. */
 static inline uint64_t util_align_up(uint64_t v, uint64_t align)
 {
 	return (v + align - 1) & ~(align - 1);
 }
 
-/** The largest power of two that is not above `v` (v > 0). */
+/** Returns the largest power of two not above `v` (v > 0). */
 static inline uint64_t util_pow2_floor(uint64_t v)
 {
 	return 1ull << (63 - __builtin_clzll(v));
 }
 
-/** The smallest power of two that is not below `v` (0 < v <= 2^63). */
+/** Returns the smallest power of two not below `v` (0 < v <= 2^63). */
 static inline uint64_t util_pow2_ceil(uint64_t v)
 {
 	return v <= 1 ? 1 : 1ull << (64 - __builtin_clzll(v - 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Blocks that are kept: see spare.h. */
+/* Size-class cache of freed blocks: see cache.h. */
 #include "util/cache.h"
 
 #include <stdbool.h>
@@ -13,10 +13,13 @@ static bool cache_keeps(size_t len)
 	return len > UTIL_CACHE_MIN && len <= UTIL_CACHE_MAX;
 }
 
-/** The class whose blocks are the shortest that hold `len` bytes, which it keeps; *size: how long those are. */
+/**
+ * Returns the class with the shortest blocks of at least `len` bytes; *size: length of those
+ * blocks.
+ */
 static unsigned cache_class(size_t len, size_t *size)
 {
-	size_t last = len - 1; /* 2^top <= last < 2^(top + 1), in four quarters */
+	size_t last = len - 1; /* 2^top <= last < 2^(top + 1); each doubling has four classes */
 	unsigned top = 63u - (unsigned)__builtin_clzll(last);
 	unsigned quarter = (unsigned)(last >> (top - 2)) & 3;
 

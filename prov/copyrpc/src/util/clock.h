@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What time is it?
- *
- * Monotonic nanoseconds since an arbitrary start. Costs about 25 ns: never call it per message.
+ * Monotonic nanoseconds since an arbitrary start. A call costs about 25 ns: never call per message.
  */
 #ifndef UTIL_CLOCK_H
 #define UTIL_CLOCK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Moving bytes between flat memory and I/O vectors: see copy.h. */
+/* Copies between flat memory and I/O vectors: see copy.h. */
 #include "util/copy.h"
 
 #include "util/bits.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How are a few bytes moved without a call?
+ * Copies of short, variable length without a function call, and copies to and from I/O vectors.
  *
- * Most messages are small and their length is not known at compile time; memcpy's call and dispatch cost
- * more than the move. Up to 64 bytes go with two or four overlapping loads and stores; more goes to memcpy.
- * Shown by test/unit/util/test_copy.c.
+ * Most messages are small and their length is not known at compile time. The call and the dispatch
+ * of memcpy then cost more than the copy. Up to 64 bytes take two or four overlapping loads and
+ * stores; longer copies call memcpy. Tested by test/unit/util/test_copy.c.
  */
 #ifndef UTIL_COPY_H
 #define UTIL_COPY_H
@@ -23,9 +23,9 @@
 		memcpy((uint8_t *)(dst) + (len) - sizeof(type), &last_, sizeof(type));             \
 	} while (0)
 
-#define UTIL_COPY_SHORT 64u /* up to here nothing is called */
+#define UTIL_COPY_SHORT 64u /* bytes copied without a function call */
 
-/** memcpy of at most UTIL_COPY_SHORT bytes. The areas do not overlap. */
+/** Copies at most UTIL_COPY_SHORT bytes. The areas must not overlap. */
 static inline void util_copy_short(void *dst, const void *src, size_t len)
 {
 	if (len > 32) {
@@ -48,7 +48,7 @@ static inline void util_copy_short(void *dst, const void *src, size_t len)
 	}
 }
 
-/** memcpy that is quick for short, variable lengths. The areas do not overlap. */
+/** Copies `len` bytes; fast for short, variable lengths. The areas must not overlap. */
 static inline void util_copy(void *dst, const void *src, size_t len)
 {
 	if (len > UTIL_COPY_SHORT)
@@ -57,14 +57,20 @@ static inline void util_copy(void *dst, const void *src, size_t len)
 		util_copy_short(dst, src, len);
 }
 
-/** Gathers `len` bytes out of iov, from its byte `skip` on. iov holds at least skip + len. */
+/**
+ * Copies `len` bytes from iov, starting at its byte `skip`. iov holds at least skip + len bytes.
+ */
 void util_iov_gather(void *dst, const struct iovec *iov, size_t iov_cnt, size_t skip, size_t len);
 
-/** Scatters `len` bytes into iov, from its byte `skip` on. iov holds at least skip + len. */
+/**
+ * Copies `len` bytes into iov, starting at its byte `skip`. iov holds at least skip + len bytes.
+ */
 void util_iov_scatter(const struct iovec *iov, size_t iov_cnt, size_t skip, const void *src,
 		      size_t len);
 
-/** The part [skip, skip + len) of iov as an iov of its own in out[]: its count (<= out_max). */
+/**
+ * Stores the part [skip, skip + len) of iov in out[]. Returns the entries used, at most out_max.
+ */
 size_t util_iov_slice(struct iovec *out, size_t out_max, const struct iovec *iov, size_t iov_cnt,
 		      size_t skip, size_t len);
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How is an id given and taken back?
+ * Allocation of ids: see idmap.h.
  *
- * Free slots form a FIFO through `next`. Releasing a slot advances its generation at once, so the
- * old id finds nothing from then on; lookup needs no other check. The table doubles when no slot
- * is free; slots never move, only the array that holds them does.
- *
- * Shown by test/unit/util/test_idmap.c.
+ * Free slots form a FIFO through `next`. A release advances the slot's generation at once, so the
+ * old id finds nothing and a lookup needs no other check. The table doubles when no slot is free.
  */
 #include "util/idmap.h"
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whose id is this, and is it still theirs?
+ * Maps 31-bit ids that travel on the wire to local pointers.
  *
- * Maps 31-bit ids that travel on the wire to local pointers. An id is slot | generation << 20: a
- * freed slot comes back under another generation, so an answer that arrives late, twice or from a
- * liar finds nothing instead of somebody else's object (until a slot has been reused 2048 times;
- * freed slots are reused in FIFO order so that this takes as long as possible).
- * A number of 32 bits may be noted with the pointer: what an answer is held against, without a record.
- * Not locked: the owner's lock covers it.
+ * An id is slot | generation << 20. A freed slot is reused under the next generation, so a late,
+ * duplicate or forged response finds nothing instead of another object. Slots are reused in FIFO
+ * order; an id repeats after its slot has been reused 2048 times. A 32-bit note may be stored with
+ * the pointer, so that a response can be checked without loading the object. Not locked: the
+ * owner's lock covers the map.
  *
- * Shown by test/unit/util/test_idmap.c.
+ * Tested by test/unit/util/test_idmap.c.
  */
 #ifndef UTIL_IDMAP_H
 #define UTIL_IDMAP_H
@@ -29,24 +28,24 @@
 struct util_idmap_slot {
 	void *ptr;     /* NULL: free */
 	uint32_t gen;  /* 11 bits */
-	uint32_t next; /* free list; while it is in use: what was noted */
+	uint32_t next; /* free: next free slot; in use: the note */
 };
 
 struct util_idmap {
 	struct util_idmap_slot *slots;
 	uint32_t slot_cnt;
 	uint32_t used_cnt;
-	uint32_t free_head; /* UTIL_IDMAP_NONE: none */
-	uint32_t free_tail; /* while there is a free one */
+	uint32_t free_head; /* UTIL_IDMAP_NONE: no free slot */
+	uint32_t free_tail; /* valid while a slot is free */
 };
 
 void util_idmap_init(struct util_idmap *map);
 void util_idmap_fini(struct util_idmap *map);
 
-/** Makes free slots, of which there are none: 0, -FI_ENOMEM, or -FI_EAGAIN when 2^20 ids are in use. */
+/** Adds free slots. Returns 0, -FI_ENOMEM, or -FI_EAGAIN if 2^20 ids are in use. */
 int util_idmap_grow_cold(struct util_idmap *map);
 
-/** A slot that is free, of which there are some, is in use: its id. */
+/** Takes the first free slot, of which there must be one, and stores its id in *id. */
 static inline struct util_idmap_slot *util_idmap_pop_free(struct util_idmap *map, uint32_t *id)
 {
 	struct util_idmap_slot *slot = &map->slots[map->free_head];
@@ -57,7 +56,7 @@ static inline struct util_idmap_slot *util_idmap_pop_free(struct util_idmap *map
 	return slot;
 }
 
-/** Gives `ptr` (not NULL) an id in *id: 0, or as util_idmap_grow_cold. */
+/** Assigns `ptr` (not NULL) an id in *id. Returns 0 or an error of util_idmap_grow_cold. */
 static inline int util_idmap_alloc(struct util_idmap *map, void *ptr, uint32_t *id)
 {
 	int ret = 0;
@@ -69,7 +68,7 @@ static inline int util_idmap_alloc(struct util_idmap *map, void *ptr, uint32_t *
 	return ret;
 }
 
-/** The same, with a note. */
+/** Assigns `ptr` an id like util_idmap_alloc and stores `note` with it. */
 static inline int util_idmap_alloc_noted(struct util_idmap *map, void *ptr, uint32_t note,
 					 uint32_t *id)
 {
@@ -86,13 +85,16 @@ static inline int util_idmap_alloc_noted(struct util_idmap *map, void *ptr, uint
 	return 0;
 }
 
-/** What was noted with an id that lookup accepts. */
+/** Returns the note stored with an id that lookup accepts. */
 static inline uint32_t util_idmap_note(const struct util_idmap *map, uint32_t id)
 {
 	return map->slots[id & (UTIL_IDMAP_MAX - 1)].next;
 }
 
-/** The pointer behind `id`, or NULL if the id was never given, was released, or has bit 31 set. */
+/**
+ * Returns the pointer of `id`, or NULL if the id was never assigned, was released, or has bit 31
+ * set.
+ */
 static inline void *util_idmap_lookup(const struct util_idmap *map, uint32_t id)
 {
 	uint32_t slot = id & (UTIL_IDMAP_MAX - 1);
@@ -102,7 +104,7 @@ static inline void *util_idmap_lookup(const struct util_idmap *map, uint32_t id)
 	return map->slots[slot].ptr;
 }
 
-/** A slot becomes the last free one. */
+/** Appends a slot to the free list. */
 static inline void util_idmap_push_free(struct util_idmap *map, uint32_t slot)
 {
 	map->slots[slot].ptr = NULL;
@@ -125,7 +127,7 @@ static inline void util_idmap_release(struct util_idmap *map, uint32_t id)
 	map->used_cnt--;
 }
 
-/** The pointer behind `id`, whose last use this was; or NULL, as lookup. */
+/** Releases `id` and returns its pointer, or NULL if lookup does not find it. */
 static inline void *util_idmap_take(struct util_idmap *map, uint32_t id)
 {
 	void *ptr = util_idmap_lookup(map, id);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is next to what?
+ * Intrusive, circular, doubly linked list.
  *
- * An intrusive, circular, doubly linked list. A head and a member are the same struct; a member
- * that is in no list points at itself, so removing it twice is harmless. Nothing here allocates,
- * nothing locks: the owner of the head owns the links.
+ * A head and a member are the same struct. A member that is in no list points at itself, so
+ * removing it twice is harmless. Nothing here allocates or locks: the owner of the head owns the
+ * links.
  *
- * Shown by test/unit/util/test_list.c.
+ * Tested by test/unit/util/test_list.c.
  */
 #ifndef UTIL_LIST_H
 #define UTIL_LIST_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** The object of `type` whose member `field` is at `ptr`. */
+/** Returns the object of `type` that contains member `field` at `ptr`. */
 #define UTIL_CONTAINER_OF(ptr, type, field) ((type *)((char *)(ptr)-offsetof(type, field)))
 
 struct util_list {
@@ -51,7 +51,7 @@ static inline void util_list_push_front(struct util_list *head, struct util_list
 	util_list_insert(head, item);
 }
 
-/** Takes `item` out of the list it is in, if any, and leaves it alone in the world. */
+/** Removes `item` from its list, if any. */
 static inline void util_list_remove(struct util_list *item)
 {
 	item->prev->next = item->next;
@@ -59,13 +59,13 @@ static inline void util_list_remove(struct util_list *item)
 	util_list_init(item);
 }
 
-/** The first member, or NULL. */
+/** Returns the first member, or NULL. */
 static inline struct util_list *util_list_first(struct util_list *head)
 {
 	return util_list_is_empty(head) ? NULL : head->next;
 }
 
-/** The first member, taken out, or NULL. */
+/** Removes and returns the first member, or NULL. */
 static inline struct util_list *util_list_pop(struct util_list *head)
 {
 	struct util_list *item = util_list_first(head);
@@ -75,14 +75,16 @@ static inline struct util_list *util_list_pop(struct util_list *head)
 	return item;
 }
 
-/** All members of `from` go to `to`, which is not initialised, in their order; `from` is empty then. */
+/**
+ * Moves all members of `from` to `to`, which need not be initialised. `from` is empty afterwards.
+ */
 static inline void util_list_move(struct util_list *from, struct util_list *to)
 {
 	util_list_insert(from, to);
 	util_list_remove(from);
 }
 
-/** Walks the list; the body may remove `it`, nothing else. */
+/** Iterates over the list. The body may remove `it` and no other member. */
 #define UTIL_LIST_FOREACH_SAFE(it, tmp, head)                                                      \
 	for ((it) = (head)->next, (tmp) = (it)->next; (it) != (head);                              \
 	     (it) = (tmp), (tmp) = (it)->next)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* In whose name do we speak? The provider that libfabric knows us by; ofi/ fills in its calls. */
+/* Provider handle for libfabric's log, and the rate limit of UTIL_WARN_SELDOM. See log.h. */
 #include "util/log.h"
 
 #include "util/clock.h"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which knobs are there, what may they be set to, and what did the user set?
+ * Definition, reading and checking of all FI_COPYRPC_* parameters: see param.h.
  *
- * util_param_table is the one place that knows. Values come from libfabric (fi_param_get), with
- * two exceptions that it leaves us: numbers are asked for as text, because libfabric's own reading
- * takes "12x" for 12 and knows no suffix; and the job key is picked out of `environ`, because
- * libfabric writes every text value that it reads to the log.
+ * Values come from libfabric (fi_param_get), with two exceptions. Numbers are read as text, because
+ * libfabric's own parser reads "12x" as 12 and accepts no suffix. The job key is read from
+ * `environ`, because libfabric logs every text value that it reads.
  *
- * Shown by test/unit/util/test_param.c.
+ * Tested by test/unit/util/test_param.c.
  */
 #include "util/param.h"
 
@@ -23,7 +22,7 @@
 #include "util/log.h"
 
 #define UTIL_PARAM_PREFIX   "FI_COPYRPC_"
-#define UTIL_PARAM_NAME_MAX 64 /* longer names are compared by their beginning */
+#define UTIL_PARAM_NAME_MAX 64 /* longer names are compared up to this length */
 
 #define UTIL_KIB (1ull << 10)
 #define UTIL_MIB (1ull << 20)
@@ -32,17 +31,17 @@
 enum util_param_kind {
 	UTIL_PARAM_SIZE,   /* size_t: a number with an optional K, M or G */
 	UTIL_PARAM_INT,    /* int: a number */
-	UTIL_PARAM_BOOL,   /* int: 0, 1, and libfabric's words for them */
-	UTIL_PARAM_STR,    /* const char *: any text; empty: as if it were not set */
-	UTIL_PARAM_SECRET, /* const char *: any text, never logged; empty: none */
+	UTIL_PARAM_BOOL,   /* int: 0, 1, or libfabric's words for them */
+	UTIL_PARAM_STR,    /* const char *: any text; empty: not set */
+	UTIL_PARAM_SECRET, /* const char *: any text, never logged; empty: not set */
 };
 
 struct util_param {
 	const char *name; /* upper case, without the prefix */
 	enum util_param_kind kind;
-	size_t offset; /* of the value in struct util_params */
+	size_t offset; /* offset of the value in struct util_params */
 	uint64_t def;
-	uint64_t min; /* 0 is always allowed if zero_ok */
+	uint64_t min; /* 0 is also allowed if zero_ok */
 	uint64_t max;
 	bool zero_ok;
 	const char *str_def;
@@ -57,29 +56,30 @@ static const struct util_param util_param_table[] = {
 	  .kind = UTIL_PARAM_SECRET,
 	  .offset = UTIL_PARAM_FIELD(job_key),
 	  .unit = "text",
-	  .help = "Secret shared by the processes of a job: a peer without it is refused" },
+	  .help = "Secret that all processes of a job must share; peers with another key, or "
+		  "none, are refused" },
 	{ .name = "PATHS",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(paths),
 	  .str_def = "shm,nic,udp",
 	  .unit = "comma-separated list",
-	  .help = "Ways to reach a peer, best first: shm (memory of this host), nic (RDMA device), "
-		  "udp (sockets)" },
+	  .help = "Ways to reach a peer, best first: shm (shared memory of this host), nic (RDMA "
+		  "device), udp (sockets)" },
 	{ .name = "ENDPOINT",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(endpoint),
 	  .unit = "rc or ud",
-	  .help = "Kind of reliable endpoints to offer: rc (rings), ud (datagrams); none: both" },
+	  .help = "Reliable endpoints to offer: rc (rings) or ud (datagrams); unset: both" },
 	{ .name = "DEVICE",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(device),
 	  .unit = "name or name:port",
-	  .help = "RDMA device to use, as ibv_devices lists it; none: the fastest active port" },
+	  .help = "RDMA device to use, a name from ibv_devices; unset: the fastest active port" },
 	{ .name = "GID_INDEX",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(gid_index),
 	  .unit = "number",
-	  .help = "Index of the GID that peers get; none: RoCE v2 with an IPv4 address first" },
+	  .help = "Index of the GID to use; unset: RoCE v2 with an IPv4 address is preferred" },
 	{ .name = "MEM",
 	  .kind = UTIL_PARAM_SIZE,
 	  .offset = UTIL_PARAM_FIELD(mem),
@@ -87,7 +87,7 @@ static const struct util_param util_param_table[] = {
 	  .min = UTIL_MIB,
 	  .max = UTIL_TIB,
 	  .unit = "bytes",
-	  .help = "Memory that the rings of one domain may take" },
+	  .help = "Maximum memory for the rings of one domain" },
 	{ .name = "RING_SIZE",
 	  .kind = UTIL_PARAM_SIZE,
 	  .offset = UTIL_PARAM_FIELD(ring_size),
@@ -96,7 +96,7 @@ static const struct util_param util_param_table[] = {
 	  .max = 1024 * UTIL_MIB,
 	  .zero_ok = true,
 	  .unit = "bytes",
-	  .help = "Size of each ring; 0: chosen by the budget and the number of peers" },
+	  .help = "Size of each ring; 0: derived from FI_COPYRPC_MEM and the number of peers" },
 	{ .name = "EAGER_MAX",
 	  .kind = UTIL_PARAM_SIZE,
 	  .offset = UTIL_PARAM_FIELD(eager_max),
@@ -104,7 +104,7 @@ static const struct util_param util_param_table[] = {
 	  .min = 64,
 	  .max = UTIL_MIB,
 	  .unit = "bytes",
-	  .help = "Largest message that is sent in one piece" },
+	  .help = "Largest message that is sent eagerly, in one piece" },
 	{ .name = "SINGLE_COPY_MIN",
 	  .kind = UTIL_PARAM_SIZE,
 	  .offset = UTIL_PARAM_FIELD(single_copy_min),
@@ -121,8 +121,8 @@ static const struct util_param util_param_table[] = {
 	  .min = UTIL_KIB,
 	  .max = UTIL_TIB,
 	  .unit = "bytes",
-	  .help = "Smallest message that a peer behind the RDMA device reads from its sender's "
-		  "memory, which is registered for it" },
+	  .help = "Smallest message that a peer behind the RDMA device reads from the sender's "
+		  "memory (rendezvous), which is registered for it" },
 	{ .name = "UNEXPECTED_MEM",
 	  .kind = UTIL_PARAM_SIZE,
 	  .offset = UTIL_PARAM_FIELD(unexpected_mem),
@@ -130,8 +130,8 @@ static const struct util_param util_param_table[] = {
 	  .min = 0,
 	  .max = UTIL_TIB,
 	  .unit = "bytes",
-	  .help = "Memory for messages that arrive before their receive, per domain; beyond it "
-		  "they wait in the ring and hold their sender back" },
+	  .help = "Memory per domain for messages that arrive before their receive is posted; when "
+		  "it is full, they wait in the ring and their sender waits" },
 	{ .name = "PEER_TIMEOUT",
 	  .kind = UTIL_PARAM_INT,
 	  .offset = UTIL_PARAM_FIELD(peer_timeout_ms),
@@ -139,7 +139,7 @@ static const struct util_param util_param_table[] = {
 	  .min = 100,
 	  .max = 3600000,
 	  .unit = "ms",
-	  .help = "Operations towards a peer that does not answer for so long end with an error" },
+	  .help = "Operations to a peer that does not respond for this time fail" },
 	{ .name = "SINGLE_COPY",
 	  .kind = UTIL_PARAM_BOOL,
 	  .offset = UTIL_PARAM_FIELD(single_copy),
@@ -147,7 +147,7 @@ static const struct util_param util_param_table[] = {
 	  .min = 0,
 	  .max = 1,
 	  .unit = "boolean",
-	  .help = "Let the kernel copy large messages from process to process where it is allowed" },
+	  .help = "Let the kernel copy large messages between processes where it is permitted" },
 	{ .name = "HOLD",
 	  .kind = UTIL_PARAM_BOOL,
 	  .offset = UTIL_PARAM_FIELD(hold),
@@ -155,8 +155,9 @@ static const struct util_param util_param_table[] = {
 	  .min = 0,
 	  .max = 1,
 	  .unit = "boolean",
-	  .help = "Messages behind others in flight wait for the next read of a queue, to leave "
-		  "together; 0: for programs that send and then compute" },
+	  .help = "1: while messages are in flight, new ones wait for the next read of a "
+		  "completion queue, to leave together; 0: send at once, for programs that send "
+		  "and then compute" },
 	{ .name = "LINK_RATE",
 	  .kind = UTIL_PARAM_INT,
 	  .offset = UTIL_PARAM_FIELD(link_rate),
@@ -165,8 +166,8 @@ static const struct util_param util_param_table[] = {
 	  .max = 1000000,
 	  .zero_ok = true,
 	  .unit = "Mbit/s",
-	  .help = "Link that sessions over datagrams share: they are paced by their round trips, each "
-		  "up to this rate; 0: 25000 over RDMA devices, not paced over UDP" },
+	  .help = "Maximum rate of each datagram session, paced by its round-trip times; 0: 25000 "
+		  "over RDMA devices, not paced over UDP" },
 	{ .name = "UDP_PLAIN",
 	  .kind = UTIL_PARAM_BOOL,
 	  .offset = UTIL_PARAM_FIELD(udp_plain),
@@ -174,13 +175,13 @@ static const struct util_param util_param_table[] = {
 	  .min = 0,
 	  .max = 1,
 	  .unit = "boolean",
-	  .help = "1: the kernel neither cuts nor joins UDP datagrams (GSO, GRO), as where it cannot; "
-		  "for drivers that do it badly" },
+	  .help = "1: turn off segmentation and coalescing of UDP datagrams by the kernel (GSO, "
+		  "GRO), for network drivers that do it badly" },
 	{ .name = "FAULT",
 	  .kind = UTIL_PARAM_STR,
 	  .offset = UTIL_PARAM_FIELD(fault),
 	  .unit = "list",
-	  .help = "For tests: what happens to datagrams that come, as in "
+	  .help = "For tests: faults injected into received datagrams, for example "
 		  "drop=0.01,dup=0.01,reorder=0.05,delay=2ms,corrupt=0.001,seed=7" },
 	{ .name = "LAYERING",
 	  .kind = UTIL_PARAM_BOOL,
@@ -196,7 +197,7 @@ static const struct util_param util_param_table[] = {
 
 struct util_params util_params;
 
-/* Powers of 1024 in the form that a user would write. */
+/* Prints powers of 1024 with a suffix, the way a user would write them. */
 static void util_param_print(char *buf, size_t len, const struct util_param *p, uint64_t v)
 {
 	static const char suffix[] = { 0, 'K', 'M', 'G', 'T' };
@@ -238,7 +239,7 @@ void util_param_define(struct fi_provider *prov)
 	}
 }
 
-/* Where the value of `p` stands. */
+/* Returns the address of the value of `p`. */
 static void *util_param_at(struct util_params *params, const struct util_param *p)
 {
 	return (char *)params + p->offset;
@@ -263,7 +264,7 @@ static bool util_param_scale(char suffix, unsigned *shift)
 	return true;
 }
 
-/* A number that does not fit saturates: it is out of bounds, not unreadable. */
+/* Parses a number. One that does not fit saturates: out of bounds, not unreadable. */
 static bool util_param_parse(const struct util_param *p, const char *text, uint64_t *v)
 {
 	unsigned shift = 0;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where does the next chunk of objects come from?
+ * Chunks of the object pool: see pool.h.
  *
- * A chunk is one 64-byte line, whose first word links the chunks, and then the objects. Its
- * objects go to the free list in address order: a burst of allocations walks memory forwards.
- *
- * Shown by test/unit/util/test_pool.c.
+ * A chunk is one 64-byte line, which links the chunks, followed by the objects. Objects enter the
+ * free list in address order, so a burst of allocations walks memory forwards.
  */
 #include "util/pool.h"
 
@@ -45,7 +43,7 @@ void util_pool_fini(struct util_pool *pool)
 	pool->used_cnt = 0;
 }
 
-/* Objects that the next chunk may have: fewer than usual close to the limit. */
+/* Returns the object count of the next chunk: fewer than usual close to the limit. */
 static size_t util_pool_next_items(const struct util_pool *pool)
 {
 	if (pool->max_items && pool->max_items - pool->item_cnt < pool->chunk_items)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where does the next request come from?
+ * Pool of objects of one size.
  *
- * A pool of objects of one size: chunks taken from the heap, a LIFO free list through the objects
- * themselves, so that the hottest object is handed out first and the common case is a load and a
- * store. Objects are 64-byte aligned and never move; memory goes back to the heap at fini only.
- * Not locked: the owner's lock covers it.
+ * Chunks come from the heap. A LIFO free list runs through the objects, so the object most likely
+ * in the cache is allocated first and the common case is one load and one store. Objects are
+ * 64-byte aligned and never move. Memory returns to the heap only at fini. Not locked: the owner's
+ * lock covers the pool.
  *
- * Shown by test/unit/util/test_pool.c.
+ * Tested by test/unit/util/test_pool.c.
  */
 #ifndef UTIL_POOL_H
 #define UTIL_POOL_H
@@ -25,33 +25,33 @@ struct util_pool {
 	size_t item_len;    /* bytes, a multiple of 64 */
 	size_t chunk_items; /* objects per chunk */
 	size_t max_items;   /* 0: unlimited */
-	size_t item_cnt;    /* objects made so far */
-	size_t used_cnt;    /* objects handed out now */
+	size_t item_cnt;    /* objects allocated from the heap so far */
+	size_t used_cnt;    /* objects in use */
 };
 
-/** Makes an empty pool: nothing is allocated before the first alloc. */
+/** Initialises an empty pool. Allocates nothing before the first util_pool_alloc. */
 void util_pool_init(struct util_pool *pool, size_t item_len, size_t chunk_items, size_t max_items);
 
-/** Gives all memory back; objects still handed out become invalid. */
+/** Frees all memory; objects still in use become invalid. */
 void util_pool_fini(struct util_pool *pool);
 
-/** Adds a chunk to the free list: 0, or -FI_ENOMEM (heap empty or max_items reached). */
+/** Adds a chunk to the free list. Returns 0, or -FI_ENOMEM without memory or at max_items. */
 int util_pool_grow(struct util_pool *pool);
 
-/** The object that the next alloc would hand out, or NULL if the heap would have to be asked. */
+/** Returns the object that the next alloc returns, or NULL if the free list is empty. */
 static inline void *util_pool_first(struct util_pool *pool)
 {
 	return pool->free;
 }
 
-/** Hands out `obj`, which util_pool_first just returned. */
+/** Allocates `obj`, the last result of util_pool_first. */
 static inline void util_pool_take(struct util_pool *pool, void *obj)
 {
 	pool->free = ((struct util_pool_item *)obj)->next;
 	pool->used_cnt++;
 }
 
-/** An object with undefined content, or NULL (no memory, or max_items in use). */
+/** Returns an object with undefined content, or NULL without memory or at max_items. */
 static inline void *util_pool_alloc(struct util_pool *pool)
 {
 	struct util_pool_item *item;

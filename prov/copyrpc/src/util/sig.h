@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which signals does a thread of ours leave to the application?
+ * Signals that the provider's own threads leave to the application.
  *
- * All that come from outside. Not those that an instruction of the thread itself raises: blocked, they
- * end the process without a word, and tools that handle them (sanitizers, a device model that
- * traps stores) never see them.
+ * A provider thread blocks all signals sent from outside, so that the application's threads handle
+ * them. Signals raised by the thread's own instructions stay unblocked: blocked, they would end the
+ * process without a message and bypass sanitizers and device models.
  *
- * Shown by test/unit/util/test_sig.c.
+ * Tested by test/unit/util/test_sig.c.
  */
 #ifndef UTIL_SIG_H
 #define UTIL_SIG_H
 
 #include <signal.h>
 
-/** The set to block in a new thread. */
+/** Fills `set` with the signals to block in a new thread. */
 static inline void util_sig_others(sigset_t *set)
 {
 	static const int own[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS };

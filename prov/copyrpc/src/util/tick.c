@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Time by the processor's counter: see tick.h. */
+/* Time from the processor's counter, calibrated by the clock: see tick.h. */
 #include "util/tick.h"
 
 #include <fcntl.h>
@@ -9,11 +9,11 @@
 
 #define UTIL_TICK_SOURCE   "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define UTIL_TICK_TRIES    4
-#define UTIL_TICK_PAIR     4096u /* ticks that a look at the clock takes, if nothing comes between */
+#define UTIL_TICK_PAIR     4096u /* ticks around one clock read, without an interruption */
 #define UTIL_TICK_RATE_MIN (1ull << 32 >> 4) /* 16 GHz */
 #define UTIL_TICK_RATE_MAX (1ull << 32 << 2) /* 250 MHz */
 
-/** Does the kernel go by that counter? */
+/** Returns whether the kernel's clock source is the counter. */
 static bool util_tick_asks(void)
 {
 	char name[8] = "";
@@ -27,7 +27,7 @@ static bool util_tick_asks(void)
 
 static bool util_tick_is_trusted(void)
 {
-	static int known; /* atomic: 1 yes, -1 no; who is first finds out */
+	static int known; /* atomic; 1: yes, -1: no, 0: the first caller reads it */
 	int is = __atomic_load_n(&known, __ATOMIC_RELAXED);
 
 	if (!is) {
@@ -42,7 +42,7 @@ void util_tick_set(struct util_tick *t, uint64_t at, uint64_t ns)
 	uint64_t ticks = at - t->at, passed = ns - t->ns, rate;
 
 	if (ns >= t->ns && passed < UTIL_TICK_LEAST_NS && !t->most)
-		return; /* not yet */
+		return; /* calibration interval too short */
 	rate = ticks && passed < UTIL_TICK_MOST_NS ? (passed << 32) / ticks : 0;
 	t->at = at;
 	t->ns = ns;
@@ -52,7 +52,7 @@ void util_tick_set(struct util_tick *t, uint64_t at, uint64_t ns)
 		t->most = (UTIL_TICK_EVERY_NS << 32) / rate;
 }
 
-/** Counter and clock at the same time, as far as that goes: how far apart they may be, in ticks. */
+/** Reads counter and clock together. Returns the ticks in between, the uncertainty of the pair. */
 static uint64_t util_tick_pair(uint64_t *at, uint64_t *ns)
 {
 	uint64_t before = util_tick_count();
