@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which receive, when there are many? The hashed half of core_match.h.
+ * Hashed half of matching: called by core_match.h when the oldest entry does not match.
  *
  * Invariants:
  *	posted			hashed_cnt receives, each in the table of its shape or in excess,
@@ -8,13 +8,12 @@
  *	bit s of live		recv_shapes[s].cnt > 0
  *	bit s of indexed	msg_shapes[s].table holds all unexpected messages; else it is empty
  *
- * A receive is hashed at most once, when an arrival looks past the oldest; what it cost has been paid
- * by its post. Message indexes are dropped when the queue is empty: then nothing has to be undone.
- * One is thrown out for another shape's only after as many searches without it as building one costs.
+ * A receive is hashed at most once, when an arrival has to look past the oldest, so hashing costs
+ * at most constant time per post. Message indexes are dropped when the queue is empty, so no entry
+ * has to be removed. An index replaces one of another shape only if the latter was not used in
+ * the last unexpected_cnt searches, the cost of building it.
  *
- * Why not one table for all shapes: then an arrival has to probe with masks that nobody posted.
- *
- * Shown by test/unit/core/msg/test_core_match.c.
+ * Each shape has a table of its own: an arrival then probes only with masks that are in use.
  */
 #include "core/msg/core_match.h"
 
@@ -43,7 +42,7 @@ void core_match_close(struct core_match *m)
 	free(m);
 }
 
-/* The shape among those with a bit in `set`, or -1. */
+/* Returns the index of a shape with a bit in `set`, or -1. */
 static int core_match_shape_find(const struct core_match_shape *shapes, unsigned set,
 				 uint64_t ignore, bool any)
 {
@@ -56,7 +55,7 @@ static int core_match_shape_find(const struct core_match_shape *shapes, unsigned
 	return -1;
 }
 
-/* The lowest shape without a bit in `set`, or -1. */
+/* Returns the lowest index without a bit in `set`, or -1. */
 static int core_match_shape_free(unsigned set)
 {
 	int s = __builtin_ctz(~set);
@@ -64,7 +63,7 @@ static int core_match_shape_free(unsigned set)
 	return s < CORE_MATCH_SHAPES ? s : -1;
 }
 
-/* What a shape fixes of a source: nothing, if it takes any. */
+/* Returns the source part of a key: one constant in shapes with any source. */
 static uint64_t core_match_key_src(const struct core_match_shape *shape, uint64_t src)
 {
 	return shape->any ? CORE_MATCH_ANY : src;
@@ -72,7 +71,7 @@ static uint64_t core_match_key_src(const struct core_match_shape *shape, uint64_
 
 /* --- posted receives ------------------------------------------------------------------------ */
 
-/* A table for the receive's shape, or -1. */
+/* Returns the index of the table for the receive's shape, a free one if need be, or -1. */
 static int core_match_recv_shape(struct core_match *m, const struct core_match_recv *recv)
 {
 	bool any = recv->src == CORE_MATCH_ANY;
@@ -88,7 +87,7 @@ static int core_match_recv_shape(struct core_match *m, const struct core_match_r
 	return s;
 }
 
-/* Receives are hashed in the order of their age: each becomes the youngest with its key. */
+/* Hashes a receive as the youngest with its key: callers hash in the order of age. */
 static void core_match_recv_hash(struct core_match *m, struct core_match_recv *recv)
 {
 	int s = core_match_recv_shape(m, recv);
@@ -105,7 +104,7 @@ static void core_match_recv_hash(struct core_match *m, struct core_match_recv *r
 	m->live |= (uint8_t)(1u << s);
 }
 
-/* The oldest receive that is not hashed, or the head. */
+/* Returns the oldest receive that is not hashed, or the head. */
 static struct util_list *core_match_fresh(struct core_match *m)
 {
 	struct util_list *it = &m->posted;
@@ -128,7 +127,6 @@ static void core_match_hash_fresh(struct core_match *m)
 	m->fresh_cnt = 0;
 }
 
-/* The last hashed receive has gone. */
 static void core_match_tables_trim(struct core_match *m)
 {
 	for (int s = 0; s < CORE_MATCH_SHAPES; s++)
@@ -170,7 +168,7 @@ static struct core_match_recv *core_match_find_fresh(struct core_match *m, uint6
 	return NULL;
 }
 
-/* The oldest of `best` and those in excess that accept. */
+/* Returns the oldest receive among `best` and the matching ones in excess. */
 static struct core_match_recv *core_match_find_in_excess(struct core_match *m, uint64_t tag,
 							 uint64_t src, struct core_match_recv *best)
 {
@@ -261,8 +259,8 @@ void core_match_take_cold(struct core_match *m, struct core_match_msg *msg)
 		m->indexed = 0;
 }
 
-/* A place for one more index: a free one, or that of a shape that nobody asks for any more. */
-static int core_match_index_place(struct core_match *m)
+/* Returns the number of a free index, of one that is no longer in use (dropped), or -1. */
+static int core_match_index_reserve(struct core_match *m)
 {
 	int oldest = core_match_shape_free(m->indexed);
 
@@ -279,10 +277,10 @@ static int core_match_index_place(struct core_match *m)
 	return oldest;
 }
 
-/* Indexes every unexpected message for a shape: the index's number, or -1. */
+/* Indexes every unexpected message for a shape. Returns the index's number, or -1. */
 static int core_match_index_build(struct core_match *m, uint64_t ignore, bool any)
 {
-	int s = core_match_index_place(m);
+	int s = core_match_index_reserve(m);
 	struct core_match_shape *shape = &m->msg_shapes[s < 0 ? 0 : s];
 	struct util_list *it;
 
@@ -301,7 +299,7 @@ static int core_match_index_build(struct core_match *m, uint64_t ignore, bool an
 	return s;
 }
 
-/* Looks at up to `limit` messages from *it on. *it: the next one, or the head at the end. */
+/* Checks up to `limit` messages from *it on. Leaves *it at the next one, or at the head. */
 static struct core_match_msg *core_match_scan(struct core_match *m, struct util_list **it,
 					      size_t limit, const struct core_match_recv *recv)
 {
@@ -328,8 +326,8 @@ static struct core_match_msg *core_match_index_first(struct core_match *m, int s
 }
 
 /*
- * The oldest message that `recv` accepts: the first, or by the index of its shape, or among the
- * first few, or by an index made for it now, or (nine shapes, no memory) among all.
+ * Returns the oldest message that `recv` accepts. Tries in turn the first message, the index of
+ * its shape, the first CORE_MATCH_SCAN messages, a new index, and (no index is free) all messages.
  */
 static struct core_match_msg *core_match_search(struct core_match *m,
 						const struct core_match_recv *recv)

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which receive does this message belong to?
+ * Matching of messages with posted receives, in MPI order. Called by core_post.h, core_rx.c,
+ * core_rx_post.c and core_unexp.c.
  *
- * Matching in MPI order: a message takes the oldest posted receive that accepts it; a receive
- * takes the oldest unexpected message that it accepts. A receive accepts a message when
+ * A message takes the oldest posted receive that accepts it. A receive takes the oldest unexpected
+ * message that it accepts. A receive accepts a message when
  *
  *	((recv.tag ^ msg.tag) & ~recv.ignore) == 0  and  (recv.src == CORE_MATCH_ANY or == msg.src)
  *
- * The cost does not grow with either queue. Real programs use very few shapes of receive: a shape
- * is an ignore mask together with "any source or one source" (MPI has four). Per shape in use,
- * receives and unexpected messages are hashed by what the shape fixes (tag & ~ignore, src); equal
- * keys stand in one FIFO. An arrival probes each live shape once and takes the oldest. More than
- * CORE_MATCH_SHAPES shapes at a time: the excess stands in one list that is searched in order.
- * Most queues are short and most matches take the oldest, so both are tried first: receives are
- * hashed only when an arrival does not take the oldest and more than CORE_MATCH_LAZY wait unhashed,
- * messages only when a search finds more than CORE_MATCH_SCAN of them. So receives that are used in
- * the order of posting cost the same however many there are. That half is inline, here; the hashed
- * half is core_match.c, its tables core_match_table.h.
+ * The cost does not grow with either queue. A shape is an ignore mask plus "any source" or "one
+ * source"; programs use few of them (MPI four). Per shape in use, receives and messages are hashed
+ * by (tag & ~ignore, src), and equal keys share a FIFO. An arrival probes each live shape once.
+ * Shapes beyond CORE_MATCH_SHAPES share one list (excess) that is searched in order.
  *
- * Objects embed the structs below; nothing is allocated per message except when a table grows.
- * A table that cannot grow only gets slower. Not locked: the domain's lock covers it.
+ * Most matches take the oldest entry, so this header tries it inline before core_match.c hashes:
+ * receives when more than CORE_MATCH_LAZY are unhashed, messages when a search finds more than
+ * CORE_MATCH_SCAN. Memory is allocated only when a table grows. The domain's lock covers all.
  *
  * Shown by test/unit/core/msg/test_core_match.c (a list scan is the oracle) and match_bench.
  */
@@ -34,29 +30,29 @@
 #include "util/bits.h"
 #include "util/list.h"
 
-#define CORE_MATCH_ANY    UINT64_MAX /* no message's source */
+#define CORE_MATCH_ANY    UINT64_MAX /* source of a receive only, never of a message */
 #define CORE_MATCH_SHAPES 8
 #define CORE_MATCH_LAZY   16 /* receives that are searched in order; match_bench has the figures */
 #define CORE_MATCH_SCAN   16 /* messages that are searched in order */
 
-/** Where a posted receive stands besides the order list: a shape's number, or one of these. */
+/** Values of core_match_recv.shape besides the index of a shape. */
 enum core_match_location {
-	CORE_MATCH_UNHASHED = -1, /* nowhere: nobody had to look past the oldest since */
-	CORE_MATCH_EXCESS = -2,   /* in core_match.excess: its shape has no table */
+	CORE_MATCH_UNHASHED = -1, /* only in the order list */
+	CORE_MATCH_EXCESS = -2,   /* in core_match.excess: no table is free for its shape */
 };
 
-/** A receive, embedded in its request. Set tag, ignore, src; the rest is core_match's. */
+/** Receive, embedded in its request. The caller sets tag, ignore, src; core_match sets the rest. */
 struct core_match_recv {
 	uint64_t tag;
 	uint64_t ignore;
 	uint64_t src;
-	uint64_t seq;            /* lower (modulo 2^64) is older; given by core_match_post */
+	uint64_t seq;            /* lower (modulo 2^64) is older; set by core_match_post */
 	struct util_list order;  /* all posted receives, oldest first */
-	int shape;               /* or enum core_match_location */
-	struct util_list bucket; /* others with the same key, oldest first */
+	int shape;               /* index in recv_shapes, or enum core_match_location */
+	struct util_list bucket; /* receives with the same key, oldest first */
 };
 
-/** An unexpected message, embedded in its record. Set tag, src; the rest is core_match's. */
+/** Unexpected message, embedded in its record. The caller sets tag, src; core_match the rest. */
 struct core_match_msg {
 	uint64_t tag;
 	uint64_t src;
@@ -67,7 +63,7 @@ struct core_match_msg {
 struct core_match_shape {
 	uint64_t ignore;
 	uint64_t used; /* messages: core_match.search_cnt at the last use */
-	size_t cnt;    /* receives: how many are in the table */
+	size_t cnt;    /* receives: entries of the table */
 	bool any;
 	struct core_match_table table;
 };
@@ -77,12 +73,12 @@ struct core_match {
 	struct util_list unexpected; /* core_match_msg.order */
 	uint64_t seq;                /* of the next receive */
 	size_t hashed_cnt;           /* posted receives in a table or in excess */
-	size_t fresh_cnt;            /* the others, which are younger */
-	uint8_t live;                /* bit per recv_shapes[]: it has receives */
-	uint8_t indexed;             /* bit per msg_shapes[]: it has every unexpected message */
-	/* From here on cold. */
+	size_t fresh_cnt;            /* unhashed receives, all younger than the hashed ones */
+	uint8_t live;                /* bit per recv_shapes[]: the table has receives */
+	uint8_t indexed;             /* bit per msg_shapes[]: has every unexpected message */
+	/* Fields of the cold half. */
 	struct util_list excess; /* core_match_recv.bucket, oldest first */
-	uint64_t search_cnt;     /* searches for a message that an index could have helped */
+	uint64_t search_cnt;     /* searches that went past the oldest message */
 	size_t unexpected_cnt;
 	struct core_match_shape recv_shapes[CORE_MATCH_SHAPES];
 	struct core_match_shape msg_shapes[CORE_MATCH_SHAPES];
@@ -91,7 +87,7 @@ struct core_match {
 struct core_match *core_match_open(void);    /* NULL: no memory */
 void core_match_close(struct core_match *m); /* queues are walked and emptied by the caller */
 
-/** The halves below that hash or search. */
+/** Cold halves of the functions below: hash or search. */
 struct core_match_msg *core_match_post_cold(struct core_match *m, struct core_match_recv *recv);
 struct core_match_recv *core_match_find_cold(struct core_match *m, uint64_t tag, uint64_t src);
 void core_match_cancel_cold(struct core_match *m, struct core_match_recv *recv);
@@ -105,13 +101,13 @@ static inline bool core_match_accepts(const struct core_match_recv *recv, uint64
 	       (recv->src == src || recv->src == CORE_MATCH_ANY);
 }
 
-/** Nothing is unexpected: core_match_queue is all of a post. */
+/** Returns true if a post needs only core_match_queue. */
 static inline bool core_match_has_no_unexp(struct core_match *m)
 {
 	return util_list_is_empty(&m->unexpected);
 }
 
-/** `recv` becomes the youngest posted receive. */
+/** Appends `recv` as the youngest posted receive. */
 static inline void core_match_queue(struct core_match *m, struct core_match_recv *recv)
 {
 	m->fresh_cnt++;
@@ -120,7 +116,7 @@ static inline void core_match_queue(struct core_match *m, struct core_match_recv
 	util_list_push_back(&m->posted, &recv->order);
 }
 
-/** The oldest unexpected message that `recv` accepts, taken out; or NULL and `recv` is queued. */
+/** Removes and returns the oldest unexpected message that `recv` accepts, or NULL and queues it. */
 static inline struct core_match_msg *core_match_post(struct core_match *m,
 						     struct core_match_recv *recv)
 {
@@ -130,7 +126,7 @@ static inline struct core_match_msg *core_match_post(struct core_match *m,
 	return NULL;
 }
 
-/** The oldest posted receive of all, left in the queue, if it accepts (tag, src); or NULL. */
+/** Returns the oldest posted receive of all, left queued, if it accepts (tag, src); or NULL. */
 static inline struct core_match_recv *core_match_oldest(struct core_match *m, uint64_t tag,
 							uint64_t src)
 {
@@ -142,7 +138,7 @@ static inline struct core_match_recv *core_match_oldest(struct core_match *m, ui
 	return core_match_accepts(recv, tag, src) ? recv : NULL;
 }
 
-/** The oldest posted receive that accepts (tag, src), left in the queue, or NULL. */
+/** Returns the oldest posted receive that accepts (tag, src), left queued, or NULL. */
 static inline struct core_match_recv *core_match_find(struct core_match *m, uint64_t tag,
 						      uint64_t src)
 {
@@ -153,14 +149,14 @@ static inline struct core_match_recv *core_match_find(struct core_match *m, uint
 	return core_match_find_cold(m, tag, src);
 }
 
-/** Takes a queued receive out that is not hashed. */
+/** Removes a queued receive that is not hashed. */
 static inline void core_match_unqueue(struct core_match *m, struct core_match_recv *recv)
 {
 	m->fresh_cnt--;
 	core_match_unlink(&recv->order);
 }
 
-/** Takes a queued receive out (cancel, close, peer death, a spent multi-receive buffer). */
+/** Removes a queued receive (cancel, close, peer death, a full multi-receive buffer). */
 static inline void core_match_cancel(struct core_match *m, struct core_match_recv *recv)
 {
 	if (UTIL_UNLIKELY(recv->shape != CORE_MATCH_UNHASHED))
@@ -169,7 +165,7 @@ static inline void core_match_cancel(struct core_match *m, struct core_match_rec
 		core_match_unqueue(m, recv);
 }
 
-/** The oldest posted receive that accepts (tag, src), taken out, or NULL. Hot. */
+/** Removes and returns the oldest posted receive that accepts (tag, src), or NULL. */
 static inline struct core_match_recv *core_match_arrive(struct core_match *m, uint64_t tag,
 							uint64_t src)
 {
@@ -189,7 +185,7 @@ static inline void core_match_keep(struct core_match *m, struct core_match_msg *
 		core_match_keep_cold(m, msg);
 }
 
-/** Takes a queued message out (FI_CLAIM, FI_DISCARD, peer death). */
+/** Removes a queued message (FI_CLAIM, FI_DISCARD, peer death). */
 static inline void core_match_take(struct core_match *m, struct core_match_msg *msg)
 {
 	m->unexpected_cnt--;
@@ -198,11 +194,11 @@ static inline void core_match_take(struct core_match *m, struct core_match_msg *
 		core_match_take_cold(m, msg);
 }
 
-/** The oldest unexpected message that such a receive would take, left where it is, or NULL. */
+/** Returns the oldest unexpected message that such a receive accepts, left queued, or NULL. */
 struct core_match_msg *core_match_peek(struct core_match *m, uint64_t tag, uint64_t ignore,
 				       uint64_t src);
 
-/** Heads of `order`, oldest first, for walking (only the visited object may be taken out). */
+/** Heads of the `order` lists, oldest first. A walk may remove the current entry only. */
 static inline struct util_list *core_match_posted(struct core_match *m)
 {
 	return &m->posted;

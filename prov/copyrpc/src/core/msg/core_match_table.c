@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Circles of objects by key: see core_match_table.h. */
+/* Hash table of matching: see core_match_table.h. */
 #include "core/msg/core_match_table.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "util/bits.h"
 
 #define CORE_MATCH_TABLE_MIN  64u
-#define CORE_MATCH_TABLE_KEEP 32768u /* slots (1 MiB) that an empty table may hold on to */
+#define CORE_MATCH_TABLE_KEEP 32768u /* slots (1 MiB) from which an empty table is freed */
 
 void core_match_table_free(struct core_match_table *t)
 {
@@ -40,7 +40,7 @@ static bool core_match_table_grow_cold(struct core_match_table *t)
 	return true;
 }
 
-/* Room for one more key: half full is the aim, one free slot the limit. */
+/* Makes room for a key. Grows a table that is half full; without memory one free slot suffices. */
 static bool core_match_table_reserve(struct core_match_table *t)
 {
 	if (UTIL_LIKELY(t->slots && 2 * (t->key_cnt + 1) <= t->mask + 1))
@@ -67,7 +67,7 @@ bool core_match_table_push(struct core_match_table *t, uint64_t tag, uint64_t sr
 	return true;
 }
 
-/* Frees a slot and moves later ones up, so that no probe stops short of its key. */
+/* Frees a slot and moves later ones up, so that no probe stops before its key. */
 static void core_match_table_erase(struct core_match_table *t, struct core_match_slot *s)
 {
 	size_t gap = (size_t)(s - t->slots);

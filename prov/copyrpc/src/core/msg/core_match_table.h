@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who has this tag and source?
+ * Hash table from (tag, source) to objects. Called by core_match.c.
  *
- * A hash table of circles: the objects of a key stand in one, oldest first, linked by a link of their own, so
- * nothing is allocated but when the table grows. A table that cannot grow takes no more keys.
- *
- * Why no tombstones: erasing closes the gap, so a table that was once full probes as a new one.
+ * The objects with one key form a circular list, oldest first, through a link that they embed.
+ * Memory is allocated only when the table grows; one that cannot grow takes no more keys.
+ * Erasing closes the gap instead of leaving a tombstone, so probes stay short.
  *
  * Shown by test/unit/core/msg/test_core_match_table.c.
  */
@@ -18,29 +17,29 @@
 
 #include "util/list.h"
 
-/** One key of a table and the objects that have it. */
+/** Key and the objects that have it. */
 struct core_match_slot {
 	uint64_t tag;
 	uint64_t src;
 	uint64_t hash;
-	struct util_list *first; /* oldest of a circle of buckets; NULL: the slot is free */
+	struct util_list *first; /* oldest of a circular list; NULL: the slot is free */
 };
 
 /** Open addressing, linear probing, at most half full. */
 struct core_match_table {
-	struct core_match_slot *slots; /* NULL: none yet */
+	struct core_match_slot *slots; /* NULL until the first push */
 	size_t mask;                   /* slots - 1 */
 	size_t key_cnt;
 };
 
-/** As util_list_remove, for a link whose content nobody reads again. */
+/** Removes a link from its list without resetting it. */
 static inline void core_match_unlink(struct util_list *link)
 {
 	link->prev->next = link->next;
 	link->next->prev = link->prev;
 }
 
-/** The halves of a 64 by 64 bit product, folded: one multiplication mixes every bit downwards. */
+/** Folds the halves of a 128-bit product: one multiplication mixes every bit downwards. */
 static inline uint64_t core_match_hash(uint64_t tag, uint64_t src)
 {
 	unsigned __int128 p =
@@ -49,7 +48,7 @@ static inline uint64_t core_match_hash(uint64_t tag, uint64_t src)
 	return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
-/** The slot of the key, or the free one where it would go. There is at least one free slot. */
+/** Returns the slot of the key, or the free one to put it in. At least one slot is free. */
 static inline struct core_match_slot *core_match_table_probe(const struct core_match_table *t,
 							     uint64_t hash, uint64_t tag,
 							     uint64_t src)
@@ -61,7 +60,7 @@ static inline struct core_match_slot *core_match_table_probe(const struct core_m
 	return &t->slots[i];
 }
 
-/** The oldest object with the key, or NULL. */
+/** Returns the oldest object with the key, or NULL. */
 static inline struct util_list *core_match_table_first(const struct core_match_table *t,
 						       uint64_t tag, uint64_t src)
 {
@@ -70,16 +69,16 @@ static inline struct util_list *core_match_table_first(const struct core_match_t
 	return core_match_table_probe(t, core_match_hash(tag, src), tag, src)->first;
 }
 
-/** Adds `link` as the youngest with its key: false if the table is full and cannot grow. */
+/** Adds `link` as the youngest with its key. Returns false if the table is full for good. */
 bool core_match_table_push(struct core_match_table *t, uint64_t tag, uint64_t src,
 			   struct util_list *link);
-/** Takes it out again, from whatever place in its circle. */
+/** Removes `link`, which need not be the oldest with its key. */
 void core_match_table_remove(struct core_match_table *t, uint64_t tag, uint64_t src,
 			     struct util_list *link);
 
-/** Forgets all, and its memory. */
+/** Empties the table and frees its memory. */
 void core_match_table_free(struct core_match_table *t);
-/** An empty table gives its memory back if it has grown large. */
+/** Frees the memory of an empty table if it is large. */
 void core_match_table_trim(struct core_match_table *t);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sends on their way: see core_pending.h. */
+/* Pending completions: see core_pending.h. */
 #include "core/msg/core_pending.h"
 
 #include <rdma/fi_errno.h>
@@ -19,19 +19,19 @@ static inline uint64_t core_pending_comp_flags(uint64_t pos)
 	return FI_SEND | (pos & CORE_PENDING_FLAGS);
 }
 
-/** Is it one of those that are told, not counted, and have a context? */
+/** Returns true for an entry with a completion and a context, and no counter. */
 static inline bool core_pending_is_common(uint64_t pos)
 {
 	return !(pos & (CORE_PENDING_NO_COMP | CORE_PENDING_COUNT | CORE_PENDING_NO_CTX));
 }
 
-/** The number of the next one. */
+/** Returns the number of the next entry. */
 static inline uint64_t core_pending_tail(const struct core_pending *pending)
 {
 	return pending->lap + (uint64_t)(pending->next - pending->slots);
 }
 
-/** Nothing is in it: the next ones lie together, from the start. */
+/** Resets an empty FIFO to slots[0], so that all slots follow without a wrap. */
 static inline void core_pending_restart(struct core_pending *pending)
 {
 	pending->head = pending->lap;
@@ -39,7 +39,7 @@ static inline void core_pending_restart(struct core_pending *pending)
 	pending->stop = pending->slots + pending->mask + 1;
 }
 
-/** `tail` numbers so far: says where the next one goes, and how many may at once. */
+/** Sets `next` and `stop` for the entry with number `tail`. */
 static inline void core_pending_set_window(struct core_pending *pending, uint64_t tail)
 {
 	uint64_t size = pending->mask + 1, at = tail & pending->mask;
@@ -50,7 +50,7 @@ static inline void core_pending_set_window(struct core_pending *pending, uint64_
 	pending->stop = pending->next + (room < size - at ? room : size - at);
 }
 
-/** Room for one more, if there is memory. */
+/** Doubles the slots. Returns false without memory. */
 static bool core_pending_grow(struct core_pending *pending, uint64_t tail)
 {
 	uint64_t cnt = pending->slots ? 2 * (pending->mask + 1) : CORE_PENDING_FIRST;
@@ -67,7 +67,7 @@ static bool core_pending_grow(struct core_pending *pending, uint64_t tail)
 	return true;
 }
 
-/** The end of a send that has arrived. */
+/** Writes the completion of a send that has arrived, and counts it. */
 static void core_pending_end(struct core_comp *tx, const struct core_pending_slot *slot)
 {
 	if (slot->pos & CORE_PENDING_COUNT)
@@ -82,7 +82,7 @@ static unsigned core_pending_kind(const struct core_ep *ep, uint64_t flags, bool
 {
 	return (unsigned)(tagged ? FI_TAGGED : FI_MSG) | (silent ? CORE_PENDING_NO_CTX : 0) |
 	       (ep->tx.cntr ? CORE_PENDING_COUNT : 0) |
-	       (core_tx_wants_comp(ep, flags, silent) ? 0 : CORE_PENDING_NO_COMP);
+	       (core_tx_has_comp(ep, flags, silent) ? 0 : CORE_PENDING_NO_COMP);
 }
 
 void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
@@ -95,7 +95,6 @@ void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, boo
 
 	if ((!pending->slots || tail - pending->head > pending->mask) &&
 	    !core_pending_grow(pending, tail)) {
-		/* Without memory to remember it by, it ends as if less had been promised. */
 		core_pending_end(&peer->ep->tx, &slot);
 		return;
 	}
@@ -105,7 +104,7 @@ void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, boo
 	if ((kind & CORE_PENDING_NO_COMP) && !(kind & CORE_PENDING_COUNT))
 		return;
 	peer->chan->awaited = *peer->chan->taken;
-	if (silent || (flags & FI_INJECT)) /* it had CORE_SEND_NOW */
+	if (silent || (flags & FI_INJECT)) /* sent with CORE_SEND_NOW */
 		peer->chan->ops->await(peer->chan);
 }
 
@@ -120,7 +119,7 @@ static inline bool core_pending_is_acked(const struct core_pending_slot *slot, u
 	return (int64_t)(slot->pos - arrived) < (int64_t)WIRE_ALIGN;
 }
 
-/** From head on: where the common ones end that have arrived. There is one at head. */
+/** Returns the number after the run of common, arrived entries from head on. */
 static inline uint64_t core_pending_common_end(const struct core_pending *pending, uint64_t arrived)
 {
 	uint64_t at = pending->head, tail = core_pending_tail(pending);
@@ -133,7 +132,7 @@ static inline uint64_t core_pending_common_end(const struct core_pending *pendin
 	return at;
 }
 
-/** How many of those before `end` lie together, in the FIFO and in the queue: 0, it has no room at once. */
+/** Returns the entries before `end` that fit without a wrap in the FIFO and in the CQ ring. */
 static inline uint64_t core_pending_run_len(const struct core_pending *pending, struct core_cq *cq,
 					    uint64_t end)
 {
@@ -146,7 +145,7 @@ static inline uint64_t core_pending_run_len(const struct core_pending *pending, 
 	return cnt < room ? cnt : room;
 }
 
-/** Those before `end`, which are common, as long as there is room in the queue at once. */
+/** Completes the entries before `end`, all common, while the CQ ring has room. */
 static inline void core_pending_complete(struct core_pending *pending, struct core_cq *cq,
 					 uint64_t end)
 {
@@ -191,7 +190,7 @@ void core_pending_on_acked(struct core_chan *chan, uint64_t pos)
 		core_pending_set_window(pending, tail);
 }
 
-/** Nobody misses what a peer that left in good order did not take. */
+/** Returns false for a silent entry towards a peer that has closed in good order. */
 static bool core_pending_needs_error(const struct core_pending_slot *slot, int err)
 {
 	return err != -FI_ESHUTDOWN || !(slot->pos & CORE_PENDING_NO_COMP) ||
@@ -213,7 +212,7 @@ static void core_pending_fail(struct core_ep *ep, const struct core_pending_slot
 		core_cq_write_err(ep->tx.cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
-/* Open MPI 4.1's mtl/ofi takes the context of every error for a request of its own. */
+/* Logs the failure. Open MPI 4.1's mtl/ofi dereferences the context of every error. */
 static void core_pending_log(unsigned cnt, unsigned silent_cnt, int err)
 {
 	UTIL_WARN(EP_DATA,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What was sent and is not known to be with the peer?
+ * Pending completions: sends that the channel has accepted and the peer has not acknowledged.
+ * Called by core_tx.c, core_post.h and core_peer.c.
  *
- * FI_TRANSMIT_COMPLETE, the default of reliable endpoints, is a promise about the peer: a completion says
- * that the message is with it. Where a device moves the bytes (CORE_CHAN_ASYNC) they are only on their way
- * when send returns. A FIFO per peer remembers each of these sends: where it ends on the ring,
- * and what its end is. It ends well when the engine says that the peer has it (on_acked), and
- * badly when the channel fails before that. Sends without a completion are in it too, since their
- * failure has one (fi_cq(3)). Sends that ask for FI_INJECT_COMPLETE are not: they have ended.
+ * FI_TRANSMIT_COMPLETE, the default of reliable endpoints, means that the message has arrived at
+ * the peer. Where a device moves the bytes (CORE_CHAN_ASYNC) a send that returns is still in
+ * flight. A FIFO per peer records the ring position and the kind of completion of each such send.
+ * The completion is written when the engine reports the acknowledgement (on_acked), or as an error
+ * when the channel fails first. Sends without a completion are recorded too, since their failure
+ * has one (fi_cq(3)). Sends with FI_INJECT_COMPLETE are not: they complete on acceptance.
  *
- * 16 bytes a send; it grows with what is on the ring, and the ring bounds it.
+ * An entry takes 16 bytes; the length of the ring bounds the FIFO.
  * Shown by test/unit/core/msg/test_core_pending.c.
  */
 #ifndef CORE_PENDING_H
@@ -25,66 +26,66 @@
 struct core_peer;
 
 /**
- * What its end is: a set, below WIRE_ALIGN. Its completion's FI_MSG or FI_TAGGED stands in it as it
- * is; nothing else: a completion when it arrives.
+ * Bits of a pending completion, all below WIRE_ALIGN. Without NO_COMP, COUNT and NO_CTX it is
+ * common: a completion with a context, and no counter.
  */
 enum core_pending_kind {
-	CORE_PENDING_NO_COMP = 1 << 0,        /* none is written */
-	CORE_PENDING_COUNT = 1 << 2,          /* a counter counts it */
-	CORE_PENDING_NO_CTX = 1 << 4,         /* fi_inject and friends: it has no context */
-	CORE_PENDING_FLAGS = 1 << 1 | 1 << 3, /* of the completion */
+	CORE_PENDING_NO_COMP = 1 << 0,        /* no completion is written */
+	CORE_PENDING_COUNT = 1 << 2,          /* the endpoint has a counter */
+	CORE_PENDING_NO_CTX = 1 << 4,         /* fi_inject and friends: no context */
+	CORE_PENDING_FLAGS = 1 << 1 | 1 << 3, /* FI_MSG or FI_TAGGED, at libfabric's bit */
 };
 
 struct core_pending_slot {
-	uint64_t pos; /* where it ends on the ring, a multiple of WIRE_ALIGN, and its kind */
+	uint64_t pos; /* end of the message on the ring, a multiple of WIRE_ALIGN, plus its kind */
 	void *context;
 };
 
 struct core_pending {
 	struct core_pending_slot *slots; /* ring of mask + 1, NULL until first used */
 	uint64_t mask;
-	struct core_pending_slot *next; /* the next one goes there */
-	struct core_pending_slot *stop; /* next, where there is no room at once */
-	uint64_t lap;                   /* the number of the one in slots[0], of this lap */
-	uint64_t head;                  /* of the oldest; numbers & mask are places */
-	uint64_t odd_cnt; /* of those in it, how many are not as core_pending_push makes them */
+	struct core_pending_slot *next; /* first free slot */
+	struct core_pending_slot *stop; /* end of the free slots after `next`, up to the wrap */
+	uint64_t lap;                   /* number of the entry in slots[0] in this lap */
+	uint64_t head;                  /* number of the oldest entry, at slots[head & mask] */
+	uint64_t odd_cnt;               /* entries that are not common */
 };
 
 /**
- * A send that does not ask for FI_INJECT_COMPLETE, and that its channel, which is late, has just
- * accepted.
+ * Records a send without FI_INJECT_COMPLETE that a CORE_CHAN_ASYNC channel has just accepted.
+ * Without memory the send completes at once.
  */
 void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
 		      bool silent);
 
 /**
- * The same of a send on an endpoint whose tx.plain is set, if there is room at once: false, it was not
- * done. `late` is that of the channel's peer.
+ * Records a common send, on an endpoint with tx.plain set. `pending` is that of the channel's peer.
+ * Returns false, and does nothing, if there is no free slot before the wrap.
  */
-static inline bool core_pending_push(struct core_pending *late, struct core_chan *chan,
+static inline bool core_pending_push(struct core_pending *pending, struct core_chan *chan,
 				     void *context, bool tagged)
 {
-	struct core_pending_slot *slot = late->next;
+	struct core_pending_slot *slot = pending->next;
 	uint64_t pos = *chan->taken;
 
-	if (UTIL_UNLIKELY(slot == late->stop))
+	if (UTIL_UNLIKELY(slot == pending->stop))
 		return false;
 	slot->pos = pos | (tagged ? FI_TAGGED : FI_MSG);
 	slot->context = context;
-	late->next = slot + 1;
+	pending->next = slot + 1;
 	chan->awaited = pos;
 	return true;
 }
 
-/** core_upcalls.on_acked */
+/** Implements core_upcalls.on_acked: completes the sends that end at or before `pos`. */
 void core_pending_on_acked(struct core_chan *chan, uint64_t pos);
 
 /**
- * The channel has failed: what has not arrived ends with `err` (-FI_E*). After the peer's goodbye
- * (-FI_ESHUTDOWN) only those are told who wait for a completion.
+ * Ends all entries with `err` (-FI_E*) after the channel has failed. If the peer has closed in good
+ * order (-FI_ESHUTDOWN), entries without completion and counter end silently.
  */
 void core_pending_fail_peer(struct core_peer *peer, int err);
 
-void core_pending_fini(struct core_pending *late);
+void core_pending_fini(struct core_pending *pending);
 
 #endif

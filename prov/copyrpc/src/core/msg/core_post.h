@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does it take to post the common message? The hot halves of core_tx_send and core_rx_post.
+ * Hot paths of core_tx_send and core_rx_post, inlined into the calls of ofi/.
  *
- * One buffer, a peer that is connected, room in the ring; a receive that nothing waits for: these
- * go straight on, inlined into libfabric's calls, without a struct in between. Everything else is
- * stated in a core_send or core_recv and takes the way of core_tx.c and core_rx_post.c, which do
- * the same and more: a caller cannot tell which way it went.
+ * The send path covers one buffer, a connected peer and room in the ring. The receive path covers
+ * one buffer while no message is unexpected. All other cases go through a core_send or core_recv
+ * to core_tx.c and core_rx_post.c, with the same results.
  *
- * What each line costs: fabtests/scripts/cost counts the instructions.
- * Shown by test/unit/core/msg/test_core_post.c.
+ * fabtests/scripts/cost counts the instructions. Shown by test/unit/core/msg/test_core_post.c.
  */
 #ifndef CORE_POST_H
 #define CORE_POST_H
@@ -25,12 +23,12 @@
 
 #define CORE_POST_INLINE static inline __attribute__((always_inline))
 
-/* What a send may ask for that the hot half does not do. */
+/* Flags that send a message to the cold half. */
 #define CORE_POST_COLD_FLAGS (FI_DELIVERY_COMPLETE | FI_MORE | FI_INJECT)
 
 /**
- * What the cold half needs if the channel has no room lies in memory during the call: in registers that
- * survive it each would be saved, moved and restored, by every message.
+ * Arguments for the cold half, in memory during the call of the channel. In callee-saved registers
+ * each would cost every message a save, a move and a restore.
  */
 struct core_post_spill {
 	const void *buf;
@@ -39,11 +37,11 @@ struct core_post_spill {
 	uint64_t tag;
 };
 
-#define CORE_POST_SPILL(kept) __asm__("" : "+m"(kept)) /* so that the compiler cannot know better */
+#define CORE_POST_SPILL(kept) __asm__("" : "+m"(kept)) /* hides the values from the optimizer */
 
 /**
- * A send of one buffer: as core_tx_send of a core_send that says the same, but that a `silent` one is
- * injected. FI_REMOTE_CQ_DATA in flags should be a constant.
+ * Sends one buffer, as core_tx_send; a `silent` send is injected. FI_REMOTE_CQ_DATA in flags should
+ * be a constant.
  */
 CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t len,
 					  fi_addr_t dest, uint64_t tag, uint64_t data,
@@ -67,7 +65,7 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 					ext[0], ext[1], buf, len);
 	cq = ep->tx.plain;
 	if (UTIL_UNLIKELY(ret)) {
-		if (ret < 0) /* the cold half finds out why */
+		if (ret < 0)
 			return core_tx_send_buf_cold(ep, kept.buf, kept.len, kept.dest, kept.tag,
 						     data, context, cold_flags, tagged, silent);
 		if (!(flags & FI_INJECT_COMPLETE)) {
@@ -91,7 +89,7 @@ cold:
 				     silent);
 }
 
-/** A receive into one buffer: as core_rx_post of a core_recv that says the same. */
+/** Posts a receive into one buffer, as core_rx_post. */
 CORE_POST_INLINE ssize_t core_rx_post_buf(struct core_ep *ep, void *buf, size_t len, fi_addr_t src,
 					  uint64_t tag, uint64_t ignore, void *context,
 					  uint64_t flags, bool tagged)

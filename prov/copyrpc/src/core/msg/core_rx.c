@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Arrivals: a message meets a posted receive and is done with, or becomes a core_unexp.
- * See core_rx.h; receives are posted in core_rx_post.c, and what comes by several frames is in core_rx_bulk.c.
+ * Arrivals: a message completes a posted receive or becomes a core_unexp. See core_rx.h; receives
+ * are posted in core_rx_post.c, and messages of several frames continue in core_rx_bulk.c.
  */
 #include "core/msg/core_rx.h"
 
@@ -26,7 +26,7 @@ static uint64_t core_rx_comp_flags(const struct core_head *head)
 	       (head->has_data ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/** A message that went into a multi-receive buffer is done: was it the last one? */
+/** Ends a message in a multi-receive buffer. Returns true, with `req` freed, after the last one. */
 static bool core_rx_multi_done(struct core_ep *ep, struct core_rx_req *req)
 {
 	if (--req->pending || !req->retired)
@@ -35,7 +35,7 @@ static bool core_rx_multi_done(struct core_ep *ep, struct core_rx_req *req)
 	return true;
 }
 
-/** A receive has ended well. `asked`: FI_COMPLETION, or FI_MULTI_RECV, which is always told. */
+/** Completes a receive. `asked`: FI_COMPLETION or FI_MULTI_RECV, which also writes a completion. */
 static inline void core_rx_complete(struct core_ep *ep, void *context, uint64_t flags,
 				    uint64_t asked, size_t len, void *buf, uint64_t data,
 				    uint64_t tag, fi_addr_t src)
@@ -80,7 +80,7 @@ void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
 			 head->data, head->tag, src);
 }
 
-/** Gives a multi-receive buffer of `rx` back without a message: one for `ep` was too long. */
+/** Ends a multi-receive buffer of `rx` without a message, because one for `ep` is too long. */
 static void core_rx_multi_retire(struct core_ep *rx, struct core_ep *ep, struct core_rx_req *req)
 {
 	core_match_cancel(rx->msg, &req->match);
@@ -115,8 +115,8 @@ void core_rx_multi_take(struct core_ep *ep, struct core_rx_req *req, uint64_t to
 }
 
 /**
- * The destination of an untagged message for `ep` among the receives of `rx`, which may be a part of
- * a multi-receive buffer.
+ * Finds the destination of an untagged message for `ep` among the receives of `rx`. Returns false
+ * if none accepts it. A part of a multi-receive buffer is a destination too.
  */
 static inline __attribute__((always_inline)) bool core_rx_match_msg(struct core_ep *rx,
 								    struct core_ep *ep,
@@ -134,7 +134,7 @@ static inline __attribute__((always_inline)) bool core_rx_match_msg(struct core_
 			util_pool_release(&rx->rx_reqs, req);
 			return true;
 		}
-		/* Used already, and too small for this one: it is spent, the next one is asked. */
+		/* Too little of a partly used buffer is left: try the next receive. */
 		if (total > req->dest.len && req->dest.len != req->multi_len) {
 			core_rx_multi_retire(rx, ep, req);
 			continue;
@@ -165,7 +165,7 @@ static inline __attribute__((always_inline)) bool core_rx_match_in(struct core_e
 	return true;
 }
 
-/** The endpoint has no such receive: perhaps the context that it shares with others has one. */
+/** Finds the destination among the receives of the endpoint's shared receive context. */
 static __attribute__((noinline)) bool core_rx_match_shared(struct core_peer *peer,
 							   const struct core_head *head,
 							   uint64_t total, struct core_dest *dest)
@@ -198,7 +198,7 @@ void core_rx_keep(struct core_ep *ep, struct core_unexp *in, bool tagged)
 	in->queued = true;
 }
 
-/** A message that is whole: the common case. */
+/** Delivers or keeps a message of one frame. */
 static inline enum core_rx_verdict core_rx_whole(struct core_peer *peer,
 						 const struct core_head *head, core_retain_t retain)
 {
@@ -230,12 +230,12 @@ static inline enum core_rx_verdict core_rx_whole(struct core_peer *peer,
 
 #define CORE_RX_INLINE static inline __attribute__((always_inline))
 
-/* The operation words of most of all messages. */
+/* Operation words of the most common messages. */
 #define CORE_RX_PLAIN  WIRE_OP_MSG
 #define CORE_RX_TAGGED (WIRE_OP_MSG | WIRE_F_TAG)
 #define CORE_RX_DATA   (CORE_RX_TAGGED | WIRE_F_DATA32)
 
-/** Those three, and without a tag with data: what core_rx_oldest takes. */
+/** Returns true for a message of one frame with at most a tag and 32 bits of remote CQ data. */
 CORE_RX_INLINE bool core_rx_is_common(uint32_t op)
 {
 	return (op & ~(WIRE_F_TAG | WIRE_F_DATA32)) == WIRE_OP_MSG;
@@ -246,7 +246,7 @@ CORE_RX_INLINE struct core_match *core_rx_matcher(const struct core_ep *ep, uint
 	return op & WIRE_F_TAG ? ep->tagged : ep->msg;
 }
 
-/** The remote CQ data of a message whose operation word is common; 0 where it has none. */
+/** Returns the remote CQ data of a common message, or 0 without data. */
 CORE_RX_INLINE uint32_t core_rx_cq_data(uint32_t op, const uint8_t *data)
 {
 	uint32_t cq_data = 0;
@@ -263,8 +263,8 @@ CORE_RX_INLINE uint64_t core_rx_flags(uint32_t op)
 }
 
 /**
- * The oldest receive, if it takes this message and its first buffer has room for it; NULL: it is anything
- * else. *tag as it was compared: the peer may still write it.
+ * Returns the oldest receive if it accepts the message and its first buffer has room, else NULL.
+ * Sets *tag to the value compared, since the peer may still write the message.
  */
 CORE_RX_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32_t op,
 						  const uint8_t *data, uint32_t len, uint64_t *tag)
@@ -287,9 +287,9 @@ CORE_RX_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32
 }
 
 /**
- * A whole message of at most UTIL_COPY_SHORT bytes, `op` a constant, for the oldest receive, where
- * nothing needs a call. `cq` is told of it, or NULL; `asked`: only if the receive asked for that. False: it is
- * anything else, and nothing was done.
+ * Delivers a whole message of at most UTIL_COPY_SHORT bytes to the oldest receive without a
+ * function call. `op` is a constant. `asked`: the receive must have FI_COMPLETION. Returns false,
+ * and does nothing, in all other cases: the receive does not match, no `cq`, no room in it.
  */
 CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, struct core_cq *cq, bool asked,
 				  uint32_t op, const uint8_t *data, uint32_t len)
@@ -314,7 +314,7 @@ CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, struct core_cq *cq, bo
 	return true;
 }
 
-/** The same with all that core_rx_quick leaves: lengths, counters, hashed receives. */
+/** Delivers a common message of any length to the oldest receive, hashed or not. */
 static bool core_rx_in_order(struct core_peer *peer, uint32_t op, const uint8_t *data, uint32_t len)
 {
 	struct core_ep *ep = peer->ep;
@@ -335,7 +335,7 @@ static bool core_rx_in_order(struct core_peer *peer, uint32_t op, const uint8_t 
 	return true;
 }
 
-/* Long, or not in order, or with more to do than most. */
+/* Handles every message that core_rx_quick does not. */
 static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(struct core_chan *chan,
 									  uint32_t op,
 									  const uint8_t *data,
@@ -360,7 +360,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(struct
 	return core_rx_cont(peer, &head, retain);
 }
 
-/* A function of its own that takes its arguments where its caller has them: no copy for a constant. */
+/* Keeps a function out of line, and gcc from cloning it for a constant argument. */
 #if defined(__clang__)
 #define CORE_RX_OUT_OF_LINE __attribute__((noinline))
 #else
@@ -368,8 +368,8 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(struct
 #endif
 
 /*
- * The common operations, each by code of its own, and that twice: where all ends are told, and where they are told
- * to who asked, which most receives do all the same. Functions, so that each saves the registers it needs.
+ * One function per common operation and kind of CQ binding: all receives write a completion, or
+ * only those with FI_COMPLETION (_asked). Functions, so that each saves only the registers it uses.
  */
 #define CORE_RX_ASKED(name, common)                                                                \
 	static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_##name##_asked(                 \
@@ -433,7 +433,7 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 					    : core_rx_on_msg_cold(chan, op, data, len, retain);
 }
 
-/** A call of our own; data: behind its operation. */
+/** Dispatches a call that is not an RPC; `data` follows the operation word. */
 static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
 	struct core_chan *chan, struct core_call_ref ref, uint32_t op, const uint8_t *data,
 	uint32_t len, core_retain_t retain)
@@ -484,7 +484,7 @@ void core_rx_fail_peer(struct core_peer *peer, int err)
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &peer->rx) {
 		in = UTIL_CONTAINER_OF(it, struct core_unexp, peer_link);
-		in->answer = false; /* nobody is there to hear it */
+		in->reply_due = false;
 		if (in->matched)
 			core_unexp_end(in, err);
 		else if (core_rx_is_unfinished(in) || core_unexp_save(in))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where does a message go?
+ * Receive side of messaging: posted receives (core_rx_post.c) and arrivals (core_rx.c). Called by
+ * ofi/, and by the engine through core_upcalls.
  *
- * Into the oldest receive that accepts it, with one copy; otherwise it is unexpected. Unexpected
- * bytes are copied out of the ring while the domain's budget lasts (FI_COPYRPC_UNEXPECTED_MEM);
- * beyond it they stay where they are, in the sender's ring, which then fills and makes that sender
- * wait: no other peer suffers, nothing is lost, replies still get through.
+ * A message is copied once, into the oldest receive that accepts it; else it is unexpected.
+ * Unexpected bytes are copied out of the ring within the domain's budget
+ * (FI_COPYRPC_UNEXPECTED_MEM). Beyond the budget they stay in the ring, which fills and makes this
+ * sender wait. Other peers are not affected, no message is lost, and replies still arrive.
  */
 #ifndef CORE_RX_H
 #define CORE_RX_H
@@ -20,7 +21,7 @@
 #include "core/core_chan.h"
 #include "core/core_ep.h"
 
-/** A receive, as fi_trecvmsg and friends state it. */
+/** Arguments of a receive, as of fi_trecvmsg. */
 struct core_recv {
 	fi_addr_t src; /* FI_ADDR_UNSPEC: any */
 	const struct iovec *iov;
@@ -34,45 +35,52 @@ struct core_recv {
 
 #define CORE_RX_IOV_MAX 4
 
-/** Posts a receive: 0, -FI_EAGAIN (no request), -FI_EINVAL (unknown source address). */
+/**
+ * Posts a receive. Returns 0, -FI_EAGAIN if no request is free, or -FI_EINVAL for an unknown
+ * source address.
+ */
 ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r);
 
-/** The same, said in arguments: what core_post.h leaves. */
+/** Cold half of core_rx_post_buf (core_post.h). */
 ssize_t core_rx_post_buf_cold(struct core_ep *ep, void *buf, size_t len, fi_addr_t src,
 			      uint64_t tag, uint64_t ignore, void *context, uint64_t flags,
 			      bool tagged);
 
 /**
- * FI_PEEK, with FI_CLAIM or FI_DISCARD in r->flags: writes one completion (found, without data), or one error
- * completion FI_ENOMSG. A claimed message waits for core_rx_claim with the same context.
+ * Implements FI_PEEK, with FI_CLAIM or FI_DISCARD in r->flags. Writes a completion without bytes
+ * for the message found, or an error completion FI_ENOMSG. A claimed message stays until
+ * core_rx_claim is called with the same context.
  */
 ssize_t core_rx_peek(struct core_ep *ep, const struct core_recv *r);
 
-/** FI_CLAIM alone: receives the message claimed with r->context, or drops it (FI_DISCARD). */
+/** Receives the message claimed with r->context, or drops it (FI_DISCARD). */
 ssize_t core_rx_claim(struct core_ep *ep, const struct core_recv *r);
 
-/** Cancels the oldest posted receive with `context`: 0 (one FI_ECANCELED completion), -FI_ENOENT. */
+/**
+ * Cancels the oldest posted receive with `context`. Returns 0 after one FI_ECANCELED completion, or
+ * -FI_ENOENT.
+ */
 int core_rx_cancel(struct core_ep *ep, void *context);
 
-/** The up-calls (core_chan.h). */
+/** Up-calls on_msg and on_call (core_chan.h). */
 enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				    uint32_t len, core_retain_t retain);
 enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
 				     const uint8_t *data, uint32_t len, core_retain_t retain);
 
-/** All of them, and writes FI_ECANCELED for each. */
+/** Cancels all posted receives, with one FI_ECANCELED completion each. */
 void core_rx_flush(struct core_ep *ep);
 
-/** Ends what is half received from a peer, and receives directed at it, with an error completion. */
+/** Ends incomplete messages of a failed peer, and receives directed at it, with an error. */
 void core_rx_fail_peer(struct core_peer *peer, int err);
 /**
- * Messages of a peer that lives may be lost, and nobody knows which: the oldest receive that is open to
- * any source ends with `err`, tagged and not, since it might have waited for one of them for ever.
+ * Ends the oldest tagged and the oldest untagged receive from any source with `err`. Called when
+ * unknown messages of a live peer may be lost: without it such a receive might never complete.
  */
 void core_rx_fail_lost(struct core_ep *ep, int err);
-/** The peer is about to be freed: its messages stay, without a sender. */
+/** Detaches unexpected messages from a peer that is about to be freed. */
 void core_rx_forget_peer(struct core_peer *peer);
-/** Drops everything without completions. */
+/** Drops receives and messages without completions. */
 void core_rx_drop_all(struct core_ep *ep);
 
 #endif

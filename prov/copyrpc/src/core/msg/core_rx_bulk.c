@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages in parts, fetched messages, confirmed messages: the receiver's side. See core_rx_bulk.h. */
+/* Receive side of pipelined, rendezvous and delivery-complete messages: see core_rx_bulk.h. */
 #include "core/msg/core_rx_bulk.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "core/core_peer.h"
 #include "wire/wire_op.h"
 
-/** The beginning of a message in parts, or a call that carries or announces one. */
+/** Matches or keeps a message after its first frame: PART, RNDV or DLVR. */
 static enum core_rx_verdict core_rx_begin(struct core_unexp *in, struct core_head *head,
 					  core_retain_t retain)
 {
@@ -18,7 +18,7 @@ static enum core_rx_verdict core_rx_begin(struct core_unexp *in, struct core_hea
 
 	if (core_rx_take(peer, head, in->total, &dest)) {
 		core_unexp_match(in, &dest);
-		/* A fetched message may be gone by now; it has no bytes here. */
+		/* A rendezvous message has no bytes here, and may be freed by now. */
 		return head->body_len ? core_unexp_bytes(in, head->body, head->body_len, retain)
 				      : CORE_RX_DONE;
 	}
@@ -53,7 +53,7 @@ enum core_rx_verdict core_rx_first_segment(struct core_peer *peer, struct core_h
 	return core_rx_begin(in, head, retain);
 }
 
-/** The message in parts that the sender calls `send_id`. Few are open at a time. */
+/** Returns the incomplete pipelined message with the sender's id. Few are open at a time. */
 static struct core_unexp *core_rx_find_pipelined(struct core_peer *peer, uint32_t send_id)
 {
 	struct util_list *it;
@@ -68,7 +68,7 @@ static struct core_unexp *core_rx_find_pipelined(struct core_peer *peer, uint32_
 	return NULL;
 }
 
-/** The message a CONT belongs to; NULL: none, or not in order. */
+/** Returns the message that a CONT continues; NULL if there is none or the offset is wrong. */
 static struct core_unexp *core_rx_cont_target(struct core_peer *peer, struct core_head *head)
 {
 	struct wire_cont cont;
@@ -111,7 +111,7 @@ enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_
 		return CORE_RX_BAD;
 	in->addr = rndv.addr;
 	in->key = rndv.key;
-	in->answer = true;
+	in->reply_due = true;
 	in->ref = ref;
 	return core_rx_begin(in, head, 0);
 }
@@ -123,7 +123,7 @@ enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_re
 
 	if (!in)
 		return CORE_RX_BAD;
-	in->answer = true;
+	in->reply_due = true;
 	in->ref = ref;
 	return core_rx_begin(in, head, retain);
 }
@@ -133,9 +133,9 @@ enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_
 {
 	struct core_unexp *in = core_rx_cont_target(peer, head);
 
-	if (!in || in->answer || head->body_len != in->total - in->received)
+	if (!in || in->reply_due || head->body_len != in->total - in->received)
 		return CORE_RX_BAD;
-	in->answer = true;
+	in->reply_due = true;
 	in->ref = ref;
 	return core_unexp_bytes(in, head->body, head->body_len, retain);
 }

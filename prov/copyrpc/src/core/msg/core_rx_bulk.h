@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What becomes of a message that one frame does not carry, or that is to be confirmed?
+ * Receive side of messages that need more than one frame or a reply: pipelined (PART), rendezvous
+ * (RNDV) and delivery-complete (DLVR). Called by core_rx.c; the send side is core_tx_bulk.h.
  *
- * The other side of core_tx_bulk.h. Its beginning meets a receive or is kept, as any message; what comes behind
- * it is its own, in order, until it is whole.
+ * The first frame matches a receive or becomes unexpected. CONT frames follow in order.
  *
  * Shown by test/unit/core/msg/test_core_rx_bulk.c.
  */
@@ -13,13 +13,13 @@
 #include "core/core_chan.h"
 #include "core/msg/core_unexp.h"
 
-/** PART: a message begins; CONT: it goes on. */
+/** Handle PART, the first frame of a pipelined message, and CONT, the next ones. */
 enum core_rx_verdict core_rx_first_segment(struct core_peer *peer, struct core_head *head,
 					   core_retain_t retain);
 enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head,
 				  core_retain_t retain);
 
-/** Calls: RNDV announces one, DLVR carries a whole one, CONT the end of one that was asked for. */
+/** Handle the calls RNDV (announces a message), DLVR (carries one) and CONT (last pulled part). */
 enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
 				       struct core_head *head);
 enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
@@ -28,7 +28,7 @@ enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_
 				       struct core_head *head, core_retain_t retain);
 
 /* core_rx.c */
-/** Takes the oldest receive that a message of `total` bytes may have, or of the shared context: false: none. */
+/** Takes the oldest receive that accepts the message, of the endpoint or its shared context. */
 bool core_rx_take(struct core_peer *peer, const struct core_head *head, uint64_t total,
 		  struct core_dest *dest);
 /** Queues an unexpected message. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receives: posted, cancelled, probed, claimed. See core_rx.h. */
+/* Receives are posted, cancelled, peeked at and claimed here: see core_rx.h. */
 #include <rdma/fi_errno.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "util/copy.h"
 #include "wire/wire_op.h"
 
-/** What matching calls the source of a receive: 0 or -FI_EINVAL. */
+/** Sets *id to the source for matching. Returns 0, -FI_EINVAL, or why the peer is unreachable. */
 static inline int core_rx_source(struct core_ep *ep, fi_addr_t src, uint64_t *id)
 {
 	struct core_peer *peer;
@@ -27,7 +27,7 @@ static inline int core_rx_source(struct core_ep *ep, fi_addr_t src, uint64_t *id
 	if (UTIL_UNLIKELY(!peer))
 		return -FI_EINVAL;
 	*id = peer->id;
-	/* It died: only a new incarnation can serve this receive, or end it. */
+	/* Only a new incarnation of a dead peer can complete this receive, or fail it. */
 	if (UTIL_UNLIKELY(peer->state == CORE_PEER_DEAD))
 		return core_peer_connect(peer);
 	return 0;
@@ -43,7 +43,7 @@ static inline void core_rx_fill_dest(struct core_dest *dest, const struct core_r
 	dest->len = util_iov_len(r->iov, r->iov_cnt);
 }
 
-/** An unexpected message leaves the matcher for `dest`. */
+/** Moves an unexpected message, already out of the matcher, to `dest`. */
 static void core_rx_take_unexpected(struct core_match_msg *msg, const struct core_dest *dest)
 {
 	struct core_unexp *in = UTIL_CONTAINER_OF(msg, struct core_unexp, match);
@@ -52,23 +52,23 @@ static void core_rx_take_unexpected(struct core_match_msg *msg, const struct cor
 	core_unexp_match(in, dest);
 }
 
-/** A multi-receive buffer swallows unexpected messages until it is spent, then waits for more. */
+/** Posts a multi-receive buffer: fills it with unexpected messages, then queues it if not full. */
 static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
 {
-	struct core_ep *teller = ep; /* where it is told that the buffer is spent */
+	struct core_ep *last = ep; /* endpoint of the last message, gets FI_MULTI_RECV */
 	struct core_match_msg *msg;
 	struct core_unexp *in;
 	struct core_dest dest;
 
 	req->match.seq = CORE_RX_UNPOSTED;
-	req->pending++; /* ours, while it is not in the matcher */
+	req->pending++; /* keeps `req` while it is not in the matcher */
 	while (!req->retired && (msg = core_match_peek(ep->msg, 0, 0, req->match.src))) {
 		in = UTIL_CONTAINER_OF(msg, struct core_unexp, match);
 		if (in->total > req->dest.len && req->dest.len != req->multi_len) {
 			req->retired = true;
 			break;
 		}
-		teller = in->ep;
+		last = in->ep;
 		core_match_take(ep->msg, msg);
 		core_rx_multi_take(ep, req, in->total, &dest);
 		core_rx_take_unexpected(msg, &dest);
@@ -77,9 +77,9 @@ static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
 	if (!req->retired) {
 		core_match_post(ep->msg, &req->match);
 	} else if (!req->pending) {
-		if (teller->rx.cq)
-			core_cq_write(teller->rx.cq, req->dest.context, FI_MULTI_RECV, 0, NULL, 0,
-				      0, FI_ADDR_NOTAVAIL);
+		if (last->rx.cq)
+			core_cq_write(last->rx.cq, req->dest.context, FI_MULTI_RECV, 0, NULL, 0, 0,
+				      FI_ADDR_NOTAVAIL);
 		util_pool_release(&ep->rx_reqs, req);
 	}
 }
@@ -159,7 +159,7 @@ static struct core_unexp *core_rx_find(struct core_ep *ep, const struct core_rec
 	return msg ? UTIL_CONTAINER_OF(msg, struct core_unexp, match) : NULL;
 }
 
-/** A completion that describes a message without its bytes. */
+/** Writes a completion that describes a message without its bytes. */
 static void core_rx_write_found(struct core_ep *ep, const struct core_recv *r,
 				const struct core_unexp *in)
 {
@@ -245,7 +245,7 @@ static void core_rx_fail_recv(struct core_ep *ep, struct core_match *m,
 	if (ep->rx.cq)
 		core_cq_write_err(ep->rx.cq, &entry, FI_ADDR_NOTAVAIL);
 	if (req->is_multi && req->pending)
-		req->retired = true; /* the last message into it gives it back */
+		req->retired = true; /* the last message in it frees it */
 	else
 		util_pool_release(&ep->rx_reqs, req);
 }

@@ -57,7 +57,7 @@ static void core_srx_drop_claimed(struct core_ep *ep)
 	}
 }
 
-/* Somebody else has to lend a queue now. */
+/* Takes the receive queue of another endpoint, since that of rx_owner goes away. */
 static void core_srx_find_rx_owner(struct core_ep *srx)
 {
 	struct util_list *it;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Sends: the eager one that most are, and the queue behind it. See core_tx.h; messages that need
- * more than one frame continue in core_tx_bulk.c.
+ * Eager sends and their queue: see core_tx.h. Messages that need more than one frame or a reply
+ * continue in core_tx_bulk.c.
  */
 #include "core/msg/core_tx.h"
 
@@ -52,7 +52,7 @@ static inline int core_tx_send_eager(struct core_chan *chan, const struct core_s
 	return chan->ops->send(chan, &frame, core_tx_send_flags(s->flags));
 }
 
-/** The request of a send that waits. The iov is copied, the bytes stay the user's. */
+/** Returns a request for a queued send, or NULL. Copies the iov, not the bytes. */
 static struct core_tx_req *core_tx_req_new(struct core_ep *ep, const struct core_send *s)
 {
 	struct core_tx_req *req = util_pool_alloc(&ep->tx_reqs);
@@ -108,7 +108,7 @@ void core_tx_end(struct core_tx_req *req, int err)
 	core_tx_req_free(ep, req);
 }
 
-/** Its channel has accepted all of it: the end of a send, or nearly. */
+/** Completes a send that the channel has accepted, or makes its completion pending. */
 static void core_tx_accepted(struct core_peer *peer, void *context, uint64_t flags, bool tagged,
 			     bool silent)
 {
@@ -168,8 +168,8 @@ static const struct core_op_ops core_tx_op_ops = {
 };
 
 /**
- * The bytes of an injected message may not be referred to after the return. What it waits for may
- * fail, and there is no request to say so: the next one is told, and the one after tries again.
+ * Returns the error for an injected message that cannot leave now, and starts the connection. There
+ * is no request to report a failed connect: inject_err reports it once, to the next send.
  */
 static ssize_t core_tx_inject_later(struct core_peer *peer)
 {
@@ -184,14 +184,14 @@ static ssize_t core_tx_inject_later(struct core_peer *peer)
 	return -FI_EAGAIN;
 }
 
-/** Will no room ever do, since it needs more than one frame on this channel, or an answer? */
+/** Returns true if an injected message cannot leave in one frame, even with room. */
 static bool core_tx_inject_is_bulk(const struct core_peer *peer, const struct core_send *s)
 {
 	return peer->state == CORE_PEER_UP && util_list_is_empty(&peer->tx_queue) &&
 	       ((s->flags & FI_FENCE) || core_tx_is_bulk(peer, s->len, s->flags));
 }
 
-/** The request of an injected message that is kept: it refers to bytes of its own. */
+/** Returns a request for an injected message, with a copy of its bytes, or NULL. */
 static struct core_tx_req *core_tx_req_copy(struct core_ep *ep, const struct core_send *s)
 {
 	void *copy = malloc(s->len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages in parts, fetched messages, confirmed messages: the sender's side. See core_tx_bulk.h. */
+/* Send side of pipelined, rendezvous and delivery-complete messages: see core_tx_bulk.h. */
 #include "core/msg/core_tx_bulk.h"
 
 #include <rdma/fi_errno.h>
@@ -23,7 +23,7 @@ bool core_tx_is_bulk(const struct core_peer *peer, size_t len, uint64_t flags)
 	return len > core_tx_eager_max(peer) || (flags & FI_DELIVERY_COMPLETE);
 }
 
-/** Does the kernel copy for the peer what it fetches? Then writing parts may be quicker. */
+/** Returns true if the protocol selector decides: the peer's get is a copy by the kernel. */
 static bool core_tx_is_selectable(const struct core_peer *peer, size_t len, uint64_t flags)
 {
 	return !(flags & FI_DELIVERY_COMPLETE) && (peer->chan->caps & CORE_CHAN_GET) &&
@@ -31,7 +31,7 @@ static bool core_tx_is_selectable(const struct core_peer *peer, size_t len, uint
 	       len <= CORE_TX_PIPELINED_MAX;
 }
 
-/** Is this length better announced than sent unasked? */
+/** Returns true for the rendezvous protocol, false for the pipelined one. */
 static bool core_tx_should_rndv(const struct core_peer *peer, const struct core_tx_req *req)
 {
 	if (req->flags & FI_DELIVERY_COMPLETE)
@@ -67,7 +67,7 @@ static int core_tx_name(struct core_tx_req *req)
 	return util_idmap_alloc(&req->op.peer->ep->tx_ids, req, &req->send_id);
 }
 
-/** The reply may come before the call returns: the request is in its new state by then. */
+/** Makes the call of a request. The state is set first: the reply may come before the return. */
 static int core_tx_call(struct core_tx_req *req, const struct core_frame *frame)
 {
 	struct core_chan *chan = req->op.peer->chan;
@@ -99,7 +99,7 @@ void core_tx_unexpose(struct core_tx_req *req)
 	req->exposure.chan = NULL;
 }
 
-/** Lends the memory of `req`: false if it cannot be fetched. Stays lent while the call waits. */
+/** Exposes the send buffer, once even if the call is retried. Returns false if that fails. */
 static bool core_tx_expose(struct core_tx_req *req)
 {
 	struct core_chan *chan = req->op.peer->chan;
@@ -119,7 +119,7 @@ static int core_tx_start_rndv(struct core_tx_req *req)
 	struct core_frame frame;
 
 	core_tx_frame(&frame, req, WIRE_OP_RNDV);
-	/* Only contiguous memory can be fetched; address 0 says: ask for parts. */
+	/* Address 0 makes the receiver pull CONT frames: only contiguous memory can be exposed. */
 	if (core_tx_expose(req)) {
 		rndv.addr = (uintptr_t)req->iov[0].iov_base;
 		rndv.key = req->exposure.key;
@@ -154,20 +154,20 @@ static int core_tx_start_pipelined(struct core_tx_req *req)
 int core_tx_bulk_start(struct core_tx_req *req)
 {
 	struct core_peer *peer = req->op.peer;
-	bool gauged;
+	bool selectable;
 	int ret;
 
 	if (req->len <= core_tx_eager_max(peer))
 		return core_tx_start_deliver(req);
-	gauged = core_tx_is_selectable(peer, req->len, req->flags);
+	selectable = core_tx_is_selectable(peer, req->len, req->flags);
 	ret = core_tx_should_rndv(peer, req) ? core_tx_start_rndv(req)
 					     : core_tx_start_pipelined(req);
-	if (!ret && gauged) /* the request may be gone */
+	if (!ret && selectable) /* req may be freed */
 		core_tx_selector_started(&peer->selector);
 	return ret;
 }
 
-/** The part of `len` bytes that starts at req->sent. */
+/** Fills a CONT frame for `len` bytes from req->sent on. */
 static void core_tx_segment(struct core_frame *frame, const struct core_tx_req *req, bool pulled,
 			    size_t len)
 {
@@ -187,8 +187,8 @@ static void core_tx_segment(struct core_frame *frame, const struct core_tx_req *
 }
 
 /**
- * The last part of a message that was asked for is a call, whose reply ends the request. It may come
- * before the call returns: the request is in its new state by then, and not touched afterwards.
+ * Sends the last part of a pulled message as a call. The reply ends the request, and may come
+ * before the call returns: the state is set before, and `req` not used afterwards.
  */
 static int core_tx_send_last_pulled(struct core_tx_req *req, const struct core_frame *frame)
 {
@@ -205,7 +205,7 @@ static int core_tx_send_last_pulled(struct core_tx_req *req, const struct core_f
 	return ret;
 }
 
-/** Parts of `max` bytes, up to the last one of the message, which may be shorter: 0, or as send. */
+/** Sends CONT frames of `max` bytes, all but the last one. Returns 0 or the error of send. */
 static int core_tx_full_segments(struct core_tx_req *req, bool pulled, size_t max)
 {
 	struct core_chan *chan = req->op.peer->chan;
@@ -222,7 +222,7 @@ static int core_tx_full_segments(struct core_tx_req *req, bool pulled, size_t ma
 	return 0;
 }
 
-/** The same, timed. What found no room says nothing. */
+/** Sends all but the last CONT frame and adds a sample, unless the ring was full. */
 static int core_tx_timed_segments(struct core_tx_req *req, size_t max)
 {
 	uint64_t start_ns = util_clock_ns();
@@ -261,7 +261,7 @@ int core_tx_bulk_stream(struct core_op *op)
 	return ret;
 }
 
-/** The receiver cannot fetch: it gets the parts. */
+/** Continues a rendezvous after the receiver has requested CONT frames. */
 static void core_tx_pulled(struct core_tx_req *req, uint32_t recv_id)
 {
 	core_tx_unexpose(req);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages that are not finished where they arrived: see core_unexp.h. */
+/* Records of unfinished messages: see core_unexp.h. */
 #include "core/msg/core_unexp.h"
 
 #include <rdma/fi_errno.h>
@@ -115,7 +115,7 @@ void core_unexp_free(struct core_unexp *in)
 	util_pool_release(&in->ep->unexps, in);
 }
 
-/** Memory for the whole message, if the budget allows. */
+/** Sets in->buf to memory for the whole message. Returns false if the budget is used up. */
 static bool core_unexp_alloc(struct core_unexp *in, bool over_budget)
 {
 	struct core_dom *dom = in->ep->dom;
@@ -141,7 +141,7 @@ static bool core_unexp_alloc(struct core_unexp *in, bool over_budget)
 	return true;
 }
 
-/** Copies [skip, skip + len) of the message to where it belongs, as far as there is room. */
+/** Copies [skip, skip + len) of the message to the destination, as far as there is room. */
 static void core_dest_put(const struct core_dest *dest, uint64_t skip, const uint8_t *data,
 			  uint64_t len)
 {
@@ -213,7 +213,7 @@ int core_unexp_save(struct core_unexp *in)
 	return 0;
 }
 
-/** Everything that was kept goes to the destination. */
+/** Copies all stored and retained bytes to the destination and frees them. */
 static void core_unexp_deliver(struct core_unexp *in)
 {
 	uint64_t at = in->received;
@@ -240,9 +240,9 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 		.len = in->total,
 	};
 
-	if (!in->answer || !chan)
+	if (!in->reply_due || !chan)
 		return;
-	in->answer = false;
+	in->reply_due = false;
 	chan->ops->reply(chan, in->ref, &status, sizeof(status));
 }
 
@@ -252,7 +252,7 @@ void core_unexp_confirm(struct core_unexp *in)
 		core_unexp_reply(in, 0);
 }
 
-/** Asks the sender for the bytes in parts. */
+/** Requests the bytes from the sender in CONT frames. */
 static void core_unexp_pull(struct core_unexp *in)
 {
 	int ret = util_idmap_alloc(&in->ep->rx_ids, in, &in->recv_id);
@@ -330,7 +330,7 @@ void core_unexp_discard(struct core_unexp *in)
 	in->dest = (struct core_dest){ .silent = true };
 	in->matched = true;
 	if ((in->op & WIRE_OP_MASK) == WIRE_OP_PART && in->received < in->total)
-		return; /* the rest flows into nothing, then core_unexp_end */
+		return; /* core_unexp_bytes drops the rest, then calls core_unexp_end */
 	core_unexp_reply(in, 0);
 	core_unexp_free(in);
 }

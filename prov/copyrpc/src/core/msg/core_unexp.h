@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What becomes of a message that is not finished where it arrived?
+ * Records of messages that were not delivered in the up-call that brought them. Called by
+ * core_rx.c, core_rx_bulk.c, core_rx_post.c and core_srx.c.
  *
- * It is unexpected (in a matcher, its bytes in memory or retained in the ring), or matched with bytes
- * still to come (parts, or a fetch on its way). Life:
+ * A record is unexpected (in a matcher, its bytes in memory or retained in the ring), or matched
+ * with bytes to come (CONT frames, or a get in progress). Life:
  *
  *   new -> keep (unexpected) -> match -> bytes complete -> end
  *       \---------------------> match /
@@ -17,60 +18,60 @@
 #include "core/msg/core_req.h"
 #include "core/msg/core_rx.h"
 
-/** A decoded message head: what on_msg and on_call have in common. */
+/** Decoded head of a message or call. */
 struct core_head {
 	uint32_t op;
 	bool tagged;
 	bool has_data;
 	uint64_t tag;
 	uint64_t data;
-	const uint8_t *body; /* behind tag and data */
+	const uint8_t *body; /* after tag and data */
 	uint32_t body_len;
 };
 
-/** Decodes tag and data as the operation's flags say. False: not legal. */
+/** Decodes tag and data according to the flags in `op`. Returns false if the frame is malformed. */
 bool core_head_parse(struct core_head *head, uint32_t op, const uint8_t *data, uint32_t len);
 
-/** A record for a message from `peer` with `total` bytes; or NULL. */
+/** Returns a record for a message of `total` bytes from `peer`, or NULL. */
 struct core_unexp *core_unexp_new(struct core_peer *peer, const struct core_head *head,
 				  uint64_t total);
 
-/** Frees a record: bytes, holds, ids. Answers nobody. */
+/** Frees a record, its bytes, retained ranges and ids. Sends no reply. */
 void core_unexp_free(struct core_unexp *in);
 
 /**
- * Tells a sender that wants to know (FI_DELIVERY_COMPLETE) that all of its message is here: matched or
- * kept, it is the receiver's from now on. Nothing for a message that is not whole, or still to be fetched.
+ * Replies to a sender that requested confirmation (FI_DELIVERY_COMPLETE) once all bytes are here,
+ * matched or kept. Does nothing for an incomplete or a rendezvous message.
  */
 void core_unexp_confirm(struct core_unexp *in);
 
 /**
- * `len` more bytes, in order: into the destination, or kept (memory within the budget, else they
- * stay in the ring: CORE_RX_RETAIN). Ends the message when it is complete and matched.
+ * Adds `len` bytes, in order: to the destination, or to memory within the budget, or retained in
+ * the ring (CORE_RX_RETAIN). Ends the message when it is complete and matched.
  */
 enum core_rx_verdict core_unexp_bytes(struct core_unexp *in, const uint8_t *data, uint32_t len,
 				      core_retain_t retain);
 
-/** Puts the message into `dest`: what is there is copied, the rest is fetched or asked for. */
+/** Sets the destination: copies the bytes that are here; starts the get of a rendezvous message. */
 void core_unexp_match(struct core_unexp *in, const struct core_dest *dest);
 
-/** The end: answers the sender, tells the receiver (err = 0 or -FI_E*), frees the record. */
+/** Ends a matched message with `err` (0 or -FI_E*): reply, completion; frees the record. */
 void core_unexp_end(struct core_unexp *in, int err);
 
-/** Drops an unexpected message as if it had been received into nothing (FI_DISCARD). */
+/** Drops an unexpected message (FI_DISCARD). Its sender sees a delivered message. */
 void core_unexp_discard(struct core_unexp *in);
 
-/** Copies what is retained in the ring into memory: the channel is about to go. -FI_ENOMEM. */
+/** Copies retained bytes into memory before the channel is closed. Returns 0 or -FI_ENOMEM. */
 int core_unexp_save(struct core_unexp *in);
 
-/** The next part of a multi-receive buffer, for a message of `total` bytes. */
+/** Sets `dest` to the next part of a multi-receive buffer, for a message of `total` bytes. */
 void core_rx_multi_take(struct core_ep *ep, struct core_rx_req *req, uint64_t total,
 			struct core_dest *dest);
 
-/** Ends the receives directed at a peer that died. */
+/** Ends the receives directed at a failed peer. */
 void core_rx_fail_directed(struct core_peer *peer, int err);
 
-/** The receiver is told: completion or error completion, counters, multi-receive bookkeeping. */
+/** Completes a receive with `err` (0 or -FI_E*): completion, counters, multi-receive buffer. */
 void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
 			const struct core_head *head, uint64_t total, fi_addr_t src, int err);
 
