@@ -16,7 +16,10 @@ static inline struct cpr_cntr *cpr_cntr_of(struct fid_cntr *fid)
 	return container_of(fid, struct cpr_cntr, fid);
 }
 
-/* It was read again and again in vain: others may want progress. */
+/*
+ * Counts reads in a row that found no change. Returns true if the caller should make progress for
+ * others.
+ */
 static bool cpr_cntr_helps(struct cpr_cntr *cntr, bool vain)
 {
 	cntr->reads = vain ? cntr->reads + 1 : 0;
@@ -24,8 +27,8 @@ static bool cpr_cntr_helps(struct cpr_cntr *cntr, bool vain)
 }
 
 /*
- * Is there news already? Then a read tells it without progress; not twice in a row, for who sends and
- * reads in turns makes progress by nothing else.
+ * Returns true if the counter changed since the last read, which then reports it without progress.
+ * Not twice in a row: a caller that sends and reads in turns makes progress by reads alone.
  */
 static bool cpr_cntr_is_fresh(struct cpr_cntr *cntr)
 {
@@ -64,7 +67,7 @@ static uint64_t cpr_cntr_readerr(struct fid_cntr *fid)
 	return errors;
 }
 
-/* The user changed it: that is no news to fi_poll, but it is to those who wait. */
+/* Handles a change by the user: fi_poll does not report it, but it wakes waiting threads. */
 static void cpr_cntr_touched(struct cpr_cntr *cntr)
 {
 	cntr->seen_value = cntr->core.value;
@@ -119,7 +122,7 @@ void cpr_cntr_watch(struct cpr_cntr *cntr)
 	cntr->core.notify = cpr_cntr_notify;
 }
 
-/* Waits for the threshold or for a new error, locked: by another group afterwards, if it moved. */
+/* Waits for the threshold or for a new error. Locked; *pdom changes if the counter moved. */
 static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_pdom **pdom, uint64_t threshold,
 				int timeout)
 {
@@ -140,7 +143,7 @@ static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_pdom **pdom, u
 	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
 }
 
-/* Did it change since the user last looked? Asked twice, it says so once. */
+/* Returns true once if the counter changed since the user last read it. */
 static bool cpr_cntr_is_unread(struct cpr_cntr *cntr)
 {
 	bool unread =
@@ -210,7 +213,7 @@ static int cpr_cntr_control(struct fid *fid, int command, void *arg)
 {
 	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
 
-	/* A counter has no operational flags. */
+	/* Counters have no operational flags. */
 	if (arg && command == FI_GETOPSFLAG) {
 		*(uint64_t *)arg = 0;
 		return 0;
@@ -280,7 +283,7 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.fid.fclass = FI_CLASS_CNTR;
 	cntr->fid.fid.context = context;
 	cntr->fid.fid.ops = &cpr_cntr_fi_ops;
-	/* Without a wait object there is nothing to sleep on, but one can look again and again. */
+	/* Without a wait object fi_cntr_wait does not sleep; it polls. */
 	cntr->fid.ops =
 		cpr_wait_blocks(obj) || obj == FI_WAIT_NONE ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Completion queues: see cpr_cq.h. cpr_cq_take is the hot loop of every receiver. */
+/* Completion queues: see cpr_cq.h. cpr_cq_take is the receive side's hot loop. */
 #include "ofi/queue/cpr_cq.h"
 
 #include <rdma/fi_errno.h>
@@ -14,11 +14,11 @@
 #include "ofi/queue/cpr_waitset.h"
 #include "util/log.h"
 
-#define CPR_CQ_SIZE_MAX 65536u /* of the first allocation: the queue grows anyway */
+#define CPR_CQ_SIZE_MAX 65536u /* limit of the first allocation: the queue grows anyway */
 
-#define CPR_CQ_IDLE_READS 1024u /* a power of two, and of CPR_PDOM_IDLE_READS */
+#define CPR_CQ_IDLE_READS 1024u /* a power of two, and a multiple of CPR_PDOM_IDLE_READS */
 
-/* fi_cq_err_entry as libfabric 1.20 and later have it; before, it ended with err_data_size. */
+/* fi_cq_err_entry of libfabric 1.20 and later; before, it ended with err_data_size. */
 struct cpr_cq_err_entry_src {
 	struct fi_cq_err_entry e;
 	fi_addr_t src_addr;
@@ -33,7 +33,7 @@ typedef uint64_t __attribute__((may_alias)) cpr_cq_word;
 
 #define CPR_CQ_INLINE static inline __attribute__((always_inline))
 
-/* The atomic load keeps the compiler from making one wide load of several. */
+/* Copies one word. The atomic load keeps the compiler from merging several into one wide load. */
 CPR_CQ_INLINE void cpr_cq_copy_word(uint8_t *dst, const cpr_cq_word *src, size_t i)
 {
 	uint64_t word = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
@@ -42,8 +42,9 @@ CPR_CQ_INLINE void cpr_cq_copy_word(uint8_t *dst, const cpr_cq_word *src, size_t
 }
 
 /*
- * Word by word, as core_cq_write stores them: a wider load of what was just written would wait until
- * the stores have left the store buffer. `len`, a constant, is that of a format: 1, 3, 5 or 6 words.
+ * Copies an entry word by word, as core_cq_write stores it: a wider load of words just written
+ * would wait until the stores have left the store buffer. `len`, a constant, is that of a format:
+ * 1, 3, 5 or 6 words.
  */
 CPR_CQ_INLINE void cpr_cq_copy(uint8_t *dst, const struct fi_cq_tagged_entry *entry, size_t len)
 {
@@ -68,7 +69,7 @@ CPR_CQ_INLINE ssize_t cpr_cq_take(struct core_cq *q, uint8_t *buf, size_t count,
 {
 	uint64_t cnt = core_cq_good_cnt(q, count), left = cnt;
 
-	/* One stretch, or two where the ring ends in between. */
+	/* One stretch, or two where the ring wraps. */
 	while (left) {
 		const struct core_cqe *cqe = &q->ring[q->head & q->mask];
 		uint64_t room = q->mask + 1 - (q->head & q->mask);
@@ -86,7 +87,7 @@ CPR_CQ_INLINE ssize_t cpr_cq_take(struct core_cq *q, uint8_t *buf, size_t count,
 	return (ssize_t)cnt;
 }
 
-/* Nothing was taken: why? (0: nothing was wanted.) */
+/* Returns the result of a read that found nothing; 0 if no entries were requested. */
 static ssize_t cpr_cq_empty(const struct core_cq *q)
 {
 	if (core_cq_is_empty(q))
@@ -94,7 +95,10 @@ static ssize_t cpr_cq_empty(const struct core_cq *q)
 	return q->ring[q->head & q->mask].err ? -FI_EAVAIL : 0;
 }
 
-/* The end of a read that took nothing. Again and again: others may want the processor, or progress. */
+/*
+ * Ends a read that found nothing. After many in a row, makes progress for others and yields the
+ * processor.
+ */
 static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
 							     struct cpr_pdom *pdom)
 {
@@ -127,7 +131,7 @@ CPR_CQ_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, f
 	return ret;
 }
 
-/* Completions come one by one while a reader sleeps: wake it, and ask not to be called again. */
+/* Wakes sleepers at the first completion, and removes itself: later completions make no call. */
 static void cpr_cq_notify(struct core_cq *q)
 {
 	struct cpr_cq *cq = container_of(q, struct cpr_cq, core);
@@ -136,14 +140,14 @@ static void cpr_cq_notify(struct core_cq *q)
 	cpr_wait_kick(&cq->wait);
 }
 
-/* True when a sleeping reader with that threshold should return. */
+/* Returns true if a sleeping reader with that threshold should return. */
 static bool cpr_cq_is_ready(const struct core_cq *q, uint64_t threshold)
 {
 	return q->tail - q->head >= threshold || q->overrun || q->intake_cnt ||
 	       (!core_cq_is_empty(q) && q->ring[q->head & q->mask].err);
 }
 
-/* FI_CQ_COND_THRESHOLD passes the number itself in `cond`; more than fits is not waited for. */
+/* Returns the threshold, at most `count`. With FI_CQ_COND_THRESHOLD `cond` is the number itself. */
 static uint64_t cpr_cq_threshold(const struct cpr_cq *cq, const void *cond, size_t count)
 {
 	uint64_t threshold = cq->wait_cond == FI_CQ_COND_THRESHOLD ? (uintptr_t)cond : 1;
@@ -154,8 +158,8 @@ static uint64_t cpr_cq_threshold(const struct cpr_cq *cq, const void *cond, size
 }
 
 /*
- * Waits until a read would find something: 0, -FI_EAGAIN (time, signal) or an error. Locked: the
- * queue may be in another group afterwards.
+ * Waits until a read would find something. Returns 0, -FI_EAGAIN (timeout or signal) or another
+ * error code. Locked; *pdom changes if the queue moved.
  */
 static int cpr_cq_wait(struct cpr_cq *cq, struct cpr_pdom **pdom, uint64_t threshold, int timeout)
 {
@@ -189,7 +193,7 @@ static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr
 	ret = cpr_cq_take(&cq->core, buf, count, src, entry_len);
 	if (!ret)
 		ret = err && err != -FI_EAGAIN ? err : cpr_cq_empty(&cq->core);
-	/* Others sleep on the same queue and there is more: the next one, please. */
+	/* More is left: wakes the next of the threads that sleep on this queue. */
 	if (cq->wait.sleepers && !core_cq_is_empty(&cq->core))
 		cpr_wait_kick(&cq->wait);
 	cpr_pdom_unlock(pdom);
@@ -214,8 +218,8 @@ int cpr_cq_trywait(struct cpr_cq *cq, bool shares)
 }
 
 /*
- * err_data belongs to the user from API 1.5 on, if err_data_size says that there is room; else to
- * us. We have none either way.
+ * Fills in the user's entry. err_data belongs to the user from API 1.5 on if err_data_size is not
+ * 0, else to the provider. This provider has no err_data.
  */
 static void cpr_cq_fill_err(const struct cpr_cq *cq, const struct fi_cq_err_entry *err,
 			    fi_addr_t src, struct fi_cq_err_entry *buf)
@@ -271,7 +275,7 @@ static const char *cpr_cq_strerror(struct fid_cq *fid, int prov_errno, const voi
 	return cpr_strerror(prov_errno, buf, len);
 }
 
-/* One set of calls and two op tables, without and with a wait object, for a format. */
+/* Defines the calls of a format and its two op tables, without and with a wait object. */
 #define CPR_CQ_FORMAT(name, entry)                                                                 \
 	static ssize_t cpr_cq_read_##name(struct fid_cq *fid, void *buf, size_t count)             \
 	{                                                                                          \
@@ -318,7 +322,7 @@ CPR_CQ_FORMAT(msg, struct fi_cq_msg_entry);
 CPR_CQ_FORMAT(data, struct fi_cq_data_entry);
 CPR_CQ_FORMAT(tagged, struct fi_cq_tagged_entry);
 
-/* The op table for a format (unspecified: the shortest), or NULL for one that we do not know. */
+/* Returns the op table of a format (unspecified: the shortest), or NULL if it is unknown. */
 static struct fi_ops_cq *cpr_cq_pick_ops(enum fi_cq_format format, bool waits)
 {
 	static struct fi_ops_cq *const table[][2] = {

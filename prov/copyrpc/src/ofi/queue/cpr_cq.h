@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does the user read completions?
+ * Completion queues: fi_cq over core_cq. Opened by fi_cq_open.
  *
- * fi_cq over core_cq: entries are copied in the format chosen at open, by a loop compiled per
- * format; the op table is chosen then too. Every read makes progress first, whatever is queued and
- * however much is asked for: it may be the last call for long, and what the sender holds back to
- * fill a batch leaves with it. Elastic: no size is too small.
+ * Entries are copied in the format chosen at open, by a loop compiled for each format. Every read
+ * makes progress first, even if completions are queued: it may be the last call for a while, and
+ * deferred batches are sent by progress. The queue grows: no size is too small.
  *
- * Who reads an empty queue in a circle gives the processor away now and then: the peer that he
- * waits for may want it. With a processor of one's own this costs nothing that can be measured;
- * two that share one exchange a message in tens of microseconds instead of time slices. More often
- * he looks after groups of endpoints that nobody reads (cpr_pdom_progress_others).
+ * A thread that reads an empty queue in a loop yields the processor now and then, because the peer
+ * may share it. On a processor of its own this costs nothing measurable; two threads that share one
+ * exchange a message in tens of microseconds instead of time slices. More often the reader makes
+ * progress for progress domains that are not read (cpr_pdom_progress_others).
  *
- * Shown by test/unit/ofi/queue/test_cpr_cq.c.
+ * Tested by test/unit/ofi/queue/test_cpr_cq.c.
  */
 #ifndef CPR_CQ_H
 #define CPR_CQ_H
@@ -32,24 +31,27 @@ struct cpr_cq {
 	struct fid_cq fid;
 	struct cpr_member place;
 	struct core_cq core;
-	uint32_t idle_reads; /* in a row that found nothing */
+	uint32_t idle_reads; /* reads in a row that found nothing */
 	struct cpr_wait wait;
 	struct cpr_ref refs; /* endpoints, poll sets */
 	enum fi_cq_wait_cond wait_cond;
-	bool has_data; /* its entries have buf and data */
+	bool has_data; /* format with buf and data */
 	struct cpr_domain *domain;
 };
 
 int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **cq,
 		void *context);
 
-/** Is there something to read, here or (core_cq.intake_cnt) elsewhere? For fi_poll. */
+/**
+ * Returns true if there is something to read, here or, for core_cq.intake_cnt, elsewhere. For
+ * fi_poll.
+ */
 static inline bool cpr_cq_has_event(const struct cpr_cq *cq)
 {
 	return !core_cq_is_empty(&cq->core) || cq->core.intake_cnt;
 }
 
-/** For fi_trywait: 0, -FI_EAGAIN (completions), or as cpr_wait_try. */
+/** Implements fi_trywait: returns 0, -FI_EAGAIN if there are completions, or as cpr_wait_try. */
 int cpr_cq_trywait(struct cpr_cq *cq, bool shares);
 
 #endif

@@ -39,9 +39,9 @@ static bool cpr_eq_is_request(const struct util_list *link)
 }
 
 /*
- * Before what does an event go? A caller whose first connection is up may ask for a second one at
- * once, and that request needs no progress to be queued, while the listener's end of the first one
- * does: it goes ahead of requests, as it came.
+ * Returns the list position for a new event. FI_CONNECTED goes ahead of connection requests: the
+ * peer may send a second request as soon as its first connection is established, and that request
+ * is queued without progress, while FI_CONNECTED of the first connection needs progress.
  */
 static struct util_list *cpr_eq_member(struct cpr_eq *eq, const struct cpr_eq_event *ev)
 {
@@ -97,7 +97,10 @@ void cpr_eq_tell(struct cpr_eq *eq)
 	cpr_wait_kick(&eq->wait);
 }
 
-/* Progress of all that depends on this queue; true if something does. */
+/*
+ * Makes the progress of all domains with objects bound to this queue. Returns true if there are
+ * any.
+ */
 static bool cpr_eq_progress(struct cpr_eq *eq)
 {
 	struct util_list *it, *tmp;
@@ -127,7 +130,10 @@ bool cpr_eq_looks(struct cpr_eq *eq)
 	return looks;
 }
 
-/* The oldest event into buf, locked: bytes, or -FI_EAGAIN, -FI_EAVAIL, -FI_ETOOSMALL. */
+/*
+ * Copies the oldest event into buf, locked. Returns its bytes, -FI_EAGAIN, -FI_EAVAIL or
+ * -FI_ETOOSMALL.
+ */
 static ssize_t cpr_eq_take(struct cpr_eq *eq, uint32_t *event, void *buf, size_t len,
 			   uint64_t flags)
 {
@@ -164,7 +170,7 @@ static ssize_t cpr_eq_read_locked(struct cpr_eq *eq, uint32_t *event, void *buf,
 	first = util_list_first(&eq->events);
 	asks = first && cpr_eq_is_request(first);
 	pthread_mutex_unlock(&eq->lock);
-	if (asks) /* what is up goes first: see cpr_eq_member */
+	if (asks) /* established connections go first: see cpr_eq_member */
 		cpr_eq_progress(eq);
 	pthread_mutex_lock(&eq->lock);
 	ret = cpr_eq_take(eq, event, buf, len, flags);
@@ -181,7 +187,10 @@ static ssize_t cpr_eq_read(struct fid_eq *fid, uint32_t *event, void *buf, size_
 	return cpr_eq_read_locked(eq, event, buf, len, flags);
 }
 
-/* The descriptor, silent until the next event: >= 0; -FI_EAGAIN if there are events already. */
+/*
+ * Empties the descriptor. Returns it, -FI_EAGAIN if there are events already, or another error
+ * code.
+ */
 static int cpr_eq_prepare_sleep(struct cpr_eq *eq)
 {
 	int fd;
@@ -198,7 +207,10 @@ static int cpr_eq_prepare_sleep(struct cpr_eq *eq)
 	return fd;
 }
 
-/* Sleeps until an event is queued, `deadline` (0: none) or a look at the domains is due. */
+/*
+ * Sleeps until an event is queued, `deadline` (0: none) is reached, or progress of the domains is
+ * due.
+ */
 static int cpr_eq_sleep(struct cpr_eq *eq, uint64_t deadline, bool looks)
 {
 	struct pollfd pfd = { .events = POLLIN };
@@ -254,7 +266,7 @@ int cpr_eq_trywait(struct cpr_eq *eq)
 	return fd < 0 ? fd : 0;
 }
 
-/* The oldest event if it is an error, taken out; NULL: it is none. */
+/* Removes and returns the oldest event if it is an error, else NULL. */
 static struct cpr_eq_event *cpr_eq_take_err(struct cpr_eq *eq)
 {
 	struct cpr_eq_event *ev = NULL;
@@ -272,7 +284,10 @@ static struct cpr_eq_event *cpr_eq_take_err(struct cpr_eq *eq)
 	return ev;
 }
 
-/* Into the user's buffer, or into one of ours that he may read until the next call. */
+/*
+ * Copies error data into the user's buffer, or into the queue's, which is valid until the next
+ * call.
+ */
 static void cpr_eq_give_err_data(struct cpr_eq *eq, struct fi_eq_err_entry *to, void *buf,
 				 size_t room, const void *data, size_t len)
 {
@@ -332,7 +347,7 @@ int cpr_eq_attach(struct cpr_eq *eq, struct cpr_domain *domain, struct cpr_eq_us
 {
 	if (user->eq)
 		return user->eq == eq ? 0 : -FI_EINVAL;
-	/* Not written again where it is set: the progress thread reads it. */
+	/* Written only when it changes: the progress thread reads the field. */
 	if (!domain->main.core.locked)
 		core_dom_set_locked(&domain->main.core);
 	user->eq = eq;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where do control events go?
+ * Event queues: a list of control events under its own mutex, usable from any thread. Opened by
+ * fi_eq_open.
  *
- * An event queue: a list of events under a mutex of its own, usable from any thread. It belongs to
- * the fabric; domains whose objects were bound to it are progressed by its reads. What happens to
- * connections in the control thread becomes events in the domain's progress; the queue is only told
- * that there is news, so that who sleeps on it looks. Lock order: `bind_lock` -> a domain -> `lock`.
+ * A queue belongs to the fabric; its reads make progress of the domains with objects bound to it.
+ * Changes of connections in the control thread become events in that progress; the control thread
+ * only notifies the queue (cpr_eq_notify), so that sleepers make progress. Lock order: `bind_lock`
+ * -> a domain -> `lock`.
  *
- * Shown by test/unit/ofi/queue/test_cpr_eq.c and test_cpr_eq_cm.c.
+ * Tested by test/unit/ofi/queue/test_cpr_eq.c and test_cpr_eq_cm.c.
  */
 #ifndef CPR_EQ_H
 #define CPR_EQ_H
@@ -27,12 +28,12 @@ struct cpr_fabric;
 struct cpr_eq {
 	struct fid_eq fid;
 	struct cpr_fabric *fabric;
-	struct cpr_ref refs; /* what is bound to it */
+	struct cpr_ref refs; /* bound objects */
 	bool may_write;      /* FI_WRITE: fi_eq_write is allowed */
 	pthread_mutex_t lock;
 	struct util_list events; /* struct cpr_eq_event, oldest first */
-	void *err_data;          /* of the last error read, where it is ours (fi_eq(3)) */
-	bool has_news;           /* atomic: progress was asked for since it was made last */
+	void *err_data;          /* data of the last error read, in the queue (fi_eq(3)) */
+	bool has_news;           /* atomic: notified since progress was last made */
 	struct cpr_wait wait;    /* without an engine */
 	pthread_mutex_t bind_lock;
 	struct util_list users; /* cpr_eq_user.link */
@@ -40,16 +41,16 @@ struct cpr_eq {
 
 struct cpr_eq_event {
 	struct util_list link;
-	fid_t fid;   /* whose it is, for cpr_eq_forget; NULL: nobody's */
+	fid_t fid;   /* owner, for cpr_eq_forget; NULL: none */
 	bool is_err; /* data is a struct fi_eq_err_entry and its err_data */
 	uint32_t event;
 	size_t len_min; /* bytes that a reader must take; the rest may be cut off */
 	size_t len;
-	void (*drop)(struct cpr_eq_event *ev); /* nobody will read it; NULL: nothing to do */
+	void (*drop)(struct cpr_eq_event *ev); /* called if the event is not read; may be NULL */
 	_Alignas(16) uint8_t data[];
 };
 
-/** Embedded in what is bound to a queue. */
+/** Binding of an object to a queue, embedded in the object. */
 struct cpr_eq_user {
 	struct util_list link;
 	struct cpr_eq *eq; /* NULL: not bound */
@@ -64,42 +65,49 @@ static inline struct cpr_eq *cpr_eq_of(struct fid *fid)
 int cpr_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,
 		void *context);
 
-/** Queues an event / an error. 0 or -FI_ENOMEM. */
+/** Queues an event or an error. Returns 0 or -FI_ENOMEM. */
 int cpr_eq_post(struct cpr_eq *eq, uint32_t event, const void *buf, size_t len);
 int cpr_eq_post_err(struct cpr_eq *eq, const struct fi_eq_err_entry *err);
 
-/** An event with room for `len` bytes, to be filled in and pushed; NULL: no memory. */
+/** Returns an event with `len` bytes of data, to be filled in and pushed. NULL if out of memory. */
 struct cpr_eq_event *cpr_eq_event_new(uint32_t event, size_t len);
 void cpr_eq_push(struct cpr_eq *eq, struct cpr_eq_event *ev);
 void cpr_eq_event_drop(struct cpr_eq_event *ev);
 
-/** Connection events (cpr_eq_cm.c): of `fid`, with the peer's data. 0 or -FI_ENOMEM. */
+/**
+ * Queues a connection event of `fid` with the peer's data (cpr_eq_cm.c). Returns 0 or -FI_ENOMEM.
+ */
 int cpr_eq_post_cm(struct cpr_eq *eq, uint32_t event, fid_t fid, const void *data, size_t len);
-/** A connection that could not be made: `err` is -FI_E*. */
+/** Queues the failure of a connection; `err` is a negative error code. */
 int cpr_eq_post_cm_err(struct cpr_eq *eq, fid_t fid, int err, const void *data, size_t len);
-/** A connection request: info becomes the reader's, or is dropped by `drop` with the event. */
+/** Queues a connection request. `info` becomes the reader's, or `drop` frees it with the event. */
 int cpr_eq_post_connreq(struct cpr_eq *eq, fid_t pep, struct fi_info *info, const void *data,
 			size_t len, void (*drop)(struct cpr_eq_event *ev));
-/** `fid` is about to be closed: its events go. */
+/** Drops the events of an object that is about to be closed. */
 void cpr_eq_forget(struct cpr_eq *eq, fid_t fid);
 
-/** Progress of the queue's domains would bring events: wakes who sleeps. Any thread, any lock. */
+/**
+ * Wakes sleepers because progress of the queue's domains would bring events. Any thread, any lock.
+ */
 void cpr_eq_tell(struct cpr_eq *eq);
 
 /**
- * Something of `domain` is bound to the queue: from now on reads of it, from whatever thread, make
- * the domain's progress, so the domain takes its lock. Binding is serialised with all else
- * (fi_endpoint(3)). -FI_EINVAL if it is bound to another queue already.
+ * Binds an object of `domain` to the queue. From now on reads of the queue, from any thread, make
+ * the domain's progress, so the domain uses its lock. Binding is serialised with all other calls
+ * (fi_endpoint(3)). Returns 0, or -FI_EINVAL if the object is bound to another queue.
  */
 int cpr_eq_attach(struct cpr_eq *eq, struct cpr_domain *domain, struct cpr_eq_user *user);
 void cpr_eq_detach(struct cpr_eq_user *user);
 
-/** For fi_trywait: 0, -FI_EAGAIN (events), -FI_EINVAL (no descriptor). */
+/**
+ * Implements fi_trywait: returns 0, -FI_EAGAIN if there are events, or -FI_EINVAL without a
+ * descriptor.
+ */
 int cpr_eq_trywait(struct cpr_eq *eq);
 
-/* Longest sleep on its descriptor, in ms, while domains depend on the queue's progress. */
+/* Longest sleep on the descriptor, in ms, while domains depend on the queue's progress. */
 #define CPR_EQ_LOOK_MS 10
-/** True if that is so. */
+/** Returns true if a domain depends on the queue's progress. */
 bool cpr_eq_looks(struct cpr_eq *eq);
 
 #endif

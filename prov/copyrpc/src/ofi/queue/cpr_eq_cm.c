@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Events of connections: made, queued, and taken back when their endpoint is closed. See cpr_eq.h. */
+/* Connection events: created, queued, and dropped when their endpoint is closed. See cpr_eq.h. */
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <string.h>

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How often does one look before the first sleep, and when may others have the processor?
+ * Spinning before the first sleep: the number of looks and when to yield the processor. Used by
+ * cpr_wait.
  *
- * A look takes tens of nanoseconds over shared memory, and a system call over sockets. What is to
- * be given away and when to stop is a matter of time, and asking for the time at each look would
- * cost as much as a cheap look. So the clock is asked at the fourth look, and then after as many as
- * seem to take CPR_LOOK_GIVE_NS: more or fewer each time.
+ * A look takes tens of nanoseconds over shared memory, and a system call over sockets. Yielding and
+ * stopping depend on time, but reading the clock at each look would cost as much as a cheap look.
+ * So the clock is read at the fourth look, and then after as many looks as seem to take
+ * CPR_LOOK_GIVE_NS; the number adapts.
  *
- * Who gives the processor away lets the peer run that is to answer, where both are bound to this one.
+ * Yielding lets the peer run if both are bound to one processor.
  *
- * Pure: the clock is the caller's. Shown by test/unit/ofi/queue/test_cpr_look.c.
+ * Pure: the caller reads the clock. Tested by test/unit/ofi/queue/test_cpr_look.c.
  */
 #ifndef CPR_LOOK_H
 #define CPR_LOOK_H
@@ -18,26 +19,26 @@
 #include <stdint.h>
 
 /*
- * Longer than it takes when both ends sleep and wake each other: then two who answer each other find back to
- * answering at once.
+ * Longer than a round trip in which both ends sleep and wake each other, so that two peers that
+ * reply to each other return to spinning.
  */
 #define CPR_LOOK_SPIN_NS 50000u
 #define CPR_LOOK_GIVE_NS 4000u
 #define CPR_LOOK_FIRST   4u
-#define CPR_LOOK_MOST    256u /* looks without asking for the time */
+#define CPR_LOOK_MOST    256u /* looks without reading the clock */
 
 struct cpr_look {
-	uint32_t left;   /* looks until the clock is asked */
-	uint32_t step;   /* and then, the last time */
-	uint64_t end_ns; /* 0: the clock was never asked */
+	uint32_t left;   /* looks until the clock is read */
+	uint32_t step;   /* looks between the last two readings */
+	uint64_t end_ns; /* 0: the clock was never read */
 	uint64_t asked_ns;
 	uint64_t gave_ns;
 };
 
 enum cpr_look_next {
 	CPR_LOOK_AGAIN,
-	CPR_LOOK_GIVE, /* the processor away, then again */
-	CPR_LOOK_OVER, /* long enough: sleep */
+	CPR_LOOK_GIVE, /* yield the processor, then look again */
+	CPR_LOOK_OVER, /* time is up: sleep */
 };
 
 static inline void cpr_look_init(struct cpr_look *l)
@@ -45,13 +46,13 @@ static inline void cpr_look_init(struct cpr_look *l)
 	*l = (struct cpr_look){ .left = CPR_LOOK_FIRST, .step = CPR_LOOK_FIRST };
 }
 
-/** A look found nothing: is the clock to be asked? */
+/** Counts a look that found nothing. Returns true if the clock is to be read. */
 static inline bool cpr_look_asks(struct cpr_look *l)
 {
 	return !--l->left;
 }
 
-/** The clock was asked. */
+/** Returns the next step for the time read. */
 static inline enum cpr_look_next cpr_look_at(struct cpr_look *l, uint64_t now_ns)
 {
 	uint64_t took_ns = now_ns - l->asked_ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Poll sets: see cpr_poll.h. Their lock comes before those of groups. */
+/* Poll sets: see cpr_poll.h. Their lock comes before those of progress domains. */
 #include "ofi/queue/cpr_poll.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ struct cpr_poll {
 	struct cpr_domain *domain;
 	pthread_mutex_t lock;     /* guards members */
 	struct util_list members; /* cpr_poll_member.link */
-	uint32_t vain;            /* looks in a row that found nothing */
+	uint32_t vain;            /* polls in a row that found nothing */
 };
 
 struct cpr_poll_member {
@@ -44,7 +44,7 @@ static bool cpr_poll_has_event(struct fid *fid)
 	return cpr_cntr_has_changed(container_of(fid, struct cpr_cntr, fid.fid));
 }
 
-/* Progress once for members in a row that make it together. */
+/* Checks a member; makes progress once for members in a row of one progress domain. */
 static bool cpr_poll_look(struct fid *member, struct cpr_pdom **last)
 {
 	struct cpr_pdom *pdom = cpr_member_lock(cpr_poll_member_of(member));
@@ -81,7 +81,7 @@ static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 	return found;
 }
 
-/* The reference count of a member, or NULL for what cannot be one. */
+/* Returns the reference count of a member, or NULL for an object that cannot be one. */
 static struct cpr_ref *cpr_poll_ref(const struct cpr_poll *poll, struct fid *fid)
 {
 	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which of these queues and counters have news? Poll sets (fi_poll). */
+/* Poll sets: fi_poll over completion queues and counters. Opened by fi_poll_open. */
 #ifndef CPR_POLL_H
 #define CPR_POLL_H
 

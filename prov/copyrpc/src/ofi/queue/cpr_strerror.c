@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sentences for errors: see cpr_strerror.h. */
+/* Error texts: see cpr_strerror.h. */
 #include "ofi/queue/cpr_strerror.h"
 
 #include <rdma/fi_errno.h>

@@ -14,7 +14,7 @@
 #include "ofi/queue/cpr_waitset.h"
 #include "util/clock.h"
 
-/* Looks that find the engine busy with what cannot be finished yet, before napping. */
+/* Looks at an engine with work that cannot be finished yet, before naps begin. */
 #define CPR_WAIT_BUSY   1000
 #define CPR_WAIT_NAP_MS 1
 
@@ -37,9 +37,9 @@ static void cpr_wait_close_fds(struct cpr_wait *wait)
 }
 
 /*
- * Descriptors are made when somebody needs them: a process may open queues by the thousand. A
- * signal that finds none is counted, and the count is read again before the first sleep; one of
- * the two sees the other (both sides are sequentially consistent).
+ * Opens the descriptors, at first use: a process may open queues by the thousand. A signal without
+ * a descriptor is counted, and the count is read again before the first sleep. Both sides are
+ * sequentially consistent, so one of the two sees the other.
  */
 static int cpr_wait_open_fds(struct cpr_wait *wait)
 {
@@ -52,12 +52,12 @@ static int cpr_wait_open_fds(struct cpr_wait *wait)
 	return wait->epoll_fd < 0 ? -errno : cpr_wait_watch(wait, fd);
 }
 
-/** What there is to know of a kind of wait object. */
+/** Properties of a kind of wait object. */
 struct cpr_wait_traits {
 	const char *name;
 	bool offered;
-	bool blocks; /* there are calls of ours that sleep on it alone */
-	bool has_fd; /* that the user may sleep on */
+	bool blocks; /* calls such as fi_cq_sread sleep on it */
+	bool has_fd; /* a descriptor that the user may sleep on */
 };
 
 static const struct cpr_wait_traits *cpr_wait_traits_of(enum fi_wait_obj obj)
@@ -76,7 +76,7 @@ static const struct cpr_wait_traits *cpr_wait_traits_of(enum fi_wait_obj obj)
 	return (unsigned)obj < sizeof(table) / sizeof(table[0]) ? &table[obj] : &unknown;
 }
 
-/* The alarm does not hold any more: who sleeps is to look again. */
+/* Wakes sleepers when the wakeup is no longer valid, so that they look again. */
 static void cpr_wait_woken(struct cpr_wakeup_user *user)
 {
 	cpr_wait_kick(UTIL_CONTAINER_OF(user, struct cpr_wait, wakeup));
@@ -126,7 +126,10 @@ int cpr_wait_fd(struct cpr_wait *wait)
 	return ret;
 }
 
-/* From now on the descriptor watches the engines of these groups, and of no others. 0 or -FI_E*. */
+/*
+ * Makes the descriptor watch the engines of exactly these progress domains. Returns 0 or a negative
+ * error code.
+ */
 static int cpr_wait_watch_pdoms(struct cpr_wait *wait, struct cpr_domain *domain, uint64_t pdoms)
 {
 	int ret = 0;
@@ -147,18 +150,21 @@ static int cpr_wait_watch_pdoms(struct cpr_wait *wait, struct cpr_domain *domain
 	return ret;
 }
 
-/* May the caller sleep on the descriptor, which is empty? 0: yes; -FI_E*: look again. Locked. */
+/*
+ * Prepares a sleep on the descriptor, which is empty. Returns 0, or a negative error code if the
+ * caller must look again. Locked.
+ */
 static int cpr_wait_arm(struct cpr_wait *wait, struct cpr_pdom *pdom, enum cpr_pdom_idle how)
 {
 	uint64_t pdoms;
 	int ret = cpr_pdom_idle(pdom, how, &pdoms);
 
-	if (wait->sleepers) /* what others on it are woken for stays */
+	if (wait->sleepers) /* keeps what other sleepers are woken for */
 		pdoms |= wait->pdoms;
 	return ret ? ret : cpr_wait_watch_pdoms(wait, pdom->domain, pdoms);
 }
 
-/* One descriptor for as long as the object lives: the list never changes. */
+/* Returns the descriptor in an array of one; it never changes. */
 static int cpr_wait_get_pollfd(int fd, struct fi_wait_pollfd *arg)
 {
 	size_t room = arg->nfds;
@@ -218,7 +224,7 @@ void cpr_wait_kick(struct cpr_wait *wait)
 {
 	int fd = __atomic_load_n(&wait->event_fd, __ATOMIC_SEQ_CST);
 
-	/* It cannot block, and a counter that is full is readable just as well. */
+	/* Cannot block: a full counter is readable as well. */
 	if (fd >= 0)
 		eventfd_write(fd, 1);
 }
@@ -249,7 +255,10 @@ bool cpr_wait_is_signaled(struct cpr_wait *wait, const struct cpr_wait_call *cal
 	return true;
 }
 
-/* Milliseconds until the call must end, rounded up; -1: none; -FI_EAGAIN: now. */
+/*
+ * Returns the milliseconds until the call must end, rounded up, -1 without a limit, -FI_EAGAIN if
+ * the time is over.
+ */
 static int cpr_wait_left(struct cpr_wait_call *call)
 {
 	uint64_t now;
@@ -271,7 +280,7 @@ bool cpr_wait_is_over(struct cpr_wait_call *call)
 	return cpr_wait_left(call) < -1;
 }
 
-/* Gives the others who sleep or want the lock a chance, for `ms` milliseconds at most. */
+/* Releases the lock for `ms` milliseconds, for other sleepers and for threads that wait for it. */
 static void cpr_wait_nap(struct cpr_member *place, struct cpr_pdom **pdom, int ms)
 {
 	cpr_pdom_unlock(*pdom);
@@ -287,7 +296,7 @@ void cpr_wait_drain(struct cpr_wait *wait)
 	eventfd_read(wait->event_fd, &cnt);
 }
 
-/* Sleeps on the descriptor, with the engines armed and the lock given back meanwhile. */
+/* Sleeps on the descriptor with the engines armed and the lock released. */
 static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_member *place, struct cpr_pdom **pdom,
 			  int timeout_ms)
 {
@@ -302,7 +311,7 @@ static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_member *place, struc
 		cpr_wakeup_release(*pdom, &wait->wakeup);
 }
 
-/* One more look without sleeping? Ends the looks, for good, when they took long enough. */
+/* Returns true for one more look without sleep. Spinning ends for good when its time is over. */
 static bool cpr_wait_spin(struct cpr_member *place, struct cpr_pdom **pdom,
 			  struct cpr_wait_call *call)
 {
@@ -321,7 +330,10 @@ static bool cpr_wait_spin(struct cpr_member *place, struct cpr_pdom **pdom,
 	return true;
 }
 
-/* Nothing to sleep on: gives the processor away, and the lock. Others may want progress. */
+/*
+ * Yields the processor and the lock, as there is nothing to sleep on. Makes progress for others now
+ * and then.
+ */
 static int cpr_wait_yield(struct cpr_member *place, struct cpr_pdom **pdom,
 			  struct cpr_wait_call *call)
 {
@@ -340,7 +352,7 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *place, struct cpr_p
 {
 	int left, fd;
 
-	if ((*pdom)->is_inherited) /* and so are its descriptors */
+	if ((*pdom)->is_inherited) /* the descriptors belong to the parent */
 		return -FI_EBADF;
 	if (!cpr_wait_has_fd(wait->obj))
 		return cpr_wait_yield(place, pdom, call);
@@ -354,14 +366,14 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *place, struct cpr_p
 	if (fd < 0)
 		return fd;
 	/*
-	 * The eventfd is emptied by a thread that sleeps alone on it: emptied by one of several, it
-	 * could be missed by the others. Those find it full, look, and nap.
+	 * A thread that sleeps alone drains the eventfd. Drained by one of several sleepers, an
+	 * event would be missed by the others; those find it full, look, and nap.
 	 */
 	if (!wait->sleepers)
 		cpr_wait_drain(wait);
 	else if (call->looks > 1)
 		cpr_wait_nap(place, pdom, CPR_WAIT_NAP_MS);
-	/* A signal that came before the drain wakes nobody: it must be seen here. */
+	/* A signal before the drain wakes no sleeper and must be seen here. */
 	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
 		return 0;
 	if (!cpr_wait_arm(wait, *pdom, CPR_PDOM_SLEEPS))

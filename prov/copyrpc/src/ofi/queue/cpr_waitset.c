@@ -17,7 +17,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-/* Looks that find a member busy with what cannot be finished yet, before napping. */
+/* Looks at a member with work that cannot be finished yet, before naps begin. */
 #define CPR_WAITSET_BUSY 1000
 
 int cpr_waitset_trywait_fid(struct fid *fid, bool shares)
@@ -48,7 +48,10 @@ static bool cpr_waitset_looks(struct cpr_waitset *set)
 	return looks;
 }
 
-/* Every member: 0, -FI_EAGAIN or an error of one; else -FI_EBUSY if one is. Locked. */
+/*
+ * Calls trywait for every member, locked. Returns the first result but 0 and -FI_EBUSY, else
+ * -FI_EBUSY if a member returned it, else 0.
+ */
 static int cpr_waitset_ask(struct cpr_waitset *set)
 {
 	struct util_list *it;
@@ -79,7 +82,7 @@ int cpr_waitset_trywait(struct cpr_waitset *set)
 	return ret;
 }
 
-/* For a set that never sleeps. */
+/* Returns the members' state for a set that never sleeps. */
 static int cpr_waitset_look(struct cpr_waitset *set)
 {
 	int ret;
@@ -90,7 +93,10 @@ static int cpr_waitset_look(struct cpr_waitset *set)
 	return ret ? ret : -FI_EBUSY;
 }
 
-/* Milliseconds until `deadline` (UINT64_MAX: none, -1), rounded up; 0: it is over. */
+/*
+ * Returns the milliseconds until `deadline`, rounded up, 0 if it is over, -1 without one
+ * (UINT64_MAX).
+ */
 static int cpr_waitset_left(uint64_t deadline)
 {
 	uint64_t now;
@@ -101,7 +107,7 @@ static int cpr_waitset_left(uint64_t deadline)
 	return now >= deadline ? 0 : (int)((deadline - now + UTIL_NS_PER_MS - 1) / UTIL_NS_PER_MS);
 }
 
-/* The members said `state`: sleeps, naps or gives the processor away before the next look. */
+/* Sleeps, naps or yields the processor before the next look, according to the members' `state`. */
 static void cpr_waitset_sleep(struct cpr_waitset *set, int state, unsigned *busy, int left)
 {
 	struct pollfd pfd = { .fd = set->wait.epoll_fd, .events = POLLIN };
@@ -141,7 +147,7 @@ static int cpr_waitset_wait(struct fid_wait *fid, int timeout)
 	}
 }
 
-/* The member's descriptor into the set's. */
+/* Adds a member and its descriptor to the set. */
 static int cpr_waitset_join(struct cpr_waitset *set, struct cpr_wait *wait)
 {
 	int fd = cpr_wait_fd(wait);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomic operations: fi_atomic over core.
+ * Atomic operations: fi_atomic over core. Called by the application through the op table of the
+ * endpoint.
  *
- * The calls differ in their parameters only: each states a cpr_atomic_call; cpr_atomic_post checks
- * it, counts elements into bytes and hands it to core under the domain's lock. Descriptors are not
- * looked at: no local buffer needs registration.
+ * The calls differ in their parameters only: each fills in a cpr_atomic_call. cpr_atomic_post
+ * checks the call, counts elements into bytes and passes it to core under the domain's lock. Memory
+ * descriptors are ignored: no local buffer needs registration.
  */
 #include "ofi/xfer/cpr_atomic.h"
 
@@ -20,7 +21,7 @@ _Static_assert(CPR_IOV_LIMIT == CORE_ATOMIC_IOV_MAX, "core takes what we offer")
 	 FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 #define CPR_ATOMICMSG_FLAGS (CPR_FETCHMSG_FLAGS | FI_REMOTE_CQ_DATA)
 
-/* A call in libfabric's words. */
+/* Parameters of a call. */
 struct cpr_atomic_call {
 	enum core_atomic_kind kind;
 	enum fi_datatype type;
@@ -41,7 +42,7 @@ struct cpr_atomic_call {
 	uint64_t flags;
 };
 
-/* The same in core's: lists in bytes. */
+/* Lists of a call in bytes, as core takes them. */
 struct cpr_atomic_lists {
 	struct iovec operand[CPR_IOV_LIMIT];
 	struct iovec compare[CPR_IOV_LIMIT];
@@ -49,7 +50,10 @@ struct cpr_atomic_lists {
 	struct fi_rma_iov rma[CPR_IOV_LIMIT];
 };
 
-/* FI_DIFF came with libfabric 2; the number means "no operation" to programs of before. */
+/*
+ * Returns true if the operation is defined for the datatype. FI_DIFF came with libfabric 2; its
+ * number means no operation to programs for older versions.
+ */
 static bool cpr_atomic_is_valid(const struct cpr_domain *domain, enum core_atomic_kind kind,
 				enum fi_datatype type, enum fi_op op)
 {
@@ -64,7 +68,7 @@ static size_t cpr_atomic_max(enum fi_datatype type)
 	return CORE_ATOMIC_LEN_MAX / core_atomic_size((unsigned)type);
 }
 
-/* A list in bytes: 0 and *len, or why not. */
+/* Converts a list to bytes. Returns 0 and *len, -FI_EINVAL or -FI_EMSGSIZE. */
 static int cpr_atomic_list(const struct fi_ioc *ioc, size_t cnt, enum fi_datatype type,
 			   struct iovec *iov, size_t *len)
 {
@@ -85,7 +89,7 @@ static int cpr_atomic_list(const struct fi_ioc *ioc, size_t cnt, enum fi_datatyp
 	return elements > cpr_atomic_max(type) ? -FI_EMSGSIZE : 0;
 }
 
-/* A list that must be as long as the first one, whose length is a->len; 0 until there is one. */
+/* Converts a list that must have the length of earlier ones, a->len; 0 if it is the first. */
 static int cpr_atomic_add(const struct fi_ioc *ioc, size_t cnt, struct core_atomic *a,
 			  struct iovec *iov)
 {
@@ -229,7 +233,7 @@ static ssize_t cpr_atomic_inject(struct fid_ep *fid, const void *buf, size_t cou
 	return cpr_atomic_post(fid, &call);
 }
 
-/* What the three calls with a struct fi_msg_atomic have in common. */
+/* Returns the call for the variants with a struct fi_msg_atomic. */
 static struct cpr_atomic_call cpr_atomic_from_msg(const struct fi_msg_atomic *msg, uint64_t flags,
 						  enum core_atomic_kind kind)
 {
@@ -373,7 +377,7 @@ static ssize_t cpr_atomic_compwritemsg(struct fid_ep *fid, const struct fi_msg_a
 	return cpr_atomic_post(fid, &call);
 }
 
-/* What is valid */
+/* Validity */
 static int cpr_atomic_valid(const struct cpr_domain *domain, enum core_atomic_kind kind,
 			    enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
@@ -409,7 +413,7 @@ int cpr_atomic_query(struct fid_domain *fid, enum fi_datatype datatype, enum fi_
 	size_t count;
 	int ret;
 
-	if (flags & FI_TAGGED) /* no receive buffer is a target */
+	if (flags & FI_TAGGED) /* receive buffers are not targets */
 		return -FI_EOPNOTSUPP;
 	if ((flags & ~(FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC)) ||
 	    flags == (FI_FETCH_ATOMIC | FI_COMPARE_ATOMIC))

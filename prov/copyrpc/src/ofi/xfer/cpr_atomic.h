@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which atomic operations does libfabric's user get?
+ * Atomic operations of endpoints. Called by cpr_ep.
  *
- * Every pair of a datatype and an operation that fi_atomic(3) gives a meaning (core_atomic_math.h), in
- * all three families of calls, up to CORE_ATOMIC_LEN_MAX bytes of elements at a time.
+ * Every pair of a datatype and an operation that fi_atomic(3) defines (core_atomic_math.h) is
+ * offered, in all three families of calls, up to CORE_ATOMIC_LEN_MAX bytes of elements at a time.
  *
- * Shown by test/unit/ofi/xfer/test_cpr_atomic.c.
+ * Tested by test/unit/ofi/xfer/test_cpr_atomic.c.
  */
 #ifndef CPR_ATOMIC_H
 #define CPR_ATOMIC_H
@@ -13,10 +13,10 @@
 #include <rdma/fi_atomic.h>
 #include <stdint.h>
 
-/** The calls that an endpoint with these capabilities has. */
+/** Fills in the calls of an endpoint with these capabilities. */
 void cpr_atomic_pick(struct fi_ops_atomic *ops, uint64_t caps);
 
-/** fi_query_atomic. */
+/** Implements fi_query_atomic. */
 int cpr_atomic_query(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,
 		     struct fi_atomic_attr *attr, uint64_t flags);
 

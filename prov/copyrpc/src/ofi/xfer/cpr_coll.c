@@ -19,7 +19,7 @@
 #define CPR_COLL_FLAGS                                                                             \
 	(FI_COMPLETION | FI_MORE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 
-/** A group and this endpoint's place in it. */
+/** Collective group that this endpoint has joined. */
 struct cpr_mc {
 	struct fid_mc fid;
 	struct cpr_ep *ep;
@@ -85,7 +85,7 @@ static struct fi_ops cpr_mc_fi_ops = {
 	.ops_set = cpr_no_ops_set,
 };
 
-/* The group of an address, or NULL. Locked. */
+/* Returns the group of an address, or NULL. Locked. */
 static struct cpr_mc *cpr_mc_find(struct cpr_ep *ep, fi_addr_t addr)
 {
 	struct util_list *it, *tmp;
@@ -100,7 +100,9 @@ static struct cpr_mc *cpr_mc_find(struct cpr_ep *ep, fi_addr_t addr)
 	return NULL;
 }
 
-/* In which group is a new one made? 0 and *id (0: in none). Locked. */
+/*
+ * Returns in *id the group in which a new one is made (0: none). Returns 0 or -FI_EINVAL. Locked.
+ */
 static int cpr_mc_parent(struct cpr_ep *ep, const struct fi_collective_addr *addr, uint64_t *id)
 {
 	const struct cpr_mc *mc;
@@ -185,13 +187,13 @@ int cpr_coll_join(struct fid_ep *fid, const void *addr, uint64_t flags, struct f
 
 /* ---- operations ---- */
 
-/** A call in libfabric's words. */
+/** Parameters of a call. */
 struct cpr_coll_call {
 	enum fi_collective_op coll;
 	const void *buf;
 	void *result;
 	size_t count;
-	fi_addr_t group, root; /* root: FI_ADDR_NOTAVAIL where there is none */
+	fi_addr_t group, root; /* root: FI_ADDR_NOTAVAIL for none */
 	enum fi_datatype type;
 	enum fi_op op;
 	uint64_t flags;
@@ -203,7 +205,7 @@ static bool cpr_coll_reduces(enum fi_collective_op coll)
 	return coll == FI_ALLREDUCE || coll == FI_REDUCE || coll == FI_REDUCE_SCATTER;
 }
 
-/* How elements are combined: 0 and *fn (NULL: not at all), or -FI_EOPNOTSUPP. */
+/* Returns the function that combines elements in *fn (NULL: none). Returns 0 or -FI_EOPNOTSUPP. */
 static int cpr_coll_math(enum fi_collective_op coll, enum fi_datatype type, enum fi_op op,
 			 core_atomic_fn **fn)
 {
@@ -217,7 +219,7 @@ static int cpr_coll_math(enum fi_collective_op coll, enum fi_datatype type, enum
 	return *fn ? 0 : -FI_EOPNOTSUPP;
 }
 
-/* In core's words: 0 and *args. */
+/* Converts a call to core's parameters. Returns 0 or a negative error code. */
 static int cpr_coll_args(const struct cpr_ep *ep, const struct cpr_coll_call *call,
 			 struct core_coll_args *args)
 {
@@ -303,7 +305,7 @@ static ssize_t cpr_coll_broadcast(struct fid_ep *ep, void *buf, size_t count, vo
 	return root == FI_ADDR_NOTAVAIL ? -FI_EINVAL : cpr_coll_post(ep, &call);
 }
 
-/* The calls without a root, then those with one. */
+/* Calls without a root, then those with one. */
 static ssize_t cpr_coll_all(struct fid_ep *ep, enum fi_collective_op coll, const void *buf,
 			    size_t count, void *result, fi_addr_t group, enum fi_datatype type,
 			    enum fi_op op, uint64_t flags, void *context)
@@ -395,7 +397,7 @@ static ssize_t cpr_coll_gather(struct fid_ep *ep, const void *buf, size_t count,
 			       context);
 }
 
-/* No public call leads here. */
+/* Not reached by a public call. */
 static ssize_t cpr_coll_msg(struct fid_ep *ep, const struct fi_msg_collective *msg,
 			    struct fi_ioc *resultv, void **result_desc, size_t result_count,
 			    uint64_t flags)

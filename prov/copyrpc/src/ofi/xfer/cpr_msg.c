@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Untagged messages: fi_msg over core. The calls say what they are, cpr_xfer.h does it. */
+/* Untagged messages: fi_msg over core. The calls fill in parameters for cpr_xfer.h. */
 #include "ofi/xfer/cpr_xfer.h"
 
 CPR_XFER_CALL(cpr_msg_recv,
@@ -32,7 +32,7 @@ static ssize_t cpr_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 
 	if (UTIL_UNLIKELY(flags & ~(CPR_RECVMSG_FLAGS | FI_MULTI_RECV)))
 		return -FI_EBADFLAGS;
-	/* One buffer that serves many messages is one piece of memory. */
+	/* A buffer for many messages is one piece of memory. */
 	if (UTIL_UNLIKELY((flags & FI_MULTI_RECV) && msg->iov_count != 1))
 		return -FI_EINVAL;
 	return cpr_xfer_recv_iov(cpr_ep_of(fid), &recv);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote memory access: fi_rma over core.
+ * Remote memory access: fi_rma over core. Called by the application through the op table of the
+ * endpoint.
  *
- * The calls differ in their parameters only: each fills in a core_rma, cpr_rma_post checks it,
- * takes the domain's lock and hands it to core. Descriptors are not looked at: no local buffer
+ * The calls differ in their parameters only: each fills in a core_rma. cpr_rma_post checks it,
+ * takes the domain's lock and passes it to core. Memory descriptors are ignored: no local buffer
  * needs registration.
  */
 #include <rdma/fi_rma.h>
@@ -20,7 +21,10 @@ _Static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "core takes what we offer");
 	 FI_DELIVERY_COMPLETE)
 #define CPR_WRITEMSG_FLAGS (CPR_READMSG_FLAGS | FI_INJECT | FI_REMOTE_CQ_DATA)
 
-/* Bytes on both sides: 0 and len, or -FI_EINVAL when they differ or there are too many pieces. */
+/*
+ * Computes the bytes of both sides. Returns 0, or -FI_EINVAL if they differ or there are too many
+ * pieces.
+ */
 static int cpr_rma_measure(struct core_rma *r)
 {
 	size_t remote = 0;
@@ -54,7 +58,7 @@ static ssize_t cpr_rma_post(struct cpr_ep *ep, struct core_rma *r)
 	return ret;
 }
 
-/* One local buffer or several, one remote one. */
+/* Posts a transfer of one or several local buffers and one remote buffer. */
 static ssize_t cpr_rma_one(struct fid_ep *fid, bool write, const struct iovec *iov, size_t count,
 			   fi_addr_t peer, uint64_t addr, uint64_t key, uint64_t data,
 			   uint64_t extra, void *context)
@@ -149,7 +153,7 @@ static ssize_t cpr_rma_writedata(struct fid_ep *fid, const void *buf, size_t len
 	return cpr_rma_one(fid, true, &iov, 1, peer, addr, key, data, FI_REMOTE_CQ_DATA, context);
 }
 
-/* No completion, whatever the default flags say. */
+/* Posts an injected write. The default flags do not apply: there is no completion. */
 static ssize_t cpr_rma_inject_any(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
 				  fi_addr_t peer, uint64_t addr, uint64_t key, uint64_t flags)
 {

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which remote memory accesses may an endpoint start? Shown by test/unit/ofi/xfer/test_cpr_rma.c. */
+/*
+ * Remote memory access of endpoints. Called by cpr_ep. Tested by test/unit/ofi/xfer/test_cpr_rma.c.
+ */
 #ifndef CPR_RMA_H
 #define CPR_RMA_H
 
 #include <rdma/fi_rma.h>
 #include <stdint.h>
 
-/** The table of an enabled endpoint with these capabilities: what they do not cover is refused. */
+/**
+ * Fills in the table of an enabled endpoint with these capabilities; other accesses are refused.
+ */
 void cpr_rma_pick(struct fi_ops_rma *ops, uint64_t caps);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The RPC extension as applications see it: see cpr_rpc.h and rdma/fi_ext_copyrpc.h. */
+/* Calls of the RPC extension: see cpr_rpc.h and rdma/fi_ext_copyrpc.h. */
 #include "ofi/xfer/cpr_rpc.h"
 
 #include <rdma/fi_errno.h>
@@ -18,7 +18,7 @@
 
 #define CPR_RPC_CALL_FLAGS  (FI_MORE | FI_COMPLETION | FI_COPYRPC_RETAIN)
 #define CPR_RPC_REPLY_FLAGS (FI_MORE)
-#define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and of CPR_PDOM_IDLE_READS */
+#define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and a multiple of CPR_PDOM_IDLE_READS */
 
 _Static_assert(CORE_RPC_RETAIN == FI_COPYRPC_RETAIN, "a completion says what core/ was told");
 
@@ -32,7 +32,7 @@ static inline uint64_t cpr_rpc_comp_flags(uint64_t flags)
 	return FI_COPYRPC_CALL | (flags & FI_COPYRPC_RETAIN);
 }
 
-/* Locks the domain of an endpoint that can be used: 0, or -FI_EOPBADSTATE. */
+/* Locks the domain of an enabled endpoint. Returns 0 or -FI_EOPBADSTATE. */
 static inline int cpr_rpc_enter(struct cpr_ep *ep)
 {
 	if (UTIL_UNLIKELY(!ep->owner->is_enabled))
@@ -55,13 +55,13 @@ static inline void cpr_rpc_leave(struct cpr_ep *ep, uint64_t flags)
 		cpr_rpc_leave_guarded(ep->dom, flags);
 }
 
-/* Can it be used, and by us alone? */
+/* Returns true if the endpoint is enabled and only this thread uses its domain. */
 static inline bool cpr_rpc_is_plain(const struct cpr_ep *ep)
 {
 	return ep->owner->is_enabled && ep->owner->tx_cq && core_dom_is_private(ep->dom);
 }
 
-/* A lent answer needs a completion that says where it is. */
+/* Returns true if completions can carry the address of a retained response. */
 static bool cpr_rpc_may_retain(const struct cpr_ep *ep)
 {
 	return ep->owner->tx_cq->has_data;
@@ -153,7 +153,7 @@ static inline size_t cpr_rpc_take(struct core_ep *ep, struct fi_copyrpc_request 
 	return n;
 }
 
-/* Nothing came, again: others may want the processor, or progress. */
+/* Makes progress for others and yields the processor after many receives without a request. */
 static __attribute__((noinline)) void cpr_rpc_idle(struct cpr_ep *ep, struct cpr_pdom *pdom,
 						   uint32_t takes)
 {

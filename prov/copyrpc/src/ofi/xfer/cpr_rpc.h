@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do applications reach the RPC extension? fi_open_ops on an endpoint or a domain.
+ * RPC extension: fi_open_ops on an endpoint or a domain.
  *
- * The table is constant and the same for all. Its calls check what they are given, take the
- * domain's lock as transfers do, and are core's (core_rpc.h).
+ * The table is constant and shared. Its calls check parameters, take the domain's lock as transfers
+ * do, and call core (core_rpc.h).
  *
- * Shown by test/unit/ofi/xfer/test_cpr_rpc.c.
+ * Tested by test/unit/ofi/xfer/test_cpr_rpc.c.
  */
 #ifndef CPR_RPC_H
 #define CPR_RPC_H
 
 #include <rdma/fabric.h>
 
-/** fi_ops.ops_open of endpoints and domains. */
+/** Implement fi_ops.ops_open of endpoints and domains. */
 int cpr_rpc_ep_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			void *context);
 int cpr_rpc_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Tagged messages: fi_tagged over core. The calls say what they are, cpr_xfer.h does it; only
- * FI_PEEK, FI_CLAIM and FI_DISCARD are more than that.
+ * Tagged messages: fi_tagged over core. The calls fill in parameters for cpr_xfer.h; FI_PEEK,
+ * FI_CLAIM and FI_DISCARD are handled here.
  */
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/xfer/cpr_xfer.h"
@@ -33,7 +33,7 @@ static ssize_t cpr_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, voi
 	return cpr_xfer_recv_iov(ep, &recv);
 }
 
-/* A claimed message is found by its context: neither address nor tag count. */
+/* Peeks or claims. A claimed message is found by its context; address and tag do not count. */
 static ssize_t cpr_tagged_probe(struct cpr_ep *ep, struct core_recv *recv)
 {
 	ssize_t ret = cpr_xfer_check_iov(&recv->iov, &recv->iov_cnt);

@@ -15,18 +15,18 @@
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/base/cpr_offer.h"
 
-enum { CPR_TRIGGER_LISTS = 3 }; /* an atomic operation has so many */
+enum { CPR_TRIGGER_LISTS = 3 }; /* lists of an atomic operation */
 
-/* A transfer that waits. */
+/* A transfer that waits for a counter. */
 struct cpr_trigger {
 	struct util_list link;    /* cpr_cntr.triggers */
 	struct util_list ep_link; /* cpr_ep.triggers, of the owner */
 	struct cpr_cntr *cntr;
-	struct cpr_ep *ep; /* the owner, not an alias */
+	struct cpr_ep *ep; /* the endpoint, not an alias */
 	uint64_t threshold;
 	void *context;
 	uint64_t comp_flags;       /* of its completion */
-	struct core_cntr *counter; /* what counts its end, or NULL */
+	struct core_cntr *counter; /* counts its completion, or NULL */
 	ssize_t (*post)(struct cpr_trigger *t);
 	union {
 		struct core_send send;
@@ -50,7 +50,7 @@ static void cpr_trigger_free(struct cpr_trigger *t)
 	free(t);
 }
 
-/* It ends without having been posted. */
+/* Ends a transfer that was not posted with an error completion. */
 static void cpr_trigger_fail(struct cpr_trigger *t, int err)
 {
 	struct core_cq *cq = t->ep->core_ep.tx.cq;
@@ -73,7 +73,7 @@ static bool cpr_trigger_is_due(const struct cpr_cntr *cntr)
 	       cpr_trigger_first(cntr)->threshold <= cntr->core.value;
 }
 
-/* The next one that is due: false if it found no room and stays first. */
+/* Posts the first transfer that is due. Returns false if it found no room and stays first. */
 static bool cpr_trigger_post(struct cpr_trigger *t)
 {
 	ssize_t ret = t->post(t);
@@ -111,7 +111,7 @@ void cpr_trigger_look(struct cpr_cntr *cntr)
 		cpr_cntr_watch(cntr);
 }
 
-/* Behind all that are not above it. */
+/* Inserts behind transfers with an equal or lower threshold. */
 static void cpr_trigger_wait(struct cpr_trigger *t)
 {
 	struct util_list *prev = t->cntr->triggers.prev;
@@ -126,7 +126,7 @@ static void cpr_trigger_wait(struct cpr_trigger *t)
 	core_dom_transferred(t->ep->dom);
 }
 
-/* What the context says: 0 and *cntr, or why not. */
+/* Checks the triggered context. Returns 0 and *cntr, or a negative error code. */
 static int cpr_trigger_check(const struct cpr_ep *ep, const struct fi_triggered_context *context,
 			     uint64_t flags, struct cpr_cntr **cntr)
 {
@@ -166,7 +166,7 @@ static int cpr_trigger_new(struct cpr_ep *ep, void *context, uint64_t flags,
 	return 0;
 }
 
-/* The caller's list may go: a copy, in place `i`. */
+/* Copies the caller's list into list `i`: the caller may reuse it. */
 static const struct iovec *cpr_trigger_copy(struct cpr_trigger *t, unsigned i,
 					    const struct iovec *iov, size_t cnt)
 {
@@ -288,7 +288,7 @@ void cpr_trigger_drop_all(struct cpr_ep *ep)
 		cpr_trigger_free(UTIL_CONTAINER_OF(first, struct cpr_trigger, ep_link));
 }
 
-/* Sends of one buffer, by way of those that are told flags. */
+/* Sends of one buffer when the default flags have FI_TRIGGER, mapped to calls that take flags. */
 static ssize_t cpr_trigger_msg_send(struct fid_ep *fid, const void *buf, size_t len, void *desc,
 				    fi_addr_t dest, void *context)
 {

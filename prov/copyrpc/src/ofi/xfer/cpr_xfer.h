@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do all transfers do before core/ takes over?
+ * Checks and locking of transfers, inlined into the calls of fi_msg and fi_tagged.
  *
- * The calls of fi_msg and fi_tagged differ in their parameters only: each is one of these with
- * constants, inlined. A transfer checks a length, or flags and a count, takes the domain's lock
- * (nothing under FI_THREAD_DOMAIN: those of one buffer are then core's hot half and nothing else)
- * and calls core. Descriptors are not looked at.
+ * The calls differ in their parameters only: each is one of these functions with constants. A
+ * transfer checks a length, or flags and a count, takes the domain's lock and calls core. Under
+ * FI_THREAD_DOMAIN there is no lock: transfers of one buffer are then core's hot half and nothing
+ * else. Memory descriptors are ignored.
  */
 #ifndef CPR_XFER_H
 #define CPR_XFER_H
@@ -24,7 +24,9 @@
 
 #define CPR_XFER_INLINE static inline __attribute__((always_inline))
 
-/** Are these flags allowed, `most` and, where it was asked for, FI_TRIGGER? */
+/**
+ * Returns true if the flags are among `most` or FI_TRIGGER, if the endpoint has that capability.
+ */
 CPR_XFER_INLINE bool cpr_xfer_takes(const struct cpr_ep *ep, uint64_t flags, uint64_t most)
 {
 	return UTIL_LIKELY(!(flags & ~most)) || !(flags & ~(most | (ep->caps & FI_TRIGGER)));
@@ -36,7 +38,7 @@ CPR_XFER_INLINE void cpr_xfer_leave(struct core_dom *dom)
 	core_dom_unlock(dom);
 }
 
-/* The domain is locked here and below, and nowhere above. */
+/* Sends. The domain is locked here and in the functions below, and nowhere above. */
 CPR_XFER_INLINE ssize_t cpr_xfer_send(struct cpr_ep *ep, const struct core_send *send)
 {
 	ssize_t ret;
@@ -49,7 +51,7 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send(struct cpr_ep *ep, const struct core_send 
 	return ret;
 }
 
-/** The same as core_tx_send_buf and core_rx_post_buf, in domains that somebody else uses as well. */
+/** Call core_tx_send_buf and core_rx_post_buf in domains that are locked or watched. */
 ssize_t cpr_xfer_send_guarded(struct cpr_ep *ep, const void *buf, size_t len, fi_addr_t dest,
 			      uint64_t tag, uint64_t data, void *context, uint64_t flags,
 			      bool tagged, bool silent);
@@ -57,9 +59,9 @@ ssize_t cpr_xfer_recv_guarded(struct cpr_ep *ep, void *buf, size_t len, fi_addr_
 			      uint64_t ignore, void *context, uint64_t flags, bool tagged);
 
 /*
- * A call of one buffer, twice: for domains that one thread uses and nobody sleeps on, which pay for
- * nothing else (and look whether that is so still), and _guarded, for the tables of endpoints whose domain
- * has a lock from the beginning (cpr_ep_pick_ops). `call` is one of the three below; `guarded` is a
+ * Defines a call of one buffer twice. `name` is for domains that one thread uses and no thread
+ * sleeps on; it checks that this still holds. `name`_guarded is for the tables of endpoints in a
+ * domain with a lock (cpr_ep_pick_ops). `call` is one of the three functions below; `guarded` is a
  * constant in it.
  */
 #define CPR_XFER_CALL(name, params, call)                                                          \
@@ -94,14 +96,19 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_one(struct cpr_ep *ep, const void *buf, si
 	return ret;
 }
 
-/** fi_send, fi_senddata and their sisters: one buffer, default flags and `extra`. */
+/**
+ * Implements fi_send, fi_senddata and their tagged variants: one buffer, default flags and `extra`.
+ */
 CPR_XFER_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, size_t len,
 					  fi_addr_t dest, uint64_t tag, uint64_t data,
 					  void *context, uint64_t extra, bool tagged, bool guarded)
 {
 	uint64_t flags = ep->tx_flags;
 
-	/* Default flags have no data (cpr_ep_set_tx_flags): extra alone says it, a constant. */
+	/*
+	 * Default flags have no FI_REMOTE_CQ_DATA (cpr_ep_set_tx_flags); only `extra`, a constant,
+	 * has it.
+	 */
 	if (flags & FI_REMOTE_CQ_DATA)
 		__builtin_unreachable();
 	flags |= extra;
@@ -111,7 +118,7 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, si
 				 guarded);
 }
 
-/** fi_inject and its sisters. */
+/** Implements fi_inject, fi_injectdata and their tagged variants. */
 CPR_XFER_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size_t len,
 					fi_addr_t dest, uint64_t tag, uint64_t data, uint64_t extra,
 					bool tagged, bool guarded)
@@ -121,7 +128,7 @@ CPR_XFER_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size
 	return cpr_xfer_send_one(ep, buf, len, dest, tag, data, NULL, extra, tagged, true, guarded);
 }
 
-/* A vector without elements is one empty buffer to core: 0 or -FI_EINVAL for too many. */
+/* Replaces a vector without elements by one empty buffer. Returns 0, or -FI_EINVAL for too many. */
 CPR_XFER_INLINE int cpr_xfer_check_iov(const struct iovec **iov, size_t *cnt)
 {
 	static const struct iovec no_bytes;
@@ -135,7 +142,7 @@ CPR_XFER_INLINE int cpr_xfer_check_iov(const struct iovec **iov, size_t *cnt)
 	return 0;
 }
 
-/** fi_sendv, fi_sendmsg and their sisters: `send` is filled in, len is 0. */
+/** Implements fi_sendv, fi_sendmsg and their tagged variants: `send` is filled in, len is 0. */
 CPR_XFER_INLINE ssize_t cpr_xfer_send_iov(struct cpr_ep *ep, struct core_send *send)
 {
 	int ret = cpr_xfer_check_iov(&send->iov, &send->iov_cnt);
@@ -152,7 +159,7 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_iov(struct cpr_ep *ep, struct core_send *s
 	return cpr_xfer_send(ep, send);
 }
 
-/** fi_recv and its sisters. */
+/** Implements fi_recvv, fi_recvmsg and their tagged variants. */
 CPR_XFER_INLINE ssize_t cpr_xfer_recv_iov(struct cpr_ep *ep, struct core_recv *recv)
 {
 	ssize_t ret = cpr_xfer_check_iov(&recv->iov, &recv->iov_cnt);
