@@ -4,9 +4,9 @@
  *
  * usage: erpc_many_bench [-s SESSIONS] [-a ACTIVE] [-o rr|random] [-c] [-n ROUNDS] [-m]
  *
- * Two ports of erpc/ in one thread, back to back (erpc_pipe.h), and so many sessions between them, of which
+ * Two endpoints of erpc/ in one thread, back to back (erpc_pipe.h), and so many sessions between them, of which
  * the first ACTIVE (all of them) speak. A round: BURST of them, one after the other or in random order, never
- * one twice in a round, send a tagged message of 8 bytes, or with -c call and are answered; the other port
+ * one twice in a round, send a tagged message of 8 bytes, or with -c call and are answered; the other endpoint
  * makes progress, and then the first one. The clock is simulated: a round takes ROUND_NS.
  *
  * Prints nanoseconds per message: the median of its blocks, both ends together. -m raises SIGUSR2 before
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 #include "erpc_pipe.h"
 #include "util/clock.h"
@@ -40,7 +40,7 @@ static struct {
 	bool random, calls, marks;
 } opt = { .sessions = 10, .rounds = 2048 };
 
-static struct erpc_port *ports[2];
+static struct erpc_ep *eps[2];
 static struct erpc_session *sessions[SESSIONS_MAX];
 static uint32_t order[SESSIONS_MAX + BURST]; /* who speaks, and the first ones again */
 static uint32_t at;
@@ -119,9 +119,9 @@ static struct erpc_session *join(void)
 	unsigned i;
 
 	for (i = 0; i < 2; i++)
-		must("session", erpc_session_open(ports[i], &half[i], &s[i]));
+		must("session", erpc_session_open(eps[i], &half[i], &s[i]));
 	for (i = 0; i < 2; i++) {
-		must("connect", erpc_session_connect(s[i], &half[!i], erpc_pipe_ah(ports[i]->dg)));
+		must("connect", erpc_session_connect(s[i], &half[!i], erpc_pipe_ah(eps[i]->dg)));
 		erpc_session_attach(s[i]);
 	}
 	return s[0];
@@ -134,13 +134,13 @@ static void open_all(void)
 
 	erpc_pipe_open(ends, RX_CNT);
 	for (i = 0; i < 2; i++) {
-		struct erpc_port_attr attr = { .dg = ends[i],
-					       .tx_cnt = RX_CNT,
-					       .up = &upcalls,
-					       .seed = i + 1,
-					       .failed = failed };
+		struct erpc_ep_attr attr = { .dg = ends[i],
+					     .tx_cnt = RX_CNT,
+					     .up = &upcalls,
+					     .seed = i + 1,
+					     .failed = failed };
 
-		must("port", erpc_port_open(&attr, &ports[i]));
+		must("port", erpc_ep_open(&attr, &eps[i]));
 	}
 	for (i = 0; i < opt.sessions; i++)
 		sessions[i] = join();
@@ -153,10 +153,10 @@ static void close_all(void)
 
 	for (i = 0; i < 2; i++)
 		for (num = 0; num < ERPC_SESSIONS_MAX; num++)
-			if (ports[i]->sessions[num])
-				erpc_session_close(ports[i]->sessions[num]);
+			if (eps[i]->sessions[num])
+				erpc_session_close(eps[i]->sessions[num]);
 	for (i = 0; i < 2; i++)
-		erpc_port_close(ports[i]);
+		erpc_ep_close(eps[i]);
 }
 
 /** The same order in each run. */
@@ -205,9 +205,9 @@ static void run(uint32_t rounds)
 		at += BURST;
 		at = at < opt.active ? at : at - opt.active;
 		now_ns += ROUND_NS / 2;
-		erpc_port_progress(ports[1], now_ns);
+		erpc_ep_progress(eps[1], now_ns);
 		now_ns += ROUND_NS / 2;
-		erpc_port_progress(ports[0], now_ns);
+		erpc_ep_progress(eps[0], now_ns);
 	}
 }
 

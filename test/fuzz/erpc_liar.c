@@ -144,7 +144,7 @@ static uint32_t liar_answer(struct liar *liar, const struct erpc_session *s,
 	h->req_type = (uint8_t)(take(liar, 1) % 3);
 	if (h->kind == WIRE_ERPC_CR)
 		return 0;
-	if (!tx->fetch) {
+	if (!tx->get_op) {
 		h->msg_size = take(liar, 1) & 1 ? liar_replies(liar, buf) : 0;
 		return h->msg_size;
 	}

@@ -37,7 +37,7 @@ struct side {
 
 extern const struct core_upcalls side_upcalls;
 
-/** erpc_port_attr.failed: never of an honest one. */
+/** erpc_ep_attr.failed: never of an honest one. */
 void side_failed(struct erpc_session *s);
 
 /** One of the things that a user does, if the session is open: what % 9. */

@@ -2,7 +2,7 @@
 /*
  * Can a datagram, or a peer that says what it likes, do more than end its own session?
  *
- * A port has an honest session and several with a liar, on the simulated network. The input is a script:
+ * An endpoint has an honest session and several with a liar, on the simulated network. The input is a script:
  * packets that fit a session but for what the script bends (erpc_liar.h), bare bytes, packets of the honest
  * peer once more, strangers in its name; in between users send, call, answer, fetch, lend, hold and
  * close, and time goes on.
@@ -29,8 +29,8 @@ enum who { HERE, FRIEND, LIAR, WHO };
 static struct script script;
 static struct fake_net net;
 static struct dev_dgram *liar_dg;
-static struct erpc_port *ports[LIAR]; /* HERE, FRIEND */
-static struct side ours, theirs;      /* of the honest session */
+static struct erpc_ep *eps[LIAR]; /* HERE, FRIEND */
+static struct side ours, theirs;  /* of the honest session */
 static struct side lied[LIED_TO];
 static struct liar liar;
 static uint8_t seen[SEEN][LEN_MAX]; /* packets of the honest ones */
@@ -41,7 +41,7 @@ static uint64_t take(unsigned bytes)
 	return script_take(&script, bytes);
 }
 
-/* ---- the life of sessions and ports ---- */
+/* ---- the life of sessions and endpoints ---- */
 
 static struct dev_dgram_ah *address(struct dev_dgram *at, struct dev_dgram *of)
 {
@@ -67,10 +67,10 @@ static void side_close(struct side *side)
 	side->s = NULL;
 }
 
-static void side_open(struct side *side, struct erpc_port *port, struct wire_erpc_params *params)
+static void side_open(struct side *side, struct erpc_ep *ep, struct wire_erpc_params *params)
 {
 	*side = (struct side){ .honest = side->honest, .peer = side->peer, .liar = &liar };
-	CHECK(!erpc_session_open(port, params, &side->s));
+	CHECK(!erpc_session_open(ep, params, &side->s));
 	side->token = params->token;
 	side->s->user = side;
 }
@@ -81,7 +81,7 @@ static void lied_open(struct side *side)
 	uint8_t how = (uint8_t)take(1);
 	struct wire_erpc_params params;
 
-	side_open(side, ports[HERE], &params);
+	side_open(side, eps[HERE], &params);
 	params = (struct wire_erpc_params){ .version = WIRE_ERPC_VERSION,
 					    .session = (uint16_t)how,
 					    .credits = 32,
@@ -89,7 +89,7 @@ static void lied_open(struct side *side)
 					    .mtu = 1024 };
 	if (how & 0x80)
 		script_bytes(&script, (uint8_t *)&params + take(1) % sizeof(params) / 4 * 4, 4);
-	if (erpc_session_connect(side->s, &params, address(ports[HERE]->dg, liar_dg)))
+	if (erpc_session_connect(side->s, &params, address(eps[HERE]->dg, liar_dg)))
 		side_close(side);
 	else if (!(how & 0x40))
 		erpc_session_attach(side->s);
@@ -123,20 +123,20 @@ static void hear(struct fake_net *n, struct fake_pkt *pkt, void *arg)
 	seen_cnt++;
 }
 
-static void port_open(enum who who, double rate)
+static void ep_open(enum who who, double rate)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = RX_CNT, .tx_cnt = TX_CNT };
-	struct erpc_port_attr attr = { .tx_cnt = TX_CNT,
-				       .up = &side_upcalls,
-				       .link_rate = rate,
-				       .seed = 1 + who,
-				       .failed = side_failed };
+	struct erpc_ep_attr attr = { .tx_cnt = TX_CNT,
+				     .up = &side_upcalls,
+				     .link_rate = rate,
+				     .seed = 1 + who,
+				     .failed = side_failed };
 
 	CHECK(!fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg));
 	if (who == LIAR)
 		liar_dg = attr.dg;
 	else
-		CHECK(!erpc_port_open(&attr, &ports[who]));
+		CHECK(!erpc_ep_open(&attr, &eps[who]));
 }
 
 static void open_all(uint8_t shape)
@@ -150,16 +150,16 @@ static void open_all(uint8_t shape)
 	net.inline_max = shape & 2 ? 60 : 0;
 	net.hook = hear;
 	for (i = 0; i < WHO; i++)
-		port_open((enum who)i, shape & 4 ? 1e8 : 0);
+		ep_open((enum who)i, shape & 4 ? 1e8 : 0);
 	liar = (struct liar){ .script = &script };
 	seen_cnt = 0;
 	ours = (struct side){ .honest = true, .peer = &theirs };
 	theirs = (struct side){ .honest = true, .peer = &ours };
 	memset(lied, 0, sizeof(lied));
-	side_open(&ours, ports[HERE], &here);
-	side_open(&theirs, ports[FRIEND], &there);
-	CHECK(!erpc_session_connect(ours.s, &there, address(ports[HERE]->dg, ports[FRIEND]->dg)));
-	CHECK(!erpc_session_connect(theirs.s, &here, address(ports[FRIEND]->dg, ports[HERE]->dg)));
+	side_open(&ours, eps[HERE], &here);
+	side_open(&theirs, eps[FRIEND], &there);
+	CHECK(!erpc_session_connect(ours.s, &there, address(eps[HERE]->dg, eps[FRIEND]->dg)));
+	CHECK(!erpc_session_connect(theirs.s, &here, address(eps[FRIEND]->dg, eps[HERE]->dg)));
 	erpc_session_attach(ours.s);
 	erpc_session_attach(theirs.s);
 	for (i = 0; i < LIED_TO; i++)
@@ -171,8 +171,8 @@ static void pass(uint64_t ns)
 	uint64_t until = net.now_ns + ns;
 
 	do {
-		erpc_port_progress(ports[HERE], net.now_ns);
-		erpc_port_progress(ports[FRIEND], net.now_ns);
+		erpc_ep_progress(eps[HERE], net.now_ns);
+		erpc_ep_progress(eps[FRIEND], net.now_ns);
 	} while (fake_net_step(&net, until));
 }
 
@@ -224,25 +224,24 @@ static void deliver(uint32_t from, const uint8_t *pkt, uint32_t len)
 	uint32_t saved;
 
 	pass(0);
-	saved = ports[HERE]->saved_cnt;
-	before = ports[HERE]->stats;
+	saved = eps[HERE]->saved_cnt;
+	before = eps[HERE]->stats;
 	verdict = expected(from, pkt, len);
 	side = verdict == PASSED ? side_with(pkt[4] | (uint32_t)pkt[5] << 8) : &ours;
 	s = *side->s;
 	fake_net_forge(&net, from, HERE, pkt, len, 0);
 	fake_net_run(&net, net.now_ns);
-	erpc_port_poll(ports[HERE], net.now_ns);
+	erpc_ep_poll(eps[HERE], net.now_ns);
 	if (verdict != PASSED) {
 		before.rx_pkts++;
 		(&before.rx_malformed)[verdict]++;
-		CHECK(!memcmp(&before, &ports[HERE]->stats, sizeof(before)));
+		CHECK(!memcmp(&before, &eps[HERE]->stats, sizeof(before)));
 		CHECK(!memcmp(&s, side->s, sizeof(s)));
 	} else if (!memcmp(&s, side->s, sizeof(s))) {
-		CHECK(refused_later(&ports[HERE]->stats) > refused_later(&before) ||
-		      ports[HERE]->saved_cnt > saved ||
-		      ports[HERE]->stats.tx_pkts > before.tx_pkts);
+		CHECK(refused_later(&eps[HERE]->stats) > refused_later(&before) ||
+		      eps[HERE]->saved_cnt > saved || eps[HERE]->stats.tx_pkts > before.tx_pkts);
 	}
-	erpc_port_flush(ports[HERE]);
+	erpc_ep_flush(eps[HERE]);
 }
 
 /** A liar's packet, for one of its sessions. */
@@ -304,14 +303,14 @@ static void check_session(const struct side *side)
 			flying += erpc_client_in_flight(&s->tx[slot].c);
 	}
 	CHECK(s->credits + flying == s->credits_max);
-	CHECK(s->grant_left <= ERPC_GRANT && s->owed_len <= 2 * ERPC_GRANT + ERPC_BUF_LARGE);
-	CHECK(s->seq - s->seq_done <= ERPC_SLOTS && s->told <= s->taken);
-	CHECK((s->piggyback_mask & s->alone_mask) == 0);
+	CHECK(s->grant_left <= ERPC_GRANT && s->resp_reserved <= 2 * ERPC_GRANT + ERPC_BUF_LARGE);
+	CHECK(s->seq - s->seq_done <= ERPC_SLOTS && s->acked_pos <= s->posted_pos);
+	CHECK((s->piggyback_mask & s->empty_mask) == 0);
 }
 
 static void check(void)
 {
-	const struct erpc_port *port = ports[HERE];
+	const struct erpc_ep *ep = eps[HERE];
 	unsigned i;
 
 	check_session(&ours);
@@ -319,10 +318,10 @@ static void check(void)
 	for (i = 0; i < LIED_TO; i++)
 		check_session(&lied[i]);
 	CHECK(!ours.s->err && !theirs.s->err);
-	CHECK(port->dg->rx_held <= RX_CNT);
-	CHECK(port->bodies.used_cnt <= (LIED_TO + 1) * (HOLDS + ERPC_SLOTS));
-	CHECK(port->bufs.mem <= MEM_MAX);
-	CHECK(port->session_cnt <= LIED_TO + 1);
+	CHECK(ep->dg->rx_held <= RX_CNT);
+	CHECK(ep->bodies.used_cnt <= (LIED_TO + 1) * (HOLDS + ERPC_SLOTS));
+	CHECK(ep->bufs.mem <= MEM_MAX);
+	CHECK(ep->session_cnt <= LIED_TO + 1);
 }
 
 static void step(void)
@@ -373,24 +372,24 @@ static void settle(void)
 }
 
 /** Buffers that the device has not said to be done with. */
-static size_t waiting(const struct erpc_port *port)
+static size_t waiting(const struct erpc_ep *ep)
 {
 	const struct util_list *it;
 	size_t cnt = 0;
 
-	for (it = port->bufs.waiting.next; it != &port->bufs.waiting; it = it->next)
+	for (it = ep->bufs.waiting.next; it != &ep->bufs.waiting; it = it->next)
 		cnt++;
 	return cnt;
 }
 
-static void port_close(struct erpc_port *port)
+static void ep_close(struct erpc_ep *ep)
 {
 	fake_net_run(&net, net.now_ns + 1000000);
-	erpc_port_progress(port, net.now_ns);
-	CHECK(!port->dg->rx_held && !port->session_cnt && !port->promised);
-	CHECK(!port->bodies.used_cnt);
-	CHECK(port->bufs.used_cnt == waiting(port) && !port->lent.used_cnt);
-	erpc_port_close(port);
+	erpc_ep_progress(ep, net.now_ns);
+	CHECK(!ep->dg->rx_held && !ep->session_cnt && !ep->promised);
+	CHECK(!ep->bodies.used_cnt);
+	CHECK(ep->bufs.used_cnt == waiting(ep) && !ep->exposure_pool.used_cnt);
+	erpc_ep_close(ep);
 }
 
 static void close_all(void)
@@ -401,8 +400,8 @@ static void close_all(void)
 		side_close(&lied[i]);
 	side_close(&ours);
 	side_close(&theirs);
-	port_close(ports[HERE]);
-	port_close(ports[FRIEND]);
+	ep_close(eps[HERE]);
+	ep_close(eps[FRIEND]);
 	liar_dg->ops->close(liar_dg);
 	fake_net_fini(&net);
 }

@@ -27,7 +27,7 @@ struct flow {
 	struct flows_sim *sim;
 	unsigned idx;
 	uint64_t begin_ns;
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 	struct erpc_session *s;    /* the sender's end */
 	struct erpc_session *sink; /* the receiver's end; its `user` is this flow */
 	uint64_t sent, heard;
@@ -37,9 +37,9 @@ struct flow {
 
 struct flows_sim {
 	struct fake_net net;
-	struct erpc_port *port; /* the receiver's */
+	struct erpc_ep *ep; /* the receiver's */
 	struct flow flow[FLOWS_MAX];
-	uint8_t *sink; /* FLOWS_FETCH bytes: fetches end there */
+	uint8_t *sink; /* FLOWS_FETCH bytes: gets_pending end there */
 	uint64_t began_ns;
 	struct rng rng;
 	uint64_t wake_ns[FLOWS_MAX + 1]; /* the receiver's last: nobody looks before */
@@ -172,25 +172,25 @@ static void flows_say(struct flows_sim *sim)
 
 /* ---- their life ---- */
 
-static struct erpc_port *flows_port(struct flows_sim *sim, unsigned seed)
+static struct erpc_ep *flows_ep(struct flows_sim *sim, unsigned seed)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = FLOWS_RX_CNT, .tx_cnt = FLOWS_TX_CNT };
-	struct erpc_port_attr attr = { .tx_cnt = FLOWS_TX_CNT,
-				       .up = &flows_upcalls,
-				       .seed = seed + 1,
-				       .failed = flows_failed };
-	struct erpc_port *port;
+	struct erpc_ep_attr attr = { .tx_cnt = FLOWS_TX_CNT,
+				     .up = &flows_upcalls,
+				     .seed = seed + 1,
+				     .failed = flows_failed };
+	struct erpc_ep *ep;
 
 	if (sim->out->cfg.paced)
 		attr.link_rate = sim->out->cfg.link_bytes_per_s;
 	attr.host_ns = sim->out->cfg.host_ns;
 	if (fake_net_ops.open(fake_net_dev(&sim->net), &dg_attr, &attr.dg) ||
-	    erpc_port_open(&attr, &port))
+	    erpc_ep_open(&attr, &ep))
 		fake_fail("no port");
-	return port;
+	return ep;
 }
 
-static struct dev_dgram_ah *flows_resolve(struct erpc_port *from, struct erpc_port *to)
+static struct dev_dgram_ah *flows_resolve(struct erpc_ep *from, struct erpc_ep *to)
 {
 	struct dev_dgram_ah *ah;
 	struct dev_desc desc;
@@ -209,12 +209,12 @@ static void flow_open(struct flows_sim *sim, unsigned idx)
 	*flow = (struct flow){ .sim = sim, .idx = idx, .begin_ns = sim->began_ns };
 	if (cfg->late_ns && idx == cfg->cnt - 1)
 		flow->begin_ns += cfg->late_ns;
-	flow->port = flows_port(sim, idx + 1);
+	flow->ep = flows_ep(sim, idx + 1);
 	flow->memory = calloc(1, FLOWS_FETCH);
-	if (!flow->memory || erpc_session_open(flow->port, &ours, &flow->s) ||
-	    erpc_session_open(sim->port, &theirs, &flow->sink) ||
-	    erpc_session_connect(flow->s, &theirs, flows_resolve(flow->port, sim->port)) ||
-	    erpc_session_connect(flow->sink, &ours, flows_resolve(sim->port, flow->port)))
+	if (!flow->memory || erpc_session_open(flow->ep, &ours, &flow->s) ||
+	    erpc_session_open(sim->ep, &theirs, &flow->sink) ||
+	    erpc_session_connect(flow->s, &theirs, flows_resolve(flow->ep, sim->ep)) ||
+	    erpc_session_connect(flow->sink, &ours, flows_resolve(sim->ep, flow->ep)))
 		fake_fail("no session");
 	flow->s->user = flow;
 	flow->sink->user = flow;
@@ -226,15 +226,15 @@ static void flow_close(struct flow *flow)
 {
 	unsigned i;
 
-	flow->sim->out->paced += flow->port->stats.paced;
-	flow->sim->out->again += flow->port->stats.tx_again;
+	flow->sim->out->paced += flow->ep->stats.paced;
+	flow->sim->out->again += flow->ep->stats.tx_again;
 	for (i = 0; i < FLOWS_GETS; i++)
 		if (flow->gets[i].exposure.chan)
 			flow->s->conn.chan.ops->unexpose(&flow->s->conn.chan,
 							 &flow->gets[i].exposure);
 	flow->s->conn.chan.ops->close(&flow->s->conn.chan);
 	flow->sink->conn.chan.ops->close(&flow->sink->conn.chan);
-	erpc_port_close(flow->port);
+	erpc_ep_close(flow->ep);
 	free(flow->memory);
 }
 
@@ -253,7 +253,7 @@ static void flows_open(struct flows_sim *sim)
 	sim->sink = malloc(FLOWS_FETCH);
 	if (!sim->sink)
 		fake_fail("no memory");
-	sim->port = flows_port(sim, 0);
+	sim->ep = flows_ep(sim, 0);
 	for (i = 0; i < cfg->cnt; i++)
 		flow_open(sim, i);
 }
@@ -262,26 +262,26 @@ static void flows_close(struct flows_sim *sim)
 {
 	unsigned i;
 
-	sim->out->again += sim->port->stats.tx_again;
+	sim->out->again += sim->ep->stats.tx_again;
 	sim->out->lost = sim->net.cnt.queue_full;
 	for (i = 0; i < sim->out->cfg.cnt; i++)
 		flow_close(&sim->flow[i]);
-	erpc_port_close(sim->port);
+	erpc_ep_close(sim->ep);
 	fake_net_fini(&sim->net);
 	free(sim->sink);
 }
 
 /* ---- time ---- */
 
-/** Has a port progress, unless its end is still asleep. */
-static void flows_look_at(struct flows_sim *sim, struct erpc_port *port, uint64_t *wake_ns)
+/** Has an endpoint progress, unless its end is still asleep. */
+static void flows_look_at(struct flows_sim *sim, struct erpc_ep *ep, uint64_t *wake_ns)
 {
 	uint64_t mean_ns = sim->out->cfg.wake_ns, late_ns;
 
 	if (sim->net.now_ns < *wake_ns)
 		return;
-	port->armed = mean_ns;
-	erpc_port_progress(port, sim->net.now_ns);
+	ep->armed = mean_ns;
+	erpc_ep_progress(ep, sim->net.now_ns);
 	if (!mean_ns)
 		return;
 	late_ns = rng_below(&sim->rng, 2 * mean_ns);
@@ -296,16 +296,16 @@ static void flows_progress(struct flows_sim *sim)
 	unsigned i;
 
 	if (!away || cfg->senders_away)
-		flows_look_at(sim, sim->port, &sim->wake_ns[FLOWS_MAX]);
+		flows_look_at(sim, sim->ep, &sim->wake_ns[FLOWS_MAX]);
 	for (i = 0; i < cfg->cnt && !(away && cfg->senders_away); i++)
-		flows_look_at(sim, sim->flow[i].port, &sim->wake_ns[i]);
+		flows_look_at(sim, sim->flow[i].ep, &sim->wake_ns[i]);
 }
 
 /** How long the queue before the receiver's link is, for the time since `since_ns`. */
 static void flows_look(struct flows_sim *sim, uint64_t since_ns)
 {
 	uint64_t bin = (since_ns - sim->began_ns) / sim->out->cfg.bin_ns;
-	uint64_t free_ns = fake_port_of(sim->port->dg)->ingress_free_ns;
+	uint64_t free_ns = fake_port_of(sim->ep->dg)->ingress_free_ns;
 	double queue_ns = free_ns > since_ns ? (double)(free_ns - since_ns) : 0;
 	struct flows_bin *b = &sim->out->bins[bin];
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * How do sessions share a link? Ports that all send to one, whose link is the bottleneck, or that it
- * fetches from; simulated time.
+ * gets_pending from; simulated time.
  *
  *	sender 1 --\
  *	   ...      >-- latency -- queue -- link of link_bytes_per_s -- receiver
  *	sender n --/
  *
- * Every sender says as much as its session takes, in messages of FLOWS_LEN bytes (or two fetches of
+ * Every sender says as much as its session takes, in messages of FLOWS_LEN bytes (or two gets_pending of
  * FLOWS_FETCH bytes are always under way). The sessions are the real ones: slots, credits, time-outs,
  * round trips as they measure them. The last flow may begin later than the others. What arrived, and how
  * long the queue was, is written down in bins of time.
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 #include "support/fake_net.h"
 
@@ -32,7 +32,7 @@
 
 struct flows_cfg {
 	unsigned cnt;
-	bool fetch; /* the receiver fetches; else the senders send */
+	bool fetch; /* the receiver gets_pending; else the senders send */
 	bool paced;
 	uint64_t ns;      /* the whole run; at most FLOWS_BINS bins */
 	uint64_t late_ns; /* the last flow begins then; 0: with the others */

@@ -192,7 +192,7 @@ void erpc_pair_init(struct erpc_pair *p, uint64_t seed)
 	p->rng.state = seed * 7919;
 }
 
-void erpc_pair_join(struct erpc_port *a, struct erpc_port *b, struct erpc_session **sa,
+void erpc_pair_join(struct erpc_ep *a, struct erpc_ep *b, struct erpc_session **sa,
 		    struct erpc_session **sb)
 {
 	struct wire_erpc_params ha, hb;
@@ -214,7 +214,7 @@ void erpc_pair_join(struct erpc_port *a, struct erpc_port *b, struct erpc_sessio
 static void pair_end_open(struct erpc_pair *p, struct pair_end *e)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = PAIR_RX_CNT, .tx_cnt = PAIR_TX_CNT };
-	struct erpc_port_attr attr = {
+	struct erpc_ep_attr attr = {
 		.tx_cnt = PAIR_TX_CNT,
 		.up = &pair_upcalls,
 		.link_rate = p->pace_rate,
@@ -224,7 +224,7 @@ static void pair_end_open(struct erpc_pair *p, struct pair_end *e)
 	uint32_t i;
 
 	cr_assert_eq(fake_net_ops.open(fake_net_dev(&p->net), &dg_attr, &attr.dg), 0);
-	cr_assert_eq(erpc_port_open(&attr, &e->port), 0);
+	cr_assert_eq(erpc_ep_open(&attr, &e->ep), 0);
 	e->rng = &p->rng;
 	e->len_max = 200;
 	e->get_max = PAIR_GET_LEN;
@@ -243,7 +243,7 @@ void erpc_pair_open(struct erpc_pair *p)
 		pair_end_open(p, &p->end[i]);
 		p->end[i].peer = &p->end[!i];
 	}
-	erpc_pair_join(p->end[0].port, p->end[1].port, &p->end[0].s, &p->end[1].s);
+	erpc_pair_join(p->end[0].ep, p->end[1].ep, &p->end[0].s, &p->end[1].s);
 	for (i = 0; i < 2; i++)
 		p->end[i].s->user = &p->end[i];
 }
@@ -283,16 +283,16 @@ void erpc_pair_fini(struct erpc_pair *p)
 	for (i = 0; i < 2; i++) {
 		if (p->end[i].s)
 			p->end[i].s->conn.chan.ops->close(&p->end[i].s->conn.chan);
-		cr_assert_eq(p->end[i].port->dg->rx_held, 0, "every receive buffer was given back");
-		cr_assert_eq(p->end[i].port->session_cnt, 0);
-		cr_assert_eq(p->end[i].port->promised, 0);
+		cr_assert_eq(p->end[i].ep->dg->rx_held, 0, "every receive buffer was given back");
+		cr_assert_eq(p->end[i].ep->session_cnt, 0);
+		cr_assert_eq(p->end[i].ep->promised, 0);
 	}
 	/* What the device still reads comes back with its reports. */
 	for (i = 0; i < 2; i++) {
 		fake_net_run(&p->net, p->net.now_ns + 1000000);
-		erpc_port_progress(p->end[i].port, p->net.now_ns);
-		pair_check_bufs(&p->end[i].port->bufs);
-		erpc_port_close(p->end[i].port);
+		erpc_ep_progress(p->end[i].ep, p->net.now_ns);
+		pair_check_bufs(&p->end[i].ep->bufs);
+		erpc_ep_close(p->end[i].ep);
 		free(p->end[i].memory);
 		for (k = 0; k < PAIR_GET_MAX; k++)
 			free(p->end[i].gets[k].buf);
@@ -317,7 +317,7 @@ void erpc_pair_warm(struct erpc_pair *p)
 		erpc_pair_settle(p);
 	}
 	cr_assert_gt(p->end[0].s->rto.srtt_ns, 0);
-	cr_assert_eq(p->end[0].port->stats.losses, 0);
+	cr_assert_eq(p->end[0].ep->stats.losses, 0);
 }
 
 void erpc_pair_end(struct erpc_pair *p)
@@ -369,7 +369,7 @@ int pair_send(struct pair_end *e, unsigned flags)
 	free(buf);
 	if (ret >= 0) {
 		e->sent++;
-		e->s->conn.chan.awaited = e->s->taken;
+		e->s->conn.chan.awaited = e->s->posted_pos;
 	}
 	return ret < 0 ? ret : 0;
 }
@@ -467,7 +467,7 @@ bool pair_release(struct pair_end *e)
 /** When one of them has something to do though nothing comes, or `until`. */
 static uint64_t pair_next_ns(const struct erpc_pair *p, uint64_t until)
 {
-	uint64_t a = erpc_port_due_ns(p->end[0].port), b = erpc_port_due_ns(p->end[1].port);
+	uint64_t a = erpc_ep_due_ns(p->end[0].ep), b = erpc_ep_due_ns(p->end[1].ep);
 	uint64_t due = a < b ? a : b;
 
 	if (due < PAIR_POLL_NS)
@@ -481,9 +481,9 @@ void erpc_pair_run(struct erpc_pair *p, uint64_t ns)
 
 	do {
 		/* They sleep until something comes: nobody is away. */
-		p->end[0].port->armed = p->end[1].port->armed = true;
-		erpc_port_progress(p->end[0].port, p->net.now_ns);
-		erpc_port_progress(p->end[1].port, p->net.now_ns);
+		p->end[0].ep->armed = p->end[1].ep->armed = true;
+		erpc_ep_progress(p->end[0].ep, p->net.now_ns);
+		erpc_ep_progress(p->end[1].ep, p->net.now_ns);
 	} while (fake_net_step(&p->net, pair_next_ns(p, until)) || p->net.now_ns < until);
 }
 
@@ -526,13 +526,13 @@ void erpc_pair_check(struct erpc_pair *p)
 		cr_assert_eq(e->down, 0);
 		cr_assert_eq(e->heard, e->peer->sent);
 		cr_assert_eq(e->answered, e->asked);
-		cr_assert_eq(e->arrived, e->s->taken);
+		cr_assert_eq(e->arrived, e->s->posted_pos);
 		cr_assert_eq(e->s->credits, e->s->credits_max, "credits are conserved");
 		cr_assert_eq(e->s->grant_left, ERPC_GRANT);
-		cr_assert_eq(e->s->calls_owed, 0);
-		cr_assert_eq(e->s->owed_len, 0);
-		cr_assert_eq(e->s->held_len, 0);
+		cr_assert_eq(e->s->calls_pending, 0);
+		cr_assert_eq(e->s->resp_reserved, 0);
+		cr_assert_eq(e->s->retained_len, 0);
 		cr_assert_eq(e->s->calls.used_cnt, 0);
-		cr_assert_eq(e->port->bodies.used_cnt, 0);
+		cr_assert_eq(e->ep->bodies.used_cnt, 0);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two datagram ports over a simulated network, a session between them, and two users who say what they
+ * Two datagram endpoints over a simulated network, a session between them, and two users who say what they
  * like to each other and check what they hear.
  *
  * Each message, call, answer and fetched byte follows from its number, so nothing needs to be
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 #include "support/fake_net.h"
 #include "support/rng.h"
@@ -51,7 +51,7 @@ struct pair_get {
 };
 
 struct pair_end {
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 	struct erpc_session *s;
 	struct pair_end *peer;
 	struct rng *rng;
@@ -81,7 +81,7 @@ struct pair_end {
 
 struct erpc_pair {
 	struct fake_net net;
-	double pace_rate; /* erpc_port_attr.link_rate of ports opened from now on */
+	double pace_rate; /* erpc_ep_attr.link_rate of endpoints opened from now on */
 	struct rng rng;
 	struct pair_end end[2];
 };
@@ -89,7 +89,7 @@ struct erpc_pair {
 /** As the network is set up: mtu, inline_max, faults may be set in between. */
 void erpc_pair_init(struct erpc_pair *p, uint64_t seed);
 void erpc_pair_open(struct erpc_pair *p);
-/** Closes sessions and ports. */
+/** Closes sessions and endpoints. */
 void erpc_pair_fini(struct erpc_pair *p);
 
 /** init and open, with datagrams of that many bytes. */
@@ -102,8 +102,8 @@ void erpc_pair_end(struct erpc_pair *p);
 /** Of a packet on its way, for hooks of the network. */
 struct wire_erpc_hdr erpc_pair_hdr(const struct fake_pkt *pkt);
 
-/** Joins two sessions of ports. */
-void erpc_pair_join(struct erpc_port *a, struct erpc_port *b, struct erpc_session **sa,
+/** Joins two sessions of endpoints. */
+void erpc_pair_join(struct erpc_ep *a, struct erpc_ep *b, struct erpc_session **sa,
 		    struct erpc_session **sb);
 
 /** Says something, of a length by chance: 0, or what the session said (-FI_EAGAIN). */

@@ -5,7 +5,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 #include "support/fake_net.h"
 
@@ -13,7 +13,7 @@
 #define LEN    48u /* of a packet, with its header */
 
 static struct fake_net net;
-static struct erpc_port *port;
+static struct erpc_ep *ep;
 static struct erpc_session *s;
 
 static void failed(struct erpc_session *failing)
@@ -24,21 +24,21 @@ static void failed(struct erpc_session *failing)
 static void setup(void)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = RX_CNT, .tx_cnt = 8 };
-	struct erpc_port_attr attr = { .tx_cnt = 8, .seed = 1, .failed = failed };
+	struct erpc_ep_attr attr = { .tx_cnt = 8, .seed = 1, .failed = failed };
 	struct wire_erpc_params params;
 
 	fake_net_init(&net, 1);
 	cr_assert_eq(fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg), 0);
-	cr_assert_eq(erpc_port_open(&attr, &port), 0);
-	cr_assert_eq(erpc_session_open(port, &params, &s), 0);
+	cr_assert_eq(erpc_ep_open(&attr, &ep), 0);
+	cr_assert_eq(erpc_session_open(ep, &params, &s), 0);
 }
 
 static void teardown(void)
 {
 	erpc_session_close(s);
-	cr_expect_eq(port->dg->rx_held, 0, "every buffer of the device was given back");
-	cr_expect_eq(port->bodies.used_cnt, 0);
-	erpc_port_close(port);
+	cr_expect_eq(ep->dg->rx_held, 0, "every buffer of the device was given back");
+	cr_expect_eq(ep->bodies.used_cnt, 0);
+	erpc_ep_close(ep);
 	fake_net_fini(&net);
 }
 
@@ -59,12 +59,12 @@ static struct erpc_body *arrive(unsigned number, bool *kept)
 		bytes[at] = byte_of(number, at);
 	fake_net_forge(&net, 9, 0, bytes, LEN, 0);
 	fake_net_run(&net, net.now_ns);
-	cr_assert_eq(port->dg->ops->poll(port->dg, &in, 1), 1, "a buffer was free");
+	cr_assert_eq(ep->dg->ops->poll(ep->dg, &in, 1), 1, "a buffer was free");
 	*kept = false;
 	body = erpc_body_of(s, &in, kept);
 	cr_assert_not_null(body);
 	if (!*kept)
-		port->dg->ops->release(port->dg, in.slot);
+		ep->dg->ops->release(ep->dg, in.slot);
 	return body;
 }
 
@@ -91,13 +91,13 @@ Test(erpc_body, half_of_the_buffers_are_kept_and_the_rest_is_copied, .init = set
 		in_device += kept;
 		cr_assert_eq(kept, i < RX_CNT / 2);
 		cr_assert_eq(kept, !all[i]->heap);
-		cr_assert_eq(port->dg->rx_held, in_device);
+		cr_assert_eq(ep->dg->rx_held, in_device);
 	}
 	for (i = 0; i < 4 * RX_CNT; i++) {
 		cr_assert(is_whole(all[i], i));
 		erpc_body_put(all[i]);
 	}
-	cr_expect_eq(port->dg->rx_held, 0);
+	cr_expect_eq(ep->dg->rx_held, 0);
 	erpc_body_put(arrive(0, &kept));
 	cr_expect(kept, "room is room again");
 }
@@ -112,13 +112,13 @@ Test(erpc_body, it_stays_until_the_last_reference, .init = setup, .fini = teardo
 	body->refs += 2;
 	for (i = 0; i < 2; i++) {
 		erpc_body_put(body);
-		cr_expect_eq(port->dg->rx_held, 1);
-		cr_expect_eq(port->bodies.used_cnt, 1);
+		cr_expect_eq(ep->dg->rx_held, 1);
+		cr_expect_eq(ep->bodies.used_cnt, 1);
 		cr_expect(is_whole(body, 7));
 	}
 	erpc_body_put(body);
-	cr_expect_eq(port->dg->rx_held, 0);
-	cr_expect_eq(port->bodies.used_cnt, 0);
+	cr_expect_eq(ep->dg->rx_held, 0);
+	cr_expect_eq(ep->bodies.used_cnt, 0);
 	cr_expect(util_list_is_empty(&s->bodies));
 }
 
@@ -128,13 +128,13 @@ Test(erpc_body, what_core_holds_counts_until_it_is_gone, .init = setup, .fini = 
 
 	told->delivered = true;
 	told->refs++;
-	s->held_len = told->len;
+	s->retained_len = told->len;
 	erpc_body_put(told);
-	cr_expect_eq(s->held_len, 100);
+	cr_expect_eq(s->retained_len, 100);
 	erpc_body_put(not_told);
-	cr_expect_eq(s->held_len, 100, "nobody was told of it");
+	cr_expect_eq(s->retained_len, 100, "nobody was told of it");
 	erpc_body_put(told);
-	cr_expect_eq(s->held_len, 0);
+	cr_expect_eq(s->retained_len, 0);
 }
 
 Test(erpc_body, parts_are_put_together_in_memory_of_that_length, .init = setup, .fini = teardown)
@@ -148,7 +148,7 @@ Test(erpc_body, parts_are_put_together_in_memory_of_that_length, .init = setup, 
 		cr_assert_eq(body->len, lens[i]);
 		cr_assert_eq(body->data, body->heap);
 		memset(body->heap, 1, lens[i]);
-		cr_expect_eq(port->dg->rx_held, 0);
+		cr_expect_eq(ep->dg->rx_held, 0);
 		erpc_body_put(body);
 	}
 }
@@ -163,5 +163,5 @@ Test(erpc_body, a_session_that_closes_gives_back_what_is_still_held, .init = set
 	cr_expect(kept);
 	arrive(2, &kept);
 	erpc_body_new(s, 300)->refs++;
-	cr_expect_eq(port->bodies.used_cnt, 3);
+	cr_expect_eq(ep->bodies.used_cnt, 3);
 }

@@ -4,7 +4,7 @@
  *
  * Whatever finds no buffer is counted by the network and comes again; nothing is lost, nothing
  * comes twice, the order stays, and afterwards no more memory is in use than before. The sessions
- * are of as many ports.
+ * are of as many endpoints.
  *
  *	COPYRPC_BURST	sessions (at most 20000; many more than usual take longer than a test waits)
  */
@@ -28,15 +28,15 @@ struct burst_end {
 	bool arrived;
 };
 
-/** A session: an end at the server's, and a port with the other end. */
+/** A session: an end at the server's, and an endpoint with the other end. */
 struct burst_peer {
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 	struct burst_end here, there;
 };
 
 static struct {
 	struct fake_net net;
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 	struct burst_peer *peers;
 	uint32_t cnt;
 	uint64_t bodies_max, rx_held_max;
@@ -77,17 +77,15 @@ static void failed(struct erpc_session *s)
 
 /* ---- life ---- */
 
-static struct erpc_port *port_open(uint32_t rx_cnt, uint64_t seed)
+static struct erpc_ep *ep_open(uint32_t rx_cnt, uint64_t seed)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = rx_cnt, .tx_cnt = TX_CNT };
-	struct erpc_port_attr attr = {
-		.tx_cnt = TX_CNT, .up = &ups, .seed = seed, .failed = failed
-	};
-	struct erpc_port *port;
+	struct erpc_ep_attr attr = { .tx_cnt = TX_CNT, .up = &ups, .seed = seed, .failed = failed };
+	struct erpc_ep *ep;
 
 	cr_assert_eq(fake_net_ops.open(fake_net_dev(&b.net), &dg_attr, &attr.dg), 0);
-	cr_assert_eq(erpc_port_open(&attr, &port), 0);
-	return port;
+	cr_assert_eq(erpc_ep_open(&attr, &ep), 0);
+	return ep;
 }
 
 static void begin(uint32_t cnt, uint32_t inline_max)
@@ -101,12 +99,12 @@ static void begin(uint32_t cnt, uint32_t inline_max)
 	b.net.inline_max = inline_max;
 	b.cnt = cnt;
 	b.peers = calloc(cnt, sizeof(*b.peers));
-	b.port = port_open(SERVER_RX, 1);
+	b.ep = ep_open(SERVER_RX, 1);
 	for (i = 0; i < cnt; i++) {
 		struct burst_peer *peer = &b.peers[i];
 
-		peer->port = port_open(CLIENT_RX, 2 + i);
-		erpc_pair_join(b.port, peer->port, &peer->here.s, &peer->there.s);
+		peer->ep = ep_open(CLIENT_RX, 2 + i);
+		erpc_pair_join(b.ep, peer->ep, &peer->here.s, &peer->there.s);
 		peer->here.s->user = &peer->here;
 		peer->there.s->user = &peer->there;
 	}
@@ -119,10 +117,10 @@ static void end(void)
 	for (i = 0; i < b.cnt; i++) {
 		b.peers[i].here.s->conn.chan.ops->close(&b.peers[i].here.s->conn.chan);
 		b.peers[i].there.s->conn.chan.ops->close(&b.peers[i].there.s->conn.chan);
-		erpc_port_close(b.peers[i].port);
+		erpc_ep_close(b.peers[i].ep);
 	}
-	cr_expect_eq(b.port->promised, 0);
-	erpc_port_close(b.port);
+	cr_expect_eq(b.ep->promised, 0);
+	erpc_ep_close(b.ep);
 	free(b.peers);
 	fake_net_fini(&b.net);
 }
@@ -153,17 +151,17 @@ static uint32_t progress(bool back)
 {
 	uint32_t i, open = 0;
 
-	b.port->armed = true;
-	erpc_port_progress(b.port, b.net.now_ns);
-	if (b.port->bodies.used_cnt > b.bodies_max)
-		b.bodies_max = b.port->bodies.used_cnt;
-	if (b.port->dg->rx_held > b.rx_held_max)
-		b.rx_held_max = b.port->dg->rx_held;
+	b.ep->armed = true;
+	erpc_ep_progress(b.ep, b.net.now_ns);
+	if (b.ep->bodies.used_cnt > b.bodies_max)
+		b.bodies_max = b.ep->bodies.used_cnt;
+	if (b.ep->dg->rx_held > b.rx_held_max)
+		b.rx_held_max = b.ep->dg->rx_held;
 	for (i = 0; i < b.cnt; i++) {
 		struct burst_peer *peer = &b.peers[i];
 
-		peer->port->armed = true;
-		erpc_port_progress(peer->port, b.net.now_ns);
+		peer->ep->armed = true;
+		erpc_ep_progress(peer->ep, b.net.now_ns);
 		open += !is_done(&peer->there, &peer->here) ||
 			(back && !is_done(&peer->here, &peer->there));
 	}
@@ -189,12 +187,12 @@ static void run(uint32_t len, bool back)
 /** Nothing but what counts as lost was refused, and nothing of it is left. */
 static void check(void)
 {
-	const struct erpc_stats *s = &b.port->stats;
+	const struct erpc_stats *s = &b.ep->stats;
 
 	cr_expect_eq(s->rx_bad + s->rx_malformed + s->rx_no_session + s->rx_bad_token +
 			     s->rx_bad_source + s->rx_bad_state + s->rx_no_memory,
 		     0);
-	cr_expect_eq(b.port->bodies.used_cnt, 0);
+	cr_expect_eq(b.ep->bodies.used_cnt, 0);
 	cr_expect_leq(b.rx_held_max, SERVER_RX);
 	cr_expect_eq(b.net.cnt.sent, b.net.cnt.delivered + b.net.cnt.no_buffer,
 		     "what had no buffer was counted, and all else has come");
@@ -211,7 +209,7 @@ static uint32_t sessions(uint32_t usual)
 Test(erpc_burst, those_that_were_promised_buffers_find_them)
 {
 	begin(3, 0);
-	cr_assert_leq(b.port->promised, SERVER_RX);
+	cr_assert_leq(b.ep->promised, SERVER_RX);
 	run(900, true);
 	run(60000, true);
 	cr_expect_eq(b.net.cnt.no_buffer, 0);

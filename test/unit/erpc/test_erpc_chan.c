@@ -69,13 +69,13 @@ Test(erpc_chan, what_was_accepted_leaves_before_a_stop, .init = setup)
 
 	cr_assert_eq(pair_send(&p.end[0], CORE_SEND_MORE), 0);
 	ops()->stop(chan());
-	cr_expect_eq(p.end[0].port->sessions[s->num], NULL, "no packet finds it any more");
-	cr_expect_eq(p.end[0].port->bufs.used_cnt, 0);
+	cr_expect_eq(p.end[0].ep->sessions[s->num], NULL, "no packet finds it any more");
+	cr_expect_eq(p.end[0].ep->bufs.used_cnt, 0);
 	cr_expect_not(ops()->is_busy(chan()));
 	cr_expect_neq(pair_send(&p.end[0], 0), 0, "nothing more is accepted");
 	erpc_pair_run(&p, 20000);
 	cr_expect_eq(p.end[1].heard, 1);
-	cr_expect_eq(p.end[0].port->stats.rx_no_session, 1, "the answer to it");
+	cr_expect_eq(p.end[0].ep->stats.rx_no_session, 1, "the answer to it");
 	erpc_pair_fini(&p);
 }
 
@@ -86,8 +86,8 @@ Test(erpc_chan, what_is_held_outlives_a_stop, .init = setup)
 	erpc_pair_run(&p, 20000);
 	cr_assert_eq(p.end[0].hold_cnt, 1);
 	ops()->stop(chan());
-	cr_expect_eq(p.end[0].port->dg->rx_held, 1);
+	cr_expect_eq(p.end[0].ep->dg->rx_held, 1);
 	cr_assert(pair_release(&p.end[0]), "the bytes are what they were");
-	cr_expect_eq(p.end[0].port->dg->rx_held, 0);
+	cr_expect_eq(p.end[0].ep->dg->rx_held, 0);
 	erpc_pair_fini(&p);
 }

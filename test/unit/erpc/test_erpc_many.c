@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* One port has many sessions: their numbers, their credits, their memory; and sessions that are paced. */
+/* One endpoint has many sessions: their numbers, their credits, their memory; and sessions that are paced. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -20,17 +20,17 @@ Test(erpc_many, a_number_is_not_given_again_before_all_others)
 
 	erpc_pair_init(&p, 1);
 	erpc_pair_open(&p);
-	cr_assert_eq(erpc_session_open(p.end[0].port, &params, &s), 0);
+	cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &s), 0);
 	i = params.session;
 	erpc_session_close(s);
-	cr_assert_eq(erpc_session_open(p.end[0].port, &params, &s), 0);
+	cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &s), 0);
 	cr_assert_neq(params.session, i);
 	erpc_session_close(s);
 	for (i = 0; i < ERPC_SESSIONS_MAX - 1; i++)
-		cr_assert_eq(erpc_session_open(p.end[0].port, &params, &all[i]), 0);
-	cr_assert_eq(erpc_session_open(p.end[0].port, &params, &s), -FI_EAGAIN);
+		cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &all[i]), 0);
+	cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &s), -FI_EAGAIN);
 	erpc_session_close(all[17]);
-	cr_assert_eq(erpc_session_open(p.end[0].port, &params, &all[17]), 0);
+	cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &all[17]), 0);
 	for (i = 0; i < ERPC_SESSIONS_MAX - 1; i++)
 		erpc_session_close(all[i]);
 	erpc_pair_fini(&p);
@@ -45,15 +45,15 @@ Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_g
 	erpc_pair_init(&p, 2);
 	erpc_pair_open(&p);
 	for (i = 0; i < MANY; i++) {
-		left = p.end[0].port->dg->rx_cnt - p.end[0].port->promised;
-		cr_assert_eq(erpc_session_open(p.end[0].port, &params, &all[i]), 0);
+		left = p.end[0].ep->dg->rx_cnt - p.end[0].ep->promised;
+		cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &all[i]), 0);
 		cr_assert_geq(params.credits, ERPC_CREDITS_MIN);
 		if (params.credits > ERPC_CREDITS_MIN)
 			cr_assert_leq(8 * params.credits, left, "an eighth of what is left");
 		cr_assert_leq(params.credits, before);
 		before = params.credits;
 		if (params.credits > ERPC_CREDITS_MIN)
-			cr_assert_leq(p.end[0].port->promised, p.end[0].port->dg->rx_cnt);
+			cr_assert_leq(p.end[0].ep->promised, p.end[0].ep->dg->rx_cnt);
 	}
 	for (i = 0; i < MANY; i++)
 		erpc_session_close(all[i]);
@@ -66,12 +66,12 @@ Test(erpc_many, a_session_that_is_quiet_owns_its_struct_and_nothing_else)
 	erpc_pair_init(&p, 3);
 	erpc_pair_open(&p);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	cr_assert_gt(p.end[0].port->bufs.used_cnt, 0);
+	cr_assert_gt(p.end[0].ep->bufs.used_cnt, 0);
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_expect_eq(p.end[0].port->bufs.used_cnt, 0);
-	cr_expect_eq(p.end[1].port->bufs.used_cnt, 0);
-	cr_expect_eq(p.end[1].port->bodies.used_cnt, 0);
+	cr_expect_eq(p.end[0].ep->bufs.used_cnt, 0);
+	cr_expect_eq(p.end[1].ep->bufs.used_cnt, 0);
+	cr_expect_eq(p.end[1].ep->bodies.used_cnt, 0);
 	erpc_pair_fini(&p);
 }
 
@@ -95,7 +95,7 @@ Test(erpc_many, a_paced_session_lives_with_a_narrow_link)
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	cr_assert_gt(p.end[0].gets_done, 5);
-	cr_assert_gt(p.end[0].port->stats.paced, 0);
+	cr_assert_gt(p.end[0].ep->stats.paced, 0);
 	cr_assert_lt(p.end[0].s->timely.rate, 1e9);
 	erpc_pair_fini(&p);
 }

@@ -236,7 +236,7 @@ static uint64_t refused(enum fault fault)
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
-		const struct erpc_stats *s = &p.end[i].port->stats;
+		const struct erpc_stats *s = &p.end[i].ep->stats;
 
 		switch (fault) {
 		case CORRUPTED:
@@ -255,7 +255,7 @@ static uint64_t refused(enum fault fault)
 
 static void check_counters(void)
 {
-	const struct erpc_stats *a = &p.end[0].port->stats, *b = &p.end[1].port->stats;
+	const struct erpc_stats *a = &p.end[0].ep->stats, *b = &p.end[1].ep->stats;
 	bool hit_one = m.nth != UINT32_MAX;
 	bool forged = hit_one && m.fault >= CORRUPTED;
 	uint64_t again = a->rx_repeats + a->rx_stale + b->rx_repeats + b->rx_stale;
@@ -265,13 +265,13 @@ static void check_counters(void)
 	cr_assert_eq(refused(m.fault), forged, "%lu", refused(m.fault));
 	cr_assert_eq(b->rx_bad, p.end[0].gets_refused, "memory that was lent no more");
 	cr_assert_eq(a->rx_bad + a->rx_bad_state + b->rx_bad_state, 0);
-	cr_assert(hit_one || a->rides + b->rides >= ROUNDS, "answers rode");
+	cr_assert(hit_one || a->piggybacks + b->piggybacks >= ROUNDS, "answers rode");
 	if (hit_one && m.kind == CR_BATCH) {
 		; /* what it says the next answer says as well */
 	} else if (hit_one && (m.fault == LOST || m.fault == CORRUPTED || m.fault == DELAYED)) {
 		/* What an answer says a later batch of its sender's may say as well. */
 		bool is_answer = m.kind >= RESP_EMPTY;
-		uint64_t spared = is_answer ? p.end[!m.sender].port->stats.rides : m.for_naught;
+		uint64_t spared = is_answer ? p.end[!m.sender].ep->stats.piggybacks : m.for_naught;
 
 		cr_assert_gt(a->losses + b->losses + spared, 0, "it was noticed");
 	} else if (m.fault != REORDERED)

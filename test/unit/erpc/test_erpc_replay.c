@@ -133,29 +133,29 @@ static uint64_t refused(const struct erpc_stats *stats)
 
 static struct pair_end *end_at(uint32_t number)
 {
-	return &p.end[fake_port_of(p.end[1].port->dg)->number == number];
+	return &p.end[fake_port_of(p.end[1].ep->dg)->number == number];
 }
 
 /** It comes again, at an end that has nothing under way. */
 static void replay_one(uint32_t i)
 {
 	struct pair_end *e = end_at(tape.pkt[i].to);
-	struct erpc_stats *stats = &e->port->stats;
+	struct erpc_stats *stats = &e->ep->stats;
 	uint64_t was_refused = refused(stats), sent = p.net.cnt.sent, again = stats->rx_repeats;
 	uint32_t heard = e->heard, answered = e->answered, got = e->gets_done;
-	size_t bufs = e->port->bufs.used_cnt;
+	size_t bufs = e->ep->bufs.used_cnt;
 	struct wire_erpc_hdr h = { 0 };
 
 	cr_assert(wire_erpc_get(&h, tape.pkt[i].bytes, tape.pkt[i].len));
 	replay(i, 0);
 	fake_net_run(&p.net, p.net.now_ns);
-	erpc_port_progress(e->port, p.net.now_ns);
+	erpc_ep_progress(e->ep, p.net.now_ns);
 	cr_expect_eq(e->s->err, 0, "packet %u, kind %u", i, h.kind);
 	cr_expect_eq(e->heard, heard);
 	cr_expect_eq(e->answered, answered);
 	cr_expect_eq(e->gets_done, got);
-	cr_expect_eq(e->port->bufs.used_cnt, bufs, "packet %u, kind %u", i, h.kind);
-	cr_expect_eq(e->port->dg->rx_held, 0);
+	cr_expect_eq(e->ep->bufs.used_cnt, bufs, "packet %u, kind %u", i, h.kind);
+	cr_expect_eq(e->ep->dg->rx_held, 0);
 	cr_expect_leq(p.net.cnt.sent, sent + 1);
 	/* A part of the last response may be asked for again: that is no repetition of the request. */
 	if (refused(stats) == was_refused)
@@ -211,15 +211,15 @@ Test(erpc_replay, to_a_later_session_of_the_same_two)
 	for (i = 0; i < 2; i++) {
 		old[i] = p.end[i].s;
 		erpc_session_close(old[i]);
-		p.end[i].port->next_num = 0;
+		p.end[i].ep->next_num = 0;
 	}
-	erpc_pair_join(p.end[0].port, p.end[1].port, &p.end[0].s, &p.end[1].s);
+	erpc_pair_join(p.end[0].ep, p.end[1].ep, &p.end[0].s, &p.end[1].s);
 	for (i = 0; i < 2; i++) {
 		cr_assert_eq(p.end[i].s->num, 0);
 		p.end[i].s->user = &p.end[i];
 		p.end[i].arrived = 0;
 	}
-	before = p.end[0].port->stats.rx_bad_token + p.end[1].port->stats.rx_bad_token;
+	before = p.end[0].ep->stats.rx_bad_token + p.end[1].ep->stats.rx_bad_token;
 	memset(&p.net.faults, 0, sizeof(p.net.faults));
 	for (i = 0; i < tape.cnt; i++) {
 		replay(i, 0);
@@ -228,7 +228,7 @@ Test(erpc_replay, to_a_later_session_of_the_same_two)
 	}
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_expect_eq(p.end[0].port->stats.rx_bad_token + p.end[1].port->stats.rx_bad_token,
+	cr_expect_eq(p.end[0].ep->stats.rx_bad_token + p.end[1].ep->stats.rx_bad_token,
 		     before + tape.cnt);
 	erpc_pair_fini(&p);
 }

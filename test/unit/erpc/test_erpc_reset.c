@@ -17,7 +17,7 @@
 
 #include "support/erpc_pair.h"
 
-#define PEERS     4u /* ports that all peers share */
+#define PEERS     4u /* endpoints that all peers share */
 #define RX_CNT    2048u
 #define TX_CNT    64u
 #define MTU       1024u
@@ -30,7 +30,7 @@ struct reset_side {
 	struct erpc_session *s;
 	struct reset_side *peer;
 	uint64_t sent, heard;
-	bool arrived, fetching, owes;
+	bool arrived, gets_open, owes;
 	unsigned asked, answered;
 	unsigned fetches_over;
 	int fetch_status;
@@ -38,7 +38,7 @@ struct reset_side {
 	core_retain_t retain;
 	struct core_get get;
 	struct iovec iov;
-	struct core_exposure exposure; /* that the peer fetches */
+	struct core_exposure exposure; /* that the peer gets_pending */
 };
 
 /** A session, and what becomes of its peer. */
@@ -50,7 +50,7 @@ struct reset_link {
 
 static struct {
 	struct fake_net net;
-	struct erpc_port *port, *peers[PEERS];
+	struct erpc_ep *ep, *peers[PEERS];
 	struct reset_link *links; /* 2 * cnt: who begins again is a new one */
 	uint32_t cnt, link_cnt;
 	uint8_t memory[FETCH_LEN], sink[FETCH_LEN];
@@ -122,8 +122,8 @@ static void on_get_done(struct core_chan *chan, struct core_get *get)
 {
 	struct reset_side *e = side_of(chan);
 
-	cr_assert(e->fetching);
-	e->fetching = false;
+	cr_assert(e->gets_open);
+	e->gets_open = false;
 	e->fetches_over++;
 	e->fetch_status = get->status;
 	if (!get->status) /* or else the lender hears of the end by itself */
@@ -146,24 +146,22 @@ static void failed(struct erpc_session *s)
 
 /* ---- life ---- */
 
-static struct erpc_port *port_open(uint64_t seed)
+static struct erpc_ep *ep_open(uint64_t seed)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = RX_CNT, .tx_cnt = TX_CNT };
-	struct erpc_port_attr attr = {
-		.tx_cnt = TX_CNT, .up = &ups, .seed = seed, .failed = failed
-	};
-	struct erpc_port *port;
+	struct erpc_ep_attr attr = { .tx_cnt = TX_CNT, .up = &ups, .seed = seed, .failed = failed };
+	struct erpc_ep *ep;
 
 	cr_assert_eq(fake_net_ops.open(fake_net_dev(&r.net), &dg_attr, &attr.dg), 0);
-	cr_assert_eq(erpc_port_open(&attr, &port), 0);
-	return port;
+	cr_assert_eq(erpc_ep_open(&attr, &ep), 0);
+	return ep;
 }
 
 static void join(uint32_t nth)
 {
 	struct reset_link *link = &r.links[r.link_cnt++];
 
-	erpc_pair_join(r.port, r.peers[nth % PEERS], &link->here.s, &link->there.s);
+	erpc_pair_join(r.ep, r.peers[nth % PEERS], &link->here.s, &link->there.s);
 	link->here.s->user = &link->here;
 	link->there.s->user = &link->there;
 	link->here.peer = &link->there;
@@ -182,9 +180,9 @@ static void begin(uint32_t cnt, uint32_t inline_max)
 	r.net.inline_max = inline_max;
 	r.cnt = cnt;
 	r.links = calloc(2 * (size_t)cnt, sizeof(*r.links));
-	r.port = port_open(1);
+	r.ep = ep_open(1);
 	for (i = 0; i < PEERS; i++)
-		r.peers[i] = port_open(2 + i);
+		r.peers[i] = ep_open(2 + i);
 	for (i = 0; i < cnt; i++) {
 		join(i);
 		r.links[i].fate = i % 3;
@@ -195,11 +193,11 @@ static void turn(void)
 {
 	unsigned i;
 
-	r.port->armed = true;
-	erpc_port_progress(r.port, r.net.now_ns);
+	r.ep->armed = true;
+	erpc_ep_progress(r.ep, r.net.now_ns);
 	for (i = 0; i < PEERS; i++) {
 		r.peers[i]->armed = true;
-		erpc_port_progress(r.peers[i], r.net.now_ns);
+		erpc_ep_progress(r.peers[i], r.net.now_ns);
 	}
 	fake_net_run(&r.net, r.net.now_ns + STEP_NS);
 }
@@ -212,18 +210,18 @@ static void close_side(struct reset_side *e)
 }
 
 /** Everything was given back, but for what a device may still read: the last packets, which did not report. */
-static void check_port(const struct erpc_port *port)
+static void check_ep(const struct erpc_ep *ep)
 {
-	if (port->dg->tx_done == port->dg->tx_posted) {
-		cr_expect_eq(port->bufs.used_cnt, 0);
-		cr_expect_eq(port->lent.used_cnt, 0);
-		cr_expect(util_list_is_empty(&port->leaving));
+	if (ep->dg->tx_done == ep->dg->tx_posted) {
+		cr_expect_eq(ep->bufs.used_cnt, 0);
+		cr_expect_eq(ep->exposure_pool.used_cnt, 0);
+		cr_expect(util_list_is_empty(&ep->zombies));
 	}
-	cr_expect_eq(port->bodies.used_cnt, 0);
-	cr_expect_eq(port->dg->rx_held, 0);
-	cr_expect_eq(port->timers.cnt, 0);
-	cr_expect_eq(port->session_cnt, 0);
-	cr_expect_eq(port->promised, 0);
+	cr_expect_eq(ep->bodies.used_cnt, 0);
+	cr_expect_eq(ep->dg->rx_held, 0);
+	cr_expect_eq(ep->timers.cnt, 0);
+	cr_expect_eq(ep->session_cnt, 0);
+	cr_expect_eq(ep->promised, 0);
 }
 
 static void end(void)
@@ -238,11 +236,11 @@ static void end(void)
 	}
 	for (i = 0; i < 10; i++) /* for reports of the device */
 		turn();
-	check_port(r.port);
-	erpc_port_close(r.port);
+	check_ep(r.ep);
+	erpc_ep_close(r.ep);
 	for (i = 0; i < PEERS; i++) {
-		check_port(r.peers[i]);
-		erpc_port_close(r.peers[i]);
+		check_ep(r.peers[i]);
+		erpc_ep_close(r.peers[i]);
 	}
 	free(r.links);
 	fake_net_fini(&r.net);
@@ -274,7 +272,7 @@ static void fetch(struct reset_side *e)
 				    .iov = &e->iov,
 				    .iov_cnt = 1,
 				    .len = FETCH_LEN };
-	e->fetching = true;
+	e->gets_open = true;
 	cr_assert_eq(e->s->conn.chan.ops->get(&e->s->conn.chan, &e->get), 0);
 }
 
@@ -285,7 +283,7 @@ static void speak(struct reset_side *e)
 	say(e);
 	if (!e->asked && !chan->ops->call_buf(chan, 0x800, "what?", 5, ALLOW, e, 0))
 		e->asked++;
-	if (!e->fetching)
+	if (!e->gets_open)
 		fetch(e);
 	say(e);
 }
@@ -320,8 +318,8 @@ static void settle(struct reset_side *e)
 
 static bool is_done(const struct reset_side *e)
 {
-	return e->arrived && e->peer->heard == e->sent && e->asked == e->answered && !e->fetching &&
-	       !e->fetch_status && e->s->credits == e->s->credits_max;
+	return e->arrived && e->peer->heard == e->sent && e->asked == e->answered &&
+	       !e->gets_open && !e->fetch_status && e->s->credits == e->s->credits_max;
 }
 
 /** Both ends of a link have answered, and heard all. */
@@ -384,7 +382,7 @@ static void hear_of_it(void)
 
 		if (r.links[i].fate == STAYS)
 			continue;
-		cr_expect_not(here->fetching, "what was open has ended");
+		cr_expect_not(here->gets_open, "what was open has ended");
 		cr_expect_eq(here->fetches_over, 1, "once");
 		if (here->retain && i % 2) { /* before its session, or with it */
 			erpc_session_stop(here->s);
@@ -427,9 +425,9 @@ static void reset(uint32_t cnt, uint32_t inline_max)
 	begin_again(false);
 	speak_all(first);
 	until_all_is_heard();
-	cr_expect(util_list_is_empty(&r.port->leaving), "nobody reads what was of the gone");
-	cr_expect(util_list_is_empty(&r.port->returned));
-	cr_expect_eq(r.port->stats.rx_bad + r.port->stats.rx_malformed, 0);
+	cr_expect(util_list_is_empty(&r.ep->zombies), "nobody reads what was of the gone");
+	cr_expect(util_list_is_empty(&r.ep->dereg_list));
+	cr_expect_eq(r.ep->stats.rx_bad + r.ep->stats.rx_malformed, 0);
 	end();
 }
 

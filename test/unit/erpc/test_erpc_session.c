@@ -35,12 +35,12 @@ static void teardown(void)
 
 static struct dev_dgram_ah *way(unsigned from)
 {
-	struct dev_dgram *dg = p.end[!from].port->dg;
+	struct dev_dgram *dg = p.end[!from].ep->dg;
 	struct dev_dgram_ah *ah;
 	struct dev_desc desc;
 
 	cr_assert_eq(dg->ops->describe(dg, &desc), 0);
-	dg = p.end[from].port->dg;
+	dg = p.end[from].ep->dg;
 	cr_assert_eq(dg->ops->resolve(dg, &desc, &ah), 0);
 	return ah;
 }
@@ -53,7 +53,7 @@ static void meet(const uint32_t mtu[2])
 
 	for (i = 0; i < 2; i++) {
 		erpc_session_close(p.end[i].s);
-		cr_assert_eq(erpc_session_open(p.end[i].port, &params[i], &p.end[i].s), 0);
+		cr_assert_eq(erpc_session_open(p.end[i].ep, &params[i], &p.end[i].s), 0);
 		cr_expect_eq(params[i].mtu, MTU, "as long as nothing is known of the way");
 		p.end[i].s->mtu = params[i].mtu = mtu[i];
 		p.end[i].s->user = &p.end[i];
@@ -99,7 +99,7 @@ static int connect_with(struct wire_erpc_params theirs, uint32_t ah_mtu)
 	int ret;
 
 	ah->mtu = ah_mtu;
-	cr_assert_eq(erpc_session_open(p.end[0].port, &own, &s), 0);
+	cr_assert_eq(erpc_session_open(p.end[0].ep, &own, &s), 0);
 	ret = erpc_session_connect(s, &theirs, ah);
 	erpc_session_close(s);
 	return ret;
@@ -137,7 +137,7 @@ Test(erpc_session, numbers_of_requests_begin_where_nobody_else_knows, .init = se
 	unsigned i, k;
 
 	for (i = 0; i < 16; i++)
-		erpc_pair_join(p.end[0].port, p.end[1].port, &here[i], &there[i]);
+		erpc_pair_join(p.end[0].ep, p.end[1].ep, &here[i], &there[i]);
 	for (i = 0; i < 16; i++) {
 		cr_expect_eq(here[i]->tx[0].c.req_num % ERPC_SLOTS, 0);
 		cr_expect_lt(here[i]->tx[0].c.req_num, WIRE_ERPC_REQ_MAX);
@@ -173,7 +173,7 @@ static void say_with_lost_answers(uint32_t cnt)
 	to_lose = cnt;
 	p.net.hook = lose_answers;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	while (p.end[0].arrived != p.end[0].s->taken)
+	while (p.end[0].arrived != p.end[0].s->posted_pos)
 		erpc_pair_run(&p, 1000);
 	cr_assert_eq(to_lose, 0);
 }
@@ -181,13 +181,13 @@ static void say_with_lost_answers(uint32_t cnt)
 /** Who answered stays for `ns`, and no longer. */
 static void expect_lingers(struct erpc_session *s, uint64_t ns)
 {
-	uint64_t answered_ns = s->answered_ns;
+	uint64_t last_resp_ns = s->last_resp_ns;
 
-	cr_assert_gt(answered_ns, 0);
+	cr_assert_gt(last_resp_ns, 0);
 	cr_expect(erpc_session_is_busy(s));
-	erpc_port_progress(s->port, answered_ns + ns - 1);
+	erpc_ep_progress(s->ep, last_resp_ns + ns - 1);
 	cr_expect(erpc_session_is_busy(s));
-	erpc_port_progress(s->port, answered_ns + ns);
+	erpc_ep_progress(s->ep, last_resp_ns + ns);
 	cr_expect_not(erpc_session_is_busy(s), "and no longer");
 }
 
@@ -211,13 +211,13 @@ Test(erpc_session, the_first_loss_costs_nobody_the_last_answer, .init = setup, .
 	to_lose = 1;
 	p.net.hook = lose_answers;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	while (!s->answered_ns)
+	while (!s->last_resp_ns)
 		erpc_pair_run(&p, 1000);
 	cr_assert_eq(to_lose, 0);
 	cr_assert_not(s->lossy);
 	while (erpc_session_is_busy(s))
 		erpc_pair_run(&p, 1000);
-	cr_expect_eq(p.end[0].arrived, p.end[0].s->taken);
+	cr_expect_eq(p.end[0].arrived, p.end[0].s->posted_pos);
 }
 
 /** Nobody answers the last answer: who gave it stays until it would have been asked for again. */
@@ -248,7 +248,7 @@ Test(erpc_session, who_closes_when_it_is_idle_leaves_no_question_open, .init = s
 		cr_assert_lt(rounds, 1000000);
 	}
 	cr_expect_eq(to_lose, 0);
-	cr_expect_eq(p.end[0].arrived, p.end[0].s->taken);
+	cr_expect_eq(p.end[0].arrived, p.end[0].s->posted_pos);
 }
 
 /** Who sends last and closes has sent what has not reported: does the device still read where it goes to? */
@@ -259,30 +259,30 @@ Test(erpc_session, what_a_device_has_copied_need_not_stay)
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
-		struct erpc_port *port;
+		struct erpc_ep *ep;
 
 		erpc_pair_init(&p, 1);
 		p.net.inline_max = 60;
 		erpc_pair_open(&p);
-		port = p.end[0].port;
-		port->dg->copies_ah = copies[i];
+		ep = p.end[0].ep;
+		ep->dg->copies_ah = copies[i];
 		p.end[0].len_exact = 100;
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
 		erpc_pair_settle(&p);
-		cr_assert_neq(port->dg->tx_done, port->dg->tx_posted);
+		cr_assert_neq(ep->dg->tx_done, ep->dg->tx_posted);
 		erpc_session_close(p.end[0].s);
-		cr_expect_eq(util_list_is_empty(&port->leaving), copies[i]);
+		cr_expect_eq(util_list_is_empty(&ep->zombies), copies[i]);
 		if (!copies[i])
-			cr_expect_eq(UTIL_CONTAINER_OF(port->leaving.next, struct erpc_session,
-						       fail_link)
-					     ->last_tx,
-				     port->dg->tx_posted - 1, "until its last one has left");
-		cr_assert_eq(erpc_session_open(port, &params, &p.end[0].s), 0);
+			cr_expect_eq(
+				UTIL_CONTAINER_OF(ep->zombies.next, struct erpc_session, fail_link)
+					->last_tx,
+				ep->dg->tx_posted - 1, "until its last one has left");
+		cr_assert_eq(erpc_session_open(ep, &params, &p.end[0].s), 0);
 		erpc_pair_fini(&p);
 	}
 }
 
-/** A session between ports whose datagrams have `mtu` bytes, paced at bytes/s, or not at all (0). */
+/** A session between endpoints whose datagrams have `mtu` bytes, paced at bytes/s, or not at all (0). */
 static struct erpc_session *open_with(uint32_t mtu, double pace_rate)
 {
 	erpc_pair_init(&p, 1);
@@ -320,7 +320,7 @@ Test(erpc_session, time_outs_are_longer_than_the_queues_of_paced_sessions)
 
 	for (double rate = 1e3; rate < 1e10; rate *= 10) {
 		const struct erpc_rto *rto = &open_with(MTU, rate)->rto;
-		uint64_t queue_ns = 4 * (uint64_t)p.end[0].port->timely_cfg.t_high_ns;
+		uint64_t queue_ns = 4 * (uint64_t)p.end[0].ep->timely_cfg.t_high_ns;
 
 		cr_expect_eq(rto->min_ns, queue_ns < ERPC_RTO_MAX ? queue_ns : ERPC_RTO_MAX, "%g",
 			     rate);
@@ -338,7 +338,7 @@ static struct erpc_session *join_with(struct wire_erpc_params theirs)
 	struct wire_erpc_params own;
 	struct erpc_session *s;
 
-	cr_assert_eq(erpc_session_open(p.end[0].port, &own, &s), 0);
+	cr_assert_eq(erpc_session_open(p.end[0].ep, &own, &s), 0);
 	cr_assert_eq(erpc_session_connect(s, &theirs, way(0)), 0);
 	return s;
 }
@@ -365,7 +365,7 @@ Test(erpc_session, one_that_comes_to_a_port_that_has_failed_fails, .init = setup
 {
 	struct erpc_session *s = join_with(little);
 
-	erpc_port_fail(p.end[0].port, -FI_EIO);
+	erpc_ep_fail(p.end[0].ep, -FI_EIO);
 	cr_expect_eq(s->err, 0, "nobody was told of it yet");
 	erpc_session_attach(s);
 	cr_expect_eq(s->err, -FI_EIO);
@@ -380,15 +380,15 @@ Test(erpc_session, one_that_has_failed_says_nothing_more, .init = setup, .fini =
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	cr_assert(s->open, "two wait");
-	left = p.net.cnt.sent + s->port->out.cnt;
+	left = p.net.cnt.sent + s->ep->out.cnt;
 	erpc_session_fail(s, -FI_EIO, NULL);
 	erpc_session_mark(s);
-	cr_expect(util_list_is_empty(&s->port->dirty));
+	cr_expect(util_list_is_empty(&s->ep->dirty));
 	erpc_session_flush(s);
 	erpc_session_fail(s, -FI_ETIMEDOUT, NULL);
 	cr_expect_eq(s->err, -FI_EIO, "the first reason counts");
 	cr_expect_neq(pair_send(&p.end[0], 0), 0);
-	cr_expect_eq(p.net.cnt.sent + s->port->out.cnt, left);
+	cr_expect_eq(p.net.cnt.sent + s->ep->out.cnt, left);
 }
 
 /** Or the next call of progress would find what is not there any more. */
@@ -398,24 +398,24 @@ Test(erpc_session, one_that_was_stopped_is_in_no_list_of_its_port)
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct erpc_session *s = open_with(MTU, rates[i]);
-		struct erpc_port *port = s->port;
-		struct util_list *const lists[] = { &port->dirty, &port->fresh, &port->waiting,
-						    &port->riding, &port->failing };
+		struct erpc_ep *ep = s->ep;
+		struct util_list *const lists[] = { &ep->dirty, &ep->fresh, &ep->waiting,
+						    &ep->piggybacking, &ep->failing };
 
 		for (unsigned k = 0; k < 20; k++)
 			pair_send(&p.end[0], 0);
-		erpc_port_progress(port, ++p.net.now_ns);
+		erpc_ep_progress(ep, ++p.net.now_ns);
 		pair_send(&p.end[0], 0);
-		util_list_push_back(&port->waiting, &s->wait_link);
-		util_list_push_back(&port->riding, &s->piggyback_link);
+		util_list_push_back(&ep->waiting, &s->wait_link);
+		util_list_push_back(&ep->piggybacking, &s->piggyback_link);
 		erpc_session_fail(s, -FI_EIO, NULL);
-		cr_assert_gt(port->timers.cnt, 0);
+		cr_assert_gt(ep->timers.cnt, 0);
 		erpc_session_stop(s);
 		for (unsigned k = 0; k < sizeof(lists) / sizeof(lists[0]); k++)
 			cr_expect(util_list_is_empty(lists[k]), "%u", k);
-		cr_expect_eq(port->timers.cnt, 0);
-		cr_expect_eq(port->wheel.cnt, 0);
-		cr_expect_eq(port->out.cnt, 0, "nor on its way to the device");
+		cr_expect_eq(ep->timers.cnt, 0);
+		cr_expect_eq(ep->wheel.cnt, 0);
+		cr_expect_eq(ep->out.cnt, 0, "nor on its way to the device");
 		erpc_pair_fini(&p);
 	}
 }
@@ -424,7 +424,7 @@ Test(erpc_session, one_that_was_stopped_is_in_no_list_of_its_port)
 Test(erpc_session, is_busy_while_anything_is_owed, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[0].s;
-	uint32_t *const masks[] = { &s->due_mask, &s->piggyback_mask, &s->alone_mask };
+	uint32_t *const masks[] = { &s->due_mask, &s->piggyback_mask, &s->empty_mask };
 	struct util_list reply;
 
 	cr_expect_not(erpc_session_is_busy(s));

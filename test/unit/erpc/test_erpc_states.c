@@ -74,7 +74,7 @@ static int expected(enum state state, enum sender sender)
 	return state == UP ? STALE : state == FAILING ? BAD_STATE : NOT_COUNTED;
 }
 
-/** A session between the two ports, and what packets to its first end have in common. */
+/** A session between the two endpoints, and what packets to its first end have in common. */
 static struct {
 	struct erpc_session *s, *peer, *next;
 	struct wire_erpc_params params, peer_half;
@@ -104,7 +104,7 @@ static const struct core_upcalls ups = { .on_msg = on_msg, .on_call = on_call };
 
 static void connect_one(struct erpc_session *s, const struct wire_erpc_params *params, unsigned to)
 {
-	struct dev_dgram *dg = forged_pair.end[to].port->dg, *own = s->port->dg;
+	struct dev_dgram *dg = forged_pair.end[to].ep->dg, *own = s->ep->dg;
 	struct dev_dgram_ah *ah;
 	struct dev_desc desc;
 
@@ -115,11 +115,11 @@ static void connect_one(struct erpc_session *s, const struct wire_erpc_params *p
 
 static void begin(enum state state)
 {
-	struct erpc_port *port = forged_pair.end[0].port;
+	struct erpc_ep *ep = forged_pair.end[0].ep;
 
 	memset(&v, 0, sizeof(v));
-	cr_assert_eq(erpc_session_open(port, &v.params, &v.s), 0);
-	cr_assert_eq(erpc_session_open(forged_pair.end[1].port, &v.peer_half, &v.peer), 0);
+	cr_assert_eq(erpc_session_open(ep, &v.params, &v.s), 0);
+	cr_assert_eq(erpc_session_open(forged_pair.end[1].ep, &v.peer_half, &v.peer), 0);
 	v.s->conn.up = &ups;
 	if (state == OPENED)
 		return;
@@ -137,8 +137,8 @@ static void begin(enum state state)
 	v.s = NULL;
 	if (state == CLOSED)
 		return;
-	port->next_num = v.params.session;
-	cr_assert_eq(erpc_session_open(port, &(struct wire_erpc_params){ 0 }, &v.next), 0);
+	ep->next_num = v.params.session;
+	cr_assert_eq(erpc_session_open(ep, &(struct wire_erpc_params){ 0 }, &v.next), 0);
 	cr_assert_eq(v.next->num, v.params.session);
 	connect_one(v.next, &v.peer_half, 1);
 	erpc_session_attach(v.next);
@@ -183,17 +183,17 @@ static struct packet packet_of(const struct kind *k, enum sender sender)
 /** Kept, and not looked at: it is counted as what it is as soon as the session is up. */
 static void waits(const struct packet *pkt, const char *what)
 {
-	struct erpc_port *port = forged_pair.end[0].port;
-	struct erpc_stats before = port->stats;
+	struct erpc_ep *ep = forged_pair.end[0].ep;
+	struct erpc_stats before = ep->stats;
 
 	forged_deliver(pkt);
-	cr_expect(!memcmp(&before, &port->stats, sizeof(before)), "%s", what);
-	cr_expect_eq(port->saved_cnt, 1, "%s", what);
+	cr_expect(!memcmp(&before, &ep->stats, sizeof(before)), "%s", what);
+	cr_expect_eq(ep->saved_cnt, 1, "%s", what);
 	erpc_session_attach(v.s);
-	erpc_port_progress(port, forged_pair.net.now_ns);
-	cr_expect_eq(port->saved_cnt, 0, "%s", what);
-	cr_expect_eq(port->dg->rx_held, 0, "%s", what);
-	cr_expect_eq(port->stats.rx_stale, before.rx_stale + 1, "%s", what);
+	erpc_ep_progress(ep, forged_pair.net.now_ns);
+	cr_expect_eq(ep->saved_cnt, 0, "%s", what);
+	cr_expect_eq(ep->dg->rx_held, 0, "%s", what);
+	cr_expect_eq(ep->stats.rx_stale, before.rx_stale + 1, "%s", what);
 }
 
 static void meet(const struct kind *k, enum state state, enum sender sender)
@@ -230,7 +230,7 @@ Test(erpc_states, each_kind_in_each_state_is_refused_for_one_reason, .init = for
 /** Before a session is up its peer may say a burst; whoever says more loses it, and takes nobody's place for long. */
 Test(erpc_states, what_comes_too_early_is_bounded, .init = forged_setup, .fini = forged_teardown)
 {
-	struct erpc_port *port = forged_pair.end[0].port;
+	struct erpc_ep *ep = forged_pair.end[0].ep;
 	struct packet pkt;
 	unsigned i, most = 3 * ERPC_POLL_BURST;
 
@@ -238,14 +238,14 @@ Test(erpc_states, what_comes_too_early_is_bounded, .init = forged_setup, .fini =
 	pkt = packet_of(&kinds[0], PEER);
 	for (i = 0; i < most; i++)
 		forged_deliver(&pkt);
-	cr_expect_eq(port->saved_cnt, ERPC_POLL_BURST);
-	cr_expect_eq(port->stats.rx_no_memory, most - ERPC_POLL_BURST);
+	cr_expect_eq(ep->saved_cnt, ERPC_POLL_BURST);
+	cr_expect_eq(ep->stats.rx_no_memory, most - ERPC_POLL_BURST);
 	erpc_session_close(v.s);
 	v.s = NULL;
-	erpc_port_progress(port, forged_pair.net.now_ns);
-	cr_expect_eq(port->saved_cnt, 0);
-	cr_expect_eq(port->dg->rx_held, 0);
-	cr_expect_eq(port->stats.rx_no_session, ERPC_POLL_BURST);
+	erpc_ep_progress(ep, forged_pair.net.now_ns);
+	cr_expect_eq(ep->saved_cnt, 0);
+	cr_expect_eq(ep->dg->rx_held, 0);
+	cr_expect_eq(ep->stats.rx_no_session, ERPC_POLL_BURST);
 	end();
 	forged_goes_on();
 }

@@ -16,7 +16,7 @@ static struct dev_dgram *dg[PORTS];
 static struct dev_dgram_ah *to[PORTS][PORTS];
 static uint8_t bytes[4096];
 
-static void ports_open(uint32_t rx_cnt)
+static void eps_open(uint32_t rx_cnt)
 {
 	struct dev_dgram_attr attr = { .rx_cnt = rx_cnt, .tx_cnt = 64 };
 	struct dev_desc desc;
@@ -81,7 +81,7 @@ Test(fake_net, a_datagram_takes_its_time, .init = setup, .fini = teardown)
 	uint32_t len;
 
 	net.bytes_per_s = 1e9;
-	ports_open(8);
+	eps_open(8);
 	cr_assert_eq(send_from(0, 1, 1000), 1);
 	fake_net_run(&net, 6999);
 	cr_expect_eq(receive(1, &len), 0);
@@ -97,7 +97,7 @@ Test(fake_net, two_senders_share_the_receivers_link, .init = setup, .fini = tear
 
 	net.bytes_per_s = 1e9;
 	net.queue_max = 8000;
-	ports_open(32);
+	eps_open(32);
 	for (i = 0; i < 10; i++) {
 		send_from(0, 2, 1000);
 		send_from(1, 2, 1000);
@@ -114,7 +114,7 @@ Test(fake_net, without_a_buffer_it_is_lost, .init = setup, .fini = teardown)
 {
 	uint32_t len, i;
 
-	ports_open(4);
+	eps_open(4);
 	for (i = 0; i < 6; i++)
 		send_from(0, 1, 10);
 	fake_net_run(&net, 10000);
@@ -133,7 +133,7 @@ Test(fake_net, faults_come_as_often_as_asked_and_every_one_is_counted, .init = s
 					   .reorder_ns = 50000,
 					   .corrupt = 100000,
 					   .damage = 100000 };
-	ports_open(64);
+	eps_open(64);
 	for (i = 0; i < 10000; i++) {
 		send_from(0, 1, 64);
 		fake_net_run(&net, net.now_ns + 1000);
@@ -161,7 +161,7 @@ Test(fake_net, the_hook_decides, .init = setup, .fini = teardown)
 {
 	uint32_t seen = 0, len = 0;
 
-	ports_open(8);
+	eps_open(8);
 	net.hook = lose_the_second;
 	net.hook_arg = &seen;
 	net.faults.drop = 1000000;
@@ -178,7 +178,7 @@ Test(fake_net, a_forged_one_looks_like_the_peers, .init = setup, .fini = teardow
 {
 	struct dev_dgram_in in;
 
-	ports_open(8);
+	eps_open(8);
 	fake_net_forge(&net, 0, 1, bytes, 20, 10);
 	fake_net_forge(&net, 99, 1, bytes, 20, 20);
 	cr_expect(fake_net_step(&net, 1000));
@@ -199,7 +199,7 @@ Test(fake_net, a_nic_keeps_the_bytes_until_it_reports, .init = setup, .fini = te
 
 	net.inline_max = 60;
 	net.bytes_per_s = 1e9;
-	ports_open(8);
+	eps_open(8);
 	out.to = to[0][1];
 	cr_assert_eq(fake_net_ops.send(dg[0], &out, 1), 1);
 	out.flags = DEV_DGRAM_REPORT;
@@ -259,7 +259,7 @@ static void close_with_addresses(void)
 Test(fake_net, who_breaks_a_rule_ends_the_test, .init = setup, .fini = teardown)
 {
 	net.inline_max = 60;
-	ports_open(8);
+	eps_open(8);
 	cr_expect(is_fatal(change_too_early));
 	cr_expect(is_fatal(release_what_is_not_held));
 	cr_expect(is_fatal(send_too_much));

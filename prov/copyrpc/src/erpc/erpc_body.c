@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
 #include "wire/wire_erpc.h"
 
 static inline struct erpc_body *erpc_body_make(struct erpc_session *s, uint32_t len)
 {
-	struct erpc_body *body = util_pool_alloc(&s->port->bodies);
+	struct erpc_body *body = util_pool_alloc(&s->ep->bodies);
 
 	if (!body)
 		return NULL;
@@ -51,7 +51,7 @@ erpc_body_copy_cold(struct erpc_session *s, const uint8_t *data, uint32_t len)
 
 struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in *in, bool *kept)
 {
-	const struct dev_dgram *dg = s->port->dg;
+	const struct dev_dgram *dg = s->ep->dg;
 	const uint8_t *data = in->data + WIRE_ERPC_HDR_LEN;
 	uint32_t len = in->len - WIRE_ERPC_HDR_LEN;
 	struct erpc_body *body;
@@ -72,11 +72,11 @@ void erpc_body_free(struct erpc_body *body)
 	struct erpc_session *s = body->session;
 
 	if (body->delivered)
-		s->held_len -= body->len;
+		s->retained_len -= body->len;
 	if (UTIL_LIKELY(!body->heap))
-		s->port->dg->ops->release(s->port->dg, body->slot);
+		s->ep->dg->ops->release(s->ep->dg, body->slot);
 	else
 		free(body->heap);
 	util_list_remove(&body->link);
-	util_pool_release(&s->port->bodies, body);
+	util_pool_release(&s->ep->bodies, body);
 }

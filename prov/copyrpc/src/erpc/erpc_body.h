@@ -8,7 +8,7 @@
  * bytes back. Receive buffers are shared by all sessions: when half of them are held, more are not, and
  * what is to stay is copied (erpc_body_of).
  *
- * Owner: the port's pool; a session lists its own, so that its end finds them.
+ * Owner: the endpoint's pool; a session lists its own, so that its end finds them.
  * Shown by test/unit/erpc/test_erpc_body.c.
  */
 #ifndef ERPC_BODY_H

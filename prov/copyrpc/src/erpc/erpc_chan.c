@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* What a session is to core: core_chan.h's operations, each in the file of its subject. */
-#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/rx/erpc_deliver.h"
 #include "erpc/bulk/erpc_get.h"
 #include "erpc/bulk/erpc_expose.h"
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/tx/erpc_reply.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_call.h"
@@ -24,7 +24,7 @@ static void erpc_chan_flush(struct core_chan *chan)
 	erpc_session_flush(s);
 	erpc_piggyback_end(s);
 	erpc_piggyback_flush(s);
-	erpc_port_ring(s->port);
+	erpc_ep_doorbell(s->ep);
 }
 
 static bool erpc_chan_is_busy(struct core_chan *chan)
@@ -50,7 +50,7 @@ static void erpc_chan_close(struct core_chan *chan)
 		.call_buf = erpc_call_buf, .call_room = erpc_call_room, .reply = erpc_reply,       \
 		.reply_iov = erpc_reply_iov, .answer = erpc_reply_buf, .keep = erpc_keep,          \
 		.await = erpc_chan_await, .flush = erpc_chan_flush, .get = erpc_get,               \
-		.expose = erpc_expose, .unexpose = erpc_unlend, .release = erpc_release,           \
+		.expose = erpc_expose, .unexpose = erpc_unexpose, .release = erpc_release,         \
 		.is_busy = erpc_chan_is_busy, .drain = (drain_op), .stop = (stop_op),              \
 		.close = (close_op),                                                               \
 	}

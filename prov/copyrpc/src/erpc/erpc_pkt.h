@@ -10,7 +10,7 @@
 #ifndef ERPC_PKT_H
 #define ERPC_PKT_H
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
 
@@ -21,22 +21,22 @@ struct erpc_session *erpc_check_no_cold(uint64_t *counter);
  * The checks of docs/datagram-protocol.md, section 7, in their order, up to the slot's: the session, or
  * NULL, and it was counted.
  */
-static inline struct erpc_session *erpc_check(struct erpc_port *port, const struct dev_dgram_in *in,
+static inline struct erpc_session *erpc_check(struct erpc_ep *ep, const struct dev_dgram_in *in,
 					      struct wire_erpc_hdr *h)
 {
 	struct erpc_session *s;
 
 	if (UTIL_UNLIKELY(!wire_erpc_get(h, in->data, in->len)))
-		return erpc_check_no_cold(&port->stats.rx_malformed);
-	s = __atomic_load_n(&port->sessions[h->session], __ATOMIC_ACQUIRE);
+		return erpc_check_no_cold(&ep->stats.rx_malformed);
+	s = __atomic_load_n(&ep->sessions[h->session], __ATOMIC_ACQUIRE);
 	if (UTIL_UNLIKELY(!s))
-		return erpc_check_no_cold(&port->stats.rx_no_session);
+		return erpc_check_no_cold(&ep->stats.rx_no_session);
 	if (UTIL_UNLIKELY(h->tag != s->tag))
-		return erpc_check_no_cold(&port->stats.rx_bad_token);
+		return erpc_check_no_cold(&ep->stats.rx_bad_token);
 	if (UTIL_UNLIKELY(!dev_dgram_is_from(s->ah, in)))
-		return erpc_check_no_cold(&port->stats.rx_bad_source);
+		return erpc_check_no_cold(&ep->stats.rx_bad_source);
 	if (UTIL_UNLIKELY(s->err))
-		return erpc_check_no_cold(&port->stats.rx_bad_state);
+		return erpc_check_no_cold(&ep->stats.rx_bad_state);
 	return s;
 }
 

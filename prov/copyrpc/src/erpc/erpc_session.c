@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/rx/erpc_deliver.h"
 #include "erpc/bulk/erpc_get.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/bulk/erpc_expose.h"
 #include "erpc/bulk/erpc_direct.h"
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/log.h"
 
@@ -29,8 +29,8 @@ static void erpc_session_lists(struct erpc_session *s)
 {
 	util_list_init(&s->bodies);
 	util_list_init(&s->replies);
-	util_list_init(&s->fetches);
-	util_list_init(&s->fetching);
+	util_list_init(&s->gets_pending);
+	util_list_init(&s->gets_open);
 	util_list_init(&s->dirty_link);
 	util_list_init(&s->fresh_link);
 	util_list_init(&s->wait_link);
@@ -42,7 +42,7 @@ static void erpc_session_lists(struct erpc_session *s)
 	util_idmap_init(&s->calls);
 }
 
-int erpc_session_open(struct erpc_port *port, struct wire_erpc_params *params,
+int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
 		      struct erpc_session **session)
 {
 	struct erpc_session *s = calloc(1, sizeof(*s));
@@ -50,15 +50,15 @@ int erpc_session_open(struct erpc_port *port, struct wire_erpc_params *params,
 
 	if (!s)
 		return -FI_ENOMEM;
-	ret = erpc_port_take_num(port, &s->num, &s->credits_max, &s->token);
+	ret = erpc_ep_alloc_num(ep, &s->num, &s->credits_max, &s->token);
 	if (ret) {
 		free(s);
 		return ret;
 	}
 	s->promised = s->credits_max;
-	s->mtu = port->dg->mtu;
-	s->port = port;
-	s->conn.up = port->up;
+	s->mtu = ep->dg->mtu;
+	s->ep = ep;
+	s->conn.up = ep->up;
 	s->conn.chan.ops = &erpc_chan_ops;
 	s->tag = (uint16_t)s->token;
 	s->free_mask = ERPC_FREE_ALL;
@@ -95,10 +95,10 @@ static void erpc_session_slots(struct erpc_session *s, uint64_t peer_token)
 /** Packets of one GET that may be on their way to us: no more than there is room for, should we not look. */
 static uint32_t erpc_session_window(const struct erpc_session *s)
 {
-	uint32_t room = s->port->dg->rx_room / ERPC_GET_SLOTS / (s->payload + DEV_DGRAM_ROOM);
+	uint32_t room = s->ep->dg->rx_room / ERPC_GET_SLOTS / (s->payload + DEV_DGRAM_ROOM);
 	uint32_t window = ERPC_FLYING_MAX / s->payload;
 
-	if (s->port->dg->rx_room && room < window)
+	if (s->ep->dg->rx_room && room < window)
 		window = room;
 	return window ? window : 1;
 }
@@ -114,7 +114,7 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.resp_lim = ERPC_EAGER_MAX;
 	s->conn.chan.resp_sure = ERPC_EAGER_MAX;
 	s->conn.chan.get_min = ERPC_GET_MIN;
-	s->conn.chan.taken = &s->taken;
+	s->conn.chan.taken = &s->posted_pos;
 	s->grant_left = ERPC_GRANT;
 	s->get_window = erpc_session_window(s);
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
@@ -153,8 +153,8 @@ static void erpc_session_timeout(struct erpc_session *s)
 {
 	uint64_t first_ns = ERPC_RTO_FIRST, min_ns = ERPC_RTO_MIN;
 
-	if (s->port->paces)
-		min_ns = ERPC_RTO_MIN_HIGH * s->port->timely_cfg.t_high_ns;
+	if (s->ep->paces)
+		min_ns = ERPC_RTO_MIN_HIGH * s->ep->timely_cfg.t_high_ns;
 	if (min_ns > ERPC_RTO_MAX)
 		min_ns = ERPC_RTO_MAX;
 	if (first_ns < min_ns)
@@ -165,7 +165,7 @@ static void erpc_session_timeout(struct erpc_session *s)
 int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *peer,
 			 struct dev_dgram_ah *ah)
 {
-	struct erpc_port *port = s->port;
+	struct erpc_ep *ep = s->ep;
 	uint32_t mtu = peer->mtu < s->mtu ? peer->mtu : s->mtu;
 	int ret;
 
@@ -174,9 +174,10 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *
 	if (ret)
 		return ret;
 	s->payload = mtu - WIRE_ERPC_HDR_LEN;
-	s->shared = s->payload < ERPC_BATCH_MAX ? s->payload : ERPC_BATCH_MAX;
-	s->crowded = s->payload * ERPC_BATCH_PKTS < ERPC_BATCH_LONG ? s->payload * ERPC_BATCH_PKTS
-								    : ERPC_BATCH_LONG;
+	s->batch_max = s->payload < ERPC_BATCH_MAX ? s->payload : ERPC_BATCH_MAX;
+	s->batch_long_max = s->payload * ERPC_BATCH_PKTS < ERPC_BATCH_LONG
+				    ? s->payload * ERPC_BATCH_PKTS
+				    : ERPC_BATCH_LONG;
 	s->peer_num = peer->session;
 	s->peer_tag = (uint16_t)peer->token;
 	if (peer->credits < s->credits_max)
@@ -185,17 +186,17 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *
 	erpc_session_slots(s, peer->token);
 	erpc_session_limits(s);
 	erpc_session_timeout(s);
-	erpc_timely_init(&s->timely, &port->timely_cfg, port->now_ns);
+	erpc_timely_init(&s->timely, &ep->timely_cfg, ep->now_ns);
 	s->listed = true;
-	__atomic_store_n(&port->sessions[s->num], s, __ATOMIC_RELEASE);
+	__atomic_store_n(&ep->sessions[s->num], s, __ATOMIC_RELEASE);
 	return 0;
 }
 
 void erpc_session_attach(struct erpc_session *s)
 {
 	s->attached = true;
-	if (s->port->err)
-		erpc_session_fail(s, s->port->err, NULL);
+	if (s->ep->err)
+		erpc_session_fail(s, s->ep->err, NULL);
 }
 
 /* ---- what it has to do ---- */
@@ -203,17 +204,17 @@ void erpc_session_attach(struct erpc_session *s)
 void erpc_session_mark_cold(struct erpc_session *s)
 {
 	if (!s->err)
-		util_list_push_back(&s->port->dirty, &s->dirty_link);
+		util_list_push_back(&s->ep->dirty, &s->dirty_link);
 }
 
 void erpc_session_flush(struct erpc_session *s)
 {
 	if (s->err)
 		return;
-	if (erpc_answer_has_some(s))
-		erpc_answer_flush(s);
+	if (erpc_respond_has_some(s))
+		erpc_respond_flush(s);
 	erpc_send_leave(s);
-	if (!util_list_is_empty(&s->fetches))
+	if (!util_list_is_empty(&s->gets_pending))
 		erpc_get_flush(s);
 	erpc_kick(s);
 }
@@ -240,7 +241,7 @@ uint64_t erpc_session_linger_ns(const struct erpc_session *s)
 
 static bool erpc_session_lingers(const struct erpc_session *s)
 {
-	return s->answered_ns && s->port->now_ns - s->answered_ns < erpc_session_linger_ns(s);
+	return s->last_resp_ns && s->ep->now_ns - s->last_resp_ns < erpc_session_linger_ns(s);
 }
 
 bool erpc_session_is_busy(const struct erpc_session *s)
@@ -248,7 +249,7 @@ bool erpc_session_is_busy(const struct erpc_session *s)
 	if (s->err)
 		return false;
 	return s->open || s->free_mask != ERPC_FREE_ALL || s->due_mask || s->piggyback_mask ||
-	       s->alone_mask || !util_list_is_empty(&s->replies) || erpc_session_has_unsent(s) ||
+	       s->empty_mask || !util_list_is_empty(&s->replies) || erpc_session_has_unsent(s) ||
 	       erpc_session_lingers(s);
 }
 
@@ -264,23 +265,23 @@ void erpc_session_fail(struct erpc_session *s, int err, const char *why)
 		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
 	util_list_remove(&s->dirty_link);
 	if (util_list_is_empty(&s->fail_link))
-		util_list_push_back(&s->port->failing, &s->fail_link);
+		util_list_push_back(&s->ep->failing, &s->fail_link);
 }
 
-/** Nothing of it is in any list of the port's, or on its way to the device. */
+/** Nothing of it is in any list of the endpoint's, or on its way to the device. */
 static void erpc_session_leave_lists(struct erpc_session *s)
 {
 	erpc_direct_forget(s);
 	util_list_remove(&s->dirty_link);
-	erpc_wheel_remove(&s->port->timers, &s->timer);
+	erpc_wheel_remove(&s->ep->timers, &s->timer);
 	util_list_remove(&s->fresh_link);
 	util_list_remove(&s->wait_link);
 	util_list_remove(&s->piggyback_link);
 	util_list_remove(&s->fail_link);
-	if (s->port->paces)
-		erpc_wheel_remove(&s->port->wheel, &s->pace);
+	if (s->ep->paces)
+		erpc_wheel_remove(&s->ep->wheel, &s->pace);
 	if (s->ah)
-		erpc_out_forget_peer(&s->port->out, s->ah);
+		erpc_out_forget_peer(&s->ep->out, s->ah);
 }
 
 void erpc_session_end(struct erpc_session *s)
@@ -299,7 +300,7 @@ static void erpc_session_forget_calls(struct erpc_session *s)
 
 static void erpc_session_drop_bufs(struct erpc_session *s)
 {
-	struct erpc_bufs *bufs = &s->port->bufs;
+	struct erpc_bufs *bufs = &s->ep->bufs;
 	struct util_list *first;
 	uint32_t slot;
 
@@ -327,7 +328,7 @@ void erpc_session_stop(struct erpc_session *s)
 	if (!s->err)
 		s->err = -FI_ESHUTDOWN;
 	if (s->listed)
-		__atomic_store_n(&s->port->sessions[s->num], NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->ep->sessions[s->num], NULL, __ATOMIC_RELEASE);
 	s->listed = false;
 	erpc_session_leave_lists(s);
 	erpc_session_forget_calls(s);
@@ -337,22 +338,22 @@ void erpc_session_stop(struct erpc_session *s)
 /** The device may still read an address: it is forgotten when it is done. */
 static bool erpc_session_is_read(const struct erpc_session *s)
 {
-	const struct dev_dgram *dg = s->port->dg;
+	const struct dev_dgram *dg = s->ep->dg;
 
 	return s->ah && s->attached && !dg->copies_ah && dg->tx_done != dg->tx_posted &&
-	       !s->port->err;
+	       !s->ep->err;
 }
 
 static void erpc_session_free(struct erpc_session *s)
 {
 	if (s->ah)
-		s->port->dg->ops->forget(s->port->dg, s->ah);
+		s->ep->dg->ops->forget(s->ep->dg, s->ah);
 	free(s);
 }
 
 void erpc_session_close(struct erpc_session *s)
 {
-	struct erpc_port *port = s->port;
+	struct erpc_ep *ep = s->ep;
 	struct util_list *first;
 
 	erpc_session_stop(s);
@@ -363,23 +364,23 @@ void erpc_session_close(struct erpc_session *s)
 		erpc_body_put(body);
 	}
 	util_idmap_fini(&s->calls);
-	erpc_port_give_num(port, s->num, s->promised);
+	erpc_ep_free_num(ep, s->num, s->promised);
 	if (!erpc_session_is_read(s)) {
 		erpc_session_free(s);
 		return;
 	}
-	s->last_tx = port->dg->tx_posted - 1;
-	util_list_push_back(&port->leaving, &s->fail_link);
+	s->last_tx = ep->dg->tx_posted - 1;
+	util_list_push_back(&ep->zombies, &s->fail_link);
 }
 
-void erpc_session_reap(struct erpc_port *port, bool all)
+void erpc_session_reap(struct erpc_ep *ep, bool all)
 {
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &port->leaving) {
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->zombies) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(it, struct erpc_session, fail_link);
 
-		if (!all && !dev_dgram_is_done(port->dg, s->last_tx))
+		if (!all && !dev_dgram_is_done(ep->dg, s->last_tx))
 			continue;
 		util_list_remove(it);
 		erpc_session_free(s);

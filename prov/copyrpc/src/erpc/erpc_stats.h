@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What has a datagram port seen?
+ * What has a datagram endpoint seen?
  *
  * One counter for each reason to refuse a packet, in the order of the checks
  * (docs/datagram-protocol.md, section 7), and for what losses cost. A packet that is counted as
@@ -32,8 +32,8 @@ struct erpc_stats {
 	uint64_t no_slot;       /* something was refused for want of a slot */
 	uint64_t paced;         /* a session had to wait for its rate */
 	uint64_t batches;       /* ordered requests begun */
-	uint64_t rides;  /* of them, those whose answer a batch of the peer's brought along */
-	uint64_t frames; /* messages and calls in batches */
+	uint64_t piggybacks; /* of them, those whose answer a batch of the peer's brought along */
+	uint64_t frames;     /* messages and calls in batches */
 };
 
 #endif

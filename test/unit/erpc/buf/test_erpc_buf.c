@@ -97,7 +97,7 @@ Test(erpc_buf, none_reaches_into_another, .init = setup, .fini = teardown)
 		cr_assert_not_null(buf);
 		cr_assert_geq(buf->cap, lens[i % LENS]);
 		cr_assert_eq(buf->len, 0);
-		cr_assert_not(buf->sent || buf->again);
+		cr_assert_not(buf->sent || buf->resent);
 		cr_assert_eq((uintptr_t)buf->data % 64, 0);
 		cr_assert_eq(buf->hdr + WIRE_ERPC_HDR_LEN, buf->data);
 		memset(buf->hdr, (int)(i & 0xFF), WIRE_ERPC_HDR_LEN);

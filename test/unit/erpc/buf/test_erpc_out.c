@@ -235,7 +235,7 @@ Test(erpc_out, a_buffer_knows_its_last_datagram_and_asks_for_a_report_when_sent_
 		cr_expect_eq(!!(out.pkt[1].flags & DEV_DGRAM_REPORT), i);
 		cr_assert_eq(erpc_out_flush(&out), 0);
 		cr_expect_eq(buf->last_tx, dg.tx_posted - 1);
-		buf->again = true;
+		buf->resent = true;
 	}
 	erpc_out_put(&out, &peers[0], &h, NULL, 0, NULL, NULL, NULL);
 	cr_expect_not(out.pkt[0].flags & DEV_DGRAM_REPORT);

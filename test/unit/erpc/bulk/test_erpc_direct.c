@@ -36,7 +36,7 @@ static void open_pair(unsigned pieces)
 	counting = fake_net_ops;
 	counting.poll_into = count_into;
 	counting.put_back = count_back;
-	p.end[0].port->dg->ops = &counting;
+	p.end[0].ep->dg->ops = &counting;
 	p.end[0].get_pieces = pieces;
 }
 
@@ -45,11 +45,11 @@ static void close_pair(void)
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	do
-		erpc_port_progress(p.end[0].port, p.net.now_ns);
-	while (p.end[0].port->place_skip);
-	erpc_port_progress(p.end[0].port, p.net.now_ns);
-	cr_expect_null(p.end[0].port->placing, "nothing is to come");
-	p.end[0].port->dg->ops = &fake_net_ops;
+		erpc_ep_progress(p.end[0].ep, p.net.now_ns);
+	while (p.end[0].ep->direct_skip);
+	erpc_ep_progress(p.end[0].ep, p.net.now_ns);
+	cr_expect_null(p.end[0].ep->direct_session, "nothing is to come");
+	p.end[0].ep->dg->ops = &fake_net_ops;
 	erpc_pair_fini(&p);
 }
 
@@ -69,7 +69,7 @@ Test(erpc_direct, all_parts_of_gets_are_placed_where_nothing_else_comes)
 	get_some();
 	erpc_pair_settle(&p);
 	cr_expect_eq(back, 0);
-	cr_expect_eq(into, p.end[1].port->stats.tx_pkts, "two gets at a time, and none was copied");
+	cr_expect_eq(into, p.end[1].ep->stats.tx_pkts, "two gets at a time, and none was copied");
 	close_pair();
 }
 
@@ -99,7 +99,7 @@ Test(erpc_direct, losses_and_disorder_are_made_good)
 	get_some();
 	p.net.faults = (struct fake_faults){ 0 };
 	cr_expect_gt(into, 0);
-	cr_expect_gt(p.end[0].port->stats.losses, 0);
+	cr_expect_gt(p.end[0].ep->stats.losses, 0);
 	close_pair();
 }
 
@@ -111,21 +111,21 @@ Test(erpc_direct, bytes_that_go_to_several_pieces_are_scattered)
 	close_pair();
 }
 
-/* Who fetches from many at a time guesses wrong, and soon guesses no more. */
+/* Who gets_pending from many at a time guesses wrong, and soon guesses no more. */
 Test(erpc_direct, a_guess_that_fails_is_followed_by_polls_without)
 {
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 
 	open_pair(1);
-	port = p.end[0].port;
+	ep = p.end[0].ep;
 	cr_assert(pair_get(&p.end[0]));
-	erpc_port_progress(port, p.net.now_ns);
-	cr_assert_eq(port->placing, p.end[0].s);
+	erpc_ep_progress(ep, p.net.now_ns);
+	cr_assert_eq(ep->direct_session, p.end[0].s);
 	/* As if the answers to another request were due. */
-	while (p.end[0].s->asked_cnt)
-		p.end[0].s->asked_cnt--;
+	while (p.end[0].s->get_pkts_cnt)
+		p.end[0].s->get_pkts_cnt--;
 	erpc_direct_received(p.end[0].s, ERPC_GET_SLOT);
-	cr_expect_gt(port->place_skip, 0);
+	cr_expect_gt(ep->direct_skip, 0);
 	close_pair();
 }
 
@@ -133,12 +133,12 @@ Test(erpc_direct, a_session_that_ends_is_guessed_no_more)
 {
 	open_pair(1);
 	cr_assert(pair_get(&p.end[0]));
-	erpc_port_progress(p.end[0].port, p.net.now_ns);
-	cr_assert_not_null(p.end[0].port->placing);
+	erpc_ep_progress(p.end[0].ep, p.net.now_ns);
+	cr_assert_not_null(p.end[0].ep->direct_session);
 	p.end[0].s->err = -1;
 	erpc_session_end(p.end[0].s);
-	cr_expect_null(p.end[0].port->placing);
-	p.end[0].port->dg->ops = &fake_net_ops;
+	cr_expect_null(p.end[0].ep->direct_session);
+	p.end[0].ep->dg->ops = &fake_net_ops;
 	erpc_pair_fini(&p);
 }
 
@@ -151,6 +151,6 @@ Test(erpc_direct, what_is_late_spoils_nothing)
 	get_some();
 	p.net.faults = (struct fake_faults){ 0 };
 	cr_expect_gt(back, 0);
-	cr_expect_gt(p.end[0].port->stats.rx_stale, 0);
+	cr_expect_gt(p.end[0].ep->stats.rx_stale, 0);
 	close_pair();
 }

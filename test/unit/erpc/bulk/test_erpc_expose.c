@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Memory that was not lent to who asks stays where it is; of what is taken back while it is fetched none leaves
- * from then on, and who fetches is told.
+ * from then on, and who gets_pending is told.
  */
 #include "erpc/bulk/erpc_expose.h"
 
@@ -61,13 +61,13 @@ static void revoked_behind(unsigned cnt)
 	parts = 0;
 	for (rounds = 0; g->open; rounds++) {
 		erpc_pair_run(&p, US);
-		cr_assert_lt(rounds, 100000, "who fetches is not told");
+		cr_assert_lt(rounds, 100000, "who gets_pending is not told");
 	}
 	cr_expect_eq(parts, 0, "behind %u", cnt);
 	cr_expect_gt(refused, 0);
 	cr_expect_eq(g->get.status, -FI_EACCES);
 	cr_expect_eq(memchr(g->buf, 0xEE, 1), NULL);
-	cr_expect_eq(p.end[1].port->lent.used_cnt, 0);
+	cr_expect_eq(p.end[1].ep->exposure_pool.used_cnt, 0);
 	cr_assert(pair_get(&p.end[0]), "the session goes on");
 	erpc_pair_settle(&p);
 	cr_expect_eq(p.end[0].gets_done, 1);
@@ -88,7 +88,7 @@ static unsigned said_to(uint64_t addr, uint64_t key, uint32_t len, uint32_t ask_
 	struct wire_erpc_get ask = { .addr = addr, .key = key, .len = len };
 	struct packet pkt = forged_lie(ERPC_GET_SLOT, WIRE_ERPC_REQ);
 	unsigned said;
-	uint64_t bad = forged_pair.end[0].port->stats.rx_bad;
+	uint64_t bad = forged_pair.end[0].ep->stats.rx_bad;
 
 	memset(pkt.data, 0, 64);
 	memcpy(pkt.data, &ask, sizeof(ask));
@@ -99,7 +99,7 @@ static unsigned said_to(uint64_t addr, uint64_t key, uint32_t len, uint32_t ask_
 	cr_assert_eq(forged_left.h[0].kind, WIRE_ERPC_RESP);
 	said = forged_left.h[0].req_type;
 	cr_assert(said != WIRE_ERPC_REFUSED || !forged_left.len[0]);
-	cr_assert_eq(forged_pair.end[0].port->stats.rx_bad - bad, said == WIRE_ERPC_REFUSED);
+	cr_assert_eq(forged_pair.end[0].ep->stats.rx_bad - bad, said == WIRE_ERPC_REFUSED);
 	return said;
 }
 

@@ -42,7 +42,7 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 
 static const struct erpc_stats *stats(void)
 {
-	return &p.end[0].port->stats;
+	return &p.end[0].ep->stats;
 }
 
 /** Round trips are known. `room`: of the device, for what nobody looked at. */
@@ -192,7 +192,7 @@ Test(erpc_get, with_its_session_each_get_ends_once)
 	cr_assert_eq(p.end[0].gets_done, 0);
 	cr_assert_gt(see.came, 0);
 	erpc_session_fail(p.end[0].s, -FI_EIO, NULL);
-	erpc_port_progress(p.end[0].port, p.net.now_ns);
+	erpc_ep_progress(p.end[0].ep, p.net.now_ns);
 	cr_expect_eq(p.end[0].down, -FI_EIO);
 	cr_expect_eq(p.end[0].gets_refused, PAIR_GET_MAX);
 	for (i = 0; i < PAIR_GET_MAX; i++) {

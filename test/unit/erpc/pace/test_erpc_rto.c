@@ -25,8 +25,8 @@ Test(erpc_rto, settles_above_a_steady_round_trip, .init = setup)
 		erpc_rto_sample(&r, 400 * US);
 	cr_expect_geq(r.rto_ns, 600 * US, "answers may be a little late");
 	cr_expect_leq(r.rto_ns, 610 * US);
-	cr_expect_geq(r.look_ns, 500 * US);
-	cr_expect_leq(r.look_ns, 510 * US);
+	cr_expect_geq(r.rack_ns, 500 * US);
+	cr_expect_leq(r.rack_ns, 510 * US);
 }
 
 Test(erpc_rto, stays_above_round_trips_that_vary, .init = setup)

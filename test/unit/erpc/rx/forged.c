@@ -25,7 +25,7 @@ void forged_setup(void)
 
 void forged_teardown(void)
 {
-	cr_expect_eq(forged_pair.end[0].port->dg->rx_held, 0, "what was refused was given back");
+	cr_expect_eq(forged_pair.end[0].ep->dg->rx_held, 0, "what was refused was given back");
 	erpc_pair_fini(&forged_pair);
 }
 
@@ -56,7 +56,7 @@ struct packet forged_request(uint32_t slot)
 		       .req_num = (s->rx[slot].s.req_num + ERPC_SLOTS) % WIRE_ERPC_REQ_MAX,
 		       .msg_size = sizeof(head),
 		       .tag = s->tag },
-		.from = fake_port_of(forged_pair.end[1].port->dg)->number,
+		.from = fake_port_of(forged_pair.end[1].ep->dg)->number,
 		.len = sizeof(head),
 	};
 
@@ -80,9 +80,9 @@ void forged_deliver_bytes(uint32_t from, const uint8_t *bytes, uint32_t len)
 {
 	struct fake_net *net = &forged_pair.net;
 
-	fake_net_forge(net, from, fake_port_of(forged_pair.end[0].port->dg)->number, bytes, len, 0);
+	fake_net_forge(net, from, fake_port_of(forged_pair.end[0].ep->dg)->number, bytes, len, 0);
 	fake_net_run(net, net->now_ns);
-	erpc_port_progress(forged_pair.end[0].port, net->now_ns);
+	erpc_ep_progress(forged_pair.end[0].ep, net->now_ns);
 }
 
 void forged_deliver(const struct packet *pkt)
@@ -110,10 +110,10 @@ const uint64_t *forged_counters(const struct erpc_stats *stats)
 
 void forged_look(struct before *b)
 {
-	b->stats = forged_pair.end[0].port->stats;
+	b->stats = forged_pair.end[0].ep->stats;
 	b->s = *forged_pair.end[0].s;
 	b->answers = forged_pair.net.cnt.sent;
-	b->bufs = forged_pair.end[0].port->bufs.used_cnt;
+	b->bufs = forged_pair.end[0].ep->bufs.used_cnt;
 }
 
 /** What came too early is noted, beside everything that says how far a request is. */
@@ -132,19 +132,19 @@ bool forged_is_same(struct before *b)
 
 void forged_only_counted(struct before *b, enum reason reason, const char *what)
 {
-	const struct erpc_port *port = forged_pair.end[0].port;
+	const struct erpc_ep *ep = forged_pair.end[0].ep;
 	struct erpc_stats want = b->stats;
 
 	want.rx_pkts++;
 	(&want.rx_malformed)[reason]++;
-	cr_expect_eq(forged_counters(&port->stats)[reason], forged_counters(&b->stats)[reason] + 1,
+	cr_expect_eq(forged_counters(&ep->stats)[reason], forged_counters(&b->stats)[reason] + 1,
 		     "%s: %s", what, reasons[reason]);
-	cr_expect(!memcmp(&want, &port->stats, sizeof(want)), "%s: another counter", what);
+	cr_expect(!memcmp(&want, &ep->stats, sizeof(want)), "%s: another counter", what);
 	cr_expect(forged_is_same(b), "%s: the session has changed", what);
 	cr_expect_eq(forged_pair.net.cnt.sent, b->answers, "%s: it was answered", what);
-	cr_expect_eq(port->bufs.used_cnt, b->bufs, "%s", what);
-	cr_expect_eq(port->dg->rx_held, 0, "%s: its buffer was kept", what);
-	cr_expect_eq(port->bodies.used_cnt, 0, "%s", what);
+	cr_expect_eq(ep->bufs.used_cnt, b->bufs, "%s", what);
+	cr_expect_eq(ep->dg->rx_held, 0, "%s: its buffer was kept", what);
+	cr_expect_eq(ep->bodies.used_cnt, 0, "%s", what);
 }
 
 void forged_refused(const struct packet *pkt, enum reason reason, const char *what)
@@ -205,7 +205,7 @@ static struct erpc_session *liar;
 
 void forged_join(const struct core_upcalls *up)
 {
-	erpc_pair_join(forged_pair.end[0].port, forged_pair.end[1].port, &forged_victim, &liar);
+	erpc_pair_join(forged_pair.end[0].ep, forged_pair.end[1].ep, &forged_victim, &liar);
 	forged_victim->conn.up = up;
 }
 

@@ -12,7 +12,7 @@
 #include "erpc/erpc_stats.h"
 #include "support/erpc_pair.h"
 
-#define STRANGER   9u /* a port that nobody has */
+#define STRANGER   9u /* an endpoint that nobody has */
 #define BATCH_HEAD sizeof(struct wire_erpc_batch)
 
 extern struct erpc_pair forged_pair;

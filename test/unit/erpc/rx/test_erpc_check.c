@@ -78,7 +78,7 @@ Test(erpc_check, who_knows_everything_and_is_somebody_else, .init = forged_setup
 
 		pkt.from = STRANGER;
 		forged_refused(&pkt, BAD_SOURCE, "a stranger");
-		pkt.from = fake_port_of(forged_pair.end[0].port->dg)->number;
+		pkt.from = fake_port_of(forged_pair.end[0].ep->dg)->number;
 		forged_refused(&pkt, BAD_SOURCE, "we ourselves");
 	}
 	forged_goes_on();
@@ -91,14 +91,14 @@ Test(erpc_check, a_session_that_is_gone, .init = forged_setup, .fini = forged_te
 	struct packet pkt = forged_request(0);
 	struct erpc_stats before;
 
-	erpc_pair_join(forged_pair.end[0].port, forged_pair.end[1].port, &a, &b);
+	erpc_pair_join(forged_pair.end[0].ep, forged_pair.end[1].ep, &a, &b);
 	pkt.h.session = a->num;
 	pkt.h.tag = a->tag;
 	pkt.h.req_num = a->rx[0].s.req_num + ERPC_SLOTS;
 	erpc_session_close(a);
 	forged_refused(&pkt, NO_SESSION, "gone");
-	before = forged_pair.end[0].port->stats;
+	before = forged_pair.end[0].ep->stats;
 	erpc_session_close(b);
-	cr_expect(!memcmp(&before, &forged_pair.end[0].port->stats, sizeof(before)));
+	cr_expect(!memcmp(&before, &forged_pair.end[0].ep->stats, sizeof(before)));
 	forged_goes_on();
 }

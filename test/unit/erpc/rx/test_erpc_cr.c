@@ -17,10 +17,10 @@ static void begin_batch(void)
 	e->len_exact = PARTS * e->s->payload - 100;
 	cr_assert_eq(pair_send(e, 0), 0);
 	e->len_exact = 0;
-	erpc_port_progress(e->port, forged_pair.net.now_ns);
+	erpc_ep_progress(e->ep, forged_pair.net.now_ns);
 	forged_watch();
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
-	erpc_port_progress(forged_pair.end[1].port, forged_pair.net.now_ns);
+	erpc_ep_progress(forged_pair.end[1].ep, forged_pair.net.now_ns);
 	cr_assert_eq(forged_left.cnt, PARTS, "an answer to each");
 	cr_assert_eq(e->s->credits, e->s->credits_max - PARTS);
 	forged_watch();
@@ -52,7 +52,7 @@ Test(erpc_cr, the_only_part_of_a_request_has_none, .init = forged_setup, .fini =
 
 	forged_watch();
 	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
-	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	pkt = forged_response(0, WIRE_ERPC_CR);
 	forged_refused(&pkt, BAD, "a return");
 	pkt.h.req_type = WIRE_ERPC_GAP;
@@ -97,7 +97,7 @@ Test(erpc_cr, a_gap_has_what_is_missing_sent_again_at_once, .init = forged_setup
 	forged_refused(&pkt, BAD, "nothing was sent behind it");
 	pkt.h.pkt_num = 4;
 	forged_deliver(&pkt);
-	cr_expect_eq(s->port->stats.losses, 1);
+	cr_expect_eq(s->ep->stats.losses, 1);
 	cr_assert_gt(forged_left.cnt, 0);
 	for (i = 0; i < forged_left.cnt; i++) {
 		cr_expect_eq(forged_left.h[i].kind, WIRE_ERPC_REQ);
@@ -134,7 +134,7 @@ Test(erpc_cr, only_batches_are_kept, .init = forged_setup, .fini = forged_teardo
 
 	forged_watch();
 	cr_assert(pair_get(&forged_pair.end[0]));
-	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	pkt = forged_response(ERPC_GET_SLOT, WIRE_ERPC_CR);
 	pkt.h.req_type = WIRE_ERPC_KEPT;
 	forged_refused(&pkt, BAD, "a get");

@@ -64,18 +64,17 @@ static void join(void)
 /** It ends the victim, which has nothing of it left, and nobody else. */
 static void ends(struct packet pkt, const char *why)
 {
-	struct erpc_stats before = forged_pair.end[0].port->stats;
+	struct erpc_stats before = forged_pair.end[0].ep->stats;
 
 	pkt.h.msg_size = pkt.len;
 	forged_deliver(&pkt);
 	cr_expect_eq(forged_victim->err, -FI_EIO, "%s", why);
-	cr_expect_eq(forged_pair.end[0].port->stats.rx_bad, before.rx_bad + 1, "%s", why);
+	cr_expect_eq(forged_pair.end[0].ep->stats.rx_bad, before.rx_bad + 1, "%s", why);
 	forged_deliver(&pkt);
-	cr_expect_eq(forged_pair.end[0].port->stats.rx_bad_state, before.rx_bad_state + 1, "%s",
-		     why);
+	cr_expect_eq(forged_pair.end[0].ep->stats.rx_bad_state, before.rx_bad_state + 1, "%s", why);
 	erpc_session_stop(forged_victim);
-	cr_expect_eq(forged_pair.end[0].port->dg->rx_held, 0, "%s", why);
-	cr_expect_eq(forged_pair.end[0].port->bodies.used_cnt, 0, "%s", why);
+	cr_expect_eq(forged_pair.end[0].ep->dg->rx_held, 0, "%s", why);
+	cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 0, "%s", why);
 	forged_part();
 	join();
 }
@@ -175,7 +174,7 @@ static struct packet answer(uint32_t resp_max, uint32_t word, uint32_t len, unsi
 	cr_assert_eq(forged_victim->conn.chan.ops->call_buf(&forged_victim->conn.chan, 0x800,
 							    "what?", 5, resp_max, forged_victim, 0),
 		     0);
-	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	for (pkt = forged_lie(0, WIRE_ERPC_RESP); times; times--)
 		forged_add(&pkt, WIRE_ERPC_FRAME_REPLY, word, 0, len,
 			   wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, len));
@@ -266,7 +265,7 @@ Test(erpc_deliver, batches_are_heard_in_their_turn_and_who_waits_says_for_which,
 	cr_assert_eq(heard_cnt, 4);
 	for (slot = 0; slot < 4; slot++)
 		cr_expect_eq(heard[slot], 100 + slot);
-	cr_expect_eq(forged_pair.end[0].port->bodies.used_cnt, 0);
+	cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 0);
 	forged_part();
 	forged_pair.net.hook = NULL;
 	forged_goes_on();

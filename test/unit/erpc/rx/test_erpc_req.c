@@ -92,10 +92,10 @@ Test(erpc_req, a_request_that_changes_its_mind, .init = forged_setup)
 	do {                                                                                       \
 		forged_look(&b);                                                                   \
 		forged_deliver(&pkt);                                                              \
-		cr_expect_eq(forged_counters(&forged_pair.end[0].port->stats)[reason],             \
+		cr_expect_eq(forged_counters(&forged_pair.end[0].ep->stats)[reason],               \
 			     forged_counters(&b.stats)[reason] + 1);                               \
 		cr_expect(forged_is_same(&b));                                                     \
-		cr_expect_eq(forged_pair.end[0].port->bodies.used_cnt, 1);                         \
+		cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 1);                           \
 	} while (0)
 	pkt = first;
 	pkt.h.pkt_num = 1;
@@ -134,10 +134,10 @@ Test(erpc_req, parts_are_answered_one_by_one_and_heard_as_one, .init = forged_se
 
 	them->len_exact = 10 * us->s->payload - 100;
 	cr_assert_eq(pair_send(them, 0), 0);
-	erpc_port_progress(them->port, forged_pair.net.now_ns);
+	erpc_ep_progress(them->ep, forged_pair.net.now_ns);
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
 	forged_watch();
-	erpc_port_progress(us->port, forged_pair.net.now_ns);
+	erpc_ep_progress(us->ep, forged_pair.net.now_ns);
 	cr_expect_eq(us->heard, heard + 1);
 	cr_assert_eq(forged_left.cnt, 10);
 	for (i = 0; i < 10; i++) {

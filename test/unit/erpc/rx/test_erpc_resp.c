@@ -22,7 +22,7 @@ Test(erpc_resp, answers_that_do_not_fit_what_is_under_way, .init = forged_setup,
 	forged_watch();
 	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
 	cr_assert_eq(forged_pair.end[0].s->free_mask, ERPC_FREE_ALL & ~1u);
-	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	pkt = forged_response(0, WIRE_ERPC_RESP);
 	pkt.h.pkt_num = 1;
 	forged_refused(&pkt, BAD, "to a packet that was not sent");
@@ -47,7 +47,7 @@ Test(erpc_resp, answers_that_are_not_what_a_get_asked_for, .init = forged_setup,
 	forged_watch();
 	cr_assert(pair_get(&forged_pair.end[0]));
 	cr_assert_gt(forged_pair.end[0].gets[0].get.len, payload + 1);
-	erpc_port_progress(forged_pair.end[0].port, forged_pair.net.now_ns);
+	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	pkt = forged_response(slot, WIRE_ERPC_RESP);
 	forged_refused(&pkt, BAD, "nothing");
 	pkt.h.msg_size = (uint32_t)forged_pair.end[0].gets[0].get.len - 1;
@@ -78,11 +78,11 @@ Test(erpc_resp, an_answer_ends_its_request_once, .init = forged_setup, .fini = f
 
 	for (slot = 0; slot < 3; slot++) {
 		cr_assert_eq(pair_send(e, CORE_SEND_NOW), 0);
-		erpc_port_progress(e->port, forged_pair.net.now_ns);
+		erpc_ep_progress(e->ep, forged_pair.net.now_ns);
 	}
 	forged_watch();
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
-	erpc_port_progress(forged_pair.end[1].port, forged_pair.net.now_ns);
+	erpc_ep_progress(forged_pair.end[1].ep, forged_pair.net.now_ns);
 	cr_assert_eq(e->s->free_mask, ERPC_FREE_ALL & ~7u);
 	for (slot = 0; slot < 3; slot++) {
 		uint64_t arrived = e->arrived;
@@ -94,7 +94,7 @@ Test(erpc_resp, an_answer_ends_its_request_once, .init = forged_setup, .fini = f
 		cr_expect_eq(e->s->credits, e->s->credits_max - (2 - slot));
 		forged_refused(&pkt, STALE, "once more");
 	}
-	cr_expect_eq(e->arrived, e->s->taken);
+	cr_expect_eq(e->arrived, e->s->posted_pos);
 	forged_pair.net.hook = NULL;
 	forged_goes_on();
 }

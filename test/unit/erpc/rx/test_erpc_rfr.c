@@ -13,7 +13,7 @@ Test(erpc_rfr, parts_of_responses_that_are_not_there, .init = forged_setup, .fin
 
 	for (slot = 0; slot < ERPC_SLOTS; slot++) {
 		const struct erpc_rx *rx = &forged_pair.end[0].s->rx[slot];
-		bool had = rx->s.req_pkts && rx->said != WIRE_ERPC_REFUSED;
+		bool had = rx->s.req_pkts && rx->resp_type != WIRE_ERPC_REFUSED;
 
 		pkt = forged_request(slot);
 		pkt.h.kind = WIRE_ERPC_RFR;

@@ -16,7 +16,7 @@ static uint16_t pkt_num;
 
 static bool answers(void)
 {
-	return erpc_server_answer(&s, &pkt_num, &kind);
+	return erpc_server_repeat(&s, &pkt_num, &kind);
 }
 
 static void setup(void)

@@ -141,7 +141,7 @@ static void server_answer(const struct erpc_server *s)
 	enum wire_erpc_kind kind;
 	uint16_t pkt_num;
 
-	if (erpc_server_answer(s, &pkt_num, &kind))
+	if (erpc_server_repeat(s, &pkt_num, &kind))
 		put_part(kind, s->req_num, pkt_num, 0);
 }
 

@@ -22,8 +22,8 @@ static int try_open(const struct eng_transport_ops *ops)
 			(const struct erpc_transport *)&room.transport;
 
 		cr_expect_geq(ops->wait_fd(&room.transport), 0);
-		cr_expect_geq(transport->what->rx_cnt, 2 * ERPC_CREDITS_MAX);
-		cr_expect_leq(transport->what->rx_cnt, DEV_DGRAM_CNT_MAX);
+		cr_expect_geq(transport->cfg->rx_cnt, 2 * ERPC_CREDITS_MAX);
+		cr_expect_leq(transport->cfg->rx_cnt, DEV_DGRAM_CNT_MAX);
 		cr_expect_eq(ops->arm(&room.transport), 0, "nobody is there to wait for");
 		ops->disarm(&room.transport);
 		ops->close(&room.transport);

@@ -103,7 +103,7 @@ Test(erpc_transport, a_fault_that_nobody_understands_opens_nothing)
 	util_params.fault = NULL;
 }
 
-static uint64_t last_rx_ns(const struct whole *w)
+static uint64_t last_batch_rx_ns(const struct whole *w)
 {
 	return lane_of(w)->ops->heard(eng_conn_of(w->chan));
 }
@@ -114,16 +114,16 @@ Test(erpc_transport, two_engines_meet_talk_and_part, .timeout = 200)
 
 	whole_open(&wholes[0], &udp);
 	whole_open(&wholes[1], &udp);
-	cr_expect(util_list_is_empty(&erpc_of(&wholes[0])->ports), "nobody to hear from");
+	cr_expect(util_list_is_empty(&erpc_of(&wholes[0])->eps), "nobody to hear from");
 	wholes_connect();
 	wholes_until(&wholes[0].up);
 	wholes_until(&wholes[1].up);
-	cr_expect_not(util_list_is_empty(&erpc_of(&wholes[0])->ports));
-	cr_expect_eq(last_rx_ns(&wholes[1]), 0);
+	cr_expect_not(util_list_is_empty(&erpc_of(&wholes[0])->eps));
+	cr_expect_eq(last_batch_rx_ns(&wholes[1]), 0);
 	before_ns = util_clock_ns();
 	say_and_hear(&wholes[0], &wholes[1]);
-	cr_expect_geq(last_rx_ns(&wholes[1]), before_ns);
-	cr_expect_leq(last_rx_ns(&wholes[1]), util_clock_ns());
+	cr_expect_geq(last_batch_rx_ns(&wholes[1]), before_ns);
+	cr_expect_leq(last_batch_rx_ns(&wholes[1]), util_clock_ns());
 	say_and_hear(&wholes[1], &wholes[0]);
 	settle();
 	whole_close_chan(&wholes[0]);
@@ -168,7 +168,7 @@ Test(erpc_transport, what_is_due_without_a_packet_wakes_who_sleeps, .timeout = 2
 	wholes_meet(&udp, &udp);
 	s = (const struct erpc_session *)wholes[0].chan;
 	say(&wholes[0]);
-	for (i = 0; !s->port->stats.losses; i++) {
+	for (i = 0; !s->ep->stats.losses; i++) {
 		arm(&wholes[0]);
 		cr_assert(wakes(&wholes[0], LONG_MS), "sleep %u", i);
 		lane_of(&wholes[0])->ops->disarm(lane_of(&wholes[0]));
@@ -220,15 +220,15 @@ Test(erpc_transport, the_way_to_the_peer_is_told, .timeout = 200)
 	memset(&own, 0, sizeof(own));
 	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, &own, &conn), 0);
 	s = (struct erpc_session *)conn;
-	ops = s->port->dg->ops;
+	ops = s->ep->dg->ops;
 	narrow_ops = *ops;
 	narrow_ops.route_mtu = narrow;
 	transport->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
 	memcpy(&params, own.engine, sizeof(params));
-	cr_expect_eq(params.mtu, s->port->dg->mtu, "loopback is as wide as it is");
-	s->port->dg->ops = &narrow_ops;
+	cr_expect_eq(params.mtu, s->ep->dg->mtu, "loopback is as wide as it is");
+	s->ep->dg->ops = &narrow_ops;
 	transport->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
-	s->port->dg->ops = ops;
+	s->ep->dg->ops = ops;
 	memcpy(&params, own.engine, sizeof(params));
 	cr_expect_eq(params.mtu, 1300);
 	cr_expect_eq(params.session, s->num);
@@ -251,7 +251,7 @@ Test(erpc_transport, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
 	struct eng_conn *conn;
 	struct cm_params peer;
 
-	wholes_meet(&udp, &udp); /* that opens the port */
+	wholes_meet(&udp, &udp); /* that opens the endpoint */
 	transport = lane_of(&wholes[0]);
 	memset(&peer, 0, sizeof(peer));
 	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, &peer, &conn), 0);
@@ -279,8 +279,8 @@ Test(erpc_transport, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
 	peer.dev.len--;
 	cr_expect_neq(establish_with(peer, good), 0);
 	transport->ops->free(conn);
-	cr_expect_eq(((struct erpc_transport_port *)eng_transport_ep(wholes[0].eep, transport))
-			     ->port->session_cnt,
+	cr_expect_eq(((struct erpc_transport_ep *)eng_transport_ep(wholes[0].eep, transport))
+			     ->ep->session_cnt,
 		     1);
 	say_and_hear(&wholes[0], &wholes[1]);
 	settle();

@@ -72,8 +72,8 @@ Test(erpc_call, calls_of_any_length_join_a_batch_that_waits)
 			erpc_pair_run(&p, 3000);
 	}
 	erpc_pair_settle(&p);
-	cr_expect_gt(e->port->stats.frames, 2 * e->port->stats.batches, "%lu in %lu",
-		     e->port->stats.frames, e->port->stats.batches);
+	cr_expect_gt(e->ep->stats.frames, 2 * e->ep->stats.batches, "%lu in %lu",
+		     e->ep->stats.frames, e->ep->stats.batches);
 	erpc_pair_check(&p);
 	erpc_pair_fini(&p);
 }
@@ -102,12 +102,12 @@ Test(erpc_call, who_is_refused_has_given_nothing_and_who_is_answered_gets_it_bac
 		cnt = fill(e);
 		cr_assert_gt(cnt, ERPC_BATCH_SLOTS);
 		grant = e->s->grant_left;
-		taken = e->s->taken;
+		taken = e->s->posted_pos;
 		cr_expect_eq(grant, all - (uint64_t)cnt * erpc_call_cost(PAIR_ALLOW));
 		cr_expect_eq(pair_call(e, 0), -FI_EAGAIN);
 		cr_expect_eq(pair_call(e, CORE_SEND_NOW), -FI_EAGAIN);
 		cr_expect_eq(e->s->grant_left, grant);
-		cr_expect_eq(e->s->taken, taken);
+		cr_expect_eq(e->s->posted_pos, taken);
 		erpc_pair_settle(&p);
 		cr_expect_eq(e->s->grant_left, all, "round %u", i);
 	}

@@ -20,7 +20,7 @@ static void setup(void)
 	for (i = 0; i < 2; i++) {
 		erpc_pair_init(&pairs[i], 7);
 		erpc_pair_open(&pairs[i]);
-		pairs[i].end[0].port->now_ns += 12345;
+		pairs[i].end[0].ep->now_ns += 12345;
 	}
 }
 
@@ -32,9 +32,9 @@ static void teardown(void)
 		erpc_pair_fini(&pairs[i]);
 }
 
-static struct erpc_buf *request(struct erpc_port *port)
+static struct erpc_buf *request(struct erpc_ep *ep)
 {
-	struct erpc_buf *buf = erpc_buf_alloc(&port->bufs, LEN);
+	struct erpc_buf *buf = erpc_buf_alloc(&ep->bufs, LEN);
 
 	cr_assert(buf);
 	buf->len = LEN;
@@ -47,29 +47,29 @@ static void compare_slot(const struct erpc_tx *a, const struct erpc_tx *b)
 {
 	cr_expect(!memcmp(&a->c, &b->c, sizeof(a->c)));
 	cr_expect_eq(a->out.unsent, b->out.unsent);
-	cr_expect_eq(a->fetch, b->fetch);
+	cr_expect_eq(a->get_op, b->get_op);
 	cr_expect_eq(a->sent_ns, b->sent_ns);
-	cr_expect_eq(a->mark_ns, b->mark_ns);
-	cr_expect_eq(a->mark, b->mark);
+	cr_expect_eq(a->rtt_start_ns, b->rtt_start_ns);
+	cr_expect_eq(a->rtt_pkt, b->rtt_pkt);
 	cr_expect_eq(a->window, b->window);
-	cr_expect_eq(a->nth, b->nth);
+	cr_expect_eq(a->pkt_seq, b->pkt_seq);
 	cr_expect_eq(a->tries, b->tries);
 	cr_expect_eq(a->type, b->type);
-	cr_expect_eq(a->marked, b->marked);
+	cr_expect_eq(a->rtt_pending, b->rtt_pending);
 	cr_expect_eq(a->prompt, b->prompt);
-	cr_expect_eq(a->backed || a->passed || a->kept || a->early,
-		     b->backed || b->passed || b->kept || b->early);
+	cr_expect_eq(a->went_back || a->overtaken || a->kept || a->early,
+		     b->went_back || b->overtaken || b->kept || b->early);
 }
 
 static void compare(const struct erpc_session *a, const struct erpc_session *b)
 {
-	const struct erpc_out *oa = &a->port->out, *ob = &b->port->out;
+	const struct erpc_out *oa = &a->ep->out, *ob = &b->ep->out;
 
 	compare_slot(&a->tx[SLOT], &b->tx[SLOT]);
 	cr_expect_eq(a->credits, b->credits);
 	cr_expect_eq(a->free_mask, b->free_mask);
-	cr_expect_eq(a->wants_mask, b->wants_mask);
-	cr_expect_eq(a->sent_cnt, b->sent_cnt);
+	cr_expect_eq(a->send_mask, b->send_mask);
+	cr_expect_eq(a->pkts_sent, b->pkts_sent);
 	cr_expect_eq(a->watch_ns, b->watch_ns);
 	cr_expect_eq(util_list_is_empty(&a->fresh_link), util_list_is_empty(&b->fresh_link));
 	cr_assert_eq(oa->cnt, 1);
@@ -83,25 +83,25 @@ static void compare(const struct erpc_session *a, const struct erpc_session *b)
 /** The request never was. */
 static void undo(struct erpc_session *s)
 {
-	erpc_buf_free(&s->port->bufs, erpc_kick_end(s, SLOT));
-	cr_expect_eq(s->port->out.cnt, 0);
+	erpc_buf_free(&s->ep->bufs, erpc_kick_end(s, SLOT));
+	cr_expect_eq(s->ep->out.cnt, 0);
 }
 
 static void both_ways(bool running)
 {
 	struct erpc_session *s = pairs[0].end[0].s, *t = pairs[1].end[0].s;
 
-	s->port->running = running;
-	t->port->running = running;
+	s->ep->running = running;
+	t->ep->running = running;
 	cr_assert(erpc_first_may(s, LEN));
-	erpc_first_go(s, SLOT, WIRE_ERPC_BATCH, request(s->port), s->payload);
-	cr_assert(erpc_kick_begin(t, SLOT, WIRE_ERPC_BATCH, request(t->port), t->payload));
+	erpc_first_go(s, SLOT, WIRE_ERPC_BATCH, request(s->ep), s->payload);
+	cr_assert(erpc_kick_begin(t, SLOT, WIRE_ERPC_BATCH, request(t->ep), t->payload));
 	erpc_kick(t);
 	compare(s, t);
 	undo(s);
 	undo(t);
-	s->port->running = false;
-	t->port->running = false;
+	s->ep->running = false;
+	t->ep->running = false;
 }
 
 Test(erpc_first, leaves_as_any_request_does, .init = setup, .fini = teardown)
@@ -120,16 +120,16 @@ Test(erpc_first, what_has_to_wait_does_not_leave, .init = setup, .fini = teardow
 	s->credits = 0;
 	cr_expect_not(erpc_first_may(s, LEN), "no credit");
 	s->credits = credits;
-	s->wants_mask = 1;
+	s->send_mask = 1;
 	cr_expect_not(erpc_first_may(s, LEN), "others come first");
-	s->wants_mask = 0;
-	s->port->out.cnt = ERPC_BURST;
+	s->send_mask = 0;
+	s->ep->out.cnt = ERPC_BURST;
 	cr_expect_not(erpc_first_may(s, LEN), "the burst is full");
-	s->port->out.cnt = 0;
-	s->port->paces = true;
+	s->ep->out.cnt = 0;
+	s->ep->paces = true;
 	s->timely.rate = s->timely.cfg->max_rate / 2;
 	cr_expect_not(erpc_first_may(s, LEN), "paced");
 	s->timely.rate = s->timely.cfg->max_rate;
 	cr_expect(erpc_first_may(s, LEN));
-	s->port->paces = false;
+	s->ep->paces = false;
 }

@@ -46,7 +46,7 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 
 static const struct erpc_stats *stats(void)
 {
-	return &p.end[0].port->stats;
+	return &p.end[0].ep->stats;
 }
 
 /** Round trips are known. */
@@ -69,7 +69,7 @@ static void until_arrived(void)
 {
 	unsigned rounds;
 
-	for (rounds = 0; p.end[0].arrived != p.end[0].s->taken; rounds++) {
+	for (rounds = 0; p.end[0].arrived != p.end[0].s->posted_pos; rounds++) {
 		erpc_pair_run(&p, US);
 		cr_assert_lt(rounds, 1000000);
 	}
@@ -236,7 +236,7 @@ Test(erpc_kick, how_long_a_batch_waits_for_another_is_not_measured)
 	for (i = 0; i < 3; i++)
 		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
 	until_arrived();
-	cr_assert_gt(p.end[1].port->stats.gaps, 0);
+	cr_assert_gt(p.end[1].ep->stats.gaps, 0);
 	cr_expect_leq(p.end[0].s->rto.srtt_ns, before.srtt_ns + US);
 	end();
 }
@@ -257,7 +257,7 @@ Test(erpc_kick, that_a_batch_waits_is_measured)
 	for (i = 0; i < 3; i++)
 		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
 	erpc_pair_run(&p, 3 * p.net.latency_ns);
-	cr_assert_gt(p.end[1].port->stats.gaps, 0);
+	cr_assert_gt(p.end[1].ep->stats.gaps, 0);
 	cr_expect_eq(p.end[1].heard, 0);
 	cr_expect_geq(p.end[0].s->rto.srtt_ns, 2 * p.net.latency_ns);
 	cr_expect_leq(p.end[0].s->rto.srtt_ns, 2 * p.net.latency_ns + US);
@@ -346,7 +346,7 @@ Test(erpc_kick, who_goes_away_where_packets_get_lost_is_not_flooded)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_ns = p.net.now_ns + 1000ull * MS;
 	while (p.net.now_ns < until_ns) {
-		erpc_port_progress(p.end[0].port, p.net.now_ns);
+		erpc_ep_progress(p.end[0].ep, p.net.now_ns);
 		fake_net_run(&p.net, p.net.now_ns + 10 * US);
 	}
 	cr_expect_leq(plan.seen, 36, "%u", plan.seen);

@@ -36,7 +36,7 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 
 static const struct erpc_stats *stats(void)
 {
-	return &p.end[0].port->stats;
+	return &p.end[0].ep->stats;
 }
 
 /** Round trips are known. */
@@ -53,10 +53,10 @@ static void end(void)
 {
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	erpc_loss_forget_idle(p.end[0].port);
-	erpc_loss_forget_idle(p.end[1].port);
-	cr_expect_eq(p.end[0].port->timers.cnt, 0, "who waits for nothing wakes nobody");
-	cr_expect_eq(p.end[1].port->timers.cnt, 0);
+	erpc_loss_forget_idle(p.end[0].ep);
+	erpc_loss_forget_idle(p.end[1].ep);
+	cr_expect_eq(p.end[0].ep->timers.cnt, 0, "who waits for nothing wakes nobody");
+	cr_expect_eq(p.end[1].ep->timers.cnt, 0);
 	erpc_pair_fini(&p);
 }
 
@@ -103,7 +103,7 @@ Test(erpc_loss, what_is_missing_in_the_middle_is_known_by_what_comes_behind_it)
 		cr_expect_leq(long_message(WIRE_ERPC_REQ, i, i, 1), 8 * RTT_NS, "packet %u", i);
 		cr_expect_eq(stats()->losses, 1);
 		cr_expect_eq(stats()->timeouts, 0);
-		cr_expect_eq(p.end[1].port->stats.gaps, 1);
+		cr_expect_eq(p.end[1].ep->stats.gaps, 1);
 		end();
 	}
 }
@@ -185,7 +185,7 @@ Test(erpc_loss, three_that_came_before_their_turn_show_at_once_which_is_missing)
 	cr_expect_lt(p.net.now_ns - began_ns, 6 * RTT_NS, "%lu", p.net.now_ns - began_ns);
 	cr_expect_eq(stats()->losses, 1);
 	cr_expect_eq(stats()->timeouts, 0);
-	cr_expect_eq(p.end[1].port->stats.gaps, 4);
+	cr_expect_eq(p.end[1].ep->stats.gaps, 4);
 	end();
 }
 
@@ -217,7 +217,7 @@ static uint32_t while_away(uint64_t ns)
 	for (i = 0; i < 4; i++)
 		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
 	while (p.net.now_ns < until_ns) {
-		erpc_port_progress(p.end[0].port, p.net.now_ns);
+		erpc_ep_progress(p.end[0].ep, p.net.now_ns);
 		fake_net_run(&p.net, p.net.now_ns + 10 * US);
 	}
 	before = lose.seen[WIRE_ERPC_REQ] - before;
@@ -233,7 +233,7 @@ Test(erpc_loss, who_is_away_is_not_flooded)
 	first = while_away(100ull * MS);
 	cr_expect_leq(first, 4 * 11, "%u", first); /* 4, repeated after 0.2, 0.6, 1.4 ... ms */
 	cr_expect_lt(while_away(100ull * MS), first, "it has learnt");
-	cr_expect_gt(p.end[1].port->stats.rx_repeats, 0);
+	cr_expect_gt(p.end[1].ep->stats.rx_repeats, 0);
 	end();
 }
 
@@ -245,7 +245,7 @@ static void lose_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 	(void)net;
 	(void)arg;
 	if (h.kind == WIRE_ERPC_REQ && h.session == p.end[1].s->num &&
-	    pkt->to == fake_port_of(p.end[1].port->dg)->number) {
+	    pkt->to == fake_port_of(p.end[1].ep->dg)->number) {
 		lose.times++;
 		pkt->copies = 0;
 	}

@@ -64,16 +64,16 @@ static void ping_pong(uint32_t rounds)
 
 static uint64_t sum_losses(void)
 {
-	return p.end[0].port->stats.losses + p.end[1].port->stats.losses;
+	return p.end[0].ep->stats.losses + p.end[1].ep->stats.losses;
 }
 
 static void end(void)
 {
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_assert_eq(p.end[0].port->stats.rx_bad + p.end[1].port->stats.rx_bad, 0);
-	cr_assert(util_list_is_empty(&p.end[0].port->riding));
-	cr_assert(util_list_is_empty(&p.end[1].port->riding));
+	cr_assert_eq(p.end[0].ep->stats.rx_bad + p.end[1].ep->stats.rx_bad, 0);
+	cr_assert(util_list_is_empty(&p.end[0].ep->piggybacking));
+	cr_assert(util_list_is_empty(&p.end[1].ep->piggybacking));
 	erpc_pair_fini(&p);
 }
 
@@ -99,7 +99,7 @@ Test(erpc_piggyback, who_only_hears_answers_at_once)
 	for (i = 0; i < ROUNDS; i++) {
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
 		erpc_pair_run(&p, SOON_NS);
-		cr_assert_eq(p.end[0].arrived, p.end[0].s->taken);
+		cr_assert_eq(p.end[0].arrived, p.end[0].s->posted_pos);
 	}
 	cr_expect_eq(resps, ROUNDS);
 	end();
@@ -116,12 +116,12 @@ Test(erpc_piggyback, an_answer_that_nothing_takes_along_leaves_when_its_time_is_
 	hear(b);
 	cr_assert_neq(b->s->piggyback_mask, 0);
 	cr_assert(erpc_session_is_busy(b->s), "it is owed");
-	cr_assert_leq(erpc_port_due_ns(b->port), ERPC_PIGGYBACK_NS, "who sleeps wakes for it");
+	cr_assert_leq(erpc_ep_due_ns(b->ep), ERPC_PIGGYBACK_NS, "who sleeps wakes for it");
 	erpc_pair_run(&p, ERPC_PIGGYBACK_NS);
 	erpc_pair_run(&p, SOON_NS);
-	cr_assert_eq(b->s->piggyback_mask | b->s->alone_mask, 0);
+	cr_assert_eq(b->s->piggyback_mask | b->s->empty_mask, 0);
 	cr_assert_eq(resps, 1);
-	cr_assert_eq(a->arrived, a->s->taken);
+	cr_assert_eq(a->arrived, a->s->posted_pos);
 	cr_expect_eq(sum_losses(), 0);
 	end();
 }
@@ -137,7 +137,7 @@ Test(erpc_piggyback, few_wait_when_one_side_falls_silent)
 		hear(&p.end[1]);
 		cr_assert_leq(__builtin_popcount(p.end[1].s->piggyback_mask), ERPC_PIGGYBACK_MAX);
 	}
-	cr_assert_lt(p.end[1].s->talk, 0);
+	cr_assert_lt(p.end[1].s->quick_replies, 0);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, SOON_NS);
@@ -154,10 +154,10 @@ static uint32_t count_waits(uint32_t rounds)
 	ping_pong(8);
 	for (i = 0; i < 100; i++) {
 		ping_pong(rounds);
-		erpc_port_progress(p.end[1].port, p.net.now_ns);
+		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
 		fake_net_run(&p.net, p.net.now_ns + 6000);
-		erpc_port_progress(p.end[1].port, p.net.now_ns);
-		waited += p.end[1].arrived != p.end[1].s->taken;
+		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
+		waited += p.end[1].arrived != p.end[1].s->posted_pos;
 		fake_net_run(&p.net, p.net.now_ns + 1000000);
 	}
 	end();
@@ -183,7 +183,7 @@ Test(erpc_piggyback, who_closes_lets_answers_go)
 	resps = 0;
 	b->s->conn.chan.ops->flush(&b->s->conn.chan);
 	cr_assert_eq(resps, 1);
-	cr_assert_eq(b->s->piggyback_mask | b->s->alone_mask, 0);
+	cr_assert_eq(b->s->piggyback_mask | b->s->empty_mask, 0);
 	end();
 }
 
@@ -216,7 +216,7 @@ Test(erpc_piggyback, numbers_wrap)
 		s->seq = s->seq_done = s->ack = s->order.next = UINT32_MAX - 39;
 	}
 	ping_pong(80);
-	cr_assert_gt(p.end[0].port->stats.rides, 60);
+	cr_assert_gt(p.end[0].ep->stats.piggybacks, 60);
 	end();
 }
 
@@ -248,7 +248,7 @@ Test(erpc_piggyback, what_was_over_before_is_no_news)
 	erpc_pair_settle(&p);
 	forge(p.end[0].s->seq_done - 5);
 	cr_assert_eq(p.end[0].down, 0);
-	cr_assert_eq(p.end[0].port->stats.rx_bad, 0);
+	cr_assert_eq(p.end[0].ep->stats.rx_bad, 0);
 	erpc_pair_fini(&p);
 }
 
@@ -258,7 +258,7 @@ Test(erpc_piggyback, what_was_not_sent_has_not_arrived)
 	ping_pong(8);
 	erpc_pair_settle(&p);
 	forge(p.end[0].s->seq + 1);
-	cr_assert_eq(p.end[0].port->stats.rx_bad, 1);
+	cr_assert_eq(p.end[0].ep->stats.rx_bad, 1);
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
 
@@ -269,7 +269,7 @@ Test(erpc_piggyback, what_was_not_sent_has_not_arrived)
 	p.end[0].s->credits = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	forge(p.end[0].s->seq);
-	cr_assert_eq(p.end[0].port->stats.rx_bad, 1);
+	cr_assert_eq(p.end[0].ep->stats.rx_bad, 1);
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
 }
@@ -293,7 +293,7 @@ Test(erpc_piggyback, without_credits_for_a_batch_no_answer_waits_for_one)
 	ping_pong(8);
 	erpc_pair_settle(&p);
 	s = p.end[1].s;
-	s->talk = ERPC_PIGGYBACK_TRUST;
+	s->quick_replies = ERPC_PIGGYBACK_TRUST;
 	taken = leave_credits(s, s->credits_max / 2);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
@@ -301,10 +301,10 @@ Test(erpc_piggyback, without_credits_for_a_batch_no_answer_waits_for_one)
 	cr_expect_eq(s->piggyback_mask, 0);
 	erpc_pair_run(&p, SOON_NS);
 	cr_expect_eq(resps, 1);
-	cr_expect_eq(p.end[0].arrived, p.end[0].s->taken);
+	cr_expect_eq(p.end[0].arrived, p.end[0].s->posted_pos);
 
 	/* One more, and it would have waited. */
-	s->talk = ERPC_PIGGYBACK_TRUST;
+	s->quick_replies = ERPC_PIGGYBACK_TRUST;
 	s->credits++;
 	taken--;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
@@ -341,7 +341,7 @@ Test(erpc_piggyback, answers_with_bytes_are_passed_by_a_batch_that_is_8_further)
 	first = a->s->seq;
 	for (i = 0; i < ERPC_BATCH_SLOTS; i++) {
 		cr_assert_eq(pair_call(a, 0), 0);
-		erpc_port_progress(a->port, p.net.now_ns);
+		erpc_ep_progress(a->ep, p.net.now_ns);
 	}
 	erpc_pair_settle(&p);
 	cr_assert_eq(a->answered, ERPC_BATCH_SLOTS);

@@ -38,9 +38,9 @@ static void answers_arrive(uint64_t seed, uint32_t mtu)
 	}
 	erpc_pair_settle(&p);
 	cr_expect_gt(asks->answered, 500);
-	cr_expect_eq(gives->s->owed_len, 0);
-	cr_expect_eq(gives->s->calls_owed, 0);
-	cr_expect_eq(gives->s->held_len, 0, "all bytes of calls were given back");
+	cr_expect_eq(gives->s->resp_reserved, 0);
+	cr_expect_eq(gives->s->calls_pending, 0);
+	cr_expect_eq(gives->s->retained_len, 0, "all bytes of calls were given back");
 	close_pair();
 }
 
@@ -72,8 +72,8 @@ Test(erpc_reply, one_beyond_its_allowance_is_refused_and_nothing_is_done)
 	owed = one_call();
 	cr_expect_eq(chan->ops->answer(chan, owed.ref, owed.retain, buf, sizeof(buf), 0),
 		     -FI_EMSGSIZE);
-	cr_expect_eq(p.end[1].s->calls_owed, 1);
-	cr_expect_gt(p.end[1].s->held_len, 0, "its bytes are still held");
+	cr_expect_eq(p.end[1].s->calls_pending, 1);
+	cr_expect_gt(p.end[1].s->retained_len, 0, "its bytes are still held");
 	erpc_pair_settle(&p);
 	cr_expect_eq(p.end[0].answered, 1, "with another one");
 	close_pair();
@@ -89,7 +89,7 @@ Test(erpc_reply, after_the_end_it_is_taken_and_only_the_bytes_go)
 	owed = one_call();
 	erpc_session_fail(p.end[1].s, -FI_EIO, NULL);
 	cr_expect_eq(chan->ops->answer(chan, owed.ref, owed.retain, NULL, 0, 0), 0);
-	cr_expect_eq(p.end[1].s->held_len, 0);
+	cr_expect_eq(p.end[1].s->retained_len, 0);
 	cr_expect(util_list_is_empty(&p.end[1].s->replies));
 	erpc_pair_fini(&p);
 }

@@ -25,7 +25,7 @@ Test(erpc_send, messages_of_any_length_join_a_batch_that_waits)
 			erpc_pair_run(&p, 3000);
 	}
 	erpc_pair_settle(&p);
-	cr_expect_gt(e->port->stats.frames, 3 * e->port->stats.batches, "they shared batches");
+	cr_expect_gt(e->ep->stats.frames, 3 * e->ep->stats.batches, "they shared batches");
 	erpc_pair_check(&p);
 	erpc_pair_fini(&p);
 }
@@ -57,13 +57,13 @@ Test(erpc_send, batches_behind_others_are_of_several_packets)
 static void burst(unsigned cnt, uint64_t *at_once, uint64_t *in_all)
 {
 	struct pair_end *e = &p.end[0];
-	uint64_t before = e->port->stats.batches;
+	uint64_t before = e->ep->stats.batches;
 
 	while (cnt--)
 		cr_assert_eq(pair_send(e, 0), 0);
-	*at_once = e->port->stats.batches - before;
+	*at_once = e->ep->stats.batches - before;
 	erpc_pair_settle(&p);
-	*in_all = e->port->stats.batches - before;
+	*in_all = e->ep->stats.batches - before;
 }
 
 static void expect_burst(unsigned cnt, uint64_t at_once, uint64_t in_all)
@@ -110,10 +110,10 @@ Test(erpc_send, who_makes_progress_between_messages_sends_no_bursts)
 	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 6));
 	erpc_pair_open(&p);
 	for (i = 0; i < 20; i++) {
-		batches = e->port->stats.batches;
+		batches = e->ep->stats.batches;
 		cr_assert_eq(pair_send(e, 0), 0);
-		cr_expect_eq(e->port->stats.batches, batches + 1, "round %u", i);
-		erpc_port_progress(e->port, p.net.now_ns);
+		cr_expect_eq(e->ep->stats.batches, batches + 1, "round %u", i);
+		erpc_ep_progress(e->ep, p.net.now_ns);
 		cr_assert_eq(pair_send(e, 0), 0);
 		erpc_pair_settle(&p);
 	}
@@ -132,7 +132,7 @@ static bool fill_up(struct pair_end *e)
 		if (!ret)
 			continue;
 		cr_assert_eq(ret, -FI_EAGAIN);
-		cr_assert(!erpc_port_is_quiet(e->port) || erpc_port_due_ns(e->port) != UINT64_MAX,
+		cr_assert(!erpc_ep_is_quiet(e->ep) || erpc_ep_due_ns(e->ep) != UINT64_MAX,
 			  "nothing wakes who waits for room");
 		return true;
 	}
@@ -191,15 +191,15 @@ Test(erpc_send, who_finds_no_memory_stays_awake)
 
 	erpc_pair_init(&p, 8);
 	erpc_pair_open(&p);
-	bufs = &e->port->bufs;
+	bufs = &e->ep->bufs;
 	e->len_exact = 1000;
 	cr_assert_eq(pair_send(e, 0), 0);
 	erpc_pair_settle(&p);
-	cr_expect(erpc_port_is_quiet(e->port));
+	cr_expect(erpc_ep_is_quiet(e->ep));
 	bufs->dev_ops = &none;
 	util_list_move(&bufs->cls[1].free, &free);
 	cr_expect_eq(pair_send(e, 0), -FI_EAGAIN);
-	cr_expect_not(erpc_port_is_quiet(e->port));
+	cr_expect_not(erpc_ep_is_quiet(e->ep));
 	util_list_move(&free, &bufs->cls[1].free);
 	bufs->dev_ops = NULL;
 	cr_expect_eq(pair_send(e, 0), 0);

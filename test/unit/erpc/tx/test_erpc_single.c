@@ -14,9 +14,9 @@ static struct erpc_pair pairs[2];
 static struct erpc_session *lone, *any; /* the same end of both pairs */
 
 /* The first buffer of all is asked of the heap, and not by who leaves alone. */
-static void have_buffers(struct erpc_port *port)
+static void have_buffers(struct erpc_ep *ep)
 {
-	erpc_buf_free(&port->bufs, erpc_buf_alloc(&port->bufs, 1));
+	erpc_buf_free(&ep->bufs, erpc_buf_alloc(&ep->bufs, 1));
 }
 
 static void open_pairs(unsigned end)
@@ -29,8 +29,8 @@ static void open_pairs(unsigned end)
 		pairs[i].end[0].len_exact = LEN;
 		pairs[i].end[1].late_chance = 100;
 		pairs[i].end[1].held_chance = 100;
-		have_buffers(pairs[i].end[0].port);
-		have_buffers(pairs[i].end[1].port);
+		have_buffers(pairs[i].end[0].ep);
+		have_buffers(pairs[i].end[1].ep);
 	}
 	lone = pairs[0].end[end].s;
 	any = pairs[1].end[end].s;
@@ -62,7 +62,7 @@ static void compare_bytes(const struct erpc_buf *a, const struct erpc_buf *b)
 	cr_assert(a && b);
 	cr_assert_eq(a->len, b->len);
 	cr_expect(!memcmp(a->hdr, b->hdr, WIRE_ERPC_HDR_LEN + a->len), "the packet is the same");
-	cr_expect_eq(a->asks, b->asks);
+	cr_expect_eq(a->has_calls, b->has_calls);
 	cr_expect_eq(a->sent, b->sent);
 }
 
@@ -75,18 +75,18 @@ static void compare_sending(void)
 	cr_expect_eq(a->seq, b->seq);
 	cr_expect_eq(a->prompt, b->prompt);
 	cr_expect_eq(lone->open, any->open);
-	cr_expect_eq(lone->room_end - lone->fill, any->room_end - any->fill);
+	cr_expect_eq(lone->fill_end - lone->fill, any->fill_end - any->fill);
 	cr_expect_eq(lone->seq, any->seq);
-	cr_expect_eq(lone->left, any->left);
-	cr_expect_eq(lone->taken, any->taken);
-	cr_expect_eq(lone->ends[0], any->ends[0]);
-	cr_expect_eq(lone->lone, any->lone);
+	cr_expect_eq(lone->sent_pos, any->sent_pos);
+	cr_expect_eq(lone->posted_pos, any->posted_pos);
+	cr_expect_eq(lone->batch_ends[0], any->batch_ends[0]);
+	cr_expect_eq(lone->after_single, any->after_single);
 	cr_expect_eq(lone->bursts, any->bursts);
 	cr_expect_eq(lone->grant_left, any->grant_left);
 	cr_expect_eq(lone->credits, any->credits);
-	cr_expect_eq(lone->port->stats.frames, any->port->stats.frames);
-	cr_expect_eq(lone->port->stats.batches, any->port->stats.batches);
-	cr_expect_eq(lone->port->out.cnt, any->port->out.cnt);
+	cr_expect_eq(lone->ep->stats.frames, any->ep->stats.frames);
+	cr_expect_eq(lone->ep->stats.batches, any->ep->stats.batches);
+	cr_expect_eq(lone->ep->out.cnt, any->ep->out.cnt);
 }
 
 /* What the first message or call of a pair says (erpc_pair.c). */
@@ -134,8 +134,8 @@ Test(erpc_single, a_message_leaves_as_in_a_batch, .init = setup, .fini = teardow
 
 	cr_assert_eq(a->ops->send_buf(a, core_packed(frame.op, 0), 0, 0, first_bytes(), LEN), 1);
 	cr_assert_eq(b->ops->send(b, &frame, 0), 0);
-	a->awaited = lone->taken;
-	b->awaited = any->taken;
+	a->awaited = lone->posted_pos;
+	b->awaited = any->posted_pos;
 	both_said(false);
 }
 
@@ -173,15 +173,15 @@ Test(erpc_single, an_answer_leaves_as_among_others, .init = setup_server, .fini 
 	any->conn.chan.ops->release(&any->conn.chan, owed.retain);
 	compare_bytes(a->resp, b->resp);
 	cr_expect(!memcmp(&a->s, &b->s, sizeof(a->s)));
-	cr_expect_eq(a->said, b->said);
-	cr_expect_eq(lone->wait_mask | lone->due_mask | lone->held_mask, 0);
-	cr_expect_eq(any->wait_mask | any->due_mask | any->held_mask, 0);
+	cr_expect_eq(a->resp_type, b->resp_type);
+	cr_expect_eq(lone->wait_mask | lone->due_mask | lone->release_mask, 0);
+	cr_expect_eq(any->wait_mask | any->due_mask | any->release_mask, 0);
 	cr_expect(util_list_is_empty(&lone->wait_link));
 	cr_expect(util_list_is_empty(&lone->dirty_link), "nothing is left to be done");
-	cr_expect_eq(lone->calls_owed, any->calls_owed);
-	cr_expect_eq(lone->owed_len, any->owed_len);
-	cr_expect_eq(lone->held_len, any->held_len);
-	cr_expect_eq(lone->answered_ns, any->answered_ns);
+	cr_expect_eq(lone->calls_pending, any->calls_pending);
+	cr_expect_eq(lone->resp_reserved, any->resp_reserved);
+	cr_expect_eq(lone->retained_len, any->retained_len);
+	cr_expect_eq(lone->last_resp_ns, any->last_resp_ns);
 }
 
 Test(erpc_single, what_has_company_or_must_wait_does_not, .init = setup, .fini = teardown)
@@ -192,9 +192,9 @@ Test(erpc_single, what_has_company_or_must_wait_does_not, .init = setup, .fini =
 	cr_expect(erpc_single_may(s, 2 * LEN, LEN, 0));
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, CORE_SEND_MORE), "more follows");
 	cr_expect_not(erpc_single_may(s, 2 * LEN, UTIL_COPY_SHORT + 1, 0), "it is long");
-	s->port->running = true;
+	s->ep->running = true;
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "progress lets it go");
-	s->port->running = false;
+	s->ep->running = false;
 	s->credits = 0;
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "no credit");
 	s->credits = credits;

@@ -121,7 +121,7 @@ struct erpc_buf *erpc_buf_grow(struct erpc_bufs *b, struct erpc_buf *buf, uint32
 		return NULL;
 	memcpy(larger->data, buf->data, buf->len);
 	larger->len = buf->len;
-	larger->asks = buf->asks;
+	larger->has_calls = buf->has_calls;
 	erpc_buf_free(b, buf);
 	return larger;
 }

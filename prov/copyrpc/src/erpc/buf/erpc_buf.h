@@ -3,14 +3,14 @@
  * Where are messages put together, and who has the memory that the device reads?
  *
  * A message buffer is a header, then the bytes: its first packet leaves with one read. The headers
- * of its other packets are in the port's ring of headers (erpc_out.h), so the bytes are contiguous.
+ * of its other packets are in the endpoint's ring of headers (erpc_out.h), so the bytes are contiguous.
  * Four sizes, from pools that grow on demand and are registered where the device needs that: a
  * session that has nothing to say owns none.
  *
  * What is given back waits for the device, where that does not copy: until tx_done has passed (dgram.h).
  * Those that were sent again ask for a report; the others come back with the reports there are.
  *
- * Owner: the port. Shown by test/unit/erpc/buf/test_erpc_buf.c.
+ * Owner: the ep. Shown by test/unit/erpc/buf/test_erpc_buf.c.
  */
 #ifndef ERPC_BUF_H
 #define ERPC_BUF_H
@@ -38,8 +38,8 @@ struct erpc_buf {
 	uint32_t last_tx; /* of the last datagram from it that left; of none: one that is done */
 	uint8_t cls;
 	bool sent;
-	bool again;     /* it was sent more than once */
-	bool asks;      /* a batch with calls: its answer may wait */
+	bool resent;    /* it was sent more than once */
+	bool has_calls; /* a batch with calls: its answer may wait */
 	uint8_t pad[8]; /* the bytes begin a cache line */
 	uint8_t hdr[WIRE_ERPC_HDR_LEN];
 	uint8_t data[];
@@ -76,8 +76,8 @@ static inline struct erpc_buf *erpc_buf_take(struct erpc_bufs *b, unsigned cls)
 
 	buf->len = 0;
 	buf->sent = false;
-	buf->again = false;
-	buf->asks = false;
+	buf->resent = false;
+	buf->has_calls = false;
 	buf->last_tx = b->dg->tx_done - 1; /* none of its packets has left */
 	b->used_cnt++;
 	return buf;

@@ -9,7 +9,7 @@
  * Headers that do not stand before their bytes live in a ring that is longer than all that the
  * device and the burst can hold: a header's place comes round when its packet has left for long.
  *
- * Owner: the port. Shown by test/unit/erpc/buf/test_erpc_out.c.
+ * Owner: the ep. Shown by test/unit/erpc/buf/test_erpc_out.c.
  */
 #ifndef ERPC_OUT_H
 #define ERPC_OUT_H
@@ -74,7 +74,7 @@ static inline struct dev_dgram_out *erpc_out_next(struct erpc_out *out,
 	pkt->to = to;
 	pkt->flags = 0;
 	if (buf) {
-		pkt->flags = buf->sent && buf->again ? DEV_DGRAM_REPORT : 0;
+		pkt->flags = buf->sent && buf->resent ? DEV_DGRAM_REPORT : 0;
 		buf->sent = true;
 	}
 	return pkt;

@@ -11,33 +11,33 @@
 #define ERPC_DIRECT_ROUNDS 4u /* messages of the device, before what they bring about leaves */
 #define ERPC_DIRECT_SKIP   8u /* polls after a guess that failed */
 
-static_assert(ERPC_ASKED_MAX == ERPC_CREDITS_MAX, "as many may be in flight");
+static_assert(ERPC_GET_PKTS_MAX == ERPC_CREDITS_MAX, "as many may be in flight");
 
 void erpc_direct_begin(struct erpc_session *s)
 {
-	if (s->port->dg->ops->poll_into)
-		s->port->placing = s;
+	if (s->ep->dg->ops->poll_into)
+		s->ep->direct_session = s;
 }
 
 static void erpc_direct_drop(struct erpc_session *s)
 {
-	s->asked_at++;
-	s->asked_cnt--;
+	s->get_pkts_at++;
+	s->get_pkts_cnt--;
 }
 
 void erpc_direct_received(struct erpc_session *s, uint32_t slot)
 {
-	struct erpc_port *port = s->port;
+	struct erpc_ep *ep = s->ep;
 	uint32_t first = ERPC_SLOTS;
 
-	while (s->asked_cnt && first != slot) {
-		first = s->asked[s->asked_at % ERPC_ASKED_MAX];
+	while (s->get_pkts_cnt && first != slot) {
+		first = s->get_pkts[s->get_pkts_at % ERPC_GET_PKTS_MAX];
 		erpc_direct_drop(s);
 	}
-	if (port->placed)
+	if (ep->direct_placed)
 		return;
-	if (port->placing == s && !port->place_skip)
-		port->place_skip = ERPC_DIRECT_SKIP;
+	if (ep->direct_session == s && !ep->direct_skip)
+		ep->direct_skip = ERPC_DIRECT_SKIP;
 	erpc_direct_begin(s);
 }
 
@@ -46,33 +46,33 @@ static uint32_t erpc_direct_run(struct erpc_session *s, uint32_t *slot)
 {
 	uint32_t n = 0, max;
 
-	while (s->asked_cnt) {
-		*slot = s->asked[s->asked_at % ERPC_ASKED_MAX];
-		if (s->tx[*slot].fetch && erpc_client_in_flight(&s->tx[*slot].c))
+	while (s->get_pkts_cnt) {
+		*slot = s->get_pkts[s->get_pkts_at % ERPC_GET_PKTS_MAX];
+		if (s->tx[*slot].get_op && erpc_client_in_flight(&s->tx[*slot].c))
 			break;
 		erpc_direct_drop(s);
 	}
-	max = s->asked_cnt ? erpc_client_in_flight(&s->tx[*slot].c) : 0;
-	max = max < s->asked_cnt ? max : s->asked_cnt;
-	while (n < max && s->asked[(s->asked_at + n) % ERPC_ASKED_MAX] == *slot)
+	max = s->get_pkts_cnt ? erpc_client_in_flight(&s->tx[*slot].c) : 0;
+	max = max < s->get_pkts_cnt ? max : s->get_pkts_cnt;
+	while (n < max && s->get_pkts[(s->get_pkts_at + n) % ERPC_GET_PKTS_MAX] == *slot)
 		n++;
 	return n;
 }
 
 /** Where the next `cnt` parts of the get in `slot` belong: false: not in one piece. */
 static bool erpc_direct_of(const struct erpc_session *s, uint32_t slot, uint32_t cnt,
-			   struct dev_dgram_target *place)
+			   struct dev_dgram_target *target)
 {
 	const struct erpc_tx *tx = &s->tx[slot];
-	const struct core_get *get = tx->fetch->get;
+	const struct core_get *get = tx->get_op->get;
 	uint64_t off = (uint64_t)erpc_get_part_of(tx, tx->c.rx) * s->payload;
 	uint64_t rest = tx->c.resp_max - off, len = (uint64_t)cnt * s->payload;
 
 	/* A guess that is wrong must not hit what is here before its turn. */
 	if (get->iov_cnt != 1 || tx->c.ahead)
 		return false;
-	*place = (struct dev_dgram_target){
-		.base = (uint8_t *)get->iov->iov_base + tx->fetch_off + off,
+	*target = (struct dev_dgram_target){
+		.base = (uint8_t *)get->iov->iov_base + tx->get_off + off,
 		.len = (uint32_t)(len < rest ? len : rest),
 		.head_len = WIRE_ERPC_HDR_LEN,
 		.part_len = s->payload,
@@ -89,53 +89,53 @@ static bool erpc_direct_is(const struct erpc_session *s, uint32_t slot,
 
 	return wire_erpc_get(&h, in->data, in->len) && h.kind == WIRE_ERPC_RESP &&
 	       h.session == s->num && h.tag == s->tag && h.req_num == tx->c.req_num &&
-	       h.pkt_num == tx->c.rx && tx->fetch && dev_dgram_is_from(s->ah, in);
+	       h.pkt_num == tx->c.rx && tx->get_op && dev_dgram_is_from(s->ah, in);
 }
 
 /** False: something else has come; poll has it. */
-static bool erpc_direct_take(struct erpc_port *port, uint32_t slot,
-			     const struct dev_dgram_target *place, const struct dev_dgram_in *in,
+static bool erpc_direct_take(struct erpc_ep *ep, uint32_t slot,
+			     const struct dev_dgram_target *target, const struct dev_dgram_in *in,
 			     unsigned cnt)
 {
-	struct erpc_session *s = port->placing;
+	struct erpc_session *s = ep->direct_session;
 	unsigned i;
 
 	for (i = 0; i < cnt; i++) {
 		if (UTIL_UNLIKELY(!erpc_direct_is(s, slot, &in[i]))) {
-			port->dg->ops->put_back(port->dg, place, i);
+			ep->dg->ops->put_back(ep->dg, target, i);
 			return false;
 		}
-		port->placed = true;
-		erpc_port_take_all(port, &in[i], 1);
-		port->placed = false;
+		ep->direct_placed = true;
+		erpc_ep_rx_burst(ep, &in[i], 1);
+		ep->direct_placed = false;
 	}
 	return true;
 }
 
-bool erpc_direct_poll(struct erpc_port *port, bool *more)
+bool erpc_direct_poll(struct erpc_ep *ep, bool *more)
 {
-	struct dev_dgram_in in[ERPC_ASKED_MAX];
+	struct dev_dgram_in in[ERPC_GET_PKTS_MAX];
 	unsigned rounds = ERPC_DIRECT_ROUNDS;
-	struct dev_dgram_target place;
+	struct dev_dgram_target target;
 	uint32_t slot, cnt;
 	int n;
 
-	if (port->place_skip) {
-		port->place_skip--;
+	if (ep->direct_skip) {
+		ep->direct_skip--;
 		return false;
 	}
 	while (rounds--) {
-		cnt = port->placing ? erpc_direct_run(port->placing, &slot) : 0;
+		cnt = ep->direct_session ? erpc_direct_run(ep->direct_session, &slot) : 0;
 		if (!cnt) {
-			port->placing = NULL;
+			ep->direct_session = NULL;
 			return false;
 		}
-		if (!erpc_direct_of(port->placing, slot, cnt, &place))
+		if (!erpc_direct_of(ep->direct_session, slot, cnt, &target))
 			return false;
-		n = port->dg->ops->poll_into(port->dg, &place, in, cnt);
+		n = ep->dg->ops->poll_into(ep->dg, &target, in, cnt);
 		if (n <= 0)
 			return n == -FI_EAGAIN;
-		if (!erpc_direct_take(port, slot, &place, in, (unsigned)n))
+		if (!erpc_direct_take(ep, slot, &target, in, (unsigned)n))
 			return false;
 	}
 	*more = true;

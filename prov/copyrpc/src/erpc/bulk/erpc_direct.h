@@ -12,12 +12,12 @@
  * Where answers of several peers come by turns guesses fail: after each that did some polls go
  * without.
  *
- * Owner: the port. Shown by test/unit/erpc/bulk/test_erpc_direct.c.
+ * Owner: the ep. Shown by test/unit/erpc/bulk/test_erpc_direct.c.
  */
 #ifndef ERPC_DIRECT_H
 #define ERPC_DIRECT_H
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 
 /** A get begins: its session is guessed. */
@@ -26,24 +26,24 @@ void erpc_direct_begin(struct erpc_session *s);
 /** A part of the get in `slot` was asked for; */
 static inline void erpc_direct_requested(struct erpc_session *s, uint32_t slot)
 {
-	s->asked[(s->asked_at + s->asked_cnt) % ERPC_ASKED_MAX] = (uint8_t)slot;
-	if (s->asked_cnt < ERPC_ASKED_MAX)
-		s->asked_cnt++;
+	s->get_pkts[(s->get_pkts_at + s->get_pkts_cnt) % ERPC_GET_PKTS_MAX] = (uint8_t)slot;
+	if (s->get_pkts_cnt < ERPC_GET_PKTS_MAX)
+		s->get_pkts_cnt++;
 	else
-		s->asked_at++;
+		s->get_pkts_at++;
 }
 
-/** it came, in its place (port->placed) or not. */
+/** it came, in its place (ep->placed) or not. */
 void erpc_direct_received(struct erpc_session *s, uint32_t slot);
 
-/** Instead of poll while port->placing is set: takes in parts of gets. False: the rest is poll's. */
-bool erpc_direct_poll(struct erpc_port *port, bool *more);
+/** Instead of poll while ep->direct_session is set: takes in parts of gets. False: the rest is poll's. */
+bool erpc_direct_poll(struct erpc_ep *ep, bool *more);
 
 /** Nothing of the session's comes any more. */
 static inline void erpc_direct_forget(struct erpc_session *s)
 {
-	if (s->port->placing == s)
-		s->port->placing = NULL;
+	if (s->ep->direct_session == s)
+		s->ep->direct_session = NULL;
 }
 
 #endif

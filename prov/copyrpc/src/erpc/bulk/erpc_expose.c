@@ -5,45 +5,45 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/erpc_pkt.h"
 
-static uint32_t erpc_expose_secret(struct erpc_port *port)
+static uint32_t erpc_expose_secret(struct erpc_ep *ep)
 {
-	uint64_t z = port->exposure_random += 0x9E3779B97F4A7C15ull;
+	uint64_t z = ep->exposure_random += 0x9E3779B97F4A7C15ull;
 
 	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
 	z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
 	return (uint32_t)(z >> 32);
 }
 
-static int erpc_expose_register(struct erpc_port *port, struct erpc_exposure *l)
+static int erpc_expose_register(struct erpc_ep *ep, struct erpc_exposure *l)
 {
 	l->mem = NULL;
-	if (!port->dev_ops || !port->dev_ops->mem_reg)
+	if (!ep->dev_ops || !ep->dev_ops->mem_reg)
 		return 0;
-	return port->dev_ops->mem_reg(port->dev, l->addr, l->len, DEV_MEM_LOCAL, &l->mem);
+	return ep->dev_ops->mem_reg(ep->dev, l->addr, l->len, DEV_MEM_LOCAL, &l->mem);
 }
 
 int erpc_expose(struct core_chan *chan, const void *addr, size_t len,
 		struct core_exposure *exposure)
 {
 	struct erpc_session *s = erpc_session_of(chan);
-	struct erpc_port *port = s->port;
+	struct erpc_ep *ep = s->ep;
 	struct erpc_exposure *l;
 	int ret;
 
 	if (s->err)
 		return s->err;
-	l = util_pool_alloc(&port->lent);
+	l = util_pool_alloc(&ep->exposure_pool);
 	if (!l)
 		return -FI_ENOMEM;
 	*l = (struct erpc_exposure){ .session = s, .addr = addr, .len = len };
-	l->secret = erpc_expose_secret(port);
-	ret = erpc_expose_register(port, l);
+	l->secret = erpc_expose_secret(ep);
+	ret = erpc_expose_register(ep, l);
 	if (ret)
 		goto err_free;
-	ret = util_idmap_alloc(&port->exposures, l, &l->id);
+	ret = util_idmap_alloc(&ep->exposures, l, &l->id);
 	if (ret)
 		goto err_dereg;
 	exposure->key = l->id | (uint64_t)l->secret << 32;
@@ -52,9 +52,9 @@ int erpc_expose(struct core_chan *chan, const void *addr, size_t len,
 
 err_dereg:
 	if (l->mem)
-		port->dev_ops->mem_dereg(port->dev, l->mem);
+		ep->dev_ops->mem_dereg(ep->dev, l->mem);
 err_free:
-	util_pool_release(&port->lent, l);
+	util_pool_release(&ep->exposure_pool, l);
 	return ret;
 }
 
@@ -68,24 +68,24 @@ static void erpc_expose_revoke(struct erpc_session *s, struct erpc_exposure *l)
 
 		if (rx->exposure != l)
 			continue;
-		erpc_out_forget(&s->port->out, &rx->out);
+		erpc_out_forget(&s->ep->out, &rx->out);
 		l->sent = true;
 		l->last_tx = rx->out.last_tx;
 		rx->exposure = NULL;
-		rx->lent = NULL;
+		rx->get_src = NULL;
 		rx->exposure_mem = NULL;
-		rx->said = WIRE_ERPC_REFUSED;
+		rx->resp_type = WIRE_ERPC_REFUSED;
 	}
 }
 
-static void erpc_exposure_free(struct erpc_port *port, struct erpc_exposure *l)
+static void erpc_exposure_free(struct erpc_ep *ep, struct erpc_exposure *l)
 {
 	if (l->mem)
-		port->dev_ops->mem_dereg(port->dev, l->mem);
-	util_pool_release(&port->lent, l);
+		ep->dev_ops->mem_dereg(ep->dev, l->mem);
+	util_pool_release(&ep->exposure_pool, l);
 }
 
-void erpc_unlend(struct core_chan *chan, struct core_exposure *exposure)
+void erpc_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 {
 	struct erpc_session *s = erpc_session_of(chan);
 	struct erpc_exposure *l = exposure->engine;
@@ -93,61 +93,61 @@ void erpc_unlend(struct core_chan *chan, struct core_exposure *exposure)
 	if (!l)
 		return;
 	exposure->engine = NULL;
-	util_idmap_release(&s->port->exposures, l->id);
+	util_idmap_release(&s->ep->exposures, l->id);
 	erpc_expose_revoke(s, l);
 	if (l->sent)
-		erpc_port_await(s->port, l->last_tx);
+		erpc_ep_await(s->ep, l->last_tx);
 	if (l->mem)
-		erpc_port_return(s->port, &l->link);
+		erpc_ep_defer_dereg(s->ep, &l->link);
 	else
-		erpc_exposure_free(s->port, l);
+		erpc_exposure_free(s->ep, l);
 }
 
-void erpc_expose_reap(struct erpc_port *port, bool all)
+void erpc_expose_reap(struct erpc_ep *ep, bool all)
 {
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &port->returned) {
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->dereg_list) {
 		struct erpc_exposure *l = UTIL_CONTAINER_OF(it, struct erpc_exposure, link);
 
-		if (!all && l->sent && !dev_dgram_is_done(port->dg, l->last_tx))
+		if (!all && l->sent && !dev_dgram_is_done(ep->dg, l->last_tx))
 			continue;
 		util_list_remove(it);
-		erpc_exposure_free(port, l);
+		erpc_exposure_free(ep, l);
 	}
 }
 
 /** The loan that a GET names, if all that it asks for is in it. */
 static struct erpc_exposure *erpc_expose_find(struct erpc_session *s,
-					      const struct wire_erpc_get *ask)
+					      const struct wire_erpc_get *req)
 {
-	struct erpc_exposure *l = util_idmap_lookup(&s->port->exposures, (uint32_t)ask->key);
+	struct erpc_exposure *l = util_idmap_lookup(&s->ep->exposures, (uint32_t)req->key);
 	uint64_t off;
 
-	if (!l || l->session != s || l->secret != ask->key >> 32)
+	if (!l || l->session != s || l->secret != req->key >> 32)
 		return NULL;
-	off = ask->addr - (uintptr_t)l->addr;
-	return off <= l->len && ask->len <= l->len - off ? l : NULL;
+	off = req->addr - (uintptr_t)l->addr;
+	return off <= l->len && req->len <= l->len - off ? l : NULL;
 }
 
 void erpc_expose_reply(struct erpc_session *s, uint32_t slot, const uint8_t *data, uint32_t len)
 {
 	struct erpc_rx *rx = &s->rx[slot];
 	struct erpc_exposure *l = NULL;
-	struct wire_erpc_get ask;
+	struct wire_erpc_get req;
 
-	if (len == sizeof(ask)) {
-		memcpy(&ask, data, sizeof(ask));
-		l = erpc_expose_find(s, &ask);
+	if (len == sizeof(req)) {
+		memcpy(&req, data, sizeof(req));
+		l = erpc_expose_find(s, &req);
 	}
-	if (l && erpc_server_respond(&rx->s, ask.len)) {
+	if (l && erpc_server_respond(&rx->s, req.len)) {
 		rx->exposure = l;
-		rx->lent = l->addr + (ask.addr - (uintptr_t)l->addr);
+		rx->get_src = l->addr + (req.addr - (uintptr_t)l->addr);
 		rx->exposure_mem = l->mem;
 	} else {
-		s->port->stats.rx_bad++;
-		rx->said = WIRE_ERPC_REFUSED;
+		s->ep->stats.rx_bad++;
+		rx->resp_type = WIRE_ERPC_REFUSED;
 		erpc_server_respond(&rx->s, 0);
 	}
-	erpc_answer_packet(s, slot, (uint16_t)(rx->s.req_pkts - 1), WIRE_ERPC_RESP);
+	erpc_respond_packet(s, slot, (uint16_t)(rx->s.req_pkts - 1), WIRE_ERPC_RESP);
 }

@@ -16,12 +16,12 @@
 
 /** Memory that is lent. */
 struct erpc_exposure {
-	struct util_list link; /* port->returned: the device may still read it */
+	struct util_list link; /* ep->returned: the device may still read it */
 	struct erpc_session *session;
 	const uint8_t *addr;
 	size_t len;
 	struct dev_mem *mem;
-	uint32_t id; /* in port->loans; the low half of the key */
+	uint32_t id; /* in ep->loans; the low half of the key */
 	uint32_t secret;
 	uint32_t last_tx;
 	bool sent;
@@ -30,12 +30,12 @@ struct erpc_exposure {
 /** core_chan_ops.lend and unexpose. */
 int erpc_expose(struct core_chan *chan, const void *addr, size_t len,
 		struct core_exposure *exposure);
-void erpc_unlend(struct core_chan *chan, struct core_exposure *exposure);
+void erpc_unexpose(struct core_chan *chan, struct core_exposure *exposure);
 
 /** A whole GET in rx[slot]: answers it. */
 void erpc_expose_reply(struct erpc_session *s, uint32_t slot, const uint8_t *data, uint32_t len);
 
 /** Loans that were returned, and that the device is done with; `all`: the device is no more. */
-void erpc_expose_reap(struct erpc_port *port, bool all);
+void erpc_expose_reap(struct erpc_ep *ep, bool all);
 
 #endif

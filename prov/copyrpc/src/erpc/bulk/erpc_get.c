@@ -15,62 +15,63 @@
 int erpc_get(struct core_chan *chan, struct core_get *get)
 {
 	struct erpc_session *s = erpc_session_of(chan);
-	struct erpc_get_op *fetch = (struct erpc_get_op *)get->engine;
+	struct erpc_get_op *op = (struct erpc_get_op *)get->engine;
 
 	if (s->err)
 		return s->err;
 	get->status = 0;
 	if (!get->len)
 		return 1;
-	fetch->get = get;
-	fetch->asked = 0;
-	fetch->open = 0;
-	util_list_push_back(&s->fetches, &fetch->link);
-	util_list_push_back(&s->fetching, &fetch->open_link);
+	op->get = get;
+	op->requested = 0;
+	op->open = 0;
+	util_list_push_back(&s->gets_pending, &op->link);
+	util_list_push_back(&s->gets_open, &op->open_link);
 	erpc_session_mark(s);
-	if (s->port->running)
+	if (s->ep->running)
 		return 0;
 	erpc_get_flush(s);
 	erpc_kick(s);
-	erpc_port_ring(s->port);
+	erpc_ep_doorbell(s->ep);
 	return 0;
 }
 
 /** One request of a get: false: no memory now. */
-static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_get_op *fetch)
+static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_get_op *op)
 {
-	uint64_t rest = fetch->get->len - fetch->asked;
-	struct wire_erpc_get ask = {
-		.addr = fetch->get->remote_addr + fetch->asked,
-		.key = fetch->get->remote_key,
+	uint64_t rest = op->get->len - op->requested;
+	struct wire_erpc_get req = {
+		.addr = op->get->remote_addr + op->requested,
+		.key = op->get->remote_key,
 		.len = rest < s->get_max ? (uint32_t)rest : s->get_max,
 	};
-	struct erpc_buf *buf = erpc_buf_alloc(&s->port->bufs, sizeof(ask));
+	struct erpc_buf *buf = erpc_buf_alloc(&s->ep->bufs, sizeof(req));
 
 	if (!buf)
 		return false;
-	memcpy(buf->data, &ask, sizeof(ask));
-	buf->len = sizeof(ask);
-	erpc_kick_begin(s, slot, WIRE_ERPC_GET, buf, ask.len);
+	memcpy(buf->data, &req, sizeof(req));
+	buf->len = sizeof(req);
+	erpc_kick_begin(s, slot, WIRE_ERPC_GET, buf, req.len);
 	erpc_client_knows(&s->tx[slot].c);
-	s->tx[slot].fetch = fetch;
+	s->tx[slot].get_op = op;
 	s->tx[slot].window = s->get_window;
-	s->tx[slot].fetch_off = fetch->asked;
+	s->tx[slot].get_off = op->requested;
 	erpc_direct_begin(s);
-	fetch->asked += ask.len;
-	fetch->open++;
-	if (fetch->asked == fetch->get->len)
-		util_list_remove(&fetch->link);
+	op->requested += req.len;
+	op->open++;
+	if (op->requested == op->get->len)
+		util_list_remove(&op->link);
 	return true;
 }
 
 void erpc_get_flush(struct erpc_session *s)
 {
-	while (!util_list_is_empty(&s->fetches) && (s->free_mask & ERPC_GET_MASK)) {
+	while (!util_list_is_empty(&s->gets_pending) && (s->free_mask & ERPC_GET_MASK)) {
 		uint32_t slot = (uint32_t)__builtin_ctz(s->free_mask & ERPC_GET_MASK);
 
-		if (!erpc_get_begin(s, slot,
-				    UTIL_CONTAINER_OF(s->fetches.next, struct erpc_get_op, link))) {
+		if (!erpc_get_begin(
+			    s, slot,
+			    UTIL_CONTAINER_OF(s->gets_pending.next, struct erpc_get_op, link))) {
 			erpc_session_mark(s);
 			return;
 		}
@@ -78,33 +79,33 @@ void erpc_get_flush(struct erpc_session *s)
 }
 
 /** A request of a get is over; so may be the get. */
-static void erpc_get_over(struct erpc_session *s, uint32_t slot, int status)
+static void erpc_get_req_done(struct erpc_session *s, uint32_t slot, int status)
 {
 	struct erpc_tx *tx = &s->tx[slot];
-	struct erpc_get_op *fetch = tx->fetch;
-	struct core_get *get = fetch->get;
+	struct erpc_get_op *op = tx->get_op;
+	struct core_get *get = op->get;
 
-	erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
-	tx->fetch = NULL;
+	erpc_buf_free(&s->ep->bufs, erpc_kick_end(s, slot));
+	tx->get_op = NULL;
 	erpc_session_mark(s);
 	if (status) {
 		get->status = status;
-		util_list_remove(&fetch->link); /* no more of it is asked for */
+		util_list_remove(&op->link); /* no more of it is asked for */
 	}
-	if (--fetch->open || (!util_list_is_empty(&fetch->link)))
+	if (--op->open || (!util_list_is_empty(&op->link)))
 		return;
-	util_list_remove(&fetch->open_link);
+	util_list_remove(&op->open_link);
 	s->conn.up->on_get_done(&s->conn.chan, get);
 }
 
-bool erpc_get_expects(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h,
-		      uint32_t pkt_len)
+bool erpc_get_check(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h,
+		    uint32_t pkt_len)
 {
 	if (h->req_num != tx->c.req_num)
 		return true; /* what the slot makes of it */
 	if (h->req_type == WIRE_ERPC_REFUSED && pkt_len == WIRE_ERPC_HDR_LEN &&
 	    h->kind == WIRE_ERPC_RESP && h->pkt_num < tx->c.tx_max) {
-		erpc_get_over(s, (uint32_t)(tx - s->tx), -FI_EACCES);
+		erpc_get_req_done(s, (uint32_t)(tx - s->tx), -FI_EACCES);
 		return false;
 	}
 	if (h->msg_size == tx->c.resp_max)
@@ -117,15 +118,15 @@ void erpc_get_part(struct erpc_session *s, uint32_t slot, const struct wire_erpc
 		   const struct dev_dgram_in *in, bool last)
 {
 	struct erpc_tx *tx = &s->tx[slot];
-	struct core_get *get = tx->fetch->get;
+	struct core_get *get = tx->get_op->get;
 	uint64_t part = erpc_get_part_of(tx, h->pkt_num);
 
 	erpc_direct_received(s, slot);
-	if (!s->port->placed)
-		util_iov_scatter(get->iov, get->iov_cnt, tx->fetch_off + part * s->payload,
+	if (!s->ep->direct_placed)
+		util_iov_scatter(get->iov, get->iov_cnt, tx->get_off + part * s->payload,
 				 in->data + WIRE_ERPC_HDR_LEN, in->len - WIRE_ERPC_HDR_LEN);
 	if (last)
-		erpc_get_over(s, slot, 0);
+		erpc_get_req_done(s, slot, 0);
 	else
 		erpc_session_mark(s);
 }
@@ -136,16 +137,16 @@ void erpc_get_fail(struct erpc_session *s, int err)
 	uint32_t slot;
 
 	for (slot = ERPC_GET_SLOT; slot < ERPC_GET_SLOT + ERPC_GET_SLOTS; slot++) {
-		if (!s->tx[slot].fetch)
+		if (!s->tx[slot].get_op)
 			continue;
-		erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
-		s->tx[slot].fetch = NULL;
+		erpc_buf_free(&s->ep->bufs, erpc_kick_end(s, slot));
+		s->tx[slot].get_op = NULL;
 	}
-	while ((first = util_list_pop(&s->fetching))) {
-		struct erpc_get_op *fetch = UTIL_CONTAINER_OF(first, struct erpc_get_op, open_link);
+	while ((first = util_list_pop(&s->gets_open))) {
+		struct erpc_get_op *op = UTIL_CONTAINER_OF(first, struct erpc_get_op, open_link);
 
-		util_list_remove(&fetch->link);
-		fetch->get->status = err;
-		s->conn.up->on_get_done(&s->conn.chan, fetch->get);
+		util_list_remove(&op->link);
+		op->get->status = err;
+		s->conn.up->on_get_done(&s->conn.chan, op->get);
 	}
 }

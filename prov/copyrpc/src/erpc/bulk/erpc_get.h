@@ -6,7 +6,7 @@
  * responses bring goes straight to where it belongs. So several are under way at once, of one get or
  * of several. A peer that refuses one ends its get, and nothing else.
  *
- * Shown by test/unit/erpc/test_erpc_port.c, bulk/test_erpc_get.c and rx/test_erpc_resp.c.
+ * Shown by test/unit/erpc/test_erpc_ep.c, bulk/test_erpc_get.c and rx/test_erpc_resp.c.
  */
 #ifndef ERPC_GET_H
 #define ERPC_GET_H
@@ -17,11 +17,11 @@
 
 /** A get under way. Lives in core_get.engine. */
 struct erpc_get_op {
-	struct util_list link;      /* erpc_session.fetches, while some of it was not asked for */
-	struct util_list open_link; /* erpc_session.fetching, until its end */
+	struct util_list link; /* erpc_session.gets_pending, while some of it was not asked for */
+	struct util_list open_link; /* erpc_session.gets_open, until its end */
 	struct core_get *get;
-	uint64_t asked; /* bytes */
-	uint32_t open;  /* requests under way */
+	uint64_t requested; /* bytes */
+	uint32_t open;      /* requests under way */
 };
 
 _Static_assert(sizeof(struct erpc_get_op) <= sizeof(((struct core_get *)0)->engine), "lives there");
@@ -33,8 +33,8 @@ int erpc_get(struct core_chan *chan, struct core_get *get);
 void erpc_get_flush(struct erpc_session *s);
 
 /** A RESP for the slot of a get: false: it was dealt with, or it is counted as bad. */
-bool erpc_get_expects(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h,
-		      uint32_t pkt_len);
+bool erpc_get_check(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h,
+		    uint32_t pkt_len);
 
 /** Which part of what its request asks for is in the answer with this number? */
 static inline uint32_t erpc_get_part_of(const struct erpc_tx *tx, uint32_t pkt_num)

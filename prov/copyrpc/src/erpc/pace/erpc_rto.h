@@ -26,15 +26,15 @@
 
 #include <stdint.h>
 
-#define ERPC_RTO_KEPT_MAX 4u
-#define ERPC_RTO_SLACK_NS 25000u
+#define ERPC_RTO_DOUBLINGS_MAX 4u
+#define ERPC_RTO_SLACK_NS      25000u
 
 struct erpc_rto {
 	uint64_t srtt_ns; /* 0: nothing measured */
 	uint64_t var_ns;
-	uint64_t rto_ns;  /* what to wait now */
-	uint64_t look_ns; /* and if what was sent later has been answered, */
-	uint64_t late_ns; /* or if packets are known to get lost */
+	uint64_t rto_ns;   /* what to wait now */
+	uint64_t rack_ns;  /* and if what was sent later has been answered, */
+	uint64_t probe_ns; /* or if packets are known to get lost */
 	uint64_t min_ns;
 	uint64_t max_ns;
 	uint32_t kept; /* doublings of what was answered last */
@@ -46,8 +46,8 @@ static inline void erpc_rto_init(struct erpc_rto *r, uint64_t first_ns, uint64_t
 {
 	*r = (struct erpc_rto){
 		.rto_ns = first_ns,
-		.look_ns = first_ns,
-		.late_ns = first_ns,
+		.rack_ns = first_ns,
+		.probe_ns = first_ns,
 		.min_ns = min_ns,
 		.max_ns = max_ns,
 	};
@@ -71,9 +71,9 @@ static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 	if (rto < r->min_ns)
 		rto = r->min_ns;
 	r->rto_ns = rto < r->max_ns ? rto : r->max_ns;
-	r->look_ns = r->srtt_ns + (quarter > ERPC_RTO_SLACK_NS ? quarter : ERPC_RTO_SLACK_NS);
+	r->rack_ns = r->srtt_ns + (quarter > ERPC_RTO_SLACK_NS ? quarter : ERPC_RTO_SLACK_NS);
 	late = r->srtt_ns + 4 * r->var_ns;
-	r->late_ns = late > r->look_ns ? late : r->look_ns;
+	r->probe_ns = late > r->rack_ns ? late : r->rack_ns;
 	r->kept = 0;
 }
 
@@ -81,7 +81,7 @@ static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 static inline void erpc_rto_keep(struct erpc_rto *r, unsigned losses)
 {
 	if (losses > r->kept)
-		r->kept = losses < ERPC_RTO_KEPT_MAX ? losses : ERPC_RTO_KEPT_MAX;
+		r->kept = losses < ERPC_RTO_DOUBLINGS_MAX ? losses : ERPC_RTO_DOUBLINGS_MAX;
 }
 
 /** What to wait after `losses` in a row of the same packet. */
@@ -97,7 +97,7 @@ static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 static inline uint64_t erpc_rto_probe(const struct erpc_rto *r, unsigned losses)
 {
 	uint64_t rto = erpc_rto_after(r, losses);
-	uint64_t probe = losses < 48 ? r->late_ns << losses / 2 : rto;
+	uint64_t probe = losses < 48 ? r->probe_ns << losses / 2 : rto;
 
 	return probe < rto ? probe : rto;
 }

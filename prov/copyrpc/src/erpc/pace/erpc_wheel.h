@@ -6,7 +6,7 @@
  * when that comes round. Inserting, removing and passing an empty stretch cost the same however much
  * waits. An item leaves never before its time, and at the latest with the first advance a slot after it.
  *
- * A port has one for packets that are to leave in their time (slots of half a microsecond, a lap of some
+ * An endpoint has one for packets that are to leave in their time (slots of half a microsecond, a lap of some
  * eight milliseconds), and one for answers that may not come (erpc_loss.h).
  *
  * Items are embedded and owned by the caller. Times are nanoseconds and never go back. Pure.

@@ -10,7 +10,7 @@ struct erpc_session *erpc_check_no_cold(uint64_t *counter)
 
 void erpc_pkt_refuse(struct erpc_session *s, enum erpc_verdict verdict)
 {
-	struct erpc_stats *stats = &s->port->stats;
+	struct erpc_stats *stats = &s->ep->stats;
 
 	switch (verdict) {
 	case ERPC_REPEAT: stats->rx_repeats++; break;

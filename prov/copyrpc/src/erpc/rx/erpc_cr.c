@@ -37,9 +37,9 @@ bool erpc_cr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		return false;
 	}
 	s->credits += flying - erpc_client_in_flight(&tx->c);
-	s->wants_mask |= 1u << slot;
+	s->send_mask |= 1u << slot;
 	if (tx->c.rx != rx)
-		erpc_kick_answered(s, tx, h);
+		erpc_kick_acked(s, tx, h);
 	if (gap)
 		erpc_kick_missing(s, slot);
 	erpc_session_mark(s);

@@ -5,15 +5,15 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_answer.h"
-#include "erpc/erpc_port.h"
+#include "erpc/tx/erpc_respond.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_call.h"
 #include "util/bits.h"
 
 static void erpc_deliver_bad(struct erpc_session *s, const char *why)
 {
-	s->port->stats.rx_bad++;
+	s->ep->stats.rx_bad++;
 	erpc_session_fail(s, -FI_EIO, why);
 }
 
@@ -50,10 +50,10 @@ static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_
 	enum core_rx_verdict verdict;
 
 	/* What was answered and is not known to be with the peer counts there no more. */
-	if (s->owed_len + cost > 2 * ERPC_GRANT)
+	if (s->resp_reserved + cost > 2 * ERPC_GRANT)
 		return "an allowance beyond what was granted";
-	s->owed_len += cost;
-	s->calls_owed++;
+	s->resp_reserved += cost;
+	s->calls_pending++;
 	verdict = s->conn.up->on_call(&s->conn.chan, ref, data, len, erpc_body_retain(body));
 	if (UTIL_LIKELY(verdict == CORE_RX_RETAIN))
 		body->refs++;
@@ -73,7 +73,7 @@ erpc_deliver_other(struct erpc_session *s, const uint8_t *at, const uint8_t *end
 		*why = "no message where one should be";
 		return at;
 	}
-	s->telling = body;
+	s->reply_body = body;
 	*why = erpc_deliver_reply(s, f.word, f.data, f.len);
 	return at;
 }
@@ -160,7 +160,7 @@ static void erpc_deliver_one(struct erpc_session *s, uint32_t slot)
 	s->rx[slot].body = NULL;
 	body->delivered = true;
 	erpc_piggyback_passed(s, s->rx[slot].seq);
-	s->held_len += body->len;
+	s->retained_len += body->len;
 	body->refs += ERPC_DELIVER_REFS;
 	why = erpc_deliver_frames(s, body, &calls);
 	body->refs -= ERPC_DELIVER_REFS;
@@ -168,7 +168,7 @@ static void erpc_deliver_one(struct erpc_session *s, uint32_t slot)
 	if (UTIL_UNLIKELY(why != NULL))
 		erpc_deliver_bad(s, why);
 	else if (UTIL_LIKELY(!s->err))
-		erpc_answer_delivered(s, slot, calls);
+		erpc_respond_delivered(s, slot, calls);
 }
 
 void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
@@ -190,7 +190,7 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 	s->rx[slot].seq = head.seq;
 	switch (erpc_order_take(&s->order, head.seq, &s->rx[slot])) {
 	case ERPC_TURN_NOW: break;
-	case ERPC_TURN_KEPT: erpc_answer_kept(s, slot); return;
+	case ERPC_TURN_KEPT: erpc_respond_kept(s, slot); return;
 	case ERPC_TURN_TWICE:
 	case ERPC_TURN_BEYOND: erpc_deliver_bad(s, "a batch out of turn"); return;
 	}
@@ -199,14 +199,14 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 		erpc_deliver_one(s, (uint32_t)((struct erpc_rx *)next - s->rx));
 	next = erpc_order_first(&s->order);
 	if (UTIL_UNLIKELY(next && !s->err)) /* another one is missing */
-		erpc_answer_kept(s, (uint32_t)((struct erpc_rx *)next - s->rx));
+		erpc_respond_kept(s, (uint32_t)((struct erpc_rx *)next - s->rx));
 }
 
 /** The bytes of a packet, under a name that nobody finds before it stays; or NULL. */
-static inline struct erpc_body *erpc_deliver_visit(struct erpc_session *s,
-						   const struct dev_dgram_in *in)
+static inline struct erpc_body *erpc_deliver_borrow(struct erpc_session *s,
+						    const struct dev_dgram_in *in)
 {
-	struct erpc_body *body = util_pool_alloc(&s->port->bodies);
+	struct erpc_body *body = util_pool_alloc(&s->ep->bodies);
 
 	if (UTIL_UNLIKELY(!body)) {
 		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
@@ -223,11 +223,11 @@ static inline struct erpc_body *erpc_deliver_visit(struct erpc_session *s,
 }
 
 /** It is delivered: does it stay, since something in it is held? */
-static inline bool erpc_deliver_stays(struct erpc_session *s, struct erpc_body *body)
+static inline bool erpc_deliver_retained(struct erpc_session *s, struct erpc_body *body)
 {
 	body->refs -= ERPC_DELIVER_REFS;
 	if (!body->refs) {
-		util_pool_release(&s->port->bodies, body);
+		util_pool_release(&s->ep->bodies, body);
 		return false;
 	}
 	util_list_push_back(&s->bodies, &body->link);
@@ -243,7 +243,7 @@ bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_
 
 	memcpy(&head, in->data + WIRE_ERPC_HDR_LEN, sizeof(head));
 	why = erpc_piggyback_received(s, head.ack);
-	body = UTIL_LIKELY(!why) ? erpc_deliver_visit(s, in) : NULL;
+	body = UTIL_LIKELY(!why) ? erpc_deliver_borrow(s, in) : NULL;
 	if (UTIL_UNLIKELY(!body)) {
 		if (why)
 			erpc_deliver_bad(s, why);
@@ -253,21 +253,21 @@ bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_
 	s->rx[slot].seq = head.seq;
 	erpc_piggyback_passed(s, head.seq);
 	why = erpc_deliver_frames(s, body, &calls);
-	kept = erpc_deliver_stays(s, body);
+	kept = erpc_deliver_retained(s, body);
 	if (kept) {
-		s->held_len += body->len;
+		s->retained_len += body->len;
 		body->delivered = true;
 	}
 	if (UTIL_UNLIKELY(why != NULL))
 		erpc_deliver_bad(s, why);
 	else if (UTIL_LIKELY(!s->err))
-		erpc_answer_delivered(s, slot, calls);
+		erpc_respond_delivered(s, slot, calls);
 	return kept;
 }
 
 /** Frames that are nothing but answers: what is wrong with them, or NULL. */
-static const char *erpc_deliver_answers(struct erpc_session *s, const uint8_t *at,
-					const uint8_t *end)
+static const char *erpc_deliver_reply_frames(struct erpc_session *s, const uint8_t *at,
+					     const uint8_t *end)
 {
 	const char *why = NULL;
 	const uint8_t *data;
@@ -285,38 +285,38 @@ static const char *erpc_deliver_answers(struct erpc_session *s, const uint8_t *a
 void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body)
 {
 	uint32_t head = sizeof(struct wire_erpc_batch);
-	struct erpc_body *before = s->telling;
+	struct erpc_body *before = s->reply_body;
 	const char *why = "answers without a head";
 
-	s->telling = body;
+	s->reply_body = body;
 	if (UTIL_LIKELY(body->len >= head))
-		why = erpc_deliver_answers(s, body->data + head, body->data + body->len);
-	s->telling = before;
+		why = erpc_deliver_reply_frames(s, body->data + head, body->data + body->len);
+	s->reply_body = before;
 	if (UTIL_UNLIKELY(why != NULL))
 		erpc_deliver_bad(s, why);
 }
 
 bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in)
 {
-	struct erpc_body *body, *before = s->telling;
+	struct erpc_body *body, *before = s->reply_body;
 	const uint8_t *at = in->data + WIRE_ERPC_HDR_LEN, *end = in->data + in->len;
 	const char *why = "answers without a head";
 
-	body = erpc_deliver_visit(s, in);
+	body = erpc_deliver_borrow(s, in);
 	if (UTIL_UNLIKELY(!body))
 		return false;
-	s->telling = body;
+	s->reply_body = body;
 	if (UTIL_LIKELY(body->len >= sizeof(struct wire_erpc_batch)))
-		why = erpc_deliver_answers(s, at + sizeof(struct wire_erpc_batch), end);
-	s->telling = before;
+		why = erpc_deliver_reply_frames(s, at + sizeof(struct wire_erpc_batch), end);
+	s->reply_body = before;
 	if (UTIL_UNLIKELY(why != NULL))
 		erpc_deliver_bad(s, why);
-	return erpc_deliver_stays(s, body);
+	return erpc_deliver_retained(s, body);
 }
 
 int erpc_keep(struct core_chan *chan, core_retain_t *retain)
 {
-	struct erpc_body *body = erpc_session_of(chan)->telling;
+	struct erpc_body *body = erpc_session_of(chan)->reply_body;
 
 	body->refs++;
 	*retain = erpc_body_retain(body);
@@ -326,5 +326,5 @@ int erpc_keep(struct core_chan *chan, core_retain_t *retain)
 void erpc_release(struct core_chan *chan, core_retain_t retain)
 {
 	erpc_body_put(erpc_body_retained(retain));
-	erpc_answer_released(erpc_session_of(chan));
+	erpc_respond_released(erpc_session_of(chan));
 }

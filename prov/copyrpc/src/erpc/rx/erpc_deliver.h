@@ -6,20 +6,20 @@
  * beyond what we granted, an answer nobody waits for end the session. What core keeps keeps the
  * body.
  *
- * Shown by test/unit/erpc/rx/test_erpc_deliver.c and test_erpc_port.c.
+ * Shown by test/unit/erpc/rx/test_erpc_deliver.c and test_erpc_ep.c.
  */
 #ifndef ERPC_DELIVER_H
 #define ERPC_DELIVER_H
 
 #include <string.h>
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 
 /** May bytes stay where they are? When half of the device's buffers are held, what is to stay is copied. */
-static inline bool erpc_deliver_may_retain(const struct erpc_port *port)
+static inline bool erpc_deliver_may_retain(const struct erpc_ep *ep)
 {
-	return port->dg->rx_held <= port->dg->rx_cnt / 2;
+	return ep->dg->rx_held <= ep->dg->rx_cnt / 2;
 }
 
 /** Is this packet a batch whose turn it is, with none waiting behind it? Then it is delivered where it lies. */
@@ -28,7 +28,7 @@ static inline bool erpc_deliver_is_plain(const struct erpc_session *s,
 {
 	struct wire_erpc_batch head;
 
-	if (in->len < WIRE_ERPC_HDR_LEN + sizeof(head) || !erpc_deliver_may_retain(s->port))
+	if (in->len < WIRE_ERPC_HDR_LEN + sizeof(head) || !erpc_deliver_may_retain(s->ep))
 		return false;
 	memcpy(&head, in->data + WIRE_ERPC_HDR_LEN, sizeof(head));
 	return head.seq == s->order.next && !s->order.kept_cnt;

@@ -9,7 +9,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/rx/erpc_deliver.h"
 #include "erpc/bulk/erpc_expose.h"
 #include "erpc/erpc_pkt.h"
@@ -35,7 +35,7 @@ static bool erpc_req_room(struct erpc_session *s, const struct wire_erpc_hdr *h,
 			  struct erpc_body **body)
 {
 	*body = erpc_body_new(s, h->msg_size);
-	s->port->stats.rx_no_memory += !*body;
+	s->ep->stats.rx_no_memory += !*body;
 	return *body;
 }
 
@@ -45,15 +45,15 @@ static inline void erpc_req_forget_last(struct erpc_session *s, uint32_t slot)
 
 	erpc_piggyback_forget(s, slot);
 	if (UTIL_UNLIKELY(rx->out.unsent))
-		erpc_out_forget(&s->port->out, &rx->out);
+		erpc_out_forget(&s->ep->out, &rx->out);
 	if (rx->resp) {
-		erpc_buf_free(&s->port->bufs, rx->resp);
+		erpc_buf_free(&s->ep->bufs, rx->resp);
 		rx->resp = NULL;
 	}
-	rx->said = WIRE_ERPC_PROMPT;
+	rx->resp_type = WIRE_ERPC_PROMPT;
 	if (slot < ERPC_BATCH_SLOTS)
 		return;
-	rx->lent = NULL;
+	rx->get_src = NULL;
 	rx->exposure_mem = NULL;
 	rx->exposure = NULL;
 }
@@ -67,11 +67,11 @@ static void erpc_req_repeat(struct erpc_session *s, uint32_t slot)
 
 	s->lossy = true;
 	/* While the last answer is still here, it has not been lost. */
-	if (rx->out.unsent || !erpc_server_answer(&rx->s, &pkt_num, &kind))
+	if (rx->out.unsent || !erpc_server_repeat(&rx->s, &pkt_num, &kind))
 		return;
 	if (rx->resp)
-		rx->resp->again = true;
-	erpc_answer_packet(s, slot, pkt_num, kind);
+		rx->resp->resent = true;
+	erpc_respond_packet(s, slot, pkt_num, kind);
 }
 
 void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h)
@@ -82,7 +82,7 @@ void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erp
 	rx->early = h->pkt_num > rx->early_num ? rx->early + 1 : 1;
 	rx->early_num = h->pkt_num;
 	if (rx->early == ERPC_EARLY_MAX)
-		erpc_answer_gap(s, h->req_num, h->req_num == rx->s.req_num ? rx->s.rx : 0);
+		erpc_respond_gap(s, h->req_num, h->req_num == rx->s.req_num ? rx->s.rx : 0);
 }
 
 static void erpc_req_whole(struct erpc_session *s, uint32_t slot)
@@ -97,7 +97,7 @@ static void erpc_req_whole(struct erpc_session *s, uint32_t slot)
 	body = rx->body;
 	rx->body = NULL;
 	if (slot == ERPC_REPLY_SLOT) {
-		erpc_answer_empty(s, slot);
+		erpc_respond_empty(s, slot);
 		erpc_deliver_replies(s, body);
 	} else {
 		erpc_expose_reply(s, slot, body->data, body->len);
@@ -197,7 +197,7 @@ static __attribute__((noinline)) bool erpc_req_part(struct erpc_session *s,
 	if (verdict == ERPC_LAST)
 		erpc_req_whole(s, slot);
 	else
-		erpc_answer_packet(s, slot, (uint16_t)(rx->s.rx - 1), WIRE_ERPC_CR);
+		erpc_respond_packet(s, slot, (uint16_t)(rx->s.rx - 1), WIRE_ERPC_CR);
 	return false;
 }
 

@@ -18,7 +18,7 @@ static bool erpc_resp_replies(struct erpc_session *s, const struct dev_dgram_in 
 	bool kept = false;
 	struct erpc_body *body;
 
-	if (UTIL_LIKELY(erpc_deliver_may_retain(s->port)))
+	if (UTIL_LIKELY(erpc_deliver_may_retain(s->ep)))
 		return erpc_deliver_response(s, in);
 	body = erpc_body_of(s, in, &kept);
 
@@ -35,11 +35,11 @@ static bool erpc_resp_batch(struct erpc_session *s, uint32_t slot, const struct 
 {
 	uint32_t seq = s->tx[slot].seq;
 
-	erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
+	erpc_buf_free(&s->ep->bufs, erpc_kick_end(s, slot));
 	erpc_session_freed(s);
 	if (slot == ERPC_REPLY_SLOT)
 		return false;
-	erpc_send_arrived(s, seq);
+	erpc_send_acked(s, seq);
 	return in->len > WIRE_ERPC_HDR_LEN && erpc_resp_replies(s, in);
 }
 
@@ -48,7 +48,7 @@ static bool erpc_resp_single(struct erpc_session *s, uint32_t slot, const struct
 			     const struct dev_dgram_in *in)
 {
 	s->credits++;
-	erpc_kick_answered(s, &s->tx[slot], h);
+	erpc_kick_acked(s, &s->tx[slot], h);
 	return erpc_resp_batch(s, slot, in);
 }
 
@@ -58,7 +58,7 @@ static void erpc_resp_early(struct erpc_session *s, uint32_t slot, const struct 
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
-	if (tx->fetch && erpc_client_keep(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN))
+	if (tx->get_op && erpc_client_keep(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN))
 		erpc_get_part(s, slot, h, in, false);
 	erpc_kick_early(s, slot);
 }
@@ -71,10 +71,10 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	uint32_t flying = erpc_client_in_flight(&tx->c);
 	enum erpc_verdict verdict;
 
-	if (UTIL_LIKELY(!tx->fetch &&
+	if (UTIL_LIKELY(!tx->get_op &&
 			erpc_client_take_single(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN)))
 		return erpc_resp_single(s, slot, h, in);
-	if (UTIL_UNLIKELY(tx->fetch && !erpc_get_expects(s, tx, h, in->len)))
+	if (UTIL_UNLIKELY(tx->get_op && !erpc_get_check(s, tx, h, in->len)))
 		return false;
 	verdict = erpc_client_take(&tx->c, h, in->len - WIRE_ERPC_HDR_LEN);
 	if (UTIL_UNLIKELY(verdict != ERPC_TAKE && verdict != ERPC_LAST)) {
@@ -84,9 +84,9 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		return false;
 	}
 	s->credits += flying - erpc_client_in_flight(&tx->c);
-	s->wants_mask |= 1u << slot; /* the rest of it, until it has ended */
-	erpc_kick_answered(s, tx, h);
-	if (!tx->fetch)
+	s->send_mask |= 1u << slot; /* the rest of it, until it has ended */
+	erpc_kick_acked(s, tx, h);
+	if (!tx->get_op)
 		return erpc_resp_batch(s, slot, in);
 	erpc_get_part(s, slot, h, in, verdict == ERPC_LAST);
 	return false;

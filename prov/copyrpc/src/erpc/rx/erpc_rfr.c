@@ -3,7 +3,7 @@
  * RFR: asks for a part of a response that is longer than a packet; only memory that is lent is. It may
  * come without the request: that was lost, and its sender is told.
  */
-#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/erpc_pkt.h"
 
 bool erpc_rfr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
@@ -14,11 +14,12 @@ bool erpc_rfr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 	enum erpc_verdict verdict = erpc_server_take_rfr(&rx->s, h, in->len - WIRE_ERPC_HDR_LEN);
 
 	if (verdict == ERPC_TAKE) {
-		erpc_answer_packet(s, slot, h->pkt_num, WIRE_ERPC_RESP);
+		erpc_respond_packet(s, slot, h->pkt_num, WIRE_ERPC_RESP);
 		return false;
 	}
 	/* Who asked for more than one packet at once has not heard yet that it gets none. */
-	if (verdict == ERPC_BAD && h->req_num == rx->s.req_num && rx->said == WIRE_ERPC_REFUSED)
+	if (verdict == ERPC_BAD && h->req_num == rx->s.req_num &&
+	    rx->resp_type == WIRE_ERPC_REFUSED)
 		verdict = ERPC_STALE;
 	erpc_pkt_refuse(s, verdict);
 	if (verdict == ERPC_EARLY)

@@ -24,7 +24,7 @@ static bool erpc_server_is_next(const struct erpc_server *s, uint64_t req_num)
 /** Nothing of the last request is owed: a client that begins another has its response. */
 static bool erpc_server_is_idle(const struct erpc_server *s)
 {
-	return !s->req_pkts || s->answered;
+	return !s->req_pkts || s->responded;
 }
 
 static void erpc_server_begin(struct erpc_server *s, const struct wire_erpc_hdr *h)
@@ -35,7 +35,7 @@ static void erpc_server_begin(struct erpc_server *s, const struct wire_erpc_hdr 
 	s->req_pkts = wire_erpc_pkts(h->msg_size, s->payload);
 	s->rx = 0;
 	s->ahead = 0;
-	s->answered = false;
+	s->responded = false;
 }
 
 enum erpc_verdict erpc_server_take_req(struct erpc_server *s, const struct wire_erpc_hdr *h,
@@ -71,7 +71,7 @@ enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct
 {
 	if (h->req_num != s->req_num || !s->req_pkts)
 		return erpc_server_is_next(s, h->req_num) ? ERPC_EARLY : ERPC_STALE;
-	if (!s->answered || len || h->msg_size || h->pkt_num < s->req_pkts ||
+	if (!s->responded || len || h->msg_size || h->pkt_num < s->req_pkts ||
 	    erpc_server_part(s, h->pkt_num) >= wire_erpc_pkts(s->resp_size, s->payload))
 		return ERPC_BAD;
 	return ERPC_TAKE;
@@ -83,15 +83,15 @@ bool erpc_server_respond(struct erpc_server *s, uint32_t size)
 	    s->req_pkts + wire_erpc_pkts(size, s->payload) - 1 > WIRE_ERPC_PKT_MAX)
 		return false;
 	s->resp_size = size;
-	s->answered = true;
+	s->responded = true;
 	return true;
 }
 
-bool erpc_server_answer(const struct erpc_server *s, uint16_t *pkt_num, enum wire_erpc_kind *kind)
+bool erpc_server_repeat(const struct erpc_server *s, uint16_t *pkt_num, enum wire_erpc_kind *kind)
 {
 	uint32_t said = s->rx;
 
-	if (said == s->req_pkts && !s->answered)
+	if (said == s->req_pkts && !s->responded)
 		said--; /* the last one is answered by the response alone */
 	if (!said)
 		return false;

@@ -25,7 +25,7 @@ struct erpc_server {
 	uint32_t req_pkts; /* 0: nothing has come yet */
 	uint32_t rx;       /* of them, all before */
 	uint32_t ahead;    /* bit i: packet rx + i is here, too */
-	bool answered;     /* the response is there */
+	bool responded;    /* the response is there */
 	uint32_t resp_size;
 	uint8_t req_type;
 };
@@ -35,7 +35,7 @@ void erpc_server_init(struct erpc_server *s, uint64_t first, uint32_t payload);
 
 /**
  * A REQ of `len` payload bytes. TAKE: its bytes belong at pkt_num * payload, answer with a CR for rx - 1.
- * LAST: the same, and the request is whole: run it. REPEAT: answer again, with erpc_server_answer.
+ * LAST: the same, and the request is whole: run it. REPEAT: answer again, with erpc_server_repeat.
  * What begins a new request drops the old response.
  */
 enum erpc_verdict erpc_server_take_req(struct erpc_server *s, const struct wire_erpc_hdr *h,
@@ -52,14 +52,14 @@ static inline bool erpc_server_take_single(struct erpc_server *s, const struct w
 					   uint32_t len)
 {
 	if (h->req_num != ((s->req_num + ERPC_SLOTS) & (WIRE_ERPC_REQ_MAX - 1)) || h->pkt_num ||
-	    len != h->msg_size || (s->req_pkts && !s->answered))
+	    len != h->msg_size || (s->req_pkts && !s->responded))
 		return false;
 	s->req_num = h->req_num;
 	s->req_type = h->req_type;
 	s->size = len;
 	s->req_pkts = 1;
 	s->rx = 1;
-	s->answered = false;
+	s->responded = false;
 	return true;
 }
 
@@ -74,7 +74,7 @@ enum erpc_verdict erpc_server_take_rfr(const struct erpc_server *s, const struct
 static inline void erpc_server_respond_single(struct erpc_server *s, uint32_t size)
 {
 	s->resp_size = size;
-	s->answered = true;
+	s->responded = true;
 }
 
 /** The response is there, and has no bytes. */
@@ -90,7 +90,7 @@ bool erpc_server_respond(struct erpc_server *s, uint32_t size);
  * The answer to a packet of the request that was here before: the one that says most of how far it is. False
  * when there is none yet.
  */
-bool erpc_server_answer(const struct erpc_server *s, uint16_t *pkt_num, enum wire_erpc_kind *kind);
+bool erpc_server_repeat(const struct erpc_server *s, uint16_t *pkt_num, enum wire_erpc_kind *kind);
 
 /** Which part of the response a RESP with this number is. */
 static inline uint32_t erpc_server_part(const struct erpc_server *s, uint16_t pkt_num)

@@ -12,5 +12,5 @@ static int erpc_mlx5_probe(struct dev_about *about)
 	return m5_dev_ops.probe ? m5_dev_ops.probe(about) : 0;
 }
 
-ERPC_LANE(mlx5, WIRE_CM_PATH_UD, erpc_mlx5_probe, .dgram = &m5_dgram_ops, .dev = &m5_dev_ops,
-	  .rx_cnt = 2048, .tx_cnt = 256, .link_rate = ERPC_MLX5_RATE);
+ERPC_TRANSPORT(mlx5, WIRE_CM_PATH_UD, erpc_mlx5_probe, .dgram = &m5_dgram_ops, .dev = &m5_dev_ops,
+	       .rx_cnt = 2048, .tx_cnt = 256, .link_rate = ERPC_MLX5_RATE);

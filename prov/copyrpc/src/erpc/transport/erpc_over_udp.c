@@ -10,5 +10,5 @@
 #include "erpc/transport/erpc_transport.h"
 #include "wire/wire_cm.h"
 
-ERPC_LANE(udp, WIRE_CM_PATH_UDP, NULL, .dgram = &udp_dgram_ops, .rx_cnt = 1024, .tx_cnt = 256,
-	  .host_ns = 300000);
+ERPC_TRANSPORT(udp, WIRE_CM_PATH_UDP, NULL, .dgram = &udp_dgram_ops, .rx_cnt = 1024, .tx_cnt = 256,
+	       .host_ns = 300000);

@@ -12,5 +12,5 @@ static int erpc_verbs_probe(struct dev_about *about)
 	return vb_dev_ops.probe ? vb_dev_ops.probe(about) : 0;
 }
 
-ERPC_LANE(verbs, WIRE_CM_PATH_UD, erpc_verbs_probe, .dgram = &vb_dgram_ops, .dev = &vb_dev_ops,
-	  .rx_cnt = 2048, .tx_cnt = 256, .link_rate = ERPC_VERBS_RATE);
+ERPC_TRANSPORT(verbs, WIRE_CM_PATH_UD, erpc_verbs_probe, .dgram = &vb_dgram_ops, .dev = &vb_dev_ops,
+	       .rx_cnt = 2048, .tx_cnt = 256, .link_rate = ERPC_VERBS_RATE);

@@ -33,7 +33,7 @@ static struct erpc_transport *erpc_transport_of(struct eng_transport *transport)
 	return (struct erpc_transport *)transport;
 }
 
-/** What its ports go by. */
+/** What its endpoints go by. */
 static inline uint64_t erpc_transport_now(struct erpc_transport *transport)
 {
 	return util_tick_ns(&transport->tick);
@@ -67,21 +67,21 @@ void erpc_transport_close(struct eng_transport *eng)
 	if (transport->wait_fd >= 0)
 		close(transport->wait_fd);
 	if (transport->dev)
-		transport->what->dev->close(transport->dev);
+		transport->cfg->dev->close(transport->dev);
 }
 
-int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *what)
+int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *cfg)
 {
 	struct erpc_transport *transport = erpc_transport_of(eng);
 	int ret = flt_check(); /* now, and not with the first connection */
 
-	transport->what = what;
+	transport->cfg = cfg;
 	transport->wait_fd = -1;
 	transport->timer_fd = -1;
-	util_list_init(&transport->ports);
+	util_list_init(&transport->eps);
 	util_tick_init(&transport->tick);
-	if (!ret && what->dev)
-		ret = what->dev->open(&transport->dev);
+	if (!ret && cfg->dev)
+		ret = cfg->dev->open(&transport->dev);
 	if (!ret)
 		ret = erpc_transport_open_fds(transport);
 	if (ret)
@@ -89,21 +89,21 @@ int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_d
 	return ret;
 }
 
-/* ---- an endpoint's port ---- */
+/* ---- an endpoint's endpoint ---- */
 
-static inline struct erpc_port *erpc_transport_port(struct util_list *link)
+static inline struct erpc_ep *erpc_transport_ep(struct util_list *link)
 {
-	return UTIL_CONTAINER_OF(link, struct erpc_transport_port, link)->port;
+	return UTIL_CONTAINER_OF(link, struct erpc_transport_ep, link)->ep;
 }
 
-/** A port is polled, or one is no more. */
+/** An endpoint is polled, or one is no more. */
 static void erpc_transport_count(struct erpc_transport *transport)
 {
-	struct util_list *first = transport->ports.next;
+	struct util_list *first = transport->eps.next;
 
 	transport->only = NULL;
-	if (first != &transport->ports && first == transport->ports.prev)
-		transport->only = erpc_transport_port(first);
+	if (first != &transport->eps && first == transport->eps.prev)
+		transport->only = erpc_transport_ep(first);
 }
 
 static void erpc_transport_failed(struct erpc_session *s)
@@ -115,60 +115,60 @@ int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep
 			   const struct sockaddr *addr, void **out)
 {
 	struct erpc_transport *transport = erpc_transport_of(eng);
-	const struct erpc_transport_dev *what = transport->what;
+	const struct erpc_transport_dev *cfg = transport->cfg;
 	struct dev_dgram_attr dg_attr = { .local = addr,
-					  .rx_cnt = what->rx_cnt,
-					  .tx_cnt = what->tx_cnt };
-	struct erpc_port_attr attr = {
+					  .rx_cnt = cfg->rx_cnt,
+					  .tx_cnt = cfg->tx_cnt };
+	struct erpc_ep_attr attr = {
 		.dev = transport->dev,
-		.dev_ops = what->dev,
-		.tx_cnt = what->tx_cnt,
+		.dev_ops = cfg->dev,
+		.tx_cnt = cfg->tx_cnt,
 		.up = eng->engine->up,
 		.link_rate = util_params.link_rate ? util_params.link_rate * ERPC_MBIT_S
-						   : what->link_rate,
-		.host_ns = what->host_ns,
+						   : cfg->link_rate,
+		.host_ns = cfg->host_ns,
 		.failed = erpc_transport_failed,
 	};
-	struct erpc_transport_port *lp = calloc(1, sizeof(*lp));
+	struct erpc_transport_ep *tep = calloc(1, sizeof(*tep));
 	int ret;
 
 	(void)eep;
-	if (!lp)
+	if (!tep)
 		return -FI_ENOMEM;
-	ret = flt_open(what->dgram, transport->dev, &dg_attr, &attr.dg);
+	ret = flt_open(cfg->dgram, transport->dev, &dg_attr, &attr.dg);
 	if (!ret)
-		ret = erpc_port_open(&attr, &lp->port);
+		ret = erpc_ep_open(&attr, &tep->ep);
 	if (ret) {
-		free(lp);
+		free(tep);
 		return ret;
 	}
-	util_list_init(&lp->link);
-	lp->transport = transport;
-	*out = lp;
+	util_list_init(&tep->link);
+	tep->transport = transport;
+	*out = tep;
 	return 0;
 }
 
-void erpc_transport_ep_close(struct eng_transport *eng, void *port)
+void erpc_transport_ep_close(struct eng_transport *eng, void *ep)
 {
-	struct erpc_transport_port *lp = port;
+	struct erpc_transport_ep *tep = ep;
 
-	util_list_remove(&lp->link);
+	util_list_remove(&tep->link);
 	erpc_transport_count(erpc_transport_of(eng));
-	erpc_port_close(lp->port); /* its descriptor leaves the epoll set with it */
-	free(lp);
+	erpc_ep_close(tep->ep); /* its descriptor leaves the epoll set with it */
+	free(tep);
 }
 
-/** From its first session on a port is polled. */
-static int erpc_transport_watch(struct erpc_transport *transport, struct erpc_transport_port *lp)
+/** From its first session on an endpoint is polled. */
+static int erpc_transport_watch(struct erpc_transport *transport, struct erpc_transport_ep *tep)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
-	struct dev_dgram *dg = lp->port->dg;
+	struct dev_dgram *dg = tep->ep->dg;
 
-	if (!util_list_is_empty(&lp->link))
+	if (!util_list_is_empty(&tep->link))
 		return 0;
 	if (epoll_ctl(transport->wait_fd, EPOLL_CTL_ADD, dg->ops->wait_fd(dg), &ev))
 		return -errno;
-	util_list_push_back(&transport->ports, &lp->link);
+	util_list_push_back(&transport->eps, &tep->link);
 	erpc_transport_count(transport);
 	return 0;
 }
@@ -178,16 +178,16 @@ static int erpc_transport_watch(struct erpc_transport *transport, struct erpc_tr
 int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
 			   struct cm_params *params, struct eng_conn **conn)
 {
-	struct erpc_transport_port *lp = eng_transport_ep(eep, eng);
+	struct erpc_transport_ep *tep = eng_transport_ep(eep, eng);
 	struct wire_erpc_params own;
 	struct erpc_session *s;
-	int ret = lp->port->dg->ops->describe(lp->port->dg, &params->dev);
+	int ret = tep->ep->dg->ops->describe(tep->ep->dg, &params->dev);
 
 	if (!ret)
-		ret = erpc_session_open(lp->port, &own, &s);
+		ret = erpc_session_open(tep->ep, &own, &s);
 	if (ret)
 		return ret;
-	s->user = lp;
+	s->user = tep;
 	s->conn.chan.ops = &erpc_chan_eng_ops;
 	memcpy(params->engine, &own, sizeof(own));
 	params->engine_len = sizeof(own);
@@ -199,7 +199,7 @@ void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer,
 			struct cm_params *params)
 {
 	struct erpc_session *s = erpc_transport_session(conn);
-	struct dev_dgram *dg = s->port->dg;
+	struct dev_dgram *dg = s->ep->dg;
 	struct wire_erpc_params own;
 
 	if (!dg->ops->route_mtu)
@@ -213,7 +213,7 @@ void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer,
 int erpc_transport_establish(struct eng_conn *conn, const struct cm_params *peer)
 {
 	struct erpc_session *s = erpc_transport_session(conn);
-	struct dev_dgram *dg = s->port->dg;
+	struct dev_dgram *dg = s->ep->dg;
 	struct wire_erpc_params params;
 	struct dev_dgram_ah *ah;
 	int ret;
@@ -233,8 +233,8 @@ int erpc_transport_establish(struct eng_conn *conn, const struct cm_params *peer
 int erpc_transport_attach(struct eng_conn *conn)
 {
 	struct erpc_session *s = erpc_transport_session(conn);
-	struct erpc_transport_port *lp = s->user;
-	int ret = erpc_transport_watch(lp->transport, lp);
+	struct erpc_transport_ep *tep = s->user;
+	int ret = erpc_transport_watch(tep->transport, tep);
 
 	if (!ret)
 		erpc_session_attach(s);
@@ -251,11 +251,11 @@ uint64_t erpc_transport_last_rx(const struct eng_conn *conn)
 void erpc_transport_drain(struct eng_conn *conn)
 {
 	struct erpc_session *s = erpc_transport_session(conn);
-	struct erpc_transport *transport = ((struct erpc_transport_port *)s->user)->transport;
+	struct erpc_transport *transport = ((struct erpc_transport_ep *)s->user)->transport;
 	unsigned turns = 0;
 
 	while (!s->err && turns++ < ERPC_DRAIN_TURNS &&
-	       erpc_port_poll(s->port, erpc_transport_now(transport)))
+	       erpc_ep_poll(s->ep, erpc_transport_now(transport)))
 		;
 }
 
@@ -285,32 +285,32 @@ static __attribute__((noinline)) bool erpc_transport_poll_all(struct erpc_transp
 	uint64_t now_ns = 0;
 	bool more = false;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->ports) {
-		if (erpc_port_is_idle(erpc_transport_port(it)))
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->eps) {
+		if (erpc_ep_is_idle(erpc_transport_ep(it)))
 			continue;
 		now_ns = now_ns ? now_ns : erpc_transport_now(transport);
-		more |= erpc_port_poll(erpc_transport_port(it), now_ns);
+		more |= erpc_ep_poll(erpc_transport_ep(it), now_ns);
 	}
 	return more;
 }
 
-/** Most transports have one port. */
+/** Most transports have one ep. */
 bool erpc_transport_poll(struct eng_transport *eng)
 {
 	struct erpc_transport *transport = erpc_transport_of(eng);
-	struct erpc_port *port = transport->only;
+	struct erpc_ep *ep = transport->only;
 
-	if (UTIL_UNLIKELY(!port))
+	if (UTIL_UNLIKELY(!ep))
 		return erpc_transport_poll_all(transport);
-	return !erpc_port_is_idle(port) && erpc_port_poll(port, erpc_transport_now(transport));
+	return !erpc_ep_is_idle(ep) && erpc_ep_poll(ep, erpc_transport_now(transport));
 }
 
 static __attribute__((noinline)) void erpc_transport_flush_all(struct erpc_transport *transport)
 {
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->ports)
-		erpc_port_flush(erpc_transport_port(it));
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->eps)
+		erpc_ep_flush(erpc_transport_ep(it));
 }
 
 void erpc_transport_flush(struct eng_transport *eng)
@@ -320,22 +320,22 @@ void erpc_transport_flush(struct eng_transport *eng)
 	if (UTIL_UNLIKELY(!transport->only))
 		erpc_transport_flush_all(transport);
 	else
-		erpc_port_flush(transport->only);
+		erpc_ep_flush(transport->only);
 }
 
 void erpc_transport_progress(struct eng_transport *eng)
 {
 	struct erpc_transport *transport = erpc_transport_of(eng);
-	struct erpc_port *port = transport->only;
+	struct erpc_ep *ep = transport->only;
 
-	if (UTIL_UNLIKELY(!port)) {
+	if (UTIL_UNLIKELY(!ep)) {
 		erpc_transport_poll_all(transport);
 		erpc_transport_flush_all(transport);
 		return;
 	}
-	if (!erpc_port_is_idle(port))
-		erpc_port_poll(port, erpc_transport_now(transport));
-	erpc_port_flush(port);
+	if (!erpc_ep_is_idle(ep))
+		erpc_ep_poll(ep, erpc_transport_now(transport));
+	erpc_ep_flush(ep);
 }
 
 /* ---- sleep ---- */
@@ -359,29 +359,29 @@ void erpc_transport_disarm(struct eng_transport *eng)
 	struct util_list *it, *tmp;
 
 	erpc_transport_set_timer(transport, 0);
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->ports) {
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->eps) {
 		struct dev_dgram *dg =
-			UTIL_CONTAINER_OF(it, struct erpc_transport_port, link)->port->dg;
+			UTIL_CONTAINER_OF(it, struct erpc_transport_ep, link)->ep->dg;
 
 		dg->ops->disarm(dg);
 	}
 }
 
-static int erpc_transport_arm_port(struct erpc_port *port, uint64_t now_ns, uint64_t *due_ns)
+static int erpc_transport_arm_ep(struct erpc_ep *ep, uint64_t now_ns, uint64_t *due_ns)
 {
 	uint64_t due;
 	int ret;
 
-	if (port->idle)
-		erpc_port_tell_time(port, now_ns);
-	erpc_piggyback_overdue(port, true); /* who sleeps says nothing that could take them along */
-	erpc_loss_forget_idle(port);
-	due = erpc_port_due_ns(port);
-	if (!erpc_port_is_quiet(port) || erpc_port_has_saved(port) || !due)
+	if (ep->idle)
+		erpc_ep_set_time(ep, now_ns);
+	erpc_piggyback_overdue(ep, true); /* who sleeps says nothing that could take them along */
+	erpc_loss_forget_idle(ep);
+	due = erpc_ep_due_ns(ep);
+	if (!erpc_ep_is_quiet(ep) || erpc_ep_has_saved(ep) || !due)
 		return -FI_EAGAIN;
 	*due_ns = due < *due_ns ? due : *due_ns;
-	ret = port->dg->ops->arm(port->dg);
-	port->armed = !ret;
+	ret = ep->dg->ops->arm(ep->dg);
+	ep->armed = !ret;
 	return ret;
 }
 
@@ -391,10 +391,9 @@ int erpc_transport_arm(struct eng_transport *eng)
 	uint64_t due_ns = UINT64_MAX, now_ns = erpc_transport_now(transport);
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->ports) {
-		int ret = erpc_transport_arm_port(
-			UTIL_CONTAINER_OF(it, struct erpc_transport_port, link)->port, now_ns,
-			&due_ns);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->eps) {
+		int ret = erpc_transport_arm_ep(
+			UTIL_CONTAINER_OF(it, struct erpc_transport_ep, link)->ep, now_ns, &due_ns);
 
 		if (ret) {
 			erpc_transport_disarm(eng);

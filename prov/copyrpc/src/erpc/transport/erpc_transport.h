@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do sessions become connections of an engine? engine/eng_transport.h over datagram ports.
+ * How do sessions become connections of an engine? engine/eng_transport.h over datagram endpoints.
  *
- * Each endpoint has a port of its own, at its own address. A port is polled from its first session
+ * Each endpoint has an endpoint of its own, at its own address. An endpoint is polled from its first session
  * on. The time is asked once per poll (util/tick.h); who sleeps is woken by packets, or by a timer when something
  * is due without one (a time-out, a late answer).
  *
- * Threads: ports are opened, and sessions prepared and established, by the control thread; all else
+ * Threads: endpoints are opened, and sessions prepared and established, by the control thread; all else
  * happens under the domain's lock.
  * Shown by test/unit/erpc/transport/test_erpc_transport.c: two engines over UDP.
  */
@@ -16,7 +16,7 @@
 #include "dev/dgram.h"
 #include "engine/eng_transport.h"
 #include "erpc/transport/erpc_transports.h"
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "util/list.h"
 #include "util/tick.h"
 
@@ -33,28 +33,28 @@ struct erpc_transport_dev {
 
 struct erpc_transport {
 	struct eng_transport transport; /* first */
-	const struct erpc_transport_dev *what;
+	const struct erpc_transport_dev *cfg;
 	struct dev *dev;
-	struct util_list ports; /* erpc_transport_port.link: that are polled */
-	struct erpc_port *only; /* of exactly one; or NULL */
-	int wait_fd;            /* epoll over theirs and timer_fd */
+	struct util_list eps; /* erpc_transport_ep.link: that are polled */
+	struct erpc_ep *only; /* of exactly one; or NULL */
+	int wait_fd;          /* epoll over theirs and timer_fd */
 	int timer_fd;
 	struct util_tick tick; /* whoever makes progress asks it */
 };
 
 /** An endpoint's. */
-struct erpc_transport_port {
+struct erpc_transport_ep {
 	struct util_list link;
 	struct erpc_transport *transport;
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 };
 
 /* The transport contract, but for what depends on the device. */
-int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *what);
+int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *cfg);
 void erpc_transport_close(struct eng_transport *eng);
 int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep,
-			   const struct sockaddr *addr, void **port);
-void erpc_transport_ep_close(struct eng_transport *eng, void *port);
+			   const struct sockaddr *addr, void **ep);
+void erpc_transport_ep_close(struct eng_transport *eng, void *ep);
 int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
 			   struct cm_params *params, struct eng_conn **conn);
 void erpc_transport_aim(struct eng_conn *conn, const struct sockaddr *peer,
@@ -74,7 +74,7 @@ int erpc_transport_arm(struct eng_transport *eng);
 void erpc_transport_disarm(struct eng_transport *eng);
 
 /** Defines `const struct eng_transport_ops erpc_transport_<kind>` over a struct erpc_transport_dev. */
-#define ERPC_LANE(kind, path_bit, probe_op, ...)                                                   \
+#define ERPC_TRANSPORT(kind, path_bit, probe_op, ...)                                              \
 	static const struct erpc_transport_dev erpc_transport_##kind##_dev = { __VA_ARGS__ };      \
 	static int erpc_transport_##kind##_open(struct eng_transport *transport)                   \
 	{                                                                                          \

@@ -37,9 +37,9 @@ static inline bool erpc_batch_gathers(const struct erpc_session *s)
 /** A message leaves by itself: so did the one before, if nothing followed it. */
 static inline void erpc_batch_is_single(struct erpc_session *s)
 {
-	if (s->lone)
+	if (s->after_single)
 		s->bursts = 0;
-	s->lone = true;
+	s->after_single = true;
 }
 
 /** May another batch begin? The peer orders no more than ERPC_SLOTS of them. */
@@ -59,14 +59,14 @@ static inline __attribute__((always_inline)) void erpc_batch_leave(struct erpc_s
 	struct wire_erpc_batch head = { .seq = s->seq };
 	uint32_t slot = (uint32_t)__builtin_ctz(s->free_mask);
 	struct erpc_tx *tx = &s->tx[slot];
-	bool prompt = !buf->asks;
+	bool prompt = !buf->has_calls;
 
 	tx->seq = head.seq;
 	s->seq = head.seq + 1;
-	s->ends[head.seq % ERPC_SLOTS] = end;
-	s->left = end;
+	s->batch_ends[head.seq % ERPC_SLOTS] = end;
+	s->sent_pos = end;
 	s->done_mask &= ~(1u << head.seq % ERPC_SLOTS);
-	s->port->stats.batches++;
+	s->ep->stats.batches++;
 	head.ack = erpc_piggyback_take(s);
 	memcpy(buf->data, &head, sizeof(head));
 	if (now)

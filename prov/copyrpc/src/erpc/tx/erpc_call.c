@@ -5,14 +5,14 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/tx/erpc_single.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 
 /** Remembers a call: its name in *id. 0, or -FI_E*. */
-static inline int erpc_call_ask(struct erpc_session *s, uint32_t resp_max, void *context,
-				uint32_t *id)
+static inline int erpc_call_register(struct erpc_session *s, uint32_t resp_max, void *context,
+				     uint32_t *id)
 {
 	int ret = util_idmap_alloc_noted(&s->calls, context, resp_max, id);
 
@@ -37,10 +37,10 @@ static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t le
 	at = erpc_send_room(s, span);
 	if (!at)
 		return NULL;
-	*ret = erpc_call_ask(s, resp_max, context, &id);
+	*ret = erpc_call_register(s, resp_max, context, &id);
 	if (*ret)
 		return NULL;
-	s->open->asks = true;
+	s->open->has_calls = true;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, resp_max, sizeof(op) + len);
 	memcpy(at, &op, sizeof(op));
 	return at + sizeof(op);
@@ -66,18 +66,18 @@ static inline int erpc_call_single(struct erpc_session *s, uint32_t op, const vo
 				   uint32_t resp_max, void *context)
 {
 	uint32_t body = (uint32_t)(sizeof(op) + len), id;
-	struct erpc_buf *lone;
+	struct erpc_buf *single;
 	uint8_t *at;
 
-	if (UTIL_UNLIKELY(erpc_call_ask(s, resp_max, context, &id)))
+	if (UTIL_UNLIKELY(erpc_call_register(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
-	lone = erpc_single_buf(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body));
-	lone->asks = true;
-	at = wire_erpc_frame_put(lone->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_CALL, id, resp_max,
+	single = erpc_single_buf(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body));
+	single->has_calls = true;
+	at = wire_erpc_frame_put(single->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_CALL, id, resp_max,
 				 body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);
-	erpc_single_go(s, lone);
+	erpc_single_go(s, single);
 	return 0;
 }
 
@@ -111,7 +111,7 @@ erpc_call_buf_general(struct erpc_session *s, uint32_t op, const void *buf, size
 /** Is nothing but its bytes, and a name, to be done for a call of `span` bytes? */
 static inline bool erpc_call_appends(const struct erpc_session *s, uint32_t span, unsigned flags)
 {
-	const uint8_t *end = flags & CORE_SEND_MORE ? s->fill_end : s->room_end;
+	const uint8_t *end = flags & CORE_SEND_MORE ? s->fill_end_more : s->fill_end;
 
 	return end - s->fill >= (ptrdiff_t)span && s->calls.free_head != UTIL_IDMAP_NONE;
 }
@@ -127,11 +127,11 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	if (UTIL_UNLIKELY(!erpc_call_appends(s, span, flags) || len > UTIL_COPY_SHORT ||
 			  s->grant_left < erpc_call_cost(resp_max)))
 		return erpc_call_buf_general(s, op, buf, len, resp_max, context, flags);
-	if (UTIL_UNLIKELY(erpc_call_ask(s, resp_max, context, &id)))
+	if (UTIL_UNLIKELY(erpc_call_register(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
-	s->open->asks = true;
+	s->open->has_calls = true;
 	s->fill = at + span;
-	s->taken += ERPC_POS_STEP;
+	s->posted_pos += ERPC_POS_STEP;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, resp_max, body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);
@@ -168,7 +168,7 @@ size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 	const struct erpc_session *s = erpc_session_of(chan);
 	uint32_t span =
 		wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + (uint32_t)len);
-	uint32_t room = s->shared - ERPC_BATCH_HEAD;
+	uint32_t room = s->batch_max - ERPC_BATCH_HEAD;
 	uint32_t used = s->open ? erpc_send_len(s) - ERPC_BATCH_HEAD : 0;
 	size_t each = span <= room ? room / span : 1;
 	size_t by_grant = s->grant_left / erpc_call_cost(resp_max);

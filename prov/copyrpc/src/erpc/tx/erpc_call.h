@@ -6,7 +6,7 @@
  * back. It takes the cost of its answer from what the peer has granted, until that has come: who asks for
  * more than that, or for more than batches have room for, gets -FI_EAGAIN and nothing is taken.
  *
- * Shown by test/unit/erpc/tx/test_erpc_call.c and test/unit/erpc/test_erpc_port.c.
+ * Shown by test/unit/erpc/tx/test_erpc_call.c and test/unit/erpc/test_erpc_ep.c.
  */
 #ifndef ERPC_CALL_H
 #define ERPC_CALL_H

@@ -5,12 +5,12 @@
  * Most requests are one packet, and nothing keeps them back: then the packet is made with the request, and there
  * is no more to be asked. All others begin with erpc_kick_begin, and erpc_kick sends what may be sent.
  *
- * Shown by test/unit/erpc/test_erpc_port.c; what it makes of a request is what erpc_kick would (test_erpc_first.c).
+ * Shown by test/unit/erpc/test_erpc_ep.c; what it makes of a request is what erpc_kick would (test_erpc_first.c).
  */
 #ifndef ERPC_FIRST_H
 #define ERPC_FIRST_H
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 #include "erpc/tx/erpc_loss.h"
 
@@ -21,12 +21,12 @@ static inline void erpc_first_begin(struct erpc_session *s, uint32_t slot, uint8
 	struct erpc_tx *tx = &s->tx[slot];
 
 	tx->buf = buf;
-	tx->sent_ns = s->port->now_ns;
+	tx->sent_ns = s->ep->now_ns;
 	tx->window = ERPC_CREDITS_MAX;
 	s->free_mask &= ~(1u << slot);
 	tx->tries = 0;
-	tx->backed = false;
-	tx->passed = false;
+	tx->went_back = false;
+	tx->overtaken = false;
 	tx->kept = false;
 	tx->early = 0;
 	tx->type = type;
@@ -37,7 +37,7 @@ static inline void erpc_first_begin(struct erpc_session *s, uint32_t slot, uint8
 static inline void erpc_first_packet(struct erpc_session *s, struct erpc_tx *tx, uint8_t type,
 				     struct erpc_buf *buf)
 {
-	struct erpc_port *port = s->port;
+	struct erpc_ep *ep = s->ep;
 	uint32_t len = buf->len;
 	struct wire_erpc_hdr h = {
 		.req_type = type,
@@ -49,30 +49,30 @@ static inline void erpc_first_packet(struct erpc_session *s, struct erpc_tx *tx,
 	};
 
 	erpc_client_first(&tx->c);
-	tx->sent_ns = port->now_ns;
-	tx->nth = ++s->sent_cnt;
-	tx->mark = 0;
-	tx->mark_ns = port->running ? port->now_ns : 0;
-	tx->marked = true;
-	port->stats.tx_pkts++;
-	erpc_out_put_first(&port->out, s->ah, buf, len, &h, &tx->out);
+	tx->sent_ns = ep->now_ns;
+	tx->pkt_seq = ++s->pkts_sent;
+	tx->rtt_pkt = 0;
+	tx->rtt_start_ns = ep->running ? ep->now_ns : 0;
+	tx->rtt_pending = true;
+	ep->stats.tx_pkts++;
+	erpc_out_put_first(&ep->out, s->ah, buf, len, &h, &tx->out);
 	erpc_loss_watch(s);
 }
 
 /** Does a request of `len` bytes, with a response of one packet, leave at once, whichever slot it gets? */
 static inline bool erpc_first_may(const struct erpc_session *s, uint32_t len)
 {
-	const struct erpc_port *port = s->port;
+	const struct erpc_ep *ep = s->ep;
 
-	return len <= s->payload && s->credits && !s->wants_mask && port->out.cnt < ERPC_BURST &&
-	       (!port->paces || erpc_timely_is_open(&s->timely));
+	return len <= s->payload && s->credits && !s->send_mask && ep->out.cnt < ERPC_BURST &&
+	       (!ep->paces || erpc_timely_is_open(&s->timely));
 }
 
 /** It is sent, or will be dated by the next progress. */
 static inline void erpc_first_note(struct erpc_session *s)
 {
-	if (!s->port->running && util_list_is_empty(&s->fresh_link))
-		util_list_push_back(&s->port->fresh, &s->fresh_link);
+	if (!s->ep->running && util_list_is_empty(&s->fresh_link))
+		util_list_push_back(&s->ep->fresh, &s->fresh_link);
 }
 
 /** After erpc_first_may: begins a request in a free slot, and its packet is in the burst. */

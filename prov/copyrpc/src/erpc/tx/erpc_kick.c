@@ -17,8 +17,8 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 	else if (!erpc_client_begin(&tx->c, buf->len, resp_max))
 		return false;
 	erpc_first_begin(s, slot, type, buf);
-	tx->marked = false;
-	s->wants_mask |= 1u << slot;
+	tx->rtt_pending = false;
+	s->send_mask |= 1u << slot;
 	return true;
 }
 
@@ -31,7 +31,7 @@ static void erpc_kick_measure_none(struct erpc_session *s)
 		struct erpc_tx *tx = &s->tx[slot];
 
 		/* All packets but the last one are answered at once. */
-		tx->marked &= tx->mark + 1 < tx->c.req_pkts;
+		tx->rtt_pending &= tx->rtt_pkt + 1 < tx->c.req_pkts;
 	}
 }
 
@@ -39,20 +39,20 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
-	s->port->stats.losses++;
-	if (s->port->paces)
-		erpc_timely_lost(&s->timely, s->port->now_ns);
+	s->ep->stats.losses++;
+	if (s->ep->paces)
+		erpc_timely_lost(&s->timely, s->ep->now_ns);
 	s->credits += erpc_client_go_back(&tx->c);
-	s->wants_mask |= 1u << slot;
-	tx->marked = false;
+	s->send_mask |= 1u << slot;
+	tx->rtt_pending = false;
 	if (slot < ERPC_BATCH_SLOTS)
 		erpc_kick_measure_none(s);
 	tx->early = 0;
-	tx->backed = true;
-	tx->passed = false;
-	tx->sent_ns = s->port->now_ns;
+	tx->went_back = true;
+	tx->overtaken = false;
+	tx->sent_ns = s->ep->now_ns;
 	if (tx->buf)
-		tx->buf->again = true;
+		tx->buf->resent = true;
 	s->lossy = true;
 	erpc_session_mark(s);
 }
@@ -60,26 +60,25 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 /** May a packet leave now, for all that Timely says? If not, the wheel has the session. */
 static bool erpc_kick_may(struct erpc_session *s)
 {
-	struct erpc_port *port = s->port;
+	struct erpc_ep *ep = s->ep;
 
-	if (UTIL_LIKELY(!port->paces) || erpc_timely_is_open(&s->timely) ||
-	    s->next_ns <= port->now_ns)
+	if (UTIL_LIKELY(!ep->paces) || erpc_timely_is_open(&s->timely) || s->next_ns <= ep->now_ns)
 		return true;
 	if (util_list_is_empty(&s->pace.link)) {
-		erpc_wheel_insert(&port->wheel, &s->pace, s->next_ns, port->now_ns);
-		erpc_port_due_at(port, erpc_wheel_next_ns(&port->wheel));
+		erpc_wheel_insert(&ep->wheel, &s->pace, s->next_ns, ep->now_ns);
+		erpc_ep_due_at(ep, erpc_wheel_next_ns(&ep->wheel));
 	}
-	port->stats.paced++;
+	ep->stats.paced++;
 	return false;
 }
 
-/** Bytes that a packet of ours puts on a link: its own, or those that it fetches. */
+/** Bytes that a packet of ours puts on a link: its own, or those that it gets_pending. */
 static uint32_t erpc_kick_load(const struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
 			       uint16_t pkt_num)
 {
 	uint32_t part = pkt_num - (tx->c.req_pkts - 1);
 
-	if (tx->fetch)
+	if (tx->get_op)
 		len = wire_erpc_pkt_len(tx->c.resp_max, s->payload, part);
 	return len + WIRE_ERPC_HDR_LEN;
 }
@@ -88,14 +87,14 @@ static uint32_t erpc_kick_load(const struct erpc_session *s, const struct erpc_t
 static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
 			  uint16_t pkt_num)
 {
-	if (s->port->paces && !erpc_timely_is_open(&s->timely))
-		s->next_ns = erpc_timely_next_ns(&s->timely, s->next_ns, s->port->now_ns,
+	if (s->ep->paces && !erpc_timely_is_open(&s->timely))
+		s->next_ns = erpc_timely_next_ns(&s->timely, s->next_ns, s->ep->now_ns,
 						 erpc_kick_load(s, tx, len, pkt_num));
 }
 
 static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 {
-	struct erpc_out *out = &s->port->out;
+	struct erpc_out *out = &s->ep->out;
 	struct erpc_client *c = &tx->c;
 	struct erpc_buf *buf = tx->buf;
 	struct wire_erpc_hdr h = {
@@ -107,11 +106,11 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 	bool again = c->tx < c->tx_max;
 	uint32_t len = 0;
 
-	tx->nth = ++s->sent_cnt;
-	s->port->stats.tx_pkts++;
-	s->port->stats.tx_again += again;
+	tx->pkt_seq = ++s->pkts_sent;
+	s->ep->stats.tx_pkts++;
+	s->ep->stats.tx_again += again;
 	if (!erpc_client_in_flight(c)) {
-		tx->sent_ns = s->port->now_ns;
+		tx->sent_ns = s->ep->now_ns;
 		erpc_loss_watch(s);
 	}
 	h.kind = erpc_client_next(c, &h.pkt_num);
@@ -119,17 +118,17 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 		h.msg_size = buf->len;
 		len = wire_erpc_pkt_len(buf->len, s->payload, h.pkt_num);
 	}
-	if (UTIL_UNLIKELY(tx->fetch))
+	if (UTIL_UNLIKELY(tx->get_op))
 		erpc_direct_requested(s, (uint32_t)(tx - s->tx));
 	if (!h.pkt_num)
 		erpc_out_put_first(out, s->ah, buf, len, &h, &tx->out);
 	else
 		erpc_out_put(out, s->ah, &h, buf->data + (size_t)h.pkt_num * s->payload * !!len,
 			     len, buf->mem, buf, &tx->out);
-	if (!tx->marked && !again) {
-		tx->marked = true;
-		tx->mark = h.pkt_num;
-		tx->mark_ns = s->port->running ? s->port->now_ns : 0;
+	if (!tx->rtt_pending && !again) {
+		tx->rtt_pending = true;
+		tx->rtt_pkt = h.pkt_num;
+		tx->rtt_start_ns = s->ep->running ? s->ep->now_ns : 0;
 	}
 	erpc_kick_pay(s, tx, len, h.pkt_num);
 }
@@ -150,50 +149,50 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 		if (erpc_client_in_flight(&tx->c) >= tx->window)
 			return true;
 		if (!s->credits) {
-			s->port->stats.no_credit++;
+			s->ep->stats.no_credit++;
 			return false; /* an answer brings one */
 		}
 		if (!erpc_kick_may(s))
 			return false;
-		if (!erpc_out_room(&s->port->out)) {
+		if (!erpc_out_room(&s->ep->out)) {
 			erpc_session_mark(s);
 			return false;
 		}
 		s->credits--;
-		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && !tx->fetch))
+		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && !tx->get_op))
 			erpc_kick_first(s, tx);
 		else
 			erpc_kick_packet(s, tx);
 	}
-	s->wants_mask &= ~(1u << slot);
+	s->send_mask &= ~(1u << slot);
 	return true;
 }
 
 /** In turn, so that a long request does not keep short ones back. */
 static void erpc_kick_turns(struct erpc_session *s)
 {
-	uint32_t wants = s->wants_mask, slot;
+	uint32_t wants = s->send_mask, slot;
 
-	for (wants = (wants >> s->turn | wants << (ERPC_SLOTS - s->turn)) & ERPC_FREE_ALL; wants;
-	     wants &= wants - 1) {
-		slot = (s->turn + (uint32_t)__builtin_ctz(wants)) % ERPC_SLOTS;
+	for (wants = (wants >> s->next_slot | wants << (ERPC_SLOTS - s->next_slot)) & ERPC_FREE_ALL;
+	     wants; wants &= wants - 1) {
+		slot = (s->next_slot + (uint32_t)__builtin_ctz(wants)) % ERPC_SLOTS;
 		if (!erpc_kick_slot(s, slot)) {
-			s->turn = (slot + 1) % ERPC_SLOTS;
+			s->next_slot = (slot + 1) % ERPC_SLOTS;
 			return;
 		}
 	}
 }
 
-void erpc_kick_wanted(struct erpc_session *s)
+void erpc_kick_pending(struct erpc_session *s)
 {
-	uint32_t wants = s->wants_mask;
+	uint32_t wants = s->send_mask;
 
 	erpc_first_note(s);
 	if (UTIL_LIKELY(!(wants & (wants - 1)))) {
 		uint32_t slot = (uint32_t)__builtin_ctz(wants);
 
 		if (!erpc_kick_slot(s, slot) && slot != ERPC_REPLY_SLOT)
-			s->turn = (slot + 1) % ERPC_SLOTS;
+			s->next_slot = (slot + 1) % ERPC_SLOTS;
 		return;
 	}
 	/* Answers to calls first: somebody waits for them, and they are never kept waiting. */
@@ -208,9 +207,10 @@ void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 	struct erpc_tx *kept = &s->tx[slot];
 
 	/* It says so at once, and its answer will say nothing of the way. */
-	if (kept->marked && kept->mark == kept->c.req_pkts - 1 && s->port->now_ns > kept->mark_ns)
-		erpc_rto_sample(&s->rto, s->port->now_ns - kept->mark_ns);
-	kept->marked = false;
+	if (kept->rtt_pending && kept->rtt_pkt == kept->c.req_pkts - 1 &&
+	    s->ep->now_ns > kept->rtt_start_ns)
+		erpc_rto_sample(&s->rto, s->ep->now_ns - kept->rtt_start_ns);
+	kept->rtt_pending = false;
 	kept->kept = true;
 	for (; busy; busy &= busy - 1) {
 		uint32_t before = (uint32_t)__builtin_ctz(busy);
@@ -219,9 +219,9 @@ void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 		if ((tx->seq & WIRE_ERPC_MSG_MAX) != missing)
 			continue;
 		/* What has not left altogether, or left behind it, may still be on its way. */
-		if (erpc_client_sendable(&tx->c) || (int32_t)(tx->nth - kept->nth) > 0)
+		if (erpc_client_sendable(&tx->c) || (int32_t)(tx->pkt_seq - kept->pkt_seq) > 0)
 			return;
-		tx->passed = true;
+		tx->overtaken = true;
 		erpc_kick_early(s, before);
 		return;
 	}
@@ -234,27 +234,27 @@ erpc_kick_recovered_cold(struct erpc_session *s, struct erpc_tx *tx)
 	if (!erpc_loss_is_certain(s))
 		erpc_rto_keep(&s->rto, tx->tries);
 	tx->tries = 0;
-	tx->window = tx->fetch ? s->get_window : ERPC_CREDITS_MAX;
+	tx->window = tx->get_op ? s->get_window : ERPC_CREDITS_MAX;
 }
 
-void erpc_kick_answered(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h)
+void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h)
 {
-	uint64_t now_ns = s->port->now_ns, rtt_ns;
+	uint64_t now_ns = s->ep->now_ns, rtt_ns;
 
 	tx->sent_ns = now_ns;
 	tx->early = 0;
-	tx->backed = false;
+	tx->went_back = false;
 	if (UTIL_UNLIKELY(tx->tries))
 		erpc_kick_recovered_cold(s, tx);
-	if (!tx->marked || h->pkt_num < tx->mark)
+	if (!tx->rtt_pending || h->pkt_num < tx->rtt_pkt)
 		return;
-	tx->marked = false;
-	if (h->pkt_num > tx->mark || now_ns <= tx->mark_ns ||
+	tx->rtt_pending = false;
+	if (h->pkt_num > tx->rtt_pkt || now_ns <= tx->rtt_start_ns ||
 	    (h->req_type > WIRE_ERPC_LATE && h->req_type != WIRE_ERPC_AWAY))
 		return;
-	if (tx->mark_ns > s->passed_ns)
-		s->passed_ns = tx->mark_ns;
-	rtt_ns = now_ns - tx->mark_ns;
+	if (tx->rtt_start_ns > s->acked_tx_ns)
+		s->acked_tx_ns = tx->rtt_start_ns;
+	rtt_ns = now_ns - tx->rtt_start_ns;
 	if (UTIL_UNLIKELY(h->req_type == WIRE_ERPC_LATE)) {
 		/* Bytes may have been held for very long: that is not to be expected again. */
 		erpc_rto_sample(&s->rto, rtt_ns < ERPC_LATE_NS ? rtt_ns : ERPC_LATE_NS);
@@ -262,7 +262,7 @@ void erpc_kick_answered(struct erpc_session *s, struct erpc_tx *tx, const struct
 	}
 	erpc_rto_sample(&s->rto, rtt_ns);
 	/* Where one of the ends was away, it says nothing of the network. */
-	if (!s->port->paces || s->port->away || h->req_type == WIRE_ERPC_AWAY)
+	if (!s->ep->paces || s->ep->away || h->req_type == WIRE_ERPC_AWAY)
 		return;
 	if (!erpc_timely_may_skip(&s->timely, rtt_ns))
 		erpc_timely_update(&s->timely, now_ns, rtt_ns);
@@ -276,7 +276,7 @@ void erpc_kick_missing(struct erpc_session *s, uint32_t slot)
 	if (!erpc_client_in_flight(&tx->c) || tx->out.unsent)
 		return;
 	/* What was said before the packets came that were sent again is no news. */
-	if (tx->backed && s->port->now_ns - tx->sent_ns < s->rto.srtt_ns)
+	if (tx->went_back && s->ep->now_ns - tx->sent_ns < s->rto.srtt_ns)
 		return;
 	erpc_kick_go_back(s, slot);
 }
@@ -291,33 +291,33 @@ void erpc_kick_early(struct erpc_session *s, uint32_t slot)
 		erpc_kick_missing(s, slot);
 }
 
-void erpc_kick_stamp(struct erpc_port *port)
+void erpc_kick_stamp(struct erpc_ep *ep)
 {
 	struct util_list *first;
 	uint32_t busy;
 
-	while ((first = util_list_pop(&port->fresh))) {
+	while ((first = util_list_pop(&ep->fresh))) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(first, struct erpc_session, fresh_link);
 
-		if (!s->spoke_ns)
-			s->spoke_ns = port->now_ns;
+		if (!s->last_batch_tx_ns)
+			s->last_batch_tx_ns = ep->now_ns;
 		for (busy = ~s->free_mask & ERPC_FREE_ALL; busy; busy &= busy - 1) {
 			struct erpc_tx *tx = &s->tx[__builtin_ctz(busy)];
 
-			if (tx->marked && !tx->mark_ns) {
-				tx->mark_ns = port->now_ns;
-				tx->sent_ns = port->now_ns;
+			if (tx->rtt_pending && !tx->rtt_start_ns) {
+				tx->rtt_start_ns = ep->now_ns;
+				tx->sent_ns = ep->now_ns;
 			}
 		}
 	}
 }
 
-void erpc_kick_wheel(struct erpc_port *port)
+void erpc_kick_wheel(struct erpc_ep *ep)
 {
 	struct util_list ready, *first;
 
 	util_list_init(&ready);
-	erpc_wheel_advance(&port->wheel, port->now_ns, &ready);
+	erpc_wheel_advance(&ep->wheel, ep->now_ns, &ready);
 	while ((first = util_list_pop(&ready)))
 		erpc_session_mark(
 			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),

@@ -4,7 +4,7 @@
 
 #include "erpc/tx/erpc_kick.h"
 
-#define ERPC_HEARD_TRIES 3u
+#define ERPC_ALIVE_TRIES 3u
 
 void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 {
@@ -12,16 +12,16 @@ void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 	s->watch_ns = due_ns;
 	if (!util_list_is_empty(&s->timer.link) && s->timer.due_ns <= due_ns)
 		return;
-	erpc_wheel_remove(&s->port->timers, &s->timer);
-	erpc_wheel_insert(&s->port->timers, &s->timer, due_ns, s->port->now_ns);
-	erpc_port_due_at(s->port, erpc_wheel_end_ns(&s->port->timers, due_ns));
+	erpc_wheel_remove(&s->ep->timers, &s->timer);
+	erpc_wheel_insert(&s->ep->timers, &s->timer, due_ns, s->ep->now_ns);
+	erpc_ep_due_at(s->ep, erpc_wheel_end_ns(&s->ep->timers, due_ns));
 }
 
 /** Should it have been answered before what was? What was KEPT has come, and is answered after its elders. */
 static bool erpc_loss_is_passed(const struct erpc_session *s, const struct erpc_tx *tx)
 {
 	return !tx->tries &&
-	       (tx->passed || (tx->prompt && !tx->kept && tx->sent_ns < s->passed_ns));
+	       (tx->overtaken || (tx->prompt && !tx->kept && tx->sent_ns < s->acked_tx_ns));
 }
 
 static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
@@ -30,9 +30,9 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 
 	if (erpc_loss_is_passed(s, tx))
 		erpc_loss_note(s);
-	s->port->stats.timeouts++;
+	s->ep->stats.timeouts++;
 	/* A peer that speaks is not the one that gets more and more time. */
-	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_HEARD_TRIES : UINT16_MAX))
+	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : UINT16_MAX))
 		tx->tries++;
 	tx->window = 1;
 	erpc_kick_go_back(s, slot);
@@ -44,7 +44,7 @@ static uint64_t erpc_loss_resend_timeout(const struct erpc_session *s, const str
 	uint64_t silence;
 
 	if (erpc_loss_is_passed(s, tx))
-		return s->rto.look_ns;
+		return s->rto.rack_ns;
 	/* What is known to wait for others is not asked for before them. */
 	silence = erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->seq_done)
 			  ? erpc_rto_probe(&s->rto, tx->tries)
@@ -56,12 +56,12 @@ static uint64_t erpc_loss_resend_timeout(const struct erpc_session *s, const str
 static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
-	uint64_t now_ns = s->port->now_ns, due_ns = tx->sent_ns + erpc_loss_resend_timeout(s, tx);
+	uint64_t now_ns = s->ep->now_ns, due_ns = tx->sent_ns + erpc_loss_resend_timeout(s, tx);
 
 	if (due_ns > now_ns) {
-		uint64_t look_ns = now_ns + s->rto.look_ns;
+		uint64_t look_ns = now_ns + s->rto.rack_ns;
 
-		return !tx->fetch && !tx->tries && look_ns < due_ns ? look_ns : due_ns;
+		return !tx->get_op && !tx->tries && look_ns < due_ns ? look_ns : due_ns;
 	}
 	if (!tx->out.unsent)
 		erpc_loss_timeout(s, slot);
@@ -75,7 +75,7 @@ static void erpc_loss_session(struct erpc_session *s)
 
 	if (!s->watched)
 		return;
-	if (s->watch_ns > s->port->now_ns) { /* the timer was that of packets before */
+	if (s->watch_ns > s->ep->now_ns) { /* the timer was that of packets before */
 		erpc_loss_watch_until(s, s->watch_ns);
 		return;
 	}
@@ -91,25 +91,25 @@ static void erpc_loss_session(struct erpc_session *s)
 		erpc_loss_watch_until(s, next_ns);
 }
 
-void erpc_loss_forget_idle(struct erpc_port *port)
+void erpc_loss_forget_idle(struct erpc_ep *ep)
 {
 	struct erpc_wheel_item *item;
 
-	while ((item = erpc_wheel_first(&port->timers))) {
+	while ((item = erpc_wheel_first(&ep->timers))) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(item, struct erpc_session, timer);
 
 		if (s->watched)
 			return;
-		erpc_wheel_remove(&port->timers, item);
+		erpc_wheel_remove(&ep->timers, item);
 	}
 }
 
-void erpc_loss_scan(struct erpc_port *port)
+void erpc_loss_scan(struct erpc_ep *ep)
 {
 	struct util_list ready, *first;
 
 	util_list_init(&ready);
-	erpc_wheel_advance(&port->timers, port->now_ns, &ready);
+	erpc_wheel_advance(&ep->timers, ep->now_ns, &ready);
 	while ((first = util_list_pop(&ready)))
 		erpc_loss_session(
 			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),

@@ -2,7 +2,7 @@
 /* Empty answers ride along: see erpc_piggyback.h. */
 #include "erpc/tx/erpc_piggyback.h"
 
-#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
@@ -11,8 +11,8 @@
 
 void erpc_piggyback_advance_cold(struct erpc_session *s)
 {
-	while (s->known_mask & 1u << s->ack % ERPC_SLOTS) {
-		s->known_mask &= ~(1u << s->ack % ERPC_SLOTS);
+	while (s->acked_mask & 1u << s->ack % ERPC_SLOTS) {
+		s->acked_mask &= ~(1u << s->ack % ERPC_SLOTS);
 		s->ack++;
 	}
 }
@@ -23,14 +23,14 @@ void erpc_piggyback_acked(struct erpc_session *s, uint32_t slot)
 
 	if (seq - s->ack >= ERPC_SLOTS)
 		return; /* passed already */
-	s->known_mask |= 1u << seq % ERPC_SLOTS;
+	s->acked_mask |= 1u << seq % ERPC_SLOTS;
 	erpc_piggyback_advance_cold(s);
 }
 
 void erpc_piggyback_passed_cold(struct erpc_session *s, uint32_t seq)
 {
 	while (seq - s->ack >= ERPC_SLOTS) {
-		s->known_mask &= ~(1u << s->ack % ERPC_SLOTS);
+		s->acked_mask &= ~(1u << s->ack % ERPC_SLOTS);
 		s->ack++;
 	}
 	erpc_piggyback_advance_cold(s);
@@ -40,7 +40,7 @@ void erpc_piggyback_passed_cold(struct erpc_session *s, uint32_t seq)
 static inline void erpc_piggyback_acked_next(struct erpc_session *s)
 {
 	s->ack++;
-	if (UTIL_UNLIKELY(s->known_mask))
+	if (UTIL_UNLIKELY(s->acked_mask))
 		erpc_piggyback_advance_cold(s);
 }
 
@@ -55,18 +55,18 @@ static int32_t erpc_piggyback_cost(uint64_t late_ns)
 /** A batch is delivered: did we reply quickly to the one before? */
 static void erpc_piggyback_sample(struct erpc_session *s)
 {
-	uint64_t gap_ns = s->spoke_ns - s->last_rx_ns;
+	uint64_t gap_ns = s->last_batch_tx_ns - s->last_batch_rx_ns;
 
-	if (s->spoke_ns >= s->last_rx_ns) {
+	if (s->last_batch_tx_ns >= s->last_batch_rx_ns) {
 		if (gap_ns <= ERPC_PIGGYBACK_NS)
-			s->talk += s->talk < ERPC_PIGGYBACK_TRUST;
-		else if (s->rode)
-			s->talk = erpc_piggyback_cost(gap_ns - ERPC_PIGGYBACK_NS);
-		else if (s->talk > 0)
-			s->talk = 0;
+			s->quick_replies += s->quick_replies < ERPC_PIGGYBACK_TRUST;
+		else if (s->piggybacked)
+			s->quick_replies = erpc_piggyback_cost(gap_ns - ERPC_PIGGYBACK_NS);
+		else if (s->quick_replies > 0)
+			s->quick_replies = 0;
 	}
-	s->rode = false;
-	s->last_rx_ns = s->port->now_ns;
+	s->piggybacked = false;
+	s->last_batch_rx_ns = s->ep->now_ns;
 }
 
 /** ERPC_PIGGYBACK_MAX bits. */
@@ -81,17 +81,17 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot)
 	struct erpc_rx *rx = &s->rx[slot];
 
 	erpc_piggyback_sample(s);
-	if (s->talk < ERPC_PIGGYBACK_TRUST || s->ack != rx->seq ||
+	if (s->quick_replies < ERPC_PIGGYBACK_TRUST || s->ack != rx->seq ||
 	    !(rx->seq % ERPC_PIGGYBACK_SAMPLE) || erpc_piggyback_is_full(s->piggyback_mask) ||
 	    !erpc_piggyback_is_open(s))
 		return false;
 	erpc_server_respond_empty(&rx->s);
-	rx->said = WIRE_ERPC_LATE;
+	rx->resp_type = WIRE_ERPC_LATE;
 	erpc_piggyback_acked_next(s);
 	if (!s->piggyback_mask) {
-		s->piggyback_ns = s->port->now_ns + ERPC_PIGGYBACK_NS;
-		util_list_push_back(&s->port->riding, &s->piggyback_link);
-		erpc_port_due_at(s->port, s->piggyback_ns);
+		s->piggyback_ns = s->ep->now_ns + ERPC_PIGGYBACK_NS;
+		util_list_push_back(&s->ep->piggybacking, &s->piggyback_link);
+		erpc_ep_due_at(s->ep, s->piggyback_ns);
 	}
 	s->piggyback_mask |= 1u << slot;
 	return true;
@@ -99,7 +99,7 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot)
 
 void erpc_piggyback_forget_cold(struct erpc_session *s, uint32_t slot)
 {
-	s->alone_mask &= ~(1u << slot);
+	s->empty_mask &= ~(1u << slot);
 	s->piggyback_mask &= ~(1u << slot);
 	if (!s->piggyback_mask)
 		util_list_remove(&s->piggyback_link);
@@ -109,22 +109,22 @@ void erpc_piggyback_end(struct erpc_session *s)
 {
 	if (!s->piggyback_mask)
 		return;
-	s->talk = erpc_piggyback_cost(
-		s->port->now_ns > s->piggyback_ns ? s->port->now_ns - s->piggyback_ns : 0);
-	s->alone_mask |= s->piggyback_mask;
+	s->quick_replies = erpc_piggyback_cost(
+		s->ep->now_ns > s->piggyback_ns ? s->ep->now_ns - s->piggyback_ns : 0);
+	s->empty_mask |= s->piggyback_mask;
 	s->piggyback_mask = 0;
 	util_list_remove(&s->piggyback_link);
 	erpc_session_mark(s);
 }
 
-void erpc_piggyback_overdue(struct erpc_port *port, bool all)
+void erpc_piggyback_overdue(struct erpc_ep *ep, bool all)
 {
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &port->riding) {
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->piggybacking) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(it, struct erpc_session, piggyback_link);
 
-		if (!all && s->piggyback_ns > port->now_ns)
+		if (!all && s->piggyback_ns > ep->now_ns)
 			return;
 		erpc_piggyback_end(s);
 	}
@@ -132,11 +132,11 @@ void erpc_piggyback_overdue(struct erpc_port *port, bool all)
 
 bool erpc_piggyback_flush(struct erpc_session *s)
 {
-	for (; UTIL_UNLIKELY(s->alone_mask); s->alone_mask &= s->alone_mask - 1) {
-		uint32_t slot = (uint32_t)__builtin_ctz(s->alone_mask);
+	for (; UTIL_UNLIKELY(s->empty_mask); s->empty_mask &= s->empty_mask - 1) {
+		uint32_t slot = (uint32_t)__builtin_ctz(s->empty_mask);
 		uint16_t last = (uint16_t)(s->rx[slot].s.req_pkts - 1);
 
-		if (erpc_answer_packet(s, slot, last, WIRE_ERPC_RESP))
+		if (erpc_respond_packet(s, slot, last, WIRE_ERPC_RESP))
 			continue;
 		erpc_session_mark(s);
 		return false;
@@ -162,10 +162,10 @@ const char *erpc_piggyback_received(struct erpc_session *s, uint32_t ack)
 			continue;
 		if (UTIL_UNLIKELY(tx->c.tx_max < tx->c.req_pkts))
 			return "it has what was not sent";
-		erpc_buf_free(&s->port->bufs, erpc_kick_end(s, slot));
+		erpc_buf_free(&s->ep->bufs, erpc_kick_end(s, slot));
 		erpc_session_freed(s);
-		s->port->stats.rides++;
-		erpc_send_arrived(s, tx->seq);
+		s->ep->stats.piggybacks++;
+		erpc_send_acked(s, tx->seq);
 	}
 	return NULL;
 }

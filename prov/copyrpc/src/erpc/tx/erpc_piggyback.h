@@ -20,7 +20,7 @@
 #ifndef ERPC_PIGGYBACK_H
 #define ERPC_PIGGYBACK_H
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
 
@@ -39,16 +39,16 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot);
 static inline bool erpc_piggyback_is_open(const struct erpc_session *s)
 {
 	return 2 * s->credits > s->credits_max &&
-	       (!s->port->paces || erpc_timely_is_open(&s->timely));
+	       (!s->ep->paces || erpc_timely_is_open(&s->timely));
 }
 
 /** A batch of ours leaves: its `ack`. */
 static inline uint32_t erpc_piggyback_take(struct erpc_session *s)
 {
-	s->spoke_ns = s->port->running ? s->port->now_ns : 0;
+	s->last_batch_tx_ns = s->ep->running ? s->ep->now_ns : 0;
 	if (s->piggyback_mask && erpc_piggyback_is_open(s)) {
 		s->piggyback_mask = 0;
-		s->rode = true;
+		s->piggybacked = true;
 		util_list_remove(&s->piggyback_link);
 	}
 	return s->ack;
@@ -62,7 +62,7 @@ void erpc_piggyback_passed_cold(struct erpc_session *s, uint32_t seq);
 
 static inline void erpc_piggyback_passed(struct erpc_session *s, uint32_t seq)
 {
-	if (UTIL_UNLIKELY(seq - s->ack >= ERPC_SLOTS || s->known_mask))
+	if (UTIL_UNLIKELY(seq - s->ack >= ERPC_SLOTS || s->acked_mask))
 		erpc_piggyback_passed_cold(s, seq);
 }
 
@@ -80,11 +80,11 @@ static inline void erpc_piggyback_forget(struct erpc_session *s, uint32_t slot)
 {
 	if (slot >= ERPC_BATCH_SLOTS)
 		return;
-	if (s->rx[slot].resp && s->rx[slot].seq == s->ack && !s->known_mask)
+	if (s->rx[slot].resp && s->rx[slot].seq == s->ack && !s->acked_mask)
 		s->ack++;
 	else if (s->rx[slot].resp)
 		erpc_piggyback_acked(s, slot);
-	if (UTIL_UNLIKELY((s->piggyback_mask | s->alone_mask) & 1u << slot))
+	if (UTIL_UNLIKELY((s->piggyback_mask | s->empty_mask) & 1u << slot))
 		erpc_piggyback_forget_cold(s, slot);
 }
 
@@ -92,9 +92,9 @@ static inline void erpc_piggyback_forget(struct erpc_session *s, uint32_t slot)
 void erpc_piggyback_end(struct erpc_session *s);
 
 /** Those of sessions that waited long enough; `all`: of any. */
-void erpc_piggyback_overdue(struct erpc_port *port, bool all);
+void erpc_piggyback_overdue(struct erpc_ep *ep, bool all);
 
-/** Part of erpc_answer_flush: false: no room in the burst. */
+/** Part of erpc_respond_flush: false: no room in the burst. */
 bool erpc_piggyback_flush(struct erpc_session *s);
 
 #endif

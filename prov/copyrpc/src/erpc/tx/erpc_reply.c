@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "erpc/tx/erpc_single.h"
 #include "util/bits.h"
 #include "util/copy.h"
@@ -24,7 +24,7 @@ static struct erpc_buf *erpc_reply_grow(struct erpc_session *s, struct erpc_buf 
 	struct erpc_buf *larger;
 
 	util_list_remove(&buf->link);
-	larger = erpc_buf_grow(&s->port->bufs, buf, len);
+	larger = erpc_buf_grow(&s->ep->bufs, buf, len);
 	util_list_push_back(&s->replies, larger ? &larger->link : &buf->link);
 	return larger;
 }
@@ -33,13 +33,13 @@ static struct erpc_buf *erpc_reply_grow(struct erpc_session *s, struct erpc_buf 
 static struct erpc_buf *erpc_reply_open(struct erpc_session *s, uint32_t span)
 {
 	uint32_t head = sizeof(struct wire_erpc_batch);
-	struct erpc_buf *buf = erpc_buf_alloc(&s->port->bufs, head + span);
+	struct erpc_buf *buf = erpc_buf_alloc(&s->ep->bufs, head + span);
 
 	if (!buf)
 		return NULL;
 	memset(buf->data, 0, head);
 	buf->len = head;
-	s->owed_len += head;
+	s->resp_reserved += head;
 	util_list_push_back(&s->replies, &buf->link);
 	return buf;
 }
@@ -50,7 +50,7 @@ erpc_reply_room_cold(struct erpc_session *s, uint32_t span)
 {
 	struct erpc_buf *buf = erpc_reply_last(s);
 
-	if (!buf || buf->len + span > s->shared)
+	if (!buf || buf->len + span > s->batch_max)
 		return erpc_reply_open(s, span);
 	return erpc_reply_grow(s, buf, buf->len + span);
 }
@@ -59,7 +59,7 @@ static inline struct erpc_buf *erpc_reply_room(struct erpc_session *s, uint32_t 
 {
 	struct erpc_buf *buf = erpc_reply_last(s);
 
-	if (UTIL_UNLIKELY(!buf || buf->len + span > buf->cap || buf->len + span > s->shared))
+	if (UTIL_UNLIKELY(!buf || buf->len + span > buf->cap || buf->len + span > s->batch_max))
 		return erpc_reply_room_cold(s, span);
 	return buf;
 }
@@ -67,9 +67,9 @@ static inline struct erpc_buf *erpc_reply_room(struct erpc_session *s, uint32_t 
 /** How many bytes may join those in it, without more ado? */
 static inline uint32_t erpc_reply_rest(const struct erpc_session *s, const struct erpc_buf *buf)
 {
-	uint32_t max = buf->cap < s->shared ? buf->cap : s->shared;
+	uint32_t max = buf->cap < s->batch_max ? buf->cap : s->batch_max;
 
-	return s->held_mask || buf->len > max ? 0 : max - buf->len;
+	return s->release_mask || buf->len > max ? 0 : max - buf->len;
 }
 
 /** Where the bytes of an answer belong, its head written; NULL: no memory, and the session has failed. */
@@ -80,15 +80,15 @@ static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_r
 	struct erpc_buf *buf = erpc_reply_room(s, span);
 	uint8_t *at;
 
-	s->calls_owed--;
-	s->owed_len -= ref.resp_max + ERPC_GRANT_CALL;
+	s->calls_pending--;
+	s->resp_reserved -= ref.resp_max + ERPC_GRANT_CALL;
 	if (UTIL_UNLIKELY(!buf)) {
 		erpc_session_fail(s, -FI_ENOMEM, "out of memory for an answer");
 		return NULL;
 	}
 	at = buf->data + buf->len;
 	buf->len += span;
-	s->owed_len += span;
+	s->resp_reserved += span;
 	s->reply_room = erpc_reply_rest(s, buf);
 	return wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, len);
 }
@@ -97,10 +97,10 @@ static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_r
 static inline void erpc_reply_added(struct erpc_session *s, unsigned flags)
 {
 	erpc_session_mark(s);
-	if ((flags & CORE_SEND_MORE) || s->port->running)
+	if ((flags & CORE_SEND_MORE) || s->ep->running)
 		return;
 	erpc_session_flush(s);
-	erpc_port_ring(s->port);
+	erpc_ep_doorbell(s->ep);
 }
 
 int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
@@ -133,14 +133,14 @@ static inline int erpc_reply_single(struct erpc_session *s, struct core_call_ref
 				    struct erpc_body *body, const void *buf, size_t len)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
-	struct erpc_buf *lone = erpc_single_buf(s, span);
+	struct erpc_buf *single = erpc_single_buf(s, span);
 
-	util_copy_short(wire_erpc_frame_put(lone->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_REPLY,
+	util_copy_short(wire_erpc_frame_put(single->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_REPLY,
 					    ref.call_id, 0, (uint32_t)len),
 			buf, len);
-	s->calls_owed = 0;
-	s->owed_len -= ref.resp_max + ERPC_GRANT_CALL;
-	erpc_single_reply(s, lone);
+	s->calls_pending = 0;
+	s->resp_reserved -= ref.resp_max + ERPC_GRANT_CALL;
+	erpc_single_reply(s, single);
 	erpc_body_put(body);
 	return 0;
 }
@@ -184,8 +184,8 @@ static inline void erpc_reply_append(struct erpc_session *s, struct core_call_re
 
 	to->len += span;
 	s->reply_room -= span;
-	s->calls_owed--;
-	s->owed_len -= ref.resp_max + ERPC_GRANT_CALL - span;
+	s->calls_pending--;
+	s->resp_reserved -= ref.resp_max + ERPC_GRANT_CALL - span;
 	util_copy_short(
 		wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, (uint32_t)len), buf,
 		len);

@@ -3,7 +3,7 @@
  * Where are answers to calls until something takes them along?
  *
  * They gather in buffers of their own, in order, each as long as one packet carries; only an answer longer
- * than that has one to itself. What takes them along, and when: erpc_answer.h. Most answers join others that
+ * than that has one to itself. What takes them along, and when: erpc_respond.h. Most answers join others that
  * wait: then nothing but their bytes is to be done.
  *
  * Shown by test/unit/erpc/tx/test_erpc_reply.c.

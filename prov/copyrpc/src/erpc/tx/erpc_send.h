@@ -5,9 +5,9 @@
  * Messages, and calls among them (erpc_call.h), are appended to the open batch, which leaves in the next
  * free slot; a sender gets -FI_EAGAIN when there is none and the batch is full. A message that is longer
  * than what is shared has a batch to itself, of several packets if it must. Answers gather in buffers of
- * their own and ride in the next response (erpc_answer.h).
+ * their own and ride in the next response (erpc_respond.h).
  *
- * Shown by test/unit/erpc/tx/test_erpc_send.c and test/unit/erpc/test_erpc_port.c.
+ * Shown by test/unit/erpc/tx/test_erpc_send.c and test/unit/erpc/test_erpc_ep.c.
  */
 #ifndef ERPC_SEND_H
 #define ERPC_SEND_H
@@ -52,6 +52,6 @@ void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags);
 bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end);
 
 /** Has a batch been answered? Then arrival moves on, in order. */
-void erpc_send_arrived(struct erpc_session *s, uint32_t seq);
+void erpc_send_acked(struct erpc_session *s, uint32_t seq);
 
 #endif

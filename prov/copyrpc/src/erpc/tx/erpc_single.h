@@ -12,7 +12,7 @@
 #define ERPC_SINGLE_H
 
 #include "erpc/erpc_body.h"
-#include "erpc/tx/erpc_answer.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/tx/erpc_batch.h"
 #include "util/copy.h"
 
@@ -20,17 +20,17 @@
 static inline bool erpc_single_may(const struct erpc_session *s, uint32_t span, size_t len,
 				   unsigned flags)
 {
-	const struct erpc_port *port = s->port;
+	const struct erpc_ep *ep = s->ep;
 
-	return !flags && len <= UTIL_COPY_SHORT && !s->open && !s->err && !port->running &&
+	return !flags && len <= UTIL_COPY_SHORT && !s->open && !s->err && !ep->running &&
 	       !erpc_batch_gathers(s) && erpc_first_may(s, ERPC_BATCH_HEAD + span) &&
-	       erpc_buf_has_tiny(&port->bufs);
+	       erpc_buf_has_tiny(&ep->bufs);
 }
 
 /** After may: a buffer for it. */
 static inline struct erpc_buf *erpc_single_buf(struct erpc_session *s, uint32_t span)
 {
-	struct erpc_buf *buf = erpc_buf_take(&s->port->bufs, 0);
+	struct erpc_buf *buf = erpc_buf_take(&s->ep->bufs, 0);
 
 	buf->len = ERPC_BATCH_HEAD + span;
 	return buf;
@@ -39,11 +39,11 @@ static inline struct erpc_buf *erpc_single_buf(struct erpc_session *s, uint32_t 
 /** The frame in it is whole: it leaves. */
 static inline void erpc_single_go(struct erpc_session *s, struct erpc_buf *buf)
 {
-	s->taken += ERPC_POS_STEP;
+	s->posted_pos += ERPC_POS_STEP;
 	erpc_batch_is_single(s);
-	s->port->stats.frames++;
-	erpc_batch_leave(s, buf, s->taken, true);
-	erpc_port_ring(s->port);
+	s->ep->stats.frames++;
+	erpc_batch_leave(s, buf, s->posted_pos, true);
+	erpc_ep_doorbell(s->ep);
 }
 
 /**
@@ -53,13 +53,13 @@ static inline void erpc_single_go(struct erpc_session *s, struct erpc_buf *buf)
 static inline bool erpc_single_replies(const struct erpc_session *s, uint32_t span, size_t len,
 				       unsigned flags)
 {
-	const struct erpc_port *port = s->port;
+	const struct erpc_ep *ep = s->ep;
 
-	return !flags && len <= UTIL_COPY_SHORT && s->calls_owed == 1 && s->wait_mask &&
+	return !flags && len <= UTIL_COPY_SHORT && s->calls_pending == 1 && s->wait_mask &&
 	       !(s->wait_mask & (s->wait_mask - 1)) && util_list_is_empty(&s->replies) &&
-	       !s->held_mask && s->held_len <= ERPC_HELD_MAX && !s->err && !s->stopped &&
-	       !port->running && port->out.cnt < ERPC_BURST &&
-	       ERPC_BATCH_HEAD + span <= s->payload && erpc_buf_has_tiny(&port->bufs);
+	       !s->release_mask && s->retained_len <= ERPC_RETAINED_MAX && !s->err && !s->stopped &&
+	       !ep->running && ep->out.cnt < ERPC_BURST && ERPC_BATCH_HEAD + span <= s->payload &&
+	       erpc_buf_has_tiny(&ep->bufs);
 }
 
 /** The answer in it is whole: the response to the batch that waits for it leaves. */
@@ -82,10 +82,10 @@ static inline void erpc_single_reply(struct erpc_session *s, struct erpc_buf *bu
 	memset(buf->data, 0, ERPC_BATCH_HEAD);
 	rx->resp = buf;
 	erpc_server_respond_single(&rx->s, buf->len);
-	s->answered_ns = s->port->now_ns;
-	s->port->stats.tx_pkts++;
-	erpc_out_put_first(&s->port->out, s->ah, buf, buf->len, &h, &rx->out);
-	erpc_port_ring(s->port);
+	s->last_resp_ns = s->ep->now_ns;
+	s->ep->stats.tx_pkts++;
+	erpc_out_put_first(&s->ep->out, s->ah, buf, buf->len, &h, &rx->out);
+	erpc_ep_doorbell(s->ep);
 }
 
 #endif

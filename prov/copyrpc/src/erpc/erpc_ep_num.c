@@ -11,28 +11,28 @@
 #include <rdma/fi_errno.h>
 #include <sys/random.h>
 
-#include "erpc/erpc_port.h"
+#include "erpc/erpc_ep.h"
 #include "util/log.h"
 
 #define ERPC_SHARE 8u /* one session gets at most this part of what is left */
 
 /** Who has one token must not know the next: they come from the system, and only those of tests from a seed. */
-static int erpc_port_token(struct erpc_port *port, uint64_t *token)
+static int erpc_ep_token(struct erpc_ep *ep, uint64_t *token)
 {
 	uint64_t z;
 
-	if (!port->seeded)
+	if (!ep->seeded)
 		return getrandom(token, sizeof(*token), 0) == sizeof(*token) ? 0 : -FI_EIO;
-	z = port->random += 0x9E3779B97F4A7C15ull;
+	z = ep->random += 0x9E3779B97F4A7C15ull;
 	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
 	z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
 	*token = z ^ (z >> 31);
 	return 0;
 }
 
-static uint32_t erpc_port_share(const struct erpc_port *port)
+static uint32_t erpc_ep_share(const struct erpc_ep *ep)
 {
-	uint32_t left = port->dg->rx_cnt > port->promised ? port->dg->rx_cnt - port->promised : 0;
+	uint32_t left = ep->dg->rx_cnt > ep->promised ? ep->dg->rx_cnt - ep->promised : 0;
 	uint32_t share = left / ERPC_SHARE;
 
 	if (share < ERPC_CREDITS_MIN)
@@ -40,17 +40,17 @@ static uint32_t erpc_port_share(const struct erpc_port *port)
 	return share < ERPC_CREDITS_MAX ? share : ERPC_CREDITS_MAX;
 }
 
-static bool erpc_port_is_used(const struct erpc_port *port, uint32_t num)
+static bool erpc_ep_is_used(const struct erpc_ep *ep, uint32_t num)
 {
-	return port->used[num / 8] >> num % 8 & 1;
+	return ep->used[num / 8] >> num % 8 & 1;
 }
 
-int erpc_port_take_num(struct erpc_port *port, uint16_t *num, uint32_t *credits, uint64_t *token)
+int erpc_ep_alloc_num(struct erpc_ep *ep, uint16_t *num, uint32_t *credits, uint64_t *token)
 {
 	int ret = -FI_EAGAIN;
 
-	pthread_mutex_lock(&port->lock);
-	if (port->session_cnt == ERPC_SESSIONS_MAX) {
+	pthread_mutex_lock(&ep->lock);
+	if (ep->session_cnt == ERPC_SESSIONS_MAX) {
 		UTIL_WARN_SELDOM(
 			EP_CTRL,
 			"an endpoint has %u peers over datagrams and cannot have more: the next one "
@@ -58,26 +58,26 @@ int erpc_port_take_num(struct erpc_port *port, uint16_t *num, uint32_t *credits,
 			ERPC_SESSIONS_MAX);
 		goto out_unlock;
 	}
-	ret = erpc_port_token(port, token);
+	ret = erpc_ep_token(ep, token);
 	if (ret)
 		goto out_unlock;
-	while (erpc_port_is_used(port, port->next_num % ERPC_SESSIONS_MAX))
-		port->next_num++;
-	*num = (uint16_t)(port->next_num++ % ERPC_SESSIONS_MAX);
-	port->used[*num / 8] |= (uint8_t)(1u << *num % 8);
-	port->session_cnt++;
-	*credits = erpc_port_share(port);
-	port->promised += 2 * *credits;
+	while (erpc_ep_is_used(ep, ep->next_num % ERPC_SESSIONS_MAX))
+		ep->next_num++;
+	*num = (uint16_t)(ep->next_num++ % ERPC_SESSIONS_MAX);
+	ep->used[*num / 8] |= (uint8_t)(1u << *num % 8);
+	ep->session_cnt++;
+	*credits = erpc_ep_share(ep);
+	ep->promised += 2 * *credits;
 out_unlock:
-	pthread_mutex_unlock(&port->lock);
+	pthread_mutex_unlock(&ep->lock);
 	return ret;
 }
 
-void erpc_port_give_num(struct erpc_port *port, uint16_t num, uint32_t credits)
+void erpc_ep_free_num(struct erpc_ep *ep, uint16_t num, uint32_t credits)
 {
-	pthread_mutex_lock(&port->lock);
-	port->used[num / 8] &= (uint8_t) ~(1u << num % 8);
-	port->session_cnt--;
-	port->promised -= 2 * credits;
-	pthread_mutex_unlock(&port->lock);
+	pthread_mutex_lock(&ep->lock);
+	ep->used[num / 8] &= (uint8_t) ~(1u << num % 8);
+	ep->session_cnt--;
+	ep->promised -= 2 * credits;
+	pthread_mutex_unlock(&ep->lock);
 }

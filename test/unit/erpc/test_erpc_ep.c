@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Two ports: what is said arrives once, whole and in order, whatever the network does. */
-#include "erpc/erpc_port.h"
+/* Two endpoints: what is said arrives once, whole and in order, whatever the network does. */
+#include "erpc/erpc_ep.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -65,15 +65,15 @@ static void run(uint64_t seed, uint32_t mtu, uint32_t inline_max, uint32_t loss,
 	talk((unsigned)rng_env("COPYRPC_TEST_STEPS", steps), loss ? 20000000 : 20000);
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_assert(loss || !p.end[0].port->stats.losses);
+	cr_assert(loss || !p.end[0].ep->stats.losses);
 	cr_assert_gt(p.end[0].sent + p.end[1].sent, steps / 100);
 	cr_assert_gt(p.end[0].gets_done + p.end[1].gets_done, 0);
 	cr_assert_eq(p.end[0].gets_refused + p.end[1].gets_refused, 0);
-	cr_assert_eq(p.end[0].port->stats.rx_bad + p.end[1].port->stats.rx_bad, 0);
+	cr_assert_eq(p.end[0].ep->stats.rx_bad + p.end[1].ep->stats.rx_bad, 0);
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_port, everything_arrives_on_a_good_network)
+Test(erpc_ep, everything_arrives_on_a_good_network)
 {
 	uint64_t seed = rng_env("COPYRPC_TEST_SEED", 1), i;
 
@@ -81,12 +81,12 @@ Test(erpc_port, everything_arrives_on_a_good_network)
 		run(seed + i, 1024, 0, 0, 20000);
 }
 
-Test(erpc_port, everything_arrives_from_a_device_that_reads_late)
+Test(erpc_ep, everything_arrives_from_a_device_that_reads_late)
 {
 	run(rng_env("COPYRPC_TEST_SEED", 2), 4096, 60, 0, 20000);
 }
 
-Test(erpc_port, everything_arrives_once_though_packets_get_lost)
+Test(erpc_ep, everything_arrives_once_though_packets_get_lost)
 {
 	static const uint32_t losses[] = { 1000, 10000, 100000, 300000 };
 	unsigned i;
@@ -97,7 +97,7 @@ Test(erpc_port, everything_arrives_once_though_packets_get_lost)
 	}
 }
 
-Test(erpc_port, what_comes_before_attach_waits_and_is_counted_once)
+Test(erpc_ep, what_comes_before_attach_waits_and_is_counted_once)
 {
 	unsigned i;
 
@@ -107,28 +107,27 @@ Test(erpc_port, what_comes_before_attach_waits_and_is_counted_once)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	for (i = 0; i < 10; i++)
 		erpc_pair_run(&p, 100000);
-	cr_assert(erpc_port_has_saved(p.end[1].port));
+	cr_assert(erpc_ep_has_saved(p.end[1].ep));
 	cr_assert_eq(p.end[1].heard, 0);
 	erpc_session_attach(p.end[1].s);
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_expect_eq(p.end[0].port->stats.rx_pkts + p.end[1].port->stats.rx_pkts,
-		     p.net.cnt.delivered);
+	cr_expect_eq(p.end[0].ep->stats.rx_pkts + p.end[1].ep->stats.rx_pkts, p.net.cnt.delivered);
 	erpc_pair_fini(&p);
 }
 
 /** Several sessions that nobody attaches: what has no room counts as lost, and its buffer goes back. */
-Test(erpc_port, what_comes_before_attach_waits_within_bounds)
+Test(erpc_ep, what_comes_before_attach_waits_within_bounds)
 {
 	struct erpc_session *here[4], *there[4];
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 	unsigned i, k;
 
 	erpc_pair_init(&p, 4);
 	erpc_pair_open(&p);
-	port = p.end[1].port;
+	ep = p.end[1].ep;
 	for (i = 0; i < 4; i++) {
-		erpc_pair_join(p.end[0].port, port, &here[i], &there[i]);
+		erpc_pair_join(p.end[0].ep, ep, &here[i], &there[i]);
 		there[i]->attached = false;
 		for (k = 0; k < 3; k++)
 			cr_assert_geq(here[i]->conn.chan.ops->send_buf(
@@ -137,15 +136,15 @@ Test(erpc_port, what_comes_before_attach_waits_within_bounds)
 				      0);
 	}
 	erpc_pair_run(&p, 20000000);
-	cr_expect_eq(port->saved_cnt, ERPC_POLL_BURST);
-	cr_expect_eq(port->dg->rx_held, ERPC_POLL_BURST);
-	cr_expect_gt(port->stats.rx_no_memory, 0);
+	cr_expect_eq(ep->saved_cnt, ERPC_POLL_BURST);
+	cr_expect_eq(ep->dg->rx_held, ERPC_POLL_BURST);
+	cr_expect_gt(ep->stats.rx_no_memory, 0);
 	for (i = 0; i < 4; i++) {
 		here[i]->conn.chan.ops->close(&here[i]->conn.chan);
 		there[i]->conn.chan.ops->close(&there[i]->conn.chan);
 	}
 	erpc_pair_run(&p, 100000);
-	cr_expect_eq(port->dg->rx_held, 0, "what waited for the closed is given back");
+	cr_expect_eq(ep->dg->rx_held, 0, "what waited for the closed is given back");
 	erpc_pair_fini(&p);
 }
 
@@ -164,7 +163,7 @@ static void double_requests(struct fake_net *net, struct fake_pkt *pkt, void *ar
 }
 
 /** A request that comes twice while its answer waits for room in the device is answered once. */
-Test(erpc_port, an_answer_that_is_still_here_is_not_given_again)
+Test(erpc_ep, an_answer_that_is_still_here_is_not_given_again)
 {
 	erpc_pair_init(&p, 4);
 	p.net.hook = double_requests;
@@ -173,7 +172,7 @@ Test(erpc_port, an_answer_that_is_still_here_is_not_given_again)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	p.net.busy_chance = 1000000;
 	erpc_pair_run(&p, 100000);
-	cr_expect_eq(p.end[1].port->stats.rx_repeats, 1);
+	cr_expect_eq(p.end[1].ep->stats.rx_repeats, 1);
 	cr_expect_eq(answers, 0);
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
@@ -183,22 +182,22 @@ Test(erpc_port, an_answer_that_is_still_here_is_not_given_again)
 }
 
 /** A device that says when it has room again lets its user sleep until then; of others only polls know. */
-Test(erpc_port, who_waits_for_the_device_sleeps_if_it_wakes)
+Test(erpc_ep, who_waits_for_the_device_sleeps_if_it_wakes)
 {
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 
 	erpc_pair_init(&p, 5);
 	erpc_pair_open(&p);
-	port = p.end[0].port;
+	ep = p.end[0].ep;
 	p.net.busy_chance = 1000000;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, 1000);
-	cr_assert(port->out.cnt);
-	cr_expect_not(erpc_port_is_quiet(port));
-	port->dg->tx_full = true;
-	cr_expect(erpc_port_is_quiet(port));
-	port->dg->tx_full = false;
+	cr_assert(ep->out.cnt);
+	cr_expect_not(erpc_ep_is_quiet(ep));
+	ep->dg->tx_full = true;
+	cr_expect(erpc_ep_is_quiet(ep));
+	ep->dg->tx_full = false;
 	p.net.busy_chance = 0;
 	erpc_pair_end(&p);
 }
@@ -212,36 +211,36 @@ static bool say_idle(struct dev_dgram *dg)
 }
 
 /** Polls that find nothing are left out, but not too many in a row, nor any that has something to do. */
-Test(erpc_port, few_polls_in_a_row_do_without_the_time)
+Test(erpc_ep, few_polls_in_a_row_do_without_the_time)
 {
 	struct dev_dgram_ops ops;
 	const struct dev_dgram_ops *own;
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 	unsigned i;
 
 	erpc_pair_init(&p, 5);
 	erpc_pair_open(&p);
-	port = p.end[0].port;
-	own = port->dg->ops;
-	cr_expect_not(erpc_port_is_idle(port), "this device does not know");
+	ep = p.end[0].ep;
+	own = ep->dg->ops;
+	cr_expect_not(erpc_ep_is_idle(ep), "this device does not know");
 	ops = *own;
 	ops.is_idle = say_idle;
-	port->dg->ops = &ops;
-	cr_expect_not(erpc_port_is_idle(port), "something has come");
+	ep->dg->ops = &ops;
+	cr_expect_not(erpc_ep_is_idle(ep), "something has come");
 	is_idle = true;
 	for (i = 0; i < ERPC_IDLE_MAX; i++)
-		cr_expect(erpc_port_is_idle(port));
-	cr_expect_not(erpc_port_is_idle(port), "the time is to be told");
-	erpc_port_poll(port, port->now_ns + (ERPC_IDLE_MAX + 1) * ERPC_AWAY_NS);
-	cr_expect_not(port->away, "it was polled often enough");
-	cr_expect(erpc_port_is_idle(port));
-	erpc_port_poll(port, port->now_ns + 2 * ERPC_AWAY_NS + 1);
-	cr_expect(port->away);
+		cr_expect(erpc_ep_is_idle(ep));
+	cr_expect_not(erpc_ep_is_idle(ep), "the time is to be told");
+	erpc_ep_poll(ep, ep->now_ns + (ERPC_IDLE_MAX + 1) * ERPC_AWAY_NS);
+	cr_expect_not(ep->away, "it was polled often enough");
+	cr_expect(erpc_ep_is_idle(ep));
+	erpc_ep_poll(ep, ep->now_ns + 2 * ERPC_AWAY_NS + 1);
+	cr_expect(ep->away);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	for (i = 0; i < ERPC_IDLE_FRESH; i++)
-		cr_expect(erpc_port_is_idle(port));
-	cr_expect_not(erpc_port_is_idle(port), "what has left is to be dated");
-	port->dg->ops = own;
+		cr_expect(erpc_ep_is_idle(ep));
+	cr_expect_not(erpc_ep_is_idle(ep), "what has left is to be dated");
+	ep->dg->ops = own;
 	erpc_pair_end(&p);
 }
 
@@ -264,7 +263,7 @@ static void see_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 }
 
 /** Who begins another request has the answer to the one before: no copy of it leaves any more. */
-Test(erpc_port, an_answer_that_nobody_needs_any_more_is_forgotten)
+Test(erpc_ep, an_answer_that_nobody_needs_any_more_is_forgotten)
 {
 	erpc_pair_init(&p, 5);
 	p.net.hook = see_requests;
@@ -277,7 +276,7 @@ Test(erpc_port, an_answer_that_nobody_needs_any_more_is_forgotten)
 	p.net.busy_chance = 1000000;
 	fake_net_forge(&p.net, 0, 1, first_request, first_len, 0);
 	erpc_pair_run(&p, 100000);
-	cr_expect_eq(p.end[1].port->stats.rx_repeats, 1, "it was asked for again");
+	cr_expect_eq(p.end[1].ep->stats.rx_repeats, 1, "it was asked for again");
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
@@ -307,25 +306,25 @@ static uint64_t unmix(uint64_t z)
 }
 
 /** A peer knows the token of its own session: another's, which guards it from being forged, does not follow. */
-Test(erpc_port, a_token_says_nothing_of_the_next_one)
+Test(erpc_ep, a_token_says_nothing_of_the_next_one)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = 16, .tx_cnt = 16 };
-	struct erpc_port_attr attr = { .tx_cnt = 16 };
+	struct erpc_ep_attr attr = { .tx_cnt = 16 };
 	struct wire_erpc_params params;
 	struct erpc_session *s[3];
-	struct erpc_port *port;
+	struct erpc_ep *ep;
 	struct fake_net net;
 	unsigned i;
 
 	fake_net_init(&net, 1);
 	cr_assert_eq(fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg), 0);
-	cr_assert_eq(erpc_port_open(&attr, &port), 0);
+	cr_assert_eq(erpc_ep_open(&attr, &ep), 0);
 	for (i = 0; i < 3; i++)
-		cr_assert_eq(erpc_session_open(port, &params, &s[i]), 0);
+		cr_assert_eq(erpc_session_open(ep, &params, &s[i]), 0);
 	cr_expect_neq(unmix(s[2]->token) - unmix(s[1]->token),
 		      unmix(s[1]->token) - unmix(s[0]->token), "a row");
 	for (i = 0; i < 3; i++)
 		erpc_session_close(s[i]);
-	erpc_port_close(port);
+	erpc_ep_close(ep);
 	fake_net_fini(&net);
 }

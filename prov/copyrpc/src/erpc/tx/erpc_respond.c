@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Responses and the answers that ride in them: see erpc_respond.h. */
+#include "erpc/tx/erpc_respond.h"
+
+#include <rdma/fi_errno.h>
+#include <string.h>
+
+#include "erpc/tx/erpc_kick.h"
+#include "erpc/tx/erpc_piggyback.h"
+#include "erpc/tx/erpc_send.h"
+#include "util/bits.h"
+
+/** What the peer may make of the round trip. */
+static uint8_t erpc_respond_type(const struct erpc_session *s, const struct erpc_rx *rx,
+				 enum wire_erpc_kind kind)
+{
+	if (kind == WIRE_ERPC_RESP && rx->resp_type != WIRE_ERPC_PROMPT)
+		return rx->resp_type;
+	return UTIL_UNLIKELY(s->ep->away) ? WIRE_ERPC_AWAY : WIRE_ERPC_PROMPT;
+}
+
+bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num,
+			 enum wire_erpc_kind kind)
+{
+	struct erpc_out *out = &s->ep->out;
+	struct erpc_rx *rx = &s->rx[slot];
+	struct wire_erpc_hdr h = {
+		.req_type = erpc_respond_type(s, rx, kind),
+		.session = s->peer_num,
+		.kind = kind,
+		.pkt_num = pkt_num,
+		.req_num = rx->s.req_num,
+		.tag = s->peer_tag,
+	};
+	uint32_t part, len;
+
+	if (!erpc_out_room(out))
+		return false;
+	s->ep->stats.tx_pkts++;
+	if (kind == WIRE_ERPC_CR || rx->resp_type == WIRE_ERPC_REFUSED) {
+		erpc_out_put(out, s->ah, &h, NULL, 0, NULL, NULL, NULL);
+		return true;
+	}
+	part = erpc_server_part(&rx->s, pkt_num);
+	len = wire_erpc_pkt_len(rx->s.resp_size, s->payload, part);
+	h.msg_size = rx->s.resp_size;
+	s->last_resp_ns = s->ep->now_ns;
+	if (rx->resp)
+		erpc_out_put_first(out, s->ah, rx->resp, len, &h, &rx->out);
+	else
+		erpc_out_put(out, s->ah, &h, len ? rx->get_src + (size_t)part * s->payload : NULL,
+			     len, rx->exposure_mem, NULL, &rx->out);
+	if (rx->get_src && out->dg->inline_max < out->dg->mtu)
+		erpc_out_report(out); /* who lends it wants it back */
+	return true;
+}
+
+/** A CR that says more than that a part has arrived. */
+static void erpc_respond_cr(struct erpc_session *s, enum wire_erpc_sent said, uint64_t req_num,
+			    uint32_t pkt_num, uint32_t what)
+{
+	struct wire_erpc_hdr h = {
+		.req_type = said,
+		.msg_size = what,
+		.session = s->peer_num,
+		.kind = WIRE_ERPC_CR,
+		.pkt_num = (uint16_t)pkt_num,
+		.req_num = req_num,
+		.tag = s->peer_tag,
+	};
+
+	if (!erpc_out_room(&s->ep->out))
+		return;
+	s->ep->stats.tx_pkts++;
+	s->ep->stats.gaps++;
+	erpc_out_put(&s->ep->out, s->ah, &h, NULL, 0, NULL, NULL, NULL);
+}
+
+void erpc_respond_gap(struct erpc_session *s, uint64_t req_num, uint32_t pkt_num)
+{
+	erpc_respond_cr(s, WIRE_ERPC_GAP, req_num, pkt_num, 0);
+}
+
+void erpc_respond_kept(struct erpc_session *s, uint32_t slot)
+{
+	const struct erpc_server *server = &s->rx[slot].s;
+
+	erpc_respond_cr(s, WIRE_ERPC_KEPT, server->req_num, server->req_pkts - 1,
+			s->order.next & WIRE_ERPC_MSG_MAX);
+}
+
+static struct erpc_buf *erpc_respond_first(struct erpc_session *s)
+{
+	return UTIL_CONTAINER_OF(s->replies.next, struct erpc_buf, link);
+}
+
+/** Are there answers that a response can take along? */
+static bool erpc_respond_fits(struct erpc_session *s)
+{
+	return !util_list_is_empty(&s->replies) && erpc_respond_first(s)->len <= s->payload;
+}
+
+/** The oldest buffer of answers, if one packet carries it, or NULL. */
+static struct erpc_buf *erpc_respond_take(struct erpc_session *s)
+{
+	struct erpc_buf *buf;
+
+	if (!erpc_respond_fits(s))
+		return NULL;
+	buf = erpc_respond_first(s);
+	util_list_remove(&buf->link);
+	s->resp_reserved -= buf->len;
+	return buf;
+}
+
+/** Answers a batch: false: no room in the burst. */
+static bool erpc_respond_batch(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+
+	if (!erpc_out_room(&s->ep->out)) {
+		erpc_session_mark(s);
+		return false;
+	}
+	rx->resp = erpc_respond_take(s);
+	if (!rx->resp)
+		erpc_piggyback_acked(s, slot);
+	erpc_server_respond(&rx->s, rx->resp ? rx->resp->len : 0);
+	erpc_respond_packet(s, slot, (uint16_t)(rx->s.req_pkts - 1), WIRE_ERPC_RESP);
+	return true;
+}
+
+void erpc_respond_empty(struct erpc_session *s, uint32_t slot)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+
+	erpc_server_respond(&rx->s, 0);
+	/* Without room it is lost: what was asked will be asked again. */
+	erpc_respond_packet(s, slot, (uint16_t)(rx->s.req_pkts - 1), WIRE_ERPC_RESP);
+}
+
+/** Batches in `mask` wait no longer for answers. */
+static void erpc_respond_due(struct erpc_session *s, uint32_t mask)
+{
+	s->wait_mask &= ~mask;
+	if (!s->wait_mask)
+		util_list_remove(&s->wait_link);
+	if (s->retained_len <= ERPC_RETAINED_MAX) {
+		s->due_mask |= mask;
+		return;
+	}
+	s->release_mask |= mask;
+	s->reply_room = 0; /* who answers looks whether it may go */
+}
+
+void erpc_respond_soon(struct erpc_session *s, uint32_t slot, bool calls)
+{
+	struct erpc_rx *rx = &s->rx[slot];
+
+	if (!calls || !s->calls_pending) {
+		erpc_session_mark(s);
+		erpc_respond_due(s, 1u << slot);
+		if (s->release_mask & 1u << slot)
+			rx->resp_type = WIRE_ERPC_LATE;
+		return;
+	}
+	rx->resp_type = WIRE_ERPC_LATE;
+	if (!util_list_is_empty(&s->replies))
+		erpc_session_mark(s); /* it takes them along */
+	if (!s->wait_mask) {
+		s->deadline_ns = s->ep->now_ns + ERPC_REPLY_WAIT_NS;
+		util_list_push_back(&s->ep->waiting, &s->wait_link);
+		erpc_ep_due_at(s->ep, s->deadline_ns);
+	}
+	s->wait_mask |= 1u << slot;
+}
+
+void erpc_respond_released(struct erpc_session *s)
+{
+	if (!s->release_mask || s->retained_len > ERPC_RETAINED_MAX || s->err)
+		return;
+	s->due_mask |= s->release_mask;
+	s->release_mask = 0;
+	erpc_session_mark(s);
+}
+
+void erpc_respond_overdue(struct erpc_ep *ep)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->waiting) {
+		struct erpc_session *s = UTIL_CONTAINER_OF(it, struct erpc_session, wait_link);
+
+		if (s->deadline_ns > ep->now_ns)
+			return;
+		erpc_respond_due(s, s->wait_mask);
+		erpc_session_mark(s);
+	}
+}
+
+/**
+ * Answers that found no response: a request of their own. While one is under way already others go among
+ * messages, as long as there are slots: who gives an answer may never call progress again. Messages that wait
+ * go before them: they have no other way.
+ */
+static void erpc_respond_by_request(struct erpc_session *s)
+{
+	while (!util_list_is_empty(&s->replies)) {
+		struct erpc_buf *buf = erpc_respond_first(s);
+		uint32_t len = buf->len;
+
+		util_list_remove(&buf->link);
+		if (s->free_mask & 1u << ERPC_REPLY_SLOT) {
+			erpc_kick_begin(s, ERPC_REPLY_SLOT, WIRE_ERPC_REPLIES, buf, 0);
+		} else if (!erpc_send_leave(s) || !erpc_send_batch(s, buf, s->sent_pos)) {
+			util_list_push_front(&s->replies, &buf->link);
+			return;
+		}
+		s->resp_reserved -= len;
+	}
+}
+
+void erpc_respond_flush(struct erpc_session *s)
+{
+	uint32_t slot;
+
+	s->reply_room = 0;
+	if (!erpc_piggyback_flush(s))
+		return;
+	if (s->wait_mask && !s->calls_pending)
+		erpc_respond_due(s, s->wait_mask);
+	else if (s->wait_mask && !s->due_mask && s->ep->running && erpc_respond_fits(s))
+		erpc_respond_due(s, s->wait_mask & -s->wait_mask);
+	while (s->due_mask) {
+		slot = (uint32_t)__builtin_ctz(s->due_mask);
+		if (!erpc_respond_batch(s, slot))
+			return;
+		s->due_mask &= s->due_mask - 1;
+	}
+	if (!util_list_is_empty(&s->replies) && !(s->wait_mask && erpc_respond_fits(s)))
+		erpc_respond_by_request(s);
+}
