@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote procedure calls over copyrpc endpoints: an extension of libfabric. Manual: fi_copyrpc_rpc(3).
+ * Remote procedure calls over copyrpc endpoints: an extension of libfabric. Included by
+ * applications. Manual page: fi_copyrpc_rpc(3).
  *
- *	struct fi_copyrpc_ops *rpc;
- *	ret = fi_copyrpc_open(&ep->fid, &rpc);			any provider but ours: -FI_ENOSYS
+ *	ret = fi_copyrpc_open(&ep->fid, &ops);		-FI_ENOSYS from any other provider
  *
- *	caller							callee
- *	fi_copyrpc_call(rpc, ep, question, ..., answer, ...)
- *								n = fi_copyrpc_recv(rpc, ep, reqs, 64, 0)
- *								fi_copyrpc_reply(rpc, ep, &reqs[i], ...)
- *	fi_cq_read(cq, ...): FI_COPYRPC_CALL, the call's context
+ *	caller						callee
+ *	fi_copyrpc_call(ops, ep, request, ...)
+ *							n = fi_copyrpc_recv(ops, ep, reqs, 64, 0)
+ *							fi_copyrpc_reply(ops, ep, &reqs[i], ...)
+ *	fi_cq_read(cq, ...): FI_COPYRPC_CALL
  *
- * The room for an answer is reserved when its call is accepted, so a reply never finds none. Every call that
- * was accepted (returned 0) ends with exactly one completion, good or bad, in the queue that is bound
- * with FI_TRANSMIT.
+ * Space for the response is reserved when a call is accepted, so a reply never fails for lack of
+ * space. Every accepted call ends with exactly one completion, successful or not, in the queue
+ * that is bound with FI_TRANSMIT.
  *
- * All functions return 0 or a number, or -FI_E*; -FI_EAGAIN: read a completion queue of the domain
- * (or take requests), then try again. Threads: as the domain's threading level says of transfers.
+ * All functions return 0 or a count on success, or -FI_E*. After -FI_EAGAIN the caller reads a
+ * completion queue or takes requests, and tries again. Functions may be called by the threads that
+ * the threading level of the domain permits for transfers.
  */
 #ifndef FI_EXT_COPYRPC_H
 #define FI_EXT_COPYRPC_H
@@ -32,46 +33,51 @@
 extern "C" {
 #endif
 
-/** For fi_open_ops on an endpoint or a domain. Later versions of the table only grow: see size. */
+/** Name of the operations for fi_open_ops, on an endpoint or a domain. */
 #define FI_COPYRPC_RPC_OPS_1 "copyrpc_rpc_ops_1"
 
-/** In a completion's flags: a call has ended. `len` is the length of the answer. */
+/** Completion flag: a call has ended. `len` of the completion is the length of the response. */
 #define FI_COPYRPC_CALL (1ULL << 60)
 
 /**
- * Flag of a call: the answer stays where it arrived; its completion has this flag too, `buf` is
- * the answer, and `data` is for fi_copyrpc_release_response. Wants a queue of format
- * FI_CQ_FORMAT_DATA or FI_CQ_FORMAT_TAGGED. The call's `resp` is NULL; -FI_EINVAL otherwise.
+ * Flag of a call: the response stays in the receive buffer of the provider, and `resp` is NULL.
+ * The completion has this flag too, `buf` points to the response, and `data` is the argument of
+ * fi_copyrpc_release_response. Requires a completion queue of FI_CQ_FORMAT_DATA or
+ * FI_CQ_FORMAT_TAGGED.
  */
 #define FI_COPYRPC_RETAIN (1ULL << 61)
 
-/** A request that was taken: a value, may be copied. */
+/** Request that fi_copyrpc_recv returned. May be copied. */
 struct fi_copyrpc_request {
-	const void *data; /* in the ring, until reply or release; never written by us */
-	size_t len;
-	size_t resp_max;    /* bytes that the answer may have */
-	fi_addr_t src_addr; /* FI_ADDR_NOTAVAIL: a caller that is not in the address vector */
-	uint64_t handle[2]; /* the provider's */
+	const void *data;   /* request, owned by the provider, valid until reply or release */
+	size_t len;         /* bytes of data */
+	size_t resp_max;    /* maximum response size */
+	fi_addr_t src_addr; /* caller; FI_ADDR_NOTAVAIL if not in the address vector */
+	uint64_t handle[2]; /* private to the provider */
 };
 
-/** A call in full, for fi_copyrpc_callmsg. */
+/** Arguments of fi_copyrpc_callmsg. */
 struct fi_copyrpc_msg {
-	const struct iovec *msg_iov; /* the request's bytes: free on return */
-	size_t iov_count;
-	void *resp;      /* where the answer goes; must stay until the completion */
-	size_t resp_len; /* the allowance: bytes that the answer may have */
-	fi_addr_t addr;
-	void *context; /* of the completion */
+	const struct iovec *msg_iov; /* request; may be reused when the function returns */
+	size_t iov_count;            /* at most 4 */
+	void *resp;                  /* response buffer; must stay valid until the completion */
+	size_t resp_len;             /* maximum response size */
+	fi_addr_t addr;              /* callee */
+	void *context;               /* op_context of the completion */
 };
 
-/** What a channel to a peer can carry, for fi_copyrpc_query. */
+/** Limits of calls to one peer. */
 struct fi_copyrpc_limits {
 	size_t max_request;  /* bytes of a request */
-	size_t max_response; /* bytes of an allowance */
+	size_t max_response; /* largest maximum response size */
 };
 
+/**
+ * Operations of the extension. Constant, owned by the provider, valid until the domain is closed.
+ * Later versions only append members: see FI_COPYRPC_OPS_HAS.
+ */
 struct fi_copyrpc_ops {
-	size_t size; /* bytes of this table: what is beyond it is not offered */
+	size_t size; /* bytes of the table in the provider that is loaded */
 	ssize_t (*call)(struct fid_ep *ep, const void *buf, size_t len, void *resp, size_t resp_len,
 			fi_addr_t dest_addr, void *context, uint64_t flags);
 	ssize_t (*callmsg)(struct fid_ep *ep, const struct fi_copyrpc_msg *msg, uint64_t flags);
@@ -88,11 +94,14 @@ struct fi_copyrpc_ops {
 	ssize_t (*room)(struct fid_ep *ep, fi_addr_t dest_addr, size_t len, size_t resp_len);
 };
 
-/** Is `member` in this table? All of those above are, in every table that was ever given out. */
+/** True if the provider that is loaded has this member. All members above are always present. */
 #define FI_COPYRPC_OPS_HAS(ops, member)                                                            \
 	((ops)->size >= offsetof(struct fi_copyrpc_ops, member) + sizeof((ops)->member))
 
-/** The table, of an endpoint (for it and its aliases) or a domain (for all of its endpoints). */
+/**
+ * Returns the operations in *ops, from an endpoint (for it and its aliases) or a domain (for all
+ * its endpoints). Returns 0, or -FI_ENOSYS if the provider has none.
+ */
 static inline int fi_copyrpc_open(struct fid *fid, struct fi_copyrpc_ops **ops)
 {
 	void *table = NULL;
@@ -104,10 +113,12 @@ static inline int fi_copyrpc_open(struct fid *fid, struct fi_copyrpc_ops **ops)
 }
 
 /**
- * Calls `dest_addr` with `len` bytes, which are free on return; the answer goes to resp[0, resp_len).
- * flags: FI_MORE (more calls follow at once: this one need not leave by itself), FI_COPYRPC_RETAIN.
- * -FI_EAGAIN: no credit, or no room; -FI_EMSGSIZE: beyond what fi_copyrpc_query tells. While the
- * connection is being made, calls are kept and accepted.
+ * Calls `dest_addr`. The request may be reused on return; `resp` must stay valid until the
+ * completion. flags: FI_MORE if more calls follow at once, FI_COPYRPC_RETAIN, FI_COMPLETION. Calls
+ * to a peer that is not connected yet are copied and sent later.
+ *
+ * Returns 0, -FI_EAGAIN without credit or space, -FI_EMSGSIZE beyond fi_copyrpc_query, or the
+ * error that prevents a connection. On error nothing is sent, and no completion follows.
  */
 static inline ssize_t fi_copyrpc_call(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 				      const void *buf, size_t len, void *resp, size_t resp_len,
@@ -116,6 +127,7 @@ static inline ssize_t fi_copyrpc_call(const struct fi_copyrpc_ops *ops, struct f
 	return ops->call(ep, buf, len, resp, resp_len, dest_addr, context, flags);
 }
 
+/** Calls as fi_copyrpc_call does, with a request in several pieces. */
 static inline ssize_t fi_copyrpc_callmsg(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 					 const struct fi_copyrpc_msg *msg, uint64_t flags)
 {
@@ -123,8 +135,8 @@ static inline ssize_t fi_copyrpc_callmsg(const struct fi_copyrpc_ops *ops, struc
 }
 
 /**
- * Takes up to `count` requests, oldest first, and makes progress. Their number, or -FI_EAGAIN.
- * Each must be answered, in any order, now or later; until then its bytes stay in the ring.
+ * Stores up to `count` requests in `reqs`, oldest first, and makes progress. flags: 0. Each request
+ * must be replied to once, in any order, now or later. Returns their number or -FI_EAGAIN.
  */
 static inline ssize_t fi_copyrpc_recv(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 				      struct fi_copyrpc_request *reqs, size_t count, uint64_t flags)
@@ -133,9 +145,12 @@ static inline ssize_t fi_copyrpc_recv(const struct fi_copyrpc_ops *ops, struct f
 }
 
 /**
- * Answers a request with `len` bytes, free on return (they may be the request's own); the request is
- * gone then. flags: FI_MORE. -FI_EMSGSIZE: longer than the allowance; nothing was sent, answer
- * again. -FI_ECONNRESET: the caller is gone, and so is the request.
+ * Replies to a request and frees it. `buf` may be reused on return and may be the data of the
+ * request. flags: FI_MORE if more replies follow at once.
+ *
+ * Returns 0; -FI_EMSGSIZE if `len` exceeds resp_max (nothing is sent, the request stays);
+ * -FI_ECONNRESET if the caller has gone (the request is freed); or -FI_EINVAL if it was replied
+ * to before.
  */
 static inline ssize_t fi_copyrpc_reply(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 				       const struct fi_copyrpc_request *req, const void *buf,
@@ -144,6 +159,7 @@ static inline ssize_t fi_copyrpc_reply(const struct fi_copyrpc_ops *ops, struct 
 	return ops->reply(ep, req, buf, len, flags);
 }
 
+/** Replies as fi_copyrpc_reply does, with a response in several pieces. */
 static inline ssize_t fi_copyrpc_replyv(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 					const struct fi_copyrpc_request *req,
 					const struct iovec *iov, size_t count, uint64_t flags)
@@ -151,28 +167,38 @@ static inline ssize_t fi_copyrpc_replyv(const struct fi_copyrpc_ops *ops, struct
 	return ops->replyv(ep, req, iov, count, flags);
 }
 
-/** Gives a request's bytes back before its answer, which is still owed. */
+/**
+ * Releases the data of a request, which still has to be replied to. Returns 0 or -FI_EINVAL.
+ */
 static inline int fi_copyrpc_release(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 				     const struct fi_copyrpc_request *req)
 {
 	return ops->release(ep, req);
 }
 
-/** Gives back an answer that was lent: `data` of its completion. */
+/**
+ * Releases a retained response, named by `data` of its completion. Returns 0 or -FI_EINVAL.
+ */
 static inline int fi_copyrpc_release_response(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 					      uint64_t data)
 {
 	return ops->release_response(ep, data);
 }
 
-/** Calls and answers to `dest_addr` (FI_ADDR_UNSPEC: to all) leave now, whatever FI_MORE said. */
+/**
+ * Sends calls and responses to `dest_addr`, or to all peers with FI_ADDR_UNSPEC, that FI_MORE
+ * deferred. Returns 0 or -FI_EINVAL.
+ */
 static inline int fi_copyrpc_flush(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 				   fi_addr_t dest_addr)
 {
 	return ops->flush(ep, dest_addr);
 }
 
-/** How much a call to `dest_addr` can carry. -FI_EAGAIN: not connected yet, it has begun. */
+/**
+ * Stores the limits of calls to `dest_addr`. Returns 0, -FI_EAGAIN while the connection is being
+ * made (the first query starts it), or the error that prevents it.
+ */
 static inline int fi_copyrpc_query(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 				   fi_addr_t dest_addr, struct fi_copyrpc_limits *limits)
 {
@@ -180,8 +206,9 @@ static inline int fi_copyrpc_query(const struct fi_copyrpc_ops *ops, struct fid_
 }
 
 /**
- * How many calls of `len` bytes with an allowance of `resp_len` are sure to be accepted now, one
- * after the other, by room and by credit. -FI_EAGAIN: not connected yet, it has begun.
+ * Returns a lower bound of the number of calls with `len` bytes and a maximum response size of
+ * `resp_len` that are accepted now, one after the other, or the errors of fi_copyrpc_query and
+ * -FI_EMSGSIZE.
  */
 static inline ssize_t fi_copyrpc_room(const struct fi_copyrpc_ops *ops, struct fid_ep *ep,
 				      fi_addr_t dest_addr, size_t len, size_t resp_len)
