@@ -7,9 +7,8 @@
  * progress thread owns everything else. They share only the event queue (eng_event.h) and the
  * endpoints' lists of connections, both under `lock`. Lock order: domain -> cm -> lock.
  *
- * If the first transport has its own progress call, the engine polls the others only while they have
- * connections. That state is a standing event in `attention`, handled by the cold path of that
- * call.
+ * If the first transport has its own progress call, the engine polls the others only while they
+ * have connections. That state is a standing event in `attention`, handled by the cold path.
  *
  * Tested by test/unit/engine/test_eng_engine.c.
  */
