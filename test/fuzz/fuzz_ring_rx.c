@@ -247,7 +247,7 @@ static void peer_batch(void)
 static void peer_read(void)
 {
 	fake_link_of(conn->link)->read_value = conn->tx.flow.remote_consumer + take(2);
-	if (conn->read == RING_READ_OUT)
+	if (conn->read == RING_READ_POSTED)
 		fake_link_of(conn->link)->read_busy = true;
 	ring_end_progress(&pair.end[0]);
 }
@@ -296,7 +296,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cfg.start[0] = starts[shape >> 3 & 3];
 	cfg.start[1] = starts[shape >> 5 & 3];
 	cfg.ack = !cfg.direct && (take(1) & 1);
-	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 512, .cheap = shape & 0x80 };
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 512, .cheap_signal = shape & 0x80 };
 	ring_pair_init(&pair, &cfg, &upcalls);
 	pair.end[0].dev.sink = true;
 	pair.end[0].dev.sq_len = 1;

@@ -74,7 +74,9 @@ static struct ring_transport *lane_of(struct player *p)
 {
 	return ring_transport_of(eng_transport_at(&p->engine, 0));
 }
-static const struct ring_flush_cfg flush_cfg = { .best_len = 512, .looks = true, .head = 32 };
+static const struct ring_flush_cfg flush_cfg = { .best_len = 512,
+						 .reads_consumer = true,
+						 .head_bits = 32 };
 
 /* ---- what is sent ---- */
 

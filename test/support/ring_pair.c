@@ -7,7 +7,9 @@
 #include "ring/ring_over.h"
 #include "wire/wire_cm.h"
 
-struct ring_flush_cfg ring_pair_flush = { .best_len = 4096, .cheap = true, .looks = true };
+struct ring_flush_cfg ring_pair_flush = { .best_len = 4096,
+					  .cheap_signal = true,
+					  .reads_consumer = true };
 
 RING_OVER(pair_direct, WIRE_CM_PATH_SHM, fake_dev_ops, fake_dev_ops, fake_link_direct_ops,
 	  ring_pair_flush);
@@ -51,10 +53,10 @@ static void ring_end_start(struct ring_conn *conn, uint64_t tx_pos, uint64_t rx_
 	conn->tx.flow.remote_consumer = tx_pos;
 	conn->tx.flush_start = tx_pos;
 	conn->tx.placed = tx_pos;
-	conn->tx.last_acked = tx_pos;
+	conn->tx.peer_advertised = tx_pos;
 	conn->eng.chan.awaited = tx_pos;
-	conn->ack.last_acked = tx_pos;
-	conn->ack.advertised = tx_pos;
+	conn->ack.seen_consumer = tx_pos;
+	conn->ack.reported = tx_pos;
 	conn->ack.watched = tx_pos;
 	conn->rx.producer = rx_pos;
 	conn->rx.parsed = rx_pos;
@@ -106,7 +108,7 @@ void ring_pair_init(struct ring_pair *pair, const struct ring_pair_cfg *cfg,
 	int i;
 
 	memset(pair, 0, sizeof(*pair));
-	ring_pair_flush.looks = cfg->direct;
+	ring_pair_flush.reads_consumer = cfg->direct;
 	for (i = 0; i < 2; i++) {
 		fake_dev_init(&pair->end[i].dev, cfg->direct, cfg->seed + (uint64_t)i);
 		pair->end[i].dev.ahead = cfg->ahead;

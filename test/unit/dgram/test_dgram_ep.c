@@ -105,7 +105,7 @@ Test(dgram_ep, closing_drops_receives_and_what_waits_for_one)
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(dgram_pair_send(&p, out, 100, 0), 0);
 	dgram_pair_run(&p);
-	cr_expect_eq(p.ep[1]->held_cnt, 2);
+	cr_expect_eq(p.ep[1]->queued_cnt, 2);
 	dgram_pair_recv(&p, in, 8, 0);
 	dgram_pair_recv(&p, in, 8, 0);
 	dgram_pair_recv(&p, in, 8, 0);

@@ -206,7 +206,7 @@ Test(dgram_rx_prefix, a_buffer_without_room_for_it_is_refused)
 	post.iov_cnt = 0;
 	cr_expect_eq(dgram_rx_post(p.ep[1], &post), -FI_EINVAL);
 	send_bytes(out, DGRAM_PREFIX + 1);
-	cr_expect_eq(p.ep[1]->held_cnt, 1, "nothing took it");
+	cr_expect_eq(p.ep[1]->queued_cnt, 1, "nothing took it");
 }
 
 Test(dgram_rx_prefix, in_a_buffer_for_many_each_message_has_its_own)

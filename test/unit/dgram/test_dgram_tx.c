@@ -156,7 +156,7 @@ Test(dgram_tx, a_full_device_says_so_and_loses_nothing)
 	cr_expect_eq(dgram_pair_send(&p, out, 500, 0), -FI_EAGAIN);
 	dgram_pair_run(&p);
 	cr_expect_eq(p.net.cnt.delivered, cnt);
-	cr_expect_eq(p.ep[1]->held_cnt, cnt);
+	cr_expect_eq(p.ep[1]->queued_cnt, cnt);
 	cr_expect_eq(fill(), cnt, "all of the room has come back");
 	dgram_pair_close(&p);
 }

@@ -73,7 +73,7 @@ static uint64_t post(struct ring_end *end, unsigned flags)
 
 static bool is_asking(const struct ring_end *end)
 {
-	return end->conn.read == RING_READ_OUT;
+	return end->conn.read == RING_READ_POSTED;
 }
 
 /** Progress of one end alone, until it asks with a READ. */
@@ -110,7 +110,7 @@ Test(ring_ack, an_answer_tells_and_nothing_is_asked)
 		ring_end_progress(a);
 		cr_assert_eq(arrived, pos, "round %u", round);
 		cr_assert_not(is_asking(a) || is_asking(b));
-		cr_assert_not(a->conn.ack.asks || b->conn.ack.asks);
+		cr_assert_not(a->conn.ack.requests_acks || b->conn.ack.requests_acks);
 	}
 	ring_pair_fini(&pair);
 }
@@ -126,7 +126,7 @@ Test(ring_ack, without_an_answer_a_fence_tells_and_then_acks)
 	ring_end_progress(b);
 	while (arrived != pos)
 		ring_end_progress(a);
-	cr_expect(a->conn.ack.asks);
+	cr_expect(a->conn.ack.requests_acks);
 	for (unsigned round = 0; round < 1000; round++) {
 		pos = post(a, 0);
 		ring_end_progress(a);
@@ -144,7 +144,7 @@ Test(ring_ack, several_acks_may_be_on_their_way)
 	uint64_t pos[RING_ACKS_MAX + 2];
 
 	start();
-	a->conn.ack.asks = true;
+	a->conn.ack.requests_acks = true;
 	for (unsigned i = 0; i < RING_ACKS_MAX + 2; i++) {
 		pos[i] = post(a, 0);
 		ring_end_progress(a);
@@ -163,8 +163,8 @@ Test(ring_ack, answers_that_come_soon_end_the_asking)
 	unsigned round;
 
 	start();
-	a->conn.ack.asks = true;
-	for (round = 0; round < 10 && a->conn.ack.asks; round++) {
+	a->conn.ack.requests_acks = true;
+	for (round = 0; round < 10 && a->conn.ack.requests_acks; round++) {
 		post(a, 0);
 		ring_end_progress(b);
 		post(b, 0);
@@ -186,10 +186,10 @@ Test(ring_ack, whoever_was_wrong_about_that_needs_more_of_them)
 		ring_end_progress(b);
 		while (arrived != pos)
 			ring_end_progress(a);
-		cr_expect_gt(a->conn.ack.need, need);
-		need = a->conn.ack.need;
-		for (unsigned round = 0; a->conn.ack.asks; round++) {
-			cr_assert_lt(round, 2 * RING_LATE_NEED_MAX);
+		cr_expect_gt(a->conn.ack.early_need, need);
+		need = a->conn.ack.early_need;
+		for (unsigned round = 0; a->conn.ack.requests_acks; round++) {
+			cr_assert_lt(round, 2 * RING_ACK_EARLY_NEED_MAX);
 			post(a, 0);
 			ring_end_progress(b);
 			post(b, 0);
@@ -241,18 +241,18 @@ Test(ring_ack, a_connection_that_failed_is_not_watched)
 
 Test(ring_ack, a_first_message_ahead_of_its_group_leaves_the_ack_to_them)
 {
-	struct ring_ack ack = { .asks = true, .fresh = true };
+	struct ring_ack ack = { .requests_acks = true, .last_is_new = true };
 
 	cr_expect(ring_ack_should_request(&ack, 1));
 	cr_expect(ring_ack_should_request(&ack, 15));
 	cr_expect_not(ring_ack_should_request(&ack, 1));
 	cr_expect(ring_ack_should_request(&ack, 1), "once");
-	ack.fresh = false;
+	ack.last_is_new = false;
 	cr_expect(ring_ack_should_request(&ack, 15));
 	cr_expect(ring_ack_should_request(&ack, 1), "the rest of a group, which was held");
-	ack.fresh = true;
+	ack.last_is_new = true;
 	cr_expect_not(ring_ack_should_request(&ack, 1), "the next one's first");
-	ack.asks = false;
+	ack.requests_acks = false;
 	cr_expect_not(ring_ack_should_request(&ack, 15));
 }
 
@@ -325,7 +325,8 @@ Test(ring_ack, nobody_waits_for_ever)
 				     round, (unsigned long)arrived, (unsigned long)pos,
 				     (unsigned long)a->conn.tx.flush_start, a->conn.tx.open,
 				     a->conn.tx.post_cnt, a->conn.read, watched(a),
-				     a->conn.ack.asks, a->conn.ack.ack_tail - a->conn.ack.ack_head);
+				     a->conn.ack.requests_acks,
+				     a->conn.ack.ack_tail - a->conn.ack.ack_head);
 			ring_end_progress(a);
 			ring_end_progress(b);
 		}

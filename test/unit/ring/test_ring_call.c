@@ -87,7 +87,9 @@ static void start(bool direct, uint64_t pos)
 		.direct = direct, .rx_len = { RING, RING }, .start = { pos, pos }, .seed = 7
 	};
 
-	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096, .cheap = true, .looks = true };
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096,
+						   .cheap_signal = true,
+						   .reads_consumer = true };
 	ring_pair_init(&pair, &cfg, &upcalls);
 	a = &pair.end[0];
 	b = &pair.end[1];

@@ -171,8 +171,8 @@ Test(ring_conn, a_failed_connection_sends_nothing_more)
 Test(ring_conn, a_connection_is_marked_once)
 {
 	start(true, 1024, 1024);
-	ring_conn_mark(conn);
-	ring_conn_mark(conn);
+	ring_conn_mark_dirty(conn);
+	ring_conn_mark_dirty(conn);
 	cr_expect_eq(ring_end_transport(&pair.end[0])->dirty.next, &conn->dirty_link);
 	cr_expect_eq(ring_end_transport(&pair.end[0])->dirty.prev, &conn->dirty_link);
 	ring_end_progress(&pair.end[0]);

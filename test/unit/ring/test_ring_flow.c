@@ -20,24 +20,24 @@
 #define BELOW(lap, below) ((lap) - (below))
 #define LEAVE_AT_ONCE                                                                              \
 	{                                                                                          \
-		.best_len = 4096, .cheap = true                                                    \
+		.best_len = 4096, .cheap_signal = true                                             \
 	}
 #define LEAVE_LONE                                                                                 \
 	{                                                                                          \
-		.best_len = 512, .cheap = false                                                    \
+		.best_len = 512, .cheap_signal = false                                             \
 	}
 #define LOOK                                                                                       \
 	{                                                                                          \
-		.best_len = 544, .looks = true, .head = 32                                         \
+		.best_len = 544, .reads_consumer = true, .head_bits = 32                           \
 	}
 #define GATHER                                                                                     \
 	{                                                                                          \
-		.best_len = 1u << 20, .cheap = false                                               \
+		.best_len = 1u << 20, .cheap_signal = false                                        \
 	}
 
 #define PACKETS                                                                                    \
 	{                                                                                          \
-		.best_len = 256, .packet_len = 256, .cheap = false                                 \
+		.best_len = 256, .packet_len = 256, .cheap_signal = false                          \
 	}
 
 /* Rings are given by their reader; a start is the position of the first byte. */

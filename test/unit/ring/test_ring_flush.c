@@ -4,8 +4,8 @@
 
 #include "ring/ring_flush.h"
 
-static const struct ring_flush_cfg doorbell = { .best_len = 512, .cheap = false };
-static const struct ring_flush_cfg store = { .best_len = 512, .cheap = true };
+static const struct ring_flush_cfg doorbell = { .best_len = 512, .cheap_signal = false };
+static const struct ring_flush_cfg store = { .best_len = 512, .cheap_signal = true };
 
 Test(ring_flush, a_lone_message_leaves_at_once)
 {
@@ -52,7 +52,7 @@ Test(ring_flush, a_batch_of_the_best_size_leaves_whatever_holds)
 
 Test(ring_flush, where_a_reader_polls_the_next_head_begins_in_the_second_half_of_a_line)
 {
-	static const struct ring_flush_cfg cfg = { .best_len = 544, .head = 32 };
+	static const struct ring_flush_cfg cfg = { .best_len = 544, .head_bits = 32 };
 	uint64_t start;
 
 	for (start = 0; start < 256; start += 32) {

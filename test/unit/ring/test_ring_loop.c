@@ -49,7 +49,7 @@ static void start(bool direct, uint64_t len)
 {
 	const struct ring_pair_cfg cfg = { .direct = direct, .rx_len = { len, len }, .seed = 1 };
 
-	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096, .cheap = true };
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096, .cheap_signal = true };
 	ring_pair_init(&pair, &cfg, &upcalls);
 	a = &pair.end[0];
 	b = &pair.end[1];
@@ -95,7 +95,7 @@ Test(ring_loop, a_read_that_ends_makes_room_and_another_may_begin)
 	start(false, 1024);
 	while (!send_byte(a))
 		;
-	cr_expect_eq(a->conn.read, RING_READ_OUT);
+	cr_expect_eq(a->conn.read, RING_READ_POSTED);
 	ring_end_progress(a);
 	cr_expect_eq(a->conn.read, RING_READ_PAUSE, "it brought no news");
 	ring_end_progress(b);

@@ -29,7 +29,8 @@ static int send_8(unsigned flags)
 static void start_looking(uint64_t len)
 {
 	start(true, len);
-	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 544, .looks = true, .head = 32 };
+	ring_pair_flush =
+		(struct ring_flush_cfg){ .best_len = 544, .reads_consumer = true, .head_bits = 32 };
 	cr_assert_eq(send_8(0), 0);
 	ring_end_progress(b);
 	cr_assert_eq(a->conn.tx.single_room, 0, "one is not many");
@@ -191,7 +192,7 @@ Test(ring_single, over_a_connection_that_failed_nothing_goes)
 Test(ring_single, not_without_a_link_word)
 {
 	start(false, 4096);
-	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 544, .cheap = true };
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 544, .cheap_signal = true };
 	cr_assert_eq(send_8(0), 0);
 	cr_assert_eq(send_8(0), 0);
 	cr_assert_eq(send_8(0), 0);

@@ -82,7 +82,7 @@ Test(ring_tx_close, what_an_immediate_cannot_say_stands_in_metadata)
 	cr_expect_eq(w.len, 32 + 12 + 1);
 	cr_expect_eq(w.imm, 2);
 	cr_expect_eq(meta_at(a, 0).credit_grant, 64);
-	a->conn.rx.consumer = a->conn.rx.advertised + WIRE_ALIGN * (WIRE_IMM_NEWS_MAX + 1ull);
+	a->conn.rx.consumer = a->conn.rx.advertised + WIRE_ALIGN * (WIRE_IMM_ADVANCE_MAX + 1ull);
 	cr_assert_eq(send_len(a, 1, CORE_SEND_NOW), 0);
 	cr_expect_eq(on_wire(a, 1).imm, 2, "much news");
 	cr_expect_eq(meta_at(a, 64).consumer_pos, a->conn.rx.consumer);
@@ -97,10 +97,10 @@ Test(ring_tx_close, what_waits_for_the_device_is_counted_by_its_distance)
 	a->dev.sq_len = 0;
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	cr_assert_eq(a->conn.tx.post_cnt, 1);
-	cr_expect_eq(ring_tx_waiting(&a->conn.tx), 64);
+	cr_expect_eq(ring_tx_queued_len(&a->conn.tx), 64);
 	a->dev.sq_len = 8;
 	ring_end_progress(a);
-	cr_expect_eq(ring_tx_waiting(&a->conn.tx), 0);
+	cr_expect_eq(ring_tx_queued_len(&a->conn.tx), 0);
 	ring_pair_fini(&pair);
 }
 

@@ -38,7 +38,7 @@ Test(ring_tx_leave, the_first_without_more_takes_the_others_along)
 Test(ring_tx_leave, behind_a_batch_in_flight_messages_gather)
 {
 	start(false, 4096);
-	ring_pair_flush.cheap = false;
+	ring_pair_flush.cheap_signal = false;
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	cr_expect_eq(a->dev.write_cnt, 1, "a lone message leaves at once");
 	cr_assert_eq(send_len(a, 2, 0), 0);
@@ -56,7 +56,7 @@ Test(ring_tx_leave, nothing_joins_the_batch_of_a_connection_that_failed)
 	uint64_t bytes = 7;
 
 	start(false, 4096);
-	ring_pair_flush.cheap = false;
+	ring_pair_flush.cheap_signal = false;
 	chan = &a->conn.eng.chan;
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	cr_assert_eq(send_len(a, 2, 0), 0, "this one is held");
@@ -72,7 +72,7 @@ Test(ring_tx_leave, nothing_joins_the_batch_of_a_connection_that_failed)
 Test(ring_tx_leave, what_must_leave_now_leaves_with_all_before_it)
 {
 	start(false, 4096);
-	ring_pair_flush.cheap = false;
+	ring_pair_flush.cheap_signal = false;
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	cr_assert_eq(send_len(a, 2, 0), 0);
 	cr_assert_eq(send_len(a, 3, CORE_SEND_NOW), 0);
@@ -97,7 +97,7 @@ Test(ring_tx_leave, a_batch_of_the_best_size_leaves)
 static void fill_and_release(unsigned cnt)
 {
 	start(true, 4096);
-	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 96, .looks = true };
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 96, .reads_consumer = true };
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	while (cnt--)
 		cr_assert_eq(send_len(a, 1, 0), 0);
@@ -155,7 +155,7 @@ Test(ring_tx_leave, a_device_that_moves_bytes_is_busy_until_they_have_arrived)
 	cr_assert_eq(send_len(a, 20, 0), 0);
 	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan),
 		  "it has not arrived for all we know");
-	cr_expect_eq(a->conn.read, RING_READ_OUT, "so we ask");
+	cr_expect_eq(a->conn.read, RING_READ_POSTED, "so we ask");
 	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
 	cr_assert(fake_link_deliver(a->link));
 	a->dev.eager = true;

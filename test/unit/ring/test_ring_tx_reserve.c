@@ -126,10 +126,10 @@ Test(ring_tx_reserve, one_read_at_a_time_and_its_answer_makes_room)
 	while (!send_len(a, 20, 0))
 		;
 	ring_end_progress(b);
-	cr_expect_eq(a->conn.read, RING_READ_OUT);
+	cr_expect_eq(a->conn.read, RING_READ_POSTED);
 	cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN, "no second read: the device would say so");
 	ring_end_progress(a);
-	cr_expect_neq(a->conn.read, RING_READ_OUT);
+	cr_expect_neq(a->conn.read, RING_READ_POSTED);
 	cr_expect_eq(send_len(a, 20, 0), 0);
 	ring_pair_fini(&pair);
 }
@@ -144,13 +144,13 @@ Test(ring_tx_reserve, reads_in_vain_are_repeated_later_and_later)
 	ring_end_progress(a);
 	for (i = 1; i < 14; i++) {
 		cr_assert_eq(a->conn.read, RING_READ_PAUSE);
-		cr_expect_eq(a->conn.read_vain, i < 10 ? i : 10);
+		cr_expect_eq(a->conn.read_unchanged, i < 10 ? i : 10);
 		a->conn.read_next_ns = UINT64_MAX;
 		cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN);
 		cr_assert_eq(a->conn.read, RING_READ_PAUSE, "not before its time");
 		a->conn.read_next_ns = 0;
 		cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN);
-		cr_assert_eq(a->conn.read, RING_READ_OUT);
+		cr_assert_eq(a->conn.read, RING_READ_POSTED);
 		ring_end_progress(a);
 	}
 	ring_end_progress(b);
@@ -158,7 +158,7 @@ Test(ring_tx_reserve, reads_in_vain_are_repeated_later_and_later)
 	cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN);
 	ring_end_progress(a);
 	cr_expect_eq(a->conn.read, RING_READ_IDLE);
-	cr_expect_eq(a->conn.read_vain, 0, "news: the next one may come at once");
+	cr_expect_eq(a->conn.read_unchanged, 0, "news: the next one may come at once");
 	cr_expect_eq(send_len(a, 20, 0), 0);
 	ring_pair_fini(&pair);
 }

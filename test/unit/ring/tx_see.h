@@ -85,7 +85,7 @@ static inline void start_with(bool direct, uint64_t len, const struct core_upcal
 {
 	const struct ring_pair_cfg cfg = { .direct = direct, .rx_len = { len, len }, .seed = 7 };
 
-	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096, .cheap = true };
+	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 4096, .cheap_signal = true };
 	ring_pair_init(&pair, &cfg, up);
 	a = &pair.end[0];
 	b = &pair.end[1];

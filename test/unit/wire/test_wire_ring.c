@@ -56,11 +56,11 @@ Test(wire_ring, a_short_immediate_has_its_units_below_its_news_and_bit_31)
 
 	cr_assert_eq(imm, 0xD6781234);
 	cr_assert_eq(wire_imm_units(imm), 0x1234);
-	cr_assert_eq(wire_imm_news(imm), 0x5678);
-	imm = wire_imm_short(WIRE_IMM_UNITS_MAX, WIRE_IMM_NEWS_MAX);
+	cr_assert_eq(wire_imm_advance(imm), 0x5678);
+	imm = wire_imm_short(WIRE_IMM_UNITS_MAX, WIRE_IMM_ADVANCE_MAX);
 	cr_assert_eq(imm, 0xFFFFFFFF);
 	cr_assert_eq(wire_imm_units(imm), 0xFFFF);
-	cr_assert_eq(wire_imm_news(imm), 0x7FFF);
+	cr_assert_eq(wire_imm_advance(imm), 0x7FFF);
 	cr_assert_eq(wire_imm_units(0x04000000), 0x04000000, "any other: the distance alone");
 }
 

@@ -75,7 +75,7 @@ struct cm_ep_ops {
 	 * When the peer of a conn that is up, and was not put, was heard last by it, by util_clock_ns: then it
 	 * need not be asked whether it lives. 0, or NULL: cm alone hears.
 	 */
-	uint64_t (*heard)(void *ctx, struct cm_conn *conn, void *user);
+	uint64_t (*last_rx_ns)(void *ctx, struct cm_conn *conn, void *user);
 	/*
 	 * A cm_connect to `addr` failed for good; `why` is a line that says what to do.
 	 * -FI_ETIMEDOUT: silence; -FI_ECONNREFUSED: nobody there; -FI_EHOSTUNREACH: not on this host;

@@ -37,13 +37,13 @@ static int dgram_ep_make_slots(struct dgram_ep *ep)
 				&ep->slot_mem);
 }
 
-static int dgram_ep_make_held(struct dgram_ep *ep)
+static int dgram_ep_make_queue(struct dgram_ep *ep)
 {
 	uint32_t cnt = (uint32_t)util_pow2_ceil(ep->dg->rx_cnt + DGRAM_BURST);
 
-	ep->held = calloc(cnt, sizeof(*ep->held));
-	ep->held_mask = cnt - 1;
-	return ep->held ? 0 : -FI_ENOMEM;
+	ep->queued = calloc(cnt, sizeof(*ep->queued));
+	ep->queued_mask = cnt - 1;
+	return ep->queued ? 0 : -FI_ENOMEM;
 }
 
 /* Computes the endpoint's address as users write it, once. */
@@ -92,7 +92,7 @@ static int dgram_ep_make(struct dgram_ep *ep, const struct dgram_conf *conf)
 	if (!ret)
 		ret = dgram_ep_make_slots(ep);
 	if (!ret)
-		ret = dgram_ep_make_held(ep);
+		ret = dgram_ep_make_queue(ep);
 	if (!ret)
 		ret = dgram_ep_make_name(ep, conf->local);
 	if (!ret)
@@ -135,8 +135,8 @@ static void dgram_ep_forget_all(struct dgram_ep *ep)
 	for (uint64_t n = 0; n < ep->ah_cnt; n++)
 		if (ep->ahs[n])
 			ep->ops->forget(ep->dg, ep->ahs[n]);
-	for (uint32_t i = 0; i < ep->gone_cnt; i++)
-		ep->ops->forget(ep->dg, ep->gone[i]);
+	for (uint32_t i = 0; i < ep->removed_cnt; i++)
+		ep->ops->forget(ep->dg, ep->removed[i]);
 	if (ep->self)
 		ep->ops->forget(ep->dg, ep->self);
 }
@@ -154,9 +154,9 @@ void dgram_ep_close(struct dgram_ep *ep)
 		munmap(ep->slots, dgram_ep_slots_len(ep));
 	util_pool_fini(&ep->recvs);
 	dgram_map_fini(&ep->senders);
-	free(ep->held);
+	free(ep->queued);
 	free(ep->ahs);
-	free(ep->gone);
+	free(ep->removed);
 	free(ep);
 }
 
@@ -306,11 +306,11 @@ static void dgram_ep_defer_free(struct dgram_ep *ep, struct dev_dgram_ah *ah)
 		ep->ops->forget(ep->dg, ah);
 		return;
 	}
-	gone = realloc(ep->gone, (ep->gone_cnt + 1) * sizeof(*gone));
+	gone = realloc(ep->removed, (ep->removed_cnt + 1) * sizeof(*gone));
 	if (!gone)
 		return; /* Leaked until the process ends */
-	ep->gone = gone;
-	gone[ep->gone_cnt++] = ah;
+	ep->removed = gone;
+	gone[ep->removed_cnt++] = ah;
 }
 
 void dgram_ep_removed(struct dgram_ep *ep, uint64_t number)

@@ -77,10 +77,10 @@ struct dgram_ep {
 
 	struct util_list posted; /* dgram_recv.link, oldest first */
 	struct util_pool recvs;
-	struct dev_dgram_in *held; /* Ring of received datagrams without a posted receive */
-	uint32_t held_at;
-	uint32_t held_cnt;
-	uint32_t held_mask;
+	struct dev_dgram_in *queued; /* Ring of received datagrams without a posted receive */
+	uint32_t queued_head;
+	uint32_t queued_cnt;
+	uint32_t queued_mask;
 	/* Not transmitted, but counted in lengths; iov[0] of a receive includes it */
 	uint32_t prefix;
 	bool source;
@@ -90,9 +90,9 @@ struct dgram_ep {
 	struct util_list link; /* dgram_engine.eps */
 	struct dgram_engine *engine;
 	const struct dgram_av *av;
-	struct dgram_map senders;   /* dev_dgram_id -> number; used with `source` */
-	struct dev_dgram_ah **gone; /* Handles of removed numbers, freed at close */
-	uint32_t gone_cnt;
+	struct dgram_map senders;      /* dev_dgram_id -> number; used with `source` */
+	struct dev_dgram_ah **removed; /* Handles of removed numbers, freed at close */
+	uint32_t removed_cnt;
 	struct dev_dgram_ah *self; /* Handle of this endpoint: see dgram_ep_is_busy */
 	uint32_t self_number;
 	bool self_sent;

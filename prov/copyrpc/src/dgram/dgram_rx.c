@@ -108,17 +108,18 @@ static bool dgram_rx_deliver(struct dgram_ep *ep, const struct dev_dgram_in *in)
 	return true;
 }
 
-static void dgram_rx_hold(struct dgram_ep *ep, const struct dev_dgram_in *in)
+static void dgram_rx_queue(struct dgram_ep *ep, const struct dev_dgram_in *in)
 {
-	ep->held[(ep->held_at + ep->held_cnt++) & ep->held_mask] = *in;
+	ep->queued[(ep->queued_head + ep->queued_cnt++) & ep->queued_mask] = *in;
 }
 
 /* Delivers queued datagrams to posted receives. */
-static void dgram_rx_serve(struct dgram_ep *ep)
+static void dgram_rx_deliver_queued(struct dgram_ep *ep)
 {
-	while (ep->held_cnt && dgram_rx_deliver(ep, &ep->held[ep->held_at & ep->held_mask])) {
-		ep->held_at++;
-		ep->held_cnt--;
+	while (ep->queued_cnt &&
+	       dgram_rx_deliver(ep, &ep->queued[ep->queued_head & ep->queued_mask])) {
+		ep->queued_head++;
+		ep->queued_cnt--;
 	}
 }
 
@@ -128,7 +129,7 @@ void dgram_rx_poll(struct dgram_ep *ep)
 	int cnt;
 
 	/* Needs space for a burst; without it the device queues, and drops, datagrams. */
-	if (UTIL_UNLIKELY(ep->err || ep->held_cnt + DGRAM_BURST > ep->held_mask + 1))
+	if (UTIL_UNLIKELY(ep->err || ep->queued_cnt + DGRAM_BURST > ep->queued_mask + 1))
 		return;
 	cnt = ep->ops->poll(ep->dg, in, DGRAM_BURST);
 	if (UTIL_UNLIKELY(cnt < 0)) {
@@ -138,8 +139,8 @@ void dgram_rx_poll(struct dgram_ep *ep)
 	for (int i = 0; i < cnt; i++)
 		if (UTIL_UNLIKELY(ep->closing))
 			ep->ops->release(ep->dg, in[i].slot);
-		else if (ep->held_cnt || !dgram_rx_deliver(ep, &in[i]))
-			dgram_rx_hold(ep, &in[i]);
+		else if (ep->queued_cnt || !dgram_rx_deliver(ep, &in[i]))
+			dgram_rx_queue(ep, &in[i]);
 }
 
 int dgram_rx_post(struct dgram_ep *ep, const struct dgram_post *p)
@@ -164,8 +165,8 @@ int dgram_rx_post(struct dgram_ep *ep, const struct dgram_post *p)
 		recv->len += p->iov[i].iov_len;
 	}
 	util_list_push_back(&ep->posted, &recv->link);
-	if (UTIL_UNLIKELY(ep->held_cnt))
-		dgram_rx_serve(ep);
+	if (UTIL_UNLIKELY(ep->queued_cnt))
+		dgram_rx_deliver_queued(ep);
 	return 0;
 }
 

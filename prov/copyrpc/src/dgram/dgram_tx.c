@@ -8,7 +8,7 @@
 /* Interval of reported completions: no slot waits for one that will not come. */
 #define DGRAM_TX_REPORT (DGRAM_TX_CNT / 4)
 
-static inline int dgram_tx_way(struct dgram_ep *ep, uint64_t number, struct dev_dgram_ah **ah)
+static inline int dgram_tx_resolve(struct dgram_ep *ep, uint64_t number, struct dev_dgram_ah **ah)
 {
 	if (UTIL_LIKELY(number < ep->ah_cnt && ep->ahs[number])) {
 		*ah = ep->ahs[number];
@@ -133,7 +133,7 @@ static int dgram_tx_try(struct dgram_ep *ep, const struct dgram_send *s,
 static int dgram_tx_message(struct dgram_ep *ep, const struct dgram_send *s)
 {
 	struct dev_dgram_ah *ah;
-	int ret = ep->err ? ep->err : dgram_tx_way(ep, s->dest, &ah);
+	int ret = ep->err ? ep->err : dgram_tx_resolve(ep, s->dest, &ah);
 
 	if (UTIL_UNLIKELY(ret))
 		return ret;

@@ -26,13 +26,13 @@ static int eng_watch(struct core_engine *engine, int fd)
 
 static int eng_open_transport(struct core_engine *engine, const struct eng_transport_ops *ops)
 {
-	union eng_transport_space *room = &engine->rooms[engine->transport_cnt];
+	union eng_transport_space *space = &engine->transports[engine->transport_cnt];
 	int ret;
 
-	memset(room, 0, sizeof(*room));
-	room->transport.ops = ops;
-	room->transport.engine = engine;
-	ret = ops->open(&room->transport);
+	memset(space, 0, sizeof(*space));
+	space->transport.ops = ops;
+	space->transport.engine = engine;
+	ret = ops->open(&space->transport);
 	if (!ret)
 		engine->transport_cnt++;
 	else
@@ -230,13 +230,13 @@ void eng_ep_addr(struct core_engine_ep *eep, struct sockaddr_storage *addr)
 	cm_ep_addr(eep->cep, addr);
 }
 
-static void eng_ports_close(struct core_engine_ep *eep)
+static void eng_ep_states_close(struct core_engine_ep *eep)
 {
 	for (uint32_t i = 0; i < eep->engine->transport_cnt; i++) {
 		struct eng_transport *transport = eng_transport_at(eep->engine, i);
 
-		if (eep->port[i])
-			transport->ops->ep_close(transport, eep->port[i]);
+		if (eep->ep_state[i])
+			transport->ops->ep_close(transport, eep->ep_state[i]);
 	}
 }
 
@@ -249,7 +249,7 @@ void eng_ep_close(struct core_engine_ep *eep)
 	/* No up-call comes any more: the list is private now. */
 	while ((first = util_list_first(&eep->conns)))
 		eng_conn_free(UTIL_CONTAINER_OF(first, struct eng_conn, conn_link));
-	eng_ports_close(eep);
+	eng_ep_states_close(eep);
 	free(eep);
 }
 

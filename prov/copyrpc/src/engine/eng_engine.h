@@ -26,7 +26,7 @@
 
 struct core_engine {
 	const struct core_upcalls *up;
-	union eng_transport_space rooms[ENG_TRANSPORTS_MAX]; /* Best first */
+	union eng_transport_space transports[ENG_TRANSPORTS_MAX]; /* Best first */
 	uint32_t transport_cnt;
 	struct cm_node *node;
 	int wait_fd;  /* Epoll descriptor over the transports' descriptors and event_fd */
@@ -51,7 +51,7 @@ struct core_engine_ep {
 	struct util_list conns; /* eng_conn.conn_link, from prepare to free */
 	bool reports_events;    /* Events are reported by up->on_event */
 	/* Per-endpoint state of the transports; owned by the control thread. */
-	void *port[ENG_TRANSPORTS_MAX];
+	void *ep_state[ENG_TRANSPORTS_MAX];
 };
 
 /** Implements core_engine_ops.open for the given transports. */
@@ -77,7 +77,7 @@ void eng_disarm(struct core_engine *engine);
 
 static inline struct eng_transport *eng_transport_at(struct core_engine *engine, uint32_t i)
 {
-	return &engine->rooms[i].transport;
+	return &engine->transports[i].transport;
 }
 
 /** Returns the transport of a path (WIRE_CM_PATH_*), or NULL. */
@@ -87,7 +87,8 @@ struct eng_transport *eng_transport_find(struct core_engine *engine, uint32_t pa
 static inline void *eng_transport_ep(const struct core_engine_ep *eep,
 				     const struct eng_transport *transport)
 {
-	return eep->port[(const union eng_transport_space *)transport - eep->engine->rooms];
+	return eep
+		->ep_state[(const union eng_transport_space *)transport - eep->engine->transports];
 }
 
 /** Count the attached connections of a transport: one more, one less. */

@@ -14,15 +14,16 @@
 #include "util/log.h"
 
 /** Opens the transport's per-endpoint state when it is first needed. */
-static int eng_setup_port(struct core_engine_ep *eep, struct eng_transport *transport)
+static int eng_setup_ep_state(struct core_engine_ep *eep, struct eng_transport *transport)
 {
-	void **port = &eep->port[(union eng_transport_space *)transport - eep->engine->rooms];
+	void **ep_state =
+		&eep->ep_state[(union eng_transport_space *)transport - eep->engine->transports];
 	struct sockaddr_storage addr;
 
-	if (!transport->ops->ep_open || *port)
+	if (!transport->ops->ep_open || *ep_state)
 		return 0;
 	cm_ep_addr(eep->cep, &addr);
-	return transport->ops->ep_open(transport, eep, (struct sockaddr *)&addr, port);
+	return transport->ops->ep_open(transport, eep, (struct sockaddr *)&addr, ep_state);
 }
 
 static void eng_setup_conn(struct eng_conn *conn, struct eng_transport *transport,
@@ -52,7 +53,7 @@ static int eng_setup_prepare(void *ctx, struct cm_conn *cm, struct cm_params *pa
 
 	if (!transport)
 		return -FI_EOPNOTSUPP;
-	ret = eng_setup_port(eep, transport);
+	ret = eng_setup_ep_state(eep, transport);
 	if (!ret)
 		ret = transport->ops->prepare(transport, eep, params, &conn);
 	if (ret)
@@ -101,7 +102,7 @@ static uint64_t eng_setup_last_rx(void *ctx, struct cm_conn *cm, void *user)
 
 	(void)ctx;
 	(void)cm;
-	return conn->transport->ops->heard ? conn->transport->ops->heard(conn) : 0;
+	return conn->transport->ops->last_rx_ns ? conn->transport->ops->last_rx_ns(conn) : 0;
 }
 
 static void eng_setup_failed(void *ctx, const struct sockaddr *addr, int err, const char *why)
@@ -121,7 +122,7 @@ const struct cm_ep_ops eng_cm_ops = {
 	.establish = eng_setup_establish,
 	.up = eng_setup_up,
 	.down = eng_setup_down,
-	.heard = eng_setup_last_rx,
+	.last_rx_ns = eng_setup_last_rx,
 	.failed = eng_setup_failed,
 	.accepted = eng_connreq_accepted,
 	.refused = eng_connreq_refused,

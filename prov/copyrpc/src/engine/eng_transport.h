@@ -52,8 +52,8 @@ struct eng_transport_ops {
 	 * endpoint are freed.
 	 */
 	int (*ep_open)(struct eng_transport *transport, struct core_engine_ep *eep,
-		       const struct sockaddr *addr, void **port);
-	void (*ep_close)(struct eng_transport *transport, void *port);
+		       const struct sockaddr *addr, void **ep_state);
+	void (*ep_close)(struct eng_transport *transport, void *ep_state);
 	/*
 	 * Makes a connection, zeroed beyond what it sets, and its connection parameters (engine
 	 * bytes and dev; path is set). The engine then fills in struct eng_conn, except chan.ops.
@@ -79,7 +79,7 @@ struct eng_transport_ops {
 	 * Returns the time of the last receive, by util_clock_ns; 0: never. Called by the control
 	 * thread while progress may run. NULL: unknown.
 	 */
-	uint64_t (*heard)(const struct eng_conn *conn);
+	uint64_t (*last_rx_ns)(const struct eng_conn *conn);
 	/*
 	 * Makes the up-calls for everything received from the peer, which is gone or will not be
 	 * polled any more. Returns even if the peer keeps sending.

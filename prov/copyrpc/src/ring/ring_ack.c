@@ -11,7 +11,7 @@ void ring_ack_init(struct ring_conn *conn)
 {
 	conn->ack = (struct ring_ack){ 0 };
 	util_list_init(&conn->ack.link);
-	conn->ack.need = 1;
+	conn->ack.early_need = 1;
 	conn->eng.chan.taken = &conn->tx.flow.producer;
 	conn->eng.chan.awaited = 0;
 	if (conn->link->ops->write_imm_ack)
@@ -20,11 +20,11 @@ void ring_ack_init(struct ring_conn *conn)
 
 void ring_ack_advance(struct ring_conn *conn)
 {
-	uint64_t arrived = ring_ack_report(&conn->tx);
+	uint64_t arrived = ring_ack_arrived(&conn->tx);
 
-	if (arrived == conn->ack.advertised)
+	if (arrived == conn->ack.reported)
 		return;
-	conn->ack.advertised = arrived;
+	conn->ack.reported = arrived;
 	conn->eng.up->on_acked(&conn->eng.chan, arrived);
 }
 
@@ -33,7 +33,7 @@ void ring_ack_watch(struct ring_conn *conn)
 	struct ring_transport *transport = ring_conn_transport(conn);
 	struct ring_ack *ack = &conn->ack;
 
-	if ((int64_t)(ack->watched - ring_ack_report(&conn->tx)) <= 0)
+	if ((int64_t)(ack->watched - ring_ack_arrived(&conn->tx)) <= 0)
 		ack->tick = transport->unacked_tick;
 	ack->watched = conn->tx.flush_start;
 	if (conn->eng.err || !util_list_is_empty(&ack->link))
@@ -69,16 +69,16 @@ void ring_ack_early_cold(struct ring_conn *conn)
 	const struct ring_tx *tx = &conn->tx;
 	struct ring_ack *ack = &conn->ack;
 
-	if (!ack->asks) {
-		ack->need--;
+	if (!ack->requests_acks) {
+		ack->early_need--;
 		return;
 	}
 	if (tx->flow.remote_consumer != tx->flush_start ||
 	    (ack->ack_head == ack->ack_tail &&
-	     ring_conn_transport(conn)->polls - ack->acked_at > RING_LATE_SOON))
-		ack->answers = 0;
-	else if (++ack->answers >= ack->need)
-		ack->asks = false;
+	     ring_conn_transport(conn)->polls - ack->acked_at > RING_ACK_EARLY_POLLS))
+		ack->early_cnt = 0;
+	else if (++ack->early_cnt >= ack->early_need)
+		ack->requests_acks = false;
 }
 
 /** Returns true if an outstanding ack covers everything awaited. */
@@ -96,21 +96,22 @@ static bool ring_ack_is_requested(const struct ring_conn *conn)
  * and outstanding acks cover the rest. Messages that have not left count as neither: how they leave
  * is undecided.
  */
-static bool ring_ack_is_known(const struct ring_conn *conn)
+static bool ring_ack_is_covered(const struct ring_conn *conn)
 {
 	return ring_ack_is_idle(conn) ||
-	       ((int64_t)(conn->ack.watched - ring_ack_report(&conn->tx)) <= 0 &&
+	       ((int64_t)(conn->ack.watched - ring_ack_arrived(&conn->tx)) <= 0 &&
 		ring_ack_is_requested(conn));
 }
 
 /** Posts each later batch with an ack: the peer's acknowledgements come too late. */
 static void ring_ack_request_always(struct ring_ack *ack)
 {
-	if (ack->asks)
+	if (ack->requests_acks)
 		return;
-	ack->asks = true;
-	ack->answers = 0;
-	ack->need = ack->need < RING_LATE_NEED_MAX ? 2 * ack->need : ack->need;
+	ack->requests_acks = true;
+	ack->early_cnt = 0;
+	ack->early_need =
+		ack->early_need < RING_ACK_EARLY_NEED_MAX ? 2 * ack->early_need : ack->early_need;
 }
 
 /**
@@ -121,10 +122,10 @@ static int ring_ack_request(struct ring_conn *conn)
 {
 	uint64_t pos;
 
-	if (ring_ack_is_known(conn))
+	if (ring_ack_is_covered(conn))
 		return 0;
 	/* A fence cannot cover bytes that the device does not have yet. One fence at a time. */
-	if (conn->tx.open || conn->tx.post_cnt || conn->read == RING_READ_OUT)
+	if (conn->tx.open || conn->tx.post_cnt || conn->read == RING_READ_POSTED)
 		return -FI_EAGAIN;
 	if (ring_tx_read_start(conn->link->ops, conn, &pos))
 		return -FI_EAGAIN;
@@ -141,7 +142,7 @@ static int ring_ack_request_overdue(struct ring_transport *transport, bool all)
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->unacked) {
 		struct ring_conn *conn = UTIL_CONTAINER_OF(it, struct ring_conn, ack.link);
 
-		if (!all && conn->ack.tick == transport->unacked_tick && !ring_ack_is_known(conn))
+		if (!all && conn->ack.tick == transport->unacked_tick && !ring_ack_is_covered(conn))
 			continue;
 		if (ring_ack_request(conn))
 			ret = -FI_EAGAIN;
@@ -162,14 +163,14 @@ void ring_ack_tick_cold(struct ring_transport *transport)
 	uint64_t now_ns, passed_ns;
 
 	/* Reads the clock seldom: in the first, 4th, 8th, 16th and every 32nd call. */
-	if (polls && (polls < RING_LATE_TICK_LEAST || (polls & (polls - 1))) &&
-	    polls % RING_LATE_TICK_POLLS)
+	if (polls && (polls < RING_ACK_TICK_LEAST || (polls & (polls - 1))) &&
+	    polls % RING_ACK_TICK_POLLS)
 		return;
 	now_ns = util_clock_ns();
 	if (!polls)
 		transport->unacked_ns = now_ns;
 	passed_ns = now_ns - transport->unacked_ns;
-	if (passed_ns < (polls >= RING_LATE_TICK_POLLS ? RING_LATE_TICK_NS : RING_LATE_TICK_RARE))
+	if (passed_ns < (polls >= RING_ACK_TICK_POLLS ? RING_ACK_TICK_NS : RING_ACK_TICK_RARE))
 		return;
 	ring_ack_request_overdue(transport, false);
 	transport->unacked_tick++;

@@ -28,18 +28,18 @@
  * Length of a tick: POLLS progress calls and NS nanoseconds, or LEAST calls and RARE nanoseconds
  * where progress calls are rare.
  */
-#define RING_LATE_TICK_POLLS 32u
-#define RING_LATE_TICK_NS    5000u
-#define RING_LATE_TICK_LEAST 4u
-#define RING_LATE_TICK_RARE  200000u
+#define RING_ACK_TICK_POLLS 32u
+#define RING_ACK_TICK_NS    5000u
+#define RING_ACK_TICK_LEAST 4u
+#define RING_ACK_TICK_RARE  200000u
 /* Largest number of progress calls between an ack and an acknowledgement that counts as early. */
-#define RING_LATE_SOON     256u
-#define RING_LATE_NEED_MAX 1024u
+#define RING_ACK_EARLY_POLLS    256u
+#define RING_ACK_EARLY_NEED_MAX 1024u
 
 void ring_ack_init(struct ring_conn *conn);
 
 /** Returns the position up to which everything is known to have arrived at the peer. */
-static inline uint64_t ring_ack_report(const struct ring_tx *tx)
+static inline uint64_t ring_ack_arrived(const struct ring_tx *tx)
 {
 	int64_t ahead = (int64_t)(tx->placed - tx->flow.remote_consumer);
 
@@ -49,7 +49,7 @@ static inline uint64_t ring_ack_report(const struct ring_tx *tx)
 /** Returns true if the arrival of everything that core awaits is known. */
 static inline bool ring_ack_is_idle(const struct ring_conn *conn)
 {
-	return (int64_t)(conn->eng.chan.awaited - ring_ack_report(&conn->tx)) <= 0;
+	return (int64_t)(conn->eng.chan.awaited - ring_ack_arrived(&conn->tx)) <= 0;
 }
 
 /** Reports to core how far messages have arrived, if that advanced. */
@@ -66,10 +66,10 @@ void ring_ack_watch(struct ring_conn *conn);
  */
 static inline bool ring_ack_should_request(struct ring_ack *ack, uint32_t msg_cnt)
 {
-	bool is_first = msg_cnt == 1 && ack->fresh && ack->grouped;
+	bool is_first = msg_cnt == 1 && ack->last_is_new && ack->in_burst;
 
-	ack->grouped = msg_cnt > 1 || (ack->grouped && !ack->fresh);
-	return ack->asks && !is_first;
+	ack->in_burst = msg_cnt > 1 || (ack->in_burst && !ack->last_is_new);
+	return ack->requests_acks && !is_first;
 }
 
 /** Handles DEV_EV_ACK. */
@@ -81,11 +81,11 @@ void ring_ack_early_cold(struct ring_conn *conn);
 /** Handles the acknowledgement that a received batch carried. */
 static inline void ring_ack_on_progress(struct ring_conn *conn, uint32_t imm)
 {
-	if (conn->tx.flow.remote_consumer == conn->ack.last_acked)
+	if (conn->tx.flow.remote_consumer == conn->ack.seen_consumer)
 		return;
-	conn->ack.last_acked = conn->tx.flow.remote_consumer;
+	conn->ack.seen_consumer = conn->tx.flow.remote_consumer;
 	ring_ack_advance(conn);
-	if (UTIL_UNLIKELY(conn->ack.asks || conn->ack.need > 1) && imm > 1)
+	if (UTIL_UNLIKELY(conn->ack.requests_acks || conn->ack.early_need > 1) && imm > 1)
 		ring_ack_early_cold(conn);
 }
 

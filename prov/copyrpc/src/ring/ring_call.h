@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Hot path of calls and responses: one buffer, no extension (docs/ring-protocol.md, section 5).
- * Called by core through core_chan_ops.call_buf, answer and call_room.
+ * Called by core through core_chan_ops.
  *
  * ring_call_* is to ring_tx_call and ring_tx_reply_iov what ring_tx_send_buf is to ring_tx_send. A
  * call takes credit, granted by the peer, and ring space; both are checked before anything is
@@ -20,11 +20,11 @@
 
 /** Writes a call. The caller has checked credit and space. */
 RING_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, const void *buf,
-				 size_t len, uint32_t answer, uint32_t span)
+				 size_t len, uint32_t resp_span, uint32_t span)
 {
-	tx->credit -= answer + WIRE_META_LEN;
-	ring_tx_write_buf(tx, id | (uint64_t)(answer / WIRE_ALIGN) << 32, op, 0, RING_CALL_WORD_LEN,
-			  buf, len, span);
+	tx->credit -= resp_span + WIRE_META_LEN;
+	ring_tx_write_buf(tx, id | (uint64_t)(resp_span / WIRE_ALIGN) << 32, op, 0,
+			  RING_CALL_WORD_LEN, buf, len, span);
 }
 
 /**
@@ -37,14 +37,14 @@ RING_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_c
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
-	uint32_t answer = wire_msg_span(resp_max);
+	uint32_t resp_span = wire_msg_span(resp_max);
 	uint32_t id;
 
 	if (!ring_tx_may_append_call(tx, cfg, span, flags) ||
-	    UTIL_UNLIKELY(tx->credit < answer + WIRE_META_LEN) ||
+	    UTIL_UNLIKELY(tx->credit < resp_span + WIRE_META_LEN) ||
 	    UTIL_UNLIKELY(util_idmap_alloc(&conn->calls, context, &id)))
 		return -FI_EAGAIN;
-	ring_call_write(tx, id, op, buf, len, answer, span);
+	ring_call_write(tx, id, op, buf, len, resp_span, span);
 	return 0;
 }
 
@@ -54,16 +54,16 @@ RING_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct r
 				  uint32_t resp_max, void *context, unsigned flags)
 {
 	uint64_t move = WIRE_META_LEN + wire_long_span(RING_CALL_WORD_LEN + len);
-	uint32_t answer = wire_msg_span(resp_max);
+	uint32_t resp_span = wire_msg_span(resp_max);
 	uint64_t off, hdr;
 	uint32_t id;
 
-	if (UTIL_UNLIKELY(conn->tx.credit < answer + WIRE_META_LEN) ||
+	if (UTIL_UNLIKELY(conn->tx.credit < resp_span + WIRE_META_LEN) ||
 	    !ring_single_is(dev, cfg, conn, move, len, flags) ||
 	    UTIL_UNLIKELY(util_idmap_alloc(&conn->calls, context, &id)))
 		return false;
-	conn->tx.credit -= answer + WIRE_META_LEN;
-	hdr = id | (uint64_t)(answer / WIRE_ALIGN) << 32;
+	conn->tx.credit -= resp_span + WIRE_META_LEN;
+	hdr = id | (uint64_t)(resp_span / WIRE_ALIGN) << 32;
 	off = ring_single_take(&conn->tx, move);
 	util_copy_short(ring_tx_write_head_at(conn->tx.base + off + WIRE_META_LEN, hdr, op, 0,
 					      RING_CALL_WORD_LEN, len),
@@ -79,21 +79,21 @@ RING_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct r
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
-	uint32_t answer = wire_msg_span(resp_max);
+	uint32_t resp_span = wire_msg_span(resp_max);
 	uint32_t id;
 	int ret;
 
 	if (UTIL_UNLIKELY(conn->eng.err))
 		return conn->eng.err;
 	ring_tx_end_packet(dev, cfg, conn, span);
-	if (UTIL_UNLIKELY(tx->credit < answer + WIRE_META_LEN) ||
+	if (UTIL_UNLIKELY(tx->credit < resp_span + WIRE_META_LEN) ||
 	    UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
 		return -FI_EAGAIN;
 	ret = util_idmap_alloc(&conn->calls, context, &id);
 	if (UTIL_UNLIKELY(ret))
 		return ret;
 	ring_tx_reserve(dev, conn, span);
-	ring_call_write(tx, id, op, buf, len, answer, span);
+	ring_call_write(tx, id, op, buf, len, resp_span, span);
 	ring_tx_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }

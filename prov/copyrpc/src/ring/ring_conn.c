@@ -63,7 +63,7 @@ void ring_conn_fini(struct ring_conn *conn)
 	util_idmap_fini(&conn->calls);
 }
 
-void ring_conn_mark(struct ring_conn *conn)
+void ring_conn_mark_dirty(struct ring_conn *conn)
 {
 	if (!conn->eng.err && util_list_is_empty(&conn->dirty_link))
 		util_list_push_back(&ring_conn_transport(conn)->dirty, &conn->dirty_link);
@@ -73,9 +73,9 @@ void ring_conn_fail_cold(struct ring_conn *conn, int err, const char *why)
 {
 	if (conn->eng.err)
 		return;
-	ring_conn_still(conn);
+	ring_conn_disable_fast_paths(conn);
 	if (why)
-		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
+		UTIL_WARN(EP_DATA, "connection failed, other peers are not affected: %s\n", why);
 	util_list_remove(&conn->ack.link);
 	util_list_remove(&conn->dirty_link);
 	eng_conn_fail(&conn->eng, err);
@@ -101,12 +101,12 @@ void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos)
 	}
 	if (conn->eng.chan.caps & CORE_CHAN_ASYNC)
 		ring_ack_advance(conn);
-	if (conn->tx.flow.remote_consumer != conn->read_known) {
-		conn->read_vain = 0;
+	if (conn->tx.flow.remote_consumer != conn->read_base) {
+		conn->read_unchanged = 0;
 		return;
 	}
-	vain = conn->read_vain;
-	conn->read_vain += vain < RING_READ_PAUSE_MAX;
+	vain = conn->read_unchanged;
+	conn->read_unchanged += vain < RING_READ_PAUSE_MAX;
 	conn->read_next_ns = util_clock_ns() + ((uint64_t)RING_READ_PAUSE_NS << vain);
 	conn->read = RING_READ_PAUSE;
 }

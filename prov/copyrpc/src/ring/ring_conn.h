@@ -61,14 +61,14 @@ struct ring_tx {
 	 * grant is due, and the link writes the link word.
 	 */
 	uint64_t single_room;
-	bool left; /* The last batch left together with its last message: it was not deferred */
+	bool flushed_at_once; /* The last batch left together with its last message: it was not deferred */
 	/* The last batch left because several messages filled it, and no progress call followed */
-	bool filled;
+	bool flushed_full;
 	uint64_t credit; /* Unspent response bytes granted by the peer */
 	/* Position up to which everything has arrived at the peer (ack or fence) */
 	uint64_t placed;
 	/* Position last advertised by the peer; short immediates count from here */
-	uint64_t last_acked;
+	uint64_t peer_advertised;
 	uint32_t post_cnt;
 	struct ring_post posts[RING_POSTS_MAX]; /* Oldest first */
 };
@@ -88,8 +88,8 @@ struct ring_rx {
 /** State of reading the peer's consumer word. After reads without an advance the pause grows. */
 enum ring_read {
 	RING_READ_IDLE,
-	RING_READ_OUT,   /* A read is posted; DEV_EV_READ follows */
-	RING_READ_PAUSE, /* The last read brought no advance */
+	RING_READ_POSTED, /* A read is posted; DEV_EV_READ follows */
+	RING_READ_PAUSE,  /* The last read brought no advance */
 };
 
 /* Power of two; with this many acks outstanding a batch waits for a fence */
@@ -99,8 +99,8 @@ enum ring_read {
 struct ring_ack {
 	/* In transport->unacked: arrival is awaited and no ack was requested */
 	struct util_list link;
-	uint64_t advertised; /* Position last reported to core */
-	uint64_t last_acked; /* Value of remote_consumer when last compared */
+	uint64_t reported;      /* Position last reported to core */
+	uint64_t seen_consumer; /* Value of remote_consumer when last compared */
 	/* Positions covered by the outstanding acks, oldest first. */
 	uint64_t ack_mark[RING_ACKS_MAX];
 	uint32_t ack_head;
@@ -108,17 +108,17 @@ struct ring_ack {
 	uint32_t acked_at; /* Value of transport->polls at the last ack */
 	uint64_t watched;  /* End of the last watched batch */
 	uint32_t tick; /* Value of transport->unacked_tick when the first watched batch was added */
-	uint32_t answers; /* Early acknowledgements in a row, while acks are requested */
+	uint32_t early_cnt; /* Early acknowledgements in a row, while acks are requested */
 	/*
 	 * Number of early acknowledgements after which no more acks are requested; doubled after a
 	 * miss
 	 */
-	uint32_t need;
-	bool asks;    /* Awaited batches are posted with an ack */
-	bool grouped; /* The last batches belong to a burst: several messages, or their rest */
-	bool awaited; /* Arrival of a message in the open batch may be awaited */
+	uint32_t early_need;
+	bool requests_acks; /* Awaited batches are posted with an ack */
+	bool in_burst; /* The last batches belong to a burst: several messages, or their rest */
+	bool awaited;  /* Arrival of a message in the open batch may be awaited */
 	/* The last message of the open batch is new: core has not set `awaited` for it */
-	bool fresh;
+	bool last_is_new;
 };
 
 #define RING_READ_PAUSE_NS  1000u /* Pause after the first read without an advance */
@@ -134,25 +134,25 @@ struct ring_conn {
 	struct util_list gets;   /* ring_get.link: transfers in progress */
 	struct util_idmap calls; /* Calls that wait for a response -> context */
 	struct ring_ack ack;
-	enum ring_read read;   /* State of reading the peer's consumer word */
-	uint32_t read_vain;    /* Reads in a row without an advance */
-	uint64_t read_mark;    /* RING_READ_OUT: position handed to the device before the read */
-	uint64_t read_known;   /* RING_READ_OUT: value of remote_consumer at that time */
+	enum ring_read read;     /* State of reading the peer's consumer word */
+	uint32_t read_unchanged; /* Reads in a row without an advance */
+	uint64_t read_mark;    /* RING_READ_POSTED: position handed to the device before the read */
+	uint64_t read_base;    /* RING_READ_POSTED: value of remote_consumer at that time */
 	uint64_t read_next_ns; /* RING_READ_PAUSE: time of the next read */
 	bool attached;         /* The device polls the link */
 };
 
 /** Disables appending to the deferred batch. */
-static inline void ring_conn_unhold(struct ring_conn *conn)
+static inline void ring_conn_disable_append(struct ring_conn *conn)
 {
 	conn->tx.append_end = 0;
 	conn->tx.append_idle_end = 0;
 }
 
 /** Disables every unchecked write: appending and single-message batches. */
-static inline void ring_conn_still(struct ring_conn *conn)
+static inline void ring_conn_disable_fast_paths(struct ring_conn *conn)
 {
-	ring_conn_unhold(conn);
+	ring_conn_disable_append(conn);
 	conn->tx.single_room = 0;
 }
 
@@ -185,6 +185,6 @@ void ring_conn_read_done_cold(struct ring_conn *conn, uint64_t pos);
  * Queues the connection for the flush at the end of this progress call, or the next, unless it
  * failed.
  */
-void ring_conn_mark(struct ring_conn *conn);
+void ring_conn_mark_dirty(struct ring_conn *conn);
 
 #endif

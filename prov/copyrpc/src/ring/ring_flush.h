@@ -23,14 +23,14 @@
 
 /** Properties of the link; constant per device. */
 struct ring_flush_cfg {
-	uint32_t best_len; /* Batches of this many bytes leave unconditionally */
-	bool cheap;        /* Signalling is a store, not a doorbell: only FI_MORE defers */
-	bool looks;        /* The peer's consumer word can be read at once */
+	uint32_t best_len;   /* Batches of this many bytes leave unconditionally */
+	bool cheap_signal;   /* Signalling is a store, not a doorbell: only FI_MORE defers */
+	bool reads_consumer; /* The peer's consumer word can be read at once */
 	/*
 	 * 32: a full batch ends so that the next head starts in the second half of a cache line; 0:
 	 * anywhere
 	 */
-	uint32_t head;
+	uint32_t head_bits;
 	uint32_t packet_len; /* Bytes of a packet; 0: the device has no packets */
 };
 
@@ -48,7 +48,7 @@ static inline bool ring_flush_before(const struct ring_flush_cfg *cfg, uint64_t 
 /** Returns the position at which a batch that begins at `start` is full. */
 static inline uint64_t ring_flush_full(const struct ring_flush_cfg *cfg, uint64_t start)
 {
-	return (start + cfg->best_len) | cfg->head;
+	return (start + cfg->best_len) | cfg->head_bits;
 }
 
 static inline bool ring_flush_is_full(const struct ring_flush_cfg *cfg, uint64_t start,
@@ -65,7 +65,7 @@ static inline bool ring_flush_now(const struct ring_flush_cfg *cfg, uint64_t sta
 		return true;
 	if (more)
 		return false;
-	return cfg->cheap || !in_flight;
+	return cfg->cheap_signal || !in_flight;
 }
 
 #endif

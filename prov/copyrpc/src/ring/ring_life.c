@@ -71,7 +71,7 @@ void ring_life_end(struct eng_conn *eng)
 
 	util_list_remove(&conn->dirty_link);
 	util_list_remove(&conn->ack.link);
-	ring_conn_still(conn);
+	ring_conn_disable_fast_paths(conn);
 	if (!conn->attached || !ring_transport_registers(ring_conn_transport(conn)))
 		return;
 	ring_life_detach(conn);
@@ -84,7 +84,7 @@ void ring_life_stop(struct eng_conn *eng)
 
 	util_list_remove(&conn->dirty_link);
 	util_list_remove(&conn->ack.link);
-	ring_conn_still(conn);
+	ring_conn_disable_fast_paths(conn);
 	ring_life_detach(conn);
 }
 

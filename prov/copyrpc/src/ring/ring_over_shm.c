@@ -12,8 +12,8 @@
 #include "wire/wire_cm.h"
 
 static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544,
-							  .looks = true,
-							  .head = 32 };
+							  .reads_consumer = true,
+							  .head_bits = 32 };
 
 RING_OVER(shm, WIRE_CM_PATH_SHM, shm_dev_ops, shm_dev_ops_inline, shm_link_ops_inline,
 	  ring_shm_flush_cfg);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RING_HOLDS_FIRST 16u
+#define RING_RETAINED_FIRST 16u
 
 void ring_retained_init(struct ring_retained *h)
 {
@@ -20,7 +20,7 @@ void ring_retained_fini(struct ring_retained *h)
 
 int ring_retained_grow_cold(struct ring_retained *h)
 {
-	uint64_t cnt = h->slots ? 2 * (h->mask + 1) : RING_HOLDS_FIRST;
+	uint64_t cnt = h->slots ? 2 * (h->mask + 1) : RING_RETAINED_FIRST;
 	struct ring_retain_slot *slots = calloc(cnt, sizeof(*slots));
 	uint64_t seq;
 

@@ -5,7 +5,7 @@
 static const char *ring_rx_refused(enum core_rx_verdict verdict)
 {
 	return verdict == CORE_RX_BAD ? "message not understood"
-				      : "out of memory for held messages";
+				      : "out of memory for retained messages";
 }
 
 const char *ring_rx_retain_cold(struct ring_conn *conn, enum core_rx_verdict verdict, uint64_t pos)
@@ -21,10 +21,10 @@ const char *ring_rx_response(struct ring_conn *conn, uint32_t call_id, uint32_t 
 	void *context;
 
 	if (UTIL_UNLIKELY(piggyback))
-		return "answer with an allowance";
+		return "response with a maximum response size";
 	context = util_idmap_take(&conn->calls, call_id & ~WIRE_ID_RESPONSE);
 	if (UTIL_UNLIKELY(!context))
-		return "answer to a call that does not wait";
+		return "response to an unknown call";
 	conn->rx.resp_pos = pos;
 	conn->eng.up->on_reply(&conn->eng.chan, context, 0, data, len);
 	return NULL;
@@ -47,7 +47,7 @@ const char *ring_rx_call(struct ring_conn *conn, uint32_t call_id, uint32_t pigg
 	struct core_call_ref ref;
 
 	if (UTIL_UNLIKELY(reserve > flow->granted - flow->claimed))
-		return "allowance beyond the credit granted";
+		return "call reserves more than the credit granted";
 	flow->claimed += reserve;
 	ref.call_id = call_id;
 	ref.resp_max = piggyback * WIRE_ALIGN - WIRE_HDR_LEN;

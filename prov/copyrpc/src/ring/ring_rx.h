@@ -54,7 +54,7 @@ static inline void ring_rx_release(struct ring_conn *conn)
 	/* Release: all loads of those bytes complete before the peer may overwrite them. */
 	__atomic_store_n(conn->link->consumer_word, consumer, __ATOMIC_RELEASE);
 	if (UTIL_UNLIKELY(ring_tx_control_due(conn)))
-		ring_conn_mark(conn);
+		ring_conn_mark_dirty(conn);
 }
 
 /** Delivers a response to a local call. Returns NULL, or the reason why the batch is invalid. */
@@ -131,7 +131,7 @@ RING_INLINE const char *ring_rx_advertised(const struct dev_link_ops *dev, struc
 	if (UTIL_UNLIKELY(!ring_tx_released(&conn->tx, pos)))
 		return "consumer position beyond what was sent";
 	if (ring_tx_is_async(dev))
-		conn->tx.last_acked = pos;
+		conn->tx.peer_advertised = pos;
 	return NULL;
 }
 
@@ -190,13 +190,13 @@ RING_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct rin
 {
 	struct ring_rx *rx = &conn->rx;
 	uint64_t off = ring_off(rx->producer, rx->len);
-	uint64_t news = (uint64_t)wire_imm_news(imm) * WIRE_ALIGN;
+	uint64_t advance = (uint64_t)wire_imm_advance(imm) * WIRE_ALIGN;
 	const char *why;
 	uint32_t left = 0;
 
 	if (UTIL_UNLIKELY(delta == WIRE_META_LEN))
 		return "short immediate without a message";
-	why = ring_rx_advertised(dev, conn, conn->tx.last_acked + news);
+	why = ring_rx_advertised(dev, conn, conn->tx.peer_advertised + advance);
 	if (UTIL_UNLIKELY(why != NULL))
 		return why;
 	rx->producer += delta;

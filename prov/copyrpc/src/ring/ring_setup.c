@@ -139,17 +139,17 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 {
 	struct ring_conn *conn = ring_conn_of(&eng->chan);
 	struct dev_link *link = conn->link;
-	struct ring_params theirs;
+	struct ring_params peer_params;
 	int ret;
 
-	if (peer->engine_len != sizeof(theirs))
+	if (peer->engine_len != sizeof(peer_params))
 		return -FI_EIO;
-	memcpy(&theirs, peer->engine, sizeof(theirs));
-	if (theirs.version != RING_SETUP_VERSION || theirs.features) {
+	memcpy(&peer_params, peer->engine, sizeof(peer_params));
+	if (peer_params.version != RING_SETUP_VERSION || peer_params.features) {
 		UTIL_WARN(EP_CTRL,
-			  "peer speaks ring protocol %u (features %#x), we speak %u: "
+			  "the peer uses ring protocol %u (features %#x), this process %u: "
 			  "install the same copyrpc on both sides\n",
-			  theirs.version, theirs.features, RING_SETUP_VERSION);
+			  peer_params.version, peer_params.features, RING_SETUP_VERSION);
 		return -FI_EOPNOTSUPP;
 	}
 	ret = link->ops->connect(link, &peer->dev);
@@ -161,10 +161,10 @@ int ring_setup_establish(struct eng_conn *eng, const struct cm_params *peer)
 	    !util_is_pow2(link->tx_len))
 		return -FI_EIO;
 	/* With less, no call would ever be admitted. */
-	if (ring_setup_grant(theirs.grant_max, link->rx_len) < RING_GRANT_LEAST)
+	if (ring_setup_grant(peer_params.grant_max, link->rx_len) < RING_GRANT_LEAST)
 		return -FI_EIO;
 	ring_conn_init(conn, link, ring_setup_grant(RING_GRANT_MAX, link->tx_len),
-		       ring_setup_grant(theirs.grant_max, link->rx_len));
+		       ring_setup_grant(peer_params.grant_max, link->rx_len));
 	if (ring_transport_registers(ring_conn_transport(conn)))
 		conn->eng.chan.get_min = util_params.rndv_min;
 	return 0;

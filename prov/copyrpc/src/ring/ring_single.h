@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Fast path for a small message that leaves as a batch of its own. Called through
- * core_chan_ops.send_buf, call_buf and answer.
+ * core_chan_ops.
  *
  * Applies if the peer has released everything before the message, or if the message must leave at
  * once. The batch is opened, written and closed in one step, with the result of ring_tx_send_buf
@@ -44,7 +44,7 @@ RING_INLINE bool ring_single_is_idle(const struct dev_link_ops *dev,
 
 	if (conn->tx.flow.remote_consumer == start)
 		return true;
-	if (!cfg->looks || dev->read_consumer(conn->link, &pos) != 1 || pos != start)
+	if (!cfg->reads_consumer || dev->read_consumer(conn->link, &pos) != 1 || pos != start)
 		return false;
 	conn->tx.flow.remote_consumer = start;
 	return true;

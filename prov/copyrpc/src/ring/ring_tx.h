@@ -130,7 +130,7 @@ static inline bool ring_tx_may_append_call(const struct ring_tx *tx,
 {
 	return tx->flow.producer + span < tx->append_end &&
 	       ((flags & CORE_SEND_MORE) ||
-		(!cfg->cheap && tx->flow.remote_consumer != tx->flush_start));
+		(!cfg->cheap_signal && tx->flow.remote_consumer != tx->flush_start));
 }
 
 /** Implements core_chan_ops.reply_iov. The space was reserved when the credit was granted. */

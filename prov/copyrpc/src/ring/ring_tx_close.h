@@ -30,7 +30,7 @@ RING_INLINE bool ring_tx_is_async(const struct dev_link_ops *dev)
 }
 
 /** Returns the closed bytes that the device has not accepted. */
-static inline uint64_t ring_tx_waiting(const struct ring_tx *tx)
+static inline uint64_t ring_tx_queued_len(const struct ring_tx *tx)
 {
 	uint64_t len = 0;
 	uint32_t i;
@@ -49,7 +49,7 @@ static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 	uint64_t sent = tx->flush_start - tx->flow.remote_consumer;
 
 	if (UTIL_UNLIKELY(tx->post_cnt))
-		sent -= ring_tx_waiting(tx);
+		sent -= ring_tx_queued_len(tx);
 	if (UTIL_UNLIKELY(advance > sent))
 		return (int64_t)advance <
 		       /* A stale position is ignored: a READ and a batch may overtake each other */
@@ -73,7 +73,7 @@ RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *
 		return;
 	assert(tx->post_cnt < RING_POSTS_MAX);
 	tx->posts[tx->post_cnt++] = post;
-	ring_conn_mark(conn);
+	ring_conn_mark_dirty(conn);
 }
 
 /** Posts the queued batches and markers as far as the device has space. */
@@ -134,7 +134,7 @@ static inline bool ring_tx_is_short(const struct ring_conn *conn)
 	const struct ring_tx *tx = &conn->tx;
 
 	return tx->msg_cnt && tx->flow.granted == tx->flow.grant_max &&
-	       conn->rx.consumer - conn->rx.advertised <= WIRE_IMM_NEWS_MAX * WIRE_ALIGN &&
+	       conn->rx.consumer - conn->rx.advertised <= WIRE_IMM_ADVANCE_MAX * WIRE_ALIGN &&
 	       tx->flow.producer - tx->flush_start <= WIRE_IMM_UNITS_MAX * WIRE_ALIGN;
 }
 
@@ -142,7 +142,7 @@ static inline bool ring_tx_is_short(const struct ring_conn *conn)
 RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
-	uint32_t news = (uint32_t)(conn->rx.consumer - conn->rx.advertised) / WIRE_ALIGN;
+	uint32_t advance = (uint32_t)(conn->rx.consumer - conn->rx.advertised) / WIRE_ALIGN;
 	uint32_t len = (uint32_t)(tx->flow.producer - tx->flush_start);
 	struct ring_post post = { .off = ring_off(tx->flush_start, tx->len),
 				  .len = len,
@@ -157,13 +157,13 @@ RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct
 	conn->rx.advertised = conn->rx.consumer;
 	post.off += WIRE_META_LEN;
 	post.len -= WIRE_META_LEN;
-	post.imm = wire_imm_short(post.imm, news);
+	post.imm = wire_imm_short(post.imm, advance);
 	return post;
 }
 
 /** Posts the batch that ends at flush_start with an ack. Returns false if it was not posted. */
-RING_INLINE bool ring_tx_post_asking(const struct dev_link_ops *dev, struct ring_conn *conn,
-				     struct ring_post post)
+RING_INLINE bool ring_tx_post_with_ack(const struct dev_link_ops *dev, struct ring_conn *conn,
+				       struct ring_post post)
 {
 	struct ring_ack *ack = &conn->ack;
 	struct ring_tx *tx = &conn->tx;
@@ -185,12 +185,12 @@ RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_
 	if (ring_tx_is_async(dev) && conn->ack.awaited) {
 		conn->ack.awaited = false;
 		/* For a deferred batch core has already set `awaited`. */
-		if (!conn->ack.fresh && ring_ack_is_idle(conn)) {
+		if (!conn->ack.last_is_new && ring_ack_is_idle(conn)) {
 			ring_tx_post(dev, conn, post);
 			return;
 		}
 		if (ring_ack_should_request(&conn->ack, msg_cnt) &&
-		    ring_tx_post_asking(dev, conn, post))
+		    ring_tx_post_with_ack(dev, conn, post))
 			return;
 		ring_ack_watch(conn);
 	}
@@ -205,7 +205,7 @@ RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn 
 	uint32_t msg_cnt = tx->msg_cnt;
 
 	tx->open = false;
-	ring_conn_unhold(conn);
+	ring_conn_disable_append(conn);
 	tx->msg_cnt = 0;
 	tx->flush_start = tx->flow.producer;
 	ring_tx_post_batch(dev, conn, post, msg_cnt);

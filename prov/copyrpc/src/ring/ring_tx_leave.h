@@ -26,8 +26,8 @@ RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct 
 {
 	struct ring_tx *tx = &conn->tx;
 
-	if (cfg->looks && tx->flow.remote_consumer != tx->flush_start && tx->msg_cnt == 1 &&
-	    !tx->filled)
+	if (cfg->reads_consumer && tx->flow.remote_consumer != tx->flush_start &&
+	    tx->msg_cnt == 1 && !tx->flushed_full)
 		ring_tx_read_consumer(dev, conn);
 	return tx->flow.remote_consumer != tx->flush_start;
 }
@@ -54,11 +54,11 @@ RING_INLINE void ring_tx_defer(const struct ring_flush_cfg *cfg, struct ring_con
 {
 	struct ring_tx *tx = &conn->tx;
 
-	tx->left = false;
-	tx->filled = false;
+	tx->flushed_at_once = false;
+	tx->flushed_full = false;
 	tx->append_end = ring_tx_append_end(cfg, tx);
 	tx->append_idle_end = tx->flow.remote_consumer != tx->flush_start ? tx->append_end : 0;
-	ring_conn_mark(conn);
+	ring_conn_mark_dirty(conn);
 }
 
 /** Returns the value for single_room. No batch is open. */
@@ -78,11 +78,11 @@ static inline uint64_t ring_tx_single_room(const struct ring_conn *conn)
  * Handles a batch that left with its last message. After two in a row, single_room is set: the next
  * ones are likely alike.
  */
-RING_INLINE void ring_tx_left(struct ring_conn *conn)
+RING_INLINE void ring_tx_flushed_at_once(struct ring_conn *conn)
 {
-	if (conn->tx.left)
+	if (conn->tx.flushed_at_once)
 		conn->tx.single_room = ring_tx_single_room(conn);
-	conn->tx.left = true;
+	conn->tx.flushed_at_once = true;
 }
 
 /** Flushes the open batch or defers it. */
@@ -94,25 +94,25 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 	bool in_flight = !(flags & CORE_SEND_NOW) && ring_tx_in_flight(dev, cfg, conn);
 
 	if (ring_tx_is_async(dev)) {
-		conn->ack.fresh = !(flags & CORE_SEND_NOW);
+		conn->ack.last_is_new = !(flags & CORE_SEND_NOW);
 		/* Assumed; core does not call `await` for appended messages */
 		conn->ack.awaited = true;
 	}
 	if (UTIL_LIKELY(ring_flush_now(cfg, tx->flush_start, tx->flow.producer,
 				       flags & CORE_SEND_MORE, in_flight) &&
 			!tx->post_cnt)) {
-		tx->filled = tx->msg_cnt > 1 &&
-			     ring_flush_is_full(cfg, tx->flush_start, tx->flow.producer);
+		tx->flushed_full = tx->msg_cnt > 1 &&
+				   ring_flush_is_full(cfg, tx->flush_start, tx->flow.producer);
 		/* The batch was deferred */
-		assert(!tx->filled || !util_list_is_empty(&conn->dirty_link));
+		assert(!tx->flushed_full || !util_list_is_empty(&conn->dirty_link));
 		ring_tx_close(dev, conn);
 		if (!ring_tx_is_async(dev))
-			ring_tx_left(conn);
+			ring_tx_flushed_at_once(conn);
 	} else {
 		ring_tx_defer(cfg, conn);
 	}
 	if (ring_tx_is_async(dev))
-		conn->ack.fresh = false;
+		conn->ack.last_is_new = false;
 }
 
 /**
@@ -152,7 +152,7 @@ RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_con
 	if ((conn->link->caps & DEV_CAP_DIRECT) || conn->eng.err ||
 	    tx->flow.remote_consumer == tx->flush_start || tx->placed == tx->flush_start)
 		return false;
-	if (conn->read != RING_READ_OUT && ring_tx_read_start(dev, conn, &pos) == 1)
+	if (conn->read != RING_READ_POSTED && ring_tx_read_start(dev, conn, &pos) == 1)
 		return false;
 	return true;
 }
@@ -169,7 +169,7 @@ RING_INLINE bool ring_tx_progress(const struct dev_link_ops *dev, struct ring_co
 {
 	struct ring_tx *tx = &conn->tx;
 
-	tx->filled = false;
+	tx->flushed_full = false;
 	if (tx->post_cnt)
 		ring_tx_repost(dev, conn);
 	if (tx->post_cnt)

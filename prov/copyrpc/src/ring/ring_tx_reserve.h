@@ -88,9 +88,9 @@ RING_INLINE int ring_tx_read_start(const struct dev_link_ops *dev, struct ring_c
 	int ret = dev->read_consumer(conn->link, pos);
 
 	if (ret == 0) {
-		conn->read = RING_READ_OUT;
-		conn->read_known = conn->tx.flow.remote_consumer;
-		conn->read_mark = conn->tx.flush_start - ring_tx_waiting(&conn->tx);
+		conn->read = RING_READ_POSTED;
+		conn->read_base = conn->tx.flow.remote_consumer;
+		conn->read_mark = conn->tx.flush_start - ring_tx_queued_len(&conn->tx);
 	}
 	return ret;
 }

@@ -45,9 +45,9 @@ struct wire_meta {
  *   31  30              16 15               0
  *   |1|  news              |  units          |     news: consumer_pos less the last one told, in units
  */
-#define WIRE_IMM_SHORT     0x80000000u
-#define WIRE_IMM_NEWS_MAX  0x7FFFu
-#define WIRE_IMM_UNITS_MAX 0xFFFFu /* of the short form */
+#define WIRE_IMM_SHORT       0x80000000u
+#define WIRE_IMM_ADVANCE_MAX 0x7FFFu
+#define WIRE_IMM_UNITS_MAX   0xFFFFu /* of the short form */
 
 static inline uint32_t wire_imm_short(uint32_t units, uint32_t news)
 {
@@ -60,9 +60,9 @@ static inline uint32_t wire_imm_units(uint32_t imm)
 }
 
 /** Of the short form. */
-static inline uint32_t wire_imm_news(uint32_t imm)
+static inline uint32_t wire_imm_advance(uint32_t imm)
 {
-	return imm >> 16 & WIRE_IMM_NEWS_MAX;
+	return imm >> 16 & WIRE_IMM_ADVANCE_MAX;
 }
 
 struct wire_hdr {

@@ -105,7 +105,7 @@ Test(erpc_transport, a_fault_that_nobody_understands_opens_nothing)
 
 static uint64_t last_batch_rx_ns(const struct whole *w)
 {
-	return lane_of(w)->ops->heard(eng_conn_of(w->chan));
+	return lane_of(w)->ops->last_rx_ns(eng_conn_of(w->chan));
 }
 
 Test(erpc_transport, two_engines_meet_talk_and_part, .timeout = 200)

@@ -144,9 +144,9 @@ static void cm_dgram_poll_engine(struct cm_conn *conn, uint64_t now_ns)
 	const struct cm_ep *cep = conn->cep;
 	uint64_t last_rx_ns;
 
-	if (!cep->ops->heard)
+	if (!cep->ops->last_rx_ns)
 		return;
-	last_rx_ns = cep->ops->heard(cep->ctx, conn, conn->user);
+	last_rx_ns = cep->ops->last_rx_ns(cep->ctx, conn, conn->user);
 	if (last_rx_ns > now_ns) /* meanwhile */
 		last_rx_ns = now_ns;
 	if (last_rx_ns > conn->last_rx_ns)

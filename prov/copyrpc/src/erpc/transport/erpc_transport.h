@@ -92,7 +92,7 @@ void erpc_transport_disarm(struct eng_transport *eng);
 		.aim = erpc_transport_aim,                                                         \
 		.establish = erpc_transport_establish,                                             \
 		.attach = erpc_transport_attach,                                                   \
-		.heard = erpc_transport_last_rx,                                                   \
+		.last_rx_ns = erpc_transport_last_rx,                                              \
 		.drain = erpc_transport_drain,                                                     \
 		.end = erpc_transport_end,                                                         \
 		.stop = erpc_transport_stop,                                                       \
