@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The device whose wire is the memory of one host. Start here.
+ * Shared-memory device: links between processes of one host. Described in docs/shm.md.
  *
- *   shm_seg    sealed shared memory            shm_link   a link: publish, connect
- *   shm_inbox  bits and bell for other links   shm_poll   the device: poll
- *   shm_desc   what the ends tell each other   shm_watch  which links poll looks at
- *   shm_bulk   the peer's memory, one copy    shm_dev    open, close, sleep
+ *   shm_seg    sealed shared memory            shm_link    a link: publish, connect
+ *   shm_inbox  bits and bell for parked links  shm_poll    poll of the device
+ *   shm_desc   description of a link's end     shm_watch   links that poll looks at
+ *   shm_bulk   copies between processes        shm_dev     open, close, waiting
+ *   shm_share  gets that both ends copy        shm_round   gets copied together, and their parts
  *
- * docs/shm.md has the whole, the memory orders and the figures.
- *
- * Owner: whoever includes it instantiates its loop over shm_dev_ops_inline and shm_link_ops_inline.
+ * Engines that include this file compile their loop over shm_dev_ops_inline and
+ * shm_link_ops_inline.
  */
 #ifndef SHM_SHM_H
 #define SHM_SHM_H

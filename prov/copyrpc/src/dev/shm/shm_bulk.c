@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do many bytes move between two processes with one copy?
+ * Bulk copies between two processes, with one copy: get and put of a link, and the parts of
+ * shm_share.
  *
- * process_vm_readv(2) and process_vm_writev(2), synchronously: a transfer of n bytes takes n bytes'
- * time. Permission is proven when the link connects, by reading 16 random bytes that the peer
- * announced, and can still be lost later (prctl, a security module): the link then loses the
- * capability and the transfer fails.
+ * process_vm_readv(2) and process_vm_writev(2) run in the calling thread. connect proves the
+ * permission by reading 16 random bytes that the peer announced. It can be lost later (prctl, a
+ * security module): then the link loses the capability and the transfer fails.
  *
- * A pid may be reused after a death that nobody has told us of yet. So the proof is repeated when
- * it is older than SHM_PROOF_NS, before each chunk: a pid comes back only after the kernel has
- * given out all others (pid_max, 32768 and more), which takes far longer than the proof's age and a
- * chunk together. Reading the 16 bytes behind every transfer would be exact, but costs 0.4 us of
- * 2.4 at 16 KiB.
+ * A pid may be reused before the peer's death is noticed. So the proof is repeated before each
+ * chunk when it is older than SHM_PROOF_NS. The kernel reuses a pid only after all others (pid_max,
+ * 32768 and more), which takes far longer than SHM_PROOF_NS and a chunk together. Reading the 16
+ * bytes after every transfer would be exact, but costs 0.4 us of 2.4 at 16 KiB.
  *
- * Shown by test/unit/dev/shm/test_shm_bulk.c.
+ * Tests: test/unit/dev/shm/test_shm_bulk.c.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +27,7 @@
 #define SHM_BULK_CHUNK ((size_t)16 << 20)
 #define SHM_PROOF_NS   (10 * UTIL_NS_PER_MS)
 
-/** What one call transfers. */
+/** Ranges of one system call. */
 struct shm_chunk {
 	struct iovec local[SHM_BULK_IOV];
 	size_t iov_cnt;
@@ -64,7 +63,9 @@ static bool shm_bulk_prove(struct shm_link *link)
 	return true;
 }
 
-/* The local pieces from byte `done` on, as many as one call may have; 0 bytes: iov is too short. */
+/*
+ * Collects local ranges from byte `done` on, as many as one call takes. 0 bytes: iov is too short.
+ */
 static void shm_chunk_fill(struct shm_chunk *chunk, const struct dev_get *get, size_t done)
 {
 	size_t left = get->len - done, skip = done, sum = 0, i, len;
@@ -105,7 +106,7 @@ typedef ssize_t (*shm_vm_fn)(pid_t pid, const struct iovec *local, unsigned long
 			     const struct iovec *remote, unsigned long remote_cnt,
 			     unsigned long flags);
 
-/* One call: bytes moved, perhaps fewer than the chunk has, or -FI_E*. */
+/* Makes one call. Returns the bytes moved, perhaps fewer than the chunk has, or an error. */
 static ssize_t shm_bulk_step(struct shm_link *link, const struct dev_get *get, size_t done,
 			     shm_vm_fn move)
 {
@@ -121,7 +122,7 @@ static ssize_t shm_bulk_step(struct shm_link *link, const struct dev_get *get, s
 	return moved > 0 ? moved : shm_bulk_fault(link, moved ? errno : EFAULT);
 }
 
-/** Bytes [from, to) of the transfer. */
+/** Moves bytes [from, to) of the transfer. */
 static void shm_bulk_run(struct shm_link *link, struct dev_get *get, size_t from, size_t to,
 			 shm_vm_fn move)
 {
@@ -144,7 +145,7 @@ void shm_bulk_get_part(struct shm_link *link, struct dev_get *get, uint64_t from
 	shm_bulk_run(link, get, from, to, process_vm_readv);
 }
 
-/** One call, all or nothing as far as is told: who wants to know why goes one by one. */
+/** Moves vec in one call. Returns true if all bytes were moved. The caller retries one by one. */
 static bool shm_bulk_move_vec(struct shm_link *link, const struct shm_vec *vec, uint32_t cap,
 			      shm_vm_fn move)
 {
@@ -163,7 +164,7 @@ bool shm_bulk_put_vec(struct shm_link *link, const struct shm_vec *vec)
 	return shm_bulk_move_vec(link, vec, DEV_CAP_PUT, process_vm_writev);
 }
 
-/** Who may not reach the peer hears of it at once. */
+/** Ends at once with -FI_EPERM if the peer's memory is out of reach. */
 int shm_link_get(struct dev_link *base, struct dev_get *get)
 {
 	struct shm_link *link = (struct shm_link *)base;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The description of a link's end: see shm_desc.h. No state. */
+/* Description of a link's end (shm_desc.h). No state. */
 #include "dev/shm/shm_desc.h"
 
 #include <errno.h>

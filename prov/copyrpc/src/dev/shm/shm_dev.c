@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Opening and closing the device, and its sleep. One per domain.
+ * Shared-memory device: open, close, waiting. Called through dev_ops, once per domain.
  *
- * To sleep: arm makes every link owe a post and says `sleeping`; the first post then rings the
- * bell, whose descriptor wait_fd hands out. Something that came in between is -FI_EAGAIN.
+ * arm makes every link owe a post and sets `sleeping`. The first post then rings the bell; wait_fd
+ * returns its descriptor. A write that arrived in between makes arm return -FI_EAGAIN.
  *
- * Shown by test/unit/dev/shm/test_shm_dev.c.
+ * Tests: test/unit/dev/shm/test_shm_dev.c.
  */
 #include "dev/shm/shm.h"
 
@@ -88,7 +88,7 @@ void shm_dev_close(struct dev *base)
 	close(dev->inbox_fd);
 	close(dev->bell_fd);
 	pthread_mutex_destroy(&dev->lock);
-	/* Nobody may take what comes to this address next for us. */
+	/* Invalidates the proof of identity: the address may be reused. */
 	explicit_bzero(dev->nonce, sizeof(dev->nonce));
 	free(dev->act);
 	free(dev);
@@ -105,10 +105,10 @@ int shm_dev_arm(struct dev *base)
 	int ret;
 
 	if (!util_list_is_empty(&dev->pending))
-		return -FI_EAGAIN; /* ends by polling alone */
+		return -FI_EAGAIN; /* polling alone ends these */
 	/*
-	 * A bell that rang since the last time is silenced first, or it would ring for ever: who keeps
-	 * the device armed does not disarm it between two sleeps. What it rang for is seen below.
+	 * A caller may arm again without disarm. Drains the bell first, or it would stay readable.
+	 * Writes that it rang for are found below.
 	 */
 	if (dev->armed)
 		shm_inbox_wake(dev->inbox, dev->bell_fd);

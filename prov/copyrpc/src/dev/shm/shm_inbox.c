@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The inbox's doorbell, the rare part of shm_inbox.h: an eventfd for readers that sleep. */
+/* Doorbell of the inbox, an eventfd for sleeping readers: the rare part of shm_inbox.h. */
 #include "dev/shm/shm_inbox.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ void shm_inbox_ring(struct shm_inbox *inbox, int bell_fd)
 	if (!__atomic_load_n(&inbox->sleeping, __ATOMIC_SEQ_CST) ||
 	    !__atomic_exchange_n(&inbox->sleeping, 0, __ATOMIC_SEQ_CST))
 		return;
-	/* Only a bell that is already ringing loud can refuse. */
+	/* A write fails only if the bell is already readable. */
 	ret = write(bell_fd, &one, sizeof(one));
 	(void)ret;
 }
@@ -55,7 +55,9 @@ int shm_bell_check(int fd)
 	struct stat st;
 	int flags = fcntl(fd, F_GETFL);
 
-	/* Anonymous inodes have no file type: no pipe, socket or file passes. */
+	/*
+	 * An eventfd is an anonymous inode without a file type. Refuses pipes, sockets and files.
+	 */
 	if (flags >= 0 && (flags & O_NONBLOCK) && !fstat(fd, &st) && !(st.st_mode & S_IFMT))
 		return 0;
 	UTIL_WARN(FABRIC, "peer's doorbell refused: not a non-blocking eventfd\n");

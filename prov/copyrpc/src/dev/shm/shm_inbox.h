@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a reader hear of a link that it is not looking at?
+ * Inbox: notifications for links that poll does not look at. Called by shm_link and shm_watch.
  *
- * One page per device, shared with all its peers: a bit per link, and a summary bit per 64 links. A
- * writer that is asked to (shm_link.h, notify) sets both; the reader looks at the summary, one
- * load, and takes all bits at once.
+ * One page per device, shared with all its peers: a bit per link, and a summary bit per leaf of 64
+ * links. A writer sets both when the reader asks for it (notify in shm_link.h). The reader loads
+ * the summary and takes all bits at once.
  *
- * Why bits and not a queue of ids: setting a bit twice is setting it once, so nothing can overflow
- * and nobody waits for a slot that a stopped or killed writer has claimed but not filled. A writer
- * that dies between the two bits hides its own post only.
+ * Bits cannot overflow: setting one twice is setting it once. No process waits for a slot that a
+ * stopped or killed writer claimed. A writer that dies between the two bits hides its own post
+ * only.
  *
- * Order: a post is sequentially consistent, after the publish it tells of; the reader clears the
- * summary before the leaf. So a writer that finds the summary bit set may leave it: the reader has
- * yet to clear it and then sees the leaf. `sleeping` and the bits are a Dekker pair: each side
- * writes its own and then reads the other's, sequentially consistent both.
+ * Order: a post is sequentially consistent, after its publish. The reader clears the summary before
+ * the leaf. So a writer that finds the summary bit set may leave it: the reader has yet to clear it
+ * and then sees the leaf. `sleeping` and the bits are a Dekker pair: each side writes its own and
+ * then reads the other's, both sequentially consistent.
  *
- * What a peer writes here is a hint and never an index: bits of links that do not exist are
- * dropped. Summary and the first 7 leaves share a line: up to 448 links a post moves one line.
+ * A peer's bits are hints, never indexes: bits of unknown links are dropped. Summary and the first
+ * 7 leaves share a line: with up to 448 links a post moves one line.
  *
- * Shown by test/unit/dev/shm/test_shm_inbox.c, test/stress/stress_shm_link.c.
+ * Tests: test/unit/dev/shm/test_shm_inbox.c, test/stress/stress_shm_link.c.
  */
 #ifndef SHM_INBOX_H
 #define SHM_INBOX_H
@@ -32,7 +32,7 @@
 #define SHM_INBOX_LEN 4096u
 
 struct shm_inbox {
-	uint64_t summary; /* bit g: leaf[g] is worth a look */
+	uint64_t summary; /* bit g: leaf[g] has bits */
 	uint64_t leaf[SHM_LINKS_MAX / 64];
 	alignas(128) uint32_t sleeping; /* 1: the reader waits for the doorbell */
 };
@@ -40,7 +40,7 @@ struct shm_inbox {
 static_assert(sizeof(struct shm_inbox) <= SHM_INBOX_LEN, "one page");
 static_assert(SHM_LINKS_MAX / 64 == 64, "one summary word");
 
-/** Writer: link `id` has something. */
+/** Writer: posts for link `id`. */
 static inline void shm_inbox_post(struct shm_inbox *inbox, uint32_t id)
 {
 	uint64_t group = 1ull << (id / 64);
@@ -50,13 +50,15 @@ static inline void shm_inbox_post(struct shm_inbox *inbox, uint32_t id)
 		__atomic_fetch_or(&inbox->summary, group, __ATOMIC_SEQ_CST);
 }
 
-/** Reader: is there a post? One load of a line that stays ours while nobody posts. */
+/**
+ * Reader: returns nonzero if there is a post. One load of a line that stays cached without posts.
+ */
 static inline int shm_inbox_is_set(const struct shm_inbox *inbox)
 {
 	return __atomic_load_n(&inbox->summary, __ATOMIC_RELAXED) != 0;
 }
 
-/** Reader: takes the groups that have posts, then, for each, the bits of a group. */
+/** Reader: takes the summary, and with shm_inbox_take the bits of each leaf. */
 static inline uint64_t shm_inbox_take_groups(struct shm_inbox *inbox)
 {
 	return __atomic_exchange_n(&inbox->summary, 0, __ATOMIC_SEQ_CST);
@@ -70,16 +72,16 @@ static inline uint64_t shm_inbox_take(struct shm_inbox *inbox, uint32_t group)
 /** Writer, after a post: rings if the reader sleeps. One of many writers makes the system call. */
 void shm_inbox_ring(struct shm_inbox *inbox, int bell_fd);
 
-/** Reader: says that it will sleep / that it is awake, and takes the bell's count. */
+/** Reader: sets sleeping / clears it and takes the bell's count. */
 void shm_inbox_sleep(struct shm_inbox *inbox);
 void shm_inbox_wake(struct shm_inbox *inbox, int bell_fd);
 
-/** Makes the bell (an eventfd): descriptor or -FI_E*. */
+/** Makes the bell, an eventfd. Returns its descriptor or an error. */
 int shm_bell_create(void);
 
 /**
- * Can a write to this descriptor of a peer's neither block nor do anything but ring? 0 or
- * -FI_EINVAL.
+ * Checks that a write to this peer's descriptor can neither block nor do anything but ring. Returns
+ * 0 or -FI_EINVAL.
  */
 int shm_bell_check(int fd);
 

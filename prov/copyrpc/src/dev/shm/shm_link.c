@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The life of a link, from create to close; its hot part is inline in shm_link.h. */
+/* Life of a shared-memory link, from create to close. The hot part is inline in shm_link.h. */
 #include "dev/shm/shm_link.h"
 
 #include <errno.h>
@@ -127,14 +127,14 @@ static void shm_link_try_get(struct shm_link *link)
 			link->base.caps |= DEV_CAP_GET | DEV_CAP_PUT;
 			return;
 		}
-		why = "process_vm_readv does not reach the peer (another pid namespace, or ptrace is "
-		      "restricted)";
+		why = "process_vm_readv does not reach the peer (another pid namespace, or ptrace "
+		      "is restricted)";
 	}
 	if (!__atomic_exchange_n(&dev->told_no_get, true, __ATOMIC_RELAXED))
 		UTIL_INFO(EP_CTRL, "large messages are copied twice: %s\n", why);
 }
 
-/* Maps what `desc` holds. After a failure shm_link_unmap_peer undoes what was done. */
+/* Maps the peer's segment and inbox. After an error the caller runs shm_link_unmap_peer. */
 static int shm_link_map_peer(struct shm_link *link, const struct dev_desc *desc, uint64_t len)
 {
 	void *inbox;

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a batch get from one process to another of the same host, and how does the reader know?
+ * Shared-memory link. Called by the engine through dev_link_ops.
  *
- * The writer has the reader's ring mapped and writes into it. Eight bytes at offset 24 of each
- * write's head, the link word, say that it is complete; the reader waits for a word that is not 0.
- * To publish the write at `off`, whose next head is imm units further, at n:
- *   1. if n is beyond the cleared stretch, clear its word                (relaxed)
- *   2. store imm in the word at off                                      (release)
- *   3. load the reader's notify; if it changed since our last post, post (shm_inbox.h)
- *   4. clear the words of [n, n + ahead] that are not clear yet          (relaxed)
- * A small message is one cache line from writer to reader. 4 comes after 2 because each line that
- * is cleared must first be fetched from the reader, who read it a lap ago: before 2, the word would
- * wait for that (112 ns one way instead of 67). It also fetches the lines of the next message
- * before there is one.
+ * The writer has the reader's ring mapped and writes into it. The link word, eight bytes at offset
+ * 24 of each write's head, marks a complete write; the reader polls for a nonzero word. To publish
+ * the write at `off` with the next head imm units further, at n, the writer   1. clears the word at
+ * n if it is beyond the cleared range            (relaxed),   2. stores imm in the word at off     
+ *                                (release),   3. loads the reader's notify and posts if it changed
+ * since the last post (shm_inbox.h),   4. clears the words of [n, n + ahead] that are not clear yet
+ *         (relaxed). A small message is one cache line from writer to reader. Step 4 fetches each
+ * line that it clears from the reader, which read it a lap ago. Before step 2 that would delay the
+ * word (112 ns one way instead of 67); after it, it prefetches the lines of the next message.
  *
- * Order: 2 is a release, so data and clear words are seen before it (x86: plain stores; Arm: stlr,
- * ldar). 2 before 3 is a StoreLoad, which no machine gives for nothing, and the writer does not pay
- * for it: the reader does, with membarrier(2), before it sleeps (shm_watch.h). Where either process
- * has no membarrier, tx_fence makes this writer pay.
+ * Order: the release in 2 makes data and cleared words visible first (x86: plain stores; Arm: stlr,
+ * ldar). 2 before 3 is a StoreLoad. The reader pays for it, with membarrier(2) before it sleeps
+ * (shm_watch.h). tx_fence makes the writer pay where either process has no membarrier.
  *
- * Owner: who holds the domain, from attach to detach; before and after, the control thread.
- * Shown by test/unit/dev/shm/test_shm_link.c; figures by fabtests/benchmarks/shm_link_bench.c.
+ * A link belongs to the polling thread from attach to detach, to the control thread before and
+ * after. Tests: test/unit/dev/shm/test_shm_link.c; figures: fabtests/benchmarks/shm_link_bench.c.
  */
 #ifndef SHM_LINK_H
 #define SHM_LINK_H
@@ -41,9 +38,9 @@
 #define SHM_IMM_SHIFT 5 /* DEV_IMM_UNIT */
 
 /*
- * Units cleared ahead after a write of up to SHM_SMALL units, and after a larger one:
- * shm_link_bench --only ahead. Further is quicker for larger messages, until the reader's
- * prefetcher takes the lines back, and costs a stream of them.
+ * Units cleared ahead after a write of up to SHM_SMALL units, and after a larger one. Measured by
+ * shm_link_bench --only ahead. Clearing further speeds up larger messages, until the reader's
+ * prefetcher takes the lines back, and slows a stream of them.
  */
 #define SHM_SMALL       5u
 #define SHM_AHEAD_SMALL 8u
@@ -51,7 +48,7 @@
 
 struct shm_dev;
 
-/** Proof that a process is the one that was connected to: 16 random bytes at an address of it. */
+/** Proof of a process' identity: 16 random bytes at an address in it. */
 struct shm_probe {
 	uint64_t nonce[2];
 	uint64_t addr;
@@ -61,29 +58,30 @@ struct shm_probe {
 struct shm_link {
 	struct dev_link base;
 
-	/* Writing. */
+	/* Used by writes. */
 	const uint32_t *peer_notify;
 	const uint64_t *peer_consumer;
-	uint32_t posted;      /* value of *peer_notify that we last posted for */
-	uint32_t cleared;     /* the words of the next head and so many units behind it are 0 */
-	uint16_t ahead_small; /* what `cleared` is brought to after a small write, in units */
-	uint16_t ahead_large; /* and after a larger one */
-	bool tx_fence;        /* the reader cannot make up for our missing fence */
-	/* Reading. */
-	uint64_t rx_off;  /* where the next head is */
-	uint32_t act_idx; /* in shm_dev.act; SHM_IDX_NONE: not looked at by poll */
+	uint32_t posted;      /* value of *peer_notify at the last post */
+	uint32_t cleared;     /* the words of the next head and this many units behind it are 0 */
+	uint16_t ahead_small; /* target for `cleared` after a small write, in units */
+	uint16_t ahead_large; /* target after a larger write */
+	bool tx_fence; /* execute a fence in each write, as the reader cannot do it by membarrier */
+	/* Used by poll. */
+	uint64_t rx_off;  /* offset of the next head */
+	uint32_t act_idx; /* index in shm_dev.act; SHM_IDX_NONE: parked */
 	uint32_t seen;    /* shm_dev.tick_cnt at the last event */
 	uint32_t epoch;   /* value of ctrl->notify */
-	bool armed;       /* epoch was changed and no post has come for it yet */
-	bool settled;     /* the word was found 0 after a membarrier that followed the change */
+	bool armed;       /* epoch was changed, and no post has come since */
+	bool settled;     /* the word was 0 after a membarrier that followed the change */
 	bool attached;
 	bool dead; /* DEV_EV_DOWN was given */
 
-	/* Seldom. */
-	struct util_list unsettled; /* in shm_dev.unsettled: parked, a notification may be lost */
+	/* Rarely used. */
+	/* in shm_dev.unsettled: parked, and a notification may be lost */
+	struct util_list unsettled;
 	struct shm_dev *dev;
-	uint32_t id;      /* ours, in our inbox */
-	uint32_t peer_id; /* ours, in the peer's inbox */
+	uint32_t id;      /* this link's bit in the local inbox */
+	uint32_t peer_id; /* this link's bit in the peer's inbox */
 	struct shm_ctrl *ctrl;
 	void *tx_map;
 	struct shm_inbox *peer_inbox;
@@ -91,10 +89,10 @@ struct shm_link {
 	int peer_bell_fd;
 	struct shm_probe peer;
 	struct shm_offer *peer_offer;
-	struct shm_share share;         /* our fetches */
-	struct util_list exposure_link; /* in shm_dev.lent */
-	int lent;                       /* announcements of our memory that the peer may fetch */
-	uint64_t proven_ns;             /* when peer was last found to be itself */
+	struct shm_share share;         /* local gets */
+	struct util_list exposure_link; /* in shm_dev.exposed */
+	int lent;                       /* exposures of local memory that the peer may get */
+	uint64_t proven_ns;             /* time of the last proof of the peer's identity */
 };
 
 static_assert(offsetof(struct shm_link, base) == 0, "devices embed dev_link first");
@@ -105,10 +103,10 @@ static inline uint64_t *shm_link_word(uint8_t *ring, uint64_t off)
 	return (uint64_t *)(void *)(ring + off + DEV_LINK_WORD_OFF);
 }
 
-/** The reader wants to be told: posts and, if it sleeps, rings. Once per epoch. */
+/** Posts to the reader and rings if it sleeps. Once per epoch. */
 void shm_link_post(struct shm_link *link, uint32_t epoch);
 
-/** `units`, but no more than a 32nd of a ring of `len` bytes. */
+/** Returns `units`, limited to a 32nd of a ring of `len` bytes. */
 static inline uint16_t shm_link_ahead(uint64_t len, uint32_t units)
 {
 	return (uint16_t)(len / 32 / DEV_IMM_UNIT < units ? len / 32 / DEV_IMM_UNIT : units);
@@ -132,19 +130,19 @@ static inline int shm_link_write_imm(struct dev_link *base, uint64_t off, uint32
 	uint32_t ahead = imm > SHM_SMALL ? link->ahead_large : link->ahead_small;
 	uint32_t cleared = link->cleared, epoch;
 
-	(void)len; /* the bytes are there already */
+	(void)len; /* the bytes are in place */
 	if (imm > cleared)
 		shm_link_clear(base, next);
 	cleared = imm > cleared ? 0 : cleared - imm;
 	__atomic_store_n(shm_link_word(base->tx_base, off), imm, __ATOMIC_RELEASE);
 	if (UTIL_UNLIKELY(link->tx_fence))
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the compiler keeps 2 before 3 */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST); /* the compiler keeps step 2 before step 3 */
 	epoch = __atomic_load_n(link->peer_notify, __ATOMIC_RELAXED);
 	if (UTIL_UNLIKELY(epoch != link->posted))
 		shm_link_post(link, epoch);
 	if (cleared < ahead) {
-		uint8_t *ring = base->tx_base; /* the stores below do not change it */
+		uint8_t *ring = base->tx_base; /* hoisted: the stores below may alias base */
 		uint64_t mask = base->tx_len - 1;
 
 		do
@@ -155,14 +153,14 @@ static inline int shm_link_write_imm(struct dev_link *base, uint64_t off, uint32
 	return 0;
 }
 
-/** The acquire keeps our next stores behind the peer's last loads of what it has released. */
+/** Reads the peer's consumer word. The acquire orders later stores behind the peer's loads. */
 static inline int shm_link_read_consumer(struct dev_link *base, uint64_t *value)
 {
 	*value = __atomic_load_n(((struct shm_link *)base)->peer_consumer, __ATOMIC_ACQUIRE);
 	return 1;
 }
 
-/* The rest of dev_link_ops. */
+/* Other operations of dev_link_ops. */
 int shm_link_get(struct dev_link *base, struct dev_get *get);
 int shm_link_put(struct dev_link *base, struct dev_get *get);
 void shm_link_expose(struct dev_link *base, int delta);
@@ -174,21 +172,22 @@ void shm_link_close(struct dev_link *base);
 
 int shm_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **link);
 
-/** Bytes [from, to) of a fetch, by this process alone; get->status is set. */
+/** Copies bytes [from, to) of a get in this process alone. Sets get->status. */
 void shm_bulk_get_part(struct shm_link *link, struct dev_get *get, uint64_t from, uint64_t to);
-/** Several stretches in one call: have all their bytes been moved? */
+/** Move several ranges in one call. Return true if all their bytes were moved. */
 bool shm_bulk_get_vec(struct shm_link *link, const struct shm_vec *vec);
 bool shm_bulk_put_vec(struct shm_link *link, const struct shm_vec *vec);
 
 enum shm_probe_result {
-	SHM_PROBE_SAME,   /* process_vm_readv reaches it, and it is still the one that was named */
-	SHM_PROBE_GONE,   /* there is no such process, or another program in its place */
-	SHM_PROBE_HIDDEN, /* nobody can say: we may not look any more */
+	/* process_vm_readv reaches the process, and it is the one that was connected */
+	SHM_PROBE_SAME,
+	SHM_PROBE_GONE,   /* no such process, or another one with its pid */
+	SHM_PROBE_HIDDEN, /* unknown: reading is no longer permitted */
 };
 
 enum shm_probe_result shm_probe(const struct shm_probe *probe);
 
-/** Is it SHM_PROBE_SAME? */
+/** Returns true if shm_probe gives SHM_PROBE_SAME. */
 bool shm_probe_check(const struct shm_probe *probe);
 
 #endif

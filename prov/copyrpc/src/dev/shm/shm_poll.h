@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What has arrived? One device, any number of links, a poll whose cost does not grow with them.
+ * Poll of the shared-memory device. Compiled into the engine's loop.
  *
- * Links are active (poll loads their word) or parked (their writer posts, shm_inbox.h). A poll is
- * one load of the inbox's summary and at most `visits` loads of words, going round the active
- * links. An event leaves the cursor where it is, so that a stream is found at the first look; every
- * `tick` polls the cursor moves on regardless, so that a stream cannot keep the others out.
+ * Links are active (poll loads their word) or parked (their writer posts, shm_inbox.h). A poll
+ * loads the inbox's summary and at most `per_poll` words, going round the active links. An event
+ * leaves the cursor in place, so that a stream is found at the first load. Every `tick` polls the
+ * cursor moves on, so that a stream cannot block the others.
  *
- * A connection that is used costs one load per round, one that is not costs nothing, and the first
- * message after a pause costs its writer two atomic operations. Who becomes active or parked, and
- * the proof that nothing is missed, are in shm_watch.h.
+ * A busy link costs one load per round, an idle one nothing. The first message after a pause costs
+ * its writer two atomic operations. shm_watch.h has the policy and the proof that no message is
+ * missed.
  *
- * The hot functions are inline and shm_dev_ops_inline, shm_link_ops_inline are constants: an
- * engine's loop over them, instantiated with always_inline, has no indirect call.
+ * The hot functions are inline, and shm_dev_ops_inline and shm_link_ops_inline are constants: the
+ * engine's loop has no indirect call.
  *
- * Owner: whoever holds the domain; `lock` and the ids under it are shared with the control thread.
- *
- * Shown by test/unit/dev/shm/test_shm_poll.c.
+ * Runs in the polling thread; `lock` and the ids under it are shared with the control thread.
+ * Tests: test/unit/dev/shm/test_shm_poll.c.
  */
 #ifndef SHM_POLL_H
 #define SHM_POLL_H
@@ -31,63 +30,66 @@
 #include "util/bits.h"
 #include "util/list.h"
 
-/** An active link: where its next word is. Dense, so that an idle poll touches nothing else. */
+/** Active link and its next word. Dense, so that an idle poll touches nothing else. */
 struct shm_slot {
 	uint64_t *word;
 	struct shm_link *link;
 };
 
-/** The constants of the policy; shm_watch.c says which measurement chose them. */
+/** Constants of the polling policy. The defaults are in shm_watch.c. */
 struct shm_tune {
-	uint32_t visits;        /* words that one poll looks at, at most */
+	uint32_t visits;        /* words that one poll loads, at most */
 	uint32_t tick;          /* polls between two ticks */
-	uint32_t keep;          /* this many links stay active however silent */
-	uint32_t idle_ticks;    /* silence that parks a link */
-	uint32_t crowded_ticks; /* the same while there are more active links than visits */
+	uint32_t keep;          /* number of links that stay active however silent */
+	uint32_t idle_ticks;    /* ticks of silence after which a link is parked */
+	uint32_t crowded_ticks; /* same, while more than per_poll links are active */
 };
 
 struct shm_dev {
-	/* Polling: one line. */
+	/* Used by poll: one line. */
 	alignas(UTIL_CACHE_LINE) struct shm_slot *act;
 	struct shm_inbox *inbox;
 	uint32_t act_cnt;
 	uint32_t cursor;
-	uint32_t visits; /* tune.visits; 0 for one poll when it is bulk_cnt's turn */
+	uint32_t visits; /* tune.per_poll; 0 for one poll in which bulk copies have their turn */
 	uint32_t tick_left;
 	uint32_t tick_cnt;
-	uint32_t hand;     /* of the clock that ages active links: an index in act */
-	uint32_t bulk_cnt; /* lent memory and links with fetches: an idle poll looks after them */
+	uint32_t hand;     /* clock hand that ages active links: index in act */
+	uint32_t bulk_cnt; /* exposures and links with gets: an idle poll looks after them */
 
-	/* Seldom. */
+	/* Rarely used. */
 	alignas(UTIL_CACHE_LINE) struct util_list unsettled;
 	struct util_list lent;                 /* shm_link.exposure_link */
 	struct util_list pending;              /* shm_share.link */
-	struct shm_link *links[SHM_LINKS_MAX]; /* attached ones */
+	struct shm_link *links[SHM_LINKS_MAX]; /* attached links */
 	uint32_t act_cap;
 	uint32_t attached_cnt;
 	struct shm_tune tune;
-	bool bulk_told;  /* the last look at them gave an event */
-	bool armed;      /* sleeping was said */
+	bool bulk_told;  /* the last look at gets returned an event */
+	bool armed;      /* `sleeping` was set */
 	bool membarrier; /* this process is registered */
 	bool told_no_barrier;
 	int bell_fd;
 	int inbox_fd;
-	uint64_t nonce[2]; /* peers read it here: shm_probe */
+	uint64_t nonce[2]; /* for shm_probe of peers */
 
-	pthread_mutex_t lock; /* ids */
+	pthread_mutex_t lock; /* protects ids */
 	uint64_t ids[SHM_LINKS_MAX / 64];
 	bool told_no_get;
 };
 
-/** A tick: ages one active link, sweeps one parked one, moves the cursor, lets bulk have this poll. */
+/**
+ * Handles a tick: ages one active link, sweeps one parked one, moves the cursor, gives bulk this
+ * poll.
+ */
 void shm_watch_tick(struct shm_dev *dev);
-/** Takes the posts: their links become active and come next. */
+/** Takes the posts: makes their links active and moves the cursor to them. */
 void shm_watch_take(struct shm_dev *dev);
-/** The peer wrote nonsense: the link is out and *ev says so. */
+/** Ends a link after an illegal word. Fills *ev and returns true. */
 bool shm_watch_fail(struct shm_dev *dev, struct shm_link *link, uint64_t word,
 		    struct dev_event *ev);
 
-/** The write that `word`, just loaded from slot->word, announces. */
+/** Fills *ev for the write with `word`, just loaded from slot->word. */
 static inline bool shm_slot_take(struct shm_dev *dev, struct shm_slot *slot, uint64_t word,
 				 struct dev_event *ev)
 {
@@ -132,7 +134,7 @@ static inline bool shm_poll(struct dev *base, struct dev_event *ev)
 	return UTIL_UNLIKELY(dev->bulk_cnt) && shm_share_poll(dev, ev);
 }
 
-/** One event of `link` alone. */
+/** Returns one event of `link` alone. */
 bool shm_link_poll(struct dev_link *base, struct dev_event *ev);
 
 int shm_dev_open(struct dev **dev);
@@ -157,11 +159,11 @@ void shm_dev_disarm(struct dev *dev);
 		.arm = shm_dev_arm, .disarm = shm_dev_disarm,                                      \
 	}
 
-/** The same operations, behind one address for all users ... */
+/** Operations behind one address, for comparisons. */
 extern const struct dev_link_ops shm_link_ops;
 extern const struct dev_ops shm_dev_ops;
 
-/** ... and as constants that a compiler sees through. */
+/** Operations as constants, for inlining. */
 static const struct dev_link_ops shm_link_ops_inline __attribute__((unused)) = SHM_LINK_OPS_INIT;
 static const struct dev_ops shm_dev_ops_inline __attribute__((unused)) = SHM_DEV_OPS_INIT;
 

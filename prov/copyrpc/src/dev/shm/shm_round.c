@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Rounds and their parts: see shm_round.h. */
+/* Rounds and their parts (shm_round.h). */
 #include "dev/shm/shm_round.h"
 
 #include "util/bits.h"
@@ -7,8 +7,8 @@
 #define SHM_PART_ALIGN 4096u
 
 /**
- * Halves of what is short, where a call costs as much as its bytes; quarters of a long one, where one
- * end may come late.
+ * Halves for a short round, where a call costs as much as its bytes. Quarters for a long one, where
+ * one end may start late.
  */
 uint32_t shm_round_cut(uint32_t cnt, uint64_t len)
 {

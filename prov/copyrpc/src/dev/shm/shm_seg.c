@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sealed memfds: see shm_seg.h. No state of its own. */
+/* Sealed memfds (shm_seg.h). No state. */
 #include "dev/shm/shm_seg.h"
 
 #include <errno.h>
@@ -18,7 +18,10 @@
 
 #define SHM_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* Kernels before 6.3 do not know the flag; some newer ones are set up to insist on it. */
+/*
+ * Creates a memfd. MFD_NOEXEC_SEAL exists from 6.3 on, and some newer kernels are set up to require
+ * it.
+ */
 static int shm_seg_memfd(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -36,7 +39,7 @@ static int shm_seg_memfd(const char *name)
 					      : -FI_ENOMEM;
 }
 
-/* Going over RLIMIT_FSIZE would not be an error but a SIGXFSZ. */
+/* Checks RLIMIT_FSIZE: exceeding it is a SIGXFSZ, not an error. */
 static int shm_seg_check_limit(size_t len)
 {
 	struct rlimit lim;

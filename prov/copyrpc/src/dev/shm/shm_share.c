@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fetches that both ends copy: see shm_share.h. */
+/* Gets that both ends copy (shm_share.h). */
 #include "dev/shm/shm_share.h"
 
 #include <poll.h>
@@ -11,7 +11,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-#define SHM_SHARE_STOP_NS UTIL_NS_PER_S /* then a line says what we wait for */
+#define SHM_SHARE_STOP_NS UTIL_NS_PER_S /* time after which the wait is logged */
 #define SHM_SHARE_CLOSED  UINT32_MAX    /* in claim: there is no part */
 
 void shm_share_init(struct shm_share *share)
@@ -29,7 +29,9 @@ static struct dev_get *shm_share_first(struct util_list *list)
 	return first ? UTIL_CONTAINER_OF(first, struct dev_get, dev_link) : NULL;
 }
 
-/** Takes the next of `parts` parts of the generation in *claim: its index, or parts. */
+/**
+ * Takes the next of `parts` parts of the generation in *claim. Returns its index, or parts if none.
+ */
 static uint32_t shm_share_claim(uint64_t *word, uint64_t *claim, uint32_t parts)
 {
 	uint64_t gen = *claim >> 32;
@@ -65,7 +67,7 @@ static void shm_offer_put(struct shm_offer *offer, const struct shm_round *round
 	__atomic_store_n(&offer->done, 0, __ATOMIC_RELAXED);
 }
 
-/** What is offered, or nonsense: false. */
+/** Copies the peer's offer. Returns false if it is malformed. */
 static bool shm_offer_take(const struct shm_offer *offer, struct shm_round *round)
 {
 	round->cnt = __atomic_load_n(&offer->round.cnt, __ATOMIC_RELAXED);
@@ -79,9 +81,9 @@ static bool shm_offer_take(const struct shm_offer *offer, struct shm_round *roun
 }
 
 /**
- * Opens a generation. The word is closed before the parameters change, so that whoever has read one of
- * the new ones cannot swap an old claim any more: our release fence pairs with the acquire fence in
- * shm_share_help.
+ * Opens a generation. The claim word is closed before the parameters change, so a sender that has
+ * read a new parameter cannot swap an older claim. The release fence pairs with the acquire fence
+ * in shm_share_help.
  */
 static void shm_share_open(struct shm_link *link)
 {
@@ -98,14 +100,14 @@ static void shm_share_open(struct shm_link *link)
 
 /* --- the receiver --------------------------------------------------------------------------- */
 
-/** Fetches of one buffer each go together while they are short. */
+/** Returns true if a get goes into the open round: short ones of one buffer each do. */
 static bool shm_share_joins(const struct shm_share *s, const struct dev_get *get, uint64_t len)
 {
 	return s->round.cnt < SHM_ROUND_FETCHES && s->gets[0]->iov_cnt == 1 && get->iov_cnt == 1 &&
 	       get->len <= SHM_ROUND_LEN && len <= SHM_ROUND_LEN - get->len;
 }
 
-/** The next round, if anything waits: its bytes. */
+/** Collects the next round of waiting gets. Returns its bytes. */
 static uint64_t shm_share_collect(struct shm_share *s)
 {
 	struct dev_get *get;
@@ -126,7 +128,7 @@ static uint64_t shm_share_collect(struct shm_share *s)
 	return len;
 }
 
-/** Begins the round that was collected, from its first part. */
+/** Begins the collected round with its first part. */
 static void shm_share_start(struct shm_link *link, bool offered)
 {
 	struct shm_share *s = &link->share;
@@ -139,7 +141,9 @@ static void shm_share_start(struct shm_link *link, bool offered)
 		shm_share_open(link);
 }
 
-/** Several buffers of one fetch are beyond what an offer can say. */
+/**
+ * Begins the next round. A get of several buffers is not offered: an offer has one range per get.
+ */
 static void shm_share_begin(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;
@@ -163,7 +167,7 @@ static uint32_t shm_share_next(struct shm_link *link)
 	return idx;
 }
 
-/** One by one: what fails for one fetch says nothing of the others. */
+/** Reads part `idx` of each get separately, so that an error ends only its own get. */
 static void shm_share_read_each(struct shm_link *link, uint32_t idx)
 {
 	struct shm_share *s = &link->share;
@@ -176,7 +180,7 @@ static void shm_share_read_each(struct shm_link *link, uint32_t idx)
 	}
 }
 
-/** Reads the next part, if there is one that nobody has claimed. */
+/** Reads the next unclaimed part. Returns false if there is none. */
 static bool shm_share_read(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;
@@ -194,7 +198,7 @@ static bool shm_share_read(struct shm_link *link)
 	return true;
 }
 
-/** Are all parts copied? Those of the sender are known when nothing is left to claim. */
+/** Returns true if all parts are copied. The sender's count is final once all parts are claimed. */
 static bool shm_share_is_over(const struct shm_link *link)
 {
 	const struct shm_share *s = &link->share;
@@ -206,7 +210,9 @@ static bool shm_share_is_over(const struct shm_link *link)
 	       __atomic_load_n(&offer->done, __ATOMIC_ACQUIRE) == s->round.parts - s->mine;
 }
 
-/** What the sender could not write we read; else the round has ended, and the next one begins. */
+/**
+ * Ends the round and begins the next one, or reads it again if the sender could not write a part.
+ */
 static void shm_share_end(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;
@@ -220,7 +226,7 @@ static void shm_share_end(struct shm_link *link)
 	shm_share_begin(link);
 }
 
-/** A step of this link's fetches: was something copied? */
+/** Makes one step of a link's gets. Returns true if something was copied. */
 static bool shm_share_step(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;
@@ -282,7 +288,7 @@ void shm_share_expose(struct shm_link *link, int delta)
 		util_list_remove(&link->exposure_link);
 }
 
-/** Writes a part of the peer's offer: was there one? */
+/** Writes a part of the peer's offer. Returns false if there was none. */
 static bool shm_share_help(struct shm_link *link)
 {
 	struct shm_offer *offer = link->peer_offer;
@@ -307,7 +313,7 @@ static bool shm_share_help(struct shm_link *link)
 
 /* --- polling -------------------------------------------------------------------------------- */
 
-/** Who was served goes to the end of its list: the next poll begins with others. */
+/** Moves a served link to the end of its list: the next poll begins with others. */
 static void shm_share_last(struct util_list *list, struct util_list *it)
 {
 	util_list_remove(it);
@@ -342,7 +348,7 @@ static bool shm_share_tell_any(struct shm_dev *dev, struct dev_event *ev)
 	return false;
 }
 
-/** Between telling and copying there is a poll in vain: answers leave before we are busy again. */
+/** Alternates events and copies, so that the engine can send responses between two parts. */
 bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev)
 {
 	bool told = dev->bulk_told;
@@ -358,7 +364,7 @@ bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev)
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-/** The sender holds a part: may it still write it? Not if it is gone. */
+/** Returns true if the sender, which has claimed a part, may still write it. */
 static bool shm_share_may_write(const struct shm_link *link, bool long_waited)
 {
 	enum shm_probe_result peer = shm_probe(&link->peer);
@@ -366,7 +372,7 @@ static bool shm_share_may_write(const struct shm_link *link, bool long_waited)
 	return peer == SHM_PROBE_SAME || (peer == SHM_PROBE_HIDDEN && !long_waited);
 }
 
-/** Waits until the sender has written `theirs` parts: nobody writes into our buffers any more. */
+/** Waits until the sender has written `theirs` parts and writes into no buffer any more. */
 static void shm_share_wait(const struct shm_link *link, uint32_t theirs)
 {
 	uint64_t since = util_clock_ns();
@@ -388,7 +394,7 @@ static void shm_share_wait(const struct shm_link *link, uint32_t theirs)
 	}
 }
 
-/** No part can be claimed from now on, and none is being written. */
+/** Closes the round to new claims and waits for parts in progress. */
 static void shm_share_withdraw(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;

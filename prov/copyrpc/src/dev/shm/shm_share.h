@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can both processes copy large messages at the same time?
+ * Gets that both processes copy at the same time. Called by shm_bulk and shm_poll.
  *
- * The receiver of fetches offers them in its control page, a round at a time (shm_round.h), and both ends
- * claim parts of it: the receiver reads them (process_vm_readv), the sender, if it is polling
- * anyway, writes them (process_vm_writev). Two cores copy nearly twice as fast as one; a sender that
- * computes costs nothing, the receiver takes all parts.
+ * The receiver offers its gets in its control page, a round at a time (shm_round.h). Both ends
+ * claim parts: the receiver reads its parts (process_vm_readv); a sender that polls writes its
+ * parts (process_vm_writev). Two cores copy nearly twice as fast as one. If the sender computes,
+ * the receiver takes all parts.
  *
  *   shm_share_get -> waiting -> round, offered: parts claimed by both -> done -> DEV_EV_GET
  *
  *   claim = generation << 32 | next part      one compare-and-swap takes a part
  *
- * A claim names the generation it was read in, so a sender that slept over the end of a round
- * cannot take a part of the next one: the word is closed before the parameters change, and they
- * change only after every part of their generation was copied. What the sender holds for long (stopped,
- * descheduled) is waited for by polling: other peers go on. A sender that dies cannot write any more;
- * where it could not write a part, the receiver reads the round by itself.
+ * A claim names its generation, so a sender that slept past the end of a round cannot take a part
+ * of the next one. The word is closed before the parameters change, after every part of the
+ * generation was copied. A part that the sender keeps for long (stopped, descheduled) is waited for
+ * by polling: other peers go on. If the sender could not write a part, the receiver reads the round
+ * by itself.
  *
- * A poll copies a part for a peer and one for us, and no more: whoever waits for the domain's lock
- * waits that long.
+ * A poll copies one part for a peer and one local part, which bounds how long it keeps the lock.
  *
- * Owner: the offer is the receiver's; the sender claims and counts, nothing else. What the sender
- * reads there is validated: the worst a liar gets is his own memory overwritten.
+ * The receiver owns the offer; the sender claims and counts. The sender validates what it reads
+ * there. A malicious receiver can only get its own memory overwritten.
  *
- * Shown by test/unit/dev/shm/test_shm_share.c.
+ * Tests: test/unit/dev/shm/test_shm_share.c.
  */
 #ifndef SHM_SHARE_H
 #define SHM_SHARE_H
@@ -40,41 +39,41 @@ struct dev_get;
 struct shm_dev;
 struct shm_link;
 
-/** In the control page of the receiver's segment. */
+/** Offer in the control page of the receiver's segment. */
 struct shm_offer {
 	alignas(128) uint64_t claim;
 	uint32_t failed;            /* the sender could not write a part */
-	struct shm_round round;     /* what of it comes first is in the line of the claim */
-	alignas(128) uint32_t done; /* parts the sender has written */
+	struct shm_round round;     /* first fields share the line of claim */
+	alignas(128) uint32_t done; /* parts that the sender has written */
 };
 
-/** The receiver's side. In shm_link. */
+/** Receiver's gets, in shm_link. */
 struct shm_share {
-	struct util_list link;    /* shm_dev.pending, while there is any of these: */
-	struct util_list waiting; /* dev_get.dev_link */
-	struct util_list done;    /* the same: ended, to be told */
+	struct util_list link;    /* in shm_dev.pending while there is any get */
+	struct util_list waiting; /* gets to begin: dev_get.dev_link */
+	struct util_list done;    /* gets that ended and have no event yet: dev_get.dev_link */
 	struct dev_get *gets[SHM_ROUND_FETCHES];
 	struct shm_round round; /* of gets */
-	bool offered;           /* the sender may take part in it */
+	bool offered;           /* the sender may copy parts */
 	uint32_t gen;
-	uint64_t claim; /* as we last saw it */
-	uint32_t mine;  /* parts that we claimed */
+	uint64_t claim; /* last value read */
+	uint32_t mine;  /* parts claimed by the receiver */
 };
 
 void shm_share_init(struct shm_share *share);
 
-/** Takes a fetch, which polls will carry out: 0, and an event when it has ended. */
+/** Queues a get for later polls, and returns 0. A DEV_EV_GET follows. */
 int shm_share_get(struct shm_link *link, struct dev_get *get);
 
-/** `delta` more announcements of memory that the peer may fetch: we look for its offers. */
+/** Changes the number of exposures that the peer may get by `delta`: poll looks for its offers. */
 void shm_share_expose(struct shm_link *link, int delta);
 
-/** Idle poll: copies for peers and for us, tells what has ended. True: *ev. */
+/** Idle poll: copies for peers and for local gets. Returns true with *ev if a get has ended. */
 bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev);
 
 /**
- * Drops all fetches. Afterwards nobody writes into their buffers: a part that is being
- * written is waited for, however long, unless its writer is gone.
+ * Drops all gets. On return no process writes into their buffers: waits for a part in progress,
+ * however long, unless its writer is dead.
  */
 void shm_share_stop(struct shm_link *link);
 

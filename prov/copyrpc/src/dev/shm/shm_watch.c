@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Active and parked links: see shm_watch.h. */
+/* Active and parked links (shm_watch.h). */
 #include "dev/shm/shm_watch.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ int shm_watch_reserve(struct shm_dev *dev)
 	return 0;
 }
 
-/* Relaxed: who takes the word loads it again, with acquire. */
+/* Relaxed: the caller that takes the word loads it again with acquire. */
 static bool shm_watch_has_word(const struct shm_link *link)
 {
 	return __atomic_load_n(shm_link_word(link->base.rx_base, link->rx_off), __ATOMIC_RELAXED);
@@ -87,7 +87,7 @@ void shm_watch_remove(struct shm_dev *dev, struct shm_link *link)
 		shm_watch_deactivate(dev, link);
 }
 
-/* From here on the writer owes a post, as soon as it sees the change. */
+/* Changes notify: the writer owes a post once it sees the change. */
 static void shm_watch_arm(struct shm_link *link)
 {
 	if (link->armed)
@@ -100,7 +100,7 @@ static void shm_watch_arm(struct shm_link *link)
 bool shm_watch_park(struct shm_dev *dev, struct shm_link *link)
 {
 	shm_watch_arm(link);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* our half of the Dekker pair */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the reader's half of the Dekker pair */
 	if (shm_watch_has_word(link))
 		return false;
 	shm_watch_deactivate(dev, link);
@@ -109,7 +109,7 @@ bool shm_watch_park(struct shm_dev *dev, struct shm_link *link)
 	return true;
 }
 
-/* The clock's hand: the next active link in turn. */
+/* Returns the active link at the clock hand, and advances the hand. */
 static struct shm_link *shm_watch_hand(struct shm_dev *dev)
 {
 	if (++dev->hand >= dev->act_cnt)
@@ -128,7 +128,7 @@ static void shm_watch_age(struct shm_dev *dev)
 		shm_watch_park(dev, link);
 }
 
-/* No more active links than one poll looks at, unless all of them are busy right now. */
+/* Parks links that had no event this tick while more are active than one poll looks at. */
 static void shm_watch_shed(struct shm_dev *dev)
 {
 	uint32_t looks;
@@ -223,10 +223,10 @@ bool shm_link_poll(struct dev_link *base, struct dev_event *ev)
 	return shm_slot_take(dev, &dev->act[link->act_idx], word, ev);
 }
 
-/* Nothing that a writer did before the barrier is invisible after it, and none misses an epoch. */
+/* Makes earlier writes of all writers visible, and the changed epochs visible to all writers. */
 static bool shm_watch_barrier(struct shm_dev *dev)
 {
-	if (!dev->membarrier) { /* our writers fence: tx_fence */
+	if (!dev->membarrier) { /* writers execute fences: tx_fence */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		return true;
 	}

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which links does poll look at, and why is none forgotten?
+ * Set of links that poll looks at. Called by shm_poll.h, shm_link.c and shm_dev.c.
  *
- *            attach, a post, the sweep found something
+ *            attach, a post, the sweep found a word
  *   parked ---------------------------------------------> active
  *          <---------------------------------------------
- *            silent for long, while others want the place
+ *            silent for long, or more than per_poll are active
  *
- * A link is ARMED from the change of its notify word until a post comes: its writer owes one post
- * with its next publish. Parking arms, fences, looks at the word once more and stays active if it
- * is set.
+ * A link is armed from the change of its notify word until a post comes: its writer owes one post
+ * with its next publish. Parking arms, fences, loads the word once more and stays active if it is
+ * set.
  *
  * The writer has no fence between publish and notify, so a parked link may have lost its one
- * notification. It is then UNSETTLED: each tick looks at one of those in turn, and a tick comes
- * every few polls, so that a lost notification is late by (unsettled links * polls per tick) polls
- * at most. Before the device sleeps, membarrier(2) makes every writer that runs execute the missing
- * fence; a word that is 0 after that has a writer that sees the changed notify, the link is SETTLED
- * and no longer swept.
- * A spare post (an old one, a liar's) disarms a link that was armed: it costs another change of
- * notify.
+ * notification. It is then unsettled: each tick looks at one unsettled link in turn, so a lost
+ * notification is late by at most (unsettled links * polls per tick) polls.
  *
- * Owner: whoever holds the domain. Nothing here blocks but the membarrier call (microseconds).
+ * Before the device sleeps, membarrier(2) makes every running writer execute the missing fence. A
+ * link with a word of 0 after that has a writer that sees the changed notify. It is settled and no
+ * longer swept. A surplus post (a stale or a malicious one) disarms a link, which costs another
+ * change of notify.
  *
- * Shown by test/unit/dev/shm/test_shm_watch.c, test/stress/stress_shm_link.c.
+ * Runs in the polling thread. Nothing blocks but the membarrier call (microseconds). Tests:
+ * test/unit/dev/shm/test_shm_watch.c, test/stress/stress_shm_link.c.
  */
 #ifndef SHM_WATCH_H
 #define SHM_WATCH_H
@@ -33,25 +32,27 @@
 
 extern const struct shm_tune shm_tune_default;
 
-/** Uses these constants from now on (benchmarks and tests; 0 visits is not allowed). */
+/** Sets other constants (benchmarks and tests). per_poll must not be 0. */
 void shm_watch_tune(struct shm_dev *dev, const struct shm_tune *tune);
 
-/** Room for one more active link: 0 or -FI_ENOMEM. */
+/** Makes room for one more active link. Returns 0 or -FI_ENOMEM. */
 int shm_watch_reserve(struct shm_dev *dev);
 
-/** Parked, or just attached -> active. Harmless when active. */
+/** Makes a link active, unless it is. */
 void shm_watch_add(struct shm_dev *dev, struct shm_link *link);
 
-/** Out of both. Harmless when in neither. */
+/** Removes a link from both sets, if it is in one. */
 void shm_watch_remove(struct shm_dev *dev, struct shm_link *link);
 
-/** Active -> parked, unless something has come: true if it is parked now. */
+/** Parks an active link, unless its word is set. Returns true if it is parked now. */
 bool shm_watch_park(struct shm_dev *dev, struct shm_link *link);
 
-/** Makes every link owe a post, for a sleep: 0, or -FI_EAGAIN if something has come already. */
+/** Makes every link owe a post before a sleep. Returns 0, or -FI_EAGAIN if a write has arrived. */
 int shm_watch_arm_all(struct shm_dev *dev);
 
-/** May this process use membarrier(2)? Registers it; call once per device. */
+/**
+ * Registers the process for membarrier(2), once per device. Returns false if the kernel refuses.
+ */
 bool shm_membarrier_register(void);
 
 #endif
