@@ -27,7 +27,7 @@
 #include "util/clock.h"
 #include "util/param.h"
 
-static const struct shm_tune tune_posts_only = { .visits = 16, .tick = 1 };
+static const struct shm_tune tune_posts_only = { .per_poll = 16, .tick = 1 };
 
 static bool wants(const char *section)
 {

@@ -232,7 +232,9 @@ static void *control(void *arg)
 
 static void player_open(struct player *p, uint64_t seed, bool membarrier)
 {
-	static const struct shm_tune eager = { .visits = 4, .tick = 4, .keep = 1, .idle_ticks = 8 };
+	static const struct shm_tune eager = {
+		.per_poll = 4, .tick = 4, .keep = 1, .idle_ticks = 8
+	};
 
 	memset(p, 0, sizeof(*p));
 	p->rand = seed;

@@ -49,7 +49,7 @@ static inline struct fake_dev *fake_dev_make(void)
 	m5_srq_post(&f->dev.srq);
 	util_list_init(&f->dev.early);
 	util_list_init(&f->dev.waiting);
-	util_list_init(&f->dev.graves);
+	util_list_init(&f->dev.to_free);
 	util_list_init(&f->dev.scqs);
 	util_list_init(&f->dev.regs);
 	pthread_mutex_init(&f->dev.lock, NULL);

@@ -56,7 +56,7 @@ Test(m5_rq, a_place_has_length_key_and_address)
 	EXPECT_AT(buf, 0x00, 0x00, 0x10, 0x28, 0x00, 0xc0, 0xff, 0xee, 0x01, 0x02, 0x03, 0x04, 0x05,
 		  0x06, 0x07, 0x08);
 	EXPECT_AT(&record, 0, 0, 0, 0);
-	m5_rq_tell(&rq);
+	m5_rq_publish(&rq);
 	EXPECT_AT(&record, 0, 0, 0, 1);
 	guard_free(buf, 4 * 16);
 }
@@ -76,7 +76,7 @@ Test(m5_rq, nothing_is_taken_that_was_not_told)
 	setup(4, 16, 0);
 	put(1);
 	cr_expect(!m5_rq_take(&rq, 0, &user));
-	m5_rq_tell(&rq);
+	m5_rq_publish(&rq);
 	cr_expect(m5_rq_take(&rq, 0, &user));
 	cr_expect_eq(user, 1);
 	cr_expect(!m5_rq_take(&rq, 0, &user), "not twice");
@@ -94,18 +94,18 @@ Test(m5_rq, telling_is_due_in_bulk_or_when_the_device_runs_dry)
 	cr_expect(m5_rq_is_due(&rq), "the device has nothing");
 	for (uint64_t i = 1; i < 40; i++)
 		put(i);
-	m5_rq_tell(&rq);
+	m5_rq_publish(&rq);
 	for (uint64_t i = 40; i < 55; i++) {
 		put(i);
-		cr_expect(!m5_rq_is_due(&rq), "%llu untold", (unsigned long long)i - 39);
+		cr_expect(!m5_rq_is_due(&rq), "%llu unpublished", (unsigned long long)i - 39);
 	}
 	put(55);
 	cr_expect(m5_rq_is_due(&rq));
-	m5_rq_tell(&rq);
+	m5_rq_publish(&rq);
 	put(56);
 	while (!m5_rq_is_due(&rq))
 		cr_assert(take(&user));
-	cr_expect_eq((uint16_t)(rq.told - taken), 15);
+	cr_expect_eq((uint16_t)(rq.published - taken), 15);
 	guard_free(buf, 64 * 16);
 }
 
@@ -129,7 +129,7 @@ Test(m5_rq, whichever_buffer_the_device_finds_is_the_one_the_table_names)
 					put(held[pick]);
 					held[pick] = held[--cnt];
 					if (m5_rq_is_due(&rq))
-						m5_rq_tell(&rq);
+						m5_rq_publish(&rq);
 				} else if (take(&user)) {
 					held[cnt++] = user;
 				}

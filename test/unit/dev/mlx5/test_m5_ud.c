@@ -52,7 +52,7 @@ static void setup(uint32_t blocks)
 	m5_rq_init(&f->ud.rq, f->rq, SLOTS, 16, &f->rq_record, f->recvs, 40 + MTU, FAKE_LKEY, 0);
 	for (uint32_t i = 0; i < SLOTS; i++)
 		m5_rq_put(&f->ud.rq, ib_ud_slot(&f->ud.ib, i) + IB_UD_GRH_OFF, i);
-	m5_rq_tell(&f->ud.rq);
+	m5_rq_publish(&f->ud.rq);
 }
 
 static void teardown(void)

@@ -28,7 +28,7 @@ Test(shm_inbox, every_id_is_found_once_where_it_was_posted)
 	for (id = 0; id < SHM_LINKS_MAX; id++) {
 		shm_inbox_post(&inbox, id);
 		cr_assert(shm_inbox_is_set(&inbox));
-		cr_assert_eq(shm_inbox_take_groups(&inbox), 1ull << (id / 64));
+		cr_assert_eq(shm_inbox_take_summary(&inbox), 1ull << (id / 64));
 		cr_assert_eq(shm_inbox_take(&inbox, id / 64), 1ull << (id % 64));
 		cr_assert_eq(shm_inbox_take(&inbox, id / 64), 0);
 		cr_assert(!shm_inbox_is_set(&inbox));
@@ -41,7 +41,7 @@ Test(shm_inbox, posting_twice_is_posting_once)
 
 	shm_inbox_post(&inbox, 77);
 	shm_inbox_post(&inbox, 77);
-	cr_expect_eq(shm_inbox_take_groups(&inbox), 2);
+	cr_expect_eq(shm_inbox_take_summary(&inbox), 2);
 	cr_expect_eq(shm_inbox_take(&inbox, 1), 1ull << 13);
 	cr_expect_eq(shm_inbox_take(&inbox, 1), 0);
 }
@@ -49,13 +49,13 @@ Test(shm_inbox, posting_twice_is_posting_once)
 Test(shm_inbox, all_links_at_once_fit)
 {
 	static struct shm_inbox inbox;
-	uint32_t id, group;
+	uint32_t id, leaf;
 
 	for (id = 0; id < SHM_LINKS_MAX; id++)
 		shm_inbox_post(&inbox, id);
-	cr_expect_eq(shm_inbox_take_groups(&inbox), UINT64_MAX);
-	for (group = 0; group < 64; group++)
-		cr_expect_eq(shm_inbox_take(&inbox, group), UINT64_MAX);
+	cr_expect_eq(shm_inbox_take_summary(&inbox), UINT64_MAX);
+	for (leaf = 0; leaf < 64; leaf++)
+		cr_expect_eq(shm_inbox_take(&inbox, leaf), UINT64_MAX);
 }
 
 Test(shm_inbox, post_between_the_two_takes_is_not_lost)
@@ -63,12 +63,12 @@ Test(shm_inbox, post_between_the_two_takes_is_not_lost)
 	static struct shm_inbox inbox;
 
 	shm_inbox_post(&inbox, 5);
-	cr_assert_eq(shm_inbox_take_groups(&inbox), 1);
+	cr_assert_eq(shm_inbox_take_summary(&inbox), 1);
 	shm_inbox_post(&inbox, 6);
 	cr_expect_eq(shm_inbox_take(&inbox, 0), 3ull << 5);
 	/* Its summary bit stays for a look at nothing. */
 	cr_expect(shm_inbox_is_set(&inbox));
-	cr_expect_eq(shm_inbox_take_groups(&inbox), 1);
+	cr_expect_eq(shm_inbox_take_summary(&inbox), 1);
 	cr_expect_eq(shm_inbox_take(&inbox, 0), 0);
 }
 
@@ -79,7 +79,7 @@ Test(shm_inbox, writer_killed_between_its_two_bits_hides_nobody_else)
 	inbox.leaf[2] = 1; /* link 128's writer got this far */
 	cr_expect(!shm_inbox_is_set(&inbox));
 	shm_inbox_post(&inbox, 129);
-	cr_expect_eq(shm_inbox_take_groups(&inbox), 4);
+	cr_expect_eq(shm_inbox_take_summary(&inbox), 4);
 	cr_expect_eq(shm_inbox_take(&inbox, 2), 3);
 }
 

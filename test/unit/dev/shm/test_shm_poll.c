@@ -144,7 +144,7 @@ Test(shm_poll, one_poll_looks_at_a_bounded_number_of_links)
 		lane_shm(&a[i])->posted = 1; /* parking mutely: nobody tells */
 	db->cursor = 0;
 	cr_assert(!shm_dev_ops.poll((struct dev *)db, &ev));
-	cr_expect_eq(db->cursor, db->visits);
+	cr_expect_eq(db->cursor, db->per_poll);
 }
 
 Test(shm_poll, poll_of_one_link_takes_its_events_only)

@@ -94,19 +94,19 @@ Test(shm_round, nonsense_is_not_sound)
 	} rows[] = {
 		{ 0, 1, 1, false },
 		{ 1, 0, 1, false },
-		{ SHM_ROUND_FETCHES + 1, 1, 1, false },
+		{ SHM_ROUND_GETS + 1, 1, 1, false },
 		{ UINT32_MAX, UINT32_MAX, 1, false },
 		{ 1, 1, SHM_PART_MAX, true },
 		{ 1, 1, 2 * SHM_PART_MAX, false },
 		{ 1, 2, 2 * SHM_PART_MAX, true },
-		{ SHM_ROUND_FETCHES, 2, KIB(16), true },
+		{ SHM_ROUND_GETS, 2, KIB(16), true },
 		{ 1, UINT32_MAX, UINT64_MAX, false },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct shm_round round = { .cnt = rows[i].cnt, .parts = rows[i].parts };
 
-		for (size_t k = 0; k < SHM_ROUND_FETCHES; k++)
+		for (size_t k = 0; k < SHM_ROUND_GETS; k++)
 			round.of[k].len = rows[i].len;
 		cr_expect_eq(shm_round_is_sound(&round), rows[i].is_sound, "row %zu", i);
 	}

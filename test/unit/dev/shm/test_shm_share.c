@@ -490,7 +490,7 @@ Test(shm_share, detaching_outwaits_a_stopped_sender)
 Test(shm_share, an_offer_of_nonsense_does_no_harm)
 {
 	static const uint32_t counts[] = {
-		0, 1, 2, SHM_ROUND_FETCHES, SHM_ROUND_FETCHES + 1, UINT32_MAX
+		0, 1, 2, SHM_ROUND_GETS, SHM_ROUND_GETS + 1, UINT32_MAX
 	};
 	static const uint64_t words[] = { 0, 1, 1ull << 47, UINT64_MAX - 1, UINT64_MAX };
 	struct shm_dev *da = pair_dev(), *db = pair_dev();

@@ -90,7 +90,7 @@ Test(shm_watch, more_links_than_one_poll_looks_at_are_shed)
 {
 	setup_of(MANY);
 	poll_idle(shm_tune_default.tick * MANY);
-	cr_expect_eq(db->act_cnt, shm_tune_default.visits);
+	cr_expect_eq(db->act_cnt, shm_tune_default.per_poll);
 }
 
 Test(shm_watch, a_post_makes_a_parked_link_active_and_next)
@@ -154,7 +154,7 @@ Test(shm_watch, arming_for_a_sleep_settles_every_parked_link)
 {
 	setup_of(MANY);
 	poll_idle(shm_tune_default.tick * MANY);
-	cr_expect_eq(unsettled_cnt(), MANY - shm_tune_default.visits);
+	cr_expect_eq(unsettled_cnt(), MANY - shm_tune_default.per_poll);
 	cr_assert_eq(shm_watch_arm_all(db), 0);
 	cr_expect_eq(unsettled_cnt(), 0);
 	/* Parking what was armed and settled needs neither another change nor the sweep. */

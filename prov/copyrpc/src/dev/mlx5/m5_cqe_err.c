@@ -28,11 +28,10 @@ static const struct m5_syndrome m5_syndromes[] = {
 	{ 0x04, -FI_EACCES, "local protection error",
 	  "the device may not read a local buffer: it was unmapped or freed before its operation "
 	  "had completed, or the process forked without RDMAV_FORK_SAFE=1" },
-	{ 0x05, -FI_ECANCELED, "flushed",
-	  "the queue pair had failed before; the first error says why" },
+	{ 0x05, -FI_ECANCELED, "flushed", "the queue pair failed earlier; see its first error" },
 	{ 0x06, -FI_EIO, "memory window bind error", "please report it with the vendor code" },
 	{ 0x10, -FI_EIO, "bad response",
-	  "the peer answered with an opcode that was not asked for; look for a bad cable or switch "
+	  "the peer's response had an unexpected opcode; look for a bad cable or switch "
 	  "(perfquery, ethtool -S)" },
 	{ 0x11, -FI_EACCES, "local access error",
 	  "the peer wrote or read memory of ours that is not, or no longer, registered for it" },
@@ -40,16 +39,15 @@ static const struct m5_syndrome m5_syndromes[] = {
 	  "the peer's device refused the request; compare firmware and MTU of both ends "
 	  "(ibv_devinfo -v)" },
 	{ 0x13, -FI_EACCES, "remote access error",
-	  "the peer's memory was unregistered, or the peer was restarted, while it was being used" },
+	  "the peer's memory was unregistered, or the peer was restarted, while in use" },
 	{ 0x14, -FI_EIO, "remote operation error",
-	  "the peer's queue pair failed while it served the request; its log says why" },
+	  "the peer's queue pair failed while it served the request; see its log" },
 	{ 0x15, -FI_ETIMEDOUT, "retries exceeded",
-	  "the peer does not answer: its process is gone, its host is down, or the network between "
-	  "is (ibv_devinfo: port state; RoCE: the GID index and PFC or ECN of the switches)" },
+	  "the peer does not respond: its process is gone, its host is down, or the network "
+	  "between is (ibv_devinfo: port state; RoCE: the GID index and PFC or ECN of the switches)" },
 	{ 0x16, -FI_ETIMEDOUT, "receiver-not-ready retries exceeded",
 	  "the peer did not make progress for too long: it must call fi_cq_read now and then" },
-	{ 0x22, -FI_ECONNABORTED, "remote aborted",
-	  "the peer ended the operation; its log says why" },
+	{ 0x22, -FI_ECONNABORTED, "remote aborted", "the peer ended the operation; see its log" },
 };
 
 static const struct m5_syndrome m5_syndrome_unknown = {

@@ -106,7 +106,7 @@ int m5_dev_open(struct dev **out)
 	util_list_init(&dev->early);
 	util_list_init(&dev->uds);
 	util_list_init(&dev->waiting);
-	util_list_init(&dev->graves);
+	util_list_init(&dev->to_free);
 	util_list_init(&dev->scqs);
 	util_list_init(&dev->regs);
 	ret = ib_dev_init(&dev->ib, m5_dv_fits);

@@ -87,7 +87,7 @@ struct m5_dev {
 	pthread_mutex_t lock;
 	struct util_list waiting; /* connected, not attached: m5_link.cold */
 	/* closed before attach, to be freed by the polling thread: m5_link.cold */
-	struct util_list graves;
+	struct util_list to_free;
 	struct util_list scqs;
 	struct util_list regs;
 };

@@ -265,7 +265,7 @@ void m5_dev_defer_destroy(struct m5_dev *dev)
 
 	for (;;) {
 		pthread_mutex_lock(&dev->lock);
-		it = util_list_pop(&dev->graves);
+		it = util_list_pop(&dev->to_free);
 		pthread_mutex_unlock(&dev->lock);
 		if (!it)
 			return;
@@ -285,6 +285,6 @@ void m5_link_close(struct dev_link *base)
 	m5_link_halt(link);
 	pthread_mutex_lock(&link->dev->lock);
 	util_list_remove(&link->cold);
-	util_list_push_back(&link->dev->graves, &link->cold);
+	util_list_push_back(&link->dev->to_free, &link->cold);
 	pthread_mutex_unlock(&link->dev->lock);
 }

@@ -60,13 +60,13 @@ static void m5_poll_fail_one(struct m5_dev *dev, uint32_t qpn, int err)
 
 void m5_dev_event_cold(struct m5_dev *dev)
 {
-	struct ib_async_event news;
+	struct ib_async_event event;
 
-	while (ib_async_next(&dev->async, &news)) {
-		if (news.what == IB_ASYNC_ALL)
-			m5_poll_fail_all(dev, news.err);
+	while (ib_async_next(&dev->async, &event)) {
+		if (event.what == IB_ASYNC_ALL)
+			m5_poll_fail_all(dev, event.err);
 		else
-			m5_poll_fail_one(dev, news.qpn, news.err);
+			m5_poll_fail_one(dev, event.qpn, event.err);
 	}
 }
 

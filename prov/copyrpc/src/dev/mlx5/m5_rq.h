@@ -33,7 +33,7 @@ struct m5_rq {
 	uint32_t stride;
 	uint32_t lkey_be;
 	uint32_t len_be; /* of each buffer */
-	uint16_t told;
+	uint16_t published;
 	uint16_t bulk;
 	struct m5_recv recv;
 };
@@ -53,7 +53,7 @@ static inline void m5_rq_init(struct m5_rq *rq, void *buf, uint32_t places, uint
 		.stride = stride,
 		.lkey_be = htobe32(lkey),
 		.len_be = htobe32(len),
-		.told = counter,
+		.published = counter,
 		.bulk = (uint16_t)(places / 4 < M5_RQ_BULK ? (places + 3) / 4 : M5_RQ_BULK),
 	};
 	memset(buf, 0, (size_t)places * stride);
@@ -77,7 +77,7 @@ static inline void m5_rq_put(struct m5_rq *rq, const void *addr, uint64_t user)
 /** Ends the WQE posted as `counter`. Returns its word, or false if the device has no WQE. */
 static inline bool m5_rq_take(struct m5_rq *rq, uint16_t counter, uint64_t *user)
 {
-	if (UTIL_UNLIKELY((uint16_t)(rq->told - rq->recv.done) == 0))
+	if (UTIL_UNLIKELY((uint16_t)(rq->published - rq->recv.done) == 0))
 		return false;
 	return m5_recv_take(&rq->recv, counter & rq->recv.mask, user);
 }
@@ -85,18 +85,19 @@ static inline bool m5_rq_take(struct m5_rq *rq, uint16_t counter, uint64_t *user
 /** Returns true if it is time to publish. */
 static inline bool m5_rq_is_due(const struct m5_rq *rq)
 {
-	uint16_t untold = (uint16_t)(rq->recv.posted - rq->told);
+	uint16_t unpublished = (uint16_t)(rq->recv.posted - rq->published);
 
-	return untold >= rq->bulk || (untold && (uint16_t)(rq->told - rq->recv.done) < rq->bulk);
+	return unpublished >= rq->bulk ||
+	       (unpublished && (uint16_t)(rq->published - rq->recv.done) < rq->bulk);
 }
 
 /** Gives all posted buffers to the device. */
-static inline void m5_rq_tell(struct m5_rq *rq)
+static inline void m5_rq_publish(struct m5_rq *rq)
 {
-	rq->told = rq->recv.posted;
+	rq->published = rq->recv.posted;
 	m5_barrier_give_back();
 	m5_barrier_to_device();
-	*(volatile uint32_t *)rq->record = htobe32(rq->told);
+	*(volatile uint32_t *)rq->record = htobe32(rq->published);
 }
 
 #endif

@@ -103,7 +103,7 @@ static void m5_ud_post_all(struct m5_ud *ud)
 {
 	for (uint32_t slot = 0; slot < ud->ib.base.rx_cnt; slot++)
 		m5_rq_put(&ud->rq, ib_ud_slot(&ud->ib, slot) + IB_UD_GRH_OFF, slot);
-	m5_rq_tell(&ud->rq);
+	m5_rq_publish(&ud->rq);
 }
 
 /* Posts receives between INIT and RTR, so that the first datagrams find buffers. */

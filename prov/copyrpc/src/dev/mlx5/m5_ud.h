@@ -106,7 +106,7 @@ static inline void m5_ud_refill(struct m5_ud *ud)
 {
 	if (UTIL_UNLIKELY(m5_rq_is_due(&ud->rq))) {
 		m5_cq_publish(&ud->cq);
-		m5_rq_tell(&ud->rq);
+		m5_rq_publish(&ud->rq);
 	}
 }
 

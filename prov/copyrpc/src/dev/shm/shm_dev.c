@@ -44,7 +44,7 @@ static int shm_dev_init(struct shm_dev *dev)
 	if (getrandom(dev->nonce, sizeof(dev->nonce), 0) != sizeof(dev->nonce))
 		return -FI_ENOSYS;
 	util_list_init(&dev->unsettled);
-	util_list_init(&dev->lent);
+	util_list_init(&dev->exposed);
 	util_list_init(&dev->pending);
 	pthread_mutex_init(&dev->lock, NULL);
 	shm_watch_tune(dev, &shm_tune_default);

@@ -32,7 +32,7 @@
 #define SHM_INBOX_LEN 4096u
 
 struct shm_inbox {
-	uint64_t summary; /* bit g: leaf[g] has bits */
+	uint64_t summary; /* bit i: leaf[i] has bits */
 	uint64_t leaf[SHM_LINKS_MAX / 64];
 	alignas(128) uint32_t sleeping; /* 1: the reader waits for the doorbell */
 };
@@ -43,11 +43,11 @@ static_assert(SHM_LINKS_MAX / 64 == 64, "one summary word");
 /** Writer: posts for link `id`. */
 static inline void shm_inbox_post(struct shm_inbox *inbox, uint32_t id)
 {
-	uint64_t group = 1ull << (id / 64);
+	uint64_t leaf_bit = 1ull << (id / 64);
 
 	__atomic_fetch_or(&inbox->leaf[id / 64], 1ull << (id % 64), __ATOMIC_SEQ_CST);
-	if (!(__atomic_load_n(&inbox->summary, __ATOMIC_SEQ_CST) & group))
-		__atomic_fetch_or(&inbox->summary, group, __ATOMIC_SEQ_CST);
+	if (!(__atomic_load_n(&inbox->summary, __ATOMIC_SEQ_CST) & leaf_bit))
+		__atomic_fetch_or(&inbox->summary, leaf_bit, __ATOMIC_SEQ_CST);
 }
 
 /**
@@ -59,14 +59,14 @@ static inline int shm_inbox_is_set(const struct shm_inbox *inbox)
 }
 
 /** Reader: takes the summary, and with shm_inbox_take the bits of each leaf. */
-static inline uint64_t shm_inbox_take_groups(struct shm_inbox *inbox)
+static inline uint64_t shm_inbox_take_summary(struct shm_inbox *inbox)
 {
 	return __atomic_exchange_n(&inbox->summary, 0, __ATOMIC_SEQ_CST);
 }
 
-static inline uint64_t shm_inbox_take(struct shm_inbox *inbox, uint32_t group)
+static inline uint64_t shm_inbox_take(struct shm_inbox *inbox, uint32_t leaf)
 {
-	return __atomic_exchange_n(&inbox->leaf[group], 0, __ATOMIC_SEQ_CST);
+	return __atomic_exchange_n(&inbox->leaf[leaf], 0, __ATOMIC_SEQ_CST);
 }
 
 /** Writer, after a post: rings if the reader sleeps. One of many writers makes the system call. */

@@ -130,7 +130,7 @@ static void shm_link_try_get(struct shm_link *link)
 		why = "process_vm_readv does not reach the peer (another pid namespace, or ptrace "
 		      "is restricted)";
 	}
-	if (!__atomic_exchange_n(&dev->told_no_get, true, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&dev->logged_no_get, true, __ATOMIC_RELAXED))
 		UTIL_INFO(EP_CTRL, "large messages are copied twice: %s\n", why);
 }
 

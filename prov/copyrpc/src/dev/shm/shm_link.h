@@ -91,7 +91,7 @@ struct shm_link {
 	struct shm_offer *peer_offer;
 	struct shm_share share;         /* local gets */
 	struct util_list exposure_link; /* in shm_dev.exposed */
-	int lent;                       /* exposures of local memory that the peer may get */
+	int exposed;                    /* exposures of local memory that the peer may get */
 	uint64_t proven_ns;             /* time of the last proof of the peer's identity */
 };
 

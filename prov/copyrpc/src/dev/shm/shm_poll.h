@@ -38,11 +38,10 @@ struct shm_slot {
 
 /** Constants of the polling policy. The defaults are in shm_watch.c. */
 struct shm_tune {
-	uint32_t visits;        /* words that one poll loads, at most */
-	uint32_t tick;          /* polls between two ticks */
-	uint32_t keep;          /* number of links that stay active however silent */
-	uint32_t idle_ticks;    /* ticks of silence after which a link is parked */
-	uint32_t crowded_ticks; /* same, while more than per_poll links are active */
+	uint32_t per_poll;   /* words that one poll loads, at most */
+	uint32_t tick;       /* polls between two ticks */
+	uint32_t keep;       /* number of links that stay active however silent */
+	uint32_t idle_ticks; /* ticks of silence after which a link is parked */
 };
 
 struct shm_dev {
@@ -51,7 +50,7 @@ struct shm_dev {
 	struct shm_inbox *inbox;
 	uint32_t act_cnt;
 	uint32_t cursor;
-	uint32_t visits; /* tune.per_poll; 0 for one poll in which bulk copies have their turn */
+	uint32_t per_poll; /* tune.per_poll; 0 for one poll in which bulk copies have their turn */
 	uint32_t tick_left;
 	uint32_t tick_cnt;
 	uint32_t hand;     /* clock hand that ages active links: index in act */
@@ -59,23 +58,23 @@ struct shm_dev {
 
 	/* Rarely used. */
 	alignas(UTIL_CACHE_LINE) struct util_list unsettled;
-	struct util_list lent;                 /* shm_link.exposure_link */
+	struct util_list exposed;              /* shm_link.exposure_link */
 	struct util_list pending;              /* shm_share.link */
 	struct shm_link *links[SHM_LINKS_MAX]; /* attached links */
 	uint32_t act_cap;
 	uint32_t attached_cnt;
 	struct shm_tune tune;
-	bool bulk_told;  /* the last look at gets returned an event */
+	bool bulk_event; /* the last look at gets returned an event */
 	bool armed;      /* `sleeping` was set */
 	bool membarrier; /* this process is registered */
-	bool told_no_barrier;
+	bool logged_no_barrier;
 	int bell_fd;
 	int inbox_fd;
 	uint64_t nonce[2]; /* for shm_probe of peers */
 
 	pthread_mutex_t lock; /* protects ids */
 	uint64_t ids[SHM_LINKS_MAX / 64];
-	bool told_no_get;
+	bool logged_no_get;
 };
 
 /**
@@ -119,7 +118,7 @@ static inline bool shm_poll(struct dev *base, struct dev_event *ev)
 		shm_watch_take(dev);
 
 	i = dev->cursor;
-	for (left = dev->act_cnt < dev->visits ? dev->act_cnt : dev->visits; left; left--) {
+	for (left = dev->act_cnt < dev->per_poll ? dev->act_cnt : dev->per_poll; left; left--) {
 		struct shm_slot *slot = &dev->act[i];
 		uint64_t word = __atomic_load_n(slot->word, __ATOMIC_ACQUIRE);
 

@@ -32,7 +32,7 @@ void shm_part_of(uint64_t len, uint32_t parts, uint32_t idx, uint64_t *from, uin
 
 bool shm_round_is_sound(const struct shm_round *round)
 {
-	if (!round->cnt || round->cnt > SHM_ROUND_FETCHES || !round->parts)
+	if (!round->cnt || round->cnt > SHM_ROUND_GETS || !round->parts)
 		return false;
 	for (uint32_t i = 0; i < round->cnt; i++)
 		if (round->of[i].len / round->parts > SHM_PART_MAX)

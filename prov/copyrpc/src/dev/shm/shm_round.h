@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define SHM_ROUND_FETCHES 16u /* gets in one round, at most */
+#define SHM_ROUND_GETS 16u /* gets in one round, at most */
 /* length of a round of several gets; a longer get is a round by itself */
 #define SHM_ROUND_LEN    (256u << 10)
 #define SHM_ROUND_MIN    (32u << 10)  /* shorter rounds are one part */
@@ -35,13 +35,13 @@ struct shm_stretch {
 struct shm_round {
 	uint32_t cnt;   /* gets; 0: there is no round */
 	uint32_t parts; /* parts of each get */
-	struct shm_stretch of[SHM_ROUND_FETCHES];
+	struct shm_stretch of[SHM_ROUND_GETS];
 };
 
 /** Ranges of one call: local and remote ones, pairwise of equal length. */
 struct shm_vec {
-	struct iovec local[SHM_ROUND_FETCHES];
-	struct iovec remote[SHM_ROUND_FETCHES];
+	struct iovec local[SHM_ROUND_GETS];
+	struct iovec remote[SHM_ROUND_GETS];
 	size_t cnt;
 	size_t len; /* total bytes */
 };

@@ -72,7 +72,7 @@ static bool shm_offer_take(const struct shm_offer *offer, struct shm_round *roun
 {
 	round->cnt = __atomic_load_n(&offer->round.cnt, __ATOMIC_RELAXED);
 	round->parts = __atomic_load_n(&offer->round.parts, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < round->cnt && i < SHM_ROUND_FETCHES; i++) {
+	for (uint32_t i = 0; i < round->cnt && i < SHM_ROUND_GETS; i++) {
 		round->of[i].src = __atomic_load_n(&offer->round.of[i].src, __ATOMIC_RELAXED);
 		round->of[i].dst = __atomic_load_n(&offer->round.of[i].dst, __ATOMIC_RELAXED);
 		round->of[i].len = __atomic_load_n(&offer->round.of[i].len, __ATOMIC_RELAXED);
@@ -101,9 +101,9 @@ static void shm_share_open(struct shm_link *link)
 /* --- the receiver --------------------------------------------------------------------------- */
 
 /** Returns true if a get goes into the open round: short ones of one buffer each do. */
-static bool shm_share_joins(const struct shm_share *s, const struct dev_get *get, uint64_t len)
+static bool shm_share_appends(const struct shm_share *s, const struct dev_get *get, uint64_t len)
 {
-	return s->round.cnt < SHM_ROUND_FETCHES && s->gets[0]->iov_cnt == 1 && get->iov_cnt == 1 &&
+	return s->round.cnt < SHM_ROUND_GETS && s->gets[0]->iov_cnt == 1 && get->iov_cnt == 1 &&
 	       get->len <= SHM_ROUND_LEN && len <= SHM_ROUND_LEN - get->len;
 }
 
@@ -115,7 +115,7 @@ static uint64_t shm_share_collect(struct shm_share *s)
 
 	s->round.cnt = 0;
 	while ((get = shm_share_first(&s->waiting)) &&
-	       (!s->round.cnt || shm_share_joins(s, get, len))) {
+	       (!s->round.cnt || shm_share_appends(s, get, len))) {
 		util_list_remove(&get->dev_link);
 		s->round.of[s->round.cnt] = (struct shm_stretch){
 			.src = get->remote_addr,
@@ -260,7 +260,7 @@ int shm_share_get(struct shm_link *link, struct dev_get *get)
 	return 0;
 }
 
-static bool shm_share_tell(struct shm_link *link, struct dev_event *ev)
+static bool shm_share_report(struct shm_link *link, struct dev_event *ev)
 {
 	struct shm_share *s = &link->share;
 	struct dev_get *get = shm_share_first(&s->done);
@@ -280,11 +280,11 @@ static bool shm_share_tell(struct shm_link *link, struct dev_event *ev)
 
 void shm_share_expose(struct shm_link *link, int delta)
 {
-	if (!link->lent)
-		util_list_push_back(&link->dev->lent, &link->exposure_link);
-	link->lent += delta;
+	if (!link->exposed)
+		util_list_push_back(&link->dev->exposed, &link->exposure_link);
+	link->exposed += delta;
 	link->dev->bulk_cnt += (uint32_t)delta;
-	if (!link->lent)
+	if (!link->exposed)
 		util_list_remove(&link->exposure_link);
 }
 
@@ -324,9 +324,9 @@ static void shm_share_copy(struct shm_dev *dev)
 {
 	struct util_list *it, *tmp;
 
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->lent) {
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->exposed) {
 		if (shm_share_help(UTIL_CONTAINER_OF(it, struct shm_link, exposure_link))) {
-			shm_share_last(&dev->lent, it);
+			shm_share_last(&dev->exposed, it);
 			break;
 		}
 	}
@@ -338,12 +338,12 @@ static void shm_share_copy(struct shm_dev *dev)
 	}
 }
 
-static bool shm_share_tell_any(struct shm_dev *dev, struct dev_event *ev)
+static bool shm_share_report_any(struct shm_dev *dev, struct dev_event *ev)
 {
 	struct util_list *it, *tmp;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->pending)
-		if (shm_share_tell(UTIL_CONTAINER_OF(it, struct shm_link, share.link), ev))
+		if (shm_share_report(UTIL_CONTAINER_OF(it, struct shm_link, share.link), ev))
 			return true;
 	return false;
 }
@@ -351,15 +351,15 @@ static bool shm_share_tell_any(struct shm_dev *dev, struct dev_event *ev)
 /** Alternates events and copies, so that the engine can send responses between two parts. */
 bool shm_share_poll(struct shm_dev *dev, struct dev_event *ev)
 {
-	bool told = dev->bulk_told;
+	bool had_event = dev->bulk_event;
 
-	dev->visits = dev->tune.visits;
-	dev->bulk_told = shm_share_tell_any(dev, ev);
-	if (dev->bulk_told || told)
-		return dev->bulk_told;
+	dev->per_poll = dev->tune.per_poll;
+	dev->bulk_event = shm_share_report_any(dev, ev);
+	if (dev->bulk_event || had_event)
+		return dev->bulk_event;
 	shm_share_copy(dev);
-	dev->bulk_told = shm_share_tell_any(dev, ev);
-	return dev->bulk_told;
+	dev->bulk_event = shm_share_report_any(dev, ev);
+	return dev->bulk_event;
 }
 
 /* --- the end -------------------------------------------------------------------------------- */
@@ -376,17 +376,17 @@ static bool shm_share_may_write(const struct shm_link *link, bool long_waited)
 static void shm_share_wait(const struct shm_link *link, uint32_t theirs)
 {
 	uint64_t since = util_clock_ns();
-	bool told = false, late = false;
+	bool logged = false, late = false;
 
 	while (__atomic_load_n(&link->ctrl->offer.done, __ATOMIC_ACQUIRE) != theirs &&
 	       shm_share_may_write(link, late)) {
 		late = util_clock_ns() - since > SHM_SHARE_STOP_NS;
-		if (late && !told)
+		if (late && !logged)
 			UTIL_WARN(EP_DATA,
 				  "process %d is stopped while it writes into a receive buffer: "
 				  "waiting until it goes on or is killed\n",
 				  (int)link->peer.pid);
-		told = late;
+		logged = late;
 		if (late)
 			poll(NULL, 0, 1);
 		else
@@ -409,8 +409,8 @@ void shm_share_stop(struct shm_link *link)
 {
 	struct shm_share *s = &link->share;
 
-	if (link->lent)
-		shm_share_expose(link, -link->lent);
+	if (link->exposed)
+		shm_share_expose(link, -link->exposed);
 	if (util_list_is_empty(&s->link))
 		return;
 	if (s->round.cnt && s->offered)

@@ -52,7 +52,7 @@ struct shm_share {
 	struct util_list link;    /* in shm_dev.pending while there is any get */
 	struct util_list waiting; /* gets to begin: dev_get.dev_link */
 	struct util_list done;    /* gets that ended and have no event yet: dev_get.dev_link */
-	struct dev_get *gets[SHM_ROUND_FETCHES];
+	struct dev_get *gets[SHM_ROUND_GETS];
 	struct shm_round round; /* of gets */
 	bool offered;           /* the sender may copy parts */
 	uint32_t gen;

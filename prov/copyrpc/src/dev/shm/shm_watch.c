@@ -14,7 +14,7 @@
 #define SHM_ACT_CAP_MIN 16u
 
 const struct shm_tune shm_tune_default = {
-	.visits = 16,
+	.per_poll = 16,
 	.tick = 16,
 	.keep = 4,
 	.idle_ticks = 4096,
@@ -23,7 +23,7 @@ const struct shm_tune shm_tune_default = {
 void shm_watch_tune(struct shm_dev *dev, const struct shm_tune *tune)
 {
 	dev->tune = *tune;
-	dev->visits = tune->visits;
+	dev->per_poll = tune->per_poll;
 	dev->tick_left = tune->tick;
 }
 
@@ -133,7 +133,7 @@ static void shm_watch_shed(struct shm_dev *dev)
 {
 	uint32_t looks;
 
-	for (looks = dev->visits; looks && dev->act_cnt > dev->visits; looks--) {
+	for (looks = dev->per_poll; looks && dev->act_cnt > dev->per_poll; looks--) {
 		struct shm_link *link = shm_watch_hand(dev);
 
 		if (link->seen != dev->tick_cnt)
@@ -165,7 +165,7 @@ void shm_watch_tick(struct shm_dev *dev)
 	if (++dev->cursor >= dev->act_cnt)
 		dev->cursor = 0;
 	if (dev->bulk_cnt)
-		dev->visits = 0;
+		dev->per_poll = 0;
 }
 
 static void shm_watch_take_one(struct shm_dev *dev, uint32_t id)
@@ -180,13 +180,13 @@ static void shm_watch_take_one(struct shm_dev *dev, uint32_t id)
 
 void shm_watch_take(struct shm_dev *dev)
 {
-	uint64_t groups = shm_inbox_take_groups(dev->inbox), bits;
-	uint32_t first = dev->act_cnt, group;
+	uint64_t leaves = shm_inbox_take_summary(dev->inbox), bits;
+	uint32_t first = dev->act_cnt, leaf;
 
-	for (; groups; groups &= groups - 1) {
-		group = (uint32_t)__builtin_ctzll(groups);
-		for (bits = shm_inbox_take(dev->inbox, group); bits; bits &= bits - 1)
-			shm_watch_take_one(dev, 64 * group + (uint32_t)__builtin_ctzll(bits));
+	for (; leaves; leaves &= leaves - 1) {
+		leaf = (uint32_t)__builtin_ctzll(leaves);
+		for (bits = shm_inbox_take(dev->inbox, leaf); bits; bits &= bits - 1)
+			shm_watch_take_one(dev, 64 * leaf + (uint32_t)__builtin_ctzll(bits));
 	}
 	if (first < dev->act_cnt)
 		dev->cursor = first;
@@ -232,12 +232,12 @@ static bool shm_watch_barrier(struct shm_dev *dev)
 	}
 	if (!syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0))
 		return true;
-	if (!dev->told_no_barrier)
+	if (!dev->logged_no_barrier)
 		UTIL_WARN(DOMAIN,
 			  "membarrier: %s (a seccomp filter set after the start?): "
 			  "waiting will not sleep but poll\n",
 			  strerror(errno));
-	dev->told_no_barrier = true;
+	dev->logged_no_barrier = true;
 	return false;
 }
 
