@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Operations on a peer's memory, the initiator's side: see core_access.h. */
+/* Common part of remote accesses, initiator side: see core_access.h. */
 #include "core/rma/core_access.h"
 
 #include <rdma/fi_endpoint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Atomic operations, the initiator's side: see core_atomic.h. */
+/* Atomic operations, initiator side: see core_atomic.h. */
 #include "core/rma/core_atomic.h"
 
 #include <rdma/fi_endpoint.h>
@@ -17,13 +17,11 @@ static struct core_atomic_req *core_atomic_req_of(struct core_op *op)
 	return UTIL_CONTAINER_OF(core_access_of(op), struct core_atomic_req, access);
 }
 
-/** The end of an operation: told, and gone. */
 static void core_atomic_end(struct core_atomic_req *req)
 {
 	core_access_end(&req->access, &req->access.op.peer->ep->atomic_reqs);
 }
 
-/** Ends it if nothing is to be waited for. */
 static void core_atomic_end_if_done(struct core_atomic_req *req)
 {
 	if (core_access_is_over(&req->access))
@@ -40,7 +38,7 @@ static unsigned core_atomic_lists_out(const struct core_atomic_req *req)
 	return !!req->operand.cnt + !!req->compare.cnt;
 }
 
-/** Bytes of elements that `room` holds, a list each beside `head`: at most `max`. */
+/** Returns the bytes per list that fit in `room` after `head` bytes, at most `max`. */
 static size_t core_atomic_part(size_t room, size_t head, unsigned lists, size_t max)
 {
 	if (!lists)
@@ -48,7 +46,7 @@ static size_t core_atomic_part(size_t room, size_t head, unsigned lists, size_t 
 	return room > head ? core_atomic_min(max, (room - head) / lists) : 0;
 }
 
-/** Bytes of elements that one call can carry, there and back: whole elements, at least one. */
+/** Returns the bytes of whole elements, at least one, that a call and its response can carry. */
 static size_t core_atomic_call_max(const struct core_atomic_req *req)
 {
 	const struct core_chan *chan = req->access.op.peer->chan;
@@ -62,7 +60,7 @@ static size_t core_atomic_call_max(const struct core_atomic_req *req)
 	return max ? max : req->size;
 }
 
-/** What the answer to a call for `len` bytes of elements needs. */
+/** Returns the maximum response size of a call for `len` bytes of elements. */
 static uint32_t core_atomic_resp_max(const struct core_atomic_req *req, size_t len)
 {
 	size_t need = sizeof(struct wire_atomic_reply) + (req->result.cnt ? len : 0);
@@ -70,7 +68,7 @@ static uint32_t core_atomic_resp_max(const struct core_atomic_req *req, size_t l
 	return (uint32_t)(need < sizeof(struct wire_status) ? sizeof(struct wire_status) : need);
 }
 
-/** The next `len` bytes of the lists that go out, one behind the other: how many. */
+/** Copies the next `len` bytes of operand and compare list to `out`. Returns the bytes copied. */
 static size_t core_atomic_gather(const struct core_atomic_req *req, uint8_t *out, size_t len)
 {
 	const struct core_atomic_list *lists[] = { &req->operand, &req->compare };
@@ -121,7 +119,7 @@ static int core_atomic_start(struct core_op *op)
 	int ret = 0;
 
 	if (core_atomic_resp_max(req, max) > op->peer->chan->resp_lim)
-		req->access.err = -FI_EMSGSIZE; /* a ring so small that no such answer ever fits */
+		req->access.err = -FI_EMSGSIZE; /* the ring is too small for the response */
 	req->access.posting = true;
 	while (req->access.sent < req->access.len && !req->access.err && !ret)
 		ret = core_atomic_call(req, core_access_next(&req->access, max));
@@ -180,7 +178,7 @@ static void core_atomic_list_set(struct core_atomic_list *list, const struct iov
 		memcpy(list->iov, iov, cnt * sizeof(*iov));
 }
 
-/** A list moves to `to`: its place behind. */
+/** Copies a list to `to`, and makes it refer to the copy. Returns the end of the copy. */
 static uint8_t *core_atomic_list_copy(struct core_atomic_list *list, uint8_t *to, size_t len)
 {
 	if (!list->cnt)
@@ -191,7 +189,7 @@ static uint8_t *core_atomic_list_copy(struct core_atomic_list *list, uint8_t *to
 	return to + len;
 }
 
-/** What goes out of an injected operation is not the user's to keep: 0 or -FI_EAGAIN. */
+/** Copies the lists of an injected operation. Returns 0 or -FI_EAGAIN. */
 static int core_atomic_inject(struct core_atomic_req *req)
 {
 	size_t len = req->access.len * core_atomic_lists_out(req);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do we change a peer's memory in one step?
+ * Atomic operations on a peer's memory (fi_atomic). Called by ofi/; the target side by core_rx.c.
  *
- * By calls that the peer executes in its progress as they arrive, with its processor's instructions
- * (core_atomic_exec.h), and answers at once (core_access.h). One that has ended was carried out,
- * whatever completion was asked for. A call is never repeated, so nothing is done twice; one whose
- * peer dies ends with an error, and may have been done or not. It leaves with room reserved for its
- * answer: no order of operations of both ends can block.
+ * An operation is a sequence of calls (core_access.h). The peer executes each in its progress with
+ * processor instructions (core_atomic_exec.h) and replies at once. A completed operation has been
+ * executed, whatever completion level was requested. Calls are never repeated, so nothing executes
+ * twice. If the peer dies the operation fails, and may have been executed. Room for the response is
+ * reserved before a call leaves, so no order of operations of both ends can deadlock.
  *
- * The NIC's own 64-bit atomics are not used: they are not atomic with respect to processors.
+ * The 64-bit atomics of the NIC are not used: they are not atomic with respect to processors.
  *
- *   core_atomic_post -> core_op queue -> calls while there is room -> answers -> completion
+ *   core_atomic_post -> core_op queue -> calls while there is room -> responses -> completion
  *
  * Operations start in the order they were posted, sends and remote accesses included.
  *
@@ -33,17 +33,17 @@
 #include "core/rma/core_atomic_math.h"
 
 #define CORE_ATOMIC_IOV_MAX CORE_ACCESS_IOV_MAX
-/** Bytes of elements in one operation: what fi_atomicvalid counts. */
+/** Bytes of elements in one operation; fi_atomicvalid derives its count from it. */
 #define CORE_ATOMIC_LEN_MAX (64u << 10)
 
-/** An operation, as fi_atomicmsg and its sisters state it; it is valid (core_atomic_math.h). */
+/** Arguments of a valid operation (core_atomic_math.h), as of fi_atomicmsg. */
 struct core_atomic {
 	enum core_atomic_kind kind;
 	unsigned type;
 	unsigned op;
-	bool silent; /* fi_inject_atomic: no completion, unless it fails */
+	bool silent; /* fi_inject_atomic: completes only if it fails */
 	fi_addr_t peer;
-	size_t len; /* bytes of all elements: > 0, and the length of each list that there is */
+	size_t len;                  /* bytes of all elements, > 0, and of each list in use */
 	const struct iovec *operand; /* no list for FI_ATOMIC_READ */
 	size_t operand_cnt;          /* counts are <= CORE_ATOMIC_IOV_MAX */
 	const struct iovec *compare;
@@ -58,22 +58,23 @@ struct core_atomic {
 };
 
 /**
- * 0, -FI_EAGAIN, -FI_EINVAL (unknown address), or why the peer cannot be reached. What the target
- * does not grant is a failed completion: FI_EKEYREJECTED, FI_EACCES, FI_EINVAL (bounds, alignment).
+ * Posts an operation. Returns 0, -FI_EAGAIN, -FI_EINVAL for an unknown address, or the error that
+ * made the peer unreachable. A target that denies access causes an error completion:
+ * FI_EKEYREJECTED, FI_EACCES or FI_EINVAL (bounds, alignment).
  */
 ssize_t core_atomic_post(struct core_ep *ep, const struct core_atomic *a);
 
 #define CORE_ATOMIC_INLINE 64u
 
-/** One list of elements. */
+/** List of elements. */
 struct core_atomic_list {
 	size_t cnt;
 	struct iovec iov[CORE_ATOMIC_IOV_MAX];
 };
 
-/** An operation of ours, from the endpoint's pool. */
+/** Operation in progress, from the endpoint's pool. */
 struct core_atomic_req {
-	struct core_access access; /* its bytes are those of elements */
+	struct core_access access; /* lengths count bytes of elements */
 	enum core_atomic_kind kind;
 	uint8_t type;
 	uint8_t code; /* enum fi_op */
@@ -82,7 +83,7 @@ struct core_atomic_req {
 	uint8_t inlined[CORE_ATOMIC_INLINE]; /* lists of an injected operation, if they fit */
 };
 
-/** The target's side. */
+/** Executes a call at the target. */
 enum core_rx_verdict core_atomic_on_call(struct core_chan *chan, struct core_call_ref ref,
 					 const struct core_head *head);
 

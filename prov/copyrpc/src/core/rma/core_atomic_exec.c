@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Atomic updates, a width at a time: see core_atomic_exec.h. */
+/* Atomic updates of elements, one loop per width: see core_atomic_exec.h. */
 #include "core/rma/core_atomic_exec.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
-/* Where the operands of one element are; moves on by an element. */
+/* Operands and result of the next element. */
 struct core_atomic_args {
 	core_atomic_fn *fn;
 	const uint8_t *operand; /* or NULL */
@@ -27,7 +27,7 @@ static void core_atomic_next(struct core_atomic_args *args, const void *old)
 		args->compare += args->size;
 }
 
-/* The loop for elements of one width that the processor can compare and exchange. */
+/* Loop over elements of a width that the processor can compare and exchange. */
 #define CORE_ATOMIC_LOOP(name, word, load, exchange)                                               \
 	static void core_atomic_exec_##name(word *target, struct core_atomic_args *args,           \
 					    size_t count)                                          \
@@ -104,7 +104,7 @@ static bool core_atomic_try_128(void *target, struct core_atomic_args *args, siz
 
 #define CORE_ATOMIC_SIZE_MAX 32u /* FI_LONG_DOUBLE_COMPLEX */
 
-/** Where the processor has no instruction: one after the other, in this process. */
+/** Updates elements that no instruction covers, under a lock of the process. */
 static void core_atomic_exec_locked(uint8_t *target, struct core_atomic_args *args, size_t count)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

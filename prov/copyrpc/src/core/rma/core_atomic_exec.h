@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does the memory change in one step?
+ * Execution of an atomic operation on local memory. Called by core_atomic_target.c.
  *
- * Element by element: read, compute (core_atomic_math.h), compare and exchange, again if somebody was
- * quicker. Elements of up to 8 bytes change by the processor's own instructions, which makes them
- * atomic with respect to everybody: other endpoints, domains and threads, other processes that
- * share the memory, and the application's __atomic operations. So do 16 bytes that are aligned to
- * 16, on x86-64 processors with AVX (their 16-byte loads are atomic, and a read may
- * not write). Larger and other ones change under a lock of the process: atomic among the
- * operations that peers do through this process, but not against the application's own.
+ * Per element: read, compute (core_atomic_math.h), compare and exchange; repeat if the element has
+ * changed meanwhile. Elements of up to 8 bytes use processor instructions and are atomic with
+ * respect to other endpoints, domains, threads, processes that share the memory, and __atomic
+ * operations of the application. So are 16 bytes aligned to 16 on x86-64 with AVX, where 16-byte
+ * loads are atomic (a read must not write). All others change under a lock of the process: atomic
+ * among operations of peers through this process, not against the application's own.
  *
- * A target is aligned as C aligns its type; operands and results are where they are.
+ * A target has the alignment of its C type; operands and results may be unaligned.
  *
  * Shown by test/unit/core/rma/test_core_atomic_exec.c.
  */
@@ -29,9 +28,9 @@ static inline bool core_atomic_is_aligned(unsigned type, const void *target)
 }
 
 /**
- * Does an operation (there is a function for it) to `count` elements at `target`. operand and
- * compare: as many elements, NULL where the operation has none. result: room for the old values,
- * or NULL. Nothing of these overlaps.
+ * Executes a valid operation on `count` elements at `target`. operand, compare: `count` elements,
+ * or NULL if the operation has none. result: receives the old values, or NULL. None of them
+ * overlap.
  */
 void core_atomic_exec(unsigned type, unsigned op, void *target, const void *operand,
 		      const void *compare, void *result, size_t count);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The arithmetic, said once for a class of types: see core_atomic_math.h.
+ * Arithmetic of atomic operations, written once per class of types: see core_atomic_math.h.
  *
- * In the expressions below t is the target's value, b the operand, c what is compared with. An integer's
- * value is computed in an unsigned type at least as wide as int, where nothing overflows.
+ * In the expressions below t is the target's value, b the operand, c the value to compare with.
+ * Integers are computed in an unsigned type at least as wide as int, where overflow is defined.
  */
 #include "core/rma/core_atomic_math.h"
 
@@ -14,7 +14,7 @@
 __extension__ typedef __int128 core_int128;
 __extension__ typedef unsigned __int128 core_uint128;
 
-/* Bytes of a long double that say its value: on x86 there are others, which stay as they were. */
+/* Bytes of a long double that carry its value. On x86 the padding is left unchanged. */
 #define CORE_ATOMIC_LDBL_LEN (__LDBL_MANT_DIG__ == 64 ? 10 : sizeof(long double))
 
 #define CORE_ATOMIC_IS_LDBL(t)                                                                     \
@@ -30,7 +30,7 @@ static inline void core_atomic_put(void *value, const void *t, size_t size, bool
 		       is_ldbl ? CORE_ATOMIC_LDBL_LEN : part);
 }
 
-/* An operation with one operand: if `when`, the new value is `expr`. */
+/* Defines an operation with one operand: if `when`, the new value is `expr`. */
 #define CORE_ATOMIC_UPDATE(op, name, type, when, expr)                                             \
 	static bool core_atomic_##op##_##name(void *value, const void *operand,                    \
 					      const void *compare)                                 \
@@ -47,7 +47,7 @@ static inline void core_atomic_put(void *value, const void *t, size_t size, bool
 		return true;                                                                       \
 	}
 
-/* A comparing operation: if `when`, the new value is `expr`. */
+/* Defines a comparing operation: if `when`, the new value is `expr`. */
 #define CORE_ATOMIC_SWAP(op, name, type, when, expr)                                               \
 	static bool core_atomic_##op##_##name(void *value, const void *operand,                    \
 					      const void *compare)                                 \
@@ -64,7 +64,7 @@ static inline void core_atomic_put(void *value, const void *t, size_t size, bool
 		return true;                                                                       \
 	}
 
-/* What every type has. `plus`, `times`, `minus` are the type's own. */
+/* Defines the operations of all types, with the type's expressions for sum, product, difference. */
 #define CORE_ATOMIC_ANY(name, type, plus, times, minus)                                            \
 	CORE_ATOMIC_UPDATE(SUM, name, type, true, plus)                                            \
 	CORE_ATOMIC_UPDATE(PROD, name, type, true, times)                                          \
@@ -76,7 +76,7 @@ static inline void core_atomic_put(void *value, const void *t, size_t size, bool
 	CORE_ATOMIC_SWAP(CSWAP, name, type, c == t, b)                                             \
 	CORE_ATOMIC_SWAP(CSWAP_NE, name, type, c != t, b)
 
-/* What only ordered types have. */
+/* Defines the operations of ordered types. */
 #define CORE_ATOMIC_ORDERED(name, type)                                                            \
 	CORE_ATOMIC_UPDATE(MIN, name, type, b < t, b)                                              \
 	CORE_ATOMIC_UPDATE(MAX, name, type, b > t, b)                                              \
@@ -85,7 +85,7 @@ static inline void core_atomic_put(void *value, const void *t, size_t size, bool
 	CORE_ATOMIC_SWAP(CSWAP_GE, name, type, c >= t, b)                                          \
 	CORE_ATOMIC_SWAP(CSWAP_GT, name, type, c > t, b)
 
-/* What only integers have. */
+/* Defines the operations of integers. */
 #define CORE_ATOMIC_BITS(name, type)                                                               \
 	CORE_ATOMIC_UPDATE(BOR, name, type, true, t | b)                                           \
 	CORE_ATOMIC_UPDATE(BAND, name, type, true, t &b)                                           \
@@ -120,7 +120,7 @@ CORE_ATOMIC_COMPLEX(FLOAT_COMPLEX, float complex)
 CORE_ATOMIC_COMPLEX(DOUBLE_COMPLEX, double complex)
 CORE_ATOMIC_COMPLEX(LONG_DOUBLE_COMPLEX, long double complex)
 
-/* The same for every type: nothing changes. */
+/* Implements FI_ATOMIC_READ for all types. */
 static bool core_atomic_read(void *value, const void *operand, const void *compare)
 {
 	(void)value;

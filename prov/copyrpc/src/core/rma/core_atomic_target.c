@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomic operations, the target's side: see core_atomic.h.
+ * Atomic operations, target side: see core_atomic.h. Called by core_rx.c.
  *
- * A call is checked against the region that it names, as a whole, and then executed in the up-call
- * that brings it. What does not fit the format ends the connection; what the region does not
- * grant, or is not aligned, is answered with an error, and nothing was done.
+ * A call is checked as a whole against the region with its key, then executed in the up-call that
+ * brought it. A malformed call ends the connection. A call that the region does not permit, or that
+ * is not aligned, gets a reply with an error, and changes nothing.
  *
  * Shown by test/unit/core/rma/test_core_atomic_target.c.
  */
@@ -20,7 +20,7 @@
 #include "core/core_peer.h"
 #include "wire/wire_atomic.h"
 
-/** A call under execution. */
+/** Call in execution. */
 struct core_atomic_in {
 	struct core_chan *chan;
 	struct wire_atomic atomic;
@@ -33,7 +33,7 @@ struct core_atomic_in {
 	size_t iov_cnt;
 };
 
-/** What an operation does to its target, in the words of access rights. */
+/** Returns the access rights that an operation needs. */
 static uint64_t core_atomic_access(const struct wire_atomic *atomic)
 {
 	if (atomic->op == FI_ATOMIC_READ)
@@ -42,7 +42,7 @@ static uint64_t core_atomic_access(const struct wire_atomic *atomic)
 						: FI_REMOTE_READ | FI_REMOTE_WRITE;
 }
 
-/** Does the call fit the format? The lists are found then. */
+/** Decodes a call. Returns false if it is malformed. */
 static bool core_atomic_parse(struct core_atomic_in *in, const struct core_head *head)
 {
 	static const uint8_t zero[sizeof(in->atomic.zero)];
@@ -66,7 +66,7 @@ static bool core_atomic_parse(struct core_atomic_in *in, const struct core_head 
 	return true;
 }
 
-/** What the region grants: 0 and iov, whole aligned elements, or -FI_E*. */
+/** Looks up the target in its region. Returns 0, with whole aligned elements, or -FI_E*. */
 static int core_atomic_reach(struct core_atomic_in *in)
 {
 	struct core_ep *ep = in->chan->peer->ep;
@@ -85,7 +85,7 @@ static int core_atomic_reach(struct core_atomic_in *in)
 	return ret;
 }
 
-/** Stretch by stretch; result: room for the old values, or NULL. */
+/** Executes the call on each range of the target. result: receives the old values, or NULL. */
 static void core_atomic_execute(const struct core_atomic_in *in, uint8_t *result)
 {
 	size_t off = 0;
@@ -99,7 +99,7 @@ static void core_atomic_execute(const struct core_atomic_in *in, uint8_t *result
 	}
 }
 
-/** The last call of an operation is its end: counters, and the completion of remote CQ data. */
+/** Counts an operation after its last call, and writes the completion of remote CQ data. */
 static void core_atomic_notify(const struct core_atomic_in *in, const struct core_head *head)
 {
 	const struct wire_atomic *a = &in->atomic;

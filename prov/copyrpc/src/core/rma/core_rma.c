@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Remote memory accesses, the initiator's side: see core_rma.h. */
+/* RMA reads and writes, initiator side: see core_rma.h. */
 #include "core/rma/core_rma.h"
 
 #include <rdma/fi_errno.h>
@@ -18,14 +18,12 @@ static struct core_rma_req *core_rma_req_of(struct core_op *op)
 	return UTIL_CONTAINER_OF(core_access_of(op), struct core_rma_req, access);
 }
 
-/** The end of an access: told, and gone. */
 static void core_rma_end(struct core_rma_req *req)
 {
 	core_rma_bulk_unexpose(req);
 	core_access_end(&req->access, &req->access.op.peer->ep->rma_reqs);
 }
 
-/** Ends it if nothing is to be waited for. */
 static void core_rma_end_if_done(struct core_rma_req *req)
 {
 	if (!req->fetching && !req->returning && core_access_is_over(&req->access))
@@ -44,7 +42,7 @@ static void core_rma_wire(const struct core_rma_req *req, size_t len, struct wir
 	rma->total = req->access.len;
 }
 
-/** Operation word and extension of a call for `len` bytes. */
+/** Fills operation word and extension of a call for `len` bytes. */
 void core_rma_frame(const struct core_rma_req *req, uint32_t op, size_t len,
 		    struct core_frame *frame)
 {
@@ -62,7 +60,7 @@ static size_t core_rma_write_max(const struct core_chan *chan)
 	return max < CORE_RMA_WRITE_LEN ? max : CORE_RMA_WRITE_LEN;
 }
 
-/** What credit comes for in any case; the smallest grants suffice for a reply and a word. */
+/** Returns the bytes of a read for which credit always arrives. Any grant suffices for a word. */
 static size_t core_rma_read_max(const struct core_chan *chan)
 {
 	size_t least = sizeof(struct wire_rma_reply) + sizeof(uint32_t);
@@ -100,7 +98,7 @@ static int core_rma_step(struct core_rma_req *req)
 	return req->write ? core_rma_write(req) : core_rma_read(req);
 }
 
-/** Sends what there is to send: 0, or -FI_EAGAIN and something is left. */
+/** Makes all calls that can be made now. Returns 0, or -FI_EAGAIN if some are left. */
 static int core_rma_run(struct core_rma_req *req)
 {
 	int ret = 0;
@@ -120,7 +118,7 @@ static int core_rma_run(struct core_rma_req *req)
 	return ret;
 }
 
-/** In an endpoint that keeps orders, a long access stays first in the queue until its end. */
+/** Starts an access. On an ordered endpoint a bulk access stays first in the queue to its end. */
 static int core_rma_start(struct core_op *op)
 {
 	struct core_rma_req *req = core_rma_req_of(op);
@@ -150,7 +148,7 @@ void core_rma_resume(struct core_rma_req *req)
 {
 	bool more = (req->returning && !req->fetching) || (!req->access.issued && !req->access.err);
 
-	/* Who makes calls now, or will be asked to again, sees to it. */
+	/* core_rma_run is on the stack, or core_op will start the access again. */
 	if (req->access.posting || req->access.op.queued)
 		return;
 	if (more && util_list_is_empty(&req->access.op.wait_link) && core_rma_run(req))
@@ -201,7 +199,7 @@ static const struct core_op_ops core_rma_op_ops = {
 	.fail = core_rma_fail,
 };
 
-/** The bytes of an injected write are not the user's to keep: 0 or -FI_EAGAIN. */
+/** Copies the bytes of an injected write. Returns 0 or -FI_EAGAIN. */
 static int core_rma_inject(struct core_rma_req *req, const struct core_rma *r)
 {
 	void *to = req->inlined;

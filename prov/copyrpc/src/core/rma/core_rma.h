@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do we read and write a peer's memory?
+ * RMA reads and writes (fi_rma). Called by ofi/; the target side (core_rma_target.c) by core_rx.c.
  *
- * By calls, each for one stretch of it, that the peer executes in its progress, one after the other
- * as they arrive, and answers (core_access.h), so its end always means that the bytes are where
- * they belong, whatever completion was asked for. Nothing is kept at the peer between calls, and a
- * call only leaves with room for its answer: no order of accesses of both ends can block.
+ * An access is a sequence of calls (core_access.h), each for one range, that the peer executes in
+ * its progress in order of arrival. Its end always means that the bytes are in place, whatever
+ * completion level was requested. The peer keeps no state between calls. Room for the response is
+ * reserved before a call leaves, so no order of accesses of both ends can deadlock.
  *
- *   core_rma_post -> core_op queue -> calls while there is room -> answers -> completion
+ *   core_rma_post -> core_op queue -> calls while there is room -> responses -> completion
  *
  * Accesses start in the order they were posted, sends included, and stay first in the queue until
- * their last call has left. A stretch that is worth it is not carried by its call: core_rma_bulk.h.
+ * their last call has left. Long ranges are transferred by a get instead: core_rma_bulk.h.
  *
  * Bytes of an injected write are copied. Shown by test/unit/core/rma/test_core_rma.c.
  */
@@ -31,14 +31,14 @@
 #include "wire/wire_rma.h"
 
 #define CORE_RMA_IOV_MAX CORE_ACCESS_IOV_MAX
-/** User bytes that one call carries at most: both ends copy at the same time. */
+/** Maximum user bytes of one call: small enough that both ends copy at the same time. */
 #define CORE_RMA_WRITE_LEN (8u << 10)
 #define CORE_RMA_READ_LEN  (4u << 10)
 
-/** An access, as fi_writemsg and fi_readmsg state it. */
+/** Arguments of an access, as of fi_writemsg and fi_readmsg. */
 struct core_rma {
 	bool write;
-	bool silent; /* fi_inject_write: no completion, unless it fails */
+	bool silent; /* fi_inject_write: completes only if it fails */
 	fi_addr_t peer;
 	const struct iovec *iov;
 	size_t iov_cnt; /* <= CORE_RMA_IOV_MAX */
@@ -50,22 +50,25 @@ struct core_rma {
 	uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_FENCE, FI_REMOTE_CQ_DATA */
 };
 
-/** 0, -FI_EAGAIN, -FI_EINVAL (unknown address), or why the peer cannot be reached. */
+/**
+ * Posts an access. Returns 0, -FI_EAGAIN, -FI_EINVAL for an unknown address, or the error that made
+ * the peer unreachable.
+ */
 ssize_t core_rma_post(struct core_ep *ep, const struct core_rma *r);
 
 #define CORE_RMA_INLINE 64u
 
-/** An access of ours, from the endpoint's pool. */
+/** Access in progress, from the endpoint's pool. */
 struct core_rma_req {
 	struct core_access access;
 	bool write;
-	bool bulk;                     /* core_rma_bulk.h */
-	bool no_bulk;                  /* that is not possible */
-	bool fetching;                 /* get is under way */
-	bool returning;                /* what the target lent is to be given back */
-	struct core_exposure exposure; /* bulk write: of our buffer */
+	bool bulk;                     /* by a get: core_rma_bulk.h */
+	bool no_bulk;                  /* get is not possible */
+	bool fetching;                 /* get in progress */
+	bool returning;                /* the target's exposure is to be returned */
+	struct core_exposure exposure; /* bulk write: of the local buffer */
 	struct core_get get;           /* bulk read */
-	struct wire_rma_return back;   /* says so */
+	struct wire_rma_return back;   /* body of the message that returns the exposure */
 	size_t iov_cnt;
 	struct iovec iov[CORE_RMA_IOV_MAX];
 	uint8_t inlined[CORE_RMA_INLINE]; /* bytes of an injected write, if they fit */
@@ -74,16 +77,16 @@ struct core_rma_req {
 struct core_mr;
 struct core_peer;
 
-/** Ends the loans of a region: those that may be revoked (core_chan.h), or all, whatever it costs. */
+/** Ends the exposures of a region: the revocable ones (CORE_CHAN_REVOKE), or `all` of them. */
 void core_rma_revoke(struct core_mr *mr, bool all);
-/** The peer's channel is about to be closed: its loans end; is closed: its fetches do. */
+/** End the exposures before a peer's channel is closed, and the gets after it. */
 void core_rma_drop_exposures(struct core_peer *peer);
 void core_rma_drop_gets(struct core_peer *peer);
 
-/** A loan comes back. */
+/** Handles the return of an exposure at the target. */
 enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_head *head);
 
-/** The target's side: WRITE, READ, FETCH, LEND. */
+/** Executes a call at the target: WRITE, READ, FETCH or EXPOSE. */
 enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_ref ref,
 				      const struct core_head *head);
 

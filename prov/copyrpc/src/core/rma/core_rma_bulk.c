@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Long accesses, the initiator's side: see core_rma_bulk.h. */
+/* Bulk accesses, initiator side: see core_rma_bulk.h. */
 #include "core/rma/core_rma_bulk.h"
 
 #include <rdma/fi_errno.h>
@@ -77,7 +77,7 @@ int core_rma_bulk_start(struct core_rma_req *req)
 	return ret;
 }
 
-/** It goes by calls, from the beginning. */
+/** Restarts an access with calls that carry the bytes. */
 static void core_rma_bulk_refused(struct core_rma_req *req)
 {
 	core_rma_bulk_unexpose(req);
@@ -90,7 +90,7 @@ static void core_rma_bulk_refused(struct core_rma_req *req)
 	req->access.rma_off = 0;
 }
 
-/** The bytes are here, or cannot be got (-FI_E*); the loan goes back in either case, and says which. */
+/** Ends the get of a read with 0 or -FI_E*. The return of the exposure carries the status. */
 static void core_rma_bulk_end_get(struct core_rma_req *req, int status)
 {
 	req->fetching = false;

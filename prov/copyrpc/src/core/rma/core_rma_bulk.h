@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a long access go without its bytes in calls?
+ * Bulk accesses: RMA of long ranges by a get of the channel, without the bytes in calls. Called by
+ * core_rma.c (initiator) and core_rma_target.c (target).
  *
- *   write  FETCH: we lend our buffer, the target gets the bytes into its region, and answers
- *   read   LEND: the target lends its memory, we get the bytes, and give the loan back
+ *   write  FETCH: the initiator exposes its buffer, the target gets the bytes and replies
+ *   read   EXPOSE: the target exposes its memory, the initiator gets the bytes, then returns the
+ *          exposure with a message
  *
- * Both are the channel's get, which the kernel or the device carries out, both ends of a host at the same
- * time. Whatever stands against it (no get, several pieces, memory that cannot be lent) is
- * answered with REFUSED, and the access goes by calls as if nothing had been.
+ * The kernel or the device executes a get; on one host both ends may copy at the same time. If a
+ * get is not possible (no capability, several ranges, memory that cannot be exposed), the target
+ * replies REFUSED and the access restarts with calls that carry the bytes.
  *
- * What the target keeps meanwhile, a core_rma_deferred, belongs to the peer and ends with it. A fetch counts in
- * the region's `users`, and so does a loan where revoking it in the middle of a get would cost the
- * connection; any other loan is revoked when the region is closed (CORE_CHAN_REVOKE).
+ * The target's record, a core_rma_deferred, belongs to the peer and ends with it. A get counts in
+ * the region's `users`. So does an exposure if its end during a get would fail the connection;
+ * other exposures are revoked when the region is closed (CORE_CHAN_REVOKE).
  *
  * Shown by test_core_rma_bulk.c and test_core_rma_deferred.c in test/unit/core/rma.
  */
@@ -26,50 +28,50 @@
 #include "util/list.h"
 #include "wire/wire_rma.h"
 
-/** A call at the target. */
+/** Call in execution at the target. */
 struct core_rma_in {
 	struct core_chan *chan;
 	struct core_call_ref ref;
 	struct core_head head;
 	struct wire_rma rma;
-	struct core_mr *mr; /* NULL: no bytes are reached */
+	struct core_mr *mr; /* NULL: an access of no bytes */
 	struct iovec iov[CORE_MR_IOV_MAX];
 	size_t iov_cnt;
 };
 
-/** A fetch under way, or a loan. */
+/** Get in progress, or exposure, at the target. */
 struct core_rma_deferred {
 	struct util_list peer_link; /* core_peer.rma_deferred */
-	struct util_list mr_link;   /* core_mr.loans */
+	struct util_list mr_link;   /* core_mr.exposures */
 	struct core_ep *ep;
 	struct core_rma_in in;
 	struct core_get get;
-	struct core_exposure exposure; /* chan is NULL: it is a fetch */
+	struct core_exposure exposure; /* chan is NULL: a get */
 	uint32_t exposure_id;          /* in ep->exposure_ids */
 	bool counted;                  /* in the region's users */
 };
 
-/* The initiator. */
+/* Initiator side. */
 
-/** Is this access worth it, and possible as far as we know? */
+/** Returns true if the access is long enough for a get, and none has been refused. */
 bool core_rma_is_bulk(const struct core_rma_req *req);
-/** Makes its only call: 0 (or it turned out that it has to go by calls), -FI_EAGAIN. */
+/** Makes the call of a bulk access, or sets no_bulk. Returns 0 or the error of the channel. */
 int core_rma_bulk_start(struct core_rma_req *req);
-/** The answer to that call, status and what follows: 0, or -FI_E* that ends the access. */
+/** Handles the response to that call. Returns 0, or -FI_E* that ends the access. */
 int core_rma_bulk_response(struct core_rma_req *req, uint32_t status, const uint8_t *data,
 			   uint32_t len);
-/** A loan that is due goes back: 0 or -FI_EAGAIN. */
+/** Returns the target's exposure with a message. Returns 0 or the error of the channel. */
 int core_rma_bulk_return(struct core_rma_req *req);
-/** Our memory is no longer the peer's. */
+/** Ends the exposure of the local buffer, if there is one. */
 void core_rma_bulk_unexpose(struct core_rma_req *req);
 
 /* core_rma.c */
 void core_rma_frame(const struct core_rma_req *req, uint32_t op, size_t len,
 		    struct core_frame *frame);
-/** Goes on with an access after something came in for it: more calls, or its end. */
+/** Continues an access after a response or a get: more calls, or its end. */
 void core_rma_resume(struct core_rma_req *req);
 
-/* The target. */
+/* Target side. */
 
 int core_rma_reach(struct core_rma_in *in, uint64_t access);
 void core_rma_reply(const struct core_rma_in *in, uint32_t status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Long accesses, the target's side: fetches under way and exposures. See core_rma_bulk.h. */
+/* Bulk accesses, target side: gets in progress and exposures. See core_rma_bulk.h. */
 #include <rdma/fi_domain.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static struct core_rma_deferred *core_rma_deferred_new(const struct core_rma_in 
 	return deferred;
 }
 
-/** A fetch has ended, or a loan: nobody uses the region for it any more. */
+/** Ends a get or an exposure, and its use of the region. */
 static void core_rma_deferred_free(struct core_rma_deferred *deferred)
 {
 	if (deferred->exposure.chan) {
@@ -35,7 +35,7 @@ static void core_rma_deferred_free(struct core_rma_deferred *deferred)
 	free(deferred);
 }
 
-/** What could not be fetched is asked for by calls: the initiator knows what to send. */
+/** Ends a get. On failure the reply REFUSED makes the initiator send the bytes in calls. */
 static void core_rma_deferred_got(struct core_get *get)
 {
 	struct core_rma_deferred *deferred = UTIL_CONTAINER_OF(get, struct core_rma_deferred, get);
@@ -160,7 +160,7 @@ enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_h
 	memcpy(&back, head->body, sizeof(back));
 	deferred = util_idmap_lookup(&chan->peer->ep->exposure_ids, back.exposure_id);
 	if (!deferred || deferred->in.chan != chan)
-		return CORE_RX_DONE; /* it was revoked */
+		return CORE_RX_DONE; /* revoked */
 	if (!back.status)
 		core_rma_notify(&deferred->in, false);
 	core_rma_deferred_free(deferred);
@@ -179,7 +179,6 @@ void core_rma_revoke(struct core_mr *mr, bool all)
 	}
 }
 
-/** `exposures`: only them. */
 static void core_rma_drop_if(struct core_peer *peer, bool exposures)
 {
 	struct util_list *it, *tmp;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote memory accesses, the target's side: see core_rma.h.
+ * RMA reads and writes, target side: see core_rma.h. Called by core_rx.c.
  *
- * A call is checked against the region that it names and executed here, in the up-call that brings it.
- * What does not fit the format ends the connection; what the region does not grant is answered with an
- * error and hurts nobody else.
+ * A call is checked against the region with its key, and executed in the up-call that brought it.
+ * A malformed call ends the connection. A call that the region does not permit gets a reply with an
+ * error and has no other effect.
  */
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "util/copy.h"
 #include "wire/wire_rma.h"
 
-/** What the region grants: 0 and iov, or -FI_E*. No bytes need no region. */
+/** Looks up the range in its region. Returns 0 with in->iov set, or -FI_E*. No bytes: no region. */
 int core_rma_reach(struct core_rma_in *in, uint64_t access)
 {
 	struct core_ep *ep = in->chan->peer->ep;
@@ -31,7 +31,7 @@ int core_rma_reach(struct core_rma_in *in, uint64_t access)
 				 &in->iov_cnt, &in->mr);
 }
 
-/** The last call of an access is its end: counters, and the completion that remote CQ data makes. */
+/** Counts an access after its last call, and writes the completion of remote CQ data. */
 void core_rma_notify(const struct core_rma_in *in, bool write)
 {
 	struct core_peer *peer = in->chan->peer;
@@ -101,7 +101,7 @@ enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_r
 	memcpy(&in.rma, head->body, sizeof(in.rma));
 	in.head.body += sizeof(in.rma);
 	in.head.body_len -= (uint32_t)sizeof(in.rma);
-	/* The stretch lies within the access, whose length a wrapped sum cannot hide. */
+	/* The range lies within the access; the comparison cannot wrap. */
 	if (in.rma.offset > in.rma.total || in.rma.len > in.rma.total - in.rma.offset)
 		return CORE_RX_BAD;
 	switch (head->op) {
