@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Links: how they meet and part, what they read and fetch, and what they say: see fake_link.h. */
+/* Connection, reads, gets and events of fake links: see fake_link.h. */
 #include "support/fake_link.h"
 
 #include <pthread.h>
@@ -18,7 +18,9 @@ struct fake_desc {
 	struct fake_link *link;
 };
 
-/* A description may be of a link that is gone; it was made and closed by another thread, perhaps. */
+/*
+ * Guards the list of open links: a description may name a link that another thread made and closed.
+ */
 static pthread_mutex_t fake_open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct util_list fake_open = { .next = &fake_open, .prev = &fake_open };
 
@@ -32,7 +34,7 @@ static bool fake_is_open_locked(const struct fake_link *f)
 	return false;
 }
 
-/** No link has it for its peer any more. */
+/** Removes the link as peer of every other link. */
 static void fake_forget(struct fake_link *f)
 {
 	struct util_list *it, *tmp;
@@ -48,7 +50,7 @@ static void fake_forget(struct fake_link *f)
 	pthread_mutex_unlock(&fake_open_lock);
 }
 
-/** `link` may be anything. */
+/** Connects to the link at `link`, which may be an invalid address. */
 static int fake_meet(struct fake_link *f, struct fake_link *link)
 {
 	int ret = -FI_ECONNREFUSED;
@@ -125,7 +127,7 @@ static int fake_get(struct dev_link *link, struct dev_get *get)
 
 /* ---- events ---- */
 
-/** The two halves of a READ come at different times: load there, answer here. */
+/** Completes a READ in two steps at different times: load at the peer, then the event here. */
 static bool fake_poll_read(struct fake_link *f, struct dev_event *ev)
 {
 	if (!f->read_busy || (!f->dev->eager && rng_chance(&f->dev->rng, 3, 4)))

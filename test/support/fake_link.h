@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a device do that keeps dev.h to the letter and helps in nothing?
+ * Fake devices that implement dev.h to the letter, in the least helpful way.
  *
- * Two devices in memory, deterministic by seed, for tests of what stands above dev.h:
+ * Two devices in memory, deterministic by seed, for tests of the code above dev.h:
  *   direct  tx_base is the peer's ring; in-band arrival: the link word is stored at the head of
  *           each write, after those of all heads in the `ahead` bytes behind it were cleared.
- *           Never out of room.
- *   staged  tx_base is a send ring; the bytes travel at delivery, later. A send queue of `sq_len`
- *           slots, -FI_EAGAIN when they are taken. read_consumer answers by event, with a value
- *           that may be old by then.
+ *           Never out of space.
+ *   staged  tx_base is a send ring; the bytes move at delivery, later. A send queue of `sq_len`
+ *           slots, -FI_EAGAIN when they are used up. read_consumer completes by event, with a value
+ *           that may be stale by then.
  *
- * Order is kept per link, as dev.h promises; everything else is delayed at random (`eager`: not).
- * A rule of dev.h that the user breaks is reported by fake_fail, which does not return: writes that
- * are out of order or cross the end, bytes written or cleared that the peer has not released,
- * bytes changed between the write and its delivery, link words written by others.
+ * Order is kept per link, as dev.h promises; everything else is delayed at random, unless `eager`.
+ * fake_fail reports violations of dev.h by the user and does not return: writes out of order or
+ * across the end, bytes written or cleared that the peer has not released, bytes changed between
+ * the write and its delivery, link words written by the user.
  *
  * Owner: one thread. Used by test/unit/ring and test/fuzz.
  */
@@ -30,38 +30,38 @@
 
 #define FAKE_LINKS_MAX 8
 
-/** A write on its way, oldest first in struct fake_link.wire. */
+/** Write in flight, oldest first in struct fake_link.wire. */
 struct fake_write {
 	uint64_t off;
 	uint32_t len;
 	uint32_t imm;
-	bool ack; /* its writer is told when it is delivered */
+	bool ack; /* Delivery is reported to the writer */
 };
 
 struct fake_dev {
 	bool direct;
-	bool late;       /* staged, and of links connected from now on: write_imm_ack */
-	bool eager;      /* everything is delivered at the first look */
-	bool no_read;    /* read_consumer answers -FI_EAGAIN for ever */
-	bool get_later;  /* get ends by event */
-	bool sink;       /* nothing arrives, nothing is checked but the bounds: a lying peer */
-	uint32_t ahead;  /* direct: inband_len less 32; of links connected from now on */
-	uint32_t sq_len; /* staged: writes that may wait for delivery; 0: none goes */
-	int fail_create; /* what the next calls of link_create, connect, attach return */
+	bool late;       /* Staged, for links connected from now on: write_imm_ack */
+	bool eager;      /* Everything is delivered at the first poll */
+	bool no_read;    /* read_consumer always returns -FI_EAGAIN */
+	bool get_later;  /* get completes by event */
+	bool sink;       /* Nothing arrives, only bounds are checked: a peer under test control */
+	uint32_t ahead;  /* Direct: inband_len less 32; for links connected from now on */
+	uint32_t sq_len; /* Staged: writes that may be queued for delivery; 0: none */
+	int fail_create; /* Results of the next link_create, connect, attach */
 	int fail_connect;
 	int fail_attach;
 	int fail_reg;
-	bool registers;   /* a get needs registered memory at both ends */
-	unsigned mem_cnt; /* registered */
+	bool registers;   /* A get needs registered memory at both ends */
+	unsigned mem_cnt; /* Registered regions */
 	struct rng rng;
 	struct fake_link *links[FAKE_LINKS_MAX];
 	unsigned link_cnt;
-	uint64_t write_cnt; /* accepted */
-	int fd;             /* wait_fd: never readable; of a device made by open */
+	uint64_t write_cnt; /* Accepted writes */
+	int fd;             /* wait_fd: never readable; set in devices made by open */
 };
 
 struct fake_mem {
-	struct dev_mem base; /* first */
+	struct dev_mem base; /* First member */
 	uint32_t magic;
 	const uint8_t *addr;
 	size_t len;
@@ -69,25 +69,25 @@ struct fake_mem {
 };
 
 struct fake_link {
-	struct dev_link base;       /* first */
-	struct util_list open_link; /* of all there are, whoever has them */
+	struct dev_link base;       /* First member */
+	struct util_list open_link; /* In the list of all open links */
 	struct fake_dev *dev;
 	struct fake_link *peer;
 	uint64_t consumer; /* *base.consumer_word */
-	uint64_t tx_pos;   /* where the next write must begin */
-	uint64_t rx_pos;   /* direct: where the next arrival begins */
-	uint8_t *image;    /* the bytes of all writes that have not arrived, as they were written */
-	struct fake_write *wire; /* ring of wire_mask + 1 */
+	uint64_t tx_pos;   /* Start of the next write */
+	uint64_t rx_pos;   /* Direct: start of the next arrival */
+	uint8_t *image;    /* Bytes of all writes that have not arrived, as they were written */
+	struct fake_write *wire; /* Ring of wire_mask + 1 writes */
 	uint64_t wire_mask;
-	uint64_t wire_head; /* oldest not arrived */
-	uint64_t wire_sent; /* staged: oldest not delivered (direct: as tail) */
+	uint64_t wire_head; /* Oldest write that has not arrived */
+	uint64_t wire_sent; /* Staged: oldest write not delivered (direct: equals tail) */
 	uint64_t wire_tail;
-	uint32_t acks; /* delivered, not told */
+	uint32_t acks; /* Delivered, not reported */
 	bool read_busy;
 	bool read_taken; /* read_value was loaded at the peer */
 	uint64_t read_value;
-	struct dev_get *get; /* not ended */
-	int down;            /* not 0: the next event is DEV_EV_DOWN */
+	struct dev_get *get; /* Get in progress */
+	int down;            /* Not 0: the next event is DEV_EV_DOWN */
 	bool attached;
 };
 
@@ -96,11 +96,14 @@ extern const struct dev_link_ops fake_link_staged_ops;
 extern const struct dev_link_ops fake_link_late_ops;
 extern const struct dev_ops fake_dev_ops;
 
-/** The staged device as a NIC: registers memory, gets end later. Not there while fake_nic_absent. */
+/**
+ * Staged device as a NIC: registers memory, completes gets later. Absent while fake_nic_absent is
+ * set.
+ */
 extern const struct dev_ops fake_nic_ops;
 extern bool fake_nic_absent;
 
-/** A device that does what its fields say: set them behind the call. */
+/** Initializes a device that behaves as its fields say: set them after the call. */
 void fake_dev_init(struct fake_dev *fake, bool direct, uint64_t seed);
 
 static inline struct dev *fake_dev_of(struct fake_dev *fake)
@@ -113,34 +116,34 @@ static inline struct fake_link *fake_link_of(struct dev_link *link)
 	return (struct fake_link *)link;
 }
 
-/** Both ends of a connected, attached pair whose rings (of their readers) have these lengths. */
+/** Makes both ends of a connected, attached pair with these ring lengths (each of its reader). */
 void fake_link_pair(struct fake_dev *a, uint64_t a_rx_len, struct fake_dev *b, uint64_t b_rx_len,
 		    struct dev_link *out[2]);
 
-/** Has both rings start at other positions than 0; before the first write. */
+/** Starts both rings at positions other than 0. Called before the first write. */
 void fake_link_start(struct dev_link *link, uint64_t tx_pos, uint64_t rx_pos);
 
-/** Staged: moves the oldest write into the peer's ring. False: there was none. */
+/** Staged: moves the oldest write into the peer's ring. Returns false if there was none. */
 bool fake_link_deliver(struct dev_link *link);
 
-/** Writes of `link` that the peer has not polled. */
+/** Returns the number of writes of `link` that the peer has not polled. */
 uint32_t fake_link_in_transit(const struct dev_link *link);
 
-/** The n-th of them, oldest first, and its bytes as they were written. */
+/** Returns the bytes of the n-th of them, oldest first, as they were written. */
 const uint8_t *fake_link_peek(const struct dev_link *link, uint32_t n, struct fake_write *w);
 
-/* Between the three files of the device. */
+/* Shared between the three files of the device. */
 int fake_direct_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
 int fake_staged_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
 int fake_late_write(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
-/** The oldest write that was delivered arrives: an event, or false. */
+/** Completes the oldest delivered write: fills in an event, or returns false. */
 bool fake_poll_imm(struct fake_link *f, struct dev_event *ev);
 int fake_link_create(struct dev *dev, uint64_t rx_len, struct dev_link **out);
 bool fake_poll_link(struct dev_link *link, struct dev_event *ev);
-/** Is [addr, addr + len) registered for `access`? */
+/** Checks that [addr, addr + len) is registered for `access`. */
 void fake_check_mem(const struct fake_mem *mem, const void *addr, size_t len, unsigned access);
 
-/** An event of that link: true. */
+/** Fills in an event of that link. Returns true. */
 static inline bool fake_ev(struct fake_link *f, struct dev_event *ev, struct dev_event value)
 {
 	value.link = &f->base;

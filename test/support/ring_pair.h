@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a connection look like without an engine around it?
+ * Two ring connections back to back over a pair of fake links, without an engine around them.
  *
- * Two of them, back to back over a pair of fake links, with what ring/ needs of an engine: the two
- * lists, the device, the up-calls. The channel ops and the progress call are instantiated over the
- * fake devices as ring_over_shm.c does it over shared memory, with a flush policy that the test sets.
+ * Provides the parts of an engine that ring/ needs: the two lists, the device, the up-calls.
+ * Channel ops and progress call are compiled over the fake devices like in ring_over_shm.c, with a
+ * flush policy that the test sets.
  *
  * Owner: the test, one thread. Used by test/unit/ring.
  */
@@ -17,26 +17,26 @@
 #include "ring/ring_flush.h"
 #include "ring/ring_transport.h"
 
-/** The policy of both instantiations, and they. */
+/** Flush policy of both instantiations, and the instantiations. */
 extern struct ring_flush_cfg ring_pair_flush;
 extern const struct eng_transport_ops ring_transport_pair_direct;
 extern const struct eng_transport_ops ring_transport_pair_staged;
 extern const struct eng_transport_ops ring_transport_pair_late;
 extern const struct eng_transport_ops ring_transport_pair_nic;
 
-/** For eng_open: the fake NIC alone, and behind the direct device. */
+/** Transports for eng_open: the fake NIC alone, and behind the direct device. */
 extern const struct eng_transports ring_pair_transports_nic;
 extern const struct eng_transports ring_pair_transports_both;
 
 struct ring_end {
-	struct ring_conn conn; /* first */
+	struct ring_conn conn; /* First member */
 	struct core_engine engine;
 	struct fake_dev dev;
 	struct dev_link *link;
 	void *user;
 };
 
-/** The transport of its engine. */
+/** Returns the transport of the end's engine. */
 static inline struct ring_transport *ring_end_transport(struct ring_end *end)
 {
 	return ring_transport_of(eng_transport_at(&end->engine, 0));
@@ -44,11 +44,11 @@ static inline struct ring_transport *ring_end_transport(struct ring_end *end)
 
 struct ring_pair_cfg {
 	bool direct;
-	bool ack;             /* not direct: the links have write_imm_ack */
-	uint32_t ahead;       /* fake_dev.ahead of both */
-	uint64_t rx_len[2];   /* of the ring that end 0, end 1 reads */
-	uint64_t start[2];    /* first position of that ring; 0: the beginning */
-	uint64_t announce[2]; /* grant_max that the writer end announced; 0: C/8 */
+	bool ack;             /* Not direct: the links have write_imm_ack */
+	uint32_t ahead;       /* fake_dev.ahead of both ends */
+	uint64_t rx_len[2];   /* Sizes of the rings that end 0 and end 1 read */
+	uint64_t start[2];    /* First position of that ring; 0: the beginning */
+	uint64_t announce[2]; /* grant_max that the writer end advertised; 0: C/8 */
 	uint64_t seed;
 };
 
@@ -56,7 +56,7 @@ struct ring_pair {
 	struct ring_end end[2];
 };
 
-/** What both ends take for R_max of the ring of `len` bytes. */
+/** Returns R_max of the ring of `len` bytes, as both ends compute it. */
 uint64_t ring_pair_grant(uint64_t announced, uint64_t len);
 
 void ring_pair_init(struct ring_pair *pair, const struct ring_pair_cfg *cfg,
@@ -68,17 +68,17 @@ static inline struct ring_end *ring_end_of(struct core_chan *chan)
 	return (struct ring_end *)chan;
 }
 
-/** One progress call of an end: its events, then what it has to let go. */
+/** Runs one progress call of an end: its events, then its flush. */
 void ring_end_progress(struct ring_end *end);
 
-/** A whole engine over a direct fake device (engine->dev), with cm and all. */
+/** Opens a whole engine over a direct fake device (engine->dev), with cm. */
 int ring_pair_engine_open(const struct core_upcalls *up, struct core_engine **engine);
 void ring_pair_engine_progress(struct core_engine *engine);
 
-/** Up-calls that take everything and answer nothing: calls stay open, answers are forgotten. */
+/** Up-calls that accept everything and reply to nothing: calls stay open, responses are dropped. */
 extern const struct core_upcalls ring_pair_deaf;
 
-/** A frame of one piece. */
+/** Returns a frame of one buffer. */
 static inline struct core_frame ring_frame(uint32_t op, const struct iovec *iov)
 {
 	return (struct core_frame){ .op = op, .iov = iov, .iov_cnt = 1, .len = iov->iov_len };

@@ -62,7 +62,7 @@ void dgram_pair_run(struct dgram_pair *p)
 		fake_net_run(&p->net, p->net.now_ns + 100000);
 		dgram_engine_progress((struct core_engine *)&p->engine);
 	} while (!fake_net_is_idle(&p->net) || p->ep[0]->burst_cnt || p->ep[1]->burst_cnt);
-	for (int i = 0; i < 40; i++) /* DGRAM_RX_CNT buffers, DGRAM_BURST in a poll */
+	for (int i = 0; i < 40; i++) /* DGRAM_RX_CNT buffers, DGRAM_BURST per poll */
 		dgram_engine_progress((struct core_engine *)&p->engine);
 }
 
@@ -99,7 +99,7 @@ struct fi_cq_tagged_entry dgram_pair_take(struct dgram_pair *p, int i, int err)
 	if (err) {
 		cr_assert_eq(core_cq_read_err(&p->cq[i], &bad), 1);
 		cr_expect_eq(bad.err, err);
-		e.data = bad.olen; /* for who wants to know what is missing */
+		e.data = bad.olen; /* For tests that check the missing length */
 	} else {
 		e.data = cqe->src;
 		p->cq[i].head++;

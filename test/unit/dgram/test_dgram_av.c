@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Numbers of addresses: fi_av(3) for what is inserted twice, removed, and inserted again. */
+/* Numbers of addresses that are inserted twice, removed, and inserted again, after fi_av(3). */
 #include "dgram/dgram_av.h"
 
 #include <criterion/criterion.h>

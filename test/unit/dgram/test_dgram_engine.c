@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine over real sockets: progress and sleep for all endpoints of a domain. */
+/* Progress and sleep of all endpoints of a domain, over real sockets. */
 #include "dgram/dgram_engine.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint's addresses, its end, and the end of its device. */
+/* Addresses of an endpoint, its close, and a failing device. */
 #include <rdma/fi_errno.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ Test(dgram_ep, is_busy_until_its_last_datagram_has_left)
 	cr_assert_eq(dgram_pair_send(&p, out, 1000, 0), 0);
 	cr_assert_eq(dgram_pair_send(&p, out, 1000, FI_MORE), 0);
 	cr_expect(dgram_ep_is_busy(p.ep[0]));
-	until = p.net.now_ns + 1900000; /* two datagrams take two milliseconds */
+	until = p.net.now_ns + 1900000; /* Two datagrams take two milliseconds */
 	fake_net_run(&p.net, until);
 	dgram_ep_progress(p.ep[0]);
 	cr_expect(dgram_ep_is_busy(p.ep[0]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The hash of keys against a plain array. */
+/* The hash of keys, compared with a plain array. */
 #include "dgram/dgram_map.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +8,7 @@
 
 #define KEYS 97u
 
-/* Few different words, so that keys collide and resemble each other. */
+/* Returns a key of few different words, so that keys collide and differ little. */
 static struct dgram_key key_of(uint32_t n)
 {
 	return (struct dgram_key){ .word = { n % 7, n / 7, 0, 0, 0, ~(uint64_t)(n % 3) } };

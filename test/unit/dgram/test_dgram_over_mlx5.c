@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Without a device there is nothing to offer; with one, test/suite.d has the rest. */
+/* Probe without a device; test/suite.d covers the rest with one. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Where datagrams go: fi_msg(3) for receives, their order, truncation, and FI_MULTI_RECV. */
+/* Receives: order, truncation, scatter and FI_MULTI_RECV, after fi_msg(3). */
 #include <rdma/fi_errno.h>
 #include <string.h>
 

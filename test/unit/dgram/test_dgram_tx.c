@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How datagrams leave, over a device that copies and over one that gathers late. */
+/* Sends over a device that copies and over one that gathers later. */
 #include <rdma/fi_errno.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void open_nic(void)
 	dgram_pair_open(&p);
 }
 
-/* `len` bytes of out in `pieces` buffers. */
+/* Sends `len` bytes of `out` in `pieces` buffers and checks their arrival. */
 static void arrives(size_t len, size_t pieces)
 {
 	struct iovec iov[DGRAM_IOV_MAX];
@@ -134,7 +134,7 @@ Test(dgram_tx, told_is_only_who_asked)
 	dgram_pair_close(&p);
 }
 
-/* Sends on a slow link until there is no room: how many. */
+/* Sends on a slow link until it is full. Returns the number of datagrams. */
 static uint32_t fill(void)
 {
 	uint32_t cnt = 0;
@@ -161,7 +161,7 @@ Test(dgram_tx, a_full_device_says_so_and_loses_nothing)
 	dgram_pair_close(&p);
 }
 
-/* fake_net fails the test when a slot changes before its datagram has left. */
+/* fake_net fails the test if a slot changes before its datagram has left. */
 Test(dgram_tx, slots_are_not_reused_too_early)
 {
 	struct rng rng = { .state = 7 };

@@ -9,7 +9,10 @@
 
 #include "dev/ib/ib_ud.h"
 
-/* libfabric's struct ofi_ib_ud_ep_name, on a little-endian host; padding as dgram_ud_addr.h says. */
+/*
+ * libfabric's struct ofi_ib_ud_ep_name, on a little-endian host; padding as dgram_ud_addr.h defines
+ * it.
+ */
 static const uint8_t golden[DGRAM_UD_ADDR_LEN] = {
 	0xfe, 0x80, 0,    0,    0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, /* gid */
 	0x56, 0x34, 0x12, 0,                                        /* qpn 0x123456 */

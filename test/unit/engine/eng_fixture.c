@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Two engines, and transports that carry nothing: see eng_fixture.h. */
+/* Two engines, and fake transports: see eng_fixture.h. */
 #include "eng_fixture.h"
 
 #include <arpa/inet.h>
@@ -140,7 +140,7 @@ void wholes_close(void)
 	whole_close(&wholes[1]);
 }
 
-/* ---- transports that carry nothing ---- */
+/* ---- fake transports ---- */
 
 struct fake_transport_cfg fake_cfg;
 char fake_story[256];
@@ -171,7 +171,7 @@ unsigned fake_told(char what)
 }
 
 struct fake_transport {
-	struct eng_transport eng; /* first */
+	struct eng_transport eng; /* First member */
 	int fd;
 };
 

@@ -2,8 +2,8 @@
 /*
  * Two whole engines in one process, with the handshake and its thread, for test/unit/engine.
  *
- * Their transports are the test's choice: rings over fake devices (ring_pair.h), or the fake transports here,
- * which carry nothing and write down what the engine asks of them.
+ * The test chooses their transports: rings over fake devices (ring_pair.h), or the fake transports
+ * here, which carry nothing and record the engine's calls.
  */
 #ifndef UNIT_ENG_FIXTURE_H
 #define UNIT_ENG_FIXTURE_H
@@ -16,7 +16,8 @@
 #include "engine/eng_engine.h"
 
 struct whole {
-	struct core_ep ep; /* first; zero: an engine looks whether it is a connected one */
+	/* First member; zeroed: the engine reads whether the endpoint is a connected one */
+	struct core_ep ep;
 	struct core_engine *engine;
 	struct core_engine_ep *eep;
 	struct sockaddr_storage addr;
@@ -33,32 +34,32 @@ void whole_close(struct whole *w);
 void whole_progress(struct whole *w);
 void whole_close_chan(struct whole *w);
 
-/** Both are opened, with these transports, and have met. */
+/** Opens both with these transports and connects them. */
 void wholes_meet(const struct eng_transports *first, const struct eng_transports *second);
 void wholes_connect(void);
 void wholes_close(void);
-/** Progress on both until *what is not 0; it fails after some minutes. */
+/** Runs progress on both until *what is not 0; fails after some minutes. */
 void wholes_until(const int *what);
 
 /**
- * Lanes that carry nothing. What the engine asks, in the order of calls, goes to the end of `fake_story`:
- * p prepare, e establish, a attach, d drain, x end, s stop, f free; o ep_open, c ep_close.
+ * Fake transports. The engine's calls are appended to `fake_story`, one letter each: p prepare, e
+ * establish, a attach, d drain, x end, s stop, f free; o ep_open, c ep_close.
  */
-extern const struct eng_transport_ops fake_transport_ops[2]; /* of paths SHM and NIC */
+extern const struct eng_transport_ops fake_transport_ops[2]; /* Of paths SHM and NIC */
 extern const struct eng_transports fake_transports_first, fake_transports_second,
 	fake_transports_both;
 
 struct fake_transport_cfg {
-	int fail_open[2]; /* of either */
+	int fail_open[2]; /* Per transport */
 	int fail_port, fail_prepare, fail_establish, fail_attach;
-	bool busy; /* poll and arm say that there is more */
+	bool busy; /* poll and arm report more work */
 };
 
 extern struct fake_transport_cfg fake_cfg;
 extern char fake_story[256];
-extern unsigned fake_polls[2]; /* of either kind of transport */
+extern unsigned fake_polls[2]; /* Polls per transport */
 
-/** Is `what` (a letter) in the story so many times? */
+/** Returns how often the call `what` (a letter) was made. */
 unsigned fake_told(char what);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is a transport asked from the beginning of a connection to its end, in which order? (eng_conn.h) */
+/* Calls that a transport receives during the life of a connection, and their order. (eng_conn.h) */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <netinet/in.h>
@@ -7,7 +7,7 @@
 
 #include "eng_fixture.h"
 
-/** What is left of the story when only `letters` count. */
+/** Returns the recorded calls, reduced to `letters`. */
 static const char *only(const char *letters)
 {
 	static char left[sizeof(fake_story)];

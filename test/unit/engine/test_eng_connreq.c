@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What calls came to reaches core, in order and with its data. (eng_connreq.c) */
+/* The outcome of a connection request reaches core, in order and with its data. (eng_connreq.c) */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which transport carries what, and who is polled? (eng_engine.h) Whole engines, with the handshake. */
+/* Selection and polling of transports, with whole engines and the handshake. (eng_engine.h) */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -31,7 +31,7 @@ Test(eng_engine, two_engines_shake_hands_and_talk, .timeout = 200)
 {
 	wholes_meet(&direct, &direct);
 	send_and_see(&wholes[0], &wholes[1]);
-	/* One end closes: the other hears of it once, and can close its own. */
+	/* One end closes: the other is notified once, and can close its channel. */
 	whole_close_chan(&wholes[0]);
 	wholes_until(&wholes[1].down);
 	cr_expect_eq(wholes[1].err, -FI_ESHUTDOWN);
@@ -110,7 +110,7 @@ Test(eng_engine, a_link_that_goes_down_ends_its_connection_and_the_pair_meets_ag
 	wholes_close();
 }
 
-/* ---- transports that carry nothing ---- */
+/* ---- fake transports ---- */
 
 static struct core_engine *open_fake(const struct eng_transports *transports)
 {
@@ -151,7 +151,7 @@ Test(eng_engine, only_transports_that_carry_something_are_polled, .timeout = 200
 	wholes_close();
 }
 
-/** The transport behind the first one has a connection. */
+/** Connects over the transport behind the first one. */
 static void meet_behind(void)
 {
 	wholes_meet(&fake_transports_both, &fake_transports_second);

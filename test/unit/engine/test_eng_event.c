@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What the control thread has to say, in order and exactly once. (eng_event.h) */
+/* Events of the control thread arrive in order and exactly once. (eng_event.h) */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <string.h>

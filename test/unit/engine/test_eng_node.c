@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Is there one control thread, as long as somebody needs it? (eng_node.h) */
+/* One control thread exists while any engine needs it. (eng_node.h) */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <sys/wait.h>
@@ -37,7 +37,7 @@ Test(eng_node, the_first_starts_it_and_the_last_stops_it, .timeout = 200)
 	}
 }
 
-/* Its parent's goes on; what the child has of it is given back to nobody. */
+/* The parent's thread continues; the child does not release what it inherited. */
 Test(eng_node, a_forked_child_starts_another, .timeout = 200)
 {
 	struct cm_node *parents, *own = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How does the handshake find a transport, and its outcome progress? (eng_setup.c) */
+/* The handshake finds the transport, and progress reports its outcome. (eng_setup.c) */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
@@ -11,7 +11,7 @@
 #include "engine/eng_event.h"
 #include "wire/wire_cm.h"
 
-/** By hand, on an endpoint that nobody calls; cm's conn is one whose node has gone. */
+/** Calls prepare on an endpoint without a connection request; cm's conn is one of a closed node. */
 static int prepare(uint32_t path, struct eng_conn **conn)
 {
 	struct cm_params params = { .path = path };

@@ -70,7 +70,7 @@ static void flow_serve(struct flow_run *run)
 	}
 }
 
-/** Nothing new is begun: everything must arrive, and then nothing more may leave. */
+/** Starts nothing new: everything must arrive, and then nothing more may leave. */
 static void flow_drain(struct flow_run *run)
 {
 	unsigned rounds = 0, silent = 0;
@@ -90,7 +90,7 @@ static void flow_drain(struct flow_run *run)
 	}
 }
 
-/** Both ends are silent: what is promised must be possible, at each of them. */
+/** Checks what the protocol promises each of two silent ends. */
 static void flow_check_promises(struct flow_run *run, struct flow_end *end)
 {
 	uint32_t max = (uint32_t)end->ring->conn.eng.chan.eager_max;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What must hold all the time, and what is said when it does not: see flow.h. */
+/* Checks after every step, and the report of a violation: see flow.h. */
 #include <criterion/criterion.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static uint64_t flow_grant_at(const uint8_t *bytes, uint32_t imm)
 	return meta.credit_grant;
 }
 
-/** Credit that has left the writer and not reached the reader. */
+/** Returns the credit that has left the writer and not reached the reader. */
 static uint64_t flow_grants_in_transit(const struct ring_conn *conn)
 {
 	uint32_t i, cnt = fake_link_in_transit(conn->link);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Two ends that do what they like, and see what they must: see flow_end.h. */
+/* Random steps of the two ends, and comparison of received messages: see flow_end.h. */
 #include "unit/ring/flow_end.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 #include "wire/wire_ring.h"
 
 #define FLOW_DATA_MAX 32768u
-#define FLOW_NO_HOLD  UINT64_MAX /* a number that no held message has */
+#define FLOW_NO_HOLD  UINT64_MAX /* Number that no retained message has */
 
 /* ---- contents ---- */
 
@@ -36,7 +36,7 @@ static void flow_compare(struct flow_run *run, const struct flow_msg *msg, const
 	FLOW_CHECK(run, !memcmp(want, data, len), "bytes of a message");
 }
 
-/** What the reader `end` must see next. */
+/** Returns the message that the reader `end` must receive next. */
 static struct flow_msg flow_expect(struct flow_end *end, enum flow_kind kind)
 {
 	struct flow_end *from = end->peer;
@@ -56,7 +56,7 @@ static void flow_sent(struct flow_end *end, const struct flow_msg *msg)
 
 /* ---- steps ---- */
 
-/** Mostly small, often at the edge of a block, sometimes as large as it gets. */
+/** Draws a length: mostly small, often at the edge of a block, sometimes the maximum. */
 static uint32_t flow_draw_len(struct flow_run *run, uint32_t max)
 {
 	uint32_t len;
@@ -80,7 +80,7 @@ struct flow_frame {
 	uint8_t flat[FLOW_DATA_MAX + 16];
 };
 
-/** A frame whose bytes on the ring, `skip` ones aside, are those of `serial`. */
+/** Makes a frame with the bytes of `serial` on the ring, except for the first `skip`. */
 static void flow_make_frame(struct flow_run *run, struct flow_frame *f, uint32_t op, uint32_t len,
 			    uint64_t serial)
 {
@@ -108,7 +108,9 @@ static void flow_make_frame(struct flow_run *run, struct flow_frame *f, uint32_t
 
 static struct flow_frame flow_frame;
 
-/** The same message by send_buf, which takes one buffer and the extension that the operation announces. */
+/**
+ * Sends a message by send_buf, which takes one buffer and the extension that the operation implies.
+ */
 static int flow_send_buf(struct flow_end *end, struct flow_msg *msg, unsigned flags)
 {
 	static const uint32_t ops[] = { 0, WIRE_F_TAG, WIRE_F_TAG | WIRE_F_DATA32, WIRE_F_DATA64 };
@@ -126,7 +128,7 @@ static int flow_send_buf(struct flow_end *end, struct flow_msg *msg, unsigned fl
 	memcpy(ext, flat, ext_len);
 	ret = chan->ops->send_buf(chan, core_packed(msg->op, flags), ext[0], ext[1], flat + ext_len,
 				  msg->len - ext_len);
-	return ret > 0 ? 0 : ret; /* 1: it arrives later */
+	return ret > 0 ? 0 : ret; /* 1: arrives later */
 }
 
 int flow_send_len(struct flow_end *end, uint32_t len, unsigned flags)
@@ -212,7 +214,7 @@ static void flow_call(struct flow_end *end)
 			       flow_draw_len(end->run, resp_max));
 }
 
-/** Answers one of the peer's open calls, whichever, with as many bytes as it likes. */
+/** Replies to one of the peer's open calls with a random number of bytes. */
 void flow_answer(struct flow_end *end)
 {
 	static uint8_t flat[FLOW_DATA_MAX + 8];
@@ -278,7 +280,7 @@ void (*const flow_steps[FLOW_STEPS])(struct flow_end *end) = {
 
 /* ---- up-calls ---- */
 
-/** In an up-call the user does what he does elsewhere, except progress. */
+/** Runs random steps, except progress, inside an up-call. */
 static void flow_reenter(struct flow_end *end)
 {
 	while (rng_chance(&end->run->rng, end->run->reenter_rate, 8))

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What may the two ends of flow.h do, and what is known of each?
+ * State and steps of the two ends of flow.h. Shared between the files of flow.h.
  *
- * A step is drawn at random; what is sent is remembered, and compared when the peer sees it. Between the files of
- * flow.h.
+ * A step is drawn at random. Each sent message is recorded, and compared when the peer receives it.
  */
 #ifndef UNIT_RING_FLOW_END_H
 #define UNIT_RING_FLOW_END_H
@@ -11,18 +10,18 @@
 #include "support/rng.h"
 #include "unit/ring/flow.h"
 
-#define FLOW_QUEUE    8192u /* messages that may be under way in one direction */
-#define FLOW_OPEN_MAX 1024u /* calls without an answer */
+#define FLOW_QUEUE    8192u /* Messages in flight per direction */
+#define FLOW_OPEN_MAX 1024u /* Unanswered calls */
 #define FLOW_HOLD_MAX 24u
 
 enum flow_kind { FLOW_MSG, FLOW_CALL, FLOW_REPLY };
 
-/** A message as its reader must see it. */
+/** Message as its reader must receive it. */
 struct flow_msg {
 	enum flow_kind kind;
 	uint32_t op;
 	uint32_t len;
-	uint64_t serial; /* its bytes follow from it; an answer has its call's */
+	uint64_t serial; /* Determines the bytes; a response has its call's */
 	uint32_t resp_max;
 };
 
@@ -48,17 +47,17 @@ struct flow_end {
 	struct flow_run *run;
 	struct flow_end *peer;
 	struct ring_end *ring;
-	struct flow_msg out[FLOW_QUEUE]; /* what the peer has to see, oldest first */
+	struct flow_msg out[FLOW_QUEUE]; /* Messages that the peer must receive, oldest first */
 	uint64_t out_head;
 	uint64_t out_tail;
-	struct flow_open open[FLOW_OPEN_MAX]; /* calls of the peer */
+	struct flow_open open[FLOW_OPEN_MAX]; /* Calls of the peer */
 	unsigned open_cnt;
-	struct flow_call calls[FLOW_OPEN_MAX]; /* our calls */
-	uint64_t reserved;                     /* by those that the peer has not answered */
+	struct flow_call calls[FLOW_OPEN_MAX]; /* Local calls */
+	uint64_t reserved; /* Credit reserved by calls that the peer has not replied to */
 	unsigned call_cnt;
 	struct flow_hold retain[FLOW_HOLD_MAX];
 	unsigned hold_cnt;
-	uint64_t consumer; /* at the last check */
+	uint64_t consumer; /* Value at the last check */
 	uint64_t sent, called, answered, again;
 	unsigned weight[6];
 };
@@ -71,8 +70,8 @@ struct flow_run {
 	struct ring_pair pair;
 	struct flow_end end[2];
 	uint64_t serial;
-	unsigned hold_rate;    /* out of 16 */
-	unsigned reenter_rate; /* out of 8 */
+	unsigned hold_rate;    /* Out of 16 */
+	unsigned reenter_rate; /* Out of 8 */
 };
 
 #define FLOW_CHECK(run, cond, ...)                                                                 \
@@ -87,19 +86,19 @@ extern const struct core_upcalls flow_upcalls;
 
 #define FLOW_STEPS 6u
 
-/** Send, call, answer, release, flush; the last one is progress. */
+/** Steps: send, call, reply, release, flush; the last one is progress. */
 extern void (*const flow_steps[FLOW_STEPS])(struct flow_end *end);
 
-/** Sends a message of that length, calls with one: 0 or -FI_EAGAIN. */
+/** Send a message or make a call of that length. Return 0 or -FI_EAGAIN. */
 int flow_send_len(struct flow_end *end, uint32_t len, unsigned flags);
 int flow_call_with(struct flow_end *end, uint32_t len, uint32_t resp_max);
-/** The largest allowance that a call is promised to get sooner or later. */
+/** Returns the largest maximum response size for which credit is promised eventually. */
 uint32_t flow_sure_allowance(const struct flow_end *end);
-/** Answers a call of the peer's, releases a message that is held, if there is one. */
+/** Replies to a call of the peer, and releases a retained message if there is one. */
 void flow_answer(struct flow_end *end);
 void flow_release(struct flow_end *end);
 
-/** What must hold of the direction that `w` writes. */
+/** Checks the direction that `w` writes. */
 void flow_check(struct flow_end *w);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * One end, whose receive ring the test writes like a peer that may lie, for the tests of ring_rx.h.
+ * One end with a receive ring that the test writes like a lying peer, for the tests of ring_rx.h.
  *
- * The ring stands between two pages that cannot be touched. A refusal fails the connection with -FI_EIO
- * and takes in nothing of what comes behind the fault. All of it is static: each test file that includes
- * it has its own.
+ * The ring lies between two inaccessible pages. A refused batch fails the connection with -FI_EIO,
+ * and nothing behind the fault is delivered. Everything is static: each including file has its own
+ * copy.
  */
 #ifndef TEST_RING_RX_SEE_H
 #define TEST_RING_RX_SEE_H
@@ -20,10 +20,10 @@
 #define C 4096u
 
 static struct ring_pair pair;
-static struct ring_conn *conn; /* end 0 */
-static uint8_t *ring;          /* what it reads */
+static struct ring_conn *conn; /* End 0 */
+static uint8_t *ring;          /* Ring that end 0 reads */
 
-/* What the up-calls saw, and what the next ones say. */
+/* Recorded up-calls, and the results of the next ones. */
 static unsigned msg_cnt, call_cnt, reply_cnt;
 static uint32_t seen_op, seen_len;
 static const uint8_t *seen_data;
@@ -97,7 +97,7 @@ static inline void start(void)
 	start_at(0);
 }
 
-/** The same over a link that moves the bytes. */
+/** Starts over a link that moves the bytes. */
 static inline void start_late(uint64_t pos)
 {
 	const struct ring_pair_cfg cfg = {
@@ -115,7 +115,7 @@ static inline void stop(void)
 	ring_pair_fini(&pair);
 }
 
-/** Writes metadata where the next batch begins. */
+/** Writes metadata at the start of the next batch. */
 static inline void put_meta(uint64_t consumer, uint64_t grant, uint32_t count)
 {
 	struct wire_meta meta = { .consumer_pos = consumer,
@@ -155,9 +155,9 @@ static inline void refused(uint32_t bytes)
 	refused_imm(bytes / WIRE_ALIGN);
 }
 
-static unsigned answers; /* a call's context */
+static unsigned answers; /* Context of a call */
 
-/** Makes a call: the id that its answer must have. */
+/** Makes a call. Returns the id that its response must have. */
 static inline uint32_t make_call(void)
 {
 	struct iovec iov = { .iov_base = "", .iov_len = 0 };

@@ -60,7 +60,7 @@ static void start(void)
 	arrived = news_cnt = msg_cnt = 0;
 }
 
-/** As core does: sends, and says that somebody waits. */
+/** Sends like core: sets `awaited` and calls await. */
 static uint64_t post(struct ring_end *end, unsigned flags)
 {
 	struct core_chan *chan = &end->conn.eng.chan;
@@ -76,7 +76,7 @@ static bool is_asking(const struct ring_end *end)
 	return end->conn.read == RING_READ_POSTED;
 }
 
-/** Progress of one end alone, until it asks with a READ. */
+/** Runs progress of one end alone until it posts a READ. */
 static bool waits_until_asking(struct ring_end *end)
 {
 	for (unsigned i = 0; i < LATE_TURNS && !is_asking(end); i++)
@@ -103,7 +103,7 @@ Test(ring_ack, an_answer_tells_and_nothing_is_asked)
 	start();
 	for (unsigned round = 0; round < 1000; round++) {
 		pos = post(a, 0);
-		ring_end_progress(a); /* at the end of a lap a message follows the marker */
+		ring_end_progress(a); /* At the end of a lap a message follows the marker */
 		ring_end_progress(b);
 		post(b, 0);
 		ring_end_progress(b);
@@ -277,7 +277,10 @@ Test(ring_ack, who_closes_tells_first_what_it_has_taken_in)
 	ring_pair_fini(&pair);
 }
 
-/** One message in any of the ways that core has, awaited or not: awaited messages of one group end at pos. */
+/**
+ * Sends one message in any of core's ways, awaited or not. Awaited messages of one burst end at
+ * pos.
+ */
 static void post_any(struct rng *rng, uint64_t *pos)
 {
 	struct core_chan *chan = &a->conn.eng.chan;
@@ -287,7 +290,7 @@ static void post_any(struct rng *rng, uint64_t *pos)
 	static const uint8_t bytes[200];
 
 	if (chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG, flags), 0, 0, bytes, len) != 1) {
-		ring_end_progress(a); /* no room: the peer has to make some */
+		ring_end_progress(a); /* No space: the peer must release some */
 		ring_end_progress(b);
 		return;
 	}
@@ -300,7 +303,7 @@ static void post_any(struct rng *rng, uint64_t *pos)
 		chan->ops->await(chan);
 }
 
-/* Whatever goes with it and however it leaves: who waits for a message hears that it has arrived. */
+/* Arrival of every awaited message is reported, in whatever company and way it leaves. */
 Test(ring_ack, nobody_waits_for_ever)
 {
 	struct rng rng = { rng_env("COPYRPC_TEST_SEED", 5) };
@@ -317,7 +320,7 @@ Test(ring_ack, nobody_waits_for_ever)
 				ring_end_progress(a);
 		}
 		if (rng_chance(&rng, 1, 8))
-			post(b, 0); /* sometimes the peer says something, and tells by that */
+			post(b, 0); /* Sometimes the peer sends, and thereby acknowledges */
 		for (i = 0; (int64_t)(arrived - pos) < 0; i++) {
 			cr_assert_lt(i, LATE_TURNS,
 				     "round %u: %lu of %lu; flushed %lu open %d posts %u read %d "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Is memory registered exactly as long as a device may move it? (ring_bulk.c)
+ * Memory is registered exactly as long as a device may move it. (ring_bulk.c)
  *
- * Over the fake NIC, which ends the test if it moves what is not registered, and counts.
+ * The fake NIC ends the test if it moves unregistered memory, and counts registrations.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

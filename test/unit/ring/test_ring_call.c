@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Calls, their answers, and how many more there is room for. Random sizes in rings of the smallest
- * size at every position: what ring_call_room promises is kept, what it is given arrives as it was,
- * and an answer that is kept stays.
+ * Calls, responses, and call_room. Random sizes at every position in rings of the smallest size:
+ * ring_call_room is accurate, arguments arrive unchanged, and a retained response stays.
  */
 #include "ring/ring_call.h"
 
@@ -22,7 +21,7 @@ static struct ring_pair pair;
 static struct ring_end *a, *b;
 static struct rng rng;
 
-/* Requests that b has taken, in order. */
+/* Calls that b has received, in order. */
 static struct {
 	struct core_call_ref ref;
 	core_retain_t retain;

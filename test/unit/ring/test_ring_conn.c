@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How does a connection begin, and what does a failed one still do? (ring_conn.h) */
+/* Initial state of a connection, and operations on a failed one. (ring_conn.h) */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 
@@ -158,7 +158,9 @@ Test(ring_conn, a_failed_connection_sends_nothing_more)
 	ring_conn_fail_cold(conn, -FI_EIO, "test");
 	ring_end_progress(&pair.end[0]);
 	cr_assert_eq(down_cnt, 1);
-	/* What was held is let go: the peer would have to be told, if there still were one. */
+	/*
+	 * Releases everything retained: the peer would have to be notified, if it were still there.
+	 */
 	while (retain != conn->rx.retained.tail)
 		conn->eng.chan.ops->release(&conn->eng.chan, retain++);
 	conn->eng.chan.ops->flush(&conn->eng.chan);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* May these bytes go, and what may be granted? (ring_credit.h) */
+/* Admission and grants. (ring_credit.h) */
 #include <criterion/criterion.h>
 
 #include "ring/ring_credit.h"
@@ -9,7 +9,7 @@ static const uint64_t starts[] = { 0, (1ull << 32) - 512, (1ull << 63) - 512, -5
 
 #define EACH_START(pos) for (unsigned i_ = 0; i_ < 4 && ((pos) = starts[i_], true); i_++)
 
-/** A ring of 1 KiB, R = R_max = 128, at `pos`, with `in_flight` bytes not released. */
+/** Returns a ring of 1 KiB, R = R_max = 128, at `pos`, with `in_flight` unreleased bytes. */
 static struct ring_flow flow_at(uint64_t pos, uint64_t in_flight)
 {
 	return (struct ring_flow){
@@ -83,7 +83,7 @@ Test(ring_credit, two_control_batches_fit_behind_the_last_message)
 	}
 }
 
-/** What is free, in blocks: 704 bytes are 0 blocks more than a full grant needs. */
+/** Free space in blocks: 704 bytes are 0 blocks more than a full grant needs. */
 Test(ring_credit, a_grant_is_what_fits_beside_the_reserve)
 {
 	static const uint64_t used[] = { 704, 768, 959, 896, 992, 1024 };

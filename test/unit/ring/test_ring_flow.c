@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does flow control keep its promises whatever both ends do? (ring_tx.h, ring_rx.h, ring_credit.h)
+ * Flow control under random steps of both ends. (ring_tx.h, ring_rx.h, ring_credit.h)
  *
- * The cases; what is played and checked is in flow.h. Rings of the smallest legal sizes, so that
- * wrap and stall come in the first dozen messages; sizes that differ; positions that begin just below
+ * Defines the cases; flow.h runs and checks them. Rings of the smallest legal sizes, so that wrap
+ * and stall come within the first dozen messages; different sizes; positions that begin just below
  * 2^32, 2^63 and 2^64; devices with and without reads of the consumer word.
  *
  * COPYRPC_TEST_SEED and COPYRPC_TEST_STEPS (per run) as in rng.h: the long campaign.
@@ -40,7 +40,7 @@
 		.best_len = 256, .packet_len = 256, .cheap_signal = false                          \
 	}
 
-/* Rings are given by their reader; a start is the position of the first byte. */
+/* Ring sizes are given by reader; `start` is the position of the first byte. */
 static const struct flow_case flow_cases[] = {
 	{ "direct 1K", { .direct = true, .rx_len = { KIB, KIB } }, LEAVE_AT_ONCE, 0, false },
 	{ "direct 1K, gathered", { .direct = true, .rx_len = { KIB, KIB } }, GATHER, 0, false },
@@ -145,7 +145,7 @@ static const struct flow_case flow_cases[] = {
 
 #define FLOW_CASES (sizeof(flow_cases) / sizeof(flow_cases[0]))
 
-/* Numbers, since a case's name is at another address in the process that runs the test. */
+/* Indexes: a case's name has another address in the process that runs the test. */
 ParameterizedTestParameters(ring_flow, two_ends_keep_every_promise)
 {
 	static unsigned cases[FLOW_CASES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* When does a batch leave? The policy, row by row. (ring_flush.h) */
+/* Flush policy, row by row. (ring_flush.h) */
 #include <criterion/criterion.h>
 
 #include "ring/ring_flush.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What becomes of what had arrived, and of what is open, when the peer is gone? (ring_life.c) */
+/* Delivery of arrived messages and end of open operations when the peer is gone. (ring_life.c) */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What does one progress call take in? (ring_loop.h) */
+/* Events handled by one progress call. (ring_loop.h) */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>

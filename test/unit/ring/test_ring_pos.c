@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Where is a position, and when does a span go to the next lap? (ring_pos.h) */
+/* Positions, offsets, and spans that go to the next lap. (ring_pos.h) */
 #include <criterion/criterion.h>
 
 #include "ring/ring_pos.h"
@@ -7,7 +7,7 @@
 
 #define C 1024ull
 
-/** Laps below which and at which positions are tried: small, and where 32 and 63 bits overflow. */
+/** Laps below and at which positions are tested: small, and where 32 and 63 bits overflow. */
 static const uint64_t laps[] = { 0, C, 3 * C, 1ull << 32, 1ull << 63, -C };
 
 #define EACH_LAP(lap) for (unsigned i_ = 0; i_ < 6 && ((lap) = laps[i_], true); i_++)
@@ -81,7 +81,7 @@ Test(ring_pos, what_the_end_wastes_is_at_most_the_span)
 		uint64_t move = ring_move(pos, span, len);
 
 		cr_assert(move >= span && move <= 2 * span, "pos %#lx span %lu", pos, span);
-		/* What is moved to stands in one piece and leaves room for a marker. */
+		/* A moved span stands in one piece and leaves space for a marker. */
 		cr_assert(ring_off(pos + move - span, len) + span < len, "pos %#lx span %lu", pos,
 			  span);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which bytes are still referred to? (ring_retain.h) */
+/* FIFO of retained messages. (ring_retain.h) */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -80,7 +80,7 @@ Test(ring_retain, numbers_go_on_behind_the_last_of_64_bits)
 	ring_retained_fini(&h);
 }
 
-/** Against a table that remembers everything. Grows in mid-lap of its own ring. */
+/** Compares with a table of all messages. Grows in mid-lap of its own ring. */
 Test(ring_retain, the_consumer_is_the_oldest_that_is_held)
 {
 	enum { CNT = 20000, OPEN = 100 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Is every batch that adds up taken, and what is in it handed out? And what of anything else? (ring_rx.h) */
+/* Valid batches are delivered, and random ones cause no access beside the ring. (ring_rx.h) */
 #include "support/rng.h"
 #include "rx_see.h"
 
@@ -99,7 +99,7 @@ Test(ring_rx, positions_go_on_behind_32_and_63_and_64_bits)
 	cr_expect_eq(msg_cnt, 3);
 }
 
-/* ---- holds ---- */
+/* ---- retained messages ---- */
 
 Test(ring_rx, a_held_message_keeps_its_bytes_and_those_behind_it)
 {
@@ -130,7 +130,7 @@ Test(ring_rx, only_what_is_released_is_told)
 	cr_expect_eq(meta.consumer_pos, 32);
 }
 
-/** The second message of the batch is held; its third ends that hold and an earlier one. */
+/** Retains the second message of the batch; the third releases it and an earlier one. */
 static void hold_and_release(void)
 {
 	verdict = seen_op == 3 ? CORE_RX_RETAIN : CORE_RX_DONE;
@@ -158,9 +158,9 @@ Test(ring_rx, the_consumer_never_goes_back_in_the_middle_of_a_batch)
 	cr_expect_eq(conn->rx.consumer, 192);
 }
 
-/* ---- anything ---- */
+/* ---- random batches ---- */
 
-/** Writes a batch that is good, but for one word now and then: its immediate. */
+/** Writes a batch that is valid except for an occasional random word. Returns its immediate. */
 static uint32_t put_noise(struct rng *r)
 {
 	uint64_t off = ring_off(conn->rx.producer, C);

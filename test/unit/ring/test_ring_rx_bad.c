@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Is every batch that does not add up refused? (ring_rx.h) */
+/* Invalid batches are refused. (ring_rx.h) */
 #include "rx_see.h"
 
 TestSuite(ring_rx_bad, .init = start, .fini = stop);
@@ -66,7 +66,7 @@ Test(ring_rx_bad, a_consumer_position_in_the_open_batch_is_refused)
 	refused(32);
 }
 
-/** A peer that could release what never left would have batch after batch pile up in tx.posts. */
+/** If a peer could release bytes that never left, batch after batch would pile up in tx.posts. */
 Test(ring_rx_bad, a_consumer_position_in_what_the_device_has_not_taken_is_refused)
 {
 	const struct ring_pair_cfg cfg = { .rx_len = { C, C }, .seed = 1 };

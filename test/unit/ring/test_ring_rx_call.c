@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Calls and answers: each answer finds its call once, and no call claims more than was granted. (ring_rx.h) */
+/*
+ * Calls and responses: each response finds its call once, and no call claims more than was granted.
+ * (ring_rx.h)
+ */
 #include "rx_see.h"
 
 TestSuite(ring_rx_call, .init = start, .fini = stop);

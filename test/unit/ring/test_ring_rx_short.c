@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Batches without metadata, whose immediate says it all, where the link moves the bytes. (ring_rx.h) */
+/*
+ * Batches with a short immediate instead of metadata, where the link moves the bytes. (ring_rx.h)
+ */
 #include "rx_see.h"
 
 TestSuite(ring_rx_short, .init = start, .fini = stop);
@@ -42,7 +44,7 @@ Test(ring_rx_short, news_go_on_from_what_was_told_not_from_what_was_read)
 {
 	start_late(0);
 	conn->tx.flow.producer = conn->tx.flush_start = 256;
-	conn->tx.flow.remote_consumer = 192; /* a READ said so */
+	conn->tx.flow.remote_consumer = 192; /* Learned by a READ */
 	put_hdr(32, 1, 0, 0);
 	accepted_short(64, 96);
 	cr_expect_eq(conn->tx.flow.remote_consumer, 192);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do both ends build the same connection out of two halves? (ring_setup.c)
+ * Both ends compute the same connection from the two connection parameters. (ring_setup.c)
  *
- * cm's up-calls are made by hand, over fake devices.
+ * The tests make cm's up-calls directly, over fake devices.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -13,7 +13,7 @@
 #include "util/param.h"
 #include "wire/wire_cm.h"
 
-/** An engine with one endpoint, as eng_open makes them, and its fake device. */
+/** Engine with one endpoint, as eng_open makes them, and its fake device. */
 struct side {
 	struct core_engine engine;
 	struct core_engine_ep eep;
@@ -96,7 +96,7 @@ static void prepare_len(int i, size_t len)
 	cr_assert_eq(sides[i].conn->link->rx_len, len);
 }
 
-/** Bytes of the longest answer over a ring of `len` bytes. */
+/** Returns the length of the longest response over a ring of `len` bytes. */
 static size_t answer_max(size_t len)
 {
 	return (len < 262144 ? len : 262144) / 16 - 44;
@@ -130,7 +130,10 @@ Test(ring_setup, both_ends_compute_the_same_first_credit)
 		}
 }
 
-/** What a half says, for tests that change it: the layout of docs/ring-protocol.md, section 9. */
+/**
+ * Layout of the connection parameters (docs/ring-protocol.md, section 9), for tests that change
+ * them.
+ */
 struct said {
 	uint32_t version;
 	uint32_t features;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a message that leaves alone leave as it would the long way, and only when it may? (ring_single.h)
+ * A single message leaves on the fast path with the same result as in the general case, and only
+ * when it may. (ring_single.h)
  *
- * `single_room` falls by what such a message takes, and nothing else makes it fall: that is how it is seen. What both
- * ends do over a long time is in test_ring_flow.c.
+ * `single_room` falls by the bytes that such a message takes, and by nothing else: the tests
+ * observe that. test_ring_flow.c covers long runs of both ends.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -14,7 +15,7 @@
 #include "tx_see.h"
 
 #define TAGGED (WIRE_OP_MSG | WIRE_F_TAG)
-#define TAKEN  64u /* bytes of the ring that the message of send_8 takes, its metadata included */
+#define TAKEN  64u /* Bytes of the ring that the message of send_8 takes, its metadata included */
 
 static int send_8(unsigned flags)
 {
@@ -25,7 +26,10 @@ static int send_8(unsigned flags)
 				   sizeof(bytes));
 }
 
-/** Rings of `len` bytes that look; two messages have been sent, one after the other, and taken in. */
+/**
+ * Sets up rings of `len` bytes with reads of the consumer word; two messages were sent one by one
+ * and received.
+ */
 static void start_looking(uint64_t len)
 {
 	start(true, len);
@@ -52,7 +56,7 @@ Test(ring_single, it_is_the_bytes_and_the_state_of_the_long_way)
 	ring_pair_init(&other, &cfg, &see_upcalls);
 	other.end[0].dev.eager = other.end[1].dev.eager = true;
 	other.end[0].dev.sq_len = other.end[1].dev.sq_len = 1000;
-	for (i = 0; i < 2; i++) { /* what start_looking sent */
+	for (i = 0; i < 2; i++) { /* Messages sent by start_looking */
 		struct iovec iov = { bytes, 8 };
 		struct core_frame frame = ring_frame(TAGGED, &iov);
 
@@ -85,12 +89,12 @@ Test(ring_single, it_is_the_bytes_and_the_state_of_the_long_way)
 		cr_assert(x->flow.producer == y->flow.producer && x->flush_start == y->flush_start);
 		cr_assert(x->flow.granted == y->flow.granted && x->open == y->open);
 		cr_assert_eq(a->dev.write_cnt, other.end[0].dev.write_cnt);
-		ring_end_progress(a); /* behind the end of a lap it waits for that */
+		ring_end_progress(a); /* At the end of a lap one more call */
 		ring_end_progress(&other.end[0]);
 		ring_end_progress(b);
 		ring_end_progress(&other.end[1]);
 		cr_assert_eq(seen_len, 12 + len);
-		if (!rng_below(&rng, 8)) { /* something to tell */
+		if (!rng_below(&rng, 8)) { /* Something to advertise */
 			cr_assert_eq(send_len(b, len, 0), 0);
 			cr_assert_eq(send_len(&other.end[1], len, 0), 0);
 			ring_end_progress(a);

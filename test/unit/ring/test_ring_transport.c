@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* When may somebody sleep who has rings? (ring_transport.c) */
+/* Conditions under which a thread may sleep. (ring_transport.c) */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <rdma/fi_errno.h>

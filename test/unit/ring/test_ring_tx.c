@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Without room or credit nothing is sent and nothing changes, and what was reserved is there. */
+/* Without space or credit nothing is sent or changed, and reserved space is available. */
 #include "ring/ring_tx.h"
 
 #include <criterion/criterion.h>
@@ -101,9 +101,9 @@ Test(ring_tx, replies_give_their_reservation_back)
 	ring_pair_fini(&pair);
 }
 
-/* ---- who gets the room ---- */
+/* ---- competition for space ---- */
 
-/** Takes all the room there is: the largest message that goes, again and again. */
+/** Fills the ring: sends the largest message that fits, again and again. */
 static void fill(struct ring_end *end)
 {
 	size_t len = end->conn.eng.chan.eager_max;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a closed batch says, what of it travels, and what becomes of it while the device has no room. */
+/*
+ * Metadata of a closed batch, the bytes transmitted, and the queue while the device has no space.
+ */
 #include "ring/ring_tx_close.h"
 
 #include <criterion/criterion.h>
@@ -104,7 +106,7 @@ Test(ring_tx_close, what_waits_for_the_device_is_counted_by_its_distance)
 	ring_pair_fini(&pair);
 }
 
-/* ---- the device has no room ---- */
+/* ---- the device has no space ---- */
 
 Test(ring_tx_close, what_the_device_refuses_leaves_later_and_in_order)
 {

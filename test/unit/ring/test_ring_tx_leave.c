@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* When a batch leaves, and what is told without a message. */
+/* Flush of batches, and control information without a message. */
 #include "ring/ring_tx_leave.h"
 
 #include <criterion/criterion.h>
@@ -93,7 +93,9 @@ Test(ring_tx_leave, a_batch_of_the_best_size_leaves)
 	ring_pair_fini(&pair);
 }
 
-/* Messages of 32 bytes: the batch that the last one fills leaves, and the peer releases all of it. */
+/*
+ * Sends messages of 32 bytes; the last one fills the batch, which leaves, and the peer releases it.
+ */
 static void fill_and_release(unsigned cnt)
 {
 	start(true, 4096);

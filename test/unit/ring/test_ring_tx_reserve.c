@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Where a message goes at the end of a packet and of a lap, and who looks for room when there is none. */
+/* Position of a message at the end of a packet and of a lap, and reads of the consumer word. */
 #include "ring/ring_tx_reserve.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,10 @@
 #include "ring/ring_rx.h"
 #include "tx_see.h"
 
-/** Sends messages of `len` bytes, the first of which leaves alone: bytes of the second write. */
+/**
+ * Sends messages of `len` bytes, the first of which leaves by itself. Returns the length of the
+ * second write.
+ */
 static uint32_t second_write(size_t len, uint32_t packet_len)
 {
 	uint32_t sent;

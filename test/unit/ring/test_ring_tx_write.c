@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which bytes stand on the ring, and do no others change? */
+/* Bytes written to the ring; no other bytes change. */
 #include "ring/ring_tx_write.h"
 
 #include <criterion/criterion.h>

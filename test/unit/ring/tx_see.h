@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A pair of ends whose up-calls remember what they saw, for the tests of ring_tx.h.
+ * Pair of ends with recording up-calls, for the tests of ring_tx.h.
  *
- * All of it is static: each test file that includes it has its own.
+ * Everything is static: each including file has its own copy.
  */
 #ifndef TEST_RING_TX_SEE_H
 #define TEST_RING_TX_SEE_H
@@ -16,7 +16,7 @@
 static struct ring_pair pair;
 static struct ring_end *a, *b;
 
-/* What the up-calls saw last. */
+/* Last recorded up-calls. */
 static unsigned msg_cnt, call_cnt, reply_cnt;
 static uint8_t seen[8192];
 static uint32_t seen_len, seen_op;
@@ -98,7 +98,7 @@ static inline void start(bool direct, uint64_t len)
 	start_with(direct, len, &see_upcalls);
 }
 
-/** The same over a link that moves the bytes, with its own policy. */
+/** Starts over a link that moves the bytes, with its own policy. */
 static inline void start_late(uint64_t len)
 {
 	const struct ring_pair_cfg cfg = { .ack = true, .rx_len = { len, len }, .seed = 7 };
@@ -149,7 +149,7 @@ static inline struct wire_meta meta_at(const struct ring_end *end, uint64_t pos)
 	return meta;
 }
 
-/** The n-th write on its way. */
+/** Returns the n-th write in flight. */
 static inline struct fake_write on_wire(const struct ring_end *end, uint32_t n)
 {
 	struct fake_write w;
@@ -158,7 +158,7 @@ static inline struct fake_write on_wire(const struct ring_end *end, uint32_t n)
 	return w;
 }
 
-/** Puts end a's ring at `pos`, all released. */
+/** Moves end a's ring to `pos`, all released. */
 static inline void move_to(uint64_t pos)
 {
 	struct ring_tx *tx = &a->conn.tx;
