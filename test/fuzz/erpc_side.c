@@ -94,7 +94,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 	CHECK(side->answered++ < side->asked);
 	read_all(data, len);
 	if (side_take(side, 1) > 0xF0 && side->hold_cnt < HOLDS &&
-	    !chan->ops->keep(chan, &side->holds[side->hold_cnt]))
+	    !chan->ops->retain(chan, &side->holds[side->hold_cnt]))
 		side->hold_cnt++;
 }
 
@@ -117,7 +117,7 @@ static void on_get_done(struct core_chan *chan, struct core_get *get)
 
 static void on_acked(struct core_chan *chan, uint64_t pos)
 {
-	CHECK(pos <= *chan->taken);
+	CHECK(pos <= *chan->posted);
 }
 
 const struct core_upcalls side_upcalls = {

@@ -124,7 +124,7 @@ static void flow_send(struct flow *flow)
 	while (chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), flow->sent, 0,
 				   flow->memory, FLOWS_LEN) >= 0) {
 		flow->sent++;
-		chan->awaited = *chan->taken;
+		chan->awaited = *chan->posted;
 	}
 }
 

@@ -83,7 +83,9 @@ static void pair_reply(struct pair_end *e, const struct pair_owed *owed, unsigne
 
 	pair_fill(buf, len, owed->number, 1);
 	if (owed->held)
-		cr_assert_eq(chan->ops->answer(chan, owed->ref, owed->retain, buf, len, flags), 0);
+		cr_assert_eq(
+			chan->ops->reply_release(chan, owed->ref, owed->retain, buf, len, flags),
+			0);
 	else
 		cr_assert_eq(chan->ops->reply_iov(chan, owed->ref, iov, 2, len, flags), 0);
 }
@@ -131,7 +133,7 @@ static void pair_on_reply(struct core_chan *chan, void *context, int status, con
 		return;
 	retain = &e->holds[e->hold_cnt++];
 	*retain = (struct pair_hold){ .data = data, .len = len, .number = number, .answer = true };
-	cr_assert_eq(chan->ops->keep(chan, &retain->retain), 0);
+	cr_assert_eq(chan->ops->retain(chan, &retain->retain), 0);
 }
 
 static void pair_on_get_done(struct core_chan *chan, struct core_get *get)
@@ -157,7 +159,7 @@ static void pair_on_arrived(struct core_chan *chan, uint64_t pos)
 	struct pair_end *e = pair_of(chan);
 
 	cr_assert_gt(pos, e->arrived);
-	cr_assert_leq(pos, *chan->taken);
+	cr_assert_leq(pos, *chan->posted);
 	e->arrived = pos;
 }
 

@@ -314,8 +314,8 @@ static const struct core_chan_ops fake_chan_ops = {
 	.call_room = fake_call_room,
 	.reply = fake_reply,
 	.reply_iov = fake_reply_iov,
-	.answer = core_chan_reply_release,
-	.keep = fake_keep,
+	.reply_release = core_chan_reply_release,
+	.retain = fake_keep,
 	.await = fake_await,
 	.flush = fake_flush,
 	.get = fake_get,
@@ -409,7 +409,7 @@ static struct fake_chan *fake_chan_new(struct core_engine_ep *eep, const struct 
 	fc->chan.caps = fake_engine_cfg.caps;
 	fc->chan.resp_lim = fake_engine_cfg.resp_max;
 	fc->chan.resp_sure = fake_engine_cfg.resp_max;
-	fc->chan.taken = &fc->taken;
+	fc->chan.posted = &fc->taken;
 	fc->eep = eep;
 	fc->peer_addr = *peer;
 	util_list_init(&fc->in);

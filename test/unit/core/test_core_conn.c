@@ -31,8 +31,8 @@ static unsigned connected, failed, ended;
 static int failed_err;
 static char heard[CORE_CONN_DATA_MAX + 1];
 
-static int fake_dial(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
-		     size_t len)
+static int fake_ep_connect(struct core_engine_ep *eep, const struct sockaddr *addr,
+			   const void *data, size_t len)
 {
 	(void)eep;
 	(void)addr;
@@ -42,8 +42,8 @@ static int fake_dial(struct core_engine_ep *eep, const struct sockaddr *addr, co
 	return engine.ret;
 }
 
-static int fake_answer(struct core_engine_ep *eep, struct cm_connreq *call, const void *data,
-		       size_t len)
+static int fake_ep_accept(struct core_engine_ep *eep, struct cm_connreq *call, const void *data,
+			  size_t len)
 {
 	(void)eep;
 	(void)call;
@@ -144,8 +144,8 @@ static void setup(void)
 
 	fake_engine_reset();
 	ops = fake_engine_ops;
-	ops.dial = fake_dial;
-	ops.answer = fake_answer;
+	ops.ep_connect = fake_ep_connect;
+	ops.ep_accept = fake_ep_accept;
 	cr_assert_eq(core_dom_init(&dom, &ops, &limits, false), 0);
 	cr_assert_eq(core_cq_init(&cq, 16), 0);
 	conn.ops = &conn_ops;

@@ -40,7 +40,7 @@ static enum core_rx_verdict whole_msg(struct core_chan *chan, uint32_t op, const
 
 static void whole_arrived(struct core_chan *chan, uint64_t pos)
 {
-	cr_expect_leq(pos, *chan->taken);
+	cr_expect_leq(pos, *chan->posted);
 }
 
 static void whole_up(struct core_ep *ep, struct core_chan *chan, const struct sockaddr *addr,

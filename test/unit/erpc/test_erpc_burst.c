@@ -65,7 +65,7 @@ static void on_acked(struct core_chan *chan, uint64_t pos)
 {
 	struct burst_end *e = erpc_session_of(chan)->user;
 
-	e->arrived = pos == *chan->taken;
+	e->arrived = pos == *chan->posted;
 }
 
 static const struct core_upcalls ups = { .on_msg = on_msg, .on_acked = on_acked };
@@ -137,7 +137,7 @@ static void burst(struct burst_end *e, uint32_t len)
 	while (chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), e->sent, 0, buf,
 				   len) >= 0) {
 		memset(buf, (uint8_t)++e->sent, len);
-		chan->awaited = *chan->taken;
+		chan->awaited = *chan->posted;
 		e->arrived = false;
 	}
 }

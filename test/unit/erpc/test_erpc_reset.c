@@ -108,7 +108,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 
 static void on_acked(struct core_chan *chan, uint64_t pos)
 {
-	side_of(chan)->arrived = pos == *chan->taken;
+	side_of(chan)->arrived = pos == *chan->posted;
 }
 
 static void unexpose(struct reset_side *e)
@@ -256,7 +256,7 @@ static void say(struct reset_side *e)
 				r.memory, 0) < 0)
 		return;
 	e->sent++;
-	chan->awaited = *chan->taken;
+	chan->awaited = *chan->posted;
 	e->arrived = false;
 }
 

@@ -240,8 +240,10 @@ void flow_answer(struct flow_end *end)
 		FLOW_CHECK(run, !chan->ops->reply(chan, open.ref, flat, msg.len),
 			   "a reply was refused");
 	else
-		FLOW_CHECK(run, !chan->ops->answer(chan, open.ref, FLOW_NO_HOLD, flat, msg.len, 0),
-			   "an answer was refused");
+		FLOW_CHECK(
+			run,
+			!chan->ops->reply_release(chan, open.ref, FLOW_NO_HOLD, flat, msg.len, 0),
+			"an answer was refused");
 	flow_sent(end, &msg);
 	end->answered++;
 }

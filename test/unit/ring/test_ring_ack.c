@@ -67,8 +67,8 @@ static uint64_t post(struct ring_end *end, unsigned flags)
 
 	cr_assert_eq(chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG, flags), 0, 0, "x", 1), 1);
 	if (!(flags & CORE_SEND_NOW))
-		chan->awaited = *chan->taken;
-	return *chan->taken;
+		chan->awaited = *chan->posted;
+	return *chan->posted;
 }
 
 static bool is_asking(const struct ring_end *end)
@@ -207,7 +207,7 @@ Test(ring_ack, what_nobody_waits_for_is_not_asked_for)
 	for (unsigned i = 0; i < 100000; i++)
 		ring_end_progress(a);
 	cr_expect_not(is_asking(a));
-	a->conn.eng.chan.awaited = *a->conn.eng.chan.taken;
+	a->conn.eng.chan.awaited = *a->conn.eng.chan.posted;
 	a->conn.eng.chan.ops->await(&a->conn.eng.chan);
 	cr_expect(waits_until_asking(a), "now somebody does");
 	ring_pair_fini(&pair);
@@ -297,7 +297,7 @@ static void post_any(struct rng *rng, uint64_t *pos)
 	sent_cnt++;
 	if (rng_chance(rng, 1, 2))
 		return;
-	chan->awaited = *chan->taken;
+	chan->awaited = *chan->posted;
 	*pos = chan->awaited;
 	if (flags & CORE_SEND_NOW)
 		chan->ops->await(chan);

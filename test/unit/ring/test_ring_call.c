@@ -65,7 +65,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 		return;
 	kept[kept_cnt].data = data;
 	kept[kept_cnt].len = len;
-	cr_assert_eq(chan->ops->keep(chan, &kept[kept_cnt++].retain), 0);
+	cr_assert_eq(chan->ops->retain(chan, &kept[kept_cnt++].retain), 0);
 }
 
 static void on_down(struct core_chan *chan, int err)

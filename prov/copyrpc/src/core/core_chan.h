@@ -151,7 +151,7 @@ struct core_chan {
 	 * the end of the last message that has a pending completion. The engine obtains its
 	 * acknowledgement, if need be with a message.
 	 */
-	const uint64_t *taken;
+	const uint64_t *posted;
 	uint64_t awaited;
 };
 
@@ -189,13 +189,13 @@ struct core_chan_ops {
 	 * Hot path of reply, in registers: sends one buffer, which may be that of the call, then
 	 * releases the bytes of the call. Does neither on error.
 	 */
-	int (*answer)(struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,
-		      const void *buf, size_t len, unsigned flags);
+	int (*reply_release)(struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,
+			     const void *buf, size_t len, unsigned flags);
 	/*
 	 * Called during on_reply only: retains the bytes until release(*retain). Returns 0 or
 	 * -FI_ENOMEM.
 	 */
-	int (*keep)(struct core_chan *chan, core_retain_t *retain);
+	int (*retain)(struct core_chan *chan, core_retain_t *retain);
 	/*
 	 * CORE_CHAN_ASYNC: `awaited` has moved to the end of a message that had CORE_SEND_NOW. For
 	 * other messages the engine needs no notice.
@@ -334,10 +334,10 @@ struct core_engine_ops {
 	 * Returns 0 or -FI_E* (-FI_ECONNABORTED: the requester has gone). on_up follows, or
 	 * on_refused or on_connect_failed.
 	 */
-	int (*dial)(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
-		    size_t len);
-	int (*answer)(struct core_engine_ep *eep, struct cm_connreq *call, const void *data,
-		      size_t len);
+	int (*ep_connect)(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
+			  size_t len);
+	int (*ep_accept)(struct core_engine_ep *eep, struct cm_connreq *connreq, const void *data,
+			 size_t len);
 	/* Receives what arrived, sends what is queued. */
 	void (*progress)(struct core_engine *engine);
 	/*

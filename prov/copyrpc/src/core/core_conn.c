@@ -64,7 +64,7 @@ int core_conn_connect(struct core_conn *conn, const struct sockaddr *addr, const
 
 	if (conn->state != CORE_CONN_IDLE)
 		return -FI_EISCONN;
-	ret = ep->dom->engine_ops->dial(ep->eep, addr, data, len);
+	ret = ep->dom->engine_ops->ep_connect(ep->eep, addr, data, len);
 	if (ret)
 		return ret;
 	core_conn_copy_addr(&conn->addr, addr);
@@ -72,14 +72,15 @@ int core_conn_connect(struct core_conn *conn, const struct sockaddr *addr, const
 	return 0;
 }
 
-int core_conn_accept(struct core_conn *conn, struct cm_connreq *call, const void *data, size_t len)
+int core_conn_accept(struct core_conn *conn, struct cm_connreq *connreq, const void *data,
+		     size_t len)
 {
 	struct core_ep *ep = conn->ep;
 	int ret;
 
 	if (conn->state != CORE_CONN_IDLE)
 		return -FI_EISCONN;
-	ret = ep->dom->engine_ops->answer(ep->eep, call, data, len);
+	ret = ep->dom->engine_ops->ep_accept(ep->eep, connreq, data, len);
 	if (!ret)
 		core_conn_set_state(conn, CORE_CONN_CONNECTING);
 	return ret;
@@ -103,7 +104,7 @@ bool core_conn_is_busy(const struct core_conn *conn)
 	return chan && chan->ops->is_busy(chan);
 }
 
-int core_conn_refusal(const struct core_conn *conn)
+int core_conn_send_err(const struct core_conn *conn)
 {
 	return conn->state == CORE_CONN_CLOSED ? -FI_ESHUTDOWN : -FI_ENOTCONN;
 }
@@ -138,7 +139,7 @@ void core_conn_on_refused(struct core_ep *ep, int err, const void *data, size_t 
 
 void core_conn_on_event(struct core_ep *ep)
 {
-	ep->conn->ops->news(ep->conn->ctx);
+	ep->conn->ops->event(ep->conn->ctx);
 }
 
 void core_conn_on_up(struct core_conn *conn, struct core_chan *chan, const struct sockaddr *addr,

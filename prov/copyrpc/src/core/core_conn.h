@@ -48,7 +48,7 @@ struct core_conn_ops {
 	/*
 	 * Progress would deliver an event. Called by the control thread, without the domain's lock.
 	 */
-	void (*news)(void *ctx);
+	void (*event)(void *ctx);
 };
 
 struct core_conn {
@@ -77,7 +77,8 @@ void core_conn_close(struct core_conn *conn);
 int core_conn_connect(struct core_conn *conn, const struct sockaddr *addr, const void *data,
 		      size_t len);
 /** Accepts a connection request, see cm_connreq_accept. */
-int core_conn_accept(struct core_conn *conn, struct cm_connreq *call, const void *data, size_t len);
+int core_conn_accept(struct core_conn *conn, struct cm_connreq *connreq, const void *data,
+		     size_t len);
 /**
  * Shuts down the connection: open operations end with FI_ECANCELED, and the owner is notified as if
  * the peer had shut down. Returns 0, also if already closed, or -FI_ENOTCONN if never up.
@@ -88,7 +89,7 @@ int core_conn_shutdown(struct core_conn *conn);
 bool core_conn_is_busy(const struct core_conn *conn);
 
 /** Returns the error of a send while not up. */
-int core_conn_refusal(const struct core_conn *conn);
+int core_conn_send_err(const struct core_conn *conn);
 /** Called after a receive was posted: a closed connection cancels it. */
 void core_conn_posted(struct core_conn *conn);
 

@@ -40,14 +40,13 @@ static const struct core_upcalls core_dom_upcalls = {
 static void core_dom_run_merged(struct core_work *work)
 {
 	struct core_dom *dom = UTIL_CONTAINER_OF(work, struct core_dom, merged_work);
-	struct core_dom *merged_next;
+	struct core_dom *member;
 
-	for (merged_next = dom->merged_next; merged_next != dom;
-	     merged_next = merged_next->merged_next) {
-		util_list_remove(&merged_next->merged_work.link);
-		core_dom_run_work(merged_next);
-		core_dom_work(merged_next, &merged_next->merged_work);
-		merged_next->engine_ops->progress(merged_next->engine);
+	for (member = dom->merged_next; member != dom; member = member->merged_next) {
+		util_list_remove(&member->merged_work.link);
+		core_dom_run_work(member);
+		core_dom_work(member, &member->merged_work);
+		member->engine_ops->progress(member->engine);
 	}
 	core_dom_work(dom, work);
 }
@@ -105,20 +104,19 @@ void core_dom_share_mrs(struct core_dom *dom, struct core_dom *with)
 void core_dom_merge(struct core_dom *dom, struct core_dom *with)
 {
 	struct util_bias *lock = core_dom_bias(dom), *old = core_dom_bias(with);
-	struct core_dom *merged_next = with, *next = with->merged_next;
+	struct core_dom *member = with, *next = with->merged_next;
 
 	if (lock == old)
 		return;
 	do {
-		__atomic_store_n(&merged_next->lock, lock, __ATOMIC_RELAXED);
-		merged_next = merged_next->merged_next;
-	} while (merged_next != with);
+		__atomic_store_n(&member->lock, lock, __ATOMIC_RELAXED);
+		member = member->merged_next;
+	} while (member != with);
 	/* Joins the two rings: exchanging the next pointers of two rings makes one. */
 	with->merged_next = dom->merged_next;
 	dom->merged_next = next;
-	for (merged_next = dom->merged_next; merged_next != dom;
-	     merged_next = merged_next->merged_next)
-		core_dom_work(merged_next, &merged_next->merged_work);
+	for (member = dom->merged_next; member != dom; member = member->merged_next)
+		core_dom_work(member, &member->merged_work);
 	core_dom_work(dom, &dom->merged_work);
 	util_bias_unlock(old);
 }
@@ -199,24 +197,23 @@ static bool core_dom_is_busy(struct core_dom *dom)
 
 int core_dom_arm(struct core_dom *dom)
 {
-	struct core_dom *merged_next = dom;
+	struct core_dom *member = dom;
 	int ret;
 
 	do {
-		ret = core_dom_is_busy(merged_next)
-			      ? -FI_EAGAIN
-			      : merged_next->engine_ops->arm(merged_next->engine);
-		merged_next = merged_next->merged_next;
-	} while (!ret && merged_next != dom);
+		ret = core_dom_is_busy(member) ? -FI_EAGAIN
+					       : member->engine_ops->arm(member->engine);
+		member = member->merged_next;
+	} while (!ret && member != dom);
 	return ret;
 }
 
 void core_dom_disarm(struct core_dom *dom)
 {
-	struct core_dom *merged_next = dom;
+	struct core_dom *member = dom;
 
 	do {
-		merged_next->engine_ops->disarm(merged_next->engine);
-		merged_next = merged_next->merged_next;
-	} while (merged_next != dom);
+		member->engine_ops->disarm(member->engine);
+		member = member->merged_next;
+	} while (member != dom);
 }

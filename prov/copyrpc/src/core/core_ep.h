@@ -36,14 +36,14 @@ struct core_comp {
 	bool selective;         /* FI_SELECTIVE_COMPLETION: only operations with FI_COMPLETION */
 	/* cq if each completion goes there and nowhere else, for the hot path; else NULL. */
 	struct core_cq *plain;
-	struct core_cq *asked; /* likewise for operations with FI_COMPLETION */
+	struct core_cq *requested; /* likewise for operations with FI_COMPLETION */
 };
 
 /** Recomputes `plain` and `requested` after a change of the other fields. */
 static inline void core_comp_update(struct core_comp *comp)
 {
-	comp->asked = comp->cntr ? NULL : comp->cq;
-	comp->plain = comp->selective ? NULL : comp->asked;
+	comp->requested = comp->cntr ? NULL : comp->cq;
+	comp->plain = comp->selective ? NULL : comp->requested;
 }
 
 struct core_ep {

@@ -91,7 +91,7 @@ static bool core_op_run(struct core_peer *peer)
 
 	core_peer_set_eager(peer);
 	if (queue || streams)
-		core_op_wait(peer);
+		core_op_schedule(peer);
 	else
 		util_list_remove(&peer->work.link);
 	return !cnt && (!queue || queue == -FI_EAGAIN) && (!streams || streams == -FI_EAGAIN);
@@ -136,7 +136,7 @@ void core_op_end(struct core_op *op)
 void core_op_stream(struct core_op *op)
 {
 	util_list_push_back(&op->peer->tx_stream, &op->wait_link);
-	core_op_wait(op->peer);
+	core_op_schedule(op->peer);
 }
 
 void core_op_unstream(struct core_op *op)
@@ -149,7 +149,7 @@ void core_op_restream(struct core_op *op)
 	util_list_push_front(&op->peer->tx_stream, &op->wait_link);
 }
 
-void core_op_wait(struct core_peer *peer)
+void core_op_schedule(struct core_peer *peer)
 {
 	if (peer->state == CORE_PEER_UP)
 		core_dom_work(peer->ep->dom, &peer->work);

@@ -89,7 +89,7 @@ void core_op_resume(struct core_work *work);
 bool core_op_retry(struct core_work *work);
 
 /** Queues the peer for progress, if it is up. */
-void core_op_wait(struct core_peer *peer);
+void core_op_schedule(struct core_peer *peer);
 
 /** Returns true if all earlier operations to the peer have ended (FI_FENCE). */
 bool core_op_is_oldest(const struct core_op *op);

@@ -189,7 +189,7 @@ int core_peer_connect(struct core_peer *peer)
 	if (peer->state == CORE_PEER_UP || peer->state == CORE_PEER_CONNECTING)
 		return 0;
 	if (peer->ep->conn)
-		return core_conn_refusal(peer->ep->conn);
+		return core_conn_send_err(peer->ep->conn);
 	ret = engine->connect(peer->ep->eep, (struct sockaddr *)&peer->addr);
 	if (!ret)
 		core_peer_set_state(peer, CORE_PEER_CONNECTING);
@@ -224,7 +224,7 @@ void core_peer_on_up(struct core_ep *ep, struct core_chan *chan, const struct so
 	}
 	peer = core_peer_by_addr(ep, addr);
 	if (!peer) {
-		UTIL_WARN(EP_CTRL, "out of memory: a connection is refused\n");
+		UTIL_WARN(EP_CTRL, "out of memory: connection refused\n");
 		chan->ops->close(chan);
 		return;
 	}
@@ -233,7 +233,7 @@ void core_peer_on_up(struct core_ep *ep, struct core_chan *chan, const struct so
 	peer->incarnation = incarnation;
 	core_peer_up(peer, chan);
 	if (!util_list_is_empty(&peer->tx_queue))
-		core_op_wait(peer);
+		core_op_schedule(peer);
 }
 
 void core_peer_on_connect_failed(struct core_ep *ep, const struct sockaddr *addr, int err)
@@ -256,7 +256,7 @@ void core_peer_on_connect_failed(struct core_ep *ep, const struct sockaddr *addr
 }
 
 /** Returns true if only the connection broke: the peer is alive, and messages of it may be lost. */
-static bool core_peer_lives_on(int err)
+static bool core_peer_is_alive(int err)
 {
 	switch (err) {
 	case -FI_ESHUTDOWN:    /* orderly shutdown */
@@ -274,7 +274,7 @@ void core_peer_on_down(struct core_chan *chan, int err)
 	bool goodbye = err == -FI_ESHUTDOWN;
 
 	core_peer_fail(peer, err, goodbye ? CORE_PEER_IDLE : CORE_PEER_DEAD);
-	if (core_peer_lives_on(err))
+	if (core_peer_is_alive(err))
 		core_rx_fail_lost(peer->ep, err);
 	if (peer->ep->conn)
 		core_conn_on_down(peer->ep->conn);

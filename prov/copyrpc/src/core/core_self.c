@@ -17,7 +17,7 @@
 struct core_self {
 	struct core_chan chan;
 	struct util_idmap calls; /* id -> context, until the reply */
-	uint8_t *answer;         /* block of the response during on_reply, unless retained */
+	uint8_t *resp;           /* block of the response during on_reply, unless retained */
 };
 
 static struct core_self *core_self_of(struct core_chan *chan)
@@ -124,20 +124,20 @@ static int core_self_reply_iov(struct core_chan *chan, struct core_call_ref ref,
 	if (!data)
 		return -FI_EAGAIN;
 	util_iov_gather(data, iov, iov_cnt, 0, len);
-	self->answer = data;
+	self->resp = data;
 	ret = core_self_reply(chan, ref, data, len);
-	if (self->answer)
+	if (self->resp)
 		free(data);
-	self->answer = NULL;
+	self->resp = NULL;
 	return ret;
 }
 
-static int core_self_keep(struct core_chan *chan, core_retain_t *retain)
+static int core_self_retain(struct core_chan *chan, core_retain_t *retain)
 {
 	struct core_self *self = core_self_of(chan);
 
-	*retain = (core_retain_t)(uintptr_t)self->answer;
-	self->answer = NULL;
+	*retain = (core_retain_t)(uintptr_t)self->resp;
+	self->resp = NULL;
 	return 0;
 }
 
@@ -202,8 +202,8 @@ static const struct core_chan_ops core_self_ops = {
 	.call_room = core_self_call_room,
 	.reply = core_self_reply,
 	.reply_iov = core_self_reply_iov,
-	.answer = core_chan_reply_release,
-	.keep = core_self_keep,
+	.reply_release = core_chan_reply_release,
+	.retain = core_self_retain,
 	.flush = core_self_flush,
 	.get = core_self_get,
 	.expose = core_self_expose,

@@ -114,7 +114,7 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.resp_lim = ERPC_EAGER_MAX;
 	s->conn.chan.resp_sure = ERPC_EAGER_MAX;
 	s->conn.chan.get_min = ERPC_GET_MIN;
-	s->conn.chan.taken = &s->posted_pos;
+	s->conn.chan.posted = &s->posted_pos;
 	s->grant_left = ERPC_GRANT;
 	s->get_window = erpc_session_window(s);
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;

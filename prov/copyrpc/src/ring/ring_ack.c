@@ -12,7 +12,7 @@ void ring_ack_init(struct ring_conn *conn)
 	conn->ack = (struct ring_ack){ 0 };
 	util_list_init(&conn->ack.link);
 	conn->ack.early_need = 1;
-	conn->eng.chan.taken = &conn->tx.flow.producer;
+	conn->eng.chan.posted = &conn->tx.flow.producer;
 	conn->eng.chan.awaited = 0;
 	if (conn->link->ops->write_imm_ack)
 		conn->eng.chan.caps |= CORE_CHAN_ASYNC;

@@ -145,8 +145,8 @@
 		.call_room = ring_transport_call_room,                                             \
 		.reply = ring_##kind##_reply,                                                      \
 		.reply_iov = ring_##kind##_reply_iov,                                              \
-		.answer = ring_##kind##_reply_buf,                                                 \
-		.keep = ring_rx_keep,                                                              \
+		.reply_release = ring_##kind##_reply_buf,                                          \
+		.retain = ring_rx_keep,                                                            \
 		.await = ring_##kind##_await,                                                      \
 		.flush = ring_##kind##_flush_chan,                                                 \
 		.get = ring_bulk_get,                                                              \

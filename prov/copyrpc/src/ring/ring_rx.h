@@ -218,7 +218,7 @@ RING_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, stru
 	return is_short ? ring_rx_short(dev, conn, imm, delta) : ring_rx_long(dev, conn, delta);
 }
 
-/** Implements core_chan_ops.keep. */
+/** Implements core_chan_ops.retain. */
 int ring_rx_keep(struct core_chan *chan, core_retain_t *retain);
 
 /** Implements core_chan_ops.release. */

@@ -130,7 +130,7 @@ static void play(struct rng *rng, unsigned silent_of_8)
 		for (unsigned n = rng_below(rng, 40); n && sent < 3000; n--, sent++) {
 			silent[sent] = rng_below(rng, 8) < silent_of_8;
 			cr_assert_eq(post(silent[sent] ? NULL : &ctx[sent], 0, silent[sent]), 0);
-			pos[sent] = *chan->taken;
+			pos[sent] = *chan->posted;
 		}
 		arrived += (unsigned)rng_below(rng, sent - arrived + 1);
 		if (arrived)

@@ -36,7 +36,7 @@ static void say(struct whole *from)
 	cr_assert_geq(chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), 1, 0,
 					  "some", 4),
 		      0);
-	chan->awaited = *chan->taken;
+	chan->awaited = *chan->posted;
 }
 
 static void say_and_hear(struct whole *from, struct whole *to)

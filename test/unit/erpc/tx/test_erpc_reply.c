@@ -70,7 +70,7 @@ Test(erpc_reply, one_beyond_its_allowance_is_refused_and_nothing_is_done)
 	open_pair(1, 4096);
 	chan = &p.end[1].s->conn.chan;
 	owed = one_call();
-	cr_expect_eq(chan->ops->answer(chan, owed.ref, owed.retain, buf, sizeof(buf), 0),
+	cr_expect_eq(chan->ops->reply_release(chan, owed.ref, owed.retain, buf, sizeof(buf), 0),
 		     -FI_EMSGSIZE);
 	cr_expect_eq(p.end[1].s->calls_pending, 1);
 	cr_expect_gt(p.end[1].s->retained_len, 0, "its bytes are still held");
@@ -88,7 +88,7 @@ Test(erpc_reply, after_the_end_it_is_taken_and_only_the_bytes_go)
 	chan = &p.end[1].s->conn.chan;
 	owed = one_call();
 	erpc_session_fail(p.end[1].s, -FI_EIO, NULL);
-	cr_expect_eq(chan->ops->answer(chan, owed.ref, owed.retain, NULL, 0, 0), 0);
+	cr_expect_eq(chan->ops->reply_release(chan, owed.ref, owed.retain, NULL, 0, 0), 0);
 	cr_expect_eq(p.end[1].s->retained_len, 0);
 	cr_expect(util_list_is_empty(&p.end[1].s->replies));
 	erpc_pair_fini(&p);

@@ -55,15 +55,15 @@ struct core_coll_group *core_coll_find(struct core_ep *ep, uint64_t id)
 	return NULL;
 }
 
-void core_coll_give_up(struct core_coll_group *group, int err, bool tell)
+void core_coll_abort(struct core_coll_group *group, int err, bool notify)
 {
 	uint32_t i;
 
 	if (group->err)
 		return;
 	group->err = err;
-	UTIL_INFO(EP_DATA, "collective group of %u: given up: %s\n", group->cnt, fi_strerror(-err));
-	for (i = 0; tell && i < group->cnt; i++)
+	UTIL_INFO(EP_DATA, "collective group of %u: aborted: %s\n", group->cnt, fi_strerror(-err));
+	for (i = 0; notify && i < group->cnt; i++)
 		if (i != group->me)
 			core_coll_msg_abort(group, i);
 	core_coll_op_fail_all(group, err);
@@ -141,11 +141,11 @@ static int core_coll_find_self(struct core_coll_group *group)
 	return core_coll_rank_of(group, core_av_find(ep->av, (struct sockaddr *)&own), &group->me);
 }
 
-int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *place)
+int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *rank)
 {
 	for (uint32_t i = 0; i < group->cnt; i++) {
 		if (group->members[i] == addr) {
-			*place = i;
+			*rank = i;
 			return 0;
 		}
 	}
@@ -161,7 +161,7 @@ static void core_coll_apply_aborts(struct core_coll_group *group)
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &group->ep->coll->unexp) {
 		unexp = UTIL_CONTAINER_OF(it, struct core_coll_unexp, link);
 		if (unexp->group == group->id && unexp->abort) {
-			core_coll_give_up(group, unexp->abort, false);
+			core_coll_abort(group, unexp->abort, false);
 			return;
 		}
 	}
@@ -247,7 +247,7 @@ void core_coll_fail_peer(struct core_peer *peer, int err)
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &coll->groups) {
 		group = UTIL_CONTAINER_OF(it, struct core_coll_group, link);
 		if (core_coll_group_needs(group, peer->fi_addr))
-			core_coll_give_up(group, err, true);
+			core_coll_abort(group, err, true);
 	}
 }
 

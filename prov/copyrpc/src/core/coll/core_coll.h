@@ -127,14 +127,14 @@ void core_coll_leave(struct core_coll_group *group);
 ssize_t core_coll_post(struct core_coll_group *group, const struct core_coll_args *args);
 
 /** Finds the rank of an address in the group. Returns 0 and *rank, or -FI_EINVAL. */
-int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *place);
+int core_coll_rank_of(const struct core_coll_group *group, fi_addr_t addr, uint32_t *rank);
 
 /** Called when a peer fails, and before it is freed. */
 void core_coll_fail_peer(struct core_peer *peer, int err);
 void core_coll_forget_peer(struct core_peer *peer);
 
 /** Aborts the group with `err`. With `notify` the other members are notified. */
-void core_coll_give_up(struct core_coll_group *group, int err, bool tell);
+void core_coll_abort(struct core_coll_group *group, int err, bool notify);
 /** Returns the group with this id, or NULL. */
 struct core_coll_group *core_coll_find(struct core_ep *ep, uint64_t id);
 

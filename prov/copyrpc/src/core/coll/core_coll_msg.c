@@ -41,10 +41,10 @@ static void core_coll_msg_end(struct core_coll_msg *msg)
 	bool reads = msg->head.what == WIRE_COLL_READ;
 	int err = msg->err;
 
-	if (coll && !err && reads && msg->got != move->len)
+	if (coll && !err && reads && msg->received != move->len)
 		err = -FI_EIO;
 	if (coll && !err && msg->scratch)
-		core_coll_take(coll, move, msg->scratch);
+		core_coll_deliver(coll, move, msg->scratch);
 	/* A long PUT ends when it was read and its announcement has its response. */
 	if (coll && !err && !reads) {
 		move->announced = false;
@@ -63,7 +63,7 @@ static size_t core_coll_min(size_t a, size_t b)
 
 /* Sends one call. Its response may come before the return. */
 static int core_coll_msg_call(struct core_coll_msg *msg, const uint8_t *data, size_t len,
-			      size_t answer)
+			      size_t resp_len)
 {
 	struct core_chan *chan = msg->op.peer->chan;
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = len };
@@ -78,7 +78,7 @@ static int core_coll_msg_call(struct core_coll_msg *msg, const uint8_t *data, si
 
 	memcpy(frame.ext, &msg->head, sizeof(msg->head));
 	msg->calls++;
-	ret = chan->ops->call(chan, &frame, (uint32_t)(sizeof(struct wire_coll_reply) + answer),
+	ret = chan->ops->call(chan, &frame, (uint32_t)(sizeof(struct wire_coll_reply) + resp_len),
 			      &msg->op);
 	if (ret)
 		msg->calls--;
@@ -111,15 +111,15 @@ static int core_coll_msg_request(struct core_coll_msg *msg)
 		core_coll_min(CORE_COLL_PIECE, chan->resp_sure - sizeof(struct wire_coll_reply));
 	int ret = 0;
 
-	while (msg->coll && !msg->err && !ret && msg->asked < msg->move->len) {
-		size_t off = msg->asked;
+	while (msg->coll && !msg->err && !ret && msg->requested < msg->move->len) {
+		size_t off = msg->requested;
 
 		msg->head.off = off;
 		msg->head.len = core_coll_min(max, msg->move->len - off);
-		msg->asked += msg->head.len;
+		msg->requested += msg->head.len;
 		ret = core_coll_msg_call(msg, NULL, 0, msg->head.len);
 		if (ret)
-			msg->asked = off;
+			msg->requested = off;
 	}
 	return ret;
 }
@@ -155,12 +155,12 @@ static int core_coll_msg_take(struct core_coll_msg *msg, const uint8_t *data, ui
 		return reply.status <= INT32_MAX ? -(int)reply.status : -FI_EIO;
 	if (!msg->coll || !len)
 		return len ? -FI_EIO : 0;
-	if (msg->head.what != WIRE_COLL_READ || reply.off > msg->asked ||
-	    len > msg->asked - reply.off)
+	if (msg->head.what != WIRE_COLL_READ || reply.off > msg->requested ||
+	    len > msg->requested - reply.off)
 		return -FI_EIO;
 	to = msg->scratch ? msg->scratch : msg->move->buf;
 	memcpy(to + reply.off, data + sizeof(reply), len);
-	msg->got += len;
+	msg->received += len;
 	return 0;
 }
 
@@ -221,8 +221,8 @@ static int core_coll_msg_submit(struct core_coll_group *group, uint32_t member,
 	return ret;
 }
 
-static int core_coll_msg_go(struct core_coll_op *op, struct core_coll_move *move,
-			    enum wire_coll_what what)
+static int core_coll_msg_post(struct core_coll_op *op, struct core_coll_move *move,
+			      enum wire_coll_what what)
 {
 	struct core_coll_msg *msg = core_coll_msg_new(op->group, op->seq, what);
 
@@ -244,13 +244,13 @@ static int core_coll_msg_go(struct core_coll_op *op, struct core_coll_move *move
 
 int core_coll_msg_put(struct core_coll_op *op, struct core_coll_move *move)
 {
-	return core_coll_msg_go(op, move, WIRE_COLL_PUT);
+	return core_coll_msg_post(op, move, WIRE_COLL_PUT);
 }
 
 int core_coll_msg_read(struct core_coll_op *op, struct core_coll_move *move)
 {
 	move->reading = true;
-	return core_coll_msg_go(op, move, WIRE_COLL_READ);
+	return core_coll_msg_post(op, move, WIRE_COLL_READ);
 }
 
 void core_coll_msg_abort(struct core_coll_group *group, uint32_t member)
@@ -324,7 +324,7 @@ static int core_coll_on_put(struct core_coll_group *group, struct core_peer *pee
 		return -FI_EINVAL;
 	}
 	if (len == head->len) {
-		core_coll_take(op, move, data);
+		core_coll_deliver(op, move, data);
 		core_coll_move_end(op, move, 0);
 		return 0;
 	}
@@ -409,7 +409,7 @@ enum core_rx_verdict core_coll_on_call(struct core_chan *chan, struct core_call_
 	if (coll.what == WIRE_COLL_READ)
 		return core_coll_on_read(group, chan, ref, &coll);
 	if (coll.what == WIRE_COLL_ABORT && group)
-		core_coll_give_up(group, -(int)coll.status, false);
+		core_coll_abort(group, -(int)coll.status, false);
 	else if (!group || !group->err)
 		ret = core_coll_on_put(group, peer, &coll, head->body + sizeof(coll), len);
 	core_coll_reply(chan, ref, ret, 0, NULL, 0);

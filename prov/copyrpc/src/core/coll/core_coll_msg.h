@@ -32,8 +32,8 @@ struct core_coll_msg {
 	uint8_t *scratch; /* READ for a reduction: bytes before they are combined */
 	bool posting;     /* calls are being sent: responses meanwhile do not end it */
 	uint32_t calls;   /* calls without their response */
-	size_t asked;     /* READ: bytes requested */
-	size_t got;
+	size_t requested; /* READ: bytes requested */
+	size_t received;
 	int err;
 };
 

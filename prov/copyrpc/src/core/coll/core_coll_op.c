@@ -114,7 +114,7 @@ bool core_coll_len_matches(const struct core_coll_move *move, size_t len)
 	return false;
 }
 
-void core_coll_take(struct core_coll_op *op, struct core_coll_move *move, const uint8_t *data)
+void core_coll_deliver(struct core_coll_op *op, struct core_coll_move *move, const uint8_t *data)
 {
 	size_t off;
 
@@ -134,7 +134,8 @@ static void core_coll_move_done(struct core_coll_op *op, struct core_coll_move *
 }
 
 /* Waits for a message: connects to the member, so that its failure is noticed. */
-static int core_coll_await(const struct core_coll_op *op, const struct core_coll_move *move)
+static int core_coll_wait_connected(const struct core_coll_op *op,
+				    const struct core_coll_move *move)
 {
 	struct core_peer *peer = core_peer_get(op->group->ep, op->group->members[move->member]);
 
@@ -147,13 +148,13 @@ static int core_coll_receive(struct core_coll_op *op, struct core_coll_move *mov
 	int ret = 0;
 
 	if (!unexp)
-		return core_coll_await(op, move);
+		return core_coll_wait_connected(op, move);
 	if (!core_coll_len_matches(move, unexp->len))
 		ret = -FI_EINVAL;
 	else if (!unexp->whole)
 		ret = core_coll_msg_read(op, move);
 	else
-		core_coll_take(op, move, unexp->data);
+		core_coll_deliver(op, move, unexp->data);
 	if (!ret && unexp->whole)
 		core_coll_move_done(op, move);
 	core_coll_unexp_free(op->group->ep, unexp);
@@ -195,7 +196,7 @@ static void core_coll_run(struct core_coll_op *op)
 		while (!op->err && op->next < op->plan.cnt && moves[op->next].phase == phase) {
 			ret = core_coll_start(op, &moves[op->next++]);
 			if (ret)
-				core_coll_give_up(op->group, ret, true);
+				core_coll_abort(op->group, ret, true);
 		}
 	}
 	op->running = false;
@@ -206,7 +207,7 @@ static void core_coll_run(struct core_coll_op *op)
 void core_coll_move_end(struct core_coll_op *op, struct core_coll_move *move, int err)
 {
 	if (err) {
-		core_coll_give_up(op->group, err, true);
+		core_coll_abort(op->group, err, true);
 		return;
 	}
 	core_coll_move_done(op, move);

@@ -33,7 +33,7 @@ struct core_coll_move *core_coll_open_move(struct core_coll_group *group, uint32
 /** Returns true if the other member's length equals that of the move; else logs the mismatch. */
 bool core_coll_len_matches(const struct core_coll_move *move, size_t len);
 /** Copies or reduces the bytes received for a move. */
-void core_coll_take(struct core_coll_op *op, struct core_coll_move *move, const uint8_t *data);
+void core_coll_deliver(struct core_coll_op *op, struct core_coll_move *move, const uint8_t *data);
 
 /** Frees an unexpected message. */
 void core_coll_unexp_free(struct core_ep *ep, struct core_coll_unexp *unexp);

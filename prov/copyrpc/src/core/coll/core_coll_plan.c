@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Returns a bound of the moves: two for each member and for each doubling of their number. */
-static size_t core_coll_plan_most(uint32_t cnt)
+static size_t core_coll_plan_max(uint32_t cnt)
 {
 	return 2 * ((size_t)cnt + 32);
 }
@@ -60,8 +60,8 @@ static void core_coll_barrier(struct core_coll_plan *plan, const struct core_col
 }
 
 /* Sends `len` bytes of the root's `buf` down the tree. */
-static void core_coll_complete(struct core_coll_plan *plan, const struct core_coll_call *call,
-			       uint32_t root, uint8_t *buf, size_t len)
+static void core_coll_broadcast(struct core_coll_plan *plan, const struct core_coll_call *call,
+				uint32_t root, uint8_t *buf, size_t len)
 {
 	uint32_t rank = core_coll_rank(call, root), phase = core_coll_next_phase(plan);
 	uint64_t bit = 1;
@@ -78,8 +78,8 @@ static void core_coll_complete(struct core_coll_plan *plan, const struct core_co
 }
 
 /* Reduces up the tree: `sum` is this member's part, and at the root finally the result. */
-static void core_coll_collect(struct core_coll_plan *plan, const struct core_coll_call *call,
-			      uint32_t root, uint8_t *sum, size_t len)
+static void core_coll_reduce(struct core_coll_plan *plan, const struct core_coll_call *call,
+			     uint32_t root, uint8_t *sum, size_t len)
 {
 	uint32_t rank = core_coll_rank(call, root);
 	uint64_t bit;
@@ -94,8 +94,8 @@ static void core_coll_collect(struct core_coll_plan *plan, const struct core_col
 }
 
 /* Sends the root's slices of `from` to the results of all members. */
-static void core_coll_hand_out(struct core_coll_plan *plan, const struct core_coll_call *call,
-			       uint32_t root, uint8_t *from)
+static void core_coll_scatter(struct core_coll_plan *plan, const struct core_coll_call *call,
+			      uint32_t root, uint8_t *from)
 {
 	uint32_t i, phase = core_coll_next_phase(plan);
 
@@ -158,24 +158,24 @@ static void core_coll_plan_fill(struct core_coll_plan *plan, const struct core_c
 
 	switch (call->coll) {
 	case FI_BARRIER: core_coll_barrier(plan, call); break;
-	case FI_BROADCAST: core_coll_complete(plan, call, call->root, call->buf, call->len); break;
+	case FI_BROADCAST: core_coll_broadcast(plan, call, call->root, call->buf, call->len); break;
 	case FI_ALLTOALL: core_coll_exchange(plan, call, true); break;
 	case FI_ALLGATHER: core_coll_exchange(plan, call, false); break;
 	case FI_GATHER: core_coll_gather(plan, call); break;
-	case FI_SCATTER: core_coll_hand_out(plan, call, call->root, call->buf); break;
+	case FI_SCATTER: core_coll_scatter(plan, call, call->root, call->buf); break;
 	case FI_REDUCE:
 		core_coll_copy(sum, call->buf, call->len);
-		core_coll_collect(plan, call, call->root, sum, call->len);
+		core_coll_reduce(plan, call, call->root, sum, call->len);
 		break;
 	case FI_ALLREDUCE:
 		core_coll_copy(sum, call->buf, call->len);
-		core_coll_collect(plan, call, 0, sum, call->len);
-		core_coll_complete(plan, call, 0, sum, call->len);
+		core_coll_reduce(plan, call, 0, sum, call->len);
+		core_coll_broadcast(plan, call, 0, sum, call->len);
 		break;
 	case FI_REDUCE_SCATTER:
 		core_coll_copy(sum, call->buf, call->len * call->cnt);
-		core_coll_collect(plan, call, 0, sum, call->len * call->cnt);
-		core_coll_hand_out(plan, call, 0, sum);
+		core_coll_reduce(plan, call, 0, sum, call->len * call->cnt);
+		core_coll_scatter(plan, call, 0, sum);
 		break;
 	default: break;
 	}
@@ -186,7 +186,7 @@ int core_coll_plan_make(struct core_coll_plan *plan, const struct core_coll_call
 	size_t scratch = core_coll_scratch(call);
 
 	*plan = (struct core_coll_plan){ 0 };
-	plan->moves = malloc(core_coll_plan_most(call->cnt) * sizeof(*plan->moves));
+	plan->moves = malloc(core_coll_plan_max(call->cnt) * sizeof(*plan->moves));
 	if (scratch)
 		plan->scratch = malloc(scratch);
 	if (!plan->moves || (scratch && !plan->scratch)) {

@@ -89,7 +89,7 @@ void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, boo
 		      bool silent)
 {
 	unsigned kind = core_pending_kind(peer->ep, flags, tagged, silent);
-	struct core_pending_slot slot = { .pos = *peer->chan->taken | kind, .context = context };
+	struct core_pending_slot slot = { .pos = *peer->chan->posted | kind, .context = context };
 	struct core_pending *pending = &peer->pending;
 	uint64_t tail = core_pending_tail(pending);
 
@@ -103,7 +103,7 @@ void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, boo
 	*pending->next++ = slot;
 	if ((kind & CORE_PENDING_NO_COMP) && !(kind & CORE_PENDING_COUNT))
 		return;
-	peer->chan->awaited = *peer->chan->taken;
+	peer->chan->awaited = *peer->chan->posted;
 	if (silent || (flags & FI_INJECT)) /* sent with CORE_SEND_NOW */
 		peer->chan->ops->await(peer->chan);
 }

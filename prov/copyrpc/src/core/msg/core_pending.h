@@ -66,7 +66,7 @@ static inline bool core_pending_push(struct core_pending *pending, struct core_c
 				     void *context, bool tagged)
 {
 	struct core_pending_slot *slot = pending->next;
-	uint64_t pos = *chan->taken;
+	uint64_t pos = *chan->posted;
 
 	if (UTIL_UNLIKELY(slot == pending->stop))
 		return false;

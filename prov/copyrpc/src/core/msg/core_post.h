@@ -76,7 +76,7 @@ CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, s
 		}
 	}
 	if (!silent && UTIL_UNLIKELY(!cq) && (flags & FI_COMPLETION))
-		cq = ep->tx.asked;
+		cq = ep->tx.requested;
 	if (!silent && UTIL_LIKELY(cq && core_cq_has_room(cq)))
 		core_cqe_fill(core_cq_take(cq), context, core_tx_comp_flags(tagged), 0, NULL, 0, 0,
 			      FI_ADDR_NOTAVAIL);

@@ -378,7 +378,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(struct
 	{                                                                                          \
 		struct core_peer *peer = chan->peer;                                               \
                                                                                                    \
-		if (core_rx_quick(peer, peer->ep->rx.asked, true, common, data, len))              \
+		if (core_rx_quick(peer, peer->ep->rx.requested, true, common, data, len))          \
 			return CORE_RX_DONE;                                                       \
 		return core_rx_on_msg_cold(chan, op, data, len, retain);                           \
 	}

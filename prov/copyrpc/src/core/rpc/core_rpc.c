@@ -17,7 +17,7 @@
 void core_rpc_init(struct core_rpc *rpc)
 {
 	util_pool_init(&rpc->calls, sizeof(struct core_rpc_call), CORE_RPC_POOL_CHUNK, 0);
-	util_pool_init(&rpc->rpc_handles, sizeof(struct core_rpc_handle), CORE_RPC_POOL_CHUNK, 0);
+	util_pool_init(&rpc->handles, sizeof(struct core_rpc_handle), CORE_RPC_POOL_CHUNK, 0);
 	util_list_init(&rpc->intake);
 	util_list_init(&rpc->stopped);
 	util_idmap_init(&rpc->retained);
@@ -35,7 +35,7 @@ void core_rpc_fini(struct core_ep *ep)
 		chan->ops->close(chan);
 	}
 	util_idmap_fini(&rpc->retained);
-	util_pool_fini(&rpc->rpc_handles);
+	util_pool_fini(&rpc->handles);
 	util_pool_fini(&rpc->calls);
 }
 

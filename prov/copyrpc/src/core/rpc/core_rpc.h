@@ -90,8 +90,8 @@ struct core_rpc_call {
 
 /** State of an endpoint. */
 struct core_rpc {
-	struct util_pool calls;       /* struct core_rpc_call */
-	struct util_pool rpc_handles; /* struct core_rpc_handle */
+	struct util_pool calls;   /* struct core_rpc_call */
+	struct util_pool handles; /* struct core_rpc_handle */
 	/* core_rpc_handle.link: requests that the user has not taken, oldest first */
 	struct util_list intake;
 	struct util_list stopped;   /* core_chan.stopped_link: channels with retained memory only */
@@ -170,7 +170,7 @@ void core_rpc_close_stopped_cold(struct core_chan *chan);
 static inline void core_rpc_handle_alloc(struct core_rpc *rpc, struct core_rpc_handle *handle,
 					 struct core_chan *chan)
 {
-	util_pool_take(&rpc->rpc_handles, handle);
+	util_pool_take(&rpc->handles, handle);
 	handle->seq = rpc->next_seq;
 	rpc->next_seq += 2;
 	handle->chan = chan;
@@ -192,7 +192,7 @@ static inline void core_rpc_handle_free(struct core_rpc *rpc, struct core_rpc_ha
 
 	core_rpc_handle_release(handle);
 	handle->seq = 0;
-	util_pool_release(&rpc->rpc_handles, handle);
+	util_pool_release(&rpc->handles, handle);
 	if (UTIL_UNLIKELY(!--chan->retained && !chan->peer))
 		core_rpc_close_stopped_cold(chan);
 }

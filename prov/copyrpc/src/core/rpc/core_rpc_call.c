@@ -86,15 +86,15 @@ static int core_rpc_retain(struct core_ep *ep, struct core_chan *chan, const uin
 	struct core_rpc_handle *handle;
 	int ret;
 
-	if (!util_pool_first(&ep->rpc.rpc_handles) && util_pool_grow(&ep->rpc.rpc_handles))
+	if (!util_pool_first(&ep->rpc.handles) && util_pool_grow(&ep->rpc.handles))
 		return -FI_ENOMEM;
-	handle = util_pool_first(&ep->rpc.rpc_handles);
+	handle = util_pool_first(&ep->rpc.handles);
 	core_rpc_handle_alloc(&ep->rpc, handle, chan);
 	handle->data = data;
 	ret = util_idmap_alloc(&ep->rpc.retained, handle, id);
 	handle->has_bytes = false;
 	if (!ret) {
-		ret = chan->ops->keep(chan, &handle->retain);
+		ret = chan->ops->retain(chan, &handle->retain);
 		handle->has_bytes = !ret;
 		if (!ret)
 			return 0;

@@ -88,12 +88,12 @@ CORE_RPC_INLINE ssize_t core_rpc_reply_buf(struct core_ep *ep, struct core_rpc_h
 	if (UTIL_UNLIKELY(handle->seq != seq || !seq || len > handle->resp_max ||
 			  !handle->has_bytes || !chan->peer))
 		return core_rpc_reply_buf_cold(ep, handle, seq, buf, len, flags);
-	ret = chan->ops->answer(chan, handle->ref, handle->retain, buf, len,
-				flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
+	ret = chan->ops->reply_release(chan, handle->ref, handle->retain, buf, len,
+				       flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
 	if (UTIL_UNLIKELY(ret))
 		return ret;
 	handle->seq = 0;
-	util_pool_release(&ep->rpc.rpc_handles, handle);
+	util_pool_release(&ep->rpc.handles, handle);
 	chan->retained--;
 	return 0;
 }

@@ -24,7 +24,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rpc_on_call_cold(
 	struct core_chan *chan, struct core_call_ref ref, const uint8_t *data, uint32_t len,
 	core_retain_t retain)
 {
-	if (util_pool_grow(&chan->peer->ep->rpc.rpc_handles))
+	if (util_pool_grow(&chan->peer->ep->rpc.handles))
 		return CORE_RX_BAD;
 	return core_rpc_on_call(chan, ref, data, len, retain);
 }
@@ -40,31 +40,31 @@ enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_r
 				      const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	struct core_ep *ep = chan->peer->ep;
-	struct core_rpc_handle *held = util_pool_first(&ep->rpc.rpc_handles);
+	struct core_rpc_handle *handle = util_pool_first(&ep->rpc.handles);
 	uint32_t word, resp_max;
 
 	memcpy(&word, data, sizeof(word));
 	resp_max = wire_rpc_resp_max(word);
 	if (UTIL_UNLIKELY((word & WIRE_RPC_UNKNOWN) || resp_max > ref.resp_max))
 		return CORE_RX_BAD;
-	if (UTIL_UNLIKELY(!held))
+	if (UTIL_UNLIKELY(!handle))
 		return core_rpc_on_call_cold(chan, ref, data, len, retain);
-	core_rpc_handle_alloc(&ep->rpc, held, chan);
-	held->data = data + sizeof(word);
-	held->retain = retain;
-	held->ref = ref;
-	held->len = len - (uint32_t)sizeof(word);
-	held->resp_max = resp_max;
-	util_list_push_back(&ep->rpc.intake, &held->link);
+	core_rpc_handle_alloc(&ep->rpc, handle, chan);
+	handle->data = data + sizeof(word);
+	handle->retain = retain;
+	handle->ref = ref;
+	handle->len = len - (uint32_t)sizeof(word);
+	handle->resp_max = resp_max;
+	util_list_push_back(&ep->rpc.intake, &handle->link);
 	if (!ep->rpc.listens || !ep->rx.cq)
 		return CORE_RX_RETAIN;
 	ep->rx.cq->intake_cnt++;
 	return UTIL_LIKELY(!ep->rx.cq->notify) ? CORE_RX_RETAIN : core_rpc_notify_cold(ep->rx.cq);
 }
 
-void core_rpc_unlist(struct core_ep *ep, struct core_rpc_handle *held)
+void core_rpc_unlist(struct core_ep *ep, struct core_rpc_handle *handle)
 {
-	util_list_remove(&held->link);
+	util_list_remove(&handle->link);
 	if (ep->rpc.listens && ep->rx.cq)
 		ep->rx.cq->intake_cnt--;
 }
@@ -95,38 +95,38 @@ void core_rpc_unlisten(struct core_ep *ep)
 	ep->rpc.listens = false;
 }
 
-ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_handle *held, uint64_t seq,
+ssize_t core_rpc_reply(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq,
 		       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
 {
-	struct core_chan *chan = held->chan;
+	struct core_chan *chan = handle->chan;
 	ssize_t ret = -FI_ECONNRESET;
 
-	if (UTIL_UNLIKELY(!seq || held->seq != seq))
+	if (UTIL_UNLIKELY(!seq || handle->seq != seq))
 		return -FI_EINVAL;
-	if (UTIL_UNLIKELY(len > held->resp_max))
+	if (UTIL_UNLIKELY(len > handle->resp_max))
 		return -FI_EMSGSIZE;
 	if (UTIL_LIKELY(chan->peer != NULL))
-		ret = chan->ops->reply_iov(chan, held->ref, iov, iov_cnt, len,
+		ret = chan->ops->reply_iov(chan, handle->ref, iov, iov_cnt, len,
 					   flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
 	/* a call of this endpoint to itself, without memory */
 	if (UTIL_LIKELY(ret != -FI_EAGAIN))
-		core_rpc_handle_free(&ep->rpc, held);
+		core_rpc_handle_free(&ep->rpc, handle);
 	return ret;
 }
 
-ssize_t core_rpc_reply_buf_cold(struct core_ep *ep, struct core_rpc_handle *held, uint64_t seq,
+ssize_t core_rpc_reply_buf_cold(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq,
 				const void *buf, size_t len, unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	return core_rpc_reply(ep, held, seq, &iov, 1, len, flags);
+	return core_rpc_reply(ep, handle, seq, &iov, 1, len, flags);
 }
 
-int core_rpc_release(struct core_ep *ep, struct core_rpc_handle *held, uint64_t seq)
+int core_rpc_release(struct core_ep *ep, struct core_rpc_handle *handle, uint64_t seq)
 {
 	(void)ep;
-	if (!seq || held->seq != seq)
+	if (!seq || handle->seq != seq)
 		return -FI_EINVAL;
-	core_rpc_handle_release(held);
+	core_rpc_handle_release(handle);
 	return 0;
 }

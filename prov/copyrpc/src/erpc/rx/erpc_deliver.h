@@ -46,7 +46,7 @@ void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body);
 /** Answers in a response that is this packet, where they lie: true: its buffer was kept. Not when half are held. */
 bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in);
 
-/** core_chan_ops.keep and release. */
+/** core_chan_ops.retain and release. */
 int erpc_keep(struct core_chan *chan, core_retain_t *retain);
 void erpc_release(struct core_chan *chan, core_retain_t retain);
 

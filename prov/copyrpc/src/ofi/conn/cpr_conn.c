@@ -63,7 +63,7 @@ static const struct core_conn_ops cpr_conn_core_ops = {
 	.connected = cpr_conn_connected,
 	.failed = cpr_conn_failed,
 	.ended = cpr_conn_ended,
-	.news = cpr_conn_event,
+	.event = cpr_conn_event,
 };
 
 /*

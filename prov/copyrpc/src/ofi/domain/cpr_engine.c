@@ -80,8 +80,9 @@ static int cpr_engine_open_shm(const struct core_upcalls *up, struct core_engine
 	{                                                                                          \
 		.close = eng_close, .ep_open = eng_ep_open, .ep_addr = eng_ep_addr,                \
 		.ep_close = eng_ep_close, .connect = eng_connect,                                  \
-		.connect_cancel = eng_connect_cancel, .dial = eng_connreq, .answer = eng_accept,   \
-		.wait_fd = eng_wait_fd, .arm = eng_arm, .disarm = eng_disarm, __VA_ARGS__          \
+		.connect_cancel = eng_connect_cancel, .ep_connect = eng_connreq,                   \
+		.ep_accept = eng_accept, .wait_fd = eng_wait_fd, .arm = eng_arm,                   \
+		.disarm = eng_disarm, __VA_ARGS__                                                  \
 	}
 
 /**
