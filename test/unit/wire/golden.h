@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Are an object's bytes exactly these? */
+/* Comparison of an object's bytes with expected ones. */
 #ifndef UNIT_WIRE_GOLDEN_H
 #define UNIT_WIRE_GOLDEN_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The bytes of calls that change memory in one step, written down by hand from docs/ring-protocol.md. */
+/* Bytes of atomic calls, written by hand from docs/ring-protocol.md. */
 #include "wire/wire_atomic.h"
 
 #include <criterion/criterion.h>
 
 #include "unit/wire/golden.h"
 
-Test(wire_atomic, a_call_is_address_key_place_count_kind_type_and_operation)
+Test(wire_atomic, a_call_is_address_key_position_count_kind_type_and_operation)
 {
 	struct wire_atomic atomic = { .addr = 0x0102030405060708,
 				      .key = 0x1112131415161718,
@@ -22,7 +22,7 @@ Test(wire_atomic, a_call_is_address_key_place_count_kind_type_and_operation)
 		     0, 0);
 }
 
-Test(wire_atomic, a_reply_is_status_and_place)
+Test(wire_atomic, a_response_is_status_and_position)
 {
 	struct wire_atomic_reply reply = { .status = 0x0D, .first = 0x21222324 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The packets of the handshake: wire/wire_cm.c. The oracle is docs/handshake.md, section 2. */
+/* Packets of the handshake (wire/wire_cm.c), checked against docs/handshake.md, section 2. */
 #include "wire/wire_cm.h"
 
 #include <criterion/criterion.h>
@@ -55,14 +55,14 @@ static struct wire_cm_pkt make(enum wire_cm_type type)
 	return pkt;
 }
 
-/* What every packet begins with. */
+/* First bytes of every packet. */
 #define HEAD(type, len, dst)                                                                       \
 	"CRCM\x01" type len "\x18\x17\x16\x15\x14\x13\x12\x11"                                     \
 	"\x28\x27\x26\x25\x24\x23\x22\x21" dst "\0\0\0\0\0\0\0\0"
 #define TO_DST "\x38\x37\x36\x35\x34\x33\x32\x31"
 #define COOKIE "\xC0\xC0\xC0\xC0\xC0\xC0\xC0\xC0\xC0\xC0\xC0\xC0\xC0\xC0\xC0\xC0"
 
-/* Everything up to the MAC, or to the zeros before it. */
+/* Bytes up to the MAC, or up to the zeros before it. */
 static const struct golden {
 	enum wire_cm_type type;
 	size_t len;
@@ -110,7 +110,7 @@ Test(wire_cm, encoded_bytes_are_those_of_the_document)
 	}
 }
 
-Test(wire_cm, decode_gives_back_what_was_encoded)
+Test(wire_cm, decode_returns_the_encoded_packet)
 {
 	for (enum wire_cm_type type = WIRE_CM_REQ; type <= WIRE_CM_BROKEN; type++) {
 		struct wire_cm_pkt pkt = make(type), back;
@@ -124,7 +124,7 @@ Test(wire_cm, decode_gives_back_what_was_encoded)
 	}
 }
 
-Test(wire_cm, longest_halves_fit)
+Test(wire_cm, the_longest_connection_parameters_fit)
 {
 	struct wire_cm_pkt pkt = make(WIRE_CM_HELLO), back;
 	uint8_t buf[WIRE_CM_MAX];
@@ -148,7 +148,9 @@ Test(wire_cm, longest_halves_fit)
 	cr_assert_str_eq(back.nak.text, pkt.nak.text);
 }
 
-/* A copy in a block of its own: the sanitizer sees the first byte that is read too far. */
+/*
+ * Decodes a copy in a block of its own, so that the sanitizer reports the first byte read too far.
+ */
 static int decode_exact(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
 {
 	uint8_t *copy = malloc(len ? len : 1);
@@ -168,7 +170,7 @@ Test(wire_cm, every_other_length_is_refused)
 		size_t len = wire_cm_encode(&pkt, buf);
 
 		for (size_t cut = 0; cut <= sizeof(buf); cut++) {
-			/* As cut by the network, and with the length made to agree. */
+			/* Covers a truncated packet, and one with a length field that agrees. */
 			int ret = decode_exact(buf, cut, &back);
 
 			cr_assert_eq(ret, cut == len ? 0 : -FI_EINVAL);
@@ -185,7 +187,7 @@ Test(wire_cm, every_other_length_is_refused)
 	}
 }
 
-/* One byte of a good packet, changed to what it must not be. */
+/* One byte of a valid packet, changed to an illegal value. */
 static const struct spoiler {
 	enum wire_cm_type type;
 	size_t at;
@@ -198,16 +200,16 @@ static const struct spoiler {
 	{ WIRE_CM_REQ, 5, 0, "no type" },
 	{ WIRE_CM_REQ, 5, 9, "unknown type" },
 	{ WIRE_CM_REQ, 5, 255, "unknown type" },
-	{ WIRE_CM_REQ, 24, 1, "a receiver's incarnation where none is known" },
+	{ WIRE_CM_REQ, 24, 1, "a receiver's incarnation in REQ" },
 	{ WIRE_CM_REQ, 44, 1, "padding" },
 	{ WIRE_CM_REQ, 167, 1, "padding" },
 	{ WIRE_CM_ACK, 56, 'g', "name" },
 	{ WIRE_CM_ACK, 87, 'A', "name" },
 	{ WIRE_CM_ACK, 87, 0, "name" },
 	{ WIRE_CM_ACK, 92, 1, "reserved" },
-	{ WIRE_CM_NAK, 32, 1, "features where there are none" },
+	{ WIRE_CM_NAK, 32, 1, "features in a packet without any" },
 	{ WIRE_CM_NAK, 40, 0, "no error" },
-	{ WIRE_CM_NAK, 42, 1, "an error that there is not" },
+	{ WIRE_CM_NAK, 42, 1, "an unknown error" },
 	{ WIRE_CM_NAK, 44, 1, "text length" },
 	{ WIRE_CM_NAK, 44, 3, "text length" },
 	{ WIRE_CM_NAK, 46, 1, "reserved" },
@@ -220,8 +222,8 @@ static const struct spoiler {
 	{ WIRE_CM_HELLO, 56, 7, "family" },
 	{ WIRE_CM_HELLO, 57, 1, "reserved" },
 	{ WIRE_CM_HELLO, 60, 1, "scope of an IPv4 address" },
-	{ WIRE_CM_HELLO, 68, 1, "more of an IPv4 address" },
-	{ WIRE_CM_HELLO, 79, 1, "more of an IPv4 address" },
+	{ WIRE_CM_HELLO, 68, 1, "a byte beyond an IPv4 address" },
+	{ WIRE_CM_HELLO, 79, 1, "a byte beyond an IPv4 address" },
 	{ WIRE_CM_HELLO, 80, 3, "engine length" },
 	{ WIRE_CM_HELLO, 80, 1, "engine length" },
 	{ WIRE_CM_HELLO, 81, 255, "engine length" },
@@ -231,12 +233,12 @@ static const struct spoiler {
 	{ WIRE_CM_HELLO, 85, 3, "two paths" },
 	{ WIRE_CM_HELLO, 86, 1, "reserved" },
 	{ WIRE_CM_HELLO, 87, 1, "reserved" },
-	{ WIRE_CM_WELCOME, 39, 1, "features where there are none" },
+	{ WIRE_CM_WELCOME, 39, 1, "features in a packet without any" },
 	{ WIRE_CM_WELCOME, 44, 5, "descriptors" },
-	{ WIRE_CM_READY, 35, 1, "features where there are none" },
+	{ WIRE_CM_READY, 35, 1, "features in a packet without any" },
 };
 
-Test(wire_cm, what_must_not_be_is_refused)
+Test(wire_cm, illegal_bytes_are_refused)
 {
 	for (size_t i = 0; i < sizeof(spoilers) / sizeof(spoilers[0]); i++) {
 		const struct spoiler *s = &spoilers[i];
@@ -251,7 +253,7 @@ Test(wire_cm, what_must_not_be_is_refused)
 	}
 }
 
-Test(wire_cm, nonce_and_incarnations_must_be_there)
+Test(wire_cm, zero_nonces_and_incarnations_are_refused)
 {
 	static const size_t fields[] = { 8, 16, 24 };
 
@@ -287,14 +289,14 @@ Test(wire_cm, features_may_be_set_where_they_are_negotiated)
 	}
 }
 
-Test(wire_cm, other_versions_are_told_apart_and_their_refusals_understood)
+Test(wire_cm, other_versions_are_reported_and_their_refusals_decoded)
 {
 	struct wire_cm_pkt pkt = make(WIRE_CM_REQ), back;
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = wire_cm_encode(&pkt, buf);
 
 	buf[4] = 2;
-	buf[100] = 0x77; /* whatever it may mean there */
+	buf[100] = 0x77; /* meaning unknown in this version */
 	buf[5] = 200;
 	memset(&back, 0, sizeof(back));
 	cr_assert_eq(wire_cm_decode(buf, len, &back), -FI_ENOPROTOOPT);
@@ -306,7 +308,7 @@ Test(wire_cm, other_versions_are_told_apart_and_their_refusals_understood)
 	cr_assert_str_eq(back.nak.text, "no");
 }
 
-Test(wire_cm, a_quotation_shows_its_nonce_if_it_is_long_enough)
+Test(wire_cm, peek_nonce_returns_the_nonce_of_a_quoted_packet)
 {
 	struct wire_cm_pkt pkt = make(WIRE_CM_REQ);
 	uint8_t buf[WIRE_CM_MAX];
@@ -319,7 +321,7 @@ Test(wire_cm, a_quotation_shows_its_nonce_if_it_is_long_enough)
 	cr_assert_eq(wire_cm_peek_nonce(buf, 200), 0);
 }
 
-Test(wire_cm, what_decodes_encodes_to_the_same_bytes)
+Test(wire_cm, a_decoded_packet_encodes_to_the_same_bytes)
 {
 	struct rng rng = { rng_env("COPYRPC_TEST_SEED", 1) };
 	unsigned taken = 0;

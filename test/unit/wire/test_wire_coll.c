@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The bytes that members of a collective group say, written down by hand from docs/ring-protocol.md. */
+/* Bytes of collective messages, written by hand from docs/ring-protocol.md. */
 #include "wire/wire_coll.h"
 
 #include <criterion/criterion.h>
@@ -21,7 +21,7 @@ Test(wire_coll, a_call_is_group_operation_sender_length_offset_kind_and_status)
 		     0x43, 0x42, 0x41, 3, 0, 0, 0, 0x6B, 0, 0, 0);
 }
 
-Test(wire_coll, a_reply_is_status_and_offset)
+Test(wire_coll, a_response_is_status_and_offset)
 {
 	struct wire_coll_reply reply = { .status = 0x0D, .off = 0x0102030405060708 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A caller's and a listener's packets: wire/wire_connreq.c. The oracle is docs/connections.md, section 2. */
+/* Packets of a connection request, checked against docs/connections.md, section 2. */
 #include "wire/wire_connreq.h"
 
 #include <criterion/criterion.h>
@@ -36,7 +36,7 @@ static struct wire_connreq_pkt make(enum wire_connreq_type type, uint32_t data_l
 #define SELF                                                                                       \
 	"\x28\x27\x26\x25\x24\x23\x22\x21\x04\0\x34\x12\0\0\0\0\x7f\0\0\x01\0\0\0\0\0\0\0\0\0\0\0\0"
 
-/* Everything up to the MAC. */
+/* Bytes up to the MAC. */
 static const struct golden {
 	enum wire_connreq_type type;
 	uint32_t data_len;
@@ -66,7 +66,7 @@ Test(wire_connreq, golden_bytes)
 	}
 }
 
-Test(wire_connreq, what_was_written_is_read_again)
+Test(wire_connreq, decode_returns_the_encoded_packet)
 {
 	static const uint32_t lens[] = { 0, 1, WIRE_CONNREQ_DATA_MAX - 1, WIRE_CONNREQ_DATA_MAX };
 	uint8_t buf[WIRE_CONNREQ_MAX];
@@ -108,14 +108,14 @@ static int decode_with(enum wire_connreq_type type, size_t at, uint8_t value)
 	return wire_connreq_decode(buf, len, &pkt);
 }
 
-Test(wire_connreq, what_contradicts_itself_is_no_packet)
+Test(wire_connreq, inconsistent_packets_are_refused)
 {
 	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 0, 'X'), -FI_EINVAL, "magic");
 	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 4, 0), -FI_EINVAL, "no version");
 	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 4, 2), -FI_ENOPROTOOPT, "another version");
 	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 5, 0), -FI_EINVAL, "no type");
 	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 5, 5), -FI_EINVAL, "unknown type");
-	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 6, 95), -FI_EINVAL, "longer than it is");
+	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 6, 95), -FI_EINVAL, "length too large");
 	cr_assert_eq(decode_with(WIRE_CONNREQ_ACCEPT, 16, 1), -FI_EINVAL,
 		     "features where none are");
 	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 32, 5), -FI_EINVAL, "family");
@@ -125,11 +125,11 @@ Test(wire_connreq, what_contradicts_itself_is_no_packet)
 	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 56, 3), -FI_EINVAL,
 		     "more data than there is");
 	cr_assert_eq(decode_with(WIRE_CONNREQ_REQUEST, 58, 1), -FI_EINVAL, "reserved word");
-	cr_assert_eq(decode_with(WIRE_CONNREQ_REFUSE, 24, 0), -FI_EINVAL, "refused for no reason");
-	cr_assert_eq(decode_with(WIRE_CONNREQ_REFUSE, 26, 1), -FI_EINVAL, "no error number");
+	cr_assert_eq(decode_with(WIRE_CONNREQ_REFUSE, 24, 0), -FI_EINVAL, "no error");
+	cr_assert_eq(decode_with(WIRE_CONNREQ_REFUSE, 26, 1), -FI_EINVAL, "unknown error");
 }
 
-Test(wire_connreq, a_packet_cut_anywhere_is_none)
+Test(wire_connreq, a_truncated_packet_is_refused)
 {
 	for (size_t i = 0; i < GOLDENS; i++) {
 		struct wire_connreq_pkt pkt = make(goldens[i].type, goldens[i].data_len);
@@ -148,7 +148,7 @@ Test(wire_connreq, a_packet_cut_anywhere_is_none)
 	}
 }
 
-Test(wire_connreq, noise_is_bounded_or_refused)
+Test(wire_connreq, random_bytes_are_refused_or_bounded)
 {
 	struct rng rng = { 7 };
 

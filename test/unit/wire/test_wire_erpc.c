@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Are the bytes at the head of a datagram those of the datagram protocol, section 2? */
+/* Header of a datagram, checked against docs/datagram-protocol.md, section 2. */
 #include <criterion/criterion.h>
 
 #include "support/rng.h"
 #include "unit/wire/golden.h"
 #include "wire/wire_erpc.h"
 
-/* By hand from the picture: kind and pkt_num are 0x2AAB << 2 | 3 = 0xAAAF. */
+/* Computed by hand from the drawing: kind and pkt_num are 0x2AAB << 2 | 3 = 0xAAAF. */
 Test(wire_erpc, the_header_is_16_bytes_in_this_order)
 {
 	struct wire_erpc_hdr h = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The bytes of frames, and that nothing beyond them is ever read. */
+/* Bytes of frames; decoding never reads beyond their end. */
 #include "wire/wire_erpc_msg.h"
 
 #include <criterion/criterion.h>
@@ -28,7 +28,7 @@ Test(wire_erpc_msg, frames_have_these_bytes)
 	cr_expect_eq(wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, 5), sizeof(call));
 }
 
-Test(wire_erpc_msg, the_head_of_a_batch_has_these_bytes)
+Test(wire_erpc_msg, a_batch_head_has_these_bytes)
 {
 	static const uint8_t bytes[] = { 4, 3, 2, 1, 8, 7, 6, 5 };
 	struct wire_erpc_batch head = { .seq = 0x01020304, .ack = 0x05060708 };
@@ -36,7 +36,7 @@ Test(wire_erpc_msg, the_head_of_a_batch_has_these_bytes)
 	cr_expect_arr_eq(&head, bytes, sizeof(bytes));
 }
 
-Test(wire_erpc_msg, what_is_written_is_read)
+Test(wire_erpc_msg, a_written_frame_is_read_back)
 {
 	struct rng rng = { 5 };
 	unsigned i;
@@ -68,7 +68,7 @@ Test(wire_erpc_msg, what_is_written_is_read)
 	}
 }
 
-Test(wire_erpc_msg, whatever_stands_there_nothing_beyond_its_end_is_read)
+Test(wire_erpc_msg, random_bytes_are_never_read_beyond_their_end)
 {
 	struct rng rng = { 6 };
 	unsigned i, k;
@@ -91,7 +91,7 @@ Test(wire_erpc_msg, whatever_stands_there_nothing_beyond_its_end_is_read)
 	}
 }
 
-/* The short way for each kind. */
+/* Decodes a frame with the fast function for its kind. */
 static const uint8_t *next(const uint8_t **at, const uint8_t *end, enum wire_erpc_frame_kind kind,
 			   uint32_t *word, uint32_t *resp_max, uint32_t *len)
 {
@@ -101,7 +101,7 @@ static const uint8_t *next(const uint8_t **at, const uint8_t *end, enum wire_erp
 	return wire_erpc_plain_next(at, end, kind, word, len);
 }
 
-/* The short way says the same as the long one of frames of its kind, and leaves all others to it. */
+/* Checks that the fast function agrees with wire_erpc_frame_next on its kind and refuses others. */
 static void plain_is_read_as_any(enum wire_erpc_frame_kind kind)
 {
 	struct rng rng = { 11 };
@@ -129,17 +129,18 @@ static void plain_is_read_as_any(enum wire_erpc_frame_kind kind)
 		msgs += data != NULL;
 		free(buf);
 	}
-	cr_assert_gt(msgs, kind == WIRE_ERPC_FRAME_CALL ? 100 : 200); /* a call is longer */
+	cr_assert_gt(msgs,
+		     kind == WIRE_ERPC_FRAME_CALL ? 100 : 200); /* calls are longer, so fewer fit */
 	cr_assert_lt(msgs, 19000);
 }
 
-Test(wire_erpc_msg, a_message_or_an_answer_is_read_as_any_frame_is)
+Test(wire_erpc_msg, the_fast_function_decodes_messages_and_responses)
 {
 	plain_is_read_as_any(WIRE_ERPC_FRAME_MSG);
 	plain_is_read_as_any(WIRE_ERPC_FRAME_REPLY);
 }
 
-Test(wire_erpc_msg, a_call_is_read_as_any_frame_is)
+Test(wire_erpc_msg, the_fast_function_decodes_calls)
 {
 	plain_is_read_as_any(WIRE_ERPC_FRAME_CALL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Numbers stand little endian, at any address, and nothing beside them is touched. */
+/* Numbers are stored little endian at any address, and no neighbouring byte changes. */
 #include "wire/wire_le.h"
 
 #include <criterion/criterion.h>
@@ -34,7 +34,7 @@ Test(wire_le, the_low_byte_comes_first_at_any_address)
 	}
 }
 
-Test(wire_le, what_was_put_is_got)
+Test(wire_le, get_returns_the_number_that_was_put)
 {
 	static const uint64_t odd[] = { 0,          1,          0x7F,       0x80,      0xFF,
 					0x100,      0x7FFF,     0x8000,     0xFFFF,    1ull << 31,
@@ -61,7 +61,7 @@ Test(wire_le, one_byte_anywhere_is_not_zero)
 	for (size_t i = 0; i < sizeof(room); i++) {
 		room[i] = (uint8_t)(1u << i % 8);
 		cr_expect_not(wire_is_zero(room, sizeof(room)));
-		cr_expect(wire_is_zero(room, i), "the bytes behind the end do not count");
+		cr_expect(wire_is_zero(room, i), "a byte beyond the end was read");
 		cr_expect(wire_is_zero(room + i + 1, sizeof(room) - i - 1));
 		room[i] = 0;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do operations and their fields have the bytes that wire_op.h draws?
+ * Bytes of operations and their fields, checked against the drawing in wire_op.h.
  *
- * The expected bytes were written down by hand from the drawing there, not taken from a run: a
- * change here is a change of the protocol, and needs a version or a feature bit.
+ * The expected bytes were written by hand, not taken from a run. A change here changes the protocol
+ * and needs a new version or a feature bit.
  */
 #include <criterion/criterion.h>
 
@@ -30,7 +30,7 @@ Test(wire_op, operation_numbers_are_fixed)
 	cr_assert_eq(WIRE_CONT_PULLED, 1);
 }
 
-Test(wire_op, a_call_of_a_user_says_its_allowance_to_the_byte)
+Test(wire_op, an_rpc_word_carries_the_maximum_response_size_exactly)
 {
 	cr_assert_eq(wire_rpc_word(0), 0x0000000C);
 	cr_assert_eq(wire_rpc_word(1), 0x0000010C);
@@ -38,7 +38,7 @@ Test(wire_op, a_call_of_a_user_says_its_allowance_to_the_byte)
 	cr_assert_eq(wire_rpc_word(WIRE_RPC_RESP_MAX), 0x7FFFFF0C);
 	cr_assert_eq(wire_rpc_resp_max(wire_rpc_word(32)), 32);
 	cr_assert_eq(wire_rpc_resp_max(0x7FFFFF0C), WIRE_RPC_RESP_MAX);
-	/* every other bit is the operation's or must be zero */
+	/* all other bits belong to the operation or must be zero */
 	cr_assert_eq(WIRE_RPC_RESP_MAX << 8 | WIRE_OP_MASK | WIRE_RPC_UNKNOWN, UINT32_MAX);
 	cr_assert_eq((WIRE_RPC_RESP_MAX << 8 | WIRE_OP_MASK) & WIRE_RPC_UNKNOWN, 0);
 }
@@ -63,7 +63,7 @@ Test(wire_op, flags_announce_their_bytes)
 	cr_assert_eq(wire_ext_len(WIRE_OP_RNDV | WIRE_F_TAG | WIRE_F_DATA64), 16);
 }
 
-/* 12 bytes of header, 8 of tag, 4 of data: 8 user bytes are left in a block. */
+/* 12 bytes of header, 8 of tag, 4 of data: 8 user bytes remain in a block. */
 Test(wire_op, the_common_extension_leaves_eight_bytes_in_a_block)
 {
 	uint32_t ext = wire_ext_len(WIRE_F_TAG | WIRE_F_DATA32);
@@ -71,7 +71,7 @@ Test(wire_op, the_common_extension_leaves_eight_bytes_in_a_block)
 	cr_assert_eq(WIRE_HDR_LEN + ext + 8, WIRE_ALIGN);
 }
 
-Test(wire_op, first_part_is_total_length_and_name)
+Test(wire_op, first_part_is_total_length_and_id)
 {
 	struct wire_part part = { .total_len = 0x0102030405060708, .send_id = 0x11121314 };
 
@@ -79,7 +79,7 @@ Test(wire_op, first_part_is_total_length_and_name)
 		     0, 0, 0, 0);
 }
 
-Test(wire_op, later_part_is_offset_name_and_kind_of_name)
+Test(wire_op, later_part_is_offset_id_and_kind_of_id)
 {
 	struct wire_cont cont = {
 		.offset = 0x0102030405060708,
@@ -103,7 +103,7 @@ Test(wire_op, rendezvous_is_total_length_address_and_key)
 		     0x14, 0x13, 0x12, 0x11, 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21);
 }
 
-Test(wire_op, status_is_error_name_and_length)
+Test(wire_op, status_is_error_id_and_length)
 {
 	struct wire_status delivered = { .status = 0, .len = 0x0102030405060708 };
 	struct wire_status pull = { .status = WIRE_STATUS_PULL, .recv_id = 0x11121314 };

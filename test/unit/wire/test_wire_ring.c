@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Are the bytes on a ring those of the ring protocol, section 3?
+ * Bytes on a ring, checked against docs/ring-protocol.md, section 3.
  *
- * The expected bytes were written down by hand from the tables there, not taken from a run.
+ * The expected bytes were written by hand from the tables there, not taken from a run.
  */
 #include <criterion/criterion.h>
 
@@ -50,7 +50,7 @@ Test(wire_ring, a_response_has_bit_31_of_its_call_id)
 	EXPECT_BYTES(hdr, 0x05, 0, 0, 0x80, 0, 0, 0, 0, 16, 0, 0, 0);
 }
 
-Test(wire_ring, a_short_immediate_has_its_units_below_its_news_and_bit_31)
+Test(wire_ring, a_short_immediate_has_its_units_below_its_advance_and_bit_31)
 {
 	uint32_t imm = wire_imm_short(0x1234, 0x5678);
 
@@ -61,10 +61,11 @@ Test(wire_ring, a_short_immediate_has_its_units_below_its_news_and_bit_31)
 	cr_assert_eq(imm, 0xFFFFFFFF);
 	cr_assert_eq(wire_imm_units(imm), 0xFFFF);
 	cr_assert_eq(wire_imm_advance(imm), 0x7FFF);
-	cr_assert_eq(wire_imm_units(0x04000000), 0x04000000, "any other: the distance alone");
+	cr_assert_eq(wire_imm_units(0x04000000), 0x04000000,
+		     "a plain immediate is the distance alone");
 }
 
-Test(wire_ring, a_span_is_the_same_beyond_32_bits)
+Test(wire_ring, wire_long_span_agrees_with_wire_msg_span)
 {
 	cr_assert_eq(wire_long_span(20), 32);
 	cr_assert_eq(wire_long_span(21), 64);
@@ -95,7 +96,7 @@ Test(wire_ring, a_message_of_up_to_20_bytes_takes_one_block_and_of_52_two)
 }
 
 /* internal = align32(12 + a) + 32 */
-Test(wire_ring, an_allowance_reserves_its_message_and_the_metadata_of_its_batch)
+Test(wire_ring, a_call_reserves_its_largest_response_and_the_metadata_of_its_batch)
 {
 	cr_assert_eq(wire_reservation(0), 64);
 	cr_assert_eq(wire_reservation(16), 64);
@@ -111,7 +112,7 @@ Test(wire_ring, an_allowance_reserves_its_message_and_the_metadata_of_its_batch)
 	}
 }
 
-/* A batch as it stands on the ring: 8 tagged bytes with CQ data fill one block exactly. */
+/* Whole batch: 8 tagged bytes with CQ data fill one block exactly. */
 Test(wire_ring, a_small_tagged_message_with_data_is_one_block)
 {
 	struct __attribute__((packed)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The bytes of remote memory access, written down by hand from docs/ring-protocol.md. */
+/* Bytes of remote memory access, written by hand from docs/ring-protocol.md. */
 #include <criterion/criterion.h>
 
 #include "unit/wire/golden.h"
@@ -20,7 +20,7 @@ Test(wire_rma, an_access_is_address_key_length_offset_total)
 	cr_assert_arr_eq((uint8_t *)&rma, want, sizeof(want));
 }
 
-Test(wire_rma, a_reply_is_status_and_offset)
+Test(wire_rma, a_response_is_status_and_offset)
 {
 	struct wire_rma_reply reply = { .status = 0x0D, .offset = 0x0102030405060708 };
 	static const uint8_t want[16] = { 0x0D, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1 };
@@ -28,7 +28,7 @@ Test(wire_rma, a_reply_is_status_and_offset)
 	cr_assert_arr_eq((uint8_t *)&reply, want, sizeof(want));
 }
 
-Test(wire_rma, a_loan_is_address_key_and_id_and_goes_back_with_a_status)
+Test(wire_rma, an_exposure_is_address_key_and_id_and_ends_with_a_status)
 {
 	struct wire_rma_exposure exposure = { .addr = 0x0102030405060708,
 					      .key = 0x1112131415161718,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do the handshake's packets become bytes, and which bytes are packets? See wire_cm.h.
+ * Encoding and decoding of the handshake's packets: see wire_cm.h.
  *
- * One table (wire_cm_forms) says for each type how long its packets are and which rules their head
- * obeys; one encoder and one decoder per body do the rest.
+ * The table wire_cm_forms gives the length and header rules of each packet type. Each body has one
+ * encoder and one decoder.
  */
 #include "wire/wire_cm.h"
 
@@ -15,7 +15,7 @@
 
 #include "wire/wire_le.h"
 
-#define WIRE_CM_ERR_MAX 1023u /* FI_E* are below */
+#define WIRE_CM_ERR_MAX 1023u /* all FI_E* are at most this */
 
 static_assert(WIRE_CM_HELLO_MIN == WIRE_CM_HEAD_LEN + 16 + 24 + 8 + WIRE_CM_MAC_LEN, "layout");
 static_assert(WIRE_CM_HELLO_MAX == WIRE_CM_HELLO_MIN + WIRE_CM_ENGINE_MAX + WIRE_CM_DEV_MAX, "max");
@@ -26,9 +26,9 @@ static_assert(WIRE_CM_ACK_LEN == WIRE_CM_HEAD_LEN + 16 + 32 + 8 + WIRE_CM_MAC_LE
 static_assert(WIRE_CM_NAK_MAX == WIRE_CM_HEAD_LEN + 8 + WIRE_CM_TEXT_MAX + WIRE_CM_MAC_LEN, "max");
 static_assert(WIRE_CM_BARE_LEN == WIRE_CM_HEAD_LEN + WIRE_CM_MAC_LEN, "layout");
 static_assert(WIRE_CM_ACK_LEN <= WIRE_CM_REQ_LEN && WIRE_CM_NAK_MAX <= WIRE_CM_REQ_LEN,
-	      "a question is never answered with more bytes than it had");
+	      "a reply is never longer than the REQ it replies to");
 
-/** What the packets of a type have in common. */
+/** Properties common to all packets of a type. */
 struct wire_cm_form {
 	const char *name;
 	uint32_t len_min;
@@ -141,7 +141,7 @@ static size_t wire_cm_nak_encode(const struct wire_cm_pkt *pkt, uint8_t *body)
 	return 8 + text_len;
 }
 
-/* The text goes to somebody's terminal: printable ASCII and nothing else. */
+/* Decodes a refusal. Its text is printed on a terminal, so only printable ASCII is accepted. */
 static int wire_cm_nak_decode(const uint8_t *body, size_t len, struct wire_cm_pkt *pkt)
 {
 	size_t text_len = wire_get16(body + 4);
@@ -278,7 +278,7 @@ size_t wire_cm_encode(const struct wire_cm_pkt *pkt, uint8_t *buf)
 	return len;
 }
 
-/* What holds in every version. */
+/* Decodes the part of the header that is the same in every version. */
 static int wire_cm_prefix_decode(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
 {
 	if (len < WIRE_CM_BARE_LEN || len > WIRE_CM_MAX || wire_get32(buf) != WIRE_CM_MAGIC ||
@@ -297,7 +297,10 @@ int wire_cm_decode(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt)
 
 	if (wire_cm_prefix_decode(buf, len, pkt))
 		return -FI_EINVAL;
-	/* Refusals read the same in every version: they are how one tells another. */
+	/*
+	 * Refusals have the same layout in every version, so that a version mismatch can be
+	 * reported.
+	 */
 	if (buf[4] != WIRE_CM_VERSION && pkt->type != WIRE_CM_NAK)
 		return buf[4] ? -FI_ENOPROTOOPT : -FI_EINVAL;
 	form = wire_cm_form(pkt->type);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which bytes stand in a packet of the handshake? (docs/handshake.md, section 2)
+ * Packets of the handshake (docs/handshake.md, section 2).
  *
  *   packet = prefix (32 B, the same in every version), features (8 B), body, MAC (32 B)
- *
+ * 
  *   0      4     5      6     8        16         24         32           40       len-32    len
  *   | magic | ver | type | len | nonce  | src_inc  | dst_inc  | features   | body   | MAC     |
  *
- * Everything is little endian. Encode writes zeros where the MAC belongs; who has a key fills it
- * in. Decode believes nothing: a packet is taken whole or refused whole, reserved bytes must be
- * zero, every length must add up. Pure: no state, no socket, no key.
+ * All fields are little endian. Encoding writes zeros in place of the MAC; the caller computes it.
+ * Decoding checks everything: reserved bytes must be zero and all lengths must add up, or the whole
+ * packet is refused. Pure: no state, no socket, no key.
  *
- * Shown by test/unit/wire/test_wire_cm.c (golden bytes) and test/fuzz/fuzz_wire_cm.c.
+ * Tested by test/unit/wire/test_wire_cm.c (golden bytes) and test/fuzz/fuzz_wire_cm.c.
  */
 #ifndef WIRE_CM_H
 #define WIRE_CM_H
@@ -32,7 +32,7 @@
 #define WIRE_CM_DEV_MAX    512u
 #define WIRE_CM_FDS_MAX    4u
 
-/* Every answer to a stranger is at most as long as his question. */
+/* Limits the reply to an unauthenticated sender to the length of its REQ. */
 #define WIRE_CM_REQ_LEN     200u
 #define WIRE_CM_ACK_LEN     128u
 #define WIRE_CM_NAK_MAX     200u
@@ -44,50 +44,52 @@
 #define WIRE_CM_MAX         WIRE_CM_HELLO_MAX
 
 enum wire_cm_type {
-	WIRE_CM_REQ = 1,     /* datagram: may I? */
-	WIRE_CM_ACK = 2,     /* datagram: come here, show this cookie */
-	WIRE_CM_NAK = 3,     /* datagram or stream: no, because */
-	WIRE_CM_HELLO = 4,   /* cookie, address and half of the end that connects */
-	WIRE_CM_WELCOME = 5, /* the other half */
-	WIRE_CM_READY = 6,   /* both halves are in place */
-	WIRE_CM_CROSSED = 7, /* my attempt towards you wins, or is done already */
-	WIRE_CM_BYE = 8,     /* I am closing in good order; datagram: there is no such connection */
-	WIRE_CM_PING = 9,    /* datagram: are you there? */
-	WIRE_CM_PONG = 10,   /* datagram: yes */
-	WIRE_CM_BROKEN = 11, /* the connection failed at my end: what was on its way may be lost */
+	WIRE_CM_REQ = 1,     /* datagram: requests a handshake */
+	WIRE_CM_ACK = 2,     /* datagram: sends the cookie and the name of the stream socket */
+	WIRE_CM_NAK = 3,     /* datagram or stream: refuses, with error and text */
+	WIRE_CM_HELLO = 4,   /* cookie, address and connection parameters of the connecting end */
+	WIRE_CM_WELCOME = 5, /* connection parameters of the other end */
+	WIRE_CM_READY = 6,   /* both ends have each other's parameters */
+	WIRE_CM_CROSSED =
+		7, /* refuses an attempt because the receiver's own attempt wins or has succeeded */
+	WIRE_CM_BYE = 8,   /* closes in good order; datagram: the connection does not exist */
+	WIRE_CM_PING = 9,  /* datagram: tests whether the peer lives */
+	WIRE_CM_PONG = 10, /* datagram: reply to PING */
+	WIRE_CM_BROKEN =
+		11, /* the connection failed at the sender's end; data in flight may be lost */
 };
 
-/** The low half of the feature bits may be ignored by who does not know them, the high half not. */
+/** High half of the feature bits: a receiver refuses unknown ones. It ignores unknown low bits. */
 #define WIRE_CM_FEATURES_REQUIRED 0xFFFFFFFF00000000ull
 
-/** Ways to carry messages that an end offers. */
-#define WIRE_CM_PATH_SHM 0x1u /* the memory of one host: HELLO on a stream */
-#define WIRE_CM_PATH_NIC 0x2u /* RDMA devices; this and the following: HELLO in a datagram */
+/** Paths that an end offers. */
+#define WIRE_CM_PATH_SHM 0x1u /* shared memory of one host: HELLO on a stream */
+#define WIRE_CM_PATH_NIC 0x2u /* RDMA devices; HELLO of this path and those below in a datagram */
 #define WIRE_CM_PATH_UD  0x4u /* sessions over datagrams of RDMA devices */
 #define WIRE_CM_PATH_UDP 0x8u /* sessions over UDP */
 
 struct wire_cm_addr {
 	uint8_t family; /* 4 or 6 */
-	uint16_t port;  /* host order here; never 0 */
-	uint32_t scope; /* IPv6 link-local: interface index of the end that says it; else 0 */
-	uint8_t ip[16]; /* IPv4: the first four, the rest zero */
+	uint16_t port;  /* host byte order; never 0 */
+	uint32_t scope; /* IPv6 link-local: interface index at the sending end; else 0 */
+	uint8_t ip[16]; /* IPv4: first four bytes, the rest zero */
 };
 
 struct wire_cm_params {
-	uint32_t path; /* the one that it is for: one bit, below 256 */
+	uint32_t path; /* path of these parameters: one bit, below 256 */
 	uint32_t engine_len;
 	uint32_t dev_len;
-	uint32_t fd_cnt; /* descriptors that go with the packet */
+	uint32_t fd_cnt; /* descriptors sent with the packet */
 	uint8_t engine[WIRE_CM_ENGINE_MAX];
 	uint8_t dev[WIRE_CM_DEV_MAX];
 };
 
-/** A packet, decoded. Only the member that `type` names is set. */
+/** Decoded packet. Only the member that `type` names is set. */
 struct wire_cm_pkt {
 	enum wire_cm_type type;
-	uint64_t nonce;    /* of the attempt: chosen by who asks, not 0, repeated in every packet */
+	uint64_t nonce;    /* of the attempt: drawn by the connecting end, not 0, in every packet */
 	uint64_t src_inc;  /* incarnation of the sender, not 0 */
-	uint64_t dst_inc;  /* of the receiver; 0 in REQ, which does not know it */
+	uint64_t dst_inc;  /* incarnation of the receiver; 0 in REQ */
 	uint64_t features; /* REQ, ACK: offered; HELLO: used; else 0 */
 	union {
 		struct {
@@ -104,7 +106,7 @@ struct wire_cm_pkt {
 		} nak;
 		struct {
 			uint8_t cookie[WIRE_CM_COOKIE_LEN];
-			struct wire_cm_addr addr; /* of the sender: what the cookie was given to */
+			struct wire_cm_addr addr; /* of the sender; the cookie covers it */
 			struct wire_cm_params params;
 		} hello;
 		struct {
@@ -113,22 +115,24 @@ struct wire_cm_pkt {
 	};
 };
 
-/** Writes `pkt` to `buf` (WIRE_CM_MAX bytes): its length, zeros for the MAC included. */
+/** Writes `pkt` to `buf` (WIRE_CM_MAX bytes). Returns its length, including zeros for the MAC. */
 size_t wire_cm_encode(const struct wire_cm_pkt *pkt, uint8_t *buf);
 
 /**
- * Reads a packet: 0; -FI_EINVAL if it is none; -FI_ENOPROTOOPT if it is one of another version
- * (then type, nonce and incarnations are set, and nothing else). The MAC is not looked at.
+ * Decodes a packet without checking its MAC. Returns 0, -FI_EINVAL if the bytes are no packet, or
+ * -FI_ENOPROTOOPT for a packet of another version; then only type, nonce and incarnations are set.
  */
 int wire_cm_decode(const uint8_t *buf, size_t len, struct wire_cm_pkt *pkt);
 
-/** The nonce of the packet that `buf` begins with, or 0: for quotations in ICMP errors. */
+/**
+ * Returns the nonce of the packet that begins in `buf` (quoted in an ICMP error), or 0.
+ */
 uint64_t wire_cm_peek_nonce(const uint8_t *buf, size_t len);
 
-/** "REQ", ...; "?" for a type that there is not. */
+/** Returns the name of a type ("REQ"), or "?" for an unknown one. */
 const char *wire_cm_type_name(enum wire_cm_type type);
 
-/** Bytes of an address in a packet, and under a MAC. */
+/** Length of an encoded address, in a packet and under a MAC. */
 #define WIRE_CM_ADDR_LEN 24u
 void wire_cm_addr_encode(const struct wire_cm_addr *addr, uint8_t *buf);
 int wire_cm_addr_decode(const uint8_t *buf, struct wire_cm_addr *addr);

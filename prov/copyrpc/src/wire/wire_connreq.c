@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How do a caller's and a listener's packets become bytes, and which bytes are packets? See wire_connreq.h. */
+/* Encoding and decoding of the packets of a connection request: see wire_connreq.h. */
 #include "wire/wire_connreq.h"
 
 #include <assert.h>
@@ -9,11 +9,11 @@
 
 #include "wire/wire_le.h"
 
-#define WIRE_CONNREQ_ERR_MAX 1023u /* FI_E* are below */
+#define WIRE_CONNREQ_ERR_MAX 1023u /* all FI_E* are at most this */
 
 static const char *const wire_connreq_names[] = {
 	[WIRE_CONNREQ_GREET] = "GREET",
-	[WIRE_CONNREQ_REQUEST] = "CALL",
+	[WIRE_CONNREQ_REQUEST] = "REQUEST",
 	[WIRE_CONNREQ_ACCEPT] = "ACCEPT",
 	[WIRE_CONNREQ_REFUSE] = "REFUSE",
 };
@@ -29,7 +29,7 @@ static bool wire_connreq_has_self(enum wire_connreq_type type)
 	return type == WIRE_CONNREQ_REQUEST || type == WIRE_CONNREQ_ACCEPT;
 }
 
-/* length u16 and two zeros, then the bytes */
+/* Writes length u16, two zeros, then the application's bytes. */
 static size_t wire_connreq_put_data(const struct wire_connreq_pkt *pkt, uint8_t *at)
 {
 	assert(pkt->data_len <= WIRE_CONNREQ_DATA_MAX);

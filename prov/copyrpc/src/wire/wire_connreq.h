@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which bytes does a caller exchange with a listener? (docs/connections.md, section 2)
+ * Packets between a connecting endpoint and a listener (docs/connections.md, section 2).
  *
  *   packet = head (24 B), body, MAC (32 B), back to back on a TCP stream
- *
+ * 
  *   0      4     5      6     8       16         24     len-32    len
  *   | magic | ver | type | len | nonce | features | body | MAC     |
  *
- * Everything is little endian. Encode writes zeros where the MAC belongs. Decode believes nothing: a
- * packet is taken whole or refused whole, reserved bytes must be zero, every length must add up.
- * Pure: no state, no socket, no key.
+ * All fields are little endian. Encoding writes zeros in place of the MAC. Decoding checks
+ * everything: reserved bytes must be zero and all lengths must add up, or the whole packet is
+ * refused. Pure: no state, no socket, no key.
  *
- * Shown by test/unit/wire/test_wire_connreq.c (golden bytes) and test/fuzz/fuzz_wire_connreq.c.
+ * Tested by test/unit/wire/test_wire_connreq.c (golden bytes) and test/fuzz/fuzz_wire_connreq.c.
  */
 #ifndef WIRE_CONNREQ_H
 #define WIRE_CONNREQ_H
@@ -25,47 +25,51 @@
 #define WIRE_CONNREQ_VERSION 1u
 
 #define WIRE_CONNREQ_HEAD_LEN 24u
-#define WIRE_CONNREQ_LEN_OFF  8u /* as many bytes tell the length of a packet */
+#define WIRE_CONNREQ_LEN_OFF  8u /* first bytes of a packet, enough to know its length */
 #define WIRE_CONNREQ_DATA_MAX 512u
 #define WIRE_CONNREQ_BARE_LEN (WIRE_CONNREQ_HEAD_LEN + WIRE_CM_MAC_LEN)
-#define WIRE_CONNREQ_SELF_LEN (8u + WIRE_CM_ADDR_LEN + 4u) /* body of CALL, ACCEPT without data */
-#define WIRE_CONNREQ_MAX      (WIRE_CONNREQ_BARE_LEN + WIRE_CONNREQ_SELF_LEN + WIRE_CONNREQ_DATA_MAX)
+/** Body of REQUEST and ACCEPT without the application's data. */
+#define WIRE_CONNREQ_SELF_LEN (8u + WIRE_CM_ADDR_LEN + 4u)
+#define WIRE_CONNREQ_BODY_MAX (WIRE_CONNREQ_SELF_LEN + WIRE_CONNREQ_DATA_MAX)
+#define WIRE_CONNREQ_MAX      (WIRE_CONNREQ_BARE_LEN + WIRE_CONNREQ_BODY_MAX)
 
 enum wire_connreq_type {
-	WIRE_CONNREQ_GREET = 1,   /* listener: I am one; use this nonce */
-	WIRE_CONNREQ_REQUEST = 2, /* caller: I should like to be connected; this is my endpoint */
-	WIRE_CONNREQ_ACCEPT = 3,  /* listener: this is yours */
-	WIRE_CONNREQ_REFUSE = 4,  /* either: no, or no more, because */
+	WIRE_CONNREQ_GREET = 1,   /* from the listener: carries the nonce */
+	WIRE_CONNREQ_REQUEST = 2, /* from the connecting endpoint: requests a connection */
+	WIRE_CONNREQ_ACCEPT = 3,  /* from the listener: accepts */
+	WIRE_CONNREQ_REFUSE = 4,  /* from either end: rejects or gives up, with an error */
 };
 
-/** A packet, decoded. */
+/** Decoded packet. */
 struct wire_connreq_pkt {
 	enum wire_connreq_type type;
 	uint64_t nonce;    /* drawn by the listener for this stream, not 0, in every packet */
-	uint64_t features; /* GREET: offered; CALL: in use; else 0 */
-	uint64_t inc;      /* CALL, ACCEPT: incarnation of the sender's endpoint, not 0 */
-	struct wire_cm_addr addr; /* CALL, ACCEPT: where the sender's endpoint is */
+	uint64_t features; /* GREET: offered; REQUEST: in use; else 0 */
+	uint64_t inc;      /* REQUEST, ACCEPT: incarnation of the sender's endpoint, not 0 */
+	struct wire_cm_addr addr; /* REQUEST, ACCEPT: address of the sender's CM endpoint */
 	uint32_t err;             /* REFUSE: positive FI_E* */
-	uint32_t data_len;        /* the application's; 0 in GREET */
+	uint32_t data_len;        /* length of the application's data; 0 in GREET */
 	uint8_t data[WIRE_CONNREQ_DATA_MAX];
 };
 
-/** Writes `pkt` to `buf` (WIRE_CONNREQ_MAX bytes): its length, zeros for the MAC included. */
+/**
+ * Writes `pkt` to `buf` (WIRE_CONNREQ_MAX bytes). Returns its length, including zeros for the MAC.
+ */
 size_t wire_connreq_encode(const struct wire_connreq_pkt *pkt, uint8_t *buf);
 
 /**
- * The length of the packet that begins with these WIRE_CONNREQ_LEN_OFF bytes, at most WIRE_CONNREQ_MAX;
- * 0 if none does.
+ * Returns the length of the packet with these first WIRE_CONNREQ_LEN_OFF bytes, at most
+ * WIRE_CONNREQ_MAX; 0 if they begin no packet.
  */
 size_t wire_connreq_peek_len(const uint8_t *buf);
 
 /**
- * Reads a packet: 0; -FI_EINVAL if it is none; -FI_ENOPROTOOPT if it is one of another version. The
- * MAC is not looked at.
+ * Decodes a packet without checking its MAC. Returns 0, -FI_EINVAL if the bytes are no packet, or
+ * -FI_ENOPROTOOPT for a packet of another version.
  */
 int wire_connreq_decode(const uint8_t *buf, size_t len, struct wire_connreq_pkt *pkt);
 
-/** "GREET", ...; "?" for a type that there is not. */
+/** Returns the name of a type ("GREET"), or "?" for an unknown one. */
 const char *wire_connreq_type_name(enum wire_connreq_type type);
 
 #endif

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which bytes stand at the head of a datagram? (docs/datagram-protocol.md, section 2)
+ * Header of a session's datagrams (docs/datagram-protocol.md, section 2).
  *
  *   packet = header (16 B), payload
- *
+ * 
  *   bit  0        8             32             48    50         63
  *        | type   | msg_size    | session      | kind | pkt_num |   first eight bytes
  *        | req_num                         44 | magic 48 | tag  |   last eight bytes
  *
- * Two little-endian words. Everything in them is a peer's (or a stranger's) word: get checks what
- * can be known without a session, the rest is the session's to check. Pure.
+ * Two little-endian words. No field is trusted: wire_erpc_get checks those that need no session,
+ * the session checks the rest. Pure.
  *
- * Shown by test/unit/wire/test_wire_erpc.c (golden bytes).
+ * Tested by test/unit/wire/test_wire_erpc.c (golden bytes).
  */
 #ifndef WIRE_ERPC_H
 #define WIRE_ERPC_H
@@ -27,20 +27,20 @@
 #define WIRE_ERPC_REQ_MAX (1ull << 44)
 
 enum wire_erpc_kind {
-	WIRE_ERPC_REQ = 0,  /* a part of a request */
-	WIRE_ERPC_RFR = 1,  /* asks for a part of the response */
-	WIRE_ERPC_CR = 2,   /* a part of a request has arrived; there are more to come */
-	WIRE_ERPC_RESP = 3, /* a part of the response */
+	WIRE_ERPC_REQ = 0,  /* part of a request */
+	WIRE_ERPC_RFR = 1,  /* requests a part of the response */
+	WIRE_ERPC_CR = 2,   /* acknowledges a packet of a request before its last */
+	WIRE_ERPC_RESP = 3, /* part of the response */
 };
 
 struct wire_erpc_hdr {
-	uint8_t req_type;  /* what kind of request: the engine's */
+	uint8_t req_type;  /* kind of the request, for the engine */
 	uint32_t msg_size; /* bytes of the whole request (REQ) or response (RESP), else 0 */
-	uint16_t session;  /* the receiver's number for it */
+	uint16_t session;  /* session number at the receiver */
 	enum wire_erpc_kind kind;
 	uint16_t pkt_num;
 	uint64_t req_num;
-	uint16_t tag; /* of the session's token: who does not know it is not the peer */
+	uint16_t tag; /* low bits of the session's token; other senders cannot guess them */
 };
 
 /** Writes a header to `buf`, WIRE_ERPC_HDR_LEN bytes. */
@@ -54,7 +54,7 @@ static inline void wire_erpc_put(uint8_t *buf, const struct wire_erpc_hdr *h)
 	memcpy(buf, word, sizeof(word));
 }
 
-/** Reads the header of a packet of `len` bytes: false if it is none. */
+/** Reads the header of a packet of `len` bytes. Returns false if it is none. */
 static inline bool wire_erpc_get(struct wire_erpc_hdr *h, const uint8_t *buf, uint32_t len)
 {
 	uint64_t word[2];
@@ -74,13 +74,16 @@ static inline bool wire_erpc_get(struct wire_erpc_hdr *h, const uint8_t *buf, ui
 	return true;
 }
 
-/** Packets that a message of `size` bytes takes when each carries `payload`: at least one. */
+/**
+ * Returns the number of packets for a message of `size` bytes with `payload` bytes each, at least
+ * 1.
+ */
 static inline uint32_t wire_erpc_pkts(uint32_t size, uint32_t payload)
 {
 	return size ? (size + payload - 1) / payload : 1;
 }
 
-/** Bytes of the message in its packet `i`. */
+/** Returns the bytes of the message in its packet `i`. */
 static inline uint32_t wire_erpc_pkt_len(uint32_t size, uint32_t payload, uint32_t i)
 {
 	uint32_t rest = size - i * payload;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do the requests and responses of datagram sessions say? (docs/datagram-protocol.md, section 5)
+ * Contents of the requests and responses of sessions (docs/datagram-protocol.md, section 5).
  *
- *   BATCH    {seq, ack} frame...  messages, calls and answers in order; its response: {0, 0} frame...,
- *   REPLIES  {0, 0} frame...      answers that found no response to ride in; empty response
- *   GET      struct wire_erpc_get; the response is memory of who answers
+ *   BATCH    {seq, ack} frame...  messages, calls, responses in order; response: {0, 0} frame...
+ *   REPLIES  {0, 0} frame...      responses that no other packet carries; empty response
+ *   GET      struct wire_erpc_get; the response is memory of the peer
+ * 
+ *   frame = {len 24 | kind 8, word} (a call: {resp_max, op}) bytes, zeros up to a multiple of 8
  *
- *   frame = {len 24 | kind 8, word} (a call: {allowance, op}) bytes, zeroes up to a multiple of 8
+ * `len` counts the bytes. In a call they begin with its operation word, the second half of the
+ * call's own eight bytes. All fields are little endian. wire_erpc_frame_next checks all of them.
+ * Pure.
  *
- * `len` counts the bytes; of a call they begin with its operation word, which the second half of the
- * call's own eight bytes holds. All little endian. Nothing here may be believed before it is checked:
- * wire_erpc_frame_next does. Pure.
- *
- * Shown by test/unit/wire/test_wire_erpc_msg.c.
+ * Tested by test/unit/wire/test_wire_erpc_msg.c.
  */
 #ifndef WIRE_ERPC_MSG_H
 #define WIRE_ERPC_MSG_H
@@ -33,33 +33,33 @@ enum wire_erpc_type {
 
 /** req_type of CR and RESP. */
 enum wire_erpc_sent {
-	WIRE_ERPC_PROMPT = 0, /* what it answers had just come */
-	WIRE_ERPC_LATE = 1, /* it waited for somebody: its round trip says nothing of the network */
-	WIRE_ERPC_REFUSED = 2, /* to GET: there is no such memory (any more); no bytes */
-	WIRE_ERPC_AWAY = 3,    /* who answers had not looked for a while: it may have lain there */
-	/* CR: it is missing; all before it are here, and others behind it. */
-	WIRE_ERPC_GAP = 4,
+	WIRE_ERPC_PROMPT = 0, /* sent at once: its time measures the network */
+	WIRE_ERPC_LATE =
+		1, /* sent after a wait: its round-trip time does not measure the network */
+	WIRE_ERPC_REFUSED = 2, /* response to GET: no such memory; no bytes */
+	WIRE_ERPC_AWAY = 3, /* the server had not polled for a while: the request may have waited */
+	WIRE_ERPC_GAP = 4, /* CR: this packet is missing, all before it and some after it arrived */
 	/*
-	 * CR, to the last packet of a BATCH: it is here, and one before it is not: msg_size is the low 24
-	 * bits of the seq of that.
+	 * CR for the last packet of a BATCH that arrived before an older batch. msg_size is the low
+	 * 24 bits of the older batch's seq.
 	 */
 	WIRE_ERPC_KEPT = 5,
 };
 
 struct wire_erpc_batch {
-	uint32_t seq; /* of BATCH: one more than that of the batch before it */
-	/* Of BATCH: all of the receiver's before this one need no answer any more; it was empty, or it came. */
+	uint32_t seq; /* of BATCH: counts batches */
+	/* of BATCH: the receiver's batches before this number need no response any more. */
 	uint32_t ack;
 };
 
 enum wire_erpc_frame_kind {
 	WIRE_ERPC_FRAME_MSG = 1,   /* word: operation */
-	WIRE_ERPC_FRAME_CALL = 2,  /* word: the caller's name for the call */
-	WIRE_ERPC_FRAME_REPLY = 3, /* word: the same */
+	WIRE_ERPC_FRAME_CALL = 2,  /* word: id of the call */
+	WIRE_ERPC_FRAME_REPLY = 3, /* word: id of the call */
 };
 
 #define WIRE_ERPC_FRAME_LEN   8u
-#define WIRE_ERPC_CALL_LEN    12u /* of a call in front of its bytes, which begin with the operation */
+#define WIRE_ERPC_CALL_LEN    12u
 #define WIRE_ERPC_FRAME_ALIGN 8u
 
 struct wire_erpc_get {
@@ -69,13 +69,13 @@ struct wire_erpc_get {
 	uint32_t zero;
 };
 
-/** An end's own bytes in the handshake. */
+/** Connection parameters of one end, sent in the handshake. */
 struct wire_erpc_params {
 	uint32_t version;
-	uint16_t session; /* its number here */
-	uint16_t credits; /* packets that it may be sent and not have answered */
+	uint16_t session; /* session number at the sender of these parameters */
+	uint16_t credits; /* packets that may be in flight to this end, unacknowledged */
 	uint64_t token;
-	uint32_t mtu; /* bytes of the longest datagram; the lesser one of both ends counts */
+	uint32_t mtu; /* longest datagram in bytes; both ends use the smaller value */
 	uint32_t zero;
 };
 
@@ -83,16 +83,16 @@ static_assert(sizeof(struct wire_erpc_batch) == 8, "wire");
 static_assert(sizeof(struct wire_erpc_get) == 24, "wire");
 static_assert(sizeof(struct wire_erpc_params) == 24, "wire");
 
-/** A frame that was read. */
+/** Decoded frame. */
 struct wire_erpc_frame {
 	enum wire_erpc_frame_kind kind;
 	uint32_t word;
 	uint32_t resp_max; /* CALL */
 	uint32_t len;
-	const uint8_t *data; /* of a CALL from its operation word on */
+	const uint8_t *data; /* in a CALL including the operation word */
 };
 
-/** Bytes that a frame with `len` bytes takes, a call's operation word included in them. */
+/** Returns the bytes of a frame with `len` bytes; in a call `len` includes the operation word. */
 static inline uint32_t wire_erpc_frame_span(enum wire_erpc_frame_kind kind, uint32_t len)
 {
 	uint32_t head = kind == WIRE_ERPC_FRAME_CALL ? WIRE_ERPC_CALL_LEN : WIRE_ERPC_FRAME_LEN;
@@ -100,13 +100,13 @@ static inline uint32_t wire_erpc_frame_span(enum wire_erpc_frame_kind kind, uint
 	return (head + len + WIRE_ERPC_FRAME_ALIGN - 1) & ~(WIRE_ERPC_FRAME_ALIGN - 1);
 }
 
-/** Writes the head of a frame and the zeroes behind its bytes: where the bytes belong. */
+/** Writes the head of a frame and its trailing zeros. Returns the address for its bytes. */
 static inline uint8_t *wire_erpc_frame_put(uint8_t *at, enum wire_erpc_frame_kind kind,
 					   uint32_t word, uint32_t resp_max, uint32_t len)
 {
 	uint64_t head = len | (uint32_t)kind << 24 | (uint64_t)word << 32, zero = 0;
 
-	/* The bytes come afterwards: what the last eight hold of them is written then. */
+	/* The bytes are written afterwards and overwrite part of these eight. */
 	memcpy(at + wire_erpc_frame_span(kind, len) - sizeof(zero), &zero, sizeof(zero));
 	memcpy(at, &head, sizeof(head));
 	if (kind != WIRE_ERPC_FRAME_CALL)
@@ -116,8 +116,9 @@ static inline uint8_t *wire_erpc_frame_put(uint8_t *at, enum wire_erpc_frame_kin
 }
 
 /**
- * The bytes of the frame at *at, which moves behind it, before `end`: NULL if it is none of that kind (MSG or
- * REPLY, a constant) that is whole, and nothing has moved: wire_erpc_frame_next says what it is.
+ * Returns the bytes of the frame at *at, before `end`, and moves *at behind it. Returns NULL, with
+ * *at unchanged, if the frame is incomplete or not of `kind` (MSG or REPLY, a constant); then
+ * wire_erpc_frame_next decodes it.
  */
 static inline const uint8_t *wire_erpc_plain_next(const uint8_t **at, const uint8_t *end,
 						  enum wire_erpc_frame_kind kind, uint32_t *word,
@@ -140,7 +141,7 @@ static inline const uint8_t *wire_erpc_plain_next(const uint8_t **at, const uint
 	return frame + WIRE_ERPC_FRAME_LEN;
 }
 
-/** As wire_erpc_plain_next, for a call: from its operation word on. */
+/** Reads a call like wire_erpc_plain_next. Returns its bytes from the operation word on. */
 static inline const uint8_t *wire_erpc_call_next(const uint8_t **at, const uint8_t *end,
 						 uint32_t *id, uint32_t *resp_max, uint32_t *len)
 {
@@ -162,7 +163,9 @@ static inline const uint8_t *wire_erpc_call_next(const uint8_t **at, const uint8
 	return frame + WIRE_ERPC_CALL_LEN;
 }
 
-/** The frame at *at, before `end`, which moves behind it: false if there is none, or no legal one. */
+/**
+ * Decodes the frame at *at, before `end`, and moves *at behind it. Returns false if there is none.
+ */
 static inline bool wire_erpc_frame_next(struct wire_erpc_frame *f, const uint8_t **at,
 					const uint8_t *end)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How do numbers stand in packets? Little endian, at any address. Shown by test/unit/wire/test_wire_cm.c. */
+/* Little-endian numbers at unaligned addresses. Tested by test/unit/wire/test_wire_le.c. */
 #ifndef WIRE_LE_H
 #define WIRE_LE_H
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a message mean? (docs/ring-protocol.md, section 3, "operations")
+ * Operation word of a message and the fields it announces (docs/ring-protocol.md, section 3,
+ * "operations").
  *
- * A one-way message carries its operation in the 31 bits of call_id; a call carries the same word
- * as the first four bytes of its payload. Operation and flags say which extension fields follow,
- * in this order, before the user's bytes:
+ * A one-way message carries its operation word in the 31 bits of call_id; a call carries the word
+ * in the first four bytes of its payload. Operation and flags select the extension fields, which
+ * precede the user's bytes in this order:
  *
  *   31 30        8 7      4 3    0
  *   |R|  zero     | flags  |  op  |        R: response bit of call_id, never part of the word
- *
+ * 
  *   tag     u64   WIRE_F_TAG
  *   data    u32   WIRE_F_DATA32, or u64 with WIRE_F_DATA64 (remote CQ data; never both)
  *   (operation's own fields, see the structs below)
  *
- * An 8-byte tagged message with 32 bits of CQ data is 12 + 8 + 4 + 8 = 32 bytes: one block.
- * Unknown operations and bits end the connection with an error, never the process.
+ * An 8-byte tagged message with 32 bits of CQ data takes 12 + 8 + 4 + 8 = 32 bytes: one block. An
+ * unknown operation or bit fails the connection.
  */
 #ifndef WIRE_OP_H
 #define WIRE_OP_H
@@ -23,21 +24,22 @@
 #include <stdint.h>
 
 enum wire_op {
-	WIRE_OP_MSG = 1,     /* a whole message: matched, delivered */
-	WIRE_OP_PART = 2,    /* first part of a message sent in parts: struct wire_part follows */
-	WIRE_OP_CONT = 3,    /* a later part: struct wire_cont, no tag, no data; the last part of a
-			   * message that was asked for (WIRE_STATUS_PULL) is a call */
-	WIRE_OP_RNDV = 4,    /* call: announces a message to be fetched: struct wire_rndv follows */
-	WIRE_OP_DLVR = 5,    /* call: a whole message; the reply says that it was delivered */
-	WIRE_OP_WRITE = 6,   /* call: remote write, its bytes with it (wire_rma.h) */
-	WIRE_OP_READ = 7,    /* call: remote read, its bytes in the reply */
-	WIRE_OP_FETCH = 8,   /* call: remote write, the target fetches the bytes */
-	WIRE_OP_EXPOSE = 9,  /* call: remote read, the target lends the bytes; as a one-way message:
-			    * they were fetched */
-	WIRE_OP_ATOMIC = 10, /* call: atomic operation, old values in the reply (wire_atomic.h) */
-	WIRE_OP_COLL = 11,   /* call: of a collective operation (wire_coll.h) */
-	WIRE_OP_RPC = 12, /* call: a user's request, whose reply is the user's answer; no flags, the
-			      * word has the allowance instead: wire_rpc_word */
+	WIRE_OP_MSG = 1,    /* whole message: matched, delivered */
+	WIRE_OP_PART = 2,   /* first part of a message sent in parts: struct wire_part follows */
+	WIRE_OP_CONT = 3,   /* later part: struct wire_cont, no tag, no data; the last part after
+			      * WIRE_STATUS_PULL is a call */
+	WIRE_OP_RNDV = 4,   /* call: announces a message for rendezvous: struct wire_rndv follows */
+	WIRE_OP_DLVR = 5,   /* call: whole message; the response confirms its delivery */
+	WIRE_OP_WRITE = 6,  /* call: remote write, with its bytes (wire_rma.h) */
+	WIRE_OP_READ = 7,   /* call: remote read, bytes in the response */
+	WIRE_OP_FETCH = 8,  /* call: remote write, the target gets the bytes */
+	WIRE_OP_EXPOSE = 9, /* call: remote read, the target exposes the bytes; one-way: the
+			      * reader has got them */
+	WIRE_OP_ATOMIC =
+		10,        /* call: atomic operation, old values in the response (wire_atomic.h) */
+	WIRE_OP_COLL = 11, /* call: collective operation (wire_coll.h) */
+	WIRE_OP_RPC = 12,  /* call: user's request; no flags, the word carries the maximum
+			      * response size instead: wire_rpc_word */
 	WIRE_OP_LAST = WIRE_OP_RPC,
 };
 
@@ -49,10 +51,11 @@ enum wire_op {
 #define WIRE_OP_UNKNOWN (~(WIRE_OP_MASK | WIRE_F_MASK))
 
 /*
- * WIRE_OP_RPC: a ring rounds an allowance up to its blocks; the word says it to the byte.
+ * Word of WIRE_OP_RPC. Carries the exact maximum response size, which a ring rounds up to its
+ * blocks.
  *
  *   31 30                8 7      4 3    0
- *   |0|  allowance (bytes) |  zero  |  op  |
+ *   |0|  resp_max (bytes)  |  zero  |  op  |
  */
 #define WIRE_RPC_RESP_MAX 0x007FFFFFu
 #define WIRE_RPC_UNKNOWN  0x800000F0u
@@ -67,18 +70,17 @@ static inline uint32_t wire_rpc_resp_max(uint32_t word)
 	return word >> 8 & WIRE_RPC_RESP_MAX;
 }
 
-/** WIRE_OP_PART: behind tag and data, before the first bytes of the message. */
+/** WIRE_OP_PART: follows tag and data, precedes the first bytes of the message. */
 struct wire_part {
 	uint64_t total_len; /* of the whole message */
-	uint32_t
-		send_id; /* names the message in the CONT parts; unique per connection while open */
+	uint32_t send_id;   /* identifies the message in CONT parts; unique while it is in flight */
 	uint32_t zero;
 };
 
-/** WIRE_OP_CONT: the bytes from `offset` on; parts travel in order, so offset is a check. */
+/** WIRE_OP_CONT: the bytes from `offset` on. Parts arrive in order; offset is a check. */
 struct wire_cont {
 	uint64_t offset;
-	uint32_t id;   /* send_id of the PART, or recv_id of the reply that asked for parts */
+	uint32_t id;   /* send_id of the PART, or recv_id of the response with WIRE_STATUS_PULL */
 	uint32_t kind; /* enum wire_cont_kind */
 };
 
@@ -87,31 +89,31 @@ enum wire_cont_kind {
 	WIRE_CONT_PULLED = 1, /* id is a recv_id */
 };
 
-/** WIRE_OP_RNDV: where the bytes are. The reply is struct wire_status. */
+/** WIRE_OP_RNDV: location of the bytes. The response is struct wire_status. */
 struct wire_rndv {
 	uint64_t total_len;
-	uint64_t addr; /* in the sender's address space, for the device's get; 0: ask for parts */
-	uint64_t key;  /* device's key for it; 0 where the device needs none */
+	uint64_t addr; /* in the sender's address space, for the device's get; 0: send in parts */
+	uint64_t key;  /* the device's rkey; 0 if the device needs none */
 };
 
-/** Reply to RNDV, DLVR and the last CONT of a message that was asked for. */
+/** Response to RNDV, DLVR and the last CONT after WIRE_STATUS_PULL. */
 struct wire_status {
 	uint32_t status;  /* 0: delivered; a positive FI_E*; or WIRE_STATUS_PULL, to RNDV only */
-	uint32_t recv_id; /* WIRE_STATUS_PULL: names the message in the CONT parts */
+	uint32_t recv_id; /* WIRE_STATUS_PULL: identifies the message in CONT parts */
 	uint64_t len;     /* bytes of the message */
 };
 
-#define WIRE_STATUS_PULL 0xFFFFFFFFu /* no fetch possible: send it in parts */
+#define WIRE_STATUS_PULL 0xFFFFFFFFu /* the receiver cannot get the bytes: send in parts */
 
 static_assert(sizeof(struct wire_part) == 16, "wire");
 static_assert(sizeof(struct wire_cont) == 16, "wire");
 static_assert(sizeof(struct wire_rndv) == 24, "wire");
 static_assert(sizeof(struct wire_status) == 16, "wire");
 
-/** Bytes of tag and CQ data that the flags of an operation word announce. */
+/** Returns the bytes of tag and CQ data that the flags of an operation word announce. */
 static inline uint32_t wire_ext_len(uint32_t op)
 {
-	/* A byte for each combination of the three flags: none, T, D32, T D32, D64, T D64, (both). */
+	/* One byte for each combination of the flags: none, T, D32, T D32, D64, T D64, (both). */
 	const uint64_t lens = 0x140C10080C040800;
 
 	return (lens >> (op >> 1 & 0x38)) & 0xFF;

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a remote memory access look like? (docs/ring-protocol.md, section 3, "remote memory access")
+ * Bytes of a remote memory access (docs/ring-protocol.md, section 3, "remote memory access").
  *
- * An access is one call or several: each names a stretch of the target's memory, is executed by the
- * target for itself and answered. The target keeps nothing of an access between its calls.
+ * An access takes one call or several. Each call names a range of the target's memory, and the
+ * target executes it independently. The target retains nothing of an access between its calls.
  *
- *   WRITE  struct wire_rma, then the bytes          reply: struct wire_rma_reply
- *   READ   struct wire_rma                          reply: struct wire_rma_reply, then the bytes
- *   FETCH  struct wire_rma, struct wire_rma_source  reply: struct wire_rma_reply
- *   LEND   struct wire_rma                          reply: struct wire_rma_reply, and, if it says
- *                                                   LENT, struct wire_rma_exposure; the reader then
- *                                                   gives it back with a one-way LEND:
- *                                                   struct wire_rma_return
- * The call that covers the last byte of an access is its end: it alone carries remote CQ data, and
- * is what the target counts; a LEND counts when its loan comes back, if the bytes were got.
+ *           call                                     response
+ *   WRITE   struct wire_rma, then the bytes          struct wire_rma_reply
+ *   READ    struct wire_rma                          struct wire_rma_reply, then the bytes
+ *   FETCH   struct wire_rma, struct wire_rma_source  struct wire_rma_reply
+ *   EXPOSE  struct wire_rma                          struct wire_rma_reply; with status EXPOSED
+ *                                                    struct wire_rma_exposure follows. The reader
+ *                                                    ends the exposure with a one-way EXPOSE:
+ *                                                    struct wire_rma_return
+ *
+ * The call that covers the last byte ends the access: it alone carries remote CQ data, and the
+ * target counts it. An EXPOSE counts when its exposure ends, if the bytes were read.
  */
 #ifndef WIRE_RMA_H
 #define WIRE_RMA_H
@@ -21,45 +23,46 @@
 #include <assert.h>
 #include <stdint.h>
 
-#define WIRE_RMA_READ_MAX 8192u /* bytes that one READ may ask for */
+#define WIRE_RMA_READ_MAX 8192u /* bytes that one READ may request */
 
-/** WRITE, READ, FETCH, LEND: behind the remote CQ data. */
+/** WRITE, READ, FETCH, EXPOSE: follows the remote CQ data. */
 struct wire_rma {
-	uint64_t addr; /* in the target's region: address or offset, as it was registered */
+	uint64_t
+		addr; /* in the target's region: address or offset, according to its registration */
 	uint64_t key;
 	uint64_t len;    /* bytes of this call */
-	uint64_t offset; /* of them in the access; comes back with the reply */
+	uint64_t offset; /* position of these bytes in the access; returned in the response */
 	uint64_t total;  /* bytes of the access */
 };
 
-/** FETCH: where the bytes are. */
+/** FETCH: location of the bytes. */
 struct wire_rma_source {
 	uint64_t addr; /* in the writer's address space, for the device's get */
-	uint64_t key;  /* device's key for it; 0 where the device needs none */
+	uint64_t key;  /* the device's rkey; 0 if the device needs none */
 };
 
 struct wire_rma_reply {
-	uint32_t status; /* 0: done; a positive FI_E*; or one of the words below */
+	uint32_t status; /* 0: done; a positive FI_E*; or a WIRE_RMA_* value below */
 	uint32_t zero;
-	uint64_t offset; /* as in the call */
+	uint64_t offset; /* from the call */
 };
 
-#define WIRE_RMA_LENT    0xFFFFFFFEu /* to LEND: a loan follows */
-#define WIRE_RMA_REFUSED 0xFFFFFFFFu /* to FETCH and LEND: not possible, use WRITE or READ */
+#define WIRE_RMA_EXPOSED 0xFFFFFFFEu /* response to EXPOSE: an exposure follows */
+#define WIRE_RMA_REFUSED                                                                           \
+	0xFFFFFFFFu /* response to FETCH and EXPOSE: not possible, use WRITE or READ */
 
-/** Reply to LEND. */
+/** Response to EXPOSE. */
 struct wire_rma_exposure {
 	uint64_t addr; /* in the target's address space, for the device's get */
 	uint64_t key;
-	uint32_t exposure_id; /* names it when it is given back */
+	uint32_t exposure_id; /* identifies the exposure when it ends */
 	uint32_t zero;
 };
 
-/** One-way LEND. */
+/** One-way EXPOSE. */
 struct wire_rma_return {
 	uint32_t exposure_id;
-	uint32_t
-		status; /* 0: the access is over; a positive FI_E*: nothing was got, READs follow */
+	uint32_t status; /* 0: the access is over; a positive FI_E*: not read, READs follow */
 };
 
 static_assert(sizeof(struct wire_rma) == 40, "wire");

@@ -139,7 +139,7 @@ int core_rma_bulk_response(struct core_rma_req *req, uint32_t status, const uint
 	}
 	if (req->write)
 		return status || len ? -FI_EIO : 0;
-	if (status != WIRE_RMA_LENT || len != sizeof(exposure))
+	if (status != WIRE_RMA_EXPOSED || len != sizeof(exposure))
 		return -FI_EIO;
 	memcpy(&exposure, data, sizeof(exposure));
 	core_rma_bulk_get(req, &exposure);

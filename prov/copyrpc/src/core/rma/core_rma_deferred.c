@@ -114,7 +114,7 @@ static void core_rma_reply_exposed(const struct core_rma_deferred *deferred)
 		struct wire_rma_reply head;
 		struct wire_rma_exposure exposure;
 	} reply = {
-		.head = { .status = WIRE_RMA_LENT, .offset = in->rma.offset },
+		.head = { .status = WIRE_RMA_EXPOSED, .offset = in->rma.offset },
 		.exposure = { .addr = (uintptr_t)in->iov[0].iov_base,
 			      .key = deferred->exposure.key,
 			      .exposure_id = deferred->exposure_id },
