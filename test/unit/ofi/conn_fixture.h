@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What do the tests of connected endpoints start from? One domain, an event queue, a listener. */
+/* Connected endpoints for tests: one domain, an event queue, a listener. */
 #ifndef CONN_FIXTURE_H
 #define CONN_FIXTURE_H
 
@@ -16,29 +16,29 @@ struct conn_world {
 	struct fid_eq *eq;
 	struct fid_cq *cq;
 	struct fid_pep *pep;
-	struct sockaddr_in addr; /* of pep */
-	/* The last event: */
+	struct sockaddr_in addr; /* address of pep */
+	/* Last event */
 	uint32_t event;
 	size_t data_len;
 	struct fi_eq_err_entry err;
 	char err_data[CONN_DATA_MAX];
-	union { /* the last: behind the entry comes its data */
+	union { /* of the last event: entry with its data behind */
 		struct fi_eq_cm_entry entry;
 		char room[sizeof(struct fi_eq_cm_entry) + CONN_DATA_MAX];
 	};
 };
 
-/** Everything but the listener. */
+/** Opens everything but the listener. */
 void conn_world_open(struct conn_world *w, uint32_t api);
 void conn_world_close(struct conn_world *w);
 void conn_listen(struct conn_world *w);
-/** An endpoint that is bound to what it needs, not enabled. */
+/** Opens and binds an endpoint, not enabled. */
 struct fid_ep *conn_ep(struct conn_world *w, struct fi_info *info);
-/** The next event, within ten seconds: its number, or -1 for an error (w->err is filled in). */
+/** Returns the next event within ten seconds, or -1 for an error (w->err is filled in). */
 int conn_event(struct conn_world *w);
-/** No event for a moment. */
+/** Returns true if no event arrives for a moment. */
 bool conn_is_quiet(struct conn_world *w);
-/** Two endpoints, connected. */
+/** Opens and connects two endpoints. */
 void conn_pair(struct conn_world *w, struct fid_ep *ep[2]);
 void conn_close(struct fid *fid);
 

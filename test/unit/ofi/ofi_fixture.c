@@ -56,7 +56,7 @@ void ofi_domain_open(struct ofi_pair *p, const struct ofi_options *opts)
 	hints->domain_attr->mr_mode = opts->mr_mode;
 	cr_assert_eq(ofi_provider()->getinfo(api, NULL, NULL, 0, hints, &p->info), 0);
 	fi_freeinfo(hints);
-	p->info->fabric_attr->api_version = api; /* libfabric's core does this */
+	p->info->fabric_attr->api_version = api; /* set by libfabric's core */
 	cr_assert_eq(ofi_provider()->fabric(p->info->fabric_attr, &p->fabric, NULL), 0);
 	cr_assert_eq(fi_domain(p->fabric, p->info, &p->domain, NULL), 0);
 }
@@ -166,7 +166,7 @@ struct fid_ep *ofi_pair_new_ep(struct ofi_pair *p, struct fid_cq *tx, struct fid
 	return ep;
 }
 
-/* Two endpoints of one domain: any read makes the progress of both. */
+/* Both endpoints are in one domain: any read makes the progress of both. */
 ssize_t ofi_pair_read(struct ofi_pair *p, int which, void *entry)
 {
 	return ofi_read(p->cq[which], entry);

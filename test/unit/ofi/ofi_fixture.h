@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do the tests of ofi/ start from?
- *
- * The provider as libfabric sees it, without libfabric's loader: fi_prov_ini and op tables. A
- * pair is two endpoints of one domain on the loopback address that know each other and themselves.
- * Whatever fails here fails the test.
+ * Fixtures of the tests of ofi/: the provider as libfabric sees it, without libfabric's loader
+ * (fi_prov_ini and op tables). A pair is two endpoints of one domain on the loopback address, both
+ * inserted in one address vector. A failure in a fixture fails the test.
  */
 #ifndef OFI_FIXTURE_H
 #define OFI_FIXTURE_H
@@ -25,7 +23,7 @@ struct ofi_options {
 	uint32_t api;  /* 0: OFI_API */
 	uint64_t caps; /* 0: all */
 	uint64_t mode;
-	enum fi_ep_type ep_type; /* 0: the first that is offered */
+	enum fi_ep_type ep_type; /* 0: the first one offered */
 	uint64_t tx_op_flags;
 	uint64_t rx_op_flags;
 	enum fi_threading threading;
@@ -33,7 +31,7 @@ struct ofi_options {
 	enum fi_cq_format format; /* unspecified: tagged */
 	enum fi_wait_obj wait_obj;
 	enum fi_cq_wait_cond wait_cond;
-	uint64_t bind_flags; /* beside FI_TRANSMIT | FI_RECV */
+	uint64_t bind_flags; /* besides FI_TRANSMIT | FI_RECV */
 	int mr_mode;
 	bool counters; /* bind tx_cntr and rx_cntr too */
 };
@@ -52,26 +50,28 @@ struct ofi_pair {
 
 struct fi_provider *ofi_provider(void);
 
-/** fi_getinfo of the provider alone, flags 0; hints may be NULL. */
+/** Calls the provider's fi_getinfo with flags 0; hints may be NULL. */
 int ofi_getinfo(const struct fi_info *hints, struct fi_info **info);
-/** Hints with the loopback address as source. Free with fi_freeinfo. */
+/** Returns hints with the loopback address as source. Free with fi_freeinfo. */
 struct fi_info *ofi_hints(void);
 
-/** Fabric and domain for hints, no endpoints. */
+/** Opens fabric and domain for hints, no endpoints. */
 void ofi_domain_open(struct ofi_pair *p, const struct ofi_options *opts);
 void ofi_pair_open(struct ofi_pair *p, const struct ofi_options *opts);
-/** Closes whatever is open; every fi_close must return 0. */
+/** Closes all that is open; every fi_close must return 0. */
 void ofi_pair_close(struct ofi_pair *p);
-/** One more endpoint of the domain, enabled, with these queues. The caller closes it. */
+/** Opens and enables one more endpoint of the domain with these queues. The caller closes it. */
 struct fid_ep *ofi_pair_new_ep(struct ofi_pair *p, struct fid_cq *tx, struct fid_cq *rx);
 
-/** Reads one completion: the result of fi_cq_read that is not -FI_EAGAIN, within ten seconds. */
+/**
+ * Reads one completion. Returns the first result of fi_cq_read but -FI_EAGAIN, within ten seconds.
+ */
 ssize_t ofi_read(struct fid_cq *cq, void *entry);
 /** Reads one completion while both queues make progress. */
 ssize_t ofi_pair_read(struct ofi_pair *p, int which, void *entry);
-/** The next completion of end `which` is this one, and a good one. */
+/** Expects this completion as the next one of end `which`. */
 void ofi_pair_expect(struct ofi_pair *p, int which, uint64_t flags, const void *context);
-/** The next completion of end `which` is this error. */
+/** Expects this error as the next completion of end `which`. */
 void ofi_pair_expect_error(struct ofi_pair *p, int which, uint64_t flags, int err,
 			   const void *context);
 /** Repeats a transfer while it returns -FI_EAGAIN, making progress on both ends. */
@@ -84,7 +84,10 @@ void ofi_pair_expect_error(struct ofi_pair *p, int which, uint64_t flags, int er
 	})
 void ofi_pair_progress(struct ofi_pair *p);
 
-/** Domain, AV, one queue and one endpoint (context p), nothing bound; then bound, for both directions. */
+/**
+ * Opens domain, AV, one queue and one endpoint (context p), nothing bound; then binds both
+ * directions.
+ */
 void ofi_open_unbound(struct ofi_pair *p);
 void ofi_bind_all(struct ofi_pair *p);
 

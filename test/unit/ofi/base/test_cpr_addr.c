@@ -88,9 +88,9 @@ Test(cpr_addr, the_local_address_is_ours_and_a_foreign_one_is_not)
 	struct sockaddr_storage addr;
 
 	cpr_addr_local(AF_INET, NULL, &addr);
-	cr_expect(cpr_addr_is_ours((struct sockaddr *)&addr));
+	cr_expect(cpr_addr_is_local((struct sockaddr *)&addr));
 	cr_assert_eq(cpr_addr_resolve("198.51.100.77", "0", AF_INET, 0, &addr), 0);
-	cr_expect_not(cpr_addr_is_ours((struct sockaddr *)&addr));
+	cr_expect_not(cpr_addr_is_local((struct sockaddr *)&addr));
 }
 
 Test(cpr_addr, formats_and_families_correspond)

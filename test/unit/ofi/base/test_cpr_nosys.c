@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is not offered says so; nothing is NULL. */
+/* Calls that are not offered return an error; no table entry is NULL. */
 #include "ofi/base/cpr_nosys.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 #include "unit/ofi/ofi_fixture.h"
 
-/* An op table is its size and then nothing but pointers. */
+/* Checks an op table: its size, then only pointers. */
 static void expect_full(const char *what, const void *ops)
 {
 	const size_t *words = ops;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What an info says for which hints: fi_getinfo(3), fi_endpoint(3), fi_domain(3), fi_mr(3). */
+/* Attributes offered for hints: fi_getinfo(3), fi_endpoint(3), fi_domain(3), fi_mr(3). */
 #include "ofi/base/cpr_offer.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connected endpoints to their user (fi_cm(3), fi_eq(3), fi_endpoint(3)). */
+/* Connected endpoints: fi_cm(3), fi_eq(3), fi_endpoint(3). */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Every way to send and to receive, on connected endpoints: fi_msg(3) and fi_tagged(3), and fi_cm(3) at the end. */
+/*
+ * Every call that sends or receives, on connected endpoints: fi_msg(3), fi_tagged(3), and fi_cm(3)
+ * after the end.
+ */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -27,7 +30,7 @@ static void teardown(void)
 
 TestSuite(cpr_conn_xfer, .init = setup, .fini = teardown);
 
-/** What an address may say: nothing that is so. */
+/** Addresses that are ignored. */
 static const fi_addr_t nowhere[] = { FI_ADDR_UNSPEC, FI_ADDR_NOTAVAIL, 0, 1, 99 };
 
 enum how { PLAIN, V, MSG, INJECT, WITH_DATA, INJECT_DATA, HOW };
@@ -85,7 +88,7 @@ static ssize_t recv_it(enum how how, bool tagged, char *room, size_t len, fi_add
 	}
 }
 
-/** One receive and, unless it was injected, one send have ended well. */
+/** Expects the completion of one receive and, unless it was injected, of one send. */
 static void both_end(enum how how, bool tagged, char *text, char *room)
 {
 	bool left = how == INJECT || how == INJECT_DATA, came = false;

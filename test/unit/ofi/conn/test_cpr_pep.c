@@ -135,7 +135,7 @@ Test(cpr_pep, requests_outlive_it_and_go_with_the_fabric)
 	conn_listen(&w);
 	ep = call("");
 	cr_assert_eq(conn_event(&w), FI_CONNREQ);
-	fi_freeinfo(w.entry.info); /* and never answered */
+	fi_freeinfo(w.entry.info); /* without a reply */
 	conn_close(&ep->fid);
 }
 
@@ -166,7 +166,7 @@ Test(cpr_pep, an_active_endpoint_may_take_its_address)
 	size_t len = sizeof(sin);
 	struct fi_info *info;
 
-	conn_listen(&w); /* a port that is free for datagrams is free */
+	conn_listen(&w); /* a port that is free for datagrams */
 	conn_close(&w.pep->fid);
 	cr_assert_eq(fi_passive_ep(w.fabric, w.info, &w.pep, NULL), 0);
 	cr_assert_eq(fi_setname(&w.pep->fid, &w.addr, sizeof(w.addr)), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The family of fi_msg(3) on datagram endpoints over UDP. */
+/* Calls of fi_msg(3) on datagram endpoints over UDP. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -202,7 +202,7 @@ Test(cpr_av, asynchronous_insertion_reports_failures_before_the_end)
 	cr_expect_eq(entry.data, 1, "addresses that were inserted");
 	cr_expect_eq(entry.context, &ctx);
 	cr_expect_eq(fi_addr[1], FI_ADDR_NOTAVAIL);
-	/* None at all is an insertion too. */
+	/* An insertion of no address. */
 	cr_expect_eq(fi_av_insert(p.av, addrs, 0, fi_addr, 0, &ctx), 0);
 	cr_expect_eq(fi_eq_read(eq, &event, &entry, sizeof(entry), 0), sizeof(entry));
 	cr_expect_eq(entry.data, 0);

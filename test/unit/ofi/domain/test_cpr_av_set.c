@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sets of addresses: fi_av_set(3). */
+/* Address sets: fi_av_set(3). */
 #include "ofi/domain/cpr_av_set.h"
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@
 
 static struct ofi_pair p;
 
-/* An AV with the numbers 0 to 9, of which 4 is not in use. */
+/* Opens an AV with the numbers 0 to 9, of which 4 is not in use. */
 static void setup(void)
 {
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which engine drives what FI_COPYRPC_PATHS and FI_COPYRPC_ENDPOINT ask for, and when is there none? */
+/* Selection of the engine by FI_COPYRPC_PATHS and FI_COPYRPC_ENDPOINT. */
 #include "ofi/domain/cpr_engine.h"
 
 #include <criterion/criterion.h>
@@ -13,7 +13,7 @@ static void setup(void)
 {
 	before = util_params;
 	util_params.endpoint = NULL;
-	util_params.device = "nobody"; /* whatever this machine has */
+	util_params.device = "nobody"; /* no such device, on any machine */
 }
 
 static void teardown(void)
@@ -39,7 +39,9 @@ Test(cpr_engine, memory_is_called_directly_where_it_comes_first)
 	cr_expect_str_eq(name_of(CPR_UD, "shm,udp"), "ud");
 }
 
-/** An engine whose progress is that of memory is none where memory is not what comes first. */
+/**
+ * The engine that calls the progress of shared memory needs shared memory as its first transport.
+ */
 Test(cpr_engine, one_that_was_chosen_for_other_paths_does_not_open)
 {
 	const struct core_engine_ops *ops;

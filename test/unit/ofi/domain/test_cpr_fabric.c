@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who holds whom open: -FI_EBUSY until the last one is gone (man pages of fi_close's objects). */
+/* Reference counts: fi_close returns -FI_EBUSY until all dependents are closed. */
 #include <criterion/criterion.h>
 
 #include "ofi/base/cpr_offer.h"
@@ -30,7 +30,7 @@ Test(cpr_fabric, objects_are_busy_while_others_depend_on_them)
 	cr_expect_eq(fi_close(&p.cq[0]->fid), -FI_EBUSY);
 	cr_expect_eq(fi_close(&p.tx_cntr[0]->fid), -FI_EBUSY);
 	cr_expect_eq(fi_close(&p.rx_cntr[1]->fid), -FI_EBUSY);
-	/* Refused, they still work. */
+	/* Objects still work after a refused close. */
 	cr_expect_eq(fi_cq_read(p.cq[0], NULL, 0), -FI_EAGAIN);
 	cr_expect_eq(fi_cntr_read(p.tx_cntr[0]), 0);
 	ofi_pair_close(&p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a forked child can do with its parent's objects, and with its own: cpr_fork.h. */
+/* Inherited and new objects in a forked child: cpr_fork.h. */
 #include "ofi/domain/cpr_fork.h"
 
 #include <criterion/criterion.h>
@@ -14,9 +14,9 @@
 
 static struct ofi_pair p;
 static struct fid_ep *alias; /* of the first endpoint, or NULL */
-static bool sleeps;          /* its queues have wait objects */
+static bool sleeps;          /* the queues have wait objects */
 
-/* In a child, where assertions are nobody's. */
+/* Checks in a child, where assertions do not reach Criterion. */
 #define CHILD_CHECK(cond)                                                                          \
 	do {                                                                                       \
 		if (!(cond)) {                                                                     \
@@ -41,7 +41,7 @@ static void in_a_child(void (*does)(void))
 	cr_assert_eq(status, 0);
 }
 
-/* From `from` to the other end, whole. */
+/* Sends from `from` to the other end and checks the message. */
 static void say(struct ofi_pair *q, int from, char what)
 {
 	struct fi_cq_tagged_entry e;
@@ -87,7 +87,7 @@ static void try_everything(void)
 	CHILD_CHECK(fi_close(&p.domain->fid) == -FI_EBUSY);
 }
 
-/* What arrives is its parent's, and so is what is sent. */
+/* Messages that arrive, and those that are sent, are the parent's. */
 static void is_refused(enum fi_threading threading, enum fi_progress progress)
 {
 	struct ofi_options opts = { .threading = threading,
@@ -137,7 +137,7 @@ static void open_its_own(void)
 	ofi_pair_close(&own);
 }
 
-/* Once more from a child that has endpoints of its own. */
+/* Forks again in a child with endpoints of its own. */
 static void open_its_own_and_fork(void)
 {
 	struct ofi_pair own = { 0 };
@@ -167,7 +167,7 @@ Test(cpr_fork, a_child_has_endpoints_of_its_own)
 	ofi_pair_close(&p);
 }
 
-/* It ends by exit, so that handlers run, with a progress thread of its parent's that it does not have. */
+/* Ends by exit, so that handlers run, with a progress thread that only the parent has. */
 static void leave_by_exit(void)
 {
 	ofi_provider()->cleanup();
@@ -200,7 +200,7 @@ static void *read_and_open(void *arg)
 	return NULL;
 }
 
-/* Locks of its parent's may be taken, by threads that a child does not have. */
+/* Locks may be held at the fork by threads that the child does not have. */
 Test(cpr_fork, forking_in_the_middle_of_another_threads_calls)
 {
 	pthread_t thread;

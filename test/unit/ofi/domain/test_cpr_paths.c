@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What does FI_COPYRPC_PATHS mean on a machine with this or that device? (cpr_paths.c) */
+/* FI_COPYRPC_PATHS on machines with different devices (cpr_paths.c). */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 
 #include "ofi/domain/cpr_paths.h"
 
-static int nics; /* bit i: NIC i is there */
+static int nics; /* bit i: NIC i is present */
 
 static int nic0_probe(struct dev_about *about)
 {
@@ -48,7 +48,7 @@ static int get(const char *text)
 	return cpr_paths_read(table, text, false, &paths);
 }
 
-/** The transports that were found, and no more. */
+/** Expects exactly these transports. */
 static void expect_transports(const struct eng_transport_ops *a, const struct eng_transport_ops *b,
 			      const struct eng_transport_ops *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which endpoints are in one group, and does everything work across groups? */
+/* Assignment of endpoints to progress domains, and transfers across them. */
 #include "ofi/domain/cpr_pdom.h"
 
 #include <criterion/criterion.h>
@@ -49,7 +49,7 @@ static struct core_dom *dom_of(struct fid_ep *ep)
 
 static struct cpr_pdom *group_of(struct fid_cq *cq)
 {
-	return container_of(cq, struct cpr_cq, fid)->place.pdom;
+	return container_of(cq, struct cpr_cq, fid)->member.pdom;
 }
 
 static bool are_allies(struct fid_ep *a, struct fid_ep *b)
@@ -82,7 +82,7 @@ static fi_addr_t insert(struct fid_ep *ep)
 	return addr;
 }
 
-/* Sends from ep[0] to ep[1] and waits for both ends of it. */
+/* Sends from ep[0] to ep[1] and waits for both completions. */
 static void exchange(size_t len)
 {
 	struct fi_cq_tagged_entry e;
@@ -141,7 +141,10 @@ Test(cpr_pdom, who_shares_a_queue_shares_the_group)
 	cr_expect_eq(fi_close(&third->fid), 0);
 }
 
-/* A third endpoint writes into the queues of two groups: each of them makes the progress of all. */
+/*
+ * A third endpoint writes into the queues of two progress domains: each queue makes the progress of
+ * both.
+ */
 Test(cpr_pdom, queues_of_two_groups_make_them_allies)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[1], p.cq[0]);
@@ -155,7 +158,7 @@ Test(cpr_pdom, queues_of_two_groups_make_them_allies)
 	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[1], "allied.", 8, to, 2)), 0);
 	cr_assert_eq(ofi_read(p.cq[0], &e), 1);
 	cr_expect_str_eq(in, "allied.");
-	/* Nobody but cq[0] is read, and it has the progress of ep[1] and its receive. */
+	/* Only cq[0] is read, which makes the progress of ep[1] and its receive. */
 	cr_assert_eq(fi_trecv(p.ep[1], room, LEN, NULL, FI_ADDR_UNSPEC, 3, 0, NULL), 0);
 	cr_assert_eq(OFI_RETRY(&p, fi_tsend(p.ep[0], big, LEN, NULL, p.addr[1], 3, NULL)), 0);
 	cr_assert_eq(ofi_read(p.cq[0], &e), 1);
@@ -192,7 +195,7 @@ Test(cpr_pdom, allies_join_rings_of_any_length)
 	exchange(8);
 }
 
-/* Who reads an event queue makes the progress of the first group. */
+/* A read of an event queue makes the progress of `main`. */
 Test(cpr_pdom, an_event_queue_brings_an_endpoint_to_the_first_group_even_late)
 {
 	struct fi_eq_attr attr = { 0 };
@@ -275,7 +278,10 @@ Test(cpr_pdom, endpoints_beyond_the_most_groups_are_in_the_first_one)
 	}
 }
 
-/* The receiver is in another group, and its queue is not read: who waits helps. */
+/*
+ * The receiver is in another progress domain and its queue is not read: the waiting thread makes
+ * its progress.
+ */
 Test(cpr_pdom, who_finds_nothing_helps_those_whom_nobody_reads)
 {
 	struct fi_cq_tagged_entry e;
@@ -292,13 +298,13 @@ Test(cpr_pdom, who_finds_nothing_helps_those_whom_nobody_reads)
 	free(in);
 }
 
-/* fi_close waits for what another group of this thread has to take. */
+/* fi_close waits for a message that another progress domain of this thread must receive. */
 Test(cpr_pdom, what_was_accepted_arrives_although_nobody_reads_the_receiver)
 {
 	struct fi_cq_tagged_entry e;
 	char *out = calloc(1, LEN), *in = malloc(LEN);
 
-	exchange(8); /* connects them: what waits for a connection is not waited for */
+	exchange(8); /* connects: messages that wait for a connection are not waited for */
 	cr_assert_eq(fi_trecv(p.ep[1], in, LEN, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
 	cr_assert_eq(OFI_RETRY(&p, fi_tsend(p.ep[0], out, LEN, NULL, p.addr[1], 1, NULL)), 0);
 	cr_expect_eq(fi_close(&p.ep[0]->fid), 0);
@@ -350,7 +356,7 @@ Test(cpr_pdom, a_region_is_reached_through_every_group)
 	free(local);
 }
 
-/* Peers of any endpoint count there, so there is one lock from then on, for those to come too. */
+/* Peers of any endpoint count there, so there is one lock from then on, for later endpoints too. */
 Test(cpr_pdom, a_counter_of_a_region_unites_all)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_NONE);
@@ -374,7 +380,7 @@ Test(cpr_pdom, a_counter_of_a_region_unites_all)
 	cr_expect_eq(fi_close(&cntr->fid), 0);
 }
 
-/* ep[1] is to send when something of ep[0] is counted. */
+/* ep[1] sends when an operation of ep[0] is counted. */
 Test(cpr_pdom, a_trigger_binds_the_groups_of_counter_and_endpoint)
 {
 	struct fi_triggered_context ctx = {
@@ -416,7 +422,7 @@ Test(cpr_pdom, a_counter_in_no_group_joins_that_of_its_trigger)
 	cr_assert_eq(fi_trecv(p.ep[0], in, 3, NULL, FI_ADDR_UNSPEC, 4, 0, NULL), 0);
 	cr_assert_eq(fi_tsendmsg(p.ep[1], &msg, FI_TRIGGER), 0);
 	cr_expect_not(are_allies(p.ep[0], p.ep[1]));
-	cr_expect_eq(&container_of(cntr, struct cpr_cntr, fid)->place.pdom->core, dom_of(p.ep[1]));
+	cr_expect_eq(&container_of(cntr, struct cpr_cntr, fid)->member.pdom->core, dom_of(p.ep[1]));
 	cr_assert_eq(fi_cntr_add(cntr, 2), 0);
 	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
 	cr_assert_eq(ofi_read(p.cq[0], &e), 1);
@@ -424,7 +430,7 @@ Test(cpr_pdom, a_counter_in_no_group_joins_that_of_its_trigger)
 	cr_expect_eq(fi_close(&cntr->fid), 0);
 }
 
-/* It was read before the endpoint came: the reader finds it where it went. */
+/* The queue was read before its first endpoint: the reader follows it. */
 Test(cpr_pdom, a_queue_may_be_read_before_it_has_a_group)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_NONE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who makes progress while nobody reads? FI_PROGRESS_AUTO's thread takes in what arrives; and where
- * others sleep, who transfers lets go what waits.
+ * Progress without reads: the thread of FI_PROGRESS_AUTO receives messages; a transfer sends
+ * deferred batches while another thread sleeps.
  */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -25,7 +25,7 @@ Test(cpr_progress, a_message_is_received_while_the_application_sleeps)
 
 	ofi_pair_open(&p, &opts);
 	cr_assert_eq(fi_trecv(p.ep[1], (void *)in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
-	/* A queued send: not even the connection is there. */
+	/* A queued send: there is no connection yet. */
 	cr_assert_eq(fi_tsend(p.ep[0], "abc", 4, NULL, p.addr[1], 1, NULL), 0);
 	for (ms = 0; ms < 60000 && !in[0]; ms++)
 		usleep(1000);
@@ -46,19 +46,19 @@ Test(cpr_progress, an_open_domain_is_stopped_by_cleanup)
 	ofi_pair_close(&p);
 }
 
-/* Criterion's own are for the main thread. */
+/* Assertion for threads: Criterion's work in the main thread only. */
 #define MUST(x)                                                                                    \
 	do {                                                                                       \
 		if (!(x))                                                                          \
 			abort();                                                                   \
 	} while (0)
 
-/* Somebody who waits in p for news, and makes no progress before there is some. */
+/* Kinds of waiting in p. None makes progress before an event arrives. */
 enum watcher {
 	WATCHER_THREAD,     /* FI_PROGRESS_AUTO */
-	WATCHER_SREAD,      /* another thread, on another queue of an ally */
-	WATCHER_DESCRIPTOR, /* fi_trywait said that the descriptor works */
-	WATCHER_USER,       /* nobody; FI_COPYRPC_HOLD=0 says that none will come soon */
+	WATCHER_SREAD,      /* another thread, on another queue of a merged progress domain */
+	WATCHER_DESCRIPTOR, /* fi_trywait allowed a sleep on the descriptor */
+	WATCHER_USER,       /* none; FI_COPYRPC_HOLD=0: transfers never wait for a later call */
 	WATCHER_CNT
 };
 
@@ -92,7 +92,7 @@ static void expect_numbers(struct fid_cq *cq, const int *in, int cnt)
 		cr_expect_eq(in[i], i);
 }
 
-/* The connection is there, and p's first message has been taken. */
+/* Connects p and q and lets p's first message be received. */
 static fi_addr_t meet(struct ofi_pair *p, struct ofi_pair *q)
 {
 	struct fi_cq_tagged_entry e;
@@ -114,10 +114,10 @@ static void watch(struct ofi_pair *p, enum watcher watcher, pthread_t *thread)
 		pthread_create(thread, NULL, sleep_in_sread, p->cq[1]);
 	while (watcher == WATCHER_DESCRIPTOR && fi_trywait(p->fabric, fids, 1) == -FI_EAGAIN)
 		;
-	usleep(30000); /* until it sleeps; if it does not yet, nothing can fail */
+	usleep(30000); /* until it sleeps; if it does not sleep yet, the test cannot fail */
 }
 
-/* An endpoint with the queues of both others: from now on these make progress together. */
+/* Opens an endpoint with the queues of both others: their progress domains are merged. */
 static void make_allies(struct ofi_pair *p)
 {
 	struct fid_ep *ep;
@@ -130,7 +130,7 @@ static void make_allies(struct ofi_pair *p)
 	cr_assert_eq(fi_close(&ep->fid), 0);
 }
 
-/* The receiver lies still: what follows the first message finds it in flight, and is held. */
+/* The receiver is idle: messages after the first find it in flight and are deferred. */
 static void send_while_watched(enum watcher watcher)
 {
 	struct ofi_options opts = { .progress = watcher == WATCHER_THREAD ? FI_PROGRESS_AUTO
@@ -175,7 +175,7 @@ Test(cpr_progress, nothing_is_held_back_while_others_sleep, .timeout = 200)
 		send_while_watched(watcher);
 }
 
-/* Its completion is there when the call returns, over any path. */
+/* Sends; the completion is there when the call returns, over any path. */
 static void send_told_at_once(struct fid_ep *ep, const int *value, fi_addr_t to)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)value, .iov_len = sizeof(*value) };
@@ -184,7 +184,7 @@ static void send_told_at_once(struct fid_ep *ep, const int *value, fi_addr_t to)
 	cr_assert_eq(fi_tsendmsg(ep, &msg, FI_COMPLETION | FI_INJECT_COMPLETE), 0);
 }
 
-/* It may be the last read for long: what a full queue hides must not stay. */
+/* A read may be the last for a while: a full queue must not keep messages deferred. */
 Test(cpr_progress, a_read_that_finds_completions_makes_progress_all_the_same)
 {
 	struct ofi_options opts = { 0 };
@@ -202,12 +202,12 @@ Test(cpr_progress, a_read_that_finds_completions_makes_progress_all_the_same)
 	}
 	cr_assert(core_ep_is_busy(cpr_ep_of(p.ep[0])->core), "nothing was held: no test");
 	cr_assert_eq(fi_cq_read(p.cq[0], &e, 1), 1);
-	expect_numbers(q.cq[0], in, 4); /* they have left with that read, for there is no other */
+	expect_numbers(q.cq[0], in, 4); /* sent by that read, the only one */
 	ofi_pair_close(&q);
 	ofi_pair_close(&p);
 }
 
-/* The caller knows that they were accepted, and reads nothing any more. */
+/* The sends were accepted, and the sender reads nothing afterwards. */
 Test(cpr_progress, what_was_accepted_reaches_a_peer_that_is_removed)
 {
 	struct ofi_options opts = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who sleeps, is woken by what, and by nothing else? Two endpoints with a queue each that one can sleep
- * on, and a third one elsewhere that sends to them.
+ * Wakeups: which events wake which sleepers. Two endpoints with a queue each to sleep on, and a
+ * third one in another domain that sends to them.
  */
 #include "ofi/domain/cpr_wakeup.h"
 
@@ -38,7 +38,7 @@ TestSuite(cpr_wakeup, .init = setup, .fini = teardown, .timeout = 300);
 
 static struct cpr_pdom *group_of(struct fid_cq *cq)
 {
-	return container_of(cq, struct cpr_cq, fid)->place.pdom;
+	return container_of(cq, struct cpr_cq, fid)->member.pdom;
 }
 
 static int fd_of(struct fid_cq *cq)
@@ -49,7 +49,7 @@ static int fd_of(struct fid_cq *cq)
 	return fd;
 }
 
-/* 0 when one may sleep on it: there is nothing to read, and what is still going on ends soon. */
+/* Returns 0 when the queue may be slept on. Work in progress ends soon. */
 static int try_wait(struct fid_cq *cq)
 {
 	struct fid *fids[1] = { &cq->fid };
@@ -89,7 +89,7 @@ static void post(struct fid_ep *ep)
 	cr_assert_eq(fi_trecv(ep, room, sizeof(room), NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
 }
 
-/* From the other domain to `ep`. */
+/* Sends from the other domain to `ep`. */
 static void send_to(struct fid_ep *ep)
 {
 	struct fi_cq_tagged_entry e;
@@ -99,7 +99,7 @@ static void send_to(struct fid_ep *ep)
 	cr_assert_eq(ofi_read(far.cq[0], &e), 1);
 }
 
-/* --- a thread that sleeps ------------------------------------------------------------------- */
+/* --- a thread that sleeps --- */
 
 struct sleeper {
 	pthread_t thread;
@@ -131,14 +131,14 @@ static void *run_sleeper(void *arg)
 
 static bool is_asleep(struct fid_cq *cq)
 {
-	struct cpr_pdom *pdom = cpr_member_lock(&container_of(cq, struct cpr_cq, fid)->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&container_of(cq, struct cpr_cq, fid)->member);
 	bool asleep = !cpr_wakeup_is_idle(&pdom->wakeup);
 
 	cpr_pdom_unlock(pdom);
 	return asleep;
 }
 
-/* Returns when it sleeps. */
+/* Starts the thread and returns when it sleeps. */
 static void begin(struct sleeper *s, struct fid_cq *cq, bool polls)
 {
 	int looks;
@@ -167,7 +167,7 @@ Test(cpr_wakeup, where_there_are_several_groups_each_may_be_slept_on)
 		cr_expect_eq(try_wait(p.cq[i]), 0);
 	for (i = 0; i < 2; i++)
 		cr_expect_not(is_readable(p.cq[i], 0));
-	/* Nothing came: it may be asked as often as one likes. */
+	/* Nothing arrived: fi_trywait may be called any number of times. */
 	for (i = 0; i < 100; i++)
 		cr_expect_eq(fi_trywait(p.fabric, &(struct fid *){ &p.cq[i & 1]->fid }, 1), 0);
 }
@@ -180,14 +180,17 @@ Test(cpr_wakeup, a_message_wakes_its_own_group_while_another_is_busy)
 	for (polls = 0; polls < 2; polls++) {
 		post(p.ep[0]);
 		begin(&s, p.cq[0], polls);
-		cpr_pdom_lock(group_of(p.cq[1])); /* for ever, as far as the sleeper can see */
+		cpr_pdom_lock(group_of(p.cq[1])); /* until the end of the test */
 		send_to(p.ep[0]);
 		expect_woken(&s);
 		cpr_pdom_unlock(group_of(p.cq[1]));
 	}
 }
 
-/* Both were the same thread's, whose promise covers both; the other thread's queue is its own affair. */
+/*
+ * Both were the same thread's, and its promise covers both; the other thread's queue is not
+ * included.
+ */
 Test(cpr_wakeup, a_message_wakes_nobody_elsewhere)
 {
 	struct fi_cq_tagged_entry e;
@@ -205,14 +208,14 @@ Test(cpr_wakeup, a_message_wakes_nobody_elsewhere)
 		send_to(p.ep[1]);
 		cr_assert_eq(ofi_read(p.cq[1], &e), 1);
 	}
-	/* It may be woken for another reason, but not by each of them. */
+	/* It may be woken for another reason, but not by each message. */
 	cr_expect_lt(__atomic_load_n(&group_of(p.cq[0])->app_reads, __ATOMIC_RELAXED) - reads, 500);
 	cr_assert_eq(fi_cq_signal(p.cq[0]), 0);
 	pthread_join(s.thread, NULL);
 	cr_expect_eq(s.got, -FI_EAGAIN);
 }
 
-/* The engine that has the news is not that of the queue's first endpoint. */
+/* The engine that receives the message is not that of the queue's first endpoint. */
 Test(cpr_wakeup, news_of_an_ally_wake_too)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[0], p.cq[1]);
@@ -266,7 +269,7 @@ Test(cpr_wakeup, who_sleeps_on_a_queue_that_moves_goes_along)
 	}
 }
 
-/* A sleeper who runs out of time was not the only one: another one was promised to be woken. */
+/* A sleeper that times out was not the only one: another was promised a wakeup. */
 Test(cpr_wakeup, a_promise_outlives_a_call_that_ran_out_of_time)
 {
 	struct fi_cq_tagged_entry e;
@@ -299,18 +302,18 @@ Test(cpr_wakeup, who_runs_out_of_time_leaves_the_alarm_to_who_sleeps_on)
 	expect_woken(&s);
 }
 
-/** Whose engines wake who sleeps on it: CPR_PDOM_BIT. */
+/** Returns CPR_PDOM_BIT of the progress domains with engines that wake a sleeper on the queue. */
 static uint64_t watched_by(struct fid_cq *cq)
 {
 	struct cpr_cq *q = container_of(cq, struct cpr_cq, fid);
-	struct cpr_pdom *pdom = cpr_member_lock(&q->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&q->member);
 	uint64_t pdoms = q->wait.pdoms;
 
 	cpr_pdom_unlock(pdom);
 	return pdoms;
 }
 
-/* As run_sleeper, of a thread that alone uses the other queue's group. */
+/* Sleeps as run_sleeper; only this thread uses the other queue's progress domain. */
 static void *own_and_sleep(void *arg)
 {
 	struct util_bias *bias = core_dom_bias(&group_of(p.cq[1])->core);
@@ -345,7 +348,10 @@ Test(cpr_wakeup, who_asks_about_a_queue_leaves_what_wakes_another_thread)
 	cr_expect_eq(s.got, -FI_EAGAIN);
 }
 
-/* The sender's end of the connection needs progress, and the only thread sleeps on the receiver's queue. */
+/*
+ * The sender's end of the connection needs progress, and the only thread sleeps on the receiver's
+ * queue.
+ */
 Test(cpr_wakeup, one_thread_that_sleeps_on_one_queue_serves_its_other_endpoints)
 {
 	struct fi_cq_tagged_entry e;
@@ -377,7 +383,7 @@ Test(cpr_wakeup, a_set_sleeps_on_members_of_several_groups)
 	}
 }
 
-/* --- without threads ------------------------------------------------------------------------ */
+/* --- without threads --- */
 
 static int woken;
 
@@ -432,7 +438,10 @@ Test(cpr_wakeup, transfers_are_let_go_while_somebody_relies_on_it)
 	cpr_pdom_unlock(pdom);
 }
 
-/* Allies are armed together, so each lets its transfers go for the sake of the other's sleeper. */
+/*
+ * Merged progress domains are armed together, so a transfer in each is sent for the other's
+ * sleeper.
+ */
 Test(cpr_wakeup, transfers_are_let_go_while_somebody_relies_on_an_ally)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[0], p.cq[1]);
@@ -456,7 +465,7 @@ Test(cpr_wakeup, a_group_that_is_attended_stays_watched_without_users)
 
 	cpr_pdom_lock(pdom);
 	cr_expect_not(pdom->core.watched);
-	cpr_wakeup_drain(pdom);
+	cpr_wakeup_attend(pdom);
 	cr_expect(pdom->core.watched);
 	cpr_wakeup_invalidate_all(pdom);
 	cr_expect(pdom->core.watched);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint's life (fi_endpoint(3), fi_cm(3)). */
+/* Opening, enabling and closing endpoints: fi_endpoint(3), fi_cm(3). */
 #include <criterion/criterion.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -58,8 +58,8 @@ Test(cpr_ep, what_was_accepted_arrives_although_the_sender_closes)
 }
 
 /*
- * A sender that injects as much as is taken and then closes, without a look at its queue: what is in a ring or
- * waits for room in a device's queue goes out all the same, in order.
+ * A sender injects as much as is accepted and closes without reading its queue: messages in a ring,
+ * and those that wait for room in a device's queue, are sent in order.
  */
 Test(cpr_ep, what_was_injected_arrives_although_nothing_is_read_afterwards)
 {
@@ -93,7 +93,7 @@ Test(cpr_ep, a_closed_endpoint_touches_no_memory)
 	cr_assert_eq(fi_trecv(p.ep[1], in, 64, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
 	cr_assert_eq(fi_close(&p.ep[1]->fid), 0);
 	p.ep[1] = NULL;
-	free(in); /* the sanitizer watches */
+	free(in); /* watched by the sanitizer */
 	fi_tinject(p.ep[0], "x", 1, p.addr[1], 1);
 	ofi_pair_progress(&p);
 	ofi_pair_close(&p);

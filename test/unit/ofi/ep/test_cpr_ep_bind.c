@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What an endpoint is bound to: fi_endpoint(3). */
+/* Bindings of an endpoint: fi_endpoint(3). */
 #include <criterion/criterion.h>
 
 #include "unit/ofi/ofi_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint's options, name and cancelled operations (fi_endpoint(3), fi_cm(3)): ofi/ep/cpr_ep_opt.c. */
+/* Options, name and cancellation of an endpoint (fi_endpoint(3), fi_cm(3)): ofi/ep/cpr_ep_opt.c. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <netinet/in.h>
@@ -89,7 +89,7 @@ Test(cpr_ep_opt, options_are_those_of_multi_receive)
 	ofi_pair_close(&p);
 }
 
-/** What cannot be a name here leaves the one that was given. */
+/** A refused name leaves the earlier one. */
 Test(cpr_ep_opt, setname_refuses_what_is_not_ours)
 {
 	struct sockaddr_in ours = { .sin_family = AF_INET }, far = ours, got;
@@ -97,7 +97,7 @@ Test(cpr_ep_opt, setname_refuses_what_is_not_ours)
 	size_t len = sizeof(got);
 
 	inet_pton(AF_INET, "127.0.0.6", &ours.sin_addr);
-	inet_pton(AF_INET, "192.0.2.1", &far.sin_addr); /* RFC 5737: nobody's */
+	inet_pton(AF_INET, "192.0.2.1", &far.sin_addr); /* RFC 5737: no host has it */
 	ofi_open_unbound(&p);
 	ofi_bind_all(&p);
 	cr_assert_eq(fi_setname(&p.ep[0]->fid, &ours, sizeof(ours)), 0);
@@ -126,7 +126,7 @@ Test(cpr_ep_opt, an_option_has_its_size_or_stays_as_it_was)
 	ofi_pair_close(&p);
 }
 
-/** Of several with one context one ends for each call, all with FI_ECANCELED; then there is none. */
+/** Of several receives with one context each call cancels one; then there is none. */
 Test(cpr_ep_opt, each_cancelled_receive_ends_once)
 {
 	struct ofi_options opts = { 0 };

@@ -10,7 +10,7 @@ static struct ofi_pair p;
 static struct fid_ep *srx;
 static struct fid_stx *stx;
 
-/* The pair's domain; both endpoints were asked for with shared contexts, nothing is bound. */
+/* Opens the pair's domain; both endpoints have shared contexts, nothing is bound. */
 static void open_unbound(void)
 {
 	struct ofi_options opts = { 0 };

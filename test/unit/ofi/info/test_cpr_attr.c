@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Which hints are accepted: one attribute at a time, at, below and above what is offered. */
+/* Acceptance of hints: one attribute at a time, at, below and above the offer. */
 #include "ofi/info/cpr_attr.h"
 
 #include <criterion/criterion.h>
@@ -33,7 +33,7 @@ static bool accepts(void)
 	return cpr_attr_accepts(offer, hints, OFI_API);
 }
 
-/* `field` is accepted at `most`, and rejected at `most` + 1. */
+/* Expects `field` to be accepted at `most` and rejected at `most` + 1. */
 #define EXPECT_MAX(field, most)                                                                    \
 	do {                                                                                       \
 		hints->field = (most);                                                             \
@@ -43,7 +43,7 @@ static bool accepts(void)
 		hints->field = 0;                                                                  \
 	} while (0)
 
-/* `field` is accepted with `good`, and rejected with `bad`. */
+/* Expects `field` to be accepted with `good` and rejected with `bad`. */
 #define EXPECT_BITS(field, good, bad)                                                              \
 	do {                                                                                       \
 		hints->field = (good);                                                             \
@@ -55,7 +55,7 @@ static bool accepts(void)
 
 Test(cpr_attr, empty_hints_and_none_are_accepted)
 {
-	struct fi_info none = { 0 }; /* libfabric's own calls may carry no attributes at all */
+	struct fi_info none = { 0 }; /* libfabric's own calls may carry no attributes */
 
 	cr_expect(accepts());
 	cr_expect(cpr_attr_accepts(offer, NULL, OFI_API));
@@ -105,7 +105,7 @@ Test(cpr_attr, contexts_are_one_or_shared)
 
 Test(cpr_attr, endpoint_type_and_protocol_are_ours_or_open)
 {
-	EXPECT_BITS(ep_attr->type, FI_EP_RDM, FI_EP_MSG); /* which is an offer of its own */
+	EXPECT_BITS(ep_attr->type, FI_EP_RDM, FI_EP_MSG); /* a separate info */
 	EXPECT_BITS(ep_attr->type, FI_EP_UNSPEC, FI_EP_DGRAM);
 	EXPECT_BITS(ep_attr->protocol, CPR_RC_PROTO, FI_PROTO_SHM);
 }

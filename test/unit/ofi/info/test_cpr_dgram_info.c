@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What fi_getinfo(3) says of datagram endpoints, and to whom it says nothing. */
+/* fi_getinfo(3) for datagram endpoints. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* fi_getinfo as a whole: addresses, layering, and what real clients ask for. */
+/* fi_getinfo as a whole: addresses, layering, and hints of real clients. */
 #include "ofi/info/cpr_info.h"
 
 #include <arpa/inet.h>
@@ -20,7 +20,7 @@ static struct fi_info *get(const char *node, const char *service, uint64_t flags
 
 	cr_assert_eq(ofi_provider()->getinfo(OFI_API, node, service, flags, hints, &info), 0);
 	cr_assert_not_null(info);
-	/* Datagrams are last, and ud endpoints behind all that have rings. */
+	/* Datagrams are last, and ud endpoints behind all endpoints with rings. */
 	for (struct fi_info *it = info; it->next; it = it->next)
 		cr_expect(it->ep_attr->type != FI_EP_DGRAM ||
 			  it->next->ep_attr->type == FI_EP_DGRAM);
@@ -96,7 +96,7 @@ Test(cpr_info, each_kind_of_endpoint_is_listed_once_the_best_one_first)
 	fi_freeinfo(hints);
 }
 
-/** What comes first when only these are offered, or the error. */
+/** Returns the first protocol when only these are offered, or the error. */
 static int first_protocol(const char *endpoint, const char *paths, uint32_t *protocol)
 {
 	struct fi_provider *prov = ofi_provider(); /* loads parameters, the first time */

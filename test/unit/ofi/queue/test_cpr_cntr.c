@@ -64,7 +64,7 @@ Test(cpr_cntr, sends_and_receives_are_counted_without_completions)
 	ofi_pair_close(&p);
 }
 
-/* Whoever sends, reads what that changed, and sends again, takes in what arrives all the same. */
+/* A caller that sends, reads the change, and sends again, also receives. */
 Test(cpr_cntr, reads_that_always_have_news_make_progress)
 {
 	static char out[5] = "hello", in[16];
@@ -73,7 +73,7 @@ Test(cpr_cntr, reads_that_always_have_news_make_progress)
 
 	open_pair(FI_WAIT_NONE);
 	send_one();
-	cr_assert_eq(read_until(p.rx_cntr[1], 1), 1); /* the connection is there */
+	cr_assert_eq(read_until(p.rx_cntr[1], 1), 1); /* connected */
 	before = fi_cntr_read(p.rx_cntr[0]);
 	cr_assert_eq(fi_trecv(p.ep[0], in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
 	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[1], out, 5, p.addr[0], 1)), 0);

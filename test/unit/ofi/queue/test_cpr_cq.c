@@ -22,7 +22,7 @@ static void open_pair(enum fi_cq_format format, enum fi_wait_obj wait_obj)
 	ofi_pair_open(&p, &opts);
 }
 
-/* Endpoint 0 sends one tagged message with data to endpoint 1, which has a receive for it. */
+/* Sends one tagged message with data from endpoint 0 to endpoint 1, which has a receive for it. */
 static void send_one(void *ctx)
 {
 	static char out[5] = "hello", in[16];
@@ -126,7 +126,7 @@ Test(cpr_cq, a_queue_holds_whatever_completes)
 	ofi_pair_close(&p);
 }
 
-/* A receive that is cancelled: one failed completion. */
+/* Cancels a receive: one failed completion. */
 static void cancel_one(void *ctx)
 {
 	static char in[4];
@@ -315,7 +315,7 @@ Test(cpr_cq, a_threshold_is_waited_for_but_not_for_ever)
 
 	ofi_pair_open(&p, &opts);
 	cr_assert_eq(OFI_RETRY(&p, fi_tsend(p.ep[0], &c, 1, NULL, p.addr[0], 1, NULL)), 0);
-	/* The one may still be on its way when the time is over. */
+	/* The message may still be in flight when the time is over. */
 	do {
 		t0 = util_clock_ns();
 		ret = fi_cq_sread(p.cq[0], e, 4, (void *)2, 30);
@@ -336,7 +336,7 @@ Test(cpr_cq, the_descriptor_becomes_readable_when_something_completes)
 	int i;
 
 	open_pair(FI_CQ_FORMAT_TAGGED, FI_WAIT_FD);
-	/* The first message makes the connection. */
+	/* The first message connects. */
 	send_one(&e);
 	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
 	cr_assert_eq(fi_control(&p.cq[1]->fid, FI_GETWAIT, &pfd.fd), 0);

@@ -177,7 +177,9 @@ Test(cpr_eq, errors_have_words)
 	cr_expect_str_eq(buf, fi_strerror(FI_EINVAL));
 }
 
-/* A caller may ask for the next connection before this end has noticed that the first one is up. */
+/*
+ * A peer may request the next connection before this end has handled that the first is established.
+ */
 Test(cpr_eq, what_is_up_is_told_before_requests_that_wait)
 {
 	static const uint32_t order[] = { FI_SHUTDOWN, FI_CONNECTED, FI_CONNECTED, FI_CONNREQ,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Events of connections: what is queued is read with its data, and what nobody may read any more goes. */
+/* Connection events: read with their data, or dropped when their endpoint is closed. */
 #include <criterion/criterion.h>
 #include <rdma/fi_cm.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 static struct ofi_pair p;
 static struct fid_eq *fid;
 static struct cpr_eq *eq;
-static struct fid ends[2]; /* whose events they are */
+static struct fid ends[2]; /* owners of the events */
 
 static void setup(void)
 {
@@ -30,7 +30,7 @@ static void teardown(void)
 
 TestSuite(cpr_eq_cm, .init = setup, .fini = teardown);
 
-/** The next event, into `room` bytes behind its entry. */
+/** Reads the next event, into `room` bytes behind its entry. */
 static ssize_t next(uint32_t *event, struct fi_eq_cm_entry *entry, char *data, size_t room)
 {
 	union {

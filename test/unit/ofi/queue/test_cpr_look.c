@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* However long a look takes: it ends in time, gives the processor away in time, and asks rarely. */
+/*
+ * For looks of any length: spinning ends in time, yields the processor in time, and reads the clock
+ * rarely.
+ */
 #include "ofi/queue/cpr_look.h"
 
 #include <criterion/criterion.h>
@@ -7,14 +10,14 @@
 #define START 1000000000ull
 
 struct run {
-	unsigned looks, asks, gives;
+	unsigned looks, asks, yields;
 	uint64_t took_ns, give_gap_ns;
 };
 
-/** Looks of look_ns each, until the end. */
+/** Runs looks of look_ns each until the end. */
 static struct run run(uint64_t look_ns)
 {
-	uint64_t now_ns = START, gave_ns = START, gap_ns;
+	uint64_t now_ns = START, yielded_ns = START, gap_ns;
 	enum cpr_look_next next = CPR_LOOK_AGAIN;
 	struct run r = { 0 };
 	struct cpr_look l;
@@ -23,16 +26,16 @@ static struct run run(uint64_t look_ns)
 	while (next != CPR_LOOK_OVER) {
 		now_ns += look_ns;
 		r.looks++;
-		if (!cpr_look_asks(&l))
+		if (!cpr_look_is_clock_due(&l))
 			continue;
 		r.asks++;
 		next = cpr_look_at(&l, now_ns);
 		if (next == CPR_LOOK_AGAIN)
 			continue;
-		r.gives += next == CPR_LOOK_GIVE;
-		gap_ns = now_ns - gave_ns;
+		r.yields += next == CPR_LOOK_YIELD;
+		gap_ns = now_ns - yielded_ns;
 		r.give_gap_ns = gap_ns > r.give_gap_ns ? gap_ns : r.give_gap_ns;
-		gave_ns = now_ns;
+		yielded_ns = now_ns;
 	}
 	r.took_ns = now_ns - START;
 	return r;
@@ -46,7 +49,7 @@ Test(cpr_look, it_ends_in_time)
 		struct run r = run(look_ns);
 
 		cr_assert_geq(r.took_ns, CPR_LOOK_SPIN_NS);
-		cr_assert_leq(r.took_ns, CPR_LOOK_SPIN_NS + 3 * CPR_LOOK_GIVE_NS + 6 * look_ns,
+		cr_assert_leq(r.took_ns, CPR_LOOK_SPIN_NS + 3 * CPR_LOOK_YIELD_NS + 6 * look_ns,
 			      "looks of %lu ns: %lu ns", look_ns, r.took_ns);
 	}
 }
@@ -58,8 +61,8 @@ Test(cpr_look, the_processor_is_given_away_in_time)
 	for (look_ns = 10; look_ns < 5000; look_ns += 7) {
 		struct run r = run(look_ns);
 
-		cr_assert_geq(r.gives, 2);
-		cr_assert_leq(r.give_gap_ns, 4 * CPR_LOOK_GIVE_NS + 6 * look_ns,
+		cr_assert_geq(r.yields, 2);
+		cr_assert_leq(r.give_gap_ns, 4 * CPR_LOOK_YIELD_NS + 6 * look_ns,
 			      "looks of %lu ns: %lu ns", look_ns, r.give_gap_ns);
 	}
 }

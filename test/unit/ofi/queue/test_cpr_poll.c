@@ -41,7 +41,7 @@ Test(cpr_poll, a_poll_set_tells_who_has_news)
 	fi_cntr_add(p.tx_cntr[0], 1);
 	cr_expect_eq(fi_poll(set, ctx, 4), 0, "what the user did himself is no news");
 	send_one();
-	while (!(cnt = fi_poll(set, ctx, 4))) /* over a device, when it is with the peer */
+	while (!(cnt = fi_poll(set, ctx, 4))) /* over a device, when the message is at the peer */
 		;
 	cr_expect_eq(cnt, 1);
 	cr_expect_null(ctx[0], "the counter's context");
@@ -130,7 +130,10 @@ Test(cpr_poll, what_belongs_to_another_domain_is_refused)
 	ofi_pair_close(&p);
 }
 
-/* What needs an answer of an endpoint whose queues nobody reads: it is given while the set finds nothing. */
+/*
+ * A reply is needed from an endpoint with queues that are not read: polls that find nothing make
+ * its progress.
+ */
 Test(cpr_poll, who_asks_in_vain_helps_those_whom_nobody_asks, .timeout = 300)
 {
 	struct ofi_options opts = { .threading = FI_THREAD_SAFE };

@@ -29,7 +29,7 @@ static void close_all(void)
 	ofi_pair_close(&p);
 }
 
-/* One of each that can be waited for. */
+/* One object of each kind. */
 #define FIDS 3
 static struct fid *fid_of(int i)
 {
@@ -38,7 +38,7 @@ static struct fid *fid_of(int i)
 	return fids[i];
 }
 
-/* Something to read in it: a message; for the queue of events, an event. */
+/* Causes something to read: a message; in the event queue, an event. */
 static void cause_news(int i)
 {
 	struct fi_eq_entry entry = { 0 };
@@ -150,7 +150,7 @@ static void *cause_news_later(void *arg)
 	return NULL;
 }
 
-/* True once there is something to read: what is there is read. */
+/* Reads one entry. Returns false if there is none. */
 static bool read_one(int i)
 {
 	struct fi_cq_tagged_entry e;
@@ -169,7 +169,7 @@ static bool read_one(int i)
 	}
 }
 
-/* The loop of fi_poll(3): ask, sleep on the descriptor, read. */
+/* Loop of fi_poll(3): fi_trywait, sleep on the descriptor, read. */
 Test(cpr_wait, who_asked_first_is_woken_on_every_object, .timeout = 200)
 {
 	struct pollfd pfd = { .events = POLLIN };

@@ -16,7 +16,7 @@ static struct fid_cq *cq;
 static struct fid_cntr *cntr;
 static struct fid_eq *eq;
 
-/* A set with one member of each kind; the queue is bound to p.ep[0] instead of the pair's. */
+/* Opens a set with one member of each kind; the queue is bound to p.ep[0] instead of the pair's. */
 static void open_set(enum fi_wait_obj obj)
 {
 	struct ofi_options opts = { .threading = FI_THREAD_SAFE };

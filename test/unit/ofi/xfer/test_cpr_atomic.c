@@ -75,7 +75,7 @@ static void expect_error(uint64_t flags, int err, void *context)
 		expect(flags, &p);                                                                 \
 	} while (0)
 
-/* element i of the target is `mul` times what operand[i] was at first, plus `add` */
+/* Expects element i of the target to be `mul` times the first operand[i], plus `add`. */
 static void target_is(uint64_t cnt, uint64_t mul, uint64_t add)
 {
 	for (uint64_t i = 0; i < CNT; i++)
@@ -184,7 +184,7 @@ Test(cpr_atomic, each_compare_call_swaps_where_it_should)
 	     FI_ATOMIC | FI_READ);
 	target_is(n, 1, 0);
 	result_is(n, 0, 0);
-	/* Nothing is 0 any more. */
+	/* No element is 0 any more. */
 	DONE(fi_compare_atomicv(ep, &ioc, NULL, 1, &cmp, NULL, 1, &out, NULL, 1, to, 0, KEY,
 				FI_UINT64, FI_CSWAP, &p),
 	     FI_ATOMIC | FI_READ);
@@ -369,7 +369,7 @@ Test(cpr_atomic, the_three_valid_calls_and_the_query_agree)
 	cr_expect_eq(fi_query_atomic(p.domain, FI_INT8, FI_SUM, &attr, FI_TAGGED), -FI_EOPNOTSUPP);
 }
 
-/* What an endpoint has whose user asked for less. */
+/* Checks an endpoint with fewer capabilities. */
 static void limited(uint64_t caps, int base, int fetch)
 {
 	struct ofi_options opts = { .caps = caps };
@@ -397,14 +397,14 @@ Test(cpr_atomic, capabilities_say_what_there_is)
 	     FI_ATOMIC | FI_WRITE);
 	limited(FI_MSG | FI_ATOMIC | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, -FI_ENOSYS);
 	limited(FI_MSG | FI_ATOMIC | FI_SEND | FI_RECV | FI_READ, -FI_ENOSYS, 0);
-	/* No peer may do anything with the last one's memory. */
+	/* Peers may not access the last one's memory. */
 	cr_assert_eq(fi_fetch_atomic(p.ep[0], operand, 1, NULL, result, NULL, p.addr[1], 0, KEY,
 				     FI_UINT64, FI_SUM, &p),
 		     0);
 	expect_error(FI_ATOMIC | FI_READ, FI_EACCES, &p);
 }
 
-/* The application's own atomic instructions and those of peers meet in one word. */
+/* Atomic instructions of the application and operations of peers on one word. */
 Test(cpr_atomic, the_application_s_own_atomics_lose_nothing)
 {
 	struct fi_cq_tagged_entry e;

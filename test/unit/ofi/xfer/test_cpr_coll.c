@@ -58,7 +58,7 @@ static fi_addr_t set_addr(void)
 	return addr;
 }
 
-/* The next event: what fi_eq_read returned, within a minute. */
+/* Returns what fi_eq_read returned for the next event, within a minute. */
 static ssize_t next_event(uint32_t *event, void *entry, size_t len)
 {
 	uint64_t end = util_clock_ns() + PATIENCE_NS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The family of fi_msg(3), multi-receive buffers included. */
+/* Calls of fi_msg(3), multi-receive buffers included. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

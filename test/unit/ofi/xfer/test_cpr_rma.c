@@ -177,7 +177,7 @@ Test(cpr_rma, what_the_region_does_not_grant_is_an_error_completion)
 			0);
 		expect(FI_RMA | FI_READ, &p);
 	}
-	/* An injected write has no completion, but its failure has. */
+	/* An injected write has no completion, but its failure has one. */
 	cr_assert_eq(OFI_RETRY(&p, fi_inject_write(ep, local, 8, p.addr[1], 0, 1)), 0);
 	expect_error(FI_RMA | FI_WRITE, FI_EKEYREJECTED, NULL);
 }

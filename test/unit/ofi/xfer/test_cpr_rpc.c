@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does the RPC extension do what fi_copyrpc_rpc(3) says? Each documented answer, through libfabric. */
+/* RPC extension through libfabric: each behaviour documented in fi_copyrpc_rpc(3). */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <rdma/fi_ext_copyrpc.h>

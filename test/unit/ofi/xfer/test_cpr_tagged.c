@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The family of fi_tagged(3), each call to another endpoint and to itself. */
+/* Calls of fi_tagged(3), each to another endpoint and to itself. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static void teardown(void)
 
 TestSuite(cpr_tagged, .init = setup, .fini = teardown);
 
-/* A receive at `to` that takes tag 5, and its completion after `send` (an expression). */
+/* Expects a receive of tag 5 at `to` to complete after `send` (an expression). */
 #define EXPECT_ARRIVES(to, send, want_data)                                                        \
 	do {                                                                                       \
 		struct fi_cq_tagged_entry arr = { 0 };                                             \
@@ -170,7 +170,7 @@ static ssize_t probe(uint64_t tag, uint64_t flags, void *ctx, struct fi_cq_tagge
 	return ret;
 }
 
-/* Sends tag 5 and waits until it is there, unexpected. */
+/* Sends tag 5 and waits until the message is there, unexpected. */
 static void send_unexpected(void)
 {
 	struct fi_cq_err_entry err = { 0 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does a triggered operation begin when its counter says so, and not before? fi_trigger(3). */
+/*
+ * Triggered operations: start when the counter reaches the threshold, and not before.
+ * fi_trigger(3).
+ */
 #include <criterion/criterion.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -132,7 +135,7 @@ Test(cpr_trigger, order_is_by_threshold_and_then_by_age)
 	expect(&ctx[3]);
 }
 
-/* A chain: the end of one operation lets the next one begin. */
+/* A chain: the completion of one operation starts the next one. */
 Test(cpr_trigger, a_completion_is_what_triggers)
 {
 	uint64_t word = 5;

@@ -206,7 +206,7 @@ void cpr_addr_local(int family, const struct sockaddr *dest, struct sockaddr_sto
 	cpr_addr_set_port(addr, 0);
 }
 
-bool cpr_addr_is_ours(const struct sockaddr *addr)
+bool cpr_addr_is_local(const struct sockaddr *addr)
 {
 	struct sockaddr_storage any_port;
 	socklen_t len = (socklen_t)cpr_addr_len(cpr_addr_format(addr->sa_family));
@@ -223,7 +223,7 @@ bool cpr_addr_is_ours(const struct sockaddr *addr)
 	return ours;
 }
 
-int cpr_addr_give(const struct sockaddr_storage *from, void *addr, size_t *addrlen)
+int cpr_addr_copy_out(const struct sockaddr_storage *from, void *addr, size_t *addrlen)
 {
 	size_t len = cpr_addr_len(cpr_addr_format(from->ss_family));
 	size_t room = *addrlen;

@@ -46,13 +46,13 @@ int cpr_addr_resolve(const char *node, const char *service, int family, int ai_f
  */
 void cpr_addr_local(int family, const struct sockaddr *dest, struct sockaddr_storage *addr);
 /** Returns true if an endpoint could be bound there: a wildcard, or an address of this host. */
-bool cpr_addr_is_ours(const struct sockaddr *addr);
+bool cpr_addr_is_local(const struct sockaddr *addr);
 
 /**
  * Implements fi_getname and fi_getpeer: copies as many bytes as fit and sets *addrlen to the bytes
  * needed. Returns 0 or -FI_ETOOSMALL.
  */
-int cpr_addr_give(const struct sockaddr_storage *from, void *addr, size_t *addrlen);
+int cpr_addr_copy_out(const struct sockaddr_storage *from, void *addr, size_t *addrlen);
 
 /** Writes the text form, cut to `len` bytes. Returns the bytes that all of it needs. */
 size_t cpr_addr_print(const struct sockaddr *addr, char *buf, size_t len);

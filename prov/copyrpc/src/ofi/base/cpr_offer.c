@@ -8,7 +8,7 @@
 #include "core/msg/core_rx.h"
 #include "util/param.h"
 
-_Static_assert(CPR_IOV_LIMIT == CORE_RX_IOV_MAX, "core takes what we offer");
+_Static_assert(CPR_IOV_LIMIT == CORE_RX_IOV_MAX, "equal limits in core");
 
 /*
  * Counts that only memory limits. Programs that open as many objects as advertised can afford
@@ -111,14 +111,14 @@ uint64_t cpr_offer_caps(uint64_t hints)
  * Returns the capabilities of one direction: only those that the endpoint has, and none without a
  * modifier of that direction.
  */
-static uint64_t cpr_offer_side(uint64_t caps, uint64_t side, uint64_t asked)
+static uint64_t cpr_offer_side(uint64_t caps, uint64_t side, uint64_t requested)
 {
 	caps &= side;
 	if (!(caps & CPR_MSG_MODS))
 		caps &= ~(FI_MSG | FI_TAGGED);
 	if (!(caps & CPR_RMA_MODS))
 		caps &= ~(FI_RMA | FI_ATOMIC);
-	return asked & side ? caps & (asked | CPR_MODIFIERS) : caps;
+	return requested & side ? caps & (requested | CPR_MODIFIERS) : caps;
 }
 
 static void cpr_offer_narrow_tx(struct fi_tx_attr *attr, const struct fi_tx_attr *hints)
@@ -203,12 +203,12 @@ static void cpr_offer_order_sizes(struct fi_ep_attr *attr, uint64_t order)
 
 void cpr_offer_narrow(struct fi_info *info, const struct fi_info *hints, uint32_t version)
 {
-	uint64_t tx_asked = hints && hints->tx_attr ? hints->tx_attr->caps : 0;
-	uint64_t rx_asked = hints && hints->rx_attr ? hints->rx_attr->caps : 0;
+	uint64_t tx_requested = hints && hints->tx_attr ? hints->tx_attr->caps : 0;
+	uint64_t rx_requested = hints && hints->rx_attr ? hints->rx_attr->caps : 0;
 
 	info->caps = cpr_offer_caps(hints ? hints->caps : 0) & cpr_offer_all(info->ep_attr->type);
-	info->tx_attr->caps = cpr_offer_side(info->caps, CPR_TX_CAPS, tx_asked);
-	info->rx_attr->caps = cpr_offer_side(info->caps, CPR_RX_CAPS, rx_asked);
+	info->tx_attr->caps = cpr_offer_side(info->caps, CPR_TX_CAPS, tx_requested);
+	info->rx_attr->caps = cpr_offer_side(info->caps, CPR_RX_CAPS, rx_requested);
 	info->tx_attr->msg_order = CPR_MSG_ORDER;
 	info->rx_attr->msg_order = CPR_MSG_ORDER;
 	info->domain_attr->mr_mode = cpr_offer_mr_mode(0, version);

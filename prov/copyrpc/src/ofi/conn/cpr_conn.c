@@ -16,14 +16,15 @@
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/conn/cpr_pep.h"
-#include "ofi/conn/cpr_request.h"
+#include "ofi/conn/cpr_connreq.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
 
 #define CPR_CONN_ZOMBIES_MAX 64u
 
-_Static_assert(CORE_CONN_DATA_MAX == CM_MSG_DATA_MAX, "what a call brings, a connection keeps");
+_Static_assert(CORE_CONN_DATA_MAX == CM_MSG_DATA_MAX,
+	       "a connection stores all data of a connection request");
 
 static void cpr_conn_no_memory(int ret)
 {
@@ -56,7 +57,7 @@ static void cpr_conn_event(void *ctx)
 {
 	struct cpr_ep *ep = ctx;
 
-	cpr_eq_tell(ep->eq_user.eq);
+	cpr_eq_notify(ep->eq_user.eq);
 }
 
 static const struct core_conn_ops cpr_conn_core_ops = {
@@ -70,9 +71,9 @@ static const struct core_conn_ops cpr_conn_core_ops = {
  * Sets the local address of an accepting endpoint: its name is the listener's address, but its
  * handshake uses a port of its own.
  */
-static void cpr_conn_take_local(struct cpr_ep *ep, const struct sockaddr_storage *local)
+static void cpr_conn_set_local(struct cpr_ep *ep, const struct sockaddr_storage *local)
 {
-	ep->door = *local;
+	ep->listener_addr = *local;
 	ep->src = *local;
 	if (ep->src.ss_family == AF_INET6)
 		((struct sockaddr_in6 *)&ep->src)->sin6_port = 0;
@@ -91,20 +92,20 @@ int cpr_conn_init(struct cpr_ep *ep, const struct fi_info *info)
 	if (!info->handle)
 		return 0;
 	if (info->handle->fclass == FI_CLASS_PEP)
-		return cpr_pep_spend(fabric, info->handle, &ep->src);
-	ep->request = cpr_request_take(fabric, info->handle);
+		return cpr_pep_take_addr(fabric, info->handle, &ep->src);
+	ep->request = cpr_connreq_take(fabric, info->handle);
 	if (!ep->request)
 		return -FI_EINVAL;
 	if (cpr_addr_format(ep->request->local.ss_family) != ep->domain->addr_format)
 		return -FI_EINVAL;
-	cpr_conn_take_local(ep, &ep->request->local);
+	cpr_conn_set_local(ep, &ep->request->local);
 	return 0;
 }
 
 void cpr_conn_fini(struct cpr_ep *ep)
 {
 	if (ep->request)
-		cpr_request_reject(ep->request, NULL, 0);
+		cpr_connreq_reject(ep->request, NULL, 0);
 	if (ep->eq_user.eq)
 		cpr_eq_forget(ep->eq_user.eq, &ep->fid.fid);
 }
@@ -172,11 +173,11 @@ static int cpr_conn_accept(struct fid_ep *fid, const void *param, size_t len)
 	if (ret)
 		return ret;
 	cpr_domain_lock(ep->domain);
-	ret = core_conn_accept(&ep->conn, ep->request->call, param, param ? len : 0);
+	ret = core_conn_accept(&ep->conn, ep->request->connreq, param, param ? len : 0);
 	cpr_domain_unlock(ep->domain);
 	if (ret)
 		return ret;
-	cpr_request_free(ep->request);
+	cpr_connreq_free(ep->request);
 	ep->request = NULL;
 	return 0;
 }
@@ -228,7 +229,7 @@ static int cpr_conn_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
 	known = ep->conn.state >= CORE_CONN_UP && ep->conn.addr.ss_family;
 	ss = ep->conn.addr;
 	cpr_domain_unlock(ep->domain);
-	return known ? cpr_addr_give(&ss, addr, addrlen) : -FI_ENOTCONN;
+	return known ? cpr_addr_copy_out(&ss, addr, addrlen) : -FI_ENOTCONN;
 }
 
 int cpr_conn_getopt(int level, int optname, void *optval, size_t *optlen)

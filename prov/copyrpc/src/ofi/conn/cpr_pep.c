@@ -15,7 +15,7 @@
 #include "ofi/domain/cpr_fabric.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
-#include "ofi/conn/cpr_request.h"
+#include "ofi/conn/cpr_connreq.h"
 #include "util/log.h"
 
 #define CPR_PEP_BACKLOG 256
@@ -44,18 +44,18 @@ static int cpr_pep_set_info_addr(void **to, size_t *to_len, const struct sockadd
  * addresses of the request.
  */
 static struct fi_info *cpr_pep_describe(const struct cpr_pep *pep,
-					const struct cm_connreq_info *call)
+					const struct cm_connreq_info *connreq)
 {
 	struct fi_info *info = fi_dupinfo(pep->info);
 
 	if (!info)
 		return NULL;
-	if (cpr_pep_set_info_addr(&info->src_addr, &info->src_addrlen, &call->local) ||
-	    cpr_pep_set_info_addr(&info->dest_addr, &info->dest_addrlen, &call->peer)) {
+	if (cpr_pep_set_info_addr(&info->src_addr, &info->src_addrlen, &connreq->local) ||
+	    cpr_pep_set_info_addr(&info->dest_addr, &info->dest_addrlen, &connreq->peer)) {
 		fi_freeinfo(info);
 		return NULL;
 	}
-	info->addr_format = cpr_addr_format(call->local.ss_family);
+	info->addr_format = cpr_addr_format(connreq->local.ss_family);
 	return info;
 }
 
@@ -65,30 +65,31 @@ static void cpr_pep_drop_event(struct cpr_eq_event *ev)
 	struct fi_eq_cm_entry entry;
 
 	memcpy(&entry, ev->data, sizeof(entry));
-	cpr_request_reject(container_of(entry.info->handle, struct cpr_request, fid), NULL, 0);
+	cpr_connreq_reject(container_of(entry.info->handle, struct cpr_connreq, fid), NULL, 0);
 	fi_freeinfo(entry.info);
 }
 
 /* Handles a connection request, in the control thread under cm's lock. */
-static int cpr_pep_asked(void *ctx, struct cm_connreq *call, const struct cm_connreq_info *asked)
+static int cpr_pep_connreq(void *ctx, struct cm_connreq *connreq,
+			   const struct cm_connreq_info *connreq_info)
 {
 	struct cpr_pep *pep = ctx;
-	struct cpr_request *request = cpr_request_new(pep->fabric, call);
+	struct cpr_connreq *request = cpr_connreq_new(pep->fabric, connreq);
 	struct fi_info *info;
 
 	if (!request)
 		return -FI_ENOMEM;
-	request->local = asked->local;
-	info = cpr_pep_describe(pep, asked);
+	request->local = connreq_info->local;
+	info = cpr_pep_describe(pep, connreq_info);
 	if (!info)
 		goto err_free_request;
 	info->handle = &request->fid;
-	if (!cpr_eq_post_connreq(pep->eq, &pep->fid.fid, info, asked->data, asked->data_len,
-				 cpr_pep_drop_event))
+	if (!cpr_eq_post_connreq(pep->eq, &pep->fid.fid, info, connreq_info->data,
+				 connreq_info->data_len, cpr_pep_drop_event))
 		return 0;
 	fi_freeinfo(info);
 err_free_request:
-	cpr_request_free(request);
+	cpr_connreq_free(request);
 	return -FI_ENOMEM;
 }
 
@@ -98,7 +99,7 @@ static int cpr_pep_listen(struct fid_pep *fid)
 	struct cm_node *node;
 	int ret;
 
-	if (pep->listener || pep->is_spent)
+	if (pep->listener || pep->is_used)
 		return -FI_EOPBADSTATE;
 	if (!pep->eq) {
 		UTIL_WARN(EP_CTRL, "fi_listen: bind an event queue first\n");
@@ -107,21 +108,21 @@ static int cpr_pep_listen(struct fid_pep *fid)
 	ret = cpr_fabric_cm(pep->fabric, &node);
 	if (ret)
 		return ret;
-	return cm_listener_open(node, (struct sockaddr *)&pep->src, pep->backlog, cpr_pep_asked,
+	return cm_listener_open(node, (struct sockaddr *)&pep->src, pep->backlog, cpr_pep_connreq,
 				pep, &pep->listener);
 }
 
 static int cpr_pep_reject(struct fid_pep *fid, fid_t handle, const void *param, size_t len)
 {
 	struct cpr_pep *pep = cpr_pep_of(&fid->fid);
-	struct cpr_request *request;
+	struct cpr_connreq *request;
 
 	if (len > CM_MSG_DATA_MAX)
 		return -FI_EINVAL;
-	request = cpr_request_take(pep->fabric, handle);
+	request = cpr_connreq_take(pep->fabric, handle);
 	if (!request)
 		return -FI_EINVAL;
-	cpr_request_reject(request, param, param ? len : 0);
+	cpr_connreq_reject(request, param, param ? len : 0);
 	return 0;
 }
 
@@ -131,11 +132,11 @@ static int cpr_pep_setname(fid_t fid, void *addr, size_t addrlen)
 	const struct sockaddr *sa = addr;
 	uint32_t format = cpr_addr_format(pep->src.ss_family);
 
-	if (pep->listener || pep->is_spent)
+	if (pep->listener || pep->is_used)
 		return -FI_EOPBADSTATE;
 	if (addrlen < cpr_addr_len(format) || cpr_addr_format(sa->sa_family) != format)
 		return -FI_EINVAL;
-	if (!cpr_addr_is_ours(sa))
+	if (!cpr_addr_is_local(sa))
 		return -FI_EADDRNOTAVAIL;
 	memset(&pep->src, 0, sizeof(pep->src));
 	memcpy(&pep->src, addr, cpr_addr_len(format));
@@ -150,7 +151,7 @@ static int cpr_pep_getname(fid_t fid, void *addr, size_t *addrlen)
 
 	if (pep->listener)
 		cm_listener_addr(pep->listener, &ss);
-	return cpr_addr_give(&ss, addr, addrlen);
+	return cpr_addr_copy_out(&ss, addr, addrlen);
 }
 
 static struct fi_ops_cm cpr_pep_cm_ops = {
@@ -257,15 +258,15 @@ static struct fi_ops cpr_pep_fi_ops = {
 	.ops_set = cpr_no_ops_set,
 };
 
-int cpr_pep_spend(struct cpr_fabric *fabric, fid_t fid, struct sockaddr_storage *src)
+int cpr_pep_take_addr(struct cpr_fabric *fabric, fid_t fid, struct sockaddr_storage *src)
 {
 	struct cpr_pep *pep = cpr_pep_of(fid);
 
 	if (fid->ops != &cpr_pep_fi_ops || pep->fabric != fabric)
 		return -FI_EINVAL;
-	if (pep->listener || pep->is_spent)
+	if (pep->listener || pep->is_used)
 		return -FI_EOPBADSTATE;
-	pep->is_spent = true;
+	pep->is_used = true;
 	*src = pep->src;
 	return 0;
 }

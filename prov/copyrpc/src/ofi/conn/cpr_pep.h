@@ -28,7 +28,7 @@ struct cpr_pep {
 	struct fi_info *info; /* template for the infos of connection requests */
 	struct sockaddr_storage src;
 	int backlog;
-	bool is_spent; /* an active endpoint has taken its address */
+	bool is_used; /* an active endpoint has taken its address */
 	struct cm_listener *listener;
 };
 
@@ -39,6 +39,6 @@ int cpr_pep_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_pep
  * Moves the address to an active endpoint. Returns 0, or a negative error code if the passive
  * endpoint belongs to another fabric, was used before or listens.
  */
-int cpr_pep_spend(struct cpr_fabric *fabric, fid_t fid, struct sockaddr_storage *src);
+int cpr_pep_take_addr(struct cpr_fabric *fabric, fid_t fid, struct sockaddr_storage *src);
 
 #endif

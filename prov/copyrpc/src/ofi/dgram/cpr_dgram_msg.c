@@ -13,7 +13,7 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/base/cpr_offer.h"
 
-_Static_assert(CPR_IOV_LIMIT == DGRAM_IOV_MAX, "dgram takes what we offer");
+_Static_assert(CPR_IOV_LIMIT == DGRAM_IOV_MAX, "equal limits in dgram");
 
 #define CPR_DGRAM_SEND_FLAGS (CPR_DGRAM_TX_OP_FLAGS | FI_MORE)
 #define CPR_DGRAM_RECV_FLAGS                                                                       \

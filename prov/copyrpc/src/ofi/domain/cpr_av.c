@@ -91,7 +91,7 @@ static int cpr_av_begin(struct cpr_av_insert *ins, struct fid_av *fid, fi_addr_t
 	return 0;
 }
 
-static int cpr_av_tell_inserted(struct cpr_av *av, uint64_t idx)
+static int cpr_av_notify_inserted(struct cpr_av *av, uint64_t idx)
 {
 	struct util_list *it, *tmp;
 	int ret = 0;
@@ -105,7 +105,7 @@ static int cpr_av_tell_inserted(struct cpr_av *av, uint64_t idx)
 	return ret;
 }
 
-static void cpr_av_tell_removed(struct cpr_av *av, uint64_t idx)
+static void cpr_av_notify_removed(struct cpr_av *av, uint64_t idx)
 {
 	struct util_list *it, *tmp;
 
@@ -169,7 +169,7 @@ static int cpr_av_remove_one(struct cpr_av *av, fi_addr_t fi_addr)
 	int ret = av->kind->remove(av, fi_addr, &gone);
 
 	if (!ret && gone)
-		cpr_av_tell_removed(av, fi_addr);
+		cpr_av_notify_removed(av, fi_addr);
 	return ret;
 }
 
@@ -180,7 +180,7 @@ static int cpr_av_add(struct cpr_av *av, const struct sockaddr_storage *addr, fi
 	cpr_pdom_lock_all(av->domain);
 	ret = av->kind->insert(av, addr, idx);
 	if (!ret) {
-		ret = cpr_av_tell_inserted(av, *idx);
+		ret = cpr_av_notify_inserted(av, *idx);
 		if (ret)
 			cpr_av_remove_one(av, *idx);
 	}
@@ -425,7 +425,7 @@ static int cpr_av_check(const struct fi_av_attr *attr)
 		return -FI_EINVAL;
 	if (attr->name || attr->rx_ctx_bits || (attr->flags & ~(FI_EVENT | FI_SYMMETRIC))) {
 		UTIL_INFO(AV,
-			  "address vector: asked for a shared one, receive contexts or flags "
+			  "address vector: requested a shared one, receive contexts or flags "
 			  "0x%lx; offered FI_EVENT and FI_SYMMETRIC\n",
 			  (unsigned long)attr->flags);
 		return -FI_ENOSYS;

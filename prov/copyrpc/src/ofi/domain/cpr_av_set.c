@@ -51,22 +51,22 @@ static int cpr_av_set_append(struct cpr_av_set *set, fi_addr_t addr)
 	return 0;
 }
 
-static bool cpr_av_set_knows(const struct cpr_av_set *set, fi_addr_t addr)
+static bool cpr_av_set_has_addr(const struct cpr_av_set *set, fi_addr_t addr)
 {
 	struct sockaddr_storage ss;
-	bool known;
+	bool found;
 
 	cpr_domain_lock(set->av->domain);
-	known = core_av_addr(set->av->core, addr, &ss) != 0;
+	found = core_av_addr(set->av->core, addr, &ss) != 0;
 	cpr_domain_unlock(set->av->domain);
-	return known;
+	return found;
 }
 
 static int cpr_av_set_insert(struct fid_av_set *fid, fi_addr_t addr)
 {
 	struct cpr_av_set *set = cpr_av_set_own(fid);
 
-	if (!cpr_av_set_knows(set, addr) || cpr_av_set_find(set, addr) < set->cnt)
+	if (!cpr_av_set_has_addr(set, addr) || cpr_av_set_find(set, addr) < set->cnt)
 		return -FI_EINVAL;
 	return cpr_av_set_append(set, addr);
 }
@@ -178,7 +178,7 @@ static int cpr_av_set_fill(struct cpr_av_set *set, fi_addr_t first, fi_addr_t la
 	int ret = 0;
 
 	for (addr = first; !ret && addr <= last && addr < end; addr += stride)
-		if (cpr_av_set_knows(set, addr))
+		if (cpr_av_set_has_addr(set, addr))
 			ret = cpr_av_set_append(set, addr);
 	return ret;
 }
@@ -192,7 +192,7 @@ static int cpr_av_set_check(const struct cpr_av *av, const struct fi_av_set_attr
 	if (attr->flags & ~CPR_AV_SET_FLAGS)
 		return -FI_EBADFLAGS;
 	if (attr->comm_key_size) {
-		UTIL_INFO(AV, "AV set: asked for a communication key, offered none\n");
+		UTIL_INFO(AV, "AV set: requested a communication key, offered none\n");
 		return -FI_ENOSYS;
 	}
 	if (!empty && !(attr->flags & FI_UNIVERSE) &&

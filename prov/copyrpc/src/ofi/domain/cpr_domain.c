@@ -190,7 +190,7 @@ bool cpr_domain_is_inherited(const struct cpr_domain *domain)
 		return false;
 	UTIL_WARN(
 		DOMAIN,
-		"a forked child cannot close what its parent opened: it stays open; let the child "
+		"a forked child cannot close objects of its parent: they stay open; let the child "
 		"leave by exec or _exit, without exit handlers\n");
 	return true;
 }

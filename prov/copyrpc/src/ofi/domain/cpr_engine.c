@@ -14,7 +14,7 @@
 #include "util/log.h"
 #include "util/param.h"
 
-static const struct eng_transport_ops *const cpr_nobody[] = { NULL };
+static const struct eng_transport_ops *const cpr_no_transports[] = { NULL };
 static const struct eng_transport_ops *const cpr_rc_shm[] = { &ring_transport_shm, NULL };
 static const struct eng_transport_ops *const cpr_rc_nic[] = { &ring_transport_mlx5,
 							      &ring_transport_verbs, NULL };
@@ -33,13 +33,13 @@ static const struct cpr_path cpr_rc_paths[] = {
 
 /* Shared memory of the host is left to rc. */
 static const struct cpr_path cpr_ud_paths[] = {
-	{ "shm", cpr_nobody },   { "nic", cpr_ud_nic },     { "udp", cpr_udp },
-	{ "mlx5", cpr_ud_mlx5 }, { "verbs", cpr_ud_verbs }, { 0 },
+	{ "shm", cpr_no_transports }, { "nic", cpr_ud_nic },     { "udp", cpr_udp },
+	{ "mlx5", cpr_ud_mlx5 },      { "verbs", cpr_ud_verbs }, { 0 },
 };
 
-static int cpr_engine_paths(enum cpr_kind kind, bool tell, struct cpr_paths *paths)
+static int cpr_engine_paths(enum cpr_kind kind, bool log, struct cpr_paths *paths)
 {
-	return cpr_paths_read(kind == CPR_UD ? cpr_ud_paths : cpr_rc_paths, util_params.paths, tell,
+	return cpr_paths_read(kind == CPR_UD ? cpr_ud_paths : cpr_rc_paths, util_params.paths, log,
 			      paths);
 }
 
@@ -124,9 +124,9 @@ void cpr_engine_put_cm(struct cm_node *cm)
 	eng_node_put(cm);
 }
 
-static bool cpr_engine_is_wanted(enum cpr_kind kind)
+static bool cpr_engine_is_selected(enum cpr_kind kind)
 {
-	static bool told;
+	static bool logged;
 	const char *only = util_params.endpoint;
 
 	if (!only || !*only)
@@ -135,27 +135,27 @@ static bool cpr_engine_is_wanted(enum cpr_kind kind)
 		return kind == CPR_RC;
 	if (!strcmp(only, "ud"))
 		return kind == CPR_UD;
-	if (!told)
+	if (!logged)
 		UTIL_WARN(FABRIC, "FI_COPYRPC_ENDPOINT=%s: write rc or ud, or leave it unset\n",
 			  only);
-	told = true;
+	logged = true;
 	return false;
 }
 
 int cpr_engine_check(enum cpr_kind kind)
 {
-	static bool told;
+	static bool logged;
 	struct cpr_paths paths;
 
-	if (!cpr_engine_is_wanted(kind))
+	if (!cpr_engine_is_selected(kind))
 		return -FI_ENODATA;
 	/*
 	 * Of the two kinds rc has more paths: a failure is logged for rc, or for the kind that was
 	 * selected.
 	 */
-	if (!cpr_engine_paths(kind, !told && (kind == CPR_RC || util_params.endpoint), &paths))
+	if (!cpr_engine_paths(kind, !logged && (kind == CPR_RC || util_params.endpoint), &paths))
 		return 0;
-	told |= kind == CPR_RC || util_params.endpoint;
+	logged |= kind == CPR_RC || util_params.endpoint;
 	return -FI_ENODATA;
 }
 

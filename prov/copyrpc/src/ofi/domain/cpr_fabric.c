@@ -14,7 +14,7 @@
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/conn/cpr_pep.h"
-#include "ofi/conn/cpr_request.h"
+#include "ofi/conn/cpr_connreq.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/log.h"
 
@@ -30,7 +30,7 @@ static int cpr_fabric_close(struct fid *fid)
 	pthread_mutex_lock(&cpr_fabric_lock);
 	util_list_remove(&fabric->link);
 	pthread_mutex_unlock(&cpr_fabric_lock);
-	cpr_request_reject_all(fabric);
+	cpr_connreq_reject_all(fabric);
 	if (fabric->cm)
 		cpr_engine_put_cm(fabric->cm);
 	pthread_mutex_destroy(&fabric->request_lock);
@@ -180,14 +180,14 @@ void cpr_fabric_fill_opened(struct fi_info *info, const struct fi_info *hints)
 		info->domain_attr->domain = hints->domain_attr->domain;
 }
 
-static void cpr_fabric_each(void (*visit)(struct cpr_domain *domain))
+static void cpr_fabric_each(void (*call)(struct cpr_domain *domain))
 {
 	struct util_list *f, *d, *ftmp, *dtmp;
 
 	UTIL_LIST_FOREACH_SAFE (f, ftmp, &cpr_fabric_list)
 		UTIL_LIST_FOREACH_SAFE (d, dtmp,
 					&UTIL_CONTAINER_OF(f, struct cpr_fabric, link)->domains)
-			visit(UTIL_CONTAINER_OF(d, struct cpr_domain, fabric_link));
+			call(UTIL_CONTAINER_OF(d, struct cpr_domain, fabric_link));
 }
 
 static void cpr_fabric_lock_changes(struct cpr_domain *domain)

@@ -28,7 +28,7 @@ struct cpr_fabric {
 	struct util_list link;        /* in the list of all */
 	struct util_list domains;     /* cpr_domain.fabric_link, under the mutex of the list */
 	pthread_mutex_t request_lock; /* guards the fields below */
-	struct util_list requests;    /* cpr_request.link: pending connection requests */
+	struct util_list requests;    /* cpr_connreq.link: pending connection requests */
 	struct cm_node *cm;           /* set by the first fi_listen; NULL: none */
 };
 

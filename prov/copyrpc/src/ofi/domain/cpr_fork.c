@@ -50,7 +50,7 @@ static const struct core_engine_ops cpr_fork_engine = {
 /* Changes in the child */
 
 /* Adds an error completion that ends a reader's wait. */
-static void cpr_fork_spoil_cq(struct cpr_cq *cq, uint64_t flags)
+static void cpr_fork_fail_cq(struct cpr_cq *cq, uint64_t flags)
 {
 	struct fi_cq_err_entry err = { .flags = flags, .err = FI_EBADF, .prov_errno = FI_EBADF };
 
@@ -71,8 +71,8 @@ static void cpr_fork_disown_ep(struct cpr_ep *ep)
 	ep->fid.collective = &cpr_no_collective_ops;
 	if (ep->owner == ep)
 		util_list_remove(&ep->av_link); /* peers outlive the address vector */
-	cpr_fork_spoil_cq(ep->tx_cq, FI_SEND);
-	cpr_fork_spoil_cq(ep->rx_cq, FI_RECV);
+	cpr_fork_fail_cq(ep->tx_cq, FI_SEND);
+	cpr_fork_fail_cq(ep->rx_cq, FI_RECV);
 }
 
 static void cpr_fork_disown_pdom(struct cpr_pdom *pdom)

@@ -19,7 +19,7 @@
 #include "util/clock.h"
 #include "util/param.h"
 
-_Static_assert(CPR_IOV_LIMIT == CORE_MR_IOV_MAX, "core takes what we offer");
+_Static_assert(CPR_IOV_LIMIT == CORE_MR_IOV_MAX, "equal limits in core");
 
 #define CPR_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CPR_MR_ACCESS                                                                              \
@@ -105,7 +105,7 @@ static int cpr_mr_bind_cntr(struct cpr_mr *mr, struct cpr_cntr *cntr, uint64_t f
 		return -FI_EINVAL;
 	if (flags & ~CPR_MR_REMOTE)
 		return -FI_EBADFLAGS;
-	cpr_pdom_merge_two(mr->domain); /* peers of any endpoint may count there */
+	cpr_pdom_merge_all(mr->domain); /* peers of any endpoint may count there */
 	cpr_domain_lock(mr->domain);
 	if (((flags & FI_REMOTE_READ) && mr->cntr[0]) || ((flags & FI_REMOTE_WRITE) && mr->cntr[1]))
 		ret = -FI_EINVAL;

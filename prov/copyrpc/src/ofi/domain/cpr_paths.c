@@ -65,38 +65,37 @@ static bool cpr_paths_add(struct cpr_paths *paths, const struct cpr_path *path)
  */
 static void cpr_paths_check_device(void)
 {
-	static bool told;
+	static bool logged;
 
-	if (!util_params.device || __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+	if (!util_params.device || __atomic_exchange_n(&logged, true, __ATOMIC_RELAXED))
 		return;
-	UTIL_WARN(
-		FABRIC,
-		"FI_COPYRPC_DEVICE=%s: there is no such RDMA device, or no port of it can be used; "
-		"ibv_devices lists them, ibv_devinfo tells of their ports\n",
-		util_params.device);
+	UTIL_WARN(FABRIC,
+		  "FI_COPYRPC_DEVICE=%s: there is no such RDMA device, or it has no usable port; "
+		  "ibv_devices lists them, ibv_devinfo shows their ports\n",
+		  util_params.device);
 }
 
-static int cpr_paths_no_such(const char *text, const char *at, size_t len, bool tell)
+static int cpr_paths_no_such(const char *text, const char *at, size_t len, bool log)
 {
-	if (tell)
+	if (log)
 		UTIL_WARN(FABRIC,
 			  "FI_COPYRPC_PATHS=%s: there is no path \"%.*s\"; write shm, nic, udp, or "
-			  "several with commas, the better one first\n",
+			  "several with commas, best first\n",
 			  text, (int)len, at);
 	return -FI_EINVAL;
 }
 
-static int cpr_paths_no_device(const char *text, bool tell)
+static int cpr_paths_no_device(const char *text, bool log)
 {
-	if (tell)
+	if (log)
 		UTIL_WARN(FABRIC,
-			  "FI_COPYRPC_PATHS=%s: nothing here could carry that, there is no RDMA "
-			  "device; look at ibv_devinfo, or leave FI_COPYRPC_PATHS unset\n",
+			  "FI_COPYRPC_PATHS=%s: no RDMA device is present; run "
+			  "ibv_devinfo, or leave FI_COPYRPC_PATHS unset\n",
 			  text);
 	return -FI_ENODEV;
 }
 
-int cpr_paths_read(const struct cpr_path *table, const char *text, bool tell,
+int cpr_paths_read(const struct cpr_path *table, const char *text, bool log,
 		   struct cpr_paths *paths)
 {
 	const char *at = text;
@@ -108,13 +107,13 @@ int cpr_paths_read(const struct cpr_path *table, const char *text, bool tell,
 		const struct cpr_path *path = cpr_path_find(table, at, len);
 
 		if (!path)
-			return cpr_paths_no_such(text, at, len, tell);
+			return cpr_paths_no_such(text, at, len, log);
 		all &= cpr_paths_add(paths, path);
 		at += len;
 		if (!*at)
 			break;
 	}
-	if (tell && !all && !paths->nic)
+	if (log && !all && !paths->nic)
 		cpr_paths_check_device();
-	return paths->transports.cnt ? 0 : cpr_paths_no_device(text, tell);
+	return paths->transports.cnt ? 0 : cpr_paths_no_device(text, log);
 }

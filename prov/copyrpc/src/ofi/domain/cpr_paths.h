@@ -34,7 +34,7 @@ struct cpr_paths {
  * list has an unknown name, or -FI_ENODEV if no path in it has a device. With `log` an error is
  * logged with a remedy.
  */
-int cpr_paths_read(const struct cpr_path *table, const char *text, bool tell,
+int cpr_paths_read(const struct cpr_path *table, const char *text, bool log,
 		   struct cpr_paths *paths);
 
 #endif

@@ -21,7 +21,7 @@ static struct cpr_pdom *cpr_pdom_of(struct core_dom *dom)
 
 /* --- all progress domains --- */
 
-static bool cpr_pdom_is_first(const struct cpr_pdom *pdom)
+static bool cpr_pdom_owns_lock(const struct cpr_pdom *pdom)
 {
 	return core_dom_bias(&pdom->core) == &pdom->core.own_lock;
 }
@@ -30,14 +30,14 @@ void cpr_pdom_lock_all(struct cpr_domain *domain)
 {
 	pthread_mutex_lock(&domain->changes);
 	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g))
-		if (cpr_pdom_is_first(g))
+		if (cpr_pdom_owns_lock(g))
 			core_dom_lock_transient(&g->core);
 }
 
 void cpr_pdom_unlock_all(struct cpr_domain *domain)
 {
 	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g))
-		if (cpr_pdom_is_first(g))
+		if (cpr_pdom_owns_lock(g))
 			cpr_pdom_unlock(g);
 	pthread_mutex_unlock(&domain->changes);
 }
@@ -45,14 +45,14 @@ void cpr_pdom_unlock_all(struct cpr_domain *domain)
 void cpr_pdom_progress_locked(struct cpr_domain *domain)
 {
 	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g))
-		if (cpr_pdom_is_first(g))
+		if (cpr_pdom_owns_lock(g))
 			core_dom_progress(&g->core);
 }
 
 void cpr_pdom_progress_all(struct cpr_domain *domain)
 {
 	for (struct cpr_pdom *g = &domain->main; g; g = cpr_pdom_next(g)) {
-		if (!cpr_pdom_is_first(g))
+		if (!cpr_pdom_owns_lock(g))
 			continue;
 		cpr_pdom_lock(g);
 		core_dom_progress(&g->core);
@@ -84,7 +84,7 @@ void cpr_pdom_progress_others(struct cpr_domain *domain, struct cpr_pdom *own)
 	}
 }
 
-static bool cpr_pdom_is_with(const struct cpr_pdom *a, const struct cpr_pdom *b)
+static bool cpr_pdom_shares_lock(const struct cpr_pdom *a, const struct cpr_pdom *b)
 {
 	return core_dom_bias(&a->core) == core_dom_bias(&b->core);
 }
@@ -104,7 +104,7 @@ static int cpr_pdom_idle_locked(struct cpr_pdom *pdom, enum cpr_pdom_idle how, u
 	if (ret)
 		return ret;
 	if (how != CPR_PDOM_SLEEPS)
-		cpr_wakeup_drain(pdom);
+		cpr_wakeup_attend(pdom);
 	*pdoms |= CPR_PDOM_BIT(pdom);
 	return 0;
 }
@@ -126,7 +126,7 @@ int cpr_pdom_idle(struct cpr_pdom *own, enum cpr_pdom_idle how, uint64_t *pdoms)
 
 	*pdoms = 0;
 	for (struct cpr_pdom *g = &own->domain->main; g && !ret; g = cpr_pdom_next(g)) {
-		if (cpr_pdom_is_with(g, own))
+		if (cpr_pdom_shares_lock(g, own))
 			*pdoms |= CPR_PDOM_BIT(g);
 		else
 			ret = cpr_pdom_idle_other(g, how, pdoms);
@@ -165,7 +165,7 @@ static void cpr_pdom_merge_sorted(struct cpr_domain *domain, struct cpr_pdom *a,
 	cpr_pdom_merge(a, b);
 }
 
-void cpr_pdom_merge_two(struct cpr_domain *domain)
+void cpr_pdom_merge_all(struct cpr_domain *domain)
 {
 	pthread_mutex_lock(&domain->changes);
 	domain->splits = false;
@@ -176,23 +176,23 @@ void cpr_pdom_merge_two(struct cpr_domain *domain)
 
 /* --- members --- */
 
-void cpr_member_init(struct cpr_member *place, struct cpr_domain *domain,
+void cpr_member_init(struct cpr_member *member, struct cpr_domain *domain,
 		     struct cpr_wakeup_user *wakeup)
 {
-	place->pdom = &domain->main;
-	place->taken = false;
-	place->wakeup = wakeup;
+	member->pdom = &domain->main;
+	member->assigned = false;
+	member->wakeup = wakeup;
 }
 
-void cpr_member_fini(struct cpr_member *place, struct cpr_domain *domain)
+void cpr_member_fini(struct cpr_member *member, struct cpr_domain *domain)
 {
 	pthread_mutex_lock(&domain->changes);
-	cpr_pdom_lock(place->pdom);
-	cpr_wakeup_release(place->pdom, place->wakeup);
-	cpr_pdom_unlock(place->pdom);
-	if (place->taken)
-		place->pdom->members--;
-	place->taken = false;
+	cpr_pdom_lock(member->pdom);
+	cpr_wakeup_release(member->pdom, member->wakeup);
+	cpr_pdom_unlock(member->pdom);
+	if (member->assigned)
+		member->pdom->members--;
+	member->assigned = false;
 	pthread_mutex_unlock(&domain->changes);
 }
 
@@ -200,14 +200,14 @@ void cpr_member_fini(struct cpr_member *place, struct cpr_domain *domain)
  * A member moves under the lock of the progress domain that it leaves. If it is still there once
  * that lock is held, the lock is the right one.
  */
-struct cpr_pdom *cpr_member_lock_guarded(struct cpr_member *place)
+struct cpr_pdom *cpr_member_lock_guarded(struct cpr_member *member)
 {
 	struct cpr_pdom *pdom;
 
 	while (true) {
-		pdom = __atomic_load_n(&place->pdom, __ATOMIC_ACQUIRE);
+		pdom = __atomic_load_n(&member->pdom, __ATOMIC_ACQUIRE);
 		cpr_pdom_lock(pdom);
-		if (UTIL_LIKELY(__atomic_load_n(&place->pdom, __ATOMIC_RELAXED) == pdom)) {
+		if (UTIL_LIKELY(__atomic_load_n(&member->pdom, __ATOMIC_RELAXED) == pdom)) {
 			cpr_pdom_count_read(pdom);
 			return pdom;
 		}
@@ -216,18 +216,18 @@ struct cpr_pdom *cpr_member_lock_guarded(struct cpr_member *place)
 }
 
 /* Moves a member for good. domain.changes is held, so it does not move elsewhere meanwhile. */
-static void cpr_member_take(struct cpr_member *place, struct cpr_pdom *pdom)
+static void cpr_member_assign(struct cpr_member *member, struct cpr_pdom *pdom)
 {
-	struct cpr_pdom *from = place->pdom;
+	struct cpr_pdom *from = member->pdom;
 
-	if (place->taken)
+	if (member->assigned)
 		return;
-	place->taken = true;
+	member->assigned = true;
 	pdom->members++;
 	cpr_pdom_lock(from);
 	if (pdom != from)
-		cpr_wakeup_invalidate(from, place->wakeup);
-	__atomic_store_n(&place->pdom, pdom, __ATOMIC_RELEASE);
+		cpr_wakeup_invalidate(from, member->wakeup);
+	__atomic_store_n(&member->pdom, pdom, __ATOMIC_RELEASE);
 	cpr_pdom_unlock(from);
 }
 
@@ -248,7 +248,7 @@ static struct cpr_pdom *cpr_pdom_open(struct cpr_domain *domain)
 		       : -FI_ENOMEM;
 
 	if (ret) {
-		UTIL_INFO(DOMAIN, "endpoints share a lock, for want of an engine: %s\n",
+		UTIL_INFO(DOMAIN, "endpoints share a lock, no further engine: %s\n",
 			  fi_strerror(-ret));
 		free(pdom);
 		return NULL;
@@ -275,17 +275,17 @@ static struct cpr_pdom *cpr_pdom_pick(struct cpr_domain *domain)
 	return pdom ? pdom : &domain->main;
 }
 
-static size_t cpr_pdom_members(struct cpr_ep *ep, struct cpr_member *places[CPR_PDOM_MEMBERS])
+static size_t cpr_pdom_members(struct cpr_ep *ep, struct cpr_member *members[CPR_PDOM_MEMBERS])
 {
 	size_t cnt = 0;
 
 	if (ep->tx_cq)
-		places[cnt++] = &ep->tx_cq->place;
+		members[cnt++] = &ep->tx_cq->member;
 	if (ep->rx_cq)
-		places[cnt++] = &ep->rx_cq->place;
+		members[cnt++] = &ep->rx_cq->member;
 	for (unsigned i = 0; i < CPR_EP_CNTR_CNT; i++)
 		if (ep->cntr[i])
-			places[cnt++] = &ep->cntr[i]->place;
+			members[cnt++] = &ep->cntr[i]->member;
 	return cnt;
 }
 
@@ -295,32 +295,32 @@ static bool cpr_pdom_is_fixed(const struct cpr_ep *ep)
 	return !ep->domain->splits || ep->core_ep.conn || ep->srx || ep->eq_user.eq;
 }
 
-static struct cpr_pdom *cpr_pdom_find(struct cpr_ep *ep, struct cpr_member *const *places,
+static struct cpr_pdom *cpr_pdom_find(struct cpr_ep *ep, struct cpr_member *const *members,
 				      size_t cnt)
 {
 	struct cpr_domain *domain = ep->domain;
 	struct cpr_pdom *pdom = cpr_pdom_is_fixed(ep) ? &domain->main : NULL;
 
 	for (size_t i = 0; i < cnt; i++) {
-		if (!places[i]->taken)
+		if (!members[i]->assigned)
 			continue;
 		if (!pdom)
-			pdom = places[i]->pdom;
-		cpr_pdom_merge_sorted(domain, pdom, places[i]->pdom);
+			pdom = members[i]->pdom;
+		cpr_pdom_merge_sorted(domain, pdom, members[i]->pdom);
 	}
 	return pdom ? pdom : cpr_pdom_pick(domain);
 }
 
 void cpr_pdom_enter(struct cpr_ep *ep)
 {
-	struct cpr_member *places[CPR_PDOM_MEMBERS];
-	size_t cnt = cpr_pdom_members(ep, places);
+	struct cpr_member *members[CPR_PDOM_MEMBERS];
+	size_t cnt = cpr_pdom_members(ep, members);
 	struct cpr_pdom *pdom;
 
 	pthread_mutex_lock(&ep->domain->changes);
-	pdom = cpr_pdom_find(ep, places, cnt);
+	pdom = cpr_pdom_find(ep, members, cnt);
 	for (size_t i = 0; i < cnt; i++)
-		cpr_member_take(places[i], pdom);
+		cpr_member_assign(members[i], pdom);
 	pdom->members++;
 	ep->dom = &pdom->core;
 	util_list_push_back(&ep->domain->eps, &ep->domain_link);
@@ -340,8 +340,8 @@ void cpr_pdom_assign(struct cpr_ep *ep, struct cpr_cntr *cntr)
 	struct cpr_pdom *pdom = cpr_pdom_of(ep->dom);
 
 	pthread_mutex_lock(&ep->domain->changes);
-	cpr_member_take(&cntr->place, pdom);
-	cpr_pdom_merge_sorted(ep->domain, pdom, cntr->place.pdom);
+	cpr_member_assign(&cntr->member, pdom);
+	cpr_pdom_merge_sorted(ep->domain, pdom, cntr->member.pdom);
 	pthread_mutex_unlock(&ep->domain->changes);
 }
 

@@ -52,8 +52,8 @@ struct cpr_pdom {
 
 /** Membership of a queue or counter. */
 struct cpr_member {
-	struct cpr_pdom *pdom; /* `main` until taken; atomic, changed under its lock */
-	bool taken;            /* assigned for good by the first endpoint; under domain.changes */
+	struct cpr_pdom *pdom; /* `main` until assigned; atomic, changed under its lock */
+	bool assigned;         /* assigned for good by the first endpoint; under domain.changes */
 	struct cpr_wakeup_user *wakeup; /* of the thread that sleeps on the object */
 };
 
@@ -66,20 +66,20 @@ static inline struct cpr_pdom *cpr_pdom_next(const struct cpr_pdom *pdom)
 	return __atomic_load_n(&pdom->next, __ATOMIC_ACQUIRE);
 }
 
-void cpr_member_init(struct cpr_member *place, struct cpr_domain *domain,
+void cpr_member_init(struct cpr_member *member, struct cpr_domain *domain,
 		     struct cpr_wakeup_user *wakeup);
 /** Leaves the progress domain when the object is closed. */
-void cpr_member_fini(struct cpr_member *place, struct cpr_domain *domain);
+void cpr_member_fini(struct cpr_member *member, struct cpr_domain *domain);
 
 /** Locks a progress domain that has a lock. Not inlined: keeps the path without locks short. */
-struct cpr_pdom *cpr_member_lock_guarded(struct cpr_member *place);
+struct cpr_pdom *cpr_member_lock_guarded(struct cpr_member *member);
 
 /** Locks and returns the object's progress domain; the caller unlocks. */
-static inline struct cpr_pdom *cpr_member_lock(struct cpr_member *place)
+static inline struct cpr_pdom *cpr_member_lock(struct cpr_member *member)
 {
-	struct cpr_pdom *pdom = __atomic_load_n(&place->pdom, __ATOMIC_ACQUIRE);
+	struct cpr_pdom *pdom = __atomic_load_n(&member->pdom, __ATOMIC_ACQUIRE);
 
-	return UTIL_UNLIKELY(pdom->core.locked) ? cpr_member_lock_guarded(place) : pdom;
+	return UTIL_UNLIKELY(pdom->core.locked) ? cpr_member_lock_guarded(member) : pdom;
 }
 
 static inline void cpr_pdom_lock(struct cpr_pdom *pdom)
@@ -113,7 +113,7 @@ void cpr_pdom_assign(struct cpr_ep *ep, struct cpr_cntr *cntr);
 /** Merges the endpoint's progress domain with `main`, which reports to event queues. Not locked. */
 void cpr_pdom_assign_eq(struct cpr_ep *ep);
 /** Merges all progress domains; later endpoints enter `main`. Not locked. */
-void cpr_pdom_merge_two(struct cpr_domain *domain);
+void cpr_pdom_merge_all(struct cpr_domain *domain);
 
 /** Takes and releases all locks of the domain. */
 void cpr_pdom_lock_all(struct cpr_domain *domain);

@@ -114,7 +114,7 @@ int cpr_progress_start(struct cpr_domain *domain)
 	}
 	progress->running = true;
 	cpr_domain_lock(domain);
-	cpr_wakeup_drain(&domain->main);
+	cpr_wakeup_attend(&domain->main);
 	cpr_domain_unlock(domain);
 	return 0;
 }

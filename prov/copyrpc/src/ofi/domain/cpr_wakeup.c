@@ -47,7 +47,7 @@ void cpr_wakeup_update(struct cpr_pdom *pdom)
 	} while (g != pdom);
 }
 
-void cpr_wakeup_drain(struct cpr_pdom *pdom)
+void cpr_wakeup_attend(struct cpr_pdom *pdom)
 {
 	pdom->wakeup.attended = true;
 	cpr_wakeup_update(pdom);

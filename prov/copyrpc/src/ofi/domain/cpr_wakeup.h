@@ -36,7 +36,7 @@ void cpr_wakeup_user_init(struct cpr_wakeup_user *user, void (*wake)(struct cpr_
 /** Initializes the wakeup of a new progress domain. */
 void cpr_wakeup_init(struct cpr_pdom *pdom);
 /** Records that a promise made for another progress domain also covers this one. */
-void cpr_wakeup_drain(struct cpr_pdom *pdom);
+void cpr_wakeup_attend(struct cpr_pdom *pdom);
 /** Computes core_dom.watched for the progress domain and those merged with it. */
 void cpr_wakeup_update(struct cpr_pdom *pdom);
 

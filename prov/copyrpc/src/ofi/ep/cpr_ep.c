@@ -291,8 +291,8 @@ void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_i
 								     : util_params.eager_max;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	cpr_ep_set_tx_flags(ep, info->tx_attr ? info->tx_attr->op_flags : 0);
-	ep->wants_stx = info->ep_attr && info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
-	ep->wants_srx = info->ep_attr && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
+	ep->needs_stx = info->ep_attr && info->ep_attr->tx_ctx_cnt == FI_SHARED_CONTEXT;
+	ep->needs_srx = info->ep_attr && info->ep_attr->rx_ctx_cnt == FI_SHARED_CONTEXT;
 	ep->core_ep.directed = ep->caps & FI_DIRECTED_RECV;
 	ep->core_ep.source = ep->caps & FI_SOURCE;
 	if (ep->caps & (FI_RMA | FI_ATOMIC))

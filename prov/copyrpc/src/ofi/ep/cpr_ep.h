@@ -38,7 +38,7 @@ struct cpr_cntr;
 struct cpr_cq;
 struct cpr_domain;
 struct cpr_stx;
-struct cpr_request;
+struct cpr_connreq;
 
 /* Kinds of operations with a counter of their own: FI_SEND, FI_RECV, those of RMA. */
 #define CPR_EP_CNTR_CNT (2 + CORE_CNTR_RMA_CNT)
@@ -99,15 +99,16 @@ struct cpr_ep {
 	struct util_list triggers; /* cpr_trigger.ep_link */
 	struct cpr_ep *srx;        /* shared contexts, or NULL */
 	struct cpr_stx *stx;
-	bool wants_srx; /* opened with FI_SHARED_CONTEXT: to be bound before fi_enable */
-	bool wants_stx;
+	bool needs_srx; /* opened with FI_SHARED_CONTEXT: to be bound before fi_enable */
+	bool needs_stx;
 	struct cpr_eq_user eq_user;
 	uint64_t caps;
 	bool is_enabled;
-	struct core_conn conn;        /* FI_EP_MSG: core_ep.conn */
-	struct cpr_request *request;  /* FI_EP_MSG: request without a reply yet, or NULL */
-	struct sockaddr_storage src;  /* ss_family 0: any address */
-	struct sockaddr_storage door; /* accepted: the listener's address, reported by fi_getname */
+	struct core_conn conn;       /* FI_EP_MSG: core_ep.conn */
+	struct cpr_connreq *request; /* FI_EP_MSG: request without a reply yet, or NULL */
+	struct sockaddr_storage src; /* ss_family 0: any address */
+	struct sockaddr_storage
+		listener_addr; /* accepted: the listener's address, reported by fi_getname */
 	struct core_ep core_ep;
 };
 

@@ -163,9 +163,10 @@ void cpr_ep_unbind_all(struct cpr_ep *ep)
 
 static int cpr_ep_check_shared(const struct cpr_ep *ep)
 {
-	if ((ep->wants_srx && !ep->srx) || (ep->wants_stx && !ep->stx)) {
-		UTIL_WARN(EP_CTRL, "fi_enable: the endpoint was opened for FI_SHARED_CONTEXT: bind "
-				   "the context first\n");
+	if ((ep->needs_srx && !ep->srx) || (ep->needs_stx && !ep->stx)) {
+		UTIL_WARN(EP_CTRL,
+			  "fi_enable: the endpoint was opened with FI_SHARED_CONTEXT: bind "
+			  "the context first\n");
 		return -FI_EOPBADSTATE;
 	}
 	return cpr_srx_check(ep);

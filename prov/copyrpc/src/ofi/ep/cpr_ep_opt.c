@@ -90,7 +90,7 @@ int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
 		return -FI_ENOSYS; /* the device sets it */
 	if (addrlen < len || cpr_addr_format(sa->sa_family) != ep->domain->addr_format)
 		return -FI_EINVAL;
-	if (!cpr_addr_is_ours(sa))
+	if (!cpr_addr_is_local(sa))
 		return -FI_EADDRNOTAVAIL;
 	memset(&ep->src, 0, sizeof(ep->src));
 	memcpy(&ep->src, addr, len);
@@ -105,13 +105,13 @@ int cpr_ep_getname(fid_t fid, void *addr, size_t *addrlen)
 
 	if (ep->domain->dgram)
 		return cpr_dgram_getname(ep, addr, addrlen);
-	if (ep->owner->door.ss_family)
-		ss = ep->owner->door;
+	if (ep->owner->listener_addr.ss_family)
+		ss = ep->owner->listener_addr;
 	else if (ep->owner->is_enabled)
 		core_ep_addr(ep->core, &ss);
 	else if (!ss.ss_family)
 		return -FI_EOPBADSTATE;
-	return cpr_addr_give(&ss, addr, addrlen);
+	return cpr_addr_copy_out(&ss, addr, addrlen);
 }
 
 struct fi_ops_cm cpr_ep_cm_ops = {

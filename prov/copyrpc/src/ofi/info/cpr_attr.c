@@ -19,70 +19,71 @@
 #define CPR_PROGRESS_CONTROL_UNIFIED 3
 
 /* Checks that the hint is at most what is offered. */
-static bool cpr_attr_max(const char *hint, uint64_t asked, uint64_t offered)
+static bool cpr_attr_max(const char *hint, uint64_t requested, uint64_t offered)
 {
-	if (asked <= offered)
+	if (requested <= offered)
 		return true;
-	UTIL_INFO(CORE, "hint %s: asked %" PRIu64 ", offered %" PRIu64 "\n", hint, asked, offered);
+	UTIL_INFO(CORE, "hint %s: requested %" PRIu64 ", offered %" PRIu64 "\n", hint, requested,
+		  offered);
 	return false;
 }
 
 /* Checks that the hint's bits are among those offered. */
-static bool cpr_attr_bits(const char *hint, enum fi_type type, uint64_t asked, uint64_t offered)
+static bool cpr_attr_bits(const char *hint, enum fi_type type, uint64_t requested, uint64_t offered)
 {
-	char asked_str[CPR_ATTR_BITS_MAX];
+	char requested_str[CPR_ATTR_BITS_MAX];
 	char offered_str[CPR_ATTR_BITS_MAX];
 
-	if (!(asked & ~offered))
+	if (!(requested & ~offered))
 		return true;
-	UTIL_INFO(CORE, "hint %s: asked %s (0x%" PRIx64 "), offered %s (0x%" PRIx64 ")\n", hint,
-		  fi_tostr_r(asked_str, sizeof(asked_str), &asked, type), asked,
+	UTIL_INFO(CORE, "hint %s: requested %s (0x%" PRIx64 "), offered %s (0x%" PRIx64 ")\n", hint,
+		  fi_tostr_r(requested_str, sizeof(requested_str), &requested, type), requested,
 		  fi_tostr_r(offered_str, sizeof(offered_str), &offered, type), offered);
 	return false;
 }
 
 /* Checks that the hint is unset (0) or exactly the offered value of an enumeration. */
-static bool cpr_attr_same(const char *hint, enum fi_type type, uint32_t asked, uint32_t offered)
+static bool cpr_attr_same(const char *hint, enum fi_type type, uint32_t requested, uint32_t offered)
 {
-	char asked_str[CPR_ATTR_BITS_MAX];
+	char requested_str[CPR_ATTR_BITS_MAX];
 	char offered_str[CPR_ATTR_BITS_MAX];
 
-	if (!asked || asked == offered)
+	if (!requested || requested == offered)
 		return true;
-	UTIL_INFO(CORE, "hint %s: asked %s (0x%x), offered %s (0x%x)\n", hint,
-		  fi_tostr_r(asked_str, sizeof(asked_str), &asked, type), asked,
+	UTIL_INFO(CORE, "hint %s: requested %s (0x%x), offered %s (0x%x)\n", hint,
+		  fi_tostr_r(requested_str, sizeof(requested_str), &requested, type), requested,
 		  fi_tostr_r(offered_str, sizeof(offered_str), &offered, type), offered);
 	return false;
 }
 
 /* Checks that the hint is a value up to `last` of an enumeration without gaps. */
-static bool cpr_attr_upto(const char *hint, enum fi_type type, uint32_t asked, uint32_t last)
+static bool cpr_attr_upto(const char *hint, enum fi_type type, uint32_t requested, uint32_t last)
 {
-	char asked_str[CPR_ATTR_BITS_MAX];
+	char requested_str[CPR_ATTR_BITS_MAX];
 	char last_str[CPR_ATTR_BITS_MAX];
 
-	if (asked <= last)
+	if (requested <= last)
 		return true;
-	UTIL_INFO(CORE, "hint %s: asked %s (%u), offered all up to %s (%u)\n", hint,
-		  fi_tostr_r(asked_str, sizeof(asked_str), &asked, type), asked,
+	UTIL_INFO(CORE, "hint %s: requested %s (%u), offered all up to %s (%u)\n", hint,
+		  fi_tostr_r(requested_str, sizeof(requested_str), &requested, type), requested,
 		  fi_tostr_r(last_str, sizeof(last_str), &last, type), last);
 	return false;
 }
 
-static bool cpr_attr_name(const char *hint, const char *asked, const char *offered)
+static bool cpr_attr_name(const char *hint, const char *requested, const char *offered)
 {
-	if (!asked || !strcmp(asked, offered))
+	if (!requested || !strcmp(requested, offered))
 		return true;
-	UTIL_INFO(CORE, "hint %s: asked %s, offered %s\n", hint, asked, offered);
+	UTIL_INFO(CORE, "hint %s: requested %s, offered %s\n", hint, requested, offered);
 	return false;
 }
 
 /* Checks that a feature that is not offered is not requested. */
-static bool cpr_attr_absent(const char *hint, bool asked)
+static bool cpr_attr_absent(const char *hint, bool requested)
 {
-	if (asked)
-		UTIL_INFO(CORE, "hint %s: asked for, offered none\n", hint);
-	return !asked;
+	if (requested)
+		UTIL_INFO(CORE, "hint %s: requested for, offered none\n", hint);
+	return !requested;
 }
 
 static bool cpr_attr_tx(const struct fi_tx_attr *offer, const struct fi_tx_attr *hints,
@@ -155,7 +156,7 @@ static bool cpr_attr_mr_mode(int mr_mode, uint32_t version)
 		ok = !old || mr_mode == FI_MR_BASIC || mr_mode == FI_MR_SCALABLE;
 	if (!ok)
 		UTIL_INFO(CORE,
-			  "hint domain_attr->mr_mode: asked %s (0x%x), offered FI_MR_BASIC or "
+			  "hint domain_attr->mr_mode: requested %s (0x%x), offered FI_MR_BASIC or "
 			  "FI_MR_SCALABLE alone, or none of them\n",
 			  fi_tostr_r(str, sizeof(str), &mr_mode, FI_TYPE_MR_MODE),
 			  (unsigned)mr_mode);
@@ -223,18 +224,18 @@ static bool cpr_attr_fabric(const struct fi_fabric_attr *offer, const struct fi_
 	return ok;
 }
 
-static bool cpr_attr_addr_format(uint32_t asked, uint32_t offered)
+static bool cpr_attr_addr_format(uint32_t requested, uint32_t offered)
 {
 	char str[CPR_ATTR_BITS_MAX];
 
 	if (offered)
-		return cpr_attr_same("addr_format", FI_TYPE_ADDR_FORMAT, asked, offered);
-	if (cpr_addr_family(asked) >= 0)
+		return cpr_attr_same("addr_format", FI_TYPE_ADDR_FORMAT, requested, offered);
+	if (cpr_addr_family(requested) >= 0)
 		return true;
 	UTIL_INFO(CORE,
-		  "hint addr_format: asked %s (0x%x), offered FI_SOCKADDR, FI_SOCKADDR_IN, "
+		  "hint addr_format: requested %s (0x%x), offered FI_SOCKADDR, FI_SOCKADDR_IN, "
 		  "FI_SOCKADDR_IN6\n",
-		  fi_tostr_r(str, sizeof(str), &asked, FI_TYPE_ADDR_FORMAT), asked);
+		  fi_tostr_r(str, sizeof(str), &requested, FI_TYPE_ADDR_FORMAT), requested);
 	return false;
 }
 

@@ -117,13 +117,13 @@ static bool cpr_dgram_accepts(const struct fi_info *hints)
 	const struct fi_ep_attr *ep = hints ? hints->ep_attr : NULL;
 
 	if (hints && hints->tx_attr && (hints->tx_attr->op_flags & FI_DELIVERY_COMPLETE)) {
-		UTIL_INFO(CORE, "hint tx_attr->op_flags: asked FI_DELIVERY_COMPLETE, which a "
+		UTIL_INFO(CORE, "hint tx_attr->op_flags: requested FI_DELIVERY_COMPLETE, which a "
 				"datagram cannot have\n");
 		return false;
 	}
 	if (ep && (ep->tx_ctx_cnt == FI_SHARED_CONTEXT || ep->rx_ctx_cnt == FI_SHARED_CONTEXT)) {
 		UTIL_INFO(CORE,
-			  "hint ep_attr: asked shared contexts for datagrams, offered none\n");
+			  "hint ep_attr: requested shared contexts for datagrams, offered none\n");
 		return false;
 	}
 	return true;

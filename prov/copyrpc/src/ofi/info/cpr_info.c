@@ -35,7 +35,7 @@ static int cpr_info_take(const char *hint, const void *addr, size_t len, int fam
 	if (format == FI_FORMAT_UNSPEC || len < cpr_addr_len(format) ||
 	    (family != AF_UNSPEC && family != sa->sa_family)) {
 		UTIL_INFO(CORE,
-			  "hint %s: asked family %u in %zu bytes, offered IPv4 or IPv6 as in "
+			  "hint %s: requested family %u in %zu bytes, offered IPv4 or IPv6 as in "
 			  "addr_format\n",
 			  hint, sa->sa_family, len);
 		return -FI_ENODATA;
@@ -89,7 +89,7 @@ static int cpr_info_check_src(const struct sockaddr_storage *src)
 {
 	char str[CPR_ADDR_STR_MAX];
 
-	if (cpr_addr_is_ours((const struct sockaddr *)src))
+	if (cpr_addr_is_local((const struct sockaddr *)src))
 		return 0;
 	cpr_addr_print((const struct sockaddr *)src, str, sizeof(str));
 	UTIL_INFO(CORE, "source address %s: not an address of this host\n", str);
@@ -221,28 +221,28 @@ static const struct {
 int cpr_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		const struct fi_info *hints, struct fi_info **info)
 {
-	enum fi_ep_type asked = hints && hints->ep_attr ? hints->ep_attr->type : FI_EP_UNSPEC;
+	enum fi_ep_type requested = hints && hints->ep_attr ? hints->ep_attr->type : FI_EP_UNSPEC;
 	struct fi_info **end = info;
 	int ret = -FI_ENODATA;
 
 	if ((flags & CPR_FLAG_CORE_PROV_ONLY) && !cpr_info_may_layer(hints)) {
-		UTIL_INFO(CORE, "no layer is wanted above this provider (naming it, as in "
+		UTIL_INFO(CORE, "layers above this provider are declined (naming one, as in "
 				"\"copyrpc;ofi_rxm\", or FI_COPYRPC_LAYERING=1 allows it)\n");
 		return -FI_ENODATA;
 	}
 	*info = NULL;
 	for (unsigned i = 0; i < sizeof(cpr_info_reliable) / sizeof(cpr_info_reliable[0]); i++) {
 		enum fi_ep_type type = cpr_info_reliable[i].type;
-		bool other = type == FI_EP_MSG ? asked == FI_EP_RDM : asked == FI_EP_MSG;
+		bool other = type == FI_EP_MSG ? requested == FI_EP_RDM : requested == FI_EP_MSG;
 
-		if (other || asked == FI_EP_DGRAM)
+		if (other || requested == FI_EP_DGRAM)
 			continue;
 		ret = cpr_info_of_type(type, cpr_info_reliable[i].protocol, version, node, service,
 				       flags, hints, end);
 		if (*end)
 			end = &(*end)->next;
 	}
-	if (asked == FI_EP_UNSPEC || asked == FI_EP_DGRAM)
+	if (requested == FI_EP_UNSPEC || requested == FI_EP_DGRAM)
 		ret = cpr_dgram_getinfo(version, node, service, flags, hints, end);
 	return *info ? 0 : ret;
 }

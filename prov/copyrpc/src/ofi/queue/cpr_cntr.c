@@ -20,36 +20,36 @@ static inline struct cpr_cntr *cpr_cntr_of(struct fid_cntr *fid)
  * Counts reads in a row that found no change. Returns true if the caller should make progress for
  * others.
  */
-static bool cpr_cntr_helps(struct cpr_cntr *cntr, bool vain)
+static bool cpr_cntr_count_idle(struct cpr_cntr *cntr, bool idle)
 {
-	cntr->reads = vain ? cntr->reads + 1 : 0;
-	return vain && cntr->reads % CPR_PDOM_IDLE_READS == 0;
+	cntr->reads = idle ? cntr->reads + 1 : 0;
+	return idle && cntr->reads % CPR_PDOM_IDLE_READS == 0;
 }
 
 /*
  * Returns true if the counter changed since the last read, which then reports it without progress.
  * Not twice in a row: a caller that sends and reads in turns makes progress by reads alone.
  */
-static bool cpr_cntr_is_fresh(struct cpr_cntr *cntr)
+static bool cpr_cntr_may_skip_progress(struct cpr_cntr *cntr)
 {
-	cntr->hurried = !cntr->hurried && cntr->core.value != cntr->told_value;
-	return cntr->hurried;
+	cntr->skipped_progress = !cntr->skipped_progress && cntr->core.value != cntr->read_value;
+	return cntr->skipped_progress;
 }
 
 static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
-	struct cpr_pdom *pdom = cpr_member_lock(&cntr->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cntr->member);
 	uint64_t value;
-	bool helps;
+	bool help_others;
 
-	if (!cpr_cntr_is_fresh(cntr))
+	if (!cpr_cntr_may_skip_progress(cntr))
 		cpr_pdom_progress(pdom);
 	value = cntr->core.value;
-	helps = cpr_cntr_helps(cntr, value == cntr->told_value);
-	cntr->told_value = value;
+	help_others = cpr_cntr_count_idle(cntr, value == cntr->read_value);
+	cntr->read_value = value;
 	cpr_pdom_unlock(pdom);
-	if (UTIL_UNLIKELY(helps))
+	if (UTIL_UNLIKELY(help_others))
 		cpr_pdom_progress_others(cntr->domain, pdom);
 	return value;
 }
@@ -57,18 +57,18 @@ static uint64_t cpr_cntr_read(struct fid_cntr *fid)
 static uint64_t cpr_cntr_readerr(struct fid_cntr *fid)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
-	struct cpr_pdom *pdom = cpr_member_lock(&cntr->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cntr->member);
 	uint64_t errors;
 
 	cpr_pdom_progress(pdom);
 	errors = cntr->core.errors;
-	cntr->told_errors = errors;
+	cntr->read_errors = errors;
 	cpr_pdom_unlock(pdom);
 	return errors;
 }
 
 /* Handles a change by the user: fi_poll does not report it, but it wakes waiting threads. */
-static void cpr_cntr_touched(struct cpr_cntr *cntr)
+static void cpr_cntr_user_changed(struct cpr_cntr *cntr)
 {
 	cntr->seen_value = cntr->core.value;
 	cntr->seen_errors = cntr->core.errors;
@@ -80,10 +80,10 @@ static int cpr_cntr_change(struct fid_cntr *fid, uint64_t value, bool add, bool 
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
 	uint64_t *word = err ? &cntr->core.errors : &cntr->core.value;
-	struct cpr_pdom *pdom = cpr_member_lock(&cntr->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cntr->member);
 
 	*word = add ? *word + value : value;
-	cpr_cntr_touched(cntr);
+	cpr_cntr_user_changed(cntr);
 	cpr_pdom_unlock(pdom);
 	return 0;
 }
@@ -138,7 +138,7 @@ static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_pdom **pdom, u
 		if (cntr->core.errors != errors)
 			return -FI_EAVAIL;
 		cpr_cntr_watch(cntr);
-		ret = cpr_wait_sleep(&cntr->wait, &cntr->place, pdom, &call);
+		ret = cpr_wait_sleep(&cntr->wait, &cntr->member, pdom, &call);
 	}
 	return ret == -FI_EAGAIN ? -FI_ETIMEDOUT : ret;
 }
@@ -147,17 +147,17 @@ static int cpr_cntr_wait_locked(struct cpr_cntr *cntr, struct cpr_pdom **pdom, u
 static bool cpr_cntr_is_unread(struct cpr_cntr *cntr)
 {
 	bool unread =
-		cntr->core.value != cntr->told_value || cntr->core.errors != cntr->told_errors;
+		cntr->core.value != cntr->read_value || cntr->core.errors != cntr->read_errors;
 
-	cntr->told_value = cntr->core.value;
-	cntr->told_errors = cntr->core.errors;
+	cntr->read_value = cntr->core.value;
+	cntr->read_errors = cntr->core.errors;
 	return unread;
 }
 
 static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
-	struct cpr_pdom *pdom = cpr_member_lock(&cntr->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cntr->member);
 	int ret = cpr_cntr_wait_locked(cntr, &pdom, threshold, timeout);
 
 	cpr_cntr_is_unread(cntr);
@@ -176,7 +176,7 @@ int cpr_cntr_trywait(struct cpr_cntr *cntr, bool shares)
 
 	if (!cpr_wait_has_fd(cntr->wait.obj))
 		return -FI_EINVAL;
-	pdom = cpr_member_lock(&cntr->place);
+	pdom = cpr_member_lock(&cntr->member);
 	cpr_pdom_progress(pdom);
 	if (!cpr_cntr_is_unread(cntr)) {
 		cpr_cntr_watch(cntr);
@@ -202,7 +202,7 @@ static int cpr_cntr_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cntr->refs))
 		return -FI_EBUSY;
-	cpr_member_fini(&cntr->place, cntr->domain);
+	cpr_member_fini(&cntr->member, cntr->domain);
 	cpr_waitset_close_member(&cntr->wait);
 	cpr_ref_put(&cntr->domain->refs);
 	free(cntr);
@@ -220,7 +220,7 @@ static int cpr_cntr_control(struct fid *fid, int command, void *arg)
 	}
 	if (arg && command == FI_SETOPSFLAG)
 		return *(uint64_t *)arg ? -FI_EBADFLAGS : 0;
-	return cpr_wait_control(&cntr->wait, &cntr->place, command, arg);
+	return cpr_wait_control(&cntr->wait, &cntr->member, command, arg);
 }
 
 static struct fi_ops cpr_cntr_fi_ops = {
@@ -287,7 +287,7 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.ops =
 		cpr_wait_blocks(obj) || obj == FI_WAIT_NONE ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
-	cpr_member_init(&cntr->place, cntr->domain, &cntr->wait.wakeup);
+	cpr_member_init(&cntr->member, cntr->domain, &cntr->wait.wakeup);
 	cpr_trigger_init(cntr);
 	ret = cpr_waitset_open_member(&cntr->wait, obj, attr ? attr->wait_set : NULL,
 				      &cntr->fid.fid);

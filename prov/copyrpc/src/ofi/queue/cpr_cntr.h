@@ -22,16 +22,16 @@ struct cpr_domain;
 struct cpr_cntr {
 	struct fid_cntr fid;
 	struct cpr_domain *domain;
-	struct cpr_member place;
+	struct cpr_member member;
 	struct core_cntr core;
 	struct cpr_wait wait;
 	uint32_t reads;      /* reads without a change since others got progress */
 	struct cpr_ref refs; /* endpoints, regions, poll sets, triggers */
 	uint64_t seen_value; /* value at the last fi_poll, fi_cntr_set or fi_cntr_add */
 	uint64_t seen_errors;
-	uint64_t told_value; /* value at the last read or wait that the user made */
-	uint64_t told_errors;
-	bool hurried;                  /* the last read made no progress */
+	uint64_t read_value; /* value at the last read or wait that the user made */
+	uint64_t read_errors;
+	bool skipped_progress;         /* the last read made no progress */
 	struct util_list triggers;     /* cpr_trigger.link: transfers that wait for the counter */
 	struct core_work trigger_work; /* posts transfers that are due */
 };

@@ -118,7 +118,7 @@ CPR_CQ_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, f
 				  size_t entry_len)
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
-	struct cpr_pdom *pdom = cpr_member_lock(&cq->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cq->member);
 	struct core_cq *q = &cq->core;
 	ssize_t ret;
 
@@ -174,7 +174,7 @@ static int cpr_cq_wait(struct cpr_cq *cq, struct cpr_pdom **pdom, uint64_t thres
 		if (cpr_wait_is_signaled(&cq->wait, &call))
 			return -FI_EAGAIN;
 		core_cq_set_notify(&cq->core, cpr_cq_notify);
-		ret = cpr_wait_sleep(&cq->wait, &cq->place, pdom, &call);
+		ret = cpr_wait_sleep(&cq->wait, &cq->member, pdom, &call);
 	}
 	return ret;
 }
@@ -183,7 +183,7 @@ static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr
 			    const void *cond, int timeout, size_t entry_len)
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
-	struct cpr_pdom *pdom = cpr_member_lock(&cq->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cq->member);
 	ssize_t ret;
 	int err;
 
@@ -207,7 +207,7 @@ int cpr_cq_trywait(struct cpr_cq *cq, bool shares)
 
 	if (!cpr_wait_has_fd(cq->wait.obj))
 		return -FI_EINVAL;
-	pdom = cpr_member_lock(&cq->place);
+	pdom = cpr_member_lock(&cq->member);
 	cpr_pdom_progress(pdom);
 	if (!cpr_cq_is_ready(&cq->core, 1)) {
 		core_cq_set_notify(&cq->core, cpr_cq_notify);
@@ -239,7 +239,7 @@ static ssize_t cpr_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, u
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
 	struct fi_cq_err_entry err = { 0 };
-	struct cpr_pdom *pdom = cpr_member_lock(&cq->place);
+	struct cpr_pdom *pdom = cpr_member_lock(&cq->member);
 	struct core_cqe *cqe;
 	fi_addr_t src = FI_ADDR_NOTAVAIL;
 	int ret;
@@ -342,7 +342,7 @@ static int cpr_cq_close(struct fid *fid)
 
 	if (cpr_ref_is_busy(&cq->refs))
 		return -FI_EBUSY;
-	cpr_member_fini(&cq->place, cq->domain);
+	cpr_member_fini(&cq->member, cq->domain);
 	cpr_waitset_close_member(&cq->wait);
 	core_cq_fini(&cq->core);
 	cpr_ref_put(&cq->domain->refs);
@@ -354,7 +354,7 @@ static int cpr_cq_control(struct fid *fid, int command, void *arg)
 {
 	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);
 
-	return cpr_wait_control(&cq->wait, &cq->place, command, arg);
+	return cpr_wait_control(&cq->wait, &cq->member, command, arg);
 }
 
 static struct fi_ops cpr_cq_fi_ops = {
@@ -410,7 +410,7 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	cq->wait_cond = attr->wait_cond;
 	cq->has_data = attr->format == FI_CQ_FORMAT_DATA || attr->format == FI_CQ_FORMAT_TAGGED;
 	cq->domain = cpr_domain_of(domain);
-	cpr_member_init(&cq->place, cq->domain, &cq->wait.wakeup);
+	cpr_member_init(&cq->member, cq->domain, &cq->wait.wakeup);
 	ret = cpr_cq_init(cq, attr);
 	if (ret) {
 		free(cq);

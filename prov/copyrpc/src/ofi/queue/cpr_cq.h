@@ -29,7 +29,7 @@ struct cpr_domain;
 
 struct cpr_cq {
 	struct fid_cq fid;
-	struct cpr_member place;
+	struct cpr_member member;
 	struct core_cq core;
 	uint32_t idle_reads; /* reads in a row that found nothing */
 	struct cpr_wait wait;

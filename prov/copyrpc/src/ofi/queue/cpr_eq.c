@@ -43,7 +43,7 @@ static bool cpr_eq_is_request(const struct util_list *link)
  * peer may send a second request as soon as its first connection is established, and that request
  * is queued without progress, while FI_CONNECTED of the first connection needs progress.
  */
-static struct util_list *cpr_eq_member(struct cpr_eq *eq, const struct cpr_eq_event *ev)
+static struct util_list *cpr_eq_position(struct cpr_eq *eq, const struct cpr_eq_event *ev)
 {
 	struct util_list *at = &eq->events;
 
@@ -55,7 +55,7 @@ static struct util_list *cpr_eq_member(struct cpr_eq *eq, const struct cpr_eq_ev
 void cpr_eq_push(struct cpr_eq *eq, struct cpr_eq_event *ev)
 {
 	pthread_mutex_lock(&eq->lock);
-	util_list_push_back(cpr_eq_member(eq, ev), &ev->link);
+	util_list_push_back(cpr_eq_position(eq, ev), &ev->link);
 	cpr_wait_kick(&eq->wait);
 	pthread_mutex_unlock(&eq->lock);
 }
@@ -91,9 +91,9 @@ void cpr_eq_event_drop(struct cpr_eq_event *ev)
 	free(ev);
 }
 
-void cpr_eq_tell(struct cpr_eq *eq)
+void cpr_eq_notify(struct cpr_eq *eq)
 {
-	__atomic_store_n(&eq->has_news, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&eq->notified, true, __ATOMIC_SEQ_CST);
 	cpr_wait_kick(&eq->wait);
 }
 
@@ -106,7 +106,7 @@ static bool cpr_eq_progress(struct cpr_eq *eq)
 	struct util_list *it, *tmp;
 	bool any;
 
-	__atomic_store_n(&eq->has_news, false, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&eq->notified, false, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&eq->bind_lock);
 	any = !util_list_is_empty(&eq->users);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &eq->users) {
@@ -120,14 +120,14 @@ static bool cpr_eq_progress(struct cpr_eq *eq)
 	return any;
 }
 
-bool cpr_eq_looks(struct cpr_eq *eq)
+bool cpr_eq_needs_progress(struct cpr_eq *eq)
 {
-	bool looks;
+	bool needs_progress;
 
 	pthread_mutex_lock(&eq->bind_lock);
-	looks = !util_list_is_empty(&eq->users);
+	needs_progress = !util_list_is_empty(&eq->users);
 	pthread_mutex_unlock(&eq->bind_lock);
-	return looks;
+	return needs_progress;
 }
 
 /*
@@ -164,13 +164,13 @@ static ssize_t cpr_eq_read_locked(struct cpr_eq *eq, uint32_t *event, void *buf,
 {
 	struct util_list *first;
 	ssize_t ret;
-	bool asks;
+	bool is_request;
 
 	pthread_mutex_lock(&eq->lock);
 	first = util_list_first(&eq->events);
-	asks = first && cpr_eq_is_request(first);
+	is_request = first && cpr_eq_is_request(first);
 	pthread_mutex_unlock(&eq->lock);
-	if (asks) /* established connections go first: see cpr_eq_member */
+	if (is_request) /* established connections go first: see cpr_eq_position */
 		cpr_eq_progress(eq);
 	pthread_mutex_lock(&eq->lock);
 	ret = cpr_eq_take(eq, event, buf, len, flags);
@@ -201,7 +201,7 @@ static int cpr_eq_prepare_sleep(struct cpr_eq *eq)
 		fd = -FI_EAGAIN;
 	if (fd >= 0)
 		cpr_wait_drain(&eq->wait);
-	if (fd >= 0 && __atomic_load_n(&eq->has_news, __ATOMIC_SEQ_CST))
+	if (fd >= 0 && __atomic_load_n(&eq->notified, __ATOMIC_SEQ_CST))
 		fd = -FI_EAGAIN;
 	pthread_mutex_unlock(&eq->lock);
 	return fd;
@@ -211,7 +211,7 @@ static int cpr_eq_prepare_sleep(struct cpr_eq *eq)
  * Sleeps until an event is queued, `deadline` (0: none) is reached, or progress of the domains is
  * due.
  */
-static int cpr_eq_sleep(struct cpr_eq *eq, uint64_t deadline, bool looks)
+static int cpr_eq_sleep(struct cpr_eq *eq, uint64_t deadline, bool needs_progress)
 {
 	struct pollfd pfd = { .events = POLLIN };
 	uint64_t now = deadline ? util_clock_ns() : 0;
@@ -223,8 +223,8 @@ static int cpr_eq_sleep(struct cpr_eq *eq, uint64_t deadline, bool looks)
 		return sched_yield();
 	if (deadline)
 		ms = (int)((deadline - now + UTIL_NS_PER_MS - 1) / UTIL_NS_PER_MS);
-	if (looks && (ms < 0 || ms > CPR_EQ_LOOK_MS))
-		ms = CPR_EQ_LOOK_MS;
+	if (needs_progress && (ms < 0 || ms > CPR_EQ_PROGRESS_MS))
+		ms = CPR_EQ_PROGRESS_MS;
 	pfd.fd = cpr_eq_prepare_sleep(eq);
 	if (pfd.fd == -FI_EAGAIN)
 		return 0;
@@ -240,17 +240,17 @@ static ssize_t cpr_eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size
 	struct cpr_eq *eq = cpr_eq_of_eq(fid);
 	uint64_t deadline = 0;
 	ssize_t ret;
-	bool looks;
+	bool needs_progress;
 	int err;
 
 	if (timeout >= 0)
 		deadline = util_clock_ns() + (uint64_t)timeout * UTIL_NS_PER_MS;
 	do {
-		looks = cpr_eq_progress(eq);
+		needs_progress = cpr_eq_progress(eq);
 		ret = cpr_eq_read_locked(eq, event, buf, len, flags);
 		if (ret != -FI_EAGAIN)
 			return ret;
-		err = cpr_eq_sleep(eq, deadline, looks);
+		err = cpr_eq_sleep(eq, deadline, needs_progress);
 	} while (!err);
 	return err;
 }

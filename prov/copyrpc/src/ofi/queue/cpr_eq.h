@@ -33,7 +33,7 @@ struct cpr_eq {
 	pthread_mutex_t lock;
 	struct util_list events; /* struct cpr_eq_event, oldest first */
 	void *err_data;          /* data of the last error read, in the queue (fi_eq(3)) */
-	bool has_news;           /* atomic: notified since progress was last made */
+	bool notified;           /* atomic: notified since progress was last made */
 	struct cpr_wait wait;    /* without an engine */
 	pthread_mutex_t bind_lock;
 	struct util_list users; /* cpr_eq_user.link */
@@ -89,7 +89,7 @@ void cpr_eq_forget(struct cpr_eq *eq, fid_t fid);
 /**
  * Wakes sleepers because progress of the queue's domains would bring events. Any thread, any lock.
  */
-void cpr_eq_tell(struct cpr_eq *eq);
+void cpr_eq_notify(struct cpr_eq *eq);
 
 /**
  * Binds an object of `domain` to the queue. From now on reads of the queue, from any thread, make
@@ -106,8 +106,8 @@ void cpr_eq_detach(struct cpr_eq_user *user);
 int cpr_eq_trywait(struct cpr_eq *eq);
 
 /* Longest sleep on the descriptor, in ms, while domains depend on the queue's progress. */
-#define CPR_EQ_LOOK_MS 10
+#define CPR_EQ_PROGRESS_MS 10
 /** Returns true if a domain depends on the queue's progress. */
-bool cpr_eq_looks(struct cpr_eq *eq);
+bool cpr_eq_needs_progress(struct cpr_eq *eq);
 
 #endif

@@ -6,7 +6,7 @@
  * A look takes tens of nanoseconds over shared memory, and a system call over sockets. Yielding and
  * stopping depend on time, but reading the clock at each look would cost as much as a cheap look.
  * So the clock is read at the fourth look, and then after as many looks as seem to take
- * CPR_LOOK_GIVE_NS; the number adapts.
+ * CPR_LOOK_YIELD_NS; the number adapts.
  *
  * Yielding lets the peer run if both are bound to one processor.
  *
@@ -22,23 +22,23 @@
  * Longer than a round trip in which both ends sleep and wake each other, so that two peers that
  * reply to each other return to spinning.
  */
-#define CPR_LOOK_SPIN_NS 50000u
-#define CPR_LOOK_GIVE_NS 4000u
-#define CPR_LOOK_FIRST   4u
-#define CPR_LOOK_MOST    256u /* looks without reading the clock */
+#define CPR_LOOK_SPIN_NS  50000u
+#define CPR_LOOK_YIELD_NS 4000u
+#define CPR_LOOK_FIRST    4u
+#define CPR_LOOK_MOST     256u /* looks without reading the clock */
 
 struct cpr_look {
 	uint32_t left;   /* looks until the clock is read */
 	uint32_t step;   /* looks between the last two readings */
 	uint64_t end_ns; /* 0: the clock was never read */
-	uint64_t asked_ns;
-	uint64_t gave_ns;
+	uint64_t read_ns;
+	uint64_t yielded_ns;
 };
 
 enum cpr_look_next {
 	CPR_LOOK_AGAIN,
-	CPR_LOOK_GIVE, /* yield the processor, then look again */
-	CPR_LOOK_OVER, /* time is up: sleep */
+	CPR_LOOK_YIELD, /* yield the processor, then look again */
+	CPR_LOOK_OVER,  /* time is up: sleep */
 };
 
 static inline void cpr_look_init(struct cpr_look *l)
@@ -47,7 +47,7 @@ static inline void cpr_look_init(struct cpr_look *l)
 }
 
 /** Counts a look that found nothing. Returns true if the clock is to be read. */
-static inline bool cpr_look_asks(struct cpr_look *l)
+static inline bool cpr_look_is_clock_due(struct cpr_look *l)
 {
 	return !--l->left;
 }
@@ -55,25 +55,25 @@ static inline bool cpr_look_asks(struct cpr_look *l)
 /** Returns the next step for the time read. */
 static inline enum cpr_look_next cpr_look_at(struct cpr_look *l, uint64_t now_ns)
 {
-	uint64_t took_ns = now_ns - l->asked_ns;
-	bool gives;
+	uint64_t took_ns = now_ns - l->read_ns;
+	bool yields;
 
 	if (!l->end_ns) {
 		l->end_ns = now_ns + CPR_LOOK_SPIN_NS;
-		l->gave_ns = now_ns;
-	} else if (took_ns < CPR_LOOK_GIVE_NS && l->step < CPR_LOOK_MOST) {
+		l->yielded_ns = now_ns;
+	} else if (took_ns < CPR_LOOK_YIELD_NS && l->step < CPR_LOOK_MOST) {
 		l->step *= 2;
-	} else if (took_ns > 2 * CPR_LOOK_GIVE_NS && l->step > 1) {
+	} else if (took_ns > 2 * CPR_LOOK_YIELD_NS && l->step > 1) {
 		l->step /= 2;
 	}
-	gives = now_ns - l->gave_ns >= CPR_LOOK_GIVE_NS;
-	if (gives)
-		l->gave_ns = now_ns;
+	yields = now_ns - l->yielded_ns >= CPR_LOOK_YIELD_NS;
+	if (yields)
+		l->yielded_ns = now_ns;
 	l->left = l->step;
-	l->asked_ns = now_ns;
+	l->read_ns = now_ns;
 	if (now_ns > l->end_ns)
 		return CPR_LOOK_OVER;
-	return gives ? CPR_LOOK_GIVE : CPR_LOOK_AGAIN;
+	return yields ? CPR_LOOK_YIELD : CPR_LOOK_AGAIN;
 }
 
 #endif

@@ -17,7 +17,7 @@ struct cpr_poll {
 	struct cpr_domain *domain;
 	pthread_mutex_t lock;     /* guards members */
 	struct util_list members; /* cpr_poll_member.link */
-	uint32_t vain;            /* polls in a row that found nothing */
+	uint32_t idle_polls;      /* polls in a row that found nothing */
 };
 
 struct cpr_poll_member {
@@ -33,8 +33,8 @@ static inline struct cpr_poll *cpr_poll_of(struct fid_poll *fid)
 static struct cpr_member *cpr_poll_member_of(struct fid *fid)
 {
 	if (fid->fclass == FI_CLASS_CQ)
-		return &container_of(fid, struct cpr_cq, fid.fid)->place;
-	return &container_of(fid, struct cpr_cntr, fid.fid)->place;
+		return &container_of(fid, struct cpr_cq, fid.fid)->member;
+	return &container_of(fid, struct cpr_cntr, fid.fid)->member;
 }
 
 static bool cpr_poll_has_event(struct fid *fid)
@@ -48,14 +48,14 @@ static bool cpr_poll_has_event(struct fid *fid)
 static bool cpr_poll_look(struct fid *member, struct cpr_pdom **last)
 {
 	struct cpr_pdom *pdom = cpr_member_lock(cpr_poll_member_of(member));
-	bool news;
+	bool found;
 
 	if (pdom != *last)
 		cpr_pdom_progress(pdom);
 	*last = pdom;
-	news = cpr_poll_has_event(member);
+	found = cpr_poll_has_event(member);
 	cpr_pdom_unlock(pdom);
-	return news;
+	return found;
 }
 
 static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
@@ -64,7 +64,7 @@ static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 	struct cpr_pdom *last = NULL;
 	struct util_list *it, *tmp;
 	int found = 0;
-	bool helps;
+	bool help_others;
 
 	pthread_mutex_lock(&poll->lock);
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &poll->members) {
@@ -73,10 +73,10 @@ static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 		if (found < count && cpr_poll_look(member, &last))
 			context[found++] = member->context;
 	}
-	poll->vain = found ? 0 : poll->vain + 1;
-	helps = !found && poll->vain % CPR_PDOM_IDLE_READS == 0;
+	poll->idle_polls = found ? 0 : poll->idle_polls + 1;
+	help_others = !found && poll->idle_polls % CPR_PDOM_IDLE_READS == 0;
 	pthread_mutex_unlock(&poll->lock);
-	if (helps)
+	if (help_others)
 		cpr_pdom_progress_others(poll->domain, last);
 	return found;
 }

@@ -12,35 +12,36 @@ struct cpr_sentence {
 
 static const struct cpr_sentence cpr_sentences[] = {
 	{ FI_ECANCELED, "The receive was cancelled" },
-	{ FI_ENOMSG, "No message that matches has arrived" },
-	{ FI_ETRUNC, "The message is longer than the buffer that was posted for it; olen says by "
+	{ FI_ENOMSG, "No matching message has arrived" },
+	{ FI_ETRUNC, "The message is longer than the buffer that was posted for it; olen is the "
 		     "how much" },
 	{ FI_ECONNRESET, "The peer has died, or the connection to it broke; the next operation "
 			 "connects anew" },
-	{ FI_ECONNREFUSED, "Nobody is reached at this address, or the peer refused; its log says "
+	{ FI_ECONNREFUSED, "No endpoint was reached at this address, or the peer refused; see its "
 			   "why" },
 	{ FI_ECONNABORTED,
 	  "The connection was given up while the operation was under way: the peer "
 	  "was restarted or closed its endpoint" },
-	{ FI_ETIMEDOUT, "The peer does not answer; FI_COPYRPC_PEER_TIMEOUT says how long it may "
+	{ FI_ETIMEDOUT, "The peer does not respond; FI_COPYRPC_PEER_TIMEOUT is how long it may "
 			"take" },
-	{ FI_EHOSTUNREACH, "There is no way to the host of the peer" },
-	{ FI_ENETUNREACH, "There is no way to the network of the peer" },
+	{ FI_EHOSTUNREACH, "The host of the peer is unreachable" },
+	{ FI_ENETUNREACH, "The network of the peer is unreachable" },
 	{ FI_ESHUTDOWN, "The endpoint or its peer was closed" },
 	{ FI_ENOTCONN, "The endpoint is not connected" },
 	{ FI_EOVERRUN, "The queue had no memory for a completion: at least one is lost" },
-	{ FI_ENOMEM, "There is no memory for the operation" },
+	{ FI_ENOMEM, "No memory for the operation" },
 	{ FI_EKEYREJECTED, "The peer has no memory region with this key, or it was closed" },
 	{ FI_EACCES, "The memory region, or the peer, does not allow this access" },
 	{ FI_EPERM, "The operating system does not allow this" },
 	{ FI_EFAULT, "Memory of the operation is not mapped, here or at the peer" },
-	{ FI_EMSGSIZE, "The message is longer than what may be sent, or than what was allowed for "
-		       "an answer" },
-	{ FI_EIO, "The device failed, or the peer sent what makes no sense; the log says which" },
+	{ FI_EMSGSIZE, "The message is longer than the largest one allowed, or a response than its "
+		       "maximum size" },
+	{ FI_EIO, "The device failed, or the peer sent invalid data; see the log" },
 	{ FI_ENOPROTOOPT, "The peer and this end have no version of the protocol, or no path, in "
-			  "common; the log says which" },
-	{ FI_EBADF, "This is a forked child, and the queue its parent's; open a domain here" },
-	{ FI_ENOSPC, "There is no room for shared memory: see ulimit -f, the memory limit of the "
+			  "common; see the log" },
+	{ FI_EBADF,
+	  "This is a forked child, and the queue is its parent's; open a domain in the child" },
+	{ FI_ENOSPC, "Not enough room for shared memory: see ulimit -f, the memory limit of the "
 		     "container, FI_COPYRPC_MEM and FI_COPYRPC_RING_SIZE" },
 	{ FI_EMFILE, "Too many files are open; raise ulimit -n" },
 	{ FI_EADDRNOTAVAIL, "The address is not one of this host" },

@@ -177,22 +177,22 @@ static int cpr_wait_get_pollfd(int fd, struct fi_wait_pollfd *arg)
 	return 0;
 }
 
-static int cpr_wait_fd_unlocked(struct cpr_wait *wait, struct cpr_member *place)
+static int cpr_wait_fd_unlocked(struct cpr_wait *wait, struct cpr_member *member)
 {
 	struct cpr_pdom *pdom;
 	int fd;
 
-	if (!place)
+	if (!member)
 		return cpr_wait_fd(wait);
-	pdom = cpr_member_lock(place);
+	pdom = cpr_member_lock(member);
 	fd = cpr_wait_fd(wait);
 	cpr_pdom_unlock(pdom);
 	return fd;
 }
 
-static int cpr_wait_get(struct cpr_wait *wait, struct cpr_member *place, void *arg)
+static int cpr_wait_get(struct cpr_wait *wait, struct cpr_member *member, void *arg)
 {
-	int fd = cpr_wait_fd_unlocked(wait, place);
+	int fd = cpr_wait_fd_unlocked(wait, member);
 
 	if (fd < 0)
 		return fd;
@@ -202,7 +202,7 @@ static int cpr_wait_get(struct cpr_wait *wait, struct cpr_member *place, void *a
 	return 0;
 }
 
-int cpr_wait_control(struct cpr_wait *wait, struct cpr_member *place, int command, void *arg)
+int cpr_wait_control(struct cpr_wait *wait, struct cpr_member *member, int command, void *arg)
 {
 	if (!arg)
 		return -FI_EINVAL;
@@ -212,7 +212,7 @@ int cpr_wait_control(struct cpr_wait *wait, struct cpr_member *place, int comman
 		return -FI_ENOSYS;
 	switch (command) {
 	case FI_GETWAIT:
-		return cpr_wait_has_fd(wait->obj) ? cpr_wait_get(wait, place, arg) : -FI_ENOSYS;
+		return cpr_wait_has_fd(wait->obj) ? cpr_wait_get(wait, member, arg) : -FI_ENOSYS;
 	case FI_GETWAITOBJ:
 		*(enum fi_wait_obj *)arg = wait->obj == FI_WAIT_UNSPEC ? FI_WAIT_FD : wait->obj;
 		return 0;
@@ -281,12 +281,12 @@ bool cpr_wait_is_over(struct cpr_wait_call *call)
 }
 
 /* Releases the lock for `ms` milliseconds, for other sleepers and for threads that wait for it. */
-static void cpr_wait_nap(struct cpr_member *place, struct cpr_pdom **pdom, int ms)
+static void cpr_wait_nap(struct cpr_member *member, struct cpr_pdom **pdom, int ms)
 {
 	cpr_pdom_unlock(*pdom);
 	if (ms)
 		poll(NULL, 0, ms);
-	*pdom = cpr_member_lock(place);
+	*pdom = cpr_member_lock(member);
 }
 
 void cpr_wait_drain(struct cpr_wait *wait)
@@ -297,7 +297,7 @@ void cpr_wait_drain(struct cpr_wait *wait)
 }
 
 /* Sleeps on the descriptor with the engines armed and the lock released. */
-static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_member *place, struct cpr_pdom **pdom,
+static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_member *member, struct cpr_pdom **pdom,
 			  int timeout_ms)
 {
 	struct pollfd pfd = { .fd = wait->epoll_fd, .events = POLLIN };
@@ -306,27 +306,27 @@ static void cpr_wait_poll(struct cpr_wait *wait, struct cpr_member *place, struc
 	cpr_wakeup_use(*pdom, &wait->wakeup);
 	cpr_pdom_unlock(*pdom);
 	poll(&pfd, 1, timeout_ms);
-	*pdom = cpr_member_lock(place);
+	*pdom = cpr_member_lock(member);
 	if (!--wait->sleepers && !wait->promised)
 		cpr_wakeup_release(*pdom, &wait->wakeup);
 }
 
 /* Returns true for one more look without sleep. Spinning ends for good when its time is over. */
-static bool cpr_wait_spin(struct cpr_member *place, struct cpr_pdom **pdom,
+static bool cpr_wait_spin(struct cpr_member *member, struct cpr_pdom **pdom,
 			  struct cpr_wait_call *call)
 {
 	enum cpr_look_next next = CPR_LOOK_AGAIN;
 
-	if (cpr_look_asks(&call->look))
+	if (cpr_look_is_clock_due(&call->look))
 		next = cpr_look_at(&call->look, util_clock_ns());
 	if (!call->timeout_ms || next == CPR_LOOK_OVER) {
 		call->spins = false;
 		return false;
 	}
 	cpr_pdom_unlock(*pdom);
-	if (next == CPR_LOOK_GIVE)
+	if (next == CPR_LOOK_YIELD)
 		sched_yield();
-	*pdom = cpr_member_lock(place);
+	*pdom = cpr_member_lock(member);
 	return true;
 }
 
@@ -334,7 +334,7 @@ static bool cpr_wait_spin(struct cpr_member *place, struct cpr_pdom **pdom,
  * Yields the processor and the lock, as there is nothing to sleep on. Makes progress for others now
  * and then.
  */
-static int cpr_wait_yield(struct cpr_member *place, struct cpr_pdom **pdom,
+static int cpr_wait_yield(struct cpr_member *member, struct cpr_pdom **pdom,
 			  struct cpr_wait_call *call)
 {
 	bool over = cpr_wait_is_over(call);
@@ -343,11 +343,11 @@ static int cpr_wait_yield(struct cpr_member *place, struct cpr_pdom **pdom,
 	if (++call->looks % CPR_PDOM_IDLE_READS == 0)
 		cpr_pdom_progress_others((*pdom)->domain, *pdom);
 	sched_yield();
-	*pdom = cpr_member_lock(place);
+	*pdom = cpr_member_lock(member);
 	return over ? -FI_EAGAIN : 0;
 }
 
-int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *place, struct cpr_pdom **pdom,
+int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *member, struct cpr_pdom **pdom,
 		   struct cpr_wait_call *call)
 {
 	int left, fd;
@@ -355,8 +355,8 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *place, struct cpr_p
 	if ((*pdom)->is_inherited) /* the descriptors belong to the parent */
 		return -FI_EBADF;
 	if (!cpr_wait_has_fd(wait->obj))
-		return cpr_wait_yield(place, pdom, call);
-	if (call->spins && cpr_wait_spin(place, pdom, call))
+		return cpr_wait_yield(member, pdom, call);
+	if (call->spins && cpr_wait_spin(member, pdom, call))
 		return 0;
 	left = cpr_wait_left(call);
 	if (left < -1)
@@ -372,14 +372,14 @@ int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *place, struct cpr_p
 	if (!wait->sleepers)
 		cpr_wait_drain(wait);
 	else if (call->looks > 1)
-		cpr_wait_nap(place, pdom, CPR_WAIT_NAP_MS);
+		cpr_wait_nap(member, pdom, CPR_WAIT_NAP_MS);
 	/* A signal before the drain wakes no sleeper and must be seen here. */
 	if (__atomic_load_n(&wait->signals, __ATOMIC_SEQ_CST) != call->signals)
 		return 0;
 	if (!cpr_wait_arm(wait, *pdom, CPR_PDOM_SLEEPS))
-		cpr_wait_poll(wait, place, pdom, left);
+		cpr_wait_poll(wait, member, pdom, left);
 	else
-		cpr_wait_nap(place, pdom, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
+		cpr_wait_nap(member, pdom, call->looks > CPR_WAIT_BUSY ? CPR_WAIT_NAP_MS : 0);
 	return 0;
 }
 

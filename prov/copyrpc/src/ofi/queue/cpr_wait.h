@@ -85,7 +85,7 @@ int cpr_wait_watch(struct cpr_wait *wait, int fd);
  * Implements fi_control: FI_GETWAIT, FI_GETWAITOBJ; for a member, those of the set. `member` is not
  * locked; NULL: none.
  */
-int cpr_wait_control(struct cpr_wait *wait, struct cpr_member *place, int command, void *arg);
+int cpr_wait_control(struct cpr_wait *wait, struct cpr_member *member, int command, void *arg);
 
 /** Wakes all sleepers: there is something to read. */
 void cpr_wait_kick(struct cpr_wait *wait);
@@ -104,7 +104,7 @@ bool cpr_wait_is_over(struct cpr_wait_call *call);
  * locked; *pdom changes if the object moved. Returns 0 to look again, -FI_EAGAIN if the time is
  * over, or another error code if it cannot sleep.
  */
-int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *place, struct cpr_pdom **pdom,
+int cpr_wait_sleep(struct cpr_wait *wait, struct cpr_member *member, struct cpr_pdom **pdom,
 		   struct cpr_wait_call *call);
 
 /**

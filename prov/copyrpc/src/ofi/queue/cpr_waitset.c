@@ -33,26 +33,27 @@ int cpr_waitset_trywait_fid(struct fid *fid, bool shares)
 	}
 }
 
-static bool cpr_waitset_looks(struct cpr_waitset *set)
+static bool cpr_waitset_needs_progress(struct cpr_waitset *set)
 {
 	struct util_list *it;
-	bool looks = false;
+	bool needs_progress = false;
 
 	pthread_mutex_lock(&set->lock);
-	for (it = set->members.next; it != &set->members && !looks; it = it->next) {
+	for (it = set->members.next; it != &set->members && !needs_progress; it = it->next) {
 		struct fid *fid = UTIL_CONTAINER_OF(it, struct cpr_wait, set_link)->fid;
 
-		looks = fid->fclass == FI_CLASS_EQ && cpr_eq_looks(cpr_eq_of(fid));
+		needs_progress =
+			fid->fclass == FI_CLASS_EQ && cpr_eq_needs_progress(cpr_eq_of(fid));
 	}
 	pthread_mutex_unlock(&set->lock);
-	return looks;
+	return needs_progress;
 }
 
 /*
  * Calls trywait for every member, locked. Returns the first result but 0 and -FI_EBUSY, else
  * -FI_EBUSY if a member returned it, else 0.
  */
-static int cpr_waitset_ask(struct cpr_waitset *set)
+static int cpr_waitset_trywait_members(struct cpr_waitset *set)
 {
 	struct util_list *it;
 	int ret, state = 0;
@@ -77,18 +78,18 @@ int cpr_waitset_trywait(struct cpr_waitset *set)
 	pthread_mutex_lock(&set->lock);
 	ret = cpr_wait_fd(&set->wait);
 	if (ret >= 0)
-		ret = cpr_waitset_ask(set);
+		ret = cpr_waitset_trywait_members(set);
 	pthread_mutex_unlock(&set->lock);
 	return ret;
 }
 
 /* Returns the members' state for a set that never sleeps. */
-static int cpr_waitset_look(struct cpr_waitset *set)
+static int cpr_waitset_poll(struct cpr_waitset *set)
 {
 	int ret;
 
 	pthread_mutex_lock(&set->lock);
-	ret = cpr_waitset_ask(set);
+	ret = cpr_waitset_trywait_members(set);
 	pthread_mutex_unlock(&set->lock);
 	return ret ? ret : -FI_EBUSY;
 }
@@ -119,8 +120,8 @@ static void cpr_waitset_sleep(struct cpr_waitset *set, int state, unsigned *busy
 			sched_yield();
 		return;
 	}
-	if ((left < 0 || left > CPR_EQ_LOOK_MS) && cpr_waitset_looks(set))
-		left = CPR_EQ_LOOK_MS;
+	if ((left < 0 || left > CPR_EQ_PROGRESS_MS) && cpr_waitset_needs_progress(set))
+		left = CPR_EQ_PROGRESS_MS;
 	poll(&pfd, 1, left);
 }
 
@@ -134,7 +135,7 @@ static int cpr_waitset_wait(struct fid_wait *fid, int timeout)
 	if (timeout >= 0)
 		deadline = util_clock_ns() + (uint64_t)timeout * UTIL_NS_PER_MS;
 	for (;;) {
-		state = set->wait.obj == FI_WAIT_YIELD ? cpr_waitset_look(set)
+		state = set->wait.obj == FI_WAIT_YIELD ? cpr_waitset_poll(set)
 						       : cpr_waitset_trywait(set);
 		if (state == -FI_EAGAIN)
 			return 0;

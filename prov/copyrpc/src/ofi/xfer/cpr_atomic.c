@@ -14,7 +14,7 @@
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/xfer/cpr_xfer.h"
 
-_Static_assert(CPR_IOV_LIMIT == CORE_ATOMIC_IOV_MAX, "core takes what we offer");
+_Static_assert(CPR_IOV_LIMIT == CORE_ATOMIC_IOV_MAX, "equal limits in core");
 
 #define CPR_FETCHMSG_FLAGS                                                                         \
 	(FI_COMPLETION | FI_INJECT | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE |                     \
@@ -257,7 +257,7 @@ static ssize_t cpr_atomic_writemsg(struct fid_ep *fid, const struct fi_msg_atomi
 {
 	struct cpr_atomic_call call = cpr_atomic_from_msg(msg, flags, CORE_ATOMIC_BASE);
 
-	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_ATOMICMSG_FLAGS))
+	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_ATOMICMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	return cpr_atomic_post(fid, &call);
 }
@@ -307,7 +307,7 @@ static ssize_t cpr_atomic_readwritemsg(struct fid_ep *fid, const struct fi_msg_a
 	struct cpr_atomic_call call = cpr_atomic_from_msg(msg, flags, CORE_ATOMIC_FETCH);
 
 	(void)result_desc;
-	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_FETCHMSG_FLAGS))
+	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_FETCHMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	call.result = resultv;
 	call.result_cnt = result_count;
@@ -368,7 +368,7 @@ static ssize_t cpr_atomic_compwritemsg(struct fid_ep *fid, const struct fi_msg_a
 
 	(void)compare_desc;
 	(void)result_desc;
-	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_FETCHMSG_FLAGS))
+	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_FETCHMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	call.compare = comparev;
 	call.compare_cnt = compare_count;

@@ -67,7 +67,7 @@ static ssize_t cpr_msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 				  .context = msg->context,
 				  .flags = flags };
 
-	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_SENDMSG_FLAGS))
+	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_SENDMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	return cpr_xfer_send_iov(cpr_ep_of(fid), &send);
 }

@@ -14,7 +14,7 @@
 #include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_xfer.h"
 
-_Static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "core takes what we offer");
+_Static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "equal limits in core");
 
 #define CPR_READMSG_FLAGS                                                                          \
 	(FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |          \
@@ -114,7 +114,7 @@ static ssize_t cpr_rma_msg(struct fid_ep *fid, const struct fi_msg_rma *msg, uin
 
 static ssize_t cpr_rma_readmsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_READMSG_FLAGS))
+	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_READMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	return cpr_rma_msg(fid, msg, flags, false);
 }
@@ -138,7 +138,7 @@ static ssize_t cpr_rma_writev(struct fid_ep *fid, const struct iovec *iov, void 
 
 static ssize_t cpr_rma_writemsg(struct fid_ep *fid, const struct fi_msg_rma *msg, uint64_t flags)
 {
-	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_WRITEMSG_FLAGS))
+	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_WRITEMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	return cpr_rma_msg(fid, msg, flags, true);
 }

@@ -20,7 +20,7 @@
 #define CPR_RPC_REPLY_FLAGS (FI_MORE)
 #define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and a multiple of CPR_PDOM_IDLE_READS */
 
-_Static_assert(CORE_RPC_RETAIN == FI_COPYRPC_RETAIN, "a completion says what core/ was told");
+_Static_assert(CORE_RPC_RETAIN == FI_COPYRPC_RETAIN, "core uses the public flag");
 
 static inline unsigned cpr_rpc_flags(uint64_t flags)
 {
@@ -109,7 +109,7 @@ static ssize_t cpr_rpc_call(struct fid_ep *fid, const void *buf, size_t len, voi
 static ssize_t cpr_rpc_callmsg(struct fid_ep *fid, const struct fi_copyrpc_msg *msg, uint64_t flags)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid);
-	struct core_rpc_request ask = {
+	struct core_rpc_request request = {
 		.iov = msg->msg_iov,
 		.iov_cnt = msg->iov_count,
 		.resp = msg->resp,
@@ -126,20 +126,21 @@ static ssize_t cpr_rpc_callmsg(struct fid_ep *fid, const struct fi_copyrpc_msg *
 		ret = cpr_rpc_enter(ep);
 	if (ret)
 		return ret;
-	ask.len = util_iov_len(msg->msg_iov, msg->iov_count);
-	ret = core_rpc_call(ep->core, msg->addr, &ask);
+	request.len = util_iov_len(msg->msg_iov, msg->iov_count);
+	ret = core_rpc_call(ep->core, msg->addr, &request);
 	cpr_rpc_leave(ep, flags);
 	return ret;
 }
 
-static inline void cpr_rpc_hand_out(struct fi_copyrpc_request *req, struct core_rpc_handle *held)
+static inline void cpr_rpc_fill_request(struct fi_copyrpc_request *req,
+					struct core_rpc_handle *handle)
 {
-	req->data = held->data;
-	req->len = held->len;
-	req->resp_max = held->resp_max;
-	req->src_addr = held->chan->peer->fi_addr;
-	req->handle[0] = (uintptr_t)held;
-	req->handle[1] = held->seq;
+	req->data = handle->data;
+	req->len = handle->len;
+	req->resp_max = handle->resp_max;
+	req->src_addr = handle->chan->peer->fi_addr;
+	req->handle[0] = (uintptr_t)handle;
+	req->handle[1] = handle->seq;
 }
 
 static inline size_t cpr_rpc_take(struct core_ep *ep, struct fi_copyrpc_request *reqs, size_t count)
@@ -148,7 +149,8 @@ static inline size_t cpr_rpc_take(struct core_ep *ep, struct fi_copyrpc_request 
 	size_t n = 0;
 
 	for (; n < count && at != head; at = at->next)
-		cpr_rpc_hand_out(&reqs[n++], UTIL_CONTAINER_OF(at, struct core_rpc_handle, link));
+		cpr_rpc_fill_request(&reqs[n++],
+				     UTIL_CONTAINER_OF(at, struct core_rpc_handle, link));
 	core_rpc_pop_intake(ep, at, n);
 	return n;
 }

@@ -105,7 +105,7 @@ static ssize_t cpr_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged
 				  .flags = flags,
 				  .tagged = true };
 
-	if (!cpr_xfer_takes(cpr_ep_of(fid), flags, CPR_SENDMSG_FLAGS))
+	if (!cpr_xfer_accepts(cpr_ep_of(fid), flags, CPR_SENDMSG_FLAGS))
 		return -FI_EBADFLAGS;
 	return cpr_xfer_send_iov(cpr_ep_of(fid), &send);
 }

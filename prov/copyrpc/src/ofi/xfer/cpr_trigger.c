@@ -106,7 +106,7 @@ void cpr_trigger_init(struct cpr_cntr *cntr)
 void cpr_trigger_look(struct cpr_cntr *cntr)
 {
 	if (cpr_trigger_is_due(cntr))
-		core_dom_work(&cntr->place.pdom->core, &cntr->trigger_work);
+		core_dom_work(&cntr->member.pdom->core, &cntr->trigger_work);
 	else if (!util_list_is_empty(&cntr->triggers))
 		cpr_cntr_watch(cntr);
 }
@@ -148,10 +148,10 @@ static int cpr_trigger_check(const struct cpr_ep *ep, const struct fi_triggered_
 static int cpr_trigger_new(struct cpr_ep *ep, void *context, uint64_t flags,
 			   struct cpr_trigger **out)
 {
-	const struct fi_triggered_context *said = context;
+	const struct fi_triggered_context *triggered = context;
 	struct cpr_trigger *t;
 	struct cpr_cntr *cntr;
-	int ret = cpr_trigger_check(ep, said, flags, &cntr);
+	int ret = cpr_trigger_check(ep, triggered, flags, &cntr);
 
 	if (ret)
 		return ret;
@@ -160,7 +160,7 @@ static int cpr_trigger_new(struct cpr_ep *ep, void *context, uint64_t flags,
 		return -FI_ENOMEM;
 	t->ep = ep->owner;
 	t->cntr = cntr;
-	t->threshold = said->trigger.threshold.threshold;
+	t->threshold = triggered->trigger.threshold.threshold;
 	t->context = context;
 	*out = t;
 	return 0;

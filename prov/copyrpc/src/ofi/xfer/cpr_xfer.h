@@ -27,7 +27,7 @@
 /**
  * Returns true if the flags are among `most` or FI_TRIGGER, if the endpoint has that capability.
  */
-CPR_XFER_INLINE bool cpr_xfer_takes(const struct cpr_ep *ep, uint64_t flags, uint64_t most)
+CPR_XFER_INLINE bool cpr_xfer_accepts(const struct cpr_ep *ep, uint64_t flags, uint64_t most)
 {
 	return UTIL_LIKELY(!(flags & ~most)) || !(flags & ~(most | (ep->caps & FI_TRIGGER)));
 }
