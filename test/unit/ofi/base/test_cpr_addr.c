@@ -44,7 +44,7 @@ Test(cpr_addr, text_addresses_are_read_back)
 			"fi_sockaddr_in6://[fe80::1]:6");
 }
 
-Test(cpr_addr, nonsense_is_no_address)
+Test(cpr_addr, malformed_addresses_are_refused)
 {
 	static const char *const nodes[] = { "fi_sockaddr_in://1.2.3.4",
 					     "fi_sockaddr_in6://[::1",
@@ -63,7 +63,7 @@ Test(cpr_addr, nonsense_is_no_address)
 		     -FI_ENODATA);
 }
 
-Test(cpr_addr, a_short_buffer_cuts_the_text_and_tells_the_need)
+Test(cpr_addr, a_short_buffer_cuts_the_text_and_returns_its_length)
 {
 	struct sockaddr_storage addr;
 	char buf[8];
@@ -74,7 +74,7 @@ Test(cpr_addr, a_short_buffer_cuts_the_text_and_tells_the_need)
 	cr_expect_str_eq(buf, "fi_sock");
 }
 
-Test(cpr_addr, the_way_to_loopback_starts_at_loopback)
+Test(cpr_addr, the_source_address_to_loopback_is_loopback)
 {
 	struct sockaddr_storage dest, src;
 
@@ -83,7 +83,7 @@ Test(cpr_addr, the_way_to_loopback_starts_at_loopback)
 	expect_print(&src, "fi_sockaddr_in://127.0.0.1:0");
 }
 
-Test(cpr_addr, the_local_address_is_ours_and_a_foreign_one_is_not)
+Test(cpr_addr, the_local_address_is_local_and_a_foreign_one_is_not)
 {
 	struct sockaddr_storage addr;
 

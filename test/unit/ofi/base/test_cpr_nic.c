@@ -41,7 +41,7 @@ static void expect_known(const struct fid_nic *nic)
 	cr_expect_eq(nic->link_attr->state, FI_LINK_UP);
 }
 
-Test(cpr_nic, all_that_a_device_says_is_told)
+Test(cpr_nic, attributes_of_a_device_are_reported)
 {
 	struct fid_nic *nic;
 
@@ -50,7 +50,7 @@ Test(cpr_nic, all_that_a_device_says_is_told)
 	cr_expect_eq(fi_close(&nic->fid), 0);
 }
 
-Test(cpr_nic, an_info_owns_it_and_its_copies_have_their_own)
+Test(cpr_nic, each_copy_of_an_info_owns_a_nic)
 {
 	struct fi_info *info = fi_allocinfo(), *dup;
 
@@ -63,13 +63,13 @@ Test(cpr_nic, an_info_owns_it_and_its_copies_have_their_own)
 	fi_freeinfo(dup);
 }
 
-Test(cpr_nic, what_a_device_does_not_say_is_not_known)
+Test(cpr_nic, missing_attributes_are_null)
 {
 	struct dev_about nothing = { .name = "rxe0" };
 	struct fid_nic *nic;
 
 	cr_assert_eq(cpr_nic_make(&nothing, "verbs", &nic), 0);
-	cr_assert(nic->bus_attr && nic->link_attr, "readers do not ask");
+	cr_assert(nic->bus_attr && nic->link_attr, "readers check nothing");
 	cr_expect_eq(nic->bus_attr->bus_type, FI_BUS_UNKNOWN);
 	cr_expect_eq(nic->link_attr->state, FI_LINK_UNKNOWN);
 	cr_expect_null(nic->link_attr->address);
@@ -77,7 +77,7 @@ Test(cpr_nic, what_a_device_does_not_say_is_not_known)
 	cr_expect_eq(fi_close(&nic->fid), 0);
 }
 
-Test(cpr_nic, it_is_printed_behind_what_is_there)
+Test(cpr_nic, printing_appends_to_the_buffer)
 {
 	char buf[2048] = "before\n";
 	struct fid_nic *nic;
@@ -87,6 +87,6 @@ Test(cpr_nic, it_is_printed_behind_what_is_there)
 	cr_expect_eq(strncmp(buf, "before\n    nic:", 15), 0);
 	cr_expect(strstr(buf, "name: mlx5_0"));
 	cr_expect(strstr(buf, "PCI 0000:3b:00.1"));
-	cr_expect_eq(nic->fid.ops->tostr(&nic->fid, buf, 0), 0, "no room, no byte");
+	cr_expect_eq(nic->fid.ops->tostr(&nic->fid, buf, 0), 0, "no room");
 	fi_close(&nic->fid);
 }

@@ -50,7 +50,7 @@ Test(cpr_nosys, no_member_of_an_op_table_is_null)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_nosys, what_is_not_offered_is_refused)
+Test(cpr_nosys, calls_that_are_not_offered_are_refused)
 {
 	struct ofi_options opts = { 0 };
 	struct fid_ep *ep;
@@ -65,7 +65,7 @@ Test(cpr_nosys, what_is_not_offered_is_refused)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_nosys, an_endpoint_does_what_its_capabilities_say_and_no_more)
+Test(cpr_nosys, capabilities_limit_the_calls_of_an_endpoint)
 {
 	struct ofi_options opts = { .caps = FI_TAGGED | FI_SEND };
 	struct ofi_pair p;
@@ -78,7 +78,7 @@ Test(cpr_nosys, an_endpoint_does_what_its_capabilities_say_and_no_more)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_nosys, what_hints_ask_for_in_vain_is_no_data)
+Test(cpr_nosys, hints_that_cannot_be_met_return_no_data)
 {
 	static const uint64_t caps[] = { FI_MULTICAST, FI_RMA_PMEM,     FI_NAMED_RX_CTX,
 					 FI_HMEM,      FI_VARIABLE_MSG, FI_SHARED_AV };
@@ -98,7 +98,7 @@ Test(cpr_nosys, what_hints_ask_for_in_vain_is_no_data)
 	fi_freeinfo(hints);
 }
 
-Test(cpr_nosys, deferred_work_and_multicast_is_refused_and_collectives_that_nobody_asked_for)
+Test(cpr_nosys, deferred_work_multicast_and_unrequested_collectives_are_refused)
 {
 	struct fi_deferred_work work = { .op_type = FI_OP_SEND };
 	struct ofi_options opts = { .caps = FI_MSG };

@@ -85,7 +85,7 @@ Test(cpr_offer, directions_of_rma_are_all_unless_one_was_named)
 	fi_freeinfo(hints);
 }
 
-Test(cpr_offer, an_order_of_rma_is_for_who_asks_and_holds_at_any_size)
+Test(cpr_offer, rma_order_is_kept_on_request_at_any_size)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_info *info = narrowed(NULL, OFI_API);
@@ -116,7 +116,7 @@ Test(cpr_offer, attribute_capabilities_are_a_subset_of_the_endpoints)
 	fi_freeinfo(hints);
 }
 
-Test(cpr_offer, what_was_asked_for_is_echoed)
+Test(cpr_offer, requested_values_are_echoed)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_info *info;
@@ -148,7 +148,7 @@ Test(cpr_offer, what_was_asked_for_is_echoed)
 	fi_freeinfo(hints);
 }
 
-Test(cpr_offer, defaults_serve_who_asks_for_nothing)
+Test(cpr_offer, without_hints_defaults_are_offered)
 {
 	struct fi_info *info = narrowed(NULL, OFI_API);
 

@@ -39,7 +39,7 @@ static void expect_received(void *context, size_t len, uint64_t flag)
 	cr_expect(e.flags & flag);
 }
 
-Test(cpr_conn, data_of_every_length_comes_with_question_and_answer)
+Test(cpr_conn, requests_and_replies_carry_data_of_every_length)
 {
 	static const size_t lens[] = { 0, 1, CONN_DATA_MAX - 1, CONN_DATA_MAX };
 	char data[CONN_DATA_MAX];
@@ -94,7 +94,7 @@ Test(cpr_conn, receives_may_come_first_and_sends_may_not)
 	conn_close(&ep[0]->fid);
 }
 
-Test(cpr_conn, each_end_knows_the_other_by_the_name_it_gives_itself)
+Test(cpr_conn, getpeer_returns_the_peers_own_name)
 {
 	struct sockaddr_in own, peer;
 	size_t len;
@@ -113,7 +113,7 @@ Test(cpr_conn, each_end_knows_the_other_by_the_name_it_gives_itself)
 	close_pair();
 }
 
-Test(cpr_conn, the_end_comes_once_to_each_after_all_that_was_sent)
+Test(cpr_conn, shutdown_is_reported_once_after_all_messages)
 {
 	char in[4][8];
 	struct fi_cq_tagged_entry e;
@@ -143,7 +143,7 @@ Test(cpr_conn, the_end_comes_once_to_each_after_all_that_was_sent)
 	cr_expect(conn_is_quiet(&w));
 }
 
-Test(cpr_conn, closing_is_an_end_too)
+Test(cpr_conn, closing_an_endpoint_shuts_down_the_connection)
 {
 	conn_pair(&w, ep);
 	conn_close(&ep[0]->fid);
@@ -153,7 +153,7 @@ Test(cpr_conn, closing_is_an_end_too)
 	cr_expect(conn_is_quiet(&w));
 }
 
-Test(cpr_conn, where_nobody_listens_it_is_refused)
+Test(cpr_conn, connecting_without_a_listener_is_refused)
 {
 	ep[0] = conn_ep(&w, w.info);
 	conn_close(&w.pep->fid);
@@ -167,7 +167,7 @@ Test(cpr_conn, where_nobody_listens_it_is_refused)
 	conn_close(&ep[0]->fid);
 }
 
-Test(cpr_conn, calls_that_make_no_sense_are_refused)
+Test(cpr_conn, invalid_calls_are_refused)
 {
 	struct fid_av *av;
 	struct fi_av_attr attr = { .type = FI_AV_TABLE };
@@ -182,12 +182,12 @@ Test(cpr_conn, calls_that_make_no_sense_are_refused)
 	ep[0] = conn_ep(&w, w.info);
 	cr_expect_eq(fi_connect(ep[0], NULL, NULL, 0), -FI_EINVAL);
 	cr_expect_eq(fi_connect(ep[0], &in6, NULL, 0), -FI_EINVAL);
-	cr_expect_eq(fi_accept(ep[0], NULL, 0), -FI_EINVAL, "nobody asked");
+	cr_expect_eq(fi_accept(ep[0], NULL, 0), -FI_EINVAL, "no request");
 	cr_expect_eq(fi_shutdown(ep[0], 1), -FI_EBADFLAGS);
 	conn_close(&ep[0]->fid);
 }
 
-Test(cpr_conn, a_receive_posted_to_a_closed_end_is_refused_as_ofi_rxm_needs_it)
+Test(cpr_conn, a_receive_posted_to_a_closed_endpoint_is_refused)
 {
 	char in[8];
 

@@ -114,7 +114,7 @@ static void both_end(enum how how, bool tagged, char *text, char *room)
 	}
 }
 
-Test(cpr_conn_xfer, all_go_to_the_one_peer_whatever_the_address_says)
+Test(cpr_conn_xfer, transfers_ignore_the_address)
 {
 	char text[8] = "hello", room[8];
 
@@ -131,7 +131,7 @@ Test(cpr_conn_xfer, all_go_to_the_one_peer_whatever_the_address_says)
 	}
 }
 
-Test(cpr_conn_xfer, when_it_is_over_sends_are_refused_and_receives_end)
+Test(cpr_conn_xfer, after_shutdown_sends_are_refused_and_receives_complete)
 {
 	struct fi_cq_err_entry err;
 	char text[8] = "late", room[8];

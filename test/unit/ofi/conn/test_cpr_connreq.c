@@ -18,7 +18,7 @@ static void setup(void)
 
 TestSuite(cpr_connreq, .init = setup);
 
-Test(cpr_connreq, is_found_by_its_handle_alone_and_in_its_fabric_alone)
+Test(cpr_connreq, a_request_is_found_by_its_handle_in_its_fabric_only)
 {
 	struct cpr_connreq *request[3];
 	struct fid other = { .fclass = FI_CLASS_CONNREQ };
@@ -38,7 +38,7 @@ Test(cpr_connreq, is_found_by_its_handle_alone_and_in_its_fabric_alone)
 	cr_expect(util_list_is_empty(&fabric[0].requests));
 }
 
-Test(cpr_connreq, is_taken_once_and_not_when_it_is_gone)
+Test(cpr_connreq, a_request_is_taken_once)
 {
 	struct cpr_connreq *request = cpr_connreq_new(&fabric[0], NULL);
 	struct fid *handle = &request->fid;

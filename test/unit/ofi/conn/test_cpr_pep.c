@@ -27,7 +27,7 @@ static struct fid_ep *call(const char *data)
 	return ep;
 }
 
-Test(cpr_pep, a_rejection_brings_data_and_ends_the_request)
+Test(cpr_pep, a_rejection_carries_data_and_ends_the_request)
 {
 	struct fid_ep *ep, *other;
 	struct fi_info *info;
@@ -37,7 +37,7 @@ Test(cpr_pep, a_rejection_brings_data_and_ends_the_request)
 	cr_assert_eq(conn_event(&w), FI_CONNREQ);
 	info = w.entry.info;
 	cr_expect_eq(fi_reject(w.pep, info->handle, "never", 5), 0);
-	cr_expect_eq(fi_reject(w.pep, info->handle, "never", 5), -FI_EINVAL, "it is answered");
+	cr_expect_eq(fi_reject(w.pep, info->handle, "never", 5), -FI_EINVAL, "already replied to");
 	cr_expect_eq(fi_endpoint(w.domain, w.info, &other, NULL), 0);
 	conn_close(&other->fid);
 	cr_expect_eq(conn_event(&w), -1);
@@ -48,7 +48,7 @@ Test(cpr_pep, a_rejection_brings_data_and_ends_the_request)
 	fi_freeinfo(info);
 }
 
-Test(cpr_pep, error_data_is_ours_where_the_user_has_no_room)
+Test(cpr_pep, error_data_without_a_user_buffer_is_in_the_queue)
 {
 	struct fi_eq_err_entry err = { 0 };
 	struct fid_ep *ep;
@@ -65,7 +65,7 @@ Test(cpr_pep, error_data_is_ours_where_the_user_has_no_room)
 	conn_close(&ep->fid);
 }
 
-Test(cpr_pep, a_short_buffer_cuts_the_data_and_no_more)
+Test(cpr_pep, a_short_buffer_cuts_only_the_data)
 {
 	struct fi_eq_cm_entry entry;
 	struct fid_ep *ep;
@@ -93,15 +93,15 @@ Test(cpr_pep, a_request_serves_one_endpoint)
 	host = conn_ep(&w, w.entry.info);
 	cr_expect_eq(fi_endpoint(w.domain, w.entry.info, &second, NULL), -FI_EINVAL);
 	cr_expect_eq(fi_reject(w.pep, w.entry.info->handle, NULL, 0), -FI_EINVAL);
-	cr_expect_eq(fi_connect(host, &w.addr, NULL, 0), -FI_EINVAL, "it is there to accept");
+	cr_expect_eq(fi_connect(host, &w.addr, NULL, 0), -FI_EINVAL, "opened to accept");
 	fi_freeinfo(w.entry.info);
 	conn_close(&host->fid);
-	cr_expect_eq(conn_event(&w), -1, "closed unanswered is a refusal");
+	cr_expect_eq(conn_event(&w), -1, "closed without a reply");
 	cr_expect_eq(w.err.err, FI_ECONNREFUSED);
 	conn_close(&ep->fid);
 }
 
-Test(cpr_pep, events_that_nobody_read_are_refusals_when_it_is_closed)
+Test(cpr_pep, closing_a_passive_endpoint_rejects_unread_requests)
 {
 	struct fid_ep *ep;
 
@@ -116,7 +116,7 @@ Test(cpr_pep, events_that_nobody_read_are_refusals_when_it_is_closed)
 	conn_close(&ep->fid);
 }
 
-Test(cpr_pep, requests_outlive_it_and_go_with_the_fabric)
+Test(cpr_pep, requests_outlive_the_passive_endpoint_but_not_the_fabric)
 {
 	struct fid_ep *ep, *host;
 
@@ -139,7 +139,7 @@ Test(cpr_pep, requests_outlive_it_and_go_with_the_fabric)
 	conn_close(&ep->fid);
 }
 
-Test(cpr_pep, an_address_is_given_by_info_or_name_and_found_in_use)
+Test(cpr_pep, the_address_comes_from_info_or_setname_and_may_be_in_use)
 {
 	struct fid_pep *second;
 	struct sockaddr_in sin;
@@ -176,7 +176,7 @@ Test(cpr_pep, an_active_endpoint_may_take_its_address)
 	cr_assert_eq(fi_enable(ep), 0);
 	cr_assert_eq(fi_getname(&ep->fid, &sin, &len), 0);
 	cr_expect_arr_eq(&sin, &w.addr, sizeof(sin));
-	cr_expect_eq(fi_listen(w.pep), -FI_EOPBADSTATE, "it is spent");
+	cr_expect_eq(fi_listen(w.pep), -FI_EOPBADSTATE, "already used");
 	conn_close(&ep->fid);
 	fi_freeinfo(info);
 }

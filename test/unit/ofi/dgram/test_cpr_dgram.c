@@ -28,7 +28,7 @@ static void teardown(void)
 
 TestSuite(cpr_dgram, .init = setup, .fini = teardown);
 
-Test(cpr_dgram, a_domain_s_name_says_its_device)
+Test(cpr_dgram, the_name_of_a_domain_selects_its_device)
 {
 	cr_expect_eq(cpr_dgram_over("copyrpc-dgram-udp"), &dgram_over_udp);
 	cr_expect_eq(cpr_dgram_over("copyrpc-dgram-mlx5"), &dgram_over_mlx5);
@@ -39,7 +39,7 @@ Test(cpr_dgram, a_domain_s_name_says_its_device)
 	cr_expect_null(cpr_dgram_over(NULL));
 }
 
-Test(cpr_dgram, only_its_own_kind_of_endpoint_opens_there)
+Test(cpr_dgram, only_datagram_endpoints_open_in_its_domain)
 {
 	struct fi_info *info = fi_dupinfo(p.info);
 	struct fid_ep *ep;
@@ -69,7 +69,7 @@ Test(cpr_dgram, a_name_is_a_udp_address)
 	cr_expect_eq(len, sizeof(b));
 }
 
-Test(cpr_dgram, a_port_may_be_chosen_and_is_then_taken)
+Test(cpr_dgram, a_chosen_port_is_in_use_afterwards)
 {
 	struct fi_info *info = fi_dupinfo(p.info);
 	struct sockaddr_in *src = info->src_addr, name;
@@ -105,10 +105,10 @@ Test(cpr_dgram, an_address_comes_back_and_can_be_read)
 	fi_av_straddr(p.av, &back, text, &len);
 	cr_expect_eq(strncmp(text, "fi_sockaddr_in://127.0.0.1:", 27), 0, "%s", text);
 	back.sin_port = 0;
-	cr_expect_eq(fi_av_insert(p.av, &back, 1, NULL, 0, NULL), 0, "nobody is at port 0");
+	cr_expect_eq(fi_av_insert(p.av, &back, 1, NULL, 0, NULL), 0, "port 0 is no peer");
 }
 
-Test(cpr_dgram, who_is_removed_is_unknown)
+Test(cpr_dgram, a_removed_address_is_unknown)
 {
 	cr_assert_eq(fi_av_remove(p.av, &p.addr[1], 1, 0), 0);
 	cr_expect_eq(fi_send(p.ep[0], buf, 1, NULL, p.addr[1], NULL), -FI_EINVAL);
@@ -130,14 +130,14 @@ Test(cpr_dgram, a_cancelled_receive_has_one_completion)
 	cr_expect_eq(fi_cntr_readerr(p.rx_cntr[0]), 1);
 }
 
-Test(cpr_dgram, has_no_calls)
+Test(cpr_dgram, datagram_endpoints_have_no_rpc_calls)
 {
 	struct fi_copyrpc_ops *ops;
 
 	cr_expect_eq(fi_copyrpc_open(&p.ep[0]->fid, &ops), -FI_ENOSYS);
 }
 
-Test(cpr_dgram, closes_with_receives_posted_and_datagrams_waiting)
+Test(cpr_dgram, an_endpoint_closes_with_receives_and_datagrams_pending)
 {
 	cr_assert_eq(fi_recv(p.ep[0], buf, 8, NULL, FI_ADDR_UNSPEC, buf), 0);
 	cr_assert_eq(fi_send(p.ep[0], buf, 8, NULL, p.addr[1], NULL), 0);

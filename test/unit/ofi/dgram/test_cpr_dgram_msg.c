@@ -26,13 +26,13 @@ static void teardown(void)
 
 TestSuite(cpr_dgram_msg, .fini = teardown);
 
-#define EXPECT_ARRIVES(send, told)                                                                 \
+#define EXPECT_ARRIVES(send, has_comp)                                                             \
 	do {                                                                                       \
 		struct fi_cq_tagged_entry arr = { 0 };                                             \
 		memset(in, 0, sizeof(in));                                                         \
 		cr_assert_eq(fi_recv(p.ep[1], in, sizeof(in), NULL, FI_ADDR_UNSPEC, in), 0);       \
 		cr_assert_eq(send, 0);                                                             \
-		if (told) {                                                                        \
+		if (has_comp) {                                                                    \
 			cr_assert_eq(ofi_read(p.cq[0], &arr), 1);                                  \
 			cr_expect_eq(arr.flags, FI_SEND | FI_MSG);                                 \
 		}                                                                                  \
@@ -57,7 +57,7 @@ Test(cpr_dgram_msg, every_send_call_arrives)
 	EXPECT_ARRIVES(fi_inject(p.ep[0], out, 20, p.addr[1]), false);
 }
 
-Test(cpr_dgram_msg, a_source_is_named)
+Test(cpr_dgram_msg, completions_have_a_source_address)
 {
 	struct fi_cq_tagged_entry e;
 	fi_addr_t src = FI_ADDR_UNSPEC;
@@ -73,7 +73,7 @@ Test(cpr_dgram_msg, a_source_is_named)
 	cr_expect_eq(src, p.addr[0]);
 }
 
-Test(cpr_dgram_msg, what_is_not_offered_is_refused)
+Test(cpr_dgram_msg, calls_that_are_not_offered_are_refused)
 {
 	struct iovec iov[5] = { { out, 1 }, { out, 1 }, { out, 1 }, { out, 1 }, { out, 1 } };
 	struct fi_msg msg = { .msg_iov = iov, .iov_count = 1 };
@@ -111,7 +111,7 @@ Test(cpr_dgram_msg, the_largest_message_arrives_and_one_byte_more_is_refused)
 	cr_expect_eq(memcmp(big_in, big_out, max), 0);
 }
 
-Test(cpr_dgram_msg, a_sleeper_wakes_up_when_something_comes)
+Test(cpr_dgram_msg, a_message_wakes_a_sleeper)
 {
 	struct fi_cq_tagged_entry e;
 
@@ -150,7 +150,7 @@ Test(cpr_dgram_msg, with_a_prefix_every_send_call_arrives_behind_it)
 	}
 }
 
-Test(cpr_dgram_msg, a_prefix_counts_in_no_limit_and_must_be_there)
+Test(cpr_dgram_msg, a_prefix_is_required_and_not_part_of_limits)
 {
 	static char big_out[1 << 16], big_in[1 << 16];
 	struct fi_cq_tagged_entry e;

@@ -118,7 +118,7 @@ Test(cpr_av, a_removed_address_is_gone_and_can_come_back)
 	cr_expect_eq(fi_av_remove(p.av, &fi_addr, 1, 0), -FI_EINVAL);
 }
 
-Test(cpr_av, lookup_cuts_to_the_buffer_and_tells_the_need)
+Test(cpr_av, lookup_cuts_to_the_buffer_and_returns_the_length)
 {
 	struct sockaddr_in addr = sin_of("10.0.0.1", 1);
 	uint8_t buf[sizeof(addr) + 1];

@@ -67,7 +67,7 @@ static void expect(const struct fid_av_set *fid, size_t cnt, const fi_addr_t *ad
 		expect(set, sizeof(want_) / sizeof(want_[0]), want_);                              \
 	} while (0)
 
-Test(cpr_av_set, a_range_has_what_is_in_use_of_it)
+Test(cpr_av_set, a_range_holds_the_addresses_in_use)
 {
 	struct fi_av_set_attr all = { .start_addr = FI_ADDR_NOTAVAIL,
 				      .end_addr = FI_ADDR_NOTAVAIL,
@@ -125,7 +125,7 @@ Test(cpr_av_set, each_set_has_an_address)
 	cr_expect_eq(fi_close(&b->fid), 0);
 }
 
-Test(cpr_av_set, what_makes_no_sense_is_refused)
+Test(cpr_av_set, invalid_arguments_are_refused)
 {
 	struct fi_av_set_attr attr = { .start_addr = 3, .end_addr = 2, .stride = 1 };
 	struct fid_av_set *set;

@@ -30,7 +30,7 @@ Test(cpr_domain, only_thread_domain_with_manual_progress_needs_no_lock)
 	cr_expect(is_locked(FI_THREAD_COMPLETION, FI_PROGRESS_MANUAL));
 }
 
-Test(cpr_domain, an_event_queue_brings_the_lock)
+Test(cpr_domain, an_event_queue_turns_on_the_lock)
 {
 	struct fi_eq_attr attr = { 0 };
 	struct ofi_options opts = { 0 };
@@ -51,7 +51,7 @@ Test(cpr_domain, an_event_queue_brings_the_lock)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_domain, a_domain_of_another_name_is_not_opened)
+Test(cpr_domain, domains_with_other_names_are_refused)
 {
 	struct ofi_options opts = { 0 };
 	struct fid_domain *domain;

@@ -29,7 +29,7 @@ static const char *name_of(enum cpr_kind kind, const char *paths)
 	return cpr_engine_of(kind)->name;
 }
 
-Test(cpr_engine, memory_is_called_directly_where_it_comes_first)
+Test(cpr_engine, shared_memory_in_first_place_has_its_own_engine)
 {
 	cr_expect_str_eq(name_of(CPR_RC, "shm"), "rc/shm");
 	cr_expect_str_eq(name_of(CPR_RC, "shm,nic,udp"), "rc/shm");
@@ -42,7 +42,7 @@ Test(cpr_engine, memory_is_called_directly_where_it_comes_first)
 /**
  * The engine that calls the progress of shared memory needs shared memory as its first transport.
  */
-Test(cpr_engine, one_that_was_chosen_for_other_paths_does_not_open)
+Test(cpr_engine, an_engine_for_other_paths_does_not_open)
 {
 	const struct core_engine_ops *ops;
 	const struct core_upcalls up = { 0 };
@@ -57,7 +57,7 @@ Test(cpr_engine, one_that_was_chosen_for_other_paths_does_not_open)
 	ops->close(engine);
 }
 
-Test(cpr_engine, a_kind_without_a_path_is_not_there)
+Test(cpr_engine, a_kind_without_a_path_is_not_offered)
 {
 	util_params.paths = "shm";
 	cr_expect_eq(cpr_engine_check(CPR_RC), 0);
@@ -71,7 +71,7 @@ Test(cpr_engine, a_kind_without_a_path_is_not_there)
 	cr_expect_eq(cpr_engine_check(CPR_RC), -FI_ENODATA);
 }
 
-Test(cpr_engine, one_kind_may_be_all_that_is_wanted)
+Test(cpr_engine, the_endpoint_parameter_selects_one_kind)
 {
 	util_params.paths = "shm,udp";
 	util_params.endpoint = "";
@@ -88,7 +88,7 @@ Test(cpr_engine, one_kind_may_be_all_that_is_wanted)
 	cr_expect_eq(cpr_engine_check(CPR_UD), -FI_ENODATA);
 }
 
-Test(cpr_engine, without_a_device_there_is_none_to_tell_of)
+Test(cpr_engine, without_a_device_there_is_no_nic)
 {
 	struct fid_nic *nic = (struct fid_nic *)&nic;
 

@@ -5,7 +5,7 @@
 #include "ofi/base/cpr_offer.h"
 #include "unit/ofi/ofi_fixture.h"
 
-Test(cpr_fabric, only_our_fabric_is_opened)
+Test(cpr_fabric, fabrics_with_other_names_are_refused)
 {
 	struct fi_fabric_attr attr = { .name = (char *)"somebody-else" };
 	struct fid_fabric *fabric;

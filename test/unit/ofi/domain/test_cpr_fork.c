@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,7 +34,7 @@ static void in_a_child(void (*does)(void))
 
 	cr_assert_geq(pid, 0);
 	if (!pid) {
-		alarm(120);
+		setitimer(ITIMER_REAL, &(struct itimerval){ .it_value.tv_sec = 120 }, NULL);
 		does();
 		_exit(0);
 	}
@@ -42,7 +43,7 @@ static void in_a_child(void (*does)(void))
 }
 
 /* Sends from `from` to the other end and checks the message. */
-static void say(struct ofi_pair *q, int from, char what)
+static void send_char(struct ofi_pair *q, int from, char what)
 {
 	struct fi_cq_tagged_entry e;
 	char in = 0;
@@ -99,27 +100,27 @@ static void is_refused(enum fi_threading threading, enum fi_progress progress)
 	ofi_pair_open(&p, &opts);
 	sleeps = true;
 	cr_assert_eq(fi_ep_alias(p.ep[0], &alias, FI_TRANSMIT | FI_COMPLETION), 0);
-	say(&p, 0, 1);
-	say(&p, 1, 2);
+	send_char(&p, 0, 1);
+	send_char(&p, 1, 2);
 	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[0], &out, 1, p.addr[1], 1)), 0);
 	in_a_child(try_everything);
 	cr_assert_eq(fi_trecv(p.ep[1], &in, 1, NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
 	cr_assert_eq(ofi_pair_read(&p, 1, &e), 1);
 	cr_expect_eq(in, 7);
-	say(&p, 1, 8);
+	send_char(&p, 1, 8);
 	cr_assert_eq(fi_close(&alias->fid), 0);
 	alias = NULL;
 	ofi_pair_close(&p);
 }
 
-Test(cpr_fork, a_child_is_refused_whatever_is_its_parents)
+Test(cpr_fork, a_child_is_refused_inherited_objects)
 {
 	is_refused(FI_THREAD_DOMAIN, FI_PROGRESS_MANUAL);
 	is_refused(FI_THREAD_SAFE, FI_PROGRESS_MANUAL);
 	is_refused(FI_THREAD_SAFE, FI_PROGRESS_AUTO);
 }
 
-Test(cpr_fork, over_datagrams_too)
+Test(cpr_fork, a_child_is_refused_inherited_datagram_endpoints)
 {
 	setenv("FI_COPYRPC_ENDPOINT", "ud", 1);
 	is_refused(FI_THREAD_DOMAIN, FI_PROGRESS_MANUAL);
@@ -132,8 +133,8 @@ static void open_its_own(void)
 
 	try_everything();
 	ofi_pair_open(&own, &(struct ofi_options){ .threading = FI_THREAD_SAFE });
-	say(&own, 0, 3);
-	say(&own, 1, 4);
+	send_char(&own, 0, 3);
+	send_char(&own, 1, 4);
 	ofi_pair_close(&own);
 }
 
@@ -145,25 +146,25 @@ static void open_its_own_and_fork(void)
 	pid_t pid;
 
 	ofi_pair_open(&own, &(struct ofi_options){ 0 });
-	say(&own, 0, 5);
+	send_char(&own, 0, 5);
 	pid = fork();
 	if (!pid) {
 		open_its_own();
 		_exit(0);
 	}
 	CHILD_CHECK(waitpid(pid, &status, 0) == pid && !status);
-	say(&own, 1, 6);
+	send_char(&own, 1, 6);
 	ofi_pair_close(&own);
 }
 
-Test(cpr_fork, a_child_has_endpoints_of_its_own)
+Test(cpr_fork, a_child_opens_endpoints_of_its_own)
 {
 	ofi_pair_open(&p, &(struct ofi_options){ 0 });
-	say(&p, 0, 1);
+	send_char(&p, 0, 1);
 	in_a_child(open_its_own);
 	in_a_child(open_its_own_and_fork);
-	say(&p, 0, 7);
-	say(&p, 1, 8);
+	send_char(&p, 0, 7);
+	send_char(&p, 1, 8);
 	ofi_pair_close(&p);
 }
 
@@ -176,9 +177,9 @@ static void leave_by_exit(void)
 Test(cpr_fork, a_child_may_end_with_its_exit_handlers)
 {
 	ofi_pair_open(&p, &(struct ofi_options){ .progress = FI_PROGRESS_AUTO });
-	say(&p, 0, 1);
+	send_char(&p, 0, 1);
 	in_a_child(leave_by_exit);
-	say(&p, 0, 2);
+	send_char(&p, 0, 2);
 	ofi_pair_close(&p);
 }
 

@@ -34,10 +34,10 @@ static const struct eng_transport_ops *const shm[] = { &memory, NULL };
 static const struct eng_transport_ops *const nic[] = { &nic0, &nic1, NULL };
 static const struct eng_transport_ops *const second[] = { &nic1, NULL };
 static const struct eng_transport_ops *const sure[] = { &always, NULL };
-static const struct eng_transport_ops *const nobody[] = { NULL };
+static const struct eng_transport_ops *const missing[] = { NULL };
 static const struct cpr_path table[] = {
-	{ "shm", shm },   { "nic", nic },       { "second", second },
-	{ "sure", sure }, { "nobody", nobody }, { 0 },
+	{ "shm", shm },   { "nic", nic },         { "second", second },
+	{ "sure", sure }, { "missing", missing }, { 0 },
 };
 
 static struct cpr_paths paths;
@@ -60,7 +60,7 @@ static void expect_transports(const struct eng_transport_ops *a, const struct en
 		cr_expect_eq(paths.transports.ops[i], want[i]);
 }
 
-Test(cpr_paths, what_needs_no_device_is_always_there)
+Test(cpr_paths, paths_without_devices_are_always_present)
 {
 	cr_assert_eq(get("shm"), 0);
 	expect_transports(&memory, NULL, NULL);
@@ -69,16 +69,16 @@ Test(cpr_paths, what_needs_no_device_is_always_there)
 	expect_transports(&always, &memory, NULL);
 }
 
-Test(cpr_paths, a_path_that_is_one_of_several_need_not_be_there)
+Test(cpr_paths, one_of_several_paths_may_be_missing)
 {
-	cr_assert_eq(get("shm,nic,nobody"), 0);
+	cr_assert_eq(get("shm,nic,missing"), 0);
 	expect_transports(&memory, NULL, NULL);
 	nics = 3;
 	cr_assert_eq(get("nic,shm"), 0);
 	expect_transports(&nic0, &nic1, &memory);
 }
 
-Test(cpr_paths, the_first_nic_that_is_there_is_the_one_to_tell_of)
+Test(cpr_paths, the_first_nic_present_is_reported)
 {
 	nics = 3;
 	cr_assert_eq(get("second,nic"), 0);
@@ -98,7 +98,7 @@ Test(cpr_paths, naming_one_twice_changes_nothing)
 	expect_transports(&memory, &nic0, &nic1);
 }
 
-Test(cpr_paths, what_is_no_list_of_paths_is_refused)
+Test(cpr_paths, malformed_lists_of_paths_are_refused)
 {
 	static const char *const no[] = { "",     ",",   "shm,",    ",shm", "shm,,nic", "sh",
 					  "shmm", "SHM", "shm nic", " shm", "shm, nic", "udp" };
@@ -110,7 +110,7 @@ Test(cpr_paths, what_is_no_list_of_paths_is_refused)
 Test(cpr_paths, a_path_alone_without_a_device_is_an_error)
 {
 	cr_expect_eq(get("nic"), -FI_ENODEV);
-	cr_expect_eq(get("second,nobody"), -FI_ENODEV);
+	cr_expect_eq(get("second,missing"), -FI_ENODEV);
 	nics = 1;
 	cr_expect_eq(get("nic"), 0);
 	cr_expect_eq(get("second"), -FI_ENODEV);

@@ -47,12 +47,12 @@ static struct core_dom *dom_of(struct fid_ep *ep)
 	return cpr_ep_of(ep)->dom;
 }
 
-static struct cpr_pdom *group_of(struct fid_cq *cq)
+static struct cpr_pdom *pdom_of(struct fid_cq *cq)
 {
 	return container_of(cq, struct cpr_cq, fid)->member.pdom;
 }
 
-static bool are_allies(struct fid_ep *a, struct fid_ep *b)
+static bool are_merged(struct fid_ep *a, struct fid_ep *b)
 {
 	return core_dom_bias(dom_of(a)) == core_dom_bias(dom_of(b));
 }
@@ -99,12 +99,12 @@ static void exchange(size_t len)
 	free(in);
 }
 
-Test(cpr_pdom, an_endpoint_with_queues_of_its_own_has_a_group_of_its_own)
+Test(cpr_pdom, an_endpoint_with_its_own_queues_has_its_own_pdom)
 {
 	cr_expect_neq(dom_of(p.ep[0]), dom_of(p.ep[1]));
-	cr_expect_not(are_allies(p.ep[0], p.ep[1]));
-	cr_expect_eq(&group_of(p.cq[0])->core, dom_of(p.ep[0]));
-	cr_expect_eq(&group_of(p.cq[1])->core, dom_of(p.ep[1]));
+	cr_expect_not(are_merged(p.ep[0], p.ep[1]));
+	cr_expect_eq(&pdom_of(p.cq[0])->core, dom_of(p.ep[0]));
+	cr_expect_eq(&pdom_of(p.cq[1])->core, dom_of(p.ep[1]));
 	exchange(8);
 	exchange(LEN);
 }
@@ -120,7 +120,7 @@ static bool splits(enum fi_threading threading, enum fi_progress progress, enum 
 	return two;
 }
 
-Test(cpr_pdom_none, there_is_one_where_nobody_would_gain)
+Test(cpr_pdom_none, one_thread_has_one_pdom)
 {
 	cr_expect(splits(FI_THREAD_SAFE, FI_PROGRESS_MANUAL, FI_WAIT_NONE));
 	cr_expect(splits(FI_THREAD_FID, FI_PROGRESS_MANUAL, FI_WAIT_NONE));
@@ -132,12 +132,12 @@ Test(cpr_pdom_none, there_is_one_where_nobody_would_gain)
 	cr_expect(splits(FI_THREAD_SAFE, FI_PROGRESS_MANUAL, FI_WAIT_YIELD));
 }
 
-Test(cpr_pdom, who_shares_a_queue_shares_the_group)
+Test(cpr_pdom, endpoints_that_share_a_queue_share_a_pdom)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[1], p.cq[1]);
 
 	cr_expect_eq(dom_of(third), dom_of(p.ep[1]));
-	cr_expect_not(are_allies(p.ep[0], p.ep[1]));
+	cr_expect_not(are_merged(p.ep[0], p.ep[1]));
 	cr_expect_eq(fi_close(&third->fid), 0);
 }
 
@@ -145,15 +145,15 @@ Test(cpr_pdom, who_shares_a_queue_shares_the_group)
  * A third endpoint writes into the queues of two progress domains: each queue makes the progress of
  * both.
  */
-Test(cpr_pdom, queues_of_two_groups_make_them_allies)
+Test(cpr_pdom, an_endpoint_with_queues_in_two_pdoms_merges_them)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[1], p.cq[0]);
 	fi_addr_t to = insert(third);
 	struct fi_cq_tagged_entry e;
 	char in[8], *big = calloc(1, LEN), *room = malloc(LEN);
 
-	cr_expect(are_allies(p.ep[0], p.ep[1]));
-	cr_expect(are_allies(p.ep[0], third));
+	cr_expect(are_merged(p.ep[0], p.ep[1]));
+	cr_expect(are_merged(p.ep[0], third));
 	cr_assert_eq(fi_trecv(third, in, 8, NULL, FI_ADDR_UNSPEC, 2, 0, NULL), 0);
 	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[1], "allied.", 8, to, 2)), 0);
 	cr_assert_eq(ofi_read(p.cq[0], &e), 1);
@@ -169,7 +169,7 @@ Test(cpr_pdom, queues_of_two_groups_make_them_allies)
 	free(room);
 }
 
-Test(cpr_pdom, allies_join_rings_of_any_length)
+Test(cpr_pdom, chains_of_merged_pdoms_are_merged)
 {
 	struct fid_cq *cq[4];
 	struct fid_ep *ep[4], *cross[3];
@@ -181,11 +181,11 @@ Test(cpr_pdom, allies_join_rings_of_any_length)
 	}
 	cross[0] = ofi_pair_new_ep(&p, cq[3], cq[2]);
 	cross[1] = ofi_pair_new_ep(&p, cq[0], cq[1]);
-	cr_expect_not(are_allies(ep[0], ep[2]));
+	cr_expect_not(are_merged(ep[0], ep[2]));
 	cross[2] = ofi_pair_new_ep(&p, cq[2], cq[0]);
 	for (i = 1; i < 4; i++)
-		cr_expect(are_allies(ep[0], ep[i]));
-	cr_expect_not(are_allies(ep[0], p.ep[0]));
+		cr_expect(are_merged(ep[0], ep[i]));
+	cr_expect_not(are_merged(ep[0], p.ep[0]));
 	for (i = 0; i < 3; i++)
 		cr_expect_eq(fi_close(&cross[i]->fid), 0);
 	for (i = 0; i < 4; i++) {
@@ -196,35 +196,35 @@ Test(cpr_pdom, allies_join_rings_of_any_length)
 }
 
 /* A read of an event queue makes the progress of `main`. */
-Test(cpr_pdom, an_event_queue_brings_an_endpoint_to_the_first_group_even_late)
+Test(cpr_pdom, binding_an_event_queue_merges_with_main_even_late)
 {
 	struct fi_eq_attr attr = { 0 };
 	struct fid_eq *eq;
 
 	cr_assert_eq(fi_eq_open(p.fabric, &attr, &eq, NULL), 0);
-	cr_expect_not(are_allies(p.ep[0], p.ep[1]));
+	cr_expect_not(are_merged(p.ep[0], p.ep[1]));
 	cr_assert_eq(fi_ep_bind(p.ep[1], &eq->fid, 0), 0);
-	cr_expect(are_allies(p.ep[0], p.ep[1]));
+	cr_expect(are_merged(p.ep[0], p.ep[1]));
 	exchange(LEN);
 	cr_expect_eq(fi_close(&p.ep[1]->fid), 0);
 	p.ep[1] = NULL;
 	cr_expect_eq(fi_close(&eq->fid), 0);
 }
 
-Test(cpr_pdom, an_object_to_sleep_on_goes_where_its_endpoint_is)
+Test(cpr_pdom, a_wait_object_follows_its_endpoint)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_FD);
 	struct fid_ep *third = ofi_pair_new_ep(&p, cq, p.cq[1]);
 
 	cr_expect_eq(dom_of(third), dom_of(p.ep[1]));
-	cr_expect_eq(&group_of(cq)->core, dom_of(p.ep[1]));
-	cr_expect_not(are_allies(third, p.ep[0]));
+	cr_expect_eq(&pdom_of(cq)->core, dom_of(p.ep[1]));
+	cr_expect_not(are_merged(third, p.ep[0]));
 	exchange(8);
 	cr_expect_eq(fi_close(&third->fid), 0);
 	cr_expect_eq(fi_close(&cq->fid), 0);
 }
 
-Test(cpr_pdom, who_sleeps_beside_others_is_woken)
+Test(cpr_pdom, sleepers_in_several_pdoms_are_woken)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_FD);
 	struct fid_ep *third = ofi_pair_new_ep(&p, cq, p.cq[1]);
@@ -237,7 +237,7 @@ Test(cpr_pdom, who_sleeps_beside_others_is_woken)
 	cr_expect_eq(fi_close(&cq->fid), 0);
 }
 
-Test(cpr_pdom, a_group_that_nobody_is_in_is_used_again)
+Test(cpr_pdom, an_empty_pdom_is_used_again)
 {
 	struct fid_cq *cq;
 	struct fid_ep *ep;
@@ -246,14 +246,14 @@ Test(cpr_pdom, a_group_that_nobody_is_in_is_used_again)
 	for (i = 0; i < 2 * (int)CPR_PDOMS_MAX; i++) {
 		cq = new_cq(FI_WAIT_NONE);
 		ep = ofi_pair_new_ep(&p, cq, cq);
-		cr_expect_not(are_allies(ep, p.ep[0]));
+		cr_expect_not(are_merged(ep, p.ep[0]));
 		cr_expect_eq(fi_close(&ep->fid), 0);
 		cr_expect_eq(fi_close(&cq->fid), 0);
 	}
 	cr_expect_eq(pdom_cnt(), 2, "%u", pdom_cnt());
 }
 
-Test(cpr_pdom, endpoints_beyond_the_most_groups_are_in_the_first_one)
+Test(cpr_pdom, endpoints_beyond_the_limit_are_in_main)
 {
 	enum { CNT = CPR_PDOMS_MAX + 2 };
 	struct fid_cq *cq[CNT];
@@ -282,7 +282,7 @@ Test(cpr_pdom, endpoints_beyond_the_most_groups_are_in_the_first_one)
  * The receiver is in another progress domain and its queue is not read: the waiting thread makes
  * its progress.
  */
-Test(cpr_pdom, who_finds_nothing_helps_those_whom_nobody_reads)
+Test(cpr_pdom, an_idle_reader_makes_progress_of_unread_pdoms)
 {
 	struct fi_cq_tagged_entry e;
 	char *out = calloc(1, LEN), *in = malloc(LEN);
@@ -299,7 +299,7 @@ Test(cpr_pdom, who_finds_nothing_helps_those_whom_nobody_reads)
 }
 
 /* fi_close waits for a message that another progress domain of this thread must receive. */
-Test(cpr_pdom, what_was_accepted_arrives_although_nobody_reads_the_receiver)
+Test(cpr_pdom, accepted_messages_arrive_without_reads_of_the_receiver)
 {
 	struct fi_cq_tagged_entry e;
 	char *out = calloc(1, LEN), *in = malloc(LEN);
@@ -315,7 +315,7 @@ Test(cpr_pdom, what_was_accepted_arrives_although_nobody_reads_the_receiver)
 	free(in);
 }
 
-Test(cpr_pdom, a_region_is_reached_through_every_group)
+Test(cpr_pdom, a_region_is_reached_through_every_pdom)
 {
 	uint64_t *target = calloc(1, LEN), *local = calloc(1, LEN);
 	struct fi_cq_tagged_entry e;
@@ -357,7 +357,7 @@ Test(cpr_pdom, a_region_is_reached_through_every_group)
 }
 
 /* Peers of any endpoint count there, so there is one lock from then on, for later endpoints too. */
-Test(cpr_pdom, a_counter_of_a_region_unites_all)
+Test(cpr_pdom, a_counter_of_a_region_merges_all_pdoms)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_NONE);
 	struct fid_cntr *cntr;
@@ -369,8 +369,8 @@ Test(cpr_pdom, a_counter_of_a_region_unites_all)
 	cr_assert_eq(fi_mr_reg(p.domain, &word, 8, FI_REMOTE_WRITE, 0, KEY, 0, &mr, NULL), 0);
 	cr_assert_eq(fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE), 0);
 	third = ofi_pair_new_ep(&p, cq, cq);
-	cr_expect(are_allies(p.ep[0], p.ep[1]));
-	cr_expect(are_allies(p.ep[0], third));
+	cr_expect(are_merged(p.ep[0], p.ep[1]));
+	cr_expect(are_merged(p.ep[0], third));
 	cr_assert_eq(OFI_RETRY(&p, fi_inject_write(p.ep[0], "12345678", 8, p.addr[1], 0, KEY)), 0);
 	cr_assert_eq(OFI_RETRY(&p, fi_inject_write(p.ep[1], "12345678", 8, p.addr[0], 0, KEY)), 0);
 	cr_expect_eq(fi_cntr_wait(cntr, 2, 60000), 0);
@@ -381,7 +381,7 @@ Test(cpr_pdom, a_counter_of_a_region_unites_all)
 }
 
 /* ep[1] sends when an operation of ep[0] is counted. */
-Test(cpr_pdom, a_trigger_binds_the_groups_of_counter_and_endpoint)
+Test(cpr_pdom, a_trigger_merges_the_pdoms_of_counter_and_endpoint)
 {
 	struct fi_triggered_context ctx = {
 		.event_type = FI_TRIGGER_THRESHOLD,
@@ -397,7 +397,7 @@ Test(cpr_pdom, a_trigger_binds_the_groups_of_counter_and_endpoint)
 	cr_assert_eq(fi_trecv(p.ep[0], in[0], 3, NULL, FI_ADDR_UNSPEC, 3, 0, NULL), 0);
 	cr_assert_eq(fi_trecv(p.ep[1], in[1], 3, NULL, FI_ADDR_UNSPEC, 4, 0, NULL), 0);
 	cr_assert_eq(fi_tsendmsg(p.ep[1], &msg, FI_TRIGGER), 0);
-	cr_expect(are_allies(p.ep[0], p.ep[1]));
+	cr_expect(are_merged(p.ep[0], p.ep[1]));
 	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[1], "on", 3, p.addr[0], 3)), 0);
 	cr_assert_eq(ofi_read(p.cq[0], &e), 1);
 	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
@@ -405,7 +405,7 @@ Test(cpr_pdom, a_trigger_binds_the_groups_of_counter_and_endpoint)
 	cr_expect_str_eq(in[1], "go");
 }
 
-Test(cpr_pdom, a_counter_in_no_group_joins_that_of_its_trigger)
+Test(cpr_pdom, an_unassigned_counter_enters_the_pdom_of_its_trigger)
 {
 	struct fi_triggered_context ctx = { .event_type = FI_TRIGGER_THRESHOLD };
 	struct iovec iov = { "go", 3 };
@@ -421,7 +421,7 @@ Test(cpr_pdom, a_counter_in_no_group_joins_that_of_its_trigger)
 	ctx.trigger.threshold.threshold = 2;
 	cr_assert_eq(fi_trecv(p.ep[0], in, 3, NULL, FI_ADDR_UNSPEC, 4, 0, NULL), 0);
 	cr_assert_eq(fi_tsendmsg(p.ep[1], &msg, FI_TRIGGER), 0);
-	cr_expect_not(are_allies(p.ep[0], p.ep[1]));
+	cr_expect_not(are_merged(p.ep[0], p.ep[1]));
 	cr_expect_eq(&container_of(cntr, struct cpr_cntr, fid)->member.pdom->core, dom_of(p.ep[1]));
 	cr_assert_eq(fi_cntr_add(cntr, 2), 0);
 	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
@@ -431,16 +431,16 @@ Test(cpr_pdom, a_counter_in_no_group_joins_that_of_its_trigger)
 }
 
 /* The queue was read before its first endpoint: the reader follows it. */
-Test(cpr_pdom, a_queue_may_be_read_before_it_has_a_group)
+Test(cpr_pdom, a_queue_may_be_read_before_it_has_a_pdom)
 {
 	struct fid_cq *cq = new_cq(FI_WAIT_NONE);
 	struct fi_cq_tagged_entry e;
 	struct fid_ep *ep;
 
 	cr_expect_eq(fi_cq_read(cq, &e, 1), -FI_EAGAIN);
-	cr_expect_eq(group_of(cq), &cpr_domain_of(p.domain)->main);
+	cr_expect_eq(pdom_of(cq), &cpr_domain_of(p.domain)->main);
 	ep = ofi_pair_new_ep(&p, cq, cq);
-	cr_expect_neq(group_of(cq), &cpr_domain_of(p.domain)->main);
+	cr_expect_neq(pdom_of(cq), &cpr_domain_of(p.domain)->main);
 	cr_assert_eq(OFI_RETRY(&p, fi_tsend(ep, "", 1, NULL, p.addr[0], 1, NULL)), 0);
 	cr_expect_eq(ofi_read(cq, &e), 1);
 	cr_expect_eq(fi_close(&ep->fid), 0);

@@ -70,7 +70,7 @@ static void *sleep_in_sread(void *cq)
 	return NULL;
 }
 
-static fi_addr_t know(struct ofi_pair *p, struct fid_ep *ep)
+static fi_addr_t insert_addr(struct ofi_pair *p, struct fid_ep *ep)
 {
 	struct sockaddr_in sin;
 	size_t len = sizeof(sin);
@@ -93,10 +93,10 @@ static void expect_numbers(struct fid_cq *cq, const int *in, int cnt)
 }
 
 /* Connects p and q and lets p's first message be received. */
-static fi_addr_t meet(struct ofi_pair *p, struct ofi_pair *q)
+static fi_addr_t connect_pairs(struct ofi_pair *p, struct ofi_pair *q)
 {
 	struct fi_cq_tagged_entry e;
-	fi_addr_t to = know(p, q->ep[0]);
+	fi_addr_t to = insert_addr(p, q->ep[0]);
 	int zero = 0, in = 1;
 
 	cr_assert_eq(fi_trecv(q->ep[0], &in, sizeof(in), NULL, FI_ADDR_UNSPEC, 1, 0, NULL), 0);
@@ -118,7 +118,7 @@ static void watch(struct ofi_pair *p, enum watcher watcher, pthread_t *thread)
 }
 
 /* Opens an endpoint with the queues of both others: their progress domains are merged. */
-static void make_allies(struct ofi_pair *p)
+static void merge_pdoms(struct ofi_pair *p)
 {
 	struct fid_ep *ep;
 
@@ -149,8 +149,8 @@ static void send_while_watched(enum watcher watcher)
 	opts.progress = FI_PROGRESS_MANUAL;
 	ofi_pair_open(&q, &opts);
 	if (watcher == WATCHER_SREAD)
-		make_allies(&p);
-	to = meet(&p, &q);
+		merge_pdoms(&p);
+	to = connect_pairs(&p, &q);
 	for (i = 0; i < 4; i++)
 		cr_assert_eq(
 			fi_trecv(q.ep[0], &in[i], sizeof(int), NULL, FI_ADDR_UNSPEC, 2, 0, NULL),
@@ -167,7 +167,7 @@ static void send_while_watched(enum watcher watcher)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_progress, nothing_is_held_back_while_others_sleep, .timeout = 200)
+Test(cpr_progress, nothing_is_deferred_while_others_sleep, .timeout = 200)
 {
 	enum watcher watcher;
 
@@ -176,7 +176,7 @@ Test(cpr_progress, nothing_is_held_back_while_others_sleep, .timeout = 200)
 }
 
 /* Sends; the completion is there when the call returns, over any path. */
-static void send_told_at_once(struct fid_ep *ep, const int *value, fi_addr_t to)
+static void send_with_completion(struct fid_ep *ep, const int *value, fi_addr_t to)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)value, .iov_len = sizeof(*value) };
 	struct fi_msg_tagged msg = { .msg_iov = &iov, .iov_count = 1, .addr = to, .tag = 2 };
@@ -185,7 +185,7 @@ static void send_told_at_once(struct fid_ep *ep, const int *value, fi_addr_t to)
 }
 
 /* A read may be the last for a while: a full queue must not keep messages deferred. */
-Test(cpr_progress, a_read_that_finds_completions_makes_progress_all_the_same)
+Test(cpr_progress, a_read_that_finds_completions_makes_progress)
 {
 	struct ofi_options opts = { 0 };
 	int out[4] = { 0, 1, 2, 3 }, in[4], i;
@@ -195,12 +195,12 @@ Test(cpr_progress, a_read_that_finds_completions_makes_progress_all_the_same)
 
 	ofi_pair_open(&p, &opts);
 	ofi_pair_open(&q, &opts);
-	to = meet(&p, &q);
+	to = connect_pairs(&p, &q);
 	for (i = 0; i < 4; i++) {
 		cr_assert_eq(fi_trecv(q.ep[0], &in[i], 4, NULL, FI_ADDR_UNSPEC, 2, 0, NULL), 0);
-		send_told_at_once(p.ep[0], &out[i], to);
+		send_with_completion(p.ep[0], &out[i], to);
 	}
-	cr_assert(core_ep_is_busy(cpr_ep_of(p.ep[0])->core), "nothing was held: no test");
+	cr_assert(core_ep_is_busy(cpr_ep_of(p.ep[0])->core), "nothing was deferred");
 	cr_assert_eq(fi_cq_read(p.cq[0], &e, 1), 1);
 	expect_numbers(q.cq[0], in, 4); /* sent by that read, the only one */
 	ofi_pair_close(&q);
@@ -208,7 +208,7 @@ Test(cpr_progress, a_read_that_finds_completions_makes_progress_all_the_same)
 }
 
 /* The sends were accepted, and the sender reads nothing afterwards. */
-Test(cpr_progress, what_was_accepted_reaches_a_peer_that_is_removed)
+Test(cpr_progress, accepted_messages_reach_a_peer_that_is_removed)
 {
 	struct ofi_options opts = { 0 };
 	int out[4] = { 0, 1, 2, 3 }, in[4], i;
@@ -217,12 +217,12 @@ Test(cpr_progress, what_was_accepted_reaches_a_peer_that_is_removed)
 
 	ofi_pair_open(&p, &opts);
 	ofi_pair_open(&q, &opts);
-	to = meet(&p, &q);
+	to = connect_pairs(&p, &q);
 	for (i = 0; i < 4; i++) {
 		cr_assert_eq(fi_trecv(q.ep[0], &in[i], 4, NULL, FI_ADDR_UNSPEC, 2, 0, NULL), 0);
-		send_told_at_once(p.ep[0], &out[i], to);
+		send_with_completion(p.ep[0], &out[i], to);
 	}
-	cr_assert(core_ep_is_busy(cpr_ep_of(p.ep[0])->core), "nothing was held: no test");
+	cr_assert(core_ep_is_busy(cpr_ep_of(p.ep[0])->core), "nothing was deferred");
 	cr_assert_eq(fi_av_remove(p.av, &to, 1, 0), 0);
 	expect_numbers(q.cq[0], in, 4);
 	ofi_pair_close(&q);

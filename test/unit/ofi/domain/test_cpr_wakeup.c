@@ -36,7 +36,7 @@ static void teardown(void)
 
 TestSuite(cpr_wakeup, .init = setup, .fini = teardown, .timeout = 300);
 
-static struct cpr_pdom *group_of(struct fid_cq *cq)
+static struct cpr_pdom *pdom_of(struct fid_cq *cq)
 {
 	return container_of(cq, struct cpr_cq, fid)->member.pdom;
 }
@@ -158,11 +158,11 @@ static void expect_woken(struct sleeper *s)
 
 /* --- */
 
-Test(cpr_wakeup, where_there_are_several_groups_each_may_be_slept_on)
+Test(cpr_wakeup, each_of_several_pdoms_may_be_slept_on)
 {
 	int i;
 
-	cr_expect_neq(group_of(p.cq[0]), group_of(p.cq[1]));
+	cr_expect_neq(pdom_of(p.cq[0]), pdom_of(p.cq[1]));
 	for (i = 0; i < 2; i++)
 		cr_expect_eq(try_wait(p.cq[i]), 0);
 	for (i = 0; i < 2; i++)
@@ -172,7 +172,7 @@ Test(cpr_wakeup, where_there_are_several_groups_each_may_be_slept_on)
 		cr_expect_eq(fi_trywait(p.fabric, &(struct fid *){ &p.cq[i & 1]->fid }, 1), 0);
 }
 
-Test(cpr_wakeup, a_message_wakes_its_own_group_while_another_is_busy)
+Test(cpr_wakeup, a_message_wakes_its_own_pdom_while_another_is_busy)
 {
 	struct sleeper s;
 	int polls;
@@ -180,10 +180,10 @@ Test(cpr_wakeup, a_message_wakes_its_own_group_while_another_is_busy)
 	for (polls = 0; polls < 2; polls++) {
 		post(p.ep[0]);
 		begin(&s, p.cq[0], polls);
-		cpr_pdom_lock(group_of(p.cq[1])); /* until the end of the test */
+		cpr_pdom_lock(pdom_of(p.cq[1])); /* until the end of the test */
 		send_to(p.ep[0]);
 		expect_woken(&s);
-		cpr_pdom_unlock(group_of(p.cq[1]));
+		cpr_pdom_unlock(pdom_of(p.cq[1]));
 	}
 }
 
@@ -191,7 +191,7 @@ Test(cpr_wakeup, a_message_wakes_its_own_group_while_another_is_busy)
  * Both were the same thread's, and its promise covers both; the other thread's queue is not
  * included.
  */
-Test(cpr_wakeup, a_message_wakes_nobody_elsewhere)
+Test(cpr_wakeup, a_message_wakes_no_other_sleeper)
 {
 	struct fi_cq_tagged_entry e;
 	uint64_t reads;
@@ -202,21 +202,21 @@ Test(cpr_wakeup, a_message_wakes_nobody_elsewhere)
 	send_to(p.ep[1]); /* connects */
 	cr_expect_eq(ofi_read(p.cq[1], &e), 1);
 	begin(&s, p.cq[0], false);
-	reads = __atomic_load_n(&group_of(p.cq[0])->app_reads, __ATOMIC_RELAXED);
+	reads = __atomic_load_n(&pdom_of(p.cq[0])->app_reads, __ATOMIC_RELAXED);
 	for (i = 0; i < 1000; i++) {
 		post(p.ep[1]);
 		send_to(p.ep[1]);
 		cr_assert_eq(ofi_read(p.cq[1], &e), 1);
 	}
-	/* It may be woken for another reason, but not by each message. */
-	cr_expect_lt(__atomic_load_n(&group_of(p.cq[0])->app_reads, __ATOMIC_RELAXED) - reads, 500);
+	/* The sleeper may be woken for another reason, but not by each message. */
+	cr_expect_lt(__atomic_load_n(&pdom_of(p.cq[0])->app_reads, __ATOMIC_RELAXED) - reads, 500);
 	cr_assert_eq(fi_cq_signal(p.cq[0]), 0);
 	pthread_join(s.thread, NULL);
 	cr_expect_eq(s.got, -FI_EAGAIN);
 }
 
 /* The engine that receives the message is not that of the queue's first endpoint. */
-Test(cpr_wakeup, news_of_an_ally_wake_too)
+Test(cpr_wakeup, events_of_a_merged_pdom_wake_too)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[0], p.cq[1]);
 	struct sleeper s;
@@ -235,7 +235,7 @@ Test(cpr_wakeup, news_of_an_ally_wake_too)
 	cr_expect_eq(fi_close(&third->fid), 0);
 }
 
-Test(cpr_wakeup, who_gets_allies_in_his_sleep_hears_of_their_news)
+Test(cpr_wakeup, a_sleeper_is_woken_by_pdoms_merged_meanwhile)
 {
 	struct fid_ep *third;
 	struct sleeper s;
@@ -248,7 +248,7 @@ Test(cpr_wakeup, who_gets_allies_in_his_sleep_hears_of_their_news)
 	cr_expect_eq(fi_close(&third->fid), 0);
 }
 
-Test(cpr_wakeup, who_sleeps_on_a_queue_that_moves_goes_along)
+Test(cpr_wakeup, a_sleeper_follows_a_queue_that_moves)
 {
 	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD };
 	struct fid_ep *third;
@@ -260,7 +260,7 @@ Test(cpr_wakeup, who_sleeps_on_a_queue_that_moves_goes_along)
 		cr_assert_eq(fi_cq_open(p.domain, &attr, &cq, NULL), 0);
 		begin(&s, cq, polls);
 		third = ofi_pair_new_ep(&p, cq, cq);
-		cr_expect_neq(group_of(cq), &cpr_domain_of(p.domain)->main);
+		cr_expect_neq(pdom_of(cq), &cpr_domain_of(p.domain)->main);
 		post(third);
 		send_to(third);
 		expect_woken(&s);
@@ -270,7 +270,7 @@ Test(cpr_wakeup, who_sleeps_on_a_queue_that_moves_goes_along)
 }
 
 /* A sleeper that times out was not the only one: another was promised a wakeup. */
-Test(cpr_wakeup, a_promise_outlives_a_call_that_ran_out_of_time)
+Test(cpr_wakeup, a_promise_outlives_a_call_that_timed_out)
 {
 	struct fi_cq_tagged_entry e;
 
@@ -286,7 +286,7 @@ Test(cpr_wakeup, a_promise_outlives_a_call_that_ran_out_of_time)
 	cr_expect_eq(ofi_read(p.cq[0], &e), 1);
 }
 
-Test(cpr_wakeup, who_runs_out_of_time_leaves_the_alarm_to_who_sleeps_on)
+Test(cpr_wakeup, a_call_that_times_out_leaves_the_wakeup_to_other_sleepers)
 {
 	struct fi_cq_tagged_entry e;
 	struct sleeper s;
@@ -316,7 +316,7 @@ static uint64_t watched_by(struct fid_cq *cq)
 /* Sleeps as run_sleeper; only this thread uses the other queue's progress domain. */
 static void *own_and_sleep(void *arg)
 {
-	struct util_bias *bias = core_dom_bias(&group_of(p.cq[1])->core);
+	struct util_bias *bias = core_dom_bias(&pdom_of(p.cq[1])->core);
 	struct fi_cq_tagged_entry e;
 	struct sleeper *s = arg;
 	int reads;
@@ -329,9 +329,9 @@ static void *own_and_sleep(void *arg)
 	return NULL;
 }
 
-Test(cpr_wakeup, who_asks_about_a_queue_leaves_what_wakes_another_thread)
+Test(cpr_wakeup, trywait_keeps_the_wakeup_of_another_thread)
 {
-	uint64_t both = CPR_PDOM_BIT(group_of(p.cq[0])) | CPR_PDOM_BIT(group_of(p.cq[1]));
+	uint64_t both = CPR_PDOM_BIT(pdom_of(p.cq[0])) | CPR_PDOM_BIT(pdom_of(p.cq[1]));
 	struct sleeper s = { .cq = p.cq[0] };
 
 	cr_assert_eq(pthread_create(&s.thread, NULL, own_and_sleep, &s), 0);
@@ -339,7 +339,7 @@ Test(cpr_wakeup, who_asks_about_a_queue_leaves_what_wakes_another_thread)
 		usleep(1000);
 	if (s.got) {
 		pthread_join(s.thread, NULL);
-		cr_skip_test("no lock can be owned here");
+		cr_skip_test("biased locks are off");
 	}
 	cr_expect_eq(try_wait(p.cq[0]), 0);
 	cr_expect_eq(watched_by(p.cq[0]), both);
@@ -366,7 +366,7 @@ Test(cpr_wakeup, one_thread_that_sleeps_on_one_queue_serves_its_other_endpoints)
 	cr_expect_eq(poll_and_read(p.cq[0]), 1);
 }
 
-Test(cpr_wakeup, a_set_sleeps_on_members_of_several_groups)
+Test(cpr_wakeup, a_set_sleeps_on_members_of_several_pdoms)
 {
 	struct fid *fids[2] = { &p.cq[0]->fid, &p.cq[1]->fid };
 	struct fi_cq_tagged_entry e;
@@ -395,12 +395,12 @@ static void count_wake(struct cpr_wakeup_user *user)
 
 static void stay(struct core_work *work)
 {
-	core_dom_work(&group_of(p.cq[0])->core, work);
+	core_dom_work(&pdom_of(p.cq[0])->core, work);
 }
 
-Test(cpr_wakeup, who_finds_it_going_off_wakes_the_others)
+Test(cpr_wakeup, a_failed_wakeup_wakes_all_users)
 {
-	struct cpr_pdom *pdom = group_of(p.cq[0]);
+	struct cpr_pdom *pdom = pdom_of(p.cq[0]);
 	struct core_work work = { .run = stay };
 	struct cpr_wakeup_user user;
 
@@ -418,13 +418,13 @@ Test(cpr_wakeup, who_finds_it_going_off_wakes_the_others)
 	cr_expect_eq(woken, 1);
 	cpr_wakeup_release(pdom, &user);
 	cpr_wakeup_invalidate(pdom, &user);
-	cr_expect_eq(woken, 1, "it relied on nothing");
+	cr_expect_eq(woken, 1, "it is no user");
 	cpr_pdom_unlock(pdom);
 }
 
-Test(cpr_wakeup, transfers_are_let_go_while_somebody_relies_on_it)
+Test(cpr_wakeup, transfers_are_sent_at_once_while_a_thread_sleeps)
 {
-	struct cpr_pdom *pdom = group_of(p.cq[0]);
+	struct cpr_pdom *pdom = pdom_of(p.cq[0]);
 	struct cpr_wakeup_user user;
 
 	cpr_wakeup_user_init(&user, count_wake);
@@ -442,26 +442,26 @@ Test(cpr_wakeup, transfers_are_let_go_while_somebody_relies_on_it)
  * Merged progress domains are armed together, so a transfer in each is sent for the other's
  * sleeper.
  */
-Test(cpr_wakeup, transfers_are_let_go_while_somebody_relies_on_an_ally)
+Test(cpr_wakeup, transfers_are_sent_at_once_while_a_thread_sleeps_on_a_merged_pdom)
 {
 	struct fid_ep *third = ofi_pair_new_ep(&p, p.cq[0], p.cq[1]);
-	struct cpr_pdom *pdom = group_of(p.cq[0]), *ally = group_of(p.cq[1]);
+	struct cpr_pdom *pdom = pdom_of(p.cq[0]), *merged = pdom_of(p.cq[1]);
 	struct cpr_wakeup_user user;
 
 	cpr_wakeup_user_init(&user, count_wake);
 	cpr_pdom_lock(pdom);
-	cpr_wakeup_use(ally, &user);
+	cpr_wakeup_use(merged, &user);
 	cpr_wakeup_update(pdom);
-	cr_expect(pdom->core.watched && ally->core.watched);
-	cpr_wakeup_release(ally, &user);
-	cr_expect_not(pdom->core.watched || ally->core.watched);
+	cr_expect(pdom->core.watched && merged->core.watched);
+	cpr_wakeup_release(merged, &user);
+	cr_expect_not(pdom->core.watched || merged->core.watched);
 	cpr_pdom_unlock(pdom);
 	cr_expect_eq(fi_close(&third->fid), 0);
 }
 
-Test(cpr_wakeup, a_group_that_is_attended_stays_watched_without_users)
+Test(cpr_wakeup, an_attended_pdom_stays_watched_without_users)
 {
-	struct cpr_pdom *pdom = group_of(p.cq[0]);
+	struct cpr_pdom *pdom = pdom_of(p.cq[0]);
 
 	cpr_pdom_lock(pdom);
 	cr_expect_not(pdom->core.watched);

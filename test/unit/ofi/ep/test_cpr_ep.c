@@ -41,7 +41,7 @@ Test(cpr_ep, an_address_belongs_to_one_endpoint)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_ep, what_was_accepted_arrives_although_the_sender_closes)
+Test(cpr_ep, accepted_messages_arrive_after_the_sender_closes)
 {
 	struct ofi_options opts = { 0 };
 	struct fi_cq_tagged_entry e;
@@ -61,7 +61,7 @@ Test(cpr_ep, what_was_accepted_arrives_although_the_sender_closes)
  * A sender injects as much as is accepted and closes without reading its queue: messages in a ring,
  * and those that wait for room in a device's queue, are sent in order.
  */
-Test(cpr_ep, what_was_injected_arrives_although_nothing_is_read_afterwards)
+Test(cpr_ep, injected_messages_arrive_without_reads)
 {
 	struct ofi_options opts = { 0 };
 	struct fi_cq_tagged_entry e;

@@ -35,7 +35,7 @@ Test(cpr_ep_bind, wrong_bindings_are_refused)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_ep_bind, what_belongs_to_another_domain_is_refused)
+Test(cpr_ep_bind, objects_of_another_domain_are_refused)
 {
 	struct fi_cq_attr cq_attr = { 0 };
 	struct fi_cntr_attr cntr_attr = { 0 };

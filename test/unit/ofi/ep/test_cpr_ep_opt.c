@@ -46,7 +46,7 @@ Test(cpr_ep_opt, setname_counts_until_fi_enable)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_ep_opt, options_of_memory_that_there_is_not_are_not_supported)
+Test(cpr_ep_opt, options_of_device_memory_are_not_supported)
 {
 	struct ofi_options opts = { 0 };
 	int p2p = FI_HMEM_P2P_REQUIRED;
@@ -90,7 +90,7 @@ Test(cpr_ep_opt, options_are_those_of_multi_receive)
 }
 
 /** A refused name leaves the earlier one. */
-Test(cpr_ep_opt, setname_refuses_what_is_not_ours)
+Test(cpr_ep_opt, setname_refuses_addresses_of_other_hosts)
 {
 	struct sockaddr_in ours = { .sin_family = AF_INET }, far = ours, got;
 	struct sockaddr_in6 other = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };

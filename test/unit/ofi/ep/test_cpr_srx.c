@@ -107,7 +107,7 @@ Test(cpr_srx, endpoints_that_share_receives_have_none_of_their_own)
 	close_shared();
 }
 
-Test(cpr_srx, a_context_that_was_asked_for_must_be_bound)
+Test(cpr_srx, a_requested_context_must_be_bound)
 {
 	open_unbound();
 	cr_expect_eq(fi_enable(p.ep[0]), -FI_EOPBADSTATE);

@@ -103,7 +103,7 @@ Test(cpr_attr, contexts_are_one_or_shared)
 	EXPECT_BITS(ep_attr->rx_ctx_cnt, FI_SHARED_CONTEXT, 2);
 }
 
-Test(cpr_attr, endpoint_type_and_protocol_are_ours_or_open)
+Test(cpr_attr, endpoint_type_and_protocol_match_or_are_unset)
 {
 	EXPECT_BITS(ep_attr->type, FI_EP_RDM, FI_EP_MSG); /* a separate info */
 	EXPECT_BITS(ep_attr->type, FI_EP_UNSPEC, FI_EP_DGRAM);

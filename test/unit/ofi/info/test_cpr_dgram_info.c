@@ -36,7 +36,7 @@ static int ret_of(void)
 	return ret;
 }
 
-Test(cpr_dgram_info, udp_says_what_a_bare_datagram_can)
+Test(cpr_dgram_info, udp_offers_what_a_bare_datagram_can_carry)
 {
 	struct fi_info *info = NULL;
 
@@ -60,7 +60,7 @@ Test(cpr_dgram_info, udp_says_what_a_bare_datagram_can)
 	fi_freeinfo(info);
 }
 
-Test(cpr_dgram_info, what_a_datagram_cannot_have_is_refused)
+Test(cpr_dgram_info, features_beyond_datagrams_are_refused)
 {
 	static const uint64_t caps[] = { FI_TAGGED, FI_RMA, FI_ATOMIC, FI_MSG | FI_DIRECTED_RECV };
 
@@ -88,7 +88,7 @@ Test(cpr_dgram_info, what_a_datagram_cannot_have_is_refused)
 	cr_expect_eq(ret_of(), -FI_ENODATA);
 }
 
-Test(cpr_dgram_info, the_paths_say_which_devices_are_offered)
+Test(cpr_dgram_info, the_paths_parameter_selects_the_devices)
 {
 	util_params.paths = "udp";
 	cr_expect_eq(ret_of(), 0);
@@ -97,7 +97,7 @@ Test(cpr_dgram_info, the_paths_say_which_devices_are_offered)
 	cr_expect_eq(ret_of(), -FI_ENODATA, "no RDMA device has IP addresses for datagrams");
 }
 
-Test(cpr_dgram_info, what_was_returned_is_accepted_as_a_hint)
+Test(cpr_dgram_info, a_returned_info_is_accepted_as_a_hint)
 {
 	struct fi_info *info = NULL, *again = NULL;
 
@@ -109,7 +109,7 @@ Test(cpr_dgram_info, what_was_returned_is_accepted_as_a_hint)
 	fi_freeinfo(again);
 }
 
-Test(cpr_dgram_info, node_and_service_are_where_datagrams_go)
+Test(cpr_dgram_info, node_and_service_are_the_destination_of_datagrams)
 {
 	struct fi_info *info = NULL;
 	struct sockaddr_in *dest;
@@ -123,7 +123,7 @@ Test(cpr_dgram_info, node_and_service_are_where_datagrams_go)
 		     -FI_ENODATA);
 }
 
-Test(cpr_dgram_info, who_can_leave_room_in_front_is_told_how_much)
+Test(cpr_dgram_info, msg_prefix_size_is_reported_on_request)
 {
 	struct fi_info *info = NULL, *bare = NULL;
 
@@ -141,7 +141,7 @@ Test(cpr_dgram_info, who_can_leave_room_in_front_is_told_how_much)
 	fi_freeinfo(bare);
 }
 
-Test(cpr_dgram_info, endpoints_that_are_reliable_have_no_room_in_front)
+Test(cpr_dgram_info, reliable_endpoints_have_no_prefix)
 {
 	struct fi_info *info = NULL;
 

@@ -115,7 +115,7 @@ static int first_protocol(const char *endpoint, const char *paths, uint32_t *pro
 	return ret;
 }
 
-Test(cpr_info, a_job_may_be_held_to_one_kind_of_endpoint)
+Test(cpr_info, a_parameter_restricts_the_kind_of_endpoint)
 {
 	uint32_t protocol;
 
@@ -210,7 +210,7 @@ Test(cpr_info, ipv6_comes_by_format_or_by_address)
 	fi_freeinfo(hints);
 }
 
-Test(cpr_info, what_cannot_be_resolved_is_no_data)
+Test(cpr_info, unresolved_names_return_no_data)
 {
 	cr_expect_eq(get_ret("no.such.host.invalid", "1", FI_NUMERICHOST, NULL), -FI_ENODATA);
 	cr_expect_eq(get_ret("127.0.0.1", "no-such-service", 0, NULL), -FI_ENODATA);
@@ -219,14 +219,14 @@ Test(cpr_info, what_cannot_be_resolved_is_no_data)
 		     "not an address of this host");
 }
 
-Test(cpr_info, a_layer_that_looks_for_a_core_provider_finds_none)
+Test(cpr_info, layers_are_declined)
 {
 	cr_expect_eq(get_ret(NULL, NULL, CPR_FLAG_CORE_PROV_ONLY, NULL), -FI_ENODATA);
 	util_params.layering = 1;
 	cr_expect_eq(get_ret(NULL, NULL, CPR_FLAG_CORE_PROV_ONLY, NULL), 0);
 }
 
-Test(cpr_info, a_layer_that_the_user_named_finds_us)
+Test(cpr_info, a_named_layer_is_accepted)
 {
 	struct fi_info *hints = fi_allocinfo();
 
@@ -240,7 +240,7 @@ Test(cpr_info, internal_flag_bits_change_nothing_else)
 	cr_expect_eq(get_ret(NULL, NULL, (1ull << 58) | (1ull << 60) | (1ull << 61), NULL), 0);
 }
 
-Test(cpr_info, open_mpi_gets_what_it_asks_for)
+Test(cpr_info, hints_of_open_mpi_are_met)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_info *info = NULL;
@@ -268,7 +268,7 @@ Test(cpr_info, open_mpi_gets_what_it_asks_for)
 	fi_freeinfo(hints);
 }
 
-Test(cpr_info, what_was_returned_is_accepted_as_a_hint)
+Test(cpr_info, a_returned_info_is_accepted_as_a_hint)
 {
 	struct fi_info *info = get(NULL, NULL, 0, NULL);
 
@@ -276,7 +276,7 @@ Test(cpr_info, what_was_returned_is_accepted_as_a_hint)
 	fi_freeinfo(info);
 }
 
-Test(cpr_info, what_is_not_offered_is_no_data)
+Test(cpr_info, unsupported_requests_return_no_data)
 {
 	struct fi_info *hints = fi_allocinfo();
 

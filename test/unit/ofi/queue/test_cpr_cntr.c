@@ -65,7 +65,7 @@ Test(cpr_cntr, sends_and_receives_are_counted_without_completions)
 }
 
 /* A caller that sends, reads the change, and sends again, also receives. */
-Test(cpr_cntr, reads_that_always_have_news_make_progress)
+Test(cpr_cntr, reads_of_a_changing_counter_make_progress)
 {
 	static char out[5] = "hello", in[16];
 	uint64_t end = util_clock_ns() + 60 * UTIL_NS_PER_S;
@@ -86,7 +86,7 @@ Test(cpr_cntr, reads_that_always_have_news_make_progress)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_cntr, a_read_says_what_there_is_now)
+Test(cpr_cntr, a_read_returns_the_current_value)
 {
 	open_pair(FI_WAIT_NONE);
 	for (uint64_t i = 1; i < 10; i++) {
@@ -123,7 +123,7 @@ Test(cpr_cntr, wait_ends_at_the_threshold_or_in_time)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_cntr, wait_without_a_wait_object_looks_again_and_again)
+Test(cpr_cntr, wait_without_a_wait_object_polls)
 {
 	open_pair(FI_WAIT_NONE);
 	cr_expect_eq(fi_cntr_wait(p.rx_cntr[1], 0, 0), 0);

@@ -157,7 +157,7 @@ Test(cpr_cq, a_failed_operation_stops_reads_until_its_error_is_read)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_cq, the_users_err_data_buffer_stays_his)
+Test(cpr_cq, err_data_of_the_user_is_not_replaced)
 {
 	struct fi_cq_err_entry err = { 0 };
 	char mine[8];
@@ -172,7 +172,7 @@ Test(cpr_cq, the_users_err_data_buffer_stays_his)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_cq, newer_users_find_the_source_behind_the_error)
+Test(cpr_cq, newer_api_versions_get_the_source_of_an_error)
 {
 	struct ofi_options opts = { .api = FI_VERSION(1, 20) };
 	struct {
@@ -193,7 +193,7 @@ Test(cpr_cq, newer_users_find_the_source_behind_the_error)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_cq, who_has_no_wait_object_cannot_sleep)
+Test(cpr_cq, sread_needs_a_wait_object)
 {
 	struct ofi_options opts = { 0 };
 	struct fi_cq_attr attr = { 0 };

@@ -167,7 +167,7 @@ Test(cpr_eq, the_descriptor_is_readable_when_there_is_an_event)
 	cr_expect_eq(poll(&pfd, 1, 0), 0);
 }
 
-Test(cpr_eq, errors_have_words)
+Test(cpr_eq, errors_have_texts)
 {
 	char buf[64];
 
@@ -180,7 +180,7 @@ Test(cpr_eq, errors_have_words)
 /*
  * A peer may request the next connection before this end has handled that the first is established.
  */
-Test(cpr_eq, what_is_up_is_told_before_requests_that_wait)
+Test(cpr_eq, connected_is_reported_before_waiting_requests)
 {
 	static const uint32_t order[] = { FI_SHUTDOWN, FI_CONNECTED, FI_CONNECTED, FI_CONNREQ,
 					  FI_CONNREQ };

@@ -46,7 +46,7 @@ static ssize_t next(uint32_t *event, struct fi_eq_cm_entry *entry, char *data, s
 	return ret - (ssize_t)sizeof(buf.entry);
 }
 
-Test(cpr_eq_cm, an_event_says_whose_it_is_and_what_its_peer_said)
+Test(cpr_eq_cm, an_event_has_its_owner_and_the_peers_data)
 {
 	struct fi_eq_cm_entry entry;
 	char data[64];
@@ -65,7 +65,7 @@ Test(cpr_eq_cm, an_event_says_whose_it_is_and_what_its_peer_said)
 	cr_expect_eq(next(&event, &entry, data, 64), -FI_EAGAIN);
 }
 
-Test(cpr_eq_cm, data_that_has_no_room_is_cut_off_and_the_entry_is_not)
+Test(cpr_eq_cm, a_short_buffer_cuts_the_data_but_not_the_entry)
 {
 	struct fi_eq_cm_entry entry;
 	char data[64];
@@ -78,7 +78,7 @@ Test(cpr_eq_cm, data_that_has_no_room_is_cut_off_and_the_entry_is_not)
 	cr_expect_eq(next(&event, &entry, data, 64), -FI_EAGAIN, "and it is read");
 }
 
-Test(cpr_eq_cm, a_failure_is_an_error_with_what_the_peer_said)
+Test(cpr_eq_cm, a_failure_is_an_error_with_the_peers_data)
 {
 	char said[8];
 	struct fi_eq_err_entry err = { .err_data = said, .err_data_size = sizeof(said) };
@@ -104,7 +104,7 @@ static void drop(struct cpr_eq_event *ev)
 	dropped++;
 }
 
-Test(cpr_eq_cm, who_is_closed_takes_its_own_events_along)
+Test(cpr_eq_cm, closing_an_endpoint_drops_its_events)
 {
 	struct fi_eq_cm_entry entry;
 	char data[64];
@@ -116,7 +116,7 @@ Test(cpr_eq_cm, who_is_closed_takes_its_own_events_along)
 		cr_assert_eq(cpr_eq_post_cm_err(eq, &ends[0], -FI_EIO, NULL, 0), 0);
 	}
 	cpr_eq_forget(eq, &ends[0]);
-	cr_expect_eq(dropped, 3, "what was asked is answered");
+	cr_expect_eq(dropped, 3, "all requests are rejected");
 	for (int i = 0; i < 3; i++) {
 		cr_assert_eq(next(&event, &entry, data, 64), 0);
 		cr_expect_eq(event, FI_SHUTDOWN);
@@ -125,7 +125,7 @@ Test(cpr_eq_cm, who_is_closed_takes_its_own_events_along)
 	cr_expect_eq(next(&event, &entry, data, 64), -FI_EAGAIN);
 }
 
-Test(cpr_eq_cm, what_was_read_is_not_dropped_and_what_was_not_is)
+Test(cpr_eq_cm, only_unread_events_are_dropped)
 {
 	struct fi_eq_cm_entry entry;
 	char data[64];

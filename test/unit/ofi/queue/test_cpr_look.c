@@ -41,7 +41,7 @@ static struct run run(uint64_t look_ns)
 	return r;
 }
 
-Test(cpr_look, it_ends_in_time)
+Test(cpr_look, spinning_ends_in_time)
 {
 	uint64_t look_ns;
 
@@ -54,7 +54,7 @@ Test(cpr_look, it_ends_in_time)
 	}
 }
 
-Test(cpr_look, the_processor_is_given_away_in_time)
+Test(cpr_look, the_processor_is_yielded_in_time)
 {
 	uint64_t look_ns;
 
@@ -67,7 +67,7 @@ Test(cpr_look, the_processor_is_given_away_in_time)
 	}
 }
 
-Test(cpr_look, cheap_looks_ask_rarely)
+Test(cpr_look, cheap_looks_read_the_clock_rarely)
 {
 	struct run r = run(20);
 

@@ -28,7 +28,7 @@ static void send_one(void)
 	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[0], out, 5, p.addr[1], 1)), 0);
 }
 
-Test(cpr_poll, a_poll_set_tells_who_has_news)
+Test(cpr_poll, a_poll_set_reports_members_with_events)
 {
 	void *ctx[4];
 	int cnt;
@@ -39,7 +39,7 @@ Test(cpr_poll, a_poll_set_tells_who_has_news)
 	cr_expect_eq(fi_poll_add(set, &p.av->fid, 0), -FI_EINVAL);
 	cr_expect_eq(fi_poll(set, ctx, 4), 0);
 	fi_cntr_add(p.tx_cntr[0], 1);
-	cr_expect_eq(fi_poll(set, ctx, 4), 0, "what the user did himself is no news");
+	cr_expect_eq(fi_poll(set, ctx, 4), 0, "changes by the user are not reported");
 	send_one();
 	while (!(cnt = fi_poll(set, ctx, 4))) /* over a device, when the message is at the peer */
 		;
@@ -55,7 +55,7 @@ Test(cpr_poll, a_poll_set_tells_who_has_news)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_poll, a_poll_set_looks_into_all_groups_of_its_members)
+Test(cpr_poll, a_poll_set_makes_progress_of_all_pdoms_of_its_members)
 {
 	void *found[2];
 	char in[2];
@@ -80,7 +80,7 @@ Test(cpr_poll, a_poll_set_looks_into_all_groups_of_its_members)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_poll, who_was_added_twice_leaves_once_each)
+Test(cpr_poll, a_member_added_twice_is_removed_twice)
 {
 	open_pair(0);
 	cr_expect_eq(fi_poll_add(set, &p.cq[0]->fid, 0), 0);
@@ -93,7 +93,7 @@ Test(cpr_poll, who_was_added_twice_leaves_once_each)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_poll, no_more_are_told_than_there_is_room_for)
+Test(cpr_poll, no_more_members_are_reported_than_fit)
 {
 	void *ctx[3] = { NULL, &set, &set };
 	struct fi_cq_tagged_entry e;
@@ -107,7 +107,7 @@ Test(cpr_poll, no_more_are_told_than_there_is_room_for)
 		fi_cntr_read(p.tx_cntr[0]);
 	cr_expect_eq(cnt, 1);
 	cr_expect_eq(ctx[0], p.cq[1]->fid.context);
-	cr_expect(ctx[1] == &set && ctx[2] == &set, "nothing is written behind it");
+	cr_expect(ctx[1] == &set && ctx[2] == &set, "nothing is written beyond");
 	cr_expect_eq(fi_poll(set, NULL, 0), 0);
 	cr_expect_eq(ofi_read(p.cq[1], &e), 1);
 	for (i = 0; i < 3; i++)
@@ -116,7 +116,7 @@ Test(cpr_poll, no_more_are_told_than_there_is_room_for)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_poll, what_belongs_to_another_domain_is_refused)
+Test(cpr_poll, objects_of_another_domain_are_refused)
 {
 	struct ofi_options opts = { .counters = true, .threading = FI_THREAD_SAFE };
 	struct ofi_pair other;
@@ -134,7 +134,7 @@ Test(cpr_poll, what_belongs_to_another_domain_is_refused)
  * A reply is needed from an endpoint with queues that are not read: polls that find nothing make
  * its progress.
  */
-Test(cpr_poll, who_asks_in_vain_helps_those_whom_nobody_asks, .timeout = 300)
+Test(cpr_poll, an_idle_poll_makes_progress_of_unread_pdoms, .timeout = 300)
 {
 	struct ofi_options opts = { .threading = FI_THREAD_SAFE };
 	struct iovec iov = { .iov_base = "hello", .iov_len = 5 };
@@ -155,7 +155,7 @@ Test(cpr_poll, who_asks_in_vain_helps_those_whom_nobody_asks, .timeout = 300)
 	cr_assert_eq(OFI_RETRY(&far, fi_tsendmsg(far.ep[0], &msg, FI_DELIVERY_COMPLETE)), 0);
 	while (fi_cq_read(far.cq[0], &e, 1) == -FI_EAGAIN && util_clock_ns() < until)
 		cr_assert_eq(fi_poll(set, ctx, 1), 0);
-	cr_expect_lt(util_clock_ns(), until, "nobody answered");
+	cr_expect_lt(util_clock_ns(), until, "no reply");
 	cr_expect_eq(memcmp(in, "hello", 5), 0);
 	cr_expect_eq(fi_poll_del(set, &p.cq[0]->fid, 0), 0);
 	cr_expect_eq(fi_close(&set->fid), 0);

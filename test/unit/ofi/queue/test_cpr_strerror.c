@@ -7,7 +7,7 @@
 
 #include "unit/ofi/ofi_fixture.h"
 
-Test(cpr_strerror, what_completions_carry_has_a_sentence_of_its_own)
+Test(cpr_strerror, errors_of_completions_have_their_own_text)
 {
 	static const int errs[] = { FI_ECANCELED,   FI_ENOMSG,    FI_ETRUNC,       FI_ECONNRESET,
 				    FI_ETIMEDOUT,   FI_ESHUTDOWN, FI_ECONNREFUSED, FI_ECONNABORTED,
@@ -25,7 +25,7 @@ Test(cpr_strerror, what_completions_carry_has_a_sentence_of_its_own)
 	cr_expect_str_eq(cpr_strerror(FI_EBUSY, NULL, 0), fi_strerror(FI_EBUSY));
 }
 
-Test(cpr_strerror, both_queues_say_it_into_any_buffer)
+Test(cpr_strerror, both_queues_copy_the_text_into_any_buffer)
 {
 	struct ofi_options opts = { 0 };
 	struct fi_eq_attr attr = { 0 };

@@ -39,7 +39,7 @@ static struct fid *fid_of(int i)
 }
 
 /* Causes something to read: a message; in the event queue, an event. */
-static void cause_news(int i)
+static void cause_event(int i)
 {
 	struct fi_eq_entry entry = { 0 };
 	static char in[4], out[4];
@@ -52,10 +52,10 @@ static void cause_news(int i)
 	cr_assert_eq(OFI_RETRY(&p, fi_tinject(p.ep[0], out, 4, p.addr[1], 1)), 0);
 }
 
-Test(cpr_wait, each_kind_is_told_and_has_its_descriptor)
+Test(cpr_wait, each_kind_is_reported_and_has_its_descriptor)
 {
 	static const enum fi_wait_obj kinds[] = { FI_WAIT_UNSPEC, FI_WAIT_FD, FI_WAIT_POLLFD };
-	enum fi_wait_obj told;
+	enum fi_wait_obj obj;
 	unsigned k;
 	int i;
 
@@ -66,19 +66,19 @@ Test(cpr_wait, each_kind_is_told_and_has_its_descriptor)
 			struct fi_wait_pollfd list = { .nfds = 1, .fd = &pfd };
 			int fd = -1;
 
-			cr_expect_eq(fi_control(fid_of(i), FI_GETWAITOBJ, &told), 0);
-			cr_expect_eq(told, kinds[k] == FI_WAIT_UNSPEC ? FI_WAIT_FD : kinds[k]);
+			cr_expect_eq(fi_control(fid_of(i), FI_GETWAITOBJ, &obj), 0);
+			cr_expect_eq(obj, kinds[k] == FI_WAIT_UNSPEC ? FI_WAIT_FD : kinds[k]);
 			cr_expect_eq(fi_control(fid_of(i), FI_GETWAIT,
-						told == FI_WAIT_FD ? (void *)&fd : &list),
+						obj == FI_WAIT_FD ? (void *)&fd : &list),
 				     0);
-			cr_expect_geq(told == FI_WAIT_FD ? fd : pfd.fd, 0);
+			cr_expect_geq(obj == FI_WAIT_FD ? fd : pfd.fd, 0);
 			cr_expect_eq(fi_control(fid_of(i), FI_GETWAIT, NULL), -FI_EINVAL);
 		}
 		close_all();
 	}
 }
 
-Test(cpr_wait, a_list_without_room_learns_its_size)
+Test(cpr_wait, a_short_list_returns_its_length)
 {
 	struct pollfd pfd;
 	struct fi_wait_pollfd list = { .nfds = 0, .fd = &pfd };
@@ -94,7 +94,7 @@ Test(cpr_wait, a_list_without_room_learns_its_size)
 	close_all();
 }
 
-Test(cpr_wait, what_nobody_can_signal_is_refused)
+Test(cpr_wait, condition_variables_are_refused)
 {
 	struct ofi_options opts = { 0 };
 	struct fi_cq_attr cq_attr = { .wait_obj = FI_WAIT_MUTEX_COND };
@@ -112,11 +112,11 @@ Test(cpr_wait, what_nobody_can_signal_is_refused)
 	ofi_pair_close(&p);
 }
 
-Test(cpr_wait, yielding_has_no_descriptor_and_keeps_its_time)
+Test(cpr_wait, yielding_has_no_descriptor_and_ends_in_time)
 {
 	struct fi_cq_tagged_entry e;
 	struct fi_eq_entry entry;
-	enum fi_wait_obj told;
+	enum fi_wait_obj obj;
 	uint64_t t0;
 	uint32_t event;
 	int fd, i;
@@ -125,8 +125,8 @@ Test(cpr_wait, yielding_has_no_descriptor_and_keeps_its_time)
 	for (i = 0; i < FIDS; i++) {
 		struct fid *fids[1] = { fid_of(i) };
 
-		cr_expect_eq(fi_control(fid_of(i), FI_GETWAITOBJ, &told), 0);
-		cr_expect_eq(told, FI_WAIT_YIELD);
+		cr_expect_eq(fi_control(fid_of(i), FI_GETWAITOBJ, &obj), 0);
+		cr_expect_eq(obj, FI_WAIT_YIELD);
 		cr_expect_eq(fi_control(fid_of(i), FI_GETWAIT, &fd), -FI_ENOSYS);
 		cr_expect_eq(fi_trywait(p.fabric, fids, 1), -FI_EINVAL);
 	}
@@ -135,18 +135,18 @@ Test(cpr_wait, yielding_has_no_descriptor_and_keeps_its_time)
 	cr_expect_eq(fi_cntr_wait(p.rx_cntr[1], 1, 20), -FI_ETIMEDOUT);
 	cr_expect_eq(fi_eq_sread(eq, &event, &entry, sizeof(entry), 20, 0), -FI_EAGAIN);
 	cr_expect_geq(util_clock_ns() - t0, 60 * UTIL_NS_PER_MS);
-	cause_news(0);
-	cause_news(2);
+	cause_event(0);
+	cause_event(2);
 	cr_expect_eq(fi_cntr_wait(p.rx_cntr[1], 1, -1), 0);
 	cr_expect_eq(fi_cq_sread(p.cq[1], &e, 1, NULL, -1), 1);
 	cr_expect_eq(fi_eq_sread(eq, &event, &entry, sizeof(entry), -1, 0), sizeof(entry));
 	close_all();
 }
 
-static void *cause_news_later(void *arg)
+static void *cause_event_later(void *arg)
 {
 	usleep(20000);
-	cause_news(*(int *)arg);
+	cause_event(*(int *)arg);
 	return NULL;
 }
 
@@ -170,7 +170,7 @@ static bool read_one(int i)
 }
 
 /* Loop of fi_poll(3): fi_trywait, sleep on the descriptor, read. */
-Test(cpr_wait, who_asked_first_is_woken_on_every_object, .timeout = 200)
+Test(cpr_wait, trywait_and_poll_are_woken_on_every_object, .timeout = 200)
 {
 	struct pollfd pfd = { .events = POLLIN };
 	int i, round, ready;
@@ -184,12 +184,12 @@ Test(cpr_wait, who_asked_first_is_woken_on_every_object, .timeout = 200)
 		while (read_one(i))
 			;
 		for (round = 0; round < 3; round++) {
-			pthread_create(&thread, NULL, cause_news_later, &i);
+			pthread_create(&thread, NULL, cause_event_later, &i);
 			do {
 				ready = 1;
 				if (!fi_trywait(p.fabric, fids, 1))
 					ready = poll(&pfd, 1, 60000);
-				cr_assert_eq(ready, 1, "nobody woke us: object %d", i);
+				cr_assert_eq(ready, 1, "object not woken: %d", i);
 			} while (!read_one(i));
 			pthread_join(thread, NULL);
 		}
@@ -207,7 +207,7 @@ Test(cpr_wait, a_counter_that_changed_since_it_was_read_is_not_slept_on)
 	while (fi_trywait(p.fabric, fids, 1))
 		;
 	fi_cntr_add(p.rx_cntr[0], 1);
-	cr_expect_eq(fi_trywait(p.fabric, fids, 1), -FI_EAGAIN, "it was not read since");
+	cr_expect_eq(fi_trywait(p.fabric, fids, 1), -FI_EAGAIN, "not read since");
 	fi_cntr_adderr(p.rx_cntr[0], 1);
 	cr_expect_eq(fi_trywait(p.fabric, fids, 1), -FI_EAGAIN);
 	while (fi_trywait(p.fabric, fids, 1))

@@ -152,11 +152,11 @@ Test(cpr_waitset, every_member_ends_a_yielding_wait)
 	every_member_wakes(FI_WAIT_YIELD);
 }
 
-Test(cpr_waitset, members_show_the_descriptor_of_the_set)
+Test(cpr_waitset, members_return_the_descriptor_of_the_set)
 {
 	struct pollfd pfd = { .events = POLLIN };
 	struct fid *fids[1];
-	enum fi_wait_obj told;
+	enum fi_wait_obj obj;
 	int fd;
 
 	open_set(FI_WAIT_FD);
@@ -164,8 +164,8 @@ Test(cpr_waitset, members_show_the_descriptor_of_the_set)
 	cr_assert_eq(fi_control(&set->fid, FI_GETWAIT, &pfd.fd), 0);
 	cr_expect_eq(fi_control(&cq->fid, FI_GETWAIT, &fd), 0);
 	cr_expect_eq(fd, pfd.fd);
-	cr_expect_eq(fi_control(&eq->fid, FI_GETWAITOBJ, &told), 0);
-	cr_expect_eq(told, FI_WAIT_FD);
+	cr_expect_eq(fi_control(&eq->fid, FI_GETWAITOBJ, &obj), 0);
+	cr_expect_eq(obj, FI_WAIT_FD);
 	while (fi_trywait(p.fabric, fids, 1) == -FI_EAGAIN)
 		;
 	cr_expect_eq(poll(&pfd, 1, 0), 0);
@@ -175,7 +175,7 @@ Test(cpr_waitset, members_show_the_descriptor_of_the_set)
 	read_event();
 	while (fi_trywait(p.fabric, fids, 1) == -FI_EAGAIN)
 		;
-	cr_expect_eq(poll(&pfd, 1, 0), 0, "nothing is left, nothing is said");
+	cr_expect_eq(poll(&pfd, 1, 0), 0, "nothing is left");
 	close_set();
 }
 
@@ -192,7 +192,7 @@ Test(cpr_waitset, members_do_not_block_alone)
 	close_set();
 }
 
-Test(cpr_waitset, a_member_may_go_while_others_stay)
+Test(cpr_waitset, a_member_may_be_closed_before_others)
 {
 	struct fi_cq_attr attr = { .wait_obj = FI_WAIT_SET };
 	struct fid_cq *other;
@@ -207,7 +207,7 @@ Test(cpr_waitset, a_member_may_go_while_others_stay)
 	close_set();
 }
 
-Test(cpr_waitset, what_cannot_be_is_refused)
+Test(cpr_waitset, invalid_arguments_are_refused)
 {
 	struct fi_wait_attr attr = { .wait_obj = FI_WAIT_NONE };
 	struct fi_cq_attr cq_attr = { .wait_obj = FI_WAIT_SET };
@@ -221,6 +221,6 @@ Test(cpr_waitset, what_cannot_be_is_refused)
 	cr_expect_eq(fi_wait_open(p.fabric, &attr, &set), -FI_ENOSYS);
 	attr = (struct fi_wait_attr){ .wait_obj = FI_WAIT_FD, .flags = 1 };
 	cr_expect_eq(fi_wait_open(p.fabric, &attr, &set), -FI_EINVAL);
-	cr_expect_eq(fi_cq_open(p.domain, &cq_attr, &cq, NULL), -FI_EINVAL, "which set?");
+	cr_expect_eq(fi_cq_open(p.domain, &cq_attr, &cq, NULL), -FI_EINVAL, "no set");
 	ofi_pair_close(&p);
 }

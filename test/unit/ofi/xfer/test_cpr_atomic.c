@@ -101,7 +101,7 @@ static size_t most(void)
 	return count;
 }
 
-Test(cpr_atomic, each_base_call_does_its_part)
+Test(cpr_atomic, each_base_call_changes_the_target)
 {
 	size_t n = most();
 	struct fi_ioc ioc[2] = { { operand, 10 }, { operand + 10, n - 10 } };
@@ -128,7 +128,7 @@ Test(cpr_atomic, each_base_call_does_its_part)
 	target_is(n, 4, 0);
 }
 
-Test(cpr_atomic, each_fetch_call_brings_the_old_values)
+Test(cpr_atomic, each_fetch_call_returns_the_old_values)
 {
 	size_t n = most();
 	struct fi_ioc ioc[2] = { { operand, 10 }, { operand + 10, n - 10 } };
@@ -233,7 +233,7 @@ Test(cpr_atomic, an_injected_operation_leaves_its_buffers_at_once)
 		     -FI_EMSGSIZE);
 }
 
-Test(cpr_atomic, remote_cq_data_is_told_at_the_target)
+Test(cpr_atomic, remote_cq_data_is_reported_at_the_target)
 {
 	struct fi_ioc ioc = { operand, 300 };
 	struct fi_rma_ioc rma = { 0, 300, KEY };
@@ -256,7 +256,7 @@ Test(cpr_atomic, remote_cq_data_is_told_at_the_target)
 	target_is(300, 1, 0);
 }
 
-Test(cpr_atomic, what_the_target_refuses_is_a_failed_completion)
+Test(cpr_atomic, refusals_of_the_target_are_failed_completions)
 {
 	struct fid_ep *ep = p.ep[0];
 	fi_addr_t to = p.addr[1];
@@ -389,7 +389,7 @@ static void limited(uint64_t caps, int base, int fetch)
 			     fetch);
 }
 
-Test(cpr_atomic, capabilities_say_what_there_is)
+Test(cpr_atomic, capabilities_select_the_calls)
 {
 	limited(FI_MSG | FI_TAGGED, -FI_ENOSYS, -FI_ENOSYS);
 	limited(FI_MSG | FI_ATOMIC, 0, 0);
@@ -405,7 +405,7 @@ Test(cpr_atomic, capabilities_say_what_there_is)
 }
 
 /* Atomic instructions of the application and operations of peers on one word. */
-Test(cpr_atomic, the_application_s_own_atomics_lose_nothing)
+Test(cpr_atomic, atomics_of_the_application_lose_no_update)
 {
 	struct fi_cq_tagged_entry e;
 	uint64_t one = 1;

@@ -99,7 +99,7 @@ static void expect_both(void *context)
 	}
 }
 
-Test(cpr_coll, each_call_does_what_it_is_named_for)
+Test(cpr_coll, each_collective_returns_its_result)
 {
 	uint32_t in[2][2] = { { 1, 2 }, { 10, 20 } }, out[2][2];
 
@@ -161,7 +161,7 @@ Test(cpr_coll, a_group_within_a_group_is_another_one)
 		cr_expect_eq(fi_close(&outer[i]->fid), 0);
 }
 
-Test(cpr_coll, membership_that_the_application_manages_needs_nobody)
+Test(cpr_coll, membership_managed_by_the_application_needs_no_messages)
 {
 	uint32_t event;
 
@@ -187,7 +187,7 @@ Test(cpr_coll, a_group_that_is_closed_ends_its_operations)
 	cr_expect_eq(err.op_context, &p);
 }
 
-Test(cpr_coll, what_makes_no_sense_is_refused)
+Test(cpr_coll, invalid_arguments_are_refused)
 {
 	uint32_t in[2] = { 0 }, out[2];
 	struct fi_collective_attr attr = { .op = FI_SUM, .datatype = FI_UINT32 };
@@ -202,7 +202,7 @@ Test(cpr_coll, what_makes_no_sense_is_refused)
 	cr_expect_eq(fi_join(ep, in, 0, &none, NULL), -FI_ENOSYS, "multicast");
 	cr_assert_eq(fi_join_collective(ep, set_addr(), set, 0, &mc[0], NULL), 0);
 	group = fi_mc_addr(mc[0]);
-	cr_expect_eq(fi_barrier(ep, group, NULL), -FI_EOPBADSTATE, "nobody else has joined");
+	cr_expect_eq(fi_barrier(ep, group, NULL), -FI_EOPBADSTATE, "the other has not joined");
 	cr_assert_eq(fi_join_collective(p.ep[1], set_addr(), set, 0, &mc[1], NULL), 0);
 	for (int i = 0; i < 2; i++) {
 		uint32_t event;
@@ -227,7 +227,7 @@ Test(cpr_coll, what_makes_no_sense_is_refused)
 	cr_expect_eq(fi_query_collective(p.domain, FI_ALLREDUCE, &attr, 0), -FI_EINVAL);
 }
 
-Test(cpr_coll, a_query_says_what_the_calls_do)
+Test(cpr_coll, a_query_agrees_with_the_calls)
 {
 	static const enum fi_op ops[] = { FI_MIN,  FI_MAX, FI_SUM,  FI_PROD, FI_LOR,
 					  FI_LAND, FI_BOR, FI_BAND, FI_LXOR, FI_BXOR };

@@ -81,7 +81,7 @@ Test(cpr_msg, every_receive_call_receives)
 	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
 }
 
-Test(cpr_msg, tagged_and_untagged_messages_do_not_meet)
+Test(cpr_msg, tagged_and_untagged_messages_do_not_match)
 {
 	struct fi_cq_tagged_entry e;
 	char tagged[32] = "";

@@ -99,11 +99,11 @@ Test(cpr_rma, each_call_moves_its_bytes)
 	cr_assert_eq(OFI_RETRY(&p, fi_readmsg(ep, &msg, FI_FENCE)), 0);
 	expect(FI_RMA | FI_READ, &p);
 	cr_expect_eq(memcmp(local, copy, LEN), 0);
-	cr_expect_eq(fi_cq_read(p.cq[1], &e, 1), -FI_EAGAIN, "the target hears nothing");
+	cr_expect_eq(fi_cq_read(p.cq[1], &e, 1), -FI_EAGAIN, "no completion at the target");
 	free(copy);
 }
 
-Test(cpr_rma, remote_cq_data_is_told_at_the_target)
+Test(cpr_rma, remote_cq_data_is_reported_at_the_target)
 {
 	struct fi_cq_tagged_entry e;
 	const uint64_t key = fi_mr_key(mr);
@@ -152,7 +152,7 @@ Test(cpr_rma, bad_arguments_are_refused_at_once)
 	cr_expect_eq(fi_write(p.ep[0], local, 1, NULL, 4711, 0, 1, NULL), -FI_EINVAL);
 }
 
-Test(cpr_rma, what_the_region_does_not_grant_is_an_error_completion)
+Test(cpr_rma, accesses_that_the_region_forbids_are_failed_completions)
 {
 	static const size_t lens[] = { 8, LEN };
 	struct fid_ep *ep = p.ep[0];
@@ -242,7 +242,7 @@ Test(cpr_rma, accesses_are_counted_at_both_ends, .init = NULL)
 		cr_assert_eq(fi_close(&cntr[i]->fid), 0);
 }
 
-Test(cpr_rma, an_endpoint_does_what_its_capabilities_say, .init = NULL)
+Test(cpr_rma, capabilities_limit_the_accesses, .init = NULL)
 {
 	struct ofi_options opts = { .caps = FI_MSG | FI_RMA | FI_READ };
 
@@ -258,7 +258,7 @@ Test(cpr_rma, an_endpoint_does_what_its_capabilities_say, .init = NULL)
 	cr_expect_eq(fi_read(p.ep[0], local, 1, NULL, p.addr[1], 0, 0xC0FFEE, NULL), -FI_ENOSYS);
 }
 
-Test(cpr_rma, with_basic_registration_memory_is_named_by_its_address, .init = NULL)
+Test(cpr_rma, with_basic_registration_memory_has_virtual_addresses, .init = NULL)
 {
 	struct ofi_options opts = { .mr_mode = FI_MR_BASIC };
 
@@ -275,7 +275,7 @@ Test(cpr_rma, with_basic_registration_memory_is_named_by_its_address, .init = NU
 	expect_error(FI_RMA | FI_WRITE, FI_EINVAL, &p);
 }
 
-Test(cpr_rma, selected_completions_are_those_that_were_asked_for, .init = NULL)
+Test(cpr_rma, only_selected_completions_are_written, .init = NULL)
 {
 	struct ofi_options opts = { .bind_flags = FI_SELECTIVE_COMPLETION };
 	struct iovec iov = { 0 };

@@ -54,7 +54,7 @@ static struct fi_copyrpc_request take(void)
 	return req;
 }
 
-Test(cpr_rpc, the_table_comes_by_its_name_only)
+Test(cpr_rpc, the_table_is_opened_by_its_name_only)
 {
 	void *ops = NULL;
 
@@ -69,7 +69,7 @@ Test(cpr_rpc, the_table_comes_by_its_name_only)
 	cr_assert(FI_COPYRPC_OPS_HAS(rpc, room));
 }
 
-Test(cpr_rpc, an_answer_comes_as_a_completion)
+Test(cpr_rpc, a_response_arrives_as_a_completion)
 {
 	struct fi_cq_tagged_entry entry;
 	struct fi_copyrpc_request req;
@@ -92,7 +92,7 @@ Test(cpr_rpc, an_answer_comes_as_a_completion)
 	cr_assert_arr_eq(resp, "what?\x5A", 6);
 }
 
-Test(cpr_rpc, selective_completion_is_not_for_calls)
+Test(cpr_rpc, selective_completion_does_not_apply_to_calls)
 {
 	struct ofi_options opts = { .bind_flags = FI_SELECTIVE_COMPLETION };
 	struct fi_cq_tagged_entry entry;
@@ -106,7 +106,7 @@ Test(cpr_rpc, selective_completion_is_not_for_calls)
 	cr_assert_eq(entry.len, 0);
 }
 
-Test(cpr_rpc, what_makes_no_sense_is_refused)
+Test(cpr_rpc, invalid_arguments_are_refused)
 {
 	struct iovec iov[64] = { { 0 } };
 	struct fi_copyrpc_msg msg = { .msg_iov = iov, .iov_count = 64, .addr = p.addr[1] };
@@ -142,7 +142,7 @@ Test(cpr_rpc, what_makes_no_sense_is_refused)
 	cr_assert_eq(fi_copyrpc_flush(rpc, p.ep[0], FI_ADDR_UNSPEC), 0);
 }
 
-Test(cpr_rpc, an_answer_is_lent_only_where_the_completion_can_say_so)
+Test(cpr_rpc, a_response_is_retained_only_with_an_address_in_the_completion)
 {
 	struct ofi_options opts = { .format = FI_CQ_FORMAT_MSG };
 
@@ -152,19 +152,19 @@ Test(cpr_rpc, an_answer_is_lent_only_where_the_completion_can_say_so)
 		-FI_EINVAL);
 }
 
-Test(cpr_rpc, a_lent_answer_is_read_where_it_arrived)
+Test(cpr_rpc, a_retained_response_is_read_in_place)
 {
 	struct fi_cq_tagged_entry entry;
 	struct fi_copyrpc_request req;
 
 	open_plain();
-	cr_assert_eq(call("lend", 10, FI_COPYRPC_RETAIN), 0);
+	cr_assert_eq(call("keep", 10, FI_COPYRPC_RETAIN), 0);
 	req = take();
-	cr_assert_eq(fi_copyrpc_reply(rpc, p.ep[1], &req, "lent", 4, FI_MORE), 0);
+	cr_assert_eq(fi_copyrpc_reply(rpc, p.ep[1], &req, "kept", 4, FI_MORE), 0);
 	cr_assert_eq(fi_copyrpc_flush(rpc, p.ep[1], p.addr[0]), 0);
 	cr_assert_eq(ofi_pair_read(&p, 0, &entry), 1);
 	cr_assert_eq(entry.flags, FI_COPYRPC_CALL | FI_COPYRPC_RETAIN);
-	cr_assert_arr_eq(entry.buf, "lent", 4);
+	cr_assert_arr_eq(entry.buf, "kept", 4);
 	cr_assert_eq(fi_copyrpc_release_response(rpc, p.ep[0], entry.data), 0);
 	cr_assert_eq(fi_copyrpc_release_response(rpc, p.ep[0], entry.data), -FI_EINVAL);
 }
@@ -191,7 +191,7 @@ Test(cpr_rpc, a_call_is_cancelled_once)
 	cr_assert_eq(resp[0], 0x5A);
 }
 
-Test(cpr_rpc, requests_wake_who_sleeps_on_the_receive_queue)
+Test(cpr_rpc, requests_wake_sleepers_on_the_receive_queue)
 {
 	struct ofi_options opts = { .wait_obj = FI_WAIT_FD };
 	struct fid *fids[1];
@@ -224,7 +224,7 @@ Test(cpr_rpc, nothing_works_before_the_endpoint_is_enabled)
 	cr_assert_eq(fi_close(&ep->fid), 0);
 }
 
-Test(cpr_rpc, an_endpoint_closes_with_calls_open_and_requests_unanswered)
+Test(cpr_rpc, an_endpoint_closes_with_calls_and_requests_open)
 {
 	struct fi_copyrpc_request req;
 

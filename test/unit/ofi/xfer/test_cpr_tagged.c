@@ -94,7 +94,7 @@ Test(cpr_tagged, every_receive_call_receives)
 	cr_expect_arr_eq(b, out + 4, 6);
 }
 
-Test(cpr_tagged, completions_of_sends_come_when_asked_for)
+Test(cpr_tagged, completions_of_sends_are_written_on_request)
 {
 	struct iovec iov = { out, 20 };
 	struct fi_msg_tagged msg = {
@@ -213,7 +213,7 @@ Test(cpr_tagged, a_claimed_message_waits_for_its_context)
 
 	send_unexpected();
 	cr_expect_eq(probe(5, FI_PEEK | FI_CLAIM, &ctx, &e, &err), 1);
-	cr_expect_eq(probe(5, FI_PEEK, &e, &e, &err), -FI_EAVAIL, "nobody else finds it");
+	cr_expect_eq(probe(5, FI_PEEK, &e, &e, &err), -FI_EAVAIL, "not found again");
 	cr_assert_eq(fi_trecvmsg(p.ep[1], &claim, FI_CLAIM | FI_COMPLETION), 0);
 	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
 	cr_expect_eq(e.op_context, &ctx);

@@ -136,7 +136,7 @@ Test(cpr_trigger, order_is_by_threshold_and_then_by_age)
 }
 
 /* A chain: the completion of one operation starts the next one. */
-Test(cpr_trigger, a_completion_is_what_triggers)
+Test(cpr_trigger, a_completion_triggers)
 {
 	uint64_t word = 5;
 
@@ -171,7 +171,7 @@ Test(cpr_trigger, an_alias_triggers_whatever_it_sends)
 	cr_assert_eq(fi_tsenddata(alias, out, 4, NULL, 77, p.addr[1], 1, &ctx[1]), 0);
 	cr_assert_eq(fi_tsendv(alias, &iov, NULL, 1, p.addr[1], 2, &ctx[2]), 0);
 	cr_assert_eq(OFI_RETRY(&p, fi_tinject(alias, out, 4, p.addr[1], 3)), 0,
-		     "injected ones have no context to say when");
+		     "injected ones have no context");
 	cr_assert_eq(ofi_pair_read(&p, 1, &e), 1);
 	cr_expect_eq(e.tag, 3);
 	quiet();
@@ -213,7 +213,7 @@ Test(cpr_trigger, an_alias_triggers_messages_reads_and_atomics)
 	cr_assert_eq(fi_close(&alias->fid), 0);
 }
 
-Test(cpr_trigger, what_waits_can_be_cancelled_once)
+Test(cpr_trigger, a_waiting_transfer_is_cancelled_once)
 {
 	uint64_t word = 6;
 
@@ -226,7 +226,7 @@ Test(cpr_trigger, what_waits_can_be_cancelled_once)
 	cr_expect_eq(target[0], 0);
 }
 
-Test(cpr_trigger, what_cannot_be_posted_is_a_failed_completion)
+Test(cpr_trigger, a_transfer_that_cannot_be_posted_is_a_failed_completion)
 {
 	uint64_t word = 7;
 	struct iovec iov = { &word, 8 };
@@ -238,7 +238,7 @@ Test(cpr_trigger, what_cannot_be_posted_is_a_failed_completion)
 	cr_expect_eq(fi_cntr_readerr(p.tx_cntr[0]), 1);
 }
 
-Test(cpr_trigger, a_counter_that_is_waited_for_cannot_go_and_an_endpoint_can)
+Test(cpr_trigger, a_counter_with_waiting_transfers_cannot_be_closed_but_an_endpoint_can)
 {
 	uint64_t word = 8;
 
@@ -252,7 +252,7 @@ Test(cpr_trigger, a_counter_that_is_waited_for_cannot_go_and_an_endpoint_can)
 	cr_expect_eq(target[0], 0);
 }
 
-Test(cpr_trigger, nonsense_is_refused_at_once)
+Test(cpr_trigger, invalid_transfers_are_refused_at_once)
 {
 	struct ofi_options opts = { .caps = FI_MSG | FI_TAGGED };
 	uint64_t word = 9;
@@ -270,7 +270,6 @@ Test(cpr_trigger, nonsense_is_refused_at_once)
 	cr_expect_eq(fi_recvmsg(p.ep[0], &msg, FI_TRIGGER), -FI_EBADFLAGS);
 	ofi_pair_open(&other, &opts);
 	msg.addr = other.addr[1];
-	cr_expect_eq(fi_sendmsg(other.ep[0], &msg, FI_TRIGGER), -FI_EBADFLAGS,
-		     "it was not asked for");
+	cr_expect_eq(fi_sendmsg(other.ep[0], &msg, FI_TRIGGER), -FI_EBADFLAGS, "not requested");
 	ofi_pair_close(&other);
 }
