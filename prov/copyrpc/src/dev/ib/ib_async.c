@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Asynchronous events: see ib_async.h. */
+/* Asynchronous events of a device (ib_async.h). */
 #include "dev/ib/ib_async.h"
 
 #include <errno.h>
@@ -104,7 +104,7 @@ static uint64_t ib_async_grace_ns(void)
 	return (ms < IB_PORT_DOWN_MS ? ms : IB_PORT_DOWN_MS) * UTIL_NS_PER_MS;
 }
 
-/* A sleeper is woken then; 0: never. */
+/* Sets the end of a port's grace period and wakes a sleeper then; 0: none. */
 static void ib_async_set_deadline(struct ib_async *async, uint64_t ns)
 {
 	uint64_t left = ns ? ib_async_grace_ns() : 0;
@@ -132,7 +132,7 @@ static bool ib_async_is_ours(const struct ib_async *async, const struct ibv_asyn
 	}
 }
 
-/* Tells of the event: true if links end by it. */
+/* Logs the event. Returns true if it ends links. */
 static bool ib_async_judge(struct ib_async *async, const struct ibv_async_event *event,
 			   struct ib_async_event *news)
 {

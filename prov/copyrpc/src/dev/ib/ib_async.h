@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does the device say of itself: a port that goes down, a queue that broke, its own end?
+ * Asynchronous events of an RDMA device: a port going down, a broken queue, a dead device. Called
+ * by m5_poll and vb_poll.
  *
- * Some failures give no completion: a device that is gone completes nothing, and a queue pair that only
- * receives never hears that its cable was pulled. The kernel tells of them by asynchronous events.
- * Each is logged with what it means (ib_async_meaning); those that end links come out of
- * ib_async_next, for the device to carry out.
+ * Some failures give no completion: a dead device completes nothing, and a queue pair that only
+ * receives gets no sign of a pulled cable. The kernel reports them as asynchronous events. Each is
+ * logged with its meaning (ib_async_meaning). ib_async_next returns those that end links; the
+ * device then ends them.
  *
  * A port that is down ends all links after IB_PORT_DOWN_MS (or FI_COPYRPC_PEER_TIMEOUT, if that is
- * less) unless it comes back before: a moment's outage is what retransmission is for.
+ * less) unless it comes back before: retransmission covers short outages.
  *
- * Who looks: whoever polls, once in IB_ASYNC_TICKS idle polls (a system call each) and whenever it
- * arms to sleep. wait_fd is an epoll descriptor over the completion channel, the events and the
- * deadline of a port that is down, so that each of them ends a sleep.
+ * The polling thread reads events once in IB_ASYNC_TICKS idle polls (a system call each) and
+ * whenever it arms. wait_fd is an epoll descriptor over the completion channel, the events and the
+ * grace period's timer, so that each of them ends a sleep.
  *
- * Owner: who polls. Shown by test/unit/dev/ib/test_ib_async.c, and by test/integ/dev_news on the
- * device model and in test/rxe.
+ * Tests: test/unit/dev/ib/test_ib_async.c, test/integ/dev_news on the device model and in test/rxe.
  */
 #ifndef IB_IB_ASYNC_H
 #define IB_IB_ASYNC_H
@@ -30,47 +30,47 @@
 #define IB_ASYNC_TICKS  65536u /* a power of two */
 
 enum ib_async_what {
-	IB_ASYNC_TOLD,      /* nothing to do but the line in the log */
-	IB_ASYNC_PORT_DOWN, /* the clock starts */
-	IB_ASYNC_PORT_UP,   /* and stops */
-	IB_ASYNC_QP,        /* one queue pair is at its end */
-	IB_ASYNC_ALL,       /* all of them are */
+	IB_ASYNC_TOLD,      /* only logged */
+	IB_ASYNC_PORT_DOWN, /* the grace period begins */
+	IB_ASYNC_PORT_UP,   /* the grace period ends */
+	IB_ASYNC_QP,        /* one queue pair failed */
+	IB_ASYNC_ALL,       /* all of them failed */
 };
 
 struct ib_async_row {
 	enum ib_async_what what;
 	bool is_warning;
-	const char *text; /* what happened, and what to do */
+	const char *text; /* event and remedy */
 };
 
-/** Never NULL: an event that is not known says so. */
+/** Returns the meaning of an event, never NULL. */
 const struct ib_async_row *ib_async_meaning(enum ibv_event_type type);
 
-/** Links that end: `what` is IB_ASYNC_QP or IB_ASYNC_ALL. */
+/** Event that ends links: `what` is IB_ASYNC_QP or IB_ASYNC_ALL. */
 struct ib_async_event {
 	enum ib_async_what what;
 	uint32_t qpn; /* IB_ASYNC_QP */
-	int err;      /* -FI_E*: -FI_ENETDOWN for a port, for which datagrams go on trying */
+	int err; /* error for the links; -FI_ENETDOWN for a port, where datagrams keep trying */
 };
 
-/** Zero-filled: a device that says nothing. */
+/** Event source of a device. Zero-filled: a device without events. */
 struct ib_async {
 	struct ib_dev *dev;
 	uint32_t ticks;
 	int wait_fd;
 	int timer_fd;
-	uint64_t deadline_ns; /* the port is down: links end then; 0: it is up */
+	uint64_t deadline_ns; /* end of the grace period; 0: the port is up */
 };
 
-/** chan_fd: the completion channel's. 0 or -FI_E*, logged. */
+/** Starts reading events. chan_fd is the completion channel's. Returns 0 or an error, logged. */
 int ib_async_init(struct ib_async *async, struct ib_dev *dev, int chan_fd);
-/** Also after an init that failed, or none. */
+/** Stops. Also allowed after a failed init, or none. */
 void ib_async_fini(struct ib_async *async);
 
-/** Reads what there is: true and *news, or false when nothing ends any more. */
+/** Reads events. Returns true with *event for one that ends links, false if none is left. */
 bool ib_async_next(struct ib_async *async, struct ib_async_event *news);
 
-/** An idle poll: is it time to look? */
+/** Returns true if this idle poll should read events. */
 static inline bool ib_async_is_due(struct ib_async *async)
 {
 	return !(++async->ticks & (IB_ASYNC_TICKS - 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The description of a link's end: see ib_desc.h. No state. */
+/* Description of a link's end (ib_desc.h). No state. */
 #include "dev/ib/ib_desc.h"
 
 #include <assert.h>
@@ -70,7 +70,7 @@ static bool ib_desc_is_zero(const uint8_t *bytes, size_t len)
 	return true;
 }
 
-/** Does [addr, addr + len) exist? */
+/** Returns true if [addr, addr + len) is a nonempty range that does not wrap. */
 static bool ib_desc_is_range(uint64_t addr, uint64_t len)
 {
 	return addr && addr + len > addr;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does one end of an RC link tell the other, through the handshake?
+ * Description of one end of an RC link, exchanged by the handshake. Called by ib_qp.c and the
+ * links.
  *
- * The same bytes from every device behind libibverbs, so that an mlx5 end and a plain one connect.
- * 96 bytes, little endian; whatever comes from a peer is checked in full before any of it is used.
- * A refusal is -FI_EINVAL and a line in the log.
+ * The mlx5 and the verbs device use the same bytes, so they can connect to each other. 96 bytes,
+ * little endian. Decoding validates everything before any of it is used: a malformed description is
+ * -FI_EINVAL and a log line.
  *
  *   0 magic u32     4 version u16   6 mtu u8       7 is_eth u8
  *   8 qpn u32      12 psn u32      16 lid u16     18 rd_atomic u8  19 0 u8    20 flags u32
@@ -12,7 +13,7 @@
  *  40 ring_addr u64  48 ring_len u64  56 word_addr u64  64 ring_rkey u32  68 word_rkey u32
  *  72 0, 24 bytes
  *
- * Shown by test/unit/dev/ib/test_ib_desc.c and test/fuzz/fuzz_ib_desc.c.
+ * Tests: test/unit/dev/ib/test_ib_desc.c and test/fuzz/fuzz_ib_desc.c.
  */
 #ifndef IB_IB_DESC_H
 #define IB_IB_DESC_H
@@ -31,24 +32,24 @@
 
 struct ib_desc {
 	uint32_t qpn;
-	uint32_t psn;   /* of the first packet that this end sends */
-	uint32_t flags; /* none yet: 0 */
+	uint32_t psn;   /* first packet that this end sends */
+	uint32_t flags; /* none defined: 0 */
 	uint16_t lid;
 	uint8_t mtu;       /* enum ibv_mtu */
-	uint8_t rd_atomic; /* READs that this end answers at a time, 1 or more */
+	uint8_t rd_atomic; /* READs that this end serves at a time, 1 or more */
 	bool is_eth;
 	union ibv_gid gid;
-	uint64_t ring_addr; /* of the ring that the peer writes */
+	uint64_t ring_addr; /* ring that the peer writes */
 	uint64_t ring_len;
-	uint64_t word_addr; /* of the consumer word that the peer reads */
+	uint64_t word_addr; /* consumer word that the peer reads */
 	uint32_t ring_rkey;
 	uint32_t word_rkey;
 };
 
-/** Encodes into desc; no descriptors. */
+/** Encodes into desc, without descriptors. */
 void ib_desc_encode(const struct ib_desc *d, struct dev_desc *desc);
 
-/** Decodes and checks: 0 or -FI_EINVAL. */
+/** Decodes and validates. Returns 0 or -FI_EINVAL. */
 int ib_desc_decode(const struct dev_desc *desc, struct ib_desc *d);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Opening an RDMA device: see ib_dev.h. */
+/* Choosing, opening and probing an RDMA device (ib_dev.h). */
 #include "dev/ib/ib_dev.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "util/param.h"
 
 #define IB_GID_CNT_MAX   1024u
-#define IB_RD_ATOMIC_MAX 16 /* more gains nothing and costs the device memory */
+#define IB_RD_ATOMIC_MAX 16 /* more speeds up nothing and costs device memory */
 
 bool ib_dev_exists(void)
 {
@@ -29,7 +29,7 @@ bool ib_dev_exists(void)
 	return list && cnt;
 }
 
-/* The GID that the user named, or the best one of the port. */
+/* Chooses the GID that the user requested, or the best one of the port. */
 static int ib_dev_choose_gid(struct ib_dev *dev, int wished)
 {
 	struct ibv_gid_entry *table, entry;
@@ -72,7 +72,7 @@ static uint8_t ib_dev_rd_atomic(const struct ibv_device_attr *attr)
 	return (uint8_t)(cnt < 1 ? 1 : cnt);
 }
 
-/* Chooses: after success dev->ctx is open. *why is a sentence, or NULL if the log has one. */
+/* Chooses and opens dev->ctx. On errors *why is a text for the log, or NULL if one is logged. */
 static int ib_dev_find(struct ib_dev *dev, ib_dev_fits_fn *fits, const char **why)
 {
 	struct ib_port port;
@@ -91,8 +91,7 @@ static int ib_dev_find(struct ib_dev *dev, ib_dev_fits_fn *fits, const char **wh
 	dev->port = port.num;
 	dev->port_attr = port.attr;
 	dev->is_eth = port.attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-	dev->relaxed =
-		IBV_ACCESS_RELAXED_ORDERING; /* left out where the kernel has not heard of it */
+	dev->relaxed = IBV_ACCESS_RELAXED_ORDERING; /* ignored by kernels without it */
 	snprintf(dev->name, sizeof(dev->name), "%s:%u", ibv_get_device_name(port.ctx->device),
 		 dev->port);
 	*why = "its attributes cannot be read: is libibverbs older than the kernel's driver?";
@@ -112,7 +111,10 @@ err_close:
 	return ret;
 }
 
-/* Kernels from 5.12 on copy registered pages at fork; before, a child's write takes ours away. */
+/*
+ * Kernels before 5.12 do not copy registered pages at fork: a child's write moves the parent's
+ * page.
+ */
 static void ib_dev_check_fork(void)
 {
 	static bool told;
@@ -170,7 +172,7 @@ void ib_dev_fini(struct ib_dev *dev)
 	memset(dev, 0, sizeof(*dev));
 }
 
-/* The last name on the way to a PCI device is its address: there are four numbers in it. */
+/* Copies the last name of the link if it looks like a PCI address: four numbers. */
 static void ib_dev_fill_pci(const struct ibv_device *device, struct dev_about *about)
 {
 	char link[PATH_MAX], path[PATH_MAX];
@@ -210,7 +212,7 @@ static void ib_dev_fill_about(const struct ib_dev *dev, struct dev_about *about)
 	about->speed = ib_port_speed(dev->port_attr.active_width, dev->port_attr.active_speed);
 }
 
-/** What a probe has found, and for which question. */
+/** Result of a probe, and the settings that it depends on. */
 struct ib_probe {
 	bool valid;
 	ib_dev_fits_fn *fits;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which RDMA device, port and GID does this process use, and what can they do?
+ * RDMA device, port and GID of this process, and their limits. Embedded by the mlx5 and the verbs
+ * device.
  *
- * What every device behind libibverbs embeds. The choice: FI_COPYRPC_DEVICE (name or name:port), or
- * the fastest active port; FI_COPYRPC_GID_INDEX, or the most routable GID (ib_gid.h). It is logged
- * at INFO, and so is what a device lacks. libibverbs is linked, not loaded by hand: libfabric
- * itself needs it, so it is there even where no RDMA hardware is.
+ * The choice is FI_COPYRPC_DEVICE (name or name:port), or the fastest active port;
+ * FI_COPYRPC_GID_INDEX, or the most routable GID (ib_gid.h). It is logged at INFO, like features
+ * that a device lacks. libibverbs is linked: libfabric itself needs it, so it is present even
+ * without RDMA hardware.
  *
- * Owner: who embeds it. All of it is constant between init and fini.
- * Shown by test/unit/dev/ib/test_ib_dev.c, and on a kernel device by test/rxe.
+ * Constant between init and fini. Tests: test/unit/dev/ib/test_ib_dev.c, on a kernel device
+ * test/rxe.
  */
 #ifndef IB_IB_DEV_H
 #define IB_IB_DEV_H
@@ -20,9 +21,9 @@
 #include "dev/dev.h"
 
 #define IB_SRQ_DEPTH       1024u
-#define IB_CQ_DEPTH        4096u /* to begin with */
+#define IB_CQ_DEPTH        4096u /* initial depth */
 #define IB_SQ_DEPTH        256u
-#define IB_SIGNAL_INTERVAL 64u /* WQEs from one signalled to the next, at most */
+#define IB_SIGNAL_INTERVAL 64u /* largest distance between signalled WQEs */
 
 struct ib_dev {
 	struct ibv_context *ctx;
@@ -34,32 +35,32 @@ struct ib_dev {
 	uint8_t port;
 	uint8_t gid_index;
 	bool is_eth;       /* RoCE: every packet has a GRH */
-	uint8_t rd_atomic; /* READs in flight that we ask and answer, per QP */
-	int relaxed;       /* IBV_ACCESS_RELAXED_ORDERING, to be or-ed in for what is only data */
+	uint8_t rd_atomic; /* READs in flight per queue pair, in either direction */
+	int relaxed;       /* IBV_ACCESS_RELAXED_ORDERING, for memory that holds only data */
 };
 
-/** A device that a user of ib_dev can drive. */
+/** Returns true if the caller can drive this device. */
 typedef bool ib_dev_fits_fn(struct ibv_device *device);
 
-/** Is there any RDMA device? Quick and silent. */
+/** Returns true if there is any RDMA device. Fast and silent. */
 bool ib_dev_exists(void);
 
 /**
- * Chooses and opens. `fits` leaves out devices (NULL: takes all). -FI_ENODEV: there is none that
- * fits; silent unless the user named one. Any other error is logged with its remedy.
+ * Chooses and opens a device. `fits` excludes devices (NULL: accepts all). Returns 0, -FI_ENODEV if
+ * none fits (silent unless the user named one), or another error, logged with its remedy.
  */
 int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits);
 
-/** All objects on it are gone. */
+/** Closes the device. No object may be left on it. */
 void ib_dev_fini(struct ib_dev *dev);
 
 /**
- * The same choice, told only: 0 and *about, or -FI_ENODEV. Silent. What was found once is kept; that
- * there is nothing is found again each time, at the cost of a few system calls.
+ * Fills *about for the device that init would choose. Returns 0 or -FI_ENODEV, silently. Keeps a
+ * result; repeats a failed search each time, at the cost of a few system calls.
  */
 int ib_dev_probe(ib_dev_fits_fn *fits, struct dev_about *about);
 
-/** "mlx5_0:1", as the user writes it. */
+/** Returns the name as the user writes it: "mlx5_0:1". */
 static inline const char *ib_dev_name(const struct ib_dev *dev)
 {
 	return dev->name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The order of a port's GIDs: see ib_gid.h. No state. */
+/* Ranking of a port's GIDs (ib_gid.h). No state. */
 #include "dev/ib/ib_gid.h"
 
 #include <arpa/inet.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which of a port's addresses do peers get?
+ * Choice of the GID that peers get. Called by ib_dev.c.
  *
  * On Ethernet: RoCE v2 with an IPv4 address, then with a routable IPv6 address, then link-local,
- * then RoCE v1; the lowest index among equals. On InfiniBand: index 0, which is the port's.
+ * then RoCE v1; the lowest index among equals. On InfiniBand: index 0, the port's own.
  *
- * Shown by test/unit/dev/ib/test_ib_gid.c.
+ * Tests: test/unit/dev/ib/test_ib_gid.c.
  */
 #ifndef IB_IB_GID_H
 #define IB_IB_GID_H
@@ -15,13 +15,13 @@
 
 #define IB_GID_TEXT_MAX 64
 
-/** How good is this entry: 0 = not usable, higher is better. */
+/** Returns the rank of an entry: 0 if it is unusable, higher is better. */
 unsigned ib_gid_rank(const struct ibv_gid_entry *entry);
 
-/** Position in table[] of the best entry, or -1. */
+/** Returns the position in table[] of the best entry, or -1. */
 int ib_gid_pick(const struct ibv_gid_entry *table, size_t cnt);
 
-/** As text: an IPv4 address where it holds one, otherwise IPv6. Returns buf. */
+/** Formats a GID: IPv4 if it holds an IPv4 address, otherwise IPv6. Returns buf. */
 const char *ib_gid_text(const union ibv_gid *gid, char buf[IB_GID_TEXT_MAX]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory for the device, ours and the user's: see ib_mem.h. */
+/* Allocation and registration of memory (ib_mem.h). */
 #include "dev/ib/ib_mem.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ int ib_mem_map(struct ib_mem *mem, size_t len)
 
 	memset(mem, 0, sizeof(*mem));
 	mem->len = len;
-	/* Not where rounding up would waste more than an eighth. */
+	/* Uses huge pages only if rounding up wastes at most an eighth. */
 	if (huge_len - len <= len / 8) {
 		mem->map_len = huge_len;
 		addr = ib_mem_mmap(huge_len, MAP_HUGETLB);
@@ -117,7 +117,9 @@ int ib_mr_reg(struct ib_dev *dev, void *addr, size_t len, int access, struct ibv
 	if (*mr)
 		return 0;
 	err = errno;
-	/* Where libibverbs protects memory from fork(), it is madvise that says it is not there. */
+	/*
+	 * With fork protection, libibverbs calls madvise, which reports an unmapped page as ENOMEM.
+	 */
 	if (err == ENOMEM && !ib_mr_is_mapped(addr, len))
 		err = EFAULT;
 	ib_mr_log(dev, len, err);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does memory become known to the device?
+ * Memory for the device: allocation and registration. Called by the links, ib_ud and
+ * dev_ops.mem_reg.
  *
- * Rings and tables: ib_mem, mapped by us, zeroed, in huge pages where the system has any to give,
- * and kept out of children (a child that writes would otherwise move our page away from the
- * device). User buffers: ib_mr_reg, for one transfer; nothing is cached, so that no memory hook is
- * needed to know when a cache is stale.
+ * ib_mem holds rings and tables: mapped zeroed, in huge pages where the system has free ones, and
+ * kept out of child processes (a child that writes would move the parent's page away from the
+ * device). User buffers are registered by ib_mr_reg for one transfer. Registrations are not cached,
+ * so no memory hooks are needed.
  *
- * Shown by test/unit/dev/ib/test_ib_mem.c, and on a kernel device by test/rxe.
+ * Tests: test/unit/dev/ib/test_ib_mem.c, on a kernel device test/rxe.
  */
 #ifndef IB_IB_MEM_H
 #define IB_IB_MEM_H
@@ -19,40 +20,40 @@
 
 struct ib_mem {
 	void *addr; /* page aligned */
-	size_t len; /* what was asked for */
+	size_t len; /* requested length */
 	size_t map_len;
-	struct ibv_mr *mr; /* of [0, len), NULL until registered */
+	struct ibv_mr *mr; /* covers [0, len); NULL until registered */
 };
 
-/** Maps `len` zero bytes, unregistered: 0 or -FI_ENOMEM. */
+/** Maps `len` zero bytes, unregistered. Returns 0 or -FI_ENOMEM. */
 int ib_mem_map(struct ib_mem *mem, size_t len);
 
-/** The same, all of it registered for `access` (enum ibv_access_flags): 0, -FI_ENOMEM, -FI_E*. */
+/** Maps and registers `len` bytes for `access` (enum ibv_access_flags). Returns 0 or an error. */
 int ib_mem_init(struct ib_mem *mem, struct ib_dev *dev, size_t len, int access);
 
-/** Deregisters and unmaps; nothing on a zeroed struct. */
+/** Deregisters and unmaps. Does nothing on a zeroed struct. */
 void ib_mem_fini(struct ib_mem *mem);
 
-/** Registers; a failure is logged with its remedy. */
+/** Registers memory. Returns 0 or an error, logged with its remedy. */
 int ib_mr_reg(struct ib_dev *dev, void *addr, size_t len, int access, struct ibv_mr **mr);
 
-/** NULL is fine. */
+/** Deregisters memory, or does nothing for NULL. */
 void ib_mr_dereg(struct ibv_mr *mr);
 
-/** The user's memory. */
+/** Registered memory of the user. */
 struct ib_user {
 	struct dev_mem base;
 	uint32_t lkey;
 	struct ibv_mr *mr;
 };
 
-/** What the device reads it by. */
+/** Returns the lkey for the local device. */
 static inline uint32_t ib_user_lkey(const struct dev_mem *mem)
 {
 	return ((const struct ib_user *)mem)->lkey;
 }
 
-/** dev_ops.mem_reg and mem_dereg of every device here; access is a set of enum dev_mem_access. */
+/** Implement dev_ops.mem_reg and mem_dereg. access is a set of enum dev_mem_access. */
 int ib_user_reg(struct ib_dev *dev, const void *addr, size_t len, unsigned access,
 		struct dev_mem **mem);
 void ib_user_dereg(struct dev_mem *mem);

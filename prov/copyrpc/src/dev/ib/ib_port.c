@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The choice of a port: see ib_port.h. No state. */
+/* Choice of a port (ib_port.h). No state. */
 #include "dev/ib/ib_port.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@
 #define IB_PORT_MAX 255u
 #define IB_GID_MAX  255u
 
-/** A decimal number from min to max and nothing else. */
+/** Parses a decimal number from min to max and nothing else. */
 static bool ib_selection_number(const char *text, unsigned min, unsigned max, unsigned *v)
 {
 	char *end;
@@ -80,7 +80,7 @@ uint64_t ib_port_speed(uint8_t active_width, uint8_t active_speed)
 	return 0;
 }
 
-/** Looks at one port of an open device: true if it is now the best. */
+/** Checks one port of an open device. Returns true if it is the best so far. */
 static bool ib_port_look(struct ibv_context *ctx, unsigned num, struct ib_port *best)
 {
 	struct ibv_port_attr attr;
@@ -97,7 +97,7 @@ static bool ib_port_look(struct ibv_context *ctx, unsigned num, struct ib_port *
 	return true;
 }
 
-/* Opening tries again in other ways and then says why those failed: so ask. */
+/* Checks the rights: a failed open retries in other ways, and its errno hides the cause. */
 static bool ib_port_is_forbidden(const struct ibv_device *device)
 {
 	char path[64];
@@ -106,7 +106,7 @@ static bool ib_port_is_forbidden(const struct ibv_device *device)
 	return access(path, R_OK | W_OK) && (errno == EACCES || errno == EPERM);
 }
 
-/** 0: looked at. */
+/** Checks all ports of a device. Returns 0 if one of them is now the best. */
 static int ib_port_try(struct ibv_device *device, const struct ib_selection *selection,
 		       struct ib_port *best, const char **why)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Queue pairs, from RESET to ERR: see ib_qp.h. */
+/* State changes of queue pairs, from RESET to ERR (ib_qp.h). */
 #include "dev/ib/ib_qp.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "util/param.h"
 
 #define IB_RNR_FOREVER 7  /* rnr_retry */
-#define IB_RNR_TIMER   12 /* 0.64 ms until a refused packet is sent again */
+#define IB_RNR_TIMER   12 /* 0.64 ms between retries after RNR */
 #define IB_HOP_LIMIT   64
 
 uint8_t ib_qp_timeout(unsigned ms)
@@ -29,7 +29,7 @@ uint32_t ib_qp_psn(void)
 {
 	uint32_t psn = 0;
 
-	/* Only makes packets of an earlier connection unlikely to fit; failing is no harm. */
+	/* Random, so that packets of an earlier connection rarely fit. A failure is harmless. */
 	if (getrandom(&psn, sizeof(psn), 0) < 0)
 		psn = 0;
 	return psn & IB_QPN_MAX;
@@ -65,7 +65,7 @@ int ib_qp_init(struct ibv_qp *qp, const struct ib_dev *dev)
 	return err ? ib_qp_fail(dev, "INIT", err) : 0;
 }
 
-/* Does a packet to the peer need a GRH: always on Ethernet, else only to another subnet. */
+/* Returns true if packets need a GRH: always on Ethernet, else only to another subnet. */
 static bool ib_qp_is_global(const struct ib_dev *dev, const struct ib_desc *peer)
 {
 	return dev->is_eth || (peer->gid.global.subnet_prefix &&
@@ -141,7 +141,7 @@ void ib_qp_stop(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
-	/* Fails only for a device that is gone: then nothing moves either. */
+	/* Fails only if the device is gone. Then no completion follows either. */
 	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE))
 		UTIL_INFO(EP_CTRL, "qp 0x%06x cannot be stopped: %s\n", qp->qp_num,
 			  strerror(errno));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The cold half of ib_qpns.h. */
+/* Rare operations of the QP number map (ib_qpns.h). */
 #include "dev/ib/ib_qpns.h"
 
 #include <assert.h>

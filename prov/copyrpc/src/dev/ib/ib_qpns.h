@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which link does this QP number mean?
+ * Map from QP number to attached link. Called by the polls.
  *
  * An array of arrays over the 24 bits of a QP number: two loads, no hash, no collision. Leaves are
- * made on first use and kept until fini. A number that is not in it, or is no longer, is NULL: a
- * completion of a link that has left.
+ * made on first use and kept until fini. An unknown number is NULL: a completion of a detached
+ * link.
  *
- * Not locked: who polls owns it, and holds attached links in it only.
- * Shown by test/unit/dev/ib/test_ib_qpns.c.
+ * Not locked: belongs to the polling thread. Tests: test/unit/dev/ib/test_ib_qpns.c.
  */
 #ifndef IB_IB_QPNS_H
 #define IB_IB_QPNS_H
@@ -21,15 +20,15 @@ struct ib_qpns {
 	void **leaf[IB_QPNS_LEAF];
 };
 
-/** Zero-filled is empty too. */
+/** Starts an empty map. Zero-filled is empty, too. */
 void ib_qpns_init(struct ib_qpns *map);
 void ib_qpns_fini(struct ib_qpns *map);
 
-/** 0 or -FI_ENOMEM. qpn < 2^24 */
+/** Enters a link. qpn < 2^24. Returns 0 or -FI_ENOMEM. */
 int ib_qpns_set(struct ib_qpns *map, uint32_t qpn, void *link);
 void ib_qpns_clear(struct ib_qpns *map, uint32_t qpn);
 
-/** The first entry at or behind *qpn, which becomes its number; NULL: there is none. Slow. */
+/** Returns the first entry at or after *qpn and sets *qpn to its number, or NULL. Slow. */
 void *ib_qpns_next(const struct ib_qpns *map, uint32_t *qpn);
 
 static inline void *ib_qpns_get(const struct ib_qpns *map, uint32_t qpn)

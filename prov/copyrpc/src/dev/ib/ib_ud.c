@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Datagram endpoints, the part that devices share: see ib_ud.h. */
+/* Datagram endpoints: the part shared by RDMA devices (ib_ud.h). */
 #include "dev/ib/ib_ud.h"
 
 #include <assert.h>
@@ -96,7 +96,7 @@ int ib_ud_desc_decode(const struct dev_desc *desc, struct ib_ud_desc *d)
 	return -FI_EINVAL;
 }
 
-/* What peers see of our address is what we see of theirs: all use the same kind of GID. */
+/* Returns how senders are named: all peers use the same kind of GID. */
 static enum ib_ud_naming ib_ud_naming(const struct ib_dev *dev)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -189,7 +189,7 @@ int ib_ud_describe(struct dev_dgram *base, struct dev_desc *desc)
 	return 0;
 }
 
-/* On InfiniBand a routing header is for another subnet, and hides the LID. */
+/* On InfiniBand only another subnet needs a routing header, which hides the LID. */
 static bool ib_ud_is_global(const struct ib_ud *ud, const struct ib_ud_desc *peer)
 {
 	return ud->dev->is_eth ||

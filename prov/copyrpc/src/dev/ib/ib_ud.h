@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is the same for datagrams on every device behind libibverbs?
+ * Datagram endpoints on UD queue pairs: the part shared by m5_ud and vb_ud.
  *
  * An endpoint is a UD queue pair with a random Q_Key. Its description, 48 bytes, little endian:
  *
@@ -8,16 +8,17 @@
  *   8 qpn u32      12 qkey u32     16 lid u16  18 0 u16     20 flags u32
  *  24 gid 16 bytes, as on the wire  40 0, 8 bytes
  *
- * A received datagram has 40 bytes in front of it: the routing header, on RoCE always, on InfiniBand
- * if it crossed a router. So a buffer's slot is a cache line that ends in them, then the data:
+ * The device puts 40 bytes in front of a received datagram: the routing header, on RoCE always, on
+ * InfiniBand if it crossed a router. A buffer's slot is a cache line that ends in them, then the
+ * data:
  *
  *   0            24                64               64 + mtu
  *   | not used   | routing header  | data ...       |
  *
- * Who sent it: on InfiniBand the LID and QP number that the completion names; on RoCE the address in
- * that header, where an IPv4 header is in its last 20 bytes, and the QP number.
+ * A sender's id is, on InfiniBand, the LID and QP number in the completion. On RoCE it is the
+ * address in the routing header (an IPv4 header is in its last 20 bytes) and the QP number.
  *
- * Shown by test/unit/dev/ib/test_ib_ud.c, test/fuzz/fuzz_ib_desc.c and test/integ/dev_dgram.
+ * Tests: test/unit/dev/ib/test_ib_ud.c, test/fuzz/fuzz_ib_desc.c, test/integ/dev_dgram.
  */
 #ifndef IB_IB_UD_H
 #define IB_IB_UD_H
@@ -30,58 +31,60 @@
 
 #define IB_UD_DESC_LEN 48u
 #define IB_UD_GRH_LEN  40u
-#define IB_UD_DATA_OFF 64u /* of the data in a slot */
+#define IB_UD_DATA_OFF 64u /* offset of the data in a slot */
 #define IB_UD_GRH_OFF  (IB_UD_DATA_OFF - IB_UD_GRH_LEN)
 
 struct ib_ud_desc {
 	uint32_t qpn;
-	uint32_t qkey; /* bit 31 is 0: with it, a sender would mean its own */
+	uint32_t qkey; /* bit 31 is 0: 1 would select the sender's own Q_Key */
 	uint16_t lid;
 	uint8_t mtu; /* enum ibv_mtu */
 	bool is_eth;
 	union ibv_gid gid;
 };
 
-/** What names a sender on this device. */
+/** Kind of a sender's id on this device. */
 enum ib_ud_naming {
 	IB_UD_BY_LID,
 	IB_UD_BY_GID,
 	IB_UD_BY_IPV4,
 };
 
-/** The shared part of an endpoint. */
+/** Shared part of an endpoint. Devices embed it first. */
 struct ib_ud {
 	struct dev_dgram base;
 	enum ib_ud_naming naming;
-	uint32_t stride; /* of the slots */
+	uint32_t stride; /* bytes of a slot */
 	struct ib_mem rx;
 	struct ib_dev *dev;
 	struct ibv_qp *qp;
 	uint32_t qkey;
-	int status; /* what ended it; 0: nothing yet */
+	int status; /* error that ended the endpoint, or 0 */
 };
 
 void ib_ud_desc_encode(const struct ib_ud_desc *d, struct dev_desc *desc);
-/** 0, or -FI_EINVAL with a line in the log. */
+/** Decodes and validates. Returns 0, or -FI_EINVAL with a log line. */
 int ib_ud_desc_decode(const struct dev_desc *desc, struct ib_ud_desc *d);
 
-/** Fills in all but the queue pair; makes and registers rx_cnt slots. 0 or -FI_E*, logged. */
+/** Starts an endpoint without queue pair: allocates rx_cnt slots. Returns 0 or an error, logged. */
 int ib_ud_init(struct ib_ud *ud, struct ib_dev *dev, const struct dev_dgram_attr *attr);
-/** The queue pair is gone. */
+/** Frees the slots. The queue pair is destroyed before. */
 void ib_ud_fini(struct ib_ud *ud);
 
-/** RESET -> INIT: receives may be posted. Then -> RTS. 0 or -FI_E*, logged. */
+/** Move RESET -> INIT (receives may be posted), then -> RTS. Return 0 or an error, logged. */
 int ib_ud_start(struct ib_ud *ud);
 int ib_ud_run(struct ib_ud *ud);
 
-/** dev_dgram_ops.describe of every device here. */
+/** Implements dev_dgram_ops.describe. */
 int ib_ud_describe(struct dev_dgram *base, struct dev_desc *desc);
 
-/** The way to the described peer; ah->id and ah->mtu are set. 0 or -FI_E*, logged. */
+/**
+ * Makes an address handle for the peer and sets ah->id and ah->mtu. Returns 0 or an error, logged.
+ */
 int ib_ud_route(struct ib_ud *ud, const struct ib_ud_desc *peer, struct dev_dgram_ah *ah,
 		struct ibv_ah **obj);
 
-/** The endpoint has ended, because of this completion status: one line in the log. */
+/** Logs the completion status that ended the endpoint. */
 void ib_ud_log(const struct ib_ud *ud, const char *what, unsigned vendor, const char *advice);
 
 static inline uint8_t *ib_ud_slot(const struct ib_ud *ud, uint32_t slot)
@@ -108,7 +111,9 @@ static inline void ib_ud_id_ipv4(struct dev_dgram_id *id, uint32_t qpn, const ui
 	ib_ud_id_gid(id, qpn, gid);
 }
 
-/** Who sent what is in this slot; qpn, lid and has_grh as the completion says. */
+/**
+ * Sets the id of the sender of the datagram in `slot`. qpn, lid and has_grh are the completion's.
+ */
 static inline void ib_ud_from(const struct ib_ud *ud, const uint8_t *slot, uint32_t qpn,
 			      uint16_t lid, bool has_grh, struct dev_dgram_id *id)
 {

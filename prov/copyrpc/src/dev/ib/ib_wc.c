@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The meaning of completion statuses: see ib_wc.h. No state. */
+/* Meaning of completion statuses (ib_wc.h). No state. */
 #include "dev/ib/ib_wc.h"
 
 #include <rdma/fi_errno.h>

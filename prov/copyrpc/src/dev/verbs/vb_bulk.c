@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Get and put: see vb_bulk.h. */
+/* Get and put (vb_bulk.h). */
 #include "dev/verbs/vb_bulk.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ size_t vb_bulk_piece(const struct dev_get *get, const struct vb_cursor *at, size
 	return left < chunk_len ? left : chunk_len;
 }
 
-/** Empty buffers are passed over. */
+/** Skips empty buffers. */
 static void vb_bulk_settle(const struct dev_get *get, struct vb_cursor *at)
 {
 	while (at->iov_idx < get->iov_cnt && at->iov_off == get->iov[at->iov_idx].iov_len) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Opening and closing the device, its shared queues, and its sleep: see vb_dev.h.
+ * Verbs device: open, close, shared queues, waiting (vb_dev.h).
  *
- * To sleep: arm asks for an event with the next completion and looks once more, so that nothing that
- * came in between is slept over.
+ * arm requests an event for the next completion and polls once more, to find completions that
+ * arrived in between.
  */
 #include "dev/verbs/vb.h"
 
@@ -17,7 +17,7 @@
 #include "util/log.h"
 
 #define VB_OPS_CHUNK      64u
-#define VB_CQE_PLENTY     (1 << 20) /* a device with so many gives every link a deep queue */
+#define VB_CQE_PLENTY     (1 << 20) /* devices with this many CQEs give every link a deep queue */
 #define VB_SQ_DEPTH_SMALL 64u
 #define VB_EVENTS_ACK     1024u
 
@@ -86,7 +86,7 @@ void vb_dev_refill_cold(struct vb_dev *dev)
 	last->next = next;
 	if (!err)
 		dev->srq_posted += cnt;
-	else if (bad) /* the ones before it were posted; the next arrival tries again */
+	else if (bad) /* the WQEs before `bad` are posted; the next arrival tries again */
 		dev->srq_posted += (uint32_t)(bad - dev->recv_wrs);
 }
 
@@ -132,7 +132,7 @@ static int vb_dev_make_cq(struct vb_dev *dev)
 	return ib_async_init(&dev->async, &dev->ib, dev->channel->fd);
 }
 
-/* Frees whatever was made; the device is open. */
+/* Frees the parts made so far. The device is open. */
 static void vb_dev_free(struct vb_dev *dev)
 {
 	if (dev->srq)
@@ -220,7 +220,7 @@ int vb_dev_wait_fd(struct dev *base)
 	return ((struct vb_dev *)base)->async.wait_fd;
 }
 
-/* Takes the events that have come; the descriptor is readable no longer. */
+/* Reads the events that have come, so that the descriptor is no longer readable. */
 static void vb_dev_drain(struct vb_dev *dev)
 {
 	struct ibv_cq *cq;
@@ -240,7 +240,7 @@ int vb_dev_arm(struct dev *base)
 	vb_dev_drain(dev);
 	vb_dev_event_cold(dev);
 	if (ibv_req_notify_cq(dev->cq, 0))
-		return -FI_EAGAIN; /* then it is polled */
+		return -FI_EAGAIN; /* the caller polls */
 	if (!util_list_is_empty(&dev->early) || !util_list_is_empty(&dev->failing))
 		return -FI_EAGAIN;
 	if (dev->wc_at < dev->wc_cnt || vb_poll_fill(dev))

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What do all links of a device share?
+ * State that all verbs links of a device share.
  *
- * One completion queue, so that a poll costs the same for one peer and for a thousand; one shared
- * receive queue of zero-length WQEs, each used up by one arriving write; the numbers of the queue
- * pairs; memory for transfers in progress.
+ * One completion queue: a poll costs the same for one peer and for a thousand. One shared receive
+ * queue of zero-length WQEs: each arriving write uses one. Further: a map of QP numbers, and memory
+ * for transfers in progress.
  *
  * The completion queue cannot overrun: it has room for the whole receive queue and for every WQE
- * that any link may have in flight, and grows with the links (a queue pair that fails completes all
- * of its WQEs, signalled or not).
+ * that any link may have in flight, as a failed queue pair completes all its WQEs. It grows with
+ * the links.
  *
- * A peer may write as soon as it has connected, which may be before our attach. Such arrivals wait
- * in their link (early) and come out right after attach.
+ * A peer may write once it has connected, even before the local attach. Such arrivals are kept in
+ * their link (early) and returned right after attach.
  *
- * Owner: who polls. Under `lock`, which the control thread takes too: links that are not attached,
- * and the size of the completion queue.
- * Shown by test/unit/dev/verbs/test_vb_dev.c.
+ * Belongs to the polling thread, except links that are not attached and the size of the completion
+ * queue: these are under `lock`, shared with the control thread. Tests:
+ * test/unit/dev/verbs/test_vb_dev.c.
  */
 #ifndef VB_VB_DEV_H
 #define VB_VB_DEV_H
@@ -32,39 +32,39 @@
 #include "util/list.h"
 #include "util/pool.h"
 
-#define VB_POLL_BATCH 16u /* completions fetched at once */
+#define VB_POLL_BATCH 16u /* completions fetched at a time */
 
-/** The queues' depths; smaller ones than the default let tests see a wrap soon. */
+/** Queue depths. Tests use small ones, to reach wraps soon. */
 struct vb_tune {
 	uint32_t srq_depth;
 	uint32_t sq_depth;
 	uint32_t signal_interval; /* at most half of sq_depth */
-	uint32_t chunk_len;       /* of a get or put */
+	uint32_t chunk_len;       /* longest piece of a get or put */
 };
 
 struct vb_dev {
-	/* Polling. */
+	/* Used by poll. */
 	struct ibv_cq *cq;
-	uint32_t wc_at;  /* the next of wc[] */
-	uint32_t wc_cnt; /* filled */
+	uint32_t wc_at;  /* index of the next one in wc[] */
+	uint32_t wc_cnt; /* number of valid entries in wc[] */
 	uint32_t srq_posted;
-	uint32_t srq_low;         /* refill below this many */
-	struct util_list early;   /* attached links with arrivals from before: vb_link.cold */
-	struct util_list failing; /* links that no completion has ended yet: vb_link.cold */
+	uint32_t srq_low;       /* refill below this number */
+	struct util_list early; /* attached links with arrivals from before attach: vb_link.cold */
+	struct util_list failing; /* links to end that no completion has ended: vb_link.cold */
 	struct ib_async async;
 	struct util_list uds; /* vb_ud.in_dev */
 	struct ibv_wc wc[VB_POLL_BATCH];
 	struct ib_qpns qpns; /* attached links that are not dead */
 
-	/* Seldom. */
+	/* Rarely used. */
 	struct ibv_srq *srq;
 	struct ibv_recv_wr *recv_wrs; /* a chain of srq_depth, built once */
 	struct ibv_comp_channel *channel;
 	struct util_pool ops; /* struct vb_op */
 	struct vb_tune tune;
 	struct ib_dev ib;
-	uint32_t event_cnt; /* taken from the channel, not yet acknowledged */
-	uint64_t stray_cnt; /* completions of links that had left */
+	uint32_t event_cnt; /* read from the channel, not yet acknowledged */
+	uint64_t stray_cnt; /* completions of detached links */
 
 	pthread_mutex_t lock;
 	struct util_list waiting; /* links that are not attached: vb_link.waiting */
@@ -72,17 +72,17 @@ struct vb_dev {
 	uint32_t cq_depth;
 };
 
-/** Depths for a device of these limits. */
+/** Computes depths for a device's limits. */
 void vb_tune_default(const struct ib_dev *ib, struct vb_tune *tune);
 
-/** Opens with depths of the caller's, or with the default ones (NULL). */
+/** Opens a device with the caller's depths, or default ones (NULL). */
 int vb_dev_open_tuned(const struct vb_tune *tune, struct dev **dev);
 
-/** Room in the completion queue for one more link / for one fewer. */
+/** Makes room in the completion queue for one more link / releases it. */
 int vb_dev_add_link(struct vb_dev *dev);
 void vb_dev_remove_link(struct vb_dev *dev);
 
-/** Posts what is missing in the shared receive queue. */
+/** Posts the missing WQEs of the shared receive queue. */
 void vb_dev_refill_cold(struct vb_dev *dev);
 
 static inline void vb_dev_refill(struct vb_dev *dev)
@@ -91,7 +91,7 @@ static inline void vb_dev_refill(struct vb_dev *dev)
 		vb_dev_refill_cold(dev);
 }
 
-/** What the device says of itself: links that end by it are in `failing` then. By who polls. */
+/** Handles asynchronous events of the device: puts the links that they end into `failing`. */
 void vb_dev_event_cold(struct vb_dev *dev);
 
 int vb_dev_probe(struct dev_about *about);

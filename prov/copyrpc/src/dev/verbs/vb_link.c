@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The life of a link, from create to close; its hot part is inline in vb_link.h. */
+/* Life of a verbs link, from create to close. The hot part is inline in vb_link.h. */
 #include "dev/verbs/vb_link.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ static struct ibv_qp *vb_link_try_qp(struct vb_dev *dev, uint32_t inline_max, ui
 	return qp;
 }
 
-/* With as much inline room as a batch ever wants, or what the device has of it. */
+/* Requests inline room for the largest inline batch, or less if the device refuses. */
 static int vb_link_make_qp(struct vb_link *link)
 {
 	static const uint32_t wishes[] = { 220, 92, 28, 0 };
@@ -223,7 +223,7 @@ void vb_link_fail(struct vb_link *link, int status)
 	link->dead = true;
 	link->err = status;
 	if (link->early_at < link->early_cnt)
-		return; /* what had arrived comes first */
+		return; /* early arrivals come first */
 	util_list_remove(&link->cold);
 	util_list_push_back(&link->dev->failing, &link->cold);
 }
@@ -234,7 +234,7 @@ void vb_link_kill(struct vb_link *link)
 	ib_qpns_clear(&link->dev->qpns, link->qp->qp_num);
 	util_list_remove(&link->cold);
 	ib_qp_stop(link->qp);
-	/* Only without a queue pair is it certain that no buffer is touched any more. */
+	/* Only without a queue pair is it certain that the device touches no buffer. */
 	if (!util_list_is_empty(&link->ops)) {
 		ibv_destroy_qp(link->qp);
 		link->qp = NULL;

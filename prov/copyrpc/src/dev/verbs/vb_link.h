@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a batch get from one host to another?
+ * Link of the verbs device: an RC queue pair. Called by the engine through dev_link_ops.
  *
- * By one RDMA WRITE WITH IMMEDIATE from the send ring into the same offset of the peer's ring. Up to
- * what the device takes inline, the bytes go along with the WQE; above, the device fetches them from
- * the send ring, where they stay until the peer has released them.
+ * write_imm is one RDMA WRITE WITH IMMEDIATE from the send ring to the same offset of the peer's
+ * ring. Up to the device's inline size the bytes are in the WQE; above, the device fetches them
+ * from the send ring, where they stay until the peer has released them.
  *
- * The send queue: WQEs are counted from 0 on, wrapping at 2^32. Every signal_interval-th is
- * signalled, and so is every one whose end somebody waits for; a completion of WQE n retires all up
- * to n. A full queue always holds a signalled one, since it is at least twice the interval deep, so
- * room comes by polling.
+ * WQEs are counted from 0, wrapping at 2^32. Every signal_interval-th WQE is signalled, and every
+ * one that returns an event. A completion of WQE n retires all up to n. The queue is at least twice
+ * the interval deep, so a full queue always has a signalled WQE and polling makes room.
  *
- * Owner: who polls, from attach to detach; before and after, the control thread.
- * Shown by test/unit/dev/verbs/test_vb_link.c, and on a kernel device by test/rxe.
+ * A link belongs to the polling thread from attach to detach, to the control thread before and
+ * after. Tests: test/unit/dev/verbs/test_vb_link.c, on a kernel device test/rxe.
  */
 #ifndef VB_VB_LINK_H
 #define VB_VB_LINK_H
@@ -29,13 +28,13 @@
 #include "util/bits.h"
 #include "util/list.h"
 
-/** What a WQE was for: the low byte of its wr_id. The rest of a send WQE's is its number. */
+/** Purpose of a WQE: the low byte of wr_id. The rest of a send WQE's wr_id is its number. */
 enum vb_kind {
-	VB_KIND_RECV, /* of the shared receive queue */
+	VB_KIND_RECV, /* receive of the shared receive queue */
 	VB_KIND_WRITE,
-	VB_KIND_ACK,  /* a write whose end is told */
-	VB_KIND_WORD, /* the READ of the peer's consumer word */
-	VB_KIND_BULK, /* a piece of a get or put */
+	VB_KIND_ACK,  /* write that returns DEV_EV_ACK */
+	VB_KIND_WORD, /* READ of the peer's consumer word */
+	VB_KIND_BULK, /* piece of a get or put */
 };
 
 #define VB_KIND_BITS 8u
@@ -43,45 +42,45 @@ enum vb_kind {
 struct vb_link {
 	struct dev_link base;
 
-	/* Writing. */
+	/* Used by writes. */
 	struct ibv_qp *qp;
 	uint64_t peer_ring;
 	uint32_t peer_rkey;
 	uint32_t tx_lkey;
 	uint32_t sq_head; /* number of the next WQE */
-	uint32_t sq_done; /* number of the first that is not known to have ended */
+	uint32_t sq_done; /* number of the first WQE not known to have ended */
 	uint32_t sq_depth;
 	uint32_t sq_silent; /* WQEs since the last signalled one */
 	uint32_t signal_interval;
 	uint32_t inline_max;
 	bool dead;    /* no more posts; DEV_EV_DOWN was given or will be */
-	bool reading; /* the consumer word */
+	bool reading; /* a READ of the consumer word is in flight */
 
 	/* Bulk transfers, in order. */
 	uint8_t reads_out;
 	uint8_t reads_max;
-	struct util_list ops;  /* struct vb_op: not ended */
-	struct vb_op *op_next; /* the first that is not posted to its end, or NULL */
+	struct util_list ops;  /* open ones: struct vb_op */
+	struct vb_op *op_next; /* first one with pieces still to post, or NULL */
 
-	/* Seldom. */
+	/* Rarely used. */
 	struct vb_dev *dev;
 	bool attached;
-	int err;               /* what DEV_EV_DOWN will say: -FI_E*, 0: nothing yet */
+	int err;               /* status of the DEV_EV_DOWN to give, or 0 */
 	struct util_list cold; /* in vb_dev.early or vb_dev.failing */
 	uint32_t psn;
 	uint32_t peer_qpn;
 	uint64_t peer_word;
 	uint32_t peer_word_rkey;
-	struct ib_mem rx;   /* the ring that the peer writes */
+	struct ib_mem rx;   /* ring that the peer writes */
 	struct ib_mem word; /* a page of its own: all that the peer may read */
-	struct ib_mem tx;   /* a page where the peer's word lands, then the send ring */
+	struct ib_mem tx;   /* a page for the peer's consumer word, then the send ring */
 
-	/* Under the device's lock while not attached. */
+	/* Protected by the device's lock while not attached. */
 	struct util_list waiting; /* in vb_dev.waiting */
-	uint32_t *early;          /* immediates that came before attach */
+	uint32_t *early;          /* immediates that arrived before attach */
 	uint32_t early_cnt;
 	uint32_t early_cap;
-	uint32_t early_at; /* the next one to give out */
+	uint32_t early_at; /* index of the next one to return */
 };
 
 static inline uint32_t vb_link_sq_room(const struct vb_link *link)
@@ -89,12 +88,12 @@ static inline uint32_t vb_link_sq_room(const struct vb_link *link)
 	return link->sq_depth - (link->sq_head - link->sq_done);
 }
 
-/** No completion will end it: DEV_EV_DOWN will follow, behind what had come early. */
+/** Ends a link that no completion will end: DEV_EV_DOWN follows, after the early arrivals. */
 void vb_link_fail(struct vb_link *link, int status);
-/** The same because a post failed, with this errno. */
+/** Ends a link after a failed post with this errno. */
 void vb_link_fail_cold(struct vb_link *link, int err);
 
-/** Posts one WQE; there is room. False: the link has failed. */
+/** Posts one WQE, for which there is room. Returns false if the link has failed. */
 static inline bool vb_link_post(struct vb_link *link, struct ibv_send_wr *wr, enum vb_kind kind)
 {
 	struct ibv_send_wr *bad;
@@ -149,17 +148,17 @@ static inline int vb_link_write_imm_ack(struct dev_link *base, uint64_t off, uin
 	return vb_link_write(base, off, len, imm, VB_KIND_ACK);
 }
 
-/** The WQE `number` ended, and so did all before it. */
+/** Retires WQE `number` and all before it. */
 static inline void vb_link_retire(struct vb_link *link, uint32_t number)
 {
 	if ((int32_t)(number + 1 - link->sq_done) > 0)
 		link->sq_done = number + 1;
 }
 
-/** Forgets what is open, takes the link out of everything that polls; it stays attached. */
+/** Drops open transfers and removes an attached link from all that poll looks at. */
 void vb_link_kill(struct vb_link *link);
 
-/* The rest of dev_link_ops. */
+/* Other operations of dev_link_ops. */
 int vb_link_read_consumer(struct dev_link *base, uint64_t *value);
 int vb_link_get(struct dev_link *base, struct dev_get *get);
 int vb_link_put(struct dev_link *base, struct dev_get *get);

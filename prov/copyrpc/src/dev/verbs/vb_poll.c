@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Everything that poll seldom meets: see vb_poll.h. */
+/* Rare cases of poll (vb_poll.h). */
 #include "dev/verbs/vb_poll.h"
 
 #include <endian.h>
@@ -47,7 +47,7 @@ bool vb_poll_failing(struct vb_dev *dev, struct dev_event *ev)
 	return vb_poll_down(link, link->err, ev);
 }
 
-/* The waiting link of this number, or NULL. Under the lock. */
+/* Returns the waiting link with this number, or NULL. Under the lock. */
 static struct vb_link *vb_poll_find_waiting(struct vb_dev *dev, uint32_t qpn)
 {
 	struct util_list *it, *tmp;
@@ -63,7 +63,7 @@ static struct vb_link *vb_poll_find_waiting(struct vb_dev *dev, uint32_t qpn)
 
 static bool vb_poll_keep_early(struct vb_link *link, uint32_t imm)
 {
-	/* No ring holds more writes than this: the peer breaks the rules. */
+	/* A ring holds at most this many writes: the peer breaks the protocol. */
 	uint64_t max = link->base.rx_len / DEV_IMM_UNIT + VB_EARLY_SLACK;
 
 	if (link->early_cnt == max)
@@ -94,7 +94,7 @@ void vb_poll_stray(struct vb_dev *dev, const struct ibv_wc *wc)
 	pthread_mutex_unlock(&dev->lock);
 }
 
-/* A failed completion of a link that is not attached is remembered, of one that has left is not. */
+/* Records a failed completion of a link not attached yet, or counts one of a detached link. */
 static void vb_poll_fail_stray(struct vb_dev *dev, const struct ibv_wc *wc)
 {
 	struct vb_link *link;
@@ -124,7 +124,7 @@ static bool vb_poll_failed(struct vb_dev *dev, const struct ibv_wc *wc, struct d
 	return vb_poll_down(link, ib_wc_errno(wc->status), ev);
 }
 
-/* Something arrived that no copyrpc sends. */
+/* Ends the link after an arrival that is not a write. */
 static bool vb_poll_foreign(struct vb_dev *dev, struct vb_link *link, struct dev_event *ev)
 {
 	dev->srq_posted--;
@@ -183,7 +183,7 @@ static void vb_poll_fail_all(struct vb_dev *dev, int err)
 
 	for (qpn = 0; (link = ib_qpns_next(&dev->qpns, &qpn)); qpn++)
 		vb_link_fail(link, err);
-	if (err == -FI_ENETDOWN) /* datagrams are lost then, and sent again */
+	if (err == -FI_ENETDOWN) /* datagrams are then lost, and sent again */
 		return;
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds)
 		vb_ud_fail(UTIL_CONTAINER_OF(it, struct vb_ud, in_dev), err);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What has arrived, what is done, what failed?
+ * Poll of the verbs device. Compiled into the engine's loop.
  *
- * Completions are fetched in batches by ibv_poll_cq and handed out one by one. The common one, an
- * arrived write, is handled here; everything else in vb_poll.c. The hot functions are inline and
- * vb_dev_ops_inline, vb_link_ops_inline are constants: an engine's loop over them has no indirect
- * call of ours.
+ * ibv_poll_cq fetches completions in batches, which poll returns one by one. Arrived writes are
+ * handled here, all others in vb_poll.c. The hot functions are inline, and vb_dev_ops_inline and
+ * vb_link_ops_inline are constants: the only indirect calls are those of libibverbs.
  *
- * Shown by test/unit/dev/verbs/test_vb_poll.c.
+ * Tests: test/unit/dev/verbs/test_vb_poll.c.
  */
 #ifndef VB_VB_POLL_H
 #define VB_VB_POLL_H
@@ -16,15 +15,15 @@
 #include "dev/verbs/vb_dev.h"
 #include "dev/verbs/vb_link.h"
 
-/** An arrival from before attach, if there is one left. */
+/** Returns an arrival from before attach, if one is left. */
 bool vb_poll_early(struct vb_dev *dev, struct dev_event *ev);
-/** A link that took no more posts. Completions that were there come first: they know why. */
+/** Ends a link of `failing`. Runs after pending completions, which tell the cause. */
 bool vb_poll_failing(struct vb_dev *dev, struct dev_event *ev);
-/** Any other completion: true if it is an event. */
+/** Handles any other completion. Returns true if it is an event. */
 bool vb_poll_other(struct vb_dev *dev, const struct ibv_wc *wc, struct dev_event *ev);
-/** A write arrived for a link that is not attached, or no longer. */
+/** Handles an arrival for a QP that is not attached: keeps it for attach, or counts it. */
 void vb_poll_stray(struct vb_dev *dev, const struct ibv_wc *wc);
-/** ibv_poll_cq failed. */
+/** Logs once that ibv_poll_cq failed. */
 void vb_poll_broken(struct vb_dev *dev);
 
 static inline bool vb_poll_fill(struct vb_dev *dev)
@@ -47,7 +46,9 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 	for (;;) {
 		const struct ibv_wc *wc;
 
-		/* All of them before any completion: those behind are of the same links. */
+		/*
+		 * Early arrivals come before all completions, which may belong to the same links.
+		 */
 		while (UTIL_UNLIKELY(dev->early.next != &dev->early))
 			if (vb_poll_early(dev, ev))
 				return true;
@@ -94,11 +95,11 @@ static inline bool vb_poll(struct dev *base, struct dev_event *ev)
 		.arm = vb_dev_arm, .disarm = vb_dev_disarm,                                        \
 	}
 
-/** The same operations, behind one address for all users ... */
+/** Operations behind one address, for comparisons. */
 extern const struct dev_link_ops vb_link_ops;
 extern const struct dev_ops vb_dev_ops;
 
-/** ... and as constants that a compiler sees through. */
+/** Operations as constants, for inlining. */
 static const struct dev_link_ops vb_link_ops_inline __attribute__((unused)) = VB_LINK_OPS_INIT;
 static const struct dev_ops vb_dev_ops_inline __attribute__((unused)) = VB_DEV_OPS_INIT;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Datagrams through libibverbs: sending, polling, giving back. See vb_ud.h. */
+/* Datagrams through libibverbs: send, poll, release (vb_ud.h). */
 #include "dev/verbs/vb_ud.h"
 
 #include <rdma/fi_errno.h>
@@ -23,7 +23,7 @@ const struct dev_dgram_ops vb_dgram_ops = {
 
 static void vb_ud_end(struct vb_ud *ud, enum ibv_wc_status status, unsigned vendor)
 {
-	if (ud->ib.status) /* what follows the first error is flushed */
+	if (ud->ib.status) /* flushed after the first error */
 		return;
 	ib_ud_log(&ud->ib, ibv_wc_status_str(status), vendor, ib_wc_advice(status));
 	ud->ib.status = ib_wc_errno(status);
@@ -52,7 +52,7 @@ static int vb_ud_gather(struct vb_ud *ud, unsigned i, const struct dev_dgram_out
 	return cnt;
 }
 
-/* Work request i of the chain. */
+/* Builds work request i of the chain. */
 static void vb_ud_build(struct vb_ud *ud, unsigned i, const struct dev_dgram_out *out)
 {
 	const struct vb_ud_ah *ah = (const struct vb_ud_ah *)out->to;
@@ -78,7 +78,7 @@ static bool vb_ud_post(struct vb_ud *ud, unsigned cnt)
 	ud->wrs[cnt - 1].next = NULL;
 	if (!ibv_post_send(ud->ib.qp, ud->wrs, &bad))
 		return true;
-	/* Room was counted: this queue pair takes nothing any more. */
+	/* The room was counted, so the queue pair is broken. */
 	vb_ud_end(ud, IBV_WC_GENERAL_ERR, 0);
 	return false;
 }
@@ -136,7 +136,7 @@ static bool vb_ud_take(struct vb_ud *ud, const struct ibv_wc *wc, struct dev_dgr
 	ud->ib.base.rx_held++;
 	if (UTIL_UNLIKELY(wc->opcode != IBV_WC_RECV || wc->wc_flags & IBV_WC_WITH_IMM ||
 			  len > ud->ib.base.mtu)) {
-		vb_ud_release(&ud->ib.base, slot); /* nothing that our kind sends */
+		vb_ud_release(&ud->ib.base, slot); /* not sent by copyrpc */
 		return false;
 	}
 	in->data = at + IB_UD_DATA_OFF;
@@ -179,7 +179,7 @@ int vb_ud_poll(struct dev_dgram *base, struct dev_dgram_in *in, unsigned cnt)
 	return n || !ud->ib.status ? (int)n : ud->ib.status;
 }
 
-/* Takes the events that have come; the descriptor is readable no longer. */
+/* Reads the events that have come, so that the descriptor is no longer readable. */
 void vb_ud_disarm(struct dev_dgram *base)
 {
 	struct vb_ud *ud = (struct vb_ud *)base;
@@ -204,6 +204,6 @@ int vb_ud_arm(struct dev_dgram *base)
 
 	vb_ud_disarm(base);
 	if (ibv_req_notify_cq(ud->cq, 0) || ud->ib.status)
-		return -FI_EAGAIN; /* then it is polled */
+		return -FI_EAGAIN; /* the caller polls */
 	return ud->wc_at < ud->wc_cnt || vb_ud_fill(ud) ? -FI_EAGAIN : 0;
 }

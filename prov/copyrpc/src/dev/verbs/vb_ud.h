@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do datagrams leave and arrive, through libibverbs? dev/dgram.h on a UD queue pair.
+ * Datagram endpoint of the verbs device: dev/dgram.h on a UD queue pair. Called by the datagram
+ * engine.
  *
  * A burst is a chain of work requests and one ibv_post_send: one doorbell. Every signal_interval-th
- * datagram is signalled, and who asks to be; the completion of datagram n means that all up to n
- * have left. The queue holds at least two intervals, so a full one always has a completion on its
- * way.
+ * datagram is signalled, and those with DEV_DGRAM_REPORT. The completion of datagram n means that
+ * all up to n have left. The queue holds at least two intervals, so a full one always has a
+ * completion pending.
  *
- * One completion queue serves both directions. Receive buffers are slots (dev/ib/ib_ud.h), each with
- * a work request that was built once; those that are free are chained and posted many at a time.
+ * One completion queue serves both directions. Receive buffers are slots (dev/ib/ib_ud.h), each
+ * with a work request built once. Free slots are chained and posted many at a time.
  *
- * Owner: who polls; resolve may run in another thread.
- * Shown by test/unit/dev/verbs/test_vb_ud.c, and on a kernel device by test/rxe.
+ * Runs in the polling thread; resolve in any. Tests: test/unit/dev/verbs/test_vb_ud.c, on a kernel
+ * device test/rxe.
  */
 #ifndef VB_VB_UD_H
 #define VB_VB_UD_H
@@ -23,7 +24,7 @@
 #define VB_UD_INLINE 60u
 #define VB_UD_BULK   32u /* receives posted at once */
 
-/** What a work request was for: the low bit of its wr_id. The rest: slot, or number behind it. */
+/** Flag in wr_id: a send. The rest is the number of the next datagram, or the slot of a receive. */
 #define VB_UD_SEND 1u
 
 struct vb_ud_ah {
@@ -41,13 +42,13 @@ struct vb_ud_slot {
 struct vb_ud {
 	struct ib_ud ib;
 	struct ibv_cq *cq;
-	uint32_t wc_at; /* the next of wc[] */
+	uint32_t wc_at; /* index of the next one in wc[] */
 	uint32_t wc_cnt;
 	uint32_t tx_depth;
-	uint32_t tx_silent; /* since the last signalled one */
+	uint32_t tx_silent; /* WQEs since the last signalled one */
 	uint32_t signal_interval;
 	uint32_t rx_posted;
-	uint32_t rx_free; /* in the chain */
+	uint32_t rx_free; /* number in the chain */
 	uint32_t rx_bulk;
 	struct ibv_recv_wr *free_first, *free_last;
 	struct vb_ud_slot *slots;
@@ -55,9 +56,9 @@ struct vb_ud {
 	struct ibv_sge sges[VB_UD_BURST][DEV_DGRAM_PIECES];
 	struct ibv_wc wc[VB_POLL_BATCH];
 
-	/* Seldom. */
+	/* Rarely used. */
 	struct ibv_comp_channel *chan;
-	uint32_t event_cnt; /* taken from the channel, not acknowledged */
+	uint32_t event_cnt; /* read from the channel, not yet acknowledged */
 	struct vb_dev *dev;
 	struct util_list in_dev; /* in vb_dev.uds */
 };
@@ -73,10 +74,10 @@ int vb_ud_wait_fd(struct dev_dgram *dg);
 int vb_ud_arm(struct dev_dgram *dg);
 void vb_ud_disarm(struct dev_dgram *dg);
 
-/** The device has given it up. */
+/** Ends the endpoint with err after an asynchronous event. */
 void vb_ud_fail(struct vb_ud *ud, int err);
 
-/** The chain of free receives goes to the device. */
+/** Posts the chain of free receives. */
 void vb_ud_post_free(struct vb_ud *ud);
 
 extern const struct dev_dgram_ops vb_dgram_ops;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A datagram endpoint's life and its addresses: see vb_ud.h. */
+/* Datagram endpoint: open, close, addresses (vb_ud.h). */
 #include "dev/verbs/vb_ud.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static int vb_ud_make_cq(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 	return ud->cq ? 0 : vb_ud_refuse(ud, "completion queue");
 }
 
-/* With room for a header and a little inline, or what the device has of it. */
+/* Requests inline room for a small datagram, or less if the device refuses. */
 static int vb_ud_make_qp(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 {
 	static const uint32_t wishes[] = { VB_UD_INLINE, 28, 0 };
@@ -82,7 +82,7 @@ static int vb_ud_post_all(struct vb_ud *ud)
 	return ud->ib.status;
 }
 
-/* INIT first, then receives, then RTR: nothing is dropped for want of a buffer at the start. */
+/* Posts receives between INIT and RTR, so that the first datagrams find buffers. */
 static int vb_ud_make(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 {
 	int ret = ib_ud_init(&ud->ib, ud->ib.dev, attr);
