@@ -8,8 +8,8 @@ Test(ib_async, every_event_has_a_meaning)
 	for (int type = IBV_EVENT_CQ_ERR; type <= IBV_EVENT_GID_CHANGE; type++)
 		cr_expect_str_neq(ib_async_meaning((enum ibv_event_type)type)->text,
 				  "an unknown event", "event %d", type);
-	cr_expect_eq(ib_async_meaning((enum ibv_event_type)99)->what, IB_ASYNC_TOLD);
-	cr_expect_eq(ib_async_meaning((enum ibv_event_type) - 1)->what, IB_ASYNC_TOLD);
+	cr_expect_eq(ib_async_meaning((enum ibv_event_type)99)->what, IB_ASYNC_LOGGED);
+	cr_expect_eq(ib_async_meaning((enum ibv_event_type) - 1)->what, IB_ASYNC_LOGGED);
 }
 
 /* What ends connections must say so to the user; what does not must not end any. */
@@ -41,9 +41,9 @@ Test(ib_async, what_ends_links_is_a_warning)
 Test(ib_async, a_silent_device_has_no_news)
 {
 	struct ib_async async = { 0 };
-	struct ib_async_event news;
+	struct ib_async_event event;
 
-	cr_expect(!ib_async_next(&async, &news));
+	cr_expect(!ib_async_next(&async, &event));
 	ib_async_fini(&async);
 }
 

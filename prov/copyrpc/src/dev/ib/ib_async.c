@@ -19,43 +19,44 @@ static const struct ib_async_row ib_async_rows[] = {
 	[IBV_EVENT_CQ_ERR] = { IB_ASYNC_ALL, true,
 			       "a completion queue overran or was lost; please report it" },
 	[IBV_EVENT_QP_FATAL] = { IB_ASYNC_QP, true,
-				 "the device gave up a queue pair: see dmesg; please report it" },
+				 "the device failed a queue pair: see dmesg; please report it" },
 	[IBV_EVENT_QP_REQ_ERR] = { IB_ASYNC_QP, true,
-				   "the peer asked for what no copyrpc asks for: are both ends the "
+				   "the peer sent an unknown request: are both ends the "
 				   "same version?" },
 	[IBV_EVENT_QP_ACCESS_ERR] = { IB_ASYNC_QP, true,
-				      "the peer reached for memory that is not, or no longer, "
+				      "the peer accessed memory that is not (or no longer) "
 				      "registered for it" },
-	[IBV_EVENT_COMM_EST] = { IB_ASYNC_TOLD, false, "a peer spoke before its answer came" },
-	[IBV_EVENT_SQ_DRAINED] = { IB_ASYNC_TOLD, false, "a send queue is drained" },
-	[IBV_EVENT_PATH_MIG] = { IB_ASYNC_TOLD, false, "a connection took its other path" },
-	[IBV_EVENT_PATH_MIG_ERR] = { IB_ASYNC_TOLD, true, "a connection has no other path" },
+	[IBV_EVENT_COMM_EST] = { IB_ASYNC_LOGGED, false, "a peer sent before its reply arrived" },
+	[IBV_EVENT_SQ_DRAINED] = { IB_ASYNC_LOGGED, false, "a send queue is drained" },
+	[IBV_EVENT_PATH_MIG] = { IB_ASYNC_LOGGED, false,
+				 "a connection moved to its alternate path" },
+	[IBV_EVENT_PATH_MIG_ERR] = { IB_ASYNC_LOGGED, true,
+				     "a connection cannot move to its alternate path" },
 	[IBV_EVENT_DEVICE_FATAL] = { IB_ASYNC_ALL, true,
-				     "the device failed and completes nothing more: see dmesg; this "
-				     "process must be started again" },
+				     "the device failed and completes nothing more: see dmesg; "
+				     "restart this process" },
 	[IBV_EVENT_PORT_ACTIVE] = { IB_ASYNC_PORT_UP, true, "the port is up again" },
 	[IBV_EVENT_PORT_ERR] = { IB_ASYNC_PORT_DOWN, true,
 				 "the port is down: look for the cable, the switch, ip link" },
-	[IBV_EVENT_LID_CHANGE] = { IB_ASYNC_TOLD, true,
+	[IBV_EVENT_LID_CHANGE] = { IB_ASYNC_LOGGED, true,
 				   "the subnet manager gave the port another LID: connections that "
-				   "lose their way end and are made again" },
-	[IBV_EVENT_PKEY_CHANGE] = { IB_ASYNC_TOLD, true, "the table of partitions changed" },
-	[IBV_EVENT_SM_CHANGE] = { IB_ASYNC_TOLD, false, "there is another subnet manager" },
+				   "lose their route end and are made again" },
+	[IBV_EVENT_PKEY_CHANGE] = { IB_ASYNC_LOGGED, true, "the partition table changed" },
+	[IBV_EVENT_SM_CHANGE] = { IB_ASYNC_LOGGED, false, "the subnet manager changed" },
 	[IBV_EVENT_SRQ_ERR] = { IB_ASYNC_ALL, true,
 				"the shared receive queue failed; please report it" },
-	[IBV_EVENT_SRQ_LIMIT_REACHED] = { IB_ASYNC_TOLD, false, "few receives are posted" },
-	[IBV_EVENT_QP_LAST_WQE_REACHED] = { IB_ASYNC_TOLD, false,
+	[IBV_EVENT_SRQ_LIMIT_REACHED] = { IB_ASYNC_LOGGED, false, "few receives are posted" },
+	[IBV_EVENT_QP_LAST_WQE_REACHED] = { IB_ASYNC_LOGGED, false,
 					    "a failed queue pair takes no more receives" },
-	[IBV_EVENT_CLIENT_REREGISTER] = { IB_ASYNC_TOLD, false,
-					  "the subnet manager started again" },
-	[IBV_EVENT_GID_CHANGE] = { IB_ASYNC_TOLD, true,
-				   "an address of the port changed: if it was the one in use, peers "
-				   "do not reach it until this process is started again" },
+	[IBV_EVENT_CLIENT_REREGISTER] = { IB_ASYNC_LOGGED, false, "the subnet manager restarted" },
+	[IBV_EVENT_GID_CHANGE] = { IB_ASYNC_LOGGED, true,
+				   "an address of the port changed: if it was in use, peers cannot "
+				   "reach this process until it is restarted" },
 };
 
 const struct ib_async_row *ib_async_meaning(enum ibv_event_type type)
 {
-	static const struct ib_async_row unknown = { IB_ASYNC_TOLD, false, "an unknown event" };
+	static const struct ib_async_row unknown = { IB_ASYNC_LOGGED, false, "unknown event" };
 
 	if ((unsigned)type >= sizeof(ib_async_rows) / sizeof(ib_async_rows[0]) ||
 	    !ib_async_rows[type].text)
@@ -81,7 +82,7 @@ int ib_async_init(struct ib_async *async, struct ib_dev *dev, int chan_fd)
 	    !fcntl(fd, F_SETFL, flags | O_NONBLOCK) && !ib_async_watch(async, chan_fd) &&
 	    !ib_async_watch(async, fd) && !ib_async_watch(async, async->timer_fd))
 		return 0;
-	UTIL_WARN(DOMAIN, "%s: its events cannot be waited for: %s\n", ib_dev_name(dev),
+	UTIL_WARN(DOMAIN, "%s: cannot wait for its events: %s\n", ib_dev_name(dev),
 		  strerror(errno));
 	return -FI_EIO;
 }
@@ -123,59 +124,59 @@ static void ib_async_port(struct ib_async *async, bool is_down)
 		ib_async_set_deadline(async, util_clock_ns() + ib_async_grace_ns());
 }
 
-static bool ib_async_is_ours(const struct ib_async *async, const struct ibv_async_event *event)
+static bool ib_async_is_ours(const struct ib_async *async, const struct ibv_async_event *got)
 {
-	switch (ib_async_meaning(event->event_type)->what) {
+	switch (ib_async_meaning(got->event_type)->what) {
 	case IB_ASYNC_PORT_DOWN:
-	case IB_ASYNC_PORT_UP: return event->element.port_num == async->dev->port;
+	case IB_ASYNC_PORT_UP: return got->element.port_num == async->dev->port;
 	default: return true;
 	}
 }
 
 /* Logs the event. Returns true if it ends links. */
-static bool ib_async_judge(struct ib_async *async, const struct ibv_async_event *event,
-			   struct ib_async_event *news)
+static bool ib_async_handle(struct ib_async *async, const struct ibv_async_event *got,
+			    struct ib_async_event *event)
 {
-	const struct ib_async_row *row = ib_async_meaning(event->event_type);
-	const char *name = ibv_event_type_str(event->event_type);
+	const struct ib_async_row *row = ib_async_meaning(got->event_type);
+	const char *name = ibv_event_type_str(got->event_type);
 
-	if (!ib_async_is_ours(async, event))
+	if (!ib_async_is_ours(async, got))
 		return false;
 	if (row->is_warning)
 		UTIL_WARN(EP_CTRL, "%s: %s: %s\n", ib_dev_name(async->dev), name, row->text);
 	else
 		UTIL_INFO(EP_CTRL, "%s: %s: %s\n", ib_dev_name(async->dev), name, row->text);
-	*news = (struct ib_async_event){ .what = row->what, .err = -FI_EIO };
+	*event = (struct ib_async_event){ .what = row->what, .err = -FI_EIO };
 	if (row->what == IB_ASYNC_QP)
-		news->qpn = event->element.qp->qp_num;
+		event->qpn = got->element.qp->qp_num;
 	if (row->what == IB_ASYNC_PORT_DOWN || row->what == IB_ASYNC_PORT_UP)
 		ib_async_port(async, row->what == IB_ASYNC_PORT_DOWN);
 	return row->what == IB_ASYNC_QP || row->what == IB_ASYNC_ALL;
 }
 
-static bool ib_async_is_late(struct ib_async *async, struct ib_async_event *news)
+static bool ib_async_is_late(struct ib_async *async, struct ib_async_event *event)
 {
 	if (UTIL_LIKELY(!async->deadline_ns) || util_clock_ns() < async->deadline_ns)
 		return false;
 	ib_async_set_deadline(async, 0);
-	UTIL_WARN(EP_CTRL, "%s: the port stays down: its connections end\n",
+	UTIL_WARN(EP_CTRL, "%s: the port stays down: ending its connections\n",
 		  ib_dev_name(async->dev));
-	*news = (struct ib_async_event){ .what = IB_ASYNC_ALL, .err = -FI_ENETDOWN };
+	*event = (struct ib_async_event){ .what = IB_ASYNC_ALL, .err = -FI_ENETDOWN };
 	return true;
 }
 
-bool ib_async_next(struct ib_async *async, struct ib_async_event *news)
+bool ib_async_next(struct ib_async *async, struct ib_async_event *event)
 {
-	struct ibv_async_event event;
+	struct ibv_async_event got;
 	bool ends;
 
 	if (!async->dev)
 		return false;
-	while (!ibv_get_async_event(async->dev->ctx, &event)) {
-		ends = ib_async_judge(async, &event, news);
-		ibv_ack_async_event(&event);
+	while (!ibv_get_async_event(async->dev->ctx, &got)) {
+		ends = ib_async_handle(async, &got, event);
+		ibv_ack_async_event(&got);
 		if (ends)
 			return true;
 	}
-	return ib_async_is_late(async, news);
+	return ib_async_is_late(async, event);
 }

@@ -15,7 +15,8 @@
  * whenever it arms. wait_fd is an epoll descriptor over the completion channel, the events and the
  * grace period's timer, so that each of them ends a sleep.
  *
- * Tests: test/unit/dev/ib/test_ib_async.c, test/integ/dev_news on the device model and in test/rxe.
+ * Tests: test/unit/dev/ib/test_ib_async.c; test/integ/dev_async on the device model and in
+ * test/rxe.
  */
 #ifndef IB_IB_ASYNC_H
 #define IB_IB_ASYNC_H
@@ -30,7 +31,7 @@
 #define IB_ASYNC_TICKS  65536u /* a power of two */
 
 enum ib_async_what {
-	IB_ASYNC_TOLD,      /* only logged */
+	IB_ASYNC_LOGGED,    /* only logged */
 	IB_ASYNC_PORT_DOWN, /* the grace period begins */
 	IB_ASYNC_PORT_UP,   /* the grace period ends */
 	IB_ASYNC_QP,        /* one queue pair failed */
@@ -68,7 +69,7 @@ int ib_async_init(struct ib_async *async, struct ib_dev *dev, int chan_fd);
 void ib_async_fini(struct ib_async *async);
 
 /** Reads events. Returns true with *event for one that ends links, false if none is left. */
-bool ib_async_next(struct ib_async *async, struct ib_async_event *news);
+bool ib_async_next(struct ib_async *async, struct ib_async_event *event);
 
 /** Returns true if this idle poll should read events. */
 static inline bool ib_async_is_due(struct ib_async *async)

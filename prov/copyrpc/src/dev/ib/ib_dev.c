@@ -30,16 +30,16 @@ bool ib_dev_exists(void)
 }
 
 /* Chooses the GID that the user requested, or the best one of the port. */
-static int ib_dev_choose_gid(struct ib_dev *dev, int wished)
+static int ib_dev_choose_gid(struct ib_dev *dev, int requested)
 {
 	struct ibv_gid_entry *table, entry;
 	ssize_t cnt = 0;
 	int best = -1;
 
-	if (wished < 0 && !dev->is_eth)
-		wished = 0;
-	if (wished >= 0) {
-		if (ibv_query_gid_ex(dev->ctx, dev->port, (uint32_t)wished, &entry, 0))
+	if (requested < 0 && !dev->is_eth)
+		requested = 0;
+	if (requested >= 0) {
+		if (ibv_query_gid_ex(dev->ctx, dev->port, (uint32_t)requested, &entry, 0))
 			return -FI_EINVAL;
 	} else {
 		table = calloc(IB_GID_CNT_MAX, sizeof(*table));
@@ -117,17 +117,17 @@ err_close:
  */
 static void ib_dev_check_fork(void)
 {
-	static bool told;
+	static bool logged;
 
 	if (ibv_is_fork_initialized() != IBV_FORK_DISABLED || !ibv_fork_init())
 		return;
-	if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&logged, true, __ATOMIC_RELAXED))
 		UTIL_WARN(DOMAIN,
 			  "this kernel is older than 5.12 and another library has registered "
 			  "memory already: set RDMAV_FORK_SAFE=1 if this program forks\n");
 }
 
-static void ib_dev_tell(const struct ib_dev *dev)
+static void ib_dev_log(const struct ib_dev *dev)
 {
 	char text[IB_GID_TEXT_MAX];
 
@@ -160,14 +160,14 @@ int ib_dev_init(struct ib_dev *dev, ib_dev_fits_fn *fits)
 		ibv_close_device(dev->ctx);
 		return -FI_ENOMEM;
 	}
-	ib_dev_tell(dev);
+	ib_dev_log(dev);
 	return 0;
 }
 
 void ib_dev_fini(struct ib_dev *dev)
 {
 	if (ibv_dealloc_pd(dev->pd))
-		UTIL_WARN(DOMAIN, "%s: something is still open on it\n", dev->name);
+		UTIL_WARN(DOMAIN, "%s: objects are still open on it\n", dev->name);
 	ibv_close_device(dev->ctx);
 	memset(dev, 0, sizeof(*dev));
 }

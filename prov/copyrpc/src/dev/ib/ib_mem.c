@@ -23,13 +23,13 @@ static void *ib_mem_mmap(size_t len, int flags)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
-static void ib_mem_tell_small(void)
+static void ib_mem_log_small(void)
 {
-	static bool told;
+	static bool logged;
 
-	if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&logged, true, __ATOMIC_RELAXED))
 		UTIL_INFO(EP_CTRL,
-			  "no huge pages of 2 MiB are free: rings take small ones; to have them, "
+			  "no huge pages of 2 MiB are free: using small ones; to get them, "
 			  "reserve some (sysctl vm.nr_hugepages)\n");
 }
 
@@ -45,7 +45,7 @@ int ib_mem_map(struct ib_mem *mem, size_t len)
 		mem->map_len = huge_len;
 		addr = ib_mem_mmap(huge_len, MAP_HUGETLB);
 		if (!addr)
-			ib_mem_tell_small();
+			ib_mem_log_small();
 	}
 	if (!addr) {
 		mem->map_len = util_align_up(len, (size_t)sysconf(_SC_PAGESIZE));
@@ -93,9 +93,8 @@ static void ib_mr_log(const struct ib_dev *dev, size_t len, int err)
 			  "limit (ulimit -l unlimited, or memlock in limits.conf)\n",
 			  ib_dev_name(dev), len, (unsigned long long)limit.rlim_cur / 1024);
 	else if (err == EFAULT)
-		UTIL_WARN(MR,
-			  "%s: a buffer of %zu bytes is not all there: was part of it unmapped?\n",
-			  ib_dev_name(dev), len);
+		UTIL_WARN(MR, "%s: part of a buffer of %zu bytes is not mapped\n", ib_dev_name(dev),
+			  len);
 	else
 		UTIL_WARN(MR, "%s cannot register %zu bytes: %s\n", ib_dev_name(dev), len,
 			  strerror(err));

@@ -45,15 +45,14 @@ int ib_selection_parse(const char *device, const char *gid_index, struct ib_sele
 	*selection = (struct ib_selection){ .gid_index = -1 };
 	if (device && !ib_selection_device(device, selection)) {
 		UTIL_WARN(FABRIC,
-			  "FI_COPYRPC_DEVICE=%s: a name as ibv_devices lists it is wanted, or "
-			  "name:port\n",
+			  "FI_COPYRPC_DEVICE=%s: expected name or name:port (ibv_devices)\n",
 			  device);
 		return -FI_EINVAL;
 	}
 	if (!gid_index || !*gid_index)
 		return 0;
 	if (!ib_selection_number(gid_index, 0, IB_GID_MAX, &index)) {
-		UTIL_WARN(FABRIC, "FI_COPYRPC_GID_INDEX=%s: a number from 0 to %u is wanted\n",
+		UTIL_WARN(FABRIC, "FI_COPYRPC_GID_INDEX=%s: expected a number from 0 to %u\n",
 			  gid_index, IB_GID_MAX);
 		return -FI_EINVAL;
 	}

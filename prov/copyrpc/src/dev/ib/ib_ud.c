@@ -199,7 +199,7 @@ static bool ib_ud_is_global(const struct ib_ud *ud, const struct ib_ud_desc *pee
 
 static int ib_ud_refuse(const struct ib_ud *ud, const char *why, int ret)
 {
-	UTIL_WARN(EP_CTRL, "%s: no way to a peer: %s\n", ib_dev_name(ud->dev), why);
+	UTIL_WARN(EP_CTRL, "%s: no route to a peer: %s\n", ib_dev_name(ud->dev), why);
 	return ret;
 }
 

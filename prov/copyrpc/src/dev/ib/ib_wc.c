@@ -11,7 +11,7 @@ struct ib_wc_row {
 	const char *advice;
 };
 
-#define IB_WC_BUG "a fault of copyrpc or of the device: please report this line"
+#define IB_WC_BUG "a bug in copyrpc or in the device: please report this line"
 
 static const struct ib_wc_row ib_wc_rows[] = {
 	[IBV_WC_LOC_LEN_ERR] = { FI_EIO, IB_WC_BUG },
@@ -21,32 +21,32 @@ static const struct ib_wc_row ib_wc_rows[] = {
 				  "the local buffer is not registered (any more): was it freed or "
 				  "unmapped before its transfer ended?" },
 	[IBV_WC_WR_FLUSH_ERR] = { FI_ECONNABORTED,
-				  "the connection had failed before: see the line above, or the "
+				  "the connection failed earlier: see the line above, or the "
 				  "peer's log" },
 	[IBV_WC_MW_BIND_ERR] = { FI_EIO, IB_WC_BUG },
-	[IBV_WC_BAD_RESP_ERR] = { FI_EIO, "the peer's answer makes no sense: check its firmware" },
+	[IBV_WC_BAD_RESP_ERR] = { FI_EIO, "the peer's response is malformed: check its firmware" },
 	[IBV_WC_LOC_ACCESS_ERR] = { FI_EACCES,
-				    "the peer wrote where it may not: is it the same version?" },
+				    "illegal write by the peer: is it the same version?" },
 	[IBV_WC_REM_INV_REQ_ERR] = { FI_EREMOTEIO,
 				     "the peer's device refuses the request: are both ends the "
 				     "same version?" },
 	[IBV_WC_REM_ACCESS_ERR] = { FI_EREMOTEIO,
 				    "the peer's memory is not registered for this (any more): did "
-				    "it free or unmap a buffer that it had sent?" },
+				    "it free or unmap a buffer too early?" },
 	[IBV_WC_REM_OP_ERR] = { FI_EREMOTEIO,
 				"the peer's device failed the request: see the peer's log" },
 	[IBV_WC_RETRY_EXC_ERR] = { FI_ETIMEDOUT,
-				   "no answer: the peer died, or the network is down or drops "
+				   "no response: the peer died, or the network is down or drops "
 				   "packets (RoCE: check its lossless class, MTU and GID)" },
 	[IBV_WC_RNR_RETRY_EXC_ERR] = { FI_ETIMEDOUT,
-				       "the peer is alive but takes nothing in: is it stopped?" },
+				       "the peer is alive but posts no receives: is it stopped?" },
 	[IBV_WC_LOC_RDD_VIOL_ERR] = { FI_EIO, IB_WC_BUG },
 	[IBV_WC_REM_INV_RD_REQ_ERR] = { FI_EREMOTEIO, IB_WC_BUG },
-	[IBV_WC_REM_ABORT_ERR] = { FI_ECONNRESET, "the peer's device gave up: see the peer's log" },
+	[IBV_WC_REM_ABORT_ERR] = { FI_ECONNRESET, "the peer's device aborted: see the peer's log" },
 	[IBV_WC_INV_EECN_ERR] = { FI_EIO, IB_WC_BUG },
 	[IBV_WC_INV_EEC_STATE_ERR] = { FI_EIO, IB_WC_BUG },
 	[IBV_WC_FATAL_ERR] = { FI_EIO, "the device failed: see dmesg" },
-	[IBV_WC_RESP_TIMEOUT_ERR] = { FI_ETIMEDOUT, "no answer: is the peer alive?" },
+	[IBV_WC_RESP_TIMEOUT_ERR] = { FI_ETIMEDOUT, "no response: is the peer alive?" },
 	[IBV_WC_GENERAL_ERR] = { FI_EIO, "the device failed: see dmesg" },
 };
 

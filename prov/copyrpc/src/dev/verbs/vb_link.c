@@ -38,11 +38,11 @@ static struct ibv_qp *vb_link_try_qp(struct vb_dev *dev, uint32_t inline_max, ui
 /* Requests inline room for the largest inline batch, or less if the device refuses. */
 static int vb_link_make_qp(struct vb_link *link)
 {
-	static const uint32_t wishes[] = { 220, 92, 28, 0 };
+	static const uint32_t sizes[] = { 220, 92, 28, 0 };
 	struct vb_dev *dev = link->dev;
 
-	for (size_t i = 0; !link->qp && i < sizeof(wishes) / sizeof(wishes[0]); i++) {
-		link->qp = vb_link_try_qp(dev, wishes[i], &link->inline_max);
+	for (size_t i = 0; !link->qp && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		link->qp = vb_link_try_qp(dev, sizes[i], &link->inline_max);
 		if (!link->qp && errno != EINVAL)
 			break;
 	}

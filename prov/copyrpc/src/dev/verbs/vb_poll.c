@@ -131,8 +131,7 @@ static bool vb_poll_foreign(struct vb_dev *dev, struct vb_link *link, struct dev
 	vb_dev_refill(dev);
 	if (!link)
 		return false;
-	UTIL_WARN(EP_DATA,
-		  "%s: qp 0x%06x: the peer sent what is no write: closing the connection\n",
+	UTIL_WARN(EP_DATA, "%s: qp 0x%06x: the peer sent an illegal operation: connection ended\n",
 		  ib_dev_name(&dev->ib), link->qp->qp_num);
 	return vb_poll_down(link, -FI_EIO, ev);
 }
@@ -206,21 +205,21 @@ static void vb_poll_fail_one(struct vb_dev *dev, uint32_t qpn, int err)
 
 void vb_dev_event_cold(struct vb_dev *dev)
 {
-	struct ib_async_event news;
+	struct ib_async_event event;
 
-	while (ib_async_next(&dev->async, &news)) {
-		if (news.what == IB_ASYNC_ALL)
-			vb_poll_fail_all(dev, news.err);
+	while (ib_async_next(&dev->async, &event)) {
+		if (event.what == IB_ASYNC_ALL)
+			vb_poll_fail_all(dev, event.err);
 		else
-			vb_poll_fail_one(dev, news.qpn, news.err);
+			vb_poll_fail_one(dev, event.qpn, event.err);
 	}
 }
 
 void vb_poll_broken(struct vb_dev *dev)
 {
-	static bool told;
+	static bool logged;
 
-	if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+	if (!__atomic_exchange_n(&logged, true, __ATOMIC_RELAXED))
 		UTIL_WARN(CQ, "%s: the completion queue is broken: was the device reset?\n",
 			  ib_dev_name(&dev->ib));
 }

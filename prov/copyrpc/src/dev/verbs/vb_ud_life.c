@@ -35,9 +35,9 @@ static int vb_ud_make_cq(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 /* Requests inline room for a small datagram, or less if the device refuses. */
 static int vb_ud_make_qp(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 {
-	static const uint32_t wishes[] = { VB_UD_INLINE, 28, 0 };
+	static const uint32_t sizes[] = { VB_UD_INLINE, 28, 0 };
 
-	for (size_t i = 0; !ud->ib.qp && i < sizeof(wishes) / sizeof(wishes[0]); i++) {
+	for (size_t i = 0; !ud->ib.qp && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct ibv_qp_init_attr init = {
 			.send_cq = ud->cq,
 			.recv_cq = ud->cq,
@@ -46,11 +46,11 @@ static int vb_ud_make_qp(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 				 .max_send_sge = DEV_DGRAM_PIECES,
 				 .max_recv_wr = attr->rx_cnt,
 				 .max_recv_sge = 1,
-				 .max_inline_data = wishes[i] },
+				 .max_inline_data = sizes[i] },
 		};
 
 		ud->ib.qp = ibv_create_qp(ud->ib.dev->pd, &init);
-		ud->ib.base.inline_max = wishes[i];
+		ud->ib.base.inline_max = sizes[i];
 		if (!ud->ib.qp && errno != EINVAL)
 			break;
 	}

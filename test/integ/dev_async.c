@@ -2,7 +2,7 @@
 /*
  * Do links end when the device says so, although nothing of theirs fails?
  *
- * usage: dev_news mlx5|verbs flap|down|fatal
+ * usage: dev_async mlx5|verbs flap|down|fatal
  *
  * Two processes, links and a datagram endpoint between them, all idle: no completion can tell them
  * anything. Side 0 polls, side 1 sleeps without limit. Meanwhile the port goes down for a moment (flap:
