@@ -76,6 +76,7 @@ int coll_post(unsigned me, enum fi_collective_op coll, uint32_t root, size_t cou
 			  .result = coll_world.result[me],
 			  .len = count * sizeof(uint32_t) },
 		.reduce = core_atomic_math(FI_UINT32, FI_SUM),
+		.type = FI_UINT32,
 		.size = sizeof(uint32_t),
 		.context = context,
 	};

@@ -54,7 +54,7 @@ Test(core_atomic_exec, arrays_are_done_element_by_element)
 				MUST(result[0] == 0xEE && result[1 + count * size] == 0xEE);
 				MUST(!wants || !memcmp(result + 1, model + off, count * size));
 				for (size_t i = 0; i < count; i++)
-					fn(model + off + i * size, operand + 1 + i * size,
+					fn(type, model + off + i * size, operand + 1 + i * size,
 					   compare + 1 + i * size);
 				MUST(!memcmp(model, target, sizeof(model)));
 			}

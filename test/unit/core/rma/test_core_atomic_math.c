@@ -242,7 +242,8 @@ static void check_fn(const struct type_row *t, unsigned op, const uint8_t *a, co
 	memcpy(value + 1, a, t->size);
 	memcpy(operand + 1, b, t->size);
 	memcpy(compare + 1, c, t->size);
-	stored = core_atomic_math(t->type, op)(value + 1, op == FI_ATOMIC_READ ? NULL : operand + 1,
+	stored = core_atomic_math(t->type, op)(t->type, value + 1,
+					       op == FI_ATOMIC_READ ? NULL : operand + 1,
 					       is_swap ? compare + 1 : NULL);
 	if (memcmp(value + 1, want, t->size))
 		cr_assert_fail("type %u, operation %u", t->type, op);
@@ -371,20 +372,20 @@ static void check_num(const struct type_row *t, unsigned op, struct num a, struc
 	put(t, value, a);
 	put(t, operand, b);
 	put(t, compare, c);
-	fn(value, op == FI_ATOMIC_READ ? NULL : operand, compare);
+	fn(t->type, value, op == FI_ATOMIC_READ ? NULL : operand, compare);
 	put(t, bytes, want);
 	put(t, zero, (struct num){ 0, 0 });
-	core_atomic_math(t->type, FI_SUM)(value, zero, NULL);
-	core_atomic_math(t->type, FI_SUM)(bytes, zero, NULL);
+	core_atomic_math(t->type, FI_SUM)(t->type, value, zero, NULL);
+	core_atomic_math(t->type, FI_SUM)(t->type, bytes, zero, NULL);
 	/* Equal by value: padding and payloads of NaNs are nobody's business. */
 	memcpy(operand, zero, sizeof(zero));
 	memcpy(compare, value, sizeof(value));
 	operand[0] = 1;
 	if (isnan(want.re) || isnan(want.im)) {
-		MUST(!core_atomic_math(t->type, FI_CSWAP)(bytes, operand, compare));
+		MUST(!core_atomic_math(t->type, FI_CSWAP)(t->type, bytes, operand, compare));
 		return;
 	}
-	if (!core_atomic_math(t->type, FI_CSWAP)(bytes, operand, compare))
+	if (!core_atomic_math(t->type, FI_CSWAP)(t->type, bytes, operand, compare))
 		cr_assert_fail("type %u, operation %u: %Lg%+Lgi, %Lg%+Lgi, %Lg%+Lgi", t->type, op,
 			       a.re, a.im, b.re, b.im, c.re, c.im);
 }
@@ -432,10 +433,13 @@ Test(core_atomic_math, zeros_of_both_signs_are_equal_and_infinities_ordered)
 {
 	double value = -0.0, operand = 5, compare = 0.0;
 
-	MUST(core_atomic_math(FI_DOUBLE, FI_CSWAP)(&value, &operand, &compare) && value == 5);
+	MUST(core_atomic_math(FI_DOUBLE, FI_CSWAP)(FI_DOUBLE, &value, &operand, &compare) &&
+	     value == 5);
 	operand = INFINITY;
-	MUST(!core_atomic_math(FI_DOUBLE, FI_MIN)(&value, &operand, NULL) && value == 5);
-	MUST(core_atomic_math(FI_DOUBLE, FI_MAX)(&value, &operand, NULL) && value == INFINITY);
+	MUST(!core_atomic_math(FI_DOUBLE, FI_MIN)(FI_DOUBLE, &value, &operand, NULL) && value == 5);
+	MUST(core_atomic_math(FI_DOUBLE, FI_MAX)(FI_DOUBLE, &value, &operand, NULL) &&
+	     value == INFINITY);
 	operand = -INFINITY;
-	MUST(core_atomic_math(FI_DOUBLE, FI_MIN)(&value, &operand, NULL) && value == -INFINITY);
+	MUST(core_atomic_math(FI_DOUBLE, FI_MIN)(FI_DOUBLE, &value, &operand, NULL) &&
+	     value == -INFINITY);
 }

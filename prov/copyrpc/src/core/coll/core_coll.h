@@ -89,7 +89,8 @@ struct core_coll_op {
 	bool is_join;
 	int err;
 	core_atomic_fn *reduce;
-	size_t size; /* of an element */
+	unsigned type; /* datatype of an element, with reduce */
+	size_t size;   /* of an element */
 	void *context;
 	uint64_t flags;        /* FI_COMPLETION */
 	struct util_list msgs; /* core_coll_msg.coll_link */
@@ -99,6 +100,7 @@ struct core_coll_op {
 struct core_coll_args {
 	struct core_coll_call call; /* me and cnt are set by core_coll_op_post */
 	core_atomic_fn *reduce;     /* combines elements, or NULL */
+	unsigned type;              /* datatype of an element, with reduce */
 	size_t size;                /* of an element, with reduce */
 	void *context;
 	uint64_t flags;

@@ -124,7 +124,7 @@ void core_coll_deliver(struct core_coll_op *op, struct core_coll_move *move, con
 		return;
 	}
 	for (off = 0; off < move->len; off += op->size)
-		op->reduce(move->buf + off, data + off, NULL);
+		op->reduce(op->type, move->buf + off, data + off, NULL);
 }
 
 static void core_coll_move_done(struct core_coll_op *op, struct core_coll_move *move)
@@ -250,6 +250,7 @@ int core_coll_op_post(struct core_coll_group *group, const struct core_coll_args
 	op->seq = group->seq++;
 	op->is_join = is_join;
 	op->reduce = args->reduce;
+	op->type = args->type;
 	op->size = args->size;
 	op->context = args->context;
 	op->flags = args->flags;

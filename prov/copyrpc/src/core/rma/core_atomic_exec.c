@@ -9,6 +9,7 @@
 /* Operands and result of the next element. */
 struct core_atomic_args {
 	core_atomic_fn *fn;
+	unsigned type;
 	const uint8_t *operand; /* or NULL */
 	const uint8_t *compare; /* or NULL */
 	uint8_t *result;        /* or NULL */
@@ -29,8 +30,7 @@ static void core_atomic_next(struct core_atomic_args *args, const void *old)
 
 /* Loop over elements of a width that the processor can compare and exchange. */
 #define CORE_ATOMIC_LOOP(name, word, load, exchange)                                               \
-	static void core_atomic_exec_##name(word *target, struct core_atomic_args *args,           \
-					    size_t count)                                          \
+	static void name(word *target, struct core_atomic_args *args, size_t count)                \
 	{                                                                                          \
 		word old, new;                                                                     \
                                                                                                    \
@@ -38,7 +38,7 @@ static void core_atomic_next(struct core_atomic_args *args, const void *old)
 			old = load(target);                                                        \
 			do {                                                                       \
 				new = old;                                                         \
-				if (!args->fn(&new, args->operand, args->compare))                 \
+				if (!args->fn(args->type, &new, args->operand, args->compare))     \
 					break;                                                     \
 			} while (!exchange(target, &old, new));                                    \
 			core_atomic_next(args, &old);                                              \
@@ -49,10 +49,10 @@ static void core_atomic_next(struct core_atomic_args *args, const void *old)
 #define CORE_ATOMIC_EXCHANGE(target, old, new)                                                     \
 	__atomic_compare_exchange_n(target, old, new, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
-CORE_ATOMIC_LOOP(8, uint8_t, CORE_ATOMIC_LOAD, CORE_ATOMIC_EXCHANGE)
-CORE_ATOMIC_LOOP(16, uint16_t, CORE_ATOMIC_LOAD, CORE_ATOMIC_EXCHANGE)
-CORE_ATOMIC_LOOP(32, uint32_t, CORE_ATOMIC_LOAD, CORE_ATOMIC_EXCHANGE)
-CORE_ATOMIC_LOOP(64, uint64_t, CORE_ATOMIC_LOAD, CORE_ATOMIC_EXCHANGE)
+CORE_ATOMIC_LOOP(core_atomic_exec_8, uint8_t, CORE_ATOMIC_LOAD, CORE_ATOMIC_EXCHANGE)
+CORE_ATOMIC_LOOP(core_atomic_exec_16, uint16_t, CORE_ATOMIC_LOAD, CORE_ATOMIC_EXCHANGE)
+CORE_ATOMIC_LOOP(core_atomic_exec_32, uint32_t, CORE_ATOMIC_LOAD, CORE_ATOMIC_EXCHANGE)
+CORE_ATOMIC_LOOP(core_atomic_exec_64, uint64_t, CORE_ATOMIC_LOAD, CORE_ATOMIC_EXCHANGE)
 
 #ifdef __x86_64__
 __extension__ typedef unsigned __int128 core_atomic_word128;
@@ -82,7 +82,8 @@ static inline bool core_atomic_exchange128(core_atomic_word128 *target, core_ato
 	return done;
 }
 
-CORE_ATOMIC_LOOP(128, core_atomic_word128, core_atomic_load128, core_atomic_exchange128)
+CORE_ATOMIC_LOOP(core_atomic_exec_128, core_atomic_word128, core_atomic_load128,
+		 core_atomic_exchange128)
 
 static bool core_atomic_try_128(void *target, struct core_atomic_args *args, size_t count)
 {
@@ -115,7 +116,7 @@ static void core_atomic_exec_locked(uint8_t *target, struct core_atomic_args *ar
 	for (; count; count--, target += args->size) {
 		memcpy(old, target, args->size);
 		memcpy(new, old, args->size);
-		if (args->fn(new, args->operand, args->compare))
+		if (args->fn(args->type, new, args->operand, args->compare))
 			memcpy(target, new, args->size);
 		core_atomic_next(args, old);
 	}
@@ -127,6 +128,7 @@ void core_atomic_exec(unsigned type, unsigned op, void *target, const void *oper
 {
 	struct core_atomic_args args = {
 		.fn = core_atomic_math(type, op),
+		.type = type,
 		.operand = operand,
 		.compare = compare,
 		.result = result,

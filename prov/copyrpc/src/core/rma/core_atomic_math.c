@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Arithmetic of atomic operations, written once per class of types: see core_atomic_math.h.
+ * Arithmetic of atomic operations, a function each, with a case for each datatype: see
+ * core_atomic_math.h.
  *
  * In the expressions below t is the target's value, b the operand, c the value to compare with.
- * Integers are computed in an unsigned type at least as wide as int, where overflow is defined.
+ * Integers are computed as `wide`, an unsigned type at least as wide as int, where overflow is
+ * defined.
  */
 #include "core/rma/core_atomic_math.h"
 
@@ -30,28 +32,13 @@ static inline void core_atomic_put(void *value, const void *t, size_t size, bool
 		       is_ldbl ? CORE_ATOMIC_LDBL_LEN : part);
 }
 
-/* Defines an operation with one operand: if `when`, the new value is `expr`. */
-#define CORE_ATOMIC_UPDATE(op, name, type, when, expr)                                             \
-	static bool core_atomic_##op##_##name(void *value, const void *operand,                    \
-					      const void *compare)                                 \
-	{                                                                                          \
-		type t, b;                                                                         \
-                                                                                                   \
-		(void)compare;                                                                     \
-		memcpy(&t, value, sizeof(t));                                                      \
-		memcpy(&b, operand, sizeof(b));                                                    \
-		if (!(when))                                                                       \
-			return false;                                                              \
-		t = (type)(expr);                                                                  \
-		core_atomic_put(value, &t, sizeof(t), CORE_ATOMIC_IS_LDBL(t));                     \
-		return true;                                                                       \
-	}
-
-/* Defines a comparing operation: if `when`, the new value is `expr`. */
-#define CORE_ATOMIC_SWAP(op, name, type, when, expr)                                               \
-	static bool core_atomic_##op##_##name(void *value, const void *operand,                    \
-					      const void *compare)                                 \
-	{                                                                                          \
+/*
+ * A case of a switch over datatypes: if `when`, stores `expr` as the new value. An operation without a
+ * compare value passes its operand in that place.
+ */
+#define CORE_ATOMIC_CASE(id, type, wide_type, when, expr)                                          \
+	case id: {                                                                                 \
+		typedef wide_type wide;                                                            \
 		type t, b, c;                                                                      \
                                                                                                    \
 		memcpy(&t, value, sizeof(t));                                                      \
@@ -59,112 +46,210 @@ static inline void core_atomic_put(void *value, const void *t, size_t size, bool
 		memcpy(&c, compare, sizeof(c));                                                    \
 		if (!(when))                                                                       \
 			return false;                                                              \
-		t = (type)(expr);                                                                  \
+		t = (type)(wide)(expr);                                                            \
 		core_atomic_put(value, &t, sizeof(t), CORE_ATOMIC_IS_LDBL(t));                     \
 		return true;                                                                       \
 	}
 
-/* Defines the operations of all types, with the type's expressions for sum, product, difference. */
-#define CORE_ATOMIC_ANY(name, type, plus, times, minus)                                            \
-	CORE_ATOMIC_UPDATE(SUM, name, type, true, plus)                                            \
-	CORE_ATOMIC_UPDATE(PROD, name, type, true, times)                                          \
-	CORE_ATOMIC_UPDATE(DIFF, name, type, true, minus)                                          \
-	CORE_ATOMIC_UPDATE(LOR, name, type, true, t || b)                                          \
-	CORE_ATOMIC_UPDATE(LAND, name, type, true, t &&b)                                          \
-	CORE_ATOMIC_UPDATE(LXOR, name, type, true, (t && !b) || (!t && b))                         \
-	CORE_ATOMIC_UPDATE(WRITE, name, type, true, b)                                             \
-	CORE_ATOMIC_SWAP(CSWAP, name, type, c == t, b)                                             \
-	CORE_ATOMIC_SWAP(CSWAP_NE, name, type, c != t, b)
+#define CORE_ATOMIC_INTEGERS(when, expr)                                                           \
+	CORE_ATOMIC_CASE(FI_INT8, int8_t, uint32_t, when, expr)                                    \
+	CORE_ATOMIC_CASE(FI_UINT8, uint8_t, uint32_t, when, expr)                                  \
+	CORE_ATOMIC_CASE(FI_INT16, int16_t, uint32_t, when, expr)                                  \
+	CORE_ATOMIC_CASE(FI_UINT16, uint16_t, uint32_t, when, expr)                                \
+	CORE_ATOMIC_CASE(FI_INT32, int32_t, uint32_t, when, expr)                                  \
+	CORE_ATOMIC_CASE(FI_UINT32, uint32_t, uint32_t, when, expr)                                \
+	CORE_ATOMIC_CASE(FI_INT64, int64_t, uint64_t, when, expr)                                  \
+	CORE_ATOMIC_CASE(FI_UINT64, uint64_t, uint64_t, when, expr)                                \
+	CORE_ATOMIC_CASE(FI_INT128, core_int128, core_uint128, when, expr)                         \
+	CORE_ATOMIC_CASE(FI_UINT128, core_uint128, core_uint128, when, expr)
 
-/* Defines the operations of ordered types. */
-#define CORE_ATOMIC_ORDERED(name, type)                                                            \
-	CORE_ATOMIC_UPDATE(MIN, name, type, b < t, b)                                              \
-	CORE_ATOMIC_UPDATE(MAX, name, type, b > t, b)                                              \
-	CORE_ATOMIC_SWAP(CSWAP_LE, name, type, c <= t, b)                                          \
-	CORE_ATOMIC_SWAP(CSWAP_LT, name, type, c < t, b)                                           \
-	CORE_ATOMIC_SWAP(CSWAP_GE, name, type, c >= t, b)                                          \
-	CORE_ATOMIC_SWAP(CSWAP_GT, name, type, c > t, b)
+#define CORE_ATOMIC_REALS(when, expr)                                                              \
+	CORE_ATOMIC_CASE(FI_FLOAT, float, float, when, expr)                                       \
+	CORE_ATOMIC_CASE(FI_DOUBLE, double, double, when, expr)                                    \
+	CORE_ATOMIC_CASE(FI_LONG_DOUBLE, long double, long double, when, expr)
 
-/* Defines the operations of integers. */
-#define CORE_ATOMIC_BITS(name, type)                                                               \
-	CORE_ATOMIC_UPDATE(BOR, name, type, true, t | b)                                           \
-	CORE_ATOMIC_UPDATE(BAND, name, type, true, t &b)                                           \
-	CORE_ATOMIC_UPDATE(BXOR, name, type, true, t ^ b)                                          \
-	CORE_ATOMIC_SWAP(MSWAP, name, type, true, (b & c) | (t & ~c))
+#define CORE_ATOMIC_COMPLEX(when, expr)                                                            \
+	CORE_ATOMIC_CASE(FI_FLOAT_COMPLEX, float complex, float complex, when, expr)               \
+	CORE_ATOMIC_CASE(FI_DOUBLE_COMPLEX, double complex, double complex, when, expr)            \
+	CORE_ATOMIC_CASE(FI_LONG_DOUBLE_COMPLEX, long double complex, long double complex, when,   \
+			 expr)
 
-#define CORE_ATOMIC_INTEGER(name, type, wide)                                                      \
-	CORE_ATOMIC_ANY(name, type, (wide)t + (wide)b, (wide)t * (wide)b, (wide)t - (wide)b)       \
-	CORE_ATOMIC_ORDERED(name, type)                                                            \
-	CORE_ATOMIC_BITS(name, type)
+/* The body of an operation on integers, on ordered types (integers and reals), or on all types. */
+#define CORE_ATOMIC_ON_INTEGERS(when, expr)                                                        \
+	switch (type) {                                                                            \
+		CORE_ATOMIC_INTEGERS(when, expr)                                                   \
+	default: return false;                                                                     \
+	}
+#define CORE_ATOMIC_ON_ORDERED(when, expr)                                                         \
+	switch (type) {                                                                            \
+		CORE_ATOMIC_INTEGERS(when, expr)                                                   \
+		CORE_ATOMIC_REALS(when, expr)                                                      \
+	default: return false;                                                                     \
+	}
+#define CORE_ATOMIC_ON_ALL(when, expr)                                                             \
+	switch (type) {                                                                            \
+		CORE_ATOMIC_INTEGERS(when, expr)                                                   \
+		CORE_ATOMIC_REALS(when, expr)                                                      \
+		CORE_ATOMIC_COMPLEX(when, expr)                                                    \
+	default: return false;                                                                     \
+	}
 
-#define CORE_ATOMIC_REAL(name, type)                                                               \
-	CORE_ATOMIC_ANY(name, type, t + b, t * b, t - b)                                           \
-	CORE_ATOMIC_ORDERED(name, type)
+static bool core_atomic_min(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_ORDERED(b < t, b)
+}
 
-#define CORE_ATOMIC_COMPLEX(name, type) CORE_ATOMIC_ANY(name, type, t + b, t * b, t - b)
+static bool core_atomic_max(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_ORDERED(b > t, b)
+}
 
-CORE_ATOMIC_INTEGER(INT8, int8_t, uint32_t)
-CORE_ATOMIC_INTEGER(UINT8, uint8_t, uint32_t)
-CORE_ATOMIC_INTEGER(INT16, int16_t, uint32_t)
-CORE_ATOMIC_INTEGER(UINT16, uint16_t, uint32_t)
-CORE_ATOMIC_INTEGER(INT32, int32_t, uint32_t)
-CORE_ATOMIC_INTEGER(UINT32, uint32_t, uint32_t)
-CORE_ATOMIC_INTEGER(INT64, int64_t, uint64_t)
-CORE_ATOMIC_INTEGER(UINT64, uint64_t, uint64_t)
-CORE_ATOMIC_INTEGER(INT128, core_int128, core_uint128)
-CORE_ATOMIC_INTEGER(UINT128, core_uint128, core_uint128)
-CORE_ATOMIC_REAL(FLOAT, float)
-CORE_ATOMIC_REAL(DOUBLE, double)
-CORE_ATOMIC_REAL(LONG_DOUBLE, long double)
-CORE_ATOMIC_COMPLEX(FLOAT_COMPLEX, float complex)
-CORE_ATOMIC_COMPLEX(DOUBLE_COMPLEX, double complex)
-CORE_ATOMIC_COMPLEX(LONG_DOUBLE_COMPLEX, long double complex)
+static bool core_atomic_sum(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_ALL(true, (wide)t + (wide)b)
+}
+
+static bool core_atomic_prod(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_ALL(true, (wide)t * (wide)b)
+}
+
+static bool core_atomic_diff(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_ALL(true, (wide)t - (wide)b)
+}
+
+static bool core_atomic_lor(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_ALL(true, t || b)
+}
+
+static bool core_atomic_land(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_ALL(true, (t && b))
+}
+
+static bool core_atomic_lxor(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_ALL(true, !t != !b)
+}
+
+static bool core_atomic_bor(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_INTEGERS(true, t | b)
+}
+
+static bool core_atomic_band(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_INTEGERS(true, (t & b))
+}
+
+static bool core_atomic_bxor(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_INTEGERS(true, t ^ b)
+}
+
+static bool core_atomic_write(unsigned type, void *value, const void *operand, const void *compare)
+{
+	compare = operand;
+	CORE_ATOMIC_ON_ALL(true, b)
+}
 
 /* Implements FI_ATOMIC_READ for all types. */
-static bool core_atomic_read(void *value, const void *operand, const void *compare)
+static bool core_atomic_read(unsigned type, void *value, const void *operand, const void *compare)
 {
+	(void)type;
 	(void)value;
 	(void)operand;
 	(void)compare;
 	return false;
 }
 
-#define CORE_ATOMIC_INTEGERS(op)                                                                   \
-	[FI_INT8] = core_atomic_##op##_INT8, [FI_UINT8] = core_atomic_##op##_UINT8,                \
-	[FI_INT16] = core_atomic_##op##_INT16, [FI_UINT16] = core_atomic_##op##_UINT16,            \
-	[FI_INT32] = core_atomic_##op##_INT32, [FI_UINT32] = core_atomic_##op##_UINT32,            \
-	[FI_INT64] = core_atomic_##op##_INT64, [FI_UINT64] = core_atomic_##op##_UINT64,            \
-	[FI_INT128] = core_atomic_##op##_INT128, [FI_UINT128] = core_atomic_##op##_UINT128
-#define CORE_ATOMIC_REALS(op)                                                                      \
-	CORE_ATOMIC_INTEGERS(op), [FI_FLOAT] = core_atomic_##op##_FLOAT,                           \
-				  [FI_DOUBLE] = core_atomic_##op##_DOUBLE,                         \
-				  [FI_LONG_DOUBLE] = core_atomic_##op##_LONG_DOUBLE
-#define CORE_ATOMIC_ALL(op)                                                                        \
-	CORE_ATOMIC_REALS(op), [FI_FLOAT_COMPLEX] = core_atomic_##op##_FLOAT_COMPLEX,              \
-			       [FI_DOUBLE_COMPLEX] = core_atomic_##op##_DOUBLE_COMPLEX,            \
-			       [FI_LONG_DOUBLE_COMPLEX] = core_atomic_##op##_LONG_DOUBLE_COMPLEX
+static bool core_atomic_cswap(unsigned type, void *value, const void *operand, const void *compare)
+{
+	CORE_ATOMIC_ON_ALL(c == t, b)
+}
 
-static core_atomic_fn *const core_atomic_fns[CORE_ATOMIC_OPS][CORE_ATOMIC_TYPES] = {
-	[FI_MIN] = { CORE_ATOMIC_REALS(MIN) },
-	[FI_MAX] = { CORE_ATOMIC_REALS(MAX) },
-	[FI_SUM] = { CORE_ATOMIC_ALL(SUM) },
-	[FI_PROD] = { CORE_ATOMIC_ALL(PROD) },
-	[FI_LOR] = { CORE_ATOMIC_ALL(LOR) },
-	[FI_LAND] = { CORE_ATOMIC_ALL(LAND) },
-	[FI_BOR] = { CORE_ATOMIC_INTEGERS(BOR) },
-	[FI_BAND] = { CORE_ATOMIC_INTEGERS(BAND) },
-	[FI_LXOR] = { CORE_ATOMIC_ALL(LXOR) },
-	[FI_BXOR] = { CORE_ATOMIC_INTEGERS(BXOR) },
-	[FI_ATOMIC_READ] = { [0 ... CORE_ATOMIC_TYPES - 1] = core_atomic_read },
-	[FI_ATOMIC_WRITE] = { CORE_ATOMIC_ALL(WRITE) },
-	[FI_CSWAP] = { CORE_ATOMIC_ALL(CSWAP) },
-	[FI_CSWAP_NE] = { CORE_ATOMIC_ALL(CSWAP_NE) },
-	[FI_CSWAP_LE] = { CORE_ATOMIC_REALS(CSWAP_LE) },
-	[FI_CSWAP_LT] = { CORE_ATOMIC_REALS(CSWAP_LT) },
-	[FI_CSWAP_GE] = { CORE_ATOMIC_REALS(CSWAP_GE) },
-	[FI_CSWAP_GT] = { CORE_ATOMIC_REALS(CSWAP_GT) },
-	[FI_MSWAP] = { CORE_ATOMIC_INTEGERS(MSWAP) },
-	[CORE_ATOMIC_DIFF] = { CORE_ATOMIC_ALL(DIFF) },
+static bool core_atomic_cswap_ne(unsigned type, void *value, const void *operand,
+				 const void *compare)
+{
+	CORE_ATOMIC_ON_ALL(c != t, b)
+}
+
+static bool core_atomic_cswap_le(unsigned type, void *value, const void *operand,
+				 const void *compare)
+{
+	CORE_ATOMIC_ON_ORDERED(c <= t, b)
+}
+
+static bool core_atomic_cswap_lt(unsigned type, void *value, const void *operand,
+				 const void *compare)
+{
+	CORE_ATOMIC_ON_ORDERED(c < t, b)
+}
+
+static bool core_atomic_cswap_ge(unsigned type, void *value, const void *operand,
+				 const void *compare)
+{
+	CORE_ATOMIC_ON_ORDERED(c >= t, b)
+}
+
+static bool core_atomic_cswap_gt(unsigned type, void *value, const void *operand,
+				 const void *compare)
+{
+	CORE_ATOMIC_ON_ORDERED(c > t, b)
+}
+
+static bool core_atomic_mswap(unsigned type, void *value, const void *operand, const void *compare)
+{
+	CORE_ATOMIC_ON_INTEGERS(true, (b & c) | (t & ~c))
+}
+
+#define CORE_ATOMIC_BIT(type) (1u << (type))
+/* Sets of datatypes. */
+#define CORE_ATOMIC_INTEGER_TYPES                                                                  \
+	((CORE_ATOMIC_BIT(FI_UINT64 + 1) - 1) | CORE_ATOMIC_BIT(FI_INT128) |                       \
+	 CORE_ATOMIC_BIT(FI_UINT128))
+#define CORE_ATOMIC_ORDERED_TYPES                                                                  \
+	(CORE_ATOMIC_INTEGER_TYPES | CORE_ATOMIC_BIT(FI_FLOAT) | CORE_ATOMIC_BIT(FI_DOUBLE) |      \
+	 CORE_ATOMIC_BIT(FI_LONG_DOUBLE))
+#define CORE_ATOMIC_ALL_TYPES (CORE_ATOMIC_BIT(CORE_ATOMIC_TYPES) - 1)
+
+static const struct {
+	core_atomic_fn *fn;
+	unsigned types; /* set of datatypes on which fn is defined */
+} core_atomic_ops[CORE_ATOMIC_OPS] = {
+	[FI_MIN] = { core_atomic_min, CORE_ATOMIC_ORDERED_TYPES },
+	[FI_MAX] = { core_atomic_max, CORE_ATOMIC_ORDERED_TYPES },
+	[FI_SUM] = { core_atomic_sum, CORE_ATOMIC_ALL_TYPES },
+	[FI_PROD] = { core_atomic_prod, CORE_ATOMIC_ALL_TYPES },
+	[FI_LOR] = { core_atomic_lor, CORE_ATOMIC_ALL_TYPES },
+	[FI_LAND] = { core_atomic_land, CORE_ATOMIC_ALL_TYPES },
+	[FI_BOR] = { core_atomic_bor, CORE_ATOMIC_INTEGER_TYPES },
+	[FI_BAND] = { core_atomic_band, CORE_ATOMIC_INTEGER_TYPES },
+	[FI_LXOR] = { core_atomic_lxor, CORE_ATOMIC_ALL_TYPES },
+	[FI_BXOR] = { core_atomic_bxor, CORE_ATOMIC_INTEGER_TYPES },
+	[FI_ATOMIC_READ] = { core_atomic_read, CORE_ATOMIC_ALL_TYPES },
+	[FI_ATOMIC_WRITE] = { core_atomic_write, CORE_ATOMIC_ALL_TYPES },
+	[FI_CSWAP] = { core_atomic_cswap, CORE_ATOMIC_ALL_TYPES },
+	[FI_CSWAP_NE] = { core_atomic_cswap_ne, CORE_ATOMIC_ALL_TYPES },
+	[FI_CSWAP_LE] = { core_atomic_cswap_le, CORE_ATOMIC_ORDERED_TYPES },
+	[FI_CSWAP_LT] = { core_atomic_cswap_lt, CORE_ATOMIC_ORDERED_TYPES },
+	[FI_CSWAP_GE] = { core_atomic_cswap_ge, CORE_ATOMIC_ORDERED_TYPES },
+	[FI_CSWAP_GT] = { core_atomic_cswap_gt, CORE_ATOMIC_ORDERED_TYPES },
+	[FI_MSWAP] = { core_atomic_mswap, CORE_ATOMIC_INTEGER_TYPES },
+	[CORE_ATOMIC_DIFF] = { core_atomic_diff, CORE_ATOMIC_ALL_TYPES },
 };
 
 struct core_atomic_shape {
@@ -198,7 +283,9 @@ static const struct core_atomic_shape core_atomic_shapes[CORE_ATOMIC_TYPES] = {
 
 core_atomic_fn *core_atomic_math(unsigned type, unsigned op)
 {
-	return op < CORE_ATOMIC_OPS && type < CORE_ATOMIC_TYPES ? core_atomic_fns[op][type] : NULL;
+	if (op >= CORE_ATOMIC_OPS || type >= CORE_ATOMIC_TYPES)
+		return NULL;
+	return core_atomic_ops[op].types & CORE_ATOMIC_BIT(type) ? core_atomic_ops[op].fn : NULL;
 }
 
 bool core_atomic_is_valid(enum core_atomic_kind kind, unsigned type, unsigned op)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Arithmetic of fi_atomic(3): a table with a function for each valid pair of operation and
- * datatype. Called by core_atomic_exec.c, and by ofi/ to validate operations. A function computes
- * one element in the caller's memory, at any alignment; core_atomic_exec.h makes it atomic.
+ * Arithmetic of fi_atomic(3): a function for each operation. Called by core_atomic_exec.c, and by ofi/ to validate operations. A function computes one
+ * element in the caller's memory, at any alignment; core_atomic_exec.h makes it atomic.
  *
  *   integers  all operations; sums and products wrap, signed ones too
  *   reals     no bitwise operations, no MSWAP; comparisons with a NaN are false; logical
@@ -36,10 +35,11 @@ enum core_atomic_kind {
 /**
  * Replaces the old value in *value by the new one and returns true, or returns false if the target
  * does not change. `operand` is NULL for FI_ATOMIC_READ, `compare` unless the operation compares.
+ * `type` is a datatype on which the operation is defined.
  */
-typedef bool core_atomic_fn(void *value, const void *operand, const void *compare);
+typedef bool core_atomic_fn(unsigned type, void *value, const void *operand, const void *compare);
 
-/** Returns the function of a pair, or NULL if the pair is not valid. Any numbers are allowed. */
+/** Returns the operation's function, or NULL if it is not defined on the type, for any numbers. */
 core_atomic_fn *core_atomic_math(unsigned type, unsigned op);
 
 /** Returns true if the family has this operation on this type. Any numbers are allowed. */

@@ -232,6 +232,7 @@ static int cpr_coll_args(const struct cpr_ep *ep, const struct cpr_coll_call *ca
 		return -FI_EBADFLAGS;
 	if (size && call->count > CORE_COLL_LEN_MAX / size)
 		return -FI_EMSGSIZE;
+	args->type = (unsigned)call->type;
 	args->size = size;
 	args->context = call->context;
 	args->flags = (call->flags | ep->tx_flags) & FI_COMPLETION;
