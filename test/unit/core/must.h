@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does it hold, a million times?
+ * MUST: an assertion for property tests with millions of checks.
  *
- * cr_assert sends an event to the runner for each time that it holds, which takes longer than what
- * the property tests check. MUST is silent until it fails.
+ * cr_assert sends an event to the runner each time that it holds, which takes longer than the
+ * check. MUST is silent until it fails.
  */
 #ifndef UNIT_CORE_MUST_H
 #define UNIT_CORE_MUST_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What if there is no memory left? The heap, emptied and fenced in.
+ * Empties the heap and prevents it from growing, to test lack of memory.
  *
- * The address space may not grow any more, and all that the heap has is taken, down to the
- * smallest piece. Not with a sanitizer, whose own memory would be missing: NO_MEMORY_WORKS is 0.
+ * The address space is limited to its present size, and all free heap memory is allocated, down to
+ * the smallest piece. Does not work with a sanitizer, which needs memory itself: NO_MEMORY_WORKS is
+ * 0.
  */
 #ifndef UNIT_CORE_NO_MEMORY_H
 #define UNIT_CORE_NO_MEMORY_H
@@ -30,7 +31,7 @@ struct no_memory {
 	struct no_memory *next;
 };
 
-/** Bytes of address space in use now. */
+/** Returns the bytes of address space in use. */
 static inline rlim_t no_memory_mapped(void)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
@@ -53,7 +54,7 @@ static inline void no_memory_limit(rlim_t bytes)
 		abort();
 }
 
-/** Takes everything: malloc and its kin return NULL until no_memory_end. */
+/** Allocates all memory: malloc returns NULL until no_memory_end. */
 static inline struct no_memory *no_memory_begin(void)
 {
 	struct no_memory *taken = NULL, *piece;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does an address table find what it was given, and nothing else? An array is the oracle. */
+/* Address vector: finds exactly the addresses that were inserted. An array is the oracle. */
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -62,7 +62,7 @@ Test(core_av, indices_follow_the_order_of_insertion)
 	core_av_close(av);
 }
 
-Test(core_av, an_address_comes_back_as_it_went_in)
+Test(core_av, an_address_is_returned_as_inserted)
 {
 	struct core_av *av = core_av_open(2);
 	struct sockaddr_storage got;
@@ -102,7 +102,7 @@ Test(core_av, an_address_inserted_twice_has_one_index_and_two_references)
 	core_av_close(av);
 }
 
-Test(core_av, removed_indices_come_back_lowest_first)
+Test(core_av, removed_indices_are_reused_lowest_first)
 {
 	static const uint64_t removed[] = { 300, 5, 64, 63, 299 };
 	static const uint64_t back[] = { 5, 63, 64, 299, 300, 400, 401 };
@@ -119,7 +119,7 @@ Test(core_av, removed_indices_come_back_lowest_first)
 	core_av_close(av);
 }
 
-Test(core_av, what_is_no_address_is_refused_and_leaves_no_trace)
+Test(core_av, an_invalid_address_is_refused_and_changes_nothing)
 {
 	struct core_av *av = core_av_open(0);
 	struct sockaddr bad = { .sa_family = AF_UNIX };
@@ -136,7 +136,7 @@ Test(core_av, what_is_no_address_is_refused_and_leaves_no_trace)
 	core_av_close(av);
 }
 
-Test(core_av, only_what_names_a_peer_tells_addresses_apart)
+Test(core_av, only_fields_that_identify_a_peer_distinguish_addresses)
 {
 	struct core_av *av = core_av_open(0);
 	struct sockaddr_in6 flow;
@@ -167,7 +167,7 @@ Test(core_av, a_known_address_costs_at_most_48_bytes)
 	core_av_close(av);
 }
 
-Test(core_av, a_hint_costs_little_until_the_addresses_come)
+Test(core_av, a_size_hint_allocates_little)
 {
 	static const size_t hints[] = { 0, 1, 100, 65536, SIZE_MAX };
 
@@ -205,14 +205,14 @@ Test(core_av, without_memory_an_insert_fails_and_changes_nothing)
 	core_av_close(av);
 }
 
-/* --- against the oracle ---------------------------------------------------------------------- */
+/* --- random operations against the oracle --------------------------------------------------- */
 
 #define PEERS 700u
 
 struct oracle {
 	uint64_t idx_of[PEERS]; /* of peer p, or CORE_AV_NONE */
 	uint32_t refs[PEERS];
-	uint32_t peer_at[PEERS]; /* who has index i, or PEERS */
+	uint32_t peer_at[PEERS]; /* peer with index i, or PEERS */
 	uint64_t end;
 };
 
@@ -276,7 +276,7 @@ static void check_peer(const struct core_av *av, const struct oracle *o, uint32_
 		MUST(!memcmp(&got, peer_addr(p), len));
 }
 
-Test(core_av, any_program_finds_what_an_array_would)
+Test(core_av, random_operations_agree_with_an_array)
 {
 	uint64_t seed = rng_env("COPYRPC_TEST_SEED", util_clock_ns());
 	uint64_t steps = rng_env("COPYRPC_TEST_STEPS", 40000);

@@ -16,9 +16,9 @@
 #include "core/msg/core_tx.h"
 #include "support/fake_engine.h"
 
-/* An engine that dials whatever it is told, and a domain with one connected endpoint. */
+/* Engine that accepts each connect, and a domain with one connected endpoint. */
 static struct {
-	unsigned dials, answers;
+	unsigned connects, accepts;
 	int ret;
 } engine;
 
@@ -29,7 +29,7 @@ static struct core_conn conn;
 static struct core_cq cq;
 static unsigned connected, failed, ended;
 static int failed_err;
-static char heard[CORE_CONN_DATA_MAX + 1];
+static char user_data[CORE_CONN_DATA_MAX + 1];
 
 static int fake_ep_connect(struct core_engine_ep *eep, const struct sockaddr *addr,
 			   const void *data, size_t len)
@@ -38,33 +38,33 @@ static int fake_ep_connect(struct core_engine_ep *eep, const struct sockaddr *ad
 	(void)addr;
 	(void)data;
 	(void)len;
-	engine.dials += !engine.ret;
+	engine.connects += !engine.ret;
 	return engine.ret;
 }
 
-static int fake_ep_accept(struct core_engine_ep *eep, struct cm_connreq *call, const void *data,
+static int fake_ep_accept(struct core_engine_ep *eep, struct cm_connreq *connreq, const void *data,
 			  size_t len)
 {
 	(void)eep;
-	(void)call;
+	(void)connreq;
 	(void)data;
 	(void)len;
-	engine.answers += !engine.ret;
+	engine.accepts += !engine.ret;
 	return engine.ret;
 }
 
-static void hear(const void *data, size_t len)
+static void save_data(const void *data, size_t len)
 {
 	if (len)
-		memcpy(heard, data, len);
-	heard[len] = '\0';
+		memcpy(user_data, data, len);
+	user_data[len] = '\0';
 }
 
 static void on_connected(void *ctx, const void *data, size_t len)
 {
 	cr_assert_eq(ctx, &ep);
 	connected++;
-	hear(data, len);
+	save_data(data, len);
 }
 
 static void on_failed(void *ctx, int err, const void *data, size_t len)
@@ -72,7 +72,7 @@ static void on_failed(void *ctx, int err, const void *data, size_t len)
 	cr_assert_eq(ctx, &ep);
 	failed++;
 	failed_err = err;
-	hear(data, len);
+	save_data(data, len);
 }
 
 static void on_ended(void *ctx)
@@ -90,7 +90,7 @@ static const struct core_conn_ops conn_ops = { on_connected, on_failed, on_ended
 
 static const struct sockaddr_in listener = { .sin_family = AF_INET, .sin_port = 7 };
 
-/* A channel that takes nothing. */
+/* Channel without room. */
 static unsigned closes;
 static bool busy;
 
@@ -194,12 +194,12 @@ static unsigned cancelled(void)
 	return cnt;
 }
 
-static int dial(void)
+static int connect_to_listener(void)
 {
 	return core_conn_connect(&conn, (const struct sockaddr *)&listener, "hi", 2);
 }
 
-Test(core_conn, goes_only_where_the_header_says)
+Test(core_conn, changes_state_as_documented)
 {
 	static const char *const allowed[] = { ".c..", "..uo", "...o", "...." };
 
@@ -209,12 +209,12 @@ Test(core_conn, goes_only_where_the_header_says)
 				     from, to);
 }
 
-Test(core_conn, sends_need_it_and_receives_do_not)
+Test(core_conn, sends_need_a_connection_and_receives_do_not)
 {
 	post(&ep);
 	cr_expect_eq(try_send(0), -FI_ENOTCONN);
 	cr_expect_eq(try_send(FI_ADDR_UNSPEC), -FI_ENOTCONN);
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	cr_expect_eq(try_send(0), -FI_ENOTCONN);
 	cr_expect_eq(core_conn_shutdown(&conn), -FI_ENOTCONN);
 	core_conn_on_refused(&ep, -FI_ECONNREFUSED, "no", 2);
@@ -222,41 +222,41 @@ Test(core_conn, sends_need_it_and_receives_do_not)
 	cr_expect_eq(try_send(0), -FI_ESHUTDOWN);
 }
 
-Test(core_conn, is_used_once)
+Test(core_conn, is_connected_once)
 {
-	cr_assert_eq(dial(), 0);
-	cr_expect_eq(dial(), -FI_EISCONN);
+	cr_assert_eq(connect_to_listener(), 0);
+	cr_expect_eq(connect_to_listener(), -FI_EISCONN);
 	cr_expect_eq(core_conn_accept(&conn, NULL, NULL, 0), -FI_EISCONN);
 	core_conn_on_refused(&ep, -FI_ETIMEDOUT, NULL, 0);
-	cr_expect_eq(dial(), -FI_EISCONN);
-	cr_expect_eq(engine.dials, 1);
-	cr_expect_eq(engine.answers, 0);
+	cr_expect_eq(connect_to_listener(), -FI_EISCONN);
+	cr_expect_eq(engine.connects, 1);
+	cr_expect_eq(engine.accepts, 0);
 }
 
-Test(core_conn, what_could_not_begin_may_be_tried_again)
+Test(core_conn, a_connect_that_failed_to_start_may_be_retried)
 {
 	engine.ret = -FI_EINVAL;
-	cr_expect_eq(dial(), -FI_EINVAL);
+	cr_expect_eq(connect_to_listener(), -FI_EINVAL);
 	cr_expect_eq(core_conn_accept(&conn, NULL, NULL, 0), -FI_EINVAL);
 	engine.ret = 0;
-	cr_expect_eq(dial(), 0);
+	cr_expect_eq(connect_to_listener(), 0);
 }
 
-Test(core_conn, a_refusal_is_told_once_with_its_data)
+Test(core_conn, a_refusal_is_reported_once_with_its_data)
 {
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	core_conn_on_refused(&ep, -FI_ECONNREFUSED, "because", 7);
 	core_conn_on_refused(&ep, -FI_ETIMEDOUT, NULL, 0);
 	core_peer_on_connect_failed(&ep, (const struct sockaddr *)&listener, -FI_EIO);
 	cr_expect_eq(failed, 1);
 	cr_expect_eq(failed_err, -FI_ECONNREFUSED);
-	cr_expect_str_eq(heard, "because");
+	cr_expect_str_eq(user_data, "because");
 	cr_expect_eq(connected + ended, 0);
 }
 
 Test(core_conn, a_failed_handshake_is_a_failed_connection)
 {
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	core_conn_on_accepted(&ep, (const struct sockaddr *)&listener, "yes", 3);
 	core_peer_on_connect_failed(&ep, (const struct sockaddr *)&listener, -FI_EHOSTUNREACH);
 	cr_expect_eq(failed, 1);
@@ -264,9 +264,9 @@ Test(core_conn, a_failed_handshake_is_a_failed_connection)
 	cr_expect_eq(connected, 0);
 }
 
-Test(core_conn, receives_that_come_too_late_end_at_once)
+Test(core_conn, receives_posted_after_the_end_are_cancelled)
 {
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	core_conn_on_refused(&ep, -FI_ETIMEDOUT, NULL, 0);
 	post(&ep);
 	core_conn_posted(&conn);
@@ -280,18 +280,18 @@ Test(core_conn, any_address_finds_the_one_peer)
 	cr_expect_eq(core_peer_get(&ep, FI_ADDR_UNSPEC), conn.peer);
 }
 
-Test(core_conn, who_called_keeps_the_listeners_address)
+Test(core_conn, the_active_end_keeps_the_listeners_address)
 {
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	cr_expect_eq(port_of(&conn.addr), 7);
 	come_up();
 	cr_expect_eq(connected, 1);
 	cr_expect_eq(port_of(&conn.addr), 7);
-	cr_expect_eq(port_of(&conn.peer->addr), 9, "messages come from its agent");
+	cr_expect_eq(port_of(&conn.peer->addr), 9, "the CM endpoint of the listener");
 	cr_expect_eq(conn.peer->incarnation, 4711);
 }
 
-Test(core_conn, who_answered_learns_who_has_called)
+Test(core_conn, the_passive_end_obtains_the_requesters_address)
 {
 	cr_assert_eq(core_conn_accept(&conn, NULL, NULL, 0), 0);
 	cr_expect_eq(conn.addr.ss_family, 0);
@@ -300,33 +300,33 @@ Test(core_conn, who_answered_learns_who_has_called)
 	cr_expect_eq(port_of(&conn.addr), 9);
 }
 
-Test(core_conn, what_the_listener_says_is_cut_to_what_there_is_room_for)
+Test(core_conn, user_data_of_the_listener_is_truncated)
 {
 	char long_data[2 * CORE_CONN_DATA_MAX];
 
 	memset(long_data, 'x', sizeof(long_data));
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	core_conn_on_accepted(&ep, (const struct sockaddr *)&listener, long_data,
 			      sizeof(long_data));
 	come_up();
-	cr_expect_eq(strlen(heard), CORE_CONN_DATA_MAX);
+	cr_expect_eq(strlen(user_data), CORE_CONN_DATA_MAX);
 }
 
-Test(core_conn, what_comes_up_after_its_end_is_closed)
+Test(core_conn, a_channel_that_comes_up_after_the_end_is_closed)
 {
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	core_conn_on_refused(&ep, -FI_ETIMEDOUT, NULL, 0);
 	come_up();
 	cr_expect_eq(closes, 1);
 	cr_expect_eq(connected, 0);
 }
 
-Test(core_conn, shutdown_cancels_what_is_open_and_a_second_one_does_nothing)
+Test(core_conn, shutdown_cancels_open_operations_and_a_second_one_does_nothing)
 {
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	come_up();
 	post(&ep);
-	cr_assert_eq(try_send(0), 0, "it waits for room");
+	cr_assert_eq(try_send(0), 0, "queued for room");
 	cr_expect_eq(core_conn_shutdown(&conn), 0);
 	cr_expect_eq(cancelled(), 2);
 	cr_expect_eq(closes, 1);
@@ -335,9 +335,9 @@ Test(core_conn, shutdown_cancels_what_is_open_and_a_second_one_does_nothing)
 	cr_expect_eq(closes, 1);
 }
 
-Test(core_conn, a_peer_that_goes_ends_it)
+Test(core_conn, the_death_of_the_peer_closes_the_connection)
 {
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	come_up();
 	post(&ep);
 	core_peer_on_down(&chan, -FI_ECONNRESET);
@@ -346,10 +346,10 @@ Test(core_conn, a_peer_that_goes_ends_it)
 	cr_expect_eq(try_send(0), -FI_ESHUTDOWN);
 }
 
-Test(core_conn, is_busy_as_long_as_its_channel_is)
+Test(core_conn, is_busy_while_its_channel_is)
 {
 	cr_expect_not(core_conn_is_busy(&conn));
-	cr_assert_eq(dial(), 0);
+	cr_assert_eq(connect_to_listener(), 0);
 	come_up();
 	cr_expect_not(core_conn_is_busy(&conn));
 	busy = true;

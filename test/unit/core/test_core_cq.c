@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does every completion come out once, in order, however many there are? */
+/* Completion queue: each completion is read once, in order, however many there are. */
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <rdma/fi_errno.h>
@@ -66,7 +66,7 @@ static void read_err(struct core_cq *cq, uint64_t n)
 	MUST(err.err_data_size == 0);
 }
 
-Test(core_cq, a_queue_with_any_hint_takes_any_number)
+Test(core_cq, a_queue_with_any_hint_accepts_any_number_of_completions)
 {
 	static const size_t hints[] = { 0, 1, 2, 15, 16, 17, 100, 65535, 65536, SIZE_MAX };
 
@@ -87,7 +87,7 @@ Test(core_cq, a_queue_with_any_hint_takes_any_number)
 	}
 }
 
-/* Grows with the oldest entry at every place of the array, counters about to overflow. */
+/* Grows with the oldest entry at each position of the array, while the counters overflow. */
 Test(core_cq, growth_keeps_the_order_wherever_the_array_wraps)
 {
 	for (uint64_t start = 0; start < 40; start++) {
@@ -161,12 +161,12 @@ Test(core_cq, unread_failures_are_freed_with_the_queue)
 	for (uint64_t n = 0; n < 300; n++)
 		write_err(&cq, n);
 	core_cq_fini(&cq);
-	/* The allocator itself holds back a few. */
+	/* The allocator keeps a few. */
 	MUST(mallinfo2().uordblks < before + 100 * sizeof(struct fi_cq_err_entry));
 }
 
-/* The array pretends to be so large that its double cannot be addressed. */
-Test(core_cq, running_out_of_memory_is_remembered_and_keeps_what_is_there)
+/* A mask so large that twice the array cannot be addressed. */
+Test(core_cq, lack_of_memory_is_an_overrun_and_keeps_earlier_completions)
 {
 	struct core_cq cq;
 	uint64_t mask, tail;
@@ -216,7 +216,7 @@ static void count_notify(struct core_cq *cq)
 	notified++;
 }
 
-Test(core_cq, whoever_waits_hears_of_every_completion)
+Test(core_cq, each_completion_calls_notify)
 {
 	struct core_cq cq;
 

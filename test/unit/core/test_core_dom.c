@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Do allies have one lock and one progress? */
+/* Merged core domains: one lock, one progress. Work that progress continues, and sleep. */
 #include "core/core_dom.h"
 
 #include <criterion/criterion.h>
@@ -71,7 +71,7 @@ static void teardown(void)
 
 TestSuite(core_dom, .init = setup, .fini = teardown);
 
-static void merged_next(int a, int b)
+static void merge(int a, int b)
 {
 	core_dom_lock(&doms[a]);
 	core_dom_lock(&doms[b]);
@@ -92,33 +92,33 @@ static void expect_progress(int of, int n0, int n1, int n2, int n3)
 		engines[i].progress = 0;
 }
 
-Test(core_dom, alone_it_makes_its_own_progress)
+Test(core_dom, a_single_domain_makes_its_own_progress)
 {
 	expect_progress(1, 0, 1, 0, 0);
 	cr_expect_not(core_dom_is_merged(&doms[1]));
 	cr_expect_eq(core_dom_arm(&doms[1]), 0);
 }
 
-Test(core_dom, progress_of_one_ally_is_progress_of_each_once)
+Test(core_dom, progress_of_one_runs_each_merged_domain_once)
 {
-	merged_next(0, 2);
+	merge(0, 2);
 	expect_progress(0, 1, 0, 1, 0);
 	expect_progress(2, 1, 0, 1, 0);
 	expect_progress(2, 1, 0, 1, 0);
 	expect_progress(1, 0, 1, 0, 0);
-	merged_next(1, 3);
-	merged_next(0, 1);
+	merge(1, 3);
+	merge(0, 1);
 	for (int i = 0; i < DOMS; i++)
 		expect_progress(i, 1, 1, 1, 1);
 }
 
-Test(core_dom, allies_have_one_lock)
+Test(core_dom, merged_domains_have_one_lock)
 {
-	merged_next(0, 1);
-	merged_next(2, 3);
+	merge(0, 1);
+	merge(2, 3);
 	cr_expect_eq(core_dom_bias(&doms[0]), core_dom_bias(&doms[1]));
 	cr_expect_neq(core_dom_bias(&doms[0]), core_dom_bias(&doms[2]));
-	merged_next(0, 3);
+	merge(0, 3);
 	for (int i = 1; i < DOMS; i++)
 		cr_expect_eq(core_dom_bias(&doms[0]), core_dom_bias(&doms[i]));
 	core_dom_lock(&doms[3]);
@@ -137,10 +137,10 @@ static int armed_cnt(void)
 	return cnt;
 }
 
-Test(core_dom, allies_are_armed_together)
+Test(core_dom, merged_domains_are_armed_together)
 {
-	merged_next(0, 1);
-	merged_next(0, 2);
+	merge(0, 1);
+	merge(0, 2);
 	for (int i = 0; i < 3; i++) {
 		cr_expect_eq(core_dom_arm(&doms[i]), 0);
 		cr_expect_eq(armed_cnt(), 3);
@@ -150,9 +150,9 @@ Test(core_dom, allies_are_armed_together)
 	}
 }
 
-Test(core_dom, one_that_is_busy_keeps_its_allies_awake)
+Test(core_dom, a_busy_domain_prevents_sleep_of_merged_ones)
 {
-	merged_next(0, 1);
+	merge(0, 1);
 	engines[1].busy = true;
 	for (int i = 0; i < 2; i++)
 		cr_expect_eq(core_dom_arm(&doms[i]), -FI_EAGAIN);
@@ -166,7 +166,7 @@ static int works[DOMS];
 struct fake_work {
 	struct core_work work;
 	int of;
-	bool stuck; /* its retry can do nothing */
+	bool stuck; /* retry does nothing */
 };
 
 static void count_work(struct core_work *work)
@@ -177,12 +177,12 @@ static void count_work(struct core_work *work)
 		core_dom_work(&doms[fake->of], work);
 }
 
-Test(core_dom, what_an_ally_could_not_finish_goes_on)
+Test(core_dom, queued_work_of_a_merged_domain_continues)
 {
 	struct fake_work fakes[2] = { { .work.run = count_work, .of = 0 },
 				      { .work.run = count_work, .of = 1 } };
 
-	merged_next(0, 1);
+	merge(0, 1);
 	for (int i = 0; i < 2; i++) {
 		util_list_init(&fakes[i].work.link);
 		core_dom_work(&doms[i], &fakes[i].work);
@@ -196,11 +196,11 @@ Test(core_dom, what_an_ally_could_not_finish_goes_on)
 	}
 }
 
-Test(core_dom, an_old_lock_is_exchanged_for_the_new_one)
+Test(core_dom, a_lock_from_before_the_merge_is_exchanged)
 {
 	struct util_bias *old = core_dom_bias(&doms[1]);
 
-	merged_next(0, 1);
+	merge(0, 1);
 	util_bias_lock(old);
 	core_dom_lock_again(&doms[1], old);
 	cr_expect_not(core_dom_trylock(&doms[0]));
@@ -219,13 +219,13 @@ static bool retry_work(struct core_work *work)
 	return !fake->stuck;
 }
 
-Test(core_dom, what_the_engine_wakes_is_tried_before_sleep_and_lets_sleep)
+Test(core_dom, work_that_the_engine_unblocks_is_tried_before_sleep)
 {
 	struct fake_work fake = { .work = { .run = count_work, .retry = retry_work },
 				  .of = 1,
 				  .stuck = true };
 
-	merged_next(0, 1);
+	merge(0, 1);
 	util_list_init(&fake.work.link);
 	core_dom_work(&doms[1], &fake.work);
 	for (int n = 1; n <= 3; n++) {
@@ -233,7 +233,7 @@ Test(core_dom, what_the_engine_wakes_is_tried_before_sleep_and_lets_sleep)
 		cr_expect_eq(works[1], n);
 	}
 	expect_progress(0, 1, 1, 0, 0);
-	cr_expect(util_list_is_empty(&fake.work.link), "it was still in the list of work");
+	cr_expect(util_list_is_empty(&fake.work.link), "work was still queued");
 	core_dom_work(&doms[1], &fake.work);
 	fake.stuck = false;
 	cr_expect_eq(core_dom_arm(&doms[0]), -FI_EAGAIN, "something was done");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* When has an endpoint nothing to do any more, and what is left of one that never began? (core/core_ep.c) */
+/* Endpoint: busy, failed open, close (core/core_ep.c). */
 #include "core/core_ep.h"
 
 #include <criterion/criterion.h>
@@ -27,7 +27,7 @@ static void teardown(void)
 
 TestSuite(core_ep, .init = setup, .fini = teardown);
 
-Test(core_ep, is_busy_until_what_it_announced_was_fetched)
+Test(core_ep, is_busy_until_an_announced_message_was_fetched)
 {
 	node_send(&nodes[0], 1, out, sizeof(out), true, 1, 0, NULL);
 	nodes_settle(nodes, 2);
@@ -37,32 +37,32 @@ Test(core_ep, is_busy_until_what_it_announced_was_fetched)
 	cr_expect_not(core_ep_is_busy(&nodes[0].ep));
 }
 
-/** A channel that says what it is told to, and counts who asks. */
-struct asked {
+/** Channel with a settable is_busy, which counts its calls. */
+struct polled {
 	struct core_chan chan;
 	bool busy;
 	unsigned cnt;
 };
 
-static bool asked_is_busy(struct core_chan *chan)
+static bool polled_is_busy(struct core_chan *chan)
 {
-	struct asked *asked = (struct asked *)chan;
+	struct polled *polled = (struct polled *)chan;
 
-	asked->cnt++;
-	return asked->busy;
+	polled->cnt++;
+	return polled->busy;
 }
 
-static void asked_close(struct core_chan *chan)
+static void polled_close(struct core_chan *chan)
 {
 	(void)chan;
 }
 
-static const struct core_chan_ops asked_ops = { .is_busy = asked_is_busy, .close = asked_close };
+static const struct core_chan_ops polled_ops = { .is_busy = polled_is_busy, .close = polled_close };
 
-/* Some find out by asking the peer, and can do so at the same time. */
-Test(core_ep, every_channel_is_asked_at_once)
+/* is_busy may send a request to the peer: those of several channels overlap. */
+Test(core_ep, all_channels_are_polled_at_once)
 {
-	static struct asked of[4];
+	static struct polled of[4];
 	struct core_ep *ep = &nodes[0].ep;
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	uint64_t fi_addr;
@@ -71,7 +71,7 @@ Test(core_ep, every_channel_is_asked_at_once)
 		addr.sin_port = (uint16_t)(100 + i);
 		if (i < 2)
 			cr_assert_eq(core_av_insert(ep->av, (struct sockaddr *)&addr, &fi_addr), 0);
-		of[i].chan = (struct core_chan){ .ops = &asked_ops, .eager_max = 100 };
+		of[i].chan = (struct core_chan){ .ops = &polled_ops, .eager_max = 100 };
 		core_peer_on_up(ep, &of[i].chan, (struct sockaddr *)&addr, 1);
 	}
 	for (unsigned busy = 0; busy < 1 << 4; busy++) {
@@ -93,7 +93,7 @@ static int refuse(struct core_engine *engine, struct core_ep *ep, const struct s
 	return -FI_EADDRINUSE;
 }
 
-Test(core_ep, one_that_its_engine_refuses_is_not_in_the_domain)
+Test(core_ep, an_endpoint_that_fails_to_open_is_not_in_the_domain)
 {
 	struct core_engine_ops ops = fake_engine_ops;
 	const struct core_engine_ops *before = nodes[0].dom.engine_ops;
@@ -108,7 +108,7 @@ Test(core_ep, one_that_its_engine_refuses_is_not_in_the_domain)
 	nodes[0].dom.engine_ops = before;
 }
 
-Test(core_ep, one_that_is_closed_is_in_the_domain_no_more)
+Test(core_ep, a_closed_endpoint_is_not_in_the_domain)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
 	static struct core_ep ep;

@@ -46,7 +46,7 @@ static int reach(uint64_t key, uint64_t addr, size_t len, uint64_t access, void 
 	return core_mr_reach(&dom, key, addr, len, access, ptr, &mr);
 }
 
-Test(core_mr, what_is_granted_is_reached_and_nothing_beside_it)
+Test(core_mr, a_region_is_reached_and_nothing_outside)
 {
 	static const uint64_t bases[] = { 0, 0x1000, UINT64_MAX - 31 };
 	struct core_mr mr;
@@ -82,16 +82,16 @@ Test(core_mr, rights_are_those_of_the_registration)
 	for (unsigned has = 0; has < 4; has++) {
 		region(&mr, 1, rights[has] | FI_SEND | FI_RECV | FI_READ | FI_WRITE, 0, 8);
 		cr_assert_eq(core_mr_add(&dom, &mr, false), 0);
-		for (unsigned asks = 1; asks < 4; asks++)
-			cr_expect_eq(reach(1, 0, 8, rights[asks], &ptr), !has ? -FI_EKEYREJECTED
-									 : (asks & ~has)
-										 ? -FI_EACCES
-										 : 0);
+		for (unsigned needs = 1; needs < 4; needs++)
+			cr_expect_eq(reach(1, 0, 8, rights[needs], &ptr), !has ? -FI_EKEYREJECTED
+									  : (needs & ~has)
+										  ? -FI_EACCES
+										  : 0);
 		core_mr_remove(&dom, &mr);
 	}
 }
 
-Test(core_mr, buffers_of_a_region_are_one_run_of_bytes)
+Test(core_mr, buffers_of_a_region_are_contiguous_for_peers)
 {
 	struct core_mr mr, *found;
 	struct iovec iov[CORE_MR_IOV_MAX];
@@ -125,7 +125,7 @@ Test(core_mr, buffers_of_a_region_are_one_run_of_bytes)
 	}
 	cr_expect_eq(reach(3, 103, 6, BOTH, &ptr), 0);
 	cr_expect_eq(ptr, mem + 20);
-	cr_expect_eq(reach(3, 102, 2, BOTH, &ptr), -FI_EINVAL, "not one stretch");
+	cr_expect_eq(reach(3, 102, 2, BOTH, &ptr), -FI_EINVAL, "two buffers");
 	core_mr_remove(&dom, &mr);
 }
 
@@ -140,7 +140,7 @@ Test(core_mr, keys_that_the_domain_chooses_are_unique)
 	cr_expect_neq(mr[0].key, mr[2].key);
 	cr_expect_neq(mr[0].key, mr[1].key);
 	core_mr_remove(&dom, &mr[0]);
-	core_mr_remove(&dom, &mr[1]); /* was never in it */
+	core_mr_remove(&dom, &mr[1]); /* was never in the table */
 	core_mr_remove(&dom, &mr[2]);
 	cr_expect_eq(dom.mrs->cnt, 0);
 }

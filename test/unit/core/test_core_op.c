@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Operations: they start in order whatever stands in their way, stream, are answered, and all end
- * exactly once, with an error if their peer fails.
+ * Operations: start in order, stream, get their response, and end exactly once, also if the peer
+ * fails.
  */
 #include "core/core_op.h"
 
@@ -15,14 +15,17 @@
 
 #define OPS 64
 
-/** An operation that refuses to start and to stream some times, then sends one message or makes one call. */
+/**
+ * Operation that fails to start and to stream a few times, then sends one message or makes one
+ * call.
+ */
 struct probe {
 	struct core_op op;
 	unsigned refusals;
 	int refusal; /* 0: -FI_EAGAIN */
 	unsigned parts;
 	bool call;
-	unsigned started; /* nth to start, from 1 */
+	unsigned started; /* position in the order of starts, from 1 */
 	unsigned ended;
 	int err;
 };
@@ -136,8 +139,8 @@ static unsigned submit_random(unsigned cnt, bool calls)
 	return cnt;
 }
 
-/** Takes in the messages that calls brought, so that they are answered. */
-static void answer_all(void)
+/** Receives the messages that the calls carry, so that the calls get their responses. */
+static void receive_all(void)
 {
 	static uint8_t buf[8];
 	unsigned i;
@@ -168,14 +171,14 @@ static void expect_in_order(unsigned cnt)
 	}
 	cr_expect_eq(nodes[0].ep.tx_open, 0);
 	cr_expect_eq(nodes[0].ep.tx_queued, 0);
-	cr_expect(util_list_is_empty(&nodes[0].dom.work), "nobody waits, and progress looks");
+	cr_expect(util_list_is_empty(&nodes[0].dom.work), "progress still has work");
 }
 
 Test(core_op, start_in_order_and_end_once, .init = setup)
 {
 	fake_engine_cfg.credit = 2;
 	nodes_open(nodes, 2);
-	answer_all();
+	receive_all();
 	submit_random(OPS, true);
 	settle();
 	expect_in_order(OPS);
@@ -186,7 +189,7 @@ Test(core_op, wait_for_the_connection, .init = setup)
 {
 	fake_engine_cfg.lazy_up = 20;
 	nodes_open(nodes, 2);
-	answer_all();
+	receive_all();
 	submit_random(OPS, true);
 	cr_expect_eq(start_cnt, 0, "started without a channel");
 	settle();
@@ -194,7 +197,7 @@ Test(core_op, wait_for_the_connection, .init = setup)
 	nodes_close(nodes, 2);
 }
 
-Test(core_op, towards_ourselves_end_within_the_call, .init = setup)
+Test(core_op, to_the_endpoint_itself_end_within_the_call, .init = setup)
 {
 	nodes_open(nodes, 2);
 	cr_assert_eq(node_recv(&nodes[0], FI_ADDR_UNSPEC, NULL, 0, true, 7, 0, 0, NULL), 0);
@@ -209,7 +212,7 @@ Test(core_op, the_death_of_the_peer_ends_all, .init = setup)
 	unsigned i, good = 0, bad = 0;
 
 	nodes_open(nodes, 2);
-	fake_engine_cfg.hold_delivery = true; /* nobody answers */
+	fake_engine_cfg.hold_delivery = true; /* no responses */
 	submit_random(OPS, true);
 	nodes_settle(nodes, 2);
 	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
@@ -226,12 +229,12 @@ Test(core_op, the_death_of_the_peer_ends_all, .init = setup)
 	nodes_close(nodes, 2);
 }
 
-Test(core_op, a_connection_that_cannot_be_made_ends_what_waits_for_it, .init = setup)
+Test(core_op, a_failed_connect_ends_queued_operations, .init = setup)
 {
 	fake_engine_cfg.connect_err = -FI_EMFILE;
 	nodes_open(nodes, 2);
 	cr_assert_eq(core_op_submit(&probes[0].op, &probe_ops, peer_of(0, 1)), 0);
-	cr_expect_eq(probes[0].ended, 0, "it waits");
+	cr_expect_eq(probes[0].ended, 0, "queued");
 	settle();
 	cr_expect_eq(probes[0].ended, 1);
 	cr_expect_eq(probes[0].started, 0);
@@ -240,7 +243,7 @@ Test(core_op, a_connection_that_cannot_be_made_ends_what_waits_for_it, .init = s
 	nodes_close(nodes, 2);
 }
 
-Test(core_op, too_many_are_refused, .init = setup)
+Test(core_op, a_full_queue_refuses_more, .init = setup)
 {
 	fake_engine_cfg.lazy_up = 1000;
 	nodes_open(nodes, 2);
@@ -251,14 +254,14 @@ Test(core_op, too_many_are_refused, .init = setup)
 	nodes_close(nodes, 2);
 }
 
-/* ---- sleep ---- */
+/* --- sleep ---------------------------------------------------------------------------------- */
 
 static int arm(void)
 {
 	return core_dom_arm(&nodes[0].dom);
 }
 
-/** Nodes that are connected, over a channel that wakes who waits for room, or not. */
+/** Opens and connects two nodes over a channel with or without CORE_CHAN_WAKES. */
 static void open_connected(bool wakes)
 {
 	fake_engine_cfg.caps |= wakes ? CORE_CHAN_WAKES : 0;
@@ -275,7 +278,7 @@ static void submit(struct probe *p, unsigned refusals)
 	cr_assert_eq(core_op_submit(&p->op, &probe_ops, peer_of(0, 1)), 0);
 }
 
-Test(core_op, who_waits_for_room_sleeps_where_that_wakes, .init = setup)
+Test(core_op, waiting_for_room_allows_sleep_if_the_channel_signals_it, .init = setup)
 {
 	open_connected(true);
 	submit(&probes[1], 1000);
@@ -287,25 +290,25 @@ Test(core_op, who_waits_for_room_sleeps_where_that_wakes, .init = setup)
 	nodes_close(nodes, 2);
 }
 
-Test(core_op, who_waits_for_room_stays_awake_where_nothing_wakes, .init = setup)
+Test(core_op, waiting_for_room_prevents_sleep_if_the_channel_does_not_signal_it, .init = setup)
 {
 	open_connected(false);
 	submit(&probes[1], 1000);
 	for (int i = 0; i < 10; i++)
 		cr_expect_eq(arm(), -FI_EAGAIN);
-	cr_expect_eq(probes[1].refusals, 999, "progress has to try it, and nobody else");
+	cr_expect_eq(probes[1].refusals, 999, "only progress retries");
 	nodes_close(nodes, 2);
 }
 
-/** The answer that brought room came behind the last try: it wakes nobody any more. */
-Test(core_op, nobody_falls_asleep_beside_room, .init = setup)
+/** The response that made room arrived after the last try, so it signals nothing any more. */
+Test(core_op, room_made_after_the_last_try_prevents_sleep, .init = setup)
 {
 	open_connected(true);
-	submit(&probes[1], 3); /* now, with the next one, and asleep */
+	submit(&probes[1], 3); /* at once, with the next submit, and in the first arm */
 	probes[2].parts = 2;
 	submit(&probes[2], 0);
-	cr_expect_eq(arm(), 0, "there is none yet");
-	cr_expect_eq(arm(), -FI_EAGAIN, "something has ended: it is to be read");
+	cr_expect_eq(arm(), 0, "no room yet");
+	cr_expect_eq(arm(), -FI_EAGAIN, "an operation has ended");
 	cr_expect_eq(probes[1].ended, 1);
 	cr_expect_eq(probes[2].started, 3);
 	cr_expect_eq(arm(), -FI_EAGAIN, "the last part has left");
@@ -315,8 +318,8 @@ Test(core_op, nobody_falls_asleep_beside_room, .init = setup)
 	nodes_close(nodes, 2);
 }
 
-/** Memory that is missing, say: nothing that comes will tell that there is some again. */
-Test(core_op, what_waits_for_anything_else_keeps_awake, .init = setup)
+/** Lack of memory, for example: no event follows when there is some again. */
+Test(core_op, waiting_for_anything_else_prevents_sleep, .init = setup)
 {
 	open_connected(true);
 	probes[1].refusal = -FI_ENOMEM;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Peers that come, go, die and return: every operation ends, exactly once. */
+/* Peers that connect, shut down, die and return: each operation ends exactly once. */
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <netinet/in.h>
@@ -30,7 +30,7 @@ static void ends_with(struct node *n, void *context, int code)
 	cr_assert_eq(err.op_context, context);
 }
 
-Test(core_peer, a_refused_handshake_ends_what_waits_for_it, .init = setup, .fini = teardown)
+Test(core_peer, a_failed_handshake_ends_queued_sends, .init = setup, .fini = teardown)
 {
 	fake_engine_cfg.connect_err = -FI_EHOSTUNREACH;
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, 0, &out[0]), 0);
@@ -46,16 +46,16 @@ Test(core_peer, a_refused_handshake_ends_what_waits_for_it, .init = setup, .fini
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), 1, "the next use tries again");
 }
 
-Test(core_peer, injected_messages_wait_outside, .init = setup, .fini = teardown)
+Test(core_peer, an_inject_before_the_connection_returns_eagain, .init = setup, .fini = teardown)
 {
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), 0);
 	cr_assert_eq(node_send(&nodes[0], 2, out, 0, true, 1, FI_INJECT, NULL), 0,
-		     "nothing to keep: it may wait inside");
+		     "an empty message can be queued");
 }
 
-Test(core_peer, an_injected_message_is_told_that_nobody_is_there, .init = setup, .fini = teardown)
+Test(core_peer, an_inject_returns_the_error_of_the_failed_connect, .init = setup, .fini = teardown)
 {
 	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN);
@@ -68,7 +68,7 @@ Test(core_peer, an_injected_message_is_told_that_nobody_is_there, .init = setup,
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), 0);
 }
 
-Test(core_peer, an_error_of_before_is_not_told_when_the_peer_came_by_itself, .init = setup,
+Test(core_peer, an_old_connect_error_is_dropped_when_the_peer_connects, .init = setup,
      .fini = teardown)
 {
 	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
@@ -83,7 +83,7 @@ Test(core_peer, an_error_of_before_is_not_told_when_the_peer_came_by_itself, .in
 	cr_expect_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN);
 }
 
-Test(core_peer, an_injected_message_is_told_once_and_by_its_own_attempt, .init = setup,
+Test(core_peer, an_inject_returns_only_the_error_of_its_own_attempt_and_once, .init = setup,
      .fini = teardown)
 {
 	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
@@ -94,7 +94,7 @@ Test(core_peer, an_injected_message_is_told_once_and_by_its_own_attempt, .init =
 	nodes_settle(nodes, 3);
 	ends_with(&nodes[0], &out, FI_ECONNREFUSED);
 	cr_assert_eq(node_send(&nodes[0], 1, out, 8, true, 1, FI_INJECT, NULL), -FI_EAGAIN,
-		     "that attempt was another one's");
+		     "that attempt was made for a send");
 }
 
 Test(core_peer, a_death_ends_open_sends_and_directed_receives, .init = setup, .fini = teardown)
@@ -104,7 +104,7 @@ Test(core_peer, a_death_ends_open_sends_and_directed_receives, .init = setup, .f
 	nodes_settle(nodes, 3);
 	while (node_poll(&nodes[0], &e, &err) == 1)
 		;
-	node_send(&nodes[0], 1, out, 20000, true, 2, 0, &out[0]); /* announced, nobody fetches */
+	node_send(&nodes[0], 1, out, 20000, true, 2, 0, &out[0]); /* announced, not fetched */
 	node_send(&nodes[0], 1, out, 8, true, 2, FI_DELIVERY_COMPLETE, &out[1]);
 	node_send(&nodes[0], 2, out, 20000, true, 2, 0, &out[2]); /* to another peer */
 	node_recv(&nodes[0], 1, in, 8, true, 1, 0, 0, &in[0]);
@@ -123,7 +123,8 @@ Test(core_peer, a_death_ends_open_sends_and_directed_receives, .init = setup, .f
 	cr_assert_eq(e.e.op_context, &in[1]);
 }
 
-Test(core_peer, a_broken_connection_ends_one_receive_from_anybody, .init = setup, .fini = teardown)
+Test(core_peer, a_broken_connection_ends_one_receive_from_any_source, .init = setup,
+     .fini = teardown)
 {
 	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
 	nodes_settle(nodes, 3);
@@ -141,7 +142,8 @@ Test(core_peer, a_broken_connection_ends_one_receive_from_anybody, .init = setup
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), 0, "the others stay");
 }
 
-Test(core_peer, a_peer_that_is_gone_ends_no_receive_from_anybody, .init = setup, .fini = teardown)
+Test(core_peer, a_peer_that_is_gone_ends_no_receive_from_any_source, .init = setup,
+     .fini = teardown)
 {
 	static const int gone[] = { -FI_ESHUTDOWN, -FI_ECONNRESET, -FI_ECONNABORTED,
 				    -FI_ETIMEDOUT };
@@ -156,11 +158,12 @@ Test(core_peer, a_peer_that_is_gone_ends_no_receive_from_anybody, .init = setup,
 	}
 }
 
-Test(core_peer, what_arrived_before_a_death_is_delivered_after_it, .init = setup, .fini = teardown)
+Test(core_peer, messages_that_arrived_before_a_death_are_delivered_after_it, .init = setup,
+     .fini = teardown)
 {
 	unsigned i;
 
-	nodes[0].dom.limits.unexpected_mem = 1500; /* some of it held in the ring */
+	nodes[0].dom.limits.unexpected_mem = 1500; /* some of it stays in the ring */
 	for (i = 0; i < 5; i++) {
 		node_fill(out, 700, i);
 		node_send(&nodes[1], 0, out, 700, true, i, 0, NULL);
@@ -181,7 +184,7 @@ Test(core_peer, a_half_received_message_ends_with_its_sender, .init = setup, .fi
 	fake_engine_cfg.room = 3;
 	node_recv(&nodes[0], FI_ADDR_UNSPEC, in, sizeof(in), true, 1, 0, 0, &in);
 	node_send(&nodes[1], 0, out, 9999, true, 1, 0, NULL);
-	core_dom_progress(&nodes[1].dom); /* up */
+	core_dom_progress(&nodes[1].dom); /* connected */
 	core_dom_progress(&nodes[1].dom); /* three frames of four */
 	core_dom_progress(&nodes[0].dom);
 	cr_assert_eq(nodes[0].ep.rx_reqs.used_cnt, 0, "it has begun");
@@ -191,7 +194,7 @@ Test(core_peer, a_half_received_message_ends_with_its_sender, .init = setup, .fi
 	cr_assert_eq(err.op_context, &in);
 }
 
-Test(core_peer, after_a_goodbye_receives_wait_for_the_next_life, .init = setup, .fini = teardown)
+Test(core_peer, receives_stay_posted_after_an_orderly_shutdown, .init = setup, .fini = teardown)
 {
 	node_send(&nodes[1], 0, out, 8, true, 1, 0, NULL);
 	nodes_settle(nodes, 3);
@@ -205,7 +208,8 @@ Test(core_peer, after_a_goodbye_receives_wait_for_the_next_life, .init = setup, 
 	cr_assert_eq(e.e.op_context, &in);
 }
 
-Test(core_peer, after_a_goodbye_a_directed_receive_connects_nobody, .init = setup, .fini = teardown)
+Test(core_peer, a_directed_receive_does_not_reconnect_after_an_orderly_shutdown, .init = setup,
+     .fini = teardown)
 {
 	node_send(&nodes[1], 0, out, 8, true, 1, 0, NULL);
 	nodes_settle(nodes, 3);
@@ -216,8 +220,7 @@ Test(core_peer, after_a_goodbye_a_directed_receive_connects_nobody, .init = setu
 	cr_expect_eq(nodes[0].ep.peers[1]->state, CORE_PEER_IDLE);
 }
 
-Test(core_peer, a_connect_that_fails_is_nothing_to_a_peer_that_is_up, .init = setup,
-     .fini = teardown)
+Test(core_peer, a_failed_connect_does_not_affect_a_connected_peer, .init = setup, .fini = teardown)
 {
 	struct sockaddr_storage addr;
 
@@ -228,7 +231,8 @@ Test(core_peer, a_connect_that_fails_is_nothing_to_a_peer_that_is_up, .init = se
 	cr_expect_eq(nodes[0].ep.peers[1]->state, CORE_PEER_UP);
 }
 
-Test(core_peer, a_receive_directed_at_the_dead_ends_too, .init = setup, .fini = teardown)
+Test(core_peer, a_receive_directed_at_a_dead_peer_ends_if_the_reconnect_fails, .init = setup,
+     .fini = teardown)
 {
 	node_send(&nodes[1], 0, out, 8, true, 1, 0, NULL);
 	nodes_settle(nodes, 3);
@@ -240,13 +244,13 @@ Test(core_peer, a_receive_directed_at_the_dead_ends_too, .init = setup, .fini = 
 	ends_with(&nodes[0], &in, FI_ECONNREFUSED);
 }
 
-/* Nobody watches a process that we were never connected to; from the first connection on, we do. */
-Test(core_peer, a_receive_directed_at_one_never_met_waits_until_it_was_met, .init = setup,
+/* A process is watched from the first connection on. */
+Test(core_peer, a_receive_directed_at_an_idle_peer_stays_until_that_peer_fails, .init = setup,
      .fini = teardown)
 {
 	node_recv(&nodes[0], 1, in, 8, true, 1, 0, 0, &in);
 	nodes_settle(nodes, 3);
-	cr_expect_eq(nodes[0].ep.peers[1]->state, CORE_PEER_IDLE, "a receive connects nobody");
+	cr_expect_eq(nodes[0].ep.peers[1]->state, CORE_PEER_IDLE, "a receive does not connect");
 	cr_expect_eq(node_poll(&nodes[0], &e, &err), 0);
 	node_send(&nodes[1], 0, out, 8, true, 2, 0, NULL);
 	nodes_settle(nodes, 3);
@@ -256,7 +260,8 @@ Test(core_peer, a_receive_directed_at_one_never_met_waits_until_it_was_met, .ini
 	ends_with(&nodes[0], &in, FI_ECONNRESET);
 }
 
-Test(core_peer, a_stranger_gets_its_name_when_the_av_learns_it, .init = setup, .fini = teardown)
+Test(core_peer, an_unnamed_peer_is_named_when_its_address_is_inserted, .init = setup,
+     .fini = teardown)
 {
 	struct sockaddr_storage addr;
 	uint64_t idx;
@@ -280,7 +285,7 @@ Test(core_peer, a_stranger_gets_its_name_when_the_av_learns_it, .init = setup, .
 	cr_assert_eq(e.src, idx);
 }
 
-Test(core_peer, removing_an_address_ends_what_is_open_towards_it, .init = setup, .fini = teardown)
+Test(core_peer, removing_an_address_ends_open_operations_to_it, .init = setup, .fini = teardown)
 {
 	bool gone;
 
@@ -304,10 +309,10 @@ Test(core_peer, removing_an_address_gives_up_its_handshake, .init = setup, .fini
 	ends_with(&nodes[0], &out, FI_ESHUTDOWN);
 	nodes_settle(nodes, 3);
 	cr_expect(util_list_is_empty(&nodes[0].ep.unnamed));
-	cr_expect(util_list_is_empty(&nodes[1].ep.known), "nobody has connected");
+	cr_expect(util_list_is_empty(&nodes[1].ep.known), "not connected");
 }
 
-Test(core_peer, an_address_is_busy_while_something_waits_for_room, .init = setup, .fini = teardown)
+Test(core_peer, an_address_is_busy_while_sends_wait_for_room, .init = setup, .fini = teardown)
 {
 	cr_expect_not(core_ep_av_is_busy(&nodes[0].ep, 1));
 	node_send(&nodes[0], 1, out, 8, true, 1, 0, NULL);
@@ -321,7 +326,7 @@ Test(core_peer, an_address_is_busy_while_something_waits_for_room, .init = setup
 	cr_expect_not(core_ep_av_is_busy(&nodes[0].ep, 1));
 }
 
-Test(core_peer, what_a_removed_peer_had_sent_is_received, .init = setup, .fini = teardown)
+Test(core_peer, messages_of_a_removed_peer_are_received, .init = setup, .fini = teardown)
 {
 	bool gone;
 
@@ -347,13 +352,13 @@ Test(core_peer, what_a_removed_peer_had_sent_is_received, .init = setup, .fini =
 	}
 }
 
-Test(core_peer, a_merely_known_address_costs_no_peer, .init = setup, .fini = teardown)
+Test(core_peer, an_address_without_use_has_no_peer, .init = setup, .fini = teardown)
 {
 	cr_assert_eq(nodes[0].ep.peer_cnt, 0);
 	cr_assert(util_list_is_empty(&nodes[0].ep.known));
 }
 
-/* ---- channels that are only looked at ---- */
+/* --- channels without function --------------------------------------------------------------- */
 
 static unsigned closes;
 
@@ -373,7 +378,10 @@ static const struct core_chan_ops idle_ops = { .is_busy = never_busy, .close = c
 
 #define SAME_IN 0x0100007f
 
-/* Each differs from the first one, or the one before, in one thing; the last one's bytes only in the family. */
+/*
+ * Each differs from the first one, or the one before, in one thing. The bytes of the last one
+ * differ in the family only.
+ */
 static const union {
 	struct sockaddr sa;
 	struct sockaddr_in in;
@@ -390,21 +398,21 @@ static const union {
 	{ .in6 = { .sin6_family = AF_INET6, .sin6_port = 5, .sin6_flowinfo = SAME_IN } },
 };
 
-#define STRANGERS (sizeof(unnamed) / sizeof(unnamed[0]))
+#define UNNAMED_CNT (sizeof(unnamed) / sizeof(unnamed[0]))
 
 Test(core_peer, addresses_that_differ_in_one_thing_are_different_peers, .init = setup,
      .fini = teardown)
 {
-	static struct core_chan first[STRANGERS], again[STRANGERS];
+	static struct core_chan first[UNNAMED_CNT], again[UNNAMED_CNT];
 
-	for (size_t i = 0; i < STRANGERS; i++) {
+	for (size_t i = 0; i < UNNAMED_CNT; i++) {
 		first[i] = (struct core_chan){ .ops = &idle_ops, .eager_max = 100 };
 		core_peer_on_up(&nodes[0].ep, &first[i], &unnamed[i].sa, 1);
 		for (size_t j = 0; j < i; j++)
 			cr_expect_neq(first[j].peer, first[i].peer, "%zu and %zu", j, i);
 	}
 	cr_expect_eq(closes, 0);
-	for (size_t i = 0; i < STRANGERS; i++) {
+	for (size_t i = 0; i < UNNAMED_CNT; i++) {
 		struct core_peer *peer = first[i].peer;
 
 		again[i] = (struct core_chan){ .ops = &idle_ops, .eager_max = 100 };
@@ -412,7 +420,7 @@ Test(core_peer, addresses_that_differ_in_one_thing_are_different_peers, .init = 
 		cr_expect_eq(again[i].peer, peer, "%zu again", i);
 		cr_expect_eq(peer->incarnation, 2);
 	}
-	cr_expect_eq(closes, STRANGERS, "of each the older one");
+	cr_expect_eq(closes, UNNAMED_CNT, "of each the older one");
 }
 
 Test(core_peer, an_eager_message_fits_the_channel_with_its_tag_and_data, .init = setup,
@@ -433,7 +441,7 @@ Test(core_peer, an_eager_message_fits_the_channel_with_its_tag_and_data, .init =
 	}
 }
 
-Test(core_peer, an_allowance_is_at_most_what_both_sides_of_the_contract_say, .init = setup,
+Test(core_peer, the_maximum_response_size_is_bounded_by_channel_and_wire_format, .init = setup,
      .fini = teardown)
 {
 	static struct core_chan little = { .ops = &idle_ops, .eager_max = 100, .resp_sure = 7 };
@@ -447,8 +455,8 @@ Test(core_peer, an_allowance_is_at_most_what_both_sides_of_the_contract_say, .in
 	cr_expect_eq(plenty.peer->rpc_resp_lim, CORE_RPC_RESP_MAX);
 }
 
-/* The table doubles: whoever is in it is found, and nobody else. */
-Test(core_peer, the_table_of_peers_grows_with_nobody_in_it, .init = setup, .fini = teardown)
+/* The table doubles: its peers are still found, and the new half is empty. */
+Test(core_peer, the_table_of_peers_grows_empty, .init = setup, .fini = teardown)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = SAME_IN };
 	struct core_ep *ep = &nodes[0].ep;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint that is its own peer gets what any other would: fi_endpoint(3) makes no difference. */
+/* Loopback channel: an endpoint that is its own peer behaves like any other (fi_endpoint(3)). */
 #include "core/core_self.h"
 
 #include <criterion/criterion.h>
@@ -37,7 +37,7 @@ static void teardown(void)
 
 TestSuite(core_self, .init = setup, .fini = teardown);
 
-/* Progress until there is a completion: it must be a good one. */
+/* Makes progress and returns the completion, which must be a good one. */
 static struct core_cqe completion(void)
 {
 	struct fi_cq_err_entry err;
@@ -80,7 +80,7 @@ static void exchange(size_t len, bool posted, bool tagged, uint64_t flags)
 	MUST(node_check(to, len, (uint32_t)len) && to[len] == 0xA5);
 }
 
-Test(core_self, messages_of_every_way_arrive_whole_whenever_they_are_waited_for)
+Test(core_self, messages_of_each_protocol_arrive_before_and_after_the_receive)
 {
 	static const size_t lens[] = { 0,    1, EAGER_MAX, EAGER_MAX + 1, FETCH_MIN, FETCH_MIN + 1,
 				       BYTES };
@@ -124,7 +124,7 @@ static void reach(bool write, size_t len)
 	MUST(completion().e.op_context == to);
 }
 
-Test(core_self, its_own_regions_are_read_and_written_at_any_length)
+Test(core_self, regions_are_read_and_written_at_any_length)
 {
 	static const size_t lens[] = { 0, 1, EAGER_MAX + 1, FETCH_MIN, BYTES };
 	struct core_mr mr = { .key = KEY,
@@ -146,8 +146,8 @@ Test(core_self, its_own_regions_are_read_and_written_at_any_length)
 	core_mr_remove(&node.dom, &mr);
 }
 
-/* What it is for under a leak checker: each way's memory goes with the endpoint. */
-Test(core_self, what_nobody_received_goes_with_the_endpoint)
+/* For a leak checker: memory of each protocol is freed with the endpoint. */
+Test(core_self, unexpected_messages_are_freed_with_the_endpoint)
 {
 	static const size_t lens[] = { 0, EAGER_MAX, EAGER_MAX + 1, FETCH_MIN };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Five endpoints and a group of them: see coll_world.h. */
+/* Five endpoints and a group of them. See coll_world.h. */
 #include "unit/core/coll/coll_world.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Groups of endpoints: who may join, which group is meant, and do all members hear of it when one is lost?
- */
+/* Collective groups: join, identity, and failure of a member. */
 #include "core/coll/core_coll.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +10,7 @@
 
 TestSuite(core_coll, .init = coll_world_setup, .fini = coll_world_close, .timeout = 200);
 
-Test(core_coll, the_death_of_a_member_ends_what_needs_it_everywhere)
+Test(core_coll, the_death_of_a_member_ends_operations_that_need_it_at_all_members)
 {
 	for (unsigned me = 0; me < COLL_NODES - 1; me++)
 		MUST(!coll_post(me, FI_ALLREDUCE, 0, 2000, &coll_world));
@@ -28,7 +26,7 @@ Test(core_coll, the_death_of_a_member_ends_what_needs_it_everywhere)
 	}
 }
 
-Test(core_coll, leaving_ends_what_is_open_once)
+Test(core_coll, leaving_ends_open_operations_once)
 {
 	MUST(!coll_post(0, FI_BARRIER, 0, 0, &coll_world));
 	MUST(!coll_post(0, FI_ALLREDUCE, 0, 2000, &coll_world));
@@ -39,7 +37,7 @@ Test(core_coll, leaving_ends_what_is_open_once)
 	MUST(coll_ended(0, &coll_world) == 1);
 }
 
-Test(core_coll, a_second_group_of_the_same_members_is_another_one)
+Test(core_coll, a_second_group_of_the_same_members_has_another_id)
 {
 	uint64_t first = coll_world.groups[0].id;
 
@@ -62,7 +60,7 @@ Test(core_coll, a_second_group_of_the_same_members_is_another_one)
 		MUST(!coll_ended(me, &coll_world));
 }
 
-Test(core_coll, who_is_not_a_member_cannot_join)
+Test(core_coll, an_endpoint_outside_the_member_list_cannot_join)
 {
 	fi_addr_t members[] = { 1, 2 }, unknown[] = { 0, 77 };
 	struct core_coll_group group = { .joined = coll_world.groups[0].joined };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages of collective operations as a hostile or confused member would send them. */
+/* Messages of collective operations from a hostile or confused member. */
 #include "core/coll/core_coll_msg.h"
 
 #include <criterion/criterion.h>
@@ -36,7 +36,7 @@ static int take_reply(struct core_chan *c, struct core_call_ref ref, const struc
 	return 0;
 }
 
-/* Node 0 in a group with node 1, which says what the tests want it to. */
+/* Puts node 0 in a group with node 1; the tests make up its messages. */
 static void setup(void)
 {
 	fi_addr_t members[] = { 0, 1 };
@@ -66,7 +66,7 @@ static void teardown(void)
 
 TestSuite(core_coll_msg, .init = setup, .fini = teardown, .timeout = 100);
 
-/* The head with `len` bytes behind it arrives. */
+/* Delivers the header with `len` bytes behind it. */
 static enum core_rx_verdict arrive_with(const struct wire_coll *coll, size_t len)
 {
 	uint8_t body[sizeof(*coll) + 4096] = { 0 };
@@ -86,7 +86,7 @@ static struct wire_coll put(uint64_t len)
 	};
 }
 
-Test(core_coll_msg, what_is_no_message_ends_the_connection)
+Test(core_coll_msg, illegal_messages_break_the_connection)
 {
 	static const struct wire_coll wrong[] = {
 		{ .what = 0 },
@@ -111,7 +111,7 @@ Test(core_coll_msg, what_is_no_message_ends_the_connection)
 	cr_expect_eq(replies, 0);
 }
 
-Test(core_coll_msg, only_a_member_speaks_for_itself)
+Test(core_coll_msg, a_member_cannot_send_for_another)
 {
 	struct wire_coll coll = put(0);
 
@@ -121,7 +121,7 @@ Test(core_coll_msg, only_a_member_speaks_for_itself)
 	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_BAD);
 }
 
-Test(core_coll_msg, early_messages_are_kept_within_the_limit)
+Test(core_coll_msg, unexpected_messages_are_kept_within_the_limit)
 {
 	struct wire_coll coll = put(1000);
 
@@ -135,7 +135,7 @@ Test(core_coll_msg, early_messages_are_kept_within_the_limit)
 	cr_expect_eq(reply.status, FI_ENOMEM);
 }
 
-Test(core_coll_msg, nothing_can_be_read_that_was_not_announced)
+Test(core_coll_msg, bytes_that_were_not_announced_cannot_be_read)
 {
 	struct wire_coll coll = { .group = group.id, .from = 1, .len = 50, .what = WIRE_COLL_READ };
 
@@ -144,7 +144,7 @@ Test(core_coll_msg, nothing_can_be_read_that_was_not_announced)
 	cr_expect_eq(reply_len, sizeof(reply));
 }
 
-Test(core_coll_msg, no_more_can_be_read_than_there_is)
+Test(core_coll_msg, no_bytes_beyond_the_message_can_be_read)
 {
 	static uint8_t bytes[5000];
 	struct core_coll_args args = {
@@ -168,17 +168,17 @@ Test(core_coll_msg, no_more_can_be_read_than_there_is)
 	coll.len = 100;
 	for (unsigned i = 0; i < (sizeof(bytes) - 50) / 100; i++)
 		cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE);
-	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_BAD, "it has read enough");
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_BAD, "all bytes were read");
 }
 
-Test(core_coll_msg, a_group_that_is_given_up_early_is_given_up_when_it_is_joined)
+Test(core_coll_msg, an_abort_before_the_join_aborts_the_group)
 {
 	fi_addr_t members[] = { 0, 1 };
 	struct core_coll_args args = { .call = { .coll = FI_BARRIER } };
 	struct core_coll_group theirs = { .joined = on_joined };
 	struct wire_coll coll = { .from = 1, .what = WIRE_COLL_ABORT, .status = FI_ECONNRESET };
 
-	/* The other one knows the number first. */
+	/* Node 1 joins first, to obtain the id. */
 	cr_assert_eq(core_coll_init(&nodes[1].ep), 0);
 	cr_assert_eq(core_coll_join(&nodes[1].ep, &theirs, members, 2, 77, true), 0);
 	coll.group = theirs.id;
@@ -190,10 +190,10 @@ Test(core_coll_msg, a_group_that_is_given_up_early_is_given_up_when_it_is_joined
 	cr_assert_eq(core_coll_join(&nodes[0].ep, &group, members, 2, 77, true), 0);
 	cr_expect_eq(group.id, coll.group);
 	cr_expect_eq(core_coll_post(&group, &args), -FI_ECONNRESET);
-	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE, "said twice");
+	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE, "second abort");
 }
 
-Test(core_coll_msg, an_endpoint_that_takes_no_part_says_so)
+Test(core_coll_msg, an_endpoint_without_collectives_replies_with_an_error)
 {
 	struct wire_coll coll = put(0);
 

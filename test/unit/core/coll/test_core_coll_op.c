@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do all members get the right bytes, once, whatever the transport does and in whatever order they call?
+ * Collective operations: each member gets the right bytes, once, whatever the transport does and in
+ * any order of the calls.
  */
 #include "core/coll/core_coll_op.h"
 
@@ -72,7 +73,7 @@ static void check(enum fi_collective_op coll, unsigned root, size_t count, unsig
 	}
 }
 
-/* A random operation, called by the members in a random order. */
+/* Runs a random operation, posted by the members in a random order. */
 static void one_round(struct rng *r, uint32_t round)
 {
 	enum fi_collective_op coll = (enum fi_collective_op)rng_below(r, FI_GATHER + 1);
@@ -98,7 +99,7 @@ static void one_round(struct rng *r, uint32_t round)
 	}
 }
 
-Test(core_coll_op, random_operations_have_their_results_whatever_the_room)
+Test(core_coll_op, random_operations_have_their_results_with_any_room)
 {
 	struct rng r = { .state = rng_env("SEED", 3) };
 
@@ -129,12 +130,12 @@ Test(core_coll_op, operations_overlap_and_end_once_each)
 	}
 }
 
-Test(core_coll_op, who_has_no_memory_for_early_messages_says_so_to_all)
+Test(core_coll_op, lack_of_memory_for_unexpected_messages_aborts_the_group)
 {
 	coll_world_close();
 	coll_world_open(sizeof(struct core_coll_unexp) * 8);
 	coll_world_join();
-	/* Nobody else has called: each gather is a message of a kilobyte to the root. */
+	/* Only node 1 posts: each gather is a message of a kilobyte to the root. */
 	MUST(!coll_post(1, FI_GATHER, 0, 256, &coll_world));
 	nodes_settle(coll_world.nodes, COLL_NODES);
 	MUST(coll_ended(1, &coll_world) == -FI_ENOMEM);
@@ -154,7 +155,7 @@ Test(core_coll_op, different_counts_are_an_error_at_all_members)
 	}
 }
 
-Test(core_coll_op, who_has_done_its_part_may_go)
+Test(core_coll_op, a_member_may_shut_down_after_its_part)
 {
 	for (unsigned me = 0; me < COLL_NODES; me++)
 		if (me != 2)
@@ -170,7 +171,7 @@ Test(core_coll_op, who_has_done_its_part_may_go)
 		MUST(!coll_ended(me, &coll_world));
 }
 
-Test(core_coll_op, a_group_of_one_needs_nobody)
+Test(core_coll_op, a_group_of_one_completes_alone)
 {
 	core_coll_leave(&coll_world.groups[0]);
 	cr_assert_eq(coll_join(0, 1, 0, false), 0);

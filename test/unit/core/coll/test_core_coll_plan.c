@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Plans of collective operations: carried out by all members at once, do they end, and with what
- * fi_collective(3) says?
+ * Plans of collective operations: executed by all members, they end with the results of
+ * fi_collective(3).
  */
 #include "core/coll/core_coll_plan.h"
 
@@ -13,17 +13,17 @@
 #include "unit/core/must.h"
 
 #define MEMBERS 17u
-#define SLICE   8u /* bytes: one number */
+#define SLICE   8u /* one number */
 
 struct member {
 	struct core_coll_plan plan;
-	size_t next; /* of plan.moves */
+	size_t next; /* index in plan.moves */
 	uint64_t buf[MEMBERS];
 	uint64_t result[MEMBERS];
 };
 
 static struct member members[MEMBERS];
-/* What is on its way from the first to the second. */
+/* Messages in flight, from the first index to the second. */
 static uint64_t wire[MEMBERS][MEMBERS][MEMBERS];
 static bool wired[MEMBERS][MEMBERS];
 static uint32_t cnt;
@@ -57,7 +57,7 @@ static bool receive_now(uint32_t me, struct core_coll_move *move)
 	return true;
 }
 
-/* One phase of a member, as far as it goes: true when it moved on. */
+/* Executes one phase of a member as far as possible. Returns true if the phase ended. */
 static bool step(uint32_t me)
 {
 	struct member *m = &members[me];
@@ -86,8 +86,8 @@ static bool step(uint32_t me)
 	return all;
 }
 
-/* All members, in a random order, until nothing moves any more. */
-static void carry_out(struct rng *r)
+/* Runs all members, in a random order, until no phase ends any more. */
+static void run_all(struct rng *r)
 {
 	unsigned idle = 0;
 
@@ -117,7 +117,7 @@ static void begin(enum fi_collective_op coll, uint32_t root)
 	}
 }
 
-static void check_pairs_are_used_up(void)
+static void check_all_plans_ended(void)
 {
 	for (uint32_t me = 0; me < cnt; me++)
 		MUST(members[me].next == members[me].plan.cnt);
@@ -150,14 +150,14 @@ static void check(enum fi_collective_op coll, uint32_t root, uint32_t me)
 		MUST(m->result[0] == sum_of(0));
 	if (coll == FI_REDUCE_SCATTER)
 		MUST(m->result[0] == sum_of(me));
-	/* What is given stays, and nothing is written where nothing is received. */
+	/* Inputs are unchanged, and results are written at receivers only. */
 	if (coll != FI_BROADCAST || me == root)
 		MUST(m->buf[0] == number(me, 0) && m->buf[cnt - 1] == number(me, cnt - 1));
 	if ((coll == FI_REDUCE || coll == FI_GATHER) && me != root)
 		MUST(!m->result[0]);
 }
 
-Test(core_coll_plan, any_number_of_members_gets_what_the_page_says)
+Test(core_coll_plan, any_number_of_members_gets_the_specified_results)
 {
 	struct rng r = { .state = rng_env("SEED", 7) };
 
@@ -166,8 +166,8 @@ Test(core_coll_plan, any_number_of_members_gets_what_the_page_says)
 			uint32_t root = (uint32_t)rng_below(&r, cnt);
 
 			begin((enum fi_collective_op)coll, root);
-			carry_out(&r);
-			check_pairs_are_used_up();
+			run_all(&r);
+			check_all_plans_ended();
 			for (uint32_t me = 0; me < cnt; me++)
 				check((enum fi_collective_op)coll, root, me);
 			for (uint32_t me = 0; me < cnt; me++)
@@ -176,14 +176,14 @@ Test(core_coll_plan, any_number_of_members_gets_what_the_page_says)
 	}
 }
 
-Test(core_coll_plan, a_barrier_waits_for_everybody)
+Test(core_coll_plan, a_barrier_waits_for_all_members)
 {
 	for (cnt = 2; cnt <= MEMBERS; cnt++) {
-		uint32_t late = cnt / 2;
+		uint32_t missing = cnt / 2;
 
 		begin(FI_BARRIER, 0);
 		for (unsigned round = 0; round < 40 * cnt; round++)
-			if (round % cnt != late)
+			if (round % cnt != missing)
 				step(round % cnt);
 		for (uint32_t me = 0; me < cnt; me++) {
 			MUST(members[me].next < members[me].plan.cnt);

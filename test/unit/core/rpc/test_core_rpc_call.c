@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a caller is promised: a call that is accepted ends exactly once, one that is refused took
- * nothing, and nothing is written into a buffer whose call has ended.
+ * Caller side: an accepted call ends exactly once, a refused one changes nothing, and no bytes are
+ * written to the buffer of a call that has ended.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -27,19 +27,19 @@ static void teardown(void)
 
 TestSuite(core_rpc_call, .init = setup, .fini = teardown);
 
-static ssize_t ask(unsigned to, const void *buf, size_t len, size_t resp_max, void *context,
-		   uint64_t comp_flags)
+static ssize_t call(unsigned to, const void *buf, size_t len, size_t resp_max, void *context,
+		    uint64_t comp_flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_rpc_request a = { .iov = &iov,
-				      .iov_cnt = 1,
-				      .len = len,
-				      .resp = resp,
-				      .resp_max = resp_max,
-				      .context = context,
-				      .comp_flags = 1ull << 60 | comp_flags };
+	struct core_rpc_request request = { .iov = &iov,
+					    .iov_cnt = 1,
+					    .len = len,
+					    .resp = resp,
+					    .resp_max = resp_max,
+					    .context = context,
+					    .comp_flags = 1ull << 60 | comp_flags };
 
-	return core_rpc_call(&nodes[0].ep, to, &a);
+	return core_rpc_call(&nodes[0].ep, to, &request);
 }
 
 static void connect_both(void)
@@ -53,7 +53,7 @@ static void connect_both(void)
 	cr_assert_eq(resp_max, 4096);
 }
 
-static ssize_t answer(struct core_rpc_handle *handle, const void *buf, size_t len)
+static ssize_t reply_to(struct core_rpc_handle *handle, const void *buf, size_t len)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
@@ -80,62 +80,62 @@ static void assert_nothing(void)
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 0);
 }
 
-Test(core_rpc_call, an_answer_is_a_completion_with_the_callers_context)
+Test(core_rpc_call, a_response_completes_with_the_context_of_the_call)
 {
 	struct fi_cq_err_entry bad;
 	struct core_cqe e;
 
 	connect_both();
-	cr_assert_eq(ask(1, "question", 8, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, "question", 8, 10, &ctx[0], 0), 0);
 	assert_nothing();
 	nodes_settle(nodes, 2);
-	cr_assert_eq(answer(node_take(&nodes[1]), "answer", 6), 0);
+	cr_assert_eq(reply_to(node_take(&nodes[1]), "result", 6), 0);
 	nodes_settle(nodes, 2);
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
 	cr_assert_eq(e.e.op_context, &ctx[0]);
 	cr_assert_eq(e.e.flags, 1ull << 60);
 	cr_assert_eq(e.e.len, 6);
 	cr_assert_eq(e.src, 1);
-	cr_assert_arr_eq(resp, "answer\xA5", 7);
+	cr_assert_arr_eq(resp, "result\xA5", 7);
 	assert_nothing();
 }
 
-Test(core_rpc_call, without_credit_nothing_is_taken)
+Test(core_rpc_call, without_credit_a_call_is_refused_and_changes_nothing)
 {
 	connect_both();
 	fake_engine_cfg.credit = 1;
-	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), 0);
 	cr_assert_eq(core_rpc_room(&nodes[0].ep, 1, 1, 10), 0);
-	cr_assert_eq(ask(1, "b", 1, 10, &ctx[1], 0), -FI_EAGAIN);
+	cr_assert_eq(call(1, "b", 1, 10, &ctx[1], 0), -FI_EAGAIN);
 	nodes_settle(nodes, 2);
-	cr_assert_eq(answer(node_take(&nodes[1]), "", 0), 0);
+	cr_assert_eq(reply_to(node_take(&nodes[1]), "", 0), 0);
 	cr_assert_null(node_take(&nodes[1]));
 	nodes_settle(nodes, 2);
 	cr_assert_eq(core_rpc_room(&nodes[0].ep, 1, 1, 10), 1);
-	cr_assert_eq(ask(1, "b", 1, 10, &ctx[1], 0), 0);
+	cr_assert_eq(call(1, "b", 1, 10, &ctx[1], 0), 0);
 }
 
-Test(core_rpc_call, what_can_never_go_is_refused_as_too_long)
+Test(core_rpc_call, calls_beyond_the_limits_are_refused_as_too_long)
 {
 	static uint8_t big[5000];
 
 	connect_both();
-	cr_assert_eq(ask(1, big, 4096, 10, &ctx[0], 0), 0);
-	cr_assert_eq(ask(1, big, 4097, 10, &ctx[0], 0), -FI_EMSGSIZE);
-	cr_assert_eq(ask(1, big, 1, 4097, &ctx[0], 0), -FI_EMSGSIZE);
+	cr_assert_eq(call(1, big, 4096, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, big, 4097, 10, &ctx[0], 0), -FI_EMSGSIZE);
+	cr_assert_eq(call(1, big, 1, 4097, &ctx[0], 0), -FI_EMSGSIZE);
 	cr_assert_eq(core_rpc_room(&nodes[0].ep, 1, 4097, 0), -FI_EMSGSIZE);
-	cr_assert_eq(ask(7, big, 1, 1, &ctx[0], 0), -FI_EINVAL);
+	cr_assert_eq(call(7, big, 1, 1, &ctx[0], 0), -FI_EINVAL);
 }
 
-Test(core_rpc_call, calls_before_the_connection_are_kept_with_their_bytes)
+Test(core_rpc_call, calls_before_the_connection_are_queued_with_their_bytes)
 {
 	char question[] = "first";
 	struct core_rpc_handle *handle;
 
 	fake_engine_cfg.lazy_up = 5;
-	cr_assert_eq(ask(1, question, 5, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, question, 5, 10, &ctx[0], 0), 0);
 	memset(question, 'x', 5);
-	cr_assert_eq(ask(1, "second", 6, 10, &ctx[1], 0), 0);
+	cr_assert_eq(call(1, "second", 6, 10, &ctx[1], 0), 0);
 	nodes_settle(nodes, 2);
 	handle = node_take(&nodes[1]);
 	cr_assert_eq(handle->len, 5);
@@ -145,33 +145,33 @@ Test(core_rpc_call, calls_before_the_connection_are_kept_with_their_bytes)
 	cr_assert_eq(nodes[0].ep.rpc.queue_bytes, 0);
 }
 
-Test(core_rpc_call, a_kept_call_that_proves_too_long_ends_with_an_error)
+Test(core_rpc_call, a_queued_call_that_proves_too_long_ends_with_an_error)
 {
 	static uint8_t big[5000];
 
 	fake_engine_cfg.lazy_up = 5;
-	cr_assert_eq(ask(1, big, 4097, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, big, 4097, 10, &ctx[0], 0), 0);
 	nodes_settle(nodes, 2);
 	assert_error(&ctx[0], FI_EMSGSIZE);
 	cr_assert_eq(nodes[0].ep.rpc.queue_bytes, 0);
 }
 
-Test(core_rpc_call, a_connection_that_fails_ends_the_calls_that_waited_for_it)
+Test(core_rpc_call, a_failed_connect_ends_the_queued_calls)
 {
 	fake_engine_cfg.connect_err = -FI_ECONNREFUSED;
-	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), 0);
 	nodes_settle(nodes, 2);
 	assert_error(&ctx[0], FI_ECONNREFUSED);
 }
 
-Test(core_rpc_call, the_peers_death_ends_every_call_that_waits)
+Test(core_rpc_call, the_death_of_the_peer_ends_all_open_calls)
 {
 	struct fi_cq_err_entry bad;
 	struct core_cqe e;
 
 	connect_both();
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(ask(1, "a", 1, 10, &ctx[i], 0), 0);
+		cr_assert_eq(call(1, "a", 1, 10, &ctx[i], 0), 0);
 	nodes_settle(nodes, 2);
 	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
 	nodes_settle(nodes, 2);
@@ -183,15 +183,15 @@ Test(core_rpc_call, the_peers_death_ends_every_call_that_waits)
 	cr_assert_eq(nodes[0].ep.rpc.calls.used_cnt, 0);
 }
 
-Test(core_rpc_call, a_cancelled_call_ends_once_and_its_late_answer_goes_nowhere)
+Test(core_rpc_call, a_cancelled_call_ends_once_and_its_response_is_dropped)
 {
 	connect_both();
-	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), 0);
 	nodes_settle(nodes, 2);
 	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), 0);
 	assert_error(&ctx[0], FI_ECANCELED);
 	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), -FI_ENOENT);
-	cr_assert_eq(answer(node_take(&nodes[1]), "late", 4), 0);
+	cr_assert_eq(reply_to(node_take(&nodes[1]), "late", 4), 0);
 	nodes_settle(nodes, 2);
 	assert_nothing();
 	for (size_t i = 0; i < sizeof(resp); i++)
@@ -199,10 +199,10 @@ Test(core_rpc_call, a_cancelled_call_ends_once_and_its_late_answer_goes_nowhere)
 	cr_assert_eq(nodes[0].ep.rpc.calls.used_cnt, 0);
 }
 
-Test(core_rpc_call, a_cancelled_call_is_silent_when_the_peer_dies)
+Test(core_rpc_call, a_cancelled_call_does_not_complete_again_when_the_peer_dies)
 {
 	connect_both();
-	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), 0);
 	nodes_settle(nodes, 2);
 	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), 0);
 	assert_error(&ctx[0], FI_ECANCELED);
@@ -211,10 +211,10 @@ Test(core_rpc_call, a_cancelled_call_is_silent_when_the_peer_dies)
 	assert_nothing();
 }
 
-Test(core_rpc_call, a_call_that_waits_for_its_connection_is_cancelled_at_once)
+Test(core_rpc_call, a_queued_call_is_cancelled_at_once)
 {
 	fake_engine_cfg.lazy_up = 5;
-	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), 0);
 	cr_assert_eq(core_rpc_cancel(&nodes[0].ep, &ctx[0]), 0);
 	assert_error(&ctx[0], FI_ECANCELED);
 	cr_assert_eq(nodes[0].ep.tx_open, 0);
@@ -222,19 +222,19 @@ Test(core_rpc_call, a_call_that_waits_for_its_connection_is_cancelled_at_once)
 	cr_assert_null(node_take(&nodes[1]));
 }
 
-Test(core_rpc_call, a_lent_answer_stays_until_it_is_given_back)
+Test(core_rpc_call, a_retained_response_stays_until_it_is_released)
 {
 	struct fi_cq_err_entry bad;
 	struct core_cqe e;
 
 	connect_both();
-	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], CORE_RPC_RETAIN), 0);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], CORE_RPC_RETAIN), 0);
 	nodes_settle(nodes, 2);
-	cr_assert_eq(answer(node_take(&nodes[1]), "lent", 4), 0);
+	cr_assert_eq(reply_to(node_take(&nodes[1]), "kept", 4), 0);
 	nodes_settle(nodes, 2);
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
 	cr_assert_eq(e.e.len, 4);
-	cr_assert_arr_eq(e.e.buf, "lent", 4);
+	cr_assert_arr_eq(e.e.buf, "kept", 4);
 	cr_assert_eq(resp[0], 0xA5);
 	cr_assert_eq(fake_engine_held(), 1);
 	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data + (1ull << 32)), -FI_EINVAL);
@@ -243,14 +243,14 @@ Test(core_rpc_call, a_lent_answer_stays_until_it_is_given_back)
 	cr_assert_eq(fake_engine_held(), 0);
 }
 
-Test(core_rpc_call, our_own_endpoint_answers_as_well_and_lends)
+Test(core_rpc_call, a_call_to_the_endpoint_itself_works_with_a_retained_response)
 {
 	struct fi_cq_err_entry bad;
 	struct core_rpc_handle *handle;
 	struct core_cqe e;
 	struct iovec iov = { .iov_base = "self", .iov_len = 4 };
 
-	cr_assert_eq(ask(0, "to me", 5, 10, &ctx[0], CORE_RPC_RETAIN), 0);
+	cr_assert_eq(call(0, "to me", 5, 10, &ctx[0], CORE_RPC_RETAIN), 0);
 	handle = node_take(&nodes[0]);
 	cr_assert_arr_eq(handle->data, "to me", 5);
 	cr_assert_eq(core_rpc_reply(&nodes[0].ep, handle, handle->seq, &iov, 1, 4, 0), 0);
@@ -262,7 +262,7 @@ Test(core_rpc_call, our_own_endpoint_answers_as_well_and_lends)
 Test(core_rpc_call, open_calls_do_not_keep_an_endpoint_busy)
 {
 	connect_both();
-	cr_assert_eq(ask(1, "a", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, "a", 1, 10, &ctx[0], 0), 0);
 	nodes_settle(nodes, 2);
 	cr_assert(!core_ep_is_busy(&nodes[0].ep));
 }
@@ -275,7 +275,7 @@ Test(core_rpc_call, calls_and_sends_keep_their_order_while_a_connection_is_made)
 	fake_engine_cfg.lazy_up = 5;
 	cr_assert_eq(node_recv(&nodes[1], FI_ADDR_UNSPEC, buf, 8, true, 1, 0, 0, &ctx[7]), 0);
 	cr_assert_eq(node_send(&nodes[0], 1, "abcdefgh", 8, true, 1, 0, &ctx[6]), 0);
-	cr_assert_eq(ask(1, "b", 1, 10, &ctx[0], 0), 0);
+	cr_assert_eq(call(1, "b", 1, 10, &ctx[0], 0), 0);
 	nodes_settle(nodes, 2);
 	handle = node_take(&nodes[1]);
 	cr_assert_not_null(handle);

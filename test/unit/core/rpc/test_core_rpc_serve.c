@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a callee is promised: requests in order, with their bytes until it answers; answers in any order; a
- * handle that was used up is refused.
+ * Callee side: requests arrive in order and keep their bytes until the reply; replies are possible
+ * in any order; a used handle is refused.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -27,22 +27,22 @@ static void teardown(void)
 
 TestSuite(core_rpc_serve, .init = setup, .fini = teardown);
 
-/* Request i is the byte i; its answer goes to resp[i]. */
-static void ask(struct node *n, uint8_t i, size_t resp_max)
+/* Calls with the byte i. The response goes to resp[i]. */
+static void call(struct node *n, uint8_t i, size_t resp_max)
 {
 	struct iovec iov = { .iov_base = &i, .iov_len = 1 };
-	struct core_rpc_request a = { .iov = &iov,
-				      .iov_cnt = 1,
-				      .len = 1,
-				      .resp = resp[i],
-				      .resp_max = resp_max,
-				      .context = resp[i],
-				      .comp_flags = 1 };
+	struct core_rpc_request request = { .iov = &iov,
+					    .iov_cnt = 1,
+					    .len = 1,
+					    .resp = resp[i],
+					    .resp_max = resp_max,
+					    .context = resp[i],
+					    .comp_flags = 1 };
 
-	cr_assert_eq(core_rpc_call(&n->ep, 1, &a), 0);
+	cr_assert_eq(core_rpc_call(&n->ep, 1, &request), 0);
 }
 
-static ssize_t answer(struct core_rpc_handle *handle, uint64_t seq, size_t len)
+static ssize_t reply_to(struct core_rpc_handle *handle, uint64_t seq, size_t len)
 {
 	static const char zeros[100];
 	struct iovec iov[2] = { { (void *)(uintptr_t)zeros, len / 2 },
@@ -51,14 +51,14 @@ static ssize_t answer(struct core_rpc_handle *handle, uint64_t seq, size_t len)
 	return core_rpc_reply(&nodes[1].ep, handle, seq, iov, 2, len, 0);
 }
 
-Test(core_rpc_serve, requests_are_taken_in_order_and_answered_in_any)
+Test(core_rpc_serve, requests_arrive_in_order_and_are_replied_to_in_any)
 {
 	struct core_rpc_handle *handle[CALLS];
 	struct fi_cq_err_entry bad;
 	struct core_cqe e;
 
 	for (uint8_t i = 0; i < CALLS; i++)
-		ask(&nodes[0], i, 8);
+		call(&nodes[0], i, 8);
 	nodes_settle(nodes, 3);
 	for (uint8_t i = 0; i < CALLS; i++) {
 		handle[i] = node_take(&nodes[1]);
@@ -68,7 +68,7 @@ Test(core_rpc_serve, requests_are_taken_in_order_and_answered_in_any)
 	}
 	cr_assert_null(node_take(&nodes[1]));
 	for (int i = CALLS - 1; i >= 0; i--)
-		cr_assert_eq(answer(handle[i], handle[i]->seq, (size_t)i), 0);
+		cr_assert_eq(reply_to(handle[i], handle[i]->seq, (size_t)i), 0);
 	nodes_settle(nodes, 3);
 	for (int i = CALLS - 1; i >= 0; i--) {
 		cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
@@ -78,46 +78,46 @@ Test(core_rpc_serve, requests_are_taken_in_order_and_answered_in_any)
 	cr_assert_eq(fake_engine_held(), 0);
 }
 
-Test(core_rpc_serve, bytes_stay_until_the_answer)
+Test(core_rpc_serve, bytes_stay_until_the_reply)
 {
 	struct core_rpc_handle *handle;
 
-	ask(&nodes[0], 3, 8);
+	call(&nodes[0], 3, 8);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(fake_engine_held(), 1);
 	handle = node_take(&nodes[1]);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(*handle->data, 3);
-	cr_assert_eq(answer(handle, handle->seq, 1), 0);
+	cr_assert_eq(reply_to(handle, handle->seq, 1), 0);
 	cr_assert_eq(fake_engine_held(), 0);
 }
 
-Test(core_rpc_serve, released_bytes_go_and_the_answer_is_still_owed)
+Test(core_rpc_serve, released_bytes_are_freed_and_the_reply_is_still_due)
 {
 	struct core_rpc_handle *handle;
 	struct fi_cq_err_entry bad;
 	struct core_cqe e;
 
-	ask(&nodes[0], 3, 8);
+	call(&nodes[0], 3, 8);
 	nodes_settle(nodes, 3);
 	handle = node_take(&nodes[1]);
 	cr_assert_eq(core_rpc_release(&nodes[1].ep, handle, handle->seq), 0);
 	cr_assert_eq(fake_engine_held(), 0);
 	cr_assert_eq(core_rpc_release(&nodes[1].ep, handle, handle->seq), 0);
-	cr_assert_eq(answer(handle, handle->seq, 1), 0);
+	cr_assert_eq(reply_to(handle, handle->seq, 1), 0);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(node_poll(&nodes[0], &e, &bad), 1);
 }
 
-Test(core_rpc_serve, an_answer_beyond_the_allowance_is_refused_and_another_one_taken)
+Test(core_rpc_serve, a_reply_beyond_the_maximum_is_refused_and_another_one_accepted)
 {
 	struct core_rpc_handle *handle;
 
-	ask(&nodes[0], 0, 8);
+	call(&nodes[0], 0, 8);
 	nodes_settle(nodes, 3);
 	handle = node_take(&nodes[1]);
-	cr_assert_eq(answer(handle, handle->seq, 9), -FI_EMSGSIZE);
-	cr_assert_eq(answer(handle, handle->seq, 8), 0);
+	cr_assert_eq(reply_to(handle, handle->seq, 9), -FI_EMSGSIZE);
+	cr_assert_eq(reply_to(handle, handle->seq, 8), 0);
 }
 
 Test(core_rpc_serve, a_handle_works_once)
@@ -125,34 +125,34 @@ Test(core_rpc_serve, a_handle_works_once)
 	struct core_rpc_handle *handle;
 	uint32_t seq;
 
-	ask(&nodes[0], 0, 8);
-	ask(&nodes[0], 1, 8);
+	call(&nodes[0], 0, 8);
+	call(&nodes[0], 1, 8);
 	nodes_settle(nodes, 3);
 	handle = node_take(&nodes[1]);
 	seq = handle->seq;
-	cr_assert_eq(answer(handle, seq + 1, 1), -FI_EINVAL);
-	cr_assert_eq(answer(handle, 0, 1), -FI_EINVAL);
-	cr_assert_eq(answer(handle, seq, 1), 0);
-	cr_assert_eq(answer(handle, seq, 1), -FI_EINVAL);
+	cr_assert_eq(reply_to(handle, seq + 1, 1), -FI_EINVAL);
+	cr_assert_eq(reply_to(handle, 0, 1), -FI_EINVAL);
+	cr_assert_eq(reply_to(handle, seq, 1), 0);
+	cr_assert_eq(reply_to(handle, seq, 1), -FI_EINVAL);
 	cr_assert_eq(core_rpc_release(&nodes[1].ep, handle, seq), -FI_EINVAL);
-	/* the record is used again, under another number */
-	ask(&nodes[0], 2, 8);
+	/* The record is reused with another sequence number. */
+	call(&nodes[0], 2, 8);
 	nodes_settle(nodes, 3);
 	cr_assert_not_null(node_take(&nodes[1]));
 	cr_assert_not_null(node_take(&nodes[1]));
-	cr_assert_eq(answer(handle, seq, 1), -FI_EINVAL);
+	cr_assert_eq(reply_to(handle, seq, 1), -FI_EINVAL);
 }
 
-Test(core_rpc_serve, who_sleeps_on_the_receive_queue_hears_of_requests)
+Test(core_rpc_serve, requests_wake_threads_that_sleep_on_the_receive_queue)
 {
-	ask(&nodes[0], 0, 8);
+	call(&nodes[0], 0, 8);
 	nodes_settle(nodes, 3);
-	cr_assert_eq(nodes[1].cq.intake_cnt, 0, "nobody takes requests here yet");
+	cr_assert_eq(nodes[1].cq.intake_cnt, 0, "the user takes no requests yet");
 	core_rpc_listen(&nodes[1].ep);
 	core_rpc_listen(&nodes[1].ep);
 	cr_assert_eq(nodes[1].cq.intake_cnt, 1);
-	ask(&nodes[0], 1, 8);
-	ask(&nodes[2], 2, 8);
+	call(&nodes[0], 1, 8);
+	call(&nodes[2], 2, 8);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(nodes[1].cq.intake_cnt, 3);
 	node_take(&nodes[1]);
