@@ -70,7 +70,7 @@ struct player {
 
 static struct player players[2];
 
-static struct ring_transport *lane_of(struct player *p)
+static struct ring_transport *transport_of(struct player *p)
 {
 	return ring_transport_of(eng_transport_at(&p->engine, 0));
 }
@@ -273,16 +273,17 @@ static bool is_done(const struct player *p)
 /** All is sent and answered: only the peer can change anything, by a message. */
 static void sleep_if_idle(struct player *p)
 {
-	struct pollfd pfd = { .fd = shm_dev_wait_fd(lane_of(p)->dev), .events = POLLIN };
+	struct pollfd pfd = { .fd = shm_dev_wait_fd(transport_of(p)->dev), .events = POLLIN };
 	uint32_t i;
 
 	for (i = 0; i < CONNS; i++)
 		if (p->ends[i].sent != ITEMS || p->ends[i].open_cnt || p->ends[i].held_cnt)
 			return;
-	if (is_done(p) || !util_list_is_empty(&lane_of(p)->dirty) || shm_dev_arm(lane_of(p)->dev))
+	if (is_done(p) || !util_list_is_empty(&transport_of(p)->dirty) ||
+	    shm_dev_arm(transport_of(p)->dev))
 		return;
 	CHECK(poll(&pfd, 1, 20000) == 1);
-	shm_dev_disarm(lane_of(p)->dev);
+	shm_dev_disarm(transport_of(p)->dev);
 	p->sleeps++;
 }
 
@@ -317,7 +318,7 @@ static void *play(void *arg)
 
 static void player_open(struct player *p, uint64_t seed)
 {
-	struct ring_transport *transport = lane_of(p);
+	struct ring_transport *transport = transport_of(p);
 
 	memset(p, 0, sizeof(*p));
 	p->rng.state = seed;
@@ -364,7 +365,7 @@ static void connect_ends(uint32_t n, bool shared)
 	uint32_t i, k;
 
 	for (i = 0; i < 2; i++) {
-		CHECK(!shm_link_create(lane_of(&players[i])->dev, ring_lens[(n + i) % CONNS],
+		CHECK(!shm_link_create(transport_of(&players[i])->dev, ring_lens[(n + i) % CONNS],
 				       &end[i]->conn.link));
 		CHECK(!shm_link_describe(end[i]->conn.link, &desc[i]));
 	}
@@ -409,7 +410,7 @@ static void run_round(const char *name, bool shared, uint64_t seed)
 		for (i = 0; i < 2; i++)
 			end_close(&players[i].ends[n]);
 	for (i = 0; i < 2; i++)
-		shm_dev_close(lane_of(&players[i])->dev);
+		shm_dev_close(transport_of(&players[i])->dev);
 }
 
 int main(void)

@@ -23,7 +23,7 @@ static uint64_t insert(struct dgram_av *av, uint32_t n)
 	return idx;
 }
 
-Test(dgram_av, numbers_count_up_and_an_address_keeps_its_own)
+Test(dgram_av, numbers_count_up_and_a_known_address_keeps_its_number)
 {
 	struct dgram_av *av = dgram_av_open();
 
@@ -34,7 +34,7 @@ Test(dgram_av, numbers_count_up_and_an_address_keeps_its_own)
 	dgram_av_close(av);
 }
 
-Test(dgram_av, what_was_inserted_comes_back)
+Test(dgram_av, an_inserted_address_is_returned)
 {
 	struct dgram_av *av = dgram_av_open();
 	struct dev_desc want = desc_of(5, 48), got;

@@ -75,7 +75,7 @@ static int readable(int ms)
 	return poll(&pfd, 1, ms);
 }
 
-Test(dgram_engine, one_progress_serves_all_endpoints)
+Test(dgram_engine, one_progress_call_serves_all_endpoints)
 {
 	for (int i = 0; i < EPS; i++) {
 		post(i);
@@ -92,7 +92,7 @@ Test(dgram_engine, one_progress_serves_all_endpoints)
 	dgram_engine_disarm(engine);
 }
 
-Test(dgram_engine, sleeps_until_something_comes_for_any_of_them)
+Test(dgram_engine, sleeps_until_a_datagram_arrives_for_any_endpoint)
 {
 	cr_assert_eq(dgram_engine_arm(engine), 0);
 	cr_expect_eq(readable(0), 0);
@@ -106,7 +106,7 @@ Test(dgram_engine, sleeps_until_something_comes_for_any_of_them)
 	dgram_engine_disarm(engine);
 }
 
-Test(dgram_engine, what_was_gathered_keeps_it_awake)
+Test(dgram_engine, gathered_datagrams_prevent_sleep)
 {
 	struct iovec iov = { "x", 1 };
 	struct dgram_send s = {

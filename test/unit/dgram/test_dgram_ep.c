@@ -26,7 +26,7 @@ static void remove_number(uint64_t number)
 		dgram_ep_removed(p.ep[i], number);
 }
 
-Test(dgram_ep, a_removed_address_is_unknown_and_may_come_back)
+Test(dgram_ep, a_removed_address_is_unknown_and_may_be_inserted_again)
 {
 	struct dev_desc desc;
 
@@ -35,14 +35,14 @@ Test(dgram_ep, a_removed_address_is_unknown_and_may_come_back)
 	remove_number(p.number[1]);
 	cr_expect_eq(dgram_pair_send(&p, out, 100, 0), -FI_EINVAL);
 	dgram_pair_run(&p);
-	cr_expect_eq(p.net.cnt.delivered, 1, "what was on its way arrives");
+	cr_expect_eq(p.net.cnt.delivered, 1, "the message in flight arrives");
 	cr_assert_eq(fake_net_ops.describe(p.ep[1]->dg, &desc), 0);
 	cr_assert_eq(dgram_av_insert(p.av, &desc, &p.number[1]), 0);
 	cr_expect_eq(dgram_pair_send(&p, out, 100, 0), 0, "resolved when it is used");
 	dgram_pair_close(&p);
 }
 
-Test(dgram_ep, a_sender_has_a_name_as_long_as_it_is_in_the_av)
+Test(dgram_ep, a_sender_is_named_while_it_is_in_the_av)
 {
 	dgram_pair_open(&p);
 	dgram_pair_recv(&p, in, 8, 0);
@@ -75,12 +75,12 @@ Test(dgram_ep, is_busy_until_its_last_datagram_has_left)
 	dgram_ep_progress(p.ep[0]);
 	cr_expect_not(dgram_ep_is_busy(p.ep[0]));
 	dgram_pair_run(&p);
-	cr_expect_eq(p.ep[0]->dg->rx_held, 0, "what it sent itself is nobody's");
+	cr_expect_eq(p.ep[0]->dg->rx_held, 0, "its own datagram has no sender");
 	cr_expect_eq(p.net.cnt.delivered, 3, "%lu of %lu", p.net.cnt.delivered, p.net.cnt.sent);
 	dgram_pair_close(&p);
 }
 
-Test(dgram_ep, the_end_of_the_device_ends_receives_and_is_told_once)
+Test(dgram_ep, a_device_failure_ends_receives_and_is_reported_once)
 {
 	dgram_pair_open(&p);
 	dgram_pair_recv(&p, in, 8, 0);
@@ -94,11 +94,11 @@ Test(dgram_ep, the_end_of_the_device_ends_receives_and_is_told_once)
 	cr_expect_eq(dgram_rx_post(p.ep[1], &(struct dgram_post){ 0 }), -FI_EIO);
 	cr_expect_eq(dgram_tx_send(p.ep[1], &(struct dgram_send){ 0 }), -FI_EIO);
 	cr_expect_not(dgram_ep_is_busy(p.ep[1]));
-	cr_expect_eq(dgram_ep_arm(p.ep[1]), 0, "nothing keeps a sleeper awake");
+	cr_expect_eq(dgram_ep_arm(p.ep[1]), 0, "nothing prevents sleep");
 	dgram_pair_close(&p);
 }
 
-Test(dgram_ep, closing_drops_receives_and_what_waits_for_one)
+Test(dgram_ep, closing_drops_receives_and_queued_datagrams)
 {
 	dgram_pair_open(&p);
 	dgram_pair_recv(&p, in, 8, 0);
@@ -113,7 +113,7 @@ Test(dgram_ep, closing_drops_receives_and_what_waits_for_one)
 	dgram_pair_close(&p);
 }
 
-Test(dgram_ep, has_the_name_that_the_device_gives)
+Test(dgram_ep, the_name_is_the_devices_description)
 {
 	struct dev_desc desc;
 

@@ -14,7 +14,7 @@ static struct dgram_key key_of(uint32_t n)
 	return (struct dgram_key){ .word = { n % 7, n / 7, 0, 0, 0, ~(uint64_t)(n % 3) } };
 }
 
-Test(dgram_map, an_empty_one_knows_nothing)
+Test(dgram_map, an_empty_map_finds_nothing)
 {
 	struct dgram_map map = { 0 };
 	struct dgram_key key = key_of(3);
@@ -24,7 +24,7 @@ Test(dgram_map, an_empty_one_knows_nothing)
 	dgram_map_fini(&map);
 }
 
-Test(dgram_map, does_what_an_array_does)
+Test(dgram_map, behaves_like_an_array)
 {
 	uint64_t want[KEYS];
 	struct dgram_map map = { 0 };

@@ -6,7 +6,7 @@
 
 #include "dgram/dgram_over.h"
 
-Test(dgram_over_mlx5, offers_itself_exactly_where_it_can_be_opened)
+Test(dgram_over_mlx5, probe_succeeds_exactly_where_open_does)
 {
 	struct core_engine *engine = NULL;
 	struct dev_about about = { 0 };
@@ -20,7 +20,7 @@ Test(dgram_over_mlx5, offers_itself_exactly_where_it_can_be_opened)
 		dgram_over_mlx5.engine_ops->close(engine);
 }
 
-Test(dgram_over_mlx5, has_the_name_that_paths_have)
+Test(dgram_over_mlx5, the_name_is_that_of_the_path)
 {
 	cr_expect_str_eq(dgram_over_mlx5.name, "mlx5");
 	cr_expect_not(dgram_over_mlx5.is_ip);

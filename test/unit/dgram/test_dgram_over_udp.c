@@ -26,7 +26,7 @@ static struct sockaddr_storage addr_of(const char *text, uint16_t port)
 	return ss;
 }
 
-Test(dgram_over_udp, an_address_comes_back_as_it_was)
+Test(dgram_over_udp, an_exported_address_equals_the_imported_one)
 {
 	static const char *const texts[] = { "127.0.0.1", "10.1.2.3", "::1", "2001:db8::7" };
 
@@ -41,7 +41,7 @@ Test(dgram_over_udp, an_address_comes_back_as_it_was)
 	}
 }
 
-Test(dgram_over_udp, what_nobody_can_be_at_is_refused)
+Test(dgram_over_udp, an_unusable_address_is_refused)
 {
 	static const struct {
 		const char *text;
@@ -61,7 +61,7 @@ Test(dgram_over_udp, what_nobody_can_be_at_is_refused)
 	cr_expect_eq(dgram_over_udp.import(&in, &desc), -FI_EINVAL);
 }
 
-Test(dgram_over_udp, a_probe_says_what_a_socket_would_have)
+Test(dgram_over_udp, a_probe_returns_the_attributes_of_a_socket)
 {
 	struct sockaddr_storage in = addr_of("127.0.0.1", 0);
 	struct dev_about about = { 0 };

@@ -6,7 +6,7 @@
 
 #include "dgram/dgram_over.h"
 
-Test(dgram_over_verbs, offers_itself_exactly_where_it_can_be_opened)
+Test(dgram_over_verbs, probe_succeeds_exactly_where_open_does)
 {
 	struct core_engine *engine = NULL;
 	struct dev_about about = { 0 };
@@ -20,7 +20,7 @@ Test(dgram_over_verbs, offers_itself_exactly_where_it_can_be_opened)
 		dgram_over_verbs.engine_ops->close(engine);
 }
 
-Test(dgram_over_verbs, has_the_name_that_paths_have)
+Test(dgram_over_verbs, the_name_is_that_of_the_path)
 {
 	cr_expect_str_eq(dgram_over_verbs.name, "verbs");
 	cr_expect_not(dgram_over_verbs.is_ip);

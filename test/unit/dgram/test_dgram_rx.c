@@ -54,14 +54,14 @@ Test(dgram_rx, the_oldest_receive_gets_the_oldest_datagram)
 	cr_expect_eq(e.op_context, in);
 	cr_expect_eq(e.len, 1);
 	cr_expect_eq(e.flags, FI_RECV | FI_MSG);
-	cr_expect_eq(e.data, p.number[0], "who sent it");
+	cr_expect_eq(e.data, p.number[0], "the sender");
 	e = dgram_pair_take(&p, 1, 0);
 	cr_expect_eq(e.op_context, in + 8);
 	cr_expect_eq(in[8], out[1]);
 	cr_expect_eq(p.received[1].value, 2);
 }
 
-Test(dgram_rx, without_a_receive_they_wait_as_long_as_there_are_buffers)
+Test(dgram_rx, without_a_receive_datagrams_are_queued_while_buffers_last)
 {
 	const uint32_t sent = DGRAM_RX_CNT + 40;
 
@@ -74,13 +74,13 @@ Test(dgram_rx, without_a_receive_they_wait_as_long_as_there_are_buffers)
 		cr_assert_eq(in[0], out[i % 256], "in order");
 	}
 	dgram_pair_recv(&p, in, 1, 0);
-	cr_expect_eq(dgram_pair_left(&p, 1), 0, "the others are lost");
+	cr_expect_eq(dgram_pair_left(&p, 1), 0, "the other datagrams are dropped");
 	cr_expect_eq(p.ep[1]->dg->rx_held, 0);
 	send_bytes(out, 1);
 	cr_expect_eq(dgram_pair_left(&p, 1), 1, "and the next one arrives");
 }
 
-Test(dgram_rx, what_is_too_long_is_cut_and_said)
+Test(dgram_rx, a_truncated_datagram_completes_with_an_error)
 {
 	struct fi_cq_tagged_entry e;
 
@@ -96,7 +96,7 @@ Test(dgram_rx, what_is_too_long_is_cut_and_said)
 	cr_expect_eq(p.received[1].value, 0);
 }
 
-Test(dgram_rx, bytes_are_scattered_over_all_pieces)
+Test(dgram_rx, bytes_are_scattered_over_all_buffers)
 {
 	struct iovec iov[4] = { { in, 3 }, { in + 100, 0 }, { in + 200, 5 }, { in + 300, 50 } };
 	struct dgram_post post = { .iov = iov, .iov_cnt = 4 };
@@ -109,7 +109,7 @@ Test(dgram_rx, bytes_are_scattered_over_all_pieces)
 	cr_expect_arr_eq(in + 300, out + 8, 12);
 }
 
-Test(dgram_rx, a_cancelled_receive_ends_once_and_takes_nothing)
+Test(dgram_rx, a_cancelled_receive_ends_once_and_receives_nothing)
 {
 	dgram_pair_recv(&p, in, 8, 0);
 	dgram_pair_recv(&p, in + 8, 8, 0);
@@ -121,7 +121,7 @@ Test(dgram_rx, a_cancelled_receive_ends_once_and_takes_nothing)
 	cr_expect_eq(dgram_pair_left(&p, 1), 0);
 }
 
-Test(dgram_rx, one_buffer_takes_many_and_says_when_it_is_spent)
+Test(dgram_rx, a_multi_receive_buffer_takes_many_and_reports_its_end)
 {
 	struct fi_cq_tagged_entry e;
 
@@ -139,7 +139,7 @@ Test(dgram_rx, one_buffer_takes_many_and_says_when_it_is_spent)
 	cr_expect_arr_eq(in + 30, out, 19);
 }
 
-Test(dgram_rx, a_rest_that_is_too_small_is_given_back_and_nothing_is_cut)
+Test(dgram_rx, a_multi_receive_rest_that_is_too_small_is_returned)
 {
 	p.min_multi_recv = 1;
 	dgram_pair_recv(&p, in, 64, FI_MULTI_RECV);
@@ -155,7 +155,7 @@ Test(dgram_rx, a_rest_that_is_too_small_is_given_back_and_nothing_is_cut)
 	cr_expect_eq(dgram_pair_take(&p, 1, FI_ETRUNC).data, 1, "longer than a whole buffer");
 }
 
-Test(dgram_rx, told_is_only_who_asked)
+Test(dgram_rx, only_requested_completions_are_written)
 {
 	p.rx[1].selective = true;
 	dgram_pair_recv(&p, in, 8, 0);
@@ -167,7 +167,7 @@ Test(dgram_rx, told_is_only_who_asked)
 	cr_expect_eq(p.received[1].value, 2);
 }
 
-Test(dgram_rx_prefix, bytes_lie_behind_it_and_it_counts)
+Test(dgram_rx_prefix, the_prefix_precedes_the_bytes_and_counts)
 {
 	struct iovec iov[3] = { { in, DGRAM_PREFIX + 2 }, { in + 100, 5 }, { in + 200, 50 } };
 	struct dgram_post post = { .iov = iov, .iov_cnt = 3 };
@@ -179,10 +179,10 @@ Test(dgram_rx_prefix, bytes_lie_behind_it_and_it_counts)
 	cr_expect_arr_eq(in + DGRAM_PREFIX, out + DGRAM_PREFIX, 2);
 	cr_expect_arr_eq(in + 100, out + DGRAM_PREFIX + 2, 5);
 	cr_expect_arr_eq(in + 200, out + DGRAM_PREFIX + 7, 13);
-	cr_expect_eq(in[0] & in[DGRAM_PREFIX - 1], 0xEE, "it is left as it was");
+	cr_expect_eq(in[0] & in[DGRAM_PREFIX - 1], 0xEE, "the entry is unchanged");
 }
 
-Test(dgram_rx_prefix, what_is_too_long_is_cut_and_said)
+Test(dgram_rx_prefix, a_truncated_datagram_completes_with_an_error)
 {
 	struct fi_cq_tagged_entry e;
 
@@ -197,7 +197,7 @@ Test(dgram_rx_prefix, what_is_too_long_is_cut_and_said)
 	cr_expect_arr_eq(in + DGRAM_PREFIX, out + DGRAM_PREFIX, 10);
 }
 
-Test(dgram_rx_prefix, a_buffer_without_room_for_it_is_refused)
+Test(dgram_rx_prefix, a_buffer_shorter_than_the_prefix_is_refused)
 {
 	struct iovec iov[2] = { { in, DGRAM_PREFIX - 1 }, { in + 100, 50 } };
 	struct dgram_post post = { .iov = iov, .iov_cnt = 2 };
@@ -206,10 +206,10 @@ Test(dgram_rx_prefix, a_buffer_without_room_for_it_is_refused)
 	post.iov_cnt = 0;
 	cr_expect_eq(dgram_rx_post(p.ep[1], &post), -FI_EINVAL);
 	send_bytes(out, DGRAM_PREFIX + 1);
-	cr_expect_eq(p.ep[1]->queued_cnt, 1, "nothing took it");
+	cr_expect_eq(p.ep[1]->queued_cnt, 1, "no endpoint received it");
 }
 
-Test(dgram_rx_prefix, in_a_buffer_for_many_each_message_has_its_own)
+Test(dgram_rx_prefix, each_message_of_a_multi_receive_buffer_has_a_prefix)
 {
 	struct fi_cq_tagged_entry e;
 

@@ -70,7 +70,7 @@ Test(dgram_tx, every_shape_arrives_whole_where_the_device_gathers)
 	all_shapes_arrive();
 }
 
-Test(dgram_tx, a_buffer_is_the_user_s_again_on_return)
+Test(dgram_tx, a_buffer_is_free_on_return)
 {
 	open_nic();
 	dgram_pair_recv(&p, in, sizeof(in), 0);
@@ -81,7 +81,7 @@ Test(dgram_tx, a_buffer_is_the_user_s_again_on_return)
 	dgram_pair_close(&p);
 }
 
-Test(dgram_tx, with_more_they_gather_and_leave_together_in_order)
+Test(dgram_tx, fi_more_gathers_datagrams_in_order)
 {
 	open_nic();
 	for (uint32_t i = 0; i < 5; i++)
@@ -91,15 +91,15 @@ Test(dgram_tx, with_more_they_gather_and_leave_together_in_order)
 		cr_assert_eq(dgram_pair_send(&p, out + i, 1, FI_MORE), 0);
 	cr_expect_eq(p.net.cnt.sent, 5);
 	dgram_ep_progress(p.ep[0]);
-	cr_expect_eq(p.net.cnt.sent, 8, "who reads a queue lets them go");
+	cr_expect_eq(p.net.cnt.sent, 8, "reading a queue flushes them");
 	for (uint32_t i = 0; i < DGRAM_BURST; i++)
 		cr_assert_eq(dgram_pair_send(&p, out + i, 1, FI_MORE), 0);
-	cr_expect_eq(p.net.cnt.sent, 8 + DGRAM_BURST, "more than that do not gather");
+	cr_expect_eq(p.net.cnt.sent, 8 + DGRAM_BURST, "a burst is bounded");
 	cr_expect_eq(dgram_pair_left(&p, 0), 8 + DGRAM_BURST);
 	dgram_pair_close(&p);
 }
 
-Test(dgram_tx, what_cannot_go_is_refused)
+Test(dgram_tx, an_invalid_send_is_refused)
 {
 	struct dgram_send s = { .dest = 77 };
 
@@ -113,7 +113,7 @@ Test(dgram_tx, what_cannot_go_is_refused)
 	dgram_pair_close(&p);
 }
 
-Test(dgram_tx, told_is_only_who_asked)
+Test(dgram_tx, only_requested_completions_are_written)
 {
 	struct iovec iov = { out, 8 };
 	struct dgram_send s = { .dest = p.number[1], .iov = &iov, .iov_cnt = 1, .len = 8 };
@@ -144,7 +144,7 @@ static uint32_t fill(void)
 	return cnt;
 }
 
-Test(dgram_tx, a_full_device_says_so_and_loses_nothing)
+Test(dgram_tx, a_full_device_returns_eagain_and_loses_nothing)
 {
 	uint32_t cnt;
 
@@ -184,7 +184,7 @@ Test(dgram_tx, slots_are_not_reused_too_early)
 	dgram_pair_close(&p);
 }
 
-Test(dgram_tx, the_room_in_front_does_not_travel)
+Test(dgram_tx, the_prefix_is_not_transmitted)
 {
 	struct iovec apart[3] = { { out, DGRAM_PREFIX }, { out + 100, 30 }, { out + 200, 700 } };
 	struct dgram_send s = { .iov = apart, .iov_cnt = 3, .len = DGRAM_PREFIX + 730 };
@@ -203,11 +203,11 @@ Test(dgram_tx, the_room_in_front_does_not_travel)
 	cr_expect_arr_eq(in + DGRAM_PREFIX + 30, out + 200, 700);
 	cr_expect_eq(dgram_pair_take(&p, 1, 0).len, DGRAM_PREFIX + 8);
 	cr_expect_arr_eq(in + 1000 + DGRAM_PREFIX, out + DGRAM_PREFIX, 8);
-	cr_expect_eq(in[0] & in[DGRAM_PREFIX - 1] & in[1000], 0xEE, "it is left as it was");
+	cr_expect_eq(in[0] & in[DGRAM_PREFIX - 1] & in[1000], 0xEE, "the entry is unchanged");
 	dgram_pair_close(&p);
 }
 
-Test(dgram_tx, the_room_in_front_counts_in_no_limit)
+Test(dgram_tx, the_prefix_counts_in_no_limit)
 {
 	p.prefix = DGRAM_PREFIX;
 	open_nic();

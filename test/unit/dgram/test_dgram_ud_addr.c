@@ -42,7 +42,7 @@ Test(dgram_ud_addr, has_libfabric_s_layout)
 	cr_expect_arr_eq((uint8_t *)&back, golden, sizeof(golden));
 }
 
-Test(dgram_ud_addr, without_a_lid_it_is_on_ethernet)
+Test(dgram_ud_addr, an_address_without_a_lid_is_on_ethernet)
 {
 	uint8_t addr[DGRAM_UD_ADDR_LEN];
 	struct sockaddr_storage back;
@@ -58,7 +58,7 @@ Test(dgram_ud_addr, without_a_lid_it_is_on_ethernet)
 	cr_expect_arr_eq((uint8_t *)&back, addr, sizeof(addr));
 }
 
-Test(dgram_ud_addr, what_makes_no_sense_is_refused)
+Test(dgram_ud_addr, an_invalid_address_is_refused)
 {
 	static const struct {
 		unsigned at;

@@ -159,7 +159,7 @@ static int fake_tell(char what, int ret)
 	return ret;
 }
 
-unsigned fake_told(char what)
+unsigned fake_calls(char what)
 {
 	unsigned cnt = 0;
 
@@ -304,7 +304,7 @@ static void fake_disarm(struct eng_transport *transport)
 	(void)transport;
 }
 
-#define FAKE_LANE(path_bit)                                                                        \
+#define FAKE_TRANSPORT(path_bit)                                                                   \
 	{                                                                                          \
 		.path = path_bit, .name = "fake", .open = fake_open, .close = fake_close,          \
 		.ep_open = fake_ep_open, .ep_close = fake_ep_close, .prepare = fake_prepare,       \
@@ -314,8 +314,8 @@ static void fake_disarm(struct eng_transport *transport)
 		.arm = fake_arm, .disarm = fake_disarm,                                            \
 	}
 
-const struct eng_transport_ops fake_transport_ops[2] = { FAKE_LANE(WIRE_CM_PATH_SHM),
-							 FAKE_LANE(WIRE_CM_PATH_NIC) };
+const struct eng_transport_ops fake_transport_ops[2] = { FAKE_TRANSPORT(WIRE_CM_PATH_SHM),
+							 FAKE_TRANSPORT(WIRE_CM_PATH_NIC) };
 const struct eng_transports fake_transports_first = { .cnt = 1, .ops = { &fake_transport_ops[0] } };
 const struct eng_transports fake_transports_second = { .cnt = 1,
 						       .ops = { &fake_transport_ops[1] } };

@@ -60,6 +60,6 @@ extern char fake_story[256];
 extern unsigned fake_polls[2]; /* Polls per transport */
 
 /** Returns how often the call `what` (a letter) was made. */
-unsigned fake_told(char what);
+unsigned fake_calls(char what);
 
 #endif

@@ -23,22 +23,22 @@ static const char *only(const char *letters)
 static void meet(void)
 {
 	wholes_meet(&fake_transports_second, &fake_transports_second);
-	cr_assert_eq(fake_told('a'), 2);
+	cr_assert_eq(fake_calls('a'), 2);
 	memset(fake_story, 0, sizeof(fake_story));
 }
 
-Test(eng_conn, it_is_made_told_and_freed_once_at_each_end, .timeout = 200)
+Test(eng_conn, a_connection_is_made_reported_and_freed_once_at_each_end, .timeout = 200)
 {
 	meet();
 	whole_close_chan(&wholes[0]);
 	cr_expect_str_eq(fake_story, "sf", "nothing had gone wrong");
 	wholes_until(&wholes[1].down);
-	cr_expect_str_eq(fake_story, "sfdxsf", "the peer takes in the rest, ends, and closes");
+	cr_expect_str_eq(fake_story, "sfdxsf", "the peer drains, ends, and closes");
 	cr_expect_eq(wholes[1].err, -FI_ESHUTDOWN);
 	wholes_close();
 }
 
-Test(eng_conn, what_failed_takes_nothing_more_in_and_core_hears_once, .timeout = 200)
+Test(eng_conn, a_failed_connection_receives_nothing_and_is_reported_once, .timeout = 200)
 {
 	struct eng_conn *conn;
 
@@ -53,11 +53,11 @@ Test(eng_conn, what_failed_takes_nothing_more_in_and_core_hears_once, .timeout =
 	cr_expect_eq(wholes[0].down, 1);
 	cr_expect_eq(wholes[0].err, -FI_EIO);
 	wholes_until(&wholes[1].down);
-	cr_expect_eq(wholes[1].err, -FI_EIO, "the peer is told that it broke");
+	cr_expect_eq(wholes[1].err, -FI_EIO, "the peer receives the error");
 	wholes_close();
 }
 
-Test(eng_conn, one_that_failed_and_whose_peer_goes_at_once_ends_once, .timeout = 200)
+Test(eng_conn, a_failed_connection_with_a_dead_peer_ends_once, .timeout = 200)
 {
 	struct eng_conn *conn;
 
@@ -73,7 +73,7 @@ Test(eng_conn, one_that_failed_and_whose_peer_goes_at_once_ends_once, .timeout =
 	wholes_close();
 }
 
-Test(eng_conn, one_that_is_drained_lives_on_unless_it_failed, .timeout = 200)
+Test(eng_conn, drain_keeps_a_connection_unless_it_failed, .timeout = 200)
 {
 	struct eng_conn *conn;
 
@@ -83,7 +83,7 @@ Test(eng_conn, one_that_is_drained_lives_on_unless_it_failed, .timeout = 200)
 	cr_expect_str_eq(fake_story, "d");
 	eng_conn_fail(conn, -FI_EIO);
 	eng_chan_drain(&conn->chan);
-	cr_expect_str_eq(fake_story, "d", "nothing more is taken in");
+	cr_expect_str_eq(fake_story, "d", "nothing more is received");
 	whole_progress(&wholes[0]);
 	cr_expect_str_eq(fake_story, "dxsf");
 	wholes_until(&wholes[1].down);
@@ -107,7 +107,7 @@ Test(eng_conn, stopping_keeps_the_memory_until_it_is_closed, .timeout = 200)
 	wholes_close();
 }
 
-Test(eng_conn, one_that_the_device_does_not_take_is_a_connect_that_failed, .timeout = 200)
+Test(eng_conn, a_failed_attach_is_a_failed_connect, .timeout = 200)
 {
 	fake_cfg.fail_attach = -FI_ENOMEM;
 	whole_open(&wholes[0], &fake_transports_first);
@@ -118,6 +118,6 @@ Test(eng_conn, one_that_the_device_does_not_take_is_a_connect_that_failed, .time
 	cr_expect_eq(wholes[0].up, 0);
 	cr_expect_arr_eq(&wholes[0].failed_addr, &wholes[1].addr, sizeof(struct sockaddr_in));
 	wholes_close();
-	cr_expect_eq(fake_told('f'), fake_told('p'), "every one that was made is freed");
-	cr_expect_str_eq(only("dx"), "", "core never knew it");
+	cr_expect_eq(fake_calls('f'), fake_calls('p'), "every connection made is freed");
+	cr_expect_str_eq(only("dx"), "", "the channel was never reported");
 }

@@ -12,7 +12,7 @@
 
 static struct core_engine engine;
 static struct core_engine_ep eep;
-static unsigned accepted, refused, news;
+static unsigned accepted, refused, on_event_cnt;
 static int refused_err;
 static char said[CM_MSG_DATA_MAX + 1];
 
@@ -27,7 +27,7 @@ static void on_accepted(struct core_ep *ep, const struct sockaddr *addr, const v
 {
 	(void)ep;
 	cr_expect_eq(((const struct sockaddr_in *)addr)->sin_port, 7);
-	cr_expect_eq(refused, 0, "first things first");
+	cr_expect_eq(refused, 0, "messages arrive in order");
 	accepted++;
 	hear(data, len);
 }
@@ -43,7 +43,7 @@ static void on_refused(struct core_ep *ep, int err, const void *data, size_t len
 static void on_event(struct core_ep *ep)
 {
 	(void)ep;
-	news++;
+	on_event_cnt++;
 }
 
 static const struct core_upcalls upcalls = {
@@ -70,7 +70,7 @@ static void stop(void)
 
 TestSuite(eng_connreq, .init = start, .fini = stop);
 
-Test(eng_connreq, answers_wait_for_progress_and_bring_their_data)
+Test(eng_connreq, outcomes_are_reported_by_progress_with_their_data)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = 7 };
 	char most[CM_MSG_DATA_MAX];
@@ -90,18 +90,18 @@ Test(eng_connreq, answers_wait_for_progress_and_bring_their_data)
 	cr_expect_not(eng_has_events(&engine));
 }
 
-Test(eng_connreq, who_sleeps_on_the_news_is_told_and_nobody_else)
+Test(eng_connreq, only_a_connected_endpoint_receives_on_event)
 {
 	eng_connreq_refused(&eep, -FI_ETIMEDOUT, NULL, 0);
-	cr_expect_eq(news, 0);
+	cr_expect_eq(on_event_cnt, 0);
 	eep.reports_events = true;
 	eng_connreq_refused(&eep, -FI_ETIMEDOUT, NULL, 0);
-	cr_expect_eq(news, 1);
+	cr_expect_eq(on_event_cnt, 1);
 	eng_events_cold(&engine);
 	cr_expect_eq(refused, 2);
 }
 
-Test(eng_connreq, what_is_queued_goes_with_the_endpoint)
+Test(eng_connreq, queued_events_are_dropped_with_the_endpoint)
 {
 	eng_connreq_refused(&eep, -FI_ETIMEDOUT, "data", 4);
 	eng_event_forget(&eep, NULL);

@@ -11,7 +11,7 @@
 
 static const struct eng_transports direct = { .cnt = 1, .ops = { &ring_transport_pair_direct } };
 
-static struct eng_transport *lane_of(const struct whole *w)
+static struct eng_transport *transport_of(const struct whole *w)
 {
 	return eng_conn_of(w->chan)->transport;
 }
@@ -27,7 +27,7 @@ static void send_and_see(struct whole *from, struct whole *to)
 	cr_expect_eq(to->msgs, 1);
 }
 
-Test(eng_engine, two_engines_shake_hands_and_talk, .timeout = 200)
+Test(eng_engine, two_engines_connect_and_exchange_messages, .timeout = 200)
 {
 	wholes_meet(&direct, &direct);
 	send_and_see(&wholes[0], &wholes[1]);
@@ -51,10 +51,10 @@ Test(eng_engine, an_endpoint_may_close_in_the_middle_of_a_handshake, .timeout = 
 	}
 }
 
-Test(eng_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 200)
+Test(eng_engine, engines_on_a_nic_connect_by_datagrams, .timeout = 200)
 {
 	wholes_meet(&ring_pair_transports_nic, &ring_pair_transports_nic);
-	cr_expect_eq(lane_of(&wholes[0])->ops, &ring_transport_pair_nic);
+	cr_expect_eq(transport_of(&wholes[0])->ops, &ring_transport_pair_nic);
 	send_and_see(&wholes[0], &wholes[1]);
 	send_and_see(&wholes[1], &wholes[0]);
 	whole_close_chan(&wholes[0]);
@@ -63,19 +63,19 @@ Test(eng_engine, over_a_nic_engines_meet_in_datagrams, .timeout = 200)
 	wholes_close();
 }
 
-Test(eng_engine, where_both_transports_lead_the_first_one_is_taken, .timeout = 200)
+Test(eng_engine, the_first_common_transport_is_used, .timeout = 200)
 {
 	wholes_meet(&ring_pair_transports_both, &ring_pair_transports_both);
-	cr_expect_eq(lane_of(&wholes[0]), eng_transport_at(wholes[0].engine, 0));
-	cr_expect_eq(lane_of(&wholes[1]), eng_transport_at(wholes[1].engine, 0));
+	cr_expect_eq(transport_of(&wholes[0]), eng_transport_at(wholes[0].engine, 0));
+	cr_expect_eq(transport_of(&wholes[1]), eng_transport_at(wholes[1].engine, 0));
 	send_and_see(&wholes[0], &wholes[1]);
 	wholes_close();
 }
 
-Test(eng_engine, where_one_end_lacks_a_transport_the_other_is_taken, .timeout = 200)
+Test(eng_engine, a_transport_that_one_end_lacks_is_not_used, .timeout = 200)
 {
 	wholes_meet(&ring_pair_transports_both, &ring_pair_transports_nic);
-	cr_expect_eq(lane_of(&wholes[0]), eng_transport_at(wholes[0].engine, 1));
+	cr_expect_eq(transport_of(&wholes[0]), eng_transport_at(wholes[0].engine, 1));
 	send_and_see(&wholes[0], &wholes[1]);
 	send_and_see(&wholes[1], &wholes[0]);
 	wholes_close();
@@ -95,7 +95,7 @@ Test(eng_engine, memory_of_connections_counts_against_the_budget, .timeout = 200
 	wholes_close();
 }
 
-Test(eng_engine, a_link_that_goes_down_ends_its_connection_and_the_pair_meets_again, .timeout = 200)
+Test(eng_engine, a_link_that_goes_down_ends_its_connection_and_the_pair_reconnects, .timeout = 200)
 {
 	wholes_meet(&ring_pair_transports_nic, &ring_pair_transports_nic);
 	fake_link_of(ring_conn_of(wholes[0].chan)->link)->down = -FI_EIO;
@@ -121,7 +121,7 @@ static struct core_engine *open_fake(const struct eng_transports *transports)
 	return engine;
 }
 
-Test(eng_engine, a_device_that_does_not_open_is_left_out_if_another_does)
+Test(eng_engine, a_device_that_fails_to_open_is_skipped_if_another_opens)
 {
 	static const struct core_upcalls none;
 	struct core_engine *engine;
@@ -136,7 +136,7 @@ Test(eng_engine, a_device_that_does_not_open_is_left_out_if_another_does)
 	cr_expect_eq(eng_open(&fake_transports_both, &none, &engine), -FI_EMFILE);
 }
 
-Test(eng_engine, only_transports_that_carry_something_are_polled, .timeout = 200)
+Test(eng_engine, only_transports_with_connections_are_polled, .timeout = 200)
 {
 	wholes_meet(&fake_transports_both, &fake_transports_second);
 	whole_progress(&wholes[0]);
@@ -158,8 +158,7 @@ static void meet_behind(void)
 	fake_polls[0] = fake_polls[1] = 0;
 }
 
-Test(eng_engine, transports_behind_the_first_are_a_standing_event_while_they_carry_something,
-     .timeout = 200)
+Test(eng_engine, transports_behind_the_first_are_a_standing_event_while_connected, .timeout = 200)
 {
 	struct core_engine *engine;
 
@@ -178,15 +177,14 @@ Test(eng_engine, transports_behind_the_first_are_a_standing_event_while_they_car
 	wholes_close();
 }
 
-Test(eng_engine, a_standing_event_keeps_nobody_from_sleeping_but_a_busy_transport_does,
-     .timeout = 200)
+Test(eng_engine, a_standing_event_permits_sleep_and_a_busy_transport_does_not, .timeout = 200)
 {
 	struct core_engine *engine;
 
 	meet_behind();
 	engine = wholes[0].engine;
 	cr_expect_eq(eng_arm(engine), 0);
-	cr_expect_eq(fake_polls[0], 1, "an idle transport is looked at before somebody sleeps");
+	cr_expect_eq(fake_polls[0], 1, "an idle transport is polled before a sleep");
 	cr_expect_eq(fake_polls[1], 0);
 	eng_disarm(engine);
 	fake_cfg.busy = true;

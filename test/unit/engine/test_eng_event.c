@@ -48,7 +48,7 @@ static bool bell_rang(void)
 	return read(engine.event_fd, &cnt, sizeof(cnt)) == sizeof(cnt);
 }
 
-Test(eng_event, they_come_in_order_as_they_were_pushed)
+Test(eng_event, events_arrive_in_the_order_of_their_push)
 {
 	struct eng_event ev;
 	int i;
@@ -64,7 +64,7 @@ Test(eng_event, they_come_in_order_as_they_were_pushed)
 	cr_expect_not(eng_event_pop(&engine, &ev));
 }
 
-Test(eng_event, a_load_tells_whether_there_is_one)
+Test(eng_event, one_load_shows_whether_an_event_is_queued)
 {
 	struct eng_event ev;
 
@@ -75,7 +75,7 @@ Test(eng_event, a_load_tells_whether_there_is_one)
 	cr_expect_not(eng_has_events(&engine));
 }
 
-Test(eng_event, a_push_wakes_a_sleeper)
+Test(eng_event, a_push_wakes_a_sleeping_thread)
 {
 	cr_expect_not(bell_rang());
 	push(&eep[0], &conn[0], 0);
@@ -84,7 +84,7 @@ Test(eng_event, a_push_wakes_a_sleeper)
 	cr_expect_not(bell_rang());
 }
 
-Test(eng_event, a_connection_takes_its_own_events_with_it)
+Test(eng_event, freeing_a_connection_drops_its_events)
 {
 	struct eng_event ev;
 
@@ -97,7 +97,7 @@ Test(eng_event, a_connection_takes_its_own_events_with_it)
 	cr_expect_not(eng_has_events(&engine));
 }
 
-Test(eng_event, an_endpoint_takes_all_its_events_with_it)
+Test(eng_event, closing_an_endpoint_drops_its_events)
 {
 	struct eng_event ev;
 
@@ -121,7 +121,7 @@ static void *push_many(void *arg)
 	return NULL;
 }
 
-Test(eng_event, two_threads_lose_nothing)
+Test(eng_event, two_threads_lose_no_event)
 {
 	int next[2] = { 0, 0 };
 	struct eng_event ev;

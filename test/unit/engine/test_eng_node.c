@@ -19,7 +19,7 @@ static unsigned threads(void)
 	return cnt - 2;
 }
 
-Test(eng_node, the_first_starts_it_and_the_last_stops_it, .timeout = 200)
+Test(eng_node, the_first_engine_starts_the_thread_and_the_last_stops_it, .timeout = 200)
 {
 	unsigned before = threads();
 	struct cm_node *first, *second;
@@ -38,7 +38,7 @@ Test(eng_node, the_first_starts_it_and_the_last_stops_it, .timeout = 200)
 }
 
 /* The parent's thread continues; the child does not release what it inherited. */
-Test(eng_node, a_forked_child_starts_another, .timeout = 200)
+Test(eng_node, a_forked_child_starts_its_own_thread, .timeout = 200)
 {
 	struct cm_node *parents, *own = NULL;
 	unsigned before = threads();

@@ -37,7 +37,7 @@ static void stop(void)
 
 TestSuite(eng_setup, .init = start, .fini = stop, .timeout = 200);
 
-Test(eng_setup, the_path_names_the_transport)
+Test(eng_setup, the_path_selects_the_transport)
 {
 	struct eng_conn *conn;
 
@@ -51,28 +51,28 @@ Test(eng_setup, the_path_names_the_transport)
 	cr_expect_eq(prepare(1u << 20, &conn), -FI_EOPNOTSUPP);
 }
 
-Test(eng_setup, what_a_transport_has_per_endpoint_is_made_once_when_it_is_needed)
+Test(eng_setup, per_endpoint_state_is_made_once_when_needed)
 {
 	struct eng_conn *conn[2];
 
-	cr_expect_eq(fake_told('o'), 0);
+	cr_expect_eq(fake_calls('o'), 0);
 	cr_assert_eq(prepare(WIRE_CM_PATH_SHM, &conn[0]), 0);
 	cr_assert_eq(prepare(WIRE_CM_PATH_SHM, &conn[1]), 0);
-	cr_expect_eq(fake_told('o'), 1);
+	cr_expect_eq(fake_calls('o'), 1);
 	cr_expect_eq(eng_transport_ep(wholes[0].eep, conn[0]->transport), wholes[0].eep);
 	stop();
 	cr_expect_str_eq(fake_story, "oppsfsfc", "connections go before it");
 	start();
 }
 
-Test(eng_setup, a_transport_s_refusal_is_passed_on_and_nothing_is_left)
+Test(eng_setup, a_transport_error_is_returned_and_leaves_nothing)
 {
 	struct eng_conn *conn;
 
 	fake_cfg.fail_port = -FI_EMFILE;
 	cr_expect_eq(prepare(WIRE_CM_PATH_SHM, &conn), -FI_EMFILE);
 	cr_expect_null(conn);
-	cr_expect_eq(fake_told('p'), 0);
+	cr_expect_eq(fake_calls('p'), 0);
 	fake_cfg.fail_port = 0;
 	fake_cfg.fail_prepare = -FI_ENOMEM;
 	cr_expect_eq(prepare(WIRE_CM_PATH_SHM, &conn), -FI_ENOMEM);
@@ -80,7 +80,7 @@ Test(eng_setup, a_transport_s_refusal_is_passed_on_and_nothing_is_left)
 	cr_expect(util_list_is_empty(&wholes[0].eep->conns));
 }
 
-Test(eng_setup, news_wait_for_progress)
+Test(eng_setup, events_are_handled_by_progress)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = 77 };
 	struct core_engine_ep *eep = wholes[0].eep;

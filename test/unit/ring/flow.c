@@ -63,7 +63,7 @@ static void flow_serve(struct flow_run *run)
 		while (run->end[i].hold_cnt)
 			flow_release(&run->end[i]);
 		while (run->end[i].open_cnt)
-			flow_answer(&run->end[i]);
+			flow_reply(&run->end[i]);
 		ring_end_progress(run->end[i].ring);
 		flow_check(&run->end[0]);
 		flow_check(&run->end[1]);
@@ -101,7 +101,7 @@ static void flow_check_promises(struct flow_run *run, struct flow_end *end)
 		FLOW_CHECK(run, rounds < 200, "the largest message is never admitted");
 	}
 	flow_drain(run);
-	for (rounds = 0; flow_call_with(end, max, flow_sure_allowance(end)); rounds++) {
+	for (rounds = 0; flow_call_with(end, max, flow_sure_resp_max(end)); rounds++) {
 		flow_serve(run);
 		FLOW_CHECK(run, rounds < 200, "the largest call is never admitted");
 	}
@@ -149,7 +149,7 @@ void flow_play(const struct flow_case *c, uint64_t seed, uint64_t steps)
 		flow_check_promises(run, &run->end[rng_below(&run->rng, 2)]);
 	}
 	for (i = 0; i < 2; i++)
-		cr_assert(run->end[i].sent && run->end[i].called && run->end[i].answered,
+		cr_assert(run->end[i].sent && run->end[i].called && run->end[i].replied,
 			  "%s: end %u did nothing; COPYRPC_TEST_SEED=%" PRIu64, c->name, i, seed);
 	ring_pair_fini(&run->pair);
 }

@@ -20,7 +20,7 @@ void flow_fail(struct flow_run *run, const char *cond, const char *what)
 			"end %d: producer %#" PRIx64 " flushed %#" PRIx64 " known %#" PRIx64
 			" R %" PRIu64 " claimed %" PRIu64 " credit %" PRIu64 " posts %u open %d\n"
 			"       rx producer %#" PRIx64 " parsed %#" PRIx64 " consumer %#" PRIx64
-			" told %#" PRIx64 " holds %u calls %u\n",
+			" advertised %#" PRIx64 " retained %u calls %u\n",
 			i, c->tx.flow.producer, c->tx.flush_start, c->tx.flow.remote_consumer,
 			c->tx.flow.granted, c->tx.flow.claimed, c->tx.credit, c->tx.post_cnt,
 			c->tx.open, c->rx.producer, c->rx.parsed, c->rx.consumer, c->rx.advertised,
@@ -81,7 +81,8 @@ void flow_check(struct flow_end *w)
 
 	FLOW_CHECK(run, ring_flow_holds(&tx->flow), "the invariant");
 	FLOW_CHECK(run, tx->flow.producer - rx->consumer <= tx->flow.cap, "the ring overflows");
-	FLOW_CHECK(run, rx->consumer - tx->flow.remote_consumer <= tx->len, "told too much");
+	FLOW_CHECK(run, rx->consumer - tx->flow.remote_consumer <= tx->len,
+		   "advertised more than released");
 	FLOW_CHECK(run, rx->consumer - w->peer->consumer <= rx->len, "consumer goes back");
 	FLOW_CHECK(run, rx->parsed - rx->consumer <= rx->len, "released and not parsed");
 	FLOW_CHECK(run, tx->flow.producer - rx->parsed <= tx->len, "parsed and not sent");

@@ -8,8 +8,8 @@
 
 #include "wire/wire_ring.h"
 
-#define FLOW_DATA_MAX 32768u
-#define FLOW_NO_HOLD  UINT64_MAX /* Number that no retained message has */
+#define FLOW_DATA_MAX      32768u
+#define FLOW_NONE_RETAINED UINT64_MAX /* Number that no retained message has */
 
 /* ---- contents ---- */
 
@@ -161,7 +161,7 @@ static void flow_send(struct flow_end *end)
 	flow_send_len(end, flow_draw_len(end->run, max), flags[rng_below(&end->run->rng, 5)]);
 }
 
-uint32_t flow_sure_allowance(const struct flow_end *end)
+uint32_t flow_sure_resp_max(const struct flow_end *end)
 {
 	uint32_t reserve = (uint32_t)end->peer->ring->conn.tx.flow.grant_max / 2 & ~31u;
 
@@ -215,7 +215,7 @@ static void flow_call(struct flow_end *end)
 }
 
 /** Replies to one of the peer's open calls with a random number of bytes. */
-void flow_answer(struct flow_end *end)
+void flow_reply(struct flow_end *end)
 {
 	static uint8_t flat[FLOW_DATA_MAX + 8];
 	struct core_chan *chan = &end->ring->conn.eng.chan;
@@ -240,12 +240,12 @@ void flow_answer(struct flow_end *end)
 		FLOW_CHECK(run, !chan->ops->reply(chan, open.ref, flat, msg.len),
 			   "a reply was refused");
 	else
-		FLOW_CHECK(
-			run,
-			!chan->ops->reply_release(chan, open.ref, FLOW_NO_HOLD, flat, msg.len, 0),
-			"an answer was refused");
+		FLOW_CHECK(run,
+			   !chan->ops->reply_release(chan, open.ref, FLOW_NONE_RETAINED, flat,
+						     msg.len, 0),
+			   "a response was refused");
 	flow_sent(end, &msg);
-	end->answered++;
+	end->replied++;
 }
 
 void flow_release(struct flow_end *end)
@@ -277,7 +277,7 @@ static void flow_progress(struct flow_end *end)
 }
 
 void (*const flow_steps[FLOW_STEPS])(struct flow_end *end) = {
-	flow_send, flow_call, flow_answer, flow_release, flow_flush, flow_progress,
+	flow_send, flow_call, flow_reply, flow_release, flow_flush, flow_progress,
 };
 
 /* ---- up-calls ---- */
@@ -330,7 +330,7 @@ static enum core_rx_verdict flow_on_call(struct core_chan *chan, struct core_cal
 	FLOW_CHECK(end->run,
 		   ref.resp_max >= msg.resp_max &&
 			   wire_reservation(ref.resp_max) == wire_reservation(msg.resp_max),
-		   "allowance of a call");
+		   "maximum response size of a call");
 	flow_compare(end->run, &msg, data + sizeof(op), len - (uint32_t)sizeof(op));
 	FLOW_CHECK(end->run, end->open_cnt < FLOW_OPEN_MAX, "test's own table");
 	end->open[end->open_cnt++] = (struct flow_open){ ref, msg.serial };
@@ -345,7 +345,7 @@ static void flow_on_reply(struct core_chan *chan, void *context, int status, con
 	struct flow_call *call = context;
 
 	FLOW_CHECK(end->run, !status && call->open && call->serial == msg.serial,
-		   "the answer of another call");
+		   "the response of another call");
 	flow_compare(end->run, &msg, data, len);
 	call->open = false;
 	end->call_cnt--;
@@ -357,7 +357,7 @@ static void flow_on_arrived(struct core_chan *chan, uint64_t pos)
 	struct flow_end *end = flow_end_of(chan);
 
 	FLOW_CHECK(end->run, (int64_t)(pos - end->ring->conn.tx.flow.producer) <= 0,
-		   "news of what was not sent");
+		   "acknowledgement of unsent bytes");
 }
 
 static void flow_on_down(struct core_chan *chan, int err)

@@ -58,7 +58,7 @@ struct flow_end {
 	struct flow_hold retain[FLOW_HOLD_MAX];
 	unsigned hold_cnt;
 	uint64_t consumer; /* Value at the last check */
-	uint64_t sent, called, answered, again;
+	uint64_t sent, called, replied, again;
 	unsigned weight[6];
 };
 
@@ -93,9 +93,9 @@ extern void (*const flow_steps[FLOW_STEPS])(struct flow_end *end);
 int flow_send_len(struct flow_end *end, uint32_t len, unsigned flags);
 int flow_call_with(struct flow_end *end, uint32_t len, uint32_t resp_max);
 /** Returns the largest maximum response size for which credit is promised eventually. */
-uint32_t flow_sure_allowance(const struct flow_end *end);
+uint32_t flow_sure_resp_max(const struct flow_end *end);
 /** Replies to a call of the peer, and releases a retained message if there is one. */
-void flow_answer(struct flow_end *end);
+void flow_reply(struct flow_end *end);
 void flow_release(struct flow_end *end);
 
 /** Checks the direction that `w` writes. */

@@ -147,7 +147,7 @@ static inline void refused_imm(uint32_t imm)
 {
 	ring_rx_batch(conn->link->ops, conn, imm);
 	cr_expect_eq(conn->eng.err, -FI_EIO);
-	cr_expect_not(util_list_is_empty(&pair.end[0].engine.failed), "core hears of it");
+	cr_expect_not(util_list_is_empty(&pair.end[0].engine.failed), "the failure is reported");
 }
 
 static inline void refused(uint32_t bytes)
@@ -155,7 +155,7 @@ static inline void refused(uint32_t bytes)
 	refused_imm(bytes / WIRE_ALIGN);
 }
 
-static unsigned answers; /* Context of a call */
+static unsigned reply_context; /* Context of a call */
 
 /** Makes a call. Returns the id that its response must have. */
 static inline uint32_t make_call(void)
@@ -165,7 +165,7 @@ static inline uint32_t make_call(void)
 	uint64_t pos = conn->tx.flow.producer + WIRE_META_LEN;
 	struct wire_hdr hdr;
 
-	cr_assert_eq(conn->eng.chan.ops->call(&conn->eng.chan, &frame, 20, &answers), 0);
+	cr_assert_eq(conn->eng.chan.ops->call(&conn->eng.chan, &frame, 20, &reply_context), 0);
 	memcpy(&hdr, conn->tx.base + ring_off(pos, C), sizeof(hdr));
 	return hdr.call_id;
 }

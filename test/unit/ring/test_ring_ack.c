@@ -13,7 +13,7 @@
 static struct ring_pair pair;
 static struct ring_end *a, *b;
 static uint64_t arrived;
-static unsigned news_cnt, msg_cnt, sent_cnt;
+static unsigned acked_cnt, msg_cnt, sent_cnt;
 
 static enum core_rx_verdict see_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				    uint32_t len, core_retain_t retain)
@@ -32,7 +32,7 @@ static void see_arrived(struct core_chan *chan, uint64_t pos)
 	if (chan != &a->conn.eng.chan)
 		return;
 	arrived = pos;
-	news_cnt++;
+	acked_cnt++;
 }
 
 static void see_down(struct core_chan *chan, int err)
@@ -57,7 +57,7 @@ static void start(void)
 	b = &pair.end[1];
 	a->dev.eager = b->dev.eager = true;
 	a->dev.sq_len = b->dev.sq_len = 1000;
-	arrived = news_cnt = msg_cnt = 0;
+	arrived = acked_cnt = msg_cnt = 0;
 }
 
 /** Sends like core: sets `awaited` and calls await. */
@@ -71,17 +71,17 @@ static uint64_t post(struct ring_end *end, unsigned flags)
 	return *chan->posted;
 }
 
-static bool is_asking(const struct ring_end *end)
+static bool is_reading(const struct ring_end *end)
 {
 	return end->conn.read == RING_READ_POSTED;
 }
 
 /** Runs progress of one end alone until it posts a READ. */
-static bool waits_until_asking(struct ring_end *end)
+static bool progress_until_read(struct ring_end *end)
 {
-	for (unsigned i = 0; i < LATE_TURNS && !is_asking(end); i++)
+	for (unsigned i = 0; i < LATE_TURNS && !is_reading(end); i++)
 		ring_end_progress(end);
-	return is_asking(end);
+	return is_reading(end);
 }
 
 static bool watched(const struct ring_end *end)
@@ -89,14 +89,14 @@ static bool watched(const struct ring_end *end)
 	return !util_list_is_empty(&end->conn.ack.link);
 }
 
-Test(ring_ack, a_channel_says_that_what_it_takes_arrives_later)
+Test(ring_ack, a_channel_reports_asynchronous_arrival)
 {
 	start();
 	cr_expect(a->conn.eng.chan.caps & CORE_CHAN_ASYNC);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_ack, an_answer_tells_and_nothing_is_asked)
+Test(ring_ack, a_response_acknowledges_and_no_ack_is_requested)
 {
 	uint64_t pos;
 
@@ -109,19 +109,19 @@ Test(ring_ack, an_answer_tells_and_nothing_is_asked)
 		ring_end_progress(b);
 		ring_end_progress(a);
 		cr_assert_eq(arrived, pos, "round %u", round);
-		cr_assert_not(is_asking(a) || is_asking(b));
+		cr_assert_not(is_reading(a) || is_reading(b));
 		cr_assert_not(a->conn.ack.requests_acks || b->conn.ack.requests_acks);
 	}
 	ring_pair_fini(&pair);
 }
 
-Test(ring_ack, without_an_answer_a_fence_tells_and_then_acks)
+Test(ring_ack, without_a_response_a_fence_acknowledges_and_then_acks)
 {
 	uint64_t pos;
 
 	start();
 	pos = post(a, 0);
-	cr_assert(waits_until_asking(a));
+	cr_assert(progress_until_read(a));
 	cr_expect_eq(arrived, 0, "not before it is known");
 	ring_end_progress(b);
 	while (arrived != pos)
@@ -133,13 +133,13 @@ Test(ring_ack, without_an_answer_a_fence_tells_and_then_acks)
 		ring_end_progress(b);
 		ring_end_progress(a);
 		cr_assert_eq(arrived, pos, "round %u", round);
-		cr_assert_not(is_asking(a), "the ack told");
+		cr_assert_not(is_reading(a), "the ack reported the arrival");
 	}
 	cr_expect_not(watched(a));
 	ring_pair_fini(&pair);
 }
 
-Test(ring_ack, several_acks_may_be_on_their_way)
+Test(ring_ack, several_acks_may_be_outstanding)
 {
 	uint64_t pos[RING_ACKS_MAX + 2];
 
@@ -149,7 +149,7 @@ Test(ring_ack, several_acks_may_be_on_their_way)
 		pos[i] = post(a, 0);
 		ring_end_progress(a);
 	}
-	cr_expect(watched(a), "what is beyond them is watched");
+	cr_expect(watched(a), "batches beyond the acks are watched");
 	ring_end_progress(b);
 	while (arrived < pos[RING_ACKS_MAX - 1])
 		ring_end_progress(a);
@@ -158,7 +158,7 @@ Test(ring_ack, several_acks_may_be_on_their_way)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_ack, answers_that_come_soon_end_the_asking)
+Test(ring_ack, early_acknowledgements_end_the_requests)
 {
 	unsigned round;
 
@@ -174,7 +174,7 @@ Test(ring_ack, answers_that_come_soon_end_the_asking)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_ack, whoever_was_wrong_about_that_needs_more_of_them)
+Test(ring_ack, after_a_miss_more_early_acknowledgements_are_needed)
 {
 	uint32_t need = 1;
 
@@ -182,7 +182,7 @@ Test(ring_ack, whoever_was_wrong_about_that_needs_more_of_them)
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t pos = post(a, 0);
 
-		cr_assert(waits_until_asking(a));
+		cr_assert(progress_until_read(a));
 		ring_end_progress(b);
 		while (arrived != pos)
 			ring_end_progress(a);
@@ -199,27 +199,27 @@ Test(ring_ack, whoever_was_wrong_about_that_needs_more_of_them)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_ack, what_nobody_waits_for_is_not_asked_for)
+Test(ring_ack, no_ack_is_requested_for_arrival_that_is_not_awaited)
 {
 	start();
 	for (unsigned i = 0; i < 10; i++)
 		post(a, CORE_SEND_NOW);
 	for (unsigned i = 0; i < 100000; i++)
 		ring_end_progress(a);
-	cr_expect_not(is_asking(a));
+	cr_expect_not(is_reading(a));
 	a->conn.eng.chan.awaited = *a->conn.eng.chan.posted;
 	a->conn.eng.chan.ops->await(&a->conn.eng.chan);
-	cr_expect(waits_until_asking(a), "now somebody does");
+	cr_expect(progress_until_read(a), "arrival is awaited now");
 	ring_pair_fini(&pair);
 }
 
-Test(ring_ack, before_a_sleep_it_is_asked_at_once)
+Test(ring_ack, a_fence_is_posted_before_a_sleep)
 {
 	start();
 	post(a, 0);
 	cr_assert(watched(a));
 	cr_assert_eq(ring_ack_request_all(ring_end_transport(a)), 0);
-	cr_expect(is_asking(a));
+	cr_expect(is_reading(a));
 	cr_expect_not(watched(a));
 	ring_ack_watch(&a->conn);
 	cr_expect_eq(ring_ack_request_all(ring_end_transport(a)), -FI_EAGAIN,
@@ -227,7 +227,7 @@ Test(ring_ack, before_a_sleep_it_is_asked_at_once)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_ack, a_connection_that_failed_is_not_watched)
+Test(ring_ack, a_failed_connection_is_not_watched)
 {
 	start();
 	post(a, 0);
@@ -239,7 +239,7 @@ Test(ring_ack, a_connection_that_failed_is_not_watched)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_ack, a_first_message_ahead_of_its_group_leaves_the_ack_to_them)
+Test(ring_ack, the_first_message_of_a_burst_requests_no_ack)
 {
 	struct ring_ack ack = { .requests_acks = true, .last_is_new = true };
 
@@ -249,14 +249,14 @@ Test(ring_ack, a_first_message_ahead_of_its_group_leaves_the_ack_to_them)
 	cr_expect(ring_ack_should_request(&ack, 1), "once");
 	ack.last_is_new = false;
 	cr_expect(ring_ack_should_request(&ack, 15));
-	cr_expect(ring_ack_should_request(&ack, 1), "the rest of a group, which was held");
+	cr_expect(ring_ack_should_request(&ack, 1), "the rest of a burst, deferred");
 	ack.last_is_new = true;
 	cr_expect_not(ring_ack_should_request(&ack, 1), "the next one's first");
 	ack.requests_acks = false;
 	cr_expect_not(ring_ack_should_request(&ack, 15));
 }
 
-Test(ring_ack, who_closes_tells_first_what_it_has_taken_in)
+Test(ring_ack, a_closing_end_first_advertises_received_bytes)
 {
 	uint64_t pos;
 
@@ -270,7 +270,8 @@ Test(ring_ack, who_closes_tells_first_what_it_has_taken_in)
 	}
 	cr_expect_eq(arrived, pos);
 	for (unsigned i = 0; i < 100; i++) {
-		cr_assert_not(b->conn.eng.chan.ops->is_busy(&b->conn.eng.chan), "and that is all");
+		cr_assert_not(b->conn.eng.chan.ops->is_busy(&b->conn.eng.chan),
+			      "nothing else is reported");
 		ring_end_progress(a);
 		ring_end_progress(b);
 	}
@@ -304,7 +305,7 @@ static void post_any(struct rng *rng, uint64_t *pos)
 }
 
 /* Arrival of every awaited message is reported, in whatever company and way it leaves. */
-Test(ring_ack, nobody_waits_for_ever)
+Test(ring_ack, arrival_of_every_awaited_message_is_reported)
 {
 	struct rng rng = { rng_env("COPYRPC_TEST_SEED", 5) };
 	uint64_t pos = 0;

@@ -19,7 +19,7 @@ static bool down;
 static void on_done(struct core_chan *chan, struct core_get *get)
 {
 	cr_assert_eq(chan, &a->conn.eng.chan);
-	cr_assert_not(down, "core hears of its gets before it hears of the end");
+	cr_assert_not(down, "gets end before the channel");
 	done = get;
 }
 
@@ -74,7 +74,7 @@ static struct core_get request(size_t len)
 				  .len = len };
 }
 
-Test(ring_bulk, a_get_registers_what_it_writes_until_it_ends)
+Test(ring_bulk, a_get_registers_its_buffers_until_it_ends)
 {
 	struct core_get get;
 
@@ -88,7 +88,7 @@ Test(ring_bulk, a_get_registers_what_it_writes_until_it_ends)
 	cr_expect_eq(get.status, 0);
 	cr_expect_arr_eq(source, sink, 4096);
 	cr_expect_eq(a->dev.mem_cnt, 0);
-	cr_expect_eq(b->dev.mem_cnt, 1, "what is lent stays lent");
+	cr_expect_eq(b->dev.mem_cnt, 1, "the exposure stays registered");
 	ring_bulk_unexpose(&b->conn.eng.chan, &exposure);
 	cr_expect_eq(b->dev.mem_cnt, 0);
 	ring_pair_fini(&pair);
@@ -110,7 +110,7 @@ Test(ring_bulk, empty_buffers_are_not_registered)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_bulk, what_cannot_be_registered_is_an_error_and_leaves_nothing)
+Test(ring_bulk, a_failed_registration_is_an_error_and_leaves_nothing)
 {
 	struct core_get get;
 	struct core_exposure other = { 0 };
@@ -129,7 +129,7 @@ Test(ring_bulk, what_cannot_be_registered_is_an_error_and_leaves_nothing)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_bulk, a_get_that_the_device_refuses_leaves_nothing)
+Test(ring_bulk, a_refused_get_leaves_nothing)
 {
 	struct core_get first, second;
 
@@ -146,7 +146,7 @@ Test(ring_bulk, a_get_that_the_device_refuses_leaves_nothing)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_bulk, the_end_of_a_link_ends_its_gets_and_their_memory_is_not_touched)
+Test(ring_bulk, the_end_of_a_link_ends_its_gets_and_their_memory_access)
 {
 	struct core_get get;
 

@@ -114,7 +114,7 @@ static void check_request(unsigned i)
 		cr_assert_eq(held[i].data[k], (uint8_t)(held[i].len + k));
 }
 
-static void answer(unsigned i, uint32_t len, unsigned flags)
+static void reply(unsigned i, uint32_t len, unsigned flags)
 {
 	struct core_chan *chan = &b->conn.eng.chan;
 	uint8_t bytes[RING];
@@ -136,13 +136,13 @@ static void progress(void)
 	}
 }
 
-static void answer_all(void)
+static void reply_all(void)
 {
 	while (held_cnt) {
 		unsigned i = (unsigned)rng_below(&rng, held_cnt);
 
-		answer(i, (uint32_t)rng_below(&rng, held[i].ref.resp_max + 1),
-		       rng_chance(&rng, 1, 2) ? CORE_SEND_MORE : 0);
+		reply(i, (uint32_t)rng_below(&rng, held[i].ref.resp_max + 1),
+		      rng_chance(&rng, 1, 2) ? CORE_SEND_MORE : 0);
 	}
 	progress();
 }
@@ -162,27 +162,27 @@ static void room_is_kept(bool direct)
 
 		for (size_t i = 0; i < room && made < CALLS && held_cnt < HELD_MAX; i++, made++)
 			cr_assert_eq(call(len, resp_max, rng_chance(&rng, 1, 2)), 0,
-				     "call %zu of %zu, %zu bytes, allowance %u", i, room, len,
-				     resp_max);
+				     "call %zu of %zu, %zu bytes, maximum response size %u", i,
+				     room, len, resp_max);
 		progress();
 		cr_assert(ring_flow_holds(&a->conn.tx.flow) && ring_flow_holds(&b->conn.tx.flow));
-		answer_all();
+		reply_all();
 	}
 	cr_assert_eq(reply_cnt, made);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_call, the_room_that_is_told_is_there_in_the_peers_ring)
+Test(ring_call, call_room_is_accurate_in_the_peers_ring)
 {
 	room_is_kept(true);
 }
 
-Test(ring_call, the_room_that_is_told_is_there_in_a_send_ring)
+Test(ring_call, call_room_is_accurate_in_a_send_ring)
 {
 	room_is_kept(false);
 }
 
-Test(ring_call, the_room_that_is_told_is_there_at_every_position)
+Test(ring_call, call_room_is_accurate_at_every_position)
 {
 	for (uint64_t pos = 0; pos < RING; pos += WIRE_ALIGN) {
 		size_t room, len = 8 + pos % 200;
@@ -209,12 +209,12 @@ Test(ring_call, without_credit_nothing_is_written)
 	cr_assert_eq(a->conn.eng.chan.ops->call_room(&a->conn.eng.chan, 8, 0), 0);
 	cr_assert_eq(a->conn.tx.flow.producer, before);
 	progress();
-	answer_all();
+	reply_all();
 	cr_assert_eq(call(8, 0, 0), 0);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_call, the_header_says_id_allowance_and_word)
+Test(ring_call, the_header_has_id_maximum_response_size_and_word)
 {
 	const uint8_t *at;
 	uint32_t word[4];
@@ -232,7 +232,7 @@ Test(ring_call, the_header_says_id_allowance_and_word)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_call, an_answer_that_is_kept_stays_and_holds_its_ring)
+Test(ring_call, a_retained_response_stays_and_keeps_its_ring_bytes)
 {
 	uint64_t consumer;
 
@@ -242,7 +242,7 @@ Test(ring_call, an_answer_that_is_kept_stays_and_holds_its_ring)
 		cr_assert_eq(call(8, 20, 0), 0);
 	progress();
 	while (held_cnt)
-		answer(0, 20, 0);
+		reply(0, 20, 0);
 	consumer = a->conn.rx.consumer;
 	progress();
 	cr_assert_eq(kept_cnt, 3);
@@ -250,13 +250,14 @@ Test(ring_call, an_answer_that_is_kept_stays_and_holds_its_ring)
 		cr_assert_eq(kept[i].data[0], 60);
 	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[1].retain);
 	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[2].retain);
-	cr_assert_leq(a->conn.rx.consumer, consumer + WIRE_META_LEN, "the oldest is kept");
+	cr_assert_leq(a->conn.rx.consumer, consumer + WIRE_META_LEN,
+		      "the oldest message is retained");
 	a->conn.eng.chan.ops->release(&a->conn.eng.chan, kept[0].retain);
 	cr_assert_eq(a->conn.rx.consumer, a->conn.rx.parsed);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_call, a_failed_connection_takes_nothing)
+Test(ring_call, a_failed_connection_accepts_nothing)
 {
 	start(true, 0);
 	a->conn.eng.err = -FI_EIO;

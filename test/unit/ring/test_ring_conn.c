@@ -49,7 +49,7 @@ static int send_some(struct ring_end *end)
 	return end->conn.eng.chan.ops->send(&end->conn.eng.chan, &frame, 0);
 }
 
-Test(ring_conn, both_ends_begin_with_the_same_credit)
+Test(ring_conn, both_ends_start_with_the_same_credit)
 {
 	start(true, 1024, 8192);
 	cr_expect_eq(pair.end[0].conn.tx.flow.granted, 1024);
@@ -70,7 +70,7 @@ Test(ring_conn, an_in_band_link_costs_the_ring_one_block)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_conn, eager_max_is_admitted_by_a_quiet_ring_wherever_its_end_falls)
+Test(ring_conn, eager_max_is_admitted_by_an_idle_ring_at_every_position)
 {
 	uint64_t len, off, advertised;
 
@@ -95,7 +95,7 @@ Test(ring_conn, eager_max_is_admitted_by_a_quiet_ring_wherever_its_end_falls)
 	}
 }
 
-Test(ring_conn, allowances_are_what_the_peer_grants)
+Test(ring_conn, maximum_response_sizes_follow_the_peers_grant)
 {
 	uint64_t grant;
 
@@ -107,14 +107,14 @@ Test(ring_conn, allowances_are_what_the_peer_grants)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_conn, the_device_s_get_is_the_channel_s)
+Test(ring_conn, a_device_with_get_gives_the_channel_get)
 {
 	start(true, 1024, 1024);
 	cr_expect(conn->eng.chan.caps & CORE_CHAN_GET);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_conn, core_hears_of_a_failure_once)
+Test(ring_conn, a_failure_is_reported_to_core_once)
 {
 	start(true, 1024, 1024);
 	ring_conn_fail_cold(conn, -FI_EIO, "first");
@@ -145,7 +145,7 @@ Test(ring_conn, a_failed_connection_refuses_with_its_error)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_conn, a_failed_connection_sends_nothing_more)
+Test(ring_conn, a_failed_connection_sends_nothing)
 {
 	uint64_t writes, retain = 0;
 
@@ -170,7 +170,7 @@ Test(ring_conn, a_failed_connection_sends_nothing_more)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_conn, a_connection_is_marked_once)
+Test(ring_conn, a_connection_is_marked_dirty_once)
 {
 	start(true, 1024, 1024);
 	ring_conn_mark_dirty(conn);

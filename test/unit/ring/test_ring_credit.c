@@ -21,7 +21,7 @@ static struct ring_flow flow_at(uint64_t pos, uint64_t in_flight)
 	};
 }
 
-Test(ring_credit, a_message_leaves_room_for_all_replies_twice_and_for_control)
+Test(ring_credit, a_message_leaves_space_for_all_responses_twice_and_for_control)
 {
 	struct ring_flow f;
 	uint64_t pos;
@@ -37,7 +37,7 @@ Test(ring_credit, a_message_leaves_room_for_all_replies_twice_and_for_control)
 	}
 }
 
-Test(ring_credit, credit_that_is_used_up_makes_no_room_for_messages)
+Test(ring_credit, used_credit_makes_no_space_for_messages)
 {
 	struct ring_flow f = flow_at(0, 512);
 
@@ -46,7 +46,7 @@ Test(ring_credit, credit_that_is_used_up_makes_no_room_for_messages)
 	cr_expect_not(ring_flow_admits(&f, 224));
 }
 
-Test(ring_credit, an_admitted_message_leaves_room_for_the_full_grant)
+Test(ring_credit, an_admitted_message_leaves_space_for_the_full_grant)
 {
 	struct rng r = { .state = rng_env("COPYRPC_TEST_SEED", 1) };
 	unsigned i;
@@ -98,7 +98,7 @@ Test(ring_credit, a_grant_is_what_fits_beside_the_reserve)
 	}
 }
 
-Test(ring_credit, a_grant_in_the_middle_of_an_admitted_message_leaves_its_room)
+Test(ring_credit, a_grant_in_the_middle_of_an_admitted_message_leaves_its_space)
 {
 	struct rng r = { .state = rng_env("COPYRPC_TEST_SEED", 2) };
 	unsigned i;
@@ -151,7 +151,7 @@ Test(ring_credit, a_full_ring_grants_nothing)
 	cr_expect_not(ring_flow_grant_due(&f));
 }
 
-Test(ring_credit, a_grant_is_due_when_less_than_half_is_left_and_a_quarter_can_be_given)
+Test(ring_credit, a_grant_is_due_below_half_when_a_quarter_can_be_granted)
 {
 	struct ring_flow f = flow_at(0, 0);
 
@@ -161,12 +161,12 @@ Test(ring_credit, a_grant_is_due_when_less_than_half_is_left_and_a_quarter_can_b
 	f.granted = 32;
 	cr_expect(ring_flow_grant_due(&f));
 	f.producer = 1024 - 64 - 64 - 32;
-	cr_expect_not(ring_flow_grant_due(&f), "no room");
+	cr_expect_not(ring_flow_grant_due(&f), "no space");
 	f.producer = 1024 - 64 - 64 - 64;
 	cr_expect(ring_flow_grant_due(&f));
 }
 
-Test(ring_credit, when_due_a_batch_of_its_own_can_carry_it)
+Test(ring_credit, a_due_grant_fits_a_batch_of_its_own)
 {
 	struct rng r = { .state = rng_env("COPYRPC_TEST_SEED", 1) };
 	unsigned i;
@@ -184,7 +184,7 @@ Test(ring_credit, when_due_a_batch_of_its_own_can_carry_it)
 	}
 }
 
-Test(ring_credit, claims_beyond_the_grant_are_no_legal_state)
+Test(ring_credit, claims_beyond_the_grant_are_an_invalid_state)
 {
 	struct ring_flow f = flow_at(0, 0);
 

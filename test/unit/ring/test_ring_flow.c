@@ -22,7 +22,7 @@
 	{                                                                                          \
 		.best_len = 4096, .cheap_signal = true                                             \
 	}
-#define LEAVE_LONE                                                                                 \
+#define LEAVE_SINGLE                                                                               \
 	{                                                                                          \
 		.best_len = 512, .cheap_signal = false                                             \
 	}
@@ -51,7 +51,7 @@ static const struct flow_case flow_cases[] = {
 	  true },
 	{ "direct 1K/4K, no read",
 	  { .direct = true, .rx_len = { KIB, 4 * KIB } },
-	  LEAVE_LONE,
+	  LEAVE_SINGLE,
 	  0,
 	  true },
 	{ "direct 4K/1K", { .direct = true, .rx_len = { 4 * KIB, KIB } }, LEAVE_AT_ONCE, 0, false },
@@ -66,7 +66,7 @@ static const struct flow_case flow_cases[] = {
 	  { .direct = true,
 	    .rx_len = { KIB, KIB },
 	    .start = { BELOW(1ull << 63, 32), BELOW(1ull << 63, 4096) } },
-	  LEAVE_LONE,
+	  LEAVE_SINGLE,
 	  0,
 	  false },
 	{ "direct 1K, no read, below 2^64",
@@ -83,7 +83,7 @@ static const struct flow_case flow_cases[] = {
 	  false },
 	{ "direct 1K, 64 ahead, no read",
 	  { .direct = true, .ahead = 64, .rx_len = { KIB, KIB } },
-	  LEAVE_LONE,
+	  LEAVE_SINGLE,
 	  0,
 	  true },
 	{ "direct 1K, looks", { .direct = true, .rx_len = { KIB, KIB } }, LOOK, 0, false },
@@ -105,11 +105,11 @@ static const struct flow_case flow_cases[] = {
 	  LEAVE_AT_ONCE,
 	  0,
 	  true },
-	{ "staged 1K, queue of 1", { .rx_len = { KIB, KIB } }, LEAVE_LONE, 1, false },
+	{ "staged 1K, queue of 1", { .rx_len = { KIB, KIB } }, LEAVE_SINGLE, 1, false },
 	{ "staged 1K, queue of 1, no read", { .rx_len = { KIB, KIB } }, LEAVE_AT_ONCE, 1, true },
 	{ "staged 1K, queue of 3, gathered", { .rx_len = { KIB, KIB } }, GATHER, 3, true },
-	{ "staged 1K/4K", { .rx_len = { KIB, 4 * KIB } }, LEAVE_LONE, 2, false },
-	{ "staged 4K/1K, no read", { .rx_len = { 4 * KIB, KIB } }, LEAVE_LONE, 2, true },
+	{ "staged 1K/4K", { .rx_len = { KIB, 4 * KIB } }, LEAVE_SINGLE, 2, false },
+	{ "staged 4K/1K, no read", { .rx_len = { 4 * KIB, KIB } }, LEAVE_SINGLE, 2, true },
 	{ "staged 2K, below 2^32",
 	  { .rx_len = { 2 * KIB, 2 * KIB },
 	    .start = { BELOW(1ull << 32, 64), BELOW(1ull << 32, 32) } },
@@ -118,16 +118,16 @@ static const struct flow_case flow_cases[] = {
 	  false },
 	{ "staged 1K, no read, below 2^63",
 	  { .rx_len = { KIB, KIB }, .start = { BELOW(1ull << 63, 96), BELOW(1ull << 63, 32) } },
-	  LEAVE_LONE,
+	  LEAVE_SINGLE,
 	  2,
 	  true },
-	{ "staged 64K, queue of 8", { .rx_len = { 64 * KIB, 64 * KIB } }, LEAVE_LONE, 8, false },
+	{ "staged 64K, queue of 8", { .rx_len = { 64 * KIB, 64 * KIB } }, LEAVE_SINGLE, 8, false },
 	{ "staged 64K/2K, no read, little credit",
 	  { .rx_len = { 64 * KIB, 2 * KIB }, .announce = { 128, 256 } },
-	  LEAVE_LONE,
+	  LEAVE_SINGLE,
 	  8,
 	  true },
-	{ "late 1K, queue of 1", { .ack = true, .rx_len = { KIB, KIB } }, LEAVE_LONE, 1, false },
+	{ "late 1K, queue of 1", { .ack = true, .rx_len = { KIB, KIB } }, LEAVE_SINGLE, 1, false },
 	{ "late 1K, gathered in packets, no read",
 	  { .ack = true, .rx_len = { KIB, KIB } },
 	  PACKETS,
@@ -140,13 +140,13 @@ static const struct flow_case flow_cases[] = {
 	  PACKETS,
 	  2,
 	  false },
-	{ "late 64K", { .ack = true, .rx_len = { 64 * KIB, 64 * KIB } }, LEAVE_LONE, 8, true },
+	{ "late 64K", { .ack = true, .rx_len = { 64 * KIB, 64 * KIB } }, LEAVE_SINGLE, 8, true },
 };
 
 #define FLOW_CASES (sizeof(flow_cases) / sizeof(flow_cases[0]))
 
 /* Indexes: a case's name has another address in the process that runs the test. */
-ParameterizedTestParameters(ring_flow, two_ends_keep_every_promise)
+ParameterizedTestParameters(ring_flow, random_steps_of_two_ends_keep_the_invariants)
 {
 	static unsigned cases[FLOW_CASES];
 	unsigned i;
@@ -156,7 +156,7 @@ ParameterizedTestParameters(ring_flow, two_ends_keep_every_promise)
 	return cr_make_param_array(unsigned, cases, FLOW_CASES);
 }
 
-ParameterizedTest(unsigned *i, ring_flow, two_ends_keep_every_promise)
+ParameterizedTest(unsigned *i, ring_flow, random_steps_of_two_ends_keep_the_invariants)
 {
 	uint64_t steps = rng_env("COPYRPC_TEST_STEPS", FLOW_STEPS);
 	uint64_t seed = rng_env("COPYRPC_TEST_SEED", 0);

@@ -12,7 +12,7 @@
 static struct ring_pair pair;
 static struct ring_end *a, *b;
 static char story[64];
-static unsigned told_cnt;
+static unsigned delivered_cnt;
 
 static void tell(char what)
 {
@@ -81,7 +81,7 @@ static void peer_is_gone(void)
 	eng_events_cold(&a->engine);
 }
 
-Test(ring_life, all_that_had_arrived_is_delivered_before_the_end)
+Test(ring_life, everything_received_is_delivered_before_the_end)
 {
 	start(true);
 	send_some(b, 3);
@@ -91,7 +91,7 @@ Test(ring_life, all_that_had_arrived_is_delivered_before_the_end)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_life, reads_and_transfers_that_had_ended_count_as_well)
+Test(ring_life, completed_reads_and_gets_are_delivered_before_the_end)
 {
 	static char to[4];
 	struct iovec iov = { .iov_base = to, .iov_len = 4 };
@@ -112,7 +112,7 @@ Test(ring_life, reads_and_transfers_that_had_ended_count_as_well)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_life, nonsense_among_the_last_words_is_the_reason_that_core_hears)
+Test(ring_life, an_invalid_last_batch_is_the_reported_reason)
 {
 	start(true);
 	send_some(b, 2);
@@ -120,11 +120,11 @@ Test(ring_life, nonsense_among_the_last_words_is_the_reason_that_core_hears)
 	memset(fake_link_of(b->link)->image, 0xFF, 24);
 	peer_is_gone();
 	cr_expect_str_eq(story, "e");
-	cr_expect(util_list_is_empty(&a->engine.failed), "core hears of it once");
+	cr_expect(util_list_is_empty(&a->engine.failed), "the failure is reported once");
 	ring_pair_fini(&pair);
 }
 
-Test(ring_life, core_hears_once_of_a_connection_that_failed_and_then_went_down)
+Test(ring_life, a_connection_that_failed_and_went_down_is_reported_once)
 {
 	start(true);
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
@@ -141,12 +141,12 @@ static enum core_rx_verdict ask_for_more(struct core_chan *chan, uint32_t op, co
 	(void)data;
 	(void)len;
 	(void)retain;
-	cr_assert_lt(++told_cnt, 1000, "it goes on for ever");
+	cr_assert_lt(++delivered_cnt, 1000, "drain does not end");
 	send_some(b, 1);
 	return CORE_RX_DONE;
 }
 
-Test(ring_life, who_goes_on_sending_does_not_hold_up_who_takes_in_the_rest)
+Test(ring_life, a_peer_that_keeps_sending_does_not_block_drain)
 {
 	static const struct core_upcalls endless = { .on_msg = ask_for_more };
 
@@ -154,7 +154,7 @@ Test(ring_life, who_goes_on_sending_does_not_hold_up_who_takes_in_the_rest)
 	a->conn.eng.up = &endless;
 	send_some(b, 3);
 	a->conn.eng.transport->ops->drain(&a->conn.eng);
-	cr_expect_geq(told_cnt, 3, "all that was there");
+	cr_expect_geq(delivered_cnt, 3, "everything received before");
 	cr_expect_eq(a->conn.eng.err, 0);
 	ring_pair_fini(&pair);
 }

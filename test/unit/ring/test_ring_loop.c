@@ -65,7 +65,7 @@ static int send_byte(struct ring_end *end)
 	return end->conn.eng.chan.ops->send(&end->conn.eng.chan, &frame, 0);
 }
 
-Test(ring_loop, one_call_takes_a_bounded_number_of_batches)
+Test(ring_loop, one_progress_call_handles_a_bounded_number_of_batches)
 {
 	unsigned i;
 
@@ -79,7 +79,7 @@ Test(ring_loop, one_call_takes_a_bounded_number_of_batches)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_loop, an_empty_call_changes_nothing)
+Test(ring_loop, an_idle_progress_call_changes_nothing)
 {
 	struct ring_conn before;
 
@@ -90,14 +90,14 @@ Test(ring_loop, an_empty_call_changes_nothing)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_loop, a_read_that_ends_makes_room_and_another_may_begin)
+Test(ring_loop, a_completed_read_frees_space_and_permits_another)
 {
 	start(false, 1024);
 	while (!send_byte(a))
 		;
 	cr_expect_eq(a->conn.read, RING_READ_POSTED);
 	ring_end_progress(a);
-	cr_expect_eq(a->conn.read, RING_READ_PAUSE, "it brought no news");
+	cr_expect_eq(a->conn.read, RING_READ_PAUSE, "the read brought no advance");
 	ring_end_progress(b);
 	a->conn.read_next_ns = 0;
 	cr_expect_eq(send_byte(a), -FI_EAGAIN);
@@ -106,7 +106,7 @@ Test(ring_loop, a_read_that_ends_makes_room_and_another_may_begin)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_loop, an_old_answer_to_a_read_is_ignored)
+Test(ring_loop, a_stale_read_value_is_ignored)
 {
 	struct dev_event ev = { .kind = DEV_EV_READ, .value = 32 };
 
@@ -120,7 +120,7 @@ Test(ring_loop, an_old_answer_to_a_read_is_ignored)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_loop, an_answer_beyond_what_was_sent_fails_the_connection)
+Test(ring_loop, a_read_value_beyond_the_sent_bytes_fails_the_connection)
 {
 	struct dev_event ev = { .kind = DEV_EV_READ, .value = 96 };
 
@@ -132,7 +132,7 @@ Test(ring_loop, an_answer_beyond_what_was_sent_fails_the_connection)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_loop, a_consumer_word_that_lies_fails_the_connection)
+Test(ring_loop, an_invalid_consumer_word_fails_the_connection)
 {
 	start(true, 1024);
 	while (!send_byte(a))
@@ -207,7 +207,7 @@ Test(ring_loop, a_dead_link_fails_its_connection_with_its_status)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_loop, a_connection_that_fails_while_it_is_dirty_is_visited_no_more)
+Test(ring_loop, a_dirty_connection_that_fails_is_not_flushed)
 {
 	struct wire_meta bad = { .reserved = 1 };
 

@@ -69,7 +69,7 @@ Test(ring_pos, a_move_is_the_span_and_the_skip_if_it_wraps)
 	cr_expect_eq(ring_move(C - 32, 64, C), 32 + 64);
 }
 
-Test(ring_pos, what_the_end_wastes_is_at_most_the_span)
+Test(ring_pos, the_skip_is_at_most_the_span)
 {
 	struct rng r = { .state = rng_env("COPYRPC_TEST_SEED", 1) };
 	unsigned i;

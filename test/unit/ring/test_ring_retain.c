@@ -6,7 +6,7 @@
 #include "ring/ring_retain.h"
 #include "support/rng.h"
 
-Test(ring_retain, without_holds_all_that_is_parsed_is_released)
+Test(ring_retain, without_retained_messages_all_parsed_bytes_are_released)
 {
 	struct ring_retained h;
 
@@ -15,12 +15,12 @@ Test(ring_retain, without_holds_all_that_is_parsed_is_released)
 	ring_retained_fini(&h);
 }
 
-Test(ring_retain, a_hold_keeps_its_bytes_and_all_behind_it)
+Test(ring_retain, a_retained_message_keeps_its_bytes_and_all_behind_it)
 {
 	struct ring_retained h;
 
 	ring_retained_init(&h);
-	cr_expect_eq(h.tail, 0, "the number of the next hold");
+	cr_expect_eq(h.tail, 0, "the number of the next retained message");
 	cr_expect_eq(ring_retained_add(&h, 64), 0);
 	cr_expect_eq(h.tail, 1);
 	cr_expect_eq(ring_retained_consumer(&h, 4096), 64);
@@ -29,7 +29,7 @@ Test(ring_retain, a_hold_keeps_its_bytes_and_all_behind_it)
 	ring_retained_fini(&h);
 }
 
-Test(ring_retain, a_later_message_that_ends_first_waits_for_the_earlier)
+Test(ring_retain, release_is_in_order)
 {
 	struct ring_retained h;
 
@@ -46,12 +46,12 @@ Test(ring_retain, a_later_message_that_ends_first_waits_for_the_earlier)
 	ring_retained_fini(&h);
 }
 
-Test(ring_retain, ended_and_invented_numbers_are_refused)
+Test(ring_retain, released_and_invalid_numbers_are_refused)
 {
 	struct ring_retained h;
 
 	ring_retained_init(&h);
-	cr_expect_not(ring_retained_release(&h, 0), "nothing was ever held");
+	cr_expect_not(ring_retained_release(&h, 0), "no message was ever retained");
 	ring_retained_add(&h, 32);
 	ring_retained_add(&h, 64);
 	cr_expect_not(ring_retained_release(&h, 2));
@@ -64,7 +64,7 @@ Test(ring_retain, ended_and_invented_numbers_are_refused)
 	ring_retained_fini(&h);
 }
 
-Test(ring_retain, numbers_go_on_behind_the_last_of_64_bits)
+Test(ring_retain, numbers_wrap_at_64_bits)
 {
 	struct ring_retained h;
 	unsigned i;
@@ -81,7 +81,7 @@ Test(ring_retain, numbers_go_on_behind_the_last_of_64_bits)
 }
 
 /** Compares with a table of all messages. Grows in mid-lap of its own ring. */
-Test(ring_retain, the_consumer_is_the_oldest_that_is_held)
+Test(ring_retain, the_consumer_is_the_oldest_retained_message)
 {
 	enum { CNT = 20000, OPEN = 100 };
 	static bool open[CNT];

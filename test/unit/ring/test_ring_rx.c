@@ -5,7 +5,7 @@
 
 TestSuite(ring_rx, .init = start, .fini = stop);
 
-Test(ring_rx, a_message_is_handed_out_with_its_operation_and_bytes)
+Test(ring_rx, a_message_is_delivered_with_its_operation_and_bytes)
 {
 	put_meta(0, 0, 1);
 	put_hdr(32, 0x7FFFFFFF, 0, 20);
@@ -24,7 +24,7 @@ static void note_op(void)
 	noted[msg_cnt - 1] = (char)('0' + seen_op);
 }
 
-Test(ring_rx, messages_are_handed_out_first_in_first_out)
+Test(ring_rx, messages_are_delivered_in_order)
 {
 	in_upcall = note_op;
 	put_meta(0, 0, 3);
@@ -36,7 +36,7 @@ Test(ring_rx, messages_are_handed_out_first_in_first_out)
 	cr_expect_str_eq(noted, "123");
 }
 
-Test(ring_rx, a_batch_that_ends_at_the_end_of_the_ring_is_read_to_its_last_byte_only)
+Test(ring_rx, a_batch_at_the_end_of_the_ring_is_read_to_its_last_byte_only)
 {
 	conn->rx.producer = conn->rx.parsed = conn->rx.consumer = C - 64;
 	put_meta(0, 0, 1);
@@ -45,7 +45,7 @@ Test(ring_rx, a_batch_that_ends_at_the_end_of_the_ring_is_read_to_its_last_byte_
 	cr_expect_eq(seen_data + seen_len, ring + C, "there is nothing behind it");
 }
 
-Test(ring_rx, a_batch_without_messages_tells_consumer_and_credit)
+Test(ring_rx, a_batch_without_messages_carries_consumer_and_credit)
 {
 	uint64_t credit = conn->tx.credit;
 
@@ -57,7 +57,7 @@ Test(ring_rx, a_batch_without_messages_tells_consumer_and_credit)
 	cr_expect_eq(msg_cnt, 0);
 }
 
-Test(ring_rx, a_marker_ends_the_lap_and_tells_consumer_and_credit)
+Test(ring_rx, a_marker_ends_the_lap_and_carries_consumer_and_credit)
 {
 	uint64_t credit = conn->tx.credit;
 
@@ -71,7 +71,7 @@ Test(ring_rx, a_marker_ends_the_lap_and_tells_consumer_and_credit)
 	cr_expect_eq(conn->rx.consumer, C);
 }
 
-Test(ring_rx, an_old_consumer_position_is_ignored)
+Test(ring_rx, a_stale_consumer_position_is_ignored)
 {
 	conn->tx.flow.producer = conn->tx.flush_start = 1024;
 	conn->tx.flow.remote_consumer = 512;
@@ -80,7 +80,7 @@ Test(ring_rx, an_old_consumer_position_is_ignored)
 	cr_expect_eq(conn->tx.flow.remote_consumer, 512);
 }
 
-Test(ring_rx, positions_go_on_behind_32_and_63_and_64_bits)
+Test(ring_rx, positions_wrap_at_32_and_63_and_64_bits)
 {
 	static const uint64_t pos[] = { (1ull << 32) - 64, (1ull << 63) - 64, -64ull };
 	unsigned i;
@@ -101,7 +101,7 @@ Test(ring_rx, positions_go_on_behind_32_and_63_and_64_bits)
 
 /* ---- retained messages ---- */
 
-Test(ring_rx, a_held_message_keeps_its_bytes_and_those_behind_it)
+Test(ring_rx, a_retained_message_keeps_its_bytes_and_those_behind_it)
 {
 	verdict = CORE_RX_RETAIN;
 	put_meta(0, 0, 1);
@@ -117,7 +117,7 @@ Test(ring_rx, a_held_message_keeps_its_bytes_and_those_behind_it)
 	cr_expect_eq(*conn->link->consumer_word, 128);
 }
 
-Test(ring_rx, only_what_is_released_is_told)
+Test(ring_rx, only_released_bytes_are_advertised)
 {
 	struct wire_meta meta;
 
@@ -188,7 +188,7 @@ static uint32_t put_noise(struct rng *r)
 	return at / WIRE_ALIGN;
 }
 
-Test(ring_rx, noise_fails_the_connection_and_reads_nothing_beside_the_ring)
+Test(ring_rx, random_bytes_fail_the_connection_without_access_beside_the_ring)
 {
 	struct rng r = { .state = rng_env("COPYRPC_TEST_SEED", 1) };
 	unsigned i, good = 0;

@@ -25,7 +25,7 @@ Test(ring_rx_bad, the_largest_immediate_is_refused)
 	refused_imm(UINT32_MAX);
 }
 
-Test(ring_rx_bad, an_overrun_of_bytes_that_are_held_is_refused)
+Test(ring_rx_bad, an_overrun_of_retained_bytes_is_refused)
 {
 	verdict = CORE_RX_RETAIN;
 	put_meta(0, 0, 1);
@@ -67,7 +67,7 @@ Test(ring_rx_bad, a_consumer_position_in_the_open_batch_is_refused)
 }
 
 /** If a peer could release bytes that never left, batch after batch would pile up in tx.posts. */
-Test(ring_rx_bad, a_consumer_position_in_what_the_device_has_not_taken_is_refused)
+Test(ring_rx_bad, a_consumer_position_in_a_queued_post_is_refused)
 {
 	const struct ring_pair_cfg cfg = { .rx_len = { C, C }, .seed = 1 };
 	struct core_frame frame = { .op = 1 };
@@ -96,7 +96,7 @@ Test(ring_rx_bad, a_consumer_position_between_blocks_is_refused)
 	cr_expect_eq(conn->tx.flow.remote_consumer, 0);
 }
 
-Test(ring_rx_bad, credit_that_is_no_whole_block_is_refused)
+Test(ring_rx_bad, credit_of_partial_blocks_is_refused)
 {
 	put_meta(0, 33, 0);
 	refused(32);
@@ -187,7 +187,7 @@ Test(ring_rx_bad, a_message_longer_than_the_ring_is_refused)
 	cr_expect_eq(msg_cnt, 0);
 }
 
-Test(ring_rx_bad, a_message_that_its_reader_does_not_understand_is_refused)
+Test(ring_rx_bad, a_message_that_core_rejects_is_refused)
 {
 	verdict = CORE_RX_BAD;
 	put_meta(0, 0, 2);
@@ -197,7 +197,7 @@ Test(ring_rx_bad, a_message_that_its_reader_does_not_understand_is_refused)
 	cr_expect_eq(msg_cnt, 1);
 }
 
-Test(ring_rx_bad, a_failed_connection_takes_nothing_more)
+Test(ring_rx_bad, a_failed_connection_receives_nothing)
 {
 	refused_imm(0);
 	put_meta(0, 0, 1);

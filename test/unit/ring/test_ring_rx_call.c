@@ -7,21 +7,21 @@
 
 TestSuite(ring_rx_call, .init = start, .fini = stop);
 
-Test(ring_rx_call, an_answer_finds_its_call_once)
+Test(ring_rx_call, a_response_finds_its_call_once)
 {
 	uint32_t id = make_call();
 
 	put_meta(0, 0, 1);
 	put_hdr(32, id | WIRE_ID_RESPONSE, 0, 20);
 	accepted(64);
-	cr_expect_eq(answers, 1);
+	cr_expect_eq(reply_context, 1);
 	put_meta(0, 0, 1);
 	put_hdr(32, id | WIRE_ID_RESPONSE, 0, 20);
 	refused(64);
-	cr_expect_eq(answers, 1);
+	cr_expect_eq(reply_context, 1);
 }
 
-Test(ring_rx_call, answers_to_calls_that_were_never_made_are_refused)
+Test(ring_rx_call, responses_to_unknown_calls_are_refused)
 {
 	static const uint32_t ids[] = { 0, 1, 1u << 20, 0x7FFFFFFF };
 	unsigned i;
@@ -36,27 +36,27 @@ Test(ring_rx_call, answers_to_calls_that_were_never_made_are_refused)
 	cr_expect_eq(reply_cnt, 0);
 }
 
-Test(ring_rx_call, an_answer_of_an_earlier_generation_is_refused)
+Test(ring_rx_call, a_response_of_an_earlier_generation_is_refused)
 {
 	uint32_t id = make_call();
 
 	put_meta(0, 0, 1);
 	put_hdr(32, (id ^ 1u << 20) | WIRE_ID_RESPONSE, 0, 0);
 	refused(64);
-	cr_expect_eq(answers, 0);
+	cr_expect_eq(reply_context, 0);
 }
 
-Test(ring_rx_call, an_answer_that_asks_for_an_answer_is_refused)
+Test(ring_rx_call, a_response_with_a_maximum_response_size_is_refused)
 {
 	uint32_t id = make_call();
 
 	put_meta(0, 0, 1);
 	put_hdr(32, id | WIRE_ID_RESPONSE, 1, 0);
 	refused(64);
-	cr_expect_eq(answers, 0);
+	cr_expect_eq(reply_context, 0);
 }
 
-Test(ring_rx_call, a_call_brings_its_allowance_and_claims_its_reservation)
+Test(ring_rx_call, a_call_carries_its_maximum_response_size_and_claims_its_reservation)
 {
 	put_meta(0, 0, 1);
 	put_hdr(32, 0x12345678, 2, 4);
@@ -67,7 +67,7 @@ Test(ring_rx_call, a_call_brings_its_allowance_and_claims_its_reservation)
 	cr_expect_eq(conn->tx.flow.claimed, 96);
 }
 
-Test(ring_rx_call, calls_may_claim_all_that_was_granted_and_no_more)
+Test(ring_rx_call, calls_claim_at_most_the_granted_credit)
 {
 	uint32_t blocks = (uint32_t)conn->tx.flow.granted / WIRE_ALIGN;
 
@@ -85,7 +85,7 @@ Test(ring_rx_call, calls_may_claim_all_that_was_granted_and_no_more)
 	cr_expect(ring_flow_holds(&conn->tx.flow));
 }
 
-Test(ring_rx_call, allowances_that_overflow_are_refused)
+Test(ring_rx_call, an_overflowing_maximum_response_size_is_refused)
 {
 	static const uint32_t blocks[] = { UINT32_MAX, 1u << 27, (1u << 27) + 1, 1u << 31, 16 };
 	unsigned i;

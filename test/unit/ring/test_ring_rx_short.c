@@ -6,16 +6,17 @@
 
 TestSuite(ring_rx_short, .init = start, .fini = stop);
 
-static void accepted_short(uint32_t bytes, uint32_t news)
+static void accepted_short(uint32_t bytes, uint32_t advance)
 {
 	uint64_t before = conn->rx.producer;
 
-	ring_rx_batch(conn->link->ops, conn, wire_imm_short(bytes / WIRE_ALIGN, news / WIRE_ALIGN));
+	ring_rx_batch(conn->link->ops, conn,
+		      wire_imm_short(bytes / WIRE_ALIGN, advance / WIRE_ALIGN));
 	cr_expect_eq(conn->eng.err, 0);
 	cr_expect_eq(conn->rx.parsed, before + bytes);
 }
 
-Test(ring_rx_short, a_short_immediate_brings_messages_and_news_without_metadata)
+Test(ring_rx_short, a_short_immediate_replaces_the_metadata)
 {
 	start_late(-64ull);
 	put_meta(0, 0, WIRE_COUNT_WRAP);
@@ -30,7 +31,7 @@ Test(ring_rx_short, a_short_immediate_brings_messages_and_news_without_metadata)
 	cr_expect_eq(conn->tx.flow.remote_consumer, 96);
 	put_hdr(32, 3, 0, 0);
 	accepted_short(64, 32);
-	cr_expect_eq(conn->tx.flow.remote_consumer, 128, "news is what is new");
+	cr_expect_eq(conn->tx.flow.remote_consumer, 128, "the advance is applied");
 	put_meta(224, 0, 1);
 	put_hdr(32, 4, 0, 0);
 	accepted(64);
@@ -40,7 +41,7 @@ Test(ring_rx_short, a_short_immediate_brings_messages_and_news_without_metadata)
 	cr_expect_eq(msg_cnt, 5);
 }
 
-Test(ring_rx_short, news_go_on_from_what_was_told_not_from_what_was_read)
+Test(ring_rx_short, a_short_immediate_advances_from_the_advertised_position)
 {
 	start_late(0);
 	conn->tx.flow.producer = conn->tx.flush_start = 256;
@@ -72,7 +73,7 @@ Test(ring_rx_short, a_short_immediate_across_the_end_is_refused)
 	refused_imm(wire_imm_short(3, 0));
 }
 
-Test(ring_rx_short, news_beyond_what_was_posted_are_refused)
+Test(ring_rx_short, an_advance_beyond_the_posted_bytes_is_refused)
 {
 	start_late(0);
 	conn->tx.flow.producer = conn->tx.flush_start = 256;
@@ -90,7 +91,7 @@ Test(ring_rx_short, a_message_longer_than_its_short_batch_is_refused)
 	cr_expect_eq(msg_cnt, 0);
 }
 
-Test(ring_rx_short, a_link_in_memory_knows_no_short_immediates)
+Test(ring_rx_short, a_link_in_memory_has_no_short_immediates)
 {
 	put_hdr(32, 1, 0, 0);
 	refused_imm(wire_imm_short(2, 0));

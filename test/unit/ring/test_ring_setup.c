@@ -97,12 +97,12 @@ static void prepare_len(int i, size_t len)
 }
 
 /** Returns the length of the longest response over a ring of `len` bytes. */
-static size_t answer_max(size_t len)
+static size_t resp_longest(size_t len)
 {
 	return (len < 262144 ? len : 262144) / 16 - 44;
 }
 
-Test(ring_setup, both_ends_compute_the_same_first_credit)
+Test(ring_setup, both_ends_compute_the_same_initial_credit)
 {
 	static const size_t len[] = { 4096, 16384, 262144, 1u << 20 };
 	unsigned i, k;
@@ -123,7 +123,7 @@ Test(ring_setup, both_ends_compute_the_same_first_credit)
 			cr_expect_leq(a->tx.flow.granted, len[k] / 4);
 			cr_expect_eq(a->tx.len, len[k]);
 			cr_expect_eq(b->rx.len, len[k]);
-			cr_expect_eq(a->eng.chan.resp_sure, answer_max(len[i]),
+			cr_expect_eq(a->eng.chan.resp_sure, resp_longest(len[i]),
 				     "as fi_copyrpc_rpc(3) says");
 			drop(&sides[0]);
 			drop(&sides[1]);
@@ -154,7 +154,7 @@ static struct said said(const struct side *s)
 	return said;
 }
 
-Test(ring_setup, a_half_says_version_features_and_credit)
+Test(ring_setup, connection_parameters_have_version_features_and_credit)
 {
 	prepare_len(0, 4096);
 	cr_expect_eq(said(&sides[0]).version, 2);
@@ -162,7 +162,7 @@ Test(ring_setup, a_half_says_version_features_and_credit)
 	cr_expect_eq(said(&sides[0]).grant_max, 32768);
 }
 
-Test(ring_setup, a_peer_that_grants_less_or_more_is_believed_within_the_ring)
+Test(ring_setup, the_peers_grant_is_bounded_by_the_ring)
 {
 	static const uint64_t announced[] = { 64, 100, 512, 513, UINT64_MAX };
 	static const uint64_t credit[] = { 64, 96, 512, 512, 512 };
@@ -201,12 +201,12 @@ Test(ring_setup, another_version_is_refused)
 	cr_expect_eq(establish_with((struct said){ 3, 0, 512 }), -FI_EOPNOTSUPP);
 }
 
-Test(ring_setup, a_feature_that_nobody_knows_is_refused)
+Test(ring_setup, an_unknown_feature_is_refused)
 {
 	cr_expect_eq(establish_with((struct said){ 2, 1u << 31, 512 }), -FI_EOPNOTSUPP);
 }
 
-Test(ring_setup, a_half_of_another_length_is_refused)
+Test(ring_setup, connection_parameters_of_another_length_are_refused)
 {
 	prepare_len(0, 4096);
 	prepare_len(1, 4096);
@@ -218,7 +218,7 @@ Test(ring_setup, a_half_of_another_length_is_refused)
 	cr_expect_eq(establish(&sides[0], &sides[1]), -FI_EIO);
 }
 
-Test(ring_setup, the_device_s_refusal_is_passed_on)
+Test(ring_setup, a_device_error_is_returned)
 {
 	prepare_len(0, 4096);
 	prepare_len(1, 4096);
@@ -231,7 +231,7 @@ Test(ring_setup, the_device_s_refusal_is_passed_on)
 	cr_expect_eq(sides[0].engine.mem, 4096, "only what was made counts");
 }
 
-Test(ring_setup, ring_memory_is_counted_and_never_beyond_the_budget)
+Test(ring_setup, ring_memory_stays_within_the_budget)
 {
 	struct ring_conn *made[64];
 	unsigned cnt = 0;
@@ -250,7 +250,7 @@ Test(ring_setup, ring_memory_is_counted_and_never_beyond_the_budget)
 	}
 }
 
-Test(ring_setup, the_first_peers_get_large_rings_and_later_ones_what_is_left)
+Test(ring_setup, ring_sizes_shrink_with_the_remaining_budget)
 {
 	cr_assert_eq(prepare(&sides[0]), 0);
 	cr_expect_eq(sides[0].conn->link->rx_len, 256 << 10);
@@ -265,14 +265,14 @@ Test(ring_setup, the_first_peers_get_large_rings_and_later_ones_what_is_left)
 	cr_expect_eq(sides[0].conn->link->rx_len, 16 << 10);
 }
 
-Test(ring_setup, a_size_that_is_asked_for_is_a_power_of_two)
+Test(ring_setup, a_configured_size_is_rounded_to_a_power_of_two)
 {
 	util_params.ring_size = 100000;
 	cr_assert_eq(prepare(&sides[0]), 0);
 	cr_expect_eq(sides[0].conn->link->rx_len, 65536);
 }
 
-Test(ring_setup, a_prepared_connection_is_its_endpoint_s)
+Test(ring_setup, a_prepared_connection_belongs_to_its_endpoint)
 {
 	prepare_len(0, 4096);
 	cr_expect_eq(sides[0].eep.conns.next, &sides[0].conn->eng.conn_link);

@@ -43,13 +43,13 @@ static void start_looking(uint64_t len)
 	ring_end_progress(b);
 }
 
-Test(ring_single, it_is_the_bytes_and_the_state_of_the_long_way)
+Test(ring_single, the_fast_path_writes_the_bytes_and_state_of_the_general_case)
 {
 	static uint8_t bytes[UTIL_COPY_SHORT];
 	struct ring_pair_cfg cfg = { .direct = true, .rx_len = { 1024, 1024 }, .seed = 7 };
 	struct ring_pair other;
 	struct rng rng = { .state = 3 };
-	uint64_t lone = 0;
+	uint64_t fast_cnt = 0;
 	int i;
 
 	start_looking(1024);
@@ -84,7 +84,7 @@ Test(ring_single, it_is_the_bytes_and_the_state_of_the_long_way)
 		cr_assert_eq(other.end[0].conn.eng.chan.ops->send(&other.end[0].conn.eng.chan,
 								  &frame, 0),
 			     0);
-		lone += x->single_room < room;
+		fast_cnt += x->single_room < room;
 		cr_assert(x->open || a->conn.rx.advertised == a->conn.rx.consumer);
 		cr_assert(x->flow.producer == y->flow.producer && x->flush_start == y->flush_start);
 		cr_assert(x->flow.granted == y->flow.granted && x->open == y->open);
@@ -101,12 +101,12 @@ Test(ring_single, it_is_the_bytes_and_the_state_of_the_long_way)
 			ring_end_progress(&other.end[0]);
 		}
 	}
-	cr_expect_gt(lone, 500, "the short way was gone %u times only", (unsigned)lone);
+	cr_expect_gt(fast_cnt, 500, "the fast path was taken %u times only", (unsigned)fast_cnt);
 	ring_pair_fini(&other);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_single, behind_what_the_peer_has_not_released_it_waits)
+Test(ring_single, a_message_behind_unreleased_bytes_is_deferred)
 {
 	start_looking(4096);
 	cr_assert_eq(send_8(0), 0);
@@ -125,7 +125,7 @@ Test(ring_single, behind_what_the_peer_has_not_released_it_waits)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_single, what_must_leave_does_not_ask_and_what_has_company_waits)
+Test(ring_single, send_now_skips_the_check_and_fi_more_defers)
 {
 	uint64_t room;
 
@@ -139,13 +139,13 @@ Test(ring_single, what_must_leave_does_not_ask_and_what_has_company_waits)
 	cr_assert_eq(send_8(CORE_SEND_MORE), 0);
 	cr_expect_eq(a->dev.write_cnt, 4);
 	cr_assert_eq(send_8(CORE_SEND_NOW), 0);
-	cr_expect_eq(a->dev.write_cnt, 5, "in the batch that was held");
+	cr_expect_eq(a->dev.write_cnt, 5, "in the deferred batch");
 	ring_end_progress(b);
 	cr_expect_eq(msg_cnt, 6);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_single, where_a_grant_is_due_it_takes_the_long_way)
+Test(ring_single, a_due_grant_takes_the_general_case)
 {
 	start_looking(4096);
 	ring_end_progress(b);
@@ -158,7 +158,7 @@ Test(ring_single, where_a_grant_is_due_it_takes_the_long_way)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_single, not_beyond_room_nor_across_the_end)
+Test(ring_single, the_fast_path_stays_within_free_space_and_the_lap)
 {
 	uint64_t pos;
 
@@ -180,7 +180,7 @@ Test(ring_single, not_beyond_room_nor_across_the_end)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_single, over_a_connection_that_failed_nothing_goes)
+Test(ring_single, a_failed_connection_sends_nothing_on_the_fast_path)
 {
 	uint64_t before;
 
@@ -193,7 +193,7 @@ Test(ring_single, over_a_connection_that_failed_nothing_goes)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_single, not_without_a_link_word)
+Test(ring_single, the_fast_path_needs_a_link_word)
 {
 	start(false, 4096);
 	ring_pair_flush = (struct ring_flush_cfg){ .best_len = 544, .cheap_signal = true };

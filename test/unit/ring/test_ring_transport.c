@@ -23,7 +23,7 @@ static void start(bool direct)
 	pthread_mutex_init(&a->engine.lock, NULL);
 }
 
-Test(ring_transport, it_does_not_sleep_while_something_is_left_to_do)
+Test(ring_transport, arming_fails_while_work_is_left)
 {
 	struct iovec iov = { .iov_base = "some", .iov_len = 4 };
 	struct core_frame frame = ring_frame(1, &iov);
@@ -33,16 +33,16 @@ Test(ring_transport, it_does_not_sleep_while_something_is_left_to_do)
 	a->engine.event_fd = eventfd(0, EFD_NONBLOCK);
 	cr_expect_eq(eng_arm(&a->engine), 0);
 	cr_assert_eq(a->conn.eng.chan.ops->send(&a->conn.eng.chan, &frame, CORE_SEND_MORE), 0);
-	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "a batch is held");
+	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "a batch is deferred");
 	ring_end_progress(a);
 	cr_expect_eq(eng_arm(&a->engine), 0);
 	eng_event_push(&a->engine, &ev);
-	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "the control thread has news");
+	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "the control thread queued an event");
 	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "and still has");
 	cr_assert(eng_event_pop(&a->engine, &ev));
 	cr_expect_eq(eng_arm(&a->engine), 0);
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "test");
-	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "core does not know of a failure");
+	cr_expect_eq(eng_arm(&a->engine), -FI_EAGAIN, "the failure is not reported yet");
 	ring_end_progress(a);
 	cr_expect_eq(eng_arm(&a->engine), 0);
 	close(a->engine.event_fd);

@@ -21,7 +21,7 @@ static void unchanged(void)
 	cr_expect_arr_eq(&a->conn.tx, &tx_before, sizeof(tx_before));
 }
 
-Test(ring_tx, without_room_a_message_is_refused_and_nothing_changes)
+Test(ring_tx, without_space_a_message_is_refused_and_nothing_changes)
 {
 	int context;
 
@@ -52,7 +52,7 @@ Test(ring_tx, without_credit_a_call_is_refused_and_nothing_changes)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx, a_reply_beyond_its_allowance_is_refused_and_nothing_changes)
+Test(ring_tx, a_response_beyond_the_maximum_size_is_refused_and_nothing_changes)
 {
 	int context;
 
@@ -66,7 +66,7 @@ Test(ring_tx, a_reply_beyond_its_allowance_is_refused_and_nothing_changes)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx, a_reply_goes_into_a_full_ring)
+Test(ring_tx, a_response_fits_a_full_ring)
 {
 	int context;
 
@@ -83,7 +83,7 @@ Test(ring_tx, a_reply_goes_into_a_full_ring)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx, replies_give_their_reservation_back)
+Test(ring_tx, responses_return_their_reservation)
 {
 	int context[2];
 
@@ -94,7 +94,7 @@ Test(ring_tx, replies_give_their_reservation_back)
 	cr_expect_eq(a->conn.tx.flow.claimed, 64 + 160);
 	cr_expect_eq(reply_len(a, seen, 1), 0);
 	cr_expect_eq(a->conn.tx.flow.claimed, 64);
-	cr_expect_eq(a->conn.tx.flow.granted, 512, "and it is granted again at once");
+	cr_expect_eq(a->conn.tx.flow.granted, 512, "the credit is granted again at once");
 	ring_end_progress(b);
 	cr_expect_eq(seen_context, &context[1]);
 	cr_expect_eq(b->conn.tx.credit, 512 - 64);
@@ -120,8 +120,8 @@ static enum core_rx_verdict refill_msg(struct core_chan *chan, uint32_t op, cons
 	return see_msg(chan, op, data, len, retain);
 }
 
-static enum core_rx_verdict answer_call(struct core_chan *chan, struct core_call_ref ref,
-					const uint8_t *data, uint32_t len, core_retain_t retain)
+static enum core_rx_verdict reply_at_once(struct core_chan *chan, struct core_call_ref ref,
+					  const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	see_call(chan, ref, data, len, retain);
 	cr_assert_eq(chan->ops->reply(chan, ref, data, 0), 0);
@@ -131,7 +131,7 @@ static enum core_rx_verdict answer_call(struct core_chan *chan, struct core_call
 Test(ring_tx, a_flood_of_messages_leaves_credit_for_the_peer_s_calls)
 {
 	static const struct core_upcalls up = { .on_msg = refill_msg,
-						.on_call = answer_call,
+						.on_call = reply_at_once,
 						.on_reply = see_reply,
 						.on_down = no_down };
 	unsigned round;
@@ -145,6 +145,6 @@ Test(ring_tx, a_flood_of_messages_leaves_credit_for_the_peer_s_calls)
 		fill(a);
 		ring_end_progress(a);
 	}
-	cr_assert_gt(reply_cnt, 1000, "%u answers in %u rounds", reply_cnt, round);
+	cr_assert_gt(reply_cnt, 1000, "%u responses in %u rounds", reply_cnt, round);
 	ring_pair_fini(&pair);
 }

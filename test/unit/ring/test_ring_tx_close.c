@@ -11,7 +11,7 @@
 #include "ring/ring_rx.h"
 #include "tx_see.h"
 
-Test(ring_tx_close, the_link_word_is_the_link_s)
+Test(ring_tx_close, the_link_word_belongs_to_the_link)
 {
 	start(true, 1024);
 	*(uint64_t *)(void *)(a->conn.tx.base + 24) = 0x1234;
@@ -26,7 +26,7 @@ Test(ring_tx_close, the_link_word_is_the_link_s)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_close, of_a_lone_message_nothing_travels_but_its_bytes)
+Test(ring_tx_close, a_single_message_is_transmitted_without_padding)
 {
 	struct fake_write w;
 
@@ -43,7 +43,7 @@ Test(ring_tx_close, of_a_lone_message_nothing_travels_but_its_bytes)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_close, between_messages_the_padding_travels)
+Test(ring_tx_close, padding_between_messages_is_transmitted)
 {
 	struct fake_write w;
 
@@ -56,7 +56,7 @@ Test(ring_tx_close, between_messages_the_padding_travels)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_close, what_was_released_is_told_once_in_the_immediate)
+Test(ring_tx_close, released_bytes_are_advertised_once_in_the_immediate)
 {
 	start_late(4096);
 	a->dev.eager = b->dev.eager = true;
@@ -72,7 +72,7 @@ Test(ring_tx_close, what_was_released_is_told_once_in_the_immediate)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_close, what_an_immediate_cannot_say_stands_in_metadata)
+Test(ring_tx_close, metadata_carries_what_exceeds_the_immediate)
 {
 	struct fake_write w;
 
@@ -86,14 +86,14 @@ Test(ring_tx_close, what_an_immediate_cannot_say_stands_in_metadata)
 	cr_expect_eq(meta_at(a, 0).credit_grant, 64);
 	a->conn.rx.consumer = a->conn.rx.advertised + WIRE_ALIGN * (WIRE_IMM_ADVANCE_MAX + 1ull);
 	cr_assert_eq(send_len(a, 1, CORE_SEND_NOW), 0);
-	cr_expect_eq(on_wire(a, 1).imm, 2, "much news");
+	cr_expect_eq(on_wire(a, 1).imm, 2, "the advance exceeds the immediate");
 	cr_expect_eq(meta_at(a, 64).consumer_pos, a->conn.rx.consumer);
 	cr_assert(ring_tx_credit_only(&fake_link_late_ops, &a->conn));
 	cr_expect_eq(on_wire(a, 2).imm, 1, "no message");
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_close, what_waits_for_the_device_is_counted_by_its_distance)
+Test(ring_tx_close, queued_posts_are_counted_by_their_distance)
 {
 	start_late(4096);
 	a->dev.sq_len = 0;
@@ -108,7 +108,7 @@ Test(ring_tx_close, what_waits_for_the_device_is_counted_by_its_distance)
 
 /* ---- the device has no space ---- */
 
-Test(ring_tx_close, what_the_device_refuses_leaves_later_and_in_order)
+Test(ring_tx_close, refused_posts_leave_later_and_in_order)
 {
 	start(false, 4096);
 	a->dev.sq_len = 0;
@@ -116,7 +116,7 @@ Test(ring_tx_close, what_the_device_refuses_leaves_later_and_in_order)
 	cr_expect_eq(a->conn.tx.post_cnt, 1);
 	cr_assert_eq(send_len(a, 2, 0), 0);
 	cr_assert_eq(send_len(a, 3, 0), 0);
-	cr_expect_eq(a->conn.tx.post_cnt, 1, "they gather behind it");
+	cr_expect_eq(a->conn.tx.post_cnt, 1, "messages gather behind the batch");
 	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 0);
@@ -130,7 +130,7 @@ Test(ring_tx_close, what_the_device_refuses_leaves_later_and_in_order)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_close, however_long_the_device_refuses_what_waits_is_few)
+Test(ring_tx_close, the_queue_of_refused_posts_is_bounded)
 {
 	unsigned i;
 

@@ -9,7 +9,7 @@
 #include "ring/ring_rx.h"
 #include "tx_see.h"
 
-Test(ring_tx_leave, more_to_come_holds_the_batch_until_progress)
+Test(ring_tx_leave, fi_more_defers_the_batch_until_progress)
 {
 	start(true, 4096);
 	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
@@ -25,7 +25,7 @@ Test(ring_tx_leave, more_to_come_holds_the_batch_until_progress)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_leave, the_first_without_more_takes_the_others_along)
+Test(ring_tx_leave, the_first_message_without_fi_more_flushes_the_batch)
 {
 	start(true, 4096);
 	cr_assert_eq(send_len(a, 1, CORE_SEND_MORE), 0);
@@ -40,7 +40,7 @@ Test(ring_tx_leave, behind_a_batch_in_flight_messages_gather)
 	start(false, 4096);
 	ring_pair_flush.cheap_signal = false;
 	cr_assert_eq(send_len(a, 1, 0), 0);
-	cr_expect_eq(a->dev.write_cnt, 1, "a lone message leaves at once");
+	cr_expect_eq(a->dev.write_cnt, 1, "a single message leaves at once");
 	cr_assert_eq(send_len(a, 2, 0), 0);
 	cr_assert_eq(send_len(a, 3, 0), 0);
 	cr_expect_eq(a->dev.write_cnt, 1);
@@ -50,7 +50,7 @@ Test(ring_tx_leave, behind_a_batch_in_flight_messages_gather)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_leave, nothing_joins_the_batch_of_a_connection_that_failed)
+Test(ring_tx_leave, nothing_is_appended_to_the_batch_of_a_failed_connection)
 {
 	struct core_chan *chan;
 	uint64_t bytes = 7;
@@ -59,9 +59,9 @@ Test(ring_tx_leave, nothing_joins_the_batch_of_a_connection_that_failed)
 	ring_pair_flush.cheap_signal = false;
 	chan = &a->conn.eng.chan;
 	cr_assert_eq(send_len(a, 1, 0), 0);
-	cr_assert_eq(send_len(a, 2, 0), 0, "this one is held");
+	cr_assert_eq(send_len(a, 2, 0), 0, "this batch is deferred");
 	cr_assert_eq(chan->ops->send_buf(chan, core_packed(1, 0), 0, 0, &bytes, sizeof(bytes)), 0);
-	cr_assert_eq(a->conn.tx.msg_cnt, 2, "and this one joins it");
+	cr_assert_eq(a->conn.tx.msg_cnt, 2, "this message is appended");
 	ring_conn_fail_cold(&a->conn, -FI_EIO, "the test says so");
 	cr_expect_eq(chan->ops->send_buf(chan, core_packed(1, 0), 0, 0, &bytes, sizeof(bytes)),
 		     -FI_EIO);
@@ -69,7 +69,7 @@ Test(ring_tx_leave, nothing_joins_the_batch_of_a_connection_that_failed)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_leave, what_must_leave_now_leaves_with_all_before_it)
+Test(ring_tx_leave, send_now_flushes_all_earlier_messages)
 {
 	start(false, 4096);
 	ring_pair_flush.cheap_signal = false;
@@ -106,12 +106,12 @@ static void fill_and_release(unsigned cnt)
 	ring_end_progress(b);
 }
 
-Test(ring_tx_leave, behind_a_full_batch_nobody_looks_until_there_is_progress)
+Test(ring_tx_leave, behind_a_full_batch_the_consumer_word_is_not_read_until_progress)
 {
 	fill_and_release(2);
 	cr_assert_eq(a->dev.write_cnt, 2, "one alone, two that filled a batch");
 	cr_assert_eq(send_len(a, 1, 0), 0);
-	cr_expect_eq(a->dev.write_cnt, 2, "it is held");
+	cr_expect_eq(a->dev.write_cnt, 2, "the message is deferred");
 	ring_end_progress(a);
 	cr_expect_eq(a->dev.write_cnt, 3);
 	ring_pair_fini(&pair);
@@ -120,22 +120,22 @@ Test(ring_tx_leave, behind_a_full_batch_nobody_looks_until_there_is_progress)
 	ring_end_progress(a);
 	cr_expect(util_list_is_empty(&ring_end_transport(a)->dirty));
 	cr_assert_eq(send_len(a, 1, 0), 0);
-	cr_expect_eq(a->dev.write_cnt, 3, "time has passed: a lone message leaves at once");
+	cr_expect_eq(a->dev.write_cnt, 3, "after a progress call a single message leaves at once");
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_leave, behind_a_batch_of_one_somebody_looks)
+Test(ring_tx_leave, behind_a_single_message_the_consumer_word_is_read)
 {
 	fill_and_release(0);
 	cr_assert_eq(send_len(a, 84, 0), 0);
-	cr_assert_eq(a->dev.write_cnt, 2, "long enough alone");
+	cr_assert_eq(a->dev.write_cnt, 2, "one message fills the batch");
 	ring_end_progress(b);
 	cr_assert_eq(send_len(a, 1, 0), 0);
 	cr_expect_eq(a->dev.write_cnt, 3);
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_leave, only_what_is_dirty_is_visited)
+Test(ring_tx_leave, only_dirty_connections_are_flushed)
 {
 	start(true, 4096);
 	cr_expect(util_list_is_empty(&ring_end_transport(a)->dirty));
@@ -150,24 +150,25 @@ Test(ring_tx_leave, only_what_is_dirty_is_visited)
 
 /* ---- without a message ---- */
 
-Test(ring_tx_leave, a_device_that_moves_bytes_is_busy_until_they_have_arrived)
+Test(ring_tx_leave, a_channel_is_busy_until_its_bytes_have_arrived)
 {
 	start(false, 4096);
 	a->dev.eager = b->dev.eager = false;
 	cr_assert_eq(send_len(a, 20, 0), 0);
 	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan),
 		  "it has not arrived for all we know");
-	cr_expect_eq(a->conn.read, RING_READ_POSTED, "so we ask");
+	cr_expect_eq(a->conn.read, RING_READ_POSTED, "the word is read");
 	cr_expect(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan));
 	cr_assert(fake_link_deliver(a->link));
 	a->dev.eager = true;
 	ring_end_progress(a);
 	cr_expect_eq(a->conn.tx.placed, a->conn.tx.flow.producer);
-	cr_expect_not(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan), "nobody need have read it");
+	cr_expect_not(a->conn.eng.chan.ops->is_busy(&a->conn.eng.chan),
+		      "the position need not have been read");
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_leave, more_than_a_quarter_released_is_told_without_a_message)
+Test(ring_tx_leave, more_than_a_quarter_released_is_advertised_without_a_message)
 {
 	start(true, 1024);
 	a->dev.no_read = true;
@@ -184,7 +185,7 @@ Test(ring_tx_leave, more_than_a_quarter_released_is_told_without_a_message)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_leave, at_the_end_of_a_lap_a_marker_tells_it)
+Test(ring_tx_leave, at_the_end_of_a_lap_a_marker_advertises)
 {
 	start(true, 1024);
 	move_to(1024 - 32);

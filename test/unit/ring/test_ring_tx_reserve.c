@@ -32,7 +32,7 @@ Test(ring_tx_reserve, a_batch_ends_where_a_packet_does)
 	cr_expect_eq(second_write(276, 4096), 14 * 288);
 	cr_expect_eq(second_write(1044, 4096), 3 * 1056);
 	cr_expect_eq(second_write(276, 0), 15 * 288, "where there are packets");
-	cr_expect_eq(second_write(2052, 4096), 2 * 2080, "large ones begin one anyway");
+	cr_expect_eq(second_write(2052, 4096), 2 * 2080, "large messages start a packet anyway");
 }
 
 /* ---- the end of the ring ---- */
@@ -96,7 +96,7 @@ Test(ring_tx_reserve, a_marker_carries_consumer_and_credit)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_reserve, room_for_the_skip_is_checked_before_anything_is_posted)
+Test(ring_tx_reserve, space_for_the_skip_is_checked_before_anything_is_posted)
 {
 	uint64_t before;
 
@@ -113,17 +113,17 @@ Test(ring_tx_reserve, room_for_the_skip_is_checked_before_anything_is_posted)
 
 /* ---- room ---- */
 
-Test(ring_tx_reserve, out_of_room_the_consumer_word_is_looked_at)
+Test(ring_tx_reserve, out_of_space_the_consumer_word_is_read)
 {
 	start(true, 1024);
 	while (!send_len(a, 20, 0))
 		;
 	ring_end_progress(b);
-	cr_expect_eq(send_len(a, 20, 0), 0, "nothing was told, but it is there to read");
+	cr_expect_eq(send_len(a, 20, 0), 0, "nothing was advertised, but the word can be read");
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_reserve, one_read_at_a_time_and_its_answer_makes_room)
+Test(ring_tx_reserve, one_read_at_a_time_and_its_value_frees_space)
 {
 	start(false, 1024);
 	while (!send_len(a, 20, 0))
@@ -137,7 +137,7 @@ Test(ring_tx_reserve, one_read_at_a_time_and_its_answer_makes_room)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_reserve, reads_in_vain_are_repeated_later_and_later)
+Test(ring_tx_reserve, reads_without_an_advance_back_off)
 {
 	unsigned i;
 
@@ -161,7 +161,7 @@ Test(ring_tx_reserve, reads_in_vain_are_repeated_later_and_later)
 	cr_expect_eq(send_len(a, 20, 0), -FI_EAGAIN);
 	ring_end_progress(a);
 	cr_expect_eq(a->conn.read, RING_READ_IDLE);
-	cr_expect_eq(a->conn.read_unchanged, 0, "news: the next one may come at once");
+	cr_expect_eq(a->conn.read_unchanged, 0, "after an advance the next read may start at once");
 	cr_expect_eq(send_len(a, 20, 0), 0);
 	ring_pair_fini(&pair);
 }

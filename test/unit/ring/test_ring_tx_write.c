@@ -9,7 +9,7 @@
 #include "ring/ring_rx.h"
 #include "tx_see.h"
 
-Test(ring_tx_write, a_lone_message_is_metadata_header_and_bytes)
+Test(ring_tx_write, a_single_message_is_metadata_header_and_bytes)
 {
 	static const uint8_t want[32 + 12 + 24] = {
 		[0] = 0,                                          /* consumer_pos, credit_grant */
@@ -46,7 +46,7 @@ Test(ring_tx_write, nothing_behind_a_message_is_touched)
 	}
 }
 
-Test(ring_tx_write, a_call_carries_its_operation_and_its_allowance_in_blocks)
+Test(ring_tx_write, a_call_carries_its_operation_and_maximum_response_blocks)
 {
 	struct wire_hdr hdr;
 	int context;
@@ -84,7 +84,7 @@ Test(ring_tx_write, a_call_keeps_its_extension_in_front_of_its_bytes)
 	ring_pair_fini(&pair);
 }
 
-Test(ring_tx_write, nothing_is_a_message_too)
+Test(ring_tx_write, an_empty_message_is_valid)
 {
 	struct core_frame frame = { .op = 3 };
 
