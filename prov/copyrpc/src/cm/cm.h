@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who are you, and where is your ring? The handshake (docs/handshake.md).
+ * Connection manager: makes connections between endpoints by the handshake of docs/handshake.md.
  *
- * A node is one control thread with its epoll set (one per fabric). An agent is one endpoint's
- * address: a UDP socket that answers strangers, and an abstract SOCK_SEQPACKET socket that proves
- * "same host, same user" and carries descriptors. A conn is one peer process, from its first
- * packet to its death.
+ * A node is one control thread with its epoll set, one per fabric. A CM endpoint is the address of
+ * one endpoint: a UDP socket for packets from any sender, and an abstract SOCK_SEQPACKET socket,
+ * which proves "same host, same user" and carries descriptors. A conn is one peer process, from its
+ * first packet to its end.
  *
- *   A                                     B
- *   |-- UDP  REQ  {inc_A, nonce, offers} ->|   allocates nothing
- *   |<- UDP  ACK  {inc_B, cookie, name}  --|   or NAK {reason}
- *   |== connect to B's abstract name =====>|   fails: not the same host, datagrams from here on
- *   |-- HELLO {cookie, addr_A, half_A, fds}|   peer credentials checked, cookie proves addr_A
- *   |<- WELCOME {half_B, fds} / NAK {why} -|   or CROSSED: B's own attempt wins
- *   |-- READY / NAK {why} ---------------->|   up at A, then at B
- *   |   ... the socket stays open: its end is the peer's death, BYE is its goodbye ...
+ *   A                                       B
+ *   |-- UDP  REQ  {inc_A, nonce, paths} --->|   allocates nothing
+ *   |<- UDP  ACK  {inc_B, cookie, name}  ---|   or NAK {error}
+ *   |== connect to B's abstract name ======>|   fails: another host, datagrams from here on
+ *   |-- HELLO {cookie, addr_A, params_A} -->|   checks user and cookie
+ *   |<- WELCOME {params_B} / NAK {error} ---|   or CROSSED: B's own attempt wins
+ *   |-- READY / NAK {error} --------------->|   up at A, then at B
+ *   |   ... the socket stays open: its end reports the peer's death, BYE an orderly close ...
  *
- * Idempotent; REQ is retransmitted with jittered back-off until FI_COPYRPC_PEER_TIMEOUT. When both ends
- * connect at once the lower incarnation's attempt wins. With a job key every packet carries a MAC and
- * a packet without a valid one changes nothing.
+ * All packets are idempotent. REQ is repeated with jittered back-off until FI_COPYRPC_PEER_TIMEOUT.
+ * If both ends connect at once, the attempt of the lower incarnation wins. With a job key every
+ * packet carries a MAC; a packet without a valid one is only counted.
  *
- * Threads: calls may come from any thread; up-calls come from the control thread with the node's
- * mutex held. They must not block, nor call back into cm except where said.
- *
- * Shown by test/unit/cm.
+ * Threads: the functions may be called from any thread. The control thread makes the up-calls with
+ * the node's mutex held. Up-calls must not block, and must not call cm except where stated.
  */
 #ifndef CM_CM_H
 #define CM_CM_H
@@ -36,142 +34,150 @@
 
 #include "dev/dev.h"
 
-#define CM_ENGINE_MAX 64u /* engine's own bytes in a half */
+#define CM_ENGINE_MAX 64u /* the engine's bytes in the connection parameters */
 #define CM_PATHS_MAX  4u
 
 struct cm_node;
 struct cm_ep;
 struct cm_conn;
 
-/** One end's half of a connection: what the other end needs. */
+/** Connection parameters: the bytes and descriptors that one end sends about itself. */
 struct cm_params {
-	uint32_t path; /* the way it is for: one bit, WIRE_CM_PATH_* */
+	uint32_t path; /* the path they are for: one bit, WIRE_CM_PATH_* */
 	uint32_t engine_len;
 	uint8_t engine[CM_ENGINE_MAX];
 	struct dev_desc dev;
 };
 
-/** What cm tells the engine. */
+/** Up-calls from cm to the engine. */
 struct cm_ep_ops {
 	/*
-	 * A connection is about to be made, by us or by the peer: fill in our half for half->path,
-	 * keep what is needed in *user. 0, or -FI_E* (the peer gets a NAK with it; -FI_EAGAIN and -FI_EMFILE are
-	 * tried again until the peer timeout). cm closes the fds in `half`, also on error.
+	 * Prepares a connection, at either end: fills in params for params->path and sets *user.
+	 * Returns 0 or -FI_E*, which the peer receives in a NAK. -FI_EAGAIN and -FI_EMFILE are
+	 * retried until the peer timeout. cm closes the descriptors in `params`, also on error.
 	 */
 	int (*prepare)(void *ctx, struct cm_conn *conn, struct cm_params *params, void **user);
-	/* The peer's half: connect to it. 0, or -FI_E* (NAK). Called once, after prepare. */
+	/*
+	 * Connects to the peer's parameters. Returns 0 or -FI_E* (NAK). Called once, after prepare.
+	 */
 	int (*establish)(void *ctx, struct cm_conn *conn, void *user, const struct cm_params *peer);
-	/* Both ends have both halves: the connection lives. `asked`: a cm_connect is answered. */
+	/* The connection is established. `requested`: this up-call completes a cm_connect. */
 	void (*up)(void *ctx, struct cm_conn *conn, void *user, bool asked);
 	/*
-	 * The end of a conn that was prepared: before `up` (the attempt failed: as its cause; lost a
-	 * crossing: -FI_EALREADY) or after (peer died: -FI_ECONNRESET, said goodbye: -FI_ESHUTDOWN,
-	 * was restarted: -FI_ECONNABORTED, was silent: -FI_ETIMEDOUT, broke the rules or says that
-	 * the connection failed at its end: -FI_EIO).
-	 * The conn stays valid until cm_conn_put.
+	 * End of a prepared conn. Before `up`: the attempt failed with its error; -FI_EALREADY if
+	 * it lost a crossing. After `up`: -FI_ECONNRESET if the peer died, -FI_ESHUTDOWN if it
+	 * closed, -FI_ECONNABORTED if it restarted, -FI_ETIMEDOUT if it was silent, -FI_EIO if it
+	 * violated the protocol or reported a failure. The conn stays valid until cm_conn_put.
 	 */
 	void (*down)(void *ctx, struct cm_conn *conn, void *user, int err);
 	/*
-	 * When the peer of a conn that is up, and was not put, was heard last by it, by util_clock_ns: then it
-	 * need not be asked whether it lives. 0, or NULL: cm alone hears.
+	 * Returns the time, by util_clock_ns, of the last message from the peer of a conn that is
+	 * up, or 0. cm sends no PING while this time is recent. NULL: only cm's own packets count.
 	 */
 	uint64_t (*last_rx_ns)(void *ctx, struct cm_conn *conn, void *user);
 	/*
-	 * A cm_connect to `addr` failed for good; `why` is a line that says what to do.
-	 * -FI_ETIMEDOUT: silence; -FI_ECONNREFUSED: nobody there; -FI_EHOSTUNREACH: not on this host;
-	 * -FI_EACCES: another user's; else what either end's prepare or establish returned, or the network.
+	 * A cm_connect to `addr` failed finally. `why` is one line that tells the user what to do.
+	 * -FI_ETIMEDOUT: no reply; -FI_ECONNREFUSED: no process there; -FI_EHOSTUNREACH: no path to
+	 * the peer; -FI_EACCES: another user's process; else the error of prepare or establish at
+	 * either end, or of the network.
 	 */
 	void (*failed)(void *ctx, const struct sockaddr *addr, int err, const char *why);
 	/*
-	 * For ceps that dial or accept (cm_msg.h). The listener has said yes, with `data`, and the agent is
-	 * being connected with the one at `addr`: up or failed follows.
+	 * For connected endpoints (msg/cm_msg.h): the listener accepted, with `data`, and the CM
+	 * endpoint connects to the one at `addr`. up or failed follows.
 	 */
 	void (*accepted)(void *ctx, const struct sockaddr *addr, const void *data, size_t len);
-	/* The call came to nothing, for `err`; `data` is what a listener that refused said. */
+	/*
+	 * The connection request failed with `err`; `data` comes from a listener that rejected it.
+	 */
 	void (*refused)(void *ctx, int err, const void *data, size_t len);
 };
 
-/** Ways to carry messages: sets of WIRE_CM_PATH_*. */
+/** Sets of paths, WIRE_CM_PATH_*. */
 struct cm_paths {
-	uint32_t all;                /* what this end can do */
-	uint32_t best[CM_PATHS_MAX]; /* in this order, when both ends can do more than one */
+	uint32_t all;                /* paths this end supports */
+	uint32_t best[CM_PATHS_MAX]; /* preference, if both ends support several */
 };
 
-/** What an agent has seen. A packet that is counted as bad or stale has changed nothing else. */
+/** Counters of a CM endpoint. A packet counted as bad or stale had no other effect. */
 struct cm_stats {
-	uint64_t rx_pkts;       /* everything that came, on any socket */
-	uint64_t rx_malformed;  /* no packet of the handshake */
-	uint64_t rx_bad_mac;    /* without proof of the job key */
-	uint64_t rx_bad_cookie; /* HELLO without proof of its address */
-	uint64_t rx_stale;      /* well-formed, but nobody waits for it */
-	uint64_t rx_refused;    /* ICMP: nobody is there */
-	uint64_t tx_reqs;       /* REQ sent, repetitions included */
+	uint64_t rx_pkts;       /* packets received, on any socket */
+	uint64_t rx_malformed;  /* not a packet of the handshake */
+	uint64_t rx_bad_mac;    /* without a valid MAC */
+	uint64_t rx_bad_cookie; /* HELLO without a valid cookie */
+	uint64_t rx_stale;      /* well-formed, but not expected */
+	uint64_t rx_refused;    /* ICMP errors: port closed or unreachable */
+	uint64_t tx_reqs;       /* REQ sent, including repetitions */
 	uint64_t tx_acks;
 	uint64_t tx_naks;
 	uint64_t tx_pings;
-	uint64_t crossings;       /* both ends connected at once */
-	uint64_t callers_foreign; /* processes of other users, turned away */
-	uint64_t callers_evicted; /* made room for others or said nothing in time */
-	uint64_t pending_evicted; /* said HELLO, and not READY: made room for others */
-	uint64_t accept_pauses;   /* no descriptor left for a caller */
+	uint64_t crossings;       /* attempts that met the peer's own */
+	uint64_t callers_foreign; /* accepted streams of other users' processes, refused */
+	uint64_t callers_evicted; /* accepted streams closed before HELLO: timeout, or too many */
+	uint64_t pending_evicted; /* pending connections ended because too many were pending */
+	uint64_t accept_pauses;   /* pauses in accepting, without a free descriptor */
 	uint64_t conns_up;
-	uint64_t conns_down; /* of those */
+	uint64_t conns_down;
 };
 
-/** What a node is told when it is opened. */
+/** Settings of a node. */
 struct cm_cfg {
-	const char *job_key; /* NULL or empty: none; copied, all of it counts */
+	const char *job_key; /* copied; NULL or empty: no key */
 	int peer_timeout_ms; /* 0: 30 s */
-	/* Sends datagrams in place of sendto, for tests that lose them; NULL: sendto. */
+	/* Replaces sendto in tests that lose datagrams; NULL: sendto. */
 	ssize_t (*udp_send)(void *ctx, int fd, const void *buf, size_t len,
 			    const struct sockaddr *to, socklen_t to_len);
 	void *udp_send_ctx;
 };
 
-/** Starts the control thread, set up by FI_COPYRPC_JOB_KEY and FI_COPYRPC_PEER_TIMEOUT. */
+/** Starts the control thread, with FI_COPYRPC_JOB_KEY and FI_COPYRPC_PEER_TIMEOUT. */
 int cm_node_open(struct cm_node **node);
 int cm_node_open_cfg(const struct cm_cfg *cfg, struct cm_node **node);
-/** Stops and joins it; no agent is left. */
+/** Stops and joins the thread. All CM endpoints must be closed. */
 void cm_node_close(struct cm_node *node);
-/** Nodes stand forks, those to come too (node/cm_fork.h). */
+/** Protects all nodes, also later ones, in a process that forks (node/cm_fork.h). */
 void cm_guard_fork(void);
-/** The process is ending, or we are unloaded, with things open: stops the thread for good. */
+/** Stops the thread for good while objects are open: at process exit or unload. */
 void cm_node_halt(struct cm_node *node);
 
 /**
- * Binds an agent at `addr` (IPv4 or IPv6; port 0: any; wildcard or NULL: the address of the interface
- * that the default route uses, else loopback). -FI_EADDRINUSE, -FI_EADDRNOTAVAIL, -FI_EMFILE ...
- * Up-calls may come from now on, even before the return.
+ * Opens a CM endpoint at `addr` (IPv4 or IPv6). Port 0: any. Wildcard or NULL: the address of the
+ * interface of the default route, else loopback. Returns 0, -FI_EADDRINUSE, -FI_EADDRNOTAVAIL,
+ * -FI_EMFILE or another error. Up-calls may come before the function returns.
  */
 int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_paths paths,
 	       const struct cm_ep_ops *ops, void *ctx, struct cm_ep **cep);
-/** The concrete address that peers use. */
+/** Returns the concrete address that peers use. */
 void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr);
 uint64_t cm_ep_incarnation(const struct cm_ep *cep);
-/** From now on nobody can connect to the agent but whom its call finds (cm_msg.h). */
+/**
+ * From now on only the peer of its connection request (msg/cm_msg.h) can connect to the endpoint.
+ */
 void cm_ep_make_private(struct cm_ep *cep);
 void cm_ep_stats(struct cm_ep *cep, struct cm_stats *stats);
-/** No up-call after the return. Every conn was put before, or is put later (it is then orphaned). */
+/** Closes. No up-call after the return. Conns not yet put become orphans and are put later. */
 void cm_ep_close(struct cm_ep *cep);
 
 /**
- * Asks for a connection to `addr` (of the agent's family, not its own: else -FI_EINVAL): `up` with
- * asked = true, or `failed`, follows, exactly once per address however often it was asked
- * meanwhile. A conn that is up already is answered by `up` again.
+ * Requests a connection to `addr`. Returns 0, or -FI_EINVAL for the endpoint's own address or
+ * another address family. `up` with requested = true or `failed` follows, once per address however
+ * many requests were made meanwhile. If the conn is up already, `up` follows again.
  */
 int cm_connect(struct cm_ep *cep, const struct sockaddr *addr);
-/** Withdraws it: neither `up` with asked nor `failed` follows (a conn may still come up). */
+/** Cancels: neither `up` with requested nor `failed` follows. A conn may still come up. */
 void cm_connect_cancel(struct cm_ep *cep, const struct sockaddr *addr);
 
 /** Valid from prepare on. */
 void cm_conn_addr(const struct cm_conn *conn, struct sockaddr_storage *addr);
 uint64_t cm_conn_incarnation(const struct cm_conn *conn);
 /**
- * What it stands for has failed here: cm_conn_put will say so instead of goodbye. came: the peer
- * was heard by it before; a path by which nothing comes is left alone after a while.
+ * Reports that the connection failed at this end: cm_conn_put then sends BROKEN instead of BYE.
+ * `came`: messages of the peer have arrived on it; cm stops using a path on which none ever arrive.
  */
 void cm_conn_break(struct cm_conn *conn, bool came);
-/** Says goodbye if it is up, and frees the conn. No up-call for it after the return. */
+/**
+ * Closes the connection, with BYE if it is up, and frees the conn. No up-call for it afterwards.
+ */
 void cm_conn_put(struct cm_conn *conn);
 
 #endif

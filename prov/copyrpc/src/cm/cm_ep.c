@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An agent's life, and the calls of cm.h that concern one: see cm_ep.h. */
+/* CM endpoint: open, close, and the functions of cm.h on it. See cm_ep.h. */
 #include "cm/cm_ep.h"
 
 #include <assert.h>
@@ -128,10 +128,10 @@ void cm_ep_stats(struct cm_ep *cep, struct cm_stats *stats)
 	cm_node_unlock(cep->node);
 }
 
-/* Withdraws every request; peers without a conn go with it. */
+/* Cancels every request; peers without a conn go with it. */
 static void cm_ep_drop_reqs(struct cm_ep *cep)
 {
-	/* No slot comes free for those that wait. */
+	/* Keeps queued requests from starting when slots become free. */
 	cep->req_slot_cnt += CM_REQ_SLOTS;
 	for (size_t i = 0; i < cep->peers.bucket_cnt; i++)
 		for (struct cm_peer *peer = cep->peers.buckets[i]; peer; peer = peer->hash_next)
@@ -144,7 +144,7 @@ static void cm_ep_orphan_conns(struct cm_ep *cep)
 		cm_conn_orphan(UTIL_CONTAINER_OF(it, struct cm_conn, cep_link));
 }
 
-/* The thread has no event in hand any more: whoever puts an orphan from now on just frees it. */
+/* Called when the thread handles no event: cm_conn_put of an orphan only frees it from now on. */
 static void cm_ep_release_orphans(struct cm_ep *cep)
 {
 	struct util_list *first;
@@ -182,7 +182,8 @@ static int cm_ep_check_peer(const struct cm_ep *cep, const union cm_addr *to)
 	if (to->sa.sa_family == cep->addr.sa.sa_family && cm_addr_is_peer(to) &&
 	    !cm_addr_is_equal(to, &cep->addr))
 		return 0;
-	UTIL_WARN(EP_CTRL, "%s is no address that this endpoint could connect to\n",
+	UTIL_WARN(EP_CTRL,
+		  "this endpoint cannot connect to %s: pass the address of another endpoint\n",
 		  cm_addr_print(to, text));
 	return -FI_EINVAL;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What belongs to one address of ours?
+ * CM endpoint: one local address, the two sockets at it (UDP, abstract), the cookie secret, the
+ * peers, and accepted streams without a HELLO.
  *
- * The agent: two sockets (UDP for strangers, abstract for those who were invited), the secret
- * behind its cookies, the peers it deals with, and the callers that have not said who they are.
- * All of it under the node's mutex, but for what is fixed at open (node, ops, ctx, addr, paths, inc, uid).
+ * Protected by the node's mutex, except node, ops, ctx, addr, paths, inc and uid, constant after
+ * open.
  *
- * Shown by test/unit/cm/test_cm_ep.c.
+ * Tested by test/unit/cm/test_cm_ep.c.
  */
 #ifndef CM_CM_AGENT_H
 #define CM_CM_AGENT_H
@@ -23,7 +23,7 @@
 #include "cm/base/cm_timer.h"
 #include "util/list.h"
 
-/** What this build speaks (docs/handshake.md, section 2.2). */
+/** Feature bits of this build (docs/handshake.md, section 2.2). */
 #define CM_FEATURES 0ull
 
 struct cm_connreq;
@@ -36,31 +36,31 @@ struct cm_ep {
 	uint64_t inc;
 	uid_t uid;
 	struct cm_paths paths;
-	char name[WIRE_CM_NAME_LEN + 1]; /* of the abstract socket */
+	char name[WIRE_CM_NAME_LEN + 1]; /* name of the abstract socket */
 	struct cm_src udp;
 	struct cm_src listen;
-	struct cm_timer listen_timer; /* accepting is paused until then */
-	uint32_t listen_pause_ms;     /* length of the last pause; 0: all is well */
+	struct cm_timer listen_timer; /* ends a pause in accepting */
+	uint32_t listen_pause_ms;     /* length of the last pause; 0: none */
 	struct cm_cookie_jar jar;
 	struct cm_peer_table peers;
-	struct util_list conns;   /* cm_conn.cep_link: every one that was not put */
-	struct util_list callers; /* cm_caller.link, oldest first */
+	struct util_list conns;   /* cm_conn.cep_link: every conn not yet put */
+	struct util_list callers; /* cm_incoming.link, oldest first */
 	uint32_t caller_cnt;
-	struct util_list req_queue; /* cm_req.queue_link: no slot yet */
-	uint32_t req_slot_cnt;      /* requests that are being probed */
+	struct util_list req_queue; /* cm_req.queue_link: requests without a slot */
+	uint32_t req_slot_cnt;      /* requests being probed */
 	struct util_list pending;   /* cm_conn.pending_link, oldest first */
-	uint32_t pending_cnt;       /* conns without a stream that are INVITED, */
-	uint32_t zombie_cnt;        /* that came to nothing (cm_pending.h), */
-	uint32_t watched_cnt;       /* and UP */
-	bool is_private;            /* connects with nobody but ... */
-	union cm_addr only;         /* family 0: nobody */
+	uint32_t pending_cnt;       /* conns without a stream in WELCOME_SENT */
+	uint32_t zombie_cnt;        /* failed ones, not yet put (cm_pending.h) */
+	uint32_t watched_cnt;       /* conns without a stream in UP */
+	bool is_private;            /* connects with `only` alone */
+	union cm_addr only;         /* family 0: no peer */
 	uint64_t only_inc;
-	struct cm_connreq *connreq; /* cm_msg.h; NULL: none */
-	bool key_told;              /* the user knows that keys differ */
+	struct cm_connreq *connreq; /* msg/cm_msg.h; NULL: none */
+	bool key_told;              /* the user was warned that keys differ */
 	struct cm_stats stats;
 };
 
-/** A private agent may be connected with this one, or with nobody (NULL). */
+/** Lets a private endpoint connect with this peer, or with none (NULL). */
 void cm_ep_admit(struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
 bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
 /** cm_connect and cm_connect_cancel with the lock held. */

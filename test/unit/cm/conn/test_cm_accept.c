@@ -71,7 +71,7 @@ Test(cm_accept, a_forged_cookie_prepares_nothing)
 		case 3: hello.hello.addr.port ^= 1; break;
 		}
 		cm_stranger_say(&s, &to, &hello, NULL, 0);
-		expect_refusal(FI_EAGAIN, "too old");
+		expect_refusal(FI_EAGAIN, "expired");
 	}
 	cr_assert_eq(cm_end_stats(&a).rx_bad_cookie, 4);
 	cr_assert(!a.prepared);
@@ -107,11 +107,11 @@ Test(cm_accept, descriptors_that_do_not_match_are_refused_and_closed)
 	before = cm_test_fd_count_at_rest(node);
 	come_in(&ack, &hello); /* one more than announced */
 	cm_stranger_say(&s, &to, &hello, &fd, 1);
-	expect_refusal(FI_EINVAL, "contradicts itself");
+	expect_refusal(FI_EINVAL, "is inconsistent");
 	come_in(&ack, &hello); /* one less */
 	hello.hello.params.fd_cnt = 1;
 	cm_stranger_say(&s, &to, &hello, NULL, 0);
-	expect_refusal(FI_EINVAL, "contradicts itself");
+	expect_refusal(FI_EINVAL, "is inconsistent");
 	cr_assert(!a.prepared);
 	close(s.stream);
 	s.stream = -1;
@@ -321,7 +321,7 @@ Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
 			if (cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) != 1)
 				continue;
 			_exit(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EACCES &&
-					      strstr(nak.nak.text, "you to user 65534")
+					      strstr(nak.nak.text, "this process to user 65534")
 				      ? 0
 				      : 5);
 		}

@@ -176,7 +176,7 @@ Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
 	welcome.dst_inc = hello.src_inc;
 	welcome.welcome.params.fd_cnt = 1;
 	cm_stranger_say(&s, &to, &welcome, fds, 2);
-	expect_failure(-FI_EINVAL, "what it offered could not be used here");
+	expect_failure(-FI_EINVAL, "using the peer's connection parameters failed here");
 	cr_assert(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) == 1);
 	cr_assert(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EINVAL);
 	cr_assert(!a.established);
@@ -346,7 +346,8 @@ static pid_t fork_nobody(int tell[2], bool asks)
 		cm_connect(end.cep, &there.sa);
 		cm_end_wait(&end, &end.failed, 1, CM_TEST_WAIT_MS);
 		result = end.failed && end.failed_err == -FI_EACCES &&
-			 strstr(end.why, "it belongs to user 0 and this process to user 65534");
+			 strstr(end.why,
+				"the peer belongs to user 0 and this process to user 65534");
 		_exit(result ? 0 : 2);
 	}
 }
@@ -365,7 +366,7 @@ Test(cm_attempt, another_users_process_is_refused)
 	set_up_timeout(0);
 	cm_test_addr("127.0.0.1", port, &there);
 	cr_assert(!cm_connect(a.cep, &there.sa));
-	expect_failure(-FI_EACCES, "it belongs to user 65534 and this process to user 0");
+	expect_failure(-FI_EACCES, "the peer belongs to user 65534 and this process to user 0");
 	cr_assert(!a.prepared);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Addresses in canonical form: see cm_addr.h. */
+/* Socket addresses in canonical form: see cm_addr.h. */
 #include "cm/base/cm_addr.h"
 
 #include <arpa/inet.h>
@@ -10,7 +10,9 @@
 
 #include <rdma/fi_errno.h>
 
-/* Documentation addresses (RFC 5737, RFC 3849): routed by default everywhere, and never sent to. */
+/*
+ * Documentation addresses (RFC 5737, RFC 3849): routed by the default route. Nothing is sent there.
+ */
 #define CM_ADDR_FAR_IN  0xCB007101u /* 203.0.113.1 */
 #define CM_ADDR_FAR_IN6 "2001:db8::1"
 
@@ -137,7 +139,7 @@ void cm_addr_from_wire(const struct wire_cm_addr *wire, union cm_addr *addr)
 	cm_addr_import(&raw.sa, addr);
 }
 
-/* Which address of ours would a packet to `far` carry? */
+/* Finds the local address that a packet to `far` would carry. */
 static int cm_addr_source_towards(const union cm_addr *far, union cm_addr *source)
 {
 	int fd = socket(far->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Abstract sockets and the descriptors they carry: see cm_fd.h. */
+/* Abstract sockets and descriptors: see cm_fd.h. */
 #include "cm/base/cm_fd.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include <rdma/fi_errno.h>
 
-#define CM_FD_BACKLOG 4096 /* the kernel takes the smaller of this and net.core.somaxconn */
+#define CM_FD_BACKLOG 4096 /* the kernel limits it to net.core.somaxconn */
 #define CM_FD_PREFIX  "copyrpc-"
 
 static socklen_t cm_fd_name(struct sockaddr_un *un, const char *name)
@@ -78,7 +78,7 @@ int cm_fd_peer_uid(int fd, uid_t *uid)
 	return 0;
 }
 
-/* Room for the descriptors of one packet, aligned as the kernel wants it. */
+/* Ancillary buffer for the descriptors of one packet, aligned for the kernel. */
 union cm_fd_control {
 	char bytes[CMSG_SPACE(sizeof(int) * WIRE_CM_FDS_MAX)];
 	struct cmsghdr align;
@@ -133,7 +133,7 @@ static ssize_t cm_fd_recvmsg(int fd, struct msghdr *mh)
 	ssize_t n;
 	int resets = 0;
 
-	/* A reset comes before what the peer had sent: what it sent counts. */
+	/* The kernel reports a reset before packets that are still queued: read on once. */
 	do
 		n = recvmsg(fd, mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !resets++)));
@@ -158,7 +158,7 @@ int cm_fd_recv(int fd, struct cm_fd_msg *msg)
 	cm_fd_collect(&mh, msg);
 	msg->len = (size_t)n;
 	msg->is_cut = mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
-	/* An empty packet and the end look the same: an empty one is no packet of ours anyway. */
+	/* An empty packet looks like the end. cm sends none. */
 	if (n)
 		return 1;
 	cm_fd_drop(msg);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do packets and descriptors get from process to process?
+ * Abstract SOCK_SEQPACKET sockets, which carry packets and descriptors between processes of one
+ * host.
  *
- * Abstract SOCK_SEQPACKET sockets: they exist in one network namespace of one host, keep packet
- * borders, carry descriptors (SCM_RIGHTS), know the peer's user, and end when the peer ends.
- * Nothing here blocks. What arrives is counted: more descriptors than a packet may carry, or
- * fewer than were sent, are closed on the spot, never leaked.
+ * They belong to one network namespace, preserve packet boundaries, carry descriptors (SCM_RIGHTS),
+ * identify the peer's user, and end with the peer process. No function blocks. Descriptors beyond
+ * the limit of a packet, or of an incomplete set, are closed at once.
  *
- * Shown by test/unit/cm/base/test_cm_fd.c.
+ * Tested by test/unit/cm/base/test_cm_fd.c.
  */
 #ifndef CM_CM_FD_H
 #define CM_CM_FD_H
@@ -19,31 +19,32 @@
 
 #include "wire/wire_cm.h"
 
-/** A packet as it came. The descriptors are the holder's until cm_fd_drop. */
+/** Received packet. The descriptors belong to its holder until cm_fd_drop. */
 struct cm_fd_msg {
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len;
 	uint32_t fd_cnt;
 	int fds[WIRE_CM_FDS_MAX];
-	bool is_cut; /* bytes or descriptors were lost: too many sent, or none left here */
+	bool is_cut; /* bytes or descriptors were lost: too many sent, or no free descriptor here */
 };
 
-/** A listening socket of the name `name` (WIRE_CM_NAME_LEN digits): fd or -FI_E*. */
+/** Opens a listening socket named `name` (WIRE_CM_NAME_LEN digits). Returns fd or -FI_E*. */
 int cm_fd_listen(const char *name);
-/** Accepts one: fd or -FI_E* (-FI_EAGAIN: nobody waits). */
+/** Accepts a stream. Returns fd, -FI_EAGAIN if none is waiting, or another -FI_E*. */
 int cm_fd_accept(int listen_fd);
-/** A socket: fd or -FI_E*. Then connects it: 0 or -FI_E* (-FI_EAGAIN: the queue there is full). */
+/** Opens a socket. Returns fd or -FI_E*. */
 int cm_fd_socket(void);
+/** Connects. Returns 0, -FI_EAGAIN if the listener's queue is full, or another -FI_E*. */
 int cm_fd_connect(int fd, const char *name);
 
-/** The user at the other end, as of its connect or listen. */
+/** Gets the user of the other process, as of its connect or listen. */
 int cm_fd_peer_uid(int fd, uid_t *uid);
 
-/** Sends one packet: 0 or -FI_E*. */
+/** Sends one packet. Returns 0 or -FI_E*. */
 int cm_fd_send(int fd, const uint8_t *buf, size_t len, const int *fds, uint32_t fd_cnt);
-/** Receives one: 1, 0 at the end of the connection, or -FI_EAGAIN. */
+/** Receives one packet. Returns 1, 0 at the end of the connection, or -FI_EAGAIN. */
 int cm_fd_recv(int fd, struct cm_fd_msg *msg);
-/** Closes the descriptors that came with `msg`. */
+/** Closes the descriptors of `msg`. */
 void cm_fd_drop(struct cm_fd_msg *msg);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Keyed hashes of packets and addresses, by libsodium: see cm_mac.h. */
+/* Keyed hashes of packets and addresses, with libsodium: see cm_mac.h. */
 #include "cm/base/cm_mac.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ static_assert(CM_MAC_KEY_LEN >= crypto_generichash_KEYBYTES_MIN &&
 	      "the key fits the hash");
 static_assert(CM_MAC_KEY_LEN >= crypto_shorthash_KEYBYTES, "the secret fits the table's hash");
 
-/* What is hashed says what for: a value made for one use is of no use in another. */
+/* Prefix of each hashed text, so that a value made for one use is invalid in another. */
 static const char cm_mac_use_key[16] = "copyrpc-key-1";
 static const char cm_mac_use_packet[16] = "copyrpc-packet1";
 static const char cm_mac_use_cookie[16] = "copyrpc-cookie1";
@@ -43,7 +43,7 @@ void cm_mac_key_wipe(struct cm_mac_key *key)
 	sodium_memzero(key, sizeof(*key));
 }
 
-/* Interface indices are each end's own business: not hashed. */
+/* Hashes an address without its interface index, which differs between the ends. */
 static void cm_mac_add_addr(crypto_generichash_state *st, const union cm_addr *addr)
 {
 	struct wire_cm_addr wire;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A pairing heap of timers: see cm_timer.h. */
+/* Timers in a pairing heap: see cm_timer.h. */
 #include "cm/base/cm_timer.h"
 
 #include <stddef.h>
@@ -9,7 +9,7 @@ void cm_timer_init(struct cm_timer *timer, void (*fire)(struct cm_timer *timer))
 	*timer = (struct cm_timer){ .fire = fire };
 }
 
-/* The later of two roots becomes the first child of the earlier. */
+/* Makes the later of two roots the first child of the earlier. Returns the earlier. */
 static struct cm_timer *cm_timer_meld(struct cm_timer *a, struct cm_timer *b)
 {
 	struct cm_timer *top, *sub;
@@ -26,7 +26,7 @@ static struct cm_timer *cm_timer_meld(struct cm_timer *a, struct cm_timer *b)
 	return top;
 }
 
-/* One heap out of a list of siblings: melded in pairs, then the pairs from last to first. */
+/* Merges a list of siblings into one heap: in pairs, then the pairs from last to first. */
 static struct cm_timer *cm_timer_meld_siblings(struct cm_timer *first)
 {
 	struct cm_timer *pairs = NULL, *root = NULL;

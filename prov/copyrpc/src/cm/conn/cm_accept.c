@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Callers and HELLOs at the side that was asked: see cm_accept.h. */
+/* Accepted streams and HELLOs at the passive side: see cm_accept.h. */
 #include "cm/conn/cm_accept.h"
 
 #include <errno.h>
@@ -24,18 +24,18 @@
 
 #define CM_ACCEPT_NO_FDS "out of file descriptors: raise `ulimit -n`"
 
-/** A stream whose HELLO has not come yet. */
+/** Accepted stream without a HELLO yet. */
 struct cm_caller {
 	struct cm_src src;
 	struct cm_ep *cep;
-	struct util_list link; /* agent->callers */
+	struct util_list link; /* cep->callers */
 	struct cm_timer timer;
 	struct cm_zombie zombie;
 };
 
-/** A HELLO that was found to be in order, and the stream it came on. */
+/** Valid HELLO, and the stream it arrived on. */
 struct cm_hello {
-	int fd; /* -1: it came as a datagram */
+	int fd; /* -1: arrived as a datagram */
 	union cm_addr addr;
 	struct wire_cm_pkt pkt;
 	const struct cm_fd_msg *msg;
@@ -68,7 +68,7 @@ static void cm_hello_cross(struct cm_ep *cep, const struct cm_hello *hello)
 	cm_hello_reply(cep, hello, &pkt);
 }
 
-/* The engine has prepared its half of `conn`: the other half, and our WELCOME. */
+/* Passes the peer's parameters to the engine, which has prepared `conn`, and sends WELCOME. */
 static int cm_hello_welcome(struct cm_conn *conn, const struct cm_hello *hello,
 			    const struct cm_params *params)
 {
@@ -89,23 +89,24 @@ static void cm_hello_let_in(struct cm_ep *cep, struct cm_peer *peer, const struc
 		cm_conn_open(peer, hello->fd, hello->pkt.nonce, hello->pkt.src_inc, &conn, &params);
 
 	if (ret) {
-		cm_hello_refuse(cep, hello, ret, "it could not prepare its end");
+		cm_hello_refuse(cep, hello, ret, "the peer could not prepare its end");
 		return;
 	}
 	cm_req_hold(peer);
 	ret = cm_hello_welcome(conn, hello, &params);
 	if (ret) {
-		cm_conn_refuse(conn, ret, "it could not take what was offered");
+		cm_conn_refuse(conn, ret, "the peer could not use the connection parameters");
 		cm_conn_down(conn, ret);
 		if (peer->req) {
 			cm_req_avoid(peer, params.path);
-			cm_req_again(peer, ret, "what it offered could not be used here");
+			cm_req_again(peer, ret,
+				     "the peer's connection parameters could not be used here");
 		}
 	}
 	cm_params_close_fds(&params);
 }
 
-/* Two that connect to each other at once: the lower incarnation's attempt wins. */
+/* Decides a crossing: the attempt of the lower incarnation wins. */
 static bool cm_hello_we_win(const struct cm_ep *cep, uint64_t their_inc,
 			    const union cm_addr *theirs)
 {
@@ -114,22 +115,22 @@ static bool cm_hello_we_win(const struct cm_ep *cep, uint64_t their_inc,
 	return memcmp(&cep->addr, theirs, sizeof(*theirs)) < 0;
 }
 
-/* Makes room for the HELLO among what there is with its sender: false if it has to give way. */
+/* Ends a conn with the sender that the HELLO replaces. Returns false if the conn stays. */
 static bool cm_hello_make_way(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	struct cm_peer *peer = cm_peer_find(cep, &hello->addr);
 	struct cm_conn *conn = peer ? peer->conn : NULL;
 
-	/* What it said on another stream before comes first. */
+	/* Packets queued on the peer's earlier stream come first. */
 	if (conn)
 		cm_conn_poll(conn);
 	if (!conn || conn->state == CM_CONN_DOWN)
 		return true;
 	if (conn->peer_inc != hello->pkt.src_inc) {
-		cm_conn_end(conn, -FI_ECONNABORTED, "it was restarted");
+		cm_conn_end(conn, -FI_ECONNABORTED, "the peer was restarted");
 		return true;
 	}
-	/* Perhaps it has given up the one we have, and its goodbye was lost. */
+	/* The peer may have closed the existing conn, and its BYE was lost. */
 	if (conn->is_dgram && conn->state == CM_CONN_UP)
 		cm_dgram_suspect(conn);
 	if (conn->state != CM_CONN_ASKED || cm_hello_we_win(cep, hello->pkt.src_inc, &hello->addr))
@@ -139,9 +140,9 @@ static bool cm_hello_make_way(struct cm_ep *cep, const struct cm_hello *hello)
 }
 
 /**
- * Another incarnation than the one that we are connected to: it was restarted, or this is an old packet, late or
- * played again. A datagram does not tell, so the address is asked: who was restarted does not know the connection,
- * and its BYE ends it before its next HELLO.
+ * Returns whether a HELLO datagram names another incarnation than the established conn. The peer
+ * was restarted, or the packet is old or replayed. A PING decides: a restarted peer replies BYE,
+ * which ends the conn before its next HELLO.
  */
 static bool cm_hello_is_doubtful(struct cm_ep *cep, const struct cm_hello *hello)
 {
@@ -160,7 +161,7 @@ static void cm_hello_admit(struct cm_ep *cep, const struct cm_hello *hello)
 	struct cm_peer *peer;
 
 	if (cm_hello_is_doubtful(cep, hello)) {
-		cm_hello_refuse(cep, hello, -FI_EAGAIN, "who was there before is asked first");
+		cm_hello_refuse(cep, hello, -FI_EAGAIN, "an older connection is being checked");
 		return;
 	}
 	if (!cm_hello_make_way(cep, hello)) {
@@ -169,14 +170,14 @@ static void cm_hello_admit(struct cm_ep *cep, const struct cm_hello *hello)
 	}
 	peer = cm_peer_get(cep, &hello->addr);
 	if (!peer) {
-		cm_hello_refuse(cep, hello, -FI_ENOMEM, "it is out of memory");
+		cm_hello_refuse(cep, hello, -FI_ENOMEM, "the peer is out of memory");
 		return;
 	}
 	cm_hello_let_in(cep, peer, hello);
 	cm_peer_settle(peer);
 }
 
-/* Is it a HELLO to us, from a possible peer? Anything else changes nothing. */
+/* Decodes a HELLO for this endpoint. Any other packet is counted and otherwise ignored. */
 static bool cm_hello_read(struct cm_ep *cep, struct cm_hello *hello)
 {
 	const struct cm_fd_msg *msg = hello->msg;
@@ -192,13 +193,16 @@ static bool cm_hello_read(struct cm_ep *cep, struct cm_hello *hello)
 	return false;
 }
 
-/** Shared memory needs a stream, and nothing else has one. */
+/**
+ * Returns whether a HELLO arrived on the wrong socket: shared memory needs a stream, other paths
+ * none.
+ */
 static bool cm_hello_strays(const struct cm_hello *hello)
 {
 	return (hello->fd >= 0) != (hello->pkt.hello.params.path == WIRE_CM_PATH_SHM);
 }
 
-/** Others took this path before, and nothing came. Refused only where we have another. */
+/** Returns whether earlier conns on this path never received anything, and another path exists. */
 static bool cm_hello_is_struck(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	const struct cm_peer *peer = cm_peer_find(cep, &hello->addr);
@@ -215,19 +219,20 @@ static void cm_hello_judge(struct cm_ep *cep, const struct cm_hello *hello)
 	if (!cm_cookie_check(&cep->jar, &hello->addr, pkt->src_inc, pkt->nonce, util_clock_ns(),
 			     pkt->hello.cookie)) {
 		cep->stats.rx_bad_cookie++;
-		cm_hello_refuse(cep, hello, -FI_EAGAIN, "the invitation is too old");
+		cm_hello_refuse(cep, hello, -FI_EAGAIN, "the cookie has expired");
 	} else if (ret == -FI_EMFILE) {
 		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ACCEPT_NO_FDS);
-		cm_hello_refuse(cep, hello, ret, "it is " CM_ACCEPT_NO_FDS);
+		cm_hello_refuse(cep, hello, ret, "the peer is " CM_ACCEPT_NO_FDS);
 	} else if (!(pkt->hello.params.path & cep->paths.all)) {
-		cm_hello_refuse(cep, hello, -FI_EOPNOTSUPP, "it does not go that way");
+		cm_hello_refuse(cep, hello, -FI_EOPNOTSUPP, "the peer does not use that path");
 	} else if (cm_hello_is_struck(cep, hello)) {
-		cm_hello_refuse(cep, hello, -FI_EHOSTUNREACH, "nothing ever came that way");
+		cm_hello_refuse(cep, hello, -FI_EHOSTUNREACH, "nothing ever arrived on that path");
 	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_strays(hello)) {
 		cep->stats.rx_malformed++;
-		cm_hello_refuse(cep, hello, -FI_EINVAL, "the HELLO contradicts itself");
+		cm_hello_refuse(cep, hello, -FI_EINVAL, "the HELLO is inconsistent");
 	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->addr, util_clock_ns())) {
-		cm_hello_refuse(cep, hello, -FI_EAGAIN, "too many are being let in there");
+		cm_hello_refuse(cep, hello, -FI_EAGAIN,
+				"too many connections are pending at the peer");
 	} else {
 		cm_hello_admit(cep, hello);
 	}
@@ -244,7 +249,7 @@ void cm_accept_on_hello(struct cm_ep *cep, const union cm_addr *from, const stru
 		cep->stats.rx_stale++;
 }
 
-/* The first message on a stream: takes fd over. */
+/* Handles the first message on a stream, and takes over fd. */
 static void cm_accept_on_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg)
 {
 	struct cm_hello hello = { .fd = fd, .msg = msg };
@@ -303,7 +308,7 @@ void cm_accept_drop_callers(struct cm_ep *cep)
 		close(cm_caller_leave(UTIL_CONTAINER_OF(first, struct cm_caller, link)));
 }
 
-/* The stream is there and its HELLO is not: it has to wait, and the oldest may have to go. */
+/* Registers a stream without a HELLO yet, and closes the oldest if there are too many. */
 static void cm_caller_add(struct cm_ep *cep, int fd)
 {
 	struct util_list *oldest = util_list_first(&cep->callers);
@@ -329,7 +334,7 @@ static void cm_caller_add(struct cm_ep *cep, int fd)
 		    util_clock_ns() + CM_ACCEPT_WAIT_MS * UTIL_NS_PER_MS);
 }
 
-/* Another user's process hears why, if it has said who it is; and that is all it gets. */
+/* Refuses another user's process, with a NAK if it has sent a HELLO. */
 static void cm_accept_turn_away(struct cm_ep *cep, int fd, uid_t uid)
 {
 	struct cm_fd_msg msg;
@@ -337,13 +342,13 @@ static void cm_accept_turn_away(struct cm_ep *cep, int fd, uid_t uid)
 	char text[WIRE_CM_TEXT_MAX + 1];
 
 	cep->stats.callers_foreign++;
-	UTIL_INFO(EP_CTRL, "a process of user %d was turned away\n", (int)uid);
+	UTIL_INFO(EP_CTRL, "refused a connection from a process of user %d\n", (int)uid);
 	if (cm_fd_recv(fd, &msg) <= 0) {
 		close(fd);
 		return;
 	}
-	snprintf(text, sizeof(text), "it belongs to user %d and you to user %d", (int)cep->uid,
-		 (int)uid);
+	snprintf(text, sizeof(text), "the peer belongs to user %d and this process to user %d",
+		 (int)cep->uid, (int)uid);
 	if (cm_hello_read(cep, &hello))
 		cm_hello_refuse(cep, &hello, -FI_EACCES, text);
 	else
@@ -370,14 +375,14 @@ static void cm_accept_take(struct cm_ep *cep, int fd)
 		close(fd);
 }
 
-/* Nothing can be accepted now: the callers stay in the kernel's queue for a while. */
+/* Pauses accepting. New streams wait in the kernel's queue. */
 static void cm_accept_pause(struct cm_ep *cep, int err)
 {
 	uint32_t ms = cep->listen_pause_ms ? 2 * cep->listen_pause_ms : CM_ACCEPT_PAUSE_MS;
 
 	if (!cep->listen_pause_ms)
-		UTIL_WARN_SELDOM(EP_CTRL, "a peer cannot be let in (%s): %s\n", fi_strerror(-err),
-				 CM_ACCEPT_NO_FDS);
+		UTIL_WARN_SELDOM(EP_CTRL, "cannot accept a connection (%s): %s\n",
+				 fi_strerror(-err), CM_ACCEPT_NO_FDS);
 	cep->stats.accept_pauses++;
 	cep->listen_pause_ms = ms < CM_ACCEPT_PAUSE_MAX ? ms : CM_ACCEPT_PAUSE_MAX;
 	cm_src_pause(cep->node, &cep->listen);
@@ -426,6 +431,6 @@ void cm_accept_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 	switch (pkt->type) {
 	case WIRE_CM_READY: cm_conn_up(conn); break;
 	case WIRE_CM_NAK: cm_accept_on_nak(conn, pkt); break;
-	default: cm_conn_end(conn, -FI_EIO, "it broke the rules of the handshake"); break;
+	default: cm_conn_end(conn, -FI_EIO, "the peer violated the handshake protocol"); break;
 	}
 }

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who is at the door, and do we let him in? From the accepted stream to READY.
+ * Passive side of the handshake: from an accepted stream or a HELLO datagram to READY.
  *
- * A caller is a stream whose HELLO has not come yet. Callers of other users are turned away at
- * once; of our own user at most CM_ACCEPT_CALLERS wait, each for at most two seconds: one more
- * evicts the oldest, so a flood of silent callers costs an honest one (who speaks as soon as
- * he is connected) nothing. When no descriptor is left accepting pauses, longer each time.
+ * A stream of another user's process is refused at once. Of the same user's, at most
+ * CM_ACCEPT_INCOMING_MAX streams wait for their HELLO, each for at most two seconds. One more
+ * closes the oldest, so silent streams do not delay peers that send HELLO right after connecting.
+ * Without a free descriptor accepting pauses, longer each time.
  *
- * A HELLO that proves its address then meets what there is already with that peer:
- *   nothing, or a request that waits        it is let in
- *   a conn with another incarnation         that one is dead (-FI_ECONNABORTED); let in
- *   our own attempt, our incarnation lower  CROSSED: ours wins
- *   our own attempt, ours higher            ours is given up; let in
- *   a living conn with this incarnation     CROSSED: there is one already
+ * A HELLO with a valid cookie is handled according to the state with that peer: | no conn, or a
+ * request that waits accepted | a conn with another incarnation that conn ends (-FI_ECONNABORTED);
+ * accepted | own attempt, own incarnation lower CROSSED: the own attempt wins | own attempt, own
+ * incarnation higher the own attempt ends; accepted | established conn, same incarnation CROSSED:
+ * the connection exists
  *
- * Shown by test/unit/cm/conn/test_cm_accept.c.
+ * Tested by test/unit/cm/conn/test_cm_accept.c.
  */
 #ifndef CM_CM_ACCEPT_H
 #define CM_CM_ACCEPT_H
@@ -31,18 +30,18 @@ struct cm_timer;
 #define CM_ACCEPT_PAUSE_MS  50u
 #define CM_ACCEPT_PAUSE_MAX 1000u
 
-/** cm_src.ready of agent->listen, and the end of a pause. */
+/** cm_src.ready of cm_ep.listen, and the end of a pause. */
 void cm_accept_on_ready(struct cm_src *src, uint32_t events);
 void cm_accept_on_pause_over(struct cm_timer *timer);
 
-/** A HELLO that came as a datagram, of no conn that there is. */
+/** Handles a HELLO datagram that belongs to no existing conn. */
 void cm_accept_on_hello(struct cm_ep *cep, const union cm_addr *from,
 			const struct wire_cm_pkt *pkt);
 
-/** A packet for a conn in state INVITED. */
+/** Handles a packet for a conn in state WELCOME_SENT. */
 void cm_accept_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt);
 
-/** The agent is closing: all callers are sent away. */
+/** Closes all accepted streams without a HELLO, when the CM endpoint closes. */
 void cm_accept_drop_callers(struct cm_ep *cep);
 
 #endif

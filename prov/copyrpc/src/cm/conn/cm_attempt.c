@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The attempt of the end that asked: see cm_attempt.h. */
+/* Active side of the handshake: see cm_attempt.h. */
 #include "cm/conn/cm_attempt.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"
 
-/** This host's memory does not lead there. Does something else? */
+/** Continues on another path if shared memory is impossible. Returns false if there is none. */
 static bool cm_attempt_other_way(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
 	if (!cm_req_avoid(peer, WIRE_CM_PATH_SHM))
@@ -27,20 +27,22 @@ static bool cm_attempt_other_way(struct cm_peer *peer, const struct wire_cm_pkt 
 	return true;
 }
 
-/** It answered, but nobody listens at its name: has it ended since, or never been here? It is asked once more. */
+/**
+ * Handles an ACK with an abstract name that does not exist here: retries once, then avoids
+ * shm.
+ */
 static void cm_attempt_elsewhere(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
 	struct cm_req *req = peer->req;
 
 	if (req->elsewhere_inc != ack->src_inc) {
 		req->elsewhere_inc = ack->src_inc;
-		cm_req_again(peer, -FI_EHOSTUNREACH, "it answers, but not from this host's memory");
+		cm_req_again(peer, -FI_EHOSTUNREACH, "the peer replies, but is not on this host");
 	} else if (!cm_attempt_other_way(peer, ack)) {
-		cm_req_fail(
-			peer, -FI_EHOSTUNREACH,
-			"it answers, but not from this host's memory: it runs on another host or "
-			"in another network namespace (container), and FI_COPYRPC_PATHS allows "
-			"nothing else that both ends have; leave it unset, or name udp");
+		cm_req_fail(peer, -FI_EHOSTUNREACH,
+			    "the peer replies, but runs on another host or in another network "
+			    "namespace (container), and FI_COPYRPC_PATHS allows no other path that "
+			    "both ends have; unset it, or add udp to it");
 	}
 }
 
@@ -49,13 +51,15 @@ static void cm_attempt_not_connected(struct cm_peer *peer, const struct wire_cm_
 	switch (err) {
 	case -FI_ECONNREFUSED:
 	case -FI_ENOENT: cm_attempt_elsewhere(peer, ack); break;
-	case -FI_EAGAIN: cm_req_again(peer, err, "too many are waiting to be let in there"); break;
+	case -FI_EAGAIN:
+		cm_req_again(peer, err, "too many connections are waiting at the peer");
+		break;
 	case -FI_ENOBUFS:
 	case -FI_ENOMEM: cm_req_again(peer, err, "the kernel has no memory for a socket"); break;
 	default:
 		if (cm_attempt_other_way(peer, ack))
 			break;
-		cm_req_fail(peer, err, "this system does not let us connect to it (%s)",
+		cm_req_fail(peer, err, "this system does not permit the connection (%s)",
 			    fi_strerror(-err));
 		break;
 	}
@@ -69,12 +73,12 @@ static int cm_attempt_socket(struct cm_peer *peer)
 		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ATTEMPT_NO_FDS);
 		cm_req_again(peer, -FI_EMFILE, CM_ATTEMPT_NO_FDS);
 	} else if (fd < 0) {
-		cm_req_fail(peer, fd, "no socket (%s)", fi_strerror(-fd));
+		cm_req_fail(peer, fd, "cannot open a socket (%s)", fi_strerror(-fd));
 	}
 	return fd;
 }
 
-/* Is the listener one of ours? */
+/* Returns whether the listener belongs to the same user; fails the request otherwise. */
 static bool cm_attempt_user_is_ours(struct cm_peer *peer, int fd)
 {
 	uid_t uid = (uid_t)-1;
@@ -82,8 +86,8 @@ static bool cm_attempt_user_is_ours(struct cm_peer *peer, int fd)
 	if (!cm_fd_peer_uid(fd, &uid) && uid == peer->cep->uid)
 		return true;
 	cm_req_fail(peer, -FI_EACCES,
-		    "it belongs to user %d and this process to user %d; run all processes of a job "
-		    "as one user",
+		    "the peer belongs to user %d and this process to user %d; run all processes "
+		    "of a job as one user",
 		    (int)uid, (int)peer->cep->uid);
 	return false;
 }
@@ -130,21 +134,23 @@ void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
 		return;
 	cm_conn_down(conn, ret);
 	if (ret == -EPIPE || ret == -FI_ECONNRESET)
-		cm_req_again(peer, -FI_ECONNRESET, "it ended the connection without a word");
+		cm_req_again(peer, -FI_ECONNRESET, "the peer ended the connection unexpectedly");
 	else
-		cm_attempt_failed_here(peer, conn->path, ret, "our half could not be sent from");
+		cm_attempt_failed_here(peer, conn->path, ret,
+				       "sending the connection parameters failed");
 }
 
 static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
 	if (ack->features & WIRE_CM_FEATURES_REQUIRED & ~CM_FEATURES)
-		cm_req_fail(peer, -FI_ENOPROTOOPT,
-			    "it wants features %#llx of the handshake that this process does not "
-			    "have; install the same copyrpc on both sides",
-			    (unsigned long long)(ack->features & ~CM_FEATURES));
+		cm_req_fail(
+			peer, -FI_ENOPROTOOPT,
+			"the peer requires handshake features %#llx, which this process does not "
+			"have; install the same copyrpc on both sides",
+			(unsigned long long)(ack->features & ~CM_FEATURES));
 	else if (!(ack->ack.paths & peer->cep->paths.all))
 		cm_req_fail(peer, -FI_EOPNOTSUPP,
-			    "no common way to carry messages; compare FI_COPYRPC_PATHS");
+			    "no common path; compare FI_COPYRPC_PATHS of both processes");
 	else
 		return true;
 	return false;
@@ -162,7 +168,7 @@ static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_p
 	ret = cm_conn_open(peer, fd, ack->nonce, ack->src_inc, &conn, &params);
 	if (ret) {
 		close(fd);
-		cm_attempt_failed_here(peer, params.path, ret, "this end could not be prepared");
+		cm_attempt_failed_here(peer, params.path, ret, "preparing the connection failed");
 		return;
 	}
 	cm_attempt_send_hello(conn, ack, &params);
@@ -178,7 +184,7 @@ void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 	peer->req->common =
 		cm_peer_sound(peer, ack->src_inc, ack->ack.paths & peer->cep->paths.all);
 	if (!cm_req_path(peer))
-		peer->req->avoided = 0; /* it has other paths than before */
+		peer->req->avoided = 0; /* the peer's paths have changed */
 	path = cm_req_path(peer);
 	cm_req_hold(peer);
 	if (path == WIRE_CM_PATH_SHM)
@@ -195,16 +201,16 @@ static void cm_attempt_on_welcome(struct cm_conn *conn, const struct wire_cm_pkt
 	int ret = cm_conn_establish(conn, &pkt->welcome.params, msg);
 
 	if (ret) {
-		cm_conn_refuse(conn, ret, "the other end could not take what was offered");
+		cm_conn_refuse(conn, ret, "the peer could not use the connection parameters");
 		cm_conn_down(conn, ret);
 		if (peer->req)
 			cm_attempt_failed_here(peer, path, ret,
-					       "what it offered could not be used");
+					       "using the peer's connection parameters failed");
 		cm_peer_settle(peer);
 		return;
 	}
 	if (cm_conn_send(conn, WIRE_CM_READY))
-		cm_conn_end(conn, -FI_ECONNRESET, "it ended in the middle of the handshake");
+		cm_conn_end(conn, -FI_ECONNRESET, "the peer ended during the handshake");
 	else
 		cm_conn_up(conn);
 }
@@ -236,6 +242,6 @@ void cm_attempt_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
 	case WIRE_CM_WELCOME: cm_attempt_on_welcome(conn, pkt, msg); break;
 	case WIRE_CM_NAK: cm_attempt_on_nak(conn, pkt); break;
 	case WIRE_CM_CROSSED: cm_attempt_yield(conn); break;
-	default: cm_conn_end(conn, -FI_EIO, "it broke the rules of the handshake"); break;
+	default: cm_conn_end(conn, -FI_EIO, "the peer violated the handshake protocol"); break;
 	}
 }

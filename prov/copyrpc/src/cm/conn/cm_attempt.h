@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does the end that was invited come in? From ACK to WELCOME, at the side that asked.
+ * Active side of the handshake: from ACK to WELCOME.
  *
- * Connecting to the abstract name is the proof of "same host": a refusal, twice in a row from the
- * same incarnation, means another host or network namespace (once may mean that it just ended).
- * Where both ends have another path they then go on with datagrams (cm_dgram.h), and at once. A path
- * that comes to nothing for good is avoided as long as there is another.
- * Shown by test/unit/cm/conn/test_cm_attempt.c.
+ * A connect to the abstract name proves "same host". A refusal twice in a row from the same
+ * incarnation means another host or network namespace; a single one may mean that the process just
+ * ended. If both ends have another path, they then continue with datagrams (cm_dgram.h). A path
+ * that fails finally is avoided as long as there is another.
+ *
+ * Tested by test/unit/cm/conn/test_cm_attempt.c.
  */
 #ifndef CM_CM_ATTEMPT_H
 #define CM_CM_ATTEMPT_H
@@ -17,20 +18,20 @@
 
 struct cm_peer;
 
-/** Goes where the ACK says. The peer has a request in PROBE; it may be answered on return. */
+/** Starts an attempt with an ACK. The peer's request is in PROBE, and may have ended on return. */
 void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack);
 
-/** A packet for a conn in state ASKED. */
+/** Handles a packet for a conn in state HELLO_SENT. */
 void cm_attempt_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
 		       const struct cm_fd_msg *msg);
 
-/** Says HELLO on a conn that is prepared. */
+/** Sends HELLO on a prepared conn. */
 void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
 			   const struct cm_params *params);
-/** Our own end is the problem: tries again, or another path than `path`, or fails. */
+/** Handles an error at this end: retries, avoids `path`, or fails the request. */
 void cm_attempt_failed_here(struct cm_peer *peer, uint32_t path, int err, const char *what);
 
-/** The peer's attempt wins: ours is given up. */
+/** Ends the own attempt because the peer's wins. */
 void cm_attempt_yield(struct cm_conn *conn);
 
 #endif

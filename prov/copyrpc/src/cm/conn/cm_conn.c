@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A connection's states, its stream, and its end: see cm_conn.h. */
+/* Connection states, stream and end: see cm_conn.h. */
 #include "cm/conn/cm_conn.h"
 
 #include <assert.h>
@@ -74,7 +74,7 @@ static void cm_conn_on_ready(struct cm_src *src, uint32_t events)
 static void cm_conn_on_deadline(struct cm_timer *timer)
 {
 	cm_conn_end(UTIL_CONTAINER_OF(timer, struct cm_conn, timer), -FI_ETIMEDOUT,
-		    "it answered, but did not finish the handshake in time");
+		    "the peer replied, but did not finish the handshake in time");
 }
 
 static struct cm_conn *cm_conn_alloc(struct cm_peer *peer, bool is_dgram, uint64_t nonce,
@@ -211,7 +211,7 @@ void cm_conn_up(struct cm_conn *conn)
 	cep->ops->up(cep->ctx, conn, conn->user, asked);
 }
 
-/* Closes all that is open; the peer is not told. */
+/* Closes the stream and timers, without notifying the peer or the engine. */
 static void cm_conn_shut(struct cm_conn *conn)
 {
 	if (conn->state == CM_CONN_UP)
@@ -246,15 +246,15 @@ void cm_conn_end(struct cm_conn *conn, int err, const char *why)
 	cm_peer_settle(peer);
 }
 
-/* What the peer may still say when all is said. */
+/* Handles a packet on the stream of an established conn. */
 static void cm_conn_on_pkt_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	if (pkt->type == WIRE_CM_BYE)
-		cm_conn_end(conn, -FI_ESHUTDOWN, "it closed the connection");
+		cm_conn_end(conn, -FI_ESHUTDOWN, "the peer closed the connection");
 	else if (pkt->type == WIRE_CM_BROKEN)
-		cm_conn_end(conn, -FI_EIO, "the connection failed at its end");
+		cm_conn_end(conn, -FI_EIO, "the connection failed at the peer");
 	else
-		cm_conn_end(conn, -FI_EIO, "it broke the rules of the handshake");
+		cm_conn_end(conn, -FI_EIO, "the peer violated the handshake protocol");
 }
 
 static void cm_conn_on_msg(struct cm_conn *conn, const struct cm_fd_msg *msg)
@@ -286,7 +286,8 @@ void cm_conn_poll(struct cm_conn *conn)
 		if (ret == -FI_EAGAIN)
 			return;
 		if (!ret) {
-			cm_conn_end(conn, -FI_ECONNRESET, "it ended the connection without a word");
+			cm_conn_end(conn, -FI_ECONNRESET,
+				    "the peer ended the connection unexpectedly");
 			return;
 		}
 		cm_conn_on_msg(conn, &msg);
@@ -294,7 +295,7 @@ void cm_conn_poll(struct cm_conn *conn)
 	}
 }
 
-/** Without a stream nothing else tells the peer that a handshake will not be finished. */
+/** Sends BYE or BROKEN. A conn without a stream needs BYE to end a handshake, too. */
 static void cm_conn_bye(struct cm_conn *conn)
 {
 	if (conn->state == CM_CONN_UP || (conn->is_dgram && conn->state != CM_CONN_DOWN))
@@ -327,7 +328,7 @@ static void cm_conn_put_locked(struct cm_conn *conn)
 	if (conn->state != CM_CONN_DOWN)
 		cm_conn_shut(conn);
 	if (peer && peer->req)
-		cm_req_again(peer, -FI_ECANCELED, "the connection was given up here");
+		cm_req_again(peer, -FI_ECANCELED, "the connection was closed at this end");
 	if (peer)
 		cm_peer_settle(peer);
 }

@@ -25,7 +25,7 @@ static void cm_dgram_arm(struct cm_conn *conn, uint64_t delay_ns)
 	cm_node_arm(conn->node, &conn->timer, util_clock_ns() + delay_ns);
 }
 
-/** The next repetition, or the end if that comes first. */
+/** Arms the timer for the next repetition, or for the deadline if that is earlier. */
 static void cm_dgram_arm_repeat(struct cm_conn *conn)
 {
 	uint64_t at_ns = util_clock_ns() + cm_req_backoff_ns(conn->try_cnt);
@@ -53,7 +53,6 @@ void cm_dgram_hush(struct cm_conn *conn)
 	conn->said = NULL;
 }
 
-/** Once more what we said last. */
 static void cm_dgram_repeat(struct cm_conn *conn)
 {
 	conn->try_cnt++;
@@ -78,7 +77,7 @@ static uint64_t cm_dgram_silence_ns(const struct cm_conn *conn)
 	return cm_dgram_ping_ns(conn->node->peer_timeout_ns, conn->cep->watched_cnt);
 }
 
-/** The next look, spread so that a thousand peers are not asked at the same moment. */
+/** Arms the next check, at random, so that the PINGs to many peers are spread. */
 static void cm_dgram_arm_watch(struct cm_conn *conn)
 {
 	uint32_t us = (uint32_t)(cm_dgram_silence_ns(conn) / 1000);
@@ -104,7 +103,7 @@ void cm_dgram_suspect(struct cm_conn *conn)
 
 void cm_dgram_on_unreachable(struct cm_conn *conn, int err)
 {
-	/* A route that is gone may come back within the timeout; a closed port will not. */
+	/* A missing route may come back within the timeout; a closed port does not. */
 	if (err != -FI_ECONNREFUSED)
 		return;
 	conn->cep->stats.rx_refused++;
@@ -122,8 +121,8 @@ static void cm_dgram_ping(struct cm_conn *conn)
 }
 
 /**
- * This process may have stood still, and what the peer said meanwhile may lie unread: such a time is
- * nobody's silence. What is left of it makes the peer be asked.
+ * Discounts a time during which this process was stopped: packets of the peer may be unread.
+ * Advances last_rx_ns by the excess and schedules a PING.
  */
 static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
 {
@@ -138,7 +137,7 @@ static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
 	conn->is_suspect = true;
 }
 
-/** Who speaks with the engine lives. */
+/** Counts messages that the engine received as packets of the peer. */
 static void cm_dgram_poll_engine(struct cm_conn *conn, uint64_t now_ns)
 {
 	const struct cm_ep *cep = conn->cep;
@@ -147,7 +146,7 @@ static void cm_dgram_poll_engine(struct cm_conn *conn, uint64_t now_ns)
 	if (!cep->ops->last_rx_ns)
 		return;
 	last_rx_ns = cep->ops->last_rx_ns(cep->ctx, conn, conn->user);
-	if (last_rx_ns > now_ns) /* meanwhile */
+	if (last_rx_ns > now_ns) /* received after now_ns was read */
 		last_rx_ns = now_ns;
 	if (last_rx_ns > conn->last_rx_ns)
 		conn->last_rx_ns = last_rx_ns;
@@ -163,11 +162,14 @@ static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 	silent_ns = now_ns - conn->last_rx_ns;
 
 	if (conn->refused_cnt >= CM_DGRAM_REFUSED_CNT) {
-		cm_conn_end(conn, -FI_ECONNRESET, "its port is closed: it has ended");
+		cm_conn_end(conn, -FI_ECONNRESET, "the peer's port is closed: it has ended");
 	} else if (silent_ns >= conn->node->peer_timeout_ns) {
-		/* If it was only stopped, it finds this later, and does not wait for what was given up here. */
+		/*
+		 * A stopped peer receives this later, and then does not wait for what was abandoned
+		 * here.
+		 */
 		cm_conn_send(conn, WIRE_CM_BROKEN);
-		snprintf(why, sizeof(why), "it has been silent for %.1f s",
+		snprintf(why, sizeof(why), "the peer has been silent for %.1f s",
 			 (double)silent_ns / 1e9);
 		cm_conn_end(conn, -FI_ETIMEDOUT, why);
 	} else {
@@ -181,10 +183,10 @@ static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 static void cm_dgram_keep_asking(struct cm_conn *conn, uint64_t now_ns)
 {
 	if (conn->refused_cnt >= CM_DGRAM_REFUSED_CNT)
-		cm_conn_end(conn, -FI_ECONNRESET, "it ended in the middle of the handshake");
+		cm_conn_end(conn, -FI_ECONNRESET, "the peer ended during the handshake");
 	else if (now_ns >= conn->deadline_ns)
 		cm_conn_end(conn, -FI_ETIMEDOUT,
-			    "it answered, but did not finish the handshake in time");
+			    "the peer replied, but did not finish the handshake in time");
 	else
 		cm_dgram_repeat(conn);
 }
@@ -207,14 +209,14 @@ void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_
 	int ret = cm_conn_open(peer, -1, ack->nonce, ack->src_inc, &conn, &params);
 
 	if (ret) {
-		cm_attempt_failed_here(peer, path, ret, "this end could not be prepared");
+		cm_attempt_failed_here(peer, path, ret, "preparing the connection failed");
 		return;
 	}
 	cm_attempt_send_hello(conn, ack, &params);
 	cm_params_close_fds(&params);
 }
 
-/** There is no such connection here: whoever believes in it should know. Never an answer to BYE. */
+/** Replies BYE to a packet of an unknown connection; never to BYE itself. */
 static void cm_dgram_disown(struct cm_ep *cep, const union cm_addr *from,
 			    const struct wire_cm_pkt *pkt)
 {
@@ -233,19 +235,23 @@ static void cm_dgram_on_asked(struct cm_conn *conn, const struct wire_cm_pkt *pk
 	case WIRE_CM_WELCOME:
 	case WIRE_CM_NAK:
 	case WIRE_CM_CROSSED: cm_attempt_on_pkt(conn, pkt, &cm_dgram_no_fds); break;
-	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ECONNRESET, "it gave the connection up"); break;
+	case WIRE_CM_BYE:
+		cm_conn_end(conn, -FI_ECONNRESET, "the peer gave up the connection");
+		break;
 	default: conn->cep->stats.rx_stale++; break;
 	}
 }
 
-/* Whoever pings is up: READY was lost. */
+/* A PING means that the peer is up and READY was lost. */
 static void cm_dgram_on_invited(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	switch (pkt->type) {
 	case WIRE_CM_PING: cm_conn_send(conn, WIRE_CM_PONG); /* fall through */
 	case WIRE_CM_READY: cm_conn_up(conn); break;
 	case WIRE_CM_NAK: cm_accept_on_pkt(conn, pkt); break;
-	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ECONNRESET, "it gave the connection up"); break;
+	case WIRE_CM_BYE:
+		cm_conn_end(conn, -FI_ECONNRESET, "the peer gave up the connection");
+		break;
 	default: conn->cep->stats.rx_stale++; break;
 	}
 }
@@ -258,8 +264,8 @@ static void cm_dgram_on_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 	case WIRE_CM_PING: cm_conn_send(conn, WIRE_CM_PONG); break;
 	case WIRE_CM_PONG: break;
 	case WIRE_CM_WELCOME: cm_conn_send(conn, WIRE_CM_READY); break;
-	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ESHUTDOWN, "it closed the connection"); break;
-	case WIRE_CM_BROKEN: cm_conn_end(conn, -FI_EIO, "the connection failed at its end"); break;
+	case WIRE_CM_BYE: cm_conn_end(conn, -FI_ESHUTDOWN, "the peer closed the connection"); break;
+	case WIRE_CM_BROKEN: cm_conn_end(conn, -FI_EIO, "the connection failed at the peer"); break;
 	default: conn->cep->stats.rx_stale++; break;
 	}
 }
@@ -274,7 +280,7 @@ static void cm_dgram_on_conn_pkt(struct cm_conn *conn, const struct wire_cm_pkt 
 	}
 }
 
-/** A HELLO that we have answered: the answer was lost, or is on its way. */
+/** Repeats WELCOME for a repeated HELLO: the first WELCOME was lost or is on its way. */
 static void cm_dgram_on_hello_again(struct cm_conn *conn)
 {
 	conn->cep->stats.rx_stale++;
@@ -297,7 +303,7 @@ bool cm_dgram_on_pkt(struct cm_ep *cep, const union cm_addr *from, const struct 
 		else
 			cm_dgram_on_conn_pkt(conn, pkt);
 	} else if (conn && pkt->dst_inc == cep->inc && pkt->type == WIRE_CM_BYE) {
-		cm_conn_end(conn, -FI_ECONNABORTED, "it was restarted");
+		cm_conn_end(conn, -FI_ECONNABORTED, "the peer was restarted");
 	} else if (pkt->type == WIRE_CM_HELLO) {
 		cm_accept_on_hello(cep, from, pkt);
 	} else {

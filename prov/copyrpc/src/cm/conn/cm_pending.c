@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who is being let in, and who has to go: see cm_pending.h. */
+/* Pending connections: see cm_pending.h. */
 #include "cm/conn/cm_pending.h"
 
 #include <string.h>
@@ -11,9 +11,11 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-#define CM_PENDING_HOSTS 1024u /* counters; two hosts may share one, but nobody can choose to */
+#define CM_PENDING_HOSTS 1024u /* counters; hosts that collide share one */
 
-/** Which counter an address' host has: keyed, so that nobody can choose to share another's. */
+/**
+ * Returns the counter index of the address's host. Keyed, so that no sender can choose a collision.
+ */
 static uint32_t cm_pending_host(const struct cm_ep *cep, const union cm_addr *addr)
 {
 	union cm_addr host;
@@ -60,7 +62,7 @@ static struct cm_conn *cm_pending_of(struct util_list *link)
 	return UTIL_CONTAINER_OF(link, struct cm_conn, pending_link);
 }
 
-/** The oldest one of those that share a host with most others: NULL: there is nobody. */
+/** Returns the oldest conn of the host with the most pending ones, or NULL. */
 static struct cm_conn *cm_pending_oldest(struct cm_ep *cep, uint16_t cnt[CM_PENDING_HOSTS])
 {
 	struct cm_conn *oldest = NULL;
@@ -92,6 +94,7 @@ bool cm_pending_make_room(struct cm_ep *cep, const union cm_addr *addr, uint64_t
 	if (now_ns < oldest->pending_ns + due_ms * UTIL_NS_PER_MS)
 		return false;
 	cep->stats.pending_evicted++;
-	cm_conn_end(oldest, -FI_EAGAIN, "it did not finish the handshake, and others came");
+	cm_conn_end(oldest, -FI_EAGAIN,
+		    "the peer did not finish the handshake while others waited");
 	return true;
 }

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whom do we let in next, when many are being let in?
+ * Limit on pending connections, which keeps one host from blocking the others.
  *
- * A guest is a connection without a stream that was said WELCOME and has not said READY. Without a
- * job key anybody who can receive at the address that he claims can become one, and stay it. So
- * there are CM_PENDING_MAX at most, and when all places are taken somebody may have to go:
+ * A pending connection has no stream, was sent WELCOME and has not sent READY. Without a job key
+ * any process that can receive at the address it claims can make one and leave it pending. At most
+ * CM_PENDING_MAX are pending; then a new one replaces the oldest of the host that has the most: |
+ * for a host with fewer once the oldest has been pending for CM_PENDING_MS | for any host after
+ * CM_PENDING_OLD_MS
  *
- *	of the host that has most of them, the oldest, once it has had CM_PENDING_MS to say READY, for somebody
- *	from a host that has fewer; for anybody after CM_PENDING_OLD_MS.
+ * Otherwise the new peer is refused and retries. So an attacker on one host does not block peers on
+ * others. A host is an IPv4 address or an IPv6 /64 network. A correct peer that was replaced
+ * repeats HELLO until WELCOME arrives, and becomes pending again.
  *
- * Else the newcomer is told to come again. So who attacks from one host keeps nobody out of
- * another. A host is an IPv4 address, or an IPv6 network of 64 bits. An honest guest that had to go
- * says HELLO again, as he does anyway until he hears WELCOME, and is let in anew.
+ * A failed conn belongs to the engine until cm_conn_put. A failed pending connection that was not
+ * put yet is a zombie. With CM_ZOMBIES_MAX zombies no connection is accepted: the engine makes no
+ * progress.
  *
- * What is over belongs to the engine until it looks (cm_conn_put). A guest that came to nothing, and of which
- * that is not true yet, is a ghost. From CM_ZOMBIES_MAX on nobody is let in: whoever does not look could not
- * talk either.
- *
- * Under the node's mutex. Shown by test/unit/cm/conn/test_cm_pending.c.
+ * Protected by the node's mutex. Tested by test/unit/cm/conn/test_cm_pending.c.
  */
 #ifndef CM_CM_GUEST_H
 #define CM_CM_GUEST_H
@@ -35,16 +34,16 @@ struct cm_conn;
 #define CM_PENDING_MS     1000u
 #define CM_PENDING_OLD_MS 4000u
 
-/** It has been said WELCOME. */
+/** Adds a conn that was sent WELCOME. */
 void cm_pending_add(struct cm_conn *conn, uint64_t now_ns);
-/** It is one no more. */
+/** Removes a conn that is no longer pending. */
 void cm_pending_remove(struct cm_conn *conn);
-/** It came to nothing, before or after WELCOME. */
+/** Counts a conn that failed before it was established as a zombie. */
 void cm_pending_expire(struct cm_conn *conn);
-/** The engine has given it back. */
+/** Uncounts a conn that the engine has put. */
 void cm_pending_put(struct cm_conn *conn);
 
-/** May somebody from `addr` be let in? If another one had to go for that, it has gone. */
+/** Returns whether a conn from `addr` may become pending; ends another one if necessary. */
 bool cm_pending_make_room(struct cm_ep *cep, const union cm_addr *addr, uint64_t now_ns);
 
 #endif

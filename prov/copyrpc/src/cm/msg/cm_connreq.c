@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A call's states, packets and end: see cm_connreq.h. */
+/* States, packets and end of a connection request: see cm_connreq.h. */
 #include "cm/msg/cm_connreq.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-static_assert(CM_MSG_DATA_MAX == WIRE_CONNREQ_DATA_MAX, "what is offered fits");
+static_assert(CM_MSG_DATA_MAX == WIRE_CONNREQ_DATA_MAX, "data fits a packet");
 
 #define CM_CONNREQ_BIT(state) (1u << (state))
 
@@ -30,9 +30,9 @@ static const uint8_t cm_connreq_next[CM_CONNREQ_STATE_CNT] = {
 };
 
 static const char *const cm_connreq_names[CM_CONNREQ_STATE_CNT] = {
-	[CM_CONNREQ_SENT] = "dial",        [CM_CONNREQ_REQUESTED] = "asked",
-	[CM_CONNREQ_PENDING] = "guest",    [CM_CONNREQ_WAITING] = "waits",
-	[CM_CONNREQ_ESTABLISHED] = "meet", [CM_CONNREQ_ENDED] = "over",
+	[CM_CONNREQ_SENT] = "connecting",      [CM_CONNREQ_REQUESTED] = "requested",
+	[CM_CONNREQ_PENDING] = "pending",      [CM_CONNREQ_WAITING] = "waiting",
+	[CM_CONNREQ_ESTABLISHED] = "accepted", [CM_CONNREQ_ENDED] = "ended",
 };
 
 bool cm_connreq_may(enum cm_connreq_state from, enum cm_connreq_state to)
@@ -48,7 +48,7 @@ const char *cm_connreq_state_name(enum cm_connreq_state state)
 void cm_connreq_set_state(struct cm_connreq *connreq, enum cm_connreq_state state)
 {
 	assert(cm_connreq_may(connreq->state, state));
-	UTIL_DBG(EP_CTRL, "call %p: %s -> %s\n", (void *)connreq,
+	UTIL_DBG(EP_CTRL, "connection request %p: %s -> %s\n", (void *)connreq,
 		 cm_connreq_state_name(connreq->state), cm_connreq_state_name(state));
 	connreq->state = state;
 }
@@ -57,7 +57,7 @@ static void cm_connreq_on_timer(struct cm_timer *timer)
 {
 	struct cm_connreq *connreq = UTIL_CONTAINER_OF(timer, struct cm_connreq, timer);
 
-	cm_connreq_fail(connreq, connreq->err, NULL, 0, "the time was over");
+	cm_connreq_fail(connreq, connreq->err, NULL, 0, "timed out");
 }
 
 static void cm_connreq_on_ready(struct cm_src *src, uint32_t events)
@@ -124,7 +124,7 @@ void cm_connreq_send_refuse(struct cm_connreq *connreq, int err, const void *dat
 	struct wire_connreq_pkt pkt = { .type = WIRE_CONNREQ_REFUSE, .err = (uint32_t)-err };
 
 	cm_connreq_set_data(&pkt, data, len);
-	/* Who does not hear it sees the end of the stream. */
+	/* Before GREET the end of the stream tells the peer. */
 	if (connreq->stream.nonce)
 		cm_stream_send(connreq->node, &connreq->stream, &pkt);
 }
@@ -151,8 +151,8 @@ void cm_connreq_fail(struct cm_connreq *connreq, int err, const void *data, size
 	char text[CM_ADDR_TEXT_MAX];
 
 	if (cep) {
-		UTIL_INFO(EP_CTRL, "call of %s: %s (%s)\n", cm_addr_print(&cep->addr, text), why,
-			  fi_strerror(-err));
+		UTIL_INFO(EP_CTRL, "connection request of %s: %s (%s)\n",
+			  cm_addr_print(&cep->addr, text), why, fi_strerror(-err));
 		cm_ep_admit(cep, NULL, 0);
 		if (connreq->state == CM_CONNREQ_ESTABLISHED)
 			cm_ep_forget(cep, &connreq->addr);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What becomes of a call, at either end?
+ * Connection request of a connected endpoint (FI_EP_MSG): its states at both ends.
  *
- *   caller    DIAL --GREET; CALL sent--> ASKED --ACCEPT----> MEET --up--> OVER
- *   listener  GUEST ------CALL---------> WAITS --accepted--> MEET --up--> OVER
- *             (any of them) --REFUSE, end, time, close------------------> OVER
+ *   active    CONNECTING --GREET; REQUEST sent--> REQUESTED --ACCEPT----> ACCEPTED --up--> ENDED
+ *   listener  PENDING ----REQUEST---------------> WAITING ----accepted--> ACCEPTED --up--> ENDED
+ *             (any state) --REFUSE, end of stream, timeout, close-----------------------> ENDED
  *
- * MEET: the two ceps connect to each other. Who calls and who has accepted belongs to its agent
- * (agent->call), a guest to its listener, one that waits to the application as well (is_held): only
- * its memory stays when it is over, until the application answers.
+ * ACCEPTED: the two CM endpoints connect to each other. A CM endpoint owns the request it sent or
+ * accepted (cm_ep.connreq), a listener its PENDING ones. A WAITING request also belongs to the
+ * application (is_held) and is freed only after the application accepts or rejects it.
  *
- * Shown by test/unit/cm/msg/test_cm_connreq.c.
+ * Tested by test/unit/cm/msg/test_cm_connreq.c.
  */
 #ifndef CM_CM_CALL_H
 #define CM_CM_CALL_H
@@ -25,15 +25,15 @@
 #include "cm/base/cm_timer.h"
 #include "util/list.h"
 
-/* Who has ended the stream may have come up just before: what tells us so is on its way. */
+/* Time that an ended stream leaves to READY, which may still be on its way. */
 #define CM_CONNREQ_GRACE_MS 2000u
 
 enum cm_connreq_state {
-	CM_CONNREQ_SENT,        /* caller: the listener's GREET is awaited */
-	CM_CONNREQ_REQUESTED,   /* caller: its answer is awaited */
-	CM_CONNREQ_PENDING,     /* listener: CALL is awaited */
-	CM_CONNREQ_WAITING,     /* listener: the application has to answer */
-	CM_CONNREQ_ESTABLISHED, /* either: accepted; the ceps are being connected */
+	CM_CONNREQ_SENT,        /* active: waits for the connection and GREET */
+	CM_CONNREQ_REQUESTED,   /* active: waits for ACCEPT or REFUSE */
+	CM_CONNREQ_PENDING,     /* listener: waits for REQUEST */
+	CM_CONNREQ_WAITING,     /* listener: waits for the application */
+	CM_CONNREQ_ESTABLISHED, /* both: the CM endpoints connect to each other */
 	CM_CONNREQ_ENDED,
 	CM_CONNREQ_STATE_CNT,
 };
@@ -43,17 +43,17 @@ struct cm_connreq {
 	struct cm_node *node;
 	enum cm_connreq_state state;
 	bool is_caller;
-	bool is_held; /* the application may still answer it */
+	bool is_held; /* the application may still accept or reject it */
 	struct cm_timer timer;
 	uint64_t start_ns;
-	int err;                      /* why it ends when the timer fires */
-	struct cm_ep *cep;            /* DIAL, ASKED, MEET */
-	struct cm_listener *listener; /* GUEST, WAITS; NULL: closed */
-	struct util_list link;        /* cm_listener.guests or .waiting */
-	union cm_addr addr;           /* the other end's agent */
+	int err;                      /* error to report when the timer fires */
+	struct cm_ep *cep;            /* CONNECTING, REQUESTED, ACCEPTED */
+	struct cm_listener *listener; /* PENDING, WAITING; NULL: closed */
+	struct util_list link;        /* cm_listener.pending or .waiting */
+	union cm_addr addr;           /* address of the other CM endpoint */
 	uint64_t inc;
 	struct cm_zombie zombie;
-	uint32_t data_len; /* caller: for CALL; listener: from CALL */
+	uint32_t data_len; /* active: sent in REQUEST; listener: received in it */
 	uint8_t data[CM_MSG_DATA_MAX];
 };
 
@@ -61,29 +61,29 @@ bool cm_connreq_may(enum cm_connreq_state from, enum cm_connreq_state to);
 const char *cm_connreq_state_name(enum cm_connreq_state state);
 void cm_connreq_set_state(struct cm_connreq *connreq, enum cm_connreq_state state);
 
-/** One that watches the stream `fd`, which it takes over: NULL: no memory, and fd is closed. */
+/** Creates a request on the stream `fd`. Returns NULL, with fd closed, without memory. */
 struct cm_connreq *cm_connreq_new(struct cm_node *node, int fd, bool is_caller);
-/** It ends with `err` if nothing happens for `ms`. */
+/** Arms the timer: the request fails with `err` if no packet arrives within `ms`. */
 void cm_connreq_deliver(struct cm_connreq *connreq, uint64_t ms, int err);
-/** Sends a packet of our endpoint (CALL, ACCEPT): 0 or -FI_E*. */
+/** Sends REQUEST or ACCEPT for `cep`. Returns 0 or -FI_E*. */
 int cm_connreq_send_self(struct cm_connreq *connreq, enum wire_connreq_type type,
 			 const struct cm_ep *cep, const void *data, size_t len);
 void cm_connreq_send_refuse(struct cm_connreq *connreq, int err, const void *data, size_t len);
 
-/** It is over: closes the stream, tells nobody, frees it unless it is held. */
+/** Ends the request: closes the stream and frees it unless it is held. No up-call. */
 void cm_connreq_end(struct cm_connreq *connreq);
-/** As end, and its agent, if it has one, hears why. Control thread only. */
+/** Ends the request and reports `err` to its CM endpoint, if any. Control thread only. */
 void cm_connreq_fail(struct cm_connreq *connreq, int err, const void *data, size_t len,
 		     const char *why);
 
-/** The agent's connection is up, or will never be (`err`): what that means for its call. */
+/** Ends the request of `cep` because its connection is up, or failed with `err`. */
 void cm_connreq_established(struct cm_ep *cep);
 void cm_connreq_timed_out(struct cm_ep *cep, int err);
 
-/** The caller's side, and the listener's, of a stream that has something to say. */
+/** Handle input on the stream of an active request, and on a listener's. */
 void cm_msg_on_ready(struct cm_connreq *connreq);
 void cm_listen_on_ready(struct cm_connreq *connreq);
-/** The call leaves its listener. */
+/** Removes the request from its listener. */
 void cm_listen_leave(struct cm_connreq *connreq);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Listeners, their guests and what the application answers: see cm_listen.h. */
+/* Listener: accepting streams, reporting requests, accept and reject. See cm_listen.h. */
 #include "cm/msg/cm_listen.h"
 
 #include <stdlib.h>
@@ -32,13 +32,14 @@ static void cm_listen_resume(struct cm_listener *listener)
 	cm_src_resume(listener->node, &listener->src);
 }
 
-/* Nothing can be accepted now: the callers stay in the kernel's queue for a while. */
+/* Pauses accepting for a while. New streams wait in the kernel's queue. */
 static void cm_listen_back_off(struct cm_listener *listener, int err)
 {
 	uint32_t ms = listener->pause_ms ? 2 * listener->pause_ms : CM_LISTEN_PAUSE_MS;
 
 	if (!listener->pause_ms)
-		UTIL_WARN_SELDOM(EP_CTRL, "a caller cannot be let in (%s): raise `ulimit -n`\n",
+		UTIL_WARN_SELDOM(EP_CTRL,
+				 "cannot accept a connection request (%s): raise `ulimit -n`\n",
 				 fi_strerror(-err));
 	listener->pause_ms = ms < CM_LISTEN_PAUSE_MAX ? ms : CM_LISTEN_PAUSE_MAX;
 	cm_listen_pause(listener);
@@ -51,7 +52,7 @@ static void cm_listen_on_timer(struct cm_timer *timer)
 	cm_listen_resume(UTIL_CONTAINER_OF(timer, struct cm_listener, timer));
 }
 
-/* Somebody has gone: the pause is over, unless it is one for want of descriptors. */
+/* Ends a pause after a request has left, unless the pause is for lack of descriptors. */
 static void cm_listen_has_room(struct cm_listener *listener)
 {
 	if (!listener->pause_ms)
@@ -65,7 +66,7 @@ void cm_listen_leave(struct cm_connreq *connreq)
 
 	util_list_remove(&connreq->link);
 	connreq->listener = NULL;
-	/* A call that waits is held, or it was refused on the spot. */
+	/* A WAITING request is held; a rejected one was removed at once. */
 	if (connreq->is_held)
 		listener->waiting_cnt--;
 	else
@@ -74,8 +75,8 @@ void cm_listen_leave(struct cm_connreq *connreq)
 }
 
 /*
- * Is there room for one more? If not, the oldest has to go once it has had a moment to speak:
- * hundreds of honest callers may come at once. Until then the others wait in the kernel's queue.
+ * Returns whether one more stream may be pending; ends the oldest if that is old enough. Otherwise
+ * pauses accepting until then: many correct endpoints may connect at once.
  */
 static bool cm_listen_make_room(struct cm_listener *listener)
 {
@@ -174,7 +175,7 @@ static void cm_listen_on_connreq(struct cm_connreq *connreq, const struct wire_c
 	cm_connreq_deliver(connreq, connreq->node->peer_timeout_ns / UTIL_NS_PER_MS, -FI_ETIMEDOUT);
 }
 
-/* What a call that is connected, or is to be, may still hear: why not, or nothing. */
+/* Handles the end of a stream. An accepted request gets a grace time: READY may be on its way. */
 static void cm_listen_on_end(struct cm_connreq *connreq, int err)
 {
 	if (connreq->state == CM_CONNREQ_ESTABLISHED && err == -FI_ECONNRESET) {
@@ -182,7 +183,7 @@ static void cm_listen_on_end(struct cm_connreq *connreq, int err)
 		cm_connreq_deliver(connreq, CM_CONNREQ_GRACE_MS, -FI_ECONNABORTED);
 	} else {
 		cm_connreq_fail(connreq, err == -FI_EINVAL ? -FI_EIO : err, NULL, 0,
-				"the caller went away");
+				"the connecting endpoint ended");
 	}
 }
 
@@ -199,9 +200,11 @@ void cm_listen_on_ready(struct cm_connreq *connreq)
 		 !pkt.features)
 		cm_listen_on_connreq(connreq, &pkt);
 	else if (pkt.type == WIRE_CONNREQ_REFUSE)
-		cm_connreq_fail(connreq, -(int)pkt.err, NULL, 0, "the caller could not connect");
+		cm_connreq_fail(connreq, -(int)pkt.err, NULL, 0,
+				"the connecting endpoint could not connect");
 	else
-		cm_connreq_fail(connreq, -FI_EIO, NULL, 0, "the caller broke the rules");
+		cm_connreq_fail(connreq, -FI_EIO, NULL, 0,
+				"the connecting endpoint violated the protocol");
 }
 
 static int cm_connreq_accept_locked(struct cm_connreq *connreq, struct cm_ep *cep, const void *data,
@@ -283,7 +286,7 @@ int cm_listener_open(struct cm_node *node, const struct sockaddr *addr, int back
 	if (!ret)
 		ret = cm_listener_start(listener);
 	if (ret) {
-		UTIL_WARN(EP_CTRL, "no listener at %s: %s; choose another address or port\n",
+		UTIL_WARN(EP_CTRL, "cannot listen at %s: %s; choose another address or port\n",
 			  cm_addr_print(&listener->addr, text), fi_strerror(-ret));
 		free(listener);
 		return ret;
@@ -306,7 +309,7 @@ void cm_listener_close(struct cm_listener *listener)
 	struct util_list *first;
 
 	cm_node_lock(node);
-	listener->is_paused = true; /* those who leave open no door */
+	listener->is_paused = true; /* requests that leave must not resume accepting */
 	cm_node_disarm(node, &listener->timer);
 	cm_src_close(node, &listener->src);
 	while ((first = util_list_first(&listener->pending)))

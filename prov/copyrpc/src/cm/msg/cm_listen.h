@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who is calling, and how many may?
+ * Listener of connected endpoints: accepts streams, reports connection requests, bounds both.
  *
- * A guest is a stream whose CALL has not come yet: at most CM_LISTEN_GUESTS, each for two seconds;
- * one more evicts the oldest, if that has had CM_LISTEN_HURRY_MS to speak, and waits for it
- * otherwise: a flood of silent ones delays honest callers (who speak as soon as they were greeted),
- * and keeps none out. Calls that wait for the application's answer are at most `backlog`: then
- * nobody is let in any more, callers wait in the kernel's queue, and the kernel bounds that. When
- * no descriptor is left accepting pauses, longer each time.
+ * PENDING: an accepted stream without a REQUEST. At most CM_LISTEN_PENDING_MAX, each for two
+ * seconds. One more replaces the oldest once that is older than CM_LISTEN_EVICT_MS, and waits in
+ * the kernel's queue until then. So silent streams delay correct endpoints, which send REQUEST
+ * right after GREET, but do not block them. WAITING: at most `backlog` requests wait for the
+ * application; then accepting pauses and the kernel's queue bounds the rest. Without a free
+ * descriptor accepting pauses, longer each time.
  *
- * Shown by test/unit/cm/msg/test_cm_listen.c.
+ * Tested by test/unit/cm/msg/test_cm_listen.c.
  */
 #ifndef CM_CM_LISTEN_H
 #define CM_CM_LISTEN_H
@@ -25,7 +25,7 @@
 
 #define CM_LISTEN_GUESTS    256u
 #define CM_LISTEN_HURRY_MS  200u
-#define CM_LISTEN_QUEUE     1024 /* the kernel's: a flood that comes at once has to fit */
+#define CM_LISTEN_QUEUE     1024 /* backlog of listen(2), large enough for a burst */
 #define CM_LISTEN_WAIT_MS   2000u
 #define CM_LISTEN_PAUSE_MS  50u
 #define CM_LISTEN_PAUSE_MAX 1000u
@@ -42,7 +42,7 @@ struct cm_listener {
 	struct util_list waiting; /* cm_connreq.link */
 	uint32_t waiting_cnt;
 	bool is_paused;
-	uint32_t pause_ms; /* length of the last pause; 0: all is well */
+	uint32_t pause_ms; /* length of the last pause; 0: none */
 	struct cm_timer timer;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The caller's side of a call: see cm_msg.h. */
+/* Active side of a connection request: see cm_msg.h. */
 #include "cm/msg/cm_msg.h"
 
 #include <string.h>
@@ -16,21 +16,24 @@ static uint64_t cm_msg_timeout_ms(const struct cm_connreq *connreq)
 	return connreq->node->peer_timeout_ns / UTIL_NS_PER_MS;
 }
 
-/* The listener is there and can be talked to. */
+/* Sends REQUEST after the listener's GREET. */
 static void cm_msg_on_greet(struct cm_connreq *connreq)
 {
 	int ret = cm_connreq_send_self(connreq, WIRE_CONNREQ_REQUEST, connreq->cep, connreq->data,
 				       connreq->data_len);
 
 	if (ret) {
-		cm_connreq_fail(connreq, ret, NULL, 0, "the call could not be sent");
+		cm_connreq_fail(connreq, ret, NULL, 0, "the connection request could not be sent");
 		return;
 	}
 	cm_connreq_set_state(connreq, CM_CONNREQ_REQUESTED);
 	cm_connreq_deliver(connreq, cm_msg_timeout_ms(connreq), -FI_ETIMEDOUT);
 }
 
-/* From here on the request to connect has the deadline, and the stream is only watched for its end. */
+/*
+ * Connects to the accepting endpoint. cm_connect sets the deadline; the stream only reports its
+ * end.
+ */
 static void cm_msg_on_accept(struct cm_connreq *connreq, const struct wire_connreq_pkt *pkt)
 {
 	struct cm_ep *cep = connreq->cep;
@@ -57,20 +60,21 @@ static void cm_msg_on_pkt(struct cm_connreq *connreq, const struct wire_connreq_
 	else if (pkt->type == WIRE_CONNREQ_ACCEPT && connreq->state == CM_CONNREQ_REQUESTED)
 		cm_msg_on_accept(connreq, pkt);
 	else if (pkt->type == WIRE_CONNREQ_REFUSE && connreq->state != CM_CONNREQ_SENT)
-		cm_connreq_fail(connreq, -(int)pkt->err, pkt->data, pkt->data_len, "refused there");
+		cm_connreq_fail(connreq, -(int)pkt->err, pkt->data, pkt->data_len,
+				"rejected by the listener");
 	else
-		cm_connreq_fail(connreq, -FI_EIO, NULL, 0, "the listener broke the rules");
+		cm_connreq_fail(connreq, -FI_EIO, NULL, 0, "the listener violated the protocol");
 }
 
 static const char *cm_msg_reason(int err)
 {
 	switch (err) {
-	case -FI_ECONNREFUSED: return "nobody listens there";
-	case -FI_ECONNRESET: return "the listener ended the call without a word";
+	case -FI_ECONNREFUSED: return "no process listens at that address";
+	case -FI_ECONNRESET: return "the listener ended the stream unexpectedly";
 	case -FI_EKEYREJECTED:
-		return "another job listens there: is FI_COPYRPC_JOB_KEY the same there?";
+		return "the listener has another FI_COPYRPC_JOB_KEY; set the same in every process";
 	case -FI_ENOPROTOOPT: return "install the same copyrpc on both sides";
-	case -FI_EINVAL: return "who listens there is not copyrpc";
+	case -FI_EINVAL: return "the process that listens there is not copyrpc";
 	default: return "the network failed";
 	}
 }
@@ -100,7 +104,7 @@ static int cm_msg_connect_locked(struct cm_ep *cep, const union cm_addr *to, con
 	connreq->data_len = len < CM_MSG_DATA_MAX ? (uint32_t)len : CM_MSG_DATA_MAX;
 	if (connreq->data_len)
 		memcpy(connreq->data, data, connreq->data_len);
-	/* What is known at once is told as what is known later, by the control thread. */
+	/* Immediate errors are reported by the control thread, like later ones. */
 	if (fd < 0)
 		cm_connreq_deliver(connreq, 0, fd);
 	else

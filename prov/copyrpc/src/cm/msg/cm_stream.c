@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* TCP sockets, and packets on them: see cm_stream.h. */
+/* TCP sockets and packets on them: see cm_stream.h. */
 #include "cm/msg/cm_stream.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static int cm_stream_bind(int fd, union cm_addr *addr, int backlog)
 	socklen_t len = sizeof(*addr);
 	int one = 1;
 
-	/* What an earlier listener's connections left behind at this port does not count. */
+	/* Permits binding while connections of an earlier listener linger at this port. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)))
 		return -errno;
 	if (addr->sa.sa_family == AF_INET6 &&
@@ -121,7 +121,7 @@ int cm_stream_send(struct cm_node *node, struct cm_stream *stream, struct wire_c
 	return (size_t)sent == len ? 0 : -FI_ENOBUFS;
 }
 
-/* Reads on until `want` bytes are there. */
+/* Receives until `want` bytes are buffered. */
 static int cm_stream_fill(struct cm_stream *stream, size_t want)
 {
 	while (stream->have < want) {
@@ -138,7 +138,7 @@ static int cm_stream_fill(struct cm_stream *stream, size_t want)
 	return 0;
 }
 
-/* A whole packet is in the buffer: is it one of ours, for this stream? */
+/* Decodes the packet in the buffer and checks that it belongs to this stream. */
 static int cm_stream_open(struct cm_node *node, struct cm_stream *stream,
 			  struct wire_connreq_pkt *pkt)
 {

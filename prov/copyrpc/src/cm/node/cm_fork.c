@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Handlers around fork, over all nodes of the process: see cm_fork.h. */
+/* Fork handlers for all nodes of the process: see cm_fork.h. */
 #include "cm/node/cm_fork.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include "cm/node/cm_node.h"
 #include "util/list.h"
 
-/* Lock order: this one, then the nodes'. */
+/* Lock order: this lock, then the nodes' locks. */
 static pthread_mutex_t cm_fork_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t cm_fork_once = PTHREAD_ONCE_INIT;
 static struct util_list cm_fork_nodes = { &cm_fork_nodes, &cm_fork_nodes };
@@ -39,7 +39,7 @@ static void cm_fork_in_child(void)
 	pthread_mutex_unlock(&cm_fork_lock);
 }
 
-/* Unregistered by the C library when this one is unloaded. */
+/* The C library unregisters the handlers when this library is unloaded. */
 static void cm_fork_register(void)
 {
 	pthread_atfork(cm_fork_before, cm_fork_in_parent, cm_fork_in_child);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The control thread: its life, its loop, and what others hand to it. See cm_node.h. */
+/* Control thread: start, loop, stop, and its services to other threads. See cm_node.h. */
 #include "cm/node/cm_node.h"
 
 #include <assert.h>
@@ -19,14 +19,14 @@
 #include "util/sig.h"
 
 #define CM_NODE_EVENTS    32
-#define CM_NODE_STACK     (256u << 10) /* up-calls run on it; thread-local storage is in it */
+#define CM_NODE_STACK     (256u << 10) /* up-calls run on it; includes thread-local storage */
 #define CM_NODE_TIMEOUT_S 30
 
 void cm_node_lock(struct cm_node *node)
 {
 	int ret = pthread_mutex_lock(&node->lock);
 
-	/* EDEADLK: an up-call has called back into cm. */
+	/* EDEADLK: an up-call has called cm. */
 	assert(!ret);
 	(void)ret;
 }
@@ -84,7 +84,7 @@ void cm_src_close(struct cm_node *node, struct cm_src *src)
 
 	if (fd < 0)
 		return;
-	/* Should there be a copy of it somewhere: the peer must not wait for its end. */
+	/* Ends the connection even if a copy of the descriptor exists. */
 	shutdown(fd, SHUT_RDWR);
 	close(fd);
 }
@@ -142,7 +142,7 @@ void cm_node_wait_pass(struct cm_node *node)
 		pthread_cond_wait(&node->passed, &node->lock);
 }
 
-/* No event is in hand: nothing points into the graves. */
+/* Frees deferred memory. No event is being handled, so nothing refers to it. */
 static void cm_node_pass(struct cm_node *node)
 {
 	struct util_list *first;
@@ -153,7 +153,7 @@ static void cm_node_pass(struct cm_node *node)
 	pthread_cond_broadcast(&node->passed);
 }
 
-/* Milliseconds until the next deadline, rounded up; -1: none. Notes it in sleep_ns. */
+/* Returns the milliseconds to the next deadline, rounded up, or -1 for none; sets sleep_ns. */
 static int cm_node_plan_sleep(struct cm_node *node)
 {
 	uint64_t now = util_clock_ns(), left, ms;
@@ -211,7 +211,7 @@ static int cm_node_start_thread(struct cm_node *node)
 	pthread_attr_setstacksize(&attr, CM_NODE_STACK);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = pthread_create(&node->thread, &attr, cm_node_main, node);
-	if (ret == EINVAL) /* a process with more thread-local storage than that */
+	if (ret == EINVAL) /* thread-local storage exceeds the stack size */
 		ret = pthread_create(&node->thread, NULL, cm_node_main, node);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
@@ -255,7 +255,7 @@ void cm_node_become_inert(struct cm_node *node)
 {
 	struct util_list *first;
 
-	/* The epoll set is the parent's too: nothing may be taken out of it, nothing shut down. */
+	/* The parent shares the epoll set and connections: only close the copies. */
 	while ((first = util_list_pop(&node->srcs))) {
 		struct cm_src *src = UTIL_CONTAINER_OF(first, struct cm_src, link);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The table of peers: see cm_peer.h. */
+/* Table of peers: see cm_peer.h. */
 #include "cm/req/cm_peer.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void cm_peer_link(struct cm_peer *peer)
 	*bucket = peer;
 }
 
-/* Twice the buckets. Without memory for them the chains get longer, no more. */
+/* Doubles the buckets. Without memory the chains get longer. */
 static void cm_peer_table_grow(struct cm_ep *cep)
 {
 	struct cm_peer_table *table = &cep->peers;
@@ -90,9 +90,9 @@ void cm_peer_strike(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool
 	if (peer->cep->paths.all & ~peer->struck)
 		UTIL_WARN(
 			EP_CTRL,
-			"nothing ever came from %s by RDMA, though both ends have a device: is there "
-			"no wire between them? Other ways are taken from now on. FI_COPYRPC_DEVICE "
-			"chooses among several devices, FI_COPYRPC_PATHS leaves RDMA out\n",
+			"no message ever arrived from %s by RDMA, though both ends have a device; "
+			"other paths are used from now on. Check that the devices are connected; "
+			"FI_COPYRPC_DEVICE selects a device, FI_COPYRPC_PATHS can exclude RDMA\n",
 			cm_addr_print(&peer->addr, text));
 }
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is going on between us and an address?
+ * Table of peers of a CM endpoint, by address.
  *
- * A peer is in the agent's table while it has a request (cm_req.h: somebody here asked) or a conn
- * (cm_conn.h: one is being made, or is up), at most one of each. Strangers get in only after their cookie
- * proved their address. The table is a hash keyed with the agent's secret: nobody can
- * choose addresses that collide, and a lookup costs the same with ten peers and ten thousand.
+ * A peer is in the table while it has a request (cm_req.h) or a conn (cm_conn.h), at most one of
+ * each. Only a sender with a valid cookie gets an entry. The hash is keyed with the endpoint's
+ * secret, so addresses cannot be chosen to collide, and a lookup costs the same for ten peers and
+ * ten thousand.
  *
- * A handshake succeeds between two hosts that both have a NIC though no wire leads from the one to the other.
- * So a peer is kept on, too, while connections to it failed without anything having come by
- * them: after CM_PEER_STRIKES of them that path is left alone, until the peer starts again.
+ * Two hosts with NICs may complete a handshake although their networks are not connected. So a peer
+ * also stays in the table while its connections failed without any message having arrived. After
+ * CM_PEER_FAILURES_MAX of them in a row the path is used only if there is no other, until the peer
+ * restarts.
  *
- * Shown by test/unit/cm/req/test_cm_peer.c.
+ * Tested by test/unit/cm/req/test_cm_peer.c.
  */
 #ifndef CM_CM_PEER_H
 #define CM_CM_PEER_H
@@ -31,31 +32,31 @@ struct cm_req;
 struct cm_peer {
 	struct cm_peer *hash_next;
 	struct cm_ep *cep;
-	struct cm_conn *conn; /* being made or up; NULL: none */
-	struct cm_req *req;   /* cm_connect waits for its answer; NULL: none */
+	struct cm_conn *conn; /* connecting or up; NULL: none */
+	struct cm_req *req;   /* open cm_connect; NULL: none */
 	union cm_addr addr;
-	/* Connections of this incarnation that failed before anything had come, in a row; and where to. */
+	/* Connections of incarnation failed_inc that failed before a message arrived, in a row. */
 	uint64_t strike_inc;
 	uint32_t strike_cnt;
-	uint32_t struck; /* paths that are offered last, and not taken, while there are others */
+	uint32_t struck; /* paths used only if there is no other */
 };
 
 struct cm_peer_table {
 	struct cm_peer **buckets;
-	size_t bucket_cnt; /* a power of two, or 0 */
+	size_t bucket_cnt; /* power of two, or 0 */
 	size_t peer_cnt;
 };
 
 struct cm_peer *cm_peer_find(struct cm_ep *cep, const union cm_addr *addr);
-/** The peer, made if need be; NULL: no memory. */
+/** Returns the peer, created if necessary, or NULL without memory. */
 struct cm_peer *cm_peer_get(struct cm_ep *cep, const union cm_addr *addr);
-/** A connection by `path` failed: had anything ever come by it? */
+/** Records that a connection on `path` failed; `came`: messages had arrived on it. */
 void cm_peer_strike(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool came);
-/** Of `paths`, those that are worth trying with this incarnation: all, if none is. */
+/** Returns the usable ones of `paths` with this incarnation, or all if none is. */
 uint32_t cm_peer_sound(const struct cm_peer *peer, uint64_t peer_inc, uint32_t paths);
-/** Forgets the peer if nothing is going on. */
+/** Removes the peer if it has no request, conn or recorded failure. */
 void cm_peer_settle(struct cm_peer *peer);
-/** Frees the table; no peer has a request or a conn any more. */
+/** Frees the table. No peer has a request or a conn any more. */
 void cm_peer_table_fini(struct cm_peer_table *table);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sealing and opening packets: see cm_pkt.h. */
+/* Sealing and opening of packets: see cm_pkt.h. */
 #include "cm/req/cm_pkt.h"
 
 #include <assert.h>
@@ -11,9 +11,9 @@
 #include "cm/req/cm_udp.h"
 #include "util/log.h"
 
-static_assert(CM_ENGINE_MAX == WIRE_CM_ENGINE_MAX, "a half fits a packet");
-static_assert(DEV_DESC_MAX == WIRE_CM_DEV_MAX, "a half fits a packet");
-static_assert(DEV_DESC_FDS == WIRE_CM_FDS_MAX, "a half fits a packet");
+static_assert(CM_ENGINE_MAX == WIRE_CM_ENGINE_MAX, "connection parameters fit a packet");
+static_assert(DEV_DESC_MAX == WIRE_CM_DEV_MAX, "connection parameters fit a packet");
+static_assert(DEV_DESC_FDS == WIRE_CM_FDS_MAX, "connection parameters fit a packet");
 
 size_t cm_pkt_seal(struct cm_ep *cep, const union cm_addr *to, struct wire_cm_pkt *pkt,
 		   uint8_t *buf)
@@ -35,10 +35,10 @@ static void cm_pkt_warn_key(struct cm_ep *cep, const union cm_addr *from)
 		return;
 	cep->key_told = true;
 	UTIL_WARN(EP_CTRL,
-		  "%s %s: FI_COPYRPC_JOB_KEY must be the same in every process of a job "
-		  "(this is said once)\n",
+		  "%s %s: set FI_COPYRPC_JOB_KEY to the same value in every process of the job "
+		  "(logged once)\n",
 		  cm_addr_print(from, text),
-		  cep->node->key.is_set ? "does not know this process's job key"
+		  cep->node->key.is_set ? "does not have this process's job key"
 					: "uses a job key and this process has none");
 }
 
@@ -126,7 +126,7 @@ void cm_params_close_fds(struct cm_params *params)
 
 int cm_params_check_fds(const struct wire_cm_params *wire, const struct cm_fd_msg *msg)
 {
-	/* Fewer than were sent: there was no number free for them here. */
+	/* Fewer descriptors than sent: no free number in this process. */
 	if (msg->is_cut && msg->fd_cnt < wire->fd_cnt)
 		return -FI_EMFILE;
 	return msg->is_cut || msg->fd_cnt != wire->fd_cnt ? -FI_EINVAL : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Requests: when to ask, when to ask again, when to stop. See cm_req.h. */
+/* Requests for connections: probing, retries, time-out. See cm_req.h. */
 #include "cm/req/cm_req.h"
 
 #include <assert.h>
@@ -88,7 +88,7 @@ static void cm_req_probe(struct cm_req *req)
 	cm_req_send(req);
 }
 
-/* The clock of a request starts when its turn comes. */
+/* Starts the peer timeout of a request when it gets its slot. */
 static void cm_req_start_clock(struct cm_req *req)
 {
 	if (req->deadline_ns)
@@ -150,10 +150,11 @@ static void cm_req_fail_silent(struct cm_req *req)
 {
 	double s = (double)req->peer->cep->node->peer_timeout_ns / 1e9;
 
-	cm_req_fail(req->peer, -FI_ETIMEDOUT,
-		    "no answer for %.1f s (FI_COPYRPC_PEER_TIMEOUT); is that process alive, is "
-		    "FI_COPYRPC_JOB_KEY the same there, does a firewall drop UDP?",
-		    s);
+	cm_req_fail(
+		req->peer, -FI_ETIMEDOUT,
+		"no reply for %.1f s (FI_COPYRPC_PEER_TIMEOUT); check that the process runs, that "
+		"FI_COPYRPC_JOB_KEY is the same in both, and that no firewall drops UDP",
+		s);
 }
 
 static void cm_req_fail_unreachable(struct cm_req *req)
@@ -161,12 +162,12 @@ static void cm_req_fail_unreachable(struct cm_req *req)
 	char here[CM_ADDR_TEXT_MAX];
 
 	if (req->refused_err == -FI_ECONNREFUSED)
-		cm_req_fail(
-			req->peer, -FI_ECONNREFUSED,
-			"nobody is there; has that process ended, or is the address an old one?");
+		cm_req_fail(req->peer, -FI_ECONNREFUSED,
+			    "no process at this address; it has ended, or the address is out of "
+			    "date");
 	else
 		cm_req_fail(req->peer, -FI_EHOSTUNREACH,
-			    "the network does not lead there from %s (%s); look at `ip route get`",
+			    "there is no route from %s (%s); check `ip route get`",
 			    cm_addr_print(&req->peer->cep->addr, here),
 			    fi_strerror(-req->refused_err));
 }
@@ -177,7 +178,7 @@ static bool cm_req_grace_is_over(const struct cm_req *req, uint64_t now_ns)
 	       now_ns - req->start_ns >= CM_REQ_GRACE_MS * UTIL_NS_PER_MS;
 }
 
-/* An up-call and the end of the request, if its time is over. */
+/* Ends a request that is past its deadline, with an up-call. Returns whether it ended. */
 static bool cm_req_expire(struct cm_req *req, uint64_t now_ns)
 {
 	struct cm_peer *peer = req->peer;
@@ -211,7 +212,7 @@ static void cm_req_on_timer(struct cm_timer *timer)
 		cm_req_probe(req);
 		return;
 	}
-	req->err = 0; /* it does not even answer any more: that is the news */
+	req->err = 0; /* the peer no longer replies: report that instead */
 	cm_req_send(req);
 	if (req->try_cnt > CM_REQ_PARK_TRIES)
 		cm_req_drop_slot(req);
@@ -325,17 +326,18 @@ void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pk
 
 	if (!peer->req)
 		return;
-	/* Who may not talk to us may not do so by another path. */
+	/* A refusal for the wrong user holds for every path. */
 	if (err == -FI_EACCES || (!cm_req_is_passing(err) && !cm_req_avoid(peer, path))) {
-		cm_req_fail(peer, err, "refused there: %s (%s)", nak->nak.text, fi_strerror(-err));
+		cm_req_fail(peer, err, "refused by the peer: %s (%s)", nak->nak.text,
+			    fi_strerror(-err));
 		return;
 	}
-	snprintf(why, sizeof(why), "refused there until the time was over: %s (%s)", nak->nak.text,
+	snprintf(why, sizeof(why), "refused by the peer until the timeout: %s (%s)", nak->nak.text,
 		 fi_strerror(-err));
 	cm_req_again(peer, err, why);
 }
 
-/* Does somebody wait for this datagram? */
+/* Returns whether the request waits for a reply with this nonce. */
 static bool cm_req_expects(struct cm_peer *peer, uint64_t nonce)
 {
 	return peer->req && peer->req->state == CM_REQ_PROBE && peer->req->nonce == nonce;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who asked for a connection, and how long do we try?
+ * Request for a connection: from cm_connect to its result (up with requested, or failed) or
+ * cancellation.
  *
- * A request exists from cm_connect to its one answer (up with asked, or failed) or its withdrawal.
- *
- *   QUEUED --slot--> PROBE --ACK--> ATTEMPT --up--> (answered)
+ *   QUEUED --slot--> PROBE --ACK--> ATTEMPT --up--> (completed)
  *                      ^              |
- *                      |--time-- PAUSE <-- end, CROSSED, "try later"
- *   ANSWER: the conn was up already; the control thread says so at once
+ *                      |--time-- PAUSE <-- end, CROSSED, temporary error
+ *   DONE: the conn was up already; the control thread reports it at once
  *
- * Bounded: at most CM_REQ_SLOTS requests of an agent are probed at a time; one that gets no answer
- * for a while gives its slot to the next and goes on at the slowest pace. REQ is repeated after 20 ms,
- * 40 ms, ... 1 s, each +-50 % at random, so that thousands that start together do not stay together.
- * Timers and packets decide; only the control thread makes up-calls.
+ * At most CM_REQ_SLOTS requests of a CM endpoint are probed at a time. A request without a reply
+ * for a while gives its slot to the next and continues at the slowest rate. REQ is repeated after
+ * 20 ms, 40 ms, ... 1 s, each +-50 % at random, so that processes that start together spread out.
+ * Timers and packets drive the states; only the control thread makes up-calls.
  *
- * Shown by test/unit/cm/req/test_cm_req.c.
+ * Tested by test/unit/cm/req/test_cm_req.c.
  */
 #ifndef CM_CM_REQ_H
 #define CM_CM_REQ_H
@@ -29,8 +28,8 @@
 #define CM_REQ_SLOTS       64u
 #define CM_REQ_RETRY_MS    20u
 #define CM_REQ_RETRY_MAX   1000u
-#define CM_REQ_PARK_TRIES  6u    /* without an answer: others go first */
-#define CM_REQ_GRACE_MS    1000u /* a peer that starts now is there by then */
+#define CM_REQ_PARK_TRIES  6u    /* REQs without a reply before the slot is given up */
+#define CM_REQ_GRACE_MS    1000u /* time for a peer process that is just starting */
 #define CM_REQ_GRACE_TRIES 3u
 #define CM_REQ_CROSSED_MS  500u
 #define CM_WHY_MAX         320u
@@ -39,11 +38,11 @@ struct cm_ep;
 struct cm_peer;
 
 enum cm_req_state {
-	CM_REQ_QUEUED,  /* others go first */
-	CM_REQ_PROBE,   /* REQ is out: an ACK is awaited */
-	CM_REQ_ATTEMPT, /* a conn is being made, by us or by the peer */
-	CM_REQ_PAUSE,   /* the last attempt came to nothing: the next begins soon */
-	CM_REQ_ANSWER,  /* the conn is up: this has to be said */
+	CM_REQ_QUEUED,  /* waits for a slot */
+	CM_REQ_PROBE,   /* REQ sent, waits for ACK */
+	CM_REQ_ATTEMPT, /* a conn is being made, by either end */
+	CM_REQ_PAUSE,   /* the last attempt failed: the next begins soon */
+	CM_REQ_ANSWER,  /* the conn is up: the control thread reports it */
 	CM_REQ_STATE_CNT,
 };
 
@@ -53,53 +52,53 @@ struct cm_req {
 	bool has_slot;
 	struct cm_timer timer;
 	struct util_list queue_link;
-	uint64_t nonce; /* of the REQ that is out */
+	uint64_t nonce; /* nonce of the last REQ */
 	uint64_t start_ns;
 	uint64_t deadline_ns;
-	uint32_t try_cnt;       /* REQs in a row without an answer */
-	uint32_t pause_cnt;     /* attempts that came to nothing */
+	uint32_t try_cnt;       /* REQs in a row without a reply */
+	uint32_t pause_cnt;     /* failed attempts */
 	uint32_t refused_cnt;   /* ICMP errors in a row */
-	int refused_err;        /* the last of them */
-	uint32_t common;        /* paths: what both have, by the last ACK */
-	uint32_t avoided;       /* paths that came to nothing, while there are others */
-	uint64_t elsewhere_inc; /* answered, but could not be reached in this host's memory */
-	int err;                /* why the last attempt came to nothing */
+	int refused_err;        /* error of the last */
+	uint32_t common;        /* paths of both ends, by the last ACK */
+	uint32_t avoided;       /* paths that failed, while there are others */
+	uint64_t elsewhere_inc; /* incarnation that replied without a socket on this host */
+	int err;                /* error of the last attempt */
 	char why[CM_WHY_MAX];
 };
 
 bool cm_req_may(enum cm_req_state from, enum cm_req_state to);
 const char *cm_req_state_name(enum cm_req_state state);
 
-/** Opens the peer's request (there is none yet): 0 or -FI_ENOMEM. Any thread. */
+/** Opens the request of a peer that has none. Returns 0 or -FI_ENOMEM. Any thread. */
 int cm_req_open(struct cm_peer *peer);
-/** Withdraws it, if there is one. Any thread. */
+/** Cancels the request, if any. Any thread. */
 void cm_req_cancel(struct cm_peer *peer);
-/** A conn is on its way: the request, if there is one, waits for it. */
+/** Moves the request, if any, to ATTEMPT: a conn is being made. */
 void cm_req_hold(struct cm_peer *peer);
-/** The conn came to nothing: once more, soon. Any thread; never an up-call. */
+/** Schedules the next attempt after a failed one. Any thread; makes no up-call. */
 void cm_req_again(struct cm_peer *peer, int err, const char *why);
-/** As again, but the peer's own attempt is on its way: later. */
+/** Schedules the next attempt later: the peer's own attempt is on its way. */
 void cm_req_yield(struct cm_peer *peer);
-/** This path came to nothing, for a reason that will not pass: true if there is another to try. */
+/** Avoids a path after a permanent error. Returns false if there is no other path. */
 bool cm_req_avoid(struct cm_peer *peer, uint32_t path);
-/** The best of the paths in `common` that are not avoided, or 0. */
+/** Returns the best of the paths in `common` that are not avoided, or 0. */
 uint32_t cm_req_path(const struct cm_peer *peer);
-/** The request is answered: true if there was one. */
+/** Completes the request. Returns false if there was none. */
 bool cm_req_take(struct cm_peer *peer);
-/** Ends it for good, and says so. Settle the peer afterwards. Control thread only. */
+/** Fails the request and reports it. Settle the peer afterwards. Control thread only. */
 void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/** A NAK of the peer: fails, or tries again if the peer says so, or another path than `path`. */
+/** Handles a NAK: fails, retries after a temporary error, or avoids `path`. */
 void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pkt *nak);
-/** 20 ms << cnt, at most a second, half to one and a half of it, at random. */
+/** Returns 20 ms << cnt, at most a second, +-50 % at random. */
 uint64_t cm_req_backoff_ns(uint32_t cnt);
-/** Is it worth trying again? */
+/** Returns whether the error is temporary. */
 bool cm_req_is_passing(int err);
 
-/** What came by UDP from the peer's address. */
+/** Handle an ACK or NAK received by UDP from the peer's address. */
 void cm_req_on_ack(struct cm_peer *peer, const struct wire_cm_pkt *pkt);
 void cm_req_on_nak(struct cm_peer *peer, const struct wire_cm_pkt *pkt);
-/** The network says that our packet with `nonce` did not get there. Any thread. */
+/** Handles an ICMP error for the REQ with `nonce`. Any thread. */
 void cm_req_on_unreachable(struct cm_peer *peer, uint64_t nonce, int err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The datagram socket and its answers: see cm_udp.h. */
+/* UDP socket of a CM endpoint, and replies to REQ: see cm_udp.h. */
 #include "cm/req/cm_udp.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "cm/req/cm_req.h"
 #include "util/clock.h"
 
-#define CM_UDP_BURST  64 /* packets in a row, then others have their turn */
+#define CM_UDP_BURST  64 /* packets per event */
 #define CM_UDP_RCVBUF (1 << 20)
 
 static void cm_udp_set_options(int fd, int family)
@@ -85,7 +85,7 @@ static void cm_udp_on_unreachable(struct cm_peer *peer, uint64_t nonce, int err)
 		cm_req_on_unreachable(peer, nonce, err);
 }
 
-/* An error counts if it quotes a packet that only we and the way there can know. */
+/* Handles an ICMP error, if it quotes a nonce: only the peers and the path between them have it. */
 static void cm_udp_on_error(struct cm_ep *cep, struct msghdr *mh, const union cm_addr *raw,
 			    const uint8_t *quote, size_t len)
 {
@@ -102,7 +102,7 @@ static void cm_udp_on_error(struct cm_ep *cep, struct msghdr *mh, const union cm
 		cm_udp_on_unreachable(peer, wire_cm_peek_nonce(quote, len), -(int)ee->ee_errno);
 }
 
-/* Takes one error off the socket's queue: false when there is none. */
+/* Takes one error from the socket's queue. Returns false if there is none. */
 static bool cm_udp_take_error(struct cm_ep *cep)
 {
 	uint8_t quote[WIRE_CM_MAX];
@@ -135,7 +135,7 @@ int cm_udp_send_bytes(struct cm_ep *cep, const uint8_t *buf, size_t len, const u
 {
 	if (cm_udp_sendto(cep, buf, len, to) >= 0)
 		return 0;
-	/* Sockets report the ICMP error of an earlier packet in place of sending this one. */
+	/* The socket may report the ICMP error of an earlier packet instead of sending this one. */
 	cm_udp_take_errors(cep);
 	if (cm_udp_sendto(cep, buf, len, to) >= 0)
 		return 0;
@@ -144,7 +144,7 @@ int cm_udp_send_bytes(struct cm_ep *cep, const uint8_t *buf, size_t len, const u
 	case EINTR:
 	case EAGAIN:
 	case ENOBUFS:
-	case ENOMEM: return 0; /* as if lost */
+	case ENOMEM: return 0; /* lost, like in the network */
 	default: return -errno;
 	}
 }
@@ -194,18 +194,18 @@ static void cm_udp_on_req(struct cm_ep *cep, const union cm_addr *from,
 			  const struct wire_cm_pkt *req)
 {
 	if (req->src_inc == cep->inc)
-		cep->stats.rx_stale++; /* our own, sent back */
+		cep->stats.rx_stale++; /* own packet, reflected */
 	else if (req->features & WIRE_CM_FEATURES_REQUIRED & ~CM_FEATURES)
 		cm_udp_refuse(cep, from, req, -FI_ENOPROTOOPT,
 			      "unknown features; install the same copyrpc on both sides");
 	else if (!(req->req.paths & cep->paths.all))
 		cm_udp_refuse(cep, from, req, -FI_EOPNOTSUPP,
-			      "no common way to carry messages; compare FI_COPYRPC_PATHS");
+			      "no common path; compare FI_COPYRPC_PATHS of both processes");
 	else
 		cm_udp_invite(cep, from, req);
 }
 
-/* ACK or NAK. */
+/* Handles ACK or NAK. */
 static void cm_udp_on_reply(struct cm_ep *cep, const union cm_addr *from,
 			    const struct wire_cm_pkt *pkt)
 {
@@ -227,7 +227,7 @@ static void cm_udp_on_datagram(struct cm_ep *cep, const union cm_addr *from, con
 
 	if (ret == -FI_ENOPROTOOPT && pkt.type == WIRE_CM_REQ && len >= WIRE_CM_NAK_MAX)
 		cm_udp_refuse(cep, from, &pkt, ret,
-			      "this process speaks version 1 of the handshake; install the same "
+			      "the peer speaks version 1 of the handshake; install the same "
 			      "copyrpc on both sides");
 	if (ret)
 		return;
@@ -241,7 +241,7 @@ static void cm_udp_on_datagram(struct cm_ep *cep, const union cm_addr *from, con
 	}
 }
 
-/* One datagram: false when there is none. */
+/* Receives one datagram. Returns false if there is none. */
 static bool cm_udp_take_datagram(struct cm_ep *cep)
 {
 	uint8_t buf[WIRE_CM_MAX + 1];
@@ -252,7 +252,7 @@ static bool cm_udp_take_datagram(struct cm_ep *cep)
 	memset(&raw, 0, sizeof(raw));
 	n = recvfrom(cep->udp.fd, buf, sizeof(buf), MSG_DONTWAIT, &raw.sa, &from_len);
 	if (n < 0)
-		return errno != EAGAIN; /* an error of the queue, taken by looking at it */
+		return errno != EAGAIN; /* a queued error, removed by this call */
 	if (!cm_addr_import(&raw.sa, &from) && cm_addr_is_peer(&from))
 		cm_udp_on_datagram(cep, &from, buf, (size_t)n);
 	return true;
