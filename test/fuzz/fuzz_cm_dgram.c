@@ -280,7 +280,7 @@ static void check(void)
 	CHECK(cep->pending_cnt <= CM_PENDING_MAX);
 	CHECK(cep->zombie_cnt <= CM_PENDING_MAX + CM_ZOMBIES_MAX);
 	CHECK(cep->peers.peer_cnt <= LIARS + 1);
-	CHECK(cep->caller_cnt == 0);
+	CHECK(cep->incoming_cnt == 0);
 	CHECK(friend.ups <= 1 && !friend.downs);
 }
 

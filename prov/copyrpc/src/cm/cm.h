@@ -62,7 +62,7 @@ struct cm_ep_ops {
 	 */
 	int (*establish)(void *ctx, struct cm_conn *conn, void *user, const struct cm_params *peer);
 	/* The connection is established. `requested`: this up-call completes a cm_connect. */
-	void (*up)(void *ctx, struct cm_conn *conn, void *user, bool asked);
+	void (*up)(void *ctx, struct cm_conn *conn, void *user, bool requested);
 	/*
 	 * End of a prepared conn. Before `up`: the attempt failed with its error; -FI_EALREADY if
 	 * it lost a crossing. After `up`: -FI_ECONNRESET if the peer died, -FI_ESHUTDOWN if it
@@ -111,11 +111,11 @@ struct cm_stats {
 	uint64_t tx_acks;
 	uint64_t tx_naks;
 	uint64_t tx_pings;
-	uint64_t crossings;       /* attempts that met the peer's own */
-	uint64_t callers_foreign; /* accepted streams of other users' processes, refused */
-	uint64_t callers_evicted; /* accepted streams closed before HELLO: timeout, or too many */
-	uint64_t pending_evicted; /* pending connections ended because too many were pending */
-	uint64_t accept_pauses;   /* pauses in accepting, without a free descriptor */
+	uint64_t crossings;        /* attempts that met the peer's own */
+	uint64_t incoming_foreign; /* accepted streams of other users' processes, refused */
+	uint64_t incoming_evicted; /* accepted streams closed before HELLO: timeout, or too many */
+	uint64_t pending_evicted;  /* pending connections ended because too many were pending */
+	uint64_t accept_pauses;    /* pauses in accepting, without a free descriptor */
 	uint64_t conns_up;
 	uint64_t conns_down;
 };

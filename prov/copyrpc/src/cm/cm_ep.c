@@ -37,7 +37,7 @@ static void cm_ep_init(struct cm_ep *cep)
 	cep->inc = cm_mac_random();
 	cep->uid = geteuid();
 	util_list_init(&cep->conns);
-	util_list_init(&cep->callers);
+	util_list_init(&cep->incoming);
 	util_list_init(&cep->req_queue);
 	util_list_init(&cep->pending);
 }
@@ -163,7 +163,7 @@ void cm_ep_close(struct cm_ep *cep)
 		cm_connreq_end(cep->connreq);
 	cm_ep_drop_reqs(cep);
 	cm_ep_orphan_conns(cep);
-	cm_accept_drop_callers(cep);
+	cm_accept_drop_incoming(cep);
 	cm_node_disarm(node, &cep->listen_timer);
 	cm_src_close(node, &cep->udp);
 	cm_src_close(node, &cep->listen);
@@ -197,16 +197,17 @@ void cm_ep_make_private(struct cm_ep *cep)
 
 void cm_ep_admit(struct cm_ep *cep, const union cm_addr *addr, uint64_t inc)
 {
-	static const union cm_addr nobody;
+	static const union cm_addr none;
 
 	cep->is_private = true;
-	cep->only = addr ? *addr : nobody;
-	cep->only_inc = inc;
+	cep->admitted = addr ? *addr : none;
+	cep->admitted_inc = inc;
 }
 
 bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t inc)
 {
-	return !cep->is_private || (inc == cep->only_inc && cm_addr_is_equal(addr, &cep->only));
+	return !cep->is_private ||
+	       (inc == cep->admitted_inc && cm_addr_is_equal(addr, &cep->admitted));
 }
 
 int cm_ep_connect(struct cm_ep *cep, const union cm_addr *to)
@@ -225,7 +226,7 @@ int cm_ep_connect(struct cm_ep *cep, const union cm_addr *to)
 	return ret;
 }
 
-void cm_ep_forget(struct cm_ep *cep, const union cm_addr *to)
+void cm_ep_cancel(struct cm_ep *cep, const union cm_addr *to)
 {
 	struct cm_peer *peer = cm_peer_find(cep, to);
 
@@ -255,6 +256,6 @@ void cm_connect_cancel(struct cm_ep *cep, const struct sockaddr *addr)
 	if (cm_addr_import(addr, &to))
 		return;
 	cm_node_lock(cep->node);
-	cm_ep_forget(cep, &to);
+	cm_ep_cancel(cep, &to);
 	cm_node_unlock(cep->node);
 }

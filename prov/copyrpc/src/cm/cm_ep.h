@@ -43,20 +43,20 @@ struct cm_ep {
 	uint32_t listen_pause_ms;     /* length of the last pause; 0: none */
 	struct cm_cookie_jar jar;
 	struct cm_peer_table peers;
-	struct util_list conns;   /* cm_conn.cep_link: every conn not yet put */
-	struct util_list callers; /* cm_incoming.link, oldest first */
-	uint32_t caller_cnt;
+	struct util_list conns;    /* cm_conn.cep_link: every conn not yet put */
+	struct util_list incoming; /* cm_incoming.link, oldest first */
+	uint32_t incoming_cnt;
 	struct util_list req_queue; /* cm_req.queue_link: requests without a slot */
 	uint32_t req_slot_cnt;      /* requests being probed */
 	struct util_list pending;   /* cm_conn.pending_link, oldest first */
 	uint32_t pending_cnt;       /* conns without a stream in WELCOME_SENT */
 	uint32_t zombie_cnt;        /* failed ones, not yet put (cm_pending.h) */
 	uint32_t watched_cnt;       /* conns without a stream in UP */
-	bool is_private;            /* connects with `only` alone */
-	union cm_addr only;         /* family 0: no peer */
-	uint64_t only_inc;
+	bool is_private;            /* connects with `admitted` alone */
+	union cm_addr admitted;     /* family 0: no peer */
+	uint64_t admitted_inc;
 	struct cm_connreq *connreq; /* msg/cm_msg.h; NULL: none */
-	bool key_told;              /* the user was warned that keys differ */
+	bool key_warned;            /* the user was warned that keys differ */
 	struct cm_stats stats;
 };
 
@@ -65,6 +65,6 @@ void cm_ep_admit(struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
 bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
 /** cm_connect and cm_connect_cancel with the lock held. */
 int cm_ep_connect(struct cm_ep *cep, const union cm_addr *to);
-void cm_ep_forget(struct cm_ep *cep, const union cm_addr *to);
+void cm_ep_cancel(struct cm_ep *cep, const union cm_addr *to);
 
 #endif

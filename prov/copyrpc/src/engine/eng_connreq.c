@@ -17,7 +17,7 @@
 int eng_connreq(struct core_engine_ep *eep, const struct sockaddr *addr, const void *data,
 		size_t len)
 {
-	return cm_msg(eep->cep, addr, data, len);
+	return cm_msg_connect(eep->cep, addr, data, len);
 }
 
 int eng_accept(struct core_engine_ep *eep, struct cm_connreq *connreq, const void *data, size_t len)

@@ -172,7 +172,7 @@ static unsigned callers(void)
 	unsigned cnt;
 
 	cm_node_lock(node);
-	cnt = a.cep->caller_cnt;
+	cnt = a.cep->incoming_cnt;
 	cm_node_unlock(node);
 	return cnt;
 }
@@ -188,7 +188,7 @@ static bool flood(int *fds, int cnt, const struct wire_cm_pkt *ack)
 	}
 	expect_connect();
 	waiting = callers();
-	cr_assert(waiting <= CM_ACCEPT_CALLERS);
+	cr_assert(waiting <= CM_ACCEPT_INCOMING_MAX);
 	return waiting;
 }
 
@@ -221,7 +221,7 @@ Test(cm_accept, a_flood_of_silent_callers_is_bounded_evicted_and_in_nobodys_way)
 	/* Where the machine stands still for as long as they may wait, it is no proof. */
 	for (int i = 0; i < 10 && !in_nobodys_way; i++) {
 		in_nobodys_way = flood(fds, FLOOD, &ack);
-		cr_assert(cm_end_stats(&a).callers_evicted >= FLOOD - CM_ACCEPT_CALLERS);
+		cr_assert(cm_end_stats(&a).incoming_evicted >= FLOOD - CM_ACCEPT_INCOMING_MAX);
 		/* Nobody closes his end: they are sent away. */
 		for (int ms = 0; ms < CM_TEST_WAIT_MS && callers(); ms++)
 			cm_test_sleep_ms(1);
@@ -329,7 +329,7 @@ Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
 	}
 	cr_assert(waitpid(pid, &status, 0) == pid);
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%x", status);
-	cr_assert(cm_end_stats(&a).callers_foreign >= 2);
+	cr_assert(cm_end_stats(&a).incoming_foreign >= 2);
 	cr_assert(!a.prepared);
 	expect_connect();
 	tear_down();

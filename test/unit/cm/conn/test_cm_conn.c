@@ -438,9 +438,10 @@ Test(cm_conn, conns_outlive_their_agent_and_node_until_they_are_put)
 
 Test(cm_conn, transitions_are_those_of_the_table_and_no_others)
 {
-	static const char *const legal[] = { "new>asked",    "new>invited", "new>down",
-					     "asked>up",     "asked>down",  "invited>up",
-					     "invited>down", "up>down" };
+	static const char *const legal[] = { "new>hello_sent",    "new>welcome_sent",
+					     "new>down",          "hello_sent>up",
+					     "hello_sent>down",   "welcome_sent>up",
+					     "welcome_sent>down", "up>down" };
 	unsigned found = 0;
 
 	for (int from = 0; from < CM_CONN_STATE_CNT; from++) {

@@ -130,9 +130,10 @@ Test(cm_dgram_paths, a_path_by_which_nothing_ever_came_is_left_for_another)
 {
 	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
 				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
-	for (unsigned i = 0; i <= CM_PEER_STRIKES; i++) {
+	for (unsigned i = 0; i <= CM_PEER_FAILURES_MAX; i++) {
 		cm_end_meet(&a, &b, i + 1);
-		cr_expect_eq(path_of(&a), i < CM_PEER_STRIKES ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_UDP,
+		cr_expect_eq(path_of(&a),
+			     i < CM_PEER_FAILURES_MAX ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_UDP,
 			     "try %u", i);
 		cr_assert(cm_end_break_live(&a, false));
 		cr_assert(cm_end_wait(&b, &b.down, i + 1, CM_TEST_WAIT_MS));
@@ -148,10 +149,10 @@ Test(cm_dgram_paths, a_path_that_worked_is_taken_again_however_often_it_breaks)
 {
 	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
 				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
-	for (unsigned i = 0; i < 4 * CM_PEER_STRIKES; i++) {
+	for (unsigned i = 0; i < 4 * CM_PEER_FAILURES_MAX; i++) {
 		cm_end_meet(&a, &b, i + 1);
 		cr_expect_eq(path_of(&a), WIRE_CM_PATH_NIC, "try %u", i);
-		cr_assert(cm_end_break_live(&a, i % CM_PEER_STRIKES != 0));
+		cr_assert(cm_end_break_live(&a, i % CM_PEER_FAILURES_MAX != 0));
 		cr_assert(cm_end_wait(&b, &b.down, i + 1, CM_TEST_WAIT_MS));
 	}
 	close_both();

@@ -57,7 +57,8 @@ void dial_house_close(struct dial_house *h)
 
 int dial_call(struct dial_house *h, int caller, const char *text)
 {
-	return cm_msg(h->callers[caller].cep, (struct sockaddr *)&h->addr, text, strlen(text));
+	return cm_msg_connect(h->callers[caller].cep, (struct sockaddr *)&h->addr, text,
+			      strlen(text));
 }
 
 struct cm_connreq *dial_take(struct dial_house *h, int ms)

@@ -7,9 +7,9 @@
 
 /* Rows: from; columns: dial, asked, guest, waits, meet, over. */
 static const char *const allowed[CM_CONNREQ_STATE_CNT] = {
-	[CM_CONNREQ_SENT] = ".a...o",        [CM_CONNREQ_REQUESTED] = "....mo",
-	[CM_CONNREQ_PENDING] = "...w.o",     [CM_CONNREQ_WAITING] = "....mo",
-	[CM_CONNREQ_ESTABLISHED] = ".....o", [CM_CONNREQ_ENDED] = "......",
+	[CM_CONNREQ_CONNECTING] = ".a...o", [CM_CONNREQ_REQUESTED] = "....mo",
+	[CM_CONNREQ_PENDING] = "...w.o",    [CM_CONNREQ_WAITING] = "....mo",
+	[CM_CONNREQ_ACCEPTED] = ".....o",   [CM_CONNREQ_ENDED] = "......",
 };
 
 Test(cm_connreq, goes_only_where_the_document_says)

@@ -58,22 +58,22 @@ static bool is_closed(int fd, int ms)
 /* An honest caller behind a crowd of silent ones: how long it took until he was asked in. */
 static uint64_t honest_waits_ms(int caller)
 {
-	int fds[3 * CM_LISTEN_GUESTS];
+	int fds[3 * CM_LISTEN_PENDING_MAX];
 	struct cm_connreq *connreq;
 	uint64_t start = util_clock_ns(), took;
 
-	for (unsigned i = 0; i < 3 * CM_LISTEN_GUESTS; i++)
+	for (unsigned i = 0; i < 3 * CM_LISTEN_PENDING_MAX; i++)
 		fds[i] = stranger();
 	cr_assert_eq(dial_call(&h, caller, "honest"), 0);
 	connreq = dial_take(&h, CM_TEST_WAIT_MS);
 	took = util_clock_ns() - start;
 	cr_assert_not_null(connreq);
-	cr_expect_leq(pending(), CM_LISTEN_GUESTS);
+	cr_expect_leq(pending(), CM_LISTEN_PENDING_MAX);
 	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[caller].cep, NULL, 0), 0);
 	cr_assert(cm_end_wait(&h.callers[caller], &h.callers[caller].up, 1, CM_TEST_WAIT_MS));
-	for (unsigned i = 0; i < 2 * CM_LISTEN_GUESTS; i++)
+	for (unsigned i = 0; i < 2 * CM_LISTEN_PENDING_MAX; i++)
 		cr_expect(is_closed(fds[i], CM_TEST_WAIT_MS), "the oldest went");
-	for (unsigned i = 0; i < 3 * CM_LISTEN_GUESTS; i++)
+	for (unsigned i = 0; i < 3 * CM_LISTEN_PENDING_MAX; i++)
 		close(fds[i]);
 	cr_expect(guests_become(0, CM_TEST_WAIT_MS));
 	return took / UTIL_NS_PER_MS;
@@ -132,7 +132,7 @@ Test(cm_listen, calls_beyond_the_backlog_wait_their_turn)
 		cr_assert_eq(dial_call(&h, i, ""), 0);
 	cm_test_sleep_ms(100);
 	pthread_mutex_lock(&h.lock);
-	cr_expect_leq(h.asked, 2 + CM_LISTEN_GUESTS);
+	cr_expect_leq(h.asked, 2 + CM_LISTEN_PENDING_MAX);
 	pthread_mutex_unlock(&h.lock);
 	for (int i = 0; i < DIAL_ENDS; i++) {
 		connreq = dial_take(&h, CM_TEST_WAIT_MS);

@@ -69,7 +69,7 @@ Test(cm_msg, silence_is_not_waited_for_for_ever)
 	fd = cm_stream_listen(&addr, 4); /* accepts in the kernel, and says nothing */
 	cr_assert_geq(fd, 0);
 	cm_addr_export(&addr, &ss);
-	cr_assert_eq(cm_msg(h.callers[0].cep, (struct sockaddr *)&ss, NULL, 0), 0);
+	cr_assert_eq(cm_msg_connect(h.callers[0].cep, (struct sockaddr *)&ss, NULL, 0), 0);
 	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(h.callers[0].refused_err, -FI_ETIMEDOUT);
 	/* An application that does not answer is silence as well. */
@@ -88,7 +88,7 @@ Test(cm_msg, jobs_do_not_mix)
 	dial_house_open(&h, "key", 0, 8);
 	cm_end_open(&stranger, other, "127.0.0.1", 0);
 	cm_ep_make_private(stranger.cep);
-	cr_assert_eq(cm_msg(stranger.cep, (struct sockaddr *)&h.addr, NULL, 0), 0);
+	cr_assert_eq(cm_msg_connect(stranger.cep, (struct sockaddr *)&h.addr, NULL, 0), 0);
 	cr_assert(cm_end_wait(&stranger, &stranger.refused, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(stranger.refused_err, -FI_EKEYREJECTED);
 	cr_expect_eq(h.asked, 0);
@@ -126,9 +126,9 @@ Test(cm_msg, what_is_no_address_is_refused_at_once)
 
 	dial_house_open(&h, NULL, 0, 8);
 	cm_test_addr("127.0.0.1", 0, &addr);
-	cr_expect_eq(cm_msg(h.callers[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "no port");
+	cr_expect_eq(cm_msg_connect(h.callers[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "no port");
 	cm_test_addr("::1", 5, &addr);
-	cr_expect_eq(cm_msg(h.callers[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "family");
+	cr_expect_eq(cm_msg_connect(h.callers[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "family");
 	cr_assert_eq(dial_call(&h, 0, ""), 0);
 	cr_expect_eq(dial_call(&h, 0, ""), -FI_EALREADY);
 	dial_house_close(&h);

@@ -512,7 +512,7 @@ Test(cm_req, transitions_are_those_of_the_table_and_no_others)
 {
 	static const char *const legal[] = { "queued>probe",  "queued>attempt", "probe>attempt",
 					     "probe>pause",   "attempt>pause",  "pause>probe",
-					     "pause>attempt", "answer>pause" };
+					     "pause>attempt", "done>pause" };
 	unsigned found = 0;
 
 	for (int from = 0; from < CM_REQ_STATE_CNT; from++) {

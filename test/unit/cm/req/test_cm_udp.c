@@ -72,7 +72,7 @@ static void expect_untouched(void)
 	cr_assert(!a.prepared && !a.up && !a.failed);
 	cm_node_lock(node);
 	cr_assert_eq(a.cep->peers.peer_cnt, 0);
-	cr_assert_eq(a.cep->caller_cnt, 0);
+	cr_assert_eq(a.cep->incoming_cnt, 0);
 	cm_node_unlock(node);
 }
 

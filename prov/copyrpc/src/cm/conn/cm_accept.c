@@ -25,10 +25,10 @@
 #define CM_ACCEPT_NO_FDS "out of file descriptors: raise `ulimit -n`"
 
 /** Accepted stream without a HELLO yet. */
-struct cm_caller {
+struct cm_incoming {
 	struct cm_src src;
 	struct cm_ep *cep;
-	struct util_list link; /* cep->callers */
+	struct util_list link; /* cep->incoming */
 	struct cm_timer timer;
 	struct cm_zombie zombie;
 };
@@ -77,11 +77,12 @@ static int cm_hello_welcome(struct cm_conn *conn, const struct cm_hello *hello,
 
 	if (ret)
 		return ret;
-	return cm_conn_send_params(conn, &pkt, params, CM_CONN_INVITED,
+	return cm_conn_send_params(conn, &pkt, params, CM_CONN_WELCOME_SENT,
 				   util_clock_ns() + conn->node->peer_timeout_ns);
 }
 
-static void cm_hello_let_in(struct cm_ep *cep, struct cm_peer *peer, const struct cm_hello *hello)
+static void cm_hello_open_conn(struct cm_ep *cep, struct cm_peer *peer,
+			       const struct cm_hello *hello)
 {
 	struct cm_conn *conn;
 	struct cm_params params = { .path = hello->pkt.hello.params.path };
@@ -92,14 +93,14 @@ static void cm_hello_let_in(struct cm_ep *cep, struct cm_peer *peer, const struc
 		cm_hello_refuse(cep, hello, ret, "the peer could not prepare its end");
 		return;
 	}
-	cm_req_hold(peer);
+	cm_req_await_conn(peer);
 	ret = cm_hello_welcome(conn, hello, &params);
 	if (ret) {
 		cm_conn_refuse(conn, ret, "the peer could not use the connection parameters");
 		cm_conn_down(conn, ret);
 		if (peer->req) {
 			cm_req_avoid(peer, params.path);
-			cm_req_again(peer, ret,
+			cm_req_retry(peer, ret,
 				     "the peer's connection parameters could not be used here");
 		}
 	}
@@ -107,8 +108,8 @@ static void cm_hello_let_in(struct cm_ep *cep, struct cm_peer *peer, const struc
 }
 
 /* Decides a crossing: the attempt of the lower incarnation wins. */
-static bool cm_hello_we_win(const struct cm_ep *cep, uint64_t their_inc,
-			    const union cm_addr *theirs)
+static bool cm_hello_local_wins(const struct cm_ep *cep, uint64_t their_inc,
+				const union cm_addr *theirs)
 {
 	if (cep->inc != their_inc)
 		return cep->inc < their_inc;
@@ -116,7 +117,7 @@ static bool cm_hello_we_win(const struct cm_ep *cep, uint64_t their_inc,
 }
 
 /* Ends a conn with the sender that the HELLO replaces. Returns false if the conn stays. */
-static bool cm_hello_make_way(struct cm_ep *cep, const struct cm_hello *hello)
+static bool cm_hello_replace_conn(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	struct cm_peer *peer = cm_peer_find(cep, &hello->addr);
 	struct cm_conn *conn = peer ? peer->conn : NULL;
@@ -133,7 +134,8 @@ static bool cm_hello_make_way(struct cm_ep *cep, const struct cm_hello *hello)
 	/* The peer may have closed the existing conn, and its BYE was lost. */
 	if (conn->is_dgram && conn->state == CM_CONN_UP)
 		cm_dgram_suspect(conn);
-	if (conn->state != CM_CONN_ASKED || cm_hello_we_win(cep, hello->pkt.src_inc, &hello->addr))
+	if (conn->state != CM_CONN_HELLO_SENT ||
+	    cm_hello_local_wins(cep, hello->pkt.src_inc, &hello->addr))
 		return false;
 	cm_attempt_yield(conn);
 	return true;
@@ -164,7 +166,7 @@ static void cm_hello_admit(struct cm_ep *cep, const struct cm_hello *hello)
 		cm_hello_refuse(cep, hello, -FI_EAGAIN, "an older connection is being checked");
 		return;
 	}
-	if (!cm_hello_make_way(cep, hello)) {
+	if (!cm_hello_replace_conn(cep, hello)) {
 		cm_hello_cross(cep, hello);
 		return;
 	}
@@ -173,7 +175,7 @@ static void cm_hello_admit(struct cm_ep *cep, const struct cm_hello *hello)
 		cm_hello_refuse(cep, hello, -FI_ENOMEM, "the peer is out of memory");
 		return;
 	}
-	cm_hello_let_in(cep, peer, hello);
+	cm_hello_open_conn(cep, peer, hello);
 	cm_peer_settle(peer);
 }
 
@@ -197,21 +199,21 @@ static bool cm_hello_read(struct cm_ep *cep, struct cm_hello *hello)
  * Returns whether a HELLO arrived on the wrong socket: shared memory needs a stream, other paths
  * none.
  */
-static bool cm_hello_strays(const struct cm_hello *hello)
+static bool cm_hello_is_misrouted(const struct cm_hello *hello)
 {
 	return (hello->fd >= 0) != (hello->pkt.hello.params.path == WIRE_CM_PATH_SHM);
 }
 
 /** Returns whether earlier conns on this path never received anything, and another path exists. */
-static bool cm_hello_is_struck(struct cm_ep *cep, const struct cm_hello *hello)
+static bool cm_hello_path_failed(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	const struct cm_peer *peer = cm_peer_find(cep, &hello->addr);
 
 	return peer && !(hello->pkt.hello.params.path &
-			 cm_peer_sound(peer, hello->pkt.src_inc, cep->paths.all));
+			 cm_peer_usable_paths(peer, hello->pkt.src_inc, cep->paths.all));
 }
 
-static void cm_hello_judge(struct cm_ep *cep, const struct cm_hello *hello)
+static void cm_hello_process(struct cm_ep *cep, const struct cm_hello *hello)
 {
 	const struct wire_cm_pkt *pkt = &hello->pkt;
 	int ret = cm_params_check_fds(&pkt->hello.params, hello->msg);
@@ -225,9 +227,9 @@ static void cm_hello_judge(struct cm_ep *cep, const struct cm_hello *hello)
 		cm_hello_refuse(cep, hello, ret, "the peer is " CM_ACCEPT_NO_FDS);
 	} else if (!(pkt->hello.params.path & cep->paths.all)) {
 		cm_hello_refuse(cep, hello, -FI_EOPNOTSUPP, "the peer does not use that path");
-	} else if (cm_hello_is_struck(cep, hello)) {
+	} else if (cm_hello_path_failed(cep, hello)) {
 		cm_hello_refuse(cep, hello, -FI_EHOSTUNREACH, "nothing ever arrived on that path");
-	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_strays(hello)) {
+	} else if (ret || pkt->features & ~CM_FEATURES || cm_hello_is_misrouted(hello)) {
 		cep->stats.rx_malformed++;
 		cm_hello_refuse(cep, hello, -FI_EINVAL, "the HELLO is inconsistent");
 	} else if (hello->fd < 0 && !cm_pending_make_room(cep, &hello->addr, util_clock_ns())) {
@@ -244,7 +246,7 @@ void cm_accept_on_hello(struct cm_ep *cep, const union cm_addr *from, const stru
 	struct cm_hello hello = { .fd = -1, .addr = *from, .pkt = *pkt, .msg = &no_fds };
 
 	if (pkt->dst_inc == cep->inc && pkt->src_inc != cep->inc)
-		cm_hello_judge(cep, &hello);
+		cm_hello_process(cep, &hello);
 	else
 		cep->stats.rx_stale++;
 }
@@ -255,39 +257,39 @@ static void cm_accept_on_first(struct cm_ep *cep, int fd, struct cm_fd_msg *msg)
 	struct cm_hello hello = { .fd = fd, .msg = msg };
 
 	if (cm_hello_read(cep, &hello))
-		cm_hello_judge(cep, &hello);
+		cm_hello_process(cep, &hello);
 	else
 		close(fd);
 	cm_fd_drop(msg);
 }
 
-static int cm_caller_leave(struct cm_caller *caller)
+static int cm_incoming_leave(struct cm_incoming *stream)
 {
-	struct cm_ep *cep = caller->cep;
-	int fd = cm_src_release(cep->node, &caller->src);
+	struct cm_ep *cep = stream->cep;
+	int fd = cm_src_release(cep->node, &stream->src);
 
-	util_list_remove(&caller->link);
-	cep->caller_cnt--;
-	cm_node_disarm(cep->node, &caller->timer);
-	cm_node_defer_free(cep->node, &caller->zombie, caller);
+	util_list_remove(&stream->link);
+	cep->incoming_cnt--;
+	cm_node_disarm(cep->node, &stream->timer);
+	cm_node_defer_free(cep->node, &stream->zombie, stream);
 	return fd;
 }
 
-static void cm_caller_evict(struct cm_caller *caller)
+static void cm_incoming_evict(struct cm_incoming *stream)
 {
-	caller->cep->stats.callers_evicted++;
-	close(cm_caller_leave(caller));
+	stream->cep->stats.incoming_evicted++;
+	close(cm_incoming_leave(stream));
 }
 
-static void cm_caller_on_timer(struct cm_timer *timer)
+static void cm_incoming_on_timer(struct cm_timer *timer)
 {
-	cm_caller_evict(UTIL_CONTAINER_OF(timer, struct cm_caller, timer));
+	cm_incoming_evict(UTIL_CONTAINER_OF(timer, struct cm_incoming, timer));
 }
 
-static void cm_caller_on_ready(struct cm_src *src, uint32_t events)
+static void cm_incoming_on_ready(struct cm_src *src, uint32_t events)
 {
-	struct cm_caller *caller = UTIL_CONTAINER_OF(src, struct cm_caller, src);
-	struct cm_ep *cep = caller->cep;
+	struct cm_incoming *stream = UTIL_CONTAINER_OF(src, struct cm_incoming, src);
+	struct cm_ep *cep = stream->cep;
 	struct cm_fd_msg msg;
 	int ret = cm_fd_recv(src->fd, &msg);
 
@@ -295,53 +297,53 @@ static void cm_caller_on_ready(struct cm_src *src, uint32_t events)
 	if (ret == -FI_EAGAIN)
 		return;
 	if (ret > 0)
-		cm_accept_on_first(cep, cm_caller_leave(caller), &msg);
+		cm_accept_on_first(cep, cm_incoming_leave(stream), &msg);
 	else
-		close(cm_caller_leave(caller));
+		close(cm_incoming_leave(stream));
 }
 
-void cm_accept_drop_callers(struct cm_ep *cep)
+void cm_accept_drop_incoming(struct cm_ep *cep)
 {
 	struct util_list *first;
 
-	while ((first = util_list_first(&cep->callers)))
-		close(cm_caller_leave(UTIL_CONTAINER_OF(first, struct cm_caller, link)));
+	while ((first = util_list_first(&cep->incoming)))
+		close(cm_incoming_leave(UTIL_CONTAINER_OF(first, struct cm_incoming, link)));
 }
 
 /* Registers a stream without a HELLO yet, and closes the oldest if there are too many. */
-static void cm_caller_add(struct cm_ep *cep, int fd)
+static void cm_incoming_add(struct cm_ep *cep, int fd)
 {
-	struct util_list *oldest = util_list_first(&cep->callers);
-	struct cm_caller *caller = calloc(1, sizeof(*caller));
+	struct util_list *oldest = util_list_first(&cep->incoming);
+	struct cm_incoming *stream = calloc(1, sizeof(*stream));
 
-	if (cep->caller_cnt >= CM_ACCEPT_CALLERS)
-		cm_caller_evict(UTIL_CONTAINER_OF(oldest, struct cm_caller, link));
-	if (!caller) {
+	if (cep->incoming_cnt >= CM_ACCEPT_INCOMING_MAX)
+		cm_incoming_evict(UTIL_CONTAINER_OF(oldest, struct cm_incoming, link));
+	if (!stream) {
 		close(fd);
 		return;
 	}
-	caller->cep = cep;
-	cm_src_init(&caller->src, cm_caller_on_ready);
-	cm_timer_init(&caller->timer, cm_caller_on_timer);
-	if (cm_src_open(cep->node, &caller->src, fd)) {
+	stream->cep = cep;
+	cm_src_init(&stream->src, cm_incoming_on_ready);
+	cm_timer_init(&stream->timer, cm_incoming_on_timer);
+	if (cm_src_open(cep->node, &stream->src, fd)) {
 		close(fd);
-		free(caller);
+		free(stream);
 		return;
 	}
-	util_list_push_back(&cep->callers, &caller->link);
-	cep->caller_cnt++;
-	cm_node_arm(cep->node, &caller->timer,
+	util_list_push_back(&cep->incoming, &stream->link);
+	cep->incoming_cnt++;
+	cm_node_arm(cep->node, &stream->timer,
 		    util_clock_ns() + CM_ACCEPT_WAIT_MS * UTIL_NS_PER_MS);
 }
 
 /* Refuses another user's process, with a NAK if it has sent a HELLO. */
-static void cm_accept_turn_away(struct cm_ep *cep, int fd, uid_t uid)
+static void cm_accept_refuse_user(struct cm_ep *cep, int fd, uid_t uid)
 {
 	struct cm_fd_msg msg;
 	struct cm_hello hello = { .fd = fd, .msg = &msg };
 	char text[WIRE_CM_TEXT_MAX + 1];
 
-	cep->stats.callers_foreign++;
+	cep->stats.incoming_foreign++;
 	UTIL_INFO(EP_CTRL, "refused a connection from a process of user %d\n", (int)uid);
 	if (cm_fd_recv(fd, &msg) <= 0) {
 		close(fd);
@@ -356,21 +358,21 @@ static void cm_accept_turn_away(struct cm_ep *cep, int fd, uid_t uid)
 	cm_fd_drop(&msg);
 }
 
-static void cm_accept_take(struct cm_ep *cep, int fd)
+static void cm_accept_stream(struct cm_ep *cep, int fd)
 {
 	uid_t uid = (uid_t)-1;
 	struct cm_fd_msg msg;
 	int ret;
 
 	if (cm_fd_peer_uid(fd, &uid) || uid != cep->uid) {
-		cm_accept_turn_away(cep, fd, uid);
+		cm_accept_refuse_user(cep, fd, uid);
 		return;
 	}
 	ret = cm_fd_recv(fd, &msg);
 	if (ret > 0)
 		cm_accept_on_first(cep, fd, &msg);
 	else if (ret == -FI_EAGAIN)
-		cm_caller_add(cep, fd);
+		cm_incoming_add(cep, fd);
 	else
 		close(fd);
 }
@@ -412,7 +414,7 @@ void cm_accept_on_ready(struct cm_src *src, uint32_t events)
 			return;
 		}
 		cep->listen_pause_ms = 0;
-		cm_accept_take(cep, fd);
+		cm_accept_stream(cep, fd);
 	}
 }
 

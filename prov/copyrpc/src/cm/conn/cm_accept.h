@@ -25,10 +25,10 @@ struct cm_ep;
 struct cm_src;
 struct cm_timer;
 
-#define CM_ACCEPT_CALLERS   64u
-#define CM_ACCEPT_WAIT_MS   2000u
-#define CM_ACCEPT_PAUSE_MS  50u
-#define CM_ACCEPT_PAUSE_MAX 1000u
+#define CM_ACCEPT_INCOMING_MAX 64u
+#define CM_ACCEPT_WAIT_MS      2000u
+#define CM_ACCEPT_PAUSE_MS     50u
+#define CM_ACCEPT_PAUSE_MAX    1000u
 
 /** cm_src.ready of cm_ep.listen, and the end of a pause. */
 void cm_accept_on_ready(struct cm_src *src, uint32_t events);
@@ -42,6 +42,6 @@ void cm_accept_on_hello(struct cm_ep *cep, const union cm_addr *from,
 void cm_accept_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt);
 
 /** Closes all accepted streams without a HELLO, when the CM endpoint closes. */
-void cm_accept_drop_callers(struct cm_ep *cep);
+void cm_accept_drop_incoming(struct cm_ep *cep);
 
 #endif

@@ -19,7 +19,7 @@
 #define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"
 
 /** Continues on another path if shared memory is impossible. Returns false if there is none. */
-static bool cm_attempt_other_way(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+static bool cm_attempt_other_path(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
 	if (!cm_req_avoid(peer, WIRE_CM_PATH_SHM))
 		return false;
@@ -31,14 +31,14 @@ static bool cm_attempt_other_way(struct cm_peer *peer, const struct wire_cm_pkt 
  * Handles an ACK with an abstract name that does not exist here: retries once, then avoids
  * shm.
  */
-static void cm_attempt_elsewhere(struct cm_peer *peer, const struct wire_cm_pkt *ack)
+static void cm_attempt_name_unreachable(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 {
 	struct cm_req *req = peer->req;
 
-	if (req->elsewhere_inc != ack->src_inc) {
-		req->elsewhere_inc = ack->src_inc;
-		cm_req_again(peer, -FI_EHOSTUNREACH, "the peer replies, but is not on this host");
-	} else if (!cm_attempt_other_way(peer, ack)) {
+	if (req->unreachable_inc != ack->src_inc) {
+		req->unreachable_inc = ack->src_inc;
+		cm_req_retry(peer, -FI_EHOSTUNREACH, "the peer replies, but is not on this host");
+	} else if (!cm_attempt_other_path(peer, ack)) {
 		cm_req_fail(peer, -FI_EHOSTUNREACH,
 			    "the peer replies, but runs on another host or in another network "
 			    "namespace (container), and FI_COPYRPC_PATHS allows no other path that "
@@ -50,14 +50,14 @@ static void cm_attempt_not_connected(struct cm_peer *peer, const struct wire_cm_
 {
 	switch (err) {
 	case -FI_ECONNREFUSED:
-	case -FI_ENOENT: cm_attempt_elsewhere(peer, ack); break;
+	case -FI_ENOENT: cm_attempt_name_unreachable(peer, ack); break;
 	case -FI_EAGAIN:
-		cm_req_again(peer, err, "too many connections are waiting at the peer");
+		cm_req_retry(peer, err, "too many connections are waiting at the peer");
 		break;
 	case -FI_ENOBUFS:
-	case -FI_ENOMEM: cm_req_again(peer, err, "the kernel has no memory for a socket"); break;
+	case -FI_ENOMEM: cm_req_retry(peer, err, "the kernel has no memory for a socket"); break;
 	default:
-		if (cm_attempt_other_way(peer, ack))
+		if (cm_attempt_other_path(peer, ack))
 			break;
 		cm_req_fail(peer, err, "this system does not permit the connection (%s)",
 			    fi_strerror(-err));
@@ -71,7 +71,7 @@ static int cm_attempt_socket(struct cm_peer *peer)
 
 	if (fd == -FI_EMFILE || fd == -ENFILE) {
 		UTIL_WARN_SELDOM(EP_CTRL, "%s\n", CM_ATTEMPT_NO_FDS);
-		cm_req_again(peer, -FI_EMFILE, CM_ATTEMPT_NO_FDS);
+		cm_req_retry(peer, -FI_EMFILE, CM_ATTEMPT_NO_FDS);
 	} else if (fd < 0) {
 		cm_req_fail(peer, fd, "cannot open a socket (%s)", fi_strerror(-fd));
 	}
@@ -79,7 +79,7 @@ static int cm_attempt_socket(struct cm_peer *peer)
 }
 
 /* Returns whether the listener belongs to the same user; fails the request otherwise. */
-static bool cm_attempt_user_is_ours(struct cm_peer *peer, int fd)
+static bool cm_attempt_check_user(struct cm_peer *peer, int fd)
 {
 	uid_t uid = (uid_t)-1;
 
@@ -102,20 +102,20 @@ static int cm_attempt_connect(struct cm_peer *peer, const struct wire_cm_pkt *ac
 	ret = cm_fd_connect(fd, ack->ack.name);
 	if (ret)
 		cm_attempt_not_connected(peer, ack, ret);
-	else if (cm_attempt_user_is_ours(peer, fd))
+	else if (cm_attempt_check_user(peer, fd))
 		return fd;
 	close(fd);
 	return -1;
 }
 
-void cm_attempt_failed_here(struct cm_peer *peer, uint32_t path, int err, const char *what)
+void cm_attempt_failed_locally(struct cm_peer *peer, uint32_t path, int err, const char *what)
 {
 	char why[CM_WHY_MAX];
 
 	snprintf(why, sizeof(why), "%s here (%s)%s", what, fi_strerror(-err),
 		 err == -FI_EMFILE ? "; raise `ulimit -n`" : "");
-	if (cm_req_is_passing(err) || cm_req_avoid(peer, path))
-		cm_req_again(peer, err, why);
+	if (cm_req_is_temporary(err) || cm_req_avoid(peer, path))
+		cm_req_retry(peer, err, why);
 	else
 		cm_req_fail(peer, err, "%s", why);
 }
@@ -129,15 +129,15 @@ void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
 
 	memcpy(pkt.hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
 	cm_addr_to_wire(&conn->cep->addr, &pkt.hello.addr);
-	ret = cm_conn_send_params(conn, &pkt, params, CM_CONN_ASKED, peer->req->deadline_ns);
+	ret = cm_conn_send_params(conn, &pkt, params, CM_CONN_HELLO_SENT, peer->req->deadline_ns);
 	if (!ret)
 		return;
 	cm_conn_down(conn, ret);
 	if (ret == -EPIPE || ret == -FI_ECONNRESET)
-		cm_req_again(peer, -FI_ECONNRESET, "the peer ended the connection unexpectedly");
+		cm_req_retry(peer, -FI_ECONNRESET, "the peer ended the connection unexpectedly");
 	else
-		cm_attempt_failed_here(peer, conn->path, ret,
-				       "sending the connection parameters failed");
+		cm_attempt_failed_locally(peer, conn->path, ret,
+					  "sending the connection parameters failed");
 }
 
 static bool cm_attempt_is_acceptable(struct cm_peer *peer, const struct wire_cm_pkt *ack)
@@ -164,11 +164,12 @@ static void cm_attempt_start_stream(struct cm_peer *peer, const struct wire_cm_p
 
 	if (fd < 0)
 		return;
-	peer->req->elsewhere_inc = 0;
+	peer->req->unreachable_inc = 0;
 	ret = cm_conn_open(peer, fd, ack->nonce, ack->src_inc, &conn, &params);
 	if (ret) {
 		close(fd);
-		cm_attempt_failed_here(peer, params.path, ret, "preparing the connection failed");
+		cm_attempt_failed_locally(peer, params.path, ret,
+					  "preparing the connection failed");
 		return;
 	}
 	cm_attempt_send_hello(conn, ack, &params);
@@ -182,11 +183,11 @@ void cm_attempt_start(struct cm_peer *peer, const struct wire_cm_pkt *ack)
 	if (!cm_attempt_is_acceptable(peer, ack))
 		return;
 	peer->req->common =
-		cm_peer_sound(peer, ack->src_inc, ack->ack.paths & peer->cep->paths.all);
+		cm_peer_usable_paths(peer, ack->src_inc, ack->ack.paths & peer->cep->paths.all);
 	if (!cm_req_path(peer))
 		peer->req->avoided = 0; /* the peer's paths have changed */
 	path = cm_req_path(peer);
-	cm_req_hold(peer);
+	cm_req_await_conn(peer);
 	if (path == WIRE_CM_PATH_SHM)
 		cm_attempt_start_stream(peer, ack);
 	else
@@ -204,8 +205,8 @@ static void cm_attempt_on_welcome(struct cm_conn *conn, const struct wire_cm_pkt
 		cm_conn_refuse(conn, ret, "the peer could not use the connection parameters");
 		cm_conn_down(conn, ret);
 		if (peer->req)
-			cm_attempt_failed_here(peer, path, ret,
-					       "using the peer's connection parameters failed");
+			cm_attempt_failed_locally(peer, path, ret,
+						  "using the peer's connection parameters failed");
 		cm_peer_settle(peer);
 		return;
 	}

@@ -29,7 +29,7 @@ void cm_attempt_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
 void cm_attempt_send_hello(struct cm_conn *conn, const struct wire_cm_pkt *ack,
 			   const struct cm_params *params);
 /** Handles an error at this end: retries, avoids `path`, or fails the request. */
-void cm_attempt_failed_here(struct cm_peer *peer, uint32_t path, int err, const char *what);
+void cm_attempt_failed_locally(struct cm_peer *peer, uint32_t path, int err, const char *what);
 
 /** Ends the own attempt because the peer's wins. */
 void cm_attempt_yield(struct cm_conn *conn);

@@ -23,17 +23,20 @@
 #define CM_CONN_BIT(state) (1u << (state))
 
 static const uint8_t cm_conn_next[CM_CONN_STATE_CNT] = {
-	[CM_CONN_NEW] = CM_CONN_BIT(CM_CONN_ASKED) | CM_CONN_BIT(CM_CONN_INVITED) |
+	[CM_CONN_NEW] = CM_CONN_BIT(CM_CONN_HELLO_SENT) | CM_CONN_BIT(CM_CONN_WELCOME_SENT) |
 			CM_CONN_BIT(CM_CONN_DOWN),
-	[CM_CONN_ASKED] = CM_CONN_BIT(CM_CONN_UP) | CM_CONN_BIT(CM_CONN_DOWN),
-	[CM_CONN_INVITED] = CM_CONN_BIT(CM_CONN_UP) | CM_CONN_BIT(CM_CONN_DOWN),
+	[CM_CONN_HELLO_SENT] = CM_CONN_BIT(CM_CONN_UP) | CM_CONN_BIT(CM_CONN_DOWN),
+	[CM_CONN_WELCOME_SENT] = CM_CONN_BIT(CM_CONN_UP) | CM_CONN_BIT(CM_CONN_DOWN),
 	[CM_CONN_UP] = CM_CONN_BIT(CM_CONN_DOWN),
 	[CM_CONN_DOWN] = 0,
 };
 
 static const char *const cm_conn_names[CM_CONN_STATE_CNT] = {
-	[CM_CONN_NEW] = "new", [CM_CONN_ASKED] = "asked", [CM_CONN_INVITED] = "invited",
-	[CM_CONN_UP] = "up",   [CM_CONN_DOWN] = "down",
+	[CM_CONN_NEW] = "new",
+	[CM_CONN_HELLO_SENT] = "hello_sent",
+	[CM_CONN_WELCOME_SENT] = "welcome_sent",
+	[CM_CONN_UP] = "up",
+	[CM_CONN_DOWN] = "down",
 };
 
 bool cm_conn_may(enum cm_conn_state from, enum cm_conn_state to)
@@ -51,12 +54,12 @@ static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 	assert(cm_conn_may(conn->state, state));
 	UTIL_DBG(EP_CTRL, "conn %p: %s -> %s\n", (void *)conn, cm_conn_state_name(conn->state),
 		 cm_conn_state_name(state));
-	if (conn->is_dgram && state == CM_CONN_INVITED)
+	if (conn->is_dgram && state == CM_CONN_WELCOME_SENT)
 		cm_pending_add(conn, util_clock_ns());
-	if (conn->is_dgram && conn->state == CM_CONN_INVITED)
+	if (conn->is_dgram && conn->state == CM_CONN_WELCOME_SENT)
 		cm_pending_remove(conn);
 	if (conn->is_dgram && state == CM_CONN_DOWN &&
-	    (conn->state == CM_CONN_NEW || conn->state == CM_CONN_INVITED))
+	    (conn->state == CM_CONN_NEW || conn->state == CM_CONN_WELCOME_SENT))
 		cm_pending_expire(conn);
 	if (conn->is_dgram && state == CM_CONN_UP)
 		conn->cep->watched_cnt++;
@@ -197,7 +200,7 @@ void cm_conn_up(struct cm_conn *conn)
 {
 	struct cm_ep *cep = conn->cep;
 	char text[CM_ADDR_TEXT_MAX];
-	bool asked;
+	bool requested;
 
 	cm_conn_set_state(conn, CM_CONN_UP);
 	cm_node_disarm(cep->node, &conn->timer);
@@ -206,9 +209,9 @@ void cm_conn_up(struct cm_conn *conn)
 	cep->stats.conns_up++;
 	UTIL_INFO(EP_CTRL, "connected to %s, incarnation %016llx\n",
 		  cm_addr_print(&conn->addr, text), (unsigned long long)conn->peer_inc);
-	asked = cm_req_take(conn->peer);
-	cm_connreq_established(cep);
-	cep->ops->up(cep->ctx, conn, conn->user, asked);
+	requested = cm_req_complete(conn->peer);
+	cm_connreq_conn_up(cep);
+	cep->ops->up(cep->ctx, conn, conn->user, requested);
 }
 
 /* Closes the stream and timers, without notifying the peer or the engine. */
@@ -219,7 +222,7 @@ static void cm_conn_shut(struct cm_conn *conn)
 	cm_conn_set_state(conn, CM_CONN_DOWN);
 	cm_node_disarm(conn->cep->node, &conn->timer);
 	cm_src_close(conn->cep->node, &conn->src);
-	cm_dgram_hush(conn);
+	cm_dgram_stop_resend(conn);
 	conn->peer->conn = NULL;
 	conn->peer = NULL;
 }
@@ -242,7 +245,7 @@ void cm_conn_end(struct cm_conn *conn, int err, const char *why)
 
 	cm_conn_down(conn, err);
 	if (peer->req)
-		cm_req_again(peer, err, why);
+		cm_req_retry(peer, err, why);
 	cm_peer_settle(peer);
 }
 
@@ -269,8 +272,8 @@ static void cm_conn_on_msg(struct cm_conn *conn, const struct cm_fd_msg *msg)
 		return;
 	}
 	switch (conn->state) {
-	case CM_CONN_ASKED: cm_attempt_on_pkt(conn, &pkt, msg); break;
-	case CM_CONN_INVITED: cm_accept_on_pkt(conn, &pkt); break;
+	case CM_CONN_HELLO_SENT: cm_attempt_on_pkt(conn, &pkt, msg); break;
+	case CM_CONN_WELCOME_SENT: cm_accept_on_pkt(conn, &pkt); break;
 	case CM_CONN_UP: cm_conn_on_pkt_up(conn, &pkt); break;
 	default: break;
 	}
@@ -328,7 +331,7 @@ static void cm_conn_put_locked(struct cm_conn *conn)
 	if (conn->state != CM_CONN_DOWN)
 		cm_conn_shut(conn);
 	if (peer && peer->req)
-		cm_req_again(peer, -FI_ECANCELED, "the connection was closed at this end");
+		cm_req_retry(peer, -FI_ECANCELED, "the connection was closed at this end");
 	if (peer)
 		cm_peer_settle(peer);
 }
@@ -342,7 +345,7 @@ void cm_conn_break(struct cm_conn *conn, bool came)
 	cm_node_lock(node);
 	conn->is_broken = conn->state == CM_CONN_UP;
 	if (conn->is_broken && conn->path & (WIRE_CM_PATH_NIC | WIRE_CM_PATH_UD))
-		cm_peer_strike(conn->peer, conn->peer_inc, conn->path, came);
+		cm_peer_note_failure(conn->peer, conn->peer_inc, conn->path, came);
 	cm_node_unlock(node);
 }
 

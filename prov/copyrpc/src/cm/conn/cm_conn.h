@@ -30,11 +30,11 @@ struct cm_ep;
 struct cm_peer;
 
 enum cm_conn_state {
-	CM_CONN_NEW,     /* the engine is preparing its parameters */
-	CM_CONN_ASKED,   /* HELLO sent, waits for WELCOME */
-	CM_CONN_INVITED, /* WELCOME sent, waits for READY */
-	CM_CONN_UP,      /* established */
-	CM_CONN_DOWN,    /* ended; nothing is open */
+	CM_CONN_NEW,          /* the engine is preparing its parameters */
+	CM_CONN_HELLO_SENT,   /* HELLO sent, waits for WELCOME */
+	CM_CONN_WELCOME_SENT, /* WELCOME sent, waits for READY */
+	CM_CONN_UP,           /* established */
+	CM_CONN_DOWN,         /* ended; nothing is open */
 	CM_CONN_STATE_CNT,
 };
 
@@ -56,11 +56,11 @@ struct cm_conn {
 	bool is_zombie;        /* counted by cm_pending.h */
 	uint32_t try_cnt;
 	uint32_t refused_cnt; /* ICMP errors since the last packet */
-	uint8_t *said;        /* HELLO_SENT, WELCOME_SENT: packet to repeat */
-	size_t said_len;
+	uint8_t *resend;      /* HELLO_SENT, WELCOME_SENT: packet to repeat */
+	size_t resend_len;
 	uint64_t deadline_ns; /* HELLO_SENT, WELCOME_SENT */
 	uint64_t last_rx_ns;  /* UP: last packet; advanced by the time this process was stopped */
-	uint64_t looked_ns;   /* UP: last check of the peer */
+	uint64_t checked_ns;  /* UP: last check of the peer */
 	struct util_list pending_link; /* WELCOME_SENT, without a stream: cep->pending */
 	uint64_t pending_ns;           /* start of the pending state */
 	uint32_t pending_host;         /* counter index of the peer's host */

@@ -36,28 +36,28 @@ static void cm_dgram_arm_repeat(struct cm_conn *conn)
 
 int cm_dgram_send(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t deadline_ns)
 {
-	conn->said = malloc(len);
-	if (!conn->said)
+	conn->resend = malloc(len);
+	if (!conn->resend)
 		return -FI_ENOMEM;
-	memcpy(conn->said, buf, len);
-	conn->said_len = len;
+	memcpy(conn->resend, buf, len);
+	conn->resend_len = len;
 	conn->try_cnt = 0;
 	conn->deadline_ns = deadline_ns;
 	cm_dgram_arm_repeat(conn);
 	return cm_udp_send_bytes(conn->cep, buf, len, &conn->addr);
 }
 
-void cm_dgram_hush(struct cm_conn *conn)
+void cm_dgram_stop_resend(struct cm_conn *conn)
 {
-	free(conn->said);
-	conn->said = NULL;
+	free(conn->resend);
+	conn->resend = NULL;
 }
 
 static void cm_dgram_repeat(struct cm_conn *conn)
 {
 	conn->try_cnt++;
 	cm_dgram_arm_repeat(conn);
-	cm_udp_send_bytes(conn->cep, conn->said, conn->said_len, &conn->addr);
+	cm_udp_send_bytes(conn->cep, conn->resend, conn->resend_len, &conn->addr);
 }
 
 uint64_t cm_dgram_ping_ns(uint64_t timeout_ns, uint32_t peer_cnt)
@@ -87,8 +87,8 @@ static void cm_dgram_arm_watch(struct cm_conn *conn)
 
 void cm_dgram_watch(struct cm_conn *conn)
 {
-	cm_dgram_hush(conn);
-	conn->last_rx_ns = conn->looked_ns = util_clock_ns();
+	cm_dgram_stop_resend(conn);
+	conn->last_rx_ns = conn->checked_ns = util_clock_ns();
 	conn->refused_cnt = 0;
 	cm_dgram_arm_watch(conn);
 }
@@ -126,9 +126,9 @@ static void cm_dgram_ping(struct cm_conn *conn)
  */
 static void cm_dgram_discount(struct cm_conn *conn, uint64_t now_ns)
 {
-	uint64_t gap_ns = now_ns - conn->looked_ns, fair_ns = 2 * cm_dgram_silence_ns(conn);
+	uint64_t gap_ns = now_ns - conn->checked_ns, fair_ns = 2 * cm_dgram_silence_ns(conn);
 
-	conn->looked_ns = now_ns;
+	conn->checked_ns = now_ns;
 	if (gap_ns <= fair_ns)
 		return;
 	conn->last_rx_ns += gap_ns - fair_ns;
@@ -152,7 +152,7 @@ static void cm_dgram_poll_engine(struct cm_conn *conn, uint64_t now_ns)
 		conn->last_rx_ns = last_rx_ns;
 }
 
-static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
+static void cm_dgram_check_peer(struct cm_conn *conn, uint64_t now_ns)
 {
 	uint64_t silent_ns;
 	char why[64];
@@ -180,7 +180,7 @@ static void cm_dgram_look_after(struct cm_conn *conn, uint64_t now_ns)
 	}
 }
 
-static void cm_dgram_keep_asking(struct cm_conn *conn, uint64_t now_ns)
+static void cm_dgram_resend_or_end(struct cm_conn *conn, uint64_t now_ns)
 {
 	if (conn->refused_cnt >= CM_DGRAM_REFUSED_CNT)
 		cm_conn_end(conn, -FI_ECONNRESET, "the peer ended during the handshake");
@@ -197,9 +197,9 @@ void cm_dgram_on_timer(struct cm_timer *timer)
 	uint64_t now_ns = util_clock_ns();
 
 	if (conn->state == CM_CONN_UP)
-		cm_dgram_look_after(conn, now_ns);
+		cm_dgram_check_peer(conn, now_ns);
 	else
-		cm_dgram_keep_asking(conn, now_ns);
+		cm_dgram_resend_or_end(conn, now_ns);
 }
 
 void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_t path)
@@ -209,7 +209,7 @@ void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_
 	int ret = cm_conn_open(peer, -1, ack->nonce, ack->src_inc, &conn, &params);
 
 	if (ret) {
-		cm_attempt_failed_here(peer, path, ret, "preparing the connection failed");
+		cm_attempt_failed_locally(peer, path, ret, "preparing the connection failed");
 		return;
 	}
 	cm_attempt_send_hello(conn, ack, &params);
@@ -217,8 +217,8 @@ void cm_dgram_start(struct cm_peer *peer, const struct wire_cm_pkt *ack, uint32_
 }
 
 /** Replies BYE to a packet of an unknown connection; never to BYE itself. */
-static void cm_dgram_disown(struct cm_ep *cep, const union cm_addr *from,
-			    const struct wire_cm_pkt *pkt)
+static void cm_dgram_reply_unknown(struct cm_ep *cep, const union cm_addr *from,
+				   const struct wire_cm_pkt *pkt)
 {
 	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE,
 				   .nonce = pkt->nonce,
@@ -229,7 +229,7 @@ static void cm_dgram_disown(struct cm_ep *cep, const union cm_addr *from,
 		cm_udp_send(cep, &bye, from);
 }
 
-static void cm_dgram_on_asked(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
+static void cm_dgram_on_hello_sent(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	switch (pkt->type) {
 	case WIRE_CM_WELCOME:
@@ -243,7 +243,7 @@ static void cm_dgram_on_asked(struct cm_conn *conn, const struct wire_cm_pkt *pk
 }
 
 /* A PING means that the peer is up and READY was lost. */
-static void cm_dgram_on_invited(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
+static void cm_dgram_on_welcome_sent(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	switch (pkt->type) {
 	case WIRE_CM_PING: cm_conn_send(conn, WIRE_CM_PONG); /* fall through */
@@ -273,8 +273,8 @@ static void cm_dgram_on_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 static void cm_dgram_on_conn_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	switch (conn->state) {
-	case CM_CONN_ASKED: cm_dgram_on_asked(conn, pkt); break;
-	case CM_CONN_INVITED: cm_dgram_on_invited(conn, pkt); break;
+	case CM_CONN_HELLO_SENT: cm_dgram_on_hello_sent(conn, pkt); break;
+	case CM_CONN_WELCOME_SENT: cm_dgram_on_welcome_sent(conn, pkt); break;
 	case CM_CONN_UP: cm_dgram_on_up(conn, pkt); break;
 	default: break;
 	}
@@ -284,8 +284,8 @@ static void cm_dgram_on_conn_pkt(struct cm_conn *conn, const struct wire_cm_pkt 
 static void cm_dgram_on_hello_again(struct cm_conn *conn)
 {
 	conn->cep->stats.rx_stale++;
-	if (conn->state == CM_CONN_INVITED)
-		cm_udp_send_bytes(conn->cep, conn->said, conn->said_len, &conn->addr);
+	if (conn->state == CM_CONN_WELCOME_SENT)
+		cm_udp_send_bytes(conn->cep, conn->resend, conn->resend_len, &conn->addr);
 }
 
 bool cm_dgram_on_pkt(struct cm_ep *cep, const union cm_addr *from, const struct wire_cm_pkt *pkt)
@@ -307,7 +307,7 @@ bool cm_dgram_on_pkt(struct cm_ep *cep, const union cm_addr *from, const struct 
 	} else if (pkt->type == WIRE_CM_HELLO) {
 		cm_accept_on_hello(cep, from, pkt);
 	} else {
-		cm_dgram_disown(cep, from, pkt);
+		cm_dgram_reply_unknown(cep, from, pkt);
 	}
 	return true;
 }

@@ -44,7 +44,7 @@ void cm_dgram_on_timer(struct cm_timer *timer);
 /** Copies the sealed packet, sends it, and repeats it until the conn changes its state. */
 int cm_dgram_send(struct cm_conn *conn, const uint8_t *buf, size_t len, uint64_t deadline_ns);
 /** Frees the copy. */
-void cm_dgram_hush(struct cm_conn *conn);
+void cm_dgram_stop_resend(struct cm_conn *conn);
 /** Starts the supervision of an established conn. */
 void cm_dgram_watch(struct cm_conn *conn);
 /** Schedules a PING soon, after a sign that the peer may have ended. Any thread. */

@@ -18,21 +18,22 @@ static_assert(CM_MSG_DATA_MAX == WIRE_CONNREQ_DATA_MAX, "data fits a packet");
 #define CM_CONNREQ_BIT(state) (1u << (state))
 
 static const uint8_t cm_connreq_next[CM_CONNREQ_STATE_CNT] = {
-	[CM_CONNREQ_SENT] = CM_CONNREQ_BIT(CM_CONNREQ_REQUESTED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_CONNECTING] =
+		CM_CONNREQ_BIT(CM_CONNREQ_REQUESTED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
 	[CM_CONNREQ_REQUESTED] =
-		CM_CONNREQ_BIT(CM_CONNREQ_ESTABLISHED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+		CM_CONNREQ_BIT(CM_CONNREQ_ACCEPTED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
 	[CM_CONNREQ_PENDING] =
 		CM_CONNREQ_BIT(CM_CONNREQ_WAITING) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
 	[CM_CONNREQ_WAITING] =
-		CM_CONNREQ_BIT(CM_CONNREQ_ESTABLISHED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
-	[CM_CONNREQ_ESTABLISHED] = CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+		CM_CONNREQ_BIT(CM_CONNREQ_ACCEPTED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_ACCEPTED] = CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
 	[CM_CONNREQ_ENDED] = 0,
 };
 
 static const char *const cm_connreq_names[CM_CONNREQ_STATE_CNT] = {
-	[CM_CONNREQ_SENT] = "connecting",      [CM_CONNREQ_REQUESTED] = "requested",
-	[CM_CONNREQ_PENDING] = "pending",      [CM_CONNREQ_WAITING] = "waiting",
-	[CM_CONNREQ_ESTABLISHED] = "accepted", [CM_CONNREQ_ENDED] = "ended",
+	[CM_CONNREQ_CONNECTING] = "connecting", [CM_CONNREQ_REQUESTED] = "requested",
+	[CM_CONNREQ_PENDING] = "pending",       [CM_CONNREQ_WAITING] = "waiting",
+	[CM_CONNREQ_ACCEPTED] = "accepted",     [CM_CONNREQ_ENDED] = "ended",
 };
 
 bool cm_connreq_may(enum cm_connreq_state from, enum cm_connreq_state to)
@@ -65,22 +66,22 @@ static void cm_connreq_on_ready(struct cm_src *src, uint32_t events)
 	struct cm_connreq *connreq = UTIL_CONTAINER_OF(src, struct cm_connreq, stream.src);
 
 	(void)events;
-	if (connreq->is_caller)
+	if (connreq->is_active)
 		cm_msg_on_ready(connreq);
 	else
 		cm_listen_on_ready(connreq);
 }
 
-struct cm_connreq *cm_connreq_new(struct cm_node *node, int fd, bool is_caller)
+struct cm_connreq *cm_connreq_new(struct cm_node *node, int fd, bool is_active)
 {
 	struct cm_connreq *connreq = calloc(1, sizeof(*connreq));
 
 	if (!connreq)
 		goto err_close;
 	connreq->node = node;
-	connreq->is_caller = is_caller;
+	connreq->is_active = is_active;
 	connreq->start_ns = util_clock_ns();
-	connreq->state = is_caller ? CM_CONNREQ_SENT : CM_CONNREQ_PENDING;
+	connreq->state = is_active ? CM_CONNREQ_CONNECTING : CM_CONNREQ_PENDING;
 	cm_src_init(&connreq->stream.src, cm_connreq_on_ready);
 	cm_timer_init(&connreq->timer, cm_connreq_on_timer);
 	util_list_init(&connreq->link);
@@ -96,7 +97,7 @@ err_close:
 	return NULL;
 }
 
-void cm_connreq_deliver(struct cm_connreq *connreq, uint64_t ms, int err)
+void cm_connreq_arm(struct cm_connreq *connreq, uint64_t ms, int err)
 {
 	connreq->err = err;
 	cm_node_arm(connreq->node, &connreq->timer, util_clock_ns() + ms * UTIL_NS_PER_MS);
@@ -136,7 +137,7 @@ void cm_connreq_end(struct cm_connreq *connreq)
 	cm_node_disarm(connreq->node, &connreq->timer);
 	cm_src_close(connreq->node, &connreq->stream.src);
 	if (connreq->listener)
-		cm_listen_leave(connreq);
+		cm_listen_remove(connreq);
 	if (connreq->cep)
 		connreq->cep->connreq = NULL;
 	connreq->cep = NULL;
@@ -154,22 +155,22 @@ void cm_connreq_fail(struct cm_connreq *connreq, int err, const void *data, size
 		UTIL_INFO(EP_CTRL, "connection request of %s: %s (%s)\n",
 			  cm_addr_print(&cep->addr, text), why, fi_strerror(-err));
 		cm_ep_admit(cep, NULL, 0);
-		if (connreq->state == CM_CONNREQ_ESTABLISHED)
-			cm_ep_forget(cep, &connreq->addr);
+		if (connreq->state == CM_CONNREQ_ACCEPTED)
+			cm_ep_cancel(cep, &connreq->addr);
 		cep->ops->refused(cep->ctx, err, data, len);
 	}
 	cm_connreq_end(connreq);
 }
 
-void cm_connreq_established(struct cm_ep *cep)
+void cm_connreq_conn_up(struct cm_ep *cep)
 {
-	if (cep->connreq && cep->connreq->state == CM_CONNREQ_ESTABLISHED)
+	if (cep->connreq && cep->connreq->state == CM_CONNREQ_ACCEPTED)
 		cm_connreq_end(cep->connreq);
 }
 
-void cm_connreq_timed_out(struct cm_ep *cep, int err)
+void cm_connreq_conn_failed(struct cm_ep *cep, int err)
 {
-	if (!cep->connreq || cep->connreq->state != CM_CONNREQ_ESTABLISHED)
+	if (!cep->connreq || cep->connreq->state != CM_CONNREQ_ACCEPTED)
 		return;
 	cm_connreq_send_refuse(cep->connreq, err, NULL, 0);
 	cm_connreq_end(cep->connreq);

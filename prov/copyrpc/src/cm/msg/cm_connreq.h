@@ -29,11 +29,11 @@
 #define CM_CONNREQ_GRACE_MS 2000u
 
 enum cm_connreq_state {
-	CM_CONNREQ_SENT,        /* active: waits for the connection and GREET */
-	CM_CONNREQ_REQUESTED,   /* active: waits for ACCEPT or REFUSE */
-	CM_CONNREQ_PENDING,     /* listener: waits for REQUEST */
-	CM_CONNREQ_WAITING,     /* listener: waits for the application */
-	CM_CONNREQ_ESTABLISHED, /* both: the CM endpoints connect to each other */
+	CM_CONNREQ_CONNECTING, /* active: waits for the connection and GREET */
+	CM_CONNREQ_REQUESTED,  /* active: waits for ACCEPT or REFUSE */
+	CM_CONNREQ_PENDING,    /* listener: waits for REQUEST */
+	CM_CONNREQ_WAITING,    /* listener: waits for the application */
+	CM_CONNREQ_ACCEPTED,   /* both: the CM endpoints connect to each other */
 	CM_CONNREQ_ENDED,
 	CM_CONNREQ_STATE_CNT,
 };
@@ -42,7 +42,7 @@ struct cm_connreq {
 	struct cm_stream stream;
 	struct cm_node *node;
 	enum cm_connreq_state state;
-	bool is_caller;
+	bool is_active;
 	bool is_held; /* the application may still accept or reject it */
 	struct cm_timer timer;
 	uint64_t start_ns;
@@ -62,9 +62,9 @@ const char *cm_connreq_state_name(enum cm_connreq_state state);
 void cm_connreq_set_state(struct cm_connreq *connreq, enum cm_connreq_state state);
 
 /** Creates a request on the stream `fd`. Returns NULL, with fd closed, without memory. */
-struct cm_connreq *cm_connreq_new(struct cm_node *node, int fd, bool is_caller);
+struct cm_connreq *cm_connreq_new(struct cm_node *node, int fd, bool is_active);
 /** Arms the timer: the request fails with `err` if no packet arrives within `ms`. */
-void cm_connreq_deliver(struct cm_connreq *connreq, uint64_t ms, int err);
+void cm_connreq_arm(struct cm_connreq *connreq, uint64_t ms, int err);
 /** Sends REQUEST or ACCEPT for `cep`. Returns 0 or -FI_E*. */
 int cm_connreq_send_self(struct cm_connreq *connreq, enum wire_connreq_type type,
 			 const struct cm_ep *cep, const void *data, size_t len);
@@ -77,13 +77,13 @@ void cm_connreq_fail(struct cm_connreq *connreq, int err, const void *data, size
 		     const char *why);
 
 /** Ends the request of `cep` because its connection is up, or failed with `err`. */
-void cm_connreq_established(struct cm_ep *cep);
-void cm_connreq_timed_out(struct cm_ep *cep, int err);
+void cm_connreq_conn_up(struct cm_ep *cep);
+void cm_connreq_conn_failed(struct cm_ep *cep, int err);
 
 /** Handle input on the stream of an active request, and on a listener's. */
 void cm_msg_on_ready(struct cm_connreq *connreq);
 void cm_listen_on_ready(struct cm_connreq *connreq);
 /** Removes the request from its listener. */
-void cm_listen_leave(struct cm_connreq *connreq);
+void cm_listen_remove(struct cm_connreq *connreq);
 
 #endif

@@ -53,14 +53,14 @@ static void cm_listen_on_timer(struct cm_timer *timer)
 }
 
 /* Ends a pause after a request has left, unless the pause is for lack of descriptors. */
-static void cm_listen_has_room(struct cm_listener *listener)
+static void cm_listen_end_pause(struct cm_listener *listener)
 {
 	if (!listener->pause_ms)
 		cm_node_disarm(listener->node, &listener->timer);
 	cm_listen_resume(listener);
 }
 
-void cm_listen_leave(struct cm_connreq *connreq)
+void cm_listen_remove(struct cm_connreq *connreq)
 {
 	struct cm_listener *listener = connreq->listener;
 
@@ -71,7 +71,7 @@ void cm_listen_leave(struct cm_connreq *connreq)
 		listener->waiting_cnt--;
 	else
 		listener->pending_cnt--;
-	cm_listen_has_room(listener);
+	cm_listen_end_pause(listener);
 }
 
 /*
@@ -83,10 +83,10 @@ static bool cm_listen_make_room(struct cm_listener *listener)
 	struct cm_connreq *oldest;
 	uint64_t until;
 
-	if (listener->pending_cnt < CM_LISTEN_GUESTS)
+	if (listener->pending_cnt < CM_LISTEN_PENDING_MAX)
 		return true;
 	oldest = UTIL_CONTAINER_OF(listener->pending.next, struct cm_connreq, link);
-	until = oldest->start_ns + CM_LISTEN_HURRY_MS * UTIL_NS_PER_MS;
+	until = oldest->start_ns + CM_LISTEN_EVICT_MS * UTIL_NS_PER_MS;
 	if (util_clock_ns() >= until) {
 		cm_connreq_end(oldest);
 		return true;
@@ -108,7 +108,7 @@ static void cm_listen_add_pending(struct cm_listener *listener, int fd)
 	util_list_push_back(&listener->pending, &connreq->link);
 	listener->pending_cnt++;
 	connreq->stream.nonce = cm_mac_random();
-	cm_connreq_deliver(connreq, CM_LISTEN_WAIT_MS, -FI_ETIMEDOUT);
+	cm_connreq_arm(connreq, CM_LISTEN_WAIT_MS, -FI_ETIMEDOUT);
 	if (cm_stream_send(listener->node, &connreq->stream, &greet))
 		cm_connreq_end(connreq);
 }
@@ -145,7 +145,7 @@ static int cm_listen_report(struct cm_listener *listener, struct cm_connreq *con
 		return ret;
 	cm_addr_export(&local, &info.local);
 	cm_addr_export(&connreq->addr, &info.peer);
-	return listener->asked(listener->ctx, connreq, &info);
+	return listener->on_request(listener->ctx, connreq, &info);
 }
 
 static void cm_listen_on_connreq(struct cm_connreq *connreq, const struct wire_connreq_pkt *pkt)
@@ -171,16 +171,16 @@ static void cm_listen_on_connreq(struct cm_connreq *connreq, const struct wire_c
 	if (++listener->waiting_cnt >= listener->backlog)
 		cm_listen_pause(listener);
 	else
-		cm_listen_has_room(listener);
-	cm_connreq_deliver(connreq, connreq->node->peer_timeout_ns / UTIL_NS_PER_MS, -FI_ETIMEDOUT);
+		cm_listen_end_pause(listener);
+	cm_connreq_arm(connreq, connreq->node->peer_timeout_ns / UTIL_NS_PER_MS, -FI_ETIMEDOUT);
 }
 
 /* Handles the end of a stream. An accepted request gets a grace time: READY may be on its way. */
 static void cm_listen_on_end(struct cm_connreq *connreq, int err)
 {
-	if (connreq->state == CM_CONNREQ_ESTABLISHED && err == -FI_ECONNRESET) {
+	if (connreq->state == CM_CONNREQ_ACCEPTED && err == -FI_ECONNRESET) {
 		cm_src_pause(connreq->node, &connreq->stream.src);
-		cm_connreq_deliver(connreq, CM_CONNREQ_GRACE_MS, -FI_ECONNABORTED);
+		cm_connreq_arm(connreq, CM_CONNREQ_GRACE_MS, -FI_ECONNABORTED);
 	} else {
 		cm_connreq_fail(connreq, err == -FI_EINVAL ? -FI_EIO : err, NULL, 0,
 				"the connecting endpoint ended");
@@ -218,12 +218,12 @@ static int cm_connreq_accept_locked(struct cm_connreq *connreq, struct cm_ep *ce
 		return -FI_ECONNABORTED;
 	}
 	if (connreq->listener)
-		cm_listen_leave(connreq);
+		cm_listen_remove(connreq);
 	connreq->is_held = false;
 	connreq->cep = cep;
 	cep->connreq = connreq;
-	cm_connreq_set_state(connreq, CM_CONNREQ_ESTABLISHED);
-	cm_connreq_deliver(connreq, connreq->node->peer_timeout_ns / UTIL_NS_PER_MS, -FI_ETIMEDOUT);
+	cm_connreq_set_state(connreq, CM_CONNREQ_ACCEPTED);
+	cm_connreq_arm(connreq, connreq->node->peer_timeout_ns / UTIL_NS_PER_MS, -FI_ETIMEDOUT);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ void cm_connreq_reject(struct cm_connreq *connreq, int err, const void *data, si
 	if (connreq->state == CM_CONNREQ_WAITING)
 		cm_connreq_send_refuse(connreq, err, data, len);
 	if (connreq->listener)
-		cm_listen_leave(connreq);
+		cm_listen_remove(connreq);
 	connreq->is_held = false;
 	cm_connreq_end(connreq);
 	cm_node_unlock(node);
@@ -266,7 +266,7 @@ static int cm_listener_start(struct cm_listener *listener)
 }
 
 int cm_listener_open(struct cm_node *node, const struct sockaddr *addr, int backlog,
-		     cm_listener_asked_fn asked, void *ctx, struct cm_listener **out)
+		     cm_listener_request_fn on_request, void *ctx, struct cm_listener **out)
 {
 	struct cm_listener *listener = calloc(1, sizeof(*listener));
 	char text[CM_ADDR_TEXT_MAX];
@@ -276,7 +276,7 @@ int cm_listener_open(struct cm_node *node, const struct sockaddr *addr, int back
 		return -FI_ENOMEM;
 	listener->node = node;
 	listener->backlog = backlog > 0 ? (uint32_t)backlog : 1;
-	listener->asked = asked;
+	listener->on_request = on_request;
 	listener->ctx = ctx;
 	cm_src_init(&listener->src, cm_listen_on_accept);
 	cm_timer_init(&listener->timer, cm_listen_on_timer);

@@ -23,18 +23,18 @@
 #include "cm/base/cm_timer.h"
 #include "util/list.h"
 
-#define CM_LISTEN_GUESTS    256u
-#define CM_LISTEN_HURRY_MS  200u
-#define CM_LISTEN_QUEUE     1024 /* backlog of listen(2), large enough for a burst */
-#define CM_LISTEN_WAIT_MS   2000u
-#define CM_LISTEN_PAUSE_MS  50u
-#define CM_LISTEN_PAUSE_MAX 1000u
+#define CM_LISTEN_PENDING_MAX 256u
+#define CM_LISTEN_EVICT_MS    200u
+#define CM_LISTEN_QUEUE       1024 /* backlog of listen(2), large enough for a burst */
+#define CM_LISTEN_WAIT_MS     2000u
+#define CM_LISTEN_PAUSE_MS    50u
+#define CM_LISTEN_PAUSE_MAX   1000u
 
 struct cm_listener {
 	struct cm_node *node;
 	struct cm_src src;
 	union cm_addr addr;
-	cm_listener_asked_fn asked;
+	cm_listener_request_fn on_request;
 	void *ctx;
 	uint32_t backlog;
 	struct util_list pending; /* cm_connreq.link, oldest first */

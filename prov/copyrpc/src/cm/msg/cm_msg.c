@@ -27,7 +27,7 @@ static void cm_msg_on_greet(struct cm_connreq *connreq)
 		return;
 	}
 	cm_connreq_set_state(connreq, CM_CONNREQ_REQUESTED);
-	cm_connreq_deliver(connreq, cm_msg_timeout_ms(connreq), -FI_ETIMEDOUT);
+	cm_connreq_arm(connreq, cm_msg_timeout_ms(connreq), -FI_ETIMEDOUT);
 }
 
 /*
@@ -42,7 +42,7 @@ static void cm_msg_on_accept(struct cm_connreq *connreq, const struct wire_connr
 
 	cm_addr_from_wire(&pkt->addr, &connreq->addr);
 	connreq->inc = pkt->inc;
-	cm_connreq_set_state(connreq, CM_CONNREQ_ESTABLISHED);
+	cm_connreq_set_state(connreq, CM_CONNREQ_ACCEPTED);
 	cm_node_disarm(connreq->node, &connreq->timer);
 	cm_ep_admit(cep, &connreq->addr, pkt->inc);
 	cm_addr_export(&connreq->addr, &addr);
@@ -55,11 +55,11 @@ static void cm_msg_on_accept(struct cm_connreq *connreq, const struct wire_connr
 
 static void cm_msg_on_pkt(struct cm_connreq *connreq, const struct wire_connreq_pkt *pkt)
 {
-	if (pkt->type == WIRE_CONNREQ_GREET && connreq->state == CM_CONNREQ_SENT)
+	if (pkt->type == WIRE_CONNREQ_GREET && connreq->state == CM_CONNREQ_CONNECTING)
 		cm_msg_on_greet(connreq);
 	else if (pkt->type == WIRE_CONNREQ_ACCEPT && connreq->state == CM_CONNREQ_REQUESTED)
 		cm_msg_on_accept(connreq, pkt);
-	else if (pkt->type == WIRE_CONNREQ_REFUSE && connreq->state != CM_CONNREQ_SENT)
+	else if (pkt->type == WIRE_CONNREQ_REFUSE && connreq->state != CM_CONNREQ_CONNECTING)
 		cm_connreq_fail(connreq, -(int)pkt->err, pkt->data, pkt->data_len,
 				"rejected by the listener");
 	else
@@ -106,13 +106,13 @@ static int cm_msg_connect_locked(struct cm_ep *cep, const union cm_addr *to, con
 		memcpy(connreq->data, data, connreq->data_len);
 	/* Immediate errors are reported by the control thread, like later ones. */
 	if (fd < 0)
-		cm_connreq_deliver(connreq, 0, fd);
+		cm_connreq_arm(connreq, 0, fd);
 	else
-		cm_connreq_deliver(connreq, cm_msg_timeout_ms(connreq), -FI_ETIMEDOUT);
+		cm_connreq_arm(connreq, cm_msg_timeout_ms(connreq), -FI_ETIMEDOUT);
 	return 0;
 }
 
-int cm_msg(struct cm_ep *cep, const struct sockaddr *addr, const void *data, size_t len)
+int cm_msg_connect(struct cm_ep *cep, const struct sockaddr *addr, const void *data, size_t len)
 {
 	union cm_addr to;
 	int ret = cm_addr_import(addr, &to);

@@ -17,8 +17,8 @@
  *
  * Threads: see cm.h. Tested by test/unit/cm/msg/test_cm_msg.c.
  */
-#ifndef CM_CM_DIAL_H
-#define CM_CM_DIAL_H
+#ifndef CM_MSG_H
+#define CM_MSG_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,12 +43,12 @@ struct cm_connreq_info {
  * Reports a connection request. Returns 0 and owns the request until cm_connreq_accept succeeds or
  * cm_connreq_reject; or -FI_E* to reject it. An up-call like those of cm.h.
  */
-typedef int (*cm_listener_asked_fn)(void *ctx, struct cm_connreq *connreq,
-				    const struct cm_connreq_info *info);
+typedef int (*cm_listener_request_fn)(void *ctx, struct cm_connreq *connreq,
+				      const struct cm_connreq_info *info);
 
 /** Listens at `addr` (wildcard: all interfaces; port 0: any). Returns 0 or -FI_E*. */
 int cm_listener_open(struct cm_node *node, const struct sockaddr *addr, int backlog,
-		     cm_listener_asked_fn asked, void *ctx, struct cm_listener **listener);
+		     cm_listener_request_fn on_request, void *ctx, struct cm_listener **listener);
 /** Returns the address that peers use, never a wildcard. */
 void cm_listener_addr(const struct cm_listener *listener, struct sockaddr_storage *addr);
 /** Closes. No up-call after the return. Reported requests stay valid. */
@@ -67,6 +67,6 @@ void cm_connreq_reject(struct cm_connreq *connreq, int err, const void *data, si
  * -FI_EINVAL for another address family. accepted and then up of cm_ep_ops follow, or one of
  * refused and failed.
  */
-int cm_msg(struct cm_ep *cep, const struct sockaddr *addr, const void *data, size_t len);
+int cm_msg_connect(struct cm_ep *cep, const struct sockaddr *addr, const void *data, size_t len);
 
 #endif

@@ -77,17 +77,17 @@ struct cm_peer *cm_peer_get(struct cm_ep *cep, const union cm_addr *addr)
 	return peer;
 }
 
-void cm_peer_strike(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool came)
+void cm_peer_note_failure(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool came)
 {
 	char text[CM_ADDR_TEXT_MAX];
 
-	if (came || peer->strike_inc != peer_inc)
-		peer->strike_cnt = peer->struck = 0;
-	peer->strike_inc = peer_inc;
-	if (came || ++peer->strike_cnt < CM_PEER_STRIKES || peer->struck & path)
+	if (came || peer->failed_inc != peer_inc)
+		peer->failed_cnt = peer->failed_paths = 0;
+	peer->failed_inc = peer_inc;
+	if (came || ++peer->failed_cnt < CM_PEER_FAILURES_MAX || peer->failed_paths & path)
 		return;
-	peer->struck |= path;
-	if (peer->cep->paths.all & ~peer->struck)
+	peer->failed_paths |= path;
+	if (peer->cep->paths.all & ~peer->failed_paths)
 		UTIL_WARN(
 			EP_CTRL,
 			"no message ever arrived from %s by RDMA, though both ends have a device; "
@@ -96,9 +96,9 @@ void cm_peer_strike(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool
 			cm_addr_print(&peer->addr, text));
 }
 
-uint32_t cm_peer_sound(const struct cm_peer *peer, uint64_t peer_inc, uint32_t paths)
+uint32_t cm_peer_usable_paths(const struct cm_peer *peer, uint64_t peer_inc, uint32_t paths)
 {
-	uint32_t sound = paths & ~(peer->strike_inc == peer_inc ? peer->struck : 0);
+	uint32_t sound = paths & ~(peer->failed_inc == peer_inc ? peer->failed_paths : 0);
 
 	return sound ? sound : paths;
 }
@@ -107,7 +107,7 @@ void cm_peer_settle(struct cm_peer *peer)
 {
 	struct cm_peer **at;
 
-	if (peer->conn || peer->req || peer->strike_cnt)
+	if (peer->conn || peer->req || peer->failed_cnt)
 		return;
 	at = cm_peer_bucket(peer->cep, &peer->addr);
 	while (*at != peer)

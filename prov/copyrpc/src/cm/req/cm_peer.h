@@ -23,7 +23,7 @@
 
 #include "cm/base/cm_addr.h"
 
-#define CM_PEER_STRIKES 2u
+#define CM_PEER_FAILURES_MAX 2u
 
 struct cm_ep;
 struct cm_conn;
@@ -36,9 +36,9 @@ struct cm_peer {
 	struct cm_req *req;   /* open cm_connect; NULL: none */
 	union cm_addr addr;
 	/* Connections of incarnation failed_inc that failed before a message arrived, in a row. */
-	uint64_t strike_inc;
-	uint32_t strike_cnt;
-	uint32_t struck; /* paths used only if there is no other */
+	uint64_t failed_inc;
+	uint32_t failed_cnt;
+	uint32_t failed_paths; /* paths used only if there is no other */
 };
 
 struct cm_peer_table {
@@ -51,9 +51,9 @@ struct cm_peer *cm_peer_find(struct cm_ep *cep, const union cm_addr *addr);
 /** Returns the peer, created if necessary, or NULL without memory. */
 struct cm_peer *cm_peer_get(struct cm_ep *cep, const union cm_addr *addr);
 /** Records that a connection on `path` failed; `came`: messages had arrived on it. */
-void cm_peer_strike(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool came);
+void cm_peer_note_failure(struct cm_peer *peer, uint64_t peer_inc, uint32_t path, bool came);
 /** Returns the usable ones of `paths` with this incarnation, or all if none is. */
-uint32_t cm_peer_sound(const struct cm_peer *peer, uint64_t peer_inc, uint32_t paths);
+uint32_t cm_peer_usable_paths(const struct cm_peer *peer, uint64_t peer_inc, uint32_t paths);
 /** Removes the peer if it has no request, conn or recorded failure. */
 void cm_peer_settle(struct cm_peer *peer);
 /** Frees the table. No peer has a request or a conn any more. */

@@ -31,9 +31,9 @@ static void cm_pkt_warn_key(struct cm_ep *cep, const union cm_addr *from)
 	char text[CM_ADDR_TEXT_MAX];
 
 	cep->stats.rx_bad_mac++;
-	if (cep->key_told)
+	if (cep->key_warned)
 		return;
-	cep->key_told = true;
+	cep->key_warned = true;
 	UTIL_WARN(EP_CTRL,
 		  "%s %s: set FI_COPYRPC_JOB_KEY to the same value in every process of the job "
 		  "(logged once)\n",

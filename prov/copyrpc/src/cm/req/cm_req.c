@@ -24,12 +24,12 @@ static const uint8_t cm_req_next[CM_REQ_STATE_CNT] = {
 	[CM_REQ_PROBE] = CM_REQ_BIT(CM_REQ_ATTEMPT) | CM_REQ_BIT(CM_REQ_PAUSE),
 	[CM_REQ_ATTEMPT] = CM_REQ_BIT(CM_REQ_PAUSE),
 	[CM_REQ_PAUSE] = CM_REQ_BIT(CM_REQ_PROBE) | CM_REQ_BIT(CM_REQ_ATTEMPT),
-	[CM_REQ_ANSWER] = CM_REQ_BIT(CM_REQ_PAUSE),
+	[CM_REQ_DONE] = CM_REQ_BIT(CM_REQ_PAUSE),
 };
 
 static const char *const cm_req_names[CM_REQ_STATE_CNT] = {
-	[CM_REQ_QUEUED] = "queued", [CM_REQ_PROBE] = "probe",   [CM_REQ_ATTEMPT] = "attempt",
-	[CM_REQ_PAUSE] = "pause",   [CM_REQ_ANSWER] = "answer",
+	[CM_REQ_QUEUED] = "queued", [CM_REQ_PROBE] = "probe", [CM_REQ_ATTEMPT] = "attempt",
+	[CM_REQ_PAUSE] = "pause",   [CM_REQ_DONE] = "done",
 };
 
 bool cm_req_may(enum cm_req_state from, enum cm_req_state to)
@@ -142,7 +142,7 @@ void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 	vsnprintf(why + len, sizeof(why) - (size_t)len, fmt, args);
 	va_end(args);
 	cm_req_close(peer->req);
-	cm_connreq_timed_out(cep, err);
+	cm_connreq_conn_failed(cep, err);
 	cep->ops->failed(cep->ctx, &peer->addr.sa, err, why);
 }
 
@@ -201,7 +201,7 @@ static void cm_req_on_timer(struct cm_timer *timer)
 	struct cm_peer *peer = req->peer;
 	struct cm_ep *cep = peer->cep;
 
-	if (req->state == CM_REQ_ANSWER) {
+	if (req->state == CM_REQ_DONE) {
 		cm_req_close(req);
 		cep->ops->up(cep->ctx, peer->conn, peer->conn->user, true);
 		return;
@@ -236,8 +236,8 @@ int cm_req_open(struct cm_peer *peer)
 		return 0;
 	}
 	cm_req_start_clock(req);
-	req->state = peer->conn->state == CM_CONN_UP ? CM_REQ_ANSWER : CM_REQ_ATTEMPT;
-	if (req->state == CM_REQ_ANSWER)
+	req->state = peer->conn->state == CM_CONN_UP ? CM_REQ_DONE : CM_REQ_ATTEMPT;
+	if (req->state == CM_REQ_DONE)
 		cm_node_arm(cep->node, &req->timer, 0);
 	return 0;
 }
@@ -248,7 +248,7 @@ void cm_req_cancel(struct cm_peer *peer)
 		cm_req_close(peer->req);
 }
 
-void cm_req_hold(struct cm_peer *peer)
+void cm_req_await_conn(struct cm_peer *peer)
 {
 	struct cm_req *req = peer->req;
 
@@ -268,7 +268,7 @@ static void cm_req_pause(struct cm_req *req, uint64_t delay_ns)
 	cm_req_arm(req, delay_ns);
 }
 
-void cm_req_again(struct cm_peer *peer, int err, const char *why)
+void cm_req_retry(struct cm_peer *peer, int err, const char *why)
 {
 	struct cm_req *req = peer->req;
 
@@ -306,7 +306,7 @@ bool cm_req_avoid(struct cm_peer *peer, uint32_t path)
 	return true;
 }
 
-bool cm_req_take(struct cm_peer *peer)
+bool cm_req_complete(struct cm_peer *peer)
 {
 	if (!peer->req)
 		return false;
@@ -314,7 +314,7 @@ bool cm_req_take(struct cm_peer *peer)
 	return true;
 }
 
-bool cm_req_is_passing(int err)
+bool cm_req_is_temporary(int err)
 {
 	return err == -FI_EAGAIN || err == -FI_EMFILE || err == -ENFILE || err == -FI_ENOBUFS;
 }
@@ -327,14 +327,14 @@ void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pk
 	if (!peer->req)
 		return;
 	/* A refusal for the wrong user holds for every path. */
-	if (err == -FI_EACCES || (!cm_req_is_passing(err) && !cm_req_avoid(peer, path))) {
+	if (err == -FI_EACCES || (!cm_req_is_temporary(err) && !cm_req_avoid(peer, path))) {
 		cm_req_fail(peer, err, "refused by the peer: %s (%s)", nak->nak.text,
 			    fi_strerror(-err));
 		return;
 	}
 	snprintf(why, sizeof(why), "refused by the peer until the timeout: %s (%s)", nak->nak.text,
 		 fi_strerror(-err));
-	cm_req_again(peer, err, why);
+	cm_req_retry(peer, err, why);
 }
 
 /* Returns whether the request waits for a reply with this nonce. */

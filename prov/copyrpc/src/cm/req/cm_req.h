@@ -42,7 +42,7 @@ enum cm_req_state {
 	CM_REQ_PROBE,   /* REQ sent, waits for ACK */
 	CM_REQ_ATTEMPT, /* a conn is being made, by either end */
 	CM_REQ_PAUSE,   /* the last attempt failed: the next begins soon */
-	CM_REQ_ANSWER,  /* the conn is up: the control thread reports it */
+	CM_REQ_DONE,    /* the conn is up: the control thread reports it */
 	CM_REQ_STATE_CNT,
 };
 
@@ -55,14 +55,14 @@ struct cm_req {
 	uint64_t nonce; /* nonce of the last REQ */
 	uint64_t start_ns;
 	uint64_t deadline_ns;
-	uint32_t try_cnt;       /* REQs in a row without a reply */
-	uint32_t pause_cnt;     /* failed attempts */
-	uint32_t refused_cnt;   /* ICMP errors in a row */
-	int refused_err;        /* error of the last */
-	uint32_t common;        /* paths of both ends, by the last ACK */
-	uint32_t avoided;       /* paths that failed, while there are others */
-	uint64_t elsewhere_inc; /* incarnation that replied without a socket on this host */
-	int err;                /* error of the last attempt */
+	uint32_t try_cnt;         /* REQs in a row without a reply */
+	uint32_t pause_cnt;       /* failed attempts */
+	uint32_t refused_cnt;     /* ICMP errors in a row */
+	int refused_err;          /* error of the last */
+	uint32_t common;          /* paths of both ends, by the last ACK */
+	uint32_t avoided;         /* paths that failed, while there are others */
+	uint64_t unreachable_inc; /* incarnation that replied without a socket on this host */
+	int err;                  /* error of the last attempt */
 	char why[CM_WHY_MAX];
 };
 
@@ -74,9 +74,9 @@ int cm_req_open(struct cm_peer *peer);
 /** Cancels the request, if any. Any thread. */
 void cm_req_cancel(struct cm_peer *peer);
 /** Moves the request, if any, to ATTEMPT: a conn is being made. */
-void cm_req_hold(struct cm_peer *peer);
+void cm_req_await_conn(struct cm_peer *peer);
 /** Schedules the next attempt after a failed one. Any thread; makes no up-call. */
-void cm_req_again(struct cm_peer *peer, int err, const char *why);
+void cm_req_retry(struct cm_peer *peer, int err, const char *why);
 /** Schedules the next attempt later: the peer's own attempt is on its way. */
 void cm_req_yield(struct cm_peer *peer);
 /** Avoids a path after a permanent error. Returns false if there is no other path. */
@@ -84,7 +84,7 @@ bool cm_req_avoid(struct cm_peer *peer, uint32_t path);
 /** Returns the best of the paths in `common` that are not avoided, or 0. */
 uint32_t cm_req_path(const struct cm_peer *peer);
 /** Completes the request. Returns false if there was none. */
-bool cm_req_take(struct cm_peer *peer);
+bool cm_req_complete(struct cm_peer *peer);
 /** Fails the request and reports it. Settle the peer afterwards. Control thread only. */
 void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -93,7 +93,7 @@ void cm_req_refused(struct cm_peer *peer, uint32_t path, const struct wire_cm_pk
 /** Returns 20 ms << cnt, at most a second, +-50 % at random. */
 uint64_t cm_req_backoff_ns(uint32_t cnt);
 /** Returns whether the error is temporary. */
-bool cm_req_is_passing(int err);
+bool cm_req_is_temporary(int err);
 
 /** Handle an ACK or NAK received by UDP from the peer's address. */
 void cm_req_on_ack(struct cm_peer *peer, const struct wire_cm_pkt *pkt);

@@ -175,8 +175,8 @@ static void cm_udp_refuse(struct cm_ep *cep, const union cm_addr *from,
 	cm_udp_send(cep, &pkt, from);
 }
 
-static void cm_udp_invite(struct cm_ep *cep, const union cm_addr *from,
-			  const struct wire_cm_pkt *req)
+static void cm_udp_send_ack(struct cm_ep *cep, const union cm_addr *from,
+			    const struct wire_cm_pkt *req)
 {
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_ACK,
 				   .nonce = req->nonce,
@@ -202,7 +202,7 @@ static void cm_udp_on_req(struct cm_ep *cep, const union cm_addr *from,
 		cm_udp_refuse(cep, from, req, -FI_EOPNOTSUPP,
 			      "no common path; compare FI_COPYRPC_PATHS of both processes");
 	else
-		cm_udp_invite(cep, from, req);
+		cm_udp_send_ack(cep, from, req);
 }
 
 /* Handles ACK or NAK. */
