@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What must hold in a program without a test framework: a fuzzer, a stress test. Where it does not,
- * the program says so and aborts, from whatever thread.
+ * CHECK for programs without a test framework: fuzzers, stress tests. A failed check prints the
+ * condition and aborts, from any thread.
  */
 #ifndef SUPPORT_CHECK_H
 #define SUPPORT_CHECK_H

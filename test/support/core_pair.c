@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Endpoints over the engine of tests: see core_pair.h. */
+/* Endpoints over the fake engine: see core_pair.h. */
 #include "support/core_pair.h"
 
 #include <assert.h>

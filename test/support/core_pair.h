@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Endpoints of core/ that can reach each other over the engine of tests, and short ways to say
- * "send", "receive" and "what has ended". Shared by the tests of core/.
+ * Connected endpoints of core/ over the fake engine, with short functions to send, receive and
+ * poll. Used by the tests of core/.
  */
 #ifndef CORE_PAIR_H
 #define CORE_PAIR_H
@@ -24,15 +24,15 @@ struct node {
 	struct core_cntr rx_cntr;
 };
 
-extern struct core_limits node_limits; /* of nodes opened from now on */
+extern struct core_limits node_limits; /* of nodes opened later */
 
-/** Opens `cnt` nodes that know each other: fi_addr i is node i, themselves included. */
+/** Opens `cnt` nodes with each other's addresses: fi_addr i is node i on every node. */
 void nodes_open(struct node *nodes, unsigned cnt);
-/** The same over a fresh engine, with small limits: in one piece up to 1000 bytes, fetched from 10000 on. */
+/** Resets the engine and opens nodes with small limits: eager up to 1000, get from 10000 bytes. */
 void nodes_open_plain(struct node *nodes, unsigned cnt);
 void nodes_close(struct node *nodes, unsigned cnt);
 
-/** Progress of all until nothing moves any more (bounded). */
+/** Makes progress on all nodes, often enough for short tests. */
 void nodes_settle(struct node *nodes, unsigned cnt);
 
 int node_send(struct node *n, unsigned to, const void *buf, size_t len, bool tagged, uint64_t tag,
@@ -40,13 +40,13 @@ int node_send(struct node *n, unsigned to, const void *buf, size_t len, bool tag
 int node_recv(struct node *n, fi_addr_t from, void *buf, size_t len, bool tagged, uint64_t tag,
 	      uint64_t ignore, uint64_t flags, void *context);
 
-/** Takes the oldest completion: 1 good (*e), -FI_EAVAIL bad (*err), 0 none. */
+/** Takes the oldest completion. Returns 1 (in *e), -FI_EAVAIL (in *err), or 0 if there is none. */
 int node_poll(struct node *n, struct core_cqe *e, struct fi_cq_err_entry *err);
 
-/** Takes the oldest request, or NULL. */
+/** Takes the oldest RPC request, or returns NULL. */
 struct core_rpc_handle *node_take(struct node *n);
 
-/** Bytes that depend on a seed and their place. */
+/** Fill and check bytes with a pattern that depends on seed and position. */
 void node_fill(uint8_t *buf, size_t len, uint32_t seed);
 bool node_check(const uint8_t *buf, size_t len, uint32_t seed);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The engine of tests: see fake_engine.h. One process, one thread, one global world. */
+/* Engine for tests: see fake_engine.h. All endpoints of the process are in one global list. */
 #include "support/fake_engine.h"
 
 #include <assert.h>
@@ -25,17 +25,17 @@ struct fake_frame {
 
 struct fake_chan {
 	struct core_chan chan;
-	struct fake_chan *other; /* NULL: the other end is gone */
+	struct fake_chan *other; /* NULL: the other end is closed */
 	struct core_engine_ep *eep;
 	struct util_list in; /* fake_frame.link */
 	unsigned in_cnt;
 	unsigned calls_open;
-	struct fake_frame *told; /* the answer that is being told, unless it was kept */
+	struct fake_frame *response; /* response in on_reply; NULL once it is retained */
 	struct util_idmap calls;
 	struct util_list link; /* core_engine_ep.chans */
-	int down;              /* -FI_E*: to be told */
+	int down;              /* -FI_E* for on_down */
 	bool up_reported;
-	uint64_t taken; /* a position for each message: CORE_CHAN_ASYNC */
+	uint64_t taken; /* CORE_CHAN_ASYNC: end of the last message */
 	struct sockaddr_in peer_addr;
 };
 
@@ -61,10 +61,10 @@ struct core_engine {
 struct fake_engine_cfg fake_engine_cfg;
 static struct util_list fake_world = { &fake_world, &fake_world };
 static uint16_t fake_next_port = 1000;
-static unsigned fake_held_cnt;
+static unsigned fake_retained_cnt;
 static unsigned fake_await_cnt;
 static unsigned fake_get_cnt;
-static int fake_lent;
+static int fake_exposed_cnt;
 static uint64_t fake_incarnation = 1;
 
 void fake_engine_reset(void)
@@ -76,7 +76,7 @@ void fake_engine_reset(void)
 		.room = 1000,
 		.credit = 1000,
 	};
-	fake_held_cnt = 0;
+	fake_retained_cnt = 0;
 	fake_await_cnt = 0;
 	fake_get_cnt = 0;
 }
@@ -200,9 +200,9 @@ static int fake_keep(struct core_chan *chan, core_retain_t *retain)
 {
 	struct fake_chan *fc = fake_of(chan);
 
-	assert(fc->told);
-	*retain = (core_retain_t)(uintptr_t)fc->told;
-	fc->told = NULL;
+	assert(fc->response);
+	*retain = (core_retain_t)(uintptr_t)fc->response;
+	fc->response = NULL;
 	return 0;
 }
 
@@ -233,24 +233,24 @@ static int fake_get(struct core_chan *chan, struct core_get *get)
 	return 1;
 }
 
-static int fake_lend(struct core_chan *chan, const void *addr, size_t len,
-		     struct core_exposure *exposure)
+static int fake_expose(struct core_chan *chan, const void *addr, size_t len,
+		       struct core_exposure *exposure)
 {
 	(void)chan;
 	(void)addr;
 	(void)len;
-	if (fake_engine_cfg.lend_err)
-		return fake_engine_cfg.lend_err;
+	if (fake_engine_cfg.expose_err)
+		return fake_engine_cfg.expose_err;
 	exposure->key = 0;
-	fake_lent++;
+	fake_exposed_cnt++;
 	return 0;
 }
 
-static void fake_unlend(struct core_chan *chan, struct core_exposure *exposure)
+static void fake_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 {
 	assert(chan == exposure->chan);
-	fake_lent--;
-	assert(fake_lent >= 0);
+	fake_exposed_cnt--;
+	assert(fake_exposed_cnt >= 0);
 }
 
 static void fake_release(struct core_chan *chan, core_retain_t retain)
@@ -260,7 +260,7 @@ static void fake_release(struct core_chan *chan, core_retain_t retain)
 	(void)chan;
 	memset(frame->data, 0xDB, frame->len);
 	free(frame);
-	fake_held_cnt--;
+	fake_retained_cnt--;
 }
 
 static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame);
@@ -319,8 +319,8 @@ static const struct core_chan_ops fake_chan_ops = {
 	.await = fake_await,
 	.flush = fake_flush,
 	.get = fake_get,
-	.expose = fake_lend,
-	.unexpose = fake_unlend,
+	.expose = fake_expose,
+	.unexpose = fake_unexpose,
 	.release = fake_release,
 	.drain = fake_drain,
 	.is_busy = fake_is_busy,
@@ -492,15 +492,15 @@ static void fake_deliver(struct fake_chan *fc, struct fake_frame *frame)
 		assert(context);
 		util_idmap_release(&fc->calls, frame->ref.call_id);
 		fc->calls_open--;
-		fc->told = frame;
+		fc->response = frame;
 		up->on_reply(&fc->chan, context, 0, frame->data, frame->len);
-		verdict = fc->told ? CORE_RX_DONE : CORE_RX_RETAIN;
-		fc->told = NULL;
+		verdict = fc->response ? CORE_RX_DONE : CORE_RX_RETAIN;
+		fc->response = NULL;
 		break;
 	}
 	assert(verdict != CORE_RX_BAD);
 	if (verdict == CORE_RX_RETAIN) {
-		fake_held_cnt++;
+		fake_retained_cnt++;
 		return;
 	}
 	memset(frame->data, 0xDB, frame->len);
@@ -516,9 +516,9 @@ static void fake_run_chan(struct fake_chan *fc)
 		up->on_up(fc->eep->ep, &fc->chan, (struct sockaddr *)&fc->peer_addr,
 			  fake_incarnation++);
 	}
-	if ((fc->chan.caps & CORE_CHAN_ASYNC) && !fake_engine_cfg.hold_arrival && !fc->down)
+	if ((fc->chan.caps & CORE_CHAN_ASYNC) && !fake_engine_cfg.no_acks && !fc->down)
 		up->on_acked(&fc->chan, fc->taken);
-	if (!fake_engine_cfg.hold_delivery)
+	if (!fake_engine_cfg.no_delivery)
 		fake_drain(&fc->chan);
 	if (fc->down)
 		up->on_down(&fc->chan, fc->down);
@@ -580,9 +580,9 @@ unsigned fake_engine_awaits(void)
 	return fake_await_cnt;
 }
 
-unsigned fake_engine_held(void)
+unsigned fake_engine_retained(void)
 {
-	return fake_held_cnt;
+	return fake_retained_cnt;
 }
 
 unsigned fake_engine_gets(void)
@@ -590,9 +590,9 @@ unsigned fake_engine_gets(void)
 	return fake_get_cnt;
 }
 
-unsigned fake_engine_lent(void)
+unsigned fake_engine_exposed(void)
 {
-	return (unsigned)fake_lent;
+	return (unsigned)fake_exposed_cnt;
 }
 
 static int fake_wait_fd(struct core_engine *engine)
@@ -604,7 +604,7 @@ static int fake_wait_fd(struct core_engine *engine)
 static int fake_arm(struct core_engine *engine)
 {
 	(void)engine;
-	return 0; /* what moves here is moved by progress, and keeps nobody awake */
+	return 0; /* only progress moves frames */
 }
 
 static void fake_disarm(struct core_engine *engine)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * An engine for tests of core/: endpoints of one process, a FIFO per direction, no device.
+ * Engine for tests of core/: endpoints of one process, a FIFO per direction, no device.
  *
- * Everything that a transport may do to messaging can be asked of it: little room (-FI_EAGAIN),
- * little credit, no get, small frames, a death, a refusal, a delivery that waits. Frames are
- * delivered by progress, from memory that is overwritten after the up-call unless it was held, as on a ring.
+ * Tests set the conditions of the transport: little room (-FI_EAGAIN), little credit, no get, small
+ * frames, a failed channel, a refused connect, no delivery. Progress delivers frames from memory
+ * that is overwritten after the up-call unless it is retained, as on a ring.
  */
 #ifndef FAKE_ENGINE_H
 #define FAKE_ENGINE_H
@@ -15,44 +15,43 @@
 
 #include "core/core_chan.h"
 
-/** What the transport is like from now on; channels read it at every operation. */
+/** Conditions of the transport; the first three apply to new channels, the others at once. */
 struct fake_engine_cfg {
-	size_t eager_max;   /* of channels made from now on */
-	uint32_t caps;      /* the same */
-	size_t resp_max;    /* the same */
-	unsigned room;      /* messages that may wait per direction */
-	unsigned credit;    /* calls that may wait for a reply per channel */
-	bool hold_delivery; /* progress delivers nothing */
-	int connect_err;    /* connects fail with this (-FI_E*) */
-	int lend_err;       /* nothing can be lent (-FI_E*) */
-	int get_err;        /* every get ends with this (-FI_E*) */
-	unsigned lazy_up;   /* progress calls before a connect comes up */
-	/* With CORE_CHAN_ASYNC in caps: progress does not say what has arrived. */
-	bool hold_arrival;
+	size_t eager_max;
+	uint32_t caps;
+	size_t resp_max;
+	unsigned room;    /* undelivered frames per direction */
+	unsigned credit;  /* calls without a reply per channel */
+	bool no_delivery; /* progress delivers no frames */
+	int connect_err;  /* error of every connect, or 0 */
+	int expose_err;   /* error of every expose, or 0 */
+	int get_err;      /* status of every get, or 0 */
+	unsigned lazy_up; /* progress calls before a channel is up */
+	bool no_acks;     /* CORE_CHAN_ASYNC: progress reports no acknowledgements */
 };
 
 extern struct fake_engine_cfg fake_engine_cfg;
 extern const struct core_engine_ops fake_engine_ops;
 
-/** Defaults: roomy, with get, 4 KiB frames. */
+/** Sets the defaults: much room, get, 4 KiB frames. */
 void fake_engine_reset(void);
 
-/** Kills the channels between two endpoints: both hear on_down(err) in their next progress. */
+/** Fails the channels between two endpoints: on_down(err) follows in the progress of both. */
 void fake_engine_kill(struct core_ep *a, struct core_ep *b, int err);
 
-/** CORE_CHAN_ASYNC: how often somebody waited for what had CORE_SEND_NOW. */
+/** Returns the number of calls of await since the reset. */
 unsigned fake_engine_awaits(void);
 
-/** Frames that sit in any direction. */
+/** Returns the number of undelivered frames of all channels. */
 unsigned fake_engine_queued(void);
 
-/** Bytes that receivers hold at the moment. */
-unsigned fake_engine_held(void);
+/** Returns the number of retained frames. */
+unsigned fake_engine_retained(void);
 
-/** Gets that ended well since the reset. */
+/** Returns the number of successful gets since the reset. */
 unsigned fake_engine_gets(void);
 
-/** Loans that were not ended yet. */
-unsigned fake_engine_lent(void);
+/** Returns the number of exposures that have not ended. */
+unsigned fake_engine_exposed(void);
 
 #endif

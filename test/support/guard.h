@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who reads beyond a ring? Memory between two pages that nobody may touch.
+ * Memory between two inaccessible pages, to find reads beyond a buffer.
  *
- * The area ends exactly at a forbidden page; an area of whole pages begins exactly behind one too.
+ * The area ends exactly at a guard page; an area of whole pages also begins exactly after one.
  */
 #ifndef SUPPORT_GUARD_H
 #define SUPPORT_GUARD_H
@@ -19,7 +19,7 @@ static inline size_t guard_span(size_t len)
 	return (len + GUARD_PAGE - 1) & ~(size_t)(GUARD_PAGE - 1);
 }
 
-/** `len` zeroed bytes, a multiple of 32, that end at a forbidden page. */
+/** Returns `len` zeroed bytes, a multiple of 32, that end at a guard page. */
 static inline uint8_t *guard_alloc(size_t len)
 {
 	size_t span = guard_span(len);

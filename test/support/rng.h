@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where do the random steps of a property test come from?
- *
- * splitmix64: small, good enough, and the same everywhere, so that a seed that is printed by a
- * failing run is all that is needed to see it again:
+ * Random numbers for property tests (splitmix64), the same on every machine: the seed that a failed
+ * run prints reproduces it.
  *
  *	COPYRPC_TEST_SEED   the only seed to run (default: the test's own list)
- *	COPYRPC_TEST_STEPS  steps per run (default: what fits into `make check`)
+ *	COPYRPC_TEST_STEPS  steps per run (default: few enough for `make check`)
  */
 #ifndef SUPPORT_RNG_H
 #define SUPPORT_RNG_H
@@ -28,19 +26,19 @@ static inline uint64_t rng_next(struct rng *r)
 	return z ^ (z >> 31);
 }
 
-/** Uniform in [0, n), n > 0. */
+/** Returns a uniform number in [0, n), n > 0. */
 static inline uint64_t rng_below(struct rng *r, uint64_t n)
 {
 	return (uint64_t)(((unsigned __int128)rng_next(r) * n) >> 64);
 }
 
-/** True `num` times out of `den`. */
+/** Returns true with probability num / den. */
 static inline bool rng_chance(struct rng *r, unsigned num, unsigned den)
 {
 	return rng_below(r, den) < num;
 }
 
-/** The number in environment variable `name`, or `def`. */
+/** Returns the number in the environment variable `name`, or `def`. */
 static inline uint64_t rng_env(const char *name, uint64_t def)
 {
 	const char *text = getenv(name);

@@ -212,7 +212,7 @@ Test(core_op, the_death_of_the_peer_ends_all, .init = setup)
 	unsigned i, good = 0, bad = 0;
 
 	nodes_open(nodes, 2);
-	fake_engine_cfg.hold_delivery = true; /* no responses */
+	fake_engine_cfg.no_delivery = true; /* no responses */
 	submit_random(OPS, true);
 	nodes_settle(nodes, 2);
 	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);

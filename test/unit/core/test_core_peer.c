@@ -171,7 +171,7 @@ Test(core_peer, messages_that_arrived_before_a_death_are_delivered_after_it, .in
 	}
 	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
 	nodes_settle(nodes, 3);
-	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(fake_engine_retained(), 0);
 	for (i = 0; i < 5; i++) {
 		node_recv(&nodes[0], FI_ADDR_UNSPEC, in, 700, true, i, 0, 0, &in);
 		cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
@@ -334,7 +334,7 @@ Test(core_peer, messages_of_a_removed_peer_are_received, .init = setup, .fini = 
 	nodes_settle(nodes, 3);
 	node_recv(&nodes[0], 1, in, 8, true, 1, 0, 0, &in[0]);
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), 1);
-	fake_engine_cfg.hold_delivery = true;
+	fake_engine_cfg.no_delivery = true;
 	node_recv(&nodes[0], FI_ADDR_UNSPEC, in, 8, true, 2, 0, 0, &in[2]);
 	for (uint64_t tag = 2; tag < 5; tag++)
 		node_send(&nodes[1], 0, out + tag, 8, true, tag, 0, NULL);

@@ -152,7 +152,7 @@ Test(core_coll_msg, no_bytes_beyond_the_message_can_be_read)
 	};
 	struct wire_coll coll = { .group = group.id, .from = 1, .len = 50, .what = WIRE_COLL_READ };
 
-	fake_engine_cfg.hold_delivery = true;
+	fake_engine_cfg.no_delivery = true;
 	cr_assert_eq(core_coll_post(&group, &args), 0);
 	nodes_settle(nodes, 2);
 	cr_expect_eq(arrive_with(&coll, 0), CORE_RX_DONE);

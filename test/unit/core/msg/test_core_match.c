@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Is it always the oldest? A list that is searched from its beginning is the oracle.
+ * Tests of matching. The oracle is a list that is searched from its beginning.
  *
  * Each round draws an alphabet of tags, masks and sources, then alternates between phases that
  * fill one of the queues and phases that drain it: post, arrive (and keep), find, peek, cancel,
@@ -23,11 +23,11 @@
 struct model {
 	struct core_match *m;
 	struct rng rng;
-	/* The alphabet. */
+	/* Alphabet. */
 	unsigned tag_cnt, mask_cnt, src_cnt;
 	bool any;
 	uint64_t tags[OBJS_MAX], masks[32];
-	/* The oracle: what is queued, oldest first, and what is not. */
+	/* Oracle: queued objects, oldest first, and free ones. */
 	struct core_match_recv *posted[OBJS_MAX];
 	struct core_match_msg *unexpected[OBJS_MAX];
 	unsigned posted_cnt, unexpected_cnt;
@@ -272,7 +272,7 @@ static void open_round(struct model *o, uint64_t seed, uint64_t first_seq)
 	draw_alphabet(o);
 }
 
-/* From phase `starve` on there is no memory left; -1: there always is. */
+/* Runs all phases, without memory from phase `starve` on (-1: never). */
 static void run_round(struct model *o, unsigned steps, int starve)
 {
 	struct no_memory *taken = NULL;
@@ -302,7 +302,7 @@ static void run_rounds(uint64_t first_seq, int rounds, bool starve)
 	}
 }
 
-Test(core_match, any_program_matches_as_a_list_scan_would)
+Test(core_match, random_operations_match_as_a_list_scan)
 {
 	run_rounds(0, 60, false);
 }
@@ -312,14 +312,14 @@ Test(core_match, order_survives_the_overflow_of_sequence_numbers)
 	run_rounds(UINT64_MAX - 300, 20, false);
 }
 
-Test(core_match, without_memory_it_only_gets_slower)
+Test(core_match, without_memory_matching_is_correct_but_slower)
 {
 	if (!NO_MEMORY_WORKS)
 		cr_skip("a sanitizer needs the memory itself");
 	run_rounds(0, 30, true);
 }
 
-/* --- the corners by hand -------------------------------------------------------------------- */
+/* --- single cases --------------------------------------------------------------------------- */
 
 static struct core_match_recv *post(struct core_match *m, struct core_match_recv *r, uint64_t tag,
 				    uint64_t ignore, uint64_t src)
@@ -370,7 +370,7 @@ Test(core_match, receives_taken_in_the_order_of_posting_are_never_hashed)
 	core_match_close(m);
 }
 
-Test(core_match, a_hashed_receive_is_older_than_all_that_are_not)
+Test(core_match, a_hashed_receive_is_older_than_unhashed_ones)
 {
 	struct core_match *m = core_match_open();
 
@@ -414,7 +414,7 @@ Test(core_match, equal_messages_are_taken_in_the_order_of_arrival)
 	core_match_close(m);
 }
 
-Test(core_match, the_older_of_two_shapes_wins_whichever_is_found_first)
+Test(core_match, the_oldest_receive_of_several_shapes_is_taken)
 {
 	struct core_match *m = core_match_open();
 
@@ -462,7 +462,7 @@ static uint64_t cost_clock_ns(void)
 	return (uint64_t)ts.tv_sec * UTIL_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* CPU ns per message when `cnt` receives stand and messages come for the youngest first. */
+/* Returns CPU ns per message with `cnt` posted receives, the youngest matched first. */
 static uint64_t cost_posted(struct core_match *m, unsigned cnt)
 {
 	uint64_t start = cost_clock_ns();
@@ -474,7 +474,7 @@ static uint64_t cost_posted(struct core_match *m, unsigned cnt)
 	return (cost_clock_ns() - start) / cnt;
 }
 
-/* The same with `cnt` unexpected messages and receives for the youngest first. */
+/* Returns CPU ns per message with `cnt` unexpected messages, the youngest matched first. */
 static uint64_t cost_unexpected(struct core_match *m, unsigned cnt)
 {
 	struct core_match_recv r = { .ignore = 0x8000000000000000ull };
@@ -490,7 +490,7 @@ static uint64_t cost_unexpected(struct core_match *m, unsigned cnt)
 	return (cost_clock_ns() - start) / cnt;
 }
 
-/* The least of several rounds: what the machine's other work adds is not ours. */
+/* Returns the minimum of several rounds, to exclude the load of other processes. */
 static uint64_t cost_least(uint64_t (*run)(struct core_match *, unsigned), unsigned cnt)
 {
 	struct core_match *m = core_match_open();
@@ -506,8 +506,8 @@ static uint64_t cost_least(uint64_t (*run)(struct core_match *, unsigned), unsig
 }
 
 /*
- * A search in order would cost a hundred times as much per message, and more where the queue is larger
- * than the cache; what others do to the cache costs a few times as much.
+ * Expects a cost that does not depend on the length of the queue. A search in order would cost a
+ * hundred times as much, cache misses caused by other processes a few times.
  */
 static void expect_flat(uint64_t (*run)(struct core_match *, unsigned))
 {
@@ -518,12 +518,12 @@ static void expect_flat(uint64_t (*run)(struct core_match *, unsigned))
 		     at_few, LARGE_OBJS / 100, at_many, LARGE_OBJS);
 }
 
-Test(core_match, twenty_thousand_posted_receives_cost_no_more_each_than_two_hundred)
+Test(core_match, cost_per_receive_does_not_grow_with_the_queue)
 {
 	expect_flat(cost_posted);
 }
 
-Test(core_match, twenty_thousand_unexpected_messages_cost_no_more_each_than_two_hundred)
+Test(core_match, cost_per_message_does_not_grow_with_the_queue)
 {
 	expect_flat(cost_unexpected);
 }
@@ -541,7 +541,7 @@ static size_t table_bytes(const struct core_match *m)
 	return slots * sizeof(struct core_match_slot);
 }
 
-Test(core_match, a_large_queue_gives_its_memory_back_when_it_is_empty)
+Test(core_match, a_large_queue_frees_its_memory_when_it_is_empty)
 {
 	struct core_match_recv r = { .src = 1 };
 	struct core_match *m = core_match_open();
@@ -561,7 +561,7 @@ Test(core_match, a_large_queue_gives_its_memory_back_when_it_is_empty)
 	core_match_close(m);
 }
 
-/** A search that finds nothing, by a receive whose mask is that bit: a shape of its own. */
+/** Searches in vain with a mask of one bit, which is a shape of its own. */
 static void search_by(struct core_match *m, unsigned bit)
 {
 	MUST(!core_match_peek(m, 1000, 1ull << bit, 0));
@@ -575,7 +575,7 @@ static bool has_index(const struct core_match *m, unsigned bit)
 	return false;
 }
 
-Test(core_match, the_index_that_is_thrown_out_has_not_been_asked_as_often_as_another_costs)
+Test(core_match, an_index_is_replaced_only_if_it_is_not_used)
 {
 	enum { CNT = 4 * CORE_MATCH_SCAN, FIRST = 40, NEW = FIRST + CORE_MATCH_SHAPES };
 	struct core_match *m = core_match_open();
@@ -591,7 +591,7 @@ Test(core_match, the_index_that_is_thrown_out_has_not_been_asked_as_often_as_ano
 	for (bit = FIRST; bit < NEW; bit++)
 		cr_expect(has_index(m, bit), "bit %u", bit);
 	cr_expect_not(has_index(m, NEW));
-	/* All but the first are asked on, until that one is not worth its place. */
+	/* Searches use all indexes but the first, until the new one replaces it. */
 	for (i = 0; i < CNT; i++)
 		for (bit = FIRST + 1; bit <= NEW; bit++)
 			search_by(m, bit);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Objects of a key are found oldest first, whatever comes and goes around them. */
+/* Tests of the hash table of matching, with a scan of all objects as the oracle. */
 #include "core/msg/core_match_table.h"
 
 #include <criterion/criterion.h>
@@ -12,13 +12,13 @@
 struct object {
 	struct util_list link;
 	uint64_t tag, src;
-	unsigned nth; /* when it was added; 0: it is not there */
+	unsigned nth; /* step that added it; 0: not in the table */
 };
 
 static struct core_match_table table;
 static struct object objects[OBJECTS];
 
-/** The oldest one with that key, by looking at all of them. */
+/** Returns the oldest object with a key, by a scan of all objects. */
 static struct object *oldest(uint64_t tag, uint64_t src)
 {
 	struct object *found = NULL;
@@ -38,14 +38,14 @@ static void check(uint64_t tag, uint64_t src)
 		     oldest(tag, src));
 }
 
-Test(core_match_table, the_oldest_of_a_key_is_found_whatever_comes_and_goes)
+Test(core_match_table, the_oldest_object_of_a_key_is_found)
 {
 	struct rng r = { .state = rng_env("COPYRPC_TEST_SEED", 5) };
 	unsigned there = 0;
 
 	for (unsigned step = 1; step < 30000; step++) {
 		struct object *o = &objects[rng_below(&r, OBJECTS)];
-		/* In turns it fills and empties: it grows, and what is erased leaves gaps in the probes. */
+		/* The table fills and empties in turn, so that it grows and closes gaps. */
 		bool add = rng_chance(&r, step / 3000 % 2 ? 1 : 3, 4);
 
 		if (add && !o->nth) {
@@ -67,12 +67,12 @@ Test(core_match_table, the_oldest_of_a_key_is_found_whatever_comes_and_goes)
 	cr_expect_null(table.slots);
 }
 
-Test(core_match_table, keys_that_meet_in_a_slot_are_told_apart)
+Test(core_match_table, keys_with_the_same_slot_are_distinguished)
 {
 	uint64_t tag = 0, home = core_match_hash(0, 0) & 63;
 	unsigned cnt = 0;
 
-	/* All of them begin their probe in the same slot of the first, small table. */
+	/* All keys begin their probe in the same slot of the first, small table. */
 	for (; cnt < 30; tag++) {
 		if ((core_match_hash(tag, 0) & 63) != home)
 			continue;
@@ -90,7 +90,7 @@ Test(core_match_table, keys_that_meet_in_a_slot_are_told_apart)
 	core_match_table_free(&table);
 }
 
-Test(core_match_table, only_what_has_grown_large_gives_its_memory_back)
+Test(core_match_table, only_a_large_table_frees_its_memory)
 {
 	struct util_list link;
 

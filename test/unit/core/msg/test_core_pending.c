@@ -17,7 +17,7 @@ static void start(void)
 {
 	fake_engine_reset();
 	fake_engine_cfg.caps |= CORE_CHAN_ASYNC;
-	fake_engine_cfg.hold_arrival = true;
+	fake_engine_cfg.no_acks = true;
 	fake_engine_cfg.room = 100000;
 	node_limits = (struct core_limits){ .eager_max = 2048,
 					    .single_copy_min = 1 << 20,
@@ -38,9 +38,9 @@ static void stop(void)
 
 static void arrive(void)
 {
-	fake_engine_cfg.hold_arrival = false;
+	fake_engine_cfg.no_acks = false;
 	core_dom_progress(&a->dom);
-	fake_engine_cfg.hold_arrival = true;
+	fake_engine_cfg.no_acks = true;
 }
 
 static ssize_t post(void *context, uint64_t flags, bool silent)
@@ -48,7 +48,7 @@ static ssize_t post(void *context, uint64_t flags, bool silent)
 	return core_tx_send_buf(&a->ep, "x", 1, 1, 7, 0, context, flags, true, silent);
 }
 
-/** The next completion is a good one, with this context. */
+/** Expects that the next completion is a successful one with this context. */
 static void expect_good(const void *context)
 {
 	struct core_cqe e;
@@ -73,7 +73,7 @@ static void expect_none(void)
 	cr_expect_eq(node_poll(a, &(struct core_cqe){ 0 }, NULL), 0);
 }
 
-Test(core_pending, a_send_ends_when_it_has_arrived)
+Test(core_pending, a_send_completes_when_it_is_acknowledged)
 {
 	start();
 	cr_assert_eq(post(&ctx[0], 0, false), 0);
@@ -87,7 +87,7 @@ Test(core_pending, a_send_ends_when_it_has_arrived)
 	stop();
 }
 
-Test(core_pending, ends_are_in_order_however_many_wait)
+Test(core_pending, many_sends_complete_in_order)
 {
 	start();
 	for (int i = 0; i < 3000; i++)
@@ -101,7 +101,7 @@ Test(core_pending, ends_are_in_order_however_many_wait)
 	stop();
 }
 
-Test(core_pending, without_a_counter_too)
+Test(core_pending, sends_complete_without_a_counter)
 {
 	start();
 	a->ep.tx.cntr = NULL;
@@ -118,15 +118,15 @@ Test(core_pending, without_a_counter_too)
 	stop();
 }
 
-/* Whatever kinds are mixed, and however much arrives at a time: each end is told once, in order, and in time. */
+/* Sends common and silent messages, acknowledges random portions: each completes once, in order. */
 static void play(struct rng *rng, unsigned silent_of_8)
 {
 	struct core_chan *chan = core_peer_lookup(&a->ep, 1)->chan;
 	static uint64_t pos[3000];
-	unsigned sent = 0, arrived = 0, told = 0;
+	unsigned sent = 0, arrived = 0, completed = 0;
 	bool silent[3000];
 
-	while (told < 2000) {
+	while (completed < 2000) {
 		for (unsigned n = rng_below(rng, 40); n && sent < 3000; n--, sent++) {
 			silent[sent] = rng_below(rng, 8) < silent_of_8;
 			cr_assert_eq(post(silent[sent] ? NULL : &ctx[sent], 0, silent[sent]), 0);
@@ -135,18 +135,18 @@ static void play(struct rng *rng, unsigned silent_of_8)
 		arrived += (unsigned)rng_below(rng, sent - arrived + 1);
 		if (arrived)
 			core_pending_on_acked(chan, pos[arrived - 1]);
-		for (; told < arrived; told++)
-			if (!silent[told])
-				expect_good(&ctx[told]);
+		for (; completed < arrived; completed++)
+			if (!silent[completed])
+				expect_good(&ctx[completed]);
 		expect_none();
 	}
 	core_pending_on_acked(chan, pos[sent - 1]);
-	for (; told < sent; told++)
-		if (!silent[told])
-			expect_good(&ctx[told]);
+	for (; completed < sent; completed++)
+		if (!silent[completed])
+			expect_good(&ctx[completed]);
 }
 
-Test(core_pending, kinds_may_be_mixed_and_arrive_in_any_portions)
+Test(core_pending, mixed_kinds_complete_in_order_at_any_acknowledgement)
 {
 	struct rng rng = { .state = rng_env("COPYRPC_TEST_SEED", 1) };
 
@@ -159,7 +159,7 @@ Test(core_pending, kinds_may_be_mixed_and_arrive_in_any_portions)
 	stop();
 }
 
-Test(core_pending, a_send_that_asks_for_less_ends_at_once)
+Test(core_pending, a_send_with_inject_complete_completes_at_once)
 {
 	start();
 	cr_assert_eq(post(&ctx[0], FI_INJECT_COMPLETE, false), 0);
@@ -172,7 +172,7 @@ Test(core_pending, a_send_that_asks_for_less_ends_at_once)
 	stop();
 }
 
-Test(core_pending, who_is_not_told_of_success_is_told_of_failure)
+Test(core_pending, a_silent_send_that_fails_has_an_error_completion)
 {
 	start();
 	a->ep.tx.selective = true;
@@ -193,7 +193,7 @@ Test(core_pending, who_is_not_told_of_success_is_told_of_failure)
 	stop();
 }
 
-Test(core_pending, a_peer_that_leaves_in_good_order_is_missed_by_those_who_wait)
+Test(core_pending, after_an_orderly_shutdown_only_sends_with_a_completion_fail)
 {
 	start();
 	a->ep.tx.cntr = NULL;
@@ -206,7 +206,7 @@ Test(core_pending, a_peer_that_leaves_in_good_order_is_missed_by_those_who_wait)
 	stop();
 }
 
-Test(core_pending, what_left_at_once_is_awaited_only_if_somebody_waits)
+Test(core_pending, await_is_called_only_for_injected_sends_with_a_completion)
 {
 	start();
 	a->ep.tx.cntr = NULL;
@@ -215,21 +215,21 @@ Test(core_pending, what_left_at_once_is_awaited_only_if_somebody_waits)
 	cr_assert_eq(node_send(a, 1, "y", 1, true, 9, FI_INJECT, &ctx[0]), 0);
 	cr_expect_eq(fake_engine_awaits(), 1);
 	cr_assert_eq(post(&ctx[1], 0, false), 0);
-	cr_expect_eq(fake_engine_awaits(), 1, "the engine assumes it of the others");
+	cr_expect_eq(fake_engine_awaits(), 1, "not for sends that are not injected");
 	stop();
 }
 
-Test(core_pending, a_queued_send_and_a_long_one_end_when_they_have_arrived)
+Test(core_pending, queued_and_pipelined_sends_complete_when_acknowledged)
 {
 	static uint8_t bytes[20000];
 
 	start();
 	fake_engine_cfg.room = 2;
-	fake_engine_cfg.hold_delivery = true;
+	fake_engine_cfg.no_delivery = true;
 	cr_assert_eq(node_send(a, 1, bytes, 1, true, 1, 0, &ctx[0]), 0);
 	cr_assert_eq(node_send(a, 1, bytes, sizeof(bytes), true, 2, 0, &ctx[1]), 0);
 	cr_assert_eq(node_send(a, 1, bytes, 1, true, 3, 0, &ctx[2]), 0);
-	fake_engine_cfg.hold_delivery = false;
+	fake_engine_cfg.no_delivery = false;
 	nodes_settle(nodes, 2);
 	cr_expect_eq(a->ep.tx_open, 0, "all of it has left");
 	expect_none();

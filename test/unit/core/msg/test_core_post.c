@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The short way is the long way: two worlds of two endpoints go through the same random steps, one
- * posts with core_tx_send_buf and core_rx_post_buf, the other says the same in a core_send and a
+ * Hot and cold paths of core_post.h have the same results. Two worlds of two endpoints run the same
+ * random steps: one with core_tx_send_buf and core_rx_post_buf, the other with core_send and
  * core_recv. Results, completions, counters and bytes are compared after each step. The seed can be
- * given in COPYRPC_TEST_SEED.
+ * set in COPYRPC_TEST_SEED.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -17,7 +17,7 @@
 
 #define NODES 2
 #define LEN   128
-#define SLOTS 64 /* buffers in turn */
+#define SLOTS 64 /* buffers used in turn */
 #define STEPS 20000
 
 enum world { SHORT, LONG, WORLDS };
@@ -33,7 +33,7 @@ static unsigned rnd(unsigned n)
 	return (seed >> 8) % n;
 }
 
-/** What one step does, in both worlds. */
+/** Arguments of one step in both worlds. */
 struct step {
 	unsigned node, slot;
 	size_t len;
@@ -113,7 +113,7 @@ static void step_send(void)
 		  (rnd(8) ? 0 : FI_DELIVERY_COMPLETE) | (rnd(8) ? 0 : FI_MORE) |
 		  (rnd(8) ? 0 : FI_INJECT);
 	if (!rnd(50))
-		s.addr = rnd(2) ? s.node : 77; /* itself, or nobody */
+		s.addr = rnd(2) ? s.node : 77; /* itself, or an unknown address */
 	for (int world = 0; world < WORLDS; world++)
 		ret[world] = send_in(world, &s);
 	MUST(ret[SHORT] == ret[LONG]);
@@ -170,7 +170,7 @@ static void compare_worlds(void)
 	MUST(!memcmp(rx_bufs[SHORT], rx_bufs[LONG], sizeof(rx_bufs[SHORT])));
 }
 
-/** What an endpoint may be like: each of these takes another turn in the hot halves. */
+/** Properties of an endpoint that select branches of the hot paths. */
 struct kind {
 	bool selective, counters, cqs, directed;
 };
@@ -220,22 +220,22 @@ static void run(struct kind kind)
 		nodes_close(nodes[world], NODES);
 }
 
-Test(core_post, a_plain_endpoint_cannot_tell)
+Test(core_post, hot_and_cold_paths_agree_on_a_plain_endpoint)
 {
 	run((struct kind){ .cqs = true });
 }
 
-Test(core_post, an_endpoint_with_counters_cannot_tell)
+Test(core_post, hot_and_cold_paths_agree_with_counters)
 {
 	run((struct kind){ .cqs = true, .counters = true });
 }
 
-Test(core_post, an_endpoint_with_selective_completions_cannot_tell)
+Test(core_post, hot_and_cold_paths_agree_with_selective_completion)
 {
 	run((struct kind){ .cqs = true, .selective = true, .directed = true });
 }
 
-Test(core_post, an_endpoint_without_queues_cannot_tell)
+Test(core_post, hot_and_cold_paths_agree_without_queues)
 {
 	run((struct kind){ .counters = true, .directed = true });
 }

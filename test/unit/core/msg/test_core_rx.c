@@ -52,8 +52,8 @@ Test(core_rx, a_message_longer_than_its_buffer_is_truncated, .init = setup, .fin
 		cr_assert_eq(err.tag, 7);
 		cr_assert_eq(err.data, 21);
 		cr_assert(node_check(in, len - 1, (uint32_t)i));
-		cr_assert_eq(in[len - 1], 0xEE, "a byte behind the buffer was written");
-		cr_assert_eq(node_poll(&nodes[0], &e, &err), 1, "the sender is content");
+		cr_assert_eq(in[len - 1], 0xEE, "a byte after the buffer was written");
+		cr_assert_eq(node_poll(&nodes[0], &e, &err), 1, "the send succeeds");
 		cr_assert_eq(node_poll(&nodes[0], &e, &err), 0);
 	}
 	cr_assert_eq(nodes[1].rx_cntr.errors, 2 * LENS);
@@ -73,16 +73,17 @@ Test(core_rx, over_budget_bytes_stay_in_the_ring_and_arrive_in_order, .init = se
 		nodes_settle(nodes, 2);
 	}
 	cr_assert_eq(nodes[1].dom.unexpected_used, 1400);
-	cr_assert_eq(fake_engine_held(), 8);
+	cr_assert_eq(fake_engine_retained(), 8);
 	for (i = 10; i--;) {
 		node_recv(&nodes[1], 0, in, 1000, true, i, 0, FI_COMPLETION, NULL);
 		cr_assert(node_check(in, 700, i));
 	}
-	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(fake_engine_retained(), 0);
 	cr_assert_eq(nodes[1].dom.unexpected_used, 0);
 }
 
-Test(core_rx, a_multi_receive_buffer_serves_until_it_is_spent, .init = setup, .fini = teardown)
+Test(core_rx, a_multi_receive_buffer_takes_messages_until_it_is_full, .init = setup,
+     .fini = teardown)
 {
 	size_t at = 0;
 	unsigned i;
@@ -103,7 +104,7 @@ Test(core_rx, a_multi_receive_buffer_serves_until_it_is_spent, .init = setup, .f
 		cr_assert_eq(e.e.buf, in + at);
 		cr_assert_eq(e.e.len, 230);
 		cr_assert(node_check(e.e.buf, 230, i));
-		/* 80 bytes are left after the fourth: below the minimum */
+		/* The fourth leaves 80 bytes, less than the minimum. */
 		cr_assert_eq(!!(e.e.flags & FI_MULTI_RECV), i == 3);
 		at += 230;
 	}
@@ -111,7 +112,7 @@ Test(core_rx, a_multi_receive_buffer_serves_until_it_is_spent, .init = setup, .f
 	cr_assert_eq(nodes[1].ep.rx_reqs.used_cnt, 0);
 }
 
-Test(core_rx, a_multi_receive_buffer_takes_what_was_unexpected, .init = setup, .fini = teardown)
+Test(core_rx, a_multi_receive_buffer_takes_unexpected_messages, .init = setup, .fini = teardown)
 {
 	unsigned i, released = 0, received = 0;
 
@@ -121,7 +122,7 @@ Test(core_rx, a_multi_receive_buffer_takes_what_was_unexpected, .init = setup, .
 		node_send(&nodes[0], 1, out, 400, false, 0, 0, NULL);
 		nodes_settle(nodes, 2);
 	}
-	/* room for two of them; the third goes to the next buffer */
+	/* Room for two messages; the third one goes to the next buffer. */
 	for (i = 0; i < 2; i++)
 		node_recv(&nodes[1], FI_ADDR_UNSPEC, in + 1000 * i, 900, false, 0, 0,
 			  FI_COMPLETION | FI_MULTI_RECV, in + 1000 * i);
@@ -137,7 +138,7 @@ Test(core_rx, a_multi_receive_buffer_takes_what_was_unexpected, .init = setup, .
 	cr_assert_eq(released, 1);
 }
 
-Test(core_rx, selective_completion_is_silent_unless_asked, .init = setup, .fini = teardown)
+Test(core_rx, selective_completion_requires_the_flag, .init = setup, .fini = teardown)
 {
 	nodes[0].ep.tx.selective = true;
 	nodes[1].ep.rx.selective = true;
@@ -152,24 +153,24 @@ Test(core_rx, selective_completion_is_silent_unless_asked, .init = setup, .fini 
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
 	cr_assert_eq(e.e.op_context, &in);
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
-	cr_assert_eq(nodes[0].tx_cntr.value, 2, "counters count every one");
+	cr_assert_eq(nodes[0].tx_cntr.value, 2, "counters count every send");
 	cr_assert_eq(nodes[1].rx_cntr.value, 2);
 }
 
-Test(core_rx, garbage_ends_the_channel_not_the_process, .init = setup, .fini = teardown)
+Test(core_rx, a_malformed_message_fails_the_channel, .init = setup, .fini = teardown)
 {
 	static const struct {
 		uint32_t op, len;
 	} bad[] = {
 		{ 0, 8 },           /* no operation */
-		{ 0x11, 7 },        /* tag cut short */
+		{ 0x11, 7 },        /* truncated tag */
 		{ 0x61, 16 },       /* both kinds of data */
 		{ 0x80, 16 },       /* unknown flag */
 		{ 0x06, 16 },       /* unknown operation */
-		{ 0x7FFFFFFF, 64 }, /* everything */
+		{ 0x7FFFFFFF, 64 }, /* all bits but one */
 		{ 0x02, 16 },       /* PART without bytes */
 		{ 0x03, 16 },       /* CONT without bytes */
-		{ 0x03, 32 },       /* CONT of nothing */
+		{ 0x03, 32 },       /* CONT of no message */
 		{ 0x04, 24 },       /* RNDV that is not a call */
 	};
 	static const uint8_t zeros[64];

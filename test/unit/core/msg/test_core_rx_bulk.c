@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Messages in parts and confirmed ones arrive in order and whole, or are refused. */
+/* Receive side of pipelined and delivery-complete messages: order, integrity, malformed frames. */
 #include "core/msg/core_rx_bulk.h"
 
 #include <criterion/criterion.h>
@@ -26,29 +26,29 @@ static void teardown(void)
 
 TestSuite(core_rx_bulk, .init = setup, .fini = teardown);
 
-Test(core_rx_bulk, parts_behind_held_ones_stay_in_order)
+Test(core_rx_bulk, parts_after_retained_ones_stay_in_order)
 {
 	fake_engine_cfg.room = 1;
 	fake_engine_cfg.eager_max = 1000;
 	nodes[1].dom.limits.unexpected_mem = 1000;
 	node_fill(out, 5000, 7);
 	node_send(&nodes[0], 1, out, 5000, true, 7, 0, NULL);
-	for (int i = 0; i < 100 && !fake_engine_held(); i++) {
+	for (int i = 0; i < 100 && !fake_engine_retained(); i++) {
 		core_dom_progress(&nodes[0].dom);
 		core_dom_progress(&nodes[1].dom);
 	}
-	cr_assert_eq(fake_engine_held(), 1);
-	nodes[1].dom.limits.unexpected_mem = 1 << 20; /* enough for what comes now */
+	cr_assert_eq(fake_engine_retained(), 1);
+	nodes[1].dom.limits.unexpected_mem = 1 << 20; /* enough for the rest */
 	nodes_settle(nodes, 2);
-	cr_assert_gt(fake_engine_held(), 1);
+	cr_assert_gt(fake_engine_retained(), 1);
 	node_recv(&nodes[1], 0, in, sizeof(in), true, 7, 0, FI_COMPLETION, &in);
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
 	cr_assert(node_check(in, 5000, 7));
-	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(fake_engine_retained(), 0);
 }
 
-/** The channel of node 1 to node 0. */
-static struct core_chan *meet(void)
+/** Connects the nodes and returns the channel of node 1 to node 0. */
+static struct core_chan *connected_chan(void)
 {
 	node_send(&nodes[0], 1, out, 0, false, 0, 0, NULL);
 	nodes_settle(nodes, 2);
@@ -57,9 +57,9 @@ static struct core_chan *meet(void)
 	return nodes[1].ep.peers[0]->chan;
 }
 
-/** PART (offset 0) or CONT of message `id`, with `len` bytes of 0x55. */
-static enum core_rx_verdict hear_part(struct core_chan *chan, uint32_t id, uint64_t total,
-				      uint64_t offset, uint32_t len)
+/** Delivers PART (offset 0) or CONT of message `id`, with `len` bytes of 0x55, to node 1. */
+static enum core_rx_verdict receive_part(struct core_chan *chan, uint32_t id, uint64_t total,
+					 uint64_t offset, uint32_t len)
 {
 	struct wire_part part = { .total_len = total, .send_id = id };
 	struct wire_cont cont = { .offset = offset, .id = id, .kind = WIRE_CONT_SENT };
@@ -70,10 +70,10 @@ static enum core_rx_verdict hear_part(struct core_chan *chan, uint32_t id, uint6
 	return core_rx_on_msg(chan, offset ? WIRE_OP_CONT : WIRE_OP_PART, bytes, 16 + len, 0);
 }
 
-Test(core_rx_bulk, a_part_with_a_byte_too_many_is_refused_and_goes_nowhere)
+Test(core_rx_bulk, a_part_that_is_too_long_is_refused)
 {
-	static const uint64_t totals[] = { 50, 150 }; /* kept in the record, and beside it */
-	struct core_chan *chan = meet();
+	static const uint64_t totals[] = { 50, 150 }; /* stored in the record, and on the heap */
+	struct core_chan *chan = connected_chan();
 	uint32_t id = 1;
 
 	memset(in, 0xEE, sizeof(in));
@@ -82,17 +82,17 @@ Test(core_rx_bulk, a_part_with_a_byte_too_many_is_refused_and_goes_nowhere)
 			if (posted)
 				node_recv(&nodes[1], 0, in, sizeof(in), false, 0, 0, FI_COMPLETION,
 					  NULL);
-			cr_assert_eq(hear_part(chan, id, totals[i], 0, 40), CORE_RX_DONE);
-			cr_assert_eq(hear_part(chan, id, totals[i], 40, (uint32_t)totals[i] - 39),
-				     CORE_RX_BAD, "%u bytes, posted %u", (unsigned)totals[i],
-				     posted);
+			cr_assert_eq(receive_part(chan, id, totals[i], 0, 40), CORE_RX_DONE);
+			cr_assert_eq(
+				receive_part(chan, id, totals[i], 40, (uint32_t)totals[i] - 39),
+				CORE_RX_BAD, "%u bytes, posted %u", (unsigned)totals[i], posted);
 			cr_assert_eq(in[40], 0xEE);
 		}
 	}
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 0);
 }
 
-Test(core_rx_bulk, a_message_that_was_asked_for_gives_its_id_back)
+Test(core_rx_bulk, a_pulled_message_releases_its_id)
 {
 	fake_engine_cfg.room = 1;
 	fake_engine_cfg.caps &= ~(uint32_t)CORE_CHAN_GET;
@@ -112,7 +112,7 @@ Test(core_rx_bulk, a_message_that_was_asked_for_gives_its_id_back)
 
 Test(core_rx_bulk, a_kept_message_counts_as_delivered)
 {
-	static const size_t kept[] = { 0, 1, 999, 1000 }; /* in one piece */
+	static const size_t kept[] = { 0, 1, 999, 1000 }; /* eager lengths */
 	size_t i;
 
 	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
@@ -129,23 +129,23 @@ Test(core_rx_bulk, a_kept_message_counts_as_delivered)
 	}
 }
 
-/** RNDV and DLVR of nothing that makes sense, and answers that would not fit: calls are refused, and nothing stays. */
-Test(core_rx_bulk, calls_that_make_no_sense_are_refused)
+/** Malformed calls, and calls without room for the reply, are refused and leave no record. */
+Test(core_rx_bulk, malformed_calls_are_refused)
 {
 	static const struct {
 		uint32_t op, len, resp_max;
 	} bad[] = {
-		{ WIRE_OP_RNDV, 23, 16 },              /* an announcement cut short */
-		{ WIRE_OP_RNDV, 25, 16 },              /* and a long one */
-		{ WIRE_OP_RNDV, 24, 15 },              /* no room for the answer */
-		{ WIRE_OP_DLVR, 8, 15 },               /* the same */
-		{ WIRE_OP_DLVR | WIRE_F_TAG, 7, 16 },  /* a tag cut short */
-		{ WIRE_OP_CONT, 32, 16 },              /* of nothing */
-		{ WIRE_OP_CONT | WIRE_F_TAG, 40, 16 }, /* with a tag */
-		{ WIRE_OP_MSG, 8, 16 },                /* no call */
-		{ WIRE_OP_PART, 32, 16 },              /* no call */
+		{ WIRE_OP_RNDV, 23, 16 },              /* one byte too short */
+		{ WIRE_OP_RNDV, 25, 16 },              /* one byte too long */
+		{ WIRE_OP_RNDV, 24, 15 },              /* no room for the reply */
+		{ WIRE_OP_DLVR, 8, 15 },               /* no room for the reply */
+		{ WIRE_OP_DLVR | WIRE_F_TAG, 7, 16 },  /* truncated tag */
+		{ WIRE_OP_CONT, 32, 16 },              /* no such message */
+		{ WIRE_OP_CONT | WIRE_F_TAG, 40, 16 }, /* tag not allowed */
+		{ WIRE_OP_MSG, 8, 16 },                /* not a call */
+		{ WIRE_OP_PART, 32, 16 },              /* not a call */
 	};
-	struct core_chan *chan = meet();
+	struct core_chan *chan = connected_chan();
 	uint8_t bytes[64] = { 0 };
 	size_t i;
 
@@ -159,17 +159,17 @@ Test(core_rx_bulk, calls_that_make_no_sense_are_refused)
 	cr_expect_eq(nodes[1].ep.unexps.used_cnt, 0);
 }
 
-/** What is missing, twice there or of another message does not go into it. */
-Test(core_rx_bulk, parts_out_of_turn_are_refused)
+/** Refuses a CONT after a gap, a repeated one, and one of another message. */
+Test(core_rx_bulk, parts_out_of_order_are_refused)
 {
-	struct core_chan *chan = meet();
+	struct core_chan *chan = connected_chan();
 
-	cr_assert_eq(hear_part(chan, 1, 150, 0, 40), CORE_RX_DONE);
-	cr_expect_eq(hear_part(chan, 1, 150, 41, 10), CORE_RX_BAD, "one is missing");
-	cr_expect_eq(hear_part(chan, 1, 150, 39, 10), CORE_RX_BAD, "it was there");
-	cr_expect_eq(hear_part(chan, 2, 150, 40, 10), CORE_RX_BAD, "another");
-	cr_assert_eq(hear_part(chan, 1, 150, 40, 110), CORE_RX_DONE);
-	cr_expect_eq(hear_part(chan, 1, 150, 150, 1), CORE_RX_BAD, "it is over");
+	cr_assert_eq(receive_part(chan, 1, 150, 0, 40), CORE_RX_DONE);
+	cr_expect_eq(receive_part(chan, 1, 150, 41, 10), CORE_RX_BAD, "after a gap");
+	cr_expect_eq(receive_part(chan, 1, 150, 39, 10), CORE_RX_BAD, "repeated");
+	cr_expect_eq(receive_part(chan, 2, 150, 40, 10), CORE_RX_BAD, "another message");
+	cr_assert_eq(receive_part(chan, 1, 150, 40, 110), CORE_RX_DONE);
+	cr_expect_eq(receive_part(chan, 1, 150, 150, 1), CORE_RX_BAD, "after the end");
 	node_recv(&nodes[1], 0, in, sizeof(in), false, 0, 0, FI_COMPLETION, NULL);
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
 	cr_expect_eq(e.e.len, 150);

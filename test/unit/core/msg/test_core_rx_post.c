@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Receives: cancel, peek, claim, discard, direction. The oracle is fi_tagged(3). */
+/* Receives: cancel, peek, claim, discard, source. The oracle is fi_tagged(3). */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -68,7 +68,7 @@ Test(core_rx_post, cancel_gives_exactly_one_completion, .init = setup, .fini = t
 	cr_assert_eq(e.e.op_context, &in[1]);
 }
 
-Test(core_rx_post, peek_reports_and_leaves, .init = setup, .fini = teardown)
+Test(core_rx_post, peek_reports_a_message_and_leaves_it, .init = setup, .fini = teardown)
 {
 	static const size_t lens[] = { 0, 8, 1000, 5000, 20000 };
 	size_t i;
@@ -94,7 +94,7 @@ Test(core_rx_post, peek_reports_and_leaves, .init = setup, .fini = teardown)
 	}
 }
 
-Test(core_rx_post, a_claimed_message_is_the_claimers_alone, .init = setup, .fini = teardown)
+Test(core_rx_post, a_claimed_message_matches_no_receive, .init = setup, .fini = teardown)
 {
 	static const size_t lens[] = { 0, 8, 1000, 5000, 20000 };
 	size_t i;
@@ -115,7 +115,7 @@ Test(core_rx_post, a_claimed_message_is_the_claimers_alone, .init = setup, .fini
 	cr_assert_eq(nodes[1].ep.unexps.used_cnt, 0);
 }
 
-Test(core_rx_post, a_discarded_message_is_gone_and_its_sender_free, .init = setup, .fini = teardown)
+Test(core_rx_post, a_discarded_message_completes_at_its_sender, .init = setup, .fini = teardown)
 {
 	static const size_t lens[] = { 0, 8, 1000, 5000, 20000 };
 	size_t i;
@@ -138,7 +138,8 @@ Test(core_rx_post, a_discarded_message_is_gone_and_its_sender_free, .init = setu
 	cr_assert_eq(nodes[0].ep.tx_open, 0, "every send has ended");
 }
 
-Test(core_rx_post, a_directed_receive_takes_its_sender_only, .init = setup, .fini = teardown)
+Test(core_rx_post, a_directed_receive_takes_messages_of_its_source_only, .init = setup,
+     .fini = teardown)
 {
 	node_recv(&nodes[1], 2, in, 8, true, 1, 0, 0, &in[2]);
 	node_recv(&nodes[1], 0, in, 8, true, 1, 0, 0, &in[0]);
@@ -151,8 +152,7 @@ Test(core_rx_post, a_directed_receive_takes_its_sender_only, .init = setup, .fin
 	cr_assert_eq(node_recv(&nodes[1], 99, in, 8, true, 1, 0, 0, NULL), -FI_EINVAL);
 }
 
-Test(core_rx_post, the_rest_of_a_discarded_message_flows_into_nothing, .init = setup,
-     .fini = teardown)
+Test(core_rx_post, the_rest_of_a_discarded_message_is_dropped, .init = setup, .fini = teardown)
 {
 	fake_engine_cfg.room = 1;
 	fake_engine_cfg.eager_max = 1000;
@@ -163,7 +163,7 @@ Test(core_rx_post, the_rest_of_a_discarded_message_flows_into_nothing, .init = s
 		core_dom_progress(&nodes[1].dom);
 	}
 	cr_assert_eq(nodes[1].dom.unexpected_used, 5000);
-	cr_assert_eq(nodes[0].tx_cntr.value, 0, "all of it has left already");
+	cr_assert_eq(nodes[0].tx_cntr.value, 0, "the send has already completed");
 	cr_assert_eq(probe(FI_PEEK | FI_DISCARD, 0, 7, 0, &in), 0);
 	cr_assert_eq(node_poll(&nodes[1], &e, &err), 1);
 	cr_assert_eq(e.e.len, 5000);

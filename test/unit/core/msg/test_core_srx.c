@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Shared receive contexts: matching, sources, ends. */
+/* Shared receive contexts: matching, sources, completions. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "core/msg/core_srx.h"
 #include "support/core_pair.h"
 
-/* 0 and 2 send to 1, which takes its receives from srx. */
+/* Nodes 0 and 2 send to node 1, which uses srx. */
 #define NODES 3
 static struct node nodes[NODES];
 static struct core_ep srx;
@@ -53,7 +53,8 @@ static void expect_message(void *buf, size_t len)
 	cr_expect_eq(node_poll(&nodes[1], &e, &err), 0);
 }
 
-Test(core_srx, every_length_and_order_ends_in_the_endpoints_queue, .init = setup, .fini = teardown)
+Test(core_srx, messages_of_all_lengths_complete_in_the_endpoints_queue, .init = setup,
+     .fini = teardown)
 {
 	static const size_t lens[] = { 0, 1, 100, 1000, 1001, 9999, 10000, 20000 };
 	size_t i;
@@ -75,12 +76,12 @@ Test(core_srx, every_length_and_order_ends_in_the_endpoints_queue, .init = setup
 		expect_message(in, len);
 		cr_assert(node_check(in, len, (uint32_t)i), "case %zu", i);
 	}
-	cr_expect_eq(nodes[1].rx_cntr.value, i, "the endpoint's counter counts");
-	cr_expect_eq(srx.rx_reqs.used_cnt, 0, "requests go back to where they came from");
+	cr_expect_eq(nodes[1].rx_cntr.value, i);
+	cr_expect_eq(srx.rx_reqs.used_cnt, 0);
 	cr_expect_eq(nodes[1].ep.rx_reqs.used_cnt, 0);
 }
 
-Test(core_srx, a_source_is_an_address_whoever_received, .init = setup, .fini = teardown)
+Test(core_srx, a_source_is_the_same_address_for_all_endpoints, .init = setup, .fini = teardown)
 {
 	post(2, &in[2], 4, true, 7, 0);
 	post(0, &in[0], 4, true, 7, 0);
@@ -90,7 +91,7 @@ Test(core_srx, a_source_is_an_address_whoever_received, .init = setup, .fini = t
 	node_send(&nodes[2], 1, out, 4, true, 7, 0, NULL);
 	nodes_settle(nodes, NODES);
 	expect_message(&in[2], 4);
-	/* The other way round: first the messages. */
+	/* Messages first, receives after them. */
 	node_send(&nodes[0], 1, out, 4, true, 7, 0, NULL);
 	node_send(&nodes[2], 1, out, 4, true, 7, 0, NULL);
 	nodes_settle(nodes, NODES);
@@ -100,11 +101,12 @@ Test(core_srx, a_source_is_an_address_whoever_received, .init = setup, .fini = t
 	expect_message(&in[0], 4);
 }
 
-Test(core_srx, a_multi_receive_buffer_serves_until_it_is_spent, .init = setup, .fini = teardown)
+Test(core_srx, a_multi_receive_buffer_takes_messages_until_it_is_full, .init = setup,
+     .fini = teardown)
 {
 	size_t i;
 
-	for (i = 0; i < 3; i++) /* unexpected ones first */
+	for (i = 0; i < 3; i++) /* unexpected */
 		node_send(&nodes[0], 1, out, 100, false, 0, 0, NULL);
 	nodes_settle(nodes, NODES);
 	post(FI_ADDR_UNSPEC, in, 500, false, 0, FI_MULTI_RECV);
@@ -117,7 +119,7 @@ Test(core_srx, a_multi_receive_buffer_serves_until_it_is_spent, .init = setup, .
 		cr_expect_eq(!!(e.e.flags & FI_MULTI_RECV), i == 4);
 	}
 	cr_expect_eq(srx.rx_reqs.used_cnt, 0);
-	/* One that is left too small for the next message is given back without one. */
+	/* A buffer with too little room for the next message completes without one. */
 	post(FI_ADDR_UNSPEC, in, 500, false, 0, FI_MULTI_RECV);
 	node_send(&nodes[0], 1, out, 400, false, 0, 0, NULL);
 	node_send(&nodes[0], 1, out, 200, false, 0, 0, NULL);
@@ -128,7 +130,8 @@ Test(core_srx, a_multi_receive_buffer_serves_until_it_is_spent, .init = setup, .
 	cr_expect_eq(srx.rx_reqs.used_cnt, 0);
 }
 
-Test(core_srx, a_cancelled_receive_is_told_to_the_first_user, .init = setup, .fini = teardown)
+Test(core_srx, a_cancelled_receive_completes_in_the_first_endpoints_queue, .init = setup,
+     .fini = teardown)
 {
 	post(FI_ADDR_UNSPEC, in, 4, true, 7, 0);
 	cr_expect_eq(core_rx_cancel(&srx, out), -FI_ENOENT);
@@ -138,7 +141,7 @@ Test(core_srx, a_cancelled_receive_is_told_to_the_first_user, .init = setup, .fi
 	cr_expect_eq(err.op_context, in);
 }
 
-Test(core_srx, probing_and_claiming_work_as_on_an_endpoint, .init = setup, .fini = teardown)
+Test(core_srx, peek_and_claim_work_as_on_an_endpoint, .init = setup, .fini = teardown)
 {
 	struct iovec iov = { .iov_base = in, .iov_len = 100 };
 	struct core_recv recv = { .src = FI_ADDR_UNSPEC,
@@ -164,7 +167,7 @@ Test(core_srx, probing_and_claiming_work_as_on_an_endpoint, .init = setup, .fini
 	cr_expect(node_check(in, 100, 1));
 }
 
-Test(core_srx, receives_stay_when_the_endpoint_goes, .init = setup)
+Test(core_srx, receives_stay_after_an_endpoint_is_closed, .init = setup)
 {
 	static const size_t lens[] = { 10, 500, 5000, 20000 };
 	size_t i;
@@ -174,9 +177,9 @@ Test(core_srx, receives_stay_when_the_endpoint_goes, .init = setup)
 	nodes_settle(nodes, NODES);
 	cr_expect_eq(srx.tagged->unexpected_cnt, 4);
 	post(FI_ADDR_UNSPEC, in, 4, true, 77, 0);
-	nodes_close(nodes, NODES); /* the peers go, then the endpoint: nothing of it is left */
+	nodes_close(nodes, NODES);
 	cr_expect_eq(srx.tagged->unexpected_cnt, 0);
 	cr_expect_eq(srx.rx_reqs.used_cnt, 1);
-	cr_expect_null(srx.rx.cq, "nobody lends a queue any more");
+	cr_expect_null(srx.rx.cq, "no endpoint is left that has a queue");
 	core_srx_close(&srx);
 }

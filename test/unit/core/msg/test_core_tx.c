@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Messages of every size and kind between endpoints, over a transport that is as unhelpful as the
- * engine contract allows: each arrives once, whole, in matching order, with exactly one completion
- * at each end. The seed is printed and can be given in COPYRPC_TEST_SEED.
+ * Messages of all sizes and kinds between endpoints, over a transport with as little room, credit
+ * and progress as core_chan.h allows. Each message arrives once, whole, in matching order, with
+ * exactly one completion at each end. The seed is printed and can be set in COPYRPC_TEST_SEED.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -16,7 +16,7 @@
 #define TAGS     4
 #define LEN_MAX  30000
 #define MSGS_MAX 4000
-#define OPS_MAX  (2 * MSGS_MAX) /* the last receives come on top */
+#define OPS_MAX  (2 * MSGS_MAX) /* includes the receives posted at the end */
 
 static unsigned seed;
 
@@ -28,7 +28,7 @@ static unsigned rnd(unsigned n)
 
 struct op {
 	bool done, recv;
-	uint32_t id; /* send: its pattern */
+	uint32_t id; /* send: pattern of the bytes */
 	size_t len;
 	uint8_t *buf;
 	unsigned from, to;
@@ -39,7 +39,7 @@ struct op {
 static struct node nodes[NODES];
 static struct op ops[OPS_MAX];
 static unsigned op_cnt;
-/* what each (from, to, tagged, tag) stream has sent and received */
+/* Messages sent and receives posted per (from, to, tagged, tag) stream. */
 static uint32_t sent_ids[NODES][NODES][TAGS + 1][MSGS_MAX];
 static size_t sent_lens[NODES][NODES][TAGS + 1][MSGS_MAX];
 static unsigned sent_cnt[NODES][NODES][TAGS + 1];
@@ -145,7 +145,7 @@ static void random_run(unsigned steps)
 		core_dom_progress(&nodes[n].dom);
 		step_poll(n);
 	}
-	/* Every stream gets as many receives as it has messages, then everything must end. */
+	/* Every stream gets as many receives as it has messages, then all operations must end. */
 	for (from = 0; from < NODES; from++)
 		for (to = 0; to < NODES; to++)
 			for (t = 0; t <= TAGS; t++)
@@ -168,7 +168,7 @@ static void random_run(unsigned steps)
 		cr_assert_eq(nodes[n].ep.unexps.used_cnt, 0);
 		cr_assert_eq(nodes[n].dom.unexpected_used, 0);
 	}
-	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(fake_engine_retained(), 0);
 	nodes_close(nodes, NODES);
 }
 
@@ -211,7 +211,7 @@ Test(core_tx, connections_that_take_time_lose_nothing, .init = setup)
 	random_run(4000);
 }
 
-/* What the engine finds when a progress call reaches it. */
+/* Value of tx_queued when a progress call reaches the engine. */
 static struct core_engine_ops spy;
 static uint32_t queued_then;
 
@@ -221,8 +221,8 @@ static void spy_progress(struct core_engine *engine)
 	fake_engine_ops.progress(engine);
 }
 
-/* Frames that left the queue leave the process with the same call: it may be the user's last. */
-Test(core_tx, queued_sends_go_before_the_engines_own_progress, .init = setup)
+/* Queued frames leave the process in the same call, which may be the application's last one. */
+Test(core_tx, queued_sends_leave_before_the_engines_progress, .init = setup)
 {
 	static uint8_t bytes[8];
 
@@ -237,7 +237,7 @@ Test(core_tx, queued_sends_go_before_the_engines_own_progress, .init = setup)
 	cr_assert_eq(node_send(&nodes[0], 1, bytes, 8, true, 0, 0, NULL), 0);
 	cr_assert_eq(nodes[0].ep.tx_queued, 1);
 	core_dom_progress(&nodes[0].dom);
-	cr_expect_eq(queued_then, 1, "there is no room yet");
+	cr_expect_eq(queued_then, 1, "no room yet");
 	core_dom_progress(&nodes[1].dom);
 	core_dom_progress(&nodes[0].dom);
 	cr_expect_eq(queued_then, 0, "the engine went first");
@@ -245,7 +245,7 @@ Test(core_tx, queued_sends_go_before_the_engines_own_progress, .init = setup)
 	nodes_close(nodes, 2);
 }
 
-/* A ring may be so small that a frame carries less than FI_INJECT promises. */
+/* The frames of a small ring carry less than the inject size. */
 Test(core_tx, an_injected_message_that_one_frame_cannot_carry_is_copied_and_sent, .init = setup)
 {
 	static const size_t lens[] = { 200, 999, 1000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What one frame does not carry, or what must be confirmed: which way it goes, when it ends, and what it lends. */
+/* Send side of pipelined, rendezvous and delivery-complete messages: protocol, end, exposure. */
 #include "core/msg/core_tx_bulk.h"
 
 #include <criterion/criterion.h>
@@ -8,9 +8,9 @@
 
 #include "support/core_pair.h"
 
-#define EAGER 1000u
-#define FETCH 10000u
-#define LEN   (CORE_TX_PIPELINED_MAX + 5000u)
+#define EAGER    1000u
+#define RNDV_MIN 10000u
+#define LEN      (CORE_TX_PIPELINED_MAX + 5000u)
 
 static struct node nodes[2];
 static uint8_t out[LEN], in[LEN];
@@ -21,15 +21,15 @@ static void setup(void)
 {
 	fake_engine_reset();
 	node_limits = (struct core_limits){ .eager_max = EAGER,
-					    .single_copy_min = FETCH,
+					    .single_copy_min = RNDV_MIN,
 					    .unexpected_mem = 1 << 20 };
 	nodes_open(nodes, 2);
 }
 
 static void teardown(void)
 {
-	cr_expect_eq(fake_engine_lent(), 0);
-	cr_expect_eq(fake_engine_held(), 0);
+	cr_expect_eq(fake_engine_exposed(), 0);
+	cr_expect_eq(fake_engine_retained(), 0);
 	cr_expect_eq(nodes[0].ep.tx_open, 0);
 	nodes_close(nodes, 2);
 }
@@ -52,7 +52,7 @@ static bool has_left(void)
 	return ret;
 }
 
-/** A receive for it: it is whole. */
+/** Receives the message and checks its bytes. */
 static void receive(size_t len)
 {
 	cr_assert_eq(node_recv(&nodes[1], 0, in, sizeof(in), true, 0, 0, FI_COMPLETION, in), 0);
@@ -62,36 +62,36 @@ static void receive(size_t len)
 	cr_expect(node_check(in, len, 1), "%zu bytes", len);
 }
 
-Test(core_tx_bulk, up_to_a_length_parts_leave_unasked_and_from_there_it_is_fetched)
+Test(core_tx_bulk, length_selects_pipelined_or_rendezvous)
 {
 	static const size_t lens[] = {
-		EAGER + 1, CORE_TX_SEGMENT_LEN, CORE_TX_SEGMENT_LEN + 1, FETCH - 1, FETCH, LEN
+		EAGER + 1, CORE_TX_SEGMENT_LEN, CORE_TX_SEGMENT_LEN + 1, RNDV_MIN - 1, RNDV_MIN, LEN
 	};
 
 	for (unsigned i = 0; i < 6; i++) {
-		bool fetched = lens[i] >= FETCH;
+		bool fetched = lens[i] >= RNDV_MIN;
 		unsigned gets = fake_engine_gets();
 
 		send_it(lens[i], 0);
 		cr_expect_eq(has_left(), !fetched, "%zu bytes", lens[i]);
-		cr_expect_eq(fake_engine_lent(), fetched);
+		cr_expect_eq(fake_engine_exposed(), fetched);
 		receive(lens[i]);
 		cr_expect_eq(fake_engine_gets() - gets, fetched);
 		cr_expect_eq(has_left(), fetched);
-		cr_expect_eq(fake_engine_lent(), 0);
+		cr_expect_eq(fake_engine_exposed(), 0);
 	}
 }
 
-/** A short one when the peer has it, in whosever buffer; a long one when its receive has. */
-Test(core_tx_bulk, what_is_to_be_delivered_ends_when_it_is)
+/** An eager message is delivered when it has arrived, a longer one when a receive matches it. */
+Test(core_tx_bulk, delivery_complete_waits_for_the_peer)
 {
-	static const size_t lens[] = { 0, 1, EAGER, EAGER + 1, FETCH, LEN };
+	static const size_t lens[] = { 0, 1, EAGER, EAGER + 1, RNDV_MIN, LEN };
 
 	for (unsigned i = 0; i < 6; i++) {
-		fake_engine_cfg.hold_delivery = true;
+		fake_engine_cfg.no_delivery = true;
 		send_it(lens[i], FI_DELIVERY_COMPLETE);
-		cr_expect_not(has_left(), "%zu bytes, and nobody has them", lens[i]);
-		fake_engine_cfg.hold_delivery = false;
+		cr_expect_not(has_left(), "%zu bytes, not delivered", lens[i]);
+		fake_engine_cfg.no_delivery = false;
 		nodes_settle(nodes, 2);
 		cr_expect_eq(has_left(), lens[i] <= EAGER, "%zu bytes", lens[i]);
 		receive(lens[i]);
@@ -99,19 +99,18 @@ Test(core_tx_bulk, what_is_to_be_delivered_ends_when_it_is)
 	}
 }
 
-/** Memory that cannot be lent or fetched, and pieces: the receiver asks for parts, and they are all confirmed. */
-Test(core_tx_bulk, what_cannot_be_fetched_is_sent_in_parts_when_it_is_asked_for)
+Test(core_tx_bulk, a_buffer_that_cannot_be_exposed_is_pulled)
 {
-	fake_engine_cfg.lend_err = -FI_ENOMEM;
+	fake_engine_cfg.expose_err = -FI_ENOMEM;
 	send_it(LEN, 0);
 	cr_expect_not(has_left());
-	cr_expect_eq(fake_engine_lent(), 0);
+	cr_expect_eq(fake_engine_exposed(), 0);
 	receive(LEN);
 	cr_expect(has_left());
 	cr_expect_eq(fake_engine_gets(), 0);
 }
 
-Test(core_tx_bulk, pieces_are_not_lent)
+Test(core_tx_bulk, several_buffers_are_not_exposed)
 {
 	struct iovec iov[2] = { { out, 100 }, { out + 100, LEN - 100 } };
 	struct core_send s = { .dest = 1,
@@ -125,38 +124,38 @@ Test(core_tx_bulk, pieces_are_not_lent)
 	node_fill(out, LEN, 1);
 	cr_assert_eq(core_tx_send(&nodes[0].ep, &s), 0);
 	nodes_settle(nodes, 2);
-	cr_expect_eq(fake_engine_lent(), 0);
+	cr_expect_eq(fake_engine_exposed(), 0);
 	receive(LEN);
 	cr_expect(has_left());
 	cr_expect_eq(fake_engine_gets(), 0);
 }
 
-/** The whole of it waits while there is no room, and again between its parts. */
-Test(core_tx_bulk, what_has_no_room_goes_on_where_it_stopped)
+/** Queues the first frame and the CONT frames while there is no room. */
+Test(core_tx_bulk, a_message_without_room_continues_where_it_stopped)
 {
 	fake_engine_cfg.room = 1;
-	fake_engine_cfg.lend_err = -FI_ENOMEM;
+	fake_engine_cfg.expose_err = -FI_ENOMEM;
 	send_it(LEN, 0);
 	receive(LEN);
 	cr_expect(has_left());
-	send_it(FETCH - 1, 0);
+	send_it(RNDV_MIN - 1, 0);
 	cr_expect(has_left());
-	receive(FETCH - 1);
+	receive(RNDV_MIN - 1);
 }
 
-Test(core_tx_bulk, what_is_lent_comes_back_when_the_peer_dies)
+Test(core_tx_bulk, an_exposure_ends_when_the_peer_dies)
 {
 	send_it(LEN, 0);
-	cr_assert_eq(fake_engine_lent(), 1);
+	cr_assert_eq(fake_engine_exposed(), 1);
 	fake_engine_kill(&nodes[0].ep, &nodes[1].ep, -FI_ECONNRESET);
 	nodes_settle(nodes, 2);
-	cr_expect_eq(fake_engine_lent(), 0);
+	cr_expect_eq(fake_engine_exposed(), 0);
 	cr_assert_eq(node_poll(&nodes[0], &e, &err), -FI_EAVAIL);
 	cr_expect_eq(err.op_context, out);
 	cr_expect_eq(err.err, FI_ECONNRESET);
 }
 
-Test(core_tx_bulk, a_fetch_that_fails_is_an_error_at_both_ends)
+Test(core_tx_bulk, a_failed_get_is_an_error_at_both_ends)
 {
 	fake_engine_cfg.get_err = -FI_EIO;
 	send_it(LEN, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a message's head say? Its bytes are a peer's: whatever they are, what is decoded lies within
- * them. The oracle is wire_op.h. What becomes of messages afterwards is in test_core_rx*.c.
+ * Decoding of message heads. No bytes of a peer make the decoder read beyond them. The oracle is
+ * wire_op.h. Tests of the messages themselves are in test_core_rx*.c.
  */
 #include "core/msg/core_unexp.h"
 
@@ -28,7 +28,7 @@ static uint32_t need_of(uint32_t op)
 	       (op & WIRE_F_DATA64 ? 8 : 0);
 }
 
-Test(core_unexp, a_head_is_legal_if_its_flags_are_and_its_fields_are_there)
+Test(core_unexp, a_head_is_legal_with_known_flags_and_all_fields)
 {
 	for (uint32_t op = 0; op < 0x400; op++) {
 		for (uint32_t len = 0; len <= sizeof(bytes); len++) {
@@ -45,7 +45,7 @@ Test(core_unexp, a_head_is_legal_if_its_flags_are_and_its_fields_are_there)
 	}
 }
 
-Test(core_unexp, bits_that_nobody_knows_are_refused_one_by_one)
+Test(core_unexp, each_unknown_bit_is_refused)
 {
 	for (unsigned bit = 7; bit < 32; bit++) {
 		struct core_head head;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Two nodes that reach each other's region: see rma_fixture.h. */
+/* Two nodes with remotely accessible regions: see rma_fixture.h. */
 #include "unit/core/rma/rma_fixture.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 struct node rma_nodes[2];
-/* rma_memory[i] is node i's; the region leaves a guard on both sides. */
 uint8_t rma_memory[2][RMA_GUARD + RMA_MEM_LEN + RMA_GUARD];
 struct core_mr rma_regions[2];
 uint8_t rma_local[RMA_MEM_LEN];
@@ -82,7 +81,6 @@ int rma_get(void *buf, size_t len, uint64_t addr, void *context)
 	return rma_access(0, 1, false, buf, len, addr, RMA_KEY, 0, context);
 }
 
-/** The next end at a node: 0 or -FI_E*; 1 if there is none. */
 int rma_ended(unsigned node, struct core_cqe *e)
 {
 	struct fi_cq_err_entry err = { 0 };
@@ -97,7 +95,6 @@ int rma_ended(unsigned node, struct core_cqe *e)
 	}
 }
 
-/** Longer than nodes_settle: accesses may be many calls. */
 void rma_settle(void)
 {
 	for (unsigned i = 0; i < 20; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two nodes over the fake engine, each with a region that leaves a guard on both sides, and accesses of one to the
- * other's.
+ * Two nodes over the fake engine, each with a region between two guards, and accesses of one node
+ * to the region of the other.
  */
 #ifndef UNIT_CORE_RMA_FIXTURE_H
 #define UNIT_CORE_RMA_FIXTURE_H
@@ -22,30 +22,30 @@
 #define RMA_BULK     (CORE_CHAN_GET | CORE_CHAN_REVOKE)
 
 extern struct node rma_nodes[2];
-/* rma_memory[i] is node i's; its region is what is between the guards. */
+/* Memory of each node; the region is between the guards. */
 extern uint8_t rma_memory[2][RMA_GUARD + RMA_MEM_LEN + RMA_GUARD];
 extern struct core_mr rma_regions[2];
 extern uint8_t rma_local[RMA_MEM_LEN];
 
-/** Limits of the engine, and what its channels are capable of; both regions are open for everything. */
+/** Opens both nodes with these limits and capabilities, and both regions for all access. */
 void rma_start(size_t eager_max, unsigned room, unsigned credit, uint32_t caps);
 void rma_stop(void);
-/** Node i's region, once it was removed; its addresses begin at `base`. */
+/** Opens the removed region of node i again, at address `base`. */
 void rma_region_open(unsigned i, uint64_t access, uint64_t base);
 
 int rma_access(unsigned from, unsigned to, bool write, void *buf, size_t len, uint64_t addr,
 	       uint64_t key, uint64_t flags, void *context);
-/** Node 0 writes to node 1's region, or reads it. */
+/** Access node 1's region from node 0. */
 int rma_put(void *buf, size_t len, uint64_t addr, uint64_t flags, void *context);
 int rma_get(void *buf, size_t len, uint64_t addr, void *context);
 
-/** The next end at a node: 0 or -FI_E*; 1 if there is none. */
+/** Takes the next completion of a node. Returns 0, -FI_E*, or 1 if there is none. */
 int rma_ended(unsigned node, struct core_cqe *e);
-/** Longer than nodes_settle: accesses may be many calls. */
+/** Makes progress long enough for accesses of many calls. */
 void rma_settle(void);
-/** Once all is settled: the one end at a node, and no other. */
+/** Makes progress, then expects exactly one completion at a node. */
 void rma_expect_end(unsigned node, int err, void *context, uint64_t flags);
-/** None of these bytes of rma_memory[i] was written. */
+/** Returns true if none of these bytes of rma_memory[i] was written. */
 bool rma_untouched(unsigned i, size_t from, size_t to);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What every operation on a peer's memory has in common: core/rma/core_access.h. */
+/* Common part of remote accesses: core/rma/core_access.h. */
 #include <criterion/criterion.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
@@ -20,7 +20,7 @@ static struct core_access access_over(const struct fi_rma_iov *rma, size_t cnt)
 	return access;
 }
 
-Test(core_access, stretches_cover_each_remote_buffer_once_and_never_two)
+Test(core_access, ranges_cover_each_remote_buffer_once)
 {
 	const struct fi_rma_iov rma[] = { { .len = 0 }, { .len = 5 }, { .len = 0 }, { .len = 3 } };
 	const size_t most[] = { 1, 2, 3, 5, 6, SIZE_MAX };
@@ -40,14 +40,14 @@ Test(core_access, stretches_cover_each_remote_buffer_once_and_never_two)
 	}
 }
 
-Test(core_access, no_buffers_are_no_stretch)
+Test(core_access, no_buffers_have_no_range)
 {
 	struct core_access access = access_over(NULL, 0);
 
 	cr_assert_eq(core_access_next(&access, 8), 0);
 }
 
-Test(core_access, data_travels_with_the_last_stretch_only)
+Test(core_access, data_is_sent_with_the_last_range_only)
 {
 	struct core_access access = { .len = 10,
 				      .flags = FI_REMOTE_CQ_DATA,
@@ -73,20 +73,20 @@ Test(core_access, data_travels_with_the_last_stretch_only)
 /* ---- calls ---- */
 
 static int call_result;
-static struct core_access *answered;
+static struct core_access *restarted;
 
-/** An answer that comes before the call returns, and starts the access over. */
+/** Implements ops->call: a response comes before it returns, and restarts the access. */
 static int call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max, void *op)
 {
 	(void)chan;
 	(void)frame;
 	(void)resp_max;
-	if (answered) {
-		cr_assert_eq(core_access_of(op), answered);
-		cr_assert_eq(answered->calls, 1);
-		cr_assert_eq(answered->sent, answered->len);
-		answered->calls--;
-		answered->sent = answered->rma_off = answered->rma_idx = 0;
+	if (restarted) {
+		cr_assert_eq(core_access_of(op), restarted);
+		cr_assert_eq(restarted->calls, 1);
+		cr_assert_eq(restarted->sent, restarted->len);
+		restarted->calls--;
+		restarted->sent = restarted->rma_off = restarted->rma_idx = 0;
 	}
 	return call_result;
 }
@@ -104,7 +104,7 @@ static struct core_access access_to(struct core_peer *peer, struct core_chan *ch
 	return access;
 }
 
-Test(core_access, a_call_that_cannot_leave_changes_nothing)
+Test(core_access, a_failed_call_changes_nothing)
 {
 	static struct core_peer peer;
 	struct core_chan chan;
@@ -116,7 +116,7 @@ Test(core_access, a_call_that_cannot_leave_changes_nothing)
 	cr_assert_eq(memcmp(&access, &before, sizeof(access)), 0);
 }
 
-Test(core_access, it_is_issued_with_the_call_that_covers_its_end)
+Test(core_access, the_last_call_sets_issued)
 {
 	static struct core_peer peer;
 	struct core_chan chan;
@@ -130,7 +130,7 @@ Test(core_access, it_is_issued_with_the_call_that_covers_its_end)
 	cr_assert(access.issued && access.calls == 2);
 }
 
-Test(core_access, an_answer_before_the_call_returns_may_start_it_over)
+Test(core_access, an_early_response_may_restart_the_access)
 {
 	static struct core_peer peer;
 	struct core_chan chan;
@@ -138,15 +138,15 @@ Test(core_access, an_answer_before_the_call_returns_may_start_it_over)
 	struct core_frame frame = { 0 };
 
 	call_result = 0;
-	answered = &access;
+	restarted = &access;
 	cr_assert_eq(core_access_call(&access, &frame, 8, 0), 0);
 	cr_assert(!access.issued && access.calls == 0);
-	cr_assert_eq(core_access_next(&access, 8), 8, "nothing of it has been called");
+	cr_assert_eq(core_access_next(&access, 8), 8, "the whole range is left");
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-Test(core_access, a_status_is_an_error_number_and_nothing_else)
+Test(core_access, a_status_is_an_error_number)
 {
 	cr_assert_eq(core_access_status(0), 0);
 	cr_assert_eq(core_access_status(FI_EKEYREJECTED), -FI_EKEYREJECTED);
@@ -155,7 +155,7 @@ Test(core_access, a_status_is_an_error_number_and_nothing_else)
 	cr_assert_eq(core_access_status(UINT32_MAX), -FI_EIO);
 }
 
-Test(core_access, bytes_of_an_answer_fit_into_what_was_called)
+Test(core_access, a_response_outside_the_calls_is_refused)
 {
 	struct core_access access = { .fetches = true, .len = 8, .sent = 6 };
 	uint8_t to[8] = { 0 };
@@ -189,7 +189,7 @@ Test(core_access, bytes_of_an_answer_fit_into_what_was_called)
 	cr_assert_eq(to[6], 0);
 }
 
-Test(core_access, who_fetches_nothing_takes_no_bytes)
+Test(core_access, a_write_accepts_no_bytes)
 {
 	struct core_access access = { .len = 8, .sent = 8 };
 	const uint8_t from[1] = { 1 };
@@ -198,7 +198,7 @@ Test(core_access, who_fetches_nothing_takes_no_bytes)
 	cr_assert_eq(core_access_take(&access, NULL, 0, 0, from, 1), -FI_EIO);
 }
 
-Test(core_access, it_is_over_when_nothing_is_waited_for)
+Test(core_access, an_access_is_over_without_open_calls)
 {
 	for (unsigned bits = 0; bits < 8; bits++) {
 		struct core_access access = { .issued = bits & 1,
@@ -210,7 +210,7 @@ Test(core_access, it_is_over_when_nothing_is_waited_for)
 	}
 }
 
-Test(core_access, bytes_that_did_not_come_back_are_an_error_unless_there_is_one)
+Test(core_access, missing_bytes_are_an_error)
 {
 	struct core_access access = { .issued = true, .fetches = true, .len = 8, .got = 7 };
 

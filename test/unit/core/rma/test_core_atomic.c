@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomic operations between endpoints: are they carried out once, in order, told once, and never
- * stuck, whatever both ends do at the same time?
+ * Atomic operations between endpoints execute once and in order, complete once, and never deadlock
+ * while both ends post operations.
  *
- * A node owns a part of each other node's memory, in which its own model is exact: operations of one
- * initiator are carried out in order. A part that all of them add to is compared at the end.
+ * Each node has a part of its own in the memory of every node. Operations of one initiator execute
+ * in order, so a model predicts this part. A part that all nodes add to is compared at the end.
  */
 #include "core/rma/core_atomic.h"
 
@@ -31,7 +31,7 @@ struct world {
 	_Alignas(64) uint8_t model[NODES][(NODES + 1) * PART_LEN];
 };
 
-/** An operation that has not ended, and what it must bring. */
+/** Operation in progress and the expected result. */
 struct open_op {
 	bool used;
 	bool must_fail;
@@ -43,14 +43,14 @@ struct open_op {
 
 static struct world w;
 static struct open_op opens[NODES][OPEN_MAX];
-static unsigned told;
+static unsigned completed;
 
 static void world_open(uint64_t access)
 {
 	fake_engine_cfg.eager_max = fake_engine_cfg.eager_max ? fake_engine_cfg.eager_max : 4096;
 	memset(&w, 0, sizeof(w));
 	memset(opens, 0, sizeof(opens));
-	told = 0;
+	completed = 0;
 	node_limits = (struct core_limits){ .eager_max = 1024, .single_copy_min = SIZE_MAX };
 	nodes_open(w.nodes, NODES);
 	for (unsigned i = 0; i < NODES; i++) {
@@ -173,13 +173,13 @@ static void post_random(struct rng *r, unsigned me)
 	memcpy(o->want, w.model[to] + off, a.len);
 	core_atomic_exec(a.type, a.op, w.model[to] + off, a.operand ? o->operand : NULL,
 			 a.compare ? o->compare : NULL, NULL, count);
-	if (inject) { /* ours again at once */
+	if (inject) { /* the buffers are free */
 		memset(o->operand, 0x77, a.len);
 		memset(o->compare, 0x77, a.len);
 	}
 }
 
-/* All completions of a node: the right flags, the values that the model saw, nothing else touched. */
+/* Takes all completions of a node and checks flags and results against the model. */
 static void take_in(unsigned me)
 {
 	struct fi_cq_err_entry err;
@@ -198,7 +198,7 @@ static void take_in(unsigned me)
 		if (o->kind == CORE_ATOMIC_BASE || o->len < PART_LEN)
 			MUST(o->result[o->kind == CORE_ATOMIC_BASE ? 0 : o->len] == 0xEE);
 		o->used = false;
-		told++;
+		completed++;
 	}
 }
 
@@ -239,23 +239,23 @@ static void run_random(uint64_t seed, unsigned steps)
 	MUST(!memcmp(w.memory, w.model, sizeof(w.memory)));
 }
 
-Test(core_atomic, both_ends_at_once_do_everything_once_and_in_order)
+Test(core_atomic, operations_of_both_ends_execute_once_and_in_order)
 {
 	for (uint64_t seed = 1; seed <= 12; seed++) {
 		fake_engine_reset();
-		/* The smallest frames and allowances that a ring offers, little room, little credit. */
+		/* Small frames and responses, little room, little credit. */
 		fake_engine_cfg.eager_max = seed % 3 ? 104 + 32 * (seed % 5) : 4096;
 		fake_engine_cfg.resp_max = seed % 4 ? 40 + 8 * (seed % 7) : 4096;
 		fake_engine_cfg.room = (unsigned)(seed % 5 ? 4 : 1000);
 		fake_engine_cfg.credit = (unsigned)(seed % 2 ? 2 : 1000);
 		world_open(FI_REMOTE_READ | FI_REMOTE_WRITE);
 		run_random(seed, 4000);
-		MUST(told > 300);
+		MUST(completed > 300);
 		world_close();
 	}
 }
 
-/* A simple operation on one 64-bit element of a node. */
+/* Posts an operation on one 64-bit element of a node. */
 static int post_u64(unsigned me, unsigned to, enum core_atomic_kind kind, unsigned op,
 		    uint64_t addr, uint64_t key, uint64_t *operand, uint64_t *compare,
 		    uint64_t *result, uint64_t flags, void *context)
@@ -292,7 +292,7 @@ static uint64_t value_of(unsigned node, size_t off)
 	return v;
 }
 
-/** The next completion of a node is a failed one with this error. */
+/** Expects that the next completion of a node is an error completion. */
 static void must_fail(unsigned me, int want, void *context)
 {
 	struct fi_cq_err_entry err;
@@ -304,7 +304,7 @@ static void must_fail(unsigned me, int want, void *context)
 	MUST(node_poll(&w.nodes[me], &e, &err) == 0);
 }
 
-Test(core_atomic, what_the_target_does_not_grant_fails_at_the_initiator)
+Test(core_atomic, a_denied_operation_fails_at_the_initiator)
 {
 	uint64_t one = 1, old = 5;
 	int x;
@@ -342,7 +342,7 @@ Test(core_atomic, what_the_target_does_not_grant_fails_at_the_initiator)
 		MUST(!post_u64(1, to, CORE_ATOMIC_BASE, FI_SUM, 0, KEY, &one, NULL, NULL, 0, &x));
 		must_fail(1, FI_EACCES, &x);
 		w.nodes[to].ep.remote_access = FI_REMOTE_READ | FI_REMOTE_WRITE;
-		/* And it goes on as if nothing had been. */
+		/* The next operation succeeds. */
 		MUST(!post_u64(1, to, CORE_ATOMIC_BASE, FI_SUM, 0, KEY, &one, NULL, NULL, 0, &x));
 		nodes_settle(w.nodes, NODES);
 		MUST(value_of(to, 0) == 1);
@@ -351,7 +351,7 @@ Test(core_atomic, what_the_target_does_not_grant_fails_at_the_initiator)
 	world_close();
 }
 
-Test(core_atomic, counters_and_remote_data_are_told_where_they_belong)
+Test(core_atomic, counters_and_remote_data_reach_the_right_endpoint)
 {
 	struct core_cntr cntr[CORE_CNTR_RMA_CNT] = { 0 };
 	uint64_t one = 1, old = 7;
@@ -383,7 +383,7 @@ Test(core_atomic, counters_and_remote_data_are_told_where_they_belong)
 	world_close();
 }
 
-Test(core_atomic, only_what_asks_is_told_where_completions_are_selective)
+Test(core_atomic, selective_completion_requires_the_flag)
 {
 	uint64_t one = 1;
 	struct fi_cq_err_entry err;
@@ -399,7 +399,7 @@ Test(core_atomic, only_what_asks_is_told_where_completions_are_selective)
 		       &one));
 	nodes_settle(w.nodes, NODES);
 	MUST(node_poll(&w.nodes[0], &e, &err) == 1);
-	/* Failures are always told. */
+	/* Failures always have a completion. */
 	MUST(!post_u64(0, 1, CORE_ATOMIC_BASE, FI_SUM, 0, KEY + 1, &one, NULL, NULL, 0, &one));
 	must_fail(0, FI_EKEYREJECTED, &one);
 	world_close();
@@ -413,13 +413,13 @@ Test(core_atomic, a_fenced_operation_waits_for_those_before_it)
 	world_open(FI_REMOTE_READ | FI_REMOTE_WRITE);
 	MUST(!post_u64(0, 1, CORE_ATOMIC_BASE, FI_SUM, 0, KEY, &one, NULL, NULL, 0, NULL));
 	nodes_settle(w.nodes, NODES);
-	fake_engine_cfg.hold_delivery = true;
+	fake_engine_cfg.no_delivery = true;
 	MUST(!post_u64(0, 1, CORE_ATOMIC_BASE, FI_SUM, 0, KEY, &one, NULL, NULL, 0, NULL));
 	MUST(!post_u64(0, 1, CORE_ATOMIC_BASE, FI_SUM, 8, KEY, &one, NULL, NULL, FI_FENCE, NULL));
 	MUST(!post_u64(0, 1, CORE_ATOMIC_BASE, FI_SUM, 16, KEY, &one, NULL, NULL, 0, NULL));
 	nodes_settle(w.nodes, NODES);
 	MUST(fake_engine_queued() == 1);
-	fake_engine_cfg.hold_delivery = false;
+	fake_engine_cfg.no_delivery = false;
 	nodes_settle(w.nodes, NODES);
 	MUST(value_of(1, 0) == 2 && value_of(1, 8) == 1 && value_of(1, 16) == 1);
 	world_close();
@@ -459,8 +459,8 @@ Test(core_atomic, a_peer_s_death_ends_each_operation_once)
 	}
 }
 
-/* 16 bytes of answer at most: elements of 32 would wait for ever. */
-Test(core_atomic, an_answer_that_never_fits_fails_at_once)
+/* An element of 32 bytes does not fit in a response of 16. */
+Test(core_atomic, a_response_that_never_fits_fails_at_once)
 {
 	long double complex_[2] = { 1, 1 }, old[2];
 	struct iovec out = { complex_, 32 }, in = { old, 32 };
@@ -488,7 +488,7 @@ Test(core_atomic, an_answer_that_never_fits_fails_at_once)
 	world_close();
 }
 
-/* Two buffers that are one region: elements lie in one of them, or the operation is refused. */
+/* An element that spans two buffers of a region is refused. */
 Test(core_atomic, a_region_of_several_buffers_is_one)
 {
 	uint64_t ones[3] = { 1, 1, 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Does memory change in one step, and only where it should? */
+/* Execution of atomic operations: elements change atomically, and no other memory changes. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -15,13 +15,13 @@
 
 static void fill(struct rng *r, uint8_t *bytes, size_t len)
 {
-	/* Few different values: comparisons come out both ways. */
+	/* Few different values make comparisons succeed and fail. */
 	for (size_t i = 0; i < len; i++)
 		bytes[i] = rng_chance(r, 1, 2) ? 0 : (uint8_t)rng_below(r, 4);
 }
 
-/* Every pair, any alignment that is legal, element by element against the arithmetic alone. */
-Test(core_atomic_exec, arrays_are_done_element_by_element)
+/* Compares each pair of operation and type, at legal alignments, with core_atomic_math. */
+Test(core_atomic_exec, arrays_are_updated_element_by_element)
 {
 	_Alignas(64) uint8_t target[64 + BYTES_MAX + 64], model[sizeof(target)];
 	uint8_t operand[BYTES_MAX + 1], compare[BYTES_MAX + 1], result[BYTES_MAX + 3];
@@ -71,7 +71,7 @@ Test(core_atomic_exec, alignment_is_that_of_the_type)
 	}
 }
 
-Test(core_atomic_exec, reads_and_swaps_that_do_not_happen_leave_read_only_memory_alone)
+Test(core_atomic_exec, reads_and_failed_swaps_do_not_write)
 {
 	void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t one[32] = { 1 }, old[32];
@@ -88,8 +88,8 @@ Test(core_atomic_exec, reads_and_swaps_that_do_not_happen_leave_read_only_memory
 }
 
 /*
- * Threads that add to the same elements: no sum is lost, nothing is seen twice. The application
- * adds to the first one by itself.
+ * Threads add to the same elements: no update is lost, no old value returned twice. The application
+ * adds to the first element with its own instructions.
  */
 #define THREADS 4u
 #define ROUNDS  20000u
@@ -133,7 +133,7 @@ static void add_together(unsigned type, void *target)
 		pthread_join(threads[i], NULL);
 }
 
-Test(core_atomic_exec, threads_and_the_application_lose_nothing)
+Test(core_atomic_exec, no_update_of_threads_or_application_is_lost)
 {
 	_Alignas(64) uint8_t memory[128] = { 0 };
 	uint64_t sum;
@@ -158,7 +158,7 @@ Test(core_atomic_exec, threads_and_the_application_lose_nothing)
 	memcpy(&real, memory, sizeof(real));
 	MUST(real == THREADS * ROUNDS);
 
-	/* 16 bytes that are not a word of the processor, and more than it has. */
+	/* 16 bytes without alignment, and a type larger than a word. */
 	memset(memory, 0, sizeof(memory));
 	add_together(FI_DOUBLE_COMPLEX, memory + 8);
 	memcpy(&real, memory + 8, sizeof(real));
@@ -170,7 +170,7 @@ Test(core_atomic_exec, threads_and_the_application_lose_nothing)
 	MUST(wide == THREADS * ROUNDS);
 }
 
-/* One thread writes pairs of equal halves; none is ever seen half written. */
+/* Writes pairs of equal halves in one thread; reads must return equal halves. */
 static void *pair_writer(void *target)
 {
 	for (uint64_t i = 0; i < ROUNDS; i++) {
@@ -181,7 +181,7 @@ static void *pair_writer(void *target)
 	return NULL;
 }
 
-Test(core_atomic_exec, sixteen_bytes_are_never_seen_torn)
+Test(core_atomic_exec, sixteen_bytes_are_never_torn)
 {
 	_Alignas(64) uint64_t target[2] = { 0 };
 	uint64_t pair[2] = { 0 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Is every operation on every type what fi_atomic(3) says?
+ * Arithmetic of all operations on all types, as in fi_atomic(3).
  *
- * The model computes differently: integers as sequences of bytes (schoolbook sums and products, bit
- * by bit comparisons), reals and complex numbers as pairs of long doubles whose values every format
- * holds exactly.
+ * The model computes integers as sequences of bytes (schoolbook sums and products, bit by bit
+ * comparisons), and reals and complex numbers as pairs of long doubles with values that are exact
+ * in every format.
  */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -45,7 +45,7 @@ static const struct type_row types[] = {
 };
 #define TYPES (sizeof(types) / sizeof(types[0]))
 
-/* Which operations there are, by kind of call and by class of type. */
+/* Valid operations, by family of call and class of type. */
 struct op_row {
 	unsigned op;
 	bool base, fetch, compare;
@@ -90,7 +90,7 @@ Test(core_atomic_math, valid_pairs_are_those_of_the_man_page)
 	}
 }
 
-Test(core_atomic_math, other_numbers_are_no_types_and_no_operations)
+Test(core_atomic_math, unknown_types_and_operations_are_refused)
 {
 	static const unsigned bad[] = { 20, 21, 255, FI_NOOP, 1u << 31, UINT32_MAX };
 
@@ -185,7 +185,7 @@ static void int_bits(const struct type_row *t, unsigned op, uint8_t *a, const ui
 	}
 }
 
-/* What a comparison says about the swap; 2: op is none. */
+/* Returns 1 if a comparing operation swaps, 0 if not, 2 for other operations. */
 static int swaps(unsigned op, int cmp, bool unordered)
 {
 	switch (op) {
@@ -233,7 +233,7 @@ static void int_model(const struct type_row *t, unsigned op, uint8_t *a, const u
 static void check_fn(const struct type_row *t, unsigned op, const uint8_t *a, const uint8_t *b,
 		     const uint8_t *c, const uint8_t *want)
 {
-	/* Everything one byte off, so that nothing is aligned. */
+	/* One byte off, so that no operand is aligned. */
 	uint8_t value[SIZE_MAX_ELEMENT + 2], operand[SIZE_MAX_ELEMENT + 1];
 	uint8_t compare[SIZE_MAX_ELEMENT + 1];
 	bool is_swap = op >= FI_CSWAP && op <= FI_MSWAP, stored;
@@ -253,7 +253,7 @@ static void check_fn(const struct type_row *t, unsigned op, const uint8_t *a, co
 	MUST(op != FI_ATOMIC_WRITE || stored);
 }
 
-/* Values at which something happens: 0, 1, -1, least, largest, and what is random. */
+/* Returns an edge value (0, 1, -1, minimum, maximum) or a random one. */
 static void int_pick(struct rng *r, const struct type_row *t, uint8_t *a)
 {
 	uint64_t what = rng_below(r, 8);
@@ -269,7 +269,7 @@ static void int_pick(struct rng *r, const struct type_row *t, uint8_t *a)
 		a[i] = (uint8_t)rng_next(r);
 }
 
-Test(core_atomic_math, integers_wrap_and_compare_as_their_type_says)
+Test(core_atomic_math, integers_wrap_and_compare_by_type)
 {
 	struct rng r = { 1 };
 	uint8_t a[16], b[16], c[16], want[16];
@@ -350,7 +350,7 @@ static struct num num_model(unsigned op, struct num a, struct num b, struct num 
 	}
 }
 
-/* Small halves, of which sums and products are exact in every format; +0 only, for -0 + 0 is +0. */
+/* Returns a small half: sums and products are exact in every format. Only +0, as -0 + 0 is +0. */
 static struct num num_pick(struct rng *r, const struct type_row *t)
 {
 	struct num n = { ((int)rng_below(r, 33) - 16) / 2.0L, 0 };
@@ -360,7 +360,7 @@ static struct num num_pick(struct rng *r, const struct type_row *t)
 	return n;
 }
 
-/* The sign of a zero product depends on how it is computed: it is made positive on both sides. */
+/* Makes zeros positive: the sign of a zero product depends on the order of operations. */
 static void check_num(const struct type_row *t, unsigned op, struct num a, struct num b,
 		      struct num c)
 {
@@ -377,7 +377,7 @@ static void check_num(const struct type_row *t, unsigned op, struct num a, struc
 	put(t, zero, (struct num){ 0, 0 });
 	core_atomic_math(t->type, FI_SUM)(t->type, value, zero, NULL);
 	core_atomic_math(t->type, FI_SUM)(t->type, bytes, zero, NULL);
-	/* Equal by value: padding and payloads of NaNs are nobody's business. */
+	/* Equal by value: padding and payloads of NaNs may differ. */
 	memcpy(operand, zero, sizeof(zero));
 	memcpy(compare, value, sizeof(value));
 	operand[0] = 1;

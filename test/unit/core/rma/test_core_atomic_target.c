@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What does a peer get that sends nonsense? The end of the connection, and no byte of memory. */
+/* Target side of atomic operations: malformed calls fail the connection and access no memory. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -84,7 +84,7 @@ static enum core_rx_verdict deliver(const struct frame *f)
 			       len + f->lists_len, 0);
 }
 
-/* Fetch and add to two 64-bit elements: legal. */
+/* Builds a legal call: fetch and add on two 64-bit elements. */
 static struct frame good(void)
 {
 	return (struct frame){ .op = WIRE_OP_ATOMIC,
@@ -101,7 +101,7 @@ static struct frame good(void)
 			       .resp_max = 24 };
 }
 
-Test(core_atomic_target, a_legal_call_is_done_and_answered_once)
+Test(core_atomic_target, a_legal_call_executes_once_and_gets_one_reply)
 {
 	struct frame f = good();
 	struct wire_atomic_reply head;
@@ -123,7 +123,7 @@ Test(core_atomic_target, a_legal_call_is_done_and_answered_once)
 		MUST(!replies && !memcmp(memory, model, sizeof(memory)));                          \
 	} while (0)
 
-Test(core_atomic_target, what_does_not_fit_the_format_ends_the_connection)
+Test(core_atomic_target, a_malformed_call_fails_the_connection)
 {
 	BAD(f.a.count = 0; f.lists_len = 0);
 	BAD(f.a.count = 1);
@@ -167,7 +167,7 @@ static void refused(struct frame f, int err)
 	MUST(!memcmp(memory, model, sizeof(memory)));
 }
 
-Test(core_atomic_target, what_is_not_granted_is_answered_and_not_done)
+Test(core_atomic_target, a_denied_call_gets_an_error_and_does_not_execute)
 {
 	struct frame f = good();
 
@@ -192,7 +192,7 @@ Test(core_atomic_target, what_is_not_granted_is_answered_and_not_done)
 	refused(f, FI_EACCES);
 }
 
-Test(core_atomic_target, random_bytes_touch_nothing_that_is_not_granted)
+Test(core_atomic_target, random_calls_touch_no_memory_without_permission)
 {
 	struct rng r = { 11 };
 	uint8_t bytes[96];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote memory accesses against a model of the memory, whatever the transport refuses: every
- * access ends exactly once, and bytes are where they belong (fi_rma(3)).
+ * RMA reads and writes against a model of the memory, over a transport with little room and credit.
+ * Every access completes exactly once, and the bytes are in place (fi_rma(3)).
  */
 #include "core/rma/core_rma.h"
 
@@ -12,7 +12,7 @@
 #include "support/rng.h"
 #include "unit/core/rma/rma_fixture.h"
 
-Test(core_rma, lengths_around_what_a_call_carries_are_written_and_read_back)
+Test(core_rma, lengths_around_one_call_are_written_and_read_back)
 {
 	static size_t lens[] = { 0,    1,    7,    8,    143,   144,   145,
 				 4096, 8191, 8192, 8193, 16384, 40000, RMA_MEM_LEN };
@@ -53,7 +53,7 @@ Test(core_rma, an_endpoint_reaches_its_own_memory)
 	rma_stop();
 }
 
-Test(core_rma, pieces_on_both_sides_need_not_fit_each_other)
+Test(core_rma, local_and_remote_buffers_may_differ)
 {
 	struct iovec iov[4] = { { rma_local, 5 },
 				{ rma_local + 10, 0 },
@@ -88,7 +88,7 @@ Test(core_rma, pieces_on_both_sides_need_not_fit_each_other)
 	rma_stop();
 }
 
-Test(core_rma, an_injected_write_leaves_its_buffer_at_once_and_is_silent)
+Test(core_rma, an_injected_write_copies_its_buffer_and_is_silent)
 {
 	static const size_t lens[] = { 1, CORE_RMA_INLINE, CORE_RMA_INLINE + 1, 3000 };
 	struct core_cqe e;
@@ -118,13 +118,13 @@ Test(core_rma, an_injected_write_leaves_its_buffer_at_once_and_is_silent)
 	rma_stop();
 }
 
-Test(core_rma, a_fenced_access_waits_for_everything_before_it)
+Test(core_rma, a_fenced_access_waits_for_all_earlier_ones)
 {
 	rma_start(256, 1000, 1000, 0);
 	cr_assert_eq(rma_put(rma_local, 8, 0, 0, NULL), 0);
 	nodes_settle(rma_nodes, 2);
 	rma_nodes[0].cq.head = rma_nodes[0].cq.tail;
-	fake_engine_cfg.hold_delivery = true;
+	fake_engine_cfg.no_delivery = true;
 	cr_assert_eq(rma_put(rma_local, 1000, 0, 0, NULL), 0);
 	nodes_settle(rma_nodes, 2);
 	unsigned before = fake_engine_queued();
@@ -132,7 +132,7 @@ Test(core_rma, a_fenced_access_waits_for_everything_before_it)
 	cr_assert_eq(rma_put(rma_local, 8, 2000, FI_FENCE, NULL), 0);
 	nodes_settle(rma_nodes, 2);
 	cr_expect_eq(fake_engine_queued(), before);
-	fake_engine_cfg.hold_delivery = false;
+	fake_engine_cfg.no_delivery = false;
 	nodes_settle(rma_nodes, 2);
 	cr_expect_eq(rma_nodes[0].cq.tail - rma_nodes[0].cq.head, 2);
 	rma_stop();
@@ -182,7 +182,7 @@ Test(core_rma, a_peer_s_death_ends_each_access_once)
 	}
 }
 
-/* Both ends at once; each end's accesses are in order, so rma_memory and bytes read are known. */
+/* Both ends access memory at once. Accesses of each end are in order, so a model predicts them. */
 static uint8_t model[2][RMA_MEM_LEN];
 
 struct flight {

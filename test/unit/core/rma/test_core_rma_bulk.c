@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Long accesses go beside the calls, and by calls where something stands against that. */
+/* Bulk accesses use the get of the channel, and fall back to calls that carry the bytes. */
 #include "core/rma/core_rma_bulk.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 #include "core/core_cntr.h"
 #include "unit/core/rma/rma_fixture.h"
 
-Test(core_rma_bulk, a_long_access_is_got_and_what_was_lent_is_given_back)
+Test(core_rma_bulk, a_bulk_access_uses_get_and_returns_the_exposure)
 {
 	struct core_cntr read = { 0 }, write = { 0 };
 	struct core_cqe e;
@@ -42,7 +42,7 @@ Test(core_rma_bulk, a_long_access_is_got_and_what_was_lent_is_given_back)
 
 #define MIN 8192u /* rma_start's single_copy_min */
 
-/** An access of all of node 1's region, our bytes in so many pieces; its end. */
+/** Accesses all of node 1's region with a local buffer in 1 or 2 pieces, and waits for the end. */
 static void access_all(bool write, unsigned pieces)
 {
 	size_t part = RMA_MEM_LEN / pieces;
@@ -61,7 +61,7 @@ static void access_all(bool write, unsigned pieces)
 	rma_expect_end(0, 0, &r, FI_RMA | (write ? FI_WRITE : FI_READ));
 }
 
-/** Node 1's memory and ours, of which one is to become the other. */
+/** Fills the source with a pattern and clears the destination. */
 static void fill(bool write, unsigned seed)
 {
 	node_fill(write ? rma_local : rma_memory[1] + RMA_GUARD, RMA_MEM_LEN, seed);
@@ -76,7 +76,7 @@ static bool are_alike(unsigned seed)
 	       rma_untouched(1, RMA_GUARD + RMA_MEM_LEN, sizeof(rma_memory[1]));
 }
 
-/** The region's memory in two stretches, one behind the other. */
+/** Splits the region of node 1 into two adjacent buffers. */
 static void region_of_two(void)
 {
 	core_mr_remove(&rma_nodes[1].dom, &rma_regions[1]);
@@ -87,49 +87,49 @@ static void region_of_two(void)
 		(struct iovec){ rma_memory[1] + RMA_GUARD + 1000, RMA_MEM_LEN - 1000 };
 }
 
-enum { NOTHING, NO_GET, NO_LOANS, GETS_FAIL, OUR_PIECES, THEIR_PIECES, OBSTACLES };
+enum { NO_OBSTACLE, NO_GET, NO_EXPOSE, GETS_FAIL, LOCAL_PIECES, REMOTE_PIECES, OBSTACLES };
 
-/* What is got all the same: both of what nothing stands against, and what takes or gives in pieces. */
-static const bool is_got[OBSTACLES][2] = {
-	[NOTHING] = { true, true },
-	[OUR_PIECES] = { true, false },
-	[THEIR_PIECES] = { false, true },
+/* Obstacles that do not prevent a get, for reads and writes. */
+static const bool uses_get[OBSTACLES][2] = {
+	[NO_OBSTACLE] = { true, true },
+	[LOCAL_PIECES] = { true, false },
+	[REMOTE_PIECES] = { false, true },
 };
 
-static void meet(unsigned obstacle, bool write)
+static void run_obstacle(unsigned obstacle, bool write)
 {
 	struct core_cntr cntr[2] = { 0 };
 
 	rma_start(256, 1000, 1000, obstacle == NO_GET ? CORE_CHAN_REVOKE : RMA_BULK);
-	fake_engine_cfg.lend_err = obstacle == NO_LOANS ? -FI_ENOMEM : 0;
+	fake_engine_cfg.expose_err = obstacle == NO_EXPOSE ? -FI_ENOMEM : 0;
 	fake_engine_cfg.get_err = obstacle == GETS_FAIL ? -FI_EIO : 0;
-	if (obstacle == THEIR_PIECES)
+	if (obstacle == REMOTE_PIECES)
 		region_of_two();
 	rma_regions[1].remote_read = &cntr[0];
 	rma_regions[1].remote_write = &cntr[1];
 	fill(write, obstacle);
-	access_all(write, obstacle == OUR_PIECES ? 2 : 1);
+	access_all(write, obstacle == LOCAL_PIECES ? 2 : 1);
 	cr_expect(are_alike(obstacle), "obstacle %u, write %d", obstacle, write);
-	cr_expect_eq(fake_engine_gets(), is_got[obstacle][write], "obstacle %u, write %d", obstacle,
-		     write);
+	cr_expect_eq(fake_engine_gets(), uses_get[obstacle][write], "obstacle %u, write %d",
+		     obstacle, write);
 	cr_expect_eq(cntr[write].value, 1, "obstacle %u, write %d", obstacle, write);
 	cr_expect_eq(cntr[!write].value, 0);
 	cr_expect_eq(cntr[write].errors + cntr[!write].errors, 0);
-	cr_expect_eq(fake_engine_lent(), 0);
+	cr_expect_eq(fake_engine_exposed(), 0);
 	cr_expect(util_list_is_empty(&rma_regions[1].exposures));
 	cr_expect_eq(rma_regions[1].users, 0);
 	rma_stop();
 }
 
-Test(core_rma_bulk, whatever_stands_against_it_the_bytes_go_by_calls)
+Test(core_rma_bulk, without_get_the_bytes_go_in_calls)
 {
 	for (unsigned obstacle = 0; obstacle < OBSTACLES; obstacle++) {
-		meet(obstacle, false);
-		meet(obstacle, true);
+		run_obstacle(obstacle, false);
+		run_obstacle(obstacle, true);
 	}
 }
 
-Test(core_rma_bulk, short_accesses_go_by_calls)
+Test(core_rma_bulk, short_accesses_go_in_calls)
 {
 	rma_start(256, 1000, 1000, RMA_BULK);
 	for (unsigned i = 0; i < 3; i++) {
@@ -145,19 +145,19 @@ Test(core_rma_bulk, short_accesses_go_by_calls)
 	rma_stop();
 }
 
-/** A write that its target has not seen yet: our buffer is ours again when it ends. */
-Test(core_rma_bulk, what_is_lent_to_a_peer_that_dies_is_lent_no_more)
+/** The target dies before it has received the call of a write. */
+Test(core_rma_bulk, an_exposure_ends_when_the_peer_dies)
 {
 	rma_start(256, 1000, 1000, RMA_BULK);
 	cr_assert_eq(rma_put(rma_local, 1, 0, 0, NULL), 0);
 	rma_expect_end(0, 0, NULL, FI_RMA | FI_WRITE);
-	fake_engine_cfg.hold_delivery = true;
+	fake_engine_cfg.no_delivery = true;
 	cr_assert_eq(rma_put(rma_local, RMA_MEM_LEN, 0, 0, &rma_nodes), 0);
 	core_dom_progress(&rma_nodes[0].dom);
-	cr_assert_eq(fake_engine_lent(), 1);
+	cr_assert_eq(fake_engine_exposed(), 1);
 	fake_engine_kill(&rma_nodes[0].ep, &rma_nodes[1].ep, -FI_ECONNRESET);
 	rma_expect_end(0, -FI_ECONNRESET, &rma_nodes, FI_RMA | FI_WRITE);
-	cr_expect_eq(fake_engine_lent(), 0);
+	cr_expect_eq(fake_engine_exposed(), 0);
 	cr_expect(rma_untouched(1, RMA_GUARD + 1, sizeof(rma_memory[1])));
 	rma_stop();
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a target keeps of long accesses ends with its region and with its peer: core/rma/core_rma_deferred.c. */
+/* The target's records of bulk accesses end with their region and their peer. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "support/rng.h"
 #include "unit/core/rma/rma_fixture.h"
 
-Test(core_rma_deferred, a_loan_is_revoked_with_its_region_and_with_its_peer)
+Test(core_rma_deferred, an_exposure_ends_with_its_region_and_its_peer)
 {
 	for (unsigned kill = 0; kill < 2; kill++) {
 		rma_start(256, 1000, 1000, RMA_BULK);
@@ -26,7 +26,7 @@ Test(core_rma_deferred, a_loan_is_revoked_with_its_region_and_with_its_peer)
 	}
 }
 
-Test(core_rma_deferred, where_loans_cannot_be_revoked_they_are_waited_for)
+Test(core_rma_deferred, a_region_waits_for_exposures_that_cannot_be_revoked)
 {
 	rma_start(512, 1000, 1000, CORE_CHAN_GET);
 	node_fill(rma_memory[1] + RMA_GUARD, RMA_MEM_LEN, 8);
@@ -51,7 +51,7 @@ Test(core_rma_deferred, where_loans_cannot_be_revoked_they_are_waited_for)
 	rma_stop();
 }
 
-Test(core_rma_deferred, after_a_region_is_closed_nobody_touches_its_memory)
+Test(core_rma_deferred, a_closed_region_is_not_accessed)
 {
 	struct rng rng = { .state = 5 };
 	struct core_cqe e;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What the region does not grant is an error at who asked and nowhere else (fi_mr(3)); what no honest peer
- * says reaches no memory: core/rma/core_rma_target.c.
+ * Target side of RMA: denied access is an error at the initiator only (fi_mr(3)), and malformed
+ * calls access no memory.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_domain.h>
@@ -13,7 +13,7 @@
 #include "unit/core/rma/rma_fixture.h"
 #include "wire/wire_rma.h"
 
-Test(core_rma_target, what_is_not_granted_is_an_error_at_the_initiator_and_nowhere_else)
+Test(core_rma_target, denied_access_is_an_error_at_the_initiator_only)
 {
 	static const uint64_t rights[] = { FI_REMOTE_READ, FI_REMOTE_WRITE };
 	static const uint64_t flags[] = { FI_RMA | FI_READ, FI_RMA | FI_WRITE };
@@ -59,7 +59,7 @@ Test(core_rma_target, what_is_not_granted_is_an_error_at_the_initiator_and_nowhe
 	}
 }
 
-Test(core_rma_target, an_endpoint_grants_what_its_capabilities_say)
+Test(core_rma_target, an_endpoint_permits_what_its_capabilities_say)
 {
 	rma_start(4096, 100, 7, 0);
 	rma_nodes[1].ep.remote_access = FI_REMOTE_WRITE;
@@ -71,7 +71,7 @@ Test(core_rma_target, an_endpoint_grants_what_its_capabilities_say)
 	rma_stop();
 }
 
-Test(core_rma_target, each_access_is_counted_once_at_both_ends_and_its_data_is_told_once)
+Test(core_rma_target, each_access_counts_and_delivers_data_once)
 {
 	struct core_cntr cntrs[2][CORE_CNTR_RMA_CNT] = { 0 }, mr_read = { 0 }, mr_write = { 0 };
 	struct core_cqe e;
@@ -95,7 +95,7 @@ Test(core_rma_target, each_access_is_counted_once_at_both_ends_and_its_data_is_t
 	cr_expect_eq(cntrs[1][CORE_CNTR_REMOTE_WRITE].value, 3);
 	cr_expect_eq(cntrs[1][CORE_CNTR_REMOTE_READ].value, 1);
 	cr_expect_eq(cntrs[1][CORE_CNTR_WRITE].value, 0);
-	cr_expect_eq(mr_write.value, 2, "no bytes reach no region");
+	cr_expect_eq(mr_write.value, 2, "an access of no bytes has no region");
 	cr_expect_eq(mr_read.value, 1);
 	for (unsigned i = 0; i < 2; i++) {
 		cr_assert_eq(rma_ended(1, &e), 0);
@@ -108,7 +108,7 @@ Test(core_rma_target, each_access_is_counted_once_at_both_ends_and_its_data_is_t
 	rma_stop();
 }
 
-/* What a peer says is not to be trusted: bytes go where a region is, or nowhere. */
+/* Channel of a peer that sends random calls. */
 static struct core_call_ref liar_ref;
 static unsigned liar_replies;
 
@@ -131,8 +131,8 @@ static int liar_get(struct core_chan *chan, struct core_get *get)
 	return 1;
 }
 
-static int liar_lend(struct core_chan *chan, const void *addr, size_t len,
-		     struct core_exposure *exposure)
+static int liar_expose(struct core_chan *chan, const void *addr, size_t len,
+		       struct core_exposure *exposure)
 {
 	(void)chan;
 	cr_assert_geq((uintptr_t)addr, (uintptr_t)rma_memory[1] + RMA_GUARD);
@@ -141,7 +141,7 @@ static int liar_lend(struct core_chan *chan, const void *addr, size_t len,
 	return 0;
 }
 
-static void liar_unlend(struct core_chan *chan, struct core_exposure *exposure)
+static void liar_unexpose(struct core_chan *chan, struct core_exposure *exposure)
 {
 	(void)chan;
 	(void)exposure;
@@ -162,8 +162,8 @@ static int liar_reply_iov(struct core_chan *chan, struct core_call_ref ref, cons
 static const struct core_chan_ops liar_ops = { .reply_iov = liar_reply_iov,
 					       .reply = liar_reply,
 					       .get = liar_get,
-					       .expose = liar_lend,
-					       .unexpose = liar_unlend };
+					       .expose = liar_expose,
+					       .unexpose = liar_unexpose };
 
 static uint32_t liar_frame(uint8_t *bytes, struct rng *rng)
 {
@@ -188,7 +188,7 @@ static uint32_t liar_frame(uint8_t *bytes, struct rng *rng)
 				      : at + 40 + (uint32_t)body;
 }
 
-Test(core_rma_target, malformed_calls_reach_no_other_memory, .timeout = 200)
+Test(core_rma_target, malformed_calls_access_no_other_memory, .timeout = 200)
 {
 	static uint8_t bytes[512];
 	struct rng rng = { .state = 99 };
@@ -213,11 +213,11 @@ Test(core_rma_target, malformed_calls_reach_no_other_memory, .timeout = 200)
 		verdict = core_rx_on_call(&liar, liar_ref, bytes, len, 0);
 		calls++;
 		legal += verdict != CORE_RX_BAD;
-		cr_assert_eq(liar_replies, verdict != CORE_RX_BAD, "each call is answered once");
+		cr_assert_eq(liar_replies, verdict != CORE_RX_BAD, "each call has one reply");
 		while (rma_ended(1, &e) != 1)
 			;
 	}
-	cr_expect_gt(legal, calls / 20, "the test reaches what is behind the format");
+	cr_expect_gt(legal, calls / 20, "enough calls pass the format checks");
 	cr_expect(rma_untouched(1, 0, RMA_GUARD));
 	cr_expect(rma_untouched(1, RMA_GUARD + RMA_MEM_LEN, sizeof(rma_memory[1])));
 	rma_stop();

@@ -66,7 +66,7 @@ Test(core_rpc, a_request_outlives_its_caller_and_its_reply_reports_the_loss)
 	cr_assert(!util_list_is_empty(&nodes[1].ep.rpc.stopped));
 	cr_assert_eq(reply_to(b), -FI_ECONNRESET);
 	cr_assert(util_list_is_empty(&nodes[1].ep.rpc.stopped));
-	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(fake_engine_retained(), 0);
 	nodes_close(nodes, 2);
 }
 

@@ -236,11 +236,11 @@ Test(core_rpc_call, a_retained_response_stays_until_it_is_released)
 	cr_assert_eq(e.e.len, 4);
 	cr_assert_arr_eq(e.e.buf, "kept", 4);
 	cr_assert_eq(resp[0], 0xA5);
-	cr_assert_eq(fake_engine_held(), 1);
+	cr_assert_eq(fake_engine_retained(), 1);
 	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data + (1ull << 32)), -FI_EINVAL);
 	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data), 0);
 	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data), -FI_EINVAL);
-	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(fake_engine_retained(), 0);
 }
 
 Test(core_rpc_call, a_call_to_the_endpoint_itself_works_with_a_retained_response)

@@ -75,7 +75,7 @@ Test(core_rpc_serve, requests_arrive_in_order_and_are_replied_to_in_any)
 		cr_assert_eq(e.e.op_context, resp[i]);
 		cr_assert_eq(e.e.len, (size_t)i);
 	}
-	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(fake_engine_retained(), 0);
 }
 
 Test(core_rpc_serve, bytes_stay_until_the_reply)
@@ -84,12 +84,12 @@ Test(core_rpc_serve, bytes_stay_until_the_reply)
 
 	call(&nodes[0], 3, 8);
 	nodes_settle(nodes, 3);
-	cr_assert_eq(fake_engine_held(), 1);
+	cr_assert_eq(fake_engine_retained(), 1);
 	handle = node_take(&nodes[1]);
 	nodes_settle(nodes, 3);
 	cr_assert_eq(*handle->data, 3);
 	cr_assert_eq(reply_to(handle, handle->seq, 1), 0);
-	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(fake_engine_retained(), 0);
 }
 
 Test(core_rpc_serve, released_bytes_are_freed_and_the_reply_is_still_due)
@@ -102,7 +102,7 @@ Test(core_rpc_serve, released_bytes_are_freed_and_the_reply_is_still_due)
 	nodes_settle(nodes, 3);
 	handle = node_take(&nodes[1]);
 	cr_assert_eq(core_rpc_release(&nodes[1].ep, handle, handle->seq), 0);
-	cr_assert_eq(fake_engine_held(), 0);
+	cr_assert_eq(fake_engine_retained(), 0);
 	cr_assert_eq(core_rpc_release(&nodes[1].ep, handle, handle->seq), 0);
 	cr_assert_eq(reply_to(handle, handle->seq, 1), 0);
 	nodes_settle(nodes, 3);
