@@ -77,7 +77,6 @@ static struct fi_ops cpr_nic_fi_ops = {
 	.control = cpr_nic_control,
 	.ops_open = cpr_no_ops_open,
 	.tostr = cpr_nic_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 /* Returns NULL for an empty string: fi_nic(3) uses NULL for an unknown value. */

@@ -14,7 +14,7 @@
 #include "ofi/base/cpr_addr.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/ep/cpr_refuse.h"
 #include "ofi/conn/cpr_pep.h"
 #include "ofi/conn/cpr_connreq.h"
 #include "util/clock.h"
@@ -88,7 +88,6 @@ int cpr_conn_init(struct cpr_ep *ep, const struct fi_info *info)
 	ep->conn.ops = &cpr_conn_core_ops;
 	ep->conn.ctx = ep;
 	ep->core_ep.conn = &ep->conn;
-	ep->fid.cm = &cpr_conn_cm_ops;
 	if (!info->handle)
 		return 0;
 	if (info->handle->fclass == FI_CLASS_PEP)
@@ -122,10 +121,7 @@ void cpr_conn_defer_free(struct cpr_ep *ep)
 {
 	struct cpr_domain *domain = ep->domain;
 
-	ep->msg_ops = cpr_early_msg_ops;
-	ep->tagged_ops = cpr_early_tagged_ops;
-	ep->fid.rma = &cpr_early_rma_ops;
-	ep->fid.atomic = &cpr_no_atomic_ops;
+	cpr_refuse_all(ep);
 	cpr_domain_lock(domain);
 	util_list_push_back(&domain->closed_conns, &ep->av_link);
 	if (++domain->closed_conn_cnt > CPR_CONN_ZOMBIES_MAX)
@@ -144,12 +140,14 @@ static int cpr_conn_enabled(struct cpr_ep *ep)
 	return ep->is_enabled ? 0 : cpr_ep_enable(ep);
 }
 
-static int cpr_conn_connect(struct fid_ep *fid, const void *addr, const void *param, size_t len)
+int cpr_conn_connect(struct fid_ep *fid, const void *addr, const void *param, size_t len)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
 	const struct sockaddr *sa = addr;
 	int ret;
 
+	if (!ep->core_ep.conn)
+		return -FI_ENOSYS;
 	if (len > CM_MSG_DATA_MAX || !sa || ep->request ||
 	    cpr_addr_format(sa->sa_family) != ep->domain->addr_format)
 		return -FI_EINVAL;
@@ -162,11 +160,13 @@ static int cpr_conn_connect(struct fid_ep *fid, const void *addr, const void *pa
 	return ret;
 }
 
-static int cpr_conn_accept(struct fid_ep *fid, const void *param, size_t len)
+int cpr_conn_accept(struct fid_ep *fid, const void *param, size_t len)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
 	int ret;
 
+	if (!ep->core_ep.conn)
+		return -FI_ENOSYS;
 	if (!ep->request || len > CM_MSG_DATA_MAX)
 		return -FI_EINVAL;
 	ret = cpr_conn_enabled(ep);
@@ -203,11 +203,13 @@ static void cpr_conn_drain(struct cpr_ep *ep)
 	} while (busy && util_clock_ns() < deadline);
 }
 
-static int cpr_conn_shutdown(struct fid_ep *fid, uint64_t flags)
+int cpr_conn_shutdown(struct fid_ep *fid, uint64_t flags)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
 	int ret;
 
+	if (!ep->core_ep.conn)
+		return -FI_ENOSYS;
 	if (flags)
 		return -FI_EBADFLAGS;
 	if (!ep->is_enabled)
@@ -219,12 +221,14 @@ static int cpr_conn_shutdown(struct fid_ep *fid, uint64_t flags)
 	return ret;
 }
 
-static int cpr_conn_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
+int cpr_conn_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid)->owner;
 	struct sockaddr_storage ss;
 	bool known;
 
+	if (!ep->core_ep.conn)
+		return -FI_ENOSYS;
 	cpr_domain_lock(ep->domain);
 	known = ep->conn.state >= CORE_CONN_UP && ep->conn.addr.ss_family;
 	ss = ep->conn.addr;
@@ -244,16 +248,3 @@ int cpr_conn_getopt(int level, int optname, void *optval, size_t *optlen)
 	*(size_t *)optval = CM_MSG_DATA_MAX;
 	return 0;
 }
-
-struct fi_ops_cm cpr_conn_cm_ops = {
-	.size = sizeof(struct fi_ops_cm),
-	.setname = cpr_ep_setname,
-	.getname = cpr_ep_getname,
-	.getpeer = cpr_conn_getpeer,
-	.connect = cpr_conn_connect,
-	.listen = cpr_no_listen,
-	.accept = cpr_conn_accept,
-	.reject = cpr_no_reject,
-	.shutdown = cpr_conn_shutdown,
-	.join = cpr_no_join,
-};

@@ -48,7 +48,11 @@ static inline bool cpr_conn_is_type(const struct fi_info *info)
 /** Implements fi_getopt for FI_OPT_CM_DATA_SIZE; returns -FI_ENOPROTOOPT for all others. */
 int cpr_conn_getopt(int level, int optname, void *optval, size_t *optlen);
 
-extern struct fi_ops_cm cpr_conn_cm_ops;
+/** Implement fi_cm(3) for endpoints; return -FI_ENOSYS if one is not connected. */
+int cpr_conn_connect(struct fid_ep *fid, const void *addr, const void *param, size_t len);
+int cpr_conn_accept(struct fid_ep *fid, const void *param, size_t len);
+int cpr_conn_shutdown(struct fid_ep *fid, uint64_t flags);
+int cpr_conn_getpeer(struct fid_ep *fid, void *addr, size_t *addrlen);
 
 /** Transfers that ignore addresses (cpr_conn_xfer.c). */
 extern const struct fi_ops_msg cpr_conn_msg_ops;

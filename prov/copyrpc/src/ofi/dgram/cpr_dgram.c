@@ -10,7 +10,7 @@
 #include "dgram/dgram_ep.h"
 #include "ofi/base/cpr_addr.h"
 #include "ofi/domain/cpr_domain.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/ep/cpr_refuse.h"
 #include "ofi/base/cpr_offer.h"
 #include "util/log.h"
 
@@ -137,23 +137,14 @@ static void cpr_dgram_stop(struct cpr_ep *ep)
 static void cpr_dgram_pick_ops(struct cpr_ep *ep)
 {
 	ep->msg_ops = cpr_dgram_msg_ops;
-	ep->tagged_ops = cpr_no_tagged_ops;
-	ep->rma_ops = cpr_no_rma_ops;
-	ep->atomic_ops = cpr_no_atomic_ops;
-	if (!(ep->caps & FI_SEND)) {
-		ep->msg_ops.send = cpr_no_msg_ops.send;
-		ep->msg_ops.sendv = cpr_no_msg_ops.sendv;
-		ep->msg_ops.sendmsg = cpr_no_msg_ops.sendmsg;
-		ep->msg_ops.inject = cpr_no_msg_ops.inject;
-	}
-	if (!(ep->caps & FI_RECV)) {
-		ep->msg_ops.recv = cpr_no_msg_ops.recv;
-		ep->msg_ops.recvv = cpr_no_msg_ops.recvv;
-		ep->msg_ops.recvmsg = cpr_no_msg_ops.recvmsg;
-	}
+	ep->tagged_ops = cpr_refuse_tagged_ops;
+	if (!(ep->caps & FI_SEND))
+		cpr_refuse_sends(ep);
+	if (!(ep->caps & FI_RECV))
+		cpr_refuse_recvs(ep);
 	/* Not offered: a datagram has no room for CQ data. */
-	ep->msg_ops.senddata = cpr_no_msg_ops.senddata;
-	ep->msg_ops.injectdata = cpr_no_msg_ops.injectdata;
+	ep->msg_ops.senddata = cpr_refuse_msg_ops.senddata;
+	ep->msg_ops.injectdata = cpr_refuse_msg_ops.injectdata;
 }
 
 static size_t cpr_dgram_addr(struct cpr_ep *ep, struct sockaddr_storage *addr)

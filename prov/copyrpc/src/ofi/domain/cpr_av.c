@@ -404,8 +404,6 @@ static struct fi_ops cpr_av_fi_ops = {
 	.bind = cpr_av_bind,
 	.control = cpr_no_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 static struct fi_ops_av cpr_av_ops = {

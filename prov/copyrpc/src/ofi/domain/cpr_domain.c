@@ -20,7 +20,6 @@
 #include "ofi/queue/cpr_eq.h"
 #include "ofi/domain/cpr_fabric.h"
 #include "ofi/domain/cpr_mr.h"
-#include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/queue/cpr_poll.h"
 #include "ofi/xfer/cpr_rpc.h"
@@ -84,16 +83,24 @@ static struct fi_ops cpr_domain_fi_ops = {
 	.bind = cpr_domain_bind,
 	.control = cpr_domain_control,
 	.ops_open = cpr_rpc_domain_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
+
+static int cpr_domain_no_scalable_ep(struct fid_domain *domain, struct fi_info *info,
+				     struct fid_ep **sep, void *context)
+{
+	(void)domain;
+	(void)info;
+	(void)sep;
+	(void)context;
+	return -FI_ENOSYS;
+}
 
 static struct fi_ops_domain cpr_domain_ops = {
 	.size = sizeof(struct fi_ops_domain),
 	.av_open = cpr_av_open,
 	.cq_open = cpr_cq_open,
 	.endpoint = cpr_ep_open,
-	.scalable_ep = cpr_no_scalable_ep,
+	.scalable_ep = cpr_domain_no_scalable_ep,
 	.cntr_open = cpr_cntr_open,
 	.poll_open = cpr_poll_open,
 	.stx_ctx = cpr_stx_open,

@@ -7,7 +7,7 @@
 
 #include "engine/eng_engine.h"
 #include "engine/eng_node.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/ep/cpr_refuse.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/domain/cpr_fabric.h"
 #include "ofi/ep/cpr_ep.h"
@@ -64,11 +64,7 @@ static void cpr_fork_fail_cq(struct cpr_cq *cq, uint64_t flags)
 static void cpr_fork_disown_ep(struct cpr_ep *ep)
 {
 	ep->is_enabled = false;
-	ep->fid.msg = &cpr_early_msg_ops;
-	ep->fid.tagged = &cpr_early_tagged_ops;
-	ep->fid.rma = &cpr_early_rma_ops;
-	ep->fid.atomic = &cpr_early_atomic_ops;
-	ep->fid.collective = &cpr_no_collective_ops;
+	cpr_refuse_all(ep);
 	if (ep->owner == ep)
 		util_list_remove(&ep->av_link); /* peers outlive the address vector */
 	cpr_fork_fail_cq(ep->tx_cq, FI_SEND);

@@ -180,8 +180,6 @@ static struct fi_ops cpr_mr_fi_ops = {
 	.bind = cpr_mr_bind,
 	.control = cpr_mr_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 static int cpr_mr_check(const struct fi_mr_attr *attr, uint64_t flags)

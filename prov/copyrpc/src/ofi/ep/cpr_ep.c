@@ -17,11 +17,11 @@
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/dgram/cpr_dgram.h"
 #include "ofi/domain/cpr_domain.h"
-#include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/xfer/cpr_rpc.h"
 #include "ofi/ep/cpr_ep_alias.h"
 #include "ofi/ep/cpr_ep_bind.h"
+#include "ofi/ep/cpr_refuse.h"
 #include "ofi/ep/cpr_srx.h"
 #include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_trigger.h"
@@ -29,59 +29,24 @@
 #include "util/log.h"
 #include "util/param.h"
 
-/* Fills in the transfers; those that the capabilities do not cover keep refusing. */
-static void cpr_ep_pick_msg(struct cpr_ep *ep)
+void cpr_ep_pick_ops(struct cpr_ep *ep)
 {
 	ep->msg_ops = ep->core->conn    ? cpr_conn_msg_ops
 		      : ep->dom->locked ? cpr_msg_guarded_ops
 					: cpr_msg_ops;
-	if (!(ep->caps & FI_MSG))
-		ep->msg_ops = cpr_no_msg_ops;
-	if (!(ep->caps & FI_SEND)) {
-		ep->msg_ops.send = cpr_no_msg_ops.send;
-		ep->msg_ops.sendv = cpr_no_msg_ops.sendv;
-		ep->msg_ops.sendmsg = cpr_no_msg_ops.sendmsg;
-		ep->msg_ops.inject = cpr_no_msg_ops.inject;
-		ep->msg_ops.senddata = cpr_no_msg_ops.senddata;
-		ep->msg_ops.injectdata = cpr_no_msg_ops.injectdata;
-	}
-	if (!(ep->caps & FI_RECV) || ep->owner->srx) {
-		ep->msg_ops.recv = cpr_no_msg_ops.recv;
-		ep->msg_ops.recvv = cpr_no_msg_ops.recvv;
-		ep->msg_ops.recvmsg = cpr_no_msg_ops.recvmsg;
-	}
-}
-
-static void cpr_ep_pick_tagged(struct cpr_ep *ep)
-{
 	ep->tagged_ops = ep->core->conn    ? cpr_conn_tagged_ops
 			 : ep->dom->locked ? cpr_tagged_guarded_ops
 					   : cpr_tagged_ops;
+	if (!(ep->caps & FI_MSG))
+		ep->msg_ops = cpr_refuse_msg_ops;
 	if (!(ep->caps & FI_TAGGED))
-		ep->tagged_ops = cpr_no_tagged_ops;
-	if (!(ep->caps & FI_SEND)) {
-		ep->tagged_ops.send = cpr_no_tagged_ops.send;
-		ep->tagged_ops.sendv = cpr_no_tagged_ops.sendv;
-		ep->tagged_ops.sendmsg = cpr_no_tagged_ops.sendmsg;
-		ep->tagged_ops.inject = cpr_no_tagged_ops.inject;
-		ep->tagged_ops.senddata = cpr_no_tagged_ops.senddata;
-		ep->tagged_ops.injectdata = cpr_no_tagged_ops.injectdata;
-	}
-	if (!(ep->caps & FI_RECV) || ep->owner->srx) {
-		ep->tagged_ops.recv = cpr_no_tagged_ops.recv;
-		ep->tagged_ops.recvv = cpr_no_tagged_ops.recvv;
-		ep->tagged_ops.recvmsg = cpr_no_tagged_ops.recvmsg;
-	}
-}
-
-void cpr_ep_pick_ops(struct cpr_ep *ep)
-{
-	cpr_ep_pick_msg(ep);
-	cpr_ep_pick_tagged(ep);
-	cpr_rma_pick(&ep->rma_ops, ep->caps);
-	cpr_atomic_pick(&ep->atomic_ops, ep->caps);
-	if (ep->caps & FI_COLLECTIVE)
-		ep->fid.collective = &cpr_coll_ops;
+		ep->tagged_ops = cpr_refuse_tagged_ops;
+	if (!(ep->caps & FI_SEND))
+		cpr_refuse_sends(ep);
+	if (!(ep->caps & FI_RECV) || ep->owner->srx)
+		cpr_refuse_recvs(ep);
+	cpr_rma_pick(ep);
+	cpr_atomic_pick(ep);
 	if (ep->tx_flags & FI_TRIGGER)
 		cpr_trigger_pick(ep);
 }
@@ -257,8 +222,6 @@ static struct fi_ops cpr_ep_fi_ops = {
 	.bind = cpr_ep_bind,
 	.control = cpr_ep_control,
 	.ops_open = cpr_rpc_ep_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
@@ -269,20 +232,17 @@ void cpr_ep_init_fid(struct cpr_ep *ep, void *context)
 	ep->fid.ops = &cpr_ep_ops;
 	ep->fid.cm = &cpr_ep_cm_ops;
 	ep->fid.msg = &ep->msg_ops;
-	ep->fid.rma = &ep->rma_ops;
+	ep->fid.rma = &cpr_rma_ops;
 	ep->fid.tagged = &ep->tagged_ops;
-	ep->fid.atomic = &ep->atomic_ops;
-	ep->fid.collective = &cpr_no_collective_ops; /* replaced by cpr_ep_pick_ops */
+	ep->fid.atomic = &cpr_atomic_ops;
+	ep->fid.collective = &cpr_coll_ops;
 }
 
 void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_info *info,
 		 void *context)
 {
 	cpr_ep_init_fid(ep, context);
-	ep->msg_ops = cpr_early_msg_ops;
-	ep->tagged_ops = cpr_early_tagged_ops;
-	ep->rma_ops = cpr_early_rma_ops;
-	ep->atomic_ops = cpr_early_atomic_ops;
+	cpr_refuse_all(ep);
 	ep->owner = ep;
 	ep->domain = domain;
 	ep->dom = &domain->main.core;

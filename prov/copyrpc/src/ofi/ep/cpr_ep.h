@@ -6,8 +6,8 @@
  * them are the bound objects and core's endpoint. An alias is another cpr_ep that points to the
  * same core endpoint and has default flags of its own.
  *
- * The op tables of transfers are in the endpoint: before fi_enable they refuse with
- * -FI_EOPBADSTATE, then they hold what the capabilities allow. No transfer checks capabilities.
+ * The op tables of messages are in the endpoint: before fi_enable they refuse (cpr_refuse.h), then
+ * they hold what the capabilities allow. No message checks capabilities.
  *
  * Tested by test/unit/ofi/ep/test_cpr_ep.c.
  */
@@ -81,8 +81,8 @@ struct cpr_ep {
 	size_t inject_max; /* bytes of an injected send */
 	struct fi_ops_tagged tagged_ops;
 	struct fi_ops_msg msg_ops;
-	struct fi_ops_rma rma_ops;
-	struct fi_ops_atomic atomic_ops;
+	size_t rma_end[2];  /* bytes of a read, a write: below this; 0: refused */
+	bool may_atomic[2]; /* base operations; fetch and compare */
 
 	const struct cpr_ep_kind *kind;
 	struct dgram_ep *dgram; /* FI_EP_DGRAM, once enabled; else NULL */
@@ -147,7 +147,7 @@ void cpr_ep_init(struct cpr_ep *ep, struct cpr_domain *domain, const struct fi_i
 /** Initializes the interface, except transfers. */
 void cpr_ep_init_fid(struct cpr_ep *ep, void *context);
 
-/** Fills in the transfers that the capabilities and shared contexts allow. */
+/** Allows the transfers that the capabilities and shared contexts allow. */
 void cpr_ep_pick_ops(struct cpr_ep *ep);
 
 /** Sets the default flags and what depends on them (cpr_ep_alias.c). */

@@ -9,7 +9,6 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/xfer/cpr_coll.h"
 #include "ofi/ep/cpr_ep.h"
-#include "ofi/base/cpr_nosys.h"
 #include "ofi/xfer/cpr_trigger.h"
 
 /* Cancels an operation that waits for a counter, a receive or a call. Returns 0 or -FI_ENOENT. */
@@ -67,15 +66,43 @@ static int cpr_ep_setopt(fid_t fid, int level, int optname, const void *optval, 
 	return 0;
 }
 
+static int cpr_ep_no_tx_ctx(struct fid_ep *sep, int index, struct fi_tx_attr *attr,
+			    struct fid_ep **tx_ep, void *context)
+{
+	(void)sep;
+	(void)index;
+	(void)attr;
+	(void)tx_ep;
+	(void)context;
+	return -FI_ENOSYS;
+}
+
+static int cpr_ep_no_rx_ctx(struct fid_ep *sep, int index, struct fi_rx_attr *attr,
+			    struct fid_ep **rx_ep, void *context)
+{
+	(void)sep;
+	(void)index;
+	(void)attr;
+	(void)rx_ep;
+	(void)context;
+	return -FI_ENOSYS;
+}
+
+static ssize_t cpr_ep_no_size_left(struct fid_ep *ep)
+{
+	(void)ep;
+	return -FI_ENOSYS;
+}
+
 struct fi_ops_ep cpr_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = cpr_ep_opt_cancel,
 	.getopt = cpr_ep_getopt,
 	.setopt = cpr_ep_setopt,
-	.tx_ctx = cpr_no_tx_ctx,
-	.rx_ctx = cpr_no_rx_ctx,
-	.rx_size_left = cpr_no_size_left,
-	.tx_size_left = cpr_no_size_left,
+	.tx_ctx = cpr_ep_no_tx_ctx,
+	.rx_ctx = cpr_ep_no_rx_ctx,
+	.rx_size_left = cpr_ep_no_size_left,
+	.tx_size_left = cpr_ep_no_size_left,
 };
 
 int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
@@ -84,6 +111,8 @@ int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
 	const struct sockaddr *sa = addr;
 	size_t len = cpr_addr_len(ep->domain->addr_format);
 
+	if (ep->fid.fid.fclass == FI_CLASS_SRX_CTX)
+		return -FI_ENOSYS;
 	if (ep->owner->is_enabled)
 		return -FI_EOPBADSTATE;
 	if (ep->domain->dgram && !ep->domain->dgram->is_ip)
@@ -103,6 +132,8 @@ int cpr_ep_getname(fid_t fid, void *addr, size_t *addrlen)
 	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
 	struct sockaddr_storage ss = ep->owner->src;
 
+	if (ep->fid.fid.fclass == FI_CLASS_SRX_CTX)
+		return -FI_ENOSYS;
 	if (ep->domain->dgram)
 		return cpr_dgram_getname(ep, addr, addrlen);
 	if (ep->owner->listener_addr.ss_family)
@@ -118,11 +149,9 @@ struct fi_ops_cm cpr_ep_cm_ops = {
 	.size = sizeof(struct fi_ops_cm),
 	.setname = cpr_ep_setname,
 	.getname = cpr_ep_getname,
-	.getpeer = cpr_no_getpeer,
-	.connect = cpr_no_connect,
-	.listen = cpr_no_listen,
-	.accept = cpr_no_accept,
-	.reject = cpr_no_reject,
-	.shutdown = cpr_no_shutdown,
+	.getpeer = cpr_conn_getpeer,
+	.connect = cpr_conn_connect,
+	.accept = cpr_conn_accept,
+	.shutdown = cpr_conn_shutdown,
 	.join = cpr_coll_join,
 };

@@ -15,6 +15,10 @@
 #include "ofi/base/cpr_offer.h"
 #include "util/log.h"
 
+#define CPR_SRX_CAPS                                                                               \
+	(FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE |             \
+	 CPR_DOMAIN_CAPS)
+
 /* Binds the queue of completions that belong to no endpoint (core_srx.h). Users need none. */
 static int cpr_srx_bind_cq(struct cpr_ep *srx, struct cpr_cq *cq, uint64_t flags)
 {
@@ -78,57 +82,14 @@ static struct fi_ops cpr_srx_fi_ops = {
 	.bind = cpr_srx_bind_fid,
 	.control = cpr_srx_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
-
-static int cpr_srx_no_name(fid_t fid, void *addr, size_t addrlen)
-{
-	(void)fid;
-	(void)addr;
-	(void)addrlen;
-	return -FI_ENOSYS;
-}
-
-static int cpr_srx_no_getname(fid_t fid, void *addr, size_t *addrlen)
-{
-	(void)fid;
-	(void)addr;
-	(void)addrlen;
-	return -FI_ENOSYS;
-}
-
-static struct fi_ops_cm cpr_srx_cm_ops = {
-	.size = sizeof(struct fi_ops_cm),
-	.setname = cpr_srx_no_name,
-	.getname = cpr_srx_no_getname,
-	.getpeer = cpr_no_getpeer,
-	.connect = cpr_no_connect,
-	.listen = cpr_no_listen,
-	.accept = cpr_no_accept,
-	.reject = cpr_no_reject,
-	.shutdown = cpr_no_shutdown,
-	.join = cpr_no_join,
-};
-
-static void cpr_srx_init_fid(struct cpr_ep *srx, void *context)
-{
-	srx->fid.fid.fclass = FI_CLASS_SRX_CTX;
-	srx->fid.fid.context = context;
-	srx->fid.fid.ops = &cpr_srx_fi_ops;
-	srx->fid.ops = &cpr_ep_ops;
-	srx->fid.cm = &cpr_srx_cm_ops;
-	srx->fid.msg = &srx->msg_ops;
-	srx->fid.rma = &cpr_no_rma_ops;
-	srx->fid.tagged = &srx->tagged_ops;
-	srx->fid.atomic = &cpr_no_atomic_ops;
-	srx->fid.collective = &cpr_no_collective_ops;
-}
 
 static void cpr_srx_init(struct cpr_ep *srx, struct cpr_domain *domain,
 			 const struct fi_rx_attr *attr, void *context)
 {
-	cpr_srx_init_fid(srx, context);
+	cpr_ep_init_fid(srx, context);
+	srx->fid.fid.fclass = FI_CLASS_SRX_CTX;
+	srx->fid.fid.ops = &cpr_srx_fi_ops;
 	srx->owner = srx;
 	srx->kind = &cpr_ep_kind_msg;
 	srx->domain = domain;
@@ -136,7 +97,7 @@ static void cpr_srx_init(struct cpr_ep *srx, struct cpr_domain *domain,
 	srx->core = &srx->core_ep;
 	util_list_init(&srx->triggers);
 	srx->is_enabled = true;
-	srx->caps = cpr_offer_caps(attr ? attr->caps : 0) & ~FI_SEND;
+	srx->caps = cpr_offer_caps(attr ? attr->caps : 0) & CPR_SRX_CAPS;
 	srx->rx_flags = attr ? attr->op_flags : 0;
 	srx->core_ep.directed = srx->caps & FI_DIRECTED_RECV;
 	srx->core_ep.source = srx->caps & FI_SOURCE;

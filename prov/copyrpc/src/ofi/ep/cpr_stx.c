@@ -27,8 +27,6 @@ static struct fi_ops cpr_stx_fi_ops = {
 	.bind = cpr_no_bind,
 	.control = cpr_no_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 static ssize_t cpr_stx_cancel(fid_t fid, void *context)
@@ -63,10 +61,6 @@ static struct fi_ops_ep cpr_stx_ops = {
 	.cancel = cpr_stx_cancel,
 	.getopt = cpr_stx_getopt,
 	.setopt = cpr_stx_setopt,
-	.tx_ctx = cpr_no_tx_ctx,
-	.rx_ctx = cpr_no_rx_ctx,
-	.rx_size_left = cpr_no_size_left,
-	.tx_size_left = cpr_no_size_left,
 };
 
 int cpr_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **out,

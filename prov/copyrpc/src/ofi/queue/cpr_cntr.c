@@ -154,12 +154,17 @@ static bool cpr_cntr_is_unread(struct cpr_cntr *cntr)
 	return unread;
 }
 
+/* Without a wait object this polls; members of a set do not block alone. */
 static int cpr_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct cpr_cntr *cntr = cpr_cntr_of(fid);
-	struct cpr_pdom *pdom = cpr_member_lock(&cntr->member);
-	int ret = cpr_cntr_wait_locked(cntr, &pdom, threshold, timeout);
+	struct cpr_pdom *pdom;
+	int ret;
 
+	if (cntr->wait.obj == FI_WAIT_SET)
+		return -FI_ENOSYS;
+	pdom = cpr_member_lock(&cntr->member);
+	ret = cpr_cntr_wait_locked(cntr, &pdom, threshold, timeout);
 	cpr_cntr_is_unread(cntr);
 	if (cntr->wait.sleepers)
 		cpr_wait_kick(&cntr->wait);
@@ -229,22 +234,9 @@ static struct fi_ops cpr_cntr_fi_ops = {
 	.bind = cpr_no_bind,
 	.control = cpr_cntr_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 static struct fi_ops_cntr cpr_cntr_ops = {
-	.size = sizeof(struct fi_ops_cntr),
-	.read = cpr_cntr_read,
-	.readerr = cpr_cntr_readerr,
-	.add = cpr_cntr_add,
-	.set = cpr_cntr_set,
-	.wait = cpr_no_cntr_wait,
-	.adderr = cpr_cntr_adderr,
-	.seterr = cpr_cntr_seterr,
-};
-
-static struct fi_ops_cntr cpr_cntr_wait_ops = {
 	.size = sizeof(struct fi_ops_cntr),
 	.read = cpr_cntr_read,
 	.readerr = cpr_cntr_readerr,
@@ -283,9 +275,7 @@ int cpr_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct f
 	cntr->fid.fid.fclass = FI_CLASS_CNTR;
 	cntr->fid.fid.context = context;
 	cntr->fid.fid.ops = &cpr_cntr_fi_ops;
-	/* Without a wait object fi_cntr_wait does not sleep; it polls. */
-	cntr->fid.ops =
-		cpr_wait_blocks(obj) || obj == FI_WAIT_NONE ? &cpr_cntr_wait_ops : &cpr_cntr_ops;
+	cntr->fid.ops = &cpr_cntr_ops;
 	cntr->domain = cpr_domain_of(domain);
 	cpr_member_init(&cntr->member, cntr->domain, &cntr->wait.wakeup);
 	cpr_trigger_init(cntr);

@@ -183,10 +183,13 @@ static ssize_t cpr_cq_sread(struct fid_cq *fid, void *buf, size_t count, fi_addr
 			    const void *cond, int timeout, size_t entry_len)
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
-	struct cpr_pdom *pdom = cpr_member_lock(&cq->member);
+	struct cpr_pdom *pdom;
 	ssize_t ret;
 	int err;
 
+	if (UTIL_UNLIKELY(!cq->blocks))
+		return -FI_ENOSYS;
+	pdom = cpr_member_lock(&cq->member);
 	err = cpr_cq_wait(cq, &pdom, cpr_cq_threshold(cq, cond, count), timeout);
 	if (!cq->wait.sleepers)
 		core_cq_set_notify(&cq->core, NULL);
@@ -263,6 +266,8 @@ static ssize_t cpr_cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, u
 
 static int cpr_cq_signal(struct fid_cq *fid)
 {
+	if (!cpr_cq_of(fid)->blocks)
+		return -FI_ENOSYS;
 	cpr_wait_signal(&cpr_cq_of(fid)->wait);
 	return 0;
 }
@@ -275,65 +280,57 @@ static const char *cpr_cq_strerror(struct fid_cq *fid, int prov_errno, const voi
 	return cpr_strerror(prov_errno, buf, len);
 }
 
-/* Defines the calls of a format and its two op tables, without and with a wait object. */
-#define CPR_CQ_FORMAT(name, entry)                                                                 \
-	static ssize_t cpr_cq_read_##name(struct fid_cq *fid, void *buf, size_t count)             \
+/* Defines the calls of a format and its op table. */
+#define CPR_CQ_FORMAT(entry, read_fn, readfrom_fn, sread_fn, sreadfrom_fn, ops)                    \
+	static ssize_t read_fn(struct fid_cq *fid, void *buf, size_t count)                        \
 	{                                                                                          \
 		return cpr_cq_read(fid, buf, count, NULL, sizeof(entry));                          \
 	}                                                                                          \
-	static ssize_t cpr_cq_readfrom_##name(struct fid_cq *fid, void *buf, size_t count,         \
-					      fi_addr_t *src)                                      \
+	static ssize_t readfrom_fn(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src)    \
 	{                                                                                          \
 		return cpr_cq_read(fid, buf, count, src, sizeof(entry));                           \
 	}                                                                                          \
-	static ssize_t cpr_cq_sread_##name(struct fid_cq *fid, void *buf, size_t count,            \
-					   const void *cond, int timeout)                          \
+	static ssize_t sread_fn(struct fid_cq *fid, void *buf, size_t count, const void *cond,     \
+				int timeout)                                                       \
 	{                                                                                          \
 		return cpr_cq_sread(fid, buf, count, NULL, cond, timeout, sizeof(entry));          \
 	}                                                                                          \
-	static ssize_t cpr_cq_sreadfrom_##name(struct fid_cq *fid, void *buf, size_t count,        \
-					       fi_addr_t *src, const void *cond, int timeout)      \
+	static ssize_t sreadfrom_fn(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src,   \
+				    const void *cond, int timeout)                                 \
 	{                                                                                          \
 		return cpr_cq_sread(fid, buf, count, src, cond, timeout, sizeof(entry));           \
 	}                                                                                          \
-	static struct fi_ops_cq cpr_cq_ops_##name = {                                              \
+	static struct fi_ops_cq ops = {                                                            \
 		.size = sizeof(struct fi_ops_cq),                                                  \
-		.read = cpr_cq_read_##name,                                                        \
-		.readfrom = cpr_cq_readfrom_##name,                                                \
+		.read = read_fn,                                                                   \
+		.readfrom = readfrom_fn,                                                           \
 		.readerr = cpr_cq_readerr,                                                         \
-		.sread = cpr_no_cq_sread,                                                          \
-		.sreadfrom = cpr_no_cq_sreadfrom,                                                  \
-		.signal = cpr_no_cq_signal,                                                        \
-		.strerror = cpr_cq_strerror,                                                       \
-	};                                                                                         \
-	static struct fi_ops_cq cpr_cq_wait_ops_##name = {                                         \
-		.size = sizeof(struct fi_ops_cq),                                                  \
-		.read = cpr_cq_read_##name,                                                        \
-		.readfrom = cpr_cq_readfrom_##name,                                                \
-		.readerr = cpr_cq_readerr,                                                         \
-		.sread = cpr_cq_sread_##name,                                                      \
-		.sreadfrom = cpr_cq_sreadfrom_##name,                                              \
+		.sread = sread_fn,                                                                 \
+		.sreadfrom = sreadfrom_fn,                                                         \
 		.signal = cpr_cq_signal,                                                           \
 		.strerror = cpr_cq_strerror,                                                       \
 	}
 
-CPR_CQ_FORMAT(context, struct fi_cq_entry);
-CPR_CQ_FORMAT(msg, struct fi_cq_msg_entry);
-CPR_CQ_FORMAT(data, struct fi_cq_data_entry);
-CPR_CQ_FORMAT(tagged, struct fi_cq_tagged_entry);
+CPR_CQ_FORMAT(struct fi_cq_entry, cpr_cq_read_context, cpr_cq_readfrom_context,
+	      cpr_cq_sread_context, cpr_cq_sreadfrom_context, cpr_cq_ops_context);
+CPR_CQ_FORMAT(struct fi_cq_msg_entry, cpr_cq_read_msg, cpr_cq_readfrom_msg, cpr_cq_sread_msg,
+	      cpr_cq_sreadfrom_msg, cpr_cq_ops_msg);
+CPR_CQ_FORMAT(struct fi_cq_data_entry, cpr_cq_read_data, cpr_cq_readfrom_data, cpr_cq_sread_data,
+	      cpr_cq_sreadfrom_data, cpr_cq_ops_data);
+CPR_CQ_FORMAT(struct fi_cq_tagged_entry, cpr_cq_read_tagged, cpr_cq_readfrom_tagged,
+	      cpr_cq_sread_tagged, cpr_cq_sreadfrom_tagged, cpr_cq_ops_tagged);
 
 /* Returns the op table of a format (unspecified: the shortest), or NULL if it is unknown. */
-static struct fi_ops_cq *cpr_cq_pick_ops(enum fi_cq_format format, bool waits)
+static struct fi_ops_cq *cpr_cq_pick_ops(enum fi_cq_format format)
 {
-	static struct fi_ops_cq *const table[][2] = {
-		[FI_CQ_FORMAT_UNSPEC] = { &cpr_cq_ops_context, &cpr_cq_wait_ops_context },
-		[FI_CQ_FORMAT_CONTEXT] = { &cpr_cq_ops_context, &cpr_cq_wait_ops_context },
-		[FI_CQ_FORMAT_MSG] = { &cpr_cq_ops_msg, &cpr_cq_wait_ops_msg },
-		[FI_CQ_FORMAT_DATA] = { &cpr_cq_ops_data, &cpr_cq_wait_ops_data },
-		[FI_CQ_FORMAT_TAGGED] = { &cpr_cq_ops_tagged, &cpr_cq_wait_ops_tagged },
-	};
-
-	return (unsigned)format <= FI_CQ_FORMAT_TAGGED ? table[format][waits] : NULL;
+	switch (format) {
+	case FI_CQ_FORMAT_UNSPEC:
+	case FI_CQ_FORMAT_CONTEXT: return &cpr_cq_ops_context;
+	case FI_CQ_FORMAT_MSG: return &cpr_cq_ops_msg;
+	case FI_CQ_FORMAT_DATA: return &cpr_cq_ops_data;
+	case FI_CQ_FORMAT_TAGGED: return &cpr_cq_ops_tagged;
+	default: return NULL;
+	}
 }
 
 static int cpr_cq_close(struct fid *fid)
@@ -363,8 +360,6 @@ static struct fi_ops cpr_cq_fi_ops = {
 	.bind = cpr_no_bind,
 	.control = cpr_cq_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 static int cpr_cq_check(const struct fi_cq_attr *attr)
@@ -376,7 +371,7 @@ static int cpr_cq_check(const struct fi_cq_attr *attr)
 			  (unsigned long)attr->flags);
 		return -FI_ENOSYS;
 	}
-	return cpr_cq_pick_ops(attr->format, false) ? 0 : -FI_ENOSYS;
+	return cpr_cq_pick_ops(attr->format) ? 0 : -FI_ENOSYS;
 }
 
 static int cpr_cq_init(struct cpr_cq *cq, const struct fi_cq_attr *attr)
@@ -406,7 +401,8 @@ int cpr_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_c
 	cq->fid.fid.fclass = FI_CLASS_CQ;
 	cq->fid.fid.context = context;
 	cq->fid.fid.ops = &cpr_cq_fi_ops;
-	cq->fid.ops = cpr_cq_pick_ops(attr->format, cpr_wait_blocks(attr->wait_obj));
+	cq->fid.ops = cpr_cq_pick_ops(attr->format);
+	cq->blocks = cpr_wait_blocks(attr->wait_obj);
 	cq->wait_cond = attr->wait_cond;
 	cq->has_data = attr->format == FI_CQ_FORMAT_DATA || attr->format == FI_CQ_FORMAT_TAGGED;
 	cq->domain = cpr_domain_of(domain);

@@ -243,6 +243,8 @@ static ssize_t cpr_eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size
 	bool needs_progress;
 	int err;
 
+	if (!cpr_wait_blocks(eq->wait.obj))
+		return -FI_ENOSYS;
 	if (timeout >= 0)
 		deadline = util_clock_ns() + (uint64_t)timeout * UTIL_NS_PER_MS;
 	do {
@@ -407,20 +409,9 @@ static struct fi_ops cpr_eq_fi_ops = {
 	.bind = cpr_no_bind,
 	.control = cpr_eq_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 static struct fi_ops_eq cpr_eq_ops = {
-	.size = sizeof(struct fi_ops_eq),
-	.read = cpr_eq_read,
-	.readerr = cpr_eq_readerr,
-	.write = cpr_eq_write,
-	.sread = cpr_no_eq_sread,
-	.strerror = cpr_eq_strerror,
-};
-
-static struct fi_ops_eq cpr_eq_wait_ops = {
 	.size = sizeof(struct fi_ops_eq),
 	.read = cpr_eq_read,
 	.readerr = cpr_eq_readerr,
@@ -450,7 +441,7 @@ int cpr_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_e
 	eq->fid.fid.fclass = FI_CLASS_EQ;
 	eq->fid.fid.context = context;
 	eq->fid.fid.ops = &cpr_eq_fi_ops;
-	eq->fid.ops = cpr_wait_blocks(attr->wait_obj) ? &cpr_eq_wait_ops : &cpr_eq_ops;
+	eq->fid.ops = &cpr_eq_ops;
 	eq->may_write = attr->flags & FI_WRITE;
 	pthread_mutex_init(&eq->lock, NULL);
 	pthread_mutex_init(&eq->bind_lock, NULL);

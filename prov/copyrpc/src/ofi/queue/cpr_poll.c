@@ -164,8 +164,6 @@ static struct fi_ops cpr_poll_fi_ops = {
 	.bind = cpr_no_bind,
 	.control = cpr_no_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 static struct fi_ops_poll cpr_poll_ops = {

@@ -236,8 +236,6 @@ static struct fi_ops cpr_waitset_fi_ops = {
 	.bind = cpr_no_bind,
 	.control = cpr_waitset_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 static struct fi_ops_wait cpr_waitset_ops = {

@@ -11,7 +11,7 @@
 
 #include "core/rma/core_atomic.h"
 #include "ofi/domain/cpr_domain.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/ep/cpr_refuse.h"
 #include "ofi/xfer/cpr_xfer.h"
 
 _Static_assert(CPR_IOV_LIMIT == CORE_ATOMIC_IOV_MAX, "equal limits in core");
@@ -61,6 +61,14 @@ static bool cpr_atomic_is_valid(const struct cpr_domain *domain, enum core_atomi
 	    FI_VERSION_LT(domain->api_version, FI_VERSION(2, 0)))
 		return false;
 	return core_atomic_is_valid(kind, (unsigned)type, (unsigned)op);
+}
+
+static int cpr_atomic_check(const struct cpr_ep *ep, enum core_atomic_kind kind,
+			    enum fi_datatype type, enum fi_op op)
+{
+	if (UTIL_UNLIKELY(!ep->may_atomic[kind != CORE_ATOMIC_BASE]))
+		return cpr_refuse_err(ep);
+	return cpr_atomic_is_valid(ep->domain, kind, type, op) ? 0 : -FI_EOPNOTSUPP;
 }
 
 static size_t cpr_atomic_max(enum fi_datatype type)
@@ -167,9 +175,9 @@ static ssize_t cpr_atomic_post(struct fid_ep *fid, const struct cpr_atomic_call 
 	};
 	ssize_t ret;
 
-	if (!cpr_atomic_is_valid(ep->domain, c->kind, c->type, c->op))
-		return -FI_EOPNOTSUPP;
-	ret = cpr_atomic_local(c, &a, &lists);
+	ret = cpr_atomic_check(ep, c->kind, c->type, c->op);
+	if (!ret)
+		ret = cpr_atomic_local(c, &a, &lists);
 	if (!ret)
 		ret = cpr_atomic_remote(c, &a, &lists);
 	if (ret)
@@ -378,40 +386,38 @@ static ssize_t cpr_atomic_compwritemsg(struct fid_ep *fid, const struct fi_msg_a
 }
 
 /* Validity */
-static int cpr_atomic_valid(const struct cpr_domain *domain, enum core_atomic_kind kind,
+static int cpr_atomic_valid(struct fid_ep *fid, enum core_atomic_kind kind,
 			    enum fi_datatype datatype, enum fi_op op, size_t *count)
 {
-	if (!cpr_atomic_is_valid(domain, kind, datatype, op))
-		return -FI_EOPNOTSUPP;
-	if (count)
+	int ret = cpr_atomic_check(cpr_ep_of(fid), kind, datatype, op);
+
+	if (!ret && count)
 		*count = cpr_atomic_max(datatype);
-	return 0;
+	return ret;
 }
 
 static int cpr_atomic_writevalid(struct fid_ep *fid, enum fi_datatype datatype, enum fi_op op,
 				 size_t *count)
 {
-	return cpr_atomic_valid(cpr_ep_of(fid)->domain, CORE_ATOMIC_BASE, datatype, op, count);
+	return cpr_atomic_valid(fid, CORE_ATOMIC_BASE, datatype, op, count);
 }
 
 static int cpr_atomic_readwritevalid(struct fid_ep *fid, enum fi_datatype datatype, enum fi_op op,
 				     size_t *count)
 {
-	return cpr_atomic_valid(cpr_ep_of(fid)->domain, CORE_ATOMIC_FETCH, datatype, op, count);
+	return cpr_atomic_valid(fid, CORE_ATOMIC_FETCH, datatype, op, count);
 }
 
 static int cpr_atomic_compwritevalid(struct fid_ep *fid, enum fi_datatype datatype, enum fi_op op,
 				     size_t *count)
 {
-	return cpr_atomic_valid(cpr_ep_of(fid)->domain, CORE_ATOMIC_COMPARE, datatype, op, count);
+	return cpr_atomic_valid(fid, CORE_ATOMIC_COMPARE, datatype, op, count);
 }
 
 int cpr_atomic_query(struct fid_domain *fid, enum fi_datatype datatype, enum fi_op op,
 		     struct fi_atomic_attr *attr, uint64_t flags)
 {
 	enum core_atomic_kind kind = CORE_ATOMIC_BASE;
-	size_t count;
-	int ret;
 
 	if (flags & FI_TAGGED) /* receive buffers are not targets */
 		return -FI_EOPNOTSUPP;
@@ -420,15 +426,16 @@ int cpr_atomic_query(struct fid_domain *fid, enum fi_datatype datatype, enum fi_
 		return -FI_EBADFLAGS;
 	if (flags)
 		kind = flags == FI_FETCH_ATOMIC ? CORE_ATOMIC_FETCH : CORE_ATOMIC_COMPARE;
-	ret = cpr_atomic_valid(cpr_domain_of(fid), kind, datatype, op, &count);
-	if (!ret && attr) {
-		attr->count = count;
+	if (!cpr_atomic_is_valid(cpr_domain_of(fid), kind, datatype, op))
+		return -FI_EOPNOTSUPP;
+	if (attr) {
+		attr->count = cpr_atomic_max(datatype);
 		attr->size = core_atomic_size((unsigned)datatype);
 	}
-	return ret;
+	return 0;
 }
 
-static const struct fi_ops_atomic cpr_atomic_ops = {
+struct fi_ops_atomic cpr_atomic_ops = {
 	.size = sizeof(struct fi_ops_atomic),
 	.write = cpr_atomic_write,
 	.writev = cpr_atomic_writev,
@@ -446,24 +453,8 @@ static const struct fi_ops_atomic cpr_atomic_ops = {
 };
 
 /* Base operations write, the others read (fi_endpoint(3), FI_READ and FI_WRITE). */
-void cpr_atomic_pick(struct fi_ops_atomic *ops, uint64_t caps)
+void cpr_atomic_pick(struct cpr_ep *ep)
 {
-	*ops = caps & FI_ATOMIC ? cpr_atomic_ops : cpr_no_atomic_ops;
-	if (!(caps & FI_WRITE)) {
-		ops->write = cpr_no_atomic_ops.write;
-		ops->writev = cpr_no_atomic_ops.writev;
-		ops->writemsg = cpr_no_atomic_ops.writemsg;
-		ops->inject = cpr_no_atomic_ops.inject;
-		ops->writevalid = cpr_no_atomic_ops.writevalid;
-	}
-	if (!(caps & FI_READ)) {
-		ops->readwrite = cpr_no_atomic_ops.readwrite;
-		ops->readwritev = cpr_no_atomic_ops.readwritev;
-		ops->readwritemsg = cpr_no_atomic_ops.readwritemsg;
-		ops->readwritevalid = cpr_no_atomic_ops.readwritevalid;
-		ops->compwrite = cpr_no_atomic_ops.compwrite;
-		ops->compwritev = cpr_no_atomic_ops.compwritev;
-		ops->compwritemsg = cpr_no_atomic_ops.compwritemsg;
-		ops->compwritevalid = cpr_no_atomic_ops.compwritevalid;
-	}
+	ep->may_atomic[0] = (ep->caps & FI_ATOMIC) && (ep->caps & FI_WRITE);
+	ep->may_atomic[1] = (ep->caps & FI_ATOMIC) && (ep->caps & FI_READ);
 }

@@ -13,8 +13,12 @@
 #include <rdma/fi_atomic.h>
 #include <stdint.h>
 
-/** Fills in the calls of an endpoint with these capabilities. */
-void cpr_atomic_pick(struct fi_ops_atomic *ops, uint64_t caps);
+struct cpr_ep;
+
+/** Allows the operations that the capabilities cover. */
+void cpr_atomic_pick(struct cpr_ep *ep);
+
+extern struct fi_ops_atomic cpr_atomic_ops;
 
 /** Implements fi_query_atomic. */
 int cpr_atomic_query(struct fid_domain *domain, enum fi_datatype datatype, enum fi_op op,

@@ -12,6 +12,7 @@
 #include "ofi/domain/cpr_av_set.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
+#include "ofi/ep/cpr_refuse.h"
 #include "ofi/queue/cpr_eq.h"
 #include "ofi/base/cpr_nosys.h"
 #include "util/log.h"
@@ -81,8 +82,6 @@ static struct fi_ops cpr_mc_fi_ops = {
 	.bind = cpr_no_bind,
 	.control = cpr_no_control,
 	.ops_open = cpr_no_ops_open,
-	.tostr = cpr_no_tostr,
-	.ops_set = cpr_no_ops_set,
 };
 
 /* Returns the group of an address, or NULL. Locked. */
@@ -266,8 +265,8 @@ static ssize_t cpr_coll_post(struct fid_ep *fid, const struct cpr_coll_call *cal
 	struct core_coll_args args = { 0 };
 	ssize_t ret;
 
-	if (!ep->owner->is_enabled)
-		return -FI_EOPBADSTATE;
+	if (!(ep->caps & FI_COLLECTIVE) || !ep->owner->is_enabled)
+		return cpr_refuse_err(ep);
 	ret = cpr_coll_args(ep, call, &args);
 	if (ret)
 		return ret;
@@ -403,7 +402,13 @@ static ssize_t cpr_coll_msg(struct fid_ep *ep, const struct fi_msg_collective *m
 			    struct fi_ioc *resultv, void **result_desc, size_t result_count,
 			    uint64_t flags)
 {
-	return cpr_no_collective_ops.msg(ep, msg, resultv, result_desc, result_count, flags);
+	(void)ep;
+	(void)msg;
+	(void)resultv;
+	(void)result_desc;
+	(void)result_count;
+	(void)flags;
+	return -FI_ENOSYS;
 }
 
 struct fi_ops_collective cpr_coll_ops = {

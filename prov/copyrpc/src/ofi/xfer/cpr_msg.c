@@ -2,7 +2,7 @@
 /* Untagged messages: fi_msg over core. The calls fill in parameters for cpr_xfer.h. */
 #include "ofi/xfer/cpr_xfer.h"
 
-CPR_XFER_CALL(cpr_msg_recv,
+CPR_XFER_CALL(cpr_msg_recv, cpr_msg_recv_guarded,
 	      (struct fid_ep * fid, void *buf, size_t len, void *desc, fi_addr_t src_addr,
 	       void *context),
 	      ((void)desc, cpr_xfer_recv_buf(cpr_ep_of(fid), buf, len, src_addr, 0, 0, context,
@@ -38,7 +38,7 @@ static ssize_t cpr_msg_recvmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 	return cpr_xfer_recv_iov(cpr_ep_of(fid), &recv);
 }
 
-CPR_XFER_CALL(cpr_msg_send,
+CPR_XFER_CALL(cpr_msg_send, cpr_msg_send_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
 	       void *context),
 	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, 0, context, 0,
@@ -72,29 +72,44 @@ static ssize_t cpr_msg_sendmsg(struct fid_ep *fid, const struct fi_msg *msg, uin
 	return cpr_xfer_send_iov(cpr_ep_of(fid), &send);
 }
 
-CPR_XFER_CALL(cpr_msg_inject,
+CPR_XFER_CALL(cpr_msg_inject, cpr_msg_inject_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, fi_addr_t dest_addr),
 	      cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, 0, 0, 0, false, guarded))
 
-CPR_XFER_CALL(cpr_msg_senddata,
+CPR_XFER_CALL(cpr_msg_senddata, cpr_msg_senddata_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, uint64_t data,
 	       fi_addr_t dest_addr, void *context),
 	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, 0, data, context,
 					     FI_REMOTE_CQ_DATA, false, guarded)))
 
-CPR_XFER_CALL(cpr_msg_injectdata,
+CPR_XFER_CALL(cpr_msg_injectdata, cpr_msg_injectdata_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, uint64_t data,
 	       fi_addr_t dest_addr),
 	      cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, 0, data, FI_REMOTE_CQ_DATA,
 			      false, guarded))
 
-#define CPR_MSG_OPS(how)                                                                           \
-	{                                                                                          \
-		.size = sizeof(struct fi_ops_msg), .recv = cpr_msg_recv##how,                      \
-		.recvv = cpr_msg_recvv, .recvmsg = cpr_msg_recvmsg, .send = cpr_msg_send##how,     \
-		.sendv = cpr_msg_sendv, .sendmsg = cpr_msg_sendmsg, .inject = cpr_msg_inject##how, \
-		.senddata = cpr_msg_senddata##how, .injectdata = cpr_msg_injectdata##how,          \
-	}
+const struct fi_ops_msg cpr_msg_ops = {
+	.size = sizeof(struct fi_ops_msg),
+	.recv = cpr_msg_recv,
+	.recvv = cpr_msg_recvv,
+	.recvmsg = cpr_msg_recvmsg,
+	.send = cpr_msg_send,
+	.sendv = cpr_msg_sendv,
+	.sendmsg = cpr_msg_sendmsg,
+	.inject = cpr_msg_inject,
+	.senddata = cpr_msg_senddata,
+	.injectdata = cpr_msg_injectdata,
+};
 
-const struct fi_ops_msg cpr_msg_ops = CPR_MSG_OPS();
-const struct fi_ops_msg cpr_msg_guarded_ops = CPR_MSG_OPS(_guarded);
+const struct fi_ops_msg cpr_msg_guarded_ops = {
+	.size = sizeof(struct fi_ops_msg),
+	.recv = cpr_msg_recv_guarded,
+	.recvv = cpr_msg_recvv,
+	.recvmsg = cpr_msg_recvmsg,
+	.send = cpr_msg_send_guarded,
+	.sendv = cpr_msg_sendv,
+	.sendmsg = cpr_msg_sendmsg,
+	.inject = cpr_msg_inject_guarded,
+	.senddata = cpr_msg_senddata_guarded,
+	.injectdata = cpr_msg_injectdata_guarded,
+};

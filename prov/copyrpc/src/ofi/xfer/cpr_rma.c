@@ -10,7 +10,7 @@
 #include <rdma/fi_rma.h>
 
 #include "core/rma/core_rma.h"
-#include "ofi/base/cpr_nosys.h"
+#include "ofi/ep/cpr_refuse.h"
 #include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_xfer.h"
 
@@ -46,7 +46,9 @@ static ssize_t cpr_rma_post(struct cpr_ep *ep, struct core_rma *r)
 
 	if (ret)
 		return ret;
-	if (r->len > CPR_MSG_MAX || (r->write && (r->flags & FI_INJECT) && r->len > ep->inject_max))
+	if (UTIL_UNLIKELY(r->len >= ep->rma_end[r->write]))
+		return ep->rma_end[r->write] ? -FI_EMSGSIZE : cpr_refuse_err(ep);
+	if (r->write && (r->flags & FI_INJECT) && r->len > ep->inject_max)
 		return -FI_EMSGSIZE;
 	if (r->flags & FI_TRIGGER)
 		return cpr_trigger_rma(ep, r);
@@ -184,7 +186,7 @@ static ssize_t cpr_rma_injectdata(struct fid_ep *fid, const void *buf, size_t le
 	return cpr_rma_inject_any(fid, buf, len, data, peer, addr, key, FI_REMOTE_CQ_DATA);
 }
 
-static const struct fi_ops_rma cpr_rma_ops = {
+struct fi_ops_rma cpr_rma_ops = {
 	.size = sizeof(struct fi_ops_rma),
 	.read = cpr_rma_read,
 	.readv = cpr_rma_readv,
@@ -197,20 +199,8 @@ static const struct fi_ops_rma cpr_rma_ops = {
 	.injectdata = cpr_rma_injectdata,
 };
 
-void cpr_rma_pick(struct fi_ops_rma *ops, uint64_t caps)
+void cpr_rma_pick(struct cpr_ep *ep)
 {
-	*ops = caps & FI_RMA ? cpr_rma_ops : cpr_no_rma_ops;
-	if (!(caps & FI_READ)) {
-		ops->read = cpr_no_rma_ops.read;
-		ops->readv = cpr_no_rma_ops.readv;
-		ops->readmsg = cpr_no_rma_ops.readmsg;
-	}
-	if (!(caps & FI_WRITE)) {
-		ops->write = cpr_no_rma_ops.write;
-		ops->writev = cpr_no_rma_ops.writev;
-		ops->writemsg = cpr_no_rma_ops.writemsg;
-		ops->inject = cpr_no_rma_ops.inject;
-		ops->writedata = cpr_no_rma_ops.writedata;
-		ops->injectdata = cpr_no_rma_ops.injectdata;
-	}
+	ep->rma_end[0] = (ep->caps & FI_RMA) && (ep->caps & FI_READ) ? CPR_MSG_MAX + 1 : 0;
+	ep->rma_end[1] = (ep->caps & FI_RMA) && (ep->caps & FI_WRITE) ? CPR_MSG_MAX + 1 : 0;
 }

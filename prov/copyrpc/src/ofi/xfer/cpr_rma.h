@@ -8,9 +8,13 @@
 #include <rdma/fi_rma.h>
 #include <stdint.h>
 
+struct cpr_ep;
+
 /**
  * Fills in the table of an enabled endpoint with these capabilities; other accesses are refused.
  */
-void cpr_rma_pick(struct fi_ops_rma *ops, uint64_t caps);
+void cpr_rma_pick(struct cpr_ep *ep);
+
+extern struct fi_ops_rma cpr_rma_ops;
 
 #endif

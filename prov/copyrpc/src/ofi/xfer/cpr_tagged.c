@@ -8,7 +8,7 @@
 
 #define CPR_TAGGED_PROBE_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 
-CPR_XFER_CALL(cpr_tagged_recv,
+CPR_XFER_CALL(cpr_tagged_recv, cpr_tagged_recv_guarded,
 	      (struct fid_ep * fid, void *buf, size_t len, void *desc, fi_addr_t src_addr,
 	       uint64_t tag, uint64_t ignore, void *context),
 	      ((void)desc,
@@ -71,7 +71,7 @@ static ssize_t cpr_tagged_recvmsg(struct fid_ep *fid, const struct fi_msg_tagged
 	return cpr_xfer_recv_iov(ep, &recv);
 }
 
-CPR_XFER_CALL(cpr_tagged_send,
+CPR_XFER_CALL(cpr_tagged_send, cpr_tagged_send_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, fi_addr_t dest_addr,
 	       uint64_t tag, void *context),
 	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, 0, context,
@@ -110,30 +110,44 @@ static ssize_t cpr_tagged_sendmsg(struct fid_ep *fid, const struct fi_msg_tagged
 	return cpr_xfer_send_iov(cpr_ep_of(fid), &send);
 }
 
-CPR_XFER_CALL(cpr_tagged_inject,
+CPR_XFER_CALL(cpr_tagged_inject, cpr_tagged_inject_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, fi_addr_t dest_addr, uint64_t tag),
 	      cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, tag, 0, 0, true, guarded))
 
-CPR_XFER_CALL(cpr_tagged_senddata,
+CPR_XFER_CALL(cpr_tagged_senddata, cpr_tagged_senddata_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, void *desc, uint64_t data,
 	       fi_addr_t dest_addr, uint64_t tag, void *context),
 	      ((void)desc, cpr_xfer_send_buf(cpr_ep_of(fid), buf, len, dest_addr, tag, data,
 					     context, FI_REMOTE_CQ_DATA, true, guarded)))
 
-CPR_XFER_CALL(cpr_tagged_injectdata,
+CPR_XFER_CALL(cpr_tagged_injectdata, cpr_tagged_injectdata_guarded,
 	      (struct fid_ep * fid, const void *buf, size_t len, uint64_t data, fi_addr_t dest_addr,
 	       uint64_t tag),
 	      cpr_xfer_inject(cpr_ep_of(fid), buf, len, dest_addr, tag, data, FI_REMOTE_CQ_DATA,
 			      true, guarded))
 
-#define CPR_TAGGED_OPS(how)                                                                        \
-	{                                                                                          \
-		.size = sizeof(struct fi_ops_tagged), .recv = cpr_tagged_recv##how,                \
-		.recvv = cpr_tagged_recvv, .recvmsg = cpr_tagged_recvmsg,                          \
-		.send = cpr_tagged_send##how, .sendv = cpr_tagged_sendv,                           \
-		.sendmsg = cpr_tagged_sendmsg, .inject = cpr_tagged_inject##how,                   \
-		.senddata = cpr_tagged_senddata##how, .injectdata = cpr_tagged_injectdata##how,    \
-	}
+const struct fi_ops_tagged cpr_tagged_ops = {
+	.size = sizeof(struct fi_ops_tagged),
+	.recv = cpr_tagged_recv,
+	.recvv = cpr_tagged_recvv,
+	.recvmsg = cpr_tagged_recvmsg,
+	.send = cpr_tagged_send,
+	.sendv = cpr_tagged_sendv,
+	.sendmsg = cpr_tagged_sendmsg,
+	.inject = cpr_tagged_inject,
+	.senddata = cpr_tagged_senddata,
+	.injectdata = cpr_tagged_injectdata,
+};
 
-const struct fi_ops_tagged cpr_tagged_ops = CPR_TAGGED_OPS();
-const struct fi_ops_tagged cpr_tagged_guarded_ops = CPR_TAGGED_OPS(_guarded);
+const struct fi_ops_tagged cpr_tagged_guarded_ops = {
+	.size = sizeof(struct fi_ops_tagged),
+	.recv = cpr_tagged_recv_guarded,
+	.recvv = cpr_tagged_recvv,
+	.recvmsg = cpr_tagged_recvmsg,
+	.send = cpr_tagged_send_guarded,
+	.sendv = cpr_tagged_sendv,
+	.sendmsg = cpr_tagged_sendmsg,
+	.inject = cpr_tagged_inject_guarded,
+	.senddata = cpr_tagged_senddata_guarded,
+	.injectdata = cpr_tagged_injectdata_guarded,
+};

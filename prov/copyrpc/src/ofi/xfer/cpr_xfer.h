@@ -60,12 +60,12 @@ ssize_t cpr_xfer_recv_guarded(struct cpr_ep *ep, void *buf, size_t len, fi_addr_
 
 /*
  * Defines a call of one buffer twice. `name` is for domains that one thread uses and no thread
- * sleeps on; it checks that this still holds. `name`_guarded is for the tables of endpoints in a
+ * sleeps on; it checks that this still holds. `guarded_name` is for the tables of endpoints in a
  * domain with a lock (cpr_ep_pick_ops). `call` is one of the three functions below; `guarded` is a
  * constant in it.
  */
-#define CPR_XFER_CALL(name, params, call)                                                          \
-	static ssize_t name##_guarded params                                                       \
+#define CPR_XFER_CALL(name, guarded_name, params, call)                                            \
+	static ssize_t guarded_name params                                                         \
 	{                                                                                          \
 		const bool guarded = true;                                                         \
                                                                                                    \
