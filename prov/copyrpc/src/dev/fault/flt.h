@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A datagram device that loses, doubles, delays and reorders what another one brings.
+ * Fault device: a datagram device that drops, duplicates, delays and reorders what another one
+ * receives.
  *
- * For tests of whatever must live with a bad network, on a good one: FI_COPYRPC_FAULT says how bad
- * (flt_config.h). Without it nobody meets this device: flt_open opens the other one, and that is all.
- * Shown by test/unit/dev/fault/test_flt_dgram.c.
+ * For tests with a bad network. FI_COPYRPC_FAULT configures it (flt_config.h). Without that setting
+ * flt_open opens the other device directly. Called by dgram_engine.
+ *
+ * Tests: test/unit/dev/fault/test_flt_dgram.c.
  */
 #ifndef FLT_FLT_H
 #define FLT_FLT_H
 
 #include "dev/dgram.h"
 
-/** Datagrams that came, and what was done to them. */
+/** Datagrams received, by fault. */
 struct flt_cnt {
 	uint64_t came;
 	uint64_t dropped;
-	uint64_t corrupt; /* what a checksum of the wire throws away */
+	uint64_t corrupt; /* dropped, as a checksum of the wire would */
 	uint64_t doubled;
-	uint64_t reordered; /* held back for others to pass */
+	uint64_t reordered; /* deferred until others have passed */
 	uint64_t delayed;
-	uint64_t no_room; /* lost: more was to be held than there is room for */
+	uint64_t no_room; /* lost: no free cell */
 };
 
-/** Can util_params.fault be read, if it is set? 0, or -FI_EINVAL with a line in the log. */
+/** Checks util_params.fault. Returns 0, or -FI_EINVAL with a log line. */
 int flt_check(void);
 
 /**
- * ops->open, behind faults if util_params.fault asks for them. -FI_EINVAL, with a line in the log
- * that says what to write, if it cannot be read.
+ * Calls ops->open, and wraps the endpoint if util_params.fault is set. Returns its error, or
+ * -FI_EINVAL with a log line if the setting is malformed.
  */
 int flt_open(const struct dev_dgram_ops *ops, struct dev *dev, const struct dev_dgram_attr *attr,
 	     struct dev_dgram **dg);
 
-/** What was done so far; NULL if there are no faults before `dg`. */
+/** Returns the counters, or NULL if `dg` is not wrapped. */
 const struct flt_cnt *flt_counters(const struct dev_dgram *dg);
 
 #endif

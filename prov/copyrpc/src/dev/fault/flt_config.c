@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* FI_COPYRPC_FAULT, read: see flt_config.h. */
+/* Parser of FI_COPYRPC_FAULT (flt_config.h). */
 #include "dev/fault/flt_config.h"
 
 #include <ctype.h>
@@ -33,7 +33,7 @@ static const char *const flt_forms[] = {
 	[FLT_NUMBER] = "a number, such as 7",
 };
 
-/** A decimal number without sign, exponent, or words: where it ends, or NULL. */
+/** Parses a decimal number without sign or exponent. Returns its end, or NULL. */
 static const char *flt_decimal(const char *text, double *value)
 {
 	const char *at = text;
@@ -111,7 +111,7 @@ static bool flt_read_value(struct flt_config *c, const struct flt_word *w, const
 	return false;
 }
 
-/** Which word `text` begins with, in front of '='; FLT_WORD_CNT: none. */
+/** Returns the index of the keyword in front of '=', or FLT_WORD_CNT. */
 static size_t flt_word_of(const char *text, const char *end)
 {
 	size_t i, len;

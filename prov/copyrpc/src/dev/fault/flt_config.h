@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How bad shall the network be? FI_COPYRPC_FAULT, read.
+ * Parser of FI_COPYRPC_FAULT. Called by flt_dgram.c.
  *
- *	drop=0.01,dup=0.01,reorder=0.05,delay=2ms,corrupt=0.001,seed=7
+ * drop=0.01,dup=0.01,reorder=0.05,delay=2ms,corrupt=0.001,seed=7
  *
- * Chances are between 0 and 1, for each datagram that comes. delay is for all of them; a time is a
- * number with ns, us, ms or s. Words may come in any order, each once. Without a seed each endpoint
- * takes another one, and says in the log which.
+ * Probabilities, from 0 to 1, apply to each received datagram. delay applies to all; a time is a
+ * number with ns, us, ms or s. Keywords may come in any order, each once. Without a seed each
+ * endpoint chooses one and logs it.
  *
- * Shown by test/unit/dev/fault/test_flt_config.c.
+ * Tests: test/unit/dev/fault/test_flt_config.c.
  */
 #ifndef FLT_FLT_CONFIG_H
 #define FLT_FLT_CONFIG_H
@@ -21,7 +21,7 @@
 #define FLT_DELAY_MAX_NS 10000000000ull
 
 struct flt_config {
-	uint32_t drop; /* chances in parts of FLT_MILLION */
+	uint32_t drop; /* probabilities in parts of FLT_MILLION */
 	uint32_t dup;
 	uint32_t reorder;
 	uint32_t corrupt;
@@ -31,8 +31,8 @@ struct flt_config {
 };
 
 /**
- * False if `text` is not of that form: `why` (of `len` bytes) then says which part is wrong and what to
- * write there.
+ * Parses `text`. Returns false if it is malformed: `why` (of `len` bytes) then has the wrong part
+ * and a remedy.
  */
 bool flt_config_read(struct flt_config *c, const char *text, char *why, size_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The life of an endpoint with faults, and its waiting: see flt_dgram.h. */
+/* Endpoint with faults: open, close, waiting (flt_dgram.h). */
 #include "dev/fault/flt_dgram.h"
 
 #include <errno.h>
@@ -17,17 +17,17 @@
 #include "util/log.h"
 #include "util/param.h"
 
-#define FLT_LINE 64u /* dgram.h: data is on a cache line of its own */
+#define FLT_LINE 64u /* dgram.h: data starts at a cache line */
 
 static int flt_open_none(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg)
 {
 	(void)dev;
 	(void)attr;
 	(void)dg;
-	return -FI_ENOSYS; /* flt_open knows the device below */
+	return -FI_ENOSYS; /* flt_open opens the device below */
 }
 
-/** Frees what is ours; the device below stays. */
+/** Frees the wrapper; the device below stays open. */
 static void flt_free(struct flt_dgram *flt)
 {
 	if (flt->wait_fd >= 0)
@@ -123,7 +123,10 @@ int flt_wrap(const struct flt_config *cfg, struct dev_dgram *below, struct dev_d
 	return 0;
 }
 
-/** Each endpoint of a process has luck of its own, which a seed repeats. */
+/**
+ * Chooses and logs the seed. Each endpoint of a process has its own sequence, which the seed
+ * repeats.
+ */
 static void flt_seed(struct flt_config *cfg)
 {
 	static _Atomic uint64_t opened;
@@ -180,7 +183,7 @@ const struct flt_cnt *flt_counters(const struct dev_dgram *dg)
 	return dg->ops == &flt_dgram_ops ? &((const struct flt_dgram *)dg)->cnt : NULL;
 }
 
-/* ---- what the device below does ---- */
+/* --- operations of the device below --- */
 
 static struct dev_dgram *flt_below(struct dev_dgram *dg)
 {
@@ -220,7 +223,7 @@ static int flt_send(struct dev_dgram *dg, const struct dev_dgram_out *out, unsig
 	return ret;
 }
 
-/* ---- waiting: for the device, or for what waits here ---- */
+/* --- waiting: for the device below, or for a deferred datagram --- */
 
 static int flt_wait_fd(struct dev_dgram *dg)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where does a datagram that came wait for what shall happen to it?
+ * Endpoint of the fault device.
  *
- *	poll of the device below -> lost? corrupt? -> delay (a queue: the same time for all)
- *	                         -> held back, 1 in `reorder`: others pass -> poll of the engine
+ * poll of the device below -> dropped? corrupt? -> delayed (a queue: equal time for all)
+ *                          -> deferred, by probability `reorder` -> poll of the engine
  *
- * Everything happens where it arrives, so what is sent, and its numbers, are the device's below. What
- * goes on is copied into a cell of ours: neither a long delay nor a second copy takes the device's
- * buffers. A datagram that finds no cell is lost and counted.
+ * Faults happen on the receiving side; sends go through. Datagrams are copied into cells of this
+ * device, so that delays and duplicates keep no buffer of the device below. A datagram without a
+ * free cell is lost and counted.
  *
- * What is held back goes behind 1 to FLT_PASS_MAX others, or after FLT_BACK_NS if nobody comes.
+ * A deferred datagram follows 1 to FLT_PASS_MAX others, or leaves after FLT_BACK_NS.
  *
- * Owner: who polls. Shown by test/unit/dev/fault/test_flt_dgram.c, test_flt_rx.c.
+ * Runs in the polling thread. Tests: test/unit/dev/fault/test_flt_dgram.c, test_flt_rx.c.
  */
 #ifndef FLT_FLT_DGRAM_H
 #define FLT_FLT_DGRAM_H
@@ -20,39 +20,39 @@
 #include "dev/fault/flt_config.h"
 #include "util/list.h"
 
-#define FLT_CELLS    4096u /* beside one for each buffer of the device below */
-#define FLT_BACK_MAX 64u   /* held back at a time */
+#define FLT_CELLS    4096u /* in addition to one per buffer of the device below */
+#define FLT_BACK_MAX 64u   /* deferred at a time */
 #define FLT_PASS_MAX 8u
 #define FLT_BACK_NS  1000000ull
 #define FLT_BURST    16u
 
-/** A datagram that waits, or was handed out. Its slot is its number. */
+/** Copy of a datagram, pending or returned. Its slot is its index. */
 struct flt_cell {
 	struct util_list link; /* in late, back, ready or free */
 	struct dev_dgram_in in;
 	uint64_t due_ns;
-	uint64_t due_cnt; /* of flt_dgram.passed */
+	uint64_t due_cnt; /* value of flt_dgram.passed at which it is due */
 };
 
 struct flt_dgram {
-	struct dev_dgram base; /* first */
+	struct dev_dgram base;
 	struct dev_dgram *below;
 	struct flt_config cfg;
 	struct flt_cnt cnt;
 	uint64_t rng;
 	uint64_t (*now_ns)(void);
-	uint64_t passed; /* datagrams that went on */
+	uint64_t passed; /* datagrams that became ready */
 	struct flt_cell *cells;
 	uint32_t cell_cnt;
-	uint8_t *bytes; /* cell_len for each */
+	uint8_t *bytes; /* cell_len for each cell */
 	size_t cell_len;
 	struct util_list free;
-	struct util_list late;  /* by due_ns */
-	struct util_list back;  /* no order */
-	struct util_list ready; /* to be handed out, first */
+	struct util_list late;  /* delayed ones, by due_ns */
+	struct util_list back;  /* deferred ones, in no order */
+	struct util_list ready; /* to be returned, in order */
 	uint32_t back_cnt;
 	int timer_fd;
-	int wait_fd; /* epoll over the device's and the timer's */
+	int wait_fd; /* epoll over the device below and the timer */
 };
 
 extern const struct dev_dgram_ops flt_dgram_ops;
@@ -60,10 +60,10 @@ extern const struct dev_dgram_ops flt_dgram_ops;
 int flt_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt);
 void flt_release(struct dev_dgram *dg, uint32_t slot);
 
-/** When something that waits will be due; UINT64_MAX: nothing waits. */
+/** Returns the time at which the next datagram is due, or UINT64_MAX. */
 uint64_t flt_next_ns(const struct flt_dgram *flt);
 
-/** Puts `below` behind faults, and owns it then. -FI_ENOMEM and the like: it is still the caller's. */
+/** Wraps `below` and takes ownership of it. After an error the caller still owns it. */
 int flt_wrap(const struct flt_config *cfg, struct dev_dgram *below, struct dev_dgram **dg);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What happens to a datagram that came: see flt_dgram.h. */
+/* Receive side of the fault device (flt_dgram.h). */
 #include <string.h>
 
 #include "dev/fault/flt_dgram.h"
 
-/** splitmix64: the same everywhere, for a seed. */
+/** Returns the next random number (splitmix64): reproducible for a seed. */
 static uint64_t flt_random(struct flt_dgram *flt)
 {
 	uint64_t z = flt->rng += 0x9E3779B97F4A7C15ull;
@@ -25,7 +25,7 @@ static struct flt_cell *flt_first(struct util_list *list)
 					: UTIL_CONTAINER_OF(list->next, struct flt_cell, link);
 }
 
-/** A copy of `in` in a cell, or NULL. */
+/** Copies `in` into a cell. Returns NULL if none is free. */
 static struct flt_cell *flt_copy(struct flt_dgram *flt, const struct dev_dgram_in *in)
 {
 	struct util_list *first = util_list_pop(&flt->free);
@@ -47,7 +47,7 @@ static struct flt_cell *flt_copy(struct flt_dgram *flt, const struct dev_dgram_i
 	return cell;
 }
 
-/** Held back for others to pass? Then it is in `back`. */
+/** Defers the datagram by probability. Returns true if it is in `back`. */
 static bool flt_hold_back(struct flt_dgram *flt, struct flt_cell *cell, uint64_t now_ns)
 {
 	if (flt->back_cnt == FLT_BACK_MAX || !flt_happens(flt, flt->cfg.reorder))
@@ -66,7 +66,7 @@ static void flt_pass(struct flt_dgram *flt, struct flt_cell *cell)
 	flt->passed++;
 }
 
-/** A datagram that waits for its time, or for others. */
+/** Delays, defers or passes a datagram. */
 static void flt_keep(struct flt_dgram *flt, const struct dev_dgram_in *in, uint64_t now_ns)
 {
 	struct flt_cell *cell = flt_copy(flt, in);
@@ -82,7 +82,7 @@ static void flt_keep(struct flt_dgram *flt, const struct dev_dgram_in *in, uint6
 	}
 }
 
-/** Decides about one datagram of the device; it is done with afterwards. */
+/** Decides on the faults of one datagram, then releases it. */
 static void flt_take(struct flt_dgram *flt, const struct dev_dgram_in *in, uint64_t now_ns)
 {
 	flt->cnt.came++;
@@ -100,7 +100,7 @@ static void flt_take(struct flt_dgram *flt, const struct dev_dgram_in *in, uint6
 	flt->below->ops->release(flt->below, in->slot);
 }
 
-/** Those whose delay is over go on. */
+/** Passes on datagrams when their delay is over. */
 static void flt_ripen(struct flt_dgram *flt, uint64_t now_ns)
 {
 	struct flt_cell *cell;
@@ -112,7 +112,7 @@ static void flt_ripen(struct flt_dgram *flt, uint64_t now_ns)
 	}
 }
 
-/** Those that were passed by enough others, or waited long enough for them, go on. */
+/** Passes on deferred datagrams that enough others have passed, or that waited long enough. */
 static void flt_let_go(struct flt_dgram *flt, uint64_t now_ns)
 {
 	struct util_list *at, *next;

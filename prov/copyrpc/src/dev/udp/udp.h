@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Datagrams without an RDMA device: UDP sockets behind dev/dgram.h.
+ * UDP device: datagrams without an RDMA device, on sockets behind dev/dgram.h.
  *
- * There is no struct dev to open one on: `dev` of the contract's open is NULL, and attr->local says
- * which address to use. Bytes are copied by the kernel, so nothing is registered.
+ * It has no struct dev: `dev` of the contract's open is NULL, and attr->local is the address to
+ * use. The kernel copies the bytes, so no memory is registered.
  */
 #ifndef UDP_UDP_H
 #define UDP_UDP_H

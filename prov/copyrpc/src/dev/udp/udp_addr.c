@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Addresses of UDP endpoints: see udp_addr.h. */
+/* Addresses of UDP endpoints (udp_addr.h). */
 #include "dev/udp/udp_addr.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A UDP endpoint's life, its addresses and its waiting: see udp_dgram.h. */
+/* UDP endpoint: open, close, addresses, waiting (udp_dgram.h). */
 #include "dev/udp/udp_dgram.h"
 
 #include <errno.h>
@@ -138,7 +138,7 @@ static uint32_t udp_route_mtu(struct dev_dgram *dg, const struct sockaddr *peer)
 	else if (peer->sa_family == AF_INET6)
 		addr.in6 = *(const struct sockaddr_in6 *)peer;
 	ret = udp_sock_route_mtu(&((struct udp_dgram *)dg)->sock, &addr);
-	/* That nothing leads there resolve will say. */
+	/* resolve reports a missing route. */
 	return ret > 0 && (uint32_t)ret < dg->mtu ? (uint32_t)ret : dg->mtu;
 }
 
@@ -148,7 +148,7 @@ static void udp_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah)
 	free(ah);
 }
 
-/** Has the wait set look at the socket, or look for something else: epoll_ctl's `op`. */
+/** Adds the socket to the wait set, or changes its events (epoll_ctl's `op`). */
 static int udp_watch(struct udp_dgram *ud, int op)
 {
 	struct epoll_event ev = { .events = EPOLLIN | (ud->base.tx_full ? EPOLLOUT : 0u) };
@@ -176,7 +176,7 @@ static int udp_wait_fd(struct dev_dgram *dg)
 	return ((struct udp_dgram *)dg)->wait_fd;
 }
 
-/** The socket itself tells, for as long as there is something, once it is watched. */
+/** Adds the socket to the wait set, which stays readable while the socket is. */
 static int udp_arm(struct dev_dgram *dg)
 {
 	struct udp_dgram *ud = (struct udp_dgram *)dg;
@@ -194,7 +194,7 @@ static int udp_arm(struct dev_dgram *dg)
 	return ud->watched ? 0 : udp_watch(ud, EPOLL_CTL_ADD);
 }
 
-/** It stays watched: who slept may well sleep again. */
+/** Keeps the socket in the wait set: the next sleep may come soon. */
 static void udp_disarm(struct dev_dgram *dg)
 {
 	struct udp_dgram *ud = (struct udp_dgram *)dg;

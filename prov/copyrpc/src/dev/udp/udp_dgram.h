@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is a datagram endpoint on a UDP socket?
+ * Datagram endpoint on a UDP socket. Called by the datagram engine through udp_dgram_ops.
  *
- * Sending (udp_tx.c): a burst is one system call; a run of datagrams of one length to one peer is one
- * message of it, which the kernel cuts (GSO). The call copies, so tx_done follows at once.
+ * Sending (udp_tx.c): a burst is one system call. A run of datagrams of one length to one peer is
+ * one message, which the kernel cuts (GSO). The call copies, so tx_done follows at once.
  *
- * Receiving (udp_rx.c): recvmmsg fills free buffers, recvmsg one where nothing came lately. The
- * kernel may join a run of one sender's datagrams into one buffer (GRO), so each buffer holds up to
- * 64 KiB and counts those of its datagrams that are not released. Untouched buffer pages cost
- * nothing.
+ * Receiving (udp_rx.c): recvmmsg fills free buffers, or recvmsg a single one after an empty poll.
+ * The kernel may merge a run of one sender's datagrams into one buffer (GRO), so each buffer has 64
+ * KiB and counts its unreleased datagrams. Untouched buffer pages cost nothing.
  *
- * ... and straight to where it belongs (udp_into.c): one recvmsg whose pieces are heads, in a buffer, and
- * places, by turns. What was not expected is gathered into a buffer, as if it had come there.
+ * Receiving in place (udp_into.c): one recvmsg alternates between heads, in a buffer, and the
+ * target. Unexpected datagrams are gathered into a buffer for poll.
  *
- * Waiting: the kernel walks through all wait sets above a watched socket for each datagram, in the call that
- * sends it. So the socket is watched from arm on, until so many polls after disarm found something
- * (UDP_AWAKE) that nobody seems to sleep any more.
+ * Waiting: for each datagram, the sending call walks through all wait sets above a watched socket.
+ * So the socket is watched from arm on, until UDP_AWAKE polls after disarm have found something.
  *
- * Owner: who polls; resolve may run in another thread.
- * Shown by test/unit/dev/udp/test_udp_dgram.c.
+ * Runs in the polling thread; resolve in any. Tests: test/unit/dev/udp/test_udp_dgram.c.
  */
 #ifndef UDP_UDP_DGRAM_H
 #define UDP_UDP_DGRAM_H
@@ -28,26 +25,26 @@
 
 #define UDP_BURST   16u        /* messages of one system call */
 #define UDP_RUN_MAX 64u        /* datagrams that GSO cuts from one message */
-#define UDP_BUF_LEN (1u << 16) /* of a receive buffer: all that GRO may join */
-#define UDP_AWAKE   64u        /* polls that found something since disarm */
+#define UDP_BUF_LEN (1u << 16) /* bytes of a receive buffer: the most that GRO merges */
+#define UDP_AWAKE   64u        /* non-empty polls after disarm before the socket is unwatched */
 
 struct udp_ah {
 	struct dev_dgram_ah base;
 	union udp_addr addr;
 };
 
-/** What one buffer received: `len` bytes of datagrams of `seg` bytes, the last may be shorter. */
+/** Contents of one buffer: `len` bytes of datagrams of `seg` bytes; the last may be shorter. */
 struct udp_got {
 	uint32_t buf;
 	uint32_t len;
 	uint32_t seg;
-	uint32_t off; /* of the next datagram to hand out */
+	uint32_t off; /* offset of the next datagram to return */
 	struct dev_dgram_id from;
 };
 
-/** What the last poll_into gave. */
+/** Datagrams returned by the last poll_into. */
 struct udp_run {
-	uint32_t buf; /* of the heads */
+	uint32_t buf; /* buffer with the heads */
 	uint32_t len;
 	uint32_t seg;
 	uint32_t cnt; /* datagrams */
@@ -57,16 +54,17 @@ struct udp_run {
 struct udp_dgram {
 	struct dev_dgram base;
 	struct udp_sock sock;
-	int status;         /* what ended the endpoint, or 0 */
-	bool tx_warned;     /* that datagrams cannot leave was said */
-	bool rx_found;      /* the last look found something */
-	bool armed;         /* somebody sleeps, or may */
+	int status;         /* error that ended the endpoint, or 0 */
+	bool tx_warned;     /* a send error was logged */
+	bool rx_found;      /* the last receive call found something */
+	bool armed;         /* between arm and disarm */
 	bool watched;       /* the wait set has the socket */
-	uint32_t found_cnt; /* polls that found something since disarm, while watched */
+	uint32_t found_cnt; /* non-empty polls since disarm, while watched */
 	uint8_t *bufs;
-	uint32_t *free; /* LIFO of buffers */
+	uint32_t *free; /* stack of free buffers */
 	uint32_t free_cnt;
-	uint32_t *refs; /* of each buffer: datagrams handed out, and one while more are in it */
+	/* per buffer: datagrams returned and unreleased, plus one while it has more */
+	uint32_t *refs;
 	uint32_t got_at;
 	uint32_t got_cnt;
 	struct udp_got got[UDP_BURST];
@@ -86,19 +84,19 @@ int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 		  struct dev_dgram_in *in, unsigned cnt);
 void udp_put_back(struct dev_dgram *dg, const struct dev_dgram_target *place, unsigned first);
 
-/* What both ways of receiving share (udp_rx.c). */
+/* Shared by both ways of receiving (udp_rx.c). */
 
-/** Length of the datagrams that the kernel joined to these `len` bytes; `len` if there is one. */
+/** Returns the length of the datagrams merged into these `len` bytes; `len` for a single one. */
 uint32_t udp_segment(struct msghdr *msg, uint32_t len);
-/** The kernel had nothing (errno): 0, or what ended the endpoint. */
+/** Handles an errno of a receive call. Returns 0, or the error that ended the endpoint. */
 int udp_rx_failed(struct udp_dgram *ud);
-/** The kernel had something. */
+/** Counts a successful receive call; unwatches the socket after UDP_AWAKE of them. */
 void udp_rx_found(struct udp_dgram *ud);
 
-/** Nobody sleeps: the wait set lets go of the socket. */
+/** Removes the socket from the wait set. */
 void udp_unwatch_cold(struct udp_dgram *ud);
 
-/** Has the wait set look for room to send, or no longer. */
+/** Makes the wait set report room to send, or no longer. */
 void udp_wait_for_room(struct udp_dgram *ud, bool full);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do bytes get to where they belong without a stop in a buffer? (dgram.h: poll_into)
+ * Receiving into the target of poll_into (dgram.h), without a copy.
  *
- * One recvmsg. Its pieces are heads and places by turns, and at last the rest of the buffer that has
- * the heads, so that whatever comes finds room:
+ * One recvmsg. Its pieces are heads and places in turns, and at last the rest of the buffer with
+ * the heads, so that any message fits:
  *
- *	buffer:	 head 0 | head 1 | ... | rest
- *	place:	 part 0 | part 1 | ...
- *	message: head 0, part 0, head 1, part 1, ..., rest
+ * buffer:	 head 0 | head 1 | ... | rest
+ * place:	 part 0 | part 1 | ...
+ * message: head 0, part 0, head 1, part 1, ..., rest
  *
- * The kernel says how long the datagrams are that it has joined. If they are as the pieces were, each
- * is in its place; if not, what came is gathered from the pieces into another buffer, and goes the usual way.
+ * The kernel reports the length of the datagrams that it merged. If it matches the pieces, each
+ * datagram is in its place. Otherwise the message is gathered into another buffer, for poll.
  *
- * Shown by test/unit/dev/udp/test_udp_into.c.
+ * Tests: test/unit/dev/udp/test_udp_into.c.
  */
 #include <netinet/udp.h>
 #include <rdma/fi_errno.h>
@@ -23,17 +23,17 @@
 #include "util/bits.h"
 #include "util/copy.h"
 
-#define UDP_HEAD_LEN 64u /* of the buffer, for each head */
+#define UDP_HEAD_LEN 64u /* bytes of the buffer for each head */
 #define UDP_HEADS    (UDP_RUN_MAX * UDP_HEAD_LEN)
 
-/* Pieces that are shorter would not take the longest message, together with the rest of the buffer. */
+/* Shorter places, with the rest of the buffer, would not hold the longest message. */
 #define UDP_PLACE_MIN UDP_HEADS
 
-/** The pieces of a message. */
+/** Pieces of a message. */
 struct udp_pieces {
 	struct iovec iov[2 * UDP_RUN_MAX + 1];
 	size_t cnt;
-	uint32_t len; /* of the places */
+	uint32_t len; /* bytes of the places */
 };
 
 static void udp_pieces_add(struct udp_pieces *p, void *base, size_t len)
@@ -41,7 +41,7 @@ static void udp_pieces_add(struct udp_pieces *p, void *base, size_t len)
 	p->iov[p->cnt++] = (struct iovec){ .iov_base = base, .iov_len = len };
 }
 
-/** For at most `cnt` datagrams whose heads are in `buf`. */
+/** Fills p for at most `cnt` datagrams with their heads in `buf`. */
 static void udp_pieces_init(struct udp_pieces *p, const struct dev_dgram_target *place,
 			    uint8_t *buf, unsigned cnt)
 {
@@ -61,7 +61,7 @@ static void udp_pieces_init(struct udp_pieces *p, const struct dev_dgram_target 
 	udp_pieces_add(p, buf + UDP_HEADS, UDP_BUF_LEN - UDP_HEADS);
 }
 
-/** Are `len` bytes in datagrams of `seg` like the pieces? Then the last one ends in a part, or with it. */
+/** Returns true if `len` bytes in datagrams of `seg` match the pieces; the last may be shorter. */
 static bool udp_pieces_fit(const struct udp_pieces *p, uint32_t len, uint32_t seg)
 {
 	size_t i, full;
@@ -77,7 +77,7 @@ static bool udp_pieces_fit(const struct udp_pieces *p, uint32_t len, uint32_t se
 	return false;
 }
 
-/** What has come, from byte `off` on, goes into a buffer for poll: it is lost if there is none. */
+/** Gathers the message from byte `off` on into a buffer for poll. Drops it if none is free. */
 static void udp_run_gather(struct udp_dgram *ud, const struct udp_pieces *p, uint32_t off)
 {
 	const struct udp_run *run = &ud->run;
@@ -94,7 +94,7 @@ static void udp_run_gather(struct udp_dgram *ud, const struct udp_pieces *p, uin
 		(struct udp_got){ .buf = buf, .len = len, .seg = run->seg, .from = run->from };
 }
 
-/** One message into the pieces: 1; 0: nothing, or it is lost; or what ended the endpoint. */
+/** Receives one message into the pieces. Returns 1, 0 (nothing, or dropped) or a fatal error. */
 static int udp_run_receive(struct udp_dgram *ud, struct udp_pieces *p)
 {
 	union udp_addr from;
@@ -116,14 +116,14 @@ static int udp_run_receive(struct udp_dgram *ud, struct udp_pieces *p)
 		return udp_rx_failed(ud);
 	udp_rx_found(ud);
 	if ((msg.msg_flags & MSG_TRUNC) || !msg.msg_namelen)
-		return 0; /* cut off, or from nowhere */
+		return 0; /* truncated, or without sender */
 	ud->run.len = (uint32_t)ret;
 	ud->run.seg = udp_segment(&msg, ud->run.len);
 	udp_addr_id(&from, &ud->run.from);
 	return 1;
 }
 
-/** All is in its place. */
+/** Returns the datagrams in their places. */
 static int udp_run_hand_out(struct udp_dgram *ud, struct dev_dgram_in *in)
 {
 	struct udp_run *run = &ud->run;
@@ -164,7 +164,7 @@ int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 		return ret ? ret : -FI_EAGAIN;
 	if (udp_pieces_fit(&p, ud->run.len, ud->run.seg))
 		return udp_run_hand_out(ud, in);
-	ud->free_cnt--; /* the heads are in that one */
+	ud->free_cnt--; /* the buffer with the heads */
 	udp_run_gather(ud, &p, 0);
 	ud->free[ud->free_cnt++] = ud->run.buf;
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Datagrams arrive: see udp_dgram.h. */
+/* Receiving datagrams (udp_dgram.h). */
 #include <errno.h>
 #include <netinet/udp.h>
 #include <rdma/fi_errno.h>
@@ -10,7 +10,7 @@
 #include "util/bits.h"
 #include "util/log.h"
 
-/** Room for one recvmmsg. */
+/** Arguments of one recvmmsg. */
 struct udp_fill {
 	struct mmsghdr msgs[UDP_BURST];
 	struct iovec iov[UDP_BURST];
@@ -21,7 +21,7 @@ struct udp_fill {
 	} ctl[UDP_BURST];
 };
 
-/** A datagram of the buffer less; the last one frees it. */
+/** Drops a reference to a buffer and frees it with the last one. */
 static void udp_unref(struct udp_dgram *ud, uint32_t buf)
 {
 	if (!--ud->refs[buf])
@@ -29,8 +29,8 @@ static void udp_unref(struct udp_dgram *ud, uint32_t buf)
 }
 
 /**
- * Offers the newest free buffers to the kernel: how many. They stay in the list until used. Who
- * finds nothing asks for one next time, which is a simpler call; who finds something asks for many.
+ * Offers the newest free buffers to the kernel and returns their number. They stay in the stack
+ * until used. After an empty poll only one is offered, as recvmsg is a cheaper call than recvmmsg.
  */
 static uint32_t udp_fill_offer(struct udp_fill *f, const struct udp_dgram *ud)
 {
@@ -67,14 +67,14 @@ uint32_t udp_segment(struct msghdr *msg, uint32_t len)
 	return len;
 }
 
-/** Takes over what message i brought in `buf`. */
+/** Takes over the contents of message i in `buf`. */
 static void udp_fill_take(struct udp_fill *f, uint32_t i, uint32_t buf, struct udp_dgram *ud)
 {
 	struct udp_got *got = &ud->got[ud->got_cnt];
 
 	ud->refs[buf] = 1;
 	if ((f->msgs[i].msg_hdr.msg_flags & MSG_TRUNC) || !f->msgs[i].msg_hdr.msg_namelen) {
-		udp_unref(ud, buf); /* cut off, or from nowhere: it is lost */
+		udp_unref(ud, buf); /* truncated, or without sender: dropped */
 		return;
 	}
 	got->buf = buf;
@@ -85,7 +85,7 @@ static void udp_fill_take(struct udp_fill *f, uint32_t i, uint32_t buf, struct u
 	ud->got_cnt++;
 }
 
-/** As recvmmsg. */
+/** Calls recvmmsg, or recvmsg for a single message. Returns like recvmmsg. */
 static int udp_fill_call(const struct udp_dgram *ud, struct udp_fill *f, uint32_t cnt)
 {
 	ssize_t ret;
@@ -116,7 +116,9 @@ void udp_rx_found(struct udp_dgram *ud)
 		udp_unwatch_cold(ud);
 }
 
-/** Asks the kernel for more: 0, or what ended the endpoint. Everything before is handed out. */
+/**
+ * Receives more, after all before was returned. Returns 0, or the error that ended the endpoint.
+ */
 static int udp_fill(struct udp_dgram *ud)
 {
 	struct udp_fill f;
@@ -132,7 +134,7 @@ static int udp_fill(struct udp_dgram *ud)
 	if (ret <= 0)
 		return ret ? udp_rx_failed(ud) : 0;
 	udp_rx_found(ud);
-	/* What is given back goes on top of the list: first take all out that were used. */
+	/* Pops all used buffers before freeing any, which pushes onto the stack. */
 	for (i = 0; i < ret; i++)
 		used[i] = ud->free[--ud->free_cnt];
 	for (i = 0; i < ret; i++)
@@ -140,7 +142,7 @@ static int udp_fill(struct udp_dgram *ud)
 	return 0;
 }
 
-/** The next datagram of what has come. */
+/** Returns the next datagram of the received messages. */
 static void udp_hand_out(struct udp_dgram *ud, struct dev_dgram_in *in)
 {
 	struct udp_got *got = &ud->got[ud->got_at];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sockets, their limits and their MTU: see udp_sock.h. */
+/* Sockets, their limits and their MTU (udp_sock.h). */
 #include "dev/udp/udp_sock.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "util/param.h"
 
 #define UDP_BUF_MAX  (4 << 20)
-#define UDP_BUF_WARN (1 << 20) /* a socket that holds less loses bursts */
+#define UDP_BUF_WARN (1 << 20) /* smaller receive buffers lose bursts */
 
 static uint32_t udp_header_len(const union udp_addr *addr)
 {
@@ -33,7 +33,7 @@ static bool udp_addr_same_host(const struct sockaddr *a, const union udp_addr *b
 	return a->sa_family == AF_INET6 && IN6_ARE_ADDR_EQUAL(&u->in6.sin6_addr, &b->in6.sin6_addr);
 }
 
-/** A link's MTU as bytes of a datagram. */
+/** Converts a link's MTU to bytes of a datagram. */
 static uint32_t udp_payload(const union udp_addr *addr, int mtu)
 {
 	int len = mtu - (int)udp_header_len(addr);
@@ -43,7 +43,7 @@ static uint32_t udp_payload(const union udp_addr *addr, int mtu)
 	return len < (int)UDP_MTU_MAX ? (uint32_t)len : UDP_MTU_MAX;
 }
 
-/** Of the interface that has the address; what any link carries if that cannot be told. */
+/** Returns the MTU of the interface with the local address, or the one every link has. */
 static uint32_t udp_sock_mtu(const struct udp_sock *sock)
 {
 	struct ifreq ifr = { .ifr_mtu = 1280 };
@@ -63,7 +63,7 @@ static uint32_t udp_sock_mtu(const struct udp_sock *sock)
 	return udp_payload(&sock->local, ifr.ifr_mtu);
 }
 
-/** As many bytes as the system allows: what it gave. */
+/** Requests a buffer size, beyond the limit where permitted. Returns the size granted. */
 static int udp_sock_buffer(int fd, int force, int plain, int want)
 {
 	socklen_t len = sizeof(int);
@@ -72,10 +72,10 @@ static int udp_sock_buffer(int fd, int force, int plain, int want)
 	if (setsockopt(fd, SOL_SOCKET, force, &want, sizeof(want)))
 		setsockopt(fd, SOL_SOCKET, plain, &want, sizeof(want));
 	getsockopt(fd, SOL_SOCKET, plain, &got, &len);
-	return got / 2; /* the kernel counts its own part as well */
+	return got / 2; /* the kernel reports twice the usable size */
 }
 
-/** Once for all sockets: the next one would say the same. */
+/** Logs a small buffer, once per process. */
 static void udp_sock_warn(int got, int want)
 {
 	static bool told;
@@ -96,10 +96,10 @@ static void udp_sock_buffers(struct udp_sock *sock, uint32_t rx_cnt)
 	int want = bytes < UDP_BUF_MAX ? (int)bytes : UDP_BUF_MAX;
 	int got = udp_sock_buffer(sock->fd, SO_RCVBUFFORCE, SO_RCVBUF, want);
 
-	/* What finds no room here comes back as -FI_EAGAIN: nothing is lost by it. */
+	/* A full send buffer is -FI_EAGAIN: no datagram is lost. */
 	udp_sock_buffer(sock->fd, SO_SNDBUFFORCE, SO_SNDBUF, want);
 	udp_sock_warn(got, want);
-	sock->rx_room = 2 * (uint32_t)got; /* the kernel's own part is in it */
+	sock->rx_room = 2 * (uint32_t)got; /* includes the kernel's own overhead */
 }
 
 static void udp_sock_offloads(struct udp_sock *sock)
@@ -205,7 +205,7 @@ int udp_sock_route_mtu(const struct udp_sock *sock, const union udp_addr *peer)
 		local.in6.sin6_port = 0;
 	else
 		local.in.sin_port = 0;
-	/* A connected socket knows the MTU of its route. */
+	/* A connected socket reports the MTU of its route. */
 	if (bind(fd, &local.sa, udp_addr_len(&local)) ||
 	    connect(fd, &peer->sa, udp_addr_len(peer)) ||
 	    getsockopt(fd, is_6 ? IPPROTO_IPV6 : IPPROTO_IP, is_6 ? IPV6_MTU : IP_MTU, &mtu, &len))

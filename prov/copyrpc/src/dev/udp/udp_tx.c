@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A burst leaves: see udp_dgram.h. */
+/* Sending bursts (udp_dgram.h). */
 #include <errno.h>
 #include <netinet/udp.h>
 #include <rdma/fi_errno.h>
@@ -9,10 +9,10 @@
 #include "dev/udp/udp_dgram.h"
 #include "util/log.h"
 
-/** One system call in the making. */
+/** Arguments of one sendmmsg. */
 struct udp_burst {
 	struct mmsghdr msgs[UDP_BURST];
-	uint32_t runs[UDP_BURST]; /* datagrams of each */
+	uint32_t runs[UDP_BURST]; /* datagrams of each message */
 	struct iovec iov[UDP_BURST * UDP_RUN_MAX * DEV_DGRAM_PIECES / 8];
 	union {
 		struct cmsghdr align;
@@ -24,7 +24,7 @@ struct udp_burst {
 
 #define UDP_BURST_IOV (sizeof(((struct udp_burst *)0)->iov) / sizeof(struct iovec))
 
-/** How many datagrams from out[0] on one message can carry. */
+/** Returns the number of datagrams from out[0] on that one message can carry. */
 static uint32_t udp_run(const struct udp_dgram *ud, const struct dev_dgram_out *out, unsigned cnt)
 {
 	uint32_t seg = dev_dgram_out_len(out), bytes = seg, len, n;
@@ -37,7 +37,7 @@ static uint32_t udp_run(const struct udp_dgram *ud, const struct dev_dgram_out *
 			break;
 		bytes += len;
 		if (len < seg)
-			return n + 1; /* a shorter one is the last */
+			return n + 1; /* a shorter datagram must be the last */
 	}
 	return n;
 }
@@ -69,7 +69,7 @@ static void udp_burst_segment(struct udp_burst *b, struct msghdr *msg, uint32_t 
 	memcpy(CMSG_DATA(cmsg), &len, sizeof(len));
 }
 
-/** Adds the next run: how many datagrams, 0 when the burst is full. */
+/** Adds the next run. Returns its number of datagrams, or 0 if the burst is full. */
 static uint32_t udp_burst_add(struct udp_burst *b, const struct udp_dgram *ud,
 			      const struct dev_dgram_out *out, unsigned cnt)
 {
@@ -95,7 +95,10 @@ static uint32_t udp_burst_add(struct udp_burst *b, const struct udp_dgram *ud,
 	return n;
 }
 
-/** What kept the first message from leaving: -FI_EAGAIN, 0 (it is lost, as datagrams are), or fatal. */
+/**
+ * Handles the errno of the first message. Returns -FI_EAGAIN, 0 (the datagrams are lost) or a fatal
+ * error.
+ */
 static int udp_send_failed(struct udp_dgram *ud, int err)
 {
 	switch (err) {
@@ -125,7 +128,7 @@ static int udp_send_failed(struct udp_dgram *ud, int err)
 	}
 }
 
-/** One message is a simpler call. As sendmmsg. */
+/** Sends the burst; a cheaper call serves a single message. Returns like sendmmsg. */
 static int udp_burst_call(const struct udp_dgram *ud, struct udp_burst *b)
 {
 	const struct msghdr *msg = &b->msgs[0].msg_hdr;
@@ -142,7 +145,7 @@ static int udp_burst_call(const struct udp_dgram *ud, struct udp_burst *b)
 	return ret < 0 ? -1 : 1;
 }
 
-/** Sends the burst: how many of its datagrams are done with, or -FI_E*. */
+/** Sends the burst. Returns the number of datagrams sent or lost, or an error. */
 static int udp_burst_send(struct udp_dgram *ud, struct udp_burst *b)
 {
 	int sent, ret, i, n = 0;
@@ -151,7 +154,7 @@ static int udp_burst_send(struct udp_dgram *ud, struct udp_burst *b)
 		sent = udp_burst_call(ud, b);
 	} while (sent < 0 && errno == EINTR);
 	if (sent <= 0) {
-		/* Not every interface can be given runs. */
+		/* Some interfaces do not support GSO. */
 		if (b->runs[0] > 1 && (errno == EINVAL || errno == EIO || errno == EMSGSIZE)) {
 			ud->sock.gso = false;
 			return 0;
