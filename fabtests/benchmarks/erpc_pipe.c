@@ -95,14 +95,14 @@ static int pipe_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt
 					       .slot = cell,
 					       .from.word[0] = end->other->number };
 	}
-	dg->rx_held += n;
+	dg->rx_retained += n;
 	return (int)n;
 }
 
 static void pipe_release(struct dev_dgram *dg, uint32_t slot)
 {
 	pipe_of(dg)->free[pipe_of(dg)->free_cnt++] = slot;
-	dg->rx_held--;
+	dg->rx_retained--;
 }
 
 static const struct dev_dgram_ops pipe_ops = {

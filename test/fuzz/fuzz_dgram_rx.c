@@ -197,7 +197,7 @@ static void step(void)
 	default: progress(); break;
 	}
 	check_completions();
-	CHECK(ep->dg->rx_held <= ep->dg->rx_cnt);
+	CHECK(ep->dg->rx_retained <= ep->dg->rx_cnt);
 }
 
 /** All that waits goes to receives that are posted for it. */
@@ -210,7 +210,7 @@ static void drain(void)
 		post(0);
 		progress();
 	}
-	CHECK(!ep->dg->rx_held);
+	CHECK(!ep->dg->rx_retained);
 }
 
 /* ---- life ---- */

@@ -318,7 +318,7 @@ static void check(void)
 	for (i = 0; i < LIED_TO; i++)
 		check_session(&lied[i]);
 	CHECK(!ours.s->err && !theirs.s->err);
-	CHECK(ep->dg->rx_held <= RX_CNT);
+	CHECK(ep->dg->rx_retained <= RX_CNT);
 	CHECK(ep->bodies.used_cnt <= (LIED_TO + 1) * (HOLDS + ERPC_SLOTS));
 	CHECK(ep->bufs.mem <= MEM_MAX);
 	CHECK(ep->session_cnt <= LIED_TO + 1);
@@ -386,7 +386,7 @@ static void ep_close(struct erpc_ep *ep)
 {
 	fake_net_run(&net, net.now_ns + 1000000);
 	erpc_ep_progress(ep, net.now_ns);
-	CHECK(!ep->dg->rx_held && !ep->session_cnt && !ep->promised);
+	CHECK(!ep->dg->rx_retained && !ep->session_cnt && !ep->promised);
 	CHECK(!ep->bodies.used_cnt);
 	CHECK(ep->bufs.used_cnt == waiting(ep) && !ep->exposure_pool.used_cnt);
 	erpc_ep_close(ep);

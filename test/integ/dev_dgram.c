@@ -297,7 +297,7 @@ static void give_up(void)
 	fprintf(stderr,
 		"side %d: stuck: %u asked, %u open, %u answered, %u served, %u held by us, %u by the "
 		"device's count, %u sent, %u done\n",
-		side, next_seq - 1, open_cnt, answered, served, held_cnt, dg->rx_held,
+		side, next_seq - 1, open_cnt, answered, served, held_cnt, dg->rx_retained,
 		dg->tx_posted, dg->tx_done);
 	abort();
 }
@@ -338,7 +338,7 @@ static void linger(void)
 		;
 	while (held_cnt)
 		dops->release(dg, held[--held_cnt].slot);
-	CHECK(!dg->rx_held);
+	CHECK(!dg->rx_retained);
 }
 
 static void run_side(void)

@@ -285,7 +285,8 @@ void erpc_pair_fini(struct erpc_pair *p)
 	for (i = 0; i < 2; i++) {
 		if (p->end[i].s)
 			p->end[i].s->conn.chan.ops->close(&p->end[i].s->conn.chan);
-		cr_assert_eq(p->end[i].ep->dg->rx_held, 0, "every receive buffer was given back");
+		cr_assert_eq(p->end[i].ep->dg->rx_retained, 0,
+			     "every receive buffer was given back");
 		cr_assert_eq(p->end[i].ep->session_cnt, 0);
 		cr_assert_eq(p->end[i].ep->promised, 0);
 	}

@@ -256,7 +256,7 @@ static int fake_port_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigne
 		in[n] = (struct dev_dgram_in){ .data = rx->data, .len = rx->len, .slot = slot };
 		fake_port_id(rx->from, &in[n++].from);
 	}
-	dg->rx_held += n;
+	dg->rx_retained += n;
 	if (port->order_head == port->order_tail)
 		fake_port_report(port);
 	return (int)n;
@@ -330,7 +330,7 @@ static int fake_port_poll_into(struct dev_dgram *dg, const struct dev_dgram_targ
 		fake_port_into(port, place, i, &in[i]);
 	port->into_head = port->order_head;
 	port->into_cnt = n;
-	dg->rx_held += n;
+	dg->rx_retained += n;
 	return (int)n;
 }
 
@@ -350,7 +350,7 @@ static void fake_port_put_back(struct dev_dgram *dg, const struct dev_dgram_targ
 		memcpy(rx->data + place->head_len, place->base + n * place->part_len,
 		       rx->len - place->head_len);
 		rx->out = false;
-		dg->rx_held--;
+		dg->rx_retained--;
 	}
 	port->into_cnt = 0;
 }
@@ -364,7 +364,7 @@ static void fake_port_release(struct dev_dgram *dg, uint32_t slot)
 	free(port->rx[slot].data);
 	port->rx[slot].data = NULL;
 	port->free[port->free_cnt++] = slot;
-	dg->rx_held--;
+	dg->rx_retained--;
 }
 
 /* ---- waiting: simulated time has none ---- */

@@ -75,7 +75,7 @@ Test(dgram_ep, is_busy_until_its_last_datagram_has_left)
 	dgram_ep_progress(p.ep[0]);
 	cr_expect_not(dgram_ep_is_busy(p.ep[0]));
 	dgram_pair_run(&p);
-	cr_expect_eq(p.ep[0]->dg->rx_held, 0, "its own datagram has no sender");
+	cr_expect_eq(p.ep[0]->dg->rx_retained, 0, "its own datagram has no sender");
 	cr_expect_eq(p.net.cnt.delivered, 3, "%lu of %lu", p.net.cnt.delivered, p.net.cnt.sent);
 	dgram_pair_close(&p);
 }

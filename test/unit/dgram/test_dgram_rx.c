@@ -75,7 +75,7 @@ Test(dgram_rx, without_a_receive_datagrams_are_queued_while_buffers_last)
 	}
 	dgram_pair_recv(&p, in, 1, 0);
 	cr_expect_eq(dgram_pair_left(&p, 1), 0, "the other datagrams are dropped");
-	cr_expect_eq(p.ep[1]->dg->rx_held, 0);
+	cr_expect_eq(p.ep[1]->dg->rx_retained, 0);
 	send_bytes(out, 1);
 	cr_expect_eq(dgram_pair_left(&p, 1), 1, "and the next one arrives");
 }

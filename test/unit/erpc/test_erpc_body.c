@@ -36,7 +36,7 @@ static void setup(void)
 static void teardown(void)
 {
 	erpc_session_close(s);
-	cr_expect_eq(ep->dg->rx_held, 0, "every buffer of the device was given back");
+	cr_expect_eq(ep->dg->rx_retained, 0, "every buffer of the device was given back");
 	cr_expect_eq(ep->bodies.used_cnt, 0);
 	erpc_ep_close(ep);
 	fake_net_fini(&net);
@@ -91,13 +91,13 @@ Test(erpc_body, half_of_the_buffers_are_kept_and_the_rest_is_copied, .init = set
 		in_device += kept;
 		cr_assert_eq(kept, i < RX_CNT / 2);
 		cr_assert_eq(kept, !all[i]->heap);
-		cr_assert_eq(ep->dg->rx_held, in_device);
+		cr_assert_eq(ep->dg->rx_retained, in_device);
 	}
 	for (i = 0; i < 4 * RX_CNT; i++) {
 		cr_assert(is_whole(all[i], i));
 		erpc_body_put(all[i]);
 	}
-	cr_expect_eq(ep->dg->rx_held, 0);
+	cr_expect_eq(ep->dg->rx_retained, 0);
 	erpc_body_put(arrive(0, &kept));
 	cr_expect(kept, "room is room again");
 }
@@ -112,12 +112,12 @@ Test(erpc_body, it_stays_until_the_last_reference, .init = setup, .fini = teardo
 	body->refs += 2;
 	for (i = 0; i < 2; i++) {
 		erpc_body_put(body);
-		cr_expect_eq(ep->dg->rx_held, 1);
+		cr_expect_eq(ep->dg->rx_retained, 1);
 		cr_expect_eq(ep->bodies.used_cnt, 1);
 		cr_expect(is_whole(body, 7));
 	}
 	erpc_body_put(body);
-	cr_expect_eq(ep->dg->rx_held, 0);
+	cr_expect_eq(ep->dg->rx_retained, 0);
 	cr_expect_eq(ep->bodies.used_cnt, 0);
 	cr_expect(util_list_is_empty(&s->bodies));
 }
@@ -148,7 +148,7 @@ Test(erpc_body, parts_are_put_together_in_memory_of_that_length, .init = setup, 
 		cr_assert_eq(body->len, lens[i]);
 		cr_assert_eq(body->data, body->heap);
 		memset(body->heap, 1, lens[i]);
-		cr_expect_eq(ep->dg->rx_held, 0);
+		cr_expect_eq(ep->dg->rx_retained, 0);
 		erpc_body_put(body);
 	}
 }

@@ -155,8 +155,8 @@ static uint32_t progress(bool back)
 	erpc_ep_progress(b.ep, b.net.now_ns);
 	if (b.ep->bodies.used_cnt > b.bodies_max)
 		b.bodies_max = b.ep->bodies.used_cnt;
-	if (b.ep->dg->rx_held > b.rx_held_max)
-		b.rx_held_max = b.ep->dg->rx_held;
+	if (b.ep->dg->rx_retained > b.rx_held_max)
+		b.rx_held_max = b.ep->dg->rx_retained;
 	for (i = 0; i < b.cnt; i++) {
 		struct burst_peer *peer = &b.peers[i];
 

@@ -86,8 +86,8 @@ Test(erpc_chan, what_is_held_outlives_a_stop, .init = setup)
 	erpc_pair_run(&p, 20000);
 	cr_assert_eq(p.end[0].hold_cnt, 1);
 	ops()->stop(chan());
-	cr_expect_eq(p.end[0].ep->dg->rx_held, 1);
+	cr_expect_eq(p.end[0].ep->dg->rx_retained, 1);
 	cr_assert(pair_release(&p.end[0]), "the bytes are what they were");
-	cr_expect_eq(p.end[0].ep->dg->rx_held, 0);
+	cr_expect_eq(p.end[0].ep->dg->rx_retained, 0);
 	erpc_pair_fini(&p);
 }

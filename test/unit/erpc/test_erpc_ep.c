@@ -137,14 +137,14 @@ Test(erpc_ep, what_comes_before_attach_waits_within_bounds)
 	}
 	erpc_pair_run(&p, 20000000);
 	cr_expect_eq(ep->saved_cnt, ERPC_POLL_BURST);
-	cr_expect_eq(ep->dg->rx_held, ERPC_POLL_BURST);
+	cr_expect_eq(ep->dg->rx_retained, ERPC_POLL_BURST);
 	cr_expect_gt(ep->stats.rx_no_memory, 0);
 	for (i = 0; i < 4; i++) {
 		here[i]->conn.chan.ops->close(&here[i]->conn.chan);
 		there[i]->conn.chan.ops->close(&there[i]->conn.chan);
 	}
 	erpc_pair_run(&p, 100000);
-	cr_expect_eq(ep->dg->rx_held, 0, "what waited for the closed is given back");
+	cr_expect_eq(ep->dg->rx_retained, 0, "what waited for the closed is given back");
 	erpc_pair_fini(&p);
 }
 

@@ -155,7 +155,7 @@ static void replay_one(uint32_t i)
 	cr_expect_eq(e->answered, answered);
 	cr_expect_eq(e->gets_done, got);
 	cr_expect_eq(e->ep->bufs.used_cnt, bufs, "packet %u, kind %u", i, h.kind);
-	cr_expect_eq(e->ep->dg->rx_held, 0);
+	cr_expect_eq(e->ep->dg->rx_retained, 0);
 	cr_expect_leq(p.net.cnt.sent, sent + 1);
 	/* A part of the last response may be asked for again: that is no repetition of the request. */
 	if (refused(stats) == was_refused)

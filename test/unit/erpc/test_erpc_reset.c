@@ -218,7 +218,7 @@ static void check_ep(const struct erpc_ep *ep)
 		cr_expect(util_list_is_empty(&ep->zombies));
 	}
 	cr_expect_eq(ep->bodies.used_cnt, 0);
-	cr_expect_eq(ep->dg->rx_held, 0);
+	cr_expect_eq(ep->dg->rx_retained, 0);
 	cr_expect_eq(ep->timers.cnt, 0);
 	cr_expect_eq(ep->session_cnt, 0);
 	cr_expect_eq(ep->promised, 0);

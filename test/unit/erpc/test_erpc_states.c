@@ -192,7 +192,7 @@ static void waits(const struct packet *pkt, const char *what)
 	erpc_session_attach(v.s);
 	erpc_ep_progress(ep, forged_pair.net.now_ns);
 	cr_expect_eq(ep->saved_cnt, 0, "%s", what);
-	cr_expect_eq(ep->dg->rx_held, 0, "%s", what);
+	cr_expect_eq(ep->dg->rx_retained, 0, "%s", what);
 	cr_expect_eq(ep->stats.rx_stale, before.rx_stale + 1, "%s", what);
 }
 
@@ -244,7 +244,7 @@ Test(erpc_states, what_comes_too_early_is_bounded, .init = forged_setup, .fini =
 	v.s = NULL;
 	erpc_ep_progress(ep, forged_pair.net.now_ns);
 	cr_expect_eq(ep->saved_cnt, 0);
-	cr_expect_eq(ep->dg->rx_held, 0);
+	cr_expect_eq(ep->dg->rx_retained, 0);
 	cr_expect_eq(ep->stats.rx_no_session, ERPC_POLL_BURST);
 	end();
 	forged_goes_on();

@@ -150,8 +150,8 @@ struct dev_link_ops {
 	 */
 	int (*write_imm)(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
 	/*
-	 * Like write_imm, and one DEV_EV_ACK follows, in order, when the peer's device has this write
-	 * and all before it. NULL: direct links, where writes reach the peer at once.
+	 * Like write_imm, and one DEV_EV_ACK follows, in order, when the peer's device has this
+	 * write and all before it. NULL: direct links, where writes reach the peer at once.
 	 */
 	int (*write_imm_ack)(struct dev_link *link, uint64_t off, uint32_t len, uint32_t imm);
 	/*

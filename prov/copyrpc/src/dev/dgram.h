@@ -89,8 +89,8 @@ struct dev_dgram {
 	uint32_t tx_posted; /* number of the next datagram */
 	uint32_t tx_done; /* the device has read the buffers of all datagrams before this number */
 	uint32_t rx_cnt;
-	uint32_t rx_held; /* received, not released */
-	bool copies_ah;   /* an address handle may be forgotten right after send */
+	uint32_t rx_retained; /* received, not released */
+	bool copies_ah;       /* an address handle may be forgotten right after send */
 	/* bytes that wait for poll, with DEV_DGRAM_ROOM for each datagram; 0: unlimited */
 	uint32_t rx_room;
 	/*

@@ -56,7 +56,7 @@ struct erpc_body *erpc_body_of(struct erpc_session *s, const struct dev_dgram_in
 	uint32_t len = in->len - WIRE_ERPC_HDR_LEN;
 	struct erpc_body *body;
 
-	if (UTIL_UNLIKELY(dg->rx_held > dg->rx_cnt / 2))
+	if (UTIL_UNLIKELY(dg->rx_retained > dg->rx_cnt / 2))
 		return erpc_body_copy_cold(s, data, len);
 	body = erpc_body_make(s, len);
 	if (!body)

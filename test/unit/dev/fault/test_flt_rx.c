@@ -40,7 +40,7 @@ static void open_with(const char *text)
 
 static void close_all(void)
 {
-	cr_expect_eq(dg->rx_held, 0);
+	cr_expect_eq(dg->rx_retained, 0);
 	dg->ops->close(dg);
 	from->ops->forget(from, to);
 	from->ops->close(from);
@@ -82,7 +82,7 @@ static uint32_t send_and_take(uint32_t cnt)
 		fake_net_run(&net, net.now_ns + 1000);
 		got += take(&last);
 	}
-	fake_net_run(&net, net.now_ns + 100 * FLT_BACK_NS);
+	fake_net_run(&net, net.now_ns + 100 * FLT_DEFER_NS);
 	return got + take(&last);
 }
 
@@ -99,7 +99,7 @@ Test(flt_rx, dropped_ones_do_not_come, .fini = close_all)
 	got = send_and_take(20000);
 	cr_expect_eq(got + flt_counters(dg)->dropped, 20000);
 	cr_expect(about(flt_counters(dg)->dropped, 2000));
-	cr_expect_eq(flt_counters(dg)->came, 20000);
+	cr_expect_eq(flt_counters(dg)->received, 20000);
 }
 
 Test(flt_rx, corrupt_ones_do_not_come_either_and_are_counted_apart, .fini = close_all)
@@ -124,7 +124,7 @@ Test(flt_rx, doubled_ones_come_twice, .fini = close_all)
 		twice += seen[i] == 2;
 	}
 	cr_expect_eq(got, 20000 + twice);
-	cr_expect_eq(twice, flt_counters(dg)->doubled);
+	cr_expect_eq(twice, flt_counters(dg)->duplicated);
 	cr_expect(about(twice, 2000));
 }
 
@@ -159,16 +159,16 @@ Test(flt_rx, reordered_ones_are_passed_by_others, .fini = close_all)
 			memcpy(&last, in.data, 4);
 			seen[last]++;
 			backwards += last < before;
-			cr_assert(last + FLT_PASS_MAX + FLT_BACK_MAX > before);
+			cr_assert(last + FLT_PASS_MAX + FLT_DEFER_MAX > before);
 			before = last;
 			dg->ops->release(dg, in.slot);
 		}
 	}
-	fake_net_run(&net, net.now_ns + FLT_BACK_NS);
+	fake_net_run(&net, net.now_ns + FLT_DEFER_NS);
 	take(&last);
 	for (i = 0; i < 20000; i++)
 		cr_assert_eq(seen[i], 1, "%u", i);
-	cr_expect(about(flt_counters(dg)->reordered, 2000));
+	cr_expect(about(flt_counters(dg)->deferred, 2000));
 	cr_expect_gt(backwards, 1000);
 }
 
@@ -180,7 +180,7 @@ Test(flt_rx, one_that_nobody_passes_comes_after_all, .fini = close_all)
 	send_number(5);
 	fake_net_run(&net, 5000);
 	cr_expect_eq(take(&last), 0);
-	fake_net_run(&net, 5000 + FLT_BACK_NS);
+	fake_net_run(&net, 5000 + FLT_DEFER_NS);
 	cr_expect_eq(take(&last), 1);
 }
 
@@ -236,7 +236,7 @@ Test(flt_rx, what_is_held_is_left_alone, .fini = close_all)
 	}
 	memcpy(&number, held.data, 4);
 	cr_expect_eq(number, 77);
-	cr_expect_eq(dg->rx_held, 1);
+	cr_expect_eq(dg->rx_retained, 1);
 	dg->ops->release(dg, held.slot);
 	fake_net_forge(&net, 0, 1, big, sizeof(big), 0);
 	fake_net_run(&net, net.now_ns + 5000);

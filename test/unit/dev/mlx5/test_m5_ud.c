@@ -255,7 +255,7 @@ Test(m5_ud, what_arrives_stays_until_it_is_released)
 		arrive(i, 0x100 + i, 7);
 	cr_assert_eq(m5_ud_poll(&f->ud.ib.base, in, 3), 3);
 	cr_assert_eq(m5_ud_poll(&f->ud.ib.base, in + 3, SLOTS), SLOTS - 3);
-	cr_expect_eq(f->ud.ib.base.rx_held, SLOTS);
+	cr_expect_eq(f->ud.ib.base.rx_retained, SLOTS);
 	for (uint32_t i = 0; i < SLOTS; i++) {
 		struct dev_dgram_ah ah;
 
@@ -271,7 +271,7 @@ Test(m5_ud, what_arrives_stays_until_it_is_released)
 	arrive(9, 1, 1);
 	cr_assert_eq(m5_ud_poll(&f->ud.ib.base, in, 1), 1);
 	cr_expect_eq(in[0].slot, 5);
-	cr_expect_eq(f->ud.ib.base.rx_held, SLOTS);
+	cr_expect_eq(f->ud.ib.base.rx_retained, SLOTS);
 	teardown();
 }
 
@@ -304,7 +304,7 @@ Test(m5_ud, lengths_that_cannot_be_are_dropped)
 		arrive(bad[i], 1, 1);
 		cr_expect_eq(poll_none(), 0);
 	}
-	cr_expect_eq(f->ud.ib.base.rx_held, 0);
+	cr_expect_eq(f->ud.ib.base.rx_retained, 0);
 	teardown();
 }
 
@@ -356,6 +356,6 @@ Test(m5_ud, completions_of_nothing_are_harmless)
 	cq_device_write(&f->cq, M5_CQE_RESP_SEND_IMM << 4, FAKE_QPN, 0, 0);
 	cr_expect_eq(poll_none(), 0);
 	cr_expect_eq(f->ud.ib.base.tx_done, 0);
-	cr_expect_eq(f->ud.ib.base.rx_held, 0);
+	cr_expect_eq(f->ud.ib.base.rx_retained, 0);
 	teardown();
 }

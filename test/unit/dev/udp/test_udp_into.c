@@ -72,7 +72,7 @@ static void release(const struct dev_dgram_in *in, int cnt)
 /** All buffers are free again. */
 static void over(void)
 {
-	cr_expect_eq(pair.dg[1]->rx_held, 0);
+	cr_expect_eq(pair.dg[1]->rx_retained, 0);
 	cr_expect_eq(((struct udp_dgram *)pair.dg[1])->free_cnt, RX_CNT);
 	udp_pair_close(&pair);
 }

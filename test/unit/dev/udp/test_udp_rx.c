@@ -87,7 +87,7 @@ static void whatever_is_held(void)
 			held[i] = held[held_cnt];
 			number[i] = number[held_cnt];
 		}
-		cr_assert_eq(pair.dg[1]->rx_held, held_cnt);
+		cr_assert_eq(pair.dg[1]->rx_retained, held_cnt);
 	}
 	while (held_cnt)
 		udp_dgram_ops.release(pair.dg[1], held[--held_cnt].slot);
@@ -140,7 +140,7 @@ Test(udp_rx, an_empty_datagram_is_a_datagram)
 	cr_assert_eq(udp_pair_poll(pair.dg[1], &in, 1), 1);
 	cr_expect_eq(in.len, 0);
 	udp_dgram_ops.release(pair.dg[1], in.slot);
-	cr_expect_eq(pair.dg[1]->rx_held, 0);
+	cr_expect_eq(pair.dg[1]->rx_retained, 0);
 	udp_pair_close(&pair);
 }
 

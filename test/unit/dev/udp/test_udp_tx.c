@@ -31,7 +31,7 @@ static void expect_burst(uint32_t first, uint32_t cnt)
 			udp_dgram_ops.release(pair.dg[1], in[i].slot);
 		}
 	}
-	cr_assert_eq(pair.dg[1]->rx_held, 0);
+	cr_assert_eq(pair.dg[1]->rx_retained, 0);
 }
 
 /** A burst of random lengths: runs of one length, lone ones, shorter ends; in one or two pieces. */

@@ -32,7 +32,7 @@ Test(vb_ud, a_burst_arrives_and_says_from_whom)
 		cr_expect(dev_dgram_is_from(ud_pair_way[1], &in[i]));
 		vb_ud_release(ud_pair[1], in[i].slot);
 	}
-	cr_expect_eq(ud_pair[1]->rx_held, 0);
+	cr_expect_eq(ud_pair[1]->rx_retained, 0);
 }
 
 Test(vb_ud, what_is_gathered_needs_its_memory_until_it_is_done)

@@ -25,7 +25,7 @@ void forged_setup(void)
 
 void forged_teardown(void)
 {
-	cr_expect_eq(forged_pair.end[0].ep->dg->rx_held, 0, "what was refused was given back");
+	cr_expect_eq(forged_pair.end[0].ep->dg->rx_retained, 0, "what was refused was given back");
 	erpc_pair_fini(&forged_pair);
 }
 
@@ -143,7 +143,7 @@ void forged_only_counted(struct before *b, enum reason reason, const char *what)
 	cr_expect(forged_is_same(b), "%s: the session has changed", what);
 	cr_expect_eq(forged_pair.net.cnt.sent, b->answers, "%s: it was answered", what);
 	cr_expect_eq(ep->bufs.used_cnt, b->bufs, "%s", what);
-	cr_expect_eq(ep->dg->rx_held, 0, "%s: its buffer was kept", what);
+	cr_expect_eq(ep->dg->rx_retained, 0, "%s: its buffer was kept", what);
 	cr_expect_eq(ep->bodies.used_cnt, 0, "%s", what);
 }
 

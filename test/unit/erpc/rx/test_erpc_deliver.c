@@ -73,7 +73,7 @@ static void ends(struct packet pkt, const char *why)
 	forged_deliver(&pkt);
 	cr_expect_eq(forged_pair.end[0].ep->stats.rx_bad_state, before.rx_bad_state + 1, "%s", why);
 	erpc_session_stop(forged_victim);
-	cr_expect_eq(forged_pair.end[0].ep->dg->rx_held, 0, "%s", why);
+	cr_expect_eq(forged_pair.end[0].ep->dg->rx_retained, 0, "%s", why);
 	cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 0, "%s", why);
 	forged_part();
 	join();

@@ -15,11 +15,11 @@
 
 /** Datagrams received, by fault. */
 struct flt_cnt {
-	uint64_t came;
+	uint64_t received;
 	uint64_t dropped;
 	uint64_t corrupt; /* dropped, as a checksum of the wire would */
-	uint64_t doubled;
-	uint64_t reordered; /* deferred until others have passed */
+	uint64_t duplicated;
+	uint64_t deferred; /* deferred until others have passed */
 	uint64_t delayed;
 	uint64_t no_room; /* lost: no free cell */
 };

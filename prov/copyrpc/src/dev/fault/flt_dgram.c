@@ -47,9 +47,9 @@ static void flt_close(struct dev_dgram *dg)
 
 	UTIL_INFO(EP_CTRL,
 		  "faults: of %" PRIu64 " datagrams %" PRIu64 " dropped, %" PRIu64
-		  " corrupt, %" PRIu64 " doubled, %" PRIu64 " held back, %" PRIu64
+		  " corrupt, %" PRIu64 " duplicated, %" PRIu64 " deferred, %" PRIu64
 		  " delayed, %" PRIu64 " without room\n",
-		  c->came, c->dropped, c->corrupt, c->doubled, c->reordered, c->delayed,
+		  c->received, c->dropped, c->corrupt, c->duplicated, c->deferred, c->delayed,
 		  c->no_room);
 	flt->below->ops->close(flt->below);
 	flt_free(flt);
@@ -109,8 +109,8 @@ int flt_wrap(const struct flt_config *cfg, struct dev_dgram *below, struct dev_d
 	flt->now_ns = util_clock_ns;
 	flt->timer_fd = flt->wait_fd = -1;
 	util_list_init(&flt->free);
-	util_list_init(&flt->late);
-	util_list_init(&flt->back);
+	util_list_init(&flt->delayed);
+	util_list_init(&flt->deferred);
 	util_list_init(&flt->ready);
 	ret = flt_make_cells(flt);
 	if (!ret)
@@ -133,7 +133,7 @@ static void flt_seed(struct flt_config *cfg)
 
 	if (!cfg->has_seed)
 		cfg->seed = (util_clock_ns() ^ (uint64_t)getpid() << 40) % 1000000000;
-	UTIL_INFO(EP_CTRL, "faults as FI_COPYRPC_FAULT says, with seed=%" PRIu64 "\n", cfg->seed);
+	UTIL_INFO(EP_CTRL, "FI_COPYRPC_FAULT is active, seed=%" PRIu64 "\n", cfg->seed);
 	cfg->seed += 0x632BE59BD9B4E019ull * opened++;
 }
 

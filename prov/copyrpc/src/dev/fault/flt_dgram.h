@@ -9,7 +9,7 @@
  * device, so that delays and duplicates keep no buffer of the device below. A datagram without a
  * free cell is lost and counted.
  *
- * A deferred datagram follows 1 to FLT_PASS_MAX others, or leaves after FLT_BACK_NS.
+ * A deferred datagram follows 1 to FLT_PASS_MAX others, or leaves after FLT_DEFER_NS.
  *
  * Runs in the polling thread. Tests: test/unit/dev/fault/test_flt_dgram.c, test_flt_rx.c.
  */
@@ -20,15 +20,15 @@
 #include "dev/fault/flt_config.h"
 #include "util/list.h"
 
-#define FLT_CELLS    4096u /* in addition to one per buffer of the device below */
-#define FLT_BACK_MAX 64u   /* deferred at a time */
-#define FLT_PASS_MAX 8u
-#define FLT_BACK_NS  1000000ull
-#define FLT_BURST    16u
+#define FLT_CELLS     4096u /* in addition to one per buffer of the device below */
+#define FLT_DEFER_MAX 64u   /* deferred at a time */
+#define FLT_PASS_MAX  8u
+#define FLT_DEFER_NS  1000000ull
+#define FLT_BURST     16u
 
 /** Copy of a datagram, pending or returned. Its slot is its index. */
 struct flt_cell {
-	struct util_list link; /* in late, back, ready or free */
+	struct util_list link; /* in delayed, deferred, ready or free */
 	struct dev_dgram_in in;
 	uint64_t due_ns;
 	uint64_t due_cnt; /* value of flt_dgram.passed at which it is due */
@@ -47,10 +47,10 @@ struct flt_dgram {
 	uint8_t *bytes; /* cell_len for each cell */
 	size_t cell_len;
 	struct util_list free;
-	struct util_list late;  /* delayed ones, by due_ns */
-	struct util_list back;  /* deferred ones, in no order */
-	struct util_list ready; /* to be returned, in order */
-	uint32_t back_cnt;
+	struct util_list delayed;  /* delayed ones, by due_ns */
+	struct util_list deferred; /* deferred ones, in no order */
+	struct util_list ready;    /* to be returned, in order */
+	uint32_t deferred_cnt;
 	int timer_fd;
 	int wait_fd; /* epoll over the device below and the timer */
 };

@@ -47,16 +47,16 @@ static struct flt_cell *flt_copy(struct flt_dgram *flt, const struct dev_dgram_i
 	return cell;
 }
 
-/** Defers the datagram by probability. Returns true if it is in `back`. */
-static bool flt_hold_back(struct flt_dgram *flt, struct flt_cell *cell, uint64_t now_ns)
+/** Defers the datagram by probability. Returns true if it is in `deferred`. */
+static bool flt_defer(struct flt_dgram *flt, struct flt_cell *cell, uint64_t now_ns)
 {
-	if (flt->back_cnt == FLT_BACK_MAX || !flt_happens(flt, flt->cfg.reorder))
+	if (flt->deferred_cnt == FLT_DEFER_MAX || !flt_happens(flt, flt->cfg.reorder))
 		return false;
-	cell->due_ns = now_ns + FLT_BACK_NS;
+	cell->due_ns = now_ns + FLT_DEFER_NS;
 	cell->due_cnt = flt->passed + 1 + flt_random(flt) % FLT_PASS_MAX;
-	util_list_push_back(&flt->back, &cell->link);
-	flt->back_cnt++;
-	flt->cnt.reordered++;
+	util_list_push_back(&flt->deferred, &cell->link);
+	flt->deferred_cnt++;
+	flt->cnt.deferred++;
 	return true;
 }
 
@@ -75,9 +75,9 @@ static void flt_keep(struct flt_dgram *flt, const struct dev_dgram_in *in, uint6
 		return;
 	if (flt->cfg.delay_ns) {
 		cell->due_ns = now_ns + flt->cfg.delay_ns;
-		util_list_push_back(&flt->late, &cell->link);
+		util_list_push_back(&flt->delayed, &cell->link);
 		flt->cnt.delayed++;
-	} else if (!flt_hold_back(flt, cell, now_ns)) {
+	} else if (!flt_defer(flt, cell, now_ns)) {
 		flt_pass(flt, cell);
 	}
 }
@@ -85,7 +85,7 @@ static void flt_keep(struct flt_dgram *flt, const struct dev_dgram_in *in, uint6
 /** Decides on the faults of one datagram, then releases it. */
 static void flt_take(struct flt_dgram *flt, const struct dev_dgram_in *in, uint64_t now_ns)
 {
-	flt->cnt.came++;
+	flt->cnt.received++;
 	if (flt_happens(flt, flt->cfg.drop)) {
 		flt->cnt.dropped++;
 	} else if (flt_happens(flt, flt->cfg.corrupt)) {
@@ -93,7 +93,7 @@ static void flt_take(struct flt_dgram *flt, const struct dev_dgram_in *in, uint6
 	} else {
 		flt_keep(flt, in, now_ns);
 		if (flt_happens(flt, flt->cfg.dup)) {
-			flt->cnt.doubled++;
+			flt->cnt.duplicated++;
 			flt_keep(flt, in, now_ns);
 		}
 	}
@@ -101,35 +101,35 @@ static void flt_take(struct flt_dgram *flt, const struct dev_dgram_in *in, uint6
 }
 
 /** Passes on datagrams when their delay is over. */
-static void flt_ripen(struct flt_dgram *flt, uint64_t now_ns)
+static void flt_pass_delayed(struct flt_dgram *flt, uint64_t now_ns)
 {
 	struct flt_cell *cell;
 
-	while ((cell = flt_first(&flt->late)) && cell->due_ns <= now_ns) {
+	while ((cell = flt_first(&flt->delayed)) && cell->due_ns <= now_ns) {
 		util_list_remove(&cell->link);
-		if (!flt_hold_back(flt, cell, now_ns))
+		if (!flt_defer(flt, cell, now_ns))
 			flt_pass(flt, cell);
 	}
 }
 
 /** Passes on deferred datagrams that enough others have passed, or that waited long enough. */
-static void flt_let_go(struct flt_dgram *flt, uint64_t now_ns)
+static void flt_pass_deferred(struct flt_dgram *flt, uint64_t now_ns)
 {
 	struct util_list *at, *next;
 	struct flt_cell *cell;
 
-	for (at = flt->back.next; at != &flt->back; at = next) {
+	for (at = flt->deferred.next; at != &flt->deferred; at = next) {
 		next = at->next;
 		cell = UTIL_CONTAINER_OF(at, struct flt_cell, link);
 		if (cell->due_ns > now_ns && cell->due_cnt > flt->passed)
 			continue;
 		util_list_remove(at);
-		flt->back_cnt--;
+		flt->deferred_cnt--;
 		flt_pass(flt, cell);
 	}
 }
 
-static unsigned flt_hand_out(struct flt_dgram *flt, struct dev_dgram_in *in, unsigned cnt)
+static unsigned flt_return(struct flt_dgram *flt, struct dev_dgram_in *in, unsigned cnt)
 {
 	struct flt_cell *cell;
 	unsigned n;
@@ -149,11 +149,11 @@ uint64_t flt_next_ns(const struct flt_dgram *flt)
 
 	if (!util_list_is_empty(&flt->ready))
 		return 0;
-	if (!util_list_is_empty(&flt->late)) {
-		cell = UTIL_CONTAINER_OF(flt->late.next, struct flt_cell, link);
+	if (!util_list_is_empty(&flt->delayed)) {
+		cell = UTIL_CONTAINER_OF(flt->delayed.next, struct flt_cell, link);
 		next = cell->due_ns;
 	}
-	for (at = flt->back.next; at != &flt->back; at = at->next) {
+	for (at = flt->deferred.next; at != &flt->deferred; at = at->next) {
 		cell = UTIL_CONTAINER_OF(at, struct flt_cell, link);
 		if (cell->due_ns < next)
 			next = cell->due_ns;
@@ -176,13 +176,13 @@ int flt_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt)
 			return ret;
 		for (i = 0; i < ret; i++) {
 			flt_take(flt, &got[i], now_ns);
-			flt_let_go(flt, now_ns);
+			flt_pass_deferred(flt, now_ns);
 		}
 	}
-	flt_ripen(flt, now_ns);
-	flt_let_go(flt, now_ns);
-	n = flt_hand_out(flt, in, cnt);
-	dg->rx_held += n;
+	flt_pass_delayed(flt, now_ns);
+	flt_pass_deferred(flt, now_ns);
+	n = flt_return(flt, in, cnt);
+	dg->rx_retained += n;
 	return (int)n;
 }
 
@@ -191,5 +191,5 @@ void flt_release(struct dev_dgram *dg, uint32_t slot)
 	struct flt_dgram *flt = (struct flt_dgram *)dg;
 
 	util_list_push_front(&flt->free, &flt->cells[slot].link);
-	dg->rx_held--;
+	dg->rx_retained--;
 }

@@ -44,7 +44,7 @@ static const struct m5_syndrome m5_syndromes[] = {
 	  "the peer's queue pair failed while it served the request; see its log" },
 	{ 0x15, -FI_ETIMEDOUT, "retries exceeded",
 	  "the peer does not respond: its process is gone, its host is down, or the network "
-	  "between is (ibv_devinfo: port state; RoCE: the GID index and PFC or ECN of the switches)" },
+	  "between is (ibv_devinfo: port state; RoCE: GID index and PFC or ECN of the switches)" },
 	{ 0x16, -FI_ETIMEDOUT, "receiver-not-ready retries exceeded",
 	  "the peer did not make progress for too long: it must call fi_cq_read now and then" },
 	{ 0x22, -FI_ECONNABORTED, "remote aborted", "the peer ended the operation; see its log" },

@@ -257,7 +257,7 @@ void m5_ud_other_cold(struct m5_ud *ud, const struct m5_cqe *cqe)
 			ud->ib.base.tx_done = (uint32_t)m5_sparse_take(&ud->users, counter);
 	} else if (m5_rq_take(&ud->rq, counter, &user)) {
 		/* Unexpected opcode, for example with an immediate: dropped. */
-		ud->ib.base.rx_held++;
+		ud->ib.base.rx_retained++;
 		m5_ud_release(&ud->ib.base, (uint32_t)user);
 	}
 	m5_cq_publish(&ud->cq);

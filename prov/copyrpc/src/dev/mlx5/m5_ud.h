@@ -114,7 +114,7 @@ static inline void m5_ud_release(struct dev_dgram *base, uint32_t slot)
 {
 	struct m5_ud *ud = (struct m5_ud *)base;
 
-	base->rx_held--;
+	base->rx_retained--;
 	m5_rq_put(&ud->rq, ib_ud_slot(&ud->ib, slot) + IB_UD_GRH_OFF, slot);
 	m5_ud_refill(ud);
 }
@@ -129,7 +129,7 @@ static inline bool m5_ud_take(struct m5_ud *ud, const struct m5_cqe *cqe, struct
 	if (UTIL_UNLIKELY(!m5_rq_take(&ud->rq, m5_cqe_counter(cqe), &user)))
 		return false;
 	slot = ib_ud_slot(&ud->ib, (uint32_t)user);
-	ud->ib.base.rx_held++;
+	ud->ib.base.rx_retained++;
 	if (UTIL_UNLIKELY(len > ud->ib.base.mtu || m5_cqe_scattered(cqe)) &&
 	    !m5_ud_take_cold(ud, cqe, slot)) {
 		m5_ud_release(&ud->ib.base, (uint32_t)user);

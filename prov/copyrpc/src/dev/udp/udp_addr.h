@@ -3,7 +3,7 @@
  * Address of a UDP endpoint: in descriptions, in sender ids and for the kernel.
  *
  * description, 24 bytes, little endian:
- * 0 version 1 | 1 family 4 or 6 | 2 port u16 | 4 mtu u32 | 8 address, 16 bytes (IPv4: the first four)
+ * 0 version 1 | 1 family 4 or 6 | 2 port u16 | 4 mtu u32 | 8 address, 16 bytes (IPv4: first 4)
  *
  * A sender's id is its IPv6 address (IPv4: mapped) and port. A description comes from a peer:
  * decoding validates all of it.

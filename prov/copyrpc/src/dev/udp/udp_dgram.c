@@ -52,7 +52,7 @@ static int udp_make_wait(struct udp_dgram *ud)
 	ud->wait_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (ud->wait_fd >= 0)
 		return 0;
-	UTIL_WARN(EP_CTRL, "nothing to wait for datagrams with: %s\n", strerror(errno));
+	UTIL_WARN(EP_CTRL, "cannot wait for datagrams: %s\n", strerror(errno));
 	return -errno;
 }
 
@@ -103,7 +103,7 @@ static int udp_resolve(struct dev_dgram *dg, const struct dev_desc *peer, struct
 		return -FI_ENOMEM;
 	ret = udp_desc_decode(peer, &ah->addr, &mtu);
 	if (ret) {
-		UTIL_WARN(EP_CTRL, "a peer described no UDP endpoint\n");
+		UTIL_WARN(EP_CTRL, "peer's description refused: not a UDP endpoint\n");
 		goto err_free;
 	}
 	if (ah->addr.sa.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&ah->addr.in6.sin6_addr))
@@ -112,7 +112,7 @@ static int udp_resolve(struct dev_dgram *dg, const struct dev_desc *peer, struct
 	if (ret < 0) {
 		char text[64];
 
-		UTIL_WARN(EP_CTRL, "no way to %s: %s\n",
+		UTIL_WARN(EP_CTRL, "no route to %s: %s\n",
 			  udp_addr_text(&ah->addr, text, sizeof(text)), strerror(-ret));
 		goto err_free;
 	}

@@ -124,7 +124,7 @@ static int udp_run_receive(struct udp_dgram *ud, struct udp_pieces *p)
 }
 
 /** Returns the datagrams in their places. */
-static int udp_run_hand_out(struct udp_dgram *ud, struct dev_dgram_in *in)
+static int udp_run_return(struct udp_dgram *ud, struct dev_dgram_in *in)
 {
 	struct udp_run *run = &ud->run;
 	uint32_t off, rest;
@@ -141,7 +141,7 @@ static int udp_run_hand_out(struct udp_dgram *ud, struct dev_dgram_in *in)
 		run->cnt++;
 	}
 	ud->refs[run->buf] = run->cnt;
-	ud->base.rx_held += run->cnt;
+	ud->base.rx_retained += run->cnt;
 	return (int)run->cnt;
 }
 
@@ -163,7 +163,7 @@ int udp_poll_into(struct dev_dgram *dg, const struct dev_dgram_target *place,
 	if (ret <= 0)
 		return ret ? ret : -FI_EAGAIN;
 	if (udp_pieces_fit(&p, ud->run.len, ud->run.seg))
-		return udp_run_hand_out(ud, in);
+		return udp_run_return(ud, in);
 	ud->free_cnt--; /* the buffer with the heads */
 	udp_run_gather(ud, &p, 0);
 	ud->free[ud->free_cnt++] = ud->run.buf;

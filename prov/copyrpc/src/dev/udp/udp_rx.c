@@ -143,7 +143,7 @@ static int udp_fill(struct udp_dgram *ud)
 }
 
 /** Returns the next datagram of the received messages. */
-static void udp_hand_out(struct udp_dgram *ud, struct dev_dgram_in *in)
+static void udp_return(struct udp_dgram *ud, struct dev_dgram_in *in)
 {
 	struct udp_got *got = &ud->got[ud->got_at];
 	uint32_t rest = got->len - got->off;
@@ -153,7 +153,7 @@ static void udp_hand_out(struct udp_dgram *ud, struct dev_dgram_in *in)
 	in->slot = got->buf;
 	in->from = got->from;
 	ud->refs[got->buf]++;
-	ud->base.rx_held++;
+	ud->base.rx_retained++;
 	got->off += in->len;
 	if (got->off == got->len) {
 		ud->got_at++;
@@ -172,7 +172,7 @@ int udp_poll(struct dev_dgram *dg, struct dev_dgram_in *in, unsigned cnt)
 	if (ret)
 		return ret;
 	while (n < cnt && ud->got_at < ud->got_cnt)
-		udp_hand_out(ud, &in[n++]);
+		udp_return(ud, &in[n++]);
 	return (int)n;
 }
 
@@ -180,6 +180,6 @@ void udp_release(struct dev_dgram *dg, uint32_t slot)
 {
 	struct udp_dgram *ud = (struct udp_dgram *)dg;
 
-	dg->rx_held--;
+	dg->rx_retained--;
 	udp_unref(ud, slot);
 }

@@ -78,13 +78,13 @@ static int udp_sock_buffer(int fd, int force, int plain, int want)
 /** Logs a small buffer, once per process. */
 static void udp_sock_warn(int got, int want)
 {
-	static bool told;
+	static bool logged;
 
 	if (got >= want || got >= UDP_BUF_WARN ||
-	    __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+	    __atomic_exchange_n(&logged, true, __ATOMIC_RELAXED))
 		return;
 	UTIL_WARN(EP_CTRL,
-		  "UDP sockets hold %d bytes where %d are wanted: large messages are slower, and "
+		  "UDP sockets hold %d bytes, %d are needed: large messages are slower, and "
 		  "bursts of many peers are lost and sent again. Raise the limit: "
 		  "sysctl -w net.core.rmem_max=%d\n",
 		  got, want, want);

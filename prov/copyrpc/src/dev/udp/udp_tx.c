@@ -113,12 +113,11 @@ static int udp_send_failed(struct udp_dgram *ud, int err)
 	case ECONNREFUSED:
 	case EPERM:
 		if (!ud->tx_warned)
-			UTIL_WARN(
-				EP_DATA,
-				"UDP datagrams cannot leave: %s%s. They are tried again while their "
-				"operations last\n",
-				strerror(err),
-				err == EPERM ? " (look at the firewall's rules for output)" : "");
+			UTIL_WARN(EP_DATA,
+				  "UDP datagrams cannot leave: %s%s. Sending is retried until the "
+				  "operation times out\n",
+				  strerror(err),
+				  err == EPERM ? " (look at the firewall's rules for output)" : "");
 		ud->tx_warned = true;
 		return 0;
 	default:

@@ -117,7 +117,7 @@ void vb_ud_release(struct dev_dgram *base, uint32_t slot)
 	struct vb_ud *ud = (struct vb_ud *)base;
 	struct ibv_recv_wr *wr = &ud->slots[slot].wr;
 
-	base->rx_held--;
+	base->rx_retained--;
 	if (ud->rx_free++)
 		ud->free_last->next = wr;
 	else
@@ -133,7 +133,7 @@ static bool vb_ud_take(struct vb_ud *ud, const struct ibv_wc *wc, struct dev_dgr
 	uint8_t *at = ib_ud_slot(&ud->ib, slot);
 
 	ud->rx_posted--;
-	ud->ib.base.rx_held++;
+	ud->ib.base.rx_retained++;
 	if (UTIL_UNLIKELY(wc->opcode != IBV_WC_RECV || wc->wc_flags & IBV_WC_WITH_IMM ||
 			  len > ud->ib.base.mtu)) {
 		vb_ud_release(&ud->ib.base, slot); /* not sent by copyrpc */

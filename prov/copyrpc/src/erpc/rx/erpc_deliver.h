@@ -19,7 +19,7 @@
 /** May bytes stay where they are? When half of the device's buffers are held, what is to stay is copied. */
 static inline bool erpc_deliver_may_retain(const struct erpc_ep *ep)
 {
-	return ep->dg->rx_held <= ep->dg->rx_cnt / 2;
+	return ep->dg->rx_retained <= ep->dg->rx_cnt / 2;
 }
 
 /** Is this packet a batch whose turn it is, with none waiting behind it? Then it is delivered where it lies. */
