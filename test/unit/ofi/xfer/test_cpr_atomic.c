@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Atomic operations: fi_atomic(3), fi_cq(3), fi_cntr(3); over the memory of the host. */
-#include <criterion/criterion.h>
 #include <rdma/fi_atomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/rma/core_atomic.h"
-#include "unit/ofi/ofi_fixture.h"
+#include "unit/ofi/xfer/mr_fixture.h"
 
 #define CNT 16384u
 #define KEY 0xC0FFEEu
 
-static struct ofi_pair p;
-static struct fid_mr *mr;
 static uint64_t *target, *operand, *compare, *result;
 
 static uint64_t *array(void)
@@ -38,19 +35,9 @@ static void open_with(const struct ofi_options *opts)
 		     0);
 }
 
-static void setup(void)
-{
-	struct ofi_options opts = { 0 };
-
-	open_with(&opts);
-}
-
 static void teardown(void)
 {
-	if (mr)
-		cr_expect_eq(fi_close(&mr->fid), 0);
-	mr = NULL;
-	ofi_pair_close(&p);
+	close_pair();
 	free(target);
 	free(operand);
 	free(compare);
@@ -58,16 +45,6 @@ static void teardown(void)
 }
 
 TestSuite(cpr_atomic, .init = setup, .fini = teardown, .timeout = 200);
-
-static void expect(uint64_t flags, void *context)
-{
-	ofi_pair_expect(&p, 0, flags, context);
-}
-
-static void expect_error(uint64_t flags, int err, void *context)
-{
-	ofi_pair_expect_error(&p, 0, flags, err, context);
-}
 
 #define DONE(call, flags)                                                                          \
 	do {                                                                                       \

@@ -1,45 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Calls of fi_msg(3), multi-receive buffers included. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "unit/ofi/ofi_fixture.h"
-
-static struct ofi_pair p;
-static char in[64];
-static char out[64] = "what the sender has in its buffer";
-
-static void setup(void)
-{
-	struct ofi_options opts = { .bind_flags = FI_SELECTIVE_COMPLETION,
-				    .rx_op_flags = FI_COMPLETION };
-
-	ofi_pair_open(&p, &opts);
-	memset(in, 0, sizeof(in));
-}
-
-static void teardown(void)
-{
-	ofi_pair_close(&p);
-}
+#include "unit/ofi/xfer/msg_fixture.h"
 
 TestSuite(cpr_msg, .init = setup, .fini = teardown);
 
 #define EXPECT_ARRIVES(to, send, want_data)                                                        \
 	do {                                                                                       \
-		struct fi_cq_tagged_entry arr = { 0 };                                             \
 		memset(in, 0, sizeof(in));                                                         \
 		cr_assert_eq(fi_recv(p.ep[to], in, sizeof(in), NULL, FI_ADDR_UNSPEC, in), 0);      \
 		cr_assert_eq(OFI_RETRY(&p, send), 0);                                              \
-		cr_assert_eq(ofi_read(p.cq[to], &arr), 1);                                         \
-		cr_expect_eq(arr.op_context, in);                                                  \
-		cr_expect_eq(arr.len, 20);                                                         \
-		cr_expect_arr_eq(in, out, 20);                                                     \
-		cr_expect_eq(arr.flags &(FI_RECV | FI_MSG | FI_TAGGED), FI_RECV | FI_MSG);         \
-		cr_expect_eq(!!(arr.flags & FI_REMOTE_CQ_DATA), (want_data) != 0);                 \
-		if (want_data)                                                                     \
-			cr_expect_eq(arr.data, (want_data));                                       \
+		expect_arrived(to, FI_MSG, want_data);                                             \
 	} while (0)
 
 Test(cpr_msg, every_send_call_arrives)

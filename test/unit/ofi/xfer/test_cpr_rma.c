@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Remote memory access: fi_rma(3), fi_mr(3), fi_cq(3), fi_cntr(3); over the memory of the host. */
-#include <criterion/criterion.h>
 #include <rdma/fi_rma.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "unit/ofi/ofi_fixture.h"
+#include "unit/ofi/xfer/mr_fixture.h"
 
 #define LEN (300u << 10)
 
-static struct ofi_pair p;
-static struct fid_mr *mr;
 static uint8_t *target, *local;
 
 static void region(uint64_t access)
@@ -28,34 +25,14 @@ static void open_with(const struct ofi_options *opts)
 	region(FI_REMOTE_READ | FI_REMOTE_WRITE);
 }
 
-static void setup(void)
-{
-	struct ofi_options opts = { 0 };
-
-	open_with(&opts);
-}
-
 static void teardown(void)
 {
-	if (mr)
-		cr_expect_eq(fi_close(&mr->fid), 0);
-	mr = NULL;
-	ofi_pair_close(&p);
+	close_pair();
 	free(target);
 	free(local);
 }
 
 TestSuite(cpr_rma, .init = setup, .fini = teardown, .timeout = 200);
-
-static void expect(uint64_t flags, void *context)
-{
-	ofi_pair_expect(&p, 0, flags, context);
-}
-
-static void expect_error(uint64_t flags, int err, void *context)
-{
-	ofi_pair_expect_error(&p, 0, flags, err, context);
-}
 
 Test(cpr_rma, each_call_moves_its_bytes)
 {

@@ -1,49 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Calls of fi_tagged(3), each to another endpoint and to itself. */
-#include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "unit/ofi/ofi_fixture.h"
-
-static struct ofi_pair p;
-static char in[64];
-static char out[64] = "what the sender has in its buffer";
-
-static void setup(void)
-{
-	struct ofi_options opts = { .bind_flags = FI_SELECTIVE_COMPLETION,
-				    .rx_op_flags = FI_COMPLETION };
-
-	ofi_pair_open(&p, &opts);
-	memset(in, 0, sizeof(in));
-}
-
-static void teardown(void)
-{
-	ofi_pair_close(&p);
-}
+#include "unit/ofi/xfer/msg_fixture.h"
 
 TestSuite(cpr_tagged, .init = setup, .fini = teardown);
 
 /* Expects a receive of tag 5 at `to` to complete after `send` (an expression). */
 #define EXPECT_ARRIVES(to, send, want_data)                                                        \
 	do {                                                                                       \
-		struct fi_cq_tagged_entry arr = { 0 };                                             \
 		memset(in, 0, sizeof(in));                                                         \
 		cr_assert_eq(fi_trecv(p.ep[to], in, sizeof(in), NULL, FI_ADDR_UNSPEC, 5, 0, in),   \
 			     0);                                                                   \
 		cr_assert_eq(OFI_RETRY(&p, send), 0);                                              \
-		cr_assert_eq(ofi_read(p.cq[to], &arr), 1);                                         \
-		cr_expect_eq(arr.op_context, in);                                                  \
-		cr_expect_eq(arr.len, 20);                                                         \
-		cr_expect_eq(arr.tag, 5);                                                          \
-		cr_expect_arr_eq(in, out, 20);                                                     \
-		cr_expect_eq(in[20], 0);                                                           \
-		cr_expect_eq(arr.flags &(FI_RECV | FI_TAGGED), FI_RECV | FI_TAGGED);               \
-		cr_expect_eq(!!(arr.flags & FI_REMOTE_CQ_DATA), (want_data) != 0);                 \
-		if (want_data)                                                                     \
-			cr_expect_eq(arr.data, (want_data));                                       \
+		expect_arrived(to, FI_TAGGED, want_data);                                          \
 	} while (0)
 
 Test(cpr_tagged, every_send_call_arrives)

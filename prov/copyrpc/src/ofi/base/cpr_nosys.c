@@ -20,3 +20,13 @@ int cpr_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **op
 {
 	return -FI_ENOSYS;
 }
+
+int cpr_no_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
+{
+	return -FI_ENOPROTOOPT;
+}
+
+int cpr_no_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
+{
+	return -FI_ENOPROTOOPT;
+}

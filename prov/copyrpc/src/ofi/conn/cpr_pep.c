@@ -168,16 +168,6 @@ static int cpr_pep_getopt(fid_t fid, int level, int optname, void *optval, size_
 	return cpr_conn_getopt(level, optname, optval, optlen);
 }
 
-static int cpr_pep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
-{
-	(void)fid;
-	(void)level;
-	(void)optname;
-	(void)optval;
-	(void)optlen;
-	return -FI_ENOPROTOOPT;
-}
-
 static ssize_t cpr_pep_cancel(fid_t fid, void *context)
 {
 	(void)fid;
@@ -189,7 +179,7 @@ static struct fi_ops_ep cpr_pep_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = cpr_pep_cancel,
 	.getopt = cpr_pep_getopt,
-	.setopt = cpr_pep_setopt,
+	.setopt = cpr_no_setopt,
 };
 
 static int cpr_pep_close(struct fid *fid)

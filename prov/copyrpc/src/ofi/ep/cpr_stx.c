@@ -36,31 +36,11 @@ static ssize_t cpr_stx_cancel(fid_t fid, void *context)
 	return -FI_ENOENT; /* sends cannot be cancelled */
 }
 
-static int cpr_stx_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
-{
-	(void)fid;
-	(void)level;
-	(void)optname;
-	(void)optval;
-	(void)optlen;
-	return -FI_ENOPROTOOPT;
-}
-
-static int cpr_stx_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
-{
-	(void)fid;
-	(void)level;
-	(void)optname;
-	(void)optval;
-	(void)optlen;
-	return -FI_ENOPROTOOPT;
-}
-
 static struct fi_ops_ep cpr_stx_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = cpr_stx_cancel,
-	.getopt = cpr_stx_getopt,
-	.setopt = cpr_stx_setopt,
+	.getopt = cpr_no_getopt,
+	.setopt = cpr_no_setopt,
 };
 
 int cpr_stx_open(struct fid_domain *domain, struct fi_tx_attr *attr, struct fid_stx **out,

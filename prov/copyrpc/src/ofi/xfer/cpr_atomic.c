@@ -194,23 +194,39 @@ static ssize_t cpr_atomic_post(struct fid_ep *fid, const struct cpr_atomic_call 
 	return ret;
 }
 
-/* Base */
-static ssize_t cpr_atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
-				 size_t count, fi_addr_t dest, uint64_t addr, uint64_t key,
-				 enum fi_datatype datatype, enum fi_op op, void *context)
+/* Posts an operation on one remote buffer, with the default flags. */
+CPR_XFER_INLINE ssize_t cpr_atomic_iov(struct fid_ep *fid, enum core_atomic_kind kind,
+				       const struct fi_ioc *operand, size_t operand_cnt,
+				       const struct fi_ioc *compare, size_t compare_cnt,
+				       const struct fi_ioc *result, size_t result_cnt,
+				       fi_addr_t dest, uint64_t addr, uint64_t key,
+				       enum fi_datatype datatype, enum fi_op op, void *context)
 {
-	struct cpr_atomic_call call = { .kind = CORE_ATOMIC_BASE,
+	struct cpr_atomic_call call = { .kind = kind,
 					.type = datatype,
 					.op = op,
-					.operand = iov,
-					.operand_cnt = count,
+					.operand = operand,
+					.operand_cnt = operand_cnt,
+					.compare = compare,
+					.compare_cnt = compare_cnt,
+					.result = result,
+					.result_cnt = result_cnt,
 					.one = { .addr = addr, .key = key },
 					.addr = dest,
 					.context = context,
 					.flags = cpr_ep_of(fid)->tx_flags };
 
-	(void)desc;
 	return cpr_atomic_post(fid, &call);
+}
+
+/* Base */
+static ssize_t cpr_atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
+				 size_t count, fi_addr_t dest, uint64_t addr, uint64_t key,
+				 enum fi_datatype datatype, enum fi_op op, void *context)
+{
+	(void)desc;
+	return cpr_atomic_iov(fid, CORE_ATOMIC_BASE, iov, count, NULL, 0, NULL, 0, dest, addr, key,
+			      datatype, op, context);
 }
 
 static ssize_t cpr_atomic_write(struct fid_ep *fid, const void *buf, size_t count, void *desc,
@@ -277,21 +293,10 @@ static ssize_t cpr_atomic_readwritev(struct fid_ep *fid, const struct fi_ioc *io
 				     uint64_t key, enum fi_datatype datatype, enum fi_op op,
 				     void *context)
 {
-	struct cpr_atomic_call call = { .kind = CORE_ATOMIC_FETCH,
-					.type = datatype,
-					.op = op,
-					.operand = iov,
-					.operand_cnt = count,
-					.result = resultv,
-					.result_cnt = result_count,
-					.one = { .addr = addr, .key = key },
-					.addr = dest,
-					.context = context,
-					.flags = cpr_ep_of(fid)->tx_flags };
-
 	(void)desc;
 	(void)result_desc;
-	return cpr_atomic_post(fid, &call);
+	return cpr_atomic_iov(fid, CORE_ATOMIC_FETCH, iov, count, NULL, 0, resultv, result_count,
+			      dest, addr, key, datatype, op, context);
 }
 
 static ssize_t cpr_atomic_readwrite(struct fid_ep *fid, const void *buf, size_t count, void *desc,
@@ -331,24 +336,11 @@ static ssize_t cpr_atomic_compwritev(struct fid_ep *fid, const struct fi_ioc *io
 				     uint64_t key, enum fi_datatype datatype, enum fi_op op,
 				     void *context)
 {
-	struct cpr_atomic_call call = { .kind = CORE_ATOMIC_COMPARE,
-					.type = datatype,
-					.op = op,
-					.operand = iov,
-					.operand_cnt = count,
-					.compare = comparev,
-					.compare_cnt = compare_count,
-					.result = resultv,
-					.result_cnt = result_count,
-					.one = { .addr = addr, .key = key },
-					.addr = dest,
-					.context = context,
-					.flags = cpr_ep_of(fid)->tx_flags };
-
 	(void)desc;
 	(void)compare_desc;
 	(void)result_desc;
-	return cpr_atomic_post(fid, &call);
+	return cpr_atomic_iov(fid, CORE_ATOMIC_COMPARE, iov, count, comparev, compare_count,
+			      resultv, result_count, dest, addr, key, datatype, op, context);
 }
 
 static ssize_t cpr_atomic_compwrite(struct fid_ep *fid, const void *buf, size_t count, void *desc,

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* Fixture of the tests of remote accesses: a pair and a region. Included by one file per test suite. */
+#ifndef MR_FIXTURE_H
+#define MR_FIXTURE_H
+
+#include <criterion/criterion.h>
+
+#include "unit/ofi/ofi_fixture.h"
+
+static struct ofi_pair p;
+static struct fid_mr *mr;
+
+static void open_with(const struct ofi_options *opts);
+
+static void setup(void)
+{
+	struct ofi_options opts = { 0 };
+
+	open_with(&opts);
+}
+
+static void close_pair(void)
+{
+	if (mr)
+		cr_expect_eq(fi_close(&mr->fid), 0);
+	mr = NULL;
+	ofi_pair_close(&p);
+}
+
+static void expect(uint64_t flags, void *context)
+{
+	ofi_pair_expect(&p, 0, flags, context);
+}
+
+static void expect_error(uint64_t flags, int err, void *context)
+{
+	ofi_pair_expect_error(&p, 0, flags, err, context);
+}
+
+#endif
