@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "dev/shm/shm.h"
-#include "ring/ring_loop.h"
-#include "ring/ring_tx.h"
+#include "ring/ring_rx.h"
+#include "ring/ring_call.h"
 #include "support/check.h"
 #include "support/rng.h"
 #include "util/clock.h"

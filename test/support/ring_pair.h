@@ -14,7 +14,7 @@
 #include "support/fake_link.h"
 #include "engine/eng_engine.h"
 #include "ring/ring_conn.h"
-#include "ring/ring_flush.h"
+#include "ring/ring_policy.h"
 #include "ring/ring_transport.h"
 
 /** Flush policy of both instantiations, and the instantiations. */

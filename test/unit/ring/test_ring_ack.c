@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 
-#include "ring/ring_tx.h"
+#include "ring/ring_call.h"
 #include "support/ring_pair.h"
 #include "support/rng.h"
 

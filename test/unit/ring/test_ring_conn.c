@@ -4,7 +4,7 @@
 #include <rdma/fi_errno.h>
 
 #include "ring/ring_rx.h"
-#include "ring/ring_tx.h"
+#include "ring/ring_call.h"
 #include "support/ring_pair.h"
 
 static struct ring_pair pair;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Admission and grants. (ring_credit.h) */
+/* Admission and grants. (ring_flow.h) */
 #include <criterion/criterion.h>
 
-#include "ring/ring_credit.h"
+#include "ring/ring_flow.h"
 #include "support/rng.h"
 
 static const uint64_t starts[] = { 0, (1ull << 32) - 512, (1ull << 63) - 512, -512ull };

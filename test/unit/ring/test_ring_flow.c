@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Flow control under random steps of both ends. (ring_tx.h, ring_rx.h, ring_credit.h)
+ * Flow control under random steps of both ends. (ring_tx.h, ring_rx.h, ring_flow.h)
  *
  * Defines the cases; flow.h runs and checks them. Rings of the smallest legal sizes, so that wrap
  * and stall come within the first dozen messages; different sizes; positions that begin just below

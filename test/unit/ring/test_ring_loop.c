@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Events handled by one progress call. (ring_loop.h) */
+/* Events handled by one progress call. (ring_rx.h) */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "ring/ring_loop.h"
+#include "ring/ring_rx.h"
 #include "support/ring_pair.h"
 
 static struct ring_pair pair;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Positions, offsets, and spans that go to the next lap. (ring_pos.h) */
+/* Positions, offsets, and spans that go to the next lap. (ring_flow.h) */
 #include <criterion/criterion.h>
 
-#include "ring/ring_pos.h"
+#include "ring/ring_flow.h"
 #include "support/rng.h"
 
 #define C 1024ull

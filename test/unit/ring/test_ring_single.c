@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * A single message leaves on the fast path with the same result as in the general case, and only
- * when it may. (ring_single.h)
+ * when it may. (ring_send.h)
  *
  * `single_room` falls by the bytes that such a message takes, and by nothing else: the tests
  * observe that. test_ring_flow.c covers long runs of both ends.
@@ -10,7 +10,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "ring/ring_tx.h"
+#include "ring/ring_call.h"
 #include "support/rng.h"
 #include "tx_see.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Without space or credit nothing is sent or changed, and reserved space is available. */
-#include "ring/ring_tx.h"
+#include "ring/ring_call.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

@@ -2,7 +2,7 @@
 /*
  * Metadata of a closed batch, the bytes transmitted, and the queue while the device has no space.
  */
-#include "ring/ring_tx_close.h"
+#include "ring/ring_tx.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Flush of batches, and control information without a message. */
-#include "ring/ring_tx_leave.h"
+#include "ring/ring_flush.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Position of a message at the end of a packet and of a lap, and reads of the consumer word. */
-#include "ring/ring_tx_reserve.h"
+#include "ring/ring_tx.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

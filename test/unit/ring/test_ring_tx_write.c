@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Bytes written to the ring; no other bytes change. */
-#include "ring/ring_tx_write.h"
+#include "ring/ring_tx.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

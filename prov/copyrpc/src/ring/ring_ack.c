@@ -4,7 +4,7 @@
  */
 #include "ring/ring_ack.h"
 
-#include "ring/ring_tx_reserve.h"
+#include "ring/ring_tx.h"
 #include "util/clock.h"
 
 void ring_ack_init(struct ring_conn *conn)

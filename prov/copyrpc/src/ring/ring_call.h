@@ -1,22 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Hot path of calls and responses: one buffer, no extension (docs/ring-protocol.md, section 5).
- * Called by core through core_chan_ops.
+ * Calls and responses: core_chan_ops.call, call_buf, call_room, reply and its variants
+ * (docs/ring-protocol.md, section 5). Called by core through the functions of ring_over.h.
  *
- * ring_call_* is to ring_tx_call and ring_tx_reply_iov what ring_tx_send_buf is to ring_tx_send. A
- * call takes credit, granted by the peer, and ring space; both are checked before anything is
- * written.
+ * A call takes credit, granted by the peer, and ring space; both are checked before anything is
+ * written. A response needs neither: its space was reserved with the credit. The hot path of both, one
+ * buffer and no extension, has the three forms of ring_send.h: append, single, general.
  *
  * Tested by test/unit/ring/test_ring_call.c.
  */
 #ifndef RING_CALL_H
 #define RING_CALL_H
 
-#include "ring/ring_single.h"
 #include "ring/ring_rx.h"
-#include "ring/ring_tx.h"
+#include "ring/ring_send.h"
 
 #define RING_CALL_WORD_LEN 4u /* Bytes of the operation word, the first of a call's payload */
+
+/**
+ * Returns true if a call or response can be appended to a deferred batch that stays deferred.
+ * Unlike ring_tx_may_append, the caller knows whether FI_MORE is set.
+ */
+static inline bool ring_tx_may_append_call(const struct ring_tx *tx,
+					   const struct ring_flush_cfg *cfg, uint32_t span,
+					   unsigned flags)
+{
+	return tx->flow.producer + span < tx->append_end &&
+	       ((flags & CORE_SEND_MORE) ||
+		(!cfg->cheap_signal && tx->flow.remote_consumer != tx->flush_start));
+}
 
 /** Writes a call. The caller has checked credit and space. */
 RING_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, const void *buf,
@@ -98,6 +110,60 @@ RING_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct r
 	return 0;
 }
 
+/** Implements core_chan_ops.call. The operation word is the first four bytes of the payload. */
+RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+			     struct ring_conn *conn, const struct core_frame *frame,
+			     uint32_t resp_max, void *context)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint32_t len = (uint32_t)sizeof(frame->op) + frame->ext_len + (uint32_t)frame->len;
+	uint32_t span = wire_msg_span(len);
+	uint32_t reserve = wire_reservation(resp_max);
+	struct core_frame out = *frame;
+	struct wire_hdr hdr;
+	int ret;
+
+	if (UTIL_UNLIKELY(conn->eng.err))
+		return conn->eng.err;
+	ring_tx_end_packet(dev, cfg, conn, span);
+	if (tx->credit < reserve || !ring_tx_admit(dev, conn, span))
+		return -FI_EAGAIN;
+	ret = util_idmap_alloc(&conn->calls, context, &hdr.call_id);
+	if (ret)
+		return ret;
+	hdr.piggyback = wire_msg_span(resp_max) / WIRE_ALIGN;
+	hdr.len = len;
+	memmove((uint8_t *)out.ext + sizeof(out.op), frame->ext, frame->ext_len);
+	memcpy(out.ext, &frame->op, sizeof(out.op));
+	out.ext_len += (uint32_t)sizeof(out.op);
+	tx->credit -= reserve;
+	ring_tx_reserve(dev, conn, span);
+	ring_tx_write(tx, hdr, span, &out);
+	ring_tx_flush_by_policy(dev, cfg, conn, 0);
+	return 0;
+}
+
+/**
+ * Implements core_chan_ops.call_room. Assumes that each call takes a batch of its own and that the
+ * ring wraps once. Bytes that the peer released and has not advertised yet are not counted.
+ */
+static inline size_t ring_call_room(const struct ring_conn *conn, size_t len, uint32_t resp_max)
+{
+	const struct ring_tx *tx = &conn->tx;
+	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
+	uint64_t by_credit = tx->credit / wire_reservation(resp_max);
+	int64_t room = (int64_t)(ring_flow_limit(&tx->flow) - tx->flow.producer);
+	uint64_t by_room;
+
+	if (conn->eng.err || room < 0 || !ring_flow_admits(&tx->flow, ring_tx_move(tx, span)))
+		return 0;
+	if (ring_must_wrap(tx->flow.producer, (uint64_t)room + WIRE_META_LEN, tx->len))
+		room -= span + 2 * WIRE_META_LEN;
+	by_room = room > 0 ? (uint64_t)room / (span + WIRE_META_LEN) : 0;
+	by_room = by_room ? by_room : 1;
+	return by_room < by_credit ? by_room : by_credit;
+}
+
 /** Releases a retained message. Inline form of ring_rx_release_retained. */
 static inline void ring_call_release(struct ring_conn *conn, core_retain_t retain)
 {
@@ -157,6 +223,37 @@ RING_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
 	return true;
 }
 
+/** Implements core_chan_ops.reply_iov. The space was reserved when the credit was granted. */
+RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+				  struct ring_conn *conn, struct core_call_ref ref,
+				  const struct iovec *iov, size_t iov_cnt, size_t len,
+				  unsigned flags)
+{
+	/* Response: no maximum response size in the upper half */
+	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE;
+	uint32_t span = wire_msg_span((uint32_t)len);
+	struct ring_flow *flow = &conn->tx.flow;
+	uint32_t reserve = wire_reservation(ref.resp_max);
+	bool joins;
+
+	if (len > ref.resp_max)
+		return -FI_EMSGSIZE;
+	if (UTIL_UNLIKELY(conn->eng.err))
+		return 0; /* The caller of a failed connection receives no response */
+	assert(flow->claimed >= reserve);
+	joins = ring_tx_may_append_call(&conn->tx, cfg, span, flags);
+	if (!joins) {
+		ring_tx_end_packet(dev, cfg, conn, span);
+		ring_tx_reserve(dev, conn, span);
+	}
+	ring_tx_write_reply(&conn->tx, hdr, iov, iov_cnt, (uint32_t)len, span);
+	flow->claimed -= reserve;
+	flow->granted -= reserve;
+	if (!joins)
+		ring_tx_flush_by_policy(dev, cfg, conn, flags);
+	return 0;
+}
+
 /** Sends a response in the general case and releases the call's bytes. */
 RING_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
 					const struct ring_flush_cfg *cfg, struct ring_conn *conn,
@@ -171,25 +268,14 @@ RING_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
 	return ret;
 }
 
-/**
- * Implements core_chan_ops.call_room. Assumes that each call takes a batch of its own and that the
- * ring wraps once. Bytes that the peer released and has not advertised yet are not counted.
- */
-static inline size_t ring_call_room(const struct ring_conn *conn, size_t len, uint32_t resp_max)
+/** Implements core_chan_ops.reply. */
+RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+			      struct ring_conn *conn, struct core_call_ref ref, const void *buf,
+			      size_t len)
 {
-	const struct ring_tx *tx = &conn->tx;
-	uint32_t span = wire_msg_span(RING_CALL_WORD_LEN + (uint32_t)len);
-	uint64_t by_credit = tx->credit / wire_reservation(resp_max);
-	int64_t room = (int64_t)(ring_flow_limit(&tx->flow) - tx->flow.producer);
-	uint64_t by_room;
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
 
-	if (conn->eng.err || room < 0 || !ring_flow_admits(&tx->flow, ring_tx_move(tx, span)))
-		return 0;
-	if (ring_must_wrap(tx->flow.producer, (uint64_t)room + WIRE_META_LEN, tx->len))
-		room -= span + 2 * WIRE_META_LEN;
-	by_room = room > 0 ? (uint64_t)room / (span + WIRE_META_LEN) : 0;
-	by_room = by_room ? by_room : 1;
-	return by_room < by_credit ? by_room : by_credit;
+	return ring_tx_reply_iov(dev, cfg, conn, ref, &iov, 1, len, 0);
 }
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "ring/ring_transport.h"
 #include "ring/ring_ack.h"
-#include "ring/ring_tx_close.h"
+#include "ring/ring_tx.h"
 #include "util/clock.h"
 #include "util/log.h"
 

@@ -7,7 +7,7 @@
 
 #include "ring/ring_bulk.h"
 #include "ring/ring_transport.h"
-#include "ring/ring_loop.h"
+#include "ring/ring_rx.h"
 
 #define RING_DRAIN_TURNS 1024u /* Upper bound; a completion queue is far shorter */
 

@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Receive side of one ring connection: parsing, validation, delivery and release
- * (docs/ring-protocol.md, section 7). Called by progress for each received batch.
+ * Receive side of ring connections and progress: polling, parsing, validation, delivery and release
+ * (docs/ring-protocol.md, section 7). Called by the engine's progress through ring_over.h.
+ *
+ * One progress call processes at most RING_LOOP_BUDGET events, each a whole batch, then the engine's
+ * events and failures if there are any (one load tells), then flushes the dirty connections. An idle
+ * call costs one poll and two loads.
  *
  * One immediate announces one batch: metadata, then the messages in order. The peer may change any
- * byte during parsing: headers are copied once, and only the validated copy is used. An invalid
- * batch fails the connection, never the process.
+ * byte during parsing: headers are copied once, and only the validated copy is used. An invalid batch
+ * fails the connection, never the process.
  *
- * Tested by test/unit/ring/test_ring_flow.c and test/fuzz/fuzz_ring_rx.c.
+ * Tested by test/unit/ring/test_ring_rx*.c, test_ring_loop.c, test_ring_flow.c and
+ * test/fuzz/fuzz_ring_rx.c.
  */
 #ifndef RING_RX_H
 #define RING_RX_H
 
+#include "engine/eng_engine.h"
+#include "ring/ring_ack.h"
+#include "ring/ring_bulk.h"
 #include "ring/ring_conn.h"
-#include "ring/ring_tx_leave.h"
+#include "ring/ring_flush.h"
 
 /** Copies the metadata. Atomic loads keep the compiler from repeating them. */
 static inline struct wire_meta ring_rx_load_meta(const uint8_t *src)
@@ -238,6 +246,71 @@ RING_INLINE void ring_rx_batch(const struct dev_link_ops *dev, struct ring_conn 
 	}
 	conn->rx.parsed = conn->rx.producer;
 	ring_rx_release(conn);
+}
+
+#define RING_LOOP_BUDGET 64u
+
+/** Handles the events that are not a batch. */
+static inline void ring_loop_event_cold(struct ring_conn *conn, const struct dev_event *ev)
+{
+	switch (ev->kind) {
+	case DEV_EV_READ: ring_conn_read_done_cold(conn, ev->value); break;
+	case DEV_EV_ACK: ring_ack_received(conn); break;
+	case DEV_EV_GET: ring_bulk_get_done(conn, ev->get); break;
+	case DEV_EV_DOWN: ring_conn_fail_cold(conn, ev->status, NULL); break;
+	case DEV_EV_IMM: break;
+	}
+}
+
+RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops,
+				       struct ring_transport *transport)
+{
+	struct util_list *it, *tmp;
+
+	UTIL_LIST_FOREACH_SAFE (it, tmp, &transport->dirty) {
+		if (ring_tx_progress(link_ops, UTIL_CONTAINER_OF(it, struct ring_conn, dirty_link)))
+			util_list_remove(it);
+	}
+}
+
+/** Processes arrived events. Returns true if there may be more. */
+RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
+				struct ring_transport *transport)
+{
+	unsigned budget = RING_LOOP_BUDGET;
+	struct dev_event ev;
+
+	if (link_ops->write_imm_ack)
+		transport->polls++;
+	while (dev->poll(transport->dev, &ev)) {
+		struct ring_conn *conn = ev.link->user;
+
+		if (UTIL_UNLIKELY(ev.kind != DEV_EV_IMM)) {
+			ring_loop_event_cold(conn, &ev);
+		} else {
+			ring_rx_batch(link_ops, conn, ev.imm);
+			if (link_ops->write_imm_ack)
+				ring_ack_on_progress(conn, ev.imm);
+		}
+		if (!--budget)
+			return true;
+	}
+	return false;
+}
+
+/** Runs the progress of an engine with this as first transport. */
+RING_INLINE void ring_loop_progress(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
+				    struct core_engine *engine)
+{
+	struct ring_transport *transport = ring_transport_of(eng_transport_at(engine, 0));
+
+	ring_loop_poll(dev, link_ops, transport);
+	if (UTIL_UNLIKELY(eng_has_attention(engine)))
+		eng_progress_cold(engine);
+	if (UTIL_UNLIKELY(transport->dirty.next != &transport->dirty))
+		ring_loop_flush_dirty(link_ops, transport);
+	if (link_ops->write_imm_ack)
+		ring_ack_progress(transport);
 }
 
 #endif

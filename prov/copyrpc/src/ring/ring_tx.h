@@ -1,177 +1,453 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Send side of one ring connection: core_chan_ops.send, send_buf, call, reply_iov
- * (docs/ring-protocol.md, sections 4 to 6). Called by core.
+ * Send side of one ring connection: encoding of messages, batches, and space on the ring
+ * (docs/ring-protocol.md, sections 3 to 6). Called by ring_send.h, ring_call.h, ring_flush.h and the
+ * receive side.
  *
- * Steps: check credit and space, reserve (ring_tx_reserve.h), write (ring_tx_write.h), flush by
- * policy (ring_tx_leave.h), which closes the batch (ring_tx_close.h). Appending to a deferred batch
- * that stays deferred takes the second and third step only.
+ * A message is admitted, then reserved, then written into the open batch. Admission compares the
+ * bytes that it moves, including those skipped at the end of a lap, with the bytes that the peer has
+ * released; if there are too few, it reads the consumer word. Reservation provides an open batch with
+ * that many contiguous bytes, behind a marker if needed.
  *
- * Tested by test/unit/ring/test_ring_tx.c, and test_ring_flow.c (two ends, millions of random
- * steps, invariant after each).
+ * Closing writes the metadata: consumer position, grant, number of messages. Devices that move the
+ * bytes carry all of it in the immediate where possible. Posts for which the device has no space are
+ * queued in order.
+ *
+ * All functions take the device's ops as a compile-time constant and are inlined: one copy per device
+ * and no indirect call. They never block or allocate, and never touch bytes that the peer has not
+ * released.
+ *
+ * Tested by test/unit/ring/test_ring_tx_{write,close,reserve}.c.
  */
 #ifndef RING_TX_H
 #define RING_TX_H
 
-#include <rdma/fi_errno.h>
 #include <string.h>
 
+#include "core/core_chan.h"
+#include "ring/ring_ack.h"
 #include "ring/ring_conn.h"
-#include "ring/ring_flush.h"
-#include "ring/ring_tx_leave.h"
-#include "ring/ring_tx_reserve.h"
-#include "ring/ring_tx_write.h"
+#include "ring/ring_policy.h"
 #include "util/copy.h"
 
-/** Implements core_chan_ops.send. */
-RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-			     struct ring_conn *conn, const struct core_frame *frame, unsigned flags)
+/*
+ * Bytes written in small pieces must not be read back in larger ones: the load would stall until
+ * those stores have left the store buffer, on every message. The header is therefore written field
+ * by field, and the usual extension (tag, 32 bits of data) as the two words that core wrote.
+ */
+static inline void ring_tx_write_hdr(uint8_t *dst, struct wire_hdr hdr)
 {
-	uint32_t len = frame->ext_len + (uint32_t)frame->len;
-	uint32_t span = wire_msg_span(len);
-	struct wire_hdr hdr = { .call_id = frame->op, .piggyback = 0, .len = len };
-
-	if (UTIL_UNLIKELY(conn->eng.err))
-		return conn->eng.err;
-	ring_tx_end_packet(dev, cfg, conn, span);
-	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
-		return -FI_EAGAIN;
-	ring_tx_reserve(dev, conn, span);
-	ring_tx_write(&conn->tx, hdr, span, frame);
-	ring_tx_flush_by_policy(dev, cfg, conn, flags);
-	return 0;
+	memcpy(dst + offsetof(struct wire_hdr, call_id), &hdr.call_id, sizeof(hdr.call_id));
+	memcpy(dst + offsetof(struct wire_hdr, piggyback), &hdr.piggyback, sizeof(hdr.piggyback));
+	memcpy(dst + offsetof(struct wire_hdr, len), &hdr.len, sizeof(hdr.len));
 }
 
-/** Returns true if the message can be appended to a deferred batch that stays deferred. */
-RING_INLINE bool ring_tx_may_append(const struct ring_conn *conn, uint64_t packed, size_t len)
+static inline void ring_tx_write_ext(uint8_t *dst, const struct core_frame *frame)
 {
-	uint64_t ext_len =
-		packed >> CORE_PACKED_EXT_SHIFT; /* Any flag makes this exceed every limit */
-
-	return conn->tx.flow.producer + wire_long_span(ext_len + len) < conn->tx.append_idle_end;
+	if (UTIL_UNLIKELY(frame->ext_len != 12)) {
+		util_copy(dst, frame->ext, frame->ext_len);
+		return;
+	}
+	memcpy(dst, &frame->ext[0], 8);
+	memcpy(dst + 8, &frame->ext[1], 4);
 }
 
-/** Implements core_chan_ops.send_buf after ring_tx_may_append returned true. Cannot fail. */
-RING_INLINE int ring_tx_append(const struct dev_link_ops *dev, struct ring_conn *conn,
-			       uint64_t packed, uint64_t ext0, uint64_t ext1, const void *buf,
-			       size_t len)
+/** Writes header, extension and payload at the producer. The batch is open. */
+RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t span,
+			       const struct core_frame *frame)
 {
-	uint64_t ext_len = packed >> CORE_PACKED_EXT_SHIFT;
-	struct ring_tx *tx = &conn->tx;
-	uint8_t *dst = ring_tx_write_head(tx, core_packed_op(packed), ext0, ext1, ext_len, len);
+	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
 
-	tx->flow.producer += wire_long_span(ext_len + len);
+	ring_tx_write_hdr(dst, hdr);
+	dst += WIRE_HDR_LEN;
+	ring_tx_write_ext(dst, frame);
+	dst += frame->ext_len;
+	if (UTIL_LIKELY(frame->len && frame->iov_cnt == 1)) /* Without bytes iov may be NULL */
+		util_copy(dst, (const uint8_t *)frame->iov[0].iov_base + frame->iov_off,
+			  frame->len);
+	else if (frame->len)
+		util_iov_gather(dst, frame->iov, frame->iov_cnt, frame->iov_off, frame->len);
+	tx->flow.producer += span;
 	tx->msg_cnt++;
-	if (len > UTIL_COPY_SHORT)
-		return ring_tx_copy_long(dst, buf, len, ring_tx_is_async(dev));
-	util_copy_short(dst, buf, len);
-	return ring_tx_is_async(dev);
 }
 
-/** Implements core_chan_ops.send_buf in the general case. */
-RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-				 struct ring_conn *conn, uint64_t packed, uint64_t ext0,
-				 uint64_t ext1, const void *buf, size_t len)
+/** Writes a response at the producer. The batch is open. */
+RING_INLINE void ring_tx_write_reply(struct ring_tx *tx, uint64_t hdr, const struct iovec *iov,
+				     size_t iov_cnt, uint32_t len, uint32_t span)
 {
-	uint32_t ext_len = core_packed_ext_len(packed);
-	uint32_t span = wire_msg_span(ext_len + (uint32_t)len);
+	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
 
-	if (UTIL_UNLIKELY(conn->eng.err))
-		return conn->eng.err;
-	ring_tx_end_packet(dev, cfg, conn, span);
-	if (UTIL_UNLIKELY(!ring_tx_admit(dev, conn, span)))
-		return -FI_EAGAIN;
-	ring_tx_reserve(dev, conn, span);
-	ring_tx_write_buf(&conn->tx, core_packed_op(packed), ext0, ext1, ext_len, buf, len, span);
-	ring_tx_flush_by_policy(dev, cfg, conn, core_packed_flags(packed));
-	return ring_tx_is_async(dev);
-}
-
-/** Implements core_chan_ops.call. The operation word is the first four bytes of the payload. */
-RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-			     struct ring_conn *conn, const struct core_frame *frame,
-			     uint32_t resp_max, void *context)
-{
-	struct ring_tx *tx = &conn->tx;
-	uint32_t len = (uint32_t)sizeof(frame->op) + frame->ext_len + (uint32_t)frame->len;
-	uint32_t span = wire_msg_span(len);
-	uint32_t reserve = wire_reservation(resp_max);
-	struct core_frame out = *frame;
-	struct wire_hdr hdr;
-	int ret;
-
-	if (UTIL_UNLIKELY(conn->eng.err))
-		return conn->eng.err;
-	ring_tx_end_packet(dev, cfg, conn, span);
-	if (tx->credit < reserve || !ring_tx_admit(dev, conn, span))
-		return -FI_EAGAIN;
-	ret = util_idmap_alloc(&conn->calls, context, &hdr.call_id);
-	if (ret)
-		return ret;
-	hdr.piggyback = wire_msg_span(resp_max) / WIRE_ALIGN;
-	hdr.len = len;
-	memmove((uint8_t *)out.ext + sizeof(out.op), frame->ext, frame->ext_len);
-	memcpy(out.ext, &frame->op, sizeof(out.op));
-	out.ext_len += (uint32_t)sizeof(out.op);
-	tx->credit -= reserve;
-	ring_tx_reserve(dev, conn, span);
-	ring_tx_write(tx, hdr, span, &out);
-	ring_tx_flush_by_policy(dev, cfg, conn, 0);
-	return 0;
+	memcpy(dst, &hdr, sizeof(hdr));
+	memcpy(dst + 8, &len, sizeof(len));
+	if (UTIL_LIKELY(iov_cnt == 1))
+		util_copy(dst + WIRE_HDR_LEN, iov[0].iov_base, len);
+	else
+		util_iov_gather(dst + WIRE_HDR_LEN, iov, iov_cnt, 0, len);
+	tx->flow.producer += span;
+	tx->msg_cnt++;
 }
 
 /**
- * Returns true if a call or response can be appended to a deferred batch that stays deferred.
- * Unlike ring_tx_may_append, the caller knows whether FI_MORE is set.
+ * Writes the header of a message of one buffer, and its extension as two words. Returns the address
+ * for the buffer's bytes. hdr: call_id, and the maximum response size in its upper half.
  */
-static inline bool ring_tx_may_append_call(const struct ring_tx *tx,
-					   const struct ring_flush_cfg *cfg, uint32_t span,
-					   unsigned flags)
+RING_INLINE uint8_t *ring_tx_write_head_at(uint8_t *dst, uint64_t hdr, uint64_t ext0, uint64_t ext1,
+					   uint64_t ext_len, size_t len)
 {
-	return tx->flow.producer + span < tx->append_end &&
-	       ((flags & CORE_SEND_MORE) ||
-		(!cfg->cheap_signal && tx->flow.remote_consumer != tx->flush_start));
+	uint32_t hdr_len = (uint32_t)(ext_len + len);
+
+	memcpy(dst, &hdr, sizeof(hdr));
+	memcpy(dst + 8, &hdr_len, sizeof(hdr_len));
+	memcpy(dst + WIRE_HDR_LEN, &ext0, sizeof(ext0));     /* Both within the first 32 bytes, */
+	memcpy(dst + WIRE_HDR_LEN + 8, &ext1, sizeof(ext1)); /* and 0 beyond ext_len */
+	return dst + WIRE_HDR_LEN + ext_len;
 }
 
-/** Implements core_chan_ops.reply_iov. The space was reserved when the credit was granted. */
-RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-				  struct ring_conn *conn, struct core_call_ref ref,
-				  const struct iovec *iov, size_t iov_cnt, size_t len,
-				  unsigned flags)
+/** Writes header and extension at the producer, like ring_tx_write_head_at. */
+RING_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, uint64_t ext0,
+					uint64_t ext1, uint64_t ext_len, size_t len)
 {
-	/* Response: no maximum response size in the upper half */
-	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE;
-	uint32_t span = wire_msg_span((uint32_t)len);
-	struct ring_flow *flow = &conn->tx.flow;
-	uint32_t reserve = wire_reservation(ref.resp_max);
-	bool joins;
+	return ring_tx_write_head_at(tx->base + ring_off(tx->flow.producer, tx->len), hdr, ext0,
+				     ext1, ext_len, len);
+}
 
-	if (len > ref.resp_max)
-		return -FI_EMSGSIZE;
-	if (UTIL_UNLIKELY(conn->eng.err))
-		return 0; /* The caller of a failed connection receives no response */
-	assert(flow->claimed >= reserve);
-	joins = ring_tx_may_append_call(&conn->tx, cfg, span, flags);
-	if (!joins) {
-		ring_tx_end_packet(dev, cfg, conn, span);
-		ring_tx_reserve(dev, conn, span);
+/**
+ * Writes a message of one buffer at the producer. The batch is open. hdr: see
+ * ring_tx_write_head_at.
+ */
+RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ext0, uint64_t ext1,
+				   uint64_t ext_len, const void *buf, size_t len, uint64_t span)
+{
+	util_copy(ring_tx_write_head(tx, hdr, ext0, ext1, ext_len, len), buf, len);
+	tx->flow.producer += span;
+	tx->msg_cnt++;
+}
+
+/**
+ * Copies as the last step of a function that returns `ret`. The tail call spares the function a
+ * frame.
+ */
+static __attribute__((noinline, unused)) int ring_tx_copy_long(void *dst, const void *src,
+							       size_t len, int ret)
+{
+	memcpy(dst, src, len);
+	return ret;
+}
+
+/** Returns true if the device moves the bytes, so that messages arrive after the post. Constant. */
+RING_INLINE bool ring_tx_is_async(const struct dev_link_ops *dev)
+{
+	return dev->write_imm_ack;
+}
+
+/** Returns the closed bytes that the device has not accepted. */
+static inline uint64_t ring_tx_queued_len(const struct ring_tx *tx)
+{
+	uint64_t len = 0;
+	uint32_t i;
+
+	for (i = 0; i < tx->post_cnt; i++)
+		len += (uint64_t)wire_imm_units(tx->posts[i].imm) * WIRE_ALIGN;
+	return len;
+}
+
+/**
+ * Records that the peer has released everything before `pos`. Returns false if that is impossible.
+ */
+static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
+{
+	uint64_t advance = pos - tx->flow.remote_consumer;
+	uint64_t sent = tx->flush_start - tx->flow.remote_consumer;
+
+	if (UTIL_UNLIKELY(tx->post_cnt))
+		sent -= ring_tx_queued_len(tx);
+	if (UTIL_UNLIKELY(advance > sent))
+		return (int64_t)advance <
+		       /* A stale position is ignored: a READ and a batch may overtake each other */
+		       0;
+	if (UTIL_UNLIKELY(pos & (WIRE_ALIGN - 1)))
+		return false;
+	tx->flow.remote_consumer = pos;
+	if (pos == tx->flush_start)
+		tx->append_idle_end = 0;
+	return true;
+}
+
+/** Posts a closed batch or marker, behind the queued ones. */
+RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *conn,
+			      struct ring_post post)
+{
+	struct ring_tx *tx = &conn->tx;
+
+	if (UTIL_LIKELY(!tx->post_cnt) &&
+	    UTIL_LIKELY(!dev->write_imm(conn->link, post.off, post.len, post.imm)))
+		return;
+	assert(tx->post_cnt < RING_POSTS_MAX);
+	tx->posts[tx->post_cnt++] = post;
+	ring_conn_mark_dirty(conn);
+}
+
+/** Posts the queued batches and markers as far as the device has space. */
+RING_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint32_t done = 0;
+
+	while (done < tx->post_cnt && !dev->write_imm(conn->link, tx->posts[done].off,
+						      tx->posts[done].len, tx->posts[done].imm))
+		done++;
+	tx->post_cnt -= done;
+	memmove(tx->posts, tx->posts + done, tx->post_cnt * sizeof(tx->posts[0]));
+}
+
+/** Writes the metadata except the link word. */
+RING_INLINE void ring_tx_write_meta(struct wire_meta *meta, uint64_t consumer, uint64_t grant,
+				    uint32_t count)
+{
+	meta->consumer_pos = consumer;
+	meta->credit_grant = grant;
+	meta->message_count = count;
+	meta->reserved = 0;
+}
+
+/** Writes metadata at `pos`: consumer position, grant, number of messages. */
+RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t count)
+{
+	struct ring_tx *tx = &conn->tx;
+	struct wire_meta *meta = (struct wire_meta *)(tx->base + ring_off(pos, tx->len));
+	uint64_t grant = 0;
+
+	if (tx->flow.granted != tx->flow.grant_max)
+		grant = ring_flow_grantable(&tx->flow);
+	ring_tx_write_meta(meta, conn->rx.consumer, grant, count);
+	if (!conn->link->inband_len)
+		meta->link_word = 0;
+	conn->rx.advertised = conn->rx.consumer;
+	tx->flow.granted += grant;
+}
+
+/** Returns the bytes of a closed batch to transmit: without the padding behind a single message. */
+static inline uint32_t ring_tx_sent_len(const struct ring_tx *tx, uint64_t off, uint32_t len,
+					uint32_t msg_cnt)
+{
+	uint32_t body;
+
+	if (msg_cnt != 1)
+		return len;
+	memcpy(&body, tx->base + off + WIRE_META_LEN + offsetof(struct wire_hdr, len),
+	       sizeof(body));
+	return WIRE_META_LEN + WIRE_HDR_LEN + body;
+}
+
+/** Returns true if a short immediate can replace the metadata of the open batch, closed now. */
+static inline bool ring_tx_is_short(const struct ring_conn *conn)
+{
+	const struct ring_tx *tx = &conn->tx;
+
+	return tx->msg_cnt && tx->flow.granted == tx->flow.grant_max &&
+	       conn->rx.consumer - conn->rx.advertised <= WIRE_IMM_ADVANCE_MAX * WIRE_ALIGN &&
+	       tx->flow.producer - tx->flush_start <= WIRE_IMM_UNITS_MAX * WIRE_ALIGN;
+}
+
+/** Writes the open batch's metadata, or encodes it in the immediate. Returns the post. */
+RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint32_t advance = (uint32_t)(conn->rx.consumer - conn->rx.advertised) / WIRE_ALIGN;
+	uint32_t len = (uint32_t)(tx->flow.producer - tx->flush_start);
+	struct ring_post post = { .off = ring_off(tx->flush_start, tx->len),
+				  .len = len,
+				  .imm = len / WIRE_ALIGN };
+
+	if (ring_tx_is_async(dev))
+		post.len = ring_tx_sent_len(tx, post.off, len, tx->msg_cnt);
+	if (!ring_tx_is_async(dev) || !ring_tx_is_short(conn)) {
+		ring_tx_meta(conn, tx->flush_start, tx->msg_cnt);
+		return post;
 	}
-	ring_tx_write_reply(&conn->tx, hdr, iov, iov_cnt, (uint32_t)len, span);
-	flow->claimed -= reserve;
-	flow->granted -= reserve;
-	if (!joins)
-		ring_tx_flush_by_policy(dev, cfg, conn, flags);
-	return 0;
+	conn->rx.advertised = conn->rx.consumer;
+	post.off += WIRE_META_LEN;
+	post.len -= WIRE_META_LEN;
+	post.imm = wire_imm_short(post.imm, advance);
+	return post;
 }
 
-/** Implements core_chan_ops.reply. */
-RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-			      struct ring_conn *conn, struct core_call_ref ref, const void *buf,
-			      size_t len)
+/** Posts the batch that ends at flush_start with an ack. Returns false if it was not posted. */
+RING_INLINE bool ring_tx_post_with_ack(const struct dev_link_ops *dev, struct ring_conn *conn,
+				       struct ring_post post)
 {
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct ring_ack *ack = &conn->ack;
+	struct ring_tx *tx = &conn->tx;
 
-	return ring_tx_reply_iov(dev, cfg, conn, ref, &iov, 1, len, 0);
+	if (tx->post_cnt || ack->ack_tail - ack->ack_head == RING_ACKS_MAX ||
+	    dev->write_imm_ack(conn->link, post.off, post.len, post.imm))
+		return false;
+	ack->ack_mark[ack->ack_tail++ & (RING_ACKS_MAX - 1)] = tx->flush_start;
+	return true;
+}
+
+/**
+ * Posts the batch that ends at flush_start. Requests an ack or watches the batch if its arrival is
+ * awaited.
+ */
+RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_conn *conn,
+				    struct ring_post post, uint32_t msg_cnt)
+{
+	if (ring_tx_is_async(dev) && conn->ack.awaited) {
+		conn->ack.awaited = false;
+		/* For a deferred batch core has already set `awaited`. */
+		if (!conn->ack.last_is_new && ring_ack_is_idle(conn)) {
+			ring_tx_post(dev, conn, post);
+			return;
+		}
+		if (ring_ack_should_request(&conn->ack, msg_cnt) &&
+		    ring_tx_post_with_ack(dev, conn, post))
+			return;
+		ring_ack_watch(conn);
+	}
+	ring_tx_post(dev, conn, post);
+}
+
+/** Closes the open batch and posts it. */
+RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+	struct ring_post post = ring_tx_seal(dev, conn);
+	uint32_t msg_cnt = tx->msg_cnt;
+
+	tx->open = false;
+	ring_conn_disable_append(conn);
+	tx->msg_cnt = 0;
+	tx->flush_start = tx->flow.producer;
+	ring_tx_post_batch(dev, conn, post, msg_cnt);
+}
+
+/**
+ * Posts a marker at the producer and moves to the next lap. At least 32 bytes of this lap remain.
+ */
+RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t start = tx->flow.producer;
+	uint64_t skip = ring_skip(start, tx->len);
+	struct ring_post post = { .off = ring_off(start, tx->len),
+				  .len = WIRE_META_LEN,
+				  .imm = (uint32_t)(skip / WIRE_ALIGN) };
+
+	tx->flow.producer += skip;
+	tx->single_room = 0;
+	ring_tx_meta(conn, start, WIRE_COUNT_WRAP);
+	tx->flush_start = tx->flow.producer;
+	ring_tx_post(dev, conn, post);
+}
+
+/** Opens a batch at the producer. The caller has checked that it fits before the end. */
+RING_INLINE void ring_tx_open(const struct dev_link_ops *dev, struct ring_tx *tx)
+{
+	tx->flush_start = tx->flow.producer;
+	tx->flow.producer += WIRE_META_LEN;
+	tx->msg_cnt = 0;
+	tx->open = true;
+	if (!ring_tx_is_async(dev))
+		tx->single_room = 0;
+}
+
+/** Returns the bytes that a message of `span` moves: metadata, skip, itself. */
+static inline uint64_t ring_tx_move(const struct ring_tx *tx, uint64_t span)
+{
+	if (tx->open && !ring_must_wrap(tx->flow.producer, span, tx->len))
+		return span;
+	return ring_move(tx->flow.producer, WIRE_META_LEN + span, tx->len);
+}
+
+/** Provides an open batch with `span` contiguous bytes at the producer; wraps if needed. */
+RING_INLINE void ring_tx_reserve_cold(const struct dev_link_ops *dev, struct ring_conn *conn,
+				      uint64_t span)
+{
+	struct ring_tx *tx = &conn->tx;
+
+	if (tx->open && !ring_must_wrap(tx->flow.producer, span, tx->len))
+		return;
+	if (tx->open)
+		ring_tx_close(dev, conn);
+	if (ring_off(tx->flow.producer, tx->len) &&
+	    ring_must_wrap(tx->flow.producer, WIRE_META_LEN + span, tx->len))
+		ring_tx_wrap(dev, conn);
+	ring_tx_open(dev, tx);
+}
+
+RING_INLINE void ring_tx_reserve(const struct dev_link_ops *dev, struct ring_conn *conn,
+				 uint64_t span)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t need = tx->open ? span : WIRE_META_LEN + span;
+
+	if (UTIL_UNLIKELY(ring_must_wrap(tx->flow.producer, need, tx->len)))
+		ring_tx_reserve_cold(dev, conn, span);
+	else if (!tx->open)
+		ring_tx_open(dev, tx);
+}
+
+/** Closes the open batch if a message of `span` bytes costs fewer packets in a batch of its own. */
+RING_INLINE void ring_tx_end_packet(const struct dev_link_ops *dev,
+				    const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+				    uint64_t span)
+{
+	struct ring_tx *tx = &conn->tx;
+	uint64_t len = tx->flow.producer - tx->flush_start;
+
+	if (!cfg->packet_len || !tx->open || tx->post_cnt)
+		return;
+	if (ring_tx_is_async(dev) && ring_tx_is_short(conn))
+		len -= WIRE_META_LEN;
+	if (ring_flush_before(cfg, len, span))
+		ring_tx_close(dev, conn);
+}
+
+/**
+ * Starts a READ of the peer's consumer word. Returns 1 and *pos, 0 if DEV_EV_READ follows, or
+ * -FI_EAGAIN.
+ */
+RING_INLINE int ring_tx_read_start(const struct dev_link_ops *dev, struct ring_conn *conn,
+				   uint64_t *pos)
+{
+	int ret = dev->read_consumer(conn->link, pos);
+
+	if (ret == 0) {
+		conn->read = RING_READ_POSTED;
+		conn->read_base = conn->tx.flow.remote_consumer;
+		conn->read_mark = conn->tx.flush_start - ring_tx_queued_len(&conn->tx);
+	}
+	return ret;
+}
+
+/** Reads the consumer word. Returns true if the position advanced. */
+RING_INLINE bool ring_tx_read_consumer(const struct dev_link_ops *dev, struct ring_conn *conn)
+{
+	uint64_t before = conn->tx.flow.remote_consumer;
+	uint64_t pos;
+
+	if (UTIL_UNLIKELY(conn->read != RING_READ_IDLE) && !ring_conn_may_read_cold(conn))
+		return false;
+	if (ring_tx_read_start(dev, conn, &pos) != 1)
+		return false;
+	if (!ring_tx_released(&conn->tx, pos))
+		ring_conn_fail_cold(conn, -FI_EIO, "consumer word beyond what was sent");
+	return conn->tx.flow.remote_consumer != before;
+}
+
+/**
+ * Returns true if a message (not a response) of `span` bytes fits. Reads the consumer word if not.
+ */
+RING_INLINE bool ring_tx_admit(const struct dev_link_ops *dev, struct ring_conn *conn,
+			       uint64_t span)
+{
+	struct ring_tx *tx = &conn->tx;
+
+	if (UTIL_LIKELY(ring_flow_admits(&tx->flow, ring_tx_move(tx, span))))
+		return true;
+	return ring_tx_read_consumer(dev, conn) &&
+	       ring_flow_admits(&tx->flow, ring_tx_move(tx, span));
 }
 
 #endif

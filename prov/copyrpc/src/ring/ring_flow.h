@@ -1,29 +1,57 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Flow control: admission of messages and grants of response credit (docs/ring-protocol.md, section
- * 5). Called by the send side before it writes anything.
+ * Positions on the ring, and flow control: admission of messages and grants of response credit
+ * (docs/ring-protocol.md, sections 2, 5 and 6). Pure functions, used by the send and the receive side.
+ *
+ * Positions have 64 bits, only grow, and are multiples of 32. The offset is the position modulo the
+ * ring's size, a power of two. The wrap rule is strict: a span that would end exactly at the ring's
+ * end wraps too, so that 32 bytes always remain there for the marker.
  *
  * Invariant for each ring, after every step:
  *
  * 	(producer - remote_consumer) + 2R <= cap
  *
- * R = response bytes granted to the peer and not yet used up. R counts twice: once for the
- * responses, once for the bytes skipped when they cross the ring's end. They cross it at most once,
- * since R <= C/4, and skip less than their own length. cap = C, less the link's in-band reserve.
- * The last 64 bytes are left to credit-only batches and markers, so that two full rings can still
- * advertise released bytes.
+ * R = response bytes granted to the peer and not yet used up. R counts twice: once for the responses,
+ * once for the bytes skipped when they cross the ring's end. They cross it at most once, since
+ * R <= C/4, and skip less than their own length. cap = C, less the link's in-band reserve. The last 64
+ * bytes are left to credit-only batches and markers, so that two full rings can still advertise.
  *
- * Pure functions over struct ring_flow, a member of ring_tx. Tested by
- * test/unit/ring/test_ring_credit.c and exhaustively by test/spin.
+ * Tested by test/unit/ring/test_ring_pos.c, test_ring_credit.c, and exhaustively by test/spin.
  */
-#ifndef RING_CREDIT_H
-#define RING_CREDIT_H
+#ifndef RING_FLOW_H
+#define RING_FLOW_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "util/bits.h"
 #include "wire/wire_ring.h"
+
+#define RING_LEN_MIN 1024u /* Smallest ring that credit-only batches alone keep making progress */
+#define RING_LEN_MAX (1ull << 31) /* Far below the range of an immediate */
+
+static inline uint64_t ring_off(uint64_t pos, uint64_t ring_len)
+{
+	return pos & (ring_len - 1);
+}
+
+/** Returns true if a span of `span` bytes at `pos` must go to the next lap. */
+static inline bool ring_must_wrap(uint64_t pos, uint64_t span, uint64_t ring_len)
+{
+	return ring_off(pos, ring_len) + span >= ring_len;
+}
+
+/** Returns the bytes from `pos` to the next lap; 0 if `pos` is the start of a lap. */
+static inline uint64_t ring_skip(uint64_t pos, uint64_t ring_len)
+{
+	return -pos & (ring_len - 1);
+}
+
+/** Returns the bytes moved by `span` unsplit bytes at `pos`: the skip and the span. */
+static inline uint64_t ring_move(uint64_t pos, uint64_t span, uint64_t ring_len)
+{
+	return (ring_must_wrap(pos, span, ring_len) ? ring_skip(pos, ring_len) : 0) + span;
+}
 
 #define RING_CONTROL_RESERVE 64u /* Bytes left to credit-only batches and markers */
 
