@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* FI_COPYRPC_FAULT: what is understood, and what is answered to the rest. */
+/* FI_COPYRPC_FAULT: valid settings, and the error texts for others. */
 #include "dev/fault/flt_config.h"
 
 #include <criterion/criterion.h>
@@ -15,7 +15,7 @@ static bool reads(const char *text)
 	return flt_config_read(&c, text, why, sizeof(why));
 }
 
-Test(flt_config, the_whole_of_it_is_read)
+Test(flt_config, a_full_setting_is_parsed)
 {
 	cr_assert(reads("drop=0.01,dup=0.02,reorder=0.05,delay=2ms,corrupt=0.001,seed=7"), "%s",
 		  why);
@@ -56,8 +56,8 @@ Test(flt_config, times_have_units)
 	}
 }
 
-/* What is wrong is quoted, and the answer names what to write. */
-Test(flt_config, what_cannot_be_read_is_refused_with_what_to_write)
+/* The error text quotes the wrong part and names the remedy. */
+Test(flt_config, a_malformed_setting_is_refused_with_its_remedy)
 {
 	static const char *const cases[][3] = {
 		{ "", "\"\"", "drop=" },
@@ -93,7 +93,7 @@ Test(flt_config, what_cannot_be_read_is_refused_with_what_to_write)
 	}
 }
 
-Test(flt_config, a_text_of_any_length_fits_the_answer)
+Test(flt_config, a_setting_of_any_length_fits_the_error_text)
 {
 	char lengthy[1000], small[8];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Opening with and without faults, sending through them, waiting for what waits. Over UDP. */
+/* Opening with and without faults, sending, and waiting for deferred datagrams. Over UDP. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -50,7 +50,7 @@ static int readable(int ms)
 	return poll(&pfd, 1, ms);
 }
 
-Test(flt_dgram, without_the_parameter_there_is_nothing_between)
+Test(flt_dgram, without_the_setting_the_device_is_not_wrapped)
 {
 	cr_assert_eq(open_one(NULL), 0);
 	cr_expect_eq(dg->ops, &udp_dgram_ops);
@@ -58,17 +58,17 @@ Test(flt_dgram, without_the_parameter_there_is_nothing_between)
 	dg->ops->close(dg);
 }
 
-Test(flt_dgram, what_cannot_be_read_opens_nothing)
+Test(flt_dgram, a_malformed_setting_opens_nothing)
 {
 	cr_expect_eq(open_one("drop=2"), -FI_EINVAL);
-	cr_expect_eq(flt_check(), -FI_EINVAL, "and that can be known before");
+	cr_expect_eq(flt_check(), -FI_EINVAL, "flt_check reports it before");
 	util_params.fault = "drop=0.2";
 	cr_expect_eq(flt_check(), 0);
 	util_params.fault = NULL;
 	cr_expect_eq(flt_check(), 0);
 }
 
-Test(flt_dgram, sends_through_and_says_what_the_device_can)
+Test(flt_dgram, sends_go_through_and_attributes_are_the_devices)
 {
 	struct dev_dgram *below;
 
@@ -85,8 +85,8 @@ Test(flt_dgram, sends_through_and_says_what_the_device_can)
 	close_one();
 }
 
-/* It comes in; then it waits, and who sleeps is woken when its time is over. */
-Test(flt_dgram, a_delayed_one_wakes_who_waits)
+/* The datagram arrives and is delayed. The sleeper wakes when the delay is over. */
+Test(flt_dgram, a_delayed_datagram_wakes_the_sleeper)
 {
 	struct dev_dgram_in in;
 	int n = 0;
@@ -109,7 +109,7 @@ Test(flt_dgram, a_delayed_one_wakes_who_waits)
 	close_one();
 }
 
-Test(flt_dgram, two_endpoints_of_one_process_have_different_luck)
+Test(flt_dgram, two_endpoints_of_one_process_have_different_random_sequences)
 {
 	struct dev_dgram *first;
 
@@ -121,14 +121,14 @@ Test(flt_dgram, two_endpoints_of_one_process_have_different_luck)
 	dg->ops->close(dg);
 }
 
-Test(flt_dgram, a_device_that_is_full_is_full_behind_it_too)
+Test(flt_dgram, tx_full_of_the_device_below_is_passed_on)
 {
 	struct dev_dgram *below;
 
 	cr_assert_eq(open_one("drop=0.5,seed=1"), 0);
 	resolve_self();
 	below = ((struct flt_dgram *)dg)->below;
-	below->tx_full = true; /* and finds out that it is not */
+	below->tx_full = true; /* the next send finds room */
 	dg->tx_full = true;
 	cr_expect_eq(dg->ops->arm(dg), -FI_EAGAIN);
 	cr_expect_not(dg->tx_full);

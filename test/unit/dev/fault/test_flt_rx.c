@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Each fault alone and all of them: what comes is what was sent, but for what is counted. */
+/* Each fault alone, and all together: received and counted datagrams add up to those sent. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define BURST 8u
 
 static struct fake_net net;
-static struct dev_dgram *from, *dg; /* dg: behind faults */
+static struct dev_dgram *from, *dg; /* dg: with faults */
 static struct dev_dgram_ah *to;
 static uint32_t seen[20000];
 
@@ -54,7 +54,7 @@ static void send_number(uint32_t n)
 	cr_assert_eq(from->ops->send(from, &out, 1), 1);
 }
 
-/** Takes what is there: how many; *last is the number of the last one. */
+/** Receives all pending datagrams and returns their number. *last is the number of the last one. */
 static uint32_t take(uint32_t *last)
 {
 	struct dev_dgram_in in[BURST];
@@ -91,7 +91,7 @@ static bool about(uint64_t value, uint64_t expected)
 	return value > expected * 8 / 10 && value < expected * 12 / 10;
 }
 
-Test(flt_rx, dropped_ones_do_not_come, .fini = close_all)
+Test(flt_rx, dropped_datagrams_do_not_arrive, .fini = close_all)
 {
 	uint32_t got;
 
@@ -102,7 +102,7 @@ Test(flt_rx, dropped_ones_do_not_come, .fini = close_all)
 	cr_expect_eq(flt_counters(dg)->received, 20000);
 }
 
-Test(flt_rx, corrupt_ones_do_not_come_either_and_are_counted_apart, .fini = close_all)
+Test(flt_rx, corrupt_datagrams_do_not_arrive_and_are_counted_separately, .fini = close_all)
 {
 	uint32_t got;
 
@@ -113,7 +113,7 @@ Test(flt_rx, corrupt_ones_do_not_come_either_and_are_counted_apart, .fini = clos
 	cr_expect_eq(flt_counters(dg)->dropped, 0);
 }
 
-Test(flt_rx, doubled_ones_come_twice, .fini = close_all)
+Test(flt_rx, duplicated_datagrams_arrive_twice, .fini = close_all)
 {
 	uint32_t got, i, twice = 0;
 
@@ -128,7 +128,7 @@ Test(flt_rx, doubled_ones_come_twice, .fini = close_all)
 	cr_expect(about(twice, 2000));
 }
 
-Test(flt_rx, delayed_ones_come_when_their_time_is_over, .fini = close_all)
+Test(flt_rx, delayed_datagrams_arrive_after_the_delay, .fini = close_all)
 {
 	uint32_t last;
 
@@ -145,7 +145,7 @@ Test(flt_rx, delayed_ones_come_when_their_time_is_over, .fini = close_all)
 	cr_expect_eq(flt_next_ns((struct flt_dgram *)dg), UINT64_MAX);
 }
 
-Test(flt_rx, reordered_ones_are_passed_by_others, .fini = close_all)
+Test(flt_rx, deferred_datagrams_are_passed_by_others, .fini = close_all)
 {
 	uint32_t i, last, before = 0, backwards = 0;
 
@@ -172,7 +172,7 @@ Test(flt_rx, reordered_ones_are_passed_by_others, .fini = close_all)
 	cr_expect_gt(backwards, 1000);
 }
 
-Test(flt_rx, one_that_nobody_passes_comes_after_all, .fini = close_all)
+Test(flt_rx, a_deferred_datagram_that_none_passes_arrives_in_time, .fini = close_all)
 {
 	uint32_t last;
 
@@ -184,7 +184,7 @@ Test(flt_rx, one_that_nobody_passes_comes_after_all, .fini = close_all)
 	cr_expect_eq(take(&last), 1);
 }
 
-Test(flt_rx, the_same_seed_does_the_same, .fini = close_all)
+Test(flt_rx, the_same_seed_repeats_the_faults, .fini = close_all)
 {
 	struct flt_cnt first;
 	uint32_t got;
@@ -198,7 +198,7 @@ Test(flt_rx, the_same_seed_does_the_same, .fini = close_all)
 	cr_expect(!memcmp(&first, flt_counters(dg), sizeof(first)));
 }
 
-Test(flt_rx, more_than_there_is_room_for_is_lost_and_counted, .fini = close_all)
+Test(flt_rx, datagrams_without_a_cell_are_lost_and_counted, .fini = close_all)
 {
 	uint32_t i, last, got = 0, cells = 64 + FLT_CELLS;
 
@@ -216,35 +216,35 @@ Test(flt_rx, more_than_there_is_room_for_is_lost_and_counted, .fini = close_all)
 	cr_expect_eq(take(&last), cells);
 }
 
-/* What is held stays as it is while others come and go; a longer one than the mtu is lost. */
-Test(flt_rx, what_is_held_is_left_alone, .fini = close_all)
+/* A retained datagram stays unchanged while others come and go. One longer than the mtu is lost. */
+Test(flt_rx, a_retained_datagram_stays_unchanged, .fini = close_all)
 {
 	static uint8_t big[2000];
-	struct dev_dgram_in held, more;
+	struct dev_dgram_in retained, more;
 	uint32_t i, number;
 
 	open_with("dup=1");
 	send_number(77);
 	fake_net_run(&net, net.now_ns + 5000);
-	cr_assert_eq(dg->ops->poll(dg, &held, 1), 1);
-	cr_expect_eq((uintptr_t)held.data % 64, 0);
+	cr_assert_eq(dg->ops->poll(dg, &retained, 1), 1);
+	cr_expect_eq((uintptr_t)retained.data % 64, 0);
 	for (i = 0; i < 200; i++) {
 		send_number(i);
 		fake_net_run(&net, net.now_ns + 5000);
 		while (dg->ops->poll(dg, &more, 1) == 1)
 			dg->ops->release(dg, more.slot);
 	}
-	memcpy(&number, held.data, 4);
+	memcpy(&number, retained.data, 4);
 	cr_expect_eq(number, 77);
 	cr_expect_eq(dg->rx_retained, 1);
-	dg->ops->release(dg, held.slot);
+	dg->ops->release(dg, retained.slot);
 	fake_net_forge(&net, 0, 1, big, sizeof(big), 0);
 	fake_net_run(&net, net.now_ns + 5000);
 	cr_expect_eq(dg->ops->poll(dg, &more, 1), 0);
 	cr_expect_eq(flt_counters(dg)->no_room, 2);
 }
 
-Test(flt_rx, the_end_of_the_device_is_told, .fini = close_all)
+Test(flt_rx, an_error_of_the_device_below_is_returned, .fini = close_all)
 {
 	struct dev_dgram_in in;
 

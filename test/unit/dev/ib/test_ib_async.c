@@ -7,13 +7,13 @@ Test(ib_async, every_event_has_a_meaning)
 {
 	for (int type = IBV_EVENT_CQ_ERR; type <= IBV_EVENT_GID_CHANGE; type++)
 		cr_expect_str_neq(ib_async_meaning((enum ibv_event_type)type)->text,
-				  "an unknown event", "event %d", type);
+				  "unknown event", "event %d", type);
 	cr_expect_eq(ib_async_meaning((enum ibv_event_type)99)->what, IB_ASYNC_LOGGED);
 	cr_expect_eq(ib_async_meaning((enum ibv_event_type) - 1)->what, IB_ASYNC_LOGGED);
 }
 
-/* What ends connections must say so to the user; what does not must not end any. */
-Test(ib_async, what_ends_links_is_a_warning)
+/* Events that end links must be warnings; others must not end any. */
+Test(ib_async, events_that_end_links_are_warnings)
 {
 	static const enum ibv_event_type all[] = { IBV_EVENT_CQ_ERR, IBV_EVENT_DEVICE_FATAL,
 						   IBV_EVENT_SRQ_ERR };
@@ -38,7 +38,7 @@ Test(ib_async, what_ends_links_is_a_warning)
 	cr_expect_eq(ib_async_meaning(IBV_EVENT_PORT_ACTIVE)->what, IB_ASYNC_PORT_UP);
 }
 
-Test(ib_async, a_silent_device_has_no_news)
+Test(ib_async, a_zeroed_device_has_no_event)
 {
 	struct ib_async async = { 0 };
 	struct ib_async_event event;
@@ -47,7 +47,7 @@ Test(ib_async, a_silent_device_has_no_news)
 	ib_async_fini(&async);
 }
 
-Test(ib_async, idle_polls_look_now_and_then)
+Test(ib_async, idle_polls_read_events_at_intervals)
 {
 	struct ib_async async = { .ticks = (uint32_t)-3 };
 	unsigned due = 0;

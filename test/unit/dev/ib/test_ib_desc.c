@@ -50,7 +50,7 @@ Test(ib_desc, the_bytes_are_those_of_the_format)
 	cr_assert_arr_eq(desc.bytes, golden, sizeof(golden));
 }
 
-Test(ib_desc, what_is_encoded_is_decoded)
+Test(ib_desc, an_encoded_description_is_decoded)
 {
 	struct dev_desc desc, again;
 	struct ib_desc d;
@@ -120,7 +120,7 @@ Test(ib_desc, an_end_without_address_is_refused)
 	cr_expect_eq(decode(&desc), -FI_EINVAL);
 	d.is_eth = false;
 	ib_desc_encode(&d, &desc);
-	cr_expect_eq(decode(&desc), 0, "InfiniBand: the LID is one");
+	cr_expect_eq(decode(&desc), 0, "InfiniBand: the LID is an address");
 	d.lid = 0;
 	ib_desc_encode(&d, &desc);
 	cr_expect_eq(decode(&desc), -FI_EINVAL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The machine without a device; opening one is shown by test/rxe. */
+/* Tests without an RDMA device. test/rxe opens one. */
 #include "dev/ib/ib_dev.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +16,7 @@ static bool fits_none(struct ibv_device *device)
 	return false;
 }
 
-/* Bytes that `what` writes to standard error, by whichever library. */
+/* Returns the bytes that `what` and its libraries write to standard error. */
 static long noise(int (*what)(void), int *ret)
 {
 	FILE *sink = tmpfile();
@@ -50,7 +50,7 @@ static int open_none(void)
 	return ib_dev_init(&dev, fits_none);
 }
 
-Test(ib_dev, where_nothing_fits_probe_and_open_say_so_in_silence)
+Test(ib_dev, without_a_fitting_device_probe_and_open_fail_silently)
 {
 	int ret;
 
@@ -60,7 +60,7 @@ Test(ib_dev, where_nothing_fits_probe_and_open_say_so_in_silence)
 	cr_expect_eq(ret, -FI_ENODEV);
 }
 
-Test(ib_dev, a_device_that_is_not_there_cannot_be_opened)
+Test(ib_dev, an_unknown_device_cannot_be_opened)
 {
 	struct dev_about about;
 	struct ib_dev dev;
@@ -72,7 +72,7 @@ Test(ib_dev, a_device_that_is_not_there_cannot_be_opened)
 	cr_expect_eq(ib_dev_init(&dev, NULL), -FI_EINVAL);
 }
 
-Test(ib_dev, asking_again_and_again_leaks_no_descriptor)
+Test(ib_dev, repeated_probes_leak_no_descriptor)
 {
 	struct dev_about about;
 	int before = dup(0), after;

@@ -12,7 +12,9 @@ static struct ibv_gid_entry entry(uint32_t index, uint32_t type, const char *tex
 	return e;
 }
 
-/* What `show_gids` lists for a ConnectX port with both kinds of address, in the kernel's order. */
+/*
+ * Fills the table of `show_gids` for a ConnectX port with both kinds of address, in kernel order.
+ */
 static size_t table(struct ibv_gid_entry *out)
 {
 	size_t n = 0;
@@ -45,7 +47,7 @@ Test(ib_gid, without_ipv4_a_routable_address_is_next_then_link_local_then_v1)
 	cr_expect_eq(t[ib_gid_pick(t, 1)].gid_index, 0);
 }
 
-Test(ib_gid, empty_entries_are_no_choice)
+Test(ib_gid, empty_entries_are_not_chosen)
 {
 	struct ibv_gid_entry t[2] = { { .gid_type = IBV_GID_TYPE_ROCE_V2 } };
 
@@ -56,7 +58,7 @@ Test(ib_gid, empty_entries_are_no_choice)
 	cr_expect_eq(ib_gid_pick(t, 2), 1);
 }
 
-Test(ib_gid, text_is_what_people_write)
+Test(ib_gid, text_is_the_usual_notation)
 {
 	char buf[IB_GID_TEXT_MAX];
 	struct ibv_gid_entry v4 = entry(0, 0, "::ffff:10.1.2.3"), v6 = entry(0, 0, "2001:db8::1");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Without a device: what needs one is shown by test/rxe. */
+/* Tests without a device. test/rxe runs those that need one. */
 #include "dev/ib/ib_mem.h"
 
 #include <criterion/criterion.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-Test(ib_mem, memory_is_zeroed_aligned_and_at_least_what_was_asked_for)
+Test(ib_mem, memory_is_zeroed_aligned_and_at_least_as_long_as_requested)
 {
 	static const size_t lens[] = { 1,       4096,         4097, 65536, (2 << 20) - 4096,
 				       2 << 20, (2 << 20) + 1 };
@@ -25,7 +25,8 @@ Test(ib_mem, memory_is_zeroed_aligned_and_at_least_what_was_asked_for)
 		cr_expect_eq((uintptr_t)bytes % 4096, 0);
 		cr_expect_eq(mem.len, lens[i]);
 		cr_expect_geq(mem.map_len, lens[i]);
-		cr_expect_leq(mem.map_len - lens[i], lens[i] / 8 + 4096, "little is wasted");
+		cr_expect_leq(mem.map_len - lens[i], lens[i] / 8 + 4096,
+			      "at most an eighth is wasted");
 		cr_expect_null(mem.mr);
 		cr_expect_eq(bytes[0] | bytes[lens[i] - 1], 0);
 		bytes[lens[i] - 1] = 1;
@@ -33,7 +34,7 @@ Test(ib_mem, memory_is_zeroed_aligned_and_at_least_what_was_asked_for)
 	}
 }
 
-Test(ib_mem, fini_is_harmless_on_nothing_and_twice)
+Test(ib_mem, fini_is_harmless_on_an_empty_struct_and_twice)
 {
 	struct ib_mem mem = { 0 };
 
@@ -44,7 +45,7 @@ Test(ib_mem, fini_is_harmless_on_nothing_and_twice)
 	ib_mem_fini(&mem);
 }
 
-Test(ib_mem, a_child_does_not_get_it)
+Test(ib_mem, a_child_process_does_not_inherit_it)
 {
 	struct ib_mem mem;
 	int status;
@@ -58,7 +59,7 @@ Test(ib_mem, a_child_does_not_get_it)
 		_exit(mincore(mem.addr, 4096, &in_core) ? 0 : 1);
 	}
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "it is mapped in the child");
+	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "mapped in the child");
 	ib_mem_fini(&mem);
 }
 
@@ -85,8 +86,8 @@ static long meminfo(const char *name)
 	return value;
 }
 
-/* test/rxe reserves some and runs this. */
-Test(ib_mem, rings_are_in_huge_pages_while_there_are_any)
+/* test/rxe reserves huge pages and runs this. */
+Test(ib_mem, rings_use_huge_pages_while_some_are_free)
 {
 	long before = meminfo("HugePages_Free:");
 	struct ib_mem big, small, none[16];
@@ -99,10 +100,10 @@ Test(ib_mem, rings_are_in_huge_pages_while_there_are_any)
 	cr_expect_eq(meminfo("HugePages_Free:"), before - 2);
 	cr_assert_eq(ib_mem_map(&small, 64 << 10), 0);
 	memset(small.addr, 1, small.len);
-	cr_expect_eq(meminfo("HugePages_Free:"), before - 2, "none is wasted on little");
+	cr_expect_eq(meminfo("HugePages_Free:"), before - 2, "small memory uses none");
 	for (i = 0; i < 16; i++) {
 		cr_assert_eq(ib_mem_map(&none[i], 2 << 20), 0,
-			     "small ones do when they are used up");
+			     "small pages are used when none is free");
 		memset(none[i].addr, 1, none[i].len);
 	}
 	cr_expect_eq(meminfo("HugePages_Free:"), 0);

@@ -5,7 +5,7 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-Test(ib_port, nothing_said_is_nothing_wished)
+Test(ib_port, empty_settings_select_any)
 {
 	struct ib_selection selection;
 
@@ -53,10 +53,10 @@ Test(ib_port, anything_else_is_refused)
 	lengthy[sizeof(lengthy) - 1] = 0;
 	cr_expect_eq(ib_selection_parse(lengthy, NULL, &selection), -FI_EINVAL);
 	lengthy[sizeof(lengthy) - 2] = 0;
-	cr_expect_eq(ib_selection_parse(lengthy, NULL, &selection), 0, "the longest name there is");
+	cr_expect_eq(ib_selection_parse(lengthy, NULL, &selection), 0, "the longest name");
 }
 
-Test(ib_port, speed_is_lanes_times_lane_and_0_for_unknown_codes)
+Test(ib_port, speed_is_width_times_rate_and_0_for_unknown_codes)
 {
 	cr_expect_eq(ib_port_speed(2, 32), 100000000000ull, "4X EDR");
 	cr_expect_eq(ib_port_speed(2, 128), 400000000000ull, "4X NDR");
@@ -65,7 +65,7 @@ Test(ib_port, speed_is_lanes_times_lane_and_0_for_unknown_codes)
 	cr_expect_eq(ib_port_speed(2, 0), 0);
 }
 
-Test(ib_port, a_device_that_is_not_there_says_so)
+Test(ib_port, an_unknown_device_is_reported)
 {
 	struct ib_selection selection;
 	struct ib_port port;

@@ -8,7 +8,7 @@ static uint64_t tries_ns(uint8_t timeout)
 	return (4096ull << timeout) * (IB_RETRIES + 1);
 }
 
-Test(ib_qp, all_tries_end_within_the_peer_timeout_and_no_longer_one_would)
+Test(ib_qp, the_longest_timeout_within_the_peer_timeout_is_used)
 {
 	for (unsigned ms = 100; ms <= 3600000; ms = ms * 5 / 4) {
 		uint8_t timeout = ib_qp_timeout(ms);

@@ -42,7 +42,7 @@ Test(ib_qpns, numbers_at_every_edge_have_links_of_their_own)
 	cr_expect_eq(ib_qpns_get(&map, 1), &links[1]);
 }
 
-Test(ib_qpns, clearing_what_is_not_there_is_harmless)
+Test(ib_qpns, clearing_an_unknown_number_is_harmless)
 {
 	int link;
 

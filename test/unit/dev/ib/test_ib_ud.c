@@ -60,7 +60,7 @@ Test(ib_ud, another_length_or_descriptors_are_refused)
 	cr_expect_eq(decode(&desc), -FI_EINVAL);
 }
 
-/* What must be 0, or has few legal values: no other bit may be set. */
+/* Reserved bits and fields with few legal values. */
 Test(ib_ud, every_unknown_bit_is_refused)
 {
 	static const uint8_t strict[] = { 0,  1,  2,  3,  4,  5,  18, 19, 20, 21,
@@ -87,7 +87,7 @@ Test(ib_ud, limits_are_kept)
 		{ { .qpn = 1, .mtu = IBV_MTU_256, .lid = 1, .is_eth = true }, -FI_EINVAL },
 		{ { .qpn = 0, .mtu = IBV_MTU_256, .lid = 1 }, -FI_EINVAL },
 		{ { .qpn = 0xfffffe, .mtu = IBV_MTU_4096, .lid = 1 }, 0 },
-		{ { .qpn = 0xffffff, .mtu = IBV_MTU_4096, .lid = 1 }, -FI_EINVAL }, /* everybody */
+		{ { .qpn = 0xffffff, .mtu = IBV_MTU_4096, .lid = 1 }, -FI_EINVAL }, /* broadcast */
 		{ { .qpn = 1, .mtu = 0, .lid = 1 }, -FI_EINVAL },
 		{ { .qpn = 1, .mtu = IBV_MTU_4096 + 1, .lid = 1 }, -FI_EINVAL },
 		{ { .qpn = 1, .mtu = 1, .lid = 1, .qkey = 0x7fffffff }, 0 },
@@ -101,8 +101,8 @@ Test(ib_ud, limits_are_kept)
 	}
 }
 
-/* The id of an address handle and of what comes from there are made by two ways: they must meet. */
-Test(ib_ud, a_sender_is_named_by_what_its_datagram_carries)
+/* An address handle and a received datagram compute the id in two ways, which must agree. */
+Test(ib_ud, a_senders_id_comes_from_its_datagram)
 {
 	static const uint8_t ip[4] = { 10, 0, 0, 7 };
 	static const uint8_t gid4[16] = { [10] = 0xff, 0xff, 10, 0, 0, 7 };

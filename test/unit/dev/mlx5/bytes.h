@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Are these bytes exactly those, and where did "those" come from? Each use names its origin. */
+/* Comparison with expected bytes. Each use names the origin of the bytes. */
 #ifndef UNIT_MLX5_BYTES_H
 #define UNIT_MLX5_BYTES_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/** The first bytes at `at` are these, all of them. */
+/** Expects these bytes at `at`. */
 #define EXPECT_AT(at, ...)                                                                         \
 	do {                                                                                       \
 		static const uint8_t want_[] = { __VA_ARGS__ };                                    \

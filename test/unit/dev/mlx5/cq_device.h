@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What would the device write into a completion queue? A writer in memory: 64 bytes, the owner bit
- * of its own lap in the last one.
+ * Device's side of a completion queue, in memory: writes CQEs of 64 bytes with the owner bit of its
+ * lap in the last byte.
  */
 #ifndef UNIT_MLX5_CQ_DEVICE_H
 #define UNIT_MLX5_CQ_DEVICE_H
@@ -38,7 +38,7 @@ static inline void cq_device_fini(struct cq_device *d)
 	guard_free(d->buf, (size_t)d->size * d->cqe_len);
 }
 
-/** Place `pi` of the ring, raw. */
+/** Returns place `pi` of the ring. */
 static inline uint8_t *cq_device_at(struct cq_device *d, uint32_t pi)
 {
 	return d->buf + (size_t)(pi % d->size) * d->cqe_len + d->cqe_len - 64;

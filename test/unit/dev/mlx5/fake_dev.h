@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A device and a link without a NIC: the structs that open and connect would fill, on queues in
- * memory, and the other side of those queues for the test to play.
+ * Device and link without a NIC: the structs as open and connect fill them, on queues in memory,
+ * and the device's side of those queues.
  */
 #ifndef UNIT_MLX5_FAKE_DEV_H
 #define UNIT_MLX5_FAKE_DEV_H
@@ -29,7 +29,7 @@
 struct fake_dev {
 	struct m5_dev dev;
 	struct ibv_comp_channel chan; /* never has an event */
-	struct cq_device rx, tx; /* what the device writes; their .cq is copied into dev at start */
+	struct cq_device rx, tx;      /* device's side; their .cq is copied into dev at start */
 	struct m5_scq scq;
 	uint8_t *srq_buf;
 	uint32_t srq_record;
@@ -72,12 +72,12 @@ static inline void fake_dev_free(struct fake_dev *f)
 
 struct fake_link {
 	struct m5_link link;
-	struct sq_device d; /* its .sq is unused: link.sq is the one */
+	struct sq_device d; /* .sq is unused: link.sq is in use */
 	uint64_t words[SQ_DEVICE_MAX];
 	uint8_t page[4096 + FAKE_RING];
 };
 
-/** Connected, with a send queue of `blocks`; not attached. */
+/** Makes a connected link with a send queue of `blocks`; not attached. */
 static inline struct fake_link *fake_link_make(struct fake_dev *f, uint32_t blocks, uint32_t qpn)
 {
 	struct fake_link *l = aligned_alloc(64, (sizeof(*l) + 63) / 64 * 64);
@@ -114,13 +114,13 @@ static inline void fake_link_free(struct fake_link *l)
 	free(l);
 }
 
-/** Block `counter` of the link's send queue, as the device sees it. */
+/** Returns block `counter` of the link's send queue. */
 static inline const uint8_t *fake_link_wqe(const struct fake_link *l, uint16_t counter)
 {
 	return l->d.buf + (size_t)(counter % l->d.blocks) * 64;
 }
 
-/** An arrival: the device takes the next receive WQE. */
+/** Simulates an arrival: takes the next receive WQE and writes a CQE. */
 static inline void fake_arrive(struct fake_dev *f, uint32_t qpn, uint16_t wqe, uint32_t imm)
 {
 	cq_device_write(&f->rx, M5_CQE_RESP_WRITE_IMM << 4, qpn, wqe, imm);

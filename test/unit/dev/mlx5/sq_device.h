@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What would the device see in a send queue? A reader in memory that follows the rules and no
- * more: from its own index to the doorbell record, WQE by WQE, each where the last one ended, each
- * with its own counter in it, none across the ring's end.
+ * Device's side of a send queue, in memory. Reads from its own index to the doorbell record, WQE by
+ * WQE, and checks that each begins where the last one ended, has its own counter and does not cross
+ * the end.
  */
 #ifndef UNIT_MLX5_SQ_DEVICE_H
 #define UNIT_MLX5_SQ_DEVICE_H
@@ -25,7 +25,7 @@ struct sq_device {
 	uint32_t blocks;
 	uint32_t record[2];
 	alignas(64) uint8_t reg[2 * 256];
-	/* The device's own. */
+	/* State of the device. */
 	uint16_t idx;
 	uint16_t nops, wqes;
 	uint16_t done[SQ_DEVICE_MAX]; /* counters of signalled WQEs, not reported yet */
@@ -50,7 +50,7 @@ static inline void sq_device_fini(struct sq_device *d)
 	guard_free(d->buf, (size_t)d->blocks * M5_BB);
 }
 
-/** Takes what the record announces. */
+/** Reads all WQEs up to the doorbell record. */
 static inline void sq_device_run(struct sq_device *d)
 {
 	uint16_t end = (uint16_t)be32toh(d->record[M5_DBR_SEND]);
@@ -76,7 +76,7 @@ static inline void sq_device_run(struct sq_device *d)
 	}
 }
 
-/** One completion, if there is one. */
+/** Completes one signalled WQE, if there is one. */
 static inline bool sq_device_complete(struct sq_device *d)
 {
 	if (d->head == d->tail)
@@ -85,7 +85,9 @@ static inline bool sq_device_complete(struct sq_device *d)
 	return true;
 }
 
-/** A WRITE_IMM of exactly bb blocks, built and committed; not rung. False: no room. */
+/**
+ * Builds and commits a WRITE_IMM of bb blocks, without ringing. Returns false if there is no room.
+ */
 static inline bool sq_device_post(struct sq_device *d, uint16_t bb)
 {
 	static const uint8_t bytes[M5_INLINE_MAX];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a barrier orders cannot be seen by failing to see disorder; what can be shown is that a
- * store before each is not sunk below it, nor a load hoisted above it, by the compiler. The
- * instructions themselves are looked at by test/lint/doorbell.
+ * Missing disorder proves nothing about a barrier. These tests show that the compiler moves no
+ * store below and no load above a barrier. test/lint/doorbell checks the instructions.
  */
 #include "dev/mlx5/m5_barrier.h"
 
@@ -17,13 +16,13 @@ TestSuite(m5_barrier, .timeout = 200);
 
 struct box {
 	volatile uint32_t owner;
-	uint32_t data[15]; /* not volatile: only the barriers keep them in place */
+	uint32_t data[15]; /* not volatile: only the barriers order them */
 	volatile uint32_t taken;
 };
 
 static struct box box;
 
-/* The other thread may not be running. */
+/* Yields, as the other thread may not be running. */
 static void wait_until(const volatile uint32_t *word, uint32_t value)
 {
 	unsigned spins = 0;
@@ -48,7 +47,7 @@ static void *device(void *arg)
 	return NULL;
 }
 
-Test(m5_barrier, what_was_written_before_the_owner_bit_is_read_after_it)
+Test(m5_barrier, data_written_before_the_owner_bit_is_visible_after_it)
 {
 	uint32_t round, i, bad = 0;
 	pthread_t thread;

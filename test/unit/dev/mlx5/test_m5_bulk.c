@@ -11,7 +11,7 @@ static struct ib_user users[4];
 static struct iovec iov[4];
 static struct dev_get get;
 
-/* Buffers of the given lengths at 0x10000, 0x20000 ... with keys 0xa1, 0xa2 ... */
+/* Makes buffers of the given lengths at 0x10000, 0x20000 ... with keys 0xa1, 0xa2 ... */
 static void setup(uint32_t blocks, size_t cnt, const size_t *lens)
 {
 	size_t i;
@@ -75,7 +75,7 @@ Test(m5_bulk, put_is_a_write_without_immediate)
 	teardown();
 }
 
-Test(m5_bulk, empty_buffers_are_left_out_and_keys_stay_with_theirs)
+Test(m5_bulk, empty_buffers_are_skipped_and_each_buffer_keeps_its_key)
 {
 	setup(16, 4, (size_t[]){ 0, 10, 0, 20 });
 	cr_assert_eq(m5_link_get(&l->link.base, &get), 0);
@@ -85,7 +85,7 @@ Test(m5_bulk, empty_buffers_are_left_out_and_keys_stay_with_theirs)
 	teardown();
 }
 
-Test(m5_bulk, what_is_too_long_goes_in_pieces_and_the_last_one_reports)
+Test(m5_bulk, a_long_transfer_is_several_wqes_and_the_last_reports)
 {
 	unsigned i;
 
@@ -119,7 +119,7 @@ Test(m5_bulk, room_for_all_pieces_or_for_none)
 	teardown();
 }
 
-Test(m5_bulk, reads_in_flight_are_as_many_as_the_peer_answers)
+Test(m5_bulk, reads_in_flight_are_limited_to_what_the_peer_serves)
 {
 	setup(16, 1, (size_t[]){ 8 });
 	cr_expect_eq(m5_link_get(&l->link.base, &get), 0);
@@ -129,7 +129,7 @@ Test(m5_bulk, reads_in_flight_are_as_many_as_the_peer_answers)
 	teardown();
 }
 
-Test(m5_bulk, nothing_ends_at_once)
+Test(m5_bulk, an_empty_transfer_ends_at_once)
 {
 	setup(16, 1, (size_t[]){ 0 });
 	get.status = 77;

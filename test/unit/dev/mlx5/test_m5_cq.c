@@ -17,7 +17,7 @@ static void expect_one(uint32_t imm)
 	cr_assert_eq(be32toh(cqe->imm), imm);
 }
 
-Test(m5_cq, fields_are_read_from_their_places)
+Test(m5_cq, fields_are_read_at_the_manuals_offsets)
 {
 	static const uint8_t golden[64] = {
 		/* 36: immediate */
@@ -88,14 +88,14 @@ static void three_laps(uint32_t cqe_len, uint32_t start)
 	cq_device_fini(&d);
 }
 
-Test(m5_cq, laps_are_told_apart_by_the_owner_bit)
+Test(m5_cq, the_owner_bit_distinguishes_laps)
 {
 	three_laps(64, 0);
 	three_laps(64, 0xfffffff9); /* the counter passes 32 bits */
-	three_laps(64, 0x00fffff9); /* and the record's 24 */
+	three_laps(64, 0x00fffff9); /* and the record's 24 bits */
 }
 
-Test(m5_cq, cqes_of_128_bytes_have_theirs_in_the_second_half)
+Test(m5_cq, cqes_of_128_bytes_are_in_the_second_half)
 {
 	three_laps(128, 0);
 	cq_device_init(&d, 4, 128, 0);
@@ -133,7 +133,7 @@ Test(m5_cq, consumer_index_is_published_in_24_bits)
 }
 
 /* Origin: the arm doorbell as rdma-core's libmlx5 writes it. */
-Test(m5_cq, arming_names_sequence_consumer_and_queue)
+Test(m5_cq, the_arm_doorbell_has_sequence_consumer_and_queue)
 {
 	cq_device_init(&d, 4, 64, 0x345678);
 	m5_cq_arm(&d.cq);
@@ -149,7 +149,7 @@ Test(m5_cq, arming_names_sequence_consumer_and_queue)
 	cq_device_fini(&d);
 }
 
-Test(m5_cq, forgotten_qp_is_in_no_cqe_any_more)
+Test(m5_cq, forget_removes_a_qp_from_all_cqes)
 {
 	const struct m5_cqe *cqe;
 	unsigned i, of_nobody = 0;

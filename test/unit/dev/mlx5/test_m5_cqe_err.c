@@ -26,7 +26,7 @@ static struct m5_err decode(uint8_t op, uint8_t syndrome, uint8_t vendor)
 	return err;
 }
 
-Test(m5_cqe_err, says_whose_and_which)
+Test(m5_cqe_err, decodes_qp_number_counter_and_opcode)
 {
 	struct m5_err err = decode(0xd1, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR, 0x81);
 
@@ -41,7 +41,7 @@ Test(m5_cqe_err, says_whose_and_which)
 	cr_expect(!decode(0xe0, MLX5_CQE_SYNDROME_LOCAL_ACCESS_ERR, 0).requester);
 }
 
-Test(m5_cqe_err, every_syndrome_of_the_manual_has_a_sentence_of_its_own)
+Test(m5_cqe_err, every_syndrome_of_the_manual_has_its_own_advice)
 {
 	static const struct {
 		uint8_t syndrome;
@@ -75,7 +75,7 @@ Test(m5_cqe_err, every_syndrome_of_the_manual_has_a_sentence_of_its_own)
 	}
 }
 
-Test(m5_cqe_err, unknown_syndrome_is_an_error_all_the_same)
+Test(m5_cqe_err, unknown_syndrome_is_an_error)
 {
 	struct m5_err err = decode(0xd0, 0x7f, 0);
 
@@ -84,7 +84,7 @@ Test(m5_cqe_err, unknown_syndrome_is_an_error_all_the_same)
 	cr_expect_eq(decode(0xd0, 0, 0).status, -FI_EIO);
 }
 
-Test(m5_cqe_err, only_what_follows_another_error_is_flushed)
+Test(m5_cqe_err, only_the_flush_syndrome_is_marked_flushed)
 {
 	cr_expect(decode(0xd0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR, 0xf9).flushed);
 	cr_expect(!decode(0xd0, MLX5_CQE_SYNDROME_REMOTE_OP_ERR, 0xf9).flushed);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Origin of the layout: the compressed CQEs of the programmer's manual, as Linux' mlx5 Ethernet
- * driver and UCX before 1.14 read them. The holes are filled with what hurts most: bytes that look
- * like good CQEs of the lap that follows.
+ * Layout: the compressed CQEs of the programmer's manual, as Linux' mlx5 Ethernet driver and UCX
+ * before 1.14 read them. The holes are filled with bytes that look like valid CQEs of the next lap.
  */
 #include "dev/mlx5/m5_cqe_zip.h"
 
@@ -64,7 +63,7 @@ static void expect_zipped(uint8_t opcode, uint32_t cnt, uint16_t first)
 	}
 }
 
-Test(m5_cqe_zip, every_count_expands_to_as_many)
+Test(m5_cqe_zip, every_count_expands_to_that_many_cqes)
 {
 	uint32_t cnt;
 
@@ -77,7 +76,7 @@ Test(m5_cqe_zip, every_count_expands_to_as_many)
 	}
 }
 
-Test(m5_cqe_zip, requester_has_its_counters_in_the_minis)
+Test(m5_cqe_zip, requester_counters_come_from_the_mini_cqes)
 {
 	cq_device_init(&d, 64, 64, 0);
 	write_zipped(M5_CQE_REQ, 20, 0xfff0);
@@ -86,7 +85,7 @@ Test(m5_cqe_zip, requester_has_its_counters_in_the_minis)
 	cq_device_fini(&d);
 }
 
-Test(m5_cqe_zip, holes_do_not_look_written_in_the_next_laps)
+Test(m5_cqe_zip, holes_do_not_look_written_in_later_laps)
 {
 	uint32_t cnt, lap;
 
@@ -104,7 +103,7 @@ Test(m5_cqe_zip, holes_do_not_look_written_in_the_next_laps)
 	}
 }
 
-Test(m5_cqe_zip, count_that_cannot_be_is_an_error_and_not_a_walk)
+Test(m5_cqe_zip, an_impossible_count_is_an_error_cqe)
 {
 	static const uint32_t counts[] = { 0, 17, 0xffffffff };
 	size_t i;
@@ -125,7 +124,7 @@ Test(m5_cqe_zip, count_that_cannot_be_is_an_error_and_not_a_walk)
 	}
 }
 
-Test(m5_cqe_zip, forgetting_a_qp_reaches_compressed_ones)
+Test(m5_cqe_zip, forget_removes_a_qp_from_compressed_cqes)
 {
 	unsigned i;
 

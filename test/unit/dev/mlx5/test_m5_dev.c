@@ -6,7 +6,7 @@
 
 TestSuite(m5_dev, .timeout = 200);
 
-Test(m5_dev, without_a_nic_there_is_none_and_nothing_is_said)
+Test(m5_dev, without_a_nic_open_and_probe_fail_silently)
 {
 	struct dev_about about;
 	struct dev *dev;
@@ -17,7 +17,7 @@ Test(m5_dev, without_a_nic_there_is_none_and_nothing_is_said)
 	cr_expect_eq(m5_dev_open(&dev), -FI_ENODEV);
 }
 
-Test(m5_dev, arming_sees_what_came_in_between)
+Test(m5_dev, arm_fails_if_a_completion_arrived_in_between)
 {
 	struct fake_dev *f = fake_dev_make();
 	struct fake_link *l = fake_link_make(f, 16, FAKE_QPN);
@@ -36,7 +36,7 @@ Test(m5_dev, arming_sees_what_came_in_between)
 	fake_dev_free(f);
 }
 
-Test(m5_dev, kept_arrivals_keep_it_awake)
+Test(m5_dev, early_arrivals_keep_the_device_awake)
 {
 	struct fake_dev *f = fake_dev_make();
 	struct fake_link *l = fake_link_make(f, 16, FAKE_QPN);
@@ -46,7 +46,7 @@ Test(m5_dev, kept_arrivals_keep_it_awake)
 	util_list_push_back(&f->dev.waiting, &l->link.cold);
 	fake_arrive(f, FAKE_QPN, 0, 1);
 	cr_expect(!m5_poll(dev, &ev));
-	cr_expect_eq(m5_dev_arm(dev), 0, "it is nobody's yet");
+	cr_expect_eq(m5_dev_arm(dev), 0, "not attached yet");
 	cr_assert_eq(m5_link_attach(&l->link.base), 0);
 	cr_expect_eq(m5_dev_arm(dev), -FI_EAGAIN);
 	cr_assert(m5_poll(dev, &ev));

@@ -45,7 +45,7 @@ Test(m5_link, small_write_travels_in_its_wqe)
 		  0x80, 0, 0, 32);
 	cr_expect_arr_eq(wqe + 36, l->link.base.tx_base + 64, 32);
 	cr_expect_eq(l->link.sq.pi, 2);
-	cr_expect_arr_eq(l->d.reg, wqe, 128, "BlueFlame has it whole");
+	cr_expect_arr_eq(l->d.reg, wqe, 128, "BlueFlame copies the WQE whole");
 	cr_expect_eq(be32toh(l->d.record[M5_DBR_SEND]), 2);
 	teardown();
 }
@@ -75,7 +75,7 @@ Test(m5_link, longest_inline_write_takes_four_blocks)
 	teardown();
 }
 
-Test(m5_link, full_send_queue_is_eagain_and_nothing_is_done)
+Test(m5_link, full_send_queue_is_eagain_without_side_effect)
 {
 	unsigned n = 0;
 	uint16_t pi;
@@ -118,8 +118,8 @@ Test(m5_link, writes_are_signalled_for_room_alone)
 	teardown();
 }
 
-/* All of it, against a device that follows the rules: see sq_device.h. */
-Test(m5_link, device_sees_every_write_over_many_laps)
+/* Runs writes against a device that follows the rules (sq_device.h). */
+Test(m5_link, the_device_reads_every_write_over_many_laps)
 {
 	static const uint32_t lens[] = { 32, 64, 220, 96, 4000, 160, 32, 256 };
 	unsigned i, wqes = 0;
@@ -129,7 +129,7 @@ Test(m5_link, device_sees_every_write_over_many_laps)
 		while (write_imm(0, lens[i % 8], i + 1)) {
 			l->d.sq.ci = l->link.sq.ci;
 			sq_device_run(&l->d);
-			cr_assert_neq(l->d.head, l->d.tail, "full, and nothing will report");
+			cr_assert_neq(l->d.head, l->d.tail, "full, and no WQE will report");
 			cr_assert(
 				m5_sq_retire(&l->link.sq, l->d.done[l->d.head++ % SQ_DEVICE_MAX]));
 		}

@@ -36,7 +36,7 @@ static void expect_imm(uint32_t imm)
 	cr_assert_eq(ev.imm, imm);
 }
 
-Test(m5_poll, arrival_names_link_and_immediate)
+Test(m5_poll, an_arrival_returns_link_and_immediate)
 {
 	setup(true);
 	cr_expect(!poll_one());
@@ -46,7 +46,7 @@ Test(m5_poll, arrival_names_link_and_immediate)
 	teardown();
 }
 
-Test(m5_poll, arrivals_of_links_that_are_gone_are_dropped_and_counted)
+Test(m5_poll, arrivals_for_closed_links_are_dropped_and_counted)
 {
 	setup(true);
 	fake_arrive(f, 0x42, 0, 1);
@@ -74,7 +74,7 @@ Test(m5_poll, receive_wqes_return_in_bulk_behind_the_consumer_index)
 	teardown();
 }
 
-Test(m5_poll, what_came_before_attach_comes_first_after_it)
+Test(m5_poll, arrivals_before_attach_are_returned_first)
 {
 	setup(false);
 	util_list_push_back(&f->dev.waiting, &l->link.cold);
@@ -91,7 +91,7 @@ Test(m5_poll, what_came_before_attach_comes_first_after_it)
 	teardown();
 }
 
-Test(m5_poll, error_is_told_once_and_ends_that_link_alone)
+Test(m5_poll, an_error_is_reported_once_and_ends_only_its_link)
 {
 	struct fake_link *other;
 
@@ -155,7 +155,7 @@ Test(m5_poll, consumer_word_comes_from_the_buffer_or_from_the_cqe)
 	teardown();
 }
 
-Test(m5_poll, end_of_a_get_names_it_and_frees_the_room)
+Test(m5_poll, the_end_of_a_get_returns_it_and_frees_its_room)
 {
 	struct ibv_mr mr = { .lkey = 5 };
 	struct ib_user user = { .mr = &mr };
@@ -223,8 +223,8 @@ Test(m5_poll, send_queues_take_turns)
 	cq_device_fini(&more);
 }
 
-/* The device says that it is over, and no completion ever will. */
-Test(m5_poll, a_link_that_the_device_gave_up_ends_once_behind_what_came_early)
+/* Failure that only an asynchronous event reports. */
+Test(m5_poll, a_link_failed_by_the_device_ends_once_after_early_arrivals)
 {
 	struct fake_dev *d = fake_dev_make();
 	struct fake_link *a = fake_link_make(d, 16, FAKE_QPN);
@@ -248,10 +248,10 @@ Test(m5_poll, a_link_that_the_device_gave_up_ends_once_behind_what_came_early)
 	cr_expect_eq(event.status, -FI_ENETDOWN);
 	cr_expect_eq(event.link, &a->link.base);
 	cr_assert(m5_poll((struct dev *)&d->dev, &event));
-	cr_expect_eq(event.status, -FI_EIO, "the first reason");
+	cr_expect_eq(event.status, -FI_EIO, "status of the first error");
 	cr_expect(!m5_poll((struct dev *)&d->dev, &event));
 	cq_device_write(&d->tx, M5_CQE_REQ_ERR << 4, FAKE_QPN, 0, 0);
-	cr_expect(!m5_poll((struct dev *)&d->dev, &event), "it is told once");
+	cr_expect(!m5_poll((struct dev *)&d->dev, &event), "reported once");
 	fake_link_free(b);
 	fake_link_free(a);
 	fake_dev_free(d);

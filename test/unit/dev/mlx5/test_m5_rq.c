@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The device here takes places in order and no more than the record says; it names the buffer it
- * found there by the address in the WQE, which must be the one that the table knows.
+ * The device here takes places in order, up to the record. It identifies a buffer by the address in
+ * the WQE, which must be the buffer in the table.
  */
 #include "dev/mlx5/m5_rq.h"
 
@@ -36,7 +36,7 @@ static void put(uint64_t user)
 	m5_rq_put(&rq, (const void *)(uintptr_t)(BASE + user * 0x1000), user);
 }
 
-/** The device takes one place: the buffer there, and what the table says of it. */
+/** Takes one place. Compares the buffer there with the table. */
 static bool take(uint64_t *user)
 {
 	const struct m5_data *data = (const void *)(buf + (taken & (places - 1)) * rq.stride);
@@ -61,7 +61,7 @@ Test(m5_rq, a_place_has_length_key_and_address)
 	guard_free(buf, 4 * 16);
 }
 
-Test(m5_rq, a_longer_place_says_where_its_entries_end)
+Test(m5_rq, a_longer_place_terminates_its_list_of_entries)
 {
 	setup(4, 32, 0);
 	put(0);
@@ -69,7 +69,7 @@ Test(m5_rq, a_longer_place_says_where_its_entries_end)
 	guard_free(buf, 4 * 32);
 }
 
-Test(m5_rq, nothing_is_taken_that_was_not_told)
+Test(m5_rq, the_device_takes_only_published_buffers)
 {
 	uint64_t user;
 
@@ -83,13 +83,13 @@ Test(m5_rq, nothing_is_taken_that_was_not_told)
 	guard_free(buf, 4 * 16);
 }
 
-Test(m5_rq, telling_is_due_in_bulk_or_when_the_device_runs_dry)
+Test(m5_rq, publishing_is_due_in_bulk_or_when_the_device_runs_dry)
 {
 	uint64_t user;
 
 	setup(64, 16, 0);
 	cr_expect_eq(rq.bulk, 16);
-	cr_expect(!m5_rq_is_due(&rq), "there is nothing to tell");
+	cr_expect(!m5_rq_is_due(&rq), "nothing to publish");
 	put(0);
 	cr_expect(m5_rq_is_due(&rq), "the device has nothing");
 	for (uint64_t i = 1; i < 40; i++)
@@ -109,29 +109,29 @@ Test(m5_rq, telling_is_due_in_bulk_or_when_the_device_runs_dry)
 	guard_free(buf, 64 * 16);
 }
 
-/* Seeded: buffers come back in any order, over many laps and past 16 bits. */
-Test(m5_rq, whichever_buffer_the_device_finds_is_the_one_the_table_names)
+/* Seeded: buffers return in any order, over many laps and past 16 bits. */
+Test(m5_rq, the_table_has_the_buffer_that_the_device_uses)
 {
 	static const uint16_t starts[] = { 0, 0xfff9 };
 	struct rng rng = { 7 };
-	uint64_t held[PLACES_MAX], user;
+	uint64_t retained[PLACES_MAX], user;
 	uint32_t cnt;
 
 	for (uint32_t size = 1; size <= 32; size *= 4) {
 		for (unsigned s = 0; s < 2; s++) {
 			setup(size, 16, starts[s]);
 			for (cnt = 0; cnt < size; cnt++)
-				held[cnt] = cnt;
+				retained[cnt] = cnt;
 			for (unsigned step = 0; step < 70000; step++) {
 				if (cnt && rng_below(&rng, 2)) {
 					uint32_t pick = (uint32_t)rng_below(&rng, cnt);
 
-					put(held[pick]);
-					held[pick] = held[--cnt];
+					put(retained[pick]);
+					retained[pick] = retained[--cnt];
 					if (m5_rq_is_due(&rq))
 						m5_rq_publish(&rq);
 				} else if (take(&user)) {
-					held[cnt++] = user;
+					retained[cnt++] = user;
 				}
 				cr_assert_eq(m5_recv_free(&rq.recv), cnt);
 			}

@@ -5,7 +5,7 @@
 
 TestSuite(m5_scq, .timeout = 200);
 
-Test(m5_scq, only_queues_with_attached_links_are_looked_at)
+Test(m5_scq, only_queues_with_attached_links_are_polled)
 {
 	struct fake_dev *f = fake_dev_make();
 	struct m5_scq scq[6] = { 0 };

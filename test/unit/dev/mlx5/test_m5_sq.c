@@ -55,7 +55,7 @@ Test(m5_sq, wqe_that_would_cross_the_end_is_preceded_by_one_nop)
 	}
 }
 
-Test(m5_sq, full_means_no_block_more)
+Test(m5_sq, a_full_queue_has_no_block_left)
 {
 	unsigned i;
 
@@ -71,8 +71,8 @@ Test(m5_sq, full_means_no_block_more)
 	sq_device_fini(&d);
 }
 
-/* The promise that a caller who gets "no room" relies on. */
-Test(m5_sq, without_room_for_the_largest_something_outstanding_reports)
+/* Guarantee for a caller that gets "no room". */
+Test(m5_sq, without_room_for_the_largest_wqe_one_outstanding_reports)
 {
 	static const uint32_t sizes[] = { 8, 16, 64 };
 	struct rng r = { rng_env("COPYRPC_TEST_SEED", 20) };
@@ -98,7 +98,7 @@ Test(m5_sq, without_room_for_the_largest_something_outstanding_reports)
 	}
 }
 
-Test(m5_sq, counters_pass_sixteen_bits)
+Test(m5_sq, counters_wrap_at_16_bits)
 {
 	unsigned i;
 
@@ -146,7 +146,7 @@ Test(m5_sq, completion_retires_all_before_it)
 	sq_device_fini(&d);
 }
 
-Test(m5_sq, completion_of_what_was_never_rung_or_is_retired_is_refused)
+Test(m5_sq, completion_of_an_unrung_or_retired_wqe_is_refused)
 {
 	sq_device_init(&d, 8, 256, 100);
 	cr_expect(!m5_sq_retire(&d.sq, 100));
@@ -203,7 +203,7 @@ Test(m5_sq, batch_across_the_end_is_not_copied)
 	sq_device_fini(&d);
 }
 
-Test(m5_sq, ringing_without_news_does_nothing)
+Test(m5_sq, ringing_without_a_new_wqe_does_nothing)
 {
 	sq_device_init(&d, 8, 256, 0);
 	m5_sq_ring(&d.sq);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The device here follows the list from place to place, as a device does, and takes no more than
- * the record says: a list that is cut or knotted shows at once.
+ * The device here follows the list from place to place, up to the record, so a broken list shows at
+ * once.
  */
 #include "dev/mlx5/m5_srq.h"
 
@@ -17,9 +17,9 @@ struct taker {
 	struct m5_srq srq;
 	uint8_t *buf;
 	uint32_t places, record, out;
-	uint16_t head;  /* place it takes next */
+	uint16_t head;  /* place to take next */
 	uint16_t taken; /* counter */
-	uint16_t held[32];
+	uint16_t retained[32];
 };
 
 static struct taker t;
@@ -39,25 +39,25 @@ static void teardown(void)
 	guard_free(t.buf, (size_t)t.places * 32);
 }
 
-/** Takes one WQE. False: none is posted. */
+/** Takes one WQE. Returns false if none is posted. */
 static bool take(void)
 {
 	const uint8_t *wqe = t.buf + t.head * 32;
 
 	if (t.taken == (uint16_t)be32toh(t.record))
 		return false;
-	t.held[t.out++] = t.head;
+	t.retained[t.out++] = t.head;
 	t.head = (uint16_t)(wqe[2] << 8 | wqe[3]);
 	t.taken++;
 	return true;
 }
 
-/** Gives back the i-th that it holds. */
+/** Gives back the i-th WQE taken. */
 static void give(uint32_t i)
 {
 	cr_assert_lt(i, t.out);
-	cr_assert(m5_srq_give(&t.srq, t.held[i]));
-	t.held[i] = t.held[--t.out];
+	cr_assert(m5_srq_give(&t.srq, t.retained[i]));
+	t.retained[i] = t.retained[--t.out];
 }
 
 Test(m5_srq, wqes_are_of_zero_length_and_linked)
@@ -80,7 +80,7 @@ Test(m5_srq, all_but_one_can_be_posted)
 	while (take())
 		;
 	cr_expect_eq(t.out, 7);
-	cr_expect_eq(t.head, t.srq.tail, "the list ends where the next one is appended");
+	cr_expect_eq(t.head, t.srq.tail, "the list ends at the tail");
 	teardown();
 }
 
@@ -102,7 +102,7 @@ Test(m5_srq, refill_is_due_when_fewer_than_two_thirds_are_posted)
 	teardown();
 }
 
-Test(m5_srq, place_that_was_not_posted_or_is_none_is_refused)
+Test(m5_srq, an_unposted_or_illegal_place_is_refused)
 {
 	setup(4, 0);
 	cr_expect(!m5_srq_give(&t.srq, 0));
@@ -113,7 +113,7 @@ Test(m5_srq, place_that_was_not_posted_or_is_none_is_refused)
 	teardown();
 }
 
-/* Completions of different QPs come in any order, so places do too. */
+/* Completions of different QPs come in any order, and so do places. */
 static void shuffle(uint32_t places, uint16_t counter, uint64_t seed)
 {
 	struct rng r = { seed };

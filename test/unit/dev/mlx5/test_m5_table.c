@@ -27,7 +27,7 @@ Test(m5_table, dense_completion_ends_all_since_the_last_one)
 	cr_expect_eq(cnt, 2);
 }
 
-Test(m5_table, dense_refuses_what_is_not_open)
+Test(m5_table, dense_refuses_counters_that_are_not_open)
 {
 	struct m5_dense t;
 	uint16_t first, cnt;
@@ -41,7 +41,7 @@ Test(m5_table, dense_refuses_what_is_not_open)
 	cr_expect(!m5_dense_complete(&t, 10, &first, &cnt));
 }
 
-Test(m5_table, dense_goes_round_and_past_sixteen_bits)
+Test(m5_table, dense_wraps_at_its_end_and_at_16_bits)
 {
 	uint16_t counter = 0xfff0, first, cnt, i;
 	struct m5_dense t;
@@ -62,7 +62,7 @@ Test(m5_table, dense_goes_round_and_past_sixteen_bits)
 	}
 }
 
-Test(m5_table, sparse_gives_a_word_once)
+Test(m5_table, sparse_returns_a_word_once)
 {
 	struct m5_sparse t;
 
@@ -72,7 +72,7 @@ Test(m5_table, sparse_gives_a_word_once)
 	cr_expect_eq(m5_sparse_take(&t, 0xffff), 7);
 	cr_expect_eq(m5_sparse_take(&t, 0xffff), 0);
 	cr_expect_eq(m5_sparse_take(&t, 0), 8);
-	m5_sparse_put(&t, 8, 9); /* the same place, a lap later */
+	m5_sparse_put(&t, 8, 9); /* equal place, a lap later */
 	cr_expect_eq(m5_sparse_take(&t, 8), 9);
 }
 
@@ -110,7 +110,7 @@ Test(m5_table, slot_of_an_earlier_use_is_refused)
 	cr_expect(!m5_slots_take(&t, 3, old, &word), "given back");
 	cr_assert(m5_slots_put(&t, 11, 2, &now));
 	cr_expect_neq(old, now);
-	cr_expect(!m5_slots_take(&t, 3, old, &word), "given to somebody else");
+	cr_expect(!m5_slots_take(&t, 3, old, &word), "in use again");
 	cr_expect(m5_slots_take(&t, 3, now, &word));
 	cr_expect_eq(word, 2);
 }

@@ -29,7 +29,7 @@ static struct desk *desk_make(uint32_t half)
 	return &d;
 }
 
-Test(m5_uar, eight_bytes_are_the_head_of_the_control_segment_as_it_lies_in_memory)
+Test(m5_uar, the_8_byte_doorbell_is_the_head_of_the_control_segment)
 {
 	struct desk *d = desk_make(256);
 
@@ -69,7 +69,7 @@ Test(m5_uar, page_without_write_combining_gets_eight_bytes_in_one_place)
 	cr_expect_eq(d->reg[256], 0);
 }
 
-Test(m5_uar, register_says_what_fits)
+Test(m5_uar, fits_compares_with_half_a_register)
 {
 	struct desk *d = desk_make(256);
 
@@ -80,7 +80,7 @@ Test(m5_uar, register_says_what_fits)
 	cr_expect(!m5_uar_fits(&d->uar, 2));
 }
 
-Test(m5_uar, record_keeps_sixteen_bits)
+Test(m5_uar, the_record_has_16_bits)
 {
 	struct desk *d = desk_make(256);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Datagrams without a NIC: the structs that open and resolve would fill, on queues in memory. Golden
- * bytes are written out by hand from the control, datagram, inline and data segments of the
- * programmer's manual.
+ * Datagrams without a NIC: the structs as open and resolve fill them, on queues in memory. Golden
+ * bytes are written by hand from the segments of the programmer's manual.
  */
 #include "dev/mlx5/m5_ud.h"
 
@@ -74,7 +73,7 @@ static struct m5_ud_ah ah_make(bool extended)
 	return ah;
 }
 
-/** A datagram of len bytes in one piece. */
+/** Makes a datagram of len bytes in one piece. */
 static struct dev_dgram_out one(const struct m5_ud_ah *ah, const void *at, uint32_t len)
 {
 	static const struct ib_user mem = { .lkey = FAKE_LKEY };
@@ -84,13 +83,13 @@ static struct dev_dgram_out one(const struct m5_ud_ah *ah, const void *at, uint3
 	};
 }
 
-/** The device fills the next receive. */
+/** Fills the next receive, like the device. */
 static void arrive(uint32_t len, uint32_t qpn, uint16_t lid)
 {
 	uint8_t *cqe;
 	uint32_t v = htobe32(40 + len);
 
-	cr_assert_neq(f->rq_taken, (uint16_t)be32toh(f->rq_record), "it has no buffer");
+	cr_assert_neq(f->rq_taken, (uint16_t)be32toh(f->rq_record), "the device has no buffer");
 	cqe = cq_device_at(&f->cq, f->cq.pi);
 	cq_device_write(&f->cq, M5_CQE_RESP_SEND << 4, FAKE_QPN, f->rq_taken++, 0);
 	memcpy(cqe + 44, &v, 4);
@@ -190,13 +189,13 @@ Test(m5_ud, a_burst_is_one_doorbell)
 	cr_assert_eq(m5_ud_send(&f->ud.ib.base, out, 6), 6);
 	cr_expect_eq(f->d.uar.ring_cnt, 1);
 	cr_expect_eq(m5_ud_send(&f->ud.ib.base, out, 0), 0);
-	cr_expect_eq(f->d.uar.ring_cnt, 1, "nothing rings for nothing");
+	cr_expect_eq(f->d.uar.ring_cnt, 1, "an empty burst rings no doorbell");
 	cr_expect_eq(f->ud.ib.base.tx_posted, 6);
 	teardown();
 }
 
-/* The smallest queue, its counters past 16 bits: always full or empty, and never stuck. */
-Test(m5_ud, room_comes_back_by_reports_that_were_not_asked_for)
+/* Smallest queue, counters past 16 bits: always full or empty, never stuck. */
+Test(m5_ud, room_comes_back_without_report_requests)
 {
 	static const uint8_t bytes[MTU];
 	struct m5_ud_ah wide = ah_make(true), narrow = ah_make(false);
@@ -212,7 +211,7 @@ Test(m5_ud, room_comes_back_by_reports_that_were_not_asked_for)
 		sq_device_run(&f->d);
 		if (ret == -FI_EAGAIN) {
 			full++;
-			cr_assert_neq(f->d.head, f->d.tail, "full, and none will report");
+			cr_assert_neq(f->d.head, f->d.tail, "full, and no WQE will report");
 			report(f->d.done[f->d.head++ % SQ_DEVICE_MAX]);
 			cr_assert_eq(poll_none(), 0);
 			continue;
@@ -226,7 +225,7 @@ Test(m5_ud, room_comes_back_by_reports_that_were_not_asked_for)
 	teardown();
 }
 
-Test(m5_ud, who_asks_for_a_report_gets_one_for_all_before_it)
+Test(m5_ud, a_requested_report_covers_all_datagrams_before_it)
 {
 	struct m5_ud_ah ah = ah_make(false);
 	struct dev_dgram_out out = one(&ah, "x", 1);
@@ -246,7 +245,7 @@ Test(m5_ud, who_asks_for_a_report_gets_one_for_all_before_it)
 	teardown();
 }
 
-Test(m5_ud, what_arrives_stays_until_it_is_released)
+Test(m5_ud, received_bytes_stay_until_released)
 {
 	struct dev_dgram_in in[SLOTS + 1];
 
@@ -266,8 +265,8 @@ Test(m5_ud, what_arrives_stays_until_it_is_released)
 	}
 	cr_expect_eq(be32toh(f->rq_record), SLOTS);
 	m5_ud_release(&f->ud.ib.base, in[5].slot);
-	cr_expect_eq(be32toh(f->rq_record), SLOTS + 1, "the device had none");
-	cr_expect_eq(be32toh(f->cq.record[0]), SLOTS, "after it was told what was read");
+	cr_expect_eq(be32toh(f->rq_record), SLOTS + 1, "the device had no buffer");
+	cr_expect_eq(be32toh(f->cq.record[0]), SLOTS, "consumer index was published before");
 	arrive(9, 1, 1);
 	cr_assert_eq(m5_ud_poll(&f->ud.ib.base, in, 1), 1);
 	cr_expect_eq(in[0].slot, 5);
@@ -275,7 +274,7 @@ Test(m5_ud, what_arrives_stays_until_it_is_released)
 	teardown();
 }
 
-Test(m5_ud, is_idle_while_poll_would_find_nothing)
+Test(m5_ud, is_idle_if_poll_would_find_nothing)
 {
 	struct m5_ud_ah ah = ah_make(false);
 	struct dev_dgram_out out = one(&ah, "abcd", 4);
@@ -288,14 +287,14 @@ Test(m5_ud, is_idle_while_poll_would_find_nothing)
 	cr_expect(m5_ud_is_idle(&f->ud.ib.base));
 	cr_assert_eq(m5_ud_send(&f->ud.ib.base, &out, 1), 1);
 	report(0);
-	cr_expect_not(m5_ud_is_idle(&f->ud.ib.base), "a report is no less");
+	cr_expect_not(m5_ud_is_idle(&f->ud.ib.base), "a report is pending");
 	cr_expect_eq(poll_none(), 0);
 	m5_ud_fail(&f->ud, -FI_EIO);
-	cr_expect_not(m5_ud_is_idle(&f->ud.ib.base), "poll says what ended it");
+	cr_expect_not(m5_ud_is_idle(&f->ud.ib.base), "poll returns the error");
 	teardown();
 }
 
-Test(m5_ud, lengths_that_cannot_be_are_dropped)
+Test(m5_ud, datagrams_of_impossible_length_are_dropped)
 {
 	static const uint32_t bad[] = { MTU + 1, (uint32_t)-1, (uint32_t)-40 };
 
@@ -308,14 +307,14 @@ Test(m5_ud, lengths_that_cannot_be_are_dropped)
 	teardown();
 }
 
-Test(m5_ud, small_data_in_the_cqe_is_put_where_it_belongs)
+Test(m5_ud, small_data_in_the_cqe_is_copied_to_the_slot)
 {
 	struct dev_dgram_in in;
 	uint32_t v = htobe32(41);
 	uint8_t *cqe;
 
 	setup(16);
-	/* As 128-byte CQEs have it: 64 bytes in front. */
+	/* 128-byte CQEs have them in the first 64 bytes. */
 	cq_device_fini(&f->cq);
 	cq_device_init(&f->cq, 8, 128, 0);
 	f->ud.cq = f->cq.cq;
@@ -329,7 +328,7 @@ Test(m5_ud, small_data_in_the_cqe_is_put_where_it_belongs)
 	teardown();
 }
 
-Test(m5_ud, an_error_ends_it_once)
+Test(m5_ud, the_first_error_ends_the_endpoint)
 {
 	struct m5_ud_ah ah = ah_make(false);
 	struct dev_dgram_out out = one(&ah, "x", 1);
@@ -340,16 +339,16 @@ Test(m5_ud, an_error_ends_it_once)
 	cq_device_at(&f->cq, 1)[55] = 0;
 	cq_device_write(&f->cq, M5_CQE_REQ_ERR << 4, FAKE_QPN, 0, 0);
 	cq_device_at(&f->cq, 1)[55] = 0x04;
-	cr_expect_eq(m5_ud_poll(&f->ud.ib.base, &in, 4), 1, "what had come comes first");
+	cr_expect_eq(m5_ud_poll(&f->ud.ib.base, &in, 4), 1, "earlier arrivals come first");
 	cr_expect_eq(poll_none(), -FI_EACCES);
 	cr_expect_eq(m5_ud_send(&f->ud.ib.base, &out, 1), -FI_EACCES);
 	cq_device_write(&f->cq, M5_CQE_RESP_ERR << 4, FAKE_QPN, 1, 0);
 	cq_device_at(&f->cq, 2)[55] = 0x05;
-	cr_expect_eq(poll_none(), -FI_EACCES, "not what follows from it");
+	cr_expect_eq(poll_none(), -FI_EACCES, "not the flushed ones");
 	teardown();
 }
 
-Test(m5_ud, completions_of_nothing_are_harmless)
+Test(m5_ud, completions_of_unknown_wqes_are_harmless)
 {
 	setup(16);
 	report(5);

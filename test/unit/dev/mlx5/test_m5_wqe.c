@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Golden bytes. Origin: written out by hand from the control, remote address, data, inline, atomic
- * and datagram segments of the programmer's manual; where rdma-core's <infiniband/mlx5dv.h> has a
- * function that writes the same segment, it must agree.
+ * Golden bytes, written by hand from the segments of the programmer's manual. Where rdma-core's
+ * <infiniband/mlx5dv.h> has a function for a segment, it must agree.
  */
 #include "dev/mlx5/m5_wqe.h"
 
@@ -19,7 +18,7 @@ static struct m5_wqe begin(void)
 {
 	struct m5_wqe w;
 
-	memset(at, 0xee, sizeof(at)); /* what an earlier lap left */
+	memset(at, 0xee, sizeof(at)); /* left by an earlier lap */
 	m5_wqe_begin(&w, at);
 	return w;
 }
@@ -46,7 +45,7 @@ Test(m5_wqe, write_imm_with_one_gather_entry_is_48_bytes)
 		  0xee);
 }
 
-Test(m5_wqe, segments_are_those_that_rdma_core_writes)
+Test(m5_wqe, segments_equal_those_of_rdma_core)
 {
 	struct mlx5_wqe_ctrl_seg ctrl = { 0 };
 	struct mlx5_wqe_data_seg data;
@@ -94,7 +93,7 @@ Test(m5_wqe, inline_of_every_length_ends_on_a_unit)
 	}
 }
 
-Test(m5_wqe, longest_inline_fills_the_register_and_so_does_the_hybrid)
+Test(m5_wqe, longest_inline_and_the_hybrid_fill_the_register)
 {
 	uint8_t bytes[M5_INLINE_MAX] = { 0 };
 	struct m5_wqe w = begin();
@@ -112,7 +111,7 @@ Test(m5_wqe, longest_inline_fills_the_register_and_so_does_the_hybrid)
 	EXPECT_AT(at + 240, 0, 0, 0x0b, 0xb8, 0, 0, 0, 0x42, 0, 0, 0, 0, 0, 0, 0x10, 0);
 }
 
-Test(m5_wqe, nothing_adds_no_segment)
+Test(m5_wqe, zero_bytes_add_no_segment)
 {
 	struct m5_wqe w = begin();
 
@@ -137,7 +136,7 @@ Test(m5_wqe, atomics_have_swap_or_add_first)
 		  0x11, 0x11, 0x11, 0x11);
 }
 
-Test(m5_wqe, read_asks_for_the_peers_bytes)
+Test(m5_wqe, a_read_has_the_peers_address_and_length)
 {
 	struct m5_wqe w = begin();
 
@@ -163,7 +162,7 @@ Test(m5_wqe, datagram_has_48_bytes_of_address_if_extended_else_16)
 	av.grh_gid_fl = htobe32(1u << 30 | 3 << 20);
 	m5_wqe_av(&w, &av);
 	cr_expect_eq(w.end - at, 16 + 48);
-	/* Its key is DC's 64 bits, of which a Q_Key is the first half: struct mlx5_wqe_av. */
+	/* mlx5_wqe_av has DC's key of 64 bits, of which a Q_Key is the first half. */
 	mlx5dv_set_dgram_seg(&seg, 0x11111111ull << 32, 0xabc, 1, 0, 0, 0xc000, mac, 9, 64,
 			     1u << 30 | 3 << 20, gid);
 	cr_expect_arr_eq(at + 16, &seg, sizeof(seg));

@@ -15,7 +15,7 @@
 
 static void *devs[PAIR_OPEN_MAX], *links[PAIR_OPEN_MAX];
 
-/* Puts `to` where `from` is: an entry comes with from = NULL and goes with to = NULL. */
+/* Replaces `from` by `to`: from = NULL adds an entry, to = NULL removes one. */
 static void pair_replace(void **list, void *from, void *to)
 {
 	int i = 0;
@@ -146,7 +146,7 @@ void pair_join(struct shm_dev *dev, struct transport *transport, uint64_t rx_len
 	cr_assert_eq(transport->link->ops->attach(transport->link), 0);
 }
 
-void lane_write(struct transport *transport, uint32_t imm)
+void pair_write(struct transport *transport, uint32_t imm)
 {
 	struct dev_link *link = transport->link;
 	uint64_t off = transport->tx_pos & (link->tx_len - 1), len = (uint64_t)imm * DEV_IMM_UNIT;
@@ -157,7 +157,7 @@ void lane_write(struct transport *transport, uint32_t imm)
 	transport->tx_pos += len;
 }
 
-bool lane_poll(struct shm_dev *dev, struct dev_event *ev, uint32_t polls)
+bool pair_poll(struct shm_dev *dev, struct dev_event *ev, uint32_t polls)
 {
 	struct transport *transport;
 
@@ -170,11 +170,11 @@ bool lane_poll(struct shm_dev *dev, struct dev_event *ev, uint32_t polls)
 	return true;
 }
 
-bool lane_expect(struct shm_dev *dev, struct transport *transport, uint32_t imm, uint32_t polls)
+bool pair_expect(struct shm_dev *dev, struct transport *transport, uint32_t imm, uint32_t polls)
 {
 	struct dev_event ev;
 
-	return lane_poll(dev, &ev, polls) && ev.link == transport->link && ev.kind == DEV_EV_IMM &&
+	return pair_poll(dev, &ev, polls) && ev.link == transport->link && ev.kind == DEV_EV_IMM &&
 	       ev.imm == imm;
 }
 

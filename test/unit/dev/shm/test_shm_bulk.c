@@ -22,7 +22,7 @@ TestSuite(shm_bulk, .fini = pair_fini, .timeout = 200);
 
 #define LEN (40u << 20) /* more than one chunk */
 
-/** A peer process that sleeps; both have `area` at the same address, ours of 1s, its of 2s. */
+/** Peer process that sleeps. Both processes have `area` at one address: 1s here, 2s there. */
 struct peer {
 	struct shm_dev *dev;
 	struct transport transport;
@@ -49,7 +49,7 @@ static void peer_start(struct peer *p)
 	if (p->pid)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	while (read(p->sock, &c, 1) == 1) /* tells what its area holds */
+	while (read(p->sock, &c, 1) == 1) /* sends a byte of its area for each byte received */
 		cr_assert_eq(write(p->sock, p->area, 4096), 4096);
 	_exit(0);
 }
@@ -85,7 +85,7 @@ static uint64_t addr_of(const void *p)
 	return (uint64_t)(uintptr_t)p;
 }
 
-Test(shm_bulk, get_brings_the_peers_bytes_in_several_chunks)
+Test(shm_bulk, a_get_copies_the_peers_bytes_in_several_chunks)
 {
 	struct peer p;
 	uint8_t *dst = malloc(LEN);
@@ -158,10 +158,10 @@ Test(shm_bulk, wrong_address_is_an_error)
 	cr_expect_eq(get(&p, &g), -FI_EFAULT);
 	cr_expect_eq(put(&p, &g), -FI_EFAULT);
 	g.remote_addr = addr_of(p.area) + LEN - 32; /* half of it */
-	mprotect(p.area, LEN, PROT_NONE);           /* ours: no matter */
+	mprotect(p.area, LEN, PROT_NONE);           /* the local protection does not matter */
 	cr_expect_neq(get(&p, &g), 1);
 	g.remote_addr = addr_of(p.area);
-	cr_expect_eq(get(&p, &g), 0, "and the link goes on");
+	cr_expect_eq(get(&p, &g), 0, "the link still works");
 	peer_kill(&p);
 }
 
@@ -203,7 +203,7 @@ Test(shm_bulk, another_process_with_the_peers_pid_is_not_read)
 	struct peer p;
 
 	peer_start(&p);
-	lane_shm(&p.transport)->peer.nonce[1] ^= 1; /* it is not the one that was proven */
+	pair_shm_link(&p.transport)->peer.nonce[1] ^= 1; /* not the proven process */
 	g.remote_addr = addr_of(p.area);
 	cr_expect_eq(get(&p, &g), -FI_ECONNRESET);
 	cr_expect_eq(put(&p, &g), -FI_ECONNRESET);
@@ -227,7 +227,7 @@ static uint32_t caps_with(uint64_t flip_nonce, int32_t pid)
 	return la->caps & (DEV_CAP_GET | DEV_CAP_PUT);
 }
 
-Test(shm_bulk, capability_needs_proof)
+Test(shm_bulk, the_capability_requires_a_proof)
 {
 	util_params.single_copy = 1;
 	cr_expect_eq(caps_with(0, 0), DEV_CAP_GET | DEV_CAP_PUT);
@@ -236,7 +236,7 @@ Test(shm_bulk, capability_needs_proof)
 	cr_expect_eq(caps_with(0, INT32_MAX), 0);
 }
 
-Test(shm_bulk, capability_needs_permission)
+Test(shm_bulk, the_capability_requires_permission)
 {
 	util_params.single_copy = 1;
 	pair_forbid(SYS_process_vm_readv, EPERM);
@@ -249,7 +249,7 @@ Test(shm_bulk, capability_can_be_switched_off)
 	cr_expect_eq(caps_with(0, 0), 0);
 }
 
-Test(shm_bulk, without_the_capability_nothing_is_moved)
+Test(shm_bulk, without_the_capability_no_byte_is_moved)
 {
 	uint8_t dst[64] = { 0 };
 	struct iovec iov = { dst, sizeof(dst) };
@@ -264,7 +264,7 @@ Test(shm_bulk, without_the_capability_nothing_is_moved)
 	peer_kill(&p);
 }
 
-Test(shm_bulk, permission_that_is_lost_later_takes_the_capability)
+Test(shm_bulk, losing_permission_removes_the_capability)
 {
 	uint8_t dst[64];
 	struct iovec iov = { dst, sizeof(dst) };

@@ -28,7 +28,7 @@ static int parse(const struct dev_desc *desc)
 	return shm_desc_parse(desc, &out);
 }
 
-/* `good` with one field of its bytes changed. */
+/* Expects `good` with one field changed to be refused. */
 #define REFUSES(field, value)                                                                      \
 	do {                                                                                       \
 		struct dev_desc bad = good;                                                        \
@@ -39,7 +39,7 @@ static int parse(const struct dev_desc *desc)
 		cr_expect_eq(parse(&bad), -FI_EINVAL, #field " = " #value);                        \
 	} while (0)
 
-Test(shm_desc, what_one_end_fills_the_other_accepts, .init = setup)
+Test(shm_desc, a_filled_description_is_accepted, .init = setup)
 {
 	struct shm_desc out;
 
@@ -109,7 +109,7 @@ Test(shm_desc, descriptors_in_another_order_are_refused, .init = setup)
 	}
 }
 
-Test(shm_desc, random_bytes_never_do_harm, .init = setup)
+Test(shm_desc, random_bytes_are_harmless, .init = setup)
 {
 	uint64_t seed = 0x5eed0001, r;
 	int i, k, refused = 0;
@@ -131,7 +131,7 @@ Test(shm_desc, random_bytes_never_do_harm, .init = setup)
 	cr_expect_gt(refused, 1000);
 }
 
-Test(shm_desc, refused_connect_leaves_nothing_and_can_be_repeated, .init = setup)
+Test(shm_desc, a_refused_connect_leaves_nothing_and_can_be_repeated, .init = setup)
 {
 	struct shm_dev *other = pair_dev();
 	struct dev_desc bad = good, mine;

@@ -73,11 +73,11 @@ Test(shm_dev, wait_fd_is_readable_after_a_write_to_an_armed_device)
 	for (i = 0; i < 50; i++) {
 		cr_assert_eq(arm(db), 0);
 		cr_assert(!readable(db, 0));
-		lane_write(&a, 1);
+		pair_write(&a, 1);
 		cr_assert(readable(db, 0), "round %d", i);
 		disarm(db);
 		cr_assert(!readable(db, 0));
-		cr_assert(lane_expect(db, &b, 1, 1));
+		cr_assert(pair_expect(db, &b, 1, 1));
 	}
 }
 
@@ -87,15 +87,15 @@ Test(shm_dev, wait_fd_is_not_readable_unless_armed)
 	struct transport a, b;
 
 	pair_open(da, &a, 1024, db, &b, 1024);
-	lane_write(&a, 1);
+	pair_write(&a, 1);
 	cr_expect(!readable(db, 0));
 	cr_expect_eq(arm(db), -FI_EAGAIN);
-	lane_write(&a, 1);
-	cr_expect(!readable(db, 0), "a failed arm leaves it unarmed");
+	pair_write(&a, 1);
+	cr_expect(!readable(db, 0), "a failed arm leaves the device unarmed");
 	disarm(db);
 	disarm(db);
-	cr_expect(lane_expect(db, &b, 1, 1));
-	cr_expect(lane_expect(db, &b, 1, 1));
+	cr_expect(pair_expect(db, &b, 1, 1));
+	cr_expect(pair_expect(db, &b, 1, 1));
 }
 
 Test(shm_dev, arming_twice_is_arming_once)
@@ -106,13 +106,13 @@ Test(shm_dev, arming_twice_is_arming_once)
 	pair_open(da, &a, 1024, db, &b, 1024);
 	cr_assert_eq(arm(db), 0);
 	cr_assert_eq(arm(db), 0);
-	lane_write(&a, 1);
+	pair_write(&a, 1);
 	cr_expect(readable(db, 0));
 	cr_expect_eq(arm(db), -FI_EAGAIN);
 }
 
-/* Who sleeps on the descriptor for ever arms it again and again, and never disarms it. */
-Test(shm_dev, arming_again_silences_the_bell_that_rang)
+/* A thread may arm again and again without disarm. */
+Test(shm_dev, arming_again_drains_the_bell)
 {
 	struct shm_dev *da = pair_dev(), *db = pair_dev();
 	struct transport a, b;
@@ -122,28 +122,28 @@ Test(shm_dev, arming_again_silences_the_bell_that_rang)
 	for (i = 0; i < 50; i++) {
 		cr_assert_eq(arm(db), 0);
 		cr_assert(!readable(db, 0), "round %d", i);
-		lane_write(&a, 1);
+		pair_write(&a, 1);
 		cr_assert(readable(db, 0), "round %d", i);
-		cr_assert(lane_expect(db, &b, 1, 1));
+		cr_assert(pair_expect(db, &b, 1, 1));
 	}
 }
 
-/* Two processes take turns; each sleeps until the other writes. */
+/* Two processes take turns. Each sleeps until the other writes. */
 static void ping_pong(struct shm_dev *dev, struct transport *transport, int rounds, bool first)
 {
 	struct dev_event ev;
 
 	for (; rounds; rounds--) {
 		if (first)
-			lane_write(transport, 1);
-		while (!lane_poll(dev, &ev, 1)) {
+			pair_write(transport, 1);
+		while (!pair_poll(dev, &ev, 1)) {
 			if (arm(dev))
 				continue;
 			cr_assert(readable(dev, 60000), "slept on");
 			disarm(dev);
 		}
 		if (!first)
-			lane_write(transport, 1);
+			pair_write(transport, 1);
 	}
 }
 
@@ -186,7 +186,7 @@ Test(shm_dev, sleeping_processes_wake_each_other_without_membarrier)
 	sleepers(false);
 }
 
-Test(shm_dev, without_membarrier_the_device_opens_and_says_so)
+Test(shm_dev, without_membarrier_the_device_opens_and_logs_it)
 {
 	struct shm_dev *dev;
 
@@ -206,7 +206,7 @@ Test(shm_dev, losing_membarrier_later_keeps_the_device_awake)
 	cr_expect_eq(dev->inbox->sleeping, 0);
 }
 
-Test(shm_dev, killed_peer_is_no_danger_and_leaves_nothing)
+Test(shm_dev, a_killed_peer_is_harmless_and_leaves_nothing)
 {
 	int before = pair_fd_cnt(), sv[2], i;
 	struct shm_dev *dev;
@@ -220,15 +220,15 @@ Test(shm_dev, killed_peer_is_no_danger_and_leaves_nothing)
 		pair_join(dev, &transport, 4096, sv[!pid]);
 		if (!pid)
 			for (;;) { /* until killed, anywhere */
-				lane_write(&transport, 1);
-				lane_poll(dev, &ev, 1);
+				pair_write(&transport, 1);
+				pair_poll(dev, &ev, 1);
 			}
 		usleep(1000 + 777 * i);
 		kill(pid, SIGKILL);
 		cr_assert_eq(waitpid(pid, NULL, 0), pid);
-		while (lane_poll(dev, &ev, 10000) && ev.kind == DEV_EV_IMM)
-			lane_write(&transport, 1);
-		lane_write(&transport, 5);
+		while (pair_poll(dev, &ev, 10000) && ev.kind == DEV_EV_IMM)
+			pair_write(&transport, 1);
+		pair_write(&transport, 5);
 		pair_link_close(transport.link);
 		pair_dev_close(dev);
 		close(sv[0]);

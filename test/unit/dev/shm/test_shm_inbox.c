@@ -20,7 +20,7 @@ static uint64_t bell_count(int fd)
 	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
 
-Test(shm_inbox, every_id_is_found_once_where_it_was_posted)
+Test(shm_inbox, every_posted_id_is_found_once)
 {
 	static struct shm_inbox inbox;
 	uint32_t id;
@@ -66,17 +66,17 @@ Test(shm_inbox, post_between_the_two_takes_is_not_lost)
 	cr_assert_eq(shm_inbox_take_summary(&inbox), 1);
 	shm_inbox_post(&inbox, 6);
 	cr_expect_eq(shm_inbox_take(&inbox, 0), 3ull << 5);
-	/* Its summary bit stays for a look at nothing. */
+	/* The summary bit remains set, for an empty leaf. */
 	cr_expect(shm_inbox_is_set(&inbox));
 	cr_expect_eq(shm_inbox_take_summary(&inbox), 1);
 	cr_expect_eq(shm_inbox_take(&inbox, 0), 0);
 }
 
-Test(shm_inbox, writer_killed_between_its_two_bits_hides_nobody_else)
+Test(shm_inbox, a_writer_killed_between_its_bits_hides_no_other_link)
 {
 	static struct shm_inbox inbox;
 
-	inbox.leaf[2] = 1; /* link 128's writer got this far */
+	inbox.leaf[2] = 1; /* the writer of link 128 died after this step */
 	cr_expect(!shm_inbox_is_set(&inbox));
 	shm_inbox_post(&inbox, 129);
 	cr_expect_eq(shm_inbox_take_summary(&inbox), 4);
@@ -97,7 +97,7 @@ Test(shm_inbox, bell_rings_once_and_only_for_a_sleeper)
 	cr_expect_eq(bell_count(fd), 1);
 }
 
-Test(shm_inbox, waking_silences_the_bell)
+Test(shm_inbox, waking_drains_the_bell)
 {
 	static struct shm_inbox inbox;
 	int fd = shm_bell_create();

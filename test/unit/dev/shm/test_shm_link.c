@@ -46,7 +46,7 @@ Test(shm_link, bytes_and_immediate_arrive_at_the_same_offset, .init = setup)
 	cr_expect(!shm_dev_ops.poll((struct dev *)da, &ev));
 }
 
-Test(shm_link, link_is_direct_and_says_what_must_be_free, .init = setup)
+Test(shm_link, a_link_is_direct_and_sets_inband_len, .init = setup)
 {
 	cr_expect(a.link->caps & DEV_CAP_DIRECT);
 	cr_expect_eq(a.link->inband_len, DEV_IMM_UNIT * 5);
@@ -56,17 +56,17 @@ Test(shm_link, link_is_direct_and_says_what_must_be_free, .init = setup)
 	cr_expect_eq(shm_link_ahead(SHM_RING_MAX, SHM_AHEAD_LARGE), SHM_AHEAD_LARGE);
 }
 
-Test(shm_link, each_direction_has_the_length_that_its_reader_chose)
+Test(shm_link, each_direction_has_its_readers_ring_length)
 {
 	setup_of(1024, 65536);
 	cr_expect_eq(a.link->rx_len, 1024);
 	cr_expect_eq(a.link->tx_len, 65536);
 	cr_expect_eq(b.link->tx_len, 1024);
 	cr_expect_eq(b.link->inband_len, 64);
-	lane_write(&a, 1000);
-	lane_write(&b, 20);
-	cr_expect(lane_expect(db, &b, 1000, 1));
-	cr_expect(lane_expect(da, &a, 20, 1));
+	pair_write(&a, 1000);
+	pair_write(&b, 20);
+	cr_expect(pair_expect(db, &b, 1000, 1));
+	cr_expect(pair_expect(da, &a, 20, 1));
 }
 
 Test(shm_link, illegal_ring_sizes_are_refused)
@@ -83,17 +83,17 @@ Test(shm_link, illegal_ring_sizes_are_refused)
 
 Test(shm_link, wrap_marker_moves_the_next_head_to_offset_0, .init = setup)
 {
-	lane_write(&a, 120);
-	cr_expect(lane_expect(db, &b, 120, 1));
-	lane_write(&a, 8); /* 32 bytes of it would be the marker's */
+	pair_write(&a, 120);
+	cr_expect(pair_expect(db, &b, 120, 1));
+	pair_write(&a, 8); /* 32 of these bytes are the marker's */
 	cr_expect_eq(a.tx_pos, 4096);
-	cr_expect(lane_expect(db, &b, 8, 1));
-	lane_write(&a, 1);
-	cr_expect(lane_expect(db, &b, 1, 1));
-	cr_expect_eq(lane_shm(&b)->rx_off, 32);
+	cr_expect(pair_expect(db, &b, 8, 1));
+	pair_write(&a, 1);
+	cr_expect(pair_expect(db, &b, 1, 1));
+	cr_expect_eq(pair_shm_link(&b)->rx_off, 32);
 }
 
-/* The longest legal write at this position: not across the end, and inband_len free behind it. */
+/* Returns the longest legal write: not across the end, with inband_len bytes free behind it. */
 static uint32_t room(const struct transport *from, const struct transport *to)
 {
 	const struct dev_link *link = from->link;
@@ -107,13 +107,13 @@ static void expect_clear_stretch(void)
 {
 	uint64_t k;
 
-	cr_assert_geq(lane_shm(&a)->cleared, lane_shm(&a)->ahead_small);
-	cr_assert_leq(lane_shm(&a)->cleared, lane_shm(&a)->ahead_large);
-	for (k = 0; k <= lane_shm(&a)->cleared * DEV_IMM_UNIT; k += DEV_IMM_UNIT)
+	cr_assert_geq(pair_shm_link(&a)->cleared, pair_shm_link(&a)->ahead_small);
+	cr_assert_leq(pair_shm_link(&a)->cleared, pair_shm_link(&a)->ahead_large);
+	for (k = 0; k <= pair_shm_link(&a)->cleared * DEV_IMM_UNIT; k += DEV_IMM_UNIT)
 		cr_assert_eq(word_at(a.tx_pos + k), 0, "word %lu ahead of the head", (long)k);
 }
 
-/* Random writes, up to exactly full, read in order; the ring is full of bytes like link words. */
+/* Random writes, up to exactly full, read in order. The ring is full of bytes like link words. */
 static void run_property(uint64_t len, uint64_t seed, int steps)
 {
 	uint32_t sent[4096], head = 0, tail = 0, max, imm;
@@ -125,11 +125,11 @@ static void run_property(uint64_t len, uint64_t seed, int steps)
 		if (max && pair_rand(&state) % 3) {
 			imm = 1 + (uint32_t)(pair_rand(&state) % (pair_rand(&state) % 4 ? 4 : max));
 			imm = imm > max ? max : imm;
-			lane_write(&a, imm);
+			pair_write(&a, imm);
 			expect_clear_stretch();
 			sent[head++ % 4096] = imm;
 		} else if (tail != head) {
-			cr_assert(lane_expect(db, &b, sent[tail++ % 4096], 1), "seed %lx",
+			cr_assert(pair_expect(db, &b, sent[tail++ % 4096], 1), "seed %lx",
 				  (long)seed);
 		} else {
 			struct dev_event ev;
@@ -138,7 +138,7 @@ static void run_property(uint64_t len, uint64_t seed, int steps)
 		}
 	}
 	while (tail != head)
-		cr_assert(lane_expect(db, &b, sent[tail++ % 4096], 1), "seed %lx", (long)seed);
+		cr_assert(pair_expect(db, &b, sent[tail++ % 4096], 1), "seed %lx", (long)seed);
 	cr_assert_eq(a.tx_pos, b.rx_pos);
 	cr_assert_gt(a.tx_pos, 3 * len);
 	pair_close(&a, &b);
@@ -160,15 +160,15 @@ Test(shm_link, ring_of_the_least_size_fills_and_empties_exactly)
 	setup_of(1024, 1024);
 	for (lap = 0; lap < 100; lap++) {
 		for (i = 0; room(&a, &b); i++)
-			lane_write(&a, 1);
+			pair_write(&a, 1);
 		cr_assert_eq(i, (1024 - (int)a.link->inband_len) / 32);
 		while (i--)
-			cr_assert(lane_expect(db, &b, 1, 1));
-		cr_assert(!lane_expect(db, &b, 1, 1));
+			cr_assert(pair_expect(db, &b, 1, 1));
+		cr_assert(!pair_expect(db, &b, 1, 1));
 	}
 }
 
-Test(shm_link, one_write_of_all_the_room_wraps_for_three_laps)
+Test(shm_link, writes_of_the_whole_room_wrap_for_three_laps)
 {
 	int lap;
 	uint32_t max;
@@ -176,8 +176,8 @@ Test(shm_link, one_write_of_all_the_room_wraps_for_three_laps)
 	setup_of(1024, 1024);
 	for (lap = 0; lap < 9; lap++) {
 		max = room(&a, &b);
-		lane_write(&a, max);
-		cr_assert(lane_expect(db, &b, max, 1));
+		pair_write(&a, max);
+		cr_assert(pair_expect(db, &b, max, 1));
 	}
 	cr_expect_geq(a.tx_pos, 3 * 1024);
 }
@@ -201,22 +201,22 @@ static void expect_down(uint64_t word, uint64_t off)
 	setup_of(4096, 4096);
 	pair_open(da, &c, 4096, db, &d, 4096);
 	while (a.tx_pos < off) {
-		lane_write(&a, 1);
-		cr_assert(lane_expect(db, &b, 1, 4));
+		pair_write(&a, 1);
+		cr_assert(pair_expect(db, &b, 1, 4));
 	}
 	*shm_link_word(a.link->tx_base, off) = word;
-	lane_write(&c, 3);
+	pair_write(&c, 3);
 	memset(&ev, 0, sizeof(ev));
-	while (lane_poll(db, &ev, 4) && ev.kind != DEV_EV_DOWN)
+	while (pair_poll(db, &ev, 4) && ev.kind != DEV_EV_DOWN)
 		;
 	cr_assert_eq(ev.kind, DEV_EV_DOWN, "word %lx at %lu", (long)word, (long)off);
 	cr_expect_eq(ev.link, b.link);
 	cr_expect_eq(ev.status, -FI_EIO);
-	shm_inbox_post(db->inbox, lane_shm(&b)->id);
-	lane_write(&c, 5);
-	cr_expect(lane_poll(db, &ev, 4) && ev.link == d.link, "the other link goes on");
-	while (lane_poll(db, &ev, 100))
-		cr_expect_eq(ev.link, d.link, "nothing follows DOWN");
+	shm_inbox_post(db->inbox, pair_shm_link(&b)->id);
+	pair_write(&c, 5);
+	cr_expect(pair_poll(db, &ev, 4) && ev.link == d.link, "the other link still works");
+	while (pair_poll(db, &ev, 100))
+		cr_expect_eq(ev.link, d.link, "no event follows DOWN");
 	cr_expect(!b.link->ops->poll(b.link, &ev));
 	pair_close(&a, &b);
 	pair_close(&c, &d);
@@ -233,25 +233,25 @@ Test(shm_link, illegal_word_ends_that_link_alone)
 	expect_down(2, 4096 - 32);
 }
 
-Test(shm_link, word_that_reaches_exactly_the_end_is_legal)
+Test(shm_link, a_word_that_reaches_exactly_the_end_is_legal)
 {
 	setup_of(1024, 4096);
-	lane_write(&a, 30);
-	cr_expect(lane_expect(db, &b, 30, 1));
-	lane_write(&a, 98);
-	cr_expect(lane_expect(db, &b, 98, 1));
-	cr_expect_eq(lane_shm(&b)->rx_off, 0);
+	pair_write(&a, 30);
+	cr_expect(pair_expect(db, &b, 30, 1));
+	pair_write(&a, 98);
+	cr_expect(pair_expect(db, &b, 98, 1));
+	cr_expect_eq(pair_shm_link(&b)->rx_off, 0);
 }
 
-Test(shm_link, scribbling_over_the_control_page_does_no_harm, .init = setup)
+Test(shm_link, an_overwritten_control_page_is_harmless, .init = setup)
 {
 	uint64_t value;
 
-	memset(lane_shm(&b)->ctrl, 0xa5, SHM_PAGE); /* as a's mapping could */
-	lane_write(&b, 1);
-	lane_write(&a, 1);
-	cr_expect(lane_expect(da, &a, 1, 2));
-	cr_expect(lane_expect(db, &b, 1, 2));
+	memset(pair_shm_link(&b)->ctrl, 0xa5, SHM_PAGE); /* the peer's mapping can */
+	pair_write(&b, 1);
+	pair_write(&a, 1);
+	cr_expect(pair_expect(da, &a, 1, 2));
+	cr_expect(pair_expect(db, &b, 1, 2));
 	cr_expect_eq(a.link->ops->read_consumer(a.link, &value), 1);
 }
 
@@ -261,7 +261,7 @@ Test(shm_link, closing_leaves_no_descriptor_and_no_id)
 
 	for (i = 0; i < 300; i++) {
 		setup();
-		cr_assert_eq(lane_shm(&a)->id, 0);
+		cr_assert_eq(pair_shm_link(&a)->id, 0);
 		pair_close(&a, &b);
 		pair_dev_close(da);
 		pair_dev_close(db);
@@ -316,22 +316,22 @@ Test(shm_link, a_link_to_oneself_works)
 
 	da = pair_dev();
 	pair_open(da, &c, 1024, da, &d, 1024);
-	lane_write(&c, 2);
-	cr_expect(lane_expect(da, &d, 2, 2));
-	lane_write(&d, 4);
-	cr_expect(lane_expect(da, &c, 4, 2));
+	pair_write(&c, 2);
+	cr_expect(pair_expect(da, &d, 2, 2));
+	pair_write(&d, 4);
+	cr_expect(pair_expect(da, &c, 4, 2));
 }
 
 Test(shm_link, without_membarrier_on_either_side_the_writer_fences)
 {
 	struct dev_desc desc_a, desc_b;
 	struct dev_link *la, *lb;
-	int who;
+	int end;
 
-	for (who = 0; who < 2; who++) {
+	for (end = 0; end < 2; end++) {
 		da = pair_dev();
 		db = pair_dev();
-		(who ? da : db)->membarrier = false;
+		(end ? da : db)->membarrier = false;
 		la = pair_half(da, 1024, &desc_a);
 		lb = pair_half(db, 1024, &desc_b);
 		cr_assert_eq(la->ops->connect(la, &desc_b), 0);

@@ -23,7 +23,7 @@ static void setup_of(int cnt)
 		pair_open(da, &a[i], 1024, db, &b[i], 1024);
 }
 
-Test(shm_poll, nothing_comes_from_a_device_without_links)
+Test(shm_poll, a_device_without_links_has_no_event)
 {
 	struct dev_event ev;
 	int i;
@@ -38,20 +38,20 @@ Test(shm_poll, inline_constants_are_the_same_operations)
 	struct dev_event ev;
 
 	setup_of(1);
-	lane_write(&a[0], 1);
+	pair_write(&a[0], 1);
 	cr_expect(shm_dev_ops_inline.poll((struct dev *)db, &ev));
 	cr_expect_eq(shm_link_ops_inline.write_imm(b[0].link, 0, 32, 1), 0);
-	cr_expect(lane_expect(da, &a[0], 1, 1));
+	cr_expect(pair_expect(da, &a[0], 1, 1));
 	cr_expect_str_eq(shm_dev_ops_inline.name, shm_dev_ops.name);
 }
 
-/* One or two units by turns, but never across the end. */
+/* Returns one or two units in turns, but never across the end. */
 static uint32_t imm_of(uint64_t pos, uint32_t turn)
 {
 	return (pos & 1023) == 992 ? 1 : 1 + turn % 2;
 }
 
-/* Links of every activity; each message is delivered once, in order within its link. */
+/* Links of all degrees of activity. Each message is delivered once, in order within its link. */
 static void run_property(int cnt, uint64_t seed, int steps)
 {
 	static uint32_t sent[MANY], got[MANY];
@@ -64,12 +64,13 @@ static void run_property(int cnt, uint64_t seed, int steps)
 	memset(got, 0, sizeof(got));
 	while (steps--) {
 		r = pair_rand(&state);
-		i = (int)(r % (r >> 60 ? cnt : 3) % cnt); /* now and then, favourites */
+		/* favours the first links most of the time */
+		i = (int)(r % (r >> 60 ? cnt : 3) % cnt);
 		if ((r >> 32) % 2 && a[i].tx_pos - b[i].rx_pos <= 1024 - 64 - 64) {
-			lane_write(&a[i], imm_of(a[i].tx_pos, sent[i]));
+			pair_write(&a[i], imm_of(a[i].tx_pos, sent[i]));
 			sent[i]++;
 			in_flight++;
-		} else if (lane_poll(db, &ev, 1)) {
+		} else if (pair_poll(db, &ev, 1)) {
 			i = (int)((struct transport *)ev.link->user - b);
 			cr_assert_eq(ev.imm, imm_of(b[i].rx_pos - 32 * ev.imm, got[i]),
 				     "link %d, seed %lx", i, (long)seed);
@@ -78,13 +79,13 @@ static void run_property(int cnt, uint64_t seed, int steps)
 		}
 		if (!(r >> 40 & 0xfff)) /* a silence that parks links */
 			for (i = 0; i < 100000; i++)
-				if (lane_poll(db, &ev, 1)) {
+				if (pair_poll(db, &ev, 1)) {
 					got[(struct transport *)ev.link->user - b]++;
 					in_flight--;
 				}
 	}
 	for (i = 0; in_flight && i < 1000000; i++)
-		in_flight -= lane_poll(db, &ev, 1);
+		in_flight -= pair_poll(db, &ev, 1);
 	cr_assert_eq(in_flight, 0, "seed %lx", (long)seed);
 	for (i = 0; i < cnt; i++)
 		pair_close(&a[i], &b[i]);
@@ -99,35 +100,35 @@ Test(shm_poll, every_message_of_every_link_is_delivered_once)
 		run_property(cnts[i], 0xabcdef01u + i, 100000);
 }
 
-Test(shm_poll, a_stream_does_not_keep_the_others_out)
+Test(shm_poll, a_stream_does_not_starve_the_other_links)
 {
 	struct dev_event ev;
 	int i, polls = 0;
 
 	setup_of(16);
 	for (i = 1; i < 16; i++)
-		lane_write(&a[i], 1);
+		pair_write(&a[i], 1);
 	for (i = 1; i < 16; polls++) {
 		if (a[0].tx_pos - b[0].rx_pos < 256)
-			lane_write(&a[0], 1);
-		cr_assert(lane_poll(db, &ev, 1));
+			pair_write(&a[0], 1);
+		cr_assert(pair_poll(db, &ev, 1));
 		i += ev.link != b[0].link;
 	}
 	cr_expect_leq(polls, 16 * 16);
 }
 
-Test(shm_poll, a_parked_link_is_heard_beside_a_stream)
+Test(shm_poll, a_parked_link_is_received_beside_a_stream)
 {
 	struct dev_event ev;
 	int polls = 0;
 
 	setup_of(2);
-	cr_assert(shm_watch_park(db, lane_shm(&b[1])));
-	lane_write(&a[1], 1);
+	cr_assert(shm_watch_park(db, pair_shm_link(&b[1])));
+	pair_write(&a[1], 1);
 	do {
 		if (a[0].tx_pos - b[0].rx_pos < 256)
-			lane_write(&a[0], 1);
-		cr_assert(lane_poll(db, &ev, 1));
+			pair_write(&a[0], 1);
+		cr_assert(pair_poll(db, &ev, 1));
 		polls++;
 	} while (ev.link == b[0].link);
 	cr_expect_leq(polls, 2);
@@ -141,63 +142,64 @@ Test(shm_poll, one_poll_looks_at_a_bounded_number_of_links)
 	setup_of(MANY);
 	cr_assert_eq(db->act_cnt, MANY);
 	for (i = 0; i < MANY; i++)
-		lane_shm(&a[i])->posted = 1; /* parking mutely: nobody tells */
+		pair_shm_link(&a[i])->posted = 1; /* already posted: parking causes no post */
 	db->cursor = 0;
 	cr_assert(!shm_dev_ops.poll((struct dev *)db, &ev));
 	cr_expect_eq(db->cursor, db->per_poll);
 }
 
-Test(shm_poll, poll_of_one_link_takes_its_events_only)
+Test(shm_poll, link_poll_returns_only_events_of_its_link)
 {
 	struct dev_event ev;
 	int i;
 
 	setup_of(3);
 	for (i = 0; i < 3; i++) {
-		lane_write(&a[i], 1);
-		lane_write(&a[i], 2);
+		pair_write(&a[i], 1);
+		pair_write(&a[i], 2);
 	}
 	cr_assert(b[1].link->ops->poll(b[1].link, &ev));
 	cr_expect(ev.link == b[1].link && ev.imm == 1);
 	cr_assert(b[1].link->ops->poll(b[1].link, &ev));
 	cr_expect(ev.link == b[1].link && ev.imm == 2);
 	cr_expect(!b[1].link->ops->poll(b[1].link, &ev));
-	for (i = 0; lane_poll(db, &ev, 8); i++)
+	for (i = 0; pair_poll(db, &ev, 8); i++)
 		cr_expect_neq(ev.link, b[1].link);
 	cr_expect_eq(i, 4);
 }
 
-Test(shm_poll, poll_of_one_link_finds_what_nobody_told_of)
+Test(shm_poll, link_poll_finds_a_write_without_notification)
 {
 	struct dev_event ev;
 
 	setup_of(2);
-	cr_assert(shm_watch_park(db, lane_shm(&b[0])));
-	lane_shm(&a[0])->posted = lane_shm(&b[0])->epoch; /* as if the load had been early */
-	lane_write(&a[0], 3);
+	cr_assert(shm_watch_park(db, pair_shm_link(&b[0])));
+	pair_shm_link(&a[0])->posted =
+		pair_shm_link(&b[0])->epoch; /* simulates an early load of notify */
+	pair_write(&a[0], 3);
 	cr_assert(b[0].link->ops->poll(b[0].link, &ev));
 	cr_expect_eq(ev.imm, 3);
 }
 
-Test(shm_poll, nothing_comes_after_detach)
+Test(shm_poll, no_event_follows_detach)
 {
 	struct dev_event ev;
 	int i;
 
 	setup_of(3);
 	for (i = 0; i < 3; i++)
-		lane_write(&a[i], 1);
+		pair_write(&a[i], 1);
 	b[1].link->ops->detach(b[1].link);
-	for (i = 0; lane_poll(db, &ev, 8); i++)
+	for (i = 0; pair_poll(db, &ev, 8); i++)
 		cr_expect_neq(ev.link, b[1].link);
 	cr_expect_eq(i, 2);
 	cr_expect(!b[1].link->ops->poll(b[1].link, &ev));
-	lane_write(&a[1], 1);
-	shm_inbox_post(db->inbox, lane_shm(&b[1])->id); /* late */
-	cr_expect(!lane_poll(db, &ev, 100));
+	pair_write(&a[1], 1);
+	shm_inbox_post(db->inbox, pair_shm_link(&b[1])->id); /* a post after detach */
+	cr_expect(!pair_poll(db, &ev, 100));
 }
 
-Test(shm_poll, what_came_before_attach_is_delivered)
+Test(shm_poll, writes_before_attach_are_delivered)
 {
 	struct dev_desc desc_a, desc_b;
 	struct dev_link *la, *lb;

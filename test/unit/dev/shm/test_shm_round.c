@@ -7,7 +7,7 @@
 
 #define KIB(n) ((uint64_t)(n) << 10)
 
-Test(shm_round, short_ones_are_whole_then_halved_then_quartered)
+Test(shm_round, rounds_are_whole_then_halved_then_quartered)
 {
 	static const struct {
 		uint32_t cnt;
@@ -30,10 +30,10 @@ Test(shm_round, short_ones_are_whole_then_halved_then_quartered)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		cr_expect_eq(shm_round_cut(rows[i].cnt, rows[i].len), rows[i].parts,
-			     "%u fetches, %lu bytes", rows[i].cnt, (unsigned long)rows[i].len);
+			     "%u gets, %lu bytes", rows[i].cnt, (unsigned long)rows[i].len);
 }
 
-/* In order, nothing twice, nothing missing, none longer than a copy may last. */
+/* Expects parts in order, without gaps or overlap, none longer than SHM_PART_MAX. */
 static void expect_cover(uint32_t cnt, uint64_t len, uint64_t all)
 {
 	uint32_t parts = shm_round_cut(cnt, all);
@@ -45,10 +45,10 @@ static void expect_cover(uint32_t cnt, uint64_t len, uint64_t all)
 		cr_assert_leq(to - from, SHM_PART_MAX);
 		at = to;
 	}
-	cr_assert_eq(at, len, "%u fetches of %lu bytes", cnt, (unsigned long)len);
+	cr_assert_eq(at, len, "%u gets of %lu bytes", cnt, (unsigned long)len);
 }
 
-Test(shm_round, parts_cover_a_fetch)
+Test(shm_round, parts_cover_a_get)
 {
 	uint64_t seed = 0x70a27;
 
@@ -62,7 +62,7 @@ Test(shm_round, parts_cover_a_fetch)
 	}
 }
 
-Test(shm_round, a_part_of_a_round_is_that_part_of_each_fetch)
+Test(shm_round, a_part_of_a_round_is_that_part_of_each_get)
 {
 	struct shm_round round = { .cnt = 3,
 				   .parts = 2,
@@ -72,7 +72,7 @@ Test(shm_round, a_part_of_a_round_is_that_part_of_each_fetch)
 	struct shm_vec vec;
 
 	shm_round_part(&round, 1, false, &vec);
-	cr_assert_eq(vec.cnt, 2, "the second one has no second half");
+	cr_assert_eq(vec.cnt, 2, "the second get has no second half");
 	cr_expect_eq(vec.len, 10000 - 8192 + 4096);
 	cr_expect_eq((uintptr_t)vec.local[0].iov_base, 2000 + 8192);
 	cr_expect_eq((uintptr_t)vec.remote[0].iov_base, 1000 + 8192);
@@ -81,11 +81,11 @@ Test(shm_round, a_part_of_a_round_is_that_part_of_each_fetch)
 	cr_expect_eq((uintptr_t)vec.local[1].iov_base, (4 << 20) + 4096);
 
 	shm_round_part(&round, 1, true, &vec);
-	cr_expect_eq((uintptr_t)vec.local[0].iov_base, 1000 + 8192, "the sender sends from there");
+	cr_expect_eq((uintptr_t)vec.local[0].iov_base, 1000 + 8192, "source address of the sender");
 	cr_expect_eq((uintptr_t)vec.remote[0].iov_base, 2000 + 8192);
 }
 
-Test(shm_round, nonsense_is_not_sound)
+Test(shm_round, malformed_rounds_are_refused)
 {
 	static const struct {
 		uint32_t cnt, parts;

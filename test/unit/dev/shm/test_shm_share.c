@@ -18,7 +18,7 @@
 
 TestSuite(shm_share, .fini = pair_fini, .timeout = 200);
 
-/* Until both processes happen to run at once, or hopelessly long. */
+/* Returns true until both processes happen to run at once, or for very long. */
 static bool patient(void)
 {
 	static uint64_t end;
@@ -31,13 +31,13 @@ static bool patient(void)
 #define LEN   (4u << 20)
 #define CROWD 40
 
-/** What the sender does all day. */
+/** Behaviour of the sender. */
 enum sender {
-	SENDER_POLLS, /* helps */
+	SENDER_POLLS, /* copies parts */
 	SENDER_COMPUTES,
-	SENDER_HOLDS, /* takes one part of each fetch and keeps it a while */
-	SENDER_FAILS, /* takes one part of each fetch and cannot write it */
-	SENDER_STOPS, /* takes one part and no more is heard of it */
+	SENDER_DEFERS, /* claims one part of each get and defers writing it */
+	SENDER_FAILS,  /* claims one part of each get and fails to write it */
+	SENDER_STOPS,  /* claims one part and stops */
 };
 
 static struct shm_dev *dev;
@@ -50,7 +50,7 @@ static uint8_t pattern(size_t i)
 	return (uint8_t)(i * 31 + (i >> 8) * 7 + (i >> 16));
 }
 
-/* Claims a part by hand, as shm_share.c does: its index, or -1. */
+/* Claims a part like shm_share.c. Returns its index, or -1. */
 static int claim_one(struct shm_offer *offer)
 {
 	uint64_t claim = __atomic_load_n(&offer->claim, __ATOMIC_ACQUIRE);
@@ -68,12 +68,12 @@ static void write_part(struct shm_offer *offer, int idx)
 	struct shm_vec vec;
 
 	shm_round_part(&offer->round, (uint32_t)idx, true, &vec);
-	shm_bulk_put_vec(lane_shm(&transport), &vec);
+	shm_bulk_put_vec(pair_shm_link(&transport), &vec);
 }
 
 static void sender_by_hand(enum sender how)
 {
-	struct shm_offer *offer = lane_shm(&transport)->peer_offer;
+	struct shm_offer *offer = pair_shm_link(&transport)->peer_offer;
 	uint32_t last = 0, gen;
 	int idx;
 
@@ -84,7 +84,7 @@ static void sender_by_hand(enum sender how)
 		last = gen;
 		if (how == SENDER_STOPS)
 			pause();
-		if (how == SENDER_HOLDS) {
+		if (how == SENDER_DEFERS) {
 			usleep(20000);
 			write_part(offer, idx);
 		} else {
@@ -139,7 +139,7 @@ static void stop(void)
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 }
 
-/* Polls until the next fetch has ended. */
+/* Polls until the next get has ended. */
 static struct dev_get *await(void)
 {
 	struct dev_event ev = { 0 };
@@ -162,8 +162,8 @@ static void expect_bytes(size_t at, size_t from, size_t len)
 	cr_assert_eq(bad, 0, "%zu of %zu bytes are wrong", bad, len);
 }
 
-/* Fetches [from, from + len), and every byte is right: the parts that the sender wrote. */
-static uint32_t fetch(size_t from, size_t len)
+/* Gets [from, from + len) and checks every byte. Returns the parts that the sender wrote. */
+static uint32_t get_checked(size_t from, size_t len)
 {
 	struct iovec iov = { dst + 32, len };
 	struct dev_get g = { .remote_addr = (uintptr_t)src + from,
@@ -177,17 +177,17 @@ static uint32_t fetch(size_t from, size_t len)
 	cr_assert_eq(await(), &g);
 	cr_assert_eq(g.status, 0);
 	expect_bytes(32, from, len);
-	return lane_shm(&transport)->share.round.parts - lane_shm(&transport)->share.mine;
+	return pair_shm_link(&transport)->share.round.parts - pair_shm_link(&transport)->share.mine;
 }
 
-static void fetch_many(int cnt)
+static void get_many(int cnt)
 {
 	uint64_t seed = 0xfe7c4, r;
 
 	for (; cnt; cnt--) {
 		r = pair_rand(&seed);
-		fetch(r % 5000,
-		      r % 3 ? SHM_ROUND_MIN - 2 + (r >> 20) % 5 : (r >> 20) % (LEN - 5000) + 1);
+		get_checked(r % 5000, r % 3 ? SHM_ROUND_MIN - 2 + (r >> 20) % 5
+					    : (r >> 20) % (LEN - 5000) + 1);
 	}
 }
 
@@ -196,27 +196,30 @@ Test(shm_share, both_ends_copy_and_every_byte_is_right)
 	uint32_t shared = 0;
 
 	start(SENDER_POLLS);
-	fetch_many(150);
+	get_many(150);
 	while (!shared && patient())
-		shared = fetch(0, LEN);
+		shared = get_checked(0, LEN);
 	cr_expect_gt(shared, 0, "the sender never helped");
 	stop();
 }
 
-Test(shm_share, a_sender_that_computes_is_not_waited_for)
+Test(shm_share, a_get_does_not_wait_for_a_computing_sender)
 {
 	start(SENDER_COMPUTES);
-	cr_expect_eq(fetch(0, LEN), 0);
+	cr_expect_eq(get_checked(0, LEN), 0);
 	cr_expect_eq(dev->bulk_cnt, 0);
 	stop();
 }
 
-/* `cnt` fetches at once, of `len` bytes each from other places: how many rounds were they? */
-static uint32_t fetch_crowd(size_t cnt, size_t len)
+/*
+ * Starts `cnt` gets at once, of `len` bytes each from different places. Returns the number of
+ * rounds.
+ */
+static uint32_t get_crowd(size_t cnt, size_t len)
 {
 	static struct iovec iov[CROWD];
 	static struct dev_get g[CROWD];
-	uint32_t gen = lane_shm(&transport)->share.gen;
+	uint32_t gen = pair_shm_link(&transport)->share.gen;
 	size_t i, room = len + 64;
 
 	memset(dst, 0xee, cnt * room);
@@ -230,38 +233,38 @@ static uint32_t fetch_crowd(size_t cnt, size_t len)
 		cr_assert_eq(transport.link->ops->get(transport.link, &g[i]), 0);
 	}
 	for (i = 0; i < cnt; i++) {
-		cr_assert_eq(await(), &g[i], "they end in order");
+		cr_assert_eq(await(), &g[i], "gets end in order");
 		cr_assert_eq(g[i].status, 0);
 		expect_bytes(i * room + 32, i * 100, len);
 	}
-	return lane_shm(&transport)->share.gen - gen;
+	return pair_shm_link(&transport)->share.gen - gen;
 }
 
-Test(shm_share, fetches_that_wait_are_copied_together)
+Test(shm_share, waiting_gets_are_copied_together)
 {
 	start(SENDER_COMPUTES);
-	cr_expect_eq(fetch_crowd(4, 64 << 10), 1);
-	cr_expect_eq(fetch_crowd(5, 64 << 10), 2);
-	cr_expect_eq(fetch_crowd(16, 2048), 1);
-	cr_expect_eq(fetch_crowd(34, 2048), 2, "two that are left are too short to be offered");
-	cr_expect_eq(fetch_crowd(3, SHM_ROUND_LEN), 3);
+	cr_expect_eq(get_crowd(4, 64 << 10), 1);
+	cr_expect_eq(get_crowd(5, 64 << 10), 2);
+	cr_expect_eq(get_crowd(16, 2048), 1);
+	cr_expect_eq(get_crowd(34, 2048), 2, "the last two are too short to be offered");
+	cr_expect_eq(get_crowd(3, SHM_ROUND_LEN), 3);
 	cr_expect_eq(dev->bulk_cnt, 0);
 	stop();
 }
 
-Test(shm_share, both_ends_copy_what_waits_together)
+Test(shm_share, both_ends_copy_a_round_of_several_gets)
 {
 	uint64_t seed = 0xc0d;
 	int i;
 
 	start(SENDER_POLLS);
 	for (i = 0; i < 60; i++)
-		fetch_crowd(1 + pair_rand(&seed) % CROWD, 1 + pair_rand(&seed) % (96 << 10));
+		get_crowd(1 + pair_rand(&seed) % CROWD, 1 + pair_rand(&seed) % (96 << 10));
 	stop();
 }
 
-/* One page of the sender is missing: only who asked for it hears of it. */
-Test(shm_share, one_fetch_of_many_can_fail)
+/* One page of the sender is missing: only the get of that page fails. */
+Test(shm_share, one_get_of_a_round_can_fail)
 {
 	struct iovec iov[3];
 	struct dev_get g[3];
@@ -286,8 +289,8 @@ Test(shm_share, one_fetch_of_many_can_fail)
 	stop();
 }
 
-/* Nobody who waits for the domain waits for more than that. */
-Test(shm_share, a_poll_copies_no_more_than_a_part)
+/* Bounds the time that another thread waits for the domain's lock. */
+Test(shm_share, one_poll_copies_at_most_one_part)
 {
 	struct iovec iov[2] = { { NULL, LEN / 2 }, { NULL, LEN / 2 } };
 	struct dev_get g = { .iov = iov, .iov_cnt = 2, .len = LEN };
@@ -312,8 +315,8 @@ Test(shm_share, a_poll_copies_no_more_than_a_part)
 	stop();
 }
 
-/* The peer of another link writes whenever its last batch was taken. */
-Test(shm_share, a_stream_of_others_does_not_keep_a_fetch_waiting)
+/* The peer of another link writes whenever its last batch was received. */
+Test(shm_share, a_stream_of_others_does_not_starve_a_get)
 {
 	struct shm_dev *other = pair_dev();
 	struct transport from, to;
@@ -327,45 +330,45 @@ Test(shm_share, a_stream_of_others_does_not_keep_a_fetch_waiting)
 	g.iov = &iov;
 	g.remote_addr = (uintptr_t)src;
 	cr_assert_eq(transport.link->ops->get(transport.link, &g), 0);
-	lane_write(&from, 1);
+	pair_write(&from, 1);
 	while (patient()) {
 		if (!shm_dev_ops.poll((struct dev *)dev, &ev))
 			continue;
 		if (ev.kind == DEV_EV_GET)
 			break;
-		lane_write(&from, 1);
+		pair_write(&from, 1);
 	}
 	cr_expect_eq(ev.get, &g);
 	cr_expect_eq(g.status, 0);
 	stop();
 }
 
-Test(shm_share, a_part_that_is_held_is_waited_for_by_polling)
+Test(shm_share, polling_waits_for_a_part_that_the_sender_keeps)
 {
 	uint32_t late = 0;
 
-	start(SENDER_HOLDS);
+	start(SENDER_DEFERS);
 	while (late < 3 && patient())
-		late += fetch(7, LEN - 7);
+		late += get_checked(7, LEN - 7);
 	cr_expect_geq(late, 3);
 	cr_expect_eq(dev->bulk_cnt, 0);
 	stop();
 }
 
-Test(shm_share, what_the_sender_could_not_write_is_read_again)
+Test(shm_share, a_part_that_the_sender_could_not_write_is_read)
 {
 	int i;
 
 	start(SENDER_FAILS);
 	for (i = 0; i < 10; i++)
-		fetch(0, LEN);
+		get_checked(0, LEN);
 	stop();
 }
 
-/* Fetches until the sender has claimed a part that it has not written yet. */
-static void hold_a_part(struct dev_get *g)
+/* Runs gets until the sender has claimed a part that it has not written yet. */
+static void await_claimed_part(struct dev_get *g)
 {
-	const struct shm_link *link = lane_shm(&transport);
+	const struct shm_link *link = pair_shm_link(&transport);
 	struct dev_event ev;
 	bool ended;
 
@@ -379,26 +382,26 @@ static void hold_a_part(struct dev_get *g)
 				return;
 		}
 	}
-	cr_assert_fail("no part was held");
+	cr_assert_fail("no part was claimed");
 }
 
-Test(shm_share, while_a_fetch_waits_nobody_sleeps)
+Test(shm_share, arm_fails_while_a_get_is_pending)
 {
 	struct iovec iov = { NULL, LEN };
 	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
 
-	start(SENDER_HOLDS);
+	start(SENDER_DEFERS);
 	iov.iov_base = dst;
 	g.remote_addr = (uintptr_t)src;
-	hold_a_part(&g);
-	cr_expect_eq(shm_dev_ops.arm((struct dev *)dev), -FI_EAGAIN, "nothing would wake us");
-	transport.link->ops->detach(transport.link); /* waits for the writer of our memory */
-	cr_expect_eq(lane_shm(&transport)->share.round.cnt, 0);
+	await_claimed_part(&g);
+	cr_expect_eq(shm_dev_ops.arm((struct dev *)dev), -FI_EAGAIN, "no event would end a sleep");
+	transport.link->ops->detach(transport.link); /* waits for the writer of local memory */
+	cr_expect_eq(pair_shm_link(&transport)->share.round.cnt, 0);
 	cr_expect_eq(dev->bulk_cnt, 0);
 	stop();
 }
 
-Test(shm_share, detaching_drops_what_waits)
+Test(shm_share, detaching_drops_pending_gets)
 {
 	struct iovec iov[2] = { { NULL, LEN / 2 }, { NULL, LEN / 2 } };
 	struct dev_get g[2];
@@ -429,7 +432,7 @@ Test(shm_share, detaching_does_not_wait_for_a_dead_sender)
 	start(SENDER_STOPS);
 	iov.iov_base = dst;
 	g.remote_addr = (uintptr_t)src;
-	hold_a_part(&g);
+	await_claimed_part(&g);
 	stop();
 	transport.link->ops->detach(transport.link);
 	cr_expect_eq(dev->bulk_cnt, 0);
@@ -443,27 +446,30 @@ static void *resume_later(void *arg)
 	return NULL;
 }
 
-/* Fetches until the sender is stopped between the claim of a part and its writing. */
+/* Runs gets until the sender is stopped between the claim of a part and its writing. */
 static void stop_inside_a_part(struct dev_get *g)
 {
-	const struct shm_link *link = lane_shm(&transport);
+	const struct shm_link *link = pair_shm_link(&transport);
 	struct dev_event ev;
 
 	while (patient()) {
-		hold_a_part(g);
+		await_claimed_part(g);
 		cr_assert_eq(kill(pid, SIGSTOP), 0);
 		cr_assert_eq(waitpid(pid, NULL, WUNTRACED), pid);
 		if (link->ctrl->offer.done != link->share.round.parts - link->share.mine)
 			return;
-		kill(pid, SIGCONT); /* it was quicker */
+		kill(pid, SIGCONT); /* too late */
 		while (!shm_dev_ops.poll((struct dev *)dev, &ev))
 			;
 	}
-	cr_assert_fail("no part was held");
+	cr_assert_fail("no part was claimed");
 }
 
-/* The buffer is the user's again afterwards: what a stopped process writes late would hit it. */
-Test(shm_share, detaching_outwaits_a_stopped_sender)
+/*
+ * After detach the user may reuse the buffer: a later write of a stopped process would overwrite
+ * it.
+ */
+Test(shm_share, detaching_waits_for_a_stopped_sender)
 {
 	struct iovec iov = { NULL, LEN };
 	struct dev_get g = { .iov = &iov, .iov_cnt = 1, .len = LEN };
@@ -471,7 +477,7 @@ Test(shm_share, detaching_outwaits_a_stopped_sender)
 	pthread_t thread;
 	size_t k, bad = 0;
 
-	start(SENDER_HOLDS);
+	start(SENDER_DEFERS);
 	iov.iov_base = dst;
 	g.remote_addr = (uintptr_t)src;
 	stop_inside_a_part(&g);
@@ -487,7 +493,7 @@ Test(shm_share, detaching_outwaits_a_stopped_sender)
 	stop();
 }
 
-Test(shm_share, an_offer_of_nonsense_does_no_harm)
+Test(shm_share, a_malformed_offer_is_harmless)
 {
 	static const uint32_t counts[] = {
 		0, 1, 2, SHM_ROUND_GETS, SHM_ROUND_GETS + 1, UINT32_MAX
@@ -500,7 +506,7 @@ Test(shm_share, an_offer_of_nonsense_does_no_harm)
 
 	util_params.single_copy = 1;
 	pair_open(da, &a, 1024, db, &b, 1024);
-	offer = lane_shm(&b)->peer_offer;
+	offer = pair_shm_link(&b)->peer_offer;
 	b.link->ops->expose(b.link, 1);
 	for (i = 0; i < 6; i++)
 		for (k = 0; k < 5; k++)
@@ -511,9 +517,9 @@ Test(shm_share, an_offer_of_nonsense_does_no_harm)
 				offer->round.of[0].dst = words[n];
 				offer->round.of[0].len = words[(k + n) % 5];
 				offer->claim = (uint64_t)gen++ << 32;
-				lane_write(&a, 1);
-				cr_assert(lane_expect(db, &b, 1, 3));
-				cr_assert(!lane_expect(db, &b, 1, 3));
+				pair_write(&a, 1);
+				cr_assert(pair_expect(db, &b, 1, 3));
+				cr_assert(!pair_expect(db, &b, 1, 3));
 			}
 	b.link->ops->expose(b.link, -1);
 	cr_expect_eq(db->bulk_cnt, 0);

@@ -26,25 +26,25 @@ static void setup_of(int cnt)
 
 static bool is_active(int i)
 {
-	return lane_shm(&b[i])->act_idx != SHM_IDX_NONE;
+	return pair_shm_link(&b[i])->act_idx != SHM_IDX_NONE;
 }
 
 static void poll_idle(uint32_t polls)
 {
 	struct dev_event ev;
 
-	cr_assert(!lane_poll(db, &ev, polls));
+	cr_assert(!pair_poll(db, &ev, polls));
 }
 
 static void park(int i)
 {
-	cr_assert(shm_watch_park(db, lane_shm(&b[i])));
+	cr_assert(shm_watch_park(db, pair_shm_link(&b[i])));
 }
 
-/* The writer's load of notify came before the change: it will not post. */
+/* Simulates a writer's load of notify before the change: the writer will not post. */
 static void lose_notification(int i)
 {
-	lane_shm(&a[i])->posted = lane_shm(&b[i])->epoch;
+	pair_shm_link(&a[i])->posted = pair_shm_link(&b[i])->epoch;
 }
 
 static uint32_t unsettled_cnt(void)
@@ -57,7 +57,7 @@ static uint32_t unsettled_cnt(void)
 	return n;
 }
 
-Test(shm_watch, silent_links_are_parked_down_to_the_number_that_stays)
+Test(shm_watch, silent_links_are_parked_except_a_few)
 {
 	const struct shm_tune *t = &shm_tune_default;
 
@@ -79,14 +79,14 @@ Test(shm_watch, a_link_in_use_is_not_parked)
 	setup_of(10);
 	for (i = 0; i < 20; i++) {
 		poll_idle(t->tick * t->idle_ticks / 4);
-		lane_write(&a[7], 1);
-		cr_assert(lane_expect(db, &b[7], 1, 20));
+		pair_write(&a[7], 1);
+		cr_assert(pair_expect(db, &b[7], 1, 20));
 	}
 	cr_expect(is_active(7));
-	cr_expect_eq(lane_shm(&b[7])->epoch, 0, "and its writer never had to post");
+	cr_expect_eq(pair_shm_link(&b[7])->epoch, 0, "its writer never posted");
 }
 
-Test(shm_watch, more_links_than_one_poll_looks_at_are_shed)
+Test(shm_watch, links_beyond_one_polls_limit_are_parked)
 {
 	setup_of(MANY);
 	poll_idle(shm_tune_default.tick * MANY);
@@ -98,8 +98,8 @@ Test(shm_watch, a_post_makes_a_parked_link_active_and_next)
 	setup_of(10);
 	park(3);
 	cr_expect(!is_active(3));
-	lane_write(&a[3], 2);
-	cr_expect(lane_expect(db, &b[3], 2, 1));
+	pair_write(&a[3], 2);
+	cr_expect(pair_expect(db, &b[3], 2, 1));
 	cr_expect(is_active(3));
 }
 
@@ -107,29 +107,29 @@ Test(shm_watch, writer_posts_once_for_each_change)
 {
 	setup_of(2);
 	park(0);
-	lane_write(&a[0], 1);
+	pair_write(&a[0], 1);
 	cr_expect(shm_inbox_is_set(db->inbox));
-	cr_expect(lane_expect(db, &b[0], 1, 1));
-	lane_write(&a[0], 1);
-	lane_write(&a[0], 1);
+	cr_expect(pair_expect(db, &b[0], 1, 1));
+	pair_write(&a[0], 1);
+	pair_write(&a[0], 1);
 	cr_expect(!shm_inbox_is_set(db->inbox));
-	cr_expect(lane_expect(db, &b[0], 1, 2));
-	cr_expect(lane_expect(db, &b[0], 1, 2));
+	cr_expect(pair_expect(db, &b[0], 1, 2));
+	cr_expect(pair_expect(db, &b[0], 1, 2));
 	park(0);
-	lane_write(&a[0], 1);
+	pair_write(&a[0], 1);
 	cr_expect(shm_inbox_is_set(db->inbox));
 }
 
-Test(shm_watch, a_link_with_something_to_read_is_not_parked)
+Test(shm_watch, a_link_with_a_pending_write_is_not_parked)
 {
 	setup_of(2);
-	lane_write(&a[0], 1);
-	cr_expect(!shm_watch_park(db, lane_shm(&b[0])));
+	pair_write(&a[0], 1);
+	cr_expect(!shm_watch_park(db, pair_shm_link(&b[0])));
 	cr_expect(is_active(0));
-	cr_expect(lane_expect(db, &b[0], 1, 2));
-	/* The writer still owes its post; that is no event. */
-	lane_write(&a[0], 1);
-	cr_expect(lane_expect(db, &b[0], 1, 2));
+	cr_expect(pair_expect(db, &b[0], 1, 2));
+	/* The writer still owes its post, which is no event. */
+	pair_write(&a[0], 1);
+	cr_expect(pair_expect(db, &b[0], 1, 2));
 	poll_idle(100);
 }
 
@@ -144,9 +144,9 @@ Test(shm_watch, sweep_finds_a_lost_notification_in_bounded_time)
 		;
 	bound = (unsettled_cnt() + 1) * shm_tune_default.tick;
 	lose_notification((int)i);
-	lane_write(&a[i], 1);
+	pair_write(&a[i], 1);
 	cr_expect(!shm_inbox_is_set(db->inbox));
-	cr_assert(lane_poll(db, &ev, bound));
+	cr_assert(pair_poll(db, &ev, bound));
 	cr_expect_eq(ev.link, b[i].link);
 }
 
@@ -157,22 +157,22 @@ Test(shm_watch, arming_for_a_sleep_settles_every_parked_link)
 	cr_expect_eq(unsettled_cnt(), MANY - shm_tune_default.per_poll);
 	cr_assert_eq(shm_watch_arm_all(db), 0);
 	cr_expect_eq(unsettled_cnt(), 0);
-	/* Parking what was armed and settled needs neither another change nor the sweep. */
+	/* Parking an armed and settled link needs neither another change nor the sweep. */
 	park((int)((struct transport *)db->act[0].link->base.user - b));
 	cr_expect_eq(unsettled_cnt(), 0);
 }
 
-Test(shm_watch, arming_fails_while_anything_is_there)
+Test(shm_watch, arming_fails_while_a_write_is_pending)
 {
 	setup_of(4);
-	lane_write(&a[1], 1);
+	pair_write(&a[1], 1);
 	cr_expect_eq(shm_watch_arm_all(db), -FI_EAGAIN, "an active link's word");
-	cr_expect(lane_expect(db, &b[1], 1, 1));
+	cr_expect(pair_expect(db, &b[1], 1, 1));
 	cr_assert_eq(shm_watch_arm_all(db), 0);
 
-	lane_write(&a[1], 1);
+	pair_write(&a[1], 1);
 	cr_expect_eq(shm_watch_arm_all(db), -FI_EAGAIN, "a post");
-	cr_expect(lane_expect(db, &b[1], 1, 1));
+	cr_expect(pair_expect(db, &b[1], 1, 1));
 	cr_assert_eq(shm_watch_arm_all(db), 0);
 }
 
@@ -181,9 +181,9 @@ Test(shm_watch, arming_finds_a_notification_that_was_lost_before_the_barrier)
 	setup_of(4);
 	park(2);
 	lose_notification(2);
-	lane_write(&a[2], 1);
+	pair_write(&a[2], 1);
 	cr_expect_eq(shm_watch_arm_all(db), -FI_EAGAIN);
-	cr_expect(lane_expect(db, &b[2], 1, 4));
+	cr_expect(pair_expect(db, &b[2], 1, 4));
 	cr_assert_eq(shm_watch_arm_all(db), 0);
 }
 
@@ -193,9 +193,9 @@ Test(shm_watch, arming_finds_the_post_of_a_settled_link)
 	cr_assert_eq(shm_watch_arm_all(db), 0);
 	park(2);
 	cr_assert_eq(unsettled_cnt(), 0);
-	lane_write(&a[2], 1);
+	pair_write(&a[2], 1);
 	cr_expect_eq(shm_watch_arm_all(db), -FI_EAGAIN);
-	cr_expect(lane_expect(db, &b[2], 1, 1));
+	cr_expect(pair_expect(db, &b[2], 1, 1));
 }
 
 Test(shm_watch, after_arming_every_writer_posts)
@@ -206,13 +206,13 @@ Test(shm_watch, after_arming_every_writer_posts)
 	poll_idle(shm_tune_default.tick * MANY);
 	for (i = 0; i < MANY; i++) {
 		cr_assert_eq(shm_watch_arm_all(db), 0);
-		lane_write(&a[i], 1);
+		pair_write(&a[i], 1);
 		cr_assert(shm_inbox_is_set(db->inbox), "link %d", i);
-		cr_assert(lane_expect(db, &b[i], 1, 2));
+		cr_assert(pair_expect(db, &b[i], 1, 2));
 	}
 }
 
-Test(shm_watch, spare_posts_and_posts_for_nobody_are_harmless)
+Test(shm_watch, surplus_posts_and_posts_for_unknown_links_are_harmless)
 {
 	uint32_t i, id;
 
@@ -225,8 +225,8 @@ Test(shm_watch, spare_posts_and_posts_for_nobody_are_harmless)
 		poll_idle(1000);
 	}
 	for (i = 0; i < 20; i++) {
-		lane_write(&a[i], 1);
-		cr_assert(lane_expect(db, &b[i], 1, 2000));
+		pair_write(&a[i], 1);
+		cr_assert(pair_expect(db, &b[i], 1, 2000));
 	}
 }
 
@@ -251,8 +251,8 @@ Test(shm_watch, detaching_in_any_order_keeps_the_rest_reachable)
 		for (k = 0; k < 40; k++) {
 			if (gone[k])
 				continue;
-			lane_write(&a[k], 1);
-			cr_assert(lane_expect(db, &b[k], 1, 1000));
+			pair_write(&a[k], 1);
+			cr_assert(pair_expect(db, &b[k], 1, 1000));
 		}
 	}
 	cr_expect_eq(db->act_cnt, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Descriptions of UDP endpoints: the bytes, and what is refused. */
+/* Descriptions of UDP endpoints: their bytes, and malformed ones. */
 #include "dev/udp/udp_addr.h"
 
 #include <arpa/inet.h>
@@ -35,7 +35,7 @@ Test(udp_addr, the_description_is_24_bytes_in_this_order)
 	cr_expect(!memcmp(desc.bytes, golden, sizeof(golden)));
 }
 
-Test(udp_addr, what_was_encoded_is_decoded)
+Test(udp_addr, an_encoded_description_is_decoded)
 {
 	static const char *const ips[] = { "127.0.0.1", "10.0.0.1", "::1", "2001:db8::5",
 					   "fe80::1" };
@@ -52,8 +52,8 @@ Test(udp_addr, what_was_encoded_is_decoded)
 	}
 }
 
-/* Each of them one byte away from a good one. */
-Test(udp_addr, what_no_endpoint_describes_is_refused)
+/* Each differs from a valid one by one byte. */
+Test(udp_addr, malformed_descriptions_are_refused)
 {
 	static const char *const ips[] = { "0.0.0.0", "255.255.255.255", "224.0.0.1",
 					   "::",      "ff02::1",         "::ffff:1.2.3.4" };
@@ -111,7 +111,7 @@ Test(udp_addr, ids_differ_by_address_and_by_port)
 			cr_expect_eq(!memcmp(&id[i], &id[j], sizeof(id[0])), i == j);
 }
 
-Test(udp_addr, addresses_are_written_as_people_do)
+Test(udp_addr, addresses_have_the_usual_notation)
 {
 	union udp_addr a = addr_of("10.0.0.1", 5), b = addr_of("2001:db8::5", 80);
 	char text[64];

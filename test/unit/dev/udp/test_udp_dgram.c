@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A UDP endpoint's life: opening, addresses, waiting. */
+/* UDP endpoint: opening, addresses, waiting. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -24,16 +24,16 @@ static void send_to_other(void)
 	cr_assert_eq(udp_dgram_ops.send(pair.dg[0], &out, 1), 1);
 }
 
-Test(udp_dgram, says_what_it_can)
+Test(udp_dgram, attributes_match_the_socket)
 {
 	cr_assert(udp_pair_open(&pair, AF_INET, 16));
 	cr_expect_eq(pair.dg[0]->rx_cnt, 16);
-	cr_expect_eq(pair.dg[0]->inline_max, pair.dg[0]->mtu, "everything is copied at once");
+	cr_expect_eq(pair.dg[0]->inline_max, pair.dg[0]->mtu, "send copies all");
 	cr_expect_eq(pair.to[0]->mtu, pair.dg[0]->mtu);
 	udp_pair_close(&pair);
 }
 
-Test(udp_dgram, can_be_waited_for)
+Test(udp_dgram, wait_fd_wakes_for_an_arrival)
 {
 	struct dev_dgram_in in;
 
@@ -42,7 +42,7 @@ Test(udp_dgram, can_be_waited_for)
 	cr_expect_eq(readable(pair.dg[1], 0), 0);
 	send_to_other();
 	cr_expect_eq(readable(pair.dg[1], 60000), 1);
-	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), -FI_EAGAIN, "it has come already");
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), -FI_EAGAIN, "an arrival is pending");
 	cr_assert_eq(udp_dgram_ops.poll(pair.dg[1], &in, 1), 1);
 	udp_dgram_ops.release(pair.dg[1], in.slot);
 	udp_dgram_ops.disarm(pair.dg[1]);
@@ -59,7 +59,7 @@ static void take(void)
 	udp_dgram_ops.release(pair.dg[1], in.slot);
 }
 
-/** `cnt` datagrams, each of which is found by a look of its own. */
+/** Sends `cnt` datagrams and receives each by a poll of its own. */
 static void send_and_take(unsigned cnt)
 {
 	while (cnt--) {
@@ -68,22 +68,22 @@ static void send_and_take(unsigned cnt)
 	}
 }
 
-Test(udp_dgram, who_sleeps_is_watched_and_who_only_polls_is_not)
+Test(udp_dgram, the_socket_is_watched_only_for_sleepers)
 {
 	const struct udp_dgram *ud;
 
 	cr_assert(udp_pair_open(&pair, AF_INET, 16));
 	ud = (const struct udp_dgram *)pair.dg[1];
-	cr_expect(!ud->watched, "nobody ever slept");
+	cr_expect(!ud->watched, "never armed");
 	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), 0);
 	send_and_take(2 * UDP_AWAKE);
-	cr_expect(ud->watched, "one thread polls, but another one sleeps");
+	cr_expect(ud->watched, "armed");
 	send_to_other();
 	cr_expect_eq(readable(pair.dg[1], 60000), 1);
 	take();
 	udp_dgram_ops.disarm(pair.dg[1]);
 	send_and_take(UDP_AWAKE);
-	cr_expect(ud->watched, "it may sleep again");
+	cr_expect(ud->watched, "may be armed again");
 	send_and_take(1);
 	cr_expect(!ud->watched);
 	cr_expect_eq(udp_dgram_ops.arm(pair.dg[1]), 0);
@@ -93,8 +93,8 @@ Test(udp_dgram, who_sleeps_is_watched_and_who_only_polls_is_not)
 }
 
 /**
- * Endpoint 0 has a socket without room for a byte: a stream whose other end, which is returned, does not read.
- * Over loopback datagrams take none of their sender's.
+ * Leaves endpoint 0 without room in its socket, by a stream whose other end, which is returned,
+ * does not read. Over loopback, datagrams take no room of the sender's socket.
  */
 static int fill_socket(void)
 {
@@ -126,7 +126,7 @@ static int try_to_send(void)
 	return udp_dgram_ops.send(pair.dg[0], &out, 1);
 }
 
-/** Takes what fills the socket, all of it as time goes by. */
+/** Reads all bytes that fill the socket. */
 static void empty_socket(int other)
 {
 	static char bytes[65536];
@@ -135,7 +135,7 @@ static void empty_socket(int other)
 		;
 }
 
-Test(udp_dgram, room_to_send_wakes_who_found_none, .timeout = 200)
+Test(udp_dgram, room_to_send_wakes_a_full_sender, .timeout = 200)
 {
 	int other;
 
@@ -148,16 +148,16 @@ Test(udp_dgram, room_to_send_wakes_who_found_none, .timeout = 200)
 	cr_expect_eq(readable(pair.dg[0], 0), 0);
 	while (!readable(pair.dg[0], 1))
 		empty_socket(other);
-	cr_expect_eq(udp_dgram_ops.arm(pair.dg[0]), -FI_EAGAIN, "there is some already");
-	cr_expect_not(pair.dg[0]->tx_full, "that is known now");
+	cr_expect_eq(udp_dgram_ops.arm(pair.dg[0]), -FI_EAGAIN, "there is room already");
+	cr_expect_not(pair.dg[0]->tx_full, "arm has noticed the room");
 	cr_expect_eq(udp_dgram_ops.arm(pair.dg[0]), 0);
-	cr_expect_eq(readable(pair.dg[0], 0), 0, "and nobody waits for it any more");
+	cr_expect_eq(readable(pair.dg[0], 0), 0, "the wait set ignores room now");
 	cr_expect_eq(try_to_send(), 1);
 	close(other);
 	udp_pair_close(&pair);
 }
 
-Test(udp_dgram, who_has_sent_again_waits_for_room_no_more, .timeout = 200)
+Test(udp_dgram, a_successful_send_ends_the_wait_for_room, .timeout = 200)
 {
 	int other;
 
@@ -174,7 +174,7 @@ Test(udp_dgram, who_has_sent_again_waits_for_room_no_more, .timeout = 200)
 	udp_pair_close(&pair);
 }
 
-Test(udp_dgram, what_was_taken_in_and_not_handed_out_keeps_it_awake)
+Test(udp_dgram, received_and_unreturned_datagrams_make_arm_fail)
 {
 	struct dev_dgram_in in;
 
@@ -187,7 +187,7 @@ Test(udp_dgram, what_was_taken_in_and_not_handed_out_keeps_it_awake)
 	udp_pair_close(&pair);
 }
 
-Test(udp_dgram, peers_that_cannot_be_reached_are_refused)
+Test(udp_dgram, unreachable_peers_are_refused)
 {
 	struct dev_dgram_ah *ah;
 	struct dev_desc desc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What was expected is in its place, whatever was not comes whole and once; buffers are never lost. */
+/* poll_into: expected datagrams are placed, others arrive whole and once, and no buffer is lost. */
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -27,7 +27,7 @@ static struct dev_dgram_target place_of(uint32_t parts)
 	};
 }
 
-/** Datagrams n, n+1, ..., the last one of `last_len` bytes; in one burst. */
+/** Sends datagrams n, n+1, ... in one burst, the last one of `last_len` bytes. */
 static void send_run(uint32_t n, uint32_t cnt, uint32_t last_len)
 {
 	static uint8_t bytes[RUN][65000];
@@ -44,7 +44,7 @@ static void send_run(uint32_t n, uint32_t cnt, uint32_t last_len)
 	cr_assert_eq(udp_dgram_ops.send(pair.dg[0], out, cnt), (int)cnt);
 }
 
-/** poll_into, when something has come. */
+/** Calls poll_into until something has arrived. */
 static int into(const struct dev_dgram_target *place, struct dev_dgram_in *in, unsigned cnt)
 {
 	struct pollfd pfd = { .fd = ((struct udp_dgram *)pair.dg[1])->sock.fd, .events = POLLIN };
@@ -53,7 +53,7 @@ static int into(const struct dev_dgram_target *place, struct dev_dgram_in *in, u
 	return udp_dgram_ops.poll_into(pair.dg[1], place, in, cnt);
 }
 
-/** Is it datagram n, its payload in part i of the place? */
+/** Returns true for datagram n with its payload in part i of the place. */
 static bool is_placed(const struct dev_dgram_in *in, uint32_t i, uint32_t n)
 {
 	uint8_t want[BYTES];
@@ -69,7 +69,7 @@ static void release(const struct dev_dgram_in *in, int cnt)
 		udp_dgram_ops.release(pair.dg[1], in[cnt].slot);
 }
 
-/** All buffers are free again. */
+/** Expects all buffers to be free. */
 static void over(void)
 {
 	cr_expect_eq(pair.dg[1]->rx_retained, 0);
@@ -125,7 +125,7 @@ Test(udp_into, parts_are_in_their_places_with_ipv6)
 	parts_are_in_their_places(AF_INET6);
 }
 
-Test(udp_into, what_has_no_payload_comes_whole)
+Test(udp_into, a_datagram_without_payload_arrives_whole)
 {
 	struct dev_dgram_target place = place_of(RUN);
 	struct dev_dgram_in in[RUN];
@@ -141,7 +141,7 @@ Test(udp_into, what_has_no_payload_comes_whole)
 	over();
 }
 
-Test(udp_into, what_is_longer_than_its_part_comes_whole)
+Test(udp_into, a_datagram_longer_than_its_part_arrives_whole)
 {
 	struct dev_dgram_target place = place_of(RUN);
 	struct dev_dgram_in in[RUN];
@@ -159,7 +159,7 @@ Test(udp_into, what_is_longer_than_its_part_comes_whole)
 	over();
 }
 
-/* Heads before the last part, and a run that goes on behind the place. */
+/* Small datagrams before the last part, and a run that continues behind the place. */
 Test(udp_into, a_run_that_is_longer_than_the_place_is_not_cut)
 {
 	struct dev_dgram_target place = place_of(3);
@@ -169,7 +169,7 @@ Test(udp_into, a_run_that_is_longer_than_the_place_is_not_cut)
 	cr_assert(udp_pair_open(&pair, AF_INET, RX_CNT));
 	send_run(0, RUN, BYTES);
 	n = into(&place, in, RUN);
-	cr_assert(n == 0 || n == 1, "joined by the kernel, or not");
+	cr_assert(n == 0 || n == 1, "merged by the kernel, or not");
 	if (n)
 		cr_assert(is_placed(&in[0], 0, 0));
 	release(in, n);
@@ -177,7 +177,7 @@ Test(udp_into, a_run_that_is_longer_than_the_place_is_not_cut)
 	over();
 }
 
-Test(udp_into, what_is_put_back_comes_whole_and_once)
+Test(udp_into, datagrams_put_back_arrive_whole_and_once)
 {
 	struct dev_dgram_in in[RUN], more;
 	uint32_t first;
@@ -190,21 +190,21 @@ Test(udp_into, what_is_put_back_comes_whole_and_once)
 		send_run(100, RUN, BYTES - 1);
 		n = into(&place, in, RUN);
 		if (n != (int)RUN)
-			cr_skip_test("this kernel does not join runs");
+			cr_skip_test("this kernel does not merge runs");
 		udp_dgram_ops.put_back(pair.dg[1], &place, first);
 		release(in, (int)first);
 		cr_expect_eq(udp_dgram_ops.poll_into(pair.dg[1], &place, in, RUN), 0,
-			     "first what was put back");
+			     "datagrams put back come first");
 		expect_whole(100 + first, RUN - first, BYTES - 1);
 		cr_expect_eq(udp_dgram_ops.poll(pair.dg[1], &more, 1), 0);
 	}
 	over();
 }
 
-Test(udp_into, a_place_that_is_too_short_or_no_buffer_is_for_poll)
+Test(udp_into, a_short_target_or_too_few_buffers_leave_it_to_poll)
 {
 	struct dev_dgram_target place = place_of(2);
-	struct dev_dgram_in in[RUN], held[RX_CNT];
+	struct dev_dgram_in in[RUN], retained[RX_CNT];
 	unsigned i;
 
 	cr_assert(udp_pair_open(&pair, AF_INET, RX_CNT));
@@ -214,16 +214,16 @@ Test(udp_into, a_place_that_is_too_short_or_no_buffer_is_for_poll)
 	place = place_of(RUN);
 	for (i = 0; i < RX_CNT - 1; i++) {
 		send_run(i, 1, BYTES);
-		cr_assert_eq(udp_pair_poll(pair.dg[1], &held[i], 1), 1);
+		cr_assert_eq(udp_pair_poll(pair.dg[1], &retained[i], 1), 1);
 	}
 	send_run(i, 1, BYTES);
-	cr_expect_eq(into(&place, in, RUN), 0, "it may need two");
+	cr_expect_eq(into(&place, in, RUN), 0, "poll_into may need two");
 	expect_whole(i, 1, BYTES);
-	release(held, (int)i);
+	release(retained, (int)i);
 	over();
 }
 
-/* Parts, other things, and guesses that were wrong, in any order. */
+/* Expected and unexpected datagrams, and wrong put_backs, in any order. */
 static void whatever_comes(void)
 {
 	struct dev_dgram_in in[RUN];
@@ -261,13 +261,13 @@ static void whatever_comes(void)
 	over();
 }
 
-Test(udp_into, nothing_is_lost_or_mixed_up_whatever_comes)
+Test(udp_into, no_datagram_is_lost_or_mixed_up)
 {
 	whatever_comes();
 }
 
-/* Where the kernel neither cuts nor joins, runs are datagrams, each of which may be in its place. */
-Test(udp_into, without_offloads_it_is_the_same)
+/* Without GSO and GRO a run is several datagrams, each of which may be placed. */
+Test(udp_into, without_gso_and_gro_the_result_is_equal)
 {
 	util_params.udp_plain = 1;
 	whatever_comes();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sockets: their MTU, their routes, and addresses that cannot be had. */
+/* Sockets: MTU, routes, and unusable addresses. */
 #include "dev/udp/udp_sock.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ static union udp_addr ip4(const char *text)
 	return a;
 }
 
-Test(udp_sock, has_a_port_of_its_own_and_the_interface_s_mtu)
+Test(udp_sock, has_its_own_port_and_the_interfaces_mtu)
 {
 	union udp_addr any = ip4("127.0.0.1");
 	struct udp_sock a, b;
@@ -39,7 +39,7 @@ Test(udp_sock, has_a_port_of_its_own_and_the_interface_s_mtu)
 	cr_expect_eq(a.fd, -1);
 }
 
-Test(udp_sock, addresses_that_are_not_here_are_refused)
+Test(udp_sock, addresses_of_other_hosts_are_refused)
 {
 	union udp_addr elsewhere = ip4("192.0.2.1");
 	struct sockaddr unix_addr = { .sa_family = AF_UNIX };
@@ -64,8 +64,8 @@ Test(udp_sock, there_is_no_route_to_the_other_family)
 	udp_sock_close(&s);
 }
 
-/* What the engine keeps on its way is to fit: the kernel's bound is SO_RCVBUF as it reports it. */
-Test(udp_sock, says_how_much_may_wait)
+/* SO_RCVBUF as reported is the kernel's bound, and bounds the datagrams in flight. */
+Test(udp_sock, rx_room_matches_the_kernels_bound)
 {
 	union udp_addr any = ip4("127.0.0.1");
 	socklen_t len = sizeof(int);
@@ -79,7 +79,7 @@ Test(udp_sock, says_how_much_may_wait)
 	udp_sock_close(&s);
 }
 
-Test(udp_sock, offloads_can_be_done_without)
+Test(udp_sock, works_without_gso_and_gro)
 {
 	union udp_addr any = ip4("127.0.0.1");
 	struct udp_sock s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Bursts of every shape arrive as the datagrams they were, whether the kernel cuts runs or not. */
+/* Bursts of every shape arrive unchanged, with and without GSO. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ static struct udp_pair pair;
 static uint8_t bytes[BURST][9000];
 static uint32_t lens[BURST];
 
-/** Datagrams `from`.. arrive whole and in order, from endpoint 0. */
+/** Expects datagrams `first` and up, whole and in order, from endpoint 0. */
 static void expect_burst(uint32_t first, uint32_t cnt)
 {
 	struct dev_dgram_in in[7];
@@ -34,7 +34,7 @@ static void expect_burst(uint32_t first, uint32_t cnt)
 	cr_assert_eq(pair.dg[1]->rx_retained, 0);
 }
 
-/** A burst of random lengths: runs of one length, lone ones, shorter ends; in one or two pieces. */
+/** Sends a burst of random lengths: runs, single datagrams, shorter ends; in one or two pieces. */
 static void send_burst(struct rng *rng, uint32_t first, uint32_t cnt)
 {
 	struct dev_dgram_out out[BURST];
@@ -60,7 +60,7 @@ static void send_burst(struct rng *rng, uint32_t first, uint32_t cnt)
 		done += (unsigned)ret;
 	}
 	cr_assert_eq(pair.dg[0]->tx_posted, posted + cnt);
-	cr_assert_eq(pair.dg[0]->tx_done, posted + cnt, "the kernel has copied them");
+	cr_assert_eq(pair.dg[0]->tx_done, posted + cnt, "the kernel has copied all");
 	memset(bytes, 0xEE, sizeof(bytes));
 }
 
@@ -70,7 +70,7 @@ static void random_bursts(int family, bool gso)
 	uint32_t first = 0, cnt, i;
 
 	if (!udp_pair_open(&pair, family, 256))
-		cr_skip_test("no such loopback here");
+		cr_skip_test("no loopback of this family");
 	if (!gso)
 		((struct udp_dgram *)pair.dg[0])->sock.gso = false;
 	for (i = 0; i < 300; i++) {
@@ -122,8 +122,8 @@ Test(udp_tx, the_longest_datagram_arrives)
 	udp_pair_close(&pair);
 }
 
-/* Nobody reads: the sender's socket fills up or the reader's overflows; neither may hurt. */
-Test(udp_tx, a_flood_is_refused_or_lost_and_the_endpoints_live)
+/* Without a reader, the sender's socket fills up or the reader's overflows. Both are harmless. */
+Test(udp_tx, a_flood_is_refused_or_lost_and_harmless)
 {
 	static uint8_t data[8192];
 	struct dev_dgram_out out[16];

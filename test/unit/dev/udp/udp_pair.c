@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* See udp_pair.h. */
 #include "unit/dev/udp/udp_pair.h"
 
 #include <poll.h>

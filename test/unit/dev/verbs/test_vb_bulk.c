@@ -53,7 +53,7 @@ static struct dev_get transfer(const struct iovec *iov, size_t iov_cnt, size_t l
 
 static void finish(struct dev_get *get)
 {
-	struct dev_event ev = lane_wait(devs[0], DEV_EV_GET);
+	struct dev_event ev = pair_wait(devs[0], DEV_EV_GET);
 
 	cr_assert_eq(ev.get, get);
 	cr_assert_eq(get->status, 0);
@@ -123,7 +123,7 @@ Test(vb_bulk, buffers_are_filled_in_order_empty_ones_passed_over)
 	teardown();
 }
 
-Test(vb_bulk, a_put_takes_them_there)
+Test(vb_bulk, a_put_writes_every_length)
 {
 	struct iovec iov[2] = { { near + 100, 7000 }, { near + 50000, 33000 } };
 	struct dev_get get;
@@ -155,21 +155,21 @@ Test(vb_bulk, many_at_once_end_in_order_and_writes_pass_between)
 	while (ended < 8) {
 		struct dev_event ev;
 
-		if (sent < pair_small.srq_depth && !lane_write(&transports[0], 32))
+		if (sent < pair_small.srq_depth && !pair_write(&transports[0], 32))
 			sent++;
-		if (!lane_poll(devs[0], &ev, 0))
+		if (!pair_poll(devs[0], &ev, 0))
 			continue;
 		cr_assert_eq(ev.kind, DEV_EV_GET);
 		cr_assert_eq(ev.get, &gets[ended++]);
 	}
 	cr_assert_gt(sent, 0);
 	for (unsigned i = 0; i < sent; i++)
-		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
 	cr_assert_arr_eq(near, far, 80000);
 	teardown();
 }
 
-Test(vb_bulk, memory_that_is_not_lent_any_more_ends_that_link_alone)
+Test(vb_bulk, access_to_deregistered_memory_ends_only_that_link)
 {
 	struct iovec iov = { near, LEN };
 	struct transport other[2];
@@ -181,17 +181,17 @@ Test(vb_bulk, memory_that_is_not_lent_any_more_ends_that_link_alone)
 	get = transfer(&iov, 1, 4096);
 	get.remote_key ^= 0x5a5a00;
 	cr_assert_eq(vb_link_get(transports[0].link, &get), 0);
-	ev = lane_wait(devs[0], DEV_EV_DOWN);
+	ev = pair_wait(devs[0], DEV_EV_DOWN);
 	cr_expect_eq(ev.link, transports[0].link);
 	cr_expect_eq(ev.status, -FI_EREMOTEIO);
 	cr_expect_eq(get.status, 1, "forgotten");
 	cr_expect_eq(vb_link_get(transports[0].link, &get), -FI_EAGAIN);
-	cr_assert_eq(lane_write(&other[0], 64), 0);
-	lane_take(&other[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+	cr_assert_eq(pair_write(&other[0], 64), 0);
+	pair_take(&other[1], pair_wait(devs[1], DEV_EV_IMM).imm);
 	teardown();
 }
 
-Test(vb_bulk, after_detach_open_transfers_are_forgotten_and_touch_nothing)
+Test(vb_bulk, detach_drops_open_transfers_and_their_buffers_stay_untouched)
 {
 	struct iovec iov = { near, LEN };
 	struct dev_get get;
@@ -202,7 +202,7 @@ Test(vb_bulk, after_detach_open_transfers_are_forgotten_and_touch_nothing)
 	cr_assert_eq(vb_link_get(transports[0].link, &get), 0);
 	transports[0].link->ops->detach(transports[0].link);
 	memset(near, 0x11, LEN);
-	cr_expect_not(lane_poll(devs[0], &ev, 200));
+	cr_expect_not(pair_poll(devs[0], &ev, 200));
 	for (uint32_t i = 0; i < LEN; i++)
 		cr_assert_eq(near[i], 0x11);
 	teardown();

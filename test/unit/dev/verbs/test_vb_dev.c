@@ -37,7 +37,7 @@ Test(vb_dev, depths_follow_the_device)
 	cr_expect_eq(tune.chunk_len, 8192);
 }
 
-Test(vb_dev, probe_tells_what_open_opens)
+Test(vb_dev, probe_describes_the_device_that_open_opens)
 {
 	struct dev_about about;
 
@@ -49,7 +49,7 @@ Test(vb_dev, probe_tells_what_open_opens)
 	cr_expect_str_not_empty(about.addr);
 }
 
-/* Armed, and nothing wakes it; a late report of what was taken before may, once. */
+/* Returns true if the armed device sleeps. One late event for an earlier completion is allowed. */
 static bool sleeps(struct vb_dev *dev, struct pollfd *pfd)
 {
 	for (int woken = 0; woken < 2; woken++) {
@@ -69,30 +69,30 @@ Test(vb_dev, an_idle_device_sleeps_and_an_arrival_wakes_it)
 	pfd = (struct pollfd){ .fd = vb_dev_wait_fd((struct dev *)devs[1]), .events = POLLIN };
 	for (int i = 0; i < 3; i++) {
 		cr_assert(sleeps(devs[1], &pfd), "nothing came");
-		cr_assert_eq(lane_write(&transports[0], 64), 0);
+		cr_assert_eq(pair_write(&transports[0], 64), 0);
 		cr_assert_eq(poll(&pfd, 1, PAIR_PATIENCE_S * 1000), 1);
 		vb_dev_disarm((struct dev *)devs[1]);
 		vb_dev_disarm((struct dev *)devs[1]);
 		cr_assert_eq(poll(&pfd, 1, 0), 0, "disarmed");
-		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
 	}
 }
 
-Test(vb_dev, what_came_before_arm_is_not_slept_over)
+Test(vb_dev, arm_fails_for_an_earlier_arrival)
 {
 	struct dev_event ev;
 
 	pair_open(devs, NULL);
 	pair_link(devs, 4096, true, transports);
-	cr_assert_eq(lane_write(&transports[0], 64), 0);
-	cr_assert_eq(lane_write(&transports[0], 64), 0);
-	lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
-	/* The second one may be fetched already, in the queue, or on its way. */
+	cr_assert_eq(pair_write(&transports[0], 64), 0);
+	cr_assert_eq(pair_write(&transports[0], 64), 0);
+	pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
+	/* The second one may be fetched, in the queue, or in flight. */
 	for (int i = 0; i < 10000 && !vb_dev_arm((struct dev *)devs[1]); i++)
 		vb_dev_disarm((struct dev *)devs[1]);
 	cr_assert_eq(vb_dev_arm((struct dev *)devs[1]), -FI_EAGAIN);
 	cr_assert(vb_poll((struct dev *)devs[1], &ev));
-	lane_take(&transports[1], ev.imm);
+	pair_take(&transports[1], ev.imm);
 	vb_dev_disarm((struct dev *)devs[1]);
 }
 
@@ -125,7 +125,7 @@ Test(vb_dev, more_links_than_the_completion_queue_can_serve_are_refused)
 	devs[0]->link_cnt = 0;
 }
 
-Test(vb_dev, user_memory_is_registered_with_the_rights_that_were_asked_for)
+Test(vb_dev, user_memory_is_registered_with_the_requested_rights)
 {
 	static char buf[8192];
 	struct dev_mem *mem;
@@ -138,7 +138,7 @@ Test(vb_dev, user_memory_is_registered_with_the_rights_that_were_asked_for)
 	}
 }
 
-Test(vb_dev, memory_that_is_not_there_cannot_be_registered)
+Test(vb_dev, unmapped_memory_cannot_be_registered)
 {
 	void *gone = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct dev_mem *mem;
@@ -149,7 +149,7 @@ Test(vb_dev, memory_that_is_not_there_cannot_be_registered)
 		     -FI_EFAULT);
 }
 
-Test(vb_dev, a_port_or_gid_that_is_not_there_is_refused)
+Test(vb_dev, an_unknown_port_or_gid_is_refused)
 {
 	char name[IBV_SYSFS_NAME_MAX + 8];
 	struct dev *dev;

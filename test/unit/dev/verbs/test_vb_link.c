@@ -16,14 +16,14 @@ static struct vb_link *vb(struct transport *transport)
 	return (struct vb_link *)transport->link;
 }
 
-/* Writes as soon as there is room in the send queue. */
+/* Writes once there is room in the send queue. */
 static void write_soon(struct transport *transport, uint32_t len)
 {
 	struct dev_event ev;
 	int ret;
 
-	while ((ret = lane_write(transport, len)) == -FI_EAGAIN)
-		cr_assert_not(lane_poll(transport->dev, &ev, 1), "nothing but room comes");
+	while ((ret = pair_write(transport, len)) == -FI_EAGAIN)
+		cr_assert_not(pair_poll(transport->dev, &ev, 1), "no event");
 	cr_assert_eq(ret, 0);
 }
 
@@ -46,11 +46,11 @@ Test(vb_link, bytes_arrive_at_the_same_offset_inline_and_not)
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		struct dev_event ev;
 
-		cr_assert_eq(lane_write(&transports[0], lens[i]), 0);
-		ev = lane_wait(devs[1], DEV_EV_IMM);
+		cr_assert_eq(pair_write(&transports[0], lens[i]), 0);
+		ev = pair_wait(devs[1], DEV_EV_IMM);
 		cr_expect_eq(ev.link, transports[1].link);
 		cr_expect_eq(ev.imm, lens[i] / 32);
-		lane_take(&transports[1], ev.imm);
+		pair_take(&transports[1], ev.imm);
 	}
 }
 
@@ -61,27 +61,27 @@ Test(vb_link, three_laps_of_a_small_ring_both_ways_at_small_depths)
 	for (int i = 0; i < 3 * 1024 / 64; i++) {
 		write_soon(&transports[0], 64);
 		write_soon(&transports[1], 64);
-		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
-		lane_take(&transports[0], lane_wait(devs[0], DEV_EV_IMM).imm);
+		pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
+		pair_take(&transports[0], pair_wait(devs[0], DEV_EV_IMM).imm);
 	}
 	cr_expect_eq(transports[1].rx_pos, 3 * 1024);
 }
 
-Test(vb_link, a_full_send_queue_says_so_and_polling_makes_room)
+Test(vb_link, a_full_send_queue_is_eagain_and_polling_makes_room)
 {
 	struct vb_tune tune = pair_small;
 	unsigned sent = 0;
 
-	tune.srq_depth = 20; /* otherwise it is the receiver who has no room */
+	tune.srq_depth = 20; /* otherwise the receiver has no room */
 	pair_open(devs, &tune);
 	pair_link(devs, 1 << 16, true, transports);
-	while (!lane_write(&transports[0], 32))
+	while (!pair_write(&transports[0], 32))
 		sent++;
-	cr_assert_eq(sent, tune.sq_depth, "nobody polled");
+	cr_assert_eq(sent, tune.sq_depth, "not polled");
 	for (; sent < 20; sent++)
 		write_soon(&transports[0], 32);
 	for (; sent; sent--)
-		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
 }
 
 Test(vb_link, numbers_of_wqes_wrap_at_32_bits)
@@ -91,7 +91,7 @@ Test(vb_link, numbers_of_wqes_wrap_at_32_bits)
 	vb(&transports[0])->sq_head = vb(&transports[0])->sq_done = UINT32_MAX - 5;
 	for (int i = 0; i < 30; i++) {
 		write_soon(&transports[0], 32);
-		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
 	}
 	cr_expect_eq(vb(&transports[0])->sq_head, 24);
 }
@@ -106,14 +106,14 @@ Test(vb_link, every_interval_one_wqe_is_signalled_and_retires_all_before)
 	pair_open(devs, &tune);
 	pair_link(devs, 1 << 14, true, transports);
 	for (int i = 0; i < 7; i++)
-		cr_assert_eq(lane_write(&transports[0], 32), 0);
+		cr_assert_eq(pair_write(&transports[0], 32), 0);
 	for (int i = 0; i < 7; i++)
-		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
-	cr_expect_not(lane_poll(devs[0], &ev, 50));
-	cr_expect_eq(vb(&transports[0])->sq_done, 0, "none was signalled");
-	cr_assert_eq(lane_write(&transports[0], 32), 0);
-	lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
-	cr_expect_not(lane_poll(devs[0], &ev, 50));
+		pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
+	cr_expect_not(pair_poll(devs[0], &ev, 50));
+	cr_expect_eq(vb(&transports[0])->sq_done, 0, "no WQE was signalled");
+	cr_assert_eq(pair_write(&transports[0], 32), 0);
+	pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
+	cr_expect_not(pair_poll(devs[0], &ev, 50));
 	cr_expect_eq(vb(&transports[0])->sq_done, 8);
 }
 
@@ -143,25 +143,25 @@ Test(vb_link, the_peers_consumer_word_is_read)
 
 		*transports[1].link->consumer_word = pos;
 		cr_assert_eq(transports[0].link->ops->read_consumer(transports[0].link, &value), 0);
-		ev = lane_wait(devs[0], DEV_EV_READ);
+		ev = pair_wait(devs[0], DEV_EV_READ);
 		cr_expect_eq(ev.link, transports[0].link);
 		cr_expect_eq(ev.value, pos);
 	}
 }
 
-Test(vb_link, a_word_read_from_a_full_send_queue_has_to_wait)
+Test(vb_link, reading_the_word_fails_while_the_send_queue_is_full)
 {
 	uint64_t value;
 
 	pair_open(devs, &pair_small);
 	pair_link(devs, 1 << 14, true, transports);
-	while (!lane_write(&transports[0], 32))
+	while (!pair_write(&transports[0], 32))
 		;
 	cr_expect_eq(transports[0].link->ops->read_consumer(transports[0].link, &value),
 		     -FI_EAGAIN);
 }
 
-Test(vb_link, what_the_peer_writes_before_attach_comes_after_it_in_order)
+Test(vb_link, writes_before_attach_are_returned_after_it_in_order)
 {
 	struct dev_event ev;
 
@@ -170,33 +170,33 @@ Test(vb_link, what_the_peer_writes_before_attach_comes_after_it_in_order)
 	cr_assert_eq(transports[0].link->ops->attach(transports[0].link), 0);
 	for (int i = 0; i < 20; i++) {
 		write_soon(&transports[0], 32u * (1 + i % 3));
-		cr_assert_not(lane_poll(devs[1], &ev, 2));
+		cr_assert_not(pair_poll(devs[1], &ev, 2));
 	}
-	cr_assert_not(lane_poll(devs[1], &ev, 100));
+	cr_assert_not(pair_poll(devs[1], &ev, 100));
 	cr_assert_eq(transports[1].link->ops->attach(transports[1].link), 0);
 	write_soon(&transports[0], 64);
 	for (int i = 0; i < 21; i++) {
-		ev = lane_wait(devs[1], DEV_EV_IMM);
+		ev = pair_wait(devs[1], DEV_EV_IMM);
 		cr_expect_eq(ev.link, transports[1].link);
-		lane_take(&transports[1], ev.imm);
+		pair_take(&transports[1], ev.imm);
 	}
 	cr_expect_eq(transports[1].rx_pos, transports[0].tx_pos);
 }
 
-Test(vb_link, after_detach_nothing_comes)
+Test(vb_link, no_event_follows_detach)
 {
 	struct dev_event ev;
 
 	pair_open(devs, NULL);
 	pair_link(devs, 4096, true, transports);
 	for (int i = 0; i < 4; i++)
-		cr_assert_eq(lane_write(&transports[0], 32), 0);
-	lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		cr_assert_eq(pair_write(&transports[0], 32), 0);
+	pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
 	transports[1].link->ops->detach(transports[1].link);
-	cr_expect_not(lane_poll(devs[1], &ev, 100));
+	cr_expect_not(pair_poll(devs[1], &ev, 100));
 }
 
-Test(vb_link, a_description_that_makes_no_sense_leaves_the_link_unconnected)
+Test(vb_link, a_malformed_description_leaves_the_link_unconnected)
 {
 	struct dev_link *link;
 	struct dev_desc desc;
@@ -210,7 +210,7 @@ Test(vb_link, a_description_that_makes_no_sense_leaves_the_link_unconnected)
 	link->ops->close(link);
 }
 
-Test(vb_link, a_peer_that_is_gone_is_a_timeout_and_others_go_on)
+Test(vb_link, a_dead_peer_is_a_timeout_and_other_links_go_on)
 {
 	struct transport other[2];
 	struct dev_event ev;
@@ -219,27 +219,27 @@ Test(vb_link, a_peer_that_is_gone_is_a_timeout_and_others_go_on)
 	pair_link(devs, 4096, true, transports);
 	pair_link(devs, 4096, true, other);
 	transports[1].link->ops->detach(transports[1].link);
-	cr_assert_eq(lane_write(&transports[0], 64), 0);
-	ev = lane_wait(devs[0], DEV_EV_DOWN);
+	cr_assert_eq(pair_write(&transports[0], 64), 0);
+	ev = pair_wait(devs[0], DEV_EV_DOWN);
 	cr_expect_eq(ev.link, transports[0].link);
 	cr_expect_lt(ev.status, 0);
-	cr_expect_eq(lane_write(&transports[0], 64), -FI_EAGAIN, "a dead link takes nothing");
-	cr_assert_eq(lane_write(&other[0], 64), 0);
-	lane_take(&other[1], lane_wait(devs[1], DEV_EV_IMM).imm);
-	cr_expect_not(lane_poll(devs[0], &ev, 100), "DOWN comes once");
+	cr_expect_eq(pair_write(&transports[0], 64), -FI_EAGAIN, "a dead link refuses writes");
+	cr_assert_eq(pair_write(&other[0], 64), 0);
+	pair_take(&other[1], pair_wait(devs[1], DEV_EV_IMM).imm);
+	cr_expect_not(pair_poll(devs[0], &ev, 100), "DOWN comes once");
 }
 
-Test(vb_link, a_failed_post_is_down_after_what_had_arrived)
+Test(vb_link, a_failed_post_is_down_after_earlier_arrivals)
 {
 	struct dev_event ev;
 
 	pair_open(devs, NULL);
 	pair_link(devs, 4096, true, transports);
-	cr_assert_eq(lane_write(&transports[1], 64), 0);
-	ev = lane_wait(devs[0], DEV_EV_IMM);
-	lane_take(&transports[0], ev.imm);
+	cr_assert_eq(pair_write(&transports[1], 64), 0);
+	ev = pair_wait(devs[0], DEV_EV_IMM);
+	pair_take(&transports[0], ev.imm);
 	vb_link_fail_cold(vb(&transports[0]), EINVAL);
-	ev = lane_wait(devs[0], DEV_EV_DOWN);
+	ev = pair_wait(devs[0], DEV_EV_DOWN);
 	cr_expect_eq(ev.status, -FI_EIO);
-	cr_expect_not(lane_poll(devs[0], &ev, 20));
+	cr_expect_not(pair_poll(devs[0], &ev, 20));
 }

@@ -20,15 +20,15 @@ Test(vb_poll, events_of_many_links_keep_their_order_within_each)
 		pair_link(devs, 4096, true, transports[i]);
 	for (int n = 0; n < 5; n++)
 		for (int i = 0; i < 8; i++)
-			cr_assert_eq(lane_write(&transports[i][0], 32u * (1 + n)), 0);
+			cr_assert_eq(pair_write(&transports[i][0], 32u * (1 + n)), 0);
 	for (int n = 0; n < 40; n++) {
-		struct dev_event ev = lane_wait(devs[1], DEV_EV_IMM);
+		struct dev_event ev = pair_wait(devs[1], DEV_EV_IMM);
 		int i = 0;
 
 		while (transports[i][1].link != ev.link)
 			i++;
 		cr_assert_eq(ev.imm, ++got[i]);
-		lane_take(&transports[i][1], ev.imm);
+		pair_take(&transports[i][1], ev.imm);
 	}
 }
 
@@ -41,15 +41,15 @@ Test(vb_poll, the_shared_receive_queue_lasts_for_ever)
 	for (unsigned i = 0; i < 10 * pair_small.srq_depth; i++) {
 		struct dev_event ev;
 
-		while (lane_write(&transports[0], 32))
-			cr_assert_not(lane_poll(devs[0], &ev, 1));
-		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		while (pair_write(&transports[0], 32))
+			cr_assert_not(pair_poll(devs[0], &ev, 1));
+		pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
 		cr_assert_leq(devs[1]->srq_posted, pair_small.srq_depth);
 		cr_assert_geq(devs[1]->srq_posted, pair_small.srq_depth * 2 / 3);
 	}
 }
 
-Test(vb_poll, a_receiver_that_looks_away_loses_nothing)
+Test(vb_poll, a_receiver_that_stops_polling_loses_nothing)
 {
 	struct vb_tune tune = {
 		.srq_depth = 6, .sq_depth = 64, .signal_interval = 16, .chunk_len = 4096
@@ -60,13 +60,13 @@ Test(vb_poll, a_receiver_that_looks_away_loses_nothing)
 	pair_open(devs, &tune);
 	pair_link(devs, 1 << 14, true, transports);
 	for (int i = 0; i < 48; i++)
-		cr_assert_eq(lane_write(&transports[0], 64), 0);
-	cr_assert_not(lane_poll(devs[0], &ev, 300), "more than there are receives: they wait");
+		cr_assert_eq(pair_write(&transports[0], 64), 0);
+	cr_assert_not(pair_poll(devs[0], &ev, 300), "more writes than receives: they wait");
 	for (int i = 0; i < 48; i++)
-		lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
+		pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
 }
 
-Test(vb_poll, completions_of_links_that_left_are_dropped_and_counted)
+Test(vb_poll, completions_of_detached_links_are_dropped_and_counted)
 {
 	struct transport transports[2], other[2];
 	struct dev_event ev;
@@ -75,14 +75,14 @@ Test(vb_poll, completions_of_links_that_left_are_dropped_and_counted)
 	pair_link(devs, 4096, true, transports);
 	pair_link(devs, 4096, true, other);
 	for (int i = 0; i < 3; i++)
-		cr_assert_eq(lane_write(&transports[0], 32), 0);
-	lane_take(&transports[1], lane_wait(devs[1], DEV_EV_IMM).imm);
-	/* The other two have arrived when a later one of the same sender has. */
-	cr_assert_eq(lane_write(&other[0], 32), 0);
+		cr_assert_eq(pair_write(&transports[0], 32), 0);
+	pair_take(&transports[1], pair_wait(devs[1], DEV_EV_IMM).imm);
+	/* The other two have arrived once a later one of this sender has. */
+	cr_assert_eq(pair_write(&other[0], 32), 0);
 	do
-		cr_assert(lane_poll(devs[1], &ev, PAIR_PATIENCE_S * 1000));
+		cr_assert(pair_poll(devs[1], &ev, PAIR_PATIENCE_S * 1000));
 	while (ev.link == transports[1].link);
-	lane_take(&other[1], ev.imm);
+	pair_take(&other[1], ev.imm);
 	transports[0].link->ops->detach(transports[0].link);
 	for (int i = 0; i < 3; i++)
 		vb_poll_other(devs[0],
@@ -93,7 +93,7 @@ Test(vb_poll, completions_of_links_that_left_are_dropped_and_counted)
 	cr_expect_eq(devs[0]->stray_cnt, 3);
 }
 
-Test(vb_poll, what_no_copyrpc_sends_ends_the_link)
+Test(vb_poll, an_illegal_operation_ends_the_link)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
 	struct transport transports[2];
@@ -102,7 +102,7 @@ Test(vb_poll, what_no_copyrpc_sends_ends_the_link)
 	pair_open(devs, &pair_small);
 	pair_link(devs, 4096, true, transports);
 	cr_assert_eq(ibv_post_send(((struct vb_link *)transports[0].link)->qp, &wr, &bad), 0);
-	ev = lane_wait(devs[1], DEV_EV_DOWN);
+	ev = pair_wait(devs[1], DEV_EV_DOWN);
 	cr_expect_eq(ev.link, transports[1].link);
 	cr_expect_eq(ev.status, -FI_EIO);
 	cr_expect_eq(devs[1]->srq_posted, pair_small.srq_depth - 1);

@@ -11,7 +11,7 @@
 
 TestSuite(vb_ud, .fini = ud_pair_close, .timeout = 200);
 
-Test(vb_ud, a_burst_arrives_and_says_from_whom)
+Test(vb_ud, a_burst_arrives_with_its_senders_id)
 {
 	struct dev_dgram_out out[3];
 	struct dev_dgram_in in[3];
@@ -35,7 +35,7 @@ Test(vb_ud, a_burst_arrives_and_says_from_whom)
 	cr_expect_eq(ud_pair[1]->rx_retained, 0);
 }
 
-Test(vb_ud, what_is_gathered_needs_its_memory_until_it_is_done)
+Test(vb_ud, gathered_buffers_are_read_until_done)
 {
 	static uint8_t bytes[4096];
 	struct dev_mem *mem;
@@ -66,7 +66,7 @@ Test(vb_ud, what_is_gathered_needs_its_memory_until_it_is_done)
 	vb_dev_mem_dereg((struct dev *)ud_pair_devs[0], mem);
 }
 
-/* The smallest send queue: full all the time, and room comes although nobody asked for a report. */
+/* Smallest send queue: always full, and room comes without DEV_DGRAM_REPORT. */
 Test(vb_ud, a_full_send_queue_empties_itself)
 {
 	struct dev_dgram_out out[32];
@@ -95,8 +95,8 @@ Test(vb_ud, a_full_send_queue_empties_itself)
 	cr_expect_eq((uint32_t)sent, ud_pair[0]->tx_posted);
 }
 
-/* Nothing is overwritten for want of a buffer: what finds none is lost. */
-Test(vb_ud, held_datagrams_are_not_overwritten)
+/* A datagram without a free buffer is dropped, and overwrites none. */
+Test(vb_ud, retained_datagrams_are_not_overwritten)
 {
 	struct dev_dgram_out a, b;
 	struct dev_dgram_in in[4], late;
@@ -120,7 +120,9 @@ Test(vb_ud, held_datagrams_are_not_overwritten)
 	cr_expect_arr_eq(late.data, "other", 5);
 }
 
-/* Armed, and nothing wakes it; a late report of what was taken before may, once. */
+/*
+ * Returns true if the armed endpoint sleeps. One late event for an earlier completion is allowed.
+ */
 static bool sleeps(struct dev_dgram *dg, struct pollfd *pfd)
 {
 	for (int woken = 0; woken < 2; woken++) {
@@ -144,7 +146,7 @@ Test(vb_ud, an_idle_endpoint_sleeps_and_an_arrival_wakes_it)
 		cr_assert(sleeps(ud_pair[1], &pfd), "nothing came");
 		cr_assert_eq(vb_ud_send(ud_pair[0], &out, 1), 1);
 		cr_assert_eq(poll(&pfd, 1, PAIR_PATIENCE_S * 1000), 1);
-		cr_assert_eq(vb_ud_arm(ud_pair[1]), -FI_EAGAIN, "something is there");
+		cr_assert_eq(vb_ud_arm(ud_pair[1]), -FI_EAGAIN, "an arrival is pending");
 		vb_ud_disarm(ud_pair[1]);
 		cr_assert_eq(poll(&pfd, 1, 0), 0, "disarmed");
 		ud_pair_await(1, &in, 1);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint listens from when it is open, hears who knows its key, and leaves nothing behind. */
+/*
+ * Life of an endpoint: it receives once open, only from senders with its key, and leaves nothing
+ * behind.
+ */
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <rdma/fi_errno.h>
@@ -9,8 +12,8 @@
 
 TestSuite(vb_ud_life, .fini = ud_pair_close, .timeout = 200);
 
-/* All that a fresh endpoint has buffers for arrives, though nobody has looked yet. */
-Test(vb_ud_life, all_buffers_are_posted_before_anybody_knows_the_address)
+/* A fresh endpoint receives as many datagrams as it has buffers, before the first poll. */
+Test(vb_ud_life, all_buffers_are_posted_by_open)
 {
 	struct dev_dgram_out out;
 	struct dev_dgram_in in[16];
@@ -40,7 +43,7 @@ static unsigned open_files(void)
 	return cnt;
 }
 
-Test(vb_ud_life, an_endpoint_that_comes_and_goes_leaves_nothing)
+Test(vb_ud_life, open_and_close_leave_nothing)
 {
 	struct dev_dgram_attr attr = { .rx_cnt = 8, .tx_cnt = 8 };
 	struct dev_dgram *dg;
@@ -51,15 +54,15 @@ Test(vb_ud_life, an_endpoint_that_comes_and_goes_leaves_nothing)
 	for (int i = 0; i < 20; i++) {
 		cr_assert_eq(vb_ud_open((struct dev *)ud_pair_devs[0], &attr, &dg), 0);
 		cr_expect_eq(dg->rx_cnt, 8);
-		cr_expect_gt(open_files(), before, "it can be slept on");
+		cr_expect_gt(open_files(), before, "wait_fd is open");
 		vb_ud_close(dg);
 	}
 	cr_expect_eq(open_files(), before);
 	cr_expect_eq(ud_pair_devs[0]->uds.next->next, &ud_pair_devs[0]->uds,
-		     "the pair's own alone");
+		     "only those of the pair");
 }
 
-Test(vb_ud_life, what_is_no_address_is_refused)
+Test(vb_ud_life, malformed_addresses_are_refused)
 {
 	struct dev_dgram_ah *way = NULL;
 	struct dev_desc desc;
@@ -73,7 +76,7 @@ Test(vb_ud_life, what_is_no_address_is_refused)
 	cr_expect_null(way);
 }
 
-Test(vb_ud_life, a_stranger_without_the_q_key_is_not_heard)
+Test(vb_ud_life, a_sender_without_the_q_key_is_not_received)
 {
 	struct dev_dgram_ah *wrong;
 	struct dev_dgram_in in;
@@ -84,14 +87,14 @@ Test(vb_ud_life, a_stranger_without_the_q_key_is_not_heard)
 	cr_assert_eq(ib_ud_describe(ud_pair[1], &desc), 0);
 	desc.bytes[12] ^= 1;
 	cr_assert_eq(vb_ud_resolve(ud_pair[0], &desc, &wrong), 0);
-	out = ud_pair_text(0, "let me in");
+	out = ud_pair_text(0, "wrong key");
 	out.to = wrong;
 	out.flags = DEV_DGRAM_REPORT;
 	cr_assert_eq(vb_ud_send(ud_pair[0], &out, 1), 1);
-	out = ud_pair_text(0, "it is me");
+	out = ud_pair_text(0, "good key");
 	cr_assert_eq(vb_ud_send(ud_pair[0], &out, 1), 1);
 	ud_pair_await(1, &in, 1);
-	cr_expect_arr_eq(in.data, "it is me", 8);
+	cr_expect_arr_eq(in.data, "good key", 8);
 	while (!dev_dgram_is_done(ud_pair[0], 0))
 		cr_assert_eq(vb_ud_poll(ud_pair[0], &in, 1), 0);
 	vb_ud_forget(ud_pair[0], wrong);

@@ -40,7 +40,7 @@ static void choose(void)
 
 void pair_open(struct vb_dev *devs[2], const struct vb_tune *tune)
 {
-	util_params.peer_timeout_ms = 5000; /* longer than a machine stands still */
+	util_params.peer_timeout_ms = 5000; /* longer than a busy machine stalls */
 	choose();
 	for (int i = 0; i < 2; i++) {
 		struct dev *dev;
@@ -89,7 +89,7 @@ static uint8_t pattern(uint64_t pos)
 	return (uint8_t)(pos * 131 + (pos >> 8) * 7 + 3);
 }
 
-int lane_write(struct transport *transport, uint32_t len)
+int pair_write(struct transport *transport, uint32_t len)
 {
 	uint64_t off = transport->tx_pos & (transport->link->tx_len - 1);
 	int ret;
@@ -103,7 +103,7 @@ int lane_write(struct transport *transport, uint32_t len)
 	return ret;
 }
 
-void lane_take(struct transport *transport, uint32_t imm)
+void pair_take(struct transport *transport, uint32_t imm)
 {
 	uint32_t len = imm * DEV_IMM_UNIT;
 	uint64_t off = transport->rx_pos & (transport->link->rx_len - 1);
@@ -116,7 +116,7 @@ void lane_take(struct transport *transport, uint32_t imm)
 	transport->rx_pos += len;
 }
 
-bool lane_poll(struct vb_dev *dev, struct dev_event *ev, unsigned ms)
+bool pair_poll(struct vb_dev *dev, struct dev_event *ev, unsigned ms)
 {
 	uint64_t end = util_clock_ns() + ms * UTIL_NS_PER_MS;
 
@@ -128,11 +128,11 @@ bool lane_poll(struct vb_dev *dev, struct dev_event *ev, unsigned ms)
 	return false;
 }
 
-struct dev_event lane_wait(struct vb_dev *dev, enum dev_event_kind kind)
+struct dev_event pair_wait(struct vb_dev *dev, enum dev_event_kind kind)
 {
 	struct dev_event ev;
 
-	cr_assert(lane_poll(dev, &ev, PAIR_PATIENCE_S * 1000), "no event");
+	cr_assert(pair_poll(dev, &ev, PAIR_PATIENCE_S * 1000), "no event");
 	cr_assert_eq(ev.kind, kind, "event %d (status %d) instead of %d", ev.kind, ev.status, kind);
 	return ev;
 }

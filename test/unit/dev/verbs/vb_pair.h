@@ -2,9 +2,8 @@
 /*
  * Two devices of one process with links between them, for the tests.
  *
- * Which devices: COPYRPC_TEST_DEVICES ("rxe0,rxe1"), otherwise the first one there is, twice. Where
- * there is none, every test that asks for a pair is skipped; test/rxe runs them all on a kernel
- * device.
+ * COPYRPC_TEST_DEVICES ("rxe0,rxe1") names the devices, by default the first one, twice. Without a
+ * device, every test that opens a pair is skipped. test/rxe runs them all on a kernel device.
  */
 #ifndef TEST_VB_PAIR_H
 #define TEST_VB_PAIR_H
@@ -25,26 +24,26 @@ struct transport {
 /** Depths at which every ring wraps soon. */
 extern const struct vb_tune pair_small;
 
-/** Opens both; skips the test where there is no device. tune: NULL for the default. */
+/** Opens both, or skips the test without a device. tune: NULL for the default. */
 void pair_open(struct vb_dev *devs[2], const struct vb_tune *tune);
 
-/** Closes what is open: the .fini of every suite. */
+/** Closes all that is open: the .fini of every suite. */
 void pair_fini(void);
 
-/** A link with a ring of ring_len at each end; attached if `attach`. */
+/** Makes a link with a ring of ring_len at each end; attached if `attach`. */
 void pair_link(struct vb_dev *devs[2], uint64_t ring_len, bool attach,
 	       struct transport transports[2]);
 
-/** Writes `len` bytes (a multiple of 32) of a pattern: what write_imm says. The test keeps room. */
-int lane_write(struct transport *transport, uint32_t len);
+/** Writes `len` bytes (a multiple of 32) of a pattern. Returns the result of write_imm. */
+int pair_write(struct transport *transport, uint32_t len);
 
 /** Checks the pattern of an arrived write, and moves on. */
-void lane_take(struct transport *transport, uint32_t imm);
+void pair_take(struct transport *transport, uint32_t imm);
 
-/** Polls until there is an event of `kind`; fails the test if it takes too long. */
-struct dev_event lane_wait(struct vb_dev *dev, enum dev_event_kind kind);
+/** Polls until there is an event of `kind`. Fails the test if it takes too long. */
+struct dev_event pair_wait(struct vb_dev *dev, enum dev_event_kind kind);
 
-/** True if `dev` has an event within `ms`. */
-bool lane_poll(struct vb_dev *dev, struct dev_event *ev, unsigned ms);
+/** Returns true if `dev` has an event within `ms`. */
+bool pair_poll(struct vb_dev *dev, struct dev_event *ev, unsigned ms);
 
 #endif
