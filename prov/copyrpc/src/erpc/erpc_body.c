@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* References to bytes that arrived: see erpc_body.h. */
+/* Implements erpc_body.h. */
 #include "erpc/erpc_body.h"
 
 #include <stdlib.h>

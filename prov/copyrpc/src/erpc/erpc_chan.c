@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a session is to core: core_chan.h's operations, each in the file of its subject. */
+/* The tables of core_chan_ops for a session. Each operation is in the file of its subject. */
 #include "erpc/tx/erpc_respond.h"
 #include "erpc/rx/erpc_deliver.h"
 #include "erpc/bulk/erpc_get.h"
@@ -11,7 +11,7 @@
 #include "erpc/tx/erpc_send.h"
 #include "erpc/erpc_session.h"
 
-/** Every batch is answered: who waits for its arrival need not ask. */
+/** Does nothing: each batch is acknowledged without a request. */
 static void erpc_chan_await(struct core_chan *chan)
 {
 	(void)chan;
@@ -48,7 +48,7 @@ static void erpc_chan_close(struct core_chan *chan)
 	{                                                                                          \
 		.send = erpc_send, .send_buf = erpc_send_buf, .call = erpc_call,                   \
 		.call_buf = erpc_call_buf, .call_room = erpc_call_room, .reply = erpc_reply,       \
-		.reply_iov = erpc_reply_iov, .reply_release = erpc_reply_buf, .retain = erpc_keep, \
+		.reply_iov = erpc_reply_iov, .reply_release = erpc_reply_buf, .retain = erpc_retain, \
 		.await = erpc_chan_await, .flush = erpc_chan_flush, .get = erpc_get,               \
 		.expose = erpc_expose, .unexpose = erpc_unexpose, .release = erpc_release,         \
 		.is_busy = erpc_chan_is_busy, .drain = (drain_op), .stop = (stop_op),              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An endpoint's life, and its loop: see erpc_ep.h. */
+/* Open, close and progress of an endpoint: see erpc_ep.h. */
 #include "erpc/erpc_ep.h"
 
 #include <rdma/fi_errno.h>
@@ -21,14 +21,14 @@
 
 #define ERPC_TABLE_LEN (ERPC_SESSIONS_MAX * sizeof(struct erpc_session *))
 
-/* ---- the loop ---- */
+/* ---- progress ---- */
 
 static inline uint64_t erpc_ep_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-/** When something is due though nothing comes; UINT64_MAX: never. */
+/** Returns the earliest time at which a timer expires, or UINT64_MAX. */
 static uint64_t erpc_ep_next_ns(const struct erpc_ep *ep)
 {
 	uint64_t at_ns = UINT64_MAX;
@@ -48,7 +48,10 @@ static uint64_t erpc_ep_next_ns(const struct erpc_ep *ep)
 	return at_ns;
 }
 
-/** Its session is not up yet: it waits, if there is room. True if its buffer was kept. */
+/**
+ * Keeps a packet until its session is attached, if there is space. Returns true if the buffer was
+ * kept.
+ */
 static bool __attribute__((noinline))
 erpc_ep_save_cold(struct erpc_ep *ep, const struct dev_dgram_in *in)
 {
@@ -57,11 +60,11 @@ erpc_ep_save_cold(struct erpc_ep *ep, const struct dev_dgram_in *in)
 		return false;
 	}
 	ep->saved[ep->saved_cnt++] = *in;
-	ep->stats.rx_pkts--; /* it is counted when it is taken in */
+	ep->stats.rx_pkts--; /* counted again when erpc_ep_rx_saved_cold processes it */
 	return true;
 }
 
-/** One packet: true if its buffer was kept. */
+/** Processes one packet. Returns true if its buffer was kept. */
 static inline __attribute__((always_inline)) bool erpc_ep_rx(struct erpc_ep *ep,
 							     const struct dev_dgram_in *in)
 {
@@ -139,7 +142,7 @@ static void erpc_ep_flush_sessions(struct erpc_ep *ep)
 {
 	struct util_list todo, *first;
 
-	/* Who cannot go on marks itself again, for the next call. */
+	/* A session that cannot go on marks itself again, for the next call. */
 	util_list_move(&ep->dirty, &todo);
 	while ((first = util_list_pop(&todo)))
 		erpc_session_flush(UTIL_CONTAINER_OF(first, struct erpc_session, dirty_link));
@@ -159,7 +162,7 @@ static inline bool erpc_ep_waits_for_device(const struct erpc_ep *ep)
 	       !util_list_is_empty(&ep->zombies);
 }
 
-/** The device is done with more than before. */
+/** Frees what waited for the device to complete datagrams. */
 static void erpc_ep_reap_cold(struct erpc_ep *ep)
 {
 	ep->reaped = ep->dg->tx_done;
@@ -170,7 +173,7 @@ static void erpc_ep_reap_cold(struct erpc_ep *ep)
 	erpc_session_reap(ep, false);
 }
 
-/** What the clock brings, and when it brings more. */
+/** Runs the expired timers and computes the next expiry. */
 static void erpc_ep_due(struct erpc_ep *ep)
 {
 	if (!util_list_is_empty(&ep->waiting))
@@ -227,7 +230,7 @@ void erpc_ep_await(struct erpc_ep *ep, uint32_t number)
 	for (polls = 0; polls < ERPC_AWAIT_POLLS && !ep->err; polls++) {
 		if (dev_dgram_is_done(ep->dg, number))
 			return;
-		if (ep->saved_cnt == ERPC_POLL_BURST) /* the last one is lost, as packets are */
+		if (ep->saved_cnt == ERPC_POLL_BURST) /* drops the last packet, as a network may */
 			ep->dg->ops->release(ep->dg, ep->saved[--ep->saved_cnt].slot);
 		n = ep->dg->ops->poll(ep->dg, ep->saved + ep->saved_cnt,
 				      ERPC_POLL_BURST - ep->saved_cnt);
@@ -252,7 +255,7 @@ void erpc_ep_fail(struct erpc_ep *ep, int err)
 
 bool erpc_ep_is_quiet(const struct erpc_ep *ep)
 {
-	/* Of what has to leave nothing can while the device is full, which says when it is not any more. */
+	/* While the device is full no packet can be posted; the device signals when that ends. */
 	return util_list_is_empty(&ep->failing) &&
 	       (ep->dg->tx_full || (util_list_is_empty(&ep->dirty) && !ep->out.cnt));
 }
@@ -266,7 +269,7 @@ uint64_t erpc_ep_due_ns(const struct erpc_ep *ep)
 	return at_ns > ep->now_ns ? at_ns - ep->now_ns : 0;
 }
 
-/* ---- its life ---- */
+/* ---- open and close ---- */
 
 static int erpc_ep_seed(struct erpc_ep *ep, uint64_t seed)
 {
@@ -286,7 +289,7 @@ static int erpc_ep_make(struct erpc_ep *ep, const struct erpc_ep_attr *attr)
 
 	if (table == MAP_FAILED)
 		return -FI_ENOMEM;
-	ep->sessions = table; /* pages of numbers that nobody has cost nothing */
+	ep->sessions = table; /* unused pages take no memory */
 	ep->used = calloc(1, ERPC_SESSIONS_MAX / 8);
 	if (!ep->used)
 		return -FI_ENOMEM;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which number does a session have, and how many packets may its peer send?
+ * Session numbers, tokens and shares of the receive buffers. Called by erpc_session_open and
+ * erpc_session_close.
  *
- * Numbers go round: one that was given back is not given again before all others were. Receive buffers are
- * promised: to each session for requests of the peer and as many answers. The first ones get all
- * they could use and nothing can overflow; later ones share what is left, down to a minimum that is
- * always given. From there on a burst of all at once may find no buffer, and comes again.
- * Shown by test/unit/erpc/test_erpc_many.c.
+ * Numbers are allocated round robin, so a freed number is reused last. Each session reserves
+ * receive buffers for the peer's requests and for as many responses. The first sessions reserve all
+ * they can use, and no buffer can run out. Later ones share the rest, down to ERPC_CREDITS_MIN,
+ * which is always granted. From there on simultaneous bursts of all peers may find no buffer and
+ * are retransmitted.
+ *
+ * Tested in test/unit/erpc/test_erpc_many.c.
  */
 #include <rdma/fi_errno.h>
 #include <sys/random.h>
@@ -14,9 +17,9 @@
 #include "erpc/erpc_ep.h"
 #include "util/log.h"
 
-#define ERPC_SHARE 8u /* one session gets at most this part of what is left */
+#define ERPC_SHARE 8u /* divisor: a session gets at most 1/8 of the free buffers */
 
-/** Who has one token must not know the next: they come from the system, and only those of tests from a seed. */
+/** Draws a token from the system, so that a peer cannot guess the next; in tests from a seed. */
 static int erpc_ep_token(struct erpc_ep *ep, uint64_t *token)
 {
 	uint64_t z;
@@ -51,11 +54,10 @@ int erpc_ep_alloc_num(struct erpc_ep *ep, uint16_t *num, uint32_t *credits, uint
 
 	pthread_mutex_lock(&ep->lock);
 	if (ep->session_cnt == ERPC_SESSIONS_MAX) {
-		UTIL_WARN_SELDOM(
-			EP_CTRL,
-			"an endpoint has %u peers over datagrams and cannot have more: the next one "
-			"waits until one is gone; reach some through others, or use more endpoints\n",
-			ERPC_SESSIONS_MAX);
+		UTIL_WARN_SELDOM(EP_CTRL,
+				 "an endpoint has %u peers over datagrams, the maximum: the next "
+				 "one waits until one is gone; use more endpoints\n",
+				 ERPC_SESSIONS_MAX);
 		goto out_unlock;
 	}
 	ret = erpc_ep_token(ep, token);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is done with each kind of packet? One file a kind.
+ * Checks of received packets and handlers per packet kind (rx/erpc_req.c and others). Called by
+ * erpc_ep.c.
  *
- * Each has passed the checks that a session can make of any packet (erpc_check.c), and is held against
- * the rules of its slot. Handlers say whether they kept the device's buffer.
+ * A handler gets packets that passed erpc_check and applies the rules of the slot. Handlers return
+ * true if they kept the device's buffer.
  *
- * Shown by the tests of the same names in test/unit/erpc/rx/.
+ * Tested in test/unit/erpc/rx/.
  */
 #ifndef ERPC_PKT_H
 #define ERPC_PKT_H
@@ -14,12 +15,12 @@
 #include "erpc/erpc_session.h"
 #include "util/bits.h"
 
-/** Counts a refusal: NULL. */
+/** Counts a refused packet. Returns NULL. */
 struct erpc_session *erpc_check_no_cold(uint64_t *counter);
 
 /**
- * The checks of docs/datagram-protocol.md, section 7, in their order, up to the slot's: the session, or
- * NULL, and it was counted.
+ * Makes the checks of docs/datagram-protocol.md, section 7, up to the slot's, in their order.
+ * Returns the session, or NULL after counting the refusal.
  */
 static inline struct erpc_session *erpc_check(struct erpc_ep *ep, const struct dev_dgram_in *in,
 					      struct wire_erpc_hdr *h)
@@ -49,10 +50,13 @@ bool erpc_cr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		  const struct dev_dgram_in *in);
 
-/** A packet of a request came, and one before it did not: its sender is told, the third time in a row. */
+/**
+ * Notes a request packet that arrived before one that is missing. Reports the gap to the client
+ * after ERPC_EARLY_MAX in a row.
+ */
 void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h);
 
-/** Counts what a verdict other than TAKE and LAST means. */
+/** Counts a packet with a verdict other than TAKE and LAST. */
 void erpc_pkt_refuse(struct erpc_session *s, enum erpc_verdict verdict);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A session's beginning, failure and end: see erpc_session.h. */
+/* Open, connect, failure and close of a session: see erpc_session.h. */
 #include "erpc/erpc_session.h"
 
 #include <rdma/fi_errno.h>
@@ -17,13 +17,13 @@
 #include "util/log.h"
 
 #define ERPC_EAGER_MAX  (64u << 10)
-#define ERPC_EAGER_ONE  (32u << 10) /* from such a packet on, no message has more than one */
+#define ERPC_EAGER_ONE  (32u << 10) /* with packets of this size a message never takes two */
 #define ERPC_GET_MIN    (64u << 10)
 #define ERPC_MTU_MIN    256u
-#define ERPC_FLYING_MAX (512u << 10) /* bytes of one GET on their way */
-#define ERPC_HEADS      32u          /* of a batch and of the frame in it, padding included */
+#define ERPC_FLYING_MAX (512u << 10) /* bytes of one GET in flight */
+#define ERPC_HEADS      32u          /* headers of a batch and of its frame, with padding */
 
-/* ---- beginning ---- */
+/* ---- open and connect ---- */
 
 static void erpc_session_lists(struct erpc_session *s)
 {
@@ -74,7 +74,9 @@ int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
 	return 0;
 }
 
-/** Number of the first request to who has this token: nobody else knows it. */
+/**
+ * Returns the number of the first request to the owner of `token`. Other parties cannot guess it.
+ */
 static uint64_t erpc_session_first(uint64_t token)
 {
 	return token >> 20 & 0xFFFFFFFFF8;
@@ -92,7 +94,10 @@ static void erpc_session_slots(struct erpc_session *s, uint64_t peer_token)
 	erpc_order_init(&s->order, 0);
 }
 
-/** Packets of one GET that may be on their way to us: no more than there is room for, should we not look. */
+/**
+ * Returns how many packets of one GET may be in flight: no more than the receive buffer holds if
+ * the endpoint is not polled.
+ */
 static uint32_t erpc_session_window(const struct erpc_session *s)
 {
 	uint32_t room = s->ep->dg->rx_room / ERPC_GET_SLOTS / (s->payload + DEV_DGRAM_ROOM);
@@ -120,35 +125,37 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
 }
 
-/** Both ends cut messages into packets of one size: what both have said of their ways counts. */
+/**
+ * Checks the peer's parameters and the common MTU. Returns 0, -FI_EAGAIN if the path's MTU has
+ * shrunk since it was advertised, or -FI_E*, logged.
+ */
 static int erpc_session_check(const struct erpc_session *s, const struct wire_erpc_params *peer,
 			      uint32_t mtu)
 {
 	if (peer->version != WIRE_ERPC_VERSION) {
 		UTIL_WARN(EP_CTRL,
-			  "peer speaks datagram protocol %u, we speak %u: install the same copyrpc "
-			  "on both sides\n",
+			  "peer has datagram protocol %u, this process %u: install the same "
+			  "copyrpc on both sides\n",
 			  peer->version, WIRE_ERPC_VERSION);
 		return -FI_EOPNOTSUPP;
 	}
 	if (mtu < ERPC_MTU_MIN || !peer->credits || peer->zero) {
-		UTIL_WARN(
-			EP_CTRL,
-			"peer refused: it takes %u packets of %u bytes (at least 1 of %u): install "
-			"the same copyrpc on both sides, or raise the MTU\n",
-			peer->credits, mtu, ERPC_MTU_MIN);
+		UTIL_WARN(EP_CTRL,
+			  "peer refused: %u credits, packets of %u bytes (minimum 1 and %u): "
+			  "install the same copyrpc on both sides, or raise the MTU\n",
+			  peer->credits, mtu, ERPC_MTU_MIN);
 		return -FI_EIO;
 	}
 	if (s->ah->mtu < mtu) {
 		UTIL_INFO(EP_CTRL,
-			  "datagrams to a peer may have %u bytes now, %u before: once more\n",
-			  s->ah->mtu, mtu);
+			  "MTU of the path to a peer fell from %u to %u bytes: connect again\n",
+			  mtu, s->ah->mtu);
 		return -FI_EAGAIN;
 	}
 	return 0;
 }
 
-/** How long nothing has to come until something counts as lost. */
+/** Sets the initial and the minimum RTO. */
 static void erpc_session_timeout(struct erpc_session *s)
 {
 	uint64_t first_ns = ERPC_RTO_FIRST, min_ns = ERPC_RTO_MIN;
@@ -199,7 +206,7 @@ void erpc_session_attach(struct erpc_session *s)
 		erpc_session_fail(s, s->ep->err, NULL);
 }
 
-/* ---- what it has to do ---- */
+/* ---- work of a progress call ---- */
 
 void erpc_session_mark_cold(struct erpc_session *s)
 {
@@ -219,7 +226,7 @@ void erpc_session_flush(struct erpc_session *s)
 	erpc_kick(s);
 }
 
-/** Packets of ours that are still here. */
+/** Returns true if packets of a response are still in the burst. */
 static bool erpc_session_has_unsent(const struct erpc_session *s)
 {
 	uint32_t slot;
@@ -253,7 +260,7 @@ bool erpc_session_is_busy(const struct erpc_session *s)
 	       erpc_session_lingers(s);
 }
 
-/* ---- end ---- */
+/* ---- failure, stop and close ---- */
 
 void erpc_session_fail(struct erpc_session *s, int err, const char *why)
 {
@@ -262,13 +269,13 @@ void erpc_session_fail(struct erpc_session *s, int err, const char *why)
 	s->err = err;
 	erpc_session_close_all(s);
 	if (why)
-		UTIL_WARN(EP_DATA, "connection failed, other peers go on: %s\n", why);
+		UTIL_WARN(EP_DATA, "connection to one peer failed: %s\n", why);
 	util_list_remove(&s->dirty_link);
 	if (util_list_is_empty(&s->fail_link))
 		util_list_push_back(&s->ep->failing, &s->fail_link);
 }
 
-/** Nothing of it is in any list of the endpoint's, or on its way to the device. */
+/** Removes the session from all lists of the endpoint, and its packets from the burst. */
 static void erpc_session_leave_lists(struct erpc_session *s)
 {
 	erpc_direct_forget(s);
@@ -291,7 +298,6 @@ void erpc_session_end(struct erpc_session *s)
 	erpc_get_fail(s, s->err);
 }
 
-/** Forgets calls that wait for an answer. */
 static void erpc_session_forget_calls(struct erpc_session *s)
 {
 	util_idmap_fini(&s->calls);
@@ -335,7 +341,7 @@ void erpc_session_stop(struct erpc_session *s)
 	erpc_session_drop_bufs(s);
 }
 
-/** The device may still read an address: it is forgotten when it is done. */
+/** Returns true if the device may still read the peer's address. */
 static bool erpc_session_is_read(const struct erpc_session *s)
 {
 	const struct dev_dgram *dg = s->ep->dg;

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is a session? Two endpoints that speak in requests and responses, both ways.
- * (docs/datagram-protocol.md, sections 3 to 6)
+ * Session: requests and responses between two eRPC endpoints, both ways (docs/datagram-protocol.md,
+ * sections 3 to 6). Called by core through core_chan_ops and by the endpoint's progress.
  *
- * Each direction has 8 slots, and each slot one purpose, so that nothing can wait for something
- * that waits for it:
+ * Each direction has 8 slots with fixed purposes, so that no request waits for one that waits for
+ * it:
  *
- *   0 .. 4   BATCH    messages and calls in order; the answer may wait, for replies or held bytes.
- *		      And answers, where the last slot is taken and their sender may not come back soon
- *   5, 6     GET      memory of the peer's, fetched
- *   7        REPLIES  answers to calls that found no response to ride in; never waits
+ *   0 .. 4   BATCH    messages and calls in order; the response may wait for replies or a release;
+ *                     also replies, while the last slot is busy
+ *   5, 6     GET      reads of the peer's memory
+ *   7        REPLIES  replies that no response took along; never waits
  *
- * Sending: what is accepted goes into the open batch. It leaves at once where nothing is under way
- * and bursts are not usual, and otherwise when a slot is free and progress comes round, so messages
- * gather while others are on their way. Positions (CORE_CHAN_ASYNC) count messages; they move as
- * batches are answered, in order.
+ * A response is the RESP of a request. A reply is the frame that carries the result of a call, in a
+ * response or in REPLIES.
+ *
+ * Messages are appended to the open batch. A batch leaves at once if no batch is in flight and no
+ * burst is expected, else from progress when a slot is free. Positions (CORE_CHAN_ASYNC) count
+ * messages and advance as batches are acknowledged, in order.
  *
  *   opened --connect--> connected --attach--> up --erpc_session_fail--> failed --stop--> stopped
  *
- * Packets that come between connect and attach wait for attach, in the ep.
- *
- * Owner: the endpoint's thread; open and connect may run in another one before attach.
- * Memory: ERPC_SESSION_MEM_MAX bytes here; buffers only while something is under way.
- * Shown by test/unit/erpc/test_erpc_session.c, test_erpc_ep.c and test_erpc_many.c.
+ * Owner: the holder of the domain's lock; open and connect may run in another thread before attach.
+ * Tested in test/unit/erpc/test_erpc_session.c, test_erpc_ep.c and test_erpc_many.c.
  */
 #ifndef ERPC_SESSION_H
 #define ERPC_SESSION_H
@@ -57,157 +56,155 @@ struct erpc_get_op;
 #define ERPC_GET_SLOTS   2u
 #define ERPC_REPLY_SLOT  7u
 
-#define ERPC_EARLY_MAX    3u             /* packets behind one that is missing, and it is lost */
-#define ERPC_POS_STEP     32u            /* core keeps five bits of a position for itself */
-#define ERPC_BATCH_MAX    ERPC_BUF_SMALL /* bytes of a batch that several messages share, */
-#define ERPC_BATCH_LONG   ERPC_BUF_LONG  /* and of one that finds no slot, */
-#define ERPC_BATCH_PKTS   8u             /* which is of so many packets at most */
-#define ERPC_GRANT        (512u << 10)   /* bytes of answers that may be outstanding */
-#define ERPC_GRANT_CALL   64u            /* what each call costs besides its allowance */
-#define ERPC_RETAINED_MAX (256u << 10)   /* bytes held of which the peer knows nothing */
-#define ERPC_GET_PKTS_MAX 32u            /* ERPC_CREDITS_MAX */
+/* packets received behind a missing one after which it counts as lost */
+#define ERPC_EARLY_MAX  3u
+#define ERPC_POS_STEP   32u            /* core uses the five low bits of a position */
+#define ERPC_BATCH_MAX  ERPC_BUF_SMALL /* bytes of a batch that several messages share */
+#define ERPC_BATCH_LONG ERPC_BUF_LONG  /* limit instead while the batch finds no slot, */
+#define ERPC_BATCH_PKTS 8u             /* and this number of packets */
+#define ERPC_GRANT      (512u << 10)   /* bytes of replies that may be outstanding */
+#define ERPC_GRANT_CALL 64u            /* cost of a call besides its maximum response size */
+/* retained bytes beyond which responses wait */
+#define ERPC_RETAINED_MAX (256u << 10)
+#define ERPC_GET_PKTS_MAX 32u /* equals ERPC_CREDITS_MAX */
 
-/** The client's half of a slot. */
+/** Client side of a slot. */
 struct erpc_tx {
 	struct erpc_client c;
 	struct erpc_out_owner out;
 	struct erpc_buf *buf;       /* the request */
-	struct erpc_get_op *get_op; /* GET: what it is a part of, */
-	uint64_t get_off;           /* from this byte on */
-	uint64_t sent_ns;           /* last progress; 0: since the last progress call */
-	uint64_t rtt_start_ns;      /* when packet `mark` left; 0: as above */
-	uint32_t rtt_pkt;           /* a packet whose round trip is measured */
-	uint32_t seq;               /* BATCH */
+	struct erpc_get_op *get_op; /* GET: the get that it is a part of */
+	uint64_t get_off;           /* GET: its first byte in that get */
+	uint64_t sent_ns;           /* time of the last progress of the request; 0: not dated yet */
+	uint64_t rtt_start_ns;      /* time at which rtt_pkt left; 0: not dated yet */
+	uint32_t rtt_pkt;           /* packet that measures the round trip */
+	uint32_t seq;               /* BATCH: sequence number */
 	uint32_t window;            /* packets that may be in flight */
-	uint32_t pkt_seq;           /* of the session's packets: the last one of this slot */
+	uint32_t pkt_seq;           /* number within the session of the slot's last packet */
 	uint16_t tries;             /* time-outs in a row */
 	uint8_t type;               /* enum wire_erpc_type */
 	bool rtt_pending;
-	bool prompt;    /* the answer is due at once */
-	bool went_back; /* it went back, and nothing has come since */
-	bool overtaken; /* BATCH: later ones came, and wait for it */
-	bool kept;      /* BATCH: it came, and waits for earlier ones */
-	uint8_t early;  /* answers behind one that is missing, since the last one that was not */
+	bool prompt;    /* the peer responds at once */
+	bool went_back; /* rewound by a loss, no packet received since */
+	bool overtaken; /* BATCH: later ones arrived and wait for it */
+	bool kept;      /* BATCH: arrived and waits for earlier ones */
+	uint8_t early;  /* packets received behind the missing one, in a row */
 };
 
-/** The server's half. */
+/** Server side of a slot. */
 struct erpc_rx {
 	struct erpc_server s;
 	struct erpc_out_owner out;
-	struct erpc_body *body; /* the request as far as it is here */
-	struct erpc_buf *resp;  /* NULL: an empty response, or memory that is lent */
-	const uint8_t *get_src; /* GET: where the response is, */
+	struct erpc_body *body; /* the request, as far as received */
+	struct erpc_buf *resp;  /* NULL: an empty response, or exposed memory */
+	const uint8_t *get_src; /* GET: the response in exposed memory */
 	const struct dev_mem *exposure_mem;
 	struct erpc_exposure *exposure;
-	uint32_t seq;       /* BATCH: once it is delivered */
-	uint16_t early_num; /* the last packet that came behind one that is missing, */
-	uint8_t early;      /* and how many of them */
+	uint32_t seq;       /* BATCH: sequence number, once delivered */
+	uint16_t early_num; /* last packet received behind a missing one */
+	uint8_t early;      /* packets received behind a missing one, in a row */
 	uint8_t resp_type;  /* enum wire_erpc_sent */
 };
 
 struct erpc_session {
-	struct eng_conn conn; /* first: what every connection has; its `err` is the engine's */
+	struct eng_conn conn; /* first;  `err` is the engine's */
 	struct erpc_ep *ep;
-	void *user; /* whoever opened it */
+	void *user; /* the opener's */
 	struct dev_dgram_ah *ah;
-	int err; /* not 0: nothing more is taken in or sent */
+	int err; /* not 0: packets are neither processed nor sent */
 	uint16_t num;
 	uint16_t peer_num;
-	uint16_t tag;      /* that packets for us have, */
-	uint16_t peer_tag; /* and those for the peer */
-	bool listed;       /* packets find it */
-	bool attached;     /* and are taken in */
+	uint16_t tag;      /* tag of packets from the peer */
+	uint16_t peer_tag; /* tag of packets to the peer */
+	bool listed;       /* in erpc_ep.sessions */
+	bool attached;     /* packets are processed */
 	bool stopped;
-	bool lossy;     /* something was repeated: the peer may miss our last answer */
-	bool loss_seen; /* and at lost_ns it was known that packets of ours, or for us, get lost */
+	bool lossy;     /* a packet was repeated: the peer may lack our last response */
+	bool loss_seen; /* a loss was certain at lost_ns (erpc_loss_is_certain) */
 	uint64_t token;
-	uint32_t mtu; /* the longest datagram on our way to the peer, as we have told it */
+	uint32_t mtu; /* longest datagram on the path to the peer, as advertised */
 	uint32_t payload;
-	uint32_t batch_max;      /* bytes of a batch, or of answers, that several share, */
-	uint32_t batch_long_max; /* and of a batch that finds no slot */
+	uint32_t batch_max;      /* bytes of a batch, or of replies, that several share */
+	uint32_t batch_long_max; /* bytes of a batch that finds no slot */
 	uint32_t credits;        /* packets that may leave now */
 	uint32_t credits_max;
-	uint32_t promised; /* packets that the peer may have on their way to us */
+	uint32_t promised; /* packets that the peer may have in flight to us */
 
 	/* Sending. */
-	struct erpc_buf *open; /* the batch that grows, or NULL; its len is set when it leaves */
-	uint8_t *fill;         /* where its next frame belongs, */
-	uint8_t *fill_end; /* frames that fit up to here are bytes and nothing else; mostly none, */
-	uint8_t *fill_end_more; /* and the same for who says that more follows */
-	uint32_t expected_len;  /* bytes of the last one that waited for others */
-	uint8_t bursts; /* in a row: more followed a message that left by itself, before progress */
-	bool after_single;               /* nothing has followed the last one that did */
-	uint32_t seq;                    /* of the next batch */
-	uint32_t seq_done;               /* all before are answered */
-	uint32_t next_slot;              /* the slot that comes first */
-	uint32_t pkts_sent;              /* packets of all slots */
-	uint32_t free_mask;              /* slots that are free */
-	uint32_t send_mask;              /* slots that may have packets to send */
-	uint32_t done_mask;              /* seq % 8: answered */
-	uint64_t sent_pos;               /* position of all that has left, */
-	uint64_t posted_pos;             /* position of all that was accepted */
-	uint64_t acked_pos;              /* and of what core knows to have arrived */
-	uint64_t batch_ends[ERPC_SLOTS]; /* seq % 8: position behind that batch */
-	uint64_t grant_left;             /* answers that may still be asked for */
-	struct util_idmap calls;         /* our name for a call -> context; noted: allowance */
-	uint8_t get_pkts
-		[ERPC_GET_PKTS_MAX]; /* ring: slots of parts of gets that are to come, in order */
+	struct erpc_buf *open;  /* the open batch or NULL; len is set when it leaves */
+	uint8_t *fill;          /* end of its last frame */
+	uint8_t *fill_end;      /* limit for messages that are appended without further checks */
+	uint8_t *fill_end_more; /* limit for those with CORE_SEND_MORE */
+	uint32_t expected_len;  /* bytes of the last batch that waited for more messages */
+	uint8_t bursts;    /* times in a row that a message followed a single one before progress */
+	bool after_single; /* no message has followed the last single one */
+	uint32_t seq;      /* sequence number of the next batch */
+	uint32_t seq_done; /* all batches before are acknowledged */
+	uint32_t next_slot;                  /* slot that is served first */
+	uint32_t pkts_sent;                  /* packets sent in all slots */
+	uint32_t free_mask;                  /* free slots */
+	uint32_t send_mask;                  /* slots that may have packets to send */
+	uint32_t done_mask;                  /* seq % 8: acknowledged */
+	uint64_t sent_pos;                   /* position behind all sent batches */
+	uint64_t posted_pos;                 /* position behind all accepted messages */
+	uint64_t acked_pos;                  /* position last reported by on_acked */
+	uint64_t batch_ends[ERPC_SLOTS];     /* seq % 8: position behind that batch */
+	uint64_t grant_left;                 /* bytes of replies that may still be requested */
+	struct util_idmap calls;             /* id of a call -> context; note: resp_max */
+	uint8_t get_pkts[ERPC_GET_PKTS_MAX]; /* ring: slots of GET packets to come, in order */
 	uint8_t get_pkts_at, get_pkts_cnt;
-	struct util_list gets_pending; /* erpc_get_op.link: gets of which some was not asked for */
-	struct util_list gets_open;    /* erpc_get_op.open_link: gets that have not ended */
+	struct util_list gets_pending; /* erpc_get_op.link: gets not requested in full */
+	struct util_list gets_open;    /* erpc_get_op.open_link: gets in progress */
 	uint32_t get_max;              /* bytes of one GET */
-	uint32_t last_tx;      /* closed: the device is done with that datagram, then with us */
-	uint64_t last_resp_ns; /* of the last answer that we sent, for fi_close */
+	uint32_t last_tx;              /* closed: last datagram that the device has to complete */
+	uint64_t last_resp_ns;         /* time of the last response sent, for fi_close */
 
 	/* Receiving. */
 	struct erpc_order order;
 	struct util_list bodies;
-	struct util_list replies; /* erpc_buf.link: answers that have not left; */
-	uint32_t
-		reply_room; /* bytes of the last one that are nothing but bytes to who fills them */
-	uint32_t calls_pending; /* delivered and not answered */
-	uint64_t resp_reserved; /* their allowances, and of the answers in `replies` */
-	uint32_t due_mask;      /* batches to answer now */
-	uint32_t wait_mask;     /* batches whose answer waits for replies */
-	uint32_t release_mask;  /* batches whose answer waits for release */
-	uint32_t
-		piggyback_mask; /* batches whose empty answer waits for a batch of ours (erpc_piggyback.h), */
-	uint32_t empty_mask; /* and those where none came */
-	int32_t quick_replies; /* replies in a row that came quickly; below 0: so many to make up for */
-	uint32_t ack;          /* all before need no answer any more, */
-	uint32_t acked_mask;       /* and of those behind, these: seq % 8 */
-	bool piggybacked;          /* since then a batch of ours took answers along */
-	uint64_t last_batch_rx_ns; /* the last batch of the peer's was delivered, */
-	uint64_t
-		last_batch_tx_ns; /* and the last one of ours left; 0: since the last progress call */
-	uint64_t piggyback_ns;    /* until then piggyback_mask waits */
-	uint64_t retained_len;    /* bytes of bodies that were delivered */
-	uint64_t deadline_ns;     /* of wait_mask */
-	uint32_t get_window;      /* packets of a GET that may be in flight */
-	struct erpc_body *reply_body; /* during on_reply: where the bytes are */
+	struct util_list replies; /* erpc_buf.link: replies that have not left */
+	uint32_t reply_room; /* bytes that may be appended to the last one without further checks */
+	uint32_t calls_pending;  /* calls delivered and not replied to */
+	uint64_t resp_reserved;  /* bytes reserved for their replies, and those in `replies` */
+	uint32_t due_mask;       /* batches to respond to now */
+	uint32_t wait_mask;      /* batches with a response that waits for replies */
+	uint32_t release_mask;   /* batches with a response that waits for a release */
+	uint32_t piggyback_mask; /* acks of batches that wait for a batch to piggyback on */
+	uint32_t empty_mask;     /* batches without one: an empty response is due */
+	int32_t quick_replies;   /* quick replies in a row; negative: number to make up for */
+	uint32_t ack;        /* piggybacked ack: all the peer's batches before need no response */
+	uint32_t acked_mask; /* seq % 8: batches behind `ack` that need none either */
+	bool piggybacked;    /* a batch took acks along since last_batch_rx_ns */
+	uint64_t last_batch_rx_ns;    /* time at which the peer's last batch was delivered */
+	uint64_t last_batch_tx_ns;    /* time at which our last batch left; 0: not dated yet */
+	uint64_t piggyback_ns;        /* expiry of piggyback_mask */
+	uint64_t retained_len;        /* bytes of bodies delivered and not freed */
+	uint64_t deadline_ns;         /* expiry of wait_mask */
+	uint32_t get_window;          /* packets of a GET that may be in flight */
+	struct erpc_body *reply_body; /* bytes of the reply during on_reply */
 
-	struct util_list dirty_link;     /* ep->dirty: has something to do */
+	struct util_list dirty_link;     /* ep->dirty: has something to send */
 	struct util_list fresh_link;     /* ep->fresh: sent since the last progress */
 	struct util_list wait_link;      /* ep->waiting: wait_mask is not 0 */
-	struct util_list piggyback_link; /* ep->riding: piggyback_mask is not 0 */
-	struct util_list fail_link;      /* ep->failed */
+	struct util_list piggyback_link; /* ep->piggybacking: piggyback_mask is not 0 */
+	struct util_list fail_link;      /* ep->failing or ep->zombies */
 
-	struct erpc_wheel_item timer; /* ep->timers: for what is watched, or something before */
-	uint64_t watch_ns;            /* if `watched`: losses are looked for then */
+	struct erpc_wheel_item timer; /* ep->timers: at watch_ns or before */
+	uint64_t watch_ns;            /* while `watched`: time of the next check for losses */
 	bool watched;
 	struct erpc_rto rto;
-	uint64_t rx_ns; /* the last packet came; atomic, for the control thread reads it, too */
-	uint64_t acked_tx_ns; /* what was sent then has been answered */
+	uint64_t rx_ns;       /* time of the last packet; atomic, the control thread reads it */
+	uint64_t acked_tx_ns; /* latest send time that was acknowledged */
 	uint64_t lost_ns;
 	struct erpc_timely timely;
 	struct erpc_wheel_item pace;
-	uint64_t next_ns; /* paced: no packet before */
+	uint64_t next_ns; /* paced: no packet leaves before */
 
 	struct erpc_tx tx[ERPC_SLOTS];
 	struct erpc_rx rx[ERPC_SLOTS];
 };
 
-_Static_assert(sizeof(struct erpc_session) <= ERPC_SESSION_MEM_MAX, "20,000 of them");
+_Static_assert(sizeof(struct erpc_session) <= ERPC_SESSION_MEM_MAX, "memory of 20,000 sessions");
 
 static inline struct erpc_session *erpc_session_of(struct core_chan *chan)
 {
@@ -215,38 +212,41 @@ static inline struct erpc_session *erpc_session_of(struct core_chan *chan)
 }
 
 /**
- * Makes a session and our half of it. 0; -FI_ENOMEM; -FI_EAGAIN: all numbers are taken. The caller sets
- * `user` and chan.ops and peer. Any thread.
+ * Allocates a session and its parameters for the peer. Returns 0, -FI_ENOMEM, or -FI_EAGAIN if all
+ * numbers are in use. The caller sets `user`, chan.ops and chan.peer. Any thread.
  */
 int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
 		      struct erpc_session **session);
 
 /**
- * The peer's half and address (which the session takes over, also on error). 0, or -FI_E*, logged:
- * -FI_EAGAIN: it may be well the next time. Any thread.
+ * Connects to the peer with its parameters and address, which the session owns from here on, also
+ * on error. Returns 0, -FI_EAGAIN if a second attempt may succeed, or -FI_E*, logged. Any thread.
  */
 int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *peer,
 			 struct dev_dgram_ah *ah);
 
-/** From now on it takes in what comes. */
+/** Starts to process received packets. */
 void erpc_session_attach(struct erpc_session *s);
 
-/** Marks it as failed; the endpoint's `failed` is told at the end of progress. `why` is logged, or NULL. */
+/**
+ * Marks the session as failed. The endpoint calls `failed` at the end of progress. Logs `why`
+ * unless it is NULL.
+ */
 void erpc_session_fail(struct erpc_session *s, int err, const char *why);
 
-/** err is set: gets end with it, and nothing of it is under way any more. */
+/** After a failure: ends all gets with `err` and takes packets out of the burst. */
 void erpc_session_end(struct erpc_session *s);
 
-/** Everything goes but memory that is held. */
+/** Frees all resources but retained memory. */
 void erpc_session_stop(struct erpc_session *s);
 
-/** In any state; the memory goes, too. */
+/** Frees the session, in any state, with its retained memory. */
 void erpc_session_close(struct erpc_session *s);
 
-/** Closed sessions that the device is done with, or all. */
+/** Frees closed sessions with all datagrams completed by the device, or all. */
 void erpc_session_reap(struct erpc_ep *ep, bool all);
 
-/** Has something to do at the end of this progress call, or of the next one. */
+/** Queues the session for the flush of this progress call, or of the next one. */
 void erpc_session_mark_cold(struct erpc_session *s);
 
 static inline void erpc_session_mark(struct erpc_session *s)
@@ -255,21 +255,21 @@ static inline void erpc_session_mark(struct erpc_session *s)
 		erpc_session_mark_cold(s);
 }
 
-/** Nothing joins the open batch by its bytes alone. */
+/** Makes the next message take the full path (erpc_send_added). */
 static inline void erpc_session_close_batch(struct erpc_session *s)
 {
 	s->fill_end = s->fill;
 	s->fill_end_more = s->fill;
 }
 
-/** And nothing answers that gather. */
+/** Does that for the next reply, too. */
 static inline void erpc_session_close_all(struct erpc_session *s)
 {
 	erpc_session_close_batch(s);
 	s->reply_room = 0;
 }
 
-/** A slot or a credit is free: is there something that waits for one? */
+/** Queues the session if something waits for a slot or a credit. */
 static inline void erpc_session_freed(struct erpc_session *s)
 {
 	if (s->open || s->send_mask || !util_list_is_empty(&s->gets_pending) ||
@@ -277,19 +277,20 @@ static inline void erpc_session_freed(struct erpc_session *s)
 		erpc_session_mark(s);
 }
 
-/** Lets go what can go. */
+/** Sends what slots, credits and rate allow. */
 void erpc_session_flush(struct erpc_session *s);
 
 /**
- * The last answer has no answer of its own: who gave it stays so long, to give it again. The peer asks after a
- * time-out, which is much like ours, and, where packets are known to get lost, after five more, each doubled.
+ * Returns the time for which a closing session can repeat its last response, which has no
+ * acknowledgement. The peer repeats its request after an RTO similar to ours, and up to five times
+ * more, each doubled, if losses are certain.
  */
 uint64_t erpc_session_linger_ns(const struct erpc_session *s);
 
-/** Something that was accepted has not left for good. */
+/** Returns true while accepted messages or their responses are unfinished. */
 bool erpc_session_is_busy(const struct erpc_session *s);
 
-/** Without an engine, and with one, whose connection ends in eng_conn.h. */
+/** Operations without an engine, and with one, which ends the connection (eng_conn.h). */
 extern const struct core_chan_ops erpc_chan_ops;
 extern const struct core_chan_ops erpc_chan_eng_ops;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Message buffers and their pools: see erpc_buf.h. */
+/* Implements erpc_buf.h. */
 #include "erpc/buf/erpc_buf.h"
 
 #include <rdma/fi_errno.h>
@@ -9,7 +9,7 @@
 
 #include "util/log.h"
 
-/** Bytes of a chunk, and of a buffer in it, by size. */
+/** Bytes of a chunk, and of each buffer in it, per size class. */
 static const struct {
 	size_t chunk;
 	uint32_t cap;
@@ -20,7 +20,7 @@ static const struct {
 	{ .chunk = 2u << 20, .cap = ERPC_BUF_LARGE },
 };
 
-/** At the start of its memory. */
+/** Header of a chunk's memory. */
 struct erpc_chunk {
 	struct util_list link;
 	struct dev_mem *mem;
@@ -134,7 +134,7 @@ void erpc_bufs_reap_cold(struct erpc_bufs *b)
 		struct erpc_buf *buf = UTIL_CONTAINER_OF(it, struct erpc_buf, link);
 
 		if (!dev_dgram_is_done(b->dg, buf->last_tx))
-			return; /* nor have most of those behind it */
+			return; /* most of those behind it are in use, too */
 		util_list_remove(it);
 		erpc_buf_put(b, buf);
 	}

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where are messages put together, and who has the memory that the device reads?
+ * Message buffers that the device reads, in pools per size class. Called by tx/ and bulk/ to
+ * assemble requests and responses.
  *
- * A message buffer is a header, then the bytes: its first packet leaves with one read. The headers
- * of its other packets are in the endpoint's ring of headers (erpc_out.h), so the bytes are contiguous.
- * Four sizes, from pools that grow on demand and are registered where the device needs that: a
- * session that has nothing to say owns none.
+ * A message buffer is a header and the bytes, so one read of the device sends the first packet. The
+ * headers of the other packets are in the endpoint's header ring (erpc_out.h), so the bytes are
+ * contiguous. Pools of four sizes grow on demand and are registered where the device requires it.
+ * An idle session owns no buffer.
  *
- * What is given back waits for the device, where that does not copy: until tx_done has passed (dgram.h).
- * Those that were sent again ask for a report; the others come back with the reports there are.
+ * If the device does not copy, a freed buffer waits until tx_done has passed its last datagram
+ * (dgram.h). Retransmitted buffers request a report; others return with the reports of other
+ * packets.
  *
- * Owner: the ep. Shown by test/unit/erpc/buf/test_erpc_buf.c.
+ * Owner: the endpoint. Tested in test/unit/erpc/buf/test_erpc_buf.c.
  */
 #ifndef ERPC_BUF_H
 #define ERPC_BUF_H
@@ -31,23 +33,23 @@
 enum { ERPC_BUF_CLASSES = 4 };
 
 struct erpc_buf {
-	struct util_list link; /* the owner's; free or waiting for the device: the pool's */
+	struct util_list link; /* the owner's; while free or waiting for the device: the pool's */
 	const struct dev_mem *mem;
 	uint32_t cap;
 	uint32_t len;
-	uint32_t last_tx; /* of the last datagram from it that left; of none: one that is done */
+	uint32_t last_tx; /* number of the last datagram sent from it; initially one that is done */
 	uint8_t cls;
 	bool sent;
-	bool resent;    /* it was sent more than once */
-	bool has_calls; /* a batch with calls: its answer may wait */
-	uint8_t pad[8]; /* the bytes begin a cache line */
+	bool resent;    /* sent more than once */
+	bool has_calls; /* a batch with calls: the response may wait for replies */
+	uint8_t pad[8]; /* aligns the bytes to a cache line */
 	uint8_t hdr[WIRE_ERPC_HDR_LEN];
 	uint8_t data[];
 };
 
-_Static_assert(sizeof(struct erpc_buf) == 64, "the bytes are aligned");
+_Static_assert(sizeof(struct erpc_buf) == 64, "bytes begin a cache line");
 
-/** What one size has. */
+/** Pool of one size class. */
 struct erpc_bufs_class {
 	struct util_list free;
 	struct util_list chunks;
@@ -58,17 +60,17 @@ struct erpc_bufs {
 	struct dev *dev;
 	const struct dev_ops *dev_ops; /* NULL, or without mem_reg: nothing is registered */
 	struct erpc_bufs_class cls[ERPC_BUF_CLASSES];
-	struct util_list waiting; /* for the device */
-	size_t used_cnt;          /* handed out */
+	struct util_list waiting; /* freed, the device may still read them */
+	size_t used_cnt;          /* buffers in use */
 	size_t mem;               /* bytes from the heap */
 };
 
 void erpc_bufs_init(struct erpc_bufs *b, const struct dev_dgram *dg, struct dev *dev,
 		    const struct dev_ops *dev_ops);
-/** The device has let go of everything. */
+/** Requires that the device has completed all datagrams. */
 void erpc_bufs_fini(struct erpc_bufs *b);
 
-/** A free one of that size, empty. There is one. */
+/** Takes a free, empty buffer of the size class, which must have one. */
 static inline struct erpc_buf *erpc_buf_take(struct erpc_bufs *b, unsigned cls)
 {
 	struct erpc_buf *buf =
@@ -78,12 +80,12 @@ static inline struct erpc_buf *erpc_buf_take(struct erpc_bufs *b, unsigned cls)
 	buf->sent = false;
 	buf->resent = false;
 	buf->has_calls = false;
-	buf->last_tx = b->dg->tx_done - 1; /* none of its packets has left */
+	buf->last_tx = b->dg->tx_done - 1; /* none of the packets has left */
 	b->used_cnt++;
 	return buf;
 }
 
-/** Is there a free one of the smallest size? */
+/** Returns true if the smallest class has a free buffer. */
 static inline bool erpc_buf_has_tiny(const struct erpc_bufs *b)
 {
 	return !util_list_is_empty(&b->cls[0].free);
@@ -91,7 +93,7 @@ static inline bool erpc_buf_has_tiny(const struct erpc_bufs *b)
 
 struct erpc_buf *erpc_buf_alloc_cold(struct erpc_bufs *b, uint32_t len);
 
-/** One with room for `len` bytes, empty: NULL: no memory, or more than ERPC_BUF_LARGE. */
+/** Returns an empty buffer for `len` bytes, or NULL without memory or beyond ERPC_BUF_LARGE. */
 static inline struct erpc_buf *erpc_buf_alloc(struct erpc_bufs *b, uint32_t len)
 {
 	unsigned cls = len > ERPC_BUF_TINY;
@@ -101,7 +103,10 @@ static inline struct erpc_buf *erpc_buf_alloc(struct erpc_bufs *b, uint32_t len)
 	return erpc_buf_alloc_cold(b, len);
 }
 
-/** A larger one with the same bytes in place of `buf`, which was never sent: NULL: `buf` stays. */
+/**
+ * Moves the bytes of `buf`, which was never sent, to a larger buffer and frees `buf`. Returns NULL
+ * without memory; `buf` remains.
+ */
 struct erpc_buf *erpc_buf_grow(struct erpc_bufs *b, struct erpc_buf *buf, uint32_t len);
 
 static inline void erpc_buf_put(struct erpc_bufs *b, struct erpc_buf *buf)
@@ -110,14 +115,14 @@ static inline void erpc_buf_put(struct erpc_bufs *b, struct erpc_buf *buf)
 	util_list_push_front(&b->cls[buf->cls].free, &buf->link);
 }
 
-/** Does the device still refer to it? What is short was copied. */
+/** Returns true if the device may still read the buffer. Short packets were copied. */
 static inline bool erpc_buf_is_read(const struct erpc_bufs *b, const struct erpc_buf *buf)
 {
 	return buf->sent && buf->len + WIRE_ERPC_HDR_LEN > b->dg->inline_max &&
 	       !dev_dgram_is_done(b->dg, buf->last_tx);
 }
 
-/** Nothing of it is in a burst any more. NULL is harmless. */
+/** Frees a buffer that no packet in the burst refers to, or NULL. */
 static inline void erpc_buf_free(struct erpc_bufs *b, struct erpc_buf *buf)
 {
 	if (!buf)
@@ -128,7 +133,7 @@ static inline void erpc_buf_free(struct erpc_bufs *b, struct erpc_buf *buf)
 		erpc_buf_put(b, buf);
 }
 
-/** Part of progress while some wait for the device. */
+/** Frees buffers that the device has completed. Called by progress while some wait. */
 void erpc_bufs_reap_cold(struct erpc_bufs *b);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Bursts: see erpc_out.h. */
+/* Implements erpc_out.h. */
 #include "erpc/buf/erpc_out.h"
 
 #include <rdma/fi_errno.h>
@@ -61,7 +61,9 @@ void erpc_out_put(struct erpc_out *out, const struct dev_dgram_ah *to,
 	pkt->mem[1] = mem;
 }
 
-/** The first `n` have left: what comes behind them moves up. */
+/**
+ * Records the numbers of the first `n` packets, which have left, and moves the rest to the front.
+ */
 static void erpc_out_left(struct erpc_out *out, unsigned n, uint32_t first)
 {
 	unsigned i;
@@ -94,14 +96,17 @@ int erpc_out_flush_some(struct erpc_out *out)
 	return 0;
 }
 
-/** In the ring of headers? */
+/** Returns true for an address in the header ring. */
 static bool erpc_out_is_hdr(const struct erpc_out *out, const void *at)
 {
 	return (const uint8_t *)at >= out->hdrs[0] &&
 	       (const uint8_t *)at <= out->hdrs[out->hdr_mask];
 }
 
-/** The place of packet i's header is free: those behind it move up, lest the ring come round too soon. */
+/**
+ * Frees the ring entry of packet i's header. Later headers move down, so that the ring does not
+ * wrap too soon.
+ */
 static void erpc_out_drop_hdr(struct erpc_out *out, unsigned i)
 {
 	void *place = (void *)(uintptr_t)out->pkt[i].base[0];

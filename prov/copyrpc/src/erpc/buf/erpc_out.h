@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What leaves with the next doorbell?
+ * Transmit burst: packets to be posted with the next doorbell, in one call to the device. Called by
+ * tx/ and bulk/ to add packets and by the endpoint to flush.
  *
- * Packets are put together here and leave in bursts, one call to the device for all of them. What
- * the device has no room for stays, in order. Who puts a packet in names a counter of its packets
- * that have not left: while it is not 0 what they refer to stays, and nothing is sent again.
+ * Packets that the device does not accept remain, in order. Each packet names an owner that counts
+ * its packets in the burst. While that count is not 0 the referenced bytes must stay, and the owner
+ * retransmits nothing.
  *
- * Headers that do not stand before their bytes live in a ring that is longer than all that the
- * device and the burst can hold: a header's place comes round when its packet has left for long.
+ * Headers that are not stored before their bytes are in a ring, longer than the device's queue and
+ * the burst together: an entry is reused long after its packet has left.
  *
- * Owner: the ep. Shown by test/unit/erpc/buf/test_erpc_out.c.
+ * Owner: the endpoint. Tested in test/unit/erpc/buf/test_erpc_out.c.
  */
 #ifndef ERPC_OUT_H
 #define ERPC_OUT_H
@@ -24,18 +25,18 @@
 
 #define ERPC_BURST 32u
 
-/** Whom a packet belongs to. */
+/** Owner of packets: a slot. */
 struct erpc_out_owner {
-	uint16_t unsent;  /* of its packets, those in a burst */
-	uint32_t last_tx; /* the device's number of the last one that left */
+	uint16_t unsent;  /* packets in the burst */
+	uint32_t last_tx; /* the device's number of the last packet that left */
 };
 
 struct erpc_out {
 	struct dev_dgram *dg;
 	unsigned cnt;
 	struct dev_dgram_out pkt[ERPC_BURST];
-	struct erpc_out_owner *owner[ERPC_BURST]; /* NULL: nobody */
-	struct erpc_buf *buf[ERPC_BURST];         /* NULL: not from one */
+	struct erpc_out_owner *owner[ERPC_BURST]; /* NULL: no owner */
+	struct erpc_buf *buf[ERPC_BURST];         /* NULL: not from a message buffer */
 	uint8_t (*hdrs)[WIRE_ERPC_HDR_LEN];
 	struct dev_mem *hdrs_mem;
 	uint32_t hdr_mask;
@@ -44,21 +45,21 @@ struct erpc_out {
 	const struct dev_ops *dev_ops;
 };
 
-/** `tx_cnt` as the device was opened with. 0 or -FI_E*. */
+/** Takes the device's limit of posted datagrams in tx_cnt. Returns 0 or -FI_E*. */
 int erpc_out_init(struct erpc_out *out, struct dev_dgram *dg, struct dev *dev,
 		  const struct dev_ops *dev_ops, uint32_t tx_cnt);
 void erpc_out_fini(struct erpc_out *out);
 
-/** The burst is full: some leave, if they can. */
+/** Flushes the full burst. Returns true if there is room now. */
 bool erpc_out_room_cold(struct erpc_out *out);
 
-/** Is there room for one more? It may have to let some go for that. */
+/** Returns true if there is room for a packet, after a flush if necessary. */
 static inline bool erpc_out_room(struct erpc_out *out)
 {
 	return UTIL_LIKELY(out->cnt < ERPC_BURST) || erpc_out_room_cold(out);
 }
 
-/** A place in the burst, all but its pieces filled in. After room. */
+/** Adds a packet and fills in all but its pieces. Requires erpc_out_room. */
 static inline struct dev_dgram_out *erpc_out_next(struct erpc_out *out,
 						  const struct dev_dgram_ah *to,
 						  struct erpc_buf *buf,
@@ -80,7 +81,7 @@ static inline struct dev_dgram_out *erpc_out_next(struct erpc_out *out,
 	return pkt;
 }
 
-/** Packet 0 of a message buffer: its header, and `len` bytes behind it. After room. */
+/** Adds packet 0 of a message buffer: header and `len` bytes behind it. Requires erpc_out_room. */
 static inline void erpc_out_put_first(struct erpc_out *out, const struct dev_dgram_ah *to,
 				      struct erpc_buf *buf, uint32_t len,
 				      const struct wire_erpc_hdr *h, struct erpc_out_owner *owner)
@@ -94,30 +95,33 @@ static inline void erpc_out_put_first(struct erpc_out *out, const struct dev_dgr
 	pkt->len[1] = 0;
 }
 
-/** Any other: bytes that lie elsewhere, `buf` NULL where no buffer has them. After room. */
+/**
+ * Adds another packet, with bytes outside the header's buffer; `buf` is NULL if no buffer has them.
+ * Requires erpc_out_room.
+ */
 void erpc_out_put(struct erpc_out *out, const struct dev_dgram_ah *to,
 		  const struct wire_erpc_hdr *h, const void *data, uint32_t len,
 		  const struct dev_mem *mem, struct erpc_buf *buf, struct erpc_out_owner *owner);
 
-/** The last packet that was put in asks the device for a report. */
+/** Requests a report of the device for the packet added last. */
 static inline void erpc_out_report(struct erpc_out *out)
 {
 	out->pkt[out->cnt - 1].flags |= DEV_DGRAM_REPORT;
 }
 
-/** What waits, a packet at least, leaves, as far as the device takes it: 0, or what ended the device. */
+/** Flushes a burst that is not empty. Returns 0 or the error that broke the device. */
 int erpc_out_flush_some(struct erpc_out *out);
 
-/** The same, if anything waits. */
+/** Flushes the burst, if it has packets. Returns 0 or the error that broke the device. */
 static inline int erpc_out_flush(struct erpc_out *out)
 {
 	return out->cnt ? erpc_out_flush_some(out) : 0;
 }
 
-/** Packets of `owner` that have not left never will. */
+/** Drops the packets of `owner` that are in the burst. */
 void erpc_out_forget(struct erpc_out *out, struct erpc_out_owner *owner);
 
-/** Nothing goes to `to` any more. */
+/** Drops the packets to `to` that are in the burst. */
 void erpc_out_forget_peer(struct erpc_out *out, const struct dev_dgram_ah *to);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Parts of gets, straight to their place: see erpc_direct.h. */
+/* Implements erpc_direct.h. */
 #include "erpc/bulk/erpc_direct.h"
 
 #include <assert.h>
@@ -8,10 +8,10 @@
 #include "erpc/bulk/erpc_get.h"
 #include "util/bits.h"
 
-#define ERPC_DIRECT_ROUNDS 4u /* messages of the device, before what they bring about leaves */
-#define ERPC_DIRECT_SKIP   8u /* polls after a guess that failed */
+#define ERPC_DIRECT_ROUNDS 4u /* calls of the device before responses to its packets leave */
+#define ERPC_DIRECT_SKIP   8u /* polls after a wrong guess */
 
-static_assert(ERPC_GET_PKTS_MAX == ERPC_CREDITS_MAX, "as many may be in flight");
+static_assert(ERPC_GET_PKTS_MAX == ERPC_CREDITS_MAX, "one entry per packet in flight");
 
 void erpc_direct_begin(struct erpc_session *s)
 {
@@ -41,7 +41,9 @@ void erpc_direct_received(struct erpc_session *s, uint32_t slot)
 	erpc_direct_begin(s);
 }
 
-/** The slot whose answers come next, and how many in a row: 0: nobody knows. */
+/**
+ * Returns the number of consecutive packets expected next for one slot, and the slot; 0 if unknown.
+ */
 static uint32_t erpc_direct_run(struct erpc_session *s, uint32_t *slot)
 {
 	uint32_t n = 0, max;
@@ -59,7 +61,10 @@ static uint32_t erpc_direct_run(struct erpc_session *s, uint32_t *slot)
 	return n;
 }
 
-/** Where the next `cnt` parts of the get in `slot` belong: false: not in one piece. */
+/**
+ * Computes the destination of the next `cnt` packets of the get in `slot`. Returns false if it is
+ * not contiguous.
+ */
 static bool erpc_direct_of(const struct erpc_session *s, uint32_t slot, uint32_t cnt,
 			   struct dev_dgram_target *target)
 {
@@ -68,7 +73,7 @@ static bool erpc_direct_of(const struct erpc_session *s, uint32_t slot, uint32_t
 	uint64_t off = (uint64_t)erpc_get_part_of(tx, tx->c.rx) * s->payload;
 	uint64_t rest = tx->c.resp_max - off, len = (uint64_t)cnt * s->payload;
 
-	/* A guess that is wrong must not hit what is here before its turn. */
+	/* A wrong guess must not overwrite packets that arrived early. */
 	if (get->iov_cnt != 1 || tx->c.ahead)
 		return false;
 	*target = (struct dev_dgram_target){
@@ -80,7 +85,7 @@ static bool erpc_direct_of(const struct erpc_session *s, uint32_t slot, uint32_t
 	return true;
 }
 
-/** Is it the next part of the get in `slot`? */
+/** Returns true if the packet is the next one of the get in `slot`. */
 static bool erpc_direct_is(const struct erpc_session *s, uint32_t slot,
 			   const struct dev_dgram_in *in)
 {
@@ -92,7 +97,10 @@ static bool erpc_direct_is(const struct erpc_session *s, uint32_t slot,
 	       h.pkt_num == tx->c.rx && tx->get_op && dev_dgram_is_from(s->ah, in);
 }
 
-/** False: something else has come; poll has it. */
+/**
+ * Processes packets received at the target. Returns false after another packet, which is left to
+ * poll.
+ */
 static bool erpc_direct_take(struct erpc_ep *ep, uint32_t slot,
 			     const struct dev_dgram_target *target, const struct dev_dgram_in *in,
 			     unsigned cnt)

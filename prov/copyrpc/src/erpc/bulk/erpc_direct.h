@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which part of a get comes next, and where does it belong?
+ * Direct placement: the device writes the bytes of a get straight to their destination. Called by
+ * erpc_get.c and by erpc_ep_poll.
  *
- * Where the device can (dgram.h: poll_into), it is told before it looks, and the bytes of a get are
- * moved once. The guess: answers come in the order in which they were asked for, from the session
- * that has begun a get, or got a part of one, last. A wrong guess costs a copy and changes nothing:
- * what comes is held against all checks, and taken only if it is the next part. The memory that is
- * guessed belongs to a get under way, behind all that has come: its bytes are its peer's until its
- * end.
+ * Needs poll_into of the device (dgram.h), which is passed the next destination before the poll.
+ * The guess: packets arrive in the order of their requests, from the session that last began a get
+ * or received a part of one. A wrong guess costs a copy. Each packet passes all checks and is
+ * placed only if it is the next part. The guessed memory belongs to a get in progress, behind all
+ * received parts, so the peer may write it until the end of the get.
  *
- * Where answers of several peers come by turns guesses fail: after each that did some polls go
+ * With gets from several peers in turn guesses fail. After each failure ERPC_DIRECT_SKIP polls go
  * without.
  *
- * Owner: the ep. Shown by test/unit/erpc/bulk/test_erpc_direct.c.
+ * Owner: the endpoint. Tested in test/unit/erpc/bulk/test_erpc_direct.c.
  */
 #ifndef ERPC_DIRECT_H
 #define ERPC_DIRECT_H
@@ -20,10 +20,10 @@
 #include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 
-/** A get begins: its session is guessed. */
+/** Expects parts of a get of this session next. */
 void erpc_direct_begin(struct erpc_session *s);
 
-/** A part of the get in `slot` was asked for; */
+/** Notes that a packet of the get in `slot` was requested. */
 static inline void erpc_direct_requested(struct erpc_session *s, uint32_t slot)
 {
 	s->get_pkts[(s->get_pkts_at + s->get_pkts_cnt) % ERPC_GET_PKTS_MAX] = (uint8_t)slot;
@@ -33,13 +33,13 @@ static inline void erpc_direct_requested(struct erpc_session *s, uint32_t slot)
 		s->get_pkts_at++;
 }
 
-/** it came, in its place (ep->placed) or not. */
+/** Notes that it arrived, at its destination (ep->direct_placed) or not. */
 void erpc_direct_received(struct erpc_session *s, uint32_t slot);
 
-/** Instead of poll while ep->direct_session is set: takes in parts of gets. False: the rest is poll's. */
+/** Replaces poll while ep->direct_session is set. Returns false if poll has to receive the rest. */
 bool erpc_direct_poll(struct erpc_ep *ep, bool *more);
 
-/** Nothing of the session's comes any more. */
+/** Ends the expectation for a session that closes. */
 static inline void erpc_direct_forget(struct erpc_session *s)
 {
 	if (s->ep->direct_session == s)

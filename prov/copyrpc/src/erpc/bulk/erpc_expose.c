@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Loans: see erpc_expose.h. */
+/* Implements erpc_expose.h. */
 #include "erpc/bulk/erpc_expose.h"
 
 #include <rdma/fi_errno.h>
@@ -58,7 +58,7 @@ err_free:
 	return ret;
 }
 
-/** A response that is being fetched from memory that is no longer lent. */
+/** Ends responses that read from memory that is no longer exposed. */
 static void erpc_expose_revoke(struct erpc_session *s, struct erpc_exposure *l)
 {
 	uint32_t slot;
@@ -117,7 +117,7 @@ void erpc_expose_reap(struct erpc_ep *ep, bool all)
 	}
 }
 
-/** The loan that a GET names, if all that it asks for is in it. */
+/** Returns the exposure that a GET names, or NULL unless it contains the requested range. */
 static struct erpc_exposure *erpc_expose_find(struct erpc_session *s,
 					      const struct wire_erpc_get *req)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Fetching: see erpc_get.h. */
+/* Implements erpc_get.h. */
 #include "erpc/bulk/erpc_get.h"
 
 #include <rdma/fi_errno.h>
@@ -36,7 +36,7 @@ int erpc_get(struct core_chan *chan, struct core_get *get)
 	return 0;
 }
 
-/** One request of a get: false: no memory now. */
+/** Sends one request of a get. Returns false without memory. */
 static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_get_op *op)
 {
 	uint64_t rest = op->get->len - op->requested;
@@ -78,7 +78,7 @@ void erpc_get_flush(struct erpc_session *s)
 	}
 }
 
-/** A request of a get is over; so may be the get. */
+/** Ends a request of a get, and the get with its last request. */
 static void erpc_get_req_done(struct erpc_session *s, uint32_t slot, int status)
 {
 	struct erpc_tx *tx = &s->tx[slot];
@@ -90,7 +90,7 @@ static void erpc_get_req_done(struct erpc_session *s, uint32_t slot, int status)
 	erpc_session_mark(s);
 	if (status) {
 		get->status = status;
-		util_list_remove(&op->link); /* no more of it is asked for */
+		util_list_remove(&op->link); /* no further requests */
 	}
 	if (--op->open || (!util_list_is_empty(&op->link)))
 		return;
@@ -102,7 +102,7 @@ bool erpc_get_check(struct erpc_session *s, struct erpc_tx *tx, const struct wir
 		    uint32_t pkt_len)
 {
 	if (h->req_num != tx->c.req_num)
-		return true; /* what the slot makes of it */
+		return true; /* the checks of the slot decide */
 	if (h->req_type == WIRE_ERPC_REFUSED && pkt_len == WIRE_ERPC_HDR_LEN &&
 	    h->kind == WIRE_ERPC_RESP && h->pkt_num < tx->c.tx_max) {
 		erpc_get_req_done(s, (uint32_t)(tx - s->tx), -FI_EACCES);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does the peer's memory get into ours? core_chan_ops.get.
+ * Reads of the peer's memory: core_chan_ops.get. Called by core and, for responses, by rx/.
  *
- * A get is cut into requests of at most ERPC_GET_MAX bytes, each in a slot for that purpose; what their
- * responses bring goes straight to where it belongs. So several are under way at once, of one get or
- * of several. A peer that refuses one ends its get, and nothing else.
+ * A get is cut into requests of at most ERPC_GET_MAX bytes, each in a GET slot. Response packets
+ * are copied to their destination as they arrive. Requests of one or several gets are in flight at
+ * once. A refused request ends its get only.
  *
- * Shown by test/unit/erpc/test_erpc_ep.c, bulk/test_erpc_get.c and rx/test_erpc_resp.c.
+ * Tested in test/unit/erpc/test_erpc_ep.c, bulk/test_erpc_get.c and rx/test_erpc_resp.c.
  */
 #ifndef ERPC_GET_H
 #define ERPC_GET_H
@@ -15,38 +15,39 @@
 
 #define ERPC_GET_MAX (4u << 20)
 
-/** A get under way. Lives in core_get.engine. */
+/** Get in progress. Stored in core_get.engine. */
 struct erpc_get_op {
-	struct util_list link; /* erpc_session.gets_pending, while some of it was not asked for */
+	struct util_list link;      /* erpc_session.gets_pending, until all of it is requested */
 	struct util_list open_link; /* erpc_session.gets_open, until its end */
 	struct core_get *get;
-	uint64_t requested; /* bytes */
-	uint32_t open;      /* requests under way */
+	uint64_t requested; /* bytes requested */
+	uint32_t open;      /* requests in flight */
 };
 
-_Static_assert(sizeof(struct erpc_get_op) <= sizeof(((struct core_get *)0)->engine), "lives there");
+_Static_assert(sizeof(struct erpc_get_op) <= sizeof(((struct core_get *)0)->engine),
+	       "fits core_get.engine");
 
-/** core_chan_ops.get */
+/** Implements core_chan_ops.get. */
 int erpc_get(struct core_chan *chan, struct core_get *get);
 
-/** Part of erpc_session_flush: requests for what was not asked for yet, while there are slots. */
+/** Sends requests while there are slots. Part of erpc_session_flush. */
 void erpc_get_flush(struct erpc_session *s);
 
-/** A RESP for the slot of a get: false: it was dealt with, or it is counted as bad. */
+/** Checks a RESP for the slot of a get. Returns false if it ended the request or was refused. */
 bool erpc_get_check(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h,
 		    uint32_t pkt_len);
 
-/** Which part of what its request asks for is in the answer with this number? */
+/** Returns the part of the response that a packet number stands for. */
 static inline uint32_t erpc_get_part_of(const struct erpc_tx *tx, uint32_t pkt_num)
 {
 	return pkt_num - (tx->c.req_pkts - 1);
 }
 
-/** A part is here. */
+/** Copies a received part, unless it was placed directly. */
 void erpc_get_part(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
 		   const struct dev_dgram_in *in, bool last);
 
-/** All end with `err`. */
+/** Ends all gets with `err`. */
 void erpc_get_fail(struct erpc_session *s, int err);
 
 #endif

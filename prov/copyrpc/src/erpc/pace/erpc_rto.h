@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * After how much silence is a packet lost?
+ * Retransmission timeout (RTO) of a session. Called by tx/.
  *
- * The smoothed time to an answer and four times its deviation, at least half as much again (RFC 6298),
- * between two bounds; twice as long with each loss in a row of what is waited for. Only packets that were
- * sent once are measured: the answer to a repeated one may belong to either. So where all had to be
- * repeated because the peer was only slow nothing would ever be learnt: the doubling stays, for
- * what is sent next, until something is measured.
+ * The smoothed round trip plus four times its deviation, at least half as much again (RFC 6298),
+ * between two bounds, doubled with each loss of the same packet in a row. Only packets sent once
+ * are measured: a response to a repeated packet may belong to either. If all packets are repeated,
+ * since the peer is slow, nothing is measured; so the doublings stay until the next sample.
  *
- * Sooner, where something that was sent later has been answered already (RFC 8985): a round trip and a
- * quarter, and what the peer may let an answer wait that it could have given at once.
+ * If a packet that was sent later is acknowledged (RFC 8985, RACK): one round trip and a quarter.
  *
- * And where packets are known to get lost (RFC 8985's probes): as soon as an answer is late by what is
- * measured, without the lower bound, and twice as long only with every second loss in a row. With
- * half of all round trips lost, doubling each time would wait for ever longer on average.
+ * If losses are certain (RFC 8985, probes): the measured delay without the lower bound, doubled
+ * with every second loss in a row. With half of all round trips lost, doubling each time would
+ * never catch up.
  *
- * Many sessions that lost packets in the same moment, because they all spoke at once and somebody
- * had no buffers left, would do so again a time-out later, and after each doubling: repetitions are
- * spread.
+ * Sessions that lost packets at the same moment, in a burst that overran the receive buffers, would
+ * repeat them at the same moment. Repetitions are spread.
  *
- * Nanoseconds. Pure. Shown by test/unit/erpc/pace/test_erpc_rto.c.
+ * Nanoseconds. Pure. Tested in test/unit/erpc/pace/test_erpc_rto.c.
  */
 #ifndef ERPC_RTO_H
 #define ERPC_RTO_H
@@ -32,15 +29,15 @@
 struct erpc_rto {
 	uint64_t srtt_ns; /* 0: nothing measured */
 	uint64_t var_ns;
-	uint64_t rto_ns;   /* what to wait now */
-	uint64_t rack_ns;  /* and if what was sent later has been answered, */
-	uint64_t probe_ns; /* or if packets are known to get lost */
+	uint64_t rto_ns;   /* retransmission timeout */
+	uint64_t rack_ns;  /* timeout once a later packet is acknowledged */
+	uint64_t probe_ns; /* timeout while losses are certain */
 	uint64_t min_ns;
 	uint64_t max_ns;
-	uint32_t kept; /* doublings of what was answered last */
+	uint32_t kept; /* doublings that remain from the packet acknowledged last */
 };
 
-/** Waits `first_ns` until something is measured. 0 < min <= first <= max. */
+/** Sets the timeout before the first sample. 0 < min <= first <= max. */
 static inline void erpc_rto_init(struct erpc_rto *r, uint64_t first_ns, uint64_t min_ns,
 				 uint64_t max_ns)
 {
@@ -53,7 +50,7 @@ static inline void erpc_rto_init(struct erpc_rto *r, uint64_t first_ns, uint64_t
 	};
 }
 
-/** A packet that was sent once was answered after rtt_ns. */
+/** Adds the round trip of a packet that was sent once. */
 static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 {
 	uint64_t diff = r->srtt_ns > rtt_ns ? r->srtt_ns - rtt_ns : rtt_ns - r->srtt_ns;
@@ -77,14 +74,14 @@ static inline void erpc_rto_sample(struct erpc_rto *r, uint64_t rtt_ns)
 	r->kept = 0;
 }
 
-/** What was repeated `losses` times in a row has been answered. */
+/** Keeps the doublings of a packet acknowledged after `losses` repetitions. */
 static inline void erpc_rto_keep(struct erpc_rto *r, unsigned losses)
 {
 	if (losses > r->kept)
 		r->kept = losses < ERPC_RTO_DOUBLINGS_MAX ? losses : ERPC_RTO_DOUBLINGS_MAX;
 }
 
-/** What to wait after `losses` in a row of the same packet. */
+/** Returns the timeout after `losses` of the same packet in a row. */
 static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 {
 	unsigned shift = losses + r->kept;
@@ -93,7 +90,7 @@ static inline uint64_t erpc_rto_after(const struct erpc_rto *r, unsigned losses)
 	return rto < r->max_ns ? rto : r->max_ns;
 }
 
-/** The same where packets are known to get lost. */
+/** Returns the timeout after `losses` in a row while losses are certain. */
 static inline uint64_t erpc_rto_probe(const struct erpc_rto *r, unsigned losses)
 {
 	uint64_t rto = erpc_rto_after(r, losses);
@@ -102,7 +99,7 @@ static inline uint64_t erpc_rto_probe(const struct erpc_rto *r, unsigned losses)
 	return probe < rto ? probe : rto;
 }
 
-/** `wait_ns`, up to half as long again: whose `lot` is another waits another time. */
+/** Returns `wait_ns` plus up to half of it, pseudo-randomly by `lot`. */
 static inline uint64_t erpc_rto_spread(uint64_t wait_ns, uint64_t lot)
 {
 	return wait_ns + (wait_ns >> 9) * (lot * 0x9e3779b97f4a7c15ull >> 56);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Rates from round-trip times: see erpc_timely.h. */
+/* Implements erpc_timely.h. */
 #include "erpc/pace/erpc_timely.h"
 
-#define ERPC_TIMELY_HAI   5u /* falls in a row after which the steps up are five times as long */
-#define ERPC_TIMELY_T_LOW 50000.0 /* ns, or what the next takes: */
-#define ERPC_TIMELY_QUEUE 12288.0 /* bytes that a link has to have in its queue to be busy */
+#define ERPC_TIMELY_HAI   5u      /* falls in a row after which increases are five times as large */
+#define ERPC_TIMELY_T_LOW 50000.0 /* ns, or the time of ERPC_TIMELY_QUEUE: */
+#define ERPC_TIMELY_QUEUE 12288.0 /* bytes in the queue of a busy link */
 
 static double erpc_timely_lesser(double a, double b)
 {
@@ -36,7 +36,7 @@ void erpc_timely_init(struct erpc_timely *t, const struct erpc_timely_cfg *cfg, 
 	*t = (struct erpc_timely){ .cfg = cfg, .rate = cfg->max_rate, .updated_ns = now_ns };
 }
 
-/** Takes the sample into the trend: the gradient, in min_rtt per sample. */
+/** Adds the sample to the trend. Returns the gradient, in min_rtt per sample. */
 static double erpc_timely_gradient(struct erpc_timely *t, uint64_t rtt_ns)
 {
 	const struct erpc_timely_cfg *cfg = t->cfg;
@@ -51,7 +51,7 @@ static double erpc_timely_gradient(struct erpc_timely *t, uint64_t rtt_ns)
 	return t->avg_diff_ns / (double)cfg->min_rtt_ns;
 }
 
-/** How much of one min_rtt has passed since the last change: 0 to 1. */
+/** Returns the fraction of one min_rtt that has passed since the last change: 0 to 1. */
 static double erpc_timely_share(struct erpc_timely *t, uint64_t now_ns)
 {
 	uint64_t passed = now_ns - t->updated_ns;
@@ -60,7 +60,7 @@ static double erpc_timely_share(struct erpc_timely *t, uint64_t now_ns)
 	return passed < t->cfg->min_rtt_ns ? (double)passed / (double)t->cfg->min_rtt_ns : 1;
 }
 
-/** Between the thresholds: how much of the step is one down, by the trend. */
+/** Returns the weight of the decrease between the thresholds: 0 to 1, by the trend. */
 static double erpc_timely_weight(double gradient)
 {
 	if (gradient <= -0.25)
@@ -85,7 +85,7 @@ void erpc_timely_update(struct erpc_timely *t, uint64_t now_ns, uint64_t rtt_ns)
 		above = (double)(rtt_ns - cfg->t_low_ns) / (double)cfg->t_low_ns;
 		rate += up * (1 - weight) - share * cfg->beta * weight * above * rate;
 	}
-	/* No sample alone takes more than half. */
+	/* One sample at most halves the rate. */
 	if (rate < t->rate / 2)
 		rate = t->rate / 2;
 	if (rate > cfg->max_rate)
@@ -96,7 +96,7 @@ void erpc_timely_update(struct erpc_timely *t, uint64_t now_ns, uint64_t rtt_ns)
 void erpc_timely_lost(struct erpc_timely *t, uint64_t now_ns)
 {
 	const struct erpc_timely_cfg *cfg = t->cfg;
-	/* Before anything was measured a full queue is as likely as any. */
+	/* Before the first sample a full queue is assumed. */
 	uint64_t rtt_ns = t->prev_rtt_ns ? t->prev_rtt_ns : cfg->t_high_ns / 4;
 
 	if (rtt_ns <= cfg->t_low_ns || now_ns - t->lost_ns < rtt_ns || t->rate <= cfg->lost_rate)

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How fast may a session send? Timely (SIGCOMM 2015), with the amendment of "ECN or Delay" (2016):
- * from round-trip times alone.
+ * Timely (SIGCOMM 2015) with the patch of "ECN or Delay" (CoNEXT 2016): the rate of a session from
+ * its round-trip times. Called by tx/.
  *
- *	below t_low	the path is idle: more, additively (faster after five falls in a row)
- *	above t_high	queues are long: less, by how far above
- *	between		a mixture of both, weighted by the trend: falling times, more (never faster);
- *			rising times, less, by how far above t_low
+ *   below t_low   the path is idle: additive increase, faster after five falls in a row
+ *   above t_high  queues are long: multiplicative decrease, by the distance
+ *   between       a mixture weighted by the trend: falling times increase, rising times
+ *                 decrease, by the distance from t_low
  *
- * Without the amendment the trend alone decides in the middle. Then any division of a link is as
- * stable as any other: of two flows one may starve for ever. With it there is one rate at which a flow
- * stands still, the same for all that see the same times, however often they look.
+ * Without the patch only the trend decides in the middle, any division of a link is stable, and a
+ * flow may starve. The patch gives one fixed point for all flows with the same round trips.
  *
- * The trend is a moving average of differences, relative to min_rtt. A change counts for at most one
- * min_rtt of time, so that many samples at once do not count many times. Rates are bytes per second,
- * times nanoseconds. Pure: the clock is the caller's.
+ * The trend is a moving average of differences, relative to min_rtt. One change counts for at most
+ * one min_rtt of time, so that many samples at once do not add up. Rates are bytes per second,
+ * times nanoseconds. Pure: the caller passes the clock.
  *
- * A queue that is full before the times are long says so by losing packets, and what is sent again
- * is not measured: then nothing would ever be learnt. So a loss counts, too, where the last time was no
- * short one; where it was, the network loses packets, and sending less would not help.
+ * A queue that overflows before round trips are long shows by losses, and repeated packets are not
+ * measured. So a loss halves the rate if the last round trip was long. After a short one the
+ * network loses packets for other reasons, and a lower rate would not help.
  *
- * Shown by test/unit/erpc/pace/test_erpc_timely.c: its regions, and flows that share a bottleneck.
+ * Tested in test/unit/erpc/pace/test_erpc_timely.c: the regions, and flows over one bottleneck.
  */
 #ifndef ERPC_TIMELY_H
 #define ERPC_TIMELY_H
@@ -32,62 +31,61 @@ struct erpc_timely_cfg {
 	uint64_t t_low_ns;
 	uint64_t t_high_ns;
 	uint64_t min_rtt_ns;
-	uint64_t catch_ns; /* who was kept from sending for so long makes up for it */
+	uint64_t catch_ns; /* delay that a sender may make up for in a burst */
 	double alpha;      /* weight of a new difference in the average */
-	double beta;       /* how strongly the rate falls above t_low, where the trend is even */
-	double beta_high;  /* and above t_high */
-	double add_rate;   /* bytes per second, one step up */
+	double beta;       /* decrease above t_low with an even trend */
+	double beta_high;  /* decrease above t_high */
+	double add_rate;   /* bytes per second, one increase */
 	double min_rate;
-	double lost_rate; /* losses take no more */
-	double max_rate;  /* of the link */
+	double lost_rate; /* lower bound of decreases by losses */
+	double max_rate;  /* rate of the link */
 };
 
 struct erpc_timely {
 	const struct erpc_timely_cfg *cfg;
 	double rate; /* bytes per second */
 	double avg_diff_ns;
-	uint64_t prev_rtt_ns; /* 0: none yet */
+	uint64_t prev_rtt_ns; /* 0: no sample yet */
 	uint64_t updated_ns;
-	uint64_t lost_ns; /* a loss took something */
-	uint32_t falls;   /* samples in a row that were not longer than the one before */
+	uint64_t lost_ns; /* time of the last decrease by a loss */
+	uint32_t falls;   /* samples in a row that were not longer than the previous one */
 };
 
 /**
- * The published constants, for a link of `max_rate` bytes per second. They were chosen for 10
- * Gbit/s and more: a slower link has smaller steps, and longer times where few packets already take
- * as long. `host_ns`: what round trips take longer than the network does, because processes
- * have to be woken first.
+ * Sets the published constants for a link of `max_rate` bytes per second. They suit 10 Gbit/s and
+ * more; a slower link gets smaller steps and longer times. `host_ns`: share of a round trip that
+ * wake-ups of processes take.
  */
 void erpc_timely_cfg_init(struct erpc_timely_cfg *cfg, double max_rate, uint64_t host_ns);
 
-/** Begins at the link's rate: who meets no congestion never waits. `cfg` is shared and outlives it. */
+/** Begins at the link's rate: a session without congestion never waits. `cfg` is shared. */
 void erpc_timely_init(struct erpc_timely *t, const struct erpc_timely_cfg *cfg, uint64_t now_ns);
 
-/** A packet took rtt_ns. */
+/** Adapts the rate to a round trip of rtt_ns. */
 void erpc_timely_update(struct erpc_timely *t, uint64_t now_ns, uint64_t rtt_ns);
 
-/** Packets were lost. It counts once in a round trip. */
+/** Adapts the rate to a loss, at most once per round trip. */
 void erpc_timely_lost(struct erpc_timely *t, uint64_t now_ns);
 
-/** No limit applies: packets leave without a detour. */
+/** Returns true if packets may leave without pacing. */
 static inline bool erpc_timely_is_open(const struct erpc_timely *t)
 {
 	return t->rate >= t->cfg->max_rate;
 }
 
-/** A short round trip on an open path changes nothing: most samples need no arithmetic. */
+/** Returns true for a sample that cannot change the rate: short, on an open path. */
 static inline bool erpc_timely_may_skip(const struct erpc_timely *t, uint64_t rtt_ns)
 {
 	return erpc_timely_is_open(t) && rtt_ns <= t->cfg->t_low_ns;
 }
 
-/** Nanoseconds that `bytes` take at the present rate. */
+/** Returns the nanoseconds that `bytes` take at the current rate. */
 static inline uint64_t erpc_timely_gap_ns(const struct erpc_timely *t, uint32_t bytes)
 {
 	return (uint64_t)(bytes * 1e9 / t->rate);
 }
 
-/** When the next packet may leave, if this one of `bytes`, which was due at due_ns, leaves now. */
+/** Returns when the next packet may leave if one of `bytes`, due at due_ns, leaves now. */
 static inline uint64_t erpc_timely_next_ns(const struct erpc_timely *t, uint64_t due_ns,
 					   uint64_t now_ns, uint32_t bytes)
 {

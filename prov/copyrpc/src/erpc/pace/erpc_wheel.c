@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The timing wheel: see erpc_wheel.h. */
+/* Implements erpc_wheel.h. */
 #include "erpc/pace/erpc_wheel.h"
 
 #include <rdma/fi_errno.h>
@@ -32,7 +32,7 @@ void erpc_wheel_fini(struct erpc_wheel *w)
 	w->used = NULL;
 }
 
-/** The slot whose end is the first not before `due_ns`. */
+/** Returns the first tick that ends at or after `due_ns`, within the current lap. */
 static uint64_t erpc_wheel_tick_of(const struct erpc_wheel *w, uint64_t due_ns)
 {
 	uint64_t tick = (due_ns + (1ull << w->shift) - 1) >> w->shift;
@@ -42,7 +42,7 @@ static uint64_t erpc_wheel_tick_of(const struct erpc_wheel *w, uint64_t due_ns)
 	return tick - w->tick < w->slot_cnt ? tick : w->tick + w->slot_cnt - 1;
 }
 
-/** Into its slot, in the lap that begins with w->tick. */
+/** Inserts the item into its slot of the lap that begins with w->tick. */
 static void erpc_wheel_put(struct erpc_wheel *w, struct erpc_wheel_item *item, uint64_t due_ns)
 {
 	uint64_t slot = erpc_wheel_tick_of(w, due_ns) & (w->slot_cnt - 1);
@@ -67,7 +67,7 @@ void erpc_wheel_remove(struct erpc_wheel *w, struct erpc_wheel_item *item)
 {
 	if (util_list_is_empty(&item->link))
 		return;
-	util_list_remove(&item->link); /* the slot's bit may stay: it is only a hint */
+	util_list_remove(&item->link); /* the slot's bit may stay: a hint only */
 	w->cnt--;
 }
 
@@ -92,7 +92,7 @@ static void erpc_wheel_reap(struct erpc_wheel *w, uint64_t now_ns, struct util_l
 	}
 }
 
-/** From `tick` on, the first one up to `end` whose slot may hold something; else end + 1. */
+/** Returns the first tick from `tick` to `end` with a slot that may hold an item, else end + 1. */
 static uint64_t erpc_wheel_skip_from(const struct erpc_wheel *w, uint64_t tick, uint64_t end)
 {
 	uint64_t word;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is counted of packets that are not looked at: see erpc_pkt.h. */
+/* Counters of refused packets: see erpc_pkt.h. */
 #include "erpc/erpc_pkt.h"
 
 struct erpc_session *erpc_check_no_cold(uint64_t *counter)

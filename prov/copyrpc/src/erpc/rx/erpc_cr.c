@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * CR: a part of a request of ours has arrived, and all before it: their credits are back. Or one is missing,
- * and packets behind it have come: it is sent again at once. Or a batch has come before its turn.
+ * Handler of CR (credit return). A plain CR acknowledges a part of our request and all parts before
+ * it, and returns their credits. GAP reports a missing part, which is sent again at once. KEPT
+ * reports a batch that arrived before its turn.
  */
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/erpc_pkt.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Up-calls: see erpc_deliver.h. */
+/* Implements erpc_deliver.h. */
 #include "erpc/rx/erpc_deliver.h"
 
 #include <rdma/fi_errno.h>
@@ -17,7 +17,9 @@ static void erpc_deliver_bad(struct erpc_session *s, const char *why)
 	erpc_session_fail(s, -FI_EIO, why);
 }
 
-/** An answer to a call of ours, which has this id; s->telling has its bytes. */
+/**
+ * Delivers a reply to call `id`, with its bytes in s->reply_body. Returns NULL or the violation.
+ */
 static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id,
 					     const uint8_t *data, uint32_t len)
 {
@@ -25,10 +27,10 @@ static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id
 	uint32_t resp_max;
 
 	if (UTIL_UNLIKELY(!context))
-		return "an answer to a call that does not wait";
+		return "a reply without a call";
 	resp_max = util_idmap_note(&s->calls, id);
 	if (UTIL_UNLIKELY(len > resp_max))
-		return "an answer beyond its allowance";
+		return "a reply beyond its maximum size";
 	s->grant_left += erpc_call_cost(resp_max);
 	util_idmap_release(&s->calls, id);
 	s->conn.up->on_reply(&s->conn.chan, context, 0, data, len);
@@ -36,12 +38,12 @@ static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id
 }
 
 /*
- * Messages of a batch are delivered under one reference more than there can be holds: core may release
- * what it holds before it says so.
+ * Delivery of a batch holds more references than there can be retained messages: core may release a
+ * message before on_msg returns CORE_RX_RETAIN.
  */
 #define ERPC_DELIVER_REFS (1u << 30)
 
-/** A call: its bytes from the operation word on. */
+/** Delivers a call: bytes from the operation word on. Returns NULL or the violation. */
 static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_call_ref ref,
 					    const uint8_t *data, uint32_t len,
 					    struct erpc_body *body)
@@ -49,20 +51,23 @@ static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_
 	uint64_t cost = (uint64_t)ref.resp_max + ERPC_GRANT_CALL;
 	enum core_rx_verdict verdict;
 
-	/* What was answered and is not known to be with the peer counts there no more. */
+	/* Replies that the peer may not have received count there no more. */
 	if (s->resp_reserved + cost > 2 * ERPC_GRANT)
-		return "an allowance beyond what was granted";
+		return "a call beyond the grant";
 	s->resp_reserved += cost;
 	s->calls_pending++;
 	verdict = s->conn.up->on_call(&s->conn.chan, ref, data, len, erpc_body_retain(body));
 	if (UTIL_LIKELY(verdict == CORE_RX_RETAIN))
 		body->refs++;
 	else if (verdict == CORE_RX_BAD)
-		return "message not understood";
+		return "invalid message";
 	return NULL;
 }
 
-/** A frame that is neither message nor call: where it ends, and *why: what is wrong with it, or NULL. */
+/**
+ * Delivers a frame that is neither message nor call. Returns its end, and NULL or the violation in
+ * *why.
+ */
 static const uint8_t *__attribute__((noinline))
 erpc_deliver_other(struct erpc_session *s, const uint8_t *at, const uint8_t *end,
 		   struct erpc_body *body, const char **why)
@@ -70,7 +75,7 @@ erpc_deliver_other(struct erpc_session *s, const uint8_t *at, const uint8_t *end
 	struct wire_erpc_frame f;
 
 	if (!wire_erpc_frame_next(&f, &at, end) || f.kind != WIRE_ERPC_FRAME_REPLY) {
-		*why = "no message where one should be";
+		*why = "invalid frame";
 		return at;
 	}
 	s->reply_body = body;
@@ -78,16 +83,18 @@ erpc_deliver_other(struct erpc_session *s, const uint8_t *at, const uint8_t *end
 	return at;
 }
 
-/** What becomes of a message that is not done with: what is wrong with it, or NULL. */
+/** Handles the verdict on a message that is not done. Returns NULL or the violation. */
 static const char *erpc_deliver_kept(struct erpc_body *body, enum core_rx_verdict verdict)
 {
 	if (verdict == CORE_RX_BAD)
-		return "message not understood";
+		return "invalid message";
 	body->refs++;
 	return NULL;
 }
 
-/** Messages from *at on, which ends at a frame that is none, or at `end`: what is wrong with them, or NULL. */
+/**
+ * Delivers messages from *at up to another kind of frame or `end`. Returns NULL or the violation.
+ */
 static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_body *body,
 					    const uint8_t **at, const uint8_t *end)
 {
@@ -111,7 +118,7 @@ static inline const char *erpc_deliver_msgs(struct erpc_session *s, struct erpc_
 	return NULL;
 }
 
-/** The same for calls; *calls: there were some. */
+/** Delivers calls likewise. Sets *calls if there were any. */
 static inline const char *erpc_deliver_calls(struct erpc_session *s, struct erpc_body *body,
 					     const uint8_t **at, const uint8_t *end, bool *calls)
 {
@@ -130,7 +137,9 @@ static inline const char *erpc_deliver_calls(struct erpc_session *s, struct erpc
 	return why;
 }
 
-/** All frames of a batch; what is wrong with it, or NULL. *calls: some were calls. */
+/**
+ * Delivers all frames of a batch. Returns NULL or the violation. Sets *calls if there were calls.
+ */
 static inline __attribute__((always_inline)) const char *erpc_deliver_frames(struct erpc_session *s,
 									     struct erpc_body *body,
 									     bool *calls)
@@ -178,7 +187,7 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 	void *next;
 
 	if (s->rx[slot].body->len < sizeof(head)) {
-		erpc_deliver_bad(s, "a batch without a number");
+		erpc_deliver_bad(s, "a batch without a header");
 		return;
 	}
 	memcpy(&head, s->rx[slot].body->data, sizeof(head));
@@ -192,24 +201,26 @@ void erpc_deliver_batch(struct erpc_session *s, uint32_t slot)
 	case ERPC_TURN_NOW: break;
 	case ERPC_TURN_KEPT: erpc_respond_kept(s, slot); return;
 	case ERPC_TURN_TWICE:
-	case ERPC_TURN_BEYOND: erpc_deliver_bad(s, "a batch out of turn"); return;
+	case ERPC_TURN_BEYOND: erpc_deliver_bad(s, "a batch out of sequence"); return;
 	}
 	erpc_deliver_one(s, slot);
 	while (!s->err && (next = erpc_order_pop(&s->order)))
 		erpc_deliver_one(s, (uint32_t)((struct erpc_rx *)next - s->rx));
 	next = erpc_order_first(&s->order);
-	if (UTIL_UNLIKELY(next && !s->err)) /* another one is missing */
+	if (UTIL_UNLIKELY(next && !s->err)) /* reports the next missing batch */
 		erpc_respond_kept(s, (uint32_t)((struct erpc_rx *)next - s->rx));
 }
 
-/** The bytes of a packet, under a name that nobody finds before it stays; or NULL. */
+/**
+ * Makes a body of the packet's bytes, in no list until it is retained. Returns NULL without memory.
+ */
 static inline struct erpc_body *erpc_deliver_borrow(struct erpc_session *s,
 						    const struct dev_dgram_in *in)
 {
 	struct erpc_body *body = util_pool_alloc(&s->ep->bodies);
 
 	if (UTIL_UNLIKELY(!body)) {
-		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
+		erpc_session_fail(s, -FI_ENOMEM, "out of memory for received packets");
 		return NULL;
 	}
 	body->session = s;
@@ -222,7 +233,7 @@ static inline struct erpc_body *erpc_deliver_borrow(struct erpc_session *s,
 	return body;
 }
 
-/** It is delivered: does it stay, since something in it is held? */
+/** Ends the delivery of such a body. Returns true if something in it is retained. */
 static inline bool erpc_deliver_retained(struct erpc_session *s, struct erpc_body *body)
 {
 	body->refs -= ERPC_DELIVER_REFS;
@@ -265,7 +276,7 @@ bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_
 	return kept;
 }
 
-/** Frames that are nothing but answers: what is wrong with them, or NULL. */
+/** Delivers the replies in [at, end). Returns NULL or the violation. */
 static const char *erpc_deliver_reply_frames(struct erpc_session *s, const uint8_t *at,
 					     const uint8_t *end)
 {
@@ -276,7 +287,7 @@ static const char *erpc_deliver_reply_frames(struct erpc_session *s, const uint8
 	while (!why && UTIL_LIKELY(!s->err)) {
 		data = wire_erpc_plain_next(&at, end, WIRE_ERPC_FRAME_REPLY, &id, &len);
 		if (UTIL_UNLIKELY(!data))
-			return at == end ? NULL : "no answer where one should be";
+			return at == end ? NULL : "invalid reply frame";
 		why = erpc_deliver_reply(s, id, data, len);
 	}
 	return why;
@@ -286,7 +297,7 @@ void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body)
 {
 	uint32_t head = sizeof(struct wire_erpc_batch);
 	struct erpc_body *before = s->reply_body;
-	const char *why = "answers without a head";
+	const char *why = "a response without a header";
 
 	s->reply_body = body;
 	if (UTIL_LIKELY(body->len >= head))
@@ -300,7 +311,7 @@ bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in
 {
 	struct erpc_body *body, *before = s->reply_body;
 	const uint8_t *at = in->data + WIRE_ERPC_HDR_LEN, *end = in->data + in->len;
-	const char *why = "answers without a head";
+	const char *why = "a response without a header";
 
 	body = erpc_deliver_borrow(s, in);
 	if (UTIL_UNLIKELY(!body))
@@ -314,7 +325,7 @@ bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in
 	return erpc_deliver_retained(s, body);
 }
 
-int erpc_keep(struct core_chan *chan, core_retain_t *retain)
+int erpc_retain(struct core_chan *chan, core_retain_t *retain)
 {
 	struct erpc_body *body = erpc_session_of(chan)->reply_body;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is in a request, and who is told?
+ * Delivery of requests and responses to core by up-calls, in order. Called by the handlers of
+ * packets.
  *
- * Frames become up-calls in order. Nothing of a peer's is believed: a frame that is none, a call
- * beyond what we granted, an answer nobody waits for end the session. What core keeps keeps the
- * body.
+ * Frames of the peer are checked: an invalid frame, a call beyond the grant or a reply without a
+ * call fails the session. Messages that core retains keep the body.
  *
- * Shown by test/unit/erpc/rx/test_erpc_deliver.c and test_erpc_ep.c.
+ * Tested in test/unit/erpc/rx/test_erpc_deliver.c and test_erpc_ep.c.
  */
 #ifndef ERPC_DELIVER_H
 #define ERPC_DELIVER_H
@@ -16,13 +16,17 @@
 #include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 
-/** May bytes stay where they are? When half of the device's buffers are held, what is to stay is copied. */
+/**
+ * Returns true if bytes may stay in the device's buffer: at most half of its buffers are retained.
+ */
 static inline bool erpc_deliver_may_retain(const struct erpc_ep *ep)
 {
 	return ep->dg->rx_retained <= ep->dg->rx_cnt / 2;
 }
 
-/** Is this packet a batch whose turn it is, with none waiting behind it? Then it is delivered where it lies. */
+/**
+ * Returns true if the packet is the next batch and none waits behind it, so it needs no body first.
+ */
 static inline bool erpc_deliver_is_plain(const struct erpc_session *s,
 					 const struct dev_dgram_in *in)
 {
@@ -34,20 +38,23 @@ static inline bool erpc_deliver_is_plain(const struct erpc_session *s,
 	return head.seq == s->order.next && !s->order.kept_cnt;
 }
 
-/** Such a one, the request in rx[slot]: true: its buffer was kept. */
+/** Delivers such a batch, the request in rx[slot]. Returns true if the buffer was kept. */
 bool erpc_deliver_plain(struct erpc_session *s, uint32_t slot, const struct dev_dgram_in *in);
 
-/** A whole BATCH in rx[slot]: delivered if it is its turn, and then those that waited for it. */
+/** Delivers a complete BATCH in rx[slot] in its turn, then those that waited for it. */
 void erpc_deliver_batch(struct erpc_session *s, uint32_t slot);
 
-/** Answers: of a response, or of REPLIES. */
+/** Delivers the replies of a response or of REPLIES. */
 void erpc_deliver_replies(struct erpc_session *s, struct erpc_body *body);
 
-/** Answers in a response that is this packet, where they lie: true: its buffer was kept. Not when half are held. */
+/**
+ * Delivers the replies of a response in place. Requires erpc_deliver_may_retain. Returns true if
+ * the buffer was kept.
+ */
 bool erpc_deliver_response(struct erpc_session *s, const struct dev_dgram_in *in);
 
-/** core_chan_ops.retain and release. */
-int erpc_keep(struct core_chan *chan, core_retain_t *retain);
+/** Implement core_chan_ops.retain and release. */
+int erpc_retain(struct core_chan *chan, core_retain_t *retain);
 void erpc_release(struct core_chan *chan, core_retain_t retain);
 
 #endif

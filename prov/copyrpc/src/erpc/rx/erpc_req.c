@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * REQ: a part of a request. It is put in its place and answered with a CR; the last one makes it whole.
+ * Handler of REQ, a part of a request: assembles it and returns a CR; the last part completes the
+ * request.
  *
- * A request of one packet stays in the device's buffer. What begins a request frees the response
- * of the one before. What came behind a packet that is missing is kept; if there is more of that, a CR
- * says which one is missing.
+ * A request of one packet stays in the device's buffer. The first packet of a request frees the
+ * previous response. Parts behind a missing one are kept; after ERPC_EARLY_MAX of them a CR reports
+ * the gap.
  */
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "erpc/tx/erpc_piggyback.h"
 #include "util/bits.h"
 
-/** What a slot takes. */
+/** Returns true if the slot accepts the type. */
 static bool erpc_req_is_for(uint32_t slot, uint8_t type)
 {
 	if (slot < ERPC_BATCH_SLOTS)
@@ -24,13 +25,13 @@ static bool erpc_req_is_for(uint32_t slot, uint8_t type)
 	return type == (slot == ERPC_REPLY_SLOT ? WIRE_ERPC_REPLIES : WIRE_ERPC_GET);
 }
 
-/** Does this packet begin a request, if its slot takes it? */
+/** Returns true if the packet begins a request. */
 static bool erpc_req_begins(const struct erpc_rx *rx, const struct wire_erpc_hdr *h)
 {
 	return h->req_num != rx->s.req_num && !h->pkt_num;
 }
 
-/** Memory for a request of several packets that begins: false: none. */
+/** Allocates the body of a request of several packets. Returns false without memory. */
 static bool erpc_req_room(struct erpc_session *s, const struct wire_erpc_hdr *h,
 			  struct erpc_body **body)
 {
@@ -58,7 +59,7 @@ static inline void erpc_req_forget_last(struct erpc_session *s, uint32_t slot)
 	rx->exposure = NULL;
 }
 
-/** Seen before: it is answered again, if it has an answer. */
+/** Responds again to a request received before, if there is a response. */
 static void erpc_req_repeat(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_rx *rx = &s->rx[slot];
@@ -66,7 +67,7 @@ static void erpc_req_repeat(struct erpc_session *s, uint32_t slot)
 	uint16_t pkt_num;
 
 	s->lossy = true;
-	/* While the last answer is still here, it has not been lost. */
+	/* While the last response is in the burst it is not lost. */
 	if (rx->out.unsent || !erpc_server_repeat(&rx->s, &pkt_num, &kind))
 		return;
 	if (rx->resp)
@@ -78,7 +79,7 @@ void erpc_req_early(struct erpc_session *s, uint32_t slot, const struct wire_erp
 {
 	struct erpc_rx *rx = &s->rx[slot];
 
-	/* A lower number: its sender has begun to repeat them, and that one was lost again. */
+	/* A lower number: the sender has rewound, and the missing packet was lost again. */
 	rx->early = h->pkt_num > rx->early_num ? rx->early + 1 : 1;
 	rx->early_num = h->pkt_num;
 	if (rx->early == ERPC_EARLY_MAX)
@@ -105,7 +106,7 @@ static void erpc_req_whole(struct erpc_session *s, uint32_t slot)
 	erpc_body_put(body);
 }
 
-/** The only packet of a request, which is not the one that is expected. */
+/** Handles the only packet of a request that is not the expected one. */
 static void __attribute__((noinline))
 erpc_req_single_cold(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
 		     const struct dev_dgram_in *in)
@@ -118,7 +119,7 @@ erpc_req_single_cold(struct erpc_session *s, uint32_t slot, const struct wire_er
 		erpc_req_repeat(s, slot);
 }
 
-/** The only packet of a request. */
+/** Handles the only packet of a request. */
 static inline bool erpc_req_single(struct erpc_session *s, uint32_t slot,
 				   const struct wire_erpc_hdr *h, const struct dev_dgram_in *in)
 {
@@ -134,7 +135,7 @@ static inline bool erpc_req_single(struct erpc_session *s, uint32_t slot,
 		return erpc_deliver_plain(s, slot, in);
 	rx->body = erpc_body_of(s, in, &kept);
 	if (UTIL_UNLIKELY(!rx->body)) {
-		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
+		erpc_session_fail(s, -FI_ENOMEM, "out of memory for received packets");
 		return false;
 	}
 	erpc_req_whole(s, slot);
@@ -158,7 +159,7 @@ static void erpc_req_part_early(struct erpc_session *s, uint32_t slot,
 	erpc_req_early(s, slot, h);
 }
 
-/** A packet of a request that has several, or of one that its slot does not take. */
+/** Handles a packet of a longer request, or of a type that the slot refuses. */
 static __attribute__((noinline)) bool erpc_req_part(struct erpc_session *s,
 						    const struct wire_erpc_hdr *h,
 						    const struct dev_dgram_in *in)

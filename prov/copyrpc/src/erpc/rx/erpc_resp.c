@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * RESP: a part of a response. The last one ends its request: the slot is free, and what it stood for is
- * known to have arrived.
+ * Handler of RESP, a part of a response. The last part ends the request: frees the slot and
+ * acknowledges its messages.
  */
 #include <rdma/fi_errno.h>
 
@@ -12,7 +12,7 @@
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 
-/** Answers that came with it. True: the device's buffer was kept. */
+/** Delivers replies in the response. Returns true if the buffer was kept. */
 static bool erpc_resp_replies(struct erpc_session *s, const struct dev_dgram_in *in)
 {
 	bool kept = false;
@@ -23,7 +23,7 @@ static bool erpc_resp_replies(struct erpc_session *s, const struct dev_dgram_in 
 	body = erpc_body_of(s, in, &kept);
 
 	if (!body) {
-		erpc_session_fail(s, -FI_ENOMEM, "out of memory for what arrives");
+		erpc_session_fail(s, -FI_ENOMEM, "out of memory for received packets");
 		return false;
 	}
 	erpc_deliver_replies(s, body);
@@ -43,7 +43,7 @@ static bool erpc_resp_batch(struct erpc_session *s, uint32_t slot, const struct 
 	return in->len > WIRE_ERPC_HDR_LEN && erpc_resp_replies(s, in);
 }
 
-/** The only packet of a response to the only packet of a request that was sent once: as erpc_resp_on. */
+/** Handles a response of one packet to a request of one packet that was sent once. */
 static bool erpc_resp_single(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
 			     const struct dev_dgram_in *in)
 {
@@ -52,7 +52,7 @@ static bool erpc_resp_single(struct erpc_session *s, uint32_t slot, const struct
 	return erpc_resp_batch(s, slot, in);
 }
 
-/** A part behind one that is missing. */
+/** Handles a part behind a missing one. */
 static void erpc_resp_early(struct erpc_session *s, uint32_t slot, const struct wire_erpc_hdr *h,
 			    const struct dev_dgram_in *in)
 {
@@ -84,7 +84,7 @@ bool erpc_resp_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		return false;
 	}
 	s->credits += flying - erpc_client_in_flight(&tx->c);
-	s->send_mask |= 1u << slot; /* the rest of it, until it has ended */
+	s->send_mask |= 1u << slot; /* further parts may be requested */
 	erpc_kick_acked(s, tx, h);
 	if (!tx->get_op)
 		return erpc_resp_batch(s, slot, in);

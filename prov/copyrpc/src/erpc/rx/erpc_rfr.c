@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * RFR: asks for a part of a response that is longer than a packet; only memory that is lent is. It may
- * come without the request: that was lost, and its sender is told.
+ * Handler of RFR (request for response): sends a further part of a response, which is exposed
+ * memory. An RFR may arrive while its request is lost; then the gap is reported.
  */
 #include "erpc/tx/erpc_respond.h"
 #include "erpc/erpc_pkt.h"
@@ -17,7 +17,7 @@ bool erpc_rfr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		erpc_respond_packet(s, slot, h->pkt_num, WIRE_ERPC_RESP);
 		return false;
 	}
-	/* Who asked for more than one packet at once has not heard yet that it gets none. */
+	/* A client with several requests in flight may not have received the refusal yet. */
 	if (verdict == ERPC_BAD && h->req_num == rx->s.req_num &&
 	    rx->resp_type == WIRE_ERPC_REFUSED)
 		verdict = ERPC_STALE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The client's half of a request: see erpc_client.h. */
+/* Implements erpc_client.h. */
 #include "erpc/slot/erpc_client.h"
 
 void erpc_client_init(struct erpc_client *c, uint64_t first, uint32_t payload)
@@ -31,7 +31,7 @@ enum wire_erpc_kind erpc_client_next(struct erpc_client *c, uint16_t *pkt_num)
 	return *pkt_num < c->req_pkts ? WIRE_ERPC_REQ : WIRE_ERPC_RFR;
 }
 
-/** All packets before `pkt_num` are answered, or need no answer any more. */
+/** Acknowledges all packets before `pkt_num`, and those received early behind them. */
 static void erpc_client_pass(struct erpc_client *c, uint32_t pkt_num)
 {
 	if (c->ahead) {
@@ -41,11 +41,11 @@ static void erpc_client_pass(struct erpc_client *c, uint32_t pkt_num)
 		pkt_num += erpc_ahead_take(&c->ahead);
 	}
 	c->rx = pkt_num;
-	if (c->tx < pkt_num) /* counted as lost, and only late */
+	if (c->tx < pkt_num) /* counted as lost, but late */
 		c->tx = pkt_num;
 }
 
-/** A part of the response. The first one says how long it is, the others must agree. */
+/** Takes a part of the response. The first part sets the size. */
 static enum erpc_verdict erpc_client_take_resp(struct erpc_client *c, const struct wire_erpc_hdr *h,
 					       uint32_t len)
 {
@@ -61,7 +61,7 @@ static enum erpc_verdict erpc_client_take_resp(struct erpc_client *c, const stru
 	return c->rx == c->req_pkts + c->resp_pkts - 1 ? ERPC_LAST : ERPC_TAKE;
 }
 
-/** Is there a place for such a packet in the request that is under way? */
+/** Returns true if the packet can belong to the current request. */
 static bool erpc_client_expects(const struct erpc_client *c, const struct wire_erpc_hdr *h,
 				uint32_t len)
 {
@@ -70,7 +70,7 @@ static bool erpc_client_expects(const struct erpc_client *c, const struct wire_e
 	return h->pkt_num < c->tx_max && is_cr == (h->pkt_num < c->req_pkts - 1) && !(is_cr && len);
 }
 
-/** TAKE, if it is an answer to the request that is under way, whatever it says. */
+/** Returns TAKE for a packet of the current request, else the verdict. */
 static inline enum erpc_verdict erpc_client_is_current(const struct erpc_client *c,
 						       const struct wire_erpc_hdr *h)
 {
@@ -79,7 +79,7 @@ static inline enum erpc_verdict erpc_client_is_current(const struct erpc_client 
 	return erpc_client_is_free(c) || h->req_num < c->req_num ? ERPC_STALE : ERPC_TAKE;
 }
 
-/** And if it has a place there. */
+/** Returns TAKE for a packet of the current request that is valid and new, else the verdict. */
 static inline enum erpc_verdict erpc_client_place(const struct erpc_client *c,
 						  const struct wire_erpc_hdr *h, uint32_t len)
 {
@@ -99,7 +99,7 @@ enum erpc_verdict erpc_client_take(struct erpc_client *c, const struct wire_erpc
 
 	if (verdict != ERPC_TAKE)
 		return verdict;
-	/* Parts of the response bring bytes: none may be missing. */
+	/* No part of the response may be missing: it has bytes. */
 	if (h->pkt_num > c->rx && h->pkt_num >= c->req_pkts)
 		return ERPC_EARLY;
 	if (h->kind == WIRE_ERPC_RESP)
@@ -123,7 +123,7 @@ enum erpc_verdict erpc_client_take_gap(struct erpc_client *c, const struct wire_
 
 	if (verdict != ERPC_TAKE)
 		return verdict;
-	/* One behind it was sent, and has come. */
+	/* A packet behind the missing one was sent. */
 	if (h->pkt_num >= c->req_pkts || h->pkt_num + 1u >= c->tx_max || len)
 		return ERPC_BAD;
 	if (h->pkt_num < c->rx)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Whose turn is it? Messages that went through different slots, put in order again.
+ * Delivery order of batches that arrive through different slots. Called by rx/.
  *
- * The slots of a session are independent, so a message can overtake another; libfabric wants them in
- * the order they were sent. Each carries a sequence number; one that comes too early is kept until
- * its turn. A sender lets nothing go that is ERPC_SLOTS ahead of its oldest unanswered message, so
- * nothing honest is ever further ahead here. Sequence numbers wrap. Pure; items are the caller's.
+ * Slots are independent, so a batch can overtake another; libfabric requires the order in which
+ * messages were sent. Each batch has a sequence number, and an early one is kept until its turn. A
+ * sender sends nothing that is ERPC_SLOTS ahead of its oldest unacknowledged batch. Sequence
+ * numbers wrap. Pure; items are the caller's.
  *
- * Shown by test/unit/erpc/slot/test_erpc_order.c.
+ * Tested in test/unit/erpc/slot/test_erpc_order.c.
  */
 #ifndef ERPC_ORDER_H
 #define ERPC_ORDER_H
@@ -18,14 +18,14 @@
 #include "erpc/slot/erpc_client.h"
 
 enum erpc_turn {
-	ERPC_TURN_NOW,    /* it is next: deliver it, then whatever erpc_order_pop gives */
-	ERPC_TURN_KEPT,   /* too early: kept */
-	ERPC_TURN_TWICE,  /* was here before */
-	ERPC_TURN_BEYOND, /* further ahead than any honest sender can be */
+	ERPC_TURN_NOW,    /* next: deliver it, then all that erpc_order_pop returns */
+	ERPC_TURN_KEPT,   /* early: kept */
+	ERPC_TURN_TWICE,  /* received before */
+	ERPC_TURN_BEYOND, /* further ahead than a correct sender can be */
 };
 
 struct erpc_order {
-	uint32_t next; /* sequence number whose turn it is */
+	uint32_t next; /* sequence number to be delivered next */
 	uint32_t kept_cnt;
 	void *early[ERPC_SLOTS];
 };
@@ -35,7 +35,7 @@ static inline void erpc_order_init(struct erpc_order *o, uint32_t first)
 	*o = (struct erpc_order){ .next = first };
 }
 
-/** Message `seq`; `item` (not NULL) is what pop will give back if it is kept. */
+/** Takes batch `seq`. erpc_order_pop returns `item` (not NULL) if it is kept. */
 static inline enum erpc_turn erpc_order_take(struct erpc_order *o, uint32_t seq, void *item)
 {
 	uint32_t ahead = seq - o->next;
@@ -53,7 +53,7 @@ static inline enum erpc_turn erpc_order_take(struct erpc_order *o, uint32_t seq,
 	return ERPC_TURN_KEPT;
 }
 
-/** The kept message whose turn it is now, or NULL. */
+/** Returns the kept item that is next, or NULL. */
 static inline void *erpc_order_pop(struct erpc_order *o)
 {
 	void *item = o->early[o->next % ERPC_SLOTS];
@@ -66,7 +66,7 @@ static inline void *erpc_order_pop(struct erpc_order *o)
 	return item;
 }
 
-/** The first of those that wait behind one that is missing, or NULL. */
+/** Returns the first item kept behind a missing one, or NULL. */
 static inline void *erpc_order_first(const struct erpc_order *o)
 {
 	uint32_t seq;

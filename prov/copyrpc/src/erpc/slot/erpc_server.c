@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The server's half of a request: see erpc_server.h. */
+/* Implements erpc_server.h. */
 #include "erpc/slot/erpc_server.h"
 
 void erpc_server_init(struct erpc_server *s, uint64_t first, uint32_t payload)
 {
-	/* As if the request before the first one were long over. */
+	/* Starts as if the previous request were completed. */
 	*s = (struct erpc_server){ .req_num = first - ERPC_SLOTS, .payload = payload };
 }
 
@@ -21,7 +21,7 @@ static bool erpc_server_is_next(const struct erpc_server *s, uint64_t req_num)
 	return req_num == ((s->req_num + ERPC_SLOTS) & (WIRE_ERPC_REQ_MAX - 1));
 }
 
-/** Nothing of the last request is owed: a client that begins another has its response. */
+/** Returns true if the last request was responded to, so the client may begin another. */
 static bool erpc_server_is_idle(const struct erpc_server *s)
 {
 	return !s->req_pkts || s->responded;
@@ -92,7 +92,7 @@ bool erpc_server_repeat(const struct erpc_server *s, uint16_t *pkt_num, enum wir
 	uint32_t said = s->rx;
 
 	if (said == s->req_pkts && !s->responded)
-		said--; /* the last one is answered by the response alone */
+		said--; /* the response alone acknowledges the last one */
 	if (!said)
 		return false;
 	*pkt_num = (uint16_t)(said - 1);

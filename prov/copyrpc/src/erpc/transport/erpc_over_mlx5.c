@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sessions over the unreliable datagrams of a ConnectX that we drive ourselves. */
+/* Transport over unreliable datagrams (UD) of a ConnectX, with the mlx5 driver in user space. */
 #include "dev/mlx5/m5.h"
 #include "dev/mlx5/m5_ud.h"
 #include "erpc/transport/erpc_transport.h"
 #include "wire/wire_cm.h"
 
-#define ERPC_MLX5_RATE 3.125e9 /* bytes per second: a session that may send so fast is not paced */
+#define ERPC_MLX5_RATE 3.125e9 /* bytes per second: a session at this rate is not paced */
 
 static int erpc_mlx5_probe(struct dev_about *about)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Sessions over UDP sockets.
+ * Transport over UDP sockets.
  *
- * Between processes on busy processors a round trip says more about who runs than about the network, and the
- * kernel has queues of its own: nothing is paced, credits bound what is on its way. Who gives a rate
- * (FI_COPYRPC_LINK_RATE) is paced, with time for waking processes.
+ * Between processes on busy processors a round trip measures the scheduler rather than the network,
+ * and the kernel has its own queues: sessions are not paced, credits bound the packets in flight.
+ * FI_COPYRPC_LINK_RATE turns pacing on, with time for wake-ups of processes.
  */
 #include "dev/udp/udp.h"
 #include "erpc/transport/erpc_transport.h"

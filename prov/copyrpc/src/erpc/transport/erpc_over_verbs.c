@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sessions over the unreliable datagrams of any RDMA device, through libibverbs. */
+/* Transport over unreliable datagrams (UD) of any RDMA device, through libibverbs. */
 #include "dev/verbs/vb.h"
 #include "dev/verbs/vb_ud.h"
 #include "erpc/transport/erpc_transport.h"
 #include "wire/wire_cm.h"
 
-#define ERPC_VERBS_RATE 3.125e9 /* bytes per second: a session that may send so fast is not paced */
+#define ERPC_VERBS_RATE 3.125e9 /* bytes per second: a session at this rate is not paced */
 
 static int erpc_verbs_probe(struct dev_about *about)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Lanes over datagrams: see erpc_transport.h. */
+/* Implements erpc_transport.h. */
 #include "erpc/transport/erpc_transport.h"
 
 #include <errno.h>
@@ -25,15 +25,15 @@
 #define ERPC_DRAIN_TURNS 64u
 #define ERPC_MBIT_S      125000.0 /* bytes per second */
 
-static_assert(sizeof(struct erpc_transport) <= ENG_TRANSPORT_SPACE, "it lives there");
-static_assert(sizeof(struct wire_erpc_params) <= CM_ENGINE_MAX, "fits a half");
+static_assert(sizeof(struct erpc_transport) <= ENG_TRANSPORT_SPACE, "fits the engine's space");
+static_assert(sizeof(struct wire_erpc_params) <= CM_ENGINE_MAX, "fits the connection parameters");
 
 static struct erpc_transport *erpc_transport_of(struct eng_transport *transport)
 {
 	return (struct erpc_transport *)transport;
 }
 
-/** What its endpoints go by. */
+/** Returns the time that the endpoints use. */
 static inline uint64_t erpc_transport_now(struct erpc_transport *transport)
 {
 	return util_tick_ns(&transport->tick);
@@ -44,7 +44,7 @@ static struct erpc_session *erpc_transport_session(struct eng_conn *conn)
 	return (struct erpc_session *)conn;
 }
 
-/* ---- the device ---- */
+/* ---- device ---- */
 
 static int erpc_transport_open_fds(struct erpc_transport *transport)
 {
@@ -73,7 +73,7 @@ void erpc_transport_close(struct eng_transport *eng)
 int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *cfg)
 {
 	struct erpc_transport *transport = erpc_transport_of(eng);
-	int ret = flt_check(); /* now, and not with the first connection */
+	int ret = flt_check(); /* fails here, and not with the first connection */
 
 	transport->cfg = cfg;
 	transport->wait_fd = -1;
@@ -89,14 +89,14 @@ int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_d
 	return ret;
 }
 
-/* ---- an endpoint's endpoint ---- */
+/* ---- endpoint ---- */
 
 static inline struct erpc_ep *erpc_transport_ep(struct util_list *link)
 {
 	return UTIL_CONTAINER_OF(link, struct erpc_transport_ep, link)->ep;
 }
 
-/** An endpoint is polled, or one is no more. */
+/** Sets `only` after an endpoint was added to or removed from `eps`. */
 static void erpc_transport_count(struct erpc_transport *transport)
 {
 	struct util_list *first = transport->eps.next;
@@ -154,11 +154,11 @@ void erpc_transport_ep_close(struct eng_transport *eng, void *ep)
 
 	util_list_remove(&tep->link);
 	erpc_transport_count(erpc_transport_of(eng));
-	erpc_ep_close(tep->ep); /* its descriptor leaves the epoll set with it */
+	erpc_ep_close(tep->ep); /* removes its descriptor from the epoll set, too */
 	free(tep);
 }
 
-/** From its first session on an endpoint is polled. */
+/** Starts to poll an endpoint, with its first session. */
 static int erpc_transport_watch(struct erpc_transport *transport, struct erpc_transport_ep *tep)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
@@ -173,7 +173,7 @@ static int erpc_transport_watch(struct erpc_transport *transport, struct erpc_tr
 	return 0;
 }
 
-/* ---- a connection ---- */
+/* ---- connection ---- */
 
 int erpc_transport_prepare(struct eng_transport *eng, struct core_engine_ep *eep,
 			   struct cm_params *params, struct eng_conn **conn)
@@ -220,7 +220,7 @@ int erpc_transport_establish(struct eng_conn *conn, const struct cm_params *peer
 
 	if (peer->engine_len != sizeof(params)) {
 		UTIL_WARN(EP_CTRL,
-			  "a peer says %u bytes of itself where %zu are expected: install the same "
+			  "a peer sent parameters of %u bytes, expected %zu: install the same "
 			  "copyrpc on both sides\n",
 			  (unsigned)peer->engine_len, sizeof(params));
 		return -FI_EIO;
@@ -277,7 +277,7 @@ void erpc_transport_free(struct eng_conn *conn)
 	erpc_session_close(erpc_transport_session(conn));
 }
 
-/* ---- the loop ---- */
+/* ---- progress ---- */
 
 static __attribute__((noinline)) bool erpc_transport_poll_all(struct erpc_transport *transport)
 {
@@ -294,7 +294,7 @@ static __attribute__((noinline)) bool erpc_transport_poll_all(struct erpc_transp
 	return more;
 }
 
-/** Most transports have one ep. */
+/** Polls the only endpoint, the common case, or all. */
 bool erpc_transport_poll(struct eng_transport *eng)
 {
 	struct erpc_transport *transport = erpc_transport_of(eng);
@@ -374,7 +374,8 @@ static int erpc_transport_arm_ep(struct erpc_ep *ep, uint64_t now_ns, uint64_t *
 
 	if (ep->idle)
 		erpc_ep_set_time(ep, now_ns);
-	erpc_piggyback_overdue(ep, true); /* who sleeps says nothing that could take them along */
+	/* a sleeping process sends no batch that could take acks along */
+	erpc_piggyback_overdue(ep, true);
 	erpc_loss_forget_idle(ep);
 	due = erpc_ep_due_ns(ep);
 	if (!erpc_ep_is_quiet(ep) || erpc_ep_has_saved(ep) || !due)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How do sessions become connections of an engine? engine/eng_transport.h over datagram endpoints.
+ * Transports over datagrams: engine/eng_transport.h implemented with eRPC endpoints and sessions.
  *
- * Each endpoint has an endpoint of its own, at its own address. An endpoint is polled from its first session
- * on. The time is asked once per poll (util/tick.h); who sleeps is woken by packets, or by a timer when something
- * is due without one (a time-out, a late answer).
+ * Each libfabric endpoint has an eRPC endpoint at its own address, polled from its first session
+ * on. The clock is read once per poll (util/tick.h). A sleeping process is woken by packets, or by
+ * a timer if a time-out or a delayed response is due.
  *
- * Threads: endpoints are opened, and sessions prepared and established, by the control thread; all else
- * happens under the domain's lock.
- * Shown by test/unit/erpc/transport/test_erpc_transport.c: two engines over UDP.
+ * The control thread opens endpoints, and prepares and establishes sessions. All other functions
+ * run under the domain's lock. Tested in test/unit/erpc/transport/test_erpc_transport.c: two
+ * engines over UDP.
  */
 #ifndef ERPC_TRANSPORT_H
 #define ERPC_TRANSPORT_H
@@ -20,36 +20,36 @@
 #include "util/list.h"
 #include "util/tick.h"
 
-/** Which device. */
+/** Device and its parameters. */
 struct erpc_transport_dev {
 	const struct dev_dgram_ops *dgram;
-	const struct dev_ops *dev; /* NULL: there is nothing to open */
+	const struct dev_ops *dev; /* NULL: no device to open */
 	uint32_t rx_cnt;
 	uint32_t tx_cnt;
-	/* Bytes per second, unless LINK_RATE says another; 0: nothing is paced. */
+	/* Bytes per second, unless LINK_RATE is set; 0: no pacing. */
 	double link_rate;
-	uint64_t host_ns; /* of a round trip: what waking processes may take */
+	uint64_t host_ns; /* share of a round trip that wake-ups of processes may take */
 };
 
 struct erpc_transport {
 	struct eng_transport transport; /* first */
 	const struct erpc_transport_dev *cfg;
 	struct dev *dev;
-	struct util_list eps; /* erpc_transport_ep.link: that are polled */
-	struct erpc_ep *only; /* of exactly one; or NULL */
-	int wait_fd;          /* epoll over theirs and timer_fd */
+	struct util_list eps; /* erpc_transport_ep.link: polled endpoints */
+	struct erpc_ep *only; /* the only one of them, or NULL */
+	int wait_fd;          /* epoll over the endpoints' descriptors and timer_fd */
 	int timer_fd;
-	struct util_tick tick; /* whoever makes progress asks it */
+	struct util_tick tick; /* clock of progress */
 };
 
-/** An endpoint's. */
+/** State of one endpoint. */
 struct erpc_transport_ep {
 	struct util_list link;
 	struct erpc_transport *transport;
 	struct erpc_ep *ep;
 };
 
-/* The transport contract, but for what depends on the device. */
+/* Operations of eng_transport that do not depend on the device. */
 int erpc_transport_open(struct eng_transport *eng, const struct erpc_transport_dev *cfg);
 void erpc_transport_close(struct eng_transport *eng);
 int erpc_transport_ep_open(struct eng_transport *eng, struct core_engine_ep *eep,
@@ -73,7 +73,9 @@ int erpc_transport_wait_fd(struct eng_transport *eng);
 int erpc_transport_arm(struct eng_transport *eng);
 void erpc_transport_disarm(struct eng_transport *eng);
 
-/** Defines `const struct eng_transport_ops erpc_transport_<kind>` over a struct erpc_transport_dev. */
+/**
+ * Defines `const struct eng_transport_ops erpc_transport_<kind>` over a struct erpc_transport_dev.
+ */
 #define ERPC_TRANSPORT(kind, path_bit, probe_op, ...)                                              \
 	static const struct erpc_transport_dev erpc_transport_##kind##_dev = { __VA_ARGS__ };      \
 	static int erpc_transport_##kind##_open(struct eng_transport *transport)                   \

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When does what is said wait for more, and what becomes of a batch that leaves?
+ * When the open batch waits for more messages, and how a batch leaves. Called by erpc_send.c and
+ * erpc_single.h.
  *
- * The rules of the open batch (erpc_send.h), for who fills one and for who needs none (erpc_single.h).
- *
- * Shown by test/unit/erpc/tx/test_erpc_send.c.
+ * Tested in test/unit/erpc/tx/test_erpc_send.c.
  */
 #ifndef ERPC_BATCH_H
 #define ERPC_BATCH_H
@@ -17,24 +16,26 @@
 #include "erpc/tx/erpc_piggyback.h"
 
 #define ERPC_BATCH_HEAD   ((uint32_t)sizeof(struct wire_erpc_batch))
-#define ERPC_BURSTS_TRUST 2u /* bursts in a row, and one more is expected */
+#define ERPC_BURSTS_TRUST 2u /* bursts in a row after which the next one is expected */
 
-/** Batches under way: a bit for each. */
+/** Returns the mask of batches in flight. */
 static inline uint32_t erpc_batch_busy(const struct erpc_session *s)
 {
 	return ~s->free_mask & ERPC_BATCH_MASK;
 }
 
 /**
- * Does what is said gather in the open batch? Behind others that are under way, and where it is usual that
- * more follows before the next progress.
+ * Returns true if messages gather in the open batch: others are in flight, or a burst is expected.
  */
 static inline bool erpc_batch_gathers(const struct erpc_session *s)
 {
 	return erpc_batch_busy(s) || s->bursts == ERPC_BURSTS_TRUST;
 }
 
-/** A message leaves by itself: so did the one before, if nothing followed it. */
+/**
+ * Notes that a message leaves in a batch of its own. Without a follower of the previous one, bursts
+ * end.
+ */
 static inline void erpc_batch_is_single(struct erpc_session *s)
 {
 	if (s->after_single)
@@ -42,15 +43,15 @@ static inline void erpc_batch_is_single(struct erpc_session *s)
 	s->after_single = true;
 }
 
-/** May another batch begin? The peer orders no more than ERPC_SLOTS of them. */
+/** Returns true if another batch may begin. The peer orders at most ERPC_SLOTS of them. */
 static inline bool erpc_batch_has_slot(const struct erpc_session *s)
 {
 	return (s->free_mask & ERPC_BATCH_MASK) && s->seq - s->seq_done < ERPC_SLOTS;
 }
 
 /**
- * `buf` leaves in a free slot, at once (`now`: after erpc_first_may) or as soon as it may; `end`: the position behind it.
- * After has_slot; the packets are in the burst, or wait for erpc_kick.
+ * Sends `buf` in a free slot, with `end` the position behind it. `now` (requires erpc_first_may):
+ * its packet is in the burst on return, else it waits for erpc_kick. Requires erpc_batch_has_slot.
  */
 static inline __attribute__((always_inline)) void erpc_batch_leave(struct erpc_session *s,
 								   struct erpc_buf *buf,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Calls join the open batch: see erpc_call.h. */
+/* Implements erpc_call.h. */
 #include "erpc/tx/erpc_call.h"
 
 #include <rdma/fi_errno.h>
@@ -10,7 +10,7 @@
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 
-/** Remembers a call: its name in *id. 0, or -FI_E*. */
+/** Allocates the id of a call and takes its cost from the grant. Returns 0 or -FI_E*. */
 static inline int erpc_call_register(struct erpc_session *s, uint32_t resp_max, void *context,
 				     uint32_t *id)
 {
@@ -21,7 +21,9 @@ static inline int erpc_call_register(struct erpc_session *s, uint32_t resp_max, 
 	return ret;
 }
 
-/** Room for a call of `len` bytes and its operation, its head written: NULL and *ret. */
+/**
+ * Reserves space for a call of `len` bytes and writes its header. Returns NULL and *ret on error.
+ */
 static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t len,
 				uint32_t resp_max, void *context, int *ret)
 {
@@ -61,7 +63,7 @@ int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t r
 	return 0;
 }
 
-/** It leaves alone (erpc_single.h). */
+/** Sends a call as a single message (erpc_single.h). */
 static inline int erpc_call_single(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
 				   uint32_t resp_max, void *context)
 {
@@ -96,7 +98,7 @@ erpc_call_buf_cold(struct erpc_session *s, uint32_t op, const void *buf, size_t 
 	return 0;
 }
 
-/** More is to be done than to join a batch. */
+/** Handles a call that cannot be appended without further checks. */
 static int __attribute__((noinline))
 erpc_call_buf_general(struct erpc_session *s, uint32_t op, const void *buf, size_t len,
 		      uint32_t resp_max, void *context, unsigned flags)
@@ -108,7 +110,7 @@ erpc_call_buf_general(struct erpc_session *s, uint32_t op, const void *buf, size
 	return erpc_call_buf_cold(s, op, buf, len, resp_max, context, flags);
 }
 
-/** Is nothing but its bytes, and a name, to be done for a call of `span` bytes? */
+/** Returns true if a call of `span` bytes only needs its bytes and an id. */
 static inline bool erpc_call_appends(const struct erpc_session *s, uint32_t span, unsigned flags)
 {
 	const uint8_t *end = flags & CORE_SEND_MORE ? s->fill_end_more : s->fill_end;
@@ -138,19 +140,21 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	return 0;
 }
 
-/** Batches under way. */
+/** Returns the number of batches in flight. */
 static unsigned erpc_call_flying(const struct erpc_session *s)
 {
 	return ERPC_BATCH_SLOTS - (unsigned)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
 }
 
-/** Batches that may leave before they are full, if the next calls are of those that wait for nothing. */
+/**
+ * Returns how many batches may leave before they are full, if the next calls have CORE_SEND_NOW.
+ */
 static size_t erpc_call_early(const struct erpc_session *s)
 {
 	return erpc_call_flying(s) < ERPC_NOW_MAX ? ERPC_NOW_MAX - erpc_call_flying(s) : 0;
 }
 
-/** Batches that may still begin to travel. */
+/** Returns how many batches may still leave. */
 static size_t erpc_call_slots(const struct erpc_session *s)
 {
 	size_t order = ERPC_SLOTS - (s->seq - s->seq_done);
@@ -160,8 +164,8 @@ static size_t erpc_call_slots(const struct erpc_session *s)
 }
 
 /*
- * One batch is open, and another one for each slot. The first ones may leave with a single call; an
- * open one into which not even that fits takes a slot with it.
+ * Counts the open batch and one for each slot. The first ones may leave with a single call. An open
+ * batch without room for one more call takes a slot.
  */
 size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 {

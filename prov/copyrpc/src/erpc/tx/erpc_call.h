@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a call leave, and how many may?
+ * Calls and their grant: core_chan_ops.call, call_buf and call_room.
  *
- * A call is a frame of the open batch like a message (erpc_send.h), with a name that its answer brings
- * back. It takes the cost of its answer from what the peer has granted, until that has come: who asks for
- * more than that, or for more than batches have room for, gets -FI_EAGAIN and nothing is taken.
+ * A call is a frame of the open batch, as a message (erpc_send.h), with an id that its reply
+ * returns. It takes the cost of its reply from the grant until the reply arrives. Returns
+ * -FI_EAGAIN beyond the grant, or without room in a batch.
  *
- * Shown by test/unit/erpc/tx/test_erpc_call.c and test/unit/erpc/test_erpc_ep.c.
+ * Tested in test/unit/erpc/tx/test_erpc_call.c and test/unit/erpc/test_erpc_ep.c.
  */
 #ifndef ERPC_CALL_H
 #define ERPC_CALL_H
 
 #include "erpc/erpc_session.h"
 
-/** What an answer to a call of ours gives back. */
+/** Returns the bytes that the reply to a call gives back to the grant. */
 static inline uint32_t erpc_call_cost(uint32_t resp_max)
 {
 	return resp_max + ERPC_GRANT_CALL;
 }
 
-/** core_chan_ops.call, call_buf, call_room. */
+/** Implement core_chan_ops.call, call_buf, call_room. */
 int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
 	      void *context);
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How does a request that is one packet leave, for the first time?
+ * First transmission of a request of one packet, the common case, without the loop of erpc_kick.
+ * Called by erpc_batch.h and erpc_kick.c. All other requests begin with erpc_kick_begin.
  *
- * Most requests are one packet, and nothing keeps them back: then the packet is made with the request, and there
- * is no more to be asked. All others begin with erpc_kick_begin, and erpc_kick sends what may be sent.
- *
- * Shown by test/unit/erpc/test_erpc_ep.c; what it makes of a request is what erpc_kick would (test_erpc_first.c).
+ * Tested in test/unit/erpc/test_erpc_ep.c, and against erpc_kick in test_erpc_first.c.
  */
 #ifndef ERPC_FIRST_H
 #define ERPC_FIRST_H
@@ -14,7 +12,7 @@
 #include "erpc/erpc_session.h"
 #include "erpc/tx/erpc_loss.h"
 
-/** What every request begins with, but its packets. It is in a free slot. */
+/** Sets the state of a new request in a free slot, without its packets. */
 static inline void erpc_first_begin(struct erpc_session *s, uint32_t slot, uint8_t type,
 				    struct erpc_buf *buf)
 {
@@ -33,7 +31,9 @@ static inline void erpc_first_begin(struct erpc_session *s, uint32_t slot, uint8
 	tx->prompt = type == WIRE_ERPC_REPLIES;
 }
 
-/** Its packet, if it is one, for the first time. It costs a credit, which the caller has taken. */
+/**
+ * Adds the only packet of a request to the burst, for the first time. The caller took the credit.
+ */
 static inline void erpc_first_packet(struct erpc_session *s, struct erpc_tx *tx, uint8_t type,
 				     struct erpc_buf *buf)
 {
@@ -59,7 +59,7 @@ static inline void erpc_first_packet(struct erpc_session *s, struct erpc_tx *tx,
 	erpc_loss_watch(s);
 }
 
-/** Does a request of `len` bytes, with a response of one packet, leave at once, whichever slot it gets? */
+/** Returns true if a request of `len` bytes with a response of one packet may leave at once. */
 static inline bool erpc_first_may(const struct erpc_session *s, uint32_t len)
 {
 	const struct erpc_ep *ep = s->ep;
@@ -68,14 +68,14 @@ static inline bool erpc_first_may(const struct erpc_session *s, uint32_t len)
 	       (!ep->paces || erpc_timely_is_open(&s->timely));
 }
 
-/** It is sent, or will be dated by the next progress. */
+/** Notes that a packet needs the time of the next progress, if sent between two calls. */
 static inline void erpc_first_note(struct erpc_session *s)
 {
 	if (!s->ep->running && util_list_is_empty(&s->fresh_link))
 		util_list_push_back(&s->ep->fresh, &s->fresh_link);
 }
 
-/** After erpc_first_may: begins a request in a free slot, and its packet is in the burst. */
+/** Begins a request in a free slot with its packet in the burst. Requires erpc_first_may. */
 static inline __attribute__((always_inline)) void erpc_first_go(struct erpc_session *s,
 								uint32_t slot, uint8_t type,
 								struct erpc_buf *buf,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Packets of the client's half leave: see erpc_kick.h. */
+/* Implements erpc_kick.h. */
 #include "erpc/tx/erpc_kick.h"
 
 #include "erpc/tx/erpc_first.h"
@@ -22,7 +22,10 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 	return true;
 }
 
-/** Batches are answered in order: how long the others wait for one that got lost says nothing of the network. */
+/**
+ * Cancels the round trips of batches. Batches are acknowledged in order, so after a loss their
+ * delay does not measure the network.
+ */
 static void erpc_kick_measure_none(struct erpc_session *s)
 {
 	uint32_t slot;
@@ -30,7 +33,7 @@ static void erpc_kick_measure_none(struct erpc_session *s)
 	for (slot = 0; slot < ERPC_BATCH_SLOTS; slot++) {
 		struct erpc_tx *tx = &s->tx[slot];
 
-		/* All packets but the last one are answered at once. */
+		/* All packets but the last are acknowledged at once. */
 		tx->rtt_pending &= tx->rtt_pkt + 1 < tx->c.req_pkts;
 	}
 }
@@ -57,7 +60,7 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 	erpc_session_mark(s);
 }
 
-/** May a packet leave now, for all that Timely says? If not, the wheel has the session. */
+/** Returns true if Timely permits a packet now, else puts the session into the wheel. */
 static bool erpc_kick_may(struct erpc_session *s)
 {
 	struct erpc_ep *ep = s->ep;
@@ -72,7 +75,10 @@ static bool erpc_kick_may(struct erpc_session *s)
 	return false;
 }
 
-/** Bytes that a packet of ours puts on a link: its own, or those that it gets_pending. */
+/**
+ * Returns the bytes that a packet puts on the link: its own, or those of the response part that it
+ * requests.
+ */
 static uint32_t erpc_kick_load(const struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
 			       uint16_t pkt_num)
 {
@@ -83,7 +89,7 @@ static uint32_t erpc_kick_load(const struct erpc_session *s, const struct erpc_t
 	return len + WIRE_ERPC_HDR_LEN;
 }
 
-/** A packet of `len` bytes leaves: the next one has to wait until its rate allows. */
+/** Computes when the rate permits the packet after one of `len` bytes. */
 static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
 			  uint16_t pkt_num)
 {
@@ -133,14 +139,14 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 	erpc_kick_pay(s, tx, len, h.pkt_num);
 }
 
-/** A request that is one packet, for the first time: what erpc_kick_packet makes of it. */
+/** Sends the only packet of a request for the first time, like erpc_kick_packet. */
 static void erpc_kick_first(struct erpc_session *s, struct erpc_tx *tx)
 {
 	erpc_first_packet(s, tx, tx->type, tx->buf);
 	erpc_kick_pay(s, tx, tx->buf->len, 0);
 }
 
-/** Sends what slot has: false if something keeps the session from sending more. */
+/** Sends the packets of a slot. Returns false if the session may send no more. */
 static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
@@ -150,7 +156,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 			return true;
 		if (!s->credits) {
 			s->ep->stats.no_credit++;
-			return false; /* an answer brings one */
+			return false; /* a response returns one */
 		}
 		if (!erpc_kick_may(s))
 			return false;
@@ -168,7 +174,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 	return true;
 }
 
-/** In turn, so that a long request does not keep short ones back. */
+/** Serves slots in turn, so that a long request does not delay short ones. */
 static void erpc_kick_turns(struct erpc_session *s)
 {
 	uint32_t wants = s->send_mask, slot;
@@ -195,7 +201,7 @@ void erpc_kick_pending(struct erpc_session *s)
 			s->next_slot = (slot + 1) % ERPC_SLOTS;
 		return;
 	}
-	/* Answers to calls first: somebody waits for them, and they are never kept waiting. */
+	/* Replies first: the peer's callers wait for them. */
 	if ((wants & 1u << ERPC_REPLY_SLOT) && !erpc_kick_slot(s, ERPC_REPLY_SLOT))
 		return;
 	erpc_kick_turns(s);
@@ -206,7 +212,7 @@ void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
 	struct erpc_tx *kept = &s->tx[slot];
 
-	/* It says so at once, and its answer will say nothing of the way. */
+	/* KEPT is sent at once, so it measures the round trip; the response will be delayed. */
 	if (kept->rtt_pending && kept->rtt_pkt == kept->c.req_pkts - 1 &&
 	    s->ep->now_ns > kept->rtt_start_ns)
 		erpc_rto_sample(&s->rto, s->ep->now_ns - kept->rtt_start_ns);
@@ -218,7 +224,7 @@ void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 
 		if ((tx->seq & WIRE_ERPC_MSG_MAX) != missing)
 			continue;
-		/* What has not left altogether, or left behind it, may still be on its way. */
+		/* The missing batch may be unsent, or sent after this one and still in flight. */
 		if (erpc_client_sendable(&tx->c) || (int32_t)(tx->pkt_seq - kept->pkt_seq) > 0)
 			return;
 		tx->overtaken = true;
@@ -227,7 +233,7 @@ void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 	}
 }
 
-/** It had seemed lost: all of it may be in flight again. */
+/** Ends a series of time-outs: the full window may be in flight again. */
 static void __attribute__((noinline))
 erpc_kick_recovered_cold(struct erpc_session *s, struct erpc_tx *tx)
 {
@@ -256,12 +262,12 @@ void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wi
 		s->acked_tx_ns = tx->rtt_start_ns;
 	rtt_ns = now_ns - tx->rtt_start_ns;
 	if (UTIL_UNLIKELY(h->req_type == WIRE_ERPC_LATE)) {
-		/* Bytes may have been held for very long: that is not to be expected again. */
+		/* The response waited for a release, perhaps for very long; limits the sample. */
 		erpc_rto_sample(&s->rto, rtt_ns < ERPC_LATE_NS ? rtt_ns : ERPC_LATE_NS);
 		return;
 	}
 	erpc_rto_sample(&s->rto, rtt_ns);
-	/* Where one of the ends was away, it says nothing of the network. */
+	/* If one end was away, the sample does not measure the network. */
 	if (!s->ep->paces || s->ep->away || h->req_type == WIRE_ERPC_AWAY)
 		return;
 	if (!erpc_timely_may_skip(&s->timely, rtt_ns))
@@ -275,7 +281,7 @@ void erpc_kick_missing(struct erpc_session *s, uint32_t slot)
 	erpc_loss_note(s);
 	if (!erpc_client_in_flight(&tx->c) || tx->out.unsent)
 		return;
-	/* What was said before the packets came that were sent again is no news. */
+	/* A report from before the retransmission is out of date. */
 	if (tx->went_back && s->ep->now_ns - tx->sent_ns < s->rto.srtt_ns)
 		return;
 	erpc_kick_go_back(s, slot);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a session send now? Requests begin in a free slot; packets leave while there are credits, room in
- * the burst, and time (Timely: below the link's rate a session's packets are spread by the wheel).
+ * Transmit loop of a session's client side. Called by the flush of a session, and by rx/ for
+ * acknowledgements and losses.
  *
- * What keeps a packet back, brings the session here again: an answer brings credits and slots, the
- * next progress call brings room, the wheel brings time.
+ * Requests begin in a free slot. Packets leave while there are credits, room in the burst and,
+ * below the link's rate, time (Timely; the wheel spreads a session's packets). Each obstacle brings
+ * the session here again when it ends: a response returns credits and slots, the next progress
+ * makes room, the wheel expires.
  *
- * Shown by test/unit/erpc/test_erpc_ep.c.
+ * Tested in test/unit/erpc/test_erpc_ep.c.
  */
 #ifndef ERPC_KICK_H
 #define ERPC_KICK_H
@@ -18,13 +20,13 @@
 #define ERPC_FREE_ALL ((1u << ERPC_SLOTS) - 1)
 
 /**
- * Begins a request from `buf` in a free slot: its packets leave with the next kick. False: with a
- * response of up to resp_max it has too many packets.
+ * Begins a request from `buf` in a free slot; its packets leave with the next erpc_kick. Returns
+ * false if it has too many packets with a response of up to resp_max.
  */
 bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,
 		     uint32_t resp_max);
 
-/** Sends what may be sent, of slots that have something. */
+/** Sends what may be sent of slots with packets. */
 void erpc_kick_pending(struct erpc_session *s);
 
 static inline void erpc_kick(struct erpc_session *s)
@@ -33,7 +35,10 @@ static inline void erpc_kick(struct erpc_session *s)
 		erpc_kick_pending(s);
 }
 
-/** A request is over: its slot is free, its credits are back. The buffer is the caller's. */
+/**
+ * Ends a request: frees its slot and returns its credits. Returns the buffer, which the caller
+ * frees.
+ */
 static inline struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
@@ -46,31 +51,32 @@ static inline struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t sl
 	s->send_mask &= ~(1u << slot);
 	tx->buf = NULL;
 	if (!(~s->free_mask & ERPC_BATCH_MASK))
-		s->fill_end = s->fill; /* the next message need not wait for others */
+		/* no batch is in flight: the next message may leave at once */
+		s->fill_end = s->fill;
 	if (s->free_mask == ERPC_FREE_ALL)
 		s->watched = false;
 	return buf;
 }
 
-/** What a slot had in flight counts as lost. */
+/** Counts the packets of a slot in flight as lost and rewinds it. */
 void erpc_kick_go_back(struct erpc_session *s, uint32_t slot);
 
-/** An answer moved the slot on: the clock of losses starts anew, and a round trip was measured, or not. */
+/** Handles progress of a slot: restarts its timeout and takes the round trip, if measured. */
 void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wire_erpc_hdr *h);
 
-/** An answer came, and one before it did not: after ERPC_EARLY_MAX of them that one is lost. */
+/** Notes a response packet behind a missing one. After ERPC_EARLY_MAX of them that one is lost. */
 void erpc_kick_early(struct erpc_session *s, uint32_t slot);
 
-/** The peer has this batch, and waits for one that was sent before it: the low bits of its seq. */
+/** Handles KEPT: the peer has this batch and waits for `missing`, low bits of an earlier seq. */
 void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing);
 
-/** The first packet in flight is missing, it and those behind it are sent again; within a round trip once. */
+/** Sends the first packet in flight and those behind it again, at most once per round trip. */
 void erpc_kick_missing(struct erpc_session *s, uint32_t slot);
 
-/** Packets that left since the last progress call left at its time. */
+/** Gives the time of this progress call to packets sent since the last one. */
 void erpc_kick_stamp(struct erpc_ep *ep);
 
-/** Sessions whose time has come. */
+/** Queues sessions with an expired pacing timer. */
 void erpc_kick_wheel(struct erpc_ep *ep);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Go-back-N: see erpc_loss.h. */
+/* Implements erpc_loss.h. */
 #include "erpc/tx/erpc_loss.h"
 
 #include "erpc/tx/erpc_kick.h"
@@ -17,7 +17,10 @@ void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 	erpc_ep_due_at(s->ep, erpc_wheel_end_ns(&s->ep->timers, due_ns));
 }
 
-/** Should it have been answered before what was? What was KEPT has come, and is answered after its elders. */
+/**
+ * Returns true if later packets were acknowledged before this one. A KEPT batch has arrived and
+ * waits for earlier ones.
+ */
 static bool erpc_loss_is_passed(const struct erpc_session *s, const struct erpc_tx *tx)
 {
 	return !tx->tries &&
@@ -31,28 +34,28 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 	if (erpc_loss_is_passed(s, tx))
 		erpc_loss_note(s);
 	s->ep->stats.timeouts++;
-	/* A peer that speaks is not the one that gets more and more time. */
+	/* A peer that sends packets does not get ever longer timeouts. */
 	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : UINT16_MAX))
 		tx->tries++;
 	tx->window = 1;
 	erpc_kick_go_back(s, slot);
 }
 
-/** Silence after which what a slot has in flight is lost. */
+/** Returns the timeout of the packets of a slot in flight. */
 static uint64_t erpc_loss_resend_timeout(const struct erpc_session *s, const struct erpc_tx *tx)
 {
 	uint64_t silence;
 
 	if (erpc_loss_is_passed(s, tx))
 		return s->rto.rack_ns;
-	/* What is known to wait for others is not asked for before them. */
+	/* A KEPT batch is not probed before the earlier ones. */
 	silence = erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->seq_done)
 			  ? erpc_rto_probe(&s->rto, tx->tries)
 			  : erpc_rto_after(&s->rto, tx->tries);
 	return tx->tries ? erpc_rto_spread(silence, s->token + tx->c.req_num + tx->tries) : silence;
 }
 
-/** Looks at a slot with packets in flight: when it is to be looked at again. */
+/** Checks a slot with packets in flight. Returns the time of its next check. */
 static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_tx *tx = &s->tx[slot];
@@ -75,7 +78,7 @@ static void erpc_loss_session(struct erpc_session *s)
 
 	if (!s->watched)
 		return;
-	if (s->watch_ns > s->ep->now_ns) { /* the timer was that of packets before */
+	if (s->watch_ns > s->ep->now_ns) { /* set for earlier packets */
 		erpc_loss_watch_until(s, s->watch_ns);
 		return;
 	}
@@ -83,7 +86,7 @@ static void erpc_loss_session(struct erpc_session *s)
 	for (; busy; busy &= busy - 1) {
 		slot = (uint32_t)__builtin_ctz(busy);
 		if (!erpc_client_in_flight(&s->tx[slot].c))
-			continue; /* what keeps it back brings it on */
+			continue; /* nothing in flight: credits, rate or room will bring it on */
 		due_ns = erpc_loss_slot(s, slot);
 		next_ns = due_ns < next_ns ? due_ns : next_ns;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Empty answers ride along: see erpc_piggyback.h. */
+/* Implements erpc_piggyback.h. */
 #include "erpc/tx/erpc_piggyback.h"
 
 #include "erpc/tx/erpc_respond.h"
@@ -7,7 +7,7 @@
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 
-/* ---- what `ack` says ---- */
+/* ---- the value of `ack` ---- */
 
 void erpc_piggyback_advance_cold(struct erpc_session *s)
 {
@@ -36,7 +36,7 @@ void erpc_piggyback_passed_cold(struct erpc_session *s, uint32_t seq)
 	erpc_piggyback_advance_cold(s);
 }
 
-/** The next one is known. */
+/** Advances `ack` over the next batch. */
 static inline void erpc_piggyback_acked_next(struct erpc_session *s)
 {
 	s->ack++;
@@ -44,15 +44,15 @@ static inline void erpc_piggyback_acked_next(struct erpc_session *s)
 		erpc_piggyback_advance_cold(s);
 }
 
-/* ---- our answers ---- */
+/* ---- acks to the peer ---- */
 
-/** An answer waited in vain for so long beyond the time of a quick reply. */
+/** Returns the penalty for an ack that no batch took along, by the delay beyond a quick reply. */
 static int32_t erpc_piggyback_cost(uint64_t late_ns)
 {
 	return late_ns > ERPC_PIGGYBACK_AWAY_NS ? -ERPC_PIGGYBACK_AWAY : -ERPC_PIGGYBACK_SINGLE;
 }
 
-/** A batch is delivered: did we reply quickly to the one before? */
+/** Samples, at a delivery, whether the previous batch was replied to quickly. */
 static void erpc_piggyback_sample(struct erpc_session *s)
 {
 	uint64_t gap_ns = s->last_batch_tx_ns - s->last_batch_rx_ns;
@@ -69,7 +69,7 @@ static void erpc_piggyback_sample(struct erpc_session *s)
 	s->last_batch_rx_ns = s->ep->now_ns;
 }
 
-/** ERPC_PIGGYBACK_MAX bits. */
+/** Returns true if ERPC_PIGGYBACK_MAX bits are set. */
 static inline bool erpc_piggyback_is_full(uint32_t mask)
 {
 	mask &= mask - 1;
@@ -144,14 +144,14 @@ bool erpc_piggyback_flush(struct erpc_session *s)
 	return true;
 }
 
-/* ---- the peer's ---- */
+/* ---- acks from the peer ---- */
 
 const char *erpc_piggyback_received(struct erpc_session *s, uint32_t ack)
 {
 	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
 
 	if (UTIL_UNLIKELY((int32_t)(s->seq - ack) < 0))
-		return "it has what was not sent";
+		return "an acknowledgement of a batch that was not sent";
 	if ((int32_t)(ack - s->seq_done) <= 0)
 		return NULL;
 	for (; busy && !s->err; busy &= busy - 1) {
@@ -161,7 +161,7 @@ const char *erpc_piggyback_received(struct erpc_session *s, uint32_t ack)
 		if ((int32_t)(ack - tx->seq) <= 0)
 			continue;
 		if (UTIL_UNLIKELY(tx->c.tx_max < tx->c.req_pkts))
-			return "it has what was not sent";
+			return "an acknowledgement of a batch that was not sent";
 		erpc_buf_free(&s->ep->bufs, erpc_kick_end(s, slot));
 		erpc_session_freed(s);
 		s->ep->stats.piggybacks++;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * When does an empty answer need no packet of its own?
+ * Piggybacked acks: batches acknowledge the peer's batches and replace empty responses. Called by
+ * erpc_respond.c, erpc_batch.h and rx/.
  *
- * Where messages go both ways, each batch says which of the peer's batches need no answer any more:
- * all before `ack`, in order. So the answer to a batch waits a little for one of ours that takes it
- * along. It waits no longer than ERPC_PIGGYBACK_NS if progress is called. But who heard something may go
- * away and compute, and somebody may wait for the answer. So answers wait only with those who
- * replied quickly so often in a row (ERPC_PIGGYBACK_TRUST); each that had to leave alone costs many
- * quick replies more, and most where its time was over for long. Every ERPC_PIGGYBACK_SAMPLE-th batch is
- * answered at once, for its round trip; so is what the credits or the rate of what is to take it
- * along might stop.
+ * Each batch carries `ack`: all the peer's batches before it need no response. An empty response
+ * waits up to ERPC_PIGGYBACK_NS for a batch to take its ack along. The process may compute instead
+ * while the peer waits for the ack. So acks wait only after ERPC_PIGGYBACK_TRUST quick replies in a
+ * row. Each ack that no batch took along costs ERPC_PIGGYBACK_SINGLE quick replies, or
+ * ERPC_PIGGYBACK_AWAY after a long delay. Every ERPC_PIGGYBACK_SAMPLE-th batch is responded to at
+ * once to measure the round trip, and so are all while credits or rate could delay a batch.
  *
- * An answer that waits is given already, for all that its slot knows: a repeated request gets it, and
- * the peer may begin another one. It stays empty. Where a batch was answered with bytes, `ack`
- * passes it when the peer has begun something else in its slot, or a batch that is 8 further.
+ * For its slot a waiting response is given: a repeated request gets it, and the peer may begin the
+ * next request. It remains empty. If a batch was responded to with bytes, `ack` passes it once the
+ * peer begins another request in its slot, or a batch that is ERPC_SLOTS further.
  *
- * Shown by test/unit/erpc/tx/test_erpc_piggyback.c.
+ * Tested in test/unit/erpc/tx/test_erpc_piggyback.c.
  */
 #ifndef ERPC_PIGGYBACK_H
 #define ERPC_PIGGYBACK_H
@@ -25,24 +24,26 @@
 #include "util/bits.h"
 
 #define ERPC_PIGGYBACK_NS      20000u
-#define ERPC_PIGGYBACK_MAX     3 /* answers of a session that wait */
+#define ERPC_PIGGYBACK_MAX     3 /* acks of a session that may wait */
 #define ERPC_PIGGYBACK_SAMPLE  32u
 #define ERPC_PIGGYBACK_TRUST   4
 #define ERPC_PIGGYBACK_SINGLE  8
 #define ERPC_PIGGYBACK_AWAY    128
 #define ERPC_PIGGYBACK_AWAY_NS 100000u
 
-/** rx[slot] is delivered and has an empty answer: true: it waits for a batch of ours. */
+/**
+ * Makes the empty response to the batch in rx[slot] wait for a batch. Returns false if it must not.
+ */
 bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot);
 
-/** Would a batch that leaves now leave at once? */
+/** Returns true if neither credits nor rate would delay a batch. */
 static inline bool erpc_piggyback_is_open(const struct erpc_session *s)
 {
 	return 2 * s->credits > s->credits_max &&
 	       (!s->ep->paces || erpc_timely_is_open(&s->timely));
 }
 
-/** A batch of ours leaves: its `ack`. */
+/** Returns `ack` for a batch that leaves, and ends the wait of the acks that it takes along. */
 static inline uint32_t erpc_piggyback_take(struct erpc_session *s)
 {
 	s->last_batch_tx_ns = s->ep->running ? s->ep->now_ns : 0;
@@ -54,10 +55,10 @@ static inline uint32_t erpc_piggyback_take(struct erpc_session *s)
 	return s->ack;
 }
 
-/** The peer's `ack`: its batches of ours are over. NULL, or what is wrong with it. */
+/** Handles the peer's `ack`: ends batches before it. Returns NULL or the violation. */
 const char *erpc_piggyback_received(struct erpc_session *s, uint32_t ack);
 
-/** Batch `seq` of the peer's is delivered: of those that are 8 before it, it has the answer. */
+/** Notes the delivery of batch `seq`: batches ERPC_SLOTS before it are acknowledged. */
 void erpc_piggyback_passed_cold(struct erpc_session *s, uint32_t seq);
 
 static inline void erpc_piggyback_passed(struct erpc_session *s, uint32_t seq)
@@ -66,16 +67,16 @@ static inline void erpc_piggyback_passed(struct erpc_session *s, uint32_t seq)
 		erpc_piggyback_passed_cold(s, seq);
 }
 
-/** Moves on over all that are known. */
+/** Advances `ack` over all acknowledged batches. */
 void erpc_piggyback_advance_cold(struct erpc_session *s);
 
-/** The peer has the answer to rx[slot], or will know it to be empty. */
+/** Notes that the peer has the response to rx[slot], or that the response is empty. */
 void erpc_piggyback_acked(struct erpc_session *s, uint32_t slot);
 
-/** The peer begins another request in `slot`: our answer, which waits to ride, is known. */
+/** Ends the wait of an ack in a slot in which the peer begins another request. */
 void erpc_piggyback_forget_cold(struct erpc_session *s, uint32_t slot);
 
-/** It begins one: what it was answered with is there. */
+/** Notes that the peer begins another request in `slot`, so it has the previous response. */
 static inline void erpc_piggyback_forget(struct erpc_session *s, uint32_t slot)
 {
 	if (slot >= ERPC_BATCH_SLOTS)
@@ -88,13 +89,15 @@ static inline void erpc_piggyback_forget(struct erpc_session *s, uint32_t slot)
 		erpc_piggyback_forget_cold(s, slot);
 }
 
-/** What waits is to leave alone, with the next erpc_piggyback_flush. */
+/** Ends the wait of all acks; erpc_piggyback_flush sends empty responses. */
 void erpc_piggyback_end(struct erpc_session *s);
 
-/** Those of sessions that waited long enough; `all`: of any. */
+/** Does that for sessions with an expired wait; `all`: for all sessions. */
 void erpc_piggyback_overdue(struct erpc_ep *ep, bool all);
 
-/** Part of erpc_respond_flush: false: no room in the burst. */
+/**
+ * Sends due empty responses. Returns false without room in the burst. Part of erpc_respond_flush.
+ */
 bool erpc_piggyback_flush(struct erpc_session *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Answers to calls gather: see erpc_reply.h. */
+/* Implements erpc_reply.h. */
 #include "erpc/tx/erpc_reply.h"
 
 #include <rdma/fi_errno.h>
@@ -10,7 +10,7 @@
 #include "util/bits.h"
 #include "util/copy.h"
 
-/** The buffer that answers join: the last one, or NULL. */
+/** Returns the buffer that replies are appended to, or NULL. */
 static inline struct erpc_buf *erpc_reply_last(struct erpc_session *s)
 {
 	if (util_list_is_empty(&s->replies))
@@ -18,7 +18,7 @@ static inline struct erpc_buf *erpc_reply_last(struct erpc_session *s)
 	return UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
 }
 
-/** `buf`, which is the last one, in a larger buffer for `len` bytes, or NULL. */
+/** Moves the last buffer to a larger one for `len` bytes. Returns NULL without memory. */
 static struct erpc_buf *erpc_reply_grow(struct erpc_session *s, struct erpc_buf *buf, uint32_t len)
 {
 	struct erpc_buf *larger;
@@ -29,7 +29,7 @@ static struct erpc_buf *erpc_reply_grow(struct erpc_session *s, struct erpc_buf 
 	return larger;
 }
 
-/** A new one for an answer of `span` bytes, or NULL. */
+/** Opens a buffer for a reply of `span` bytes. Returns NULL without memory. */
 static struct erpc_buf *erpc_reply_open(struct erpc_session *s, uint32_t span)
 {
 	uint32_t head = sizeof(struct wire_erpc_batch);
@@ -44,7 +44,7 @@ static struct erpc_buf *erpc_reply_open(struct erpc_session *s, uint32_t span)
 	return buf;
 }
 
-/** A buffer with room for `span` bytes, or NULL: no memory. */
+/** Returns a buffer with room for `span` bytes, or NULL without memory. */
 static struct erpc_buf *__attribute__((noinline))
 erpc_reply_room_cold(struct erpc_session *s, uint32_t span)
 {
@@ -64,7 +64,7 @@ static inline struct erpc_buf *erpc_reply_room(struct erpc_session *s, uint32_t 
 	return buf;
 }
 
-/** How many bytes may join those in it, without more ado? */
+/** Returns the bytes that may be appended to the buffer without further checks. */
 static inline uint32_t erpc_reply_rest(const struct erpc_session *s, const struct erpc_buf *buf)
 {
 	uint32_t max = buf->cap < s->batch_max ? buf->cap : s->batch_max;
@@ -72,7 +72,10 @@ static inline uint32_t erpc_reply_rest(const struct erpc_session *s, const struc
 	return s->release_mask || buf->len > max ? 0 : max - buf->len;
 }
 
-/** Where the bytes of an answer belong, its head written; NULL: no memory, and the session has failed. */
+/**
+ * Writes the header of a reply and returns the place of its bytes. Without memory returns NULL
+ * after failing the session.
+ */
 static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_ref ref,
 				      uint32_t len)
 {
@@ -83,7 +86,7 @@ static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_r
 	s->calls_pending--;
 	s->resp_reserved -= ref.resp_max + ERPC_GRANT_CALL;
 	if (UTIL_UNLIKELY(!buf)) {
-		erpc_session_fail(s, -FI_ENOMEM, "out of memory for an answer");
+		erpc_session_fail(s, -FI_ENOMEM, "out of memory for a reply");
 		return NULL;
 	}
 	at = buf->data + buf->len;
@@ -93,7 +96,7 @@ static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_r
 	return wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, len);
 }
 
-/** An answer is whole: it leaves, unless more follow. */
+/** Ends a reply. Sends it unless more follow. */
 static inline void erpc_reply_added(struct erpc_session *s, unsigned flags)
 {
 	erpc_session_mark(s);
@@ -128,7 +131,7 @@ int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf
 	return erpc_reply_iov(chan, ref, &iov, len ? 1 : 0, len, 0);
 }
 
-/** It leaves alone (erpc_single.h). */
+/** Sends a single reply (erpc_single.h). */
 static inline int erpc_reply_single(struct erpc_session *s, struct core_call_ref ref,
 				    struct erpc_body *body, const void *buf, size_t len)
 {
@@ -163,7 +166,7 @@ erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_retai
 	return 0;
 }
 
-/** More is to be done than to join others. */
+/** Handles a reply that cannot be appended without further checks. */
 static int __attribute__((noinline))
 erpc_reply_buf_general(struct erpc_session *s, struct core_call_ref ref, core_retain_t retain,
 		       const void *buf, size_t len, unsigned flags)
@@ -175,7 +178,7 @@ erpc_reply_buf_general(struct erpc_session *s, struct core_call_ref ref, core_re
 	return erpc_reply_buf_cold(s, ref, retain, buf, len, flags);
 }
 
-/** An answer joins the last of those that gather. */
+/** Appends a reply to the last buffer. */
 static inline void erpc_reply_append(struct erpc_session *s, struct core_call_ref ref,
 				     uint32_t span, const void *buf, size_t len)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Where are answers to calls until something takes them along?
+ * Replies to calls: core_chan_ops.reply and its variants.
  *
- * They gather in buffers of their own, in order, each as long as one packet carries; only an answer longer
- * than that has one to itself. What takes them along, and when: erpc_respond.h. Most answers join others that
- * wait: then nothing but their bytes is to be done.
+ * Replies gather in buffers of their own, in order, until a response takes them along
+ * (erpc_respond.h). A buffer holds as much as one packet; a longer reply has one of its own. Most
+ * replies are appended to others that wait, without further checks.
  *
- * Shown by test/unit/erpc/tx/test_erpc_reply.c.
+ * Tested in test/unit/erpc/tx/test_erpc_reply.c.
  */
 #ifndef ERPC_REPLY_H
 #define ERPC_REPLY_H
 
 #include "erpc/erpc_session.h"
 
-/** core_chan_ops.reply, reply_iov, answer. */
+/** Implement core_chan_ops.reply and its variants. */
 int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len);
 int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
 		   size_t iov_cnt, size_t len, unsigned flags);

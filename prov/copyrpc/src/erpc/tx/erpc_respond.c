@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Responses and the answers that ride in them: see erpc_respond.h. */
+/* Implements erpc_respond.h. */
 #include "erpc/tx/erpc_respond.h"
 
 #include <rdma/fi_errno.h>
@@ -10,7 +10,7 @@
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 
-/** What the peer may make of the round trip. */
+/** Returns the type of a packet, by which the peer judges the round trip. */
 static uint8_t erpc_respond_type(const struct erpc_session *s, const struct erpc_rx *rx,
 				 enum wire_erpc_kind kind)
 {
@@ -51,11 +51,11 @@ bool erpc_respond_packet(struct erpc_session *s, uint32_t slot, uint16_t pkt_num
 		erpc_out_put(out, s->ah, &h, len ? rx->get_src + (size_t)part * s->payload : NULL,
 			     len, rx->exposure_mem, NULL, &rx->out);
 	if (rx->get_src && out->dg->inline_max < out->dg->mtu)
-		erpc_out_report(out); /* who lends it wants it back */
+		erpc_out_report(out); /* unexpose waits for the device */
 	return true;
 }
 
-/** A CR that says more than that a part has arrived. */
+/** Sends a CR with a report: a gap, or a batch that waits for an earlier one. */
 static void erpc_respond_cr(struct erpc_session *s, enum wire_erpc_sent said, uint64_t req_num,
 			    uint32_t pkt_num, uint32_t what)
 {
@@ -94,13 +94,13 @@ static struct erpc_buf *erpc_respond_first(struct erpc_session *s)
 	return UTIL_CONTAINER_OF(s->replies.next, struct erpc_buf, link);
 }
 
-/** Are there answers that a response can take along? */
+/** Returns true if there are replies that a response can carry. */
 static bool erpc_respond_fits(struct erpc_session *s)
 {
 	return !util_list_is_empty(&s->replies) && erpc_respond_first(s)->len <= s->payload;
 }
 
-/** The oldest buffer of answers, if one packet carries it, or NULL. */
+/** Takes the oldest buffer of replies, if one packet carries it, else returns NULL. */
 static struct erpc_buf *erpc_respond_take(struct erpc_session *s)
 {
 	struct erpc_buf *buf;
@@ -113,7 +113,7 @@ static struct erpc_buf *erpc_respond_take(struct erpc_session *s)
 	return buf;
 }
 
-/** Answers a batch: false: no room in the burst. */
+/** Responds to a batch. Returns false without room in the burst. */
 static bool erpc_respond_batch(struct erpc_session *s, uint32_t slot)
 {
 	struct erpc_rx *rx = &s->rx[slot];
@@ -135,11 +135,11 @@ void erpc_respond_empty(struct erpc_session *s, uint32_t slot)
 	struct erpc_rx *rx = &s->rx[slot];
 
 	erpc_server_respond(&rx->s, 0);
-	/* Without room it is lost: what was asked will be asked again. */
+	/* Without room the response is lost, and the client repeats its request. */
 	erpc_respond_packet(s, slot, (uint16_t)(rx->s.req_pkts - 1), WIRE_ERPC_RESP);
 }
 
-/** Batches in `mask` wait no longer for answers. */
+/** Ends the wait of batches in `mask` for replies. */
 static void erpc_respond_due(struct erpc_session *s, uint32_t mask)
 {
 	s->wait_mask &= ~mask;
@@ -150,7 +150,7 @@ static void erpc_respond_due(struct erpc_session *s, uint32_t mask)
 		return;
 	}
 	s->release_mask |= mask;
-	s->reply_room = 0; /* who answers looks whether it may go */
+	s->reply_room = 0; /* the next reply checks whether the response may leave */
 }
 
 void erpc_respond_soon(struct erpc_session *s, uint32_t slot, bool calls)
@@ -166,7 +166,7 @@ void erpc_respond_soon(struct erpc_session *s, uint32_t slot, bool calls)
 	}
 	rx->resp_type = WIRE_ERPC_LATE;
 	if (!util_list_is_empty(&s->replies))
-		erpc_session_mark(s); /* it takes them along */
+		erpc_session_mark(s); /* the response takes them along */
 	if (!s->wait_mask) {
 		s->deadline_ns = s->ep->now_ns + ERPC_REPLY_WAIT_NS;
 		util_list_push_back(&s->ep->waiting, &s->wait_link);
@@ -199,9 +199,9 @@ void erpc_respond_overdue(struct erpc_ep *ep)
 }
 
 /**
- * Answers that found no response: a request of their own. While one is under way already others go among
- * messages, as long as there are slots: who gives an answer may never call progress again. Messages that wait
- * go before them: they have no other way.
+ * Sends replies without a response in a request of their own (REPLIES). While one is in flight
+ * others go in batches, as long as there are slots: the replier may never call progress again.
+ * Messages that wait go first.
  */
 static void erpc_respond_by_request(struct erpc_session *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Batches fill and leave: see erpc_send.h. */
+/* Implements erpc_send.h. */
 #include "erpc/tx/erpc_send.h"
 
 #include <rdma/fi_errno.h>
@@ -9,8 +9,9 @@
 #include "erpc/tx/erpc_single.h"
 #include "util/bits.h"
 
-#define ERPC_BUSY_MANY 3u  /* batches under way, and the next ones may be long */
-#define ERPC_SEND_SLOP 24u /* beyond a frame: two words of an extension behind its head */
+#define ERPC_BUSY_MANY 3u /* batches in flight behind which the next ones may be long */
+/* bytes stored beyond a frame: two words of extension behind its header */
+#define ERPC_SEND_SLOP 24u
 
 _Static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
 _Static_assert(ERPC_BUSY_MANY == 3, "erpc_send_is_busy");
@@ -30,8 +31,9 @@ bool erpc_send_leave(struct erpc_session *s)
 	if (!s->open)
 		return true;
 	if (frames == 1 && !s->after_single && !erpc_batch_busy(s))
-		s->bursts = 0;       /* it has waited for others in vain */
-	erpc_session_close_batch(s); /* if it stays: who adds to it marks the session again */
+		s->bursts = 0; /* waited for other messages in vain */
+	/* if the batch stays, the next message marks the session again */
+	erpc_session_close_batch(s);
 	s->open->len = erpc_send_len(s);
 	if (!s->after_single)
 		s->expected_len = s->open->len;
@@ -58,10 +60,7 @@ void erpc_send_acked(struct erpc_session *s, uint32_t seq)
 	s->conn.up->on_acked(&s->conn.chan, pos);
 }
 
-/**
- * An empty batch for a frame of `span` bytes. One that will gather others, as far as can be known, gets room
- * for them at once.
- */
+/** Opens a batch for a frame of `span` bytes, with room for expected followers. */
 static bool erpc_send_open(struct erpc_session *s, uint32_t span)
 {
 	uint32_t len = ERPC_BATCH_HEAD + span;
@@ -77,7 +76,7 @@ static bool erpc_send_open(struct erpc_session *s, uint32_t span)
 	return true;
 }
 
-/** The open batch gets a buffer for `len` bytes, with all that is in it. */
+/** Moves the open batch to a buffer for `len` bytes. */
 static bool erpc_send_grow(struct erpc_session *s, uint32_t len)
 {
 	struct erpc_buf *larger;
@@ -91,14 +90,14 @@ static bool erpc_send_grow(struct erpc_session *s, uint32_t len)
 	return true;
 }
 
-/** No memory: nothing that comes will say that there is some, so nobody sleeps until there is. */
+/** Marks the session, so that no thread sleeps until there is memory. Returns NULL. */
 static uint8_t *erpc_send_no_memory(struct erpc_session *s)
 {
 	erpc_session_mark(s);
 	return NULL;
 }
 
-/** Are ERPC_BUSY_MANY batches under way, or is there no slot for another one? */
+/** Returns true if ERPC_BUSY_MANY batches are in flight, or no slot is free for another. */
 static inline bool erpc_send_is_busy(const struct erpc_session *s)
 {
 	uint32_t busy = erpc_batch_busy(s);
@@ -108,15 +107,15 @@ static inline bool erpc_send_is_busy(const struct erpc_session *s)
 }
 
 /**
- * How long may the open batch be? One that has to wait anyway may be of several packets: what is under way is
- * bounded by credits then, and not by slots.
+ * Returns the maximum length of the open batch. One that waits anyway may have several packets:
+ * then credits bound the bytes in flight, not slots.
  */
 static inline uint32_t erpc_send_max(const struct erpc_session *s)
 {
 	return erpc_send_is_busy(s) ? s->batch_long_max : s->batch_max;
 }
 
-/** The open batch takes no more: it leaves, if there is a slot. */
+/** Sends the full open batch. Returns false without a slot. */
 static bool erpc_send_full(struct erpc_session *s)
 {
 	s->expected_len = erpc_send_len(s);
@@ -140,7 +139,7 @@ uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 	return s->fill;
 }
 
-/** Does the batch leave at once? */
+/** Returns true if the batch leaves at once. */
 static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags)
 {
 	uint32_t busy = erpc_batch_busy(s);
@@ -150,7 +149,7 @@ static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags
 	return !erpc_batch_gathers(s) && !(flags & CORE_SEND_MORE) && !s->ep->running;
 }
 
-/** A message stays: does it follow one that left by itself, without progress in between? */
+/** Notes a message that stays: does it follow a single one without progress in between? */
 static inline void erpc_send_follows(struct erpc_session *s)
 {
 	if (!s->after_single)
@@ -162,7 +161,10 @@ static inline void erpc_send_follows(struct erpc_session *s)
 		s->bursts++;
 }
 
-/** The batch stays: what may join it by bytes alone. Who does stores more than he counts. */
+/**
+ * Sets the limits up to which messages are appended without further checks. Such a message stores
+ * up to ERPC_SEND_SLOP bytes beyond its end.
+ */
 static void erpc_send_stay(struct erpc_session *s)
 {
 	uint32_t cap = s->open->cap, max = erpc_send_max(s);
@@ -217,7 +219,7 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 {
 	uint32_t ext_len = core_packed_ext_len(packed);
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, ext_len + (uint32_t)len);
-	uint64_t ext[8] = { ext0, ext1 }; /* as much as util_copy_short may take */
+	uint64_t ext[8] = { ext0, ext1 }; /* bytes that util_copy_short may read */
 	struct erpc_buf *single = NULL;
 	uint8_t *at;
 
@@ -240,8 +242,8 @@ erpc_send_buf_cold(struct erpc_session *s, uint64_t packed, uint64_t ext0, uint6
 }
 
 /*
- * Most messages join a batch that waits already: then nothing but its bytes is to be done. Both words of an
- * extension are stored, whatever it has, and the bytes then over what is none of it.
+ * Appends to the open batch, the common case. Stores both words of extension, whatever the message
+ * has, and then the bytes over the unused part.
  */
 int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64_t ext1,
 		  const void *buf, size_t len)

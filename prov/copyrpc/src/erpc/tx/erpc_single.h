@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a small message, call or answer take that leaves alone?
+ * Fast path of a small message, call or reply that leaves in a batch of its own. Called by
+ * erpc_send.c, erpc_call.c and erpc_reply.c.
  *
- * Nothing of the session's is under way or waits, and nobody has said that more follows: then it is a packet
- * in one step. No batch is opened, marked, visited and closed for it; what the session is afterwards, and the
- * packet, are what they would be then.
+ * If nothing of the session is in flight or waits, and no flag announces more, the packet is made
+ * in one step, without opening, marking, flushing and closing a batch. Packet and session state
+ * equal those of the general path.
  *
- * Shown by test/unit/erpc/tx/test_erpc_single.c: both ways side by side.
+ * Tested in test/unit/erpc/tx/test_erpc_single.c, which compares both paths.
  */
 #ifndef ERPC_SINGLE_H
 #define ERPC_SINGLE_H
@@ -16,7 +17,10 @@
 #include "erpc/tx/erpc_batch.h"
 #include "util/copy.h"
 
-/** Does a frame of `span` bytes with `len` of the user's leave alone, and now? There is a buffer for it, then. */
+/**
+ * Returns true if a frame of `span` bytes, `len` of them the user's, may leave alone now, and there
+ * is a buffer for it.
+ */
 static inline bool erpc_single_may(const struct erpc_session *s, uint32_t span, size_t len,
 				   unsigned flags)
 {
@@ -27,7 +31,7 @@ static inline bool erpc_single_may(const struct erpc_session *s, uint32_t span, 
 	       erpc_buf_has_tiny(&ep->bufs);
 }
 
-/** After may: a buffer for it. */
+/** Takes that buffer. Requires erpc_single_may. */
 static inline struct erpc_buf *erpc_single_buf(struct erpc_session *s, uint32_t span)
 {
 	struct erpc_buf *buf = erpc_buf_take(&s->ep->bufs, 0);
@@ -36,7 +40,7 @@ static inline struct erpc_buf *erpc_single_buf(struct erpc_session *s, uint32_t 
 	return buf;
 }
 
-/** The frame in it is whole: it leaves. */
+/** Sends the buffer after its frame was written. */
 static inline void erpc_single_go(struct erpc_session *s, struct erpc_buf *buf)
 {
 	s->posted_pos += ERPC_POS_STEP;
@@ -47,8 +51,8 @@ static inline void erpc_single_go(struct erpc_session *s, struct erpc_buf *buf)
 }
 
 /**
- * Is an answer of `len` bytes, in a frame of `span`, the last one for the only batch that waits for answers, and
- * may it leave at once?
+ * Returns true if a reply of `len` bytes, in a frame of `span`, is the last one that the only
+ * waiting batch needs, and may leave at once.
  */
 static inline bool erpc_single_replies(const struct erpc_session *s, uint32_t span, size_t len,
 				       unsigned flags)
@@ -62,7 +66,7 @@ static inline bool erpc_single_replies(const struct erpc_session *s, uint32_t sp
 	       erpc_buf_has_tiny(&ep->bufs);
 }
 
-/** The answer in it is whole: the response to the batch that waits for it leaves. */
+/** Sends the reply as the response to the batch that waits for it. */
 static inline void erpc_single_reply(struct erpc_session *s, struct erpc_buf *buf)
 {
 	uint32_t slot = (uint32_t)__builtin_ctz(s->wait_mask);
