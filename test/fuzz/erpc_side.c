@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEM_LEN   5000u
-#define ALLOWANCE 64u
+#define MEM_LEN  5000u
+#define RESP_MAX 64u
 
 static uint64_t side_take(const struct side *side, unsigned bytes)
 {
-	return script_take(side->liar->script, bytes);
+	return script_take(side->attacker->script, bytes);
 }
 
 static struct side *side_of(struct core_chan *chan)
@@ -46,9 +46,9 @@ static enum core_rx_verdict decide(struct side *side, core_retain_t retain)
 
 	if (!side->honest && what > 0xF8)
 		return CORE_RX_BAD;
-	if ((what & 7) != 7 || side->hold_cnt == HOLDS)
+	if ((what & 7) != 7 || side->retained_cnt == RETAINED_MAX)
 		return CORE_RX_DONE;
-	side->holds[side->hold_cnt++] = retain;
+	side->retained[side->retained_cnt++] = retain;
 	return CORE_RX_RETAIN;
 }
 
@@ -58,7 +58,7 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	struct side *side = side_of(chan);
 
 	if (side->honest) {
-		CHECK(op == side->heard++);
+		CHECK(op == side->received++);
 		check_bytes(data, len, op);
 	}
 	read_all(data, len);
@@ -73,7 +73,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 
 	memcpy(&op, data, sizeof(op));
 	if (side->honest) {
-		CHECK(op == side->heard++ && ref.resp_max == ALLOWANCE);
+		CHECK(op == side->received++ && ref.resp_max == RESP_MAX);
 		check_bytes(data + sizeof(op), len - sizeof(op), op);
 	}
 	read_all(data, len);
@@ -89,13 +89,13 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 {
 	struct side *side = side_of(chan);
 
-	CHECK(!status && len <= ALLOWANCE);
+	CHECK(!status && len <= RESP_MAX);
 	CHECK(context && (uintptr_t)context <= side->sent);
-	CHECK(side->answered++ < side->asked);
+	CHECK(side->replies++ < side->calls_sent);
 	read_all(data, len);
-	if (side_take(side, 1) > 0xF0 && side->hold_cnt < HOLDS &&
-	    !chan->ops->retain(chan, &side->holds[side->hold_cnt]))
-		side->hold_cnt++;
+	if (side_take(side, 1) > 0xF0 && side->retained_cnt < RETAINED_MAX &&
+	    !chan->ops->retain(chan, &side->retained[side->retained_cnt]))
+		side->retained_cnt++;
 }
 
 static void on_get_done(struct core_chan *chan, struct core_get *get)
@@ -104,11 +104,11 @@ static void on_get_done(struct core_chan *chan, struct core_get *get)
 
 	CHECK(get == &side->get && side->into);
 	if (side->honest) {
-		CHECK(!get->status && !memcmp(side->into, side->peer->lent, get->len));
+		CHECK(!get->status && !memcmp(side->into, side->peer->exposed, get->len));
 		side->peer->s->conn.chan.ops->unexpose(&side->peer->s->conn.chan,
 						       &side->peer->exposure);
-		free(side->peer->lent);
-		side->peer->lent = NULL;
+		free(side->peer->exposed);
+		side->peer->exposed = NULL;
 	}
 	side->gets_done++;
 	free(side->into);
@@ -136,7 +136,7 @@ void side_failed(struct erpc_session *s)
 
 /* ---- what users do ---- */
 
-static void act_say(struct side *side, bool call)
+static void act_send(struct side *side, bool call)
 {
 	uint32_t number = side->sent, len = number % 200 * (number % 7), i;
 	struct core_chan *chan = &side->s->conn.chan;
@@ -146,9 +146,9 @@ static void act_say(struct side *side, bool call)
 	for (i = 0; i < len; i++)
 		bytes[i] = (uint8_t)(number + i);
 	if (call) {
-		ret = chan->ops->call_buf(chan, number, bytes, len, ALLOWANCE,
+		ret = chan->ops->call_buf(chan, number, bytes, len, RESP_MAX,
 					  (void *)((uintptr_t)number + 1), side_take(side, 1) & 3);
-		side->asked += !ret;
+		side->calls_sent += !ret;
 	} else {
 		struct iovec iov = { .iov_base = bytes, .iov_len = len };
 		struct core_frame frame = { .op = number, .iov = &iov, .iov_cnt = 1, .len = len };
@@ -158,7 +158,7 @@ static void act_say(struct side *side, bool call)
 	side->sent += !ret;
 }
 
-void side_answer(struct side *side)
+void side_reply(struct side *side)
 {
 	static const uint8_t zeros[256];
 	struct core_chan *chan = &side->s->conn.chan;
@@ -177,11 +177,11 @@ void side_release(struct side *side)
 	core_retain_t retain;
 	unsigned i;
 
-	if (!side->hold_cnt)
+	if (!side->retained_cnt)
 		return;
-	i = (unsigned)side_take(side, 1) % side->hold_cnt;
-	retain = side->holds[i];
-	side->holds[i] = side->holds[--side->hold_cnt];
+	i = (unsigned)side_take(side, 1) % side->retained_cnt;
+	retain = side->retained[i];
+	side->retained[i] = side->retained[--side->retained_cnt];
 	side->s->conn.chan.ops->release(&side->s->conn.chan, retain);
 }
 
@@ -189,35 +189,35 @@ static bool expose(struct side *side, size_t len)
 {
 	size_t i;
 
-	if (side->lent || side->s->err)
+	if (side->exposed || side->s->err)
 		return false;
-	side->lent = malloc(len);
-	CHECK(side->lent);
+	side->exposed = malloc(len);
+	CHECK(side->exposed);
 	for (i = 0; i < len; i++)
-		side->lent[i] = (uint8_t)(i * 7);
-	CHECK(!side->s->conn.chan.ops->expose(&side->s->conn.chan, side->lent, len,
+		side->exposed[i] = (uint8_t)(i * 7);
+	CHECK(!side->s->conn.chan.ops->expose(&side->s->conn.chan, side->exposed, len,
 					      &side->exposure));
 	return true;
 }
 
-void side_unlend(struct side *side)
+void side_unexpose(struct side *side)
 {
-	if (!side->lent || side->honest)
+	if (!side->exposed || side->honest)
 		return;
 	side->s->conn.chan.ops->unexpose(&side->s->conn.chan, &side->exposure);
-	free(side->lent);
-	side->lent = NULL;
+	free(side->exposed);
+	side->exposed = NULL;
 }
 
-static void act_lend(struct side *side)
+static void act_expose(struct side *side)
 {
 	size_t len = 1 + side_take(side, 2) % MEM_LEN;
 
 	if (side->honest || !expose(side, len))
 		return;
-	side->liar->loan_addr = (uintptr_t)side->lent;
-	side->liar->loan_key = side->exposure.key;
-	side->liar->loan_len = (uint32_t)len;
+	side->attacker->exposure_addr = (uintptr_t)side->exposed;
+	side->attacker->exposure_key = side->exposure.key;
+	side->attacker->exposure_len = (uint32_t)len;
 }
 
 static void act_get(struct side *side)
@@ -231,7 +231,7 @@ static void act_get(struct side *side)
 	side->iov = (struct iovec){ .iov_base = side->into, .iov_len = len };
 	side->get = (struct core_get){ .iov = &side->iov, .iov_cnt = 1, .len = len };
 	if (side->honest) {
-		side->get.remote_addr = (uintptr_t)side->peer->lent;
+		side->get.remote_addr = (uintptr_t)side->peer->exposed;
 		side->get.remote_key = side->peer->exposure.key;
 	}
 	CHECK(!side->s->conn.chan.ops->get(&side->s->conn.chan, &side->get));
@@ -242,13 +242,13 @@ void side_act(struct side *side, uint8_t what)
 	if (!side->s)
 		return;
 	switch (what % 9) {
-	case 0: act_say(side, false); break;
-	case 1: act_say(side, true); break;
-	case 2: side_answer(side); break;
+	case 0: act_send(side, false); break;
+	case 1: act_send(side, true); break;
+	case 2: side_reply(side); break;
 	case 3: side_release(side); break;
 	case 4: act_get(side); break;
-	case 5: act_lend(side); break;
-	case 6: side_unlend(side); break;
+	case 5: act_expose(side); break;
+	case 6: side_unexpose(side); break;
 	case 7: side->s->conn.chan.ops->flush(&side->s->conn.chan); break;
 	case 8: side->s->conn.chan.ops->is_busy(&side->s->conn.chan); break;
 	}

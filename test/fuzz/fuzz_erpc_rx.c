@@ -3,7 +3,7 @@
  * Can a datagram, or a peer that says what it likes, do more than end its own session?
  *
  * An endpoint has an honest session and several with a liar, on the simulated network. The input is a script:
- * packets that fit a session but for what the script bends (erpc_liar.h), bare bytes, packets of the honest
+ * packets that fit a session but for what the script bends (erpc_attacker.h), bare bytes, packets of the honest
  * peer once more, strangers in its name; in between users send, call, answer, fetch, lend, hold and
  * close, and time goes on.
  *
@@ -19,20 +19,20 @@
 
 #define RX_CNT   128u
 #define TX_CNT   64u
-#define LIED_TO  4u /* sessions with the liar */
+#define ATTACKED 4u /* sessions with the liar */
 #define SEEN     16u
 #define STRANGER 77u
 #define MEM_MAX  (32u << 20)
 
-enum who { HERE, FRIEND, LIAR, WHO };
+enum who { HERE, FRIEND, ATTACKER, WHO };
 
 static struct script script;
 static struct fake_net net;
-static struct dev_dgram *liar_dg;
-static struct erpc_ep *eps[LIAR]; /* HERE, FRIEND */
-static struct side ours, theirs;  /* of the honest session */
-static struct side lied[LIED_TO];
-static struct liar liar;
+static struct dev_dgram *attacker_dg;
+static struct erpc_ep *eps[ATTACKER]; /* HERE, FRIEND */
+static struct side ours, theirs;      /* of the honest session */
+static struct side attacked[ATTACKED];
+static struct attacker attacker;
 static uint8_t seen[SEEN][LEN_MAX]; /* packets of the honest ones */
 static uint32_t seen_len[SEEN], seen_from[SEEN], seen_cnt;
 
@@ -57,11 +57,11 @@ static void side_close(struct side *side)
 {
 	if (!side->s)
 		return;
-	side_unlend(side);
+	side_unexpose(side);
 	if (!side->s->err)
 		side->s->err = -FI_ESHUTDOWN;
 	erpc_session_end(side->s);
-	side->hold_cnt = side->call_cnt = 0;
+	side->retained_cnt = side->call_cnt = 0;
 	side->s->conn.chan.ops->close(&side->s->conn.chan);
 	CHECK(!side->into);
 	side->s = NULL;
@@ -69,14 +69,14 @@ static void side_close(struct side *side)
 
 static void side_open(struct side *side, struct erpc_ep *ep, struct wire_erpc_params *params)
 {
-	*side = (struct side){ .honest = side->honest, .peer = side->peer, .liar = &liar };
+	*side = (struct side){ .honest = side->honest, .peer = side->peer, .attacker = &attacker };
 	CHECK(!erpc_session_open(ep, params, &side->s));
 	side->token = params->token;
 	side->s->user = side;
 }
 
 /** A session with the liar, who says of itself what it likes. */
-static void lied_open(struct side *side)
+static void attacked_open(struct side *side)
 {
 	uint8_t how = (uint8_t)take(1);
 	struct wire_erpc_params params;
@@ -89,7 +89,7 @@ static void lied_open(struct side *side)
 					    .mtu = 1024 };
 	if (how & 0x80)
 		script_bytes(&script, (uint8_t *)&params + take(1) % sizeof(params) / 4 * 4, 4);
-	if (erpc_session_connect(side->s, &params, address(eps[HERE]->dg, liar_dg)))
+	if (erpc_session_connect(side->s, &params, address(eps[HERE]->dg, attacker_dg)))
 		side_close(side);
 	else if (!(how & 0x40))
 		erpc_session_attach(side->s);
@@ -99,7 +99,7 @@ static void lied_open(struct side *side)
 static void live(struct side *side)
 {
 	if (!side->s)
-		lied_open(side);
+		attacked_open(side);
 	else if (!side->s->attached)
 		erpc_session_attach(side->s);
 	else
@@ -112,8 +112,8 @@ static void hear(struct fake_net *n, struct fake_pkt *pkt, void *arg)
 
 	(void)n;
 	(void)arg;
-	if (pkt->to == LIAR) {
-		liar_hears(&liar, pkt->data, pkt->len);
+	if (pkt->to == ATTACKER) {
+		attacker_observe(&attacker, pkt->data, pkt->len);
 		return;
 	}
 	CHECK(pkt->len <= LEN_MAX);
@@ -133,8 +133,8 @@ static void ep_open(enum who who, double rate)
 				     .failed = side_failed };
 
 	CHECK(!fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg));
-	if (who == LIAR)
-		liar_dg = attr.dg;
+	if (who == ATTACKER)
+		attacker_dg = attr.dg;
 	else
 		CHECK(!erpc_ep_open(&attr, &eps[who]));
 }
@@ -151,19 +151,19 @@ static void open_all(uint8_t shape)
 	net.hook = hear;
 	for (i = 0; i < WHO; i++)
 		ep_open((enum who)i, shape & 4 ? 1e8 : 0);
-	liar = (struct liar){ .script = &script };
+	attacker = (struct attacker){ .script = &script };
 	seen_cnt = 0;
 	ours = (struct side){ .honest = true, .peer = &theirs };
 	theirs = (struct side){ .honest = true, .peer = &ours };
-	memset(lied, 0, sizeof(lied));
+	memset(attacked, 0, sizeof(attacked));
 	side_open(&ours, eps[HERE], &here);
 	side_open(&theirs, eps[FRIEND], &there);
 	CHECK(!erpc_session_connect(ours.s, &there, address(eps[HERE]->dg, eps[FRIEND]->dg)));
 	CHECK(!erpc_session_connect(theirs.s, &here, address(eps[FRIEND]->dg, eps[HERE]->dg)));
 	erpc_session_attach(ours.s);
 	erpc_session_attach(theirs.s);
-	for (i = 0; i < LIED_TO; i++)
-		lied_open(&lied[i]);
+	for (i = 0; i < ATTACKED; i++)
+		attacked_open(&attacked[i]);
 }
 
 static void pass(uint64_t ns)
@@ -186,9 +186,9 @@ static struct side *side_with(uint32_t num)
 
 	if (ours.s->num == num)
 		return &ours;
-	for (i = 0; i < LIED_TO; i++)
-		if (lied[i].s && lied[i].s->num == num)
-			return &lied[i];
+	for (i = 0; i < ATTACKED; i++)
+		if (attacked[i].s && attacked[i].s->num == num)
+			return &attacked[i];
 	return NULL;
 }
 
@@ -204,7 +204,7 @@ static enum verdict expected(uint32_t from, const uint8_t *pkt, uint32_t len)
 		return NO_SESSION;
 	if ((pkt[14] | (uint32_t)pkt[15] << 8) != (side->token & 0xFFFF))
 		return BAD_TOKEN;
-	if (from != (side->honest ? FRIEND : LIAR))
+	if (from != (side->honest ? FRIEND : ATTACKER))
 		return BAD_SOURCE;
 	return side->s->err ? BAD_STATE : PASSED;
 }
@@ -245,40 +245,40 @@ static void deliver(uint32_t from, const uint8_t *pkt, uint32_t len)
 }
 
 /** A liar's packet, for one of its sessions. */
-static void come_lie(void)
+static void rx_attack(void)
 {
-	struct side *side = &lied[take(1) % LIED_TO];
-	uint8_t pkt[LIAR_PKT_MAX];
+	struct side *side = &attacked[take(1) % ATTACKED];
+	uint8_t pkt[ATTACKER_PKT_MAX];
 
 	if (side->s)
-		deliver(LIAR, pkt, liar_packet(&liar, side->s, pkt));
+		deliver(ATTACKER, pkt, attacker_packet(&attacker, side->s, pkt));
 }
 
 /** For the honest session, from somebody else or with another tag. */
-static void come_stranger(void)
+static void rx_stranger(void)
 {
-	uint8_t pkt[LIAR_PKT_MAX], how = (uint8_t)take(1);
-	uint32_t from = how & 1 ? LIAR : how & 2 ? STRANGER : FRIEND, len;
+	uint8_t pkt[ATTACKER_PKT_MAX], how = (uint8_t)take(1);
+	uint32_t from = how & 1 ? ATTACKER : how & 2 ? STRANGER : FRIEND, len;
 
-	len = liar_packet(&liar, ours.s, pkt);
+	len = attacker_packet(&attacker, ours.s, pkt);
 	if (from == FRIEND)
 		pkt[14 + (how >> 2 & 1)] ^= (uint8_t)(how >> 3 | 1);
 	if (expected(from, pkt, len) != PASSED)
 		deliver(from, pkt, len);
 }
 
-static void come_bytes(void)
+static void rx_bytes(void)
 {
 	uint8_t pkt[256];
 	uint32_t len = (uint32_t)take(1), from = (uint32_t)take(1) % WHO;
 
 	script_bytes(&script, pkt, len);
-	if (expected(from, pkt, len) != PASSED || from == LIAR)
+	if (expected(from, pkt, len) != PASSED || from == ATTACKER)
 		deliver(from, pkt, len);
 }
 
 /** Networks double things, and bring them late. */
-static void come_again(void)
+static void rx_repeat(void)
 {
 	uint32_t i = (uint32_t)take(1) % SEEN;
 
@@ -315,13 +315,13 @@ static void check(void)
 
 	check_session(&ours);
 	check_session(&theirs);
-	for (i = 0; i < LIED_TO; i++)
-		check_session(&lied[i]);
+	for (i = 0; i < ATTACKED; i++)
+		check_session(&attacked[i]);
 	CHECK(!ours.s->err && !theirs.s->err);
 	CHECK(ep->dg->rx_retained <= RX_CNT);
-	CHECK(ep->bodies.used_cnt <= (LIED_TO + 1) * (HOLDS + ERPC_SLOTS));
+	CHECK(ep->bodies.used_cnt <= (ATTACKED + 1) * (RETAINED_MAX + ERPC_SLOTS));
 	CHECK(ep->bufs.mem <= MEM_MAX);
-	CHECK(ep->session_cnt <= LIED_TO + 1);
+	CHECK(ep->session_cnt <= ATTACKED + 1);
 }
 
 static void step(void)
@@ -329,24 +329,24 @@ static void step(void)
 	uint8_t what = (uint8_t)take(1);
 
 	switch (what % 16) {
-	default: come_lie(); break;
+	default: rx_attack(); break;
 	case 6:
-	case 7: come_stranger(); break;
-	case 8: come_bytes(); break;
-	case 9: come_again(); break;
+	case 7: rx_stranger(); break;
+	case 8: rx_bytes(); break;
+	case 9: rx_repeat(); break;
 	case 10: side_act(&ours, what >> 4); break;
 	case 11: side_act(&theirs, what >> 4); break;
 	case 12:
-	case 13: side_act(&lied[what >> 4 & 3], (uint8_t)take(1)); break;
+	case 13: side_act(&attacked[what >> 4 & 3], (uint8_t)take(1)); break;
 	case 14: pass(take(1) << (what >> 4)); break;
-	case 15: live(&lied[what >> 4 & 3]); break;
+	case 15: live(&attacked[what >> 4 & 3]); break;
 	}
 	check();
 }
 
 static bool is_done(const struct side *side, const struct side *other)
 {
-	return side->heard == other->sent && side->answered == side->asked && !side->into &&
+	return side->received == other->sent && side->replies == side->calls_sent && !side->into &&
 	       !side->s->conn.chan.ops->is_busy(&side->s->conn.chan);
 }
 
@@ -358,12 +358,12 @@ static void settle(void)
 	while (!is_done(&ours, &theirs) || !is_done(&theirs, &ours)) {
 		CHECK(rounds++ < 20000);
 		while (ours.call_cnt)
-			side_answer(&ours);
+			side_reply(&ours);
 		while (theirs.call_cnt)
-			side_answer(&theirs);
-		while (ours.hold_cnt)
+			side_reply(&theirs);
+		while (ours.retained_cnt)
 			side_release(&ours);
-		while (theirs.hold_cnt)
+		while (theirs.retained_cnt)
 			side_release(&theirs);
 		pass(1000000);
 	}
@@ -396,13 +396,13 @@ static void close_all(void)
 {
 	unsigned i;
 
-	for (i = 0; i < LIED_TO; i++)
-		side_close(&lied[i]);
+	for (i = 0; i < ATTACKED; i++)
+		side_close(&attacked[i]);
 	side_close(&ours);
 	side_close(&theirs);
 	ep_close(eps[HERE]);
 	ep_close(eps[FRIEND]);
-	liar_dg->ops->close(liar_dg);
+	attacker_dg->ops->close(attacker_dg);
 	fake_net_fini(&net);
 }
 

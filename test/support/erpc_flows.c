@@ -8,9 +8,9 @@
 #include "support/fake_fail.h"
 #include "support/rng.h"
 
-#define FLOWS_RX_CNT 2048u
-#define FLOWS_TX_CNT 256u
-#define FLOWS_LATE   50u /* one wake-up of so many is ten times as late */
+#define FLOWS_RX_CNT    2048u
+#define FLOWS_TX_CNT    256u
+#define FLOWS_SLOW_WAKE 50u /* one wake-up of so many is ten times as late */
 
 struct flows_sim;
 
@@ -30,7 +30,7 @@ struct flow {
 	struct erpc_ep *ep;
 	struct erpc_session *s;    /* the sender's end */
 	struct erpc_session *sink; /* the receiver's end; its `user` is this flow */
-	uint64_t sent, heard;
+	uint64_t sent, received;
 	uint8_t *memory; /* FLOWS_FETCH bytes to send from, or to lend */
 	struct flows_get gets[FLOWS_GETS];
 };
@@ -62,7 +62,7 @@ struct flows_cfg flows_cfg_default(unsigned cnt)
 
 /* ---- what arrives ---- */
 
-static void flow_heard(struct flow *flow, uint64_t len)
+static void flow_received(struct flow *flow, uint64_t len)
 {
 	struct flows_sim *sim = flow->sim;
 	uint64_t bin = (sim->net.now_ns - sim->began_ns) / sim->out->cfg.bin_ns;
@@ -80,10 +80,10 @@ static enum core_rx_verdict flows_on_msg(struct core_chan *chan, uint32_t op, co
 	(void)op;
 	(void)retain;
 	memcpy(&number, data, sizeof(number));
-	if (number != flow->heard++ || len != FLOWS_LEN + sizeof(number))
+	if (number != flow->received++ || len != FLOWS_LEN + sizeof(number))
 		fake_fail("flow %u: message %lu of %u bytes came as number %lu", flow->idx, number,
-			  len, flow->heard - 1);
-	flow_heard(flow, FLOWS_LEN);
+			  len, flow->received - 1);
+	flow_received(flow, FLOWS_LEN);
 	return CORE_RX_DONE;
 }
 
@@ -95,10 +95,10 @@ static void flows_on_get_done(struct core_chan *chan, struct core_get *get)
 	if (get->status)
 		fake_fail("a fetch ends with %d", get->status);
 	g->open = false;
-	flow_heard(g->flow, get->len);
+	flow_received(g->flow, get->len);
 }
 
-static void flows_on_arrived(struct core_chan *chan, uint64_t pos)
+static void flows_on_acked(struct core_chan *chan, uint64_t pos)
 {
 	(void)chan;
 	(void)pos;
@@ -107,7 +107,7 @@ static void flows_on_arrived(struct core_chan *chan, uint64_t pos)
 static const struct core_upcalls flows_upcalls = {
 	.on_msg = flows_on_msg,
 	.on_get_done = flows_on_get_done,
-	.on_acked = flows_on_arrived,
+	.on_acked = flows_on_acked,
 };
 
 static void flows_failed(struct erpc_session *s)
@@ -128,9 +128,9 @@ static void flow_send(struct flow *flow)
 	}
 }
 
-static void flow_fetch(struct flow *flow)
+static void flow_get(struct flow *flow)
 {
-	struct core_chan *lender = &flow->s->conn.chan, *getter = &flow->sink->conn.chan;
+	struct core_chan *exposer = &flow->s->conn.chan, *getter = &flow->sink->conn.chan;
 	unsigned i;
 
 	for (i = 0; i < FLOWS_GETS; i++) {
@@ -139,23 +139,23 @@ static void flow_fetch(struct flow *flow)
 		if (g->open)
 			continue;
 		if (!g->exposure.chan &&
-		    lender->ops->expose(lender, flow->memory, FLOWS_FETCH, &g->exposure))
+		    exposer->ops->expose(exposer, flow->memory, FLOWS_GET_LEN, &g->exposure))
 			fake_fail("cannot lend");
-		g->exposure.chan = lender;
+		g->exposure.chan = exposer;
 		g->flow = flow;
 		g->open = true;
-		g->iov = (struct iovec){ .iov_base = flow->sim->sink, .iov_len = FLOWS_FETCH };
+		g->iov = (struct iovec){ .iov_base = flow->sim->sink, .iov_len = FLOWS_GET_LEN };
 		g->get = (struct core_get){ .remote_addr = (uintptr_t)flow->memory,
 					    .remote_key = g->exposure.key,
 					    .iov = &g->iov,
 					    .iov_cnt = 1,
-					    .len = FLOWS_FETCH };
+					    .len = FLOWS_GET_LEN };
 		if (getter->ops->get(getter, &g->get))
 			fake_fail("cannot fetch");
 	}
 }
 
-static void flows_say(struct flows_sim *sim)
+static void flows_send(struct flows_sim *sim)
 {
 	const struct flows_cfg *cfg = &sim->out->cfg;
 	unsigned i;
@@ -163,8 +163,8 @@ static void flows_say(struct flows_sim *sim)
 	for (i = 0; i < cfg->cnt; i++) {
 		if (sim->net.now_ns < sim->flow[i].begin_ns)
 			continue;
-		if (cfg->fetch)
-			flow_fetch(&sim->flow[i]);
+		if (cfg->get)
+			flow_get(&sim->flow[i]);
 		else
 			flow_send(&sim->flow[i]);
 	}
@@ -207,10 +207,10 @@ static void flow_open(struct flows_sim *sim, unsigned idx)
 	struct wire_erpc_params ours, theirs;
 
 	*flow = (struct flow){ .sim = sim, .idx = idx, .begin_ns = sim->began_ns };
-	if (cfg->late_ns && idx == cfg->cnt - 1)
-		flow->begin_ns += cfg->late_ns;
+	if (cfg->last_start_ns && idx == cfg->cnt - 1)
+		flow->begin_ns += cfg->last_start_ns;
 	flow->ep = flows_ep(sim, idx + 1);
-	flow->memory = calloc(1, FLOWS_FETCH);
+	flow->memory = calloc(1, FLOWS_GET_LEN);
 	if (!flow->memory || erpc_session_open(flow->ep, &ours, &flow->s) ||
 	    erpc_session_open(sim->ep, &theirs, &flow->sink) ||
 	    erpc_session_connect(flow->s, &theirs, flows_resolve(flow->ep, sim->ep)) ||
@@ -227,7 +227,7 @@ static void flow_close(struct flow *flow)
 	unsigned i;
 
 	flow->sim->out->paced += flow->ep->stats.paced;
-	flow->sim->out->again += flow->ep->stats.tx_again;
+	flow->sim->out->resent += flow->ep->stats.tx_again;
 	for (i = 0; i < FLOWS_GETS; i++)
 		if (flow->gets[i].exposure.chan)
 			flow->s->conn.chan.ops->unexpose(&flow->s->conn.chan,
@@ -250,7 +250,7 @@ static void flows_open(struct flows_sim *sim)
 	sim->net.bytes_per_s = cfg->link_bytes_per_s;
 	sim->net.latency_ns = cfg->latency_ns;
 	sim->net.queue_max = cfg->queue_max;
-	sim->sink = malloc(FLOWS_FETCH);
+	sim->sink = malloc(FLOWS_GET_LEN);
 	if (!sim->sink)
 		fake_fail("no memory");
 	sim->ep = flows_ep(sim, 0);
@@ -262,7 +262,7 @@ static void flows_close(struct flows_sim *sim)
 {
 	unsigned i;
 
-	sim->out->again += sim->ep->stats.tx_again;
+	sim->out->resent += sim->ep->stats.tx_again;
 	sim->out->lost = sim->net.cnt.queue_full;
 	for (i = 0; i < sim->out->cfg.cnt; i++)
 		flow_close(&sim->flow[i]);
@@ -274,7 +274,7 @@ static void flows_close(struct flows_sim *sim)
 /* ---- time ---- */
 
 /** Has an endpoint progress, unless its end is still asleep. */
-static void flows_look_at(struct flows_sim *sim, struct erpc_ep *ep, uint64_t *wake_ns)
+static void flows_poll(struct flows_sim *sim, struct erpc_ep *ep, uint64_t *wake_ns)
 {
 	uint64_t mean_ns = sim->out->cfg.wake_ns, late_ns;
 
@@ -285,7 +285,7 @@ static void flows_look_at(struct flows_sim *sim, struct erpc_ep *ep, uint64_t *w
 	if (!mean_ns)
 		return;
 	late_ns = rng_below(&sim->rng, 2 * mean_ns);
-	*wake_ns = sim->net.now_ns + (rng_chance(&sim->rng, 1, FLOWS_LATE) ? 10 : 1) * late_ns;
+	*wake_ns = sim->net.now_ns + (rng_chance(&sim->rng, 1, FLOWS_SLOW_WAKE) ? 10 : 1) * late_ns;
 }
 
 static void flows_progress(struct flows_sim *sim)
@@ -296,13 +296,13 @@ static void flows_progress(struct flows_sim *sim)
 	unsigned i;
 
 	if (!away || cfg->senders_away)
-		flows_look_at(sim, sim->ep, &sim->wake_ns[FLOWS_MAX]);
+		flows_poll(sim, sim->ep, &sim->wake_ns[FLOWS_MAX]);
 	for (i = 0; i < cfg->cnt && !(away && cfg->senders_away); i++)
-		flows_look_at(sim, sim->flow[i].ep, &sim->wake_ns[i]);
+		flows_poll(sim, sim->flow[i].ep, &sim->wake_ns[i]);
 }
 
 /** How long the queue before the receiver's link is, for the time since `since_ns`. */
-static void flows_look(struct flows_sim *sim, uint64_t since_ns)
+static void flows_sample(struct flows_sim *sim, uint64_t since_ns)
 {
 	uint64_t bin = (since_ns - sim->began_ns) / sim->out->cfg.bin_ns;
 	uint64_t free_ns = fake_port_of(sim->ep->dg)->ingress_free_ns;
@@ -329,10 +329,10 @@ void flows_run(const struct flows_cfg *cfg, struct flows *f)
 	flows_open(sim);
 	while (sim->net.now_ns < sim->began_ns + f->bin_cnt * cfg->bin_ns) {
 		since_ns = sim->net.now_ns;
-		flows_say(sim);
+		flows_send(sim);
 		flows_progress(sim);
 		fake_net_step(&sim->net, since_ns + cfg->step_ns);
-		flows_look(sim, since_ns);
+		flows_sample(sim, since_ns);
 	}
 	flows_close(sim);
 	free(sim);

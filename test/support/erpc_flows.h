@@ -24,18 +24,18 @@
 #include "erpc/erpc_session.h"
 #include "support/fake_net.h"
 
-#define FLOWS_MAX   16u
-#define FLOWS_BINS  512u
-#define FLOWS_LEN   32768u
-#define FLOWS_FETCH (1u << 20)
-#define FLOWS_GETS  2u
+#define FLOWS_MAX     16u
+#define FLOWS_BINS    512u
+#define FLOWS_LEN     32768u
+#define FLOWS_GET_LEN (1u << 20)
+#define FLOWS_GETS    2u
 
 struct flows_cfg {
 	unsigned cnt;
-	bool fetch; /* the receiver gets_pending; else the senders send */
+	bool get; /* the receiver gets_pending; else the senders send */
 	bool paced;
-	uint64_t ns;      /* the whole run; at most FLOWS_BINS bins */
-	uint64_t late_ns; /* the last flow begins then; 0: with the others */
+	uint64_t ns;            /* the whole run; at most FLOWS_BINS bins */
+	uint64_t last_start_ns; /* the last flow begins then; 0: with the others */
 	uint64_t bin_ns;
 	double link_bytes_per_s;
 	uint64_t latency_ns; /* one way */
@@ -60,9 +60,9 @@ struct flows {
 	struct flows_cfg cfg;
 	struct flows_bin bins[FLOWS_BINS];
 	unsigned bin_cnt;
-	uint64_t paced; /* how often a session had to wait for its time */
-	uint64_t lost;  /* datagrams that found the queue full */
-	uint64_t again; /* packets that were sent again */
+	uint64_t paced;  /* how often a session had to wait for its time */
+	uint64_t lost;   /* datagrams that found the queue full */
+	uint64_t resent; /* packets that were sent again */
 };
 
 /** 25 Gbit/s, 20 us there and back, packets of 4 KiB, a queue of 4 MiB, 100 ms in bins of 1 ms, nobody sleeps. */

@@ -40,23 +40,24 @@ static struct pair_end *pair_of(struct core_chan *chan)
 	return erpc_session_of(chan)->user;
 }
 
-static uint32_t pair_answer_len(uint32_t number)
+static uint32_t pair_reply_len(uint32_t number)
 {
-	return number * 37 % PAIR_ALLOW;
+	return number * 37 % PAIR_RESP_MAX;
 }
 
 /* ---- what is heard ---- */
 
-static enum core_rx_verdict pair_hear(struct pair_end *e, const uint8_t *data, uint32_t len,
-				      uint32_t number, core_retain_t retain)
+static enum core_rx_verdict pair_receive(struct pair_end *e, const uint8_t *data, uint32_t len,
+					 uint32_t number, core_retain_t retain)
 {
-	cr_assert_eq(number, e->heard, "%u after %u", number, e->heard - 1);
+	cr_assert_eq(number, e->received, "%u after %u", number, e->received - 1);
 	cr_assert(pair_is(data, len, number, 0));
-	e->heard++;
-	if (!rng_chance(e->rng, e->hold_chance, 100) || e->hold_cnt == PAIR_OWED_MAX)
+	e->received++;
+	if (!rng_chance(e->rng, e->retain_chance, 100) || e->retained_cnt == PAIR_PENDING_MAX)
 		return CORE_RX_DONE;
-	e->holds[e->hold_cnt++] =
-		(struct pair_hold){ .retain = retain, .data = data, .len = len, .number = number };
+	e->retained[e->retained_cnt++] = (struct pair_retained){
+		.retain = retain, .data = data, .len = len, .number = number
+	};
 	return CORE_RX_RETAIN;
 }
 
@@ -69,52 +70,54 @@ static enum core_rx_verdict pair_on_msg(struct core_chan *chan, uint32_t op, con
 	cr_assert_eq(op, WIRE_OP_MSG | WIRE_F_TAG);
 	cr_assert_geq(len, sizeof(number));
 	memcpy(&number, data, sizeof(number));
-	return pair_hear(e, data + sizeof(number), len - (uint32_t)sizeof(number), (uint32_t)number,
-			 retain);
+	return pair_receive(e, data + sizeof(number), len - (uint32_t)sizeof(number),
+			    (uint32_t)number, retain);
 }
 
-static void pair_reply(struct pair_end *e, const struct pair_owed *owed, unsigned flags)
+static void pair_reply(struct pair_end *e, const struct pair_call_ref *call, unsigned flags)
 {
 	struct core_chan *chan = &e->s->conn.chan;
-	uint8_t buf[PAIR_ALLOW];
-	uint32_t len = pair_answer_len(owed->number);
+	uint8_t buf[PAIR_RESP_MAX];
+	uint32_t len = pair_reply_len(call->number);
 	struct iovec iov[2] = { { .iov_base = buf, .iov_len = len / 3 },
 				{ .iov_base = buf + len / 3, .iov_len = len - len / 3 } };
 
-	pair_fill(buf, len, owed->number, 1);
-	if (owed->held)
+	pair_fill(buf, len, call->number, 1);
+	if (call->retained)
 		cr_assert_eq(
-			chan->ops->reply_release(chan, owed->ref, owed->retain, buf, len, flags),
+			chan->ops->reply_release(chan, call->ref, call->retain, buf, len, flags),
 			0);
 	else
-		cr_assert_eq(chan->ops->reply_iov(chan, owed->ref, iov, 2, len, flags), 0);
+		cr_assert_eq(chan->ops->reply_iov(chan, call->ref, iov, 2, len, flags), 0);
 }
 
 static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_call_ref ref,
 					 const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	struct pair_end *e = pair_of(chan);
-	struct pair_owed owed = { .ref = ref };
+	struct pair_call_ref call = { .ref = ref };
 	enum core_rx_verdict verdict;
 	uint32_t op;
 
 	cr_assert_geq(len, sizeof(op));
 	memcpy(&op, data, sizeof(op));
 	cr_assert_eq(op & 0xFFF, PAIR_OP_CALL);
-	owed.number = op >> 12;
-	cr_assert_eq(ref.resp_max, PAIR_ALLOW);
-	if (rng_chance(e->rng, e->late_chance, 100) && e->owed_cnt < PAIR_OWED_MAX) {
-		owed.held = e->held_chance && rng_chance(e->rng, e->held_chance, 100);
-		owed.retain = retain;
-		e->owed[e->owed_cnt++] = owed;
+	call.number = op >> 12;
+	cr_assert_eq(ref.resp_max, PAIR_RESP_MAX);
+	if (rng_chance(e->rng, e->defer_chance, 100) && e->pending_cnt < PAIR_PENDING_MAX) {
+		call.retained =
+			e->retain_call_chance && rng_chance(e->rng, e->retain_call_chance, 100);
+		call.retain = retain;
+		e->pending[e->pending_cnt++] = call;
 	} else {
-		pair_reply(e, &owed, 0);
+		pair_reply(e, &call, 0);
 	}
-	verdict = pair_hear(e, data + sizeof(op), len - (uint32_t)sizeof(op), owed.number, retain);
-	if (!owed.held)
+	verdict =
+		pair_receive(e, data + sizeof(op), len - (uint32_t)sizeof(op), call.number, retain);
+	if (!call.retained)
 		return verdict;
 	if (verdict == CORE_RX_RETAIN)
-		e->hold_cnt--; /* it is held already */
+		e->retained_cnt--; /* it is held already */
 	return CORE_RX_RETAIN;
 }
 
@@ -123,16 +126,18 @@ static void pair_on_reply(struct core_chan *chan, void *context, int status, con
 {
 	struct pair_end *e = pair_of(chan);
 	uint32_t number = (uint32_t)(uintptr_t)context - 1;
-	struct pair_hold *retain;
+	struct pair_retained *retain;
 
 	cr_assert_eq(status, 0);
-	cr_assert_eq(len, pair_answer_len(number));
+	cr_assert_eq(len, pair_reply_len(number));
 	cr_assert(pair_is(data, len, number, 1));
-	e->answered++;
-	if (!rng_chance(e->rng, e->keep_chance, 100) || e->hold_cnt == PAIR_OWED_MAX)
+	e->replies++;
+	if (!rng_chance(e->rng, e->retain_reply_chance, 100) || e->retained_cnt == PAIR_PENDING_MAX)
 		return;
-	retain = &e->holds[e->hold_cnt++];
-	*retain = (struct pair_hold){ .data = data, .len = len, .number = number, .answer = true };
+	retain = &e->retained[e->retained_cnt++];
+	*retain = (struct pair_retained){
+		.data = data, .len = len, .number = number, .is_reply = true
+	};
 	cr_assert_eq(chan->ops->retain(chan, &retain->retain), 0);
 }
 
@@ -154,13 +159,13 @@ static void pair_on_get_done(struct core_chan *chan, struct core_get *get)
 	g->exposure.chan = NULL;
 }
 
-static void pair_on_arrived(struct core_chan *chan, uint64_t pos)
+static void pair_on_acked(struct core_chan *chan, uint64_t pos)
 {
 	struct pair_end *e = pair_of(chan);
 
-	cr_assert_gt(pos, e->arrived);
+	cr_assert_gt(pos, e->acked);
 	cr_assert_leq(pos, *chan->posted);
-	e->arrived = pos;
+	e->acked = pos;
 }
 
 static void pair_on_down(struct core_chan *chan, int err)
@@ -173,7 +178,7 @@ static const struct core_upcalls pair_upcalls = {
 	.on_call = pair_on_call,
 	.on_reply = pair_on_reply,
 	.on_get_done = pair_on_get_done,
-	.on_acked = pair_on_arrived,
+	.on_acked = pair_on_acked,
 	.on_down = pair_on_down,
 };
 
@@ -385,26 +390,26 @@ int pair_call(struct pair_end *e, unsigned flags)
 	struct iovec iov = { .iov_base = buf, .iov_len = len };
 	struct core_frame frame = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
 	const struct core_chan_ops *ops = e->s->conn.chan.ops;
-	bool room = ops->call_room(&e->s->conn.chan, len, PAIR_ALLOW) > 0;
+	bool room = ops->call_room(&e->s->conn.chan, len, PAIR_RESP_MAX) > 0;
 	int ret;
 
 	pair_fill(buf, len, e->sent, 0);
 	if (!flags && rng_chance(e->rng, 1, 2))
-		ret = ops->call(&e->s->conn.chan, &frame, PAIR_ALLOW, context);
+		ret = ops->call(&e->s->conn.chan, &frame, PAIR_RESP_MAX, context);
 	else
-		ret = ops->call_buf(&e->s->conn.chan, op, buf, len, PAIR_ALLOW, context, flags);
+		ret = ops->call_buf(&e->s->conn.chan, op, buf, len, PAIR_RESP_MAX, context, flags);
 	free(buf);
 	cr_assert(!ret || !room, "%d where there was room", ret);
 	if (!ret) {
 		e->sent++;
-		e->asked++;
+		e->calls_sent++;
 	}
 	return ret;
 }
 
 bool pair_get(struct pair_end *e)
 {
-	struct core_chan *lender = &e->peer->s->conn.chan;
+	struct core_chan *exposer = &e->peer->s->conn.chan;
 	struct pair_get *g = e->gets;
 	size_t len, first;
 
@@ -419,8 +424,8 @@ bool pair_get(struct pair_end *e)
 		g->off = 0;
 		len = e->get_exact;
 	}
-	cr_assert_eq(lender->ops->expose(lender, e->peer->memory + g->off, len, &g->exposure), 0);
-	g->exposure.chan = lender;
+	cr_assert_eq(exposer->ops->expose(exposer, e->peer->memory + g->off, len, &g->exposure), 0);
+	g->exposure.chan = exposer;
 	first = (e->get_pieces ? e->get_pieces == 1 : g->off % 2) ? len : len / 3;
 	g->iov[0] = (struct iovec){ .iov_base = g->buf, .iov_len = first };
 	g->iov[1] = (struct iovec){ .iov_base = g->buf + first, .iov_len = len - first };
@@ -435,31 +440,31 @@ bool pair_get(struct pair_end *e)
 	return true;
 }
 
-bool pair_answer(struct pair_end *e)
+bool pair_reply_one(struct pair_end *e)
 {
 	uint32_t at;
-	struct pair_owed owed;
+	struct pair_call_ref call;
 
-	if (!e->owed_cnt)
+	if (!e->pending_cnt)
 		return false;
-	at = (uint32_t)rng_below(e->rng, e->owed_cnt);
-	owed = e->owed[at];
-	e->owed[at] = e->owed[--e->owed_cnt];
-	pair_reply(e, &owed, rng_chance(e->rng, 1, 2) ? CORE_SEND_MORE : 0);
+	at = (uint32_t)rng_below(e->rng, e->pending_cnt);
+	call = e->pending[at];
+	e->pending[at] = e->pending[--e->pending_cnt];
+	pair_reply(e, &call, rng_chance(e->rng, 1, 2) ? CORE_SEND_MORE : 0);
 	return true;
 }
 
 bool pair_release(struct pair_end *e)
 {
-	struct pair_hold retain;
+	struct pair_retained retain;
 	uint32_t at;
 
-	if (!e->hold_cnt)
+	if (!e->retained_cnt)
 		return false;
-	at = (uint32_t)rng_below(e->rng, e->hold_cnt);
-	retain = e->holds[at];
-	e->holds[at] = e->holds[--e->hold_cnt];
-	cr_assert(pair_is(retain.data, retain.len, retain.number, retain.answer),
+	at = (uint32_t)rng_below(e->rng, e->retained_cnt);
+	retain = e->retained[at];
+	e->retained[at] = e->retained[--e->retained_cnt];
+	cr_assert(pair_is(retain.data, retain.len, retain.number, retain.is_reply),
 		  "what is held stays");
 	e->s->conn.chan.ops->release(&e->s->conn.chan, retain.retain);
 	return true;
@@ -497,7 +502,7 @@ static bool pair_is_done(const struct pair_end *e)
 	for (i = 0; i < PAIR_GET_MAX; i++)
 		if (e->gets[i].open)
 			return false;
-	return !e->owed_cnt && !e->hold_cnt && e->asked == e->answered &&
+	return !e->pending_cnt && !e->retained_cnt && e->calls_sent == e->replies &&
 	       !e->s->conn.chan.ops->is_busy(&e->s->conn.chan);
 }
 
@@ -507,7 +512,7 @@ void erpc_pair_settle(struct erpc_pair *p)
 
 	for (rounds = 0; rounds < 200000; rounds++) {
 		for (i = 0; i < 2; i++) {
-			pair_answer(&p->end[i]);
+			pair_reply_one(&p->end[i]);
 			pair_release(&p->end[i]);
 		}
 		if (pair_is_done(&p->end[0]) && pair_is_done(&p->end[1]))
@@ -515,8 +520,9 @@ void erpc_pair_settle(struct erpc_pair *p)
 		erpc_pair_run(p, 200000);
 	}
 	cr_assert_fail("it never ends: sent %u %u, heard %u %u, asked %u %u, answered %u %u",
-		       p->end[0].sent, p->end[1].sent, p->end[0].heard, p->end[1].heard,
-		       p->end[0].asked, p->end[1].asked, p->end[0].answered, p->end[1].answered);
+		       p->end[0].sent, p->end[1].sent, p->end[0].received, p->end[1].received,
+		       p->end[0].calls_sent, p->end[1].calls_sent, p->end[0].replies,
+		       p->end[1].replies);
 }
 
 void erpc_pair_check(struct erpc_pair *p)
@@ -527,9 +533,9 @@ void erpc_pair_check(struct erpc_pair *p)
 		struct pair_end *e = &p->end[i];
 
 		cr_assert_eq(e->down, 0);
-		cr_assert_eq(e->heard, e->peer->sent);
-		cr_assert_eq(e->answered, e->asked);
-		cr_assert_eq(e->arrived, e->s->posted_pos);
+		cr_assert_eq(e->received, e->peer->sent);
+		cr_assert_eq(e->replies, e->calls_sent);
+		cr_assert_eq(e->acked, e->s->posted_pos);
 		cr_assert_eq(e->s->credits, e->s->credits_max, "credits are conserved");
 		cr_assert_eq(e->s->grant_left, ERPC_GRANT);
 		cr_assert_eq(e->s->calls_pending, 0);

@@ -19,26 +19,26 @@
 #include "support/fake_net.h"
 #include "support/rng.h"
 
-#define PAIR_ALLOW    3000u /* of each call */
-#define PAIR_OWED_MAX 4096u
-#define PAIR_GET_MAX  4u
-#define PAIR_GET_LEN  (600u << 10)
+#define PAIR_RESP_MAX    3000u /* of each call */
+#define PAIR_PENDING_MAX 4096u
+#define PAIR_GET_MAX     4u
+#define PAIR_GET_LEN     (600u << 10)
 
 /** A call that was taken and not answered. */
-struct pair_owed {
+struct pair_call_ref {
 	struct core_call_ref ref;
 	uint32_t number;
-	bool held; /* its bytes stay until it is answered */
+	bool retained; /* its bytes stay until it is answered */
 	core_retain_t retain;
 };
 
 /** Bytes that were not given back. */
-struct pair_hold {
+struct pair_retained {
 	core_retain_t retain;
 	const uint8_t *data;
 	uint32_t len;
 	uint32_t number;
-	bool answer;
+	bool is_reply;
 };
 
 struct pair_get {
@@ -55,23 +55,24 @@ struct pair_end {
 	struct erpc_session *s;
 	struct pair_end *peer;
 	struct rng *rng;
-	uint32_t sent;     /* messages and calls: the number of the next one */
-	uint32_t heard;    /* of the peer's: the number expected next */
-	uint32_t asked;    /* calls */
-	uint32_t answered; /* of them */
-	uint64_t arrived;  /* position last told */
+	uint32_t sent;       /* messages and calls: the number of the next one */
+	uint32_t received;   /* of the peer's: the number expected next */
+	uint32_t calls_sent; /* calls */
+	uint32_t replies;    /* of them */
+	uint64_t acked;      /* position last told */
 	uint32_t gets_done;
 	uint32_t gets_refused;
-	struct pair_owed owed[PAIR_OWED_MAX];
-	uint32_t owed_cnt;
-	struct pair_hold holds[PAIR_OWED_MAX];
-	uint32_t hold_cnt;
+	struct pair_call_ref pending[PAIR_PENDING_MAX];
+	uint32_t pending_cnt;
+	struct pair_retained retained[PAIR_PENDING_MAX];
+	uint32_t retained_cnt;
 	struct pair_get gets[PAIR_GET_MAX];
 	uint8_t *memory; /* PAIR_GET_LEN bytes to lend */
 	int down;        /* on_down came with it */
 	/* What it does: chances in percent, and sizes. */
-	unsigned hold_chance, late_chance, keep_chance;
-	unsigned held_chance; /* of calls that are answered late: their bytes are held until then */
+	unsigned retain_chance, defer_chance, retain_reply_chance;
+	unsigned
+		retain_call_chance; /* of calls that are answered late: their bytes are held until then */
 	uint32_t len_max;
 	uint32_t len_exact; /* not 0: of each message and call */
 	size_t get_max;
@@ -113,7 +114,7 @@ int pair_call(struct pair_end *e, unsigned flags);
 /** Fetches from the peer's memory; false: as much as possible is under way. */
 bool pair_get(struct pair_end *e);
 /** Answers a call that waits, releases something that is held; false: nothing to do. */
-bool pair_answer(struct pair_end *e);
+bool pair_reply_one(struct pair_end *e);
 bool pair_release(struct pair_end *e);
 
 /** Moves time by up to ns, and both ends with it. */

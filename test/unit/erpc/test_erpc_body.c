@@ -79,8 +79,7 @@ static bool is_whole(const struct erpc_body *body, unsigned number)
 }
 
 /** However much is kept, others can still hear something: more than the device has arrives. */
-Test(erpc_body, half_of_the_buffers_are_kept_and_the_rest_is_copied, .init = setup,
-     .fini = teardown)
+Test(erpc_body, beyond_half_of_the_buffers_bodies_are_copied, .init = setup, .fini = teardown)
 {
 	struct erpc_body *all[4 * RX_CNT];
 	unsigned i, in_device = 0;
@@ -102,7 +101,7 @@ Test(erpc_body, half_of_the_buffers_are_kept_and_the_rest_is_copied, .init = set
 	cr_expect(kept, "room is room again");
 }
 
-Test(erpc_body, it_stays_until_the_last_reference, .init = setup, .fini = teardown)
+Test(erpc_body, the_last_reference_frees_it, .init = setup, .fini = teardown)
 {
 	struct erpc_body *body;
 	unsigned i;
@@ -122,22 +121,22 @@ Test(erpc_body, it_stays_until_the_last_reference, .init = setup, .fini = teardo
 	cr_expect(util_list_is_empty(&s->bodies));
 }
 
-Test(erpc_body, what_core_holds_counts_until_it_is_gone, .init = setup, .fini = teardown)
+Test(erpc_body, delivered_bytes_count_as_retained_until_freed, .init = setup, .fini = teardown)
 {
-	struct erpc_body *told = erpc_body_new(s, 100), *not_told = erpc_body_new(s, 1000);
+	struct erpc_body *delivered = erpc_body_new(s, 100), *undelivered = erpc_body_new(s, 1000);
 
-	told->delivered = true;
-	told->refs++;
-	s->retained_len = told->len;
-	erpc_body_put(told);
+	delivered->delivered = true;
+	delivered->refs++;
+	s->retained_len = delivered->len;
+	erpc_body_put(delivered);
 	cr_expect_eq(s->retained_len, 100);
-	erpc_body_put(not_told);
+	erpc_body_put(undelivered);
 	cr_expect_eq(s->retained_len, 100, "nobody was told of it");
-	erpc_body_put(told);
+	erpc_body_put(delivered);
 	cr_expect_eq(s->retained_len, 0);
 }
 
-Test(erpc_body, parts_are_put_together_in_memory_of_that_length, .init = setup, .fini = teardown)
+Test(erpc_body, assembled_bodies_use_the_heap, .init = setup, .fini = teardown)
 {
 	static const uint32_t lens[] = { 0, 1, 5000, ERPC_BUF_LARGE };
 	unsigned i;
@@ -154,8 +153,7 @@ Test(erpc_body, parts_are_put_together_in_memory_of_that_length, .init = setup, 
 }
 
 /** teardown looks whether they came back. */
-Test(erpc_body, a_session_that_closes_gives_back_what_is_still_held, .init = setup,
-     .fini = teardown)
+Test(erpc_body, close_frees_retained_bodies, .init = setup, .fini = teardown)
 {
 	bool kept;
 

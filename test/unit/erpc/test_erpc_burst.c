@@ -24,8 +24,8 @@
 
 struct burst_end {
 	struct erpc_session *s;
-	uint64_t sent, heard;
-	bool arrived;
+	uint64_t sent, received;
+	bool acked;
 };
 
 /** A session: an end at the server's, and an endpoint with the other end. */
@@ -54,10 +54,10 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	(void)op;
 	(void)retain;
 	memcpy(&number, data, sizeof(number));
-	cr_assert_eq(number, e->heard, "number %lu after %lu", number, e->heard);
+	cr_assert_eq(number, e->received, "number %lu after %lu", number, e->received);
 	for (i = sizeof(number); i < len; i++)
 		cr_assert_eq(data[i], (uint8_t)number);
-	e->heard++;
+	e->received++;
 	return CORE_RX_DONE;
 }
 
@@ -65,7 +65,7 @@ static void on_acked(struct core_chan *chan, uint64_t pos)
 {
 	struct burst_end *e = erpc_session_of(chan)->user;
 
-	e->arrived = pos == *chan->posted;
+	e->acked = pos == *chan->posted;
 }
 
 static const struct core_upcalls ups = { .on_msg = on_msg, .on_acked = on_acked };
@@ -138,13 +138,14 @@ static void burst(struct burst_end *e, uint32_t len)
 				   len) >= 0) {
 		memset(buf, (uint8_t)++e->sent, len);
 		chan->awaited = *chan->posted;
-		e->arrived = false;
+		e->acked = false;
 	}
 }
 
 static bool is_done(const struct burst_end *from, const struct burst_end *to)
 {
-	return from->arrived && to->heard == from->sent && from->s->credits == from->s->credits_max;
+	return from->acked && to->received == from->sent &&
+	       from->s->credits == from->s->credits_max;
 }
 
 static uint32_t progress(bool back)
@@ -206,7 +207,7 @@ static uint32_t sessions(uint32_t usual)
 }
 
 /** With so few sessions that each has all the buffers it could use no packet finds none. */
-Test(erpc_burst, those_that_were_promised_buffers_find_them)
+Test(erpc_burst, sessions_with_reserved_buffers_find_them)
 {
 	begin(3, 0);
 	cr_assert_leq(b.ep->promised, SERVER_RX);
@@ -217,7 +218,7 @@ Test(erpc_burst, those_that_were_promised_buffers_find_them)
 	end();
 }
 
-Test(erpc_burst, of_many_small_messages_none_is_lost, .timeout = 300)
+Test(erpc_burst, no_small_message_is_lost, .timeout = 300)
 {
 	begin(sessions(400), 0);
 	run(900, false);
@@ -226,7 +227,7 @@ Test(erpc_burst, of_many_small_messages_none_is_lost, .timeout = 300)
 	end();
 }
 
-Test(erpc_burst, of_many_both_ways_none_is_lost, .timeout = 300)
+Test(erpc_burst, no_message_is_lost_in_both_directions, .timeout = 300)
 {
 	begin(sessions(200), 60);
 	run(900, true);
@@ -236,7 +237,7 @@ Test(erpc_burst, of_many_both_ways_none_is_lost, .timeout = 300)
 }
 
 /** Requests of many packets lie about in parts, but never more than the slots of all sessions. */
-Test(erpc_burst, of_many_long_messages_none_is_lost_and_memory_is_bounded, .timeout = 300)
+Test(erpc_burst, no_long_message_is_lost_and_memory_is_bounded, .timeout = 300)
 {
 	begin(sessions(100), 0);
 	run(60000, false);
@@ -247,7 +248,7 @@ Test(erpc_burst, of_many_long_messages_none_is_lost_and_memory_is_bounded, .time
 }
 
 /** Again and again, at the same moment: it does not get worse. */
-Test(erpc_burst, bursts_in_a_row_are_all_heard, .timeout = 300)
+Test(erpc_burst, repeated_bursts_all_arrive, .timeout = 300)
 {
 	unsigned i;
 

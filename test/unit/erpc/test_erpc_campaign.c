@@ -27,7 +27,7 @@ static struct erpc_pair p;
 /* ---- properties ---- */
 
 /** Something is said at random, and time goes on. */
-static void chat(void)
+static void random_step(void)
 {
 	struct pair_end *e = &p.end[rng_below(&p.rng, 2)];
 	uint32_t what = (uint32_t)rng_below(&p.rng, 100), i;
@@ -37,7 +37,7 @@ static void chat(void)
 			break;
 	if (what >= 70 && what < 72)
 		pair_get(e);
-	while (rng_chance(&p.rng, 2, 3) && (pair_answer(e) || pair_release(e)))
+	while (rng_chance(&p.rng, 2, 3) && (pair_reply_one(e) || pair_release(e)))
 		;
 	erpc_pair_run(&p, rng_below(&p.rng, 20000));
 }
@@ -57,13 +57,13 @@ static void mixed(uint64_t seed, uint32_t loss, uint64_t cnt)
 					     .corrupt = loss / 10 };
 	erpc_pair_open(&p);
 	for (i = 0; i < 2; i++) {
-		p.end[i].late_chance = 30;
-		p.end[i].hold_chance = p.end[i].keep_chance = 5;
+		p.end[i].defer_chance = 30;
+		p.end[i].retain_chance = p.end[i].retain_reply_chance = 5;
 		p.end[i].len_max = 6000;
 		p.end[i].get_max = loss >= 100000 ? 10000 : 100000;
 	}
 	while (p.end[0].sent < cnt || p.end[1].sent < cnt)
-		chat();
+		random_step();
 	for (i = 0; i < 2; i++) /* neither's answers keep its own messages back */
 		cr_assert_lt(p.end[i].sent, 4 * p.end[!i].sent, "%u, the other end %u",
 			     p.end[i].sent, p.end[!i].sent);
@@ -81,7 +81,7 @@ static void mixed(uint64_t seed, uint32_t loss, uint64_t cnt)
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_campaign, all_that_is_said_is_heard_once)
+Test(erpc_campaign, each_message_arrives_once)
 {
 	uint64_t cnt = rng_env("COPYRPC_CAMPAIGN", 2000), left, now, seed = 1;
 	unsigned i;
@@ -101,7 +101,7 @@ Test(erpc_campaign, all_that_is_said_is_heard_once)
 
 struct stream {
 	double gbit_s;
-	double again; /* part of the packets that were repeated */
+	double resent; /* part of the packets that were repeated */
 };
 
 /** One end sends messages of `len` bytes as fast as it may. */
@@ -123,18 +123,18 @@ static struct stream stream(struct fake_faults faults, uint32_t len, uint64_t by
 			;
 		erpc_pair_run(&p, STEP_NS);
 	}
-	while (p.end[1].heard < e->sent)
+	while (p.end[1].received < e->sent)
 		erpc_pair_run(&p, STEP_NS);
 	ended_ns = p.net.now_ns; /* a session that lost something stays longer than that */
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	s.gbit_s = (double)e->sent * len * 8 / (double)(ended_ns - began_ns);
-	s.again = (double)e->ep->stats.tx_again / (double)e->ep->stats.tx_pkts;
+	s.resent = (double)e->ep->stats.tx_again / (double)e->ep->stats.tx_pkts;
 	erpc_pair_fini(&p);
 	return s;
 }
 
-Test(erpc_campaign, what_gets_through_falls_with_the_loss)
+Test(erpc_campaign, goodput_falls_with_the_loss)
 {
 	static const uint32_t lens[] = { 64, 1024, 16384, 65536 };
 	uint64_t bytes = rng_env("COPYRPC_CAMPAIGN_BYTES", 100000);
@@ -149,7 +149,7 @@ Test(erpc_campaign, what_gets_through_falls_with_the_loss)
 		printf("\n| %.1f %% |", losses[i] / 10000.0);
 		for (k = 0; k < 4; k++) {
 			s = stream((struct fake_faults){ .drop = losses[i] }, lens[k], bytes);
-			printf(" %.3g (%.2g) |", s.gbit_s, s.again);
+			printf(" %.3g (%.2g) |", s.gbit_s, s.resent);
 			/* Slots are few: no message is too short to fill half of the link. */
 			cr_expect_gt(s.gbit_s, i ? 0 : 12.5, "%u B: %g", lens[k], s.gbit_s);
 			/* Not compared between neighbours: the streams of the suite are short. */
@@ -163,7 +163,7 @@ Test(erpc_campaign, what_gets_through_falls_with_the_loss)
 }
 
 /* Messages of several packets: those that come before their turn are kept. */
-Test(erpc_campaign, disorder_costs_little)
+Test(erpc_campaign, reordering_costs_little)
 {
 	static const uint32_t lens[] = { 16384, 65536 };
 	static const struct fake_faults late[] = {
@@ -187,7 +187,7 @@ Test(erpc_campaign, disorder_costs_little)
 		       late[i].reorder_ns / 1000, late[i].drop / 10000);
 		for (k = 0; k < 2; k++) {
 			s = stream(late[i], lens[k], bytes);
-			printf(" %.3g (%.2g) |", s.gbit_s, s.again);
+			printf(" %.3g (%.2g) |", s.gbit_s, s.resent);
 			before[k] = i ? before[k] : s.gbit_s;
 			cr_expect_gt(s.gbit_s, before[k] / 3);
 		}

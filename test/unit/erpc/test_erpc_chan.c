@@ -23,7 +23,7 @@ static void setup(void)
 	erpc_pair_open(&p);
 }
 
-Test(erpc_chan, every_operation_is_there)
+Test(erpc_chan, every_operation_is_set)
 {
 	const struct core_chan_ops *both[] = { &erpc_chan_ops, &erpc_chan_eng_ops };
 	struct core_chan_ops same;
@@ -48,7 +48,7 @@ Test(erpc_chan, every_operation_is_there)
 	cr_expect_neq(erpc_chan_ops.close, erpc_chan_eng_ops.close);
 }
 
-Test(erpc_chan, is_busy_until_everything_was_answered, .init = setup)
+Test(erpc_chan, is_busy_until_everything_is_acknowledged, .init = setup)
 {
 	cr_expect_not(ops()->is_busy(chan()));
 	cr_assert_eq(pair_send(&p.end[0], CORE_SEND_MORE), 0);
@@ -63,7 +63,7 @@ Test(erpc_chan, is_busy_until_everything_was_answered, .init = setup)
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_chan, what_was_accepted_leaves_before_a_stop, .init = setup)
+Test(erpc_chan, stop_sends_accepted_messages, .init = setup)
 {
 	struct erpc_session *s = p.end[0].s;
 
@@ -74,17 +74,17 @@ Test(erpc_chan, what_was_accepted_leaves_before_a_stop, .init = setup)
 	cr_expect_not(ops()->is_busy(chan()));
 	cr_expect_neq(pair_send(&p.end[0], 0), 0, "nothing more is accepted");
 	erpc_pair_run(&p, 20000);
-	cr_expect_eq(p.end[1].heard, 1);
+	cr_expect_eq(p.end[1].received, 1);
 	cr_expect_eq(p.end[0].ep->stats.rx_no_session, 1, "the answer to it");
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_chan, what_is_held_outlives_a_stop, .init = setup)
+Test(erpc_chan, retained_bytes_outlive_a_stop, .init = setup)
 {
-	p.end[0].hold_chance = 100;
+	p.end[0].retain_chance = 100;
 	cr_assert_eq(pair_send(&p.end[1], 0), 0);
 	erpc_pair_run(&p, 20000);
-	cr_assert_eq(p.end[0].hold_cnt, 1);
+	cr_assert_eq(p.end[0].retained_cnt, 1);
 	ops()->stop(chan());
 	cr_expect_eq(p.end[0].ep->dg->rx_retained, 1);
 	cr_assert(pair_release(&p.end[0]), "the bytes are what they were");

@@ -12,7 +12,7 @@
 static struct erpc_pair p;
 
 /** Random traffic both ways. */
-static void talk(unsigned steps, uint64_t slow_ns)
+static void random_traffic(unsigned steps, uint64_t slow_ns)
 {
 	unsigned i;
 
@@ -28,7 +28,7 @@ static void talk(unsigned steps, uint64_t slow_ns)
 		case 5:
 		case 6: pair_call(e, 0); break;
 		case 7:
-		case 8: pair_answer(e); break;
+		case 8: pair_reply_one(e); break;
 		case 9: pair_release(e); break;
 		case 10:
 			if (rng_chance(&p.rng, 1, 20))
@@ -55,14 +55,14 @@ static void run(uint64_t seed, uint32_t mtu, uint32_t inline_max, uint32_t loss,
 	p.net.busy_chance = loss / 4;
 	erpc_pair_open(&p);
 	for (i = 0; i < 2; i++) {
-		p.end[i].hold_chance = 10;
-		p.end[i].late_chance = 50;
-		p.end[i].keep_chance = 10;
+		p.end[i].retain_chance = 10;
+		p.end[i].defer_chance = 50;
+		p.end[i].retain_reply_chance = 10;
 		p.end[i].len_max = 3 * mtu;
 		if (loss >= 100000)
 			p.end[i].get_max = 20 * mtu;
 	}
-	talk((unsigned)rng_env("COPYRPC_TEST_STEPS", steps), loss ? 20000000 : 20000);
+	random_traffic((unsigned)rng_env("COPYRPC_TEST_STEPS", steps), loss ? 20000000 : 20000);
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	cr_assert(loss || !p.end[0].ep->stats.losses);
@@ -86,7 +86,7 @@ Test(erpc_ep, everything_arrives_from_a_device_that_reads_late)
 	run(rng_env("COPYRPC_TEST_SEED", 2), 4096, 60, 0, 20000);
 }
 
-Test(erpc_ep, everything_arrives_once_though_packets_get_lost)
+Test(erpc_ep, everything_arrives_once_with_losses)
 {
 	static const uint32_t losses[] = { 1000, 10000, 100000, 300000 };
 	unsigned i;
@@ -97,7 +97,7 @@ Test(erpc_ep, everything_arrives_once_though_packets_get_lost)
 	}
 }
 
-Test(erpc_ep, what_comes_before_attach_waits_and_is_counted_once)
+Test(erpc_ep, packets_before_attach_wait_and_are_counted_once)
 {
 	unsigned i;
 
@@ -108,7 +108,7 @@ Test(erpc_ep, what_comes_before_attach_waits_and_is_counted_once)
 	for (i = 0; i < 10; i++)
 		erpc_pair_run(&p, 100000);
 	cr_assert(erpc_ep_has_saved(p.end[1].ep));
-	cr_assert_eq(p.end[1].heard, 0);
+	cr_assert_eq(p.end[1].received, 0);
 	erpc_session_attach(p.end[1].s);
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
@@ -117,7 +117,7 @@ Test(erpc_ep, what_comes_before_attach_waits_and_is_counted_once)
 }
 
 /** Several sessions that nobody attaches: what has no room counts as lost, and its buffer goes back. */
-Test(erpc_ep, what_comes_before_attach_waits_within_bounds)
+Test(erpc_ep, packets_before_attach_are_bounded)
 {
 	struct erpc_session *here[4], *there[4];
 	struct erpc_ep *ep;
@@ -148,7 +148,7 @@ Test(erpc_ep, what_comes_before_attach_waits_within_bounds)
 	erpc_pair_fini(&p);
 }
 
-static uint32_t answers;
+static uint32_t responses;
 
 static void double_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
@@ -159,30 +159,30 @@ static void double_requests(struct fake_net *net, struct fake_pkt *pkt, void *ar
 	if (h.kind == WIRE_ERPC_REQ)
 		pkt->copies = 2;
 	else
-		answers++;
+		responses++;
 }
 
 /** A request that comes twice while its answer waits for room in the device is answered once. */
-Test(erpc_ep, an_answer_that_is_still_here_is_not_given_again)
+Test(erpc_ep, a_response_in_the_burst_is_not_repeated)
 {
 	erpc_pair_init(&p, 4);
 	p.net.hook = double_requests;
 	erpc_pair_open(&p);
-	answers = 0;
+	responses = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	p.net.busy_chance = 1000000;
 	erpc_pair_run(&p, 100000);
 	cr_expect_eq(p.end[1].ep->stats.rx_repeats, 1);
-	cr_expect_eq(answers, 0);
+	cr_expect_eq(responses, 0);
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_expect_eq(answers, 1);
+	cr_expect_eq(responses, 1);
 	erpc_pair_fini(&p);
 }
 
 /** A device that says when it has room again lets its user sleep until then; of others only polls know. */
-Test(erpc_ep, who_waits_for_the_device_sleeps_if_it_wakes)
+Test(erpc_ep, is_quiet_with_a_full_device_that_wakes_it)
 {
 	struct erpc_ep *ep;
 
@@ -211,7 +211,7 @@ static bool say_idle(struct dev_dgram *dg)
 }
 
 /** Polls that find nothing are left out, but not too many in a row, nor any that has something to do. */
-Test(erpc_ep, few_polls_in_a_row_do_without_the_time)
+Test(erpc_ep, idle_polls_skipped_in_a_row_are_bounded)
 {
 	struct dev_dgram_ops ops;
 	const struct dev_dgram_ops *own;
@@ -246,7 +246,7 @@ Test(erpc_ep, few_polls_in_a_row_do_without_the_time)
 
 static uint8_t first_request[1024];
 static uint32_t first_len;
-static uint64_t first_num, late_answers;
+static uint64_t first_num, late_replies;
 
 static void see_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
@@ -259,11 +259,11 @@ static void see_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 		first_len = pkt->len;
 		first_num = h.req_num;
 	}
-	late_answers += h.kind == WIRE_ERPC_RESP && h.req_num == first_num;
+	late_replies += h.kind == WIRE_ERPC_RESP && h.req_num == first_num;
 }
 
 /** Who begins another request has the answer to the one before: no copy of it leaves any more. */
-Test(erpc_ep, an_answer_that_nobody_needs_any_more_is_forgotten)
+Test(erpc_ep, the_next_request_drops_the_previous_response)
 {
 	erpc_pair_init(&p, 5);
 	p.net.hook = see_requests;
@@ -271,7 +271,7 @@ Test(erpc_ep, an_answer_that_nobody_needs_any_more_is_forgotten)
 	first_len = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_settle(&p);
-	cr_assert_eq(late_answers, 1);
+	cr_assert_eq(late_replies, 1);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	p.net.busy_chance = 1000000;
 	fake_net_forge(&p.net, 0, 1, first_request, first_len, 0);
@@ -280,7 +280,7 @@ Test(erpc_ep, an_answer_that_nobody_needs_any_more_is_forgotten)
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_expect_eq(late_answers, 1, "and then no more");
+	cr_expect_eq(late_replies, 1, "and then no more");
 	erpc_pair_fini(&p);
 }
 
@@ -306,7 +306,7 @@ static uint64_t unmix(uint64_t z)
 }
 
 /** A peer knows the token of its own session: another's, which guards it from being forged, does not follow. */
-Test(erpc_ep, a_token_says_nothing_of_the_next_one)
+Test(erpc_ep, tokens_are_not_predictable)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = 16, .tx_cnt = 16 };
 	struct erpc_ep_attr attr = { .tx_cnt = 16 };

@@ -11,7 +11,7 @@
 
 static struct erpc_pair p;
 
-Test(erpc_many, a_number_is_not_given_again_before_all_others)
+Test(erpc_many, a_freed_number_is_reused_last)
 {
 	static struct erpc_session *all[ERPC_SESSIONS_MAX];
 	struct wire_erpc_params params;
@@ -60,7 +60,7 @@ Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_g
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_many, a_session_that_is_quiet_owns_its_struct_and_nothing_else)
+Test(erpc_many, an_idle_session_has_only_its_struct)
 {
 	cr_expect_leq(sizeof(struct erpc_session), ERPC_SESSION_MEM_MAX);
 	erpc_pair_init(&p, 3);
@@ -76,7 +76,7 @@ Test(erpc_many, a_session_that_is_quiet_owns_its_struct_and_nothing_else)
 }
 
 /** A narrow link with a queue of a few packets: whoever does not slow down loses most of them. */
-Test(erpc_many, a_paced_session_lives_with_a_narrow_link)
+Test(erpc_many, a_paced_session_adapts_to_a_narrow_link)
 {
 	unsigned i;
 

@@ -20,7 +20,7 @@
 
 enum kind {
 	BATCH,       /* REQ, a part of messages and calls */
-	RIDE,        /* the same, in a ping-pong: it takes answers along */
+	PIGGYBACK,   /* the same, in a ping-pong: it takes answers along */
 	GET,         /* REQ, asks for memory */
 	REPLIES,     /* REQ, answers that found no response */
 	CR_BATCH,    /* a part of a batch is here */
@@ -72,9 +72,9 @@ struct matrix {
 	uint32_t nth; /* of that kind; UINT32_MAX: none */
 	uint32_t seen[2][KINDS];
 	uint32_t hits;
-	bool rides;      /* now they do */
-	bool for_naught; /* what was hit asked for memory that was refused: nobody misses it */
-	uint64_t again;  /* seen before or over, where nothing was hit */
+	bool piggybacks; /* now they do */
+	bool useless;    /* what was hit asked for memory that was refused: nobody misses it */
+	uint64_t resent; /* seen before or over, where nothing was hit */
 };
 
 static struct erpc_pair p;
@@ -89,7 +89,7 @@ static enum kind kind_of(const struct fake_pkt *pkt)
 	switch (h.kind) {
 	case WIRE_ERPC_REQ:
 		if (slot < ERPC_BATCH_SLOTS)
-			return m.rides ? RIDE : BATCH;
+			return m.piggybacks ? PIGGYBACK : BATCH;
 		return slot == ERPC_REPLY_SLOT ? REPLIES : GET;
 	case WIRE_ERPC_CR: return CR_BATCH;
 	case WIRE_ERPC_RFR: return RFR_GET;
@@ -123,7 +123,7 @@ static void forge(struct fake_net *net, const struct fake_pkt *pkt)
 static void hit(struct fake_net *net, struct fake_pkt *pkt)
 {
 	m.hits++;
-	m.for_naught = m.kind == RFR_GET && p.end[0].gets_done;
+	m.useless = m.kind == RFR_GET && p.end[0].gets_done;
 	switch (m.fault) {
 	case LOST: pkt->copies = 0; break;
 	case DOUBLED: pkt->copies = 2; break;
@@ -179,23 +179,23 @@ static void gets(void)
 }
 
 /** Answers that come so late that they need requests of their own. */
-static void late_answers(void)
+static void late_replies(void)
 {
 	unsigned i;
 
-	p.end[1].late_chance = 100;
+	p.end[1].defer_chance = 100;
 	for (i = 0; i < 3; i++) {
 		cr_assert_eq(pair_call(&p.end[0], 0), 0);
-		while (!p.end[1].owed_cnt)
+		while (!p.end[1].pending_cnt)
 			erpc_pair_run(&p, 1000 * US);
 		erpc_pair_run(&p, 1000 * US);
 		erpc_pair_settle(&p);
 	}
 }
 
-static void hear(struct pair_end *e)
+static void receive(struct pair_end *e)
 {
-	while (e->heard != e->peer->sent)
+	while (e->received != e->peer->sent)
 		erpc_pair_run(&p, 5100);
 }
 
@@ -205,13 +205,13 @@ static void ping_pong(void)
 
 	p.end[0].len_exact = p.end[1].len_exact = 8;
 	for (i = 0; i < ROUNDS; i++) {
-		m.rides = i >= QUIET;
+		m.piggybacks = i >= QUIET;
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
-		hear(&p.end[1]);
+		receive(&p.end[1]);
 		cr_assert_eq(pair_send(&p.end[1], 0), 0);
-		hear(&p.end[0]);
+		receive(&p.end[0]);
 	}
-	m.rides = false;
+	m.piggybacks = false;
 }
 
 static void exchange(void)
@@ -220,7 +220,7 @@ static void exchange(void)
 	gets();
 	cr_assert_eq(pair_call(&p.end[1], 0), 0);
 	erpc_pair_settle(&p);
-	late_answers();
+	late_replies();
 	ping_pong();
 	erpc_pair_settle(&p);
 	/* What is late comes, and finds everything done. */
@@ -270,17 +270,17 @@ static void check_counters(void)
 		; /* what it says the next answer says as well */
 	} else if (hit_one && (m.fault == LOST || m.fault == CORRUPTED || m.fault == DELAYED)) {
 		/* What an answer says a later batch of its sender's may say as well. */
-		bool is_answer = m.kind >= RESP_EMPTY;
-		uint64_t spared = is_answer ? p.end[!m.sender].ep->stats.piggybacks : m.for_naught;
+		bool is_response = m.kind >= RESP_EMPTY;
+		uint64_t spared = is_response ? p.end[!m.sender].ep->stats.piggybacks : m.useless;
 
 		cr_assert_gt(a->losses + b->losses + spared, 0, "it was noticed");
 	} else if (m.fault != REORDERED)
 		cr_assert_eq(a->losses + b->losses, 0, "nothing was missing");
 	/* What came twice was recognized, at either end. */
 	if (!hit_one)
-		m.again = again;
+		m.resent = again;
 	else if (m.fault == DOUBLED || m.fault == AGAIN)
-		cr_assert_gt(again, m.again);
+		cr_assert_gt(again, m.resent);
 }
 
 static void run_one(uint32_t inline_max)
@@ -294,7 +294,7 @@ static void run_one(uint32_t inline_max)
 	erpc_pair_open(&p);
 	p.end[0].get_max = 12 * MTU;
 	p.end[0].get_pieces = 1;
-	p.end[0].hold_chance = p.end[1].hold_chance = 20;
+	p.end[0].retain_chance = p.end[1].retain_chance = 20;
 	exchange();
 	erpc_pair_check(&p);
 	cr_assert_eq(p.end[0].gets_done, 1);
@@ -334,10 +334,10 @@ Test(erpc_matrix, parts_of_batches)
 	run_both_devices(0, BATCH);
 }
 
-Test(erpc_matrix, batches_of_both_that_take_answers_along)
+Test(erpc_matrix, batches_with_piggybacked_acks)
 {
-	run_both_devices(0, RIDE);
-	run_both_devices(1, RIDE);
+	run_both_devices(0, PIGGYBACK);
+	run_both_devices(1, PIGGYBACK);
 }
 
 Test(erpc_matrix, requests_for_memory)
@@ -345,7 +345,7 @@ Test(erpc_matrix, requests_for_memory)
 	run_both_devices(0, GET);
 }
 
-Test(erpc_matrix, answers_that_go_alone)
+Test(erpc_matrix, requests_with_replies)
 {
 	run_both_devices(1, REPLIES);
 }
@@ -360,13 +360,13 @@ Test(erpc_matrix, requests_for_responses)
 	run_both_devices(0, RFR_GET);
 }
 
-Test(erpc_matrix, empty_answers_of_both)
+Test(erpc_matrix, empty_responses)
 {
 	run_both_devices(0, RESP_EMPTY);
 	run_both_devices(1, RESP_EMPTY);
 }
 
-Test(erpc_matrix, answers_to_calls)
+Test(erpc_matrix, responses_with_replies)
 {
 	run_both_devices(1, RESP_CALLS);
 }
@@ -381,7 +381,7 @@ Test(erpc_matrix, refusals_of_memory)
 	run_both_devices(1, RESP_REFUSED);
 }
 
-Test(erpc_matrix, what_answers_answers)
+Test(erpc_matrix, responses_to_replies)
 {
 	run_both_devices(0, RESP_REPLIES);
 }

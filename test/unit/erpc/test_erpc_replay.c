@@ -55,7 +55,7 @@ static void replay(uint32_t i, uint64_t delay_ns)
 		       delay_ns);
 }
 
-static void say_something(void)
+static void do_something(void)
 {
 	struct pair_end *e = &p.end[rng_below(&p.rng, 2)];
 
@@ -66,7 +66,7 @@ static void say_something(void)
 	case 3: pair_send(e, CORE_SEND_MORE); break;
 	case 4:
 	case 5: pair_call(e, 0); break;
-	case 6: pair_answer(e); break;
+	case 6: pair_reply_one(e); break;
 	case 7: pair_release(e); break;
 	case 8:
 		if (rng_chance(&p.rng, 1, 10))
@@ -87,8 +87,8 @@ static void begin(uint64_t seed)
 	p.net.hook = record;
 	erpc_pair_open(&p);
 	for (i = 0; i < 2; i++) {
-		p.end[i].late_chance = 50;
-		p.end[i].hold_chance = 10;
+		p.end[i].defer_chance = 50;
+		p.end[i].retain_chance = 10;
 		p.end[i].len_max = 3000;
 		p.end[i].get_max = 4000;
 	}
@@ -105,7 +105,7 @@ static void replay_some(void)
 	replay((uint32_t)rng_below(&p.rng, tape.cnt), rng_below(&p.rng, 40000));
 }
 
-Test(erpc_replay, in_the_midst_of_everything_nothing_is_heard_twice)
+Test(erpc_replay, during_traffic_no_replay_is_delivered_twice)
 {
 	uint64_t seed;
 	unsigned i;
@@ -113,7 +113,7 @@ Test(erpc_replay, in_the_midst_of_everything_nothing_is_heard_twice)
 	for (seed = 1; seed <= 10; seed++) {
 		begin(seed);
 		for (i = 0; i < STEPS; i++) {
-			say_something();
+			do_something();
 			replay_some();
 		}
 		erpc_pair_settle(&p);
@@ -142,7 +142,7 @@ static void replay_one(uint32_t i)
 	struct pair_end *e = end_at(tape.pkt[i].to);
 	struct erpc_stats *stats = &e->ep->stats;
 	uint64_t was_refused = refused(stats), sent = p.net.cnt.sent, again = stats->rx_repeats;
-	uint32_t heard = e->heard, answered = e->answered, got = e->gets_done;
+	uint32_t received = e->received, answered = e->replies, got = e->gets_done;
 	size_t bufs = e->ep->bufs.used_cnt;
 	struct wire_erpc_hdr h = { 0 };
 
@@ -151,8 +151,8 @@ static void replay_one(uint32_t i)
 	fake_net_run(&p.net, p.net.now_ns);
 	erpc_ep_progress(e->ep, p.net.now_ns);
 	cr_expect_eq(e->s->err, 0, "packet %u, kind %u", i, h.kind);
-	cr_expect_eq(e->heard, heard);
-	cr_expect_eq(e->answered, answered);
+	cr_expect_eq(e->received, received);
+	cr_expect_eq(e->replies, answered);
 	cr_expect_eq(e->gets_done, got);
 	cr_expect_eq(e->ep->bufs.used_cnt, bufs, "packet %u, kind %u", i, h.kind);
 	cr_expect_eq(e->ep->dg->rx_retained, 0);
@@ -168,7 +168,7 @@ static void replay_one(uint32_t i)
 		  "packet %u, kind %u: answered", i, h.kind);
 }
 
-Test(erpc_replay, when_all_is_said_each_is_refused_or_answered_with_nothing_new)
+Test(erpc_replay, when_idle_each_replay_is_refused_or_repeats_a_response)
 {
 	uint64_t seed;
 	uint32_t i;
@@ -176,7 +176,7 @@ Test(erpc_replay, when_all_is_said_each_is_refused_or_answered_with_nothing_new)
 	for (seed = 21; seed <= 26; seed++) {
 		begin(seed);
 		for (i = 0; i < STEPS; i++)
-			say_something();
+			do_something();
 		erpc_pair_settle(&p);
 		erpc_pair_check(&p);
 		erpc_pair_run(&p, 1000000);
@@ -189,7 +189,7 @@ Test(erpc_replay, when_all_is_said_each_is_refused_or_answered_with_nothing_new)
 		cr_expect_eq(tape.with_bytes, 0, "memory that is not lent any more");
 		tape.off = false;
 		for (i = 0; i < 100; i++)
-			say_something();
+			do_something();
 		erpc_pair_settle(&p);
 		erpc_pair_check(&p);
 		erpc_pair_fini(&p);
@@ -197,7 +197,7 @@ Test(erpc_replay, when_all_is_said_each_is_refused_or_answered_with_nothing_new)
 }
 
 /** A tape of one session is played to the next one between the same two, and to one that has its number. */
-Test(erpc_replay, to_a_later_session_of_the_same_two)
+Test(erpc_replay, a_later_session_refuses_replays_of_the_earlier)
 {
 	struct erpc_session *old[2];
 	uint64_t before;
@@ -205,7 +205,7 @@ Test(erpc_replay, to_a_later_session_of_the_same_two)
 
 	begin(31);
 	for (i = 0; i < STEPS; i++)
-		say_something();
+		do_something();
 	erpc_pair_settle(&p);
 	tape.off = true;
 	for (i = 0; i < 2; i++) {
@@ -217,13 +217,13 @@ Test(erpc_replay, to_a_later_session_of_the_same_two)
 	for (i = 0; i < 2; i++) {
 		cr_assert_eq(p.end[i].s->num, 0);
 		p.end[i].s->user = &p.end[i];
-		p.end[i].arrived = 0;
+		p.end[i].acked = 0;
 	}
 	before = p.end[0].ep->stats.rx_bad_token + p.end[1].ep->stats.rx_bad_token;
 	memset(&p.net.faults, 0, sizeof(p.net.faults));
 	for (i = 0; i < tape.cnt; i++) {
 		replay(i, 0);
-		say_something();
+		do_something();
 		erpc_pair_run(&p, 1000);
 	}
 	erpc_pair_settle(&p);

@@ -21,19 +21,19 @@
 #define RX_CNT    2048u
 #define TX_CNT    64u
 #define MTU       1024u
-#define FETCH_LEN 2500u /* three packets */
-#define ALLOW     64u
+#define GET_LEN   2500u /* three packets */
+#define RESP_MAX  64u
 #define STEP_NS   5000u
 #define TURNS_MAX 400000u
 
 struct reset_side {
 	struct erpc_session *s;
 	struct reset_side *peer;
-	uint64_t sent, heard;
-	bool arrived, gets_open, owes;
-	unsigned asked, answered;
-	unsigned fetches_over;
-	int fetch_status;
+	uint64_t sent, received;
+	bool acked, gets_open, call_pending;
+	unsigned calls_sent, replies;
+	unsigned gets_done;
+	int get_status;
 	struct core_call_ref ref;
 	core_retain_t retain;
 	struct core_get get;
@@ -53,7 +53,7 @@ static struct {
 	struct erpc_ep *ep, *peers[PEERS];
 	struct reset_link *links; /* 2 * cnt: who begins again is a new one */
 	uint32_t cnt, link_cnt;
-	uint8_t memory[FETCH_LEN], sink[FETCH_LEN];
+	uint8_t memory[GET_LEN], sink[GET_LEN];
 } r;
 
 /* ---- what is heard ---- */
@@ -72,8 +72,8 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	(void)op;
 	cr_assert_eq(len, sizeof(number));
 	memcpy(&number, data, sizeof(number));
-	cr_assert_eq(number, e->heard);
-	e->heard++;
+	cr_assert_eq(number, e->received);
+	e->received++;
 	if (e->retain)
 		return CORE_RX_DONE;
 	e->retain = retain;
@@ -88,8 +88,8 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 	(void)data;
 	(void)len;
 	(void)retain;
-	cr_assert(!e->owes);
-	e->owes = true;
+	cr_assert(!e->call_pending);
+	e->call_pending = true;
 	e->ref = ref;
 	return CORE_RX_DONE;
 }
@@ -103,12 +103,12 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 	(void)len;
 	cr_assert_eq(context, e);
 	cr_assert_eq(status, 0);
-	e->answered++;
+	e->replies++;
 }
 
 static void on_acked(struct core_chan *chan, uint64_t pos)
 {
-	side_of(chan)->arrived = pos == *chan->posted;
+	side_of(chan)->acked = pos == *chan->posted;
 }
 
 static void unexpose(struct reset_side *e)
@@ -124,8 +124,8 @@ static void on_get_done(struct core_chan *chan, struct core_get *get)
 
 	cr_assert(e->gets_open);
 	e->gets_open = false;
-	e->fetches_over++;
-	e->fetch_status = get->status;
+	e->gets_done++;
+	e->get_status = get->status;
 	if (!get->status) /* or else the lender hears of the end by itself */
 		unexpose(e->peer);
 }
@@ -189,7 +189,7 @@ static void begin(uint32_t cnt, uint32_t inline_max)
 	}
 }
 
-static void turn(void)
+static void progress_all(void)
 {
 	unsigned i;
 
@@ -235,7 +235,7 @@ static void end(void)
 		close_side(&r.links[i].there);
 	}
 	for (i = 0; i < 10; i++) /* for reports of the device */
-		turn();
+		progress_all();
 	check_ep(r.ep);
 	erpc_ep_close(r.ep);
 	for (i = 0; i < PEERS; i++) {
@@ -248,7 +248,7 @@ static void end(void)
 
 /* ---- what is said ---- */
 
-static void say(struct reset_side *e)
+static void send_one(struct reset_side *e)
 {
 	struct core_chan *chan = &e->s->conn.chan;
 
@@ -257,49 +257,49 @@ static void say(struct reset_side *e)
 		return;
 	e->sent++;
 	chan->awaited = *chan->posted;
-	e->arrived = false;
+	e->acked = false;
 }
 
-static void fetch(struct reset_side *e)
+static void get(struct reset_side *e)
 {
-	struct core_chan *lender = &e->peer->s->conn.chan;
+	struct core_chan *exposer = &e->peer->s->conn.chan;
 
-	cr_assert_eq(lender->ops->expose(lender, r.memory, FETCH_LEN, &e->peer->exposure), 0);
-	e->peer->exposure.chan = lender;
-	e->iov = (struct iovec){ .iov_base = r.sink, .iov_len = FETCH_LEN };
+	cr_assert_eq(exposer->ops->expose(exposer, r.memory, GET_LEN, &e->peer->exposure), 0);
+	e->peer->exposure.chan = exposer;
+	e->iov = (struct iovec){ .iov_base = r.sink, .iov_len = GET_LEN };
 	e->get = (struct core_get){ .remote_addr = (uintptr_t)r.memory,
 				    .remote_key = e->peer->exposure.key,
 				    .iov = &e->iov,
 				    .iov_cnt = 1,
-				    .len = FETCH_LEN };
+				    .len = GET_LEN };
 	e->gets_open = true;
 	cr_assert_eq(e->s->conn.chan.ops->get(&e->s->conn.chan, &e->get), 0);
 }
 
-static void speak(struct reset_side *e)
+static void send_all_kinds(struct reset_side *e)
 {
 	struct core_chan *chan = &e->s->conn.chan;
 
-	say(e);
-	if (!e->asked && !chan->ops->call_buf(chan, 0x800, "what?", 5, ALLOW, e, 0))
-		e->asked++;
+	send_one(e);
+	if (!e->calls_sent && !chan->ops->call_buf(chan, 0x800, "what?", 5, RESP_MAX, e, 0))
+		e->calls_sent++;
 	if (!e->gets_open)
-		fetch(e);
-	say(e);
+		get(e);
+	send_one(e);
 }
 
 /** All links that live speak, some at a time: so some are done with it and others not. */
-static void speak_all(uint32_t from)
+static void all_send(uint32_t from)
 {
 	uint32_t i;
 
 	for (i = from; i < r.link_cnt; i++) {
 		if (r.links[i].over)
 			continue;
-		speak(&r.links[i].here);
-		speak(&r.links[i].there);
+		send_all_kinds(&r.links[i].here);
+		send_all_kinds(&r.links[i].there);
 		if (!(i % 64))
-			turn();
+			progress_all();
 	}
 }
 
@@ -311,15 +311,15 @@ static void settle(struct reset_side *e)
 	if (e->retain)
 		chan->ops->release(chan, e->retain);
 	e->retain = 0;
-	if (e->owes)
+	if (e->call_pending)
 		cr_assert_eq(chan->ops->reply(chan, e->ref, "that", 4), 0);
-	e->owes = false;
+	e->call_pending = false;
 }
 
 static bool is_done(const struct reset_side *e)
 {
-	return e->arrived && e->peer->heard == e->sent && e->asked == e->answered &&
-	       !e->gets_open && !e->fetch_status && e->s->credits == e->s->credits_max;
+	return e->acked && e->peer->received == e->sent && e->calls_sent == e->replies &&
+	       !e->gets_open && !e->get_status && e->s->credits == e->s->credits_max;
 }
 
 /** Both ends of a link have answered, and heard all. */
@@ -330,13 +330,13 @@ static bool is_over(struct reset_link *link)
 	return is_done(&link->here) && is_done(&link->there);
 }
 
-static void until_all_is_heard(void)
+static void until_all_received(void)
 {
 	uint32_t at, turns = 0;
 
 	for (at = 0; at < r.link_cnt; at++)
 		while (!r.links[at].over && !is_over(&r.links[at])) {
-			turn();
+			progress_all();
 			cr_assert_lt(turns++, TURNS_MAX, "link %u hears no end", at);
 		}
 }
@@ -344,7 +344,7 @@ static void until_all_is_heard(void)
 /* ---- the end of many ---- */
 
 /** Their processes are gone. Nobody here knows. */
-static void peers_go(void)
+static void peers_close(void)
 {
 	uint32_t i;
 
@@ -359,7 +359,7 @@ static void peers_go(void)
 	}
 }
 
-static void begin_again(bool before)
+static void restart(bool before)
 {
 	uint32_t i;
 
@@ -369,21 +369,21 @@ static void begin_again(bool before)
 }
 
 /** The control thread hears of it: what is open ends, then the sessions. */
-static void hear_of_it(void)
+static void report_closed(void)
 {
 	uint32_t i;
 
 	for (i = 0; i < r.cnt; i++)
 		if (r.links[i].fate != STAYS)
 			erpc_session_fail(r.links[i].here.s, -FI_ECONNRESET, NULL);
-	turn();
+	progress_all();
 	for (i = 0; i < r.cnt; i++) {
 		struct reset_side *here = &r.links[i].here;
 
 		if (r.links[i].fate == STAYS)
 			continue;
 		cr_expect_not(here->gets_open, "what was open has ended");
-		cr_expect_eq(here->fetches_over, 1, "once");
+		cr_expect_eq(here->gets_done, 1, "once");
 		if (here->retain && i % 2) { /* before its session, or with it */
 			erpc_session_stop(here->s);
 			here->s->conn.chan.ops->release(&here->s->conn.chan, here->retain);
@@ -394,16 +394,16 @@ static void hear_of_it(void)
 }
 
 /** What is said to the gone finds nobody. */
-static void speak_to_the_gone(void)
+static void send_to_closed(void)
 {
 	uint64_t refused = 0;
 	uint32_t i, turns;
 
 	for (i = 0; i < r.cnt; i++)
 		if (r.links[i].fate != STAYS)
-			say(&r.links[i].here);
+			send_one(&r.links[i].here);
 	for (turns = 0; !refused; turns++) {
-		turn();
+		progress_all();
 		cr_assert_lt(turns, TURNS_MAX);
 		for (i = 0; i < PEERS; i++)
 			refused += r.peers[i]->stats.rx_no_session;
@@ -415,16 +415,16 @@ static void reset(uint32_t cnt, uint32_t inline_max)
 	uint32_t first;
 
 	begin(cnt, inline_max);
-	speak_all(0);
-	peers_go();
-	begin_again(true);
-	speak_all(r.cnt);
-	speak_to_the_gone();
-	hear_of_it();
+	all_send(0);
+	peers_close();
+	restart(true);
+	all_send(r.cnt);
+	send_to_closed();
+	report_closed();
 	first = r.link_cnt;
-	begin_again(false);
-	speak_all(first);
-	until_all_is_heard();
+	restart(false);
+	all_send(first);
+	until_all_received();
 	cr_expect(util_list_is_empty(&r.ep->zombies), "nobody reads what was of the gone");
 	cr_expect(util_list_is_empty(&r.ep->dereg_list));
 	cr_expect_eq(r.ep->stats.rx_bad + r.ep->stats.rx_malformed, 0);
@@ -438,12 +438,12 @@ static uint32_t sessions(uint32_t usual)
 	return (uint32_t)(cnt < 20000 ? cnt : 20000);
 }
 
-Test(erpc_reset, who_stays_hears_all_and_nothing_is_left_of_the_gone, .timeout = 300)
+Test(erpc_reset, open_sessions_get_everything_and_closed_ones_leave_nothing, .timeout = 300)
 {
 	reset(sessions(600), 0);
 }
 
-Test(erpc_reset, over_a_device_that_reads_late_too, .timeout = 300)
+Test(erpc_reset, likewise_with_a_device_that_reads_late, .timeout = 300)
 {
 	reset(sessions(600), 60);
 }

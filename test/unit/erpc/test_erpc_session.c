@@ -33,7 +33,7 @@ static void teardown(void)
 	erpc_pair_fini(&p);
 }
 
-static struct dev_dgram_ah *way(unsigned from)
+static struct dev_dgram_ah *path(unsigned from)
 {
 	struct dev_dgram *dg = p.end[!from].ep->dg;
 	struct dev_dgram_ah *ah;
@@ -46,7 +46,7 @@ static struct dev_dgram_ah *way(unsigned from)
 }
 
 /** New sessions between both ends, each of which knows how long datagrams on its own way may be. */
-static void meet(const uint32_t mtu[2])
+static void connect_mtus(const uint32_t mtu[2])
 {
 	struct wire_erpc_params params[2];
 	unsigned i;
@@ -59,12 +59,12 @@ static void meet(const uint32_t mtu[2])
 		p.end[i].s->user = &p.end[i];
 	}
 	for (i = 0; i < 2; i++) {
-		cr_assert_eq(erpc_session_connect(p.end[i].s, &params[!i], way(i)), 0);
+		cr_assert_eq(erpc_session_connect(p.end[i].s, &params[!i], path(i)), 0);
 		erpc_session_attach(p.end[i].s);
 	}
 }
 
-Test(erpc_session, the_narrower_way_rules_both_ends, .init = setup, .fini = teardown)
+Test(erpc_session, the_smaller_mtu_applies_to_both_ends, .init = setup, .fini = teardown)
 {
 	static const uint32_t mtus[][2] = {
 		{ MTU, MTU }, { 1500, MTU }, { MTU, 1500 }, { 600, 1500 }, { 256, 257 },
@@ -75,11 +75,12 @@ Test(erpc_session, the_narrower_way_rules_both_ends, .init = setup, .fini = tear
 		uint32_t least = mtus[i][0] < mtus[i][1] ? mtus[i][0] : mtus[i][1];
 
 		longest = 0;
-		meet(mtus[i]);
+		connect_mtus(mtus[i]);
 		for (k = 0; k < 2; k++) {
 			cr_expect_eq(p.end[k].s->payload, least - WIRE_ERPC_HDR_LEN);
-			p.end[k].sent = p.end[k].heard = p.end[k].asked = p.end[k].answered = 0;
-			p.end[k].arrived = 0;
+			p.end[k].sent = p.end[k].received = p.end[k].calls_sent = p.end[k].replies =
+				0;
+			p.end[k].acked = 0;
 			p.end[k].len_exact = 3 * MTU;
 			cr_assert_eq(pair_send(&p.end[k], 0), 0);
 			cr_assert_eq(pair_call(&p.end[k], 0), 0);
@@ -95,7 +96,7 @@ static int connect_with(struct wire_erpc_params theirs, uint32_t ah_mtu)
 {
 	struct wire_erpc_params own;
 	struct erpc_session *s;
-	struct dev_dgram_ah *ah = way(0);
+	struct dev_dgram_ah *ah = path(0);
 	int ret;
 
 	ah->mtu = ah_mtu;
@@ -105,7 +106,7 @@ static int connect_with(struct wire_erpc_params theirs, uint32_t ah_mtu)
 	return ret;
 }
 
-Test(erpc_session, what_cannot_work_is_refused, .init = setup, .fini = teardown)
+Test(erpc_session, invalid_parameters_are_refused, .init = setup, .fini = teardown)
 {
 	struct wire_erpc_params good = {
 		.version = WIRE_ERPC_VERSION, .session = 1, .credits = 8, .token = 5, .mtu = 1500
@@ -130,8 +131,7 @@ Test(erpc_session, what_cannot_work_is_refused, .init = setup, .fini = teardown)
 }
 
 /** Who does not know a session's token does not know how its requests are numbered, however many sessions he has. */
-Test(erpc_session, numbers_of_requests_begin_where_nobody_else_knows, .init = setup,
-     .fini = teardown)
+Test(erpc_session, first_request_numbers_differ_between_sessions, .init = setup, .fini = teardown)
 {
 	struct erpc_session *here[16], *there[16];
 	unsigned i, k;
@@ -155,7 +155,7 @@ Test(erpc_session, numbers_of_requests_begin_where_nobody_else_knows, .init = se
 
 static uint32_t to_lose;
 
-static void lose_answers(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+static void lose_responses(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
 
@@ -168,12 +168,12 @@ static void lose_answers(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 }
 
 /** Says one message whose answer is lost so often, and moves time until it is known to have arrived. */
-static void say_with_lost_answers(uint32_t cnt)
+static void send_with_lost_responses(uint32_t cnt)
 {
 	to_lose = cnt;
-	p.net.hook = lose_answers;
+	p.net.hook = lose_responses;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	while (p.end[0].arrived != p.end[0].s->posted_pos)
+	while (p.end[0].acked != p.end[0].s->posted_pos)
 		erpc_pair_run(&p, 1000);
 	cr_assert_eq(to_lose, 0);
 }
@@ -192,24 +192,24 @@ static void expect_lingers(struct erpc_session *s, uint64_t ns)
 }
 
 /** It knows of no loss, but its answer may be the first one. */
-Test(erpc_session, where_nothing_was_lost_it_stays_for_a_time_out_or_two, .init = setup,
+Test(erpc_session, without_loss_a_session_lingers_for_four_time_outs, .init = setup,
      .fini = teardown)
 {
 	struct erpc_session *s = p.end[1].s;
 
-	say_with_lost_answers(0);
+	send_with_lost_responses(0);
 	cr_expect_not(erpc_session_is_busy(p.end[0].s), "who asked has all that it waited for");
 	cr_expect_not(s->lossy);
 	expect_lingers(s, 4 * s->rto.rto_ns);
 }
 
 /** The first packet that gets lost is the last answer of an end that closes at once. */
-Test(erpc_session, the_first_loss_costs_nobody_the_last_answer, .init = setup, .fini = teardown)
+Test(erpc_session, a_first_loss_does_not_lose_the_last_response, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[1].s;
 
 	to_lose = 1;
-	p.net.hook = lose_answers;
+	p.net.hook = lose_responses;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	while (!s->last_resp_ns)
 		erpc_pair_run(&p, 1000);
@@ -217,16 +217,15 @@ Test(erpc_session, the_first_loss_costs_nobody_the_last_answer, .init = setup, .
 	cr_assert_not(s->lossy);
 	while (erpc_session_is_busy(s))
 		erpc_pair_run(&p, 1000);
-	cr_expect_eq(p.end[0].arrived, p.end[0].s->posted_pos);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
 }
 
 /** Nobody answers the last answer: who gave it stays until it would have been asked for again. */
-Test(erpc_session, who_gave_the_last_answer_stays_where_answers_get_lost, .init = setup,
-     .fini = teardown)
+Test(erpc_session, after_losses_a_session_lingers_longer, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[1].s;
 
-	say_with_lost_answers(2);
+	send_with_lost_responses(2);
 	cr_expect(s->lossy);
 	cr_expect_gt(erpc_session_linger_ns(s), (1 + 1.5 * (64 - 2)) * s->rto.rto_ns,
 		     "five doublings, each up to half as long again");
@@ -234,25 +233,24 @@ Test(erpc_session, who_gave_the_last_answer_stays_where_answers_get_lost, .init 
 }
 
 /** So a peer that closes at once costs nobody his last answer, however often that gets lost. */
-Test(erpc_session, who_closes_when_it_is_idle_leaves_no_question_open, .init = setup,
-     .fini = teardown)
+Test(erpc_session, a_session_closed_when_idle_owes_no_response, .init = setup, .fini = teardown)
 {
 	unsigned rounds;
 
-	say_with_lost_answers(1); /* that is how it knows */
+	send_with_lost_responses(1); /* that is how it knows */
 	to_lose = 2;
-	p.net.hook = lose_answers;
+	p.net.hook = lose_responses;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	for (rounds = 0; p.end[1].heard < 2 || erpc_session_is_busy(p.end[1].s); rounds++) {
+	for (rounds = 0; p.end[1].received < 2 || erpc_session_is_busy(p.end[1].s); rounds++) {
 		erpc_pair_run(&p, 1000);
 		cr_assert_lt(rounds, 1000000);
 	}
 	cr_expect_eq(to_lose, 0);
-	cr_expect_eq(p.end[0].arrived, p.end[0].s->posted_pos);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
 }
 
 /** Who sends last and closes has sent what has not reported: does the device still read where it goes to? */
-Test(erpc_session, what_a_device_has_copied_need_not_stay)
+Test(erpc_session, an_address_that_the_device_copied_is_freed_at_once)
 {
 	static const bool copies[] = { false, true };
 	struct wire_erpc_params params;
@@ -292,7 +290,7 @@ static struct erpc_session *open_with(uint32_t mtu, double pace_rate)
 	return p.end[0].s;
 }
 
-Test(erpc_session, no_message_and_no_get_is_longer_than_its_packets_can_count)
+Test(erpc_session, lengths_are_bounded_by_the_packet_numbers)
 {
 	static const struct {
 		uint32_t mtu, eager, get;
@@ -339,7 +337,7 @@ static struct erpc_session *join_with(struct wire_erpc_params theirs)
 	struct erpc_session *s;
 
 	cr_assert_eq(erpc_session_open(p.end[0].ep, &own, &s), 0);
-	cr_assert_eq(erpc_session_connect(s, &theirs, way(0)), 0);
+	cr_assert_eq(erpc_session_connect(s, &theirs, path(0)), 0);
 	return s;
 }
 
@@ -347,7 +345,7 @@ static const struct wire_erpc_params little = {
 	.version = WIRE_ERPC_VERSION, .session = 1, .credits = 3, .token = 5, .mtu = MTU
 };
 
-Test(erpc_session, has_as_many_credits_as_the_one_who_has_fewer, .init = setup, .fini = teardown)
+Test(erpc_session, credits_are_the_smaller_of_both_ends, .init = setup, .fini = teardown)
 {
 	struct wire_erpc_params plenty = little;
 	struct erpc_session *s;
@@ -361,7 +359,7 @@ Test(erpc_session, has_as_many_credits_as_the_one_who_has_fewer, .init = setup, 
 	erpc_session_close(s);
 }
 
-Test(erpc_session, one_that_comes_to_a_port_that_has_failed_fails, .init = setup, .fini = teardown)
+Test(erpc_session, attach_to_a_failed_endpoint_fails, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = join_with(little);
 
@@ -372,7 +370,7 @@ Test(erpc_session, one_that_comes_to_a_port_that_has_failed_fails, .init = setup
 	erpc_session_close(s);
 }
 
-Test(erpc_session, one_that_has_failed_says_nothing_more, .init = setup, .fini = teardown)
+Test(erpc_session, a_failed_session_sends_nothing, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[0].s;
 	uint64_t left;
@@ -392,7 +390,7 @@ Test(erpc_session, one_that_has_failed_says_nothing_more, .init = setup, .fini =
 }
 
 /** Or the next call of progress would find what is not there any more. */
-Test(erpc_session, one_that_was_stopped_is_in_no_list_of_its_port)
+Test(erpc_session, a_stopped_session_is_in_no_list)
 {
 	static const double rates[] = { 0, 1e6 };
 
@@ -421,7 +419,7 @@ Test(erpc_session, one_that_was_stopped_is_in_no_list_of_its_port)
 }
 
 /** Each of them alone. */
-Test(erpc_session, is_busy_while_anything_is_owed, .init = setup, .fini = teardown)
+Test(erpc_session, is_busy_while_a_response_is_due, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[0].s;
 	uint32_t *const masks[] = { &s->due_mask, &s->piggyback_mask, &s->empty_mask };
@@ -442,7 +440,7 @@ Test(erpc_session, is_busy_while_anything_is_owed, .init = setup, .fini = teardo
 	cr_expect_not(erpc_session_is_busy(s));
 }
 
-Test(erpc_session, stays_neither_too_short_nor_for_ever, .init = setup, .fini = teardown)
+Test(erpc_session, linger_time_is_bounded, .init = setup, .fini = teardown)
 {
 	struct erpc_session s = { .rto.rto_ns = 200000 };
 

@@ -29,8 +29,8 @@ static const char *const state_names[] = { "opened",  "connected", "up",      "f
 
 enum sender {
 	PEER, /* a packet that came before, once more: the request, or the answer, before the last one */
-	LIAR,     /* as the peer would say it next, with a wrong tag */
-	OUTSIDER, /* the same from another address */
+	WRONG_TAG,  /* as the peer would say it next, with a wrong tag */
+	WRONG_ADDR, /* the same from another address */
 	SENDERS,
 };
 
@@ -67,9 +67,9 @@ static int expected(enum state state, enum sender sender)
 	case FOLLOWED: return BAD_TOKEN;
 	default: break;
 	}
-	if (sender == LIAR)
+	if (sender == WRONG_TAG)
 		return BAD_TOKEN;
-	if (sender == OUTSIDER)
+	if (sender == WRONG_ADDR)
 		return BAD_SOURCE;
 	return state == UP ? STALE : state == FAILING ? BAD_STATE : NOT_COUNTED;
 }
@@ -78,7 +78,7 @@ static int expected(enum state state, enum sender sender)
 static struct {
 	struct erpc_session *s, *peer, *next;
 	struct wire_erpc_params params, peer_half;
-	uint32_t heard;
+	uint32_t received;
 } v;
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
@@ -89,7 +89,7 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	(void)data;
 	(void)len;
 	(void)retain;
-	v.heard++;
+	v.received++;
 	return CORE_RX_DONE;
 }
 
@@ -156,15 +156,16 @@ static void end(void)
 /** With the number of the first request to come, or of the one before. */
 static struct packet packet_of(const struct kind *k, enum sender sender)
 {
-	bool is_answer = k->kind == WIRE_ERPC_RESP || k->kind == WIRE_ERPC_CR;
-	struct packet pkt = is_answer ? forged_response(k->slot, k->kind) : forged_request(k->slot);
-	uint64_t first = is_answer ? v.peer_half.token : v.params.token;
+	bool is_response = k->kind == WIRE_ERPC_RESP || k->kind == WIRE_ERPC_CR;
+	struct packet pkt =
+		is_response ? forged_response(k->slot, k->kind) : forged_request(k->slot);
+	uint64_t first = is_response ? v.peer_half.token : v.params.token;
 
 	pkt.h.kind = k->kind;
 	pkt.h.session = v.params.session;
 	pkt.h.tag = (uint16_t)v.params.token;
 	pkt.h.req_num = (first >> 20 & 0xFFFFFFFFF8) + k->slot;
-	if (is_answer)
+	if (is_response)
 		pkt.h.req_type = k->type;
 	if (k->kind == WIRE_ERPC_RFR) {
 		pkt.h.msg_size = pkt.len = 0;
@@ -173,9 +174,9 @@ static struct packet packet_of(const struct kind *k, enum sender sender)
 	memset(pkt.data, 0, sizeof(struct wire_erpc_batch));
 	if (sender == PEER)
 		pkt.h.req_num = (pkt.h.req_num - 2 * ERPC_SLOTS) % WIRE_ERPC_REQ_MAX;
-	if (sender == LIAR)
+	if (sender == WRONG_TAG)
 		pkt.h.tag ^= 0x8000;
-	if (sender == OUTSIDER)
+	if (sender == WRONG_ADDR)
 		pkt.from = STRANGER;
 	return pkt;
 }
@@ -196,7 +197,7 @@ static void waits(const struct packet *pkt, const char *what)
 	cr_expect_eq(ep->stats.rx_stale, before.rx_stale + 1, "%s", what);
 }
 
-static void meet(const struct kind *k, enum state state, enum sender sender)
+static void send_kind(const struct kind *k, enum state state, enum sender sender)
 {
 	struct packet pkt;
 	int reason = expected(state, sender);
@@ -210,7 +211,7 @@ static void meet(const struct kind *k, enum state state, enum sender sender)
 		waits(&pkt, what);
 	else
 		forged_refused(&pkt, (enum reason)reason, what);
-	cr_expect_eq(v.heard, 0, "%s", what);
+	cr_expect_eq(v.received, 0, "%s", what);
 	cr_expect(!v.s || state >= FAILING || !v.s->err, "%s", what);
 	end();
 }
@@ -223,12 +224,12 @@ Test(erpc_states, each_kind_in_each_state_is_refused_for_one_reason, .init = for
 	for (k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
 		for (state = 0; state < STATES; state++)
 			for (sender = 0; sender < SENDERS; sender++)
-				meet(&kinds[k], state, sender);
-	forged_goes_on();
+				send_kind(&kinds[k], state, sender);
+	forged_check_traffic();
 }
 
 /** Before a session is up its peer may say a burst; whoever says more loses it, and takes nobody's place for long. */
-Test(erpc_states, what_comes_too_early_is_bounded, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_states, packets_before_attach_are_bounded, .init = forged_setup, .fini = forged_teardown)
 {
 	struct erpc_ep *ep = forged_pair.end[0].ep;
 	struct packet pkt;
@@ -247,5 +248,5 @@ Test(erpc_states, what_comes_too_early_is_bounded, .init = forged_setup, .fini =
 	cr_expect_eq(ep->dg->rx_retained, 0);
 	cr_expect_eq(ep->stats.rx_no_session, ERPC_POLL_BURST);
 	end();
-	forged_goes_on();
+	forged_check_traffic();
 }

@@ -76,7 +76,7 @@ static uint32_t receive(uint32_t j, uint32_t *len)
 	return n;
 }
 
-Test(fake_net, a_datagram_takes_its_time, .init = setup, .fini = teardown)
+Test(fake_net, a_datagram_takes_transmission_and_latency, .init = setup, .fini = teardown)
 {
 	uint32_t len;
 
@@ -110,7 +110,7 @@ Test(fake_net, two_senders_share_the_receivers_link, .init = setup, .fini = tear
 	cr_expect_leq(fake_port_of(dg[2])->queue_peak, 8000);
 }
 
-Test(fake_net, without_a_buffer_it_is_lost, .init = setup, .fini = teardown)
+Test(fake_net, without_a_buffer_a_datagram_is_lost, .init = setup, .fini = teardown)
 {
 	uint32_t len, i;
 
@@ -122,8 +122,7 @@ Test(fake_net, without_a_buffer_it_is_lost, .init = setup, .fini = teardown)
 	cr_expect_eq(receive(1, &len), 4);
 }
 
-Test(fake_net, faults_come_as_often_as_asked_and_every_one_is_counted, .init = setup,
-     .fini = teardown)
+Test(fake_net, faults_have_their_rates_and_are_counted, .init = setup, .fini = teardown)
 {
 	uint32_t len, i, got = 0;
 
@@ -174,7 +173,7 @@ Test(fake_net, the_hook_decides, .init = setup, .fini = teardown)
 	cr_expect_eq(seen, 600);
 }
 
-Test(fake_net, a_forged_one_looks_like_the_peers, .init = setup, .fini = teardown)
+Test(fake_net, a_forged_datagram_has_its_source, .init = setup, .fini = teardown)
 {
 	struct dev_dgram_in in;
 
@@ -241,7 +240,7 @@ static void change_too_early(void)
 	receive(0, &len);
 }
 
-static void release_what_is_not_held(void)
+static void release_free_buffer(void)
 {
 	fake_net_ops.release(dg[0], 3);
 }
@@ -256,12 +255,12 @@ static void close_with_addresses(void)
 	fake_net_ops.close(dg[0]);
 }
 
-Test(fake_net, who_breaks_a_rule_ends_the_test, .init = setup, .fini = teardown)
+Test(fake_net, a_violation_ends_the_test, .init = setup, .fini = teardown)
 {
 	net.inline_max = 60;
 	eps_open(8);
 	cr_expect(is_fatal(change_too_early));
-	cr_expect(is_fatal(release_what_is_not_held));
+	cr_expect(is_fatal(release_free_buffer));
 	cr_expect(is_fatal(send_too_much));
 	cr_expect(is_fatal(close_with_addresses));
 }

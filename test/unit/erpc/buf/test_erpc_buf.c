@@ -75,7 +75,7 @@ static struct erpc_buf *sent_buf(uint32_t len, uint32_t number)
 
 /* ---- room ---- */
 
-Test(erpc_buf, none_reaches_into_another, .init = setup, .fini = teardown)
+Test(erpc_buf, buffers_do_not_overlap, .init = setup, .fini = teardown)
 {
 	static const uint32_t lens[] = { 0,
 					 1,
@@ -127,7 +127,7 @@ Test(erpc_buf, more_than_the_largest_is_refused, .init = setup, .fini = teardown
 	erpc_buf_free(&bufs, NULL);
 }
 
-Test(erpc_buf, one_that_grows_keeps_its_bytes, .init = setup, .fini = teardown)
+Test(erpc_buf, growing_keeps_the_bytes, .init = setup, .fini = teardown)
 {
 	static const uint32_t to[] = { ERPC_BUF_SMALL, ERPC_BUF_LONG, ERPC_BUF_LARGE };
 	struct erpc_buf *buf = erpc_buf_alloc(&bufs, 1);
@@ -148,7 +148,7 @@ Test(erpc_buf, one_that_grows_keeps_its_bytes, .init = setup, .fini = teardown)
 	erpc_buf_free(&bufs, buf);
 }
 
-Test(erpc_buf, what_comes_and_goes_takes_no_more_memory, .init = setup, .fini = teardown)
+Test(erpc_buf, reuse_takes_no_more_memory, .init = setup, .fini = teardown)
 {
 	struct erpc_buf *two[2];
 	unsigned i, k;
@@ -168,7 +168,7 @@ Test(erpc_buf, what_comes_and_goes_takes_no_more_memory, .init = setup, .fini = 
 
 /* ---- the device ---- */
 
-Test(erpc_buf, only_what_the_device_did_not_copy_waits_for_it, .init = setup, .fini = teardown)
+Test(erpc_buf, only_bytes_that_the_device_did_not_copy_wait, .init = setup, .fini = teardown)
 {
 	uint32_t copied = INLINE_MAX - WIRE_ERPC_HDR_LEN;
 
@@ -187,7 +187,7 @@ Test(erpc_buf, only_what_the_device_did_not_copy_waits_for_it, .init = setup, .f
 }
 
 /** The device counts modulo 2^32. */
-Test(erpc_buf, none_is_given_again_while_the_device_reads_it, .init = setup, .fini = teardown)
+Test(erpc_buf, no_buffer_is_reused_while_the_device_reads_it, .init = setup, .fini = teardown)
 {
 	static const uint32_t firsts[] = { 0, 0x7FFFFFF8u, 0xFFFFFFF8u };
 	struct erpc_buf *all[16], *got;
@@ -214,7 +214,7 @@ Test(erpc_buf, none_is_given_again_while_the_device_reads_it, .init = setup, .fi
 }
 
 /** As when its session ends between two bursts: there is no report to wait for, and others wait behind it. */
-Test(erpc_buf, one_whose_packets_never_left_waits_for_nothing, .init = setup, .fini = teardown)
+Test(erpc_buf, a_buffer_never_sent_is_free_at_once, .init = setup, .fini = teardown)
 {
 	struct erpc_buf *buf;
 	unsigned i;
@@ -241,7 +241,7 @@ Test(erpc_buf, one_whose_packets_never_left_waits_for_nothing, .init = setup, .f
 	cr_expect_eq(bufs.used_cnt, 0);
 }
 
-Test(erpc_buf, memory_is_registered_as_a_whole_and_let_go)
+Test(erpc_buf, memory_is_registered_and_deregistered)
 {
 	static const uint32_t lens[] = { ERPC_BUF_TINY, ERPC_BUF_SMALL, ERPC_BUF_LONG,
 					 ERPC_BUF_LARGE };

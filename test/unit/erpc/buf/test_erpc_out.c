@@ -120,8 +120,7 @@ Test(erpc_out, a_full_burst_has_no_room_until_the_device_has, .init = setup, .fi
 	cr_expect_eq(out.cnt, ERPC_BURST - 1);
 }
 
-Test(erpc_out, what_ended_the_device_is_told_and_nothing_is_lost_silently, .init = setup,
-     .fini = teardown)
+Test(erpc_out, a_device_error_is_returned_and_packets_remain, .init = setup, .fini = teardown)
 {
 	put(0);
 	broken = -FI_EIO;
@@ -178,18 +177,18 @@ static void play(unsigned steps, bool forget)
 	cr_assert_gt(read, 100);
 }
 
-Test(erpc_out, everything_leaves_once_and_in_order, .init = setup, .fini = teardown)
+Test(erpc_out, packets_leave_once_and_in_order, .init = setup, .fini = teardown)
 {
 	play(20000, false);
 }
 
-Test(erpc_out, what_is_forgotten_does_not_leave_and_all_else_does, .init = setup, .fini = teardown)
+Test(erpc_out, forgotten_packets_do_not_leave_and_others_do, .init = setup, .fini = teardown)
 {
 	play(20000, true);
 }
 
 /** As when a peer asks on and on while the device stands still. */
-Test(erpc_out, a_header_stays_however_much_is_forgotten_behind_it, .init = setup, .fini = teardown)
+Test(erpc_out, headers_remain_while_later_packets_are_forgotten, .init = setup, .fini = teardown)
 {
 	uint32_t i;
 
@@ -214,8 +213,7 @@ Test(erpc_out, a_header_stays_however_much_is_forgotten_behind_it, .init = setup
 
 /* ---- message buffers ---- */
 
-Test(erpc_out, a_buffer_knows_its_last_datagram_and_asks_for_a_report_when_sent_again,
-     .init = setup, .fini = teardown)
+Test(erpc_out, a_resent_buffer_requests_a_report, .init = setup, .fini = teardown)
 {
 	struct wire_erpc_hdr h = { .req_num = 77 };
 	struct erpc_bufs bufs;
@@ -276,7 +274,7 @@ static void dereg_mem(struct dev *dev, struct dev_mem *mem)
 	reg_cnt--;
 }
 
-Test(erpc_out, headers_are_registered_and_let_go, .init = setup)
+Test(erpc_out, headers_are_registered_and_deregistered, .init = setup)
 {
 	static const struct dev_ops reg_ops = { .mem_reg = reg_mem, .mem_dereg = dereg_mem };
 

@@ -63,7 +63,7 @@ static void get_some(void)
 	}
 }
 
-Test(erpc_direct, all_parts_of_gets_are_placed_where_nothing_else_comes)
+Test(erpc_direct, without_other_traffic_all_parts_are_placed)
 {
 	open_pair(1);
 	get_some();
@@ -73,7 +73,7 @@ Test(erpc_direct, all_parts_of_gets_are_placed_where_nothing_else_comes)
 	close_pair();
 }
 
-Test(erpc_direct, other_packets_in_between_are_taken_as_ever)
+Test(erpc_direct, other_packets_in_between_are_processed)
 {
 	open_pair(1);
 	while (p.end[0].gets_done < GETS) {
@@ -82,7 +82,7 @@ Test(erpc_direct, other_packets_in_between_are_taken_as_ever)
 		pair_call(&p.end[1], 0);
 		pair_send(&p.end[0], 0);
 		erpc_pair_run(&p, 20000);
-		while (pair_answer(&p.end[0]) || pair_answer(&p.end[1]))
+		while (pair_reply_one(&p.end[0]) || pair_reply_one(&p.end[1]))
 			;
 	}
 	cr_expect_gt(into, back);
@@ -90,7 +90,7 @@ Test(erpc_direct, other_packets_in_between_are_taken_as_ever)
 	close_pair();
 }
 
-Test(erpc_direct, losses_and_disorder_are_made_good)
+Test(erpc_direct, losses_and_reordering_are_recovered)
 {
 	open_pair(1);
 	p.net.faults = (struct fake_faults){
@@ -103,7 +103,7 @@ Test(erpc_direct, losses_and_disorder_are_made_good)
 	close_pair();
 }
 
-Test(erpc_direct, bytes_that_go_to_several_pieces_are_scattered)
+Test(erpc_direct, several_iov_entries_are_not_placed)
 {
 	open_pair(2);
 	get_some();
@@ -112,7 +112,7 @@ Test(erpc_direct, bytes_that_go_to_several_pieces_are_scattered)
 }
 
 /* Who gets_pending from many at a time guesses wrong, and soon guesses no more. */
-Test(erpc_direct, a_guess_that_fails_is_followed_by_polls_without)
+Test(erpc_direct, after_a_wrong_guess_some_polls_go_without)
 {
 	struct erpc_ep *ep;
 
@@ -129,7 +129,7 @@ Test(erpc_direct, a_guess_that_fails_is_followed_by_polls_without)
 	close_pair();
 }
 
-Test(erpc_direct, a_session_that_ends_is_guessed_no_more)
+Test(erpc_direct, a_closed_session_is_not_guessed)
 {
 	open_pair(1);
 	cr_assert(pair_get(&p.end[0]));
@@ -143,7 +143,7 @@ Test(erpc_direct, a_session_that_ends_is_guessed_no_more)
 }
 
 /* Its peer's answer comes again when the next get is under way: its bytes are not in the place. */
-Test(erpc_direct, what_is_late_spoils_nothing)
+Test(erpc_direct, duplicate_parts_change_nothing)
 {
 	open_pair(1);
 	p.net.faults = (struct fake_faults){ .dup = 300000 };

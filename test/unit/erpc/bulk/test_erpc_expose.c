@@ -74,7 +74,7 @@ static void revoked_behind(unsigned cnt)
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_expose, what_is_taken_back_leaves_no_more)
+Test(erpc_expose, after_unexpose_no_part_leaves)
 {
 	unsigned cnt;
 
@@ -83,27 +83,27 @@ Test(erpc_expose, what_is_taken_back_leaves_no_more)
 }
 
 /** The victim is asked for memory: what does it say? */
-static unsigned said_to(uint64_t addr, uint64_t key, uint32_t len, uint32_t ask_len)
+static unsigned refusal_of(uint64_t addr, uint64_t key, uint32_t len, uint32_t req_len)
 {
-	struct wire_erpc_get ask = { .addr = addr, .key = key, .len = len };
-	struct packet pkt = forged_lie(ERPC_GET_SLOT, WIRE_ERPC_REQ);
-	unsigned said;
+	struct wire_erpc_get req = { .addr = addr, .key = key, .len = len };
+	struct packet pkt = forged_victim_packet(ERPC_GET_SLOT, WIRE_ERPC_REQ);
+	unsigned type;
 	uint64_t bad = forged_pair.end[0].ep->stats.rx_bad;
 
 	memset(pkt.data, 0, 64);
-	memcpy(pkt.data, &ask, sizeof(ask));
-	pkt.h.msg_size = pkt.len = ask_len;
-	forged_watch();
+	memcpy(pkt.data, &req, sizeof(req));
+	pkt.h.msg_size = pkt.len = req_len;
+	forged_record();
 	forged_deliver(&pkt);
-	cr_assert_eq(forged_left.cnt, 1);
-	cr_assert_eq(forged_left.h[0].kind, WIRE_ERPC_RESP);
-	said = forged_left.h[0].req_type;
-	cr_assert(said != WIRE_ERPC_REFUSED || !forged_left.len[0]);
-	cr_assert_eq(forged_pair.end[0].ep->stats.rx_bad - bad, said == WIRE_ERPC_REFUSED);
-	return said;
+	cr_assert_eq(forged_sent.cnt, 1);
+	cr_assert_eq(forged_sent.h[0].kind, WIRE_ERPC_RESP);
+	type = forged_sent.h[0].req_type;
+	cr_assert(type != WIRE_ERPC_REFUSED || !forged_sent.len[0]);
+	cr_assert_eq(forged_pair.end[0].ep->stats.rx_bad - bad, type == WIRE_ERPC_REFUSED);
+	return type;
 }
 
-Test(erpc_expose, memory_that_was_not_lent_to_who_asks_stays_here, .init = forged_setup,
+Test(erpc_expose, only_memory_exposed_to_the_session_is_read, .init = forged_setup,
      .fini = forged_teardown)
 {
 	const uint32_t size = sizeof(struct wire_erpc_get), len = 100;
@@ -112,34 +112,34 @@ Test(erpc_expose, memory_that_was_not_lent_to_who_asks_stays_here, .init = forge
 	struct core_exposure exposure, other;
 	unsigned bit;
 
-	forged_join(NULL);
+	forged_victim_open(NULL);
 	cr_assert_eq(forged_victim->conn.chan.ops->expose(&forged_victim->conn.chan, memory, len,
 							  &exposure),
 		     0);
 	cr_assert_eq(forged_pair.end[0].s->conn.chan.ops->expose(&forged_pair.end[0].s->conn.chan,
 								 memory, len, &other),
 		     0);
-	cr_expect_neq(said_to(addr, exposure.key, len, size), WIRE_ERPC_REFUSED);
-	cr_expect_neq(said_to(addr + len, exposure.key, 0, size), WIRE_ERPC_REFUSED);
+	cr_expect_neq(refusal_of(addr, exposure.key, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_neq(refusal_of(addr + len, exposure.key, 0, size), WIRE_ERPC_REFUSED);
 	for (bit = 0; bit < 64; bit++)
-		cr_expect_eq(said_to(addr, exposure.key ^ 1ull << bit, len, size),
+		cr_expect_eq(refusal_of(addr, exposure.key ^ 1ull << bit, len, size),
 			     WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr, other.key, len, size), WIRE_ERPC_REFUSED, "another's");
-	cr_expect_eq(said_to(addr - 1, exposure.key, len, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr - 1, exposure.key, 0, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr + 1, exposure.key, len, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr, exposure.key, len + 1, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr, exposure.key, UINT32_MAX, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr + len + 1, exposure.key, 0, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(0, exposure.key, 1, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(UINT64_MAX, exposure.key, 2, size), WIRE_ERPC_REFUSED, "it wraps");
-	cr_expect_eq(said_to(addr, exposure.key, len, size - 1), WIRE_ERPC_REFUSED);
-	cr_expect_eq(said_to(addr, exposure.key, len, size + 1), WIRE_ERPC_REFUSED);
+	cr_expect_eq(refusal_of(addr, other.key, len, size), WIRE_ERPC_REFUSED, "another's");
+	cr_expect_eq(refusal_of(addr - 1, exposure.key, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(refusal_of(addr - 1, exposure.key, 0, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(refusal_of(addr + 1, exposure.key, len, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(refusal_of(addr, exposure.key, len + 1, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(refusal_of(addr, exposure.key, UINT32_MAX, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(refusal_of(addr + len + 1, exposure.key, 0, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(refusal_of(0, exposure.key, 1, size), WIRE_ERPC_REFUSED);
+	cr_expect_eq(refusal_of(UINT64_MAX, exposure.key, 2, size), WIRE_ERPC_REFUSED, "it wraps");
+	cr_expect_eq(refusal_of(addr, exposure.key, len, size - 1), WIRE_ERPC_REFUSED);
+	cr_expect_eq(refusal_of(addr, exposure.key, len, size + 1), WIRE_ERPC_REFUSED);
 	forged_victim->conn.chan.ops->unexpose(&forged_victim->conn.chan, &exposure);
-	cr_expect_eq(said_to(addr, exposure.key, len, size), WIRE_ERPC_REFUSED, "lent no more");
+	cr_expect_eq(refusal_of(addr, exposure.key, len, size), WIRE_ERPC_REFUSED, "lent no more");
 	forged_pair.end[0].s->conn.chan.ops->unexpose(&forged_pair.end[0].s->conn.chan, &other);
 	cr_expect_eq(forged_victim->err, 0, "who is refused may go on");
-	forged_part();
+	forged_victim_close();
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }

@@ -79,7 +79,7 @@ static void until_done(uint32_t cnt)
 	}
 }
 
-Test(erpc_get, a_part_that_is_lost_is_known_by_three_behind_it)
+Test(erpc_get, a_lost_part_is_detected_by_three_behind_it)
 {
 	uint32_t i;
 
@@ -132,7 +132,7 @@ static uint32_t most_under_way(void)
 }
 
 /** Packets are so long that the window is less than the credits: at most 512 KiB are under way. */
-Test(erpc_get, no_more_is_under_way_than_its_window)
+Test(erpc_get, in_flight_is_bounded_by_the_window)
 {
 	uint32_t most;
 
@@ -145,7 +145,7 @@ Test(erpc_get, no_more_is_under_way_than_its_window)
 }
 
 /** Two gets fit what the device holds, should nobody look for a while; one packet of each is always asked for. */
-Test(erpc_get, no_more_is_under_way_than_there_is_room_for)
+Test(erpc_get, in_flight_is_bounded_by_the_receive_room)
 {
 	begin_with_room(60000, 2 * 3 * (60000 + DEV_DGRAM_ROOM));
 	cr_expect_eq(most_under_way(), 3);
@@ -156,7 +156,7 @@ Test(erpc_get, no_more_is_under_way_than_there_is_room_for)
 }
 
 /** After a time-out one packet is out; when it is answered, as many as before, and not as many as there are credits. */
-Test(erpc_get, after_a_time_out_its_window_is_the_same)
+Test(erpc_get, after_a_time_out_the_window_is_restored)
 {
 	const struct erpc_tx *tx;
 
@@ -179,7 +179,7 @@ Test(erpc_get, after_a_time_out_its_window_is_the_same)
 }
 
 /** Those that were asked for, and those that wait for a slot, end once, with the session's error; no byte comes later. */
-Test(erpc_get, with_its_session_each_get_ends_once)
+Test(erpc_get, a_failed_session_ends_each_get_once)
 {
 	static uint8_t before[PAIR_GET_LEN];
 	unsigned i;

@@ -80,7 +80,7 @@ static void together(unsigned cnt, bool fetch, double queue_us, const char *name
 {
 	struct flows_cfg cfg = flows_cfg_default(cnt);
 
-	cfg.fetch = fetch;
+	cfg.get = fetch;
 	run(&cfg, name);
 	expect_shared(20 * MS, queue_us);
 }
@@ -89,11 +89,11 @@ static void late(unsigned cnt, bool fetch, double queue_us, const char *name)
 {
 	struct flows_cfg cfg = flows_cfg_default(cnt);
 
-	cfg.fetch = fetch;
-	cfg.late_ns = 30 * MS;
+	cfg.get = fetch;
+	cfg.last_start_ns = 30 * MS;
 	run(&cfg, name);
-	cr_expect_eq(f.bins[bin_of(cfg.late_ns) - 1].bytes[cnt - 1], 0);
-	cr_expect_gt(flows_used(&f, bin_of(10 * MS), bin_of(cfg.late_ns)), 0.85);
+	cr_expect_eq(f.bins[bin_of(cfg.last_start_ns) - 1].bytes[cnt - 1], 0);
+	cr_expect_gt(flows_used(&f, bin_of(10 * MS), bin_of(cfg.last_start_ns)), 0.85);
 	expect_shared(50 * MS, queue_us);
 }
 
@@ -107,17 +107,17 @@ Test(erpc_flows, sixteen_flows_share_a_link)
 	together(16, false, 300, "16");
 }
 
-Test(erpc_flows, who_comes_late_gets_as_much)
+Test(erpc_flows, a_late_flow_gets_an_equal_share)
 {
 	late(2, false, 100, "2-late");
 }
 
-Test(erpc_flows, the_sixteenth_gets_as_much)
+Test(erpc_flows, a_late_sixteenth_flow_gets_an_equal_share)
 {
 	late(16, false, 300, "16-late");
 }
 
-Test(erpc_flows, what_is_fetched_is_shared)
+Test(erpc_flows, gets_share_a_link)
 {
 	together(2, true, 100, "2-fetch");
 	late(16, true, 300, "16-fetch");
@@ -164,7 +164,7 @@ static double unpaced(unsigned cnt, const char *name)
 	struct flows_cfg cfg = flows_cfg_default(cnt);
 
 	cfg.paced = false;
-	cfg.late_ns = 30 * MS;
+	cfg.last_start_ns = 30 * MS;
 	run(&cfg, name);
 	return flows_queue_ns(&f, bin_of(50 * MS), f.bin_cnt);
 }
@@ -192,7 +192,7 @@ static double alone(bool senders_away)
 	return flows_used(&f, f.bin_cnt * 3 / 4, f.bin_cnt);
 }
 
-Test(erpc_flows, who_computes_is_no_congested_network)
+Test(erpc_flows, an_absent_end_is_not_taken_for_congestion)
 {
 	/* Four fifths of the time, and what its absence left in the window; 0.79 where it counted. */
 	cr_expect_gt(alone(false), 0.80);

@@ -62,7 +62,7 @@ Test(erpc_rto, backs_off_to_its_bound, .init = setup)
 }
 
 /** Where everything is repeated nothing is measured, and it would be repeated for ever. */
-Test(erpc_rto, stays_patient_until_something_was_measured, .init = setup)
+Test(erpc_rto, doublings_remain_until_a_sample, .init = setup)
 {
 	erpc_rto_sample(&r, US);
 	erpc_rto_keep(&r, 3);
@@ -77,7 +77,7 @@ Test(erpc_rto, stays_patient_until_something_was_measured, .init = setup)
 }
 
 /** Whoever lost packets in the same moment repeats them at different ones, and nobody sooner than he should. */
-Test(erpc_rto, spreads_what_was_lost_together)
+Test(erpc_rto, repetitions_of_a_common_loss_are_spread)
 {
 	uint64_t lot, wait, early = 0, late = 0;
 
@@ -92,14 +92,14 @@ Test(erpc_rto, spreads_what_was_lost_together)
 	cr_expect_eq(erpc_rto_spread(0, 5), 0);
 }
 
-Test(erpc_rto, an_answer_in_no_time_is_a_measurement_too, .init = setup)
+Test(erpc_rto, a_zero_round_trip_is_a_sample, .init = setup)
 {
 	erpc_rto_sample(&r, 0);
 	erpc_rto_sample(&r, 400 * US);
 	cr_expect_lt(r.srtt_ns, 100 * US, "an eighth of the way");
 }
 
-Test(erpc_rto, probes_never_come_faster_again, .init = setup)
+Test(erpc_rto, probe_intervals_never_shrink, .init = setup)
 {
 	unsigned losses;
 

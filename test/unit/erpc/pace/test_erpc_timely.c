@@ -59,7 +59,7 @@ Test(erpc_timely, samples_at_the_same_time_count_once, .init = setup)
 	cr_expect_float_eq(t.rate, 1e9 + cfg.add_rate, 1);
 }
 
-Test(erpc_timely, long_round_trips_take_more_the_longer_they_are, .init = setup)
+Test(erpc_timely, long_round_trips_decrease_by_the_distance, .init = setup)
 {
 	samples(1, 1250, 0);
 	cr_expect_float_eq(t.rate, LINK * (1 - 0.8 * (1 - 1000.0 / 1250)), 1);
@@ -68,7 +68,7 @@ Test(erpc_timely, long_round_trips_take_more_the_longer_they_are, .init = setup)
 	cr_expect_float_eq(t.rate, LINK / 2, 1, "never more than half at once");
 }
 
-Test(erpc_timely, between_them_the_trend_decides, .init = setup)
+Test(erpc_timely, between_the_thresholds_the_trend_decides, .init = setup)
 {
 	samples(1, 500, 0);
 	t.rate = 1e9;
@@ -80,7 +80,7 @@ Test(erpc_timely, between_them_the_trend_decides, .init = setup)
 }
 
 /* No trend, 100 us: half a step up, half of beta times one t_low above t_low down. */
-Test(erpc_timely, stands_still_at_one_rate_only, .init = setup)
+Test(erpc_timely, has_one_fixed_point, .init = setup)
 {
 	const double still = cfg.add_rate / cfg.beta;
 	int i;
@@ -96,7 +96,7 @@ Test(erpc_timely, stands_still_at_one_rate_only, .init = setup)
 }
 
 /* At a tenth of the rate a step is a tenth, and a packet takes ten times as long. */
-Test(erpc_timely, is_to_the_measure_of_the_link)
+Test(erpc_timely, constants_scale_with_the_link)
 {
 	struct erpc_timely_cfg slow;
 
@@ -111,7 +111,7 @@ Test(erpc_timely, is_to_the_measure_of_the_link)
 	cr_expect_eq(slow.t_low_ns / slow.min_rtt_ns, 25);
 }
 
-Test(erpc_timely, what_hosts_take_is_no_queue)
+Test(erpc_timely, host_time_raises_the_thresholds)
 {
 	struct erpc_timely_cfg woken;
 
@@ -146,14 +146,14 @@ Test(erpc_timely, losses_do_not_starve, .init = setup)
 	cr_expect_float_eq(t.rate, cfg.min_rate, 1, "never faster");
 }
 
-Test(erpc_timely, a_loss_where_times_are_short_is_the_networks, .init = setup)
+Test(erpc_timely, a_loss_after_a_short_round_trip_changes_nothing, .init = setup)
 {
 	samples(1, 50, 0);
 	erpc_timely_lost(&t, t.updated_ns + 1000 * US);
 	cr_expect(erpc_timely_is_open(&t));
 }
 
-Test(erpc_timely, who_comes_late_makes_up_for_it, .init = setup)
+Test(erpc_timely, a_late_packet_makes_up_for_its_delay, .init = setup)
 {
 	const uint64_t due = 1000 * US, gap = 10 * US;
 

@@ -91,7 +91,7 @@ static void random_run(uint64_t now, uint32_t steps)
 	erpc_wheel_fini(&w);
 }
 
-Test(erpc_wheel, everything_leaves_in_its_time)
+Test(erpc_wheel, items_expire_on_time)
 {
 	rng.state = 11;
 	random_run(0, 20000);
@@ -134,7 +134,7 @@ Test(erpc_wheel, an_empty_stretch_costs_nothing)
 }
 
 /* Step by step, the laps that were missed would take hours. */
-Test(erpc_wheel, who_was_long_empty_begins_anew)
+Test(erpc_wheel, an_empty_wheel_skips_missed_laps)
 {
 	const uint64_t now = 1ull << 62;
 
@@ -147,7 +147,7 @@ Test(erpc_wheel, who_was_long_empty_begins_anew)
 	erpc_wheel_fini(&w);
 }
 
-Test(erpc_wheel, the_first_one_is_known_also_when_others_before_it_were_removed)
+Test(erpc_wheel, the_first_item_is_found_after_removals)
 {
 	cr_assert_eq(erpc_wheel_init(&w, 0, ERPC_PACE_SHIFT, ERPC_PACE_SLOTS), 0);
 	cr_expect_null(erpc_wheel_first(&w));

@@ -29,7 +29,7 @@ void forged_teardown(void)
 	erpc_pair_fini(&forged_pair);
 }
 
-void forged_goes_on(void)
+void forged_check_traffic(void)
 {
 	cr_assert_eq(forged_pair.end[0].s->err, 0);
 	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
@@ -108,16 +108,16 @@ const uint64_t *forged_counters(const struct erpc_stats *stats)
 	return &stats->rx_malformed;
 }
 
-void forged_look(struct before *b)
+void forged_snapshot(struct before *b)
 {
 	b->stats = forged_pair.end[0].ep->stats;
 	b->s = *forged_pair.end[0].s;
-	b->answers = forged_pair.net.cnt.sent;
+	b->responses = forged_pair.net.cnt.sent;
 	b->bufs = forged_pair.end[0].ep->bufs.used_cnt;
 }
 
 /** What came too early is noted, beside everything that says how far a request is. */
-bool forged_is_same(struct before *b)
+bool forged_is_unchanged(struct before *b)
 {
 	const struct erpc_session *s = forged_pair.end[0].s;
 	uint32_t slot;
@@ -140,8 +140,8 @@ void forged_only_counted(struct before *b, enum reason reason, const char *what)
 	cr_expect_eq(forged_counters(&ep->stats)[reason], forged_counters(&b->stats)[reason] + 1,
 		     "%s: %s", what, reasons[reason]);
 	cr_expect(!memcmp(&want, &ep->stats, sizeof(want)), "%s: another counter", what);
-	cr_expect(forged_is_same(b), "%s: the session has changed", what);
-	cr_expect_eq(forged_pair.net.cnt.sent, b->answers, "%s: it was answered", what);
+	cr_expect(forged_is_unchanged(b), "%s: the session has changed", what);
+	cr_expect_eq(forged_pair.net.cnt.sent, b->responses, "%s: it was answered", what);
 	cr_expect_eq(ep->bufs.used_cnt, b->bufs, "%s", what);
 	cr_expect_eq(ep->dg->rx_retained, 0, "%s: its buffer was kept", what);
 	cr_expect_eq(ep->bodies.used_cnt, 0, "%s", what);
@@ -151,12 +151,12 @@ void forged_refused(const struct packet *pkt, enum reason reason, const char *wh
 {
 	struct before b;
 
-	forged_look(&b);
+	forged_snapshot(&b);
 	forged_deliver(pkt);
 	forged_only_counted(&b, reason, what);
 }
 
-void forged_answers_to_nothing(enum wire_erpc_kind kind)
+void forged_without_request(enum wire_erpc_kind kind)
 {
 	struct packet pkt;
 	uint32_t slot;
@@ -175,47 +175,47 @@ void forged_answers_to_nothing(enum wire_erpc_kind kind)
 
 /* ---- what leaves ---- */
 
-struct forged_left forged_left;
+struct forged_sent forged_sent;
 
-void forged_swallow(struct fake_net *net, struct fake_pkt *pkt, void *arg)
+void forged_drop(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
-	unsigned i = forged_left.cnt;
+	unsigned i = forged_sent.cnt;
 
 	(void)net;
 	(void)arg;
 	pkt->copies = 0;
-	if (i == FORGED_LEFT_MAX)
+	if (i == FORGED_SENT_MAX)
 		return;
-	cr_assert(wire_erpc_get(&forged_left.h[i], pkt->data, pkt->len));
-	forged_left.len[i] = pkt->len - WIRE_ERPC_HDR_LEN;
-	forged_left.first[i] = forged_left.len[i] ? pkt->data[WIRE_ERPC_HDR_LEN] : 0;
-	forged_left.cnt++;
+	cr_assert(wire_erpc_get(&forged_sent.h[i], pkt->data, pkt->len));
+	forged_sent.len[i] = pkt->len - WIRE_ERPC_HDR_LEN;
+	forged_sent.first[i] = forged_sent.len[i] ? pkt->data[WIRE_ERPC_HDR_LEN] : 0;
+	forged_sent.cnt++;
 }
 
-void forged_watch(void)
+void forged_record(void)
 {
-	forged_left.cnt = 0;
-	forged_pair.net.hook = forged_swallow;
+	forged_sent.cnt = 0;
+	forged_pair.net.hook = forged_drop;
 }
 
 /* ---- the victim ---- */
 
 struct erpc_session *forged_victim;
-static struct erpc_session *liar;
+static struct erpc_session *attacker;
 
-void forged_join(const struct core_upcalls *up)
+void forged_victim_open(const struct core_upcalls *up)
 {
-	erpc_pair_join(forged_pair.end[0].ep, forged_pair.end[1].ep, &forged_victim, &liar);
+	erpc_pair_join(forged_pair.end[0].ep, forged_pair.end[1].ep, &forged_victim, &attacker);
 	forged_victim->conn.up = up;
 }
 
-void forged_part(void)
+void forged_victim_close(void)
 {
 	erpc_session_close(forged_victim);
-	erpc_session_close(liar);
+	erpc_session_close(attacker);
 }
 
-struct packet forged_lie(uint32_t slot, enum wire_erpc_kind kind)
+struct packet forged_victim_packet(uint32_t slot, enum wire_erpc_kind kind)
 {
 	struct packet pkt = forged_request(slot);
 

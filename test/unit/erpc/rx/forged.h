@@ -22,7 +22,7 @@ void forged_setup(void);
 void forged_teardown(void);
 
 /** Honest traffic goes on as if nothing had been. */
-void forged_goes_on(void);
+void forged_check_traffic(void);
 
 struct packet {
 	struct wire_erpc_hdr h;
@@ -41,21 +41,21 @@ void forged_deliver_bytes(uint32_t from, const uint8_t *bytes, uint32_t len);
 void forged_deliver(const struct packet *pkt);
 
 /** A hook of the network: nothing arrives any more, and the first packets that left are noted. */
-void forged_swallow(struct fake_net *net, struct fake_pkt *pkt, void *arg);
+void forged_drop(struct fake_net *net, struct fake_pkt *pkt, void *arg);
 
-#define FORGED_LEFT_MAX 64u
+#define FORGED_SENT_MAX 64u
 
-struct forged_left {
+struct forged_sent {
 	unsigned cnt;
-	struct wire_erpc_hdr h[FORGED_LEFT_MAX];
-	uint32_t len[FORGED_LEFT_MAX];  /* behind the header */
-	uint8_t first[FORGED_LEFT_MAX]; /* byte there */
+	struct wire_erpc_hdr h[FORGED_SENT_MAX];
+	uint32_t len[FORGED_SENT_MAX];  /* behind the header */
+	uint8_t first[FORGED_SENT_MAX]; /* byte there */
 };
 
-extern struct forged_left forged_left;
+extern struct forged_sent forged_sent;
 
 /** From now on; count anew. */
-void forged_watch(void);
+void forged_record(void);
 
 /** Reasons to refuse a packet, in the order of the checks. */
 enum reason { MALFORMED, NO_SESSION, BAD_TOKEN, BAD_SOURCE, BAD_STATE, STALE, EARLY, BAD };
@@ -67,30 +67,30 @@ const uint64_t *forged_counters(const struct erpc_stats *stats);
 struct before {
 	struct erpc_stats stats;
 	struct erpc_session s;
-	uint64_t answers;
+	uint64_t responses;
 	size_t bufs;
 };
 
-void forged_look(struct before *b);
+void forged_snapshot(struct before *b);
 /** The session is what it was, but for notes of what came early, and when. */
-bool forged_is_same(struct before *b);
+bool forged_is_unchanged(struct before *b);
 /** Nothing is different but that counter. */
 void forged_only_counted(struct before *b, enum reason reason, const char *what);
 /** The packet is refused, for that reason. */
 void forged_refused(const struct packet *pkt, enum reason reason, const char *what);
 /** Answers of that kind, CR or RESP, where nobody waits for one: all of them are. */
-void forged_answers_to_nothing(enum wire_erpc_kind kind);
+void forged_without_request(enum wire_erpc_kind kind);
 
 /* ---- the victim ---- */
 
 extern struct erpc_session *forged_victim;
 
 /** It opens, with these up-calls, and closes. */
-void forged_join(const struct core_upcalls *up);
-void forged_part(void);
+void forged_victim_open(const struct core_upcalls *up);
+void forged_victim_close(void);
 
 /** A packet for it: its next request in that slot, or the response to its own there; a batch's head, all 0. */
-struct packet forged_lie(uint32_t slot, enum wire_erpc_kind kind);
+struct packet forged_victim_packet(uint32_t slot, enum wire_erpc_kind kind);
 
 /** Adds a frame that says it is of `len` bytes, of which `there` are in the packet. */
 void forged_add(struct packet *pkt, unsigned kind, uint32_t word, uint32_t resp_max, uint32_t len,

@@ -8,7 +8,7 @@
 
 #include "unit/erpc/rx/forged.h"
 
-Test(erpc_check, what_is_no_packet, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_check, malformed_packets, .init = forged_setup, .fini = forged_teardown)
 {
 	uint8_t bytes[WIRE_ERPC_HDR_LEN];
 	struct packet pkt = forged_request(0);
@@ -17,7 +17,7 @@ Test(erpc_check, what_is_no_packet, .init = forged_setup, .fini = forged_teardow
 
 	wire_erpc_put(bytes, &pkt.h);
 	for (len = 0; len < WIRE_ERPC_HDR_LEN; len++) {
-		forged_look(&b);
+		forged_snapshot(&b);
 		forged_deliver_bytes(pkt.from, bytes, len);
 		forged_only_counted(&b, MALFORMED, "shorter than a header");
 	}
@@ -25,11 +25,11 @@ Test(erpc_check, what_is_no_packet, .init = forged_setup, .fini = forged_teardow
 		if (len == WIRE_ERPC_MAGIC)
 			continue;
 		bytes[13] = (uint8_t)((bytes[13] & 0xF) | len << 4);
-		forged_look(&b);
+		forged_snapshot(&b);
 		forged_deliver_bytes(pkt.from, bytes, WIRE_ERPC_HDR_LEN);
 		forged_only_counted(&b, MALFORMED, "another magic");
 	}
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 /** Each packet has all the faults that are looked for later, too. */
@@ -48,7 +48,7 @@ Test(erpc_check, the_first_reason_counts, .init = forged_setup, .fini = forged_t
 	pkt.h.session++;
 	forged_refused(&pkt, NO_SESSION, "session");
 	forged_pair.end[0].s->err = 0;
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 Test(erpc_check, every_bit_of_the_tag_and_all_other_numbers, .init = forged_setup,
@@ -65,11 +65,10 @@ Test(erpc_check, every_bit_of_the_tag_and_all_other_numbers, .init = forged_setu
 		pkt.h.session ^= (uint16_t)(1u << bit);
 		forged_refused(&pkt, NO_SESSION, "session");
 	}
-	forged_goes_on();
+	forged_check_traffic();
 }
 
-Test(erpc_check, who_knows_everything_and_is_somebody_else, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_check, a_wrong_source_address, .init = forged_setup, .fini = forged_teardown)
 {
 	uint32_t slot;
 
@@ -81,11 +80,11 @@ Test(erpc_check, who_knows_everything_and_is_somebody_else, .init = forged_setup
 		pkt.from = fake_port_of(forged_pair.end[0].ep->dg)->number;
 		forged_refused(&pkt, BAD_SOURCE, "we ourselves");
 	}
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 /** A session's number may be another's tomorrow, and packets of the first one still be on their way. */
-Test(erpc_check, a_session_that_is_gone, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_check, a_closed_session, .init = forged_setup, .fini = forged_teardown)
 {
 	struct erpc_session *a, *b;
 	struct packet pkt = forged_request(0);
@@ -100,5 +99,5 @@ Test(erpc_check, a_session_that_is_gone, .init = forged_setup, .fini = forged_te
 	before = forged_pair.end[0].ep->stats;
 	erpc_session_close(b);
 	cr_expect(!memcmp(&before, &forged_pair.end[0].ep->stats, sizeof(before)));
-	forged_goes_on();
+	forged_check_traffic();
 }

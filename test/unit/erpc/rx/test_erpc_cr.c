@@ -18,18 +18,18 @@ static void begin_batch(void)
 	cr_assert_eq(pair_send(e, 0), 0);
 	e->len_exact = 0;
 	erpc_ep_progress(e->ep, forged_pair.net.now_ns);
-	forged_watch();
+	forged_record();
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
 	erpc_ep_progress(forged_pair.end[1].ep, forged_pair.net.now_ns);
-	cr_assert_eq(forged_left.cnt, PARTS, "an answer to each");
+	cr_assert_eq(forged_sent.cnt, PARTS, "an answer to each");
 	cr_assert_eq(e->s->credits, e->s->credits_max - PARTS);
-	forged_watch();
+	forged_record();
 }
 
 static void end_batch(void)
 {
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 static void return_of(uint32_t pkt_num)
@@ -40,17 +40,18 @@ static void return_of(uint32_t pkt_num)
 	forged_deliver(&pkt);
 }
 
-Test(erpc_cr, returns_that_nobody_waits_for, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_cr, credit_returns_without_a_request, .init = forged_setup, .fini = forged_teardown)
 {
-	forged_answers_to_nothing(WIRE_ERPC_CR);
-	forged_goes_on();
+	forged_without_request(WIRE_ERPC_CR);
+	forged_check_traffic();
 }
 
-Test(erpc_cr, the_only_part_of_a_request_has_none, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_cr, the_only_part_of_a_request_has_no_credit_return, .init = forged_setup,
+     .fini = forged_teardown)
 {
 	struct packet pkt;
 
-	forged_watch();
+	forged_record();
 	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
 	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	pkt = forged_response(0, WIRE_ERPC_CR);
@@ -58,10 +59,10 @@ Test(erpc_cr, the_only_part_of_a_request_has_none, .init = forged_setup, .fini =
 	pkt.h.req_type = WIRE_ERPC_GAP;
 	forged_refused(&pkt, BAD, "a gap with nothing behind it");
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }
 
-Test(erpc_cr, each_stands_for_those_before_it_and_counts_once, .init = forged_setup,
+Test(erpc_cr, a_credit_return_covers_earlier_parts_and_counts_once, .init = forged_setup,
      .fini = forged_teardown)
 {
 	static const uint32_t nums[] = { 0, 1, 5, PARTS - 2 };
@@ -79,12 +80,11 @@ Test(erpc_cr, each_stands_for_those_before_it_and_counts_once, .init = forged_se
 	}
 	pkt.h.pkt_num = PARTS - 1;
 	forged_refused(&pkt, BAD, "the last part has a response");
-	cr_expect_eq(forged_left.cnt, 0, "nothing was missing");
+	cr_expect_eq(forged_sent.cnt, 0, "nothing was missing");
 	end_batch();
 }
 
-Test(erpc_cr, a_gap_has_what_is_missing_sent_again_at_once, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_cr, a_gap_resends_the_missing_part_at_once, .init = forged_setup, .fini = forged_teardown)
 {
 	const struct erpc_session *s = forged_pair.end[0].s;
 	struct packet pkt;
@@ -98,16 +98,16 @@ Test(erpc_cr, a_gap_has_what_is_missing_sent_again_at_once, .init = forged_setup
 	pkt.h.pkt_num = 4;
 	forged_deliver(&pkt);
 	cr_expect_eq(s->ep->stats.losses, 1);
-	cr_assert_gt(forged_left.cnt, 0);
-	for (i = 0; i < forged_left.cnt; i++) {
-		cr_expect_eq(forged_left.h[i].kind, WIRE_ERPC_REQ);
-		cr_expect_eq(forged_left.h[i].pkt_num, 4 + i, "none of those that are there");
+	cr_assert_gt(forged_sent.cnt, 0);
+	for (i = 0; i < forged_sent.cnt; i++) {
+		cr_expect_eq(forged_sent.h[i].kind, WIRE_ERPC_REQ);
+		cr_expect_eq(forged_sent.h[i].pkt_num, 4 + i, "none of those that are there");
 	}
-	cr_expect_eq(s->credits, s->credits_max - forged_left.cnt);
+	cr_expect_eq(s->credits, s->credits_max - forged_sent.cnt);
 	end_batch();
 }
 
-Test(erpc_cr, a_batch_that_is_kept_has_not_arrived, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_cr, a_kept_batch_is_not_acknowledged, .init = forged_setup, .fini = forged_teardown)
 {
 	const struct erpc_session *s = forged_pair.end[0].s;
 	struct packet pkt;
@@ -124,7 +124,7 @@ Test(erpc_cr, a_batch_that_is_kept_has_not_arrived, .init = forged_setup, .fini 
 	forged_deliver(&pkt);
 	cr_expect_eq(s->credits, credits);
 	cr_expect_eq(s->free_mask, ERPC_FREE_ALL & ~1u);
-	cr_expect_eq(forged_left.cnt, 0);
+	cr_expect_eq(forged_sent.cnt, 0);
 	end_batch();
 }
 
@@ -132,12 +132,12 @@ Test(erpc_cr, only_batches_are_kept, .init = forged_setup, .fini = forged_teardo
 {
 	struct packet pkt;
 
-	forged_watch();
+	forged_record();
 	cr_assert(pair_get(&forged_pair.end[0]));
 	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	pkt = forged_response(ERPC_GET_SLOT, WIRE_ERPC_CR);
 	pkt.h.req_type = WIRE_ERPC_KEPT;
 	forged_refused(&pkt, BAD, "a get");
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }

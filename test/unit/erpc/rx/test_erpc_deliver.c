@@ -11,8 +11,8 @@
 
 #include "unit/erpc/rx/forged.h"
 
-static enum core_rx_verdict not_understood(struct core_chan *chan, uint32_t op, const uint8_t *data,
-					   uint32_t len, core_retain_t retain)
+static enum core_rx_verdict refuse_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				       uint32_t len, core_retain_t retain)
 {
 	(void)chan;
 	(void)op;
@@ -22,15 +22,14 @@ static enum core_rx_verdict not_understood(struct core_chan *chan, uint32_t op, 
 	return CORE_RX_BAD;
 }
 
-static enum core_rx_verdict call_not_understood(struct core_chan *chan, struct core_call_ref ref,
-						const uint8_t *data, uint32_t len,
-						core_retain_t retain)
+static enum core_rx_verdict refuse_call(struct core_chan *chan, struct core_call_ref ref,
+					const uint8_t *data, uint32_t len, core_retain_t retain)
 {
 	(void)ref;
-	return not_understood(chan, 0, data, len, retain);
+	return refuse_msg(chan, 0, data, len, retain);
 }
 
-static unsigned told;
+static unsigned replies;
 
 static void on_reply(struct core_chan *chan, void *context, int status, const uint8_t *data,
 		     uint32_t len)
@@ -40,7 +39,7 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 	(void)status;
 	(void)data;
 	(void)len;
-	told++;
+	replies++;
 }
 
 static void on_acked(struct core_chan *chan, uint64_t pos)
@@ -50,15 +49,15 @@ static void on_acked(struct core_chan *chan, uint64_t pos)
 }
 
 static const struct core_upcalls upcalls = {
-	.on_msg = not_understood,
-	.on_call = call_not_understood,
+	.on_msg = refuse_msg,
+	.on_call = refuse_call,
 	.on_reply = on_reply,
 	.on_acked = on_acked,
 };
 
 static void join(void)
 {
-	forged_join(&upcalls);
+	forged_victim_open(&upcalls);
 }
 
 /** It ends the victim, which has nothing of it left, and nobody else. */
@@ -75,11 +74,11 @@ static void ends(struct packet pkt, const char *why)
 	erpc_session_stop(forged_victim);
 	cr_expect_eq(forged_pair.end[0].ep->dg->rx_retained, 0, "%s", why);
 	cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 0, "%s", why);
-	forged_part();
+	forged_victim_close();
 	join();
 }
 
-Test(erpc_deliver, content_that_is_none_ends_its_session_alone, .init = forged_setup,
+Test(erpc_deliver, invalid_content_fails_only_its_session, .init = forged_setup,
      .fini = forged_teardown)
 {
 	static const uint32_t out_of_turn[] = { ERPC_SLOTS, UINT32_MAX, 1u << 31 };
@@ -87,87 +86,87 @@ Test(erpc_deliver, content_that_is_none_ends_its_session_alone, .init = forged_s
 	unsigned i;
 
 	join();
-	for (pkt = forged_lie(0, WIRE_ERPC_REQ), i = 0; i < BATCH_HEAD; i++) {
-		pkt = forged_lie(0, WIRE_ERPC_REQ);
+	for (pkt = forged_victim_packet(0, WIRE_ERPC_REQ), i = 0; i < BATCH_HEAD; i++) {
+		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		pkt.len = i;
 		ends(pkt, "a batch without a number");
-		pkt = forged_lie(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
+		pkt = forged_victim_packet(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
 		pkt.len = i;
 		ends(pkt, "answers without a head");
 	}
 	for (i = 0; i < 3; i++) {
-		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		memcpy(pkt.data, &out_of_turn[i], sizeof(out_of_turn[i]));
 		ends(pkt, "a batch out of turn");
 	}
 	for (i = 1; i < 256; i++) {
 		if (i >= WIRE_ERPC_FRAME_MSG && i <= WIRE_ERPC_FRAME_REPLY)
 			continue;
-		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		forged_add(&pkt, i, 0, 0, 0, 16);
 		ends(pkt, "a frame of no kind");
 	}
 	for (i = 1; i < 24; i++) {
-		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 16, i);
 		ends(pkt, "a frame beyond the end");
-		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 0, 12, i);
 		ends(pkt, "a call beyond the end");
 	}
-	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 0xFFFFFF, 24);
 	ends(pkt, "a frame of 16 MiB");
 	for (i = 0; i < 4; i++) {
-		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 0, i, 16);
 		ends(pkt, "a call without its operation");
 	}
-	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 8, 16);
 	ends(pkt, "what core does not understand");
-	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 0, 8, 24);
 	ends(pkt, "a call that core does not understand");
 	for (i = 0; i < 2; i++) {
 		struct wire_erpc_batch head = { .seq = i, .ack = 1 };
 
-		pkt = forged_lie(0, WIRE_ERPC_REQ);
+		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		memcpy(pkt.data, &head, sizeof(head));
 		ends(pkt, "an ack of what was not sent, in a batch that waits as well");
 	}
-	forged_part();
-	forged_goes_on();
+	forged_victim_close();
+	forged_check_traffic();
 }
 
-Test(erpc_deliver, what_was_not_granted_or_asked_ends_its_session_alone, .init = forged_setup,
+Test(erpc_deliver, content_beyond_the_grant_fails_only_its_session, .init = forged_setup,
      .fini = forged_teardown)
 {
 	struct packet pkt;
 
 	join();
-	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 2 * ERPC_GRANT, 4, 16);
 	ends(pkt, "an allowance beyond what was granted");
-	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, UINT32_MAX, 4, 16);
 	ends(pkt, "the largest allowance there is");
-	pkt = forged_lie(0, WIRE_ERPC_REQ);
+	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_REPLY, 0, 0, 0, 8);
 	ends(pkt, "an answer to nothing, in a batch");
-	pkt = forged_lie(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
+	pkt = forged_victim_packet(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_REPLY, UINT32_MAX, 0, 0, 8);
 	ends(pkt, "an answer to nothing");
-	pkt = forged_lie(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
+	pkt = forged_victim_packet(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 0, 8);
 	ends(pkt, "a message among answers");
-	cr_expect_eq(told, 0);
-	forged_part();
-	forged_goes_on();
+	cr_expect_eq(replies, 0);
+	forged_victim_close();
+	forged_check_traffic();
 }
 
 /** The victim asks something, and hears an answer of `len` bytes that names `word`, `times` times. */
-static struct packet answer(uint32_t resp_max, uint32_t word, uint32_t len, unsigned times)
+static struct packet reply_packet(uint32_t resp_max, uint32_t word, uint32_t len, unsigned times)
 {
 	struct packet pkt;
 
@@ -175,66 +174,66 @@ static struct packet answer(uint32_t resp_max, uint32_t word, uint32_t len, unsi
 							    "what?", 5, resp_max, forged_victim, 0),
 		     0);
 	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
-	for (pkt = forged_lie(0, WIRE_ERPC_RESP); times; times--)
+	for (pkt = forged_victim_packet(0, WIRE_ERPC_RESP); times; times--)
 		forged_add(&pkt, WIRE_ERPC_FRAME_REPLY, word, 0, len,
 			   wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, len));
 	return pkt;
 }
 
-Test(erpc_deliver, answers_that_were_not_asked_for_that_way_end_their_session_alone,
-     .init = forged_setup, .fini = forged_teardown)
+Test(erpc_deliver, invalid_replies_fail_only_their_session, .init = forged_setup,
+     .fini = forged_teardown)
 {
 	uint32_t word;
 
 	join();
-	forged_watch();
+	forged_record();
 	/* The name of its first call: an honest answer to it is heard. */
-	for (word = 0; !told; word++) {
-		struct packet pkt = answer(8, word, 8, 1);
+	for (word = 0; !replies; word++) {
+		struct packet pkt = reply_packet(8, word, 8, 1);
 
 		cr_assert_lt(word, 1000);
 		pkt.h.msg_size = pkt.len;
 		forged_deliver(&pkt);
-		forged_part();
+		forged_victim_close();
 		join();
 	}
 	word--;
-	ends(answer(8, word, 9, 1), "an answer beyond its allowance");
-	ends(answer(8, word + 1, 8, 1), "an answer to another call");
-	cr_expect_eq(told, 1);
-	ends(answer(8, word, 8, 2), "an answer that comes twice");
-	cr_expect_eq(told, 2);
-	forged_part();
+	ends(reply_packet(8, word, 9, 1), "an answer beyond its allowance");
+	ends(reply_packet(8, word + 1, 8, 1), "an answer to another call");
+	cr_expect_eq(replies, 1);
+	ends(reply_packet(8, word, 8, 2), "an answer that comes twice");
+	cr_expect_eq(replies, 2);
+	forged_victim_close();
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 /* ---- content that is what it says ---- */
 
-static uint32_t heard[8];
-static unsigned heard_cnt;
+static uint32_t received[8];
+static unsigned received_cnt;
 
 /** What it hears; operation 0xBAD ends the session. */
-static enum core_rx_verdict hear(struct core_chan *chan, uint32_t op, const uint8_t *data,
-				 uint32_t len, core_retain_t retain)
+static enum core_rx_verdict record(struct core_chan *chan, uint32_t op, const uint8_t *data,
+				   uint32_t len, core_retain_t retain)
 {
 	(void)data;
 	(void)len;
 	(void)retain;
-	cr_assert_lt(heard_cnt, 8);
-	heard[heard_cnt++] = op;
+	cr_assert_lt(received_cnt, 8);
+	received[received_cnt++] = op;
 	if (op == 0xBAD)
 		erpc_session_fail(erpc_session_of(chan), -FI_ECONNABORTED, "enough");
 	return CORE_RX_DONE;
 }
 
-static const struct core_upcalls hearing = { .on_msg = hear, .on_acked = on_acked };
+static const struct core_upcalls recording = { .on_msg = record, .on_acked = on_acked };
 
 /** A batch with that number, of one message whose operation is `op`. */
 static struct packet batch_of(uint32_t slot, uint32_t seq, uint32_t op)
 {
 	struct wire_erpc_batch head = { .seq = seq };
-	struct packet pkt = forged_lie(slot, WIRE_ERPC_REQ);
+	struct packet pkt = forged_victim_packet(slot, WIRE_ERPC_REQ);
 
 	memcpy(pkt.data, &head, sizeof(head));
 	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, op, 0, 0, WIRE_ERPC_FRAME_LEN);
@@ -242,41 +241,41 @@ static struct packet batch_of(uint32_t slot, uint32_t seq, uint32_t op)
 	return pkt;
 }
 
-Test(erpc_deliver, batches_are_heard_in_their_turn_and_who_waits_says_for_which,
-     .init = forged_setup, .fini = forged_teardown)
+Test(erpc_deliver, early_batches_wait_and_report_the_missing_one, .init = forged_setup,
+     .fini = forged_teardown)
 {
 	struct packet pkt;
 	uint32_t slot;
 
-	forged_join(&hearing);
-	forged_watch();
+	forged_victim_open(&recording);
+	forged_record();
 	for (slot = 3; slot > 0; slot--) {
 		pkt = batch_of(slot, slot, 100 + slot);
 		forged_deliver(&pkt);
-		cr_expect_eq(heard_cnt, 0);
-		cr_assert_eq(forged_left.cnt, 4 - slot);
-		cr_expect_eq(forged_left.h[3 - slot].kind, WIRE_ERPC_CR);
-		cr_expect_eq(forged_left.h[3 - slot].req_type, WIRE_ERPC_KEPT);
-		cr_expect_eq(forged_left.h[3 - slot].req_num, pkt.h.req_num);
-		cr_expect_eq(forged_left.h[3 - slot].msg_size, 0, "the first one");
+		cr_expect_eq(received_cnt, 0);
+		cr_assert_eq(forged_sent.cnt, 4 - slot);
+		cr_expect_eq(forged_sent.h[3 - slot].kind, WIRE_ERPC_CR);
+		cr_expect_eq(forged_sent.h[3 - slot].req_type, WIRE_ERPC_KEPT);
+		cr_expect_eq(forged_sent.h[3 - slot].req_num, pkt.h.req_num);
+		cr_expect_eq(forged_sent.h[3 - slot].msg_size, 0, "the first one");
 	}
 	pkt = batch_of(0, 0, 100);
 	forged_deliver(&pkt);
-	cr_assert_eq(heard_cnt, 4);
+	cr_assert_eq(received_cnt, 4);
 	for (slot = 0; slot < 4; slot++)
-		cr_expect_eq(heard[slot], 100 + slot);
+		cr_expect_eq(received[slot], 100 + slot);
 	cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 0);
-	forged_part();
+	forged_victim_close();
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }
 
-Test(erpc_deliver, nothing_is_heard_behind_what_ended_the_session, .init = forged_setup,
+Test(erpc_deliver, nothing_is_delivered_after_a_failure, .init = forged_setup,
      .fini = forged_teardown)
 {
 	struct packet pkt;
 
-	forged_join(&hearing);
+	forged_victim_open(&recording);
 	pkt = batch_of(1, 1, 3);
 	forged_deliver(&pkt);
 	pkt = batch_of(0, 0, 1);
@@ -284,10 +283,10 @@ Test(erpc_deliver, nothing_is_heard_behind_what_ended_the_session, .init = forge
 	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 2, 0, 0, WIRE_ERPC_FRAME_LEN);
 	pkt.h.msg_size = pkt.len;
 	forged_deliver(&pkt);
-	cr_assert_eq(heard_cnt, 2, "%u", heard_cnt);
-	cr_expect_eq(heard[0], 1);
-	cr_expect_eq(heard[1], 0xBAD);
+	cr_assert_eq(received_cnt, 2, "%u", received_cnt);
+	cr_expect_eq(received[0], 1);
+	cr_expect_eq(received[1], 0xBAD);
 	cr_expect_eq(forged_victim->err, -FI_ECONNABORTED);
-	forged_part();
-	forged_goes_on();
+	forged_victim_close();
+	forged_check_traffic();
 }

@@ -6,7 +6,7 @@
 #include "erpc/erpc_pkt.h"
 #include "unit/erpc/rx/forged.h"
 
-Test(erpc_req, requests_that_are_not_their_slots, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_req, requests_of_a_wrong_type, .init = forged_setup, .fini = forged_teardown)
 {
 	struct packet pkt;
 	unsigned slot, type;
@@ -19,10 +19,10 @@ Test(erpc_req, requests_that_are_not_their_slots, .init = forged_setup, .fini = 
 			pkt.h.req_type = (uint8_t)type;
 			forged_refused(&pkt, BAD, "type");
 		}
-	forged_goes_on();
+	forged_check_traffic();
 }
 
-Test(erpc_req, requests_of_another_time, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_req, requests_with_a_wrong_number, .init = forged_setup, .fini = forged_teardown)
 {
 	struct packet pkt;
 	unsigned slot, i;
@@ -39,11 +39,11 @@ Test(erpc_req, requests_of_another_time, .init = forged_setup, .fini = forged_te
 		pkt.h.req_num = (pkt.h.req_num - 3 * ERPC_SLOTS) % WIRE_ERPC_REQ_MAX;
 		forged_refused(&pkt, STALE, "long over");
 	}
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 /** Sizes and packet numbers that do not agree with each other, or with the length of the packet. */
-Test(erpc_req, requests_whose_parts_do_not_fit, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_req, parts_with_inconsistent_sizes, .init = forged_setup, .fini = forged_teardown)
 {
 	uint32_t payload = forged_pair.end[0].s->payload, slot;
 	struct packet pkt;
@@ -72,11 +72,11 @@ Test(erpc_req, requests_whose_parts_do_not_fit, .init = forged_setup, .fini = fo
 		pkt.h.pkt_num = (1u << 14) - 1;
 		forged_refused(&pkt, BAD, "a part far behind its end");
 	}
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 /** A request has begun: what does not belong to it changes nothing of it, and then it goes on. */
-Test(erpc_req, a_request_that_changes_its_mind, .init = forged_setup)
+Test(erpc_req, parts_that_contradict_the_first, .init = forged_setup)
 {
 	struct erpc_session *s = forged_pair.end[0].s;
 	uint32_t payload = s->payload;
@@ -90,11 +90,11 @@ Test(erpc_req, a_request_that_changes_its_mind, .init = forged_setup)
 	cr_assert_eq(s->rx[0].body->len, 4 * payload);
 #define CHANGED(reason)                                                                            \
 	do {                                                                                       \
-		forged_look(&b);                                                                   \
+		forged_snapshot(&b);                                                               \
 		forged_deliver(&pkt);                                                              \
 		cr_expect_eq(forged_counters(&forged_pair.end[0].ep->stats)[reason],               \
 			     forged_counters(&b.stats)[reason] + 1);                               \
-		cr_expect(forged_is_same(&b));                                                     \
+		cr_expect(forged_is_unchanged(&b));                                                \
 		cr_expect_eq(forged_pair.end[0].ep->bodies.used_cnt, 1);                           \
 	} while (0)
 	pkt = first;
@@ -126,31 +126,31 @@ Test(erpc_req, a_request_that_changes_its_mind, .init = forged_setup)
 }
 
 /** What end 0 hears of the request that end 1 begins with, and says to it. */
-Test(erpc_req, parts_are_answered_one_by_one_and_heard_as_one, .init = forged_setup,
+Test(erpc_req, parts_are_acknowledged_each_and_delivered_as_one, .init = forged_setup,
      .fini = forged_teardown)
 {
 	struct pair_end *us = &forged_pair.end[0], *them = &forged_pair.end[1];
-	uint32_t heard = us->heard, i;
+	uint32_t received = us->received, i;
 
 	them->len_exact = 10 * us->s->payload - 100;
 	cr_assert_eq(pair_send(them, 0), 0);
 	erpc_ep_progress(them->ep, forged_pair.net.now_ns);
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
-	forged_watch();
+	forged_record();
 	erpc_ep_progress(us->ep, forged_pair.net.now_ns);
-	cr_expect_eq(us->heard, heard + 1);
-	cr_assert_eq(forged_left.cnt, 10);
+	cr_expect_eq(us->received, received + 1);
+	cr_assert_eq(forged_sent.cnt, 10);
 	for (i = 0; i < 10; i++) {
-		cr_expect_eq(forged_left.h[i].pkt_num, i);
-		cr_expect_eq(forged_left.h[i].kind, i < 9 ? WIRE_ERPC_CR : WIRE_ERPC_RESP);
-		cr_expect_lt(forged_left.h[i].req_type, WIRE_ERPC_GAP);
+		cr_expect_eq(forged_sent.h[i].pkt_num, i);
+		cr_expect_eq(forged_sent.h[i].kind, i < 9 ? WIRE_ERPC_CR : WIRE_ERPC_RESP);
+		cr_expect_lt(forged_sent.h[i].req_type, WIRE_ERPC_GAP);
 	}
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 /** A part that is missing is named when the third one behind it has come, not sooner, and once. */
-Test(erpc_req, the_third_part_behind_one_that_is_missing_says_so, .init = forged_setup)
+Test(erpc_req, the_third_part_behind_a_missing_one_reports_the_gap, .init = forged_setup)
 {
 	struct packet pkt = forged_request(0);
 	uint32_t payload = forged_pair.end[0].s->payload, i;
@@ -158,20 +158,20 @@ Test(erpc_req, the_third_part_behind_one_that_is_missing_says_so, .init = forged
 	pkt.h.msg_size = 8 * payload;
 	pkt.len = payload;
 	forged_deliver(&pkt);
-	forged_watch();
+	forged_record();
 	for (i = 2; i < 7; i++) {
 		pkt.h.pkt_num = (uint16_t)i;
 		forged_deliver(&pkt);
-		cr_expect_eq(forged_left.cnt, i >= 4, "behind packet %u", i);
+		cr_expect_eq(forged_sent.cnt, i >= 4, "behind packet %u", i);
 	}
-	cr_expect_eq(forged_left.h[0].kind, WIRE_ERPC_CR);
-	cr_expect_eq(forged_left.h[0].req_type, WIRE_ERPC_GAP);
-	cr_expect_eq(forged_left.h[0].pkt_num, 1);
+	cr_expect_eq(forged_sent.h[0].kind, WIRE_ERPC_CR);
+	cr_expect_eq(forged_sent.h[0].req_type, WIRE_ERPC_GAP);
+	cr_expect_eq(forged_sent.h[0].pkt_num, 1);
 	pkt.h.pkt_num = 1;
 	forged_deliver(&pkt);
-	cr_assert_eq(forged_left.cnt, 2, "all of them were kept");
-	cr_expect_lt(forged_left.h[1].req_type, WIRE_ERPC_GAP);
-	cr_expect_eq(forged_left.h[1].pkt_num, 6);
+	cr_assert_eq(forged_sent.cnt, 2, "all of them were kept");
+	cr_expect_lt(forged_sent.h[1].req_type, WIRE_ERPC_GAP);
+	cr_expect_eq(forged_sent.h[1].pkt_num, 6);
 	forged_pair.net.hook = NULL;
 	erpc_pair_fini(&forged_pair);
 }

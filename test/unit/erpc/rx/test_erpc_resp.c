@@ -7,19 +7,19 @@
 #include "erpc/tx/erpc_kick.h"
 #include "unit/erpc/rx/forged.h"
 
-Test(erpc_resp, answers_that_nobody_waits_for, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_resp, responses_without_a_request, .init = forged_setup, .fini = forged_teardown)
 {
-	forged_answers_to_nothing(WIRE_ERPC_RESP);
-	forged_goes_on();
+	forged_without_request(WIRE_ERPC_RESP);
+	forged_check_traffic();
 }
 
-Test(erpc_resp, answers_that_do_not_fit_what_is_under_way, .init = forged_setup,
+Test(erpc_resp, responses_that_do_not_fit_their_request, .init = forged_setup,
      .fini = forged_teardown)
 {
 	uint32_t payload = forged_pair.end[0].s->payload;
 	struct packet pkt;
 
-	forged_watch();
+	forged_record();
 	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
 	cr_assert_eq(forged_pair.end[0].s->free_mask, ERPC_FREE_ALL & ~1u);
 	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
@@ -35,16 +35,15 @@ Test(erpc_resp, answers_that_do_not_fit_what_is_under_way, .init = forged_setup,
 	pkt.len = payload;
 	forged_refused(&pkt, BAD, "more than fits one packet");
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }
 
-Test(erpc_resp, answers_that_are_not_what_a_get_asked_for, .init = forged_setup,
-     .fini = forged_teardown)
+Test(erpc_resp, responses_that_do_not_fit_their_get, .init = forged_setup, .fini = forged_teardown)
 {
 	uint32_t payload = forged_pair.end[0].s->payload, slot = ERPC_GET_SLOT;
 	struct packet pkt;
 
-	forged_watch();
+	forged_record();
 	cr_assert(pair_get(&forged_pair.end[0]));
 	cr_assert_gt(forged_pair.end[0].gets[0].get.len, payload + 1);
 	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
@@ -66,11 +65,11 @@ Test(erpc_resp, answers_that_are_not_what_a_get_asked_for, .init = forged_setup,
 	pkt.len = 0;
 	forged_refused(&pkt, BAD, "a refusal of what was not asked for");
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 /** Its peer has the packet, and what it says is told once. */
-Test(erpc_resp, an_answer_ends_its_request_once, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_resp, a_response_ends_its_request_once, .init = forged_setup, .fini = forged_teardown)
 {
 	struct pair_end *e = &forged_pair.end[0];
 	struct packet pkt;
@@ -80,21 +79,21 @@ Test(erpc_resp, an_answer_ends_its_request_once, .init = forged_setup, .fini = f
 		cr_assert_eq(pair_send(e, CORE_SEND_NOW), 0);
 		erpc_ep_progress(e->ep, forged_pair.net.now_ns);
 	}
-	forged_watch();
+	forged_record();
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
 	erpc_ep_progress(forged_pair.end[1].ep, forged_pair.net.now_ns);
 	cr_assert_eq(e->s->free_mask, ERPC_FREE_ALL & ~7u);
 	for (slot = 0; slot < 3; slot++) {
-		uint64_t arrived = e->arrived;
+		uint64_t arrived = e->acked;
 
 		pkt = forged_response(slot, WIRE_ERPC_RESP);
 		forged_deliver(&pkt);
 		cr_expect(e->s->free_mask & 1u << slot);
-		cr_expect_gt(e->arrived, arrived);
+		cr_expect_gt(e->acked, arrived);
 		cr_expect_eq(e->s->credits, e->s->credits_max - (2 - slot));
 		forged_refused(&pkt, STALE, "once more");
 	}
-	cr_expect_eq(e->arrived, e->s->posted_pos);
+	cr_expect_eq(e->acked, e->s->posted_pos);
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }

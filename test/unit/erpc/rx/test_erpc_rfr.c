@@ -6,7 +6,7 @@
 #include "erpc/erpc_pkt.h"
 #include "unit/erpc/rx/forged.h"
 
-Test(erpc_rfr, parts_of_responses_that_are_not_there, .init = forged_setup, .fini = forged_teardown)
+Test(erpc_rfr, requests_for_parts_that_do_not_exist, .init = forged_setup, .fini = forged_teardown)
 {
 	struct packet pkt;
 	uint32_t slot;
@@ -32,30 +32,30 @@ Test(erpc_rfr, parts_of_responses_that_are_not_there, .init = forged_setup, .fin
 		pkt.h.req_num -= ERPC_SLOTS;
 		forged_refused(&pkt, STALE, "of a request that is over");
 	}
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 #define PARTS 5u
 
 /** The victim's memory is asked for: what it said of it. */
-static enum wire_erpc_sent asked_for(const struct core_exposure *exposure, const uint8_t *memory,
-				     uint32_t len)
+static enum wire_erpc_sent respond_to(const struct core_exposure *exposure, const uint8_t *memory,
+				      uint32_t len)
 {
-	struct wire_erpc_get ask = { .addr = (uintptr_t)memory, .key = exposure->key, .len = len };
-	struct packet pkt = forged_lie(ERPC_GET_SLOT, WIRE_ERPC_REQ);
+	struct wire_erpc_get req = { .addr = (uintptr_t)memory, .key = exposure->key, .len = len };
+	struct packet pkt = forged_victim_packet(ERPC_GET_SLOT, WIRE_ERPC_REQ);
 
-	memcpy(pkt.data, &ask, sizeof(ask));
-	pkt.h.msg_size = pkt.len = sizeof(ask);
-	forged_watch();
+	memcpy(pkt.data, &req, sizeof(req));
+	pkt.h.msg_size = pkt.len = sizeof(req);
+	forged_record();
 	forged_deliver(&pkt);
-	cr_assert_eq(forged_left.cnt, 1);
-	cr_assert_eq(forged_left.h[0].kind, WIRE_ERPC_RESP);
-	return forged_left.h[0].req_type;
+	cr_assert_eq(forged_sent.cnt, 1);
+	cr_assert_eq(forged_sent.h[0].kind, WIRE_ERPC_RESP);
+	return forged_sent.h[0].req_type;
 }
 
 static struct packet part_of_it(uint32_t pkt_num)
 {
-	struct packet pkt = forged_lie(ERPC_GET_SLOT, WIRE_ERPC_RFR);
+	struct packet pkt = forged_victim_packet(ERPC_GET_SLOT, WIRE_ERPC_RFR);
 
 	pkt.h.req_num -= ERPC_SLOTS;
 	pkt.h.req_type = 0;
@@ -65,7 +65,7 @@ static struct packet part_of_it(uint32_t pkt_num)
 	return pkt;
 }
 
-Test(erpc_rfr, each_part_is_given_in_any_order_and_as_often_as_asked, .init = forged_setup,
+Test(erpc_rfr, parts_are_sent_in_any_order_and_repeatedly, .init = forged_setup,
      .fini = forged_teardown)
 {
 	static const uint32_t order[] = { 1, 2, 3, 2, 4, 1, 4 };
@@ -77,33 +77,33 @@ Test(erpc_rfr, each_part_is_given_in_any_order_and_as_often_as_asked, .init = fo
 
 	for (i = 0; i < PARTS; i++)
 		memory[i * payload] = (uint8_t)(100 + i);
-	forged_join(NULL);
+	forged_victim_open(NULL);
 	chan = &forged_victim->conn.chan;
 	cr_assert_eq(chan->ops->expose(chan, memory, len, &exposure), 0);
-	cr_assert_neq(asked_for(&exposure, memory, len), WIRE_ERPC_REFUSED);
-	cr_expect_eq(forged_left.first[0], 100);
-	cr_expect_eq(forged_left.len[0], payload);
+	cr_assert_neq(respond_to(&exposure, memory, len), WIRE_ERPC_REFUSED);
+	cr_expect_eq(forged_sent.first[0], 100);
+	cr_expect_eq(forged_sent.len[0], payload);
 	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		pkt = part_of_it(order[i]);
-		forged_watch();
+		forged_record();
 		forged_deliver(&pkt);
-		cr_assert_eq(forged_left.cnt, 1);
-		cr_expect_eq(forged_left.h[0].kind, WIRE_ERPC_RESP);
-		cr_expect_eq(forged_left.h[0].pkt_num, order[i]);
-		cr_expect_eq(forged_left.h[0].msg_size, len);
-		cr_expect_eq(forged_left.first[0], 100 + order[i]);
-		cr_expect_eq(forged_left.len[0], order[i] == PARTS - 1 ? 7 : payload);
+		cr_assert_eq(forged_sent.cnt, 1);
+		cr_expect_eq(forged_sent.h[0].kind, WIRE_ERPC_RESP);
+		cr_expect_eq(forged_sent.h[0].pkt_num, order[i]);
+		cr_expect_eq(forged_sent.h[0].msg_size, len);
+		cr_expect_eq(forged_sent.first[0], 100 + order[i]);
+		cr_expect_eq(forged_sent.len[0], order[i] == PARTS - 1 ? 7 : payload);
 	}
 	pkt = part_of_it(PARTS);
 	forged_refused(&pkt, BAD, "there is no more");
 	chan->ops->unexpose(chan, &exposure);
-	forged_part();
+	forged_victim_close();
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }
 
 /** It asked for several parts at once, and has not heard yet that it gets none: it has not lied. */
-Test(erpc_rfr, who_was_refused_may_have_asked_for_more, .init = forged_setup,
+Test(erpc_rfr, further_requests_after_a_refusal_are_stale, .init = forged_setup,
      .fini = forged_teardown)
 {
 	uint8_t *memory = forged_pair.end[0].memory;
@@ -111,14 +111,14 @@ Test(erpc_rfr, who_was_refused_may_have_asked_for_more, .init = forged_setup,
 	struct packet pkt;
 	uint32_t i;
 
-	forged_join(NULL);
-	cr_assert_eq(asked_for(&none, memory, 4000), WIRE_ERPC_REFUSED);
+	forged_victim_open(NULL);
+	cr_assert_eq(respond_to(&none, memory, 4000), WIRE_ERPC_REFUSED);
 	for (i = 1; i < PARTS; i++) {
 		pkt = part_of_it(i);
 		forged_refused(&pkt, STALE, "a part of what was refused");
 	}
 	cr_expect_eq(forged_victim->err, 0);
-	forged_part();
+	forged_victim_close();
 	forged_pair.net.hook = NULL;
-	forged_goes_on();
+	forged_check_traffic();
 }

@@ -72,7 +72,7 @@ Test(erpc_client, large_messages_follow_the_table)
 	cr_expect_eq(take(WIRE_ERPC_RESP, 4, 25, 5), ERPC_LAST);
 }
 
-Test(erpc_client, what_does_not_belong_changes_nothing)
+Test(erpc_client, invalid_packets_change_nothing)
 {
 	struct erpc_client before;
 
@@ -101,7 +101,7 @@ Test(erpc_client, what_does_not_belong_changes_nothing)
 	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 14, 4), ERPC_LAST);
 }
 
-Test(erpc_client, an_answer_stands_for_those_before_it)
+Test(erpc_client, a_later_acknowledgement_covers_earlier_ones)
 {
 	begin(5, 3 * PAYLOAD);
 	send_all();
@@ -125,7 +125,7 @@ static bool keep(uint16_t pkt_num, uint32_t len)
 	return erpc_client_keep(&c, &h, len);
 }
 
-Test(erpc_client, what_is_kept_counts_when_what_was_missing_comes)
+Test(erpc_client, early_packets_count_once_the_missing_one_arrives)
 {
 	const uint32_t size = 4 * PAYLOAD + 2;
 
@@ -148,7 +148,7 @@ Test(erpc_client, what_is_kept_counts_when_what_was_missing_comes)
 	cr_expect_eq(erpc_client_in_flight(&c), 0);
 }
 
-Test(erpc_client, nothing_is_kept_for_the_next_request)
+Test(erpc_client, early_packets_are_dropped_with_their_request)
 {
 	const uint32_t size = 3 * PAYLOAD;
 
@@ -171,7 +171,7 @@ static enum erpc_verdict gap(uint16_t pkt_num)
 	return erpc_client_take_gap(&c, &h, 0);
 }
 
-Test(erpc_client, a_gap_stands_for_those_before_it_and_not_for_itself)
+Test(erpc_client, a_gap_covers_earlier_packets_but_not_its_own)
 {
 	begin(5, PAYLOAD);
 	send_all();
@@ -186,7 +186,7 @@ Test(erpc_client, a_gap_stands_for_those_before_it_and_not_for_itself)
 	cr_expect_eq(c.rx, 2);
 }
 
-Test(erpc_client, a_response_whose_length_is_known_is_asked_for_at_once)
+Test(erpc_client, a_response_of_known_length_is_requested_at_once)
 {
 	const uint32_t size = 3 * PAYLOAD;
 
@@ -204,7 +204,7 @@ Test(erpc_client, a_response_whose_length_is_known_is_asked_for_at_once)
 	cr_expect_eq(take(WIRE_ERPC_RESP, 2, size, PAYLOAD), ERPC_LAST);
 }
 
-Test(erpc_client, what_is_kept_moves_nothing)
+Test(erpc_client, a_kept_report_changes_nothing)
 {
 	struct wire_erpc_hdr h = {
 		.kind = WIRE_ERPC_CR, .req_type = WIRE_ERPC_KEPT, .pkt_num = 2, .req_num = 3
@@ -228,7 +228,7 @@ Test(erpc_client, what_is_kept_moves_nothing)
 	cr_expect(!memcmp(&before, &c, sizeof(c)));
 }
 
-Test(erpc_client, requests_before_and_after_are_told_apart)
+Test(erpc_client, earlier_and_later_requests_are_distinguished)
 {
 	struct wire_erpc_hdr h = { .kind = WIRE_ERPC_RESP };
 
@@ -244,7 +244,7 @@ Test(erpc_client, requests_before_and_after_are_told_apart)
 	cr_expect_eq(erpc_client_take(&c, &h, 0), ERPC_STALE, "the slot is free");
 }
 
-Test(erpc_client, going_back_sends_again_and_takes_what_was_only_late)
+Test(erpc_client, a_rewind_resends_and_accepts_late_packets)
 {
 	uint16_t pkt_num;
 
@@ -261,7 +261,7 @@ Test(erpc_client, going_back_sends_again_and_takes_what_was_only_late)
 }
 
 /** What counts as lost may still be answered, by whomever. */
-Test(erpc_client, a_bad_answer_to_what_counts_as_lost_changes_nothing)
+Test(erpc_client, an_invalid_response_after_a_rewind_changes_nothing)
 {
 	struct erpc_client before;
 
@@ -276,7 +276,7 @@ Test(erpc_client, a_bad_answer_to_what_counts_as_lost_changes_nothing)
 	cr_expect_eq(erpc_client_end(&c), 0);
 }
 
-Test(erpc_client, messages_that_the_packet_numbers_cannot_count_are_refused)
+Test(erpc_client, messages_beyond_the_packet_numbers_are_refused)
 {
 	erpc_client_init(&c, 0, 1024);
 	cr_expect_not(erpc_client_begin(&c, WIRE_ERPC_MSG_MAX + 1, 0));
@@ -286,7 +286,7 @@ Test(erpc_client, messages_that_the_packet_numbers_cannot_count_are_refused)
 	cr_expect_not(erpc_client_begin(&c, 1025, WIRE_ERPC_MSG_MAX));
 }
 
-Test(erpc_client, a_response_of_one_packet_is_taken_the_short_way)
+Test(erpc_client, the_fast_path_takes_responses_of_one_packet)
 {
 	struct rng rng = { 4 };
 	unsigned i, taken = 0;

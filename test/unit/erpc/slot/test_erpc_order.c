@@ -36,7 +36,7 @@ static void arrive(struct erpc_order *o, uint32_t *seqs, uint32_t i, bool fresh)
 }
 
 /** Up to ERPC_SLOTS on their way, any of them next, some twice; numbers that wrap in between. */
-Test(erpc_order, any_order_becomes_the_right_one)
+Test(erpc_order, any_order_of_arrival_is_delivered_in_sequence)
 {
 	static uint32_t seqs[MESSAGES];
 	static bool arrived[MESSAGES];
@@ -61,7 +61,7 @@ Test(erpc_order, any_order_becomes_the_right_one)
 	cr_expect_null(erpc_order_first(&o));
 }
 
-Test(erpc_order, what_was_here_and_what_cannot_be_are_told_apart_where_numbers_wrap)
+Test(erpc_order, repeats_and_impossible_numbers_are_distinguished_across_the_wrap)
 {
 	static const uint32_t nexts[] = { 2, 0, UINT32_MAX, 0x80000000, 0x7FFFFFFF };
 	struct erpc_order o;
@@ -74,7 +74,7 @@ Test(erpc_order, what_was_here_and_what_cannot_be_are_told_apart_where_numbers_w
 	}
 }
 
-Test(erpc_order, nobody_may_be_further_ahead_than_the_slots)
+Test(erpc_order, sequence_numbers_beyond_the_slots_are_refused)
 {
 	struct erpc_order o;
 	int item;

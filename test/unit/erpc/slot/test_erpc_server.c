@@ -14,7 +14,7 @@ static struct erpc_server s;
 static enum wire_erpc_kind kind;
 static uint16_t pkt_num;
 
-static bool answers(void)
+static bool repeats(void)
 {
 	return erpc_server_repeat(&s, &pkt_num, &kind);
 }
@@ -42,14 +42,14 @@ static enum erpc_verdict rfr(uint64_t req_num, uint16_t nth, uint32_t size, uint
 	return erpc_server_take_rfr(&s, &h, len);
 }
 
-Test(erpc_server, runs_a_request_once_and_answers_it_as_often_as_asked, .init = setup)
+Test(erpc_server, executes_a_request_once_and_repeats_the_response, .init = setup)
 {
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_LAST);
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
-	cr_expect_not(answers(), "it is still running");
+	cr_expect_not(repeats(), "it is still running");
 	cr_assert(erpc_server_respond(&s, 3));
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
-	cr_expect(answers());
+	cr_expect(repeats());
 	cr_expect_eq(kind, WIRE_ERPC_RESP);
 	cr_expect_eq(pkt_num, 0);
 	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 0, 0), ERPC_LAST);
@@ -62,15 +62,15 @@ Test(erpc_server, large_messages_follow_the_table, .init = setup)
 	cr_expect_eq(req(5, 2, 25, 5), ERPC_EARLY);
 	cr_expect_eq(req(5, 1, 25, PAYLOAD), ERPC_TAKE);
 	cr_expect_eq(req(5, 0, 25, PAYLOAD), ERPC_REPEAT);
-	cr_expect(answers());
+	cr_expect(repeats());
 	cr_expect_eq(kind, WIRE_ERPC_CR);
 	cr_expect_eq(pkt_num, 1, "the answer says how far it is, whatever was repeated");
 	cr_expect_eq(req(5, 2, 25, 5), ERPC_LAST);
-	cr_expect(answers());
+	cr_expect(repeats());
 	cr_expect_eq(kind, WIRE_ERPC_CR);
 	cr_expect_eq(pkt_num, 1, "the last one is answered by the response alone");
 	cr_assert(erpc_server_respond(&s, 2 * PAYLOAD));
-	cr_expect(answers());
+	cr_expect(repeats());
 	cr_expect_eq(kind, WIRE_ERPC_RESP);
 	cr_expect_eq(pkt_num, 2);
 	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_TAKE);
@@ -85,7 +85,7 @@ static bool keep(uint64_t req_num, uint16_t num)
 	return erpc_server_keep(&s, &h);
 }
 
-Test(erpc_server, what_is_kept_counts_when_what_was_missing_comes, .init = setup)
+Test(erpc_server, early_packets_count_once_the_missing_one_arrives, .init = setup)
 {
 	cr_assert_eq(req(5, 0, 55, PAYLOAD), ERPC_TAKE);
 	cr_assert_eq(req(5, 2, 55, PAYLOAD), ERPC_EARLY);
@@ -98,14 +98,14 @@ Test(erpc_server, what_is_kept_counts_when_what_was_missing_comes, .init = setup
 	cr_expect_eq(s.rx, 1);
 	cr_expect_eq(req(5, 1, 55, PAYLOAD), ERPC_TAKE);
 	cr_expect_eq(s.rx, 3, "two at once");
-	cr_expect(answers());
+	cr_expect(repeats());
 	cr_expect_eq(pkt_num, 2);
 	cr_expect_eq(req(5, 2, 55, PAYLOAD), ERPC_REPEAT);
 	cr_expect_eq(req(5, 3, 55, PAYLOAD), ERPC_TAKE);
 	cr_expect_eq(req(5, 4, 55, PAYLOAD), ERPC_LAST);
 }
 
-Test(erpc_server, what_is_kept_belongs_to_the_request_under_way, .init = setup)
+Test(erpc_server, early_packets_belong_to_the_current_request, .init = setup)
 {
 	cr_assert_eq(req(5, 1, 25, PAYLOAD), ERPC_EARLY);
 	cr_expect_not(keep(5, 1), "it has not begun");
@@ -117,7 +117,7 @@ Test(erpc_server, what_is_kept_belongs_to_the_request_under_way, .init = setup)
 	cr_expect_not(keep(5 + ERPC_SLOTS, 2));
 }
 
-Test(erpc_server, no_more_is_kept_than_may_be_in_flight, .init = setup)
+Test(erpc_server, early_packets_are_bounded_by_the_packets_in_flight, .init = setup)
 {
 	const uint32_t size = 40 * PAYLOAD;
 	uint16_t i;
@@ -132,7 +132,7 @@ Test(erpc_server, no_more_is_kept_than_may_be_in_flight, .init = setup)
 	cr_expect_eq(s.ahead, 0);
 }
 
-Test(erpc_server, what_does_not_belong_changes_nothing, .init = setup)
+Test(erpc_server, invalid_packets_change_nothing, .init = setup)
 {
 	struct erpc_server before = s;
 
@@ -174,7 +174,7 @@ Test(erpc_server, a_request_keeps_its_type, .init = setup)
 }
 
 /** A long response is over, and what it was made of may be gone. */
-Test(erpc_server, no_part_of_a_response_is_another_request_s, .init = setup)
+Test(erpc_server, parts_of_an_earlier_response_are_not_sent, .init = setup)
 {
 	cr_assert_eq(req(5, 0, 4, 4), ERPC_LAST);
 	cr_assert(erpc_server_respond(&s, 3 * PAYLOAD));
@@ -184,7 +184,7 @@ Test(erpc_server, no_part_of_a_response_is_another_request_s, .init = setup)
 	cr_expect_eq(rfr(5, 1, 0, 0), ERPC_STALE);
 }
 
-Test(erpc_server, responses_that_the_packet_numbers_cannot_count_are_refused)
+Test(erpc_server, responses_beyond_the_packet_numbers_are_refused)
 {
 	erpc_server_init(&s, 0, 1024);
 	cr_assert_eq(req(0, 0, 1025, 1024), ERPC_TAKE);
@@ -195,7 +195,7 @@ Test(erpc_server, responses_that_the_packet_numbers_cannot_count_are_refused)
 }
 
 /* The short way for a packet that is a whole request takes what the long one takes, and nothing else. */
-Test(erpc_server, a_request_of_one_packet_is_taken_the_short_way, .init = setup)
+Test(erpc_server, the_fast_path_takes_requests_of_one_packet, .init = setup)
 {
 	struct rng rng = { 3 };
 	unsigned i, taken = 0;

@@ -136,7 +136,7 @@ static void client_recv(const struct pkt *p)
 		client_done(c, slot);
 }
 
-static void server_answer(const struct erpc_server *s)
+static void server_repeat(const struct erpc_server *s)
 {
 	enum wire_erpc_kind kind;
 	uint16_t pkt_num;
@@ -173,7 +173,7 @@ static void server_recv(const struct pkt *p)
 		cr_assert(erpc_server_respond(s, size_of(s->req_num, true)));
 	}
 	if (v == ERPC_TAKE || v == ERPC_LAST || v == ERPC_REPEAT)
-		server_answer(s);
+		server_repeat(s);
 }
 
 static void deliver_one(void)
@@ -244,14 +244,14 @@ Test(erpc_wire, on_a_good_network)
 	cr_expect_eq(kept, 0);
 }
 
-Test(erpc_wire, packets_overtake_each_other_and_come_twice)
+Test(erpc_wire, with_reordering_and_duplicates)
 {
 	rng.state = rng_env("COPYRPC_TEST_SEED", 2);
 	run((struct net){ .twice = 100, .reorder = true }, 10000);
 	cr_expect_gt(kept, 1000);
 }
 
-Test(erpc_wire, packets_get_lost)
+Test(erpc_wire, with_losses)
 {
 	static const unsigned losses[] = { 1, 10, 100, 300 };
 	unsigned i;

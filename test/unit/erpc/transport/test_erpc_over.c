@@ -42,7 +42,7 @@ static void expect_rdma(const struct eng_transport_ops *ops, const char *name)
 		cr_expect_neq(try_open(ops), 0, "%s: there is none, and it opens", name);
 }
 
-Test(erpc_over_udp, is_always_there)
+Test(erpc_over_udp, is_always_available)
 {
 	cr_expect_str_eq(erpc_transport_udp.name, "udp");
 	cr_expect_eq(erpc_transport_udp.path, WIRE_CM_PATH_UDP);

@@ -19,17 +19,17 @@
 
 static const struct eng_transports udp = { .cnt = 1, .ops = { &erpc_transport_udp } };
 
-static struct eng_transport *lane_of(const struct whole *w)
+static struct eng_transport *transport_of(const struct whole *w)
 {
 	return eng_transport_at(w->engine, 0);
 }
 
 static struct erpc_transport *erpc_of(const struct whole *w)
 {
-	return (struct erpc_transport *)lane_of(w);
+	return (struct erpc_transport *)transport_of(w);
 }
 
-static void say(struct whole *from)
+static void send_one(struct whole *from)
 {
 	struct core_chan *chan = from->chan;
 
@@ -39,12 +39,12 @@ static void say(struct whole *from)
 	chan->awaited = *chan->posted;
 }
 
-static void say_and_hear(struct whole *from, struct whole *to)
+static void send_and_receive(struct whole *from, struct whole *to)
 {
 	int before = to->msgs;
 
 	to->msgs = 0;
-	say(from);
+	send_one(from);
 	wholes_until(&to->msgs);
 	cr_expect_eq(to->msgs, 1);
 	to->msgs += before;
@@ -70,13 +70,14 @@ static void settle(void)
 /** Until it may sleep. */
 static void arm(struct whole *w)
 {
-	while (lane_of(w)->ops->arm(lane_of(w)))
+	while (transport_of(w)->ops->arm(transport_of(w)))
 		whole_progress(w);
 }
 
 static bool wakes(struct whole *w, int ms)
 {
-	struct pollfd fd = { .fd = lane_of(w)->ops->wait_fd(lane_of(w)), .events = POLLIN };
+	struct pollfd fd = { .fd = transport_of(w)->ops->wait_fd(transport_of(w)),
+			     .events = POLLIN };
 
 	return poll(&fd, 1, ms) == 1;
 }
@@ -91,7 +92,7 @@ static uint64_t timer_ns(const struct whole *w)
 }
 
 /** Faults that cannot be read are a domain's error, and not its first peer's. */
-Test(erpc_transport, a_fault_that_nobody_understands_opens_nothing)
+Test(erpc_transport, an_invalid_fault_setting_fails_open)
 {
 	union eng_transport_space room = { 0 };
 
@@ -105,10 +106,10 @@ Test(erpc_transport, a_fault_that_nobody_understands_opens_nothing)
 
 static uint64_t last_batch_rx_ns(const struct whole *w)
 {
-	return lane_of(w)->ops->last_rx_ns(eng_conn_of(w->chan));
+	return transport_of(w)->ops->last_rx_ns(eng_conn_of(w->chan));
 }
 
-Test(erpc_transport, two_engines_meet_talk_and_part, .timeout = 200)
+Test(erpc_transport, two_engines_connect_exchange_and_close, .timeout = 200)
 {
 	uint64_t before_ns;
 
@@ -121,10 +122,10 @@ Test(erpc_transport, two_engines_meet_talk_and_part, .timeout = 200)
 	cr_expect_not(util_list_is_empty(&erpc_of(&wholes[0])->eps));
 	cr_expect_eq(last_batch_rx_ns(&wholes[1]), 0);
 	before_ns = util_clock_ns();
-	say_and_hear(&wholes[0], &wholes[1]);
+	send_and_receive(&wholes[0], &wholes[1]);
 	cr_expect_geq(last_batch_rx_ns(&wholes[1]), before_ns);
 	cr_expect_leq(last_batch_rx_ns(&wholes[1]), util_clock_ns());
-	say_and_hear(&wholes[1], &wholes[0]);
+	send_and_receive(&wholes[1], &wholes[0]);
 	settle();
 	whole_close_chan(&wholes[0]);
 	wholes_until(&wholes[1].down);
@@ -133,45 +134,45 @@ Test(erpc_transport, two_engines_meet_talk_and_part, .timeout = 200)
 }
 
 /** What had arrived when the peer went is delivered before it is known that it went. */
-Test(erpc_transport, the_last_words_of_who_leaves_are_heard, .timeout = 200)
+Test(erpc_transport, the_last_message_before_a_close_is_delivered, .timeout = 200)
 {
 	wholes_meet(&udp, &udp);
-	say(&wholes[0]);
+	send_one(&wholes[0]);
 	whole_close_chan(&wholes[0]);
 	wholes_until(&wholes[1].down);
 	cr_expect_eq(wholes[1].msgs, 1);
 	wholes_close();
 }
 
-Test(erpc_transport, a_packet_wakes_who_sleeps, .timeout = 200)
+Test(erpc_transport, a_packet_wakes_a_sleeping_thread, .timeout = 200)
 {
 	wholes_meet(&udp, &udp);
-	say_and_hear(&wholes[0], &wholes[1]);
+	send_and_receive(&wholes[0], &wholes[1]);
 	settle();
 	arm(&wholes[1]);
 	cr_expect_eq(timer_ns(&wholes[1]), 0, "nothing is due: it may sleep for ever");
 	cr_expect_not(wakes(&wholes[1], 0));
-	say(&wholes[0]);
+	send_one(&wholes[0]);
 	cr_assert(wakes(&wholes[1], LONG_MS));
-	lane_of(&wholes[1])->ops->disarm(lane_of(&wholes[1]));
+	transport_of(&wholes[1])->ops->disarm(transport_of(&wholes[1]));
 	wholes_until(&wholes[1].msgs);
 	settle();
 	wholes_close();
 }
 
 /** Nobody answers: the look for what is lost is due, and no packet says so. */
-Test(erpc_transport, what_is_due_without_a_packet_wakes_who_sleeps, .timeout = 200)
+Test(erpc_transport, a_timer_wakes_a_sleeping_thread, .timeout = 200)
 {
 	const struct erpc_session *s;
 	unsigned i;
 
 	wholes_meet(&udp, &udp);
 	s = (const struct erpc_session *)wholes[0].chan;
-	say(&wholes[0]);
+	send_one(&wholes[0]);
 	for (i = 0; !s->ep->stats.losses; i++) {
 		arm(&wholes[0]);
 		cr_assert(wakes(&wholes[0], LONG_MS), "sleep %u", i);
-		lane_of(&wholes[0])->ops->disarm(lane_of(&wholes[0]));
+		transport_of(&wholes[0])->ops->disarm(transport_of(&wholes[0]));
 		cr_expect_eq(timer_ns(&wholes[0]), 0, "who is awake needs no timer");
 		whole_progress(&wholes[0]);
 	}
@@ -186,7 +187,7 @@ Test(erpc_transport, what_is_due_without_a_packet_wakes_who_sleeps, .timeout = 2
 /** A connection that is prepared, and what establish makes of `peer`. */
 static int establish(const struct cm_params *peer)
 {
-	struct eng_transport *transport = lane_of(&wholes[0]);
+	struct eng_transport *transport = transport_of(&wholes[0]);
 	struct eng_conn *conn;
 	struct cm_params own;
 	int ret;
@@ -205,7 +206,7 @@ static uint32_t narrow(struct dev_dgram *dg, const struct sockaddr *peer)
 	return dg->mtu < 1300 ? dg->mtu : 1300;
 }
 
-Test(erpc_transport, the_way_to_the_peer_is_told, .timeout = 200)
+Test(erpc_transport, the_path_mtu_is_advertised, .timeout = 200)
 {
 	const struct dev_dgram_ops *ops;
 	struct dev_dgram_ops narrow_ops;
@@ -216,7 +217,7 @@ Test(erpc_transport, the_way_to_the_peer_is_told, .timeout = 200)
 	struct cm_params own;
 
 	wholes_meet(&udp, &udp);
-	transport = lane_of(&wholes[0]);
+	transport = transport_of(&wholes[0]);
 	memset(&own, 0, sizeof(own));
 	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, &own, &conn), 0);
 	s = (struct erpc_session *)conn;
@@ -244,7 +245,7 @@ static int establish_with(struct cm_params peer, struct wire_erpc_params params)
 	return establish(&peer);
 }
 
-Test(erpc_transport, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
+Test(erpc_transport, invalid_peer_parameters_are_refused, .timeout = 200)
 {
 	struct wire_erpc_params good, params;
 	struct eng_transport *transport;
@@ -252,7 +253,7 @@ Test(erpc_transport, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
 	struct cm_params peer;
 
 	wholes_meet(&udp, &udp); /* that opens the endpoint */
-	transport = lane_of(&wholes[0]);
+	transport = transport_of(&wholes[0]);
 	memset(&peer, 0, sizeof(peer));
 	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, &peer, &conn), 0);
 	cr_assert_eq(peer.engine_len, sizeof(good));
@@ -282,7 +283,7 @@ Test(erpc_transport, a_peer_that_makes_no_sense_is_refused, .timeout = 200)
 	cr_expect_eq(((struct erpc_transport_ep *)eng_transport_ep(wholes[0].eep, transport))
 			     ->ep->session_cnt,
 		     1);
-	say_and_hear(&wholes[0], &wholes[1]);
+	send_and_receive(&wholes[0], &wholes[1]);
 	settle();
 	wholes_close();
 }

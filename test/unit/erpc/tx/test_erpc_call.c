@@ -37,7 +37,7 @@ static void room_is_room(uint64_t seed, uint32_t mtu)
 		e->len_max = 2 * mtu;
 		begin(e);
 		e->len_exact = 1 + rng_below(&p.rng, rng_chance(&p.rng, 1, 2) ? 40 : 2 * mtu);
-		room = erpc_call_room(&e->s->conn.chan, e->len_exact, PAIR_ALLOW);
+		room = erpc_call_room(&e->s->conn.chan, e->len_exact, PAIR_RESP_MAX);
 		for (i = 0; i < room; i++)
 			cr_assert_eq(pair_call(e, some_flags()), 0, "call %zu of %zu", i, room);
 		most = room > most ? room : most;
@@ -50,7 +50,7 @@ static void room_is_room(uint64_t seed, uint32_t mtu)
 	erpc_pair_end(&p);
 }
 
-Test(erpc_call, as_many_calls_as_there_is_room_for_are_taken)
+Test(erpc_call, as_many_calls_as_call_room_returns_are_accepted)
 {
 	room_is_room(rng_env("COPYRPC_TEST_SEED", 1), 512);
 	room_is_room(rng_env("COPYRPC_TEST_SEED", 2), 4096);
@@ -58,7 +58,7 @@ Test(erpc_call, as_many_calls_as_there_is_room_for_are_taken)
 }
 
 /* Behind others that are under way, and with CORE_SEND_MORE, calls take the short way: each is answered. */
-Test(erpc_call, calls_of_any_length_join_a_batch_that_waits)
+Test(erpc_call, calls_of_any_length_are_appended)
 {
 	struct pair_end *e = &p.end[0];
 	uint32_t i;
@@ -88,7 +88,7 @@ static uint32_t fill(struct pair_end *e)
 	return cnt;
 }
 
-Test(erpc_call, who_is_refused_has_given_nothing_and_who_is_answered_gets_it_back)
+Test(erpc_call, refused_calls_cost_nothing_and_replies_return_the_grant)
 {
 	struct pair_end *e = &p.end[0];
 	uint64_t grant, taken, all;
@@ -103,7 +103,7 @@ Test(erpc_call, who_is_refused_has_given_nothing_and_who_is_answered_gets_it_bac
 		cr_assert_gt(cnt, ERPC_BATCH_SLOTS);
 		grant = e->s->grant_left;
 		taken = e->s->posted_pos;
-		cr_expect_eq(grant, all - (uint64_t)cnt * erpc_call_cost(PAIR_ALLOW));
+		cr_expect_eq(grant, all - (uint64_t)cnt * erpc_call_cost(PAIR_RESP_MAX));
 		cr_expect_eq(pair_call(e, 0), -FI_EAGAIN);
 		cr_expect_eq(pair_call(e, CORE_SEND_NOW), -FI_EAGAIN);
 		cr_expect_eq(e->s->grant_left, grant);

@@ -104,13 +104,13 @@ static void both_ways(bool running)
 	t->ep->running = false;
 }
 
-Test(erpc_first, leaves_as_any_request_does, .init = setup, .fini = teardown)
+Test(erpc_first, leaves_like_any_request, .init = setup, .fini = teardown)
 {
 	both_ways(false);
 	both_ways(true);
 }
 
-Test(erpc_first, what_has_to_wait_does_not_leave, .init = setup, .fini = teardown)
+Test(erpc_first, requests_that_must_wait_do_not_leave, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = pairs[0].end[0].s;
 	uint32_t credits = s->credits;

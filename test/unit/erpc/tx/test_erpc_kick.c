@@ -69,14 +69,14 @@ static void until_arrived(void)
 {
 	unsigned rounds;
 
-	for (rounds = 0; p.end[0].arrived != p.end[0].s->posted_pos; rounds++) {
+	for (rounds = 0; p.end[0].acked != p.end[0].s->posted_pos; rounds++) {
 		erpc_pair_run(&p, US);
 		cr_assert_lt(rounds, 1000000);
 	}
 }
 
 /** A device that takes nothing for long: a packet that waits for it is not lost, and goes once. */
-Test(erpc_kick, what_has_not_left_is_not_lost)
+Test(erpc_kick, packets_in_the_burst_are_not_lost)
 {
 	begin();
 	p.net.busy_chance = 1000000;
@@ -111,7 +111,7 @@ static void forge_gap(void)
 }
 
 /** Who is told again and again that a packet is missing sends it again once a round trip, and never while it is here. */
-Test(erpc_kick, what_is_missing_is_not_sent_again_while_it_is_still_here)
+Test(erpc_kick, a_missing_packet_in_the_burst_is_not_resent)
 {
 	begin();
 	p.end[0].len_exact = 10 * MTU;
@@ -131,7 +131,7 @@ Test(erpc_kick, what_is_missing_is_not_sent_again_while_it_is_still_here)
 	end();
 }
 
-Test(erpc_kick, what_is_missing_is_sent_again_once_in_a_round_trip)
+Test(erpc_kick, a_missing_packet_is_resent_once_per_round_trip)
 {
 	begin();
 	p.end[0].len_exact = 10 * MTU;
@@ -151,7 +151,7 @@ Test(erpc_kick, what_is_missing_is_sent_again_once_in_a_round_trip)
 }
 
 /** The answer to the first of two copies, just after the second one left, would look like a very short way. */
-Test(erpc_kick, an_answer_that_may_belong_to_the_first_copy_is_not_measured)
+Test(erpc_kick, an_ambiguous_response_is_not_measured)
 {
 	struct erpc_rto before;
 
@@ -170,7 +170,7 @@ Test(erpc_kick, an_answer_that_may_belong_to_the_first_copy_is_not_measured)
 }
 
 /** And what was lost took no longer because of that. */
-Test(erpc_kick, the_time_that_passed_until_a_repetition_is_not_measured)
+Test(erpc_kick, the_time_until_a_retransmission_is_not_measured)
 {
 	struct erpc_rto before;
 
@@ -203,7 +203,7 @@ Test(erpc_kick, the_time_until_a_long_request_is_repeated_is_not_measured)
 }
 
 /** Nor where nobody hears that they wait. */
-Test(erpc_kick, how_long_a_batch_waits_in_silence_is_not_measured)
+Test(erpc_kick, the_silent_wait_of_a_batch_is_not_measured)
 {
 	struct erpc_rto before;
 	unsigned i;
@@ -224,7 +224,7 @@ Test(erpc_kick, how_long_a_batch_waits_in_silence_is_not_measured)
 }
 
 /** Batches are answered in order: what waits for one that got lost waits longer than any way takes. */
-Test(erpc_kick, how_long_a_batch_waits_for_another_is_not_measured)
+Test(erpc_kick, the_wait_of_a_batch_for_another_is_not_measured)
 {
 	struct erpc_rto before;
 	unsigned i;
@@ -242,7 +242,7 @@ Test(erpc_kick, how_long_a_batch_waits_for_another_is_not_measured)
 }
 
 /** But that it waits is said at once, and so says how long the way is, where nobody knows yet. */
-Test(erpc_kick, that_a_batch_waits_is_measured)
+Test(erpc_kick, a_kept_report_is_measured)
 {
 	unsigned i;
 
@@ -258,14 +258,14 @@ Test(erpc_kick, that_a_batch_waits_is_measured)
 		cr_assert_eq(pair_send(&p.end[0], CORE_SEND_NOW), 0);
 	erpc_pair_run(&p, 3 * p.net.latency_ns);
 	cr_assert_gt(p.end[1].ep->stats.gaps, 0);
-	cr_expect_eq(p.end[1].heard, 0);
+	cr_expect_eq(p.end[1].received, 0);
 	cr_expect_geq(p.end[0].s->rto.srtt_ns, 2 * p.net.latency_ns);
 	cr_expect_leq(p.end[0].s->rto.srtt_ns, 2 * p.net.latency_ns + US);
 	end();
 }
 
 /** In a request of several packets one that was sent once is measured again. */
-Test(erpc_kick, what_was_sent_once_behind_a_repetition_is_measured)
+Test(erpc_kick, a_packet_sent_once_after_a_retransmission_is_measured)
 {
 	struct erpc_rto before;
 
@@ -282,7 +282,7 @@ Test(erpc_kick, what_was_sent_once_behind_a_repetition_is_measured)
 }
 
 /** Something is lost and known to be, with what comes behind it. */
-static void lose_something(void)
+static void lose_one(void)
 {
 	uint32_t before = p.end[0].len_exact;
 
@@ -296,7 +296,7 @@ static void lose_something(void)
 }
 
 /** How long a lone message takes that is lost so often. */
-static uint64_t lone(uint32_t times)
+static uint64_t single_message(uint32_t times)
 {
 	uint64_t began_ns = p.net.now_ns;
 
@@ -308,41 +308,41 @@ static uint64_t lone(uint32_t times)
 }
 
 /** Nothing comes behind it. Where losses are known it is asked for within a few round trips, each time. */
-Test(erpc_kick, where_packets_get_lost_the_last_one_is_asked_for_soon)
+Test(erpc_kick, after_losses_the_last_packet_is_probed_soon)
 {
 	uint64_t patient_ns, soon_ns;
 
 	begin();
-	patient_ns = lone(3);
+	patient_ns = single_message(3);
 	cr_assert_geq(patient_ns, 7 * ERPC_RTO_MIN, "nobody knows whether the peer is only slow");
 	end();
 	begin();
-	lose_something();
-	soon_ns = lone(3);
+	lose_one();
+	soon_ns = single_message(3);
 	cr_expect_lt(soon_ns, 3 * ERPC_RTO_MIN / 2, "%lu", soon_ns);
 	cr_expect_eq(plan.seen, 4, "one packet at a time");
 	cr_expect_eq(p.end[0].s->rto.kept, 0, "and it does not make what follows more patient");
-	cr_expect_lt(lone(1), ERPC_RTO_MIN / 2);
+	cr_expect_lt(single_message(1), ERPC_RTO_MIN / 2);
 	end();
 }
 
 /** What was seen of a network is soon no longer true. */
-Test(erpc_kick, a_loss_of_long_ago_says_nothing)
+Test(erpc_kick, an_old_loss_has_no_effect)
 {
 	begin();
-	lose_something();
+	lose_one();
 	erpc_pair_run(&p, ERPC_LOSS_CERTAIN_NS + MS);
-	cr_expect_geq(lone(1), ERPC_RTO_MIN);
+	cr_expect_geq(single_message(1), ERPC_RTO_MIN);
 	end();
 }
 
 /** So a peer that goes away a moment after a loss gets more packets, but not many. */
-Test(erpc_kick, who_goes_away_where_packets_get_lost_is_not_flooded)
+Test(erpc_kick, an_absent_peer_is_not_flooded_after_losses)
 {
 	uint64_t until_ns;
 
 	begin();
-	lose_something();
+	lose_one();
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_ns = p.net.now_ns + 1000ull * MS;
 	while (p.net.now_ns < until_ns) {

@@ -86,7 +86,7 @@ static uint64_t long_message(enum wire_erpc_kind kind, uint32_t first, uint32_t 
 	return until_arrived();
 }
 
-Test(erpc_loss, nothing_is_sent_twice_that_was_not_lost)
+Test(erpc_loss, without_loss_nothing_is_resent)
 {
 	begin();
 	cr_expect_leq(long_message(WIRE_ERPC_REQ, 0, 0, 0), 5 * RTT_NS);
@@ -94,7 +94,7 @@ Test(erpc_loss, nothing_is_sent_twice_that_was_not_lost)
 	end();
 }
 
-Test(erpc_loss, what_is_missing_in_the_middle_is_known_by_what_comes_behind_it)
+Test(erpc_loss, a_missing_packet_is_detected_by_later_ones)
 {
 	uint32_t i;
 
@@ -108,7 +108,7 @@ Test(erpc_loss, what_is_missing_in_the_middle_is_known_by_what_comes_behind_it)
 	}
 }
 
-Test(erpc_loss, it_may_be_lost_more_than_once)
+Test(erpc_loss, a_packet_may_be_lost_repeatedly)
 {
 	begin();
 	cr_expect_leq(long_message(WIRE_ERPC_REQ, 5, 5, 4), 20 * RTT_NS);
@@ -117,7 +117,7 @@ Test(erpc_loss, it_may_be_lost_more_than_once)
 	end();
 }
 
-Test(erpc_loss, the_last_packet_is_asked_for_alone)
+Test(erpc_loss, a_lost_last_packet_is_resent_alone)
 {
 	begin();
 	cr_expect_leq(long_message(WIRE_ERPC_REQ, PARTS - 1, PARTS - 1, 1),
@@ -127,7 +127,7 @@ Test(erpc_loss, the_last_packet_is_asked_for_alone)
 	end();
 }
 
-Test(erpc_loss, credit_returns_stand_for_those_before_them)
+Test(erpc_loss, credit_returns_cover_earlier_ones)
 {
 	begin();
 	cr_expect_leq(long_message(WIRE_ERPC_CR, 0, PARTS, UINT32_MAX), 5 * RTT_NS);
@@ -136,7 +136,7 @@ Test(erpc_loss, credit_returns_stand_for_those_before_them)
 }
 
 /** All of it was there, and its answers lost: one packet finds that out. */
-Test(erpc_loss, who_is_asked_says_how_far_it_is)
+Test(erpc_loss, a_repeated_packet_returns_the_progress)
 {
 	begin();
 	lose.kind = WIRE_ERPC_RESP;
@@ -150,7 +150,7 @@ Test(erpc_loss, who_is_asked_says_how_far_it_is)
 	end();
 }
 
-Test(erpc_loss, what_was_sent_later_and_answered_shows_that_it_is_lost)
+Test(erpc_loss, a_later_acknowledgement_shows_a_loss)
 {
 	uint64_t began_ns;
 
@@ -168,7 +168,7 @@ Test(erpc_loss, what_was_sent_later_and_answered_shows_that_it_is_lost)
 	end();
 }
 
-Test(erpc_loss, three_that_came_before_their_turn_show_at_once_which_is_missing)
+Test(erpc_loss, three_early_batches_show_the_missing_one)
 {
 	uint64_t began_ns;
 	unsigned i;
@@ -190,12 +190,12 @@ Test(erpc_loss, three_that_came_before_their_turn_show_at_once_which_is_missing)
 }
 
 /** A call may be answered whenever its taker likes: what comes later says nothing of it. */
-Test(erpc_loss, a_call_that_is_not_answered_yet_is_not_lost)
+Test(erpc_loss, a_call_without_reply_is_not_lost)
 {
 	unsigned i;
 
 	begin();
-	p.end[1].late_chance = 100;
+	p.end[1].defer_chance = 100;
 	cr_assert_eq(pair_call(&p.end[0], 0), 0);
 	erpc_pair_run(&p, US);
 	for (i = 0; i < 10; i++) {
@@ -225,7 +225,7 @@ static uint32_t while_away(uint64_t ns)
 	return before;
 }
 
-Test(erpc_loss, who_is_away_is_not_flooded)
+Test(erpc_loss, an_absent_peer_is_not_flooded)
 {
 	uint32_t first;
 
@@ -252,7 +252,7 @@ static void lose_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 }
 
 /** How often one message is sent in so long, all in vain, while its peer speaks or does not. */
-static uint32_t in_vain(uint64_t ns, bool speaks)
+static uint32_t in_vain(uint64_t ns, bool sends)
 {
 	uint64_t until_ns;
 	uint32_t times;
@@ -261,7 +261,7 @@ static uint32_t in_vain(uint64_t ns, bool speaks)
 	p.net.hook = lose_requests;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	for (until_ns = p.net.now_ns + ns; p.net.now_ns < until_ns;) {
-		if (speaks)
+		if (sends)
 			pair_send(&p.end[1], 0);
 		erpc_pair_run(&p, 100 * US);
 	}
@@ -272,9 +272,9 @@ static uint32_t in_vain(uint64_t ns, bool speaks)
 }
 
 /** Time that doubles and doubles is for who is silent. */
-Test(erpc_loss, a_peer_that_speaks_is_asked_again_and_again)
+Test(erpc_loss, the_backoff_for_a_sending_peer_is_bounded)
 {
-	uint32_t silent = in_vain(500ull * MS, false), speaks = in_vain(500ull * MS, true);
+	uint32_t silent = in_vain(500ull * MS, false), sends = in_vain(500ull * MS, true);
 
-	cr_expect_gt(speaks, 4 * silent, "%u, and %u of one that is silent", speaks, silent);
+	cr_expect_gt(sends, 4 * silent, "%u, and %u of one that is silent", sends, silent);
 }

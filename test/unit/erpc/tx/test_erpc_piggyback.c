@@ -40,11 +40,11 @@ static void begin(uint64_t seed)
 }
 
 /** Until `e` has heard everything. */
-static void hear(struct pair_end *e)
+static void receive(struct pair_end *e)
 {
 	uint32_t steps = 0;
 
-	while (e->heard != e->peer->sent) {
+	while (e->received != e->peer->sent) {
 		erpc_pair_run(&p, 5100);
 		cr_assert_lt(++steps, 100000);
 	}
@@ -56,9 +56,9 @@ static void ping_pong(uint32_t rounds)
 
 	for (i = 0; i < rounds; i++) {
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
-		hear(&p.end[1]);
+		receive(&p.end[1]);
 		cr_assert_eq(pair_send(&p.end[1], 0), 0);
-		hear(&p.end[0]);
+		receive(&p.end[0]);
 	}
 }
 
@@ -91,7 +91,7 @@ Test(erpc_piggyback, a_ping_pong_has_two_packets_a_round)
 	end();
 }
 
-Test(erpc_piggyback, who_only_hears_answers_at_once)
+Test(erpc_piggyback, a_receiver_without_replies_responds_at_once)
 {
 	uint32_t i;
 
@@ -99,13 +99,13 @@ Test(erpc_piggyback, who_only_hears_answers_at_once)
 	for (i = 0; i < ROUNDS; i++) {
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
 		erpc_pair_run(&p, SOON_NS);
-		cr_assert_eq(p.end[0].arrived, p.end[0].s->posted_pos);
+		cr_assert_eq(p.end[0].acked, p.end[0].s->posted_pos);
 	}
 	cr_expect_eq(resps, ROUNDS);
 	end();
 }
 
-Test(erpc_piggyback, an_answer_that_nothing_takes_along_leaves_when_its_time_is_over)
+Test(erpc_piggyback, an_ack_without_a_batch_leaves_after_the_delay)
 {
 	struct pair_end *a = &p.end[0], *b = &p.end[1];
 
@@ -113,7 +113,7 @@ Test(erpc_piggyback, an_answer_that_nothing_takes_along_leaves_when_its_time_is_
 	ping_pong(8);
 	resps = 0;
 	cr_assert_eq(pair_send(a, 0), 0);
-	hear(b);
+	receive(b);
 	cr_assert_neq(b->s->piggyback_mask, 0);
 	cr_assert(erpc_session_is_busy(b->s), "it is owed");
 	cr_assert_leq(erpc_ep_due_ns(b->ep), ERPC_PIGGYBACK_NS, "who sleeps wakes for it");
@@ -121,12 +121,12 @@ Test(erpc_piggyback, an_answer_that_nothing_takes_along_leaves_when_its_time_is_
 	erpc_pair_run(&p, SOON_NS);
 	cr_assert_eq(b->s->piggyback_mask | b->s->empty_mask, 0);
 	cr_assert_eq(resps, 1);
-	cr_assert_eq(a->arrived, a->s->posted_pos);
+	cr_assert_eq(a->acked, a->s->posted_pos);
 	cr_expect_eq(sum_losses(), 0);
 	end();
 }
 
-Test(erpc_piggyback, few_wait_when_one_side_falls_silent)
+Test(erpc_piggyback, few_acks_wait_when_one_side_stops_sending)
 {
 	uint32_t i;
 
@@ -134,7 +134,7 @@ Test(erpc_piggyback, few_wait_when_one_side_falls_silent)
 	ping_pong(8);
 	for (i = 0; i < 3 * ERPC_PIGGYBACK_MAX; i++) {
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
-		hear(&p.end[1]);
+		receive(&p.end[1]);
 		cr_assert_leq(__builtin_popcount(p.end[1].s->piggyback_mask), ERPC_PIGGYBACK_MAX);
 	}
 	cr_assert_lt(p.end[1].s->quick_replies, 0);
@@ -157,28 +157,28 @@ static uint32_t count_waits(uint32_t rounds)
 		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
 		fake_net_run(&p.net, p.net.now_ns + 6000);
 		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
-		waited += p.end[1].arrived != p.end[1].s->posted_pos;
+		waited += p.end[1].acked != p.end[1].s->posted_pos;
 		fake_net_run(&p.net, p.net.now_ns + 1000000);
 	}
 	end();
 	return waited;
 }
 
-Test(erpc_piggyback, who_goes_away_does_not_keep_others_waiting)
+Test(erpc_piggyback, an_absent_end_delays_few_acks)
 {
 	cr_expect_leq(count_waits(1), 2);
 	cr_expect_leq(count_waits(10), 100 * 10 / ERPC_PIGGYBACK_AWAY + 2);
 	cr_expect_gt(count_waits(10), 0, "it is tried");
 }
 
-Test(erpc_piggyback, who_closes_lets_answers_go)
+Test(erpc_piggyback, a_flush_sends_waiting_acks)
 {
 	struct pair_end *b = &p.end[1];
 
 	begin(5);
 	ping_pong(8);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	hear(b);
+	receive(b);
 	cr_assert_neq(b->s->piggyback_mask, 0);
 	resps = 0;
 	b->s->conn.chan.ops->flush(&b->s->conn.chan);
@@ -187,7 +187,7 @@ Test(erpc_piggyback, who_closes_lets_answers_go)
 	end();
 }
 
-Test(erpc_piggyback, losing_what_takes_an_answer_along_costs_a_time_out_and_nothing_else)
+Test(erpc_piggyback, losing_a_piggybacked_ack_costs_only_a_time_out)
 {
 	uint32_t round;
 
@@ -195,10 +195,10 @@ Test(erpc_piggyback, losing_what_takes_an_answer_along_costs_a_time_out_and_noth
 		begin(10 + round);
 		ping_pong(7 + round);
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
-		hear(&p.end[1]);
+		receive(&p.end[1]);
 		lose = 1 + round % 3;
 		cr_assert_eq(pair_send(&p.end[1], 0), 0);
-		hear(&p.end[0]);
+		receive(&p.end[0]);
 		cr_assert_gt(sum_losses(), 0);
 		ping_pong(20);
 		end();
@@ -221,7 +221,7 @@ Test(erpc_piggyback, numbers_wrap)
 }
 
 /** A batch from end 1 with this `ack`, and nothing else in it. */
-static void forge(uint32_t ack)
+static void forge_ack(uint32_t ack)
 {
 	struct erpc_session *to = p.end[0].s, *from = p.end[1].s;
 	struct wire_erpc_batch head = { .seq = from->seq, .ack = ack };
@@ -241,23 +241,23 @@ static void forge(uint32_t ack)
 	erpc_pair_run(&p, 10);
 }
 
-Test(erpc_piggyback, what_was_over_before_is_no_news)
+Test(erpc_piggyback, an_old_ack_changes_nothing)
 {
 	begin(7);
 	ping_pong(20);
 	erpc_pair_settle(&p);
-	forge(p.end[0].s->seq_done - 5);
+	forge_ack(p.end[0].s->seq_done - 5);
 	cr_assert_eq(p.end[0].down, 0);
 	cr_assert_eq(p.end[0].ep->stats.rx_bad, 0);
 	erpc_pair_fini(&p);
 }
 
-Test(erpc_piggyback, what_was_not_sent_has_not_arrived)
+Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 {
 	begin(8);
 	ping_pong(8);
 	erpc_pair_settle(&p);
-	forge(p.end[0].s->seq + 1);
+	forge_ack(p.end[0].s->seq + 1);
 	cr_assert_eq(p.end[0].ep->stats.rx_bad, 1);
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
@@ -268,7 +268,7 @@ Test(erpc_piggyback, what_was_not_sent_has_not_arrived)
 	erpc_pair_settle(&p);
 	p.end[0].s->credits = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	forge(p.end[0].s->seq);
+	forge_ack(p.end[0].s->seq);
 	cr_assert_eq(p.end[0].ep->stats.rx_bad, 1);
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
@@ -284,7 +284,7 @@ static uint32_t leave_credits(struct erpc_session *s, uint32_t left)
 }
 
 /** An answer that waits for a batch which could not leave would wait for nothing. */
-Test(erpc_piggyback, without_credits_for_a_batch_no_answer_waits_for_one)
+Test(erpc_piggyback, without_credits_acks_do_not_wait)
 {
 	struct erpc_session *s;
 	uint32_t taken;
@@ -297,18 +297,18 @@ Test(erpc_piggyback, without_credits_for_a_batch_no_answer_waits_for_one)
 	taken = leave_credits(s, s->credits_max / 2);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	hear(&p.end[1]);
+	receive(&p.end[1]);
 	cr_expect_eq(s->piggyback_mask, 0);
 	erpc_pair_run(&p, SOON_NS);
 	cr_expect_eq(resps, 1);
-	cr_expect_eq(p.end[0].arrived, p.end[0].s->posted_pos);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
 
 	/* One more, and it would have waited. */
 	s->quick_replies = ERPC_PIGGYBACK_TRUST;
 	s->credits++;
 	taken--;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	hear(&p.end[1]);
+	receive(&p.end[1]);
 	cr_expect_neq(s->piggyback_mask, 0);
 
 	/* And where the credits went meanwhile, a batch that begins takes nothing along: it may stay here. */
@@ -327,7 +327,7 @@ Test(erpc_piggyback, without_credits_for_a_batch_no_answer_waits_for_one)
  * Batches of calls are answered with bytes: that these have arrived is known when their slot begins
  * another request, or by a batch that is 8 further, and not before.
  */
-Test(erpc_piggyback, answers_with_bytes_are_passed_by_a_batch_that_is_8_further)
+Test(erpc_piggyback, replies_are_acknowledged_by_a_batch_8_further)
 {
 	struct pair_end *a = &p.end[0], *b = &p.end[1];
 	uint32_t first, i;
@@ -344,7 +344,7 @@ Test(erpc_piggyback, answers_with_bytes_are_passed_by_a_batch_that_is_8_further)
 		erpc_ep_progress(a->ep, p.net.now_ns);
 	}
 	erpc_pair_settle(&p);
-	cr_assert_eq(a->answered, ERPC_BATCH_SLOTS);
+	cr_assert_eq(a->replies, ERPC_BATCH_SLOTS);
 	cr_assert_eq(a->s->seq, first + ERPC_BATCH_SLOTS);
 	cr_expect_eq(b->s->ack, first, "nothing shows yet that it has the first one");
 	/* Only the first slot is used from now on. */

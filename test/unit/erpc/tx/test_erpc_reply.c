@@ -12,7 +12,7 @@ static struct erpc_pair p;
 static void open_pair(uint64_t seed, uint32_t mtu)
 {
 	erpc_pair_start(&p, seed, mtu);
-	p.end[1].late_chance = 100;
+	p.end[1].defer_chance = 100;
 }
 
 static void close_pair(void)
@@ -22,73 +22,73 @@ static void close_pair(void)
 }
 
 /* Answers of 0 to 3000 bytes, some longer than a packet, most joined to others or not. */
-static void answers_arrive(uint64_t seed, uint32_t mtu)
+static void replies_arrive(uint64_t seed, uint32_t mtu)
 {
 	struct pair_end *asks = &p.end[0], *gives = &p.end[1];
 	unsigned round, i;
 
 	open_pair(seed, mtu);
-	gives->held_chance = 60;
+	gives->retain_call_chance = 60;
 	for (round = 0; round < 200; round++) {
 		for (i = (unsigned)rng_below(&p.rng, 20); i; i--)
 			pair_call(asks, rng_chance(&p.rng, 1, 2) ? CORE_SEND_MORE : 0);
 		erpc_pair_run(&p, 20000);
 		for (i = (unsigned)rng_below(&p.rng, 20); i; i--)
-			pair_answer(gives);
+			pair_reply_one(gives);
 	}
 	erpc_pair_settle(&p);
-	cr_expect_gt(asks->answered, 500);
+	cr_expect_gt(asks->replies, 500);
 	cr_expect_eq(gives->s->resp_reserved, 0);
 	cr_expect_eq(gives->s->calls_pending, 0);
 	cr_expect_eq(gives->s->retained_len, 0, "all bytes of calls were given back");
 	close_pair();
 }
 
-Test(erpc_reply, answers_of_any_length_arrive_as_given)
+Test(erpc_reply, replies_of_any_length_arrive)
 {
-	answers_arrive(rng_env("COPYRPC_TEST_SEED", 1), 512);
-	answers_arrive(rng_env("COPYRPC_TEST_SEED", 2), 4096);
-	answers_arrive(rng_env("COPYRPC_TEST_SEED", 3), 9000);
+	replies_arrive(rng_env("COPYRPC_TEST_SEED", 1), 512);
+	replies_arrive(rng_env("COPYRPC_TEST_SEED", 2), 4096);
+	replies_arrive(rng_env("COPYRPC_TEST_SEED", 3), 9000);
 }
 
 /* One call whose bytes are held, taken by the other end. */
-static struct pair_owed one_call(void)
+static struct pair_call_ref one_call(void)
 {
-	p.end[1].held_chance = 100;
+	p.end[1].retain_call_chance = 100;
 	cr_assert_eq(pair_call(&p.end[0], 0), 0);
 	erpc_pair_run(&p, 20000);
-	cr_assert_eq(p.end[1].owed_cnt, 1);
-	return p.end[1].owed[0];
+	cr_assert_eq(p.end[1].pending_cnt, 1);
+	return p.end[1].pending[0];
 }
 
-Test(erpc_reply, one_beyond_its_allowance_is_refused_and_nothing_is_done)
+Test(erpc_reply, a_reply_beyond_its_maximum_is_refused)
 {
 	struct core_chan *chan;
-	struct pair_owed owed;
-	char buf[PAIR_ALLOW + 1] = { 0 };
+	struct pair_call_ref call;
+	char buf[PAIR_RESP_MAX + 1] = { 0 };
 
 	open_pair(1, 4096);
 	chan = &p.end[1].s->conn.chan;
-	owed = one_call();
-	cr_expect_eq(chan->ops->reply_release(chan, owed.ref, owed.retain, buf, sizeof(buf), 0),
+	call = one_call();
+	cr_expect_eq(chan->ops->reply_release(chan, call.ref, call.retain, buf, sizeof(buf), 0),
 		     -FI_EMSGSIZE);
 	cr_expect_eq(p.end[1].s->calls_pending, 1);
 	cr_expect_gt(p.end[1].s->retained_len, 0, "its bytes are still held");
 	erpc_pair_settle(&p);
-	cr_expect_eq(p.end[0].answered, 1, "with another one");
+	cr_expect_eq(p.end[0].replies, 1, "with another one");
 	close_pair();
 }
 
-Test(erpc_reply, after_the_end_it_is_taken_and_only_the_bytes_go)
+Test(erpc_reply, after_a_failure_a_reply_only_releases_its_bytes)
 {
 	struct core_chan *chan;
-	struct pair_owed owed;
+	struct pair_call_ref call;
 
 	open_pair(2, 4096);
 	chan = &p.end[1].s->conn.chan;
-	owed = one_call();
+	call = one_call();
 	erpc_session_fail(p.end[1].s, -FI_EIO, NULL);
-	cr_expect_eq(chan->ops->reply_release(chan, owed.ref, owed.retain, NULL, 0, 0), 0);
+	cr_expect_eq(chan->ops->reply_release(chan, call.ref, call.retain, NULL, 0, 0), 0);
 	cr_expect_eq(p.end[1].s->retained_len, 0);
 	cr_expect(util_list_is_empty(&p.end[1].s->replies));
 	erpc_pair_fini(&p);

@@ -22,10 +22,10 @@ static void setup(void)
 /** End 0 says all that it may, until no more is heard. */
 static void flood(void)
 {
-	uint32_t heard = UINT32_MAX;
+	uint32_t received = UINT32_MAX;
 
-	while (heard != p.end[1].heard && p.end[1].hold_cnt < PAIR_OWED_MAX) {
-		heard = p.end[1].heard;
+	while (received != p.end[1].received && p.end[1].retained_cnt < PAIR_PENDING_MAX) {
+		received = p.end[1].received;
 		while (!pair_send(&p.end[0], 0))
 			;
 		erpc_pair_run(&p, 100 * US);
@@ -33,7 +33,7 @@ static void flood(void)
 }
 
 /** Each says something when it has heard the other. */
-static void talk(void)
+static void exchange(void)
 {
 	pair_send(&p.end[0], 0);
 	erpc_pair_run(&p, 10 * US);
@@ -42,55 +42,55 @@ static void talk(void)
 }
 
 /** Who keeps bytes keeps no more than so many, because their sender waits: and goes on as they are released. */
-static void held_is_bounded(unsigned talks)
+static void retained_is_bounded(unsigned exchanges)
 {
 	const struct erpc_session *s = p.end[1].s;
 	const uint64_t most = ERPC_RETAINED_MAX + ERPC_BATCH_SLOTS * ERPC_BATCH_LONG;
-	uint32_t heard;
+	uint32_t received;
 
 	p.end[0].len_exact = LEN;
-	p.end[1].hold_chance = 100;
-	while (talks--)
-		talk();
+	p.end[1].retain_chance = 100;
+	while (exchanges--)
+		exchange();
 	cr_expect_leq(s->retained_len, most);
 	flood();
 	cr_expect_gt(s->retained_len, ERPC_RETAINED_MAX);
 	cr_expect_leq(s->retained_len, most);
-	heard = p.end[1].heard;
+	received = p.end[1].received;
 	while (s->retained_len > ERPC_RETAINED_MAX)
 		cr_assert(pair_release(&p.end[1]));
 	erpc_pair_run(&p, 100 * US);
-	cr_expect_gt(p.end[1].heard, heard, "its sender is told, and goes on");
-	p.end[1].hold_chance = 0;
+	cr_expect_gt(p.end[1].received, received, "its sender is told, and goes on");
+	p.end[1].retain_chance = 0;
 	erpc_pair_end(&p);
 }
 
-Test(erpc_respond, what_is_held_is_bounded_and_its_release_is_told, .init = setup)
+Test(erpc_respond, retained_bytes_are_bounded_and_a_release_resumes_the_sender, .init = setup)
 {
-	held_is_bounded(0);
+	retained_is_bounded(0);
 }
 
 /** Where answers are used to ride along, they do not when too much is held. */
-Test(erpc_respond, among_quick_replies_it_is_bounded_too, .init = setup)
+Test(erpc_respond, retained_bytes_are_bounded_with_piggybacked_acks, .init = setup)
 {
 	unsigned i;
 
 	for (i = 0; p.end[1].s->quick_replies < ERPC_PIGGYBACK_TRUST; i++) {
 		cr_assert_lt(i, 100);
-		talk();
+		exchange();
 	}
-	held_is_bounded(4 * ERPC_RETAINED_MAX / LEN);
+	retained_is_bounded(4 * ERPC_RETAINED_MAX / LEN);
 }
 
 /** A call that nobody answers keeps no batch: what is in it is known to have come, and nothing is repeated. */
-Test(erpc_respond, a_reply_that_does_not_come_is_waited_for_no_longer_than_it_may, .init = setup)
+Test(erpc_respond, the_wait_for_a_reply_is_bounded, .init = setup)
 {
-	p.end[1].late_chance = 100;
+	p.end[1].defer_chance = 100;
 	cr_assert_eq(pair_call(&p.end[0], 0), 0);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, 2 * ERPC_REPLY_WAIT_NS);
-	cr_expect_eq(p.end[1].owed_cnt, 1, "it is not answered");
-	cr_expect_eq(p.end[0].arrived, p.end[0].s->posted_pos);
+	cr_expect_eq(p.end[1].pending_cnt, 1, "it is not answered");
+	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
 	cr_expect_eq(p.end[0].s->credits, p.end[0].s->credits_max);
 	cr_expect_eq(p.end[0].ep->stats.timeouts, 0);
 	erpc_pair_end(&p);

@@ -11,7 +11,7 @@
 static struct erpc_pair p;
 
 /* Of a batch that waits behind others, most messages take the short way: each arrives as it was said. */
-Test(erpc_send, messages_of_any_length_join_a_batch_that_waits)
+Test(erpc_send, messages_of_any_length_are_appended)
 {
 	struct pair_end *e = &p.end[0];
 	uint32_t i;
@@ -34,7 +34,7 @@ Test(erpc_send, messages_of_any_length_join_a_batch_that_waits)
  * What waits behind others gathers in batches of several packets, so the slots do not bound what is under way.
  * The first ones are of a packet: who has little to say has it heard early.
  */
-Test(erpc_send, batches_behind_others_are_of_several_packets)
+Test(erpc_send, waiting_batches_have_several_packets)
 {
 	struct pair_end *e = &p.end[0];
 	uint32_t span, one, many;
@@ -75,7 +75,7 @@ static void expect_burst(unsigned cnt, uint64_t at_once, uint64_t in_all)
 	cr_expect_eq(was_in_all, in_all, "%lu of %u", was_in_all, cnt);
 }
 
-Test(erpc_send, who_sends_in_bursts_begins_with_none_by_itself)
+Test(erpc_send, after_bursts_no_message_leaves_alone)
 {
 	unsigned i;
 
@@ -101,7 +101,7 @@ Test(erpc_send, who_sends_in_bursts_begins_with_none_by_itself)
 }
 
 /* Behind a message, but not before progress: it is no burst, and the next one waits for nobody. */
-Test(erpc_send, who_makes_progress_between_messages_sends_no_bursts)
+Test(erpc_send, messages_with_progress_in_between_are_no_burst)
 {
 	struct pair_end *e = &p.end[0];
 	uint64_t batches;
@@ -150,7 +150,7 @@ static void waits_for_room(uint32_t drop, uint32_t busy, double pace_rate)
 	p.pace_rate = pace_rate;
 	erpc_pair_open(&p);
 	p.end[0].len_max = 20000;
-	p.end[1].hold_chance = 20;
+	p.end[1].retain_chance = 20;
 	for (round = 0; round < 400; round++) {
 		full += fill_up(&p.end[0]);
 		while (rng_chance(&p.rng, 1, 2) && pair_release(&p.end[1]))
@@ -162,7 +162,7 @@ static void waits_for_room(uint32_t drop, uint32_t busy, double pace_rate)
 }
 
 /* So it may sleep, however what is in its way goes away: CORE_CHAN_WAKES. */
-Test(erpc_send, who_finds_no_room_is_woken_by_the_clock_at_the_latest)
+Test(erpc_send, a_sender_without_room_is_woken)
 {
 	waits_for_room(0, 0, 0);
 	waits_for_room(300000, 0, 0);
@@ -182,7 +182,7 @@ static int refuse_memory(struct dev *dev, const void *addr, size_t len, unsigned
 }
 
 /* Nothing else is under way: no packet and no timer would ever wake it. */
-Test(erpc_send, who_finds_no_memory_stays_awake)
+Test(erpc_send, a_sender_without_memory_stays_awake)
 {
 	static const struct dev_ops none = { .mem_reg = refuse_memory };
 	struct pair_end *e = &p.end[0];

@@ -11,7 +11,7 @@
 #define OP  0x800u /* of the first call of a pair */
 
 static struct erpc_pair pairs[2];
-static struct erpc_session *lone, *any; /* the same end of both pairs */
+static struct erpc_session *single, *any; /* the same end of both pairs */
 
 /* The first buffer of all is asked of the heap, and not by who leaves alone. */
 static void have_buffers(struct erpc_ep *ep)
@@ -27,12 +27,12 @@ static void open_pairs(unsigned end)
 		erpc_pair_init(&pairs[i], 7);
 		erpc_pair_open(&pairs[i]);
 		pairs[i].end[0].len_exact = LEN;
-		pairs[i].end[1].late_chance = 100;
-		pairs[i].end[1].held_chance = 100;
+		pairs[i].end[1].defer_chance = 100;
+		pairs[i].end[1].retain_call_chance = 100;
 		have_buffers(pairs[i].end[0].ep);
 		have_buffers(pairs[i].end[1].ep);
 	}
-	lone = pairs[0].end[end].s;
+	single = pairs[0].end[end].s;
 	any = pairs[1].end[end].s;
 }
 
@@ -68,25 +68,25 @@ static void compare_bytes(const struct erpc_buf *a, const struct erpc_buf *b)
 
 static void compare_sending(void)
 {
-	const struct erpc_tx *a = &lone->tx[0], *b = &any->tx[0];
+	const struct erpc_tx *a = &single->tx[0], *b = &any->tx[0];
 
 	compare_bytes(a->buf, b->buf);
 	cr_expect(!memcmp(&a->c, &b->c, sizeof(a->c)));
 	cr_expect_eq(a->seq, b->seq);
 	cr_expect_eq(a->prompt, b->prompt);
-	cr_expect_eq(lone->open, any->open);
-	cr_expect_eq(lone->fill_end - lone->fill, any->fill_end - any->fill);
-	cr_expect_eq(lone->seq, any->seq);
-	cr_expect_eq(lone->sent_pos, any->sent_pos);
-	cr_expect_eq(lone->posted_pos, any->posted_pos);
-	cr_expect_eq(lone->batch_ends[0], any->batch_ends[0]);
-	cr_expect_eq(lone->after_single, any->after_single);
-	cr_expect_eq(lone->bursts, any->bursts);
-	cr_expect_eq(lone->grant_left, any->grant_left);
-	cr_expect_eq(lone->credits, any->credits);
-	cr_expect_eq(lone->ep->stats.frames, any->ep->stats.frames);
-	cr_expect_eq(lone->ep->stats.batches, any->ep->stats.batches);
-	cr_expect_eq(lone->ep->out.cnt, any->ep->out.cnt);
+	cr_expect_eq(single->open, any->open);
+	cr_expect_eq(single->fill_end - single->fill, any->fill_end - any->fill);
+	cr_expect_eq(single->seq, any->seq);
+	cr_expect_eq(single->sent_pos, any->sent_pos);
+	cr_expect_eq(single->posted_pos, any->posted_pos);
+	cr_expect_eq(single->batch_ends[0], any->batch_ends[0]);
+	cr_expect_eq(single->after_single, any->after_single);
+	cr_expect_eq(single->bursts, any->bursts);
+	cr_expect_eq(single->grant_left, any->grant_left);
+	cr_expect_eq(single->credits, any->credits);
+	cr_expect_eq(single->ep->stats.frames, any->ep->stats.frames);
+	cr_expect_eq(single->ep->stats.batches, any->ep->stats.batches);
+	cr_expect_eq(single->ep->out.cnt, any->ep->out.cnt);
 }
 
 /* What the first message or call of a pair says (erpc_pair.c). */
@@ -100,33 +100,33 @@ static const void *first_bytes(void)
 	return bytes;
 }
 
-static void both_said(bool calls)
+static void both_sent(bool calls)
 {
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
 		pairs[i].end[0].sent++;
-		pairs[i].end[0].asked += calls;
+		pairs[i].end[0].calls_sent += calls;
 	}
-	cr_assert(lone->tx[0].buf, "it has left");
+	cr_assert(single->tx[0].buf, "it has left");
 	compare_sending();
 }
 
-Test(erpc_single, a_call_leaves_as_in_a_batch, .init = setup, .fini = teardown)
+Test(erpc_single, a_single_call_equals_a_batch, .init = setup, .fini = teardown)
 {
-	struct core_chan *a = &lone->conn.chan, *b = &any->conn.chan;
+	struct core_chan *a = &single->conn.chan, *b = &any->conn.chan;
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)first_bytes(), .iov_len = LEN };
 	struct core_frame frame = { .op = OP, .iov = &iov, .iov_cnt = 1, .len = LEN };
 	void *first = (void *)1; /* as pair_call names it */
 
-	cr_assert_eq(a->ops->call_buf(a, OP, first_bytes(), LEN, PAIR_ALLOW, first, 0), 0);
-	cr_assert_eq(b->ops->call(b, &frame, PAIR_ALLOW, first), 0);
-	both_said(true);
+	cr_assert_eq(a->ops->call_buf(a, OP, first_bytes(), LEN, PAIR_RESP_MAX, first, 0), 0);
+	cr_assert_eq(b->ops->call(b, &frame, PAIR_RESP_MAX, first), 0);
+	both_sent(true);
 }
 
-Test(erpc_single, a_message_leaves_as_in_a_batch, .init = setup, .fini = teardown)
+Test(erpc_single, a_single_message_equals_a_batch, .init = setup, .fini = teardown)
 {
-	struct core_chan *a = &lone->conn.chan, *b = &any->conn.chan;
+	struct core_chan *a = &single->conn.chan, *b = &any->conn.chan;
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)first_bytes(), .iov_len = LEN };
 	struct core_frame frame = {
 		.op = WIRE_OP_MSG | WIRE_F_TAG, .ext_len = 8, .iov = &iov, .iov_cnt = 1, .len = LEN
@@ -134,9 +134,9 @@ Test(erpc_single, a_message_leaves_as_in_a_batch, .init = setup, .fini = teardow
 
 	cr_assert_eq(a->ops->send_buf(a, core_packed(frame.op, 0), 0, 0, first_bytes(), LEN), 1);
 	cr_assert_eq(b->ops->send(b, &frame, 0), 0);
-	a->awaited = lone->posted_pos;
+	a->awaited = single->posted_pos;
 	b->awaited = any->posted_pos;
-	both_said(false);
+	both_sent(false);
 }
 
 /* A call that waits at both servers. */
@@ -147,47 +147,47 @@ static void both_called(void)
 	for (i = 0; i < 2; i++) {
 		cr_assert_eq(pair_call(&pairs[i].end[0], 0), 0);
 		erpc_pair_run(&pairs[i], 20000);
-		cr_assert_eq(pairs[i].end[1].owed_cnt, 1);
+		cr_assert_eq(pairs[i].end[1].pending_cnt, 1);
 	}
 }
 
-static struct pair_owed take_owed(struct pair_end *e)
+static struct pair_call_ref take_pending(struct pair_end *e)
 {
-	return e->owed[--e->owed_cnt];
+	return e->pending[--e->pending_cnt];
 }
 
-Test(erpc_single, an_answer_leaves_as_among_others, .init = setup_server, .fini = teardown)
+Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini = teardown)
 {
-	const struct erpc_rx *a = &lone->rx[0], *b = &any->rx[0];
-	struct pair_owed owed;
+	const struct erpc_rx *a = &single->rx[0], *b = &any->rx[0];
+	struct pair_call_ref call;
 	struct iovec iov = { 0 };
 
 	both_called();
-	cr_assert(erpc_single_replies(lone, WIRE_ERPC_FRAME_LEN, 0, 0));
+	cr_assert(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0));
 	/* The answer to the first call is empty (erpc_pair.c). */
-	owed = take_owed(&pairs[0].end[1]);
-	cr_assert_eq(lone->conn.chan.ops->reply_release(&lone->conn.chan, owed.ref, owed.retain, "",
-							0, 0),
+	call = take_pending(&pairs[0].end[1]);
+	cr_assert_eq(single->conn.chan.ops->reply_release(&single->conn.chan, call.ref, call.retain,
+							  "", 0, 0),
 		     0);
-	owed = take_owed(&pairs[1].end[1]);
-	cr_assert_eq(any->conn.chan.ops->reply_iov(&any->conn.chan, owed.ref, &iov, 0, 0, 0), 0);
-	any->conn.chan.ops->release(&any->conn.chan, owed.retain);
+	call = take_pending(&pairs[1].end[1]);
+	cr_assert_eq(any->conn.chan.ops->reply_iov(&any->conn.chan, call.ref, &iov, 0, 0, 0), 0);
+	any->conn.chan.ops->release(&any->conn.chan, call.retain);
 	compare_bytes(a->resp, b->resp);
 	cr_expect(!memcmp(&a->s, &b->s, sizeof(a->s)));
 	cr_expect_eq(a->resp_type, b->resp_type);
-	cr_expect_eq(lone->wait_mask | lone->due_mask | lone->release_mask, 0);
+	cr_expect_eq(single->wait_mask | single->due_mask | single->release_mask, 0);
 	cr_expect_eq(any->wait_mask | any->due_mask | any->release_mask, 0);
-	cr_expect(util_list_is_empty(&lone->wait_link));
-	cr_expect(util_list_is_empty(&lone->dirty_link), "nothing is left to be done");
-	cr_expect_eq(lone->calls_pending, any->calls_pending);
-	cr_expect_eq(lone->resp_reserved, any->resp_reserved);
-	cr_expect_eq(lone->retained_len, any->retained_len);
-	cr_expect_eq(lone->last_resp_ns, any->last_resp_ns);
+	cr_expect(util_list_is_empty(&single->wait_link));
+	cr_expect(util_list_is_empty(&single->dirty_link), "nothing is left to be done");
+	cr_expect_eq(single->calls_pending, any->calls_pending);
+	cr_expect_eq(single->resp_reserved, any->resp_reserved);
+	cr_expect_eq(single->retained_len, any->retained_len);
+	cr_expect_eq(single->last_resp_ns, any->last_resp_ns);
 }
 
-Test(erpc_single, what_has_company_or_must_wait_does_not, .init = setup, .fini = teardown)
+Test(erpc_single, messages_with_company_are_not_single, .init = setup, .fini = teardown)
 {
-	struct erpc_session *s = lone;
+	struct erpc_session *s = single;
 	uint32_t credits = s->credits;
 
 	cr_expect(erpc_single_may(s, 2 * LEN, LEN, 0));
@@ -208,16 +208,15 @@ Test(erpc_single, what_has_company_or_must_wait_does_not, .init = setup, .fini =
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "others are under way");
 }
 
-Test(erpc_single, an_answer_that_is_not_the_last_waits_for_it, .init = setup_server,
-     .fini = teardown)
+Test(erpc_single, a_reply_that_is_not_the_last_waits, .init = setup_server, .fini = teardown)
 {
 	struct pair_end *client = &pairs[0].end[0], *server = &pairs[0].end[1];
 
 	cr_assert_eq(pair_call(client, CORE_SEND_MORE), 0);
 	cr_assert_eq(pair_call(client, 0), 0);
 	erpc_pair_run(&pairs[0], 20000);
-	cr_assert_eq(server->owed_cnt, 2);
-	cr_expect_not(erpc_single_replies(lone, WIRE_ERPC_FRAME_LEN, 0, 0), "two are owed");
-	pair_answer(server);
-	cr_expect_not(erpc_single_replies(lone, WIRE_ERPC_FRAME_LEN, 0, 0), "another one waits");
+	cr_assert_eq(server->pending_cnt, 2);
+	cr_expect_not(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0), "two are owed");
+	pair_reply_one(server);
+	cr_expect_not(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0), "another one waits");
 }

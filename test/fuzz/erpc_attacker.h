@@ -12,23 +12,23 @@
 #include "erpc/erpc_session.h"
 #include "script.h"
 
-#define LIAR_PKT_MAX 2048u
-#define LIAR_NAMES   8u
+#define ATTACKER_PKT_MAX 2048u
+#define ATTACKER_NAMES   8u
 
 /** What may be asked for, or answered. */
-struct liar {
+struct attacker {
 	struct script *script;
-	uint32_t calls[LIAR_NAMES]; /* names of calls that were heard from the session's end */
+	uint32_t calls[ATTACKER_NAMES]; /* names of calls that were heard from the session's end */
 	unsigned call_cnt;
-	uint64_t loan_addr; /* memory that was lent to us, or 0, 0, 0 */
-	uint64_t loan_key;
-	uint32_t loan_len;
+	uint64_t exposure_addr; /* memory that was lent to us, or 0, 0, 0 */
+	uint64_t exposure_key;
+	uint32_t exposure_len;
 };
 
 /** A packet for session `s`, in `buf` of LIAR_PKT_MAX bytes: how long. */
-uint32_t liar_packet(struct liar *liar, const struct erpc_session *s, uint8_t *buf);
+uint32_t attacker_packet(struct attacker *attacker, const struct erpc_session *s, uint8_t *buf);
 
 /** A packet left for the liar: it remembers what is asked in it. */
-void liar_hears(struct liar *liar, const uint8_t *pkt, uint32_t len);
+void attacker_observe(struct attacker *attacker, const uint8_t *pkt, uint32_t len);
 
 #endif
