@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Packets that fit, and do not: see erpc_attacker.h. */
+/* Implements erpc_attacker.h. */
 #include "erpc_attacker.h"
 
 #include "wire/wire_erpc_msg.h"
@@ -9,7 +9,7 @@ static uint64_t take(struct attacker *attacker, unsigned bytes)
 	return script_take(attacker->script, bytes);
 }
 
-/** `honest`, or near it, or anything; mostly the first. */
+/** Returns `honest`, mostly, or a value near it, or any value. */
 static uint64_t bend(struct attacker *attacker, uint64_t honest)
 {
 	uint8_t how = (uint8_t)take(attacker, 1);
@@ -34,7 +34,7 @@ static uint32_t attacker_name(struct attacker *attacker)
 
 #define ATTACKER_BODY_MAX (ATTACKER_PKT_MAX - WIRE_ERPC_HDR_LEN) /* behind the header */
 
-/** Appends a frame of a kind that belongs there, mostly: where the next one goes. */
+/** Appends a frame, mostly of a valid kind. Returns its end. */
 static uint32_t attacker_frame(struct attacker *attacker, uint8_t *buf, uint32_t at, bool responses)
 {
 	uint32_t kind = responses ? WIRE_ERPC_FRAME_REPLY : 1 + (uint32_t)take(attacker, 1) % 3;
@@ -67,7 +67,7 @@ static uint32_t attacker_frames(struct attacker *attacker, uint8_t *buf, uint32_
 	return at;
 }
 
-/* ---- what requests and responses say ---- */
+/* ---- requests and responses ---- */
 
 static uint32_t attacker_batch(struct attacker *attacker, const struct erpc_session *s,
 			       uint8_t *buf)
@@ -109,7 +109,7 @@ static uint8_t attacker_type(uint32_t slot)
 	return slot == ERPC_REPLY_SLOT ? WIRE_ERPC_REPLIES : WIRE_ERPC_GET;
 }
 
-/** The next request of a slot, or the next part of the one that has begun: `size` bytes, or in parts. */
+/** Builds the next request of a slot, or the next part of the current one. Returns its length. */
 static uint32_t attacker_req(struct attacker *attacker, const struct erpc_session *s,
 			     struct wire_erpc_hdr *h, uint32_t slot, uint8_t *buf)
 {
@@ -136,7 +136,7 @@ static uint32_t attacker_req(struct attacker *attacker, const struct erpc_sessio
 	return len;
 }
 
-/** An answer to what is under way in a slot. */
+/** Builds a response to a request in flight. */
 static uint32_t attacker_respond(struct attacker *attacker, const struct erpc_session *s,
 				 struct wire_erpc_hdr *h, uint32_t slot, uint8_t *buf)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What a user hears and does: see erpc_side.h. */
+/* Implements erpc_side.h. */
 #include "erpc_side.h"
 
 #include <rdma/fi_errno.h>
@@ -19,7 +19,7 @@ static struct side *side_of(struct core_chan *chan)
 	return erpc_session_of(chan)->user;
 }
 
-/* ---- what users hear ---- */
+/* ---- up-calls ---- */
 
 static void read_all(const uint8_t *data, uint32_t len)
 {
@@ -32,7 +32,7 @@ static void read_all(const uint8_t *data, uint32_t len)
 	(void)sink;
 }
 
-/** Of the honest: the number of what comes next, and as many bytes of it. */
+/** Checks a message of an honest user: its bytes follow from its number. */
 static void check_bytes(const uint8_t *data, uint32_t len, uint32_t number)
 {
 	CHECK(len == number % 200 * (number % 7));
@@ -134,7 +134,7 @@ void side_failed(struct erpc_session *s)
 	erpc_session_end(s);
 }
 
-/* ---- what users do ---- */
+/* ---- actions ---- */
 
 static void act_send(struct side *side, bool call)
 {

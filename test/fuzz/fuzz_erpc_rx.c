@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Can a datagram, or a peer that says what it likes, do more than end its own session?
+ * Fuzz target of the receive side: a datagram or a malicious peer must not affect other sessions.
  *
- * An endpoint has an honest session and several with a liar, on the simulated network. The input is a script:
- * packets that fit a session but for what the script bends (erpc_attacker.h), bare bytes, packets of the honest
- * peer once more, strangers in its name; in between users send, call, answer, fetch, lend, hold and
- * close, and time goes on.
+ * An endpoint has an honest session and several with an attacker, on the simulated network. The
+ * input is a script: packets that fit a session except for changes (erpc_attacker.h), random bytes,
+ * repeated packets of the honest peer, packets from strangers. In between users send, call, reply,
+ * get, expose, retain and close, and time advances.
  *
- * Besides the sanitizers: what is refused is counted, under the reason that comes first, and has changed
- * nothing; credits, grants, slots and held bytes add up; memory is bounded; what the honest ones say to
- * each other arrives once and in order, whatever else happened.
+ * Checks besides the sanitizers: a refused packet is counted under the first reason and changes
+ * nothing; credits, grants, slots and retained bytes add up; memory is bounded; messages of the
+ * honest session arrive once and in order.
  */
 #include <rdma/fi_errno.h>
 
@@ -19,21 +19,21 @@
 
 #define RX_CNT   128u
 #define TX_CNT   64u
-#define ATTACKED 4u /* sessions with the liar */
+#define ATTACKED 4u /* sessions with the attacker */
 #define SEEN     16u
 #define STRANGER 77u
 #define MEM_MAX  (32u << 20)
 
-enum who { HERE, FRIEND, ATTACKER, WHO };
+enum node { HERE, FRIEND, ATTACKER, NODES };
 
 static struct script script;
 static struct fake_net net;
 static struct dev_dgram *attacker_dg;
 static struct erpc_ep *eps[ATTACKER]; /* HERE, FRIEND */
-static struct side ours, theirs;      /* of the honest session */
+static struct side ours, theirs;      /* the honest session */
 static struct side attacked[ATTACKED];
 static struct attacker attacker;
-static uint8_t seen[SEEN][LEN_MAX]; /* packets of the honest ones */
+static uint8_t seen[SEEN][LEN_MAX]; /* packets of the honest session */
 static uint32_t seen_len[SEEN], seen_from[SEEN], seen_cnt;
 
 static uint64_t take(unsigned bytes)
@@ -41,7 +41,7 @@ static uint64_t take(unsigned bytes)
 	return script_take(&script, bytes);
 }
 
-/* ---- the life of sessions and endpoints ---- */
+/* ---- open and close ---- */
 
 static struct dev_dgram_ah *address(struct dev_dgram *at, struct dev_dgram *of)
 {
@@ -75,7 +75,7 @@ static void side_open(struct side *side, struct erpc_ep *ep, struct wire_erpc_pa
 	side->s->user = side;
 }
 
-/** A session with the liar, who says of itself what it likes. */
+/** Opens a session with the attacker, with parameters that the script may change. */
 static void attacked_open(struct side *side)
 {
 	uint8_t how = (uint8_t)take(1);
@@ -95,7 +95,7 @@ static void attacked_open(struct side *side)
 		erpc_session_attach(side->s);
 }
 
-/** Close, open, attach. */
+/** Opens, attaches or closes the session. */
 static void live(struct side *side)
 {
 	if (!side->s)
@@ -123,20 +123,20 @@ static void hear(struct fake_net *n, struct fake_pkt *pkt, void *arg)
 	seen_cnt++;
 }
 
-static void ep_open(enum who who, double rate)
+static void ep_open(enum node node, double rate)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = RX_CNT, .tx_cnt = TX_CNT };
 	struct erpc_ep_attr attr = { .tx_cnt = TX_CNT,
 				     .up = &side_upcalls,
 				     .link_rate = rate,
-				     .seed = 1 + who,
+				     .seed = 1 + node,
 				     .failed = side_failed };
 
 	CHECK(!fake_net_ops.open(fake_net_dev(&net), &dg_attr, &attr.dg));
-	if (who == ATTACKER)
+	if (node == ATTACKER)
 		attacker_dg = attr.dg;
 	else
-		CHECK(!erpc_ep_open(&attr, &eps[who]));
+		CHECK(!erpc_ep_open(&attr, &eps[node]));
 }
 
 static void open_all(uint8_t shape)
@@ -149,8 +149,8 @@ static void open_all(uint8_t shape)
 	net.mtu = shape & 1 ? 300 : 1024;
 	net.inline_max = shape & 2 ? 60 : 0;
 	net.hook = hear;
-	for (i = 0; i < WHO; i++)
-		ep_open((enum who)i, shape & 4 ? 1e8 : 0);
+	for (i = 0; i < NODES; i++)
+		ep_open((enum node)i, shape & 4 ? 1e8 : 0);
 	attacker = (struct attacker){ .script = &script };
 	seen_cnt = 0;
 	ours = (struct side){ .honest = true, .peer = &theirs };
@@ -176,7 +176,7 @@ static void pass(uint64_t ns)
 	} while (fake_net_step(&net, until));
 }
 
-/* ---- what comes ---- */
+/* ---- received packets ---- */
 
 enum verdict { MALFORMED, NO_SESSION, BAD_TOKEN, BAD_SOURCE, BAD_STATE, PASSED };
 
@@ -192,7 +192,7 @@ static struct side *side_with(uint32_t num)
 	return NULL;
 }
 
-/** Read from docs/datagram-protocol.md, sections 2 and 7. */
+/** Returns the verdict by docs/datagram-protocol.md, sections 2 and 7. */
 static enum verdict expected(uint32_t from, const uint8_t *pkt, uint32_t len)
 {
 	const struct side *side;
@@ -214,7 +214,7 @@ static uint64_t refused_later(const struct erpc_stats *st)
 	return st->rx_stale + st->rx_early + st->rx_bad + st->rx_repeats + st->rx_no_memory;
 }
 
-/** It comes alone: it is counted under its reason, or something comes of it. */
+/** Delivers one packet: it is counted under its reason, or has an effect. */
 static void deliver(uint32_t from, const uint8_t *pkt, uint32_t len)
 {
 	enum verdict verdict;
@@ -244,7 +244,7 @@ static void deliver(uint32_t from, const uint8_t *pkt, uint32_t len)
 	erpc_ep_flush(eps[HERE]);
 }
 
-/** A liar's packet, for one of its sessions. */
+/** Delivers a packet of the attacker for one of its sessions. */
 static void rx_attack(void)
 {
 	struct side *side = &attacked[take(1) % ATTACKED];
@@ -254,7 +254,7 @@ static void rx_attack(void)
 		deliver(ATTACKER, pkt, attacker_packet(&attacker, side->s, pkt));
 }
 
-/** For the honest session, from somebody else or with another tag. */
+/** Delivers a packet for the honest session with a wrong address or tag. */
 static void rx_stranger(void)
 {
 	uint8_t pkt[ATTACKER_PKT_MAX], how = (uint8_t)take(1);
@@ -270,14 +270,14 @@ static void rx_stranger(void)
 static void rx_bytes(void)
 {
 	uint8_t pkt[256];
-	uint32_t len = (uint32_t)take(1), from = (uint32_t)take(1) % WHO;
+	uint32_t len = (uint32_t)take(1), from = (uint32_t)take(1) % NODES;
 
 	script_bytes(&script, pkt, len);
 	if (expected(from, pkt, len) != PASSED || from == ATTACKER)
 		deliver(from, pkt, len);
 }
 
-/** Networks double things, and bring them late. */
+/** Repeats a packet, late. */
 static void rx_repeat(void)
 {
 	uint32_t i = (uint32_t)take(1) % SEEN;
@@ -287,7 +287,7 @@ static void rx_repeat(void)
 	fake_net_forge(&net, seen_from[i], !seen_from[i], seen[i], seen_len[i], 1 + take(2));
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static void check_session(const struct side *side)
 {
@@ -350,7 +350,7 @@ static bool is_done(const struct side *side, const struct side *other)
 	       !side->s->conn.chan.ops->is_busy(&side->s->conn.chan);
 }
 
-/** Everything that was said was heard, soon after nobody disturbs. */
+/** Asserts that all honest messages arrive soon after the attacks end. */
 static void settle(void)
 {
 	unsigned rounds = 0;
@@ -371,7 +371,7 @@ static void settle(void)
 	CHECK(ours.s->credits == ours.s->credits_max && ours.s->grant_left == ERPC_GRANT);
 }
 
-/** Buffers that the device has not said to be done with. */
+/** Returns the number of buffers that wait for the device. */
 static size_t waiting(const struct erpc_ep *ep)
 {
 	const struct util_list *it;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sessions share a link: see erpc_flows.h. */
+/* Implements erpc_flows.h. */
 #include "support/erpc_flows.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define FLOWS_RX_CNT    2048u
 #define FLOWS_TX_CNT    256u
-#define FLOWS_SLOW_WAKE 50u /* one wake-up of so many is ten times as late */
+#define FLOWS_SLOW_WAKE 50u /* one wake-up in 50 takes ten times as long */
 
 struct flows_sim;
 
@@ -22,7 +22,7 @@ struct flows_get {
 	bool open;
 };
 
-/** One sender. */
+/** Sender. */
 struct flow {
 	struct flows_sim *sim;
 	unsigned idx;
@@ -31,7 +31,7 @@ struct flow {
 	struct erpc_session *s;    /* the sender's end */
 	struct erpc_session *sink; /* the receiver's end; its `user` is this flow */
 	uint64_t sent, received;
-	uint8_t *memory; /* FLOWS_FETCH bytes to send from, or to lend */
+	uint8_t *memory; /* FLOWS_GET_LEN bytes to send from, or to expose */
 	struct flows_get gets[FLOWS_GETS];
 };
 
@@ -39,11 +39,11 @@ struct flows_sim {
 	struct fake_net net;
 	struct erpc_ep *ep; /* the receiver's */
 	struct flow flow[FLOWS_MAX];
-	uint8_t *sink; /* FLOWS_FETCH bytes: gets_pending end there */
+	uint8_t *sink; /* FLOWS_GET_LEN bytes, destination of gets */
 	uint64_t began_ns;
 	struct rng rng;
-	uint64_t wake_ns[FLOWS_MAX + 1]; /* the receiver's last: nobody looks before */
-	double bin_queue;                /* of this bin: time in the queue, weighted by time */
+	uint64_t wake_ns[FLOWS_MAX + 1]; /* end of each sleep; the receiver's is the last */
+	double bin_queue;                /* time in the queue in this bin, weighted by time */
 	struct flows *out;
 };
 
@@ -60,7 +60,7 @@ struct flows_cfg flows_cfg_default(unsigned cnt)
 				   .mtu = 4096 };
 }
 
-/* ---- what arrives ---- */
+/* ---- receive ---- */
 
 static void flow_received(struct flow *flow, uint64_t len)
 {
@@ -93,7 +93,7 @@ static void flows_on_get_done(struct core_chan *chan, struct core_get *get)
 
 	(void)chan;
 	if (get->status)
-		fake_fail("a fetch ends with %d", get->status);
+		fake_fail("a get ends with %d", get->status);
 	g->open = false;
 	flow_received(g->flow, get->len);
 }
@@ -115,7 +115,7 @@ static void flows_failed(struct erpc_session *s)
 	fake_fail("a session fails: %d", s->err);
 }
 
-/* ---- what is said ---- */
+/* ---- send ---- */
 
 static void flow_send(struct flow *flow)
 {
@@ -140,7 +140,7 @@ static void flow_get(struct flow *flow)
 			continue;
 		if (!g->exposure.chan &&
 		    exposer->ops->expose(exposer, flow->memory, FLOWS_GET_LEN, &g->exposure))
-			fake_fail("cannot lend");
+			fake_fail("expose failed");
 		g->exposure.chan = exposer;
 		g->flow = flow;
 		g->open = true;
@@ -151,7 +151,7 @@ static void flow_get(struct flow *flow)
 					    .iov_cnt = 1,
 					    .len = FLOWS_GET_LEN };
 		if (getter->ops->get(getter, &g->get))
-			fake_fail("cannot fetch");
+			fake_fail("get failed");
 	}
 }
 
@@ -170,7 +170,7 @@ static void flows_send(struct flows_sim *sim)
 	}
 }
 
-/* ---- their life ---- */
+/* ---- open and close ---- */
 
 static struct erpc_ep *flows_ep(struct flows_sim *sim, unsigned seed)
 {
@@ -186,7 +186,7 @@ static struct erpc_ep *flows_ep(struct flows_sim *sim, unsigned seed)
 	attr.host_ns = sim->out->cfg.host_ns;
 	if (fake_net_ops.open(fake_net_dev(&sim->net), &dg_attr, &attr.dg) ||
 	    erpc_ep_open(&attr, &ep))
-		fake_fail("no port");
+		fake_fail("no endpoint");
 	return ep;
 }
 
@@ -273,7 +273,7 @@ static void flows_close(struct flows_sim *sim)
 
 /* ---- time ---- */
 
-/** Has an endpoint progress, unless its end is still asleep. */
+/** Calls progress of an endpoint that does not sleep. */
 static void flows_poll(struct flows_sim *sim, struct erpc_ep *ep, uint64_t *wake_ns)
 {
 	uint64_t mean_ns = sim->out->cfg.wake_ns, late_ns;
@@ -301,7 +301,7 @@ static void flows_progress(struct flows_sim *sim)
 		flows_poll(sim, sim->flow[i].ep, &sim->wake_ns[i]);
 }
 
-/** How long the queue before the receiver's link is, for the time since `since_ns`. */
+/** Records the queue before the receiver's link since `since_ns`. */
 static void flows_sample(struct flows_sim *sim, uint64_t since_ns)
 {
 	uint64_t bin = (since_ns - sim->began_ns) / sim->out->cfg.bin_ns;
@@ -338,7 +338,7 @@ void flows_run(const struct flows_cfg *cfg, struct flows *f)
 	free(sim);
 }
 
-/* ---- what it was like ---- */
+/* ---- results ---- */
 
 double flows_fairness(const struct flows *f, unsigned from, unsigned to)
 {

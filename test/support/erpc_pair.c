@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Two users of a session: see erpc_pair.h. */
+/* Implements erpc_pair.h. */
 #include "support/erpc_pair.h"
 
 #include <criterion/criterion.h>
@@ -45,7 +45,7 @@ static uint32_t pair_reply_len(uint32_t number)
 	return number * 37 % PAIR_RESP_MAX;
 }
 
-/* ---- what is heard ---- */
+/* ---- up-calls ---- */
 
 static enum core_rx_verdict pair_receive(struct pair_end *e, const uint8_t *data, uint32_t len,
 					 uint32_t number, core_retain_t retain)
@@ -117,7 +117,7 @@ static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_cal
 	if (!call.retained)
 		return verdict;
 	if (verdict == CORE_RX_RETAIN)
-		e->retained_cnt--; /* it is held already */
+		e->retained_cnt--; /* retained once, not twice */
 	return CORE_RX_RETAIN;
 }
 
@@ -189,7 +189,7 @@ static void pair_failed(struct erpc_session *s)
 		s->conn.up->on_down(&s->conn.chan, s->err);
 }
 
-/* ---- its life ---- */
+/* ---- open and close ---- */
 
 void erpc_pair_init(struct erpc_pair *p, uint64_t seed)
 {
@@ -270,7 +270,7 @@ static void pair_end_close(struct pair_end *e)
 	}
 }
 
-/** Buffers are free, or wait for the device to say that it is done with them. */
+/** Asserts that buffers are free or wait for the device. */
 static void pair_check_bufs(const struct erpc_bufs *bufs)
 {
 	const struct util_list *it;
@@ -290,12 +290,11 @@ void erpc_pair_fini(struct erpc_pair *p)
 	for (i = 0; i < 2; i++) {
 		if (p->end[i].s)
 			p->end[i].s->conn.chan.ops->close(&p->end[i].s->conn.chan);
-		cr_assert_eq(p->end[i].ep->dg->rx_retained, 0,
-			     "every receive buffer was given back");
+		cr_assert_eq(p->end[i].ep->dg->rx_retained, 0, "every receive buffer was returned");
 		cr_assert_eq(p->end[i].ep->session_cnt, 0);
 		cr_assert_eq(p->end[i].ep->promised, 0);
 	}
-	/* What the device still reads comes back with its reports. */
+	/* Buffers that the device still reads return with its reports. */
 	for (i = 0; i < 2; i++) {
 		fake_net_run(&p->net, p->net.now_ns + 1000000);
 		erpc_ep_progress(p->end[i].ep, p->net.now_ns);
@@ -343,7 +342,7 @@ struct wire_erpc_hdr erpc_pair_hdr(const struct fake_pkt *pkt)
 	return h;
 }
 
-/* ---- what is said ---- */
+/* ---- send ---- */
 
 static uint32_t pair_len(struct pair_end *e)
 {
@@ -399,7 +398,7 @@ int pair_call(struct pair_end *e, unsigned flags)
 	else
 		ret = ops->call_buf(&e->s->conn.chan, op, buf, len, PAIR_RESP_MAX, context, flags);
 	free(buf);
-	cr_assert(!ret || !room, "%d where there was room", ret);
+	cr_assert(!ret || !room, "%d in spite of call_room", ret);
 	if (!ret) {
 		e->sent++;
 		e->calls_sent++;
@@ -465,14 +464,14 @@ bool pair_release(struct pair_end *e)
 	retain = e->retained[at];
 	e->retained[at] = e->retained[--e->retained_cnt];
 	cr_assert(pair_is(retain.data, retain.len, retain.number, retain.is_reply),
-		  "what is held stays");
+		  "retained bytes are unchanged");
 	e->s->conn.chan.ops->release(&e->s->conn.chan, retain.retain);
 	return true;
 }
 
 /* ---- time ---- */
 
-/** When one of them has something to do though nothing comes, or `until`. */
+/** Returns the earliest timer of both ends, or `until`. */
 static uint64_t pair_next_ns(const struct erpc_pair *p, uint64_t until)
 {
 	uint64_t a = erpc_ep_due_ns(p->end[0].ep), b = erpc_ep_due_ns(p->end[1].ep);
@@ -488,7 +487,7 @@ void erpc_pair_run(struct erpc_pair *p, uint64_t ns)
 	uint64_t until = p->net.now_ns + ns;
 
 	do {
-		/* They sleep until something comes: nobody is away. */
+		/* Both ends sleep until a packet arrives: neither is away. */
 		p->end[0].ep->armed = p->end[1].ep->armed = true;
 		erpc_ep_progress(p->end[0].ep, p->net.now_ns);
 		erpc_ep_progress(p->end[1].ep, p->net.now_ns);
@@ -519,7 +518,7 @@ void erpc_pair_settle(struct erpc_pair *p)
 			return;
 		erpc_pair_run(p, 200000);
 	}
-	cr_assert_fail("it never ends: sent %u %u, heard %u %u, asked %u %u, answered %u %u",
+	cr_assert_fail("no end: sent %u %u, received %u %u, calls %u %u, replies %u %u",
 		       p->end[0].sent, p->end[1].sent, p->end[0].received, p->end[1].received,
 		       p->end[0].calls_sent, p->end[1].calls_sent, p->end[0].replies,
 		       p->end[1].replies);

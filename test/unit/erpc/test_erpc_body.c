@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Bytes that arrived stay as long as somebody refers to them, and no longer. */
+/* Bodies: received bytes remain as long as there are references. */
 #include "erpc/erpc_body.h"
 
 #include <criterion/criterion.h>
@@ -36,7 +36,7 @@ static void setup(void)
 static void teardown(void)
 {
 	erpc_session_close(s);
-	cr_expect_eq(ep->dg->rx_retained, 0, "every buffer of the device was given back");
+	cr_expect_eq(ep->dg->rx_retained, 0, "every buffer of the device was returned");
 	cr_expect_eq(ep->bodies.used_cnt, 0);
 	erpc_ep_close(ep);
 	fake_net_fini(&net);
@@ -47,7 +47,7 @@ static uint8_t byte_of(unsigned number, uint32_t at)
 	return (uint8_t)(number * 31 + at);
 }
 
-/** A packet arrives, is taken for a body, and its buffer goes back unless it was kept. */
+/** Receives a packet as a body. Returns its buffer to the device unless the body kept it. */
 static struct erpc_body *arrive(unsigned number, bool *kept)
 {
 	uint8_t bytes[LEN];
@@ -78,7 +78,7 @@ static bool is_whole(const struct erpc_body *body, unsigned number)
 	return body->len == LEN - WIRE_ERPC_HDR_LEN;
 }
 
-/** However much is kept, others can still hear something: more than the device has arrives. */
+/** More packets arrive than the device has buffers; other sessions can still receive. */
 Test(erpc_body, beyond_half_of_the_buffers_bodies_are_copied, .init = setup, .fini = teardown)
 {
 	struct erpc_body *all[4 * RX_CNT];
@@ -98,7 +98,7 @@ Test(erpc_body, beyond_half_of_the_buffers_bodies_are_copied, .init = setup, .fi
 	}
 	cr_expect_eq(ep->dg->rx_retained, 0);
 	erpc_body_put(arrive(0, &kept));
-	cr_expect(kept, "room is room again");
+	cr_expect(kept, "the device's buffers are used again");
 }
 
 Test(erpc_body, the_last_reference_frees_it, .init = setup, .fini = teardown)
@@ -131,7 +131,7 @@ Test(erpc_body, delivered_bytes_count_as_retained_until_freed, .init = setup, .f
 	erpc_body_put(delivered);
 	cr_expect_eq(s->retained_len, 100);
 	erpc_body_put(undelivered);
-	cr_expect_eq(s->retained_len, 100, "nobody was told of it");
+	cr_expect_eq(s->retained_len, 100, "an undelivered body does not count");
 	erpc_body_put(delivered);
 	cr_expect_eq(s->retained_len, 0);
 }
@@ -152,7 +152,7 @@ Test(erpc_body, assembled_bodies_use_the_heap, .init = setup, .fini = teardown)
 	}
 }
 
-/** teardown looks whether they came back. */
+/** teardown checks that the buffers are back. */
 Test(erpc_body, close_frees_retained_bodies, .init = setup, .fini = teardown)
 {
 	bool kept;

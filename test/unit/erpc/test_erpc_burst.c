@@ -2,11 +2,11 @@
 /*
  * All sessions of an endpoint burst at once: more packets than it has receive buffers.
  *
- * Whatever finds no buffer is counted by the network and comes again; nothing is lost, nothing
- * comes twice, the order stays, and afterwards no more memory is in use than before. The sessions
- * are of as many endpoints.
+ * A packet without a buffer is counted by the network and retransmitted. Nothing is lost,
+ * duplicated or reordered, and afterwards no more memory is in use than before. The sessions have
+ * as many peer endpoints.
  *
- *	COPYRPC_BURST	sessions (at most 20000; many more than usual take longer than a test waits)
+ *   COPYRPC_BURST  sessions, at most 20000 (many more than the default exceed the timeout)
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -28,7 +28,7 @@ struct burst_end {
 	bool acked;
 };
 
-/** A session: an end at the server's, and an endpoint with the other end. */
+/** Session between the common endpoint and one of its own. */
 struct burst_peer {
 	struct erpc_ep *ep;
 	struct burst_end here, there;
@@ -39,10 +39,10 @@ static struct {
 	struct erpc_ep *ep;
 	struct burst_peer *peers;
 	uint32_t cnt;
-	uint64_t bodies_max, rx_held_max;
+	uint64_t bodies_max, rx_retained_max;
 } b;
 
-/* ---- what is heard ---- */
+/* ---- up-calls ---- */
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				   uint32_t len, core_retain_t retain)
@@ -75,7 +75,7 @@ static void failed(struct erpc_session *s)
 	cr_assert_fail("a session fails: %d", s->err);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static struct erpc_ep *ep_open(uint32_t rx_cnt, uint64_t seed)
 {
@@ -125,9 +125,9 @@ static void end(void)
 	fake_net_fini(&b.net);
 }
 
-/* ---- what is said ---- */
+/* ---- send ---- */
 
-/** As much as it takes in at once: every slot has a batch, and one waits. */
+/** Sends until the session refuses: each slot has a batch, and one waits. */
 static void burst(struct burst_end *e, uint32_t len)
 {
 	struct core_chan *chan = &e->s->conn.chan;
@@ -156,8 +156,8 @@ static uint32_t progress(bool back)
 	erpc_ep_progress(b.ep, b.net.now_ns);
 	if (b.ep->bodies.used_cnt > b.bodies_max)
 		b.bodies_max = b.ep->bodies.used_cnt;
-	if (b.ep->dg->rx_retained > b.rx_held_max)
-		b.rx_held_max = b.ep->dg->rx_retained;
+	if (b.ep->dg->rx_retained > b.rx_retained_max)
+		b.rx_retained_max = b.ep->dg->rx_retained;
 	for (i = 0; i < b.cnt; i++) {
 		struct burst_peer *peer = &b.peers[i];
 
@@ -169,7 +169,7 @@ static uint32_t progress(bool back)
 	return open;
 }
 
-/** All of them speak, and time goes on until all was heard. */
+/** Lets all sessions send and advances time until everything has arrived. */
 static void run(uint32_t len, bool back)
 {
 	uint32_t i, turns;
@@ -185,7 +185,7 @@ static void run(uint32_t len, bool back)
 	}
 }
 
-/** Nothing but what counts as lost was refused, and nothing of it is left. */
+/** Asserts that packets were refused only for lack of a buffer, and that nothing is left. */
 static void check(void)
 {
 	const struct erpc_stats *s = &b.ep->stats;
@@ -194,9 +194,9 @@ static void check(void)
 			     s->rx_bad_source + s->rx_bad_state + s->rx_no_memory,
 		     0);
 	cr_expect_eq(b.ep->bodies.used_cnt, 0);
-	cr_expect_leq(b.rx_held_max, SERVER_RX);
+	cr_expect_leq(b.rx_retained_max, SERVER_RX);
 	cr_expect_eq(b.net.cnt.sent, b.net.cnt.delivered + b.net.cnt.no_buffer,
-		     "what had no buffer was counted, and all else has come");
+		     "packets without a buffer were counted, all others arrived");
 }
 
 static uint32_t sessions(uint32_t usual)
@@ -206,7 +206,7 @@ static uint32_t sessions(uint32_t usual)
 	return (uint32_t)(cnt < 20000 ? cnt : 20000);
 }
 
-/** With so few sessions that each has all the buffers it could use no packet finds none. */
+/** Few sessions reserve all the buffers they can use, and no packet finds none. */
 Test(erpc_burst, sessions_with_reserved_buffers_find_them)
 {
 	begin(3, 0);
@@ -222,7 +222,7 @@ Test(erpc_burst, no_small_message_is_lost, .timeout = 300)
 {
 	begin(sessions(400), 0);
 	run(900, false);
-	cr_expect_gt(b.net.cnt.no_buffer, 0, "there were too few for all");
+	cr_expect_gt(b.net.cnt.no_buffer, 0, "there were too few buffers");
 	check();
 	end();
 }
@@ -236,7 +236,7 @@ Test(erpc_burst, no_message_is_lost_in_both_directions, .timeout = 300)
 	end();
 }
 
-/** Requests of many packets lie about in parts, but never more than the slots of all sessions. */
+/** Requests of several packets are assembled in memory, bounded by the slots of all sessions. */
 Test(erpc_burst, no_long_message_is_lost_and_memory_is_bounded, .timeout = 300)
 {
 	begin(sessions(100), 0);
@@ -247,7 +247,7 @@ Test(erpc_burst, no_long_message_is_lost_and_memory_is_bounded, .timeout = 300)
 	end();
 }
 
-/** Again and again, at the same moment: it does not get worse. */
+/** Repeated simultaneous bursts do not degrade. */
 Test(erpc_burst, repeated_bursts_all_arrive, .timeout = 300)
 {
 	unsigned i;

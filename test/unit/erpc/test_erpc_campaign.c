@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Long runs on networks that lose more and more: nothing is lost, nothing comes twice, the order
- * stays, every call is answered once; and how much gets through.
+ * Long runs with increasing losses: nothing is lost, duplicated or reordered, each call gets one
+ * reply; and the goodput.
  *
  * Short in the suite. `make erpc-campaign` runs millions of messages, and prints the table of
  * docs/datagram-protocol.md:
  *
- *	COPYRPC_CAMPAIGN        messages of each end for each loss (mixed)
- *	COPYRPC_CAMPAIGN_BYTES  bytes of each stream (goodput)
+ *   COPYRPC_CAMPAIGN        messages of each end for each loss (mixed)
+ *   COPYRPC_CAMPAIGN_BYTES  bytes of each stream (goodput)
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static struct erpc_pair p;
 
 /* ---- properties ---- */
 
-/** Something is said at random, and time goes on. */
+/** Makes random steps and advances time. */
 static void random_step(void)
 {
 	struct pair_end *e = &p.end[rng_below(&p.rng, 2)];
@@ -64,7 +64,7 @@ static void mixed(uint64_t seed, uint32_t loss, uint64_t cnt)
 	}
 	while (p.end[0].sent < cnt || p.end[1].sent < cnt)
 		random_step();
-	for (i = 0; i < 2; i++) /* neither's answers keep its own messages back */
+	for (i = 0; i < 2; i++) /* replies of one end do not starve its messages */
 		cr_assert_lt(p.end[i].sent, 4 * p.end[!i].sent, "%u, the other end %u",
 			     p.end[i].sent, p.end[!i].sent);
 	erpc_pair_settle(&p);
@@ -92,8 +92,8 @@ Test(erpc_campaign, each_message_arrives_once)
 			mixed(rng_env("COPYRPC_TEST_SEED", seed++), losses[i], now);
 		}
 		if (cnt > PER_RUN)
-			printf("%lu messages and calls each way with %.1f %% lost: all heard once\n",
-			       cnt, losses[i] / 10000.0);
+			printf("%lu messages and calls each way, %.1f %% lost: all received\n", cnt,
+			       losses[i] / 10000.0);
 	}
 }
 
@@ -101,10 +101,10 @@ Test(erpc_campaign, each_message_arrives_once)
 
 struct stream {
 	double gbit_s;
-	double resent; /* part of the packets that were repeated */
+	double resent; /* fraction of packets that were sent again */
 };
 
-/** One end sends messages of `len` bytes as fast as it may. */
+/** Sends messages of `len` bytes from one end as fast as possible. */
 static struct stream stream(struct fake_faults faults, uint32_t len, uint64_t bytes)
 {
 	struct pair_end *e = &p.end[0];
@@ -125,7 +125,7 @@ static struct stream stream(struct fake_faults faults, uint32_t len, uint64_t by
 	}
 	while (p.end[1].received < e->sent)
 		erpc_pair_run(&p, STEP_NS);
-	ended_ns = p.net.now_ns; /* a session that lost something stays longer than that */
+	ended_ns = p.net.now_ns; /* a session with losses lingers longer than that */
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
 	s.gbit_s = (double)e->sent * len * 8 / (double)(ended_ns - began_ns);
@@ -142,7 +142,7 @@ Test(erpc_campaign, goodput_falls_with_the_loss)
 	struct stream s;
 	unsigned i, k;
 
-	printf("goodput, Gbit/s of 25 (part of the packets that were repeated)\n| lost |");
+	printf("goodput, Gbit/s of 25 (fraction of packets sent again)\n| lost |");
 	for (k = 0; k < 4; k++)
 		printf(" %u B |", lens[k]);
 	for (i = 0; i < LOSSES; i++) {
@@ -150,9 +150,9 @@ Test(erpc_campaign, goodput_falls_with_the_loss)
 		for (k = 0; k < 4; k++) {
 			s = stream((struct fake_faults){ .drop = losses[i] }, lens[k], bytes);
 			printf(" %.3g (%.2g) |", s.gbit_s, s.resent);
-			/* Slots are few: no message is too short to fill half of the link. */
+			/* Slots are few: messages of any length fill half of the link. */
 			cr_expect_gt(s.gbit_s, i ? 0 : 12.5, "%u B: %g", lens[k], s.gbit_s);
-			/* Not compared between neighbours: the streams of the suite are short. */
+			/* Neighbours are not compared: the streams of the suite are short. */
 			if (i == 0)
 				before[k] = s.gbit_s;
 			else if (losses[i] >= 100000)
@@ -162,7 +162,7 @@ Test(erpc_campaign, goodput_falls_with_the_loss)
 	printf("\n");
 }
 
-/* Messages of several packets: those that come before their turn are kept. */
+/* Messages of several packets: early packets are kept. */
 Test(erpc_campaign, reordering_costs_little)
 {
 	static const uint32_t lens[] = { 16384, 65536 };
@@ -178,7 +178,7 @@ Test(erpc_campaign, reordering_costs_little)
 	struct stream s;
 	unsigned i, k;
 
-	printf("goodput, Gbit/s of 25 (part of the packets that were repeated)\n"
+	printf("goodput, Gbit/s of 25 (fraction of packets sent again)\n"
 	       "| late, by up to | lost |");
 	for (k = 0; k < 2; k++)
 		printf(" %u B |", lens[k]);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A session behind core_chan.h: nothing is left out, what was accepted leaves, and the end is the end. */
+/*
+ * Sessions behind core_chan.h: all operations exist, accepted messages leave, stop and close end.
+ */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -37,13 +39,12 @@ Test(erpc_chan, every_operation_is_set)
 				cr_expect_neq(entries[k], NULL, "entry %u", k);
 	}
 	same = erpc_chan_eng_ops;
-	cr_expect_null(erpc_chan_ops.drain, "nobody else's peers are removed");
+	cr_expect_null(erpc_chan_ops.drain, "a session delivers at once");
 	cr_expect_not_null(erpc_chan_eng_ops.drain);
 	same.drain = erpc_chan_ops.drain;
 	same.stop = erpc_chan_ops.stop;
 	same.close = erpc_chan_ops.close;
-	cr_expect(!memcmp(&same, &erpc_chan_ops, sizeof(same)),
-		  "but for the end they are the same");
+	cr_expect(!memcmp(&same, &erpc_chan_ops, sizeof(same)), "all other operations are equal");
 	cr_expect_neq(erpc_chan_ops.stop, erpc_chan_eng_ops.stop);
 	cr_expect_neq(erpc_chan_ops.close, erpc_chan_eng_ops.close);
 }
@@ -52,14 +53,14 @@ Test(erpc_chan, is_busy_until_everything_is_acknowledged, .init = setup)
 {
 	cr_expect_not(ops()->is_busy(chan()));
 	cr_assert_eq(pair_send(&p.end[0], CORE_SEND_MORE), 0);
-	cr_expect(ops()->is_busy(chan()), "it has not left");
+	cr_expect(ops()->is_busy(chan()), "the message is in the open batch");
 	ops()->flush(chan());
 	cr_expect_eq(p.net.cnt.sent, 1);
-	cr_expect(ops()->is_busy(chan()), "it is on its way");
+	cr_expect(ops()->is_busy(chan()), "the message is in flight");
 	erpc_pair_settle(&p);
 	cr_expect_not(ops()->is_busy(chan()));
 	ops()->await(chan());
-	cr_expect_eq(p.net.cnt.sent, 2, "its arrival was known anyway");
+	cr_expect_eq(p.net.cnt.sent, 2, "await sends nothing");
 	erpc_pair_fini(&p);
 }
 
@@ -69,13 +70,13 @@ Test(erpc_chan, stop_sends_accepted_messages, .init = setup)
 
 	cr_assert_eq(pair_send(&p.end[0], CORE_SEND_MORE), 0);
 	ops()->stop(chan());
-	cr_expect_eq(p.end[0].ep->sessions[s->num], NULL, "no packet finds it any more");
+	cr_expect_eq(p.end[0].ep->sessions[s->num], NULL, "packets do not find the session");
 	cr_expect_eq(p.end[0].ep->bufs.used_cnt, 0);
 	cr_expect_not(ops()->is_busy(chan()));
-	cr_expect_neq(pair_send(&p.end[0], 0), 0, "nothing more is accepted");
+	cr_expect_neq(pair_send(&p.end[0], 0), 0, "sends are refused");
 	erpc_pair_run(&p, 20000);
 	cr_expect_eq(p.end[1].received, 1);
-	cr_expect_eq(p.end[0].ep->stats.rx_no_session, 1, "the answer to it");
+	cr_expect_eq(p.end[0].ep->stats.rx_no_session, 1, "the response to the message");
 	erpc_pair_fini(&p);
 }
 
@@ -87,7 +88,7 @@ Test(erpc_chan, retained_bytes_outlive_a_stop, .init = setup)
 	cr_assert_eq(p.end[0].retained_cnt, 1);
 	ops()->stop(chan());
 	cr_expect_eq(p.end[0].ep->dg->rx_retained, 1);
-	cr_assert(pair_release(&p.end[0]), "the bytes are what they were");
+	cr_assert(pair_release(&p.end[0]), "the bytes are unchanged");
 	cr_expect_eq(p.end[0].ep->dg->rx_retained, 0);
 	erpc_pair_fini(&p);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Two endpoints: what is said arrives once, whole and in order, whatever the network does. */
+/* Endpoints: everything arrives once, unchanged and in order, with any fault of the network. */
 #include "erpc/erpc_ep.h"
 
 #include <criterion/criterion.h>
@@ -11,7 +11,7 @@
 
 static struct erpc_pair p;
 
-/** Random traffic both ways. */
+/** Makes random traffic both ways. */
 static void random_traffic(unsigned steps, uint64_t slow_ns)
 {
 	unsigned i;
@@ -116,7 +116,9 @@ Test(erpc_ep, packets_before_attach_wait_and_are_counted_once)
 	erpc_pair_fini(&p);
 }
 
-/** Several sessions that nobody attaches: what has no room counts as lost, and its buffer goes back. */
+/**
+ * Several sessions are not attached: packets beyond the space are dropped, their buffers returned.
+ */
 Test(erpc_ep, packets_before_attach_are_bounded)
 {
 	struct erpc_session *here[4], *there[4];
@@ -144,7 +146,7 @@ Test(erpc_ep, packets_before_attach_are_bounded)
 		there[i]->conn.chan.ops->close(&there[i]->conn.chan);
 	}
 	erpc_pair_run(&p, 100000);
-	cr_expect_eq(ep->dg->rx_retained, 0, "what waited for the closed is given back");
+	cr_expect_eq(ep->dg->rx_retained, 0, "saved packets of closed sessions are returned");
 	erpc_pair_fini(&p);
 }
 
@@ -162,7 +164,7 @@ static void double_requests(struct fake_net *net, struct fake_pkt *pkt, void *ar
 		responses++;
 }
 
-/** A request that comes twice while its answer waits for room in the device is answered once. */
+/** A repeated request while its response waits for room in the device gets one response. */
 Test(erpc_ep, a_response_in_the_burst_is_not_repeated)
 {
 	erpc_pair_init(&p, 4);
@@ -181,7 +183,7 @@ Test(erpc_ep, a_response_in_the_burst_is_not_repeated)
 	erpc_pair_fini(&p);
 }
 
-/** A device that says when it has room again lets its user sleep until then; of others only polls know. */
+/** A device that signals room lets its user sleep; other devices must be polled. */
 Test(erpc_ep, is_quiet_with_a_full_device_that_wakes_it)
 {
 	struct erpc_ep *ep;
@@ -210,7 +212,7 @@ static bool say_idle(struct dev_dgram *dg)
 	return is_idle;
 }
 
-/** Polls that find nothing are left out, but not too many in a row, nor any that has something to do. */
+/** Idle polls are skipped, but not too many in a row, and none with work. */
 Test(erpc_ep, idle_polls_skipped_in_a_row_are_bounded)
 {
 	struct dev_dgram_ops ops;
@@ -222,15 +224,15 @@ Test(erpc_ep, idle_polls_skipped_in_a_row_are_bounded)
 	erpc_pair_open(&p);
 	ep = p.end[0].ep;
 	own = ep->dg->ops;
-	cr_expect_not(erpc_ep_is_idle(ep), "this device does not know");
+	cr_expect_not(erpc_ep_is_idle(ep), "this device has no is_idle");
 	ops = *own;
 	ops.is_idle = say_idle;
 	ep->dg->ops = &ops;
-	cr_expect_not(erpc_ep_is_idle(ep), "something has come");
+	cr_expect_not(erpc_ep_is_idle(ep), "a packet has arrived");
 	is_idle = true;
 	for (i = 0; i < ERPC_IDLE_MAX; i++)
 		cr_expect(erpc_ep_is_idle(ep));
-	cr_expect_not(erpc_ep_is_idle(ep), "the time is to be told");
+	cr_expect_not(erpc_ep_is_idle(ep), "the time must be read");
 	erpc_ep_poll(ep, ep->now_ns + (ERPC_IDLE_MAX + 1) * ERPC_AWAY_NS);
 	cr_expect_not(ep->away, "it was polled often enough");
 	cr_expect(erpc_ep_is_idle(ep));
@@ -239,7 +241,7 @@ Test(erpc_ep, idle_polls_skipped_in_a_row_are_bounded)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	for (i = 0; i < ERPC_IDLE_FRESH; i++)
 		cr_expect(erpc_ep_is_idle(ep));
-	cr_expect_not(erpc_ep_is_idle(ep), "what has left is to be dated");
+	cr_expect_not(erpc_ep_is_idle(ep), "a sent packet needs its time");
 	ep->dg->ops = own;
 	erpc_pair_end(&p);
 }
@@ -262,7 +264,9 @@ static void see_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 	late_replies += h.kind == WIRE_ERPC_RESP && h.req_num == first_num;
 }
 
-/** Who begins another request has the answer to the one before: no copy of it leaves any more. */
+/**
+ * A client that begins the next request has the previous response: no copy of it leaves any more.
+ */
 Test(erpc_ep, the_next_request_drops_the_previous_response)
 {
 	erpc_pair_init(&p, 5);
@@ -276,17 +280,17 @@ Test(erpc_ep, the_next_request_drops_the_previous_response)
 	p.net.busy_chance = 1000000;
 	fake_net_forge(&p.net, 0, 1, first_request, first_len, 0);
 	erpc_pair_run(&p, 100000);
-	cr_expect_eq(p.end[1].ep->stats.rx_repeats, 1, "it was asked for again");
+	cr_expect_eq(p.end[1].ep->stats.rx_repeats, 1, "the request was repeated");
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
 	erpc_pair_check(&p);
-	cr_expect_eq(late_replies, 1, "and then no more");
+	cr_expect_eq(late_replies, 1, "and not sent again");
 	erpc_pair_fini(&p);
 }
 
 /* ---- tokens ---- */
 
-/** x ^ x >> by, undone. */
+/** Inverts x ^ x >> by. */
 static uint64_t unshift(uint64_t x, unsigned by)
 {
 	uint64_t y = x;
@@ -297,7 +301,7 @@ static uint64_t unshift(uint64_t x, unsigned by)
 	return y;
 }
 
-/** What splitmix64 made `z` from. */
+/** Inverts the output function of splitmix64. */
 static uint64_t unmix(uint64_t z)
 {
 	z = unshift(z, 31) * 0x319642B2D24D8EC3ull;
@@ -305,7 +309,7 @@ static uint64_t unmix(uint64_t z)
 	return unshift(z, 30);
 }
 
-/** A peer knows the token of its own session: another's, which guards it from being forged, does not follow. */
+/** A peer with the token of its own session cannot compute the token of another. */
 Test(erpc_ep, tokens_are_not_predictable)
 {
 	struct dev_dgram_attr dg_attr = { .rx_cnt = 16, .tx_cnt = 16 };

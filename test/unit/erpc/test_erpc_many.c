@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* One endpoint has many sessions: their numbers, their credits, their memory; and sessions that are paced. */
+/* Many sessions of one endpoint: numbers, credits, memory; and a paced session. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ Test(erpc_many, the_first_sessions_cannot_overflow_the_receive_buffers_and_all_g
 		cr_assert_eq(erpc_session_open(p.end[0].ep, &params, &all[i]), 0);
 		cr_assert_geq(params.credits, ERPC_CREDITS_MIN);
 		if (params.credits > ERPC_CREDITS_MIN)
-			cr_assert_leq(8 * params.credits, left, "an eighth of what is left");
+			cr_assert_leq(8 * params.credits, left, "an eighth of the free buffers");
 		cr_assert_leq(params.credits, before);
 		before = params.credits;
 		if (params.credits > ERPC_CREDITS_MIN)
@@ -75,7 +75,9 @@ Test(erpc_many, an_idle_session_has_only_its_struct)
 	erpc_pair_fini(&p);
 }
 
-/** A narrow link with a queue of a few packets: whoever does not slow down loses most of them. */
+/**
+ * A narrow link with a queue of a few packets, where an unpaced session would lose most of them.
+ */
 Test(erpc_many, a_paced_session_adapts_to_a_narrow_link)
 {
 	unsigned i;

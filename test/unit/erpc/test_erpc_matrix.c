@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Each kind of packet, the first, one in the middle and the last of it, meets each fault, one at a time:
- * nothing is lost, nothing comes twice, the order stays, every call is answered once, and what was
- * refused is counted.
+ * Each kind of packet, the first, a middle and the last one, with each fault, one at a time:
+ * nothing is lost, duplicated or reordered, each call gets one reply, and refused packets are
+ * counted.
  *
- * A kind is what a header says, and what for: requests of each type, and among batches those that take
- * answers along; answers that are empty, that bring answers to calls, memory, or a refusal. The exchange
- * has all kinds. It runs once untouched to count the packets of each.
+ * Kinds: requests of each type; batches with a piggybacked ack; responses that are empty, with
+ * replies, with memory, or refusals. The exchange contains all kinds. A run without faults counts
+ * the packets of each.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -15,66 +15,67 @@
 
 #define US     1000u
 #define MTU    300u
-#define ROUNDS 12u /* of ping-pong; */
-#define QUIET  6u  /* in the first ones answers do not ride yet */
+#define ROUNDS 12u /* of ping-pong */
+#define QUIET  6u  /* the first ones have no piggybacked acks yet */
 
 enum kind {
 	BATCH,       /* REQ, a part of messages and calls */
-	PIGGYBACK,   /* the same, in a ping-pong: it takes answers along */
-	GET,         /* REQ, asks for memory */
-	REPLIES,     /* REQ, answers that found no response */
-	CR_BATCH,    /* a part of a batch is here */
-	RFR_GET,     /* asks for another part of the memory */
-	RESP_EMPTY,  /* a batch is here */
-	RESP_CALLS,  /* the same, with answers to its calls */
+	PIGGYBACK,   /* REQ of a ping-pong, with piggybacked acks */
+	GET,         /* REQ for memory */
+	REPLIES,     /* REQ with replies */
+	CR_BATCH,    /* acknowledges a part of a batch */
+	RFR_GET,     /* requests another part of the memory */
+	RESP_EMPTY,  /* acknowledges a batch */
+	RESP_CALLS,  /* acknowledges a batch, with replies */
 	RESP_MEMORY, /* a part of the memory */
 	RESP_REFUSED,
-	RESP_REPLIES, /* answers are here */
+	RESP_REPLIES, /* acknowledges REPLIES */
 	KINDS,
 };
 
 static const char *const kind_names[] = {
 	"a batch",
-	"one that takes answers along",
+	"a batch with a piggybacked ack",
 	"a get",
-	"answers alone",
+	"a request with replies",
 	"CR",
 	"RFR",
-	"an empty answer",
-	"answers to calls",
+	"an empty response",
+	"a response with replies",
 	"memory",
 	"a refusal",
-	"the answer to answers",
+	"a response to replies",
 };
 
 enum fault {
 	LOST,
 	DOUBLED,
-	AGAIN,     /* a copy comes when all is over */
-	REORDERED, /* some that are sent later come first */
-	DELAYED,   /* past the time-out: it was sent again meanwhile */
-	CORRUPTED, /* its header is none any more */
-	STRANGERS, /* before it comes one with another token's tag, */
-	SPOOFED,   /* from another address, */
-	NO_ONES,   /* for a session that is not there, */
-	CUT,       /* with a part of its header */
+	AGAIN,     /* a copy arrives after the exchange */
+	REORDERED, /* later packets arrive first */
+	DELAYED,   /* arrives after its retransmission */
+	CORRUPTED, /* invalid header */
+	STRANGERS, /* preceded by one with the tag of another token */
+	SPOOFED,   /* preceded by one from another address */
+	NO_ONES,   /* preceded by one for an unknown session */
+	CUT,       /* preceded by one with a part of its header */
 	FAULTS,
 };
 
-static const char *const fault_names[] = { "lost",     "doubled",   "again",        "reordered",
-					   "delayed",  "corrupted", "a stranger's", "a spoofed",
-					   "no one's", "cut" };
+static const char *const fault_names[] = { "lost",         "doubled",       "again",
+					   "reordered",    "delayed",       "corrupted",
+					   "a stranger's", "a spoofed one", "an unknown session",
+					   "cut" };
 
 struct matrix {
-	unsigned sender; /* its packets are counted, and one of them is hit */
+	unsigned sender; /* end with the packet that is hit */
 	enum kind kind;
 	enum fault fault;
 	uint32_t nth; /* of that kind; UINT32_MAX: none */
 	uint32_t seen[2][KINDS];
 	uint32_t hits;
-	bool piggybacks; /* now they do */
-	bool useless;    /* what was hit asked for memory that was refused: nobody misses it */
-	uint64_t resent; /* seen before or over, where nothing was hit */
+	bool piggybacks; /* batches are of the kind PIGGYBACK now */
+	bool useless; /* the packet hit requested memory that was refused: its loss has no effect */
+	uint64_t resent; /* repeated and stale packets of the run without faults */
 };
 
 static struct erpc_pair p;
@@ -147,7 +148,7 @@ static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 		hit(net, pkt);
 }
 
-/** Long and short messages, and calls, of end 0, and a few of end 1. */
+/** Sends long and short messages, and calls, from end 0, and a few from end 1. */
 static void messages(void)
 {
 	unsigned i;
@@ -162,7 +163,7 @@ static void messages(void)
 	}
 }
 
-/** Memory, and some that is taken away before it is asked for. */
+/** Gets memory, and memory that is unexposed before the request. */
 static void gets(void)
 {
 	struct pair_end *e = &p.end[0];
@@ -178,7 +179,7 @@ static void gets(void)
 	}
 }
 
-/** Answers that come so late that they need requests of their own. */
+/** Replies so late that they need requests of their own. */
 static void late_replies(void)
 {
 	unsigned i;
@@ -223,7 +224,7 @@ static void exchange(void)
 	late_replies();
 	ping_pong();
 	erpc_pair_settle(&p);
-	/* What is late comes, and finds everything done. */
+	/* Late packets arrive after the exchange. */
 	erpc_pair_run(&p, 10ull * ERPC_RTO_FIRST);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_settle(&p);
@@ -261,22 +262,22 @@ static void check_counters(void)
 	uint64_t again = a->rx_repeats + a->rx_stale + b->rx_repeats + b->rx_stale;
 
 	cr_assert_eq(m.hits, hit_one);
-	cr_assert_eq(a->rx_pkts + b->rx_pkts, p.net.cnt.delivered, "nothing vanishes");
+	cr_assert_eq(a->rx_pkts + b->rx_pkts, p.net.cnt.delivered, "all packets are counted");
 	cr_assert_eq(refused(m.fault), forged, "%lu", refused(m.fault));
-	cr_assert_eq(b->rx_bad, p.end[0].gets_refused, "memory that was lent no more");
+	cr_assert_eq(b->rx_bad, p.end[0].gets_refused, "memory that is not exposed");
 	cr_assert_eq(a->rx_bad + a->rx_bad_state + b->rx_bad_state, 0);
-	cr_assert(hit_one || a->piggybacks + b->piggybacks >= ROUNDS, "answers rode");
+	cr_assert(hit_one || a->piggybacks + b->piggybacks >= ROUNDS, "acks were piggybacked");
 	if (hit_one && m.kind == CR_BATCH) {
-		; /* what it says the next answer says as well */
+		; /* the next response acknowledges the same */
 	} else if (hit_one && (m.fault == LOST || m.fault == CORRUPTED || m.fault == DELAYED)) {
-		/* What an answer says a later batch of its sender's may say as well. */
+		/* A later batch of the sender may piggyback the same ack. */
 		bool is_response = m.kind >= RESP_EMPTY;
 		uint64_t spared = is_response ? p.end[!m.sender].ep->stats.piggybacks : m.useless;
 
-		cr_assert_gt(a->losses + b->losses + spared, 0, "it was noticed");
+		cr_assert_gt(a->losses + b->losses + spared, 0, "the loss was detected");
 	} else if (m.fault != REORDERED)
-		cr_assert_eq(a->losses + b->losses, 0, "nothing was missing");
-	/* What came twice was recognized, at either end. */
+		cr_assert_eq(a->losses + b->losses, 0, "no loss was detected");
+	/* Either end recognizes duplicates. */
 	if (!hit_one)
 		m.resent = again;
 	else if (m.fault == DOUBLED || m.fault == AGAIN)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Somebody who sees all packets sends them again, whenever he likes and as often: all that was said is heard
- * once and in its order all the same. When nothing is under way any more each is refused and counted, or, if
- * it belongs to the last request of its slot, answered by one packet with nothing new in it; and
- * memory that was lent is nobody's any more.
+ * Replay: an observer of all packets sends them again at any time. Everything is still delivered
+ * once and in order. While nothing is in flight each replayed packet is refused and counted or, if
+ * it belongs to the last request of its slot, causes one packet without new content. Memory that
+ * was exposed is not read.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 static struct erpc_pair p;
 
-/** What was on the wire, in the order in which it was sent. */
+/** Packets on the wire, in the order in which they were sent. */
 static struct {
 	struct {
 		uint32_t from, to, len;
@@ -24,7 +24,7 @@ static struct {
 	} pkt[TAPE_MAX];
 	uint32_t cnt;
 	bool off;
-	uint32_t with_bytes; /* responses that brought some, since it was off */
+	uint32_t with_bytes; /* responses with bytes since `off` */
 	uint32_t kinds[4];
 } tape;
 
@@ -94,7 +94,7 @@ static void begin(uint64_t seed)
 	}
 }
 
-/** Of what was sent lately, and of what was sent at any time. */
+/** Replays a recent packet and any packet. */
 static void replay_some(void)
 {
 	uint32_t lately = tape.cnt < 64 ? tape.cnt : 64;
@@ -125,7 +125,7 @@ Test(erpc_replay, during_traffic_no_replay_is_delivered_twice)
 	}
 }
 
-/** What is counted when a packet changes nothing. */
+/** Returns the counters of packets without effect. */
 static uint64_t refused(const struct erpc_stats *stats)
 {
 	return stats->rx_stale + stats->rx_early + stats->rx_bad + stats->rx_repeats;
@@ -136,13 +136,13 @@ static struct pair_end *end_at(uint32_t number)
 	return &p.end[fake_port_of(p.end[1].ep->dg)->number == number];
 }
 
-/** It comes again, at an end that has nothing under way. */
+/** Replays a packet to an end without requests in flight. */
 static void replay_one(uint32_t i)
 {
 	struct pair_end *e = end_at(tape.pkt[i].to);
 	struct erpc_stats *stats = &e->ep->stats;
 	uint64_t was_refused = refused(stats), sent = p.net.cnt.sent, again = stats->rx_repeats;
-	uint32_t received = e->received, answered = e->replies, got = e->gets_done;
+	uint32_t received = e->received, replies = e->replies, got = e->gets_done;
 	size_t bufs = e->ep->bufs.used_cnt;
 	struct wire_erpc_hdr h = { 0 };
 
@@ -152,12 +152,12 @@ static void replay_one(uint32_t i)
 	erpc_ep_progress(e->ep, p.net.now_ns);
 	cr_expect_eq(e->s->err, 0, "packet %u, kind %u", i, h.kind);
 	cr_expect_eq(e->received, received);
-	cr_expect_eq(e->replies, answered);
+	cr_expect_eq(e->replies, replies);
 	cr_expect_eq(e->gets_done, got);
 	cr_expect_eq(e->ep->bufs.used_cnt, bufs, "packet %u, kind %u", i, h.kind);
 	cr_expect_eq(e->ep->dg->rx_retained, 0);
 	cr_expect_leq(p.net.cnt.sent, sent + 1);
-	/* A part of the last response may be asked for again: that is no repetition of the request. */
+	/* An RFR may request a part of the last response again. */
 	if (refused(stats) == was_refused)
 		cr_expect(h.kind == WIRE_ERPC_RFR && p.net.cnt.sent == sent + 1,
 			  "packet %u, kind %u: not refused", i, h.kind);
@@ -165,7 +165,7 @@ static void replay_one(uint32_t i)
 		cr_expect(refused(stats) == was_refused + 1, "packet %u, kind %u", i, h.kind);
 	cr_expect(p.net.cnt.sent == sent || h.kind == WIRE_ERPC_RFR ||
 			  stats->rx_repeats == again + 1,
-		  "packet %u, kind %u: answered", i, h.kind);
+		  "packet %u, kind %u: a packet was sent", i, h.kind);
 }
 
 Test(erpc_replay, when_idle_each_replay_is_refused_or_repeats_a_response)
@@ -186,7 +186,7 @@ Test(erpc_replay, when_idle_each_replay_is_refused_or_repeats_a_response)
 			replay_one(i);
 		for (i = 0; i < tape.cnt; i++)
 			replay_one(tape.cnt - 1 - i);
-		cr_expect_eq(tape.with_bytes, 0, "memory that is not lent any more");
+		cr_expect_eq(tape.with_bytes, 0, "memory that is no longer exposed");
 		tape.off = false;
 		for (i = 0; i < 100; i++)
 			do_something();
@@ -196,7 +196,9 @@ Test(erpc_replay, when_idle_each_replay_is_refused_or_repeats_a_response)
 	}
 }
 
-/** A tape of one session is played to the next one between the same two, and to one that has its number. */
+/**
+ * Packets of one session are replayed to the next between the same two, and to one with its number.
+ */
 Test(erpc_replay, a_later_session_refuses_replays_of_the_earlier)
 {
 	struct erpc_session *old[2];

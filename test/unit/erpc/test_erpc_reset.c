@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Very many sessions of one endpoint, and two of three peers are gone in the same moment.
+ * Very many sessions of one endpoint; two of three peers close at the same moment.
  *
- * Each is in the midst of everything: messages both ways, a call that nobody has answered, memory that is
- * fetched, bytes that are held. One of three goes on, one vanishes, one begins again: with some of
- * these before the end of the old session is known here, with some after. What was open with the gone
- * ends, once; what is still on its way changes nothing; all others are heard in full and in order; and
- * in the end nothing is left of any of them.
+ * Each session is active: messages both ways, a call without reply, a get, retained bytes. One of
+ * three peers continues, one is gone, one restarts; some restarts happen before the old session's
+ * end is detected, some after. Requests to closed peers end once, packets in flight have no effect,
+ * all other sessions receive everything in order, and nothing remains of the closed ones.
  *
- *	COPYRPC_RESET	sessions (at most 20000)
+ *   COPYRPC_RESET  sessions, at most 20000
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -38,10 +37,10 @@ struct reset_side {
 	core_retain_t retain;
 	struct core_get get;
 	struct iovec iov;
-	struct core_exposure exposure; /* that the peer gets_pending */
+	struct core_exposure exposure; /* for a get of the peer */
 };
 
-/** A session, and what becomes of its peer. */
+/** Session, and the fate of its peer. */
 struct reset_link {
 	struct reset_side here, there;
 	enum { STAYS, VANISHES, RESTARTS } fate;
@@ -51,12 +50,12 @@ struct reset_link {
 static struct {
 	struct fake_net net;
 	struct erpc_ep *ep, *peers[PEERS];
-	struct reset_link *links; /* 2 * cnt: who begins again is a new one */
+	struct reset_link *links; /* 2 * cnt: a restarted peer has a new session */
 	uint32_t cnt, link_cnt;
 	uint8_t memory[GET_LEN], sink[GET_LEN];
 } r;
 
-/* ---- what is heard ---- */
+/* ---- up-calls ---- */
 
 static struct reset_side *side_of(struct core_chan *chan)
 {
@@ -126,7 +125,7 @@ static void on_get_done(struct core_chan *chan, struct core_get *get)
 	e->gets_open = false;
 	e->gets_done++;
 	e->get_status = get->status;
-	if (!get->status) /* or else the lender hears of the end by itself */
+	if (!get->status) /* else the exposing end detects the failure by itself */
 		unexpose(e->peer);
 }
 
@@ -144,7 +143,7 @@ static void failed(struct erpc_session *s)
 	erpc_session_end(s);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 static struct erpc_ep *ep_open(uint64_t seed)
 {
@@ -209,7 +208,9 @@ static void close_side(struct reset_side *e)
 	e->s = NULL;
 }
 
-/** Everything was given back, but for what a device may still read: the last packets, which did not report. */
+/**
+ * Asserts that everything was freed except for the last packets, which the device may still read.
+ */
 static void check_ep(const struct erpc_ep *ep)
 {
 	if (ep->dg->tx_done == ep->dg->tx_posted) {
@@ -246,7 +247,7 @@ static void end(void)
 	fake_net_fini(&r.net);
 }
 
-/* ---- what is said ---- */
+/* ---- send ---- */
 
 static void send_one(struct reset_side *e)
 {
@@ -288,7 +289,7 @@ static void send_all_kinds(struct reset_side *e)
 	send_one(e);
 }
 
-/** All links that live speak, some at a time: so some are done with it and others not. */
+/** Lets all open links send, with progress every 64 links, so that their states differ. */
 static void all_send(uint32_t from)
 {
 	uint32_t i;
@@ -303,7 +304,7 @@ static void all_send(uint32_t from)
 	}
 }
 
-/** What it still has to do for others. */
+/** Releases bytes and replies to the call. */
 static void settle(struct reset_side *e)
 {
 	struct core_chan *chan = &e->s->conn.chan;
@@ -322,7 +323,7 @@ static bool is_done(const struct reset_side *e)
 	       !e->gets_open && !e->get_status && e->s->credits == e->s->credits_max;
 }
 
-/** Both ends of a link have answered, and heard all. */
+/** Returns true if both ends of a link have replied and received everything. */
 static bool is_over(struct reset_link *link)
 {
 	settle(&link->here);
@@ -337,13 +338,13 @@ static void until_all_received(void)
 	for (at = 0; at < r.link_cnt; at++)
 		while (!r.links[at].over && !is_over(&r.links[at])) {
 			progress_all();
-			cr_assert_lt(turns++, TURNS_MAX, "link %u hears no end", at);
+			cr_assert_lt(turns++, TURNS_MAX, "link %u does not finish", at);
 		}
 }
 
-/* ---- the end of many ---- */
+/* ---- close of many peers ---- */
 
-/** Their processes are gone. Nobody here knows. */
+/** Closes the peers' ends. This end does not detect it yet. */
 static void peers_close(void)
 {
 	uint32_t i;
@@ -368,7 +369,7 @@ static void restart(bool before)
 			join(i);
 }
 
-/** The control thread hears of it: what is open ends, then the sessions. */
+/** Fails the sessions of closed peers, as the control thread does. */
 static void report_closed(void)
 {
 	uint32_t i;
@@ -382,9 +383,9 @@ static void report_closed(void)
 
 		if (r.links[i].fate == STAYS)
 			continue;
-		cr_expect_not(here->gets_open, "what was open has ended");
+		cr_expect_not(here->gets_open, "open gets have ended");
 		cr_expect_eq(here->gets_done, 1, "once");
-		if (here->retain && i % 2) { /* before its session, or with it */
+		if (here->retain && i % 2) { /* before the close of its session, or with it */
 			erpc_session_stop(here->s);
 			here->s->conn.chan.ops->release(&here->s->conn.chan, here->retain);
 		}
@@ -393,7 +394,7 @@ static void report_closed(void)
 	}
 }
 
-/** What is said to the gone finds nobody. */
+/** Sends to closed peers, which refuse the packets. */
 static void send_to_closed(void)
 {
 	uint64_t refused = 0;
@@ -425,7 +426,7 @@ static void reset(uint32_t cnt, uint32_t inline_max)
 	restart(false);
 	all_send(first);
 	until_all_received();
-	cr_expect(util_list_is_empty(&r.ep->zombies), "nobody reads what was of the gone");
+	cr_expect(util_list_is_empty(&r.ep->zombies), "no address waits for the device");
 	cr_expect(util_list_is_empty(&r.ep->dereg_list));
 	cr_expect_eq(r.ep->stats.rx_bad + r.ep->stats.rx_malformed, 0);
 	end();

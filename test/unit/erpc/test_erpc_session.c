@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What two ends agree on when a session begins: packets of one size, which all ways between them carry. */
+/* Sessions: parameters of both ends, lingering, failure and stop. */
 #include "erpc/erpc_session.h"
 
 #include <criterion/criterion.h>
@@ -45,7 +45,7 @@ static struct dev_dgram_ah *path(unsigned from)
 	return ah;
 }
 
-/** New sessions between both ends, each of which knows how long datagrams on its own way may be. */
+/** Replaces the session by one with the given path MTUs of both ends. */
 static void connect_mtus(const uint32_t mtu[2])
 {
 	struct wire_erpc_params params[2];
@@ -54,7 +54,7 @@ static void connect_mtus(const uint32_t mtu[2])
 	for (i = 0; i < 2; i++) {
 		erpc_session_close(p.end[i].s);
 		cr_assert_eq(erpc_session_open(p.end[i].ep, &params[i], &p.end[i].s), 0);
-		cr_expect_eq(params[i].mtu, MTU, "as long as nothing is known of the way");
+		cr_expect_eq(params[i].mtu, MTU, "the MTU of the path is unknown");
 		p.end[i].s->mtu = params[i].mtu = mtu[i];
 		p.end[i].s->user = &p.end[i];
 	}
@@ -88,7 +88,7 @@ Test(erpc_session, the_smaller_mtu_applies_to_both_ends, .init = setup, .fini = 
 		}
 		erpc_pair_settle(&p);
 		erpc_pair_check(&p);
-		cr_expect_eq(longest, least, "%u: packets are full, and no fuller", longest);
+		cr_expect_eq(longest, least, "%u: packets are full, and not longer", longest);
 	}
 }
 
@@ -116,7 +116,7 @@ Test(erpc_session, invalid_parameters_are_refused, .init = setup, .fini = teardo
 	cr_expect_eq(connect_with(params, MTU), 0);
 	cr_expect_eq(connect_with(params, 1500), 0);
 	cr_expect_eq(connect_with(params, 1499), -FI_EAGAIN,
-		     "the way has changed since it was told: it is asked again");
+		     "the path has changed since it was advertised: connect again");
 	params.mtu = 255;
 	cr_expect_eq(connect_with(params, MTU), -FI_EIO);
 	params = good;
@@ -130,7 +130,9 @@ Test(erpc_session, invalid_parameters_are_refused, .init = setup, .fini = teardo
 	cr_expect_eq(connect_with(params, MTU), -FI_EOPNOTSUPP);
 }
 
-/** Who does not know a session's token does not know how its requests are numbered, however many sessions he has. */
+/**
+ * Without a session's token its request numbers are unknown, even with many sessions of one's own.
+ */
 Test(erpc_session, first_request_numbers_differ_between_sessions, .init = setup, .fini = teardown)
 {
 	struct erpc_session *here[16], *there[16];
@@ -167,7 +169,7 @@ static void lose_responses(struct fake_net *net, struct fake_pkt *pkt, void *arg
 	pkt->copies = 0;
 }
 
-/** Says one message whose answer is lost so often, and moves time until it is known to have arrived. */
+/** Sends a message and drops `cnt` of its responses. Advances time until it is acknowledged. */
 static void send_with_lost_responses(uint32_t cnt)
 {
 	to_lose = cnt;
@@ -178,7 +180,7 @@ static void send_with_lost_responses(uint32_t cnt)
 	cr_assert_eq(to_lose, 0);
 }
 
-/** Who answered stays for `ns`, and no longer. */
+/** Asserts that the session lingers for `ns`. */
 static void expect_lingers(struct erpc_session *s, uint64_t ns)
 {
 	uint64_t last_resp_ns = s->last_resp_ns;
@@ -188,22 +190,22 @@ static void expect_lingers(struct erpc_session *s, uint64_t ns)
 	erpc_ep_progress(s->ep, last_resp_ns + ns - 1);
 	cr_expect(erpc_session_is_busy(s));
 	erpc_ep_progress(s->ep, last_resp_ns + ns);
-	cr_expect_not(erpc_session_is_busy(s), "and no longer");
+	cr_expect_not(erpc_session_is_busy(s), "not longer");
 }
 
-/** It knows of no loss, but its answer may be the first one. */
+/** The session has no loss so far, but its last response may be the first one. */
 Test(erpc_session, without_loss_a_session_lingers_for_four_time_outs, .init = setup,
      .fini = teardown)
 {
 	struct erpc_session *s = p.end[1].s;
 
 	send_with_lost_responses(0);
-	cr_expect_not(erpc_session_is_busy(p.end[0].s), "who asked has all that it waited for");
+	cr_expect_not(erpc_session_is_busy(p.end[0].s), "the sender has its response");
 	cr_expect_not(s->lossy);
 	expect_lingers(s, 4 * s->rto.rto_ns);
 }
 
-/** The first packet that gets lost is the last answer of an end that closes at once. */
+/** The first lost packet is the last response of an end that closes at once. */
 Test(erpc_session, a_first_loss_does_not_lose_the_last_response, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[1].s;
@@ -220,7 +222,9 @@ Test(erpc_session, a_first_loss_does_not_lose_the_last_response, .init = setup, 
 	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
 }
 
-/** Nobody answers the last answer: who gave it stays until it would have been asked for again. */
+/**
+ * The last response has no acknowledgement: its sender lingers until it would be requested again.
+ */
 Test(erpc_session, after_losses_a_session_lingers_longer, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[1].s;
@@ -228,16 +232,16 @@ Test(erpc_session, after_losses_a_session_lingers_longer, .init = setup, .fini =
 	send_with_lost_responses(2);
 	cr_expect(s->lossy);
 	cr_expect_gt(erpc_session_linger_ns(s), (1 + 1.5 * (64 - 2)) * s->rto.rto_ns,
-		     "five doublings, each up to half as long again");
+		     "five doublings, each spread by half");
 	expect_lingers(s, erpc_session_linger_ns(s));
 }
 
-/** So a peer that closes at once costs nobody his last answer, however often that gets lost. */
+/** A peer that closes when idle loses no last response, however often packets are lost. */
 Test(erpc_session, a_session_closed_when_idle_owes_no_response, .init = setup, .fini = teardown)
 {
 	unsigned rounds;
 
-	send_with_lost_responses(1); /* that is how it knows */
+	send_with_lost_responses(1); /* makes the losses certain */
 	to_lose = 2;
 	p.net.hook = lose_responses;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
@@ -249,7 +253,7 @@ Test(erpc_session, a_session_closed_when_idle_owes_no_response, .init = setup, .
 	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
 }
 
-/** Who sends last and closes has sent what has not reported: does the device still read where it goes to? */
+/** Closes after a send without a report: does the device still read the address? */
 Test(erpc_session, an_address_that_the_device_copied_is_freed_at_once)
 {
 	static const bool copies[] = { false, true };
@@ -274,13 +278,13 @@ Test(erpc_session, an_address_that_the_device_copied_is_freed_at_once)
 			cr_expect_eq(
 				UTIL_CONTAINER_OF(ep->zombies.next, struct erpc_session, fail_link)
 					->last_tx,
-				ep->dg->tx_posted - 1, "until its last one has left");
+				ep->dg->tx_posted - 1, "until the last datagram is done");
 		cr_assert_eq(erpc_session_open(ep, &params, &p.end[0].s), 0);
 		erpc_pair_fini(&p);
 	}
 }
 
-/** A session between endpoints whose datagrams have `mtu` bytes, paced at bytes/s, or not at all (0). */
+/** Opens a session with datagrams of `mtu` bytes, paced at bytes/s, or not paced (0). */
 static struct erpc_session *open_with(uint32_t mtu, double pace_rate)
 {
 	erpc_pair_init(&p, 1);
@@ -311,7 +315,7 @@ Test(erpc_session, lengths_are_bounded_by_the_packet_numbers)
 	}
 }
 
-/** From a link that is so slow that its queue takes longer than the longest time-out, to one that is fast. */
+/** Rates from a slow link, with a queue longer than the longest RTO, to a fast one. */
 Test(erpc_session, time_outs_are_longer_than_the_queues_of_paced_sessions)
 {
 	uint64_t min_ns = UINT64_MAX;
@@ -364,7 +368,7 @@ Test(erpc_session, attach_to_a_failed_endpoint_fails, .init = setup, .fini = tea
 	struct erpc_session *s = join_with(little);
 
 	erpc_ep_fail(p.end[0].ep, -FI_EIO);
-	cr_expect_eq(s->err, 0, "nobody was told of it yet");
+	cr_expect_eq(s->err, 0, "not failed before attach");
 	erpc_session_attach(s);
 	cr_expect_eq(s->err, -FI_EIO);
 	erpc_session_close(s);
@@ -384,12 +388,12 @@ Test(erpc_session, a_failed_session_sends_nothing, .init = setup, .fini = teardo
 	cr_expect(util_list_is_empty(&s->ep->dirty));
 	erpc_session_flush(s);
 	erpc_session_fail(s, -FI_ETIMEDOUT, NULL);
-	cr_expect_eq(s->err, -FI_EIO, "the first reason counts");
+	cr_expect_eq(s->err, -FI_EIO, "the first error remains");
 	cr_expect_neq(pair_send(&p.end[0], 0), 0);
 	cr_expect_eq(p.net.cnt.sent + s->ep->out.cnt, left);
 }
 
-/** Or the next call of progress would find what is not there any more. */
+/** Otherwise the next progress call would access a freed session. */
 Test(erpc_session, a_stopped_session_is_in_no_list)
 {
 	static const double rates[] = { 0, 1e6 };
@@ -413,12 +417,12 @@ Test(erpc_session, a_stopped_session_is_in_no_list)
 			cr_expect(util_list_is_empty(lists[k]), "%u", k);
 		cr_expect_eq(ep->timers.cnt, 0);
 		cr_expect_eq(ep->wheel.cnt, 0);
-		cr_expect_eq(ep->out.cnt, 0, "nor on its way to the device");
+		cr_expect_eq(ep->out.cnt, 0, "no packet is in the burst");
 		erpc_pair_fini(&p);
 	}
 }
 
-/** Each of them alone. */
+/** Sets one mask or list at a time. */
 Test(erpc_session, is_busy_while_a_response_is_due, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[0].s;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Each kind of packet meets a session in each state of its life, from who knows the token, who does not, and
- * who is at another address (docs/datagram-protocol.md, section 7): it is counted for one reason, answered
- * to nobody, and nothing of it is heard; and who is beside that session talks on.
+ * Each kind of packet in each state of a session, from a sender with the token, without it, and at
+ * another address (docs/datagram-protocol.md, section 7): it is counted for one reason, has no
+ * reply and is not delivered; another session continues.
  */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
@@ -11,14 +11,14 @@
 
 #include "unit/erpc/rx/forged.h"
 
-#define NOT_COUNTED (-1) /* it waits until the session is up */
+#define NOT_COUNTED (-1) /* waits until the session is attached */
 
 enum state {
-	OPENED,    /* our half is made, the peer's is not known */
-	CONNECTED, /* both are, and nothing is taken in yet */
+	OPENED,    /* the peer's parameters are unknown */
+	CONNECTED, /* not attached */
 	UP,
-	FAILING, /* core has not heard of it yet */
-	STOPPED, /* nothing is left but bytes that are held */
+	FAILING, /* core has not been notified */
+	STOPPED, /* only retained bytes remain */
 	CLOSED,
 	FOLLOWED, /* closed, and another session has its number */
 	STATES,
@@ -28,36 +28,36 @@ static const char *const state_names[] = { "opened",  "connected", "up",      "f
 					   "stopped", "closed",    "followed" };
 
 enum sender {
-	PEER, /* a packet that came before, once more: the request, or the answer, before the last one */
-	WRONG_TAG,  /* as the peer would say it next, with a wrong tag */
-	WRONG_ADDR, /* the same from another address */
+	PEER,       /* repeats the packet before the last one */
+	WRONG_TAG,  /* the peer's next packet with a wrong tag */
+	WRONG_ADDR, /* the peer's next packet from another address */
 	SENDERS,
 };
 
-static const char *const sender_names[] = { "the peer, late", "a wrong token", "a stranger" };
+static const char *const sender_names[] = { "the peer, late", "a wrong token", "a wrong address" };
 
-/** A kind of packet, and what it says. */
+/** Kind of packet. */
 static const struct kind {
 	const char *name;
 	enum wire_erpc_kind kind;
 	uint32_t slot;
-	uint8_t type; /* of answers */
+	uint8_t type; /* of responses */
 } kinds[] = {
 	{ "a batch", WIRE_ERPC_REQ, 0, 0 },
 	{ "a get", WIRE_ERPC_REQ, ERPC_GET_SLOT, 0 },
-	{ "answers", WIRE_ERPC_REQ, ERPC_REPLY_SLOT, 0 },
-	{ "a part that is asked for", WIRE_ERPC_RFR, ERPC_GET_SLOT, 0 },
-	{ "a credit", WIRE_ERPC_CR, 1, 0 },
+	{ "replies", WIRE_ERPC_REQ, ERPC_REPLY_SLOT, 0 },
+	{ "an RFR", WIRE_ERPC_RFR, ERPC_GET_SLOT, 0 },
+	{ "a credit return", WIRE_ERPC_CR, 1, 0 },
 	{ "a gap", WIRE_ERPC_CR, 1, WIRE_ERPC_GAP },
-	{ "a batch that is kept", WIRE_ERPC_CR, 1, WIRE_ERPC_KEPT },
-	{ "an answer", WIRE_ERPC_RESP, 0, 0 },
-	{ "a late answer", WIRE_ERPC_RESP, 0, WIRE_ERPC_LATE },
-	{ "who was away", WIRE_ERPC_RESP, 0, WIRE_ERPC_AWAY },
+	{ "a kept report", WIRE_ERPC_CR, 1, WIRE_ERPC_KEPT },
+	{ "a response", WIRE_ERPC_RESP, 0, 0 },
+	{ "a late response", WIRE_ERPC_RESP, 0, WIRE_ERPC_LATE },
+	{ "a response of an absent peer", WIRE_ERPC_RESP, 0, WIRE_ERPC_AWAY },
 	{ "a refusal", WIRE_ERPC_RESP, ERPC_GET_SLOT, WIRE_ERPC_REFUSED },
 	{ "memory", WIRE_ERPC_RESP, ERPC_GET_SLOT, 0 },
 };
 
-/** What is counted. */
+/** Returns the reason that is counted. */
 static int expected(enum state state, enum sender sender)
 {
 	switch (state) {
@@ -74,7 +74,7 @@ static int expected(enum state state, enum sender sender)
 	return state == UP ? STALE : state == FAILING ? BAD_STATE : NOT_COUNTED;
 }
 
-/** A session between the two endpoints, and what packets to its first end have in common. */
+/** Session between the two endpoints, and the parameters of packets to its first end. */
 static struct {
 	struct erpc_session *s, *peer, *next;
 	struct wire_erpc_params params, peer_half;
@@ -153,7 +153,7 @@ static void end(void)
 	erpc_session_close(v.peer);
 }
 
-/** With the number of the first request to come, or of the one before. */
+/** Returns a packet with the number of the next request, or of the one before. */
 static struct packet packet_of(const struct kind *k, enum sender sender)
 {
 	bool is_response = k->kind == WIRE_ERPC_RESP || k->kind == WIRE_ERPC_CR;
@@ -181,7 +181,7 @@ static struct packet packet_of(const struct kind *k, enum sender sender)
 	return pkt;
 }
 
-/** Kept, and not looked at: it is counted as what it is as soon as the session is up. */
+/** Asserts that the packet is saved and counted only after attach. */
 static void waits(const struct packet *pkt, const char *what)
 {
 	struct erpc_ep *ep = forged_pair.end[0].ep;
@@ -228,7 +228,7 @@ Test(erpc_states, each_kind_in_each_state_is_refused_for_one_reason, .init = for
 	forged_check_traffic();
 }
 
-/** Before a session is up its peer may say a burst; whoever says more loses it, and takes nobody's place for long. */
+/** Before attach a peer may send a burst. Further packets are dropped. */
 Test(erpc_states, packets_before_attach_are_bounded, .init = forged_setup, .fini = forged_teardown)
 {
 	struct erpc_ep *ep = forged_pair.end[0].ep;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The simulated network that the tests of sessions stand on: its times, its faults, its strictness. */
+/* The simulated network of the session tests: times, faults, checks. */
 #include "support/fake_net.h"
 
 #include <criterion/criterion.h>
@@ -61,7 +61,7 @@ static int send_from(uint32_t i, uint32_t j, uint32_t len)
 	return fake_net_ops.send(dg[i], &out, 1);
 }
 
-/** Takes all that came at j: how many, and the last one's length. */
+/** Receives all datagrams at j. Returns their number and the length of the last one. */
 static uint32_t receive(uint32_t j, uint32_t *len)
 {
 	struct dev_dgram_in in;
@@ -86,7 +86,7 @@ Test(fake_net, a_datagram_takes_transmission_and_latency, .init = setup, .fini =
 	fake_net_run(&net, 6999);
 	cr_expect_eq(receive(1, &len), 0);
 	fake_net_run(&net, 7000);
-	cr_expect_eq(receive(1, &len), 1, "1 us to send, 5 us on its way, 1 us behind the queue");
+	cr_expect_eq(receive(1, &len), 1, "1 us to send, 5 us of latency, 1 us behind the queue");
 	cr_expect_eq(len, 1000);
 	cr_expect(fake_net_is_idle(&net));
 }
@@ -207,19 +207,19 @@ Test(fake_net, a_nic_keeps_the_bytes_until_it_reports, .init = setup, .fini = te
 	receive(0, &len);
 	cr_expect_eq(dg[0]->tx_done, 0);
 	fake_net_run(&net, 1000);
-	cr_expect_eq(dg[0]->tx_done, 0, "only polling moves it");
+	cr_expect_eq(dg[0]->tx_done, 0, "only a poll advances it");
 	receive(0, &len);
 	cr_expect_eq(dg[0]->tx_done, 2);
 }
 
-/** Is `what` the end of a process? */
+/** Returns true if `what` ends the process. */
 static bool is_fatal(void (*what)(void))
 {
 	int status;
 	pid_t pid = fork();
 
 	if (!pid) {
-		signal(SIGABRT, SIG_DFL); /* quietly */
+		signal(SIGABRT, SIG_DFL); /* without a report */
 		what();
 		_exit(0);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Message buffers: room for what was asked, and not given again while the device reads them. */
+/* Message buffers: sizes, and no reuse while the device reads them. */
 #include "erpc/buf/erpc_buf.h"
 
 #include <criterion/criterion.h>
@@ -13,9 +13,9 @@
 static struct dev_dgram dg = { .inline_max = INLINE_MAX, .mtu = 1024 };
 static struct erpc_bufs bufs;
 
-/* ---- a device that registers ---- */
+/* ---- device that registers memory ---- */
 
-/** First in what stands for a device, so that `mem` and where it lies can be compared. */
+/** Registration: `mem` is first, so that it converts. */
 struct reg {
 	struct dev_mem mem;
 	const uint8_t *addr;
@@ -62,7 +62,7 @@ static void teardown(void)
 	erpc_bufs_fini(&bufs);
 }
 
-/** One of `len` bytes, of which the device was given datagram `number`. */
+/** Returns a buffer of `len` bytes that was sent as datagram `number`. */
 static struct erpc_buf *sent_buf(uint32_t len, uint32_t number)
 {
 	struct erpc_buf *buf = erpc_buf_alloc(&bufs, len);
@@ -73,7 +73,7 @@ static struct erpc_buf *sent_buf(uint32_t len, uint32_t number)
 	return buf;
 }
 
-/* ---- room ---- */
+/* ---- allocation ---- */
 
 Test(erpc_buf, buffers_do_not_overlap, .init = setup, .fini = teardown)
 {
@@ -122,7 +122,7 @@ Test(erpc_buf, more_than_the_largest_is_refused, .init = setup, .fini = teardown
 	cr_expect_null(erpc_buf_alloc(&bufs, ERPC_BUF_LARGE + 1));
 	cr_expect_null(erpc_buf_alloc(&bufs, UINT32_MAX));
 	cr_expect_null(erpc_buf_grow(&bufs, buf, ERPC_BUF_LARGE + 1));
-	cr_expect_eq(bufs.used_cnt, 1, "what could not grow stays");
+	cr_expect_eq(bufs.used_cnt, 1, "the buffer remains");
 	erpc_buf_free(&bufs, buf);
 	erpc_buf_free(&bufs, NULL);
 }
@@ -154,7 +154,7 @@ Test(erpc_buf, reuse_takes_no_more_memory, .init = setup, .fini = teardown)
 	unsigned i, k;
 	size_t mem = 0;
 
-	cr_expect_eq(bufs.mem, 0, "who says nothing owns none");
+	cr_expect_eq(bufs.mem, 0, "without messages there is no buffer");
 	for (i = 0; i < 10000; i++) {
 		for (k = 0; k < 2; k++)
 			two[k] = erpc_buf_alloc(&bufs, ERPC_BUF_TINY);
@@ -166,7 +166,7 @@ Test(erpc_buf, reuse_takes_no_more_memory, .init = setup, .fini = teardown)
 	cr_expect_eq(bufs.mem, mem);
 }
 
-/* ---- the device ---- */
+/* ---- wait for the device ---- */
 
 Test(erpc_buf, only_bytes_that_the_device_did_not_copy_wait, .init = setup, .fini = teardown)
 {
@@ -183,7 +183,7 @@ Test(erpc_buf, only_bytes_that_the_device_did_not_copy_wait, .init = setup, .fin
 	erpc_bufs_reap_cold(&bufs);
 	cr_expect_eq(bufs.used_cnt, 0);
 	erpc_buf_free(&bufs, sent_buf(copied + 1, 0));
-	cr_expect_eq(bufs.used_cnt, 0, "the device is done with it already");
+	cr_expect_eq(bufs.used_cnt, 0, "the device has completed the datagram");
 }
 
 /** The device counts modulo 2^32. */
@@ -213,14 +213,17 @@ Test(erpc_buf, no_buffer_is_reused_while_the_device_reads_it, .init = setup, .fi
 	}
 }
 
-/** As when its session ends between two bursts: there is no report to wait for, and others wait behind it. */
+/**
+ * For example, a session ends between two bursts: no report will come, and other buffers wait
+ * behind.
+ */
 Test(erpc_buf, a_buffer_never_sent_is_free_at_once, .init = setup, .fini = teardown)
 {
 	struct erpc_buf *buf;
 	unsigned i;
 
 	dg.tx_done = dg.tx_posted = 100;
-	/* Its memory has been another's, who was sent late. */
+	/* The memory was used before by a buffer that was sent late. */
 	buf = sent_buf(ERPC_BUF_TINY, 99);
 	erpc_buf_free(&bufs, buf);
 	dg.tx_done = dg.tx_posted = 99u + (1u << 31);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Bursts: all that was put in leaves once, whole and in order, and what it refers to stays till then. */
+/*
+ * Transmit bursts: each packet leaves once, unchanged and in order, and its bytes remain until
+ * then.
+ */
 #include "erpc/buf/erpc_out.h"
 
 #include <criterion/criterion.h>
@@ -8,14 +11,14 @@
 
 #include "support/rng.h"
 
-#define TX_CNT 8u /* the smallest that dgram.h allows */
+#define TX_CNT 8u /* minimum of dgram.h */
 #define OWNERS 3u
 #define PEERS  2u
 
-/* ---- a device that reads late ---- */
+/* ---- device that reads late ---- */
 
 static struct dev_dgram_out sent[TX_CNT]; /* by number modulo TX_CNT */
-static unsigned room;                     /* datagrams that it takes, in all */
+static unsigned room;                     /* datagrams that it accepts in total */
 static unsigned calls;
 static int broken;
 
@@ -55,7 +58,7 @@ static void teardown(void)
 
 static uint8_t bytes[256];
 
-/** Packet `number`, of an owner and to a peer that follow from it, its bytes from bytes[number % 256] on. */
+/** Adds packet `number`; its owner, peer and first byte follow from the number. */
 static void put(uint32_t number)
 {
 	struct wire_erpc_hdr h = { .req_num = number, .kind = WIRE_ERPC_RFR };
@@ -64,7 +67,7 @@ static void put(uint32_t number)
 		     &owners[number % OWNERS]);
 }
 
-/** The number in the header of a packet, of which nothing has changed. */
+/** Returns the number in the header of a packet, after checking the rest. */
 static uint32_t number_of(const struct dev_dgram_out *pkt)
 {
 	struct wire_erpc_hdr h;
@@ -76,7 +79,7 @@ static uint32_t number_of(const struct dev_dgram_out *pkt)
 	return (uint32_t)h.req_num;
 }
 
-/** The device reads its oldest datagram, now. */
+/** Completes the oldest datagram of the device. */
 static uint32_t leave(void)
 {
 	cr_assert_neq(dg.tx_done, dg.tx_posted);
@@ -88,7 +91,7 @@ Test(erpc_out, a_burst_is_one_call, .init = setup, .fini = teardown)
 	uint32_t i;
 
 	cr_expect_eq(erpc_out_flush(&out), 0);
-	cr_expect_eq(calls, 0, "there is nothing");
+	cr_expect_eq(calls, 0, "the burst is empty");
 	for (i = 0; i < TX_CNT; i++) {
 		cr_assert(erpc_out_room(&out));
 		put(i);
@@ -114,7 +117,7 @@ Test(erpc_out, a_full_burst_has_no_room_until_the_device_has, .init = setup, .fi
 		put(i);
 	}
 	cr_expect_not(erpc_out_room(&out));
-	cr_expect_eq(erpc_out_flush(&out), 0, "that the device is full is no error");
+	cr_expect_eq(erpc_out_flush(&out), 0, "a full device is no error");
 	room = 1;
 	cr_expect(erpc_out_room(&out));
 	cr_expect_eq(out.cnt, ERPC_BURST - 1);
@@ -129,12 +132,12 @@ Test(erpc_out, a_device_error_is_returned_and_packets_remain, .init = setup, .fi
 	cr_expect_eq(out.cnt, 1);
 }
 
-/** Steps by chance: puts, a device that takes and reads some, and some that is forgotten. */
+/** Makes random steps: adds packets, lets the device accept and complete some, forgets some. */
 static void play(unsigned steps, bool forget)
 {
 	struct rng rng = { .state = rng_env("COPYRPC_TEST_SEED", 5) };
-	static bool gone[1u << 16]; /* it shall not leave */
-	uint32_t next = 0, read = 0, i, who;
+	static bool gone[1u << 16]; /* forgotten, must not leave */
+	uint32_t next = 0, read = 0, i, pick;
 
 	for (; steps--; room = 0) {
 		switch (rng_below(&rng, forget ? 8 : 6)) {
@@ -150,7 +153,7 @@ static void play(unsigned steps, bool forget)
 			cr_assert_eq(erpc_out_flush(&out), 0);
 			break;
 		case 5:
-			/* Seldom enough to be full often. */
+			/* Rarely, so that the queue is often full. */
 			for (; dg.tx_done != dg.tx_posted && rng_chance(&rng, 1, 2); read++) {
 				while (gone[read])
 					read++;
@@ -158,17 +161,17 @@ static void play(unsigned steps, bool forget)
 			}
 			break;
 		case 6:
-			who = (uint32_t)rng_below(&rng, OWNERS);
+			pick = (uint32_t)rng_below(&rng, OWNERS);
 			for (i = 0; i < out.cnt; i++)
-				gone[number_of(&out.pkt[i])] |= out.owner[i] == &owners[who];
-			erpc_out_forget(&out, &owners[who]);
-			cr_assert_eq(owners[who].unsent, 0);
+				gone[number_of(&out.pkt[i])] |= out.owner[i] == &owners[pick];
+			erpc_out_forget(&out, &owners[pick]);
+			cr_assert_eq(owners[pick].unsent, 0);
 			break;
 		case 7:
-			who = (uint32_t)rng_below(&rng, PEERS);
+			pick = (uint32_t)rng_below(&rng, PEERS);
 			for (i = 0; i < out.cnt; i++)
-				gone[number_of(&out.pkt[i])] |= out.pkt[i].to == &peers[who];
-			erpc_out_forget_peer(&out, &peers[who]);
+				gone[number_of(&out.pkt[i])] |= out.pkt[i].to == &peers[pick];
+			erpc_out_forget_peer(&out, &peers[pick]);
 			break;
 		}
 		cr_assert_lt(next, 1u << 16);
@@ -187,7 +190,7 @@ Test(erpc_out, forgotten_packets_do_not_leave_and_others_do, .init = setup, .fin
 	play(20000, true);
 }
 
-/** As when a peer asks on and on while the device stands still. */
+/** For example, a peer repeats requests while the device does not move. */
 Test(erpc_out, headers_remain_while_later_packets_are_forgotten, .init = setup, .fini = teardown)
 {
 	uint32_t i;
@@ -195,9 +198,9 @@ Test(erpc_out, headers_remain_while_later_packets_are_forgotten, .init = setup, 
 	for (i = 0; i < TX_CNT; i++)
 		put(i);
 	erpc_out_flush(&out);
-	put(0); /* owner 0 stays in the burst */
+	put(0); /* owner 0 remains in the burst */
 	for (i = 0; i < 1000; i++) {
-		put(4); /* owner 1, as is what comes behind it */
+		put(4); /* owner 1, like the next one */
 		put(7);
 		put(2);
 		erpc_out_forget(&out, &owners[1]);
@@ -224,7 +227,7 @@ Test(erpc_out, a_resent_buffer_requests_a_report, .init = setup, .fini = teardow
 	buf = erpc_buf_alloc(&bufs, ERPC_BUF_TINY);
 	buf->len = 100;
 	for (i = 0; i < 2; i++) {
-		/* Its first packet lies in one piece, the other one behind a header that lies elsewhere. */
+		/* The first packet is contiguous; the second has a header elsewhere. */
 		erpc_out_put_first(&out, &peers[0], buf, 60, &h, NULL);
 		erpc_out_put(&out, &peers[0], &h, buf->data + 60, 40, buf->mem, buf, NULL);
 		cr_expect_eq(out.pkt[0].base[0], buf->hdr);
@@ -247,7 +250,7 @@ Test(erpc_out, a_resent_buffer_requests_a_report, .init = setup, .fini = teardow
 	erpc_bufs_fini(&bufs);
 }
 
-/* ---- a device that registers ---- */
+/* ---- device that registers memory ---- */
 
 static struct dev_mem reg;
 static int reg_err;

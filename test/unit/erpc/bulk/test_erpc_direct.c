@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Parts of gets land in their place, and guesses that fail change nothing but the time it takes. */
+/* Direct placement: parts of gets are placed, and wrong guesses cost only time. */
 #include "erpc/bulk/erpc_direct.h"
 
 #include <criterion/criterion.h>
@@ -48,7 +48,7 @@ static void close_pair(void)
 		erpc_ep_progress(p.end[0].ep, p.net.now_ns);
 	while (p.end[0].ep->direct_skip);
 	erpc_ep_progress(p.end[0].ep, p.net.now_ns);
-	cr_expect_null(p.end[0].ep->direct_session, "nothing is to come");
+	cr_expect_null(p.end[0].ep->direct_session, "no part is expected");
 	p.end[0].ep->dg->ops = &fake_net_ops;
 	erpc_pair_fini(&p);
 }
@@ -69,7 +69,7 @@ Test(erpc_direct, without_other_traffic_all_parts_are_placed)
 	get_some();
 	erpc_pair_settle(&p);
 	cr_expect_eq(back, 0);
-	cr_expect_eq(into, p.end[1].ep->stats.tx_pkts, "two gets at a time, and none was copied");
+	cr_expect_eq(into, p.end[1].ep->stats.tx_pkts, "two gets at a time, no part was copied");
 	close_pair();
 }
 
@@ -86,7 +86,7 @@ Test(erpc_direct, other_packets_in_between_are_processed)
 			;
 	}
 	cr_expect_gt(into, back);
-	cr_expect_gt(back, 0, "batches, too, are heads and parts");
+	cr_expect_gt(back, 0, "batches consist of parts, too");
 	close_pair();
 }
 
@@ -111,7 +111,7 @@ Test(erpc_direct, several_iov_entries_are_not_placed)
 	close_pair();
 }
 
-/* Who gets_pending from many at a time guesses wrong, and soon guesses no more. */
+/* An end that gets from many peers guesses wrong and stops to guess. */
 Test(erpc_direct, after_a_wrong_guess_some_polls_go_without)
 {
 	struct erpc_ep *ep;
@@ -121,7 +121,7 @@ Test(erpc_direct, after_a_wrong_guess_some_polls_go_without)
 	cr_assert(pair_get(&p.end[0]));
 	erpc_ep_progress(ep, p.net.now_ns);
 	cr_assert_eq(ep->direct_session, p.end[0].s);
-	/* As if the answers to another request were due. */
+	/* The guess expects the response to another request. */
 	while (p.end[0].s->get_pkts_cnt)
 		p.end[0].s->get_pkts_cnt--;
 	erpc_direct_received(p.end[0].s, ERPC_GET_SLOT);
@@ -142,7 +142,7 @@ Test(erpc_direct, a_closed_session_is_not_guessed)
 	erpc_pair_fini(&p);
 }
 
-/* Its peer's answer comes again when the next get is under way: its bytes are not in the place. */
+/* A duplicate response arrives during the next get and is not placed. */
 Test(erpc_direct, duplicate_parts_change_nothing)
 {
 	open_pair(1);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Memory that was not lent to who asks stays where it is; of what is taken back while it is fetched none leaves
- * from then on, and who gets_pending is told.
- */
+/* Exposures: only exposed memory is read; after unexpose no part leaves, and the get fails. */
 #include "erpc/bulk/erpc_expose.h"
 
 #include <criterion/criterion.h>
@@ -17,7 +14,7 @@
 #define PARTS 40u
 
 static struct erpc_pair p;
-static unsigned parts, refused; /* that the lender says */
+static unsigned parts, refused; /* responses of the exposing end */
 
 static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
@@ -37,7 +34,7 @@ static void take_back(struct pair_get *g)
 	g->exposure.chan = NULL;
 }
 
-/** The lender takes it back when so many parts have left. */
+/** Unexposes the memory after `cnt` parts have left. */
 static void revoked_behind(unsigned cnt)
 {
 	struct pair_get *g = &p.end[0].gets[0];
@@ -61,14 +58,14 @@ static void revoked_behind(unsigned cnt)
 	parts = 0;
 	for (rounds = 0; g->open; rounds++) {
 		erpc_pair_run(&p, US);
-		cr_assert_lt(rounds, 100000, "who gets_pending is not told");
+		cr_assert_lt(rounds, 100000, "the get does not end");
 	}
-	cr_expect_eq(parts, 0, "behind %u", cnt);
+	cr_expect_eq(parts, 0, "after %u", cnt);
 	cr_expect_gt(refused, 0);
 	cr_expect_eq(g->get.status, -FI_EACCES);
 	cr_expect_eq(memchr(g->buf, 0xEE, 1), NULL);
 	cr_expect_eq(p.end[1].ep->exposure_pool.used_cnt, 0);
-	cr_assert(pair_get(&p.end[0]), "the session goes on");
+	cr_assert(pair_get(&p.end[0]), "the session continues");
 	erpc_pair_settle(&p);
 	cr_expect_eq(p.end[0].gets_done, 1);
 	erpc_pair_fini(&p);
@@ -82,7 +79,7 @@ Test(erpc_expose, after_unexpose_no_part_leaves)
 		revoked_behind(cnt);
 }
 
-/** The victim is asked for memory: what does it say? */
+/** Requests memory from the victim. Returns the type of its response. */
 static unsigned refusal_of(uint64_t addr, uint64_t key, uint32_t len, uint32_t req_len)
 {
 	struct wire_erpc_get req = { .addr = addr, .key = key, .len = len };
@@ -132,13 +129,15 @@ Test(erpc_expose, only_memory_exposed_to_the_session_is_read, .init = forged_set
 	cr_expect_eq(refusal_of(addr, exposure.key, UINT32_MAX, size), WIRE_ERPC_REFUSED);
 	cr_expect_eq(refusal_of(addr + len + 1, exposure.key, 0, size), WIRE_ERPC_REFUSED);
 	cr_expect_eq(refusal_of(0, exposure.key, 1, size), WIRE_ERPC_REFUSED);
-	cr_expect_eq(refusal_of(UINT64_MAX, exposure.key, 2, size), WIRE_ERPC_REFUSED, "it wraps");
+	cr_expect_eq(refusal_of(UINT64_MAX, exposure.key, 2, size), WIRE_ERPC_REFUSED,
+		     "the range wraps");
 	cr_expect_eq(refusal_of(addr, exposure.key, len, size - 1), WIRE_ERPC_REFUSED);
 	cr_expect_eq(refusal_of(addr, exposure.key, len, size + 1), WIRE_ERPC_REFUSED);
 	forged_victim->conn.chan.ops->unexpose(&forged_victim->conn.chan, &exposure);
-	cr_expect_eq(refusal_of(addr, exposure.key, len, size), WIRE_ERPC_REFUSED, "lent no more");
+	cr_expect_eq(refusal_of(addr, exposure.key, len, size), WIRE_ERPC_REFUSED,
+		     "no longer exposed");
 	forged_pair.end[0].s->conn.chan.ops->unexpose(&forged_pair.end[0].s->conn.chan, &other);
-	cr_expect_eq(forged_victim->err, 0, "who is refused may go on");
+	cr_expect_eq(forged_victim->err, 0, "a refused request does not fail the session");
 	forged_victim_close();
 	forged_pair.net.hook = NULL;
 	forged_check_traffic();

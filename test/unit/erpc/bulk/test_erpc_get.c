@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Memory that is fetched: parts that get lost, how much is under way, and what becomes of it at the end. */
+/* Gets: lost parts, packets in flight, and the end of a session. */
 #include "erpc/bulk/erpc_get.h"
 
 #include <criterion/criterion.h>
@@ -14,11 +14,11 @@
 
 static struct erpc_pair p;
 static struct {
-	uint32_t part;     /* RESP with this number, */
-	uint32_t drop;     /* is lost so often, */
-	uint64_t delay_ns; /* and then once so late */
-	uint32_t parts;    /* how often it left, */
-	uint32_t came;     /* and RESP packets with bytes */
+	uint32_t part;     /* number of the RESP */
+	uint32_t drop;     /* times to drop it */
+	uint64_t delay_ns; /* delay of the next one */
+	uint32_t parts;    /* times that it was sent */
+	uint32_t came;     /* RESP packets with bytes */
 } see;
 
 static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
@@ -45,7 +45,7 @@ static const struct erpc_stats *stats(void)
 	return &p.end[0].ep->stats;
 }
 
-/** Round trips are known. `room`: of the device, for what nobody looked at. */
+/** Starts with measured round trips. `room`: bytes that the device buffers without polls. */
 static void begin_with_room(uint32_t mtu, uint32_t room)
 {
 	memset(&see, 0, sizeof(see));
@@ -96,7 +96,7 @@ Test(erpc_get, a_lost_part_is_detected_by_three_behind_it)
 	}
 }
 
-/** What came early is kept: nothing is asked for twice. */
+/** Parts that arrive early are kept: none is requested twice. */
 Test(erpc_get, a_part_that_two_others_overtake_is_not_lost)
 {
 	begin(MTU);
@@ -112,7 +112,7 @@ Test(erpc_get, a_part_that_two_others_overtake_is_not_lost)
 	end();
 }
 
-/** A get, to its end: the most packets that were under way. */
+/** Runs a get to its end. Returns the maximum of packets in flight. */
 static uint32_t most_under_way(void)
 {
 	const struct erpc_tx *tx;
@@ -131,7 +131,7 @@ static uint32_t most_under_way(void)
 	return most;
 }
 
-/** Packets are so long that the window is less than the credits: at most 512 KiB are under way. */
+/** Long packets: the window is smaller than the credits, at most 512 KiB in flight. */
 Test(erpc_get, in_flight_is_bounded_by_the_window)
 {
 	uint32_t most;
@@ -140,11 +140,11 @@ Test(erpc_get, in_flight_is_bounded_by_the_window)
 	cr_assert_lt(p.end[0].s->get_window, p.end[0].s->credits_max / 2);
 	most = most_under_way();
 	cr_expect_leq(most * p.end[0].s->payload, 512u << 10);
-	cr_expect_eq(most, p.end[0].s->get_window, "and it is used");
+	cr_expect_eq(most, p.end[0].s->get_window, "the window is used");
 	end();
 }
 
-/** Two gets fit what the device holds, should nobody look for a while; one packet of each is always asked for. */
+/** Two gets fit the device's buffer without polls. One packet of each is always requested. */
 Test(erpc_get, in_flight_is_bounded_by_the_receive_room)
 {
 	begin_with_room(60000, 2 * 3 * (60000 + DEV_DGRAM_ROOM));
@@ -155,7 +155,10 @@ Test(erpc_get, in_flight_is_bounded_by_the_receive_room)
 	end();
 }
 
-/** After a time-out one packet is out; when it is answered, as many as before, and not as many as there are credits. */
+/**
+ * A time-out sends one packet. After its response the window is back, and not as large as the
+ * credits.
+ */
 Test(erpc_get, after_a_time_out_the_window_is_restored)
 {
 	const struct erpc_tx *tx;
@@ -166,7 +169,7 @@ Test(erpc_get, after_a_time_out_the_window_is_restored)
 	see.drop = 1;
 	cr_assert(pair_get(&p.end[0]));
 	tx = &p.end[0].s->tx[ERPC_GET_SLOT];
-	p.net.faults.drop = 1000000; /* nothing gets through for a while */
+	p.net.faults.drop = 1000000; /* drops everything for a while */
 	while (!stats()->timeouts)
 		erpc_pair_run(&p, US);
 	cr_expect_eq(tx->window, 1);
@@ -178,7 +181,10 @@ Test(erpc_get, after_a_time_out_the_window_is_restored)
 	end();
 }
 
-/** Those that were asked for, and those that wait for a slot, end once, with the session's error; no byte comes later. */
+/**
+ * Requested gets and gets that wait for a slot end once, with the session's error. No byte is
+ * written afterwards.
+ */
 Test(erpc_get, a_failed_session_ends_each_get_once)
 {
 	static uint8_t before[PAIR_GET_LEN];

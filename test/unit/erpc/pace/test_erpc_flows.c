@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Sessions share a bottleneck: they fill it, keep its queue short, and get alike, also who comes late;
- * what is sent as well as what is fetched. All that the pure rule promises (test_erpc_timely.c), seen
- * through slots, credits, the wheel and measured round trips.
+ * Sessions that share a bottleneck fill it, keep its queue short and get equal shares, also a late
+ * one, with sends and with gets. Tests the properties of Timely (test_erpc_timely.c) through slots,
+ * credits, the wheel and measured round trips.
  *
- * `make erpc-plot` has it write down what happened, for test/plot/flows, which draws the picture in
+ * `make erpc-plot` records the runs for test/plot/flows, which draws the picture in
  * docs/datagram-protocol.md:
  *
- *	COPYRPC_FLOWS  directory for a file of each run: lines "ms, us of queue, longest, Gbit/s of each flow"
+ *   COPYRPC_FLOWS  directory for one file per run, lines: ms, us of queue, longest, Gbit/s per flow
  */
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 static struct flows f;
 
-/** What happened, into $COPYRPC_FLOWS/<name>. */
+/** Writes the bins to $COPYRPC_FLOWS/<name>. */
 static void write_down(const char *name)
 {
 	const char *dir = getenv("COPYRPC_FLOWS");
@@ -48,7 +48,7 @@ static unsigned bin_of(uint64_t ns)
 	return (unsigned)(ns / f.cfg.bin_ns);
 }
 
-/** Runs it and says what its last quarter was like. */
+/** Runs the simulation and prints its last quarter. */
 static void run(const struct flows_cfg *cfg, const char *name)
 {
 	unsigned from;
@@ -56,7 +56,7 @@ static void run(const struct flows_cfg *cfg, const char *name)
 	flows_run(cfg, &f);
 	write_down(name);
 	from = f.bin_cnt * 3 / 4;
-	printf("%-12s %2u flows: %.3f of the link, %3.0f us of queue (at most %.0f), fairness %.3f, "
+	printf("%-12s %2u flows: %.3f of the link, %3.0f us queued (at most %.0f), fairness %.3f, "
 	       "%lu lost\n",
 	       name, cfg->cnt, flows_used(&f, from, f.bin_cnt),
 	       flows_queue_ns(&f, from, f.bin_cnt) / 1e3,
@@ -64,7 +64,7 @@ static void run(const struct flows_cfg *cfg, const char *name)
 	       f.lost);
 }
 
-/** The link is used, the queue is short, all get alike: from `ns` on. */
+/** Asserts that the link is used, the queue is short and shares are equal, from `ns` on. */
 static void expect_shared(uint64_t ns, double queue_us)
 {
 	unsigned from = bin_of(ns);
@@ -75,21 +75,21 @@ static void expect_shared(uint64_t ns, double queue_us)
 	cr_expect_eq(f.lost, 0);
 }
 
-/** Begins together, and stays so; the last one comes at a third of the time. */
-static void together(unsigned cnt, bool fetch, double queue_us, const char *name)
+/** All flows start together; with `late` the last one starts at a third of the time. */
+static void together(unsigned cnt, bool get, double queue_us, const char *name)
 {
 	struct flows_cfg cfg = flows_cfg_default(cnt);
 
-	cfg.get = fetch;
+	cfg.get = get;
 	run(&cfg, name);
 	expect_shared(20 * MS, queue_us);
 }
 
-static void late(unsigned cnt, bool fetch, double queue_us, const char *name)
+static void late(unsigned cnt, bool get, double queue_us, const char *name)
 {
 	struct flows_cfg cfg = flows_cfg_default(cnt);
 
-	cfg.get = fetch;
+	cfg.get = get;
 	cfg.last_start_ns = 30 * MS;
 	run(&cfg, name);
 	cr_expect_eq(f.bins[bin_of(cfg.last_start_ns) - 1].bytes[cnt - 1], 0);
@@ -119,13 +119,13 @@ Test(erpc_flows, a_late_sixteenth_flow_gets_an_equal_share)
 
 Test(erpc_flows, gets_share_a_link)
 {
-	together(2, true, 100, "2-fetch");
-	late(16, true, 300, "16-fetch");
+	together(2, true, 100, "2-get");
+	late(16, true, 300, "16-get");
 }
 
 /**
- * A narrow link whose queue is shorter than what Timely takes for much, and ends that are woken for each packet.
- * All begin at once at its full rate; what each gets from the second second on.
+ * Runs a narrow link with a queue shorter than Timely's thresholds, and ends that are woken for
+ * each packet. All start at full rate; the shares count from the second second on.
  */
 static void narrow(unsigned cnt, unsigned mbit, uint64_t queue_max, const char *name)
 {
@@ -158,7 +158,7 @@ Test(erpc_flows, a_very_narrow_link_is_shared)
 	narrow(16, 20, 60000, "16-very-narrow");
 }
 
-/** The same with the wheel and without: credits alone keep much in the queue, the more flows the more. */
+/** Runs without the wheel: credits alone keep a longer queue, growing with the number of flows. */
 static double unpaced(unsigned cnt, const char *name)
 {
 	struct flows_cfg cfg = flows_cfg_default(cnt);
@@ -180,7 +180,7 @@ Test(erpc_flows, without_pacing_the_queue_is_longer)
 	cr_expect_gt(unpaced(16, "16-unpaced"), 2 * paced);
 }
 
-/** One flow on a link of its own; an end computes, four times as long as Timely takes for congestion. */
+/** Runs one flow alone; an end computes for four times Timely's threshold of congestion. */
 static double alone(bool senders_away)
 {
 	struct flows_cfg cfg = flows_cfg_default(1);
@@ -194,7 +194,7 @@ static double alone(bool senders_away)
 
 Test(erpc_flows, an_absent_end_is_not_taken_for_congestion)
 {
-	/* Four fifths of the time, and what its absence left in the window; 0.79 where it counted. */
+	/* Four fifths of the time, and the rest of the window; 0.79 if absence counted. */
 	cr_expect_gt(alone(false), 0.80);
 	cr_expect_gt(alone(true), 0.80);
 }

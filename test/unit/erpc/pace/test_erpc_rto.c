@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The time-out follows the round trip, backs off while nothing comes, and stays within its bounds. */
+/* The RTO follows the round trip, backs off without responses, and stays within its bounds. */
 #include "erpc/pace/erpc_rto.h"
 
 #include <criterion/criterion.h>
@@ -23,7 +23,7 @@ Test(erpc_rto, settles_above_a_steady_round_trip, .init = setup)
 	cr_expect_eq(r.rto_ns, 5 * MS);
 	for (i = 0; i < 100; i++)
 		erpc_rto_sample(&r, 400 * US);
-	cr_expect_geq(r.rto_ns, 600 * US, "answers may be a little late");
+	cr_expect_geq(r.rto_ns, 600 * US, "responses may be a little late");
 	cr_expect_leq(r.rto_ns, 610 * US);
 	cr_expect_geq(r.rack_ns, 500 * US);
 	cr_expect_leq(r.rack_ns, 510 * US);
@@ -40,7 +40,7 @@ Test(erpc_rto, stays_above_round_trips_that_vary, .init = setup)
 		late += i > 100 && rtt > r.rto_ns;
 		erpc_rto_sample(&r, rtt);
 	}
-	cr_expect_lt(late, 100, "%d of 10000 would have been taken for lost", late);
+	cr_expect_lt(late, 100, "%d of 10000 would have counted as lost", late);
 	cr_expect_leq(r.rto_ns, MS, "and not by far");
 }
 
@@ -49,7 +49,7 @@ Test(erpc_rto, backs_off_to_its_bound, .init = setup)
 	unsigned losses;
 
 	erpc_rto_sample(&r, US);
-	cr_expect_eq(r.rto_ns, 100 * US, "never below the lower bound");
+	cr_expect_eq(r.rto_ns, 100 * US, "the lower bound");
 	cr_expect_eq(erpc_rto_after(&r, 0), r.rto_ns);
 	for (losses = 1; losses < 100; losses++) {
 		uint64_t before = erpc_rto_after(&r, losses - 1), rto = erpc_rto_after(&r, losses);
@@ -58,10 +58,10 @@ Test(erpc_rto, backs_off_to_its_bound, .init = setup)
 	}
 	cr_expect_eq(erpc_rto_after(&r, 65535), 80 * MS);
 	erpc_rto_sample(&r, 10000 * MS);
-	cr_expect_eq(r.rto_ns, 80 * MS, "never above the upper bound");
+	cr_expect_eq(r.rto_ns, 80 * MS, "the upper bound");
 }
 
-/** Where everything is repeated nothing is measured, and it would be repeated for ever. */
+/** If all packets are repeated nothing is measured, and all would be repeated for ever. */
 Test(erpc_rto, doublings_remain_until_a_sample, .init = setup)
 {
 	erpc_rto_sample(&r, US);
@@ -69,14 +69,14 @@ Test(erpc_rto, doublings_remain_until_a_sample, .init = setup)
 	cr_expect_eq(erpc_rto_after(&r, 0), 800 * US);
 	cr_expect_eq(erpc_rto_after(&r, 1), 1600 * US);
 	erpc_rto_keep(&r, 1);
-	cr_expect_eq(erpc_rto_after(&r, 0), 800 * US, "one that was quicker takes nothing back");
+	cr_expect_eq(erpc_rto_after(&r, 0), 800 * US, "fewer losses do not reduce it");
 	erpc_rto_keep(&r, 60000);
-	cr_expect_eq(erpc_rto_after(&r, 0), 1600 * US, "but there is a limit");
+	cr_expect_eq(erpc_rto_after(&r, 0), 1600 * US, "at most ERPC_RTO_DOUBLINGS_MAX");
 	erpc_rto_sample(&r, US);
 	cr_expect_eq(erpc_rto_after(&r, 0), 100 * US);
 }
 
-/** Whoever lost packets in the same moment repeats them at different ones, and nobody sooner than he should. */
+/** Sessions that lost packets at the same moment repeat them at different times, none earlier. */
 Test(erpc_rto, repetitions_of_a_common_loss_are_spread)
 {
 	uint64_t lot, wait, early = 0, late = 0;
@@ -88,7 +88,7 @@ Test(erpc_rto, repetitions_of_a_common_loss_are_spread)
 		late += wait > MS + 3 * MS / 8;
 	}
 	cr_expect(early > 150 && early < 350, "a quarter of them in the first quarter: %lu", early);
-	cr_expect(late > 150 && late < 350, "and in the last: %lu", late);
+	cr_expect(late > 150 && late < 350, "a quarter of them in the last: %lu", late);
 	cr_expect_eq(erpc_rto_spread(0, 5), 0);
 }
 
@@ -96,7 +96,7 @@ Test(erpc_rto, a_zero_round_trip_is_a_sample, .init = setup)
 {
 	erpc_rto_sample(&r, 0);
 	erpc_rto_sample(&r, 400 * US);
-	cr_expect_lt(r.srtt_ns, 100 * US, "an eighth of the way");
+	cr_expect_lt(r.srtt_ns, 100 * US, "moves by an eighth");
 }
 
 Test(erpc_rto, probe_intervals_never_shrink, .init = setup)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The regions of Timely one by one, and flows that share a bottleneck: they fill it, keep its queue
- * short, and get alike.
+ * short, and get equal shares.
  */
 #include "erpc/pace/erpc_timely.h"
 
@@ -21,7 +21,7 @@ static void setup(void)
 	erpc_timely_init(&t, &cfg, 0);
 }
 
-/** `cnt` samples, 10 us apart, from `rtt_us` on in steps of `step_us`. */
+/** Adds `cnt` samples, 10 us apart, from `rtt_us` in steps of `step_us`. */
 static void samples(int cnt, double rtt_us, double step_us)
 {
 	uint64_t now = t.updated_ns;
@@ -65,7 +65,7 @@ Test(erpc_timely, long_round_trips_decrease_by_the_distance, .init = setup)
 	cr_expect_float_eq(t.rate, LINK * (1 - 0.8 * (1 - 1000.0 / 1250)), 1);
 	setup();
 	samples(1, 100000, 0);
-	cr_expect_float_eq(t.rate, LINK / 2, 1, "never more than half at once");
+	cr_expect_float_eq(t.rate, LINK / 2, 1, "at most half at once");
 }
 
 Test(erpc_timely, between_the_thresholds_the_trend_decides, .init = setup)
@@ -79,7 +79,7 @@ Test(erpc_timely, between_the_thresholds_the_trend_decides, .init = setup)
 	cr_expect_lt(t.rate, 0.7 * LINK, "rising");
 }
 
-/* No trend, 100 us: half a step up, half of beta times one t_low above t_low down. */
+/* No trend, 100 us: half a step up; half of beta times one t_low above t_low down. */
 Test(erpc_timely, has_one_fixed_point, .init = setup)
 {
 	const double still = cfg.add_rate / cfg.beta;
@@ -140,10 +140,10 @@ Test(erpc_timely, losses_do_not_starve, .init = setup)
 
 	for (i = 1; i <= 100; i++)
 		erpc_timely_lost(&t, (uint64_t)i * 1000 * US);
-	cr_expect_float_eq(t.rate, LINK / 32, 1, "nothing was measured");
+	cr_expect_float_eq(t.rate, LINK / 32, 1, "no sample yet");
 	t.rate = cfg.min_rate;
 	erpc_timely_lost(&t, 200000 * US);
-	cr_expect_float_eq(t.rate, cfg.min_rate, 1, "never faster");
+	cr_expect_float_eq(t.rate, cfg.min_rate, 1, "no increase");
 }
 
 Test(erpc_timely, a_loss_after_a_short_round_trip_changes_nothing, .init = setup)
@@ -161,7 +161,7 @@ Test(erpc_timely, a_late_packet_makes_up_for_its_delay, .init = setup)
 	cr_expect_eq(erpc_timely_next_ns(&t, due, due - 5 * US, 1000), due + gap, "early");
 	cr_expect_eq(erpc_timely_next_ns(&t, due, due + 5 * US, 1000), due + gap, "late");
 	cr_expect_eq(erpc_timely_next_ns(&t, due, due + 1000 * US, 1000),
-		     due + 1000 * US - cfg.catch_ns + gap, "so late that it was not pacing");
+		     due + 1000 * US - cfg.catch_ns + gap, "too late to be pacing");
 }
 
 Test(erpc_timely, keeps_within_its_bounds, .init = setup)
@@ -172,16 +172,16 @@ Test(erpc_timely, keeps_within_its_bounds, .init = setup)
 	cr_expect_float_eq(t.rate, cfg.max_rate, 1);
 }
 
-/** What a run of flows over one bottleneck was like, after its first half. */
+/** Result of a run over one bottleneck, after its first half. */
 struct shared {
 	double used;     /* of the bottleneck */
-	double queue_us; /* mean, of its queue */
-	double fairness; /* Jain's index of what each flow sent */
+	double queue_us; /* mean of the queue */
+	double fairness; /* Jain's index of the bytes sent by each flow */
 };
 
 /**
- * Flows that send as fast as Timely lets them, `ms` milliseconds, into a queue that a link of LINK empties.
- * The base round trip is 20 us; each flow samples after each 16 KiB.
+ * Simulates flows that send at the rate of Timely, for `ms` milliseconds, into a queue that a link
+ * of LINK empties. The base round trip is 20 us; each flow samples after each 16 KiB.
  */
 static struct shared share_bottleneck(int cnt, int ms)
 {

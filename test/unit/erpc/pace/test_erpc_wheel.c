@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Nothing leaves the wheel before its time, nothing stays a slot longer, nothing is lost. */
+/* The timing wheel: no item expires early, none more than a slot late, none is lost. */
 #include "erpc/pace/erpc_wheel.h"
 
 #include <criterion/criterion.h>
@@ -34,7 +34,7 @@ static uint32_t advance(uint64_t now)
 	cr_assert(!erpc_wheel_is_due(&w, now));
 	while ((it = util_list_pop(&ready))) {
 		i = (uint32_t)(UTIL_CONTAINER_OF(it, struct erpc_wheel_item, link) - items);
-		cr_assert(wanted[i] && wanted[i] <= now, "item %u leaves before its time", i);
+		cr_assert(wanted[i] && wanted[i] <= now, "item %u expires early", i);
 		wanted[i] = 0;
 		cnt++;
 	}
@@ -44,7 +44,7 @@ static uint32_t advance(uint64_t now)
 	return cnt;
 }
 
-/** Who sleeps until erpc_wheel_next_ns misses nothing by more than a slot. */
+/** Asserts that a sleep until erpc_wheel_next_ns misses no item by more than a slot. */
 static void expect_next(uint64_t now)
 {
 	uint64_t first = UINT64_MAX, next;
@@ -60,7 +60,7 @@ static void expect_next(uint64_t now)
 	cr_assert_gt(next, now);
 }
 
-/** Random insertions, removals and steps of a clock that sometimes jumps over laps. */
+/** Makes random inserts, removals and clock steps, some over several laps. */
 static void random_run(uint64_t now, uint32_t steps)
 {
 	uint32_t i, step;
@@ -133,7 +133,7 @@ Test(erpc_wheel, an_empty_stretch_costs_nothing)
 	erpc_wheel_fini(&w);
 }
 
-/* Step by step, the laps that were missed would take hours. */
+/* Step by step, the missed laps would take hours. */
 Test(erpc_wheel, an_empty_wheel_skips_missed_laps)
 {
 	const uint64_t now = 1ull << 62;
@@ -158,7 +158,7 @@ Test(erpc_wheel, the_first_item_is_found_after_removals)
 	cr_expect_eq(erpc_wheel_first(&w), &items[2]);
 	erpc_wheel_remove(&w, &items[2]);
 	cr_expect_eq(erpc_wheel_first(&w), &items[1]);
-	cr_expect_eq(erpc_wheel_next_ns(&w), 60 * SLOT, "what was left of the others is gone");
+	cr_expect_eq(erpc_wheel_next_ns(&w), 60 * SLOT, "bits of removed items are cleared");
 	erpc_wheel_remove(&w, &items[1]);
 	erpc_wheel_remove(&w, &items[0]);
 	cr_expect_null(erpc_wheel_first(&w));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Forged packets: see forged.h. */
+/* Implements forged.h. */
 #include "unit/erpc/rx/forged.h"
 
 #include <criterion/criterion.h>
@@ -14,7 +14,7 @@ void forged_setup(void)
 
 	erpc_pair_init(&forged_pair, 1);
 	erpc_pair_open(&forged_pair);
-	/* Every slot that is tried has had a request, so that there is one that is over. */
+	/* Each slot has a completed request. */
 	for (i = 0; i < 2; i++) {
 		cr_assert_eq(pair_call(&forged_pair.end[i], 0), 0);
 		cr_assert(pair_get(&forged_pair.end[i]));
@@ -25,7 +25,8 @@ void forged_setup(void)
 
 void forged_teardown(void)
 {
-	cr_expect_eq(forged_pair.end[0].ep->dg->rx_retained, 0, "what was refused was given back");
+	cr_expect_eq(forged_pair.end[0].ep->dg->rx_retained, 0,
+		     "every receive buffer was returned");
 	erpc_pair_fini(&forged_pair);
 }
 
@@ -41,7 +42,7 @@ void forged_check_traffic(void)
 	cr_assert_eq(forged_pair.end[0].gets_refused + forged_pair.end[1].gets_refused, 0);
 }
 
-/* ---- a packet ---- */
+/* ---- packets ---- */
 
 struct packet forged_request(uint32_t slot)
 {
@@ -94,7 +95,7 @@ void forged_deliver(const struct packet *pkt)
 	forged_deliver_bytes(pkt->from, bytes, WIRE_ERPC_HDR_LEN + pkt->len);
 }
 
-/* ---- what it changed ---- */
+/* ---- effects ---- */
 
 static const char *const reasons[] = { "malformed", "no session", "token", "source",
 				       "state",     "stale",      "early", "bad" };
@@ -116,7 +117,7 @@ void forged_snapshot(struct before *b)
 	b->bufs = forged_pair.end[0].ep->bufs.used_cnt;
 }
 
-/** What came too early is noted, beside everything that says how far a request is. */
+/** Notes of early packets do not count as progress of a request. */
 bool forged_is_unchanged(struct before *b)
 {
 	const struct erpc_session *s = forged_pair.end[0].s;
@@ -126,7 +127,7 @@ bool forged_is_unchanged(struct before *b)
 		b->s.rx[slot].early = s->rx[slot].early;
 		b->s.rx[slot].early_num = s->rx[slot].early_num;
 	}
-	b->s.rx_ns = s->rx_ns; /* that somebody spoke is true */
+	b->s.rx_ns = s->rx_ns; /* the time of the last packet may change */
 	return !memcmp(&b->s, s, sizeof(b->s));
 }
 
@@ -139,9 +140,9 @@ void forged_only_counted(struct before *b, enum reason reason, const char *what)
 	(&want.rx_malformed)[reason]++;
 	cr_expect_eq(forged_counters(&ep->stats)[reason], forged_counters(&b->stats)[reason] + 1,
 		     "%s: %s", what, reasons[reason]);
-	cr_expect(!memcmp(&want, &ep->stats, sizeof(want)), "%s: another counter", what);
-	cr_expect(forged_is_unchanged(b), "%s: the session has changed", what);
-	cr_expect_eq(forged_pair.net.cnt.sent, b->responses, "%s: it was answered", what);
+	cr_expect(!memcmp(&want, &ep->stats, sizeof(want)), "%s: a packet was sent", what);
+	cr_expect(forged_is_unchanged(b), "%s: a packet was sent", what);
+	cr_expect_eq(forged_pair.net.cnt.sent, b->responses, "%s: a packet was sent", what);
 	cr_expect_eq(ep->bufs.used_cnt, b->bufs, "%s", what);
 	cr_expect_eq(ep->dg->rx_retained, 0, "%s: its buffer was kept", what);
 	cr_expect_eq(ep->bodies.used_cnt, 0, "%s", what);
@@ -173,7 +174,7 @@ void forged_without_request(enum wire_erpc_kind kind)
 	}
 }
 
-/* ---- what leaves ---- */
+/* ---- sent packets ---- */
 
 struct forged_sent forged_sent;
 
@@ -198,7 +199,7 @@ void forged_record(void)
 	forged_pair.net.hook = forged_drop;
 }
 
-/* ---- the victim ---- */
+/* ---- victim ---- */
 
 struct erpc_session *forged_victim;
 static struct erpc_session *attacker;

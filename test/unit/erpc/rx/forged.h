@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Packets that no honest peer sends, for one end of a pair, and what they changed.
+ * Fixture: forged packets for one end of a pair, and a check of their effect.
  *
- * Everything is forged for end 0, in the name of end 1. What is refused changes nothing of the session between
- * the users of the pair, and that goes on; what fits and says what it should not is said to another one, the
- * victim, which it may end. Shared by the tests of erpc/rx/, and that of what is lent.
+ * All packets are forged for end 0 in the name of end 1. Refused packets change nothing in the
+ * session of the pair, which continues. Valid packets with invalid content go to another session,
+ * the victim, which they may end. Used by the tests of rx/ and of exposures.
  */
 #ifndef UNIT_ERPC_FORGED_H
 #define UNIT_ERPC_FORGED_H
@@ -12,7 +12,7 @@
 #include "erpc/erpc_stats.h"
 #include "support/erpc_pair.h"
 
-#define STRANGER   9u /* an endpoint that nobody has */
+#define STRANGER   9u /* an unknown address */
 #define BATCH_HEAD sizeof(struct wire_erpc_batch)
 
 extern struct erpc_pair forged_pair;
@@ -21,7 +21,7 @@ extern struct erpc_pair forged_pair;
 void forged_setup(void);
 void forged_teardown(void);
 
-/** Honest traffic goes on as if nothing had been. */
+/** Asserts that honest traffic continues. */
 void forged_check_traffic(void);
 
 struct packet {
@@ -31,16 +31,16 @@ struct packet {
 	uint8_t data[1024];
 };
 
-/** Next request of end 1 in that slot, which end 0 would take: a batch, a get or answers with nothing in it. */
+/** Returns the next request of end 1 in the slot, valid for end 0, with an empty content. */
 struct packet forged_request(uint32_t slot);
-/** An answer to end 0's request in that slot. */
+/** Returns a response to end 0's request in the slot. */
 struct packet forged_response(uint32_t slot, enum wire_erpc_kind kind);
 
-/** It arrives at end 0 now. */
+/** Deliver a packet to end 0 now. */
 void forged_deliver_bytes(uint32_t from, const uint8_t *bytes, uint32_t len);
 void forged_deliver(const struct packet *pkt);
 
-/** A hook of the network: nothing arrives any more, and the first packets that left are noted. */
+/** Hook of the network: drops all packets and records the first ones. */
 void forged_drop(struct fake_net *net, struct fake_pkt *pkt, void *arg);
 
 #define FORGED_SENT_MAX 64u
@@ -49,21 +49,21 @@ struct forged_sent {
 	unsigned cnt;
 	struct wire_erpc_hdr h[FORGED_SENT_MAX];
 	uint32_t len[FORGED_SENT_MAX];  /* behind the header */
-	uint8_t first[FORGED_SENT_MAX]; /* byte there */
+	uint8_t first[FORGED_SENT_MAX]; /* first byte behind the header */
 };
 
 extern struct forged_sent forged_sent;
 
-/** From now on; count anew. */
+/** Starts to record sent packets, from 0. */
 void forged_record(void);
 
 /** Reasons to refuse a packet, in the order of the checks. */
 enum reason { MALFORMED, NO_SESSION, BAD_TOKEN, BAD_SOURCE, BAD_STATE, STALE, EARLY, BAD };
 
-/** Their counters, beside each other. */
+/** Returns the counters, in the order of enum reason. */
 const uint64_t *forged_counters(const struct erpc_stats *stats);
 
-/** What was there before. */
+/** Snapshot of end 0. */
 struct before {
 	struct erpc_stats stats;
 	struct erpc_session s;
@@ -72,27 +72,30 @@ struct before {
 };
 
 void forged_snapshot(struct before *b);
-/** The session is what it was, but for notes of what came early, and when. */
+/** Returns true if the session is unchanged, except for notes of early packets and the time. */
 bool forged_is_unchanged(struct before *b);
-/** Nothing is different but that counter. */
+/** Asserts that only the counter of `reason` has changed. */
 void forged_only_counted(struct before *b, enum reason reason, const char *what);
-/** The packet is refused, for that reason. */
+/** Asserts that the packet is refused for `reason`. */
 void forged_refused(const struct packet *pkt, enum reason reason, const char *what);
-/** Answers of that kind, CR or RESP, where nobody waits for one: all of them are. */
+/** Asserts that CR or RESP without a request are refused. */
 void forged_without_request(enum wire_erpc_kind kind);
 
-/* ---- the victim ---- */
+/* ---- victim ---- */
 
 extern struct erpc_session *forged_victim;
 
-/** It opens, with these up-calls, and closes. */
+/** Open the victim with these up-calls, and close it. */
 void forged_victim_open(const struct core_upcalls *up);
 void forged_victim_close(void);
 
-/** A packet for it: its next request in that slot, or the response to its own there; a batch's head, all 0. */
+/**
+ * Returns a packet for the victim: its next request in the slot, or a response to its own; the
+ * batch header is 0.
+ */
 struct packet forged_victim_packet(uint32_t slot, enum wire_erpc_kind kind);
 
-/** Adds a frame that says it is of `len` bytes, of which `there` are in the packet. */
+/** Adds a frame with a length of `len` bytes, of which `there` are in the packet. */
 void forged_add(struct packet *pkt, unsigned kind, uint32_t word, uint32_t resp_max, uint32_t len,
 		uint32_t there);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is no packet, of no session, or of somebody else is counted for the first reason there is, and changes nothing. */
+/*
+ * Packets that are malformed, of no session or from a wrong sender are counted for the first
+ * reason, and change nothing.
+ */
 #include "erpc/erpc_pkt.h"
 
 #include <criterion/criterion.h>
@@ -32,12 +35,12 @@ Test(erpc_check, malformed_packets, .init = forged_setup, .fini = forged_teardow
 	forged_check_traffic();
 }
 
-/** Each packet has all the faults that are looked for later, too. */
+/** Each packet has all the faults of later checks, too. */
 Test(erpc_check, the_first_reason_counts, .init = forged_setup, .fini = forged_teardown)
 {
 	struct packet pkt = forged_request(0);
 
-	pkt.h.pkt_num = 5; /* it has no place */
+	pkt.h.pkt_num = 5; /* out of range */
 	forged_refused(&pkt, BAD, "number");
 	forged_pair.end[0].s->err = -FI_EIO;
 	forged_refused(&pkt, BAD_STATE, "state");
@@ -78,12 +81,12 @@ Test(erpc_check, a_wrong_source_address, .init = forged_setup, .fini = forged_te
 		pkt.from = STRANGER;
 		forged_refused(&pkt, BAD_SOURCE, "a stranger");
 		pkt.from = fake_port_of(forged_pair.end[0].ep->dg)->number;
-		forged_refused(&pkt, BAD_SOURCE, "we ourselves");
+		forged_refused(&pkt, BAD_SOURCE, "this end itself");
 	}
 	forged_check_traffic();
 }
 
-/** A session's number may be another's tomorrow, and packets of the first one still be on their way. */
+/** A session's number may be reused while packets of the first session are in flight. */
 Test(erpc_check, a_closed_session, .init = forged_setup, .fini = forged_teardown)
 {
 	struct erpc_session *a, *b;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Credit returns: each brings what it stands for, once, and says what is to be sent again. */
+/* Credit returns: each returns its credits once, and reports select the packets to resend. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #define PARTS 10u
 
-/** A batch of PARTS packets of end 0: they arrive, and no answer does. */
+/** Sends a batch of PARTS packets from end 0, all of which arrive; drops the credit returns. */
 static void begin_batch(void)
 {
 	struct pair_end *e = &forged_pair.end[0];
@@ -21,7 +21,7 @@ static void begin_batch(void)
 	forged_record();
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
 	erpc_ep_progress(forged_pair.end[1].ep, forged_pair.net.now_ns);
-	cr_assert_eq(forged_sent.cnt, PARTS, "an answer to each");
+	cr_assert_eq(forged_sent.cnt, PARTS, "a packet for each");
 	cr_assert_eq(e->s->credits, e->s->credits_max - PARTS);
 	forged_record();
 }
@@ -55,9 +55,9 @@ Test(erpc_cr, the_only_part_of_a_request_has_no_credit_return, .init = forged_se
 	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
 	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	pkt = forged_response(0, WIRE_ERPC_CR);
-	forged_refused(&pkt, BAD, "a return");
+	forged_refused(&pkt, BAD, "a credit return");
 	pkt.h.req_type = WIRE_ERPC_GAP;
-	forged_refused(&pkt, BAD, "a gap with nothing behind it");
+	forged_refused(&pkt, BAD, "a gap with no packet behind it");
 	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
@@ -80,7 +80,7 @@ Test(erpc_cr, a_credit_return_covers_earlier_parts_and_counts_once, .init = forg
 	}
 	pkt.h.pkt_num = PARTS - 1;
 	forged_refused(&pkt, BAD, "the last part has a response");
-	cr_expect_eq(forged_sent.cnt, 0, "nothing was missing");
+	cr_expect_eq(forged_sent.cnt, 0, "nothing was resent");
 	end_batch();
 }
 
@@ -94,14 +94,14 @@ Test(erpc_cr, a_gap_resends_the_missing_part_at_once, .init = forged_setup, .fin
 	pkt = forged_response(0, WIRE_ERPC_CR);
 	pkt.h.req_type = WIRE_ERPC_GAP;
 	pkt.h.pkt_num = PARTS - 1;
-	forged_refused(&pkt, BAD, "nothing was sent behind it");
+	forged_refused(&pkt, BAD, "no packet behind it was sent");
 	pkt.h.pkt_num = 4;
 	forged_deliver(&pkt);
 	cr_expect_eq(s->ep->stats.losses, 1);
 	cr_assert_gt(forged_sent.cnt, 0);
 	for (i = 0; i < forged_sent.cnt; i++) {
 		cr_expect_eq(forged_sent.h[i].kind, WIRE_ERPC_REQ);
-		cr_expect_eq(forged_sent.h[i].pkt_num, 4 + i, "none of those that are there");
+		cr_expect_eq(forged_sent.h[i].pkt_num, 4 + i, "no packet that arrived");
 	}
 	cr_expect_eq(s->credits, s->credits_max - forged_sent.cnt);
 	end_batch();
@@ -118,9 +118,9 @@ Test(erpc_cr, a_kept_batch_is_not_acknowledged, .init = forged_setup, .fini = fo
 	credits = s->credits;
 	pkt = forged_response(0, WIRE_ERPC_CR);
 	pkt.h.req_type = WIRE_ERPC_KEPT;
-	forged_refused(&pkt, BAD, "that is not its last part");
+	forged_refused(&pkt, BAD, "not the last part");
 	pkt.h.pkt_num = PARTS - 1;
-	pkt.h.msg_size = 1u << 23; /* behind a batch that is none of ours */
+	pkt.h.msg_size = 1u << 23; /* behind a batch of another session */
 	forged_deliver(&pkt);
 	cr_expect_eq(s->credits, credits);
 	cr_expect_eq(s->free_mask, ERPC_FREE_ALL & ~1u);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What fits, and says what no honest peer says (docs/datagram-protocol.md, section 7), ends its session, and
+ * Valid packets with invalid content (docs/datagram-protocol.md, section 7) fail their session, and
  * no other.
  */
 #include "erpc/rx/erpc_deliver.h"
@@ -60,7 +60,7 @@ static void join(void)
 	forged_victim_open(&upcalls);
 }
 
-/** It ends the victim, which has nothing of it left, and nobody else. */
+/** Asserts that the packet fails the victim, which keeps nothing of it, and no other session. */
 static void ends(struct packet pkt, const char *why)
 {
 	struct erpc_stats before = forged_pair.end[0].ep->stats;
@@ -89,22 +89,22 @@ Test(erpc_deliver, invalid_content_fails_only_its_session, .init = forged_setup,
 	for (pkt = forged_victim_packet(0, WIRE_ERPC_REQ), i = 0; i < BATCH_HEAD; i++) {
 		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		pkt.len = i;
-		ends(pkt, "a batch without a number");
+		ends(pkt, "a batch without a header");
 		pkt = forged_victim_packet(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
 		pkt.len = i;
-		ends(pkt, "answers without a head");
+		ends(pkt, "replies without a header");
 	}
 	for (i = 0; i < 3; i++) {
 		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		memcpy(pkt.data, &out_of_turn[i], sizeof(out_of_turn[i]));
-		ends(pkt, "a batch out of turn");
+		ends(pkt, "a batch out of sequence");
 	}
 	for (i = 1; i < 256; i++) {
 		if (i >= WIRE_ERPC_FRAME_MSG && i <= WIRE_ERPC_FRAME_REPLY)
 			continue;
 		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		forged_add(&pkt, i, 0, 0, 0, 16);
-		ends(pkt, "a frame of no kind");
+		ends(pkt, "a frame of an unknown kind");
 	}
 	for (i = 1; i < 24; i++) {
 		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
@@ -124,16 +124,16 @@ Test(erpc_deliver, invalid_content_fails_only_its_session, .init = forged_setup,
 	}
 	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 8, 16);
-	ends(pkt, "what core does not understand");
+	ends(pkt, "a message that core refuses");
 	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 0, 8, 24);
-	ends(pkt, "a call that core does not understand");
+	ends(pkt, "a call that core refuses");
 	for (i = 0; i < 2; i++) {
 		struct wire_erpc_batch head = { .seq = i, .ack = 1 };
 
 		pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 		memcpy(pkt.data, &head, sizeof(head));
-		ends(pkt, "an ack of what was not sent, in a batch that waits as well");
+		ends(pkt, "an ack of an unsent batch, in an early batch as well");
 	}
 	forged_victim_close();
 	forged_check_traffic();
@@ -147,25 +147,28 @@ Test(erpc_deliver, content_beyond_the_grant_fails_only_its_session, .init = forg
 	join();
 	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, 2 * ERPC_GRANT, 4, 16);
-	ends(pkt, "an allowance beyond what was granted");
+	ends(pkt, "a maximum response size beyond the grant");
 	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_CALL, 0, UINT32_MAX, 4, 16);
-	ends(pkt, "the largest allowance there is");
+	ends(pkt, "the largest maximum response size");
 	pkt = forged_victim_packet(0, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_REPLY, 0, 0, 0, 8);
-	ends(pkt, "an answer to nothing, in a batch");
+	ends(pkt, "a reply without a call, in a batch");
 	pkt = forged_victim_packet(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_REPLY, UINT32_MAX, 0, 0, 8);
-	ends(pkt, "an answer to nothing");
+	ends(pkt, "a reply without a call");
 	pkt = forged_victim_packet(ERPC_REPLY_SLOT, WIRE_ERPC_REQ);
 	forged_add(&pkt, WIRE_ERPC_FRAME_MSG, 0, 0, 0, 8);
-	ends(pkt, "a message among answers");
+	ends(pkt, "a message among replies");
 	cr_expect_eq(replies, 0);
 	forged_victim_close();
 	forged_check_traffic();
 }
 
-/** The victim asks something, and hears an answer of `len` bytes that names `word`, `times` times. */
+/**
+ * Calls from the victim and returns a response with a reply of `len` bytes to call `word`, `times`
+ * times.
+ */
 static struct packet reply_packet(uint32_t resp_max, uint32_t word, uint32_t len, unsigned times)
 {
 	struct packet pkt;
@@ -187,7 +190,7 @@ Test(erpc_deliver, invalid_replies_fail_only_their_session, .init = forged_setup
 
 	join();
 	forged_record();
-	/* The name of its first call: an honest answer to it is heard. */
+	/* Finds the id of the first call: a valid reply to it is delivered. */
 	for (word = 0; !replies; word++) {
 		struct packet pkt = reply_packet(8, word, 8, 1);
 
@@ -198,22 +201,22 @@ Test(erpc_deliver, invalid_replies_fail_only_their_session, .init = forged_setup
 		join();
 	}
 	word--;
-	ends(reply_packet(8, word, 9, 1), "an answer beyond its allowance");
-	ends(reply_packet(8, word + 1, 8, 1), "an answer to another call");
+	ends(reply_packet(8, word, 9, 1), "a reply beyond its maximum size");
+	ends(reply_packet(8, word + 1, 8, 1), "a reply to another call");
 	cr_expect_eq(replies, 1);
-	ends(reply_packet(8, word, 8, 2), "an answer that comes twice");
+	ends(reply_packet(8, word, 8, 2), "a reply that comes twice");
 	cr_expect_eq(replies, 2);
 	forged_victim_close();
 	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
-/* ---- content that is what it says ---- */
+/* ---- valid content ---- */
 
 static uint32_t received[8];
 static unsigned received_cnt;
 
-/** What it hears; operation 0xBAD ends the session. */
+/** Records the operation; 0xBAD fails the session. */
 static enum core_rx_verdict record(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				   uint32_t len, core_retain_t retain)
 {
@@ -229,7 +232,7 @@ static enum core_rx_verdict record(struct core_chan *chan, uint32_t op, const ui
 
 static const struct core_upcalls recording = { .on_msg = record, .on_acked = on_acked };
 
-/** A batch with that number, of one message whose operation is `op`. */
+/** Returns batch `seq` with one message of operation `op`. */
 static struct packet batch_of(uint32_t slot, uint32_t seq, uint32_t op)
 {
 	struct wire_erpc_batch head = { .seq = seq };
@@ -257,7 +260,7 @@ Test(erpc_deliver, early_batches_wait_and_report_the_missing_one, .init = forged
 		cr_expect_eq(forged_sent.h[3 - slot].kind, WIRE_ERPC_CR);
 		cr_expect_eq(forged_sent.h[3 - slot].req_type, WIRE_ERPC_KEPT);
 		cr_expect_eq(forged_sent.h[3 - slot].req_num, pkt.h.req_num);
-		cr_expect_eq(forged_sent.h[3 - slot].msg_size, 0, "the first one");
+		cr_expect_eq(forged_sent.h[3 - slot].msg_size, 0, "the first batch");
 	}
 	pkt = batch_of(0, 0, 100);
 	forged_deliver(&pkt);

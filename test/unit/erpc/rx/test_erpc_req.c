@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Parts of requests: those that fit are answered and put together, and no others change anything. */
+/* Parts of requests: valid ones are acknowledged and assembled, others change nothing. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -35,14 +35,14 @@ Test(erpc_req, requests_with_a_wrong_number, .init = forged_setup, .fini = forge
 		}
 		pkt = forged_request(slot);
 		pkt.h.req_num = (pkt.h.req_num + ERPC_SLOTS) % WIRE_ERPC_REQ_MAX;
-		forged_refused(&pkt, STALE, "one too far");
+		forged_refused(&pkt, STALE, "two requests ahead");
 		pkt.h.req_num = (pkt.h.req_num - 3 * ERPC_SLOTS) % WIRE_ERPC_REQ_MAX;
-		forged_refused(&pkt, STALE, "long over");
+		forged_refused(&pkt, STALE, "long completed");
 	}
 	forged_check_traffic();
 }
 
-/** Sizes and packet numbers that do not agree with each other, or with the length of the packet. */
+/** Sizes and packet numbers that contradict each other, or the length of the packet. */
 Test(erpc_req, parts_with_inconsistent_sizes, .init = forged_setup, .fini = forged_teardown)
 {
 	uint32_t payload = forged_pair.end[0].s->payload, slot;
@@ -51,12 +51,12 @@ Test(erpc_req, parts_with_inconsistent_sizes, .init = forged_setup, .fini = forg
 	for (slot = 0; slot < ERPC_SLOTS; slot++) {
 		pkt = forged_request(slot);
 		pkt.len--;
-		forged_refused(&pkt, BAD, "shorter than it says");
+		forged_refused(&pkt, BAD, "shorter than its size");
 		pkt.len += 2;
-		forged_refused(&pkt, BAD, "longer than it says");
+		forged_refused(&pkt, BAD, "longer than its size");
 		pkt = forged_request(slot);
 		pkt.h.pkt_num = 1;
-		forged_refused(&pkt, BAD, "a second one of one");
+		forged_refused(&pkt, BAD, "a second part of one");
 		pkt = forged_request(slot);
 		pkt.h.msg_size = WIRE_ERPC_MSG_MAX;
 		pkt.len = payload;
@@ -70,12 +70,12 @@ Test(erpc_req, parts_with_inconsistent_sizes, .init = forged_setup, .fini = forg
 		pkt.h.pkt_num = 1;
 		forged_refused(&pkt, EARLY, "the second part first");
 		pkt.h.pkt_num = (1u << 14) - 1;
-		forged_refused(&pkt, BAD, "a part far behind its end");
+		forged_refused(&pkt, BAD, "a part behind the end");
 	}
 	forged_check_traffic();
 }
 
-/** A request has begun: what does not belong to it changes nothing of it, and then it goes on. */
+/** A request has begun: packets that do not belong to it change nothing, and it goes on. */
 Test(erpc_req, parts_that_contradict_the_first, .init = forged_setup)
 {
 	struct erpc_session *s = forged_pair.end[0].s;
@@ -107,17 +107,17 @@ Test(erpc_req, parts_that_contradict_the_first, .init = forged_setup)
 	pkt.len = payload;
 	pkt.h.pkt_num = 2;
 	forged_deliver(&pkt);
-	cr_expect_eq(s->rx[0].s.ahead, 2, "it is kept");
+	cr_expect_eq(s->rx[0].s.ahead, 2, "the part is kept");
 	CHANGED(EARLY); /* once */
 	pkt = first;
 	pkt.h.req_num += ERPC_SLOTS;
-	CHANGED(BAD); /* the next one, before this one was answered */
+	CHANGED(BAD); /* the next request, before the response to this one */
 	pkt.h.kind = WIRE_ERPC_RFR;
 	pkt.h.req_num = first.h.req_num;
 	pkt.h.msg_size = 0;
 	pkt.h.pkt_num = 4;
 	pkt.len = 0;
-	CHANGED(BAD); /* part of a response that there is not */
+	CHANGED(BAD); /* a part of a missing response */
 #undef CHANGED
 	first.h.pkt_num = 1;
 	forged_deliver(&first);
@@ -125,7 +125,7 @@ Test(erpc_req, parts_that_contradict_the_first, .init = forged_setup)
 	erpc_pair_fini(&forged_pair);
 }
 
-/** What end 0 hears of the request that end 1 begins with, and says to it. */
+/** Records the packets of end 0 for a request of end 1. */
 Test(erpc_req, parts_are_acknowledged_each_and_delivered_as_one, .init = forged_setup,
      .fini = forged_teardown)
 {
@@ -149,7 +149,7 @@ Test(erpc_req, parts_are_acknowledged_each_and_delivered_as_one, .init = forged_
 	forged_check_traffic();
 }
 
-/** A part that is missing is named when the third one behind it has come, not sooner, and once. */
+/** A missing part is reported when the third one behind it arrives, not earlier, and once. */
 Test(erpc_req, the_third_part_behind_a_missing_one_reports_the_gap, .init = forged_setup)
 {
 	struct packet pkt = forged_request(0);
@@ -162,7 +162,7 @@ Test(erpc_req, the_third_part_behind_a_missing_one_reports_the_gap, .init = forg
 	for (i = 2; i < 7; i++) {
 		pkt.h.pkt_num = (uint16_t)i;
 		forged_deliver(&pkt);
-		cr_expect_eq(forged_sent.cnt, i >= 4, "behind packet %u", i);
+		cr_expect_eq(forged_sent.cnt, i >= 4, "after packet %u", i);
 	}
 	cr_expect_eq(forged_sent.h[0].kind, WIRE_ERPC_CR);
 	cr_expect_eq(forged_sent.h[0].req_type, WIRE_ERPC_GAP);

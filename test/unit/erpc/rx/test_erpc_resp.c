@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Responses: they end what they answer, if they are what was asked for. */
+/* Responses: a valid one ends its request. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -25,12 +25,12 @@ Test(erpc_resp, responses_that_do_not_fit_their_request, .init = forged_setup,
 	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	pkt = forged_response(0, WIRE_ERPC_RESP);
 	pkt.h.pkt_num = 1;
-	forged_refused(&pkt, BAD, "to a packet that was not sent");
+	forged_refused(&pkt, BAD, "for a packet that was not sent");
 	pkt = forged_response(0, WIRE_ERPC_RESP);
 	pkt.len = 8;
-	forged_refused(&pkt, BAD, "longer than it says");
+	forged_refused(&pkt, BAD, "longer than its size");
 	pkt.h.msg_size = 16;
-	forged_refused(&pkt, BAD, "shorter than it says");
+	forged_refused(&pkt, BAD, "shorter than its size");
 	pkt.h.msg_size = payload + 1;
 	pkt.len = payload;
 	forged_refused(&pkt, BAD, "more than fits one packet");
@@ -59,16 +59,16 @@ Test(erpc_resp, responses_that_do_not_fit_their_get, .init = forged_setup, .fini
 	forged_refused(&pkt, BAD, "a part that is not full");
 	pkt.len++;
 	pkt.h.pkt_num = (uint16_t)forged_pair.end[0].s->tx[slot].c.tx;
-	forged_refused(&pkt, BAD, "a part that was not asked for");
+	forged_refused(&pkt, BAD, "a part that was not requested");
 	pkt.h.req_type = WIRE_ERPC_REFUSED;
 	pkt.h.msg_size = 0;
 	pkt.len = 0;
-	forged_refused(&pkt, BAD, "a refusal of what was not asked for");
+	forged_refused(&pkt, BAD, "a refusal of a part that was not requested");
 	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
-/** Its peer has the packet, and what it says is told once. */
+/** The peer has the packet, and the acknowledgement is reported once. */
 Test(erpc_resp, a_response_ends_its_request_once, .init = forged_setup, .fini = forged_teardown)
 {
 	struct pair_end *e = &forged_pair.end[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Parts of responses that are asked for: they are those of the memory that was lent, or there are none. */
+/* Requests for parts of responses: parts of exposed memory, or none. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -25,19 +25,19 @@ Test(erpc_rfr, requests_for_parts_that_do_not_exist, .init = forged_setup, .fini
 		pkt.h.pkt_num = (1u << 14) - 1;
 		forged_refused(&pkt, had ? BAD : STALE, "behind the end");
 		pkt.h.pkt_num = 0;
-		forged_refused(&pkt, had ? BAD : STALE, "where a part of the request was");
+		forged_refused(&pkt, had ? BAD : STALE, "in place of a part of the request");
 		pkt.h.pkt_num = 1;
 		pkt.len = 1;
 		forged_refused(&pkt, had ? BAD : STALE, "with bytes");
 		pkt.h.req_num -= ERPC_SLOTS;
-		forged_refused(&pkt, STALE, "of a request that is over");
+		forged_refused(&pkt, STALE, "of a completed request");
 	}
 	forged_check_traffic();
 }
 
 #define PARTS 5u
 
-/** The victim's memory is asked for: what it said of it. */
+/** Requests the victim's memory. Returns the type of the response. */
 static enum wire_erpc_sent respond_to(const struct core_exposure *exposure, const uint8_t *memory,
 				      uint32_t len)
 {
@@ -95,14 +95,14 @@ Test(erpc_rfr, parts_are_sent_in_any_order_and_repeatedly, .init = forged_setup,
 		cr_expect_eq(forged_sent.len[0], order[i] == PARTS - 1 ? 7 : payload);
 	}
 	pkt = part_of_it(PARTS);
-	forged_refused(&pkt, BAD, "there is no more");
+	forged_refused(&pkt, BAD, "there is no further part");
 	chan->ops->unexpose(chan, &exposure);
 	forged_victim_close();
 	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }
 
-/** It asked for several parts at once, and has not heard yet that it gets none: it has not lied. */
+/** A client that requested several parts at once may not have received the refusal yet. */
 Test(erpc_rfr, further_requests_after_a_refusal_are_stale, .init = forged_setup,
      .fini = forged_teardown)
 {
@@ -115,7 +115,7 @@ Test(erpc_rfr, further_requests_after_a_refusal_are_stale, .init = forged_setup,
 	cr_assert_eq(respond_to(&none, memory, 4000), WIRE_ERPC_REFUSED);
 	for (i = 1; i < PARTS; i++) {
 		pkt = part_of_it(i);
-		forged_refused(&pkt, STALE, "a part of what was refused");
+		forged_refused(&pkt, STALE, "a part of a refused request");
 	}
 	cr_expect_eq(forged_victim->err, 0);
 	forged_victim_close();

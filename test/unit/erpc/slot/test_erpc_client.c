@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The client's half of a request, packet by packet; every place where a packet does not belong. */
+/* Client side of a slot, packet by packet, with invalid packets at each step. */
 #include "erpc/slot/erpc_client.h"
 
 #include <criterion/criterion.h>
@@ -61,7 +61,7 @@ Test(erpc_client, large_messages_follow_the_table)
 	send_all();
 	cr_expect_eq(take(WIRE_ERPC_CR, 0, 0, 0), ERPC_TAKE);
 	cr_expect_eq(take(WIRE_ERPC_CR, 1, 0, 0), ERPC_TAKE);
-	cr_expect_eq(erpc_client_sendable(&c), 0, "nobody knows the length of the response yet");
+	cr_expect_eq(erpc_client_sendable(&c), 0, "the length of the response is unknown");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 2, 25, PAYLOAD), ERPC_TAKE);
 	cr_expect_eq(erpc_client_sendable(&c), 2);
 	cr_expect_eq(erpc_client_next(&c, &pkt_num), WIRE_ERPC_RFR);
@@ -84,20 +84,19 @@ Test(erpc_client, invalid_packets_change_nothing)
 	cr_expect_eq(take(WIRE_ERPC_CR, 1, 0, 1), ERPC_BAD, "CR with bytes");
 	cr_expect_eq(take(WIRE_ERPC_CR, 2, 0, 0), ERPC_BAD, "CR for the last packet");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 1, 4, 4), ERPC_BAD, "RESP in the place of a CR");
-	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 14, 4), ERPC_BAD, "what nobody asked for");
-	cr_expect_eq(take(WIRE_ERPC_REQ, 1, 30, PAYLOAD), ERPC_BAD, "a server does not ask");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 14, 4), ERPC_BAD, "not requested");
+	cr_expect_eq(take(WIRE_ERPC_REQ, 1, 30, PAYLOAD), ERPC_BAD, "a server sends no REQ");
 	cr_expect(!memcmp(&before, &c, sizeof(c)));
 	cr_assert_eq(take(WIRE_ERPC_CR, 1, 0, 0), ERPC_TAKE);
 	before = c;
 	cr_expect_eq(take(WIRE_ERPC_RESP, 2, 2 * PAYLOAD + 1, PAYLOAD), ERPC_BAD, "too long");
-	cr_expect_eq(take(WIRE_ERPC_RESP, 2, 4, 5), ERPC_BAD, "more bytes than it says");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 2, 4, 5), ERPC_BAD, "more bytes than its size");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 2, 14, 4), ERPC_BAD, "a part that is not full");
 	cr_expect(!memcmp(&before, &c, sizeof(c)));
 	cr_assert_eq(take(WIRE_ERPC_RESP, 2, 14, PAYLOAD), ERPC_TAKE);
 	send_all();
 	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 15, 5), ERPC_BAD, "another length than before");
-	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 15, 4), ERPC_BAD,
-		     "so it says, with bytes of that one");
+	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 15, 4), ERPC_BAD, "another length, and its bytes");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 3, 14, 4), ERPC_LAST);
 }
 
@@ -110,7 +109,7 @@ Test(erpc_client, a_later_acknowledgement_covers_earlier_ones)
 	cr_expect_eq(take(WIRE_ERPC_CR, 1, 0, 0), ERPC_STALE);
 	cr_expect_eq(erpc_client_go_back(&c), 2);
 	cr_expect_eq(take(WIRE_ERPC_RESP, 4, 3 * PAYLOAD, PAYLOAD), ERPC_TAKE);
-	cr_expect_eq(erpc_client_in_flight(&c), 0, "their credits are back already");
+	cr_expect_eq(erpc_client_in_flight(&c), 0, "the credits were returned before");
 	send_all();
 	cr_expect_eq(take(WIRE_ERPC_RESP, 6, 3 * PAYLOAD, PAYLOAD), ERPC_EARLY,
 		     "bytes of the response are missing");
@@ -135,15 +134,15 @@ Test(erpc_client, early_packets_count_once_the_missing_one_arrives)
 	cr_assert_eq(take(WIRE_ERPC_RESP, 1, size, PAYLOAD), ERPC_EARLY);
 	cr_expect_not(keep(1, PAYLOAD - 1), "not full");
 	cr_expect(keep(1, PAYLOAD));
-	cr_expect_not(keep(1, PAYLOAD), "it is here");
+	cr_expect_not(keep(1, PAYLOAD), "received before");
 	cr_assert_eq(take(WIRE_ERPC_RESP, 4, size, 2), ERPC_EARLY);
 	cr_expect(keep(4, 2));
-	cr_expect_eq(erpc_client_in_flight(&c), 5, "no credit comes back");
+	cr_expect_eq(erpc_client_in_flight(&c), 5, "no credit is returned");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 0, size, PAYLOAD), ERPC_TAKE);
 	cr_expect_eq(c.rx, 2);
 	cr_expect_eq(erpc_client_go_back(&c), 3);
 	cr_expect_eq(take(WIRE_ERPC_RESP, 2, size, PAYLOAD), ERPC_TAKE);
-	cr_expect_eq(c.tx, 3, "what was only late is not asked for");
+	cr_expect_eq(c.tx, 3, "a late packet is not requested again");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 3, size, PAYLOAD), ERPC_LAST);
 	cr_expect_eq(erpc_client_in_flight(&c), 0);
 }
@@ -181,7 +180,7 @@ Test(erpc_client, a_gap_covers_earlier_packets_but_not_its_own)
 	cr_expect_eq(c.rx, 2);
 	cr_expect_eq(erpc_client_in_flight(&c), 3);
 	cr_expect_eq(gap(1), ERPC_STALE);
-	cr_expect_eq(gap(4), ERPC_BAD, "nothing can have come behind the last one");
+	cr_expect_eq(gap(4), ERPC_BAD, "no packet was sent behind the last one");
 	cr_expect_eq(gap(5), ERPC_BAD);
 	cr_expect_eq(c.rx, 2);
 }
@@ -196,7 +195,7 @@ Test(erpc_client, a_response_of_known_length_is_requested_at_once)
 	cr_expect_eq(erpc_client_sendable(&c), 3);
 	send_all();
 	cr_expect_eq(take(WIRE_ERPC_RESP, 1, size, PAYLOAD), ERPC_EARLY, "one is missing");
-	cr_expect_eq(gap(0), ERPC_TAKE, "RFR have come, and what they belong to has not");
+	cr_expect_eq(gap(0), ERPC_TAKE, "RFR arrived, and their request did not");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 0, size - 1, PAYLOAD), ERPC_BAD, "another length");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 0, size, PAYLOAD), ERPC_TAKE);
 	cr_expect_eq(gap(0), ERPC_STALE);
@@ -213,7 +212,7 @@ Test(erpc_client, a_kept_report_changes_nothing)
 
 	begin(3, PAYLOAD);
 	before = c;
-	cr_expect_eq(erpc_client_take_kept(&c, &h, 0), ERPC_BAD, "it was not sent yet");
+	cr_expect_eq(erpc_client_take_kept(&c, &h, 0), ERPC_BAD, "not sent yet");
 	send_all();
 	before = c;
 	cr_expect_eq(erpc_client_take_kept(&c, &h, 0), ERPC_TAKE);
@@ -251,16 +250,16 @@ Test(erpc_client, a_rewind_resends_and_accepts_late_packets)
 	begin(3, PAYLOAD);
 	send_all();
 	cr_assert_eq(take(WIRE_ERPC_CR, 0, 0, 0), ERPC_TAKE);
-	cr_expect_eq(erpc_client_go_back(&c), 2, "credits of what was in flight");
+	cr_expect_eq(erpc_client_go_back(&c), 2, "credits of the packets in flight");
 	cr_expect_eq(take(WIRE_ERPC_CR, 1, 0, 0), ERPC_TAKE, "late");
-	cr_expect_eq(erpc_client_in_flight(&c), 0, "its credit is back already");
+	cr_expect_eq(erpc_client_in_flight(&c), 0, "the credit was returned before");
 	cr_expect_eq(erpc_client_sendable(&c), 1);
 	cr_expect_eq(erpc_client_next(&c, &pkt_num), WIRE_ERPC_REQ);
 	cr_expect_eq(pkt_num, 2);
-	cr_expect_eq(erpc_client_end(&c), 1, "given up with one in flight");
+	cr_expect_eq(erpc_client_end(&c), 1, "ended with one in flight");
 }
 
-/** What counts as lost may still be answered, by whomever. */
+/** A packet that counts as lost may still get a response, from any sender. */
 Test(erpc_client, an_invalid_response_after_a_rewind_changes_nothing)
 {
 	struct erpc_client before;
@@ -271,7 +270,7 @@ Test(erpc_client, an_invalid_response_after_a_rewind_changes_nothing)
 	before = c;
 	cr_expect_eq(take(WIRE_ERPC_RESP, 0, 4, 5), ERPC_BAD);
 	cr_expect_eq(take(WIRE_ERPC_RESP, 0, PAYLOAD + 1, PAYLOAD), ERPC_BAD);
-	cr_expect(!memcmp(&before, &c, sizeof(c)), "nor a credit");
+	cr_expect(!memcmp(&before, &c, sizeof(c)), "no credit either");
 	cr_expect_eq(take(WIRE_ERPC_RESP, 0, 4, 4), ERPC_LAST);
 	cr_expect_eq(erpc_client_end(&c), 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Whatever order messages come in, they leave in the one they were sent in, each once. */
+/* Delivery order: batches that arrive in any order are delivered in sequence, each once. */
 #include "erpc/slot/erpc_order.h"
 
 #include <criterion/criterion.h>
@@ -35,7 +35,7 @@ static void arrive(struct erpc_order *o, uint32_t *seqs, uint32_t i, bool fresh)
 		deliver(*item);
 }
 
-/** Up to ERPC_SLOTS on their way, any of them next, some twice; numbers that wrap in between. */
+/** Up to ERPC_SLOTS are in flight, any of them arrives next, some twice; numbers wrap. */
 Test(erpc_order, any_order_of_arrival_is_delivered_in_sequence)
 {
 	static uint32_t seqs[MESSAGES];
@@ -85,5 +85,5 @@ Test(erpc_order, sequence_numbers_beyond_the_slots_are_refused)
 	cr_expect_eq(erpc_order_take(&o, 100 + ERPC_SLOTS - 1, &item), ERPC_TURN_KEPT);
 	cr_expect_eq(erpc_order_take(&o, 100 + ERPC_SLOTS - 1, &item), ERPC_TURN_TWICE);
 	cr_expect_null(erpc_order_pop(&o));
-	cr_expect_eq(erpc_order_first(&o), &item, "it waits");
+	cr_expect_eq(erpc_order_first(&o), &item, "the batch waits");
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The server's half of a request: once, in order, and every place where a packet does not belong. */
+/*
+ * Server side of a slot: each request is executed once, in order, with invalid packets at each
+ * step.
+ */
 #include "erpc/slot/erpc_server.h"
 
 #include <criterion/criterion.h>
@@ -46,7 +49,7 @@ Test(erpc_server, executes_a_request_once_and_repeats_the_response, .init = setu
 {
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_LAST);
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
-	cr_expect_not(repeats(), "it is still running");
+	cr_expect_not(repeats(), "no response yet");
 	cr_assert(erpc_server_respond(&s, 3));
 	cr_expect_eq(req(5, 0, 4, 4), ERPC_REPEAT);
 	cr_expect(repeats());
@@ -64,11 +67,11 @@ Test(erpc_server, large_messages_follow_the_table, .init = setup)
 	cr_expect_eq(req(5, 0, 25, PAYLOAD), ERPC_REPEAT);
 	cr_expect(repeats());
 	cr_expect_eq(kind, WIRE_ERPC_CR);
-	cr_expect_eq(pkt_num, 1, "the answer says how far it is, whatever was repeated");
+	cr_expect_eq(pkt_num, 1, "the CR covers all packets so far");
 	cr_expect_eq(req(5, 2, 25, 5), ERPC_LAST);
 	cr_expect(repeats());
 	cr_expect_eq(kind, WIRE_ERPC_CR);
-	cr_expect_eq(pkt_num, 1, "the last one is answered by the response alone");
+	cr_expect_eq(pkt_num, 1, "only the response acknowledges the last one");
 	cr_assert(erpc_server_respond(&s, 2 * PAYLOAD));
 	cr_expect(repeats());
 	cr_expect_eq(kind, WIRE_ERPC_RESP);
@@ -90,7 +93,7 @@ Test(erpc_server, early_packets_count_once_the_missing_one_arrives, .init = setu
 	cr_assert_eq(req(5, 0, 55, PAYLOAD), ERPC_TAKE);
 	cr_assert_eq(req(5, 2, 55, PAYLOAD), ERPC_EARLY);
 	cr_expect(keep(5, 2));
-	cr_expect_not(keep(5, 2), "it is here");
+	cr_expect_not(keep(5, 2), "received before");
 	cr_expect_eq(req(5, 2, 55, PAYLOAD), ERPC_EARLY);
 	cr_assert_eq(req(5, 4, 55, PAYLOAD), ERPC_EARLY, "not kept");
 	cr_assert_eq(req(5, 5, 55, 5), ERPC_EARLY);
@@ -108,7 +111,7 @@ Test(erpc_server, early_packets_count_once_the_missing_one_arrives, .init = setu
 Test(erpc_server, early_packets_belong_to_the_current_request, .init = setup)
 {
 	cr_assert_eq(req(5, 1, 25, PAYLOAD), ERPC_EARLY);
-	cr_expect_not(keep(5, 1), "it has not begun");
+	cr_expect_not(keep(5, 1), "the request has not begun");
 	cr_assert_eq(req(5, 0, 25, PAYLOAD), ERPC_TAKE);
 	cr_assert_eq(req(5, 1, 25, PAYLOAD), ERPC_TAKE);
 	cr_assert_eq(req(5, 2, 25, 5), ERPC_LAST);
@@ -136,23 +139,23 @@ Test(erpc_server, invalid_packets_change_nothing, .init = setup)
 {
 	struct erpc_server before = s;
 
-	cr_expect_eq(req(5, 1, 25, PAYLOAD), ERPC_EARLY, "the beginning is missing");
+	cr_expect_eq(req(5, 1, 25, PAYLOAD), ERPC_EARLY, "the first packet is missing");
 	cr_expect_eq(req(5, 3, 25, 5), ERPC_BAD, "behind the end");
 	cr_expect_eq(req(5, 0, 25, 9), ERPC_BAD, "not full");
-	cr_expect_eq(req(5, 2, 25, 6), ERPC_BAD, "more than it says");
-	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_STALE, "one too far");
-	cr_expect_eq(rfr(5 - ERPC_SLOTS, 1, 0, 0), ERPC_STALE, "there was none");
+	cr_expect_eq(req(5, 2, 25, 6), ERPC_BAD, "more bytes than its size");
+	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_STALE, "two requests ahead");
+	cr_expect_eq(rfr(5 - ERPC_SLOTS, 1, 0, 0), ERPC_STALE, "no such request");
 	cr_expect(!memcmp(&before, &s, sizeof(s)));
 	cr_assert_eq(req(5, 0, 25, PAYLOAD), ERPC_TAKE);
 	before = s;
 	cr_expect_eq(req(5, 1, 26, PAYLOAD), ERPC_BAD, "another length");
-	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_BAD, "this one is not answered yet");
+	cr_expect_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_BAD, "this one has no response yet");
 	cr_expect_eq(rfr(5, 3, 0, 0), ERPC_BAD, "there is no response yet");
 	cr_expect(!memcmp(&before, &s, sizeof(s)));
 	cr_assert_eq(req(5, 1, 25, PAYLOAD), ERPC_TAKE);
 	cr_assert_eq(req(5, 2, 25, 5), ERPC_LAST);
 	cr_assert(erpc_server_respond(&s, 11));
-	cr_expect_eq(rfr(5, 2, 0, 0), ERPC_BAD, "the first part is not asked for");
+	cr_expect_eq(rfr(5, 2, 0, 0), ERPC_BAD, "the first part is not requested by RFR");
 	cr_expect_eq(rfr(5, 4, 0, 0), ERPC_BAD, "behind the end");
 	cr_expect_eq(rfr(5, 3, 0, 1), ERPC_BAD, "with bytes");
 	cr_expect_eq(rfr(5, 3, 1, 0), ERPC_BAD, "with a size");
@@ -173,14 +176,14 @@ Test(erpc_server, a_request_keeps_its_type, .init = setup)
 	cr_expect(!memcmp(&before, &s, sizeof(s)));
 }
 
-/** A long response is over, and what it was made of may be gone. */
+/** A long response is completed, and its memory may be gone. */
 Test(erpc_server, parts_of_an_earlier_response_are_not_sent, .init = setup)
 {
 	cr_assert_eq(req(5, 0, 4, 4), ERPC_LAST);
 	cr_assert(erpc_server_respond(&s, 3 * PAYLOAD));
 	cr_assert_eq(rfr(5, 1, 0, 0), ERPC_TAKE);
 	cr_assert_eq(req(5 + ERPC_SLOTS, 0, 4, 4), ERPC_LAST);
-	cr_expect_eq(rfr(5 + ERPC_SLOTS, 1, 0, 0), ERPC_BAD, "it is still running");
+	cr_expect_eq(rfr(5 + ERPC_SLOTS, 1, 0, 0), ERPC_BAD, "no response yet");
 	cr_expect_eq(rfr(5, 1, 0, 0), ERPC_STALE);
 }
 
@@ -194,7 +197,9 @@ Test(erpc_server, responses_beyond_the_packet_numbers_are_refused)
 	cr_expect(erpc_server_respond(&s, WIRE_ERPC_MSG_MAX - 1023));
 }
 
-/* The short way for a packet that is a whole request takes what the long one takes, and nothing else. */
+/*
+ * The fast path for a packet that is a whole request accepts the same packets as the general one.
+ */
 Test(erpc_server, the_fast_path_takes_requests_of_one_packet, .init = setup)
 {
 	struct rng rng = { 3 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * Client and server slots of one session over a network that loses, repeats, reorders and delays:
- * every request runs once, request and response arrive whole, credits are conserved.
+ * each request is executed once, request and response arrive unchanged, credits are conserved.
  */
 #include <criterion/criterion.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define CREDITS  8u
 #define WIRE_MAX 64u
 
-/** One packet on the wire: header and what stands behind it. */
+/** Packet on the wire: header and payload. */
 struct pkt {
 	struct wire_erpc_hdr h;
 	bool to_server;
@@ -35,11 +35,11 @@ static uint8_t request[ERPC_SLOTS][MSG_MAX], response[ERPC_SLOTS][MSG_MAX];
 static uint32_t req_size[ERPC_SLOTS];
 static struct pkt wire[WIRE_MAX];
 static uint32_t wire_cnt, credits, executed, completed;
-static uint32_t kept; /* packets, before their turn */
+static uint32_t kept; /* early packets that were kept */
 static struct net net;
 static struct rng rng;
 
-/* What a message contains follows from its request's number. */
+/* The bytes of a message follow from the number of its request. */
 static uint32_t size_of(uint64_t req_num, bool resp)
 {
 	struct rng r = { req_num * 2 + resp };
@@ -109,7 +109,7 @@ static void client_done(struct erpc_client *c, uint32_t slot)
 	completed++;
 }
 
-/** Nobody has to. */
+/** Keeping early packets is optional. */
 static bool keeps(void)
 {
 	return rng_chance(&rng, 3, 4);
@@ -198,7 +198,7 @@ static void expect_credits(void)
 	cr_assert_eq(sum, CREDITS);
 }
 
-/** One turn of the client: begins, sends, and now and then takes silence for loss, too early even. */
+/** Begins a request and sends; sometimes counts packets as lost, even too early. */
 static void client_turn(uint32_t slot, uint32_t goal)
 {
 	struct erpc_client *c = &clients[slot];
@@ -234,7 +234,7 @@ static void run(struct net how, uint32_t goal)
 			client_turn((uint32_t)rng_below(&rng, ERPC_SLOTS), goal);
 		expect_credits();
 	}
-	cr_expect_eq(executed, goal, "each request ran once");
+	cr_expect_eq(executed, goal, "each request was executed once");
 }
 
 Test(erpc_wire, on_a_good_network)

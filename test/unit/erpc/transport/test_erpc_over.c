@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Each device that carries sessions: its transport says what it is, and opens where the device is. */
+/* Transports by device: their description, and open where the device exists. */
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 static union eng_transport_space room;
 
-/** Opens it and closes it again: what open said. */
+/** Opens the transport and closes it again. Returns the result of open. */
 static int try_open(const struct eng_transport_ops *ops)
 {
 	int ret;
@@ -24,7 +24,7 @@ static int try_open(const struct eng_transport_ops *ops)
 		cr_expect_geq(ops->wait_fd(&room.transport), 0);
 		cr_expect_geq(transport->cfg->rx_cnt, 2 * ERPC_CREDITS_MAX);
 		cr_expect_leq(transport->cfg->rx_cnt, DEV_DGRAM_CNT_MAX);
-		cr_expect_eq(ops->arm(&room.transport), 0, "nobody is there to wait for");
+		cr_expect_eq(ops->arm(&room.transport), 0, "no endpoint prevents sleep");
 		ops->disarm(&room.transport);
 		ops->close(&room.transport);
 	}
@@ -39,7 +39,7 @@ static void expect_rdma(const struct eng_transport_ops *ops, const char *name)
 	cr_expect_str_eq(ops->name, name);
 	cr_expect_eq(ops->path, WIRE_CM_PATH_UD);
 	if (ret)
-		cr_expect_neq(try_open(ops), 0, "%s: there is none, and it opens", name);
+		cr_expect_neq(try_open(ops), 0, "%s: open without a device", name);
 }
 
 Test(erpc_over_udp, is_always_available)

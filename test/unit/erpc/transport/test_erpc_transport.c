@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sessions as connections of whole engines, over UDP: they meet, talk, sleep, wake and end. */
+/* Sessions as connections of whole engines, over UDP: connect, exchange, sleep, wake, close. */
 #include "erpc/transport/erpc_transport.h"
 
 #include <criterion/criterion.h>
@@ -15,7 +15,7 @@
 #include "util/param.h"
 #include "wire/wire_op.h"
 
-#define LONG_MS 60000 /* a wakeup that has not come by then never will */
+#define LONG_MS 60000 /* a wakeup that takes longer is missing */
 
 static const struct eng_transports udp = { .cnt = 1, .ops = { &erpc_transport_udp } };
 
@@ -55,7 +55,7 @@ static bool is_busy(const struct whole *w)
 	return w->chan->ops->is_busy(w->chan);
 }
 
-/** Everything was answered, at both ends. */
+/** Waits until both ends have responses to everything. */
 static void settle(void)
 {
 	int done;
@@ -67,7 +67,7 @@ static void settle(void)
 	} while (!done);
 }
 
-/** Until it may sleep. */
+/** Calls progress until the thread may sleep. */
 static void arm(struct whole *w)
 {
 	while (transport_of(w)->ops->arm(transport_of(w)))
@@ -82,7 +82,7 @@ static bool wakes(struct whole *w, int ms)
 	return poll(&fd, 1, ms) == 1;
 }
 
-/** What the timer will still take, in ns; 0: it is not set. */
+/** Returns the remaining time of the timer in ns; 0: not set. */
 static uint64_t timer_ns(const struct whole *w)
 {
 	struct itimerspec at;
@@ -91,7 +91,7 @@ static uint64_t timer_ns(const struct whole *w)
 	return (uint64_t)at.it_value.tv_sec * 1000000000u + (uint64_t)at.it_value.tv_nsec;
 }
 
-/** Faults that cannot be read are a domain's error, and not its first peer's. */
+/** An invalid fault setting is an error of the domain, not of its first peer. */
 Test(erpc_transport, an_invalid_fault_setting_fails_open)
 {
 	union eng_transport_space room = { 0 };
@@ -115,7 +115,7 @@ Test(erpc_transport, two_engines_connect_exchange_and_close, .timeout = 200)
 
 	whole_open(&wholes[0], &udp);
 	whole_open(&wholes[1], &udp);
-	cr_expect(util_list_is_empty(&erpc_of(&wholes[0])->eps), "nobody to hear from");
+	cr_expect(util_list_is_empty(&erpc_of(&wholes[0])->eps), "no endpoint is polled");
 	wholes_connect();
 	wholes_until(&wholes[0].up);
 	wholes_until(&wholes[1].up);
@@ -133,7 +133,7 @@ Test(erpc_transport, two_engines_connect_exchange_and_close, .timeout = 200)
 	wholes_close();
 }
 
-/** What had arrived when the peer went is delivered before it is known that it went. */
+/** Packets that had arrived before the close are delivered before the close is detected. */
 Test(erpc_transport, the_last_message_before_a_close_is_delivered, .timeout = 200)
 {
 	wholes_meet(&udp, &udp);
@@ -150,7 +150,7 @@ Test(erpc_transport, a_packet_wakes_a_sleeping_thread, .timeout = 200)
 	send_and_receive(&wholes[0], &wholes[1]);
 	settle();
 	arm(&wholes[1]);
-	cr_expect_eq(timer_ns(&wholes[1]), 0, "nothing is due: it may sleep for ever");
+	cr_expect_eq(timer_ns(&wholes[1]), 0, "no timer is due");
 	cr_expect_not(wakes(&wholes[1], 0));
 	send_one(&wholes[0]);
 	cr_assert(wakes(&wholes[1], LONG_MS));
@@ -160,7 +160,7 @@ Test(erpc_transport, a_packet_wakes_a_sleeping_thread, .timeout = 200)
 	wholes_close();
 }
 
-/** Nobody answers: the look for what is lost is due, and no packet says so. */
+/** Without a response the check for losses is due, and no packet arrives. */
 Test(erpc_transport, a_timer_wakes_a_sleeping_thread, .timeout = 200)
 {
 	const struct erpc_session *s;
@@ -173,18 +173,18 @@ Test(erpc_transport, a_timer_wakes_a_sleeping_thread, .timeout = 200)
 		arm(&wholes[0]);
 		cr_assert(wakes(&wholes[0], LONG_MS), "sleep %u", i);
 		transport_of(&wholes[0])->ops->disarm(transport_of(&wholes[0]));
-		cr_expect_eq(timer_ns(&wholes[0]), 0, "who is awake needs no timer");
+		cr_expect_eq(timer_ns(&wholes[0]), 0, "a thread that is awake needs no timer");
 		whole_progress(&wholes[0]);
 	}
 	wholes_until(&wholes[1].msgs);
 	settle();
-	cr_expect_eq(wholes[1].msgs, 1, "it was sent again, and heard once");
+	cr_expect_eq(wholes[1].msgs, 1, "sent again, and delivered once");
 	wholes_close();
 }
 
-/* ---- what a peer says of itself ---- */
+/* ---- parameters of the peer ---- */
 
-/** A connection that is prepared, and what establish makes of `peer`. */
+/** Prepares a connection. Returns the result of establish with `peer`. */
 static int establish(const struct cm_params *peer)
 {
 	struct eng_transport *transport = transport_of(&wholes[0]);
@@ -199,7 +199,7 @@ static int establish(const struct cm_params *peer)
 	return ret;
 }
 
-/** The way to a peer may be narrower than our link: our half says so before it leaves. */
+/** Returns a path MTU smaller than the link's, which the parameters must advertise. */
 static uint32_t narrow(struct dev_dgram *dg, const struct sockaddr *peer)
 {
 	cr_expect_eq(peer->sa_family, AF_INET);
@@ -226,7 +226,7 @@ Test(erpc_transport, the_path_mtu_is_advertised, .timeout = 200)
 	narrow_ops.route_mtu = narrow;
 	transport->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
 	memcpy(&params, own.engine, sizeof(params));
-	cr_expect_eq(params.mtu, s->ep->dg->mtu, "loopback is as wide as it is");
+	cr_expect_eq(params.mtu, s->ep->dg->mtu, "the path MTU of loopback is the link's");
 	s->ep->dg->ops = &narrow_ops;
 	transport->ops->aim(conn, (struct sockaddr *)&wholes[1].addr, &own);
 	s->ep->dg->ops = ops;
@@ -252,7 +252,7 @@ Test(erpc_transport, invalid_peer_parameters_are_refused, .timeout = 200)
 	struct eng_conn *conn;
 	struct cm_params peer;
 
-	wholes_meet(&udp, &udp); /* that opens the endpoint */
+	wholes_meet(&udp, &udp); /* opens the endpoint */
 	transport = transport_of(&wholes[0]);
 	memset(&peer, 0, sizeof(peer));
 	cr_assert_eq(transport->ops->prepare(transport, wholes[0].eep, &peer, &conn), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* As many calls as there was room for are taken, and who is refused has given nothing. */
+/* Calls: as many as call_room returns are accepted, and a refused call costs nothing. */
 #include "erpc/tx/erpc_call.h"
 
 #include <criterion/criterion.h>
@@ -9,7 +9,7 @@
 
 static struct erpc_pair p;
 
-/** Some batches are under way, and one may be half full. */
+/** Sends some batches, the last of which may be half full. */
 static void begin(struct pair_end *e)
 {
 	uint32_t i, cnt = rng_below(&p.rng, 8);
@@ -57,7 +57,9 @@ Test(erpc_call, as_many_calls_as_call_room_returns_are_accepted)
 	room_is_room(rng_env("COPYRPC_TEST_SEED", 3), 9000);
 }
 
-/* Behind others that are under way, and with CORE_SEND_MORE, calls take the short way: each is answered. */
+/*
+ * With batches in flight, and with CORE_SEND_MORE, calls take the fast path: each gets its reply.
+ */
 Test(erpc_call, calls_of_any_length_are_appended)
 {
 	struct pair_end *e = &p.end[0];
@@ -78,7 +80,7 @@ Test(erpc_call, calls_of_any_length_are_appended)
 	erpc_pair_fini(&p);
 }
 
-/** Calls until there is no room: how many were taken. */
+/** Sends calls until one is refused. Returns their number. */
 static uint32_t fill(struct pair_end *e)
 {
 	uint32_t cnt = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A request that leaves at once leaves as any other would; what may not leave at once, does not. */
+/*
+ * First transmission of a request of one packet: equal to that of erpc_kick, and only when
+ * permitted.
+ */
 #include "erpc/tx/erpc_first.h"
 
 #include <criterion/criterion.h>
@@ -42,7 +45,7 @@ static struct erpc_buf *request(struct erpc_ep *ep)
 	return buf;
 }
 
-/** All that the slot knows, but where its buffer is. */
+/** Compares the state of two slots, except for the address of the buffer. */
 static void compare_slot(const struct erpc_tx *a, const struct erpc_tx *b)
 {
 	cr_expect(!memcmp(&a->c, &b->c, sizeof(a->c)));
@@ -80,7 +83,7 @@ static void compare(const struct erpc_session *a, const struct erpc_session *b)
 		  "the packet is the same");
 }
 
-/** The request never was. */
+/** Drops the request. */
 static void undo(struct erpc_session *s)
 {
 	erpc_buf_free(&s->ep->bufs, erpc_kick_end(s, SLOT));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is sent again, and when not; and of which packets the round trip is measured. */
+/* Retransmission, and the selection of packets for round-trip samples. */
 #include "erpc/tx/erpc_kick.h"
 
 #include <criterion/criterion.h>
@@ -14,14 +14,14 @@
 
 static struct erpc_pair p;
 
-/** What happens to the next packets of this kind from end 0 or to it. */
+/** Faults of the next packets of one kind from or to end 0. */
 static struct {
 	enum wire_erpc_kind kind;
-	uint32_t drop;     /* so many are lost, */
-	uint32_t delay;    /* and then so many are late, */
-	uint64_t delay_ns; /* by so much */
+	uint32_t drop;     /* packets to drop */
+	uint32_t delay;    /* packets to delay after them */
+	uint64_t delay_ns; /* their delay */
 	uint32_t seen;
-	bool mute; /* no CR arrives */
+	bool mute; /* drops all CR */
 } plan;
 
 static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
@@ -49,7 +49,7 @@ static const struct erpc_stats *stats(void)
 	return &p.end[0].ep->stats;
 }
 
-/** Round trips are known. */
+/** Starts with measured round trips. */
 static void begin(void)
 {
 	erpc_pair_start(&p, 1, MTU);
@@ -75,7 +75,7 @@ static void until_arrived(void)
 	}
 }
 
-/** A device that takes nothing for long: a packet that waits for it is not lost, and goes once. */
+/** A device accepts nothing for long: a packet that waits for it is not lost, and leaves once. */
 Test(erpc_kick, packets_in_the_burst_are_not_lost)
 {
 	begin();
@@ -92,7 +92,7 @@ Test(erpc_kick, packets_in_the_burst_are_not_lost)
 	end();
 }
 
-/** CR that says: packet 0 of what slot 0 sends has not come, and others have. */
+/** Forges a CR with a gap: packet 0 of slot 0 is missing, and later ones arrived. */
 static void forge_gap(void)
 {
 	struct erpc_session *to = p.end[0].s;
@@ -110,7 +110,7 @@ static void forge_gap(void)
 	erpc_pair_run(&p, 10);
 }
 
-/** Who is told again and again that a packet is missing sends it again once a round trip, and never while it is here. */
+/** Repeated gap reports resend a packet once per round trip, and never while it is in the burst. */
 Test(erpc_kick, a_missing_packet_in_the_burst_is_not_resent)
 {
 	begin();
@@ -124,7 +124,7 @@ Test(erpc_kick, a_missing_packet_in_the_burst_is_not_resent)
 	cr_assert_gt(p.end[0].s->tx[0].out.unsent, 0);
 	erpc_pair_run(&p, 2 * p.end[0].s->rto.srtt_ns);
 	forge_gap();
-	cr_expect_eq(stats()->losses, 1, "it is here");
+	cr_expect_eq(stats()->losses, 1, "the packet is in the burst");
 	plan.drop = 0;
 	p.net.busy_chance = 0;
 	erpc_pair_settle(&p);
@@ -142,7 +142,7 @@ Test(erpc_kick, a_missing_packet_is_resent_once_per_round_trip)
 	cr_expect_eq(stats()->losses, 1);
 	erpc_pair_run(&p, p.end[0].s->rto.srtt_ns / 2);
 	forge_gap();
-	cr_expect_eq(stats()->losses, 1, "that may have been said before the second ones came");
+	cr_expect_eq(stats()->losses, 1, "the report may be older than the retransmission");
 	erpc_pair_run(&p, p.end[0].s->rto.srtt_ns);
 	forge_gap();
 	cr_expect_eq(stats()->losses, 2);
@@ -150,7 +150,7 @@ Test(erpc_kick, a_missing_packet_is_resent_once_per_round_trip)
 	end();
 }
 
-/** The answer to the first of two copies, just after the second one left, would look like a very short way. */
+/** The response to the first copy, just after the second left, would be a very short sample. */
 Test(erpc_kick, an_ambiguous_response_is_not_measured)
 {
 	struct erpc_rto before;
@@ -161,15 +161,15 @@ Test(erpc_kick, an_ambiguous_response_is_not_measured)
 	plan.delay_ns = before.rto_ns - before.srtt_ns + 40 * US;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	until_arrived();
-	cr_assert_eq(plan.seen, 2, "it was sent again before the answer came");
+	cr_assert_eq(plan.seen, 2, "it was sent again before the response arrived");
 	cr_assert_eq(stats()->timeouts, 1);
 	cr_expect_eq(p.end[0].s->rto.srtt_ns, before.srtt_ns);
 	cr_expect_eq(p.end[0].s->rto.var_ns, before.var_ns);
-	cr_expect_eq(p.end[0].s->rto.kept, 1, "but it is known that this was too early");
+	cr_expect_eq(p.end[0].s->rto.kept, 1, "the early time-out doubles the next one");
 	end();
 }
 
-/** And what was lost took no longer because of that. */
+/** A loss does not lengthen the samples. */
 Test(erpc_kick, the_time_until_a_retransmission_is_not_measured)
 {
 	struct erpc_rto before;
@@ -185,7 +185,7 @@ Test(erpc_kick, the_time_until_a_retransmission_is_not_measured)
 	end();
 }
 
-/** Not of the first packet of a long one either. */
+/** Nor does the loss of the first packet of a long request. */
 Test(erpc_kick, the_time_until_a_long_request_is_repeated_is_not_measured)
 {
 	struct erpc_rto before;
@@ -202,7 +202,7 @@ Test(erpc_kick, the_time_until_a_long_request_is_repeated_is_not_measured)
 	end();
 }
 
-/** Nor where nobody hears that they wait. */
+/** Nor does a wait that the peer does not report. */
 Test(erpc_kick, the_silent_wait_of_a_batch_is_not_measured)
 {
 	struct erpc_rto before;
@@ -218,12 +218,12 @@ Test(erpc_kick, the_silent_wait_of_a_batch_is_not_measured)
 		erpc_pair_run(&p, i ? US : before.rto_ns - 60 * US);
 	}
 	until_arrived();
-	cr_assert_eq(stats()->timeouts, 1, "the second one had not yet waited so long");
+	cr_assert_eq(stats()->timeouts, 1, "the second one had not timed out yet");
 	cr_expect_leq(p.end[0].s->rto.srtt_ns, before.srtt_ns + US);
 	end();
 }
 
-/** Batches are answered in order: what waits for one that got lost waits longer than any way takes. */
+/** Batches are acknowledged in order: a batch behind a lost one waits longer than a round trip. */
 Test(erpc_kick, the_wait_of_a_batch_for_another_is_not_measured)
 {
 	struct erpc_rto before;
@@ -241,7 +241,7 @@ Test(erpc_kick, the_wait_of_a_batch_for_another_is_not_measured)
 	end();
 }
 
-/** But that it waits is said at once, and so says how long the way is, where nobody knows yet. */
+/** The report of the wait is sent at once and measures the round trip. */
 Test(erpc_kick, a_kept_report_is_measured)
 {
 	unsigned i;
@@ -264,14 +264,14 @@ Test(erpc_kick, a_kept_report_is_measured)
 	end();
 }
 
-/** In a request of several packets one that was sent once is measured again. */
+/** In a longer request a packet that was sent once is measured again. */
 Test(erpc_kick, a_packet_sent_once_after_a_retransmission_is_measured)
 {
 	struct erpc_rto before;
 
 	begin();
 	before = p.end[0].s->rto;
-	p.end[0].len_exact = 60 * MTU; /* more than credits: its last packets leave later */
+	p.end[0].len_exact = 60 * MTU; /* more than the credits: its last packets leave later */
 	p.net.latency_ns *= 2;
 	plan.drop = 1;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
@@ -281,7 +281,7 @@ Test(erpc_kick, a_packet_sent_once_after_a_retransmission_is_measured)
 	end();
 }
 
-/** Something is lost and known to be, with what comes behind it. */
+/** Makes losses certain: drops a packet with others behind it. */
 static void lose_one(void)
 {
 	uint32_t before = p.end[0].len_exact;
@@ -295,7 +295,7 @@ static void lose_one(void)
 	plan.seen = 0;
 }
 
-/** How long a lone message takes that is lost so often. */
+/** Returns the time that a single message takes that is dropped `times` times. */
 static uint64_t single_message(uint32_t times)
 {
 	uint64_t began_ns = p.net.now_ns;
@@ -307,26 +307,29 @@ static uint64_t single_message(uint32_t times)
 	return p.net.now_ns - began_ns;
 }
 
-/** Nothing comes behind it. Where losses are known it is asked for within a few round trips, each time. */
+/**
+ * No packet follows the last one. If losses are certain it is probed within a few round trips, each
+ * time.
+ */
 Test(erpc_kick, after_losses_the_last_packet_is_probed_soon)
 {
 	uint64_t patient_ns, soon_ns;
 
 	begin();
 	patient_ns = single_message(3);
-	cr_assert_geq(patient_ns, 7 * ERPC_RTO_MIN, "nobody knows whether the peer is only slow");
+	cr_assert_geq(patient_ns, 7 * ERPC_RTO_MIN, "the peer may only be slow");
 	end();
 	begin();
 	lose_one();
 	soon_ns = single_message(3);
 	cr_expect_lt(soon_ns, 3 * ERPC_RTO_MIN / 2, "%lu", soon_ns);
 	cr_expect_eq(plan.seen, 4, "one packet at a time");
-	cr_expect_eq(p.end[0].s->rto.kept, 0, "and it does not make what follows more patient");
+	cr_expect_eq(p.end[0].s->rto.kept, 0, "no doubling remains");
 	cr_expect_lt(single_message(1), ERPC_RTO_MIN / 2);
 	end();
 }
 
-/** What was seen of a network is soon no longer true. */
+/** Observations of a network expire. */
 Test(erpc_kick, an_old_loss_has_no_effect)
 {
 	begin();
@@ -336,7 +339,7 @@ Test(erpc_kick, an_old_loss_has_no_effect)
 	end();
 }
 
-/** So a peer that goes away a moment after a loss gets more packets, but not many. */
+/** A peer that is gone a moment after a loss gets more packets, but not many. */
 Test(erpc_kick, an_absent_peer_is_not_flooded_after_losses)
 {
 	uint64_t until_ns;

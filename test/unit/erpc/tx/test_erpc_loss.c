@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What was lost is sent again soon, once, and a peer that is only slow gets little to do. */
+/* Lost packets are sent again soon and once, and a slow peer gets few repetitions. */
 #include "erpc/tx/erpc_loss.h"
 
 #include <criterion/criterion.h>
@@ -16,8 +16,8 @@
 static struct erpc_pair p;
 static struct {
 	enum wire_erpc_kind kind;
-	uint32_t first, last; /* numbers of packets to lose, */
-	uint32_t times;       /* so often in all */
+	uint32_t first, last; /* numbers of packets to drop */
+	uint32_t times;       /* times to drop, in total */
 	uint32_t seen[4];     /* of each kind */
 } lose;
 
@@ -39,7 +39,7 @@ static const struct erpc_stats *stats(void)
 	return &p.end[0].ep->stats;
 }
 
-/** Round trips are known. */
+/** Starts with measured round trips. */
 static void begin(void)
 {
 	erpc_pair_start(&p, 1, MTU);
@@ -55,12 +55,12 @@ static void end(void)
 	erpc_pair_check(&p);
 	erpc_loss_forget_idle(p.end[0].ep);
 	erpc_loss_forget_idle(p.end[1].ep);
-	cr_expect_eq(p.end[0].ep->timers.cnt, 0, "who waits for nothing wakes nobody");
+	cr_expect_eq(p.end[0].ep->timers.cnt, 0, "an idle session has no timer");
 	cr_expect_eq(p.end[1].ep->timers.cnt, 0);
 	erpc_pair_fini(&p);
 }
 
-/** Until everything that was said is known to have arrived: how long that takes. */
+/** Waits until everything is acknowledged. Returns the time that takes. */
 static uint64_t until_arrived(void)
 {
 	uint64_t began_ns = p.net.now_ns;
@@ -68,12 +68,12 @@ static uint64_t until_arrived(void)
 	while (p.end[0].s->conn.chan.ops->is_busy(&p.end[0].s->conn.chan)) {
 		erpc_pair_run(&p, US);
 		cr_assert_lt(p.net.now_ns - began_ns, 1000ull * MS);
-		p.end[0].s->lossy = false; /* it need not linger */
+		p.end[0].s->lossy = false; /* no lingering */
 	}
 	return p.net.now_ns - began_ns;
 }
 
-/** A message of PARTS packets, of which some are lost. */
+/** Sends a message of PARTS packets, some of which are dropped. */
 static uint64_t long_message(enum wire_erpc_kind kind, uint32_t first, uint32_t last,
 			     uint32_t times)
 {
@@ -135,7 +135,7 @@ Test(erpc_loss, credit_returns_cover_earlier_ones)
 	end();
 }
 
-/** All of it was there, and its answers lost: one packet finds that out. */
+/** All parts arrived, but the responses were lost: one packet detects that. */
 Test(erpc_loss, a_repeated_packet_returns_the_progress)
 {
 	begin();
@@ -189,7 +189,7 @@ Test(erpc_loss, three_early_batches_show_the_missing_one)
 	end();
 }
 
-/** A call may be answered whenever its taker likes: what comes later says nothing of it. */
+/** A call may be replied to at any time: later acknowledgements do not show a loss. */
 Test(erpc_loss, a_call_without_reply_is_not_lost)
 {
 	unsigned i;
@@ -206,7 +206,7 @@ Test(erpc_loss, a_call_without_reply_is_not_lost)
 	end();
 }
 
-/** The peer makes no progress for so long: packets that go to it meanwhile. */
+/** Stops the peer's progress for `ns`. Returns the packets that were sent to it meanwhile. */
 static uint32_t while_away(uint64_t ns)
 {
 	uint64_t until_ns = p.net.now_ns + ns;
@@ -232,12 +232,12 @@ Test(erpc_loss, an_absent_peer_is_not_flooded)
 	begin();
 	first = while_away(100ull * MS);
 	cr_expect_leq(first, 4 * 11, "%u", first); /* 4, repeated after 0.2, 0.6, 1.4 ... ms */
-	cr_expect_lt(while_away(100ull * MS), first, "it has learnt");
+	cr_expect_lt(while_away(100ull * MS), first, "the doublings remain");
 	cr_expect_gt(p.end[1].ep->stats.rx_repeats, 0);
 	end();
 }
 
-/** Requests of end 0 get lost. */
+/** Drops requests of end 0. */
 static void lose_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
 	struct wire_erpc_hdr h = erpc_pair_hdr(pkt);
@@ -251,7 +251,7 @@ static void lose_requests(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 	}
 }
 
-/** How often one message is sent in so long, all in vain, while its peer speaks or does not. */
+/** Returns how often a message is sent within `ns`, all in vain, while its peer sends or not. */
 static uint32_t in_vain(uint64_t ns, bool sends)
 {
 	uint64_t until_ns;
@@ -271,10 +271,10 @@ static uint32_t in_vain(uint64_t ns, bool sends)
 	return times;
 }
 
-/** Time that doubles and doubles is for who is silent. */
+/** Doubling applies to silent peers. */
 Test(erpc_loss, the_backoff_for_a_sending_peer_is_bounded)
 {
 	uint32_t silent = in_vain(500ull * MS, false), sends = in_vain(500ull * MS, true);
 
-	cr_expect_gt(sends, 4 * silent, "%u, and %u of one that is silent", sends, silent);
+	cr_expect_gt(sends, 4 * silent, "%u, and %u for a silent peer", sends, silent);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Empty answers ride along where messages go both ways, leave alone where none do, and say nothing untrue. */
+/*
+ * Piggybacked acks: used with traffic both ways, replaced by empty responses otherwise, and
+ * correct.
+ */
 #include "erpc/tx/erpc_piggyback.h"
 
 #include <criterion/criterion.h>
@@ -9,12 +12,12 @@
 #include "support/erpc_pair.h"
 
 #define ROUNDS  320u
-#define SOON_NS 11000u /* both ways through the network, and a little */
+#define SOON_NS 11000u /* a round trip and a little */
 
 static struct erpc_pair p;
 static uint32_t resps; /* empty RESP packets */
 static uint32_t reqs;
-static uint32_t lose; /* REQ packets to lose from now on */
+static uint32_t lose; /* REQ packets to drop from now on */
 
 static void look(struct fake_net *net, struct fake_pkt *pkt, void *arg)
 {
@@ -39,7 +42,7 @@ static void begin(uint64_t seed)
 	p.end[0].len_exact = p.end[1].len_exact = 8;
 }
 
-/** Until `e` has heard everything. */
+/** Runs until `e` has received everything. */
 static void receive(struct pair_end *e)
 {
 	uint32_t steps = 0;
@@ -82,7 +85,7 @@ Test(erpc_piggyback, a_ping_pong_has_two_packets_a_round)
 	begin(1);
 	ping_pong(ROUNDS);
 	cr_expect_eq(reqs, 2 * ROUNDS);
-	/* Those for the round trips, the first ones, and the last one is to come. */
+	/* Samples of round trips, the first ones, and the last one to come. */
 	cr_expect_leq(resps, 2 * (ROUNDS / ERPC_PIGGYBACK_SAMPLE + ERPC_PIGGYBACK_TRUST + 1), "%u",
 		      resps);
 	cr_expect_geq(resps, 2 * ROUNDS / ERPC_PIGGYBACK_SAMPLE - 2, "%u", resps);
@@ -115,8 +118,8 @@ Test(erpc_piggyback, an_ack_without_a_batch_leaves_after_the_delay)
 	cr_assert_eq(pair_send(a, 0), 0);
 	receive(b);
 	cr_assert_neq(b->s->piggyback_mask, 0);
-	cr_assert(erpc_session_is_busy(b->s), "it is owed");
-	cr_assert_leq(erpc_ep_due_ns(b->ep), ERPC_PIGGYBACK_NS, "who sleeps wakes for it");
+	cr_assert(erpc_session_is_busy(b->s), "an ack is due");
+	cr_assert_leq(erpc_ep_due_ns(b->ep), ERPC_PIGGYBACK_NS, "a timer is set");
 	erpc_pair_run(&p, ERPC_PIGGYBACK_NS);
 	erpc_pair_run(&p, SOON_NS);
 	cr_assert_eq(b->s->piggyback_mask | b->s->empty_mask, 0);
@@ -145,7 +148,7 @@ Test(erpc_piggyback, few_acks_wait_when_one_side_stops_sending)
 	end();
 }
 
-/** After so many round trips one end computes: how often of 100 times has it not answered before? */
+/** Lets one end compute after each `rounds` round trips. Returns how often of 100 an ack waited. */
 static uint32_t count_waits(uint32_t rounds)
 {
 	uint32_t i, waited = 0;
@@ -168,7 +171,7 @@ Test(erpc_piggyback, an_absent_end_delays_few_acks)
 {
 	cr_expect_leq(count_waits(1), 2);
 	cr_expect_leq(count_waits(10), 100 * 10 / ERPC_PIGGYBACK_AWAY + 2);
-	cr_expect_gt(count_waits(10), 0, "it is tried");
+	cr_expect_gt(count_waits(10), 0, "acks are tried");
 }
 
 Test(erpc_piggyback, a_flush_sends_waiting_acks)
@@ -220,7 +223,7 @@ Test(erpc_piggyback, numbers_wrap)
 	end();
 }
 
-/** A batch from end 1 with this `ack`, and nothing else in it. */
+/** Forges an empty batch from end 1 with this `ack`. */
 static void forge_ack(uint32_t ack)
 {
 	struct erpc_session *to = p.end[0].s, *from = p.end[1].s;
@@ -262,7 +265,7 @@ Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
 
-	/* Begun, and kept back for want of credits. */
+	/* The batch has begun, and lacks credits. */
 	begin(9);
 	ping_pong(8);
 	erpc_pair_settle(&p);
@@ -274,7 +277,7 @@ Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 	erpc_pair_fini(&p);
 }
 
-/** Takes credits until so many are left: how many. */
+/** Takes all credits but `left`. Returns their number. */
 static uint32_t leave_credits(struct erpc_session *s, uint32_t left)
 {
 	uint32_t taken = s->credits - left;
@@ -283,7 +286,7 @@ static uint32_t leave_credits(struct erpc_session *s, uint32_t left)
 	return taken;
 }
 
-/** An answer that waits for a batch which could not leave would wait for nothing. */
+/** An ack must not wait for a batch that cannot leave. */
 Test(erpc_piggyback, without_credits_acks_do_not_wait)
 {
 	struct erpc_session *s;
@@ -303,7 +306,7 @@ Test(erpc_piggyback, without_credits_acks_do_not_wait)
 	cr_expect_eq(resps, 1);
 	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
 
-	/* One more, and it would have waited. */
+	/* With one more credit it waits. */
 	s->quick_replies = ERPC_PIGGYBACK_TRUST;
 	s->credits++;
 	taken--;
@@ -311,7 +314,7 @@ Test(erpc_piggyback, without_credits_acks_do_not_wait)
 	receive(&p.end[1]);
 	cr_expect_neq(s->piggyback_mask, 0);
 
-	/* And where the credits went meanwhile, a batch that begins takes nothing along: it may stay here. */
+	/* Without credits a batch that begins takes no ack along: it may not leave. */
 	taken += leave_credits(s, 0);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[1], 0), 0);
@@ -324,8 +327,8 @@ Test(erpc_piggyback, without_credits_acks_do_not_wait)
 }
 
 /**
- * Batches of calls are answered with bytes: that these have arrived is known when their slot begins
- * another request, or by a batch that is 8 further, and not before.
+ * Batches of calls have responses with bytes: their arrival is known when the slot begins another
+ * request, or by a batch that is 8 further, and not before.
  */
 Test(erpc_piggyback, replies_are_acknowledged_by_a_batch_8_further)
 {
@@ -333,11 +336,11 @@ Test(erpc_piggyback, replies_are_acknowledged_by_a_batch_8_further)
 	uint32_t first, i;
 
 	begin(41);
-	for (i = 0; i < 22; i++) { /* answers get longer with the number of the call */
+	for (i = 0; i < 22; i++) { /* replies get longer with the number of the call */
 		cr_assert_eq(pair_send(a, 0), 0);
 		erpc_pair_settle(&p);
 	}
-	a->len_exact = 900; /* a batch each, and an answer */
+	a->len_exact = 900; /* each fills a batch, and its reply a response */
 	first = a->s->seq;
 	for (i = 0; i < ERPC_BATCH_SLOTS; i++) {
 		cr_assert_eq(pair_call(a, 0), 0);
@@ -346,7 +349,7 @@ Test(erpc_piggyback, replies_are_acknowledged_by_a_batch_8_further)
 	erpc_pair_settle(&p);
 	cr_assert_eq(a->replies, ERPC_BATCH_SLOTS);
 	cr_assert_eq(a->s->seq, first + ERPC_BATCH_SLOTS);
-	cr_expect_eq(b->s->ack, first, "nothing shows yet that it has the first one");
+	cr_expect_eq(b->s->ack, first, "the first response is not acknowledged yet");
 	/* Only the first slot is used from now on. */
 	for (i = first + ERPC_BATCH_SLOTS; i < first + 3 * ERPC_SLOTS; i++) {
 		uint32_t passed = i - ERPC_SLOTS + 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Answers gather, and each arrives as it was given, whichever way. */
+/* Replies gather in responses, and each arrives unchanged by any operation. */
 #include "erpc/tx/erpc_reply.h"
 
 #include <criterion/criterion.h>
@@ -21,7 +21,7 @@ static void close_pair(void)
 	erpc_pair_fini(&p);
 }
 
-/* Answers of 0 to 3000 bytes, some longer than a packet, most joined to others or not. */
+/* Replies of 0 to 3000 bytes, some longer than a packet, appended to others or not. */
 static void replies_arrive(uint64_t seed, uint32_t mtu)
 {
 	struct pair_end *asks = &p.end[0], *gives = &p.end[1];
@@ -40,7 +40,7 @@ static void replies_arrive(uint64_t seed, uint32_t mtu)
 	cr_expect_gt(asks->replies, 500);
 	cr_expect_eq(gives->s->resp_reserved, 0);
 	cr_expect_eq(gives->s->calls_pending, 0);
-	cr_expect_eq(gives->s->retained_len, 0, "all bytes of calls were given back");
+	cr_expect_eq(gives->s->retained_len, 0, "all bytes of calls were released");
 	close_pair();
 }
 
@@ -51,7 +51,7 @@ Test(erpc_reply, replies_of_any_length_arrive)
 	replies_arrive(rng_env("COPYRPC_TEST_SEED", 3), 9000);
 }
 
-/* One call whose bytes are held, taken by the other end. */
+/* Returns a call at the other end that retains its bytes. */
 static struct pair_call_ref one_call(void)
 {
 	p.end[1].retain_call_chance = 100;
@@ -73,9 +73,9 @@ Test(erpc_reply, a_reply_beyond_its_maximum_is_refused)
 	cr_expect_eq(chan->ops->reply_release(chan, call.ref, call.retain, buf, sizeof(buf), 0),
 		     -FI_EMSGSIZE);
 	cr_expect_eq(p.end[1].s->calls_pending, 1);
-	cr_expect_gt(p.end[1].s->retained_len, 0, "its bytes are still held");
+	cr_expect_gt(p.end[1].s->retained_len, 0, "the bytes are still retained");
 	erpc_pair_settle(&p);
-	cr_expect_eq(p.end[0].replies, 1, "with another one");
+	cr_expect_eq(p.end[0].replies, 1, "another reply was sent");
 	close_pair();
 }
 

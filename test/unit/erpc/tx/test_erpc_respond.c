@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What an answer waits for: replies, but not for long; and bytes that are held, as long as it takes. */
+/* The wait of responses: for replies, bounded; for a release of retained bytes, unbounded. */
 #include "erpc/tx/erpc_respond.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +19,7 @@ static void setup(void)
 	p.end[1].len_exact = 8;
 }
 
-/** End 0 says all that it may, until no more is heard. */
+/** Sends from end 0 until nothing more is delivered. */
 static void flood(void)
 {
 	uint32_t received = UINT32_MAX;
@@ -32,7 +32,7 @@ static void flood(void)
 	}
 }
 
-/** Each says something when it has heard the other. */
+/** Sends a message from each end after receiving the other's. */
 static void exchange(void)
 {
 	pair_send(&p.end[0], 0);
@@ -41,7 +41,10 @@ static void exchange(void)
 	erpc_pair_run(&p, 10 * US);
 }
 
-/** Who keeps bytes keeps no more than so many, because their sender waits: and goes on as they are released. */
+/**
+ * Asserts that retained bytes are bounded as their sender waits, and that it goes on after a
+ * release.
+ */
 static void retained_is_bounded(unsigned exchanges)
 {
 	const struct erpc_session *s = p.end[1].s;
@@ -60,7 +63,7 @@ static void retained_is_bounded(unsigned exchanges)
 	while (s->retained_len > ERPC_RETAINED_MAX)
 		cr_assert(pair_release(&p.end[1]));
 	erpc_pair_run(&p, 100 * US);
-	cr_expect_gt(p.end[1].received, received, "its sender is told, and goes on");
+	cr_expect_gt(p.end[1].received, received, "the sender goes on");
 	p.end[1].retain_chance = 0;
 	erpc_pair_end(&p);
 }
@@ -70,7 +73,7 @@ Test(erpc_respond, retained_bytes_are_bounded_and_a_release_resumes_the_sender, 
 	retained_is_bounded(0);
 }
 
-/** Where answers are used to ride along, they do not when too much is held. */
+/** With piggybacked acks, too many retained bytes end them. */
 Test(erpc_respond, retained_bytes_are_bounded_with_piggybacked_acks, .init = setup)
 {
 	unsigned i;
@@ -82,14 +85,14 @@ Test(erpc_respond, retained_bytes_are_bounded_with_piggybacked_acks, .init = set
 	retained_is_bounded(4 * ERPC_RETAINED_MAX / LEN);
 }
 
-/** A call that nobody answers keeps no batch: what is in it is known to have come, and nothing is repeated. */
+/** A call without reply does not block its batch: it is acknowledged, and nothing is repeated. */
 Test(erpc_respond, the_wait_for_a_reply_is_bounded, .init = setup)
 {
 	p.end[1].defer_chance = 100;
 	cr_assert_eq(pair_call(&p.end[0], 0), 0);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, 2 * ERPC_REPLY_WAIT_NS);
-	cr_expect_eq(p.end[1].pending_cnt, 1, "it is not answered");
+	cr_expect_eq(p.end[1].pending_cnt, 1, "the call has no reply");
 	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
 	cr_expect_eq(p.end[0].s->credits, p.end[0].s->credits_max);
 	cr_expect_eq(p.end[0].ep->stats.timeouts, 0);

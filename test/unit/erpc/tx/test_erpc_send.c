@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What is said joins a batch, or leaves: by what is under way, and by what the sender did before. */
+/* Messages are appended to a batch or leave at once, by batches in flight and previous bursts. */
 #include "erpc/tx/erpc_send.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +10,7 @@
 
 static struct erpc_pair p;
 
-/* Of a batch that waits behind others, most messages take the short way: each arrives as it was said. */
+/* Messages appended to a waiting batch take the fast path: each arrives unchanged. */
 Test(erpc_send, messages_of_any_length_are_appended)
 {
 	struct pair_end *e = &p.end[0];
@@ -31,8 +31,8 @@ Test(erpc_send, messages_of_any_length_are_appended)
 }
 
 /*
- * What waits behind others gathers in batches of several packets, so the slots do not bound what is under way.
- * The first ones are of a packet: who has little to say has it heard early.
+ * Messages behind batches in flight gather in batches of several packets, so that slots do not
+ * bound the bytes in flight. The first batches have one packet, for a low latency.
  */
 Test(erpc_send, waiting_batches_have_several_packets)
 {
@@ -48,12 +48,15 @@ Test(erpc_send, waiting_batches_have_several_packets)
 	many = (ERPC_BATCH_PKTS * e->s->payload - ERPC_BATCH_HEAD) / span;
 	while (!pair_send(e, 0))
 		;
-	/* One that left at once, two of a packet, two long ones under way, and one that waits. */
+	/* One left at once, two have one packet, two long ones are in flight, one waits. */
 	cr_expect_eq(e->sent, 1 + 2 * one + 3 * many, "%u, %u, %u", e->sent, one, many);
 	erpc_pair_end(&p);
 }
 
-/** `cnt` messages and no progress in between: batches that left before any progress, and behind it. */
+/**
+ * Sends `cnt` messages without progress. Counts the batches that left before any progress, and in
+ * total.
+ */
 static void burst(unsigned cnt, uint64_t *at_once, uint64_t *in_all)
 {
 	struct pair_end *e = &p.end[0];
@@ -90,7 +93,7 @@ Test(erpc_send, after_bursts_no_message_leaves_alone)
 	expect_burst(5, 1, 2);
 	for (i = 0; i < 5; i++)
 		expect_burst(5 - i % 4, 0, 1); /* 5 4 3 2 5 */
-	expect_burst(1, 0, 1);                 /* for once it waits in vain */
+	expect_burst(1, 0, 1);                 /* waits in vain once */
 	for (i = 0; i < 3; i++)
 		expect_burst(1, 1, 1);
 	expect_burst(2, 1, 2);
@@ -100,7 +103,10 @@ Test(erpc_send, after_bursts_no_message_leaves_alone)
 	erpc_pair_fini(&p);
 }
 
-/* Behind a message, but not before progress: it is no burst, and the next one waits for nobody. */
+/*
+ * A message after another one, but with progress in between, is no burst, and the next does not
+ * wait.
+ */
 Test(erpc_send, messages_with_progress_in_between_are_no_burst)
 {
 	struct pair_end *e = &p.end[0];
@@ -121,7 +127,10 @@ Test(erpc_send, messages_with_progress_in_between_are_no_burst)
 	erpc_pair_fini(&p);
 }
 
-/** Says what it can; where that is nothing, a timer runs or there is something to do: true. */
+/**
+ * Sends until a message is refused; then a timer or work must exist. Returns true if one was
+ * refused.
+ */
 static bool fill_up(struct pair_end *e)
 {
 	unsigned i;
@@ -133,7 +142,7 @@ static bool fill_up(struct pair_end *e)
 			continue;
 		cr_assert_eq(ret, -FI_EAGAIN);
 		cr_assert(!erpc_ep_is_quiet(e->ep) || erpc_ep_due_ns(e->ep) != UINT64_MAX,
-			  "nothing wakes who waits for room");
+			  "nothing wakes a sender that waits for room");
 		return true;
 	}
 	return false;
@@ -157,11 +166,11 @@ static void waits_for_room(uint32_t drop, uint32_t busy, double pace_rate)
 			;
 		erpc_pair_run(&p, rng_below(&p.rng, 100000));
 	}
-	cr_expect_gt(full, 20, "it has to wait now and then");
+	cr_expect_gt(full, 20, "messages are refused now and then");
 	erpc_pair_end(&p);
 }
 
-/* So it may sleep, however what is in its way goes away: CORE_CHAN_WAKES. */
+/* CORE_CHAN_WAKES: the sender may sleep, whatever it waits for. */
 Test(erpc_send, a_sender_without_room_is_woken)
 {
 	waits_for_room(0, 0, 0);
@@ -181,7 +190,7 @@ static int refuse_memory(struct dev *dev, const void *addr, size_t len, unsigned
 	return -FI_ENOMEM;
 }
 
-/* Nothing else is under way: no packet and no timer would ever wake it. */
+/* Nothing is in flight: no packet and no timer would wake the sender. */
 Test(erpc_send, a_sender_without_memory_stays_awake)
 {
 	static const struct dev_ops none = { .mem_reg = refuse_memory };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What leaves alone leaves as it would in a batch that is opened for it; what has company does not. */
+/*
+ * Single messages, calls and replies: equal to those of the general path, and only without company.
+ */
 #include "erpc/tx/erpc_single.h"
 
 #include <criterion/criterion.h>
@@ -11,9 +13,9 @@
 #define OP  0x800u /* of the first call of a pair */
 
 static struct erpc_pair pairs[2];
-static struct erpc_session *single, *any; /* the same end of both pairs */
+static struct erpc_session *single, *any; /* one end of each pair */
 
-/* The first buffer of all is asked of the heap, and not by who leaves alone. */
+/* The first buffer comes from the heap, and not by the fast path. */
 static void have_buffers(struct erpc_ep *ep)
 {
 	erpc_buf_free(&ep->bufs, erpc_buf_alloc(&ep->bufs, 1));
@@ -89,7 +91,7 @@ static void compare_sending(void)
 	cr_expect_eq(single->ep->out.cnt, any->ep->out.cnt);
 }
 
-/* What the first message or call of a pair says (erpc_pair.c). */
+/* Returns the bytes of the first message or call of a pair (erpc_pair.c). */
 static const void *first_bytes(void)
 {
 	static uint8_t bytes[LEN];
@@ -108,7 +110,7 @@ static void both_sent(bool calls)
 		pairs[i].end[0].sent++;
 		pairs[i].end[0].calls_sent += calls;
 	}
-	cr_assert(single->tx[0].buf, "it has left");
+	cr_assert(single->tx[0].buf, "the request has left");
 	compare_sending();
 }
 
@@ -117,7 +119,7 @@ Test(erpc_single, a_single_call_equals_a_batch, .init = setup, .fini = teardown)
 	struct core_chan *a = &single->conn.chan, *b = &any->conn.chan;
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)first_bytes(), .iov_len = LEN };
 	struct core_frame frame = { .op = OP, .iov = &iov, .iov_cnt = 1, .len = LEN };
-	void *first = (void *)1; /* as pair_call names it */
+	void *first = (void *)1; /* id of the call, see pair_call */
 
 	cr_assert_eq(a->ops->call_buf(a, OP, first_bytes(), LEN, PAIR_RESP_MAX, first, 0), 0);
 	cr_assert_eq(b->ops->call(b, &frame, PAIR_RESP_MAX, first), 0);
@@ -139,7 +141,7 @@ Test(erpc_single, a_single_message_equals_a_batch, .init = setup, .fini = teardo
 	both_sent(false);
 }
 
-/* A call that waits at both servers. */
+/* Sends a call to both servers, which wait. */
 static void both_called(void)
 {
 	unsigned i;
@@ -164,7 +166,7 @@ Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini 
 
 	both_called();
 	cr_assert(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0));
-	/* The answer to the first call is empty (erpc_pair.c). */
+	/* The reply to the first call is empty (erpc_pair.c). */
 	call = take_pending(&pairs[0].end[1]);
 	cr_assert_eq(single->conn.chan.ops->reply_release(&single->conn.chan, call.ref, call.retain,
 							  "", 0, 0),
@@ -178,7 +180,7 @@ Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini 
 	cr_expect_eq(single->wait_mask | single->due_mask | single->release_mask, 0);
 	cr_expect_eq(any->wait_mask | any->due_mask | any->release_mask, 0);
 	cr_expect(util_list_is_empty(&single->wait_link));
-	cr_expect(util_list_is_empty(&single->dirty_link), "nothing is left to be done");
+	cr_expect(util_list_is_empty(&single->dirty_link), "no work is left");
 	cr_expect_eq(single->calls_pending, any->calls_pending);
 	cr_expect_eq(single->resp_reserved, any->resp_reserved);
 	cr_expect_eq(single->retained_len, any->retained_len);
@@ -194,7 +196,7 @@ Test(erpc_single, messages_with_company_are_not_single, .init = setup, .fini = t
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, CORE_SEND_MORE), "more follows");
 	cr_expect_not(erpc_single_may(s, 2 * LEN, UTIL_COPY_SHORT + 1, 0), "it is long");
 	s->ep->running = true;
-	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "progress lets it go");
+	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "progress sends it");
 	s->ep->running = false;
 	s->credits = 0;
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "no credit");
@@ -205,7 +207,7 @@ Test(erpc_single, messages_with_company_are_not_single, .init = setup, .fini = t
 	cr_assert_eq(pair_call(&pairs[0].end[0], CORE_SEND_MORE), 0);
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "others wait");
 	cr_assert_eq(pair_call(&pairs[0].end[0], 0), 0);
-	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "others are under way");
+	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "others are in flight");
 }
 
 Test(erpc_single, a_reply_that_is_not_the_last_waits, .init = setup_server, .fini = teardown)
@@ -216,7 +218,8 @@ Test(erpc_single, a_reply_that_is_not_the_last_waits, .init = setup_server, .fin
 	cr_assert_eq(pair_call(client, 0), 0);
 	erpc_pair_run(&pairs[0], 20000);
 	cr_assert_eq(server->pending_cnt, 2);
-	cr_expect_not(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0), "two are owed");
+	cr_expect_not(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0),
+		      "two calls have no reply");
 	pair_reply_one(server);
 	cr_expect_not(erpc_single_replies(single, WIRE_ERPC_FRAME_LEN, 0, 0), "another one waits");
 }

@@ -149,8 +149,8 @@ static inline int erpc_reply_single(struct erpc_session *s, struct core_call_ref
 }
 
 static int __attribute__((noinline))
-erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_retain_t retain,
-		    const void *buf, size_t len, unsigned flags)
+erpc_reply_release_cold(struct erpc_session *s, struct core_call_ref ref, core_retain_t retain,
+			const void *buf, size_t len, unsigned flags)
 {
 	struct core_chan *chan = &s->conn.chan;
 	uint8_t *at;
@@ -168,14 +168,14 @@ erpc_reply_buf_cold(struct erpc_session *s, struct core_call_ref ref, core_retai
 
 /** Handles a reply that cannot be appended without further checks. */
 static int __attribute__((noinline))
-erpc_reply_buf_general(struct erpc_session *s, struct core_call_ref ref, core_retain_t retain,
-		       const void *buf, size_t len, unsigned flags)
+erpc_reply_release_general(struct erpc_session *s, struct core_call_ref ref, core_retain_t retain,
+			   const void *buf, size_t len, unsigned flags)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 
 	if (len <= ref.resp_max && erpc_single_replies(s, span, len, flags))
 		return erpc_reply_single(s, ref, erpc_body_retained(retain), buf, len);
-	return erpc_reply_buf_cold(s, ref, retain, buf, len, flags);
+	return erpc_reply_release_cold(s, ref, retain, buf, len, flags);
 }
 
 /** Appends a reply to the last buffer. */
@@ -194,8 +194,8 @@ static inline void erpc_reply_append(struct erpc_session *s, struct core_call_re
 		len);
 }
 
-int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,
-		   const void *buf, size_t len, unsigned flags)
+int erpc_reply_release(struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,
+		       const void *buf, size_t len, unsigned flags)
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_REPLY, (uint32_t)len);
 	struct erpc_session *s = erpc_session_of(chan);
@@ -203,7 +203,7 @@ int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_retain
 
 	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || span > s->reply_room || len > ref.resp_max ||
 			  len > UTIL_COPY_SHORT || body->refs < 2))
-		return erpc_reply_buf_general(s, ref, retain, buf, len, flags);
+		return erpc_reply_release_general(s, ref, retain, buf, len, flags);
 	body->refs--;
 	erpc_reply_append(s, ref, span, buf, len);
 	return 0;

@@ -17,7 +17,7 @@
 int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len);
 int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
 		   size_t iov_cnt, size_t len, unsigned flags);
-int erpc_reply_buf(struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,
-		   const void *buf, size_t len, unsigned flags);
+int erpc_reply_release(struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,
+		       const void *buf, size_t len, unsigned flags);
 
 #endif
