@@ -8,7 +8,7 @@
 #include <rdma/fi_errno.h>
 
 #include "core/core_conn.h"
-#include "core/msg/core_pending.h"
+#include "core/core_pending.h"
 #include "core/core_op.h"
 #include "core/core_peer.h"
 #include "core/msg/core_rx.h"

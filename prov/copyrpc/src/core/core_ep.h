@@ -88,6 +88,12 @@ struct core_ep {
 	struct core_ep *rx_owner;  /* of a context: the endpoint with the `rx` in use, or NULL */
 };
 
+/** Returns true if a successful send writes a completion. */
+static inline bool core_ep_has_tx_comp(const struct core_ep *ep, uint64_t flags, bool silent)
+{
+	return !silent && ep->tx.cq && (!ep->tx.selective || (flags & FI_COMPLETION));
+}
+
 /** Binds the address and opens the tables of `ep`, which is zeroed. Returns 0 or -FI_E*. */
 int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr *addr);
 /** Opens the receive side: matchers and pools. Also called for core_srx. */

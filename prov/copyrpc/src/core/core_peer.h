@@ -22,8 +22,8 @@
 #include "core/core_chan.h"
 #include "core/core_dom.h"
 #include "core/core_ep.h"
-#include "core/msg/core_pending.h"
-#include "core/msg/core_tx_selector.h"
+#include "core/core_pending.h"
+#include "core/core_tx_selector.h"
 #include "util/bits.h"
 #include "util/list.h"
 

@@ -13,7 +13,7 @@
 
 #include "core/core_chan.h"
 #include "core/coll/core_coll.h"
-#include "core/msg/core_unexp.h"
+#include "core/core_head.h"
 #include "core/core_op.h"
 #include "wire/wire_coll.h"
 

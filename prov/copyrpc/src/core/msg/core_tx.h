@@ -82,12 +82,6 @@ static inline unsigned core_tx_send_flags(uint64_t flags)
 	return (flags & FI_MORE ? CORE_SEND_MORE : 0) | (flags & FI_INJECT ? CORE_SEND_NOW : 0);
 }
 
-/** Returns true if a successful send writes a completion. */
-static inline bool core_tx_has_comp(const struct core_ep *ep, uint64_t flags, bool silent)
-{
-	return !silent && ep->tx.cq && (!ep->tx.selective || (flags & FI_COMPLETION));
-}
-
 /** Returns the flags of the completion of a send. */
 static inline uint64_t core_tx_comp_flags(bool tagged)
 {
@@ -104,7 +98,7 @@ static inline void core_tx_complete(struct core_ep *ep, void *context, uint64_t 
 {
 	if (ep->tx.cntr)
 		core_cntr_add(ep->tx.cntr, 1);
-	if (core_tx_has_comp(ep, flags, silent))
+	if (core_ep_has_tx_comp(ep, flags, silent))
 		core_cq_write(ep->tx.cq, context, core_tx_comp_flags(tagged), 0, NULL, 0, 0,
 			      FI_ADDR_NOTAVAIL);
 }

@@ -14,23 +14,10 @@
 #ifndef CORE_UNEXP_H
 #define CORE_UNEXP_H
 
+#include "core/core_head.h"
 #include "core/core_peer.h"
 #include "core/msg/core_req.h"
 #include "core/msg/core_rx.h"
-
-/** Decoded head of a message or call. */
-struct core_head {
-	uint32_t op;
-	bool tagged;
-	bool has_data;
-	uint64_t tag;
-	uint64_t data;
-	const uint8_t *body; /* after tag and data */
-	uint32_t body_len;
-};
-
-/** Decodes tag and data according to the flags in `op`. Returns false if the frame is malformed. */
-bool core_head_parse(struct core_head *head, uint32_t op, const uint8_t *data, uint32_t len);
 
 /** Returns a record for a message of `total` bytes from `peer`, or NULL. */
 struct core_unexp *core_unexp_new(struct core_peer *peer, const struct core_head *head,

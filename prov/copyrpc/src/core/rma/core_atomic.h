@@ -28,7 +28,7 @@
 
 #include "core/core_chan.h"
 #include "core/core_ep.h"
-#include "core/msg/core_unexp.h"
+#include "core/core_head.h"
 #include "core/rma/core_access.h"
 #include "core/rma/core_atomic_math.h"
 

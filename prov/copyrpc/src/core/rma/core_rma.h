@@ -26,7 +26,7 @@
 #include <sys/uio.h>
 
 #include "core/core_chan.h"
-#include "core/msg/core_unexp.h"
+#include "core/core_head.h"
 #include "core/rma/core_access.h"
 #include "wire/wire_rma.h"
 

@@ -22,7 +22,7 @@
 
 #include <stdbool.h>
 
-#include "core/msg/core_unexp.h"
+#include "core/core_head.h"
 #include "core/core_mr.h"
 #include "core/rma/core_rma.h"
 #include "util/list.h"

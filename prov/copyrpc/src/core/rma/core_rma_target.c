@@ -11,7 +11,7 @@
 
 #include "core/core_cntr.h"
 #include "core/core_dom.h"
-#include "core/msg/core_unexp.h"
+#include "core/core_head.h"
 #include "core/core_mr.h"
 #include "core/core_peer.h"
 #include "core/rma/core_rma_bulk.h"

@@ -11,16 +11,16 @@
  * has one (fi_cq(3)). Sends with FI_INJECT_COMPLETE are not: they complete on acceptance.
  *
  * An entry takes 16 bytes; the length of the ring bounds the FIFO.
- * Shown by test/unit/core/msg/test_core_pending.c.
+ * Shown by test/unit/core/test_core_pending.c.
  */
 #ifndef CORE_PENDING_H
 #define CORE_PENDING_H
 
+#include <rdma/fabric.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/core_chan.h"
-#include "core/msg/core_tx.h"
 #include "util/bits.h"
 
 struct core_peer;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Pending completions: see core_pending.h. */
-#include "core/msg/core_pending.h"
+#include "core/core_pending.h"
 
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -82,7 +82,7 @@ static unsigned core_pending_kind(const struct core_ep *ep, uint64_t flags, bool
 {
 	return (unsigned)(tagged ? FI_TAGGED : FI_MSG) | (silent ? CORE_PENDING_NO_CTX : 0) |
 	       (ep->tx.cntr ? CORE_PENDING_COUNT : 0) |
-	       (core_tx_has_comp(ep, flags, silent) ? 0 : CORE_PENDING_NO_COMP);
+	       (core_ep_has_tx_comp(ep, flags, silent) ? 0 : CORE_PENDING_NO_COMP);
 }
 
 void core_pending_add(struct core_peer *peer, void *context, uint64_t flags, bool tagged,

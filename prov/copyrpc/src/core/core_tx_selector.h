@@ -9,7 +9,7 @@
  * known and may change, so the sender now and then times the write of a pipelined message.
  * Rendezvous is used until enough samples are taken and while writes are slow.
  *
- * Shown by test/unit/core/msg/test_core_tx_selector.c.
+ * Shown by test/unit/core/test_core_tx_selector.c.
  */
 #ifndef CORE_TX_SELECTOR_H
 #define CORE_TX_SELECTOR_H

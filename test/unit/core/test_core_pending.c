@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-#include "core/msg/core_pending.h"
+#include "core/core_pending.h"
 
 #include <criterion/criterion.h>
 #include <rdma/fi_errno.h>

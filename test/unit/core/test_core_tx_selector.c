@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <stdint.h>
 
-#include "core/msg/core_tx_selector.h"
+#include "core/core_tx_selector.h"
 #include "support/rng.h"
 
 #define KIB      1024u
