@@ -1,37 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * Core domain: open, close, merge, lock, queued work, arming; the table of up-calls for the engine.
- * See core_dom.h.
- */
+/* Core domain: open, close, merge, lock, queued work, arming. See core_dom.h. */
 #include "core/core_dom.h"
 
 #include <rdma/fi_errno.h>
 
-#include "core/core_conn.h"
-#include "core/core_pending.h"
-#include "core/core_op.h"
-#include "core/core_peer.h"
-#include "core/msg/core_rx.h"
-
-static void core_dom_on_get_done(struct core_chan *chan, struct core_get *get)
-{
-	(void)chan;
-	get->done(get);
-}
-
-static const struct core_upcalls core_dom_upcalls = {
-	.on_msg = core_rx_on_msg,
-	.on_call = core_rx_on_call,
-	.on_reply = core_op_on_reply,
-	.on_get_done = core_dom_on_get_done,
-	.on_acked = core_pending_on_acked,
-	.on_up = core_peer_on_up,
-	.on_connect_failed = core_peer_on_connect_failed,
-	.on_accepted = core_conn_on_accepted,
-	.on_refused = core_conn_on_refused,
-	.on_event = core_conn_on_event,
-	.on_down = core_peer_on_down,
-};
+#include "core/core_handler.h"
 
 /**
  * Runs work and engine of the other merged domains. Each has this piece of work, and the caller's
@@ -63,7 +36,7 @@ static bool core_dom_retry_merged(struct core_work *work)
 int core_dom_init(struct core_dom *dom, const struct core_engine_ops *engine_ops,
 		  const struct core_limits *limits, bool locked)
 {
-	int ret = engine_ops->open(&core_dom_upcalls, &dom->engine);
+	int ret = engine_ops->open(&core_upcall_table, &dom->engine);
 
 	if (ret)
 		return ret;

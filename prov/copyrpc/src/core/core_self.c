@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "core/core_chan.h"
-#include "core/core_op.h"
-#include "core/msg/core_rx.h"
+#include "core/core_handler.h"
 #include "util/copy.h"
 #include "util/idmap.h"
 
@@ -53,9 +52,9 @@ static int core_self_send(struct core_chan *chan, const struct core_frame *frame
 	(void)flags;
 	if (!data)
 		return -FI_EAGAIN;
-	return core_self_verdict(core_rx_on_msg(chan, frame->op, data,
-						frame->ext_len + (uint32_t)frame->len,
-						(core_retain_t)(uintptr_t)data),
+	return core_self_verdict(core_upcall_table.on_msg(chan, frame->op, data,
+							  frame->ext_len + (uint32_t)frame->len,
+							  (core_retain_t)(uintptr_t)data),
 				 data);
 }
 
@@ -73,11 +72,11 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 		free(data);
 		return ret;
 	}
-	return core_self_verdict(
-		core_rx_on_call(chan, ref, data,
-				(uint32_t)(sizeof(frame->op) + frame->ext_len + frame->len),
-				(core_retain_t)(uintptr_t)data),
-		data);
+	return core_self_verdict(core_upcall_table.on_call(chan, ref, data,
+							   (uint32_t)(sizeof(frame->op) +
+								      frame->ext_len + frame->len),
+							   (core_retain_t)(uintptr_t)data),
+				 data);
 }
 
 static int core_self_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
@@ -106,7 +105,7 @@ static int core_self_reply(struct core_chan *chan, struct core_call_ref ref, con
 	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
 	util_idmap_release(calls, ref.call_id);
-	core_op_on_reply(chan, context, 0, buf, (uint32_t)len);
+	core_upcall_table.on_reply(chan, context, 0, buf, (uint32_t)len);
 	return 0;
 }
 

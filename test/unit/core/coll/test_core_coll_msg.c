@@ -76,7 +76,7 @@ static enum core_rx_verdict arrive_with(const struct wire_coll *coll, size_t len
 	memcpy(body, coll, sizeof(*coll));
 	memset(body + sizeof(*coll), 0x5A, len);
 	head.body_len = (uint32_t)(sizeof(*coll) + len);
-	return core_coll_on_call(&chan, ref, &head);
+	return core_coll_on_call(&chan, ref, &head, 0);
 }
 
 static struct wire_coll put(uint64_t len)
@@ -106,7 +106,7 @@ Test(core_coll_msg, illegal_messages_break_the_connection)
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		cr_expect_eq(arrive_with(&wrong[i], 0), CORE_RX_BAD, "%zu", i);
-	cr_expect_eq(core_coll_on_call(&chan, ref, &tiny), CORE_RX_BAD);
+	cr_expect_eq(core_coll_on_call(&chan, ref, &tiny, 0), CORE_RX_BAD);
 	cr_expect_eq(arrive_with(&coll, 7), CORE_RX_BAD, "neither all bytes nor none");
 	cr_expect_eq(replies, 0);
 }

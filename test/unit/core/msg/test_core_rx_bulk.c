@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Receive side of pipelined and delivery-complete messages: order, integrity, malformed frames. */
 #include "core/msg/core_rx_bulk.h"
+#include "core/core_handler.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -153,8 +154,8 @@ Test(core_rx_bulk, malformed_calls_are_refused)
 		struct core_call_ref ref = { .call_id = 1, .resp_max = bad[i].resp_max };
 
 		memcpy(bytes, &bad[i].op, 4);
-		cr_expect_eq(core_rx_on_call(chan, ref, bytes, 4 + bad[i].len, 0), CORE_RX_BAD,
-			     "case %zu", i);
+		cr_expect_eq(core_upcall_table.on_call(chan, ref, bytes, 4 + bad[i].len, 0),
+			     CORE_RX_BAD, "case %zu", i);
 	}
 	cr_expect_eq(nodes[1].ep.unexps.used_cnt, 0);
 }

@@ -7,6 +7,7 @@
 #include "core/rma/core_atomic.h"
 #include "core/core_mr.h"
 #include "core/msg/core_rx.h"
+#include "core/core_handler.h"
 #include "support/core_pair.h"
 #include "support/rng.h"
 #include "unit/core/must.h"
@@ -80,8 +81,8 @@ static enum core_rx_verdict deliver(const struct frame *f)
 	memcpy(bytes + len, &f->a, sizeof(f->a));
 	len += (uint32_t)sizeof(f->a);
 	memcpy(bytes + len, f->lists, f->lists_len);
-	return core_rx_on_call(&chan, (struct core_call_ref){ 1, f->resp_max }, bytes,
-			       len + f->lists_len, 0);
+	return core_upcall_table.on_call(&chan, (struct core_call_ref){ 1, f->resp_max }, bytes,
+					 len + f->lists_len, 0);
 }
 
 /* Builds a legal call: fetch and add on two 64-bit elements. */
@@ -207,7 +208,7 @@ Test(core_atomic_target, random_calls_touch_no_memory_without_permission)
 		memcpy(bytes + 36, f.lists, 16);
 		for (unsigned k = 0; k < 3; k++)
 			bytes[4 + rng_below(&r, sizeof(bytes) - 4)] = (uint8_t)rng_next(&r);
-		core_rx_on_call(&chan, (struct core_call_ref){ 1, 64 }, bytes, len, 0);
+		core_upcall_table.on_call(&chan, (struct core_call_ref){ 1, 64 }, bytes, len, 0);
 	}
 	MUST(!memcmp(memory, model, sizeof(memory)));
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/core_cntr.h"
+#include "core/core_handler.h"
 #include "support/rng.h"
 #include "unit/core/rma/rma_fixture.h"
 #include "wire/wire_rma.h"
@@ -210,7 +211,7 @@ Test(core_rma_target, malformed_calls_access_no_other_memory, .timeout = 200)
 				       0);
 			continue;
 		}
-		verdict = core_rx_on_call(&liar, liar_ref, bytes, len, 0);
+		verdict = core_upcall_table.on_call(&liar, liar_ref, bytes, len, 0);
 		calls++;
 		legal += verdict != CORE_RX_BAD;
 		cr_assert_eq(liar_replies, verdict != CORE_RX_BAD, "each call has one reply");

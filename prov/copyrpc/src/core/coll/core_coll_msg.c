@@ -389,7 +389,7 @@ static bool core_coll_parse(const struct core_head *head, struct wire_coll *coll
 }
 
 enum core_rx_verdict core_coll_on_call(struct core_chan *chan, struct core_call_ref ref,
-				       const struct core_head *head)
+				       struct core_head *head, core_retain_t retain)
 {
 	struct core_peer *peer = chan->peer;
 	struct core_coll_group *group;
@@ -397,6 +397,7 @@ enum core_rx_verdict core_coll_on_call(struct core_chan *chan, struct core_call_
 	size_t len;
 	int ret = 0;
 
+	(void)retain;
 	if (!core_coll_parse(head, &coll, &len))
 		return CORE_RX_BAD;
 	if (!peer->ep->coll) {

@@ -45,8 +45,8 @@ void core_coll_msg_abort(struct core_coll_group *group, uint32_t member);
 /** Detaches the messages of an operation that has ended. */
 void core_coll_msg_forget(struct core_coll_op *op);
 
-/** core_upcalls.on_call of WIRE_OP_COLL. */
+/** Implements core_handler.on_call of WIRE_OP_COLL. */
 enum core_rx_verdict core_coll_on_call(struct core_chan *chan, struct core_call_ref ref,
-				       const struct core_head *head);
+				       struct core_head *head, core_retain_t retain);
 
 #endif

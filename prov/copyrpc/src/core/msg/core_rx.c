@@ -8,14 +8,12 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "core/rma/core_atomic.h"
-#include "core/coll/core_coll_msg.h"
 #include "core/core_dom.h"
+#include "core/core_handler.h"
 #include "core/msg/core_unexp.h"
 #include "core/core_peer.h"
 #include "core/msg/core_rx_bulk.h"
 #include "core/msg/core_srx.h"
-#include "core/rma/core_rma.h"
 #include "util/copy.h"
 #include "util/log.h"
 #include "wire/wire_op.h"
@@ -351,13 +349,7 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(struct
 		return CORE_RX_BAD;
 	if (UTIL_LIKELY(head.op == WIRE_OP_MSG))
 		return core_rx_whole(peer, &head, retain);
-	if (head.op == WIRE_OP_PART)
-		return core_rx_first_segment(peer, &head, retain);
-	if (head.op == WIRE_OP_EXPOSE)
-		return core_rma_on_msg(chan, &head);
-	if (head.op != WIRE_OP_CONT)
-		return CORE_RX_BAD;
-	return core_rx_cont(peer, &head, retain);
+	return core_handle_msg(chan, &head, retain);
 }
 
 /* Keeps a function out of line, and gcc from cloning it for a constant argument. */
@@ -431,45 +423,6 @@ enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const u
 		return CORE_RX_DONE;
 	return chan->peer->ep->rx.selective ? core_rx_on_tagged_asked(chan, op, data, len, retain)
 					    : core_rx_on_msg_cold(chan, op, data, len, retain);
-}
-
-/** Dispatches a call that is not an RPC; `data` follows the operation word. */
-static __attribute__((noinline)) enum core_rx_verdict core_rx_on_own_call(
-	struct core_chan *chan, struct core_call_ref ref, uint32_t op, const uint8_t *data,
-	uint32_t len, core_retain_t retain)
-{
-	struct core_peer *peer = chan->peer;
-	struct core_head head;
-
-	if (ref.resp_max < sizeof(struct wire_status) || !core_head_parse(&head, op, data, len))
-		return CORE_RX_BAD;
-	if (head.op == WIRE_OP_RNDV)
-		return core_rx_announced(peer, ref, &head);
-	if (head.op == WIRE_OP_DLVR)
-		return core_rx_deliver(peer, ref, &head, retain);
-	if (head.op == WIRE_OP_COLL)
-		return core_coll_on_call(chan, ref, &head);
-	if (head.op == WIRE_OP_ATOMIC)
-		return core_atomic_on_call(chan, ref, &head);
-	if (head.op >= WIRE_OP_WRITE && head.op <= WIRE_OP_EXPOSE)
-		return core_rma_on_call(chan, ref, &head);
-	if (head.op != WIRE_OP_CONT)
-		return CORE_RX_BAD;
-	return core_rx_last_cont(peer, ref, &head, retain);
-}
-
-enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
-				     const uint8_t *data, uint32_t len, core_retain_t retain)
-{
-	uint32_t op;
-
-	if (UTIL_UNLIKELY(len < sizeof(op)))
-		return CORE_RX_BAD;
-	memcpy(&op, data, sizeof(op));
-	if (UTIL_LIKELY((op & WIRE_OP_MASK) == WIRE_OP_RPC))
-		return core_rpc_on_call(chan, ref, data, len, retain);
-	return core_rx_on_own_call(chan, ref, op, data + sizeof(op), len - (uint32_t)sizeof(op),
-				   retain);
 }
 
 static bool core_rx_is_unfinished(const struct core_unexp *in)

@@ -62,11 +62,9 @@ ssize_t core_rx_claim(struct core_ep *ep, const struct core_recv *r);
  */
 int core_rx_cancel(struct core_ep *ep, void *context);
 
-/** Up-calls on_msg and on_call (core_chan.h). */
+/** Implements core_upcalls.on_msg. */
 enum core_rx_verdict core_rx_on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				    uint32_t len, core_retain_t retain);
-enum core_rx_verdict core_rx_on_call(struct core_chan *chan, struct core_call_ref ref,
-				     const uint8_t *data, uint32_t len, core_retain_t retain);
 
 /** Cancels all posted receives, with one FI_ECANCELED completion each. */
 void core_rx_flush(struct core_ep *ep);

@@ -33,8 +33,8 @@ static enum core_rx_verdict core_rx_begin(struct core_unexp *in, struct core_hea
 	return verdict;
 }
 
-enum core_rx_verdict core_rx_first_segment(struct core_peer *peer, struct core_head *head,
-					   core_retain_t retain)
+enum core_rx_verdict core_rx_on_part(struct core_chan *chan, struct core_head *head,
+				     core_retain_t retain)
 {
 	struct wire_part part;
 	struct core_unexp *in;
@@ -46,7 +46,7 @@ enum core_rx_verdict core_rx_first_segment(struct core_peer *peer, struct core_h
 	head->body_len -= (uint32_t)sizeof(part);
 	if (part.zero || part.total_len <= head->body_len)
 		return CORE_RX_BAD;
-	in = core_unexp_new(peer, head, part.total_len);
+	in = core_unexp_new(chan->peer, head, part.total_len);
 	if (!in)
 		return CORE_RX_BAD;
 	in->send_id = part.send_id;
@@ -88,25 +88,26 @@ static struct core_unexp *core_rx_cont_target(struct core_peer *peer, struct cor
 	return in;
 }
 
-enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head,
-				  core_retain_t retain)
+enum core_rx_verdict core_rx_on_cont(struct core_chan *chan, struct core_head *head,
+				     core_retain_t retain)
 {
-	struct core_unexp *in = core_rx_cont_target(peer, head);
+	struct core_unexp *in = core_rx_cont_target(chan->peer, head);
 
 	return in ? core_unexp_bytes(in, head->body, head->body_len, retain) : CORE_RX_BAD;
 }
 
-enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
-				       struct core_head *head)
+enum core_rx_verdict core_rx_on_rndv(struct core_chan *chan, struct core_call_ref ref,
+				     struct core_head *head, core_retain_t retain)
 {
 	struct wire_rndv rndv;
 	struct core_unexp *in;
 
+	(void)retain; /* no bytes */
 	if (head->body_len != sizeof(rndv))
 		return CORE_RX_BAD;
 	memcpy(&rndv, head->body, sizeof(rndv));
 	head->body_len = 0;
-	in = core_unexp_new(peer, head, rndv.total_len);
+	in = core_unexp_new(chan->peer, head, rndv.total_len);
 	if (!in)
 		return CORE_RX_BAD;
 	in->addr = rndv.addr;
@@ -116,10 +117,10 @@ enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_
 	return core_rx_begin(in, head, 0);
 }
 
-enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
+enum core_rx_verdict core_rx_on_dlvr(struct core_chan *chan, struct core_call_ref ref,
 				     struct core_head *head, core_retain_t retain)
 {
-	struct core_unexp *in = core_unexp_new(peer, head, head->body_len);
+	struct core_unexp *in = core_unexp_new(chan->peer, head, head->body_len);
 
 	if (!in)
 		return CORE_RX_BAD;
@@ -128,10 +129,10 @@ enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_re
 	return core_rx_begin(in, head, retain);
 }
 
-enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_ref ref,
-				       struct core_head *head, core_retain_t retain)
+enum core_rx_verdict core_rx_on_last_cont(struct core_chan *chan, struct core_call_ref ref,
+					  struct core_head *head, core_retain_t retain)
 {
-	struct core_unexp *in = core_rx_cont_target(peer, head);
+	struct core_unexp *in = core_rx_cont_target(chan->peer, head);
 
 	if (!in || in->reply_due || head->body_len != in->total - in->received)
 		return CORE_RX_BAD;

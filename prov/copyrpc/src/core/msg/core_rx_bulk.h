@@ -14,18 +14,18 @@
 #include "core/msg/core_unexp.h"
 
 /** Handle PART, the first frame of a pipelined message, and CONT, the next ones. */
-enum core_rx_verdict core_rx_first_segment(struct core_peer *peer, struct core_head *head,
-					   core_retain_t retain);
-enum core_rx_verdict core_rx_cont(struct core_peer *peer, struct core_head *head,
-				  core_retain_t retain);
+enum core_rx_verdict core_rx_on_part(struct core_chan *chan, struct core_head *head,
+				     core_retain_t retain);
+enum core_rx_verdict core_rx_on_cont(struct core_chan *chan, struct core_head *head,
+				     core_retain_t retain);
 
 /** Handle the calls RNDV (announces a message), DLVR (carries one) and CONT (last pulled part). */
-enum core_rx_verdict core_rx_announced(struct core_peer *peer, struct core_call_ref ref,
-				       struct core_head *head);
-enum core_rx_verdict core_rx_deliver(struct core_peer *peer, struct core_call_ref ref,
+enum core_rx_verdict core_rx_on_rndv(struct core_chan *chan, struct core_call_ref ref,
 				     struct core_head *head, core_retain_t retain);
-enum core_rx_verdict core_rx_last_cont(struct core_peer *peer, struct core_call_ref ref,
-				       struct core_head *head, core_retain_t retain);
+enum core_rx_verdict core_rx_on_dlvr(struct core_chan *chan, struct core_call_ref ref,
+				     struct core_head *head, core_retain_t retain);
+enum core_rx_verdict core_rx_on_last_cont(struct core_chan *chan, struct core_call_ref ref,
+					  struct core_head *head, core_retain_t retain);
 
 /* core_rx.c */
 /** Takes the oldest receive that accepts the message, of the endpoint or its shared context. */

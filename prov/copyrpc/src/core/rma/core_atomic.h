@@ -85,6 +85,6 @@ struct core_atomic_req {
 
 /** Executes a call at the target. */
 enum core_rx_verdict core_atomic_on_call(struct core_chan *chan, struct core_call_ref ref,
-					 const struct core_head *head);
+					 struct core_head *head, core_retain_t retain);
 
 #endif

@@ -117,7 +117,7 @@ static void core_atomic_notify(const struct core_atomic_in *in, const struct cor
 }
 
 enum core_rx_verdict core_atomic_on_call(struct core_chan *chan, struct core_call_ref ref,
-					 const struct core_head *head)
+					 struct core_head *head, core_retain_t retain)
 {
 	struct {
 		struct wire_atomic_reply head;
@@ -127,6 +127,7 @@ enum core_rx_verdict core_atomic_on_call(struct core_chan *chan, struct core_cal
 	size_t len;
 	int ret;
 
+	(void)retain;
 	if (!core_atomic_parse(&in, head))
 		return CORE_RX_BAD;
 	len = in.atomic.kind == CORE_ATOMIC_BASE ? 0 : in.len;

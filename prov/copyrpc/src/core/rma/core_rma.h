@@ -84,10 +84,11 @@ void core_rma_drop_exposures(struct core_peer *peer);
 void core_rma_drop_gets(struct core_peer *peer);
 
 /** Handles the return of an exposure at the target. */
-enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_head *head);
+enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, struct core_head *head,
+				     core_retain_t retain);
 
 /** Executes a call at the target: WRITE, READ, FETCH or EXPOSE. */
 enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_ref ref,
-				      const struct core_head *head);
+				      struct core_head *head, core_retain_t retain);
 
 #endif

@@ -150,11 +150,13 @@ enum core_rx_verdict core_rma_expose_in(struct core_rma_in *in)
 	return CORE_RX_DONE;
 }
 
-enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, const struct core_head *head)
+enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, struct core_head *head,
+				     core_retain_t retain)
 {
 	struct core_rma_deferred *deferred;
 	struct wire_rma_return back;
 
+	(void)retain;
 	if (head->tagged || head->has_data || head->body_len != sizeof(back))
 		return CORE_RX_BAD;
 	memcpy(&back, head->body, sizeof(back));

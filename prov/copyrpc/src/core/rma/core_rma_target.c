@@ -92,10 +92,11 @@ static enum core_rx_verdict core_rma_read_in(struct core_rma_in *in)
 }
 
 enum core_rx_verdict core_rma_on_call(struct core_chan *chan, struct core_call_ref ref,
-				      const struct core_head *head)
+				      struct core_head *head, core_retain_t retain)
 {
 	struct core_rma_in in = { .chan = chan, .ref = ref, .head = *head };
 
+	(void)retain;
 	if (head->tagged || head->body_len < sizeof(in.rma))
 		return CORE_RX_BAD;
 	memcpy(&in.rma, head->body, sizeof(in.rma));

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * Tables that connect core with its modules msg, rma, coll and rpc: handlers by operation and the
+ * up-calls for engines. The only file that includes all modules; core and the modules use the
+ * tables.
+ */
+#include <string.h>
+
+#include "core/coll/core_coll_msg.h"
+#include "core/core_conn.h"
+#include "core/core_handler.h"
+#include "core/core_op.h"
+#include "core/core_peer.h"
+#include "core/core_pending.h"
+#include "core/msg/core_rx.h"
+#include "core/msg/core_rx_bulk.h"
+#include "core/rma/core_atomic.h"
+#include "core/rma/core_rma.h"
+#include "core/rpc/core_rpc.h"
+#include "util/bits.h"
+
+const struct core_handler core_handlers[WIRE_OP_MASK + 1] = {
+	[WIRE_OP_PART] = { .on_msg = core_rx_on_part },
+	[WIRE_OP_CONT] = { .on_msg = core_rx_on_cont, .on_call = core_rx_on_last_cont },
+	[WIRE_OP_RNDV] = { .on_call = core_rx_on_rndv },
+	[WIRE_OP_DLVR] = { .on_call = core_rx_on_dlvr },
+	[WIRE_OP_WRITE] = { .on_call = core_rma_on_call },
+	[WIRE_OP_READ] = { .on_call = core_rma_on_call },
+	[WIRE_OP_FETCH] = { .on_call = core_rma_on_call },
+	[WIRE_OP_EXPOSE] = { .on_msg = core_rma_on_msg, .on_call = core_rma_on_call },
+	[WIRE_OP_ATOMIC] = { .on_call = core_atomic_on_call },
+	[WIRE_OP_COLL] = { .on_call = core_coll_on_call },
+};
+
+static enum core_rx_verdict core_modules_on_call(struct core_chan *chan, struct core_call_ref ref,
+						 const uint8_t *data, uint32_t len,
+						 core_retain_t retain)
+{
+	uint32_t op;
+
+	if (UTIL_UNLIKELY(len < sizeof(op)))
+		return CORE_RX_BAD;
+	memcpy(&op, data, sizeof(op));
+	if (UTIL_LIKELY((op & WIRE_OP_MASK) == WIRE_OP_RPC))
+		return core_rpc_on_call(chan, ref, data, len, retain);
+	return core_handle_call(chan, ref, op, data + sizeof(op), len - (uint32_t)sizeof(op),
+				retain);
+}
+
+static void core_modules_on_get_done(struct core_chan *chan, struct core_get *get)
+{
+	(void)chan;
+	get->done(get);
+}
+
+const struct core_upcalls core_upcall_table = {
+	.on_msg = core_rx_on_msg,
+	.on_call = core_modules_on_call,
+	.on_reply = core_op_on_reply,
+	.on_get_done = core_modules_on_get_done,
+	.on_acked = core_pending_on_acked,
+	.on_up = core_peer_on_up,
+	.on_connect_failed = core_peer_on_connect_failed,
+	.on_accepted = core_conn_on_accepted,
+	.on_refused = core_conn_on_refused,
+	.on_event = core_conn_on_event,
+	.on_down = core_peer_on_down,
+};
