@@ -452,7 +452,7 @@ Test(core_peer, the_maximum_response_size_is_bounded_by_channel_and_wire_format,
 	core_peer_on_up(&nodes[0].ep, &little, &unnamed[0].sa, 1);
 	core_peer_on_up(&nodes[0].ep, &plenty, &unnamed[1].sa, 1);
 	cr_expect_eq(little.peer->rpc_resp_lim, 7);
-	cr_expect_eq(plenty.peer->rpc_resp_lim, CORE_RPC_RESP_MAX);
+	cr_expect_eq(plenty.peer->rpc_resp_lim, WIRE_RPC_RESP_MAX);
 }
 
 /* The table doubles: its peers are still found, and the new half is empty. */

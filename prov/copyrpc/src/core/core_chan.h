@@ -142,7 +142,7 @@ struct core_chan {
 	size_t resp_lim;               /* largest maximum response size of a call */
 	size_t resp_sure;              /* up to here credit comes without other traffic */
 	size_t retained;               /* retained buffers that users refer to (core_rpc.h) */
-	struct util_list stopped_link; /* core_rpc.stopped */
+	struct util_list stopped_link; /* core_ep.stopped */
 	size_t get_min;                /* smallest get that pays off; 0: the domain's limit */
 	uint32_t caps;
 	/*

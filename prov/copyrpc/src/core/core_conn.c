@@ -10,8 +10,8 @@
 
 #include "core/core_dom.h"
 #include "core/core_ep.h"
+#include "core/core_module.h"
 #include "core/core_peer.h"
-#include "core/msg/core_rx.h"
 
 /* from -> to */
 static const bool core_conn_next[CORE_CONN_STATE_CNT][CORE_CONN_STATE_CNT] = {
@@ -112,7 +112,7 @@ int core_conn_send_err(const struct core_conn *conn)
 void core_conn_posted(struct core_conn *conn)
 {
 	if (conn->state == CORE_CONN_CLOSED)
-		core_rx_flush(conn->ep);
+		CORE_MODULES_CALL(ep_flush, conn->ep);
 }
 
 void core_conn_on_accepted(struct core_ep *ep, const struct sockaddr *addr, const void *data,
@@ -133,7 +133,7 @@ void core_conn_on_refused(struct core_ep *ep, int err, const void *data, size_t 
 	if (conn->state != CORE_CONN_CONNECTING)
 		return;
 	core_conn_set_state(conn, CORE_CONN_CLOSED);
-	core_rx_flush(ep);
+	CORE_MODULES_CALL(ep_flush, ep);
 	conn->ops->failed(conn->ctx, err, data, len);
 }
 
@@ -161,6 +161,6 @@ void core_conn_on_up(struct core_conn *conn, struct core_chan *chan, const struc
 void core_conn_on_down(struct core_conn *conn)
 {
 	core_conn_set_state(conn, CORE_CONN_CLOSED);
-	core_rx_flush(conn->ep);
+	CORE_MODULES_CALL(ep_flush, conn->ep);
 	conn->ops->ended(conn->ctx);
 }

@@ -2,65 +2,33 @@
 /* Endpoint: open and close. See core_ep.h. */
 #include "core/core_ep.h"
 
-#include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rma/core_atomic.h"
-#include "core/coll/core_coll.h"
 #include "core/core_conn.h"
 #include "core/core_dom.h"
+#include "core/core_module.h"
 #include "core/core_peer.h"
-#include "core/msg/core_req.h"
-#include "core/msg/core_srx.h"
-#include "core/rma/core_rma.h"
 
-#define CORE_EP_POOL_CHUNK 64
-
-static void core_ep_pools_init(struct core_ep *ep)
+static void core_ep_close_modules(struct core_ep *ep, size_t cnt)
 {
-	util_pool_init(&ep->tx_reqs, sizeof(struct core_tx_req), CORE_EP_POOL_CHUNK, 0);
-	util_pool_init(&ep->rx_reqs, sizeof(struct core_rx_req), CORE_EP_POOL_CHUNK, 0);
-	util_pool_init(&ep->unexps, sizeof(struct core_unexp), CORE_EP_POOL_CHUNK, 0);
-	util_pool_init(&ep->atomic_reqs, sizeof(struct core_atomic_req), CORE_EP_POOL_CHUNK, 0);
-	util_pool_init(&ep->rma_reqs, sizeof(struct core_rma_req), CORE_EP_POOL_CHUNK, 0);
-	util_idmap_init(&ep->tx_ids);
-	util_idmap_init(&ep->exposure_ids);
-	util_idmap_init(&ep->rx_ids);
-	core_rpc_init(&ep->rpc);
+	while (cnt--)
+		if (core_modules[cnt].ep_close)
+			core_modules[cnt].ep_close(ep);
 }
 
-static void core_ep_pools_fini(struct core_ep *ep)
+static int core_ep_open_modules(struct core_ep *ep)
 {
-	util_pool_fini(&ep->tx_reqs);
-	util_pool_fini(&ep->rx_reqs);
-	util_pool_fini(&ep->unexps);
-	util_pool_fini(&ep->atomic_reqs);
-	util_pool_fini(&ep->rma_reqs);
-	util_idmap_fini(&ep->tx_ids);
-	util_idmap_fini(&ep->exposure_ids);
-	util_idmap_fini(&ep->rx_ids);
-}
+	int ret;
 
-int core_ep_rx_init(struct core_ep *ep)
-{
-	util_list_init(&ep->claimed);
-	core_ep_pools_init(ep);
-	ep->tagged = core_match_open();
-	ep->msg = core_match_open();
-	if (ep->tagged && ep->msg)
-		return 0;
-	core_ep_rx_fini(ep);
-	return -FI_ENOMEM;
-}
-
-void core_ep_rx_fini(struct core_ep *ep)
-{
-	if (ep->tagged)
-		core_match_close(ep->tagged);
-	if (ep->msg)
-		core_match_close(ep->msg);
-	core_ep_pools_fini(ep);
+	for (size_t i = 0; i < CORE_MODULE_CNT; i++) {
+		ret = core_modules[i].ep_open ? core_modules[i].ep_open(ep) : 0;
+		if (ret) {
+			core_ep_close_modules(ep, i);
+			return ret;
+		}
+	}
+	return 0;
 }
 
 int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr *addr)
@@ -72,12 +40,13 @@ int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr
 	core_comp_update(&ep->rx);
 	util_list_init(&ep->unnamed);
 	util_list_init(&ep->known);
-	ret = core_ep_rx_init(ep);
+	util_list_init(&ep->stopped);
+	ret = core_ep_open_modules(ep);
 	if (ret)
 		return ret;
 	ret = ep->conn ? core_conn_open(ep->conn, ep) : 0;
 	if (ret)
-		goto err_fini_rx;
+		goto err_close_modules;
 	ret = dom->engine_ops->ep_open(dom->engine, ep, addr, &ep->eep);
 	if (ret)
 		goto err_close_conn;
@@ -87,8 +56,8 @@ int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr
 err_close_conn:
 	if (ep->conn)
 		core_conn_close(ep->conn);
-err_fini_rx:
-	core_ep_rx_fini(ep);
+err_close_modules:
+	core_ep_close_modules(ep, CORE_MODULE_CNT);
 	return ret;
 }
 
@@ -115,25 +84,34 @@ bool core_ep_is_busy(const struct core_ep *ep)
 	return ep->tx_open || known || unnamed;
 }
 
-void core_ep_close(struct core_ep *ep)
+void core_ep_close_stopped(struct core_chan *chan)
+{
+	util_list_remove(&chan->stopped_link);
+	chan->ops->close(chan);
+}
+
+static void core_ep_close_chans(struct core_ep *ep)
 {
 	struct util_list *first;
 
-	core_rpc_unlisten(ep);
-	/* No completion is written from here on. */
-	ep->tx = (struct core_comp){ 0 };
-	ep->rx = (struct core_comp){ 0 };
-	memset(ep->rma_cntr, 0, sizeof(ep->rma_cntr));
-	core_srx_leave(ep);
-	core_rx_drop_all(ep);
 	while ((first = util_list_first(&ep->known)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
 	while ((first = util_list_first(&ep->unnamed)))
 		core_peer_free(UTIL_CONTAINER_OF(first, struct core_peer, ep_link));
-	core_rpc_fini(ep);
-	core_coll_fini(ep);
+	while ((first = util_list_first(&ep->stopped)))
+		core_ep_close_stopped(UTIL_CONTAINER_OF(first, struct core_chan, stopped_link));
+}
+
+void core_ep_close(struct core_ep *ep)
+{
+	CORE_MODULES_CALL(ep_stop, ep);
+	/* No completion is written from here on. */
+	ep->tx = (struct core_comp){ 0 };
+	ep->rx = (struct core_comp){ 0 };
+	memset(ep->rma_cntr, 0, sizeof(ep->rma_cntr));
+	core_ep_close_chans(ep);
 	ep->dom->engine_ops->ep_close(ep->eep);
-	core_ep_rx_fini(ep);
+	core_ep_close_modules(ep, CORE_MODULE_CNT);
 	free(ep->peers);
 	util_list_remove(&ep->dom_link);
 }

@@ -18,8 +18,6 @@
 #include "core/core_chan.h"
 #include "core/core_cntr.h"
 #include "core/core_cq.h"
-#include "core/msg/core_match.h"
-#include "core/rpc/core_rpc.h"
 #include "util/idmap.h"
 #include "util/list.h"
 #include "util/pool.h"
@@ -27,6 +25,7 @@
 struct core_coll;
 struct core_conn;
 struct core_dom;
+struct core_match;
 struct core_peer;
 
 /** Queue and counter for completions of one direction. */
@@ -46,6 +45,23 @@ static inline void core_comp_update(struct core_comp *comp)
 	comp->plain = comp->selective ? NULL : comp->requested;
 }
 
+/** Remote procedure calls of an endpoint (core/rpc). */
+struct core_rpc {
+	struct util_pool calls;   /* struct core_rpc_call */
+	struct util_pool handles; /* struct core_rpc_handle */
+	/* core_rpc_handle.link: requests that the user has not taken, oldest first */
+	struct util_list intake;
+	struct util_idmap retained; /* ids of retained responses -> core_rpc_handle */
+	size_t queue_bytes;         /* bytes of queued calls */
+	uint32_t next_seq;          /* odd */
+	uint32_t idle;              /* consecutive takes that found nothing (ofi/) */
+	/* the user takes requests: arrivals wake threads that sleep on the receive queue */
+	bool listens;
+};
+
+/** Objects in a chunk of a pool. */
+#define CORE_EP_POOL_CHUNK 64
+
 struct core_ep {
 	struct core_dom *dom;
 	struct core_engine_ep *eep;
@@ -56,6 +72,7 @@ struct core_ep {
 	uint64_t peer_cnt;
 	struct util_list unnamed; /* core_peer.ep_link: connected, in no AV yet */
 	struct util_list known;   /* core_peer.ep_link: the others */
+	struct util_list stopped; /* core_chan.stopped_link: channels with retained memory only */
 	struct core_comp tx;
 	struct core_comp rx;
 	struct core_cntr *rma_cntr[CORE_CNTR_RMA_CNT]; /* or NULL */
@@ -96,9 +113,6 @@ static inline bool core_ep_has_tx_comp(const struct core_ep *ep, uint64_t flags,
 
 /** Binds the address and opens the tables of `ep`, which is zeroed. Returns 0 or -FI_E*. */
 int core_ep_open(struct core_ep *ep, struct core_dom *dom, const struct sockaddr *addr);
-/** Opens the receive side: matchers and pools. Also called for core_srx. */
-int core_ep_rx_init(struct core_ep *ep);
-void core_ep_rx_fini(struct core_ep *ep);
 /**
  * Returns true while sends are in flight. fi_close makes progress until then, within a time limit.
  */
@@ -108,6 +122,9 @@ bool core_ep_is_busy(const struct core_ep *ep);
  * channels. No memory of the user is accessed afterwards.
  */
 void core_ep_close(struct core_ep *ep);
+/** Closes a stopped channel, whose retained memory is no longer in use. */
+void core_ep_close_stopped(struct core_chan *chan);
+
 void core_ep_addr(const struct core_ep *ep, struct sockaddr_storage *addr);
 
 /** Returns true while accepted messages to a connected peer are in flight. For fi_av_remove. */

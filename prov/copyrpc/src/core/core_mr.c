@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/core_dom.h"
-#include "core/rma/core_rma.h"
+#include "core/core_module.h"
 
 #define CORE_MR_SLOTS_MIN 16u
 
@@ -110,7 +110,7 @@ void core_mr_remove(struct core_dom *dom, struct core_mr *mr)
 	*at = mr->next;
 	mr->listed = false;
 	dom->mrs->cnt--;
-	core_rma_revoke(mr, false);
+	CORE_MODULES_CALL(mr_revoke, mr, false);
 }
 
 void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct util_list *exposure)

@@ -8,14 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/coll/core_coll.h"
 #include "core/core_conn.h"
 #include "core/core_dom.h"
+#include "core/core_module.h"
 #include "core/core_op.h"
-#include "core/rma/core_rma.h"
-#include "core/msg/core_rx.h"
 #include "core/core_self.h"
 #include "util/log.h"
+#include "wire/wire_op.h"
 
 /* from -> to */
 static const bool core_peer_may[4][4] = {
@@ -130,7 +129,7 @@ void core_peer_up(struct core_peer *peer, struct core_chan *chan)
 	chan->peer = peer;
 	peer->work.retry = chan->caps & CORE_CHAN_WAKES ? core_op_retry : NULL;
 	peer->rpc_resp_lim =
-		chan->resp_sure < CORE_RPC_RESP_MAX ? chan->resp_sure : CORE_RPC_RESP_MAX;
+		chan->resp_sure < WIRE_RPC_RESP_MAX ? chan->resp_sure : WIRE_RPC_RESP_MAX;
 	peer->inject_pending = false;
 	peer->inject_err = 0;
 	core_peer_set_state(peer, CORE_PEER_UP);
@@ -275,9 +274,22 @@ void core_peer_on_down(struct core_chan *chan, int err)
 
 	core_peer_fail(peer, err, goodbye ? CORE_PEER_IDLE : CORE_PEER_DEAD);
 	if (core_peer_is_alive(err))
-		core_rx_fail_lost(peer->ep, err);
+		CORE_MODULES_CALL(ep_lost, peer->ep, err);
 	if (peer->ep->conn)
 		core_conn_on_down(peer->ep->conn);
+}
+
+/** Closes a channel, or stops it until the user has released its retained memory. */
+static void core_peer_close_chan(struct core_ep *ep, struct core_chan *chan)
+{
+	CORE_MODULES_CALL(chan_down, ep, chan);
+	chan->peer = NULL;
+	if (!chan->retained) {
+		chan->ops->close(chan);
+		return;
+	}
+	chan->ops->stop(chan);
+	util_list_push_back(&ep->stopped, &chan->stopped_link);
 }
 
 void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
@@ -285,20 +297,18 @@ void core_peer_fail(struct core_peer *peer, int err, enum core_peer_state state)
 	struct core_chan *chan = peer->chan;
 
 	/* Saves what has arrived while the channel's memory exists. */
-	core_rx_fail_peer(peer, err);
+	CORE_MODULES_CALL(peer_failing, peer, err);
 	peer->chan = NULL;
 	util_list_remove(&peer->work.link);
 	if (peer->state != state)
 		core_peer_set_state(peer, state);
 	core_pending_fail_peer(peer, err);
 	core_op_fail_peer(peer, err);
-	core_coll_fail_peer(peer, err);
-	core_rma_drop_exposures(peer);
+	CORE_MODULES_CALL(peer_failed, peer, err);
 	core_peer_set_eager(peer);
 	if (chan)
-		core_rpc_close_chan(peer->ep, chan);
-	/* after the close: the device moves no bytes of gets any more */
-	core_rma_drop_gets(peer);
+		core_peer_close_chan(peer->ep, chan);
+	CORE_MODULES_CALL(peer_closed, peer);
 }
 
 void core_peer_free(struct core_peer *peer)
@@ -311,8 +321,7 @@ void core_peer_free(struct core_peer *peer)
 		core_peer_fail(peer, -FI_ESHUTDOWN, CORE_PEER_IDLE);
 	else
 		core_op_fail_peer(peer, -FI_ESHUTDOWN);
-	core_coll_forget_peer(peer);
-	core_rx_forget_peer(peer);
+	CORE_MODULES_CALL(peer_free, peer);
 	util_list_remove(&peer->ep_link);
 	util_list_remove(&peer->work.link);
 	if (peer->fi_addr < ep->peer_cnt)

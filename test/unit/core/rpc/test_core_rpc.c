@@ -59,13 +59,13 @@ Test(core_rpc, a_request_outlives_its_caller_and_its_reply_reports_the_loss)
 	kill_channel();
 	cr_assert_null(node_take(&nodes[1]), "the caller is gone");
 	cr_assert_arr_eq(a->data, "request", 7);
-	cr_assert(!util_list_is_empty(&nodes[1].ep.rpc.stopped));
+	cr_assert(!util_list_is_empty(&nodes[1].ep.stopped));
 	cr_assert_eq(reply_to(a), -FI_ECONNRESET);
 	cr_assert_arr_eq(b->data, "request", 7);
 	cr_assert_eq(core_rpc_release(&nodes[1].ep, b, b->seq), 0);
-	cr_assert(!util_list_is_empty(&nodes[1].ep.rpc.stopped));
+	cr_assert(!util_list_is_empty(&nodes[1].ep.stopped));
 	cr_assert_eq(reply_to(b), -FI_ECONNRESET);
-	cr_assert(util_list_is_empty(&nodes[1].ep.rpc.stopped));
+	cr_assert(util_list_is_empty(&nodes[1].ep.stopped));
 	cr_assert_eq(fake_engine_retained(), 0);
 	nodes_close(nodes, 2);
 }
@@ -83,7 +83,7 @@ Test(core_rpc, a_retained_response_outlives_its_callee)
 	kill_channel();
 	cr_assert_arr_eq(e.e.buf, "result", 6);
 	cr_assert_eq(core_rpc_release_resp(&nodes[0].ep, e.e.data), 0);
-	cr_assert(util_list_is_empty(&nodes[0].ep.rpc.stopped));
+	cr_assert(util_list_is_empty(&nodes[0].ep.stopped));
 	nodes_close(nodes, 2);
 }
 

@@ -1,23 +1,54 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Tables that connect core with its modules msg, rma, coll and rpc: handlers by operation and the
- * up-calls for engines. The only file that includes all modules; core and the modules use the
- * tables.
+ * Tables that connect core with its modules msg, rma, coll and rpc: hooks, handlers by operation, and
+ * the up-calls for engines. The only file that includes all modules; core uses the tables.
  */
 #include <string.h>
 
 #include "core/coll/core_coll_msg.h"
 #include "core/core_conn.h"
 #include "core/core_handler.h"
+#include "core/core_module.h"
 #include "core/core_op.h"
 #include "core/core_peer.h"
 #include "core/core_pending.h"
+#include "core/msg/core_msg.h"
 #include "core/msg/core_rx.h"
 #include "core/msg/core_rx_bulk.h"
 #include "core/rma/core_atomic.h"
 #include "core/rma/core_rma.h"
 #include "core/rpc/core_rpc.h"
 #include "util/bits.h"
+
+const struct core_module core_modules[CORE_MODULE_CNT] = {
+	{
+		.ep_open = core_msg_ep_open,
+		.ep_stop = core_msg_ep_stop,
+		.ep_close = core_msg_ep_close,
+		.ep_flush = core_rx_flush,
+		.ep_lost = core_rx_fail_lost,
+		.peer_failing = core_rx_fail_peer,
+		.peer_free = core_rx_forget_peer,
+	},
+	{
+		.ep_close = core_coll_fini,
+		.peer_failed = core_coll_fail_peer,
+		.peer_free = core_coll_forget_peer,
+	},
+	{
+		.ep_open = core_rma_ep_open,
+		.ep_close = core_rma_ep_close,
+		.peer_failed = core_rma_peer_failed,
+		.peer_closed = core_rma_peer_closed,
+		.mr_revoke = core_rma_revoke,
+	},
+	{
+		.ep_open = core_rpc_ep_open,
+		.ep_stop = core_rpc_unlisten,
+		.ep_close = core_rpc_ep_close,
+		.chan_down = core_rpc_chan_down,
+	},
+};
 
 const struct core_handler core_handlers[WIRE_OP_MASK + 1] = {
 	[WIRE_OP_PART] = { .on_msg = core_rx_on_part },

@@ -5,6 +5,7 @@
 #include <rdma/fi_errno.h>
 
 #include "core/core_dom.h"
+#include "core/msg/core_msg.h"
 #include "core/msg/core_unexp.h"
 
 int core_srx_open(struct core_ep *srx, struct core_dom *dom)
@@ -12,14 +13,14 @@ int core_srx_open(struct core_ep *srx, struct core_dom *dom)
 	srx->dom = dom;
 	util_list_init(&srx->unnamed);
 	util_list_init(&srx->known);
-	return core_ep_rx_init(srx);
+	return core_msg_ep_open(srx);
 }
 
 void core_srx_close(struct core_ep *srx)
 {
 	srx->rx = (struct core_comp){ 0 };
 	core_rx_drop_all(srx);
-	core_ep_rx_fini(srx);
+	core_msg_ep_close(srx);
 }
 
 void core_srx_join(struct core_ep *srx, struct core_ep *ep)
@@ -58,7 +59,7 @@ static void core_srx_drop_claimed(struct core_ep *ep)
 }
 
 /* Takes the receive queue of another endpoint, since that of rx_owner goes away. */
-static void core_srx_find_rx_owner(struct core_ep *srx)
+static void core_srx_find_rx_owner(struct core_ep *srx, const struct core_ep *leaving)
 {
 	struct util_list *it;
 
@@ -67,7 +68,7 @@ static void core_srx_find_rx_owner(struct core_ep *srx)
 	for (it = srx->dom->eps.next; it != &srx->dom->eps && !srx->rx.cq; it = it->next) {
 		struct core_ep *ep = UTIL_CONTAINER_OF(it, struct core_ep, dom_link);
 
-		if (ep->srx == srx && ep->rx.cq)
+		if (ep != leaving && ep->srx == srx && ep->rx.cq)
 			core_srx_join(srx, ep);
 	}
 }
@@ -82,5 +83,5 @@ void core_srx_leave(struct core_ep *ep)
 	core_srx_drop(ep, core_match_unexpected(srx->msg));
 	core_srx_drop_claimed(ep);
 	if (srx->rx_owner == ep)
-		core_srx_find_rx_owner(srx);
+		core_srx_find_rx_owner(srx, ep);
 }

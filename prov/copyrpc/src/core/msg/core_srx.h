@@ -22,6 +22,7 @@
 
 #include "core/core_ep.h"
 #include "core/core_peer.h"
+#include "core/msg/core_match.h"
 
 /**
  * Opens a context. The caller has zeroed `srx` and may have set rx, directed and source. Returns 0

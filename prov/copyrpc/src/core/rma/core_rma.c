@@ -9,6 +9,7 @@
 #include "core/core_dom.h"
 #include "core/core_ep.h"
 #include "core/core_peer.h"
+#include "core/rma/core_atomic.h"
 #include "core/rma/core_rma_bulk.h"
 #include "util/copy.h"
 #include "wire/wire_rma.h"
@@ -258,4 +259,19 @@ ssize_t core_rma_post(struct core_ep *ep, const struct core_rma *r)
 		core_access_free(&req->access, &ep->rma_reqs);
 	}
 	return ret;
+}
+
+int core_rma_ep_open(struct core_ep *ep)
+{
+	util_pool_init(&ep->atomic_reqs, sizeof(struct core_atomic_req), CORE_EP_POOL_CHUNK, 0);
+	util_pool_init(&ep->rma_reqs, sizeof(struct core_rma_req), CORE_EP_POOL_CHUNK, 0);
+	util_idmap_init(&ep->exposure_ids);
+	return 0;
+}
+
+void core_rma_ep_close(struct core_ep *ep)
+{
+	util_pool_fini(&ep->atomic_reqs);
+	util_pool_fini(&ep->rma_reqs);
+	util_idmap_fini(&ep->exposure_ids);
 }

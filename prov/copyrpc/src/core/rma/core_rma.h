@@ -79,9 +79,11 @@ struct core_peer;
 
 /** Ends the exposures of a region: the revocable ones (CORE_CHAN_REVOKE), or `all` of them. */
 void core_rma_revoke(struct core_mr *mr, bool all);
-/** End the exposures before a peer's channel is closed, and the gets after it. */
-void core_rma_drop_exposures(struct core_peer *peer);
-void core_rma_drop_gets(struct core_peer *peer);
+/** Hooks of core_module.h. Exposures end before a channel is closed, gets after it. */
+int core_rma_ep_open(struct core_ep *ep);
+void core_rma_ep_close(struct core_ep *ep);
+void core_rma_peer_failed(struct core_peer *peer, int err);
+void core_rma_peer_closed(struct core_peer *peer);
 
 /** Handles the return of an exposure at the target. */
 enum core_rx_verdict core_rma_on_msg(struct core_chan *chan, struct core_head *head,

@@ -193,12 +193,13 @@ static void core_rma_drop_if(struct core_peer *peer, bool exposures)
 	}
 }
 
-void core_rma_drop_exposures(struct core_peer *peer)
+void core_rma_peer_failed(struct core_peer *peer, int err)
 {
+	(void)err;
 	core_rma_drop_if(peer, true);
 }
 
-void core_rma_drop_gets(struct core_peer *peer)
+void core_rma_peer_closed(struct core_peer *peer)
 {
 	core_rma_drop_if(peer, false);
 }

@@ -10,7 +10,7 @@
  *           --core_rpc_reply--> freed. The bytes of the request stay in the ring (core_rpc_serve.c). The credit of the
  *           callers bounds the number of requests.
  *   Memory that users refer to (requests, retained responses) outlives its channel: the channel is
- *   stopped, and closed when the last of it was released (core_rpc.c).
+ *   stopped, and closed when the last of it was released (core_peer.c).
  *
  * Tested by test/unit/core/rpc/test_core_rpc*.c.
  */
@@ -25,14 +25,13 @@
 #include <sys/uio.h>
 
 #include "core/core_chan.h"
+#include "core/core_ep.h"
 #include "core/core_op.h"
 #include "util/bits.h"
 #include "util/idmap.h"
 #include "util/list.h"
 #include "util/pool.h"
 #include "wire/wire_op.h"
-
-struct core_ep;
 
 /** Largest maximum response size that fits in the operation word. */
 #define CORE_RPC_RESP_MAX WIRE_RPC_RESP_MAX
@@ -88,24 +87,10 @@ struct core_rpc_call {
 	uint8_t *copy;  /* bytes of the request, while queued */
 };
 
-/** State of an endpoint. */
-struct core_rpc {
-	struct util_pool calls;   /* struct core_rpc_call */
-	struct util_pool handles; /* struct core_rpc_handle */
-	/* core_rpc_handle.link: requests that the user has not taken, oldest first */
-	struct util_list intake;
-	struct util_list stopped;   /* core_chan.stopped_link: channels with retained memory only */
-	struct util_idmap retained; /* ids of retained responses -> core_rpc_handle */
-	size_t queue_bytes;         /* bytes of queued calls */
-	uint32_t next_seq;          /* odd */
-	uint32_t idle;              /* consecutive takes that found nothing (ofi/) */
-	/* the user takes requests: arrivals wake threads that sleep on the receive queue */
-	bool listens;
-};
-
-void core_rpc_init(struct core_rpc *rpc);
-/** Closes the stopped channels. */
-void core_rpc_fini(struct core_ep *ep);
+/** Hooks of core_module.h. */
+int core_rpc_ep_open(struct core_ep *ep);
+void core_rpc_ep_close(struct core_ep *ep);
+void core_rpc_chan_down(struct core_ep *ep, struct core_chan *chan);
 
 /**
  * Sends or queues a call. Returns 0, -FI_EAGAIN, -FI_EMSGSIZE, or the error of the connect. On
@@ -146,12 +131,6 @@ int core_rpc_release(struct core_ep *ep, struct core_rpc_handle *handle, uint64_
 enum core_rx_verdict core_rpc_on_call(struct core_chan *chan, struct core_call_ref ref,
 				      const uint8_t *data, uint32_t len, core_retain_t retain);
 
-/**
- * Drops the requests in the intake that came on a channel, and closes it, now or after its last
- * handle.
- */
-void core_rpc_close_chan(struct core_ep *ep, struct core_chan *chan);
-
 /* Used by core_rpc_post.h. */
 extern const struct core_op_ops core_rpc_op_ops;
 ssize_t core_rpc_call_buf_cold(struct core_ep *ep, const void *buf, size_t len, void *resp,
@@ -164,7 +143,6 @@ ssize_t core_rpc_reply_buf_cold(struct core_ep *ep, struct core_rpc_handle *hand
 
 /* Internal to core/rpc. */
 void core_rpc_unlist(struct core_ep *ep, struct core_rpc_handle *handle);
-void core_rpc_close_stopped_cold(struct core_chan *chan);
 
 /** Takes `handle`, the first of its pool, for bytes retained in the channel's ring. */
 static inline void core_rpc_handle_alloc(struct core_rpc *rpc, struct core_rpc_handle *handle,
@@ -194,7 +172,7 @@ static inline void core_rpc_handle_free(struct core_rpc *rpc, struct core_rpc_ha
 	handle->seq = 0;
 	util_pool_release(&rpc->handles, handle);
 	if (UTIL_UNLIKELY(!--chan->retained && !chan->peer))
-		core_rpc_close_stopped_cold(chan);
+		core_ep_close_stopped(chan);
 }
 
 #endif
