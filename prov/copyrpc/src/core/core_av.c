@@ -364,10 +364,3 @@ uint64_t core_av_end(const struct core_av *av)
 {
 	return av->end;
 }
-
-size_t core_av_mem(const struct core_av *av)
-{
-	return sizeof(*av) + av->block_max * sizeof(*av->blocks) +
-	       av->block_cnt * CORE_AV_BLOCK * sizeof(struct core_av_entry) +
-	       (av->hash_mask + 1) * sizeof(*av->hash);
-}

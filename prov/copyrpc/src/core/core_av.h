@@ -50,7 +50,4 @@ socklen_t core_av_addr(const struct core_av *av, uint64_t idx, struct sockaddr_s
 /** Returns the number of indices ever used: an upper bound of all valid ones. */
 uint64_t core_av_end(const struct core_av *av);
 
-/** Returns the bytes of memory that the table occupies. */
-size_t core_av_mem(const struct core_av *av);
-
 #endif

@@ -175,20 +175,3 @@ int core_mr_reach_iov(struct core_dom *dom, uint64_t key, uint64_t addr, size_t 
 	*iov_cnt = cnt;
 	return 0;
 }
-
-int core_mr_reach(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len, uint64_t access,
-		  void **ptr, struct core_mr **mr)
-{
-	struct iovec iov[CORE_MR_IOV_MAX];
-	struct core_mr *found;
-	size_t cnt;
-	int ret = core_mr_reach_iov(dom, key, addr, len, access, iov, &cnt, &found);
-
-	if (ret)
-		return ret;
-	if (cnt != 1)
-		return -FI_EINVAL;
-	*ptr = iov[0].iov_base;
-	*mr = found;
-	return 0;
-}

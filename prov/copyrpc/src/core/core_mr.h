@@ -77,10 +77,6 @@ void core_mr_use(struct core_dom *dom, struct core_mr *mr, bool counts, struct u
 void core_mr_unuse(struct core_dom *dom, struct core_mr *mr, bool counts,
 		   struct util_list *exposure);
 
-/** Variant of core_mr_reach_iov for one contiguous buffer; -FI_EINVAL if there are more. */
-int core_mr_reach(struct core_dom *dom, uint64_t key, uint64_t addr, size_t len, uint64_t access,
-		  void **ptr, struct core_mr **mr);
-
 /**
  * Returns in `iov` the memory of [addr, addr + len) of the region `key`, at most CORE_MR_IOV_MAX
  * buffers, if the region grants all of `access` (FI_REMOTE_READ, FI_REMOTE_WRITE). Returns 0,
