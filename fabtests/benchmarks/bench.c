@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The driver of the benchmarks: options, points, samples, reports. See bench.h for the method.
+ * Driver of the benchmarks: options, points, samples, reports. bench.h describes the method.
  *
- * A point is one test at one size. Whether another sample follows is decided by rank 0, which
- * holds the clock, and agreed on before each sample; the agreement is outside the timed part and
- * keeps the ranks together. Instructions are counted around the same part on both ranks,
- * waiting included.
+ * A point is one test at one size. Rank 0 holds the clock and decides before each sample whether
+ * another one follows. The ranks agree on it outside the timed part, which also keeps them
+ * together. Instructions are counted around the same part on both ranks, waiting included.
  */
 #include "bench.h"
 
@@ -24,7 +23,7 @@ struct bench_point {
 	long rounds; /* in one sample */
 	int sample_cnt;
 	double values[BENCH_SAMPLE_MAX];
-	double insn_per_msg; /* both ranks added; 0: not counted */
+	double insn_per_msg; /* Instructions of both ranks for each message; 0: not counted */
 };
 
 static const struct {
@@ -152,7 +151,8 @@ int bench_conf_option(struct bench_conf *conf, int opt, const char *arg)
 
 size_t bench_conf_max_size(const struct bench_conf *conf)
 {
-	size_t max = conf->rate_size > 8 ? conf->rate_size : 8; /* 8: the first message */
+	/* Largest number of bytes in the first message: 8 */
+	size_t max = conf->rate_size > 8 ? conf->rate_size : 8;
 
 	for (int i = 0; i < conf->size_cnt; i++)
 		max = conf->sizes[i] > max ? conf->sizes[i] : max;
@@ -188,7 +188,7 @@ static uint64_t point_timed(struct bench_point *point)
 	return bench_now_ns() - start;
 }
 
-/* Messages that one sample counts as moved. */
+/* Returns the messages that one sample counts as moved. */
 static double point_messages(const struct bench_point *point)
 {
 	double windows = (double)point->rounds * point->conf->window;
@@ -212,7 +212,10 @@ static double point_value(const struct bench_point *point, uint64_t ns)
 	}
 }
 
-/* Twice, and the shorter: the first may have waited for the other rank, or for a neighbour. */
+/*
+ * Times the rounds twice and returns the shorter time. The first may include a wait for the other
+ * rank or a disturbance by another process.
+ */
 static uint64_t point_timed_twice(struct bench_point *point)
 {
 	uint64_t first, second;
@@ -223,7 +226,7 @@ static uint64_t point_timed_twice(struct bench_point *point)
 	return first < second ? first : second;
 }
 
-/* Doubles the rounds until a sample is long enough. All that time is the warm-up. */
+/* Doubles the rounds until a sample is long enough. This time is the warm-up. */
 static void point_calibrate(struct bench_point *point)
 {
 	uint64_t target_ns = (uint64_t)point->conf->sample_us * 1000;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How a benchmark is measured, apart from what carries the messages.
+ * Method of measurement, apart from the transport that carries the messages.
  *
- * A program (mpi_bench, fi_tagged_bench) gives the driver a struct bench_wire: three ways to
- * move messages between rank 0 and rank 1, and two ways for the ranks to agree outside the
- * timed part. The driver owns everything else: options, number of rounds, samples, statistics,
- * instruction counters, the table and the JSON lines.
+ * A program (mpi_bench, fi_tagged_bench) gives the driver a struct bench_wire: three ways to move
+ * messages between rank 0 and rank 1, and two ways for the ranks to agree outside the timed part.
+ * The driver owns everything else: options, number of rounds, samples, statistics, instruction
+ * counters, the table and the JSON lines.
  *
- * Method: the rounds of one sample are doubled until a sample takes bench_conf.sample_us, which
- * is also the warm-up. Then many short samples are taken, and the MEDIAN is reported: on a
- * shared machine the mean measures the neighbours. Both ranks run the same samples; rank 0 holds
+ * Method: the rounds of one sample are doubled until a sample takes bench_conf.sample_us, which is
+ * also the warm-up. Then many short samples are taken, and their median is reported, because on a
+ * shared machine the mean measures other processes. Both ranks run the same samples; rank 0 holds
  * the clock. Received bytes are checked after the last sample of every point.
  *
  * Call order: bench_conf_init, bench_conf_option for each option, bench_run once the wire is up,
- * bench_conf_free at the end.
- * One thread a rank. A failure ends the process: a benchmark has nothing to clean up.
+ * bench_conf_free at the end. One thread a rank. A failure ends the process: a benchmark has
+ * nothing to clean up.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -29,7 +29,7 @@ enum bench_test {
 	BENCH_LATENCY, /* ping-pong: half a round trip, in us */
 	BENCH_BW,      /* windows one way, an acknowledgement each: MB/s (10^6 bytes) */
 	BENCH_BIBW,    /* windows both ways at once: MB/s, both directions added */
-	BENCH_RATE,    /* as BENCH_BW at bench_conf.rate_size, in million messages per second */
+	BENCH_RATE,    /* BENCH_BW at bench_conf.rate_size, in million messages per second */
 	BENCH_TEST_CNT,
 };
 
@@ -42,11 +42,11 @@ struct bench_conf {
 	unsigned tests; /* bit n: enum bench_test n */
 	size_t sizes[BENCH_SIZE_MAX];
 	int size_cnt;
-	size_t rate_size; /* the one size of BENCH_RATE */
+	size_t rate_size; /* size of BENCH_RATE in bytes */
 	int window;
-	int samples;    /* wanted in each point */
-	long sample_us; /* wanted length of one sample */
-	long budget_ms; /* a point ends early, after 5 samples or more, when this is spent */
+	int samples;    /* number of samples in each point */
+	long sample_us; /* minimum length of one sample */
+	long budget_ms; /* Time after which a point ends early, once it has 5 samples */
 	int cores[2];   /* rank n runs on cores[n]; -1: anywhere */
 	int rt_prio;    /* SCHED_FIFO priority while samples are taken; 0: ordinary */
 	bool table;
@@ -55,7 +55,7 @@ struct bench_conf {
 };
 
 struct bench_wire {
-	const char *name; /* what carries the messages, for the reports */
+	const char *name; /* Name of the transport, for the reports */
 	int rank;
 	char *tx, *rx; /* bench_conf_max_size bytes each */
 
@@ -63,7 +63,7 @@ struct bench_wire {
 	void (*pingpong)(struct bench_wire *wire, size_t size, long rounds);
 	/* One round: window messages from rank 0 to rank 1, then an acknowledgement. */
 	void (*stream)(struct bench_wire *wire, size_t size, int window, long rounds);
-	/* One round: window messages each way, all under way at once. */
+	/* One round: window messages each way, all in flight at once. */
 	void (*exchange)(struct bench_wire *wire, size_t size, int window, long rounds);
 
 	/* Returns rank 0's value on both ranks. */
@@ -86,26 +86,37 @@ struct bench_wire {
 	"  -l TEXT       label in the reports\n"                                                   \
 	"  -j FILE       append JSON lines to FILE; - writes them to stdout, without the table\n"
 
-/* Defaults. */
+/* Sets the defaults. */
 void bench_conf_init(struct bench_conf *conf);
-/* Takes one option of BENCH_OPTIONS. Returns 0, or -1 if the value makes no sense. */
+/* Parses one option of BENCH_OPTIONS. Returns 0, or -1 if the value is not valid. */
 int bench_conf_option(struct bench_conf *conf, int opt, const char *arg);
 size_t bench_conf_max_size(const struct bench_conf *conf);
 void bench_conf_free(struct bench_conf *conf);
 
 /* Runs all points. Called by both ranks with the same conf; rank 0 reports. */
 void bench_run(const struct bench_conf *conf, struct bench_wire *wire);
-/* One number that is not a series (a start-up time, say): a table line and a JSON line. */
+/*
+ * Reports one number that is not a series, for example a start-up time: a table line and a JSON
+ * line.
+ */
 void bench_report_value(const struct bench_conf *conf, const struct bench_wire *wire,
 			const char *test, const char *unit, double value);
 
-/* bench_host.c: this machine. */
+/* bench_host.c: services of the machine. */
 uint64_t bench_now_ns(void);
 void bench_pin(int core);
-bool bench_realtime(int prio); /* 0 goes back to ordinary; false: not allowed here */
-int bench_insn_open(void);     /* this thread's user instructions; -1: no counter here */
+/* Sets SCHED_FIFO with `prio`, or the ordinary scheduler if 0. Returns false if not permitted */
+bool bench_realtime(int prio);
+/*
+ * Opens a counter of this thread's user instructions. Returns its descriptor, or -1 if there is
+ * none
+ */
+int bench_insn_open(void);
 uint64_t bench_insn_read(int fd);
-/* A second rank: a child that dies with its parent, and whose failure ends the parent. */
+/*
+ * Forks the second rank. The child is killed when its parent ends, and a child that fails ends the
+ * parent.
+ */
 pid_t bench_fork(void);
 void bench_join(pid_t child);
 

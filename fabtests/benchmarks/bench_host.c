@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a benchmark asks of the machine: a clock, a core, a priority, an instruction counter, and
- * for those that bring their own second rank, a child that does not outlive its parent.
+ * Services of the machine for benchmarks: a clock, a core, a priority, an instruction counter, and
+ * a child process as second rank.
  *
- * Nothing here is required: without permission for real-time priority or for the counter the
- * benchmark runs all the same and says less. Real-time priority is held only while samples are
- * taken, so that helper threads of an MPI library get through start-up and shutdown.
+ * None is required: without permission for real-time priority or for the counter a benchmark runs
+ * and reports less. Real-time priority is used only while samples are taken, so that helper threads
+ * of an MPI library can run during start-up and shutdown.
  */
 #include "bench.h"
 
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RT_LIMIT_S 20 /* one point takes well under a second */
+#define RT_LIMIT_S 20 /* A point takes well under a second. */
 
 uint64_t bench_now_ns(void)
 {
@@ -45,9 +45,9 @@ void bench_pin(int core)
 }
 
 /*
- * A rank that spins on a peer that is gone would hold its core against everything else, the
- * tools that could end it included: the kernel ends it after RT_LIMIT_S. Sleeping, even for a
- * moment, restarts that count.
+ * The kernel ends a rank after RT_LIMIT_S of processor time at real-time priority. Otherwise a rank
+ * that polls for a peer that has ended would keep its core from every other process. Sleeping, even
+ * for a moment, restarts that count.
  */
 bool bench_realtime(int prio)
 {
@@ -84,7 +84,7 @@ uint64_t bench_insn_read(int fd)
 	return count;
 }
 
-/* Async-signal-safe. A child that ended well is reaped; a child that did not takes us along. */
+/* Reaps a child that ended well, and exits if it did not. Async-signal-safe. */
 static void child_gone(int sig)
 {
 	int status = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The messages of cost.h: options, the two shapes, and the check that the bytes arrived. */
+/* Message loops of cost.h: options, the two shapes, and the check that the bytes arrived. */
 #include "cost.h"
 
 #include <signal.h>
@@ -10,13 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COST_WARM  2048 /* windows before those that count: who learns from traffic has learnt */
-#define COST_STUCK 200000000L /* progress calls without an end: something is lost */
+#define COST_WARM  2048 /* windows before the counted ones, so that adaptive choices have settled */
+#define COST_STUCK 200000000L /* progress calls after which a message counts as lost */
 
 struct cost_bufs {
 	char *tx[COST_ENDS], *rx[COST_ENDS]; /* two windows of messages each */
-	long answered;                       /* replies of the server, in all */
-	bool odd;                            /* the second half of its buffers is in use */
+	long replied;                        /* replies sent by the server */
+	/* True while the second half of the buffers is in use */
+	bool odd;
 };
 
 void cost_die(const char *what, const char *why)
@@ -32,7 +33,10 @@ static void cost_post_recvs(struct cost_pair *pair, const struct cost_conf *conf
 		cost_recv(pair, end, buf + (size_t)slot * conf->size, conf->size, slot);
 }
 
-/* The window's sends from `slot` on, as many as there is room for: the first that was not sent. */
+/*
+ * Posts the window's sends from `slot` on until one is refused. Returns the index of the first that
+ * was not sent.
+ */
 static int cost_post_sends(struct cost_pair *pair, const struct cost_conf *conf, int end, char *buf,
 			   int slot)
 {
@@ -68,14 +72,15 @@ static void cost_oneway(struct cost_pair *pair, const struct cost_conf *conf,
 }
 
 /*
- * The client goes on when it has its answers. That the answers have arrived, the server learns
- * meanwhile, as the two ends of a real ping-pong do: it has two windows of buffers in turns.
+ * Runs windows of requests. The client starts the next window when it has all replies. The server
+ * receives the acknowledgements of its replies meanwhile, as in a real ping-pong, and therefore
+ * uses two windows of buffers in turns.
  */
 static void cost_rpc(struct cost_pair *pair, const struct cost_conf *conf, struct cost_bufs *bufs)
 {
-	long first = pair->end[COST_SERVER].received, answered = 0, steps = 0;
+	long first = pair->end[COST_SERVER].received, replied = 0, steps = 0;
 	long received = pair->end[COST_CLIENT].received + conf->window;
-	long sent = pair->end[COST_CLIENT].sent + conf->window, before = bufs->answered;
+	long sent = pair->end[COST_CLIENT].sent + conf->window, before = bufs->replied;
 	int half = bufs->odd ? conf->window : 0, posted = 0;
 
 	bufs->odd = !bufs->odd;
@@ -85,15 +90,15 @@ static void cost_rpc(struct cost_pair *pair, const struct cost_conf *conf, struc
 	       pair->end[COST_SERVER].sent < before) {
 		posted = cost_post_sends(pair, conf, COST_CLIENT, bufs->tx[COST_CLIENT], posted);
 		cost_step(pair, &steps);
-		for (; answered < pair->end[COST_SERVER].received - first; answered++)
+		for (; replied < pair->end[COST_SERVER].received - first; replied++)
 			cost_send(pair, COST_SERVER,
-				  bufs->rx[COST_SERVER] + (size_t)(half + answered) * conf->size,
-				  conf->size, half + (int)answered);
+				  bufs->rx[COST_SERVER] + (size_t)(half + replied) * conf->size,
+				  conf->size, half + (int)replied);
 	}
-	bufs->answered += answered;
+	bufs->replied += replied;
 }
 
-/* Its last call is what is counted. */
+/* Runs the warm-up and the counted windows, and checks the bytes. Only the last call is counted. */
 static __attribute__((noinline)) void cost_run(struct cost_pair *pair, const struct cost_conf *conf,
 					       struct cost_bufs *bufs, long rounds)
 {
@@ -157,7 +162,7 @@ int main(int argc, char **argv)
 {
 	struct cost_conf conf = { .shape = COST_ONEWAY, .size = 32, .window = 16, .rounds = 100 };
 	const char *name = NULL;
-	struct cost_bufs bufs = { .answered = 0 };
+	struct cost_bufs bufs = { .replied = 0 };
 	struct cost_pair *pair;
 	bool marks = false;
 	int opt;
@@ -179,7 +184,7 @@ int main(int argc, char **argv)
 	}
 	cost_bufs_init(&bufs, &conf);
 	pair = cost_pair_open(name, 2 * conf.window);
-	cost_rpc(pair, &conf, &bufs); /* connects, both ways */
+	cost_rpc(pair, &conf, &bufs); /* Connects both ends */
 	cost_clock_stop();
 	cost_run(pair, &conf, &bufs, COST_WARM);
 	if (marks)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What time is it while costs are counted?
+ * Clock for counted runs.
  *
- * Protocols over datagrams decide by time: when an answer leaves alone, what counts as lost. Under
- * insn_count a message takes milliseconds, and on a busy machine anything may. So while messages
- * are counted, who asks for the time finds COST_LOOK_NS more than who asked before: it depends on
- * nothing but the program. This clock_gettime stands before libc's for every library that calls it
- * by that name, and calls it, so that it costs what it costs. The processor's counter (UCX, and copyrpc's datagrams)
- * is made to trap in the thread that is counted, and goes by the same looks; it costs its own instruction,
- * for what a handler does is not counted.
+ * Protocols over datagrams decide by time: when a response leaves on its own, and when a packet
+ * counts as lost. Under insn_count a message takes milliseconds, and on a busy machine the time
+ * varies. While messages are counted, each read of the clock therefore returns COST_LOOK_NS more
+ * than the previous one, so that it depends on the program only. The clock_gettime of this file is
+ * found before libc's by every library that calls it by name, and calls libc's, so that its cost is
+ * included. The processor's counter (read by UCX and by copyrpc's datagrams) traps in the counted
+ * thread and advances by the same step. It costs its own instruction only, because instructions of
+ * a handler are not counted.
  */
 #include "cost.h"
 
@@ -21,12 +22,15 @@
 #include <ucontext.h>
 
 #define COST_LOOK_NS 500u
-#define COST_REST_NS 20000000 /* whoever sets one by the other has time to, before both stand */
+/*
+ * Real time that passes before both clocks stop, so that a calibration of one by the other can end
+ */
+#define COST_REST_NS 20000000
 
-static uint64_t last_ns; /* atomic: of all threads; it never goes back */
+static uint64_t last_ns; /* atomic: of all threads; never decreases */
 static bool stands;      /* atomic */
 
-static __thread bool asks_libc; /* the counter, too, and that is the same look */
+static __thread bool asks_libc; /* A read of the counter that calls libc's clock is one read */
 
 typedef int clock_fn(clockid_t id, struct timespec *now);
 
@@ -44,7 +48,7 @@ static int libc_clock(clockid_t id, struct timespec *now)
 	return fn(id, now);
 }
 
-/** The real time, or the last that anybody was told, if that is later. */
+/** Returns the real time, or the last value returned to any thread, if that is later. */
 static uint64_t running_ns(const struct timespec *real)
 {
 	uint64_t now = (uint64_t)real->tv_sec * 1000000000u + (uint64_t)real->tv_nsec;
@@ -64,12 +68,15 @@ static uint64_t look(void)
 #if defined(__x86_64__)
 #include <x86intrin.h>
 
-/* The counter, in the thread that stopped it. */
-static uint64_t stood_ns, stood_ticks; /* where they were then */
+/* Processor counter of the thread that stopped the clock. */
+static uint64_t stood_ns, stood_ticks; /* values at the stop */
 static double ticks_per_ns;
 static struct sigaction chained;
 
-/* The bytes of what trapped: 0F 31, or 0F 01 F9, which also says on which processor. */
+/*
+ * Returns the length of the trapped instruction: 0F 31 (rdtsc), or 0F 01 F9 (rdtscp), which also
+ * returns the processor. Returns 0 for another one.
+ */
 static int counter_insn_len(const uint8_t *insn)
 {
 	if (insn[0] != 0x0F)
@@ -77,7 +84,7 @@ static int counter_insn_len(const uint8_t *insn)
 	return insn[1] == 0x31 ? 2 : insn[1] == 0x01 && insn[2] == 0xF9 ? 3 : 0;
 }
 
-/* The model's, which may ask for the time itself. */
+/* Passes the signal to the model's handler, which may read the clock itself. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
 	if (!(chained.sa_flags & SA_SIGINFO))
@@ -112,7 +119,7 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* From stood_ns on, it goes by looks. */
+/* Makes the counter advance by reads, from stood_ns on. */
 static void counter_stop(void)
 {
 	const struct timespec rest = { .tv_nsec = COST_REST_NS };
@@ -133,7 +140,7 @@ static void counter_start(void)
 	sigaction(SIGSEGV, &chained, NULL);
 }
 
-#else /* nobody asks it */
+#else /* No code reads it */
 
 static void counter_stop(void)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The two ends of cost.h as endpoints of any libfabric provider: FI_EP_RDM, fi_tagged, a domain and a
- * completion queue each, every send with a completion: that the buffer may be used again, as ucp_tag_send_nbx
- * tells and as MPI_Isend asks for; with FI_COST_TRANSMIT in the environment, that the peer has the message.
- * With FI_COST_SAFE at FI_THREAD_SAFE, with a lock; else FI_THREAD_DOMAIN.
- * With FI_COST_COUNTERS messages without tags and without completions, which two counters tell of.
+ * The two ends of cost.h as endpoints of a libfabric provider: FI_EP_RDM, fi_tagged, a domain and a
+ * completion queue each. Every send has a completion that states that the buffer may be used again,
+ * as ucp_tag_send_nbx and MPI_Isend report it. FI_COST_TRANSMIT in the environment requests
+ * completions that state that the peer has the message. FI_COST_SAFE selects FI_THREAD_SAFE, with a
+ * lock; the default is FI_THREAD_DOMAIN. FI_COST_COUNTERS selects messages without tags and
+ * completions, counted by two counters.
  */
 #include "cost.h"
 
@@ -24,7 +25,9 @@
 
 const char *const cost_transport = "fi_cost_bench";
 
-/* The context comes first: the provider hands its address back. */
+/*
+ * Operation in flight. The context is the first member, because the provider returns its address.
+ */
 struct cost_op {
 	struct fi_context2 context;
 	bool receive;
@@ -177,7 +180,7 @@ bool cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int
 	struct cost_fi_end *e = &((struct cost_fi *)pair)->end[end];
 	ssize_t ret;
 
-	/* A connection comes to life only if both ends make progress. */
+	/* A connection is established only if both ends make progress. */
 	while ((ret = cost_fi_send(e, buf, len, slot)) == -FI_EAGAIN) {
 		cost_progress(pair, COST_CLIENT);
 		cost_progress(pair, COST_SERVER);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
  * The two ends of cost.h as caller and callee of copyrpc's RPC extension: a send of the client is a
- * call, of the server an answer; a receive of the client says where the answer goes, one of
- * the server nothing. Shape rpc only.
+ * call, a send of the server a reply. A receive of the client names the response buffer, a receive
+ * of the server does nothing. Shape rpc only.
  */
 #include "cost.h"
 
@@ -32,7 +32,7 @@ struct cost_rpc_end {
 	char name[COST_NAME_LEN];
 };
 
-struct cost_place {
+struct cost_buf {
 	void *buf;
 	size_t len;
 };
@@ -42,10 +42,10 @@ struct cost_rpc {
 	struct cost_rpc_end end[COST_ENDS];
 	fi_addr_t server;
 	int window;
-	struct cost_place *answers; /* the client's receives */
-	struct cost_place *asked;   /* the server's: requests are copied there, as messages are */
-	struct fi_copyrpc_request *reqs; /* taken, in order: a ring of `window` */
-	long taken, answered;
+	struct cost_buf *resps;          /* receives of the client */
+	struct cost_buf *requests;       /* requests at the server, copied as messages are */
+	struct fi_copyrpc_request *reqs; /* requests in order of arrival: a ring of `window` */
+	long taken, replied;
 };
 
 static void must(const char *what, long err)
@@ -102,8 +102,8 @@ struct cost_pair *cost_pair_open(const char *name, int window)
 	struct cost_rpc *rpc = cost_array(1, sizeof(*rpc));
 
 	rpc->window = window;
-	rpc->answers = cost_array(window, sizeof(*rpc->answers));
-	rpc->asked = cost_array(window, sizeof(*rpc->asked));
+	rpc->resps = cost_array(window, sizeof(*rpc->resps));
+	rpc->requests = cost_array(window, sizeof(*rpc->requests));
 	rpc->reqs = cost_array(window, sizeof(*rpc->reqs));
 	for (int i = 0; i < COST_ENDS; i++)
 		cost_rpc_open(&rpc->end[i], name);
@@ -129,8 +129,8 @@ void cost_pair_close(struct cost_pair *pair)
 
 	for (int i = 0; i < COST_ENDS; i++)
 		cost_rpc_close(&rpc->end[i]);
-	free(rpc->answers);
-	free(rpc->asked);
+	free(rpc->resps);
+	free(rpc->requests);
 	free(rpc->reqs);
 	free(rpc);
 }
@@ -138,7 +138,7 @@ void cost_pair_close(struct cost_pair *pair)
 static bool cost_call(struct cost_rpc *rpc, const void *buf, size_t len, int slot)
 {
 	struct cost_rpc_end *e = &rpc->end[COST_CLIENT];
-	struct cost_place *to = &rpc->answers[slot];
+	struct cost_buf *to = &rpc->resps[slot];
 	uint64_t flags = slot + 1 < rpc->window / 2 ? FI_MORE : 0;
 	ssize_t ret;
 
@@ -155,9 +155,9 @@ static void cost_reply(struct cost_rpc *rpc, const void *buf, size_t len)
 	struct cost_rpc_end *e = &rpc->end[COST_SERVER];
 
 	must("fi_copyrpc_reply",
-	     fi_copyrpc_reply(e->rpc, e->ep, &rpc->reqs[rpc->answered % rpc->window], buf, len,
-			      rpc->answered + 1 < rpc->taken ? FI_MORE : 0));
-	rpc->answered++;
+	     fi_copyrpc_reply(e->rpc, e->ep, &rpc->reqs[rpc->replied % rpc->window], buf, len,
+			      rpc->replied + 1 < rpc->taken ? FI_MORE : 0));
+	rpc->replied++;
 	rpc->pair.end[COST_SERVER].sent++;
 }
 
@@ -172,9 +172,9 @@ bool cost_send(struct cost_pair *pair, int end, const void *buf, size_t len, int
 void cost_recv(struct cost_pair *pair, int end, void *buf, size_t len, int slot)
 {
 	struct cost_rpc *rpc = (struct cost_rpc *)pair;
-	struct cost_place *places = end == COST_CLIENT ? rpc->answers : rpc->asked;
+	struct cost_buf *bufs = end == COST_CLIENT ? rpc->resps : rpc->requests;
 
-	places[slot] = (struct cost_place){ buf, len };
+	bufs[slot] = (struct cost_buf){ buf, len };
 }
 
 static void cost_take(struct cost_rpc *rpc)
@@ -186,7 +186,7 @@ static void cost_take(struct cost_rpc *rpc)
 	if (cnt < 0 && cnt != -FI_EAGAIN)
 		must("fi_copyrpc_recv", cnt);
 	for (ssize_t i = 0; i < cnt; i++)
-		memcpy(rpc->asked[at + i].buf, rpc->reqs[at + i].data, rpc->reqs[at + i].len);
+		memcpy(rpc->requests[at + i].buf, rpc->reqs[at + i].data, rpc->reqs[at + i].len);
 	if (cnt < 0)
 		return;
 	rpc->taken += cnt;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The two ends of cost.h as workers of UCX: ucp_tag, one context. UCX_TLS says what carries the
- * messages. Built only where UCX's headers are: UCX is what copyrpc is compared with.
+ * The two ends of cost.h as workers of UCX: ucp_tag, one context. UCX_TLS selects the transport.
+ * Built only if UCX's headers are installed. UCX is the peer of comparison.
  */
 #include "cost.h"
 

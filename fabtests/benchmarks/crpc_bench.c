@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How fast is a provider between two processes of this host, in each of the ways that libfabric has:
- * messages, tagged messages, writes to remote memory, and the calls of copyrpc's extension?
+ * Speed of a provider between two processes of one host, by each of libfabric's interfaces:
+ * messages, tagged messages, writes to remote memory, and the calls of copyrpc's extension.
  *
- * Endpoints and addresses are those of common/ft_fab.h, so -e msg works as it does for the tests; tests,
- * sizes, windows, samples and reports (a table as OSU's, or JSON lines) are those of bench.h.
+ * Endpoints and addresses are those of common/ft_fab.h, so that -e msg works as it does for the
+ * tests. Tests, sizes, windows, samples and reports (a table as OSU's, or JSON lines) are those of
+ * bench.h.
  *
- *	msg, tagged  fi_send, fi_tsend; injected up to inject_size
- *	cntr         fi_send without completions: counters tell what has been sent and received
- *	rma          latency: fi_writedata there and back; the rest: fi_write, the last one with data
- *	rpc          latency: a call and its answer of the same size; the rest: calls with answers of 8 bytes
+ * 	msg, tagged  fi_send, fi_tsend; injected up to inject_size
+ * 	cntr         fi_send without completions: counters count sends and receives
+ * 	rma          latency: fi_writedata there and back; else fi_write, the last one with data
+ * 	rpc          latency: a call and its response of the same size; else calls with responses
+ * 	of 8 bytes
  */
 #include "bench.h"
 #include "common/ft_fab.h"
@@ -27,21 +29,21 @@ enum mode { MSG, TAGGED, CNTR, RMA, RPC, MODES };
 
 static const char *const mode_names[MODES] = { "msg", "tagged", "cntr", "rma", "rpc" };
 
-#define BATCH      32
-#define TAG        1
-#define ANSWER_LEN 8
+#define BATCH    32
+#define TAG      1
+#define RESP_LEN 8
 
 struct wire {
-	struct bench_wire base; /* first */
+	struct bench_wire base; /* first member */
 	struct ft ft;
 	struct ft_fab fab;
 	enum mode mode;
 	int window;
 	struct fi_context2 *contexts; /* of sends, then of receives: window each */
 	struct fid_mr *mr;
-	uint64_t there, key; /* the peer's rx */
+	uint64_t there, key; /* rx of the peer */
 	struct fi_copyrpc_ops *rpc;
-	uint64_t posted, sent, received, served; /* ever */
+	uint64_t posted, sent, received, served; /* totals */
 	uint64_t awaited, owed;                  /* of received and served */
 	uint64_t receives;                       /* posted */
 };
@@ -66,7 +68,7 @@ static void serve(struct wire *w)
 	}
 }
 
-/* Injected messages count as sent, too. */
+/* Advances the counts. Injected messages count as sent, too. */
 static void progress_counters(struct wire *w)
 {
 	w->sent = fi_cntr_read(w->fab.tx_cntr);
@@ -147,12 +149,12 @@ static void write_message(struct wire *w, size_t size, bool tell)
 		POST(w, fi_write(w->fab.ep, w->base.tx, size, NULL, to, w->there, w->key, context));
 }
 
-static void call_message(struct wire *w, size_t size, size_t answer)
+static void call_message(struct wire *w, size_t size, size_t resp_len)
 {
 	fi_addr_t to = w->fab.addr[!w->base.rank];
 	void *context = next_context(w);
 
-	POST(w, fi_copyrpc_call(w->rpc, w->fab.ep, w->base.tx, size, w->base.rx, answer, to,
+	POST(w, fi_copyrpc_call(w->rpc, w->fab.ep, w->base.tx, size, w->base.rx, resp_len, to,
 				context, 0));
 }
 
@@ -167,7 +169,9 @@ static void post_receive(struct wire *w, size_t size)
 		POST(w, fi_recv(w->fab.ep, w->base.rx, size, NULL, FI_ADDR_UNSPEC, context));
 }
 
-/* Until `cnt` more have come than were waited for so far: some may have come before. */
+/*
+ * Waits until `cnt` more have completed than were awaited so far. Some may have completed before.
+ */
 static void await(struct wire *w, uint64_t cnt)
 {
 	w->awaited += cnt;
@@ -216,12 +220,12 @@ static void wire_pingpong(struct bench_wire *base, size_t size, long rounds)
 	}
 }
 
-/* A window to the peer, which is told of its end. */
+/* Sends a window to the peer, which receives CQ data with the last message. */
 static void window_send(struct wire *w, size_t size, int window)
 {
 	for (int n = 0; n < window; n++) {
 		if (w->mode == RPC)
-			call_message(w, size, ANSWER_LEN);
+			call_message(w, size, RESP_LEN);
 		else if (w->mode == RMA)
 			write_message(w, size, n + 1 == window);
 		else
@@ -321,7 +325,7 @@ static void region_open(struct wire *w, size_t size)
 	w->key = theirs[1];
 }
 
-/* No call is longer than the channel carries. */
+/* Limits the sizes to the longest call of the channel. */
 static void sizes_limit(struct wire *w, struct bench_conf *conf)
 {
 	struct fi_copyrpc_limits limits;

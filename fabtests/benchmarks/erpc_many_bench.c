@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a message cost more when an endpoint has more sessions?
+ * Cost of a message against the number of sessions of an endpoint.
  *
- * usage: erpc_many_bench [-s SESSIONS] [-a ACTIVE] [-o rr|random] [-c] [-n ROUNDS] [-m]
+ * usage: erpc_many_bench [-s SESSIONS] [-a ACTIVE] [-o rr
+ * random] [-c] [-n ROUNDS] [-m]
  *
- * Two endpoints of erpc/ in one thread, back to back (erpc_pipe.h), and so many sessions between them, of which
- * the first ACTIVE (all of them) speak. A round: BURST of them, one after the other or in random order, never
- * one twice in a round, send a tagged message of 8 bytes, or with -c call and are answered; the other endpoint
- * makes progress, and then the first one. The clock is simulated: a round takes ROUND_NS.
+ * Two endpoints of erpc/ in one thread, back to back (erpc_pipe.h), with SESSIONS sessions between
+ * them, of which the first ACTIVE (default: all) send. In a round, BURST sessions, in turn or in
+ * random order and each at most once, send a tagged message of 8 bytes, or with -c make a call that
+ * is replied to. Then the other endpoint makes progress, and then the first one. The clock is
+ * simulated: a round takes ROUND_NS.
  *
- * Prints nanoseconds per message: the median of its blocks, both ends together. -m raises SIGUSR2 before
- * and after the rounds, for insn_count. fabtests/scripts/session-cost compares.
+ * Prints nanoseconds per message: the median of the blocks, both ends together. -m raises SIGUSR2
+ * before and after the rounds, for insn_count. fabtests/scripts/session-cost compares.
  */
 #include <rdma/fi_errno.h>
 #include <signal.h>
@@ -32,19 +34,20 @@
 #define BLOCKS       15u
 #define SESSIONS_MAX 60000u
 #define CALL_OP      0x801u
-#define ALLOWANCE    64u
+#define RESP_MAX     64u
 
 static struct {
 	uint32_t sessions, active;
-	uint32_t rounds; /* of a block */
+	uint32_t rounds; /* rounds of a block */
 	bool random, calls, marks;
 } opt = { .sessions = 10, .rounds = 2048 };
 
 static struct erpc_ep *eps[2];
 static struct erpc_session *sessions[SESSIONS_MAX];
-static uint32_t order[SESSIONS_MAX + BURST]; /* who speaks, and the first ones again */
+/* sending sessions, followed by the first ones again */
+static uint32_t order[SESSIONS_MAX + BURST];
 static uint32_t at;
-static uint64_t now_ns = 1000000, heard, answered;
+static uint64_t now_ns = 1000000, received, replied;
 
 static void must(const char *what, int ret)
 {
@@ -54,7 +57,7 @@ static void must(const char *what, int ret)
 	exit(EXIT_FAILURE);
 }
 
-/* ---- what is heard ---- */
+/* ---- up-calls ---- */
 
 static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const uint8_t *data,
 				   uint32_t len, core_retain_t hold)
@@ -64,19 +67,19 @@ static enum core_rx_verdict on_msg(struct core_chan *chan, uint32_t op, const ui
 	(void)data;
 	(void)len;
 	(void)hold;
-	heard++;
+	received++;
 	return CORE_RX_DONE;
 }
 
 static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref ref,
 				    const uint8_t *data, uint32_t len, core_retain_t hold)
 {
-	uint64_t answer = len;
+	uint64_t resp = len;
 
 	(void)data;
 	(void)hold;
-	heard++;
-	must("reply", chan->ops->reply(chan, ref, &answer, sizeof(answer)));
+	received++;
+	must("reply", chan->ops->reply(chan, ref, &resp, sizeof(resp)));
 	return CORE_RX_DONE;
 }
 
@@ -88,14 +91,14 @@ static void on_reply(struct core_chan *chan, void *context, int status, const ui
 	(void)data;
 	(void)len;
 	must("a call", status);
-	answered++;
+	replied++;
 }
 
 static void on_acked(struct core_chan *chan, uint64_t pos)
 {
 	(void)chan;
 	(void)pos;
-	answered += !opt.calls;
+	replied += !opt.calls;
 }
 
 static const struct core_upcalls upcalls = {
@@ -159,7 +162,7 @@ static void close_all(void)
 		erpc_ep_close(eps[i]);
 }
 
-/** The same order in each run. */
+/** Chooses the order of sessions, the same in each run. */
 static void choose_order(void)
 {
 	uint64_t random = 88172645463325252ull;
@@ -180,7 +183,7 @@ static void choose_order(void)
 		order[opt.active + i] = order[i % opt.active];
 }
 
-/* ---- what is measured ---- */
+/* ---- measurement ---- */
 
 static void say(struct erpc_session *s)
 {
@@ -188,7 +191,7 @@ static void say(struct erpc_session *s)
 	struct core_chan *chan = &s->conn.chan;
 
 	if (opt.calls)
-		must("call", chan->ops->call_buf(chan, CALL_OP, &what, sizeof(what), ALLOWANCE,
+		must("call", chan->ops->call_buf(chan, CALL_OP, &what, sizeof(what), RESP_MAX,
 						 (void *)(uintptr_t)1, 0));
 	else
 		must("send", chan->ops->send_buf(chan, core_packed(WIRE_OP_MSG | WIRE_F_TAG, 0), 1,
@@ -265,14 +268,16 @@ static void options(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	uint64_t said;
+	uint64_t start;
 
 	options(argc, argv);
 	open_all();
 	choose_order();
-	/* Each a few times: what is made at its first use is there, and round trips are known. */
+	/*
+	 * Uses each session a few times: lazy allocations are done, and round trips are measured.
+	 */
 	run((4 * opt.active + BURST - 1) / BURST);
-	said = heard;
+	start = received;
 	if (opt.marks) {
 		raise(SIGUSR2);
 		run(opt.rounds);
@@ -281,8 +286,8 @@ int main(int argc, char **argv)
 	} else {
 		printf("%.1f ns a message\n", median_ns());
 	}
-	if (heard - said < (uint64_t)opt.rounds * BURST || heard != answered)
-		must("what was said was not heard and answered", -FI_EOTHER);
+	if (received - start < (uint64_t)opt.rounds * BURST || received != replied)
+		must("a message was not received or not replied to", -FI_EOTHER);
 	close_all();
 	return 0;
 }

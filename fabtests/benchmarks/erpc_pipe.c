@@ -11,9 +11,9 @@ struct pipe_cell {
 	_Alignas(64) uint8_t data[ERPC_PIPE_MTU];
 };
 
-/** An end. Cells are free, or filled and in `ring`, or with the engine. */
+/** One end. A cell is free, filled and in `ring`, or passed to the engine. */
 struct pipe_end {
-	struct dev_dgram base; /* first */
+	struct dev_dgram base; /* first member */
 	struct pipe_end *other;
 	uint64_t number;
 	struct pipe_cell *cells;

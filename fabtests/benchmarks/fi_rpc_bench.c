@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a call of the RPC extension take, against the same exchange made of two messages?
+ * Cost of a call of the RPC extension, against the same exchange as two messages.
  *
- * A closed loop between two processes: N requests are open at any time, and each answer starts the next
- * one. Once as calls (fi_copyrpc_call, answered in the batches in which they were taken), once as tagged
- * messages with receives posted ahead, injected both ways. Samples of both alternate, so that the
- * neighbours disturb both alike; the median of each is reported, as rate and as time of one round
- * trip, and the ratio of the rates.
+ * A closed loop between two processes: N requests are in flight at any time, and each response
+ * starts the next one. They run once as calls (fi_copyrpc_call, replied to in batches as received),
+ * once as tagged messages with receives posted ahead, injected both ways. Samples of both
+ * alternate, so that other processes disturb both alike. The medians are reported as rate and as
+ * time of one round trip, and the ratio of the rates.
  *
- * Parent: caller. Child: callee. Addresses and the present mode go through shared memory.
+ * Parent: caller. Child: callee. Addresses and the present mode are in shared memory.
  */
 #include "bench.h"
 
@@ -29,19 +29,19 @@
 #define SAMPLES_MAX 99
 #define BATCH       64
 #define TAG_ASK     1
-#define TAG_ANSWER  2
+#define TAG_REPLY   2
 
 enum rpc_mode { RPC_CALLS, RPC_MESSAGES, RPC_MODES, RPC_STOP };
 
 struct rpc_shared {
-	int mode; /* enum rpc_mode: the caller's wish */
-	int seen; /* the callee's answer */
+	int mode; /* enum rpc_mode: requested by the caller */
+	int seen; /* mode that the callee has entered */
 	bool named[2];
 	char names[2][64];
 };
 
 struct rpc_op {
-	struct fi_context2 context; /* first */
+	struct fi_context2 context; /* first member */
 	char *buf;
 	bool receive;
 };
@@ -166,7 +166,7 @@ static void callee_messages(struct rpc_node *n)
 	for (ssize_t i = 0; i < cnt; i++) {
 		struct rpc_op *op = entries[i].op_context;
 
-		node_send(n, op->buf, TAG_ANSWER);
+		node_send(n, op->buf, TAG_REPLY);
 		node_recv(n, op, TAG_ASK);
 	}
 }
@@ -194,7 +194,7 @@ static void caller_start(struct rpc_node *n, struct rpc_op *op, enum rpc_mode mo
 	ssize_t ret;
 
 	if (mode == RPC_MESSAGES) {
-		node_recv(n, op, TAG_ANSWER);
+		node_recv(n, op, TAG_REPLY);
 		node_send(n, n->bytes + WINDOW_MAX * size, TAG_ASK);
 		return;
 	}
@@ -204,7 +204,7 @@ static void caller_start(struct rpc_node *n, struct rpc_op *op, enum rpc_mode mo
 	must("fi_copyrpc_call", ret);
 }
 
-/* `rounds` requests with `window` open, in seconds. */
+/* Runs `rounds` requests with `window` in flight. Returns seconds. */
 static double caller_run(struct rpc_node *n, enum rpc_mode mode, int window, long rounds)
 {
 	struct fi_cq_entry entries[BATCH];

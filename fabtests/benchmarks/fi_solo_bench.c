@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How many nanoseconds of one processor does a message take, at both ends together?
+ * Nanoseconds of one processor that a message takes, at both ends together.
  *
- * Two endpoints of one domain in one thread: post receives, inject as many tagged messages with CQ
- * data from one to the other, read the completions. No cache line changes cores and nobody waits,
- * so the least of many short samples is the same on a machine that is busy with other things. It
- * says what the instructions cost, stalls included, and nothing about the way between two cores:
- * judge a change of the code by it, and claim nothing else.
+ * Two endpoints of one domain in one thread: the program posts receives, injects as many tagged
+ * messages with CQ data from one to the other, and reads the completions. No cache line changes
+ * cores and no thread waits, so the minimum of many short samples is the same on a machine that is
+ * busy with other work. The figure is the cost of the instructions, stalls included, and excludes
+ * the way between two cores: use it to judge a change of the code, and for nothing else.
  *
- * usage: fi_solo_bench [-p PROVIDER] [-s BYTES] [-n SAMPLES] [WINDOW...]	(1 and 64)
+ * usage: fi_solo_bench [-p PROVIDER] [-s BYTES] [-n SAMPLES] [WINDOW...]  (1 and 64)
  */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -31,7 +31,7 @@
 static const char *provider = "copyrpc";
 static size_t len = 8;
 static int samples = 3000;
-static long received; /* of the window under way */
+static long received; /* messages of the window */
 
 static struct fid_domain *domain;
 static struct fid_av *av;
@@ -107,7 +107,10 @@ static void take(void)
 	received += ret;
 }
 
-/* Connecting and a full ring: the message has to wait for progress. */
+/*
+ * Sends one message. While the connection is pending or the ring full, it makes progress and
+ * retries.
+ */
 static void send_one(void)
 {
 	long ret;
@@ -144,7 +147,7 @@ static void measure(int window)
 	double best = 0, t;
 
 	must(window > 0 && window <= WINDOW_MAX ? 0 : -FI_EINVAL, "window");
-	for (s = 0; s <= samples; s++) { /* the first one connects */
+	for (s = 0; s <= samples; s++) { /* The first sample connects */
 		t = now_ns();
 		for (i = 0; i < rounds; i++)
 			run_window(window);

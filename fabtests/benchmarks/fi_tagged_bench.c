@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How fast is a libfabric provider between two processes of this host? Any provider by name,
+ * Speed of a libfabric provider between two processes of one host. Takes any provider by name,
  * through fi_tagged (or fi_msg with -m msg): the same shapes as mpi_bench, without MPI.
  *
  * The program forks: the parent is rank 0, the child rank 1. Each opens its own endpoint
  * (FI_EP_RDM, one CQ for both directions) after the fork; addresses, agreement and sums go over a
- * socket pair. Messages up to the provider's inject size are injected, unless -N asks for a
- * completion of every send, which is what MPI_Isend does. Where the provider can, every message
+ * socket pair. Messages up to the provider's inject size are injected, unless -N requests a
+ * completion of every send, as MPI_Isend does. Where the provider supports it, every message
  * carries CQ data, as Open MPI's do, and the receiver checks it.
  */
 #include "bench.h"
@@ -34,7 +34,9 @@ struct lf_options {
 	bool msg, no_inject, no_data, directed;
 };
 
-/* An operation under way. The context comes first: the provider hands its address back. */
+/*
+ * Operation in flight. The context is the first member, because the provider returns its address.
+ */
 struct lf_op {
 	struct fi_context2 context;
 	bool receive;
@@ -53,7 +55,7 @@ struct lf_wire {
 	struct fid_ep *ep;
 	struct fid_mr *tx_mr, *rx_mr;
 	void *tx_desc, *rx_desc;
-	fi_addr_t peer, source; /* where to, and from whom */
+	fi_addr_t peer, source; /* destination and source */
 	struct lf_op *tx_ops, *rx_ops;
 	size_t inject_size;
 	bool data;
@@ -122,7 +124,7 @@ static void wait_rx(struct lf_wire *wire)
 
 /* ---- posting ---- */
 
-/* Tries again, with progress between, as long as the provider has no room. */
+/* Retries the call, with progress between, as long as the provider has no room. */
 #define POST(wire, call)                                                                           \
 	do {                                                                                       \
 		ssize_t post_ret;                                                                  \
@@ -181,7 +183,7 @@ static void recv_post(struct lf_wire *wire, size_t size, uint64_t tag)
 	wire->rx_posted++;
 }
 
-/* ---- what the driver calls ---- */
+/* ---- operations of the driver ---- */
 
 static void lf_pingpong(struct bench_wire *base, size_t size, long rounds)
 {
@@ -233,7 +235,7 @@ static void lf_exchange(struct bench_wire *base, size_t size, int window, long r
 	}
 }
 
-/* Both ranks give a block of the same length and get the other's. */
+/* Exchanges blocks of the same length between the ranks. */
 static void swap_blocks(int sock, const void *mine, void *theirs, size_t len)
 {
 	if (send(sock, mine, len, MSG_NOSIGNAL) != (ssize_t)len ||

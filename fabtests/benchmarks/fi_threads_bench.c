@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do threads that share nothing of their own slow each other down?
+ * Scaling of threads that share no endpoint.
  *
  * Each thread has two endpoints and a completion queue, and sends tagged messages from one to the
- * other: post receives, inject, read completions. With -m one all of it lies in one domain, with
- * -m own each thread has a domain. Run once with one thread and once with several: the rate
- * should grow with the threads while there are processors for all of them. Threads start together
- * and stop together, after a time; the median of several rounds is told. The time that the threads
- * themselves were given, per message, tells the same on a machine that is busy with other things:
- * it should not grow.
+ * other: it posts receives, injects, and reads completions. With -m one all threads share a domain,
+ * with -m own each thread has a domain. Run it with one thread and with several: the rate should
+ * grow with the threads while there are idle processors. Threads start together and stop together
+ * after a fixed time; the median of several rounds is reported. The processor time of each message
+ * is reported too; it should not grow, also on a machine that is busy with other work.
  *
- * usage: fi_threads_bench [-p PROVIDER] [-m one|own] [-l safe|fid|endpoint|completion|domain]
- *			   [-s BYTES] [-w WINDOW] [-T MS] [-n ROUNDS] [THREADS...]	(1 and 2)
+ * usage: fi_threads_bench [-p PROVIDER] [-m one
+ * own] [-l safe
+ * fid
+ * endpoint
+ * completion
+ * domain]
+ * 			   [-s BYTES] [-w WINDOW] [-T MS] [-n ROUNDS] [THREADS...] (1 and 2)
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -43,7 +47,7 @@ static size_t len = 8;
 static int window = 16, rounds = 9;
 static long round_ms = 100;
 
-/* Where endpoints live: one for all threads, or one each. */
+/* Owner of endpoints: one for all threads, or one each. */
 struct place {
 	struct fid_domain *domain;
 	struct fid_av *av;
@@ -56,7 +60,7 @@ struct worker {
 	struct fid_ep *ep[2];
 	fi_addr_t addr;
 	long received;
-	uint64_t msgs; /* of the round */
+	uint64_t msgs; /* messages of the round */
 	uint64_t insns;
 	uint64_t cpu_ns;
 	char in[4096], out[4096];
@@ -68,7 +72,7 @@ static struct fid_fabric *fabric;
 static struct worker workers[THREADS_MAX];
 static int worker_cnt;
 static pthread_barrier_t barrier;
-static bool stop; /* atomic: the round is over */
+static bool stop; /* atomic: the round has ended */
 
 static void must(long ret, const char *what)
 {
@@ -162,7 +166,7 @@ static uint64_t cpu_now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The first round connects and is not told. */
+/* Runs the rounds. The first one connects and is not reported. */
 static void *run_worker(void *arg)
 {
 	struct worker *w = arg;
@@ -196,7 +200,10 @@ static double median(double *values, int cnt)
 	return values[cnt / 2];
 }
 
-/* Million messages per second; instructions and processor time of one. Of all threads together. */
+/*
+ * Runs a round. Returns million messages per second, and instructions and processor time of one
+ * message, of all threads together.
+ */
 static void run_round(double *rate, double *insns, double *ns)
 {
 	struct timespec pause = { round_ms / 1000, round_ms % 1000 * 1000000 };
@@ -313,7 +320,8 @@ int main(int argc, char **argv)
 	    rounds > ROUNDS_MAX || round_ms < 1)
 		return 2;
 	find();
-	printf("# provider domains level      threads   size window   M msgs/s cpu ns/msg  instr./msg\n");
+	printf("# provider domains level      threads   size window   M msgs/s cpu ns/msg"
+	       "  instr./msg\n");
 	for (i = optind; i < argc; i++)
 		measure(atoi(argv[i]));
 	if (optind == argc) {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How many instructions does a stretch of a program take, where there is no hardware counter?
+ * Instructions of a section of a program, where there is no hardware counter.
  *
- * Runs a program and steps its first thread through the stretch between two SIGUSR2 that it raises,
- * one instruction at a time, and says how many belong to which file. Exact, and slow: a few hundred
- * thousand a second. A handler of SIGSEGV is not stepped through and not counted: the device model
- * carries out doorbells there. Other threads run as always and are not counted.
+ * Runs a program, steps its first thread through the section between two SIGUSR2 that it raises,
+ * one instruction at a time, and reports the number of instructions in each mapped file. Exact and
+ * slow: a few hundred thousand a second. A handler of SIGSEGV is neither stepped nor counted,
+ * because the device model executes doorbells there. Other threads run at full speed and are not
+ * counted.
  *
  * usage: insn_count [-a] FILE PROGRAM [ARGUMENT...]
  *
- * writes "COUNT OBJECT" lines to FILE; with -a "COUNT OBJECT OFFSET", one for each instruction that was
- * met, by its offset in the file (fabtests/scripts/cost-where makes functions of them).
+ * writes "COUNT OBJECT" lines to FILE; with -a "COUNT OBJECT OFFSET", one for each instruction
+ * address that was met, by its offset in the file (fabtests/scripts/cost-where maps them to
+ * functions).
  */
 #include <errno.h>
 #include <signal.h>
@@ -26,13 +28,14 @@
 #include <unistd.h>
 
 #define MAPS_MAX 1024
-#define PCS_MAX  (1u << 18) /* instructions that are told apart: a power of two */
+#define PCS_MAX  (1u << 18) /* distinct addresses: a power of two */
 
 enum pace {
-	PACE_RUN,  /* outside the stretch */
+	PACE_RUN,  /* outside the section */
 	PACE_STEP, /* inside: from instruction to instruction */
-	PACE_HANDLER, /* inside, in a handler: from system call to system call, till sigreturn begins */
-	PACE_RETURN, /* till sigreturn ends */
+	/* inside, in a handler: from system call to system call, until sigreturn begins */
+	PACE_HANDLER,
+	PACE_RETURN, /* until sigreturn ends */
 };
 
 struct map {
@@ -43,7 +46,7 @@ struct map {
 };
 
 struct pc {
-	unsigned long addr; /* 0: the place is free */
+	unsigned long addr; /* 0: the entry is free */
 	unsigned long cnt;
 };
 
@@ -51,11 +54,12 @@ struct count {
 	pid_t pid;
 	struct map maps[MAPS_MAX];
 	size_t map_cnt;
-	struct map *last; /* where the previous instruction was: so is most often the next */
+	/* mapping of the previous instruction, which is likely that of the next */
+	struct map *last;
 	enum pace pace;
-	unsigned long fault; /* the instruction that a handler was called for, */
-	int within;          /* and handlers in that one */
-	struct pc *pcs;      /* PCS_MAX, or NULL: not asked for */
+	unsigned long fault; /* instruction that raised the handled signal, */
+	int within;          /* and number of handlers running */
+	struct pc *pcs;      /* PCS_MAX entries, or NULL: no addresses recorded */
 	size_t pc_cnt;
 };
 
@@ -65,7 +69,7 @@ static void die(const char *what)
 	exit(EXIT_FAILURE);
 }
 
-/* Executable mappings of the program as they are now; counts so far are kept by name. */
+/* Reads the executable mappings of the program. Counts are kept by name. */
 static void maps_read(struct count *c)
 {
 	char path[64], line[1024], perms[8];
@@ -120,7 +124,7 @@ static long count_syscall(const struct count *c)
 #error "insn_count knows the registers of x86-64 only"
 #endif
 
-/* The place of `addr`: its own, or the free one that it gets. */
+/* Returns the entry of `addr`, or the free one that it gets. */
 static struct pc *pcs_find(struct count *c, unsigned long addr)
 {
 	size_t at = addr * 0x9E3779B97F4A7C15ul >> 32 & (PCS_MAX - 1);
@@ -187,7 +191,7 @@ static void report(struct count *c, const char *path)
 		die(path);
 }
 
-/* A handler is over. What it did by itself instead of the program was counted; what comes next was not. */
+/* Ends a handler. The handled instruction was executed by the handler and is counted. */
 static void returned(struct count *c)
 {
 	c->pace = PACE_STEP;
@@ -195,7 +199,7 @@ static void returned(struct count *c)
 		count_step(c);
 }
 
-/* What the program stopped for: the signal that it is to get, 0 for none. */
+/* Handles a stop of the program. Returns the signal to deliver, or 0. */
 static int stopped(struct count *c, int sig)
 {
 	switch (sig) {
@@ -239,14 +243,14 @@ static void resume(const struct count *c, int sig)
 		die("ptrace");
 }
 
-/* Until the end: the program's exit status. */
+/* Traces until the end. Returns the program's exit status. */
 static int trace(struct count *c)
 {
 	int status;
 
 	if (waitpid(c->pid, &status, 0) < 0)
 		die("waitpid");
-	if (!WIFSTOPPED(status)) /* it could not be started */
+	if (!WIFSTOPPED(status)) /* The program could not be started */
 		return EXIT_FAILURE;
 	if (ptrace(PTRACE_SETOPTIONS, c->pid, NULL,
 		   (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)))

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does this machine itself cost? The floor under the other benchmarks: two processes hand
- * each other cache lines, a number and up to 56 bytes in each, through shared memory.
+ * Cost of the machine itself, as a lower bound for the other benchmarks: two processes exchange
+ * cache lines, a number and up to 56 bytes in each, through shared memory.
  *
- * No messaging library is faster than this for long. On a virtual machine the floor moves, by a
- * factor of five and from one second to the next, with where the host runs the two cores;
- * compare therefore runs it around every other run, and compares only runs on the same floor.
+ * No messaging library can be faster. On a virtual machine this bound changes by a factor of five
+ * within seconds, when the host moves the two cores. fabtests/scripts/compare therefore runs
+ * line_bench around every other run, and compares only runs with the same bound.
  *
  * A message is one slot: the payload, then its number with release order; the reader spins on the
- * number with acquire order. A rank is never more than one window ahead of the other (see
- * bench.h: a window is acknowledged, or matched by one the other way), so two windows of slots
- * are enough and nothing else is shared.
+ * number with acquire order. A rank is at most one window ahead of the other (see bench.h: a window
+ * is acknowledged, or matched by one the other way), so two windows of slots are enough and nothing
+ * else is shared.
  */
 #include "bench.h"
 
@@ -36,7 +36,7 @@ struct line_wire {
 	struct bench_wire base;
 	struct line_shared *shared;
 	struct line_slot *tx_slots, *rx_slots;
-	uint64_t slot_mask; /* of one way */
+	uint64_t slot_mask; /* slots of one direction */
 	uint64_t sent, received, agreed;
 	char tx_payload[INLINE_MAX], rx_payload[INLINE_MAX];
 };
@@ -45,7 +45,7 @@ static void line_send(struct line_wire *wire, size_t size)
 {
 	struct line_slot *slot = &wire->tx_slots[wire->sent++ & wire->slot_mask];
 
-	(void)size; /* the whole line, whatever the size: it costs the same */
+	(void)size; /* The whole line is written, whatever the size: the cost is the same. */
 	memcpy(slot->payload, wire->tx_payload, INLINE_MAX);
 	atomic_store_explicit(&slot->number, wire->sent, memory_order_release);
 }
@@ -103,12 +103,12 @@ static void line_exchange(struct bench_wire *base, size_t size, int window, long
 	}
 }
 
-/* Shows a value to the other rank and returns the other's. */
+/* Publishes a value to the other rank and returns the other's. */
 static uint64_t words_swap(struct line_wire *wire, uint64_t value)
 {
 	_Atomic uint64_t *mine = wire->shared->words[wire->base.rank];
 	_Atomic uint64_t *theirs = wire->shared->words[!wire->base.rank];
-	uint64_t parity = wire->agreed++ % 2 * 2; /* the other may be one agreement ahead */
+	uint64_t parity = wire->agreed++ % 2 * 2; /* The other rank may be one agreement ahead. */
 
 	atomic_store_explicit(&mine[parity], value, memory_order_relaxed);
 	atomic_store_explicit(&mine[parity + 1], wire->agreed, memory_order_release);
@@ -129,7 +129,7 @@ static uint64_t line_sum(struct bench_wire *base, uint64_t value)
 	return value + words_swap((struct line_wire *)base, value);
 }
 
-/* Of one way: two windows, rounded up to a power of two. */
+/* Returns the slots of one direction: two windows, rounded up to a power of two. */
 static uint64_t line_slot_cnt(const struct bench_conf *conf)
 {
 	uint64_t cnt = 2;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does finding the receive for a message cost, and does it grow with the queue?
+ * Cost of finding the receive for a message, against the length of the queue.
  *
  * core_match alone, without messages. A row keeps `n` receives posted, or `n` messages unexpected,
- * all with different tags; a step takes one out and queues it again, so n never changes. Reported
- * is the median time of a step: one match and one insertion (of a row "none": one search in vain).
+ * all with different tags; a step removes one and queues it again, so that n is constant. The
+ * median time of a step is reported: one match and one insertion (of a row "none": one search
+ * without a match).
  *
- * shapes	exact	ignore mask 0, one source
- *		mpi	the same with a mask of protocol bits on each receive, as MPI libraries post
- *		mix	of 16 receives, one takes anything, one any source, one any tag of a source
- * order	fifo	the oldest each time	random	any of them	none	nobody's
+ * shapes  exact   ignore mask 0, one source
+ * 		mpi     the same with a mask of protocol bits on each receive, as MPI libraries post
+ * 		mix     of 16 receives, one takes anything, one any source, one any tag of a source
+ * order   fifo    the oldest each time
+ * 	random  any of them
+ * 	none    no match
  *
- * The structs stand as far apart as in real requests, so that the cache is not flattered.
+ * The structs are as far apart as in real requests, so that the cache hit rate is realistic.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,8 +56,8 @@ struct match_run {
 	struct core_match *m;
 	struct match_row row;
 	unsigned len;
-	unsigned at;    /* in pick */
-	uint32_t *pick; /* whose turn it is, again and again */
+	unsigned at;    /* next index of pick */
+	uint32_t *pick; /* order in which receives are used, cyclic */
 	struct match_recv *recvs;
 	struct match_msg *msgs;
 };
@@ -88,7 +91,10 @@ static uint64_t match_src(unsigned i)
 	return i % SRC_CNT;
 }
 
-/* Receive number i of a row: it takes message i, and with the shapes of a mix others too. */
+/*
+ * Initialises receive number i of a row. It matches message i; receives with wildcards match others
+ * too.
+ */
 static void match_recv_set(struct core_match_recv *r, enum match_shapes shapes, unsigned i)
 {
 	r->tag = i;
@@ -207,7 +213,10 @@ static int match_cmp(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Samples of about SAMPLE_NS each, sorted; the first ones, which warm up, are not counted. */
+/*
+ * Takes samples of about SAMPLE_NS each and sorts them. The first ones, which warm up, are not
+ * counted.
+ */
 static void match_measure(struct match_run *run, double *ns, int samples)
 {
 	long steps = run->len > 1000 ? run->len : 1000;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * How fast is MPI between two ranks? Plain MPI-1 calls, so that any library and any transport
- * under it can be compared: blocking ping-pong, windows of MPI_Isend and MPI_Irecv, the same
- * shapes as the OSU micro-benchmarks.
+ * Speed of MPI between two ranks. Uses MPI-1 calls only, so that any library and transport can be
+ * compared: blocking ping-pong and windows of MPI_Isend and MPI_Irecv, the shapes of the OSU
+ * micro-benchmarks.
  *
- * Run with exactly two ranks: mpirun -n 2 mpi_bench [options]. Which transport carries the
- * messages is the environment's business (copyrpc_env, OMPI_MCA_*); the program cannot tell and
- * does not guess. "init" is the time MPI_Init took on rank 0, "first" the first round trip with
- * everything that is set up lazily.
+ * Run with exactly two ranks: mpirun -n 2 mpi_bench [options]. The environment selects the
+ * transport (copyrpc_env, OMPI_MCA_*); the program does not know it. "init" is the time of MPI_Init
+ * on rank 0, "first" that of the first round trip, with all lazy initialisation.
  */
 #include "bench.h"
 

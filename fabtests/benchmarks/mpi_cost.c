@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a message cost a rank of an MPI job, counted and not timed?
+ * Cost of a message for a rank of an MPI job, counted instead of timed.
  *
- * Rank 0 sends windows of MPI_Isend, rank 1 takes them with MPI_Irecv and says so. One of the two marks
- * where its windows begin and end, for insn_count: stepped through, it is so slow that the other one is
- * always waiting for it. fabtests/scripts/mpi-cost runs the program with N and with 2 N windows.
+ * Rank 0 sends windows of MPI_Isend, rank 1 receives them with MPI_Irecv and acknowledges. One of
+ * the two marks the begin and end of its windows for insn_count. The stepped rank is so slow that
+ * the other one is always waiting for it. fabtests/scripts/mpi-cost runs the program with N and
+ * with 2 N windows.
  *
  * usage: mpirun -n 2 mpi_cost_bench [-m RANK] [-s BYTES] [-w WINDOW] [-n WINDOWS]
  */
@@ -14,13 +15,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define COST_WARM  512 /* windows before those that count: who learns from traffic has learnt */
+#define COST_WARM  512 /* windows before the counted ones, so that adaptive choices have settled */
 #define WINDOW_MAX 1024
 #define TAG_DATA   1
 #define TAG_ACK    2
 
 struct conf {
-	int mark; /* the rank that is counted; -1: none */
+	int mark; /* counted rank; -1: none */
 	int size, window;
 	long rounds;
 };
@@ -64,7 +65,8 @@ static int number(const char *text, int least, int most)
 	long value = strtol(text, &end, 10);
 
 	if (*end || value < least || value > most)
-		fail("usage: mpirun -n 2 mpi_cost_bench [-m RANK] [-s BYTES] [-w WINDOW] [-n WINDOWS]");
+		fail("usage: mpirun -n 2 mpi_cost_bench [-m RANK] [-s BYTES] [-w WINDOW]"
+		     " [-n WINDOWS]");
 	return (int)value;
 }
 
@@ -83,7 +85,10 @@ static void conf_parse(struct conf *conf, int argc, char **argv)
 	}
 }
 
-/* All bytes of a window are the same, and not those that the receiver's memory began with. */
+/*
+ * Checks that all bytes of a window are the same, and differ from the initial contents of the
+ * buffer.
+ */
 static void check(const struct conf *conf, const char *buf)
 {
 	for (size_t i = 0; i < (size_t)conf->window * (size_t)conf->size; i++) {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a NIC's poll cost more when there are more peers?
+ * Cost of a NIC's poll against the number of peers.
  *
- * usage: nic_poll_bench mlx5|verbs LINKS [ROUNDS] [-m]
+ * usage: nic_poll_bench mlx5
+ * verbs LINKS [ROUNDS] [-m]
  *
- * Two devices in one thread, LINKS links between them. Each round: one poll in vain, a write on the
- * next of the links in a fixed random order, one poll that finds it. -m raises SIGUSR2 before and
- * after the rounds, for insn_count: its figures are the answer, since on the device model no time
- * is a NIC's. fabtests/scripts/poll-cost compares 1 with 1024.
+ * Two devices in one thread, LINKS links between them. Each round: one poll that finds nothing, a
+ * write on the next of the links in a fixed random order, one poll that finds it. -m raises SIGUSR2
+ * before and after the rounds, for insn_count: only instructions count, because times of the device
+ * model are not those of a NIC. fabtests/scripts/poll-cost compares 1 link with 1024.
  */
 #include <rdma/fi_errno.h>
 #include <signal.h>
@@ -83,7 +84,7 @@ static void write_one(const struct dev_ops *ops, unsigned i)
 	tx_pos[i] += WRITE_LEN;
 }
 
-/* The part that is counted besides the writes: a poll in vain and one that finds. */
+/* Polls twice: once in vain, once with a completion. Counted together with the writes. */
 static void poll_both(const struct dev_ops *ops, unsigned i)
 {
 	struct dev_event ev;
@@ -103,7 +104,8 @@ static void run(const struct dev_ops *ops, unsigned links, unsigned long rounds)
 	unsigned at = 0;
 
 	for (unsigned long round = 0; round < rounds; round++) {
-		at = (at * 5 + 3) % links; /* all of them, where links is a power of two */
+		at = (at * 5 + 3) %
+		     links; /* Steps through all links if their number is a power of two. */
 		if (ops->poll(rx.dev, &ev))
 			must("an event of no write", -FI_EOTHER);
 		write_one(ops, at);
@@ -136,7 +138,7 @@ int main(int argc, char **argv)
 	side_connect(&rx, &tx, links);
 	side_attach(&tx, links);
 	side_attach(&rx, links);
-	run(ops, links, links); /* each link once: what is made at its first use is there */
+	run(ops, links, links); /* Uses each link once: lazy allocations are done. */
 	if (marks)
 		raise(SIGUSR2);
 	run(ops, links, rounds);

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does a link of shared memory cost, and which constants does it deserve?
+ * Cost of a shared-memory link, and the values of its tuning constants.
  *
- * Two processes, pinned to different processors (--cpu A,B), joined by the device itself, without
- * any engine: a message is 32 bytes of head, 12 of header and the payload, as on a real ring.
+ * Two processes, pinned to different processors (--cpu A,B), connected by the device itself,
+ * without any engine: a message is 32 bytes of batch metadata, 12 of header and the payload, as on
+ * a real ring.
  *
- *   latency   one way (half a round trip): in-band words against posts only, head at a line's
+ *   latency   one way (half a round trip): in-band words against posts only, metadata at a line's
  *             start or in its middle
- *   ahead     the same, by how far the writer clears ahead of the next head (-1: as it chooses)
+ *   ahead     the same, by the distance that the writer clears ahead of the next metadata (-1:
+ *   automatic)
  *   links     the same with n connected links, one active or all in turn
  *   poll      an idle poll with n connected links
  *   publish   write_imm alone; a stream of small batches
  *   wake      a reader that sleeps in poll(2); arm + disarm
- *   copy      large messages: through the ring, process_vm_readv, both processes half each, and as
- *             the device fetches
+ *   copy      large messages: through the ring, process_vm_readv, both processes half each, and a
+ *             rendezvous get of the device
  *
  * Prints a table, and with --json FILE the same as JSON lines. A pass runs every row of a section;
  * a value is the median of a pass's blocks, and the table has the best pass (the machine
@@ -38,11 +40,11 @@ static bool wants(const char *section)
 
 struct lat_arg {
 	uint32_t len;
-	bool mid_line; /* heads stand in the middle of a line */
-	bool in_turn;  /* every link, one after the other */
+	bool mid_line; /* metadata is in the middle of a line */
+	bool in_turn;  /* messages use every link in turn */
 };
 
-/* A batch of an odd number of units, so that what follows begins in the middle of a line. */
+/* Sends a batch of an odd number of units, so that the next one begins in the middle of a line. */
 static void shift_heads(struct side *s)
 {
 	uint32_t i;
@@ -79,7 +81,7 @@ static double job_latency(struct side *s, const void *p)
 	return rows_median(blocks, ROWS_BLOCKS);
 }
 
-/* The machine's own figure: a line for each direction, a word that grows. */
+/* Measures the lower bound of the machine: a line for each direction, a word that grows. */
 static double job_floor(struct side *s, const void *p)
 {
 	uint64_t *tx = (uint64_t *)(void *)s->conns[0].link->tx_base;
@@ -212,7 +214,7 @@ static void bench_links(void)
 
 /* ---- poll ---- */
 
-/* Traffic on one link until the others are where silence puts them, then nothing. */
+/* Sends on one link until the others are in their idle state, then nothing. */
 static double job_poll(struct side *s, const void *p)
 {
 	double blocks[ROWS_BLOCKS];
@@ -253,7 +255,7 @@ static void bench_poll(void)
 
 /* ---- publish ---- */
 
-/* The reader stands still: what the writer's instructions cost, lines in its own cache. */
+/* Measures the writer's instructions. The reader does not run: lines stay in the writer's cache. */
 static double job_publish(struct side *s, const void *p)
 {
 	struct conn *c = &s->conns[0];
@@ -335,7 +337,7 @@ static double job_wake(struct side *s, const void *p)
 }
 
 struct arm_arg {
-	bool spin; /* the peer runs meanwhile: membarrier interrupts it */
+	bool spin; /* The peer runs meanwhile: membarrier interrupts it */
 };
 
 static double job_arm(struct side *s, const void *p)
@@ -410,7 +412,7 @@ int main(int argc, char **argv)
 
 	parse(argc, argv);
 	util_params.single_copy = 1;
-	CHECK(!getrlimit(RLIMIT_NOFILE, &files)); /* 1024 links hold as many bells */
+	CHECK(!getrlimit(RLIMIT_NOFILE, &files)); /* 1024 links have as many wakeup descriptors */
 	files.rlim_cur = files.rlim_max;
 	CHECK(!setrlimit(RLIMIT_NOFILE, &files));
 	if (wants("latency"))

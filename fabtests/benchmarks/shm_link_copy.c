@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Large messages over a link of shared memory: through the ring, process_vm_readv, both processes half each, and as
- * the device fetches. A section of shm_link_bench.
+ * Large messages over a link of shared memory: through the ring, by process_vm_readv, by both
+ * processes half each, and by the device's rendezvous get. A section of shm_link_bench.
  */
 #include "shm_link_rows.h"
 
@@ -15,7 +15,8 @@ struct copy_arg {
 	enum copy_how how;
 	size_t len;
 	uint32_t piece; /* COPY_RING */
-	bool rotate;    /* other buffers each time, out of the caches as far as 16 MiB can */
+	/* Uses other buffers each time, out of the caches as far as 16 MiB suffice */
+	bool rotate;
 };
 
 static void vm_copy(struct side *s, size_t off, size_t len, bool is_write)
@@ -28,7 +29,7 @@ static void vm_copy(struct side *s, size_t off, size_t len, bool is_write)
 	CHECK(n == (ssize_t)len);
 }
 
-/* As an engine fetches: both ends copy, because the sender has lent its memory and polls. */
+/* Copies as an engine does: both ends copy, because the sender has exposed its memory and polls. */
 static void dev_get(struct side *s, size_t off, size_t len)
 {
 	struct iovec iov = { s->buf + off, len };
@@ -43,7 +44,7 @@ static void dev_get(struct side *s, size_t off, size_t len)
 	CHECK(!g.status);
 }
 
-/* The sender is the parent: announces, does its part, and waits for the receiver's last word. */
+/* Sends as the parent: announces, copies its part, and waits for the receiver's last word. */
 static void copy_send(struct side *s, const struct copy_arg *arg, size_t off)
 {
 	struct conn *c = &s->conns[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The start and end of a pair of processes: see shm_link_pair.h. */
+/* Start and end of a pair of processes: see shm_link_pair.h. */
 #include "shm_link_pair.h"
 
 #include <sched.h>
@@ -85,7 +85,7 @@ static void pin(int cpu)
 	CHECK(!sched_setaffinity(0, sizeof(set), &set));
 }
 
-/* Also the end of the parent: a child must not spin for ever. */
+/* Returns also when the parent has ended, so that a child does not poll for ever. */
 static void barrier(struct side *s)
 {
 	char c = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two processes joined by shared-memory links, for shm_link_bench: who they are (struct side), how
- * they start and end (pair_run), and a ring's least engine: a message is 32 bytes of head, 12 of
- * header and the payload, as on a real ring, one to a batch; room is learnt from heads and consumer
- * words, the ring's end is passed by a marker.
+ * Two processes connected by shared-memory links, for shm_link_bench: their state (struct side),
+ * their start and end (pair_run), and a minimal engine of a ring. A message is 32 bytes of
+ * metadata, 12 of header and the payload, as on a real ring, one to a batch; released positions
+ * arrive in metadata and consumer words, and a marker skips the ring's end.
  *
  * A failure ends the process: a benchmark has nothing to clean up.
  */
@@ -38,9 +38,9 @@
 
 struct conn {
 	struct dev_link *link;
-	uint64_t producer; /* next head we write */
-	uint64_t released; /* what the peer is known to have released */
-	uint64_t taken;    /* next head we read */
+	uint64_t producer; /* next position to write */
+	uint64_t released; /* position up to which the peer has released */
+	uint64_t taken;    /* next position to read */
 };
 
 /** One process of the pair. */
@@ -50,13 +50,13 @@ struct side {
 	uint32_t cnt;
 	int sock; /* to the other process */
 	bool is_child;
-	int ahead;    /* bytes that links clear ahead of their heads; -1: their own choice */
+	int ahead;    /* bytes that links clear ahead of their metadata; -1: automatic */
 	uint8_t *buf; /* payload, source and sink */
 	uint64_t peer_buf;
 	pid_t peer_pid;
 };
 
-/** What both processes of a measurement do; the parent returns the figure. */
+/** Job of both processes in a measurement. The parent's return value is the figure. */
 typedef double (*pair_job_fn)(struct side *s, const void *arg);
 
 /** A pair of processes: links, their rings, the device's constants. */
@@ -68,7 +68,10 @@ struct pair_conf {
 	int ahead;                   /* see struct side */
 };
 
-/** Forks, joins both processes by conf->cnt links, runs `job` in both; the parent's figure. */
+/**
+ * Forks, connects both processes by conf->cnt links, runs `job` in both. Returns the parent's
+ * figure.
+ */
 double pair_run(const struct pair_conf *conf, pair_job_fn job, const void *arg);
 
 static inline uint32_t span_of(uint32_t len)
@@ -103,7 +106,7 @@ static inline void send_one(struct conn *c, const uint8_t *src, uint32_t len)
 	put(c, off, 1, span);
 }
 
-/* Length of the payload taken into dst, or -1 for a marker. */
+/* Copies the payload of one message to dst. Returns its length, or -1 for a marker. */
 static inline int take_one(struct conn *c, uint32_t imm, uint8_t *dst)
 {
 	struct dev_link *l = c->link;

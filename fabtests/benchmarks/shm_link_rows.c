@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Rows, passes and what is printed of them: see shm_link_rows.h. */
+/* Rows, passes and printed results: see shm_link_rows.h. */
 #include "shm_link_rows.h"
 
 struct rows_opt rows_opt = { .cpu = { 0, 1 }, .round = 2000, .passes = 9 };

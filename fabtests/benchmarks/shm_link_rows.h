@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The table of shm_link_bench: what is run, and what came out?
+ * Table of shm_link_bench: jobs and their results.
  *
- * A section adds its rows and runs them all, pass by pass: rows alternate, so that a change of the machine's mood
- * hits them all. A value is the median of a pass's blocks.
+ * A section adds its rows and runs them all, pass by pass: rows alternate, so that a change of the
+ * machine's state affects all of them. A value is the median of a pass's blocks.
  */
 #ifndef SHM_LINK_ROWS_H
 #define SHM_LINK_ROWS_H
@@ -24,7 +24,7 @@ extern struct rows_opt {
 	uint32_t passes; /* over all rows of a section */
 } rows_opt;
 
-/** A row of a table: what to run, and what came out, a value per pass. */
+/** Row of a table: a job and its results, a value per pass. */
 struct row {
 	char name[80];
 	pair_job_fn job;
@@ -34,11 +34,11 @@ struct row {
 	double *ns;
 };
 
-/** Another row: name, arg, len and the rest of conf are the caller's to set. */
+/** Adds a row. The caller sets name, arg, len and the rest of conf. */
 struct row *rows_add(pair_job_fn job, uint32_t cnt, uint64_t ring, const struct shm_tune *tune);
-/** Runs and prints the rows of a section, which are forgotten. */
+/** Runs and prints the rows of a section, and removes them. */
 void rows_run(const char *section);
-/** Sorts v. */
+/** Sorts v and returns its median. */
 double rows_median(double *v, uint32_t n);
 
 /* shm_link_copy.c */

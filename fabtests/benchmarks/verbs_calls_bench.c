@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which calls of libibverbs take fewer instructions: the old ones or the extended ones?
+ * Instructions of libibverbs' original calls, against its extended ones.
  *
- * usage: verbs_calls_bench post|wr poll|ex BATCH [send|recv]
+ * usage: verbs_calls_bench post
+ * wr poll
+ * ex BATCH [send
+ * recv]
  *
- * A queue pair that talks to itself. Rounds of BATCH RDMA WRITEs with immediate, 64 bytes inline, sent
- * by ibv_post_send (a chain) or ibv_wr_*, taken in by ibv_poll_cq (16 at a time) or ibv_start_poll, reading
- * what dev/verbs reads: status, opcode, queue pair and immediate. SIGUSR2 is raised around the sends of
- * the last round, or the receives (default: sends): for insn_count, under the device model, with libmlx5.
+ * A queue pair connected to itself. Rounds of BATCH RDMA WRITEs with immediate, 64 bytes inline,
+ * sent by ibv_post_send (a chain) or ibv_wr_*, received by ibv_poll_cq (16 at a time) or
+ * ibv_start_poll, reading the fields that dev/verbs reads: status, opcode, queue pair and
+ * immediate. SIGUSR2 is raised around the sends of the last round, or the receives (default:
+ * sends): for insn_count, under the device model, with libmlx5.
  */
 #include <infiniband/verbs.h>
 #include <signal.h>
@@ -128,7 +132,7 @@ static void send_new(void)
 	must("post", !ibv_wr_complete(qp));
 }
 
-/* Returns how many completions; sum of what was read, so that it is. */
+/* Returns the number of completions, and in *sum the sum of their fields, so that they are read. */
 static unsigned take_old(uint64_t *sum)
 {
 	struct ibv_wc wc[16];
@@ -185,7 +189,7 @@ int main(int argc, char **argv)
 		by_wr ? send_new() : send_old();
 		mark(last && !is_recv);
 		mark(last && is_recv);
-		while (got < batch + 1) /* the arrivals and one report */
+		while (got < batch + 1) /* the arrivals and one send completion */
 			got += by_ex ? take_new(&sum) : take_old(&sum);
 		mark(last && is_recv);
 	}
