@@ -75,7 +75,7 @@ static uint32_t attacker_batch(struct attacker *attacker, const struct erpc_sess
 	uint8_t how = (uint8_t)take(attacker, 1);
 	struct wire_erpc_batch head = {
 		.seq = (uint32_t)bend(attacker, s->order.next + (how & 3)),
-		.ack = (uint32_t)bend(attacker, how & 4 ? s->seq : s->seq_done),
+		.ack = (uint32_t)bend(attacker, how & 4 ? s->send.seq : s->send.seq_done),
 	};
 
 	memcpy(buf, &head, sizeof(head));

@@ -297,15 +297,17 @@ static void check_session(const struct side *side)
 	if (!s || !s->listed || s->err)
 		return;
 	for (slot = 0; slot < ERPC_SLOTS; slot++) {
-		CHECK(erpc_client_is_free(&s->tx[slot].c) == (s->free_mask >> slot & 1));
+		CHECK(erpc_client_is_free(&s->tx[slot].c) == (s->send.free_mask >> slot & 1));
 		CHECK(s->tx[slot].c.rx <= s->tx[slot].c.tx);
 		if (!erpc_client_is_free(&s->tx[slot].c))
 			flying += erpc_client_in_flight(&s->tx[slot].c);
 	}
-	CHECK(s->credits + flying == s->credits_max);
-	CHECK(s->grant_left <= ERPC_GRANT && s->resp_reserved <= 2 * ERPC_GRANT + ERPC_BUF_LARGE);
-	CHECK(s->seq - s->seq_done <= ERPC_SLOTS && s->acked_pos <= s->posted_pos);
-	CHECK((s->piggyback_mask & s->empty_mask) == 0);
+	CHECK(s->credit.avail + flying == s->credit.max);
+	CHECK(s->send.grant_left <= ERPC_GRANT &&
+	      s->resp.reserved <= 2 * ERPC_GRANT + ERPC_BUF_LARGE);
+	CHECK(s->send.seq - s->send.seq_done <= ERPC_SLOTS &&
+	      s->send.acked_pos <= s->send.posted_pos);
+	CHECK((s->ack.wait_mask & s->ack.empty_mask) == 0);
 }
 
 static void check(void)
@@ -368,7 +370,7 @@ static void settle(void)
 		pass(1000000);
 	}
 	check();
-	CHECK(ours.s->credits == ours.s->credits_max && ours.s->grant_left == ERPC_GRANT);
+	CHECK(ours.s->credit.avail == ours.s->credit.max && ours.s->send.grant_left == ERPC_GRANT);
 }
 
 /** Returns the number of buffers that wait for the device. */

@@ -323,7 +323,7 @@ void erpc_pair_warm(struct erpc_pair *p)
 		cr_assert_eq(pair_send(&p->end[0], 0), 0);
 		erpc_pair_settle(p);
 	}
-	cr_assert_gt(p->end[0].s->rto.srtt_ns, 0);
+	cr_assert_gt(p->end[0].s->time.rto.srtt_ns, 0);
 	cr_assert_eq(p->end[0].ep->stats.losses, 0);
 }
 
@@ -376,7 +376,7 @@ int pair_send(struct pair_end *e, unsigned flags)
 	free(buf);
 	if (ret >= 0) {
 		e->sent++;
-		e->s->conn.chan.awaited = e->s->posted_pos;
+		e->s->conn.chan.awaited = e->s->send.posted_pos;
 	}
 	return ret < 0 ? ret : 0;
 }
@@ -534,13 +534,13 @@ void erpc_pair_check(struct erpc_pair *p)
 		cr_assert_eq(e->down, 0);
 		cr_assert_eq(e->received, e->peer->sent);
 		cr_assert_eq(e->replies, e->calls_sent);
-		cr_assert_eq(e->acked, e->s->posted_pos);
-		cr_assert_eq(e->s->credits, e->s->credits_max, "credits are conserved");
-		cr_assert_eq(e->s->grant_left, ERPC_GRANT);
-		cr_assert_eq(e->s->calls_pending, 0);
-		cr_assert_eq(e->s->resp_reserved, 0);
+		cr_assert_eq(e->acked, e->s->send.posted_pos);
+		cr_assert_eq(e->s->credit.avail, e->s->credit.max, "credits are conserved");
+		cr_assert_eq(e->s->send.grant_left, ERPC_GRANT);
+		cr_assert_eq(e->s->resp.calls_pending, 0);
+		cr_assert_eq(e->s->resp.reserved, 0);
 		cr_assert_eq(e->s->retained_len, 0);
-		cr_assert_eq(e->s->calls.used_cnt, 0);
+		cr_assert_eq(e->s->send.calls.used_cnt, 0);
 		cr_assert_eq(e->ep->bodies.used_cnt, 0);
 	}
 }

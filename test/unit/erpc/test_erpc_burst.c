@@ -145,7 +145,7 @@ static void burst(struct burst_end *e, uint32_t len)
 static bool is_done(const struct burst_end *from, const struct burst_end *to)
 {
 	return from->acked && to->received == from->sent &&
-	       from->s->credits == from->s->credits_max;
+	       from->s->credit.avail == from->s->credit.max;
 }
 
 static uint32_t progress(bool back)

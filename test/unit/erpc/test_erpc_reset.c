@@ -29,7 +29,7 @@ struct reset_side {
 	struct erpc_session *s;
 	struct reset_side *peer;
 	uint64_t sent, received;
-	bool acked, gets_open, call_pending;
+	bool acked, get_open, call_pending;
 	unsigned calls_sent, replies;
 	unsigned gets_done;
 	int get_status;
@@ -121,8 +121,8 @@ static void on_get_done(struct core_chan *chan, struct core_get *get)
 {
 	struct reset_side *e = side_of(chan);
 
-	cr_assert(e->gets_open);
-	e->gets_open = false;
+	cr_assert(e->get_open);
+	e->get_open = false;
 	e->gets_done++;
 	e->get_status = get->status;
 	if (!get->status) /* else the exposing end detects the failure by itself */
@@ -273,7 +273,7 @@ static void get(struct reset_side *e)
 				    .iov = &e->iov,
 				    .iov_cnt = 1,
 				    .len = GET_LEN };
-	e->gets_open = true;
+	e->get_open = true;
 	cr_assert_eq(e->s->conn.chan.ops->get(&e->s->conn.chan, &e->get), 0);
 }
 
@@ -284,7 +284,7 @@ static void send_all_kinds(struct reset_side *e)
 	send_one(e);
 	if (!e->calls_sent && !chan->ops->call_buf(chan, 0x800, "what?", 5, RESP_MAX, e, 0))
 		e->calls_sent++;
-	if (!e->gets_open)
+	if (!e->get_open)
 		get(e);
 	send_one(e);
 }
@@ -320,7 +320,7 @@ static void settle(struct reset_side *e)
 static bool is_done(const struct reset_side *e)
 {
 	return e->acked && e->peer->received == e->sent && e->calls_sent == e->replies &&
-	       !e->gets_open && !e->get_status && e->s->credits == e->s->credits_max;
+	       !e->get_open && !e->get_status && e->s->credit.avail == e->s->credit.max;
 }
 
 /** Returns true if both ends of a link have replied and received everything. */
@@ -383,7 +383,7 @@ static void report_closed(void)
 
 		if (r.links[i].fate == STAYS)
 			continue;
-		cr_expect_not(here->gets_open, "open gets have ended");
+		cr_expect_not(here->get_open, "open gets have ended");
 		cr_expect_eq(here->gets_done, 1, "once");
 		if (here->retain && i % 2) { /* before the close of its session, or with it */
 			erpc_session_stop(here->s);

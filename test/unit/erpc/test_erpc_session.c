@@ -175,7 +175,7 @@ static void send_with_lost_responses(uint32_t cnt)
 	to_lose = cnt;
 	p.net.hook = lose_responses;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	while (p.end[0].acked != p.end[0].s->posted_pos)
+	while (p.end[0].acked != p.end[0].s->send.posted_pos)
 		erpc_pair_run(&p, 1000);
 	cr_assert_eq(to_lose, 0);
 }
@@ -202,7 +202,7 @@ Test(erpc_session, without_loss_a_session_lingers_for_four_time_outs, .init = se
 	send_with_lost_responses(0);
 	cr_expect_not(erpc_session_is_busy(p.end[0].s), "the sender has its response");
 	cr_expect_not(s->lossy);
-	expect_lingers(s, 4 * s->rto.rto_ns);
+	expect_lingers(s, 4 * s->time.rto.rto_ns);
 }
 
 /** The first lost packet is the last response of an end that closes at once. */
@@ -219,7 +219,7 @@ Test(erpc_session, a_first_loss_does_not_lose_the_last_response, .init = setup, 
 	cr_assert_not(s->lossy);
 	while (erpc_session_is_busy(s))
 		erpc_pair_run(&p, 1000);
-	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
 }
 
 /**
@@ -231,7 +231,7 @@ Test(erpc_session, after_losses_a_session_lingers_longer, .init = setup, .fini =
 
 	send_with_lost_responses(2);
 	cr_expect(s->lossy);
-	cr_expect_gt(erpc_session_linger_ns(s), (1 + 1.5 * (64 - 2)) * s->rto.rto_ns,
+	cr_expect_gt(erpc_session_linger_ns(s), (1 + 1.5 * (64 - 2)) * s->time.rto.rto_ns,
 		     "five doublings, each spread by half");
 	expect_lingers(s, erpc_session_linger_ns(s));
 }
@@ -250,7 +250,7 @@ Test(erpc_session, a_session_closed_when_idle_owes_no_response, .init = setup, .
 		cr_assert_lt(rounds, 1000000);
 	}
 	cr_expect_eq(to_lose, 0);
-	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
 }
 
 /** Closes after a send without a report: does the device still read the address? */
@@ -321,7 +321,7 @@ Test(erpc_session, time_outs_are_longer_than_the_queues_of_paced_sessions)
 	uint64_t min_ns = UINT64_MAX;
 
 	for (double rate = 1e3; rate < 1e10; rate *= 10) {
-		const struct erpc_rto *rto = &open_with(MTU, rate)->rto;
+		const struct erpc_rto *rto = &open_with(MTU, rate)->time.rto;
 		uint64_t queue_ns = 4 * (uint64_t)p.end[0].ep->timely_cfg.t_high_ns;
 
 		cr_expect_eq(rto->min_ns, queue_ns < ERPC_RTO_MAX ? queue_ns : ERPC_RTO_MAX, "%g",
@@ -355,11 +355,11 @@ Test(erpc_session, credits_are_the_smaller_of_both_ends, .init = setup, .fini = 
 	struct erpc_session *s;
 
 	s = join_with(little);
-	cr_expect_eq(s->credits, 3);
+	cr_expect_eq(s->credit.avail, 3);
 	erpc_session_close(s);
 	plenty.credits = UINT16_MAX;
 	s = join_with(plenty);
-	cr_expect_eq(s->credits, s->promised);
+	cr_expect_eq(s->credit.avail, s->credit.promised);
 	erpc_session_close(s);
 }
 
@@ -381,7 +381,7 @@ Test(erpc_session, a_failed_session_sends_nothing, .init = setup, .fini = teardo
 
 	for (unsigned i = 0; i < 3; i++)
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	cr_assert(s->open, "two wait");
+	cr_assert(s->batch.buf, "two wait");
 	left = p.net.cnt.sent + s->ep->out.cnt;
 	erpc_session_fail(s, -FI_EIO, NULL);
 	erpc_session_mark(s);
@@ -426,7 +426,7 @@ Test(erpc_session, a_stopped_session_is_in_no_list)
 Test(erpc_session, is_busy_while_a_response_is_due, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = p.end[0].s;
-	uint32_t *const masks[] = { &s->due_mask, &s->piggyback_mask, &s->empty_mask };
+	uint32_t *const masks[] = { &s->resp.due_mask, &s->ack.wait_mask, &s->ack.empty_mask };
 	struct util_list reply;
 
 	cr_expect_not(erpc_session_is_busy(s));
@@ -438,7 +438,7 @@ Test(erpc_session, is_busy_while_a_response_is_due, .init = setup, .fini = teard
 	s->rx[ERPC_SLOTS - 1].out.unsent = 1;
 	cr_expect(erpc_session_is_busy(s));
 	s->rx[ERPC_SLOTS - 1].out.unsent = 0;
-	util_list_push_back(&s->replies, &reply);
+	util_list_push_back(&s->resp.replies, &reply);
 	cr_expect(erpc_session_is_busy(s));
 	util_list_remove(&reply);
 	cr_expect_not(erpc_session_is_busy(s));
@@ -446,13 +446,13 @@ Test(erpc_session, is_busy_while_a_response_is_due, .init = setup, .fini = teard
 
 Test(erpc_session, linger_time_is_bounded, .init = setup, .fini = teardown)
 {
-	struct erpc_session s = { .rto.rto_ns = 200000 };
+	struct erpc_session s = { .time.rto.rto_ns = 200000 };
 
 	cr_expect_eq(erpc_session_linger_ns(&s), 800000);
 	s.lossy = true;
 	cr_expect_eq(erpc_session_linger_ns(&s), 50000000);
-	s.rto.rto_ns = 1000000;
+	s.time.rto.rto_ns = 1000000;
 	cr_expect_eq(erpc_session_linger_ns(&s), 96000000);
-	s.rto.rto_ns = ERPC_RTO_MAX;
+	s.time.rto.rto_ns = ERPC_RTO_MAX;
 	cr_expect_eq(erpc_session_linger_ns(&s), 1000000000);
 }

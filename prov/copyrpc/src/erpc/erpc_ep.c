@@ -44,7 +44,7 @@ static uint64_t erpc_ep_next_ns(const struct erpc_ep *ep)
 	if (!util_list_is_empty(&ep->piggybacking))
 		at_ns = erpc_ep_min(at_ns, UTIL_CONTAINER_OF(ep->piggybacking.next,
 							     struct erpc_session, piggyback_link)
-						   ->piggyback_ns);
+						   ->ack.until_ns);
 	return at_ns;
 }
 
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) bool erpc_ep_rx(struct erpc_ep *ep,
 		return false;
 	if (UTIL_UNLIKELY(!s->attached))
 		return erpc_ep_save_cold(ep, in);
-	__atomic_store_n(&s->rx_ns, ep->now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->time.rx_ns, ep->now_ns, __ATOMIC_RELAXED);
 	switch (h.kind) {
 	case WIRE_ERPC_REQ: return erpc_req_on(s, &h, in);
 	case WIRE_ERPC_RESP: return erpc_resp_on(s, &h, in);

@@ -28,18 +28,18 @@
 static void erpc_session_lists(struct erpc_session *s)
 {
 	util_list_init(&s->bodies);
-	util_list_init(&s->replies);
-	util_list_init(&s->gets_pending);
-	util_list_init(&s->gets_open);
+	util_list_init(&s->resp.replies);
+	util_list_init(&s->gets.pending);
+	util_list_init(&s->gets.open);
 	util_list_init(&s->dirty_link);
 	util_list_init(&s->fresh_link);
 	util_list_init(&s->wait_link);
 	util_list_init(&s->piggyback_link);
 	util_list_init(&s->fail_link);
 	util_list_init(&s->conn.chan.stopped_link);
-	erpc_wheel_item_init(&s->pace);
-	erpc_wheel_item_init(&s->timer);
-	util_idmap_init(&s->calls);
+	erpc_wheel_item_init(&s->time.pace);
+	erpc_wheel_item_init(&s->time.timer);
+	util_idmap_init(&s->send.calls);
 }
 
 int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
@@ -50,23 +50,23 @@ int erpc_session_open(struct erpc_ep *ep, struct wire_erpc_params *params,
 
 	if (!s)
 		return -FI_ENOMEM;
-	ret = erpc_ep_alloc_num(ep, &s->num, &s->credits_max, &s->token);
+	ret = erpc_ep_alloc_num(ep, &s->num, &s->credit.max, &s->token);
 	if (ret) {
 		free(s);
 		return ret;
 	}
-	s->promised = s->credits_max;
+	s->credit.promised = s->credit.max;
 	s->mtu = ep->dg->mtu;
 	s->ep = ep;
 	s->conn.up = ep->up;
 	s->conn.chan.ops = &erpc_chan_ops;
 	s->tag = (uint16_t)s->token;
-	s->free_mask = ERPC_FREE_ALL;
+	s->send.free_mask = ERPC_FREE_ALL;
 	erpc_session_lists(s);
 	*params = (struct wire_erpc_params){
 		.version = WIRE_ERPC_VERSION,
 		.session = s->num,
-		.credits = (uint16_t)s->credits_max,
+		.credits = (uint16_t)s->credit.max,
 		.token = s->token,
 		.mtu = s->mtu,
 	};
@@ -119,8 +119,8 @@ static void erpc_session_limits(struct erpc_session *s)
 	s->conn.chan.resp_lim = ERPC_EAGER_MAX;
 	s->conn.chan.resp_sure = ERPC_EAGER_MAX;
 	s->conn.chan.get_min = ERPC_GET_MIN;
-	s->conn.chan.posted = &s->posted_pos;
-	s->grant_left = ERPC_GRANT;
+	s->conn.chan.posted = &s->send.posted_pos;
+	s->send.grant_left = ERPC_GRANT;
 	s->get_window = erpc_session_window(s);
 	s->get_max = parts < ERPC_GET_MAX ? (uint32_t)parts : ERPC_GET_MAX;
 }
@@ -166,7 +166,7 @@ static void erpc_session_timeout(struct erpc_session *s)
 		min_ns = ERPC_RTO_MAX;
 	if (first_ns < min_ns)
 		first_ns = min_ns;
-	erpc_rto_init(&s->rto, first_ns, min_ns, ERPC_RTO_MAX);
+	erpc_rto_init(&s->time.rto, first_ns, min_ns, ERPC_RTO_MAX);
 }
 
 int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *peer,
@@ -187,13 +187,13 @@ int erpc_session_connect(struct erpc_session *s, const struct wire_erpc_params *
 				    : ERPC_BATCH_LONG;
 	s->peer_num = peer->session;
 	s->peer_tag = (uint16_t)peer->token;
-	if (peer->credits < s->credits_max)
-		s->credits_max = peer->credits;
-	s->credits = s->credits_max;
+	if (peer->credits < s->credit.max)
+		s->credit.max = peer->credits;
+	s->credit.avail = s->credit.max;
 	erpc_session_slots(s, peer->token);
 	erpc_session_limits(s);
 	erpc_session_timeout(s);
-	erpc_timely_init(&s->timely, &ep->timely_cfg, ep->now_ns);
+	erpc_timely_init(&s->time.timely, &ep->timely_cfg, ep->now_ns);
 	s->listed = true;
 	__atomic_store_n(&ep->sessions[s->num], s, __ATOMIC_RELEASE);
 	return 0;
@@ -221,7 +221,7 @@ void erpc_session_flush(struct erpc_session *s)
 	if (erpc_respond_has_some(s))
 		erpc_respond_flush(s);
 	erpc_send_leave(s);
-	if (!util_list_is_empty(&s->gets_pending))
+	if (!util_list_is_empty(&s->gets.pending))
 		erpc_get_flush(s);
 	erpc_kick(s);
 }
@@ -239,7 +239,7 @@ static bool erpc_session_has_unsent(const struct erpc_session *s)
 
 uint64_t erpc_session_linger_ns(const struct erpc_session *s)
 {
-	uint64_t ns = s->rto.rto_ns * (s->lossy ? ERPC_LINGER_LOSSY : ERPC_LINGER);
+	uint64_t ns = s->time.rto.rto_ns * (s->lossy ? ERPC_LINGER_LOSSY : ERPC_LINGER);
 
 	if (s->lossy && ns < ERPC_LINGER_MIN)
 		ns = ERPC_LINGER_MIN;
@@ -255,9 +255,9 @@ bool erpc_session_is_busy(const struct erpc_session *s)
 {
 	if (s->err)
 		return false;
-	return s->open || s->free_mask != ERPC_FREE_ALL || s->due_mask || s->piggyback_mask ||
-	       s->empty_mask || !util_list_is_empty(&s->replies) || erpc_session_has_unsent(s) ||
-	       erpc_session_lingers(s);
+	return s->batch.buf || s->send.free_mask != ERPC_FREE_ALL || s->resp.due_mask ||
+	       s->ack.wait_mask || s->ack.empty_mask || !util_list_is_empty(&s->resp.replies) ||
+	       erpc_session_has_unsent(s) || erpc_session_lingers(s);
 }
 
 /* ---- failure, stop and close ---- */
@@ -280,13 +280,13 @@ static void erpc_session_leave_lists(struct erpc_session *s)
 {
 	erpc_direct_forget(s);
 	util_list_remove(&s->dirty_link);
-	erpc_wheel_remove(&s->ep->timers, &s->timer);
+	erpc_wheel_remove(&s->ep->timers, &s->time.timer);
 	util_list_remove(&s->fresh_link);
 	util_list_remove(&s->wait_link);
 	util_list_remove(&s->piggyback_link);
 	util_list_remove(&s->fail_link);
 	if (s->ep->paces)
-		erpc_wheel_remove(&s->ep->wheel, &s->pace);
+		erpc_wheel_remove(&s->ep->wheel, &s->time.pace);
 	if (s->ah)
 		erpc_out_forget_peer(&s->ep->out, s->ah);
 }
@@ -300,8 +300,8 @@ void erpc_session_end(struct erpc_session *s)
 
 static void erpc_session_forget_calls(struct erpc_session *s)
 {
-	util_idmap_fini(&s->calls);
-	util_idmap_init(&s->calls);
+	util_idmap_fini(&s->send.calls);
+	util_idmap_init(&s->send.calls);
 }
 
 static void erpc_session_drop_bufs(struct erpc_session *s)
@@ -310,10 +310,10 @@ static void erpc_session_drop_bufs(struct erpc_session *s)
 	struct util_list *first;
 	uint32_t slot;
 
-	erpc_buf_free(bufs, s->open);
-	s->open = NULL;
+	erpc_buf_free(bufs, s->batch.buf);
+	s->batch.buf = NULL;
 	erpc_session_close_all(s);
-	while ((first = util_list_pop(&s->replies)))
+	while ((first = util_list_pop(&s->resp.replies)))
 		erpc_buf_free(bufs, UTIL_CONTAINER_OF(first, struct erpc_buf, link));
 	for (slot = 0; slot < ERPC_SLOTS; slot++) {
 		erpc_buf_free(bufs, s->tx[slot].buf);
@@ -369,8 +369,8 @@ void erpc_session_close(struct erpc_session *s)
 		body->refs = 1;
 		erpc_body_put(body);
 	}
-	util_idmap_fini(&s->calls);
-	erpc_ep_free_num(ep, s->num, s->promised);
+	util_idmap_fini(&s->send.calls);
+	erpc_ep_free_num(ep, s->num, s->credit.promised);
 	if (!erpc_session_is_read(s)) {
 		erpc_session_free(s);
 		return;

@@ -106,8 +106,89 @@ struct erpc_rx {
 	uint8_t resp_type;  /* enum wire_erpc_sent */
 };
 
+/** Packets in flight. */
+struct erpc_credit {
+	uint32_t avail; /* packets that may leave now */
+	uint32_t max;
+	uint32_t promised; /* packets that the peer may have in flight to this end */
+};
+
+/** The open batch. */
+struct erpc_open_batch {
+	struct erpc_buf *buf;  /* NULL: none; len is set when it leaves */
+	uint8_t *fill;         /* end of its last frame */
+	uint8_t *end;          /* limit for messages that are appended without further checks */
+	uint8_t *end_more;     /* limit for those with CORE_SEND_MORE */
+	uint32_t expected_len; /* bytes of the last batch that waited for more messages */
+	uint8_t bursts;    /* times in a row that a message followed a single one before progress */
+	bool after_single; /* no message has followed the last single one */
+};
+
+/** Batches, messages and calls sent. */
+struct erpc_send_state {
+	uint32_t seq;                    /* sequence number of the next batch */
+	uint32_t seq_done;               /* all batches before are acknowledged */
+	uint32_t next_slot;              /* slot that is served first */
+	uint32_t pkts_sent;              /* packets sent in all slots */
+	uint32_t free_mask;              /* free slots */
+	uint32_t pending_mask;           /* slots that may have packets to send */
+	uint32_t done_mask;              /* seq % 8: acknowledged */
+	uint64_t sent_pos;               /* position behind all sent batches */
+	uint64_t posted_pos;             /* position behind all accepted messages */
+	uint64_t acked_pos;              /* position last reported by on_acked */
+	uint64_t batch_ends[ERPC_SLOTS]; /* seq % 8: position behind that batch */
+	uint64_t grant_left;             /* bytes of replies that may still be requested */
+	struct util_idmap calls;         /* id of a call -> context; note: resp_max */
+};
+
+/** Gets from the peer's memory. */
+struct erpc_gets {
+	uint8_t pkts[ERPC_GET_PKTS_MAX]; /* ring: slots of GET packets to come, in order */
+	uint8_t pkts_at, pkts_cnt;
+	struct util_list pending; /* erpc_get_op.link: gets not requested in full */
+	struct util_list open;    /* erpc_get_op.open_link: gets in progress */
+};
+
+/** Responses to the peer's batches, and replies to its calls. */
+struct erpc_resp_state {
+	struct util_list replies; /* erpc_buf.link: replies that have not left */
+	uint32_t room; /* bytes that may be appended to the last one without further checks */
+	uint32_t calls_pending; /* calls delivered and not replied to */
+	uint64_t reserved;      /* bytes reserved for their replies, and those in `replies` */
+	uint32_t due_mask;      /* batches to respond to now */
+	uint32_t wait_mask;     /* batches with a response that waits for replies */
+	uint32_t release_mask;  /* batches with a response that waits for a release */
+};
+
+/** Acknowledgement of the peer's batches (erpc_piggyback.h). */
+struct erpc_ack {
+	uint32_t wait_mask;    /* batches with an ack that waits for a batch to piggyback on */
+	uint32_t empty_mask;   /* batches without one: an empty response is due */
+	int32_t quick_replies; /* quick replies in a row; negative: number to make up for */
+	uint32_t seq;          /* all the peer's batches before need no response */
+	uint32_t acked_mask;   /* seq % 8: batches behind `seq` that need none either */
+	bool piggybacked;      /* a batch took acks along since last_rx_ns */
+	uint64_t last_rx_ns;   /* time at which the peer's last batch was delivered */
+	uint64_t last_tx_ns;   /* time at which the last batch left; 0: not dated yet */
+	uint64_t until_ns;     /* expiry of wait_mask */
+};
+
+/** Timers, round trips, losses and the rate. */
+struct erpc_timing {
+	struct erpc_wheel_item timer; /* ep->timers: at watch_ns or before */
+	uint64_t watch_ns;            /* while `watched`: time of the next check for losses */
+	bool watched;
+	struct erpc_rto rto;
+	uint64_t rx_ns;       /* time of the last packet; atomic, the control thread reads it */
+	uint64_t acked_tx_ns; /* latest send time that was acknowledged */
+	uint64_t lost_ns;
+	struct erpc_timely timely;
+	struct erpc_wheel_item pace;
+	uint64_t next_ns; /* paced: no packet leaves before */
+};
+
 struct erpc_session {
-	struct eng_conn conn; /* first;  `err` is the engine's */
+	struct eng_conn conn; /* first; `err` in it is the engine's */
 	struct erpc_ep *ep;
 	void *user; /* the opener's */
 	struct dev_dgram_ah *ah;
@@ -120,86 +201,37 @@ struct erpc_session {
 	bool attached;     /* packets are processed */
 	bool stopped;
 	bool lossy;     /* a packet was repeated: the peer may lack our last response */
-	bool loss_seen; /* a loss was certain at lost_ns (erpc_loss_is_certain) */
+	bool loss_seen; /* a loss was certain at time.lost_ns (erpc_loss_is_certain) */
 	uint64_t token;
 	uint32_t mtu; /* longest datagram on the path to the peer, as advertised */
 	uint32_t payload;
 	uint32_t batch_max;      /* bytes of a batch, or of replies, that several share */
 	uint32_t batch_long_max; /* bytes of a batch that finds no slot */
-	uint32_t credits;        /* packets that may leave now */
-	uint32_t credits_max;
-	uint32_t promised; /* packets that the peer may have in flight to us */
 
-	/* Sending. */
-	struct erpc_buf *open;  /* the open batch or NULL; len is set when it leaves */
-	uint8_t *fill;          /* end of its last frame */
-	uint8_t *fill_end;      /* limit for messages that are appended without further checks */
-	uint8_t *fill_end_more; /* limit for those with CORE_SEND_MORE */
-	uint32_t expected_len;  /* bytes of the last batch that waited for more messages */
-	uint8_t bursts;    /* times in a row that a message followed a single one before progress */
-	bool after_single; /* no message has followed the last single one */
-	uint32_t seq;      /* sequence number of the next batch */
-	uint32_t seq_done; /* all batches before are acknowledged */
-	uint32_t next_slot;                  /* slot that is served first */
-	uint32_t pkts_sent;                  /* packets sent in all slots */
-	uint32_t free_mask;                  /* free slots */
-	uint32_t send_mask;                  /* slots that may have packets to send */
-	uint32_t done_mask;                  /* seq % 8: acknowledged */
-	uint64_t sent_pos;                   /* position behind all sent batches */
-	uint64_t posted_pos;                 /* position behind all accepted messages */
-	uint64_t acked_pos;                  /* position last reported by on_acked */
-	uint64_t batch_ends[ERPC_SLOTS];     /* seq % 8: position behind that batch */
-	uint64_t grant_left;                 /* bytes of replies that may still be requested */
-	struct util_idmap calls;             /* id of a call -> context; note: resp_max */
-	uint8_t get_pkts[ERPC_GET_PKTS_MAX]; /* ring: slots of GET packets to come, in order */
-	uint8_t get_pkts_at, get_pkts_cnt;
-	struct util_list gets_pending; /* erpc_get_op.link: gets not requested in full */
-	struct util_list gets_open;    /* erpc_get_op.open_link: gets in progress */
-	uint32_t get_max;              /* bytes of one GET */
-	uint32_t last_tx;              /* closed: last datagram that the device has to complete */
-	uint64_t last_resp_ns;         /* time of the last response sent, for fi_close */
+	struct erpc_credit credit;
+	struct erpc_open_batch batch;
+	struct erpc_send_state send;
+	struct erpc_gets gets;
+	uint32_t get_max;      /* bytes of one GET */
+	uint32_t last_tx;      /* closed: last datagram that the device has to complete */
+	uint64_t last_resp_ns; /* time of the last response sent, for fi_close */
 
-	/* Receiving. */
 	struct erpc_order order;
 	struct util_list bodies;
-	struct util_list replies; /* erpc_buf.link: replies that have not left */
-	uint32_t reply_room; /* bytes that may be appended to the last one without further checks */
-	uint32_t calls_pending;  /* calls delivered and not replied to */
-	uint64_t resp_reserved;  /* bytes reserved for their replies, and those in `replies` */
-	uint32_t due_mask;       /* batches to respond to now */
-	uint32_t wait_mask;      /* batches with a response that waits for replies */
-	uint32_t release_mask;   /* batches with a response that waits for a release */
-	uint32_t piggyback_mask; /* acks of batches that wait for a batch to piggyback on */
-	uint32_t empty_mask;     /* batches without one: an empty response is due */
-	int32_t quick_replies;   /* quick replies in a row; negative: number to make up for */
-	uint32_t ack;        /* piggybacked ack: all the peer's batches before need no response */
-	uint32_t acked_mask; /* seq % 8: batches behind `ack` that need none either */
-	bool piggybacked;    /* a batch took acks along since last_batch_rx_ns */
-	uint64_t last_batch_rx_ns;    /* time at which the peer's last batch was delivered */
-	uint64_t last_batch_tx_ns;    /* time at which our last batch left; 0: not dated yet */
-	uint64_t piggyback_ns;        /* expiry of piggyback_mask */
+	struct erpc_resp_state resp;
+	struct erpc_ack ack;
 	uint64_t retained_len;        /* bytes of bodies delivered and not freed */
-	uint64_t deadline_ns;         /* expiry of wait_mask */
+	uint64_t deadline_ns;         /* expiry of resp.wait_mask */
 	uint32_t get_window;          /* packets of a GET that may be in flight */
 	struct erpc_body *reply_body; /* bytes of the reply during on_reply */
 
 	struct util_list dirty_link;     /* ep->dirty: has something to send */
 	struct util_list fresh_link;     /* ep->fresh: sent since the last progress */
-	struct util_list wait_link;      /* ep->waiting: wait_mask is not 0 */
-	struct util_list piggyback_link; /* ep->piggybacking: piggyback_mask is not 0 */
+	struct util_list wait_link;      /* ep->waiting: resp.wait_mask is not 0 */
+	struct util_list piggyback_link; /* ep->piggybacking: ack.wait_mask is not 0 */
 	struct util_list fail_link;      /* ep->failing or ep->zombies */
 
-	struct erpc_wheel_item timer; /* ep->timers: at watch_ns or before */
-	uint64_t watch_ns;            /* while `watched`: time of the next check for losses */
-	bool watched;
-	struct erpc_rto rto;
-	uint64_t rx_ns;       /* time of the last packet; atomic, the control thread reads it */
-	uint64_t acked_tx_ns; /* latest send time that was acknowledged */
-	uint64_t lost_ns;
-	struct erpc_timely timely;
-	struct erpc_wheel_item pace;
-	uint64_t next_ns; /* paced: no packet leaves before */
-
+	struct erpc_timing time;
 	struct erpc_tx tx[ERPC_SLOTS];
 	struct erpc_rx rx[ERPC_SLOTS];
 };
@@ -258,22 +290,22 @@ static inline void erpc_session_mark(struct erpc_session *s)
 /** Makes the next message take the full path (erpc_send_added). */
 static inline void erpc_session_close_batch(struct erpc_session *s)
 {
-	s->fill_end = s->fill;
-	s->fill_end_more = s->fill;
+	s->batch.end = s->batch.fill;
+	s->batch.end_more = s->batch.fill;
 }
 
 /** Does that for the next reply, too. */
 static inline void erpc_session_close_all(struct erpc_session *s)
 {
 	erpc_session_close_batch(s);
-	s->reply_room = 0;
+	s->resp.room = 0;
 }
 
 /** Queues the session if something waits for a slot or a credit. */
 static inline void erpc_session_freed(struct erpc_session *s)
 {
-	if (s->open || s->send_mask || !util_list_is_empty(&s->gets_pending) ||
-	    !util_list_is_empty(&s->replies))
+	if (s->batch.buf || s->send.pending_mask || !util_list_is_empty(&s->gets.pending) ||
+	    !util_list_is_empty(&s->resp.replies))
 		erpc_session_mark(s);
 }
 

@@ -122,8 +122,8 @@ Test(erpc_direct, after_a_wrong_guess_some_polls_go_without)
 	erpc_ep_progress(ep, p.net.now_ns);
 	cr_assert_eq(ep->direct_session, p.end[0].s);
 	/* The guess expects the response to another request. */
-	while (p.end[0].s->get_pkts_cnt)
-		p.end[0].s->get_pkts_cnt--;
+	while (p.end[0].s->gets.pkts_cnt)
+		p.end[0].s->gets.pkts_cnt--;
 	erpc_direct_received(p.end[0].s, ERPC_GET_SLOT);
 	cr_expect_gt(ep->direct_skip, 0);
 	close_pair();

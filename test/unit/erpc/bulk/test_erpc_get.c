@@ -137,7 +137,7 @@ Test(erpc_get, in_flight_is_bounded_by_the_window)
 	uint32_t most;
 
 	begin(60000);
-	cr_assert_lt(p.end[0].s->get_window, p.end[0].s->credits_max / 2);
+	cr_assert_lt(p.end[0].s->get_window, p.end[0].s->credit.max / 2);
 	most = most_under_way();
 	cr_expect_leq(most * p.end[0].s->payload, 512u << 10);
 	cr_expect_eq(most, p.end[0].s->get_window, "the window is used");

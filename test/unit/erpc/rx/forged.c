@@ -127,7 +127,7 @@ bool forged_is_unchanged(struct before *b)
 		b->s.rx[slot].early = s->rx[slot].early;
 		b->s.rx[slot].early_num = s->rx[slot].early_num;
 	}
-	b->s.rx_ns = s->rx_ns; /* the time of the last packet may change */
+	b->s.time.rx_ns = s->time.rx_ns; /* the time of the last packet may change */
 	return !memcmp(&b->s, s, sizeof(b->s));
 }
 

@@ -21,7 +21,7 @@ Test(erpc_resp, responses_that_do_not_fit_their_request, .init = forged_setup,
 
 	forged_record();
 	cr_assert_eq(pair_send(&forged_pair.end[0], 0), 0);
-	cr_assert_eq(forged_pair.end[0].s->free_mask, ERPC_FREE_ALL & ~1u);
+	cr_assert_eq(forged_pair.end[0].s->send.free_mask, ERPC_FREE_ALL & ~1u);
 	erpc_ep_progress(forged_pair.end[0].ep, forged_pair.net.now_ns);
 	pkt = forged_response(0, WIRE_ERPC_RESP);
 	pkt.h.pkt_num = 1;
@@ -82,18 +82,18 @@ Test(erpc_resp, a_response_ends_its_request_once, .init = forged_setup, .fini = 
 	forged_record();
 	fake_net_run(&forged_pair.net, forged_pair.net.now_ns + forged_pair.net.latency_ns);
 	erpc_ep_progress(forged_pair.end[1].ep, forged_pair.net.now_ns);
-	cr_assert_eq(e->s->free_mask, ERPC_FREE_ALL & ~7u);
+	cr_assert_eq(e->s->send.free_mask, ERPC_FREE_ALL & ~7u);
 	for (slot = 0; slot < 3; slot++) {
 		uint64_t arrived = e->acked;
 
 		pkt = forged_response(slot, WIRE_ERPC_RESP);
 		forged_deliver(&pkt);
-		cr_expect(e->s->free_mask & 1u << slot);
+		cr_expect(e->s->send.free_mask & 1u << slot);
 		cr_expect_gt(e->acked, arrived);
-		cr_expect_eq(e->s->credits, e->s->credits_max - (2 - slot));
+		cr_expect_eq(e->s->credit.avail, e->s->credit.max - (2 - slot));
 		forged_refused(&pkt, STALE, "once more");
 	}
-	cr_expect_eq(e->acked, e->s->posted_pos);
+	cr_expect_eq(e->acked, e->s->send.posted_pos);
 	forged_pair.net.hook = NULL;
 	forged_check_traffic();
 }

@@ -98,20 +98,20 @@ Test(erpc_call, refused_calls_cost_nothing_and_replies_return_the_grant)
 
 	erpc_pair_init(&p, rng_env("COPYRPC_TEST_SEED", 8));
 	erpc_pair_open(&p);
-	all = e->s->grant_left;
+	all = e->s->send.grant_left;
 	for (i = 0; i < 20; i++) {
 		e->len_max = e->len_exact = 1 + 97 * i;
 		cnt = fill(e);
 		cr_assert_gt(cnt, ERPC_BATCH_SLOTS);
-		grant = e->s->grant_left;
-		taken = e->s->posted_pos;
+		grant = e->s->send.grant_left;
+		taken = e->s->send.posted_pos;
 		cr_expect_eq(grant, all - (uint64_t)cnt * erpc_call_cost(PAIR_RESP_MAX));
 		cr_expect_eq(pair_call(e, 0), -FI_EAGAIN);
 		cr_expect_eq(pair_call(e, CORE_SEND_NOW), -FI_EAGAIN);
-		cr_expect_eq(e->s->grant_left, grant);
-		cr_expect_eq(e->s->posted_pos, taken);
+		cr_expect_eq(e->s->send.grant_left, grant);
+		cr_expect_eq(e->s->send.posted_pos, taken);
 		erpc_pair_settle(&p);
-		cr_expect_eq(e->s->grant_left, all, "round %u", i);
+		cr_expect_eq(e->s->send.grant_left, all, "round %u", i);
 	}
 	erpc_pair_check(&p);
 	erpc_pair_fini(&p);

@@ -69,11 +69,11 @@ static void compare(const struct erpc_session *a, const struct erpc_session *b)
 	const struct erpc_out *oa = &a->ep->out, *ob = &b->ep->out;
 
 	compare_slot(&a->tx[SLOT], &b->tx[SLOT]);
-	cr_expect_eq(a->credits, b->credits);
-	cr_expect_eq(a->free_mask, b->free_mask);
-	cr_expect_eq(a->send_mask, b->send_mask);
-	cr_expect_eq(a->pkts_sent, b->pkts_sent);
-	cr_expect_eq(a->watch_ns, b->watch_ns);
+	cr_expect_eq(a->credit.avail, b->credit.avail);
+	cr_expect_eq(a->send.free_mask, b->send.free_mask);
+	cr_expect_eq(a->send.pending_mask, b->send.pending_mask);
+	cr_expect_eq(a->send.pkts_sent, b->send.pkts_sent);
+	cr_expect_eq(a->time.watch_ns, b->time.watch_ns);
 	cr_expect_eq(util_list_is_empty(&a->fresh_link), util_list_is_empty(&b->fresh_link));
 	cr_assert_eq(oa->cnt, 1);
 	cr_assert_eq(ob->cnt, 1);
@@ -116,23 +116,23 @@ Test(erpc_first, leaves_like_any_request, .init = setup, .fini = teardown)
 Test(erpc_first, requests_that_must_wait_do_not_leave, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = pairs[0].end[0].s;
-	uint32_t credits = s->credits;
+	uint32_t credits = s->credit.avail;
 
 	cr_expect(erpc_first_may(s, s->payload));
 	cr_expect_not(erpc_first_may(s, s->payload + 1), "two packets");
-	s->credits = 0;
+	s->credit.avail = 0;
 	cr_expect_not(erpc_first_may(s, LEN), "no credit");
-	s->credits = credits;
-	s->send_mask = 1;
+	s->credit.avail = credits;
+	s->send.pending_mask = 1;
 	cr_expect_not(erpc_first_may(s, LEN), "others come first");
-	s->send_mask = 0;
+	s->send.pending_mask = 0;
 	s->ep->out.cnt = ERPC_BURST;
 	cr_expect_not(erpc_first_may(s, LEN), "the burst is full");
 	s->ep->out.cnt = 0;
 	s->ep->paces = true;
-	s->timely.rate = s->timely.cfg->max_rate / 2;
+	s->time.timely.rate = s->time.timely.cfg->max_rate / 2;
 	cr_expect_not(erpc_first_may(s, LEN), "paced");
-	s->timely.rate = s->timely.cfg->max_rate;
+	s->time.timely.rate = s->time.timely.cfg->max_rate;
 	cr_expect(erpc_first_may(s, LEN));
 	s->ep->paces = false;
 }

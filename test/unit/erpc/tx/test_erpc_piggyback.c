@@ -89,7 +89,7 @@ Test(erpc_piggyback, a_ping_pong_has_two_packets_a_round)
 	cr_expect_leq(resps, 2 * (ROUNDS / ERPC_PIGGYBACK_SAMPLE + ERPC_PIGGYBACK_TRUST + 1), "%u",
 		      resps);
 	cr_expect_geq(resps, 2 * ROUNDS / ERPC_PIGGYBACK_SAMPLE - 2, "%u", resps);
-	cr_expect_gt(p.end[0].s->rto.srtt_ns, 0, "round trips are measured");
+	cr_expect_gt(p.end[0].s->time.rto.srtt_ns, 0, "round trips are measured");
 	cr_expect_eq(sum_losses(), 0);
 	end();
 }
@@ -102,7 +102,7 @@ Test(erpc_piggyback, a_receiver_without_replies_responds_at_once)
 	for (i = 0; i < ROUNDS; i++) {
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
 		erpc_pair_run(&p, SOON_NS);
-		cr_assert_eq(p.end[0].acked, p.end[0].s->posted_pos);
+		cr_assert_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
 	}
 	cr_expect_eq(resps, ROUNDS);
 	end();
@@ -117,14 +117,14 @@ Test(erpc_piggyback, an_ack_without_a_batch_leaves_after_the_delay)
 	resps = 0;
 	cr_assert_eq(pair_send(a, 0), 0);
 	receive(b);
-	cr_assert_neq(b->s->piggyback_mask, 0);
+	cr_assert_neq(b->s->ack.wait_mask, 0);
 	cr_assert(erpc_session_is_busy(b->s), "an ack is due");
 	cr_assert_leq(erpc_ep_due_ns(b->ep), ERPC_PIGGYBACK_NS, "a timer is set");
 	erpc_pair_run(&p, ERPC_PIGGYBACK_NS);
 	erpc_pair_run(&p, SOON_NS);
-	cr_assert_eq(b->s->piggyback_mask | b->s->empty_mask, 0);
+	cr_assert_eq(b->s->ack.wait_mask | b->s->ack.empty_mask, 0);
 	cr_assert_eq(resps, 1);
-	cr_assert_eq(a->acked, a->s->posted_pos);
+	cr_assert_eq(a->acked, a->s->send.posted_pos);
 	cr_expect_eq(sum_losses(), 0);
 	end();
 }
@@ -138,9 +138,9 @@ Test(erpc_piggyback, few_acks_wait_when_one_side_stops_sending)
 	for (i = 0; i < 3 * ERPC_PIGGYBACK_MAX; i++) {
 		cr_assert_eq(pair_send(&p.end[0], 0), 0);
 		receive(&p.end[1]);
-		cr_assert_leq(__builtin_popcount(p.end[1].s->piggyback_mask), ERPC_PIGGYBACK_MAX);
+		cr_assert_leq(__builtin_popcount(p.end[1].s->ack.wait_mask), ERPC_PIGGYBACK_MAX);
 	}
-	cr_assert_lt(p.end[1].s->quick_replies, 0);
+	cr_assert_lt(p.end[1].s->ack.quick_replies, 0);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, SOON_NS);
@@ -160,7 +160,7 @@ static uint32_t count_waits(uint32_t rounds)
 		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
 		fake_net_run(&p.net, p.net.now_ns + 6000);
 		erpc_ep_progress(p.end[1].ep, p.net.now_ns);
-		waited += p.end[1].acked != p.end[1].s->posted_pos;
+		waited += p.end[1].acked != p.end[1].s->send.posted_pos;
 		fake_net_run(&p.net, p.net.now_ns + 1000000);
 	}
 	end();
@@ -182,11 +182,11 @@ Test(erpc_piggyback, a_flush_sends_waiting_acks)
 	ping_pong(8);
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	receive(b);
-	cr_assert_neq(b->s->piggyback_mask, 0);
+	cr_assert_neq(b->s->ack.wait_mask, 0);
 	resps = 0;
 	b->s->conn.chan.ops->flush(&b->s->conn.chan);
 	cr_assert_eq(resps, 1);
-	cr_assert_eq(b->s->piggyback_mask | b->s->empty_mask, 0);
+	cr_assert_eq(b->s->ack.wait_mask | b->s->ack.empty_mask, 0);
 	end();
 }
 
@@ -216,7 +216,7 @@ Test(erpc_piggyback, numbers_wrap)
 	for (i = 0; i < 2; i++) {
 		struct erpc_session *s = p.end[i].s;
 
-		s->seq = s->seq_done = s->ack = s->order.next = UINT32_MAX - 39;
+		s->send.seq = s->send.seq_done = s->ack.seq = s->order.next = UINT32_MAX - 39;
 	}
 	ping_pong(80);
 	cr_assert_gt(p.end[0].ep->stats.piggybacks, 60);
@@ -227,7 +227,7 @@ Test(erpc_piggyback, numbers_wrap)
 static void forge_ack(uint32_t ack)
 {
 	struct erpc_session *to = p.end[0].s, *from = p.end[1].s;
-	struct wire_erpc_batch head = { .seq = from->seq, .ack = ack };
+	struct wire_erpc_batch head = { .seq = from->send.seq, .ack = ack };
 	uint8_t bytes[WIRE_ERPC_HDR_LEN + sizeof(head)];
 	struct wire_erpc_hdr h = {
 		.req_type = WIRE_ERPC_BATCH,
@@ -249,7 +249,7 @@ Test(erpc_piggyback, an_old_ack_changes_nothing)
 	begin(7);
 	ping_pong(20);
 	erpc_pair_settle(&p);
-	forge_ack(p.end[0].s->seq_done - 5);
+	forge_ack(p.end[0].s->send.seq_done - 5);
 	cr_assert_eq(p.end[0].down, 0);
 	cr_assert_eq(p.end[0].ep->stats.rx_bad, 0);
 	erpc_pair_fini(&p);
@@ -260,7 +260,7 @@ Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 	begin(8);
 	ping_pong(8);
 	erpc_pair_settle(&p);
-	forge_ack(p.end[0].s->seq + 1);
+	forge_ack(p.end[0].s->send.seq + 1);
 	cr_assert_eq(p.end[0].ep->stats.rx_bad, 1);
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
@@ -269,9 +269,9 @@ Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 	begin(9);
 	ping_pong(8);
 	erpc_pair_settle(&p);
-	p.end[0].s->credits = 0;
+	p.end[0].s->credit.avail = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
-	forge_ack(p.end[0].s->seq);
+	forge_ack(p.end[0].s->send.seq);
 	cr_assert_eq(p.end[0].ep->stats.rx_bad, 1);
 	cr_assert_neq(p.end[0].s->err, 0);
 	erpc_pair_fini(&p);
@@ -280,9 +280,9 @@ Test(erpc_piggyback, an_ack_of_an_unsent_batch_fails_the_session)
 /** Takes all credits but `left`. Returns their number. */
 static uint32_t leave_credits(struct erpc_session *s, uint32_t left)
 {
-	uint32_t taken = s->credits - left;
+	uint32_t taken = s->credit.avail - left;
 
-	s->credits = left;
+	s->credit.avail = left;
 	return taken;
 }
 
@@ -296,32 +296,32 @@ Test(erpc_piggyback, without_credits_acks_do_not_wait)
 	ping_pong(8);
 	erpc_pair_settle(&p);
 	s = p.end[1].s;
-	s->quick_replies = ERPC_PIGGYBACK_TRUST;
-	taken = leave_credits(s, s->credits_max / 2);
+	s->ack.quick_replies = ERPC_PIGGYBACK_TRUST;
+	taken = leave_credits(s, s->credit.max / 2);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	receive(&p.end[1]);
-	cr_expect_eq(s->piggyback_mask, 0);
+	cr_expect_eq(s->ack.wait_mask, 0);
 	erpc_pair_run(&p, SOON_NS);
 	cr_expect_eq(resps, 1);
-	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
 
 	/* With one more credit it waits. */
-	s->quick_replies = ERPC_PIGGYBACK_TRUST;
-	s->credits++;
+	s->ack.quick_replies = ERPC_PIGGYBACK_TRUST;
+	s->credit.avail++;
 	taken--;
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	receive(&p.end[1]);
-	cr_expect_neq(s->piggyback_mask, 0);
+	cr_expect_neq(s->ack.wait_mask, 0);
 
 	/* Without credits a batch that begins takes no ack along: it may not leave. */
 	taken += leave_credits(s, 0);
 	resps = 0;
 	cr_assert_eq(pair_send(&p.end[1], 0), 0);
-	cr_expect_neq(s->piggyback_mask, 0);
+	cr_expect_neq(s->ack.wait_mask, 0);
 	erpc_pair_run(&p, ERPC_PIGGYBACK_NS + SOON_NS);
 	cr_expect_eq(resps, 1);
-	s->credits += taken;
+	s->credit.avail += taken;
 	erpc_session_mark(s);
 	end();
 }
@@ -341,28 +341,28 @@ Test(erpc_piggyback, replies_are_acknowledged_by_a_batch_8_further)
 		erpc_pair_settle(&p);
 	}
 	a->len_exact = 900; /* each fills a batch, and its reply a response */
-	first = a->s->seq;
+	first = a->s->send.seq;
 	for (i = 0; i < ERPC_BATCH_SLOTS; i++) {
 		cr_assert_eq(pair_call(a, 0), 0);
 		erpc_ep_progress(a->ep, p.net.now_ns);
 	}
 	erpc_pair_settle(&p);
 	cr_assert_eq(a->replies, ERPC_BATCH_SLOTS);
-	cr_assert_eq(a->s->seq, first + ERPC_BATCH_SLOTS);
-	cr_expect_eq(b->s->ack, first, "the first response is not acknowledged yet");
+	cr_assert_eq(a->s->send.seq, first + ERPC_BATCH_SLOTS);
+	cr_expect_eq(b->s->ack.seq, first, "the first response is not acknowledged yet");
 	/* Only the first slot is used from now on. */
 	for (i = first + ERPC_BATCH_SLOTS; i < first + 3 * ERPC_SLOTS; i++) {
 		uint32_t passed = i - ERPC_SLOTS + 1;
 
 		cr_assert_eq(pair_send(a, 0), 0);
 		erpc_pair_settle(&p);
-		cr_assert_eq(a->s->seq, i + 1);
+		cr_assert_eq(a->s->send.seq, i + 1);
 		if ((int32_t)(passed - first) <= 1)
-			cr_expect_eq(b->s->ack, first + 1, "batch %u", i - first);
+			cr_expect_eq(b->s->ack.seq, first + 1, "batch %u", i - first);
 		else if (passed - first < ERPC_BATCH_SLOTS)
-			cr_expect_eq(b->s->ack, passed, "batch %u", i - first);
+			cr_expect_eq(b->s->ack.seq, passed, "batch %u", i - first);
 		else
-			cr_expect_eq(b->s->ack, i + 1, "batch %u", i - first);
+			cr_expect_eq(b->s->ack.seq, i + 1, "batch %u", i - first);
 	}
 	end();
 }

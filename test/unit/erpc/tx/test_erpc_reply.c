@@ -38,8 +38,8 @@ static void replies_arrive(uint64_t seed, uint32_t mtu)
 	}
 	erpc_pair_settle(&p);
 	cr_expect_gt(asks->replies, 500);
-	cr_expect_eq(gives->s->resp_reserved, 0);
-	cr_expect_eq(gives->s->calls_pending, 0);
+	cr_expect_eq(gives->s->resp.reserved, 0);
+	cr_expect_eq(gives->s->resp.calls_pending, 0);
 	cr_expect_eq(gives->s->retained_len, 0, "all bytes of calls were released");
 	close_pair();
 }
@@ -72,7 +72,7 @@ Test(erpc_reply, a_reply_beyond_its_maximum_is_refused)
 	call = one_call();
 	cr_expect_eq(chan->ops->reply_release(chan, call.ref, call.retain, buf, sizeof(buf), 0),
 		     -FI_EMSGSIZE);
-	cr_expect_eq(p.end[1].s->calls_pending, 1);
+	cr_expect_eq(p.end[1].s->resp.calls_pending, 1);
 	cr_expect_gt(p.end[1].s->retained_len, 0, "the bytes are still retained");
 	erpc_pair_settle(&p);
 	cr_expect_eq(p.end[0].replies, 1, "another reply was sent");
@@ -90,6 +90,6 @@ Test(erpc_reply, after_a_failure_a_reply_only_releases_its_bytes)
 	erpc_session_fail(p.end[1].s, -FI_EIO, NULL);
 	cr_expect_eq(chan->ops->reply_release(chan, call.ref, call.retain, NULL, 0, 0), 0);
 	cr_expect_eq(p.end[1].s->retained_len, 0);
-	cr_expect(util_list_is_empty(&p.end[1].s->replies));
+	cr_expect(util_list_is_empty(&p.end[1].s->resp.replies));
 	erpc_pair_fini(&p);
 }

@@ -78,7 +78,7 @@ Test(erpc_respond, retained_bytes_are_bounded_with_piggybacked_acks, .init = set
 {
 	unsigned i;
 
-	for (i = 0; p.end[1].s->quick_replies < ERPC_PIGGYBACK_TRUST; i++) {
+	for (i = 0; p.end[1].s->ack.quick_replies < ERPC_PIGGYBACK_TRUST; i++) {
 		cr_assert_lt(i, 100);
 		exchange();
 	}
@@ -93,8 +93,8 @@ Test(erpc_respond, the_wait_for_a_reply_is_bounded, .init = setup)
 	cr_assert_eq(pair_send(&p.end[0], 0), 0);
 	erpc_pair_run(&p, 2 * ERPC_REPLY_WAIT_NS);
 	cr_expect_eq(p.end[1].pending_cnt, 1, "the call has no reply");
-	cr_expect_eq(p.end[0].acked, p.end[0].s->posted_pos);
-	cr_expect_eq(p.end[0].s->credits, p.end[0].s->credits_max);
+	cr_expect_eq(p.end[0].acked, p.end[0].s->send.posted_pos);
+	cr_expect_eq(p.end[0].s->credit.avail, p.end[0].s->credit.max);
 	cr_expect_eq(p.end[0].ep->stats.timeouts, 0);
 	erpc_pair_end(&p);
 }

@@ -76,16 +76,16 @@ static void compare_sending(void)
 	cr_expect(!memcmp(&a->c, &b->c, sizeof(a->c)));
 	cr_expect_eq(a->seq, b->seq);
 	cr_expect_eq(a->prompt, b->prompt);
-	cr_expect_eq(single->open, any->open);
-	cr_expect_eq(single->fill_end - single->fill, any->fill_end - any->fill);
-	cr_expect_eq(single->seq, any->seq);
-	cr_expect_eq(single->sent_pos, any->sent_pos);
-	cr_expect_eq(single->posted_pos, any->posted_pos);
-	cr_expect_eq(single->batch_ends[0], any->batch_ends[0]);
-	cr_expect_eq(single->after_single, any->after_single);
-	cr_expect_eq(single->bursts, any->bursts);
-	cr_expect_eq(single->grant_left, any->grant_left);
-	cr_expect_eq(single->credits, any->credits);
+	cr_expect_eq(single->batch.buf, any->batch.buf);
+	cr_expect_eq(single->batch.end - single->batch.fill, any->batch.end - any->batch.fill);
+	cr_expect_eq(single->send.seq, any->send.seq);
+	cr_expect_eq(single->send.sent_pos, any->send.sent_pos);
+	cr_expect_eq(single->send.posted_pos, any->send.posted_pos);
+	cr_expect_eq(single->send.batch_ends[0], any->send.batch_ends[0]);
+	cr_expect_eq(single->batch.after_single, any->batch.after_single);
+	cr_expect_eq(single->batch.bursts, any->batch.bursts);
+	cr_expect_eq(single->send.grant_left, any->send.grant_left);
+	cr_expect_eq(single->credit.avail, any->credit.avail);
 	cr_expect_eq(single->ep->stats.frames, any->ep->stats.frames);
 	cr_expect_eq(single->ep->stats.batches, any->ep->stats.batches);
 	cr_expect_eq(single->ep->out.cnt, any->ep->out.cnt);
@@ -136,8 +136,8 @@ Test(erpc_single, a_single_message_equals_a_batch, .init = setup, .fini = teardo
 
 	cr_assert_eq(a->ops->send_buf(a, core_packed(frame.op, 0), 0, 0, first_bytes(), LEN), 1);
 	cr_assert_eq(b->ops->send(b, &frame, 0), 0);
-	a->awaited = single->posted_pos;
-	b->awaited = any->posted_pos;
+	a->awaited = single->send.posted_pos;
+	b->awaited = any->send.posted_pos;
 	both_sent(false);
 }
 
@@ -177,12 +177,12 @@ Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini 
 	compare_bytes(a->resp, b->resp);
 	cr_expect(!memcmp(&a->s, &b->s, sizeof(a->s)));
 	cr_expect_eq(a->resp_type, b->resp_type);
-	cr_expect_eq(single->wait_mask | single->due_mask | single->release_mask, 0);
-	cr_expect_eq(any->wait_mask | any->due_mask | any->release_mask, 0);
+	cr_expect_eq(single->resp.wait_mask | single->resp.due_mask | single->resp.release_mask, 0);
+	cr_expect_eq(any->resp.wait_mask | any->resp.due_mask | any->resp.release_mask, 0);
 	cr_expect(util_list_is_empty(&single->wait_link));
 	cr_expect(util_list_is_empty(&single->dirty_link), "no work is left");
-	cr_expect_eq(single->calls_pending, any->calls_pending);
-	cr_expect_eq(single->resp_reserved, any->resp_reserved);
+	cr_expect_eq(single->resp.calls_pending, any->resp.calls_pending);
+	cr_expect_eq(single->resp.reserved, any->resp.reserved);
 	cr_expect_eq(single->retained_len, any->retained_len);
 	cr_expect_eq(single->last_resp_ns, any->last_resp_ns);
 }
@@ -190,7 +190,7 @@ Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini 
 Test(erpc_single, messages_with_company_are_not_single, .init = setup, .fini = teardown)
 {
 	struct erpc_session *s = single;
-	uint32_t credits = s->credits;
+	uint32_t credits = s->credit.avail;
 
 	cr_expect(erpc_single_may(s, 2 * LEN, LEN, 0));
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, CORE_SEND_MORE), "more follows");
@@ -198,12 +198,12 @@ Test(erpc_single, messages_with_company_are_not_single, .init = setup, .fini = t
 	s->ep->running = true;
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "progress sends it");
 	s->ep->running = false;
-	s->credits = 0;
+	s->credit.avail = 0;
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "no credit");
-	s->credits = credits;
-	s->bursts = ERPC_BURSTS_TRUST;
+	s->credit.avail = credits;
+	s->batch.bursts = ERPC_BURSTS_TRUST;
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "a burst is expected");
-	s->bursts = 0;
+	s->batch.bursts = 0;
 	cr_assert_eq(pair_call(&pairs[0].end[0], CORE_SEND_MORE), 0);
 	cr_expect_not(erpc_single_may(s, 2 * LEN, LEN, 0), "others wait");
 	cr_assert_eq(pair_call(&pairs[0].end[0], 0), 0);

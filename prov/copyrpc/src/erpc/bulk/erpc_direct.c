@@ -21,8 +21,8 @@ void erpc_direct_begin(struct erpc_session *s)
 
 static void erpc_direct_drop(struct erpc_session *s)
 {
-	s->get_pkts_at++;
-	s->get_pkts_cnt--;
+	s->gets.pkts_at++;
+	s->gets.pkts_cnt--;
 }
 
 void erpc_direct_received(struct erpc_session *s, uint32_t slot)
@@ -30,8 +30,8 @@ void erpc_direct_received(struct erpc_session *s, uint32_t slot)
 	struct erpc_ep *ep = s->ep;
 	uint32_t first = ERPC_SLOTS;
 
-	while (s->get_pkts_cnt && first != slot) {
-		first = s->get_pkts[s->get_pkts_at % ERPC_GET_PKTS_MAX];
+	while (s->gets.pkts_cnt && first != slot) {
+		first = s->gets.pkts[s->gets.pkts_at % ERPC_GET_PKTS_MAX];
 		erpc_direct_drop(s);
 	}
 	if (ep->direct_placed)
@@ -48,15 +48,15 @@ static uint32_t erpc_direct_run(struct erpc_session *s, uint32_t *slot)
 {
 	uint32_t n = 0, max;
 
-	while (s->get_pkts_cnt) {
-		*slot = s->get_pkts[s->get_pkts_at % ERPC_GET_PKTS_MAX];
+	while (s->gets.pkts_cnt) {
+		*slot = s->gets.pkts[s->gets.pkts_at % ERPC_GET_PKTS_MAX];
 		if (s->tx[*slot].get_op && erpc_client_in_flight(&s->tx[*slot].c))
 			break;
 		erpc_direct_drop(s);
 	}
-	max = s->get_pkts_cnt ? erpc_client_in_flight(&s->tx[*slot].c) : 0;
-	max = max < s->get_pkts_cnt ? max : s->get_pkts_cnt;
-	while (n < max && s->get_pkts[(s->get_pkts_at + n) % ERPC_GET_PKTS_MAX] == *slot)
+	max = s->gets.pkts_cnt ? erpc_client_in_flight(&s->tx[*slot].c) : 0;
+	max = max < s->gets.pkts_cnt ? max : s->gets.pkts_cnt;
+	while (n < max && s->gets.pkts[(s->gets.pkts_at + n) % ERPC_GET_PKTS_MAX] == *slot)
 		n++;
 	return n;
 }

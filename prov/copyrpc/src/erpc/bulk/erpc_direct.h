@@ -26,11 +26,11 @@ void erpc_direct_begin(struct erpc_session *s);
 /** Notes that a packet of the get in `slot` was requested. */
 static inline void erpc_direct_requested(struct erpc_session *s, uint32_t slot)
 {
-	s->get_pkts[(s->get_pkts_at + s->get_pkts_cnt) % ERPC_GET_PKTS_MAX] = (uint8_t)slot;
-	if (s->get_pkts_cnt < ERPC_GET_PKTS_MAX)
-		s->get_pkts_cnt++;
+	s->gets.pkts[(s->gets.pkts_at + s->gets.pkts_cnt) % ERPC_GET_PKTS_MAX] = (uint8_t)slot;
+	if (s->gets.pkts_cnt < ERPC_GET_PKTS_MAX)
+		s->gets.pkts_cnt++;
 	else
-		s->get_pkts_at++;
+		s->gets.pkts_at++;
 }
 
 /** Notes that it arrived, at its destination (ep->direct_placed) or not. */

@@ -25,8 +25,8 @@ int erpc_get(struct core_chan *chan, struct core_get *get)
 	op->get = get;
 	op->requested = 0;
 	op->open = 0;
-	util_list_push_back(&s->gets_pending, &op->link);
-	util_list_push_back(&s->gets_open, &op->open_link);
+	util_list_push_back(&s->gets.pending, &op->link);
+	util_list_push_back(&s->gets.open, &op->open_link);
 	erpc_session_mark(s);
 	if (s->ep->running)
 		return 0;
@@ -66,12 +66,12 @@ static bool erpc_get_begin(struct erpc_session *s, uint32_t slot, struct erpc_ge
 
 void erpc_get_flush(struct erpc_session *s)
 {
-	while (!util_list_is_empty(&s->gets_pending) && (s->free_mask & ERPC_GET_MASK)) {
-		uint32_t slot = (uint32_t)__builtin_ctz(s->free_mask & ERPC_GET_MASK);
+	while (!util_list_is_empty(&s->gets.pending) && (s->send.free_mask & ERPC_GET_MASK)) {
+		uint32_t slot = (uint32_t)__builtin_ctz(s->send.free_mask & ERPC_GET_MASK);
 
 		if (!erpc_get_begin(
 			    s, slot,
-			    UTIL_CONTAINER_OF(s->gets_pending.next, struct erpc_get_op, link))) {
+			    UTIL_CONTAINER_OF(s->gets.pending.next, struct erpc_get_op, link))) {
 			erpc_session_mark(s);
 			return;
 		}
@@ -142,7 +142,7 @@ void erpc_get_fail(struct erpc_session *s, int err)
 		erpc_buf_free(&s->ep->bufs, erpc_kick_end(s, slot));
 		s->tx[slot].get_op = NULL;
 	}
-	while ((first = util_list_pop(&s->gets_open))) {
+	while ((first = util_list_pop(&s->gets.open))) {
 		struct erpc_get_op *op = UTIL_CONTAINER_OF(first, struct erpc_get_op, open_link);
 
 		util_list_remove(&op->link);

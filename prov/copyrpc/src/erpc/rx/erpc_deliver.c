@@ -23,16 +23,16 @@ static void erpc_deliver_bad(struct erpc_session *s, const char *why)
 static inline const char *erpc_deliver_reply(struct erpc_session *s, uint32_t id,
 					     const uint8_t *data, uint32_t len)
 {
-	void *context = util_idmap_lookup(&s->calls, id);
+	void *context = util_idmap_lookup(&s->send.calls, id);
 	uint32_t resp_max;
 
 	if (UTIL_UNLIKELY(!context))
 		return "a reply without a call";
-	resp_max = util_idmap_note(&s->calls, id);
+	resp_max = util_idmap_note(&s->send.calls, id);
 	if (UTIL_UNLIKELY(len > resp_max))
 		return "a reply beyond its maximum size";
-	s->grant_left += erpc_call_cost(resp_max);
-	util_idmap_release(&s->calls, id);
+	s->send.grant_left += erpc_call_cost(resp_max);
+	util_idmap_release(&s->send.calls, id);
 	s->conn.up->on_reply(&s->conn.chan, context, 0, data, len);
 	return NULL;
 }
@@ -52,10 +52,10 @@ static inline const char *erpc_deliver_call(struct erpc_session *s, struct core_
 	enum core_rx_verdict verdict;
 
 	/* Replies that the peer may not have received count there no more. */
-	if (s->resp_reserved + cost > 2 * ERPC_GRANT)
+	if (s->resp.reserved + cost > 2 * ERPC_GRANT)
 		return "a call beyond the grant";
-	s->resp_reserved += cost;
-	s->calls_pending++;
+	s->resp.reserved += cost;
+	s->resp.calls_pending++;
 	verdict = s->conn.up->on_call(&s->conn.chan, ref, data, len, erpc_body_retain(body));
 	if (UTIL_LIKELY(verdict == CORE_RX_RETAIN))
 		body->refs++;

@@ -21,7 +21,7 @@
 /** Returns the mask of batches in flight. */
 static inline uint32_t erpc_batch_busy(const struct erpc_session *s)
 {
-	return ~s->free_mask & ERPC_BATCH_MASK;
+	return ~s->send.free_mask & ERPC_BATCH_MASK;
 }
 
 /**
@@ -29,7 +29,7 @@ static inline uint32_t erpc_batch_busy(const struct erpc_session *s)
  */
 static inline bool erpc_batch_gathers(const struct erpc_session *s)
 {
-	return erpc_batch_busy(s) || s->bursts == ERPC_BURSTS_TRUST;
+	return erpc_batch_busy(s) || s->batch.bursts == ERPC_BURSTS_TRUST;
 }
 
 /**
@@ -38,15 +38,15 @@ static inline bool erpc_batch_gathers(const struct erpc_session *s)
  */
 static inline void erpc_batch_is_single(struct erpc_session *s)
 {
-	if (s->after_single)
-		s->bursts = 0;
-	s->after_single = true;
+	if (s->batch.after_single)
+		s->batch.bursts = 0;
+	s->batch.after_single = true;
 }
 
 /** Returns true if another batch may begin. The peer orders at most ERPC_SLOTS of them. */
 static inline bool erpc_batch_has_slot(const struct erpc_session *s)
 {
-	return (s->free_mask & ERPC_BATCH_MASK) && s->seq - s->seq_done < ERPC_SLOTS;
+	return (s->send.free_mask & ERPC_BATCH_MASK) && s->send.seq - s->send.seq_done < ERPC_SLOTS;
 }
 
 /**
@@ -57,16 +57,16 @@ static inline __attribute__((always_inline)) void erpc_batch_leave(struct erpc_s
 								   struct erpc_buf *buf,
 								   uint64_t end, bool now)
 {
-	struct wire_erpc_batch head = { .seq = s->seq };
-	uint32_t slot = (uint32_t)__builtin_ctz(s->free_mask);
+	struct wire_erpc_batch head = { .seq = s->send.seq };
+	uint32_t slot = (uint32_t)__builtin_ctz(s->send.free_mask);
 	struct erpc_tx *tx = &s->tx[slot];
 	bool prompt = !buf->has_calls;
 
 	tx->seq = head.seq;
-	s->seq = head.seq + 1;
-	s->batch_ends[head.seq % ERPC_SLOTS] = end;
-	s->sent_pos = end;
-	s->done_mask &= ~(1u << head.seq % ERPC_SLOTS);
+	s->send.seq = head.seq + 1;
+	s->send.batch_ends[head.seq % ERPC_SLOTS] = end;
+	s->send.sent_pos = end;
+	s->send.done_mask &= ~(1u << head.seq % ERPC_SLOTS);
 	s->ep->stats.batches++;
 	head.ack = erpc_piggyback_take(s);
 	memcpy(buf->data, &head, sizeof(head));

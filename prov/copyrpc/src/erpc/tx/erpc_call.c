@@ -14,10 +14,10 @@
 static inline int erpc_call_register(struct erpc_session *s, uint32_t resp_max, void *context,
 				     uint32_t *id)
 {
-	int ret = util_idmap_alloc_noted(&s->calls, context, resp_max, id);
+	int ret = util_idmap_alloc_noted(&s->send.calls, context, resp_max, id);
 
 	if (UTIL_LIKELY(!ret))
-		s->grant_left -= erpc_call_cost(resp_max);
+		s->send.grant_left -= erpc_call_cost(resp_max);
 	return ret;
 }
 
@@ -34,7 +34,7 @@ static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t le
 	if (*ret)
 		return NULL;
 	*ret = -FI_EAGAIN;
-	if (s->grant_left < erpc_call_cost(resp_max))
+	if (s->send.grant_left < erpc_call_cost(resp_max))
 		return NULL;
 	at = erpc_send_room(s, span);
 	if (!at)
@@ -42,7 +42,7 @@ static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t le
 	*ret = erpc_call_register(s, resp_max, context, &id);
 	if (*ret)
 		return NULL;
-	s->open->has_calls = true;
+	s->batch.buf->has_calls = true;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, resp_max, sizeof(op) + len);
 	memcpy(at, &op, sizeof(op));
 	return at + sizeof(op);
@@ -105,7 +105,7 @@ erpc_call_buf_general(struct erpc_session *s, uint32_t op, const void *buf, size
 {
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, (uint32_t)(sizeof(op) + len));
 
-	if (s->grant_left >= erpc_call_cost(resp_max) && erpc_single_may(s, span, len, flags))
+	if (s->send.grant_left >= erpc_call_cost(resp_max) && erpc_single_may(s, span, len, flags))
 		return erpc_call_single(s, op, buf, len, resp_max, context);
 	return erpc_call_buf_cold(s, op, buf, len, resp_max, context, flags);
 }
@@ -113,9 +113,9 @@ erpc_call_buf_general(struct erpc_session *s, uint32_t op, const void *buf, size
 /** Returns true if a call of `span` bytes only needs its bytes and an id. */
 static inline bool erpc_call_appends(const struct erpc_session *s, uint32_t span, unsigned flags)
 {
-	const uint8_t *end = flags & CORE_SEND_MORE ? s->fill_end_more : s->fill_end;
+	const uint8_t *end = flags & CORE_SEND_MORE ? s->batch.end_more : s->batch.end;
 
-	return end - s->fill >= (ptrdiff_t)span && s->calls.free_head != UTIL_IDMAP_NONE;
+	return end - s->batch.fill >= (ptrdiff_t)span && s->send.calls.free_head != UTIL_IDMAP_NONE;
 }
 
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
@@ -124,16 +124,16 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 	uint32_t body = (uint32_t)(sizeof(op) + len), id;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, body);
 	struct erpc_session *s = erpc_session_of(chan);
-	uint8_t *at = s->fill;
+	uint8_t *at = s->batch.fill;
 
 	if (UTIL_UNLIKELY(!erpc_call_appends(s, span, flags) || len > UTIL_COPY_SHORT ||
-			  s->grant_left < erpc_call_cost(resp_max)))
+			  s->send.grant_left < erpc_call_cost(resp_max)))
 		return erpc_call_buf_general(s, op, buf, len, resp_max, context, flags);
 	if (UTIL_UNLIKELY(erpc_call_register(s, resp_max, context, &id)))
 		return -FI_ENOMEM;
-	s->open->has_calls = true;
-	s->fill = at + span;
-	s->posted_pos += ERPC_POS_STEP;
+	s->batch.buf->has_calls = true;
+	s->batch.fill = at + span;
+	s->send.posted_pos += ERPC_POS_STEP;
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_CALL, id, resp_max, body);
 	memcpy(at, &op, sizeof(op));
 	util_copy_short(at + sizeof(op), buf, len);
@@ -143,7 +143,7 @@ int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t l
 /** Returns the number of batches in flight. */
 static unsigned erpc_call_flying(const struct erpc_session *s)
 {
-	return ERPC_BATCH_SLOTS - (unsigned)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
+	return ERPC_BATCH_SLOTS - (unsigned)__builtin_popcount(s->send.free_mask & ERPC_BATCH_MASK);
 }
 
 /**
@@ -157,8 +157,8 @@ static size_t erpc_call_early(const struct erpc_session *s)
 /** Returns how many batches may still leave. */
 static size_t erpc_call_slots(const struct erpc_session *s)
 {
-	size_t order = ERPC_SLOTS - (s->seq - s->seq_done);
-	size_t slots = (size_t)__builtin_popcount(s->free_mask & ERPC_BATCH_MASK);
+	size_t order = ERPC_SLOTS - (s->send.seq - s->send.seq_done);
+	size_t slots = (size_t)__builtin_popcount(s->send.free_mask & ERPC_BATCH_MASK);
 
 	return order < slots ? order : slots;
 }
@@ -173,14 +173,14 @@ size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
 	uint32_t span =
 		wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + (uint32_t)len);
 	uint32_t room = s->batch_max - ERPC_BATCH_HEAD;
-	uint32_t used = s->open ? erpc_send_len(s) - ERPC_BATCH_HEAD : 0;
+	uint32_t used = s->batch.buf ? erpc_send_len(s) - ERPC_BATCH_HEAD : 0;
 	size_t each = span <= room ? room / span : 1;
-	size_t by_grant = s->grant_left / erpc_call_cost(resp_max);
+	size_t by_grant = s->send.grant_left / erpc_call_cost(resp_max);
 	size_t slots = erpc_call_slots(s), early = erpc_call_early(s), open = each, cnt;
 
 	if (s->err)
 		return 0;
-	if (s->open)
+	if (s->batch.buf)
 		open = used < room ? (room - used) / span : 0;
 	if (!open && slots) {
 		slots--;

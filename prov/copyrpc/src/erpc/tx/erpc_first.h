@@ -21,7 +21,7 @@ static inline void erpc_first_begin(struct erpc_session *s, uint32_t slot, uint8
 	tx->buf = buf;
 	tx->sent_ns = s->ep->now_ns;
 	tx->window = ERPC_CREDITS_MAX;
-	s->free_mask &= ~(1u << slot);
+	s->send.free_mask &= ~(1u << slot);
 	tx->tries = 0;
 	tx->went_back = false;
 	tx->overtaken = false;
@@ -50,7 +50,7 @@ static inline void erpc_first_packet(struct erpc_session *s, struct erpc_tx *tx,
 
 	erpc_client_first(&tx->c);
 	tx->sent_ns = ep->now_ns;
-	tx->pkt_seq = ++s->pkts_sent;
+	tx->pkt_seq = ++s->send.pkts_sent;
 	tx->rtt_pkt = 0;
 	tx->rtt_start_ns = ep->running ? ep->now_ns : 0;
 	tx->rtt_pending = true;
@@ -64,8 +64,8 @@ static inline bool erpc_first_may(const struct erpc_session *s, uint32_t len)
 {
 	const struct erpc_ep *ep = s->ep;
 
-	return len <= s->payload && s->credits && !s->send_mask && ep->out.cnt < ERPC_BURST &&
-	       (!ep->paces || erpc_timely_is_open(&s->timely));
+	return len <= s->payload && s->credit.avail && !s->send.pending_mask &&
+	       ep->out.cnt < ERPC_BURST && (!ep->paces || erpc_timely_is_open(&s->time.timely));
 }
 
 /** Notes that a packet needs the time of the next progress, if sent between two calls. */
@@ -83,7 +83,7 @@ static inline __attribute__((always_inline)) void erpc_first_go(struct erpc_sess
 {
 	struct erpc_tx *tx = &s->tx[slot];
 
-	s->credits--;
+	s->credit.avail--;
 	erpc_client_begin_single(&tx->c, resp_max);
 	erpc_first_begin(s, slot, type, buf);
 	erpc_first_note(s);

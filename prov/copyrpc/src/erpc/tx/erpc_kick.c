@@ -18,7 +18,7 @@ bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct
 		return false;
 	erpc_first_begin(s, slot, type, buf);
 	tx->rtt_pending = false;
-	s->send_mask |= 1u << slot;
+	s->send.pending_mask |= 1u << slot;
 	return true;
 }
 
@@ -44,9 +44,9 @@ void erpc_kick_go_back(struct erpc_session *s, uint32_t slot)
 
 	s->ep->stats.losses++;
 	if (s->ep->paces)
-		erpc_timely_lost(&s->timely, s->ep->now_ns);
-	s->credits += erpc_client_go_back(&tx->c);
-	s->send_mask |= 1u << slot;
+		erpc_timely_lost(&s->time.timely, s->ep->now_ns);
+	s->credit.avail += erpc_client_go_back(&tx->c);
+	s->send.pending_mask |= 1u << slot;
 	tx->rtt_pending = false;
 	if (slot < ERPC_BATCH_SLOTS)
 		erpc_kick_measure_none(s);
@@ -65,10 +65,11 @@ static bool erpc_kick_may(struct erpc_session *s)
 {
 	struct erpc_ep *ep = s->ep;
 
-	if (UTIL_LIKELY(!ep->paces) || erpc_timely_is_open(&s->timely) || s->next_ns <= ep->now_ns)
+	if (UTIL_LIKELY(!ep->paces) || erpc_timely_is_open(&s->time.timely) ||
+	    s->time.next_ns <= ep->now_ns)
 		return true;
-	if (util_list_is_empty(&s->pace.link)) {
-		erpc_wheel_insert(&ep->wheel, &s->pace, s->next_ns, ep->now_ns);
+	if (util_list_is_empty(&s->time.pace.link)) {
+		erpc_wheel_insert(&ep->wheel, &s->time.pace, s->time.next_ns, ep->now_ns);
 		erpc_ep_due_at(ep, erpc_wheel_next_ns(&ep->wheel));
 	}
 	ep->stats.paced++;
@@ -93,9 +94,10 @@ static uint32_t erpc_kick_load(const struct erpc_session *s, const struct erpc_t
 static void erpc_kick_pay(struct erpc_session *s, const struct erpc_tx *tx, uint32_t len,
 			  uint16_t pkt_num)
 {
-	if (s->ep->paces && !erpc_timely_is_open(&s->timely))
-		s->next_ns = erpc_timely_next_ns(&s->timely, s->next_ns, s->ep->now_ns,
-						 erpc_kick_load(s, tx, len, pkt_num));
+	if (s->ep->paces && !erpc_timely_is_open(&s->time.timely))
+		s->time.next_ns =
+			erpc_timely_next_ns(&s->time.timely, s->time.next_ns, s->ep->now_ns,
+					    erpc_kick_load(s, tx, len, pkt_num));
 }
 
 static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
@@ -112,7 +114,7 @@ static void erpc_kick_packet(struct erpc_session *s, struct erpc_tx *tx)
 	bool again = c->tx < c->tx_max;
 	uint32_t len = 0;
 
-	tx->pkt_seq = ++s->pkts_sent;
+	tx->pkt_seq = ++s->send.pkts_sent;
 	s->ep->stats.tx_pkts++;
 	s->ep->stats.tx_again += again;
 	if (!erpc_client_in_flight(c)) {
@@ -154,7 +156,7 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 	while (erpc_client_sendable(&tx->c)) {
 		if (erpc_client_in_flight(&tx->c) >= tx->window)
 			return true;
-		if (!s->credits) {
+		if (!s->credit.avail) {
 			s->ep->stats.no_credit++;
 			return false; /* a response returns one */
 		}
@@ -164,26 +166,27 @@ static bool erpc_kick_slot(struct erpc_session *s, uint32_t slot)
 			erpc_session_mark(s);
 			return false;
 		}
-		s->credits--;
+		s->credit.avail--;
 		if (UTIL_LIKELY(!tx->c.tx_max && tx->c.req_pkts == 1 && !tx->get_op))
 			erpc_kick_first(s, tx);
 		else
 			erpc_kick_packet(s, tx);
 	}
-	s->send_mask &= ~(1u << slot);
+	s->send.pending_mask &= ~(1u << slot);
 	return true;
 }
 
 /** Serves slots in turn, so that a long request does not delay short ones. */
 static void erpc_kick_turns(struct erpc_session *s)
 {
-	uint32_t wants = s->send_mask, slot;
+	uint32_t wants = s->send.pending_mask, slot;
 
-	for (wants = (wants >> s->next_slot | wants << (ERPC_SLOTS - s->next_slot)) & ERPC_FREE_ALL;
+	for (wants = (wants >> s->send.next_slot | wants << (ERPC_SLOTS - s->send.next_slot)) &
+		     ERPC_FREE_ALL;
 	     wants; wants &= wants - 1) {
-		slot = (s->next_slot + (uint32_t)__builtin_ctz(wants)) % ERPC_SLOTS;
+		slot = (s->send.next_slot + (uint32_t)__builtin_ctz(wants)) % ERPC_SLOTS;
 		if (!erpc_kick_slot(s, slot)) {
-			s->next_slot = (slot + 1) % ERPC_SLOTS;
+			s->send.next_slot = (slot + 1) % ERPC_SLOTS;
 			return;
 		}
 	}
@@ -191,14 +194,14 @@ static void erpc_kick_turns(struct erpc_session *s)
 
 void erpc_kick_pending(struct erpc_session *s)
 {
-	uint32_t wants = s->send_mask;
+	uint32_t wants = s->send.pending_mask;
 
 	erpc_first_note(s);
 	if (UTIL_LIKELY(!(wants & (wants - 1)))) {
 		uint32_t slot = (uint32_t)__builtin_ctz(wants);
 
 		if (!erpc_kick_slot(s, slot) && slot != ERPC_REPLY_SLOT)
-			s->next_slot = (slot + 1) % ERPC_SLOTS;
+			s->send.next_slot = (slot + 1) % ERPC_SLOTS;
 		return;
 	}
 	/* Replies first: the peer's callers wait for them. */
@@ -209,13 +212,13 @@ void erpc_kick_pending(struct erpc_session *s)
 
 void erpc_kick_kept(struct erpc_session *s, uint32_t slot, uint32_t missing)
 {
-	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
+	uint32_t busy = ~s->send.free_mask & ERPC_BATCH_MASK;
 	struct erpc_tx *kept = &s->tx[slot];
 
 	/* KEPT is sent at once, so it measures the round trip; the response will be delayed. */
 	if (kept->rtt_pending && kept->rtt_pkt == kept->c.req_pkts - 1 &&
 	    s->ep->now_ns > kept->rtt_start_ns)
-		erpc_rto_sample(&s->rto, s->ep->now_ns - kept->rtt_start_ns);
+		erpc_rto_sample(&s->time.rto, s->ep->now_ns - kept->rtt_start_ns);
 	kept->rtt_pending = false;
 	kept->kept = true;
 	for (; busy; busy &= busy - 1) {
@@ -238,7 +241,7 @@ static void __attribute__((noinline))
 erpc_kick_recovered_cold(struct erpc_session *s, struct erpc_tx *tx)
 {
 	if (!erpc_loss_is_certain(s))
-		erpc_rto_keep(&s->rto, tx->tries);
+		erpc_rto_keep(&s->time.rto, tx->tries);
 	tx->tries = 0;
 	tx->window = tx->get_op ? s->get_window : ERPC_CREDITS_MAX;
 }
@@ -258,20 +261,20 @@ void erpc_kick_acked(struct erpc_session *s, struct erpc_tx *tx, const struct wi
 	if (h->pkt_num > tx->rtt_pkt || now_ns <= tx->rtt_start_ns ||
 	    (h->req_type > WIRE_ERPC_LATE && h->req_type != WIRE_ERPC_AWAY))
 		return;
-	if (tx->rtt_start_ns > s->acked_tx_ns)
-		s->acked_tx_ns = tx->rtt_start_ns;
+	if (tx->rtt_start_ns > s->time.acked_tx_ns)
+		s->time.acked_tx_ns = tx->rtt_start_ns;
 	rtt_ns = now_ns - tx->rtt_start_ns;
 	if (UTIL_UNLIKELY(h->req_type == WIRE_ERPC_LATE)) {
 		/* The response waited for a release, perhaps for very long; limits the sample. */
-		erpc_rto_sample(&s->rto, rtt_ns < ERPC_LATE_NS ? rtt_ns : ERPC_LATE_NS);
+		erpc_rto_sample(&s->time.rto, rtt_ns < ERPC_LATE_NS ? rtt_ns : ERPC_LATE_NS);
 		return;
 	}
-	erpc_rto_sample(&s->rto, rtt_ns);
+	erpc_rto_sample(&s->time.rto, rtt_ns);
 	/* If one end was away, the sample does not measure the network. */
 	if (!s->ep->paces || s->ep->away || h->req_type == WIRE_ERPC_AWAY)
 		return;
-	if (!erpc_timely_may_skip(&s->timely, rtt_ns))
-		erpc_timely_update(&s->timely, now_ns, rtt_ns);
+	if (!erpc_timely_may_skip(&s->time.timely, rtt_ns))
+		erpc_timely_update(&s->time.timely, now_ns, rtt_ns);
 }
 
 void erpc_kick_missing(struct erpc_session *s, uint32_t slot)
@@ -282,7 +285,7 @@ void erpc_kick_missing(struct erpc_session *s, uint32_t slot)
 	if (!erpc_client_in_flight(&tx->c) || tx->out.unsent)
 		return;
 	/* A report from before the retransmission is out of date. */
-	if (tx->went_back && s->ep->now_ns - tx->sent_ns < s->rto.srtt_ns)
+	if (tx->went_back && s->ep->now_ns - tx->sent_ns < s->time.rto.srtt_ns)
 		return;
 	erpc_kick_go_back(s, slot);
 }
@@ -305,9 +308,9 @@ void erpc_kick_stamp(struct erpc_ep *ep)
 	while ((first = util_list_pop(&ep->fresh))) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(first, struct erpc_session, fresh_link);
 
-		if (!s->last_batch_tx_ns)
-			s->last_batch_tx_ns = ep->now_ns;
-		for (busy = ~s->free_mask & ERPC_FREE_ALL; busy; busy &= busy - 1) {
+		if (!s->ack.last_tx_ns)
+			s->ack.last_tx_ns = ep->now_ns;
+		for (busy = ~s->send.free_mask & ERPC_FREE_ALL; busy; busy &= busy - 1) {
 			struct erpc_tx *tx = &s->tx[__builtin_ctz(busy)];
 
 			if (tx->rtt_pending && !tx->rtt_start_ns) {
@@ -327,5 +330,5 @@ void erpc_kick_wheel(struct erpc_ep *ep)
 	while ((first = util_list_pop(&ready)))
 		erpc_session_mark(
 			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
-					  struct erpc_session, pace));
+					  struct erpc_session, time.pace));
 }

@@ -31,7 +31,7 @@ void erpc_kick_pending(struct erpc_session *s);
 
 static inline void erpc_kick(struct erpc_session *s)
 {
-	if (s->send_mask)
+	if (s->send.pending_mask)
 		erpc_kick_pending(s);
 }
 
@@ -46,15 +46,15 @@ static inline struct erpc_buf *erpc_kick_end(struct erpc_session *s, uint32_t sl
 
 	if (UTIL_UNLIKELY(tx->out.unsent))
 		erpc_out_forget(&s->ep->out, &tx->out);
-	s->credits += erpc_client_end(&tx->c);
-	s->free_mask |= 1u << slot;
-	s->send_mask &= ~(1u << slot);
+	s->credit.avail += erpc_client_end(&tx->c);
+	s->send.free_mask |= 1u << slot;
+	s->send.pending_mask &= ~(1u << slot);
 	tx->buf = NULL;
-	if (!(~s->free_mask & ERPC_BATCH_MASK))
+	if (!(~s->send.free_mask & ERPC_BATCH_MASK))
 		/* no batch is in flight: the next message may leave at once */
-		s->fill_end = s->fill;
-	if (s->free_mask == ERPC_FREE_ALL)
-		s->watched = false;
+		s->batch.end = s->batch.fill;
+	if (s->send.free_mask == ERPC_FREE_ALL)
+		s->time.watched = false;
 	return buf;
 }
 

@@ -8,12 +8,12 @@
 
 void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 {
-	s->watched = true;
-	s->watch_ns = due_ns;
-	if (!util_list_is_empty(&s->timer.link) && s->timer.due_ns <= due_ns)
+	s->time.watched = true;
+	s->time.watch_ns = due_ns;
+	if (!util_list_is_empty(&s->time.timer.link) && s->time.timer.due_ns <= due_ns)
 		return;
-	erpc_wheel_remove(&s->ep->timers, &s->timer);
-	erpc_wheel_insert(&s->ep->timers, &s->timer, due_ns, s->ep->now_ns);
+	erpc_wheel_remove(&s->ep->timers, &s->time.timer);
+	erpc_wheel_insert(&s->ep->timers, &s->time.timer, due_ns, s->ep->now_ns);
 	erpc_ep_due_at(s->ep, erpc_wheel_end_ns(&s->ep->timers, due_ns));
 }
 
@@ -24,7 +24,7 @@ void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns)
 static bool erpc_loss_is_passed(const struct erpc_session *s, const struct erpc_tx *tx)
 {
 	return !tx->tries &&
-	       (tx->overtaken || (tx->prompt && !tx->kept && tx->sent_ns < s->acked_tx_ns));
+	       (tx->overtaken || (tx->prompt && !tx->kept && tx->sent_ns < s->time.acked_tx_ns));
 }
 
 static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
@@ -35,7 +35,7 @@ static void erpc_loss_timeout(struct erpc_session *s, uint32_t slot)
 		erpc_loss_note(s);
 	s->ep->stats.timeouts++;
 	/* A peer that sends packets does not get ever longer timeouts. */
-	if (tx->tries < (s->rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : UINT16_MAX))
+	if (tx->tries < (s->time.rx_ns > tx->sent_ns ? ERPC_ALIVE_TRIES : UINT16_MAX))
 		tx->tries++;
 	tx->window = 1;
 	erpc_kick_go_back(s, slot);
@@ -47,11 +47,11 @@ static uint64_t erpc_loss_resend_timeout(const struct erpc_session *s, const str
 	uint64_t silence;
 
 	if (erpc_loss_is_passed(s, tx))
-		return s->rto.rack_ns;
+		return s->time.rto.rack_ns;
 	/* A KEPT batch is not probed before the earlier ones. */
-	silence = erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->seq_done)
-			  ? erpc_rto_probe(&s->rto, tx->tries)
-			  : erpc_rto_after(&s->rto, tx->tries);
+	silence = erpc_loss_is_certain(s) && (!tx->kept || tx->seq == s->send.seq_done)
+			  ? erpc_rto_probe(&s->time.rto, tx->tries)
+			  : erpc_rto_after(&s->time.rto, tx->tries);
 	return tx->tries ? erpc_rto_spread(silence, s->token + tx->c.req_num + tx->tries) : silence;
 }
 
@@ -62,7 +62,7 @@ static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 	uint64_t now_ns = s->ep->now_ns, due_ns = tx->sent_ns + erpc_loss_resend_timeout(s, tx);
 
 	if (due_ns > now_ns) {
-		uint64_t look_ns = now_ns + s->rto.rack_ns;
+		uint64_t look_ns = now_ns + s->time.rto.rack_ns;
 
 		return !tx->get_op && !tx->tries && look_ns < due_ns ? look_ns : due_ns;
 	}
@@ -73,16 +73,16 @@ static uint64_t erpc_loss_slot(struct erpc_session *s, uint32_t slot)
 
 static void erpc_loss_session(struct erpc_session *s)
 {
-	uint32_t busy = ~s->free_mask & ERPC_FREE_ALL, slot;
+	uint32_t busy = ~s->send.free_mask & ERPC_FREE_ALL, slot;
 	uint64_t next_ns = UINT64_MAX, due_ns;
 
-	if (!s->watched)
+	if (!s->time.watched)
 		return;
-	if (s->watch_ns > s->ep->now_ns) { /* set for earlier packets */
-		erpc_loss_watch_until(s, s->watch_ns);
+	if (s->time.watch_ns > s->ep->now_ns) { /* set for earlier packets */
+		erpc_loss_watch_until(s, s->time.watch_ns);
 		return;
 	}
-	s->watched = false;
+	s->time.watched = false;
 	for (; busy; busy &= busy - 1) {
 		slot = (uint32_t)__builtin_ctz(busy);
 		if (!erpc_client_in_flight(&s->tx[slot].c))
@@ -99,9 +99,9 @@ void erpc_loss_forget_idle(struct erpc_ep *ep)
 	struct erpc_wheel_item *item;
 
 	while ((item = erpc_wheel_first(&ep->timers))) {
-		struct erpc_session *s = UTIL_CONTAINER_OF(item, struct erpc_session, timer);
+		struct erpc_session *s = UTIL_CONTAINER_OF(item, struct erpc_session, time.timer);
 
-		if (s->watched)
+		if (s->time.watched)
 			return;
 		erpc_wheel_remove(&ep->timers, item);
 	}
@@ -116,5 +116,5 @@ void erpc_loss_scan(struct erpc_ep *ep)
 	while ((first = util_list_pop(&ready)))
 		erpc_loss_session(
 			UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(first, struct erpc_wheel_item, link),
-					  struct erpc_session, timer));
+					  struct erpc_session, time.timer));
 }

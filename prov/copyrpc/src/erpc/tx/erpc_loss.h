@@ -40,21 +40,21 @@ void erpc_loss_watch_until(struct erpc_session *s, uint64_t due_ns);
 static inline void erpc_loss_note(struct erpc_session *s)
 {
 	s->loss_seen = true;
-	s->lost_ns = s->ep->now_ns;
+	s->time.lost_ns = s->ep->now_ns;
 }
 
 /** Returns true if a loss was certain within the last ERPC_LOSS_CERTAIN_NS. */
 static inline bool erpc_loss_is_certain(const struct erpc_session *s)
 {
-	return s->loss_seen && s->ep->now_ns - s->lost_ns < ERPC_LOSS_CERTAIN_NS;
+	return s->loss_seen && s->ep->now_ns - s->time.lost_ns < ERPC_LOSS_CERTAIN_NS;
 }
 
 /** Starts the timer for a packet that leaves with none of its slot in flight. */
 static inline void erpc_loss_watch(struct erpc_session *s)
 {
-	uint64_t due_ns = s->ep->now_ns + s->rto.rack_ns;
+	uint64_t due_ns = s->ep->now_ns + s->time.rto.rack_ns;
 
-	if (!s->watched || due_ns < s->watch_ns)
+	if (!s->time.watched || due_ns < s->time.watch_ns)
 		erpc_loss_watch_until(s, due_ns);
 }
 

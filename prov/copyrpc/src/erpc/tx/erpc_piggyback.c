@@ -11,9 +11,9 @@
 
 void erpc_piggyback_advance_cold(struct erpc_session *s)
 {
-	while (s->acked_mask & 1u << s->ack % ERPC_SLOTS) {
-		s->acked_mask &= ~(1u << s->ack % ERPC_SLOTS);
-		s->ack++;
+	while (s->ack.acked_mask & 1u << s->ack.seq % ERPC_SLOTS) {
+		s->ack.acked_mask &= ~(1u << s->ack.seq % ERPC_SLOTS);
+		s->ack.seq++;
 	}
 }
 
@@ -21,17 +21,17 @@ void erpc_piggyback_acked(struct erpc_session *s, uint32_t slot)
 {
 	uint32_t seq = s->rx[slot].seq;
 
-	if (seq - s->ack >= ERPC_SLOTS)
+	if (seq - s->ack.seq >= ERPC_SLOTS)
 		return; /* passed already */
-	s->acked_mask |= 1u << seq % ERPC_SLOTS;
+	s->ack.acked_mask |= 1u << seq % ERPC_SLOTS;
 	erpc_piggyback_advance_cold(s);
 }
 
 void erpc_piggyback_passed_cold(struct erpc_session *s, uint32_t seq)
 {
-	while (seq - s->ack >= ERPC_SLOTS) {
-		s->acked_mask &= ~(1u << s->ack % ERPC_SLOTS);
-		s->ack++;
+	while (seq - s->ack.seq >= ERPC_SLOTS) {
+		s->ack.acked_mask &= ~(1u << s->ack.seq % ERPC_SLOTS);
+		s->ack.seq++;
 	}
 	erpc_piggyback_advance_cold(s);
 }
@@ -39,8 +39,8 @@ void erpc_piggyback_passed_cold(struct erpc_session *s, uint32_t seq)
 /** Advances `ack` over the next batch. */
 static inline void erpc_piggyback_acked_next(struct erpc_session *s)
 {
-	s->ack++;
-	if (UTIL_UNLIKELY(s->acked_mask))
+	s->ack.seq++;
+	if (UTIL_UNLIKELY(s->ack.acked_mask))
 		erpc_piggyback_advance_cold(s);
 }
 
@@ -55,18 +55,18 @@ static int32_t erpc_piggyback_cost(uint64_t late_ns)
 /** Samples, at a delivery, whether the previous batch was replied to quickly. */
 static void erpc_piggyback_sample(struct erpc_session *s)
 {
-	uint64_t gap_ns = s->last_batch_tx_ns - s->last_batch_rx_ns;
+	uint64_t gap_ns = s->ack.last_tx_ns - s->ack.last_rx_ns;
 
-	if (s->last_batch_tx_ns >= s->last_batch_rx_ns) {
+	if (s->ack.last_tx_ns >= s->ack.last_rx_ns) {
 		if (gap_ns <= ERPC_PIGGYBACK_NS)
-			s->quick_replies += s->quick_replies < ERPC_PIGGYBACK_TRUST;
-		else if (s->piggybacked)
-			s->quick_replies = erpc_piggyback_cost(gap_ns - ERPC_PIGGYBACK_NS);
-		else if (s->quick_replies > 0)
-			s->quick_replies = 0;
+			s->ack.quick_replies += s->ack.quick_replies < ERPC_PIGGYBACK_TRUST;
+		else if (s->ack.piggybacked)
+			s->ack.quick_replies = erpc_piggyback_cost(gap_ns - ERPC_PIGGYBACK_NS);
+		else if (s->ack.quick_replies > 0)
+			s->ack.quick_replies = 0;
 	}
-	s->piggybacked = false;
-	s->last_batch_rx_ns = s->ep->now_ns;
+	s->ack.piggybacked = false;
+	s->ack.last_rx_ns = s->ep->now_ns;
 }
 
 /** Returns true if ERPC_PIGGYBACK_MAX bits are set. */
@@ -81,38 +81,38 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot)
 	struct erpc_rx *rx = &s->rx[slot];
 
 	erpc_piggyback_sample(s);
-	if (s->quick_replies < ERPC_PIGGYBACK_TRUST || s->ack != rx->seq ||
-	    !(rx->seq % ERPC_PIGGYBACK_SAMPLE) || erpc_piggyback_is_full(s->piggyback_mask) ||
+	if (s->ack.quick_replies < ERPC_PIGGYBACK_TRUST || s->ack.seq != rx->seq ||
+	    !(rx->seq % ERPC_PIGGYBACK_SAMPLE) || erpc_piggyback_is_full(s->ack.wait_mask) ||
 	    !erpc_piggyback_is_open(s))
 		return false;
 	erpc_server_respond_empty(&rx->s);
 	rx->resp_type = WIRE_ERPC_LATE;
 	erpc_piggyback_acked_next(s);
-	if (!s->piggyback_mask) {
-		s->piggyback_ns = s->ep->now_ns + ERPC_PIGGYBACK_NS;
+	if (!s->ack.wait_mask) {
+		s->ack.until_ns = s->ep->now_ns + ERPC_PIGGYBACK_NS;
 		util_list_push_back(&s->ep->piggybacking, &s->piggyback_link);
-		erpc_ep_due_at(s->ep, s->piggyback_ns);
+		erpc_ep_due_at(s->ep, s->ack.until_ns);
 	}
-	s->piggyback_mask |= 1u << slot;
+	s->ack.wait_mask |= 1u << slot;
 	return true;
 }
 
 void erpc_piggyback_forget_cold(struct erpc_session *s, uint32_t slot)
 {
-	s->empty_mask &= ~(1u << slot);
-	s->piggyback_mask &= ~(1u << slot);
-	if (!s->piggyback_mask)
+	s->ack.empty_mask &= ~(1u << slot);
+	s->ack.wait_mask &= ~(1u << slot);
+	if (!s->ack.wait_mask)
 		util_list_remove(&s->piggyback_link);
 }
 
 void erpc_piggyback_end(struct erpc_session *s)
 {
-	if (!s->piggyback_mask)
+	if (!s->ack.wait_mask)
 		return;
-	s->quick_replies = erpc_piggyback_cost(
-		s->ep->now_ns > s->piggyback_ns ? s->ep->now_ns - s->piggyback_ns : 0);
-	s->empty_mask |= s->piggyback_mask;
-	s->piggyback_mask = 0;
+	s->ack.quick_replies = erpc_piggyback_cost(
+		s->ep->now_ns > s->ack.until_ns ? s->ep->now_ns - s->ack.until_ns : 0);
+	s->ack.empty_mask |= s->ack.wait_mask;
+	s->ack.wait_mask = 0;
 	util_list_remove(&s->piggyback_link);
 	erpc_session_mark(s);
 }
@@ -124,7 +124,7 @@ void erpc_piggyback_overdue(struct erpc_ep *ep, bool all)
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->piggybacking) {
 		struct erpc_session *s = UTIL_CONTAINER_OF(it, struct erpc_session, piggyback_link);
 
-		if (!all && s->piggyback_ns > ep->now_ns)
+		if (!all && s->ack.until_ns > ep->now_ns)
 			return;
 		erpc_piggyback_end(s);
 	}
@@ -132,8 +132,8 @@ void erpc_piggyback_overdue(struct erpc_ep *ep, bool all)
 
 bool erpc_piggyback_flush(struct erpc_session *s)
 {
-	for (; UTIL_UNLIKELY(s->empty_mask); s->empty_mask &= s->empty_mask - 1) {
-		uint32_t slot = (uint32_t)__builtin_ctz(s->empty_mask);
+	for (; UTIL_UNLIKELY(s->ack.empty_mask); s->ack.empty_mask &= s->ack.empty_mask - 1) {
+		uint32_t slot = (uint32_t)__builtin_ctz(s->ack.empty_mask);
 		uint16_t last = (uint16_t)(s->rx[slot].s.req_pkts - 1);
 
 		if (erpc_respond_packet(s, slot, last, WIRE_ERPC_RESP))
@@ -148,11 +148,11 @@ bool erpc_piggyback_flush(struct erpc_session *s)
 
 const char *erpc_piggyback_received(struct erpc_session *s, uint32_t ack)
 {
-	uint32_t busy = ~s->free_mask & ERPC_BATCH_MASK;
+	uint32_t busy = ~s->send.free_mask & ERPC_BATCH_MASK;
 
-	if (UTIL_UNLIKELY((int32_t)(s->seq - ack) < 0))
+	if (UTIL_UNLIKELY((int32_t)(s->send.seq - ack) < 0))
 		return "an acknowledgement of a batch that was not sent";
-	if ((int32_t)(ack - s->seq_done) <= 0)
+	if ((int32_t)(ack - s->send.seq_done) <= 0)
 		return NULL;
 	for (; busy && !s->err; busy &= busy - 1) {
 		uint32_t slot = (uint32_t)__builtin_ctz(busy);

@@ -39,20 +39,20 @@ bool erpc_piggyback_begin(struct erpc_session *s, uint32_t slot);
 /** Returns true if neither credits nor rate would delay a batch. */
 static inline bool erpc_piggyback_is_open(const struct erpc_session *s)
 {
-	return 2 * s->credits > s->credits_max &&
-	       (!s->ep->paces || erpc_timely_is_open(&s->timely));
+	return 2 * s->credit.avail > s->credit.max &&
+	       (!s->ep->paces || erpc_timely_is_open(&s->time.timely));
 }
 
 /** Returns `ack` for a batch that leaves, and ends the wait of the acks that it takes along. */
 static inline uint32_t erpc_piggyback_take(struct erpc_session *s)
 {
-	s->last_batch_tx_ns = s->ep->running ? s->ep->now_ns : 0;
-	if (s->piggyback_mask && erpc_piggyback_is_open(s)) {
-		s->piggyback_mask = 0;
-		s->piggybacked = true;
+	s->ack.last_tx_ns = s->ep->running ? s->ep->now_ns : 0;
+	if (s->ack.wait_mask && erpc_piggyback_is_open(s)) {
+		s->ack.wait_mask = 0;
+		s->ack.piggybacked = true;
 		util_list_remove(&s->piggyback_link);
 	}
-	return s->ack;
+	return s->ack.seq;
 }
 
 /** Handles the peer's `ack`: ends batches before it. Returns NULL or the violation. */
@@ -63,7 +63,7 @@ void erpc_piggyback_passed_cold(struct erpc_session *s, uint32_t seq);
 
 static inline void erpc_piggyback_passed(struct erpc_session *s, uint32_t seq)
 {
-	if (UTIL_UNLIKELY(seq - s->ack >= ERPC_SLOTS || s->acked_mask))
+	if (UTIL_UNLIKELY(seq - s->ack.seq >= ERPC_SLOTS || s->ack.acked_mask))
 		erpc_piggyback_passed_cold(s, seq);
 }
 
@@ -81,11 +81,11 @@ static inline void erpc_piggyback_forget(struct erpc_session *s, uint32_t slot)
 {
 	if (slot >= ERPC_BATCH_SLOTS)
 		return;
-	if (s->rx[slot].resp && s->rx[slot].seq == s->ack && !s->acked_mask)
-		s->ack++;
+	if (s->rx[slot].resp && s->rx[slot].seq == s->ack.seq && !s->ack.acked_mask)
+		s->ack.seq++;
 	else if (s->rx[slot].resp)
 		erpc_piggyback_acked(s, slot);
-	if (UTIL_UNLIKELY((s->piggyback_mask | s->empty_mask) & 1u << slot))
+	if (UTIL_UNLIKELY((s->ack.wait_mask | s->ack.empty_mask) & 1u << slot))
 		erpc_piggyback_forget_cold(s, slot);
 }
 

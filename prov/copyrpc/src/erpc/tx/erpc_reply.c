@@ -13,9 +13,9 @@
 /** Returns the buffer that replies are appended to, or NULL. */
 static inline struct erpc_buf *erpc_reply_last(struct erpc_session *s)
 {
-	if (util_list_is_empty(&s->replies))
+	if (util_list_is_empty(&s->resp.replies))
 		return NULL;
-	return UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
+	return UTIL_CONTAINER_OF(s->resp.replies.prev, struct erpc_buf, link);
 }
 
 /** Moves the last buffer to a larger one for `len` bytes. Returns NULL without memory. */
@@ -25,7 +25,7 @@ static struct erpc_buf *erpc_reply_grow(struct erpc_session *s, struct erpc_buf 
 
 	util_list_remove(&buf->link);
 	larger = erpc_buf_grow(&s->ep->bufs, buf, len);
-	util_list_push_back(&s->replies, larger ? &larger->link : &buf->link);
+	util_list_push_back(&s->resp.replies, larger ? &larger->link : &buf->link);
 	return larger;
 }
 
@@ -39,8 +39,8 @@ static struct erpc_buf *erpc_reply_open(struct erpc_session *s, uint32_t span)
 		return NULL;
 	memset(buf->data, 0, head);
 	buf->len = head;
-	s->resp_reserved += head;
-	util_list_push_back(&s->replies, &buf->link);
+	s->resp.reserved += head;
+	util_list_push_back(&s->resp.replies, &buf->link);
 	return buf;
 }
 
@@ -69,7 +69,7 @@ static inline uint32_t erpc_reply_rest(const struct erpc_session *s, const struc
 {
 	uint32_t max = buf->cap < s->batch_max ? buf->cap : s->batch_max;
 
-	return s->release_mask || buf->len > max ? 0 : max - buf->len;
+	return s->resp.release_mask || buf->len > max ? 0 : max - buf->len;
 }
 
 /**
@@ -83,16 +83,16 @@ static inline uint8_t *erpc_reply_put(struct erpc_session *s, struct core_call_r
 	struct erpc_buf *buf = erpc_reply_room(s, span);
 	uint8_t *at;
 
-	s->calls_pending--;
-	s->resp_reserved -= ref.resp_max + ERPC_GRANT_CALL;
+	s->resp.calls_pending--;
+	s->resp.reserved -= ref.resp_max + ERPC_GRANT_CALL;
 	if (UTIL_UNLIKELY(!buf)) {
 		erpc_session_fail(s, -FI_ENOMEM, "out of memory for a reply");
 		return NULL;
 	}
 	at = buf->data + buf->len;
 	buf->len += span;
-	s->resp_reserved += span;
-	s->reply_room = erpc_reply_rest(s, buf);
+	s->resp.reserved += span;
+	s->resp.room = erpc_reply_rest(s, buf);
 	return wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, len);
 }
 
@@ -141,8 +141,8 @@ static inline int erpc_reply_single(struct erpc_session *s, struct core_call_ref
 	util_copy_short(wire_erpc_frame_put(single->data + ERPC_BATCH_HEAD, WIRE_ERPC_FRAME_REPLY,
 					    ref.call_id, 0, (uint32_t)len),
 			buf, len);
-	s->calls_pending = 0;
-	s->resp_reserved -= ref.resp_max + ERPC_GRANT_CALL;
+	s->resp.calls_pending = 0;
+	s->resp.reserved -= ref.resp_max + ERPC_GRANT_CALL;
 	erpc_single_reply(s, single);
 	erpc_body_put(body);
 	return 0;
@@ -182,13 +182,13 @@ erpc_reply_release_general(struct erpc_session *s, struct core_call_ref ref, cor
 static inline void erpc_reply_append(struct erpc_session *s, struct core_call_ref ref,
 				     uint32_t span, const void *buf, size_t len)
 {
-	struct erpc_buf *to = UTIL_CONTAINER_OF(s->replies.prev, struct erpc_buf, link);
+	struct erpc_buf *to = UTIL_CONTAINER_OF(s->resp.replies.prev, struct erpc_buf, link);
 	uint8_t *at = to->data + to->len;
 
 	to->len += span;
-	s->reply_room -= span;
-	s->calls_pending--;
-	s->resp_reserved -= ref.resp_max + ERPC_GRANT_CALL - span;
+	s->resp.room -= span;
+	s->resp.calls_pending--;
+	s->resp.reserved -= ref.resp_max + ERPC_GRANT_CALL - span;
 	util_copy_short(
 		wire_erpc_frame_put(at, WIRE_ERPC_FRAME_REPLY, ref.call_id, 0, (uint32_t)len), buf,
 		len);
@@ -201,7 +201,7 @@ int erpc_reply_release(struct core_chan *chan, struct core_call_ref ref, core_re
 	struct erpc_session *s = erpc_session_of(chan);
 	struct erpc_body *body = erpc_body_retained(retain);
 
-	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || span > s->reply_room || len > ref.resp_max ||
+	if (UTIL_UNLIKELY(!(flags & CORE_SEND_MORE) || span > s->resp.room || len > ref.resp_max ||
 			  len > UTIL_COPY_SHORT || body->refs < 2))
 		return erpc_reply_release_general(s, ref, retain, buf, len, flags);
 	body->refs--;

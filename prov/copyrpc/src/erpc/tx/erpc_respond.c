@@ -91,13 +91,13 @@ void erpc_respond_kept(struct erpc_session *s, uint32_t slot)
 
 static struct erpc_buf *erpc_respond_first(struct erpc_session *s)
 {
-	return UTIL_CONTAINER_OF(s->replies.next, struct erpc_buf, link);
+	return UTIL_CONTAINER_OF(s->resp.replies.next, struct erpc_buf, link);
 }
 
 /** Returns true if there are replies that a response can carry. */
 static bool erpc_respond_fits(struct erpc_session *s)
 {
-	return !util_list_is_empty(&s->replies) && erpc_respond_first(s)->len <= s->payload;
+	return !util_list_is_empty(&s->resp.replies) && erpc_respond_first(s)->len <= s->payload;
 }
 
 /** Takes the oldest buffer of replies, if one packet carries it, else returns NULL. */
@@ -109,7 +109,7 @@ static struct erpc_buf *erpc_respond_take(struct erpc_session *s)
 		return NULL;
 	buf = erpc_respond_first(s);
 	util_list_remove(&buf->link);
-	s->resp_reserved -= buf->len;
+	s->resp.reserved -= buf->len;
 	return buf;
 }
 
@@ -142,45 +142,45 @@ void erpc_respond_empty(struct erpc_session *s, uint32_t slot)
 /** Ends the wait of batches in `mask` for replies. */
 static void erpc_respond_due(struct erpc_session *s, uint32_t mask)
 {
-	s->wait_mask &= ~mask;
-	if (!s->wait_mask)
+	s->resp.wait_mask &= ~mask;
+	if (!s->resp.wait_mask)
 		util_list_remove(&s->wait_link);
 	if (s->retained_len <= ERPC_RETAINED_MAX) {
-		s->due_mask |= mask;
+		s->resp.due_mask |= mask;
 		return;
 	}
-	s->release_mask |= mask;
-	s->reply_room = 0; /* the next reply checks whether the response may leave */
+	s->resp.release_mask |= mask;
+	s->resp.room = 0; /* the next reply checks whether the response may leave */
 }
 
 void erpc_respond_soon(struct erpc_session *s, uint32_t slot, bool calls)
 {
 	struct erpc_rx *rx = &s->rx[slot];
 
-	if (!calls || !s->calls_pending) {
+	if (!calls || !s->resp.calls_pending) {
 		erpc_session_mark(s);
 		erpc_respond_due(s, 1u << slot);
-		if (s->release_mask & 1u << slot)
+		if (s->resp.release_mask & 1u << slot)
 			rx->resp_type = WIRE_ERPC_LATE;
 		return;
 	}
 	rx->resp_type = WIRE_ERPC_LATE;
-	if (!util_list_is_empty(&s->replies))
+	if (!util_list_is_empty(&s->resp.replies))
 		erpc_session_mark(s); /* the response takes them along */
-	if (!s->wait_mask) {
+	if (!s->resp.wait_mask) {
 		s->deadline_ns = s->ep->now_ns + ERPC_REPLY_WAIT_NS;
 		util_list_push_back(&s->ep->waiting, &s->wait_link);
 		erpc_ep_due_at(s->ep, s->deadline_ns);
 	}
-	s->wait_mask |= 1u << slot;
+	s->resp.wait_mask |= 1u << slot;
 }
 
 void erpc_respond_released(struct erpc_session *s)
 {
-	if (!s->release_mask || s->retained_len > ERPC_RETAINED_MAX || s->err)
+	if (!s->resp.release_mask || s->retained_len > ERPC_RETAINED_MAX || s->err)
 		return;
-	s->due_mask |= s->release_mask;
-	s->release_mask = 0;
+	s->resp.due_mask |= s->resp.release_mask;
+	s->resp.release_mask = 0;
 	erpc_session_mark(s);
 }
 
@@ -193,7 +193,7 @@ void erpc_respond_overdue(struct erpc_ep *ep)
 
 		if (s->deadline_ns > ep->now_ns)
 			return;
-		erpc_respond_due(s, s->wait_mask);
+		erpc_respond_due(s, s->resp.wait_mask);
 		erpc_session_mark(s);
 	}
 }
@@ -205,18 +205,18 @@ void erpc_respond_overdue(struct erpc_ep *ep)
  */
 static void erpc_respond_by_request(struct erpc_session *s)
 {
-	while (!util_list_is_empty(&s->replies)) {
+	while (!util_list_is_empty(&s->resp.replies)) {
 		struct erpc_buf *buf = erpc_respond_first(s);
 		uint32_t len = buf->len;
 
 		util_list_remove(&buf->link);
-		if (s->free_mask & 1u << ERPC_REPLY_SLOT) {
+		if (s->send.free_mask & 1u << ERPC_REPLY_SLOT) {
 			erpc_kick_begin(s, ERPC_REPLY_SLOT, WIRE_ERPC_REPLIES, buf, 0);
-		} else if (!erpc_send_leave(s) || !erpc_send_batch(s, buf, s->sent_pos)) {
-			util_list_push_front(&s->replies, &buf->link);
+		} else if (!erpc_send_leave(s) || !erpc_send_batch(s, buf, s->send.sent_pos)) {
+			util_list_push_front(&s->resp.replies, &buf->link);
 			return;
 		}
-		s->resp_reserved -= len;
+		s->resp.reserved -= len;
 	}
 }
 
@@ -224,19 +224,19 @@ void erpc_respond_flush(struct erpc_session *s)
 {
 	uint32_t slot;
 
-	s->reply_room = 0;
+	s->resp.room = 0;
 	if (!erpc_piggyback_flush(s))
 		return;
-	if (s->wait_mask && !s->calls_pending)
-		erpc_respond_due(s, s->wait_mask);
-	else if (s->wait_mask && !s->due_mask && s->ep->running && erpc_respond_fits(s))
-		erpc_respond_due(s, s->wait_mask & -s->wait_mask);
-	while (s->due_mask) {
-		slot = (uint32_t)__builtin_ctz(s->due_mask);
+	if (s->resp.wait_mask && !s->resp.calls_pending)
+		erpc_respond_due(s, s->resp.wait_mask);
+	else if (s->resp.wait_mask && !s->resp.due_mask && s->ep->running && erpc_respond_fits(s))
+		erpc_respond_due(s, s->resp.wait_mask & -s->resp.wait_mask);
+	while (s->resp.due_mask) {
+		slot = (uint32_t)__builtin_ctz(s->resp.due_mask);
 		if (!erpc_respond_batch(s, slot))
 			return;
-		s->due_mask &= s->due_mask - 1;
+		s->resp.due_mask &= s->resp.due_mask - 1;
 	}
-	if (!util_list_is_empty(&s->replies) && !(s->wait_mask && erpc_respond_fits(s)))
+	if (!util_list_is_empty(&s->resp.replies) && !(s->resp.wait_mask && erpc_respond_fits(s)))
 		erpc_respond_by_request(s);
 }

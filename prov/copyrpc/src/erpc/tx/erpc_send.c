@@ -26,37 +26,38 @@ bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 
 bool erpc_send_leave(struct erpc_session *s)
 {
-	uint64_t frames = (s->posted_pos - s->sent_pos) / ERPC_POS_STEP;
+	uint64_t frames = (s->send.posted_pos - s->send.sent_pos) / ERPC_POS_STEP;
 
-	if (!s->open)
+	if (!s->batch.buf)
 		return true;
-	if (frames == 1 && !s->after_single && !erpc_batch_busy(s))
-		s->bursts = 0; /* waited for other messages in vain */
+	if (frames == 1 && !s->batch.after_single && !erpc_batch_busy(s))
+		s->batch.bursts = 0; /* waited for other messages in vain */
 	/* if the batch stays, the next message marks the session again */
 	erpc_session_close_batch(s);
-	s->open->len = erpc_send_len(s);
-	if (!s->after_single)
-		s->expected_len = s->open->len;
+	s->batch.buf->len = erpc_send_len(s);
+	if (!s->batch.after_single)
+		s->batch.expected_len = s->batch.buf->len;
 	if (!erpc_batch_has_slot(s))
 		return false;
-	erpc_batch_leave(s, s->open, s->posted_pos, erpc_first_may(s, s->open->len));
+	erpc_batch_leave(s, s->batch.buf, s->send.posted_pos, erpc_first_may(s, s->batch.buf->len));
 	s->ep->stats.frames += frames;
-	s->open = NULL;
+	s->batch.buf = NULL;
 	return true;
 }
 
 void erpc_send_acked(struct erpc_session *s, uint32_t seq)
 {
-	uint64_t pos = s->acked_pos;
+	uint64_t pos = s->send.acked_pos;
 
-	s->done_mask |= 1u << seq % ERPC_SLOTS;
-	while (s->seq_done != s->seq && (s->done_mask & 1u << s->seq_done % ERPC_SLOTS)) {
-		pos = s->batch_ends[s->seq_done % ERPC_SLOTS];
-		s->seq_done++;
+	s->send.done_mask |= 1u << seq % ERPC_SLOTS;
+	while (s->send.seq_done != s->send.seq &&
+	       (s->send.done_mask & 1u << s->send.seq_done % ERPC_SLOTS)) {
+		pos = s->send.batch_ends[s->send.seq_done % ERPC_SLOTS];
+		s->send.seq_done++;
 	}
-	if (pos == s->acked_pos)
+	if (pos == s->send.acked_pos)
 		return;
-	s->acked_pos = pos;
+	s->send.acked_pos = pos;
 	s->conn.up->on_acked(&s->conn.chan, pos);
 }
 
@@ -66,13 +67,13 @@ static bool erpc_send_open(struct erpc_session *s, uint32_t span)
 	uint32_t len = ERPC_BATCH_HEAD + span;
 	struct erpc_buf *buf;
 
-	if (erpc_batch_gathers(s) && len < s->expected_len)
-		len = s->expected_len;
+	if (erpc_batch_gathers(s) && len < s->batch.expected_len)
+		len = s->batch.expected_len;
 	buf = erpc_buf_alloc(&s->ep->bufs, len);
 	if (!buf)
 		return false;
-	s->open = buf;
-	s->fill = buf->data + ERPC_BATCH_HEAD;
+	s->batch.buf = buf;
+	s->batch.fill = buf->data + ERPC_BATCH_HEAD;
 	return true;
 }
 
@@ -81,12 +82,12 @@ static bool erpc_send_grow(struct erpc_session *s, uint32_t len)
 {
 	struct erpc_buf *larger;
 
-	s->open->len = erpc_send_len(s);
-	larger = erpc_buf_grow(&s->ep->bufs, s->open, len);
+	s->batch.buf->len = erpc_send_len(s);
+	larger = erpc_buf_grow(&s->ep->bufs, s->batch.buf, len);
 	if (!larger)
 		return false;
-	s->open = larger;
-	s->fill = larger->data + larger->len;
+	s->batch.buf = larger;
+	s->batch.fill = larger->data + larger->len;
 	return true;
 }
 
@@ -118,7 +119,7 @@ static inline uint32_t erpc_send_max(const struct erpc_session *s)
 /** Sends the full open batch. Returns false without a slot. */
 static bool erpc_send_full(struct erpc_session *s)
 {
-	s->expected_len = erpc_send_len(s);
+	s->batch.expected_len = erpc_send_len(s);
 	if (erpc_send_leave(s))
 		return true;
 	s->ep->stats.no_slot++;
@@ -127,16 +128,16 @@ static bool erpc_send_full(struct erpc_session *s)
 
 uint8_t *erpc_send_room(struct erpc_session *s, uint32_t span)
 {
-	if (s->open && erpc_send_len(s) + span > erpc_send_max(s) && !erpc_send_full(s))
+	if (s->batch.buf && erpc_send_len(s) + span > erpc_send_max(s) && !erpc_send_full(s))
 		return NULL;
-	if (!s->open) {
+	if (!s->batch.buf) {
 		if (!erpc_send_open(s, span))
 			return erpc_send_no_memory(s);
-	} else if (erpc_send_len(s) + span > s->open->cap) {
+	} else if (erpc_send_len(s) + span > s->batch.buf->cap) {
 		if (!erpc_send_grow(s, erpc_send_len(s) + span))
 			return erpc_send_no_memory(s);
 	}
-	return s->fill;
+	return s->batch.fill;
 }
 
 /** Returns true if the batch leaves at once. */
@@ -152,13 +153,13 @@ static inline bool erpc_send_is_now(const struct erpc_session *s, unsigned flags
 /** Notes a message that stays: does it follow a single one without progress in between? */
 static inline void erpc_send_follows(struct erpc_session *s)
 {
-	if (!s->after_single)
+	if (!s->batch.after_single)
 		return;
-	s->after_single = false;
+	s->batch.after_single = false;
 	if (util_list_is_empty(&s->fresh_link))
-		s->bursts = 0;
-	else if (s->bursts < ERPC_BURSTS_TRUST)
-		s->bursts++;
+		s->batch.bursts = 0;
+	else if (s->batch.bursts < ERPC_BURSTS_TRUST)
+		s->batch.bursts++;
 }
 
 /**
@@ -167,22 +168,22 @@ static inline void erpc_send_follows(struct erpc_session *s)
  */
 static void erpc_send_stay(struct erpc_session *s)
 {
-	uint32_t cap = s->open->cap, max = erpc_send_max(s);
+	uint32_t cap = s->batch.buf->cap, max = erpc_send_max(s);
 
 	max = (max < cap ? max : cap) - ERPC_SEND_SLOP;
 
 	erpc_session_close_batch(s);
 	if (erpc_send_len(s) > max)
 		return;
-	s->fill_end_more = s->open->data + max;
+	s->batch.end_more = s->batch.buf->data + max;
 	if (erpc_batch_gathers(s))
-		s->fill_end = s->fill_end_more;
+		s->batch.end = s->batch.end_more;
 }
 
 void erpc_send_added(struct erpc_session *s, uint32_t span, unsigned flags)
 {
-	s->fill += span;
-	s->posted_pos += ERPC_POS_STEP;
+	s->batch.fill += span;
+	s->send.posted_pos += ERPC_POS_STEP;
 	if (!erpc_send_is_now(s, flags)) {
 		erpc_send_follows(s);
 		erpc_send_stay(s);
@@ -252,15 +253,15 @@ int erpc_send_buf(struct core_chan *chan, uint64_t packed, uint64_t ext0, uint64
 	uint32_t ext_len = core_packed_ext_len(packed), body = ext_len + (uint32_t)len;
 	uint32_t span = wire_erpc_frame_span(WIRE_ERPC_FRAME_MSG, body);
 	uint64_t ext[2] = { ext0, ext1 };
-	uint8_t *at = s->fill;
+	uint8_t *at = s->batch.fill;
 
-	if (UTIL_UNLIKELY((ptrdiff_t)span > s->fill_end - at || len > UTIL_COPY_SHORT ||
+	if (UTIL_UNLIKELY((ptrdiff_t)span > s->batch.end - at || len > UTIL_COPY_SHORT ||
 			  core_packed_flags(packed)))
 		return erpc_send_buf_cold(s, packed, ext0, ext1, buf, len);
 	at = wire_erpc_frame_put(at, WIRE_ERPC_FRAME_MSG, core_packed_op(packed), 0, body);
 	memcpy(at, ext, sizeof(ext));
 	util_copy_short(at + ext_len, buf, len);
-	s->fill += span;
-	s->posted_pos += ERPC_POS_STEP;
+	s->batch.fill += span;
+	s->send.posted_pos += ERPC_POS_STEP;
 	return 1; /* CORE_CHAN_ASYNC */
 }

@@ -32,7 +32,7 @@ bool erpc_send_leave(struct erpc_session *s);
 /** Returns the bytes in the open batch. */
 static inline uint32_t erpc_send_len(const struct erpc_session *s)
 {
-	return (uint32_t)(s->fill - s->open->data);
+	return (uint32_t)(s->batch.fill - s->batch.buf->data);
 }
 
 /**

@@ -26,7 +26,7 @@ static inline bool erpc_single_may(const struct erpc_session *s, uint32_t span, 
 {
 	const struct erpc_ep *ep = s->ep;
 
-	return !flags && len <= UTIL_COPY_SHORT && !s->open && !s->err && !ep->running &&
+	return !flags && len <= UTIL_COPY_SHORT && !s->batch.buf && !s->err && !ep->running &&
 	       !erpc_batch_gathers(s) && erpc_first_may(s, ERPC_BATCH_HEAD + span) &&
 	       erpc_buf_has_tiny(&ep->bufs);
 }
@@ -43,10 +43,10 @@ static inline struct erpc_buf *erpc_single_buf(struct erpc_session *s, uint32_t 
 /** Sends the buffer after its frame was written. */
 static inline void erpc_single_go(struct erpc_session *s, struct erpc_buf *buf)
 {
-	s->posted_pos += ERPC_POS_STEP;
+	s->send.posted_pos += ERPC_POS_STEP;
 	erpc_batch_is_single(s);
 	s->ep->stats.frames++;
-	erpc_batch_leave(s, buf, s->posted_pos, true);
+	erpc_batch_leave(s, buf, s->send.posted_pos, true);
 	erpc_ep_doorbell(s->ep);
 }
 
@@ -59,17 +59,18 @@ static inline bool erpc_single_replies(const struct erpc_session *s, uint32_t sp
 {
 	const struct erpc_ep *ep = s->ep;
 
-	return !flags && len <= UTIL_COPY_SHORT && s->calls_pending == 1 && s->wait_mask &&
-	       !(s->wait_mask & (s->wait_mask - 1)) && util_list_is_empty(&s->replies) &&
-	       !s->release_mask && s->retained_len <= ERPC_RETAINED_MAX && !s->err && !s->stopped &&
-	       !ep->running && ep->out.cnt < ERPC_BURST && ERPC_BATCH_HEAD + span <= s->payload &&
+	return !flags && len <= UTIL_COPY_SHORT && s->resp.calls_pending == 1 &&
+	       s->resp.wait_mask && !(s->resp.wait_mask & (s->resp.wait_mask - 1)) &&
+	       util_list_is_empty(&s->resp.replies) && !s->resp.release_mask &&
+	       s->retained_len <= ERPC_RETAINED_MAX && !s->err && !s->stopped && !ep->running &&
+	       ep->out.cnt < ERPC_BURST && ERPC_BATCH_HEAD + span <= s->payload &&
 	       erpc_buf_has_tiny(&ep->bufs);
 }
 
 /** Sends the reply as the response to the batch that waits for it. */
 static inline void erpc_single_reply(struct erpc_session *s, struct erpc_buf *buf)
 {
-	uint32_t slot = (uint32_t)__builtin_ctz(s->wait_mask);
+	uint32_t slot = (uint32_t)__builtin_ctz(s->resp.wait_mask);
 	struct erpc_rx *rx = &s->rx[slot];
 	struct wire_erpc_hdr h = {
 		.req_type = WIRE_ERPC_LATE,
@@ -81,7 +82,7 @@ static inline void erpc_single_reply(struct erpc_session *s, struct erpc_buf *bu
 		.tag = s->peer_tag,
 	};
 
-	s->wait_mask = 0;
+	s->resp.wait_mask = 0;
 	util_list_remove(&s->wait_link);
 	memset(buf->data, 0, ERPC_BATCH_HEAD);
 	rx->resp = buf;
