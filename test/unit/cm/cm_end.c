@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An agent and its engine, which notes what it is told: see cm_fixture.h. */
+/* CM endpoint with an engine that records its up-calls: see cm_fixture.h. */
 #include "unit/cm/cm_fixture.h"
 
 #include <criterion/criterion.h>
@@ -198,7 +198,7 @@ void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_add
 
 	cm_end_init(end);
 	end->node = node;
-	/* Before the agent is open: it may be called from then on. */
+	/* Before the endpoint is open: up-calls may come from then on. */
 	snprintf(end->text, sizeof(end->text), "end %p", (void *)end);
 	ret = cm_ep_open(node, &addr->sa, cm_test_paths, &cm_end_ops, end, &end->cep);
 	CM_CHECK(!ret);
@@ -285,7 +285,7 @@ unsigned cm_end_get(struct cm_end *end, const unsigned *counter)
 	return v;
 }
 
-/* The first conn that is down (or live), taken out of the engine's hands. */
+/* Returns the first conn that is down (or live), or NULL. */
 static struct cm_end_conn *cm_end_find(struct cm_end *end, bool is_down)
 {
 	struct cm_end_conn *found = NULL;

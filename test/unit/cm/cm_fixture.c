@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Nodes, addresses, and what a process holds: see cm_fixture.h. */
+/* Nodes, addresses and process state for cm's tests: see cm_fixture.h. */
 #include "unit/cm/cm_fixture.h"
 
 #include <arpa/inet.h>

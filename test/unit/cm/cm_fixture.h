@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who plays the engine in cm's tests, and who the stranger?
+ * Fixtures for cm's tests.
  *
- * struct cm_end is an agent with an engine that counts its up-calls and whose half carries a memfd
- * with a word in it. struct cm_stranger is a hand-made peer: it sends and receives raw packets,
- * sealed with whatever key it likes, and so can say things that the real one never would.
+ * struct cm_end: a CM endpoint with an engine that counts its up-calls. Its connection parameters
+ * carry a memfd with a text. struct cm_raw_peer: a peer that sends and receives raw packets, sealed
+ * with any key, and can violate the protocol.
  */
 #ifndef TEST_CM_FIXTURE_H
 #define TEST_CM_FIXTURE_H
@@ -24,8 +24,8 @@
 #define CM_TEST_WAIT_MS 60000
 
 /*
- * cr_assert for other threads and forked children: Criterion's own writes to the runner also when all
- * is well, and the runner does not bear two writers, or one that is killed while it writes.
+ * cr_assert for other threads and forked children. Criterion's own asserts write to the runner even
+ * on success; two writers, or one that is killed while writing, confuse the runner.
  */
 #define CM_CHECK(x)                                                                                \
 	do {                                                                                       \
@@ -35,7 +35,7 @@
 
 _Noreturn void cm_test_fail(const char *file, int line, const char *what);
 
-/** A conn as its engine sees it. */
+/** Conn from the engine's point of view. */
 struct cm_end_conn {
 	struct cm_end *end;
 	struct cm_conn *cm;
@@ -49,50 +49,49 @@ struct cm_end {
 	struct cm_node *node;
 	struct cm_ep *cep;
 	struct sockaddr_storage addr;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the fields below */
 	pthread_cond_t changed;
 	struct util_list conns;
-	char text[32];    /* in our descriptor */
-	uint32_t no_path; /* prepare fails for these, for good */
+	char text[32];    /* contents of the own descriptor */
+	uint32_t no_path; /* paths for which prepare fails finally */
 	int prepare_ret;
 	int establish_ret;
-	uint32_t fd_cnt; /* descriptors in our half; default 1 */
-	uint64_t
-		last_rx_ns; /* what the engine says of when it heard the peers; UINT64_MAX: right now */
-	unsigned heard_asked; /* how often it was asked for that */
+	uint32_t fd_cnt;      /* descriptors in the own parameters; default 1 */
+	uint64_t last_rx_ns;  /* returned by the up-call last_rx_ns; UINT64_MAX: now */
+	unsigned heard_asked; /* number of those up-calls */
 	void (*on_prepare)(struct cm_end *end);
 	void *arg;
 	unsigned prepared, established, up, asked, down, failed, accepted, refused;
 	int refused_err;
-	char said[CM_MSG_DATA_MAX + 1]; /* with accepted or refused */
+	char said[CM_MSG_DATA_MAX + 1]; /* from accepted or refused */
 	int down_err, failed_err;
 	char why[512];
 };
 
-/** What ceps that are opened from now on offer; at first shared memory. */
+/** Paths of endpoints opened from now on; initially shared memory. */
 extern struct cm_paths cm_test_paths;
 
-/** Opens an agent at "127.0.0.1" or "::1", any port, on `node`. */
+/** Opens an endpoint at "127.0.0.1" or "::1" on `node`; port 0: any. */
 void cm_end_open(struct cm_end *end, struct cm_node *node, const char *ip, uint16_t port);
 void cm_end_open_at(struct cm_end *end, struct cm_node *node, const union cm_addr *addr);
 void cm_end_close(struct cm_end *end);
 int cm_end_connect(struct cm_end *end, const struct cm_end *to);
-/** A node with one end, or (b not NULL) two, on the loopback address; timeout_ms as of cm_test_node. */
+/** Opens a node with one end or (b not NULL) two on loopback; timeout_ms: see cm_test_node. */
 struct cm_node *cm_ends_open(int timeout_ms, struct cm_end *a, struct cm_end *b);
 void cm_ends_close(struct cm_node *node, struct cm_end *a, struct cm_end *b);
-/** `from` asks, until both are up for the `cnt`th time. */
+/** Connects `from` to `to` and waits until both have been up `cnt` times. */
 void cm_end_meet(struct cm_end *from, struct cm_end *to, unsigned cnt);
-/** Waits until *counter >= cnt: true in time. */
+/** Waits until *counter >= cnt. Returns false on timeout. */
 bool cm_end_wait(struct cm_end *end, const unsigned *counter, unsigned cnt, int ms);
-/** Reads a counter. */
+/** Reads a counter under the lock. */
 unsigned cm_end_get(struct cm_end *end, const unsigned *counter);
-/** Puts every conn that is down: how many. */
+/** Puts every conn that is down. Returns their number. */
 unsigned cm_end_reap(struct cm_end *end);
-/** Conns that are up and not down. */
+/** Counts conns that are up and not down. */
 unsigned cm_end_live(struct cm_end *end);
-/** Puts one of them: true if there was one. */
+/** Puts one of them. Returns false if there was none. */
 bool cm_end_put_live(struct cm_end *end);
-/** The same, but its end is no goodbye. */
+/** Puts one of them after cm_conn_break. */
 bool cm_end_break_live(struct cm_end *end, bool came);
 /** Checks that the only live conn has read `text` from its peer. */
 void cm_end_check_text(struct cm_end *end, const char *text);
@@ -101,19 +100,19 @@ struct cm_stats cm_end_stats(struct cm_end *end);
 struct cm_node *cm_test_node(const char *key, int timeout_ms);
 /** Skips the test where this host has no IPv6. */
 void cm_test_need_ipv6(void);
-/** An address of loopback, from text. */
+/** Makes an address from text. */
 void cm_test_addr(const char *ip, uint16_t port, union cm_addr *addr);
 union cm_addr cm_test_addr_of(const struct cm_end *end);
 uint16_t cm_test_port(const struct cm_end *end);
 void cm_test_sleep_ms(unsigned ms);
-/** How often the thread of `node` has woken up: who spins does so without end. */
+/** Returns the passes of the thread of `node`; a thread that spins makes many. */
 uint64_t cm_test_passes(struct cm_node *node);
-/** CPU time of the process, in milliseconds. */
+/** Returns the CPU time of the process in milliseconds. */
 double cm_test_cpu_ms(void);
-/** Open descriptors of the process; at_rest: while no thread of `node` is in the middle of something. */
+/** Counts open descriptors; at_rest: while the thread of `node` handles no event. */
 unsigned cm_test_fd_count(void);
 unsigned cm_test_fd_count_at_rest(struct cm_node *node);
-/** A memfd with `text` in it, or -FI_E*. */
+/** Returns a memfd that contains `text`, or -FI_E*. */
 int cm_test_memfd(const char *text);
 
 struct cm_stranger {
@@ -127,22 +126,22 @@ struct cm_stranger {
 
 void cm_stranger_open(struct cm_stranger *s, const char *ip, const char *key);
 void cm_stranger_close(struct cm_stranger *s);
-/** Sends `pkt` as it is, sealed. src_inc and nonce are filled in if 0. */
+/** Seals and sends `pkt` in a datagram. Fills in src_inc and nonce if they are 0. */
 void cm_stranger_send(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt);
-/** The next datagram, decoded: false if none comes in time. */
+/** Receives a datagram and decodes it. Returns false on timeout. */
 bool cm_stranger_recv(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms);
-/** The next datagram of that type; others are passed over. */
+/** Receives the next datagram of a type, and skips others. */
 struct wire_cm_pkt cm_stranger_await(struct cm_stranger *s, enum wire_cm_type type);
-/** REQ, and the ACK that comes: true if it is one. */
+/** Sends REQ and receives a datagram. Returns whether it is an ACK. */
 bool cm_stranger_ask(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *ack);
-/** A stream to where the ACK says. */
+/** Connects a stream to the name in the ACK. */
 bool cm_stranger_connect(struct cm_stranger *s, const struct wire_cm_pkt *ack);
-/** A HELLO with the ACK's cookie, and a half without descriptors. */
+/** Makes a HELLO with the ACK's cookie and parameters without descriptors. */
 void cm_stranger_hello(struct cm_stranger *s, const struct wire_cm_pkt *ack,
 		       struct wire_cm_pkt *hello);
 void cm_stranger_say(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt,
 		     const int *fds, uint32_t fd_cnt);
-/** The next packet on the stream: 1, 0 at its end, -1 if nothing comes in time. */
+/** Receives a packet on the stream. Returns 1, 0 at its end, or -1 on timeout. */
 int cm_stranger_hear(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Somebody who knows the packets and keeps no rules: see cm_fixture.h. */
+/* Raw peer, which can violate the protocol: see cm_fixture.h. */
 #include "unit/cm/cm_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Thousands of connections at one endpoint, and the hosts of some of them end: who notices what, and when?
+ * Thousands of connections at one endpoint, some of whose hosts fail.
  *
- * The crowd is one socket: each peer has an address of its own in 127/8, at the same port. It
- * answers every PING, but for the peers of a host (127.x/16) that was switched off. Those, and no
- * others, must be told to have ended: not before the peer timeout, and all of them. So must those
- * of a host that says goodbye.
+ * All peers share one socket; each has its own address in 127/8, at the same port. The test answers
+ * every PING, except for peers of a host (127.x/16) that was switched off. Exactly those must fail,
+ * and not before the peer timeout; likewise the peers of a host that sends BYE.
  *
- *	COPYRPC_CROWD	connections (default 600; at most 60000)
+ * 	COPYRPC_CROWD	connections (default 600; at most 60000)
  */
 #include <criterion/criterion.h>
 #include <arpa/inet.h>
@@ -28,9 +27,9 @@
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"
 
-#define SMALL     2000u /* so many answer within a short time-out even on a slow machine */
+#define SMALL     2000u /* peers that fit a short timeout on a slow machine */
 #define HOSTS     4u
-#define ASKED_MAX 64u /* handshakes under way */
+#define ASKED_MAX 64u /* handshakes in progress */
 #define LIMIT_NS  (120 * UTIL_NS_PER_S)
 
 enum member_state { NEW, ASKED, UP, MUTE };
@@ -71,7 +70,7 @@ static struct member *member_at(struct in_addr ip)
 	return &crowd[i];
 }
 
-/** From the member's own address. */
+/** Sends from the member's own address. */
 static void say(const struct member *m, struct wire_cm_pkt *pkt)
 {
 	char control[CMSG_SPACE(sizeof(struct in_pktinfo))] = { 0 };
@@ -146,7 +145,7 @@ static void take(struct member *m, const struct wire_cm_pkt *pkt)
 	}
 }
 
-/** Hears what there is, for so long at most. */
+/** Handles received packets, for `ms` at most. */
 static void hear(int ms)
 {
 	char control[CMSG_SPACE(sizeof(struct in_pktinfo))];
@@ -173,7 +172,7 @@ static void hear(int ms)
 	}
 }
 
-/** Some at a time, each again where something got lost. */
+/** Connects in batches, repeating lost packets. */
 static void come_all(void)
 {
 	uint64_t began_ns = util_clock_ns();
@@ -245,7 +244,7 @@ static uint32_t host_cnt(uint32_t host)
 	return (crowd_cnt + HOSTS - 1 - host) / HOSTS;
 }
 
-/** Of these members all connections are over, and of no others. */
+/** Checks that exactly the connections of these members have ended. */
 static void check_down(uint32_t host)
 {
 	struct util_list *it;
@@ -256,7 +255,7 @@ static void check_down(uint32_t host)
 		struct cm_end_conn *c = UTIL_CONTAINER_OF(it, struct cm_end_conn, link);
 		bool is_of = (ntohl(c->cm->addr.in.sin_addr.s_addr) >> 16 & 0xFF) == 16 + host;
 
-		cr_assert(is_of || !c->is_down, "somebody else's has ended");
+		cr_assert(is_of || !c->is_down, "a connection of another host has ended");
 		cnt += c->is_down;
 	}
 	pthread_mutex_unlock(&a.lock);
@@ -274,7 +273,7 @@ static void until_down(uint32_t cnt)
 	}
 }
 
-Test(cm_crowd, a_host_that_dies_ends_all_of_its_own_and_nobody_elses)
+Test(cm_crowd, a_host_that_dies_ends_exactly_its_own_connections)
 {
 	uint64_t dead_ns = util_clock_ns(), took_ns;
 	uint32_t i;
@@ -284,7 +283,7 @@ Test(cm_crowd, a_host_that_dies_ends_all_of_its_own_and_nobody_elses)
 	pings = 0;
 	until_down(1);
 	took_ns = util_clock_ns() - dead_ns;
-	/* The last one of them may have been heard a quarter of the time-out before it died. */
+	/* The last of them may have sent a packet a quarter of the timeout before the host died. */
 	cr_expect_geq(took_ns, timeout_ns / 2, "%lu ms", (unsigned long)(took_ns / UTIL_NS_PER_MS));
 	until_down(host_cnt(1));
 	took_ns = util_clock_ns() - dead_ns;
@@ -292,14 +291,14 @@ Test(cm_crowd, a_host_that_dies_ends_all_of_its_own_and_nobody_elses)
 	cr_expect_eq(a.down_err, -FI_ETIMEDOUT);
 	printf("%u of %u ended, the last one after %.2f of %.0f s; %lu PINGs\n", host_cnt(1),
 	       crowd_cnt, (double)took_ns / 1e9, (double)timeout_ns / 1e9, pings);
-	/* And the others live on beyond the time in which they would have been told. */
+	/* The others stay connected beyond the time in which they would have failed. */
 	for (dead_ns = util_clock_ns(); util_clock_ns() - dead_ns < timeout_ns / 4;)
 		hear(10);
 	check_down(1);
 }
 
-/** A goodbye of all of a host, each repeated until it is heard: nobody waits for a time-out. */
-Test(cm_crowd, a_host_that_leaves_ends_its_own_and_nobody_elses)
+/** Every peer of a host sends BYE, repeated until it arrives, so no peer has to time out. */
+Test(cm_crowd, a_host_that_leaves_ends_exactly_its_own_connections)
 {
 	uint32_t i;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* An agent's life: cm/cm_ep.c. */
+/* CM endpoint: open, addresses, close (cm/cm_ep.c). */
 #include "cm/cm_ep.h"
 
 #include <criterion/criterion.h>
@@ -66,7 +66,7 @@ Test(cm_ep, the_address_is_always_concrete)
 	}
 }
 
-Test(cm_ep, addresses_that_cannot_be_had_are_errors)
+Test(cm_ep, addresses_that_cannot_be_bound_are_errors)
 {
 	struct sockaddr unix_addr = { .sa_family = AF_UNIX };
 	struct cm_ep *cep;
@@ -98,7 +98,7 @@ Test(cm_ep, without_descriptors_open_fails_and_leaks_nothing)
 	cr_assert_eq(cm_test_fd_count(), before);
 }
 
-Test(cm_ep, who_cannot_be_a_peer_is_refused_at_once)
+Test(cm_ep, an_address_that_cannot_be_a_peer_is_refused_at_once)
 {
 	union cm_addr to;
 	struct cm_end a;
@@ -114,7 +114,7 @@ Test(cm_ep, who_cannot_be_a_peer_is_refused_at_once)
 	cm_end_close(&a);
 }
 
-/* Sockets that are not closed on exec, among those that appeared since `known`. */
+/* Counts sockets without close-on-exec among the descriptors opened since `known`. */
 static unsigned count_inheritable(const bool *known)
 {
 	unsigned cnt = 0;
@@ -127,7 +127,7 @@ static unsigned count_inheritable(const bool *known)
 	return cnt;
 }
 
-Test(cm_ep_exec, nothing_is_left_for_a_program_that_is_executed)
+Test(cm_ep_exec, no_descriptor_is_inherited_by_an_executed_program)
 {
 	bool known[256];
 	struct cm_end a, b;
@@ -144,7 +144,7 @@ Test(cm_ep_exec, nothing_is_left_for_a_program_that_is_executed)
 	cm_node_close(node);
 }
 
-Test(cm_ep, close_in_the_middle_of_anything_is_silent_afterwards)
+Test(cm_ep, no_up_call_follows_a_close_at_any_time)
 {
 	unsigned before = cm_test_fd_count();
 	struct cm_node *other = cm_test_node(NULL, 0);
@@ -165,7 +165,7 @@ Test(cm_ep, close_in_the_middle_of_anything_is_silent_afterwards)
 			;
 		up = a.up;
 		cm_end_close(&a);
-		cr_assert(a.up >= up); /* read after the close: nobody writes any more */
+		cr_assert(a.up >= up); /* read after the close: no thread writes any more */
 		cm_end_close(&b);
 		cm_end_close(&c);
 	}
@@ -184,7 +184,7 @@ Test(cm_ep, hundreds_of_peers_come_up_and_go)
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	for (unsigned i = 0; i < CNT; i++) {
 		cm_end_open(&peers[i], other, "127.0.0.1", 0);
-		/* One half asks, the other is asked. */
+		/* One half connects, the other accepts. */
 		cr_assert(!(i % 2 ? cm_end_connect(&a, &peers[i]) : cm_end_connect(&peers[i], &a)));
 	}
 	cr_assert(cm_end_wait(&a, &a.up, CNT, CM_TEST_WAIT_MS));
@@ -201,7 +201,7 @@ Test(cm_ep, hundreds_of_peers_come_up_and_go)
 	cm_node_close(other);
 }
 
-/* An address that means something on one interface only. */
+/* Finds a link-local address of an interface. */
 static bool find_link_local(union cm_addr *addr)
 {
 	struct ifaddrs *list, *it;

@@ -18,14 +18,14 @@ static union cm_addr import(const union cm_addr *raw)
 	return addr;
 }
 
-Test(cm_addr, what_does_not_name_a_peer_does_not_make_a_difference)
+Test(cm_addr, fields_that_do_not_identify_a_peer_are_ignored)
 {
 	union cm_addr raw, a, b;
 
 	cm_test_addr("2001:db8::7", 4000, &raw);
 	a = import(&raw);
 	raw.in6.sin6_flowinfo = 77;
-	raw.in6.sin6_scope_id = 3; /* a global address has none */
+	raw.in6.sin6_scope_id = 3; /* a global address has no scope */
 	b = import(&raw);
 	cr_assert(cm_addr_is_equal(&a, &b));
 	cm_test_addr("127.0.0.1", 4000, &raw);
@@ -35,7 +35,7 @@ Test(cm_addr, what_does_not_name_a_peer_does_not_make_a_difference)
 	cr_assert(cm_addr_is_equal(&a, &b));
 }
 
-Test(cm_addr, address_port_family_and_link_make_a_difference)
+Test(cm_addr, address_port_family_and_link_distinguish_peers)
 {
 	union cm_addr raw, a, b;
 
@@ -90,7 +90,7 @@ Test(cm_addr, only_a_unicast_address_with_a_port_can_be_a_peer)
 	}
 }
 
-Test(cm_addr, print_is_what_people_write)
+Test(cm_addr, print_uses_the_usual_notation)
 {
 	char text[CM_ADDR_TEXT_MAX];
 	union cm_addr addr;
@@ -142,7 +142,7 @@ Test(cm_addr, wildcard_resolves_to_an_address_that_can_be_bound)
 	}
 }
 
-Test(cm_addr, resolve_leaves_a_concrete_address_alone)
+Test(cm_addr, resolve_leaves_a_concrete_address_unchanged)
 {
 	union cm_addr a, b;
 

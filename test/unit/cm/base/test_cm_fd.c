@@ -65,7 +65,7 @@ Test(cm_fd, surplus_descriptors_are_closed_and_reported)
 
 	cr_assert(!send_fds(0));
 	{
-		/* More than cm_fd_send can: by hand. */
+		/* more than cm_fd_send accepts: built by hand */
 		char control[CMSG_SPACE(sizeof(int) * 16)];
 		struct iovec iov = { .iov_base = "hello", .iov_len = 5 };
 		struct msghdr mh = { .msg_iov = &iov,
@@ -103,7 +103,7 @@ Test(cm_fd, too_long_packets_are_reported)
 	cr_assert(msg.is_cut);
 }
 
-Test(cm_fd, descriptors_without_a_number_left_are_reported)
+Test(cm_fd, descriptors_beyond_the_process_limit_are_reported)
 {
 	struct rlimit lim, old;
 	struct cm_fd_msg msg;
@@ -122,11 +122,11 @@ Test(cm_fd, descriptors_without_a_number_left_are_reported)
 	cm_fd_drop(&msg);
 }
 
-Test(cm_fd, what_was_said_before_the_end_is_heard)
+Test(cm_fd, packets_sent_before_the_end_are_received)
 {
 	struct cm_fd_msg msg;
 
-	/* Something unread at the closing end turns its end into a reset. */
+	/* Unread data at the closing end turns the end into a reset. */
 	cr_assert(!cm_fd_send(pair[1], (const uint8_t *)"unread", 6, NULL, 0));
 	cr_assert(!send_fds(1));
 	close(pair[0]);
@@ -136,13 +136,13 @@ Test(cm_fd, what_was_said_before_the_end_is_heard)
 	cr_assert_eq(cm_fd_recv(pair[1], &msg), 0);
 }
 
-Test(cm_fd, sending_to_the_dead_is_an_error_and_no_signal)
+Test(cm_fd, sending_to_a_closed_socket_returns_an_error_without_a_signal)
 {
 	close(pair[1]);
 	cr_assert(cm_fd_send(pair[0], (const uint8_t *)"x", 1, NULL, 0) < 0);
 }
 
-Test(cm_fd, a_name_leads_to_its_listener_and_nowhere_else)
+Test(cm_fd, a_name_connects_to_its_own_listener)
 {
 	int listener = cm_fd_listen(name), fd, there;
 	char other[WIRE_CM_NAME_LEN + 1];
@@ -163,7 +163,7 @@ Test(cm_fd, a_name_leads_to_its_listener_and_nowhere_else)
 	cr_assert_eq(cm_fd_listen(name), -FI_EADDRINUSE);
 }
 
-Test(cm_fd, a_full_queue_is_try_again)
+Test(cm_fd, a_full_queue_returns_eagain)
 {
 	int listener = cm_fd_listen(name), ret = 0;
 

@@ -24,12 +24,14 @@ static void set_up(void)
 
 TestSuite(cm_mac, .init = set_up);
 
-Test(cm_mac, what_was_sealed_passes)
+Test(cm_mac, a_sealed_packet_passes)
 {
 	cr_assert(cm_mac_check(&key, &a, &b, buf, sizeof(buf)));
 }
 
-/* Golden: BLAKE2b-256 of key, purpose, addresses and bytes, computed with Python's hashlib. */
+/*
+ * Golden value: BLAKE2b-256 of key, purpose, addresses and bytes, computed with Python's hashlib.
+ */
 Test(cm_mac, seal_is_the_documented_hash)
 {
 	static const uint8_t golden[32] = {
@@ -41,7 +43,7 @@ Test(cm_mac, seal_is_the_documented_hash)
 	cr_assert(!memcmp(buf + sizeof(buf) - 32, golden, sizeof(golden)));
 }
 
-Test(cm_mac, every_bit_counts)
+Test(cm_mac, every_changed_bit_is_detected)
 {
 	for (size_t bit = 0; bit < 8 * sizeof(buf); bit++) {
 		buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -50,7 +52,7 @@ Test(cm_mac, every_bit_counts)
 	}
 }
 
-Test(cm_mac, a_packet_cannot_be_sent_back_or_on)
+Test(cm_mac, a_packet_is_invalid_for_any_other_address)
 {
 	union cm_addr c;
 
@@ -60,8 +62,8 @@ Test(cm_mac, a_packet_cannot_be_sent_back_or_on)
 	cr_assert(!cm_mac_check(&key, &c, &b, buf, sizeof(buf)));
 }
 
-/* Each end has its own number for the interface. */
-Test(cm_mac, interfaces_of_link_local_addresses_do_not_count)
+/* Each end has its own interface index. */
+Test(cm_mac, interface_indices_are_not_hashed)
 {
 	union cm_addr here, there;
 
@@ -90,7 +92,7 @@ Test(cm_mac, another_key_or_none_does_not_pass)
 	cm_mac_seal(&other, &a, &b, buf, sizeof(buf));
 	cr_assert(cm_mac_check(&other, &a, &b, buf, sizeof(buf)));
 	cr_assert(!cm_mac_check(&key, &a, &b, buf, sizeof(buf)));
-	/* All of a long key counts. */
+	/* All of a long key is used. */
 	memset(long_key, 'x', sizeof(long_key));
 	long_key[299] = '\0';
 	cm_mac_key_set(&key, long_key);
@@ -100,7 +102,7 @@ Test(cm_mac, another_key_or_none_does_not_pass)
 	cr_assert(!cm_mac_check(&other, &a, &b, buf, sizeof(buf)));
 }
 
-Test(cm_mac, cookie_is_good_for_its_address_incarnation_nonce_and_minute_only)
+Test(cm_mac, a_cookie_is_valid_for_its_address_incarnation_nonce_and_time_only)
 {
 	struct cm_cookie_jar jar, other;
 	uint8_t cookie[WIRE_CM_COOKIE_LEN];

@@ -11,7 +11,7 @@
 
 struct item {
 	struct cm_timer timer;
-	bool is_armed; /* what the model says */
+	bool is_armed; /* state of the model */
 	uint64_t at_ns;
 	unsigned fired;
 };
@@ -86,7 +86,7 @@ static void run(uint64_t seed, unsigned steps)
 	cr_assert_eq(earliest(), UINT64_MAX);
 }
 
-Test(cm_timer, the_earliest_is_first_after_every_step)
+Test(cm_timer, the_root_is_the_earliest_after_every_step)
 {
 	for (uint64_t seed = 1; seed <= 5; seed++)
 		run(seed, 20000);
@@ -100,7 +100,7 @@ static void on_fire_rearm(struct cm_timer *timer)
 		cm_timer_arm(&heap, timer, rearm_cnt);
 }
 
-Test(cm_timer, a_timer_may_arm_itself_while_it_fires)
+Test(cm_timer, a_timer_can_arm_itself_while_it_fires)
 {
 	struct cm_timer timer;
 
@@ -119,7 +119,7 @@ static void on_fire_kill(struct cm_timer *timer)
 	rearm_cnt++;
 }
 
-Test(cm_timer, a_timer_may_cancel_another_that_is_due)
+Test(cm_timer, a_timer_can_cancel_another_that_is_due)
 {
 	struct cm_timer timers[2];
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A stranger without a stream: see dgram_fixture.h. */
+/* Ends and raw peers without a stream: see dgram_fixture.h. */
 #include "unit/cm/conn/dgram_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Who is a stranger without a stream, and how is it let in?
- *
- * An agent that offers one path, and a hand-made peer (cm_fixture.h) that speaks to it in datagrams; or
- * two ceps that speak to each other.
+ * Fixtures for connections without a stream: a CM endpoint and a raw peer (cm_fixture.h) that talks
+ * to it in datagrams, or two CM endpoints of one node.
  */
 #ifndef TEST_DGRAM_FIXTURE_H
 #define TEST_DGRAM_FIXTURE_H
 
 #include "unit/cm/cm_fixture.h"
 
-/** Agents that are reached by an RDMA device only. */
+/** Paths of an endpoint that only an RDMA device reaches. */
 #define DGRAM_NIC_ONLY ((struct cm_paths){ WIRE_CM_PATH_NIC, { WIRE_CM_PATH_NIC } })
 
-/** Two ceps of one node. */
 void dgram_pair_open(struct cm_node **node, struct cm_end *a, struct cm_end *b,
 		     struct cm_paths paths);
 void dgram_pair_close(struct cm_node *node, struct cm_end *a, struct cm_end *b);
@@ -22,18 +19,18 @@ struct dgram_guest {
 	struct cm_node *node;
 	struct cm_end a;
 	struct cm_stranger s;
-	union cm_addr to; /* where a is */
+	union cm_addr to; /* address of `a` */
 };
 
-/** The agent and the stranger, who both have `key`, if any. timeout_ms: of the agent's peers; 0: the default. */
+/** Opens both with `key`, if not NULL. timeout_ms: peer timeout of the endpoint; 0: the default. */
 void dgram_guest_open(struct dgram_guest *g, struct cm_paths paths, const char *key,
 		      int timeout_ms);
 void dgram_guest_close(struct dgram_guest *g);
-/** The stranger says it to the agent's incarnation. */
+/** Sends a packet of `type` to the endpoint's incarnation. */
 void dgram_guest_say(struct dgram_guest *g, enum wire_cm_type type, uint64_t nonce);
-/** It asks, and says HELLO, which is left in *hello: what comes back. */
+/** Requests a cookie and sends HELLO, copied to *hello. Returns the reply. */
 struct wire_cm_pkt dgram_guest_hello(struct dgram_guest *g, struct wire_cm_pkt *hello);
-/** The whole handshake: the agent is up. */
+/** Completes a handshake, until the endpoint is up. */
 void dgram_guest_come_up(struct dgram_guest *g);
 
 #endif

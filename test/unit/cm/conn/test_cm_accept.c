@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Callers, HELLOs and crossings, at the end that is asked: cm/conn/cm_accept.c. */
+/* Passive side of the handshake: incoming streams, HELLOs, crossings (cm/conn/cm_accept.c). */
 #include "cm/conn/cm_accept.h"
 
 #include <criterion/criterion.h>
@@ -37,7 +37,7 @@ static void tear_down(void)
 	cm_node_close(node);
 }
 
-/* A stream that shows an honest cookie; the HELLO is not sent yet. */
+/* Opens a stream with a valid cookie, without sending HELLO yet. */
 static void come_in(struct wire_cm_pkt *ack, struct wire_cm_pkt *hello)
 {
 	cr_assert(cm_stranger_ask(&s, &to, ack));
@@ -78,7 +78,7 @@ Test(cm_accept, a_forged_cookie_prepares_nothing)
 	tear_down();
 }
 
-Test(cm_accept, a_hello_to_somebody_else_is_not_heard)
+Test(cm_accept, a_hello_for_another_endpoint_is_ignored)
 {
 	struct wire_cm_pkt ack, hello, pkt;
 
@@ -119,7 +119,7 @@ Test(cm_accept, descriptors_that_do_not_match_are_refused_and_closed)
 	tear_down();
 }
 
-Test(cm_accept, who_never_says_ready_is_never_up)
+Test(cm_accept, a_conn_without_ready_never_comes_up)
 {
 	struct wire_cm_pkt ack, hello, pkt;
 
@@ -134,7 +134,7 @@ Test(cm_accept, who_never_says_ready_is_never_up)
 	tear_down();
 }
 
-Test(cm_accept, a_second_hello_of_a_living_peer_gives_way_to_the_first)
+Test(cm_accept, a_second_hello_of_a_live_peer_is_refused_as_crossed)
 {
 	struct wire_cm_pkt ack, hello, pkt, ready = { .type = WIRE_CM_READY };
 	int first;
@@ -177,7 +177,10 @@ static unsigned callers(void)
 	return cnt;
 }
 
-/* Silent callers, and an honest one behind them: true if he got in while some of them still waited. */
+/*
+ * Returns whether a correct peer connected behind silent streams while some of them were still
+ * open.
+ */
 static bool flood(int *fds, int cnt, const struct wire_cm_pkt *ack)
 {
 	unsigned waiting;
@@ -192,7 +195,7 @@ static bool flood(int *fds, int cnt, const struct wire_cm_pkt *ack)
 	return waiting;
 }
 
-/* Callers who speak, and not our language. */
+/* Opens streams that send bytes which are no packet. */
 static void talk_garbage(int cnt, const struct wire_cm_pkt *ack)
 {
 	uint64_t end = util_clock_ns() + CM_TEST_WAIT_MS * UTIL_NS_PER_MS;
@@ -209,7 +212,7 @@ static void talk_garbage(int cnt, const struct wire_cm_pkt *ack)
 	}
 }
 
-Test(cm_accept, a_flood_of_silent_callers_is_bounded_evicted_and_in_nobodys_way)
+Test(cm_accept, a_flood_of_silent_streams_is_bounded_and_does_not_block_correct_peers)
 {
 	enum { FLOOD = 300 };
 	struct wire_cm_pkt ack;
@@ -218,11 +221,11 @@ Test(cm_accept, a_flood_of_silent_callers_is_bounded_evicted_and_in_nobodys_way)
 
 	set_up_timeout(0);
 	cr_assert(cm_stranger_ask(&s, &to, &ack));
-	/* Where the machine stands still for as long as they may wait, it is no proof. */
+	/* Inconclusive on a machine that stalls for longer than the streams may wait. */
 	for (int i = 0; i < 10 && !in_nobodys_way; i++) {
 		in_nobodys_way = flood(fds, FLOOD, &ack);
 		cr_assert(cm_end_stats(&a).incoming_evicted >= FLOOD - CM_ACCEPT_INCOMING_MAX);
-		/* Nobody closes his end: they are sent away. */
+		/* No stream is closed by its sender: the endpoint closes them. */
 		for (int ms = 0; ms < CM_TEST_WAIT_MS && callers(); ms++)
 			cm_test_sleep_ms(1);
 		cr_assert_eq(callers(), 0);
@@ -230,7 +233,7 @@ Test(cm_accept, a_flood_of_silent_callers_is_bounded_evicted_and_in_nobodys_way)
 			close(fds[k]);
 	}
 	cr_assert(in_nobodys_way);
-	/* Garbage is no better than silence. */
+	/* Streams with garbage are bounded in the same way. */
 	talk_garbage(10, &ack);
 	expect_connect();
 	tear_down();
@@ -247,7 +250,7 @@ static void set_room(int room)
 	cr_assert(!setrlimit(RLIMIT_NOFILE, &lim));
 }
 
-/* The first pauses are 50, 100 and 200 ms long: nobody sees the fourth begin earlier than that. */
+/* The first pauses last 50, 100 and 200 ms, so the fourth cannot begin before their sum. */
 static void expect_longer_pauses(uint64_t start)
 {
 	while (cm_end_stats(&a).accept_pauses < 4) {
@@ -257,7 +260,7 @@ static void expect_longer_pauses(uint64_t start)
 	cr_assert_geq(util_clock_ns() - start, 7 * CM_ACCEPT_PAUSE_MS * UTIL_NS_PER_MS);
 }
 
-Test(cm_accept, without_descriptors_callers_wait_and_nothing_spins)
+Test(cm_accept, without_descriptors_accepting_pauses_without_spinning)
 {
 	struct wire_cm_pkt ack, hello, pkt;
 	uint64_t start, passes, pauses;
@@ -274,7 +277,7 @@ Test(cm_accept, without_descriptors_callers_wait_and_nothing_spins)
 	cm_stranger_hello(&s, &ack, &hello);
 	cm_stranger_say(&s, &to, &hello, NULL, 0);
 	expect_longer_pauses(start);
-	/* The thread wakes up at the beginning and at the end of a pause, and hardly otherwise. */
+	/* The thread wakes only at the beginning and at the end of a pause. */
 	passes = cm_test_passes(node) - passes;
 	pauses = cm_end_stats(&a).accept_pauses;
 	cr_assert(passes <= 4 * pauses + 8, "%lu passes, %lu pauses", passes, pauses);
@@ -283,8 +286,8 @@ Test(cm_accept, without_descriptors_callers_wait_and_nothing_spins)
 	tear_down();
 }
 
-/* Another user who does not look who we are: we look. */
-Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
+/* The other user does not check the endpoint's user; the endpoint must check. */
+Test(cm_accept, another_user_with_a_valid_cookie_is_refused)
 {
 	int status;
 	pid_t pid;
@@ -300,7 +303,7 @@ Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
 			_exit(1);
 		if (!cm_stranger_ask(&s, &to, &ack))
 			_exit(2);
-		/* The name is no secret from those who may read /proc: silence is turned away too. */
+		/* Readers of /proc can find the name, so a silent stream is refused as well. */
 		if (!cm_stranger_connect(&s, &ack) ||
 		    cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) != 0)
 			_exit(3);
@@ -314,7 +317,7 @@ Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
 				uint8_t buf[WIRE_CM_MAX];
 				size_t len = wire_cm_encode(&hello, buf);
 
-				/* Too late where we were turned away before we spoke. */
+				/* The send fails if the stream was refused first. */
 				if (cm_fd_send(s.stream, buf, len, NULL, 0))
 					continue;
 			}
@@ -335,16 +338,16 @@ Test(cm_accept, another_user_with_an_honest_cookie_is_turned_away)
 	tear_down();
 }
 
-/* Two ends, each on a node of its own, that connect to each other. */
+/* Two ends, each on its own node, that connect to each other. */
 struct duel {
 	struct cm_node *node[2];
 	struct cm_end end[2];
 };
 
-/* Keeps the first ACK that each of the two nodes sends until both have sent one. */
+/* Keeps the first ACK of each node until both nodes have sent one. */
 static struct mailbox {
 	pthread_mutex_t lock;
-	bool is_open; /* passes everything on */
+	bool is_open; /* forwards everything */
 	struct letter {
 		uint8_t buf[WIRE_CM_MAX];
 		size_t len;
@@ -356,7 +359,7 @@ static struct mailbox {
 
 static pthread_barrier_t crossing;
 
-/* Both have their ACK, and are about to say HELLO. */
+/* Both ends have their ACK and are about to send HELLO. */
 static void meet(struct cm_end *end)
 {
 	end->on_prepare = NULL;
@@ -427,12 +430,12 @@ static void duel_check(struct duel *d, unsigned round)
 		cm_end_reap(end);
 		cr_assert_eq(cm_end_live(end), 1, "round %u: %u conns live", round,
 			     cm_end_live(end));
-		/* Who asked when it was up already heard of it once more. */
+		/* A request made after the conn was up is completed by it as well. */
 		cr_assert(end->up - end->asked <= 1 && end->asked == 1);
 		cr_assert(!end->down && !end->failed);
 		cm_end_check_text(end, d->end[1 - i].text);
 	}
-	/* It is one and the same. */
+	/* Both ends have the same conn. */
 	cr_assert(cm_end_put_live(&d->end[round % 2]));
 	cr_assert(cm_end_wait(&d->end[1 - round % 2], &d->end[1 - round % 2].down, 1,
 			      CM_TEST_WAIT_MS));
@@ -451,7 +454,7 @@ static void duel_close(struct duel *d)
 		cm_end_close(&d->end[i]);
 }
 
-Test(cm_accept, crossing_hellos_end_with_one_conn_and_two_answers)
+Test(cm_accept, crossing_hellos_end_with_one_conn_and_complete_both_requests)
 {
 	static struct duel d;
 	uint64_t crossings = 0;
@@ -491,7 +494,7 @@ static void *connect_late(void *arg)
 	return NULL;
 }
 
-Test(cm_accept, connects_at_any_distance_in_time_end_with_one_conn)
+Test(cm_accept, connects_with_any_delay_between_them_end_with_one_conn)
 {
 	static struct duel d;
 	struct rng rng = { 3 };
@@ -515,7 +518,7 @@ Test(cm_accept, connects_at_any_distance_in_time_end_with_one_conn)
 	cm_node_close(d.node[1]);
 }
 
-/* All to all, at once, each on its own node in turn. */
+/* All ends connect to all others at once, on two nodes in turn. */
 Test(cm_accept, all_to_all_at_once_ends_with_one_conn_per_pair)
 {
 	enum { CNT = 24 };

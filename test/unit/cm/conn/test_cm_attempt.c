@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* From ACK to WELCOME, at the end that asked: cm/conn/cm_attempt.c. */
+/* Active side of the handshake, from ACK to WELCOME: cm/conn/cm_attempt.c. */
 #include "cm/conn/cm_attempt.h"
 
 #include <criterion/criterion.h>
@@ -21,7 +21,7 @@ static struct cm_node *node;
 static struct cm_end a;
 static struct cm_stranger s;
 static union cm_addr to;
-static char name[WIRE_CM_NAME_LEN + 1]; /* of the stranger's listener */
+static char name[WIRE_CM_NAME_LEN + 1]; /* of the raw peer's listener */
 
 static void set_up_timeout(int ms)
 {
@@ -39,7 +39,7 @@ static void tear_down(void)
 	cm_node_close(node);
 }
 
-/* Waits for a REQ of a's and invites it to `name`; those that were answered may have been repeated. */
+/* Waits for a REQ of `a` and replies with an ACK that names `name`; skips repetitions. */
 static void invite(uint64_t features, uint32_t paths)
 {
 	static uint64_t answered;
@@ -68,7 +68,7 @@ static void expect_failure(int err, const char *why)
 	cr_assert(!a.up);
 }
 
-Test(cm_attempt, a_name_that_leads_nowhere_twice_is_another_host)
+Test(cm_attempt, an_unreachable_name_twice_in_a_row_means_another_host)
 {
 	set_up_timeout(0);
 	ask_stranger();
@@ -80,8 +80,8 @@ Test(cm_attempt, a_name_that_leads_nowhere_twice_is_another_host)
 	tear_down();
 }
 
-/** It may have ended since it answered: that is no reason to go another way. */
-Test(cm_attempt, another_way_is_taken_when_a_name_has_led_nowhere_twice)
+/** The peer may have ended after its ACK: one failure is no reason to change the path. */
+Test(cm_attempt, another_path_is_used_after_the_name_was_unreachable_twice)
 {
 	const uint32_t both = WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC;
 	struct wire_cm_pkt hello;
@@ -90,7 +90,7 @@ Test(cm_attempt, another_way_is_taken_when_a_name_has_led_nowhere_twice)
 	set_up_timeout(0);
 	ask_stranger();
 	invite(0, both);
-	invite(0, both); /* it has asked again, and not said HELLO */
+	invite(0, both); /* `a` has sent REQ again, and no HELLO */
 	do
 		cr_assert(cm_stranger_recv(&s, &hello, CM_TEST_WAIT_MS));
 	while (hello.type != WIRE_CM_HELLO);
@@ -114,7 +114,7 @@ Test(cm_attempt, unknown_required_features_and_no_common_path_are_refused)
 	tear_down();
 }
 
-/* The stranger's side of the stream, up to a's HELLO. */
+/* Accepts the stream at the raw peer and receives the HELLO of `a`. */
 static int listener = -1;
 
 static void answer_hello(struct wire_cm_pkt *hello)
@@ -137,7 +137,7 @@ static void set_up_listener(int ms)
 	ask_stranger();
 }
 
-Test(cm_attempt, who_answers_but_never_finishes_times_out)
+Test(cm_attempt, a_peer_that_never_finishes_the_handshake_times_out)
 {
 	struct wire_cm_pkt hello;
 
@@ -148,7 +148,7 @@ Test(cm_attempt, who_answers_but_never_finishes_times_out)
 	tear_down();
 }
 
-Test(cm_attempt, a_stream_that_ends_is_tried_again)
+Test(cm_attempt, an_attempt_with_an_ended_stream_is_retried)
 {
 	struct wire_cm_pkt hello, first;
 
@@ -162,7 +162,7 @@ Test(cm_attempt, a_stream_that_ends_is_tried_again)
 	tear_down();
 }
 
-Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
+Test(cm_attempt, a_welcome_with_unannounced_descriptors_is_refused)
 {
 	unsigned before;
 	struct wire_cm_pkt hello,
@@ -180,7 +180,7 @@ Test(cm_attempt, a_welcome_with_other_descriptors_than_it_says_is_refused)
 	cr_assert(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) == 1);
 	cr_assert(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EINVAL);
 	cr_assert(!a.established);
-	cr_assert_eq(cm_test_fd_count_at_rest(node), before - 1); /* a's end of the stream */
+	cr_assert_eq(cm_test_fd_count_at_rest(node), before - 1); /* stream of `a` */
 	tear_down();
 }
 
@@ -207,7 +207,7 @@ Test(cm_attempt, packets_of_other_attempts_change_nothing)
 	tear_down();
 }
 
-Test(cm_attempt, crossed_means_wait_then_ask_again)
+Test(cm_attempt, crossed_delays_the_next_req)
 {
 	struct wire_cm_pkt hello, crossed = { .type = WIRE_CM_CROSSED };
 	uint64_t start;
@@ -224,7 +224,7 @@ Test(cm_attempt, crossed_means_wait_then_ask_again)
 	tear_down();
 }
 
-/* The room for descriptors, less what is open. */
+/* Limits the process to the open descriptors and `room` more. */
 static void set_room(int room)
 {
 	struct rlimit lim;
@@ -236,7 +236,7 @@ static void set_room(int room)
 	cr_assert(!setrlimit(RLIMIT_NOFILE, &lim));
 }
 
-Test(cm_attempt, without_descriptors_it_waits_and_says_what_to_do)
+Test(cm_attempt, without_descriptors_the_request_retries_and_reports_the_limit)
 {
 	struct cm_end b;
 	uint64_t passes;
@@ -247,10 +247,10 @@ Test(cm_attempt, without_descriptors_it_waits_and_says_what_to_do)
 	passes = cm_test_passes(node);
 	cr_assert(!cm_end_connect(&a, &b));
 	expect_failure(-FI_EMFILE, "ulimit -n");
-	/* A dozen tries, of a few packets each. */
+	/* A dozen attempts of a few packets each. */
 	passes = cm_test_passes(node) - passes;
 	cr_assert(passes < 300, "%lu", passes);
-	/* And goes on when there are some again, before the time is over. */
+	/* The request continues if descriptors become free before its deadline. */
 	cr_assert(!cm_end_connect(&a, &b));
 	cm_test_sleep_ms(100);
 	set_room(-1);
@@ -259,7 +259,7 @@ Test(cm_attempt, without_descriptors_it_waits_and_says_what_to_do)
 	tear_down();
 }
 
-Test(cm_attempt, at_every_shortage_of_descriptors_it_waits_and_leaks_none)
+Test(cm_attempt, any_shortage_of_descriptors_delays_the_request_and_leaks_none)
 {
 	unsigned before;
 	struct cm_end b;
@@ -267,7 +267,9 @@ Test(cm_attempt, at_every_shortage_of_descriptors_it_waits_and_leaks_none)
 	set_up_timeout(0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
 	before = cm_test_fd_count_at_rest(node);
-	/* One process: stream, both memfds, their copies, the accepted stream: eight at most. */
+	/*
+	 * One process needs at most eight: stream, both memfds, their copies, the accepted stream.
+	 */
 	for (unsigned room = 0; room < 10; room++) {
 		cr_assert(!cm_end_connect(&a, &b));
 		set_room((int)room);
@@ -286,8 +288,8 @@ Test(cm_attempt, at_every_shortage_of_descriptors_it_waits_and_leaks_none)
 }
 
 /*
- * The control thread in another network namespace than the datagram sockets: packets arrive, and
- * abstract names lead nowhere. The same from the outside as a container with a network of its own.
+ * Runs the control thread in another network namespace than the datagram sockets: packets arrive,
+ * but abstract names are unreachable, like in a container with its own network.
  */
 Test(cm_attempt, another_network_namespace_is_another_host)
 {
@@ -315,7 +317,7 @@ Test(cm_attempt, another_network_namespace_is_another_host)
 	cm_node_close(there);
 }
 
-/* A peer that belongs to nobody, as the one that is asked (asks == false) or the one that asks. */
+/* Runs a peer as another user: passive (asks == false) or active. */
 static pid_t fork_nobody(int tell[2], bool asks)
 {
 	pid_t pid;
@@ -373,7 +375,7 @@ Test(cm_attempt, another_users_process_is_refused)
 	tear_down();
 }
 
-Test(cm_attempt, to_another_users_process_we_are_the_other)
+Test(cm_attempt, another_users_process_refuses_this_one)
 {
 	int tell[2], status;
 	uint16_t port;

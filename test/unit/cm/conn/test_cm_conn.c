@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* How connections live and end: cm/conn/cm_conn.c. */
+/* Establishment and end of connections: cm/conn/cm_conn.c. */
 #include "cm/conn/cm_conn.h"
 
 #include <criterion/criterion.h>
@@ -71,7 +71,7 @@ Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)
 	cm_ends_close(node, &a, &b);
 }
 
-Test(cm_conn, goodbye_is_shutdown_at_the_other_end)
+Test(cm_conn, bye_is_a_shutdown_at_the_other_end)
 {
 	struct cm_node *node_a = cm_test_node(NULL, 0), *node_b = cm_test_node(NULL, 0);
 	struct cm_end a, b;
@@ -118,11 +118,11 @@ Test(cm_conn, put_then_connect_at_once_gives_a_new_conn)
 	cm_node_close(node_b);
 }
 
-/* A peer in a process of its own, forked before there are threads. */
+/* Peer in a process of its own, forked before threads exist. */
 struct forked {
 	pid_t pid;
-	int go[2];   /* the port that it shall have; 0: any */
-	int tell[2]; /* the port that it has */
+	int go[2];   /* port to bind; 0: any */
+	int tell[2]; /* port bound */
 };
 
 static void forked_main(struct forked *f)
@@ -175,7 +175,7 @@ static uint64_t peer_incarnation(struct cm_end *end)
 		UTIL_CONTAINER_OF(end->conns.next, struct cm_end_conn, link)->cm);
 }
 
-/* `asked` or `failed` goes up: true for the first. */
+/* Waits for the result of a request. Returns whether it came up. */
 static bool ask_port(struct cm_end *end, uint16_t port, struct forked *starts)
 {
 	unsigned asked = cm_end_get(end, &end->asked), failed = cm_end_get(end, &end->failed);
@@ -197,10 +197,10 @@ static bool ask_port(struct cm_end *end, uint16_t port, struct forked *starts)
 }
 
 /*
- * Who asks while nobody is there meets a successor that starts within the grace. A machine may stand
- * still for longer than that: then this successor is killed in its turn.
+ * A request made while no process listens reaches a successor that starts within the grace time. If
+ * the machine stalls longer than that, the successor is killed and the round repeated.
  */
-Test(cm_conn, killed_peer_is_a_reset_at_once_and_its_successor_is_another)
+Test(cm_conn, a_killed_peer_is_a_reset_and_its_successor_a_new_conn)
 {
 	enum { LIVES = 6 };
 	struct forked lives[LIVES];
@@ -235,7 +235,7 @@ Test(cm_conn, killed_peer_is_a_reset_at_once_and_its_successor_is_another)
 		kill(lives[i].pid, SIGKILL);
 }
 
-Test(cm_conn, killed_asker_is_a_reset_too)
+Test(cm_conn, a_killed_active_peer_is_a_reset)
 {
 	struct cm_node *node;
 	struct cm_end a;
@@ -266,17 +266,17 @@ Test(cm_conn, killed_asker_is_a_reset_too)
 	cm_node_close(node);
 }
 
-/* Forks a peer for each address that is written to it: one that connects to `to` and lives on. */
+/* Forks a peer for each pair of addresses read; the peer connects and stays alive. */
 static pid_t start_zygote(int addrs[2], int pids[2])
 {
-	struct sockaddr_storage ss[2]; /* own, peer's */
+	struct sockaddr_storage ss[2]; /* the peer's own address, and the one to connect to */
 	pid_t pid;
 
 	cr_assert(!pipe(addrs) && !pipe(pids));
 	pid = fork();
 	if (pid)
 		return pid;
-	signal(SIGCHLD, SIG_IGN); /* nobody waits for them */
+	signal(SIGCHLD, SIG_IGN); /* children are not waited for */
 	while (read(addrs[0], ss, sizeof(ss)) == sizeof(ss)) {
 		struct cm_end end;
 
@@ -296,7 +296,7 @@ static pid_t start_zygote(int addrs[2], int pids[2])
 	_exit(0);
 }
 
-Test(cm_conn, peers_killed_at_any_moment_leave_answers_and_nothing_else)
+Test(cm_conn, peers_killed_at_any_moment_complete_their_requests_and_leak_nothing)
 {
 	enum { KILLS = 200 };
 	struct rng rng = { 5 };
@@ -313,7 +313,7 @@ Test(cm_conn, peers_killed_at_any_moment_leave_answers_and_nothing_else)
 		struct sockaddr_storage ss[2] = { 0 };
 		char ip[16];
 
-		/* Each at an address of its own, so that each has its answer. */
+		/* Each peer has its own address, so each request has its own result. */
 		snprintf(ip, sizeof(ip), "127.0.2.%u", i + 1);
 		cm_test_addr(ip, 0, (union cm_addr *)&ss[0]);
 		ss[1] = a.addr;
@@ -344,7 +344,7 @@ Test(cm_conn, peers_killed_at_any_moment_leave_answers_and_nothing_else)
 	cm_node_close(node);
 }
 
-/* What is not the peer's word any more: another incarnation proves that the first is dead. */
+/* A HELLO of another incarnation proves that the first one has ended. */
 Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
 {
 	struct cm_node *node = cm_test_node(NULL, 0);
@@ -382,7 +382,7 @@ Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
 	cm_node_close(node);
 }
 
-Test(cm_conn, nonsense_from_a_living_peer_ends_only_its_conn)
+Test(cm_conn, a_protocol_violation_ends_only_its_conn)
 {
 	struct cm_node *node = cm_test_node(NULL, 0);
 	struct wire_cm_pkt ack, hello, answer, ready = { .type = WIRE_CM_READY };
@@ -404,7 +404,10 @@ Test(cm_conn, nonsense_from_a_living_peer_ends_only_its_conn)
 	ready.dst_inc = ack.src_inc;
 	cm_stranger_say(&s, &to, &ready, NULL, 0);
 	cr_assert(cm_end_wait(&a, &a.up, 2, CM_TEST_WAIT_MS));
-	/* Bytes that are no packet change nothing; a packet out of place is the end. */
+	/*
+	 * Bytes that are no packet are ignored; a packet that the state does not permit ends the
+	 * conn.
+	 */
 	cr_assert(!cm_fd_send(s.stream, (const uint8_t *)"rubbish", 7, NULL, 0));
 	cr_assert(!cm_end_wait(&a, &a.down, 1, 50));
 	cm_stranger_say(&s, &to, &ready, NULL, 0);
@@ -417,7 +420,7 @@ Test(cm_conn, nonsense_from_a_living_peer_ends_only_its_conn)
 	cm_node_close(node);
 }
 
-Test(cm_conn, conns_outlive_their_agent_and_node_until_they_are_put)
+Test(cm_conn, conns_outlive_their_endpoint_and_node_until_they_are_put)
 {
 	struct cm_node *node;
 	struct cm_end_conn *c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Do two ends without a stream between them connect once, and part, whatever a stranger says?
- * (cm/conn/cm_dgram.c)
+ * Handshakes without a stream: one connection per pair, orderly end, whatever a raw peer sends
+ * (cm/conn/cm_dgram.c).
  */
 #include "cm/conn/cm_dgram.h"
 
@@ -15,7 +15,7 @@
 #include "cm/node/cm_node.h"
 #include "unit/cm/conn/dgram_fixture.h"
 
-/** What a handshake may take in these tests: longer than a machine stands still. */
+/** Deadline of a handshake in these tests, longer than a machine stalls. */
 #define TIMEOUT_MS 2400
 
 static struct dgram_guest g;
@@ -32,7 +32,7 @@ static void close_both(void)
 	dgram_pair_close(node, &a, &b);
 }
 
-Test(cm_dgram, a_connection_that_failed_ends_without_a_goodbye)
+Test(cm_dgram, a_failed_connection_ends_with_broken_not_bye)
 {
 	open_both(DGRAM_NIC_ONLY);
 	cm_end_meet(&a, &b, 1);
@@ -42,7 +42,7 @@ Test(cm_dgram, a_connection_that_failed_ends_without_a_goodbye)
 	close_both();
 }
 
-Test(cm_dgram, it_connects_and_says_goodbye)
+Test(cm_dgram, two_ends_connect_and_close_with_bye)
 {
 	open_both(DGRAM_NIC_ONLY);
 	cm_end_meet(&a, &b, 1);
@@ -70,7 +70,7 @@ Test(cm_dgram, a_forged_cookie_prepares_nothing)
 	dgram_guest_close(&g);
 }
 
-Test(cm_dgram, a_cookie_is_good_for_its_address_only)
+Test(cm_dgram, a_cookie_is_valid_for_its_address_only)
 {
 	struct cm_stranger other;
 	struct wire_cm_pkt ack, hello, answer;
@@ -83,13 +83,13 @@ Test(cm_dgram, a_cookie_is_good_for_its_address_only)
 	cm_stranger_hello(&g.s, &ack, &hello);
 	cm_stranger_send(&other, &g.to, &hello);
 	cr_assert(cm_stranger_recv(&other, &answer, CM_TEST_WAIT_MS));
-	cr_expect_eq(answer.type, WIRE_CM_NAK, "the HELLO says one address and comes from another");
+	cr_expect_eq(answer.type, WIRE_CM_NAK, "the HELLO names another address than its source");
 	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 0);
 	cm_stranger_close(&other);
 	dgram_guest_close(&g);
 }
 
-Test(cm_dgram, a_hello_that_is_repeated_is_answered_again_and_prepared_once)
+Test(cm_dgram, a_repeated_hello_is_replied_to_again_and_prepared_once)
 {
 	struct wire_cm_pkt hello, first, again;
 
@@ -103,8 +103,8 @@ Test(cm_dgram, a_hello_that_is_repeated_is_answered_again_and_prepared_once)
 	dgram_guest_close(&g);
 }
 
-/* The timer says WELCOME again, too, but seldom: most of what is heard is answers. */
-Test(cm_dgram, each_hello_that_comes_again_is_answered)
+/* The timer repeats WELCOME as well, but rarely: most packets received are replies. */
+Test(cm_dgram, each_repeated_hello_gets_a_welcome)
 {
 	struct wire_cm_pkt hello;
 	unsigned repeated, i;
@@ -122,7 +122,7 @@ Test(cm_dgram, each_hello_that_comes_again_is_answered)
 	dgram_guest_close(&g);
 }
 
-Test(cm_dgram, a_welcome_is_repeated_until_ready_and_given_up_in_time)
+Test(cm_dgram, a_welcome_is_repeated_until_ready_or_the_deadline)
 {
 	struct wire_cm_pkt hello;
 	unsigned downs = 0;
@@ -135,14 +135,14 @@ Test(cm_dgram, a_welcome_is_repeated_until_ready_and_given_up_in_time)
 		cm_test_sleep_ms(1);
 		downs = cm_end_reap(&g.a);
 	}
-	cr_expect_eq(downs, 1, "it is down");
+	cr_expect_eq(downs, 1, "not down");
 	cr_expect_eq(cm_end_get(&g.a, &g.a.up), 0);
 	dgram_guest_say(&g, WIRE_CM_READY, g.s.nonce);
 	cm_stranger_await(&g.s, WIRE_CM_BYE);
 	dgram_guest_close(&g);
 }
 
-Test(cm_dgram, a_ping_says_ready_when_that_was_lost)
+Test(cm_dgram, a_ping_replaces_a_lost_ready)
 {
 	struct wire_cm_pkt hello;
 
@@ -154,7 +154,7 @@ Test(cm_dgram, a_ping_says_ready_when_that_was_lost)
 	dgram_guest_close(&g);
 }
 
-Test(cm_dgram, ready_is_said_again_whenever_welcome_comes_again)
+Test(cm_dgram, ready_is_repeated_for_each_repeated_welcome)
 {
 	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
 	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME,
@@ -170,7 +170,8 @@ Test(cm_dgram, ready_is_said_again_whenever_welcome_comes_again)
 	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
 	cm_stranger_send(&g.s, &g.to, &ack);
 	hello = cm_stranger_await(&g.s, WIRE_CM_HELLO);
-	cr_expect_eq(cm_stranger_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce, "it is repeated");
+	cr_expect_eq(cm_stranger_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce,
+		     "HELLO was not repeated");
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
 	for (unsigned i = 0; i < 3; i++) {
@@ -182,7 +183,7 @@ Test(cm_dgram, ready_is_said_again_whenever_welcome_comes_again)
 	dgram_guest_close(&g);
 }
 
-Test(cm_dgram, what_names_no_connection_is_answered_with_bye_and_a_bye_with_nothing)
+Test(cm_dgram, a_packet_of_an_unknown_connection_gets_bye_and_a_bye_no_reply)
 {
 	static const enum wire_cm_type asks[] = { WIRE_CM_WELCOME, WIRE_CM_READY, WIRE_CM_PING };
 	struct wire_cm_pkt pkt;
@@ -216,7 +217,7 @@ Test(cm_dgram, packets_of_other_attempts_change_nothing)
 	dgram_guest_close(&g);
 }
 
-Test(cm_dgram, without_the_key_nothing_changes)
+Test(cm_dgram, packets_without_the_key_change_nothing)
 {
 	struct wire_cm_pkt pkt;
 	struct cm_mac_key none = { .is_set = false };

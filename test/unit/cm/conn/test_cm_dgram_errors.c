@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Which words and errors of the network end a connection without a stream, and which do not:
- * anybody can send them.
+ * ICMP errors and forged packets that do and do not end a connection without a stream; any host can
+ * send them.
  */
 #include <criterion/criterion.h>
 
@@ -38,7 +38,7 @@ static struct cm_conn *conn_of(void)
 	return UTIL_CONTAINER_OF(g.a.cep->conns.next, struct cm_conn, cep_link);
 }
 
-/** The network says so often that a packet did not get there. */
+/** Injects ICMP errors for packets of the connection. */
 static void unreachable(unsigned cnt, int err)
 {
 	cm_node_lock(g.node);
@@ -57,8 +57,8 @@ static uint32_t refusals(void)
 	return cnt;
 }
 
-/** It makes the peer be asked. Who answers lives, and the count begins anew. */
-Test(cm_dgram_errors, fewer_than_it_takes_are_no_death)
+/** An ICMP error triggers a PING. The PONG resets the count of errors. */
+Test(cm_dgram_errors, fewer_errors_than_the_limit_end_no_connection)
 {
 	unsigned i;
 
@@ -77,7 +77,7 @@ Test(cm_dgram_errors, fewer_than_it_takes_are_no_death)
 }
 
 /** A route may come back within the timeout. */
-Test(cm_dgram_errors, a_route_that_is_gone_is_no_death)
+Test(cm_dgram_errors, a_missing_route_ends_no_connection)
 {
 	dgram_guest_come_up(&g);
 	unreachable(10 * CM_DGRAM_REFUSED_CNT, -FI_EHOSTUNREACH);
@@ -88,8 +88,8 @@ Test(cm_dgram_errors, a_route_that_is_gone_is_no_death)
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }
 
-/** In the middle of a handshake it goes on saying HELLO. */
-Test(cm_dgram_errors, fewer_than_it_takes_end_no_handshake)
+/** The active end keeps repeating HELLO. */
+Test(cm_dgram_errors, fewer_errors_than_the_limit_end_no_handshake)
 {
 	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
 	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME,
@@ -104,7 +104,8 @@ Test(cm_dgram_errors, fewer_than_it_takes_end_no_handshake)
 	cm_stranger_send(&g.s, &g.to, &ack);
 	hello = cm_stranger_await(&g.s, WIRE_CM_HELLO);
 	unreachable(CM_DGRAM_REFUSED_CNT - 1, -FI_ECONNREFUSED);
-	cr_expect_eq(cm_stranger_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce, "it is repeated");
+	cr_expect_eq(cm_stranger_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce,
+		     "HELLO was not repeated");
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
 	cm_stranger_send(&g.s, &g.to, &welcome);
@@ -112,8 +113,8 @@ Test(cm_dgram_errors, fewer_than_it_takes_end_no_handshake)
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }
 
-/** What was said to a process that was here before concerns nobody. */
-Test(cm_dgram_errors, words_for_another_incarnation_of_ours_change_nothing)
+/** Packets for an earlier process at this address are ignored. */
+Test(cm_dgram_errors, packets_for_an_earlier_incarnation_change_nothing)
 {
 	dgram_guest_come_up(&g);
 	say(WIRE_CM_BYE, g.a.cep->inc + 1);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/*
- * How does an end without a stream know that the other one lives, or has ended? (cm/conn/cm_dgram.c)
- */
+/* Detection of a dead peer without a stream (cm/conn/cm_dgram.c). */
 #include "cm/conn/cm_dgram.h"
 
 #include <criterion/criterion.h>
@@ -15,13 +13,13 @@
 #include "unit/cm/conn/dgram_fixture.h"
 #include "util/clock.h"
 
-/** The peer timeout of these tests, longer than a machine stands still; PINGs come at an eighth of it. */
+/** Peer timeout of these tests, longer than a machine stalls; PINGs are sent at an eighth of it. */
 #define TIMEOUT_MS 2400
 #define PING_MS    (TIMEOUT_MS / 8)
 
 static struct dgram_guest g;
 
-Test(cm_dgram_live, a_silent_peer_is_asked_and_fails_after_the_timeout)
+Test(cm_dgram_live, a_silent_peer_gets_pings_and_fails_after_the_timeout)
 {
 	uint64_t start, ms;
 
@@ -36,8 +34,8 @@ Test(cm_dgram_live, a_silent_peer_is_asked_and_fails_after_the_timeout)
 	dgram_guest_close(&g);
 }
 
-/** It may only have been stopped, and would wait for what was given up here. */
-Test(cm_dgram_live, a_peer_that_is_given_up_finds_out_that_the_connection_broke)
+/** A peer that was only stopped must not wait for work that was abandoned here. */
+Test(cm_dgram_live, a_peer_that_timed_out_is_sent_broken)
 {
 	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
 	dgram_guest_come_up(&g);
@@ -47,8 +45,8 @@ Test(cm_dgram_live, a_peer_that_is_given_up_finds_out_that_the_connection_broke)
 	dgram_guest_close(&g);
 }
 
-/* Stopped, swapped out, in a debugger: what the peer said meanwhile lies unread. */
-Test(cm_dgram_live, a_standstill_of_our_own_is_not_the_peers_silence)
+/* This process was stopped (debugger, swap): packets of the peer are unread. */
+Test(cm_dgram_live, a_stall_of_this_process_does_not_count_as_silence)
 {
 	uint64_t pings;
 
@@ -66,7 +64,7 @@ Test(cm_dgram_live, a_standstill_of_our_own_is_not_the_peers_silence)
 	dgram_guest_close(&g);
 }
 
-Test(cm_dgram_live, a_peer_that_answers_lives)
+Test(cm_dgram_live, a_peer_that_replies_stays_connected)
 {
 	uint64_t start, pings, ms;
 
@@ -84,8 +82,8 @@ Test(cm_dgram_live, a_peer_that_answers_lives)
 	dgram_guest_close(&g);
 }
 
-/* Only a standstill of our own could bring a PING here, and one of two seconds at that. */
-Test(cm_dgram_live, who_speaks_with_the_engine_is_not_asked)
+/* Only a stall of this process for two seconds could cause a PING here. */
+Test(cm_dgram_live, a_peer_that_talks_to_the_engine_gets_no_ping)
 {
 	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, 8000);
 	g.a.last_rx_ns = UINT64_MAX;
@@ -100,7 +98,7 @@ Test(cm_dgram_live, who_speaks_with_the_engine_is_not_asked)
 	dgram_guest_close(&g);
 }
 
-Test(cm_dgram_live, a_closed_port_is_a_death_before_the_timeout)
+Test(cm_dgram_live, a_closed_port_ends_the_conn_before_the_timeout)
 {
 	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, 0);
 	dgram_guest_come_up(&g);
@@ -111,8 +109,8 @@ Test(cm_dgram_live, a_closed_port_is_a_death_before_the_timeout)
 	dgram_guest_close(&g);
 }
 
-/* A packet of the peer's, from before it was restarted, comes once more: late, or from who has seen it. */
-Test(cm_dgram_live, an_old_hello_that_comes_again_ends_nothing)
+/* A packet from before the peer restarted arrives once more, delayed or replayed. */
+Test(cm_dgram_live, an_old_hello_ends_nothing)
 {
 	struct wire_cm_pkt old, hello, ping, pong = { .type = WIRE_CM_PONG };
 	uint64_t inc, nonce;
@@ -140,8 +138,8 @@ Test(cm_dgram_live, an_old_hello_that_comes_again_ends_nothing)
 	dgram_guest_close(&g);
 }
 
-/* Who was restarted denies the old connection when it is asked, and is let in. */
-Test(cm_dgram_live, who_was_restarted_is_asked_and_let_in)
+/* A restarted peer replies BYE to the PING for the old connection, and its HELLO is accepted. */
+Test(cm_dgram_live, a_restarted_peer_is_checked_and_accepted)
 {
 	struct wire_cm_pkt bye = { .type = WIRE_CM_BYE }, hello, ping;
 
@@ -174,8 +172,8 @@ Test(cm_dgram_live, another_incarnation_at_the_address_ends_the_old_connection)
 	dgram_guest_close(&g);
 }
 
-/** However many peers there are, asking them takes little; and each is asked before its time is over. */
-Test(cm_dgram_live, many_peers_are_asked_less_often)
+/** Many peers cause few PINGs per second, and each peer still gets one before its timeout. */
+Test(cm_dgram_live, many_peers_get_pings_less_often)
 {
 	uint64_t second = 1000000000, timeout = 30 * second, ns;
 	uint32_t cnt;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Is there one connection, and does it end at both ends, where the network loses, doubles and delays
- * what they say? (cm/conn/cm_dgram.c)
+ * One connection per pair, with an end at both ends, over a network that loses, duplicates and
+ * delays packets (cm/conn/cm_dgram.c).
  */
 #include "cm/conn/cm_dgram.h"
 
@@ -20,7 +20,7 @@ static struct cm_end a, b;
 
 struct network {
 	struct rng rng;
-	unsigned loss; /* of 16 */
+	unsigned loss; /* sixteenths */
 	struct {
 		uint8_t buf[WIRE_CM_MAX];
 		size_t len;
@@ -29,7 +29,7 @@ struct network {
 	} late;
 };
 
-/* Under the node's lock. */
+/* Called under the node's lock. */
 static ssize_t bad_send(void *ctx, int fd, const void *buf, size_t len, const struct sockaddr *dst,
 			socklen_t dst_len)
 {
@@ -64,7 +64,7 @@ static struct cm_node *bad_node(struct network *net, unsigned loss, uint64_t see
 	return out;
 }
 
-Test(cm_dgram_net, over_a_bad_network_both_ask_and_one_connection_comes_of_it, .timeout = 200)
+Test(cm_dgram_net, crossing_requests_over_a_lossy_network_make_one_connection, .timeout = 200)
 {
 	static struct network net[2];
 	uint64_t seed = rng_env("COPYRPC_TEST_SEED", 1);
@@ -103,7 +103,7 @@ static ssize_t deaf_send(void *ctx, int fd, const void *buf, size_t len, const s
 	return sendto(fd, buf, len, MSG_DONTWAIT, dst, dst_len);
 }
 
-Test(cm_dgram_net, a_goodbye_that_was_lost_is_made_good)
+Test(cm_dgram_net, a_lost_bye_is_repaired_by_the_next_ping)
 {
 	struct cm_cfg cfg = { .udp_send = deaf_send };
 	struct cm_node *mute;
@@ -126,7 +126,7 @@ Test(cm_dgram_net, a_goodbye_that_was_lost_is_made_good)
 	cm_node_close(node);
 }
 
-/* How long it takes to be let in again after a goodbye that nobody heard. */
+/* Measures the time to connect again after a BYE that was lost. */
 static uint64_t comes_back_ms(struct cm_node *mute)
 {
 	uint64_t start;
@@ -146,8 +146,8 @@ static uint64_t comes_back_ms(struct cm_node *mute)
 	return (util_clock_ns() - start) / UTIL_NS_PER_MS;
 }
 
-/* Its HELLO is a reason to ask the old one, long before that is asked anyway. */
-Test(cm_dgram_net, who_comes_back_after_a_lost_goodbye_is_let_in)
+/* The new HELLO triggers a PING to the old connection, long before the regular one. */
+Test(cm_dgram_net, a_peer_that_reconnects_after_a_lost_bye_is_accepted)
 {
 	struct cm_cfg cfg = { .udp_send = deaf_send };
 	struct cm_node *mute;

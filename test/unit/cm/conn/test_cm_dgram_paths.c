@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * By which of the paths that two ends have do they connect, and which do they leave for another?
- * (cm/req/cm_req.c and cm/req/cm_peer.c choose, cm/conn/cm_attempt.c and cm/conn/cm_dgram.c go)
+ * Selection of a path: preferences, failures and fallbacks. Chosen in cm/req/cm_req.c and
+ * cm_peer.c, used by cm/conn/cm_attempt.c and cm_dgram.c.
  */
 #include "cm/conn/cm_dgram.h"
 
@@ -29,7 +29,7 @@ static void close_both(void)
 	dgram_pair_close(node, &a, &b);
 }
 
-/** Which way did `end`'s only conn come about? */
+/** Returns whether the only conn of `end` has no stream. */
 static bool went_without_stream(struct cm_end *end)
 {
 	struct util_list *first = util_list_first(&end->conns);
@@ -38,7 +38,7 @@ static bool went_without_stream(struct cm_end *end)
 	return UTIL_CONTAINER_OF(first, struct cm_end_conn, link)->cm->is_dgram;
 }
 
-Test(cm_dgram_paths, the_one_who_asks_chooses_among_what_both_have)
+Test(cm_dgram_paths, the_active_end_chooses_among_common_paths)
 {
 	static const struct {
 		uint32_t all[2], first;
@@ -66,14 +66,14 @@ Test(cm_dgram_paths, the_one_who_asks_chooses_among_what_both_have)
 
 #define ANY_PATH (WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC | WIRE_CM_PATH_UD | WIRE_CM_PATH_UDP)
 
-/** Of the connection that was prepared last. */
+/** Returns the path of the conn prepared last. */
 static uint32_t path_of(struct cm_end *end)
 {
 	cr_assert(!util_list_is_empty(&end->conns));
 	return UTIL_CONTAINER_OF(end->conns.prev, struct cm_end_conn, link)->cm->path;
 }
 
-Test(cm_dgram_paths, the_order_of_the_one_who_asks_counts)
+Test(cm_dgram_paths, the_preference_of_the_active_end_decides)
 {
 	static const struct cm_paths orders[] = {
 		{ ANY_PATH, { WIRE_CM_PATH_UDP, WIRE_CM_PATH_SHM } },
@@ -97,7 +97,7 @@ Test(cm_dgram_paths, the_order_of_the_one_who_asks_counts)
 	cm_node_close(node);
 }
 
-Test(cm_dgram_paths, a_path_that_one_end_cannot_make_is_avoided_as_long_as_there_is_another)
+Test(cm_dgram_paths, a_path_that_one_end_cannot_prepare_is_avoided_while_there_is_another)
 {
 	static const struct {
 		uint32_t not_a, not_b, taken;
@@ -125,8 +125,8 @@ Test(cm_dgram_paths, a_path_that_one_end_cannot_make_is_avoided_as_long_as_there
 	cm_node_close(node);
 }
 
-/* Two hosts with a NIC each and no wire between them. */
-Test(cm_dgram_paths, a_path_by_which_nothing_ever_came_is_left_for_another)
+/* Two hosts with a NIC each, on networks that are not connected. */
+Test(cm_dgram_paths, a_path_on_which_nothing_arrives_is_replaced_by_another)
 {
 	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
 				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
@@ -138,14 +138,14 @@ Test(cm_dgram_paths, a_path_by_which_nothing_ever_came_is_left_for_another)
 		cr_assert(cm_end_break_live(&a, false));
 		cr_assert(cm_end_wait(&b, &b.down, i + 1, CM_TEST_WAIT_MS));
 	}
-	/* Nor does the other end get in by it. */
+	/* The other end cannot use that path either. */
 	cr_assert(!cm_end_connect(&b, &a));
 	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(path_of(&b), WIRE_CM_PATH_UDP);
 	close_both();
 }
 
-Test(cm_dgram_paths, a_path_that_worked_is_taken_again_however_often_it_breaks)
+Test(cm_dgram_paths, a_path_that_worked_is_used_again_however_often_it_fails)
 {
 	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
 				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
@@ -158,7 +158,7 @@ Test(cm_dgram_paths, a_path_that_worked_is_taken_again_however_often_it_breaks)
 	close_both();
 }
 
-Test(cm_dgram_paths, when_every_path_failed_the_last_reason_is_told)
+Test(cm_dgram_paths, after_every_path_failed_the_last_error_is_reported)
 {
 	open_both((struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_UDP, { WIRE_CM_PATH_SHM } });
 	b.no_path = WIRE_CM_PATH_SHM | WIRE_CM_PATH_UDP;
@@ -169,7 +169,7 @@ Test(cm_dgram_paths, when_every_path_failed_the_last_reason_is_told)
 	close_both();
 }
 
-Test(cm_dgram_paths, whom_a_peer_does_not_let_in_does_not_ask_by_another_path)
+Test(cm_dgram_paths, a_request_refused_for_access_is_not_retried_on_another_path)
 {
 	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
 	struct wire_cm_pkt nak = { .type = WIRE_CM_NAK, .nak.err = FI_EACCES, .nak.text = "no" };
@@ -221,7 +221,7 @@ Test(cm_dgram_paths, another_network_namespace_is_reached_if_both_have_a_device)
 	cm_node_close(there);
 }
 
-Test(cm_dgram_paths, a_path_that_is_not_offered_is_not_taken)
+Test(cm_dgram_paths, a_path_that_is_not_offered_is_refused)
 {
 	static struct dgram_guest g;
 	struct wire_cm_pkt hello, answer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Who begins handshakes and ends none keeps nobody out who comes from somewhere else. */
+/* Pending connections: a host that leaves many pending does not block other hosts. */
 #include "cm/conn/cm_pending.h"
 
 #include <criterion/criterion.h>
@@ -19,7 +19,7 @@
 
 static struct cm_node *node;
 static struct cm_end a;
-static union cm_addr to; /* where it is */
+static union cm_addr to; /* address of `a` */
 static struct cm_stranger strangers[CM_PENDING_MAX + 8];
 static unsigned stranger_cnt;
 
@@ -41,7 +41,9 @@ static void tear_down(void)
 
 TestSuite(cm_pending, .init = set_up, .fini = tear_down, .timeout = 300);
 
-/** It asks and says HELLO: what comes back, but for repetitions of what came before. */
+/**
+ * Requests a cookie and sends HELLO. Returns the reply, skipping repetitions of earlier packets.
+ */
 static struct wire_cm_pkt come(struct cm_stranger *s)
 {
 	struct wire_cm_pkt ack, hello, answer;
@@ -80,7 +82,7 @@ static void say(struct cm_stranger *s, enum wire_cm_type type)
 	cm_stranger_send(s, &to, &pkt);
 }
 
-/** When the first guest that is there from `ip` was said WELCOME; 0: there is none. */
+/** Returns the time at which the first pending connection from `ip` was sent WELCOME, or 0. */
 static uint64_t since(const char *ip)
 {
 	struct util_list *it;
@@ -99,7 +101,7 @@ static uint64_t since(const char *ip)
 	return ns;
 }
 
-/** At that time: would somebody from there be let in? */
+/** Returns whether a connection from `ip` would be accepted at that time. */
 static bool has_room(const char *ip, uint64_t now_ns)
 {
 	union cm_addr addr;
@@ -117,18 +119,18 @@ static uint64_t ms(uint32_t ms_cnt)
 	return ms_cnt * UTIL_NS_PER_MS;
 }
 
-Test(cm_pending, they_are_bounded_and_one_that_is_ready_makes_room)
+Test(cm_pending, pending_connections_are_bounded_and_ready_frees_one)
 {
 	fill(CM_PENDING_MAX, FOE);
 	cr_expect_not(has_room(FOE, since(FOE) + ms(CM_PENDING_OLD_MS) - 1));
 	cr_expect_eq(a.cep->pending_cnt, CM_PENDING_MAX);
 	say(&strangers[7], WIRE_CM_READY);
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
-	cr_expect(has_room(FOE, since(FOE)), "there is a place again");
+	cr_expect(has_room(FOE, since(FOE)), "not freed");
 	cr_expect_eq(cm_end_stats(&a).pending_evicted, 0);
 }
 
-Test(cm_pending, who_comes_from_a_host_with_fewer_gets_a_place_of_who_has_most)
+Test(cm_pending, a_host_with_fewer_replaces_one_of_the_host_with_most)
 {
 	uint64_t oldest_ns, foe_ns;
 
@@ -137,15 +139,15 @@ Test(cm_pending, who_comes_from_a_host_with_fewer_gets_a_place_of_who_has_most)
 	oldest_ns = since(HONEST);
 	foe_ns = since(FOE);
 	cr_assert_leq(oldest_ns, foe_ns);
-	cr_expect_not(has_room(OTHER, foe_ns + ms(CM_PENDING_MS) - 1), "it may still say READY");
+	cr_expect_not(has_room(OTHER, foe_ns + ms(CM_PENDING_MS) - 1), "replaced too early");
 	cr_expect(has_room(OTHER, foe_ns + ms(CM_PENDING_MS)));
 	cr_expect_eq(cm_end_stats(&a).pending_evicted, 1);
 	cr_expect_eq(a.cep->pending_cnt, CM_PENDING_MAX - 1);
-	cr_expect_eq(since(HONEST), oldest_ns, "who is older and of a host with few stays");
-	cr_expect_gt(since(FOE), foe_ns, "it was the oldest of the foe's");
+	cr_expect_eq(since(HONEST), oldest_ns, "an older one of a host with few was replaced");
+	cr_expect_gt(since(FOE), foe_ns, "not the oldest of the host with most");
 }
 
-Test(cm_pending, who_has_most_waits_longer_for_a_place_of_its_own)
+Test(cm_pending, the_host_with_most_waits_longer_to_replace_its_own)
 {
 	uint64_t foe_ns;
 
@@ -156,8 +158,8 @@ Test(cm_pending, who_has_most_waits_longer_for_a_place_of_its_own)
 	cr_expect_eq(cm_end_stats(&a).pending_evicted, 1);
 }
 
-/** Otherwise two hosts with as many each would take places from each other for ever. */
-Test(cm_pending, hosts_that_have_as_many_take_nothing_from_each_other)
+/** Otherwise two hosts with equal numbers would replace each other's for ever. */
+Test(cm_pending, hosts_with_equal_numbers_do_not_replace_each_other)
 {
 	uint64_t foe_ns;
 
@@ -169,8 +171,8 @@ Test(cm_pending, hosts_that_have_as_many_take_nothing_from_each_other)
 	cr_expect(has_room(OTHER, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
 }
 
-/** Nor does one that has one less, which would then have as many. */
-Test(cm_pending, a_host_with_one_less_takes_nothing_from_who_has_most)
+/** Nor does a host with one less, which would then have as many. */
+Test(cm_pending, a_host_with_one_less_does_not_replace_one_of_the_host_with_most)
 {
 	uint64_t foe_ns;
 
@@ -182,7 +184,7 @@ Test(cm_pending, a_host_with_one_less_takes_nothing_from_who_has_most)
 	cr_expect(has_room(OTHER, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
 }
 
-/** Which host's a guest from there would be. */
+/** Returns the counter index for an address. */
 static uint32_t host_of(const char *ip)
 {
 	struct cm_conn conn = { .cep = a.cep };
@@ -196,8 +198,8 @@ static uint32_t host_of(const char *ip)
 	return conn.pending_host;
 }
 
-/** Who has one address of IPv6 has 2^64 of them. Two networks may share a counter, but not all do. */
-Test(cm_pending, a_network_of_ipv6_counts_as_one_host)
+/** A host with one IPv6 address has 2^64. Two networks may share a counter, but not all do. */
+Test(cm_pending, an_ipv6_network_counts_as_one_host)
 {
 	cr_expect_eq(host_of("2001:db8::1"), host_of("2001:db8::ffff:2"));
 	cr_expect(host_of("2001:db8::1") != host_of("2001:db8:0:1::1") ||
@@ -207,8 +209,8 @@ Test(cm_pending, a_network_of_ipv6_counts_as_one_host)
 		  host_of(FOE) != host_of("127.0.0.5"));
 }
 
-/** The whole way: a foe has all places, and somebody comes from elsewhere, as often as it takes. */
-Test(cm_pending, a_host_that_takes_all_places_keeps_no_other_out)
+/** Over sockets: one host has all pending connections, and another one connects repeatedly. */
+Test(cm_pending, a_host_with_all_pending_connections_does_not_block_another)
 {
 	struct cm_stranger *s = &strangers[CM_PENDING_MAX];
 	struct wire_cm_pkt answer;
@@ -227,8 +229,8 @@ Test(cm_pending, a_host_that_takes_all_places_keeps_no_other_out)
 	cr_expect_eq(cm_end_stats(&a).pending_evicted, 1);
 }
 
-/** It need not know that it had to go: its next HELLO, which comes by itself, is as good as the first. */
-Test(cm_pending, who_had_to_go_is_let_in_by_its_next_hello)
+/** The replaced peer need not notice: its next repeated HELLO is as good as the first. */
+Test(cm_pending, a_replaced_peer_is_accepted_by_its_next_hello)
 {
 	struct cm_stranger *s = &strangers[0];
 	struct wire_cm_pkt ack, hello, answer;
@@ -243,7 +245,8 @@ Test(cm_pending, who_had_to_go_is_let_in_by_its_next_hello)
 	fill(CM_PENDING_MAX - 1, FOE);
 	cr_assert(has_room(HONEST, since(FOE) + ms(CM_PENDING_MS)));
 	cm_stranger_send(s, &to, &hello);
-	cr_assert(cm_end_wait(&a, &a.prepared, CM_PENDING_MAX + 1, CM_TEST_WAIT_MS), "a new half");
+	cr_assert(cm_end_wait(&a, &a.prepared, CM_PENDING_MAX + 1, CM_TEST_WAIT_MS),
+		  "not prepared again");
 	say(s, WIRE_CM_READY);
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 }
@@ -258,8 +261,11 @@ static bool all_died(unsigned cnt)
 	return ret;
 }
 
-/** What came to nothing costs memory until the engine has looked; who never looks collects no more of it. */
-Test(cm_pending, ghosts_are_bounded_and_go_when_the_engine_looks)
+/**
+ * A failed conn uses memory until the engine puts it. An engine that never does gets no more of
+ * them.
+ */
+Test(cm_pending, zombies_are_bounded_and_freed_when_the_engine_puts_them)
 {
 	unsigned i;
 
@@ -281,8 +287,8 @@ Test(cm_pending, ghosts_are_bounded_and_go_when_the_engine_looks)
 	cr_expect_eq(come_from(OTHER).type, WIRE_CM_WELCOME);
 }
 
-/** Whatever says HELLO and cannot be used is one, too. */
-Test(cm_pending, who_could_not_be_taken_is_a_ghost)
+/** A HELLO that the engine cannot use leaves a zombie as well. */
+Test(cm_pending, a_conn_that_failed_to_establish_is_a_zombie)
 {
 	a.establish_ret = -FI_EIO;
 	cr_expect_eq(come_from(FOE).type, WIRE_CM_NAK);

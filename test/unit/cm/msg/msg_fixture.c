@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* A listener and its callers for tests: see msg_fixture.h. */
+/* A listener and connecting endpoints: see msg_fixture.h. */
 #include "unit/cm/msg/msg_fixture.h"
 
 #include <criterion/criterion.h>

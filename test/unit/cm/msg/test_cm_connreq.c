@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What becomes of a call: cm/msg/cm_connreq.c. The oracle is docs/connections.md, section 3. */
+/* States of a connection request, checked against docs/connections.md, section 3. */
 #include "cm/msg/cm_connreq.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* Rows: from; columns: dial, asked, guest, waits, meet, over. */
+/* Rows: from; columns: connecting, requested, pending, waiting, accepted, ended. */
 static const char *const allowed[CM_CONNREQ_STATE_CNT] = {
 	[CM_CONNREQ_CONNECTING] = ".a...o", [CM_CONNREQ_REQUESTED] = "....mo",
 	[CM_CONNREQ_PENDING] = "...w.o",    [CM_CONNREQ_WAITING] = "....mo",
 	[CM_CONNREQ_ACCEPTED] = ".....o",   [CM_CONNREQ_ENDED] = "......",
 };
 
-Test(cm_connreq, goes_only_where_the_document_says)
+Test(cm_connreq, transitions_are_those_of_the_document)
 {
 	for (int from = 0; from < CM_CONNREQ_STATE_CNT; from++)
 		for (int to = 0; to < CM_CONNREQ_STATE_CNT; to++)
@@ -20,7 +20,7 @@ Test(cm_connreq, goes_only_where_the_document_says)
 				     cm_connreq_state_name(from), cm_connreq_state_name(to));
 }
 
-Test(cm_connreq, states_have_names_of_their_own)
+Test(cm_connreq, state_names_differ)
 {
 	for (int a = 0; a < CM_CONNREQ_STATE_CNT; a++)
 		for (int b = 0; b < a; b++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Listeners, floods and strangers: cm/msg/cm_listen.c. The oracle is docs/connections.md, section 5. */
+/* Listeners under load and invalid input, checked against docs/connections.md, section 5. */
 #include "cm/msg/cm_listen.h"
 
 #include <criterion/criterion.h>
@@ -40,7 +40,7 @@ static int stranger(void)
 	return fd;
 }
 
-/* Waits until the other end has closed it. */
+/* Waits until the other end has closed the stream. */
 static bool is_closed(int fd, int ms)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
@@ -55,7 +55,7 @@ static bool is_closed(int fd, int ms)
 	return true;
 }
 
-/* An honest caller behind a crowd of silent ones: how long it took until he was asked in. */
+/* Opens silent streams, then a correct request. Returns the time until the request was reported. */
 static uint64_t honest_waits_ms(int caller)
 {
 	int fds[3 * CM_LISTEN_PENDING_MAX];
@@ -72,15 +72,15 @@ static uint64_t honest_waits_ms(int caller)
 	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[caller].cep, NULL, 0), 0);
 	cr_assert(cm_end_wait(&h.callers[caller], &h.callers[caller].up, 1, CM_TEST_WAIT_MS));
 	for (unsigned i = 0; i < 2 * CM_LISTEN_PENDING_MAX; i++)
-		cr_expect(is_closed(fds[i], CM_TEST_WAIT_MS), "the oldest went");
+		cr_expect(is_closed(fds[i], CM_TEST_WAIT_MS), "the oldest was not closed");
 	for (unsigned i = 0; i < 3 * CM_LISTEN_PENDING_MAX; i++)
 		close(fds[i]);
 	cr_expect(guests_become(0, CM_TEST_WAIT_MS));
 	return took / UTIL_NS_PER_MS;
 }
 
-/* Did the honest wait for the silent, nobody would be asked in before CM_LISTEN_WAIT_MS, on any machine. */
-Test(cm_listen, silent_guests_are_bounded_and_do_not_keep_honest_ones_out)
+/* If silent streams blocked a request, it would not be reported before CM_LISTEN_WAIT_MS. */
+Test(cm_listen, silent_streams_are_bounded_and_do_not_block_requests)
 {
 	uint64_t took = UINT64_MAX;
 
@@ -91,7 +91,7 @@ Test(cm_listen, silent_guests_are_bounded_and_do_not_keep_honest_ones_out)
 	dial_house_close(&h);
 }
 
-Test(cm_listen, a_silent_guest_goes_after_two_seconds)
+Test(cm_listen, a_silent_stream_is_closed_after_two_seconds)
 {
 	int fd;
 
@@ -104,7 +104,7 @@ Test(cm_listen, a_silent_guest_goes_after_two_seconds)
 	dial_house_close(&h);
 }
 
-Test(cm_listen, nonsense_costs_nobody_but_its_author)
+Test(cm_listen, invalid_bytes_end_only_their_stream)
 {
 	static const char noise[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	struct cm_connreq *connreq;
@@ -123,7 +123,7 @@ Test(cm_listen, nonsense_costs_nobody_but_its_author)
 	dial_house_close(&h);
 }
 
-Test(cm_listen, calls_beyond_the_backlog_wait_their_turn)
+Test(cm_listen, requests_beyond_the_backlog_wait_in_order)
 {
 	struct cm_connreq *connreq;
 
@@ -146,7 +146,7 @@ Test(cm_listen, calls_beyond_the_backlog_wait_their_turn)
 	dial_house_close(&h);
 }
 
-Test(cm_listen, a_caller_that_has_gone_is_told_to_who_answers)
+Test(cm_listen, accepting_a_request_of_a_closed_endpoint_fails)
 {
 	struct cm_connreq *connreq;
 	int ret = 0;
@@ -168,24 +168,25 @@ Test(cm_listen, a_caller_that_has_gone_is_told_to_who_answers)
 	dial_house_close(&h);
 }
 
-Test(cm_listen, a_caller_that_goes_while_the_agents_meet_ends_it_at_both_ends)
+Test(cm_listen, an_endpoint_that_closes_after_accept_ends_the_request_at_both_ends)
 {
 	struct cm_connreq *connreq;
 
 	dial_house_open(&h, NULL, 0, 8);
-	h.callers[0].prepare_ret = -FI_ENOMEM; /* the handshake will fail there */
+	h.callers[0].prepare_ret = -FI_ENOMEM; /* makes the handshake fail */
 	cr_assert_eq(dial_call(&h, 0, ""), 0);
 	connreq = dial_take(&h, CM_TEST_WAIT_MS);
 	cr_assert_not_null(connreq);
 	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[0].cep, NULL, 0), 0);
 	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].failed, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(h.callers[0].failed_err, -FI_ENOMEM);
-	cr_assert(cm_end_wait(&h.hosts[0], &h.hosts[0].refused, 1, CM_TEST_WAIT_MS), "he says so");
+	cr_assert(cm_end_wait(&h.hosts[0], &h.hosts[0].refused, 1, CM_TEST_WAIT_MS),
+		  "refused was not reported");
 	cr_expect_eq(h.hosts[0].refused_err, -FI_ENOMEM);
 	dial_house_close(&h);
 }
 
-Test(cm_listen, who_cannot_report_a_call_refuses_it)
+Test(cm_listen, a_request_that_cannot_be_reported_is_rejected)
 {
 	dial_house_open(&h, NULL, 0, 8);
 	h.asked_ret = -FI_ENOMEM;

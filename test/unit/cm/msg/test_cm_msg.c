@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Callers, and what they are told: cm/msg/cm_msg.c. The oracle is docs/connections.md. */
+/* Active side of connection requests, checked against docs/connections.md. */
 #include "cm/msg/cm_msg.h"
 
 #include <criterion/criterion.h>
@@ -12,7 +12,7 @@
 
 static struct dial_house h;
 
-Test(cm_msg, an_accepted_call_connects_two_agents_and_brings_data_both_ways)
+Test(cm_msg, an_accepted_request_connects_two_endpoints_and_carries_data_both_ways)
 {
 	struct cm_connreq *connreq;
 
@@ -31,7 +31,7 @@ Test(cm_msg, an_accepted_call_connects_two_agents_and_brings_data_both_ways)
 	dial_house_close(&h);
 }
 
-Test(cm_msg, a_refusal_brings_its_reason_and_data)
+Test(cm_msg, a_rejection_carries_its_error_and_data)
 {
 	struct cm_connreq *connreq;
 
@@ -47,7 +47,7 @@ Test(cm_msg, a_refusal_brings_its_reason_and_data)
 	dial_house_close(&h);
 }
 
-Test(cm_msg, where_nobody_listens_it_is_refused_at_once)
+Test(cm_msg, a_request_without_a_listener_is_refused_at_once)
 {
 	dial_house_open(&h, NULL, 0, 8);
 	cm_listener_close(h.listener);
@@ -58,7 +58,7 @@ Test(cm_msg, where_nobody_listens_it_is_refused_at_once)
 	dial_house_close(&h);
 }
 
-Test(cm_msg, silence_is_not_waited_for_for_ever)
+Test(cm_msg, a_silent_listener_times_out)
 {
 	union cm_addr addr;
 	struct sockaddr_storage ss;
@@ -66,13 +66,13 @@ Test(cm_msg, silence_is_not_waited_for_for_ever)
 
 	dial_house_open(&h, NULL, 300, 8);
 	cm_test_addr("127.0.0.1", 0, &addr);
-	fd = cm_stream_listen(&addr, 4); /* accepts in the kernel, and says nothing */
+	fd = cm_stream_listen(&addr, 4); /* accepts in the kernel and sends nothing */
 	cr_assert_geq(fd, 0);
 	cm_addr_export(&addr, &ss);
 	cr_assert_eq(cm_msg_connect(h.callers[0].cep, (struct sockaddr *)&ss, NULL, 0), 0);
 	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(h.callers[0].refused_err, -FI_ETIMEDOUT);
-	/* An application that does not answer is silence as well. */
+	/* An application that does not accept or reject times out as well. */
 	cr_assert_eq(dial_call(&h, 1, ""), 0);
 	cr_assert(cm_end_wait(&h.callers[1], &h.callers[1].refused, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(h.callers[1].refused_err, -FI_ETIMEDOUT);
@@ -80,7 +80,7 @@ Test(cm_msg, silence_is_not_waited_for_for_ever)
 	dial_house_close(&h);
 }
 
-Test(cm_msg, jobs_do_not_mix)
+Test(cm_msg, different_job_keys_do_not_connect)
 {
 	struct cm_node *other = cm_test_node("another", 0);
 	struct cm_end stranger;
@@ -97,7 +97,7 @@ Test(cm_msg, jobs_do_not_mix)
 	dial_house_close(&h);
 }
 
-Test(cm_msg, a_private_agent_is_connected_with_nobody_else)
+Test(cm_msg, a_private_endpoint_connects_with_its_peer_only)
 {
 	struct cm_end stranger;
 	struct cm_connreq *connreq;
@@ -120,7 +120,7 @@ Test(cm_msg, a_private_agent_is_connected_with_nobody_else)
 	dial_house_close(&h);
 }
 
-Test(cm_msg, what_is_no_address_is_refused_at_once)
+Test(cm_msg, an_invalid_address_is_refused_at_once)
 {
 	union cm_addr addr;
 
@@ -134,7 +134,7 @@ Test(cm_msg, what_is_no_address_is_refused_at_once)
 	dial_house_close(&h);
 }
 
-Test(cm_msg, ends_well_wherever_either_side_is_closed)
+Test(cm_msg, a_request_ends_cleanly_whenever_either_side_closes)
 {
 	unsigned fds;
 

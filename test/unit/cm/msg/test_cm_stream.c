@@ -46,7 +46,7 @@ static void close_ends(struct ends *e)
 	cm_node_close(e->node);
 }
 
-/* What `there` says, byte by byte. */
+/* Sends the bytes of `there` one at a time. */
 static size_t trickle(struct ends *e, struct wire_connreq_pkt *pkt, uint8_t *buf)
 {
 	union cm_addr local, remote;
@@ -59,7 +59,7 @@ static size_t trickle(struct ends *e, struct wire_connreq_pkt *pkt, uint8_t *buf
 	return len;
 }
 
-Test(cm_stream, a_packet_in_single_bytes_is_one_packet)
+Test(cm_stream, a_packet_sent_in_single_bytes_is_received_whole)
 {
 	struct wire_connreq_pkt pkt = { .type = WIRE_CONNREQ_GREET }, got;
 	uint8_t buf[WIRE_CONNREQ_MAX];
@@ -127,7 +127,7 @@ Test(cm_stream, another_jobs_packet_is_refused)
 	close_ends(&e);
 }
 
-Test(cm_stream, noise_and_ends_are_told_apart)
+Test(cm_stream, invalid_bytes_and_the_end_return_different_errors)
 {
 	struct wire_connreq_pkt got;
 	struct ends e;
@@ -144,13 +144,13 @@ Test(cm_stream, noise_and_ends_are_told_apart)
 	close_ends(&e);
 }
 
-Test(cm_stream, a_port_is_usable_again_at_once)
+Test(cm_stream, a_port_can_be_bound_again_at_once)
 {
 	struct ends e;
 	int fd;
 
 	open_ends(&e, NULL);
-	close(e.there.src.fd); /* first: its end is the one that lingers */
+	close(e.there.src.fd); /* closed first: the lingering end */
 	close(e.here.src.fd);
 	close(e.listen_fd);
 	fd = cm_stream_listen(&e.addr, 4);

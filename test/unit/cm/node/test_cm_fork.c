@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What forked children can and cannot do: cm/node/cm_fork.c. */
+/* Forked children and the nodes of their parent: cm/node/cm_fork.c. */
 #include "cm/node/cm_fork.h"
 
 #include <criterion/criterion.h>
@@ -31,7 +31,7 @@ static void close_both(void)
 	cm_node_close(node_b);
 }
 
-Test(cm_fork, a_child_may_close_everything_and_the_parents_conns_do_not_notice)
+Test(cm_fork, a_child_can_close_everything_without_affecting_the_parent)
 {
 	int status;
 	pid_t pid;
@@ -47,7 +47,7 @@ Test(cm_fork, a_child_may_close_everything_and_the_parents_conns_do_not_notice)
 	cr_assert(WIFEXITED(status) && !WEXITSTATUS(status), "%x", status);
 	cr_assert(!cm_end_wait(&b, &b.down, 1, 50));
 	cr_assert(cm_end_live(&a) == 1 && cm_end_live(&b) == 1);
-	/* And they work as before. */
+	/* The parent's conns work as before. */
 	cr_assert(cm_end_put_live(&a));
 	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
 	cm_end_reap(&b);
@@ -71,7 +71,7 @@ Test(cm_fork, a_child_holds_no_copy_of_any_descriptor)
 	close_both();
 }
 
-/* The asker of a process of its own, which forks once more and is killed. */
+/* Connects from a process of its own, which forks once more and is killed. */
 static void be_killed(int go, int tell)
 {
 	struct sockaddr_storage to;
@@ -129,7 +129,7 @@ static void *fork_often(void *arg)
 	return NULL;
 }
 
-Test(cm_fork, forking_in_the_middle_of_handshakes_disturbs_nobody)
+Test(cm_fork, forking_during_handshakes_does_not_disturb_them)
 {
 	pthread_t thread;
 	unsigned i;

@@ -18,7 +18,7 @@
 #include "util/clock.h"
 #include "util/param.h"
 
-/* A line of the status of the thread called "copyrpc-cm", or "" if there is none. */
+/* Returns a line of the status of thread "copyrpc-cm", or "" if there is no such thread. */
 static void thread_status(const char *field, char *value, size_t len)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -57,7 +57,7 @@ static struct cm_node *open_named(void)
 	return node;
 }
 
-Test(cm_node, the_thread_blocks_signals_from_outside_and_leaves_ours_alone)
+Test(cm_node, the_thread_blocks_signals_and_leaves_the_callers_mask_unchanged)
 {
 	sigset_t before, after, others;
 	struct cm_node *node;
@@ -79,7 +79,7 @@ Test(cm_node, the_thread_blocks_signals_from_outside_and_leaves_ours_alone)
 	cm_node_close(node);
 }
 
-Test(cm_node, close_joins_the_thread_and_leaves_nothing)
+Test(cm_node, close_joins_the_thread_and_leaks_nothing)
 {
 	unsigned before = cm_test_fd_count();
 
@@ -95,7 +95,7 @@ Test(cm_node, an_idle_node_sleeps)
 	uint64_t passes;
 
 	node = cm_ends_open(0, &a, NULL);
-	/* Once for all that was to do before; nothing has been since. */
+	/* One pass for earlier work; none after it. */
 	cm_node_lock(node);
 	cm_node_wait_pass(node);
 	passes = node->pass_cnt;
@@ -117,7 +117,7 @@ static void on_alarm(struct cm_timer *timer)
 			 __ATOMIC_RELEASE);
 }
 
-Test(cm_node, a_timer_armed_by_another_thread_wakes_the_sleeper_in_time)
+Test(cm_node, a_timer_armed_by_another_thread_wakes_the_control_thread)
 {
 	struct cm_node *node = cm_test_node(NULL, 0);
 	struct alarm late = { .at_ns = 0 }, soon = { .at_ns = 0 };
@@ -133,7 +133,7 @@ Test(cm_node, a_timer_armed_by_another_thread_wakes_the_sleeper_in_time)
 	due = util_clock_ns() + 30 * UTIL_NS_PER_MS;
 	cm_node_arm(node, &soon.timer, due);
 	cm_node_unlock(node);
-	/* Who is not woken sleeps for an hour. */
+	/* Without a wakeup the thread would sleep for an hour. */
 	for (int i = 0; i < CM_TEST_WAIT_MS && !__atomic_load_n(&soon.at_ns, __ATOMIC_ACQUIRE); i++)
 		cm_test_sleep_ms(1);
 	cr_assert(soon.at_ns >= due);
@@ -164,7 +164,7 @@ Test(cm_node, without_descriptors_open_fails_and_leaks_nothing)
 	cr_assert_eq(cm_test_fd_count(), before);
 }
 
-Test(cm_node, parameters_set_up_the_plain_node)
+Test(cm_node, parameters_configure_the_node)
 {
 	struct cm_node *node;
 
@@ -176,7 +176,7 @@ Test(cm_node, parameters_set_up_the_plain_node)
 	cm_node_close(node);
 }
 
-Test(cm_node, a_halted_one_lets_everything_be_closed_without_its_thread)
+Test(cm_node, everything_can_be_closed_after_the_node_was_halted)
 {
 	struct cm_node *node;
 	struct cm_end a, b;

@@ -28,7 +28,7 @@ static union cm_addr nth(uint32_t i)
 	return addr;
 }
 
-Test(cm_peer, found_is_what_was_put_in_and_nothing_else)
+Test(cm_peer, find_returns_exactly_the_peers_that_were_added)
 {
 	enum { CNT = 10000 };
 	static struct cm_peer *peers[CNT];
@@ -56,7 +56,7 @@ Test(cm_peer, found_is_what_was_put_in_and_nothing_else)
 	cm_peer_table_fini(&cep.peers);
 }
 
-Test(cm_peer, a_peer_stays_while_something_is_going_on)
+Test(cm_peer, a_peer_stays_while_it_has_a_request_or_conn)
 {
 	union cm_addr addr = nth(1);
 	struct cm_peer *peer = cm_peer_get(&cep, &addr);
@@ -74,7 +74,7 @@ Test(cm_peer, a_peer_stays_while_something_is_going_on)
 	cm_peer_table_fini(&cep.peers);
 }
 
-Test(cm_peer, a_path_is_unsound_after_strikes_in_a_row_until_the_peer_starts_again)
+Test(cm_peer, a_path_is_avoided_after_failures_in_a_row_until_the_peer_restarts)
 {
 	enum { BOTH = WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP };
 	union cm_addr addr = nth(1);
@@ -91,7 +91,7 @@ Test(cm_peer, a_path_is_unsound_after_strikes_in_a_row_until_the_peer_starts_aga
 	cr_assert_eq(cm_peer_usable_paths(peer, 7, WIRE_CM_PATH_NIC), WIRE_CM_PATH_NIC);
 	cr_assert_eq(cm_peer_usable_paths(peer, 8, BOTH), BOTH);
 	cm_peer_settle(peer);
-	cr_assert_eq(cm_peer_find(&cep, &addr), peer, "it is remembered");
+	cr_assert_eq(cm_peer_find(&cep, &addr), peer, "the failure was forgotten");
 	cm_peer_note_failure(peer, 8, WIRE_CM_PATH_NIC, false);
 	cr_assert_eq(cm_peer_usable_paths(peer, 8, BOTH), BOTH);
 	cm_peer_note_failure(peer, 8, WIRE_CM_PATH_NIC, true);
@@ -100,7 +100,7 @@ Test(cm_peer, a_path_is_unsound_after_strikes_in_a_row_until_the_peer_starts_aga
 	cm_peer_table_fini(&cep.peers);
 }
 
-Test(cm_peer, chains_stay_short_whatever_the_addresses)
+Test(cm_peer, chains_stay_short_for_any_addresses)
 {
 	size_t longest = 0;
 

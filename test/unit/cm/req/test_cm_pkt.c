@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sealing and opening packets, and halves: cm/req/cm_pkt.c. */
+/* Sealing and opening of packets, conversion of connection parameters: cm/req/cm_pkt.c. */
 #include "cm/req/cm_pkt.h"
 
 #include <criterion/criterion.h>
@@ -32,7 +32,7 @@ static size_t bye(uint8_t *buf)
 	return cm_pkt_seal(&alice, &bob.addr, &pkt, buf);
 }
 
-Test(cm_pkt, sealed_for_one_opens_there_only)
+Test(cm_pkt, a_packet_opens_only_at_its_destination)
 {
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = bye(buf);
@@ -46,7 +46,7 @@ Test(cm_pkt, sealed_for_one_opens_there_only)
 	cr_assert_eq(bob.stats.rx_bad_mac, 1);
 }
 
-Test(cm_pkt, what_is_no_packet_is_counted)
+Test(cm_pkt, invalid_packets_are_counted)
 {
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = bye(buf);
@@ -54,13 +54,13 @@ Test(cm_pkt, what_is_no_packet_is_counted)
 
 	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, len - 1, &pkt), -FI_EINVAL);
 	cr_assert_eq(cm_pkt_open(&bob, &alice.addr, buf, 0, &pkt), -FI_EINVAL);
-	/* Who does not say where he is must say HELLO. */
+	/* A packet without a source address must be a HELLO. */
 	cr_assert_eq(cm_pkt_open(&bob, NULL, buf, len, &pkt), -FI_EINVAL);
 	cr_assert_eq(bob.stats.rx_malformed, 3);
 	cr_assert_eq(bob.stats.rx_bad_mac, 0);
 }
 
-Test(cm_pkt, another_version_is_known_by_its_seal)
+Test(cm_pkt, another_version_with_a_valid_mac_is_reported)
 {
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = bye(buf);
@@ -73,7 +73,7 @@ Test(cm_pkt, another_version_is_known_by_its_seal)
 	cr_assert_eq(pkt.nonce, 1);
 }
 
-Test(cm_pkt, refusal_texts_are_cut_and_printable)
+Test(cm_pkt, nak_texts_are_truncated_and_printable)
 {
 	struct wire_cm_pkt pkt, back;
 	uint8_t buf[WIRE_CM_MAX];
@@ -93,7 +93,7 @@ Test(cm_pkt, refusal_texts_are_cut_and_printable)
 	cr_assert_eq(back.nak.err, FI_EACCES);
 }
 
-Test(cm_pkt, halves_travel_unchanged)
+Test(cm_pkt, connection_parameters_travel_unchanged)
 {
 	struct cm_params params = { .engine_len = 64, .dev = { .len = 512, .fd_cnt = 4 } }, back;
 	struct cm_fd_msg msg = { .fd_cnt = 4, .fds = { 3, 4, 5, 6 } };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* When requests are repeated, answered and given up: cm/req/cm_req.c. */
+/* Repetition, completion and failure of requests: cm/req/cm_req.c. */
 #include "cm/req/cm_req.h"
 
 #include <criterion/criterion.h>
@@ -17,11 +17,11 @@
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"
 
-/* A network that loses, repeats and delays. Called under the node's lock. */
+/* Network that loses, duplicates and reorders packets. Called under the node's lock. */
 struct bad_network {
 	struct rng rng;
 	unsigned lost, twice, held;
-	uint8_t buf[WIRE_CM_MAX]; /* overtaken by the next */
+	uint8_t buf[WIRE_CM_MAX]; /* packet that the next one overtakes */
 	size_t len;
 	int fd;
 	struct sockaddr_storage to;
@@ -111,7 +111,7 @@ static void expect_silence(struct cm_end *a, const union cm_addr *to)
 		  strstr(a->why, "FI_COPYRPC_JOB_KEY"));
 }
 
-Test(cm_req, silence_is_a_timeout_after_the_peer_timeout_told_once)
+Test(cm_req, silence_fails_once_after_the_peer_timeout)
 {
 	struct cm_node *node;
 	struct cm_stranger s;
@@ -126,7 +126,7 @@ Test(cm_req, silence_is_a_timeout_after_the_peer_timeout_told_once)
 	cm_ends_close(node, &a, NULL);
 }
 
-/* It has heard something, and could not read it. */
+/* The packets arrived and could not be verified. */
 static void expect_bad_mac(struct cm_end *end)
 {
 	for (int i = 0; i < CM_TEST_WAIT_MS && !cm_end_stats(end).rx_bad_mac; i++)
@@ -134,7 +134,7 @@ static void expect_bad_mac(struct cm_end *end)
 	cr_assert(cm_end_stats(end).rx_bad_mac);
 }
 
-Test(cm_req, another_key_is_silence_and_changes_nothing)
+Test(cm_req, a_peer_with_another_key_is_a_timeout)
 {
 	struct cm_node *node_a = cm_test_node("one", 300);
 	struct cm_node *node_b = cm_test_node("two", 300), *node_c = cm_test_node(NULL, 300);
@@ -173,7 +173,7 @@ static void nobody(const char *ip)
 
 	cm_end_open(&a, node, ip, 0);
 	cm_stranger_open(&s, ip, NULL);
-	cm_stranger_close(&s); /* its port is free again */
+	cm_stranger_close(&s); /* frees its port */
 	start = util_clock_ns();
 	cr_assert(!cm_connect(a.cep, &s.addr.sa));
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
@@ -186,19 +186,19 @@ static void nobody(const char *ip)
 	cm_node_close(node);
 }
 
-Test(cm_req, nobody_there_is_refused_after_a_grace_ipv4)
+Test(cm_req, a_port_without_a_process_is_refused_after_the_grace_ipv4)
 {
 	nobody("127.0.0.1");
 }
 
-Test(cm_req, nobody_there_is_refused_after_a_grace_ipv6)
+Test(cm_req, a_port_without_a_process_is_refused_after_the_grace_ipv6)
 {
 	cm_test_need_ipv6();
 	nobody("::1");
 }
 
-/* It may have been somebody else's error, or a peer that starts just then. */
-Test(cm_req, one_refusal_is_not_enough_however_late_it_comes)
+/* The error may belong to another socket, or the peer may be starting. */
+Test(cm_req, one_icmp_error_does_not_fail_a_request)
 {
 	struct cm_node *node;
 	struct wire_cm_pkt req;
@@ -216,15 +216,15 @@ Test(cm_req, one_refusal_is_not_enough_however_late_it_comes)
 	for (unsigned i = 1; i < CM_REQ_GRACE_TRIES; i++)
 		cm_req_on_unreachable(peer, peer->req->nonce, -FI_ECONNREFUSED);
 	cm_node_unlock(node);
-	while (cm_stranger_recv(&s, &req, 0)) /* those of before */
+	while (cm_stranger_recv(&s, &req, 0)) /* packets from before */
 		;
-	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS), "it goes on asking");
+	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS), "REQ was not repeated");
 	cr_expect_eq(cm_end_get(&a, &a.failed), 0);
 	cm_stranger_close(&s);
 	cm_ends_close(node, &a, NULL);
 }
 
-Test(cm_req, no_route_is_said_as_such)
+Test(cm_req, a_missing_route_is_reported)
 {
 	struct cm_node *node;
 	union cm_addr to;
@@ -232,7 +232,7 @@ Test(cm_req, no_route_is_said_as_such)
 
 	cm_test_need_ipv6();
 	node = cm_test_node(NULL, 20000);
-	/* From loopback to elsewhere: the kernel refuses to send. */
+	/* From loopback to a global address: the kernel refuses to send. */
 	cm_end_open(&a, node, "::1", 0);
 	cm_test_addr("2001:db8::99", 9, &to);
 	cr_assert(!cm_connect(a.cep, &to.sa));
@@ -244,7 +244,7 @@ Test(cm_req, no_route_is_said_as_such)
 	cm_node_close(node);
 }
 
-Test(cm_req, a_conn_that_is_up_answers_again)
+Test(cm_req, a_conn_that_is_up_completes_further_requests)
 {
 	struct cm_node *node;
 	struct cm_end a, b;
@@ -254,7 +254,7 @@ Test(cm_req, a_conn_that_is_up_answers_again)
 		cr_assert(!cm_end_connect(&a, &b));
 		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
 	}
-	/* The end that was asked may ask as well. */
+	/* The passive end can request as well. */
 	cr_assert(!cm_end_connect(&b, &a));
 	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
 	cr_assert(a.prepared == 1 && b.prepared == 1);
@@ -262,7 +262,7 @@ Test(cm_req, a_conn_that_is_up_answers_again)
 	cm_ends_close(node, &a, &b);
 }
 
-Test(cm_req, a_withdrawn_request_has_no_answer)
+Test(cm_req, a_cancelled_request_has_no_result)
 {
 	struct cm_node *node;
 	struct cm_stranger s;
@@ -282,7 +282,7 @@ Test(cm_req, a_withdrawn_request_has_no_answer)
 	cr_assert(!a.failed);
 	cr_assert(a.asked <= a.up);
 	cr_assert_eq(a.cep->req_slot_cnt, 0);
-	/* The time for it is short: a machine that stands still may need another try. */
+	/* Its timeout is short: a machine that stalls may need another try. */
 	for (int i = 0; i < 20 && !cm_end_get(&a, &a.asked); i++) {
 		cr_assert(!cm_end_connect(&a, &b));
 		cm_end_wait(&a, &a.asked, 1, 1000);
@@ -292,7 +292,7 @@ Test(cm_req, a_withdrawn_request_has_no_answer)
 	cm_ends_close(node, &a, &b);
 }
 
-/* How many of the destinations are being asked; with_slot: and hold up those in the queue. */
+/* Counts requests being probed; with_slot: only those with a slot. */
 static unsigned count_probed(struct cm_end *a, unsigned cnt, uint16_t port, bool with_slot)
 {
 	unsigned probed = 0;
@@ -312,7 +312,7 @@ static unsigned count_probed(struct cm_end *a, unsigned cnt, uint16_t port, bool
 	return probed;
 }
 
-Test(cm_req, few_are_probed_at_a_time_and_the_silent_do_not_hold_up_the_rest)
+Test(cm_req, few_are_probed_at_a_time_and_silent_peers_do_not_delay_the_rest)
 {
 	enum { CNT = 200 };
 	struct cm_node *node = cm_test_node(NULL, 100000);
@@ -333,7 +333,10 @@ Test(cm_req, few_are_probed_at_a_time_and_the_silent_do_not_hold_up_the_rest)
 	}
 	cr_assert_eq(count_probed(&a, CNT, port, true), CM_REQ_SLOTS);
 	cr_assert_eq(a.cep->req_slot_cnt, CM_REQ_SLOTS);
-	/* The last in the queue is somebody: it gets its turn long before the silent time out. */
+	/*
+	 * The last in the queue is a live peer: it gets a slot long before the silent ones time
+	 * out.
+	 */
 	cr_assert(!cm_end_connect(&a, &b));
 	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
 	cr_assert(!a.failed);
@@ -344,7 +347,7 @@ Test(cm_req, few_are_probed_at_a_time_and_the_silent_do_not_hold_up_the_rest)
 	cm_node_close(node);
 }
 
-Test(cm_req, repetitions_come_slower_and_slower_and_never_in_step)
+Test(cm_req, repetitions_back_off_at_random_intervals)
 {
 	struct cm_node *node = cm_test_node(NULL, 1000000);
 	uint64_t at[8], asked, least = 0;
@@ -361,7 +364,7 @@ Test(cm_req, repetitions_come_slower_and_slower_and_never_in_step)
 		cr_assert_eq(pkt.type, WIRE_CM_REQ);
 		at[i] = util_clock_ns();
 	}
-	/* From the question on: who comes late to read sees a shorter gap behind a longer one. */
+	/* Measured from the send: a late receive shortens the next gap. */
 	for (unsigned i = 0; i < 7; i++) {
 		uint64_t ms = CM_REQ_RETRY_MS << i, took = (at[i + 1] - asked) / UTIL_NS_PER_MS;
 
@@ -374,7 +377,7 @@ Test(cm_req, repetitions_come_slower_and_slower_and_never_in_step)
 	cm_node_close(node);
 }
 
-Test(cm_req, the_engines_errors_reach_the_asker_with_a_reason)
+Test(cm_req, errors_of_either_engine_are_reported_with_a_reason)
 {
 	static const struct {
 		int a_prepare, a_establish, b_prepare, b_establish;
@@ -409,7 +412,7 @@ Test(cm_req, the_engines_errors_reach_the_asker_with_a_reason)
 		cr_assert(!a.up && !b.up && a.failed == 1 && !b.failed);
 		cm_end_reap(&a);
 		cm_end_reap(&b);
-		/* Nothing of it is left in the way. */
+		/* A later request succeeds. */
 		a.prepare_ret = a.establish_ret = b.prepare_ret = b.establish_ret = 0;
 		cr_assert(!cm_end_connect(&a, &b));
 		cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
@@ -420,7 +423,7 @@ Test(cm_req, the_engines_errors_reach_the_asker_with_a_reason)
 	cm_node_close(node);
 }
 
-Test(cm_req, try_later_is_tried_later)
+Test(cm_req, a_temporary_refusal_is_retried)
 {
 	struct cm_node *node;
 	struct cm_end a, b;
@@ -438,7 +441,7 @@ Test(cm_req, try_later_is_tried_later)
 	cm_ends_close(node, &a, &b);
 }
 
-Test(cm_req, try_later_until_the_end_is_told_with_its_reason)
+Test(cm_req, temporary_refusals_until_the_timeout_are_reported_with_the_reason)
 {
 	struct cm_node *node;
 	struct cm_end a, b;
@@ -464,14 +467,14 @@ Test(cm_req, a_refusal_by_datagram_ends_the_request_with_its_text)
 	cr_assert(!cm_connect(a.cep, &s.addr.sa));
 	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS));
 	nak = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .dst_inc = req.src_inc };
-	nak.nonce = req.nonce + 1; /* of another question: changes nothing */
+	nak.nonce = req.nonce + 1; /* nonce of another REQ: ignored */
 	nak.nak.err = FI_EACCES;
 	snprintf(nak.nak.text, sizeof(nak.nak.text), "because I say so");
 	union cm_addr to = cm_test_addr_of(&a);
 
 	cm_stranger_send(&s, &to, &nak);
 	nak.nonce = req.nonce;
-	nak.dst_inc ^= 1; /* to another incarnation */
+	nak.dst_inc ^= 1; /* for another incarnation: ignored */
 	cm_stranger_send(&s, &to, &nak);
 	cr_assert(!cm_end_wait(&a, &a.failed, 1, 30));
 	nak.dst_inc ^= 1;
@@ -484,7 +487,7 @@ Test(cm_req, a_refusal_by_datagram_ends_the_request_with_its_text)
 	cm_ends_close(node, &a, NULL);
 }
 
-Test(cm_req, who_says_try_later_and_then_nothing_is_told_as_silent)
+Test(cm_req, a_peer_that_refuses_and_then_is_silent_is_reported_as_silent)
 {
 	struct cm_node *node;
 	struct wire_cm_pkt req, nak;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* What strangers hear, and what they cannot do: cm/req/cm_udp.c. */
+/* UDP socket: replies to any sender, and packets that must have no effect (cm/req/cm_udp.c). */
 #include "cm/req/cm_udp.h"
 
 #include <criterion/criterion.h>
@@ -45,7 +45,7 @@ static void send_raw(const uint8_t *buf, size_t len)
 	cr_assert(sendto(s.udp, buf, len, 0, &to.sa, cm_addr_len(&to)) == (ssize_t)len);
 }
 
-/* Waits until all that was sent has been looked at: the answer to one more REQ comes last. */
+/* Waits until all packets sent have been processed: the reply to one more REQ arrives last. */
 static struct cm_stats settle(void)
 {
 	struct wire_cm_pkt pkt;
@@ -76,7 +76,7 @@ static void expect_untouched(void)
 	cm_node_unlock(node);
 }
 
-Test(cm_udp, questions_are_answered_without_keeping_anything)
+Test(cm_udp, reqs_are_replied_to_without_keeping_state)
 {
 	unsigned fds = cm_test_fd_count();
 	struct wire_cm_pkt ack;
@@ -105,7 +105,7 @@ Test(cm_udp, cookies_differ_by_incarnation_and_nonce)
 	cr_assert(memcmp(one.ack.cookie, three.ack.cookie, WIRE_CM_COOKIE_LEN));
 }
 
-Test(cm_udp, garbage_changes_a_counter_and_nothing_else)
+Test(cm_udp, invalid_packets_only_change_a_counter)
 {
 	struct rng rng = { 7 };
 	uint8_t buf[1400];
@@ -140,7 +140,7 @@ Test(cm_udp, every_truncation_is_refused)
 	expect_untouched();
 }
 
-Test(cm_udp, no_flipped_bit_makes_it_do_more_than_answer)
+Test(cm_udp, a_req_with_a_flipped_bit_causes_at_most_a_reply)
 {
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = make_req(buf);
@@ -156,7 +156,7 @@ Test(cm_udp, no_flipped_bit_makes_it_do_more_than_answer)
 	expect_untouched();
 }
 
-Test(cm_udp, answers_nobody_waits_for_are_stale)
+Test(cm_udp, unexpected_replies_are_counted_as_stale)
 {
 	struct wire_cm_pkt pkt = { .type = WIRE_CM_ACK, .dst_inc = a.cep->inc };
 	struct cm_stats stats;
@@ -175,7 +175,7 @@ Test(cm_udp, answers_nobody_waits_for_are_stale)
 	expect_untouched();
 }
 
-Test(cm_udp, its_own_words_sent_back_are_stale)
+Test(cm_udp, own_packets_sent_back_are_counted_as_stale)
 {
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ, .src_inc = a.cep->inc };
 
@@ -197,7 +197,7 @@ static void expect_nak(struct wire_cm_pkt *req, uint32_t err)
 	cr_assert(strlen(nak.nak.text));
 }
 
-Test(cm_udp, refusals_have_reasons)
+Test(cm_udp, refusals_carry_an_error_and_a_text)
 {
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ };
 	uint8_t buf[WIRE_CM_MAX];
@@ -206,22 +206,22 @@ Test(cm_udp, refusals_have_reasons)
 
 	expect_nak(&req, FI_EOPNOTSUPP); /* no path */
 	req.req.paths = WIRE_CM_PATH_SHM;
-	req.features = 1ull << 32; /* unknown, and must be understood */
+	req.features = 1ull << 32; /* unknown and required */
 	expect_nak(&req, FI_ENOPROTOOPT);
 	buf[4] = 2; /* another version */
 	send_raw(buf, len);
 	cr_assert(cm_stranger_recv(&s, &nak, CM_TEST_WAIT_MS));
 	cr_assert_eq(nak.nak.err, FI_ENOPROTOOPT);
 	cr_assert(strstr(nak.nak.text, "version 1"));
-	req.features = 1; /* unknown, and may be ignored */
+	req.features = 1; /* unknown and optional */
 	cm_stranger_send(&s, &to, &req);
 	cr_assert(cm_stranger_recv(&s, &nak, CM_TEST_WAIT_MS));
 	cr_assert_eq(nak.type, WIRE_CM_ACK);
 	expect_untouched();
 }
 
-/* Or a forger could have others flooded with more than he sends. */
-Test(cm_udp, what_is_shorter_than_a_refusal_is_not_refused)
+/* Otherwise a forger could flood a third party with more bytes than it sends. */
+Test(cm_udp, a_packet_shorter_than_a_nak_gets_no_nak)
 {
 	struct wire_cm_pkt bye = {
 		.type = WIRE_CM_BYE, .nonce = 7, .src_inc = s.inc, .dst_inc = 1
@@ -229,14 +229,14 @@ Test(cm_udp, what_is_shorter_than_a_refusal_is_not_refused)
 	uint8_t buf[WIRE_CM_MAX];
 	size_t len = wire_cm_encode(&bye, buf);
 
-	buf[4] = 2; /* another version, where a REQ may be short */
+	buf[4] = 2; /* another version, in which a REQ may be shorter */
 	buf[5] = WIRE_CM_REQ;
 	send_raw(buf, len);
 	cr_expect_eq(settle().tx_naks, 0);
 	expect_untouched();
 }
 
-Test(cm_udp, errors_of_earlier_answers_do_not_swallow_later_ones)
+Test(cm_udp, icmp_errors_for_earlier_replies_do_not_suppress_later_ones)
 {
 	struct wire_cm_pkt ack;
 
@@ -245,7 +245,7 @@ Test(cm_udp, errors_of_earlier_answers_do_not_swallow_later_ones)
 		uint8_t buf[WIRE_CM_MAX];
 		size_t len = make_req(buf);
 
-		/* Asks and leaves: the answer meets a closed port. */
+		/* Sends a REQ and closes: the reply meets a closed port. */
 		cm_stranger_open(&gone, "127.0.0.1", NULL);
 		cr_assert(sendto(gone.udp, buf, len, 0, &to.sa, cm_addr_len(&to)) > 0);
 		cm_stranger_close(&gone);
@@ -254,15 +254,15 @@ Test(cm_udp, errors_of_earlier_answers_do_not_swallow_later_ones)
 	expect_untouched();
 }
 
-Test(cm_udp_key, without_the_key_there_is_no_answer)
+Test(cm_udp_key, a_req_without_the_key_gets_no_reply)
 {
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ }, pkt;
 
 	open_with_key("key");
 	req.req.paths = WIRE_CM_PATH_SHM;
-	cm_stranger_send(&s, &to, &req); /* none */
+	cm_stranger_send(&s, &to, &req); /* no key */
 	cm_mac_key_set(&s.key, "kee");
-	cm_stranger_send(&s, &to, &req); /* a wrong one */
+	cm_stranger_send(&s, &to, &req); /* another key */
 	cr_assert(!cm_stranger_recv(&s, &pkt, 100));
 	cm_mac_key_set(&s.key, "key");
 	cr_assert(cm_stranger_ask(&s, &to, &pkt));
