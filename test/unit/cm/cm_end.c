@@ -69,7 +69,7 @@ static int cm_end_establish(void *ctx, struct cm_conn *conn, void *user,
 	return ret;
 }
 
-static void cm_end_on_up(void *ctx, struct cm_conn *conn, void *user, bool asked)
+static void cm_end_on_up(void *ctx, struct cm_conn *conn, void *user, bool requested)
 {
 	struct cm_end *end = ctx;
 	struct cm_end_conn *c = user;
@@ -78,7 +78,7 @@ static void cm_end_on_up(void *ctx, struct cm_conn *conn, void *user, bool asked
 	pthread_mutex_lock(&end->lock);
 	c->is_up = true;
 	end->up++;
-	end->asked += asked;
+	end->requested += requested;
 	pthread_cond_broadcast(&end->changed);
 	pthread_mutex_unlock(&end->lock);
 }
@@ -113,11 +113,11 @@ static void cm_end_on_failed(void *ctx, const struct sockaddr *addr, int err, co
 	pthread_mutex_unlock(&end->lock);
 }
 
-static void cm_end_heard(struct cm_end *end, unsigned *counter, const void *data, size_t len)
+static void cm_end_note(struct cm_end *end, unsigned *counter, const void *data, size_t len)
 {
 	if (len)
-		memcpy(end->said, data, len);
-	end->said[len] = '\0';
+		memcpy(end->data, data, len);
+	end->data[len] = '\0';
 	(*counter)++;
 	pthread_cond_broadcast(&end->changed);
 }
@@ -128,7 +128,7 @@ static void cm_end_on_accepted(void *ctx, const struct sockaddr *addr, const voi
 
 	(void)addr;
 	pthread_mutex_lock(&end->lock);
-	cm_end_heard(end, &end->accepted, data, len);
+	cm_end_note(end, &end->accepted, data, len);
 	pthread_mutex_unlock(&end->lock);
 }
 
@@ -138,11 +138,11 @@ static void cm_end_on_refused(void *ctx, int err, const void *data, size_t len)
 
 	pthread_mutex_lock(&end->lock);
 	end->refused_err = err;
-	cm_end_heard(end, &end->refused, data, len);
+	cm_end_note(end, &end->refused, data, len);
 	pthread_mutex_unlock(&end->lock);
 }
 
-static uint64_t cm_end_on_heard(void *ctx, struct cm_conn *cm, void *user)
+static uint64_t cm_end_last_rx_ns(void *ctx, struct cm_conn *cm, void *user)
 {
 	struct cm_end *end = ctx;
 	uint64_t last_rx_ns;
@@ -150,7 +150,7 @@ static uint64_t cm_end_on_heard(void *ctx, struct cm_conn *cm, void *user)
 	(void)cm;
 	(void)user;
 	pthread_mutex_lock(&end->lock);
-	end->heard_asked++;
+	end->last_rx_cnt++;
 	last_rx_ns = end->last_rx_ns;
 	pthread_cond_broadcast(&end->changed);
 	pthread_mutex_unlock(&end->lock);
@@ -162,7 +162,7 @@ static const struct cm_ep_ops cm_end_ops = {
 	.establish = cm_end_establish,
 	.up = cm_end_on_up,
 	.down = cm_end_on_down,
-	.last_rx_ns = cm_end_on_heard,
+	.last_rx_ns = cm_end_last_rx_ns,
 	.failed = cm_end_on_failed,
 	.accepted = cm_end_on_accepted,
 	.refused = cm_end_on_refused,
@@ -268,7 +268,7 @@ bool cm_end_wait(struct cm_end *end, const unsigned *counter, unsigned cnt, int 
 	return ok;
 }
 
-void cm_end_meet(struct cm_end *from, struct cm_end *to, unsigned cnt)
+void cm_ends_connect(struct cm_end *from, struct cm_end *to, unsigned cnt)
 {
 	CM_CHECK(!cm_end_connect(from, to));
 	CM_CHECK(cm_end_wait(from, &from->up, cnt, CM_TEST_WAIT_MS));

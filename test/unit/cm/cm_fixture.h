@@ -58,12 +58,12 @@ struct cm_end {
 	int establish_ret;
 	uint32_t fd_cnt;      /* descriptors in the own parameters; default 1 */
 	uint64_t last_rx_ns;  /* returned by the up-call last_rx_ns; UINT64_MAX: now */
-	unsigned heard_asked; /* number of those up-calls */
+	unsigned last_rx_cnt; /* number of those up-calls */
 	void (*on_prepare)(struct cm_end *end);
 	void *arg;
-	unsigned prepared, established, up, asked, down, failed, accepted, refused;
+	unsigned prepared, established, up, requested, down, failed, accepted, refused;
 	int refused_err;
-	char said[CM_MSG_DATA_MAX + 1]; /* from accepted or refused */
+	char data[CM_MSG_DATA_MAX + 1]; /* from accepted or refused */
 	int down_err, failed_err;
 	char why[512];
 };
@@ -80,7 +80,7 @@ int cm_end_connect(struct cm_end *end, const struct cm_end *to);
 struct cm_node *cm_ends_open(int timeout_ms, struct cm_end *a, struct cm_end *b);
 void cm_ends_close(struct cm_node *node, struct cm_end *a, struct cm_end *b);
 /** Connects `from` to `to` and waits until both have been up `cnt` times. */
-void cm_end_meet(struct cm_end *from, struct cm_end *to, unsigned cnt);
+void cm_ends_connect(struct cm_end *from, struct cm_end *to, unsigned cnt);
 /** Waits until *counter >= cnt. Returns false on timeout. */
 bool cm_end_wait(struct cm_end *end, const unsigned *counter, unsigned cnt, int ms);
 /** Reads a counter under the lock. */
@@ -115,7 +115,7 @@ unsigned cm_test_fd_count_at_rest(struct cm_node *node);
 /** Returns a memfd that contains `text`, or -FI_E*. */
 int cm_test_memfd(const char *text);
 
-struct cm_stranger {
+struct cm_raw_peer {
 	int udp;
 	int stream;
 	union cm_addr addr;
@@ -124,24 +124,24 @@ struct cm_stranger {
 	struct cm_mac_key key;
 };
 
-void cm_stranger_open(struct cm_stranger *s, const char *ip, const char *key);
-void cm_stranger_close(struct cm_stranger *s);
+void cm_raw_peer_open(struct cm_raw_peer *s, const char *ip, const char *key);
+void cm_raw_peer_close(struct cm_raw_peer *s);
 /** Seals and sends `pkt` in a datagram. Fills in src_inc and nonce if they are 0. */
-void cm_stranger_send(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt);
+void cm_raw_peer_send(struct cm_raw_peer *s, const union cm_addr *to, struct wire_cm_pkt *pkt);
 /** Receives a datagram and decodes it. Returns false on timeout. */
-bool cm_stranger_recv(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms);
+bool cm_raw_peer_recv(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms);
 /** Receives the next datagram of a type, and skips others. */
-struct wire_cm_pkt cm_stranger_await(struct cm_stranger *s, enum wire_cm_type type);
+struct wire_cm_pkt cm_raw_peer_await(struct cm_raw_peer *s, enum wire_cm_type type);
 /** Sends REQ and receives a datagram. Returns whether it is an ACK. */
-bool cm_stranger_ask(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *ack);
+bool cm_raw_peer_get_ack(struct cm_raw_peer *s, const union cm_addr *to, struct wire_cm_pkt *ack);
 /** Connects a stream to the name in the ACK. */
-bool cm_stranger_connect(struct cm_stranger *s, const struct wire_cm_pkt *ack);
+bool cm_raw_peer_connect(struct cm_raw_peer *s, const struct wire_cm_pkt *ack);
 /** Makes a HELLO with the ACK's cookie and parameters without descriptors. */
-void cm_stranger_hello(struct cm_stranger *s, const struct wire_cm_pkt *ack,
-		       struct wire_cm_pkt *hello);
-void cm_stranger_say(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt,
-		     const int *fds, uint32_t fd_cnt);
+void cm_raw_peer_make_hello(struct cm_raw_peer *s, const struct wire_cm_pkt *ack,
+			    struct wire_cm_pkt *hello);
+void cm_raw_peer_send_stream(struct cm_raw_peer *s, const union cm_addr *to,
+			     struct wire_cm_pkt *pkt, const int *fds, uint32_t fd_cnt);
 /** Receives a packet on the stream. Returns 1, 0 at its end, or -1 on timeout. */
-int cm_stranger_hear(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms);
+int cm_raw_peer_recv_stream(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms);
 
 #endif

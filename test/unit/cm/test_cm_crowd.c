@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Thousands of connections at one endpoint, some of whose hosts fail.
+ * Thousands of connections at one endpoint; some of the hosts fail.
  *
- * All peers share one socket; each has its own address in 127/8, at the same port. The test answers
- * every PING, except for peers of a host (127.x/16) that was switched off. Exactly those must fail,
- * and not before the peer timeout; likewise the peers of a host that sends BYE.
+ * All peers share one socket; each has its own address in 127/8, at the same port. The test replies
+ * to every PING, except for peers of a host (127.x/16) that was switched off. Exactly those must
+ * fail, and not before the peer timeout; likewise the peers of a host that sends BYE.
  *
- * 	COPYRPC_CROWD	connections (default 600; at most 60000)
+ *	COPYRPC_CROWD	connections (default 600; at most 60000)
  */
 #include <criterion/criterion.h>
 #include <arpa/inet.h>

@@ -137,7 +137,7 @@ Test(cm_ep_exec, no_descriptor_is_inherited_by_an_executed_program)
 	node = cm_test_node(NULL, 0);
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
-	cm_end_meet(&a, &b, 1);
+	cm_ends_connect(&a, &b, 1);
 	cr_assert_eq(count_inheritable(known), 0);
 	cm_end_close(&a);
 	cm_end_close(&b);
@@ -148,9 +148,9 @@ Test(cm_ep, no_up_call_follows_a_close_at_any_time)
 {
 	unsigned before = cm_test_fd_count();
 	struct cm_node *other = cm_test_node(NULL, 0);
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	for (unsigned i = 0; i < 200; i++) {
 		struct cm_end a, b, c;
 		unsigned up;
@@ -169,7 +169,7 @@ Test(cm_ep, no_up_call_follows_a_close_at_any_time)
 		cm_end_close(&b);
 		cm_end_close(&c);
 	}
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_node_close(other);
 	cr_assert_eq(cm_test_fd_count(), before);
 }
@@ -233,9 +233,9 @@ Test(cm_ep, link_local_addresses_work)
 	cm_end_open_at(&a, node, &addr);
 	cm_end_open_at(&b, node, &addr);
 	cr_assert(!cm_end_connect(&a, &b));
-	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
 	cr_assert(!cm_end_connect(&b, &a));
-	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS));
 	cr_assert_eq(b.prepared, 1);
 	cm_end_close(&a);
 	cm_end_close(&b);

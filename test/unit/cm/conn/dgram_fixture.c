@@ -22,48 +22,48 @@ void dgram_pair_close(struct cm_node *node, struct cm_end *a, struct cm_end *b)
 	cm_node_close(node);
 }
 
-void dgram_guest_open(struct dgram_guest *g, struct cm_paths paths, const char *key, int timeout_ms)
+void dgram_peer_open(struct dgram_peer *g, struct cm_paths paths, const char *key, int timeout_ms)
 {
 	cm_test_paths = paths;
 	g->node = cm_test_node(key, timeout_ms);
 	cm_end_open(&g->a, g->node, "127.0.0.1", 0);
-	cm_stranger_open(&g->s, "127.0.0.1", key);
+	cm_raw_peer_open(&g->s, "127.0.0.1", key);
 	g->to = cm_test_addr_of(&g->a);
 }
 
-void dgram_guest_close(struct dgram_guest *g)
+void dgram_peer_close(struct dgram_peer *g)
 {
-	cm_stranger_close(&g->s);
+	cm_raw_peer_close(&g->s);
 	cm_end_close(&g->a);
 	cm_node_close(g->node);
 }
 
-void dgram_guest_say(struct dgram_guest *g, enum wire_cm_type type, uint64_t nonce)
+void dgram_peer_send(struct dgram_peer *g, enum wire_cm_type type, uint64_t nonce)
 {
 	struct wire_cm_pkt pkt = { .type = type, .nonce = nonce, .dst_inc = g->a.cep->inc };
 
 	if (type == WIRE_CM_WELCOME)
 		pkt.welcome.params.path = WIRE_CM_PATH_NIC;
-	cm_stranger_send(&g->s, &g->to, &pkt);
+	cm_raw_peer_send(&g->s, &g->to, &pkt);
 }
 
-struct wire_cm_pkt dgram_guest_hello(struct dgram_guest *g, struct wire_cm_pkt *hello)
+struct wire_cm_pkt dgram_peer_hello(struct dgram_peer *g, struct wire_cm_pkt *hello)
 {
-	struct wire_cm_pkt ack, answer;
+	struct wire_cm_pkt ack, reply;
 
-	cr_assert(cm_stranger_ask(&g->s, &g->to, &ack));
+	cr_assert(cm_raw_peer_get_ack(&g->s, &g->to, &ack));
 	cr_assert_eq(ack.ack.paths, cm_test_paths.all);
-	cm_stranger_hello(&g->s, &ack, hello);
-	cm_stranger_send(&g->s, &g->to, hello);
-	cr_assert(cm_stranger_recv(&g->s, &answer, CM_TEST_WAIT_MS));
-	return answer;
+	cm_raw_peer_make_hello(&g->s, &ack, hello);
+	cm_raw_peer_send(&g->s, &g->to, hello);
+	cr_assert(cm_raw_peer_recv(&g->s, &reply, CM_TEST_WAIT_MS));
+	return reply;
 }
 
-void dgram_guest_come_up(struct dgram_guest *g)
+void dgram_peer_establish(struct dgram_peer *g)
 {
 	struct wire_cm_pkt hello;
 
-	cr_assert_eq(dgram_guest_hello(g, &hello).type, WIRE_CM_WELCOME);
-	dgram_guest_say(g, WIRE_CM_READY, g->s.nonce);
+	cr_assert_eq(dgram_peer_hello(g, &hello).type, WIRE_CM_WELCOME);
+	dgram_peer_send(g, WIRE_CM_READY, g->s.nonce);
 	cr_assert(cm_end_wait(&g->a, &g->a.up, 1, CM_TEST_WAIT_MS));
 }

@@ -15,22 +15,21 @@ void dgram_pair_open(struct cm_node **node, struct cm_end *a, struct cm_end *b,
 		     struct cm_paths paths);
 void dgram_pair_close(struct cm_node *node, struct cm_end *a, struct cm_end *b);
 
-struct dgram_guest {
+struct dgram_peer {
 	struct cm_node *node;
 	struct cm_end a;
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 	union cm_addr to; /* address of `a` */
 };
 
 /** Opens both with `key`, if not NULL. timeout_ms: peer timeout of the endpoint; 0: the default. */
-void dgram_guest_open(struct dgram_guest *g, struct cm_paths paths, const char *key,
-		      int timeout_ms);
-void dgram_guest_close(struct dgram_guest *g);
+void dgram_peer_open(struct dgram_peer *g, struct cm_paths paths, const char *key, int timeout_ms);
+void dgram_peer_close(struct dgram_peer *g);
 /** Sends a packet of `type` to the endpoint's incarnation. */
-void dgram_guest_say(struct dgram_guest *g, enum wire_cm_type type, uint64_t nonce);
+void dgram_peer_send(struct dgram_peer *g, enum wire_cm_type type, uint64_t nonce);
 /** Requests a cookie and sends HELLO, copied to *hello. Returns the reply. */
-struct wire_cm_pkt dgram_guest_hello(struct dgram_guest *g, struct wire_cm_pkt *hello);
+struct wire_cm_pkt dgram_peer_hello(struct dgram_peer *g, struct wire_cm_pkt *hello);
 /** Completes a handshake, until the endpoint is up. */
-void dgram_guest_come_up(struct dgram_guest *g);
+void dgram_peer_establish(struct dgram_peer *g);
 
 #endif

@@ -19,20 +19,20 @@
 
 static struct cm_node *node;
 static struct cm_end a;
-static struct cm_stranger s;
+static struct cm_raw_peer s;
 static union cm_addr to;
 
 static void set_up_timeout(int ms)
 {
 	node = cm_test_node(NULL, ms);
 	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	to = cm_test_addr_of(&a);
 }
 
 static void tear_down(void)
 {
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_end_close(&a);
 	cm_node_close(node);
 }
@@ -40,20 +40,20 @@ static void tear_down(void)
 /* Opens a stream with a valid cookie, without sending HELLO yet. */
 static void come_in(struct wire_cm_pkt *ack, struct wire_cm_pkt *hello)
 {
-	cr_assert(cm_stranger_ask(&s, &to, ack));
-	cr_assert(cm_stranger_connect(&s, ack));
-	cm_stranger_hello(&s, ack, hello);
+	cr_assert(cm_raw_peer_get_ack(&s, &to, ack));
+	cr_assert(cm_raw_peer_connect(&s, ack));
+	cm_raw_peer_make_hello(&s, ack, hello);
 }
 
 static void expect_refusal(uint32_t err, const char *why)
 {
 	struct wire_cm_pkt nak;
 
-	cr_assert(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) == 1);
+	cr_assert(cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) == 1);
 	cr_assert_eq(nak.type, WIRE_CM_NAK);
 	cr_assert_eq(nak.nak.err, err, "%s", nak.nak.text);
 	cr_assert(strstr(nak.nak.text, why), "%s", nak.nak.text);
-	cr_assert_eq(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS), 0);
+	cr_assert_eq(cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS), 0);
 	cr_assert(!a.up);
 }
 
@@ -70,7 +70,7 @@ Test(cm_accept, a_forged_cookie_prepares_nothing)
 		case 2: hello.src_inc = s.inc + 1; break;
 		case 3: hello.hello.addr.port ^= 1; break;
 		}
-		cm_stranger_say(&s, &to, &hello, NULL, 0);
+		cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
 		expect_refusal(FI_EAGAIN, "expired");
 	}
 	cr_assert_eq(cm_end_stats(&a).rx_bad_cookie, 4);
@@ -85,12 +85,12 @@ Test(cm_accept, a_hello_for_another_endpoint_is_ignored)
 	set_up_timeout(0);
 	come_in(&ack, &hello);
 	hello.dst_inc++;
-	cm_stranger_say(&s, &to, &hello, NULL, 0);
-	cr_assert_eq(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS), 0);
+	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
+	cr_assert_eq(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS), 0);
 	come_in(&ack, &hello);
 	hello.src_inc = a.cep->inc;
-	cm_stranger_say(&s, &to, &hello, NULL, 0);
-	cr_assert_eq(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS), 0);
+	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
+	cr_assert_eq(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS), 0);
 	cr_assert_eq(cm_end_stats(&a).rx_stale, 2);
 	cr_assert(!a.prepared);
 	tear_down();
@@ -106,11 +106,11 @@ Test(cm_accept, descriptors_that_do_not_match_are_refused_and_closed)
 	fd = cm_test_memfd("x");
 	before = cm_test_fd_count_at_rest(node);
 	come_in(&ack, &hello); /* one more than announced */
-	cm_stranger_say(&s, &to, &hello, &fd, 1);
+	cm_raw_peer_send_stream(&s, &to, &hello, &fd, 1);
 	expect_refusal(FI_EINVAL, "is inconsistent");
 	come_in(&ack, &hello); /* one less */
 	hello.hello.params.fd_cnt = 1;
-	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
 	expect_refusal(FI_EINVAL, "is inconsistent");
 	cr_assert(!a.prepared);
 	close(s.stream);
@@ -125,9 +125,10 @@ Test(cm_accept, a_conn_without_ready_never_comes_up)
 
 	set_up_timeout(300);
 	come_in(&ack, &hello);
-	cm_stranger_say(&s, &to, &hello, NULL, 0);
-	cr_assert(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS) == 1 && pkt.type == WIRE_CM_WELCOME);
-	cr_assert_eq(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS), 0);
+	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
+	cr_assert(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS) == 1 &&
+		  pkt.type == WIRE_CM_WELCOME);
+	cr_assert_eq(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS), 0);
 	for (int i = 0; i < CM_TEST_WAIT_MS && !cm_end_reap(&a); i++)
 		cm_test_sleep_ms(1);
 	cr_assert(a.prepared == 1 && !a.up && !a.down);
@@ -141,16 +142,18 @@ Test(cm_accept, a_second_hello_of_a_live_peer_is_refused_as_crossed)
 
 	set_up_timeout(0);
 	come_in(&ack, &hello);
-	cm_stranger_say(&s, &to, &hello, NULL, 0);
-	cr_assert(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS) == 1 && pkt.type == WIRE_CM_WELCOME);
+	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
+	cr_assert(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS) == 1 &&
+		  pkt.type == WIRE_CM_WELCOME);
 	ready.dst_inc = ack.src_inc;
-	cm_stranger_say(&s, &to, &ready, NULL, 0);
+	cm_raw_peer_send_stream(&s, &to, &ready, NULL, 0);
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 	first = s.stream;
 	s.stream = -1;
 	come_in(&ack, &hello);
-	cm_stranger_say(&s, &to, &hello, NULL, 0);
-	cr_assert(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS) == 1 && pkt.type == WIRE_CM_CROSSED);
+	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
+	cr_assert(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS) == 1 &&
+		  pkt.type == WIRE_CM_CROSSED);
 	cr_assert(cm_end_live(&a) == 1 && a.prepared == 1);
 	close(first);
 	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
@@ -163,7 +166,7 @@ static void expect_connect(void)
 
 	cm_end_open(&b, node, "127.0.0.1", 0);
 	cr_assert(!cm_end_connect(&b, &a));
-	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS));
 	cm_end_close(&b);
 }
 
@@ -217,13 +220,13 @@ Test(cm_accept, a_flood_of_silent_streams_is_bounded_and_does_not_block_correct_
 	enum { FLOOD = 300 };
 	struct wire_cm_pkt ack;
 	int fds[FLOOD];
-	bool in_nobodys_way = false;
+	bool is_unblocked = false;
 
 	set_up_timeout(0);
-	cr_assert(cm_stranger_ask(&s, &to, &ack));
+	cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
 	/* Inconclusive on a machine that stalls for longer than the streams may wait. */
-	for (int i = 0; i < 10 && !in_nobodys_way; i++) {
-		in_nobodys_way = flood(fds, FLOOD, &ack);
+	for (int i = 0; i < 10 && !is_unblocked; i++) {
+		is_unblocked = flood(fds, FLOOD, &ack);
 		cr_assert(cm_end_stats(&a).incoming_evicted >= FLOOD - CM_ACCEPT_INCOMING_MAX);
 		/* No stream is closed by its sender: the endpoint closes them. */
 		for (int ms = 0; ms < CM_TEST_WAIT_MS && callers(); ms++)
@@ -232,7 +235,7 @@ Test(cm_accept, a_flood_of_silent_streams_is_bounded_and_does_not_block_correct_
 		for (int k = 0; k < FLOOD; k++)
 			close(fds[k]);
 	}
-	cr_assert(in_nobodys_way);
+	cr_assert(is_unblocked);
 	/* Streams with garbage are bounded in the same way. */
 	talk_garbage(10, &ack);
 	expect_connect();
@@ -268,21 +271,22 @@ Test(cm_accept, without_descriptors_accepting_pauses_without_spinning)
 	set_up_timeout(0);
 	come_in(&ack, &hello);
 	close(s.stream);
-	cr_assert(cm_stranger_ask(&s, &to, &ack));
+	cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
 	s.stream = cm_fd_socket();
 	set_room(0);
 	passes = cm_test_passes(node);
 	start = util_clock_ns();
 	cr_assert(!cm_fd_connect(s.stream, ack.ack.name));
-	cm_stranger_hello(&s, &ack, &hello);
-	cm_stranger_say(&s, &to, &hello, NULL, 0);
+	cm_raw_peer_make_hello(&s, &ack, &hello);
+	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
 	expect_longer_pauses(start);
 	/* The thread wakes only at the beginning and at the end of a pause. */
 	passes = cm_test_passes(node) - passes;
 	pauses = cm_end_stats(&a).accept_pauses;
 	cr_assert(passes <= 4 * pauses + 8, "%lu passes, %lu pauses", passes, pauses);
 	set_room(-1);
-	cr_assert(cm_stranger_hear(&s, &pkt, CM_TEST_WAIT_MS) == 1 && pkt.type == WIRE_CM_WELCOME);
+	cr_assert(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS) == 1 &&
+		  pkt.type == WIRE_CM_WELCOME);
 	tear_down();
 }
 
@@ -301,16 +305,16 @@ Test(cm_accept, another_user_with_a_valid_cookie_is_refused)
 
 		if (setgid(65534) || setuid(65534))
 			_exit(1);
-		if (!cm_stranger_ask(&s, &to, &ack))
+		if (!cm_raw_peer_get_ack(&s, &to, &ack))
 			_exit(2);
 		/* Readers of /proc can find the name, so a silent stream is refused as well. */
-		if (!cm_stranger_connect(&s, &ack) ||
-		    cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) != 0)
+		if (!cm_raw_peer_connect(&s, &ack) ||
+		    cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 0)
 			_exit(3);
 		for (int i = 0; i < 100; i++) {
-			if (!cm_stranger_connect(&s, &ack))
+			if (!cm_raw_peer_connect(&s, &ack))
 				_exit(4);
-			cm_stranger_hello(&s, &ack, &hello);
+			cm_raw_peer_make_hello(&s, &ack, &hello);
 			hello.src_inc = s.inc;
 			hello.nonce = s.nonce;
 			{
@@ -321,7 +325,7 @@ Test(cm_accept, another_user_with_a_valid_cookie_is_refused)
 				if (cm_fd_send(s.stream, buf, len, NULL, 0))
 					continue;
 			}
-			if (cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) != 1)
+			if (cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) != 1)
 				continue;
 			_exit(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EACCES &&
 					      strstr(nak.nak.text, "this process to user 65534")
@@ -419,9 +423,9 @@ static void duel_check(struct duel *d, unsigned round)
 	for (int i = 0; i < 2; i++) {
 		struct cm_end *end = &d->end[i], *other = &d->end[1 - i];
 
-		cr_assert(cm_end_wait(end, &end->asked, 1, CM_TEST_WAIT_MS), "round %u end %d",
+		cr_assert(cm_end_wait(end, &end->requested, 1, CM_TEST_WAIT_MS), "round %u end %d",
 			  round, i);
-		cr_assert(cm_end_wait(other, &other->asked, 1, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(other, &other->requested, 1, CM_TEST_WAIT_MS));
 	}
 	cm_test_sleep_ms(1);
 	for (int i = 0; i < 2; i++) {
@@ -431,7 +435,7 @@ static void duel_check(struct duel *d, unsigned round)
 		cr_assert_eq(cm_end_live(end), 1, "round %u: %u conns live", round,
 			     cm_end_live(end));
 		/* A request made after the conn was up is completed by it as well. */
-		cr_assert(end->up - end->asked <= 1 && end->asked == 1);
+		cr_assert(end->up - end->requested <= 1 && end->requested == 1);
 		cr_assert(!end->down && !end->failed);
 		cm_end_check_text(end, d->end[1 - i].text);
 	}
@@ -532,14 +536,14 @@ Test(cm_accept, all_to_all_at_once_ends_with_one_conn_per_pair)
 			if (i != k)
 				cr_assert(!cm_end_connect(&end[i], &end[k]));
 	for (unsigned i = 0; i < CNT; i++) {
-		cr_assert(cm_end_wait(&end[i], &end[i].asked, CNT - 1, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&end[i], &end[i].requested, CNT - 1, CM_TEST_WAIT_MS));
 		cr_assert(!end[i].failed);
 	}
 	cm_test_sleep_ms(50);
 	for (unsigned i = 0; i < CNT; i++) {
 		cm_end_reap(&end[i]);
 		cr_assert_eq(cm_end_live(&end[i]), CNT - 1);
-		cr_assert(end[i].asked == CNT - 1 && !end[i].down);
+		cr_assert(end[i].requested == CNT - 1 && !end[i].down);
 	}
 	for (unsigned i = 0; i < CNT; i++)
 		cm_end_close(&end[i]);

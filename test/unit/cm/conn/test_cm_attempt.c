@@ -19,7 +19,7 @@
 
 static struct cm_node *node;
 static struct cm_end a;
-static struct cm_stranger s;
+static struct cm_raw_peer s;
 static union cm_addr to;
 static char name[WIRE_CM_NAME_LEN + 1]; /* of the raw peer's listener */
 
@@ -27,14 +27,14 @@ static void set_up_timeout(int ms)
 {
 	node = cm_test_node(NULL, ms);
 	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	to = cm_test_addr_of(&a);
 	cm_mac_random_name(name, sizeof(name));
 }
 
 static void tear_down(void)
 {
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_end_close(&a);
 	cm_node_close(node);
 }
@@ -42,17 +42,17 @@ static void tear_down(void)
 /* Waits for a REQ of `a` and replies with an ACK that names `name`; skips repetitions. */
 static void invite(uint64_t features, uint32_t paths)
 {
-	static uint64_t answered;
+	static uint64_t replied_to;
 	struct wire_cm_pkt req, ack = { .type = WIRE_CM_ACK, .features = features };
 
 	do
-		cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS));
-	while (req.type != WIRE_CM_REQ || req.nonce == answered);
-	answered = ack.nonce = req.nonce;
+		cr_assert(cm_raw_peer_recv(&s, &req, CM_TEST_WAIT_MS));
+	while (req.type != WIRE_CM_REQ || req.nonce == replied_to);
+	replied_to = ack.nonce = req.nonce;
 	ack.dst_inc = req.src_inc;
 	ack.ack.paths = paths;
 	memcpy(ack.ack.name, name, WIRE_CM_NAME_LEN);
-	cm_stranger_send(&s, &to, &ack);
+	cm_raw_peer_send(&s, &to, &ack);
 }
 
 static void ask_stranger(void)
@@ -92,7 +92,7 @@ Test(cm_attempt, another_path_is_used_after_the_name_was_unreachable_twice)
 	invite(0, both);
 	invite(0, both); /* `a` has sent REQ again, and no HELLO */
 	do
-		cr_assert(cm_stranger_recv(&s, &hello, CM_TEST_WAIT_MS));
+		cr_assert(cm_raw_peer_recv(&s, &hello, CM_TEST_WAIT_MS));
 	while (hello.type != WIRE_CM_HELLO);
 	cr_expect_eq(hello.hello.params.path, WIRE_CM_PATH_NIC);
 	cr_expect_eq(cm_end_get(&a, &a.prepared), 1);
@@ -117,14 +117,14 @@ Test(cm_attempt, unknown_required_features_and_no_common_path_are_refused)
 /* Accepts the stream at the raw peer and receives the HELLO of `a`. */
 static int listener = -1;
 
-static void answer_hello(struct wire_cm_pkt *hello)
+static void accept_hello(struct wire_cm_pkt *hello)
 {
 	invite(0, WIRE_CM_PATH_SHM);
 	do
 		s.stream = cm_fd_accept(listener);
 	while (s.stream == -FI_EAGAIN);
 	cr_assert(s.stream >= 0);
-	cr_assert(cm_stranger_hear(&s, hello, CM_TEST_WAIT_MS) == 1);
+	cr_assert(cm_raw_peer_recv_stream(&s, hello, CM_TEST_WAIT_MS) == 1);
 	cr_assert(hello->type == WIRE_CM_HELLO && hello->src_inc == a.cep->inc);
 	cr_assert(hello->dst_inc == s.inc);
 }
@@ -142,7 +142,7 @@ Test(cm_attempt, a_peer_that_never_finishes_the_handshake_times_out)
 	struct wire_cm_pkt hello;
 
 	set_up_listener(3000);
-	answer_hello(&hello);
+	accept_hello(&hello);
 	expect_failure(-FI_ETIMEDOUT, "did not finish the handshake in time");
 	cr_assert_eq(cm_end_reap(&a), 1);
 	tear_down();
@@ -153,9 +153,9 @@ Test(cm_attempt, an_attempt_with_an_ended_stream_is_retried)
 	struct wire_cm_pkt hello, first;
 
 	set_up_listener(0);
-	answer_hello(&first);
+	accept_hello(&first);
 	close(s.stream);
-	answer_hello(&hello);
+	accept_hello(&hello);
 	cr_assert(hello.nonce != first.nonce);
 	cr_assert(!a.failed);
 	cr_assert_eq(cm_end_reap(&a), 1);
@@ -170,14 +170,14 @@ Test(cm_attempt, a_welcome_with_unannounced_descriptors_is_refused)
 	int fds[2] = { cm_test_memfd("x"), cm_test_memfd("y") };
 
 	set_up_listener(0);
-	answer_hello(&hello);
+	accept_hello(&hello);
 	before = cm_test_fd_count_at_rest(node);
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
 	welcome.welcome.params.fd_cnt = 1;
-	cm_stranger_say(&s, &to, &welcome, fds, 2);
+	cm_raw_peer_send_stream(&s, &to, &welcome, fds, 2);
 	expect_failure(-FI_EINVAL, "using the peer's connection parameters failed here");
-	cr_assert(cm_stranger_hear(&s, &nak, CM_TEST_WAIT_MS) == 1);
+	cr_assert(cm_raw_peer_recv_stream(&s, &nak, CM_TEST_WAIT_MS) == 1);
 	cr_assert(nak.type == WIRE_CM_NAK && nak.nak.err == FI_EINVAL);
 	cr_assert(!a.established);
 	cr_assert_eq(cm_test_fd_count_at_rest(node), before - 1); /* stream of `a` */
@@ -190,19 +190,19 @@ Test(cm_attempt, packets_of_other_attempts_change_nothing)
 		welcome = { .type = WIRE_CM_WELCOME, .welcome.params.path = WIRE_CM_PATH_SHM };
 
 	set_up_listener(0);
-	answer_hello(&hello);
+	accept_hello(&hello);
 	welcome.dst_inc = hello.src_inc;
 	welcome.nonce = hello.nonce + 1;
-	cm_stranger_say(&s, &to, &welcome, NULL, 0);
+	cm_raw_peer_send_stream(&s, &to, &welcome, NULL, 0);
 	welcome.nonce = hello.nonce;
 	welcome.src_inc = s.inc + 1;
-	cm_stranger_say(&s, &to, &welcome, NULL, 0);
+	cm_raw_peer_send_stream(&s, &to, &welcome, NULL, 0);
 	cr_assert(!cm_end_wait(&a, &a.up, 1, 50));
 	cr_assert_eq(cm_end_stats(&a).rx_stale, 2);
 	welcome.src_inc = s.inc;
-	cm_stranger_say(&s, &to, &welcome, NULL, 0);
-	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
-	cr_assert(cm_stranger_hear(&s, &hello, CM_TEST_WAIT_MS) == 1 &&
+	cm_raw_peer_send_stream(&s, &to, &welcome, NULL, 0);
+	cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_raw_peer_recv_stream(&s, &hello, CM_TEST_WAIT_MS) == 1 &&
 		  hello.type == WIRE_CM_READY);
 	tear_down();
 }
@@ -213,11 +213,11 @@ Test(cm_attempt, crossed_delays_the_next_req)
 	uint64_t start;
 
 	set_up_listener(0);
-	answer_hello(&hello);
+	accept_hello(&hello);
 	crossed.nonce = hello.nonce;
 	crossed.dst_inc = hello.src_inc;
 	start = util_clock_ns();
-	cm_stranger_say(&s, &to, &crossed, NULL, 0);
+	cm_raw_peer_send_stream(&s, &to, &crossed, NULL, 0);
 	invite(0, WIRE_CM_PATH_SHM);
 	cr_assert(util_clock_ns() - start >= 400 * UTIL_NS_PER_MS);
 	cr_assert(!a.failed);
@@ -254,7 +254,7 @@ Test(cm_attempt, without_descriptors_the_request_retries_and_reports_the_limit)
 	cr_assert(!cm_end_connect(&a, &b));
 	cm_test_sleep_ms(100);
 	set_room(-1);
-	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
 	cm_end_close(&b);
 	tear_down();
 }
@@ -275,7 +275,8 @@ Test(cm_attempt, any_shortage_of_descriptors_delays_the_request_and_leaks_none)
 		set_room((int)room);
 		cm_test_sleep_ms(60);
 		set_room(-1);
-		cr_assert(cm_end_wait(&a, &a.asked, room + 1, CM_TEST_WAIT_MS), "room %u", room);
+		cr_assert(cm_end_wait(&a, &a.requested, room + 1, CM_TEST_WAIT_MS), "room %u",
+			  room);
 		cr_assert(cm_end_wait(&b, &b.up, room + 1, CM_TEST_WAIT_MS));
 		cr_assert(cm_end_put_live(&a));
 		cr_assert(cm_end_wait(&b, &b.down, room + 1, CM_TEST_WAIT_MS));
@@ -318,7 +319,7 @@ Test(cm_attempt, another_network_namespace_is_another_host)
 }
 
 /* Runs a peer as another user: passive (asks == false) or active. */
-static pid_t fork_nobody(int tell[2], bool asks)
+static pid_t fork_other_user(int tell[2], bool asks)
 {
 	pid_t pid;
 
@@ -363,7 +364,7 @@ Test(cm_attempt, another_users_process_is_refused)
 
 	if (geteuid())
 		cr_skip_test("needs root");
-	pid = fork_nobody(tell, false);
+	pid = fork_other_user(tell, false);
 	cr_assert(read(tell[0], &port, sizeof(port)) == sizeof(port));
 	set_up_timeout(0);
 	cm_test_addr("127.0.0.1", port, &there);
@@ -383,7 +384,7 @@ Test(cm_attempt, another_users_process_refuses_this_one)
 
 	if (geteuid())
 		cr_skip_test("needs root");
-	pid = fork_nobody(tell, true);
+	pid = fork_other_user(tell, true);
 	set_up_timeout(0);
 	port = cm_test_port(&a);
 	cr_assert(write(tell[1], &port, sizeof(port)) == sizeof(port));

@@ -22,8 +22,8 @@ static void connect_and_check(const char *ip, const char *key)
 
 	cm_end_open(&a, node_a, ip, 0);
 	cm_end_open(&b, node_b, ip, 0);
-	cm_end_meet(&a, &b, 1);
-	cr_assert(a.asked == 1 && b.asked == 0);
+	cm_ends_connect(&a, &b, 1);
+	cr_assert(a.requested == 1 && b.requested == 0);
 	cr_assert(a.prepared == 1 && b.prepared == 1 && a.established == 1 && b.established == 1);
 	cm_end_check_text(&a, b.text);
 	cm_end_check_text(&b, a.text);
@@ -59,7 +59,7 @@ Test(cm_conn, each_end_knows_the_other_by_address_and_incarnation)
 	struct cm_end_conn *c;
 
 	node = cm_ends_open(0, &a, &b);
-	cm_end_meet(&a, &b, 1);
+	cm_ends_connect(&a, &b, 1);
 	c = UTIL_CONTAINER_OF(b.conns.next, struct cm_end_conn, link);
 	cm_conn_addr(c->cm, &addr);
 	cr_assert(!memcmp(&addr, &a.addr, sizeof(addr)));
@@ -83,7 +83,7 @@ Test(cm_conn, bye_is_a_shutdown_at_the_other_end)
 		unsigned before = cm_end_get(other, &other->down);
 
 		cr_assert(!cm_end_connect(&a, &b));
-		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&a, &a.requested, i, CM_TEST_WAIT_MS));
 		cr_assert(cm_end_wait(&b, &b.up, i, CM_TEST_WAIT_MS));
 		cr_assert(cm_end_put_live(quitter));
 		cr_assert(cm_end_wait(other, &other->down, before + 1, CM_TEST_WAIT_MS));
@@ -105,7 +105,7 @@ Test(cm_conn, put_then_connect_at_once_gives_a_new_conn)
 	cm_end_open(&b, node_b, "127.0.0.1", 0);
 	for (unsigned i = 1; i <= 100; i++) {
 		cr_assert(!cm_end_connect(&a, &b));
-		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&a, &a.requested, i, CM_TEST_WAIT_MS));
 		cr_assert(cm_end_put_live(&a));
 		cm_end_reap(&b);
 	}
@@ -178,7 +178,7 @@ static uint64_t peer_incarnation(struct cm_end *end)
 /* Waits for the result of a request. Returns whether it came up. */
 static bool ask_port(struct cm_end *end, uint16_t port, struct forked *starts)
 {
-	unsigned asked = cm_end_get(end, &end->asked), failed = cm_end_get(end, &end->failed);
+	unsigned asked = cm_end_get(end, &end->requested), failed = cm_end_get(end, &end->failed);
 
 	connect_to_port(end, port);
 	if (starts) {
@@ -186,13 +186,13 @@ static bool ask_port(struct cm_end *end, uint16_t port, struct forked *starts)
 		cr_assert_eq(forked_go(starts, port), port);
 	}
 	for (int i = 0; i < CM_TEST_WAIT_MS; i++) {
-		if (cm_end_get(end, &end->asked) > asked)
+		if (cm_end_get(end, &end->requested) > asked)
 			return true;
 		if (cm_end_get(end, &end->failed) > failed)
 			return false;
 		cm_test_sleep_ms(1);
 	}
-	cr_assert_fail("no answer");
+	cr_assert_fail("no reply");
 	return false;
 }
 
@@ -326,14 +326,14 @@ Test(cm_conn, peers_killed_at_any_moment_complete_their_requests_and_leak_nothin
 		cm_end_reap(&a);
 	}
 	for (int ms = 0; ms < CM_TEST_WAIT_MS; ms++) {
-		if (cm_end_get(&a, &a.asked) + cm_end_get(&a, &a.failed) == KILLS &&
+		if (cm_end_get(&a, &a.requested) + cm_end_get(&a, &a.failed) == KILLS &&
 		    !cm_end_live(&a))
 			break;
 		cm_test_sleep_ms(1);
 	}
-	cr_assert_eq(a.asked + a.failed, KILLS, "%u + %u", a.asked, a.failed);
+	cr_assert_eq(a.requested + a.failed, KILLS, "%u + %u", a.requested, a.failed);
 	cr_assert_eq(cm_end_live(&a), 0);
-	cr_assert(a.asked && (!a.failed || a.failed_err == -FI_ECONNREFUSED), "%s", a.why);
+	cr_assert(a.requested && (!a.failed || a.failed_err == -FI_ECONNREFUSED), "%s", a.why);
 	cr_assert(!a.down || a.down_err == -FI_ECONNRESET);
 	cm_end_reap(&a);
 	cr_assert_eq(cm_test_fd_count_at_rest(node), fds);
@@ -348,27 +348,27 @@ Test(cm_conn, peers_killed_at_any_moment_complete_their_requests_and_leak_nothin
 Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
 {
 	struct cm_node *node = cm_test_node(NULL, 0);
-	struct wire_cm_pkt ack, hello, answer, ready = { .type = WIRE_CM_READY };
-	struct cm_stranger s;
+	struct wire_cm_pkt ack, hello, reply, ready = { .type = WIRE_CM_READY };
+	struct cm_raw_peer s;
 	union cm_addr to;
 	struct cm_end a;
 	int first;
 
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	to = cm_test_addr_of(&a);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	for (unsigned i = 1; i <= 2; i++) {
-		cr_assert(cm_stranger_ask(&s, &to, &ack));
+		cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
 		first = s.stream;
 		s.stream = -1;
-		cr_assert(cm_stranger_connect(&s, &ack));
-		cm_stranger_hello(&s, &ack, &hello);
-		cm_stranger_say(&s, &to, &hello, NULL, 0);
-		cr_assert(cm_stranger_hear(&s, &answer, CM_TEST_WAIT_MS) == 1);
-		cr_assert_eq(answer.type, WIRE_CM_WELCOME);
+		cr_assert(cm_raw_peer_connect(&s, &ack));
+		cm_raw_peer_make_hello(&s, &ack, &hello);
+		cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
+		cr_assert(cm_raw_peer_recv_stream(&s, &reply, CM_TEST_WAIT_MS) == 1);
+		cr_assert_eq(reply.type, WIRE_CM_WELCOME);
 		ready.dst_inc = ack.src_inc;
 		ready.src_inc = ready.nonce = 0;
-		cm_stranger_say(&s, &to, &ready, NULL, 0);
+		cm_raw_peer_send_stream(&s, &to, &ready, NULL, 0);
 		cr_assert(cm_end_wait(&a, &a.up, i, CM_TEST_WAIT_MS));
 		s.inc = cm_mac_random();
 		s.nonce = cm_mac_random();
@@ -377,7 +377,7 @@ Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
 	cr_assert_eq(a.down_err, -FI_ECONNABORTED);
 	cr_assert_eq(cm_end_live(&a), 1);
 	close(first);
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_end_close(&a);
 	cm_node_close(node);
 }
@@ -385,8 +385,8 @@ Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
 Test(cm_conn, a_protocol_violation_ends_only_its_conn)
 {
 	struct cm_node *node = cm_test_node(NULL, 0);
-	struct wire_cm_pkt ack, hello, answer, ready = { .type = WIRE_CM_READY };
-	struct cm_stranger s;
+	struct wire_cm_pkt ack, hello, reply, ready = { .type = WIRE_CM_READY };
+	struct cm_raw_peer s;
 	union cm_addr to;
 	struct cm_end a, b;
 
@@ -395,14 +395,14 @@ Test(cm_conn, a_protocol_violation_ends_only_its_conn)
 	cr_assert(!cm_end_connect(&a, &b));
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 	to = cm_test_addr_of(&a);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
-	cr_assert(cm_stranger_ask(&s, &to, &ack));
-	cr_assert(cm_stranger_connect(&s, &ack));
-	cm_stranger_hello(&s, &ack, &hello);
-	cm_stranger_say(&s, &to, &hello, NULL, 0);
-	cr_assert(cm_stranger_hear(&s, &answer, CM_TEST_WAIT_MS) == 1);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
+	cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
+	cr_assert(cm_raw_peer_connect(&s, &ack));
+	cm_raw_peer_make_hello(&s, &ack, &hello);
+	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
+	cr_assert(cm_raw_peer_recv_stream(&s, &reply, CM_TEST_WAIT_MS) == 1);
 	ready.dst_inc = ack.src_inc;
-	cm_stranger_say(&s, &to, &ready, NULL, 0);
+	cm_raw_peer_send_stream(&s, &to, &ready, NULL, 0);
 	cr_assert(cm_end_wait(&a, &a.up, 2, CM_TEST_WAIT_MS));
 	/*
 	 * Bytes that are no packet are ignored; a packet that the state does not permit ends the
@@ -410,11 +410,11 @@ Test(cm_conn, a_protocol_violation_ends_only_its_conn)
 	 */
 	cr_assert(!cm_fd_send(s.stream, (const uint8_t *)"rubbish", 7, NULL, 0));
 	cr_assert(!cm_end_wait(&a, &a.down, 1, 50));
-	cm_stranger_say(&s, &to, &ready, NULL, 0);
+	cm_raw_peer_send_stream(&s, &to, &ready, NULL, 0);
 	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
 	cr_assert_eq(a.down_err, -FI_EIO);
 	cr_assert_eq(cm_end_live(&a), 1);
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_end_close(&a);
 	cm_end_close(&b);
 	cm_node_close(node);

@@ -18,7 +18,7 @@
 /** Deadline of a handshake in these tests, longer than a machine stalls. */
 #define TIMEOUT_MS 2400
 
-static struct dgram_guest g;
+static struct dgram_peer g;
 static struct cm_node *node;
 static struct cm_end a, b;
 
@@ -35,7 +35,7 @@ static void close_both(void)
 Test(cm_dgram, a_failed_connection_ends_with_broken_not_bye)
 {
 	open_both(DGRAM_NIC_ONLY);
-	cm_end_meet(&a, &b, 1);
+	cm_ends_connect(&a, &b, 1);
 	cr_assert(cm_end_break_live(&a, true));
 	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(b.down_err, -FI_EIO);
@@ -45,9 +45,9 @@ Test(cm_dgram, a_failed_connection_ends_with_broken_not_bye)
 Test(cm_dgram, two_ends_connect_and_close_with_bye)
 {
 	open_both(DGRAM_NIC_ONLY);
-	cm_end_meet(&a, &b, 1);
-	cr_expect_eq(a.asked, 1);
-	cr_expect_eq(b.asked, 0);
+	cm_ends_connect(&a, &b, 1);
+	cr_expect_eq(a.requested, 1);
+	cr_expect_eq(b.requested, 0);
 	cr_assert(cm_end_put_live(&a));
 	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(b.down_err, -FI_ESHUTDOWN);
@@ -56,51 +56,51 @@ Test(cm_dgram, two_ends_connect_and_close_with_bye)
 
 Test(cm_dgram, a_forged_cookie_prepares_nothing)
 {
-	struct wire_cm_pkt ack, hello, answer;
+	struct wire_cm_pkt ack, hello, reply;
 
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
-	cr_assert(cm_stranger_ask(&g.s, &g.to, &ack));
-	cm_stranger_hello(&g.s, &ack, &hello);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	cr_assert(cm_raw_peer_get_ack(&g.s, &g.to, &ack));
+	cm_raw_peer_make_hello(&g.s, &ack, &hello);
 	hello.hello.cookie[3] ^= 1;
-	cm_stranger_send(&g.s, &g.to, &hello);
-	cr_assert(cm_stranger_recv(&g.s, &answer, CM_TEST_WAIT_MS));
-	cr_expect_eq(answer.type, WIRE_CM_NAK);
+	cm_raw_peer_send(&g.s, &g.to, &hello);
+	cr_assert(cm_raw_peer_recv(&g.s, &reply, CM_TEST_WAIT_MS));
+	cr_expect_eq(reply.type, WIRE_CM_NAK);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 0);
 	cr_expect_eq(cm_end_stats(&g.a).rx_bad_cookie, 1);
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }
 
 Test(cm_dgram, a_cookie_is_valid_for_its_address_only)
 {
-	struct cm_stranger other;
-	struct wire_cm_pkt ack, hello, answer;
+	struct cm_raw_peer other;
+	struct wire_cm_pkt ack, hello, reply;
 
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
-	cm_stranger_open(&other, "127.0.0.1", NULL);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	cm_raw_peer_open(&other, "127.0.0.1", NULL);
 	other.inc = g.s.inc;
 	other.nonce = g.s.nonce;
-	cr_assert(cm_stranger_ask(&g.s, &g.to, &ack));
-	cm_stranger_hello(&g.s, &ack, &hello);
-	cm_stranger_send(&other, &g.to, &hello);
-	cr_assert(cm_stranger_recv(&other, &answer, CM_TEST_WAIT_MS));
-	cr_expect_eq(answer.type, WIRE_CM_NAK, "the HELLO names another address than its source");
+	cr_assert(cm_raw_peer_get_ack(&g.s, &g.to, &ack));
+	cm_raw_peer_make_hello(&g.s, &ack, &hello);
+	cm_raw_peer_send(&other, &g.to, &hello);
+	cr_assert(cm_raw_peer_recv(&other, &reply, CM_TEST_WAIT_MS));
+	cr_expect_eq(reply.type, WIRE_CM_NAK, "the HELLO names another address than its source");
 	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 0);
-	cm_stranger_close(&other);
-	dgram_guest_close(&g);
+	cm_raw_peer_close(&other);
+	dgram_peer_close(&g);
 }
 
 Test(cm_dgram, a_repeated_hello_is_replied_to_again_and_prepared_once)
 {
 	struct wire_cm_pkt hello, first, again;
 
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
-	first = dgram_guest_hello(&g, &hello);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	first = dgram_peer_hello(&g, &hello);
 	cr_assert_eq(first.type, WIRE_CM_WELCOME);
-	cm_stranger_send(&g.s, &g.to, &hello);
-	again = cm_stranger_await(&g.s, WIRE_CM_WELCOME);
+	cm_raw_peer_send(&g.s, &g.to, &hello);
+	again = cm_raw_peer_await(&g.s, WIRE_CM_WELCOME);
 	cr_expect_eq(again.nonce, first.nonce);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 1);
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }
 
 /* The timer repeats WELCOME as well, but rarely: most packets received are replies. */
@@ -109,17 +109,17 @@ Test(cm_dgram, each_repeated_hello_gets_a_welcome)
 	struct wire_cm_pkt hello;
 	unsigned repeated, i;
 
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, 120000);
-	cr_assert_eq(dgram_guest_hello(&g, &hello).type, WIRE_CM_WELCOME);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, 120000);
+	cr_assert_eq(dgram_peer_hello(&g, &hello).type, WIRE_CM_WELCOME);
 	for (i = 0; i < 60; i++)
-		cm_stranger_send(&g.s, &g.to, &hello);
+		cm_raw_peer_send(&g.s, &g.to, &hello);
 	for (i = 0; i < 40; i++)
-		cm_stranger_await(&g.s, WIRE_CM_WELCOME);
+		cm_raw_peer_await(&g.s, WIRE_CM_WELCOME);
 	cm_node_lock(g.node);
 	repeated = UTIL_CONTAINER_OF(g.a.cep->conns.next, struct cm_conn, cep_link)->try_cnt;
 	cm_node_unlock(g.node);
 	cr_expect_lt(repeated, 20);
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }
 
 Test(cm_dgram, a_welcome_is_repeated_until_ready_or_the_deadline)
@@ -127,31 +127,31 @@ Test(cm_dgram, a_welcome_is_repeated_until_ready_or_the_deadline)
 	struct wire_cm_pkt hello;
 	unsigned downs = 0;
 
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
-	cr_assert_eq(dgram_guest_hello(&g, &hello).type, WIRE_CM_WELCOME);
-	cm_stranger_await(&g.s, WIRE_CM_WELCOME);
-	cm_stranger_await(&g.s, WIRE_CM_WELCOME);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	cr_assert_eq(dgram_peer_hello(&g, &hello).type, WIRE_CM_WELCOME);
+	cm_raw_peer_await(&g.s, WIRE_CM_WELCOME);
+	cm_raw_peer_await(&g.s, WIRE_CM_WELCOME);
 	for (int i = 0; i < CM_TEST_WAIT_MS && !downs; i++) {
 		cm_test_sleep_ms(1);
 		downs = cm_end_reap(&g.a);
 	}
 	cr_expect_eq(downs, 1, "not down");
 	cr_expect_eq(cm_end_get(&g.a, &g.a.up), 0);
-	dgram_guest_say(&g, WIRE_CM_READY, g.s.nonce);
-	cm_stranger_await(&g.s, WIRE_CM_BYE);
-	dgram_guest_close(&g);
+	dgram_peer_send(&g, WIRE_CM_READY, g.s.nonce);
+	cm_raw_peer_await(&g.s, WIRE_CM_BYE);
+	dgram_peer_close(&g);
 }
 
 Test(cm_dgram, a_ping_replaces_a_lost_ready)
 {
 	struct wire_cm_pkt hello;
 
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
-	cr_assert_eq(dgram_guest_hello(&g, &hello).type, WIRE_CM_WELCOME);
-	dgram_guest_say(&g, WIRE_CM_PING, g.s.nonce);
-	cm_stranger_await(&g.s, WIRE_CM_PONG);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	cr_assert_eq(dgram_peer_hello(&g, &hello).type, WIRE_CM_WELCOME);
+	dgram_peer_send(&g, WIRE_CM_PING, g.s.nonce);
+	cm_raw_peer_await(&g.s, WIRE_CM_PONG);
 	cr_assert(cm_end_wait(&g.a, &g.a.up, 1, CM_TEST_WAIT_MS));
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }
 
 Test(cm_dgram, ready_is_repeated_for_each_repeated_welcome)
@@ -160,27 +160,27 @@ Test(cm_dgram, ready_is_repeated_for_each_repeated_welcome)
 	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME,
 				       .welcome.params.path = WIRE_CM_PATH_NIC };
 
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
 	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa));
-	req = cm_stranger_await(&g.s, WIRE_CM_REQ);
+	req = cm_raw_peer_await(&g.s, WIRE_CM_REQ);
 	cr_expect_eq(req.req.paths, WIRE_CM_PATH_NIC);
 	ack.nonce = req.nonce;
 	ack.dst_inc = req.src_inc;
 	ack.ack.paths = WIRE_CM_PATH_NIC;
 	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
-	cm_stranger_send(&g.s, &g.to, &ack);
-	hello = cm_stranger_await(&g.s, WIRE_CM_HELLO);
-	cr_expect_eq(cm_stranger_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce,
+	cm_raw_peer_send(&g.s, &g.to, &ack);
+	hello = cm_raw_peer_await(&g.s, WIRE_CM_HELLO);
+	cr_expect_eq(cm_raw_peer_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce,
 		     "HELLO was not repeated");
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
 	for (unsigned i = 0; i < 3; i++) {
-		cm_stranger_send(&g.s, &g.to, &welcome);
-		cm_stranger_await(&g.s, WIRE_CM_READY);
+		cm_raw_peer_send(&g.s, &g.to, &welcome);
+		cm_raw_peer_await(&g.s, WIRE_CM_READY);
 	}
 	cr_expect_eq(cm_end_get(&g.a, &g.a.up), 1);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.established), 1);
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }
 
 Test(cm_dgram, a_packet_of_an_unknown_connection_gets_bye_and_a_bye_no_reply)
@@ -188,33 +188,33 @@ Test(cm_dgram, a_packet_of_an_unknown_connection_gets_bye_and_a_bye_no_reply)
 	static const enum wire_cm_type asks[] = { WIRE_CM_WELCOME, WIRE_CM_READY, WIRE_CM_PING };
 	struct wire_cm_pkt pkt;
 
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
 	for (unsigned i = 0; i < 3; i++) {
-		dgram_guest_say(&g, asks[i], 77 + i);
-		pkt = cm_stranger_await(&g.s, WIRE_CM_BYE);
+		dgram_peer_send(&g, asks[i], 77 + i);
+		pkt = cm_raw_peer_await(&g.s, WIRE_CM_BYE);
 		cr_expect_eq(pkt.nonce, 77 + i);
 		cr_expect_eq(pkt.dst_inc, g.s.inc);
 	}
-	dgram_guest_say(&g, WIRE_CM_BYE, 80);
-	dgram_guest_say(&g, WIRE_CM_PONG, 81);
-	dgram_guest_say(&g, WIRE_CM_CROSSED, 82);
-	cr_expect_not(cm_stranger_recv(&g.s, &pkt, 50));
+	dgram_peer_send(&g, WIRE_CM_BYE, 80);
+	dgram_peer_send(&g, WIRE_CM_PONG, 81);
+	dgram_peer_send(&g, WIRE_CM_CROSSED, 82);
+	cr_expect_not(cm_raw_peer_recv(&g.s, &pkt, 50));
 	cr_expect_eq(cm_end_stats(&g.a).rx_stale, 6);
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }
 
 Test(cm_dgram, packets_of_other_attempts_change_nothing)
 {
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
-	dgram_guest_come_up(&g);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
+	dgram_peer_establish(&g);
 	for (enum wire_cm_type t = WIRE_CM_READY; t <= WIRE_CM_PONG; t++)
-		dgram_guest_say(&g, t, g.s.nonce + 1);
-	dgram_guest_say(&g, WIRE_CM_READY, g.s.nonce);
-	dgram_guest_say(&g, WIRE_CM_CROSSED, g.s.nonce);
-	dgram_guest_say(&g, WIRE_CM_PING, g.s.nonce);
-	cm_stranger_await(&g.s, WIRE_CM_PONG);
+		dgram_peer_send(&g, t, g.s.nonce + 1);
+	dgram_peer_send(&g, WIRE_CM_READY, g.s.nonce);
+	dgram_peer_send(&g, WIRE_CM_CROSSED, g.s.nonce);
+	dgram_peer_send(&g, WIRE_CM_PING, g.s.nonce);
+	cm_raw_peer_await(&g.s, WIRE_CM_PONG);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }
 
 Test(cm_dgram, packets_without_the_key_change_nothing)
@@ -222,14 +222,14 @@ Test(cm_dgram, packets_without_the_key_change_nothing)
 	struct wire_cm_pkt pkt;
 	struct cm_mac_key none = { .is_set = false };
 
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, "key", 0);
-	dgram_guest_come_up(&g);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, "key", 0);
+	dgram_peer_establish(&g);
 	g.s.key = none;
-	dgram_guest_say(&g, WIRE_CM_BYE, g.s.nonce);
-	dgram_guest_say(&g, WIRE_CM_PING, 1234);
-	while (cm_stranger_recv(&g.s, &pkt, 30))
+	dgram_peer_send(&g, WIRE_CM_BYE, g.s.nonce);
+	dgram_peer_send(&g, WIRE_CM_PING, 1234);
+	while (cm_raw_peer_recv(&g.s, &pkt, 30))
 		cr_expect_eq(pkt.type, WIRE_CM_PING);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 	cr_expect_eq(cm_end_stats(&g.a).rx_bad_mac, 2);
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }

@@ -12,16 +12,16 @@
 #include "cm/conn/cm_dgram.h"
 #include "unit/cm/conn/dgram_fixture.h"
 
-static struct dgram_guest g;
+static struct dgram_peer g;
 
 static void set_up(void)
 {
-	dgram_guest_open(&g, DGRAM_NIC_ONLY, NULL, 120000);
+	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, 120000);
 }
 
 static void tear_down(void)
 {
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }
 
 TestSuite(cm_dgram_errors, .init = set_up, .fini = tear_down, .timeout = 300);
@@ -30,7 +30,7 @@ static void say(enum wire_cm_type type, uint64_t dst_inc)
 {
 	struct wire_cm_pkt pkt = { .type = type, .nonce = g.s.nonce, .dst_inc = dst_inc };
 
-	cm_stranger_send(&g.s, &g.to, &pkt);
+	cm_raw_peer_send(&g.s, &g.to, &pkt);
 }
 
 static struct cm_conn *conn_of(void)
@@ -62,10 +62,10 @@ Test(cm_dgram_errors, fewer_errors_than_the_limit_end_no_connection)
 {
 	unsigned i;
 
-	dgram_guest_come_up(&g);
+	dgram_peer_establish(&g);
 	for (i = 0; i < 3; i++) {
 		unreachable(CM_DGRAM_REFUSED_CNT - 1, -FI_ECONNREFUSED);
-		cm_stranger_await(&g.s, WIRE_CM_PING);
+		cm_raw_peer_await(&g.s, WIRE_CM_PING);
 		say(WIRE_CM_PONG, g.a.cep->inc);
 		while (refusals())
 			cm_test_sleep_ms(1);
@@ -79,12 +79,12 @@ Test(cm_dgram_errors, fewer_errors_than_the_limit_end_no_connection)
 /** A route may come back within the timeout. */
 Test(cm_dgram_errors, a_missing_route_ends_no_connection)
 {
-	dgram_guest_come_up(&g);
+	dgram_peer_establish(&g);
 	unreachable(10 * CM_DGRAM_REFUSED_CNT, -FI_EHOSTUNREACH);
 	unreachable(10 * CM_DGRAM_REFUSED_CNT, -FI_ENETUNREACH);
 	cr_expect_eq(refusals(), 0);
 	say(WIRE_CM_PING, g.a.cep->inc);
-	cm_stranger_await(&g.s, WIRE_CM_PONG);
+	cm_raw_peer_await(&g.s, WIRE_CM_PONG);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }
 
@@ -96,19 +96,19 @@ Test(cm_dgram_errors, fewer_errors_than_the_limit_end_no_handshake)
 				       .welcome.params.path = WIRE_CM_PATH_NIC };
 
 	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa));
-	req = cm_stranger_await(&g.s, WIRE_CM_REQ);
+	req = cm_raw_peer_await(&g.s, WIRE_CM_REQ);
 	ack.nonce = req.nonce;
 	ack.dst_inc = req.src_inc;
 	ack.ack.paths = WIRE_CM_PATH_NIC;
 	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
-	cm_stranger_send(&g.s, &g.to, &ack);
-	hello = cm_stranger_await(&g.s, WIRE_CM_HELLO);
+	cm_raw_peer_send(&g.s, &g.to, &ack);
+	hello = cm_raw_peer_await(&g.s, WIRE_CM_HELLO);
 	unreachable(CM_DGRAM_REFUSED_CNT - 1, -FI_ECONNREFUSED);
-	cr_expect_eq(cm_stranger_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce,
+	cr_expect_eq(cm_raw_peer_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce,
 		     "HELLO was not repeated");
 	welcome.nonce = hello.nonce;
 	welcome.dst_inc = hello.src_inc;
-	cm_stranger_send(&g.s, &g.to, &welcome);
+	cm_raw_peer_send(&g.s, &g.to, &welcome);
 	cr_assert(cm_end_wait(&g.a, &g.a.up, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }
@@ -116,10 +116,10 @@ Test(cm_dgram_errors, fewer_errors_than_the_limit_end_no_handshake)
 /** Packets for an earlier process at this address are ignored. */
 Test(cm_dgram_errors, packets_for_an_earlier_incarnation_change_nothing)
 {
-	dgram_guest_come_up(&g);
+	dgram_peer_establish(&g);
 	say(WIRE_CM_BYE, g.a.cep->inc + 1);
 	say(WIRE_CM_BROKEN, g.a.cep->inc + 1);
 	say(WIRE_CM_PING, g.a.cep->inc);
-	cm_stranger_await(&g.s, WIRE_CM_PONG);
+	cm_raw_peer_await(&g.s, WIRE_CM_PONG);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }

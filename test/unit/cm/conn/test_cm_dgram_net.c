@@ -78,13 +78,13 @@ Test(cm_dgram_net, crossing_requests_over_a_lossy_network_make_one_connection, .
 		cm_end_open(&b, nodes[1], "127.0.0.1", 0);
 		cr_assert(!cm_end_connect(&a, &b));
 		cr_assert(!cm_end_connect(&b, &a));
-		cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS), "round %u", round);
-		cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS), "round %u", round);
+		cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS), "round %u", round);
+		cr_assert(cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS), "round %u", round);
 		cr_expect_eq(a.failed + b.failed, 0);
 		cr_expect_eq(cm_end_live(&a), 1, "round %u", round);
 		cr_expect_eq(cm_end_live(&b), 1, "round %u", round);
-		cr_expect_eq(a.asked, 1);
-		cr_expect_eq(b.asked, 1);
+		cr_expect_eq(a.requested, 1);
+		cr_expect_eq(b.requested, 1);
 		cm_end_close(&a);
 		cm_end_close(&b);
 		cm_node_close(nodes[0]);
@@ -113,12 +113,12 @@ Test(cm_dgram_net, a_lost_bye_is_repaired_by_the_next_ping)
 	node = cm_test_node(NULL, 0);
 	cm_end_open(&a, mute, "127.0.0.1", 0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
-	cm_end_meet(&a, &b, 1);
+	cm_ends_connect(&a, &b, 1);
 	deaf = true;
 	cr_assert(cm_end_put_live(&a));
 	deaf = false;
 	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS),
-		  "the next PING is answered with it");
+		  "the next PING is replied_to with it");
 	cr_expect_eq(b.down_err, -FI_ESHUTDOWN);
 	cm_end_close(&a);
 	cm_end_close(&b);
@@ -133,7 +133,7 @@ static uint64_t comes_back_ms(struct cm_node *mute)
 
 	cm_end_open(&a, mute, "127.0.0.1", 0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
-	cm_end_meet(&a, &b, 1);
+	cm_ends_connect(&a, &b, 1);
 	deaf = true;
 	cr_assert(cm_end_put_live(&a));
 	deaf = false;

@@ -88,7 +88,7 @@ Test(cm_dgram_paths, the_preference_of_the_active_end_decides)
 		cm_end_open(&a, node, "127.0.0.1", 0);
 		cm_test_paths = (struct cm_paths){ ANY_PATH, { WIRE_CM_PATH_SHM } };
 		cm_end_open(&b, node, "127.0.0.1", 0);
-		cm_end_meet(&a, &b, 1);
+		cm_ends_connect(&a, &b, 1);
 		cr_expect_eq(path_of(&a), orders[i].best[0], "case %u", i);
 		cr_expect_eq(path_of(&b), orders[i].best[0], "case %u", i);
 		cm_end_close(&a);
@@ -117,7 +117,7 @@ Test(cm_dgram_paths, a_path_that_one_end_cannot_prepare_is_avoided_while_there_i
 		a.no_path = cases[i].not_a;
 		b.no_path = cases[i].not_b;
 		cr_assert(!cm_end_connect(&a, &b));
-		cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS), "case %u", i);
+		cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS), "case %u", i);
 		cr_expect_eq(path_of(&a), cases[i].taken, "case %u", i);
 		cm_end_close(&a);
 		cm_end_close(&b);
@@ -131,7 +131,7 @@ Test(cm_dgram_paths, a_path_on_which_nothing_arrives_is_replaced_by_another)
 	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
 				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
 	for (unsigned i = 0; i <= CM_PEER_FAILURES_MAX; i++) {
-		cm_end_meet(&a, &b, i + 1);
+		cm_ends_connect(&a, &b, i + 1);
 		cr_expect_eq(path_of(&a),
 			     i < CM_PEER_FAILURES_MAX ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_UDP,
 			     "try %u", i);
@@ -140,7 +140,7 @@ Test(cm_dgram_paths, a_path_on_which_nothing_arrives_is_replaced_by_another)
 	}
 	/* The other end cannot use that path either. */
 	cr_assert(!cm_end_connect(&b, &a));
-	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(path_of(&b), WIRE_CM_PATH_UDP);
 	close_both();
 }
@@ -150,7 +150,7 @@ Test(cm_dgram_paths, a_path_that_worked_is_used_again_however_often_it_fails)
 	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
 				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
 	for (unsigned i = 0; i < 4 * CM_PEER_FAILURES_MAX; i++) {
-		cm_end_meet(&a, &b, i + 1);
+		cm_ends_connect(&a, &b, i + 1);
 		cr_expect_eq(path_of(&a), WIRE_CM_PATH_NIC, "try %u", i);
 		cr_assert(cm_end_break_live(&a, i % CM_PEER_FAILURES_MAX != 0));
 		cr_assert(cm_end_wait(&b, &b.down, i + 1, CM_TEST_WAIT_MS));
@@ -173,26 +173,26 @@ Test(cm_dgram_paths, a_request_refused_for_access_is_not_retried_on_another_path
 {
 	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
 	struct wire_cm_pkt nak = { .type = WIRE_CM_NAK, .nak.err = FI_EACCES, .nak.text = "no" };
-	struct dgram_guest g;
+	struct dgram_peer g;
 
-	dgram_guest_open(&g,
-			 (struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
-					    { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } },
-			 NULL, 0);
+	dgram_peer_open(&g,
+			(struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+					   { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } },
+			NULL, 0);
 	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa));
-	req = cm_stranger_await(&g.s, WIRE_CM_REQ);
+	req = cm_raw_peer_await(&g.s, WIRE_CM_REQ);
 	ack.nonce = nak.nonce = req.nonce;
 	ack.dst_inc = nak.dst_inc = req.src_inc;
 	ack.ack.paths = WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP;
 	memset(ack.ack.name, '0', sizeof(ack.ack.name));
-	cm_stranger_send(&g.s, &g.to, &ack);
-	hello = cm_stranger_await(&g.s, WIRE_CM_HELLO);
+	cm_raw_peer_send(&g.s, &g.to, &ack);
+	hello = cm_raw_peer_await(&g.s, WIRE_CM_HELLO);
 	cr_assert_eq(hello.hello.params.path, WIRE_CM_PATH_NIC);
-	cm_stranger_send(&g.s, &g.to, &nak);
+	cm_raw_peer_send(&g.s, &g.to, &nak);
 	cr_assert(cm_end_wait(&g.a, &g.a.failed, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(g.a.failed_err, -FI_EACCES);
 	cr_expect_eq(g.a.prepared, 1);
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }
 
 Test(cm_dgram_paths, another_network_namespace_is_reached_if_both_have_a_device)
@@ -223,13 +223,13 @@ Test(cm_dgram_paths, another_network_namespace_is_reached_if_both_have_a_device)
 
 Test(cm_dgram_paths, a_path_that_is_not_offered_is_refused)
 {
-	static struct dgram_guest g;
-	struct wire_cm_pkt hello, answer;
+	static struct dgram_peer g;
+	struct wire_cm_pkt hello, reply;
 
-	dgram_guest_open(&g, (struct cm_paths){ WIRE_CM_PATH_SHM, { WIRE_CM_PATH_SHM } }, NULL, 0);
-	answer = dgram_guest_hello(&g, &hello);
-	cr_expect_eq(answer.type, WIRE_CM_NAK);
-	cr_expect_eq(answer.nak.err, FI_EOPNOTSUPP);
+	dgram_peer_open(&g, (struct cm_paths){ WIRE_CM_PATH_SHM, { WIRE_CM_PATH_SHM } }, NULL, 0);
+	reply = dgram_peer_hello(&g, &hello);
+	cr_expect_eq(reply.type, WIRE_CM_NAK);
+	cr_expect_eq(reply.nak.err, FI_EOPNOTSUPP);
 	cr_expect_eq(cm_end_get(&g.a, &g.a.prepared), 0);
-	dgram_guest_close(&g);
+	dgram_peer_close(&g);
 }

@@ -13,15 +13,15 @@
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"
 
-#define FOE    "127.0.0.2"
-#define HONEST "127.0.0.3"
-#define OTHER  "127.0.0.4"
+#define CROWDED "127.0.0.2"
+#define HONEST  "127.0.0.3"
+#define OTHER   "127.0.0.4"
 
 static struct cm_node *node;
 static struct cm_end a;
 static union cm_addr to; /* address of `a` */
-static struct cm_stranger strangers[CM_PENDING_MAX + 8];
-static unsigned stranger_cnt;
+static struct cm_raw_peer raw_peers[CM_PENDING_MAX + 8];
+static unsigned raw_peer_cnt;
 
 static void set_up(void)
 {
@@ -33,8 +33,8 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-	while (stranger_cnt)
-		cm_stranger_close(&strangers[--stranger_cnt]);
+	while (raw_peer_cnt)
+		cm_raw_peer_close(&raw_peers[--raw_peer_cnt]);
 	cm_end_close(&a);
 	cm_node_close(node);
 }
@@ -44,26 +44,26 @@ TestSuite(cm_pending, .init = set_up, .fini = tear_down, .timeout = 300);
 /**
  * Requests a cookie and sends HELLO. Returns the reply, skipping repetitions of earlier packets.
  */
-static struct wire_cm_pkt come(struct cm_stranger *s)
+static struct wire_cm_pkt come(struct cm_raw_peer *s)
 {
-	struct wire_cm_pkt ack, hello, answer;
+	struct wire_cm_pkt ack, hello, reply;
 
 	do
-		cr_assert(cm_stranger_ask(s, &to, &ack) || ack.type == WIRE_CM_WELCOME);
+		cr_assert(cm_raw_peer_get_ack(s, &to, &ack) || ack.type == WIRE_CM_WELCOME);
 	while (ack.type != WIRE_CM_ACK || ack.nonce != s->nonce);
-	cm_stranger_hello(s, &ack, &hello);
-	cm_stranger_send(s, &to, &hello);
+	cm_raw_peer_make_hello(s, &ack, &hello);
+	cm_raw_peer_send(s, &to, &hello);
 	do
-		cr_assert(cm_stranger_recv(s, &answer, CM_TEST_WAIT_MS));
-	while (answer.nonce != s->nonce || answer.type == WIRE_CM_ACK);
-	return answer;
+		cr_assert(cm_raw_peer_recv(s, &reply, CM_TEST_WAIT_MS));
+	while (reply.nonce != s->nonce || reply.type == WIRE_CM_ACK);
+	return reply;
 }
 
 static struct wire_cm_pkt come_from(const char *ip)
 {
-	struct cm_stranger *s = &strangers[stranger_cnt++];
+	struct cm_raw_peer *s = &raw_peers[raw_peer_cnt++];
 
-	cm_stranger_open(s, ip, NULL);
+	cm_raw_peer_open(s, ip, NULL);
 	return come(s);
 }
 
@@ -72,14 +72,14 @@ static void fill(unsigned cnt, const char *ip)
 	unsigned i;
 
 	for (i = 0; i < cnt; i++)
-		cr_assert_eq(come_from(ip).type, WIRE_CM_WELCOME, "guest %u of %s", i, ip);
+		cr_assert_eq(come_from(ip).type, WIRE_CM_WELCOME, "peer %u of %s", i, ip);
 }
 
-static void say(struct cm_stranger *s, enum wire_cm_type type)
+static void say(struct cm_raw_peer *s, enum wire_cm_type type)
 {
 	struct wire_cm_pkt pkt = { .type = type, .nonce = s->nonce, .dst_inc = a.cep->inc };
 
-	cm_stranger_send(s, &to, &pkt);
+	cm_raw_peer_send(s, &to, &pkt);
 }
 
 /** Returns the time at which the first pending connection from `ip` was sent WELCOME, or 0. */
@@ -121,12 +121,12 @@ static uint64_t ms(uint32_t ms_cnt)
 
 Test(cm_pending, pending_connections_are_bounded_and_ready_frees_one)
 {
-	fill(CM_PENDING_MAX, FOE);
-	cr_expect_not(has_room(FOE, since(FOE) + ms(CM_PENDING_OLD_MS) - 1));
+	fill(CM_PENDING_MAX, CROWDED);
+	cr_expect_not(has_room(CROWDED, since(CROWDED) + ms(CM_PENDING_OLD_MS) - 1));
 	cr_expect_eq(a.cep->pending_cnt, CM_PENDING_MAX);
-	say(&strangers[7], WIRE_CM_READY);
+	say(&raw_peers[7], WIRE_CM_READY);
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
-	cr_expect(has_room(FOE, since(FOE)), "not freed");
+	cr_expect(has_room(CROWDED, since(CROWDED)), "not freed");
 	cr_expect_eq(cm_end_stats(&a).pending_evicted, 0);
 }
 
@@ -135,26 +135,26 @@ Test(cm_pending, a_host_with_fewer_replaces_one_of_the_host_with_most)
 	uint64_t oldest_ns, foe_ns;
 
 	fill(3, HONEST);
-	fill(CM_PENDING_MAX - 3, FOE);
+	fill(CM_PENDING_MAX - 3, CROWDED);
 	oldest_ns = since(HONEST);
-	foe_ns = since(FOE);
+	foe_ns = since(CROWDED);
 	cr_assert_leq(oldest_ns, foe_ns);
 	cr_expect_not(has_room(OTHER, foe_ns + ms(CM_PENDING_MS) - 1), "replaced too early");
 	cr_expect(has_room(OTHER, foe_ns + ms(CM_PENDING_MS)));
 	cr_expect_eq(cm_end_stats(&a).pending_evicted, 1);
 	cr_expect_eq(a.cep->pending_cnt, CM_PENDING_MAX - 1);
 	cr_expect_eq(since(HONEST), oldest_ns, "an older one of a host with few was replaced");
-	cr_expect_gt(since(FOE), foe_ns, "not the oldest of the host with most");
+	cr_expect_gt(since(CROWDED), foe_ns, "not the oldest of the host with most");
 }
 
 Test(cm_pending, the_host_with_most_waits_longer_to_replace_its_own)
 {
 	uint64_t foe_ns;
 
-	fill(CM_PENDING_MAX, FOE);
-	foe_ns = since(FOE);
-	cr_expect_not(has_room(FOE, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
-	cr_expect(has_room(FOE, foe_ns + ms(CM_PENDING_OLD_MS)));
+	fill(CM_PENDING_MAX, CROWDED);
+	foe_ns = since(CROWDED);
+	cr_expect_not(has_room(CROWDED, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
+	cr_expect(has_room(CROWDED, foe_ns + ms(CM_PENDING_OLD_MS)));
 	cr_expect_eq(cm_end_stats(&a).pending_evicted, 1);
 }
 
@@ -163,11 +163,11 @@ Test(cm_pending, hosts_with_equal_numbers_do_not_replace_each_other)
 {
 	uint64_t foe_ns;
 
-	fill(CM_PENDING_MAX / 2, FOE);
+	fill(CM_PENDING_MAX / 2, CROWDED);
 	fill(CM_PENDING_MAX / 2, HONEST);
-	foe_ns = since(FOE);
+	foe_ns = since(CROWDED);
 	cr_expect_not(has_room(HONEST, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
-	cr_expect_not(has_room(FOE, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
+	cr_expect_not(has_room(CROWDED, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
 	cr_expect(has_room(OTHER, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
 }
 
@@ -176,10 +176,10 @@ Test(cm_pending, a_host_with_one_less_does_not_replace_one_of_the_host_with_most
 {
 	uint64_t foe_ns;
 
-	fill(CM_PENDING_MAX / 2, FOE);
+	fill(CM_PENDING_MAX / 2, CROWDED);
 	fill(CM_PENDING_MAX / 2 - 1, HONEST);
 	fill(1, OTHER);
-	foe_ns = since(FOE);
+	foe_ns = since(CROWDED);
 	cr_expect_not(has_room(HONEST, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
 	cr_expect(has_room(OTHER, foe_ns + ms(CM_PENDING_OLD_MS) - 1));
 }
@@ -205,22 +205,22 @@ Test(cm_pending, an_ipv6_network_counts_as_one_host)
 	cr_expect(host_of("2001:db8::1") != host_of("2001:db8:0:1::1") ||
 		  host_of("2001:db8::1") != host_of("2001:db8:0:2::1") ||
 		  host_of("2001:db8::1") != host_of("2001:db8:0:3::1"));
-	cr_expect(host_of(FOE) != host_of(HONEST) || host_of(FOE) != host_of(OTHER) ||
-		  host_of(FOE) != host_of("127.0.0.5"));
+	cr_expect(host_of(CROWDED) != host_of(HONEST) || host_of(CROWDED) != host_of(OTHER) ||
+		  host_of(CROWDED) != host_of("127.0.0.5"));
 }
 
 /** Over sockets: one host has all pending connections, and another one connects repeatedly. */
 Test(cm_pending, a_host_with_all_pending_connections_does_not_block_another)
 {
-	struct cm_stranger *s = &strangers[CM_PENDING_MAX];
-	struct wire_cm_pkt answer;
+	struct cm_raw_peer *s = &raw_peers[CM_PENDING_MAX];
+	struct wire_cm_pkt reply;
 
-	fill(CM_PENDING_MAX, FOE);
-	cm_stranger_open(s, HONEST, NULL);
-	stranger_cnt++;
-	for (answer = come(s); answer.type != WIRE_CM_WELCOME; answer = come(s)) {
-		cr_assert_eq(answer.type, WIRE_CM_NAK);
-		cr_assert_eq(answer.nak.err, FI_EAGAIN);
+	fill(CM_PENDING_MAX, CROWDED);
+	cm_raw_peer_open(s, HONEST, NULL);
+	raw_peer_cnt++;
+	for (reply = come(s); reply.type != WIRE_CM_WELCOME; reply = come(s)) {
+		cr_assert_eq(reply.type, WIRE_CM_NAK);
+		cr_assert_eq(reply.nak.err, FI_EAGAIN);
 		s->nonce++;
 		cm_test_sleep_ms(20);
 	}
@@ -232,19 +232,19 @@ Test(cm_pending, a_host_with_all_pending_connections_does_not_block_another)
 /** The replaced peer need not notice: its next repeated HELLO is as good as the first. */
 Test(cm_pending, a_replaced_peer_is_accepted_by_its_next_hello)
 {
-	struct cm_stranger *s = &strangers[0];
-	struct wire_cm_pkt ack, hello, answer;
+	struct cm_raw_peer *s = &raw_peers[0];
+	struct wire_cm_pkt ack, hello, reply;
 
-	cm_stranger_open(s, FOE, NULL);
-	stranger_cnt++;
-	cr_assert(cm_stranger_ask(s, &to, &ack));
-	cm_stranger_hello(s, &ack, &hello);
-	cm_stranger_send(s, &to, &hello);
-	cr_assert(cm_stranger_recv(s, &answer, CM_TEST_WAIT_MS));
-	cr_assert_eq(answer.type, WIRE_CM_WELCOME);
-	fill(CM_PENDING_MAX - 1, FOE);
-	cr_assert(has_room(HONEST, since(FOE) + ms(CM_PENDING_MS)));
-	cm_stranger_send(s, &to, &hello);
+	cm_raw_peer_open(s, CROWDED, NULL);
+	raw_peer_cnt++;
+	cr_assert(cm_raw_peer_get_ack(s, &to, &ack));
+	cm_raw_peer_make_hello(s, &ack, &hello);
+	cm_raw_peer_send(s, &to, &hello);
+	cr_assert(cm_raw_peer_recv(s, &reply, CM_TEST_WAIT_MS));
+	cr_assert_eq(reply.type, WIRE_CM_WELCOME);
+	fill(CM_PENDING_MAX - 1, CROWDED);
+	cr_assert(has_room(HONEST, since(CROWDED) + ms(CM_PENDING_MS)));
+	cm_raw_peer_send(s, &to, &hello);
 	cr_assert(cm_end_wait(&a, &a.prepared, CM_PENDING_MAX + 1, CM_TEST_WAIT_MS),
 		  "not prepared again");
 	say(s, WIRE_CM_READY);
@@ -270,10 +270,10 @@ Test(cm_pending, zombies_are_bounded_and_freed_when_the_engine_puts_them)
 	unsigned i;
 
 	for (i = 0; i < CM_ZOMBIES_MAX; i++) {
-		struct cm_stranger *s = &strangers[0];
+		struct cm_raw_peer *s = &raw_peers[0];
 
 		if (!i)
-			cr_assert_eq(come_from(FOE).type, WIRE_CM_WELCOME);
+			cr_assert_eq(come_from(CROWDED).type, WIRE_CM_WELCOME);
 		else
 			cr_assert_eq(come(s).type, WIRE_CM_WELCOME);
 		say(s, WIRE_CM_BYE);
@@ -291,7 +291,7 @@ Test(cm_pending, zombies_are_bounded_and_freed_when_the_engine_puts_them)
 Test(cm_pending, a_conn_that_failed_to_establish_is_a_zombie)
 {
 	a.establish_ret = -FI_EIO;
-	cr_expect_eq(come_from(FOE).type, WIRE_CM_NAK);
+	cr_expect_eq(come_from(CROWDED).type, WIRE_CM_NAK);
 	cr_expect(all_died(1));
 	cr_expect_eq(cm_end_reap(&a), 1);
 	cr_expect(all_died(0));

@@ -11,26 +11,26 @@
 #include "cm/msg/cm_stream.h"
 #include "unit/cm/cm_fixture.h"
 
-#define DIAL_ENDS  4
-#define DIAL_CALLS 512
+#define MSG_ENDS         4
+#define MSG_REQUESTS_MAX 512
 
-struct dial_house {
+struct msg_fixture {
 	struct cm_node *node;
 	struct cm_listener *listener;
 	struct sockaddr_storage addr;
-	struct cm_end callers[DIAL_ENDS], hosts[DIAL_ENDS];
+	struct cm_end active[MSG_ENDS], passive[MSG_ENDS];
 	pthread_mutex_t lock; /* guards the fields below */
-	struct cm_connreq *calls[DIAL_CALLS];
-	unsigned asked, taken;
-	int asked_ret; /* return value of the up-call from now on */
-	char said[CM_MSG_DATA_MAX + 1];
+	struct cm_connreq *requests[MSG_REQUESTS_MAX];
+	unsigned reported, taken;
+	int report_ret; /* return value of the up-call from now on */
+	char data[CM_MSG_DATA_MAX + 1];
 };
 
-void dial_house_open(struct dial_house *h, const char *key, int timeout_ms, int backlog);
+void msg_fixture_open(struct msg_fixture *h, const char *key, int timeout_ms, int backlog);
 /** Rejects all requests that were not taken, and closes. */
-void dial_house_close(struct dial_house *h);
-int dial_call(struct dial_house *h, int caller, const char *text);
+void msg_fixture_close(struct msg_fixture *h);
+int msg_request(struct msg_fixture *h, int caller, const char *text);
 /** Returns the next request that the listener reported, or NULL after `ms`. */
-struct cm_connreq *dial_take(struct dial_house *h, int ms);
+struct cm_connreq *msg_take_request(struct msg_fixture *h, int ms);
 
 #endif

@@ -10,7 +10,7 @@
 #include "unit/cm/msg/msg_fixture.h"
 #include "util/clock.h"
 
-static struct dial_house h;
+static struct msg_fixture h;
 
 static unsigned pending(void)
 {
@@ -22,14 +22,14 @@ static unsigned pending(void)
 	return cnt;
 }
 
-static bool guests_become(unsigned cnt, int ms)
+static bool pending_become(unsigned cnt, int ms)
 {
 	while (pending() != cnt && ms-- > 0)
 		cm_test_sleep_ms(1);
 	return pending() == cnt;
 }
 
-static int stranger(void)
+static int open_silent(void)
 {
 	union cm_addr addr;
 	int fd;
@@ -56,26 +56,26 @@ static bool is_closed(int fd, int ms)
 }
 
 /* Opens silent streams, then a correct request. Returns the time until the request was reported. */
-static uint64_t honest_waits_ms(int caller)
+static uint64_t request_delay_ms(int caller)
 {
 	int fds[3 * CM_LISTEN_PENDING_MAX];
 	struct cm_connreq *connreq;
 	uint64_t start = util_clock_ns(), took;
 
 	for (unsigned i = 0; i < 3 * CM_LISTEN_PENDING_MAX; i++)
-		fds[i] = stranger();
-	cr_assert_eq(dial_call(&h, caller, "honest"), 0);
-	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+		fds[i] = open_silent();
+	cr_assert_eq(msg_request(&h, caller, "request"), 0);
+	connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
 	took = util_clock_ns() - start;
 	cr_assert_not_null(connreq);
 	cr_expect_leq(pending(), CM_LISTEN_PENDING_MAX);
-	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[caller].cep, NULL, 0), 0);
-	cr_assert(cm_end_wait(&h.callers[caller], &h.callers[caller].up, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(cm_connreq_accept(connreq, h.passive[caller].cep, NULL, 0), 0);
+	cr_assert(cm_end_wait(&h.active[caller], &h.active[caller].up, 1, CM_TEST_WAIT_MS));
 	for (unsigned i = 0; i < 2 * CM_LISTEN_PENDING_MAX; i++)
 		cr_expect(is_closed(fds[i], CM_TEST_WAIT_MS), "the oldest was not closed");
 	for (unsigned i = 0; i < 3 * CM_LISTEN_PENDING_MAX; i++)
 		close(fds[i]);
-	cr_expect(guests_become(0, CM_TEST_WAIT_MS));
+	cr_expect(pending_become(0, CM_TEST_WAIT_MS));
 	return took / UTIL_NS_PER_MS;
 }
 
@@ -84,24 +84,24 @@ Test(cm_listen, silent_streams_are_bounded_and_do_not_block_requests)
 {
 	uint64_t took = UINT64_MAX;
 
-	dial_house_open(&h, NULL, 0, 8);
-	for (int i = 0; i < DIAL_ENDS && took >= CM_LISTEN_WAIT_MS; i++)
-		took = honest_waits_ms(i);
+	msg_fixture_open(&h, NULL, 0, 8);
+	for (int i = 0; i < MSG_ENDS && took >= CM_LISTEN_WAIT_MS; i++)
+		took = request_delay_ms(i);
 	cr_expect_lt(took, CM_LISTEN_WAIT_MS);
-	dial_house_close(&h);
+	msg_fixture_close(&h);
 }
 
 Test(cm_listen, a_silent_stream_is_closed_after_two_seconds)
 {
 	int fd;
 
-	dial_house_open(&h, NULL, 0, 8);
-	fd = stranger();
-	cr_assert(guests_become(1, CM_TEST_WAIT_MS));
+	msg_fixture_open(&h, NULL, 0, 8);
+	fd = open_silent();
+	cr_assert(pending_become(1, CM_TEST_WAIT_MS));
 	cr_expect(is_closed(fd, 2 * CM_LISTEN_WAIT_MS));
-	cr_expect(guests_become(0, CM_TEST_WAIT_MS));
+	cr_expect(pending_become(0, CM_TEST_WAIT_MS));
 	close(fd);
-	dial_house_close(&h);
+	msg_fixture_close(&h);
 }
 
 Test(cm_listen, invalid_bytes_end_only_their_stream)
@@ -110,40 +110,40 @@ Test(cm_listen, invalid_bytes_end_only_their_stream)
 	struct cm_connreq *connreq;
 	int fd;
 
-	dial_house_open(&h, NULL, 0, 8);
-	fd = stranger();
+	msg_fixture_open(&h, NULL, 0, 8);
+	fd = open_silent();
 	cr_assert_eq(write(fd, noise, sizeof(noise)), (ssize_t)sizeof(noise));
 	cr_expect(is_closed(fd, CM_TEST_WAIT_MS));
 	close(fd);
-	cr_expect_eq(h.asked, 0);
-	cr_assert_eq(dial_call(&h, 0, ""), 0);
-	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	cr_expect_eq(h.reported, 0);
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
 	cr_assert_not_null(connreq);
 	cm_connreq_reject(connreq, -FI_EBUSY, NULL, 0);
-	dial_house_close(&h);
+	msg_fixture_close(&h);
 }
 
 Test(cm_listen, requests_beyond_the_backlog_wait_in_order)
 {
 	struct cm_connreq *connreq;
 
-	dial_house_open(&h, NULL, 0, 2);
-	for (int i = 0; i < DIAL_ENDS; i++)
-		cr_assert_eq(dial_call(&h, i, ""), 0);
+	msg_fixture_open(&h, NULL, 0, 2);
+	for (int i = 0; i < MSG_ENDS; i++)
+		cr_assert_eq(msg_request(&h, i, ""), 0);
 	cm_test_sleep_ms(100);
 	pthread_mutex_lock(&h.lock);
-	cr_expect_leq(h.asked, 2 + CM_LISTEN_PENDING_MAX);
+	cr_expect_leq(h.reported, 2 + CM_LISTEN_PENDING_MAX);
 	pthread_mutex_unlock(&h.lock);
-	for (int i = 0; i < DIAL_ENDS; i++) {
-		connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	for (int i = 0; i < MSG_ENDS; i++) {
+		connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
 		cr_assert_not_null(connreq, "call %d", i);
-		cr_assert_eq(cm_connreq_accept(connreq, h.hosts[i].cep, NULL, 0), 0);
+		cr_assert_eq(cm_connreq_accept(connreq, h.passive[i].cep, NULL, 0), 0);
 	}
-	for (int i = 0; i < DIAL_ENDS; i++) {
-		cr_expect(cm_end_wait(&h.callers[i], &h.callers[i].up, 1, CM_TEST_WAIT_MS));
-		cr_expect(cm_end_wait(&h.hosts[i], &h.hosts[i].up, 1, CM_TEST_WAIT_MS));
+	for (int i = 0; i < MSG_ENDS; i++) {
+		cr_expect(cm_end_wait(&h.active[i], &h.active[i].up, 1, CM_TEST_WAIT_MS));
+		cr_expect(cm_end_wait(&h.passive[i], &h.passive[i].up, 1, CM_TEST_WAIT_MS));
 	}
-	dial_house_close(&h);
+	msg_fixture_close(&h);
 }
 
 Test(cm_listen, accepting_a_request_of_a_closed_endpoint_fails)
@@ -151,47 +151,47 @@ Test(cm_listen, accepting_a_request_of_a_closed_endpoint_fails)
 	struct cm_connreq *connreq;
 	int ret = 0;
 
-	dial_house_open(&h, NULL, 0, 8);
-	cr_assert_eq(dial_call(&h, 0, ""), 0);
-	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	msg_fixture_open(&h, NULL, 0, 8);
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
 	cr_assert_not_null(connreq);
-	cm_end_close(&h.callers[0]);
+	cm_end_close(&h.active[0]);
 	cm_test_sleep_ms(50);
 	cm_node_lock(h.node);
 	cm_node_wait_pass(h.node);
 	cm_node_wait_pass(h.node);
 	cm_node_unlock(h.node);
-	ret = cm_connreq_accept(connreq, h.hosts[0].cep, NULL, 0);
+	ret = cm_connreq_accept(connreq, h.passive[0].cep, NULL, 0);
 	cr_expect_eq(ret, -FI_ECONNABORTED);
 	cm_connreq_reject(connreq, -FI_EBUSY, NULL, 0);
-	cm_end_open(&h.callers[0], h.node, "127.0.0.1", 0);
-	dial_house_close(&h);
+	cm_end_open(&h.active[0], h.node, "127.0.0.1", 0);
+	msg_fixture_close(&h);
 }
 
 Test(cm_listen, an_endpoint_that_closes_after_accept_ends_the_request_at_both_ends)
 {
 	struct cm_connreq *connreq;
 
-	dial_house_open(&h, NULL, 0, 8);
-	h.callers[0].prepare_ret = -FI_ENOMEM; /* makes the handshake fail */
-	cr_assert_eq(dial_call(&h, 0, ""), 0);
-	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	msg_fixture_open(&h, NULL, 0, 8);
+	h.active[0].prepare_ret = -FI_ENOMEM; /* makes the handshake fail */
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
 	cr_assert_not_null(connreq);
-	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[0].cep, NULL, 0), 0);
-	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].failed, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(h.callers[0].failed_err, -FI_ENOMEM);
-	cr_assert(cm_end_wait(&h.hosts[0], &h.hosts[0].refused, 1, CM_TEST_WAIT_MS),
+	cr_assert_eq(cm_connreq_accept(connreq, h.passive[0].cep, NULL, 0), 0);
+	cr_assert(cm_end_wait(&h.active[0], &h.active[0].failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.active[0].failed_err, -FI_ENOMEM);
+	cr_assert(cm_end_wait(&h.passive[0], &h.passive[0].refused, 1, CM_TEST_WAIT_MS),
 		  "refused was not reported");
-	cr_expect_eq(h.hosts[0].refused_err, -FI_ENOMEM);
-	dial_house_close(&h);
+	cr_expect_eq(h.passive[0].refused_err, -FI_ENOMEM);
+	msg_fixture_close(&h);
 }
 
 Test(cm_listen, a_request_that_cannot_be_reported_is_rejected)
 {
-	dial_house_open(&h, NULL, 0, 8);
-	h.asked_ret = -FI_ENOMEM;
-	cr_assert_eq(dial_call(&h, 0, ""), 0);
-	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(h.callers[0].refused_err, -FI_ENOMEM);
-	dial_house_close(&h);
+	msg_fixture_open(&h, NULL, 0, 8);
+	h.report_ret = -FI_ENOMEM;
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	cr_assert(cm_end_wait(&h.active[0], &h.active[0].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.active[0].refused_err, -FI_ENOMEM);
+	msg_fixture_close(&h);
 }

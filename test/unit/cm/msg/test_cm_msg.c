@@ -10,52 +10,52 @@
 #include "unit/cm/cm_fixture.h"
 #include "unit/cm/msg/msg_fixture.h"
 
-static struct dial_house h;
+static struct msg_fixture h;
 
 Test(cm_msg, an_accepted_request_connects_two_endpoints_and_carries_data_both_ways)
 {
 	struct cm_connreq *connreq;
 
-	dial_house_open(&h, NULL, 0, 8);
-	cr_assert_eq(dial_call(&h, 0, "hello"), 0);
-	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	msg_fixture_open(&h, NULL, 0, 8);
+	cr_assert_eq(msg_request(&h, 0, "hello"), 0);
+	connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
 	cr_assert_not_null(connreq);
-	cr_expect_str_eq(h.said, "hello");
-	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[0].cep, "welcome", 7), 0);
-	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].up, 1, CM_TEST_WAIT_MS));
-	cr_assert(cm_end_wait(&h.hosts[0], &h.hosts[0].up, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(h.callers[0].accepted, 1);
-	cr_expect_str_eq(h.callers[0].said, "welcome");
-	cr_expect_eq(h.callers[0].refused + h.hosts[0].refused, 0);
-	cm_end_check_text(&h.callers[0], h.hosts[0].text);
-	dial_house_close(&h);
+	cr_expect_str_eq(h.data, "hello");
+	cr_assert_eq(cm_connreq_accept(connreq, h.passive[0].cep, "welcome", 7), 0);
+	cr_assert(cm_end_wait(&h.active[0], &h.active[0].up, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&h.passive[0], &h.passive[0].up, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.active[0].accepted, 1);
+	cr_expect_str_eq(h.active[0].data, "welcome");
+	cr_expect_eq(h.active[0].refused + h.passive[0].refused, 0);
+	cm_end_check_text(&h.active[0], h.passive[0].text);
+	msg_fixture_close(&h);
 }
 
 Test(cm_msg, a_rejection_carries_its_error_and_data)
 {
 	struct cm_connreq *connreq;
 
-	dial_house_open(&h, "key", 0, 8);
-	cr_assert_eq(dial_call(&h, 0, ""), 0);
-	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	msg_fixture_open(&h, "key", 0, 8);
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
 	cr_assert_not_null(connreq);
 	cm_connreq_reject(connreq, -FI_ECONNREFUSED, "go away", 7);
-	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(h.callers[0].refused_err, -FI_ECONNREFUSED);
-	cr_expect_str_eq(h.callers[0].said, "go away");
-	cr_expect_eq(h.callers[0].up, 0);
-	dial_house_close(&h);
+	cr_assert(cm_end_wait(&h.active[0], &h.active[0].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.active[0].refused_err, -FI_ECONNREFUSED);
+	cr_expect_str_eq(h.active[0].data, "go away");
+	cr_expect_eq(h.active[0].up, 0);
+	msg_fixture_close(&h);
 }
 
 Test(cm_msg, a_request_without_a_listener_is_refused_at_once)
 {
-	dial_house_open(&h, NULL, 0, 8);
+	msg_fixture_open(&h, NULL, 0, 8);
 	cm_listener_close(h.listener);
 	h.listener = NULL;
-	cr_assert_eq(dial_call(&h, 0, ""), 0);
-	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(h.callers[0].refused_err, -FI_ECONNREFUSED);
-	dial_house_close(&h);
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	cr_assert(cm_end_wait(&h.active[0], &h.active[0].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.active[0].refused_err, -FI_ECONNREFUSED);
+	msg_fixture_close(&h);
 }
 
 Test(cm_msg, a_silent_listener_times_out)
@@ -64,74 +64,74 @@ Test(cm_msg, a_silent_listener_times_out)
 	struct sockaddr_storage ss;
 	int fd;
 
-	dial_house_open(&h, NULL, 300, 8);
+	msg_fixture_open(&h, NULL, 300, 8);
 	cm_test_addr("127.0.0.1", 0, &addr);
 	fd = cm_stream_listen(&addr, 4); /* accepts in the kernel and sends nothing */
 	cr_assert_geq(fd, 0);
 	cm_addr_export(&addr, &ss);
-	cr_assert_eq(cm_msg_connect(h.callers[0].cep, (struct sockaddr *)&ss, NULL, 0), 0);
-	cr_assert(cm_end_wait(&h.callers[0], &h.callers[0].refused, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(h.callers[0].refused_err, -FI_ETIMEDOUT);
+	cr_assert_eq(cm_msg_connect(h.active[0].cep, (struct sockaddr *)&ss, NULL, 0), 0);
+	cr_assert(cm_end_wait(&h.active[0], &h.active[0].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.active[0].refused_err, -FI_ETIMEDOUT);
 	/* An application that does not accept or reject times out as well. */
-	cr_assert_eq(dial_call(&h, 1, ""), 0);
-	cr_assert(cm_end_wait(&h.callers[1], &h.callers[1].refused, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(h.callers[1].refused_err, -FI_ETIMEDOUT);
+	cr_assert_eq(msg_request(&h, 1, ""), 0);
+	cr_assert(cm_end_wait(&h.active[1], &h.active[1].refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(h.active[1].refused_err, -FI_ETIMEDOUT);
 	close(fd);
-	dial_house_close(&h);
+	msg_fixture_close(&h);
 }
 
 Test(cm_msg, different_job_keys_do_not_connect)
 {
 	struct cm_node *other = cm_test_node("another", 0);
-	struct cm_end stranger;
+	struct cm_end foreign;
 
-	dial_house_open(&h, "key", 0, 8);
-	cm_end_open(&stranger, other, "127.0.0.1", 0);
-	cm_ep_make_private(stranger.cep);
-	cr_assert_eq(cm_msg_connect(stranger.cep, (struct sockaddr *)&h.addr, NULL, 0), 0);
-	cr_assert(cm_end_wait(&stranger, &stranger.refused, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(stranger.refused_err, -FI_EKEYREJECTED);
-	cr_expect_eq(h.asked, 0);
-	cm_end_close(&stranger);
+	msg_fixture_open(&h, "key", 0, 8);
+	cm_end_open(&foreign, other, "127.0.0.1", 0);
+	cm_ep_make_private(foreign.cep);
+	cr_assert_eq(cm_msg_connect(foreign.cep, (struct sockaddr *)&h.addr, NULL, 0), 0);
+	cr_assert(cm_end_wait(&foreign, &foreign.refused, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(foreign.refused_err, -FI_EKEYREJECTED);
+	cr_expect_eq(h.reported, 0);
+	cm_end_close(&foreign);
 	cm_node_close(other);
-	dial_house_close(&h);
+	msg_fixture_close(&h);
 }
 
 Test(cm_msg, a_private_endpoint_connects_with_its_peer_only)
 {
-	struct cm_end stranger;
+	struct cm_end foreign;
 	struct cm_connreq *connreq;
 
-	dial_house_open(&h, NULL, 0, 8);
-	cm_end_open(&stranger, h.node, "127.0.0.1", 0);
-	cr_assert_eq(cm_end_connect(&stranger, &h.hosts[0]), 0);
-	cr_assert(cm_end_wait(&stranger, &stranger.failed, 1, CM_TEST_WAIT_MS));
-	cr_expect_eq(stranger.failed_err, -FI_EACCES);
-	cr_assert_eq(dial_call(&h, 0, ""), 0);
-	connreq = dial_take(&h, CM_TEST_WAIT_MS);
+	msg_fixture_open(&h, NULL, 0, 8);
+	cm_end_open(&foreign, h.node, "127.0.0.1", 0);
+	cr_assert_eq(cm_end_connect(&foreign, &h.passive[0]), 0);
+	cr_assert(cm_end_wait(&foreign, &foreign.failed, 1, CM_TEST_WAIT_MS));
+	cr_expect_eq(foreign.failed_err, -FI_EACCES);
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
 	cr_assert_not_null(connreq);
-	cr_assert_eq(cm_connreq_accept(connreq, h.hosts[0].cep, NULL, 0), 0);
-	cr_assert(cm_end_wait(&h.hosts[0], &h.hosts[0].up, 1, CM_TEST_WAIT_MS));
-	cr_assert_eq(cm_end_connect(&stranger, &h.hosts[0]), 0);
-	cr_assert(cm_end_wait(&stranger, &stranger.failed, 2, CM_TEST_WAIT_MS),
+	cr_assert_eq(cm_connreq_accept(connreq, h.passive[0].cep, NULL, 0), 0);
+	cr_assert(cm_end_wait(&h.passive[0], &h.passive[0].up, 1, CM_TEST_WAIT_MS));
+	cr_assert_eq(cm_end_connect(&foreign, &h.passive[0]), 0);
+	cr_assert(cm_end_wait(&foreign, &foreign.failed, 2, CM_TEST_WAIT_MS),
 		  "nor when it is in use");
-	cr_expect_eq(stranger.up, 0);
-	cm_end_close(&stranger);
-	dial_house_close(&h);
+	cr_expect_eq(foreign.up, 0);
+	cm_end_close(&foreign);
+	msg_fixture_close(&h);
 }
 
 Test(cm_msg, an_invalid_address_is_refused_at_once)
 {
 	union cm_addr addr;
 
-	dial_house_open(&h, NULL, 0, 8);
+	msg_fixture_open(&h, NULL, 0, 8);
 	cm_test_addr("127.0.0.1", 0, &addr);
-	cr_expect_eq(cm_msg_connect(h.callers[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "no port");
+	cr_expect_eq(cm_msg_connect(h.active[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "no port");
 	cm_test_addr("::1", 5, &addr);
-	cr_expect_eq(cm_msg_connect(h.callers[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "family");
-	cr_assert_eq(dial_call(&h, 0, ""), 0);
-	cr_expect_eq(dial_call(&h, 0, ""), -FI_EALREADY);
-	dial_house_close(&h);
+	cr_expect_eq(cm_msg_connect(h.active[0].cep, &addr.sa, NULL, 0), -FI_EINVAL, "family");
+	cr_assert_eq(msg_request(&h, 0, ""), 0);
+	cr_expect_eq(msg_request(&h, 0, ""), -FI_EALREADY);
+	msg_fixture_close(&h);
 }
 
 Test(cm_msg, a_request_ends_cleanly_whenever_either_side_closes)
@@ -139,16 +139,16 @@ Test(cm_msg, a_request_ends_cleanly_whenever_either_side_closes)
 	unsigned fds;
 
 	for (int round = 0; round < 60; round++) {
-		dial_house_open(&h, NULL, 0, 8);
+		msg_fixture_open(&h, NULL, 0, 8);
 		fds = cm_test_fd_count_at_rest(h.node);
-		cr_assert_eq(dial_call(&h, 0, "x"), 0);
+		cr_assert_eq(msg_request(&h, 0, "x"), 0);
 		if (round % 3 == 1)
 			usleep((unsigned)round * 20);
 		if (round % 3 == 2) {
-			struct cm_connreq *connreq = dial_take(&h, CM_TEST_WAIT_MS);
+			struct cm_connreq *connreq = msg_take_request(&h, CM_TEST_WAIT_MS);
 
 			cr_assert_not_null(connreq);
-			cm_connreq_accept(connreq, h.hosts[0].cep, NULL, 0);
+			cm_connreq_accept(connreq, h.passive[0].cep, NULL, 0);
 			usleep((unsigned)round * 20);
 		}
 		cr_expect_geq(fds, 3);
@@ -156,6 +156,6 @@ Test(cm_msg, a_request_ends_cleanly_whenever_either_side_closes)
 			cm_listener_close(h.listener);
 			h.listener = NULL;
 		}
-		dial_house_close(&h);
+		msg_fixture_close(&h);
 	}
 }

@@ -20,7 +20,7 @@ static void connect_both(void)
 	node_b = cm_test_node(NULL, 0);
 	cm_end_open(&a, node_a, "127.0.0.1", 0);
 	cm_end_open(&b, node_b, "127.0.0.1", 0);
-	cm_end_meet(&a, &b, 1);
+	cm_ends_connect(&a, &b, 1);
 }
 
 static void close_both(void)
@@ -52,7 +52,7 @@ Test(cm_fork, a_child_can_close_everything_without_affecting_the_parent)
 	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
 	cm_end_reap(&b);
 	cr_assert(!cm_end_connect(&b, &a));
-	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS));
 	close_both();
 }
 
@@ -82,7 +82,7 @@ static void be_killed(int go, int tell)
 	node_b = cm_test_node(NULL, 0);
 	cm_end_open(&b, node_b, "127.0.0.1", 0);
 	cm_connect(b.cep, (struct sockaddr *)&to);
-	if (!cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS))
+	if (!cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS))
 		_exit(2);
 	child = fork();
 	if (child && write(tell, &child, sizeof(child)) != sizeof(child))

@@ -106,25 +106,25 @@ Test(cm_node, an_idle_node_sleeps)
 	cm_ends_close(node, &a, NULL);
 }
 
-struct alarm {
+struct wakeup {
 	struct cm_timer timer;
 	uint64_t at_ns;
 };
 
-static void on_alarm(struct cm_timer *timer)
+static void on_wakeup(struct cm_timer *timer)
 {
-	__atomic_store_n(&UTIL_CONTAINER_OF(timer, struct alarm, timer)->at_ns, util_clock_ns(),
+	__atomic_store_n(&UTIL_CONTAINER_OF(timer, struct wakeup, timer)->at_ns, util_clock_ns(),
 			 __ATOMIC_RELEASE);
 }
 
 Test(cm_node, a_timer_armed_by_another_thread_wakes_the_control_thread)
 {
 	struct cm_node *node = cm_test_node(NULL, 0);
-	struct alarm late = { .at_ns = 0 }, soon = { .at_ns = 0 };
+	struct wakeup late = { .at_ns = 0 }, soon = { .at_ns = 0 };
 	uint64_t due;
 
-	cm_timer_init(&late.timer, on_alarm);
-	cm_timer_init(&soon.timer, on_alarm);
+	cm_timer_init(&late.timer, on_wakeup);
+	cm_timer_init(&soon.timer, on_wakeup);
 	cm_node_lock(node);
 	cm_node_arm(node, &late.timer, util_clock_ns() + 3600 * UTIL_NS_PER_S);
 	cm_node_unlock(node);

@@ -9,7 +9,7 @@
 #include "unit/cm/cm_fixture.h"
 
 static struct cm_ep cep;
-static int somebody; /* stands for a conn */
+static int placeholder; /* stands for a conn */
 
 static void set_up(void)
 {
@@ -38,7 +38,7 @@ Test(cm_peer, find_returns_exactly_the_peers_that_were_added)
 
 		cr_assert_null(cm_peer_find(&cep, &addr));
 		peers[i] = cm_peer_get(&cep, &addr);
-		peers[i]->conn = (struct cm_conn *)(void *)&somebody;
+		peers[i]->conn = (struct cm_conn *)(void *)&placeholder;
 		cr_assert_eq(cm_peer_get(&cep, &addr), peers[i]);
 	}
 	cr_assert_eq(cep.peers.peer_cnt, CNT);
@@ -61,11 +61,11 @@ Test(cm_peer, a_peer_stays_while_it_has_a_request_or_conn)
 	union cm_addr addr = nth(1);
 	struct cm_peer *peer = cm_peer_get(&cep, &addr);
 
-	peer->conn = (struct cm_conn *)(void *)&somebody;
+	peer->conn = (struct cm_conn *)(void *)&placeholder;
 	cm_peer_settle(peer);
 	cr_assert_eq(cm_peer_find(&cep, &addr), peer);
 	peer->conn = NULL;
-	peer->req = (struct cm_req *)(void *)&somebody;
+	peer->req = (struct cm_req *)(void *)&placeholder;
 	cm_peer_settle(peer);
 	cr_assert_eq(cm_peer_find(&cep, &addr), peer);
 	peer->req = NULL;
@@ -107,7 +107,7 @@ Test(cm_peer, chains_stay_short_for_any_addresses)
 	for (uint32_t i = 0; i < 4096; i++) {
 		union cm_addr addr = nth(i * 65536 + 7);
 
-		cm_peer_get(&cep, &addr)->conn = (struct cm_conn *)(void *)&somebody;
+		cm_peer_get(&cep, &addr)->conn = (struct cm_conn *)(void *)&placeholder;
 	}
 	for (size_t i = 0; i < cep.peers.bucket_cnt; i++) {
 		size_t len = 0;

@@ -82,7 +82,7 @@ Test(cm_req, loss_repetition_and_reordering_do_not_matter)
 		cr_assert(!cm_end_connect(&a[i], &b[i]));
 	}
 	for (int i = 0; i < PAIRS; i++) {
-		cr_assert(cm_end_wait(&a[i], &a[i].asked, 1, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&a[i], &a[i].requested, 1, CM_TEST_WAIT_MS));
 		cr_assert(cm_end_wait(&b[i], &b[i].up, 1, CM_TEST_WAIT_MS));
 	}
 	cm_test_sleep_ms(100);
@@ -114,15 +114,15 @@ static void expect_silence(struct cm_end *a, const union cm_addr *to)
 Test(cm_req, silence_fails_once_after_the_peer_timeout)
 {
 	struct cm_node *node;
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 	struct cm_end a;
 
 	node = cm_ends_open(300, &a, NULL);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	expect_silence(&a, &s.addr);
 	cm_test_sleep_ms(50);
 	cr_assert(a.failed == 1 && !a.up && !a.prepared);
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_ends_close(node, &a, NULL);
 }
 
@@ -164,16 +164,16 @@ Test(cm_req, a_peer_with_another_key_is_a_timeout)
 	cm_node_close(node_c);
 }
 
-static void nobody(const char *ip)
+static void no_process(const char *ip)
 {
 	struct cm_node *node = cm_test_node(NULL, 1000000);
 	uint64_t start, ms;
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 	struct cm_end a;
 
 	cm_end_open(&a, node, ip, 0);
-	cm_stranger_open(&s, ip, NULL);
-	cm_stranger_close(&s); /* frees its port */
+	cm_raw_peer_open(&s, ip, NULL);
+	cm_raw_peer_close(&s); /* frees its port */
 	start = util_clock_ns();
 	cr_assert(!cm_connect(a.cep, &s.addr.sa));
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
@@ -188,13 +188,13 @@ static void nobody(const char *ip)
 
 Test(cm_req, a_port_without_a_process_is_refused_after_the_grace_ipv4)
 {
-	nobody("127.0.0.1");
+	no_process("127.0.0.1");
 }
 
 Test(cm_req, a_port_without_a_process_is_refused_after_the_grace_ipv6)
 {
 	cm_test_need_ipv6();
-	nobody("::1");
+	no_process("::1");
 }
 
 /* The error may belong to another socket, or the peer may be starting. */
@@ -202,12 +202,12 @@ Test(cm_req, one_icmp_error_does_not_fail_a_request)
 {
 	struct cm_node *node;
 	struct wire_cm_pkt req;
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 	struct cm_peer *peer;
 	struct cm_end a;
 
 	node = cm_ends_open(1000000, &a, NULL);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	cr_assert(!cm_connect(a.cep, &s.addr.sa));
 	cm_test_sleep_ms(CM_REQ_GRACE_MS + 100);
 	cm_node_lock(node);
@@ -216,11 +216,11 @@ Test(cm_req, one_icmp_error_does_not_fail_a_request)
 	for (unsigned i = 1; i < CM_REQ_GRACE_TRIES; i++)
 		cm_req_on_unreachable(peer, peer->req->nonce, -FI_ECONNREFUSED);
 	cm_node_unlock(node);
-	while (cm_stranger_recv(&s, &req, 0)) /* packets from before */
+	while (cm_raw_peer_recv(&s, &req, 0)) /* packets from before */
 		;
-	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS), "REQ was not repeated");
+	cr_assert(cm_raw_peer_recv(&s, &req, CM_TEST_WAIT_MS), "REQ was not repeated");
 	cr_expect_eq(cm_end_get(&a, &a.failed), 0);
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_ends_close(node, &a, NULL);
 }
 
@@ -252,11 +252,11 @@ Test(cm_req, a_conn_that_is_up_completes_further_requests)
 	node = cm_ends_open(0, &a, &b);
 	for (unsigned i = 1; i <= 10; i++) {
 		cr_assert(!cm_end_connect(&a, &b));
-		cr_assert(cm_end_wait(&a, &a.asked, i, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&a, &a.requested, i, CM_TEST_WAIT_MS));
 	}
 	/* The passive end can request as well. */
 	cr_assert(!cm_end_connect(&b, &a));
-	cr_assert(cm_end_wait(&b, &b.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS));
 	cr_assert(a.prepared == 1 && b.prepared == 1);
 	cr_assert(cm_end_live(&a) == 1 && cm_end_live(&b) == 1);
 	cm_ends_close(node, &a, &b);
@@ -265,11 +265,11 @@ Test(cm_req, a_conn_that_is_up_completes_further_requests)
 Test(cm_req, a_cancelled_request_has_no_result)
 {
 	struct cm_node *node;
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 	struct cm_end a, b;
 
 	node = cm_ends_open(200, &a, &b);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	cr_assert(!cm_connect(a.cep, &s.addr.sa));
 	cm_connect_cancel(a.cep, &s.addr.sa);
 	cm_connect_cancel(a.cep, &s.addr.sa);
@@ -280,15 +280,15 @@ Test(cm_req, a_cancelled_request_has_no_result)
 	}
 	cm_test_sleep_ms(400);
 	cr_assert(!a.failed);
-	cr_assert(a.asked <= a.up);
+	cr_assert(a.requested <= a.up);
 	cr_assert_eq(a.cep->req_slot_cnt, 0);
-	/* Its timeout is short: a machine that stalls may need another try. */
-	for (int i = 0; i < 20 && !cm_end_get(&a, &a.asked); i++) {
+	/* The timeout is short: a machine that stalls may need another try. */
+	for (int i = 0; i < 20 && !cm_end_get(&a, &a.requested); i++) {
 		cr_assert(!cm_end_connect(&a, &b));
-		cm_end_wait(&a, &a.asked, 1, 1000);
+		cm_end_wait(&a, &a.requested, 1, 1000);
 	}
-	cr_assert(cm_end_get(&a, &a.asked));
-	cm_stranger_close(&s);
+	cr_assert(cm_end_get(&a, &a.requested));
+	cm_raw_peer_close(&s);
 	cm_ends_close(node, &a, &b);
 }
 
@@ -316,11 +316,11 @@ Test(cm_req, few_are_probed_at_a_time_and_silent_peers_do_not_delay_the_rest)
 {
 	enum { CNT = 200 };
 	struct cm_node *node = cm_test_node(NULL, 100000);
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 	struct cm_end a, b;
 	uint16_t port;
 
-	cm_stranger_open(&s, "0.0.0.0", NULL);
+	cm_raw_peer_open(&s, "0.0.0.0", NULL);
 	port = cm_addr_port(&s.addr);
 	cm_end_open(&a, node, "127.0.0.1", 0);
 	cm_end_open(&b, node, "127.0.0.1", 0);
@@ -338,10 +338,10 @@ Test(cm_req, few_are_probed_at_a_time_and_silent_peers_do_not_delay_the_rest)
 	 * out.
 	 */
 	cr_assert(!cm_end_connect(&a, &b));
-	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
 	cr_assert(!a.failed);
 	cr_assert_eq(count_probed(&a, CNT, port, false), CNT);
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_end_close(&a);
 	cm_end_close(&b);
 	cm_node_close(node);
@@ -352,15 +352,15 @@ Test(cm_req, repetitions_back_off_at_random_intervals)
 	struct cm_node *node = cm_test_node(NULL, 1000000);
 	uint64_t at[8], asked, least = 0;
 	struct wire_cm_pkt pkt;
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 	struct cm_end a;
 
 	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	asked = util_clock_ns();
 	cr_assert(!cm_connect(a.cep, &s.addr.sa));
 	for (int i = 0; i < 8; i++) {
-		cr_assert(cm_stranger_recv(&s, &pkt, CM_TEST_WAIT_MS));
+		cr_assert(cm_raw_peer_recv(&s, &pkt, CM_TEST_WAIT_MS));
 		cr_assert_eq(pkt.type, WIRE_CM_REQ);
 		at[i] = util_clock_ns();
 	}
@@ -372,7 +372,7 @@ Test(cm_req, repetitions_back_off_at_random_intervals)
 		least += ms / 2;
 		cr_assert(took + 5 >= least, "repetition %u: %d ms", i, (int)took);
 	}
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_end_close(&a);
 	cm_node_close(node);
 }
@@ -415,7 +415,7 @@ Test(cm_req, errors_of_either_engine_are_reported_with_a_reason)
 		/* A later request succeeds. */
 		a.prepare_ret = a.establish_ret = b.prepare_ret = b.establish_ret = 0;
 		cr_assert(!cm_end_connect(&a, &b));
-		cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+		cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
 		cm_end_close(&a);
 		cm_end_close(&b);
 	}
@@ -437,7 +437,7 @@ Test(cm_req, a_temporary_refusal_is_retried)
 	pthread_mutex_lock(&b.lock);
 	b.prepare_ret = 0;
 	pthread_mutex_unlock(&b.lock);
-	cr_assert(cm_end_wait(&a, &a.asked, 1, CM_TEST_WAIT_MS));
+	cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
 	cm_ends_close(node, &a, &b);
 }
 
@@ -459,31 +459,31 @@ Test(cm_req, a_refusal_by_datagram_ends_the_request_with_its_text)
 {
 	struct cm_node *node;
 	struct wire_cm_pkt req, nak;
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 	struct cm_end a;
 
 	node = cm_ends_open(0, &a, NULL);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	cr_assert(!cm_connect(a.cep, &s.addr.sa));
-	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS));
+	cr_assert(cm_raw_peer_recv(&s, &req, CM_TEST_WAIT_MS));
 	nak = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .dst_inc = req.src_inc };
 	nak.nonce = req.nonce + 1; /* nonce of another REQ: ignored */
 	nak.nak.err = FI_EACCES;
 	snprintf(nak.nak.text, sizeof(nak.nak.text), "because I say so");
 	union cm_addr to = cm_test_addr_of(&a);
 
-	cm_stranger_send(&s, &to, &nak);
+	cm_raw_peer_send(&s, &to, &nak);
 	nak.nonce = req.nonce;
 	nak.dst_inc ^= 1; /* for another incarnation: ignored */
-	cm_stranger_send(&s, &to, &nak);
+	cm_raw_peer_send(&s, &to, &nak);
 	cr_assert(!cm_end_wait(&a, &a.failed, 1, 30));
 	nak.dst_inc ^= 1;
-	cm_stranger_send(&s, &to, &nak);
+	cm_raw_peer_send(&s, &to, &nak);
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
 	cr_assert_eq(a.failed_err, -FI_EACCES);
 	cr_assert(strstr(a.why, "because I say so"), "%s", a.why);
 	cr_assert_eq(cm_end_stats(&a).rx_stale, 2);
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_ends_close(node, &a, NULL);
 }
 
@@ -491,23 +491,23 @@ Test(cm_req, a_peer_that_refuses_and_then_is_silent_is_reported_as_silent)
 {
 	struct cm_node *node;
 	struct wire_cm_pkt req, nak;
-	struct cm_stranger s;
+	struct cm_raw_peer s;
 	struct cm_end a;
 	union cm_addr to;
 
 	node = cm_ends_open(2000, &a, NULL);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	to = cm_test_addr_of(&a);
 	cr_assert(!cm_connect(a.cep, &s.addr.sa));
-	cr_assert(cm_stranger_recv(&s, &req, CM_TEST_WAIT_MS));
+	cr_assert(cm_raw_peer_recv(&s, &req, CM_TEST_WAIT_MS));
 	nak = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .dst_inc = req.src_inc };
 	nak.nonce = req.nonce;
 	nak.nak.err = FI_EAGAIN;
-	cm_stranger_send(&s, &to, &nak);
+	cm_raw_peer_send(&s, &to, &nak);
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(a.failed_err, -FI_ETIMEDOUT, "%s", a.why);
 	cr_expect(strstr(a.why, "no reply for"), "%s", a.why);
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_ends_close(node, &a, NULL);
 }
 

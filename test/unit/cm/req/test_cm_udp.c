@@ -15,14 +15,14 @@
 
 static struct cm_node *node;
 static struct cm_end a;
-static struct cm_stranger s;
+static struct cm_raw_peer s;
 static union cm_addr to;
 
 static void open_with_key(const char *key)
 {
 	node = cm_test_node(key, 0);
 	cm_end_open(&a, node, "127.0.0.1", 0);
-	cm_stranger_open(&s, "127.0.0.1", NULL);
+	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	to = cm_test_addr_of(&a);
 }
 
@@ -33,7 +33,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-	cm_stranger_close(&s);
+	cm_raw_peer_close(&s);
 	cm_end_close(&a);
 	cm_node_close(node);
 }
@@ -52,9 +52,9 @@ static struct cm_stats settle(void)
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ, .nonce = 0xE0F };
 
 	req.req.paths = WIRE_CM_PATH_SHM;
-	cm_stranger_send(&s, &to, &req);
+	cm_raw_peer_send(&s, &to, &req);
 	do
-		cr_assert(cm_stranger_recv(&s, &pkt, CM_TEST_WAIT_MS));
+		cr_assert(cm_raw_peer_recv(&s, &pkt, CM_TEST_WAIT_MS));
 	while (pkt.nonce != 0xE0F);
 	return cm_end_stats(&a);
 }
@@ -84,7 +84,7 @@ Test(cm_udp, reqs_are_replied_to_without_keeping_state)
 	for (int i = 0; i < 1000; i++) {
 		s.inc = cm_mac_random();
 		s.nonce = cm_mac_random();
-		cr_assert(cm_stranger_ask(&s, &to, &ack));
+		cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
 		cr_assert(ack.nonce == s.nonce && ack.dst_inc == s.inc);
 		cr_assert_eq(ack.src_inc, cm_ep_incarnation(a.cep));
 	}
@@ -97,11 +97,11 @@ Test(cm_udp, cookies_differ_by_incarnation_and_nonce)
 {
 	struct wire_cm_pkt one, two, three;
 
-	cr_assert(cm_stranger_ask(&s, &to, &one));
-	cr_assert(cm_stranger_ask(&s, &to, &two));
+	cr_assert(cm_raw_peer_get_ack(&s, &to, &one));
+	cr_assert(cm_raw_peer_get_ack(&s, &to, &two));
 	cr_assert(!memcmp(one.ack.cookie, two.ack.cookie, WIRE_CM_COOKIE_LEN));
 	s.nonce++;
-	cr_assert(cm_stranger_ask(&s, &to, &three));
+	cr_assert(cm_raw_peer_get_ack(&s, &to, &three));
 	cr_assert(memcmp(one.ack.cookie, three.ack.cookie, WIRE_CM_COOKIE_LEN));
 }
 
@@ -162,13 +162,13 @@ Test(cm_udp, unexpected_replies_are_counted_as_stale)
 	struct cm_stats stats;
 
 	memset(pkt.ack.name, 'a', sizeof(pkt.ack.name));
-	cm_stranger_send(&s, &to, &pkt);
+	cm_raw_peer_send(&s, &to, &pkt);
 	pkt = (struct wire_cm_pkt){ .type = WIRE_CM_NAK, .dst_inc = a.cep->inc };
 	pkt.nak.err = FI_EACCES;
-	cm_stranger_send(&s, &to, &pkt);
+	cm_raw_peer_send(&s, &to, &pkt);
 	for (enum wire_cm_type type = WIRE_CM_READY; type <= WIRE_CM_BYE; type++) {
 		pkt = (struct wire_cm_pkt){ .type = type, .dst_inc = a.cep->inc };
-		cm_stranger_send(&s, &to, &pkt);
+		cm_raw_peer_send(&s, &to, &pkt);
 	}
 	stats = settle();
 	cr_assert_eq(stats.rx_stale, 5);
@@ -180,7 +180,7 @@ Test(cm_udp, own_packets_sent_back_are_counted_as_stale)
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ, .src_inc = a.cep->inc };
 
 	req.req.paths = WIRE_CM_PATH_SHM;
-	cm_stranger_send(&s, &to, &req);
+	cm_raw_peer_send(&s, &to, &req);
 	cr_assert_eq(settle().rx_stale, 1);
 	cr_assert_eq(a.cep->stats.tx_acks, 1);
 }
@@ -189,8 +189,8 @@ static void expect_nak(struct wire_cm_pkt *req, uint32_t err)
 {
 	struct wire_cm_pkt nak;
 
-	cm_stranger_send(&s, &to, req);
-	cr_assert(cm_stranger_recv(&s, &nak, CM_TEST_WAIT_MS));
+	cm_raw_peer_send(&s, &to, req);
+	cr_assert(cm_raw_peer_recv(&s, &nak, CM_TEST_WAIT_MS));
 	cr_assert_eq(nak.type, WIRE_CM_NAK);
 	cr_assert_eq(nak.nak.err, err);
 	cr_assert(nak.nonce == s.nonce && nak.dst_inc == s.inc);
@@ -210,12 +210,12 @@ Test(cm_udp, refusals_carry_an_error_and_a_text)
 	expect_nak(&req, FI_ENOPROTOOPT);
 	buf[4] = 2; /* another version */
 	send_raw(buf, len);
-	cr_assert(cm_stranger_recv(&s, &nak, CM_TEST_WAIT_MS));
+	cr_assert(cm_raw_peer_recv(&s, &nak, CM_TEST_WAIT_MS));
 	cr_assert_eq(nak.nak.err, FI_ENOPROTOOPT);
 	cr_assert(strstr(nak.nak.text, "version 1"));
 	req.features = 1; /* unknown and optional */
-	cm_stranger_send(&s, &to, &req);
-	cr_assert(cm_stranger_recv(&s, &nak, CM_TEST_WAIT_MS));
+	cm_raw_peer_send(&s, &to, &req);
+	cr_assert(cm_raw_peer_recv(&s, &nak, CM_TEST_WAIT_MS));
 	cr_assert_eq(nak.type, WIRE_CM_ACK);
 	expect_untouched();
 }
@@ -241,15 +241,15 @@ Test(cm_udp, icmp_errors_for_earlier_replies_do_not_suppress_later_ones)
 	struct wire_cm_pkt ack;
 
 	for (int i = 0; i < 50; i++) {
-		struct cm_stranger gone;
+		struct cm_raw_peer gone;
 		uint8_t buf[WIRE_CM_MAX];
 		size_t len = make_req(buf);
 
 		/* Sends a REQ and closes: the reply meets a closed port. */
-		cm_stranger_open(&gone, "127.0.0.1", NULL);
+		cm_raw_peer_open(&gone, "127.0.0.1", NULL);
 		cr_assert(sendto(gone.udp, buf, len, 0, &to.sa, cm_addr_len(&to)) > 0);
-		cm_stranger_close(&gone);
-		cr_assert(cm_stranger_ask(&s, &to, &ack));
+		cm_raw_peer_close(&gone);
+		cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
 	}
 	expect_untouched();
 }
@@ -260,12 +260,12 @@ Test(cm_udp_key, a_req_without_the_key_gets_no_reply)
 
 	open_with_key("key");
 	req.req.paths = WIRE_CM_PATH_SHM;
-	cm_stranger_send(&s, &to, &req); /* no key */
+	cm_raw_peer_send(&s, &to, &req); /* no key */
 	cm_mac_key_set(&s.key, "kee");
-	cm_stranger_send(&s, &to, &req); /* another key */
-	cr_assert(!cm_stranger_recv(&s, &pkt, 100));
+	cm_raw_peer_send(&s, &to, &req); /* another key */
+	cr_assert(!cm_raw_peer_recv(&s, &pkt, 100));
 	cm_mac_key_set(&s.key, "key");
-	cr_assert(cm_stranger_ask(&s, &to, &pkt));
+	cr_assert(cm_raw_peer_get_ack(&s, &to, &pkt));
 	cr_assert_eq(cm_end_stats(&a).rx_bad_mac, 2);
 	expect_untouched();
 	tear_down();

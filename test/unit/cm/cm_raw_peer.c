@@ -10,7 +10,7 @@
 
 #include "cm/base/cm_addr.h"
 
-void cm_stranger_open(struct cm_stranger *s, const char *ip, const char *key)
+void cm_raw_peer_open(struct cm_raw_peer *s, const char *ip, const char *key)
 {
 	union cm_addr raw;
 	socklen_t len = sizeof(raw);
@@ -28,14 +28,14 @@ void cm_stranger_open(struct cm_stranger *s, const char *ip, const char *key)
 	cm_mac_key_set(&s->key, key);
 }
 
-void cm_stranger_close(struct cm_stranger *s)
+void cm_raw_peer_close(struct cm_raw_peer *s)
 {
 	close(s->udp);
 	if (s->stream >= 0)
 		close(s->stream);
 }
 
-static size_t cm_stranger_seal(struct cm_stranger *s, const union cm_addr *to,
+static size_t cm_raw_peer_seal(struct cm_raw_peer *s, const union cm_addr *to,
 			       struct wire_cm_pkt *pkt, uint8_t *buf)
 {
 	size_t len;
@@ -49,27 +49,27 @@ static size_t cm_stranger_seal(struct cm_stranger *s, const union cm_addr *to,
 	return len;
 }
 
-void cm_stranger_send(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt)
+void cm_raw_peer_send(struct cm_raw_peer *s, const union cm_addr *to, struct wire_cm_pkt *pkt)
 {
 	uint8_t buf[WIRE_CM_MAX];
-	size_t len = cm_stranger_seal(s, to, pkt, buf);
+	size_t len = cm_raw_peer_seal(s, to, pkt, buf);
 
 	CM_CHECK(sendto(s->udp, buf, len, 0, &to->sa, cm_addr_len(to)) == (ssize_t)len);
 }
 
-static bool cm_stranger_poll(int fd, int ms)
+static bool cm_raw_peer_poll(int fd, int ms)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
 	return poll(&pfd, 1, ms) == 1;
 }
 
-bool cm_stranger_recv(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms)
+bool cm_raw_peer_recv(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms)
 {
 	uint8_t buf[WIRE_CM_MAX];
 	ssize_t n;
 
-	if (!cm_stranger_poll(s->udp, ms))
+	if (!cm_raw_peer_poll(s->udp, ms))
 		return false;
 	n = recv(s->udp, buf, sizeof(buf), 0);
 	CM_CHECK(n > 0);
@@ -77,27 +77,27 @@ bool cm_stranger_recv(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms)
 	return true;
 }
 
-struct wire_cm_pkt cm_stranger_await(struct cm_stranger *s, enum wire_cm_type type)
+struct wire_cm_pkt cm_raw_peer_await(struct cm_raw_peer *s, enum wire_cm_type type)
 {
 	struct wire_cm_pkt pkt;
 
 	do
-		cr_assert(cm_stranger_recv(s, &pkt, CM_TEST_WAIT_MS), "no %s",
+		cr_assert(cm_raw_peer_recv(s, &pkt, CM_TEST_WAIT_MS), "no %s",
 			  wire_cm_type_name(type));
 	while (pkt.type != type);
 	return pkt;
 }
 
-bool cm_stranger_ask(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *ack)
+bool cm_raw_peer_get_ack(struct cm_raw_peer *s, const union cm_addr *to, struct wire_cm_pkt *ack)
 {
 	struct wire_cm_pkt req = { .type = WIRE_CM_REQ };
 
 	req.req.paths = WIRE_CM_PATH_SHM | WIRE_CM_PATH_NIC;
-	cm_stranger_send(s, to, &req);
-	return cm_stranger_recv(s, ack, CM_TEST_WAIT_MS) && ack->type == WIRE_CM_ACK;
+	cm_raw_peer_send(s, to, &req);
+	return cm_raw_peer_recv(s, ack, CM_TEST_WAIT_MS) && ack->type == WIRE_CM_ACK;
 }
 
-bool cm_stranger_connect(struct cm_stranger *s, const struct wire_cm_pkt *ack)
+bool cm_raw_peer_connect(struct cm_raw_peer *s, const struct wire_cm_pkt *ack)
 {
 	if (s->stream >= 0)
 		close(s->stream);
@@ -106,8 +106,8 @@ bool cm_stranger_connect(struct cm_stranger *s, const struct wire_cm_pkt *ack)
 	return !cm_fd_connect(s->stream, ack->ack.name);
 }
 
-void cm_stranger_hello(struct cm_stranger *s, const struct wire_cm_pkt *ack,
-		       struct wire_cm_pkt *hello)
+void cm_raw_peer_make_hello(struct cm_raw_peer *s, const struct wire_cm_pkt *ack,
+			    struct wire_cm_pkt *hello)
 {
 	*hello = (struct wire_cm_pkt){ .type = WIRE_CM_HELLO, .dst_inc = ack->src_inc };
 	memcpy(hello->hello.cookie, ack->ack.cookie, WIRE_CM_COOKIE_LEN);
@@ -115,21 +115,21 @@ void cm_stranger_hello(struct cm_stranger *s, const struct wire_cm_pkt *ack,
 	hello->hello.params.path = s->stream < 0 ? WIRE_CM_PATH_NIC : WIRE_CM_PATH_SHM;
 }
 
-void cm_stranger_say(struct cm_stranger *s, const union cm_addr *to, struct wire_cm_pkt *pkt,
-		     const int *fds, uint32_t fd_cnt)
+void cm_raw_peer_send_stream(struct cm_raw_peer *s, const union cm_addr *to,
+			     struct wire_cm_pkt *pkt, const int *fds, uint32_t fd_cnt)
 {
 	uint8_t buf[WIRE_CM_MAX];
-	size_t len = cm_stranger_seal(s, to, pkt, buf);
+	size_t len = cm_raw_peer_seal(s, to, pkt, buf);
 
 	CM_CHECK(!cm_fd_send(s->stream, buf, len, fds, fd_cnt));
 }
 
-int cm_stranger_hear(struct cm_stranger *s, struct wire_cm_pkt *pkt, int ms)
+int cm_raw_peer_recv_stream(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms)
 {
 	struct cm_fd_msg msg;
 	int ret;
 
-	if (!cm_stranger_poll(s->stream, ms))
+	if (!cm_raw_peer_poll(s->stream, ms))
 		return -1;
 	ret = cm_fd_recv(s->stream, &msg);
 	if (ret != 1)
