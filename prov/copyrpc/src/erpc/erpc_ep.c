@@ -65,8 +65,7 @@ erpc_ep_save_cold(struct erpc_ep *ep, const struct dev_dgram_in *in)
 }
 
 /** Processes one packet. Returns true if its buffer was kept. */
-static inline __attribute__((always_inline)) bool erpc_ep_rx(struct erpc_ep *ep,
-							     const struct dev_dgram_in *in)
+UTIL_INLINE bool erpc_ep_rx(struct erpc_ep *ep, const struct dev_dgram_in *in)
 {
 	struct wire_erpc_hdr h;
 	struct erpc_session *s = erpc_check(ep, in, &h);
@@ -85,8 +84,7 @@ static inline __attribute__((always_inline)) bool erpc_ep_rx(struct erpc_ep *ep,
 	return false;
 }
 
-static inline __attribute__((always_inline)) void erpc_ep_rx_burst_hot(
-	struct erpc_ep *ep, const struct dev_dgram_in *in, int cnt)
+UTIL_INLINE void erpc_ep_rx_burst_hot(struct erpc_ep *ep, const struct dev_dgram_in *in, int cnt)
 {
 	int i;
 

@@ -14,6 +14,7 @@
 
 #include "ring/ring_rx.h"
 #include "ring/ring_send.h"
+#include "util/bits.h"
 
 #define RING_CALL_WORD_LEN 4u /* Bytes of the operation word, the first of a call's payload */
 
@@ -31,7 +32,7 @@ static inline bool ring_tx_may_append_call(const struct ring_tx *tx,
 }
 
 /** Writes a call. The caller has checked credit and space. */
-RING_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, const void *buf,
+UTIL_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, const void *buf,
 				 size_t len, uint32_t resp_span, uint32_t span)
 {
 	tx->credit -= resp_span + WIRE_META_LEN;
@@ -43,7 +44,7 @@ RING_INLINE void ring_call_write(struct ring_tx *tx, uint32_t id, uint32_t op, c
  * Appends a call to a deferred batch that stays deferred. Returns 0, or -FI_EAGAIN if
  * ring_call_general must handle the call.
  */
-RING_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+UTIL_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				 uint32_t op, const void *buf, size_t len, uint32_t resp_max,
 				 void *context, unsigned flags)
 {
@@ -61,7 +62,7 @@ RING_INLINE int ring_call_append(const struct ring_flush_cfg *cfg, struct ring_c
 }
 
 /** Sends a call as a batch of its own, at once. Returns false if nothing was done. */
-RING_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
 				  uint32_t resp_max, void *context, unsigned flags)
 {
@@ -85,7 +86,7 @@ RING_INLINE bool ring_call_single(const struct dev_link_ops *dev, const struct r
 }
 
 /** Sends a call in the general case. */
-RING_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint32_t op, const void *buf, size_t len,
 				  uint32_t resp_max, void *context, unsigned flags)
 {
@@ -111,7 +112,7 @@ RING_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct r
 }
 
 /** Implements core_chan_ops.call. The operation word is the first four bytes of the payload. */
-RING_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 			     struct ring_conn *conn, const struct core_frame *frame,
 			     uint32_t resp_max, void *context)
 {
@@ -174,7 +175,7 @@ static inline void ring_call_release(struct ring_conn *conn, core_retain_t retai
 /**
  * Appends a response to a deferred batch that stays deferred. Returns false if nothing was done.
  */
-RING_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
+UTIL_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 					struct core_call_ref ref, core_retain_t retain,
 					const void *buf, size_t len, unsigned flags)
 {
@@ -199,7 +200,7 @@ RING_INLINE bool ring_call_reply_append(const struct ring_flush_cfg *cfg, struct
  * that it frees is granted again in the same batch: single_room reserves the space for that. The
  * same batch advertises the bytes of the call as released.
  */
-RING_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
+UTIL_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
 					const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 					struct core_call_ref ref, core_retain_t retain,
 					const void *buf, size_t len, unsigned flags)
@@ -224,7 +225,7 @@ RING_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
 }
 
 /** Implements core_chan_ops.reply_iov. The space was reserved when the credit was granted. */
-RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, struct core_call_ref ref,
 				  const struct iovec *iov, size_t iov_cnt, size_t len,
 				  unsigned flags)
@@ -255,7 +256,7 @@ RING_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct r
 }
 
 /** Sends a response in the general case and releases the call's bytes. */
-RING_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
+UTIL_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
 					const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 					struct core_call_ref ref, core_retain_t retain,
 					const void *buf, size_t len, unsigned flags)
@@ -269,7 +270,7 @@ RING_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
 }
 
 /** Implements core_chan_ops.reply. */
-RING_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 			      struct ring_conn *conn, struct core_call_ref ref, const void *buf,
 			      size_t len)
 {

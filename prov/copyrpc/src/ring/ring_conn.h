@@ -18,11 +18,9 @@
 #include "engine/eng_conn.h"
 #include "ring/ring_flow.h"
 #include "ring/ring_retain.h"
+#include "util/bits.h"
 #include "util/idmap.h"
 #include "util/list.h"
-
-/** Inlined with constant device ops: one copy of the code per device, without indirect calls. */
-#define RING_INLINE static inline __attribute__((always_inline))
 
 /** Closed batch or marker for which the device had no space. */
 struct ring_post {

@@ -14,6 +14,7 @@
 
 #include "ring/ring_policy.h"
 #include "ring/ring_tx.h"
+#include "util/bits.h"
 
 /**
  * Returns true if the peer holds unreleased bytes. Reads the consumer word once per batch, since it
@@ -21,7 +22,7 @@
  * trip late. Does not read it behind a full batch: the peer has hardly seen that one and is about
  * to write the line.
  */
-RING_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE bool ring_tx_in_flight(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				   struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -50,7 +51,7 @@ static inline uint64_t ring_tx_append_end(const struct ring_flush_cfg *cfg,
 }
 
 /** Defers the open batch to the progress call, or until it is full. */
-RING_INLINE void ring_tx_defer(const struct ring_flush_cfg *cfg, struct ring_conn *conn)
+UTIL_INLINE void ring_tx_defer(const struct ring_flush_cfg *cfg, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 
@@ -78,7 +79,7 @@ static inline uint64_t ring_tx_single_room(const struct ring_conn *conn)
  * Handles a batch that left with its last message. After two in a row, single_room is set: the next
  * ones are likely alike.
  */
-RING_INLINE void ring_tx_flushed_at_once(struct ring_conn *conn)
+UTIL_INLINE void ring_tx_flushed_at_once(struct ring_conn *conn)
 {
 	if (conn->tx.flushed_at_once)
 		conn->tx.single_room = ring_tx_single_room(conn);
@@ -86,7 +87,7 @@ RING_INLINE void ring_tx_flushed_at_once(struct ring_conn *conn)
 }
 
 /** Flushes the open batch or defers it. */
-RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
+UTIL_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
 					 const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 					 unsigned flags)
 {
@@ -119,7 +120,7 @@ RING_INLINE void ring_tx_flush_by_policy(const struct dev_link_ops *dev,
  * Sends a batch without messages, or a marker at the end of a lap: advertises consumer and grant.
  * Returns false if there is no space.
  */
-RING_INLINE bool ring_tx_credit_only(const struct dev_link_ops *dev, struct ring_conn *conn)
+UTIL_INLINE bool ring_tx_credit_only(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 
@@ -139,7 +140,7 @@ RING_INLINE bool ring_tx_credit_only(const struct dev_link_ops *dev, struct ring
  * bytes, a READ behind them reports their arrival. Also advertises the consumer position, so that
  * the peer completes its own messages before it receives the disconnect.
  */
-RING_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_conn *conn)
+UTIL_INLINE bool ring_tx_is_busy(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint64_t pos;
@@ -165,7 +166,7 @@ static inline bool ring_tx_control_due(const struct ring_conn *conn)
 }
 
 /** Flushes a dirty connection. Returns true if nothing is left to do. */
-RING_INLINE bool ring_tx_progress(const struct dev_link_ops *dev, struct ring_conn *conn)
+UTIL_INLINE bool ring_tx_progress(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 

@@ -22,6 +22,7 @@
 #include "ring/ring_bulk.h"
 #include "ring/ring_conn.h"
 #include "ring/ring_flush.h"
+#include "util/bits.h"
 
 /** Copies the metadata. Atomic loads keep the compiler from repeating them. */
 static inline struct wire_meta ring_rx_load_meta(const uint8_t *src)
@@ -87,7 +88,7 @@ static inline uint64_t ring_rx_pos(const struct ring_conn *conn, const uint8_t *
  * Delivers the message at `src` with header `hdr`. Returns NULL, or the reason why the batch is
  * invalid.
  */
-RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr hdr,
+UTIL_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr hdr,
 					const uint8_t *src, const uint8_t *end)
 {
 	const uint8_t *data = src + WIRE_HDR_LEN;
@@ -111,7 +112,7 @@ RING_INLINE const char *ring_rx_message(struct ring_conn *conn, struct wire_hdr 
  * end; both are multiples of WIRE_ALIGN. Decrements *left per message. Returns NULL, or the reason
  * why the batch is invalid.
  */
-RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *src,
+UTIL_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *src,
 					 const uint8_t *end, uint32_t *left)
 {
 	struct wire_hdr hdr;
@@ -133,7 +134,7 @@ RING_INLINE const char *ring_rx_messages(struct ring_conn *conn, const uint8_t *
  * Applies the consumer position advertised by the peer. Returns NULL, or the reason why it is
  * invalid.
  */
-RING_INLINE const char *ring_rx_advertised(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE const char *ring_rx_advertised(const struct dev_link_ops *dev, struct ring_conn *conn,
 					   uint64_t pos)
 {
 	if (UTIL_UNLIKELY(!ring_tx_released(&conn->tx, pos)))
@@ -147,7 +148,7 @@ RING_INLINE const char *ring_rx_advertised(const struct dev_link_ops *dev, struc
  * Applies the consumer position and credit grant of the metadata. Returns NULL, or the reason why
  * they are invalid.
  */
-RING_INLINE const char *ring_rx_meta(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE const char *ring_rx_meta(const struct dev_link_ops *dev, struct ring_conn *conn,
 				     const struct wire_meta *meta)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -171,7 +172,7 @@ RING_INLINE const char *ring_rx_meta(const struct dev_link_ops *dev, struct ring
  * Processes a batch of `delta` bytes that starts with metadata. Returns NULL, or the reason why it
  * is invalid.
  */
-RING_INLINE const char *ring_rx_long(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE const char *ring_rx_long(const struct dev_link_ops *dev, struct ring_conn *conn,
 				     uint64_t delta)
 {
 	struct ring_rx *rx = &conn->rx;
@@ -193,7 +194,7 @@ RING_INLINE const char *ring_rx_long(const struct dev_link_ops *dev, struct ring
  * Processes a batch with a short immediate instead of metadata. Returns NULL, or the reason why it
  * is invalid.
  */
-RING_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct ring_conn *conn,
 				      uint32_t imm, uint64_t delta)
 {
 	struct ring_rx *rx = &conn->rx;
@@ -212,7 +213,7 @@ RING_INLINE const char *ring_rx_short(const struct dev_link_ops *dev, struct rin
 				&left);
 }
 
-RING_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE const char *ring_rx_batch_bytes(const struct dev_link_ops *dev, struct ring_conn *conn,
 					    uint32_t imm)
 {
 	bool is_short = ring_tx_is_async(dev) && (imm & WIRE_IMM_SHORT);
@@ -233,7 +234,7 @@ int ring_rx_keep(struct core_chan *chan, core_retain_t *retain);
 void ring_rx_release_retained(struct core_chan *chan, core_retain_t retain);
 
 /** Processes the batch that an immediate announced. */
-RING_INLINE void ring_rx_batch(const struct dev_link_ops *dev, struct ring_conn *conn, uint32_t imm)
+UTIL_INLINE void ring_rx_batch(const struct dev_link_ops *dev, struct ring_conn *conn, uint32_t imm)
 {
 	const char *why;
 
@@ -262,7 +263,7 @@ static inline void ring_loop_event_cold(struct ring_conn *conn, const struct dev
 	}
 }
 
-RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops,
+UTIL_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops,
 				       struct ring_transport *transport)
 {
 	struct util_list *it, *tmp;
@@ -274,7 +275,7 @@ RING_INLINE void ring_loop_flush_dirty(const struct dev_link_ops *link_ops,
 }
 
 /** Processes arrived events. Returns true if there may be more. */
-RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
+UTIL_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
 				struct ring_transport *transport)
 {
 	unsigned budget = RING_LOOP_BUDGET;
@@ -299,7 +300,7 @@ RING_INLINE bool ring_loop_poll(const struct dev_ops *dev, const struct dev_link
 }
 
 /** Runs the progress of an engine with this as first transport. */
-RING_INLINE void ring_loop_progress(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
+UTIL_INLINE void ring_loop_progress(const struct dev_ops *dev, const struct dev_link_ops *link_ops,
 				    struct core_engine *engine)
 {
 	struct ring_transport *transport = ring_transport_of(eng_transport_at(engine, 0));

@@ -23,10 +23,11 @@
 
 #include "ring/ring_flush.h"
 #include "ring/ring_tx.h"
+#include "util/bits.h"
 #include "util/copy.h"
 
 /** Returns true if the message can be appended to a deferred batch that stays deferred. */
-RING_INLINE bool ring_tx_may_append(const struct ring_conn *conn, uint64_t packed, size_t len)
+UTIL_INLINE bool ring_tx_may_append(const struct ring_conn *conn, uint64_t packed, size_t len)
 {
 	uint64_t ext_len =
 		packed >> CORE_PACKED_EXT_SHIFT; /* Any flag makes this exceed every limit */
@@ -35,7 +36,7 @@ RING_INLINE bool ring_tx_may_append(const struct ring_conn *conn, uint64_t packe
 }
 
 /** Implements core_chan_ops.send_buf after ring_tx_may_append returned true. Cannot fail. */
-RING_INLINE int ring_tx_append(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE int ring_tx_append(const struct dev_link_ops *dev, struct ring_conn *conn,
 			       uint64_t packed, uint64_t ext0, uint64_t ext1, const void *buf,
 			       size_t len)
 {
@@ -52,13 +53,13 @@ RING_INLINE int ring_tx_append(const struct dev_link_ops *dev, struct ring_conn 
 }
 
 /** Returns true if the fast path may apply. */
-RING_INLINE bool ring_single_may(const struct dev_link_ops *dev, const struct ring_conn *conn)
+UTIL_INLINE bool ring_single_may(const struct dev_link_ops *dev, const struct ring_conn *conn)
 {
 	return !ring_tx_is_async(dev) && conn->tx.single_room;
 }
 
 /** Posts the batch. No post is queued: single_room is 0 otherwise. */
-RING_INLINE void ring_single_post(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE void ring_single_post(const struct dev_link_ops *dev, struct ring_conn *conn,
 				  uint64_t off, uint32_t len)
 {
 	struct ring_post post = { .off = off, .len = len, .imm = len / WIRE_ALIGN };
@@ -71,7 +72,7 @@ RING_INLINE void ring_single_post(const struct dev_link_ops *dev, struct ring_co
  * Returns true if the peer has released everything before `start`, the producer. Reads the consumer
  * word where the link returns it at once.
  */
-RING_INLINE bool ring_single_is_idle(const struct dev_link_ops *dev,
+UTIL_INLINE bool ring_single_is_idle(const struct dev_link_ops *dev,
 				     const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				     uint64_t start)
 {
@@ -86,7 +87,7 @@ RING_INLINE bool ring_single_is_idle(const struct dev_link_ops *dev,
 }
 
 /** Returns true if a message with these flags must leave now. */
-RING_INLINE bool ring_single_leaves(const struct dev_link_ops *dev,
+UTIL_INLINE bool ring_single_leaves(const struct dev_link_ops *dev,
 				    const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				    uint64_t start, unsigned flags)
 {
@@ -97,7 +98,7 @@ RING_INLINE bool ring_single_leaves(const struct dev_link_ops *dev,
  * Returns true if a batch of `move` bytes, with one message of `len` user bytes and these flags,
  * leaves at once.
  */
-RING_INLINE bool ring_single_is(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE bool ring_single_is(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				struct ring_conn *conn, uint64_t move, size_t len, unsigned flags)
 {
 	return len <= UTIL_COPY_SHORT && move <= conn->tx.single_room &&
@@ -105,7 +106,7 @@ RING_INLINE bool ring_single_is(const struct dev_link_ops *dev, const struct rin
 }
 
 /** Takes `move` bytes of the ring. Returns the offset at which they begin. */
-RING_INLINE uint64_t ring_single_take(struct ring_tx *tx, uint64_t move)
+UTIL_INLINE uint64_t ring_single_take(struct ring_tx *tx, uint64_t move)
 {
 	uint64_t start = tx->flow.producer;
 
@@ -116,7 +117,7 @@ RING_INLINE uint64_t ring_single_take(struct ring_tx *tx, uint64_t move)
 }
 
 /** Writes the metadata last and posts the batch. */
-RING_INLINE void ring_single_leave(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE void ring_single_leave(const struct dev_link_ops *dev, struct ring_conn *conn,
 				   uint64_t off, uint64_t move, uint64_t grant)
 {
 	uint64_t consumer = conn->rx.consumer;
@@ -127,7 +128,7 @@ RING_INLINE void ring_single_leave(const struct dev_link_ops *dev, struct ring_c
 }
 
 /** Implements core_chan_ops.send_buf on the fast path. Returns false if nothing was done. */
-RING_INLINE bool ring_single_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE bool ring_single_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				  struct ring_conn *conn, uint64_t packed, uint64_t ext0,
 				  uint64_t ext1, const void *buf, size_t len)
 {
@@ -146,7 +147,7 @@ RING_INLINE bool ring_single_send(const struct dev_link_ops *dev, const struct r
 }
 
 /** Implements core_chan_ops.send_buf in the general case. */
-RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 				 struct ring_conn *conn, uint64_t packed, uint64_t ext0,
 				 uint64_t ext1, const void *buf, size_t len)
 {
@@ -165,7 +166,7 @@ RING_INLINE int ring_tx_send_buf(const struct dev_link_ops *dev, const struct ri
 }
 
 /** Implements core_chan_ops.send. */
-RING_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+UTIL_INLINE int ring_tx_send(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 			     struct ring_conn *conn, const struct core_frame *frame, unsigned flags)
 {
 	uint32_t len = frame->ext_len + (uint32_t)frame->len;

@@ -28,6 +28,7 @@
 #include "ring/ring_ack.h"
 #include "ring/ring_conn.h"
 #include "ring/ring_policy.h"
+#include "util/bits.h"
 #include "util/copy.h"
 
 /*
@@ -53,7 +54,7 @@ static inline void ring_tx_write_ext(uint8_t *dst, const struct core_frame *fram
 }
 
 /** Writes header, extension and payload at the producer. The batch is open. */
-RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t span,
+UTIL_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t span,
 			       const struct core_frame *frame)
 {
 	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
@@ -72,7 +73,7 @@ RING_INLINE void ring_tx_write(struct ring_tx *tx, struct wire_hdr hdr, uint32_t
 }
 
 /** Writes a response at the producer. The batch is open. */
-RING_INLINE void ring_tx_write_reply(struct ring_tx *tx, uint64_t hdr, const struct iovec *iov,
+UTIL_INLINE void ring_tx_write_reply(struct ring_tx *tx, uint64_t hdr, const struct iovec *iov,
 				     size_t iov_cnt, uint32_t len, uint32_t span)
 {
 	uint8_t *dst = tx->base + ring_off(tx->flow.producer, tx->len);
@@ -91,7 +92,7 @@ RING_INLINE void ring_tx_write_reply(struct ring_tx *tx, uint64_t hdr, const str
  * Writes the header of a message of one buffer, and its extension as two words. Returns the address
  * for the buffer's bytes. hdr: call_id, and the maximum response size in its upper half.
  */
-RING_INLINE uint8_t *ring_tx_write_head_at(uint8_t *dst, uint64_t hdr, uint64_t ext0, uint64_t ext1,
+UTIL_INLINE uint8_t *ring_tx_write_head_at(uint8_t *dst, uint64_t hdr, uint64_t ext0, uint64_t ext1,
 					   uint64_t ext_len, size_t len)
 {
 	uint32_t hdr_len = (uint32_t)(ext_len + len);
@@ -104,7 +105,7 @@ RING_INLINE uint8_t *ring_tx_write_head_at(uint8_t *dst, uint64_t hdr, uint64_t 
 }
 
 /** Writes header and extension at the producer, like ring_tx_write_head_at. */
-RING_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, uint64_t ext0,
+UTIL_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, uint64_t ext0,
 					uint64_t ext1, uint64_t ext_len, size_t len)
 {
 	return ring_tx_write_head_at(tx->base + ring_off(tx->flow.producer, tx->len), hdr, ext0,
@@ -115,7 +116,7 @@ RING_INLINE uint8_t *ring_tx_write_head(const struct ring_tx *tx, uint64_t hdr, 
  * Writes a message of one buffer at the producer. The batch is open. hdr: see
  * ring_tx_write_head_at.
  */
-RING_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ext0, uint64_t ext1,
+UTIL_INLINE void ring_tx_write_buf(struct ring_tx *tx, uint64_t hdr, uint64_t ext0, uint64_t ext1,
 				   uint64_t ext_len, const void *buf, size_t len, uint64_t span)
 {
 	util_copy(ring_tx_write_head(tx, hdr, ext0, ext1, ext_len, len), buf, len);
@@ -135,7 +136,7 @@ static __attribute__((noinline, unused)) int ring_tx_copy_long(void *dst, const 
 }
 
 /** Returns true if the device moves the bytes, so that messages arrive after the post. Constant. */
-RING_INLINE bool ring_tx_is_async(const struct dev_link_ops *dev)
+UTIL_INLINE bool ring_tx_is_async(const struct dev_link_ops *dev)
 {
 	return dev->write_imm_ack;
 }
@@ -174,7 +175,7 @@ static inline bool ring_tx_released(struct ring_tx *tx, uint64_t pos)
 }
 
 /** Posts a closed batch or marker, behind the queued ones. */
-RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *conn,
 			      struct ring_post post)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -188,7 +189,7 @@ RING_INLINE void ring_tx_post(const struct dev_link_ops *dev, struct ring_conn *
 }
 
 /** Posts the queued batches and markers as far as the device has space. */
-RING_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn *conn)
+UTIL_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t done = 0;
@@ -201,7 +202,7 @@ RING_INLINE void ring_tx_repost(const struct dev_link_ops *dev, struct ring_conn
 }
 
 /** Writes the metadata except the link word. */
-RING_INLINE void ring_tx_write_meta(struct wire_meta *meta, uint64_t consumer, uint64_t grant,
+UTIL_INLINE void ring_tx_write_meta(struct wire_meta *meta, uint64_t consumer, uint64_t grant,
 				    uint32_t count)
 {
 	meta->consumer_pos = consumer;
@@ -211,7 +212,7 @@ RING_INLINE void ring_tx_write_meta(struct wire_meta *meta, uint64_t consumer, u
 }
 
 /** Writes metadata at `pos`: consumer position, grant, number of messages. */
-RING_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t count)
+UTIL_INLINE void ring_tx_meta(struct ring_conn *conn, uint64_t pos, uint32_t count)
 {
 	struct ring_tx *tx = &conn->tx;
 	struct wire_meta *meta = (struct wire_meta *)(tx->base + ring_off(pos, tx->len));
@@ -250,7 +251,7 @@ static inline bool ring_tx_is_short(const struct ring_conn *conn)
 }
 
 /** Writes the open batch's metadata, or encodes it in the immediate. Returns the post. */
-RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct ring_conn *conn)
+UTIL_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t advance = (uint32_t)(conn->rx.consumer - conn->rx.advertised) / WIRE_ALIGN;
@@ -273,7 +274,7 @@ RING_INLINE struct ring_post ring_tx_seal(const struct dev_link_ops *dev, struct
 }
 
 /** Posts the batch that ends at flush_start with an ack. Returns false if it was not posted. */
-RING_INLINE bool ring_tx_post_with_ack(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE bool ring_tx_post_with_ack(const struct dev_link_ops *dev, struct ring_conn *conn,
 				       struct ring_post post)
 {
 	struct ring_ack *ack = &conn->ack;
@@ -290,7 +291,7 @@ RING_INLINE bool ring_tx_post_with_ack(const struct dev_link_ops *dev, struct ri
  * Posts the batch that ends at flush_start. Requests an ack or watches the batch if its arrival is
  * awaited.
  */
-RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_conn *conn,
 				    struct ring_post post, uint32_t msg_cnt)
 {
 	if (ring_tx_is_async(dev) && conn->ack.awaited) {
@@ -309,7 +310,7 @@ RING_INLINE void ring_tx_post_batch(const struct dev_link_ops *dev, struct ring_
 }
 
 /** Closes the open batch and posts it. */
-RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn)
+UTIL_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 	struct ring_post post = ring_tx_seal(dev, conn);
@@ -325,7 +326,7 @@ RING_INLINE void ring_tx_close(const struct dev_link_ops *dev, struct ring_conn 
 /**
  * Posts a marker at the producer and moves to the next lap. At least 32 bytes of this lap remain.
  */
-RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *conn)
+UTIL_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint64_t start = tx->flow.producer;
@@ -342,7 +343,7 @@ RING_INLINE void ring_tx_wrap(const struct dev_link_ops *dev, struct ring_conn *
 }
 
 /** Opens a batch at the producer. The caller has checked that it fits before the end. */
-RING_INLINE void ring_tx_open(const struct dev_link_ops *dev, struct ring_tx *tx)
+UTIL_INLINE void ring_tx_open(const struct dev_link_ops *dev, struct ring_tx *tx)
 {
 	tx->flush_start = tx->flow.producer;
 	tx->flow.producer += WIRE_META_LEN;
@@ -361,7 +362,7 @@ static inline uint64_t ring_tx_move(const struct ring_tx *tx, uint64_t span)
 }
 
 /** Provides an open batch with `span` contiguous bytes at the producer; wraps if needed. */
-RING_INLINE void ring_tx_reserve_cold(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE void ring_tx_reserve_cold(const struct dev_link_ops *dev, struct ring_conn *conn,
 				      uint64_t span)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -376,7 +377,7 @@ RING_INLINE void ring_tx_reserve_cold(const struct dev_link_ops *dev, struct rin
 	ring_tx_open(dev, tx);
 }
 
-RING_INLINE void ring_tx_reserve(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE void ring_tx_reserve(const struct dev_link_ops *dev, struct ring_conn *conn,
 				 uint64_t span)
 {
 	struct ring_tx *tx = &conn->tx;
@@ -389,7 +390,7 @@ RING_INLINE void ring_tx_reserve(const struct dev_link_ops *dev, struct ring_con
 }
 
 /** Closes the open batch if a message of `span` bytes costs fewer packets in a batch of its own. */
-RING_INLINE void ring_tx_end_packet(const struct dev_link_ops *dev,
+UTIL_INLINE void ring_tx_end_packet(const struct dev_link_ops *dev,
 				    const struct ring_flush_cfg *cfg, struct ring_conn *conn,
 				    uint64_t span)
 {
@@ -408,7 +409,7 @@ RING_INLINE void ring_tx_end_packet(const struct dev_link_ops *dev,
  * Starts a READ of the peer's consumer word. Returns 1 and *pos, 0 if DEV_EV_READ follows, or
  * -FI_EAGAIN.
  */
-RING_INLINE int ring_tx_read_start(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE int ring_tx_read_start(const struct dev_link_ops *dev, struct ring_conn *conn,
 				   uint64_t *pos)
 {
 	int ret = dev->read_consumer(conn->link, pos);
@@ -422,7 +423,7 @@ RING_INLINE int ring_tx_read_start(const struct dev_link_ops *dev, struct ring_c
 }
 
 /** Reads the consumer word. Returns true if the position advanced. */
-RING_INLINE bool ring_tx_read_consumer(const struct dev_link_ops *dev, struct ring_conn *conn)
+UTIL_INLINE bool ring_tx_read_consumer(const struct dev_link_ops *dev, struct ring_conn *conn)
 {
 	uint64_t before = conn->tx.flow.remote_consumer;
 	uint64_t pos;
@@ -439,7 +440,7 @@ RING_INLINE bool ring_tx_read_consumer(const struct dev_link_ops *dev, struct ri
 /**
  * Returns true if a message (not a response) of `span` bytes fits. Reads the consumer word if not.
  */
-RING_INLINE bool ring_tx_admit(const struct dev_link_ops *dev, struct ring_conn *conn,
+UTIL_INLINE bool ring_tx_admit(const struct dev_link_ops *dev, struct ring_conn *conn,
 			       uint64_t span)
 {
 	struct ring_tx *tx = &conn->tx;

@@ -9,6 +9,9 @@
 #define UTIL_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UTIL_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/** Inlines a function into every caller, so that constant arguments specialise it. */
+#define UTIL_INLINE static inline __attribute__((always_inline))
+
 /**
  * Cache line size in bytes on all supported machines. Arm's 128-byte prefetch fetches two lines.
  */

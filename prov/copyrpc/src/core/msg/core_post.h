@@ -21,8 +21,6 @@
 #include "util/bits.h"
 #include "wire/wire_op.h"
 
-#define CORE_POST_INLINE static inline __attribute__((always_inline))
-
 /* Flags that send a message to the cold half. */
 #define CORE_POST_COLD_FLAGS (FI_DELIVERY_COMPLETE | FI_MORE | FI_INJECT)
 
@@ -43,9 +41,9 @@ struct core_post_spill {
  * Sends one buffer, as core_tx_send; a `silent` send is injected. FI_REMOTE_CQ_DATA in flags should
  * be a constant.
  */
-CORE_POST_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t len,
-					  fi_addr_t dest, uint64_t tag, uint64_t data,
-					  void *context, uint64_t flags, bool tagged, bool silent)
+UTIL_INLINE ssize_t core_tx_send_buf(struct core_ep *ep, const void *buf, size_t len,
+				     fi_addr_t dest, uint64_t tag, uint64_t data, void *context,
+				     uint64_t flags, bool tagged, bool silent)
 {
 	const uint64_t cold_flags = silent ? flags | FI_INJECT : flags;
 	struct core_peer *peer = core_peer_lookup(ep, dest);
@@ -90,9 +88,9 @@ cold:
 }
 
 /** Posts a receive into one buffer, as core_rx_post. */
-CORE_POST_INLINE ssize_t core_rx_post_buf(struct core_ep *ep, void *buf, size_t len, fi_addr_t src,
-					  uint64_t tag, uint64_t ignore, void *context,
-					  uint64_t flags, bool tagged)
+UTIL_INLINE ssize_t core_rx_post_buf(struct core_ep *ep, void *buf, size_t len, fi_addr_t src,
+				     uint64_t tag, uint64_t ignore, void *context, uint64_t flags,
+				     bool tagged)
 {
 	struct core_match *m = tagged ? ep->tagged : ep->msg;
 	struct core_rx_req *req = util_pool_first(&ep->rx_reqs);

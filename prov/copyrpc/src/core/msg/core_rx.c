@@ -14,6 +14,7 @@
 #include "core/core_peer.h"
 #include "core/msg/core_rx_bulk.h"
 #include "core/msg/core_srx.h"
+#include "util/bits.h"
 #include "util/copy.h"
 #include "util/log.h"
 #include "wire/wire_op.h"
@@ -116,10 +117,8 @@ void core_rx_multi_take(struct core_ep *ep, struct core_rx_req *req, uint64_t to
  * Finds the destination of an untagged message for `ep` among the receives of `rx`. Returns false
  * if none accepts it. A part of a multi-receive buffer is a destination too.
  */
-static inline __attribute__((always_inline)) bool core_rx_match_msg(struct core_ep *rx,
-								    struct core_ep *ep,
-								    uint64_t src, uint64_t total,
-								    struct core_dest *dest)
+UTIL_INLINE bool core_rx_match_msg(struct core_ep *rx, struct core_ep *ep, uint64_t src,
+				   uint64_t total, struct core_dest *dest)
 {
 	struct core_match_recv *found;
 	struct core_rx_req *req;
@@ -143,11 +142,9 @@ static inline __attribute__((always_inline)) bool core_rx_match_msg(struct core_
 	return false;
 }
 
-static inline __attribute__((always_inline)) bool core_rx_match_in(struct core_ep *rx,
-								   struct core_ep *ep, uint64_t src,
-								   const struct core_head *head,
-								   uint64_t total,
-								   struct core_dest *dest)
+UTIL_INLINE bool core_rx_match_in(struct core_ep *rx, struct core_ep *ep, uint64_t src,
+				  const struct core_head *head, uint64_t total,
+				  struct core_dest *dest)
 {
 	struct core_match_recv *found;
 	struct core_rx_req *req;
@@ -226,26 +223,24 @@ static inline enum core_rx_verdict core_rx_whole(struct core_peer *peer,
 	return verdict;
 }
 
-#define CORE_RX_INLINE static inline __attribute__((always_inline))
-
 /* Operation words of the most common messages. */
 #define CORE_RX_PLAIN  WIRE_OP_MSG
 #define CORE_RX_TAGGED (WIRE_OP_MSG | WIRE_F_TAG)
 #define CORE_RX_DATA   (CORE_RX_TAGGED | WIRE_F_DATA32)
 
 /** Returns true for a message of one frame with at most a tag and 32 bits of remote CQ data. */
-CORE_RX_INLINE bool core_rx_is_common(uint32_t op)
+UTIL_INLINE bool core_rx_is_common(uint32_t op)
 {
 	return (op & ~(WIRE_F_TAG | WIRE_F_DATA32)) == WIRE_OP_MSG;
 }
 
-CORE_RX_INLINE struct core_match *core_rx_matcher(const struct core_ep *ep, uint32_t op)
+UTIL_INLINE struct core_match *core_rx_matcher(const struct core_ep *ep, uint32_t op)
 {
 	return op & WIRE_F_TAG ? ep->tagged : ep->msg;
 }
 
 /** Returns the remote CQ data of a common message, or 0 without data. */
-CORE_RX_INLINE uint32_t core_rx_cq_data(uint32_t op, const uint8_t *data)
+UTIL_INLINE uint32_t core_rx_cq_data(uint32_t op, const uint8_t *data)
 {
 	uint32_t cq_data = 0;
 
@@ -254,7 +249,7 @@ CORE_RX_INLINE uint32_t core_rx_cq_data(uint32_t op, const uint8_t *data)
 	return cq_data;
 }
 
-CORE_RX_INLINE uint64_t core_rx_flags(uint32_t op)
+UTIL_INLINE uint64_t core_rx_flags(uint32_t op)
 {
 	return FI_RECV | (op & WIRE_F_TAG ? FI_TAGGED : FI_MSG) |
 	       (op & WIRE_F_DATA32 ? FI_REMOTE_CQ_DATA : 0);
@@ -264,8 +259,8 @@ CORE_RX_INLINE uint64_t core_rx_flags(uint32_t op)
  * Returns the oldest receive if it accepts the message and its first buffer has room, else NULL.
  * Sets *tag to the value compared, since the peer may still write the message.
  */
-CORE_RX_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32_t op,
-						  const uint8_t *data, uint32_t len, uint64_t *tag)
+UTIL_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32_t op,
+					       const uint8_t *data, uint32_t len, uint64_t *tag)
 {
 	struct core_match_recv *recv;
 	struct core_rx_req *req;
@@ -289,8 +284,8 @@ CORE_RX_INLINE struct core_rx_req *core_rx_oldest(struct core_peer *peer, uint32
  * function call. `op` is a constant. `asked`: the receive must have FI_COMPLETION. Returns false,
  * and does nothing, in all other cases: the receive does not match, no `cq`, no room in it.
  */
-CORE_RX_INLINE bool core_rx_quick(struct core_peer *peer, struct core_cq *cq, bool asked,
-				  uint32_t op, const uint8_t *data, uint32_t len)
+UTIL_INLINE bool core_rx_quick(struct core_peer *peer, struct core_cq *cq, bool asked, uint32_t op,
+			       const uint8_t *data, uint32_t len)
 {
 	struct core_ep *ep = peer->ep;
 	struct core_rx_req *req;

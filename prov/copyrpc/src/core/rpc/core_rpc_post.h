@@ -16,12 +16,11 @@
 #include "core/core_ep.h"
 #include "core/core_peer.h"
 #include "core/rpc/core_rpc.h"
-
-#define CORE_RPC_INLINE static inline __attribute__((always_inline))
+#include "util/bits.h"
 
 /** Sets the arguments of a call. */
-CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, size_t resp_max,
-					void *context, uint64_t comp_flags)
+UTIL_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, size_t resp_max,
+				    void *context, uint64_t comp_flags)
 {
 	call->context = context;
 	call->resp = resp;
@@ -33,9 +32,8 @@ CORE_RPC_INLINE void core_rpc_call_init(struct core_rpc_call *call, void *resp, 
 }
 
 /** Prepares a call that is sent at once: linked in peer->tx; wait_link is not used. */
-CORE_RPC_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_peer *peer,
-					void *resp, size_t resp_max, void *context,
-					uint64_t comp_flags)
+UTIL_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_peer *peer, void *resp,
+				    size_t resp_max, void *context, uint64_t comp_flags)
 {
 	core_rpc_call_init(call, resp, resp_max, context, comp_flags);
 	call->op.ops = &core_rpc_op_ops;
@@ -46,9 +44,9 @@ CORE_RPC_INLINE void core_rpc_call_fill(struct core_rpc_call *call, struct core_
 }
 
 /** Hot path of core_rpc_call for one buffer. */
-CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, size_t len,
-					  void *resp, size_t resp_max, fi_addr_t dest,
-					  void *context, uint64_t comp_flags, unsigned flags)
+UTIL_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, size_t len, void *resp,
+				      size_t resp_max, fi_addr_t dest, void *context,
+				      uint64_t comp_flags, unsigned flags)
 {
 	struct core_peer *peer = core_peer_lookup(ep, dest);
 	struct core_rpc_call *call = util_pool_first(&ep->rpc.calls);
@@ -67,7 +65,7 @@ CORE_RPC_INLINE ssize_t core_rpc_call_buf(struct core_ep *ep, const void *buf, s
 }
 
 /** Passes the `cnt` oldest requests, those before `next` in the intake, to the user. */
-CORE_RPC_INLINE void core_rpc_pop_intake(struct core_ep *ep, struct util_list *next, size_t cnt)
+UTIL_INLINE void core_rpc_pop_intake(struct core_ep *ep, struct util_list *next, size_t cnt)
 {
 	struct util_list *head = &ep->rpc.intake;
 
@@ -78,9 +76,8 @@ CORE_RPC_INLINE void core_rpc_pop_intake(struct core_ep *ep, struct util_list *n
 }
 
 /** Hot path of core_rpc_reply for one buffer. */
-CORE_RPC_INLINE ssize_t core_rpc_reply_buf(struct core_ep *ep, struct core_rpc_handle *handle,
-					   uint64_t seq, const void *buf, size_t len,
-					   unsigned flags)
+UTIL_INLINE ssize_t core_rpc_reply_buf(struct core_ep *ep, struct core_rpc_handle *handle,
+				       uint64_t seq, const void *buf, size_t len, unsigned flags)
 {
 	struct core_chan *chan = handle->chan;
 	int ret;

@@ -24,6 +24,7 @@
 #include "dev/mlx5/m5_dev.h"
 #include "dev/mlx5/m5_sq.h"
 #include "dev/mlx5/m5_table.h"
+#include "util/bits.h"
 
 #define M5_USER_NONE 0u
 #define M5_USER_WORD 1u
@@ -78,8 +79,8 @@ static inline void m5_link_commit(struct m5_link *link, uint16_t bb, uint8_t fla
 	m5_sq_commit(&link->sq, bb, flags);
 }
 
-static inline __attribute__((always_inline)) int m5_link_write(struct dev_link *base, uint64_t off,
-							       uint32_t len, uint32_t imm, bool ack)
+UTIL_INLINE int m5_link_write(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm,
+			      bool ack)
 {
 	struct m5_link *link = (struct m5_link *)base;
 	bool is_inline = len <= M5_INLINE_MAX;

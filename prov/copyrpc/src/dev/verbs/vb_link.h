@@ -112,9 +112,8 @@ static inline bool vb_link_post(struct vb_link *link, struct ibv_send_wr *wr, en
 	return true;
 }
 
-static inline __attribute__((always_inline)) int vb_link_write(struct dev_link *base, uint64_t off,
-							       uint32_t len, uint32_t imm,
-							       enum vb_kind kind)
+UTIL_INLINE int vb_link_write(struct dev_link *base, uint64_t off, uint32_t len, uint32_t imm,
+			      enum vb_kind kind)
 {
 	struct vb_link *link = (struct vb_link *)base;
 	struct ibv_sge sge = {

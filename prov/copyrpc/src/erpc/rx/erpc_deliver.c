@@ -140,9 +140,8 @@ static inline const char *erpc_deliver_calls(struct erpc_session *s, struct erpc
 /**
  * Delivers all frames of a batch. Returns NULL or the violation. Sets *calls if there were calls.
  */
-static inline __attribute__((always_inline)) const char *erpc_deliver_frames(struct erpc_session *s,
-									     struct erpc_body *body,
-									     bool *calls)
+UTIL_INLINE const char *erpc_deliver_frames(struct erpc_session *s, struct erpc_body *body,
+					    bool *calls)
 {
 	const uint8_t *at = body->data + sizeof(struct wire_erpc_batch);
 	const uint8_t *end = body->data + body->len;

@@ -14,6 +14,7 @@
 #include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_piggyback.h"
+#include "util/bits.h"
 
 #define ERPC_BATCH_HEAD   ((uint32_t)sizeof(struct wire_erpc_batch))
 #define ERPC_BURSTS_TRUST 2u /* bursts in a row after which the next one is expected */
@@ -53,9 +54,8 @@ static inline bool erpc_batch_has_slot(const struct erpc_session *s)
  * Sends `buf` in a free slot, with `end` the position behind it. `now` (requires erpc_first_may):
  * its packet is in the burst on return, else it waits for erpc_kick. Requires erpc_batch_has_slot.
  */
-static inline __attribute__((always_inline)) void erpc_batch_leave(struct erpc_session *s,
-								   struct erpc_buf *buf,
-								   uint64_t end, bool now)
+UTIL_INLINE void erpc_batch_leave(struct erpc_session *s, struct erpc_buf *buf, uint64_t end,
+				  bool now)
 {
 	struct wire_erpc_batch head = { .seq = s->send.seq };
 	uint32_t slot = (uint32_t)__builtin_ctz(s->send.free_mask);

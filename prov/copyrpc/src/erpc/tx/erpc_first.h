@@ -11,6 +11,7 @@
 #include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"
 #include "erpc/tx/erpc_loss.h"
+#include "util/bits.h"
 
 /** Sets the state of a new request in a free slot, without its packets. */
 static inline void erpc_first_begin(struct erpc_session *s, uint32_t slot, uint8_t type,
@@ -76,10 +77,8 @@ static inline void erpc_first_note(struct erpc_session *s)
 }
 
 /** Begins a request in a free slot with its packet in the burst. Requires erpc_first_may. */
-static inline __attribute__((always_inline)) void erpc_first_go(struct erpc_session *s,
-								uint32_t slot, uint8_t type,
-								struct erpc_buf *buf,
-								uint32_t resp_max)
+UTIL_INLINE void erpc_first_go(struct erpc_session *s, uint32_t slot, uint8_t type,
+			       struct erpc_buf *buf, uint32_t resp_max)
 {
 	struct erpc_tx *tx = &s->tx[slot];
 

@@ -12,6 +12,7 @@
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/queue/cpr_strerror.h"
 #include "ofi/queue/cpr_waitset.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 #define CPR_CQ_SIZE_MAX 65536u /* limit of the first allocation: the queue grows anyway */
@@ -31,10 +32,8 @@ static inline struct cpr_cq *cpr_cq_of(struct fid_cq *fid)
 
 typedef uint64_t __attribute__((may_alias)) cpr_cq_word;
 
-#define CPR_CQ_INLINE static inline __attribute__((always_inline))
-
 /* Copies one word. The atomic load keeps the compiler from merging several into one wide load. */
-CPR_CQ_INLINE void cpr_cq_copy_word(uint8_t *dst, const cpr_cq_word *src, size_t i)
+UTIL_INLINE void cpr_cq_copy_word(uint8_t *dst, const cpr_cq_word *src, size_t i)
 {
 	uint64_t word = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
 
@@ -46,7 +45,7 @@ CPR_CQ_INLINE void cpr_cq_copy_word(uint8_t *dst, const cpr_cq_word *src, size_t
  * would wait until the stores have left the store buffer. `len`, a constant, is that of a format:
  * 1, 3, 5 or 6 words.
  */
-CPR_CQ_INLINE void cpr_cq_copy(uint8_t *dst, const struct fi_cq_tagged_entry *entry, size_t len)
+UTIL_INLINE void cpr_cq_copy(uint8_t *dst, const struct fi_cq_tagged_entry *entry, size_t len)
 {
 	const cpr_cq_word *src = (const cpr_cq_word *)entry;
 
@@ -64,8 +63,8 @@ CPR_CQ_INLINE void cpr_cq_copy(uint8_t *dst, const struct fi_cq_tagged_entry *en
 }
 
 /* Moves up to `count` good completions into buf; each format is a prefix of the tagged entry. */
-CPR_CQ_INLINE ssize_t cpr_cq_take(struct core_cq *q, uint8_t *buf, size_t count, fi_addr_t *src,
-				  size_t entry_len)
+UTIL_INLINE ssize_t cpr_cq_take(struct core_cq *q, uint8_t *buf, size_t count, fi_addr_t *src,
+				size_t entry_len)
 {
 	uint64_t cnt = core_cq_good_cnt(q, count), left = cnt;
 
@@ -114,8 +113,8 @@ static __attribute__((noinline)) ssize_t cpr_cq_read_nothing(struct cpr_cq *cq,
 	return ret;
 }
 
-CPR_CQ_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src,
-				  size_t entry_len)
+UTIL_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src,
+				size_t entry_len)
 {
 	struct cpr_cq *cq = cpr_cq_of(fid);
 	struct cpr_pdom *pdom = cpr_member_lock(&cq->member);

@@ -13,6 +13,7 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_refuse.h"
 #include "ofi/xfer/cpr_xfer.h"
+#include "util/bits.h"
 
 _Static_assert(CPR_IOV_LIMIT == CORE_ATOMIC_IOV_MAX, "equal limits in core");
 
@@ -195,12 +196,12 @@ static ssize_t cpr_atomic_post(struct fid_ep *fid, const struct cpr_atomic_call 
 }
 
 /* Posts an operation on one remote buffer, with the default flags. */
-CPR_XFER_INLINE ssize_t cpr_atomic_iov(struct fid_ep *fid, enum core_atomic_kind kind,
-				       const struct fi_ioc *operand, size_t operand_cnt,
-				       const struct fi_ioc *compare, size_t compare_cnt,
-				       const struct fi_ioc *result, size_t result_cnt,
-				       fi_addr_t dest, uint64_t addr, uint64_t key,
-				       enum fi_datatype datatype, enum fi_op op, void *context)
+UTIL_INLINE ssize_t cpr_atomic_iov(struct fid_ep *fid, enum core_atomic_kind kind,
+				   const struct fi_ioc *operand, size_t operand_cnt,
+				   const struct fi_ioc *compare, size_t compare_cnt,
+				   const struct fi_ioc *result, size_t result_cnt, fi_addr_t dest,
+				   uint64_t addr, uint64_t key, enum fi_datatype datatype,
+				   enum fi_op op, void *context)
 {
 	struct cpr_atomic_call call = { .kind = kind,
 					.type = datatype,

@@ -22,24 +22,22 @@
 #define CPR_RECVMSG_FLAGS                                                                          \
 	(FI_COMPLETION | FI_MORE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE)
 
-#define CPR_XFER_INLINE static inline __attribute__((always_inline))
-
 /**
  * Returns true if the flags are among `most` or FI_TRIGGER, if the endpoint has that capability.
  */
-CPR_XFER_INLINE bool cpr_xfer_accepts(const struct cpr_ep *ep, uint64_t flags, uint64_t most)
+UTIL_INLINE bool cpr_xfer_accepts(const struct cpr_ep *ep, uint64_t flags, uint64_t most)
 {
 	return UTIL_LIKELY(!(flags & ~most)) || !(flags & ~(most | (ep->caps & FI_TRIGGER)));
 }
 
-CPR_XFER_INLINE void cpr_xfer_leave(struct core_dom *dom)
+UTIL_INLINE void cpr_xfer_leave(struct core_dom *dom)
 {
 	core_dom_transferred(dom);
 	core_dom_unlock(dom);
 }
 
 /* Sends. The domain is locked here and in the functions below, and nowhere above. */
-CPR_XFER_INLINE ssize_t cpr_xfer_send(struct cpr_ep *ep, const struct core_send *send)
+UTIL_INLINE ssize_t cpr_xfer_send(struct cpr_ep *ep, const struct core_send *send)
 {
 	ssize_t ret;
 
@@ -78,10 +76,9 @@ ssize_t cpr_xfer_recv_guarded(struct cpr_ep *ep, void *buf, size_t len, fi_addr_
 		return call;                                                                       \
 	}
 
-CPR_XFER_INLINE ssize_t cpr_xfer_send_one(struct cpr_ep *ep, const void *buf, size_t len,
-					  fi_addr_t dest, uint64_t tag, uint64_t data,
-					  void *context, uint64_t flags, bool tagged, bool silent,
-					  bool guarded)
+UTIL_INLINE ssize_t cpr_xfer_send_one(struct cpr_ep *ep, const void *buf, size_t len,
+				      fi_addr_t dest, uint64_t tag, uint64_t data, void *context,
+				      uint64_t flags, bool tagged, bool silent, bool guarded)
 {
 	ssize_t ret;
 
@@ -99,9 +96,9 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_one(struct cpr_ep *ep, const void *buf, si
 /**
  * Implements fi_send, fi_senddata and their tagged variants: one buffer, default flags and `extra`.
  */
-CPR_XFER_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, size_t len,
-					  fi_addr_t dest, uint64_t tag, uint64_t data,
-					  void *context, uint64_t extra, bool tagged, bool guarded)
+UTIL_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, size_t len,
+				      fi_addr_t dest, uint64_t tag, uint64_t data, void *context,
+				      uint64_t extra, bool tagged, bool guarded)
 {
 	uint64_t flags = ep->tx_flags;
 
@@ -119,9 +116,9 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_buf(struct cpr_ep *ep, const void *buf, si
 }
 
 /** Implements fi_inject, fi_injectdata and their tagged variants. */
-CPR_XFER_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size_t len,
-					fi_addr_t dest, uint64_t tag, uint64_t data, uint64_t extra,
-					bool tagged, bool guarded)
+UTIL_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+				    uint64_t tag, uint64_t data, uint64_t extra, bool tagged,
+				    bool guarded)
 {
 	if (UTIL_UNLIKELY(len > ep->inject_max))
 		return -FI_EMSGSIZE;
@@ -129,7 +126,7 @@ CPR_XFER_INLINE ssize_t cpr_xfer_inject(struct cpr_ep *ep, const void *buf, size
 }
 
 /* Replaces a vector without elements by one empty buffer. Returns 0, or -FI_EINVAL for too many. */
-CPR_XFER_INLINE int cpr_xfer_check_iov(const struct iovec **iov, size_t *cnt)
+UTIL_INLINE int cpr_xfer_check_iov(const struct iovec **iov, size_t *cnt)
 {
 	static const struct iovec no_bytes;
 
@@ -143,7 +140,7 @@ CPR_XFER_INLINE int cpr_xfer_check_iov(const struct iovec **iov, size_t *cnt)
 }
 
 /** Implements fi_sendv, fi_sendmsg and their tagged variants: `send` is filled in, len is 0. */
-CPR_XFER_INLINE ssize_t cpr_xfer_send_iov(struct cpr_ep *ep, struct core_send *send)
+UTIL_INLINE ssize_t cpr_xfer_send_iov(struct cpr_ep *ep, struct core_send *send)
 {
 	int ret = cpr_xfer_check_iov(&send->iov, &send->iov_cnt);
 	size_t i;
@@ -160,7 +157,7 @@ CPR_XFER_INLINE ssize_t cpr_xfer_send_iov(struct cpr_ep *ep, struct core_send *s
 }
 
 /** Implements fi_recvv, fi_recvmsg and their tagged variants. */
-CPR_XFER_INLINE ssize_t cpr_xfer_recv_iov(struct cpr_ep *ep, struct core_recv *recv)
+UTIL_INLINE ssize_t cpr_xfer_recv_iov(struct cpr_ep *ep, struct core_recv *recv)
 {
 	ssize_t ret = cpr_xfer_check_iov(&recv->iov, &recv->iov_cnt);
 
@@ -173,9 +170,9 @@ CPR_XFER_INLINE ssize_t cpr_xfer_recv_iov(struct cpr_ep *ep, struct core_recv *r
 	return ret;
 }
 
-CPR_XFER_INLINE ssize_t cpr_xfer_recv_buf(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src,
-					  uint64_t tag, uint64_t ignore, void *context,
-					  uint64_t flags, bool tagged, bool guarded)
+UTIL_INLINE ssize_t cpr_xfer_recv_buf(struct cpr_ep *ep, void *buf, size_t len, fi_addr_t src,
+				      uint64_t tag, uint64_t ignore, void *context, uint64_t flags,
+				      bool tagged, bool guarded)
 {
 	ssize_t ret;
 
