@@ -10,6 +10,7 @@
 #include "common/ft_mr.h"
 #include "common/ft_msg.h"
 
+#include <assert.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
 #include <stdlib.h>
@@ -229,7 +230,7 @@ static ssize_t send_triggered(struct ft_fab *fab, struct ft_op *op, void *buf, s
 /* The context of an operation is a trigger's as long as it waits. */
 static struct fi_triggered_context *trigger_of(struct ft_op *op)
 {
-	_Static_assert(sizeof(struct fi_triggered_context) <= sizeof(struct fi_context2), "room");
+	static_assert(sizeof(struct fi_triggered_context) <= sizeof(struct fi_context2), "room");
 	return (struct fi_triggered_context *)&op->context;
 }
 

@@ -5,12 +5,13 @@
 #include "model/mdl_nic.h"
 #include "model/mdl_table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <rdma/rdma_user_cm.h>
 #include <string.h>
 
-_Static_assert(sizeof(struct rdma_ucm_event_resp) <= sizeof(((struct mdl_cm_event *)0)->resp),
-	       "an event has room");
+static_assert(sizeof(struct rdma_ucm_event_resp) <= sizeof(((struct mdl_cm_event *)0)->resp),
+	      "an event has room");
 
 struct mdl_cm_id *krn_cm_find(uint32_t number)
 {

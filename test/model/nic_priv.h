@@ -23,6 +23,8 @@
 #define NIC_PRIV_H
 
 #include "model/mdl_nic.h"
+
+#include <assert.h>
 #include "model/mdl_table.h"
 #include "model/nic_cqe.h"
 #include "model/nic_rwqe.h"
@@ -84,11 +86,10 @@ struct nic_seg_priv {
 	char blame[400];
 };
 
-_Static_assert(sizeof(struct nic_qp_priv) <= sizeof(((struct mdl_qp *)0)->nic_private), "QP");
-_Static_assert(sizeof(struct nic_cq_priv) <= sizeof(((struct mdl_cq *)0)->nic_private), "CQ");
-_Static_assert(sizeof(struct nic_srq_priv) <= sizeof(((struct mdl_srq *)0)->nic_private), "SRQ");
-_Static_assert(sizeof(struct nic_seg_priv) <= sizeof(((struct mdl_segment *)0)->nic_private),
-	       "seg");
+static_assert(sizeof(struct nic_qp_priv) <= sizeof(((struct mdl_qp *)0)->nic_private), "QP");
+static_assert(sizeof(struct nic_cq_priv) <= sizeof(((struct mdl_cq *)0)->nic_private), "CQ");
+static_assert(sizeof(struct nic_srq_priv) <= sizeof(((struct mdl_srq *)0)->nic_private), "SRQ");
+static_assert(sizeof(struct nic_seg_priv) <= sizeof(((struct mdl_segment *)0)->nic_private), "seg");
 
 static inline struct nic_qp_priv *nic_qp_priv(struct mdl_qp *qp)
 {

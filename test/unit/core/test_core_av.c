@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Address vector: finds exactly the addresses that were inserted. An array is the oracle. */
+#include <assert.h>
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 #include "unit/core/no_memory.h"
 #include "util/clock.h"
 
-_Static_assert(CORE_AV_NONE == FI_ADDR_NOTAVAIL, "an index is an fi_addr_t");
+static_assert(CORE_AV_NONE == FI_ADDR_NOTAVAIL, "an index is an fi_addr_t");
 
 static struct sockaddr *in4(uint32_t host, uint16_t port)
 {

@@ -12,6 +12,7 @@
  */
 #include "core/core_av.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
@@ -54,7 +55,7 @@ struct core_av {
 	size_t hash_mask;
 };
 
-_Static_assert(sizeof(struct core_av_entry) == 28, "what a known address costs");
+static_assert(sizeof(struct core_av_entry) == 28, "what a known address costs");
 
 static struct core_av_entry *core_av_entry(const struct core_av *av, uint64_t idx)
 {

@@ -17,7 +17,7 @@
 #define CORE_CQ_START_MIN 16u
 #define CORE_CQ_START_MAX 64u /* 4 KiB */
 
-_Static_assert(sizeof(struct core_cqe) == UTIL_CACHE_LINE, "a completion is a cache line");
+static_assert(sizeof(struct core_cqe) == UTIL_CACHE_LINE, "a completion is a cache line");
 
 static struct core_cqe *core_cq_ring_alloc(uint64_t cnt)
 {

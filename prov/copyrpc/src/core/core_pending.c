@@ -2,6 +2,7 @@
 /* Pending completions: see core_pending.h. */
 #include "core/core_pending.h"
 
+#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
@@ -11,8 +12,8 @@
 
 #define CORE_PENDING_FIRST 32u
 
-_Static_assert(CORE_PENDING_FLAGS == (FI_MSG | FI_TAGGED) && CORE_PENDING_NO_CTX < WIRE_ALIGN,
-	       "a kind fits below a position");
+static_assert(CORE_PENDING_FLAGS == (FI_MSG | FI_TAGGED) && CORE_PENDING_NO_CTX < WIRE_ALIGN,
+	      "a kind fits below a position");
 
 static inline uint64_t core_pending_comp_flags(uint64_t pos)
 {

@@ -2,6 +2,7 @@
 /* Life, addresses and sleep of a datagram endpoint: see dgram_ep.h. */
 #include "dgram/dgram_ep.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <rdma/fi_errno.h>
@@ -12,7 +13,7 @@
 
 #include "util/log.h"
 
-_Static_assert((DGRAM_TX_CNT & (DGRAM_TX_CNT - 1)) == 0, "slots are found by a mask");
+static_assert((DGRAM_TX_CNT & (DGRAM_TX_CNT - 1)) == 0, "slots are found by a mask");
 
 static size_t dgram_ep_slots_len(const struct dgram_ep *ep)
 {

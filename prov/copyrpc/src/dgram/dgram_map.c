@@ -2,6 +2,7 @@
 /* Hash of keys of fixed length: see dgram_map.h. */
 #include "dgram/dgram_map.h"
 
+#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 #define DGRAM_MAP_MIN 16u
 
-_Static_assert(sizeof(struct dgram_map_slot) == UTIL_CACHE_LINE, "a slot is a cache line");
+static_assert(sizeof(struct dgram_map_slot) == UTIL_CACHE_LINE, "a slot is a cache line");
 
 static uint64_t dgram_map_hash(const struct dgram_key *key)
 {

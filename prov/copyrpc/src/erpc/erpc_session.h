@@ -26,6 +26,7 @@
 #ifndef ERPC_SESSION_H
 #define ERPC_SESSION_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -236,7 +237,7 @@ struct erpc_session {
 	struct erpc_rx rx[ERPC_SLOTS];
 };
 
-_Static_assert(sizeof(struct erpc_session) <= ERPC_SESSION_MEM_MAX, "memory of 20,000 sessions");
+static_assert(sizeof(struct erpc_session) <= ERPC_SESSION_MEM_MAX, "memory of 20,000 sessions");
 
 static inline struct erpc_session *erpc_session_of(struct core_chan *chan)
 {

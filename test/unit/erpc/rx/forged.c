@@ -2,6 +2,7 @@
 /* Implements forged.h. */
 #include "unit/erpc/rx/forged.h"
 
+#include <assert.h>
 #include <criterion/criterion.h>
 #include <stddef.h>
 #include <string.h>
@@ -102,10 +103,10 @@ static const char *const reasons[] = { "malformed", "no session", "token", "sour
 
 const uint64_t *forged_counters(const struct erpc_stats *stats)
 {
-	_Static_assert(offsetof(struct erpc_stats, rx_bad) -
-				       offsetof(struct erpc_stats, rx_malformed) ==
-			       7 * sizeof(uint64_t),
-		       "eight in a row");
+	static_assert(offsetof(struct erpc_stats, rx_bad) -
+				      offsetof(struct erpc_stats, rx_malformed) ==
+			      7 * sizeof(uint64_t),
+		      "eight in a row");
 	return &stats->rx_malformed;
 }
 

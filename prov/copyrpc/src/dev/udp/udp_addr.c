@@ -2,6 +2,7 @@
 /* Addresses of UDP endpoints (udp_addr.h). */
 #include "dev/udp/udp_addr.h"
 
+#include <assert.h>
 #include <arpa/inet.h>
 #include <rdma/fi_errno.h>
 #include <stdbool.h>
@@ -18,7 +19,7 @@ struct udp_desc {
 	uint8_t ip[16];
 };
 
-_Static_assert(sizeof(struct udp_desc) == UDP_DESC_LEN, "wire");
+static_assert(sizeof(struct udp_desc) == UDP_DESC_LEN, "wire");
 
 void udp_addr_id(const union udp_addr *addr, struct dev_dgram_id *id)
 {

@@ -17,6 +17,7 @@
 #ifndef ERPC_BUF_H
 #define ERPC_BUF_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -47,7 +48,7 @@ struct erpc_buf {
 	uint8_t data[];
 };
 
-_Static_assert(sizeof(struct erpc_buf) == 64, "bytes begin a cache line");
+static_assert(sizeof(struct erpc_buf) == 64, "bytes begin a cache line");
 
 /** Pool of one size class. */
 struct erpc_bufs_class {

@@ -13,6 +13,8 @@
 
 #include "erpc/erpc_session.h"
 
+#include <assert.h>
+
 #define ERPC_GET_MAX (4u << 20)
 
 /** Get in progress. Stored in core_get.engine. */
@@ -24,8 +26,8 @@ struct erpc_get_op {
 	uint32_t open;      /* requests in flight */
 };
 
-_Static_assert(sizeof(struct erpc_get_op) <= sizeof(((struct core_get *)0)->engine),
-	       "fits core_get.engine");
+static_assert(sizeof(struct erpc_get_op) <= sizeof(((struct core_get *)0)->engine),
+	      "fits core_get.engine");
 
 /** Implements core_chan_ops.get. */
 int erpc_get(struct core_chan *chan, struct core_get *get);

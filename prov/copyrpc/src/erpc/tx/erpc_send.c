@@ -2,6 +2,7 @@
 /* Implements erpc_send.h. */
 #include "erpc/tx/erpc_send.h"
 
+#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 
@@ -13,8 +14,8 @@
 /* bytes stored beyond a frame: two words of extension behind its header */
 #define ERPC_SEND_SLOP 24u
 
-_Static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
-_Static_assert(ERPC_BUSY_MANY == 3, "erpc_send_is_busy");
+static_assert(ERPC_NOW_MAX == 2, "erpc_send_is_now");
+static_assert(ERPC_BUSY_MANY == 3, "erpc_send_is_busy");
 
 bool erpc_send_batch(struct erpc_session *s, struct erpc_buf *buf, uint64_t end)
 {

@@ -2,13 +2,14 @@
 /* Attributes of this provider's endpoints in fi_info: see cpr_offer.h. */
 #include "ofi/base/cpr_offer.h"
 
+#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 
 #include "core/msg/core_rx.h"
 #include "util/param.h"
 
-_Static_assert(CPR_IOV_LIMIT == CORE_RX_IOV_MAX, "equal limits in core");
+static_assert(CPR_IOV_LIMIT == CORE_RX_IOV_MAX, "equal limits in core");
 
 /*
  * Counts that only memory limits. Programs that open as many objects as advertised can afford

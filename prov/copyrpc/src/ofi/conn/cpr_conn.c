@@ -2,6 +2,7 @@
 /* Connected endpoints: fi_cm(3) and its events. See cpr_conn.h. */
 #include "ofi/conn/cpr_conn.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <rdma/fi_errno.h>
@@ -23,8 +24,8 @@
 
 #define CPR_CONN_ZOMBIES_MAX 64u
 
-_Static_assert(CORE_CONN_DATA_MAX == CM_MSG_DATA_MAX,
-	       "a connection stores all data of a connection request");
+static_assert(CORE_CONN_DATA_MAX == CM_MSG_DATA_MAX,
+	      "a connection stores all data of a connection request");
 
 static void cpr_conn_no_memory(int ret)
 {

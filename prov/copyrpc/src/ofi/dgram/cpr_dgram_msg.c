@@ -6,6 +6,7 @@
  *
  * Tested by test/unit/ofi/dgram/test_cpr_dgram_msg.c.
  */
+#include <assert.h>
 #include <rdma/fi_errno.h>
 
 #include "dgram/dgram_ep.h"
@@ -13,7 +14,7 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/base/cpr_offer.h"
 
-_Static_assert(CPR_IOV_LIMIT == DGRAM_IOV_MAX, "equal limits in dgram");
+static_assert(CPR_IOV_LIMIT == DGRAM_IOV_MAX, "equal limits in dgram");
 
 #define CPR_DGRAM_SEND_FLAGS (CPR_DGRAM_TX_OP_FLAGS | FI_MORE)
 #define CPR_DGRAM_RECV_FLAGS                                                                       \

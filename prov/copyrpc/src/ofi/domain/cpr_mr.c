@@ -2,6 +2,7 @@
 /* Memory regions: see cpr_mr.h. */
 #include "ofi/domain/cpr_mr.h"
 
+#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -19,7 +20,7 @@
 #include "util/clock.h"
 #include "util/param.h"
 
-_Static_assert(CPR_IOV_LIMIT == CORE_MR_IOV_MAX, "equal limits in core");
+static_assert(CPR_IOV_LIMIT == CORE_MR_IOV_MAX, "equal limits in core");
 
 #define CPR_MR_REMOTE (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define CPR_MR_ACCESS                                                                              \

@@ -9,13 +9,15 @@
  */
 #include "ofi/xfer/cpr_atomic.h"
 
+#include <assert.h>
+
 #include "core/rma/core_atomic.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_refuse.h"
 #include "ofi/xfer/cpr_xfer.h"
 #include "util/bits.h"
 
-_Static_assert(CPR_IOV_LIMIT == CORE_ATOMIC_IOV_MAX, "equal limits in core");
+static_assert(CPR_IOV_LIMIT == CORE_ATOMIC_IOV_MAX, "equal limits in core");
 
 #define CPR_FETCHMSG_FLAGS                                                                         \
 	(FI_COMPLETION | FI_INJECT | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE |                     \

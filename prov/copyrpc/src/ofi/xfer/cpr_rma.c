@@ -7,6 +7,7 @@
  * takes the domain's lock and passes it to core. Memory descriptors are ignored: no local buffer
  * needs registration.
  */
+#include <assert.h>
 #include <rdma/fi_rma.h>
 
 #include "core/rma/core_rma.h"
@@ -14,7 +15,7 @@
 #include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_xfer.h"
 
-_Static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "equal limits in core");
+static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "equal limits in core");
 
 #define CPR_READMSG_FLAGS                                                                          \
 	(FI_COMPLETION | FI_MORE | FI_FENCE | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |          \

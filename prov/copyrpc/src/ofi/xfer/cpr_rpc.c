@@ -2,6 +2,7 @@
 /* Calls of the RPC extension: see cpr_rpc.h and rdma/fi_ext_copyrpc.h. */
 #include "ofi/xfer/cpr_rpc.h"
 
+#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_ext_copyrpc.h>
 #include <sched.h>
@@ -20,7 +21,7 @@
 #define CPR_RPC_REPLY_FLAGS (FI_MORE)
 #define CPR_RPC_IDLE_TAKES  1024u /* a power of two, and a multiple of CPR_PDOM_IDLE_READS */
 
-_Static_assert(CORE_RPC_RETAIN == FI_COPYRPC_RETAIN, "core uses the public flag");
+static_assert(CORE_RPC_RETAIN == FI_COPYRPC_RETAIN, "core uses the public flag");
 
 static inline unsigned cpr_rpc_flags(uint64_t flags)
 {
