@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Powers of two, alignment, branch hints for branches measured to be one-sided, and CPU pause. */
+/*
+ * Compiler hints (for branches measured to be one-sided), UTIL_CONTAINER_OF, CPU pause, alignment and
+ * powers of two.
+ */
 #ifndef UTIL_BITS_H
 #define UTIL_BITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define UTIL_LIKELY(x)   __builtin_expect(!!(x), 1)
@@ -11,6 +15,9 @@
 
 /** Inlines a function into every caller, so that constant arguments specialise it. */
 #define UTIL_INLINE static inline __attribute__((always_inline))
+
+/** Returns the object of `type` that contains member `field` at `ptr`. */
+#define UTIL_CONTAINER_OF(ptr, type, field) ((type *)((char *)(ptr)-offsetof(type, field)))
 
 /**
  * Cache line size in bytes on all supported machines. Arm's 128-byte prefetch fetches two lines.

@@ -12,10 +12,8 @@
 #define UTIL_LIST_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
-/** Returns the object of `type` that contains member `field` at `ptr`. */
-#define UTIL_CONTAINER_OF(ptr, type, field) ((type *)((char *)(ptr)-offsetof(type, field)))
+#include "util/bits.h"
 
 struct util_list {
 	struct util_list *next;

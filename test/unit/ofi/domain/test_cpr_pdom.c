@@ -14,6 +14,7 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
 #include "unit/ofi/ofi_fixture.h"
+#include "util/bits.h"
 
 #define KEY 5
 #define LEN (200u << 10)
@@ -49,7 +50,7 @@ static struct core_dom *dom_of(struct fid_ep *ep)
 
 static struct cpr_pdom *pdom_of(struct fid_cq *cq)
 {
-	return container_of(cq, struct cpr_cq, fid)->member.pdom;
+	return UTIL_CONTAINER_OF(cq, struct cpr_cq, fid)->member.pdom;
 }
 
 static bool are_merged(struct fid_ep *a, struct fid_ep *b)
@@ -422,7 +423,8 @@ Test(cpr_pdom, an_unassigned_counter_enters_the_pdom_of_its_trigger)
 	cr_assert_eq(fi_trecv(p.ep[0], in, 3, NULL, FI_ADDR_UNSPEC, 4, 0, NULL), 0);
 	cr_assert_eq(fi_tsendmsg(p.ep[1], &msg, FI_TRIGGER), 0);
 	cr_expect_not(are_merged(p.ep[0], p.ep[1]));
-	cr_expect_eq(&container_of(cntr, struct cpr_cntr, fid)->member.pdom->core, dom_of(p.ep[1]));
+	cr_expect_eq(&UTIL_CONTAINER_OF(cntr, struct cpr_cntr, fid)->member.pdom->core,
+		     dom_of(p.ep[1]));
 	cr_assert_eq(fi_cntr_add(cntr, 2), 0);
 	cr_assert_eq(ofi_read(p.cq[1], &e), 1);
 	cr_assert_eq(ofi_read(p.cq[0], &e), 1);

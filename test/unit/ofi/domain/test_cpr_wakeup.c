@@ -15,6 +15,7 @@
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/queue/cpr_cq.h"
 #include "unit/ofi/ofi_fixture.h"
+#include "util/bits.h"
 
 #define LONG_MS 60000
 
@@ -38,7 +39,7 @@ TestSuite(cpr_wakeup, .init = setup, .fini = teardown, .timeout = 300);
 
 static struct cpr_pdom *pdom_of(struct fid_cq *cq)
 {
-	return container_of(cq, struct cpr_cq, fid)->member.pdom;
+	return UTIL_CONTAINER_OF(cq, struct cpr_cq, fid)->member.pdom;
 }
 
 static int fd_of(struct fid_cq *cq)
@@ -131,7 +132,7 @@ static void *run_sleeper(void *arg)
 
 static bool is_asleep(struct fid_cq *cq)
 {
-	struct cpr_pdom *pdom = cpr_member_lock(&container_of(cq, struct cpr_cq, fid)->member);
+	struct cpr_pdom *pdom = cpr_member_lock(&UTIL_CONTAINER_OF(cq, struct cpr_cq, fid)->member);
 	bool asleep = !cpr_wakeup_is_idle(&pdom->wakeup);
 
 	cpr_pdom_unlock(pdom);
@@ -305,7 +306,7 @@ Test(cpr_wakeup, a_call_that_times_out_leaves_the_wakeup_to_other_sleepers)
 /** Returns CPR_PDOM_BIT of the progress domains with engines that wake a sleeper on the queue. */
 static uint64_t watched_by(struct fid_cq *cq)
 {
-	struct cpr_cq *q = container_of(cq, struct cpr_cq, fid);
+	struct cpr_cq *q = UTIL_CONTAINER_OF(cq, struct cpr_cq, fid);
 	struct cpr_pdom *pdom = cpr_member_lock(&q->member);
 	uint64_t pdoms = q->wait.pdoms;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ofi/base/cpr_nosys.h"
+#include "util/bits.h"
 
 #define CPR_NIC_ID_LEN 16
 
@@ -25,13 +26,13 @@ struct cpr_nic {
 
 static int cpr_nic_close(struct fid *fid)
 {
-	free(container_of(fid, struct cpr_nic, fid.fid));
+	free(UTIL_CONTAINER_OF(fid, struct cpr_nic, fid.fid));
 	return 0;
 }
 
 static int cpr_nic_control(struct fid *fid, int command, void *arg)
 {
-	const struct cpr_nic *nic = container_of(fid, struct cpr_nic, fid.fid);
+	const struct cpr_nic *nic = UTIL_CONTAINER_OF(fid, struct cpr_nic, fid.fid);
 
 	if (command != FI_DUP)
 		return -FI_ENOSYS;
@@ -46,7 +47,7 @@ static const char *cpr_nic_text(const char *text)
 /* Appends the text, as libfabric's own printing does; `len` is what is left of the buffer. */
 static int cpr_nic_tostr(const struct fid *fid, char *buf, size_t len)
 {
-	const struct cpr_nic *nic = container_of(fid, struct cpr_nic, fid.fid);
+	const struct cpr_nic *nic = UTIL_CONTAINER_OF(fid, struct cpr_nic, fid.fid);
 	const struct fi_pci_attr *pci = &nic->bus.attr.pci;
 	char place[32] = "unknown";
 

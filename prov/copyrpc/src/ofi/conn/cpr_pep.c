@@ -16,13 +16,14 @@
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
 #include "ofi/conn/cpr_connreq.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 #define CPR_PEP_BACKLOG 256
 
 static inline struct cpr_pep *cpr_pep_of(fid_t fid)
 {
-	return container_of(fid, struct cpr_pep, fid.fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_pep, fid.fid);
 }
 
 static int cpr_pep_set_info_addr(void **to, size_t *to_len, const struct sockaddr_storage *addr)
@@ -65,7 +66,7 @@ static void cpr_pep_drop_event(struct cpr_eq_event *ev)
 	struct fi_eq_cm_entry entry;
 
 	memcpy(&entry, ev->data, sizeof(entry));
-	cpr_connreq_reject(container_of(entry.info->handle, struct cpr_connreq, fid), NULL, 0);
+	cpr_connreq_reject(UTIL_CONTAINER_OF(entry.info->handle, struct cpr_connreq, fid), NULL, 0);
 	fi_freeinfo(entry.info);
 }
 

@@ -14,13 +14,14 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/base/cpr_nosys.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 #define CPR_AV_INSERT_FLAGS (FI_MORE | FI_SYNC_ERR)
 
 static inline struct cpr_av *cpr_av_of(struct fid_av *fid)
 {
-	return container_of(fid, struct cpr_av, fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_av, fid);
 }
 
 static int cpr_av_core_open(struct cpr_av *av, size_t count_hint)
@@ -378,7 +379,7 @@ static const char *cpr_av_straddr(struct fid_av *fid, const void *addr, char *bu
 
 static int cpr_av_close(struct fid *fid)
 {
-	struct cpr_av *av = container_of(fid, struct cpr_av, fid.fid);
+	struct cpr_av *av = UTIL_CONTAINER_OF(fid, struct cpr_av, fid.fid);
 
 	if (cpr_ref_is_busy(&av->refs))
 		return -FI_EBUSY;
@@ -391,7 +392,7 @@ static int cpr_av_close(struct fid *fid)
 
 static int cpr_av_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	struct cpr_av *av = container_of(fid, struct cpr_av, fid.fid);
+	struct cpr_av *av = UTIL_CONTAINER_OF(fid, struct cpr_av, fid.fid);
 
 	if (bfid->fclass != FI_CLASS_EQ || flags)
 		return -FI_EINVAL;

@@ -11,6 +11,7 @@
 #include "ofi/domain/cpr_av.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/base/cpr_nosys.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 #define CPR_AV_SET_FLAGS                                                                           \
@@ -20,7 +21,7 @@
 
 static struct cpr_av_set *cpr_av_set_own(struct fid_av_set *fid)
 {
-	return container_of(fid, struct cpr_av_set, fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_av_set, fid);
 }
 
 /* Returns the index of the address, or set->cnt. */
@@ -143,7 +144,7 @@ static int cpr_av_set_get_addr(struct fid_av_set *fid, fi_addr_t *addr)
 
 static int cpr_av_set_close(struct fid *fid)
 {
-	struct cpr_av_set *set = container_of(fid, struct cpr_av_set, fid.fid);
+	struct cpr_av_set *set = UTIL_CONTAINER_OF(fid, struct cpr_av_set, fid.fid);
 
 	cpr_ref_put(&set->av->refs);
 	free(set->addrs);
@@ -212,7 +213,7 @@ static int cpr_av_set_begin(struct cpr_av_set *set, const struct fi_av_set_attr 
 int cpr_av_set_open(struct fid_av *fid, struct fi_av_set_attr *attr, struct fid_av_set **out,
 		    void *context)
 {
-	struct cpr_av *av = container_of(fid, struct cpr_av, fid);
+	struct cpr_av *av = UTIL_CONTAINER_OF(fid, struct cpr_av, fid);
 	struct cpr_av_set *set;
 	int ret = attr ? cpr_av_set_check(av, attr) : -FI_EINVAL;
 

@@ -25,6 +25,7 @@
 #include "ofi/xfer/cpr_rpc.h"
 #include "ofi/ep/cpr_srx.h"
 #include "ofi/ep/cpr_stx.h"
+#include "util/bits.h"
 #include "util/log.h"
 #include "util/param.h"
 
@@ -37,7 +38,7 @@ static void cpr_domain_fini_core(struct cpr_domain *domain)
 
 static int cpr_domain_close(struct fid *fid)
 {
-	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
+	struct cpr_domain *domain = UTIL_CONTAINER_OF(fid, struct cpr_domain, fid.fid);
 
 	if (cpr_ref_is_busy(&domain->refs) || cpr_domain_is_inherited(domain))
 		return -FI_EBUSY;
@@ -56,7 +57,7 @@ static int cpr_domain_close(struct fid *fid)
  */
 static int cpr_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
+	struct cpr_domain *domain = UTIL_CONTAINER_OF(fid, struct cpr_domain, fid.fid);
 	int ret;
 
 	if (bfid->fclass != FI_CLASS_EQ || (flags & ~FI_REG_MR))

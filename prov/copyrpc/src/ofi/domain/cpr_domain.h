@@ -55,7 +55,7 @@ struct cpr_domain {
 
 static inline struct cpr_domain *cpr_domain_of(struct fid_domain *fid)
 {
-	return container_of(fid, struct cpr_domain, fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_domain, fid);
 }
 
 int cpr_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **domain,

@@ -16,6 +16,7 @@
 #include "ofi/conn/cpr_pep.h"
 #include "ofi/conn/cpr_connreq.h"
 #include "ofi/queue/cpr_waitset.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 static pthread_mutex_t cpr_fabric_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -23,7 +24,7 @@ static struct util_list cpr_fabric_list = { &cpr_fabric_list, &cpr_fabric_list }
 
 static int cpr_fabric_close(struct fid *fid)
 {
-	struct cpr_fabric *fabric = container_of(fid, struct cpr_fabric, fid.fid);
+	struct cpr_fabric *fabric = UTIL_CONTAINER_OF(fid, struct cpr_fabric, fid.fid);
 
 	if (cpr_ref_is_busy(&fabric->refs))
 		return -FI_EBUSY;

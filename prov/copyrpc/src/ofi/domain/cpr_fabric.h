@@ -34,7 +34,7 @@ struct cpr_fabric {
 
 static inline struct cpr_fabric *cpr_fabric_of(struct fid_fabric *fid)
 {
-	return container_of(fid, struct cpr_fabric, fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_fabric, fid);
 }
 
 int cpr_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);

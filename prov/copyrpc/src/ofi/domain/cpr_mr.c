@@ -17,6 +17,7 @@
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
+#include "util/bits.h"
 #include "util/clock.h"
 #include "util/param.h"
 
@@ -35,7 +36,7 @@ struct cpr_mr {
 
 static inline struct cpr_mr *cpr_mr_of(struct fid *fid)
 {
-	return container_of(fid, struct cpr_mr, fid.fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_mr, fid.fid);
 }
 
 static int cpr_mr_add(struct cpr_mr *mr)
@@ -134,11 +135,11 @@ static int cpr_mr_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (bfid->fclass) {
 	case FI_CLASS_EP:
-		return cpr_mr_bind_ep(cpr_mr_of(fid), container_of(bfid, struct cpr_ep, fid.fid),
-				      flags);
+		return cpr_mr_bind_ep(cpr_mr_of(fid),
+				      UTIL_CONTAINER_OF(bfid, struct cpr_ep, fid.fid), flags);
 	case FI_CLASS_CNTR:
 		return cpr_mr_bind_cntr(cpr_mr_of(fid),
-					container_of(bfid, struct cpr_cntr, fid.fid), flags);
+					UTIL_CONTAINER_OF(bfid, struct cpr_cntr, fid.fid), flags);
 	default: return -FI_ENOSYS;
 	}
 }
@@ -230,7 +231,7 @@ static void cpr_mr_init(struct cpr_mr *mr, struct cpr_domain *domain, const stru
 static int cpr_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr, uint64_t flags,
 			  struct fid_mr **out)
 {
-	struct cpr_domain *domain = container_of(fid, struct cpr_domain, fid.fid);
+	struct cpr_domain *domain = UTIL_CONTAINER_OF(fid, struct cpr_domain, fid.fid);
 	struct cpr_mr *mr;
 	int ret = cpr_mr_check(attr, flags);
 

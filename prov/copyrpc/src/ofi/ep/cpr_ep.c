@@ -25,6 +25,7 @@
 #include "ofi/ep/cpr_srx.h"
 #include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_trigger.h"
+#include "util/bits.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/param.h"
@@ -144,7 +145,7 @@ int cpr_ep_enable(struct cpr_ep *ep)
 
 static int cpr_ep_control(struct fid *fid, int command, void *arg)
 {
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 
 	if (command == FI_ENABLE)
 		return cpr_ep_enable(ep);
@@ -190,7 +191,7 @@ static void cpr_ep_drain(struct cpr_ep *ep)
 
 static int cpr_ep_close(struct fid *fid)
 {
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 	struct cpr_domain *domain = ep->domain;
 
 	if (ep->owner != ep)

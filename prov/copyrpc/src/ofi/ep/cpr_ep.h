@@ -114,7 +114,7 @@ struct cpr_ep {
 
 static inline struct cpr_ep *cpr_ep_of(struct fid_ep *fid)
 {
-	return container_of(fid, struct cpr_ep, fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_ep, fid);
 }
 
 int cpr_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **ep, void *context);

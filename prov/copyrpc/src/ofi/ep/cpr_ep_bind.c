@@ -11,6 +11,7 @@
 #include "ofi/ep/cpr_stx.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 #define CPR_EP_CQ_FLAGS (FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION)
@@ -116,7 +117,7 @@ static int cpr_ep_bind_eq(struct cpr_ep *ep, struct cpr_eq *eq)
 
 int cpr_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 
 	if (ep->owner != ep)
 		return -FI_EINVAL;
@@ -127,15 +128,17 @@ int cpr_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	switch (bfid->fclass) {
 	case FI_CLASS_AV:
 		return flags ? -FI_EBADFLAGS
-			     : cpr_ep_bind_av(ep, container_of(bfid, struct cpr_av, fid.fid));
+			     : cpr_ep_bind_av(ep, UTIL_CONTAINER_OF(bfid, struct cpr_av, fid.fid));
 	case FI_CLASS_CQ:
-		return cpr_ep_bind_cq(ep, container_of(bfid, struct cpr_cq, fid.fid), flags);
+		return cpr_ep_bind_cq(ep, UTIL_CONTAINER_OF(bfid, struct cpr_cq, fid.fid), flags);
 	case FI_CLASS_CNTR:
-		return cpr_ep_bind_cntr(ep, container_of(bfid, struct cpr_cntr, fid.fid), flags);
+		return cpr_ep_bind_cntr(ep, UTIL_CONTAINER_OF(bfid, struct cpr_cntr, fid.fid),
+					flags);
 	case FI_CLASS_SRX_CTX: return flags ? -FI_EBADFLAGS : cpr_srx_bind(ep, bfid);
 	case FI_CLASS_STX_CTX:
 		return flags ? -FI_EBADFLAGS
-			     : cpr_ep_bind_stx(ep, container_of(bfid, struct cpr_stx, fid.fid));
+			     : cpr_ep_bind_stx(ep,
+					       UTIL_CONTAINER_OF(bfid, struct cpr_stx, fid.fid));
 	default: return -FI_ENOSYS;
 	}
 }

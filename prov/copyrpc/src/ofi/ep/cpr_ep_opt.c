@@ -10,11 +10,12 @@
 #include "ofi/xfer/cpr_coll.h"
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/xfer/cpr_trigger.h"
+#include "util/bits.h"
 
 /* Cancels an operation that waits for a counter, a receive or a call. Returns 0 or -FI_ENOENT. */
 static ssize_t cpr_ep_opt_cancel(fid_t fid, void *context)
 {
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 	int ret;
 
 	if (!ep->owner->is_enabled)
@@ -38,7 +39,7 @@ static int cpr_ep_opt_refusal(int level, int optname)
 
 static int cpr_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t *optlen)
 {
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 	size_t room = *optlen;
 
 	if (level == FI_OPT_ENDPOINT && optname == FI_OPT_CM_DATA_SIZE && ep->core->conn)
@@ -54,7 +55,7 @@ static int cpr_ep_getopt(fid_t fid, int level, int optname, void *optval, size_t
 
 static int cpr_ep_setopt(fid_t fid, int level, int optname, const void *optval, size_t optlen)
 {
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 
 	if (level != FI_OPT_ENDPOINT || optname != FI_OPT_MIN_MULTI_RECV)
 		return cpr_ep_opt_refusal(level, optname);
@@ -107,7 +108,7 @@ struct fi_ops_ep cpr_ep_ops = {
 
 int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
 {
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 	const struct sockaddr *sa = addr;
 	size_t len = cpr_addr_len(ep->domain->addr_format);
 
@@ -129,7 +130,7 @@ int cpr_ep_setname(fid_t fid, void *addr, size_t addrlen)
 /* Returns the address; before fi_enable the requested one, or -FI_EOPBADSTATE without one. */
 int cpr_ep_getname(fid_t fid, void *addr, size_t *addrlen)
 {
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 	struct sockaddr_storage ss = ep->owner->src;
 
 	if (ep->fid.fid.fclass == FI_CLASS_SRX_CTX)

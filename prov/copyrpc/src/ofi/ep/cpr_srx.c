@@ -13,6 +13,7 @@
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 #define CPR_SRX_CAPS                                                                               \
@@ -36,18 +37,18 @@ static int cpr_srx_bind_cq(struct cpr_ep *srx, struct cpr_cq *cq, uint64_t flags
 
 static int cpr_srx_bind_fid(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
-	struct cpr_ep *srx = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *srx = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 
 	if (cpr_ref_is_busy(&srx->refs))
 		return -FI_EOPBADSTATE;
 	if (bfid->fclass == FI_CLASS_CQ)
-		return cpr_srx_bind_cq(srx, container_of(bfid, struct cpr_cq, fid.fid), flags);
+		return cpr_srx_bind_cq(srx, UTIL_CONTAINER_OF(bfid, struct cpr_cq, fid.fid), flags);
 	return -FI_ENOSYS;
 }
 
 static int cpr_srx_control(struct fid *fid, int command, void *arg)
 {
-	struct cpr_ep *srx = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *srx = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 
 	switch (command) {
 	case FI_ENABLE: return 0; /* enabled when opened */
@@ -62,7 +63,7 @@ static int cpr_srx_control(struct fid *fid, int command, void *arg)
 
 static int cpr_srx_close(struct fid *fid)
 {
-	struct cpr_ep *srx = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *srx = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 
 	if (cpr_ref_is_busy(&srx->refs))
 		return -FI_EBUSY;
@@ -130,7 +131,7 @@ int cpr_srx_open(struct fid_domain *fid, struct fi_rx_attr *attr, struct fid_ep 
 
 int cpr_srx_bind(struct cpr_ep *ep, struct fid *fid)
 {
-	struct cpr_ep *srx = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *srx = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 
 	if (srx->domain != ep->domain)
 		return -FI_EDOMAIN;

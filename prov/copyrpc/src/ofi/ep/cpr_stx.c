@@ -8,11 +8,12 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
+#include "util/bits.h"
 #include "util/param.h"
 
 static int cpr_stx_close(struct fid *fid)
 {
-	struct cpr_stx *stx = container_of(fid, struct cpr_stx, fid.fid);
+	struct cpr_stx *stx = UTIL_CONTAINER_OF(fid, struct cpr_stx, fid.fid);
 
 	if (cpr_ref_is_busy(&stx->refs))
 		return -FI_EBUSY;

@@ -9,11 +9,12 @@
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/xfer/cpr_trigger.h"
 #include "ofi/queue/cpr_waitset.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 static inline struct cpr_cntr *cpr_cntr_of(struct fid_cntr *fid)
 {
-	return container_of(fid, struct cpr_cntr, fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid);
 }
 
 /*
@@ -110,7 +111,7 @@ static int cpr_cntr_seterr(struct fid_cntr *fid, uint64_t value)
 
 static void cpr_cntr_notify(struct core_cntr *core)
 {
-	struct cpr_cntr *cntr = container_of(core, struct cpr_cntr, core);
+	struct cpr_cntr *cntr = UTIL_CONTAINER_OF(core, struct cpr_cntr, core);
 
 	core->notify = NULL;
 	cpr_trigger_look(cntr);
@@ -203,7 +204,7 @@ bool cpr_cntr_has_changed(struct cpr_cntr *cntr)
 
 static int cpr_cntr_close(struct fid *fid)
 {
-	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
+	struct cpr_cntr *cntr = UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid.fid);
 
 	if (cpr_ref_is_busy(&cntr->refs))
 		return -FI_EBUSY;
@@ -216,7 +217,7 @@ static int cpr_cntr_close(struct fid *fid)
 
 static int cpr_cntr_control(struct fid *fid, int command, void *arg)
 {
-	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
+	struct cpr_cntr *cntr = UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid.fid);
 
 	/* Counters have no operational flags. */
 	if (arg && command == FI_GETOPSFLAG) {

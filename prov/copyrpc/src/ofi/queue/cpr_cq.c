@@ -27,7 +27,7 @@ struct cpr_cq_err_entry_src {
 
 static inline struct cpr_cq *cpr_cq_of(struct fid_cq *fid)
 {
-	return container_of(fid, struct cpr_cq, fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_cq, fid);
 }
 
 typedef uint64_t __attribute__((may_alias)) cpr_cq_word;
@@ -133,7 +133,7 @@ UTIL_INLINE ssize_t cpr_cq_read(struct fid_cq *fid, void *buf, size_t count, fi_
 /* Wakes sleepers at the first completion, and removes itself: later completions make no call. */
 static void cpr_cq_notify(struct core_cq *q)
 {
-	struct cpr_cq *cq = container_of(q, struct cpr_cq, core);
+	struct cpr_cq *cq = UTIL_CONTAINER_OF(q, struct cpr_cq, core);
 
 	core_cq_set_notify(q, NULL);
 	cpr_wait_kick(&cq->wait);
@@ -334,7 +334,7 @@ static struct fi_ops_cq *cpr_cq_pick_ops(enum fi_cq_format format)
 
 static int cpr_cq_close(struct fid *fid)
 {
-	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);
+	struct cpr_cq *cq = UTIL_CONTAINER_OF(fid, struct cpr_cq, fid.fid);
 
 	if (cpr_ref_is_busy(&cq->refs))
 		return -FI_EBUSY;
@@ -348,7 +348,7 @@ static int cpr_cq_close(struct fid *fid)
 
 static int cpr_cq_control(struct fid *fid, int command, void *arg)
 {
-	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);
+	struct cpr_cq *cq = UTIL_CONTAINER_OF(fid, struct cpr_cq, fid.fid);
 
 	return cpr_wait_control(&cq->wait, &cq->member, command, arg);
 }

@@ -13,12 +13,13 @@
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/queue/cpr_strerror.h"
 #include "ofi/queue/cpr_waitset.h"
+#include "util/bits.h"
 #include "util/clock.h"
 #include "util/log.h"
 
 static inline struct cpr_eq *cpr_eq_of_eq(struct fid_eq *fid)
 {
-	return container_of(fid, struct cpr_eq, fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_eq, fid);
 }
 
 struct cpr_eq_event *cpr_eq_event_new(uint32_t event, size_t len)

@@ -59,7 +59,7 @@ struct cpr_eq_user {
 
 static inline struct cpr_eq *cpr_eq_of(struct fid *fid)
 {
-	return container_of(fid, struct cpr_eq, fid.fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_eq, fid.fid);
 }
 
 int cpr_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr, struct fid_eq **eq,

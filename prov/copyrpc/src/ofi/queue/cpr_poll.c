@@ -27,21 +27,21 @@ struct cpr_poll_member {
 
 static inline struct cpr_poll *cpr_poll_of(struct fid_poll *fid)
 {
-	return container_of(fid, struct cpr_poll, fid);
+	return UTIL_CONTAINER_OF(fid, struct cpr_poll, fid);
 }
 
 static struct cpr_member *cpr_poll_member_of(struct fid *fid)
 {
 	if (fid->fclass == FI_CLASS_CQ)
-		return &container_of(fid, struct cpr_cq, fid.fid)->member;
-	return &container_of(fid, struct cpr_cntr, fid.fid)->member;
+		return &UTIL_CONTAINER_OF(fid, struct cpr_cq, fid.fid)->member;
+	return &UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid.fid)->member;
 }
 
 static bool cpr_poll_has_event(struct fid *fid)
 {
 	if (fid->fclass == FI_CLASS_CQ)
-		return cpr_cq_has_event(container_of(fid, struct cpr_cq, fid.fid));
-	return cpr_cntr_has_changed(container_of(fid, struct cpr_cntr, fid.fid));
+		return cpr_cq_has_event(UTIL_CONTAINER_OF(fid, struct cpr_cq, fid.fid));
+	return cpr_cntr_has_changed(UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid.fid));
 }
 
 /* Checks a member; makes progress once for members in a row of one progress domain. */
@@ -84,8 +84,8 @@ static int cpr_poll_poll(struct fid_poll *fid, void **context, int count)
 /* Returns the reference count of a member, or NULL for an object that cannot be one. */
 static struct cpr_ref *cpr_poll_ref(const struct cpr_poll *poll, struct fid *fid)
 {
-	struct cpr_cq *cq = container_of(fid, struct cpr_cq, fid.fid);
-	struct cpr_cntr *cntr = container_of(fid, struct cpr_cntr, fid.fid);
+	struct cpr_cq *cq = UTIL_CONTAINER_OF(fid, struct cpr_cq, fid.fid);
+	struct cpr_cntr *cntr = UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid.fid);
 
 	if (fid->fclass == FI_CLASS_CQ && cq->domain == poll->domain)
 		return &cq->refs;
@@ -144,7 +144,7 @@ static int cpr_poll_del(struct fid_poll *fid, struct fid *event_fid, uint64_t fl
 
 static int cpr_poll_close(struct fid *fid)
 {
-	struct cpr_poll *poll = container_of(fid, struct cpr_poll, fid.fid);
+	struct cpr_poll *poll = UTIL_CONTAINER_OF(fid, struct cpr_poll, fid.fid);
 	bool busy;
 
 	pthread_mutex_lock(&poll->lock);

@@ -14,6 +14,7 @@
 #include "ofi/queue/cpr_eq.h"
 #include "ofi/domain/cpr_fabric.h"
 #include "ofi/base/cpr_nosys.h"
+#include "util/bits.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -23,12 +24,13 @@
 int cpr_waitset_trywait_fid(struct fid *fid, bool shares)
 {
 	switch (fid->fclass) {
-	case FI_CLASS_CQ: return cpr_cq_trywait(container_of(fid, struct cpr_cq, fid.fid), shares);
+	case FI_CLASS_CQ:
+		return cpr_cq_trywait(UTIL_CONTAINER_OF(fid, struct cpr_cq, fid.fid), shares);
 	case FI_CLASS_CNTR:
-		return cpr_cntr_trywait(container_of(fid, struct cpr_cntr, fid.fid), shares);
-	case FI_CLASS_EQ: return cpr_eq_trywait(container_of(fid, struct cpr_eq, fid.fid));
+		return cpr_cntr_trywait(UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid.fid), shares);
+	case FI_CLASS_EQ: return cpr_eq_trywait(UTIL_CONTAINER_OF(fid, struct cpr_eq, fid.fid));
 	case FI_CLASS_WAIT:
-		return cpr_waitset_trywait(container_of(fid, struct cpr_waitset, fid.fid));
+		return cpr_waitset_trywait(UTIL_CONTAINER_OF(fid, struct cpr_waitset, fid.fid));
 	default: return -FI_EINVAL;
 	}
 }
@@ -127,7 +129,7 @@ static void cpr_waitset_sleep(struct cpr_waitset *set, int state, unsigned *busy
 
 static int cpr_waitset_wait(struct fid_wait *fid, int timeout)
 {
-	struct cpr_waitset *set = container_of(fid, struct cpr_waitset, fid);
+	struct cpr_waitset *set = UTIL_CONTAINER_OF(fid, struct cpr_waitset, fid);
 	uint64_t deadline = UINT64_MAX;
 	unsigned busy = 0;
 	int state, left;
@@ -187,7 +189,7 @@ int cpr_waitset_open_member(struct cpr_wait *wait, enum fi_wait_obj obj, struct 
 		return -FI_EINVAL;
 	}
 	wait->fid = member;
-	ret = cpr_waitset_join(container_of(fid, struct cpr_waitset, fid), wait);
+	ret = cpr_waitset_join(UTIL_CONTAINER_OF(fid, struct cpr_waitset, fid), wait);
 	if (ret)
 		cpr_wait_close(wait);
 	return ret;
@@ -208,7 +210,7 @@ void cpr_waitset_close_member(struct cpr_wait *wait)
 
 static int cpr_waitset_control(struct fid *fid, int command, void *arg)
 {
-	struct cpr_waitset *set = container_of(fid, struct cpr_waitset, fid.fid);
+	struct cpr_waitset *set = UTIL_CONTAINER_OF(fid, struct cpr_waitset, fid.fid);
 	int ret;
 
 	pthread_mutex_lock(&set->lock);
@@ -219,7 +221,7 @@ static int cpr_waitset_control(struct fid *fid, int command, void *arg)
 
 static int cpr_waitset_close(struct fid *fid)
 {
-	struct cpr_waitset *set = container_of(fid, struct cpr_waitset, fid.fid);
+	struct cpr_waitset *set = UTIL_CONTAINER_OF(fid, struct cpr_waitset, fid.fid);
 
 	if (!util_list_is_empty(&set->members))
 		return -FI_EBUSY;

@@ -15,6 +15,7 @@
 #include "ofi/ep/cpr_refuse.h"
 #include "ofi/queue/cpr_eq.h"
 #include "ofi/base/cpr_nosys.h"
+#include "util/bits.h"
 #include "util/log.h"
 
 #define CPR_COLL_FLAGS                                                                             \
@@ -56,7 +57,7 @@ static void cpr_mc_post_event(struct cpr_mc *mc, int err)
 
 static void cpr_mc_joined(struct core_coll_group *group, int err)
 {
-	struct cpr_mc *mc = container_of(group, struct cpr_mc, group);
+	struct cpr_mc *mc = UTIL_CONTAINER_OF(group, struct cpr_mc, group);
 
 	mc->joined = !err;
 	cpr_mc_post_event(mc, err);
@@ -64,7 +65,7 @@ static void cpr_mc_joined(struct core_coll_group *group, int err)
 
 static int cpr_mc_close(struct fid *fid)
 {
-	struct cpr_mc *mc = container_of(fid, struct cpr_mc, fid.fid);
+	struct cpr_mc *mc = UTIL_CONTAINER_OF(fid, struct cpr_mc, fid.fid);
 	struct cpr_ep *ep = mc->ep;
 
 	core_dom_lock(ep->dom);
@@ -91,8 +92,8 @@ static struct cpr_mc *cpr_mc_find(struct cpr_ep *ep, fi_addr_t addr)
 	struct cpr_mc *mc;
 
 	UTIL_LIST_FOREACH_SAFE (it, tmp, &ep->core->coll->groups) {
-		mc = container_of(UTIL_CONTAINER_OF(it, struct core_coll_group, link),
-				  struct cpr_mc, group);
+		mc = UTIL_CONTAINER_OF(UTIL_CONTAINER_OF(it, struct core_coll_group, link),
+				       struct cpr_mc, group);
 		if (mc->fid.fi_addr == addr)
 			return mc;
 	}

@@ -14,6 +14,7 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/base/cpr_offer.h"
+#include "util/bits.h"
 
 #include "util/copy.h"
 
@@ -169,7 +170,7 @@ static ssize_t cpr_rpc_recv(struct fid_ep *fid, struct fi_copyrpc_request *reqs,
 			    uint64_t flags)
 {
 	struct cpr_ep *ep = cpr_ep_of(fid);
-	struct cpr_pdom *pdom = container_of(ep->dom, struct cpr_pdom, core);
+	struct cpr_pdom *pdom = UTIL_CONTAINER_OF(ep->dom, struct cpr_pdom, core);
 	uint32_t idle = 0;
 	int ret = flags ? -FI_EBADFLAGS : cpr_rpc_enter(ep);
 	size_t n;
@@ -335,7 +336,7 @@ int cpr_rpc_domain_ops_open(struct fid *fid, const char *name, uint64_t flags, v
 int cpr_rpc_ep_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops,
 			void *context)
 {
-	struct cpr_ep *ep = container_of(fid, struct cpr_ep, fid.fid);
+	struct cpr_ep *ep = UTIL_CONTAINER_OF(fid, struct cpr_ep, fid.fid);
 	int ret = ep->domain->dgram ? -FI_ENOSYS
 				    : cpr_rpc_domain_ops_open(fid, name, flags, ops, context);
 

@@ -14,6 +14,7 @@
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/base/cpr_offer.h"
+#include "util/bits.h"
 
 enum { CPR_TRIGGER_LISTS = 3 }; /* lists of an atomic operation */
 
@@ -141,7 +142,7 @@ static int cpr_trigger_check(const struct cpr_ep *ep, const struct fi_triggered_
 	fid = context->trigger.threshold.cntr;
 	if (!fid || fid->fid.fclass != FI_CLASS_CNTR)
 		return -FI_EINVAL;
-	*cntr = container_of(fid, struct cpr_cntr, fid);
+	*cntr = UTIL_CONTAINER_OF(fid, struct cpr_cntr, fid);
 	return (*cntr)->domain == ep->domain ? 0 : -FI_EINVAL;
 }
 
