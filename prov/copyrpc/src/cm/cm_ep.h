@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/cm/test_cm_ep.c.
  */
-#ifndef CM_CM_AGENT_H
-#define CM_CM_AGENT_H
+#ifndef CM_CM_EP_H
+#define CM_CM_EP_H
 
 #include <stdbool.h>
 #include <stdint.h>

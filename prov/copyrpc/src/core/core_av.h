@@ -12,8 +12,8 @@
  *
  * Tested by test/unit/core/test_core_av.c.
  */
-#ifndef CORE_AV_H
-#define CORE_AV_H
+#ifndef CORE_CORE_AV_H
+#define CORE_CORE_AV_H
 
 #include <stdbool.h>
 #include <stddef.h>

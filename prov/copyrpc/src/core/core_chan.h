@@ -19,8 +19,8 @@
  *
  * Tested in test/unit/core with test/support/fake_engine.h.
  */
-#ifndef CORE_CHAN_H
-#define CORE_CHAN_H
+#ifndef CORE_CORE_CHAN_H
+#define CORE_CORE_CHAN_H
 
 #include <stdbool.h>
 #include <stddef.h>

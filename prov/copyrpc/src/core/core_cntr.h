@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Counter of completions and of errors, behind fi_cntr. The domain's lock covers it. */
-#ifndef CORE_CNTR_H
-#define CORE_CNTR_H
+#ifndef CORE_CORE_CNTR_H
+#define CORE_CORE_CNTR_H
 
 #include <stdint.h>
 

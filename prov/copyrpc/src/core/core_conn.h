@@ -15,8 +15,8 @@
  *
  * Tested by test/unit/core/test_core_conn.c.
  */
-#ifndef CORE_CONN_H
-#define CORE_CONN_H
+#ifndef CORE_CORE_CONN_H
+#define CORE_CORE_CONN_H
 
 #include <stdbool.h>
 #include <stddef.h>

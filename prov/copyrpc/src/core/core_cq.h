@@ -10,8 +10,8 @@
  *
  * Tested by test/unit/core/test_core_cq.c.
  */
-#ifndef CORE_CQ_H
-#define CORE_CQ_H
+#ifndef CORE_CORE_CQ_H
+#define CORE_CORE_CQ_H
 
 #include <rdma/fi_eq.h>
 #include <stdbool.h>

@@ -12,8 +12,8 @@
  * regions: a change takes the locks of all, a lookup needs one. Merged domains share everything:
  * one lock, and progress of one is progress of all.
  */
-#ifndef CORE_DOM_H
-#define CORE_DOM_H
+#ifndef CORE_CORE_DOM_H
+#define CORE_CORE_DOM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * ofi/ embeds struct core_ep and sets the queues at bind. From core_ep_open to core_ep_close core
  * owns the rest.
  */
-#ifndef CORE_EP_H
-#define CORE_EP_H
+#ifndef CORE_CORE_EP_H
+#define CORE_CORE_EP_H
 
 #include <rdma/fi_domain.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  * Whole eager messages (WIRE_OP_MSG) and RPCs (WIRE_OP_RPC) are on the hot path: the up-calls
  * handle them without this table.
  */
-#ifndef CORE_HANDLER_H
-#define CORE_HANDLER_H
+#ifndef CORE_CORE_HANDLER_H
+#define CORE_CORE_HANDLER_H
 
 #include "core/core_chan.h"
 #include "core/core_head.h"

@@ -3,8 +3,8 @@
  * Hooks of the modules msg, rma, coll and rpc into the life of endpoints, peers and regions. Called
  * by core, which includes none of the modules; core/modules/core_modules.c fills the table.
  */
-#ifndef CORE_MODULE_H
-#define CORE_MODULE_H
+#ifndef CORE_CORE_MODULE_H
+#define CORE_CORE_MODULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

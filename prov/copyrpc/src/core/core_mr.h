@@ -16,8 +16,8 @@
  *
  * Tested by test/unit/core/test_core_mr.c.
  */
-#ifndef CORE_MR_H
-#define CORE_MR_H
+#ifndef CORE_CORE_MR_H
+#define CORE_CORE_MR_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -13,8 +13,8 @@
  *
  * Tested by test/unit/core/test_core_op.c.
  */
-#ifndef CORE_OP_H
-#define CORE_OP_H
+#ifndef CORE_CORE_OP_H
+#define CORE_CORE_OP_H
 
 #include <stdbool.h>
 #include <stdint.h>

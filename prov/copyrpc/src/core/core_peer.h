@@ -11,8 +11,8 @@
  * A send (or a receive directed at a DEAD peer) starts the handshake and is queued. If the
  * handshake fails, all queued operations end with its error. The next use tries again.
  */
-#ifndef CORE_PEER_H
-#define CORE_PEER_H
+#ifndef CORE_CORE_PEER_H
+#define CORE_CORE_PEER_H
 
 #include <stdbool.h>
 #include <stdint.h>

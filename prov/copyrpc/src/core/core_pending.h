@@ -13,8 +13,8 @@
  * An entry takes 16 bytes; the length of the ring bounds the FIFO.
  * Shown by test/unit/core/test_core_pending.c.
  */
-#ifndef CORE_PENDING_H
-#define CORE_PENDING_H
+#ifndef CORE_CORE_PENDING_H
+#define CORE_CORE_PENDING_H
 
 #include <rdma/fabric.h>
 #include <stdbool.h>

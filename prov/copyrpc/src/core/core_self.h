@@ -5,8 +5,8 @@
  *
  * Tested by test/unit/core/test_core_self.c.
  */
-#ifndef CORE_SELF_H
-#define CORE_SELF_H
+#ifndef CORE_CORE_SELF_H
+#define CORE_CORE_SELF_H
 
 struct core_chan;
 

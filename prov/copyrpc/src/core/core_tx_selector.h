@@ -11,8 +11,8 @@
  *
  * Shown by test/unit/core/test_core_tx_selector.c.
  */
-#ifndef CORE_TX_SELECTOR_H
-#define CORE_TX_SELECTOR_H
+#ifndef CORE_CORE_TX_SELECTOR_H
+#define CORE_CORE_TX_SELECTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

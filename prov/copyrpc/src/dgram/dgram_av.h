@@ -11,8 +11,8 @@
  *
  * Tested by test/unit/dgram/test_dgram_av.c.
  */
-#ifndef DGRAM_AV_H
-#define DGRAM_AV_H
+#ifndef DGRAM_DGRAM_AV_H
+#define DGRAM_DGRAM_AV_H
 
 #include <stdbool.h>
 #include <stdint.h>

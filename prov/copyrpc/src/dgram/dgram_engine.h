@@ -9,8 +9,8 @@
  *
  * Owner: the thread that holds the domain. Tested by test/unit/dgram/test_dgram_engine.c.
  */
-#ifndef DGRAM_ENGINE_H
-#define DGRAM_ENGINE_H
+#ifndef DGRAM_DGRAM_ENGINE_H
+#define DGRAM_DGRAM_ENGINE_H
 
 #include "dgram/dgram_over.h"
 #include "util/list.h"

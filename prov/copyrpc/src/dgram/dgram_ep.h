@@ -17,8 +17,8 @@
  * Owner: the thread that holds the domain. Tested by test/unit/dgram/test_dgram_ep.c, _tx.c and
  * _rx.c.
  */
-#ifndef DGRAM_EP_H
-#define DGRAM_EP_H
+#ifndef DGRAM_DGRAM_EP_H
+#define DGRAM_DGRAM_EP_H
 
 #include <stdbool.h>
 #include <stdint.h>

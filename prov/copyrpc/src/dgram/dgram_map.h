@@ -7,8 +7,8 @@
  *
  * Tested by test/unit/dgram/test_dgram_map.c.
  */
-#ifndef DGRAM_MAP_H
-#define DGRAM_MAP_H
+#ifndef DGRAM_DGRAM_MAP_H
+#define DGRAM_DGRAM_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  *   UDP           sockaddr_in or sockaddr_in6 (FI_SOCKADDR_IN, FI_SOCKADDR_IN6)
  *   RDMA devices  32 bytes, FI_ADDR_IB_UD (dgram_ud_addr.h)
  */
-#ifndef DGRAM_OVER_H
-#define DGRAM_OVER_H
+#ifndef DGRAM_DGRAM_OVER_H
+#define DGRAM_DGRAM_OVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,8 +13,8 @@
  *
  * Tested by test/unit/dgram/test_dgram_ud_addr.c.
  */
-#ifndef DGRAM_UD_ADDR_H
-#define DGRAM_UD_ADDR_H
+#ifndef DGRAM_DGRAM_UD_ADDR_H
+#define DGRAM_DGRAM_UD_ADDR_H
 
 #include <stddef.h>
 #include <sys/socket.h>

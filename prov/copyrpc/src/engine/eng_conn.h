@@ -13,8 +13,8 @@
  *
  * Tested by test/unit/engine/test_eng_conn.c.
  */
-#ifndef ENG_CONN_H
-#define ENG_CONN_H
+#ifndef ENGINE_ENG_CONN_H
+#define ENGINE_ENG_CONN_H
 
 #include <stdbool.h>
 #include <stddef.h>

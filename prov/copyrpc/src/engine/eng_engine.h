@@ -12,8 +12,8 @@
  *
  * Tested by test/unit/engine/test_eng_engine.c.
  */
-#ifndef ENG_ENGINE_H
-#define ENG_ENGINE_H
+#ifndef ENGINE_ENG_ENGINE_H
+#define ENGINE_ENG_ENGINE_H
 
 #include <pthread.h>
 #include <stdbool.h>

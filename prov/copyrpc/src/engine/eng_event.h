@@ -5,8 +5,8 @@
  * Events of one connection keep their order. Freeing a connection removes its events. Tested by
  * test/unit/engine/test_eng_event.c.
  */
-#ifndef ENG_EVENT_H
-#define ENG_EVENT_H
+#ifndef ENGINE_ENG_EVENT_H
+#define ENGINE_ENG_EVENT_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

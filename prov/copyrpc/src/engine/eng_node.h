@@ -3,8 +3,8 @@
  * Control thread of the process: started by the first engine, stopped by the last. A forked child
  * inherits none: its first engine starts another one.
  */
-#ifndef ENG_NODE_H
-#define ENG_NODE_H
+#ifndef ENGINE_ENG_NODE_H
+#define ENGINE_ENG_NODE_H
 
 struct cm_node;
 

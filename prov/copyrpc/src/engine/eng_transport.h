@@ -19,8 +19,8 @@
  *
  * Tested by test/unit/engine.
  */
-#ifndef ENG_TRANSPORT_H
-#define ENG_TRANSPORT_H
+#ifndef ENGINE_ENG_TRANSPORT_H
+#define ENGINE_ENG_TRANSPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>

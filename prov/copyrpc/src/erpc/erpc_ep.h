@@ -13,8 +13,8 @@
  * Tested in test/unit/erpc/test_erpc_ep.c: two endpoints, all operations in both directions, with
  * loss.
  */
-#ifndef ERPC_EP_H
-#define ERPC_EP_H
+#ifndef ERPC_ERPC_EP_H
+#define ERPC_ERPC_EP_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  *
  * Tested in test/unit/erpc/rx/.
  */
-#ifndef ERPC_PKT_H
-#define ERPC_PKT_H
+#ifndef ERPC_ERPC_PKT_H
+#define ERPC_ERPC_PKT_H
 
 #include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"

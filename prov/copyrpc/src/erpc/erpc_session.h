@@ -23,8 +23,8 @@
  * Owner: the holder of the domain's lock; open and connect may run in another thread before attach.
  * Tested in test/unit/erpc/test_erpc_session.c, test_erpc_ep.c and test_erpc_many.c.
  */
-#ifndef ERPC_SESSION_H
-#define ERPC_SESSION_H
+#ifndef ERPC_ERPC_SESSION_H
+#define ERPC_ERPC_SESSION_H
 
 #include <assert.h>
 #include <stdbool.h>

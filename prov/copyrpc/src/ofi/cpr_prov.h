@@ -6,8 +6,8 @@
  * publishes and reads the parameters and fills in the provider's calls; no device is probed there.
  * fi_provider.cleanup stops the threads of domains that the application left open.
  */
-#ifndef CPR_PROV_H
-#define CPR_PROV_H
+#ifndef OFI_CPR_PROV_H
+#define OFI_CPR_PROV_H
 
 #include <rdma/providers/fi_prov.h>
 

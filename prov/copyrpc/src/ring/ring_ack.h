@@ -18,8 +18,8 @@
  * Reports to core by on_acked. Owner: the thread that holds the domain; the list `unacked` belongs
  * to the transport. Tested by test/unit/ring/test_ring_ack.c.
  */
-#ifndef RING_ACK_H
-#define RING_ACK_H
+#ifndef RING_RING_ACK_H
+#define RING_RING_ACK_H
 
 #include "ring/ring_conn.h"
 #include "ring/ring_transport.h"

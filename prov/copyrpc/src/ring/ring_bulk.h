@@ -13,8 +13,8 @@
  *
  * Owner: the thread that holds the domain. Tested by test/unit/ring/test_ring_bulk.c.
  */
-#ifndef RING_BULK_H
-#define RING_BULK_H
+#ifndef RING_RING_BULK_H
+#define RING_RING_BULK_H
 
 #include <assert.h>
 

@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/ring/test_ring_call.c.
  */
-#ifndef RING_CALL_H
-#define RING_CALL_H
+#ifndef RING_RING_CALL_H
+#define RING_RING_CALL_H
 
 #include "ring/ring_rx.h"
 #include "ring/ring_send.h"

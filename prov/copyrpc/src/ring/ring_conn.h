@@ -7,8 +7,8 @@
  * (ring_rx.h) parses batches and releases bytes. Owned by the engine; accessed only under the
  * domain's lock.
  */
-#ifndef RING_CONN_H
-#define RING_CONN_H
+#ifndef RING_RING_CONN_H
+#define RING_RING_CONN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -18,8 +18,8 @@
  *
  * Tested by test/unit/ring/test_ring_pos.c, test_ring_credit.c, and exhaustively by test/spin.
  */
-#ifndef RING_FLOW_H
-#define RING_FLOW_H
+#ifndef RING_RING_FLOW_H
+#define RING_RING_FLOW_H
 
 #include <stdbool.h>
 #include <stdint.h>

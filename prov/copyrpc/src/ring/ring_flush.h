@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/ring/test_ring_tx_leave.c.
  */
-#ifndef RING_FLUSH_H
-#define RING_FLUSH_H
+#ifndef RING_RING_FLUSH_H
+#define RING_RING_FLUSH_H
 
 #include "ring/ring_policy.h"
 #include "ring/ring_tx.h"

@@ -8,8 +8,8 @@
  * constants that the compiler propagates, so that no call below a channel operation is indirect.
  * cfg is the flush policy.
  */
-#ifndef RING_OVER_H
-#define RING_OVER_H
+#ifndef RING_RING_OVER_H
+#define RING_RING_OVER_H
 
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"

@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/ring/test_ring_flush.c.
  */
-#ifndef RING_POLICY_H
-#define RING_POLICY_H
+#ifndef RING_RING_POLICY_H
+#define RING_RING_POLICY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  * A retained message is identified by its sequence number, so stale and invalid numbers are
  * detected. Tested by test/unit/ring/test_ring_retain.c.
  */
-#ifndef RING_RETAIN_H
-#define RING_RETAIN_H
+#ifndef RING_RING_RETAIN_H
+#define RING_RING_RETAIN_H
 
 #include <rdma/fi_errno.h>
 #include <stdbool.h>

@@ -14,8 +14,8 @@
  * Tested by test/unit/ring/test_ring_rx*.c, test_ring_loop.c, test_ring_flow.c and
  * test/fuzz/fuzz_ring_rx.c.
  */
-#ifndef RING_RX_H
-#define RING_RX_H
+#ifndef RING_RING_RX_H
+#define RING_RING_RX_H
 
 #include "engine/eng_engine.h"
 #include "ring/ring_ack.h"

@@ -15,8 +15,8 @@
  *
  * Tested by test/unit/ring/test_ring_{tx,single,flow}.c.
  */
-#ifndef RING_SEND_H
-#define RING_SEND_H
+#ifndef RING_RING_SEND_H
+#define RING_RING_SEND_H
 
 #include <rdma/fi_errno.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  * RING_OVER (ring_over.h) defines a transport's ops table. Owner: the engine, which provides the
  * memory; the lists belong to the thread that holds the domain.
  */
-#ifndef RING_TRANSPORT_H
-#define RING_TRANSPORT_H
+#ifndef RING_RING_TRANSPORT_H
+#define RING_RING_TRANSPORT_H
 
 #include <assert.h>
 #include <stdbool.h>

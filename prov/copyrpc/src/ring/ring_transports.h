@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Ring transports by device, for the code that composes engines. */
-#ifndef RING_TRANSPORTS_H
-#define RING_TRANSPORTS_H
+#ifndef RING_RING_TRANSPORTS_H
+#define RING_RING_TRANSPORTS_H
 
 struct core_engine;
 struct eng_transport_ops;

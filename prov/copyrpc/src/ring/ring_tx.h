@@ -19,8 +19,8 @@
  *
  * Tested by test/unit/ring/test_ring_tx_{write,close,reserve}.c.
  */
-#ifndef RING_TX_H
-#define RING_TX_H
+#ifndef RING_RING_TX_H
+#define RING_RING_TX_H
 
 #include <string.h>
 

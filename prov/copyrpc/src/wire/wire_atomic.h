@@ -9,8 +9,8 @@
  * Each list has `count` elements of the type's size, as in memory, without padding. An operation on
  * more elements than one call carries takes several calls; each element belongs to exactly one.
  */
-#ifndef WIRE_ATOMIC_H
-#define WIRE_ATOMIC_H
+#ifndef WIRE_WIRE_ATOMIC_H
+#define WIRE_WIRE_ATOMIC_H
 
 #include <assert.h>
 #include <stdint.h>

@@ -13,8 +13,8 @@
  *
  * Tested by test/unit/wire/test_wire_cm.c (golden bytes) and test/fuzz/fuzz_wire_cm.c.
  */
-#ifndef WIRE_CM_H
-#define WIRE_CM_H
+#ifndef WIRE_WIRE_CM_H
+#define WIRE_WIRE_CM_H
 
 #include <stddef.h>
 #include <stdint.h>

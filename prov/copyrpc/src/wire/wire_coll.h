@@ -15,8 +15,8 @@
  * In one operation a member has at most one message for each other member, so group, operation and
  * sender identify the message.
  */
-#ifndef WIRE_COLL_H
-#define WIRE_COLL_H
+#ifndef WIRE_WIRE_COLL_H
+#define WIRE_WIRE_COLL_H
 
 #include <assert.h>
 #include <stdint.h>

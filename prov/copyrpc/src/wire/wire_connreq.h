@@ -13,8 +13,8 @@
  *
  * Tested by test/unit/wire/test_wire_connreq.c (golden bytes) and test/fuzz/fuzz_wire_connreq.c.
  */
-#ifndef WIRE_CONNREQ_H
-#define WIRE_CONNREQ_H
+#ifndef WIRE_WIRE_CONNREQ_H
+#define WIRE_WIRE_CONNREQ_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -13,8 +13,8 @@
  *
  * Tested by test/unit/wire/test_wire_erpc.c (golden bytes).
  */
-#ifndef WIRE_ERPC_H
-#define WIRE_ERPC_H
+#ifndef WIRE_WIRE_ERPC_H
+#define WIRE_WIRE_ERPC_H
 
 #include <stdbool.h>
 #include <stdint.h>

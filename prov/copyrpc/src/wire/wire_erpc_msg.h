@@ -14,8 +14,8 @@
  *
  * Tested by test/unit/wire/test_wire_erpc_msg.c.
  */
-#ifndef WIRE_ERPC_MSG_H
-#define WIRE_ERPC_MSG_H
+#ifndef WIRE_WIRE_ERPC_MSG_H
+#define WIRE_WIRE_ERPC_MSG_H
 
 #include <assert.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Little-endian numbers at unaligned addresses. Tested by test/unit/wire/test_wire_le.c. */
-#ifndef WIRE_LE_H
-#define WIRE_LE_H
+#ifndef WIRE_WIRE_LE_H
+#define WIRE_WIRE_LE_H
 
 #include <endian.h>
 #include <stdbool.h>

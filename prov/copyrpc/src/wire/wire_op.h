@@ -17,8 +17,8 @@
  * An 8-byte tagged message with 32 bits of CQ data takes 12 + 8 + 4 + 8 = 32 bytes: one block. An
  * unknown operation or bit fails the connection.
  */
-#ifndef WIRE_OP_H
-#define WIRE_OP_H
+#ifndef WIRE_WIRE_OP_H
+#define WIRE_WIRE_OP_H
 
 #include <assert.h>
 #include <stdint.h>

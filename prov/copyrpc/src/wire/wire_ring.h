@@ -10,8 +10,8 @@
  *
  * Tested by test/unit/wire/test_wire_ring.c (golden bytes).
  */
-#ifndef WIRE_RING_H
-#define WIRE_RING_H
+#ifndef WIRE_WIRE_RING_H
+#define WIRE_WIRE_RING_H
 
 #include <assert.h>
 #include <endian.h>

@@ -17,8 +17,8 @@
  * The call that covers the last byte ends the access: it alone carries remote CQ data, and the
  * target counts it. An EXPOSE counts when its exposure ends, if the bytes were read.
  */
-#ifndef WIRE_RMA_H
-#define WIRE_RMA_H
+#ifndef WIRE_WIRE_RMA_H
+#define WIRE_WIRE_RMA_H
 
 #include <assert.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/cm/base/test_cm_addr.c.
  */
-#ifndef CM_CM_ADDR_H
-#define CM_CM_ADDR_H
+#ifndef CM_BASE_CM_ADDR_H
+#define CM_BASE_CM_ADDR_H
 
 #include <netinet/in.h>
 #include <stdbool.h>

@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/cm/base/test_cm_fd.c.
  */
-#ifndef CM_CM_FD_H
-#define CM_CM_FD_H
+#ifndef CM_BASE_CM_FD_H
+#define CM_BASE_CM_FD_H
 
 #include <stdbool.h>
 #include <stddef.h>

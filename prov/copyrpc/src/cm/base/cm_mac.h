@@ -14,8 +14,8 @@
  * Pure except for the random functions; call cm_mac_init first. Tested by
  * test/unit/cm/base/test_cm_mac.c.
  */
-#ifndef CM_CM_MAC_H
-#define CM_CM_MAC_H
+#ifndef CM_BASE_CM_MAC_H
+#define CM_BASE_CM_MAC_H
 
 #include <stdbool.h>
 #include <stddef.h>

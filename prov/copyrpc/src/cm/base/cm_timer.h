@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/cm/base/test_cm_timer.c.
  */
-#ifndef CM_CM_TIMER_H
-#define CM_CM_TIMER_H
+#ifndef CM_BASE_CM_TIMER_H
+#define CM_BASE_CM_TIMER_H
 
 #include <stdbool.h>
 #include <stdint.h>

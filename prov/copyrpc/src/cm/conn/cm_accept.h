@@ -15,8 +15,8 @@
  *
  * Tested by test/unit/cm/conn/test_cm_accept.c.
  */
-#ifndef CM_CM_ACCEPT_H
-#define CM_CM_ACCEPT_H
+#ifndef CM_CONN_CM_ACCEPT_H
+#define CM_CONN_CM_ACCEPT_H
 
 #include "cm/conn/cm_conn.h"
 #include "wire/wire_cm.h"

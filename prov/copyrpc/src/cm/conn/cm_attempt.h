@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/cm/conn/test_cm_attempt.c.
  */
-#ifndef CM_CM_ATTEMPT_H
-#define CM_CM_ATTEMPT_H
+#ifndef CM_CONN_CM_ATTEMPT_H
+#define CM_CONN_CM_ATTEMPT_H
 
 #include "cm/conn/cm_conn.h"
 #include "cm/base/cm_fd.h"

@@ -12,8 +12,8 @@
  *
  * Tested by test/unit/cm/conn/test_cm_conn.c.
  */
-#ifndef CM_CM_CONN_H
-#define CM_CM_CONN_H
+#ifndef CM_CONN_CM_CONN_H
+#define CM_CONN_CM_CONN_H
 
 #include <stdbool.h>
 #include <stdint.h>

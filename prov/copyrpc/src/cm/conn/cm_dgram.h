@@ -13,8 +13,8 @@
  *
  * Tested by test/unit/cm/conn/test_cm_dgram.c.
  */
-#ifndef CM_CM_DGRAM_H
-#define CM_CM_DGRAM_H
+#ifndef CM_CONN_CM_DGRAM_H
+#define CM_CONN_CM_DGRAM_H
 
 #include "cm/conn/cm_conn.h"
 #include "wire/wire_cm.h"

@@ -18,8 +18,8 @@
  *
  * Protected by the node's mutex. Tested by test/unit/cm/conn/test_cm_pending.c.
  */
-#ifndef CM_CM_PENDING_H
-#define CM_CM_PENDING_H
+#ifndef CM_CONN_CM_PENDING_H
+#define CM_CONN_CM_PENDING_H
 
 #include <stdbool.h>
 #include <stdint.h>

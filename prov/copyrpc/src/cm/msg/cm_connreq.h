@@ -12,8 +12,8 @@
  *
  * Tested by test/unit/cm/msg/test_cm_connreq.c.
  */
-#ifndef CM_CM_CALL_H
-#define CM_CM_CALL_H
+#ifndef CM_MSG_CM_CONNREQ_H
+#define CM_MSG_CM_CONNREQ_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  *
  * Tested by test/unit/cm/msg/test_cm_listen.c.
  */
-#ifndef CM_CM_LISTEN_H
-#define CM_CM_LISTEN_H
+#ifndef CM_MSG_CM_LISTEN_H
+#define CM_MSG_CM_LISTEN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -17,8 +17,8 @@
  *
  * Threads: see cm.h. Tested by test/unit/cm/msg/test_cm_msg.c.
  */
-#ifndef CM_MSG_H
-#define CM_MSG_H
+#ifndef CM_MSG_CM_MSG_H
+#define CM_MSG_CM_MSG_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  *
  * Protected by the node's mutex. Tested by test/unit/cm/msg/test_cm_stream.c.
  */
-#ifndef CM_CM_STREAM_H
-#define CM_CM_STREAM_H
+#ifndef CM_MSG_CM_STREAM_H
+#define CM_MSG_CM_STREAM_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/cm/node/test_cm_fork.c.
  */
-#ifndef CM_CM_FORK_H
-#define CM_CM_FORK_H
+#ifndef CM_NODE_CM_FORK_H
+#define CM_NODE_CM_FORK_H
 
 struct cm_node;
 

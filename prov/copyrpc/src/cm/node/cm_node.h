@@ -13,8 +13,8 @@
  * The thread blocks signals (util/sig.h), is named "copyrpc-cm", and is joined by cm_node_close.
  * Tested by test/unit/cm/node/test_cm_node.c.
  */
-#ifndef CM_CM_NODE_H
-#define CM_CM_NODE_H
+#ifndef CM_NODE_CM_NODE_H
+#define CM_NODE_CM_NODE_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -14,8 +14,8 @@
  *
  * Tested by test/unit/cm/req/test_cm_peer.c.
  */
-#ifndef CM_CM_PEER_H
-#define CM_CM_PEER_H
+#ifndef CM_REQ_CM_PEER_H
+#define CM_REQ_CM_PEER_H
 
 #include <stdbool.h>
 #include <stddef.h>

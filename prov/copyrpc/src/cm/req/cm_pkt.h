@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/cm/req/test_cm_pkt.c.
  */
-#ifndef CM_CM_PKT_H
-#define CM_CM_PKT_H
+#ifndef CM_REQ_CM_PKT_H
+#define CM_REQ_CM_PKT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -15,8 +15,8 @@
  *
  * Tested by test/unit/cm/req/test_cm_req.c.
  */
-#ifndef CM_CM_REQ_H
-#define CM_CM_REQ_H
+#ifndef CM_REQ_CM_REQ_H
+#define CM_REQ_CM_REQ_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/cm/req/test_cm_udp.c.
  */
-#ifndef CM_CM_UDP_H
-#define CM_CM_UDP_H
+#ifndef CM_REQ_CM_UDP_H
+#define CM_REQ_CM_UDP_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -18,8 +18,8 @@
  *
  * Tested by test/unit/core/coll/test_core_coll.c.
  */
-#ifndef CORE_COLL_H
-#define CORE_COLL_H
+#ifndef CORE_COLL_CORE_COLL_H
+#define CORE_COLL_CORE_COLL_H
 
 #include <rdma/fi_domain.h>
 #include <stdbool.h>

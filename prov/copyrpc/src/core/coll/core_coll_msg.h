@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/core/coll/test_core_coll_msg.c.
  */
-#ifndef CORE_COLL_MSG_H
-#define CORE_COLL_MSG_H
+#ifndef CORE_COLL_CORE_COLL_MSG_H
+#define CORE_COLL_CORE_COLL_MSG_H
 
 #include "core/core_chan.h"
 #include "core/coll/core_coll.h"

@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/core/coll/test_core_coll_op.c.
  */
-#ifndef CORE_COLL_OP_H
-#define CORE_COLL_OP_H
+#ifndef CORE_COLL_CORE_COLL_OP_H
+#define CORE_COLL_CORE_COLL_OP_H
 
 #include "core/coll/core_coll.h"
 

@@ -16,8 +16,8 @@
  *
  * Tested by test/unit/core/coll/test_core_coll_plan.c.
  */
-#ifndef CORE_COLL_PLAN_H
-#define CORE_COLL_PLAN_H
+#ifndef CORE_COLL_CORE_COLL_PLAN_H
+#define CORE_COLL_CORE_COLL_PLAN_H
 
 #include <rdma/fi_domain.h>
 #include <stdbool.h>

@@ -19,8 +19,8 @@
  *
  * Shown by test/unit/core/msg/test_core_match.c (a list scan is the oracle) and match_bench.
  */
-#ifndef CORE_MATCH_H
-#define CORE_MATCH_H
+#ifndef CORE_MSG_CORE_MATCH_H
+#define CORE_MSG_CORE_MATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,8 +8,8 @@
  *
  * Shown by test/unit/core/msg/test_core_match_table.c.
  */
-#ifndef CORE_MATCH_TABLE_H
-#define CORE_MATCH_TABLE_H
+#ifndef CORE_MSG_CORE_MATCH_TABLE_H
+#define CORE_MSG_CORE_MATCH_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Messaging's part of an endpoint: matchers and pools. Hooks of core_module.h, and core_srx.c. */
-#ifndef CORE_MSG_H
-#define CORE_MSG_H
+#ifndef CORE_MSG_CORE_MSG_H
+#define CORE_MSG_CORE_MSG_H
 
 struct core_ep;
 

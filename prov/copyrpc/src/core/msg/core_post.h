@@ -8,8 +8,8 @@
  *
  * fabtests/scripts/cost counts the instructions. Shown by test/unit/core/msg/test_core_post.c.
  */
-#ifndef CORE_POST_H
-#define CORE_POST_H
+#ifndef CORE_MSG_CORE_POST_H
+#define CORE_MSG_CORE_POST_H
 
 #include <rdma/fi_errno.h>
 

@@ -7,8 +7,8 @@
  * core_unexp	a message that has arrived at least in part and is not finished: unexpected, or
  *		matched with bytes to come. Matching sets its destination, the record stays.
  */
-#ifndef CORE_REQ_H
-#define CORE_REQ_H
+#ifndef CORE_MSG_CORE_REQ_H
+#define CORE_MSG_CORE_REQ_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * (FI_COPYRPC_UNEXPECTED_MEM). Beyond the budget they stay in the ring, which fills and makes this
  * sender wait. Other peers are not affected, no message is lost, and replies still arrive.
  */
-#ifndef CORE_RX_H
-#define CORE_RX_H
+#ifndef CORE_MSG_CORE_RX_H
+#define CORE_MSG_CORE_RX_H
 
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>

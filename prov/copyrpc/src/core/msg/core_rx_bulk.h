@@ -7,8 +7,8 @@
  *
  * Shown by test/unit/core/msg/test_core_rx_bulk.c.
  */
-#ifndef CORE_RX_BULK_H
-#define CORE_RX_BULK_H
+#ifndef CORE_MSG_CORE_RX_BULK_H
+#define CORE_MSG_CORE_RX_BULK_H
 
 #include "core/core_chan.h"
 #include "core/msg/core_unexp.h"

@@ -17,8 +17,8 @@
  *
  * Shown by test/unit/core/msg/test_core_srx.c.
  */
-#ifndef CORE_SRX_H
-#define CORE_SRX_H
+#ifndef CORE_MSG_CORE_SRX_H
+#define CORE_MSG_CORE_SRX_H
 
 #include "core/core_ep.h"
 #include "core/core_peer.h"

@@ -17,8 +17,8 @@
  *
  * Shown by test/unit/core/msg/test_core_tx.c.
  */
-#ifndef CORE_TX_H
-#define CORE_TX_H
+#ifndef CORE_MSG_CORE_TX_H
+#define CORE_MSG_CORE_TX_H
 
 #include <rdma/fi_endpoint.h>
 #include <stdbool.h>

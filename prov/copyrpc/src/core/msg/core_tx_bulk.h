@@ -10,8 +10,8 @@
  *
  * Shown by test/unit/core/msg/test_core_tx_bulk.c.
  */
-#ifndef CORE_TX_BULK_H
-#define CORE_TX_BULK_H
+#ifndef CORE_MSG_CORE_TX_BULK_H
+#define CORE_MSG_CORE_TX_BULK_H
 
 #include "core/core_chan.h"
 #include "core/core_peer.h"

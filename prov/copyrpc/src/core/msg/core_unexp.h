@@ -11,8 +11,8 @@
  *
  * Shown by test/unit/core/msg/test_core_unexp.c.
  */
-#ifndef CORE_UNEXP_H
-#define CORE_UNEXP_H
+#ifndef CORE_MSG_CORE_UNEXP_H
+#define CORE_MSG_CORE_UNEXP_H
 
 #include "core/core_head.h"
 #include "core/core_peer.h"

@@ -11,8 +11,8 @@
  * struct core_access is the first part of a request from a pool of the endpoint. The domain's lock
  * covers it. Shown by test/unit/core/rma/test_core_access.c.
  */
-#ifndef CORE_ACCESS_H
-#define CORE_ACCESS_H
+#ifndef CORE_RMA_CORE_ACCESS_H
+#define CORE_RMA_CORE_ACCESS_H
 
 #include <rdma/fi_rma.h>
 #include <stdbool.h>

@@ -16,8 +16,8 @@
  *
  * Shown by test/unit/core/rma/test_core_atomic.c.
  */
-#ifndef CORE_ATOMIC_H
-#define CORE_ATOMIC_H
+#ifndef CORE_RMA_CORE_ATOMIC_H
+#define CORE_RMA_CORE_ATOMIC_H
 
 #include <rdma/fi_rma.h>
 #include <stdbool.h>

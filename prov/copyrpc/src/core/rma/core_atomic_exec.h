@@ -13,8 +13,8 @@
  *
  * Shown by test/unit/core/rma/test_core_atomic_exec.c.
  */
-#ifndef CORE_ATOMIC_EXEC_H
-#define CORE_ATOMIC_EXEC_H
+#ifndef CORE_RMA_CORE_ATOMIC_EXEC_H
+#define CORE_RMA_CORE_ATOMIC_EXEC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,8 +12,8 @@
  *
  * Shown by test/unit/core/rma/test_core_atomic_math.c.
  */
-#ifndef CORE_ATOMIC_MATH_H
-#define CORE_ATOMIC_MATH_H
+#ifndef CORE_RMA_CORE_ATOMIC_MATH_H
+#define CORE_RMA_CORE_ATOMIC_MATH_H
 
 #include <rdma/fi_domain.h>
 #include <stdbool.h>

@@ -14,8 +14,8 @@
  *
  * Bytes of an injected write are copied. Shown by test/unit/core/rma/test_core_rma.c.
  */
-#ifndef CORE_RMA_H
-#define CORE_RMA_H
+#ifndef CORE_RMA_CORE_RMA_H
+#define CORE_RMA_CORE_RMA_H
 
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_rma.h>

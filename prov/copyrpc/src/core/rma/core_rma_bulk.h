@@ -17,8 +17,8 @@
  *
  * Shown by test_core_rma_bulk.c and test_core_rma_deferred.c in test/unit/core/rma.
  */
-#ifndef CORE_RMA_BULK_H
-#define CORE_RMA_BULK_H
+#ifndef CORE_RMA_CORE_RMA_BULK_H
+#define CORE_RMA_CORE_RMA_BULK_H
 
 #include <stdbool.h>
 

@@ -14,8 +14,8 @@
  *
  * Tested by test/unit/core/rpc/test_core_rpc*.c.
  */
-#ifndef CORE_RPC_H
-#define CORE_RPC_H
+#ifndef CORE_RPC_CORE_RPC_H
+#define CORE_RPC_CORE_RPC_H
 
 #include <rdma/fabric.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  *
  * fabtests/scripts/cost counts the instructions. Tested by test/unit/core/rpc/test_core_rpc_post.c.
  */
-#ifndef CORE_RPC_POST_H
-#define CORE_RPC_POST_H
+#ifndef CORE_RPC_CORE_RPC_POST_H
+#define CORE_RPC_CORE_RPC_POST_H
 
 #include <rdma/fi_errno.h>
 

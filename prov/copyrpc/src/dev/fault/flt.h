@@ -8,8 +8,8 @@
  *
  * Tests: test/unit/dev/fault/test_flt_dgram.c.
  */
-#ifndef FLT_FLT_H
-#define FLT_FLT_H
+#ifndef DEV_FAULT_FLT_H
+#define DEV_FAULT_FLT_H
 
 #include "dev/dgram.h"
 

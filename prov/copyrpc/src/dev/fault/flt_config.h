@@ -10,8 +10,8 @@
  *
  * Tests: test/unit/dev/fault/test_flt_config.c.
  */
-#ifndef FLT_FLT_CONFIG_H
-#define FLT_FLT_CONFIG_H
+#ifndef DEV_FAULT_FLT_CONFIG_H
+#define DEV_FAULT_FLT_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>

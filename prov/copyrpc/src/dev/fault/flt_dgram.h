@@ -13,8 +13,8 @@
  *
  * Runs in the polling thread. Tests: test/unit/dev/fault/test_flt_dgram.c, test_flt_rx.c.
  */
-#ifndef FLT_FLT_DGRAM_H
-#define FLT_FLT_DGRAM_H
+#ifndef DEV_FAULT_FLT_DGRAM_H
+#define DEV_FAULT_FLT_DGRAM_H
 
 #include "dev/fault/flt.h"
 #include "dev/fault/flt_config.h"

@@ -18,8 +18,8 @@
  * Tests: test/unit/dev/ib/test_ib_async.c; test/integ/dev_async on the device model and in
  * test/rxe.
  */
-#ifndef IB_IB_ASYNC_H
-#define IB_IB_ASYNC_H
+#ifndef DEV_IB_IB_ASYNC_H
+#define DEV_IB_IB_ASYNC_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

@@ -15,8 +15,8 @@
  *
  * Tests: test/unit/dev/ib/test_ib_desc.c and test/fuzz/fuzz_ib_desc.c.
  */
-#ifndef IB_IB_DESC_H
-#define IB_IB_DESC_H
+#ifndef DEV_IB_IB_DESC_H
+#define DEV_IB_IB_DESC_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

@@ -11,8 +11,8 @@
  * Constant between init and fini. Tests: test/unit/dev/ib/test_ib_dev.c, on a kernel device
  * test/rxe.
  */
-#ifndef IB_IB_DEV_H
-#define IB_IB_DEV_H
+#ifndef DEV_IB_IB_DEV_H
+#define DEV_IB_IB_DEV_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

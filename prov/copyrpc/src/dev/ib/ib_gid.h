@@ -7,8 +7,8 @@
  *
  * Tests: test/unit/dev/ib/test_ib_gid.c.
  */
-#ifndef IB_IB_GID_H
-#define IB_IB_GID_H
+#ifndef DEV_IB_IB_GID_H
+#define DEV_IB_IB_GID_H
 
 #include <infiniband/verbs.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  *
  * Tests: test/unit/dev/ib/test_ib_mem.c, on a kernel device test/rxe.
  */
-#ifndef IB_IB_MEM_H
-#define IB_IB_MEM_H
+#ifndef DEV_IB_IB_MEM_H
+#define DEV_IB_IB_MEM_H
 
 #include <stddef.h>
 

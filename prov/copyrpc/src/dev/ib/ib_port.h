@@ -4,8 +4,8 @@
  *
  * Tests: test/unit/dev/ib/test_ib_port.c.
  */
-#ifndef IB_IB_PORT_H
-#define IB_IB_PORT_H
+#ifndef DEV_IB_IB_PORT_H
+#define DEV_IB_IB_PORT_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

@@ -9,8 +9,8 @@
  *
  * Tests: test/unit/dev/ib/test_ib_qp.c, on a kernel device test/rxe.
  */
-#ifndef IB_IB_QP_H
-#define IB_IB_QP_H
+#ifndef DEV_IB_IB_QP_H
+#define DEV_IB_IB_QP_H
 
 #include "dev/ib/ib_desc.h"
 #include "dev/ib/ib_dev.h"

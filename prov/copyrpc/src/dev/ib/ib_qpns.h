@@ -8,8 +8,8 @@
  *
  * Not locked: belongs to the polling thread. Tests: test/unit/dev/ib/test_ib_qpns.c.
  */
-#ifndef IB_IB_QPNS_H
-#define IB_IB_QPNS_H
+#ifndef DEV_IB_IB_QPNS_H
+#define DEV_IB_IB_QPNS_H
 
 #include <stddef.h>
 #include <stdint.h>

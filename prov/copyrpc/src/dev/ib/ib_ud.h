@@ -20,8 +20,8 @@
  *
  * Tests: test/unit/dev/ib/test_ib_ud.c, test/fuzz/fuzz_ib_desc.c, test/integ/dev_dgram.
  */
-#ifndef IB_IB_UD_H
-#define IB_IB_UD_H
+#ifndef DEV_IB_IB_UD_H
+#define DEV_IB_IB_UD_H
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  *
  * Tests: test/unit/dev/ib/test_ib_wc.c.
  */
-#ifndef IB_IB_WC_H
-#define IB_IB_WC_H
+#ifndef DEV_IB_IB_WC_H
+#define DEV_IB_IB_WC_H
 
 #include <infiniband/verbs.h>
 

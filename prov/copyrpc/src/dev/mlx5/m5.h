@@ -19,8 +19,8 @@
  *
  * Engines that include this file compile their loop over m5_dev_ops_inline and m5_link_ops_inline.
  */
-#ifndef M5_M5_H
-#define M5_M5_H
+#ifndef DEV_MLX5_M5_H
+#define DEV_MLX5_M5_H
 
 #include "dev/mlx5/m5_link.h"
 #include "dev/mlx5/m5_poll.h"

@@ -15,8 +15,8 @@
  * An architecture that is missing here does not compile: a wrong guess loses completions rarely.
  * Tests: test/unit/dev/mlx5/test_m5_barrier.c and, for the instructions, test/lint/doorbell.
  */
-#ifndef M5_M5_BARRIER_H
-#define M5_M5_BARRIER_H
+#ifndef DEV_MLX5_M5_BARRIER_H
+#define DEV_MLX5_M5_BARRIER_H
 
 #if defined(__x86_64__)
 

@@ -13,8 +13,8 @@
  * Both addresses are multiples of 64. The caller executes the fences (m5_uar.h). Tests:
  * test/unit/dev/mlx5/test_m5_bf.c and test/lint/doorbell.
  */
-#ifndef M5_M5_BF_H
-#define M5_M5_BF_H
+#ifndef DEV_MLX5_M5_BF_H
+#define DEV_MLX5_M5_BF_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -19,8 +19,8 @@
  * In CQEs of 128 bytes the second half is the CQE, the first holds small received data. All
  * functions run in the polling thread. Tests: test/unit/dev/mlx5/test_m5_cq.c.
  */
-#ifndef M5_M5_CQ_H
-#define M5_M5_CQ_H
+#ifndef DEV_MLX5_M5_CQ_H
+#define DEV_MLX5_M5_CQ_H
 
 #include <endian.h>
 #include <stdbool.h>

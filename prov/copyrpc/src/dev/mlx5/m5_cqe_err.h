@@ -5,8 +5,8 @@
  *
  * Tests: test/unit/dev/mlx5/test_m5_cqe_err.c.
  */
-#ifndef M5_M5_CQE_ERR_H
-#define M5_M5_CQE_ERR_H
+#ifndef DEV_MLX5_M5_CQE_ERR_H
+#define DEV_MLX5_M5_CQE_ERR_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -20,8 +20,8 @@
  *
  * Runs in the polling thread. Tests: test/unit/dev/mlx5/test_m5_cqe_zip.c.
  */
-#ifndef M5_M5_CQE_ZIP_H
-#define M5_M5_CQE_ZIP_H
+#ifndef DEV_MLX5_M5_CQE_ZIP_H
+#define DEV_MLX5_M5_CQE_ZIP_H
 
 #include <stdbool.h>
 

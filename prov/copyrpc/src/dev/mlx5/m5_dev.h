@@ -16,8 +16,8 @@
  *
  * Tests: test/unit/dev/mlx5/test_m5_dev.c; on the device model test/integ/dev_link.
  */
-#ifndef M5_M5_DEV_H
-#define M5_M5_DEV_H
+#ifndef DEV_MLX5_M5_DEV_H
+#define DEV_MLX5_M5_DEV_H
 
 #include <pthread.h>
 #include <stdalign.h>

@@ -6,8 +6,8 @@
  *
  * Tests: test/unit/dev/mlx5/test_m5_dv.c.
  */
-#ifndef M5_M5_DV_H
-#define M5_M5_DV_H
+#ifndef DEV_MLX5_M5_DV_H
+#define DEV_MLX5_M5_DV_H
 
 #include <infiniband/mlx5dv.h>
 #include <stdbool.h>

@@ -10,8 +10,8 @@
  *   WQE   ctrl | [av] | [raddr] | [atomic] | [inline...] | [data]     multiples of 16 bytes ("ds")
  *   in the queue: blocks of 64 bytes ("bb"), counted by 16 bits
  */
-#ifndef M5_M5_LAYOUT_H
-#define M5_M5_LAYOUT_H
+#ifndef DEV_MLX5_M5_LAYOUT_H
+#define DEV_MLX5_M5_LAYOUT_H
 
 #include <assert.h>
 #include <stddef.h>

@@ -14,8 +14,8 @@
  * A link belongs to the polling thread from attach to detach, to the control thread before and
  * after. Tests: test/unit/dev/mlx5/test_m5_link.c; on the device model test/integ/dev_link.
  */
-#ifndef M5_M5_LINK_H
-#define M5_M5_LINK_H
+#ifndef DEV_MLX5_M5_LINK_H
+#define DEV_MLX5_M5_LINK_H
 
 #include <rdma/fi_errno.h>
 

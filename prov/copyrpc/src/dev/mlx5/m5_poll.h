@@ -12,8 +12,8 @@
  *
  * Tests: test/unit/dev/mlx5/test_m5_poll.c.
  */
-#ifndef M5_M5_POLL_H
-#define M5_M5_POLL_H
+#ifndef DEV_MLX5_M5_POLL_H
+#define DEV_MLX5_M5_POLL_H
 
 #include "dev/mlx5/m5_dev.h"
 #include "dev/mlx5/m5_link.h"

@@ -14,8 +14,8 @@
  *
  * Runs in the polling thread. Does not block or allocate. Tests: test/unit/dev/mlx5/test_m5_rq.c.
  */
-#ifndef M5_M5_RQ_H
-#define M5_M5_RQ_H
+#ifndef DEV_MLX5_M5_RQ_H
+#define DEV_MLX5_M5_RQ_H
 
 #include <endian.h>
 #include <string.h>

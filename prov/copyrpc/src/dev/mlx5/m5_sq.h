@@ -16,8 +16,8 @@
  *
  * Runs in the polling thread. Does not block or allocate. Tests: test/unit/dev/mlx5/test_m5_sq.c.
  */
-#ifndef M5_M5_SQ_H
-#define M5_M5_SQ_H
+#ifndef DEV_MLX5_M5_SQ_H
+#define DEV_MLX5_M5_SQ_H
 
 #include "dev/mlx5/m5_uar.h"
 #include "dev/mlx5/m5_wqe.h"

@@ -15,8 +15,8 @@
  *
  * Runs in the polling thread. Tests: test/unit/dev/mlx5/test_m5_srq.c.
  */
-#ifndef M5_M5_SRQ_H
-#define M5_M5_SRQ_H
+#ifndef DEV_MLX5_M5_SRQ_H
+#define DEV_MLX5_M5_SRQ_H
 
 #include <endian.h>
 

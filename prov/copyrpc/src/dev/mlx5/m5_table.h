@@ -20,8 +20,8 @@
  * Runs in the polling thread. Does not block or allocate. Tests:
  * test/unit/dev/mlx5/test_m5_table.c.
  */
-#ifndef M5_M5_TABLE_H
-#define M5_M5_TABLE_H
+#ifndef DEV_MLX5_M5_TABLE_H
+#define DEV_MLX5_M5_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

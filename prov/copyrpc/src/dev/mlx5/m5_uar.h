@@ -17,8 +17,8 @@
  *
  * Runs in the polling thread. Tests: test/unit/dev/mlx5/test_m5_uar.c.
  */
-#ifndef M5_M5_UAR_H
-#define M5_M5_UAR_H
+#ifndef DEV_MLX5_M5_UAR_H
+#define DEV_MLX5_M5_UAR_H
 
 #include <endian.h>
 #include <string.h>

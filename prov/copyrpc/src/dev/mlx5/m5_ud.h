@@ -20,8 +20,8 @@
  * Runs in the polling thread; resolve in any. Tests: test/unit/dev/mlx5/test_m5_ud.c; on the device
  * model test/integ/dev_dgram.
  */
-#ifndef M5_M5_UD_H
-#define M5_M5_UD_H
+#ifndef DEV_MLX5_M5_UD_H
+#define DEV_MLX5_M5_UD_H
 
 #include <rdma/fi_errno.h>
 

@@ -17,8 +17,8 @@
  *
  * Tests: test/unit/dev/mlx5/test_m5_wqe.c (golden bytes).
  */
-#ifndef M5_M5_WQE_H
-#define M5_M5_WQE_H
+#ifndef DEV_MLX5_M5_WQE_H
+#define DEV_MLX5_M5_WQE_H
 
 #include <endian.h>
 #include <string.h>

@@ -11,8 +11,8 @@
  * Engines that include this file compile their loop over shm_dev_ops_inline and
  * shm_link_ops_inline.
  */
-#ifndef SHM_SHM_H
-#define SHM_SHM_H
+#ifndef DEV_SHM_SHM_H
+#define DEV_SHM_SHM_H
 
 #include "dev/shm/shm_link.h"
 #include "dev/shm/shm_poll.h"

@@ -7,8 +7,8 @@
  *
  * Tests: test/unit/dev/shm/test_shm_desc.c.
  */
-#ifndef SHM_DESC_H
-#define SHM_DESC_H
+#ifndef DEV_SHM_SHM_DESC_H
+#define DEV_SHM_SHM_DESC_H
 
 #include <assert.h>
 #include <stdint.h>

@@ -20,8 +20,8 @@
  *
  * Tests: test/unit/dev/shm/test_shm_inbox.c, test/stress/stress_shm_link.c.
  */
-#ifndef SHM_INBOX_H
-#define SHM_INBOX_H
+#ifndef DEV_SHM_SHM_INBOX_H
+#define DEV_SHM_SHM_INBOX_H
 
 #include <assert.h>
 #include <stdalign.h>

@@ -19,8 +19,8 @@
  * A link belongs to the polling thread from attach to detach, to the control thread before and
  * after. Tests: test/unit/dev/shm/test_shm_link.c; figures: fabtests/benchmarks/shm_link_bench.c.
  */
-#ifndef SHM_LINK_H
-#define SHM_LINK_H
+#ifndef DEV_SHM_SHM_LINK_H
+#define DEV_SHM_SHM_LINK_H
 
 #include <assert.h>
 #include <stdalign.h>

@@ -17,8 +17,8 @@
  * Runs in the polling thread; `lock` and the ids under it are shared with the control thread.
  * Tests: test/unit/dev/shm/test_shm_poll.c.
  */
-#ifndef SHM_POLL_H
-#define SHM_POLL_H
+#ifndef DEV_SHM_SHM_POLL_H
+#define DEV_SHM_SHM_POLL_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -10,8 +10,8 @@
  *
  * Pure computation. Both ends of a link cut alike. Tests: test/unit/dev/shm/test_shm_round.c.
  */
-#ifndef SHM_ROUND_H
-#define SHM_ROUND_H
+#ifndef DEV_SHM_SHM_ROUND_H
+#define DEV_SHM_SHM_ROUND_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -16,8 +16,8 @@
  *
  * Tests: test/unit/dev/shm/test_shm_seg.c.
  */
-#ifndef SHM_SEG_H
-#define SHM_SEG_H
+#ifndef DEV_SHM_SHM_SEG_H
+#define DEV_SHM_SHM_SEG_H
 
 #include <assert.h>
 #include <stdalign.h>

@@ -24,8 +24,8 @@
  *
  * Tests: test/unit/dev/shm/test_shm_share.c.
  */
-#ifndef SHM_SHARE_H
-#define SHM_SHARE_H
+#ifndef DEV_SHM_SHM_SHARE_H
+#define DEV_SHM_SHM_SHARE_H
 
 #include <stdalign.h>
 #include <stdbool.h>

@@ -23,8 +23,8 @@
  * Runs in the polling thread. Nothing blocks but the membarrier call (microseconds). Tests:
  * test/unit/dev/shm/test_shm_watch.c, test/stress/stress_shm_link.c.
  */
-#ifndef SHM_WATCH_H
-#define SHM_WATCH_H
+#ifndef DEV_SHM_SHM_WATCH_H
+#define DEV_SHM_SHM_WATCH_H
 
 #include <stdbool.h>
 

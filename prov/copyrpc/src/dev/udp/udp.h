@@ -5,8 +5,8 @@
  * It has no struct dev: `dev` of the contract's open is NULL, and attr->local is the address to
  * use. The kernel copies the bytes, so no memory is registered.
  */
-#ifndef UDP_UDP_H
-#define UDP_UDP_H
+#ifndef DEV_UDP_UDP_H
+#define DEV_UDP_UDP_H
 
 #include "dev/dgram.h"
 

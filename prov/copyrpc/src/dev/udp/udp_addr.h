@@ -10,8 +10,8 @@
  *
  * Tests: test/unit/dev/udp/test_udp_addr.c and test/fuzz/fuzz_udp_addr.c.
  */
-#ifndef UDP_UDP_ADDR_H
-#define UDP_UDP_ADDR_H
+#ifndef DEV_UDP_UDP_ADDR_H
+#define DEV_UDP_UDP_ADDR_H
 
 #include <netinet/in.h>
 #include <sys/socket.h>

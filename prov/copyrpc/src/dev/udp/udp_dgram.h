@@ -17,8 +17,8 @@
  *
  * Runs in the polling thread; resolve in any. Tests: test/unit/dev/udp/test_udp_dgram.c.
  */
-#ifndef UDP_UDP_DGRAM_H
-#define UDP_UDP_DGRAM_H
+#ifndef DEV_UDP_UDP_DGRAM_H
+#define DEV_UDP_UDP_DGRAM_H
 
 #include "dev/udp/udp.h"
 #include "dev/udp/udp_sock.h"

@@ -8,8 +8,8 @@
  *
  * Tests: test/unit/dev/udp/test_udp_sock.c.
  */
-#ifndef UDP_UDP_SOCK_H
-#define UDP_UDP_SOCK_H
+#ifndef DEV_UDP_UDP_SOCK_H
+#define DEV_UDP_UDP_SOCK_H
 
 #include <stdbool.h>
 

@@ -11,8 +11,8 @@
  * Code shared with the mlx5 device is in dev/ib. Engines that include this file compile their loop
  * over vb_dev_ops_inline and vb_link_ops_inline.
  */
-#ifndef VB_VB_H
-#define VB_VB_H
+#ifndef DEV_VERBS_VB_H
+#define DEV_VERBS_VB_H
 
 #include "dev/verbs/vb_link.h"
 #include "dev/verbs/vb_poll.h"

@@ -9,8 +9,8 @@
  *
  * Tests: test/unit/dev/verbs/test_vb_bulk.c, on a kernel device test/rxe.
  */
-#ifndef VB_VB_BULK_H
-#define VB_VB_BULK_H
+#ifndef DEV_VERBS_VB_BULK_H
+#define DEV_VERBS_VB_BULK_H
 
 #include "dev/verbs/vb_link.h"
 

@@ -17,8 +17,8 @@
  * queue: these are under `lock`, shared with the control thread. Tests:
  * test/unit/dev/verbs/test_vb_dev.c.
  */
-#ifndef VB_VB_DEV_H
-#define VB_VB_DEV_H
+#ifndef DEV_VERBS_VB_DEV_H
+#define DEV_VERBS_VB_DEV_H
 
 #include <pthread.h>
 #include <stdbool.h>

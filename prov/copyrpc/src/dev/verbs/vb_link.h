@@ -13,8 +13,8 @@
  * A link belongs to the polling thread from attach to detach, to the control thread before and
  * after. Tests: test/unit/dev/verbs/test_vb_link.c, on a kernel device test/rxe.
  */
-#ifndef VB_VB_LINK_H
-#define VB_VB_LINK_H
+#ifndef DEV_VERBS_VB_LINK_H
+#define DEV_VERBS_VB_LINK_H
 
 #include <arpa/inet.h>
 #include <rdma/fi_errno.h>

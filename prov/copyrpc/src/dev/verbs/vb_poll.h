@@ -8,8 +8,8 @@
  *
  * Tests: test/unit/dev/verbs/test_vb_poll.c.
  */
-#ifndef VB_VB_POLL_H
-#define VB_VB_POLL_H
+#ifndef DEV_VERBS_VB_POLL_H
+#define DEV_VERBS_VB_POLL_H
 
 #include "dev/verbs/vb_bulk.h"
 #include "dev/verbs/vb_dev.h"

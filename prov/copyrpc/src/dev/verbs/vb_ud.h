@@ -14,8 +14,8 @@
  * Runs in the polling thread; resolve in any. Tests: test/unit/dev/verbs/test_vb_ud.c, on a kernel
  * device test/rxe.
  */
-#ifndef VB_VB_UD_H
-#define VB_VB_UD_H
+#ifndef DEV_VERBS_VB_UD_H
+#define DEV_VERBS_VB_UD_H
 
 #include "dev/ib/ib_ud.h"
 #include "dev/verbs/vb_dev.h"

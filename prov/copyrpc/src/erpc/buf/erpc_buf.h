@@ -14,8 +14,8 @@
  *
  * Owner: the endpoint. Tested in test/unit/erpc/buf/test_erpc_buf.c.
  */
-#ifndef ERPC_BUF_H
-#define ERPC_BUF_H
+#ifndef ERPC_BUF_ERPC_BUF_H
+#define ERPC_BUF_ERPC_BUF_H
 
 #include <assert.h>
 #include <stdbool.h>

@@ -12,8 +12,8 @@
  *
  * Owner: the endpoint. Tested in test/unit/erpc/buf/test_erpc_out.c.
  */
-#ifndef ERPC_OUT_H
-#define ERPC_OUT_H
+#ifndef ERPC_BUF_ERPC_OUT_H
+#define ERPC_BUF_ERPC_OUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -14,8 +14,8 @@
  *
  * Owner: the endpoint. Tested in test/unit/erpc/bulk/test_erpc_direct.c.
  */
-#ifndef ERPC_DIRECT_H
-#define ERPC_DIRECT_H
+#ifndef ERPC_BULK_ERPC_DIRECT_H
+#define ERPC_BULK_ERPC_DIRECT_H
 
 #include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"

@@ -10,8 +10,8 @@
  *
  * Tested in test/unit/erpc/bulk/test_erpc_expose.c.
  */
-#ifndef ERPC_EXPOSE_H
-#define ERPC_EXPOSE_H
+#ifndef ERPC_BULK_ERPC_EXPOSE_H
+#define ERPC_BULK_ERPC_EXPOSE_H
 
 #include "erpc/erpc_session.h"
 

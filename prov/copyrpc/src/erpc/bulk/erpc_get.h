@@ -8,8 +8,8 @@
  *
  * Tested in test/unit/erpc/test_erpc_ep.c, bulk/test_erpc_get.c and rx/test_erpc_resp.c.
  */
-#ifndef ERPC_GET_H
-#define ERPC_GET_H
+#ifndef ERPC_BULK_ERPC_GET_H
+#define ERPC_BULK_ERPC_GET_H
 
 #include "erpc/erpc_session.h"
 

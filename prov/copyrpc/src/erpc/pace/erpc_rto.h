@@ -18,8 +18,8 @@
  *
  * Nanoseconds. Pure. Tested in test/unit/erpc/pace/test_erpc_rto.c.
  */
-#ifndef ERPC_RTO_H
-#define ERPC_RTO_H
+#ifndef ERPC_PACE_ERPC_RTO_H
+#define ERPC_PACE_ERPC_RTO_H
 
 #include <stdint.h>
 

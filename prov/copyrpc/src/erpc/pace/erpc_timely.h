@@ -21,8 +21,8 @@
  *
  * Tested in test/unit/erpc/pace/test_erpc_timely.c: the regions, and flows over one bottleneck.
  */
-#ifndef ERPC_TIMELY_H
-#define ERPC_TIMELY_H
+#ifndef ERPC_PACE_ERPC_TIMELY_H
+#define ERPC_PACE_ERPC_TIMELY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,8 +13,8 @@
  *
  * Tested in test/unit/erpc/pace/test_erpc_wheel.c.
  */
-#ifndef ERPC_WHEEL_H
-#define ERPC_WHEEL_H
+#ifndef ERPC_PACE_ERPC_WHEEL_H
+#define ERPC_PACE_ERPC_WHEEL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  *
  * Tested in test/unit/erpc/rx/test_erpc_deliver.c and test_erpc_ep.c.
  */
-#ifndef ERPC_DELIVER_H
-#define ERPC_DELIVER_H
+#ifndef ERPC_RX_ERPC_DELIVER_H
+#define ERPC_RX_ERPC_DELIVER_H
 
 #include <string.h>
 

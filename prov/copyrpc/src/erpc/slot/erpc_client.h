@@ -18,8 +18,8 @@
  *
  * Tested in test/unit/erpc/slot/test_erpc_client.c, and with the server side in test_erpc_wire.c.
  */
-#ifndef ERPC_CLIENT_H
-#define ERPC_CLIENT_H
+#ifndef ERPC_SLOT_ERPC_CLIENT_H
+#define ERPC_SLOT_ERPC_CLIENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  *
  * Tested in test/unit/erpc/slot/test_erpc_order.c.
  */
-#ifndef ERPC_ORDER_H
-#define ERPC_ORDER_H
+#ifndef ERPC_SLOT_ERPC_ORDER_H
+#define ERPC_SLOT_ERPC_ORDER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  *
  * Pure: no clock, no bytes. Tested in test/unit/erpc/slot/test_erpc_server.c and test_erpc_wire.c.
  */
-#ifndef ERPC_SERVER_H
-#define ERPC_SERVER_H
+#ifndef ERPC_SLOT_ERPC_SERVER_H
+#define ERPC_SLOT_ERPC_SERVER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  * run under the domain's lock. Tested in test/unit/erpc/transport/test_erpc_transport.c: two
  * engines over UDP.
  */
-#ifndef ERPC_TRANSPORT_H
-#define ERPC_TRANSPORT_H
+#ifndef ERPC_TRANSPORT_ERPC_TRANSPORT_H
+#define ERPC_TRANSPORT_ERPC_TRANSPORT_H
 
 #include "dev/dgram.h"
 #include "engine/eng_transport.h"

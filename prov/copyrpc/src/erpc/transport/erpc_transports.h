@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Transports of erpc/, by device. Used where engines are composed. */
-#ifndef ERPC_TRANSPORTS_H
-#define ERPC_TRANSPORTS_H
+#ifndef ERPC_TRANSPORT_ERPC_TRANSPORTS_H
+#define ERPC_TRANSPORT_ERPC_TRANSPORTS_H
 
 struct eng_transport_ops;
 

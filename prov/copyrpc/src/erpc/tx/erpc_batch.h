@@ -5,8 +5,8 @@
  *
  * Tested in test/unit/erpc/tx/test_erpc_send.c.
  */
-#ifndef ERPC_BATCH_H
-#define ERPC_BATCH_H
+#ifndef ERPC_TX_ERPC_BATCH_H
+#define ERPC_TX_ERPC_BATCH_H
 
 #include <string.h>
 

@@ -8,8 +8,8 @@
  *
  * Tested in test/unit/erpc/tx/test_erpc_call.c and test/unit/erpc/test_erpc_ep.c.
  */
-#ifndef ERPC_CALL_H
-#define ERPC_CALL_H
+#ifndef ERPC_TX_ERPC_CALL_H
+#define ERPC_TX_ERPC_CALL_H
 
 #include "erpc/erpc_session.h"
 

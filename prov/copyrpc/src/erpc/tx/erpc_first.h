@@ -5,8 +5,8 @@
  *
  * Tested in test/unit/erpc/test_erpc_ep.c, and against erpc_kick in test_erpc_first.c.
  */
-#ifndef ERPC_FIRST_H
-#define ERPC_FIRST_H
+#ifndef ERPC_TX_ERPC_FIRST_H
+#define ERPC_TX_ERPC_FIRST_H
 
 #include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"

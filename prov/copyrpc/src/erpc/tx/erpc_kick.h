@@ -10,8 +10,8 @@
  *
  * Tested in test/unit/erpc/test_erpc_ep.c.
  */
-#ifndef ERPC_KICK_H
-#define ERPC_KICK_H
+#ifndef ERPC_TX_ERPC_KICK_H
+#define ERPC_TX_ERPC_KICK_H
 
 #include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"

@@ -16,8 +16,8 @@
  *
  * Tested in test/unit/erpc/tx/test_erpc_loss.c.
  */
-#ifndef ERPC_LOSS_H
-#define ERPC_LOSS_H
+#ifndef ERPC_TX_ERPC_LOSS_H
+#define ERPC_TX_ERPC_LOSS_H
 
 #include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"

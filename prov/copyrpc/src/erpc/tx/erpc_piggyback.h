@@ -16,8 +16,8 @@
  *
  * Tested in test/unit/erpc/tx/test_erpc_piggyback.c.
  */
-#ifndef ERPC_PIGGYBACK_H
-#define ERPC_PIGGYBACK_H
+#ifndef ERPC_TX_ERPC_PIGGYBACK_H
+#define ERPC_TX_ERPC_PIGGYBACK_H
 
 #include "erpc/erpc_ep.h"
 #include "erpc/erpc_session.h"

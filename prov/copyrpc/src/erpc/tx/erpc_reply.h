@@ -8,8 +8,8 @@
  *
  * Tested in test/unit/erpc/tx/test_erpc_reply.c.
  */
-#ifndef ERPC_REPLY_H
-#define ERPC_REPLY_H
+#ifndef ERPC_TX_ERPC_REPLY_H
+#define ERPC_TX_ERPC_REPLY_H
 
 #include "erpc/erpc_session.h"
 

@@ -14,8 +14,8 @@
  *
  * Tested in test/unit/erpc/test_erpc_ep.c.
  */
-#ifndef ERPC_RESPOND_H
-#define ERPC_RESPOND_H
+#ifndef ERPC_TX_ERPC_RESPOND_H
+#define ERPC_TX_ERPC_RESPOND_H
 
 #include "erpc/erpc_session.h"
 #include "erpc/tx/erpc_piggyback.h"

@@ -10,8 +10,8 @@
  *
  * Tested in test/unit/erpc/tx/test_erpc_send.c and test/unit/erpc/test_erpc_ep.c.
  */
-#ifndef ERPC_SEND_H
-#define ERPC_SEND_H
+#ifndef ERPC_TX_ERPC_SEND_H
+#define ERPC_TX_ERPC_SEND_H
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
  *
  * Tested in test/unit/erpc/tx/test_erpc_single.c, which compares both paths.
  */
-#ifndef ERPC_SINGLE_H
-#define ERPC_SINGLE_H
+#ifndef ERPC_TX_ERPC_SINGLE_H
+#define ERPC_TX_ERPC_SINGLE_H
 
 #include "erpc/erpc_body.h"
 #include "erpc/tx/erpc_respond.h"

@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/ofi/base/test_cpr_addr.c.
  */
-#ifndef CPR_ADDR_H
-#define CPR_ADDR_H
+#ifndef OFI_BASE_CPR_ADDR_H
+#define OFI_BASE_CPR_ADDR_H
 
 #include <stdbool.h>
 #include <stddef.h>

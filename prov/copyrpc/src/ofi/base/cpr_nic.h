@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/ofi/base/test_cpr_nic.c and test/suite.d/62-verbs-model.
  */
-#ifndef CPR_NIC_H
-#define CPR_NIC_H
+#ifndef OFI_BASE_CPR_NIC_H
+#define OFI_BASE_CPR_NIC_H
 
 #include <rdma/fabric.h>
 

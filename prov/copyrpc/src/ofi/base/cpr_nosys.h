@@ -4,8 +4,8 @@
  * of ofi. Entries for which libfabric's inline functions check (tostr, ops_set) stay NULL,
  * as do those that cannot be called with the object's type.
  */
-#ifndef CPR_NOSYS_H
-#define CPR_NOSYS_H
+#ifndef OFI_BASE_CPR_NOSYS_H
+#define OFI_BASE_CPR_NOSYS_H
 
 #include <rdma/fabric.h>
 

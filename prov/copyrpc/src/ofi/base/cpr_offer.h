@@ -10,8 +10,8 @@
  * Tested by test/unit/ofi/base/test_cpr_offer.c against fi_getinfo(3), fi_endpoint(3) and
  * fi_domain(3).
  */
-#ifndef CPR_OFFER_H
-#define CPR_OFFER_H
+#ifndef OFI_BASE_CPR_OFFER_H
+#define OFI_BASE_CPR_OFFER_H
 
 #include <rdma/fabric.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * Counts what was opened in, or bound to, the object. fi_close returns -FI_EBUSY and changes
  * nothing while the count is above zero. Control calls may come from any thread.
  */
-#ifndef CPR_REF_H
-#define CPR_REF_H
+#ifndef OFI_BASE_CPR_REF_H
+#define OFI_BASE_CPR_REF_H
 
 #include <stdbool.h>
 

@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/ofi/conn/test_cpr_conn.c.
  */
-#ifndef CPR_CONN_H
-#define CPR_CONN_H
+#ifndef OFI_CONN_CPR_CONN_H
+#define OFI_CONN_CPR_CONN_H
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>

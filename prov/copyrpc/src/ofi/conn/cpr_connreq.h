@@ -10,8 +10,8 @@
  * Lock order: cm's -> the fabric's request_lock. Tested by test/unit/ofi/conn/test_cpr_connreq.c
  * and test_cpr_pep.c.
  */
-#ifndef CPR_CONNREQ_H
-#define CPR_CONNREQ_H
+#ifndef OFI_CONN_CPR_CONNREQ_H
+#define OFI_CONN_CPR_CONNREQ_H
 
 #include <rdma/fabric.h>
 #include <stdbool.h>

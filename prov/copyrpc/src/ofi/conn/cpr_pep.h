@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/ofi/conn/test_cpr_pep.c.
  */
-#ifndef CPR_PEP_H
-#define CPR_PEP_H
+#ifndef OFI_CONN_CPR_PEP_H
+#define OFI_CONN_CPR_PEP_H
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_endpoint.h>

@@ -11,8 +11,8 @@
  * Tested by test/unit/ofi/dgram/test_cpr_dgram.c, _info.c and _msg.c, and by
  * fabtests/functional/crpc_dgram.
  */
-#ifndef CPR_DGRAM_H
-#define CPR_DGRAM_H
+#ifndef OFI_DGRAM_CPR_DGRAM_H
+#define OFI_DGRAM_CPR_DGRAM_H
 
 #include <rdma/fi_endpoint.h>
 #include <sys/socket.h>

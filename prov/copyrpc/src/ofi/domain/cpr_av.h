@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/ofi/domain/test_cpr_av.c.
  */
-#ifndef CPR_AV_H
-#define CPR_AV_H
+#ifndef OFI_DOMAIN_CPR_AV_H
+#define OFI_DOMAIN_CPR_AV_H
 
 #include <rdma/fi_domain.h>
 #include <stdint.h>

@@ -8,8 +8,8 @@
  * FI_THREAD_DOMAIN without FI_PROGRESS_AUTO and without an event queue there is one progress
  * domain, and its lock is not taken.
  */
-#ifndef CPR_DOMAIN_H
-#define CPR_DOMAIN_H
+#ifndef OFI_DOMAIN_CPR_DOMAIN_H
+#define OFI_DOMAIN_CPR_DOMAIN_H
 
 #include <rdma/fi_domain.h>
 #include <stdbool.h>

@@ -17,8 +17,8 @@
  *
  * Tested by test/unit/ofi/domain/test_cpr_fork.c.
  */
-#ifndef CPR_FORK_H
-#define CPR_FORK_H
+#ifndef OFI_DOMAIN_CPR_FORK_H
+#define OFI_DOMAIN_CPR_FORK_H
 
 /** Registers the fork handlers once; called when a fabric is opened. */
 void cpr_fork_register(void);

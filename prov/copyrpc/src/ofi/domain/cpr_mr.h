@@ -11,8 +11,8 @@
  *
  * Tested by test/unit/ofi/domain/test_cpr_mr.c.
  */
-#ifndef CPR_MR_H
-#define CPR_MR_H
+#ifndef OFI_DOMAIN_CPR_MR_H
+#define OFI_DOMAIN_CPR_MR_H
 
 #include <rdma/fi_domain.h>
 

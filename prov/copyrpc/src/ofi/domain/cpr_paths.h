@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/ofi/domain/test_cpr_paths.c.
  */
-#ifndef CPR_PATHS_H
-#define CPR_PATHS_H
+#ifndef OFI_DOMAIN_CPR_PATHS_H
+#define OFI_DOMAIN_CPR_PATHS_H
 
 #include <stdbool.h>
 #include <stdint.h>

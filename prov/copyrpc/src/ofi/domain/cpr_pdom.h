@@ -20,8 +20,8 @@
  *
  * Tested by test/unit/ofi/domain/test_cpr_pdom.c and test/stress/stress_pdoms.c.
  */
-#ifndef CPR_PDOM_H
-#define CPR_PDOM_H
+#ifndef OFI_DOMAIN_CPR_PDOM_H
+#define OFI_DOMAIN_CPR_PDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>

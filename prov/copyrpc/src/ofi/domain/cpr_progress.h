@@ -6,8 +6,8 @@
  * application reads its queues, the thread leaves the engine unarmed, so that senders make no
  * system call, and looks again in a millisecond.
  */
-#ifndef CPR_PROGRESS_H
-#define CPR_PROGRESS_H
+#ifndef OFI_DOMAIN_CPR_PROGRESS_H
+#define OFI_DOMAIN_CPR_PROGRESS_H
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -11,8 +11,8 @@
  *
  * Tested by test/unit/ofi/ep/test_cpr_ep.c.
  */
-#ifndef CPR_EP_H
-#define CPR_EP_H
+#ifndef OFI_EP_CPR_EP_H
+#define OFI_EP_CPR_EP_H
 
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>

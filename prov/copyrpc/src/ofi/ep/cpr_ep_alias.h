@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/ofi/ep/test_cpr_ep_alias.c against fi_endpoint(3).
  */
-#ifndef CPR_EP_ALIAS_H
-#define CPR_EP_ALIAS_H
+#ifndef OFI_EP_CPR_EP_ALIAS_H
+#define OFI_EP_CPR_EP_ALIAS_H
 
 #include <rdma/fi_endpoint.h>
 #include <stdint.h>

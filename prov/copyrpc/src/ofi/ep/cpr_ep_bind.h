@@ -7,8 +7,8 @@
  *
  * Tested by test/unit/ofi/ep/test_cpr_ep_bind.c against fi_endpoint(3).
  */
-#ifndef CPR_EP_BIND_H
-#define CPR_EP_BIND_H
+#ifndef OFI_EP_CPR_EP_BIND_H
+#define OFI_EP_CPR_EP_BIND_H
 
 #include <rdma/fabric.h>
 #include <stdint.h>

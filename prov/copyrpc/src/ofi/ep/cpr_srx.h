@@ -8,8 +8,8 @@
  *
  * Tested by test/unit/ofi/ep/test_cpr_srx.c against fi_endpoint(3).
  */
-#ifndef CPR_SRX_H
-#define CPR_SRX_H
+#ifndef OFI_EP_CPR_SRX_H
+#define OFI_EP_CPR_SRX_H
 
 #include <rdma/fi_endpoint.h>
 

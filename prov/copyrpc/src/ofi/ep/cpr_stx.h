@@ -7,8 +7,8 @@
  *
  * Tested by test/unit/ofi/ep/test_cpr_srx.c against fi_endpoint(3).
  */
-#ifndef CPR_STX_H
-#define CPR_STX_H
+#ifndef OFI_EP_CPR_STX_H
+#define OFI_EP_CPR_STX_H
 
 #include <rdma/fi_endpoint.h>
 

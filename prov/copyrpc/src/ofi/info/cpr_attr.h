@@ -7,8 +7,8 @@
  *
  * Tested by test/unit/ofi/info/test_cpr_attr.c.
  */
-#ifndef CPR_ATTR_H
-#define CPR_ATTR_H
+#ifndef OFI_INFO_CPR_ATTR_H
+#define OFI_INFO_CPR_ATTR_H
 
 #include <rdma/fabric.h>
 #include <stdbool.h>

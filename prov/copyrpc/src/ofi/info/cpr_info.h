@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/ofi/info/test_cpr_info.c.
  */
-#ifndef CPR_INFO_H
-#define CPR_INFO_H
+#ifndef OFI_INFO_CPR_INFO_H
+#define OFI_INFO_CPR_INFO_H
 
 #include <rdma/fabric.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  *
  * Tested by test/unit/ofi/queue/test_cpr_cntr.c.
  */
-#ifndef CPR_CNTR_H
-#define CPR_CNTR_H
+#ifndef OFI_QUEUE_CPR_CNTR_H
+#define OFI_QUEUE_CPR_CNTR_H
 
 #include <rdma/fi_domain.h>
 #include <stdbool.h>

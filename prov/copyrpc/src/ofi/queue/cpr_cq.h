@@ -13,8 +13,8 @@
  *
  * Tested by test/unit/ofi/queue/test_cpr_cq.c.
  */
-#ifndef CPR_CQ_H
-#define CPR_CQ_H
+#ifndef OFI_QUEUE_CPR_CQ_H
+#define OFI_QUEUE_CPR_CQ_H
 
 #include <rdma/fi_domain.h>
 #include <stdbool.h>

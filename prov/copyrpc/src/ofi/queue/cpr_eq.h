@@ -10,8 +10,8 @@
  *
  * Tested by test/unit/ofi/queue/test_cpr_eq.c and test_cpr_eq_cm.c.
  */
-#ifndef CPR_EQ_H
-#define CPR_EQ_H
+#ifndef OFI_QUEUE_CPR_EQ_H
+#define OFI_QUEUE_CPR_EQ_H
 
 #include <pthread.h>
 #include <rdma/fi_domain.h>

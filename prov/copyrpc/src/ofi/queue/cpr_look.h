@@ -12,8 +12,8 @@
  *
  * Pure: the caller reads the clock. Tested by test/unit/ofi/queue/test_cpr_look.c.
  */
-#ifndef CPR_LOOK_H
-#define CPR_LOOK_H
+#ifndef OFI_QUEUE_CPR_LOOK_H
+#define OFI_QUEUE_CPR_LOOK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Poll sets: fi_poll over completion queues and counters. Opened by fi_poll_open. */
-#ifndef CPR_POLL_H
-#define CPR_POLL_H
+#ifndef OFI_QUEUE_CPR_POLL_H
+#define OFI_QUEUE_CPR_POLL_H
 
 #include <rdma/fi_domain.h>
 

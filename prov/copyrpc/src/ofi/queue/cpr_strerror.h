@@ -7,8 +7,8 @@
  *
  * Tested by test/unit/ofi/queue/test_cpr_strerror.c.
  */
-#ifndef CPR_STRERROR_H
-#define CPR_STRERROR_H
+#ifndef OFI_QUEUE_CPR_STRERROR_H
+#define OFI_QUEUE_CPR_STRERROR_H
 
 #include <stddef.h>
 

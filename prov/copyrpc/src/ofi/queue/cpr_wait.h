@@ -25,8 +25,8 @@
  *
  * Tested by test/unit/ofi/queue/test_cpr_wait.c, test_cpr_cq.c and test_cpr_cntr.c.
  */
-#ifndef CPR_WAIT_H
-#define CPR_WAIT_H
+#ifndef OFI_QUEUE_CPR_WAIT_H
+#define OFI_QUEUE_CPR_WAIT_H
 
 #include <rdma/fi_eq.h>
 #include <stdbool.h>

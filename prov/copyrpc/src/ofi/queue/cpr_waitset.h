@@ -11,8 +11,8 @@
  *
  * Tested by test/unit/ofi/queue/test_cpr_waitset.c.
  */
-#ifndef CPR_WAITSET_H
-#define CPR_WAITSET_H
+#ifndef OFI_QUEUE_CPR_WAITSET_H
+#define OFI_QUEUE_CPR_WAITSET_H
 
 #include <pthread.h>
 #include <rdma/fi_eq.h>

@@ -7,8 +7,8 @@
  *
  * Tested by test/unit/ofi/xfer/test_cpr_atomic.c.
  */
-#ifndef CPR_ATOMIC_H
-#define CPR_ATOMIC_H
+#ifndef OFI_XFER_CPR_ATOMIC_H
+#define OFI_XFER_CPR_ATOMIC_H
 
 #include <rdma/fi_atomic.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  *
  * Tested by test/unit/ofi/xfer/test_cpr_coll.c.
  */
-#ifndef CPR_COLL_H
-#define CPR_COLL_H
+#ifndef OFI_XFER_CPR_COLL_H
+#define OFI_XFER_CPR_COLL_H
 
 #include <rdma/fi_cm.h>
 #include <rdma/fi_collective.h>

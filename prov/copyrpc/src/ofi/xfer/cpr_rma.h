@@ -2,8 +2,8 @@
 /*
  * Remote memory access of endpoints. Called by cpr_ep. Tested by test/unit/ofi/xfer/test_cpr_rma.c.
  */
-#ifndef CPR_RMA_H
-#define CPR_RMA_H
+#ifndef OFI_XFER_CPR_RMA_H
+#define OFI_XFER_CPR_RMA_H
 
 #include <rdma/fi_rma.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  *
  * Tested by test/unit/ofi/xfer/test_cpr_rpc.c.
  */
-#ifndef CPR_RPC_H
-#define CPR_RPC_H
+#ifndef OFI_XFER_CPR_RPC_H
+#define OFI_XFER_CPR_RPC_H
 
 #include <rdma/fabric.h>
 

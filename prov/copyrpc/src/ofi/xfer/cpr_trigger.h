@@ -19,8 +19,8 @@
  * a list cannot be closed. The lock of the endpoint's progress domain covers all; counters are in
  * it or in one merged with it (cpr_pdom_assign). Tested by test/unit/ofi/xfer/test_cpr_trigger.c.
  */
-#ifndef CPR_TRIGGER_H
-#define CPR_TRIGGER_H
+#ifndef OFI_XFER_CPR_TRIGGER_H
+#define OFI_XFER_CPR_TRIGGER_H
 
 #include <sys/types.h>
 

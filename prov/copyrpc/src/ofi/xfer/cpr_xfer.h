@@ -7,8 +7,8 @@
  * FI_THREAD_DOMAIN there is no lock: transfers of one buffer are then core's hot half and nothing
  * else. Memory descriptors are ignored.
  */
-#ifndef CPR_XFER_H
-#define CPR_XFER_H
+#ifndef OFI_XFER_CPR_XFER_H
+#define OFI_XFER_CPR_XFER_H
 
 #include <rdma/fi_errno.h>
 
