@@ -3,16 +3,15 @@
 #include "cm/cm_ep.h"
 
 #include <assert.h>
+#include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <rdma/fi_errno.h>
-
-#include "cm/conn/cm_accept.h"
-#include "cm/msg/cm_connreq.h"
-#include "cm/conn/cm_conn.h"
 #include "cm/base/cm_fd.h"
+#include "cm/conn/cm_accept.h"
+#include "cm/conn/cm_conn.h"
+#include "cm/msg/cm_connreq.h"
 #include "cm/req/cm_req.h"
 #include "cm/req/cm_udp.h"
 #include "util/log.h"

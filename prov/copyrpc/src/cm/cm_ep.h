@@ -15,12 +15,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cm/cm.h"
 #include "cm/base/cm_addr.h"
 #include "cm/base/cm_mac.h"
+#include "cm/base/cm_timer.h"
+#include "cm/cm.h"
 #include "cm/node/cm_node.h"
 #include "cm/req/cm_peer.h"
-#include "cm/base/cm_timer.h"
 #include "util/list.h"
 
 /** Feature bits of this build (docs/handshake.md, section 2.2). */

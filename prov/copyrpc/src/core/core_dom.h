@@ -23,8 +23,8 @@
 #include "core/core_mr.h"
 #include "util/bias.h"
 #include "util/bits.h"
-#include "util/list.h"
 #include "util/cache.h"
+#include "util/list.h"
 
 struct core_dom;
 

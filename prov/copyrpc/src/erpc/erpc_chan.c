@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* The tables of core_chan_ops for a session. Each operation is in the file of its subject. */
-#include "erpc/tx/erpc_respond.h"
-#include "erpc/rx/erpc_deliver.h"
-#include "erpc/bulk/erpc_get.h"
 #include "erpc/bulk/erpc_expose.h"
+#include "erpc/bulk/erpc_get.h"
 #include "erpc/erpc_ep.h"
-#include "erpc/tx/erpc_reply.h"
-#include "erpc/tx/erpc_piggyback.h"
-#include "erpc/tx/erpc_call.h"
-#include "erpc/tx/erpc_send.h"
 #include "erpc/erpc_session.h"
+#include "erpc/rx/erpc_deliver.h"
+#include "erpc/tx/erpc_call.h"
+#include "erpc/tx/erpc_piggyback.h"
+#include "erpc/tx/erpc_reply.h"
+#include "erpc/tx/erpc_respond.h"
+#include "erpc/tx/erpc_send.h"
 
 /** Does nothing: each batch is acknowledged without a request. */
 static void erpc_chan_await(struct core_chan *chan)

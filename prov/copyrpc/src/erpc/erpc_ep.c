@@ -8,15 +8,15 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#include "erpc/tx/erpc_kick.h"
-#include "erpc/bulk/erpc_expose.h"
-#include "erpc/tx/erpc_loss.h"
-#include "erpc/tx/erpc_respond.h"
-#include "erpc/erpc_pkt.h"
 #include "erpc/bulk/erpc_direct.h"
-#include "erpc/tx/erpc_piggyback.h"
-#include "erpc/tx/erpc_call.h"
+#include "erpc/bulk/erpc_expose.h"
+#include "erpc/erpc_pkt.h"
 #include "erpc/erpc_session.h"
+#include "erpc/tx/erpc_call.h"
+#include "erpc/tx/erpc_kick.h"
+#include "erpc/tx/erpc_loss.h"
+#include "erpc/tx/erpc_piggyback.h"
+#include "erpc/tx/erpc_respond.h"
 #include "util/bits.h"
 
 #define ERPC_TABLE_LEN (ERPC_SESSIONS_MAX * sizeof(struct erpc_session *))

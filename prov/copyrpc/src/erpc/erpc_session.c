@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_respond.h"
-#include "erpc/rx/erpc_deliver.h"
-#include "erpc/bulk/erpc_get.h"
-#include "erpc/tx/erpc_kick.h"
-#include "erpc/bulk/erpc_expose.h"
 #include "erpc/bulk/erpc_direct.h"
+#include "erpc/bulk/erpc_expose.h"
+#include "erpc/bulk/erpc_get.h"
 #include "erpc/erpc_ep.h"
+#include "erpc/rx/erpc_deliver.h"
+#include "erpc/tx/erpc_kick.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/log.h"
 

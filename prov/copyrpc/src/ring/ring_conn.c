@@ -5,8 +5,8 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "ring/ring_transport.h"
 #include "ring/ring_ack.h"
+#include "ring/ring_transport.h"
 #include "ring/ring_tx.h"
 #include "util/clock.h"
 #include "util/log.h"

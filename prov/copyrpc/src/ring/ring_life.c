@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "ring/ring_bulk.h"
-#include "ring/ring_transport.h"
 #include "ring/ring_rx.h"
+#include "ring/ring_transport.h"
 
 #define RING_DRAIN_TURNS 1024u /* Upper bound; a completion queue is far shorter */
 

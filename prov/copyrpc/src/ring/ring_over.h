@@ -13,9 +13,9 @@
 
 #include "ring/ring_bulk.h"
 #include "ring/ring_call.h"
-#include "ring/ring_transport.h"
-#include "ring/ring_send.h"
 #include "ring/ring_rx.h"
+#include "ring/ring_send.h"
+#include "ring/ring_transport.h"
 
 #define RING_OVER(kind, path_bit, dev_table, dev_inline, link_inline, cfg)                         \
 	static int ring_##kind##_send(struct core_chan *chan, const struct core_frame *frame,      \

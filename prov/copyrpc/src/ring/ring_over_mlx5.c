@@ -6,8 +6,8 @@
  * position.
  */
 #include "dev/mlx5/m5.h"
-#include "ring/ring_transports.h"
 #include "ring/ring_over.h"
+#include "ring/ring_transports.h"
 #include "wire/wire_cm.h"
 
 static const struct ring_flush_cfg ring_mlx5_flush_cfg = { .best_len = RING_NIC_BEST_LEN,

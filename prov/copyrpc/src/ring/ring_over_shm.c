@@ -7,8 +7,8 @@
  * peer is busy.
  */
 #include "dev/shm/shm.h"
-#include "ring/ring_transports.h"
 #include "ring/ring_over.h"
+#include "ring/ring_transports.h"
 #include "wire/wire_cm.h"
 
 static const struct ring_flush_cfg ring_shm_flush_cfg = { .best_len = 544,

@@ -6,8 +6,8 @@
  * position.
  */
 #include "dev/verbs/vb.h"
-#include "ring/ring_transports.h"
 #include "ring/ring_over.h"
+#include "ring/ring_transports.h"
 #include "wire/wire_cm.h"
 
 static const struct ring_flush_cfg ring_verbs_flush_cfg = { .best_len = RING_NIC_BEST_LEN,

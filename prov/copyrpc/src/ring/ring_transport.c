@@ -4,8 +4,8 @@
 
 #include <rdma/fi_errno.h>
 
-#include "ring/ring_call.h"
 #include "ring/ring_ack.h"
+#include "ring/ring_call.h"
 
 int ring_transport_open(struct eng_transport *eng, const struct dev_ops *dev_ops,
 			const struct core_chan_ops *chan_ops)

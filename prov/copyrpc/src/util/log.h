@@ -9,10 +9,10 @@
 #define UTIL_LOG_H
 
 #include <rdma/fabric.h>
+#include <rdma/providers/fi_log.h>
+#include <rdma/providers/fi_prov.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <rdma/providers/fi_prov.h>
-#include <rdma/providers/fi_log.h>
 
 /** Provider that lines are logged for; defined in util/log.c, filled in by ofi/. */
 extern struct fi_provider util_log_prov;

@@ -8,10 +8,9 @@
 #include "wire/wire_cm.h"
 
 #include <assert.h>
+#include <rdma/fi_errno.h>
 #include <stdbool.h>
 #include <string.h>
-
-#include <rdma/fi_errno.h>
 
 #include "wire/wire_le.h"
 

@@ -3,9 +3,8 @@
 #include "wire/wire_connreq.h"
 
 #include <assert.h>
-#include <string.h>
-
 #include <rdma/fi_errno.h>
+#include <string.h>
 
 #include "wire/wire_le.h"
 

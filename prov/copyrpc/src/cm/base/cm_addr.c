@@ -4,11 +4,10 @@
 
 #include <arpa/inet.h>
 #include <net/if.h>
+#include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <rdma/fi_errno.h>
 
 /*
  * Documentation addresses (RFC 5737, RFC 3849): routed by the default route. Nothing is sent there.

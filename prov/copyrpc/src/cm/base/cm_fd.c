@@ -3,13 +3,12 @@
 #include "cm/base/cm_fd.h"
 
 #include <errno.h>
+#include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <rdma/fi_errno.h>
 
 #define CM_FD_BACKLOG 4096 /* the kernel limits it to net.core.somaxconn */
 #define CM_FD_PREFIX  "copyrpc-"

@@ -4,10 +4,9 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <rdma/fi_errno.h>
 #include <sodium.h>
 #include <string.h>
-
-#include <rdma/fi_errno.h>
 
 static_assert(CM_MAC_KEY_LEN >= crypto_generichash_KEYBYTES_MIN &&
 		      CM_MAC_KEY_LEN <= crypto_generichash_KEYBYTES_MAX,

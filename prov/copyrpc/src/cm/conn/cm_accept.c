@@ -3,12 +3,11 @@
 #include "cm/conn/cm_accept.h"
 
 #include <errno.h>
+#include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <rdma/fi_errno.h>
 
 #include "cm/cm_ep.h"
 #include "cm/conn/cm_attempt.h"

@@ -3,11 +3,10 @@
 #include "cm/conn/cm_attempt.h"
 
 #include <errno.h>
+#include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <rdma/fi_errno.h>
 
 #include "cm/cm_ep.h"
 #include "cm/conn/cm_dgram.h"

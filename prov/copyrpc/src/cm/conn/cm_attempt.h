@@ -12,8 +12,8 @@
 #ifndef CM_CONN_CM_ATTEMPT_H
 #define CM_CONN_CM_ATTEMPT_H
 
-#include "cm/conn/cm_conn.h"
 #include "cm/base/cm_fd.h"
+#include "cm/conn/cm_conn.h"
 #include "wire/wire_cm.h"
 
 struct cm_peer;

@@ -3,17 +3,16 @@
 #include "cm/conn/cm_conn.h"
 
 #include <assert.h>
+#include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <rdma/fi_errno.h>
-
-#include "cm/conn/cm_accept.h"
 #include "cm/cm_ep.h"
+#include "cm/conn/cm_accept.h"
 #include "cm/conn/cm_attempt.h"
-#include "cm/msg/cm_connreq.h"
 #include "cm/conn/cm_dgram.h"
 #include "cm/conn/cm_pending.h"
+#include "cm/msg/cm_connreq.h"
 #include "cm/req/cm_peer.h"
 #include "cm/req/cm_pkt.h"
 #include "cm/req/cm_req.h"

@@ -2,14 +2,13 @@
 /* Connections without a stream: see cm_dgram.h. */
 #include "cm/conn/cm_dgram.h"
 
+#include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rdma/fi_errno.h>
-
-#include "cm/conn/cm_accept.h"
 #include "cm/cm_ep.h"
+#include "cm/conn/cm_accept.h"
 #include "cm/conn/cm_attempt.h"
 #include "cm/req/cm_peer.h"
 #include "cm/req/cm_pkt.h"

@@ -2,9 +2,8 @@
 /* Pending connections: see cm_pending.h. */
 #include "cm/conn/cm_pending.h"
 
-#include <string.h>
-
 #include <rdma/fi_errno.h>
+#include <string.h>
 
 #include "cm/cm_ep.h"
 #include "cm/conn/cm_conn.h"

@@ -3,11 +3,10 @@
 #include "cm/msg/cm_connreq.h"
 
 #include <assert.h>
+#include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <rdma/fi_errno.h>
 
 #include "cm/cm_ep.h"
 #include "util/clock.h"

@@ -19,10 +19,10 @@
 #include <stdint.h>
 
 #include "cm/base/cm_addr.h"
-#include "cm/msg/cm_msg.h"
-#include "cm/node/cm_node.h"
-#include "cm/msg/cm_stream.h"
 #include "cm/base/cm_timer.h"
+#include "cm/msg/cm_msg.h"
+#include "cm/msg/cm_stream.h"
+#include "cm/node/cm_node.h"
 #include "util/list.h"
 
 /* Time that an ended stream leaves to READY, which may still be on its way. */

@@ -2,14 +2,13 @@
 /* Listener: accepting streams, reporting requests, accept and reject. See cm_listen.h. */
 #include "cm/msg/cm_listen.h"
 
+#include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <rdma/fi_errno.h>
-
+#include "cm/base/cm_mac.h"
 #include "cm/cm_ep.h"
 #include "cm/msg/cm_connreq.h"
-#include "cm/base/cm_mac.h"
 #include "util/clock.h"
 #include "util/log.h"
 

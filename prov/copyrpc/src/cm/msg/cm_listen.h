@@ -18,9 +18,9 @@
 #include <stdint.h>
 
 #include "cm/base/cm_addr.h"
+#include "cm/base/cm_timer.h"
 #include "cm/msg/cm_msg.h"
 #include "cm/node/cm_node.h"
-#include "cm/base/cm_timer.h"
 #include "util/list.h"
 
 #define CM_LISTEN_PENDING_MAX 256u

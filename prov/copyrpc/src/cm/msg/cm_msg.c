@@ -2,9 +2,8 @@
 /* Active side of a connection request: see cm_msg.h. */
 #include "cm/msg/cm_msg.h"
 
-#include <string.h>
-
 #include <rdma/fi_errno.h>
+#include <string.h>
 
 #include "cm/cm_ep.h"
 #include "cm/msg/cm_connreq.h"

@@ -3,10 +3,9 @@
 #include "cm/msg/cm_stream.h"
 
 #include <errno.h>
+#include <rdma/fi_errno.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <rdma/fi_errno.h>
 
 #include "cm/base/cm_mac.h"
 

@@ -4,13 +4,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <rdma/fi_errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include <rdma/fi_errno.h>
 
 #include "cm/node/cm_fork.h"
 #include "util/clock.h"

@@ -3,10 +3,9 @@
 #include "cm/req/cm_pkt.h"
 
 #include <assert.h>
+#include <rdma/fi_errno.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <rdma/fi_errno.h>
 
 #include "cm/req/cm_udp.h"
 #include "util/log.h"

@@ -14,10 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cm/cm.h"
 #include "cm/base/cm_addr.h"
-#include "cm/cm_ep.h"
 #include "cm/base/cm_fd.h"
+#include "cm/cm.h"
+#include "cm/cm_ep.h"
 #include "wire/wire_cm.h"
 
 /**

@@ -3,16 +3,15 @@
 #include "cm/req/cm_req.h"
 
 #include <assert.h>
+#include <rdma/fi_errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <rdma/fi_errno.h>
-
 #include "cm/cm_ep.h"
 #include "cm/conn/cm_attempt.h"
-#include "cm/msg/cm_connreq.h"
 #include "cm/conn/cm_conn.h"
+#include "cm/msg/cm_connreq.h"
 #include "cm/req/cm_udp.h"
 #include "util/clock.h"
 #include "util/log.h"

@@ -3,14 +3,13 @@
 #include "cm/req/cm_udp.h"
 
 #include <errno.h>
+#include <linux/errqueue.h>
+#include <rdma/fi_errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
-#include <linux/errqueue.h>
 #include <unistd.h>
-
-#include <rdma/fi_errno.h>
 
 #include "cm/cm_ep.h"
 #include "cm/conn/cm_dgram.h"

@@ -11,8 +11,8 @@
 #ifndef CORE_COLL_CORE_COLL_MSG_H
 #define CORE_COLL_CORE_COLL_MSG_H
 
-#include "core/core_chan.h"
 #include "core/coll/core_coll.h"
+#include "core/core_chan.h"
 #include "core/core_head.h"
 #include "core/core_op.h"
 #include "wire/wire_coll.h"

@@ -15,8 +15,8 @@
 #include <sys/uio.h>
 
 #include "core/core_chan.h"
-#include "core/msg/core_match.h"
 #include "core/core_op.h"
+#include "core/msg/core_match.h"
 #include "core/msg/core_rx.h"
 #include "util/list.h"
 

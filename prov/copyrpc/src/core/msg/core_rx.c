@@ -10,10 +10,10 @@
 
 #include "core/core_dom.h"
 #include "core/core_handler.h"
-#include "core/msg/core_unexp.h"
 #include "core/core_peer.h"
 #include "core/msg/core_rx_bulk.h"
 #include "core/msg/core_srx.h"
+#include "core/msg/core_unexp.h"
 #include "util/bits.h"
 #include "util/copy.h"
 #include "util/log.h"

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "core/core_dom.h"
-#include "core/msg/core_unexp.h"
 #include "core/core_peer.h"
 #include "core/msg/core_rx.h"
 #include "core/msg/core_srx.h"
+#include "core/msg/core_unexp.h"
 #include "util/copy.h"
 #include "wire/wire_op.h"
 

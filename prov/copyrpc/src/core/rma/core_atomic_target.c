@@ -12,12 +12,12 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "core/rma/core_atomic.h"
-#include "core/rma/core_atomic_exec.h"
 #include "core/core_cntr.h"
 #include "core/core_dom.h"
 #include "core/core_mr.h"
 #include "core/core_peer.h"
+#include "core/rma/core_atomic.h"
+#include "core/rma/core_atomic_exec.h"
 #include "wire/wire_atomic.h"
 
 /** Call in execution. */

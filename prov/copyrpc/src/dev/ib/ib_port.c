@@ -5,8 +5,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <rdma/fi_errno.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -7,14 +7,13 @@
  *
  * Tests: test/unit/dev/shm/test_shm_dev.c.
  */
-#include "dev/shm/shm.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "dev/shm/shm.h"
 #include "dev/shm/shm_watch.h"
 #include "util/log.h"
 

@@ -2,8 +2,8 @@
 /* Addresses of UDP endpoints (udp_addr.h). */
 #include "dev/udp/udp_addr.h"
 
-#include <assert.h>
 #include <arpa/inet.h>
+#include <assert.h>
 #include <rdma/fi_errno.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -5,8 +5,6 @@
  * arm requests an event for the next completion and polls once more, to find completions that
  * arrived in between.
  */
-#include "dev/verbs/vb.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dev/verbs/vb.h"
 #include "util/log.h"
 
 #define VB_OPS_CHUNK      64u

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Datagram endpoint: open, close, addresses (vb_ud.h). */
-#include "dev/verbs/vb_ud.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "dev/verbs/vb_ud.h"
 #include "util/log.h"
 
 static int vb_ud_refuse(const struct vb_ud *ud, const char *what)

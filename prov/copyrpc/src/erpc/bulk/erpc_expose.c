@@ -5,8 +5,8 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_respond.h"
 #include "erpc/erpc_pkt.h"
+#include "erpc/tx/erpc_respond.h"
 
 static uint32_t erpc_expose_secret(struct erpc_ep *ep)
 {

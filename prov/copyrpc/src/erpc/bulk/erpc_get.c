@@ -5,9 +5,9 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_kick.h"
-#include "erpc/erpc_pkt.h"
 #include "erpc/bulk/erpc_direct.h"
+#include "erpc/erpc_pkt.h"
+#include "erpc/tx/erpc_kick.h"
 #include "util/copy.h"
 
 #define ERPC_GET_MASK (((1u << ERPC_GET_SLOTS) - 1) << ERPC_GET_SLOT)

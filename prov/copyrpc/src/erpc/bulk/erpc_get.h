@@ -11,9 +11,9 @@
 #ifndef ERPC_BULK_ERPC_GET_H
 #define ERPC_BULK_ERPC_GET_H
 
-#include "erpc/erpc_session.h"
-
 #include <assert.h>
+
+#include "erpc/erpc_session.h"
 
 #define ERPC_GET_MAX (4u << 20)
 

@@ -4,8 +4,8 @@
  * it, and returns their credits. GAP reports a missing part, which is sent again at once. KEPT
  * reports a batch that arrived before its turn.
  */
-#include "erpc/tx/erpc_kick.h"
 #include "erpc/erpc_pkt.h"
+#include "erpc/tx/erpc_kick.h"
 #include "util/bits.h"
 
 static void erpc_cr_kept(struct erpc_session *s, const struct wire_erpc_hdr *h, uint32_t len)

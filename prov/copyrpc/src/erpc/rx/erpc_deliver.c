@@ -5,10 +5,10 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_respond.h"
 #include "erpc/erpc_ep.h"
-#include "erpc/tx/erpc_piggyback.h"
 #include "erpc/tx/erpc_call.h"
+#include "erpc/tx/erpc_piggyback.h"
+#include "erpc/tx/erpc_respond.h"
 #include "util/bits.h"
 
 static void erpc_deliver_bad(struct erpc_session *s, const char *why)

@@ -10,11 +10,11 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "erpc/tx/erpc_respond.h"
-#include "erpc/rx/erpc_deliver.h"
 #include "erpc/bulk/erpc_expose.h"
 #include "erpc/erpc_pkt.h"
+#include "erpc/rx/erpc_deliver.h"
 #include "erpc/tx/erpc_piggyback.h"
+#include "erpc/tx/erpc_respond.h"
 #include "util/bits.h"
 
 /** Returns true if the slot accepts the type. */

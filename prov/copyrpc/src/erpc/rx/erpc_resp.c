@@ -5,10 +5,10 @@
  */
 #include <rdma/fi_errno.h>
 
-#include "erpc/rx/erpc_deliver.h"
 #include "erpc/bulk/erpc_get.h"
-#include "erpc/tx/erpc_kick.h"
 #include "erpc/erpc_pkt.h"
+#include "erpc/rx/erpc_deliver.h"
+#include "erpc/tx/erpc_kick.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 

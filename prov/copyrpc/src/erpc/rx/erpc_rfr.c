@@ -3,8 +3,8 @@
  * Handler of RFR (request for response): sends a further part of a response, which is exposed
  * memory. An RFR may arrive while its request is lost; then the gap is reported.
  */
-#include "erpc/tx/erpc_respond.h"
 #include "erpc/erpc_pkt.h"
+#include "erpc/tx/erpc_respond.h"
 
 bool erpc_rfr_on(struct erpc_session *s, const struct wire_erpc_hdr *h,
 		 const struct dev_dgram_in *in)

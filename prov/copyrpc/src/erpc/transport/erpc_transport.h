@@ -15,8 +15,8 @@
 
 #include "dev/dgram.h"
 #include "engine/eng_transport.h"
-#include "erpc/transport/erpc_transports.h"
 #include "erpc/erpc_ep.h"
+#include "erpc/transport/erpc_transports.h"
 #include "util/list.h"
 #include "util/tick.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "erpc/erpc_ep.h"
-#include "erpc/tx/erpc_single.h"
 #include "erpc/tx/erpc_send.h"
+#include "erpc/tx/erpc_single.h"
 #include "util/bits.h"
 
 /** Allocates the id of a call and takes its cost from the grant. Returns 0 or -FI_E*. */

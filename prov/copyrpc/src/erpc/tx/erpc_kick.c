@@ -2,9 +2,9 @@
 /* Implements erpc_kick.h. */
 #include "erpc/tx/erpc_kick.h"
 
+#include "erpc/bulk/erpc_direct.h"
 #include "erpc/tx/erpc_first.h"
 #include "erpc/tx/erpc_loss.h"
-#include "erpc/bulk/erpc_direct.h"
 #include "util/bits.h"
 
 bool erpc_kick_begin(struct erpc_session *s, uint32_t slot, uint8_t type, struct erpc_buf *buf,

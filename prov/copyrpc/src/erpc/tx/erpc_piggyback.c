@@ -2,8 +2,8 @@
 /* Implements erpc_piggyback.h. */
 #include "erpc/tx/erpc_piggyback.h"
 
-#include "erpc/tx/erpc_respond.h"
 #include "erpc/tx/erpc_kick.h"
+#include "erpc/tx/erpc_respond.h"
 #include "erpc/tx/erpc_send.h"
 #include "util/bits.h"
 

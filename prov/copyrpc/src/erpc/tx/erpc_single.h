@@ -13,8 +13,8 @@
 #define ERPC_TX_ERPC_SINGLE_H
 
 #include "erpc/erpc_body.h"
-#include "erpc/tx/erpc_respond.h"
 #include "erpc/tx/erpc_batch.h"
+#include "erpc/tx/erpc_respond.h"
 #include "util/copy.h"
 
 /**

@@ -9,13 +9,13 @@
 
 #include "cm/msg/cm_msg.h"
 #include "ofi/base/cpr_addr.h"
-#include "ofi/conn/cpr_conn.h"
-#include "ofi/domain/cpr_engine.h"
-#include "ofi/queue/cpr_eq.h"
-#include "ofi/domain/cpr_fabric.h"
 #include "ofi/base/cpr_nosys.h"
 #include "ofi/base/cpr_offer.h"
+#include "ofi/conn/cpr_conn.h"
 #include "ofi/conn/cpr_connreq.h"
+#include "ofi/domain/cpr_engine.h"
+#include "ofi/domain/cpr_fabric.h"
+#include "ofi/queue/cpr_eq.h"
 #include "util/bits.h"
 #include "util/log.h"
 

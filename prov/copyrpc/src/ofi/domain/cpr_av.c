@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "ofi/base/cpr_addr.h"
-#include "ofi/domain/cpr_av_set.h"
+#include "ofi/base/cpr_nosys.h"
 #include "ofi/dgram/cpr_dgram.h"
+#include "ofi/domain/cpr_av_set.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
-#include "ofi/base/cpr_nosys.h"
 #include "util/bits.h"
 #include "util/log.h"
 

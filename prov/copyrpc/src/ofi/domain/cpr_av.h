@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 #include "core/core_av.h"
-#include "ofi/queue/cpr_eq.h"
 #include "ofi/base/cpr_ref.h"
+#include "ofi/queue/cpr_eq.h"
 #include "util/list.h"
 
 struct cpr_av;

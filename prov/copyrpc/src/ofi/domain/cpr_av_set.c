@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "core/coll/core_coll.h"
+#include "ofi/base/cpr_nosys.h"
 #include "ofi/domain/cpr_av.h"
 #include "ofi/domain/cpr_domain.h"
-#include "ofi/base/cpr_nosys.h"
 #include "util/bits.h"
 #include "util/log.h"
 

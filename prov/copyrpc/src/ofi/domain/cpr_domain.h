@@ -18,11 +18,11 @@
 
 #include "core/core_dom.h"
 #include "dgram/dgram_over.h"
+#include "ofi/base/cpr_ref.h"
 #include "ofi/domain/cpr_engine.h"
-#include "ofi/queue/cpr_eq.h"
 #include "ofi/domain/cpr_pdom.h"
 #include "ofi/domain/cpr_progress.h"
-#include "ofi/base/cpr_ref.h"
+#include "ofi/queue/cpr_eq.h"
 #include "ofi/queue/cpr_wait.h"
 #include "util/list.h"
 

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/base/cpr_offer.h"
+#include "ofi/conn/cpr_connreq.h"
+#include "ofi/conn/cpr_pep.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/domain/cpr_engine.h"
 #include "ofi/domain/cpr_fork.h"
 #include "ofi/queue/cpr_eq.h"
-#include "ofi/base/cpr_nosys.h"
-#include "ofi/base/cpr_offer.h"
-#include "ofi/conn/cpr_pep.h"
-#include "ofi/conn/cpr_connreq.h"
 #include "ofi/queue/cpr_waitset.h"
 #include "util/bits.h"
 #include "util/log.h"

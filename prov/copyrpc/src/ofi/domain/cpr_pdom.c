@@ -5,10 +5,10 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#include "ofi/queue/cpr_cntr.h"
-#include "ofi/queue/cpr_cq.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
+#include "ofi/queue/cpr_cntr.h"
+#include "ofi/queue/cpr_cq.h"
 #include "util/log.h"
 
 /* Queues of both directions, and all counters. */

@@ -27,8 +27,8 @@
 #include "core/core_conn.h"
 #include "core/core_dom.h"
 #include "core/core_ep.h"
-#include "ofi/queue/cpr_eq.h"
 #include "ofi/base/cpr_ref.h"
+#include "ofi/queue/cpr_eq.h"
 #include "util/list.h"
 
 struct cpr_av;

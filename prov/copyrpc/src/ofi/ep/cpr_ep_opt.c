@@ -7,8 +7,8 @@
 #include "ofi/conn/cpr_conn.h"
 #include "ofi/dgram/cpr_dgram.h"
 #include "ofi/domain/cpr_domain.h"
-#include "ofi/xfer/cpr_coll.h"
 #include "ofi/ep/cpr_ep.h"
+#include "ofi/xfer/cpr_coll.h"
 #include "ofi/xfer/cpr_trigger.h"
 #include "util/bits.h"
 

@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "dgram/dgram_ep.h"
-#include "ofi/info/cpr_attr.h"
-#include "ofi/dgram/cpr_dgram.h"
-#include "ofi/info/cpr_info.h"
 #include "ofi/base/cpr_nic.h"
 #include "ofi/base/cpr_offer.h"
+#include "ofi/dgram/cpr_dgram.h"
+#include "ofi/info/cpr_attr.h"
+#include "ofi/info/cpr_info.h"
 #include "util/log.h"
 #include "util/param.h"
 

@@ -5,10 +5,10 @@
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#include "ofi/domain/cpr_domain.h"
 #include "ofi/base/cpr_nosys.h"
-#include "ofi/xfer/cpr_trigger.h"
+#include "ofi/domain/cpr_domain.h"
 #include "ofi/queue/cpr_waitset.h"
+#include "ofi/xfer/cpr_trigger.h"
 #include "util/bits.h"
 #include "util/log.h"
 

@@ -13,8 +13,8 @@
 
 #include "core/core_cntr.h"
 #include "core/core_dom.h"
-#include "ofi/domain/cpr_pdom.h"
 #include "ofi/base/cpr_ref.h"
+#include "ofi/domain/cpr_pdom.h"
 #include "ofi/queue/cpr_wait.h"
 
 struct cpr_domain;

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
+#include "ofi/base/cpr_nosys.h"
+#include "ofi/domain/cpr_fabric.h"
 #include "ofi/queue/cpr_cntr.h"
 #include "ofi/queue/cpr_cq.h"
 #include "ofi/queue/cpr_eq.h"
-#include "ofi/domain/cpr_fabric.h"
-#include "ofi/base/cpr_nosys.h"
 #include "util/bits.h"
 #include "util/clock.h"
 #include "util/log.h"

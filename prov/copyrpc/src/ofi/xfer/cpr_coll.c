@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rma/core_atomic_math.h"
 #include "core/coll/core_coll.h"
+#include "core/rma/core_atomic_math.h"
+#include "ofi/base/cpr_nosys.h"
 #include "ofi/domain/cpr_av.h"
 #include "ofi/domain/cpr_av_set.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
 #include "ofi/ep/cpr_refuse.h"
 #include "ofi/queue/cpr_eq.h"
-#include "ofi/base/cpr_nosys.h"
 #include "util/bits.h"
 #include "util/log.h"
 

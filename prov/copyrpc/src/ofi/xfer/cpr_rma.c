@@ -7,12 +7,13 @@
  * takes the domain's lock and passes it to core. Memory descriptors are ignored: no local buffer
  * needs registration.
  */
+#include "ofi/xfer/cpr_rma.h"
+
 #include <assert.h>
 #include <rdma/fi_rma.h>
 
 #include "core/rma/core_rma.h"
 #include "ofi/ep/cpr_refuse.h"
-#include "ofi/xfer/cpr_rma.h"
 #include "ofi/xfer/cpr_xfer.h"
 
 static_assert(CPR_IOV_LIMIT == CORE_RMA_IOV_MAX, "equal limits in core");

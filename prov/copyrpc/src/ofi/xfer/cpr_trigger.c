@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/msg/core_tx.h"
 #include "core/rma/core_atomic.h"
 #include "core/rma/core_rma.h"
-#include "core/msg/core_tx.h"
-#include "ofi/queue/cpr_cntr.h"
+#include "ofi/base/cpr_offer.h"
 #include "ofi/domain/cpr_domain.h"
 #include "ofi/ep/cpr_ep.h"
-#include "ofi/base/cpr_offer.h"
+#include "ofi/queue/cpr_cntr.h"
 #include "util/bits.h"
 
 enum { CPR_TRIGGER_LISTS = 3 }; /* lists of an atomic operation */
