@@ -68,10 +68,12 @@ Test(dgram_over_udp, a_probe_returns_the_attributes_of_a_socket)
 	struct udp_sock sock;
 	uint32_t mtu;
 
-	cr_assert_eq(dgram_over_udp.probe((struct sockaddr *)&in, &about, &mtu), 0);
+	cr_assert_eq(dgram_over_udp.probe(&dgram_over_udp, (struct sockaddr *)&in, &about, &mtu),
+		     0);
 	cr_assert_eq(udp_sock_open(&sock, (struct sockaddr *)&in, 0, 8), 0);
 	cr_expect_eq(mtu, sock.mtu);
 	udp_sock_close(&sock);
 	in.ss_family = AF_UNIX;
-	cr_expect_eq(dgram_over_udp.probe((struct sockaddr *)&in, &about, &mtu), -FI_ENODEV);
+	cr_expect_eq(dgram_over_udp.probe(&dgram_over_udp, (struct sockaddr *)&in, &about, &mtu),
+		     -FI_ENODEV);
 }

@@ -3,7 +3,7 @@
  * Devices with datagram endpoints (FI_EP_DGRAM), and the format of their addresses. Used by ofi/
  * and the datagram engine.
  *
- * One constant table per device, each in a file of its own. import converts an address as users
+ * One constant table per device (dgram_over_ud.c, dgram_over_udp.c). import converts an address as users
  * exchange it to the description that the device resolves (dev/dgram.h); export converts back:
  *
  *   UDP           sockaddr_in or sockaddr_in6 (FI_SOCKADDR_IN, FI_SOCKADDR_IN6)
@@ -30,7 +30,8 @@ struct dgram_over {
 	 * Checks whether an endpoint could be opened (is_ip: at `local`). Returns 0 and *mtu, the
 	 * bytes of its largest datagram, or -FI_ENODEV. Fills in *about for devices with a name.
 	 */
-	int (*probe)(const struct sockaddr *local, struct dev_about *about, uint32_t *mtu);
+	int (*probe)(const struct dgram_over *over, const struct sockaddr *local,
+		     struct dev_about *about, uint32_t *mtu);
 	/* Converts a user's address, as long as its format prescribes. Returns 0 or -FI_EINVAL. */
 	int (*import)(const void *addr, struct dev_desc *desc);
 	/* Writes a user's address. Returns its length. */

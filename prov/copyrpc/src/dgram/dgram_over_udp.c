@@ -13,8 +13,10 @@
 #include "dev/udp/udp_sock.h"
 #include "dgram/dgram_engine.h"
 
-static int dgram_udp_probe(const struct sockaddr *local, struct dev_about *about, uint32_t *mtu)
+static int dgram_udp_probe(const struct dgram_over *over, const struct sockaddr *local,
+			   struct dev_about *about, uint32_t *mtu)
 {
+	(void)over;
 	(void)about;
 	*mtu = udp_sock_link_mtu(local);
 	return *mtu ? 0 : -FI_ENODEV;

@@ -70,7 +70,9 @@ static int cpr_dgram_find(struct cpr_dgram_found *found, const char *node, const
 		return ret;
 	local = found->addrs.src;
 	cpr_dgram_make_concrete(&local);
-	return over->probe((struct sockaddr *)&local, &found->about, &found->mtu) ? -FI_ENODATA : 0;
+	return over->probe(over, (struct sockaddr *)&local, &found->about, &found->mtu)
+		       ? -FI_ENODATA
+		       : 0;
 }
 
 static int cpr_dgram_fill_names(struct fi_info *info, const struct dgram_over *over)
