@@ -3,8 +3,9 @@
  * Devices with datagram endpoints (FI_EP_DGRAM), and the format of their addresses. Used by ofi/
  * and the datagram engine.
  *
- * One constant table per device (dgram_over_ud.c, dgram_over_udp.c). import converts an address as users
- * exchange it to the description that the device resolves (dev/dgram.h); export converts back:
+ * One constant table per device (dgram_over_ud.c, dgram_over_udp.c). import converts an address as
+ * users exchange it to the description that the device resolves (dev/dgram.h); export converts
+ * back:
  *
  *   UDP           sockaddr_in or sockaddr_in6 (FI_SOCKADDR_IN, FI_SOCKADDR_IN6)
  *   RDMA devices  32 bytes, FI_ADDR_IB_UD (dgram_ud_addr.h)

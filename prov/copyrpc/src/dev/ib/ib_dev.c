@@ -3,6 +3,7 @@
 #include "dev/ib/ib_dev.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <rdma/fi_errno.h>
@@ -170,6 +171,30 @@ void ib_dev_fini(struct ib_dev *dev)
 		UTIL_WARN(DOMAIN, "%s: objects are still open on it\n", dev->name);
 	ibv_close_device(dev->ctx);
 	memset(dev, 0, sizeof(*dev));
+}
+
+int ib_dev_refuse(const struct ib_dev *dev, const char *what)
+{
+	int err = errno;
+
+	UTIL_WARN(DOMAIN, "%s: no %s: %s%s\n", ib_dev_name(dev), what, strerror(err),
+		  err == ENOMEM
+			  ? ": the device has no more, or memory may not be locked (ulimit -l)"
+			  : "");
+	return err == ENOMEM ? -FI_ENOMEM : -FI_EIO;
+}
+
+int ib_dev_make_chan(struct ib_dev *dev, struct ibv_comp_channel **chan)
+{
+	int flags;
+
+	*chan = ibv_create_comp_channel(dev->ctx);
+	if (!*chan)
+		return ib_dev_refuse(dev, "completion channel");
+	flags = fcntl((*chan)->fd, F_GETFL);
+	if (flags < 0 || fcntl((*chan)->fd, F_SETFL, flags | O_NONBLOCK))
+		return ib_dev_refuse(dev, "non-blocking completion channel");
+	return 0;
 }
 
 /* Copies the last name of the link if it looks like a PCI address: four numbers. */

@@ -60,6 +60,12 @@ void ib_dev_fini(struct ib_dev *dev);
  */
 int ib_dev_probe(ib_dev_fits_fn *fits, struct dev_about *about);
 
+/** Logs that `what` cannot be had, with errno and a remedy. Returns -FI_ENOMEM or -FI_EIO. */
+int ib_dev_refuse(const struct ib_dev *dev, const char *what);
+
+/** Makes a completion channel with a non-blocking descriptor. Returns 0 or an error, logged. */
+int ib_dev_make_chan(struct ib_dev *dev, struct ibv_comp_channel **chan);
+
 /** Returns the name as the user writes it: "mlx5_0:1". */
 static inline const char *ib_dev_name(const struct ib_dev *dev)
 {

@@ -10,8 +10,6 @@
  */
 #include "dev/mlx5/m5_dev.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,24 +24,11 @@ struct m5_tune m5_tune = {
 	.sq_blocks = IB_SQ_DEPTH,
 };
 
-static int m5_dev_refuse(struct m5_dev *dev, const char *what)
-{
-	UTIL_WARN(DOMAIN, "%s: no %s: %s%s\n", ib_dev_name(&dev->ib), what, strerror(errno),
-		  errno == ENOMEM ? ": may memory be locked (ulimit -l)?" : "");
-	return errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
-}
-
 static int m5_dev_make_chan(struct m5_dev *dev)
 {
-	int flags;
+	int ret = ib_dev_make_chan(&dev->ib, &dev->chan);
 
-	dev->chan = ibv_create_comp_channel(dev->ib.ctx);
-	if (!dev->chan)
-		return m5_dev_refuse(dev, "completion channel");
-	flags = fcntl(dev->chan->fd, F_GETFL);
-	if (flags < 0 || fcntl(dev->chan->fd, F_SETFL, flags | O_NONBLOCK))
-		return m5_dev_refuse(dev, "completion channel that does not block");
-	return ib_async_init(&dev->async, &dev->ib, dev->chan->fd);
+	return ret ? ret : ib_async_init(&dev->async, &dev->ib, dev->chan->fd);
 }
 
 /* The CQ is larger than the receive queue, so it cannot overrun. */
@@ -61,10 +46,10 @@ static int m5_dev_make_srq(struct m5_dev *dev)
 
 	dev->srq_obj = ibv_create_srq(dev->ib.pd, &attr);
 	if (!dev->srq_obj)
-		return m5_dev_refuse(dev, "shared receive queue");
+		return ib_dev_refuse(&dev->ib, "shared receive queue");
 	objs.srq.in = dev->srq_obj;
 	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_SRQ))
-		return m5_dev_refuse(dev, "access to the shared receive queue");
+		return ib_dev_refuse(&dev->ib, "access to the shared receive queue");
 	/* A fresh queue's free list is all of it, from head to tail. */
 	places = dv.tail + 1;
 	if (dv.head || !util_is_pow2(places) || places < 4 || places > dev->rx.size ||

@@ -23,15 +23,6 @@ const struct dev_link_ops m5_link_ops = M5_LINK_OPS_INIT;
 
 #define M5_BLOCKS_PER_WR 4u /* upper limit of the library's count */
 
-static int m5_link_refuse(struct m5_link *link, const char *what)
-{
-	UTIL_WARN(EP_CTRL, "%s: %s: %s%s\n", ib_dev_name(&link->dev->ib), what, strerror(errno),
-		  errno == ENOMEM ? ": the device has no more of them, or memory may not be locked "
-				    "(ulimit -l)"
-				  : "");
-	return errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
-}
-
 /* Called under the device's lock: registers and send CQs are shared. */
 static int m5_link_take_sq(struct m5_link *link)
 {
@@ -79,7 +70,7 @@ static int m5_link_make_qp(struct m5_link *link)
 	attr.send_cq = link->scq->obj;
 	link->qp = ibv_create_qp(link->dev->ib.pd, &attr);
 	if (!link->qp)
-		return m5_link_refuse(link, "no queue pair");
+		return ib_dev_refuse(&link->dev->ib, "queue pair");
 	ret = m5_link_take_sq(link);
 	if (ret)
 		return ret;

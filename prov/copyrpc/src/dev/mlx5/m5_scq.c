@@ -57,12 +57,8 @@ int m5_dev_make_cq(struct m5_dev *dev, uint32_t depth, void *context, struct ibv
 	int ret;
 
 	*obj = m5_dev_create_cq(dev, depth, context, chan);
-	if (!*obj) {
-		UTIL_WARN(CQ, "%s: no completion queue of %u: %s%s\n", ib_dev_name(&dev->ib), depth,
-			  strerror(errno),
-			  errno == ENOMEM ? ": may memory be locked (ulimit -l)?" : "");
-		return errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
-	}
+	if (!*obj)
+		return ib_dev_refuse(&dev->ib, "completion queue");
 	ret = m5_dev_take_cq(cq, *obj);
 	if (ret) {
 		ibv_destroy_cq(*obj);

@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 
 #include "dev/mlx5/m5_cqe_err.h"
@@ -13,25 +12,14 @@
 
 const struct dev_dgram_ops m5_dgram_ops = M5_DGRAM_OPS_INIT;
 
-static int m5_ud_refuse(const struct m5_ud *ud, const char *what)
-{
-	UTIL_WARN(EP_CTRL, "%s: no %s for datagrams: %s%s\n", ib_dev_name(&ud->dev->ib), what,
-		  strerror(errno), errno == ENOMEM ? ": may memory be locked (ulimit -l)?" : "");
-	return errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
-}
-
 static int m5_ud_make_cq(struct m5_ud *ud, const struct dev_dgram_attr *attr)
 {
 	/* All receives may complete at once, and each block of the send queue may be a WQE. */
 	uint64_t depth = util_pow2_ceil(attr->rx_cnt) + util_pow2_ceil(M5_UD_BB * attr->tx_cnt);
-	int flags;
+	int ret = ib_dev_make_chan(&ud->dev->ib, &ud->chan);
 
-	ud->chan = ibv_create_comp_channel(ud->dev->ib.ctx);
-	if (!ud->chan)
-		return m5_ud_refuse(ud, "completion channel");
-	flags = fcntl(ud->chan->fd, F_GETFL);
-	if (flags < 0 || fcntl(ud->chan->fd, F_SETFL, flags | O_NONBLOCK))
-		return m5_ud_refuse(ud, "completion channel that does not block");
+	if (ret)
+		return ret;
 	return m5_dev_make_cq(ud->dev, (uint32_t)util_pow2_ceil(depth), ud, ud->chan, &ud->cq_obj,
 			      &ud->cq);
 }
@@ -50,7 +38,7 @@ static int m5_ud_make_qp(struct m5_ud *ud, const struct dev_dgram_attr *attr)
 	};
 
 	ud->ib.qp = ibv_create_qp(ud->dev->ib.pd, &init);
-	return ud->ib.qp ? 0 : m5_ud_refuse(ud, "queue pair");
+	return ud->ib.qp ? 0 : ib_dev_refuse(&ud->dev->ib, "datagram queue pair");
 }
 
 /* Checks the queues that the library made. All later counts rely on their sizes. */
@@ -78,7 +66,7 @@ static int m5_ud_take_qp(struct m5_ud *ud)
 	int ret;
 
 	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_QP))
-		return m5_ud_refuse(ud, "access to the queue pair");
+		return ib_dev_refuse(&ud->dev->ib, "access to a datagram queue pair");
 	ret = m5_ud_check(ud, &dv);
 	if (ret)
 		return ret;
@@ -191,7 +179,7 @@ static int m5_ud_copy_av(struct m5_ud *ud, struct ibv_ah *obj, const struct ib_u
 	struct mlx5dv_obj objs = { .ah = { .in = obj, .out = &dv } };
 
 	if (m5_dv_get()->init_obj(&objs, MLX5DV_OBJ_AH))
-		return m5_ud_refuse(ud, "access to an address handle");
+		return ib_dev_refuse(&ud->dev->ib, "access to an address handle");
 	m5_ud_av(av, dv.av, d);
 	return 0;
 }

@@ -7,7 +7,6 @@
  */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,18 +115,17 @@ static int vb_dev_make_srq(struct vb_dev *dev)
 static int vb_dev_make_cq(struct vb_dev *dev)
 {
 	uint64_t depth = vb_min(IB_CQ_DEPTH, (uint64_t)dev->ib.attr.orig_attr.max_cqe);
+	int ret = ib_dev_make_chan(&dev->ib, &dev->channel);
 
-	dev->channel = ibv_create_comp_channel(dev->ib.ctx);
-	if (dev->channel)
-		dev->cq = ibv_create_cq(dev->ib.ctx, (int)depth, NULL, dev->channel, 0);
+	if (ret)
+		return ret;
+	dev->cq = ibv_create_cq(dev->ib.ctx, (int)depth, NULL, dev->channel, 0);
 	if (!dev->cq) {
 		UTIL_WARN(DOMAIN, "%s: no completion queue of %u: %s\n", ib_dev_name(&dev->ib),
 			  (unsigned)depth, strerror(errno));
 		return -FI_ENOMEM;
 	}
 	dev->cq_depth = (uint32_t)dev->cq->cqe;
-	if (fcntl(dev->channel->fd, F_SETFL, fcntl(dev->channel->fd, F_GETFL) | O_NONBLOCK))
-		return -FI_EIO;
 	return ib_async_init(&dev->async, &dev->ib, dev->channel->fd);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Datagram endpoint: open, close, addresses (vb_ud.h). */
 #include <errno.h>
-#include <fcntl.h>
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,26 +8,15 @@
 #include "dev/verbs/vb_ud.h"
 #include "util/log.h"
 
-static int vb_ud_refuse(const struct vb_ud *ud, const char *what)
-{
-	UTIL_WARN(EP_CTRL, "%s: no %s for datagrams: %s\n", ib_dev_name(ud->ib.dev), what,
-		  strerror(errno));
-	return errno == ENOMEM ? -FI_ENOMEM : -FI_EIO;
-}
-
 static int vb_ud_make_cq(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 {
-	int flags;
+	int ret = ib_dev_make_chan(ud->ib.dev, &ud->chan);
 
-	ud->chan = ibv_create_comp_channel(ud->ib.dev->ctx);
-	if (!ud->chan)
-		return vb_ud_refuse(ud, "completion channel");
-	flags = fcntl(ud->chan->fd, F_GETFL);
-	if (flags < 0 || fcntl(ud->chan->fd, F_SETFL, flags | O_NONBLOCK))
-		return vb_ud_refuse(ud, "completion channel that does not block");
+	if (ret)
+		return ret;
 	ud->cq = ibv_create_cq(ud->ib.dev->ctx, (int)(attr->rx_cnt + attr->tx_cnt), NULL, ud->chan,
 			       0);
-	return ud->cq ? 0 : vb_ud_refuse(ud, "completion queue");
+	return ud->cq ? 0 : ib_dev_refuse(ud->ib.dev, "datagram completion queue");
 }
 
 /* Requests inline room for a small datagram, or less if the device refuses. */
@@ -53,7 +41,7 @@ static int vb_ud_make_qp(struct vb_ud *ud, const struct dev_dgram_attr *attr)
 		if (!ud->ib.qp && errno != EINVAL)
 			break;
 	}
-	return ud->ib.qp ? 0 : vb_ud_refuse(ud, "queue pair");
+	return ud->ib.qp ? 0 : ib_dev_refuse(ud->ib.dev, "datagram queue pair");
 }
 
 static int vb_ud_post_all(struct vb_ud *ud)
