@@ -289,7 +289,7 @@ Test(m5_ud, is_idle_if_poll_would_find_nothing)
 	report(0);
 	cr_expect_not(m5_ud_is_idle(&f->ud.ib.base), "a report is pending");
 	cr_expect_eq(poll_none(), 0);
-	m5_ud_fail(&f->ud, -FI_EIO);
+	ib_ud_fail(&f->ud.ib, -FI_EIO);
 	cr_expect_not(m5_ud_is_idle(&f->ud.ib.base), "poll returns the error");
 	teardown();
 }

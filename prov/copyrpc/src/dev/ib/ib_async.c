@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "dev/ib/ib_ud.h"
 #include "util/bits.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -179,4 +180,48 @@ bool ib_async_next(struct ib_async *async, struct ib_async_event *event)
 			return true;
 	}
 	return ib_async_is_late(async, event);
+}
+
+static void ib_async_fail_all(const struct ib_qpns *links, struct util_list *uds,
+			      ib_async_fail_fn *fail, int err)
+{
+	struct util_list *it, *tmp;
+	uint32_t qpn;
+	void *link;
+
+	for (qpn = 0; (link = ib_qpns_next(links, &qpn)); qpn++)
+		fail(link, err);
+	if (err == -FI_ENETDOWN) /* datagrams are then lost, and sent again */
+		return;
+	UTIL_LIST_FOREACH_SAFE (it, tmp, uds)
+		ib_ud_fail(UTIL_CONTAINER_OF(it, struct ib_ud, in_dev), err);
+}
+
+static void ib_async_fail_one(const struct ib_qpns *links, struct util_list *uds,
+			      ib_async_fail_fn *fail, const struct ib_async_event *event)
+{
+	void *link = ib_qpns_get(links, event->qpn);
+	struct util_list *it, *tmp;
+
+	if (link)
+		fail(link, event->err);
+	UTIL_LIST_FOREACH_SAFE (it, tmp, uds) {
+		struct ib_ud *ud = UTIL_CONTAINER_OF(it, struct ib_ud, in_dev);
+
+		if (ud->qp->qp_num == event->qpn)
+			ib_ud_fail(ud, event->err);
+	}
+}
+
+void ib_async_run(struct ib_async *async, const struct ib_qpns *links, struct util_list *uds,
+		  ib_async_fail_fn *fail)
+{
+	struct ib_async_event event;
+
+	while (ib_async_next(async, &event)) {
+		if (event.what == IB_ASYNC_ALL)
+			ib_async_fail_all(links, uds, fail, event.err);
+		else
+			ib_async_fail_one(links, uds, fail, &event);
+	}
 }

@@ -26,6 +26,8 @@
 #include <stdint.h>
 
 #include "dev/ib/ib_dev.h"
+#include "dev/ib/ib_qpns.h"
+#include "util/list.h"
 
 #define IB_PORT_DOWN_MS 2000u
 #define IB_ASYNC_TICKS  65536u /* a power of two */
@@ -70,6 +72,13 @@ void ib_async_fini(struct ib_async *async);
 
 /** Reads events. Returns true with *event for one that ends links, false if none is left. */
 bool ib_async_next(struct ib_async *async, struct ib_async_event *event);
+
+/** Ends a link of ib_qpns. */
+typedef void ib_async_fail_fn(void *link, int err);
+
+/** Handles all events: ends the attached links (by `fail`) and endpoints (ib_ud.in_dev) concerned. */
+void ib_async_run(struct ib_async *async, const struct ib_qpns *links, struct util_list *uds,
+		  ib_async_fail_fn *fail);
 
 /** Returns true if this idle poll should read events. */
 static inline bool ib_async_is_due(struct ib_async *async)

@@ -235,6 +235,12 @@ int ib_ud_route(struct ib_ud *ud, const struct ib_ud_desc *peer, struct dev_dgra
 	return 0;
 }
 
+void ib_ud_fail(struct ib_ud *ud, int err)
+{
+	if (!ud->status)
+		ud->status = err;
+}
+
 void ib_ud_log(const struct ib_ud *ud, const char *what, unsigned vendor, const char *advice)
 {
 	UTIL_WARN(EP_DATA, "%s: datagrams of qp 0x%06x ended: %s (vendor code 0x%02x): %s\n",

@@ -28,6 +28,7 @@
 #include "dev/dgram.h"
 #include "dev/ib/ib_dev.h"
 #include "dev/ib/ib_mem.h"
+#include "util/list.h"
 
 #define IB_UD_DESC_LEN 48u
 #define IB_UD_GRH_LEN  40u
@@ -59,7 +60,8 @@ struct ib_ud {
 	struct ib_dev *dev;
 	struct ibv_qp *qp;
 	uint32_t qkey;
-	int status; /* error that ended the endpoint, or 0 */
+	int status;              /* error that ended the endpoint, or 0 */
+	struct util_list in_dev; /* in the device's list of endpoints */
 };
 
 void ib_ud_desc_encode(const struct ib_ud_desc *d, struct dev_desc *desc);
@@ -83,6 +85,9 @@ int ib_ud_describe(struct dev_dgram *base, struct dev_desc *desc);
  */
 int ib_ud_route(struct ib_ud *ud, const struct ib_ud_desc *peer, struct dev_dgram_ah *ah,
 		struct ibv_ah **obj);
+
+/** Ends the endpoint with err, unless it has ended before. */
+void ib_ud_fail(struct ib_ud *ud, int err);
 
 /** Logs the completion status that ended the endpoint. */
 void ib_ud_log(const struct ib_ud *ud, const char *what, unsigned vendor, const char *advice);

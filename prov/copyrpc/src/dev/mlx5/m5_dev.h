@@ -74,7 +74,7 @@ struct m5_dev {
 	 * m5_link.cold.
 	 */
 	struct util_list early;
-	struct util_list uds; /* m5_ud.in_dev */
+	struct util_list uds; /* ib_ud.in_dev */
 	struct ib_qpns qpns;  /* attached links */
 	uint64_t stray_cnt;   /* CQEs of QPs that no longer exist: dropped */
 

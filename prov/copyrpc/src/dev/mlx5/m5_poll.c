@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "dev/mlx5/m5_cqe_err.h"
-#include "dev/mlx5/m5_ud.h"
 #include "util/log.h"
 
 const struct dev_ops m5_dev_ops = M5_DEV_OPS_INIT;
@@ -29,45 +28,14 @@ bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev)
 	return true;
 }
 
-static void m5_poll_fail_all(struct m5_dev *dev, int err)
+static void m5_poll_fail(void *link, int err)
 {
-	struct m5_link *link;
-	struct util_list *it, *tmp;
-	uint32_t qpn;
-
-	for (qpn = 0; (link = ib_qpns_next(&dev->qpns, &qpn)); qpn++)
-		m5_link_fail(link, err);
-	if (err == -FI_ENETDOWN) /* datagrams are then lost, and sent again */
-		return;
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds)
-		m5_ud_fail(UTIL_CONTAINER_OF(it, struct m5_ud, in_dev), err);
-}
-
-static void m5_poll_fail_one(struct m5_dev *dev, uint32_t qpn, int err)
-{
-	struct m5_link *link = ib_qpns_get(&dev->qpns, qpn);
-	struct util_list *it, *tmp;
-
-	if (link)
-		m5_link_fail(link, err);
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds) {
-		struct m5_ud *ud = UTIL_CONTAINER_OF(it, struct m5_ud, in_dev);
-
-		if (ud->sq.qpn == qpn)
-			m5_ud_fail(ud, err);
-	}
+	m5_link_fail(link, err);
 }
 
 void m5_dev_event_cold(struct m5_dev *dev)
 {
-	struct ib_async_event event;
-
-	while (ib_async_next(&dev->async, &event)) {
-		if (event.what == IB_ASYNC_ALL)
-			m5_poll_fail_all(dev, event.err);
-		else
-			m5_poll_fail_one(dev, event.qpn, event.err);
-	}
+	ib_async_run(&dev->async, &dev->qpns, &dev->uds, m5_poll_fail);
 }
 
 /* Keeps an immediate for attach. Halts the link if there is no memory. */

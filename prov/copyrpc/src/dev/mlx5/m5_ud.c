@@ -121,7 +121,7 @@ int m5_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dg
 	if (!ud)
 		return -FI_ENOMEM;
 	ud->dev = (struct m5_dev *)dev;
-	util_list_init(&ud->in_dev);
+	util_list_init(&ud->ib.in_dev);
 	ud->ib.base.ops = &m5_dgram_ops;
 	ud->ib.base.inline_max = M5_UD_INLINE;
 	ud->ib.base.copies_ah = true; /* into each WQE */
@@ -130,7 +130,7 @@ int m5_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dg
 		m5_ud_close(&ud->ib.base);
 		return ret;
 	}
-	util_list_push_back(&ud->dev->uds, &ud->in_dev);
+	util_list_push_back(&ud->dev->uds, &ud->ib.in_dev);
 	*out = &ud->ib.base;
 	return 0;
 }
@@ -139,7 +139,7 @@ void m5_ud_close(struct dev_dgram *base)
 {
 	struct m5_ud *ud = (struct m5_ud *)base;
 
-	util_list_remove(&ud->in_dev);
+	util_list_remove(&ud->ib.in_dev);
 	if (ud->chan && ud->cq_obj)
 		m5_ud_disarm(base);
 	if (ud->ib.qp && ibv_destroy_qp(ud->ib.qp))
@@ -214,12 +214,6 @@ void m5_ud_forget(struct dev_dgram *base, struct dev_dgram_ah *ah)
 {
 	(void)base;
 	free(ah);
-}
-
-void m5_ud_fail(struct m5_ud *ud, int err)
-{
-	if (!ud->ib.status)
-		ud->ib.status = err;
 }
 
 static void m5_ud_failed(struct m5_ud *ud, const struct m5_cqe *cqe)

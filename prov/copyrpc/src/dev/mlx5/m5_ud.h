@@ -50,7 +50,6 @@ struct m5_ud {
 	struct m5_dev *dev;
 	struct ibv_cq *cq_obj;
 	struct ibv_comp_channel *chan;
-	struct util_list in_dev; /* in m5_dev.uds */
 };
 
 static_assert(offsetof(struct m5_ud, ib) == 0 && offsetof(struct ib_ud, base) == 0,
@@ -187,9 +186,6 @@ void m5_ud_forget(struct dev_dgram *dg, struct dev_dgram_ah *ah);
 int m5_ud_wait_fd(struct dev_dgram *dg);
 int m5_ud_arm(struct dev_dgram *dg);
 void m5_ud_disarm(struct dev_dgram *dg);
-
-/** Ends the endpoint with err after an asynchronous event. */
-void m5_ud_fail(struct m5_ud *ud, int err);
 
 /** Fills the address vector that reaches d from the one that the library made. */
 void m5_ud_av(struct m5_av *av, const void *made, const struct ib_ud_desc *d);

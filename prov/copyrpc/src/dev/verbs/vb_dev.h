@@ -52,7 +52,7 @@ struct vb_dev {
 	struct util_list early; /* attached links with arrivals from before attach: vb_link.cold */
 	struct util_list failing; /* links to end that no completion has ended: vb_link.cold */
 	struct ib_async async;
-	struct util_list uds; /* vb_ud.in_dev */
+	struct util_list uds; /* ib_ud.in_dev */
 	struct ibv_wc wc[VB_POLL_BATCH];
 	struct ib_qpns qpns; /* attached links that are not dead */
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "dev/ib/ib_wc.h"
-#include "dev/verbs/vb_ud.h"
 #include "util/log.h"
 
 #define VB_EARLY_SLACK 64u
@@ -174,45 +173,14 @@ bool vb_poll_other(struct vb_dev *dev, const struct ibv_wc *wc, struct dev_event
 	return false;
 }
 
-static void vb_poll_fail_all(struct vb_dev *dev, int err)
+static void vb_poll_fail(void *link, int err)
 {
-	struct util_list *it, *tmp;
-	struct vb_link *link;
-	uint32_t qpn;
-
-	for (qpn = 0; (link = ib_qpns_next(&dev->qpns, &qpn)); qpn++)
-		vb_link_fail(link, err);
-	if (err == -FI_ENETDOWN) /* datagrams are then lost, and sent again */
-		return;
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds)
-		vb_ud_fail(UTIL_CONTAINER_OF(it, struct vb_ud, in_dev), err);
-}
-
-static void vb_poll_fail_one(struct vb_dev *dev, uint32_t qpn, int err)
-{
-	struct vb_link *link = ib_qpns_get(&dev->qpns, qpn);
-	struct util_list *it, *tmp;
-
-	if (link)
-		vb_link_fail(link, err);
-	UTIL_LIST_FOREACH_SAFE (it, tmp, &dev->uds) {
-		struct vb_ud *ud = UTIL_CONTAINER_OF(it, struct vb_ud, in_dev);
-
-		if (ud->ib.qp->qp_num == qpn)
-			vb_ud_fail(ud, err);
-	}
+	vb_link_fail(link, err);
 }
 
 void vb_dev_event_cold(struct vb_dev *dev)
 {
-	struct ib_async_event event;
-
-	while (ib_async_next(&dev->async, &event)) {
-		if (event.what == IB_ASYNC_ALL)
-			vb_poll_fail_all(dev, event.err);
-		else
-			vb_poll_fail_one(dev, event.qpn, event.err);
-	}
+	ib_async_run(&dev->async, &dev->qpns, &dev->uds, vb_poll_fail);
 }
 
 void vb_poll_broken(struct vb_dev *dev)

@@ -29,12 +29,6 @@ static void vb_ud_end(struct vb_ud *ud, enum ibv_wc_status status, unsigned vend
 	ud->ib.status = ib_wc_errno(status);
 }
 
-void vb_ud_fail(struct vb_ud *ud, int err)
-{
-	if (!ud->ib.status)
-		ud->ib.status = err;
-}
-
 static int vb_ud_gather(struct vb_ud *ud, unsigned i, const struct dev_dgram_out *out,
 			bool is_inline)
 {

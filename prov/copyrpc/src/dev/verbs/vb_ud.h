@@ -60,7 +60,6 @@ struct vb_ud {
 	struct ibv_comp_channel *chan;
 	uint32_t event_cnt; /* read from the channel, not yet acknowledged */
 	struct vb_dev *dev;
-	struct util_list in_dev; /* in vb_dev.uds */
 };
 
 int vb_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dgram **dg);
@@ -73,9 +72,6 @@ void vb_ud_release(struct dev_dgram *dg, uint32_t slot);
 int vb_ud_wait_fd(struct dev_dgram *dg);
 int vb_ud_arm(struct dev_dgram *dg);
 void vb_ud_disarm(struct dev_dgram *dg);
-
-/** Ends the endpoint with err after an asynchronous event. */
-void vb_ud_fail(struct vb_ud *ud, int err);
 
 /** Posts the chain of free receives. */
 void vb_ud_post_free(struct vb_ud *ud);

@@ -96,7 +96,7 @@ int vb_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dg
 		return -FI_ENOMEM;
 	ud->dev = (struct vb_dev *)dev;
 	ud->ib.dev = &ud->dev->ib;
-	util_list_init(&ud->in_dev);
+	util_list_init(&ud->ib.in_dev);
 	ud->ib.base.ops = &vb_dgram_ops;
 	ud->tx_depth = attr->tx_cnt;
 	ud->signal_interval =
@@ -111,7 +111,7 @@ int vb_ud_open(struct dev *dev, const struct dev_dgram_attr *attr, struct dev_dg
 		vb_ud_close(&ud->ib.base);
 		return ret;
 	}
-	util_list_push_back(&ud->dev->uds, &ud->in_dev);
+	util_list_push_back(&ud->dev->uds, &ud->ib.in_dev);
 	*out = &ud->ib.base;
 	return 0;
 }
@@ -120,7 +120,7 @@ void vb_ud_close(struct dev_dgram *base)
 {
 	struct vb_ud *ud = (struct vb_ud *)base;
 
-	util_list_remove(&ud->in_dev);
+	util_list_remove(&ud->ib.in_dev);
 	if (ud->cq)
 		vb_ud_disarm(base);
 	if (ud->ib.qp && ibv_destroy_qp(ud->ib.qp))
