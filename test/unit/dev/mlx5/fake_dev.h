@@ -110,7 +110,7 @@ static inline struct fake_link *fake_link_make(struct fake_dev *f, uint32_t bloc
 static inline void fake_link_free(struct fake_link *l)
 {
 	sq_device_fini(&l->d);
-	free(l->link.early);
+	ib_early_fini(&l->link.early);
 	free(l);
 }
 

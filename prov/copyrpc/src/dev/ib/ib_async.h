@@ -5,8 +5,8 @@
  *
  * Some failures give no completion: a dead device completes nothing, and a queue pair that only
  * receives gets no sign of a pulled cable. The kernel reports them as asynchronous events. Each is
- * logged with its meaning (ib_async_meaning). ib_async_next returns those that end links; the
- * device then ends them.
+ * logged with its meaning (ib_async_meaning). ib_async_run ends the links and datagram endpoints
+ * that it concerns.
  *
  * A port that is down ends all links after IB_PORT_DOWN_MS (or FI_COPYRPC_PEER_TIMEOUT, if that is
  * less) unless it comes back before: retransmission covers short outages.

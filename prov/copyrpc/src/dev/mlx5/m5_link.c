@@ -181,7 +181,7 @@ int m5_link_attach(struct dev_link *base)
 	pthread_mutex_lock(&dev->lock);
 	util_list_remove(&link->cold);
 	pthread_mutex_unlock(&dev->lock);
-	if (link->early_cnt)
+	if (!ib_early_is_empty(&link->early))
 		util_list_push_back(&dev->early, &link->cold);
 	link->attached = true;
 	link->was_attached = true;
@@ -246,7 +246,7 @@ void m5_link_destroy(struct m5_link *link)
 	ib_mem_fini(&link->word);
 	ib_mem_fini(&link->rx);
 	free(link->users.user);
-	free(link->early);
+	ib_early_fini(&link->early);
 	free(link);
 }
 

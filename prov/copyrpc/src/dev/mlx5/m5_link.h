@@ -20,6 +20,7 @@
 #include <rdma/fi_errno.h>
 
 #include "dev/dev.h"
+#include "dev/ib/ib_early.h"
 #include "dev/ib/ib_mem.h"
 #include "dev/mlx5/m5_dev.h"
 #include "dev/mlx5/m5_sq.h"
@@ -63,10 +64,7 @@ struct m5_link {
 
 	/* Protected by the device's lock while not attached. */
 	struct util_list cold; /* in m5_dev.waiting, .early or .to_free */
-	uint32_t *early;       /* immediates that arrived before attach */
-	uint32_t early_cnt;
-	uint32_t early_cap;
-	uint32_t early_at; /* index of the next one to return */
+	struct ib_early early; /* arrivals before attach */
 };
 
 static_assert(offsetof(struct m5_link, base) == 0, "devices embed dev_link first");

@@ -2,8 +2,6 @@
 /* Rare completions: ends of WQEs, early arrivals, errors (m5_poll.h). */
 #include "dev/mlx5/m5_poll.h"
 
-#include <stdlib.h>
-
 #include "dev/mlx5/m5_cqe_err.h"
 #include "util/log.h"
 
@@ -14,10 +12,9 @@ bool m5_poll_early(struct m5_dev *dev, struct dev_event *ev)
 	struct m5_link *link = UTIL_CONTAINER_OF(dev->early.next, struct m5_link, cold);
 
 	ev->link = &link->base;
-	if (link->early_at < link->early_cnt) {
+	if (ib_early_take(&link->early, &ev->imm)) {
 		ev->kind = DEV_EV_IMM;
-		ev->imm = link->early[link->early_at++];
-		if (link->early_at == link->early_cnt && !link->err)
+		if (ib_early_is_empty(&link->early) && !link->err)
 			util_list_remove(&link->cold);
 		return true;
 	}
@@ -38,22 +35,14 @@ void m5_dev_event_cold(struct m5_dev *dev)
 	ib_async_run(&dev->async, &dev->qpns, &dev->uds, m5_poll_fail);
 }
 
-/* Keeps an immediate for attach. Halts the link if there is no memory. */
+/* Keeps an immediate for attach, or halts the link. */
 static void m5_poll_keep(struct m5_link *link, uint32_t imm)
 {
-	if (link->early_cnt == link->early_cap) {
-		uint32_t cap = link->early_cap ? link->early_cap * 2 : 16;
-		uint32_t *more = realloc(link->early, cap * sizeof(*more));
-
-		if (!more) {
-			UTIL_WARN(EP_CTRL, "out of memory: a link that is being made is lost\n");
-			m5_link_halt(link);
-			return;
-		}
-		link->early = more;
-		link->early_cap = cap;
-	}
-	link->early[link->early_cnt++] = imm;
+	if (ib_early_put(&link->early, link->base.rx_len, imm))
+		return;
+	UTIL_WARN(EP_CTRL, "%s: qp 0x%06x: no room for early arrivals: connection ended\n",
+		  ib_dev_name(&link->dev->ib), link->sq.qpn);
+	m5_link_halt(link);
 }
 
 static struct m5_link *m5_poll_find_waiting(struct m5_dev *dev, uint32_t qpn)

@@ -77,7 +77,7 @@ static void vb_link_free(struct vb_link *link)
 	ib_mem_fini(&link->tx);
 	ib_mem_fini(&link->word);
 	ib_mem_fini(&link->rx);
-	free(link->early);
+	ib_early_fini(&link->early);
 	free(link);
 }
 
@@ -206,7 +206,7 @@ int vb_link_attach(struct dev_link *base)
 		return ret;
 	vb_link_wait_end(link);
 	link->attached = true;
-	if (link->early_cnt || link->err)
+	if (!ib_early_is_empty(&link->early) || link->err)
 		util_list_push_back(&dev->early, &link->cold);
 	return 0;
 }
@@ -222,7 +222,7 @@ void vb_link_fail(struct vb_link *link, int status)
 {
 	link->dead = true;
 	link->err = status;
-	if (link->early_at < link->early_cnt)
+	if (!ib_early_is_empty(&link->early))
 		return; /* early arrivals come first */
 	util_list_remove(&link->cold);
 	util_list_push_back(&link->dev->failing, &link->cold);

@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "dev/dev.h"
+#include "dev/ib/ib_early.h"
 #include "dev/ib/ib_mem.h"
 #include "dev/verbs/vb_dev.h"
 #include "util/bits.h"
@@ -77,10 +78,7 @@ struct vb_link {
 
 	/* Protected by the device's lock while not attached. */
 	struct util_list waiting; /* in vb_dev.waiting */
-	uint32_t *early;          /* immediates that arrived before attach */
-	uint32_t early_cnt;
-	uint32_t early_cap;
-	uint32_t early_at; /* index of the next one to return */
+	struct ib_early early;    /* arrivals before attach */
 };
 
 static inline uint32_t vb_link_sq_room(const struct vb_link *link)

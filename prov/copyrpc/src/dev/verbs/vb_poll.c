@@ -4,12 +4,9 @@
 
 #include <endian.h>
 #include <rdma/fi_errno.h>
-#include <stdlib.h>
 
 #include "dev/ib/ib_wc.h"
 #include "util/log.h"
-
-#define VB_EARLY_SLACK 64u
 
 static bool vb_poll_down(struct vb_link *link, int err, struct dev_event *ev)
 {
@@ -24,16 +21,13 @@ bool vb_poll_early(struct vb_dev *dev, struct dev_event *ev)
 {
 	struct vb_link *link = UTIL_CONTAINER_OF(dev->early.next, struct vb_link, cold);
 
-	if (link->early_at < link->early_cnt) {
+	if (ib_early_take(&link->early, &ev->imm)) {
 		ev->link = &link->base;
 		ev->kind = DEV_EV_IMM;
-		ev->imm = link->early[link->early_at++];
 		return true;
 	}
 	util_list_remove(&link->cold);
-	free(link->early);
-	link->early = NULL;
-	link->early_cnt = link->early_at = link->early_cap = 0;
+	ib_early_fini(&link->early);
 	if (link->err)
 		util_list_push_back(&dev->failing, &link->cold);
 	return false;
@@ -60,26 +54,6 @@ static struct vb_link *vb_poll_find_waiting(struct vb_dev *dev, uint32_t qpn)
 	return NULL;
 }
 
-static bool vb_poll_keep_early(struct vb_link *link, uint32_t imm)
-{
-	/* A ring holds at most this many writes: the peer breaks the protocol. */
-	uint64_t max = link->base.rx_len / DEV_IMM_UNIT + VB_EARLY_SLACK;
-
-	if (link->early_cnt == max)
-		return false;
-	if (link->early_cnt == link->early_cap) {
-		uint32_t cap = link->early_cap ? 2 * link->early_cap : 16;
-		uint32_t *early = realloc(link->early, cap * sizeof(*early));
-
-		if (!early)
-			return false;
-		link->early = early;
-		link->early_cap = cap;
-	}
-	link->early[link->early_cnt++] = imm;
-	return true;
-}
-
 void vb_poll_stray(struct vb_dev *dev, const struct ibv_wc *wc)
 {
 	struct vb_link *link;
@@ -88,7 +62,7 @@ void vb_poll_stray(struct vb_dev *dev, const struct ibv_wc *wc)
 	link = vb_poll_find_waiting(dev, wc->qp_num);
 	if (!link)
 		dev->stray_cnt++;
-	else if (!vb_poll_keep_early(link, ntohl(wc->imm_data)))
+	else if (!ib_early_put(&link->early, link->base.rx_len, ntohl(wc->imm_data)))
 		link->err = -FI_EIO;
 	pthread_mutex_unlock(&dev->lock);
 }
