@@ -67,21 +67,10 @@ static inline void m5_wqe_data(struct m5_wqe *wqe, uint64_t addr, uint32_t len, 
 	wqe->end += sizeof(*seg);
 }
 
-/** Adds bytes that travel in the WQE, padded with zeros to a whole segment unit. */
-static inline void m5_wqe_inline(struct m5_wqe *wqe, const void *src, uint32_t len)
-{
-	uint32_t total = ((uint32_t)sizeof(uint32_t) + len + M5_DS - 1) & ~(M5_DS - 1);
-	uint32_t count = htobe32(len | M5_INLINE);
-
-	if (!len)
-		return;
-	memset(wqe->end + total - M5_DS, 0, M5_DS);
-	memcpy(wqe->end, &count, sizeof(count));
-	util_copy(wqe->end + sizeof(count), src, len);
-	wqe->end += total;
-}
-
-/** Adds two pieces, one behind the other. Either may be empty. */
+/**
+ * Adds the bytes of two pieces, one behind the other, padded with zeros to a whole segment unit.
+ * Either may be empty; no bytes add no segment.
+ */
 static inline void m5_wqe_inline2(struct m5_wqe *wqe, const void *first, uint32_t first_len,
 				  const void *second, uint32_t second_len)
 {
@@ -96,6 +85,12 @@ static inline void m5_wqe_inline2(struct m5_wqe *wqe, const void *first, uint32_
 	util_copy(wqe->end + sizeof(count), first, first_len);
 	util_copy(wqe->end + sizeof(count) + first_len, second, second_len);
 	wqe->end += total;
+}
+
+/** Adds the bytes of one piece. */
+static inline void m5_wqe_inline(struct m5_wqe *wqe, const void *src, uint32_t len)
+{
+	m5_wqe_inline2(wqe, src, len, src, 0);
 }
 
 /** Adds a compare and swap (compare, swap) or a fetch and add (0, add). */
