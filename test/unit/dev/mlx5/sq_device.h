@@ -50,6 +50,19 @@ static inline void sq_device_fini(struct sq_device *d)
 	guard_free(d->buf, (size_t)d->blocks * M5_BB);
 }
 
+/** Returns the number of doorbells, at most 2: each writes the next half of the register. */
+static inline unsigned sq_device_rings(const struct sq_device *d)
+{
+	uint64_t half[2];
+	unsigned cnt;
+
+	memcpy(&half[0], d->reg, sizeof(half[0]));
+	memcpy(&half[1], d->reg + d->uar.half, sizeof(half[1]));
+	cnt = !!half[0] + !!half[1];
+	cr_assert_eq(d->uar.off, cnt % 2 ? d->uar.half : 0, "more than two doorbells");
+	return cnt;
+}
+
 /** Reads all WQEs up to the doorbell record. */
 static inline void sq_device_run(struct sq_device *d)
 {

@@ -60,7 +60,7 @@ Test(m5_bulk, get_is_one_read_that_scatters)
 		  0, 0, 0, 100, 0, 0, 0, 0xa1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 200, 0, 0, 0, 0xa2,
 		  0, 0, 0, 0, 0, 2, 0, 0);
 	cr_expect_eq(m5_sparse_take(&l->link.users, 0), (uintptr_t)&get);
-	cr_expect_eq(l->d.uar.ring_cnt, 1);
+	cr_expect_eq(sq_device_rings(&l->d), 1);
 	cr_expect_eq(l->link.reads_out, 1);
 	teardown();
 }
@@ -92,7 +92,7 @@ Test(m5_bulk, a_long_transfer_is_several_wqes_and_the_last_reports)
 	setup(32, 2, (size_t[]){ 100, 150 });
 	l->link.max_piece = 64;
 	cr_assert_eq(m5_link_get(&l->link.base, &get), 0);
-	cr_expect_eq(l->d.uar.ring_cnt, 1);
+	cr_expect_eq(sq_device_rings(&l->d), 1);
 	/* 0-63 | 64-99, 100-127 | 128-191 | 192-249 */
 	for (i = 0; i < 4; i++) {
 		cr_expect_eq(word_at(fake_link_wqe(l, (uint16_t)i) + 20), 0x5000 + 64 * i);

@@ -71,7 +71,8 @@ Test(m5_link, longest_inline_write_takes_four_blocks)
 	cr_expect_eq(l->link.sq.pi, 4);
 	cr_assert_eq(write_imm(0, M5_INLINE_MAX + 1, 1), 0);
 	cr_expect_eq(l->link.sq.pi, 5);
-	cr_expect_eq(l->d.uar.bf_cnt, 2);
+	cr_expect_arr_eq(l->d.reg, fake_link_wqe(l, 0), 256, "BlueFlame");
+	cr_expect_arr_eq(l->d.reg + 256, fake_link_wqe(l, 4), 48, "BlueFlame");
 	teardown();
 }
 
@@ -99,7 +100,7 @@ Test(m5_link, dead_link_posts_nothing)
 	l->link.dead = true;
 	cr_expect_eq(write_imm(0, 32, 1), -FI_EAGAIN);
 	cr_expect_eq(m5_link_read_consumer(&l->link.base, &value), -FI_EAGAIN);
-	cr_expect_eq(l->d.uar.ring_cnt, 0);
+	cr_expect_eq(sq_device_rings(&l->d), 0);
 	teardown();
 }
 

@@ -167,8 +167,7 @@ Test(m5_sq, batch_that_fits_the_register_goes_by_one_blueflame)
 	cr_assert(sq_device_post(&d, 2));
 	cr_assert(sq_device_post(&d, 1));
 	m5_sq_ring(&d.sq);
-	cr_expect_eq(d.uar.ring_cnt, 1);
-	cr_expect_eq(d.uar.bf_cnt, 1);
+	cr_expect_eq(sq_device_rings(&d), 1);
 	cr_expect_arr_eq(d.reg, d.buf, 256);
 	sq_device_run(&d);
 	cr_expect_eq(d.wqes, 3);
@@ -182,8 +181,7 @@ Test(m5_sq, larger_batch_goes_by_eight_bytes_of_the_last_wqe)
 	cr_assert(sq_device_post(&d, 2));
 	cr_assert(sq_device_post(&d, 3));
 	m5_sq_ring(&d.sq);
-	cr_expect_eq(d.uar.ring_cnt, 1);
-	cr_expect_eq(d.uar.bf_cnt, 0);
+	cr_expect_eq(sq_device_rings(&d), 1);
 	cr_expect_arr_eq(d.reg, d.buf + 4 * 64, 8);
 	cr_expect_eq(d.reg[8], 0);
 	sq_device_run(&d);
@@ -197,9 +195,9 @@ Test(m5_sq, batch_across_the_end_is_not_copied)
 	cr_assert(sq_device_post(&d, 1));
 	cr_assert(sq_device_post(&d, 1));
 	m5_sq_ring(&d.sq);
-	cr_expect_eq(d.uar.bf_cnt, 0);
 	cr_expect_eq(be32toh(d.record[M5_DBR_SEND]), 9);
 	cr_expect_arr_eq(d.reg, d.buf, 8);
+	cr_expect_arr_eq(d.reg + 8, (uint8_t[56]){ 0 }, 56, "no BlueFlame");
 	sq_device_fini(&d);
 }
 
@@ -207,9 +205,9 @@ Test(m5_sq, ringing_without_a_new_wqe_does_nothing)
 {
 	sq_device_init(&d, 8, 256, 0);
 	m5_sq_ring(&d.sq);
-	cr_expect_eq(d.uar.ring_cnt, 0);
+	cr_expect_eq(sq_device_rings(&d), 0);
 	post_ring_run(1);
 	m5_sq_ring(&d.sq);
-	cr_expect_eq(d.uar.ring_cnt, 1);
+	cr_expect_eq(sq_device_rings(&d), 1);
 	sq_device_fini(&d);
 }

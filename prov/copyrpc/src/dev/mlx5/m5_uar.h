@@ -34,8 +34,6 @@ struct m5_uar {
 	uint32_t off;  /* offset of the half to use next */
 	bool wide;     /* use m5_bf_copy_wide */
 	uint32_t user_cnt;
-	uint64_t ring_cnt; /* doorbells */
-	uint64_t bf_cnt;   /* doorbells by BlueFlame */
 };
 
 /** Starts a register. `half`: size reported by mlx5dv; 0: no BlueFlame. */
@@ -56,7 +54,6 @@ static inline void m5_uar_turn(struct m5_uar *uar)
 {
 	m5_barrier_mmio_flush();
 	uar->off ^= uar->half;
-	uar->ring_cnt++;
 }
 
 /** Performs steps 2 to 6 with 8 bytes of the last WQE. */
@@ -81,7 +78,6 @@ static inline void m5_uar_ring_bf(struct m5_uar *uar, uint32_t *record, uint16_t
 	else
 		m5_bf_copy(uar->reg + uar->off, first, blocks);
 	m5_uar_turn(uar);
-	uar->bf_cnt++;
 }
 
 static inline bool m5_uar_fits(const struct m5_uar *uar, unsigned blocks)

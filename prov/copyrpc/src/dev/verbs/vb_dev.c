@@ -192,6 +192,8 @@ void vb_dev_close(struct dev *base)
 	struct vb_dev *dev = (struct vb_dev *)base;
 
 	assert(!dev->link_cnt);
+	UTIL_INFO(DOMAIN, "%s closes: %llu completions came too late for their links\n",
+		  ib_dev_name(&dev->ib), (unsigned long long)dev->stray_cnt);
 	vb_dev_free(dev);
 }
 
