@@ -301,7 +301,7 @@ static void match_usage(const char *name)
 		"  -n N     samples in a point, the median is reported (21)\n"
 		"  -c CORE  run there\n"
 		"  -l TEXT  label in the reports\n"
-		"  -j FILE  append JSON lines to FILE; - writes them to stdout, without the table\n",
+		"  -j FILE  append JSON lines to FILE; -: to stdout, without the table\n",
 		name);
 	exit(2);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What a process of a case can do: talk to the others outside the fabric, wait, and end with a
- * verdict. Whoever waits makes progress (ft->fab), as an application that waits for its peers does.
+ * Services for a process of a case: exchange with the other processes outside the fabric, waiting,
+ * and the verdict. A waiting process makes progress (ft->fab), as an application that waits for its
+ * peers does.
  */
 #include "ft.h"
 #include "ft_fab.h"
@@ -120,7 +121,10 @@ void ft_pause(struct ft *ft, double seconds)
 	double end = ft_now() + seconds;
 	unsigned turns = (unsigned)(seconds * 2000);
 
-	/* In turns as well: where the machine stood still meanwhile, nobody has come any further. */
+	/*
+	 * Counts turns as well: if the machine stood still meanwhile, no process has come any
+	 * further.
+	 */
 	for (unsigned i = 0; i < turns || ft_now() < end; i++) {
 		progress(ft);
 		if (i < turns)

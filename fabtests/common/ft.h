@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What is a test of this suite?
+ * Framework of this suite.
  *
- * A program is a table of cases (struct ft_case). Each case says in one sentence what a man page of
- * libfabric promises, and has a function that a number of processes run at the same time. Every
- * case has fresh processes: one that crashes or hangs is found, named, and ends nothing but itself.
+ * A program is a table of cases (struct ft_case). Each case states in one sentence a promise of a
+ * libfabric man page, and has a function that a number of processes run at the same time. Every
+ * case has new processes: one that crashes or hangs is found, named, and ends nothing but itself.
  *
- *	int main(int argc, char **argv)
- *	{
- *		return ft_main(argc, argv, "What is sent arrives.", cases, FT_CNT(cases));
- *	}
+ * 	int main(int argc, char **argv)
+ * 	{
+ * 		return ft_main(argc, argv, "What is sent arrives.", cases, FT_CNT(cases));
+ * 	}
  *
- * Inside a case FT_CHECK, FT_OK and FT_RET end the process with a line that says where and why; what
- * the provider does not offer ends it with ft_notrun(). The processes of a case talk to each other
- * through ft_sync() and ft_swap(), outside the fabric.
+ * Inside a case FT_CHECK, FT_OK and FT_RET end the process with a line that states where and why.
+ * ft_notrun() ends a case whose feature the provider does not offer. The processes of a case
+ * exchange data through ft_sync() and ft_swap(), outside the fabric.
  *
- * The suite knows libfabric and nothing else: it judges any provider (-p), and it is written from
- * the man pages, not from a provider.
+ * The suite knows libfabric only: it judges any provider (-p), and is written from the man pages,
+ * not from a provider.
  */
 #ifndef FT_H
 #define FT_H
@@ -29,33 +29,36 @@
 #include <sys/types.h>
 
 #define FT_PROCS_MAX   4
-#define FT_EXIT_NOTRUN 61 /* as upstream's programs: FI_ENODATA */
+#define FT_EXIT_NOTRUN 61 /* FI_ENODATA, as in upstream's programs */
 #define FT_EXIT_NOCASE 3  /* -k: no case has such a name */
 #define FT_CNT(array)  (sizeof(array) / sizeof(*(array)))
 
 struct ft_fab;
 struct ft_shared;
 
-/** One process of a case that runs. */
+/** One process of a running case. */
 struct ft {
 	const struct ft_opts *opts;
 	const struct ft_case *test;
 	int rank, procs;
-	int sock[FT_PROCS_MAX]; /* to the other ranks; -1: none */
+	int sock[FT_PROCS_MAX]; /* sockets to the other ranks; -1: none */
 	struct ft_shared *shared;
 	double started;
-	struct ft_fab *fab; /* what makes progress while this process waits; NULL: nothing */
+	struct ft_fab *fab; /* fabric that makes progress while this process waits; NULL: none */
 };
 
 struct ft_case {
 	const char *name;
-	const char *promise; /* what the man page says, in our words */
+	const char *promise; /* statement of the man page in plain words */
 	void (*run)(struct ft *ft);
 	int procs;        /* 0: two */
 	unsigned victims; /* bit n: rank n is killed, or ends, in the course of the case */
-	bool fresh;       /* sets parameters: it runs before libfabric is loaded */
-	bool local;       /* needs the other processes on this host: it kills them or stops them */
-	int arg;          /* for a function that several cases share */
+	bool fresh;       /* True if the case sets parameters: it runs before libfabric is loaded */
+	/*
+	 * True if the case needs the other processes on this host, because it kills or stops them
+	 */
+	bool local;
+	int arg; /* for a function that several cases share */
 };
 
 /** A row: name, function, promise, then further fields by name. */
@@ -68,35 +71,38 @@ int ft_main(int argc, char **argv, const char *about, const struct ft_case *case
 
 /* ---- in a case ---- */
 
-/** Until all processes of the case are here. Makes progress meanwhile. */
+/** Waits until all processes of the case have called it. Makes progress meanwhile. */
 void ft_sync(struct ft *ft);
-/** Gives `rank` a block and takes one of the same length. Makes progress meanwhile. */
+/** Sends a block to `rank` and receives one of the same length. Makes progress meanwhile. */
 void ft_swap(struct ft *ft, int rank, const void *mine, void *theirs, size_t len);
-/** One way. */
+/** Sends a block to `rank`. */
 void ft_tell(struct ft *ft, int rank, const void *data, size_t len);
 void ft_hear(struct ft *ft, int rank, void *data, size_t len);
 
-/** SIGKILL, SIGSTOP, SIGCONT for another process of a local case. */
+/** Sends SIGKILL, SIGSTOP or SIGCONT to another process of a local case. */
 void ft_signal(struct ft *ft, int rank, int sig);
 /** Waits until `rank`, a victim, has ended. */
 void ft_await_death(struct ft *ft, int rank);
-/** This process is no longer wanted: ends well, without any clean-up. */
+/** Ends this process well, without any clean-up. */
 _Noreturn void ft_leave(struct ft *ft);
 
-double ft_now(void); /* seconds */
-/** A moment, or a number of them, with progress. */
+double ft_now(void); /* Returns a clock in seconds. */
+/** Waits a moment, or a number of seconds, with progress. */
 void ft_pause(struct ft *ft, double seconds);
 
 _Noreturn void ft_notrun(const char *why, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void ft_fail(const char *file, int line, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
-/** Says it and goes on: the case fails when it ends. For tables, whose rows are independent. */
+/**
+ * Reports a fault and continues: the case fails when it ends. For tables, whose rows are
+ * independent.
+ */
 void ft_complain(const char *file, int line, const char *why, ...)
 	__attribute__((format(printf, 3, 4)));
-/** FI_SUCCESS, FI_EAGAIN, ... for a negative or positive error. */
+/** Returns FI_SUCCESS, FI_EAGAIN, ... for a negative or positive error. */
 const char *ft_err_name(long err);
 
-/** Ends the case unless `cond` holds; says `...`, a format and its values. */
+/** Ends the case unless `cond` holds; prints `...`, a format and its values. */
 #define FT_CHECK(cond, ...)                                                                        \
 	do {                                                                                       \
 		if (!(cond))                                                                       \
@@ -114,7 +120,7 @@ const char *ft_err_name(long err);
 
 #define FT_OK(call) FT_RET(call, 0)
 
-/** As FT_RET, but goes on. */
+/** Reports the call unless it returns exactly `want`, and continues. */
 #define FT_ROW(call, want)                                                                         \
 	do {                                                                                       \
 		long ft_got = (long)(call), ft_want = (long)(want);                                \
@@ -123,7 +129,7 @@ const char *ft_err_name(long err);
 				    ft_got, ft_err_name(ft_got), ft_want, ft_err_name(ft_want));   \
 	} while (0)
 
-/** The call must be refused, the page does not say with which error: negative, and not "again". */
+/** Reports the call unless it fails with any error but "again": the page names no error. */
 #define FT_REFUSED(call)                                                                           \
 	do {                                                                                       \
 		long ft_got = (long)(call);                                                        \

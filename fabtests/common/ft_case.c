@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Runs the cases of a program, each in fresh processes, and says how each went.
+ * Runs the cases of a program, each in new processes, and reports each result.
  *
- * On one host the runner forks all processes of a case and joins each two of them by a pair of
+ * On one host the runner forks all processes of a case and connects each two of them by a pair of
  * sockets. With -l and a server's name there is one process on each of two hosts, joined by a TCP
- * connection that is made anew for each case, so that what a failed case left in it is gone; cases
+ * connection that is opened anew for each case, so that data left by a failed case is gone. Cases
  * that kill, or need three processes, are "notrun" then.
  *
  * The verdict of a case: every process must end with 0, or all that did not with FT_EXIT_NOTRUN;
- * victims may end as they like. Who takes longer than the limit is killed and has failed.
+ * victims may end in any way. A process that takes longer than the limit is killed and has failed.
  */
 #include "ft.h"
 #include "ft_proc.h"
@@ -33,14 +33,14 @@ struct runner {
 	const struct ft_opts *opts;
 	const char *program;
 	struct ft_shared *shared;
-	int listener; /* with -l; else -1 */
+	int listener; /* listening socket with -l; else -1 */
 	int cnt[RESULTS];
 	int chosen; /* cases */
 };
 
 /* ---- processes ---- */
 
-/* socks[a][b] is what a uses to talk to b. */
+/* Opens the sockets: a uses socks[a][b] to talk to b. */
 static void pairs_open(int socks[FT_PROCS_MAX][FT_PROCS_MAX], int procs)
 {
 	for (int a = 0; a < FT_PROCS_MAX; a++) {
@@ -59,7 +59,7 @@ static void pairs_open(int socks[FT_PROCS_MAX][FT_PROCS_MAX], int procs)
 	}
 }
 
-/* Closes all but those of `rank`; -1: all. */
+/* Closes all sockets but those of `rank`; -1: all. */
 static void pairs_close(int socks[FT_PROCS_MAX][FT_PROCS_MAX], int rank)
 {
 	for (int a = 0; a < FT_PROCS_MAX; a++) {
@@ -89,7 +89,7 @@ static pid_t child_start(struct runner *r, const struct ft_case *test, int rank,
 	_exit(ft_proc_verdict());
 }
 
-/* What one process's end says of the case. */
+/* Converts the end of one process to a result of the case. */
 static enum result child_result(const struct ft_case *test, int rank, int status)
 {
 	if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
@@ -123,7 +123,9 @@ static void kill_all(struct ft_shared *shared)
 	}
 }
 
-/* Reaps `cnt` children. One that failed ends the others soon: they wait for it. */
+/*
+ * Reaps `cnt` children. After one has failed the others get little time, because they wait for it.
+ */
 static enum result reap(struct runner *r, const struct ft_case *test, int cnt)
 {
 	double end = ft_now() + r->opts->limit;
@@ -178,7 +180,7 @@ static enum result run_here(struct runner *r, const struct ft_case *test)
 	return reap(r, test, procs);
 }
 
-/* One process here, one there. */
+/* Runs a case with one process on this host and one on the other. */
 static enum result run_across(struct runner *r, const struct ft_case *test)
 {
 	int rank = r->opts->server ? 1 : 0, socks[FT_PROCS_MAX] = { -1, -1, -1, -1 };
@@ -244,8 +246,8 @@ static int usage(const char *program, const char *about)
 }
 
 /*
- * libfabric looks for its providers once in each process, which takes longer than most cases. Here it
- * does so before the first fork; a provider that nobody has is asked for, so none opens anything.
+ * Loads libfabric's providers before the first fork, since loading takes longer than most cases.
+ * The requested provider does not exist, so that no provider opens anything.
  */
 static void look_for_providers(void)
 {
@@ -285,7 +287,7 @@ static void run_cases(struct runner *r, const struct ft_case *cases, size_t cnt,
 	}
 }
 
-/* A name that was mistyped shall not look like success. */
+/* Reports a mistyped name of a case as a failure. */
 static int no_case(const struct runner *r)
 {
 	fprintf(stderr, "%s: no case has '%s' in its name; --list tells their names\n", r->program,

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Connects endpoints of -e msg: rank 0 listens at an address that it tells the other, which connects. */
+/*
+ * Connects endpoints of -e msg: rank 0 listens and sends its address to the others, which connect.
+ */
 #include "ft_fab.h"
 #include "ft_op.h"
 

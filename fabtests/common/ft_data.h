@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Bytes that tell which message they belong to, and buffers that tell what was written beside them.
+ * Message contents that identify the message, and buffers that detect writes outside their bounds.
  *
  * Every message has a key; its bytes follow from the key and the position. A buffer has a guard on
- * either side: ft_buf_check() finds whatever was written outside.
+ * either side: ft_buf_check() finds any write outside.
  */
 #ifndef FT_DATA_H
 #define FT_DATA_H
@@ -32,7 +32,10 @@ static inline void ft_fill(void *buf, size_t len, uint32_t key)
 		bytes[i] = ft_byte(key, i);
 }
 
-/** Position of the first byte that is not the key's, or -1. `from`: position of buf[0]. */
+/**
+ * Returns the position of the first byte that does not match the key, or -1. `from`: position of
+ * buf[0].
+ */
 static inline long ft_wrong_from(const void *buf, size_t len, uint32_t key, size_t from)
 {
 	const uint8_t *bytes = buf;
@@ -49,7 +52,7 @@ static inline long ft_wrong(const void *buf, size_t len, uint32_t key)
 	return ft_wrong_from(buf, len, key, 0);
 }
 
-/** Page aligned and a guard before and behind; filled with 0xEE. */
+/** Allocates a page-aligned buffer with a guard before and behind; filled with 0xEE. */
 static inline uint8_t *ft_buf_new(size_t len)
 {
 	uint8_t *mem = malloc(len + 2 * FT_GUARD);
@@ -59,7 +62,7 @@ static inline uint8_t *ft_buf_new(size_t len)
 	return mem + FT_GUARD;
 }
 
-/** Nothing but the first `written` bytes of a new buffer of `len` has changed. */
+/** Checks that nothing but the first `written` bytes of a new buffer of `len` has changed. */
 static inline void ft_buf_check(const uint8_t *buf, size_t len, size_t written)
 {
 	for (size_t i = 0; i < FT_GUARD; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Opens and closes what ft_fab.h describes. */
+/* Opens and closes the objects of ft_fab.h. */
 #include "ft_fab.h"
 #include "ft_op.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What this suite can serve if a provider insists on it. */
+/* Modes that this suite can serve if a provider requires them. */
 #define MR_MODES (FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY)
 
 static char *copied(const char *text)
@@ -29,7 +29,7 @@ struct fi_info *ft_fab_hints(const struct ft *ft, const struct ft_want *want)
 	FT_CHECK(hints, "fi_allocinfo");
 	hints->caps = want->caps ? want->caps : FI_MSG | FI_TAGGED;
 	hints->mode = FI_CONTEXT | FI_CONTEXT2 | want->mode;
-	/* The addresses of datagrams are the device's. */
+	/* Datagram addresses are those of the device. */
 	hints->addr_format =
 		opts->type == FI_EP_DGRAM ? FI_FORMAT_UNSPEC : format_of(opts->address);
 	hints->ep_attr->type = opts->type;

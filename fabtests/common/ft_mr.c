@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Registers memory as ft_mr.h says. */
+/* Registers memory: see ft_mr.h. */
 #include "ft_mr.h"
 #include "ft_data.h"
 

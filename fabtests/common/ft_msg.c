@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The calls behind ft_msg.h. */
+/* Implementation of ft_msg.h. */
 #include "ft_msg.h"
 
 #include <rdma/fi_tagged.h>

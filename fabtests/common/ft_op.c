@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Books completions (ft_op.h). */
+/* Accounting of completions (ft_op.h). */
 #include "ft_op.h"
 
 #include <poll.h>
@@ -11,16 +11,16 @@
 
 struct ft_ops {
 	struct ft_op op[OPS_MAX];
-	struct ft_op *first, *last; /* free ones, the oldest first */
+	struct ft_op *first, *last; /* free operations, the least recently used first */
 	unsigned orphans, remotes;
 	int orphan_err;
 	struct fi_cq_tagged_entry remote;
 	uint64_t order;
 };
 
-/* One completion, whatever the queue's format and however it came. */
+/* One completion, in any format and from any call. */
 struct arrival {
-	struct fi_cq_tagged_entry entry; /* the other formats are beginnings of it */
+	struct fi_cq_tagged_entry entry; /* the other formats are prefixes of it */
 	fi_addr_t src;
 	size_t olen;
 	int err;
@@ -100,7 +100,7 @@ static void book(struct ft_fab *fab, const struct arrival *a)
 		return;
 	}
 	if (!op->posted && a->err && op->expect == FT_NONE) {
-		fab->ops->orphans++; /* a silent operation that was given back */
+		fab->ops->orphans++; /* A silent operation that was returned */
 		fab->ops->orphan_err = a->err;
 		return;
 	}
@@ -250,7 +250,7 @@ void ft_again(struct ft_fab *fab, double deadline)
 	FT_CHECK(ft_now() < deadline, "a call returns -FI_EAGAIN for ever");
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 unsigned ft_orphans(const struct ft_fab *fab, int *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Reads the options of ft_opts.h. */
+/* Parser of the options of ft_opts.h. */
 #include "ft_opts.h"
 
 #include <getopt.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * The options that all programs of this directory share, named as in upstream's fabtests where those
- * have the same: one meaning for a letter, whatever the program.
+ * Options that all programs of this directory share, with the letters of upstream's fabtests where
+ * those have the same option.
  *
- * A program with options of its own (the benchmarks) puts FT_OPTIONS in front of them, gives what it
- * does not know to ft_opts_take(), and prints FT_USAGE.
+ * A program with options of its own (the benchmarks) puts FT_OPTIONS in front of them, passes
+ * unknown letters to ft_opts_take(), and prints FT_USAGE.
  */
 #ifndef FT_OPTS_H
 #define FT_OPTS_H
@@ -23,22 +23,22 @@ enum ft_wait {
 
 struct ft_opts {
 	const char *provider, *fabric, *domain;
-	const char *address;   /* of the endpoints here; NULL: any */
+	const char *address;   /* local address of endpoints; NULL: any */
 	enum fi_ep_type type;  /* FI_EP_RDM, FI_EP_MSG or FI_EP_DGRAM */
 	const char *type_name; /* "rdm", "msg", "dgram" */
-	const char *port;      /* of the endpoint of rank 0; NULL: any */
-	const char *talk_port; /* where the processes find each other */
-	const char *server;    /* this is rank 1, and rank 0 is there */
-	bool listen;           /* this is rank 0, and waits for rank 1 */
+	const char *port;      /* port of the endpoint of rank 0; NULL: any */
+	const char *talk_port; /* TCP port of the connection between the processes */
+	const char *server;    /* host of rank 0; this process is rank 1 */
+	bool listen;           /* this process is rank 0, and waits for rank 1 */
 	enum ft_wait wait;
 	uint64_t seed;
 	long iterations; /* 0: the program's own number */
-	double seconds;  /* for programs that run for a time; 0: their own */
+	double seconds;  /* for programs that run for a time; 0: the program's own */
 	double limit;    /* seconds that one case may take */
 	size_t size;     /* largest message; 0: the program's own */
-	bool delivery;   /* FI_DELIVERY_COMPLETE wherever nothing else is asked for */
+	bool delivery;   /* FI_DELIVERY_COMPLETE unless the case selects another level */
 	bool json, list, verbose;
-	const char *only; /* cases whose names contain it */
+	const char *only; /* selects cases whose names contain it */
 };
 
 #define FT_OPTIONS "p:f:d:e:s:B:b:lI:S:c:Uvk:T:t:h"
@@ -63,9 +63,9 @@ struct ft_opts {
 	"  --json          a line of JSON for each case\n"
 
 void ft_opts_init(struct ft_opts *opts);
-/** 0, or -1: unknown, or a value that makes no sense. */
+/** Parses one option. Returns 0, or -1 if it is unknown or its value is not valid. */
 int ft_opts_take(struct ft_opts *opts, int letter, const char *arg);
-/** All of a command line: FT_OPTIONS, the long ones, a server's name. 0 or -1. */
+/** Parses a command line: FT_OPTIONS, the long ones, a server's name. Returns 0 or -1. */
 int ft_opts_parse(struct ft_opts *opts, int argc, char **argv);
 
 #endif

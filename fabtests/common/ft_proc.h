@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Between the runner (ft_case.c) and the processes of a case (ft.c): what both know of each process,
- * in memory that they share.
+ * State of each process that the runner (ft_case.c) and the processes of a case (ft.c) share in
+ * memory.
  */
 #ifndef FT_PROC_H
 #define FT_PROC_H
@@ -13,12 +13,12 @@
 
 struct ft_shared {
 	atomic_int pid[FT_PROCS_MAX];
-	atomic_bool gone[FT_PROCS_MAX];  /* nobody waits for it any more */
+	atomic_bool gone[FT_PROCS_MAX];  /* True once no process waits for it */
 	atomic_bool ended[FT_PROCS_MAX]; /* the runner has reaped it */
 };
 
 void ft_proc_begin(struct ft *ft);
-/** What a case that came to its end returns to the runner. */
+/** Returns the verdict of a case that came to its end, for the runner. */
 int ft_proc_verdict(void);
 
 static inline bool ft_proc_is_gone(const struct ft *ft, int rank)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Tables of what calls must say: a rule is a line with a sentence, a call, and the error that a page
- * names for it. Rules are independent: each that does not hold is told, and the case fails when it ends.
+ * Tables of required results: a rule is a line with a sentence, a call, and the error that a page
+ * names for it. Rules are independent: each violation is reported, and the case fails when it ends.
  *
- * RULE     exactly this
+ * RULE     exactly this result
  * REFUSED  the page forbids it and names no error: any but "again"
- * OURS     what fi_copyrpc(7) adds to the pages; needs `ft`
- * FAILS    how an access ends: badly, and where the provider is copyrpc with this error
+ * OURS     an addition of fi_copyrpc(7); needs `ft`
+ * FAILS    end of an access: an error, and of copyrpc this one
  */
 #ifndef FT_RULE_H
 #define FT_RULE_H
@@ -53,7 +53,7 @@ static inline bool ft_is_ours(const struct ft *ft)
 		OURS(sentence, fails_err, ours);                                                   \
 	} while (0)
 
-/** How the operation of a call ends that must be taken: its error, positive, or 0. */
+/** Returns the error, positive, or 0, with which the operation of an accepted call ends. */
 #define ENDS(fab, op, call)                                                                        \
 	({                                                                                         \
 		struct ft_op *(op) = ft_op_new(fab, FT_ONE);                                       \
@@ -65,7 +65,7 @@ static inline bool ft_is_ours(const struct ft *ft)
 		ends_err;                                                                          \
 	})
 
-/** Everything but an endpoint. */
+/** Opens everything but an endpoint. */
 static inline void ft_rule_parts(struct ft_fab *fab, struct ft *ft, struct ft_want want)
 {
 	want.alone = true;
@@ -75,7 +75,7 @@ static inline void ft_rule_parts(struct ft_fab *fab, struct ft *ft, struct ft_wa
 	fab->ops = ft_ops_open();
 }
 
-/** An enabled endpoint that reaches itself. */
+/** Opens an enabled endpoint that reaches itself. */
 static inline void ft_rule_whole(struct ft_fab *fab, struct ft *ft, struct ft_want want)
 {
 	want.alone = true;

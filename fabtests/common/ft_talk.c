@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The TCP connection of ft_talk.h. */
+/* TCP connection of ft_talk.h. */
 #include "ft_talk.h"
 
 #include <netdb.h>
@@ -10,14 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TRIES 300 /* of 0.1 s */
+#define TRIES 300 /* of 0.1 s each */
 
 static struct addrinfo *resolve(const char *host, const char *port)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
 
 	if (!host) {
-		hints.ai_family = AF_INET6; /* takes IPv4 too */
+		hints.ai_family = AF_INET6; /* Accepts IPv4 too */
 		hints.ai_flags = AI_PASSIVE;
 	}
 	return getaddrinfo(host, port, &hints, &found) ? NULL : found;

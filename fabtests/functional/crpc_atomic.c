@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Atomics: does every operation on every type that fi_query_atomic offers compute what the page's
- * formula says, return the value that was there, stay within its rights, and stay atomic when two
- * processes do it at the same time?
+ * Atomics: every operation on every type that fi_query_atomic offers computes the page's formula,
+ * returns the previous value, respects access rights, and is atomic when two processes access the
+ * same target.
  *
- * The formulas are those of fi_atomic(3), on values small enough to be exact in every type.
- * Pages: fi_atomic(3), fi_mr(3), fi_cq(3).
+ * The formulas are those of fi_atomic(3), on values small enough to be exact in every type. Pages:
+ * fi_atomic(3), fi_mr(3), fi_cq(3).
  */
 #include "common/ft_data.h"
 #include "common/ft_mr.h"
@@ -15,7 +15,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#define CNT    4 /* operands in one operation, at most */
+#define CNT    4 /* maximum number of operands in one operation */
 #define ACCESS (FI_REMOTE_READ | FI_REMOTE_WRITE)
 #define KEY    41
 
@@ -23,7 +23,7 @@ enum kind { BASE, FETCH, COMPARE, KINDS };
 
 /* ---- values ---- */
 
-/* One operand as a number that every type can hold: 0..100. */
+/* Stores an operand as a number that every type can hold: 0..100. */
 static void put(enum fi_datatype type, void *at, size_t i, int value)
 {
 	switch (type) {
@@ -60,7 +60,7 @@ static int get(enum fi_datatype type, const void *at, size_t i)
 	}
 }
 
-/* The page's formulas. t: at the target, b: given, c: compared with. */
+/* Formulas of the page. t: value at the target, b: operand, c: compare value. */
 static int formula(enum fi_op op, int t, int b, int c)
 {
 	switch (op) {
@@ -166,7 +166,7 @@ static void end(struct ft_fab *fab, struct ft_region *region)
 
 /* ---- every operation on every type ---- */
 
-/* What rank 0 does, rank 1 computes too, and looks. */
+/* Rank 0 executes the operation, rank 1 computes the expected result and compares. */
 static void check_one(struct ft_fab *fab, struct ft_region *region, enum kind kind,
 		      enum fi_datatype type, enum fi_op op, size_t cnt)
 {
@@ -243,7 +243,7 @@ static void run_table(struct ft *ft)
 	end(&fab, &region);
 }
 
-/* fi_atomicvalid and its kin say what fi_query_atomic says. */
+/* fi_atomicvalid and its kin agree with fi_query_atomic. */
 static void run_valid(struct ft *ft)
 {
 	struct ft_region region;
@@ -279,7 +279,10 @@ static void run_valid(struct ft *ft)
 
 /* ---- at the same time ---- */
 
-/* All ranks add and swap at rank 0's memory, rank 0 too: no addition is lost, no ticket given twice. */
+/*
+ * All ranks add and swap at rank 0's memory, rank 0 too: no addition is lost, no ticket returned
+ * twice.
+ */
 static void run_race(struct ft *ft)
 {
 	enum { EACH = 500 };
@@ -324,7 +327,7 @@ static void run_race(struct ft *ft)
 	mine = (uint64_t)(ft->procs * EACH);
 	FT_CHECK(ft->rank || *counter == mine, "the sum is %llu, expected %llu",
 		 (unsigned long long)*counter, (unsigned long long)mine);
-	for (int rank = 1; rank < ft->procs; rank++) { /* every ticket is somebody's */
+	for (int rank = 1; rank < ft->procs; rank++) { /* every ticket was drawn */
 		static uint8_t theirs[FT_PROCS_MAX * EACH];
 
 		if (ft->rank == rank)
@@ -338,7 +341,7 @@ static void run_race(struct ft *ft)
 	end(&fab, &region);
 }
 
-/* ---- not told, not allowed, not there ---- */
+/* ---- silent, not allowed, not there ---- */
 
 static void run_silent(struct ft *ft)
 {
@@ -412,7 +415,7 @@ static void run_forbidden(struct ft *ft)
 		must_fail(&fab, kind, region.there.base + 56, region.there.key, 2);
 		must_fail(&fab, kind, region.there.base, region.there.key ^ 0x999, 1);
 		must_fail(&fab, kind, readable.there.base, readable.there.key, 1);
-		if (kind != BASE) /* what is fetched must be readable */
+		if (kind != BASE) /* a fetched target must be readable */
 			must_fail(&fab, kind, writable.there.base, writable.there.key, 1);
 	}
 	ft_sync(ft);
@@ -463,7 +466,8 @@ static const struct ft_case cases[] = {
 	FT_CASE("compare", run_table, "Every compare-and-swap does both.", .arg = COMPARE),
 	FT_CASE("valid", run_valid, "All ways to ask what is offered agree."),
 	FT_CASE("race", run_race, "Concurrent operations are atomic.", .procs = 3),
-	FT_CASE("silent", run_silent, "Injected and silent operations are counted, not told."),
+	FT_CASE("silent", run_silent,
+		"Injected and silent operations are counted, without a completion."),
 	FT_CASE("forbidden", run_forbidden, "Bounds, keys and rights are enforced."),
 	FT_CASE("killed", run_killed, "What is open with a dead target ends once.", .victims = 2,
 		.local = true),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * A peer closes its endpoint while operations of ours are under way: does each of them end, and once?
- * Whether well or badly is the race's to say.
+ * A peer closes its endpoint while operations are in flight: each of them ends exactly once, with
+ * success or an error.
  *
  * Pages: fi_endpoint(3) (fi_close), fi_cq(3), fi_rma(3), fi_atomic(3).
  */
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #define OPS 48
-#define LEN 70000 /* bytes: more than goes in one step */
+#define LEN 70000 /* bytes: more than one step transfers */
 
 enum kind { SEND, SEND_LONG, TSEND_LONG, DELIVER, WRITE, READ, FETCH };
 
@@ -68,7 +68,7 @@ static bool reaches_memory(int kind)
 	return kind == WRITE || kind == READ || kind == FETCH;
 }
 
-/* All of them are posted, the other end is told, and closes; all of them end. */
+/* Posts all operations and notifies the other end, which closes. All of them end. */
 static void run_initiator(struct ft_fab *fab, const struct ft_target *there)
 {
 	int kind = fab->ft->test->arg;
@@ -79,7 +79,7 @@ static void run_initiator(struct ft_fab *fab, const struct ft_target *there)
 		ops[i] = ft_op_new(fab, FT_ONE);
 		if (i == OPS / 2)
 			ft_tell(fab->ft, 1, &go, 1);
-		/* Once the peer has gone a call may also be refused: then there is no completion. */
+		/* After the peer has closed, a call may also be refused and has no completion. */
 		if (post(fab, kind, i, there, &ops[i]->context)) {
 			ft_op_put(fab, ops[i]);
 			ops[i] = NULL;

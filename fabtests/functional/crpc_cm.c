@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Connected endpoints: how they find each other, are turned away, and part.
+ * Connected endpoints: connection, rejection, shutdown.
  *
  * Pages: fi_cm(3), fi_eq(3) (FI_CONNREQ, FI_CONNECTED, FI_SHUTDOWN, errors), fi_endpoint(3).
  */
@@ -25,7 +25,7 @@ static void only_msg(const struct ft *ft)
 		ft_notrun("for -e msg");
 }
 
-/* Fabric, event queue; rank 0 listens and tells where. */
+/* Opens fabric and event queue; rank 0 listens and sends its address. */
 static void begin(struct ft_fab *fab, struct ft *ft)
 {
 	struct fi_eq_attr attr = { .wait_obj = FI_WAIT_UNSPEC };
@@ -44,7 +44,7 @@ static void begin(struct ft_fab *fab, struct ft *ft)
 		ft_tell(ft, rank, fab->name[0], FT_NAME_LEN);
 }
 
-/* An endpoint of `info`, bound to the queue that is there already. */
+/* Opens an endpoint of `info`, bound to the existing queue. */
 static void endpoint(struct ft_fab *fab, struct fi_info *info)
 {
 	struct fid_eq *eq = fab->eq;
@@ -105,7 +105,7 @@ static void end(struct ft_fab *fab)
 	fi_freeinfo(fab->info);
 }
 
-/* Both ends; data both ways. */
+/* Connects both ends, with data in both directions. */
 static void connect_both(struct ft_fab *fab)
 {
 	uint8_t data[DATA_LEN];
@@ -145,7 +145,7 @@ static void run_data(struct ft *ft)
 	FT_OK(fi_getname(&fab.ep->fid, own, &own_len));
 	FT_OK(fi_getpeer(fab.ep, peer, &peer_len));
 	ft_swap(ft, !ft->rank, own, theirs, FT_NAME_LEN);
-	if (ft->rank == 1) /* the peer's address is the one that was connected to */
+	if (ft->rank == 1) /* the peer's address is the one passed to connect */
 		FT_CHECK(!memcmp(peer, fab.name[0], sizeof(struct sockaddr_in)),
 			 "fi_getpeer names another address");
 	peer_len = 2;
@@ -153,7 +153,7 @@ static void run_data(struct ft *ft)
 	end(&fab);
 }
 
-/* Once in its lifetime. */
+/* An endpoint connects once in its lifetime. */
 static void run_twice(struct ft *ft)
 {
 	struct ft_fab fab;
@@ -210,7 +210,9 @@ static void run_nobody(struct ft *ft)
 	end(&fab);
 }
 
-/* One side parts; the other is told once; what is open ends; what was read before stays. */
+/*
+ * One side shuts down. The other gets one event, open operations end, and data read before stays.
+ */
 static void run_shutdown(struct ft *ft)
 {
 	struct ft_op *ops[8];
@@ -276,7 +278,10 @@ static void run_killed(struct ft *ft)
 	end(&fab);
 }
 
-/* Several clients at one listener, each with an endpoint of its own; all messages go where they belong. */
+/*
+ * Several clients of one listener, each with an endpoint of its own: all messages reach the right
+ * endpoint.
+ */
 static void run_many(struct ft *ft)
 {
 	enum { EPS = 8 };
@@ -344,7 +349,7 @@ static void run_many(struct ft *ft)
 	end(&fab);
 }
 
-/* Before it is connected nothing can be sent; receives may be posted. */
+/* Before the connection is established, sends are refused and receives may be posted. */
 static void run_early(struct ft *ft)
 {
 	struct ft_fab fab;
@@ -367,7 +372,7 @@ static void run_listener(struct ft *ft)
 	struct fid_pep *other;
 
 	begin(&fab, ft);
-	FT_ROW(fi_close(&fab.eq->fid), -FI_EBUSY); /* a passive endpoint is bound to it */
+	FT_ROW(fi_close(&fab.eq->fid), -FI_EBUSY); /* a passive endpoint is bound to the queue */
 	FT_ROW(fi_close(&fab.fabric->fid), -FI_EBUSY);
 	FT_OK(fi_passive_ep(fab.fabric, fab.info, &other, NULL));
 	FT_REFUSED(fi_listen(other)); /* not bound to an event queue */
@@ -376,11 +381,12 @@ static void run_listener(struct ft *ft)
 }
 
 static const struct ft_case cases[] = {
-	FT_CASE("data", run_data, "Requests and answers carry data; both ends know both names."),
+	FT_CASE("data", run_data,
+		"Requests and acceptances carry data; both ends know both names."),
 	FT_CASE("connect-twice", run_twice, "An endpoint is connected once in its life."),
 	FT_CASE("reject", run_reject, "A rejected request is an error event, with data."),
 	FT_CASE("nobody", run_nobody, "Where nobody listens, an error comes in bounded time."),
-	FT_CASE("shutdown", run_shutdown, "fi_shutdown is told to the peer, once.", .arg = 1),
+	FT_CASE("shutdown", run_shutdown, "The peer gets one event of fi_shutdown.", .arg = 1),
 	FT_CASE("close", run_shutdown, "So is the closing of the endpoint."),
 	FT_CASE("killed", run_killed, "So is its death; what is open ends.", .victims = 2,
 		.local = true),

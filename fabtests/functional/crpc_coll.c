@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does each member of a group get what fi_collective(3) says it gets, once; do groups overlap without
- * disturbing each other; and does every member hear of it when one of them is lost?
+ * Each member of a group gets the result that fi_collective(3) describes, once. Groups overlap
+ * without disturbing each other, and every member gets an error when one of them is lost.
  */
 #include "common/ft_data.h"
 #include "common/ft_op.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_MAX 3000 /* elements of a slice: more than goes in one step */
+#define COUNT_MAX 3000 /* elements of a slice: more than one step transfers */
 
 struct group {
 	struct fid_av_set *set;
@@ -41,7 +41,7 @@ static void await_join(struct ft_fab *fab, const struct group *g)
 		 "the event of another join");
 }
 
-/* A group of some ranks, this one among them. */
+/* Joins a group of some ranks, this one included. */
 static void join(struct ft_fab *fab, struct group *g, int first, int step)
 {
 	struct fi_av_set_attr attr = { .start_addr = FI_ADDR_NOTAVAIL,
@@ -73,7 +73,7 @@ static void end(struct ft_fab *fab)
 	ft_fab_close(fab);
 }
 
-/* ---- what comes out ---- */
+/* ---- results ---- */
 
 static uint64_t element(int member, size_t at, uint64_t round)
 {
@@ -118,7 +118,10 @@ static ssize_t call(struct ft_fab *fab, const struct group *g, int coll, int roo
 	}
 }
 
-/* Element `i` of the result, or of what was broadcast; false: this member gets nothing. */
+/*
+ * Computes element `i` of the result, or of the broadcast data. Returns false if this member gets
+ * nothing.
+ */
 static bool wanted(const struct group *g, int coll, int me, int root, size_t count, size_t i,
 		   uint64_t round, uint64_t *want)
 {
@@ -192,7 +195,7 @@ static void run_calls(struct ft *ft)
 	end(&fab);
 }
 
-/* Each rank is late once: the others must not have left the barrier before it has come. */
+/* Each rank is late once: the others must not have left the barrier before it has entered. */
 static void run_barrier(struct ft *ft)
 {
 	struct group g;
@@ -285,7 +288,7 @@ static void run_close(struct ft *ft)
 	end(&fab);
 }
 
-/* The last rank is killed: whoever waits for it is told, and the group is over. */
+/* The last rank is killed: each rank that waits for it gets an error, and the group is unusable. */
 static void run_death(struct ft *ft)
 {
 	int victim = ft->procs - 1;
@@ -340,7 +343,7 @@ static const struct ft_case cases[] = {
 	FT_CASE("groups", run_groups, "Groups with members in common do not meet.", FOUR),
 	FT_CASE("overlap", run_overlap, "Many operations are under way, each ends once.", THREE),
 	FT_CASE("close", run_close, "Closing a group ends what is open, once.", THREE),
-	FT_CASE("counts", run_counts, "Members that disagree on the size are told."),
+	FT_CASE("counts", run_counts, "Members that disagree on the size get an error."),
 	FT_CASE("death", run_death, "Who waits for a member that dies gets an error.", FOUR,
 		.victims = 1u << 3, .local = true),
 };

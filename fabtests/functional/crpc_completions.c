@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Has every operation exactly the completions that it may have: one, or none where it asked for none,
- * whether it ended well, in error, or cancelled? The account in ft_op.h ends a case at the first that
- * is too many; the cases here count those that are missing.
+ * Every operation has exactly the completions that it may have: one, or none if it requested none,
+ * whether it succeeded, failed or was cancelled. The accounting in ft_op.h ends a case at the first
+ * surplus completion; the cases here count missing ones.
  *
- * Pages: fi_endpoint(3) (fi_ep_bind, fi_cancel, fi_close), fi_msg(3), fi_tagged(3), fi_cq(3), fi_cntr(3).
+ * Pages: fi_endpoint(3) (fi_ep_bind, fi_cancel, fi_close), fi_msg(3), fi_tagged(3), fi_cq(3),
+ * fi_cntr(3).
  */
 #include "common/ft_data.h"
 #include "common/ft_msg.h"
@@ -30,7 +31,7 @@ static void end(struct ft_fab *fab)
 	ft_fab_close(fab);
 }
 
-/* ---- who is told ---- */
+/* ---- requested completions ---- */
 
 struct ask {
 	enum ft_way way;
@@ -125,7 +126,10 @@ static void run_selective_default(struct ft *ft)
 		 FT_CNT(asks));
 }
 
-/* Receives that ask for nothing are silent; one that asks tells that those before it are over. */
+/*
+ * Receives without a completion request are silent; one with a request shows that those before it
+ * have ended.
+ */
 static void run_selective_recv(struct ft *ft)
 {
 	uint8_t bufs[MANY], byte;
@@ -204,7 +208,7 @@ static void run_counters(struct ft *ft)
 	end(&fab);
 }
 
-/* A receive that fails counts on the error side, and ends a wait. */
+/* A failed receive counts on the error side, and ends a wait. */
 static void run_counters_error(struct ft *ft)
 {
 	struct ft_msg msg = { .tagged = true, .tag = TAG, .rank = 1, .len = 64 };
@@ -244,7 +248,7 @@ static void truncate_one(struct ft_fab *fab, bool tagged, bool early, size_t len
 		FT_POST(fab, ft_send(fab, FT_PLAIN, &msg));
 		if (early)
 			ft_sync(fab->ft);
-		ft_wait(fab, msg.op); /* good or bad: once */
+		ft_wait(fab, msg.op); /* good or bad, once */
 		ft_op_put(fab, msg.op);
 	} else {
 		if (early)
@@ -304,20 +308,22 @@ static void run_cancel(struct ft *ft)
 	for (int i = 0; i + 1 < MANY; i++)
 		FT_OK(fi_cancel(&fab.ep->fid, &ops[MANY - 2 - i]->context));
 	for (int i = 0; i + 1 < MANY; i++) {
-		fi_cancel(&fab.ep->fid, &ops[i]->context); /* again: changes nothing */
+		fi_cancel(&fab.ep->fid, &ops[i]->context); /* cancelling again changes nothing */
 		ft_wait_bad(&fab, ops[i], FI_ECANCELED);
 	}
 	ft_quiet(&fab, QUIET);
 	ft_sync(ft);
-	ft_wait(&fab, ops[MANY - 1]); /* the message comes to the one that was left */
-	fi_cancel(&fab.ep->fid, &ops[MANY - 1]->context); /* too late */
+	ft_wait(&fab, ops[MANY - 1]); /* the message matches the remaining receive */
+	fi_cancel(&fab.ep->fid, &ops[MANY - 1]->context); /* no longer cancellable */
 	ft_wait_good(&fab, ops[MANY - 1]);
 	FT_CHECK(bufs[MANY - 1] == 7, "the wrong byte");
 	ft_sync(ft);
 	end(&fab);
 }
 
-/* Messages arrive while their receives are cancelled: each receive ends one way, no message is lost. */
+/*
+ * Messages arrive while their receives are cancelled: each receive ends once, no message is lost.
+ */
 static void run_cancel_race(struct ft *ft)
 {
 	struct ft_msg msg = { .tagged = true, .tag = TAG, .len = 4, .rank = 1 };
@@ -370,15 +376,15 @@ static void run_close_drops(struct ft *ft)
 	for (int i = 0; i < MANY; i++)
 		ft_recv_post(&fab, i & 1, TAG, &bufs[i], 1);
 	ft_sync(ft);
-	if (ft->rank == 0) { /* the other end may hear of it */
+	if (ft->rank == 0) { /* the other end may get an error */
 		FT_CLOSE(fab.ep);
-		ft_quiet(&fab, QUIET); /* dropped in silence */
+		ft_quiet(&fab, QUIET); /* dropped without a completion */
 	}
 	ft_sync(ft);
 	ft_fab_close(&fab);
 }
 
-/* Completions that are there already may be read after the endpoint is gone, but none twice. */
+/* Completions written before the endpoint is closed may be read afterwards, none twice. */
 static void run_close_after(struct ft *ft)
 {
 	struct ft_msg msg = { .tagged = true, .tag = TAG, .rank = !ft->rank };
@@ -434,20 +440,20 @@ static const struct ft_case cases[] = {
 	FT_CASE("selective-default", run_selective_default,
 		"Default flags hold for calls without flags; calls with flags override them."),
 	FT_CASE("selective-recv-msg", run_selective_recv,
-		"Receives without FI_COMPLETION are silent, and match in the order they were posted."),
+		"Receives without FI_COMPLETION are silent, and match in the order of posting."),
 	FT_CASE("selective-recv-tagged", run_selective_recv,
-		"Receives without FI_COMPLETION are silent, and match in the order they were posted.",
+		"Receives without FI_COMPLETION are silent, and match in the order of posting.",
 		.arg = 1),
 	FT_CASE("counters", run_counters,
 		"Counters count every operation that ended well, completion or not."),
 	FT_CASE("counters-error", run_counters_error,
 		"A failed operation counts on the error side, which ends a wait."),
 	FT_CASE("truncated", run_truncated,
-		"A message that overruns its buffer ends the receive once, with FI_ETRUNC and olen."),
+		"A message longer than its buffer ends the receive once, with FI_ETRUNC, olen."),
 	FT_CASE("cancel-msg", run_cancel,
-		"A cancelled receive ends once, with FI_ECANCELED; one that is over stays as it is."),
+		"A cancelled receive ends once, with FI_ECANCELED; a completed one is unchanged."),
 	FT_CASE("cancel-tagged", run_cancel,
-		"A cancelled receive ends once, with FI_ECANCELED; one that is over stays as it is.",
+		"A cancelled receive ends once, with FI_ECANCELED; a completed one is unchanged.",
 		.arg = 1),
 	FT_CASE("cancel-race", run_cancel_race,
 		"Cancelled or matched, a receive ends once, and no message is lost over it."),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What happens to the others when a process dies, stops, comes back, was never there, or may not be
- * talked to? Every operation towards it ends, once, in bounded time; everybody else goes on.
+ * A process dies, stops, comes back, never existed, or is unauthorised. Every operation towards it
+ * ends, once, in bounded time; operations with other peers continue.
  *
- * Pages: fi_cq(3) (errors are reported whatever was asked for), fi_endpoint(3), and fi_copyrpc(7)
+ * Pages: fi_cq(3) (errors are reported whatever was requested), fi_endpoint(3), and fi_copyrpc(7)
  * ("Dead peers", FI_COPYRPC_PEER_TIMEOUT, FI_COPYRPC_JOB_KEY).
  */
 #include "common/ft_data.h"
@@ -28,7 +28,7 @@ static void begin(struct ft_fab *fab, struct ft *ft, struct ft_want want)
 	ft_fab_open(fab, ft, &want);
 }
 
-/* A message to `rank` and one back: both are connected now. */
+/* Exchanges a message with `rank`: both are connected afterwards. */
 static void greet(struct ft_fab *fab, int rank)
 {
 	struct ft_op *op = ft_recv_post(fab, true, TAG, NULL, 0);
@@ -55,7 +55,7 @@ static struct ft_op *start(struct ft_fab *fab, bool send, int rank, void *buf, s
 
 /* ---- killed ---- */
 
-/* Rank 1 dies. Rank 0 has all kinds of things open with it, and with rank 2. */
+/* Rank 1 dies. Rank 0 has operations of all kinds in flight to it and to rank 2. */
 static void killed_survivor(struct ft_fab *fab)
 {
 	static uint8_t out[200000], in[200000];
@@ -78,7 +78,7 @@ static void killed_survivor(struct ft_fab *fab)
 	FT_CHECK(!anybody->seen, "a receive from anybody ended with %s", ft_err_name(anybody->err));
 	other = start(fab, true, 2, out, 64, 0);
 	ft_wait_good(fab, other);
-	ft_wait_good(fab, anybody); /* rank 2 sends it */
+	ft_wait_good(fab, anybody); /* sent by rank 2 */
 	for (int i = 0; i < cnt; i++)
 		ft_op_put(fab, bad[i]);
 }
@@ -115,7 +115,7 @@ static void run_killed(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* What asked for no completion tells of its failure all the same. */
+/* An operation without a completion request reports its failure all the same. */
 static void run_killed_silent(struct ft *ft)
 {
 	static uint8_t out[200000];
@@ -191,7 +191,7 @@ static void port_of(const struct ft_fab *fab, int rank, char *port)
 	sprintf(port, "%u", ntohs(sin->sin_port));
 }
 
-/* Rank 1 closes everything, or dies; rank 2 takes its address. Rank 0 keeps the fi_addr_t. */
+/* Rank 1 closes everything, or dies; rank 2 takes over its address. Rank 0 keeps the fi_addr_t. */
 static void run_back(struct ft *ft)
 {
 	bool dies = ft->test->arg;
@@ -200,7 +200,7 @@ static void run_back(struct ft *ft)
 	struct ft_fab fab;
 	struct ft_op *op;
 
-	if (ft->rank == 2) { /* not there yet: it only learns the port */
+	if (ft->rank == 2) { /* not there yet: receives the port only */
 		if (ft->opts->type == FI_EP_MSG)
 			ft_notrun("crpc_cm has this");
 		ft_hear(ft, 0, port, sizeof(port));
@@ -219,7 +219,7 @@ static void run_back(struct ft *ft)
 		ft_fab_close(&fab);
 		return;
 	}
-	ft->procs = 2; /* rank 2 does not meet anybody */
+	ft->procs = 2; /* rank 2 has no peers yet */
 	begin(&fab, ft, (struct ft_want){ 0 });
 	ft->procs = 3;
 	if (ft->rank == 1) {
@@ -236,7 +236,7 @@ static void run_back(struct ft *ft)
 	ft_tell(ft, 2, port, sizeof(port));
 	ft_hear(ft, 2, port, 1);
 	deadline = ft_deadline(&fab);
-	do { /* the first uses may still hear of the death */
+	do { /* the first operations may still fail */
 		struct ft_msg msg = { .tagged = true,
 				      .tag = TAG,
 				      .rank = 1,
@@ -258,7 +258,7 @@ static void run_back(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* ---- nobody there ---- */
+/* ---- no listener ---- */
 
 static fi_addr_t insert_port(struct ft_fab *fab, uint16_t port)
 {
@@ -294,7 +294,7 @@ static void all_end_badly(struct ft_fab *fab, fi_addr_t addr, int want)
 			 ft_err_name(ops[i]->err));
 		ft_op_put(fab, ops[i]);
 	}
-	do { /* an injected message is told by its call, sooner or later */
+	do { /* an injected message fails at a later call */
 		ret = fi_tinject(fab->ep, buf, 8, addr, TAG);
 		if (!ret || ret == -FI_EAGAIN)
 			ft_poll(fab);
@@ -317,7 +317,7 @@ static void run_nobody(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* Somebody has the port, and never answers. */
+/* A process has the port, and never replies. */
 static void run_silent(struct ft *ft)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET };
@@ -350,7 +350,7 @@ static void run_wrong_key(struct ft *ft)
 		ft_recv_post(&fab, false, 0, NULL, 0);
 	}
 	ft_sync(ft);
-	ft_quiet(&fab, 0.02); /* nothing has come through */
+	ft_quiet(&fab, 0.02); /* no message has arrived */
 	ft_fab_close(&fab);
 }
 
@@ -368,7 +368,7 @@ static const struct ft_case cases[] = {
 	FT_CASE("back-died", run_back, "Who starts again at a dead one's address is a new peer.",
 		.procs = 3, .victims = 2, .local = true, .arg = 1),
 	FT_CASE("nobody", run_nobody, "Sends to nobody end in error, in bounded time.", .procs = 1),
-	FT_CASE("silent", run_silent, "Sends to one who never answers end in error, in time.",
+	FT_CASE("silent", run_silent, "Sends to a peer that never replies end in error, in time.",
 		.procs = 1, .fresh = true),
 	FT_CASE("wrong-key", run_wrong_key, "Without the job's key there is no connection.",
 		.fresh = true),

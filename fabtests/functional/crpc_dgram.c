@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a datagram come whole or not at all, from whom it says, and does everything else about it end
- * as the pages say? Run with -e dgram.
+ * A datagram arrives whole or not at all, with its source, and its operations end as the pages
+ * describe. Run with -e dgram.
  *
- * A datagram may be lost. On one host, with a receive posted and few on their way, none is: cases that
- * wait for one depend on it; those that send without measure judge only what comes.
+ * A datagram may be lost. On one host, with a receive posted and few in flight, none is: cases that
+ * wait for one depend on it; cases that send without limit judge only those that arrive.
  *
  * Pages: fi_endpoint(3) (FI_EP_DGRAM), fi_msg(3), fi_cq(3), fi_av(3), fi_getinfo(3).
  */
@@ -37,7 +37,7 @@ static size_t longest(const struct ft_fab *fab)
 	return fab->info->ep_attr->max_msg_size;
 }
 
-/* Rank 0 sends `len` bytes in this way, rank 1 has `room` for them. */
+/* Rank 0 sends `len` bytes by this call, rank 1 has a buffer of `room`. */
 static void one(struct ft_fab *fab, enum ft_way send, enum ft_way recv, size_t len, size_t room)
 {
 	uint8_t *buf = ft_buf_new(room > len ? room : len);
@@ -48,7 +48,7 @@ static void one(struct ft_fab *fab, enum ft_way send, enum ft_way recv, size_t l
 		ft_fill(buf, len, 7);
 		ft_sync(fab->ft);
 		ft_send_wait(fab, send, msg);
-		memset(buf, 0x55, len); /* it is ours again */
+		memset(buf, 0x55, len); /* the buffer is the caller's again */
 	} else if (fab->ft->rank == 1) {
 		msg.len = room;
 		msg.rank = -1;
@@ -90,7 +90,7 @@ static void run_every_call(struct ft *ft)
 	end(&fab);
 }
 
-/* Sends `len` bytes behind the prefix; those of the prefix are nobody's business. */
+/* Sends `len` bytes behind the prefix, whose contents do not matter. */
 static ssize_t send_behind(struct ft_fab *fab, enum ft_way way, uint8_t *buf, size_t len)
 {
 	size_t prefix = fab->info->ep_attr->msg_prefix_size;
@@ -183,7 +183,7 @@ static void run_too_long(struct ft *ft)
 	end(&fab);
 }
 
-/* What a datagram cannot have is not there, rather than there by half. */
+/* Features that datagrams cannot have are not offered at all. */
 static void run_not_offered(struct ft *ft)
 {
 	struct ft_fab fab;
@@ -198,7 +198,7 @@ static void run_not_offered(struct ft *ft)
 	end(&fab);
 }
 
-/* Every rank but 0 sends to it; rank 3 is in nobody's address vector. */
+/* Every rank but 0 sends to it; rank 3 is in no address vector. */
 static void run_source(struct ft *ft)
 {
 	uint8_t in[FEW] = { 0 };
@@ -230,7 +230,7 @@ static void run_source(struct ft *ft)
 struct chunk {
 	struct ft_op *op;
 	uint8_t *base;
-	size_t at; /* bytes that messages have taken */
+	size_t at; /* bytes taken by messages */
 	unsigned seen;
 	bool spent;
 };
@@ -311,7 +311,7 @@ static void run_cancel(struct ft *ft)
 	end(&fab);
 }
 
-/* What comes of a flood comes whole and at most as often as it was sent. */
+/* Datagrams of a flood arrive whole, and at most as often as they were sent. */
 static void run_flood(struct ft *ft)
 {
 	static uint8_t in[FEW][512], out[512], seen[MANY];
@@ -341,7 +341,9 @@ static void run_flood(struct ft *ft)
 	for (int k = 0; k < FEW; k++)
 		ops[k] = ft_recv_post(&fab, false, 0, in[k], sizeof(in[k]));
 	ft_sync(ft);
-	/* As many as there are receives come for sure; of the others, what comes in a moment. */
+	/*
+	 * As many as there are posted receives arrive for sure; others may arrive within a moment.
+	 */
 	for (until = ft_deadline(&fab); ft_now() < until && cnt < MANY;) {
 		ft_poll(&fab);
 		for (int k = 0; k < FEW; k++) {
@@ -364,7 +366,7 @@ static void run_flood(struct ft *ft)
 	FT_CHECK(cnt >= FEW, "%u of %d messages came", cnt, MANY);
 	ft_sync(ft);
 	for (int k = 0; k < FEW; k++) {
-		fi_cancel(&fab.ep->fid, &ops[k]->context); /* or it has ended meanwhile */
+		fi_cancel(&fab.ep->fid, &ops[k]->context); /* unless it has completed meanwhile */
 		ft_wait(&fab, ops[k]);
 		ft_op_put(&fab, ops[k]);
 	}
@@ -395,7 +397,7 @@ static void run_counters(struct ft *ft)
 	end(&fab);
 }
 
-/* The peer goes on sending to who is closed: nobody is told, nothing breaks. */
+/* The peer sends to a closed endpoint: there is no error and no effect. */
 static void run_close(struct ft *ft)
 {
 	uint8_t buf[8] = { 0 };
@@ -421,16 +423,16 @@ static const struct ft_case cases[] = {
 	FT_CASE("every-call", run_every_call,
 		"A message of any length up to max_msg_size comes whole, whatever call sends it."),
 	FT_CASE("prefix", run_prefix,
-		"With FI_MSG_PREFIX a message lies behind msg_prefix_size bytes, which no limit counts."),
+		"With FI_MSG_PREFIX a message is behind msg_prefix_size bytes, beyond limits."),
 	FT_CASE("truncated", run_truncated,
-		"A message that overruns its buffer ends the receive once, with FI_ETRUNC and olen."),
+		"A message longer than its buffer ends the receive once, with FI_ETRUNC, olen."),
 	FT_CASE("too-long", run_too_long, "A message above max_msg_size is refused at once."),
 	FT_CASE("not-offered", run_not_offered, "What was not offered is refused."),
 	FT_CASE("source", run_source,
 		"With FI_SOURCE a completion names the sender, or FI_ADDR_NOTAVAIL for a stranger.",
 		.procs = 4),
 	FT_CASE("multi-recv", run_multi_recv,
-		"One buffer takes messages one behind the other until less than the minimum is left."),
+		"One buffer takes message after message until less than the minimum is left."),
 	FT_CASE("cancel", run_cancel, "A cancelled receive ends once, with FI_ECANCELED."),
 	FT_CASE("flood", run_flood, "What arrives is whole and was sent, however much is sent."),
 	FT_CASE("counters", run_counters, "Counters count what ended well, injected or not."),

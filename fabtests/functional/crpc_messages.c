@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does a message arrive as it was sent, whatever call sends it, whatever call receives it, at every
- * size where a provider changes its way, before its receive is posted and after?
+ * A message arrives as it was sent, for each pair of send and receive calls, at every size where a
+ * provider changes its protocol, before its receive is posted and after.
  *
  * Pages: fi_msg(3), fi_tagged(3), fi_cq(3) ("completion fields", "completion flags").
  */
@@ -14,7 +14,10 @@
 
 /* ---- sizes ---- */
 
-/* Around the limits that the provider names, and around powers of two where it may have its own. */
+/*
+ * Lists sizes around the limits that the provider names, and around powers of two, where it may
+ * have unnamed ones.
+ */
 static size_t sizes_of(const struct ft_fab *fab, size_t *sizes)
 {
 	size_t inject = fab->info->tx_attr->inject_size, most = fab->ft->opts->size, cnt = 0;
@@ -66,7 +69,7 @@ static void send_shape(struct ft_fab *fab, const struct shape *s)
 	if (!s->early)
 		ft_sync(fab->ft);
 	ft_send_wait(fab, s->send, msg);
-	memset(buf, 0x55, s->len); /* it is ours again */
+	memset(buf, 0x55, s->len); /* the buffer is the caller's again */
 	if (s->early)
 		ft_sync(fab->ft);
 	ft_buf_free(buf);
@@ -120,7 +123,7 @@ static void recv_shape(struct ft_fab *fab, const struct shape *s)
 	ft_buf_free(buf);
 }
 
-/* An early long message may need its receiver's progress: rank 1 makes it while it waits. */
+/* An early long message may need progress at its receiver: rank 1 makes progress while it waits. */
 static void one_shape(struct ft_fab *fab, const struct shape *s)
 {
 	if (fab->ft->rank == 0)
@@ -133,7 +136,7 @@ static bool can(const struct ft_fab *fab, const struct shape *s)
 {
 	if (ft_way_injects(s->send) && s->len > fab->info->tx_attr->inject_size)
 		return false;
-	/* Its completion may wait for the receive: sent early it would wait for itself. */
+	/* The completion may wait for the receive: sent early, it would wait for itself. */
 	return !(s->early && !ft_way_injects(s->send) && s->len > 4096);
 }
 
@@ -237,7 +240,7 @@ static void run_self(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* ---- who is it from ---- */
+/* ---- source ---- */
 
 static void run_source(struct ft *ft)
 {
@@ -265,7 +268,7 @@ static void run_source(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* Rank 1 is known to rank 0 no longer: what it sends has no address. */
+/* Rank 0 has removed rank 1: its messages have no address. */
 static void run_source_unknown(struct ft *ft)
 {
 	struct ft_want want = { .caps = FI_TAGGED | FI_SOURCE };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What begins when? Does a fence hold until everything before it has ended, does a batch arrive as
- * what it is made of, does a flood in both directions lose nothing, and does a triggered operation wait
- * for its counter?
+ * Order of operations: a fence waits for everything before it, a batch arrives as its parts, a
+ * flood in both directions loses nothing, and a triggered operation waits for its counter.
  *
  * Pages: fi_msg(3) and fi_rma(3) (FI_FENCE, FI_MORE), fi_trigger(3), fi_cntr(3).
  */
@@ -17,7 +16,7 @@
 #include <string.h>
 
 #define PIECES 16
-#define PIECE  100000 /* bytes: more than goes in one step */
+#define PIECE  100000 /* bytes: more than one step transfers */
 #define REGION (PIECES * PIECE)
 #define ALL    (FI_REMOTE_READ | FI_REMOTE_WRITE)
 
@@ -40,7 +39,7 @@ static void begin_rma(struct ft_fab *fab, struct ft_region *region, struct ft *f
 	ft_region_swap(fab, region, !ft->rank);
 }
 
-/* Piece `i` of the peer's region, from or into local[i]. */
+/* Reads or writes piece `i` of the peer's region, from or into local[i]. */
 static struct ft_op *access_piece(struct ft_fab *fab, struct ft_region *region, int i, bool write,
 				  uint64_t flags)
 {
@@ -79,7 +78,10 @@ static void check_pieces(uint32_t seed, const char *what)
 
 /* ---- fences ---- */
 
-/* All pieces one way, then the same the other way: the first of the second half is fenced. */
+/*
+ * Transfers all pieces in one direction, then in the other. The first operation of the second half
+ * is fenced.
+ */
 static void pieces_then_fenced(struct ft_fab *fab, struct ft_region *region, bool write)
 {
 	struct ft_op *ops[2 * PIECES];
@@ -110,7 +112,7 @@ static void run_fence_read(struct ft *ft)
 	end(&fab, &region);
 }
 
-/* The message says that the bytes are there. */
+/* The message announces that the bytes are there. */
 static void run_fence_message(struct ft *ft)
 {
 	struct ft_region region;
@@ -143,7 +145,7 @@ enum { BATCH = 100, LEN = 1000, FLOOD = 3000, WINDOW = 500 };
 
 static uint8_t in[FLOOD][LEN], out[FLOOD][LEN];
 
-/* Sends number `i`, whose bytes say so. */
+/* Sends message number `i`, whose bytes contain the number. */
 static struct ft_op *send_numbered(struct ft_fab *fab, int i, uint64_t flags)
 {
 	struct ft_msg msg = { .rank = !fab->ft->rank,
@@ -186,7 +188,7 @@ static void run_more(struct ft *ft)
 	end(&fab, NULL);
 }
 
-/* Nobody receives before he has sent everything: what is unexpected waits, wherever it does. */
+/* No rank receives before it has sent everything: unexpected messages wait. */
 static void run_flood(struct ft *ft)
 {
 	static struct ft_op *sends[FLOOD];
@@ -227,14 +229,14 @@ static ssize_t send_triggered(struct ft_fab *fab, struct ft_op *op, void *buf, s
 	return fi_sendmsg(fab->ep, &msg, FI_TRIGGER | FI_COMPLETION);
 }
 
-/* The context of an operation is a trigger's as long as it waits. */
+/* The context of an operation belongs to the trigger while it waits. */
 static struct fi_triggered_context *trigger_of(struct ft_op *op)
 {
 	static_assert(sizeof(struct fi_triggered_context) <= sizeof(struct fi_context2), "room");
 	return (struct fi_triggered_context *)&op->context;
 }
 
-/* Three wait, and are let go in another order than they were posted. */
+/* Three operations wait, and are triggered in another order than posted. */
 static void run_trigger(struct ft *ft)
 {
 	static const size_t thresholds[3] = { 3, 1, 2 };

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Anything at any time: two or three processes do random operations, and everything that the pages
- * promise of a message must hold.
+ * Random operations of two or three processes, with all promises of the pages checked.
  *
  *   contents   every byte follows from sender, receiver and number of the message
- *   once       the account of ft_op.h; and every message sent is received, exactly once
- *   order      (FI_ORDER_SAS) of two messages from one sender that one receive could take, the
- *              earlier receive gets the earlier message; tagged and untagged ones apart
- *   cancel     a cancelled receive takes nothing, or is not cancelled
+ *   once       the accounting of ft_op.h; and every message sent is received, exactly once
+ *   order      (FI_ORDER_SAS) of two messages from one sender that match one receive, the
+ *              earlier receive gets the earlier message; tagged and untagged ones
+ *              apart
+ *   cancel     a cancelled receive takes no message, or is not cancelled
  *
- * It goes in rounds. In a round each process posts receives (exact tags, masks, from one or from
- * anybody), sends in every way, cancels, and polls now and then, in an order that the seed decides.
- * Then the processes tell each other how much they have sent; receives for anything take what is left
- * over, the rest is cancelled, and the order is judged for all pairs of receives of the round.
+ * It runs in rounds. In a round each process posts receives (exact tags, masks, from one or any
+ * source), sends by all calls, cancels, and polls now and then, in an order that the seed
+ * determines. Then the processes exchange the numbers of sent messages; receives for any tag take
+ * the remaining messages, the rest is cancelled, and the order is judged for all pairs of receives
+ * of the round.
  *
- * A run is repeated by its seed: the program prints it when a case fails, --seed takes it. What other
- * processes do in the meantime is not repeated, so a failure may need a few tries.
+ * A run is repeated by its seed: the program prints it when a case fails, --seed takes it. The
+ * timing of other processes is not repeated, so a failure may need a few tries.
  *
  * -I rounds or -T seconds; -S the largest message; -v prints the seed of every round.
  */
@@ -26,19 +27,19 @@
 #include <stdio.h>
 
 #define ROUND_OPS  120
-#define SHORT_OPS  8    /* so few that all may be over, a cancelled receive not yet read */
+#define SHORT_OPS  8 /* few enough that all may have ended, with a cancelled receive not yet read */
 #define RECVS_MAX  1024 /* in a round */
 #define SENDS_MAX  512
 #define TAGS       6
-#define HEADER     8 /* bytes that a message needs to say its number by itself */
+#define HEADER     8 /* bytes that a message needs to contain its number */
 #define TAG_SPACE  0xA0000ull
 #define SOURCE_BIT 56
 
 struct recv {
 	struct ft_msg msg;
 	uint8_t *buf;
-	bool cancelled; /* fi_cancel() said so; the completion may be still to come */
-	/* what it took */
+	bool cancelled; /* fi_cancel() succeeded; the completion may follow */
+	/* the matched message */
 	int from;
 	uint32_t number, taken_order;
 	uint64_t tag;
@@ -59,8 +60,8 @@ struct run {
 	struct recv recvs[RECVS_MAX];
 	struct send sends[SENDS_MAX];
 	unsigned recv_cnt, send_cnt;
-	uint32_t sent[2][FT_PROCS_MAX];  /* [tagged][to]: numbers given out, ever */
-	uint32_t taken[2][FT_PROCS_MAX]; /* [tagged][from]: received, ever */
+	uint32_t sent[2][FT_PROCS_MAX];  /* [tagged][to]: numbers used so far */
+	uint32_t taken[2][FT_PROCS_MAX]; /* [tagged][from]: received so far */
 	size_t most;
 	bool selective, has_data;
 };
@@ -73,7 +74,7 @@ static uint32_t roll(struct run *r, uint32_t below)
 	return (uint32_t)(r->rng >> 32) % below;
 }
 
-/* Mostly small, sometimes around a limit, rarely long. */
+/* Returns mostly small lengths, sometimes one around a limit, rarely a long one. */
 static size_t random_len(struct run *r)
 {
 	static const size_t edges[] = { 0,    8,    255,   256,   4095,  4096, 8191,
@@ -210,7 +211,7 @@ static uint64_t random_flags(struct run *r, size_t len)
 	}
 }
 
-/* A silent send's buffer stays as it is until the end of the round. */
+/* The buffer of a silent send is unchanged until the end of the round. */
 static void post_send(struct run *r)
 {
 	struct send *send = &r->sends[r->send_cnt];
@@ -266,7 +267,7 @@ static void act(struct run *r)
 	}
 }
 
-/* What the others have sent here so far, by their word. */
+/* Exchanges how much the others have sent to this rank so far. */
 static void learn_sent(struct run *r, uint32_t expect[2][FT_PROCS_MAX])
 {
 	for (int rank = 0; rank < r->ft->procs; rank++) {
@@ -368,7 +369,7 @@ static void end_round(struct run *r)
 		FT_CHECK(!send->op->seen || !send->op->err, "a send ended with %s",
 			 ft_err_name(send->op->err));
 	}
-	ft_sync(r->ft); /* all have all they were sent: silent sends are over too */
+	ft_sync(r->ft); /* all messages are received: silent sends have ended too */
 	for (unsigned i = 0; i < r->send_cnt; i++) {
 		ft_op_put(&r->fab, r->sends[i].op);
 		ft_buf_free(r->sends[i].buf);

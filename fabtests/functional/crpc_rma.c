@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote memory: do reads and writes move exactly the bytes they name, complete once, tell the target
- * only where they carry data, and end in error, without a byte moved, where they may not go?
+ * Remote memory: reads and writes move exactly the bytes they name, complete once, produce a
+ * completion at the target only if they carry data, and fail without moving a byte where access is
+ * not permitted.
  *
- * Pages: fi_rma(3), fi_mr(3), fi_cq(3) ("completion flags", target side), fi_endpoint(3) (counters).
+ * Pages: fi_rma(3), fi_mr(3), fi_cq(3) ("completion flags", target side), fi_endpoint(3)
+ * (counters).
  */
 #include "common/ft_data.h"
 #include "common/ft_mr.h"
@@ -104,7 +106,7 @@ static void end(struct ft_fab *fab, struct ft_region *region)
 	ft_fab_close(fab);
 }
 
-/* Until the target has been told `cnt` times in all. */
+/* Waits until the target has had `cnt` remote completions in all. */
 static void await_remote(struct ft_fab *fab, unsigned cnt)
 {
 	struct fi_cq_tagged_entry entry;
@@ -112,7 +114,7 @@ static void await_remote(struct ft_fab *fab, unsigned cnt)
 
 	while (ft_remotes(fab, &entry) < cnt) {
 		ft_poll(fab);
-		FT_CHECK(ft_now() < deadline, "the target is not told of data");
+		FT_CHECK(ft_now() < deadline, "the target has no completion of the data");
 	}
 	FT_CHECK(entry.flags & FI_RMA && entry.flags & FI_REMOTE_CQ_DATA, "flags %#llx",
 		 (unsigned long long)entry.flags);
@@ -128,7 +130,7 @@ struct step {
 	uint64_t flags;
 };
 
-/* Rank 0 does it to rank 1's region. A write without a completion is seen at the target. */
+/* Rank 0 accesses rank 1's region. A write without a completion is seen at the target. */
 static void step_initiator(struct ft_fab *fab, struct ft_region *region, const struct step *s)
 {
 	uint8_t *buf = ft_buf_new(s->len);
@@ -162,7 +164,7 @@ static void step_initiator(struct ft_fab *fab, struct ft_region *region, const s
 		ft_buf_check(buf, s->len, s->len);
 	}
 	ft_buf_free(buf);
-	ft_sync(fab->ft); /* the target looks */
+	ft_sync(fab->ft); /* the target checks */
 }
 
 static bool written(const struct ft_region *region, const struct step *s)
@@ -171,7 +173,7 @@ static bool written(const struct ft_region *region, const struct step *s)
 }
 
 static void step_target(struct ft_fab *fab, struct ft_region *region, const struct step *s,
-			unsigned *told)
+			unsigned *notified)
 {
 	double deadline = ft_deadline(fab);
 
@@ -179,7 +181,7 @@ static void step_target(struct ft_fab *fab, struct ft_region *region, const stru
 	if (reads(s->how))
 		return;
 	if (tells(s->how) || s->flags & FI_REMOTE_CQ_DATA)
-		await_remote(fab, ++*told);
+		await_remote(fab, ++*notified);
 	while (!written(region, s)) {
 		ft_fab_progress(fab);
 		FT_CHECK(ft_now() < deadline, "%s of %zu never arrives whole", names[s->how],
@@ -191,7 +193,7 @@ static void step_target(struct ft_fab *fab, struct ft_region *region, const stru
 }
 
 static void one_step(struct ft_fab *fab, struct ft_region *region, const struct step *s,
-		     unsigned *told)
+		     unsigned *notified)
 {
 	if (injects(s->how) && s->len > fab->info->tx_attr->inject_size)
 		return;
@@ -204,7 +206,7 @@ static void one_step(struct ft_fab *fab, struct ft_region *region, const struct 
 	if (fab->ft->rank == 0)
 		step_initiator(fab, region, s);
 	else
-		step_target(fab, region, s, told);
+		step_target(fab, region, s, notified);
 	ft_sync(fab->ft);
 }
 
@@ -213,7 +215,7 @@ static void run_calls_with(struct ft *ft, struct ft_want want)
 	static const size_t lens[] = { 0, 1, 64, 4096, 40000, 300000 };
 	struct ft_region region;
 	struct ft_fab fab;
-	unsigned told = 0;
+	unsigned notified = 0;
 	uint32_t key = 0;
 
 	begin(&fab, ft, want);
@@ -223,7 +225,7 @@ static void run_calls_with(struct ft *ft, struct ft_want want)
 		for (enum rma how = 0; how < RMAS; how++) {
 			struct step s = { .how = how, .len = lens[i], .off = 13 * i, .key = ++key };
 
-			one_step(&fab, &region, &s, &told);
+			one_step(&fab, &region, &s, &notified);
 		}
 	}
 	for (size_t i = 0; i < FT_CNT(lens); i++) {
@@ -235,7 +237,7 @@ static void run_calls_with(struct ft *ft, struct ft_want want)
 				  .flags = flags[i % FT_CNT(flags)] };
 
 		if (s.flags != FI_MORE)
-			one_step(&fab, &region, &s, &told);
+			one_step(&fab, &region, &s, &notified);
 	}
 	end(&fab, &region);
 }
@@ -260,7 +262,7 @@ static void run_auto(struct ft *ft)
 	run_calls_with(ft, (struct ft_want){ .progress = FI_PROGRESS_AUTO });
 }
 
-/* With FI_DELIVERY_COMPLETE the bytes are there when the initiator knows. */
+/* With FI_DELIVERY_COMPLETE the bytes are there when the initiator has its completion. */
 static void run_delivered(struct ft *ft)
 {
 	struct ft_want want = { .tx_flags = FI_DELIVERY_COMPLETE };
@@ -295,7 +297,7 @@ static void run_delivered(struct ft *ft)
 	end(&fab, &region);
 }
 
-/* ---- who is told ---- */
+/* ---- completions ---- */
 
 static void run_silent(struct ft *ft)
 {
@@ -327,11 +329,11 @@ static void run_silent(struct ft *ft)
 			 (unsigned long long)fi_cntr_read(fab.tx_cntr));
 	ft_sync(ft);
 	ft_quiet(&fab, 0.03);
-	FT_CHECK(!ft_remotes(&fab, NULL), "the target was told without data");
+	FT_CHECK(!ft_remotes(&fab, NULL), "the target had a completion without data");
 	end(&fab, &region);
 }
 
-/* ---- where it may not go ---- */
+/* ---- access rights ---- */
 
 static void must_fail(struct ft_fab *fab, enum rma how, uint64_t addr, uint64_t key, size_t len)
 {
@@ -347,7 +349,7 @@ static void must_fail(struct ft_fab *fab, enum rma how, uint64_t addr, uint64_t 
 	FT_POST(fab, rma(fab, &o));
 	ft_wait(fab, o.op);
 	FT_CHECK(o.op->err, "%s of %zu bytes, which is forbidden, ended well", names[how], len);
-	ft_buf_check(buf, len, 0); /* a read has brought nothing */
+	ft_buf_check(buf, len, 0); /* a failed read has written nothing */
 	ft_op_put(fab, o.op);
 	ft_buf_free(buf);
 }
@@ -379,7 +381,7 @@ static void run_forbidden(struct ft *ft)
 	ft_sync(ft);
 	ft_buf_check(both.buf, 10000, 0);
 	ft_buf_check(to_read.buf, 10000, 0);
-	if (ft->rank == 0) { /* and the connection is as good as before */
+	if (ft->rank == 0) { /* the connection still works */
 		struct rma_op o = { .how = READ,
 				    .buf = both.buf,
 				    .len = 100,
@@ -397,7 +399,7 @@ static void run_forbidden(struct ft *ft)
 	end(&fab, &both);
 }
 
-/* A region that is closed is out of reach; its neighbour is not. */
+/* A closed region cannot be accessed; its neighbour can. */
 static void run_closed(struct ft *ft)
 {
 	struct ft_region first, second;
@@ -447,7 +449,7 @@ static void run_killed(struct ft *ft)
 	}
 	ft_signal(ft, 1, SIGKILL);
 	for (int i = 0; i < CNT; i++)
-		ft_wait(&fab, ops[i]); /* well, before it died, or not: once */
+		ft_wait(&fab, ops[i]); /* success or error, once */
 	ft_quiet(&fab, 0.05);
 	ft_region_close(&region);
 	ft_fab_close(&fab);
@@ -479,7 +481,7 @@ static void run_self(struct ft *ft)
 	end(&fab, &region);
 }
 
-/* Both sides at once, many in flight, in both directions, with messages in between. */
+/* Both sides at once, many operations in flight, in both directions, with messages in between. */
 static void run_crossing(struct ft *ft)
 {
 	enum { CNT = 64, LEN = 3000 };
@@ -517,7 +519,7 @@ static void run_crossing(struct ft *ft)
 	end(&fab, &region);
 }
 
-/* A region's counter tells the target of every write to it, and of nothing else. */
+/* A region's counter counts every write to it, and nothing else. */
 static void run_events(struct ft *ft)
 {
 	enum { CNT = 20, LEN = 5000 };
@@ -568,7 +570,8 @@ static const struct ft_case cases[] = {
 	FT_CASE("auto", run_auto, "The same with automatic progress."),
 	FT_CASE("delivered", run_delivered,
 		"After FI_DELIVERY_COMPLETE the target sees the bytes."),
-	FT_CASE("silent", run_silent, "Counted if not told; the target hears of data only."),
+	FT_CASE("silent", run_silent,
+		"Counted if silent; the target has a completion of data only."),
 	FT_CASE("forbidden", run_forbidden,
 		"Bounds, keys and rights are enforced, with an error at the initiator."),
 	FT_CASE("closed", run_closed, "A closed region is an error at the peer."),

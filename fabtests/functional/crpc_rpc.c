@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Remote procedure calls, the extension of copyrpc: is every call answered once, with its own answer,
- * whatever the order, the sizes, the load and the fate of the other side?
+ * Remote procedure calls, the extension of copyrpc: every call ends once, with its own response,
+ * for any order, size, load and fate of the other side.
  *
  * Written from rdma/fi_ext_copyrpc.h and fi_copyrpc_rpc(3). Other providers: notrun.
  */
@@ -46,21 +46,21 @@ static void end(struct rpc *r)
 	ft_fab_close(&r->fab);
 }
 
-/* A request says what answer it wants: its key and length. The rest are the key's bytes. */
+/* Contents of a request: key and length of the wanted response, then the key's bytes. */
 struct question {
-	uint32_t key, answer_len;
+	uint32_t key, resp_len;
 };
 
 #define LEAST sizeof(struct question)
 
 struct call {
 	struct ft_op *op;
-	uint8_t *answer;
+	uint8_t *resp;
 	size_t resp_max;
 	struct question q;
 };
 
-/* 0 or -FI_EAGAIN. */
+/* Starts a call. Returns 0 or -FI_EAGAIN. */
 static ssize_t call_try(struct rpc *r, struct call *c, size_t len, uint64_t flags)
 {
 	uint8_t *buf = ft_buf_new(len);
@@ -70,7 +70,7 @@ static ssize_t call_try(struct rpc *r, struct call *c, size_t len, uint64_t flag
 	memcpy(buf, &c->q, sizeof(c->q));
 	c->op = ft_op_new(&r->fab, FT_ONE);
 	ret = fi_copyrpc_call(r->ops, r->fab.ep, buf, len,
-			      flags & FI_COPYRPC_RETAIN ? NULL : c->answer, c->resp_max,
+			      flags & FI_COPYRPC_RETAIN ? NULL : c->resp, c->resp_max,
 			      r->fab.addr[!r->fab.ft->rank], &c->op->context, flags);
 	ft_buf_free(buf); /* free on return */
 	FT_CHECK(!ret || ret == -FI_EAGAIN, "a call returns %zd (%s)", ret, ft_err_name(ret));
@@ -79,21 +79,21 @@ static ssize_t call_try(struct rpc *r, struct call *c, size_t len, uint64_t flag
 	return ret;
 }
 
-static void call_init(struct call *c, uint32_t key, size_t answer_len, size_t resp_max)
+static void call_init(struct call *c, uint32_t key, size_t resp_len, size_t resp_max)
 {
-	c->q = (struct question){ key, (uint32_t)answer_len };
+	c->q = (struct question){ key, (uint32_t)resp_len };
 	c->resp_max = resp_max;
-	c->answer = ft_buf_new(resp_max);
+	c->resp = ft_buf_new(resp_max);
 }
 
 static void serve(struct rpc *r);
 
-static void call_start(struct rpc *r, struct call *c, uint32_t key, size_t len, size_t answer_len,
+static void call_start(struct rpc *r, struct call *c, uint32_t key, size_t len, size_t resp_len,
 		       size_t resp_max)
 {
 	double deadline = ft_deadline(&r->fab);
 
-	call_init(c, key, answer_len, resp_max);
+	call_init(c, key, resp_len, resp_max);
 	while (call_try(r, c, len, 0)) {
 		serve(r);
 		ft_again(&r->fab, deadline);
@@ -107,19 +107,19 @@ static void call_finish(struct rpc *r, struct call *c)
 	while (!c->op->seen) {
 		serve(r);
 		ft_poll(&r->fab);
-		FT_CHECK(ft_now() < deadline, "a call is never answered");
+		FT_CHECK(ft_now() < deadline, "a call has no response");
 	}
 	FT_CHECK(!c->op->err, "a call ended with %s", ft_err_name(c->op->err));
 	FT_CHECK(c->op->flags & FI_COPYRPC_CALL, "flags %#llx", (unsigned long long)c->op->flags);
-	FT_CHECK(c->op->len == c->q.answer_len, "an answer of %zu bytes, expected %u", c->op->len,
-		 c->q.answer_len);
-	FT_CHECK(ft_wrong(c->answer, c->op->len, ~c->q.key) < 0, "another call's answer");
-	ft_buf_check(c->answer, c->resp_max, c->op->len);
+	FT_CHECK(c->op->len == c->q.resp_len, "a response of %zu bytes, expected %u", c->op->len,
+		 c->q.resp_len);
+	FT_CHECK(ft_wrong(c->resp, c->op->len, ~c->q.key) < 0, "another call's response");
+	ft_buf_check(c->resp, c->resp_max, c->op->len);
 	ft_op_put(&r->fab, c->op);
-	ft_buf_free(c->answer);
+	ft_buf_free(c->resp);
 }
 
-/* ---- the other side ---- */
+/* ---- callee ---- */
 
 static struct question read_request(const struct fi_copyrpc_request *req)
 {
@@ -130,23 +130,23 @@ static struct question read_request(const struct fi_copyrpc_request *req)
 	FT_CHECK(ft_wrong_from((const uint8_t *)req->data + LEAST, req->len - LEAST, q.key, LEAST) <
 			 0,
 		 "a request's bytes are wrong");
-	FT_CHECK(q.answer_len <= req->resp_max, "an allowance of %zu, expected at least %u",
-		 req->resp_max, q.answer_len);
+	FT_CHECK(q.resp_len <= req->resp_max, "a maximum response of %zu, expected at least %u",
+		 req->resp_max, q.resp_len);
 	return q;
 }
 
-static void answer(struct rpc *r, const struct fi_copyrpc_request *req, struct question q,
-		   uint64_t flags)
+static void reply(struct rpc *r, const struct fi_copyrpc_request *req, struct question q,
+		  uint64_t flags)
 {
-	uint8_t *buf = ft_buf_new(q.answer_len);
+	uint8_t *buf = ft_buf_new(q.resp_len);
 
-	ft_fill(buf, q.answer_len, ~q.key);
-	FT_OK(fi_copyrpc_reply(r->ops, r->fab.ep, req, buf, q.answer_len, flags));
+	ft_fill(buf, q.resp_len, ~q.key);
+	FT_OK(fi_copyrpc_reply(r->ops, r->fab.ep, req, buf, q.resp_len, flags));
 	ft_buf_free(buf);
 	r->served++;
 }
 
-/* Takes what is there, answers in any order. */
+/* Takes the requests that are there, and replies in any order. */
 static void serve(struct rpc *r)
 {
 	struct fi_copyrpc_request reqs[BATCH];
@@ -159,7 +159,7 @@ static void serve(struct rpc *r)
 
 		if (!roll(r, 4))
 			FT_OK(fi_copyrpc_release(r->ops, r->fab.ep, &reqs[at]));
-		answer(r, &reqs[at], q, 0);
+		reply(r, &reqs[at], q, 0);
 		reqs[at] = reqs[--cnt];
 	}
 }
@@ -214,7 +214,7 @@ static void run_sizes(struct ft *ft)
 	end(&r);
 }
 
-/* Both sides call and serve, many calls in flight, answers in any order. */
+/* Both sides call and serve: many calls in flight, replies in any order. */
 static void run_both(struct ft *ft)
 {
 	enum { FLIGHT = 50 };
@@ -238,7 +238,7 @@ static void run_both(struct ft *ft)
 	end(&r);
 }
 
-/* In order as they were sent; answered in reverse. */
+/* Requests arrive in the order of sending; replies are sent in reverse. */
 static void run_order(struct ft *ft)
 {
 	enum { CNT = 32 };
@@ -257,18 +257,18 @@ static void run_order(struct ft *ft)
 			FT_CHECK(read_request(&reqs[i]).key == i, "request %u is not the next",
 				 read_request(&reqs[i]).key);
 			FT_CHECK(reqs[i].len == 20 + i && reqs[i].resp_max >= 40,
-				 "len %zu, allowance %zu", reqs[i].len, reqs[i].resp_max);
+				 "len %zu, maximum %zu", reqs[i].len, reqs[i].resp_max);
 			FT_CHECK(!r.fab.av || reqs[i].src_addr == r.fab.addr[0], "from %llu",
 				 (unsigned long long)reqs[i].src_addr);
 		}
 		for (uint32_t i = CNT; i-- > 0;)
-			answer(&r, &reqs[i], read_request(&reqs[i]), i % 3 ? FI_MORE : 0);
+			reply(&r, &reqs[i], read_request(&reqs[i]), i % 3 ? FI_MORE : 0);
 		FT_OK(fi_copyrpc_flush(r.ops, r.fab.ep, FI_ADDR_UNSPEC));
 	}
 	end(&r);
 }
 
-static void run_allowance(struct ft *ft)
+static void run_resp_max(struct ft *ft)
 {
 	struct fi_copyrpc_request req;
 	uint8_t buf[200] = { 0 };
@@ -285,12 +285,12 @@ static void run_allowance(struct ft *ft)
 		take_all(&r, &req, 1);
 		FT_ROW(fi_copyrpc_reply(r.ops, r.fab.ep, &req, buf, req.resp_max + 1, 0),
 		       -FI_EMSGSIZE);
-		answer(&r, &req, read_request(&req), 0); /* it is still owed */
+		reply(&r, &req, read_request(&req), 0); /* the reply is still due */
 	}
 	end(&r);
 }
 
-/* Until no more are taken. The callee looks away; nothing of it may be lost. */
+/* Calls until no more are accepted, while the callee makes no progress. No call may be lost. */
 static void run_flood(struct ft *ft)
 {
 	enum { MOST = 2000 };
@@ -308,7 +308,7 @@ static void run_flood(struct ft *ft)
 				cnt++;
 				continue;
 			}
-			ft_buf_free(calls[cnt].answer);
+			ft_buf_free(calls[cnt].resp);
 			ft_poll(&r.fab);
 		}
 		ft_tell(ft, 1, &cnt, sizeof(cnt));
@@ -316,7 +316,7 @@ static void run_flood(struct ft *ft)
 			call_finish(&r, &calls[i]);
 		FT_CHECK(cnt > 1, "%u calls were accepted", cnt);
 	} else {
-		sleep(1); /* looks away */
+		sleep(1); /* no progress */
 		ft_hear(ft, 0, &cnt, sizeof(cnt));
 		serve_until(&r, cnt);
 	}
@@ -369,10 +369,10 @@ static void run_limits(struct ft *ft)
 	end(&r);
 }
 
-static void run_lend(struct ft *ft)
+static void run_retain(struct ft *ft)
 {
 	enum { CNT = 200, HELD = 8 };
-	uint64_t lent[HELD] = { 0 };
+	uint64_t retained[HELD] = { 0 };
 	struct rpc r;
 
 	begin(&r, ft);
@@ -387,22 +387,22 @@ static void run_lend(struct ft *ft)
 		FT_CHECK(!c.op->err && c.op->flags & FI_COPYRPC_RETAIN, "error %d, flags %#llx",
 			 c.op->err, (unsigned long long)c.op->flags);
 		FT_CHECK(c.op->len == i % 100, "%zu bytes", c.op->len);
-		FT_CHECK(ft_wrong(c.op->buf, c.op->len, ~i) < 0, "another call's answer");
-		ft_buf_check(c.answer, 100, 0);
+		FT_CHECK(ft_wrong(c.op->buf, c.op->len, ~i) < 0, "another call's response");
+		ft_buf_check(c.resp, 100, 0);
 		if (i >= HELD)
-			FT_OK(fi_copyrpc_release_response(r.ops, r.fab.ep, lent[i % HELD]));
-		lent[i % HELD] = c.op->data;
+			FT_OK(fi_copyrpc_release_response(r.ops, r.fab.ep, retained[i % HELD]));
+		retained[i % HELD] = c.op->data;
 		ft_op_put(&r.fab, c.op);
-		ft_buf_free(c.answer);
+		ft_buf_free(c.resp);
 	}
 	for (int i = 0; ft->rank == 0 && i < HELD; i++)
-		FT_OK(fi_copyrpc_release_response(r.ops, r.fab.ep, lent[i]));
+		FT_OK(fi_copyrpc_release_response(r.ops, r.fab.ep, retained[i]));
 	if (ft->rank == 1)
 		serve_until(&r, CNT);
 	end(&r);
 }
 
-/* The callee dies; the caller's calls end. Or the caller dies; the callee's replies are told. */
+/* The callee dies: the caller's calls end. Or the caller dies: the callee's replies fail. */
 static void run_killed(struct ft *ft)
 {
 	enum { CNT = 20 };
@@ -425,7 +425,8 @@ static void run_killed(struct ft *ft)
 		ft_wait_bad(&r.fab, calls[i].op, FI_ECONNRESET);
 	deadline = ft_deadline(&r.fab);
 	for (int i = 0; caller_dies && i < CNT; i++) {
-		struct question q = read_request(&reqs[i]); /* its bytes stay until the answer */
+		/* bytes are valid until the reply */
+		struct question q = read_request(&reqs[i]);
 		ssize_t ret = fi_copyrpc_reply(r.ops, r.fab.ep, &reqs[i], &q, 8, 0);
 
 		FT_CHECK(!ret || ret == -FI_ECONNRESET, "a reply to a dead caller: %zd", ret);
@@ -435,7 +436,7 @@ static void run_killed(struct ft *ft)
 	ft_fab_close(&r.fab);
 }
 
-/* A cancelled call ends once: cancelled, or with its answer. */
+/* A cancelled call ends once: cancelled, or with its response. */
 static void run_cancel(struct ft *ft)
 {
 	enum { CNT = 30 };
@@ -458,29 +459,30 @@ static void run_cancel(struct ft *ft)
 			 "call %u ended with %s", i, ft_err_name(calls[i].op->err));
 		ft_op_put(&r.fab, calls[i].op);
 	}
-	FT_CHECK(ft->rank || good >= CNT / 2, "%u calls were answered", good);
+	FT_CHECK(ft->rank || good >= CNT / 2, "%u calls had a response", good);
 	for (double stop = ft_now() + 0.2; ft->rank == 1 && ft_now() < stop;)
 		serve(&r);
 	end(&r);
 }
 
 static const struct ft_case cases[] = {
-	FT_CASE("sizes", run_sizes, "Requests and answers of all sizes arrive whole."),
-	FT_CASE("order", run_order, "Requests come in order; answers go in any order."),
-	FT_CASE("both", run_both, "Both sides call and answer: every call has its own answer."),
-	FT_CASE("allowance", run_allowance,
-		"An answer beyond the allowance is -FI_EMSGSIZE, and may be given again."),
+	FT_CASE("sizes", run_sizes, "Requests and responses of all sizes arrive whole."),
+	FT_CASE("order", run_order, "Requests come in order; replies leave in any order."),
+	FT_CASE("both", run_both, "Both sides call and reply: every call has its own response."),
+	FT_CASE("resp-max", run_resp_max,
+		"A response beyond the maximum is -FI_EMSGSIZE, and may be sent again."),
 	FT_CASE("limits", run_limits, "fi_copyrpc_query and fi_copyrpc_room keep their word."),
 	FT_CASE("flood", run_flood, "-FI_EAGAIN when there is no credit; nothing is lost."),
-	FT_CASE("lend", run_lend, "A lent answer stays where it arrived until it is released."),
+	FT_CASE("retain", run_retain,
+		"A retained response stays where it arrived until it is released."),
 	FT_CASE("cancel", run_cancel, "A cancelled call ends once."),
 	FT_CASE("callee-killed", run_killed, "Calls to a dead peer end with FI_ECONNRESET.",
 		.victims = 2, .local = true),
-	FT_CASE("caller-killed", run_killed, "A dead caller's requests can still be answered.",
+	FT_CASE("caller-killed", run_killed, "A dead caller's requests can still be replied to.",
 		.victims = 1, .local = true, .arg = 1),
 };
 
 int main(int argc, char **argv)
 {
-	return ft_main(argc, argv, "Every call has one answer, its own.", cases, FT_CNT(cases));
+	return ft_main(argc, argv, "Every call has one response, its own.", cases, FT_CNT(cases));
 }

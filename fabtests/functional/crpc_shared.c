@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Two endpoints of rank 0 share a receive and a transmit context: does each message find one receive, in
- * the order of the receives, whichever endpoint it came to; and are contexts closed last?
+ * Two endpoints of rank 0 share a receive and a transmit context: each message matches one receive,
+ * in the order of the receives, at whichever endpoint it arrives, and contexts are closed last.
  *
  * Pages: fi_endpoint(3) (shared contexts, fi_stx_context, fi_srx_context), fi_getinfo(3).
  */
@@ -15,7 +15,7 @@
 #define LEN  3000
 
 struct shared {
-	struct ft_fab fab; /* its endpoint is the first one */
+	struct ft_fab fab; /* includes the first endpoint */
 	struct fid_ep *second;
 	struct fid_ep *srx;
 	struct fid_stx *stx;
@@ -130,7 +130,7 @@ static void check(struct ft_op *op, int i)
 		 "receive %d has another message", i);
 }
 
-/* `early`: messages come before their receives. */
+/* Exchanges messages; `early`: before their receives are posted. */
 static void exchange(struct ft *ft, bool tagged, bool early)
 {
 	struct ft_op *ops[MSGS];
@@ -143,7 +143,7 @@ static void exchange(struct ft *ft, bool tagged, bool early)
 		ops[i] = receive(&s, tagged, i);
 	if (!early)
 		ft_sync(ft);
-	/* One at a time: between two endpoints there is no order to rely on. */
+	/* One at a time: between two endpoints there is no order. */
 	for (int i = 0; i < MSGS; i++) {
 		if (ft->rank)
 			send(&s, tagged, i);

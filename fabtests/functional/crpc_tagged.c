@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Matching: masks, order, directed receives, and the three ways to look at a message before it is
+ * Matching: masks, order, directed receives, and the three operations on a message before it is
  * received: peek, claim, discard.
  *
  * Pages: fi_tagged(3) (FLAGS), fi_msg(3), fi_getinfo(3) (FI_DIRECTED_RECV).
@@ -11,7 +11,7 @@
 #include <rdma/fi_tagged.h>
 
 #define TAG  0x500
-#define LAST 0x600 /* follows numbered ones */
+#define LAST 0x600 /* tag after the numbered ones */
 
 static void begin(struct ft_fab *fab, struct ft *ft, uint64_t caps)
 {
@@ -28,7 +28,9 @@ static void end(struct ft_fab *fab)
 	ft_fab_close(fab);
 }
 
-/* Numbered messages of `len` bytes from rank 0 to rank 1; they have arrived when it returns. */
+/*
+ * Sends numbered messages of `len` bytes from rank 0 to rank 1. They have arrived when it returns.
+ */
 static void send_numbered(struct ft_fab *fab, int cnt, size_t len, uint64_t tag_step)
 {
 	uint8_t *buf = ft_buf_new(len);
@@ -78,10 +80,10 @@ static void run_ignore(struct ft *ft)
 	struct ft_fab fab;
 
 	begin(&fab, ft, 0);
-	send_numbered(&fab, 8, 16, 1); /* tags TAG .. TAG+7, kept */
+	send_numbered(&fab, 8, 16, 1); /* messages with tags TAG .. TAG+7 stay unexpected */
 	if (ft->rank == 1) {
 		take(&fab, TAG + 5, 0, 16, 5);
-		take(&fab, TAG, 7, 16, 0);     /* the first of those left */
+		take(&fab, TAG, 7, 16, 0);     /* the first of the remaining ones */
 		take(&fab, TAG + 2, 1, 16, 2); /* 2 or 3: 2 came first */
 		take(&fab, TAG + 2, 1, 16, 3);
 		take(&fab, 0, UINT64_MAX, 16, 1);
@@ -140,7 +142,7 @@ static void run_directed(struct ft *ft)
 	if (ft->opts->type == FI_EP_MSG)
 		ft_notrun("a connected endpoint has one source");
 	begin(&fab, ft, FI_DIRECTED_RECV);
-	for (int i = 0; ft->rank == 0 && i < 3; i++) { /* from 2, from 1, from anybody */
+	for (int i = 0; ft->rank == 0 && i < 3; i++) { /* from 2, from 1, from any source */
 		struct ft_msg msg = { .tagged = true, .tag = TAG, .buf = bufs[i], .len = 4 };
 
 		msg.rank = i == 2 ? -1 : 2 - i;
@@ -166,7 +168,7 @@ static void run_directed(struct ft *ft)
 	end(&fab);
 }
 
-/* ---- looking ---- */
+/* ---- peek, claim, discard ---- */
 
 static struct ft_op *look(struct ft_fab *fab, uint64_t tag, uint64_t flags, struct ft_op *claimed)
 {
@@ -178,7 +180,7 @@ static struct ft_op *look(struct ft_fab *fab, uint64_t tag, uint64_t flags, stru
 	return op;
 }
 
-/* A peek looks at what has arrived; what is on its way may take another one. */
+/* Peeks until a message has arrived. Meanwhile another one may match. */
 static struct ft_op *look_until(struct ft_fab *fab, uint64_t tag, uint64_t flags)
 {
 	double deadline = ft_deadline(fab);
@@ -211,7 +213,7 @@ static void run_peek(struct ft *ft)
 		look_none(&fab, TAG, FI_PEEK);
 	ft_sync(ft);
 	send_numbered(&fab, 2, len, 1);
-	for (int i = 0; ft->rank == 1 && i < 3; i++) { /* it stays where it is */
+	for (int i = 0; ft->rank == 1 && i < 3; i++) { /* the message stays in the queue */
 		op = look_until(&fab, TAG, FI_PEEK);
 		FT_CHECK(op->len == len && op->tag == TAG, "len %zu, tag %#llx", op->len,
 			 (unsigned long long)op->tag);
@@ -237,7 +239,7 @@ static void claim_take(struct ft_fab *fab, struct ft_op *claimed, size_t len, in
 				     .iov_count = 1,
 				     .context = &claimed->context };
 
-	claimed->seen = 0; /* the pair's second half has a completion of its own */
+	claimed->seen = 0; /* the completion of the claim is a second one */
 	FT_POST(fab, fi_trecvmsg(fab->ep, &msg, FI_CLAIM));
 	ft_wait(fab, claimed);
 	FT_CHECK(!claimed->err, "the claim ends with %s", ft_err_name(claimed->err));
@@ -259,7 +261,7 @@ static void run_claim(struct ft *ft)
 	if (ft->rank == 1) {
 		first = look_until(&fab, TAG, FI_PEEK | FI_CLAIM);
 		second = look_until(&fab, TAG, FI_PEEK | FI_CLAIM);
-		take(&fab, TAG, 0, len, 2); /* what is claimed is not for others */
+		take(&fab, TAG, 0, len, 2); /* other receives do not match a claimed message */
 		claim_take(&fab, second, len, 1);
 		claim_take(&fab, first, len, 0);
 		take(&fab, TAG, 0, len, 3);
@@ -291,7 +293,7 @@ static void run_discard(struct ft *ft)
 	end(&fab);
 }
 
-/* A claimed message that nobody fetches ends with its endpoint. */
+/* A claimed message that is not received is freed with its endpoint. */
 static void run_claim_left(struct ft *ft)
 {
 	struct ft_fab fab;
@@ -375,7 +377,7 @@ static void run_multi(struct ft *ft)
 			     (struct ft_msg){ .buf = out, .len = multi_len(i), .rank = 1 });
 	}
 	if (ft->rank == 1 && ft->test->arg)
-		ft_pause(ft, 0.1); /* they are unexpected */
+		ft_pause(ft, 0.1); /* the messages are unexpected */
 	while (ft->rank == 1 && m.next < 200) {
 		double deadline = ft_deadline(&fab);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Address vectors and memory regions: what do their calls give, and what do they say when they are
- * used wrongly?
+ * Results and errors of the calls on address vectors and memory regions.
  *
  * Pages: fi_av(3), fi_mr(3) (ERRORS).
  */
@@ -73,7 +72,7 @@ static void run_lookup(struct ft *ft)
 	begin(&fab, ft, (struct ft_want){ 0 });
 	FT_RET(fi_av_insert(fab.av, &in, 1, &addr, 0, NULL), 1);
 	memset(out, 0xEE, sizeof(out));
-	fi_av_lookup(fab.av, addr, out, &len); /* cut; the length is told */
+	fi_av_lookup(fab.av, addr, out, &len); /* cut; the full length is returned */
 	FT_CHECK(len >= sizeof(in) && out[2] == 0xEE, "len %zu, byte behind it %#x", len, out[2]);
 	len = sizeof(out);
 	FT_REFUSED(fi_av_lookup(fab.av, addr + 1000, out, &len));
@@ -84,7 +83,7 @@ static void run_lookup(struct ft *ft)
 	end(&fab);
 }
 
-/* Good ones are inserted, bad ones are told one by one. */
+/* Good addresses are inserted, each bad one is reported. */
 static void run_bad(struct ft *ft)
 {
 	struct sockaddr_in in[3] = { address(1), address(2), address(3) };
@@ -126,7 +125,7 @@ static void run_event(struct ft *ft)
 	in[1].sin_family = 77;
 	FT_ROW(fi_av_insert(av, in, 3, addr, 0, &fab), 0);
 	ret = fi_eq_sread(eq, &event, &entry, sizeof(entry), 10000, 0);
-	FT_ROW(ret, -FI_EAVAIL); /* the failed one first, with its index */
+	FT_ROW(ret, -FI_EAVAIL); /* the failed address comes first, with its index */
 	FT_CHECK(fi_eq_readerr(eq, &bad, 0) > 0, "no error to read");
 	FT_CHECK(bad.fid == &av->fid && bad.context == &fab && bad.data == 1 && bad.err > 0,
 		 "data %llu, error %d", (unsigned long long)bad.data, bad.err);
@@ -179,9 +178,10 @@ static void run_regions(struct ft *ft)
 	FT_REFUSED(fi_mr_reg(fab.domain, buf, 1, FI_REMOTE_READ, 0, 6, 1ull << 62, &other, NULL));
 	FT_ROW(fi_close(&fab.domain->fid), -FI_EBUSY);
 	FT_CLOSE(mr);
-	FT_OK(fi_mr_reg(fab.domain, buf, 1, FI_REMOTE_READ, 0, 5, 0, &mr, NULL)); /* free again */
+	/* the key is free again */
+	FT_OK(fi_mr_reg(fab.domain, buf, 1, FI_REMOTE_READ, 0, 5, 0, &mr, NULL));
 	FT_CLOSE(mr);
-	for (uint64_t access = 0; access < 64; access++) { /* every combination, none included */
+	for (uint64_t access = 0; access < 64; access++) { /* every combination, also none */
 		static const uint64_t bits[] = { FI_SEND,  FI_RECV,        FI_READ,
 						 FI_WRITE, FI_REMOTE_READ, FI_REMOTE_WRITE };
 		uint64_t flags = 0;

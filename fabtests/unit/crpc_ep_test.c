@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * What does each call on an endpoint say when it is used wrongly? Every row is a sentence of a page;
- * where the page names the error, that one is asked for, else a refusal.
+ * Errors of calls on an endpoint. Every row is a sentence of a page; where the page names the
+ * error, that one is required, else any refusal.
  *
- * Pages: fi_endpoint(3) (fi_ep_bind, fi_enable, fi_getopt, ERRORS), fi_msg(3), fi_tagged(3), fi_cm(3)
- * (fi_getname), and fi_copyrpc(7) DIAGNOSTICS where the provider is copyrpc.
+ * Pages: fi_endpoint(3) (fi_ep_bind, fi_enable, fi_getopt, ERRORS), fi_msg(3), fi_tagged(3),
+ * fi_cm(3) (fi_getname), and fi_copyrpc(7) DIAGNOSTICS where the provider is copyrpc.
  */
 #include "common/ft_data.h"
 #include "common/ft_msg.h"
@@ -21,7 +21,7 @@ static bool is_ours(const struct ft *ft)
 	return !strcmp(ft->opts->provider, "copyrpc");
 }
 
-/* Everything but an enabled endpoint. */
+/* Opens everything but an enabled endpoint. */
 static void half(struct ft_fab *fab, struct ft *ft)
 {
 	struct ft_want want = WANT;
@@ -71,9 +71,9 @@ static void run_enable_unbound(struct ft *ft)
 		FT_OK(fi_ep_bind(fab.ep, &fab.eq->fid, 0));
 	FT_ROW(fi_enable(fab.ep), -FI_ENOCQ);
 	FT_OK(fi_ep_bind(fab.ep, &fab.tx_cq->fid, FI_TRANSMIT));
-	FT_ROW(fi_enable(fab.ep), -FI_ENOCQ); /* nothing takes the receives' completions */
+	FT_ROW(fi_enable(fab.ep), -FI_ENOCQ); /* no queue for the completions of receives */
 	FT_OK(fi_ep_bind(fab.ep, &fab.rx_cq->fid, FI_RECV));
-	FT_ROW(fi_enable(fab.ep), 0); /* a refusal has changed nothing */
+	FT_ROW(fi_enable(fab.ep), 0); /* a refused call changes nothing */
 	ft_fab_close(&fab);
 }
 
@@ -115,7 +115,7 @@ static void run_bind(struct ft *ft)
 	FT_OK(fi_cntr_open(fab.domain, &attr, &cntr, NULL));
 	FT_OK(fi_cntr_open(fab.domain, &attr, &other, NULL));
 	FT_OK(fi_endpoint(fab.domain, fab.info, &fab.ep, NULL));
-	FT_REFUSED(fi_ep_bind(fab.ep, &fab.tx_cq->fid, 0)); /* for what? */
+	FT_REFUSED(fi_ep_bind(fab.ep, &fab.tx_cq->fid, 0)); /* without a direction */
 	FT_REFUSED(fi_ep_bind(fab.ep, &fab.tx_cq->fid, FI_SELECTIVE_COMPLETION));
 	FT_REFUSED(fi_ep_bind(fab.ep, &fab.tx_cq->fid, FI_TRANSMIT | 1ull << 62));
 	FT_OK(fi_ep_bind(fab.ep, &fab.tx_cq->fid, FI_TRANSMIT));
@@ -146,7 +146,7 @@ static void run_bind_late(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* Two domains: what belongs to one cannot be bound to an endpoint of the other. */
+/* Objects of one domain cannot be bound to an endpoint of another. */
 static void run_bind_foreign(struct ft *ft)
 {
 	struct ft_fab fab, other;
@@ -177,7 +177,7 @@ static void run_busy(struct ft *ft)
 		FT_ROW(fi_close(&fab.eq->fid), -FI_EBUSY);
 	FT_ROW(fi_close(&fab.domain->fid), -FI_EBUSY);
 	FT_ROW(fi_close(&fab.fabric->fid), -FI_EBUSY);
-	if (fab.av) { /* and all of it still works */
+	if (fab.av) { /* everything still works */
 		op = ft_recv_post(&fab, true, 1, in, 8);
 		ft_send_wait(&fab, FT_PLAIN,
 			     (struct ft_msg){ .tagged = true, .tag = 1, .buf = buf, .len = 8 });
@@ -225,7 +225,7 @@ static void run_too_long(struct ft *ft)
 		FT_REFUSED(fi_send(fab.ep, buf, most + 1, NULL, fab.addr[0], buf));
 		FT_REFUSED(fi_tsend(fab.ep, buf, most + 1, NULL, fab.addr[0], 0, buf));
 	}
-	ft_quiet(&fab, 0.02); /* what was refused has no completion */
+	ft_quiet(&fab, 0.02); /* a refused call has no completion */
 	free(buf);
 	ft_fab_close(&fab);
 }
@@ -299,7 +299,7 @@ static void run_bad_address(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* A call that the endpoint was not opened for. */
+/* Calls that need capabilities that the endpoint was not opened with. */
 static void run_not_asked_for(struct ft *ft)
 {
 	struct ft_want want = { .caps = FI_TAGGED, .alone = true };
@@ -405,7 +405,7 @@ static void run_alias(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* What is not a context of anything under way changes nothing. */
+/* Cancelling an unknown context changes nothing. */
 static void run_cancel_unknown(struct ft *ft)
 {
 	struct ft_fab fab;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does each call that opens, binds, connects or closes say what its page promises that it says when
- * something is wrong? A case is a page, a line a rule (common/ft_rule.h); transfers and queues have
- * crpc_errors_xfer_test.
+ * Errors that the pages promise for each call that opens, binds, connects or closes. A case is a
+ * page, a line a rule (common/ft_rule.h). crpc_errors_xfer_test has transfers and queues.
  *
- * Not here: -FI_ENOMEM, and the overruns of queues, which nothing brings about where queues grow; the
- * errors of peers that die (crpc_death) or close (crpc_close).
+ * Not here: -FI_ENOMEM, and overruns of queues, which do not occur where queues grow; the errors of
+ * peers that die (crpc_death) or close (crpc_close).
  */
 #include "common/ft_rule.h"
 
@@ -50,7 +49,7 @@ static struct fi_info *hints_of(struct ft *ft)
 	return ft_fab_hints(ft, &want);
 }
 
-/* A hint: sets one member. */
+/* Sets one member of the hints. */
 #define HINT(member, value)                                                                        \
 	({                                                                                         \
 		struct fi_info *hint_hints = hints_of(ft);                                         \
@@ -106,7 +105,7 @@ static void run_fabric(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* ---- fi_domain(3), fi_mr(3), fi_atomic(3) and fi_collective(3) as far as a domain answers ---- */
+/* ---- fi_domain(3), fi_mr(3), fi_atomic(3) and fi_collective(3), calls on a domain ---- */
 
 static void run_domain(struct ft *ft)
 {
@@ -187,7 +186,7 @@ static int lookup(struct ft_fab *fab, fi_addr_t addr)
 	return fi_av_lookup(fab->av, addr, &out, &len);
 }
 
-/* The status that an insertion gives for one address. */
+/* Returns the status that an insertion reports for one address. */
 static int status_of(struct ft_fab *fab, const void *addr)
 {
 	fi_addr_t number = 7;
@@ -353,7 +352,7 @@ static void run_cm_names(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* The error that the event queue has for a connection. */
+/* Returns the error that the event queue reports for a connection. */
 static int event_error(struct ft_fab *fab)
 {
 	struct fi_eq_err_entry bad = { 0 };
@@ -365,7 +364,7 @@ static int event_error(struct ft_fab *fab)
 	return -ft_cm_event(fab, &e.cm, sizeof(e), NULL, &bad, ft_deadline(fab) - ft_now());
 }
 
-/* A port where nobody listens: one that was just given back. */
+/* Returns an address without a listener: one that was just closed. */
 static struct sockaddr_in nobody(struct ft_fab *fab)
 {
 	struct sockaddr_in sin = { 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Does each transfer, and each call that reads a queue, say what its page promises that it says when
- * something is wrong? A case is a page, a line a rule (common/ft_rule.h); see crpc_errors_test.
+ * Errors that the pages promise for each transfer, and for each call that reads a queue. A case is
+ * a page, a line a rule (common/ft_rule.h). See crpc_errors_test.
  */
 #include "common/ft_rule.h"
 #include "common/ft_mr.h"
@@ -79,7 +79,7 @@ static void run_tagged(struct ft *ft)
 
 /* ---- fi_rma(3), fi_atomic(3) ---- */
 
-/* How a write of 8 bytes ends, so far from the beginning of the region. */
+/* Returns the error of a write of 8 bytes at this offset of the region. */
 static int write_ends(struct ft_fab *fab, const struct ft_region *r, uint64_t key, uint64_t off)
 {
 	uint64_t word = 0;
@@ -156,7 +156,7 @@ static void run_atomic(struct ft *ft)
 	RULE("a swap under a condition compares",
 	     fi_fetch_atomicvalid(fab.ep, FI_UINT64, FI_CSWAP, &count), -FI_EOPNOTSUPP);
 	FT_OK(fi_atomicvalid(fab.ep, FI_UINT64, FI_SUM, &count));
-	RULE("one element too many", /* refused before it is looked at */
+	RULE("one element too many", /* refused before it is read */
 	     fi_atomic(fab.ep, &word, count + 1, NULL, fab.addr[0], target, all.here.key, FI_UINT64,
 		       FI_SUM, NULL),
 	     -FI_EMSGSIZE);
@@ -291,7 +291,7 @@ static void run_poll(struct ft *ft)
 
 	ft_rule_parts(&fab, ft, (struct ft_want){ .caps = FI_MSG });
 	FT_OK(fi_poll_open(fab.domain, &(struct fi_poll_attr){ 0 }, &poll));
-	RULE("nobody has news", fi_poll(poll, &context, 1), 0);
+	RULE("no member has an event", fi_poll(poll, &context, 1), 0);
 	REFUSED("what is not polled", fi_poll_add(poll, &fab.domain->fid, 0));
 	REFUSED("reserved flags", fi_poll_add(poll, &fab.tx_cq->fid, 1));
 	REFUSED("what is not a member", fi_poll_del(poll, &fab.tx_cq->fid, 0));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * fi_getinfo: is every answer complete, is what it offers there when it is asked for, and is what it does
- * not offer refused with -FI_ENODATA?
+ * fi_getinfo: every result is complete, an offered feature is there when it is requested, and a
+ * feature that is not offered is refused with -FI_ENODATA.
  *
  * Pages: fi_getinfo(3), fi_endpoint(3), fi_domain(3), fi_fabric(3).
  */
@@ -16,7 +16,7 @@ static const uint64_t primaries = FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_M
 				  FI_NAMED_RX_CTX | FI_DIRECTED_RECV | FI_HMEM | FI_COLLECTIVE |
 				  FI_VARIABLE_MSG;
 
-/* What this provider offers who asks for nothing but the type. */
+/* Returns the offer for hints that name nothing but the type. */
 static struct fi_info *offer(struct ft *ft, struct fi_info **hints)
 {
 	struct fi_info *info;
@@ -61,7 +61,7 @@ static void run_whole(struct ft *ft)
 	fi_freeinfo(hints);
 }
 
-/* Asked for alone, a capability is there, and no other primary one. */
+/* A capability requested alone is offered, and no other primary one. */
 static void run_caps(struct ft *ft)
 {
 	struct fi_info *hints, *all = offer(ft, &hints), *info;
@@ -96,7 +96,7 @@ static void run_caps(struct ft *ft)
 			sizeof(((struct type *)0)->name)                                           \
 	}
 
-/* Numbers of which a hint asks for at least so much. Counts of objects are only what is optimal. */
+/* Minimum values in hints. Counts of objects are only the optimum. */
 static const struct field {
 	const char *name;
 	size_t attr, off, size;
@@ -143,7 +143,7 @@ static void run_limits(struct ft *ft)
 	fi_freeinfo(hints);
 }
 
-/* Words of which the hint is exactly what must come, or -FI_ENODATA. */
+/* Members that must be exactly as in the hint, or -FI_ENODATA. */
 static void run_words(struct ft *ft)
 {
 	struct fi_info *hints, *info;
@@ -215,7 +215,7 @@ static void run_nonsense(struct ft *ft)
 	fi_freeinfo(hints);
 }
 
-/* As many objects as are offered, or 64: all at once. */
+/* Opens as many objects as are offered, or 64, all at once. */
 static void run_counts(struct ft *ft)
 {
 	enum { MOST = 64 };
@@ -254,7 +254,7 @@ static void run_counts(struct ft *ft)
 #define ONE .procs = 1
 
 static const struct ft_case cases[] = {
-	FT_CASE("whole", run_whole, "Every answer has all attributes, within the hints.", ONE),
+	FT_CASE("whole", run_whole, "Every result has all attributes, within the hints.", ONE),
 	FT_CASE("caps", run_caps, "What is offered can be asked for alone; the rest is refused.",
 		ONE),
 	FT_CASE("limits", run_limits, "A limit that is offered is met, one more is not.", ONE),

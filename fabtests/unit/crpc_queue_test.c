@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Completion queues, counters and event queues: what do their calls say, full, empty, waited for and
- * used wrongly?
+ * Completion queues, counters and event queues: results of their calls when full, empty, awaited
+ * and used wrongly.
  *
  * Pages: fi_cq(3), fi_cntr(3), fi_eq(3), fi_poll(3).
  */
@@ -60,7 +60,7 @@ static void run_cq_no_wait(struct ft *ft)
 	ft_fab_close(&fab);
 }
 
-/* An error stands in front of what came later: it must be taken first. */
+/* An error comes before later entries, and must be read first. */
 static void run_cq_error_first(struct ft *ft)
 {
 	struct fi_cq_err_entry bad = { 0 };
@@ -77,7 +77,7 @@ static void run_cq_error_first(struct ft *ft)
 			     (struct ft_msg){ .tagged = true, .tag = 1, .buf = buf, .len = 3 });
 	ft_pause(ft, 0.05);
 	FT_ROW(fi_cq_read(fab.tx_cq, &entry, 1), -FI_EAVAIL);
-	FT_ROW(fi_cq_read(fab.tx_cq, &entry, 1), -FI_EAVAIL); /* until it is taken */
+	FT_ROW(fi_cq_read(fab.tx_cq, &entry, 1), -FI_EAVAIL); /* until the error is read */
 	FT_ROW(fi_cq_readerr(fab.tx_cq, &bad, 0), 1);
 	FT_ROW(bad.err, FI_ETRUNC);
 	FT_CHECK(bad.op_context == &first->context, "the error is another operation's");
@@ -99,7 +99,7 @@ static void run_cq_count(struct ft *ft)
 	for (int i = 0; i < 10; i++)
 		message_to_self(&fab, &op);
 	ft_pause(ft, 0.05);
-	FT_ROW(fi_cq_read(fab.tx_cq, NULL, 0), 0); /* progress; nothing is taken */
+	FT_ROW(fi_cq_read(fab.tx_cq, NULL, 0), 0); /* progress; no entry is read */
 	FT_ROW(fi_cq_read(fab.tx_cq, entries, 3), 3);
 	FT_ROW(fi_cq_read(fab.tx_cq, entries, 10), 7);
 	FT_ROW(fi_cq_read(fab.tx_cq, entries, 10), -FI_EAGAIN);
@@ -186,13 +186,13 @@ static void run_cq_signal(struct ft *ft)
 	open_with(&fab, ft,
 		  (struct ft_want){ .wait = FI_WAIT_UNSPEC, .threading = FI_THREAD_SAFE });
 	FT_OK(pthread_create(&thread, NULL, signal_soon, fab.tx_cq));
-	timed_sread(fab.tx_cq, -1, &ret); /* for ever, if nobody is woken */
+	timed_sread(fab.tx_cq, -1, &ret); /* never returns unless woken */
 	FT_ROW(ret, -FI_EAGAIN);
 	FT_OK(pthread_join(thread, NULL));
 	ft_fab_close(&fab);
 }
 
-/* A descriptor that is not readable although there is a completion would put its reader to sleep. */
+/* A descriptor must be readable while there is a completion; otherwise its reader would sleep. */
 static void run_cq_fd(struct ft *ft)
 {
 	struct pollfd wait = { .events = POLLIN };
@@ -320,7 +320,7 @@ static void run_cntr_attr(struct ft *ft)
 	FT_REFUSED(fi_cntr_open(fab.domain, &attr, &cntr, NULL));
 	attr = (struct fi_cntr_attr){ .wait_obj = FI_WAIT_NONE };
 	FT_OK(fi_cntr_open(fab.domain, &attr, &cntr, NULL));
-	FT_ROW(fi_cntr_wait(cntr, 0, 0), 0); /* nothing to sleep on: it looks again and again */
+	FT_ROW(fi_cntr_wait(cntr, 0, 0), 0); /* no wait object: the call polls */
 	FT_ROW(fi_cntr_wait(cntr, 1, 10), -FI_ETIMEDOUT);
 	FT_CLOSE(cntr);
 	ft_fab_close(&fab);
@@ -351,7 +351,7 @@ static void run_eq(struct ft *ft)
 	}
 	FT_ROW(fi_eq_read(eq, &event, &back, sizeof(back), FI_PEEK), sizeof(back));
 	FT_CHECK(back.context == &fab, "a peek at another event");
-	for (int i = 0; i < 100; i++) { /* the peek has consumed nothing */
+	for (int i = 0; i < 100; i++) { /* the peek has removed nothing */
 		FT_ROW(fi_eq_sread(eq, &event, &back, sizeof(back), 1000, 0), sizeof(back));
 		FT_CHECK(event == FI_NOTIFY && back.context == &fab + i, "event %d is not %d", i,
 			 i);
@@ -422,10 +422,10 @@ static void run_pollset(struct ft *ft)
 	recv = ft_op_new(&fab, FT_ONE);
 	FT_POST(&fab, fi_trecv(fab.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, 1, 0, &recv->context));
 	FT_POST(&fab, fi_tinject(fab.ep, NULL, 0, fab.addr[0], 1));
-	FT_CHECK(poll_once(set, 30) == &fab, "the queue is not told of");
+	FT_CHECK(poll_once(set, 30) == &fab, "the queue is not reported");
 	FT_RET(fi_cq_read(fab.tx_cq, &entry, 1), 1);
-	FT_CHECK(!poll_once(set, 0.02), "what was read is told of again");
-	FT_REFUSED(fi_close(&fab.tx_cq->fid)); /* it is in use */
+	FT_CHECK(!poll_once(set, 0.02), "a queue that was read is reported again");
+	FT_REFUSED(fi_close(&fab.tx_cq->fid)); /* in use */
 	FT_OK(fi_poll_del(set, &fab.tx_cq->fid, 0));
 	FT_OK(fi_poll_del(set, &cntr->fid, 0));
 	FT_CLOSE(set);
@@ -461,7 +461,7 @@ static void run_waitset(struct ft *ft)
 	FT_RET(fi_wait(set, 30000), 0);
 	FT_RET(fi_cq_read(fab.rx_cq, &entry, 1), 1);
 	FT_CHECK(byte == 'x', "another byte");
-	FT_REFUSED(fi_close(&set->fid)); /* it is in use */
+	FT_REFUSED(fi_close(&set->fid)); /* in use */
 	FT_CLOSE(fab.ep);
 	FT_CLOSE(fab.rx_cq);
 	FT_CLOSE(set);
