@@ -14,7 +14,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_dgram.h"
 #include "cm/conn/cm_pending.h"

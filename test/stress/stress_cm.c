@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cm/cm.h"
+#include "cm/base/cm.h"
 #include "support/check.h"
 #include "support/rng.h"
 #include "util/clock.h"

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "cm/cm.h"
+#include "cm/base/cm.h"
 #include "cm/msg/cm_msg.h"
 #include "cm/base/cm_fd.h"
 #include "cm/base/cm_mac.h"

@@ -21,7 +21,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "cm/conn/cm_dgram.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* CM endpoint: open, addresses, close (cm/cm_ep.c). */
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 
 #include <criterion/criterion.h>
 #include <net/if.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* CM endpoint: open, close, and the functions of cm.h on it. See cm_ep.h. */
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -11,9 +11,9 @@
 #include "cm/base/cm_fd.h"
 #include "cm/conn/cm_accept.h"
 #include "cm/conn/cm_conn.h"
+#include "cm/conn/cm_req.h"
+#include "cm/conn/cm_udp.h"
 #include "cm/msg/cm_connreq.h"
-#include "cm/req/cm_req.h"
-#include "cm/req/cm_udp.h"
 #include "util/log.h"
 
 static int cm_ep_choose_addr(struct cm_ep *cep, const struct sockaddr *addr)

@@ -4,7 +4,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm.h"
+#include "cm/base/cm.h"
 #include "engine/eng_engine.h"
 #include "engine/eng_event.h"
 #include "util/log.h"

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cm/cm.h"
+#include "cm/base/cm.h"
 #include "core/core_chan.h"
 #include "engine/eng_transport.h"
 #include "util/list.h"

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "cm/cm.h"
+#include "cm/base/cm.h"
 
 static pthread_mutex_t eng_node_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct cm_node *eng_node;

@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 
 void dgram_pair_open(struct cm_node **node, struct cm_end *a, struct cm_end *b,
 		     struct cm_paths paths)

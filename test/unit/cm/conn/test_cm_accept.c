@@ -12,7 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"

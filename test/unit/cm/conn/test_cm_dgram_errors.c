@@ -7,7 +7,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_dgram.h"
 #include "unit/cm/conn/dgram_fixture.h"

@@ -8,7 +8,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "cm/node/cm_node.h"
 #include "unit/cm/conn/dgram_fixture.h"
 #include "util/clock.h"

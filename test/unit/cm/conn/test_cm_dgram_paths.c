@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Selection of a path: preferences, failures and fallbacks. Chosen in cm/req/cm_req.c and
+ * Selection of a path: preferences, failures and fallbacks. Chosen in cm/conn/cm_req.c and
  * cm_peer.c, used by cm/conn/cm_attempt.c and cm_dgram.c.
  */
 #include "cm/conn/cm_dgram.h"
@@ -13,7 +13,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/req/cm_peer.h"
+#include "cm/ep/cm_peer.h"
 #include "unit/cm/conn/dgram_fixture.h"
 
 static struct cm_node *node;

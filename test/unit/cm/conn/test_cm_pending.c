@@ -7,7 +7,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "cm/conn/cm_conn.h"
 #include "cm/node/cm_node.h"
 #include "unit/cm/cm_fixture.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/timerfd.h>
 
-#include "cm/cm.h"
+#include "cm/base/cm.h"
 #include "erpc/erpc_session.h"
 #include "unit/engine/eng_fixture.h"
 #include "util/clock.h"

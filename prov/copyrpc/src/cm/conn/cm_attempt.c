@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cm/cm_ep.h"
 #include "cm/conn/cm_dgram.h"
-#include "cm/req/cm_peer.h"
-#include "cm/req/cm_pkt.h"
-#include "cm/req/cm_req.h"
+#include "cm/conn/cm_pkt.h"
+#include "cm/conn/cm_req.h"
+#include "cm/ep/cm_ep.h"
+#include "cm/ep/cm_peer.h"
 #include "util/log.h"
 
 #define CM_ATTEMPT_NO_FDS "out of file descriptors here: raise `ulimit -n`"

@@ -7,15 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cm/cm_ep.h"
 #include "cm/conn/cm_accept.h"
 #include "cm/conn/cm_attempt.h"
 #include "cm/conn/cm_dgram.h"
 #include "cm/conn/cm_pending.h"
+#include "cm/conn/cm_pkt.h"
+#include "cm/conn/cm_req.h"
+#include "cm/ep/cm_ep.h"
+#include "cm/ep/cm_peer.h"
 #include "cm/msg/cm_connreq.h"
-#include "cm/req/cm_peer.h"
-#include "cm/req/cm_pkt.h"
-#include "cm/req/cm_req.h"
 #include "util/clock.h"
 #include "util/log.h"
 

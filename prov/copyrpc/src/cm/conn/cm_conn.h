@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cm/base/cm.h"
 #include "cm/base/cm_addr.h"
 #include "cm/base/cm_fd.h"
 #include "cm/base/cm_timer.h"
-#include "cm/cm.h"
 #include "cm/node/cm_node.h"
 #include "util/list.h"
 #include "wire/wire_cm.h"

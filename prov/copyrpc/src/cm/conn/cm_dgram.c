@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm/cm_ep.h"
 #include "cm/conn/cm_accept.h"
 #include "cm/conn/cm_attempt.h"
-#include "cm/req/cm_peer.h"
-#include "cm/req/cm_pkt.h"
-#include "cm/req/cm_req.h"
-#include "cm/req/cm_udp.h"
+#include "cm/conn/cm_pkt.h"
+#include "cm/conn/cm_req.h"
+#include "cm/conn/cm_udp.h"
+#include "cm/ep/cm_ep.h"
+#include "cm/ep/cm_peer.h"
 #include "util/clock.h"
 #include "util/log.h"
 

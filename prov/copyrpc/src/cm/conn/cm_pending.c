@@ -5,8 +5,8 @@
 #include <rdma/fi_errno.h>
 #include <string.h>
 
-#include "cm/cm_ep.h"
 #include "cm/conn/cm_conn.h"
+#include "cm/ep/cm_ep.h"
 #include "util/clock.h"
 #include "util/log.h"
 

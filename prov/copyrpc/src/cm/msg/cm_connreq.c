@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "util/clock.h"
 #include "util/log.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cm/base/cm_mac.h"
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "cm/msg/cm_connreq.h"
 #include "util/clock.h"
 #include "util/log.h"

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "cm/cm.h"
+#include "cm/base/cm.h"
 #include "cm/node/cm_node.h"
 #include "util/list.h"
 

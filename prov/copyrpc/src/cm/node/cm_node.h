@@ -20,9 +20,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cm/base/cm.h"
 #include "cm/base/cm_mac.h"
 #include "cm/base/cm_timer.h"
-#include "cm/cm.h"
 #include "util/list.h"
 
 /** Descriptor in the node's epoll set. */

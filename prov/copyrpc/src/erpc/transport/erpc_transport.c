@@ -10,7 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "cm/cm.h"
+#include "cm/base/cm.h"
 #include "dev/fault/flt.h"
 #include "engine/eng_conn.h"
 #include "engine/eng_engine.h"

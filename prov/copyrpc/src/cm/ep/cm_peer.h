@@ -12,10 +12,10 @@
  * CM_PEER_FAILURES_MAX of them in a row the path is used only if there is no other, until the peer
  * restarts.
  *
- * Tested by test/unit/cm/req/test_cm_peer.c.
+ * Tested by test/unit/cm/ep/test_cm_peer.c.
  */
-#ifndef CM_REQ_CM_PEER_H
-#define CM_REQ_CM_PEER_H
+#ifndef CM_EP_CM_PEER_H
+#define CM_EP_CM_PEER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* The table of peers: cm/req/cm_peer.c. */
-#include "cm/req/cm_peer.h"
+/* The table of peers: cm/ep/cm_peer.c. */
+#include "cm/ep/cm_peer.h"
 
 #include <criterion/criterion.h>
 #include <arpa/inet.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "unit/cm/cm_fixture.h"
 
 static struct cm_ep cep;

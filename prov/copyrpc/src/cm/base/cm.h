@@ -23,8 +23,8 @@
  * Threads: the functions may be called from any thread. The control thread makes the up-calls with
  * the node's mutex held. Up-calls must not block, and must not call cm except where stated.
  */
-#ifndef CM_CM_H
-#define CM_CM_H
+#ifndef CM_BASE_CM_H
+#define CM_BASE_CM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Repetition, completion and failure of requests: cm/req/cm_req.c. */
-#include "cm/req/cm_req.h"
+/* Repetition, completion and failure of requests: cm/conn/cm_req.c. */
+#include "cm/conn/cm_req.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
 #include "util/clock.h"

@@ -6,18 +6,18 @@
  * counted here. A packet that fails a check has no other effect. Also converts connection
  * parameters.
  *
- * Tested by test/unit/cm/req/test_cm_pkt.c.
+ * Tested by test/unit/cm/conn/test_cm_pkt.c.
  */
-#ifndef CM_REQ_CM_PKT_H
-#define CM_REQ_CM_PKT_H
+#ifndef CM_CONN_CM_PKT_H
+#define CM_CONN_CM_PKT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cm/base/cm.h"
 #include "cm/base/cm_addr.h"
 #include "cm/base/cm_fd.h"
-#include "cm/cm.h"
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "wire/wire_cm.h"
 
 /**

@@ -6,10 +6,10 @@
  * up or stored, and the reply is never longer than the REQ. ACK, NAK and ICMP errors go to the
  * request with their nonce, packets of a connection to cm_dgram.h.
  *
- * Tested by test/unit/cm/req/test_cm_udp.c.
+ * Tested by test/unit/cm/conn/test_cm_udp.c.
  */
-#ifndef CM_REQ_CM_UDP_H
-#define CM_REQ_CM_UDP_H
+#ifndef CM_CONN_CM_UDP_H
+#define CM_CONN_CM_UDP_H
 
 #include <stddef.h>
 #include <stdint.h>

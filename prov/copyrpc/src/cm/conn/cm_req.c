@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Requests for connections: probing, retries, time-out. See cm_req.h. */
-#include "cm/req/cm_req.h"
+#include "cm/conn/cm_req.h"
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cm/cm_ep.h"
 #include "cm/conn/cm_attempt.h"
 #include "cm/conn/cm_conn.h"
+#include "cm/conn/cm_udp.h"
+#include "cm/ep/cm_ep.h"
 #include "cm/msg/cm_connreq.h"
-#include "cm/req/cm_udp.h"
 #include "util/clock.h"
 #include "util/log.h"
 

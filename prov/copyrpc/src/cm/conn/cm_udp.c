@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* UDP socket of a CM endpoint, and replies to REQ: see cm_udp.h. */
-#include "cm/req/cm_udp.h"
+#include "cm/conn/cm_udp.h"
 
 #include <errno.h>
 #include <linux/errqueue.h>
@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cm/cm_ep.h"
 #include "cm/conn/cm_dgram.h"
-#include "cm/req/cm_pkt.h"
-#include "cm/req/cm_req.h"
+#include "cm/conn/cm_pkt.h"
+#include "cm/conn/cm_req.h"
+#include "cm/ep/cm_ep.h"
 #include "util/clock.h"
 
 #define CM_UDP_BURST  64 /* packets per event */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* UDP socket: replies to any sender, and packets that must have no effect (cm/req/cm_udp.c). */
-#include "cm/req/cm_udp.h"
+/* UDP socket: replies to any sender, and packets that must have no effect (cm/conn/cm_udp.c). */
+#include "cm/conn/cm_udp.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "support/rng.h"
 #include "unit/cm/cm_fixture.h"
 

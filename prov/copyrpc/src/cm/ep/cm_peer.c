@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Table of peers: see cm_peer.h. */
-#include "cm/req/cm_peer.h"
+#include "cm/ep/cm_peer.h"
 
 #include <stdlib.h>
 
-#include "cm/cm_ep.h"
+#include "cm/ep/cm_ep.h"
 #include "util/log.h"
 
 #define CM_PEER_BUCKETS_MIN 16

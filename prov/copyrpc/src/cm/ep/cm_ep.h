@@ -8,19 +8,19 @@
  *
  * Tested by test/unit/cm/test_cm_ep.c.
  */
-#ifndef CM_CM_EP_H
-#define CM_CM_EP_H
+#ifndef CM_EP_CM_EP_H
+#define CM_EP_CM_EP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "cm/base/cm.h"
 #include "cm/base/cm_addr.h"
 #include "cm/base/cm_mac.h"
 #include "cm/base/cm_timer.h"
-#include "cm/cm.h"
+#include "cm/ep/cm_peer.h"
 #include "cm/node/cm_node.h"
-#include "cm/req/cm_peer.h"
 #include "util/list.h"
 
 /** Feature bits of this build (docs/handshake.md, section 2.2). */

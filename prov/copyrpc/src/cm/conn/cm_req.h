@@ -13,10 +13,10 @@
  * 20 ms, 40 ms, ... 1 s, each +-50 % at random, so that processes that start together spread out.
  * Timers and packets drive the states; only the control thread makes up-calls.
  *
- * Tested by test/unit/cm/req/test_cm_req.c.
+ * Tested by test/unit/cm/conn/test_cm_req.c.
  */
-#ifndef CM_REQ_CM_REQ_H
-#define CM_REQ_CM_REQ_H
+#ifndef CM_CONN_CM_REQ_H
+#define CM_CONN_CM_REQ_H
 
 #include <stdbool.h>
 #include <stdint.h>

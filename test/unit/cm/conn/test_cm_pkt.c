@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* Sealing and opening of packets, conversion of connection parameters: cm/req/cm_pkt.c. */
-#include "cm/req/cm_pkt.h"
+/* Sealing and opening of packets, conversion of connection parameters: cm/conn/cm_pkt.c. */
+#include "cm/conn/cm_pkt.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

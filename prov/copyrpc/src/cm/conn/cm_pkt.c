@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* Sealing and opening of packets: see cm_pkt.h. */
-#include "cm/req/cm_pkt.h"
+#include "cm/conn/cm_pkt.h"
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cm/req/cm_udp.h"
+#include "cm/conn/cm_udp.h"
 #include "util/log.h"
 
 static_assert(CM_ENGINE_MAX == WIRE_CM_ENGINE_MAX, "connection parameters fit a packet");
