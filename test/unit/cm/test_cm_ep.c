@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* CM endpoint: open, addresses, close (cm/cm_ep.c). */
+/* CM endpoint: open, addresses, close (cm/cm_open.c). */
 #include "cm/ep/cm_ep.h"
 
 #include <criterion/criterion.h>

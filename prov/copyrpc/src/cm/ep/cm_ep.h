@@ -60,11 +60,8 @@ struct cm_ep {
 	struct cm_stats stats;
 };
 
-/** Lets a private endpoint connect with this peer, or with none (NULL). */
+/** Lets a private endpoint connect with this peer, or with none (NULL). Lock held. */
 void cm_ep_admit(struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
 bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t inc);
-/** cm_connect and cm_connect_cancel with the lock held. */
-int cm_ep_connect(struct cm_ep *cep, const union cm_addr *to);
-void cm_ep_cancel(struct cm_ep *cep, const union cm_addr *to);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cm/conn/cm_connect.h"
 #include "cm/ep/cm_ep.h"
 #include "util/clock.h"
 #include "util/log.h"
@@ -155,7 +156,7 @@ void cm_connreq_fail(struct cm_connreq *connreq, int err, const void *data, size
 			  cm_addr_print(&cep->addr, text), why, fi_strerror(-err));
 		cm_ep_admit(cep, NULL, 0);
 		if (connreq->state == CM_CONNREQ_ACCEPTED)
-			cm_ep_cancel(cep, &connreq->addr);
+			cm_connect_cancel_locked(cep, &connreq->addr);
 		cep->ops->refused(cep->ctx, err, data, len);
 	}
 	cm_connreq_end(connreq);

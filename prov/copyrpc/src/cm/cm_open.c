@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
-/* CM endpoint: open, close, and the functions of cm.h on it. See cm_ep.h. */
-#include "cm/ep/cm_ep.h"
-
-#include <assert.h>
+/* Opens and closes CM endpoints: cm_ep_open and cm_ep_close of cm.h. */
 #include <rdma/fi_errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cm/base/cm_fd.h"
@@ -13,6 +9,7 @@
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_req.h"
 #include "cm/conn/cm_udp.h"
+#include "cm/ep/cm_ep.h"
 #include "cm/msg/cm_connreq.h"
 #include "util/log.h"
 
@@ -110,23 +107,6 @@ int cm_ep_open(struct cm_node *node, const struct sockaddr *addr, struct cm_path
 	return 0;
 }
 
-void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr)
-{
-	cm_addr_export(&cep->addr, addr);
-}
-
-uint64_t cm_ep_incarnation(const struct cm_ep *cep)
-{
-	return cep->inc;
-}
-
-void cm_ep_stats(struct cm_ep *cep, struct cm_stats *stats)
-{
-	cm_node_lock(cep->node);
-	*stats = cep->stats;
-	cm_node_unlock(cep->node);
-}
-
 /* Cancels every request; peers without a conn go with it. */
 static void cm_ep_drop_reqs(struct cm_ep *cep)
 {
@@ -172,89 +152,4 @@ void cm_ep_close(struct cm_ep *cep)
 	cm_node_unlock(node);
 	cm_peer_table_fini(&cep->peers);
 	free(cep);
-}
-
-static int cm_ep_check_peer(const struct cm_ep *cep, const union cm_addr *to)
-{
-	char text[CM_ADDR_TEXT_MAX];
-
-	if (to->sa.sa_family == cep->addr.sa.sa_family && cm_addr_is_peer(to) &&
-	    !cm_addr_is_equal(to, &cep->addr))
-		return 0;
-	UTIL_WARN(EP_CTRL,
-		  "this endpoint cannot connect to %s: pass the address of another endpoint\n",
-		  cm_addr_print(to, text));
-	return -FI_EINVAL;
-}
-
-void cm_ep_make_private(struct cm_ep *cep)
-{
-	cm_node_lock(cep->node);
-	cm_ep_admit(cep, NULL, 0);
-	cm_node_unlock(cep->node);
-}
-
-void cm_ep_admit(struct cm_ep *cep, const union cm_addr *addr, uint64_t inc)
-{
-	static const union cm_addr none;
-
-	cep->is_private = true;
-	cep->admitted = addr ? *addr : none;
-	cep->admitted_inc = inc;
-}
-
-bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t inc)
-{
-	return !cep->is_private ||
-	       (inc == cep->admitted_inc && cm_addr_is_equal(addr, &cep->admitted));
-}
-
-int cm_ep_connect(struct cm_ep *cep, const union cm_addr *to)
-{
-	int ret = cm_ep_check_peer(cep, to);
-	struct cm_peer *peer;
-
-	if (ret)
-		return ret;
-	peer = cm_peer_get(cep, to);
-	if (!peer)
-		return -FI_ENOMEM;
-	if (!peer->req)
-		ret = cm_req_open(peer);
-	cm_peer_settle(peer);
-	return ret;
-}
-
-void cm_ep_cancel(struct cm_ep *cep, const union cm_addr *to)
-{
-	struct cm_peer *peer = cm_peer_find(cep, to);
-
-	if (!peer)
-		return;
-	cm_req_cancel(peer);
-	cm_peer_settle(peer);
-}
-
-int cm_connect(struct cm_ep *cep, const struct sockaddr *addr)
-{
-	union cm_addr to;
-	int ret = cm_addr_import(addr, &to);
-
-	if (ret)
-		return ret;
-	cm_node_lock(cep->node);
-	ret = cm_ep_connect(cep, &to);
-	cm_node_unlock(cep->node);
-	return ret;
-}
-
-void cm_connect_cancel(struct cm_ep *cep, const struct sockaddr *addr)
-{
-	union cm_addr to;
-
-	if (cm_addr_import(addr, &to))
-		return;
-	cm_node_lock(cep->node);
-	cm_ep_cancel(cep, &to);
-	cm_node_unlock(cep->node);
 }

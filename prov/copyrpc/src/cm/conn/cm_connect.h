@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * cm_connect and cm_connect_cancel of cm.h, with the lock held.
+ *
+ * Tested by test/unit/cm/conn/test_cm_req.c.
+ */
+#ifndef CM_CONN_CM_CONNECT_H
+#define CM_CONN_CM_CONNECT_H
+
+#include "cm/base/cm_addr.h"
+
+struct cm_ep;
+
+int cm_connect_locked(struct cm_ep *cep, const union cm_addr *to);
+void cm_connect_cancel_locked(struct cm_ep *cep, const union cm_addr *to);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* State of a CM endpoint: address, statistics, the peer it admits. See cm_ep.h. */
+#include "cm/ep/cm_ep.h"
+
+void cm_ep_addr(const struct cm_ep *cep, struct sockaddr_storage *addr)
+{
+	cm_addr_export(&cep->addr, addr);
+}
+
+uint64_t cm_ep_incarnation(const struct cm_ep *cep)
+{
+	return cep->inc;
+}
+
+void cm_ep_stats(struct cm_ep *cep, struct cm_stats *stats)
+{
+	cm_node_lock(cep->node);
+	*stats = cep->stats;
+	cm_node_unlock(cep->node);
+}
+
+void cm_ep_make_private(struct cm_ep *cep)
+{
+	cm_node_lock(cep->node);
+	cm_ep_admit(cep, NULL, 0);
+	cm_node_unlock(cep->node);
+}
+
+void cm_ep_admit(struct cm_ep *cep, const union cm_addr *addr, uint64_t inc)
+{
+	static const union cm_addr none;
+
+	cep->is_private = true;
+	cep->admitted = addr ? *addr : none;
+	cep->admitted_inc = inc;
+}
+
+bool cm_ep_admits(const struct cm_ep *cep, const union cm_addr *addr, uint64_t inc)
+{
+	return !cep->is_private ||
+	       (inc == cep->admitted_inc && cm_addr_is_equal(addr, &cep->admitted));
+}
