@@ -15,7 +15,6 @@
 #include "cm/conn/cm_req.h"
 #include "cm/ep/cm_ep.h"
 #include "cm/ep/cm_peer.h"
-#include "cm/msg/cm_connreq.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -209,7 +208,8 @@ void cm_conn_up(struct cm_conn *conn)
 	UTIL_INFO(EP_CTRL, "connected to %s, incarnation %016llx\n",
 		  cm_addr_print(&conn->addr, text), (unsigned long long)conn->peer_inc);
 	requested = cm_req_complete(conn->peer);
-	cm_connreq_conn_up(cep);
+	if (cep->on_result)
+		cep->on_result(cep, 0);
 	cep->ops->up(cep->ctx, conn, conn->user, requested);
 }
 

@@ -12,7 +12,6 @@
 #include "cm/conn/cm_conn.h"
 #include "cm/conn/cm_udp.h"
 #include "cm/ep/cm_ep.h"
-#include "cm/msg/cm_connreq.h"
 #include "util/clock.h"
 #include "util/log.h"
 
@@ -141,7 +140,8 @@ void cm_req_fail(struct cm_peer *peer, int err, const char *fmt, ...)
 	vsnprintf(why + len, sizeof(why) - (size_t)len, fmt, args);
 	va_end(args);
 	cm_req_close(peer->req);
-	cm_connreq_conn_failed(cep, err);
+	if (cep->on_result)
+		cep->on_result(cep, err);
 	cep->ops->failed(cep->ctx, &peer->addr.sa, err, why);
 }
 

@@ -56,7 +56,9 @@ struct cm_ep {
 	union cm_addr admitted;     /* family 0: no peer */
 	uint64_t admitted_inc;
 	struct cm_connreq *connreq; /* msg/cm_msg.h; NULL: none */
-	bool key_warned;            /* the user was warned that keys differ */
+	/* For msg: a connection is up (0), or a request failed with `err`. NULL: no connreq yet. */
+	void (*on_result)(struct cm_ep *cep, int err);
+	bool key_warned; /* the user was warned that keys differ */
 	struct cm_stats stats;
 };
 

@@ -162,16 +162,21 @@ void cm_connreq_fail(struct cm_connreq *connreq, int err, const void *data, size
 	cm_connreq_end(connreq);
 }
 
-void cm_connreq_conn_up(struct cm_ep *cep)
+/* cm_ep.on_result: an accepted request ends with its connection's result. */
+static void cm_connreq_on_result(struct cm_ep *cep, int err)
 {
-	if (cep->connreq && cep->connreq->state == CM_CONNREQ_ACCEPTED)
-		cm_connreq_end(cep->connreq);
+	struct cm_connreq *connreq = cep->connreq;
+
+	if (!connreq || connreq->state != CM_CONNREQ_ACCEPTED)
+		return;
+	if (err)
+		cm_connreq_send_refuse(connreq, err, NULL, 0);
+	cm_connreq_end(connreq);
 }
 
-void cm_connreq_conn_failed(struct cm_ep *cep, int err)
+void cm_connreq_attach(struct cm_connreq *connreq, struct cm_ep *cep)
 {
-	if (!cep->connreq || cep->connreq->state != CM_CONNREQ_ACCEPTED)
-		return;
-	cm_connreq_send_refuse(cep->connreq, err, NULL, 0);
-	cm_connreq_end(cep->connreq);
+	connreq->cep = cep;
+	cep->connreq = connreq;
+	cep->on_result = cm_connreq_on_result;
 }

@@ -76,9 +76,8 @@ void cm_connreq_end(struct cm_connreq *connreq);
 void cm_connreq_fail(struct cm_connreq *connreq, int err, const void *data, size_t len,
 		     const char *why);
 
-/** Ends the request of `cep` because its connection is up, or failed with `err`. */
-void cm_connreq_conn_up(struct cm_ep *cep);
-void cm_connreq_conn_failed(struct cm_ep *cep, int err);
+/** Makes `cep` the owner of the request, which ends when its connection is up or has failed. */
+void cm_connreq_attach(struct cm_connreq *connreq, struct cm_ep *cep);
 
 /** Handle input on the stream of an active request, and on a listener's. */
 void cm_msg_on_ready(struct cm_connreq *connreq);

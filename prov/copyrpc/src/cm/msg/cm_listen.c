@@ -219,8 +219,7 @@ static int cm_connreq_accept_locked(struct cm_connreq *connreq, struct cm_ep *ce
 	if (connreq->listener)
 		cm_listen_remove(connreq);
 	connreq->is_held = false;
-	connreq->cep = cep;
-	cep->connreq = connreq;
+	cm_connreq_attach(connreq, cep);
 	cm_connreq_set_state(connreq, CM_CONNREQ_ACCEPTED);
 	cm_connreq_arm(connreq, connreq->node->peer_timeout_ns / UTIL_NS_PER_MS, -FI_ETIMEDOUT);
 	return 0;

@@ -99,8 +99,7 @@ static int cm_msg_connect_locked(struct cm_ep *cep, const union cm_addr *to, con
 
 	if (!connreq)
 		return -FI_ENOMEM;
-	connreq->cep = cep;
-	cep->connreq = connreq;
+	cm_connreq_attach(connreq, cep);
 	connreq->data_len = len < CM_MSG_DATA_MAX ? (uint32_t)len : CM_MSG_DATA_MAX;
 	if (connreq->data_len)
 		memcpy(connreq->data, data, connreq->data_len);
