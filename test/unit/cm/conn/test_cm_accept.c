@@ -260,7 +260,7 @@ static void expect_longer_pauses(uint64_t start)
 		cr_assert(util_clock_ns() - start < CM_TEST_WAIT_MS * UTIL_NS_PER_MS);
 		cm_test_sleep_ms(1);
 	}
-	cr_assert_geq(util_clock_ns() - start, 7 * CM_ACCEPT_PAUSE_MS * UTIL_NS_PER_MS);
+	cr_assert_geq(util_clock_ns() - start, 7 * CM_PAUSE_MS * UTIL_NS_PER_MS);
 }
 
 Test(cm_accept, without_descriptors_accepting_pauses_without_spinning)

@@ -117,8 +117,7 @@ Test(cm_dgram_net, a_lost_bye_is_repaired_by_the_next_ping)
 	deaf = true;
 	cr_assert(cm_end_put_live(&a));
 	deaf = false;
-	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS),
-		  "the next PING is replied_to with it");
+	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS), "BYE was not repeated");
 	cr_expect_eq(b.down_err, -FI_ESHUTDOWN);
 	cm_end_close(&a);
 	cm_end_close(&b);

@@ -33,7 +33,7 @@ static void open_ends(struct ends *e, const char *key)
 	e->here.src.fd = cm_stream_connect(&e->addr);
 	cr_assert_geq(e->here.src.fd, 0);
 	wait_for(e->listen_fd);
-	e->there.src.fd = cm_stream_accept(e->listen_fd);
+	e->there.src.fd = cm_fd_accept(e->listen_fd);
 	cr_assert_geq(e->there.src.fd, 0);
 	e->there.nonce = 77;
 }

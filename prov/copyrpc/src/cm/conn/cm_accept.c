@@ -376,21 +376,6 @@ static void cm_accept_stream(struct cm_ep *cep, int fd)
 		close(fd);
 }
 
-/* Pauses accepting. New streams wait in the kernel's queue. */
-static void cm_accept_pause(struct cm_ep *cep, int err)
-{
-	uint32_t ms = cep->listen_pause_ms ? 2 * cep->listen_pause_ms : CM_ACCEPT_PAUSE_MS;
-
-	if (!cep->listen_pause_ms)
-		UTIL_WARN_SELDOM(EP_CTRL, "cannot accept a connection (%s): %s\n",
-				 fi_strerror(-err), CM_ACCEPT_NO_FDS);
-	cep->stats.accept_pauses++;
-	cep->listen_pause_ms = ms < CM_ACCEPT_PAUSE_MAX ? ms : CM_ACCEPT_PAUSE_MAX;
-	cm_src_pause(cep->node, &cep->listen);
-	cm_node_arm(cep->node, &cep->listen_timer,
-		    util_clock_ns() + cep->listen_pause_ms * UTIL_NS_PER_MS);
-}
-
 void cm_accept_on_pause_over(struct cm_timer *timer)
 {
 	struct cm_ep *cep = UTIL_CONTAINER_OF(timer, struct cm_ep, listen_timer);
@@ -409,7 +394,9 @@ void cm_accept_on_ready(struct cm_src *src, uint32_t events)
 		if (fd == -FI_EAGAIN)
 			return;
 		if (fd < 0) {
-			cm_accept_pause(cep, fd);
+			cep->stats.accept_pauses++;
+			cm_src_back_off(cep->node, src, &cep->listen_timer, &cep->listen_pause_ms,
+					fd);
 			return;
 		}
 		cep->listen_pause_ms = 0;
@@ -417,21 +404,11 @@ void cm_accept_on_ready(struct cm_src *src, uint32_t events)
 	}
 }
 
-static void cm_accept_on_nak(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
-{
-	struct cm_peer *peer = conn->peer;
-	uint32_t path = conn->path;
-
-	cm_conn_down(conn, -(int)pkt->nak.err);
-	cm_req_refused(peer, path, pkt);
-	cm_peer_settle(peer);
-}
-
 void cm_accept_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {
 	switch (pkt->type) {
 	case WIRE_CM_READY: cm_conn_up(conn); break;
-	case WIRE_CM_NAK: cm_accept_on_nak(conn, pkt); break;
+	case WIRE_CM_NAK: cm_conn_on_nak(conn, pkt); break;
 	default: cm_conn_end(conn, -FI_EIO, "the peer violated the handshake protocol"); break;
 	}
 }

@@ -27,8 +27,6 @@ struct cm_timer;
 
 #define CM_ACCEPT_INCOMING_MAX 64u
 #define CM_ACCEPT_WAIT_MS      2000u
-#define CM_ACCEPT_PAUSE_MS     50u
-#define CM_ACCEPT_PAUSE_MAX    1000u
 
 /** cm_src.ready of cm_ep.listen, and the end of a pause. */
 void cm_accept_on_ready(struct cm_src *src, uint32_t events);

@@ -215,16 +215,6 @@ static void cm_attempt_on_welcome(struct cm_conn *conn, const struct wire_cm_pkt
 		cm_conn_up(conn);
 }
 
-static void cm_attempt_on_nak(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
-{
-	struct cm_peer *peer = conn->peer;
-	uint32_t path = conn->path;
-
-	cm_conn_down(conn, -(int)pkt->nak.err);
-	cm_req_refused(peer, path, pkt);
-	cm_peer_settle(peer);
-}
-
 void cm_attempt_yield(struct cm_conn *conn)
 {
 	struct cm_peer *peer = conn->peer;
@@ -240,7 +230,7 @@ void cm_attempt_on_pkt(struct cm_conn *conn, const struct wire_cm_pkt *pkt,
 {
 	switch (pkt->type) {
 	case WIRE_CM_WELCOME: cm_attempt_on_welcome(conn, pkt, msg); break;
-	case WIRE_CM_NAK: cm_attempt_on_nak(conn, pkt); break;
+	case WIRE_CM_NAK: cm_conn_on_nak(conn, pkt); break;
 	case WIRE_CM_CROSSED: cm_attempt_yield(conn); break;
 	default: cm_conn_end(conn, -FI_EIO, "the peer violated the handshake protocol"); break;
 	}

@@ -248,6 +248,16 @@ void cm_conn_end(struct cm_conn *conn, int err, const char *why)
 	cm_peer_settle(peer);
 }
 
+void cm_conn_on_nak(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
+{
+	struct cm_peer *peer = conn->peer;
+	uint32_t path = conn->path;
+
+	cm_conn_down(conn, -(int)pkt->nak.err);
+	cm_req_refused(peer, path, pkt);
+	cm_peer_settle(peer);
+}
+
 /* Handles a packet on the stream of an established conn. */
 static void cm_conn_on_pkt_up(struct cm_conn *conn, const struct wire_cm_pkt *pkt)
 {

@@ -94,6 +94,8 @@ void cm_conn_up(struct cm_conn *conn);
 void cm_conn_down(struct cm_conn *conn, int err);
 /** Moves to DOWN, and retries a request that waits for this conn. */
 void cm_conn_end(struct cm_conn *conn, int err, const char *why);
+/** Moves to DOWN because the peer refused, and retries or fails the request. */
+void cm_conn_on_nak(struct cm_conn *conn, const struct wire_cm_pkt *pkt);
 /** Handles all packets queued on the stream. */
 void cm_conn_poll(struct cm_conn *conn);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cm/base/cm_fd.h"
 #include "cm/base/cm_mac.h"
 #include "cm/ep/cm_ep.h"
 #include "cm/msg/cm_connreq.h"
@@ -29,21 +30,6 @@ static void cm_listen_resume(struct cm_listener *listener)
 		return;
 	listener->is_paused = false;
 	cm_src_resume(listener->node, &listener->src);
-}
-
-/* Pauses accepting for a while. New streams wait in the kernel's queue. */
-static void cm_listen_back_off(struct cm_listener *listener, int err)
-{
-	uint32_t ms = listener->pause_ms ? 2 * listener->pause_ms : CM_LISTEN_PAUSE_MS;
-
-	if (!listener->pause_ms)
-		UTIL_WARN_SELDOM(EP_CTRL,
-				 "cannot accept a connection request (%s): raise `ulimit -n`\n",
-				 fi_strerror(-err));
-	listener->pause_ms = ms < CM_LISTEN_PAUSE_MAX ? ms : CM_LISTEN_PAUSE_MAX;
-	cm_listen_pause(listener);
-	cm_node_arm(listener->node, &listener->timer,
-		    util_clock_ns() + listener->pause_ms * UTIL_NS_PER_MS);
 }
 
 static void cm_listen_on_timer(struct cm_timer *timer)
@@ -122,11 +108,13 @@ static void cm_listen_on_accept(struct cm_src *src, uint32_t events)
 
 		if (listener->is_paused || !cm_listen_make_room(listener))
 			return;
-		fd = cm_stream_accept(src->fd);
+		fd = cm_fd_accept(src->fd);
 		if (fd == -FI_EAGAIN)
 			return;
 		if (fd < 0) {
-			cm_listen_back_off(listener, fd);
+			listener->is_paused = true;
+			cm_src_back_off(listener->node, src, &listener->timer, &listener->pause_ms,
+					fd);
 			return;
 		}
 		listener->pause_ms = 0;

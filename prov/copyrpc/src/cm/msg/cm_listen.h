@@ -27,8 +27,6 @@
 #define CM_LISTEN_EVICT_MS    200u
 #define CM_LISTEN_QUEUE       1024 /* backlog of listen(2), large enough for a burst */
 #define CM_LISTEN_WAIT_MS     2000u
-#define CM_LISTEN_PAUSE_MS    50u
-#define CM_LISTEN_PAUSE_MAX   1000u
 
 struct cm_listener {
 	struct cm_node *node;

@@ -47,16 +47,6 @@ int cm_stream_listen(union cm_addr *addr, int backlog)
 	return ret;
 }
 
-int cm_stream_accept(int listen_fd)
-{
-	int fd;
-
-	do {
-		fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	} while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
-	return fd < 0 ? -errno : fd;
-}
-
 int cm_stream_connect(const union cm_addr *to)
 {
 	int fd = cm_stream_socket(to->sa.sa_family);

@@ -28,8 +28,6 @@ struct cm_stream {
 
 /** Opens a listening socket at *addr and stores the bound address there. Returns fd or -FI_E*. */
 int cm_stream_listen(union cm_addr *addr, int backlog);
-/** Accepts a stream. Returns fd, -FI_EAGAIN if none is waiting, or another -FI_E*. */
-int cm_stream_accept(int listen_fd);
 /** Starts connecting to `to`. Returns fd or -FI_E*. fd turns readable when the result is known. */
 int cm_stream_connect(const union cm_addr *to);
 /** Gets the addresses of both ends. Returns 0 or -FI_E*. */

@@ -117,6 +117,19 @@ void cm_node_arm(struct cm_node *node, struct cm_timer *timer, uint64_t at_ns)
 		cm_node_wake(node);
 }
 
+void cm_src_back_off(struct cm_node *node, struct cm_src *src, struct cm_timer *timer,
+		     uint32_t *pause_ms, int err)
+{
+	uint32_t ms = *pause_ms ? 2 * *pause_ms : CM_PAUSE_MS;
+
+	if (!*pause_ms)
+		UTIL_WARN_SELDOM(EP_CTRL, "cannot accept a connection (%s): raise `ulimit -n`\n",
+				 fi_strerror(-err));
+	*pause_ms = ms < CM_PAUSE_MAX ? ms : CM_PAUSE_MAX;
+	cm_src_pause(node, src);
+	cm_node_arm(node, timer, util_clock_ns() + *pause_ms * UTIL_NS_PER_MS);
+}
+
 void cm_node_disarm(struct cm_node *node, struct cm_timer *timer)
 {
 	cm_timer_cancel(&node->timers, timer);

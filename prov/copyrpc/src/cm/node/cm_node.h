@@ -25,6 +25,9 @@
 #include "cm/base/cm_timer.h"
 #include "util/list.h"
 
+#define CM_PAUSE_MS  50u
+#define CM_PAUSE_MAX 1000u
+
 /** Descriptor in the node's epoll set. */
 struct cm_src {
 	int fd;                /* -1: not open */
@@ -78,6 +81,12 @@ int cm_src_open(struct cm_node *node, struct cm_src *src, int fd);
 /** Stop and resume watching. */
 void cm_src_pause(struct cm_node *node, struct cm_src *src);
 void cm_src_resume(struct cm_node *node, struct cm_src *src);
+/**
+ * Pauses a listening socket that cannot accept, for lack of descriptors, and arms `timer` for its end:
+ * CM_PAUSE_MS after the first failure, doubled after each further one. Warns of the first.
+ */
+void cm_src_back_off(struct cm_node *node, struct cm_src *src, struct cm_timer *timer,
+		     uint32_t *pause_ms, int err);
 /** Stops watching and returns the descriptor, or -1 if there is none. */
 int cm_src_release(struct cm_node *node, struct cm_src *src);
 /** Shuts down the connection, also for copies of the descriptor, and closes it. */
