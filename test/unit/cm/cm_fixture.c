@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -127,4 +128,41 @@ unsigned cm_test_fd_count_at_rest(struct cm_node *node)
 	cnt = cm_test_fd_count();
 	cm_node_unlock(node);
 	return cnt;
+}
+
+void cm_test_limit_fds(int room)
+{
+	struct rlimit lim;
+	int probe = dup(0);
+
+	close(probe);
+	getrlimit(RLIMIT_NOFILE, &lim);
+	lim.rlim_cur = room < 0 ? lim.rlim_max : (rlim_t)(probe + room);
+	CM_CHECK(!setrlimit(RLIMIT_NOFILE, &lim));
+}
+
+static bool cm_test_is_listed(const char *text, const char *const *list, size_t cnt)
+{
+	for (size_t i = 0; i < cnt; i++)
+		if (!strcmp(text, list[i]))
+			return true;
+	return false;
+}
+
+void cm_test_transitions(const struct cm_states *states, const char *const *legal, size_t cnt)
+{
+	char pair[64];
+	size_t found = 0;
+
+	for (unsigned from = 0; from < states->cnt; from++) {
+		for (unsigned to = 0; to < states->cnt; to++) {
+			bool may = cm_state_may(states, from, to);
+
+			snprintf(pair, sizeof(pair), "%s>%s", states->names[from],
+				 states->names[to]);
+			cr_expect_eq(may, cm_test_is_listed(pair, legal, cnt), "%s", pair);
+			found += may;
+		}
+	}
+	cr_expect_eq(found, cnt);
 }

@@ -18,6 +18,7 @@
 #include "cm/msg/cm_msg.h"
 #include "cm/base/cm_fd.h"
 #include "cm/base/cm_mac.h"
+#include "cm/base/cm_state.h"
 #include "util/list.h"
 #include "wire/wire_cm.h"
 
@@ -112,6 +113,10 @@ double cm_test_cpu_ms(void);
 /** Counts open descriptors; at_rest: while the thread of `node` handles no event. */
 unsigned cm_test_fd_count(void);
 unsigned cm_test_fd_count_at_rest(struct cm_node *node);
+/** Limits the process to the open descriptors and `room` more; room < 0: lifts the limit. */
+void cm_test_limit_fds(int room);
+/** Checks that exactly the transitions `legal` ("from>to") are legal. */
+void cm_test_transitions(const struct cm_states *states, const char *const *legal, size_t cnt);
 /** Returns a memfd that contains `text`, or -FI_E*. */
 int cm_test_memfd(const char *text);
 
@@ -141,6 +146,8 @@ void cm_raw_peer_make_hello(struct cm_raw_peer *s, const struct wire_cm_pkt *ack
 			    struct wire_cm_pkt *hello);
 void cm_raw_peer_send_stream(struct cm_raw_peer *s, const union cm_addr *to,
 			     struct wire_cm_pkt *pkt, const int *fds, uint32_t fd_cnt);
+/** Makes a stream and completes a handshake on it. */
+void cm_raw_peer_establish(struct cm_raw_peer *s, const union cm_addr *to);
 /** Receives a packet on the stream. Returns 1, 0 at its end, or -1 on timeout. */
 int cm_raw_peer_recv_stream(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int ms);
 

@@ -138,3 +138,17 @@ int cm_raw_peer_recv_stream(struct cm_raw_peer *s, struct wire_cm_pkt *pkt, int 
 	CM_CHECK(!wire_cm_decode(msg.buf, msg.len, pkt));
 	return 1;
 }
+
+void cm_raw_peer_establish(struct cm_raw_peer *s, const union cm_addr *to)
+{
+	struct wire_cm_pkt ack, hello, reply, ready = { .type = WIRE_CM_READY };
+
+	cr_assert(cm_raw_peer_get_ack(s, to, &ack));
+	cr_assert(cm_raw_peer_connect(s, &ack));
+	cm_raw_peer_make_hello(s, &ack, &hello);
+	cm_raw_peer_send_stream(s, to, &hello, NULL, 0);
+	cr_assert(cm_raw_peer_recv_stream(s, &reply, CM_TEST_WAIT_MS) == 1);
+	cr_assert_eq(reply.type, WIRE_CM_WELCOME);
+	ready.dst_inc = ack.src_inc;
+	cm_raw_peer_send_stream(s, to, &ready, NULL, 0);
+}

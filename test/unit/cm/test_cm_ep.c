@@ -82,18 +82,12 @@ Test(cm_ep, addresses_that_cannot_be_bound_are_errors)
 Test(cm_ep, without_descriptors_open_fails_and_leaks_nothing)
 {
 	unsigned before = cm_test_fd_count();
-	struct rlimit lim, old;
-	int probe = dup(0);
 
-	close(probe);
-	getrlimit(RLIMIT_NOFILE, &old);
-	lim = old;
 	for (int room = 0; room < 2; room++) {
-		lim.rlim_cur = (rlim_t)(probe + room);
-		cr_assert(!setrlimit(RLIMIT_NOFILE, &lim));
+		cm_test_limit_fds(room);
 		cr_assert_eq(try_open("127.0.0.1", 0), -FI_EMFILE);
 	}
-	setrlimit(RLIMIT_NOFILE, &old);
+	cm_test_limit_fds(-1);
 	cr_assert_eq(try_open("127.0.0.1", 0), 0);
 	cr_assert_eq(cm_test_fd_count(), before);
 }

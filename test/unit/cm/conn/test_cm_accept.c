@@ -242,17 +242,6 @@ Test(cm_accept, a_flood_of_silent_streams_is_bounded_and_does_not_block_correct_
 	tear_down();
 }
 
-static void set_room(int room)
-{
-	struct rlimit lim;
-	int probe = dup(0);
-
-	close(probe);
-	getrlimit(RLIMIT_NOFILE, &lim);
-	lim.rlim_cur = room < 0 ? lim.rlim_max : (rlim_t)(probe + room);
-	cr_assert(!setrlimit(RLIMIT_NOFILE, &lim));
-}
-
 /* The first pauses last 50, 100 and 200 ms, so the fourth cannot begin before their sum. */
 static void expect_longer_pauses(uint64_t start)
 {
@@ -273,7 +262,7 @@ Test(cm_accept, without_descriptors_accepting_pauses_without_spinning)
 	close(s.stream);
 	cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
 	s.stream = cm_fd_socket();
-	set_room(0);
+	cm_test_limit_fds(0);
 	passes = cm_test_passes(node);
 	start = util_clock_ns();
 	cr_assert(!cm_fd_connect(s.stream, ack.ack.name));
@@ -284,7 +273,7 @@ Test(cm_accept, without_descriptors_accepting_pauses_without_spinning)
 	passes = cm_test_passes(node) - passes;
 	pauses = cm_end_stats(&a).accept_pauses;
 	cr_assert(passes <= 4 * pauses + 8, "%lu passes, %lu pauses", passes, pauses);
-	set_room(-1);
+	cm_test_limit_fds(-1);
 	cr_assert(cm_raw_peer_recv_stream(&s, &pkt, CM_TEST_WAIT_MS) == 1 &&
 		  pkt.type == WIRE_CM_WELCOME);
 	tear_down();

@@ -224,18 +224,6 @@ Test(cm_attempt, crossed_delays_the_next_req)
 	tear_down();
 }
 
-/* Limits the process to the open descriptors and `room` more. */
-static void set_room(int room)
-{
-	struct rlimit lim;
-	int probe = dup(0);
-
-	close(probe);
-	getrlimit(RLIMIT_NOFILE, &lim);
-	lim.rlim_cur = room < 0 ? lim.rlim_max : (rlim_t)(probe + room);
-	cr_assert(!setrlimit(RLIMIT_NOFILE, &lim));
-}
-
 Test(cm_attempt, without_descriptors_the_request_retries_and_reports_the_limit)
 {
 	struct cm_end b;
@@ -243,7 +231,7 @@ Test(cm_attempt, without_descriptors_the_request_retries_and_reports_the_limit)
 
 	set_up_timeout(3000);
 	cm_end_open(&b, node, "127.0.0.1", 0);
-	set_room(0);
+	cm_test_limit_fds(0);
 	passes = cm_test_passes(node);
 	cr_assert(!cm_end_connect(&a, &b));
 	expect_failure(-FI_EMFILE, "ulimit -n");
@@ -253,7 +241,7 @@ Test(cm_attempt, without_descriptors_the_request_retries_and_reports_the_limit)
 	/* The request continues if descriptors become free before its deadline. */
 	cr_assert(!cm_end_connect(&a, &b));
 	cm_test_sleep_ms(100);
-	set_room(-1);
+	cm_test_limit_fds(-1);
 	cr_assert(cm_end_wait(&a, &a.requested, 1, CM_TEST_WAIT_MS));
 	cm_end_close(&b);
 	tear_down();
@@ -272,9 +260,9 @@ Test(cm_attempt, any_shortage_of_descriptors_delays_the_request_and_leaks_none)
 	 */
 	for (unsigned room = 0; room < 10; room++) {
 		cr_assert(!cm_end_connect(&a, &b));
-		set_room((int)room);
+		cm_test_limit_fds((int)room);
 		cm_test_sleep_ms(60);
-		set_room(-1);
+		cm_test_limit_fds(-1);
 		cr_assert(cm_end_wait(&a, &a.requested, room + 1, CM_TEST_WAIT_MS), "room %u",
 			  room);
 		cr_assert(cm_end_wait(&b, &b.up, room + 1, CM_TEST_WAIT_MS));

@@ -348,7 +348,6 @@ Test(cm_conn, peers_killed_at_any_moment_complete_their_requests_and_leak_nothin
 Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
 {
 	struct cm_node *node = cm_test_node(NULL, 0);
-	struct wire_cm_pkt ack, hello, reply, ready = { .type = WIRE_CM_READY };
 	struct cm_raw_peer s;
 	union cm_addr to;
 	struct cm_end a;
@@ -358,17 +357,9 @@ Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
 	to = cm_test_addr_of(&a);
 	cm_raw_peer_open(&s, "127.0.0.1", NULL);
 	for (unsigned i = 1; i <= 2; i++) {
-		cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
 		first = s.stream;
 		s.stream = -1;
-		cr_assert(cm_raw_peer_connect(&s, &ack));
-		cm_raw_peer_make_hello(&s, &ack, &hello);
-		cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
-		cr_assert(cm_raw_peer_recv_stream(&s, &reply, CM_TEST_WAIT_MS) == 1);
-		cr_assert_eq(reply.type, WIRE_CM_WELCOME);
-		ready.dst_inc = ack.src_inc;
-		ready.src_inc = ready.nonce = 0;
-		cm_raw_peer_send_stream(&s, &to, &ready, NULL, 0);
+		cm_raw_peer_establish(&s, &to);
 		cr_assert(cm_end_wait(&a, &a.up, i, CM_TEST_WAIT_MS));
 		s.inc = cm_mac_random();
 		s.nonce = cm_mac_random();
@@ -385,7 +376,7 @@ Test(cm_conn, another_incarnation_at_the_address_aborts_the_old_conn)
 Test(cm_conn, a_protocol_violation_ends_only_its_conn)
 {
 	struct cm_node *node = cm_test_node(NULL, 0);
-	struct wire_cm_pkt ack, hello, reply, ready = { .type = WIRE_CM_READY };
+	struct wire_cm_pkt ready = { .type = WIRE_CM_READY };
 	struct cm_raw_peer s;
 	union cm_addr to;
 	struct cm_end a, b;
@@ -396,13 +387,7 @@ Test(cm_conn, a_protocol_violation_ends_only_its_conn)
 	cr_assert(cm_end_wait(&a, &a.up, 1, CM_TEST_WAIT_MS));
 	to = cm_test_addr_of(&a);
 	cm_raw_peer_open(&s, "127.0.0.1", NULL);
-	cr_assert(cm_raw_peer_get_ack(&s, &to, &ack));
-	cr_assert(cm_raw_peer_connect(&s, &ack));
-	cm_raw_peer_make_hello(&s, &ack, &hello);
-	cm_raw_peer_send_stream(&s, &to, &hello, NULL, 0);
-	cr_assert(cm_raw_peer_recv_stream(&s, &reply, CM_TEST_WAIT_MS) == 1);
-	ready.dst_inc = ack.src_inc;
-	cm_raw_peer_send_stream(&s, &to, &ready, NULL, 0);
+	cm_raw_peer_establish(&s, &to);
 	cr_assert(cm_end_wait(&a, &a.up, 2, CM_TEST_WAIT_MS));
 	/*
 	 * Bytes that are no packet are ignored; a packet that the state does not permit ends the
@@ -410,6 +395,7 @@ Test(cm_conn, a_protocol_violation_ends_only_its_conn)
 	 */
 	cr_assert(!cm_fd_send(s.stream, (const uint8_t *)"rubbish", 7, NULL, 0));
 	cr_assert(!cm_end_wait(&a, &a.down, 1, 50));
+	ready.dst_inc = cm_ep_incarnation(a.cep);
 	cm_raw_peer_send_stream(&s, &to, &ready, NULL, 0);
 	cr_assert(cm_end_wait(&a, &a.down, 1, CM_TEST_WAIT_MS));
 	cr_assert_eq(a.down_err, -FI_EIO);
@@ -445,20 +431,6 @@ Test(cm_conn, transitions_are_those_of_the_table_and_no_others)
 					     "new>down",          "hello_sent>up",
 					     "hello_sent>down",   "welcome_sent>up",
 					     "welcome_sent>down", "up>down" };
-	unsigned found = 0;
 
-	for (int from = 0; from < CM_CONN_STATE_CNT; from++) {
-		for (int to = 0; to < CM_CONN_STATE_CNT; to++) {
-			char pair[32];
-			bool is_legal = false;
-
-			snprintf(pair, sizeof(pair), "%s>%s", cm_conn_state_name(from),
-				 cm_conn_state_name(to));
-			for (size_t i = 0; i < sizeof(legal) / sizeof(legal[0]); i++)
-				is_legal |= !strcmp(pair, legal[i]);
-			cr_assert_eq(cm_conn_may(from, to), is_legal, "%s", pair);
-			found += is_legal;
-		}
-	}
-	cr_assert_eq(found, sizeof(legal) / sizeof(legal[0]));
+	cm_test_transitions(&cm_conn_states, legal, sizeof(legal) / sizeof(legal[0]));
 }

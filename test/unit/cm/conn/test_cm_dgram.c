@@ -22,36 +22,26 @@ static struct dgram_peer g;
 static struct cm_node *node;
 static struct cm_end a, b;
 
-static void open_both(struct cm_paths paths)
-{
-	dgram_pair_open(&node, &a, &b, paths);
-}
-
-static void close_both(void)
-{
-	dgram_pair_close(node, &a, &b);
-}
-
 Test(cm_dgram, a_failed_connection_ends_with_broken_not_bye)
 {
-	open_both(DGRAM_NIC_ONLY);
+	dgram_pair_open(&node, &a, &b, DGRAM_NIC_ONLY);
 	cm_ends_connect(&a, &b, 1);
 	cr_assert(cm_end_break_live(&a, true));
 	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(b.down_err, -FI_EIO);
-	close_both();
+	dgram_pair_close(node, &a, &b);
 }
 
 Test(cm_dgram, two_ends_connect_and_close_with_bye)
 {
-	open_both(DGRAM_NIC_ONLY);
+	dgram_pair_open(&node, &a, &b, DGRAM_NIC_ONLY);
 	cm_ends_connect(&a, &b, 1);
 	cr_expect_eq(a.requested, 1);
 	cr_expect_eq(b.requested, 0);
 	cr_assert(cm_end_put_live(&a));
 	cr_assert(cm_end_wait(&b, &b.down, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(b.down_err, -FI_ESHUTDOWN);
-	close_both();
+	dgram_pair_close(node, &a, &b);
 }
 
 Test(cm_dgram, a_forged_cookie_prepares_nothing)

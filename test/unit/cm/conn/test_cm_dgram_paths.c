@@ -19,16 +19,6 @@
 static struct cm_node *node;
 static struct cm_end a, b;
 
-static void open_both(struct cm_paths paths)
-{
-	dgram_pair_open(&node, &a, &b, paths);
-}
-
-static void close_both(void)
-{
-	dgram_pair_close(node, &a, &b);
-}
-
 /** Returns whether the only conn of `end` has no stream. */
 static bool went_without_stream(struct cm_end *end)
 {
@@ -128,8 +118,9 @@ Test(cm_dgram_paths, a_path_that_one_end_cannot_prepare_is_avoided_while_there_i
 /* Two hosts with a NIC each, on networks that are not connected. */
 Test(cm_dgram_paths, a_path_on_which_nothing_arrives_is_replaced_by_another)
 {
-	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
-				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
+	dgram_pair_open(&node, &a, &b,
+			(struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+					   { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
 	for (unsigned i = 0; i <= CM_PEER_FAILURES_MAX; i++) {
 		cm_ends_connect(&a, &b, i + 1);
 		cr_expect_eq(path_of(&a),
@@ -142,31 +133,34 @@ Test(cm_dgram_paths, a_path_on_which_nothing_arrives_is_replaced_by_another)
 	cr_assert(!cm_end_connect(&b, &a));
 	cr_assert(cm_end_wait(&b, &b.requested, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(path_of(&b), WIRE_CM_PATH_UDP);
-	close_both();
+	dgram_pair_close(node, &a, &b);
 }
 
 Test(cm_dgram_paths, a_path_that_worked_is_used_again_however_often_it_fails)
 {
-	open_both((struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
-				     { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
+	dgram_pair_open(&node, &a, &b,
+			(struct cm_paths){ WIRE_CM_PATH_NIC | WIRE_CM_PATH_UDP,
+					   { WIRE_CM_PATH_NIC, WIRE_CM_PATH_UDP } });
 	for (unsigned i = 0; i < 4 * CM_PEER_FAILURES_MAX; i++) {
 		cm_ends_connect(&a, &b, i + 1);
 		cr_expect_eq(path_of(&a), WIRE_CM_PATH_NIC, "try %u", i);
 		cr_assert(cm_end_break_live(&a, i % CM_PEER_FAILURES_MAX != 0));
 		cr_assert(cm_end_wait(&b, &b.down, i + 1, CM_TEST_WAIT_MS));
 	}
-	close_both();
+	dgram_pair_close(node, &a, &b);
 }
 
 Test(cm_dgram_paths, after_every_path_failed_the_last_error_is_reported)
 {
-	open_both((struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_UDP, { WIRE_CM_PATH_SHM } });
+	dgram_pair_open(
+		&node, &a, &b,
+		(struct cm_paths){ WIRE_CM_PATH_SHM | WIRE_CM_PATH_UDP, { WIRE_CM_PATH_SHM } });
 	b.no_path = WIRE_CM_PATH_SHM | WIRE_CM_PATH_UDP;
 	cr_assert(!cm_end_connect(&a, &b));
 	cr_assert(cm_end_wait(&a, &a.failed, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(a.failed_err, -FI_ENOMEM);
 	cr_expect_eq(b.prepared, 2);
-	close_both();
+	dgram_pair_close(node, &a, &b);
 }
 
 Test(cm_dgram_paths, a_request_refused_for_access_is_not_retried_on_another_path)

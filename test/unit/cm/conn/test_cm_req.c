@@ -516,20 +516,6 @@ Test(cm_req, transitions_are_those_of_the_table_and_no_others)
 	static const char *const legal[] = { "queued>probe",  "queued>attempt", "probe>attempt",
 					     "probe>pause",   "attempt>pause",  "pause>probe",
 					     "pause>attempt", "done>pause" };
-	unsigned found = 0;
 
-	for (int from = 0; from < CM_REQ_STATE_CNT; from++) {
-		for (int to = 0; to < CM_REQ_STATE_CNT; to++) {
-			char pair[32];
-			bool is_legal = false;
-
-			snprintf(pair, sizeof(pair), "%s>%s", cm_req_state_name(from),
-				 cm_req_state_name(to));
-			for (size_t i = 0; i < sizeof(legal) / sizeof(legal[0]); i++)
-				is_legal |= !strcmp(pair, legal[i]);
-			cr_assert_eq(cm_req_may(from, to), is_legal, "%s", pair);
-			found += is_legal;
-		}
-	}
-	cr_assert_eq(found, sizeof(legal) / sizeof(legal[0]));
+	cm_test_transitions(&cm_req_states, legal, sizeof(legal) / sizeof(legal[0]));
 }

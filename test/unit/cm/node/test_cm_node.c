@@ -147,20 +147,14 @@ Test(cm_node, a_timer_armed_by_another_thread_wakes_the_control_thread)
 Test(cm_node, without_descriptors_open_fails_and_leaks_nothing)
 {
 	struct cm_cfg cfg = { .job_key = NULL };
-	struct rlimit lim, old;
 	struct cm_node *node;
 	unsigned before = cm_test_fd_count();
-	int probe = dup(0);
 
-	close(probe);
-	getrlimit(RLIMIT_NOFILE, &old);
-	lim = old;
 	for (int room = 0; room < 2; room++) {
-		lim.rlim_cur = (rlim_t)(probe + room);
-		cr_assert(!setrlimit(RLIMIT_NOFILE, &lim));
+		cm_test_limit_fds(room);
 		cr_assert_eq(cm_node_open_cfg(&cfg, &node), -FI_EMFILE);
 	}
-	setrlimit(RLIMIT_NOFILE, &old);
+	cm_test_limit_fds(-1);
 	cr_assert_eq(cm_test_fd_count(), before);
 }
 

@@ -18,14 +18,12 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-#define CM_CONN_BIT(state) (1u << (state))
-
 static const uint8_t cm_conn_next[CM_CONN_STATE_CNT] = {
-	[CM_CONN_NEW] = CM_CONN_BIT(CM_CONN_HELLO_SENT) | CM_CONN_BIT(CM_CONN_WELCOME_SENT) |
-			CM_CONN_BIT(CM_CONN_DOWN),
-	[CM_CONN_HELLO_SENT] = CM_CONN_BIT(CM_CONN_UP) | CM_CONN_BIT(CM_CONN_DOWN),
-	[CM_CONN_WELCOME_SENT] = CM_CONN_BIT(CM_CONN_UP) | CM_CONN_BIT(CM_CONN_DOWN),
-	[CM_CONN_UP] = CM_CONN_BIT(CM_CONN_DOWN),
+	[CM_CONN_NEW] = CM_STATE_BIT(CM_CONN_HELLO_SENT) | CM_STATE_BIT(CM_CONN_WELCOME_SENT) |
+			CM_STATE_BIT(CM_CONN_DOWN),
+	[CM_CONN_HELLO_SENT] = CM_STATE_BIT(CM_CONN_UP) | CM_STATE_BIT(CM_CONN_DOWN),
+	[CM_CONN_WELCOME_SENT] = CM_STATE_BIT(CM_CONN_UP) | CM_STATE_BIT(CM_CONN_DOWN),
+	[CM_CONN_UP] = CM_STATE_BIT(CM_CONN_DOWN),
 	[CM_CONN_DOWN] = 0,
 };
 
@@ -37,21 +35,13 @@ static const char *const cm_conn_names[CM_CONN_STATE_CNT] = {
 	[CM_CONN_DOWN] = "down",
 };
 
-bool cm_conn_may(enum cm_conn_state from, enum cm_conn_state to)
-{
-	return cm_conn_next[from] & CM_CONN_BIT(to);
-}
-
-const char *cm_conn_state_name(enum cm_conn_state state)
-{
-	return cm_conn_names[state];
-}
+const struct cm_states cm_conn_states = { CM_CONN_STATE_CNT, cm_conn_names, cm_conn_next };
 
 static void cm_conn_set_state(struct cm_conn *conn, enum cm_conn_state state)
 {
-	assert(cm_conn_may(conn->state, state));
-	UTIL_DBG(EP_CTRL, "conn %p: %s -> %s\n", (void *)conn, cm_conn_state_name(conn->state),
-		 cm_conn_state_name(state));
+	assert(cm_state_may(&cm_conn_states, conn->state, state));
+	UTIL_DBG(EP_CTRL, "conn %p: %s -> %s\n", (void *)conn, cm_conn_names[conn->state],
+		 cm_conn_names[state]);
 	if (conn->is_dgram && state == CM_CONN_WELCOME_SENT)
 		cm_pending_add(conn, util_clock_ns());
 	if (conn->is_dgram && conn->state == CM_CONN_WELCOME_SENT)

@@ -21,6 +21,7 @@
 #include "cm/base/cm.h"
 #include "cm/base/cm_addr.h"
 #include "cm/base/cm_fd.h"
+#include "cm/base/cm_state.h"
 #include "cm/base/cm_timer.h"
 #include "cm/node/cm_node.h"
 #include "util/list.h"
@@ -68,8 +69,7 @@ struct cm_conn {
 	struct cm_zombie zombie;
 };
 
-bool cm_conn_may(enum cm_conn_state from, enum cm_conn_state to);
-const char *cm_conn_state_name(enum cm_conn_state state);
+extern const struct cm_states cm_conn_states;
 
 /**
  * Opens a conn of `peer` on the stream `fd` (-1: no stream) and has the engine prepare params for

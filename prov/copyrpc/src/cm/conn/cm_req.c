@@ -15,14 +15,12 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-#define CM_REQ_BIT(state) (1u << (state))
-
 static const uint8_t cm_req_next[CM_REQ_STATE_CNT] = {
-	[CM_REQ_QUEUED] = CM_REQ_BIT(CM_REQ_PROBE) | CM_REQ_BIT(CM_REQ_ATTEMPT),
-	[CM_REQ_PROBE] = CM_REQ_BIT(CM_REQ_ATTEMPT) | CM_REQ_BIT(CM_REQ_PAUSE),
-	[CM_REQ_ATTEMPT] = CM_REQ_BIT(CM_REQ_PAUSE),
-	[CM_REQ_PAUSE] = CM_REQ_BIT(CM_REQ_PROBE) | CM_REQ_BIT(CM_REQ_ATTEMPT),
-	[CM_REQ_DONE] = CM_REQ_BIT(CM_REQ_PAUSE),
+	[CM_REQ_QUEUED] = CM_STATE_BIT(CM_REQ_PROBE) | CM_STATE_BIT(CM_REQ_ATTEMPT),
+	[CM_REQ_PROBE] = CM_STATE_BIT(CM_REQ_ATTEMPT) | CM_STATE_BIT(CM_REQ_PAUSE),
+	[CM_REQ_ATTEMPT] = CM_STATE_BIT(CM_REQ_PAUSE),
+	[CM_REQ_PAUSE] = CM_STATE_BIT(CM_REQ_PROBE) | CM_STATE_BIT(CM_REQ_ATTEMPT),
+	[CM_REQ_DONE] = CM_STATE_BIT(CM_REQ_PAUSE),
 };
 
 static const char *const cm_req_names[CM_REQ_STATE_CNT] = {
@@ -30,21 +28,13 @@ static const char *const cm_req_names[CM_REQ_STATE_CNT] = {
 	[CM_REQ_PAUSE] = "pause",   [CM_REQ_DONE] = "done",
 };
 
-bool cm_req_may(enum cm_req_state from, enum cm_req_state to)
-{
-	return cm_req_next[from] & CM_REQ_BIT(to);
-}
-
-const char *cm_req_state_name(enum cm_req_state state)
-{
-	return cm_req_names[state];
-}
+const struct cm_states cm_req_states = { CM_REQ_STATE_CNT, cm_req_names, cm_req_next };
 
 static void cm_req_set_state(struct cm_req *req, enum cm_req_state state)
 {
-	assert(cm_req_may(req->state, state));
-	UTIL_DBG(EP_CTRL, "request %p: %s -> %s\n", (void *)req, cm_req_state_name(req->state),
-		 cm_req_state_name(state));
+	assert(cm_state_may(&cm_req_states, req->state, state));
+	UTIL_DBG(EP_CTRL, "request %p: %s -> %s\n", (void *)req, cm_req_names[req->state],
+		 cm_req_names[state]);
 	req->state = state;
 }
 

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cm/base/cm_state.h"
 #include "cm/base/cm_timer.h"
 #include "util/list.h"
 #include "wire/wire_cm.h"
@@ -66,8 +67,7 @@ struct cm_req {
 	char why[CM_WHY_MAX];
 };
 
-bool cm_req_may(enum cm_req_state from, enum cm_req_state to);
-const char *cm_req_state_name(enum cm_req_state state);
+extern const struct cm_states cm_req_states;
 
 /** Opens the request of a peer that has none. Returns 0 or -FI_ENOMEM. Any thread. */
 int cm_req_open(struct cm_peer *peer);

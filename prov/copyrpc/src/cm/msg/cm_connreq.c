@@ -15,18 +15,13 @@
 
 static_assert(CM_MSG_DATA_MAX == WIRE_CONNREQ_DATA_MAX, "data fits a packet");
 
-#define CM_CONNREQ_BIT(state) (1u << (state))
-
 static const uint8_t cm_connreq_next[CM_CONNREQ_STATE_CNT] = {
 	[CM_CONNREQ_CONNECTING] =
-		CM_CONNREQ_BIT(CM_CONNREQ_REQUESTED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
-	[CM_CONNREQ_REQUESTED] =
-		CM_CONNREQ_BIT(CM_CONNREQ_ACCEPTED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
-	[CM_CONNREQ_PENDING] =
-		CM_CONNREQ_BIT(CM_CONNREQ_WAITING) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
-	[CM_CONNREQ_WAITING] =
-		CM_CONNREQ_BIT(CM_CONNREQ_ACCEPTED) | CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
-	[CM_CONNREQ_ACCEPTED] = CM_CONNREQ_BIT(CM_CONNREQ_ENDED),
+		CM_STATE_BIT(CM_CONNREQ_REQUESTED) | CM_STATE_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_REQUESTED] = CM_STATE_BIT(CM_CONNREQ_ACCEPTED) | CM_STATE_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_PENDING] = CM_STATE_BIT(CM_CONNREQ_WAITING) | CM_STATE_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_WAITING] = CM_STATE_BIT(CM_CONNREQ_ACCEPTED) | CM_STATE_BIT(CM_CONNREQ_ENDED),
+	[CM_CONNREQ_ACCEPTED] = CM_STATE_BIT(CM_CONNREQ_ENDED),
 	[CM_CONNREQ_ENDED] = 0,
 };
 
@@ -36,21 +31,14 @@ static const char *const cm_connreq_names[CM_CONNREQ_STATE_CNT] = {
 	[CM_CONNREQ_ACCEPTED] = "accepted",     [CM_CONNREQ_ENDED] = "ended",
 };
 
-bool cm_connreq_may(enum cm_connreq_state from, enum cm_connreq_state to)
-{
-	return cm_connreq_next[from] & CM_CONNREQ_BIT(to);
-}
-
-const char *cm_connreq_state_name(enum cm_connreq_state state)
-{
-	return cm_connreq_names[state];
-}
+const struct cm_states cm_connreq_states = { CM_CONNREQ_STATE_CNT, cm_connreq_names,
+					     cm_connreq_next };
 
 void cm_connreq_set_state(struct cm_connreq *connreq, enum cm_connreq_state state)
 {
-	assert(cm_connreq_may(connreq->state, state));
+	assert(cm_state_may(&cm_connreq_states, connreq->state, state));
 	UTIL_DBG(EP_CTRL, "connection request %p: %s -> %s\n", (void *)connreq,
-		 cm_connreq_state_name(connreq->state), cm_connreq_state_name(state));
+		 cm_connreq_names[connreq->state], cm_connreq_names[state]);
 	connreq->state = state;
 }
 

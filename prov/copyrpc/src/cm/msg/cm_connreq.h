@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "cm/base/cm_addr.h"
+#include "cm/base/cm_state.h"
 #include "cm/base/cm_timer.h"
 #include "cm/msg/cm_msg.h"
 #include "cm/msg/cm_stream.h"
@@ -57,8 +58,7 @@ struct cm_connreq {
 	uint8_t data[CM_MSG_DATA_MAX];
 };
 
-bool cm_connreq_may(enum cm_connreq_state from, enum cm_connreq_state to);
-const char *cm_connreq_state_name(enum cm_connreq_state state);
+extern const struct cm_states cm_connreq_states;
 void cm_connreq_set_state(struct cm_connreq *connreq, enum cm_connreq_state state);
 
 /** Creates a request on the stream `fd`. Returns NULL, with fd closed, without memory. */
