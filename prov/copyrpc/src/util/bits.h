@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * Compiler hints (for branches measured to be one-sided), UTIL_CONTAINER_OF, CPU pause, alignment and
- * powers of two.
+ * Branch hints for branches measured to be one-sided, inlining, UTIL_CONTAINER_OF, CPU pause,
+ * alignment and powers of two.
  */
 #ifndef UTIL_BITS_H
 #define UTIL_BITS_H

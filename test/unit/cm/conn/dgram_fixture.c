@@ -3,6 +3,7 @@
 #include "unit/cm/conn/dgram_fixture.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #include "cm/ep/cm_ep.h"
 
@@ -66,4 +67,18 @@ void dgram_peer_establish(struct dgram_peer *g)
 	cr_assert_eq(dgram_peer_hello(g, &hello).type, WIRE_CM_WELCOME);
 	dgram_peer_send(g, WIRE_CM_READY, g->s.nonce);
 	cr_assert(cm_end_wait(&g->a, &g->a.up, 1, CM_TEST_WAIT_MS));
+}
+
+struct wire_cm_pkt dgram_peer_await_hello(struct dgram_peer *g)
+{
+	struct wire_cm_pkt req, ack = { .type = WIRE_CM_ACK, .ack.paths = WIRE_CM_PATH_NIC };
+
+	cr_assert(!cm_connect(g->a.cep, &g->s.addr.sa));
+	req = cm_raw_peer_await(&g->s, WIRE_CM_REQ);
+	cr_expect_eq(req.req.paths, WIRE_CM_PATH_NIC);
+	ack.nonce = req.nonce;
+	ack.dst_inc = req.src_inc;
+	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
+	cm_raw_peer_send(&g->s, &g->to, &ack);
+	return cm_raw_peer_await(&g->s, WIRE_CM_HELLO);
 }

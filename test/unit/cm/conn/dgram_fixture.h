@@ -29,6 +29,8 @@ void dgram_peer_close(struct dgram_peer *g);
 void dgram_peer_send(struct dgram_peer *g, enum wire_cm_type type, uint64_t nonce);
 /** Requests a cookie and sends HELLO, copied to *hello. Returns the reply. */
 struct wire_cm_pkt dgram_peer_hello(struct dgram_peer *g, struct wire_cm_pkt *hello);
+/** Connects the endpoint to the raw peer, which sends ACK. Returns the HELLO that follows. */
+struct wire_cm_pkt dgram_peer_await_hello(struct dgram_peer *g);
 /** Completes a handshake, until the endpoint is up. */
 void dgram_peer_establish(struct dgram_peer *g);
 

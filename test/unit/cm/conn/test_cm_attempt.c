@@ -55,7 +55,7 @@ static void invite(uint64_t features, uint32_t paths)
 	cm_raw_peer_send(&s, &to, &ack);
 }
 
-static void ask_stranger(void)
+static void request_raw_peer(void)
 {
 	cr_assert(!cm_connect(a.cep, &s.addr.sa));
 }
@@ -71,7 +71,7 @@ static void expect_failure(int err, const char *why)
 Test(cm_attempt, an_unreachable_name_twice_in_a_row_means_another_host)
 {
 	set_up_timeout(0);
-	ask_stranger();
+	request_raw_peer();
 	invite(0, WIRE_CM_PATH_SHM);
 	cr_assert(!cm_end_wait(&a, &a.failed, 1, 5));
 	invite(0, WIRE_CM_PATH_SHM);
@@ -88,7 +88,7 @@ Test(cm_attempt, another_path_is_used_after_the_name_was_unreachable_twice)
 
 	cm_test_paths = (struct cm_paths){ both, { WIRE_CM_PATH_SHM, WIRE_CM_PATH_NIC } };
 	set_up_timeout(0);
-	ask_stranger();
+	request_raw_peer();
 	invite(0, both);
 	invite(0, both); /* `a` has sent REQ again, and no HELLO */
 	do
@@ -103,11 +103,11 @@ Test(cm_attempt, another_path_is_used_after_the_name_was_unreachable_twice)
 Test(cm_attempt, unknown_required_features_and_no_common_path_are_refused)
 {
 	set_up_timeout(0);
-	ask_stranger();
+	request_raw_peer();
 	invite(1ull << 63, WIRE_CM_PATH_SHM);
 	expect_failure(-FI_ENOPROTOOPT, "install the same copyrpc");
 	a.failed = 0;
-	ask_stranger();
+	request_raw_peer();
 	invite(0, 0);
 	expect_failure(-FI_EOPNOTSUPP, "FI_COPYRPC_PATHS");
 	cr_assert(!a.prepared);
@@ -134,7 +134,7 @@ static void set_up_listener(int ms)
 	set_up_timeout(ms);
 	listener = cm_fd_listen(name);
 	cr_assert(listener >= 0);
-	ask_stranger();
+	request_raw_peer();
 }
 
 Test(cm_attempt, a_peer_that_never_finishes_the_handshake_times_out)

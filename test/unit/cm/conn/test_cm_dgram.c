@@ -146,26 +146,14 @@ Test(cm_dgram, a_ping_replaces_a_lost_ready)
 
 Test(cm_dgram, ready_is_repeated_for_each_repeated_welcome)
 {
-	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
-	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME,
-				       .welcome.params.path = WIRE_CM_PATH_NIC };
+	struct wire_cm_pkt hello;
 
 	dgram_peer_open(&g, DGRAM_NIC_ONLY, NULL, TIMEOUT_MS);
-	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa));
-	req = cm_raw_peer_await(&g.s, WIRE_CM_REQ);
-	cr_expect_eq(req.req.paths, WIRE_CM_PATH_NIC);
-	ack.nonce = req.nonce;
-	ack.dst_inc = req.src_inc;
-	ack.ack.paths = WIRE_CM_PATH_NIC;
-	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
-	cm_raw_peer_send(&g.s, &g.to, &ack);
-	hello = cm_raw_peer_await(&g.s, WIRE_CM_HELLO);
+	hello = dgram_peer_await_hello(&g);
 	cr_expect_eq(cm_raw_peer_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce,
 		     "HELLO was not repeated");
-	welcome.nonce = hello.nonce;
-	welcome.dst_inc = hello.src_inc;
 	for (unsigned i = 0; i < 3; i++) {
-		cm_raw_peer_send(&g.s, &g.to, &welcome);
+		dgram_peer_send(&g, WIRE_CM_WELCOME, hello.nonce);
 		cm_raw_peer_await(&g.s, WIRE_CM_READY);
 	}
 	cr_expect_eq(cm_end_get(&g.a, &g.a.up), 1);

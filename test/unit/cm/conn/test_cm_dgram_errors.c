@@ -91,24 +91,12 @@ Test(cm_dgram_errors, a_missing_route_ends_no_connection)
 /** The active end keeps repeating HELLO. */
 Test(cm_dgram_errors, fewer_errors_than_the_limit_end_no_handshake)
 {
-	struct wire_cm_pkt req, hello, ack = { .type = WIRE_CM_ACK };
-	struct wire_cm_pkt welcome = { .type = WIRE_CM_WELCOME,
-				       .welcome.params.path = WIRE_CM_PATH_NIC };
+	struct wire_cm_pkt hello = dgram_peer_await_hello(&g);
 
-	cr_assert(!cm_connect(g.a.cep, &g.s.addr.sa));
-	req = cm_raw_peer_await(&g.s, WIRE_CM_REQ);
-	ack.nonce = req.nonce;
-	ack.dst_inc = req.src_inc;
-	ack.ack.paths = WIRE_CM_PATH_NIC;
-	memset(ack.ack.name, 'a', WIRE_CM_NAME_LEN);
-	cm_raw_peer_send(&g.s, &g.to, &ack);
-	hello = cm_raw_peer_await(&g.s, WIRE_CM_HELLO);
 	unreachable(CM_DGRAM_REFUSED_CNT - 1, -FI_ECONNREFUSED);
 	cr_expect_eq(cm_raw_peer_await(&g.s, WIRE_CM_HELLO).nonce, hello.nonce,
 		     "HELLO was not repeated");
-	welcome.nonce = hello.nonce;
-	welcome.dst_inc = hello.src_inc;
-	cm_raw_peer_send(&g.s, &g.to, &welcome);
+	dgram_peer_send(&g, WIRE_CM_WELCOME, hello.nonce);
 	cr_assert(cm_end_wait(&g.a, &g.a.up, 1, CM_TEST_WAIT_MS));
 	cr_expect_eq(cm_end_get(&g.a, &g.a.down), 0);
 }

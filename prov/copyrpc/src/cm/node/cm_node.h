@@ -82,8 +82,8 @@ int cm_src_open(struct cm_node *node, struct cm_src *src, int fd);
 void cm_src_pause(struct cm_node *node, struct cm_src *src);
 void cm_src_resume(struct cm_node *node, struct cm_src *src);
 /**
- * Pauses a listening socket that cannot accept, for lack of descriptors, and arms `timer` for its end:
- * CM_PAUSE_MS after the first failure, doubled after each further one. Warns of the first.
+ * Pauses a listening socket that cannot accept for lack of descriptors, and arms `timer` to end the
+ * pause: CM_PAUSE_MS after the first failure, doubled after each further one. Warns of the first.
  */
 void cm_src_back_off(struct cm_node *node, struct cm_src *src, struct cm_timer *timer,
 		     uint32_t *pause_ms, int err);
