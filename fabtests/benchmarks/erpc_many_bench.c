@@ -79,7 +79,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 	(void)data;
 	(void)hold;
 	received++;
-	must("reply", chan->ops->reply(chan, ref, &resp, sizeof(resp)));
+	must("reply", core_chan_reply(chan, ref, &resp, sizeof(resp)));
 	return CORE_RX_DONE;
 }
 

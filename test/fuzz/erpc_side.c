@@ -80,7 +80,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 	if (side->call_cnt < OPEN)
 		side->calls[side->call_cnt++] = ref;
 	else
-		chan->ops->reply(chan, ref, "late", ref.resp_max < 4 ? ref.resp_max : 4);
+		core_chan_reply(chan, ref, "late", ref.resp_max < 4 ? ref.resp_max : 4);
 	return decide(side, retain);
 }
 
@@ -169,7 +169,7 @@ void side_reply(struct side *side)
 		return;
 	ref = side->calls[--side->call_cnt];
 	len = len < ref.resp_max ? len : ref.resp_max;
-	CHECK(!chan->ops->reply(chan, ref, zeros, len));
+	CHECK(!core_chan_reply(chan, ref, zeros, len));
 }
 
 void side_release(struct side *side)

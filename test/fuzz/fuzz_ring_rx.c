@@ -153,7 +153,7 @@ static void act_answer(void)
 
 	if (!open_cnt)
 		return;
-	ret = conn->eng.chan.ops->reply(&conn->eng.chan, open_calls[open_cnt - 1], zeros, len);
+	ret = core_chan_reply(&conn->eng.chan, open_calls[open_cnt - 1], zeros, len);
 	CHECK(ret == 0 || (ret == -FI_EMSGSIZE && len > open_calls[open_cnt - 1].resp_max));
 	open_cnt -= !ret;
 }

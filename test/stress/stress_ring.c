@@ -232,10 +232,12 @@ static void answer(struct end *end)
 	struct open_call open = end->open[i];
 	uint32_t len = mix(open.item) % (item_allowance(open.item) + 1);
 	uint8_t bytes[64];
+	struct iovec iov = { .iov_base = bytes, .iov_len = len };
 
 	end->open[i] = end->open[--end->open_cnt];
 	fill(bytes, open.item, len);
-	CHECK(!ring_tx_reply(&shm_link_ops_inline, &flush_cfg, &end->conn, open.ref, bytes, len));
+	CHECK(!ring_tx_reply(&shm_link_ops_inline, &flush_cfg, &end->conn, open.ref, &iov, 1, len,
+			     0));
 }
 
 static void release(struct end *end)

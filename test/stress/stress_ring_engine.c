@@ -67,7 +67,7 @@ static enum core_rx_verdict on_call(struct core_chan *chan, struct core_call_ref
 {
 	(void)retain;
 	CHECK(len == 8);
-	CHECK(!chan->ops->reply(chan, ref, data + 4, 4));
+	CHECK(!core_chan_reply(chan, ref, data + 4, 4));
 	player_of(chan)->asked = true;
 	return CORE_RX_DONE;
 }

@@ -88,7 +88,7 @@ static void pair_reply(struct pair_end *e, const struct pair_call_ref *call, uns
 			chan->ops->reply_release(chan, call->ref, call->retain, buf, len, flags),
 			0);
 	else
-		cr_assert_eq(chan->ops->reply_iov(chan, call->ref, iov, 2, len, flags), 0);
+		cr_assert_eq(chan->ops->reply(chan, call->ref, iov, 2, len, flags), 0);
 }
 
 static enum core_rx_verdict pair_on_call(struct core_chan *chan, struct core_call_ref ref,

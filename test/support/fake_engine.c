@@ -179,8 +179,8 @@ static size_t fake_call_room(struct core_chan *chan, size_t len, uint32_t resp_m
 	return room < credit ? room : credit;
 }
 
-static int fake_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
-			  size_t iov_cnt, size_t len, unsigned flags)
+static int fake_reply(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+		      size_t iov_cnt, size_t len, unsigned flags)
 {
 	struct core_frame f = { .iov = iov, .iov_cnt = iov_cnt, .len = len };
 	struct fake_frame *frame;
@@ -204,13 +204,6 @@ static int fake_keep(struct core_chan *chan, core_retain_t *retain)
 	*retain = (core_retain_t)(uintptr_t)fc->response;
 	fc->response = NULL;
 	return 0;
-}
-
-static int fake_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-
-	return fake_reply_iov(chan, ref, &iov, 1, len, 0);
 }
 
 static void fake_flush(struct core_chan *chan)
@@ -313,7 +306,6 @@ static const struct core_chan_ops fake_chan_ops = {
 	.call_buf = fake_call_buf,
 	.call_room = fake_call_room,
 	.reply = fake_reply,
-	.reply_iov = fake_reply_iov,
 	.reply_release = core_chan_reply_release,
 	.retain = fake_keep,
 	.await = fake_await,

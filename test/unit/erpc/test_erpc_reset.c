@@ -313,7 +313,7 @@ static void settle(struct reset_side *e)
 		chan->ops->release(chan, e->retain);
 	e->retain = 0;
 	if (e->call_pending)
-		cr_assert_eq(chan->ops->reply(chan, e->ref, "that", 4), 0);
+		cr_assert_eq(core_chan_reply(chan, e->ref, "that", 4), 0);
 	e->call_pending = false;
 }
 

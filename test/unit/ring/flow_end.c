@@ -233,11 +233,11 @@ void flow_reply(struct flow_end *end)
 	msg.serial = open.serial;
 	flow_fill(flat, msg.len, msg.serial);
 	FLOW_CHECK(run,
-		   chan->ops->reply(chan, open.ref, flat, open.ref.resp_max + 1) == -FI_EMSGSIZE,
+		   core_chan_reply(chan, open.ref, flat, open.ref.resp_max + 1) == -FI_EMSGSIZE,
 		   "a reply that is too long");
 	end->peer->reserved -= wire_reservation(open.ref.resp_max);
 	if (rng_chance(&run->rng, 1, 2))
-		FLOW_CHECK(run, !chan->ops->reply(chan, open.ref, flat, msg.len),
+		FLOW_CHECK(run, !core_chan_reply(chan, open.ref, flat, msg.len),
 			   "a reply was refused");
 	else
 		FLOW_CHECK(run,

@@ -133,7 +133,7 @@ static inline int call_len(struct ring_end *end, size_t len, uint32_t resp_max, 
 
 static inline int reply_len(struct ring_end *end, const void *buf, size_t len)
 {
-	return end->conn.eng.chan.ops->reply(&end->conn.eng.chan, seen_ref, buf, len);
+	return core_chan_reply(&end->conn.eng.chan, seen_ref, buf, len);
 }
 
 static inline void flush(struct ring_end *end)

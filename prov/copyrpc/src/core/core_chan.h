@@ -180,11 +180,12 @@ struct core_chan_ops {
 	 * Returns a lower bound of the calls of `len` bytes (with extension) that are accepted now.
 	 */
 	size_t (*call_room)(struct core_chan *chan, size_t len, uint32_t resp_max);
-	/* Sends the response, once per call. Returns 0, or -FI_EMSGSIZE if len > resp_max. */
-	int (*reply)(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len);
-	/* Variant of reply with CORE_SEND_MORE and several buffers of `len` bytes in total. */
-	int (*reply_iov)(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
-			 size_t iov_cnt, size_t len, unsigned flags);
+	/*
+	 * Sends the response, `len` bytes in all, once per call. Returns 0, -FI_EMSGSIZE if len >
+	 * resp_max, or -FI_EAGAIN without memory.
+	 */
+	int (*reply)(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+		     size_t iov_cnt, size_t len, unsigned flags);
 	/*
 	 * Hot path of reply, in registers: sends one buffer, which may be that of the call, then
 	 * releases the bytes of the call. Does neither on error.
@@ -250,13 +251,22 @@ static inline int core_chan_send_framed(struct core_chan *chan, uint64_t packed,
 	return chan->ops->send(chan, &frame, core_packed_flags(packed));
 }
 
-/** Implements reply_release by reply_iov and release, for an engine without a faster path. */
+/** Sends a response of one buffer. */
+static inline int core_chan_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf,
+				  size_t len)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+
+	return chan->ops->reply(chan, ref, &iov, 1, len, 0);
+}
+
+/** Implements reply_release by reply and release, for an engine without a faster path. */
 static inline int core_chan_reply_release(struct core_chan *chan, struct core_call_ref ref,
 					  core_retain_t retain, const void *buf, size_t len,
 					  unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	int ret = chan->ops->reply_iov(chan, ref, &iov, 1, len, flags);
+	int ret = chan->ops->reply(chan, ref, &iov, 1, len, flags);
 
 	if (!ret)
 		chan->ops->release(chan, retain);

@@ -96,45 +96,46 @@ static size_t core_self_call_room(struct core_chan *chan, size_t len, uint32_t r
 	return UTIL_IDMAP_MAX - core_self_of(chan)->calls.used_cnt;
 }
 
-static int core_self_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf,
-			   size_t len)
+static void core_self_respond(struct core_self *self, struct core_call_ref ref, const void *data,
+			      size_t len)
 {
-	struct util_idmap *calls = &core_self_of(chan)->calls;
-	void *context = util_idmap_lookup(calls, ref.call_id);
+	void *context = util_idmap_lookup(&self->calls, ref.call_id);
 
-	if (len > ref.resp_max)
-		return -FI_EMSGSIZE;
-	util_idmap_release(calls, ref.call_id);
-	core_upcall_table.on_reply(chan, context, 0, buf, (uint32_t)len);
-	return 0;
+	util_idmap_release(&self->calls, ref.call_id);
+	core_upcall_table.on_reply(&self->chan, context, 0, data, (uint32_t)len);
 }
 
-/** Replies with a block of its own, which on_reply may retain. */
-static int core_self_reply_iov(struct core_chan *chan, struct core_call_ref ref,
-			       const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
+/**
+ * Replies with a block of its own, which on_reply may retain. Without memory the bytes of a single
+ * buffer are passed on and cannot be retained. on_reply may make a call whose reply is nested.
+ */
+static int core_self_reply(struct core_chan *chan, struct core_call_ref ref,
+			   const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
 {
 	struct core_self *self = core_self_of(chan);
-	uint8_t *data = len > ref.resp_max ? NULL : malloc(len + 1);
-	int ret;
+	uint8_t *outer = self->resp, *data;
 
 	(void)flags;
 	if (len > ref.resp_max)
 		return -FI_EMSGSIZE;
-	if (!data)
+	data = malloc(len + 1);
+	if (!data && iov_cnt != 1)
 		return -FI_EAGAIN;
-	util_iov_gather(data, iov, iov_cnt, 0, len);
+	if (data)
+		util_iov_gather(data, iov, iov_cnt, 0, len);
 	self->resp = data;
-	ret = core_self_reply(chan, ref, data, len);
-	if (self->resp)
-		free(data);
-	self->resp = NULL;
-	return ret;
+	core_self_respond(self, ref, data ? data : iov[0].iov_base, len);
+	free(self->resp);
+	self->resp = outer;
+	return 0;
 }
 
 static int core_self_retain(struct core_chan *chan, core_retain_t *retain)
 {
 	struct core_self *self = core_self_of(chan);
 
+	if (!self->resp)
+		return -FI_ENOMEM;
 	*retain = (core_retain_t)(uintptr_t)self->resp;
 	self->resp = NULL;
 	return 0;
@@ -200,7 +201,6 @@ static const struct core_chan_ops core_self_ops = {
 	.call_buf = core_self_call_buf,
 	.call_room = core_self_call_room,
 	.reply = core_self_reply,
-	.reply_iov = core_self_reply_iov,
 	.reply_release = core_chan_reply_release,
 	.retain = core_self_retain,
 	.flush = core_self_flush,

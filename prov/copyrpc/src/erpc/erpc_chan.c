@@ -48,11 +48,11 @@ static void erpc_chan_close(struct core_chan *chan)
 	{                                                                                          \
 		.send = erpc_send, .send_buf = erpc_send_buf, .call = erpc_call,                   \
 		.call_buf = erpc_call_buf, .call_room = erpc_call_room, .reply = erpc_reply,       \
-		.reply_iov = erpc_reply_iov, .reply_release = erpc_reply_release,                  \
-		.retain = erpc_retain, .await = erpc_chan_await, .flush = erpc_chan_flush,         \
-		.get = erpc_get, .expose = erpc_expose, .unexpose = erpc_unexpose,                 \
-		.release = erpc_release, .is_busy = erpc_chan_is_busy, .drain = (drain_op),        \
-		.stop = (stop_op), .close = (close_op),                                            \
+		.reply_release = erpc_reply_release, .retain = erpc_retain,                        \
+		.await = erpc_chan_await, .flush = erpc_chan_flush, .get = erpc_get,               \
+		.expose = erpc_expose, .unexpose = erpc_unexpose, .release = erpc_release,         \
+		.is_busy = erpc_chan_is_busy, .drain = (drain_op), .stop = (stop_op),              \
+		.close = (close_op),                                                               \
 	}
 
 const struct core_chan_ops erpc_chan_ops = ERPC_CHAN_OPS(NULL, erpc_chan_stop, erpc_chan_close);

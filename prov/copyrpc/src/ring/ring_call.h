@@ -224,11 +224,10 @@ UTIL_INLINE bool ring_call_reply_single(const struct dev_link_ops *dev,
 	return true;
 }
 
-/** Implements core_chan_ops.reply_iov. The space was reserved when the credit was granted. */
-UTIL_INLINE int ring_tx_reply_iov(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-				  struct ring_conn *conn, struct core_call_ref ref,
-				  const struct iovec *iov, size_t iov_cnt, size_t len,
-				  unsigned flags)
+/** Implements core_chan_ops.reply. The space was reserved when the credit was granted. */
+UTIL_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
+			      struct ring_conn *conn, struct core_call_ref ref,
+			      const struct iovec *iov, size_t iov_cnt, size_t len, unsigned flags)
 {
 	/* Response: no maximum response size in the upper half */
 	uint64_t hdr = ref.call_id | WIRE_ID_RESPONSE;
@@ -262,21 +261,11 @@ UTIL_INLINE int ring_call_reply_general(const struct dev_link_ops *dev,
 					const void *buf, size_t len, unsigned flags)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	int ret = ring_tx_reply_iov(dev, cfg, conn, ref, &iov, 1, len, flags);
+	int ret = ring_tx_reply(dev, cfg, conn, ref, &iov, 1, len, flags);
 
 	if (UTIL_LIKELY(!ret))
 		ring_call_release(conn, retain);
 	return ret;
-}
-
-/** Implements core_chan_ops.reply. */
-UTIL_INLINE int ring_tx_reply(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
-			      struct ring_conn *conn, struct core_call_ref ref, const void *buf,
-			      size_t len)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-
-	return ring_tx_reply_iov(dev, cfg, conn, ref, &iov, 1, len, 0);
 }
 
 #endif

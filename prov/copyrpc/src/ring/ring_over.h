@@ -85,12 +85,12 @@
 							  flags);                                  \
 		return ring_##kind##_call_single(chan, op, buf, len, resp_max, context, flags);    \
 	}                                                                                          \
-	static int ring_##kind##_reply_iov(struct core_chan *chan, struct core_call_ref ref,       \
-					   const struct iovec *iov, size_t iov_cnt, size_t len,    \
-					   unsigned flags)                                         \
+	static int ring_##kind##_reply(struct core_chan *chan, struct core_call_ref ref,           \
+				       const struct iovec *iov, size_t iov_cnt, size_t len,        \
+				       unsigned flags)                                             \
 	{                                                                                          \
-		return ring_tx_reply_iov(&link_inline, &cfg, ring_conn_of(chan), ref, iov,         \
-					 iov_cnt, len, flags);                                     \
+		return ring_tx_reply(&link_inline, &cfg, ring_conn_of(chan), ref, iov, iov_cnt,    \
+				     len, flags);                                                  \
 	}                                                                                          \
 	static __attribute__((noinline)) int ring_##kind##_reply_general(                          \
 		struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,            \
@@ -119,11 +119,6 @@
 			return ring_##kind##_reply_single(chan, ref, retain, buf, len, flags);     \
 		return ring_##kind##_reply_general(chan, ref, retain, buf, len, flags);            \
 	}                                                                                          \
-	static int ring_##kind##_reply(struct core_chan *chan, struct core_call_ref ref,           \
-				       const void *buf, size_t len)                                \
-	{                                                                                          \
-		return ring_tx_reply(&link_inline, &cfg, ring_conn_of(chan), ref, buf, len);       \
-	}                                                                                          \
 	static void ring_##kind##_flush_chan(struct core_chan *chan)                               \
 	{                                                                                          \
 		if (!ring_conn_of(chan)->eng.err)                                                  \
@@ -144,7 +139,6 @@
 		.call_buf = ring_##kind##_call_buf,                                                \
 		.call_room = ring_transport_call_room,                                             \
 		.reply = ring_##kind##_reply,                                                      \
-		.reply_iov = ring_##kind##_reply_iov,                                              \
 		.reply_release = ring_##kind##_reply_buf,                                          \
 		.retain = ring_rx_keep,                                                            \
 		.await = ring_##kind##_await,                                                      \

@@ -50,7 +50,7 @@ static void setup(void)
 	memset(&group, 0, sizeof(group));
 	group.joined = on_joined;
 	cr_assert_eq(core_coll_join(&nodes[0].ep, &group, members, 2, 0, true), 0);
-	ops.reply_iov = take_reply;
+	ops.reply = take_reply;
 	chan.ops = &ops;
 	chan.peer = core_peer_get(&nodes[0].ep, 1);
 	replies = 0;

@@ -12,6 +12,7 @@
 #include "core/core_handler.h"
 #include "support/rng.h"
 #include "unit/core/rma/rma_fixture.h"
+#include "util/copy.h"
 #include "wire/wire_rma.h"
 
 Test(core_rma_target, denied_access_is_an_error_at_the_initiator_only)
@@ -113,10 +114,12 @@ Test(core_rma_target, each_access_counts_and_delivers_data_once)
 static struct core_call_ref liar_ref;
 static unsigned liar_replies;
 
-static int liar_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len)
+static int liar_reply(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+		      size_t iov_cnt, size_t len, unsigned flags)
 {
 	(void)chan;
-	(void)buf;
+	(void)flags;
+	cr_assert_eq(util_iov_len(iov, iov_cnt), len);
 	cr_assert_eq(ref.call_id, liar_ref.call_id);
 	cr_assert_leq(len, liar_ref.resp_max);
 	liar_replies++;
@@ -148,23 +151,9 @@ static void liar_unexpose(struct core_chan *chan, struct core_exposure *exposure
 	(void)exposure;
 }
 
-static int liar_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
-			  size_t iov_cnt, size_t len, unsigned flags)
-{
-	size_t sum = 0;
-
-	(void)flags;
-	for (size_t i = 0; i < iov_cnt; i++)
-		sum += iov[i].iov_len;
-	cr_assert_eq(sum, len);
-	return liar_reply(chan, ref, iov, len);
-}
-
-static const struct core_chan_ops liar_ops = { .reply_iov = liar_reply_iov,
-					       .reply = liar_reply,
-					       .get = liar_get,
-					       .expose = liar_expose,
-					       .unexpose = liar_unexpose };
+static const struct core_chan_ops liar_ops = {
+	.reply = liar_reply, .get = liar_get, .expose = liar_expose, .unexpose = liar_unexpose
+};
 
 static uint32_t liar_frame(uint8_t *bytes, struct rng *rng)
 {

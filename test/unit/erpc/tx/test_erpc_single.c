@@ -172,7 +172,7 @@ Test(erpc_single, a_single_reply_equals_a_response, .init = setup_server, .fini 
 							  "", 0, 0),
 		     0);
 	call = take_pending(&pairs[1].end[1]);
-	cr_assert_eq(any->conn.chan.ops->reply_iov(&any->conn.chan, call.ref, &iov, 0, 0, 0), 0);
+	cr_assert_eq(any->conn.chan.ops->reply(&any->conn.chan, call.ref, &iov, 0, 0, 0), 0);
 	any->conn.chan.ops->release(&any->conn.chan, call.retain);
 	compare_bytes(a->resp, b->resp);
 	cr_expect(!memcmp(&a->s, &b->s, sizeof(a->s)));

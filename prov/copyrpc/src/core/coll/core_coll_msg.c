@@ -341,7 +341,7 @@ static void core_coll_reply(struct core_chan *chan, struct core_call_ref ref, in
 	struct iovec iov[2] = { { .iov_base = &reply, .iov_len = sizeof(reply) },
 				{ .iov_base = (void *)(uintptr_t)data, .iov_len = len } };
 
-	chan->ops->reply_iov(chan, ref, iov, len ? 2 : 1, sizeof(reply) + len, 0);
+	chan->ops->reply(chan, ref, iov, len ? 2 : 1, sizeof(reply) + len, 0);
 }
 
 /* Handles a READ: replies with a piece of a move's bytes. */

@@ -218,7 +218,7 @@ static void core_unexp_reply(struct core_unexp *in, uint32_t code)
 	if (!in->reply_due || !chan)
 		return;
 	in->reply_due = false;
-	chan->ops->reply(chan, in->ref, &status, sizeof(status));
+	core_chan_reply(chan, in->ref, &status, sizeof(status));
 }
 
 void core_unexp_confirm(struct core_unexp *in)

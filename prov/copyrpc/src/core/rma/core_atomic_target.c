@@ -142,6 +142,6 @@ enum core_rx_verdict core_atomic_on_call(struct core_chan *chan, struct core_cal
 		.status = (uint32_t)-ret,
 		.first = in.atomic.first,
 	};
-	chan->ops->reply(chan, ref, &reply, sizeof(reply.head) + (ret ? 0 : len));
+	core_chan_reply(chan, ref, &reply, sizeof(reply.head) + (ret ? 0 : len));
 	return CORE_RX_DONE;
 }

@@ -120,7 +120,7 @@ static void core_rma_reply_exposed(const struct core_rma_deferred *deferred)
 			      .exposure_id = deferred->exposure_id },
 	};
 
-	in->chan->ops->reply(in->chan, in->ref, &reply, sizeof(reply));
+	core_chan_reply(in->chan, in->ref, &reply, sizeof(reply));
 }
 
 enum core_rx_verdict core_rma_expose_in(struct core_rma_in *in)

@@ -51,7 +51,7 @@ void core_rma_reply(const struct core_rma_in *in, uint32_t status)
 {
 	struct wire_rma_reply reply = { .status = status, .offset = in->rma.offset };
 
-	in->chan->ops->reply(in->chan, in->ref, &reply, sizeof(reply));
+	core_chan_reply(in->chan, in->ref, &reply, sizeof(reply));
 }
 
 static enum core_rx_verdict core_rma_write_in(struct core_rma_in *in)
@@ -85,8 +85,8 @@ static enum core_rx_verdict core_rma_read_in(struct core_rma_in *in)
 		return CORE_RX_DONE;
 	}
 	memcpy(iov + 1, in->iov, in->iov_cnt * sizeof(iov[0]));
-	in->chan->ops->reply_iov(in->chan, in->ref, iov, 1 + in->iov_cnt,
-				 sizeof(reply) + in->rma.len, 0);
+	in->chan->ops->reply(in->chan, in->ref, iov, 1 + in->iov_cnt, sizeof(reply) + in->rma.len,
+			     0);
 	core_rma_notify(in, false);
 	return CORE_RX_DONE;
 }

@@ -106,8 +106,8 @@ static inline void erpc_reply_added(struct erpc_session *s, unsigned flags)
 	erpc_ep_doorbell(s->ep);
 }
 
-int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
-		   size_t iov_cnt, size_t len, unsigned flags)
+int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+	       size_t iov_cnt, size_t len, unsigned flags)
 {
 	struct erpc_session *s = erpc_session_of(chan);
 	uint8_t *at;
@@ -122,13 +122,6 @@ int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struc
 	util_iov_gather(at, iov, iov_cnt, 0, len);
 	erpc_reply_added(s, flags);
 	return 0;
-}
-
-int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-
-	return erpc_reply_iov(chan, ref, &iov, len ? 1 : 0, len, 0);
 }
 
 /** Sends a single reply (erpc_single.h). */

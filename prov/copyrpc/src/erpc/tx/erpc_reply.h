@@ -14,9 +14,8 @@
 #include "erpc/erpc_session.h"
 
 /** Implement core_chan_ops.reply and its variants. */
-int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const void *buf, size_t len);
-int erpc_reply_iov(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
-		   size_t iov_cnt, size_t len, unsigned flags);
+int erpc_reply(struct core_chan *chan, struct core_call_ref ref, const struct iovec *iov,
+	       size_t iov_cnt, size_t len, unsigned flags);
 int erpc_reply_release(struct core_chan *chan, struct core_call_ref ref, core_retain_t retain,
 		       const void *buf, size_t len, unsigned flags);
 
