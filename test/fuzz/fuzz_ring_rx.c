@@ -141,7 +141,7 @@ static void act_call(void)
 	while (slot < CALLS && calls[slot])
 		slot++;
 	if (slot < CALLS &&
-	    !conn->eng.chan.ops->call(&conn->eng.chan, &frame, (uint32_t)take(1), &calls[slot]))
+	    !conn->eng.chan.ops->call(&conn->eng.chan, &frame, (uint32_t)take(1), &calls[slot], 0))
 		calls[slot] = true;
 }
 

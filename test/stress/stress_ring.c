@@ -197,7 +197,7 @@ static int send_call(struct end *end, const struct core_frame *frame, uint32_t i
 		return -FI_EAGAIN;
 	end->calls[i] = item + 1;
 	ret = ring_tx_call(&shm_link_ops_inline, &flush_cfg, &end->conn, frame,
-			   item_allowance(item), &end->calls[i]);
+			   item_allowance(item), &end->calls[i], 0);
 	if (ret)
 		end->calls[i] = 0;
 	else

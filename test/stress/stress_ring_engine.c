@@ -131,7 +131,7 @@ static void talk(struct player *p)
 	while (p->sent < MESSAGES && !p->chan->ops->send(p->chan, &frame, 0))
 		frame.op = ++p->sent;
 	if (p->sent == MESSAGES && !p->called)
-		p->called = !p->chan->ops->call(p->chan, &frame, 4, p);
+		p->called = !p->chan->ops->call(p->chan, &frame, 4, p, 0);
 }
 
 static bool has_talked(const struct player *p)

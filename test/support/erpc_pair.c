@@ -393,8 +393,8 @@ int pair_call(struct pair_end *e, unsigned flags)
 	int ret;
 
 	pair_fill(buf, len, e->sent, 0);
-	if (!flags && rng_chance(e->rng, 1, 2))
-		ret = ops->call(&e->s->conn.chan, &frame, PAIR_RESP_MAX, context);
+	if (rng_chance(e->rng, 1, 2))
+		ret = ops->call(&e->s->conn.chan, &frame, PAIR_RESP_MAX, context, flags);
 	else
 		ret = ops->call_buf(&e->s->conn.chan, op, buf, len, PAIR_RESP_MAX, context, flags);
 	free(buf);

@@ -137,11 +137,12 @@ static void fake_await(struct core_chan *chan)
 }
 
 static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_t resp_max,
-		     void *context)
+		     void *context, unsigned flags)
 {
 	struct fake_chan *fc = fake_of(chan);
 	struct fake_frame *frame;
 
+	(void)flags;
 	assert(f->ext_len + f->len <= chan->eager_max && resp_max <= chan->resp_lim);
 	if (!fc->other)
 		return 0;
@@ -153,16 +154,6 @@ static int fake_call(struct core_chan *chan, const struct core_frame *f, uint32_
 	fc->calls_open++;
 	fake_put(fc->other, frame);
 	return 0;
-}
-
-static int fake_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
-			 uint32_t resp_max, void *context, unsigned flags)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_frame f = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
-
-	(void)flags;
-	return fake_call(chan, &f, resp_max, context);
 }
 
 static size_t fake_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
@@ -303,7 +294,7 @@ static const struct core_chan_ops fake_chan_ops = {
 	.send = fake_send,
 	.send_buf = fake_send_buf,
 	.call = fake_call,
-	.call_buf = fake_call_buf,
+	.call_buf = core_chan_call_framed,
 	.call_room = fake_call_room,
 	.reply = fake_reply,
 	.reply_release = core_chan_reply_release,

@@ -52,7 +52,7 @@ static int probe_call(struct probe *p)
 	struct core_chan *chan = p->op.peer->chan;
 	struct core_frame frame = { .op = WIRE_OP_DLVR | WIRE_F_TAG, .ext_len = 8, .ext = { 7 } };
 
-	return chan->ops->call(chan, &frame, sizeof(struct wire_status), &p->op);
+	return chan->ops->call(chan, &frame, sizeof(struct wire_status), &p->op, 0);
 }
 
 static int probe_start(struct core_op *op)

@@ -173,7 +173,7 @@ int flow_call_with(struct flow_end *end, uint32_t len, uint32_t resp_max)
 	struct core_chan *chan = &end->ring->conn.eng.chan;
 	struct flow_run *run = end->run;
 	struct flow_msg msg = { FLOW_CALL, 0, len, ++run->serial, resp_max };
-	unsigned slot = 0;
+	unsigned slot = 0, flags;
 	int ret;
 
 	while (slot < FLOW_OPEN_MAX && end->calls[slot].open)
@@ -181,15 +181,16 @@ int flow_call_with(struct flow_end *end, uint32_t len, uint32_t resp_max)
 	if (slot == FLOW_OPEN_MAX)
 		return -FI_EAGAIN;
 	msg.op = (uint32_t)rng_next(&run->rng);
+	flags = rng_chance(&run->rng, 1, 4) ? CORE_SEND_MORE : 0;
 	if (rng_chance(&run->rng, 1, 2)) {
 		static uint8_t flat[FLOW_DATA_MAX + 8];
 
 		flow_fill(flat, len, msg.serial);
 		ret = chan->ops->call_buf(chan, msg.op, flat, len, resp_max, &end->calls[slot],
-					  rng_chance(&run->rng, 1, 4) ? CORE_SEND_MORE : 0);
+					  flags);
 	} else {
 		flow_make_frame(run, &flow_frame, msg.op, len, msg.serial);
-		ret = chan->ops->call(chan, &flow_frame.frame, resp_max, &end->calls[slot]);
+		ret = chan->ops->call(chan, &flow_frame.frame, resp_max, &end->calls[slot], flags);
 	}
 	FLOW_CHECK(run, !ret || ret == -FI_EAGAIN, "call failed");
 	end->called += !ret;

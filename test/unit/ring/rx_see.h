@@ -165,7 +165,7 @@ static inline uint32_t make_call(void)
 	uint64_t pos = conn->tx.flow.producer + WIRE_META_LEN;
 	struct wire_hdr hdr;
 
-	cr_assert_eq(conn->eng.chan.ops->call(&conn->eng.chan, &frame, 20, &reply_context), 0);
+	cr_assert_eq(conn->eng.chan.ops->call(&conn->eng.chan, &frame, 20, &reply_context, 0), 0);
 	memcpy(&hdr, conn->tx.base + ring_off(pos, C), sizeof(hdr));
 	return hdr.call_id;
 }

@@ -136,7 +136,7 @@ Test(ring_conn, a_failed_connection_refuses_with_its_error)
 	ring_conn_fail_cold(conn, -FI_EIO, "test");
 	cr_expect_eq(send_some(&pair.end[0]), -FI_EIO);
 	cr_expect_eq(conn->eng.chan.ops->call(&conn->eng.chan, &(struct core_frame){ .op = 1 }, 20,
-					      &get),
+					      &get, 0),
 		     -FI_EIO);
 	cr_expect_eq(conn->eng.chan.ops->get(&conn->eng.chan, &get), -FI_EIO);
 	cr_expect_eq(core_chan_reply(&conn->eng.chan, ref, NULL, 0), 0, "nobody waits for it");

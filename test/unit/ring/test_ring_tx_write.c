@@ -76,7 +76,7 @@ Test(ring_tx_write, a_call_keeps_its_extension_in_front_of_its_bytes)
 	start(true, 1024);
 	frame.ext_len = CORE_FRAME_EXT_MAX - 4;
 	memset(frame.ext, 'x', frame.ext_len);
-	cr_assert_eq(a->conn.eng.chan.ops->call(&a->conn.eng.chan, &frame, 0, &context), 0);
+	cr_assert_eq(a->conn.eng.chan.ops->call(&a->conn.eng.chan, &frame, 0, &context, 0), 0);
 	ring_end_progress(b);
 	cr_expect_eq(seen_len, CORE_FRAME_EXT_MAX + 3);
 	cr_expect_arr_eq(seen, "\1\0\0\0x", 5);

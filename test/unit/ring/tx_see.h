@@ -128,7 +128,7 @@ static inline int call_len(struct ring_end *end, size_t len, uint32_t resp_max, 
 	struct iovec iov = { .iov_base = bytes, .iov_len = len };
 	struct core_frame frame = ring_frame(0x11223344, &iov);
 
-	return end->conn.eng.chan.ops->call(&end->conn.eng.chan, &frame, resp_max, context);
+	return end->conn.eng.chan.ops->call(&end->conn.eng.chan, &frame, resp_max, context, 0);
 }
 
 static inline int reply_len(struct ring_end *end, const void *buf, size_t len)

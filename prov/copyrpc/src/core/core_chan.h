@@ -172,7 +172,7 @@ struct core_chan_ops {
 	 * NULL.
 	 */
 	int (*call)(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
-		    void *context);
+		    void *context, unsigned flags);
 	/* Hot path of call: an operation word without extension, one buffer. */
 	int (*call_buf)(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
 			uint32_t resp_max, void *context, unsigned flags);
@@ -249,6 +249,17 @@ static inline int core_chan_send_framed(struct core_chan *chan, uint64_t packed,
 	};
 
 	return chan->ops->send(chan, &frame, core_packed_flags(packed));
+}
+
+/** Implements call_buf by call, for an engine without a faster path. */
+static inline int core_chan_call_framed(struct core_chan *chan, uint32_t op, const void *buf,
+					size_t len, uint32_t resp_max, void *context,
+					unsigned flags)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
+	struct core_frame frame = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
+
+	return chan->ops->call(chan, &frame, resp_max, context, flags);
 }
 
 /** Sends a response of one buffer. */

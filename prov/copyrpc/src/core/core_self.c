@@ -59,12 +59,13 @@ static int core_self_send(struct core_chan *chan, const struct core_frame *frame
 }
 
 static int core_self_call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
-			  void *context)
+			  void *context, unsigned flags)
 {
 	uint8_t *data = core_self_flatten(frame, sizeof(frame->op));
 	struct core_call_ref ref = { .resp_max = resp_max };
 	int ret;
 
+	(void)flags;
 	if (!data)
 		return -FI_EAGAIN;
 	ret = util_idmap_alloc(&core_self_of(chan)->calls, context, &ref.call_id);
@@ -77,16 +78,6 @@ static int core_self_call(struct core_chan *chan, const struct core_frame *frame
 								      frame->ext_len + frame->len),
 							   (core_retain_t)(uintptr_t)data),
 				 data);
-}
-
-static int core_self_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
-			      uint32_t resp_max, void *context, unsigned flags)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)buf, .iov_len = len };
-	struct core_frame frame = { .op = op, .iov = &iov, .iov_cnt = 1, .len = len };
-
-	(void)flags;
-	return core_self_call(chan, &frame, resp_max, context);
 }
 
 static size_t core_self_call_room(struct core_chan *chan, size_t len, uint32_t resp_max)
@@ -198,7 +189,7 @@ static const struct core_chan_ops core_self_ops = {
 	.send = core_self_send,
 	.send_buf = core_chan_send_framed,
 	.call = core_self_call,
-	.call_buf = core_self_call_buf,
+	.call_buf = core_chan_call_framed,
 	.call_room = core_self_call_room,
 	.reply = core_self_reply,
 	.reply_release = core_chan_reply_release,

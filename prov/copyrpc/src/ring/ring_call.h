@@ -114,7 +114,7 @@ UTIL_INLINE int ring_call_general(const struct dev_link_ops *dev, const struct r
 /** Implements core_chan_ops.call. The operation word is the first four bytes of the payload. */
 UTIL_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_flush_cfg *cfg,
 			     struct ring_conn *conn, const struct core_frame *frame,
-			     uint32_t resp_max, void *context)
+			     uint32_t resp_max, void *context, unsigned flags)
 {
 	struct ring_tx *tx = &conn->tx;
 	uint32_t len = (uint32_t)sizeof(frame->op) + frame->ext_len + (uint32_t)frame->len;
@@ -140,7 +140,7 @@ UTIL_INLINE int ring_tx_call(const struct dev_link_ops *dev, const struct ring_f
 	tx->credit -= reserve;
 	ring_tx_reserve(dev, conn, span);
 	ring_tx_write(tx, hdr, span, &out);
-	ring_tx_flush_by_policy(dev, cfg, conn, 0);
+	ring_tx_flush_by_policy(dev, cfg, conn, flags);
 	return 0;
 }
 

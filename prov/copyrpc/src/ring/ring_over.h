@@ -52,10 +52,10 @@
 				      len);                                                        \
 	}                                                                                          \
 	static int ring_##kind##_call(struct core_chan *chan, const struct core_frame *frame,      \
-				      uint32_t resp_max, void *context)                            \
+				      uint32_t resp_max, void *context, unsigned flags)            \
 	{                                                                                          \
 		return ring_tx_call(&link_inline, &cfg, ring_conn_of(chan), frame, resp_max,       \
-				    context);                                                      \
+				    context, flags);                                               \
 	}                                                                                          \
 	static __attribute__((noinline)) int ring_##kind##_call_general(                           \
 		struct core_chan *chan, uint32_t op, const void *buf, size_t len,                  \

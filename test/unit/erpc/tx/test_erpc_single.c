@@ -122,7 +122,7 @@ Test(erpc_single, a_single_call_equals_a_batch, .init = setup, .fini = teardown)
 	void *first = (void *)1; /* id of the call, see pair_call */
 
 	cr_assert_eq(a->ops->call_buf(a, OP, first_bytes(), LEN, PAIR_RESP_MAX, first, 0), 0);
-	cr_assert_eq(b->ops->call(b, &frame, PAIR_RESP_MAX, first), 0);
+	cr_assert_eq(b->ops->call(b, &frame, PAIR_RESP_MAX, first, 0), 0);
 	both_sent(true);
 }
 

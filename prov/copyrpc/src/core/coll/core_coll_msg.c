@@ -79,7 +79,7 @@ static int core_coll_msg_call(struct core_coll_msg *msg, const uint8_t *data, si
 	memcpy(frame.ext, &msg->head, sizeof(msg->head));
 	msg->calls++;
 	ret = chan->ops->call(chan, &frame, (uint32_t)(sizeof(struct wire_coll_reply) + resp_len),
-			      &msg->op);
+			      &msg->op, 0);
 	if (ret)
 		msg->calls--;
 	return ret;

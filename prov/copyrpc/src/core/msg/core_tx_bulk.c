@@ -74,7 +74,7 @@ static int core_tx_call(struct core_tx_req *req, const struct core_frame *frame)
 	int ret;
 
 	req->state = CORE_TX_REPLY;
-	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op);
+	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op, 0);
 	if (ret)
 		req->state = CORE_TX_QUEUED;
 	return ret;
@@ -197,7 +197,7 @@ static int core_tx_send_last_pulled(struct core_tx_req *req, const struct core_f
 
 	core_op_unstream(&req->op);
 	req->state = CORE_TX_CONFIRM;
-	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op);
+	ret = chan->ops->call(chan, frame, sizeof(struct wire_status), &req->op, 0);
 	if (ret) {
 		req->state = CORE_TX_PULLED;
 		core_op_restream(&req->op);

@@ -50,7 +50,7 @@ int core_access_call(struct core_access *access, const struct core_frame *frame,
 	access->calls++;
 	access->sent += len;
 	access->rma_off += len;
-	ret = chan->ops->call(chan, frame, resp_max, &access->op);
+	ret = chan->ops->call(chan, frame, resp_max, &access->op, 0);
 	if (ret) {
 		access->calls--;
 		access->sent -= len;

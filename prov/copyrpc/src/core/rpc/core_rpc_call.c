@@ -237,6 +237,7 @@ static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_reque
 		.len = request->len,
 	};
 	struct core_rpc_call *call;
+	unsigned flags;
 	int ret;
 
 	if (request->len > chan->eager_max || request->resp_max > peer->rpc_resp_lim)
@@ -248,12 +249,12 @@ static ssize_t core_rpc_post(struct core_peer *peer, const struct core_rpc_reque
 		return -FI_EAGAIN;
 	core_rpc_call_fill(call, peer, request->resp, request->resp_max, request->context,
 			   request->comp_flags);
+	flags = request->flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0;
 	if (request->iov_cnt == 1)
 		ret = chan->ops->call_buf(chan, frame.op, request->iov[0].iov_base, request->len,
-					  call->resp_max, &call->op,
-					  request->flags & CORE_RPC_MORE ? CORE_SEND_MORE : 0);
+					  call->resp_max, &call->op, flags);
 	else
-		ret = chan->ops->call(chan, &frame, call->resp_max, &call->op);
+		ret = chan->ops->call(chan, &frame, call->resp_max, &call->op, flags);
 	return ret ? core_rpc_call_undo_cold(call, ret) : 0;
 }
 

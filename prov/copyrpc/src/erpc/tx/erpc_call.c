@@ -49,7 +49,7 @@ static uint8_t *erpc_call_begin(struct erpc_session *s, uint32_t op, uint32_t le
 }
 
 int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
-	      void *context)
+	      void *context, unsigned flags)
 {
 	struct erpc_session *s = erpc_session_of(chan);
 	uint32_t len = frame->ext_len + (uint32_t)frame->len;
@@ -59,7 +59,8 @@ int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t r
 	if (!at)
 		return ret;
 	erpc_send_gather(at, frame);
-	erpc_send_added(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + len), 0);
+	erpc_send_added(s, wire_erpc_frame_span(WIRE_ERPC_FRAME_CALL, sizeof(uint32_t) + len),
+			flags);
 	return 0;
 }
 

@@ -21,7 +21,7 @@ static inline uint32_t erpc_call_cost(uint32_t resp_max)
 
 /** Implement core_chan_ops.call, call_buf, call_room. */
 int erpc_call(struct core_chan *chan, const struct core_frame *frame, uint32_t resp_max,
-	      void *context);
+	      void *context, unsigned flags);
 int erpc_call_buf(struct core_chan *chan, uint32_t op, const void *buf, size_t len,
 		  uint32_t resp_max, void *context, unsigned flags);
 size_t erpc_call_room(struct core_chan *chan, size_t len, uint32_t resp_max);
