@@ -73,7 +73,8 @@ void core_rma_resume(struct core_rma_req *req);
 
 /* Target side. */
 
-int core_rma_reach(struct core_rma_in *in, uint64_t access);
+/** Sets in->iov to the range in its region. Returns false after a reply if access is denied. */
+bool core_rma_reach(struct core_rma_in *in, uint64_t access);
 void core_rma_reply(const struct core_rma_in *in, uint32_t status);
 void core_rma_notify(const struct core_rma_in *in, bool write);
 

@@ -71,11 +71,8 @@ enum core_rx_verdict core_rma_get_in(struct core_rma_in *in)
 	if (in->head.body_len != sizeof(source) || !in->rma.len)
 		return CORE_RX_BAD;
 	memcpy(&source, in->head.body, sizeof(source));
-	ret = core_rma_reach(in, FI_REMOTE_WRITE);
-	if (ret) {
-		core_rma_reply(in, (uint32_t)-ret);
+	if (!core_rma_reach(in, FI_REMOTE_WRITE))
 		return CORE_RX_DONE;
-	}
 	if (in->chan->caps & CORE_CHAN_GET)
 		deferred = core_rma_deferred_new(in);
 	if (!deferred) {
@@ -126,16 +123,12 @@ static void core_rma_reply_exposed(const struct core_rma_deferred *deferred)
 enum core_rx_verdict core_rma_expose_in(struct core_rma_in *in)
 {
 	struct core_rma_deferred *deferred = NULL;
-	int ret;
 
 	if (in->head.body_len || in->head.has_data || !in->rma.len ||
 	    in->ref.resp_max < sizeof(struct wire_rma_reply) + sizeof(struct wire_rma_exposure))
 		return CORE_RX_BAD;
-	ret = core_rma_reach(in, FI_REMOTE_READ);
-	if (ret) {
-		core_rma_reply(in, (uint32_t)-ret);
+	if (!core_rma_reach(in, FI_REMOTE_READ))
 		return CORE_RX_DONE;
-	}
 	if (in->iov_cnt == 1 && (in->chan->caps & CORE_CHAN_GET))
 		deferred = core_rma_deferred_new(in);
 	if (deferred && !core_rma_deferred_expose(deferred)) {

@@ -19,7 +19,7 @@
 #include "wire/wire_rma.h"
 
 /** Looks up the range in its region. Returns 0 with in->iov set, or -FI_E*. No bytes: no region. */
-int core_rma_reach(struct core_rma_in *in, uint64_t access)
+static int core_rma_lookup(struct core_rma_in *in, uint64_t access)
 {
 	struct core_ep *ep = in->chan->peer->ep;
 
@@ -54,19 +54,25 @@ void core_rma_reply(const struct core_rma_in *in, uint32_t status)
 	core_chan_reply(in->chan, in->ref, &reply, sizeof(reply));
 }
 
+bool core_rma_reach(struct core_rma_in *in, uint64_t access)
+{
+	int ret = core_rma_lookup(in, access);
+
+	if (ret)
+		core_rma_reply(in, (uint32_t)-ret);
+	return !ret;
+}
+
 static enum core_rx_verdict core_rma_write_in(struct core_rma_in *in)
 {
-	int ret;
-
 	if (in->head.body_len != in->rma.len)
 		return CORE_RX_BAD;
-	ret = core_rma_reach(in, FI_REMOTE_WRITE);
-	if (!ret) {
-		if (in->rma.len)
-			util_iov_scatter(in->iov, in->iov_cnt, 0, in->head.body, in->rma.len);
-		core_rma_notify(in, true);
-	}
-	core_rma_reply(in, (uint32_t)-ret);
+	if (!core_rma_reach(in, FI_REMOTE_WRITE))
+		return CORE_RX_DONE;
+	if (in->rma.len)
+		util_iov_scatter(in->iov, in->iov_cnt, 0, in->head.body, in->rma.len);
+	core_rma_notify(in, true);
+	core_rma_reply(in, 0);
 	return CORE_RX_DONE;
 }
 
@@ -74,16 +80,12 @@ static enum core_rx_verdict core_rma_read_in(struct core_rma_in *in)
 {
 	struct wire_rma_reply reply = { .offset = in->rma.offset };
 	struct iovec iov[1 + CORE_MR_IOV_MAX] = { { &reply, sizeof(reply) } };
-	int ret;
 
 	if (in->head.body_len || in->head.has_data || in->rma.len > WIRE_RMA_READ_MAX ||
 	    in->ref.resp_max < sizeof(reply) + in->rma.len)
 		return CORE_RX_BAD;
-	ret = core_rma_reach(in, FI_REMOTE_READ);
-	if (ret) {
-		core_rma_reply(in, (uint32_t)-ret);
+	if (!core_rma_reach(in, FI_REMOTE_READ))
 		return CORE_RX_DONE;
-	}
 	memcpy(iov + 1, in->iov, in->iov_cnt * sizeof(iov[0]));
 	in->chan->ops->reply(in->chan, in->ref, iov, 1 + in->iov_cnt, sizeof(reply) + in->rma.len,
 			     0);
