@@ -79,17 +79,22 @@ void core_dest_complete(struct core_ep *ep, const struct core_dest *dest,
 			 head->data, head->tag, src);
 }
 
-/** Ends a multi-receive buffer of `rx` without a message, because one for `ep` is too long. */
-static void core_rx_multi_retire(struct core_ep *rx, struct core_ep *ep, struct core_rx_req *req)
+void core_rx_multi_end(struct core_ep *rx, struct core_ep *ep, struct core_rx_req *req)
 {
-	core_match_cancel(rx->msg, &req->match);
-	req->retired = true;
-	if (req->pending)
-		return;
 	if (ep->rx.cq)
 		core_cq_write(ep->rx.cq, req->dest.context, FI_MULTI_RECV, 0, NULL, 0, 0,
 			      FI_ADDR_NOTAVAIL);
 	util_pool_release(&rx->rx_reqs, req);
+}
+
+/** Ends a multi-receive buffer of `rx` without a message, because one for `ep` is too long. */
+static __attribute__((noinline)) void core_rx_multi_retire(struct core_ep *rx, struct core_ep *ep,
+							   struct core_rx_req *req)
+{
+	core_match_cancel(rx->msg, &req->match);
+	req->retired = true;
+	if (!req->pending)
+		core_rx_multi_end(rx, ep, req);
 }
 
 void core_rx_multi_take(struct core_ep *ep, struct core_rx_req *req, uint64_t total,
@@ -358,39 +363,23 @@ static __attribute__((noinline)) enum core_rx_verdict core_rx_on_msg_cold(struct
  * One function per common operation and kind of CQ binding: all receives write a completion, or
  * only those with FI_COMPLETION (_asked). Functions, so that each saves only the registers it uses.
  */
-#define CORE_RX_ASKED(name, common)                                                                \
-	static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_##name##_asked(                 \
+#define CORE_RX_ON(function, cq, asked, common)                                                    \
+	static CORE_RX_OUT_OF_LINE enum core_rx_verdict function(                                  \
 		struct core_chan *chan, uint32_t op, const uint8_t *data, uint32_t len,            \
 		core_retain_t retain)                                                              \
 	{                                                                                          \
 		struct core_peer *peer = chan->peer;                                               \
                                                                                                    \
-		if (core_rx_quick(peer, peer->ep->rx.requested, true, common, data, len))          \
+		if (core_rx_quick(peer, peer->ep->rx.cq, asked, common, data, len))                \
 			return CORE_RX_DONE;                                                       \
 		return core_rx_on_msg_cold(chan, op, data, len, retain);                           \
 	}
 
-CORE_RX_ASKED(tagged, CORE_RX_TAGGED)
-CORE_RX_ASKED(data, CORE_RX_DATA)
-CORE_RX_ASKED(plain, CORE_RX_PLAIN)
-
-static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_data(struct core_chan *chan, uint32_t op,
-								const uint8_t *data, uint32_t len,
-								core_retain_t retain)
-{
-	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_DATA, data, len))
-		return CORE_RX_DONE;
-	return core_rx_on_msg_cold(chan, op, data, len, retain);
-}
-
-static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_plain(struct core_chan *chan,
-								 uint32_t op, const uint8_t *data,
-								 uint32_t len, core_retain_t retain)
-{
-	if (core_rx_quick(chan->peer, chan->peer->ep->rx.plain, false, CORE_RX_PLAIN, data, len))
-		return CORE_RX_DONE;
-	return core_rx_on_msg_cold(chan, op, data, len, retain);
-}
+CORE_RX_ON(core_rx_on_data, plain, false, CORE_RX_DATA)
+CORE_RX_ON(core_rx_on_plain, plain, false, CORE_RX_PLAIN)
+CORE_RX_ON(core_rx_on_tagged_asked, requested, true, CORE_RX_TAGGED)
+CORE_RX_ON(core_rx_on_data_asked, requested, true, CORE_RX_DATA)
+CORE_RX_ON(core_rx_on_plain_asked, requested, true, CORE_RX_PLAIN)
 
 static CORE_RX_OUT_OF_LINE enum core_rx_verdict core_rx_on_other(struct core_chan *chan,
 								 uint32_t op, const uint8_t *data,

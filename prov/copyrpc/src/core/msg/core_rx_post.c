@@ -74,14 +74,10 @@ static void core_rx_post_multi(struct core_ep *ep, struct core_rx_req *req)
 		core_rx_take_unexpected(msg, &dest);
 	}
 	req->pending--;
-	if (!req->retired) {
+	if (!req->retired)
 		core_match_post(ep->msg, &req->match);
-	} else if (!req->pending) {
-		if (last->rx.cq)
-			core_cq_write(last->rx.cq, req->dest.context, FI_MULTI_RECV, 0, NULL, 0, 0,
-				      FI_ADDR_NOTAVAIL);
-		util_pool_release(&ep->rx_reqs, req);
-	}
+	else if (!req->pending)
+		core_rx_multi_end(ep, last, req);
 }
 
 ssize_t core_rx_post(struct core_ep *ep, const struct core_recv *r)

@@ -51,6 +51,9 @@ void core_unexp_discard(struct core_unexp *in);
 /** Copies retained bytes into memory before the channel is closed. Returns 0 or -FI_ENOMEM. */
 int core_unexp_save(struct core_unexp *in);
 
+/** Frees a multi-receive buffer of `rx`, with a completion of its own at `ep`. */
+void core_rx_multi_end(struct core_ep *rx, struct core_ep *ep, struct core_rx_req *req);
+
 /** Sets `dest` to the next part of a multi-receive buffer, for a message of `total` bytes. */
 void core_rx_multi_take(struct core_ep *ep, struct core_rx_req *req, uint64_t total,
 			struct core_dest *dest);
