@@ -13,7 +13,7 @@ static struct node nodes[2];
 static struct node *a = &nodes[0];
 static int ctx[3000];
 
-static void start(void)
+static void setup(void)
 {
 	fake_engine_reset();
 	fake_engine_cfg.caps |= CORE_CHAN_ASYNC;
@@ -31,10 +31,12 @@ static void start(void)
 	a->tx_cntr.value = 0;
 }
 
-static void stop(void)
+static void teardown(void)
 {
 	nodes_close(nodes, 2);
 }
+
+TestSuite(core_pending, .init = setup, .fini = teardown);
 
 static void arrive(void)
 {
@@ -75,7 +77,6 @@ static void expect_none(void)
 
 Test(core_pending, a_send_completes_when_it_is_acknowledged)
 {
-	start();
 	cr_assert_eq(post(&ctx[0], 0, false), 0);
 	core_dom_progress(&a->dom);
 	expect_none();
@@ -84,12 +85,10 @@ Test(core_pending, a_send_completes_when_it_is_acknowledged)
 	expect_good(&ctx[0]);
 	cr_expect_eq(a->tx_cntr.value, 1);
 	expect_none();
-	stop();
 }
 
 Test(core_pending, many_sends_complete_in_order)
 {
-	start();
 	for (int i = 0; i < 3000; i++)
 		cr_assert_eq(post(&ctx[i], 0, false), 0);
 	expect_none();
@@ -98,12 +97,10 @@ Test(core_pending, many_sends_complete_in_order)
 		expect_good(&ctx[i]);
 	expect_none();
 	cr_expect_eq(a->tx_cntr.value, 3000);
-	stop();
 }
 
 Test(core_pending, sends_complete_without_a_counter)
 {
-	start();
 	a->ep.tx.cntr = NULL;
 	core_comp_update(&a->ep.tx);
 	for (int lap = 0; lap < 100; lap++) {
@@ -115,7 +112,6 @@ Test(core_pending, sends_complete_without_a_counter)
 			expect_good(&ctx[i]);
 	}
 	expect_none();
-	stop();
 }
 
 /* Sends common and silent messages, acknowledges random portions: each completes once, in order. */
@@ -150,18 +146,15 @@ Test(core_pending, mixed_kinds_complete_in_order_at_any_acknowledgement)
 {
 	struct rng rng = { .state = rng_env("COPYRPC_TEST_SEED", 1) };
 
-	start();
 	a->ep.tx.cntr = NULL;
 	core_comp_update(&a->ep.tx);
 	for (unsigned silent_of_8 = 0; silent_of_8 < 8; silent_of_8++)
 		play(&rng, silent_of_8);
 	expect_none();
-	stop();
 }
 
 Test(core_pending, a_send_with_inject_complete_completes_at_once)
 {
-	start();
 	cr_assert_eq(post(&ctx[0], FI_INJECT_COMPLETE, false), 0);
 	expect_good(&ctx[0]);
 	cr_assert_eq(node_send(a, 1, "y", 1, true, 9, FI_INJECT_COMPLETE | FI_MORE, &ctx[1]), 0);
@@ -169,12 +162,10 @@ Test(core_pending, a_send_with_inject_complete_completes_at_once)
 	fake_engine_kill(&a->ep, &nodes[1].ep, -FI_EIO);
 	nodes_settle(nodes, 2);
 	expect_none();
-	stop();
 }
 
 Test(core_pending, a_silent_send_that_fails_has_an_error_completion)
 {
-	start();
 	a->ep.tx.selective = true;
 	cr_assert_eq(post(&ctx[0], 0, false), 0);
 	cr_assert_eq(post(NULL, 0, true), 0);
@@ -190,12 +181,10 @@ Test(core_pending, a_silent_send_that_fails_has_an_error_completion)
 	expect_bad(NULL, FI_EIO);
 	expect_none();
 	cr_expect_eq(a->tx_cntr.errors, 3);
-	stop();
 }
 
 Test(core_pending, after_an_orderly_shutdown_only_sends_with_a_completion_fail)
 {
-	start();
 	a->ep.tx.cntr = NULL;
 	cr_assert_eq(post(NULL, 0, true), 0);
 	cr_assert_eq(post(&ctx[0], 0, false), 0);
@@ -203,12 +192,10 @@ Test(core_pending, after_an_orderly_shutdown_only_sends_with_a_completion_fail)
 	nodes_settle(nodes, 2);
 	expect_bad(&ctx[0], FI_ESHUTDOWN);
 	expect_none();
-	stop();
 }
 
 Test(core_pending, await_is_called_only_for_injected_sends_with_a_completion)
 {
-	start();
 	a->ep.tx.cntr = NULL;
 	cr_assert_eq(post(NULL, 0, true), 0);
 	cr_expect_eq(fake_engine_awaits(), 0);
@@ -216,14 +203,12 @@ Test(core_pending, await_is_called_only_for_injected_sends_with_a_completion)
 	cr_expect_eq(fake_engine_awaits(), 1);
 	cr_assert_eq(post(&ctx[1], 0, false), 0);
 	cr_expect_eq(fake_engine_awaits(), 1, "not for sends that are not injected");
-	stop();
 }
 
 Test(core_pending, queued_and_pipelined_sends_complete_when_acknowledged)
 {
 	static uint8_t bytes[20000];
 
-	start();
 	fake_engine_cfg.room = 2;
 	fake_engine_cfg.no_delivery = true;
 	cr_assert_eq(node_send(a, 1, bytes, 1, true, 1, 0, &ctx[0]), 0);
@@ -238,5 +223,4 @@ Test(core_pending, queued_and_pipelined_sends_complete_when_acknowledged)
 	cr_expect_eq(node_poll(a, &(struct core_cqe){ 0 }, NULL), 1);
 	cr_expect_eq(node_poll(a, &(struct core_cqe){ 0 }, NULL), 1);
 	expect_none();
-	stop();
 }

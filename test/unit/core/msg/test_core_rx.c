@@ -24,10 +24,12 @@ static void teardown(void)
 	nodes_close(nodes, 2);
 }
 
+TestSuite(core_rx, .init = setup, .fini = teardown);
+
 static const size_t lens[] = { 1, 100, 1000, 1001, 9999, 10000, 20000 };
 #define LENS (sizeof(lens) / sizeof(lens[0]))
 
-Test(core_rx, a_message_longer_than_its_buffer_is_truncated, .init = setup, .fini = teardown)
+Test(core_rx, a_message_longer_than_its_buffer_is_truncated)
 {
 	bool first;
 	size_t i, len;
@@ -61,8 +63,7 @@ Test(core_rx, a_message_longer_than_its_buffer_is_truncated, .init = setup, .fin
 	cr_assert_eq(nodes[0].tx_cntr.value, 2 * LENS);
 }
 
-Test(core_rx, over_budget_bytes_stay_in_the_ring_and_arrive_in_order, .init = setup,
-     .fini = teardown)
+Test(core_rx, over_budget_bytes_stay_in_the_ring_and_arrive_in_order)
 {
 	unsigned i;
 
@@ -82,8 +83,7 @@ Test(core_rx, over_budget_bytes_stay_in_the_ring_and_arrive_in_order, .init = se
 	cr_assert_eq(nodes[1].dom.unexpected_used, 0);
 }
 
-Test(core_rx, a_multi_receive_buffer_takes_messages_until_it_is_full, .init = setup,
-     .fini = teardown)
+Test(core_rx, a_multi_receive_buffer_takes_messages_until_it_is_full)
 {
 	size_t at = 0;
 	unsigned i;
@@ -112,7 +112,7 @@ Test(core_rx, a_multi_receive_buffer_takes_messages_until_it_is_full, .init = se
 	cr_assert_eq(nodes[1].ep.rx_reqs.used_cnt, 0);
 }
 
-Test(core_rx, a_multi_receive_buffer_takes_unexpected_messages, .init = setup, .fini = teardown)
+Test(core_rx, a_multi_receive_buffer_takes_unexpected_messages)
 {
 	unsigned i, released = 0, received = 0;
 
@@ -138,7 +138,7 @@ Test(core_rx, a_multi_receive_buffer_takes_unexpected_messages, .init = setup, .
 	cr_assert_eq(released, 1);
 }
 
-Test(core_rx, selective_completion_requires_the_flag, .init = setup, .fini = teardown)
+Test(core_rx, selective_completion_requires_the_flag)
 {
 	nodes[0].ep.tx.selective = true;
 	nodes[1].ep.rx.selective = true;
@@ -157,7 +157,7 @@ Test(core_rx, selective_completion_requires_the_flag, .init = setup, .fini = tea
 	cr_assert_eq(nodes[1].rx_cntr.value, 2);
 }
 
-Test(core_rx, a_malformed_message_fails_the_channel, .init = setup, .fini = teardown)
+Test(core_rx, a_malformed_message_fails_the_channel)
 {
 	static const struct {
 		uint32_t op, len;

@@ -21,6 +21,8 @@ static void teardown(void)
 	nodes_close(nodes, 3);
 }
 
+TestSuite(core_rx_post, .init = setup, .fini = teardown);
+
 static void send_to_1(unsigned from, size_t len, uint64_t tag)
 {
 	node_fill(out, len, (uint32_t)tag);
@@ -53,7 +55,7 @@ static ssize_t claim(uint64_t flags, size_t len, void *context)
 	return core_rx_claim(&nodes[1].ep, &r);
 }
 
-Test(core_rx_post, cancel_gives_exactly_one_completion, .init = setup, .fini = teardown)
+Test(core_rx_post, cancel_gives_exactly_one_completion)
 {
 	node_recv(&nodes[1], 0, in, 8, true, 1, 0, 0, &in[0]);
 	node_recv(&nodes[1], 0, in, 8, true, 1, 0, 0, &in[1]);
@@ -68,7 +70,7 @@ Test(core_rx_post, cancel_gives_exactly_one_completion, .init = setup, .fini = t
 	cr_assert_eq(e.e.op_context, &in[1]);
 }
 
-Test(core_rx_post, peek_reports_a_message_and_leaves_it, .init = setup, .fini = teardown)
+Test(core_rx_post, peek_reports_a_message_and_leaves_it)
 {
 	static const size_t lens[] = { 0, 8, 1000, 5000, 20000 };
 	size_t i;
@@ -94,7 +96,7 @@ Test(core_rx_post, peek_reports_a_message_and_leaves_it, .init = setup, .fini = 
 	}
 }
 
-Test(core_rx_post, a_claimed_message_matches_no_receive, .init = setup, .fini = teardown)
+Test(core_rx_post, a_claimed_message_matches_no_receive)
 {
 	static const size_t lens[] = { 0, 8, 1000, 5000, 20000 };
 	size_t i;
@@ -115,7 +117,7 @@ Test(core_rx_post, a_claimed_message_matches_no_receive, .init = setup, .fini = 
 	cr_assert_eq(nodes[1].ep.unexps.used_cnt, 0);
 }
 
-Test(core_rx_post, a_discarded_message_completes_at_its_sender, .init = setup, .fini = teardown)
+Test(core_rx_post, a_discarded_message_completes_at_its_sender)
 {
 	static const size_t lens[] = { 0, 8, 1000, 5000, 20000 };
 	size_t i;
@@ -138,8 +140,7 @@ Test(core_rx_post, a_discarded_message_completes_at_its_sender, .init = setup, .
 	cr_assert_eq(nodes[0].ep.tx_open, 0, "every send has ended");
 }
 
-Test(core_rx_post, a_directed_receive_takes_messages_of_its_source_only, .init = setup,
-     .fini = teardown)
+Test(core_rx_post, a_directed_receive_takes_messages_of_its_source_only)
 {
 	node_recv(&nodes[1], 2, in, 8, true, 1, 0, 0, &in[2]);
 	node_recv(&nodes[1], 0, in, 8, true, 1, 0, 0, &in[0]);
@@ -152,7 +153,7 @@ Test(core_rx_post, a_directed_receive_takes_messages_of_its_source_only, .init =
 	cr_assert_eq(node_recv(&nodes[1], 99, in, 8, true, 1, 0, 0, NULL), -FI_EINVAL);
 }
 
-Test(core_rx_post, the_rest_of_a_discarded_message_is_dropped, .init = setup, .fini = teardown)
+Test(core_rx_post, the_rest_of_a_discarded_message_is_dropped)
 {
 	fake_engine_cfg.room = 1;
 	fake_engine_cfg.eager_max = 1000;

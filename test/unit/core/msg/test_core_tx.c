@@ -60,6 +60,8 @@ static void setup(void)
 	op_cnt = 0;
 }
 
+TestSuite(core_tx, .init = setup);
+
 static size_t random_len(void)
 {
 	static const size_t edges[] = {
@@ -172,40 +174,40 @@ static void random_run(unsigned steps)
 	nodes_close(nodes, NODES);
 }
 
-Test(core_tx, every_message_arrives_once_and_whole, .init = setup)
+Test(core_tx, every_message_arrives_once_and_whole)
 {
 	random_run(8000);
 }
 
-Test(core_tx, little_room_and_credit_lose_nothing, .init = setup)
+Test(core_tx, little_room_and_credit_lose_nothing)
 {
 	fake_engine_cfg.room = 2;
 	fake_engine_cfg.credit = 1;
 	random_run(8000);
 }
 
-Test(core_tx, without_get_messages_are_pulled, .init = setup)
+Test(core_tx, without_get_messages_are_pulled)
 {
 	fake_engine_cfg.caps = 0;
 	fake_engine_cfg.room = 3;
 	random_run(8000);
 }
 
-Test(core_tx, small_frames_carry_large_messages, .init = setup)
+Test(core_tx, small_frames_carry_large_messages)
 {
 	fake_engine_cfg.eager_max = 160;
 	fake_engine_cfg.room = 5;
 	random_run(4000);
 }
 
-Test(core_tx, over_budget_messages_stay_with_the_sender, .init = setup)
+Test(core_tx, over_budget_messages_stay_with_the_sender)
 {
 	node_limits.unexpected_mem = 2000;
 	fake_engine_cfg.room = 8;
 	random_run(8000);
 }
 
-Test(core_tx, connections_that_take_time_lose_nothing, .init = setup)
+Test(core_tx, connections_that_take_time_lose_nothing)
 {
 	fake_engine_cfg.lazy_up = 500;
 	random_run(4000);
@@ -222,7 +224,7 @@ static void spy_progress(struct core_engine *engine)
 }
 
 /* Queued frames leave the process in the same call, which may be the application's last one. */
-Test(core_tx, queued_sends_leave_before_the_engines_progress, .init = setup)
+Test(core_tx, queued_sends_leave_before_the_engines_progress)
 {
 	static uint8_t bytes[8];
 
@@ -246,7 +248,7 @@ Test(core_tx, queued_sends_leave_before_the_engines_progress, .init = setup)
 }
 
 /* The frames of a small ring carry less than the inject size. */
-Test(core_tx, an_injected_message_that_one_frame_cannot_carry_is_copied_and_sent, .init = setup)
+Test(core_tx, an_injected_message_that_one_frame_cannot_carry_is_copied_and_sent)
 {
 	static const size_t lens[] = { 200, 999, 1000 };
 	static uint8_t out[1000], in[1000], scrap[8];
